@@ -1,0 +1,177 @@
+#include "base/blobs.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+
+#include "base/file_ops.h"
+
+namespace ag {
+namespace {
+
+std::string TempFolder(const std::string& root) { return root + "/tmp"; }
+std::string FolderOf(const std::string& root, const std::string& hex) {
+  return root + "/" + hex.substr(0, 2);
+}
+
+Status WriteError(const std::string& root, int error) {
+  return FromErrno(error, "write to blobs " + root);
+}
+
+// Whether `fd` got the lock that a living writer holds and its file still has a name.
+bool OwnsFile(int fd) {
+  struct stat info {};
+  return ::flock(fd, LOCK_EX | LOCK_NB) == 0 && ::fstat(fd, &info) == 0 && info.st_nlink > 0;
+}
+
+// Removes temporary files that no living writer holds. One that cannot be opened or removed stays.
+void RemoveAbandoned(const std::string& root) {
+  const StatusOr<std::vector<std::string>> names = ListDir(TempFolder(root));
+  if (!names.ok()) return;
+  for (const std::string& name : *names) {
+    const std::string path = TempFolder(root) + "/" + name;
+    const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (fd && OwnsFile(fd.get())) file_ops::Remove(path);
+  }
+}
+
+// Whether there is a file of this size. A power loss may leave a name whose bytes never came to the
+// disk; such a file is empty or short, and is replaced by the next Put.
+bool HasSize(const std::string& path, uint64_t size) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0 && static_cast<uint64_t>(info.st_size) == size;
+}
+
+// Makes the folder `path` in `root`, unless it is there, and its name durable.
+int MakeFolder(const std::string& root, const std::string& path) {
+  const int error = file_ops::MakeDir(path);
+  if (error == EEXIST) return 0;
+  return error != 0 ? error : file_ops::SyncDir(root);
+}
+
+}  // namespace
+
+StatusOr<std::shared_ptr<BlobDir>> BlobDir::Open(const std::string& root) {
+  AG_TRY(MakeDirs(TempFolder(root)), "blobs {}", root);
+  RemoveAbandoned(root);
+  return std::shared_ptr<BlobDir>(new BlobDir(root));
+}
+
+StatusOr<Digest> BlobDir::Put(std::string_view bytes, Durable durable) {
+  const Digest digest = Sha256(bytes);
+  if (HasSize(PathOf(digest), bytes.size())) return digest;
+  AG_LET(const std::unique_ptr<Writer> writer, NewWriter());
+  AG_TRY(writer->Append(bytes));
+  AG_TRY(writer->Publish(digest, durable));
+  return digest;
+}
+
+Status BlobDir::Sync() {
+  const int error = file_ops::SyncFileSystem(root_);
+  return error == 0 ? OkStatus() : WriteError(root_, error);
+}
+
+StatusOr<std::shared_ptr<const MappedFile>> BlobDir::Get(const Digest& digest) const {
+  StatusOr<std::shared_ptr<const MappedFile>> file = MappedFile::Open(PathOf(digest));
+  if (file.status().code() == StatusCode::kNotFound) {
+    return Err(StatusCode::kNotFound, "blob {}: not in {}", digest.Hex(), root_);
+  }
+  return file;
+}
+
+bool BlobDir::Has(const Digest& digest) const { return FileExists(PathOf(digest)); }
+
+std::string BlobDir::PathOf(const Digest& digest) const {
+  const std::string hex = digest.Hex();
+  return FolderOf(root_, hex) + "/" + hex;
+}
+
+Status BlobDir::Verify(const Digest& digest) const {
+  AG_LET(const std::shared_ptr<const MappedFile> file, Get(digest));
+  const Digest found = Sha256(file->bytes());
+  if (found == digest) return OkStatus();
+  return Err(StatusCode::kDataLoss, "blob {}: its {} bytes in {} have the digest {}", digest.Hex(),
+             file->bytes().size(), root_, found.Hex());
+}
+
+Status BlobDir::Remove(const Digest& digest) {
+  const int error = file_ops::Remove(PathOf(digest));
+  if (error == ENOENT) {
+    return Err(StatusCode::kNotFound, "blob {}: not in {}", digest.Hex(), root_);
+  }
+  return error == 0 ? OkStatus() : WriteError(root_, error);
+}
+
+StatusOr<std::vector<Digest>> BlobDir::List() const {
+  std::vector<Digest> digests;
+  AG_LET(const std::vector<std::string> folders, ListDir(root_));
+  for (const std::string& folder : folders) {
+    if (folder.size() != 2) continue;
+    AG_LET(const std::vector<std::string> names, ListDir(root_ + "/" + folder));
+    for (const std::string& name : names) {
+      const StatusOr<Digest> digest = ParseDigest(name);
+      if (digest.ok() && digest->Hex() == name && name.starts_with(folder)) {
+        digests.push_back(*digest);
+      }
+    }
+  }
+  std::sort(digests.begin(), digests.end());
+  return digests;
+}
+
+StatusOr<std::unique_ptr<BlobDir::Writer>> BlobDir::NewWriter() {
+  static std::atomic<uint64_t> next{0};
+  // Names of writers that died, and a file that Open took between its creation and its lock, are
+  // skipped.
+  for (int attempt = 0; attempt < 1000; ++attempt) {
+    std::string path = fmt::format("{}/{}.{}", TempFolder(root_), ::getpid(), next++);
+    Fd fd;
+    const int error = file_ops::CreateNew(path, 0444, fd);
+    if (error == EEXIST) continue;
+    if (error != 0) return WriteError(root_, error);
+    if (!OwnsFile(fd.get())) continue;
+    return std::unique_ptr<Writer>(new Writer(root_, std::move(path), std::move(fd)));
+  }
+  return WriteError(root_, EEXIST);
+}
+
+BlobDir::Writer::~Writer() {
+  if (!path_.empty()) file_ops::Remove(path_);  // What stays is removed by the next Open.
+}
+
+Status BlobDir::Writer::Append(std::string_view bytes) {
+  if (const int error = file_ops::WriteAll(fd_.get(), bytes)) return WriteError(root_, error);
+  hasher_.Update(bytes);
+  size_ += bytes.size();
+  return OkStatus();
+}
+
+Status BlobDir::Writer::Commit(const Digest& expected) {
+  const Digest found = hasher_.Finish();
+  if (found != expected) {
+    return Err(StatusCode::kInvalidArgument, "blob: expected digest {}, got {} of {} bytes",
+               expected.Hex(), found.Hex(), size_);
+  }
+  return Publish(found, Durable::kNow);
+}
+
+Status BlobDir::Writer::Publish(const Digest& digest, Durable durable) {
+  const bool now = durable == Durable::kNow;
+  const std::string hex = digest.Hex();
+  const std::string folder = FolderOf(root_, hex);
+  const std::string final_path = folder + "/" + hex;
+  if (HasSize(final_path, size_)) return OkStatus();  // The destructor removes our copy.
+  if (const int error = now ? file_ops::Sync(fd_.get()) : 0) return WriteError(root_, error);
+  if (const int error = MakeFolder(root_, folder)) return WriteError(root_, error);
+  if (const int error = file_ops::Rename(path_, final_path)) return WriteError(root_, error);
+  path_.clear();
+  if (const int error = now ? file_ops::SyncDir(folder) : 0) return WriteError(root_, error);
+  return OkStatus();
+}
+
+}  // namespace ag

@@ -1,0 +1,174 @@
+#include "base/blobs.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <thread>
+
+#include "base/file_ops.h"
+
+namespace ag {
+namespace {
+
+using Names = std::vector<std::string>;
+
+constexpr char kAbc[] = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+
+class BlobsTest : public testing::Test {
+ protected:
+  std::shared_ptr<BlobDir> Open() { return BlobDir::Open(root_).value(); }
+  // The names of unfinished writes.
+  Names Unfinished() { return ListDir(root_ + "/tmp").value(); }
+
+  const TempDir folder_ = TempDir::Make("blobs_test.").value();
+  const std::string root_ = folder_.path() + "/blobs";
+  const std::shared_ptr<BlobDir> blobs_ = Open();
+};
+
+TEST_F(BlobsTest, PutGetListRemove) {
+  const Digest abc = blobs_->Put("abc").value();
+  EXPECT_EQ(abc.Hex(), kAbc);
+  EXPECT_EQ(blobs_->PathOf(abc), root_ + "/ba/" + kAbc);
+  EXPECT_EQ(blobs_->Put("abc").value(), abc);
+  const Digest empty = blobs_->Put("").value();
+  EXPECT_TRUE(blobs_->Has(abc));
+  EXPECT_EQ(blobs_->Get(abc).value()->bytes(), "abc");
+  EXPECT_EQ(blobs_->Get(empty).value()->bytes(), "");
+  EXPECT_EQ(Open()->List().value(), std::vector<Digest>({abc, empty}));
+  EXPECT_EQ(ToString(blobs_->Verify(abc)), "OK");
+  EXPECT_EQ(ToString(blobs_->Remove(abc)), "OK");
+  EXPECT_FALSE(blobs_->Has(abc));
+  EXPECT_EQ(blobs_->List().value(), std::vector<Digest>({empty}));
+  EXPECT_EQ(Unfinished(), Names());
+}
+
+TEST_F(BlobsTest, ErrorsNameTheBlobAndTheFolder) {
+  const Digest abc = Sha256("abc");
+  const std::string missing = std::string("NOT_FOUND: blob ") + kAbc + ": not in " + root_;
+  EXPECT_EQ(ToString(blobs_->Get(abc).status()), missing);
+  EXPECT_EQ(ToString(blobs_->Verify(abc)), missing);
+  EXPECT_EQ(ToString(blobs_->Remove(abc)), missing);
+  ASSERT_EQ(blobs_->Put("abc").value(), abc);
+  ASSERT_EQ(ToString(WriteFileAtomically(blobs_->PathOf(abc), "")), "OK");
+  EXPECT_EQ(ToString(blobs_->Verify(abc)), std::string("DATA_LOSS: blob ") + kAbc +
+                                               ": its 0 bytes in " + root_ + " have the digest " +
+                                               Sha256("").Hex());
+  EXPECT_EQ(ToString(BlobDir::Open("/dev/null/x").status()),
+            "FAILED_PRECONDITION: blobs /dev/null/x: make folder /dev/null: File exists");
+}
+
+TEST_F(BlobsTest, WriterShowsNothingBeforeCommit) {
+  std::unique_ptr<BlobDir::Writer> writer = blobs_->NewWriter().value();
+  EXPECT_EQ(ToString(writer->Append("a")), "OK");
+  EXPECT_EQ(ToString(writer->Append("bc")), "OK");
+  EXPECT_EQ(writer->size(), 3u);
+  EXPECT_EQ(blobs_->List().value(), std::vector<Digest>());
+  EXPECT_EQ(ToString(writer->Commit(Sha256("abc"))), "OK");
+  writer.reset();
+  EXPECT_EQ(blobs_->Get(Sha256("abc")).value()->bytes(), "abc");
+  EXPECT_EQ(Unfinished(), Names());
+}
+
+TEST_F(BlobsTest, WriterRefusesAnotherDigest) {
+  std::unique_ptr<BlobDir::Writer> writer = blobs_->NewWriter().value();
+  EXPECT_EQ(ToString(writer->Append("abd")), "OK");
+  EXPECT_EQ(ToString(writer->Commit(Sha256("abc"))),
+            std::string("INVALID_ARGUMENT: blob: expected digest ") + kAbc + ", got " +
+                Sha256("abd").Hex() + " of 3 bytes");
+  writer.reset();
+  EXPECT_EQ(blobs_->List().value(), std::vector<Digest>());
+  EXPECT_EQ(Unfinished(), Names());
+}
+
+TEST_F(BlobsTest, OpenRemovesOnlyWhatNobodyWrites) {
+  std::unique_ptr<BlobDir::Writer> writer = blobs_->NewWriter().value();
+  const Names living = Unfinished();
+  ASSERT_EQ(ToString(WriteFileAtomically(root_ + "/tmp/left.over", "x")), "OK");
+  EXPECT_EQ(Unfinished().size(), 2u);
+  Open();
+  EXPECT_EQ(Unfinished(), living);
+  EXPECT_EQ(ToString(writer->Append("abc")), "OK");
+  EXPECT_EQ(ToString(writer->Commit(Sha256("abc"))), "OK");
+}
+
+TEST_F(BlobsTest, ListIgnoresOtherFiles) {
+  ASSERT_EQ(ToString(MakeDirs(root_ + "/ba/folder")), "OK");
+  ASSERT_EQ(ToString(WriteFileAtomically(root_ + "/ba/" + std::string(64, 'c'), "")), "OK");
+  ASSERT_EQ(ToString(WriteFileAtomically(root_ + "/README", "x")), "OK");
+  EXPECT_EQ(blobs_->List().value(), std::vector<Digest>());
+}
+
+TEST_F(BlobsTest, AMappedBlobOutlivesItsRemoval) {
+  const Digest abc = blobs_->Put("abc").value();
+  const auto mapped = blobs_->Get(abc).value();
+  EXPECT_EQ(ToString(blobs_->Remove(abc)), "OK");
+  EXPECT_EQ(mapped->bytes(), "abc");
+}
+
+TEST_F(BlobsTest, ManyBlobsNeedOneSync) {
+  // Create, write, make the folder, sync its name, rename: no sync of the file and of the folder.
+  const file_ops::FileFault fault({.n = 6, .error = EIO});
+  EXPECT_EQ(blobs_->Put("abc", BlobDir::Durable::kAfterSync).value().Hex(), kAbc);
+  EXPECT_FALSE(fault.Fired());
+  EXPECT_EQ(ToString(blobs_->Sync()), "INTERNAL: write to blobs " + root_ + ": Input/output error");
+  EXPECT_EQ(ToString(blobs_->Sync()), "OK");
+}
+
+TEST_F(BlobsTest, PutReplacesABlobThatAPowerLossCutShort) {
+  const Digest abc = blobs_->Put("abc").value();
+  ASSERT_EQ(ToString(WriteFileAtomically(blobs_->PathOf(abc), "")), "OK");
+  EXPECT_EQ(blobs_->Put("abc").value(), abc);
+  EXPECT_EQ(ToString(blobs_->Verify(abc)), "OK");
+}
+
+TEST_F(BlobsTest, BlobsAreReadOnly) {
+  struct stat info {};
+  ASSERT_EQ(::stat(blobs_->PathOf(blobs_->Put("abc").value()).c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0222, 0u);
+}
+
+TEST_F(BlobsTest, ThreadsMayPutTheSameBytes) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([this] { EXPECT_EQ(blobs_->Put("abc").value().Hex(), kAbc); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(ToString(blobs_->Verify(Sha256("abc"))), "OK");
+  EXPECT_EQ(Unfinished(), Names());
+}
+
+// A blob that shows is whole, whichever call fails, or is the last before a crash; and a second try
+// works.
+TEST_F(BlobsTest, FailedPutsShowNothingHalf) {
+  for (const bool all_later : {false, true}) {
+    int n = 1;
+    for (bool fired = true; fired; ++n) {
+      Status status;
+      {
+        const file_ops::FileFault fault({.n = n, .error = ENOSPC, .all_later = all_later});
+        status = blobs_->Put("abc").status();
+        fired = fault.Fired();
+      }
+      EXPECT_EQ(ToString(status),
+                fired ? "RESOURCE_EXHAUSTED: write to blobs " + root_ + ": No space left on device"
+                      : "OK")
+          << n;
+      if (blobs_->Has(Sha256("abc"))) {
+        EXPECT_EQ(ToString(blobs_->Verify(Sha256("abc"))), "OK") << n;
+      }
+      Open();
+      EXPECT_EQ(Unfinished(), Names()) << n;
+      EXPECT_EQ(ToString(blobs_->Put("abc").status()), "OK") << n;
+      EXPECT_EQ(ToString(blobs_->Remove(Sha256("abc"))), "OK") << n;
+      if (fired) ::rmdir((root_ + "/ba").c_str());  // So that each round makes it.
+    }
+    // Create, write, sync, make the folder, sync its name, rename, sync; then a round without
+    // error.
+    EXPECT_EQ(n, 9);
+  }
+}
+
+}  // namespace
+}  // namespace ag

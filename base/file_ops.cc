@@ -1,0 +1,112 @@
+#include "base/file_ops.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+
+#include "base/status.h"
+
+namespace ag::file_ops {
+namespace {
+
+struct FaultState {
+  FileFault::Options options;
+  std::atomic<int> calls{0};
+};
+std::atomic<FaultState*> fault{nullptr};
+
+// The errno value with which a test makes this call fail, else 0.
+int InjectedFault() {
+  FaultState* const state = fault.load(std::memory_order_acquire);
+  if (state == nullptr) return 0;
+  const int call = ++state->calls;
+  const bool fails =
+      call == state->options.n || (state->options.all_later && call > state->options.n);
+  return fails ? state->options.error : 0;
+}
+
+// Repeats `call` while a signal interrupts it; returns 0 or the errno value.
+template <class Call>
+int Run(Call call) {
+  if (const int error = InjectedFault(); error != 0) return error;
+  while (call() < 0) {
+    if (errno != EINTR) return errno;
+  }
+  return 0;
+}
+
+int WriteLoop(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
+    if (written < 0 && errno != EINTR) return errno;
+    if (written > 0) bytes.remove_prefix(static_cast<size_t>(written));
+  }
+  return 0;
+}
+
+}  // namespace
+
+int CreateNew(const std::string& path, mode_t mode, Fd& fd) {
+  return Run([&] {
+    fd.reset(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
+    return fd.get();
+  });
+}
+
+int WriteAll(int fd, std::string_view bytes) {
+  if (const int error = InjectedFault(); error != 0) {
+    WriteLoop(fd, bytes.substr(0, bytes.size() / 2));
+    return error;
+  }
+  return WriteLoop(fd, bytes);
+}
+
+int Sync(int fd) {
+  return Run([&] { return ::fsync(fd); });
+}
+
+int SyncDir(const std::string& path) {
+  return Run([&] {
+    const Fd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!fd) return -1;
+    // EINVAL: a file system that keeps no names on a disk has nothing to sync.
+    return ::fsync(fd.get()) == 0 || errno == EINVAL ? 0 : -1;
+  });
+}
+
+int SyncFileSystem(const std::string& path) {
+  return Run([&] {
+    const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    return fd ? ::syncfs(fd.get()) : -1;
+  });
+}
+
+int Rename(const std::string& from, const std::string& to) {
+  return Run([&] { return ::rename(from.c_str(), to.c_str()); });
+}
+
+int Remove(const std::string& path) {
+  return Run([&] { return ::unlink(path.c_str()); });
+}
+
+int MakeDir(const std::string& path) {
+  return Run([&] { return ::mkdir(path.c_str(), 0777); });
+}
+
+FileFault::FileFault(const Options& options) {
+  AG_CHECK(options.n > 0 && options.error != 0);
+  auto* const state = new FaultState{options};
+  AG_CHECK(fault.exchange(state) == nullptr);
+}
+
+// The caller's threads no longer write when the test ends, so the state can go.
+FileFault::~FileFault() { delete fault.exchange(nullptr); }
+
+bool FileFault::Fired() const { return fault.load()->calls >= fault.load()->options.n; }
+
+}  // namespace ag::file_ops

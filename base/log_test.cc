@@ -1,0 +1,60 @@
+#include "base/log.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+#include "base/text.h"
+
+namespace ag {
+namespace {
+
+// `text` with TIME for what looks like a time at the start of each line.
+std::string WithoutTimes(std::string_view text) {
+  constexpr std::string_view kShape = "0000-00-00T00:00:00.000Z";
+  std::string masked;
+  for (const std::string_view line : Split(text, '\n')) {
+    std::string time(line.substr(0, kShape.size()));
+    for (char& c : time) c = c >= '0' && c <= '9' ? '0' : c;
+    if (!masked.empty()) masked += '\n';
+    masked += time == kShape ? "TIME" : time;
+    masked += line.substr(std::min(line.size(), kShape.size()));
+  }
+  return masked;
+}
+
+// What the calls below write at this level.
+std::string Logged(std::string_view level) {
+  testing::internal::CaptureStderr();
+  InitLog("prog", level);
+  LogInfo("job {}: {}", 7, "started");
+  LogWarn("two\nlines\x1b[0m");
+  LogError("failed {{}}");
+  const std::string text = testing::internal::GetCapturedStderr();
+  InitLog("base_test", "warn");
+  return WithoutTimes(text);
+}
+
+constexpr char kInfo[] = "TIME info prog: job 7: started\n";
+constexpr char kWarn[] = "TIME warning prog: two\\nlines\\x1b[0m\n";
+constexpr char kError[] = "TIME error prog: failed {}\n";
+
+TEST(LogTest, LevelsAndLines) {
+  const struct {
+    const char* level;
+    std::string expected;
+  } cases[] = {
+      {"info", std::string(kInfo) + kWarn + kError},
+      {"warn", std::string(kWarn) + kError},
+      {"error", kError},
+      {"off", ""},
+      {"loud", "TIME warning prog: log level: expected info, warn, error or off, got 'loud'\n" +
+                   (std::string(kInfo) + kWarn + kError)},
+  };
+  for (const auto& c : cases) EXPECT_EQ(Logged(c.level), c.expected) << c.level;
+}
+
+}  // namespace
+}  // namespace ag

@@ -1,0 +1,55 @@
+#include "base/measuring_lock.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+namespace ag {
+namespace {
+
+using namespace std::chrono_literals;
+
+class MeasuringLockTest : public testing::Test {
+ protected:
+  bool Free() const { return FileLock::TryExclusive(path_, "measurement").ok(); }
+
+  const TempDir folder_ = TempDir::Make("measuring_lock_test.").value();
+  const std::string path_ = folder_.path() + "/lock";
+};
+
+TEST_F(MeasuringLockTest, PathComesFromTheEnvironment) {
+  ::setenv("AUTOGRAPH_MEASURING_LOCK", "/some/lock", 1);
+  EXPECT_EQ(MeasuringLockPath(), "/some/lock");
+  ::unsetenv("AUTOGRAPH_MEASURING_LOCK");
+  EXPECT_TRUE(MeasuringLockPath().ends_with("/autograph-measuring.lock")) << MeasuringLockPath();
+}
+
+TEST_F(MeasuringLockTest, SearchesShareAndMeasurementsDoNot) {
+  SearchTurn first(path_);
+  SearchTurn second(path_);
+  EXPECT_EQ(ToString(first.Enter()), "OK");
+  EXPECT_EQ(ToString(second.Enter()), "OK");
+  first.Leave();
+  EXPECT_FALSE(Free());
+  second.Leave();
+  EXPECT_TRUE(Free());
+}
+
+TEST_F(MeasuringLockTest, YieldPausesOncePerSlice) {
+  FakeClock clock;
+  clock.Advance(1s);
+  SearchTurn turn(path_);
+  EXPECT_EQ(ToString(turn.Yield(clock)), "OK");  // Nothing to yield.
+  EXPECT_EQ(ToString(turn.Enter()), "OK");
+  EXPECT_EQ(ToString(turn.Yield(clock)), "OK");
+  clock.Advance(49ms);
+  EXPECT_EQ(ToString(turn.Yield(clock)), "OK");
+  EXPECT_EQ(clock.Now(), 1049ms);
+  clock.Advance(1ms);
+  EXPECT_EQ(ToString(turn.Yield(clock)), "OK");
+  EXPECT_EQ(clock.Now(), 1051ms);  // 1 ms of pause.
+  EXPECT_FALSE(Free());            // And entered again.
+}
+
+}  // namespace
+}  // namespace ag

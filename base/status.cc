@@ -1,0 +1,29 @@
+#include "base/status.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace ag {
+
+Status Within(Status status, std::string_view noun) {
+  if (status.ok()) return status;
+  return Status(status.code(), fmt::format("{}: {}", noun, Message(status)));
+}
+
+std::string Message(const Status& status) { return std::string(status.message()); }
+
+std::string ToString(const Status& status) {
+  if (status.ok()) return "OK";
+  return fmt::format("{}: {}", absl::StatusCodeToString(status.code()), Message(status));
+}
+
+namespace internal {
+
+void CheckFailed(const char* file, int line, const char* condition) {
+  std::fprintf(stderr, "%s:%d: AG_CHECK failed: %s\n", file, line, condition);
+  std::fflush(stderr);
+  std::abort();
+}
+
+}  // namespace internal
+}  // namespace ag

@@ -1,0 +1,85 @@
+// Errors as values: absl::Status with messages made by fmt, and the three macros of the house.
+//
+// Choose the code by what the caller should do next:
+//   kInvalidArgument    fix the request           kUnimplemented      try another provider
+//   kNotFound           make it first             kUnavailable        retry, maybe elsewhere
+//   kFailedPrecondition change state, then retry  kResourceExhausted  smaller, or another device
+//   kDeadlineExceeded   the budget is spent       kDataLoss/kInternal stored bytes / our own bug
+// The message names the subject and both values. Each layer adds its noun once, with Within.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace ag {
+
+using Status = absl::Status;
+template <class T>
+using StatusOr = absl::StatusOr<T>;
+using StatusCode = absl::StatusCode;
+
+inline Status OkStatus() { return absl::OkStatus(); }
+
+// Returns an error with a formatted message. REQUIRES: code is not kOk.
+template <class... Args>
+Status Err(StatusCode code, fmt::format_string<Args...> format, Args&&... args) {
+  return Status(code, fmt::format(format, std::forward<Args>(args)...));
+}
+
+// Returns `status` with "noun: " before its message; an OK status is returned unchanged.
+Status Within(Status status, std::string_view noun);
+
+// Returns the message as a std::string (this absl's string_view is not std's).
+std::string Message(const Status& status);
+
+// Returns "INVALID_ARGUMENT: the message", or "OK".
+std::string ToString(const Status& status);
+
+namespace internal {
+
+[[noreturn]] void CheckFailed(const char* file, int line, const char* condition);
+
+inline Status WithinIf(Status status) { return status; }
+template <class... Args>
+Status WithinIf(Status status, fmt::format_string<Args...> format, Args&&... args) {
+  return Within(std::move(status), fmt::format(format, std::forward<Args>(args)...));
+}
+
+inline const Status& ToStatus(const Status& status) { return status; }
+template <class T>
+const Status& ToStatus(const StatusOr<T>& status_or) {
+  return status_or.status();
+}
+
+}  // namespace internal
+}  // namespace ag
+
+#define AG_CONCAT_(a, b) a##b
+#define AG_CONCAT(a, b) AG_CONCAT_(a, b)
+
+// AG_TRY(expression) or AG_TRY(expression, "noun {}", args...): returns the error, within the noun.
+#define AG_TRY(expression, ...)                                                             \
+  do {                                                                                      \
+    ::ag::Status ag_try_status = ::ag::internal::ToStatus(expression);                      \
+    if (!ag_try_status.ok()) {                                                              \
+      return ::ag::internal::WithinIf(std::move(ag_try_status) __VA_OPT__(, ) __VA_ARGS__); \
+    }                                                                                       \
+  } while (false)
+
+// AG_LET(Type name, expression): declares name from a StatusOr, or returns its error.
+#define AG_LET(declaration, ...)                             \
+  auto AG_CONCAT(ag_let_, __LINE__) = (__VA_ARGS__);         \
+  if (!AG_CONCAT(ag_let_, __LINE__).ok()) {                  \
+    return std::move(AG_CONCAT(ag_let_, __LINE__)).status(); \
+  }                                                          \
+  declaration = *std::move(AG_CONCAT(ag_let_, __LINE__))
+
+// AG_CHECK(condition): a broken promise of our own stops the process, in every build mode.
+#define AG_CHECK(condition) \
+  ((condition) ? (void)0 : ::ag::internal::CheckFailed(__FILE__, __LINE__, #condition))

@@ -1,0 +1,68 @@
+# ag_room(PATH [ROOMS path...] [LIBS target...])
+# A room is one folder. Its *.cc files (without *_test.cc and *_main.cc) become the static library
+# ag_<path>, its *_test.cc files one test program <path>_test (slashes become underscores), and
+# testing.h style helpers live in the library under test. A room with no source yet is an interface.
+function(ag_room path)
+  cmake_parse_arguments(ARG "" "" "ROOMS;LIBS" ${ARGN})
+  string(REPLACE "/" "_" name ${path})
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${path}/*.cc)
+  set(tests ${sources})
+  list(FILTER tests INCLUDE REGEX "_test\\.cc$")
+  list(FILTER sources EXCLUDE REGEX "_(test|main)\\.cc$")
+  set(links ${ARG_LIBS})
+  foreach(room ${ARG_ROOMS})
+    string(REPLACE "/" "_" room ${room})
+    list(APPEND links ag_${room})
+  endforeach()
+  if(sources)
+    add_library(ag_${name} STATIC ${sources})
+    target_include_directories(ag_${name} PUBLIC ${CMAKE_SOURCE_DIR})
+    target_link_libraries(ag_${name} PUBLIC ${links})
+  else()
+    add_library(ag_${name} INTERFACE)
+    target_include_directories(ag_${name} INTERFACE ${CMAKE_SOURCE_DIR})
+    target_link_libraries(ag_${name} INTERFACE ${links})
+  endif()
+  if(tests)
+    add_executable(${name}_test ${tests})
+    target_link_libraries(${name}_test PRIVATE ag_${name} GTest::gmock GTest::gtest_main)
+    target_compile_definitions(${name}_test PRIVATE AG_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
+                               AG_BINARY_DIR="${CMAKE_BINARY_DIR}")
+    add_test(NAME ${name} COMMAND ${name}_test)
+    set_tests_properties(${name} PROPERTIES TIMEOUT 600)
+  endif()
+endfunction()
+
+# ag_proto(PATH): every PATH/autograph/v1/*.proto with its gRPC service, as library ag_<path>.
+function(ag_proto path)
+  set(out ${CMAKE_BINARY_DIR}/gen)
+  file(MAKE_DIRECTORY ${out})
+  file(GLOB protos RELATIVE ${CMAKE_SOURCE_DIR}/${path} CONFIGURE_DEPENDS
+       ${CMAKE_SOURCE_DIR}/${path}/autograph/v1/*.proto)
+  set(generated)
+  foreach(proto ${protos})
+    string(REPLACE ".proto" "" stem ${proto})
+    set(files ${out}/${stem}.pb.cc ${out}/${stem}.pb.h ${out}/${stem}.grpc.pb.cc
+              ${out}/${stem}.grpc.pb.h)
+    add_custom_command(OUTPUT ${files}
+      COMMAND protobuf::protoc --cpp_out=${out} --grpc_out=${out}
+              --plugin=protoc-gen-grpc=$<TARGET_FILE:gRPC::grpc_cpp_plugin>
+              -I ${CMAKE_SOURCE_DIR}/${path} -I /usr/include ${proto}
+      DEPENDS ${CMAKE_SOURCE_DIR}/${path}/${proto} VERBATIM)
+    list(APPEND generated ${files})
+  endforeach()
+  add_library(ag_${path} STATIC ${generated})
+  target_include_directories(ag_${path} SYSTEM PUBLIC ${out})
+  target_link_libraries(ag_${path} PUBLIC protobuf::libprotobuf gRPC::grpc++)
+endfunction()
+
+# ag_program(NAME MAIN ROOM): an executable from one main file, once that file exists.
+function(ag_program name main room)
+  if(NOT EXISTS ${CMAKE_SOURCE_DIR}/${main})
+    return()
+  endif()
+  string(REPLACE "/" "_" room ${room})
+  add_executable(${name} ${main})
+  target_link_libraries(${name} PRIVATE ag_${room})
+  install(TARGETS ${name} RUNTIME DESTINATION bin)
+endfunction()

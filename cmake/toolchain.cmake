@@ -1,0 +1,22 @@
+# Compiler settings that every room shares.
+add_compile_options(-Wall -Wextra -Wno-missing-field-initializers -fno-strict-aliasing)
+if(AG_WERROR)
+  add_compile_options(-Werror)
+endif()
+# Reference kernels and folded weights must be bit-identical in every process that computes them,
+# so the compiler may not contract a*b+c into one rounding where it likes.
+add_compile_options(-ffp-contract=off)
+if(AG_SANITIZE)
+  add_compile_options(-fsanitize=${AG_SANITIZE} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${AG_SANITIZE})
+endif()
+
+find_program(AG_CCACHE ccache)
+if(AG_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${AG_CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${AG_CCACHE})
+endif()
+find_program(AG_MOLD mold)
+if(AG_MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()

@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds, runs all tests.
+#   scripts/test.sh               everything that ends in minutes
+#   scripts/test.sh --long NAME   one soak (scripts/test.sh --long list)
+#   scripts/test.sh -R REGEX      only tests whose name matches (passed on to ctest)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+if [[ "${1:-}" == --long ]]; then
+  name=${2:?"usage: scripts/test.sh --long NAME"}
+  if [[ "$name" == list ]]; then
+    for soak in tests/long/*.sh; do [[ -e "$soak" ]] && basename "$soak" .sh; done
+    exit 0
+  fi
+  [[ -x tests/long/$name.sh ]] || { echo "test.sh: no soak named '$name'; try --long list" >&2; exit 2; }
+  scripts/install.sh --python
+  scripts/build.sh
+  exec "tests/long/$name.sh"
+fi
+
+scripts/install.sh --python
+scripts/build.sh
+export AUTOGRAPH_PYTHON=$PWD/.venv/bin/python
+ctest --test-dir build --output-on-failure -j1 "$@"
