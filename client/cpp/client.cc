@@ -1,0 +1,294 @@
+#include "client/cpp/client.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "autograph/v1/blobs.grpc.pb.h"
+#include "autograph/v1/cache.grpc.pb.h"
+#include "autograph/v1/optimizer.grpc.pb.h"
+#include "autograph/v1/worker.grpc.pb.h"
+#include "base/file.h"
+
+namespace ag {
+namespace {
+
+namespace v1 = autograph::v1;
+
+constexpr size_t kChunkBytes = size_t{1} << 20;
+// A broken watch is taken up again this often before the client gives up on the server.
+constexpr int kReattachMax = 20;
+constexpr Nanos kReattachPause{500'000'000};
+
+bool IsTerminal(v1::Job::State state) {
+  return state == v1::Job::SUCCEEDED || state == v1::Job::FAILED || state == v1::Job::CANCELLED;
+}
+
+}  // namespace
+
+struct Client::State {
+  std::string name;
+  std::shared_ptr<grpc::Channel> channel;
+  std::unique_ptr<v1::Optimizer::Stub> optimizer;
+  std::unique_ptr<v1::Blobs::Stub> blobs;
+  std::unique_ptr<v1::Cache::Stub> cache;
+  std::unique_ptr<v1::Workers::Stub> workers;
+
+  Status FromGrpc(const grpc::Status& status) const {
+    if (status.ok()) return OkStatus();
+    // gRPC's own words for a connection that could not be made name sockets, not servers.
+    if (status.error_code() == grpc::StatusCode::UNAVAILABLE &&
+        channel->GetState(false) != GRPC_CHANNEL_READY) {
+      return Err(StatusCode::kUnavailable, "no server at {}: is autographd running?", name);
+    }
+    return Err(static_cast<StatusCode>(status.error_code()), "{}", status.error_message());
+  }
+
+  // One unary call.
+  template <class Stub, class Request, class Response>
+  StatusOr<Response> Call(Stub& stub,
+                          grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
+                                                       Response*),
+                          const Request& request) const {
+    grpc::ClientContext context;
+    Response response;
+    AG_TRY(FromGrpc((stub.*method)(&context, request, &response)));
+    return response;
+  }
+
+  StatusOr<v1::Job> WatchOnce(const std::string& job,
+                              const std::function<bool(const v1::Job&)>& on_change);
+  StatusOr<bool> CopyShared(const Digest& digest, const std::string& path);
+};
+
+std::unique_ptr<Client> Client::Connect(const std::string& address) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(16 << 20);
+  // A dead server is noticed and a restarted one found within a second.
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+  return std::make_unique<Client>(
+      grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments), address);
+}
+
+Client::Client(std::shared_ptr<grpc::Channel> channel, std::string name)
+    : state_(std::make_unique<State>()) {
+  state_->name = std::move(name);
+  state_->optimizer = v1::Optimizer::NewStub(channel);
+  state_->blobs = v1::Blobs::NewStub(channel);
+  state_->cache = v1::Cache::NewStub(channel);
+  state_->workers = v1::Workers::NewStub(channel);
+  state_->channel = std::move(channel);
+}
+
+Client::~Client() = default;
+
+Status Client::WaitForReady(Nanos timeout) {
+  const auto deadline = std::chrono::system_clock::now() +
+                        std::chrono::duration_cast<std::chrono::milliseconds>(timeout);
+  grpc::ClientContext context;
+  context.set_deadline(deadline);
+  context.set_wait_for_ready(true);
+  v1::Capabilities capabilities;
+  const grpc::Status status = state_->optimizer->GetCapabilities(&context, {}, &capabilities);
+  if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
+    return Err(StatusCode::kUnavailable, "no server at {}: is autographd running?", state_->name);
+  }
+  return state_->FromGrpc(status);
+}
+
+StatusOr<Digest> Client::UploadFile(const std::string& path, const ByteProgress& on_progress) {
+  AG_LET(const std::shared_ptr<const MappedFile> file, MappedFile::Open(path));
+  const std::string_view bytes = file->bytes();
+  const Digest digest = Sha256(bytes);
+  v1::FindMissingRequest find;
+  find.add_digests(digest.Hex());
+  AG_LET(const v1::FindMissingResponse missing,
+         state_->Call(*state_->blobs, &v1::Blobs::Stub::FindMissing, find));
+  if (missing.missing().empty()) return digest;
+
+  grpc::ClientContext context;
+  v1::UploadResponse response;
+  const auto stream = state_->blobs->Upload(&context, &response);
+  for (size_t offset = 0;;) {
+    v1::UploadRequest chunk;
+    if (offset == 0) {
+      chunk.set_digest(digest.Hex());
+      chunk.set_size_bytes(static_cast<int64_t>(bytes.size()));
+    }
+    const std::string_view data = bytes.substr(offset, kChunkBytes);
+    chunk.set_offset(static_cast<int64_t>(offset));
+    chunk.set_data(data.data(), data.size());
+    offset += data.size();
+    chunk.set_last(offset == bytes.size());
+    if (!stream->Write(chunk)) break;  // The final status says why.
+    if (on_progress) {
+      on_progress(static_cast<int64_t>(offset), static_cast<int64_t>(bytes.size()));
+    }
+    if (chunk.last()) break;
+  }
+  stream->WritesDone();
+  AG_TRY(state_->FromGrpc(stream->Finish()), "upload {}", path);
+  return digest;
+}
+
+StatusOr<v1::Job> Client::Optimize(const v1::OptimizeRequest& request) {
+  return state_->Call(*state_->optimizer, &v1::Optimizer::Stub::Optimize, request);
+}
+
+StatusOr<v1::Job> Client::State::WatchOnce(const std::string& job,
+                                           const std::function<bool(const v1::Job&)>& on_change) {
+  grpc::ClientContext context;
+  v1::WatchJobRequest request;
+  request.set_name(job);
+  const auto stream = optimizer->WatchJob(&context, request);
+  v1::Job seen;
+  while (stream->Read(&seen)) {
+    if (on_change && !on_change(seen)) {
+      context.TryCancel();
+      while (stream->Read(&seen)) {
+      }
+      (void)stream->Finish();
+      return Err(StatusCode::kCancelled, "stopped watching {}", job);
+    }
+    if (IsTerminal(seen.state())) {
+      context.TryCancel();
+      (void)stream->Finish();
+      return seen;
+    }
+  }
+  AG_TRY(FromGrpc(stream->Finish()));
+  return Err(StatusCode::kUnavailable, "the stream of {} ended early", job);
+}
+
+StatusOr<v1::Job> Client::Watch(const std::string& name,
+                                const std::function<bool(const v1::Job&)>& on_change) {
+  Status last;
+  for (int attempt = 0; attempt < kReattachMax; ++attempt) {
+    bool seen = false;
+    StatusOr<v1::Job> job = state_->WatchOnce(name, [&](const v1::Job& state) {
+      seen = true;
+      return !on_change || on_change(state);
+    });
+    if (job.ok() || job.status().code() != StatusCode::kUnavailable) return job;
+    last = job.status();
+    if (seen) attempt = 0;
+    RealClock().SleepFor(kReattachPause);
+  }
+  return last;
+}
+
+StatusOr<v1::Job> Client::GetJob(const std::string& name) {
+  v1::GetJobRequest request;
+  request.set_name(name);
+  return state_->Call(*state_->optimizer, &v1::Optimizer::Stub::GetJob, request);
+}
+
+StatusOr<v1::Job> Client::CancelJob(const std::string& name) {
+  v1::CancelJobRequest request;
+  request.set_name(name);
+  return state_->Call(*state_->optimizer, &v1::Optimizer::Stub::CancelJob, request);
+}
+
+StatusOr<v1::ListJobsResponse> Client::ListJobs(const v1::ListJobsRequest& request) {
+  return state_->Call(*state_->optimizer, &v1::Optimizer::Stub::ListJobs, request);
+}
+
+StatusOr<v1::Capabilities> Client::GetCapabilities() {
+  return state_->Call(*state_->optimizer, &v1::Optimizer::Stub::GetCapabilities,
+                      v1::GetCapabilitiesRequest());
+}
+
+// Copies the blob from the server's own folder when this process sees it; false: it does not.
+StatusOr<bool> Client::State::CopyShared(const Digest& digest, const std::string& path) {
+  AG_LET(const v1::Capabilities capabilities,
+         Call(*optimizer, &v1::Optimizer::Stub::GetCapabilities, v1::GetCapabilitiesRequest()));
+  const std::string& dir = capabilities.shared_blob_dir();
+  const std::string& proof = capabilities.shared_blob_proof();
+  if (dir.empty() || proof.empty() || proof.find('/') != std::string::npos) return false;
+  if (!FileExists(dir + "/" + proof)) return false;
+  const std::string hex = digest.Hex();
+  const auto file = MappedFile::Open(fmt::format("{}/{}/{}", dir, hex.substr(0, 2), hex));
+  if (!file.ok() || Sha256((*file)->bytes()) != digest) return false;
+  AG_TRY(WriteFileAtomically(path, (*file)->bytes()));
+  return true;
+}
+
+Status Client::DownloadFile(const Digest& digest, const std::string& path) {
+  const StatusOr<bool> copied = state_->CopyShared(digest, path);
+  if (copied.ok() && *copied) return OkStatus();
+  if (!copied.ok() && copied.status().code() != StatusCode::kUnavailable) return copied.status();
+  AG_LET(const std::string bytes, DownloadBytes(digest, int64_t{4} << 30));
+  return WriteFileAtomically(path, bytes);
+}
+
+StatusOr<std::string> Client::DownloadBytes(const Digest& digest, int64_t bytes_max) {
+  grpc::ClientContext context;
+  v1::DownloadRequest request;
+  request.set_digest(digest.Hex());
+  const auto stream = state_->blobs->Download(&context, request);
+  std::string bytes;
+  v1::DownloadResponse chunk;
+  while (stream->Read(&chunk)) {
+    if (chunk.size_bytes() > bytes_max ||
+        static_cast<int64_t>(bytes.size() + chunk.data().size()) > bytes_max) {
+      context.TryCancel();
+      (void)stream->Finish();
+      return Err(StatusCode::kResourceExhausted, "blob {} is larger than {} bytes", digest.Short(),
+                 bytes_max);
+    }
+    if (bytes.empty()) bytes.reserve(static_cast<size_t>(chunk.size_bytes()));
+    bytes += chunk.data();
+  }
+  AG_TRY(state_->FromGrpc(stream->Finish()), "download {}", digest.Short());
+  if (Sha256(bytes) != digest) {
+    return Err(StatusCode::kDataLoss, "download {}: the bytes have another digest", digest.Short());
+  }
+  return bytes;
+}
+
+StatusOr<v1::CacheStats> Client::GetCacheStats() {
+  return state_->Call(*state_->cache, &v1::Cache::Stub::GetStats, v1::GetCacheStatsRequest());
+}
+
+StatusOr<v1::ListMeasurementsResponse> Client::ListMeasurements(
+    const v1::ListMeasurementsRequest& request) {
+  return state_->Call(*state_->cache, &v1::Cache::Stub::ListMeasurements, request);
+}
+
+Status Client::ExportCache(const std::string& environment,
+                           const std::function<Status(const v1::CacheRecord&)>& on_record) {
+  grpc::ClientContext context;
+  v1::ExportCacheRequest request;
+  request.set_environment(environment);
+  const auto stream = state_->cache->Export(&context, request);
+  v1::CacheRecord record;
+  while (stream->Read(&record)) {
+    if (const Status status = on_record(record); !status.ok()) {
+      context.TryCancel();
+      (void)stream->Finish();
+      return status;
+    }
+  }
+  return state_->FromGrpc(stream->Finish());
+}
+
+StatusOr<v1::ImportCacheResponse> Client::ImportCache(
+    const std::function<bool(v1::CacheRecord*)>& next_record) {
+  grpc::ClientContext context;
+  v1::ImportCacheResponse response;
+  const auto stream = state_->cache->Import(&context, &response);
+  v1::CacheRecord record;
+  while (next_record(&record) && stream->Write(record)) record.Clear();
+  stream->WritesDone();
+  AG_TRY(state_->FromGrpc(stream->Finish()));
+  return response;
+}
+
+StatusOr<v1::ListWorkersResponse> Client::ListWorkers() {
+  return state_->Call(*state_->workers, &v1::Workers::Stub::ListWorkers,
+                      v1::ListWorkersRequest());
+}
+
+}  // namespace ag
