@@ -18,7 +18,9 @@ namespace ag {\n\nstd::span<const EmbeddedFile> ${FUNCTION}();\n\n}  // namespac
     string(APPEND rows "    {\"${name}\", R\"AG_EMBED(${text})AG_EMBED\"},\n")
   endforeach()
   file(WRITE ${OUT}/${NAME}.cc "#include \"embedded/${NAME}.h\"\n\nnamespace ag {\n
-std::span<const EmbeddedFile> ${FUNCTION}() {\n  static constexpr EmbeddedFile kFiles[] = {\n${rows}  };
+std::span<const EmbeddedFile> ${FUNCTION}() {
+  static constexpr EmbeddedFile kFiles[] = {
+${rows}  };
   return kFiles;\n}\n\n}  // namespace ag\n")
   return()
 endif()

@@ -1,0 +1,16 @@
+// Putting a rule's target into a graph.
+#pragma once
+
+#include "rules/bindings.h"
+#include "rules/pattern.h"
+
+namespace ag {
+
+// Adds the target of `pattern` to `builder`, which was started from `graph`, and makes every reader
+// of the roots read it. kFailedPrecondition: the target is ill-typed here or would change a root's
+// type. After an error the builder holds dead nodes and maybe some of the replacements: throw it
+// away.
+Status ApplyTo(GraphBuilder* builder, const Graph& graph, const RulePattern& pattern,
+               const Rewrite::Bindings& bindings);
+
+}  // namespace ag

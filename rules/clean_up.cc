@@ -1,0 +1,88 @@
+// Clean-up to a fixpoint: the passes of graph/clean_up.h and the clean-up rules.
+#include "graph/clean_up.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "rules/applier.h"
+#include "rules/matcher.h"
+#include "rules/rewrite.h"
+
+namespace ag {
+namespace {
+
+// Each round applies every rule everywhere, so rounds are as many as rules can follow on one
+// another at one place, ten or so; reaching this many is a bug of a rule.
+constexpr int kRoundsMax = 1000;
+
+bool Touches(const Rewrite::Bindings& match, const std::set<NodeId>& touched) {
+  const auto is_touched = [&](NodeId id) { return touched.contains(id); };
+  if (std::any_of(match.nodes.begin(), match.nodes.end(), is_touched)) return true;
+  for (const auto& slot : match.slots) {
+    for (const Value& value : slot) {
+      const Edge* edge = std::get_if<Edge>(&value);
+      if (edge != nullptr && is_touched(edge->node)) return true;
+    }
+  }
+  return false;
+}
+
+// Applies the rule at every place where it matches, places that share nodes one after another.
+// Returns how many; 0 when nothing changed.
+StatusOr<int> ApplyEverywhere(const Rule& rule, Graph* graph) {
+  const NodeIndex index(*graph);
+  const auto matches = FindMatches(*graph, index, *rule.pattern, /*subsets_max=*/0);
+  if (matches.empty()) return 0;
+  std::set<NodeId> touched;
+  int count = 0;
+  GraphBuilder builder(*graph);
+  for (const Rewrite::Bindings& match : matches) {
+    if (Touches(match, touched)) continue;
+    GraphBuilder trial(*graph);  // An ill-typed target must not leave half of itself behind.
+    if (!ApplyTo(&trial, *graph, *rule.pattern, match).ok() || !trial.Build().ok()) continue;
+    AG_TRY(ApplyTo(&builder, *graph, *rule.pattern, match), "{}", rule.name);
+    touched.insert(match.nodes.begin(), match.nodes.end());
+    ++count;
+  }
+  if (count == 0) return 0;
+  AG_LET(*graph, builder.Build());
+  return count;
+}
+
+StatusOr<Graph> RunPasses(Graph graph) {
+  for (int round = 0; round < kRoundsMax; ++round) {
+    const Digest before = graph.digest();
+    AG_LET(graph, RemoveNoOps(graph));
+    AG_LET(graph, Dedupe(graph));
+    if (graph.digest() == before) return graph;
+  }
+  return Err(StatusCode::kInternal, "clean-up passes do not settle after {} rounds", kRoundsMax);
+}
+
+}  // namespace
+
+StatusOr<Graph> CleanUp(const Graph& input, const RuleSet& rules, std::vector<CleanUpStep>* steps) {
+  AG_LET(Graph graph, RunPasses(input));
+  std::map<std::string, int> counts;
+  for (int round = 0; round < kRoundsMax; ++round) {
+    int changed = 0;
+    for (const Rule& rule : rules.rules()) {
+      if (!rule.clean_up) continue;
+      AG_LET(const int count, ApplyEverywhere(rule, &graph));
+      if (count == 0) continue;
+      counts[rule.name] += count;
+      changed += count;
+    }
+    if (changed == 0) {
+      if (steps != nullptr) {
+        for (const auto& [rule, count] : counts) steps->push_back({rule, count});
+      }
+      return graph;
+    }
+    AG_LET(graph, RunPasses(graph));
+  }
+  return Err(StatusCode::kInternal, "clean-up rules do not settle after {} rounds", kRoundsMax);
+}
+
+}  // namespace ag

@@ -1,0 +1,73 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "graph/text_form.h"
+#include "rules/rewrite.h"
+
+namespace ag {
+namespace {
+
+struct CleanUpCase {
+  const char* name;
+  const char* before;
+  const char* operators;  // What runs afterwards, in order; constants and their recipes left out.
+  const char* steps;
+};
+
+const CleanUpCase kCases[] = {
+    {"nothing to do", "input x f32[2]\noutput y = relu(x)\n", "relu", ""},
+    {"batch norm, then scale and shift into one conv",
+     "input x f32[1,2,4,4]\n"
+     "y = conv(x, const f32[3,2,3,3] seed 1, const f32[3] seed 2) strides=[1,1] pads=[1,1,1,1] "
+     "dilations=[1,1]\n"
+     "z = batch_norm(y, const f32[3] seed 3, const f32[3] seed 4, const f32[3] seed 5, "
+     "const f32[3] seed 6)\n"
+     "s = mul(z, const f32[3,1,1] seed 7)\n"
+     "output o = relu(add(s, const f32[1,3,1,1] seed 8))\n",
+     "conv relu", "batch-norm-into-conv 1, scale-into-conv 1, shift-into-conv 1"},
+    {"batch norm of a conv that others read",
+     "input x f32[1,2,4,4]\n"
+     "y = conv(x, const f32[3,2,3,3] seed 1, const f32[3] seed 2) strides=[1,1] pads=[1,1,1,1] "
+     "dilations=[1,1]\n"
+     "output y\n"
+     "output z = batch_norm(y, const f32[3] seed 3, const f32[3] seed 4, const f32[3] seed 5, "
+     "const f32[3] seed 6)\n",
+     "conv mul add", "batch-norm-alone 1"},
+    {"two swishes in a row",
+     "input x f32[2]\ny = mul(x, sigmoid(x))\noutput z = mul(y, sigmoid(y))\n", "swish swish",
+     "swish 2"},
+    {"chains of movement",
+     "input x f32[2,3,4]\n"
+     "t = transpose(transpose(x) perm=[1,2,0]) perm=[2,0,1]\n"
+     "output y = relu(reshape(reshape(t) shape=[24]) shape=[2,3,4])\n",
+     "relu", ""},
+};
+
+std::string Operators(const Graph& graph) {
+  std::vector<std::string> names;
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    const OpKind op = graph.node(id).op;
+    if (!Has(op, kLeaf) && !graph.is_constant(id)) names.push_back(Info(op).text_name);
+  }
+  return fmt::format("{}", fmt::join(names, " "));
+}
+
+TEST(CleanUp, DoesWhatItsCasesSay) {
+  for (const CleanUpCase& c : kCases) {
+    SCOPED_TRACE(c.name);
+    const StatusOr<Graph> graph = ParseGraph(c.before);
+    ASSERT_TRUE(graph.ok()) << ToString(graph.status());
+    std::vector<CleanUpStep> steps;
+    const StatusOr<Graph> clean = CleanUp(*graph, RuleSet::Shipped(), &steps);
+    ASSERT_TRUE(clean.ok()) << ToString(clean.status());
+    EXPECT_EQ(Operators(*clean), c.operators) << FormatGraph(*clean);
+    std::vector<std::string> counted;
+    for (const CleanUpStep& step : steps)
+      counted.push_back(fmt::format("{} {}", step.rule, step.count));
+    EXPECT_EQ(fmt::format("{}", fmt::join(counted, ", ")), c.steps);
+    EXPECT_EQ(CleanUp(*clean, RuleSet::Shipped())->digest(), clean->digest());
+  }
+}
+
+}  // namespace
+}  // namespace ag

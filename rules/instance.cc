@@ -1,0 +1,292 @@
+#include "rules/instance.h"
+
+#include <algorithm>
+
+#include "graph/tensor.h"
+
+namespace ag {
+namespace {
+
+void ConstantSlots(const Expression& guard, std::set<int>* slots) {
+  if (guard.kind == Expression::Kind::kCall && guard.name == "const") {
+    slots->insert(guard.arguments[0].slot);
+  }
+  for (const Expression& argument : guard.arguments) ConstantSlots(argument, slots);
+}
+
+// The operators that stand for a class: one of each kind of behaviour that the reference can
+// compute on floats (Cast and Not change the element type and are covered by Relu and its like).
+constexpr OpKind kUnaryOps[] = {OpKind::kRelu,       OpKind::kTanh, OpKind::kSigmoid,
+                                OpKind::kLeakyRelu,  OpKind::kNeg,  OpKind::kAbs,
+                                OpKind::kReciprocal, OpKind::kExp,  OpKind::kHardSwish};
+constexpr OpKind kZeroOps[] = {OpKind::kRelu, OpKind::kTanh, OpKind::kNeg, OpKind::kLeakyRelu};
+constexpr OpKind kBinaryOps[] = {OpKind::kAdd, OpKind::kSub, OpKind::kMul,
+                                 OpKind::kMax, OpKind::kMin, OpKind::kDiv};
+
+class Drawer {
+ public:
+  Drawer(const RulePattern& pattern, uint64_t seed, int size)
+      : pattern_(pattern), draw_(seed, size) {
+    bindings_.slots.resize(pattern.slots.size());
+    bindings_.counts.assign(pattern.indices.size(), -1);
+    for (const Guard& guard : pattern.guards) ConstantSlots(guard.value, &constant_slots_);
+  }
+
+  std::optional<Graph> Run() {
+    for (int& count : bindings_.counts) {
+      count = static_cast<int>(draw_.random().Between(draw_.Chance(60) ? 2 : 1, 4));
+    }
+    if (pattern_.each >= 0) bindings_.counts[pattern_.each] = draw_.Chance(65) ? 2 : 3;
+    for (const Term& source : pattern_.sources) {
+      const int n = pattern_.each >= 0 ? bindings_.counts[pattern_.each] : 1;
+      for (int i = 0; i < n; ++i) {
+        const auto root = Make(source, pattern_.each >= 0 ? i : -1, std::nullopt);
+        if (!root.has_value()) return std::nullopt;
+        builder_.Output(*root, fmt::format("o{}", outputs_++));
+      }
+    }
+    if (draw_.Chance(10) && !made_.empty()) {  // What is inside has a reader outside.
+      const Edge inner = made_[draw_.random().Below(made_.size())];
+      builder_.Output(inner, fmt::format("o{}", outputs_++));
+    }
+    StatusOr<Graph> graph = builder_.Build();
+    if (!graph.ok()) return std::nullopt;
+    return *std::move(graph);
+  }
+
+ private:
+  using MaybeEdge = std::optional<Edge>;
+
+  Value* Slot(int slot, int position) {
+    auto& values = bindings_.slots[slot];
+    const size_t at =
+        pattern_.slots[slot].index < 0 ? 0 : static_cast<size_t>(std::max(position, 0));
+    if (values.size() <= at) values.resize(at + 1);
+    return &values[at];
+  }
+
+  Scope ScopeAt(int position) const { return {TensorFacts(builder_), bindings_, position}; }
+
+  MaybeEdge Make(const Term& term, int position, const std::optional<Shape>& want) {
+    switch (term.kind) {
+      case Term::Kind::kVariable:
+        return MakeLeaf(term, position, want);
+      case Term::Kind::kScalar:
+        return MakeScalar(term, position);
+      case Term::Kind::kOperator:
+        return MakeOperator(term, position, want);
+    }
+    return std::nullopt;
+  }
+
+  MaybeEdge MakeLeaf(const Term& term, int position, const std::optional<Shape>& want) {
+    Value* value = Slot(term.slot, position);
+    if (IsBound(*value)) return std::get<Edge>(*value);
+    const TensorType type{DType::kFloat64, want ? *want : draw_.AnyShape(0)};
+    const bool constant = constant_slots_.contains(term.slot) || draw_.Chance(12);
+    Edge edge;
+    if (constant) {
+      const std::string name = fmt::format("constant {}", leaves_);
+      edge = builder_.Constant(type, Sha256(name));
+    } else {
+      edge = builder_.Input(fmt::format("x{}", leaves_), type);
+    }
+    ++leaves_;
+    *value = edge;
+    return edge;
+  }
+
+  MaybeEdge MakeScalar(const Term& term, int position) {
+    const Expression& e = term.scalar;
+    if (e.kind == Expression::Kind::kVariable && !IsBound(*Slot(e.slot, position))) {
+      *Slot(e.slot, position) = draw_.Chance(50) ? 0.25 : 2.0;
+    }
+    const auto value = Evaluate(e, ScopeAt(position));
+    if (!value.has_value()) return std::nullopt;
+    const auto* integer = std::get_if<int64_t>(&*value);
+    const auto* real = std::get_if<double>(&*value);
+    if (integer == nullptr && real == nullptr) return std::nullopt;
+    Tensor tensor = Tensor::Zeros({DType::kFloat64, {}});
+    tensor.Put(0, integer != nullptr ? static_cast<double>(*integer) : *real);
+    return builder_.Constant(tensor.type(), tensor.Name(), tensor.bytes());
+  }
+
+  OpKind ChooseOp(const Term& term) {
+    if (term.op_class == 0) return term.op;
+    if (term.label_slot >= 0 && IsBound(*Slot(term.label_slot, 0))) {
+      return builder_.node(std::get<LabelValue>(*Slot(term.label_slot, 0)).node).op;
+    }
+    const auto pick = [&](const auto& ops) { return ops[draw_.random().Below(std::size(ops))]; };
+    if (term.op_class == kBinary) return pick(kBinaryOps);
+    return term.op_class == kZeroToZero ? pick(kZeroOps) : pick(kUnaryOps);
+  }
+
+  // op(...)[i] is one node for all i.
+  MaybeEdge MadeBefore(const Term& term, int position) {
+    if (term.node_slot < 0 || !IsBound(*Slot(term.node_slot, 0))) return std::nullopt;
+    return Edge{std::get<LabelValue>(*Slot(term.node_slot, 0)).node, position};
+  }
+
+  MaybeEdge MakeOperator(const Term& term, int outer, const std::optional<Shape>& want) {
+    if (const MaybeEdge made = MadeBefore(term, outer)) return made;
+    const int position = term.output_choice == OutputChoice::kEach ? -1 : outer;
+    OperatorDraft draft{.op = ChooseOp(term), .want = want};
+    draft.outputs =
+        term.output_choice == OutputChoice::kEach ? bindings_.counts[term.index] : term.output + 1;
+    KnownAttributes(term, position, &draft);
+    const auto operands = MakeOperands(term, position, &draft);
+    if (!operands.has_value()) return std::nullopt;
+    KnownAttributes(term, position, &draft);
+    draw_.LateAttributes(&draft);
+    const StatusOr<NodeId> node = builder_.Add(draft.op, *operands, draft.attributes);
+    if (!node.ok()) return std::nullopt;
+    Edge edge{*node, term.output};
+    if (term.output_choice == OutputChoice::kEach) edge.output = outer;
+    if (edge.output >= static_cast<int>(builder_.node(*node).outputs.size())) return std::nullopt;
+    if (!BindOperator(term, position, outer, edge)) return std::nullopt;
+    if (!SmallEnough(edge)) return std::nullopt;
+    made_.push_back(edge);
+    return edge;
+  }
+
+  bool SmallEnough(Edge edge) const { return builder_.type(edge).NumElements() <= 4096; }
+
+  // Attributes by the label, by an expression that has a value, or by a name that is bound.
+  void KnownAttributes(const Term& term, int position, OperatorDraft* draft) {
+    if (term.label_slot >= 0 && IsBound(*Slot(term.label_slot, 0))) {
+      draft->attributes =
+          *builder_.node(std::get<LabelValue>(*Slot(term.label_slot, 0)).node).attributes;
+    }
+    for (const AttributeTerm& attribute : term.attributes) {
+      const auto value = Evaluate(attribute.value, ScopeAt(position));
+      auto typed =
+          value.has_value() ? ToAttribute(*value, draft->op, attribute.name) : std::nullopt;
+      if (typed.has_value()) draft->attributes.Set(attribute.name, *std::move(typed));
+    }
+  }
+
+  // The shape of an operand that exists already.
+  std::optional<Shape> Peek(const Term& term, int position) {
+    if (term.slot < 0) return std::nullopt;
+    const Value& value = *Slot(term.slot, position);
+    if (!IsBound(value)) return std::nullopt;
+    return builder_.type(std::get<Edge>(value)).shape;
+  }
+
+  std::optional<std::vector<Edge>> MakeOperands(const Term& term, int position,
+                                                OperatorDraft* draft) {
+    std::vector<std::pair<const Term*, int>> places;
+    for (const Term& operand : term.operands) {
+      const int n = operand.spread ? bindings_.counts[operand.index] : 1;
+      for (int i = 0; i < n; ++i) places.emplace_back(&operand, operand.spread ? i : position);
+    }
+    for (const auto& [operand, at] : places) draft->operands.push_back(Peek(*operand, at));
+    draw_.EarlyAttributes(draft);
+    std::vector<Edge> edges(places.size());
+    for (size_t i = 0; i < places.size(); ++i) {
+      const auto& [operand, at] = places[i];
+      const MaybeEdge edge = Make(*operand, at, draw_.Operand(*draft, i));
+      if (!edge.has_value()) return std::nullopt;
+      edges[i] = *edge;
+      if (operand->kind != Term::Kind::kScalar) draft->operands[i] = builder_.type(*edge).shape;
+    }
+    if (edges.size() == 2 && Has(draft->op, kCommutative) && draw_.Chance(25)) {
+      std::swap(edges[0], edges[1]);
+    }
+    return edges;
+  }
+
+  // Gives the term's own names and attribute names what was drawn; false when they disagree.
+  bool BindOperator(const Term& term, int position, int outer, Edge edge) {
+    const auto bind = [&](int slot, int at, const Value& value) {
+      Value* bound = Slot(slot, at);
+      if (!IsBound(*bound)) *bound = value;
+      return SameValue(*bound, value);
+    };
+    if (term.slot >= 0 && !bind(term.slot, outer, edge)) return false;
+    if (term.node_slot >= 0) *Slot(term.node_slot, 0) = LabelValue{edge.node};
+    if (term.label_slot >= 0) *Slot(term.label_slot, 0) = LabelValue{edge.node};
+    for (const AttributeTerm& attribute : term.attributes) {
+      if (attribute.value.kind != Expression::Kind::kVariable) continue;
+      const Value value = ToValue(*builder_.node(edge.node).attributes->Find(attribute.name));
+      if (!bind(attribute.value.slot, position, value)) return false;
+    }
+    return true;
+  }
+
+  const RulePattern& pattern_;
+  ShapeDraw draw_;
+  GraphBuilder builder_;
+  Rewrite::Bindings bindings_;
+  std::set<int> constant_slots_;
+  std::vector<Edge> made_;
+  int leaves_ = 0;
+  int outputs_ = 0;
+};
+
+void ConvClasses(const Graph& graph, const Node& node, std::set<std::string>* classes) {
+  const auto above_one = [](int64_t value) { return value > 1; };
+  const Ints& pads = node.IntList("pads");
+  const size_t half = pads.size() / 2;
+  if (std::any_of(node.IntList("strides").begin(), node.IntList("strides").end(), above_one)) {
+    classes->insert("strided");
+  }
+  if (std::any_of(node.IntList("dilations").begin(), node.IntList("dilations").end(), above_one)) {
+    classes->insert("dilated");
+  }
+  if (!std::equal(pads.begin(), pads.begin() + static_cast<std::ptrdiff_t>(half),
+                  pads.begin() + static_cast<std::ptrdiff_t>(half))) {
+    classes->insert("asymmetric pads");
+  }
+  if (node.op != OpKind::kConv || node.Int("group") == 1) return;
+  classes->insert("group > 1");
+  if (graph.type(node.inputs[1]).shape[1] == 1) classes->insert("depthwise");
+}
+
+bool AllSame(const Ints& values) {
+  return std::all_of(values.begin(), values.end(), [&](int64_t v) { return v == values[0]; });
+}
+
+void NodeClasses(const Graph& graph, const Node& node, std::set<std::string>* classes) {
+  if (node.op == OpKind::kConv || Has(node.op, kPooling)) ConvClasses(graph, node, classes);
+  if (node.op == OpKind::kSplit && !AllSame(node.IntList("sizes"))) classes->insert("uneven cuts");
+  if (node.op == OpKind::kConcat) {
+    Ints sizes;
+    for (const Edge& x : node.inputs) sizes.push_back(graph.type(x).shape[node.Int("axis")]);
+    if (!AllSame(sizes)) classes->insert("uneven cuts");
+  }
+  if (Has(node.op, kBinary) &&
+      graph.type(node.inputs[0]).shape != graph.type(node.inputs[1]).shape) {
+    classes->insert("broadcast");
+  }
+  if (node.op == OpKind::kMatMul && node.outputs[0].shape.size() > 2) classes->insert("batched");
+}
+
+}  // namespace
+
+std::set<std::string> ClassesOf(const Graph& graph) {
+  std::set<std::string> classes;
+  if (graph.outputs().size() >= 3) classes.insert("three or more roots");
+  for (const Node& node : graph.nodes()) {
+    NodeClasses(graph, node, &classes);
+    for (const TensorType& type : node.outputs) {
+      const Shape& shape = type.shape;
+      if (std::find(shape.begin(), shape.end(), 1) != shape.end()) classes.insert("axis of size 1");
+      if (shape.empty() && !Has(node.op, kLeaf)) classes.insert("scalar");
+    }
+  }
+  return classes;
+}
+
+std::optional<Instance> DrawInstance(const RulePattern& pattern, uint64_t seed, int size) {
+  std::optional<Graph> graph = Drawer(pattern, seed, size).Run();
+  if (!graph.has_value()) return std::nullopt;
+  Instance instance{.classes = ClassesOf(*graph)};
+  for (const Node& node : graph->nodes()) {
+    for (const TensorType& type : node.outputs) instance.elements += type.NumElements();
+  }
+  instance.graph = *std::move(graph);
+  return instance;
+}
+
+}  // namespace ag

@@ -1,0 +1,315 @@
+#include "rules/instance_shapes.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace ag {
+namespace {
+
+void Default(OperatorDraft* draft, std::string_view name, AttributeValue value) {
+  if (draft->attributes.Find(name) == nullptr) draft->attributes.Set(name, std::move(value));
+}
+
+bool Lacks(const OperatorDraft& draft, std::string_view name) {
+  return draft.attributes.Find(name) == nullptr;
+}
+
+std::optional<int64_t> KnownInt(const OperatorDraft& draft, std::string_view name) {
+  const AttributeValue* value = draft.attributes.Find(name);
+  const int64_t* integer = value == nullptr ? nullptr : std::get_if<int64_t>(value);
+  return integer == nullptr ? std::nullopt : std::optional(*integer);
+}
+
+const Ints* KnownList(const OperatorDraft& draft, std::string_view name) {
+  const AttributeValue* value = draft.attributes.Find(name);
+  return value == nullptr ? nullptr : std::get_if<Ints>(value);
+}
+
+}  // namespace
+
+int64_t ShapeDraw::Dim() { return Chance(15) ? 1 : random_.Between(1, size_); }
+
+Shape ShapeDraw::AnyShape(int rank_min, int rank_max) {
+  Shape shape(static_cast<size_t>(random_.Between(rank_min, rank_max)));
+  for (int64_t& dim : shape) dim = Dim();
+  return shape;
+}
+
+Shape ShapeDraw::Weaker(const Shape& shape) {
+  if (Chance(45) || shape.empty()) return shape;
+  Shape weak = shape;
+  if (Chance(50)) {  // One axis stays.
+    const auto keep = static_cast<size_t>(random_.Below(shape.size()));
+    for (size_t i = 0; i < weak.size(); ++i) {
+      if (i != keep) weak[i] = 1;
+    }
+    const size_t drop = random_.Below(keep + 1);
+    weak.erase(weak.begin(), weak.begin() + static_cast<std::ptrdiff_t>(drop));
+    return weak;
+  }
+  const size_t drop = random_.Below(shape.size() + 1);
+  weak.erase(weak.begin(), weak.begin() + static_cast<std::ptrdiff_t>(drop));
+  for (int64_t& dim : weak) {
+    if (Chance(15)) dim = 1;
+  }
+  return weak;
+}
+
+Shape ShapeDraw::ShapeOf(const OperatorDraft& draft, size_t index) {
+  if (index < draft.operands.size() && draft.operands[index]) return *draft.operands[index];
+  return AnyShape();
+}
+
+Ints ShapeDraw::Factors(int64_t elements) {
+  Ints factors;
+  for (int64_t f = 2; elements > 1 && factors.size() < 5;) {
+    if (elements % f != 0) {
+      ++f;
+      continue;
+    }
+    elements /= f;
+    if (!factors.empty() && Chance(40)) {
+      factors[random_.Below(factors.size())] *= f;
+    } else {
+      factors.insert(
+          factors.begin() + static_cast<std::ptrdiff_t>(random_.Below(factors.size() + 1)), f);
+    }
+  }
+  factors.push_back(elements);
+  if (Chance(25)) factors.insert(factors.begin(), 1);
+  return factors;
+}
+
+// ---- What an operand should look like.
+
+Shape ShapeDraw::MatMulOperand(const OperatorDraft& draft, size_t index) {
+  const auto& x = draft.operands[0];
+  const auto& w = draft.operands[1];
+  const Shape want = draft.want && draft.want->size() >= 2 ? *draft.want : Shape{};
+  if (index == 0) {
+    Shape shape = want;
+    if (shape.empty()) shape = Chance(60) ? AnyShape(2, 2) : AnyShape(2, 4);
+    shape.back() = w && w->size() >= 2 ? (*w)[w->size() - 2] : Dim();
+    return shape;
+  }
+  Shape shape = Chance(25) && x ? *x : Shape{1, 1};  // Batched weights, or plain ones.
+  if (shape.size() < 2) shape = {1, 1};
+  for (size_t i = 0; i + 2 < shape.size(); ++i) {
+    if (Chance(20)) shape[i] = 1;
+  }
+  shape[shape.size() - 2] = x && !x->empty() ? x->back() : Dim();
+  shape.back() = want.empty() ? Dim() : want.back();
+  return shape;
+}
+
+Shape ShapeDraw::ConvOperand(const OperatorDraft& draft, size_t index) {
+  const int64_t group = KnownInt(draft, "group").value_or(1);
+  const Ints* strides = KnownList(draft, "strides");
+  const size_t axes = strides == nullptr ? 2 : strides->size();
+  const auto& x = draft.operands[0];
+  const auto& w = draft.operands[1];
+  if (index == 0) {
+    if (conv_input_.size() != axes + 2 || Chance(10)) {
+      conv_input_.assign(axes + 2, 1);
+      for (int64_t& dim : conv_input_) dim = Dim() + (Chance(50) ? 1 : 0);
+    }
+    if (Chance(15)) conv_input_[0] = Dim();
+    if (Chance(40)) conv_input_[1] = Dim() * group;
+    if (conv_input_[1] % group != 0) conv_input_[1] *= group;
+    if (w && w->size() == axes + 2) conv_input_[1] = (*w)[1] * group;
+    return conv_input_;
+  }
+  if (index == 2) return {w && !w->empty() ? (*w)[0] : Dim()};
+  if (conv_kernel_.size() != axes + 2 || Chance(25)) {
+    conv_kernel_.assign(axes + 2, 1);
+    for (int64_t& dim : conv_kernel_) dim = random_.Between(1, 3);
+  }
+  if (Chance(40)) conv_kernel_[0] = Dim();
+  if (draft.want && draft.want->size() == axes + 2 && Chance(70))
+    conv_kernel_[0] = (*draft.want)[1];
+  if (conv_kernel_[0] % group != 0) conv_kernel_[0] *= group;
+  conv_kernel_[1] = x && x->size() > 1 ? std::max<int64_t>((*x)[1] / group, 1) : 1;
+  return conv_kernel_;
+}
+
+Shape ShapeDraw::ConcatOperand(const OperatorDraft& draft, size_t index) {
+  const auto axis = static_cast<size_t>(KnownInt(draft, "axis").value_or(0));
+  for (const auto& operand : draft.operands) {
+    if (!operand || operand->size() <= axis) continue;
+    Shape shape = *operand;
+    if (Chance(60)) shape[axis] = Dim();
+    return shape;
+  }
+  Shape shape = draft.want && draft.want->size() > axis ? *draft.want : AnyShape();
+  while (shape.size() <= axis) shape.push_back(Dim());
+  const auto n = static_cast<int64_t>(draft.operands.size());
+  if (draft.want && index == 0) shape[axis] = std::max<int64_t>(shape[axis] / n, 1);
+  return shape;
+}
+
+Shape ShapeDraw::Operand(const OperatorDraft& draft, size_t index) {
+  switch (draft.op) {
+    case OpKind::kMatMul:
+      return MatMulOperand(draft, index);
+    case OpKind::kConv:
+      return ConvOperand(draft, index);
+    case OpKind::kConcat:
+      return ConcatOperand(draft, index);
+    case OpKind::kMaxPool:
+    case OpKind::kAveragePool:
+      return draft.want ? *draft.want : AnyShape(4, 4);
+    case OpKind::kBatchNorm: {
+      if (index == 0) return draft.want ? *draft.want : AnyShape(2, 4);
+      const auto& x = draft.operands[0];
+      return {x && x->size() > 1 ? (*x)[1] : 1};
+    }
+    case OpKind::kLayerNorm: {
+      const auto axis = static_cast<size_t>(KnownInt(draft, "axis").value_or(0));
+      if (index == 0) {
+        Shape shape = draft.want ? *draft.want : AnyShape();
+        while (shape.size() <= axis) shape.push_back(Dim());
+        return shape;
+      }
+      const Shape x = draft.operands[0].value_or(Shape{1});
+      return Shape(x.begin() + static_cast<std::ptrdiff_t>(std::min(axis, x.size())), x.end());
+    }
+    case OpKind::kSplit: {
+      Shape shape = AnyShape();
+      const auto axis = static_cast<size_t>(KnownInt(draft, "axis").value_or(0));
+      while (shape.size() <= axis) shape.push_back(Dim());
+      shape[axis] = draft.outputs + random_.Between(0, size_);
+      return shape;
+    }
+    case OpKind::kTranspose: {
+      const Ints* perm = KnownList(draft, "perm");
+      if (perm == nullptr) return draft.want ? *draft.want : AnyShape(1, 4);
+      Shape shape(perm->size());
+      for (int64_t& dim : shape) dim = Dim();
+      if (!draft.want || draft.want->size() != perm->size()) return shape;
+      for (size_t i = 0; i < perm->size(); ++i) shape[(*perm)[i]] = (*draft.want)[i];
+      return shape;
+    }
+    default:
+      break;
+  }
+  if (!Has(draft.op, kBinary)) return draft.want ? *draft.want : AnyShape(0);
+  for (size_t i = 0; i < draft.operands.size(); ++i) {
+    if (i != index && draft.operands[i]) return Weaker(*draft.operands[i]);
+  }
+  return draft.want ? Weaker(*draft.want) : AnyShape(0);
+}
+
+// ---- Attributes.
+
+void ShapeDraw::WindowAttributes(OperatorDraft* draft) {
+  const auto& x = draft->operands[0];
+  const bool pool = Has(draft->op, kPooling);
+  const Ints* known = KnownList(*draft, "strides");
+  const size_t axes = known != nullptr      ? known->size()
+                      : x && x->size() >= 3 ? x->size() - 2
+                      : Chance(20)          ? 1
+                                            : 2;
+  Ints ones(axes, 1);
+  const auto list = [&](size_t n, int64_t low, int64_t high, int chance) {
+    Ints values(n, low);
+    for (int64_t& value : values) {
+      if (Chance(chance)) value = random_.Between(low, high);
+    }
+    return values;
+  };
+  if (pool && Lacks(*draft, "kernel_shape")) {
+    draft->attributes.Set("kernel_shape", list(axes, 1, 3, 80));
+  }
+  Default(draft, "strides", list(axes, 1, 2, 30));
+  Default(draft, "dilations", list(axes, 1, 2, 25));
+  Default(draft, "pads", Chance(30) ? Ints(2 * axes, 0) : list(2 * axes, 0, 2, 50));
+  if (!pool) Default(draft, "group", Chance(50) ? int64_t{1} : random_.Between(1, 3));
+}
+
+void ShapeDraw::EarlyAttributes(OperatorDraft* draft) {
+  const auto known = std::find_if(draft->operands.begin(), draft->operands.end(),
+                                  [](const auto& operand) { return operand.has_value(); });
+  const Shape* shape = known != draft->operands.end() ? &**known
+                       : draft->want                  ? &*draft->want
+                                                      : nullptr;
+  const auto rank = shape != nullptr ? static_cast<int64_t>(shape->size()) : random_.Between(1, 4);
+  const int64_t axis =
+      rank == 0 ? 0 : static_cast<int64_t>(random_.Below(static_cast<uint64_t>(rank)));
+  if (draft->op == OpKind::kConv || Has(draft->op, kPooling)) WindowAttributes(draft);
+  if (draft->op == OpKind::kConcat || draft->op == OpKind::kSplit ||
+      draft->op == OpKind::kLayerNorm)
+    Default(draft, "axis", axis);
+  if (draft->op == OpKind::kTranspose && Lacks(*draft, "perm")) {
+    Ints perm(static_cast<size_t>(rank));
+    std::iota(perm.begin(), perm.end(), 0);
+    for (size_t i = perm.size(); i > 1; --i) std::swap(perm[i - 1], perm[random_.Below(i)]);
+    draft->attributes.Set("perm", perm);
+  }
+  if (draft->op == OpKind::kLeakyRelu) Default(draft, "alpha", Chance(50) ? 0.25 : 0.5);
+  if (draft->op == OpKind::kClip) {
+    Default(draft, "min", Chance(50) ? 0.0 : -0.5);
+    Default(draft, "max", Chance(50) ? 0.75 : 6.0);
+  }
+}
+
+void ShapeDraw::SplitSizes(OperatorDraft* draft) {
+  const Shape x = ShapeOf(*draft, 0);
+  const auto axis = static_cast<size_t>(KnownInt(*draft, "axis").value_or(0));
+  if (axis >= x.size() || x[axis] < draft->outputs) return;  // Ill-typed; thrown away later.
+  Ints sizes(static_cast<size_t>(draft->outputs), 1);
+  const bool even = Chance(30) && x[axis] % draft->outputs == 0;
+  for (int64_t left = x[axis] - draft->outputs; left > 0; --left) {
+    const size_t at = even ? static_cast<size_t>(left) % sizes.size() : random_.Below(sizes.size());
+    ++sizes[at];
+  }
+  draft->attributes.Set("sizes", sizes);
+}
+
+void ShapeDraw::LateAttributes(OperatorDraft* draft) {
+  const Shape x = draft->operands.empty() ? Shape{} : ShapeOf(*draft, 0);
+  const auto rank = static_cast<int64_t>(x.size());
+  const int64_t axis =
+      rank == 0 ? 0 : static_cast<int64_t>(random_.Below(static_cast<uint64_t>(rank)));
+  if (draft->op == OpKind::kSplit && Lacks(*draft, "sizes")) SplitSizes(draft);
+  if (draft->op == OpKind::kReshape && Lacks(*draft, "shape")) {
+    const bool wanted = draft->want && NumElements(*draft->want) == NumElements(x);
+    draft->attributes.Set(
+        "shape", wanted ? Ints(draft->want->begin(), draft->want->end()) : Factors(NumElements(x)));
+  }
+  if (Has(draft->op, kNormalization) && draft->op != OpKind::kSoftmax) {
+    Default(draft, "epsilon", Chance(50) ? 0.125 : 1e-5);
+  }
+  if (draft->op == OpKind::kSoftmax) Default(draft, "axis", axis);
+  if (Has(draft->op, kReduction) && Lacks(*draft, "axes")) {
+    Ints axes;
+    const bool trailing = Chance(60);
+    for (int64_t i = 0; i < rank; ++i) {
+      if (trailing ? i >= axis : Chance(50)) axes.push_back(i);
+    }
+    draft->attributes.Set("axes", axes);
+  }
+  if (Has(draft->op, kReduction)) Default(draft, "keepdims", static_cast<int64_t>(Chance(70)));
+  if (draft->op == OpKind::kSlice && rank > 0) {
+    const int64_t size = x[static_cast<size_t>(axis)];
+    const int64_t start = random_.Between(0, size - 1);
+    Default(draft, "axes", Ints{axis});
+    Default(draft, "starts", Ints{start});
+    Default(draft, "ends", Ints{random_.Between(start + 1, size)});
+    Default(draft, "steps", Ints{1});
+  }
+  if (draft->op == OpKind::kPad && Lacks(*draft, "pads")) {
+    Ints pads(2 * x.size(), 0);
+    for (int64_t& pad : pads) pad = Chance(50) ? random_.Between(0, 2) : 0;
+    draft->attributes.Set("pads", pads);
+  }
+  if (draft->op == OpKind::kExpand && Lacks(*draft, "shape")) {
+    Ints shape(x.begin(), x.end());
+    for (int64_t& dim : shape) {
+      if (dim == 1) dim = Dim();
+    }
+    if (Chance(40)) shape.insert(shape.begin(), Dim());
+    draft->attributes.Set("shape", shape);
+  }
+}
+
+}  // namespace ag

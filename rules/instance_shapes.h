@@ -1,0 +1,54 @@
+// Random shapes and attributes for the verifier's instances, by operator. Everything is a proposal:
+// an instance whose parts do not fit is thrown away, so these need to be likely, not right.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "base/random.h"
+#include "graph/attributes.h"
+#include "graph/graph.h"
+
+namespace ag {
+
+// One operator about to be drawn.
+struct OperatorDraft {
+  OpKind op = OpKind::kRelu;
+  int outputs = 1;                             // Of split.
+  std::optional<Shape> want;                   // The shape that its reader would like.
+  std::vector<std::optional<Shape>> operands;  // Shapes that are known already.
+  Attributes attributes;                       // Those that are known already.
+};
+
+class ShapeDraw {
+ public:
+  ShapeDraw(uint64_t seed, int size) : random_(seed), size_(size) {}
+
+  Random& random() { return random_; }
+  bool Chance(int percent) { return random_.Below(100) < static_cast<uint64_t>(percent); }
+  int64_t Dim();  // In [1, size], 1 more often than its share.
+  Shape AnyShape(int rank_min = 1, int rank_max = 4);
+  Shape Weaker(const Shape& shape);  // One that broadcasts to it; often itself.
+
+  // A shape for operand `index`; operands before it are known.
+  Shape Operand(const OperatorDraft& draft, size_t index);
+  // Attributes that operands depend on, and, when all operands are known, the rest.
+  void EarlyAttributes(OperatorDraft* draft);
+  void LateAttributes(OperatorDraft* draft);
+
+ private:
+  Shape ConvOperand(const OperatorDraft& draft, size_t index);
+  Shape MatMulOperand(const OperatorDraft& draft, size_t index);
+  Shape ConcatOperand(const OperatorDraft& draft, size_t index);
+  void WindowAttributes(OperatorDraft* draft);
+  void SplitSizes(OperatorDraft* draft);
+  Ints Factors(int64_t elements);
+  Shape ShapeOf(const OperatorDraft& draft, size_t index);
+
+  Random random_;
+  int size_;
+  // What the last convolution looked like: siblings are alike more often than not.
+  Shape conv_input_, conv_kernel_;
+};
+
+}  // namespace ag

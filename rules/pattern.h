@@ -1,0 +1,77 @@
+// A rule as parsed (docs/rules.md): terms whose names are resolved to slots. Plain data, made by
+// the parser only; matcher, applier and verifier read it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "graph/op_kind.h"
+#include "rules/expression.h"
+#include "rules/rule_set.h"
+
+namespace ag {
+
+struct AttributeTerm {
+  std::string name;
+  Expression value;      // A plain name binds or compares; anything else is compared.
+  bool literal = false;  // No names in it: comparable at once.
+  size_t offset = 0;
+};
+
+// Which output of the operator a term stands for.
+enum class OutputChoice : uint8_t { kOnly, kLiteral, kEach };
+
+struct Term {
+  enum class Kind : uint8_t { kVariable, kScalar, kOperator };
+  Kind kind = Kind::kVariable;
+
+  std::string name;  // The variable, or the name given with "name:"; "" when none.
+  int slot = -1;
+  bool indexed = false;  // x[i]
+  std::string index_name;
+
+  OpKind op = OpKind::kRelu;  // kOperator.
+  uint32_t op_class = 0;      // Or any operator with this trait: unary.f, binary.f.
+  std::string label;          // The f of unary.f; "" when none.
+  int label_slot = -1;
+  int node_slot = -1;  // For terms with [i]: binds the node itself, so all i share it.
+  std::vector<Term> operands;
+  std::vector<AttributeTerm> attributes;
+  OutputChoice output_choice = OutputChoice::kOnly;
+  int output = 0;
+  std::string output_index;  // The i of op(...)[i].
+
+  Expression scalar;  // kScalar: {e}, a float constant with one element.
+
+  bool spread = false;  // "t...": one operand for each i.
+  int index = -1;       // Index letter of x[i], of the spread, or of op(...)[i].
+  size_t offset = 0;
+};
+
+struct Guard {
+  Expression value;
+  int binds_slot = -1;       // "n = e" binds n, or compares when n is bound.
+  bool per_element = false;  // Mentions x[i] outside of a spread: holds for every i.
+  bool spreads = false;      // Has a spread: decided when all i are known.
+  int index = -1;            // The index letter it mentions; -1 when none.
+};
+
+struct SlotInfo {
+  enum class Kind : uint8_t { kTensor, kAttribute, kLabel, kNode };
+  std::string name;
+  Kind kind = Kind::kTensor;
+  int index = -1;  // Index letter of a family; -1: one value.
+  bool in_source = true;
+};
+
+struct RulePattern {
+  std::vector<Term> sources;
+  std::vector<Term> targets;
+  std::vector<Guard> guards;
+  std::vector<SlotInfo> slots;
+  std::vector<std::string> indices;  // Index letters.
+  int each = -1;  // "each i:": the index of the one root family; -1 when there is none.
+  bool clean_up = false;
+};
+
+}  // namespace ag

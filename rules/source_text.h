@@ -1,0 +1,70 @@
+// The text of one rules file, for reading character by character and for messages that point at it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+
+namespace ag {
+
+class SourceText {
+ public:
+  SourceText(std::string_view text, std::string_view file);
+
+  // kInvalidArgument "file:line:column: what", the line, and a caret under the column.
+  Status Error(size_t offset, std::string_view what) const;
+  int LineOf(size_t offset) const;
+  const std::string& file() const { return file_; }
+
+  // Comments and continued line ends ("\" before the end) read as blanks, at the same offsets.
+  std::string_view blanked() const { return blanked_; }
+
+ private:
+  std::string text_;
+  std::string blanked_;
+  std::string file_;
+};
+
+// Reads one logical line of a SourceText. Every Accept skips blanks first and moves only on
+// success.
+class Cursor {
+ public:
+  Cursor(const SourceText& source, size_t begin, size_t end)
+      : source_(source), at_(begin), end_(end) {}
+
+  size_t offset();  // Of the next character that is not blank.
+  bool AtEnd();
+  bool Accept(std::string_view token);
+  bool Follows(std::string_view token);
+  Status Expect(std::string_view token);
+
+  std::optional<std::string> Identifier();  // [a-z_][a-zA-Z0-9_]*
+  std::optional<std::string> KebabName();   // [a-z][a-z0-9-]*
+  // An integer, or a float when it has a point or an exponent.
+  struct Number {
+    bool is_integer = true;
+    int64_t integer = 0;
+    double value = 0;
+  };
+  std::optional<Number> AcceptNumber();
+  std::optional<std::string> QuotedString();
+
+  Status Error(std::string_view what) { return source_.Error(offset(), what); }
+  Status ErrorAt(size_t offset, std::string_view what) { return source_.Error(offset, what); }
+
+  struct Mark {
+    size_t at;
+  };
+  Mark Save() const { return {at_}; }
+  void Restore(Mark mark) { at_ = mark.at; }
+
+ private:
+  std::string_view Rest();
+  const SourceText& source_;
+  size_t at_;
+  size_t end_;
+};
+
+}  // namespace ag
