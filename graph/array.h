@@ -1,0 +1,65 @@
+// A dense row-major array of any scalar (graph/scalar.h): what reference kernels read and give.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "graph/types.h"
+
+namespace ag {
+
+template <class T>
+struct Array {
+  Shape shape;
+  std::vector<T> values;  // As many as NumElements(shape).
+
+  explicit Array(Shape s = {0}) : shape(std::move(s)) {
+    values.resize(static_cast<size_t>(NumElements(shape)));
+  }
+  Array(Shape s, std::vector<T> v) : shape(std::move(s)), values(std::move(v)) {}
+};
+
+// The distance in elements between neighbours along each axis.
+Shape StridesOf(std::span<const int64_t> shape);
+
+// Strides for reading an operand of `shape` at positions of the broadcast shape `as`: 0 where it
+// repeats. REQUIRES: shape broadcasts to `as`.
+Shape BroadcastStrides(std::span<const int64_t> shape, std::span<const int64_t> as);
+
+// Walks all positions of `shape` in row-major order and keeps one offset per operand. Each operand
+// moves by its stride of the axis that advances.
+template <size_t N>
+class Walker {
+ public:
+  Walker(Shape shape, std::array<Shape, N> strides)
+      : shape_(std::move(shape)), strides_(std::move(strides)), at_(shape_.size(), 0) {}
+
+  int64_t offset(size_t operand) const { return offsets_[operand]; }
+
+  void Next() {
+    for (size_t axis = shape_.size(); axis-- > 0;) {
+      for (size_t i = 0; i < N; ++i) offsets_[i] += strides_[i][axis];
+      if (++at_[axis] < shape_[axis]) return;
+      for (size_t i = 0; i < N; ++i) offsets_[i] -= strides_[i][axis] * shape_[axis];
+      at_[axis] = 0;
+    }
+  }
+
+ private:
+  Shape shape_;
+  std::array<Shape, N> strides_;
+  Shape at_;
+  std::array<int64_t, N> offsets_{};
+};
+
+// Axes before, at and after one axis, multiplied together: element (o, i, n) stands at
+// (o * axis + i) * inner + n.
+struct AxisView {
+  int64_t outer = 1;
+  int64_t axis = 1;
+  int64_t inner = 1;
+};
+AxisView ViewAxis(std::span<const int64_t> shape, int64_t axis);
+
+}  // namespace ag

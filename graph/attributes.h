@@ -1,0 +1,42 @@
+// The attributes of a node: a small map from name to value, kept sorted by name so that equal maps
+// have equal canonical bytes. Which attributes an operator has is said in graph/ops.def; a built
+// node always holds all of them, with defaults filled in.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/status.h"
+
+namespace ag {
+
+using Ints = std::vector<int64_t>;
+using AttributeValue = std::variant<int64_t, double, Ints, std::string>;
+
+class Attributes {
+ public:
+  Attributes() = default;
+  Attributes(std::initializer_list<std::pair<std::string, AttributeValue>> items);
+
+  void Set(std::string_view name, AttributeValue value);
+  const AttributeValue* Find(std::string_view name) const;  // Null when absent.
+
+  // REQUIRES: present with that type (the operator table guarantees it for built nodes).
+  int64_t Int(std::string_view name) const;
+  double Float(std::string_view name) const;
+  const Ints& IntList(std::string_view name) const;
+  const std::string& String(std::string_view name) const;
+
+  const std::vector<std::pair<std::string, AttributeValue>>& items() const { return items_; }
+  // Equal when the canonical bytes are: floats compare by their bits, every NaN is the same.
+  bool operator==(const Attributes& other) const;
+
+ private:
+  std::vector<std::pair<std::string, AttributeValue>> items_;
+};
+
+}  // namespace ag

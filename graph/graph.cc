@@ -1,0 +1,95 @@
+#include "graph/graph.h"
+
+#include "graph/codec.h"
+#include "graph/graph_data.h"
+
+namespace ag {
+
+Graph::Graph() {
+  static const auto& empty = *new std::shared_ptr<const Data>(IndexGraph({}, {}, {}, {}));
+  data_ = empty;
+}
+
+Graph::Graph(std::shared_ptr<const Data> data) : data_(std::move(data)) {}
+
+const std::vector<Node>& Graph::nodes() const { return data_->nodes; }
+
+const std::vector<NodeId>& Graph::inputs() const { return data_->inputs; }
+
+const std::string& Graph::input_name(size_t i) const { return data_->input_names[i]; }
+
+const std::vector<GraphOutput>& Graph::outputs() const { return data_->outputs; }
+
+std::span<const Use> Graph::uses(Edge e) const {
+  const size_t edge = static_cast<size_t>(data_->edge_begin[e.node] + e.output);
+  const size_t begin = static_cast<size_t>(data_->use_begin[edge]);
+  const size_t end = static_cast<size_t>(data_->use_begin[edge + 1]);
+  return {data_->uses.data() + begin, end - begin};
+}
+
+bool Graph::is_output(Edge e) const {
+  return data_->is_output[static_cast<size_t>(data_->edge_begin[e.node] + e.output)] != 0;
+}
+
+bool Graph::is_constant(NodeId id) const { return data_->is_constant[id] != 0; }
+
+const Digest& Graph::digest() const {
+  std::call_once(data_->digest_once, [this] { data_->digest = Sha256(CanonicalBytes(*this)); });
+  return data_->digest;
+}
+
+namespace {
+
+bool IsConstant(const Node& node, const std::vector<uint8_t>& is_constant) {
+  if (node.op == OpKind::kConstant) return true;
+  if (node.inputs.empty() || Has(node.op, kBarrier)) return false;
+  for (const Edge& input : node.inputs) {
+    if (is_constant[input.node] == 0) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::shared_ptr<const Graph::Data> Graph::IndexGraph(std::vector<Node> nodes,
+                                                     std::vector<NodeId> inputs,
+                                                     std::vector<std::string> input_names,
+                                                     std::vector<GraphOutput> outputs) {
+  auto data = std::make_shared<Data>();
+  data->edge_begin.reserve(nodes.size() + 1);
+  data->is_constant.resize(nodes.size());
+  int32_t edges = 0;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    data->edge_begin.push_back(edges);
+    edges += static_cast<int32_t>(nodes[i].outputs.size());
+    data->is_constant[i] = IsConstant(nodes[i], data->is_constant) ? 1 : 0;
+  }
+  data->edge_begin.push_back(edges);
+  const auto index = [&](Edge e) {
+    return static_cast<size_t>(data->edge_begin[e.node] + e.output);
+  };
+
+  // Counting sort of all uses by the edge that they read.
+  data->use_begin.assign(static_cast<size_t>(edges) + 2, 0);
+  for (const Node& node : nodes) {
+    for (const Edge& e : node.inputs) ++data->use_begin[index(e) + 2];
+  }
+  for (size_t i = 2; i < data->use_begin.size(); ++i) data->use_begin[i] += data->use_begin[i - 1];
+  data->uses.resize(static_cast<size_t>(data->use_begin.back()));
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    int32_t operand = 0;
+    for (const Edge& e : nodes[i].inputs) {
+      const auto slot = static_cast<size_t>(data->use_begin[index(e) + 1]++);
+      data->uses[slot] = {static_cast<NodeId>(i), operand++};
+    }
+  }
+  data->is_output.assign(static_cast<size_t>(edges), 0);
+  for (const GraphOutput& output : outputs) data->is_output[index(output.edge)] = 1;
+  data->nodes = std::move(nodes);
+  data->inputs = std::move(inputs);
+  data->input_names = std::move(input_names);
+  data->outputs = std::move(outputs);
+  return data;
+}
+
+}  // namespace ag

@@ -1,0 +1,283 @@
+#include <algorithm>
+#include <deque>
+
+#include "absl/container/flat_hash_map.h"
+#include "graph/graph_data.h"
+#include "graph/shapes.h"
+
+namespace ag {
+namespace {
+
+constexpr NodeId kUnseen = -1;
+constexpr NodeId kOpen = -2;  // On the walk's stack: reading it again closes a cycle.
+
+struct Replacement {
+  int32_t number;  // Replacements are numbered in the order they were made.
+  Edge to;
+};
+
+struct BuilderOutput {
+  GraphOutput output;
+  int32_t since;  // Replacements from this number on apply.
+};
+
+std::shared_ptr<const Attributes> NoAttributes() {
+  static const auto& none = *new std::shared_ptr<const Attributes>(new Attributes());
+  return none;
+}
+
+}  // namespace
+
+struct GraphBuilder::State {
+  Graph base;
+  std::deque<Node> added;            // A deque, so that node() references stay valid.
+  std::vector<int32_t> added_since;  // Per added node, as BuilderOutput::since. Base nodes: 0.
+  std::vector<NodeId> inputs;
+  std::vector<std::string> input_names;
+  std::vector<BuilderOutput> outputs;
+  absl::flat_hash_map<Edge, absl::InlinedVector<Replacement, 1>> replacements;
+  std::vector<uint8_t> is_replaced;  // By node; shorter than the nodes when the rest is not.
+  int32_t replacement_count = 0;
+
+  int size() const { return base.size() + static_cast<int>(added.size()); }
+
+  const Node& node(NodeId id) const {
+    AG_CHECK(id >= 0 && id < size());
+    return id < base.size() ? base.node(id) : added[static_cast<size_t>(id - base.size())];
+  }
+
+  bool Knows(Edge e) const {
+    return e.node >= 0 && e.node < size() && e.output >= 0 &&
+           e.output < static_cast<int>(node(e.node).outputs.size());
+  }
+
+  int32_t SinceOf(NodeId id) const {
+    return id < base.size() ? 0 : added_since[static_cast<size_t>(id - base.size())];
+  }
+
+  NodeId Append(Node node) {
+    added.push_back(std::move(node));
+    added_since.push_back(replacement_count);
+    return size() - 1;
+  }
+
+  // What a reader of `e` reads that was added when `since` replacements had been made. Each step
+  // uses a later replacement than the one before, so that this ends.
+  Edge Resolve(Edge e, int32_t since) const {
+    while (static_cast<size_t>(e.node) < is_replaced.size() && is_replaced[e.node] != 0) {
+      const auto found = replacements.find(e);
+      if (found == replacements.end()) break;
+      const auto next = std::find_if(found->second.begin(), found->second.end(),
+                                     [&](const Replacement& r) { return r.number >= since; });
+      if (next == found->second.end()) break;
+      since = next->number + 1;
+      e = next->to;
+    }
+    return e;
+  }
+};
+
+GraphBuilder::GraphBuilder() : state_(std::make_unique<State>()) {}
+
+GraphBuilder::GraphBuilder(const Graph& graph) : GraphBuilder() {
+  state_->base = graph;
+  state_->inputs = graph.inputs();
+  for (size_t i = 0; i < graph.inputs().size(); ++i) {
+    state_->input_names.push_back(graph.input_name(i));
+  }
+  for (const GraphOutput& output : graph.outputs()) state_->outputs.push_back({output, 0});
+}
+
+GraphBuilder::~GraphBuilder() = default;
+GraphBuilder::GraphBuilder(GraphBuilder&&) noexcept = default;
+
+Edge GraphBuilder::Input(std::string name, TensorType type) {
+  Node node;
+  node.op = OpKind::kInput;
+  node.attributes = NoAttributes();
+  node.outputs.push_back(std::move(type));
+  const NodeId id = state_->Append(std::move(node));
+  state_->inputs.push_back(id);
+  state_->input_names.push_back(std::move(name));
+  return {id, 0};
+}
+
+Edge GraphBuilder::Constant(TensorType type, const Digest& digest, std::string_view bytes) {
+  auto data = std::make_shared<ConstantData>();
+  data->digest = digest;
+  if (static_cast<int64_t>(bytes.size()) == type.Bytes() &&
+      type.Bytes() <= ConstantData::kInlineBytesMax) {
+    data->inline_bytes = std::string(bytes);
+  }
+  Node node;
+  node.op = OpKind::kConstant;
+  node.attributes = NoAttributes();
+  node.outputs.push_back(std::move(type));
+  node.constant = std::move(data);
+  return {state_->Append(std::move(node)), 0};
+}
+
+StatusOr<NodeId> GraphBuilder::Add(OpKind op, std::span<const Edge> inputs, Attributes attributes) {
+  if (Has(op, kLeaf) || Has(op, kBarrier)) {
+    return Err(StatusCode::kInvalidArgument, "{}: is not an operator that Add makes",
+               Info(op).text_name);
+  }
+  absl::InlinedVector<TensorType, 3> types;
+  for (const Edge& e : inputs) types.push_back(type(e));
+  AG_TRY(CompleteAttributes(op, types, &attributes));
+  AG_LET(TensorTypes outputs, InferTypes(op, types, attributes));
+  Node node;
+  node.op = op;
+  node.attributes = attributes.items().empty()
+                        ? NoAttributes()
+                        : std::make_shared<const Attributes>(std::move(attributes));
+  node.inputs.assign(inputs.begin(), inputs.end());
+  node.outputs = std::move(outputs);
+  return state_->Append(std::move(node));
+}
+
+StatusOr<Edge> GraphBuilder::Add1(OpKind op, std::initializer_list<Edge> inputs,
+                                  Attributes attributes) {
+  AG_LET(const NodeId id, Add(op, {inputs.begin(), inputs.size()}, std::move(attributes)));
+  return Edge{id, 0};
+}
+
+NodeId GraphBuilder::AddOpaque(std::span<const Edge> inputs, Attributes attributes,
+                               std::span<const TensorType> outputs) {
+  for (const Edge& e : inputs) AG_CHECK(state_->Knows(e));
+  AG_CHECK(CompleteAttributes(OpKind::kOpaque, {}, &attributes).ok());
+  Node node;
+  node.op = OpKind::kOpaque;
+  node.attributes = std::make_shared<const Attributes>(std::move(attributes));
+  node.inputs.assign(inputs.begin(), inputs.end());
+  node.outputs.assign(outputs.begin(), outputs.end());
+  return state_->Append(std::move(node));
+}
+
+void GraphBuilder::Output(Edge edge, std::string name) {
+  AG_CHECK(state_->Knows(edge));
+  state_->outputs.push_back({{edge, std::move(name)}, state_->replacement_count});
+}
+
+Status GraphBuilder::Replace(Edge from, Edge to) {
+  AG_CHECK(state_->Knows(from) && state_->Knows(to));
+  to = state_->Resolve(to, 0);
+  if (type(from) != type(to)) {
+    return Err(StatusCode::kInvalidArgument, "replace {}: expected {}, got {}",
+               Info(node(from.node).op).text_name, type(from).ToString(), type(to).ToString());
+  }
+  if (from == to) return OkStatus();
+  const auto needed = static_cast<size_t>(from.node) + 1;
+  if (state_->is_replaced.size() < needed) {
+    state_->is_replaced.resize(std::max(needed, static_cast<size_t>(state_->size())));
+  }
+  state_->is_replaced[from.node] = 1;
+  state_->replacements[from].push_back({state_->replacement_count++, to});
+  return OkStatus();
+}
+
+void GraphBuilder::ForgetOutputs() { state_->outputs.clear(); }
+
+void GraphBuilder::ForgetInput(Edge input) {
+  const auto found = std::find(state_->inputs.begin(), state_->inputs.end(), input.node);
+  AG_CHECK(found != state_->inputs.end());
+  state_->input_names.erase(state_->input_names.begin() + (found - state_->inputs.begin()));
+  state_->inputs.erase(found);
+}
+
+const TensorType& GraphBuilder::type(Edge e) const {
+  AG_CHECK(state_->Knows(e));
+  return state_->node(e.node).outputs[e.output];
+}
+
+const Node& GraphBuilder::node(NodeId id) const { return state_->node(id); }
+
+// Lays the live nodes out in post-order of a depth-first walk with its own stack.
+class GraphBuilder::Walk {
+ public:
+  explicit Walk(const State& state)
+      : state_(state), place_(static_cast<size_t>(state.size()), kUnseen) {
+    nodes_.reserve(place_.size());
+  }
+
+  void PlaceInputs() {
+    for (const NodeId id : state_.inputs) {
+      inputs_.push_back(static_cast<NodeId>(nodes_.size()));
+      place_[id] = inputs_.back();
+      nodes_.push_back(state_.node(id));
+    }
+  }
+
+  // Places `root` and all it depends on.
+  Status Visit(NodeId root) {
+    if (place_[root] >= 0) return OkStatus();
+    AG_TRY(Push(root));
+    while (!stack_.empty()) {
+      const NodeId id = stack_.back().id;
+      const Node& node = state_.node(id);
+      if (stack_.back().next == node.inputs.size()) {
+        Place(id, node);
+        stack_.pop_back();
+        continue;
+      }
+      const Edge operand = state_.Resolve(node.inputs[stack_.back().next++], state_.SinceOf(id));
+      if (place_[operand.node] < 0) AG_TRY(Push(operand.node));
+    }
+    return OkStatus();
+  }
+
+  Edge Placed(Edge e) const { return {place_[e.node], e.output}; }
+  std::vector<Node> TakeNodes() { return std::move(nodes_); }
+  std::vector<NodeId> TakeInputs() { return std::move(inputs_); }
+
+ private:
+  struct Frame {
+    NodeId id;
+    size_t next;  // The operand to look at next.
+  };
+
+  Status Push(NodeId id) {
+    const Node& node = state_.node(id);
+    if (place_[id] == kOpen) {
+      return Err(StatusCode::kInvalidArgument, "graph: a cycle goes through node {}, {}", id,
+                 Info(node.op).text_name);
+    }
+    if (node.op == OpKind::kInput) {
+      return Err(StatusCode::kInvalidArgument, "graph: reads node {}, a forgotten input", id);
+    }
+    place_[id] = kOpen;
+    stack_.push_back({id, 0});
+    return OkStatus();
+  }
+
+  void Place(NodeId id, const Node& node) {
+    place_[id] = static_cast<NodeId>(nodes_.size());
+    nodes_.push_back(node);
+    const int32_t since = state_.SinceOf(id);
+    for (Edge& e : nodes_.back().inputs) e = Placed(state_.Resolve(e, since));
+  }
+
+  const State& state_;
+  std::vector<NodeId> place_;  // By the builder's id: kUnseen, kOpen or the new id.
+  std::vector<Node> nodes_;
+  std::vector<NodeId> inputs_;
+  std::vector<Frame> stack_;
+};
+
+StatusOr<Graph> GraphBuilder::Build() const {
+  if (state_->outputs.empty()) return Err(StatusCode::kInvalidArgument, "graph: has no output");
+  Walk walk(*state_);
+  walk.PlaceInputs();
+  std::vector<GraphOutput> outputs;
+  outputs.reserve(state_->outputs.size());
+  for (const BuilderOutput& o : state_->outputs) {
+    const Edge edge = state_->Resolve(o.output.edge, o.since);
+    AG_TRY(walk.Visit(edge.node));
+    outputs.push_back({walk.Placed(edge), o.output.name});
+  }
+  std::vector<NodeId> inputs = walk.TakeInputs();
+  return Graph(Graph::IndexGraph(walk.TakeNodes(), std::move(inputs), state_->input_names,
+                                 std::move(outputs)));
+}
+
+}  // namespace ag

@@ -1,0 +1,28 @@
+// What a Graph holds: private to graph.cc and graph_builder.cc.
+#pragma once
+
+#include <mutex>
+
+#include "graph/graph.h"
+
+namespace ag {
+
+struct Graph::Data {
+  std::vector<Node> nodes;
+  std::vector<NodeId> inputs;
+  std::vector<std::string> input_names;
+  std::vector<GraphOutput> outputs;
+
+  // Edges are numbered node by node: edge (n, o) has number edge_begin[n] + o, and the uses of edge
+  // e are uses[use_begin[e] .. use_begin[e + 1]).
+  std::vector<int32_t> edge_begin;
+  std::vector<int32_t> use_begin;
+  std::vector<Use> uses;
+  std::vector<uint8_t> is_output;    // By edge.
+  std::vector<uint8_t> is_constant;  // By node.
+
+  mutable std::once_flag digest_once;
+  mutable Digest digest;
+};
+
+}  // namespace ag

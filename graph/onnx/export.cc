@@ -1,0 +1,19 @@
+#include "base/bytes.h"
+#include "graph/onnx/exporter.h"
+
+namespace ag {
+
+StatusOr<std::string> ExportOnnx(const Graph& graph, const OnnxOrigin& origin,
+                                 const WeightSource& weights, const ExportOptions& options) {
+  Exporter exporter(graph, origin, weights);
+  if (exporter.opset() < 11 || exporter.opset() > 17) {
+    return Err(StatusCode::kUnimplemented, "opset {} is outside 11 to 17", exporter.opset());
+  }
+  AG_LET(OnnxModel model, exporter.Run());
+  for (const auto& [key, plan] : options.plans) {
+    model.origin.metadata.emplace_back("autograph.plan." + key, Base64(plan));
+  }
+  return SerializeModel(model);
+}
+
+}  // namespace ag

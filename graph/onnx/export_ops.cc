@@ -1,0 +1,333 @@
+// What each operator of the IR is in ONNX, by opset: attributes that became inputs, composites that
+// an older opset lacks.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+#include <numeric>
+
+#include "graph/onnx/exporter.h"
+
+namespace ag {
+namespace {
+
+// One node on its way out.
+struct Out {
+  Exporter& to;
+  const NodeId id;
+  const Node& node;
+  std::vector<std::string> in;   // Names of the operands.
+  std::vector<std::string> out;  // Names of the results.
+
+  DType dtype() const { return node.outputs[0].dtype; }
+  const Shape& InShape(size_t i) const { return to.graph().type(node.inputs[i]).shape; }
+  std::string Scalar(double value) const { return to.ScalarName(dtype(), value); }
+  // An inner node, and the last one, which gives the results.
+  std::string Step(std::string_view op, std::vector<std::string> inputs,
+                   std::vector<OnnxAttribute> attributes = {}) const {
+    return to.Append(op, std::move(inputs), std::move(attributes));
+  }
+  Status Last(std::string_view op, std::vector<std::string> inputs,
+              std::vector<OnnxAttribute> attributes = {}) const {
+    to.Append(op, std::move(inputs), std::move(attributes), out);
+    return OkStatus();
+  }
+};
+
+OnnxAttribute Translate(const AttributeSchema& schema, const Attributes& attributes) {
+  switch (schema.kind) {
+    case 'i':
+      return IntAttribute(schema.name, attributes.Int(schema.name));
+    case 'f':
+      return FloatAttribute(schema.name, attributes.Float(schema.name));
+    case 's':
+      return StringAttribute(schema.name, attributes.String(schema.name));
+    default:
+      return IntsAttribute(schema.name, attributes.IntList(schema.name));
+  }
+}
+
+// ONNX has the operator under its own name, with the table's attributes but `left_out`.
+Status WritePlain(const Out& out, std::string_view left_out = "") {
+  const OpInfo& info = Info(out.node.op);
+  std::vector<OnnxAttribute> attributes;
+  for (const AttributeSchema& schema : info.attributes) {
+    if (schema.name == left_out) continue;
+    attributes.push_back(Translate(schema, *out.node.attributes));
+  }
+  return out.Last(info.onnx_name, out.in, std::move(attributes));
+}
+
+StatusOr<bool> IsZero(const Out& out, size_t operand) {
+  AG_LET(const Tensor* tensor, out.to.ConstantOf(out.node.inputs[operand]));
+  return tensor != nullptr &&
+         std::all_of(tensor->bytes().begin(), tensor->bytes().end(), [](char c) { return c == 0; });
+}
+
+// A bias of zeros is the IR's word for no bias.
+StatusOr<Out> WithoutZeroBias(Exporter& exporter, NodeId id) {
+  const Node& node = exporter.graph().node(id);
+  Out out{exporter, id, node, {}, {}};
+  AG_LET(const bool zero, IsZero(out, 2));
+  for (size_t i = 0; i < (zero ? 2u : 3u); ++i) {
+    AG_LET(std::string name, exporter.NameOf(node.inputs[i]));
+    out.in.push_back(std::move(name));
+  }
+  out.out = exporter.OutputNames(id);
+  return out;
+}
+
+Status WriteConv(const Out& out) {
+  const Shape& weight = out.InShape(1);
+  return out.Last("Conv", out.in,
+                  {IntsAttribute("kernel_shape", Ints(weight.begin() + 2, weight.end())),
+                   IntsAttribute("strides", out.node.IntList("strides")),
+                   IntsAttribute("pads", out.node.IntList("pads")),
+                   IntsAttribute("dilations", out.node.IntList("dilations")),
+                   IntAttribute("group", out.node.Int("group"))});
+}
+
+Status WriteAveragePool(const Out& out) {
+  const Ints& dilations = out.node.IntList("dilations");
+  if (std::any_of(dilations.begin(), dilations.end(), [](int64_t d) { return d != 1; })) {
+    return Err(StatusCode::kUnimplemented, "opset {} has no dilated AveragePool", out.to.opset());
+  }
+  return WritePlain(out, "dilations");
+}
+
+Status WriteReduce(const Out& out) {
+  const Ints& axes = out.node.IntList("axes");
+  const Shape& x = out.InShape(0);
+  const bool keep = out.node.Int("keepdims") != 0;
+  if (axes.empty()) return out.Last("Identity", out.in);  // To ONNX an empty list means all.
+  if (out.node.op == OpKind::kReduceMean && axes == Ints{2, 3} && x.size() == 4 && keep &&
+      IsFloat(out.dtype())) {
+    return out.Last("GlobalAveragePool", out.in);
+  }
+  if (out.node.op == OpKind::kReduceSum && out.to.opset() >= 13) {
+    return out.Last("ReduceSum", {out.in[0], out.to.IntsName(axes)},
+                    {IntAttribute("keepdims", keep ? 1 : 0)});
+  }
+  return WritePlain(out);
+}
+
+// Before opset 13 softmax takes all axes from `axis` on together, so only the last one is safe.
+Status WriteSoftmax(const Out& out) {
+  const int64_t axis = out.node.Int("axis");
+  const auto last = static_cast<int64_t>(out.InShape(0).size()) - 1;
+  if (out.to.opset() >= 13 || axis == last) return WritePlain(out);
+  Ints swap(last + 1);
+  std::iota(swap.begin(), swap.end(), 0);
+  std::swap(swap[axis], swap[last]);
+  std::string x = out.Step("Transpose", out.in, {IntsAttribute("perm", swap)});
+  x = out.Step("Softmax", {x}, {IntAttribute("axis", last)});
+  return out.Last("Transpose", {x}, {IntsAttribute("perm", swap)});
+}
+
+Status WriteLayerNorm(const Out& out) {
+  const int64_t axis = out.node.Int("axis");
+  if (out.to.opset() >= 17) return WritePlain(out);
+  Ints axes;
+  for (int64_t i = axis; i < static_cast<int64_t>(out.InShape(0).size()); ++i) axes.push_back(i);
+  const std::vector<OnnxAttribute> reduce = {IntsAttribute("axes", axes),
+                                             IntAttribute("keepdims", 1)};
+  const std::string mean = out.Step("ReduceMean", {out.in[0]}, reduce);
+  const std::string centred = out.Step("Sub", {out.in[0], mean});
+  std::string x = out.Step("Pow", {centred, out.Scalar(2)});
+  x = out.Step("ReduceMean", {x}, reduce);
+  x = out.Step("Add", {x, out.Scalar(out.node.Float("epsilon"))});
+  x = out.Step("Sqrt", {x});
+  x = out.Step("Div", {centred, x});
+  x = out.Step("Mul", {x, out.in[1]});
+  return out.Last("Add", {x, out.in[2]});
+}
+
+// As exporters write it: x * (erf(x / sqrt(2)) + 1) * 0.5, or with the tanh approximation.
+Status WriteGelu(const Out& out) {
+  const std::string& x = out.in[0];
+  std::string y;
+  if (out.node.attributes->String("approximate") == "tanh") {
+    y = out.Step("Pow", {x, out.Scalar(3)});
+    y = out.Step("Mul", {y, out.Scalar(0.044715)});
+    y = out.Step("Add", {x, y});
+    y = out.Step("Mul", {y, out.Scalar(std::sqrt(2 / std::numbers::pi))});
+    y = out.Step("Tanh", {y});
+  } else {
+    y = out.Step("Div", {x, out.Scalar(std::numbers::sqrt2)});
+    y = out.Step("Erf", {y});
+  }
+  y = out.Step("Add", {y, out.Scalar(1)});
+  y = out.Step("Mul", {x, y});
+  return out.Last("Mul", {y, out.Scalar(0.5)});
+}
+
+Status WriteSwish(const Out& out) {
+  const std::string gate = out.Step("Sigmoid", out.in);
+  return out.Last("Mul", {out.in[0], gate});
+}
+
+Status WriteHardSwish(const Out& out) {
+  if (out.to.opset() >= 14) return WritePlain(out);
+  const std::string gate = out.Step(
+      "HardSigmoid", out.in, {FloatAttribute("alpha", 1.0 / 6), FloatAttribute("beta", 0.5)});
+  return out.Last("Mul", {out.in[0], gate});
+}
+
+Status CheckNumbers(const Out& out) {
+  if (out.to.opset() >= 12 || IsFloat(out.dtype())) return OkStatus();
+  return Err(StatusCode::kUnimplemented, "opset {} has it for floating point only", out.to.opset());
+}
+
+Status WriteClip(const Out& out) {
+  AG_TRY(CheckNumbers(out));
+  const double low = out.node.Float("min"), high = out.node.Float("max");
+  std::vector<std::string> inputs = {out.in[0], std::isinf(low) && low < 0 ? "" : out.Scalar(low)};
+  if (!std::isinf(high) || high < 0) inputs.push_back(out.Scalar(high));
+  while (inputs.back().empty()) inputs.pop_back();
+  return out.Last("Clip", std::move(inputs));
+}
+
+Status WriteMinMax(const Out& out) {
+  AG_TRY(CheckNumbers(out));
+  return WritePlain(out);
+}
+
+Status WriteCast(const Out& out) {
+  return out.Last("Cast", out.in, {IntAttribute("to", DTypeToOnnx(out.dtype()))});
+}
+
+Status WriteSplit(const Out& out) {
+  const OnnxAttribute axis = IntAttribute("axis", out.node.Int("axis"));
+  const Ints& sizes = out.node.IntList("sizes");
+  if (out.to.opset() >= 13) return out.Last("Split", {out.in[0], out.to.IntsName(sizes)}, {axis});
+  return out.Last("Split", out.in, {axis, IntsAttribute("split", sizes)});
+}
+
+Status WriteSlice(const Out& out) {
+  std::vector<std::string> inputs = out.in;
+  for (const std::string_view list : {"starts", "ends", "axes", "steps"}) {
+    inputs.push_back(out.to.IntsName(out.node.IntList(list)));
+  }
+  return out.Last("Slice", std::move(inputs));
+}
+
+// A size of 0 means "as in the operand" unless allowzero says otherwise.
+Status WriteReshape(const Out& out) {
+  const Ints& shape = out.node.IntList("shape");
+  std::vector<OnnxAttribute> attributes;
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) {
+    if (out.to.opset() < 14) {
+      return Err(StatusCode::kUnimplemented, "opset {} cannot reshape to {}", out.to.opset(),
+                 ShapeToString(shape));
+    }
+    attributes.push_back(IntAttribute("allowzero", 1));
+  }
+  return out.Last("Reshape", {out.in[0], out.to.IntsName(shape)}, std::move(attributes));
+}
+
+Status WriteExpand(const Out& out) {
+  return out.Last("Expand", {out.in[0], out.to.IntsName(out.node.IntList("shape"))});
+}
+
+Status WritePad(const Out& out) {
+  std::vector<std::string> inputs = {out.in[0], out.to.IntsName(out.node.IntList("pads"))};
+  const std::string& mode = out.node.attributes->String("mode");
+  if (mode == "constant") inputs.push_back(out.Scalar(out.node.Float("value")));
+  return out.Last("Pad", std::move(inputs), {StringAttribute("mode", mode)});
+}
+
+// The kept node with the names it has now.
+Status WriteOpaque(const Out& out) {
+  AG_LET(OnnxNode kept, ParseNode(out.node.attributes->String("onnx_node")));
+  size_t in = 0, result = 0;
+  for (std::string& name : kept.inputs) {
+    if (!name.empty() && in < out.in.size()) name = out.in[in++];
+  }
+  for (std::string& name : kept.outputs) {
+    if (!name.empty() && result < out.out.size()) name = out.out[result++];
+  }
+  if (in != out.in.size() || result != out.out.size()) {
+    return Err(StatusCode::kInvalidArgument,
+               "the kept node has {} inputs and {} outputs, not {} "
+               "and {}",
+               in, result, out.in.size(), out.out.size());
+  }
+  out.to.AppendKept(std::move(kept));
+  return OkStatus();
+}
+
+Status Write(const Out& out) {
+  switch (out.node.op) {
+    case OpKind::kInput:
+    case OpKind::kConstant:
+      return OkStatus();
+    case OpKind::kOpaque:
+      return WriteOpaque(out);
+    // clang-format off
+    case OpKind::kRelu: case OpKind::kLeakyRelu: case OpKind::kSigmoid: case OpKind::kTanh:
+    case OpKind::kHardSigmoid: case OpKind::kErf: case OpKind::kExp: case OpKind::kLog:
+    case OpKind::kSqrt: case OpKind::kNeg: case OpKind::kAbs: case OpKind::kReciprocal:
+    case OpKind::kFloor: case OpKind::kCeil: case OpKind::kNot: case OpKind::kAdd:
+    case OpKind::kSub: case OpKind::kMul: case OpKind::kDiv: case OpKind::kPow: case OpKind::kMod:
+    case OpKind::kEqual: case OpKind::kGreater: case OpKind::kLess: case OpKind::kAnd:
+    case OpKind::kOr: case OpKind::kWhere: case OpKind::kMatMul: case OpKind::kMaxPool:
+    case OpKind::kBatchNorm: case OpKind::kConcat: case OpKind::kTranspose: case OpKind::kGather:
+      return WritePlain(out);
+    // clang-format on
+    case OpKind::kMin:
+    case OpKind::kMax:
+      return WriteMinMax(out);
+    case OpKind::kHardSwish:
+      return WriteHardSwish(out);
+    case OpKind::kSwish:
+      return WriteSwish(out);
+    case OpKind::kGelu:
+      return WriteGelu(out);
+    case OpKind::kClip:
+      return WriteClip(out);
+    case OpKind::kCast:
+      return WriteCast(out);
+    case OpKind::kConv:
+      return WriteConv(out);
+    case OpKind::kAveragePool:
+      return WriteAveragePool(out);
+    case OpKind::kReduceMean:
+    case OpKind::kReduceSum:
+    case OpKind::kReduceMax:
+      return WriteReduce(out);
+    case OpKind::kSoftmax:
+      return WriteSoftmax(out);
+    case OpKind::kLayerNorm:
+      return WriteLayerNorm(out);
+    case OpKind::kSplit:
+      return WriteSplit(out);
+    case OpKind::kSlice:
+      return WriteSlice(out);
+    case OpKind::kReshape:
+      return WriteReshape(out);
+    case OpKind::kExpand:
+      return WriteExpand(out);
+    case OpKind::kPad:
+      return WritePad(out);
+  }
+  return Err(StatusCode::kInternal, "no such operator");
+}
+
+}  // namespace
+
+Status WriteNode(NodeId id, Exporter& exporter) {
+  const Node& node = exporter.graph().node(id);
+  if (node.op == OpKind::kConv) {
+    AG_LET(const Out conv, WithoutZeroBias(exporter, id));
+    return Write(conv);
+  }
+  Out out{exporter, id, node, {}, {}};
+  for (const Edge operand : node.inputs) {
+    AG_LET(std::string name, exporter.NameOf(operand));
+    out.in.push_back(std::move(name));
+  }
+  out.out = exporter.OutputNames(id);
+  return Write(out);
+}
+
+}  // namespace ag

@@ -1,0 +1,121 @@
+#include "absl/strings/match.h"
+#include "absl/strings/strip.h"
+#include "base/bytes.h"
+#include "graph/onnx/importer.h"
+
+namespace ag {
+namespace {
+
+constexpr std::string_view kPlanPrefix = "autograph.plan.";
+
+// Weights are defined before nodes; their bytes are read at their first use.
+Status AddWeights(OnnxModel& model, Importer& importer) {
+  for (OnnxTensor& weight : model.initializers) {
+    AG_LET(const Tensor tensor, ToTensor(weight));
+    const StatusOr<ValueId> value = importer.AddTensor(tensor);
+    AG_TRY(value, "tensor {}", Quoted(weight.name));
+    AG_TRY(importer.Define(weight.name, *value));
+    weight.owned.reset();
+  }
+  return OkStatus();
+}
+
+Status AddNodes(const OnnxModel& model, Importer& importer) {
+  AG_LET(const std::vector<int> order, OrderNodes(model));
+  for (const int i : order) {
+    const OnnxNode& node = model.nodes[i];
+    AG_TRY(ImportNode(node, NodeNoun(node, i), importer));
+  }
+  return OkStatus();
+}
+
+Status CheckStatedOutput(const OnnxValueInfo& output, const TensorType& type, Importer& importer) {
+  const StatusOr<DType> stated = DTypeFromOnnx(output.data_type);
+  if (stated.ok() && *stated != type.dtype) {
+    return Err(StatusCode::kInvalidArgument, "output {}: the model says {}, its nodes give {}",
+               Quoted(output.name), DTypeName(*stated), DTypeName(type.dtype));
+  }
+  const TensorType* whole = importer.Stated(output.name);
+  if (whole != nullptr && whole->shape != type.shape) {
+    importer.warnings.push_back(fmt::format("output {}: the model says {}, its nodes give {}",
+                                            Quoted(output.name), whole->ToString(),
+                                            type.ToString()));
+  }
+  return OkStatus();
+}
+
+Status AddOutputs(const OnnxModel& model, Importer& importer) {
+  for (const OnnxValueInfo& output : model.outputs) {
+    const ValueId value = importer.Find(output.name);
+    if (value == kNoValue) {
+      return Err(StatusCode::kInvalidArgument, "output {} is never computed", Quoted(output.name));
+    }
+    AG_TRY(CheckStatedOutput(output, importer.type(value), importer));
+    AG_TRY(importer.Output(value, output.name));
+  }
+  return OkStatus();
+}
+
+// Moves our own plans out of the metadata.
+void TakePlans(ImportedModel& imported) {
+  std::vector<std::pair<std::string, std::string>> rest;
+  for (auto& [key, value] : imported.origin.metadata) {
+    if (!absl::StartsWith(key, {kPlanPrefix.data(), kPlanPrefix.size()})) {
+      rest.emplace_back(std::move(key), std::move(value));
+      continue;
+    }
+    const std::string name = key.substr(kPlanPrefix.size());
+    StatusOr<std::string> plan = FromBase64(value);
+    if (plan.ok()) {
+      imported.plans.emplace_back(name, *std::move(plan));
+    } else {
+      imported.warnings.push_back(
+          fmt::format("plan ignored: {}: {}", Quoted(name), Message(plan.status())));
+    }
+  }
+  imported.origin.metadata = std::move(rest);
+}
+
+int64_t WeightBytes(const Graph& graph) {
+  std::map<Digest, int64_t> sizes;
+  for (const Node& node : graph.nodes()) {
+    if (node.op == OpKind::kConstant) sizes[node.constant->digest] = node.outputs[0].Bytes();
+  }
+  int64_t sum = 0;
+  for (const auto& [digest, bytes] : sizes) sum += bytes;
+  return sum;
+}
+
+}  // namespace
+
+StatusOr<ImportedModel> ImportOnnx(std::string_view bytes, const ImportOptions& options,
+                                   WeightSink& sink) {
+  if (bytes.empty()) return Err(StatusCode::kInvalidArgument, "the model is empty");
+  if (static_cast<int64_t>(bytes.size()) > options.limits.model_bytes_max) {
+    return Err(StatusCode::kResourceExhausted, "the model has {} bytes, the limit is {}",
+               bytes.size(), options.limits.model_bytes_max);
+  }
+  AG_LET(OnnxModel model, ParseModel(bytes, options.limits.nodes_max));
+  AG_TRY(CheckModel(model, options.limits));
+  Importer importer(options, model.origin, sink);
+  if (model.training_infos > 0) importer.warnings.push_back("training information is ignored");
+  AG_TRY(BindInputs(model, options, importer));
+  AG_TRY(AddWeights(model, importer));
+  AG_TRY(AddNodes(model, importer));
+  AG_TRY(AddOutputs(model, importer));
+  ImportedModel imported;
+  AG_LET(imported.graph, importer.Build());
+  imported.origin = std::move(model.origin);
+  imported.warnings = std::move(importer.warnings);
+  imported.weight_bytes = WeightBytes(imported.graph);
+  TakePlans(imported);
+  return imported;
+}
+
+StatusOr<ImportedModel> ImportOnnx(std::string_view bytes, const ImportOptions& options,
+                                   BlobDir& blobs) {
+  BlobSink sink(blobs);
+  return ImportOnnx(bytes, options, sink);
+}
+
+}  // namespace ag

@@ -1,0 +1,96 @@
+#include <exception>
+
+#include "graph/onnx/wire.h"
+#include "onnx/onnx_pb.h"
+#include "onnx/shape_inference/implementation.h"
+
+namespace ag {
+namespace {
+
+// Values above this size cannot steer a shape.
+constexpr int64_t kKnownBytesMax = 1 << 16;
+
+void TypeTo(const TensorType& type, onnx::TypeProto& proto) {
+  proto.mutable_tensor_type()->set_elem_type(DTypeToOnnx(type.dtype));
+  auto* shape = proto.mutable_tensor_type()->mutable_shape();
+  for (const int64_t size : type.shape) shape->add_dim()->set_dim_value(size);
+}
+
+// A model of this one node, its operands as inputs "x0", "x1", ..., its outputs "y0", "y1", ...
+Status ModelOf(const OnnxNode& node, std::span<const OperandInfo> operands,
+               onnx::ModelProto& model) {
+  model.set_ir_version(8);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  graph.set_name("node");
+  onnx::NodeProto& proto = *graph.add_node();
+  if (!proto.ParseFromArray(node.proto.data(), static_cast<int>(node.proto.size()))) {
+    return Err(StatusCode::kInvalidArgument, "a kept node is not readable");
+  }
+  for (int i = 0; i < proto.input_size(); ++i) {
+    if (proto.input(i).empty()) continue;
+    const std::string name = fmt::format("x{}", i);
+    proto.set_input(i, name);
+    onnx::ValueInfoProto& info = *graph.add_input();
+    info.set_name(name);
+    TypeTo(operands[i].type, *info.mutable_type());
+    const Tensor* known = operands[i].known;
+    if (known == nullptr || known->type().Bytes() > kKnownBytesMax) continue;
+    onnx::TensorProto& tensor = *graph.add_initializer();
+    tensor.set_name(name);
+    tensor.set_data_type(DTypeToOnnx(known->type().dtype));
+    for (const int64_t size : known->type().shape) tensor.add_dims(size);
+    tensor.set_raw_data(std::string(known->bytes()));
+  }
+  for (int i = 0; i < proto.output_size(); ++i) {
+    if (proto.output(i).empty()) continue;
+    proto.set_output(i, fmt::format("y{}", i));
+    graph.add_output()->set_name(proto.output(i));
+  }
+  return OkStatus();
+}
+
+StatusOr<TensorType> TypeFrom(const onnx::ValueInfoProto& info) {
+  const auto unknown = [](std::string_view what) {
+    return Err(StatusCode::kUnimplemented, "ONNX's inference does not know its {}", what);
+  };
+  if (!info.type().has_tensor_type()) return unknown("output type");
+  const auto& tensor = info.type().tensor_type();
+  if (!tensor.has_shape()) return unknown("output shape");
+  TensorType type;
+  AG_LET(type.dtype, DTypeFromOnnx(tensor.elem_type()));
+  for (const auto& dim : tensor.shape().dim()) {
+    if (!dim.has_dim_value() || dim.dim_value() < 0) return unknown("output shape");
+    type.shape.push_back(dim.dim_value());
+  }
+  AG_TRY(CheckType(type));
+  return type;
+}
+
+}  // namespace
+
+StatusOr<std::vector<TensorType>> InferOutputs(
+    const OnnxNode& node, std::span<const OperandInfo> operands,
+    const std::vector<std::pair<std::string, int64_t>>& opsets) {
+  onnx::ModelProto model;
+  AG_TRY(ModelOf(node, operands, model));
+  for (const auto& [domain, version] : opsets) {
+    auto* opset = model.add_opset_import();
+    opset->set_domain(domain);
+    opset->set_version(version);
+  }
+  try {
+    const onnx::ShapeInferenceOptions options(/*check_type=*/true, /*strict_mode=*/1,
+                                              /*data_prop=*/false);
+    onnx::shape_inference::InferShapes(model, onnx::OpSchemaRegistry::Instance(), options);
+  } catch (const std::exception& error) {
+    return Err(StatusCode::kInvalidArgument, "{}", error.what());
+  }
+  std::vector<TensorType> types;
+  for (const auto& output : model.graph().output()) {
+    AG_LET(TensorType type, TypeFrom(output));
+    types.push_back(std::move(type));
+  }
+  return types;
+}
+
+}  // namespace ag

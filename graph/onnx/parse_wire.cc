@@ -1,0 +1,278 @@
+#include <bit>
+#include <cstring>
+#include <set>
+
+#include "graph/onnx/fields.h"
+#include "graph/onnx/wire.h"
+#include "onnx/onnx_pb.h"
+
+namespace ag {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "tensor bytes are little-endian");
+
+// Field numbers of onnx.proto that are walked by hand.
+constexpr uint32_t kModelGraph = 7;
+constexpr uint32_t kGraphNode = 1, kGraphInitializer = 5;
+constexpr uint32_t kTensorRawData = 9;
+
+template <class Message>
+Status Parse(std::string_view bytes, std::string_view what, Message& message) {
+  if (bytes.size() > (size_t{1} << 31) - 1) {
+    return Err(StatusCode::kResourceExhausted, "{} has {} bytes, protobuf ends at 2 GiB", what,
+               bytes.size());
+  }
+  if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return Err(StatusCode::kInvalidArgument, "not ONNX: {} is not readable", what);
+  }
+  return OkStatus();
+}
+
+template <class To, class From>
+void AppendAs(const From& values, std::string& out) {
+  out.reserve(values.size() * sizeof(To));
+  for (const auto value : values) {
+    const To element = static_cast<To>(value);
+    out.append(reinterpret_cast<const char*>(&element), sizeof(To));
+  }
+}
+
+// The typed list of `proto` (float_data, int32_data, ...) as the bytes of its element type.
+std::string BytesOfLists(const onnx::TensorProto& proto) {
+  using P = onnx::TensorProto;
+  std::string out;
+  switch (proto.data_type()) {
+    case P::FLOAT:
+      AppendAs<float>(proto.float_data(), out);
+      break;
+    case P::DOUBLE:
+      AppendAs<double>(proto.double_data(), out);
+      break;
+    case P::INT64:
+      AppendAs<int64_t>(proto.int64_data(), out);
+      break;
+    case P::INT32:
+      AppendAs<int32_t>(proto.int32_data(), out);
+      break;
+    case P::INT16:
+      AppendAs<int16_t>(proto.int32_data(), out);
+      break;
+    case P::UINT16:
+    case P::FLOAT16:
+    case P::BFLOAT16:
+      AppendAs<uint16_t>(proto.int32_data(), out);
+      break;
+    case P::INT8:
+    case P::UINT8:
+      AppendAs<uint8_t>(proto.int32_data(), out);
+      break;
+    case P::BOOL:
+      AppendAs<bool>(proto.int32_data(), out);
+      break;
+    case P::UINT32:
+      AppendAs<uint32_t>(proto.uint64_data(), out);
+      break;
+    case P::UINT64:
+      AppendAs<uint64_t>(proto.uint64_data(), out);
+      break;
+    default:
+      break;
+  }
+  return out;
+}
+
+// All of a tensor but its raw bytes, if these were found outside.
+OnnxTensor FromProto(onnx::TensorProto& proto, std::string_view raw) {
+  OnnxTensor tensor{.name = proto.name(), .data_type = proto.data_type()};
+  tensor.dims.assign(proto.dims().begin(), proto.dims().end());
+  if (proto.data_location() == onnx::TensorProto::EXTERNAL || proto.external_data_size() > 0) {
+    tensor.external = "";
+    for (const auto& entry : proto.external_data()) {
+      if (entry.key() == "location") tensor.external = entry.value();
+    }
+  }
+  tensor.bytes = raw;
+  if (raw.empty()) {
+    tensor.owned = std::make_shared<const std::string>(
+        proto.raw_data().empty() ? BytesOfLists(proto) : std::move(*proto.mutable_raw_data()));
+    tensor.bytes = *tensor.owned;
+  }
+  return tensor;
+}
+
+OnnxAttributeType TypeOf(const onnx::AttributeProto& proto) {
+  if (proto.type() != 0) return static_cast<OnnxAttributeType>(proto.type());
+  if (proto.has_f()) return OnnxAttributeType::kFloat;
+  if (proto.has_i()) return OnnxAttributeType::kInt;
+  if (proto.has_s()) return OnnxAttributeType::kString;
+  if (proto.has_t()) return OnnxAttributeType::kTensor;
+  if (proto.has_g()) return OnnxAttributeType::kGraph;
+  if (proto.ints_size() > 0) return OnnxAttributeType::kInts;
+  if (proto.floats_size() > 0) return OnnxAttributeType::kFloats;
+  if (proto.strings_size() > 0) return OnnxAttributeType::kStrings;
+  return OnnxAttributeType::kNone;
+}
+
+OnnxAttribute FromProto(onnx::AttributeProto& proto) {
+  OnnxAttribute attribute{.name = proto.name(), .type = TypeOf(proto)};
+  attribute.i = proto.i();
+  attribute.f = proto.f();
+  attribute.s = proto.s();
+  attribute.ints.assign(proto.ints().begin(), proto.ints().end());
+  attribute.floats.assign(proto.floats().begin(), proto.floats().end());
+  if (proto.has_t()) attribute.tensor = FromProto(*proto.mutable_t(), {});
+  return attribute;
+}
+
+// Adds the names that `graph` reads and does not define. The recursion is bounded by protobuf's own
+// limit on nested messages. Returns the depth of nesting, 1 for a graph without subgraphs.
+int Captures(const onnx::GraphProto& graph, std::set<std::string>& captured) {
+  std::set<std::string> defined, read;
+  for (const auto& input : graph.input()) defined.insert(input.name());
+  for (const auto& tensor : graph.initializer()) defined.insert(tensor.name());
+  for (const auto& tensor : graph.sparse_initializer()) defined.insert(tensor.values().name());
+  for (const auto& output : graph.output()) read.insert(output.name());
+  int deepest = 0;
+  for (const auto& node : graph.node()) {
+    read.insert(node.input().begin(), node.input().end());
+    defined.insert(node.output().begin(), node.output().end());
+    for (const auto& attribute : node.attribute()) {
+      if (attribute.has_g()) deepest = std::max(deepest, Captures(attribute.g(), read));
+      for (const auto& g : attribute.graphs()) deepest = std::max(deepest, Captures(g, read));
+    }
+  }
+  for (const std::string& name : read) {
+    if (!name.empty() && !defined.contains(name)) captured.insert(name);
+  }
+  return deepest + 1;
+}
+
+OnnxNode FromProto(onnx::NodeProto& proto, std::string_view bytes) {
+  OnnxNode node{.op_type = proto.op_type(), .domain = proto.domain(), .name = proto.name()};
+  if (node.domain == "ai.onnx") node.domain.clear();
+  node.inputs.assign(proto.input().begin(), proto.input().end());
+  node.outputs.assign(proto.output().begin(), proto.output().end());
+  node.proto = bytes;
+  std::set<std::string> captured;
+  for (auto& attribute : *proto.mutable_attribute()) {
+    if (attribute.has_g()) {
+      node.subgraph_depth = std::max(node.subgraph_depth, Captures(attribute.g(), captured));
+    }
+    for (const auto& graph : attribute.graphs()) {
+      node.subgraph_depth = std::max(node.subgraph_depth, Captures(graph, captured));
+    }
+    node.attributes.push_back(FromProto(attribute));
+  }
+  node.captures.assign(captured.begin(), captured.end());
+  return node;
+}
+
+OnnxValueInfo FromProto(const onnx::ValueInfoProto& proto) {
+  OnnxValueInfo info{.name = proto.name()};
+  info.is_tensor = proto.type().value_case() == onnx::TypeProto::kTensorType ||
+                   proto.type().value_case() == onnx::TypeProto::VALUE_NOT_SET;
+  const auto& type = proto.type().tensor_type();
+  info.data_type = type.elem_type();
+  info.has_shape = type.has_shape();
+  for (const auto& dim : type.shape().dim()) {
+    info.dims.push_back({dim.has_dim_value() ? dim.dim_value() : -1, dim.dim_param()});
+  }
+  return info;
+}
+
+Status ReadRestOfGraph(std::string_view bytes, OnnxModel& model) {
+  onnx::GraphProto graph;
+  AG_TRY(Parse(bytes, "the graph", graph));
+  model.origin.graph_name = graph.name();
+  model.sparse_initializers = graph.sparse_initializer_size();
+  for (const auto& info : graph.input()) model.inputs.push_back(FromProto(info));
+  for (const auto& info : graph.output()) model.outputs.push_back(FromProto(info));
+  for (const auto& info : graph.value_info()) model.value_infos.push_back(FromProto(info));
+  return OkStatus();
+}
+
+Status ReadGraph(std::string_view bytes, int64_t nodes_max, OnnxModel& model) {
+  std::string rest;
+  AG_TRY(ForEachField(bytes, [&](const WireField& field) -> Status {
+    if (field.number == kGraphNode && field.is_bytes) {
+      if (static_cast<int64_t>(model.nodes.size()) >= nodes_max) {
+        return Err(StatusCode::kResourceExhausted, "more than {} nodes", nodes_max);
+      }
+      AG_LET(OnnxNode node, ParseNode(field.payload));
+      model.nodes.push_back(std::move(node));
+    } else if (field.number == kGraphInitializer && field.is_bytes) {
+      AG_LET(OnnxTensor tensor, ParseTensor(field.payload));
+      model.initializers.push_back(std::move(tensor));
+    } else {
+      rest += field.whole;
+    }
+    return OkStatus();
+  }));
+  return ReadRestOfGraph(rest, model);
+}
+
+Status ReadRestOfModel(std::string_view bytes, OnnxModel& model) {
+  onnx::ModelProto proto;
+  AG_TRY(Parse(bytes, "the model", proto));
+  OnnxOrigin& origin = model.origin;
+  origin.ir_version = proto.ir_version();
+  for (const auto& opset : proto.opset_import()) {
+    const std::string& domain = opset.domain();
+    origin.opsets.emplace_back(domain == "ai.onnx" ? "" : domain, opset.version());
+  }
+  origin.producer_name = proto.producer_name();
+  origin.producer_version = proto.producer_version();
+  origin.domain = proto.domain();
+  origin.doc_string = proto.doc_string();
+  origin.model_version = proto.model_version();
+  for (const auto& entry : proto.metadata_props()) {
+    origin.metadata.emplace_back(entry.key(), entry.value());
+  }
+  model.functions = proto.functions_size();
+  model.training_infos = proto.training_info_size();
+  return OkStatus();
+}
+
+}  // namespace
+
+StatusOr<OnnxTensor> ParseTensor(std::string_view bytes) {
+  std::string rest;
+  std::string_view raw;
+  AG_TRY(ForEachField(bytes, [&](const WireField& field) {
+    if (field.number == kTensorRawData && field.is_bytes) {
+      raw = field.payload;
+    } else {
+      rest += field.whole;
+    }
+    return OkStatus();
+  }));
+  onnx::TensorProto proto;
+  AG_TRY(Parse(rest, "a tensor", proto));
+  return FromProto(proto, raw);
+}
+
+StatusOr<OnnxNode> ParseNode(std::string_view bytes) {
+  onnx::NodeProto proto;
+  AG_TRY(Parse(bytes, "a node", proto));
+  return FromProto(proto, bytes);
+}
+
+StatusOr<OnnxModel> ParseModel(std::string_view bytes, int64_t nodes_max) {
+  OnnxModel model;
+  std::string rest;
+  bool has_graph = false;
+  AG_TRY(ForEachField(bytes, [&](const WireField& field) -> Status {
+    if (field.number == kModelGraph && field.is_bytes) {
+      if (has_graph) return Err(StatusCode::kInvalidArgument, "the model has two graphs");
+      has_graph = true;
+      return ReadGraph(field.payload, nodes_max, model);
+    }
+    rest += field.whole;
+    return OkStatus();
+  }));
+  AG_TRY(ReadRestOfModel(rest, model));
+  if (!has_graph) return Err(StatusCode::kInvalidArgument, "the model has no graph");
+  return model;
+}
+
+}  // namespace ag

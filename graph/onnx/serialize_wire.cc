@@ -1,0 +1,177 @@
+#include <absl/strings/escaping.h>
+
+#include "graph/onnx/fields.h"
+#include "graph/onnx/wire.h"
+#include "onnx/onnx_pb.h"
+
+namespace ag {
+namespace {
+
+constexpr uint32_t kModelGraph = 7;
+constexpr uint32_t kGraphInitializer = 5;
+constexpr uint32_t kTensorRawData = 9;
+constexpr uint64_t kProtobufBytesMax = (uint64_t{1} << 31) - 1;
+
+// All fields of a TensorProto but its bytes.
+void HeadTo(const OnnxTensor& tensor, onnx::TensorProto& proto) {
+  if (!tensor.name.empty()) proto.set_name(tensor.name);
+  proto.set_data_type(tensor.data_type);
+  for (const int64_t dim : tensor.dims) proto.add_dims(dim);
+}
+
+void ValueTo(const OnnxAttribute& attribute, onnx::AttributeProto& proto) {
+  switch (attribute.type) {
+    case OnnxAttributeType::kNone:
+    case OnnxAttributeType::kGraph:
+    case OnnxAttributeType::kStrings:
+      break;  // Only ever inside `proto` of a node.
+    case OnnxAttributeType::kFloat:
+      proto.set_f(attribute.f);
+      break;
+    case OnnxAttributeType::kInt:
+      proto.set_i(attribute.i);
+      break;
+    case OnnxAttributeType::kString:
+      proto.set_s(attribute.s);
+      break;
+    case OnnxAttributeType::kTensor:
+      HeadTo(*attribute.tensor, *proto.mutable_t());
+      proto.mutable_t()->set_raw_data(std::string(attribute.tensor->bytes));
+      break;
+    case OnnxAttributeType::kFloats:
+      proto.mutable_floats()->Add(attribute.floats.begin(), attribute.floats.end());
+      break;
+    case OnnxAttributeType::kInts:
+      proto.mutable_ints()->Add(attribute.ints.begin(), attribute.ints.end());
+      break;
+  }
+}
+
+template <class List>
+void SetNames(const std::vector<std::string>& names, List* list) {
+  list->Clear();
+  for (const std::string& name : names) *list->Add() = name;
+}
+
+Status NodeTo(const OnnxNode& node, onnx::NodeProto& proto) {
+  if (!node.proto.empty()) {
+    if (!proto.ParseFromArray(node.proto.data(), static_cast<int>(node.proto.size()))) {
+      return Err(StatusCode::kInvalidArgument, "a kept node is not readable");
+    }
+  } else {
+    proto.set_op_type(node.op_type);
+    if (!node.domain.empty()) proto.set_domain(node.domain);
+    for (const OnnxAttribute& attribute : node.attributes) {
+      onnx::AttributeProto* added = proto.add_attribute();
+      added->set_name(attribute.name);
+      added->set_type(static_cast<onnx::AttributeProto::AttributeType>(attribute.type));
+      ValueTo(attribute, *added);
+    }
+  }
+  proto.set_name(node.name);
+  SetNames(node.inputs, proto.mutable_input());
+  SetNames(node.outputs, proto.mutable_output());
+  return OkStatus();
+}
+
+void ValueInfoTo(const OnnxValueInfo& info, onnx::ValueInfoProto& proto) {
+  proto.set_name(info.name);
+  auto& type = *proto.mutable_type()->mutable_tensor_type();
+  type.set_elem_type(info.data_type);
+  if (info.has_shape) type.mutable_shape();
+  for (const OnnxDim& dim : info.dims) {
+    auto* added = type.mutable_shape()->add_dim();
+    if (dim.size >= 0) added->set_dim_value(dim.size);
+    if (dim.size < 0 && !dim.name.empty()) added->set_dim_param(dim.name);
+  }
+}
+
+void OriginTo(const OnnxOrigin& origin, onnx::ModelProto& proto) {
+  proto.set_ir_version(origin.ir_version);
+  for (const auto& [domain, version] : origin.opsets) {
+    auto* opset = proto.add_opset_import();
+    opset->set_domain(domain);
+    opset->set_version(version);
+  }
+  proto.set_producer_name(origin.producer_name);
+  proto.set_producer_version(origin.producer_version);
+  proto.set_domain(origin.domain);
+  proto.set_doc_string(origin.doc_string);
+  proto.set_model_version(origin.model_version);
+  for (const auto& [key, value] : origin.metadata) {
+    auto* entry = proto.add_metadata_props();
+    entry->set_key(key);
+    entry->set_value(value);
+  }
+}
+
+// One initializer's message without its bytes, and the size of the whole.
+struct Piece {
+  std::string head;
+  const OnnxTensor* tensor;
+  uint64_t size;
+};
+
+std::vector<Piece> Pieces(const OnnxModel& model) {
+  std::vector<Piece> pieces;
+  for (const OnnxTensor& tensor : model.initializers) {
+    onnx::TensorProto proto;
+    HeadTo(tensor, proto);
+    Piece piece{proto.SerializeAsString(), &tensor, 0};
+    AppendLengthTag(kTensorRawData, tensor.bytes.size(), piece.head);
+    piece.size = piece.head.size() + tensor.bytes.size();
+    pieces.push_back(std::move(piece));
+  }
+  return pieces;
+}
+
+}  // namespace
+
+StatusOr<std::string> SerializeModel(const OnnxModel& model) {
+  onnx::ModelProto head;
+  OriginTo(model.origin, head);
+  onnx::GraphProto graph;
+  graph.set_name(model.origin.graph_name);
+  for (const OnnxNode& node : model.nodes) AG_TRY(NodeTo(node, *graph.add_node()));
+  for (const OnnxValueInfo& info : model.inputs) ValueInfoTo(info, *graph.add_input());
+  for (const OnnxValueInfo& info : model.outputs) ValueInfoTo(info, *graph.add_output());
+  for (const OnnxValueInfo& info : model.value_infos) ValueInfoTo(info, *graph.add_value_info());
+  const std::vector<Piece> pieces = Pieces(model);
+  uint64_t graph_size = graph.ByteSizeLong();
+  std::string tag;
+  for (const Piece& piece : pieces) {
+    tag.clear();
+    AppendLengthTag(kGraphInitializer, piece.size, tag);
+    graph_size += tag.size() + piece.size;
+  }
+  const uint64_t size = head.ByteSizeLong() + 16 + graph_size;
+  if (size > kProtobufBytesMax) {
+    return Err(StatusCode::kResourceExhausted, "the model has {} bytes, protobuf ends at 2 GiB",
+               size);
+  }
+  std::string out;
+  out.reserve(size);
+  head.AppendToString(&out);
+  AppendLengthTag(kModelGraph, graph_size, out);
+  graph.AppendToString(&out);
+  for (const Piece& piece : pieces) {
+    AppendLengthTag(kGraphInitializer, piece.size, out);
+    out += piece.head;
+    out += piece.tensor->bytes;
+  }
+  return out;
+}
+
+StatusOr<std::string> AnonymousNode(const OnnxNode& node, const std::string& name) {
+  OnnxNode anonymous = node;
+  anonymous.name = name;
+  for (std::string& input : anonymous.inputs) input = input.empty() ? "" : "x";
+  for (std::string& output : anonymous.outputs) output = output.empty() ? "" : "x";
+  onnx::NodeProto proto;
+  AG_TRY(NodeTo(anonymous, proto));
+  if (name.empty()) proto.clear_name();
+  proto.clear_doc_string();
+  return proto.SerializeAsString();
+}
+
+}  // namespace ag

@@ -1,0 +1,174 @@
+// ONNX's own test data (package libonnx-testdata): every model of our opsets is imported; those
+// without opaque nodes are run on the reference kernels and compared with the stored outputs, and
+// so is what comes back from their export.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <map>
+
+#include "base/file.h"
+#include "graph/evaluate.h"
+#include "graph/onnx/onnx_testing.h"
+#include "graph/onnx/wire.h"
+
+namespace ag {
+namespace {
+
+constexpr char kRoot[] = "/usr/share/libonnx-testdata/data";
+
+struct Sample {
+  std::string model;
+  std::vector<Tensor> inputs, outputs;
+};
+
+StatusOr<std::vector<Tensor>> ReadTensors(const std::string& folder, std::string_view kind) {
+  std::vector<Tensor> tensors;
+  while (true) {
+    const std::string path = fmt::format("{}/{}_{}.pb", folder, kind, tensors.size());
+    if (!FileExists(path)) return tensors;
+    AG_LET(Tensor tensor, testing::ReadTensorFile(path));
+    tensors.push_back(std::move(tensor));
+  }
+}
+
+// The data's writer had no bfloat16: it stored the same bits as u16.
+void RestoreBFloat16(std::vector<Tensor>& tensors) {
+  for (Tensor& tensor : tensors) {
+    if (tensor.type().dtype != DType::kUInt16) continue;
+    tensor = Tensor::FromBytes({DType::kBFloat16, tensor.type().shape}, tensor.bytes());
+  }
+}
+
+StatusOr<Sample> ReadSample(const std::string& folder) {
+  Sample sample;
+  AG_LET(sample.model, ReadFile(folder + "/model.onnx"));
+  AG_LET(sample.inputs, ReadTensors(folder + "/test_data_set_0", "input"));
+  AG_LET(sample.outputs, ReadTensors(folder + "/test_data_set_0", "output"));
+  if (folder.find("BFLOAT16") != std::string::npos) {
+    RestoreBFloat16(sample.inputs);
+    RestoreBFloat16(sample.outputs);
+  }
+  return sample;
+}
+
+bool HasOpaque(const Graph& graph) {
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(),
+                     [](const Node& node) { return node.op == OpKind::kOpaque; });
+}
+
+// The number of elements that differ by more than `dtype` excuses; -1: the types differ.
+int64_t Differences(const Tensor& a, const Tensor& b) {
+  if (a.type() != b.type()) return -1;
+  const bool coarse = a.type().dtype == DType::kFloat16 || a.type().dtype == DType::kBFloat16;
+  const double tolerance = !IsFloat(a.type().dtype) ? 0 : coarse ? 2e-2 : 1e-4;
+  int64_t count = 0;
+  for (int64_t i = 0; i < a.type().NumElements(); ++i) {
+    const double x = a.At(i), y = b.At(i);
+    const bool same = x == y || (std::isnan(x) && std::isnan(y)) ||
+                      std::fabs(x - y) <= tolerance * std::max(1.0, std::fabs(y));
+    count += same ? 0 : 1;
+  }
+  return count;
+}
+
+struct Imported {
+  ImportedModel model;
+  std::vector<Tensor> inputs;  // Those that are left.
+};
+
+// Imports with the shapes of the data. `constant`: integers and booleans after the first input are
+// constants, as exporters write them.
+StatusOr<Imported> Import(const Sample& sample, bool constant, BlobDir& blobs) {
+  AG_LET(const OnnxModel parsed, ParseModel(sample.model, 1000));
+  Imported imported;
+  ImportOptions options;
+  std::vector<bool> constants;
+  for (size_t i = 0; i < std::min(sample.inputs.size(), parsed.inputs.size()); ++i) {
+    const TensorType& type = sample.inputs[i].type();
+    constants.push_back(constant && i > 0 && !IsFloat(type.dtype));
+    if (constants.back()) continue;
+    imported.inputs.push_back(sample.inputs[i]);
+    options.shapes[parsed.inputs[i].name] = type.shape;
+  }
+  AG_LET(const std::string bytes,
+         testing::WithConstantInputs(sample.model, sample.inputs, constants));
+  AG_LET(imported.model, ImportOnnx(bytes, options, blobs));
+  return imported;
+}
+
+Status Compare(const Graph& graph, const Imported& imported, const Sample& sample,
+               const WeightSource& weights) {
+  AG_LET(const std::vector<Tensor> outputs, Evaluate(graph, imported.inputs, weights));
+  for (size_t i = 0; i < std::min(outputs.size(), sample.outputs.size()); ++i) {
+    const int64_t differences = Differences(outputs[i], sample.outputs[i]);
+    if (differences == 0) continue;
+    return Err(StatusCode::kInternal, "output {}: {} of {} elements differ from {}", i, differences,
+               outputs[i].type().ToString(), sample.outputs[i].type().ToString());
+  }
+  return OkStatus();
+}
+
+// What comes back from export computes the same.
+Status CompareExported(const Imported& imported, const Sample& sample,
+                       const std::shared_ptr<BlobDir>& blobs) {
+  const BlobWeights weights(blobs);
+  const StatusOr<std::string> bytes =
+      ExportOnnx(imported.model.graph, imported.model.origin, weights);
+  AG_TRY(bytes, "export");
+  StatusOr<ImportedModel> again = ImportOnnx(*bytes, {}, *blobs);
+  AG_TRY(again, "import of the export");
+  return Within(Compare(again->graph, imported, sample, weights), "after export");
+}
+
+enum class Outcome { kUnreadable, kOutOfRange, kRefused, kOpaque, kPassed, kFailed };
+
+struct Verdict {
+  Outcome outcome;
+  std::string why;
+};
+
+Verdict Try(const std::string& folder, const std::shared_ptr<BlobDir>& blobs) {
+  const StatusOr<Sample> sample = ReadSample(folder);
+  if (!sample.ok()) return {Outcome::kUnreadable, Message(sample.status())};
+  StatusOr<Imported> imported = Import(*sample, false, *blobs);
+  if (!imported.ok() || HasOpaque(imported->model.graph)) {
+    StatusOr<Imported> second = Import(*sample, true, *blobs);
+    if (second.ok()) imported = std::move(second);
+  }
+  if (!imported.ok()) {
+    const std::string why = Message(imported.status());
+    const bool out_of_range = why.find("is outside 11 to 17") != std::string::npos ||
+                              why.find("imports no opset") != std::string::npos;
+    return {out_of_range ? Outcome::kOutOfRange : Outcome::kRefused, why};
+  }
+  if (HasOpaque(imported->model.graph)) return {Outcome::kOpaque, ""};
+  Status status = Compare(imported->model.graph, *imported, *sample, BlobWeights(blobs));
+  if (status.ok()) status = CompareExported(*imported, *sample, blobs);
+  return {status.ok() ? Outcome::kPassed : Outcome::kFailed, ToString(status)};
+}
+
+TEST(TestDataTest, Coverage) {
+  if (!FileExists(kRoot)) GTEST_SKIP() << kRoot << " is absent (package libonnx-testdata)";
+  const std::shared_ptr<BlobDir> blobs = testing::NewBlobs();
+  const bool verbose = std::getenv("AG_VERBOSE") != nullptr;
+  std::map<Outcome, int> counts;
+  for (const std::string kind : {"node", "simple", "pytorch-converted", "pytorch-operator"}) {
+    const auto names = ListDir(fmt::format("{}/{}", kRoot, kind));
+    ASSERT_TRUE(names.ok());
+    for (const std::string& name : *names) {
+      const Verdict verdict = Try(fmt::format("{}/{}/{}", kRoot, kind, name), blobs);
+      ++counts[verdict.outcome];
+      if (verbose) fmt::print("{} {} {}\n", static_cast<int>(verdict.outcome), name, verdict.why);
+      EXPECT_NE(verdict.outcome, Outcome::kFailed) << name << ": " << verdict.why;
+    }
+  }
+  fmt::print("passed {}, opaque {}, refused {}, out of range {}, unreadable {}\n",
+             counts[Outcome::kPassed], counts[Outcome::kOpaque], counts[Outcome::kRefused],
+             counts[Outcome::kOutOfRange], counts[Outcome::kUnreadable]);
+  EXPECT_GE(counts[Outcome::kPassed], 400);
+  EXPECT_LE(counts[Outcome::kRefused], 20);
+}
+
+}  // namespace
+}  // namespace ag

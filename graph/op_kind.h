@@ -1,0 +1,77 @@
+// The operator kinds and what the table (graph/ops.def) says of each. This and ops.def are the only
+// places that list operators; a switch over OpKind has no default, so the compiler asks for a new
+// one.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "graph/attributes.h"
+
+namespace ag {
+
+enum class OpKind : uint8_t {
+#define OP(name, ...) k##name,
+#include "graph/ops.def"
+#undef OP
+};
+
+inline constexpr int kOpKindCount = 0
+#define OP(name, ...) +1
+#include "graph/ops.def"
+#undef OP
+    ;
+
+// What passes may ask about an operator instead of switching on its kind.
+enum OpTrait : uint32_t {
+  kLeaf = 1u << 0,         // Input, Constant: no operands.
+  kElementwise = 1u << 1,  // Output element i depends on operand elements i (after broadcast) only.
+  kUnary = 1u << 2,        // Element-wise with one tensor operand.
+  kBinary = 1u << 3,       // Element-wise with two, numpy broadcast.
+  kCommutative = 1u << 4,
+  kContraction = 1u << 5,  // Conv, MatMul: sums of products.
+  kReduction = 1u << 6,
+  kPooling = 1u << 7,
+  kMovement = 1u << 8,  // Moves elements, computes nothing: may be a view where placement allows.
+  kNormalization = 1u << 9,
+  kComposite = 1u << 10,   // Export expands it where the model's opset lacks it.
+  kBarrier = 1u << 11,     // Opaque: nothing moves across.
+  kZeroToZero = 1u << 12,  // Unary with f(0) = 0.
+};
+
+// Attribute kinds of the schema column: "i" int, "f" float, "is" list of ints, "s" string.
+struct AttributeSchema {
+  std::string name;
+  char kind;                 // 'i', 'f', 'L' (list of ints), 's'.
+  std::string default_text;  // As ops.def says it; "" when required (or when the default is "").
+  std::optional<AttributeValue> default_value;  // None: required.
+};
+
+struct OpInfo {
+  OpKind kind;
+  std::string_view name;       // Table name, "LayerNorm".
+  std::string text_name;       // Text form and rules, "layer_norm".
+  std::string_view onnx_name;  // "" when ONNX has no such operator.
+  int arity_min;
+  int arity_max;  // -1: no limit.
+  uint32_t traits;
+  std::vector<AttributeSchema> attributes;  // Sorted by name.
+};
+
+const OpInfo& Info(OpKind kind);
+inline bool Has(OpKind kind, OpTrait trait) { return (Info(kind).traits & trait) != 0; }
+
+// kNotFound with a suggestion when no operator has this name.
+StatusOr<OpKind> OpKindFromText(std::string_view text_name);
+std::span<const OpInfo> AllOps();
+
+// docs/operators.md: the table as a page. A test compares; AG_WRITE_DOCS=1 graph_test writes it
+// anew.
+std::string FormatOperatorTable();
+
+}  // namespace ag

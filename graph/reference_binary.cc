@@ -1,0 +1,160 @@
+// Reference kernels of element-wise operators with two or three operands, numpy broadcast.
+#include "graph/reference.h"
+
+namespace ag::internal {
+namespace {
+
+template <class T, class F>
+StatusOr<Arrays<T>> Zip(const KernelCall<T>& call, F f) {
+  const Array<T>&a = call.in(0), &b = call.in(1);
+  Array<T> out(call.out_type().shape);
+  const size_t count = out.values.size();
+  if (a.shape == b.shape) {
+    for (size_t i = 0; i < count; ++i) out.values[i] = f(a.values[i], b.values[i]);
+    return One(std::move(out));
+  }
+  Walker<2> walker(out.shape,
+                   {BroadcastStrides(a.shape, out.shape), BroadcastStrides(b.shape, out.shape)});
+  for (size_t i = 0; i < count; ++i, walker.Next()) {
+    out.values[i] = f(a.values[static_cast<size_t>(walker.offset(0))],
+                      b.values[static_cast<size_t>(walker.offset(1))]);
+  }
+  return One(std::move(out));
+}
+
+// As Zip, for predicates: 1 or 0, and what is poisoned stays so.
+template <class T, class F>
+StatusOr<Arrays<T>> Test(const KernelCall<T>& call, F f) {
+  using S = Scalar<T>;
+  const T no = S::Of(0), yes = S::Of(1);
+  return Zip<T>(call, [&](T a, T b) {
+    if (S::Poisoned(a)) return a;
+    if (S::Poisoned(b)) return b;
+    return f(a, b) ? yes : no;
+  });
+}
+
+// a, or b when `take_b`; NaN and poison win.
+template <class T>
+T Select(T a, T b, bool take_b) {
+  using S = Scalar<T>;
+  if (S::IsNan(a) || S::Poisoned(a)) return a;
+  if (S::IsNan(b) || S::Poisoned(b)) return b;
+  return take_b ? b : a;
+}
+
+}  // namespace
+
+template <class T>
+StatusOr<Arrays<T>> RefAdd(const KernelCall<T>& call) {
+  return Zip<T>(call, [](T a, T b) { return a + b; });
+}
+
+template <class T>
+StatusOr<Arrays<T>> RefSub(const KernelCall<T>& call) {
+  return Zip<T>(call, [](T a, T b) { return a - b; });
+}
+
+template <class T>
+StatusOr<Arrays<T>> RefMul(const KernelCall<T>& call) {
+  return Zip<T>(call, [](T a, T b) { return a * b; });
+}
+
+template <class T>
+StatusOr<Arrays<T>> RefDiv(const KernelCall<T>& call) {
+  if (IsInteger(call.out_type().dtype)) {
+    return Zip<T>(call, [](T a, T b) { return Scalar<T>::Truncate(a / b); });
+  }
+  return Zip<T>(call, [](T a, T b) { return a / b; });
+}
+
+template <class T>
+StatusOr<Arrays<T>> RefPow(const KernelCall<T>& call) {
+  using S = Scalar<T>;
+  if (IsInteger(call.out_type().dtype)) {
+    return Zip<T>(call, [](T a, T b) { return S::Truncate(S::Pow(a, b)); });
+  }
+  return Zip<T>(call, [](T a, T b) { return S::Pow(a, b); });
+}
+
+template <class T>
+StatusOr<Arrays<T>> RefMin(const KernelCall<T>& call) {
+  return Zip<T>(call, [](T a, T b) { return Select(a, b, Scalar<T>::Less(b, a)); });
+}
+
+template <class T>
+StatusOr<Arrays<T>> RefMax(const KernelCall<T>& call) {
+  return Zip<T>(call, [](T a, T b) { return Select(a, b, Scalar<T>::Less(a, b)); });
+}
+
+template <class T>
+StatusOr<Arrays<T>> RefMod(const KernelCall<T>& call) {
+  using S = Scalar<T>;
+  if (call.node.Int("fmod") != 0) {
+    return Zip<T>(call, [](T a, T b) { return S::Remainder(a, b); });
+  }
+  return Zip<T>(call, [](T a, T b) { return S::Modulo(a, b); });
+}
+
+template <class T>
+StatusOr<Arrays<T>> RefEqual(const KernelCall<T>& call) {
+  return Test<T>(call, [](T a, T b) { return a == b; });
+}
+
+template <class T>
+StatusOr<Arrays<T>> RefGreater(const KernelCall<T>& call) {
+  return Test<T>(call, [](T a, T b) { return Scalar<T>::Less(b, a); });
+}
+
+template <class T>
+StatusOr<Arrays<T>> RefLess(const KernelCall<T>& call) {
+  return Test<T>(call, [](T a, T b) { return Scalar<T>::Less(a, b); });
+}
+
+template <class T>
+StatusOr<Arrays<T>> RefAnd(const KernelCall<T>& call) {
+  return Test<T>(call, [](T a, T b) { return !(a == T{}) && !(b == T{}); });
+}
+
+template <class T>
+StatusOr<Arrays<T>> RefOr(const KernelCall<T>& call) {
+  return Test<T>(call, [](T a, T b) { return !(a == T{}) || !(b == T{}); });
+}
+
+template <class T>
+StatusOr<Arrays<T>> RefWhere(const KernelCall<T>& call) {
+  const Array<T>&condition = call.in(0), &a = call.in(1), &b = call.in(2);
+  Array<T> out(call.out_type().shape);
+  Walker<3> walker(out.shape,
+                   {BroadcastStrides(condition.shape, out.shape),
+                    BroadcastStrides(a.shape, out.shape), BroadcastStrides(b.shape, out.shape)});
+  for (T& value : out.values) {
+    const T chosen = condition.values[static_cast<size_t>(walker.offset(0))];
+    if (Scalar<T>::Poisoned(chosen)) {
+      value = chosen;
+    } else if (chosen == T{}) {
+      value = b.values[static_cast<size_t>(walker.offset(2))];
+    } else {
+      value = a.values[static_cast<size_t>(walker.offset(1))];
+    }
+    walker.Next();
+  }
+  return One(std::move(out));
+}
+
+AG_KERNEL(RefAdd);
+AG_KERNEL(RefSub);
+AG_KERNEL(RefMul);
+AG_KERNEL(RefDiv);
+AG_KERNEL(RefPow);
+AG_KERNEL(RefMin);
+AG_KERNEL(RefMax);
+AG_KERNEL(RefMod);
+AG_KERNEL(RefEqual);
+AG_KERNEL(RefGreater);
+AG_KERNEL(RefLess);
+AG_KERNEL(RefAnd);
+AG_KERNEL(RefOr);
+AG_KERNEL(RefWhere);
+
+}  // namespace ag::internal

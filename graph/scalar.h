@@ -1,0 +1,139 @@
+// The numbers that reference kernels compute with: double; exact rationals; residues in a pair of
+// prime fields. What kernels need beyond + - * / goes through Scalar<T>. Values are plain data and
+// all functions are pure.
+//
+// An exact number can fail: a rational overflows 128 bits, a division is by zero. It is then
+// *poisoned*, all that is computed from it is poisoned, and EvaluateAs reports a poisoned output.
+//
+// Functions that an exact type cannot compute are *uninterpreted*: a keyed hash of the function,
+// its parameters and the argument, so that f(x) = f(y) exactly when x = y (but for a chance of
+// about 2^-60, 2^-16 for rationals), and f(0) = 0 where the operator table says so.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace ag {
+
+// A reduced fraction; the denominator is positive, or 0 when poisoned.
+struct Rational {
+  __int128 num = 0;
+  __int128 den = 1;
+};
+Rational operator+(Rational a, Rational b);
+Rational operator-(Rational a, Rational b);
+Rational operator*(Rational a, Rational b);
+Rational operator/(Rational a, Rational b);
+bool operator==(Rational a, Rational b);  // A poisoned value equals nothing.
+
+// A residue modulo p, and where it is known modulo q, with p = 2 q + 1 both prime (Mirage, OSDI
+// 2025, section 5: two fields let an exponential be a homomorphism). Arithmetic works on both
+// parts. exp maps the q part b to g^b mod p, where g has order q: exp(x + y) = exp(x) exp(y) holds,
+// and exp(x) = exp(y) exactly when x = y. The result has no q part; exp of such a value is
+// uninterpreted.
+struct Residue {
+  static constexpr uint64_t kQ = 2305843009213688669ull;  // The largest such q below 2^61.
+  static constexpr uint64_t kP = 2 * kQ + 1;
+  static constexpr uint64_t kGenerator = 4;  // A square, not 1: its order is q.
+  static constexpr uint64_t kNone = ~0ull;   // In p: poisoned. In q: not known.
+  uint64_t p = 0;
+  uint64_t q = 0;
+};
+Residue operator+(Residue a, Residue b);
+Residue operator-(Residue a, Residue b);
+Residue operator*(Residue a, Residue b);
+Residue operator/(Residue a, Residue b);
+bool operator==(Residue a, Residue b);  // By the p part; a poisoned value equals nothing.
+
+// What may be uninterpreted. The numbers are hashed and never leave the process.
+enum class Function : uint8_t {
+  kExp,
+  kLog,
+  kSqrt,
+  kErf,
+  kAbs,
+  kRelu,
+  kLeakyRelu,
+  kHardSigmoid,
+  kClip,
+  kFloor,
+  kCeil,
+  kTruncate,
+  kPow,
+  kModulo,
+  kRemainder,
+  kTanh,
+  kSigmoid,
+};
+
+// kOrdered: < agrees with arithmetic, so that relu and its like may be computed. Less of residues
+// is a fixed total order without meaning: enough for max and min to be commutative, associative and
+// idempotent, and for comparisons to be consistent.
+template <class T>
+struct Scalar;
+
+template <>
+struct Scalar<double> {
+  static constexpr bool kOrdered = true;
+  static constexpr bool kExact = false;
+  static double Of(double v) { return v; }
+  static bool Poisoned(double) { return false; }
+  static bool Less(double a, double b) { return a < b; }
+  static bool IsNan(double v) { return v != v; }
+  static double Exp(double v);
+  static double Log(double v);
+  static double Sqrt(double v);
+  static double Erf(double v);
+  static double Tanh(double v);
+  static double Sigmoid(double v);
+  static double Floor(double v);
+  static double Ceil(double v);
+  static double Truncate(double v);
+  static double Pow(double base, double exponent);
+  static double Modulo(double a, double b);     // Sign of the divisor.
+  static double Remainder(double a, double b);  // Sign of the dividend, as C's fmod.
+  static std::optional<int64_t> ToInt(double v);
+};
+
+// What Rational and Residue share: constants are the simplest fraction close to the double (0.1 is
+// 1/10, 0.1 * 0.2 is 1/50), so that attribute arithmetic comes out as on paper. Infinities and NaN
+// are poisoned.
+template <class T>
+struct ExactScalar {
+  static constexpr bool kExact = true;
+  static T Of(double v);
+  static T Poison();
+  static bool Poisoned(T v);
+  static bool IsNan(T) { return false; }
+  static T Exp(T v);
+  static T Log(T v) { return Opaque(Function::kLog, 0, v); }
+  static T Sqrt(T v) { return Opaque(Function::kSqrt, 0, v, true); }
+  static T Erf(T v) { return Opaque(Function::kErf, 0, v, true); }
+  static T Tanh(T v);     // Residues: 1 - 2 / (exp(2 v) + 1). Rationals: uninterpreted.
+  static T Sigmoid(T v);  // Residues: 1 / (1 + exp(-v)). Rationals: uninterpreted.
+  static T Floor(T v);
+  static T Ceil(T v);
+  static T Truncate(T v);
+  static T Pow(T base, T exponent);  // Small integer powers by multiplication, 1/2 by Sqrt.
+  static T Modulo(T a, T b);
+  static T Remainder(T a, T b);
+  static std::optional<int64_t> ToInt(T v);  // Small integers only.
+
+  // The uninterpreted f with parameters `key` at v, or at (v, w).
+  static T Opaque(Function f, uint64_t key, T v, bool zero_to_zero = false);
+  static T Opaque2(Function f, T v, T w);
+};
+
+template <>
+struct Scalar<Rational> : ExactScalar<Rational> {
+  static constexpr bool kOrdered = true;
+  static bool Less(Rational a, Rational b);
+};
+
+template <>
+struct Scalar<Residue> : ExactScalar<Residue> {
+  static constexpr bool kOrdered = false;
+  static bool Less(Residue a, Residue b);
+};
+
+}  // namespace ag

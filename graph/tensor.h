@@ -1,0 +1,58 @@
+// A dense row-major tensor of known type over shared bytes. Copies share the bytes; the bytes of a
+// Tensor that others may hold are never written.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/digest.h"
+#include "graph/types.h"
+
+namespace ag {
+
+class Tensor {
+ public:
+  Tensor() = default;
+  // Zero-filled, aligned to 64 bytes.
+  static Tensor Zeros(TensorType type);
+  // A view of bytes that `owner` keeps alive. REQUIRES: bytes.size() == type.Bytes().
+  static Tensor View(TensorType type, std::string_view bytes, std::shared_ptr<const void> owner);
+  // A copy of `bytes`. REQUIRES: bytes.size() == type.Bytes().
+  static Tensor FromBytes(TensorType type, std::string_view bytes);
+  // Values rounded (floats) or truncated and saturated (integers; NaN is 0) to the dtype.
+  // REQUIRES: as many values as elements, a numeric dtype.
+  static Tensor FromDoubles(TensorType type, std::span<const double> values);
+  static Tensor FromFloats(Shape shape, std::span<const float> values);
+  static Tensor FromInts(Shape shape, std::span<const int64_t> values);
+
+  const TensorType& type() const { return type_; }
+  std::string_view bytes() const { return {static_cast<const char*>(data_), size_}; }
+  Digest Name() const { return Sha256(bytes()); }
+
+  // REQUIRES: T's size is the element size.
+  template <class T>
+  std::span<const T> As() const {
+    return {static_cast<const T*>(data_), size_ / sizeof(T)};
+  }
+  // REQUIRES: made by Zeros/From*, and not shared yet.
+  template <class T>
+  std::span<T> Mutable() {
+    return {static_cast<T*>(const_cast<void*>(data_)), size_ / sizeof(T)};
+  }
+  // Element i as a double, whatever the dtype. REQUIRES: a numeric dtype.
+  double At(int64_t i) const;
+  std::vector<double> ToDoubles() const;  // All elements, as At gives them.
+  // Sets element i, as FromDoubles does. REQUIRES: as for Mutable.
+  void Put(int64_t i, double value);
+
+ private:
+  TensorType type_;
+  std::shared_ptr<const void> owner_;
+  const void* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+}  // namespace ag

@@ -1,0 +1,64 @@
+// Element types, shapes and tensor types: plain values.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "absl/container/inlined_vector.h"
+#include "base/status.h"
+
+namespace ag {
+
+// The numbers are part of stored bytes and never change.
+enum class DType : uint8_t {
+  kFloat32 = 1,
+  kFloat16 = 2,
+  kBFloat16 = 3,
+  kFloat64 = 4,
+  kInt64 = 5,
+  kInt32 = 6,
+  kInt16 = 7,
+  kInt8 = 8,
+  kUInt8 = 9,
+  kBool = 10,
+  kUInt16 = 11,
+  kUInt32 = 12,
+  kUInt64 = 13,
+  kString = 14,  // Only ever seen at opaque nodes; no kernel computes on it.
+};
+
+int64_t SizeOf(DType dtype);              // Bytes per element; 0 for kString.
+std::string_view DTypeName(DType dtype);  // "f32", "i64", "bool", ...
+StatusOr<DType> ParseDType(std::string_view name);
+bool IsFloat(DType dtype);
+bool IsInteger(DType dtype);   // Neither floating point nor bool nor string.
+bool IsDType(int64_t number);  // Is `number` the number of an element type?
+
+inline constexpr size_t kRankMax = 32;
+inline constexpr int64_t kElementsMax = int64_t{1} << 40;
+inline constexpr int64_t kElementsOverflow = int64_t{1} << 58;  // Times 8 bytes still fits.
+
+// Sizes of the axes, outermost first; every size is known and >= 0 (graphs hold no symbols).
+using Shape = absl::InlinedVector<int64_t, 6>;
+
+// 1 for a scalar. A product that does not fit is kElementsOverflow (CheckType refuses such shapes).
+int64_t NumElements(std::span<const int64_t> shape);
+std::string ShapeToString(std::span<const int64_t> shape);  // "[1,3,224,224]"
+
+struct TensorType {
+  DType dtype = DType::kFloat32;
+  Shape shape;
+
+  bool operator==(const TensorType&) const = default;
+  int64_t NumElements() const { return ag::NumElements(shape); }
+  int64_t Bytes() const { return NumElements() * SizeOf(dtype); }
+  std::string ToString() const;  // "f32[1,3,224,224]"
+};
+
+// kInvalidArgument: a negative size, a rank above kRankMax, or more than kElementsMax elements
+// (sizes of zero not counted), so that no arithmetic on a checked type overflows.
+Status CheckType(const TensorType& type);
+
+}  // namespace ag
