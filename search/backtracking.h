@@ -1,0 +1,81 @@
+// Best-first backtracking over rewrites of one graph (MetaFlow, TASO, AutoGraph): the graph with
+// the least estimate is taken next, all its rewrites are made, and what is below beta x best stays.
+//
+// Estimates become measurements lazily. A new graph is scored with what is known; before the next
+// graph is taken, the first kLookAhead graphs of the queue have the groups they would run measured
+// in one batch and are scored again. So a group is measured only when a graph that stands near the
+// front needs it, and only graphs scored that way set the best, are expanded, or are handed back.
+#pragma once
+
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "search/rewrite_trail.h"
+#include "search/scored_graph.h"
+
+namespace ag {
+
+struct RankedGraph {
+  Graph graph;
+  double estimate_ns = 0;
+  int step = RewriteTrail::kInput;  // In the trail.
+};
+
+class Backtracking {
+ public:
+  // How many graphs at the front of the queue are kept measured: enough to fill a batch, few enough
+  // that little is measured for graphs that are never expanded.
+  static constexpr size_t kLookAhead = 16;
+  // A rewrite may not grow the graph beyond kGrowthMax x the input + kGrowthSlack nodes (TASO's
+  // limit is the factor alone; the slack is for tiny graphs).
+  static constexpr int kGrowthMax = 2;
+  static constexpr int kGrowthSlack = 16;
+
+  // Borrows both; they outlive it. One object serves one Run.
+  Backtracking(const SearchSetting& setting, RewriteTrail& trail);
+
+  // Returns up to limits.candidates_max graphs with the least estimates, ascending, without `root`
+  // and those in `skip` (by digest).
+  std::vector<RankedGraph> Run(const RankedGraph& root, const absl::flat_hash_set<Digest>& skip);
+
+  // Why Run ended. kNone: no graph below beta x best was left. kGroups: likewise, but some
+  // estimates stayed estimates because no more groups may be measured.
+  StopReason stop() const { return stop_; }
+
+ private:
+  struct Entry {
+    Graph graph;
+    int parent = RewriteTrail::kInput;  // Steps in the trail; own is -1 until it is settled.
+    int step = -1;
+    double parent_ns = 0;
+    const Rule* rule = nullptr;
+    int turns = 0;  // How often its groups were measured.
+  };
+  using Key = std::pair<double, Digest>;  // Estimate, then digest: one order, always.
+
+  StopReason LimitReached();
+  StopReason GraphLimitReached();
+  void Expand(const RankedGraph& parent);
+  StatusOr<Graph> MakeChild(const Graph& graph, const Rewrite& rewrite);
+  void AddChild(const RankedGraph& parent, const Rule* rule, Graph graph);
+  void SettleFront();
+  std::vector<std::pair<Key, Entry>> TakeUnsettledFront();
+  void Settle(double estimate_ns, Entry entry);
+  void Offer(const RankedGraph& ranked);
+  double BoundNs() const { return setting_.request.options.beta * best_ns_; }
+
+  const SearchSetting& setting_;
+  const SearchLimits& limits_;
+  RewriteTrail& trail_;
+  const absl::flat_hash_set<Digest>* skip_ = nullptr;
+  StopReason stop_ = StopReason::kNone;
+  SearchCounts begin_;  // Counts when Run began.
+  double best_ns_ = 0;  // Least settled estimate.
+  std::map<Key, Entry> queue_;
+  absl::flat_hash_set<Digest> seen_;  // Also what was dropped.
+  std::vector<RankedGraph> best_;     // Ascending by Key.
+};
+
+}  // namespace ag

@@ -1,0 +1,157 @@
+#include "search/backtracking.h"
+
+#include <gmock/gmock.h>
+
+#include "search/fake_measurer.h"
+
+namespace ag {
+namespace {
+
+using testing::IsEmpty;
+using testing::SizeIs;
+
+constexpr std::string_view kReassociate =
+    "matmul-reassociate [rounding]: "
+    "matmul(matmul(x, v), w) => matmul(x, matmul(v, w)) if const(v), const(w)\n";
+
+// Two independent places where the rule applies.
+constexpr std::string_view kTwoPlaces = R"(
+input x f32[64,64]
+a = const f32[64,64] seed 1
+b = const f32[64,64] seed 2
+c = const f32[64,64] seed 3
+output "p" = matmul(matmul(x, a), b)
+output "q" = matmul(matmul(x, b), c)
+)";
+
+class BacktrackingTest : public testing::Test {
+ protected:
+  // Runs from `graph`, its own groups measured.
+  std::vector<RankedGraph> Run(std::string_view graph, std::string_view rules,
+                               SearchOptions options = {}) {
+    rules_ = TestRules(rules);
+    request_ = {.input = TestGraph(graph), .spec = spec_, .options = options};
+    SearchRun run(request_, clock_);
+    GroupTimesCache times(spec_, measurer_, {.groups_max = options.limits.groups_max});
+    const SearchSetting setting{request_, rules_, times, run};
+    const StatusOr<ScoredGraph> root = ScoreMeasured(request_.input, setting);
+    AG_CHECK(root.ok());
+    root_ns_ = root->estimate_ns;
+    Backtracking backtracking(setting, trail_);
+    auto best = backtracking.Run({request_.input, root_ns_}, skip_);
+    stop_ = backtracking.stop();
+    counts_ = run.counts;
+    return best;
+  }
+
+  DeviceSpec spec_ = TestSpec();
+  FakeMeasurer measurer_{spec_};
+  FakeClock clock_;
+  RuleSet rules_;
+  SearchRequest request_;
+  RewriteTrail trail_;
+  absl::flat_hash_set<Digest> skip_;
+  double root_ns_ = 0;
+  StopReason stop_ = StopReason::kNone;
+  SearchCounts counts_;
+};
+
+TEST_F(BacktrackingTest, CommutingRewritesAreOneGraph) {
+  const auto best = Run(kTwoPlaces, kReassociate);
+  ASSERT_THAT(best, SizeIs(3));  // One place, the other, both.
+  EXPECT_EQ(counts_.graphs, 3);
+  EXPECT_EQ(counts_.expansions, 3);  // Not the other place: it is above beta x both.
+  EXPECT_EQ(stop_, StopReason::kNone);
+  EXPECT_EQ(trail_.Path(best[0].step)[0].count, 2);
+  EXPECT_LT(best[0].estimate_ns, best[1].estimate_ns);
+  EXPECT_LE(best[1].estimate_ns, best[2].estimate_ns);
+  EXPECT_NEAR(trail_.Path(best[0].step)[0].gain_ns, root_ns_ - best[0].estimate_ns, 1e-6);
+}
+
+TEST_F(BacktrackingTest, WhatIsSkippedIsNotHandedBackButSearchedThrough) {
+  const auto all = Run(kTwoPlaces, kReassociate);
+  skip_.insert(all[0].graph.digest());
+  const auto rest = Run(kTwoPlaces, kReassociate);
+  ASSERT_THAT(rest, SizeIs(2));
+  EXPECT_EQ(rest[0].graph.digest(), all[1].graph.digest());
+}
+
+TEST_F(BacktrackingTest, OnlyTheBestFewAreHandedBack) {
+  const auto all = Run(kTwoPlaces, kReassociate);
+  const auto one = Run(kTwoPlaces, kReassociate, {.limits = {.candidates_max = 1}});
+  ASSERT_THAT(one, SizeIs(1));
+  EXPECT_EQ(one[0].graph.digest(), all[0].graph.digest());
+  EXPECT_THAT(Run(kTwoPlaces, kReassociate, {.limits = {.candidates_max = 0}}), IsEmpty());
+}
+
+TEST_F(BacktrackingTest, WhatIsAboveBetaTimesTheBestIsDropped) {
+  constexpr std::string_view kRelu = "input x f32[64,64]\noutput \"y\" = relu(x)\n";
+  constexpr std::string_view kNegTwice = "neg-twice [exact]: relu(x) => relu(neg(neg(x)))\n";
+  EXPECT_THAT(Run(kRelu, kNegTwice), IsEmpty());
+  EXPECT_EQ(counts_.graphs, 1);
+  EXPECT_EQ(counts_.expansions, 1);
+  const auto slack = Run(kRelu, kNegTwice, {.beta = 10, .limits = {.expansions_max = 2}});
+  EXPECT_THAT(slack, testing::Not(IsEmpty()));
+}
+
+TEST_F(BacktrackingTest, GraphsDoNotGrowWithoutBound) {
+  constexpr std::string_view kRelu = "input x f32[64,64]\noutput \"y\" = relu(x)\n";
+  constexpr std::string_view kNegTwice = "neg-twice [exact]: relu(x) => relu(neg(neg(x)))\n";
+  Run(kRelu, kNegTwice, {.beta = 1e6});
+  EXPECT_EQ(stop_, StopReason::kNone);
+  EXPECT_LE(counts_.graphs, Backtracking::kGrowthSlack);
+}
+
+TEST_F(BacktrackingTest, LimitsStopItAndAreNamed) {
+  Run(kTwoPlaces, kReassociate, {.limits = {.expansions_max = 2}});
+  EXPECT_EQ(stop_, StopReason::kExpansions);
+  EXPECT_EQ(counts_.expansions, 2);
+  Run(kTwoPlaces, kReassociate, {.limits = {.expansions_total_max = 1}});
+  EXPECT_EQ(stop_, StopReason::kExpansions);
+  Run(kTwoPlaces, kReassociate, {.limits = {.graphs_max = 2}});
+  EXPECT_EQ(stop_, StopReason::kGraphs);
+  EXPECT_EQ(counts_.graphs, 2);
+  Run(kTwoPlaces, kReassociate, {.limits = {.graphs_total_max = 1}});
+  EXPECT_EQ(stop_, StopReason::kGraphs);
+}
+
+TEST_F(BacktrackingTest, GroupsAreMeasuredOnceHoweverManyGraphsHoldThem) {
+  Run(kTwoPlaces, kReassociate);
+  size_t groups = 0;
+  for (const auto& call : measurer_.group_calls) groups += call.size();
+  EXPECT_EQ(groups, 1u);  // Every product has the same shapes and one constant operand.
+}
+
+TEST_F(BacktrackingTest, AWrongEstimateIsPutRightBeforeItCounts) {
+  // The rewritten graph looks like the root until its abs is measured.
+  constexpr std::string_view kNegated =
+      "input x f32[64,64]\nw = const f32[64,64] seed 1\noutput \"y\" = neg(matmul(x, w))\n";
+  constexpr std::string_view kAbs = "neg-inside [exact]: neg(matmul(x, w)) => matmul(abs(x), w)\n";
+  measurer_.group_ns = [&](const GroupProblem& problem) {
+    const bool has_abs = std::ranges::any_of(
+        problem.graph.nodes(), [](const Node& node) { return node.op == OpKind::kAbs; });
+    return RooflineNs(problem, spec_) * (has_abs ? 1000 : 1);
+  };
+  EXPECT_THAT(Run(kNegated, kAbs), IsEmpty());
+  EXPECT_EQ(counts_.graphs, 1);
+  EXPECT_EQ(measurer_.group_calls.size(), 2u);  // The root's groups, then abs.
+}
+
+// More graphs than the look-ahead seem good and turn out bad: none is expanded on its estimate.
+TEST_F(BacktrackingTest, WhatStepsUpToTheFrontIsMeasuredToo) {
+  std::string graph;
+  for (size_t i = 0; i < Backtracking::kLookAhead + 4; ++i) {
+    graph += fmt::format("input x{0} f32[64,{1}]\noutput \"y{0}\" = tanh(x{0})\n", i, 64 + i);
+  }
+  measurer_.group_ns = [&](const GroupProblem& problem) {
+    const bool is_bad = std::ranges::any_of(
+        problem.graph.nodes(), [](const Node& node) { return node.op == OpKind::kSigmoid; });
+    return RooflineNs(problem, spec_) * (is_bad ? 1000 : 1);
+  };
+  EXPECT_THAT(Run(graph, "to-sigmoid [exact]: tanh(x) => sigmoid(x)\n"), IsEmpty());
+  EXPECT_EQ(counts_.expansions, 1);
+  EXPECT_EQ(counts_.graphs, static_cast<int>(Backtracking::kLookAhead) + 4);
+}
+
+}  // namespace
+}  // namespace ag

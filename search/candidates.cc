@@ -1,0 +1,105 @@
+#include "search/candidates.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "plan/schedule.h"
+
+namespace ag {
+namespace {
+
+// Streams + places for `groups`, and the simulation of the whole.
+StatusOr<PlanCandidate> Complete(const Graph& graph, const SearchSetting& setting,
+                                 std::vector<Group> groups, std::vector<Stream> streams) {
+  const SearchRequest& request = setting.request;
+  PlanCandidate candidate{.graph = graph};
+  AG_LET(candidate.plan,
+         CompletePlan(graph, std::move(groups), std::move(streams), request.spec, request.policy));
+  candidate.plan.environment = request.environment;
+  // Asked anew: placement may have made views of groups, which then take no time.
+  ScoredGraph scored = ScoreGroups(graph, setting, std::move(candidate.plan.groups));
+  candidate.plan.groups = std::move(scored.groups);
+  if (scored.failure.ok()) {
+    candidate.makespan_ns = MakespanNs(graph, candidate.plan, scored.group_ns, request.spec);
+  }
+  return candidate;
+}
+
+int StreamsMax(const SearchRequest& request) {
+  const int wish = request.options.streams_max;
+  const int streams =
+      wish > 0 ? std::min(wish, request.spec.streams_max) : request.spec.streams_max;
+  return std::min(streams, request.spec.cores);
+}
+
+struct StreamsTrial {
+  ScoredGraph scored;
+  PlanCandidate candidate;
+};
+
+StatusOr<StreamsTrial> TryStreams(const Graph& graph, const SearchSetting& setting, int streams) {
+  const DeviceSpec& spec = setting.request.spec;
+  StreamsTrial trial;
+  AG_LET(trial.scored, ScoreGraph(graph, setting, {.cores = spec.cores / streams}));
+  AG_TRY(trial.scored.failure);
+  std::vector<Stream> schedule =
+      GreedyStreams(graph, trial.scored.groups, trial.scored.group_ns, spec, streams);
+  AG_LET(trial.candidate, Complete(graph, setting, trial.scored.groups, std::move(schedule)));
+  return trial;
+}
+
+}  // namespace
+
+StatusOr<PlanCandidate> MakeOneStreamPlan(const Graph& graph, const SearchSetting& setting,
+                                          const OneStreamOptions& options) {
+  const GroupingOptions grouping{.grouped = options.grouped};
+  AG_LET(ScoredGraph scored, options.grouped ? ScoreMeasured(graph, setting, grouping)
+                                             : ScoreGraph(graph, setting, grouping));
+  if (!options.allow_failed) AG_TRY(scored.failure);
+  std::vector<Stream> streams = OneStream(graph, scored.groups);
+  return Complete(graph, setting, std::move(scored.groups), std::move(streams));
+}
+
+std::optional<PlanCandidate> MakeStreamsPlan(const Graph& graph, const SearchSetting& setting,
+                                             double below_ns) {
+  // Estimates first; then the leader's groups are measured until the leader stands on measurements.
+  std::vector<std::optional<StreamsTrial>> trials;  // Entry i: i + 2 streams.
+  const auto attempt = [&](int streams) -> std::optional<StreamsTrial> {
+    StatusOr<StreamsTrial> trial = TryStreams(graph, setting, streams);
+    if (!trial.ok() || trial->candidate.makespan_ns >= below_ns) return std::nullopt;
+    return *std::move(trial);
+  };
+  for (int n = 2; n <= StreamsMax(setting.request); ++n) trials.push_back(attempt(n));
+  const auto makespan = [](const std::optional<StreamsTrial>& trial) {
+    return trial ? trial->candidate.makespan_ns : kFailedGroupNs;
+  };
+  const int turns_max = kCoverTurnsMax * static_cast<int>(trials.size());
+  for (int turn = 0;; ++turn) {
+    const auto leader = std::ranges::min_element(trials, {}, makespan);
+    if (leader == trials.end() || !*leader) return std::nullopt;
+    const std::vector<GroupProblem>& unmeasured = (*leader)->scored.unmeasured;
+    if (unmeasured.empty() || turn == turns_max || setting.times.Exhausted()) {
+      return std::move((*leader)->candidate);
+    }
+    for (const GroupProblem& problem : unmeasured) setting.times.Want(problem);
+    setting.run.Report("measuring groups");
+    setting.times.MeasureWanted();
+    *leader = attempt(2 + static_cast<int>(leader - trials.begin()));
+  }
+}
+
+StatusOr<std::vector<PlanCandidate>> MakePlans(const Graph& graph, const SearchSetting& setting) {
+  std::vector<PlanCandidate> plans;
+  AG_LET(PlanCandidate one, MakeOneStreamPlan(graph, setting));
+  plans.push_back(std::move(one));
+  auto streams = MakeStreamsPlan(graph, setting, plans[0].makespan_ns);
+  if (streams) plans.push_back(*std::move(streams));
+  return plans;
+}
+
+int UsedStreams(const Plan& plan) {
+  return static_cast<int>(std::ranges::count_if(
+      plan.streams, [](const Stream& stream) { return !stream.launches.empty(); }));
+}
+
+}  // namespace ag

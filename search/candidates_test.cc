@@ -1,0 +1,117 @@
+#include "search/candidates.h"
+
+#include <gmock/gmock.h>
+
+#include <set>
+
+#include "search/fake_measurer.h"
+
+namespace ag {
+namespace {
+
+using testing::SizeIs;
+
+constexpr std::string_view kFourBranches = R"(
+input x f32[64,64]
+a = const f32[64,64] seed 1
+b = const f32[64,64] seed 2
+c = const f32[64,64] seed 3
+d = const f32[64,64] seed 4
+output "p" = matmul(x, a)
+output "q" = matmul(x, b)
+output "r" = matmul(x, c)
+output "s" = matmul(x, d)
+)";
+constexpr std::string_view kChain = R"(
+input x f32[64,64]
+output "y" = neg(abs(neg(abs(x))))
+)";
+
+class CandidatesTest : public testing::Test {
+ protected:
+  StatusOr<std::vector<PlanCandidate>> Plans(std::string_view graph, SearchOptions options = {}) {
+    request_ = {.input = TestGraph(graph), .spec = spec_, .environment = "e", .options = options};
+    SearchRun run(request_, clock_);
+    GroupTimesCache times(spec_, measurer_, {.groups_max = options.limits.groups_max});
+    return MakePlans(request_.input, {request_, rules_, times, run});
+  }
+
+  DeviceSpec spec_ = TestSpec(/*streams_max=*/4);
+  FakeMeasurer measurer_{spec_};
+  FakeClock clock_;
+  RuleSet rules_;
+  SearchRequest request_;
+};
+
+TEST_F(CandidatesTest, OneStreamIsAlwaysFirst) {
+  const auto plans = Plans(kFourBranches);
+  ASSERT_TRUE(plans.ok()) << Message(plans.status());
+  EXPECT_EQ(UsedStreams((*plans)[0].plan), 1);
+  EXPECT_EQ((*plans)[0].plan.environment, "e");
+  EXPECT_LT((*plans)[0].makespan_ns, kFailedGroupNs);
+}
+
+TEST_F(CandidatesTest, GroupsThatDoNotScaleGoOnAsManyStreamsAsThereAre) {
+  measurer_.group_ns = [](const GroupProblem&) { return 1e5; };
+  const auto plans = Plans(kFourBranches);
+  ASSERT_TRUE(plans.ok()) << Message(plans.status());
+  ASSERT_THAT(*plans, SizeIs(2));
+  EXPECT_EQ(UsedStreams((*plans)[1].plan), 4);
+  EXPECT_LT((*plans)[1].makespan_ns, (*plans)[0].makespan_ns / 2);
+  EXPECT_TRUE(ValidatePlan(request_.input, (*plans)[1].plan, spec_).ok());
+}
+
+TEST_F(CandidatesTest, GroupsAreMeasuredOnTheCoresOfOneStream) {
+  measurer_.group_ns = [](const GroupProblem&) { return 1e5; };
+  ASSERT_TRUE(Plans(kFourBranches).ok());
+  std::set<int> cores;
+  for (const auto& call : measurer_.group_calls) {
+    for (const GroupProblem& problem : call) cores.insert(problem.cores);
+  }
+  EXPECT_TRUE(cores.contains(1));  // Four streams share four cores.
+}
+
+TEST_F(CandidatesTest, GroupsThatScalePerfectlyStayOnOneStream) {
+  measurer_.group_ns = [](const GroupProblem& problem) {
+    return 4e5 / (problem.cores == 0 ? 4 : problem.cores);
+  };
+  const auto plans = Plans(kFourBranches);
+  ASSERT_TRUE(plans.ok()) << Message(plans.status());
+  EXPECT_THAT(*plans, SizeIs(1));
+}
+
+TEST_F(CandidatesTest, AChainStaysOnOneStream) {
+  const auto plans = Plans(kChain);
+  ASSERT_TRUE(plans.ok()) << Message(plans.status());
+  EXPECT_THAT(*plans, SizeIs(1));
+}
+
+TEST_F(CandidatesTest, TheOptionsMayForbidStreams) {
+  measurer_.group_ns = [](const GroupProblem&) { return 1e5; };
+  const auto one = Plans(kFourBranches, {.streams_max = 1});
+  ASSERT_TRUE(one.ok()) << Message(one.status());
+  EXPECT_THAT(*one, SizeIs(1));
+  const auto two = Plans(kFourBranches, {.streams_max = 2});
+  ASSERT_TRUE(two.ok()) << Message(two.status());
+  ASSERT_THAT(*two, SizeIs(2));
+  EXPECT_EQ(UsedStreams((*two)[1].plan), 2);
+}
+
+TEST_F(CandidatesTest, AFailedGroupIsNoPlan) {
+  measurer_.group_failure = [](const GroupProblem&) { return Err(StatusCode::kInternal, "no"); };
+  EXPECT_EQ(ToString(Plans(kFourBranches).status()), "INTERNAL: group matmul: no");
+}
+
+TEST_F(CandidatesTest, AGroupThatFailsOnFewerCoresCostsOnlyTheStreams) {
+  measurer_.group_ns = [](const GroupProblem&) { return 1e5; };
+  measurer_.group_failure = [](const GroupProblem& problem) {
+    const bool is_all = problem.cores == 0 || problem.cores == 4;
+    return is_all ? OkStatus() : Err(StatusCode::kInternal, "no");
+  };
+  const auto plans = Plans(kFourBranches);
+  ASSERT_TRUE(plans.ok()) << Message(plans.status());
+  EXPECT_THAT(*plans, SizeIs(1));
+}
+
+}  // namespace
+}  // namespace ag

@@ -1,0 +1,57 @@
+// A Measurer for tests: deterministic times, failures on request, and a record of what was asked.
+#pragma once
+
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "base/random.h"
+#include "search/search.h"
+
+namespace ag {
+
+// A small device for tests: plain layout, one launch per MatMul [Relu], per element-wise operator,
+// and per operator of any other kind; 4 cores, up to `streams_max` streams.
+DeviceSpec TestSpec(int streams_max = 1);
+
+// Reads a graph or rules from text. REQUIRES: the text is right; it is the test's own.
+Graph TestGraph(std::string_view text);
+RuleSet TestRules(std::string_view text);
+
+class FakeMeasurer : public Measurer {
+ public:
+  explicit FakeMeasurer(DeviceSpec spec) : spec_(std::move(spec)) {}
+
+  std::vector<StatusOr<Measurement>> MeasureGroups(
+      const std::vector<GroupProblem>& problems) override;
+  StatusOr<std::vector<PlanTiming>> MeasurePlans(const std::vector<Candidate>& candidates) override;
+
+  // Nanoseconds of a group before anyone changes them: its roofline times 1.0 to 1.5 by its bytes.
+  double HashedNs(const GroupProblem& problem) const;
+  // Makespan of the plan with the times of its groups.
+  double SimulatedNs(const Candidate& candidate) const;
+  const DeviceSpec& spec() const { return spec_; }
+
+  // Replacements and failures; null: HashedNs, SimulatedNs, no failure.
+  std::function<double(const GroupProblem&)> group_ns;
+  std::function<double(const Candidate&)> plan_ns;
+  std::function<Status(const GroupProblem&)> group_failure;
+  std::function<Status(const Candidate&)> plan_failure;
+  std::function<Status(int call)> call_failure;  // Of MeasurePlans as a whole; calls count from 0.
+  double noise = 0;                              // Each plan's time is multiplied by 1 +- noise.
+  Random random{1};                              // Draws the noise.
+
+  // Half the width of a speedup's interval, as a share of it.
+  static constexpr double kIntervalShare = 0.01;
+
+  // What was asked, by call.
+  std::vector<std::vector<GroupProblem>> group_calls;
+  std::vector<std::vector<Candidate>> plan_calls;
+
+ private:
+  double GroupNs(const GroupProblem& problem) const;
+
+  DeviceSpec spec_;
+};
+
+}  // namespace ag

@@ -1,0 +1,79 @@
+#include "search/finals.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace ag {
+namespace {
+
+bool IsTime(double value) { return std::isfinite(value) && value > 0; }
+
+}  // namespace
+
+std::vector<size_t> ChooseFinalists(const std::vector<MeasuredPlan>& measured) {
+  std::vector<size_t> order(measured.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::erase_if(order, [&](size_t i) {
+    return measured[i].timing.speedup <= 1 || measured[i].timing.verdict == Verdict::kSlower;
+  });
+  std::ranges::stable_sort(order, std::ranges::greater{},
+                           [&](size_t i) { return measured[i].timing.speedup; });
+  if (order.size() > kFinalistsMax) order.resize(kFinalistsMax);
+  const auto is_one_stream = [&](size_t i) { return UsedStreams(measured[i].candidate.plan) <= 1; };
+  if (order.empty() || std::ranges::any_of(order, is_one_stream)) return order;
+  const Digest& first = measured[order[0]].candidate.plan.graph;
+  for (size_t i = 0; i < measured.size(); ++i) {
+    if (!is_one_stream(i) || measured[i].candidate.plan.graph != first) continue;
+    order.push_back(i);
+    break;
+  }
+  return order;
+}
+
+int ChooseWinner(const std::vector<PlanTiming>& timings) {
+  int winner = -1;
+  for (size_t i = 0; i < timings.size(); ++i) {
+    const PlanTiming& timing = timings[i];
+    if (!timing.status.ok() || timing.verdict != Verdict::kFaster || timing.speedup <= 1) continue;
+    if (winner < 0 || timing.speedup_low > timings[winner].speedup_low) {
+      winner = static_cast<int>(i);
+    }
+  }
+  return winner;
+}
+
+Verdict BestVerdict(const std::vector<PlanTiming>& timings) {
+  const auto any = [&](Verdict verdict) {
+    return std::ranges::any_of(timings, [verdict](const PlanTiming& timing) {
+      return timing.status.ok() && timing.verdict == verdict;
+    });
+  };
+  if (any(Verdict::kAmbiguous)) return Verdict::kAmbiguous;
+  if (any(Verdict::kSlower) && !any(Verdict::kSame)) return Verdict::kSlower;
+  return Verdict::kSame;
+}
+
+PlanTiming CheckedTiming(PlanTiming timing) {
+  if (!timing.status.ok()) return timing;
+  if (IsTime(timing.latency.median_ns) && IsTime(timing.speedup)) return timing;
+  timing.status = Err(StatusCode::kInternal, "plan timing: expected times above 0, got {} ns, {}x",
+                      timing.latency.median_ns, timing.speedup);
+  return timing;
+}
+
+StatusOr<std::vector<PlanTiming>> MeasureAgainstInput(
+    Measurer& measurer, const PlanCandidate& input,
+    const std::vector<const PlanCandidate*>& candidates) {
+  std::vector<Measurer::Candidate> all{{input.graph, input.plan}};
+  for (const PlanCandidate* candidate : candidates) {
+    all.push_back({candidate->graph, candidate->plan});
+  }
+  AG_LET(std::vector<PlanTiming> timings, measurer.MeasurePlans(all));
+  AG_CHECK(timings.size() == all.size());
+  for (PlanTiming& timing : timings) timing = CheckedTiming(std::move(timing));
+  AG_TRY(timings[0].status, "input");
+  return timings;
+}
+
+}  // namespace ag

@@ -1,0 +1,117 @@
+// The search of AutoGraph (AAAI 2023, Algorithm 1): a queue of whole graphs keyed by measured
+// latency; pop, rewrite by backtracking scored by estimate, measure the best few, keep those not
+// slower than the best; stop when the queue is empty or a budget is spent. A pure library: it
+// reaches devices only through Measurer, time only through Clock.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "graph/graph.h"
+#include "plan/estimator.h"
+#include "plan/measurement.h"
+#include "plan/plan.h"
+#include "rules/rewrite.h"
+
+namespace ag {
+
+// Where measurements come from: the cache first, then a worker. Blocking; the search is parked
+// meanwhile. One result per request, in order; a failed one is a status, never a number.
+class Measurer {
+ public:
+  virtual ~Measurer() = default;
+  virtual std::vector<StatusOr<Measurement>> MeasureGroups(
+      const std::vector<GroupProblem>& problems) = 0;
+
+  struct Candidate {
+    Graph graph;
+    Plan plan;
+  };
+  // Interleaved with candidates[0], the input. An error status: none could be timed.
+  virtual StatusOr<std::vector<PlanTiming>> MeasurePlans(
+      const std::vector<Candidate>& candidates) = 0;
+};
+
+// Counts are the budget; times are backstops (DESIGN section 5).
+struct SearchLimits {
+  int rounds_max = 4;        // Pops of the outer queue.
+  int expansions_max = 200;  // Graphs expanded by backtracking, per round.
+  int graphs_max = 5000;     // Graphs scored, per round.
+  int candidates_max = 8;    // Whole graphs measured per round (the paper's top-K is 20).
+  int groups_max = 1000;     // Distinct groups whose measurement is asked for, per search.
+  // Over all rounds; 0: no limit but the ones above. A replay sets them (ReplayLimits).
+  int expansions_total_max = 0;
+  int graphs_total_max = 0;
+  Nanos time_max{60'000'000'000};
+};
+
+struct SearchOptions {
+  double alpha = 0.25;  // Weight of the critical path in the mixed estimate (the paper's).
+  double beta = 1.1;    // Backtracking keeps what is below beta x best (the paper's).
+  int streams_max = 0;  // 0: what the spec allows.
+  uint64_t seed = 1;    // For parts that sample; none does yet: the search draws nothing.
+  SearchLimits limits;
+};
+
+struct AppliedRewrite {
+  std::string rule;
+  int count = 0;
+  double gain_ns = 0;  // Sum of estimate differences when applied; an estimate.
+};
+
+struct SearchProgress {
+  std::string stage;  // "measuring groups", "rewriting", "measuring plans"
+  int round = 0;
+  int graphs = 0;
+  int candidates = 0;
+  double best_speedup = 1;  // Of measured candidates so far.
+};
+
+struct SearchRequest {
+  Graph input;  // Imported and cleaned up.
+  const RuleSet* rules = nullptr;
+  DeviceSpec spec;
+  Environment environment;
+  Policy policy;
+  SearchOptions options;
+  std::function<void(const SearchProgress&)> on_progress;  // May be null.
+  std::function<bool()> cancelled;                         // May be null. Asked often.
+};
+
+struct SearchResult {
+  Graph graph;  // The winner; the input itself when nothing beat it.
+  Plan plan;
+  Plan input_plan;
+  Plan eager_plan;
+  std::vector<AppliedRewrite> rewrites;  // In the order of first application.
+  PlanTiming input_timing;
+  PlanTiming eager_timing;
+  // Of the winner in the final, fresh, paired with the input. When the input is handed back, the
+  // numbers are the input's, speedup is exactly 1, and the verdict is what the best rival got.
+  PlanTiming timing;
+  // Simulated makespan of `plan`, from the times of its groups; 0: one of them could not be
+  // measured.
+  double estimate_ns = 0;
+  // "exhausted" (nothing left to try); a limit: "rounds", "expansions", "graphs", "groups", "time";
+  // "cancelled"; "unavailable" (plans could no longer be measured).
+  std::string stop_reason;
+  // Counts reached over all rounds.
+  int rounds = 0, expansions = 0, graphs = 0, candidates = 0;
+  int groups_measured = 0, groups_failed = 0;
+  std::vector<std::string> warnings;  // E.g. a rule that could not be applied where it matched.
+};
+
+// Returns the best plan found, by measurement; Errors: kUnimplemented (the device cannot run the
+// input; names the operator), the Measurer's error when not even the input could be timed. A
+// cancelled or timed-out search returns what it has, with stop_reason saying so.
+StatusOr<SearchResult> FindPlan(const SearchRequest& request, Measurer& measurer, Clock& clock);
+
+// Limits by which a search that was stopped by time can be repeated: the counts it reached, no
+// time. With equal measurements the repetition gives a byte-identical plan. `used` are the limits
+// it ran under.
+SearchLimits ReplayLimits(const SearchLimits& used, const SearchResult& result);
+
+}  // namespace ag

@@ -1,0 +1,377 @@
+#include "search/search.h"
+
+#include <gmock/gmock.h>
+
+#include "graph/text_form.h"
+#include "search/fake_measurer.h"
+
+namespace ag {
+namespace {
+
+using testing::AnyOf;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+// (x v) w = x (v w), and v w is a constant: one launch less, half the work.
+constexpr std::string_view kTwoProducts = R"(
+input x f32[64,64]
+v = const f32[64,64] seed 1
+w = const f32[64,64] seed 2
+output "y" = matmul(matmul(x, v), w)
+)";
+constexpr std::string_view kReassociate =
+    "matmul-reassociate [rounding]: "
+    "matmul(matmul(x, v), w) => matmul(x, matmul(v, w)) if const(v), const(w)\n";
+constexpr std::string_view kReluTwice = "relu-twice [exact]: relu(x) => relu(relu(x))\n";
+
+// Three products in a row, twice: several rewrites, in several orders.
+constexpr std::string_view kSixProducts = R"(
+input x f32[64,64]
+a = const f32[64,64] seed 1
+b = const f32[64,64] seed 2
+c = const f32[64,64] seed 3
+d = const f32[64,64] seed 4
+p = matmul(matmul(matmul(x, a), b), c)
+q = matmul(matmul(matmul(x, b), c), d)
+output "y" = add(p, q)
+)";
+
+class SearchTest : public testing::Test {
+ protected:
+  SearchRequest Request(std::string_view graph, std::string_view rules) {
+    rules_ = TestRules(rules);
+    SearchRequest request{.input = TestGraph(graph), .rules = &rules_, .spec = measurer_.spec()};
+    request.environment = "device=test";
+    return request;
+  }
+  StatusOr<SearchResult> Find(const SearchRequest& request) {
+    return FindPlan(request, measurer_, clock_);
+  }
+
+  RuleSet rules_;
+  FakeMeasurer measurer_{TestSpec()};
+  FakeClock clock_;
+};
+
+// What must hold of every answer, whatever was measured.
+void ExpectSound(const SearchRequest& request, const SearchResult& result) {
+  EXPECT_TRUE(ValidatePlan(result.graph, result.plan, request.spec).ok());
+  EXPECT_TRUE(ValidatePlan(request.input, result.input_plan, request.spec).ok());
+  EXPECT_EQ(result.plan.graph, result.graph.digest());
+  EXPECT_LT(result.estimate_ns, 1e12);
+  if (result.timing.verdict == Verdict::kFaster) {
+    EXPECT_GT(result.timing.speedup, 1);
+    return;
+  }
+  EXPECT_EQ(result.graph.digest(), request.input.digest());
+  EXPECT_EQ(EncodePlan(result.plan), EncodePlan(result.input_plan));
+  EXPECT_EQ(result.timing.speedup, 1);
+  EXPECT_THAT(result.rewrites, IsEmpty());
+}
+
+TEST_F(SearchTest, FindsThePlantedWinAndSaysHow) {
+  const SearchRequest request = Request(kTwoProducts, kReassociate);
+  const auto result = Find(request);
+  ASSERT_TRUE(result.ok()) << Message(result.status());
+  ExpectSound(request, *result);
+  EXPECT_EQ(result->timing.verdict, Verdict::kFaster);
+  EXPECT_GT(result->timing.speedup, 1.2);
+  EXPECT_EQ(result->plan.groups.size(),
+            1u);  // The product of constants is folded: no group, no time.
+  ASSERT_THAT(result->rewrites, SizeIs(1));
+  EXPECT_EQ(result->rewrites[0].rule, "matmul-reassociate");
+  EXPECT_EQ(result->rewrites[0].count, 1);
+  EXPECT_GT(result->rewrites[0].gain_ns, 0);
+  EXPECT_EQ(result->stop_reason, "exhausted");
+  EXPECT_EQ(result->plan.environment, "device=test");
+  EXPECT_EQ(result->plan.groups[0].kernel, "fake");
+  EXPECT_TRUE(result->eager_timing.status.ok());
+  EXPECT_EQ(result->groups_failed, 0);
+}
+
+TEST_F(SearchTest, WithoutRulesTheInputComesBack) {
+  const SearchRequest request = Request(kTwoProducts, "");
+  const auto result = Find(request);
+  ASSERT_TRUE(result.ok()) << Message(result.status());
+  ExpectSound(request, *result);
+  EXPECT_EQ(result->timing.verdict, Verdict::kSame);
+  EXPECT_EQ(result->stop_reason, "exhausted");
+  EXPECT_EQ(result->rounds, 1);
+  EXPECT_EQ(result->expansions, 1);
+  EXPECT_EQ(result->candidates, 0);
+}
+
+TEST_F(SearchTest, WhatOnlyTheEstimateLikesIsRefused) {
+  const SearchRequest request = Request(kTwoProducts, kReassociate);
+  measurer_.plan_ns = [&](const Measurer::Candidate& candidate) {
+    return candidate.graph.digest() == request.input.digest() ? 1e6 : 2e6;
+  };
+  const auto result = Find(request);
+  ASSERT_TRUE(result.ok()) << Message(result.status());
+  ExpectSound(request, *result);
+  EXPECT_EQ(result->candidates, 1);
+  EXPECT_EQ(result->graph.digest(), request.input.digest());
+}
+
+TEST_F(SearchTest, WhatWonOnceButNotInTheFinalsIsRefused) {
+  const SearchRequest request = Request(kTwoProducts, kReassociate);
+  int calls = 0;
+  measurer_.plan_ns = [&](const Measurer::Candidate& candidate) {
+    if (candidate.graph.digest() == request.input.digest()) return 1e6;
+    return ++calls == 1 ? 5e5 : 1e6;
+  };
+  const auto result = Find(request);
+  ASSERT_TRUE(result.ok()) << Message(result.status());
+  ExpectSound(request, *result);
+  EXPECT_EQ(result->timing.verdict, Verdict::kSame);
+}
+
+TEST_F(SearchTest, AFailingGroupCostsOnlyTheGraphsThatNeedIt) {
+  // Relus must not stand twice: the rule that doubles them leads to a group that crashes.
+  const SearchRequest request = Request(
+      "input x f32[64,64]\nv = const f32[64,64] seed 1\nw = const f32[64,64] seed 2\n"
+      "output \"y\" = matmul(matmul(x, v), w)\n",
+      std::string(kReassociate) +
+          "matmul-split [rounding]: matmul(x, w) => neg(matmul(neg(x), w))\n");
+  measurer_.group_failure = [](const GroupProblem& problem) {
+    const bool has_neg = std::ranges::any_of(
+        problem.graph.nodes(), [](const Node& node) { return node.op == OpKind::kNeg; });
+    return has_neg ? Err(StatusCode::kUnavailable, "executor died") : OkStatus();
+  };
+  const auto result = Find(request);
+  ASSERT_TRUE(result.ok()) << Message(result.status());
+  ExpectSound(request, *result);
+  EXPECT_EQ(result->timing.verdict, Verdict::kFaster);
+  ASSERT_THAT(result->rewrites, SizeIs(1));
+  EXPECT_EQ(result->rewrites[0].rule, "matmul-reassociate");
+}
+
+TEST_F(SearchTest, AFailingCandidatePlanIsLeftOut) {
+  const SearchRequest request = Request(kTwoProducts, kReassociate);
+  measurer_.plan_failure = [&](const Measurer::Candidate& candidate) {
+    return candidate.graph.digest() == request.input.digest()
+               ? OkStatus()
+               : Err(StatusCode::kUnavailable, "executor died");
+  };
+  const auto result = Find(request);
+  ASSERT_TRUE(result.ok()) << Message(result.status());
+  ExpectSound(request, *result);
+  EXPECT_EQ(result->graph.digest(), request.input.digest());
+  EXPECT_THAT(result->warnings, ElementsAre("candidate: executor died"));
+}
+
+TEST_F(SearchTest, AnInputThatCannotBeTimedIsTheMeasurersError) {
+  const SearchRequest request = Request(kTwoProducts, kReassociate);
+  measurer_.call_failure = [](int) { return Err(StatusCode::kUnavailable, "no worker"); };
+  EXPECT_EQ(ToString(Find(request).status()), "UNAVAILABLE: no worker");
+  measurer_.call_failure = nullptr;
+  measurer_.plan_failure = [](const Measurer::Candidate&) {
+    return Err(StatusCode::kUnavailable, "executor died");
+  };
+  EXPECT_EQ(ToString(Find(request).status()), "UNAVAILABLE: input: executor died");
+}
+
+TEST_F(SearchTest, AnInputGroupThatFailsDoesNotStopAnInputThatRuns) {
+  const SearchRequest request = Request(kTwoProducts, kReassociate);
+  measurer_.group_failure = [](const GroupProblem&) { return Err(StatusCode::kInternal, "no"); };
+  const auto result = Find(request);
+  ASSERT_TRUE(result.ok()) << Message(result.status());
+  ExpectSound(request, *result);
+  EXPECT_EQ(result->estimate_ns, 0);
+  EXPECT_EQ(result->groups_measured, 0);
+  EXPECT_GT(result->groups_failed, 0);
+}
+
+TEST_F(SearchTest, AnOperatorThatTheDeviceLacksIsNamed) {
+  SearchRequest request = Request(kTwoProducts, kReassociate);
+  request.spec.patterns.erase(request.spec.patterns.begin());
+  const Status status = Find(request).status();
+  EXPECT_EQ(status.code(), StatusCode::kUnimplemented);
+  EXPECT_THAT(Message(status), testing::HasSubstr("MatMul"));
+}
+
+TEST_F(SearchTest, PlansThatCanNoLongerBeMeasuredEndTheSearch) {
+  const SearchRequest request = Request(kTwoProducts, kReassociate);
+  measurer_.call_failure = [](int call) {
+    return call == 0 ? OkStatus() : Err(StatusCode::kUnavailable, "no worker");
+  };
+  const auto result = Find(request);
+  ASSERT_TRUE(result.ok()) << Message(result.status());
+  ExpectSound(request, *result);
+  EXPECT_EQ(result->stop_reason, "unavailable");
+  EXPECT_TRUE(result->input_timing.status.ok());
+}
+
+TEST_F(SearchTest, EachCountLimitNamesTheStop) {
+  struct Case {
+    std::string_view name;
+    SearchLimits limits;
+    std::string_view reason;
+  };
+  const std::vector<Case> cases = {
+      {"rounds", {.rounds_max = 1}, "rounds"},
+      {"expansions", {.rounds_max = 9, .expansions_max = 1, .candidates_max = 0}, "expansions"},
+      {"graphs", {.rounds_max = 9, .graphs_max = 1, .candidates_max = 0}, "graphs"},
+      {"groups", {.candidates_max = 0, .groups_max = 1}, "groups"},
+      {"time", {.time_max = Nanos{0}}, "time"},
+      {"none", {.rounds_max = 99}, "exhausted"},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.name);
+    SearchRequest request = Request(kSixProducts, kReassociate);
+    request.options.limits = c.limits;
+    const auto result = Find(request);
+    ASSERT_TRUE(result.ok()) << Message(result.status());
+    ExpectSound(request, *result);
+    EXPECT_EQ(result->stop_reason, c.reason);
+    EXPECT_LE(result->rounds, c.limits.rounds_max);
+    EXPECT_LE(result->groups_measured, c.limits.groups_max);
+  }
+}
+
+TEST_F(SearchTest, CancelledBeforeAnythingReturnsTheInputUntimed) {
+  SearchRequest request = Request(kTwoProducts, kReassociate);
+  request.cancelled = [] { return true; };
+  const auto result = Find(request);
+  ASSERT_TRUE(result.ok()) << Message(result.status());
+  EXPECT_EQ(result->stop_reason, "cancelled");
+  EXPECT_EQ(result->graph.digest(), request.input.digest());
+  EXPECT_EQ(result->input_timing.status.code(), StatusCode::kCancelled);
+  EXPECT_THAT(measurer_.plan_calls, IsEmpty());
+  EXPECT_THAT(measurer_.group_calls, IsEmpty());
+}
+
+TEST_F(SearchTest, CancelledKeepsTheBestSoFar) {
+  SearchRequest request = Request(kTwoProducts, kReassociate);
+  request.cancelled = [&] { return measurer_.plan_calls.size() >= 2; };  // Input, then round one.
+  const auto result = Find(request);
+  ASSERT_TRUE(result.ok()) << Message(result.status());
+  ExpectSound(request, *result);
+  EXPECT_EQ(result->stop_reason, "cancelled");
+  EXPECT_EQ(result->timing.verdict, Verdict::kFaster);
+  EXPECT_THAT(measurer_.plan_calls.back(), SizeIs(2));  // Input and winner, no eager plan.
+}
+
+// Cancels at the n-th question, for every n: always a sound answer.
+TEST_F(SearchTest, CancelledAtAnyPointTheAnswerIsSound) {
+  SearchRequest request = Request(kSixProducts, kReassociate);
+  for (int n = 0, asked = n; asked >= n; ++n) {
+    asked = 0;
+    request.cancelled = [&] { return asked++ >= n; };
+    const auto result = Find(request);
+    ASSERT_TRUE(result.ok()) << n << ": " << Message(result.status());
+    ExpectSound(request, *result);
+    EXPECT_THAT(result->stop_reason, AnyOf("cancelled", "exhausted")) << n;
+    if (result->stop_reason == "exhausted") break;
+  }
+}
+
+std::string Bytes(const SearchResult& result) {
+  std::string bytes = EncodePlan(result.plan) + EncodePlan(result.input_plan) +
+                      EncodePlan(result.eager_plan) + result.graph.digest().Hex();
+  for (const AppliedRewrite& r : result.rewrites) {
+    bytes += fmt::format("{} {} {}\n", r.rule, r.count, r.gain_ns);
+  }
+  bytes += fmt::format("{} {} {} {} {} {}", result.stop_reason, result.expansions, result.graphs,
+                       result.candidates, result.groups_measured, result.estimate_ns);
+  return bytes;
+}
+
+TEST_F(SearchTest, EqualSearchesGiveEqualBytes) {
+  const SearchRequest request = Request(kSixProducts, kReassociate);
+  const auto first = Find(request);
+  const auto second = Find(request);
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_EQ(Bytes(*first), Bytes(*second));
+  EXPECT_EQ(first->timing.verdict, Verdict::kFaster);
+}
+
+// A clock that moves with every question stops the search at many different points.
+class TickingClock : public FakeClock {
+ public:
+  Nanos Now() override {
+    Advance(Nanos{1});
+    return FakeClock::Now();
+  }
+};
+
+TEST_F(SearchTest, ASearchStoppedByTimeIsReplayedByItsCounts) {
+  SearchRequest request = Request(kSixProducts, kReassociate);
+  int stopped = 0;
+  for (int64_t ticks = 1; ticks <= 60; ++ticks) {
+    request.options.limits = {.candidates_max = 2, .time_max = Nanos{ticks}};
+    TickingClock clock;
+    const auto timed = FindPlan(request, measurer_, clock);
+    ASSERT_TRUE(timed.ok()) << Message(timed.status());
+    stopped += timed->stop_reason == "time";
+    request.options.limits = ReplayLimits(request.options.limits, *timed);
+    const auto replay = Find(request);
+    ASSERT_TRUE(replay.ok()) << Message(replay.status());
+    EXPECT_EQ(EncodePlan(timed->plan), EncodePlan(replay->plan)) << ticks;
+    EXPECT_EQ(timed->graph.digest(), replay->graph.digest()) << ticks;
+    EXPECT_EQ(timed->graphs, replay->graphs) << ticks;
+    EXPECT_EQ(timed->groups_measured, replay->groups_measured) << ticks;
+  }
+  EXPECT_GT(stopped, 20);
+}
+
+TEST_F(SearchTest, WhateverTheNoiseTheAnswerIsTheInputOrAMeasuredWinner) {
+  SearchRequest request =
+      Request(kSixProducts, std::string(kReassociate) + std::string(kReluTwice));
+  request.options.limits = {.rounds_max = 2, .expansions_max = 10, .candidates_max = 3};
+  measurer_.noise = 0.1;
+  for (uint64_t seed = 1; seed <= 30; ++seed) {
+    measurer_.random = Random(seed);
+    const auto result = Find(request);
+    ASSERT_TRUE(result.ok()) << "seed " << seed << ": " << Message(result.status());
+    SCOPED_TRACE(seed);
+    ExpectSound(request, *result);
+  }
+}
+
+TEST_F(SearchTest, ARuleOfClassFiniteIsOffUnderStrict) {
+  SearchRequest request = Request(kTwoProducts,
+                                  "matmul-reassociate [finite]: matmul(matmul(x, v), w)"
+                                  " => matmul(x, matmul(v, w)) if const(v), const(w)\n");
+  request.policy.nonfinite_strict = true;
+  const auto result = Find(request);
+  ASSERT_TRUE(result.ok()) << Message(result.status());
+  EXPECT_EQ(result->graphs, 0);
+}
+
+TEST_F(SearchTest, SeveralStreamsOfTheInputItselfMayWin) {
+  measurer_ = FakeMeasurer(TestSpec(/*streams_max=*/2));
+  // Cores do not matter to these groups, so two streams halve the time.
+  measurer_.group_ns = [](const GroupProblem&) { return 1e5; };
+  const SearchRequest request = Request(
+      "input x f32[64,64]\nv = const f32[64,64] seed 1\nw = const f32[64,64] seed 2\n"
+      "output \"p\" = matmul(x, v)\noutput \"q\" = matmul(x, w)\n",
+      "");
+  const auto result = Find(request);
+  ASSERT_TRUE(result.ok()) << Message(result.status());
+  ExpectSound(request, *result);
+  EXPECT_EQ(result->timing.verdict, Verdict::kFaster);
+  EXPECT_EQ(result->graph.digest(), request.input.digest());
+  EXPECT_THAT(result->plan.streams, SizeIs(2));
+  EXPECT_THAT(result->rewrites, IsEmpty());
+}
+
+TEST_F(SearchTest, ProgressTellsStagesAndTheBest) {
+  SearchRequest request = Request(kTwoProducts, kReassociate);
+  std::vector<std::string> stages;
+  double best = 0;
+  request.on_progress = [&](const SearchProgress& progress) {
+    stages.push_back(progress.stage);
+    best = progress.best_speedup;
+  };
+  ASSERT_TRUE(Find(request).ok());
+  for (const char* stage : {"measuring groups", "rewriting", "measuring plans"}) {
+    EXPECT_THAT(stages, Contains(stage));
+  }
+  EXPECT_GT(best, 1.2);
+}
+
+}  // namespace
+}  // namespace ag
