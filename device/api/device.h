@@ -1,0 +1,70 @@
+// The interface of devices: describe, build, run. One conformance suite (device/conformance) holds
+// for every implementation. A Device is used by one thread at a time; so is an Executable.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "graph/weights.h"
+#include "plan/group_problem.h"
+#include "plan/plan.h"
+
+namespace ag {
+
+// One group's stay on the device during a traced run.
+struct TraceEvent {
+  int group = 0;
+  int stream = 0;
+  Nanos begin{0};
+  Nanos end{0};
+};
+
+// A plan made ready: weights packed, memory allocated, kernels chosen.
+class Executable {
+ public:
+  virtual ~Executable() = default;
+
+  // Runs once. `inputs` and `outputs` stand in the graph's order and hold exactly the plain bytes
+  // of each tensor; the buffers are the caller's and are used in place where the plan says so.
+  // kUnavailable with "sticky" in the message: the device must be opened anew in a fresh process.
+  virtual Status Run(std::span<const Tensor> inputs, std::span<Tensor> outputs) = 0;
+
+  // Runs once and returns how long the device took (what profile/ samples). Timing excludes copies
+  // to and from the caller.
+  virtual StatusOr<Nanos> TimedRun(std::span<const Tensor> inputs, std::span<Tensor> outputs) = 0;
+
+  // Runs once, recording when each group began and ended.
+  virtual StatusOr<std::vector<TraceEvent>> TracedRun(std::span<const Tensor> inputs,
+                                                      std::span<Tensor> outputs) = 0;
+
+  // Bytes held on the device: arena + packed weights.
+  virtual int64_t device_bytes() const = 0;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  virtual const DeviceSpec& spec() const = 0;
+  virtual const Environment& environment() const = 0;
+
+  // Kernels that can run the group, best guess first; measurement chooses. Never empty on success.
+  // kUnimplemented names what is missing (operator, dtype, layout).
+  virtual StatusOr<std::vector<std::string>> Kernels(const GroupProblem& problem) = 0;
+
+  // Makes `plan` runnable. Constants and recipes come from `weights`. kInvalidArgument: the plan
+  // does not fit the graph or this device. kResourceExhausted: memory, with the bytes asked for.
+  virtual StatusOr<std::unique_ptr<Executable>> Build(const Graph& graph, const Plan& plan,
+                                                      const WeightSource& weights) = 0;
+
+  // A fixed piece of work whose time tells drift and foreign load from one sample to the next.
+  virtual StatusOr<Nanos> Canary() = 0;
+
+  // True when timing comes from a model and not from a clock.
+  virtual bool simulated() const { return false; }
+};
+
+}  // namespace ag

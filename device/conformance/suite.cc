@@ -1,0 +1,198 @@
+#include "device/conformance/suite.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <set>
+
+#include "graph/evaluate.h"
+#include "graph/text_form.h"
+#include "plan/schedule.h"
+
+namespace ag {
+namespace {
+
+// The largest error over the largest value of an output. Sums of a few hundred products in float
+// stay well below; Winograd's transforms lose the most.
+constexpr double kTolerance = 1e-4;
+
+struct Subject {
+  Graph graph;
+  std::shared_ptr<MemoryWeights> weights;
+  std::vector<Tensor> inputs, expected;
+};
+
+StatusOr<Subject> Parse(std::string_view text) {
+  std::string lines(text);
+  std::replace(lines.begin(), lines.end(), ';', '\n');
+  Subject subject{.weights = std::make_shared<MemoryWeights>()};
+  AG_LET(subject.graph, ParseGraph(lines, subject.weights.get()));
+  for (const NodeId id : subject.graph.inputs()) {
+    subject.inputs.push_back(RandomTensor(subject.graph.type({id, 0}), 11 + subject.inputs.size()));
+  }
+  AG_LET(subject.expected, Evaluate(subject.graph, subject.inputs, *subject.weights));
+  return subject;
+}
+
+std::vector<Tensor> OutputsOf(const Graph& graph) {
+  std::vector<Tensor> outputs;
+  for (const GraphOutput& output : graph.outputs()) {
+    outputs.push_back(Tensor::Zeros(graph.type(output.edge)));
+  }
+  return outputs;
+}
+
+Status CompareOne(const Tensor& expected, const Tensor& actual) {
+  double largest = 0, error = 0;
+  for (int64_t i = 0; i < expected.type().NumElements(); ++i) {
+    const double a = expected.At(i), b = actual.At(i);
+    if (std::isfinite(a)) largest = std::max(largest, std::abs(a));
+    if (a == b || (std::isnan(a) && std::isnan(b))) continue;
+    if (!std::isfinite(a) || !std::isfinite(b)) {
+      return Err(StatusCode::kInternal, "element {}: expected {}, got {}", i, a, b);
+    }
+    error = std::max(error, std::abs(a - b));
+  }
+  const bool exact = !IsFloat(expected.type().dtype);
+  if (error <= (exact ? 0 : kTolerance * largest + 1e-6)) return OkStatus();
+  return Err(StatusCode::kInternal, "{}: error {:.3g} of {:.3g}", expected.type().ToString(), error,
+             largest);
+}
+
+Status Compare(const std::vector<Tensor>& expected, const std::vector<Tensor>& actual) {
+  for (size_t i = 0; i < expected.size(); ++i) {
+    AG_TRY(CompareOne(expected[i], actual[i]), "output {}", i);
+  }
+  return OkStatus();
+}
+
+// Builds, runs twice, compares with the reference and the runs with each other.
+Status BuildAndCompare(Device& device, const Graph& graph, const Plan& plan,
+                       const WeightSource& weights, const std::vector<Tensor>& inputs,
+                       const std::vector<Tensor>& expected) {
+  AG_LET(const std::unique_ptr<Executable> executable, device.Build(graph, plan, weights));
+  std::vector<Tensor> first = OutputsOf(graph), second = OutputsOf(graph);
+  AG_TRY(executable->Run(inputs, first), "first run");
+  AG_TRY(Compare(expected, first));
+  AG_TRY(executable->Run(inputs, second), "second run");
+  for (size_t i = 0; i < first.size(); ++i) {
+    if (first[i].bytes() == second[i].bytes()) continue;
+    return Err(StatusCode::kInternal, "output {}: two runs differ", i);
+  }
+  std::vector<Tensor> traced = OutputsOf(graph);
+  AG_LET(const std::vector<TraceEvent> trace, executable->TracedRun(inputs, traced));
+  std::set<int> seen, launched;
+  for (const TraceEvent& event : trace) {
+    if (!seen.insert(event.group).second || event.end < event.begin) {
+      return Err(StatusCode::kInternal, "trace: group {} twice or backwards", event.group);
+    }
+  }
+  for (const Stream& stream : plan.streams) {
+    for (const Launch& launch : stream.launches) launched.insert(launch.group);
+  }
+  if (seen == launched) return OkStatus();
+  return Err(StatusCode::kInternal, "trace: {} groups, the plan launches {}", seen.size(),
+             launched.size());
+}
+
+StatusOr<Plan> MakePlan(const Device& device, const Graph& graph, int streams, bool grouped) {
+  const DeviceSpec& spec = device.spec();
+  RooflineTimes times(spec);
+  const Policy policy;
+  AG_LET(const TimedGroups formed,
+         FormTimedGroups(graph, spec, policy, times, {.grouped = grouped}));
+  std::vector<double> ns;
+  for (const GroupTime& time : formed.times) ns.push_back(time.ns);
+  std::vector<Stream> order = streams == 1 ? OneStream(graph, formed.groups)
+                                           : GreedyStreams(graph, formed.groups, ns, spec, streams);
+  return CompletePlan(graph, formed.groups, std::move(order), spec, policy);
+}
+
+// The problem on synthetic data, with one kernel.
+Status CheckProblem(Device& device, const GroupProblem& problem, const std::string& kernel) {
+  Plan plan = SingleGroupPlan(problem);
+  plan.groups[0].kernel = kernel;
+  const SyntheticWeights weights;
+  std::vector<Tensor> inputs;
+  for (const NodeId id : problem.graph.inputs()) {
+    inputs.push_back(RandomTensor(problem.graph.type({id, 0}), 5 + inputs.size()));
+  }
+  AG_LET(const std::vector<Tensor> expected, Evaluate(problem.graph, inputs, weights));
+  return BuildAndCompare(device, problem.graph, plan, weights, inputs, expected);
+}
+
+// Gives every port that can have it the layout. False: none can.
+bool SetLayouts(Layout layout, GroupProblem* problem) {
+  bool any = false;
+  const auto set = [&](const TensorType& type, Layout* at) {
+    const bool fits = CanHave(type, layout) && type.shape.size() == 4 && type.shape[1] >= 8;
+    *at = fits ? layout : Layout::kPlain;
+    any |= fits;
+  };
+  const Graph& graph = problem->graph;
+  for (size_t i = 0; i < problem->input_layouts.size(); ++i) {
+    set(graph.type({graph.inputs()[i], 0}), &problem->input_layouts[i]);
+  }
+  for (size_t i = 0; i < problem->output_layouts.size(); ++i) {
+    set(graph.type(graph.outputs()[i].edge), &problem->output_layouts[i]);
+  }
+  return any;
+}
+
+}  // namespace
+
+Status CheckPlans(Device& device, std::string_view text) {
+  AG_LET(const Subject subject, Parse(text));
+  const int streams_max = std::min(2, device.spec().streams_max);
+  for (int streams = 1; streams <= streams_max; ++streams) {
+    for (const bool grouped : {true, false}) {
+      AG_LET(const Plan plan, MakePlan(device, subject.graph, streams, grouped));
+      AG_TRY(BuildAndCompare(device, subject.graph, plan, *subject.weights, subject.inputs,
+                             subject.expected),
+             "{} streams, {}\n{}", streams, grouped ? "grouped" : "ungrouped",
+             FormatPlan(subject.graph, plan));
+    }
+  }
+  return OkStatus();
+}
+
+Status CheckKernels(Device& device, std::string_view text) {
+  AG_LET(const Subject subject, Parse(text));
+  AG_LET(const Plan plan, MakePlan(device, subject.graph, 1, true));
+  for (const Group& group : plan.groups) {
+    if (group.pattern == kViewPattern) continue;
+    const GroupProblem problem = ExtractGroup(subject.graph, group, plan.policy);
+    AG_LET(const std::vector<std::string> kernels, device.Kernels(problem));
+    if (kernels.empty()) return Err(StatusCode::kInternal, "{}: no kernels", group.pattern);
+    for (const std::string& kernel : kernels) {
+      AG_TRY(CheckProblem(device, problem, kernel), "{} by {}", group.pattern, kernel);
+    }
+  }
+  return OkStatus();
+}
+
+Status CheckLayouts(Device& device, std::string_view text) {
+  AG_LET(const Subject subject, Parse(text));
+  AG_LET(const Plan plan, MakePlan(device, subject.graph, 1, true));
+  for (const Group& group : plan.groups) {
+    const GroupPattern* pattern = device.spec().FindPattern(group.pattern);
+    if (pattern == nullptr) continue;
+    std::vector<Layout> layouts = pattern->layouts;
+    if (layouts.empty()) layouts = {Layout::kBlocked8, Layout::kBlocked16};
+    for (const Layout layout : layouts) {
+      GroupProblem problem = ExtractGroup(subject.graph, group, plan.policy);
+      if (!SetLayouts(layout, &problem)) continue;
+      const StatusOr<std::vector<std::string>> kernels = device.Kernels(problem);
+      if (kernels.status().code() == StatusCode::kUnimplemented && layout != Layout::kPlain)
+        continue;
+      AG_TRY(kernels.status(), "{} in {}", group.pattern, LayoutName(layout));
+      for (const std::string& kernel : *kernels) {
+        AG_TRY(CheckProblem(device, problem, kernel), "{} in {} by {}", group.pattern,
+               LayoutName(layout), kernel);
+      }
+    }
+  }
+  return OkStatus();
+}
+
+}  // namespace ag

@@ -1,0 +1,320 @@
+#include "device/cpu/chain.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "device/cpu/chain_pass.h"
+#include "device/cpu/chain_space.h"
+
+namespace ag::cpu {
+namespace {
+
+bool IsSupported(DType dtype) {
+  return dtype != DType::kFloat16 && dtype != DType::kBFloat16 && dtype != DType::kString;
+}
+
+// Shape of operand `index` as broadcasting sees it: batch norm's vectors lie along axis 1.
+Shape OperandShape(const Graph& graph, const Node& node, size_t index) {
+  const Shape& shape = graph.type(node.inputs[index]).shape;
+  if (node.op != OpKind::kBatchNorm || index == 0) return shape;
+  Shape lifted(node.outputs[0].shape.size() - 1, 1);
+  lifted[0] = shape[0];
+  return lifted;
+}
+
+// Compiles the ancestors of some outputs, all of one shape and layout, into one pass.
+template <class T>
+class Compiler {
+ public:
+  Compiler(const GroupContext& context, size_t first, std::span<const ChainSource> sources,
+           std::vector<Tensor>* held)
+      : context_(context), first_(first), sources_(sources), held_(held) {}
+
+  StatusOr<Pass<T>> Compile(const std::vector<int>& output_slots) {
+    const Port& port = context_.group.outputs[output_slots[0]];
+    layout_ = port.layout;
+    pass_.space = SpaceOf(context_.graph.type(port.edge), layout_);
+    if (pass_.space.dims.size() > kSpaceRankMax) {
+      return Err(StatusCode::kUnimplemented, "chain: rank above {}", kSpaceRankMax);
+    }
+    for (const size_t i : Needed(output_slots)) AG_TRY(AddNode(context_.node(i), i));
+    for (const int slot : output_slots) {
+      const Edge edge = context_.group.outputs[slot].edge;
+      pass_.outputs.push_back({slot, context_.graph.type(edge).dtype, made_.at(edge)});
+    }
+    Collapse(&pass_.space, &pass_.inputs);
+    for (PassInput& input : pass_.inputs) input.form = FormOf(pass_.space, input);
+    AssignRegisters();
+    return std::move(pass_);
+  }
+
+ private:
+  // Positions in group.nodes that the outputs depend on, ascending.
+  std::vector<size_t> Needed(const std::vector<int>& output_slots) const {
+    std::set<NodeId> wanted;
+    for (const int slot : output_slots) wanted.insert(context_.group.outputs[slot].edge.node);
+    std::vector<size_t> needed;
+    for (size_t i = context_.group.nodes.size(); i-- > first_;) {
+      if (!wanted.contains(context_.group.nodes[i])) continue;
+      needed.push_back(i);
+      for (const Edge& e : context_.node(i).inputs) wanted.insert(e.node);
+    }
+    std::reverse(needed.begin(), needed.end());
+    return needed;
+  }
+
+  int NewValue() { return values_++; }
+
+  int Emit(BlockOp<T> op, int a, int b = -1, int c = -1) {
+    const int out = NewValue();
+    pass_.code.push_back({op, a, b < 0 ? a : b, c < 0 ? a : c, out});
+    return out;
+  }
+
+  StatusOr<int> AddInput(PassInput input, const Shape& shape, Layout layout) {
+    if (BlockOf(layout_) == 1) {
+      if (BlockOf(layout) != 1) {
+        return Err(StatusCode::kUnimplemented, "chain: {} operand of a plain result",
+                   LayoutName(layout));
+      }
+      input.strides = PlainStrides(shape, pass_.space.dims.size());
+    } else {
+      AG_LET(input.strides, BlockedStrides(shape, layout, BlockOf(layout_)));
+    }
+    input.value = NewValue();
+    pass_.inputs.push_back(input);
+    return input.value;
+  }
+
+  StatusOr<int> AddConstant(const Tensor& value, const Shape& shape) {
+    Tensor tensor = value;
+    if (BlockOf(layout_) > 1) tensor = PaddedConstant(tensor, shape, BlockOf(layout_));
+    held_->push_back(tensor);
+    const bool blocked = BlockOf(layout_) > 1;
+    return AddInput({.constant = tensor.bytes().data(), .dtype = value.type().dtype}, shape,
+                    blocked ? layout_ : Layout::kPlain);
+  }
+
+  // The value of an operand: made by an earlier node, before the chain, by another group, or
+  // constant.
+  StatusOr<int> Operand(const Node& node, size_t index) {
+    const Edge edge = node.inputs[index];
+    // Batch norm's vectors lie along another axis than the same tensor would elsewhere.
+    const bool is_vector = index > 0 && node.op == OpKind::kBatchNorm;
+    const auto found = made_.find(edge);
+    if (!is_vector && found != made_.end()) return found->second;
+    const Shape shape = OperandShape(context_.graph, node, index);
+    const DType dtype = context_.graph.type(edge).dtype;
+    if (!IsSupported(dtype)) {
+      return Err(StatusCode::kUnimplemented, "chain: element type {}", DTypeName(dtype));
+    }
+    for (const ChainSource& source : sources_) {
+      if (source.port.edge != edge) continue;
+      AG_LET(const int value,
+             AddInput({.slot = source.slot, .dtype = dtype}, shape, source.port.layout));
+      return made_[edge] = value;
+    }
+    if (const int slot = context_.InputOf(edge); slot >= 0) {
+      AG_LET(const int value,
+             AddInput({.slot = slot, .dtype = dtype}, shape, context_.group.inputs[slot].layout));
+      if (!is_vector) made_[edge] = value;
+      return value;
+    }
+    if (context_.constants == nullptr) return NewValue();
+    AG_LET(const Tensor tensor, context_.constants->Get(edge));
+    return AddConstant(tensor, shape);
+  }
+
+  Status AddNode(const Node& node, size_t i) {
+    const Edge edge{context_.group.nodes[i], 0};
+    if (!IsSupported(node.outputs[0].dtype)) {
+      return Err(StatusCode::kUnimplemented, "chain: element type {}",
+                 DTypeName(node.outputs[0].dtype));
+    }
+    if (node.op == OpKind::kBatchNorm) {
+      AG_LET(made_[edge], BatchNorm(node));
+      return OkStatus();
+    }
+    if (!Has(node.op, kElementwise)) {
+      return Err(StatusCode::kUnimplemented, "chain: {} is not element-wise", Info(node.op).name);
+    }
+    int operands[3] = {-1, -1, -1};
+    for (size_t k = 0; k < node.inputs.size(); ++k) {
+      AG_LET(operands[k], Operand(node, k));
+    }
+    made_[edge] = Emit(BlockOpOf<T>(node), operands[0], operands[1], operands[2]);
+    return OkStatus();
+  }
+
+  StatusOr<int> BatchNorm(const Node& node) {
+    AG_LET(const int x, Operand(node, 0));
+    bool constant = context_.constants != nullptr;
+    for (size_t k = 1; k < 5; ++k) constant &= context_.InputOf(node.inputs[k]) < 0;
+    if (constant) return ScaleShift(node, x);
+    AG_LET(const int scale, Operand(node, 1));
+    AG_LET(const int bias, Operand(node, 2));
+    AG_LET(const int mean, Operand(node, 3));
+    AG_LET(const int variance, Operand(node, 4));
+    const auto binary = [](OpKind op) {
+      Node plain{.op = op};
+      plain.outputs.push_back(TensorType{});
+      return BlockOpOf<T>(plain);
+    };
+    const int root = Emit(SqrtOp<T>(), Emit(AddNumberOp<T>(node.Float("epsilon")), variance));
+    const int centred = Emit(binary(OpKind::kSub), x, mean);
+    const int scaled = Emit(binary(OpKind::kMul), Emit(binary(OpKind::kDiv), centred, root), scale);
+    return Emit(binary(OpKind::kAdd), scaled, bias);
+  }
+
+  // Batch norm with constant statistics is x * scale + shift per channel.
+  StatusOr<int> ScaleShift(const Node& node, int x) {
+    Tensor parameters[4];
+    for (size_t k = 0; k < 4; ++k) {
+      AG_LET(parameters[k], context_.constants->Get(node.inputs[k + 1]));
+    }
+    const TensorType type = parameters[0].type();
+    Tensor scale = Tensor::Zeros(type), shift = Tensor::Zeros(type);
+    for (int64_t c = 0; c < type.NumElements(); ++c) {
+      const double factor =
+          parameters[0].At(c) / std::sqrt(parameters[3].At(c) + node.Float("epsilon"));
+      scale.Put(c, factor);
+      shift.Put(c, parameters[1].At(c) - parameters[2].At(c) * factor);
+    }
+    const Shape shape = OperandShape(context_.graph, node, 1);
+    AG_LET(const int a, AddConstant(scale, shape));
+    AG_LET(const int b, AddConstant(shift, shape));
+    return Emit(ScaleShiftOp<T>(), x, a, b);
+  }
+
+  // Dense values of type T live where they lie; the others get a register each.
+  void AssignRegisters() {
+    constexpr DType kOwn = std::is_same_v<T, float> ? DType::kFloat32 : DType::kFloat64;
+    pass_.register_of.assign(values_, 0);
+    for (const PassInput& input : pass_.inputs) {
+      const bool in_place = input.form == PassInput::Form::kDense && input.dtype == kOwn;
+      if (in_place) pass_.register_of[input.value] = -1;
+    }
+    for (const PassOutput& output : pass_.outputs) {
+      if (output.dtype == kOwn) pass_.register_of[output.value] = -1;
+    }
+    for (int& r : pass_.register_of) {
+      if (r == 0) r = pass_.registers++;
+    }
+  }
+
+  const GroupContext& context_;
+  const size_t first_;
+  const std::span<const ChainSource> sources_;
+  std::vector<Tensor>* held_;
+  Layout layout_ = Layout::kPlain;
+  int values_ = 0;
+  std::map<Edge, int> made_;
+  Pass<T> pass_;
+};
+
+// True when floats can hold every value: f32, and bool as 0 and 1.
+bool FitsFloat(const GroupContext& context, size_t first) {
+  const auto fits = [](DType d) { return d == DType::kFloat32 || d == DType::kBool; };
+  for (size_t i = first; i < context.group.nodes.size(); ++i) {
+    if (!fits(context.node(i).outputs[0].dtype)) return false;
+    for (const Edge& e : context.node(i).inputs) {
+      if (!fits(context.graph.type(e).dtype)) return false;
+    }
+  }
+  return true;
+}
+
+// Output slots, grouped by shape and layout.
+std::vector<std::vector<int>> PassesOf(const GroupContext& context) {
+  std::vector<std::vector<int>> passes;
+  const auto& outputs = context.group.outputs;
+  for (int slot = 0; slot < static_cast<int>(outputs.size()); ++slot) {
+    const auto same = [&](const std::vector<int>& pass) {
+      const Port& port = outputs[pass[0]];
+      return port.layout == outputs[slot].layout &&
+             context.graph.type(port.edge).shape == context.graph.type(outputs[slot].edge).shape;
+    };
+    const auto found = std::find_if(passes.begin(), passes.end(), same);
+    if (found == passes.end()) {
+      passes.push_back({slot});
+    } else {
+      found->push_back(slot);
+    }
+  }
+  return passes;
+}
+
+template <class T>
+class Chain : public Kernel {
+ public:
+  Status Prepare(const GroupContext& context, size_t first, std::span<const ChainSource> sources) {
+    cores_ = context.cores;
+    size_t registers = 0, pointers = 0;
+    for (const std::vector<int>& slots : PassesOf(context)) {
+      AG_LET(Pass<T> pass, Compiler<T>(context, first, sources, &held_).Compile(slots));
+      registers = std::max<size_t>(registers, pass.registers);
+      pointers = std::max(pointers, pass.register_of.size());
+      passes_.push_back(std::move(pass));
+    }
+    AG_LET(registers_, AlignedBuffer::Make(registers * cores_ * kBlock * sizeof(T)));
+    AG_LET(pointers_, AlignedBuffer::Make(pointers * cores_ * sizeof(T*)));
+    return OkStatus();
+  }
+
+  Status Run(const RunContext&, Inputs inputs, Outputs outputs) override {
+    for (const Pass<T>& pass : passes_) {
+      RunPass(pass, cores_, registers_.As<T>(), pointers_.As<T*>(), inputs, outputs);
+    }
+    return OkStatus();
+  }
+
+  size_t held_bytes() const override {
+    size_t bytes = registers_.size() + pointers_.size();
+    for (const Tensor& tensor : held_) bytes += tensor.bytes().size();
+    return bytes;
+  }
+
+ private:
+  int cores_ = 1;
+  std::vector<Tensor> held_;
+  std::vector<Pass<T>> passes_;
+  AlignedBuffer registers_, pointers_;
+};
+
+template <class T>
+StatusOr<std::unique_ptr<Kernel>> MakeOf(const GroupContext& context, size_t first,
+                                         std::span<const ChainSource> sources) {
+  auto chain = std::make_unique<Chain<T>>();
+  AG_TRY(chain->Prepare(context, first, sources));
+  return chain;
+}
+
+StatusOr<std::vector<std::string>> Names(const GroupContext& context) {
+  AG_TRY(CheckChain(context, 0));
+  return std::vector<std::string>{"fused"};
+}
+
+StatusOr<std::unique_ptr<Kernel>> Make(const GroupContext& context, const std::string&,
+                                       size_t* done) {
+  *done = context.group.nodes.size();
+  return MakeChain(context, 0, {});
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<Kernel>> MakeChain(const GroupContext& context, size_t first,
+                                            std::span<const ChainSource> sources) {
+  return FitsFloat(context, first) ? MakeOf<float>(context, first, sources)
+                                   : MakeOf<double>(context, first, sources);
+}
+
+Status CheckChain(const GroupContext& context, size_t first) {
+  GroupContext without = context;
+  without.constants = nullptr;
+  return MakeChain(without, first, {}).status();
+}
+
+const Family kChainFamily = {Names, Make};
+
+}  // namespace ag::cpu

@@ -1,0 +1,218 @@
+#include "device/cpu/chain_pass.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <type_traits>
+
+#include "device/cpu/parallel.h"
+
+namespace ag::cpu {
+namespace {
+
+// Calls f with a null pointer of the C++ type of `dtype`.
+template <class F>
+void WithType(DType dtype, const F& f) {
+  switch (dtype) {
+    case DType::kFloat32:
+      return f(static_cast<float*>(nullptr));
+    case DType::kFloat64:
+      return f(static_cast<double*>(nullptr));
+    case DType::kInt64:
+      return f(static_cast<int64_t*>(nullptr));
+    case DType::kInt32:
+      return f(static_cast<int32_t*>(nullptr));
+    case DType::kInt16:
+      return f(static_cast<int16_t*>(nullptr));
+    case DType::kInt8:
+      return f(static_cast<int8_t*>(nullptr));
+    case DType::kUInt8:
+      return f(static_cast<uint8_t*>(nullptr));
+    case DType::kBool:
+      return f(static_cast<bool*>(nullptr));
+    case DType::kUInt16:
+      return f(static_cast<uint16_t*>(nullptr));
+    case DType::kUInt32:
+      return f(static_cast<uint32_t*>(nullptr));
+    case DType::kUInt64:
+      return f(static_cast<uint64_t*>(nullptr));
+    case DType::kFloat16:
+    case DType::kBFloat16:
+    case DType::kString:
+      AG_CHECK(false);
+  }
+}
+
+template <class Src, class T>
+void CopyRun(const Src* src, int64_t stride, T* dst, int64_t n) {
+  if (stride == 0) {
+    std::fill_n(dst, n, static_cast<T>(*src));
+  } else if (stride == 1) {
+    for (int64_t i = 0; i < n; ++i) dst[i] = static_cast<T>(src[i]);
+  } else {
+    for (int64_t i = 0; i < n; ++i) dst[i] = static_cast<T>(src[i * stride]);
+  }
+}
+
+// Reads elements [start, start + n) of the space through the input's strides.
+template <class Src, class T>
+void Walk(const Space& space, const PassInput& input, const Src* src, int64_t start, int64_t n,
+          T* dst) {
+  std::array<int64_t, kSpaceRankMax> at;
+  const int rank = static_cast<int>(space.dims.size());
+  int64_t rest = start;
+  for (int d = rank; d-- > 0;) {
+    at[d] = rest % space.dims[d];
+    rest /= space.dims[d];
+    src += at[d] * input.strides[d];
+  }
+  const int inner = rank - 1;
+  while (n > 0) {
+    const int64_t run = std::min(n, space.dims[inner] - at[inner]);
+    CopyRun(src, input.strides[inner], dst, run);
+    dst += run;
+    n -= run;
+    at[inner] += run;
+    src += run * input.strides[inner];
+    for (int d = inner; d > 0 && at[d] == space.dims[d]; --d) {
+      src += input.strides[d - 1] - at[d] * input.strides[d];
+      at[d] = 0;
+      ++at[d - 1];
+    }
+  }
+}
+
+template <class T>
+void Load(const Space& space, const PassInput& input, const void* data, int64_t start, int64_t n,
+          T* dst) {
+  WithType(input.dtype, [&](auto* type) {
+    Walk(space, input, static_cast<decltype(type)>(const_cast<void*>(data)), start, n, dst);
+  });
+}
+
+// As graph/tensor.h rounds: toward zero, to the nearest end when out of range, NaN to 0.
+template <class Int>
+Int Saturate(double value) {
+  if (value != value) return 0;
+  // The ends as doubles may round up to the first value that does not fit.
+  if (value >= static_cast<double>(std::numeric_limits<Int>::max())) {
+    return std::numeric_limits<Int>::max();
+  }
+  if (value <= static_cast<double>(std::numeric_limits<Int>::min())) {
+    return std::numeric_limits<Int>::min();
+  }
+  return static_cast<Int>(value);
+}
+
+template <class T>
+void Store(DType dtype, const T* src, void* data, int64_t start, int64_t n) {
+  WithType(dtype, [&](auto* type) {
+    using Dst = std::remove_pointer_t<decltype(type)>;
+    Dst* dst = static_cast<Dst*>(data) + start;
+    for (int64_t i = 0; i < n; ++i) {
+      if constexpr (std::is_same_v<Dst, bool>) {
+        dst[i] = src[i] != 0;
+      } else if constexpr (std::is_integral_v<Dst>) {
+        dst[i] = Saturate<Dst>(static_cast<double>(src[i]));
+      } else {
+        dst[i] = static_cast<Dst>(src[i]);
+      }
+    }
+  });
+}
+
+// Zeroes the padding lanes among elements [begin, end) of a blocked output, which begin and end at
+// multiples of `lanes`.
+template <class T>
+void ClearPadding(const Space& s, T* data, int64_t begin, int64_t end) {
+  for (int64_t image = begin / s.image; image * s.image < end; ++image) {
+    const int64_t last = (image + 1) * s.image;
+    const int64_t from = std::max(begin, last - s.plane);
+    for (int64_t i = from; i < std::min(end, last); i += s.lanes) {
+      std::fill(data + i + s.lanes_used, data + i + s.lanes, T(0));
+    }
+  }
+}
+
+template <class T>
+bool InMemory(DType dtype) {
+  return dtype == (std::is_same_v<T, float> ? DType::kFloat32 : DType::kFloat64);
+}
+
+// One worker's share of a pass.
+template <class T>
+class Worker {
+ public:
+  Worker(const Pass<T>& pass, T* registers, T** pointers, Inputs inputs, Outputs outputs)
+      : pass_(pass), at_(pointers), inputs_(inputs), outputs_(outputs) {
+    for (size_t v = 0; v < pass.register_of.size(); ++v) {
+      at_[v] = pass.register_of[v] < 0 ? nullptr : registers + pass.register_of[v] * kBlock;
+    }
+  }
+
+  void Run(int64_t begin, int64_t end) {
+    for (const PassInput& input : pass_.inputs) {
+      if (input.form != PassInput::Form::kScalar) continue;
+      Load(pass_.space, input, DataOf(input), 0, 1, at_[input.value]);
+      std::fill_n(at_[input.value], kBlock, at_[input.value][0]);
+    }
+    for (int64_t start = begin; start < end; start += kBlock) {
+      RunBlock(start, std::min(kBlock, end - start));
+    }
+    if (pass_.space.lanes_used == pass_.space.lanes) return;
+    for (const PassOutput& output : pass_.outputs) {
+      WithType(output.dtype, [&](auto* type) {
+        ClearPadding(pass_.space, static_cast<decltype(type)>(outputs_[output.slot]), begin, end);
+      });
+    }
+  }
+
+ private:
+  const void* DataOf(const PassInput& input) const {
+    return input.constant != nullptr ? input.constant : inputs_[input.slot];
+  }
+
+  void RunBlock(int64_t start, int64_t n) {
+    for (const PassInput& input : pass_.inputs) {
+      if (input.form == PassInput::Form::kScalar) continue;
+      const void* data = DataOf(input);
+      if (input.form == PassInput::Form::kDense && InMemory<T>(input.dtype)) {
+        at_[input.value] = static_cast<T*>(const_cast<void*>(data)) + start;
+      } else {
+        Load(pass_.space, input, data, start, n, at_[input.value]);
+      }
+    }
+    for (const PassOutput& output : pass_.outputs) {
+      if (pass_.register_of[output.value] >= 0) continue;
+      at_[output.value] = static_cast<T*>(outputs_[output.slot]) + start;
+    }
+    for (const Instruction<T>& i : pass_.code) {
+      i.op.run(at_[i.a], at_[i.b], at_[i.c], at_[i.out], n, i.op.p, i.op.q);
+    }
+    for (const PassOutput& output : pass_.outputs) {
+      if (pass_.register_of[output.value] < 0) continue;
+      Store(output.dtype, at_[output.value], outputs_[output.slot], start, n);
+    }
+  }
+
+  const Pass<T>& pass_;
+  T** at_;
+  Inputs inputs_;
+  Outputs outputs_;
+};
+
+}  // namespace
+
+template <class T>
+void RunPass(const Pass<T>& pass, int cores, T* registers, T** pointers, Inputs inputs,
+             Outputs outputs) {
+  ParallelFor(cores, pass.space.elements, kLightGrain, [&](int64_t begin, int64_t end, int worker) {
+    Worker<T>(pass, registers + int64_t{worker} * pass.registers * kBlock,
+              pointers + worker * pass.register_of.size(), inputs, outputs)
+        .Run(begin, end);
+  });
+}
+template void RunPass<float>(const Pass<float>&, int, float*, float**, Inputs, Outputs);
+template void RunPass<double>(const Pass<double>&, int, double*, double**, Inputs, Outputs);
+
+}  // namespace ag::cpu

@@ -1,0 +1,64 @@
+// The compiled form of an element-wise chain and the loop that runs it (chain.h).
+#pragma once
+
+#include <vector>
+
+#include "device/cpu/block_ops.h"
+#include "device/cpu/kernel.h"
+
+namespace ag::cpu {
+
+inline constexpr int64_t kBlock =
+    1024;  // Elements; 4 KiB of floats: a dozen registers fit into L2.
+inline constexpr int kSpaceRankMax = 32;
+
+// The elements a pass walks over, in the order in which they lie in memory.
+struct Space {
+  std::vector<int64_t> dims;
+  int64_t elements = 1;
+  // Of a blocked layout: lanes from `lanes_used` on, in the last channel block of each image, are
+  // padding. An image is `image` elements, its last block `plane`, a block has `lanes`.
+  int64_t lanes = 1, lanes_used = 1, plane = 0, image = 0;
+};
+
+// A tensor that the pass reads.
+struct PassInput {
+  const void* constant = nullptr;  // Or null: inputs[slot].
+  int slot = -1;
+  DType dtype = DType::kFloat32;
+  std::vector<int64_t> strides;  // Elements per step of each axis of the space; 0 repeats.
+  enum class Form { kDense, kScalar, kWalk } form = Form::kWalk;
+  int value = -1;
+};
+
+struct PassOutput {
+  int slot = -1;
+  DType dtype = DType::kFloat32;
+  int value = -1;
+};
+
+// Values are numbered: inputs first, then one per instruction. Each has a register or, when it is
+// dense and of type T already, the memory itself.
+template <class T>
+struct Instruction {
+  BlockOp<T> op;
+  int a = 0, b = 0, c = 0, out = 0;
+};
+
+template <class T>
+struct Pass {
+  Space space;
+  std::vector<PassInput> inputs;
+  std::vector<PassOutput> outputs;
+  std::vector<Instruction<T>> code;
+  std::vector<int> register_of;  // Per value; -1: it lives in memory.
+  int registers = 0;
+};
+
+// Runs one pass on `cores` cores; `registers` holds cores * pass.registers * kBlock elements and
+// `pointers` cores * pass.register_of.size() entries.
+template <class T>
+void RunPass(const Pass<T>& pass, int cores, T* registers, T** pointers, Inputs inputs,
+             Outputs outputs);
+
+}  // namespace ag::cpu

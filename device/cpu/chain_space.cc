@@ -1,0 +1,111 @@
+#include "device/cpu/chain_space.h"
+
+namespace ag::cpu {
+
+Space SpaceOf(const TensorType& type, Layout layout) {
+  Space space;
+  const int64_t block = BlockOf(layout);
+  if (block == 1) {
+    space.dims.assign(type.shape.begin(), type.shape.end());
+  } else {
+    const Shape& s = type.shape;
+    space.dims = {s[0], (s[1] + block - 1) / block, s[2], s[3], block};
+    space.lanes = block;
+    space.lanes_used = s[1] % block == 0 ? block : s[1] % block;
+    space.plane = s[2] * s[3] * block;
+    space.image = space.dims[1] * space.plane;
+  }
+  if (space.dims.empty()) space.dims = {1};
+  space.elements = NumElements(space.dims);
+  return space;
+}
+
+std::vector<int64_t> PlainStrides(const Shape& shape, size_t rank) {
+  std::vector<int64_t> strides(rank, 0);
+  int64_t stride = 1;
+  for (size_t i = shape.size(); i-- > 0;) {
+    strides[rank - shape.size() + i] = shape[i] == 1 ? 0 : stride;
+    stride *= shape[i];
+  }
+  return strides;
+}
+
+StatusOr<std::vector<int64_t>> BlockedStrides(const Shape& shape, Layout layout, int64_t block) {
+  Shape s(4 - shape.size(), 1);
+  s.insert(s.end(), shape.begin(), shape.end());
+  const bool blocked = BlockOf(layout) == block;
+  const bool fits = blocked || (BlockOf(layout) == 1 && (s[1] % block == 0 || s[1] == 1));
+  if (!fits) {
+    return Err(StatusCode::kUnimplemented,
+               "chain: operand {} is {} where the result has blocks of {}", ShapeToString(shape),
+               LayoutName(layout), block);
+  }
+  const int64_t pixel = blocked ? block : 1;  // From one pixel to the next.
+  const int64_t w = pixel, h = w * s[3], plane = h * s[2];
+  const int64_t channel = blocked ? 1 : plane;
+  const int64_t channels = blocked ? (s[1] + block - 1) / block : s[1];
+  const int64_t n = plane * channels;
+  const auto unless_one = [](int64_t size, int64_t stride) { return size == 1 ? 0 : stride; };
+  return std::vector<int64_t>{unless_one(s[0], n),
+                              unless_one(s[1], blocked ? plane : plane * block),
+                              unless_one(s[2], h), unless_one(s[3], w), unless_one(s[1], channel)};
+}
+
+void Collapse(Space* space, std::vector<PassInput>* inputs) {
+  const std::vector<int64_t> dims = space->dims;
+  std::vector<int64_t> kept;
+  std::vector<std::vector<int64_t>> strides(inputs->size());
+  for (size_t d = 0; d < dims.size(); ++d) {
+    if (dims[d] == 1) continue;
+    bool joins = !kept.empty();
+    for (size_t i = 0; i < inputs->size() && joins; ++i) {
+      joins = strides[i].back() == (*inputs)[i].strides[d] * dims[d];
+    }
+    if (joins) {
+      kept.back() *= dims[d];
+    } else {
+      kept.push_back(dims[d]);
+    }
+    for (size_t i = 0; i < inputs->size(); ++i) {
+      if (joins) strides[i].pop_back();
+      strides[i].push_back((*inputs)[i].strides[d]);
+    }
+  }
+  if (kept.empty()) {
+    kept = {1};
+    for (auto& s : strides) s = {0};
+  }
+  space->dims = kept;
+  for (size_t i = 0; i < inputs->size(); ++i) (*inputs)[i].strides = strides[i];
+}
+
+PassInput::Form FormOf(const Space& space, const PassInput& input) {
+  int64_t stride = 1;
+  bool dense = true, scalar = true;
+  for (size_t d = space.dims.size(); d-- > 0;) {
+    scalar &= input.strides[d] == 0;
+    dense &= input.strides[d] == stride || space.dims[d] == 1;
+    stride *= space.dims[d];
+  }
+  if (scalar) return PassInput::Form::kScalar;
+  return dense ? PassInput::Form::kDense : PassInput::Form::kWalk;
+}
+
+Tensor PaddedConstant(const Tensor& value, const Shape& shape, int64_t block) {
+  Shape s(4 - shape.size(), 1);
+  s.insert(s.end(), shape.begin(), shape.end());
+  const int64_t blocks = (s[1] + block - 1) / block, plane = s[2] * s[3];
+  Tensor padded = Tensor::Zeros({value.type().dtype, {s[0], blocks, s[2], s[3], block}});
+  int64_t from = 0;
+  for (int64_t n = 0; n < s[0]; ++n) {
+    for (int64_t c = 0; c < s[1]; ++c) {
+      for (int64_t p = 0; p < plane; ++p) {
+        const int64_t to = ((n * blocks + c / block) * plane + p) * block + c % block;
+        padded.Put(to, value.At(from++));
+      }
+    }
+  }
+  return padded;
+}
+
+}  // namespace ag::cpu

@@ -1,0 +1,209 @@
+// Convolutions on oneDNN. Kernels: "direct" works on the layouts as they are, "repacked" reorders
+// to the layouts that oneDNN likes best and back, "winograd" is F(4x4, 3x3) where the machine has
+// it.
+#include <algorithm>
+
+#include "device/cpu/post_ops.h"
+
+namespace ag::cpu {
+namespace {
+
+using dnnl::convolution_forward;
+using Algorithm = dnnl::algorithm;
+
+// The convolution's geometry as oneDNN wants it.
+struct Problem {
+  Dims src, weights, bias, dst;
+  Dims strides, dilations, pads_begin, pads_end;
+  Desc src_given, dst_given, weights_given;
+};
+
+Problem ProblemOf(const GroupContext& context) {
+  const Node& node = context.node(0);
+  const TensorType& x = context.graph.type(node.inputs[0]);
+  const TensorType& w = context.graph.type(node.inputs[1]);
+  Problem p;
+  p.src = ToDims(x.shape);
+  p.dst = ToDims(node.outputs[0].shape);
+  p.weights = ToDims(w.shape);
+  if (const int64_t group = node.Int("group"); group > 1) {
+    p.weights[0] /= group;
+    p.weights.insert(p.weights.begin(), group);
+  }
+  p.bias = {w.shape[0]};
+  const Ints& pads = node.IntList("pads");
+  const size_t axes = pads.size() / 2;
+  p.strides = node.IntList("strides");
+  p.dilations = node.IntList("dilations");
+  for (int64_t& d : p.dilations) --d;
+  p.pads_begin.assign(pads.begin(), pads.begin() + axes);
+  p.pads_end.assign(pads.begin() + axes, pads.end());
+  p.src_given = DescOf(x, context.group.inputs[context.InputOf(node.inputs[0])].layout);
+  p.dst_given = DescOf(node.outputs[0], context.group.outputs[0].layout);
+  p.weights_given = PlainDesc(p.weights);
+  return p;
+}
+
+// Which layouts the primitive works in, and by which algorithm.
+struct Form {
+  Algorithm algorithm = Algorithm::convolution_direct;
+  Desc src, dst;
+};
+
+convolution_forward::primitive_desc Describe(const Problem& p, const Form& form,
+                                             const dnnl::post_ops& ops) {
+  const convolution_forward::desc desc(dnnl::prop_kind::forward_inference, form.algorithm, form.src,
+                                       AnyDesc(p.weights), PlainDesc(p.bias), form.dst, p.strides,
+                                       p.dilations, p.pads_begin, p.pads_end);
+  dnnl::primitive_attr attributes = UserScratchpad();
+  attributes.set_post_ops(ops);
+  return convolution_forward::primitive_desc(desc, attributes, Engine(), /*allow_empty=*/true);
+}
+
+std::string ImplOf(const convolution_forward::primitive_desc& desc) {
+  return desc ? desc.impl_info_str() : "";
+}
+bool IsSlow(const std::string& impl) { return impl.empty() || impl.starts_with("ref"); }
+
+// The form of a named kernel; nothing for one that this problem has not.
+StatusOr<Form> FormOf(const Problem& p, const std::string& name) {
+  Form form{.src = p.src_given, .dst = p.dst_given};
+  if (name == "direct") {
+    if (Describe(p, form, {})) return form;
+    return Err(StatusCode::kUnimplemented,
+               "conv: oneDNN has no direct convolution for these layouts");
+  }
+  if (name == "winograd") form.algorithm = Algorithm::convolution_winograd;
+  form.src = AnyDesc(p.src);
+  form.dst = AnyDesc(p.dst);
+  const auto desc = Describe(p, form, {});
+  if (!desc) return Err(StatusCode::kUnimplemented, "conv: oneDNN has no {} convolution", name);
+  form.src = desc.src_desc();
+  form.dst = desc.dst_desc();
+  return form;
+}
+
+Status CheckSupported(const GroupContext& context) {
+  const Node& node = context.node(0);
+  if (node.outputs[0].dtype != DType::kFloat32 || node.outputs[0].shape.size() > 5) {
+    return Err(StatusCode::kUnimplemented, "conv: {} is neither f32 nor of rank 5 at most",
+               node.outputs[0].ToString());
+  }
+  if (node.outputs[0].NumElements() == 0) {
+    return Err(StatusCode::kUnimplemented, "conv: empty output {}", node.outputs[0].ToString());
+  }
+  return context.InputPort(0, 0).status();
+}
+
+StatusOr<std::vector<std::string>> Names(const GroupContext& context) {
+  AG_TRY(CheckSupported(context));
+  std::vector<std::string> names;
+  const Status status = Guarded("conv", [&] {
+    const Problem p = ProblemOf(context);
+    const StatusOr<Form> direct = FormOf(p, "direct");
+    const std::string impl = direct.ok() ? ImplOf(Describe(p, *direct, {})) : "";
+    const StatusOr<Form> repacked = FormOf(p, "repacked");
+    if (!IsSlow(impl)) names.push_back("direct");
+    if (repacked.ok() && (repacked->src != p.src_given || repacked->dst != p.dst_given)) {
+      // A matrix product over unfolded patches loses to a reorder and a direct kernel.
+      const bool first = impl.starts_with("gemm");
+      names.insert(first ? names.begin() : names.end(), "repacked");
+    }
+    if (names.empty() && direct.ok()) names.push_back("direct");
+    if (FormOf(p, "winograd").ok()) names.push_back("winograd");
+    return OkStatus();
+  });
+  AG_TRY(status);
+  if (names.empty()) return Err(StatusCode::kUnimplemented, "conv: oneDNN has no kernel for it");
+  return names;
+}
+
+class Convolution : public Kernel {
+ public:
+  Status Prepare(const GroupContext& context, const std::string& name, size_t* done) {
+    const Problem p = ProblemOf(context);
+    AG_LET(const Form form, FormOf(p, name));
+    const Tail tail = LongestTail(context, p, form);
+    *done = tail.done;
+    const auto desc = Describe(p, form, tail.ops);
+    const Node& node = context.node(0);
+    call_.Input(DNNL_ARG_SRC, form.src, p.src_given, context.InputOf(node.inputs[0]));
+    AG_TRY(BindParameter(context, 1, DNNL_ARG_WEIGHTS, desc.weights_desc(), p.weights_given));
+    AG_TRY(BindParameter(context, 2, DNNL_ARG_BIAS, PlainDesc(p.bias), PlainDesc(p.bias)));
+    call_.Output(DNNL_ARG_DST, form.dst, p.dst_given, 0);
+    AG_TRY(BindTail(context, tail, &call_));
+    call_.Finish(convolution_forward(desc), desc.scratchpad_desc());
+    return OkStatus();
+  }
+
+  Status Run(const RunContext& context, Inputs inputs, Outputs outputs) override {
+    return call_.Run(context, inputs, outputs);
+  }
+  size_t scratch_bytes() const override { return call_.scratch_bytes(); }
+  size_t held_bytes() const override { return call_.held_bytes(); }
+
+ private:
+  // The longest tail with which oneDNN still has a kernel that is not its reference.
+  static Tail LongestTail(const GroupContext& context, const Problem& p, const Form& form) {
+    const auto operand = [&](const GroupContext& c, Edge edge) {
+      return OperandOf(c, edge, form, p);
+    };
+    const bool slow_anyway = IsSlow(ImplOf(Describe(p, form, {})));
+    for (size_t count = context.group.nodes.size() - 1; count > 0; --count) {
+      Tail tail = MakeTail(context, 1, count, operand);
+      const std::string impl = ImplOf(Describe(p, form, tail.ops));
+      if (!impl.empty() && (slow_anyway || !IsSlow(impl))) return tail;
+    }
+    return MakeTail(context, 1, 0, operand);
+  }
+
+  // Residuals in the result's own layout, vectors over channels, scalars.
+  static OperandDescs OperandOf(const GroupContext& context, Edge edge, const Form& form,
+                                const Problem& p) {
+    const TensorType& type = context.graph.type(edge);
+    const int port = context.InputOf(edge);
+    if (type.dtype != DType::kFloat32) return {};
+    if (type.shape == context.node(0).outputs[0].shape) {
+      if (port < 0) return {form.dst, PlainDesc(p.dst)};
+      const bool same = DescOf(type, context.group.inputs[port].layout) == form.dst;
+      return same ? OperandDescs{form.dst, form.dst} : OperandDescs{};
+    }
+    if (port >= 0) return {};
+    Dims dims(p.dst.size(), 1);
+    const size_t missing = dims.size() - std::min(dims.size(), type.shape.size());
+    for (size_t i = missing; i < dims.size(); ++i) dims[i] = type.shape[i - missing];
+    const bool vector = NumElements(type.shape) == dims[1] && type.shape.size() <= dims.size();
+    if (!vector || (dims[1] != 1 && dims[1] != p.dst[1])) return {};
+    return {PlainDesc(dims), PlainDesc(dims)};
+  }
+
+  Status BindParameter(const GroupContext& context, size_t index, int arg, const Desc& wanted,
+                       const Desc& given) {
+    const Edge edge = context.node(0).inputs[index];
+    if (const int port = context.InputOf(edge); port >= 0) {
+      if (context.group.inputs[port].layout != Layout::kPlain) {
+        return Err(StatusCode::kUnimplemented, "conv: operand {} is not plain", index);
+      }
+      call_.Input(arg, wanted, given, port);
+      return OkStatus();
+    }
+    AG_LET(const Tensor value, context.constants->Get(edge));
+    return call_.Constant(arg, wanted, given, value.bytes().data());
+  }
+
+  Call call_;
+};
+
+StatusOr<std::unique_ptr<Kernel>> Make(const GroupContext& context, const std::string& name,
+                                       size_t* done) {
+  AG_TRY(CheckSupported(context));
+  auto kernel = std::make_unique<Convolution>();
+  AG_TRY(Guarded("conv", [&] { return kernel->Prepare(context, name, done); }));
+  return kernel;
+}
+
+}  // namespace
+
+const Family kConvolutionFamily = {Names, Make};
+
+}  // namespace ag::cpu

@@ -1,0 +1,185 @@
+#include "device/cpu/cpu_device.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "graph/evaluate.h"
+#include "graph/text_form.h"
+#include "plan/schedule.h"
+
+namespace {
+std::atomic<int64_t> allocations{0};
+}  // namespace
+
+// Not inlined: GCC then sees malloc and free but not that both operators are replaced together.
+__attribute__((noinline)) void* operator new(size_t bytes) {
+  ++allocations;
+  if (void* p = std::malloc(bytes == 0 ? 1 : bytes)) return p;
+  std::abort();
+}
+__attribute__((noinline)) void operator delete(void* p) noexcept { std::free(p); }
+__attribute__((noinline)) void operator delete(void* p, size_t) noexcept { std::free(p); }
+
+namespace ag {
+namespace {
+
+struct Built {
+  Graph graph;
+  Plan plan;
+  std::shared_ptr<MemoryWeights> weights = std::make_shared<MemoryWeights>();
+  std::unique_ptr<Executable> executable;
+  std::vector<Tensor> inputs, outputs;
+};
+
+Plan PlanOf(const Device& device, const Graph& graph, int streams) {
+  RooflineTimes times(device.spec());
+  const TimedGroups formed = *FormTimedGroups(graph, device.spec(), {}, times);
+  std::vector<double> ns;
+  for (const GroupTime& time : formed.times) ns.push_back(time.ns);
+  auto order = streams == 1 ? OneStream(graph, formed.groups)
+                            : GreedyStreams(graph, formed.groups, ns, device.spec(), streams);
+  return *CompletePlan(graph, formed.groups, std::move(order), device.spec(), {});
+}
+
+Built BuildText(Device& device, std::string_view text, int streams) {
+  Built built;
+  built.graph = *ParseGraph(text, built.weights.get());
+  built.plan = PlanOf(device, built.graph, streams);
+  built.executable = *device.Build(built.graph, built.plan, *built.weights);
+  for (const NodeId id : built.graph.inputs()) {
+    built.inputs.push_back(RandomTensor(built.graph.type({id, 0}), 3));
+  }
+  for (const GraphOutput& output : built.graph.outputs()) {
+    built.outputs.push_back(Tensor::Zeros(built.graph.type(output.edge)));
+  }
+  return built;
+}
+
+// Two independent branches of about 10 ms each, so that the wake-up of a thread is small beside
+// them.
+constexpr std::string_view kTwoBranches = R"(
+input x f32[1024,1024]
+w = const f32[1024,1024] seed 1
+v = const f32[1024,1024] seed 2
+output a = relu(matmul(x, w))
+output b = relu(matmul(x, v))
+)";
+
+TEST(CpuDevice, DescribesItself) {
+  const auto device = *OpenCpuDevice({.cores = 1});
+  EXPECT_EQ(device->spec().name, "cpu");
+  EXPECT_EQ(device->spec().cores, 1);
+  EXPECT_TRUE(device->environment().starts_with("cores=1;cpu=")) << device->environment();
+  EXPECT_FALSE(device->simulated());
+  EXPECT_GT((*device->Canary()).count(), 0);
+}
+
+TEST(CpuDevice, RefusesMoreCoresThanThereAre) {
+  const auto device = OpenCpuDevice({.cores = 100'000});
+  EXPECT_EQ(device.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_TRUE(Message(device.status()).starts_with("cpu: 100000 cores asked for, "));
+}
+
+TEST(CpuDevice, StreamsOverlap) {
+  const auto device = *OpenCpuDevice();
+  if (device->spec().cores < 2) GTEST_SKIP() << "one core";
+  Built built = BuildText(*device, kTwoBranches, 2);
+  ASSERT_EQ(built.plan.streams.size(), 2u);
+  const auto expected = *Evaluate(built.graph, built.inputs, *built.weights, {.threads = 2});
+  bool overlapped = false;
+  for (int attempt = 0; attempt < 5 && !overlapped;
+       ++attempt) {  // Others may hold the second core.
+    const auto trace = *built.executable->TracedRun(built.inputs, built.outputs);
+    ASSERT_EQ(trace.size(), 2u);
+    EXPECT_NE(trace[0].stream, trace[1].stream);
+    overlapped = trace[0].begin < trace[1].end && trace[1].begin < trace[0].end;
+  }
+  EXPECT_TRUE(overlapped);
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_NEAR(built.outputs[i].At(12345), expected[i].At(12345), 1e-3);
+  }
+}
+
+TEST(CpuDevice, RefusesPlansWithoutTheirWaits) {
+  const auto device = *OpenCpuDevice();
+  if (device->spec().cores < 2) GTEST_SKIP() << "one core";
+  MemoryWeights weights;
+  const Graph graph = *ParseGraph(R"(
+input x f32[256,256]
+w = const f32[256,256] seed 1
+a = matmul(x, w)
+b = softmax(x) axis=1
+output y = matmul(a, b)
+)",
+                                  &weights);
+  Plan plan = PlanOf(*device, graph, 2);
+  int removed = 0;
+  for (Stream& stream : plan.streams) {
+    for (Launch& launch : stream.launches) {
+      removed += static_cast<int>(launch.waits.size());
+      launch.waits.clear();
+    }
+  }
+  ASSERT_GT(removed, 0);
+  EXPECT_EQ(device->Build(graph, plan, weights).status().code(), StatusCode::kInvalidArgument);
+}
+
+TEST(CpuDevice, ChecksBuffers) {
+  const auto device = *OpenCpuDevice();
+  Built built = BuildText(*device, "input x f32[2,3]\noutput y = relu(x)", 1);
+  built.inputs[0] = RandomTensor({DType::kFloat32, {3, 2}}, 1);
+  EXPECT_EQ(Message(built.executable->Run(built.inputs, built.outputs)),
+            "run: input \"x\": expected f32[2,3], got f32[3,2]");
+}
+
+TEST(CpuDevice, RefusesUnknownKernelsAndPrecisions) {
+  const auto device = *OpenCpuDevice();
+  Built built = BuildText(*device, "input x f32[2,3]\noutput y = relu(x)", 1);
+  Plan plan = built.plan;
+  plan.groups[0].kernel = "magic";
+  EXPECT_EQ(Message(device->Build(built.graph, plan, *built.weights).status()),
+            "stream 0: group 0: group chain: no kernel magic");
+  plan = built.plan;
+  plan.policy.precision = "bf16";
+  EXPECT_EQ(Message(device->Build(built.graph, plan, *built.weights).status()),
+            "cpu: precision bf16; it offers fp32");
+}
+
+// Our own kernels; oneDNN allocates a small argument map in each execution.
+TEST(CpuDevice, RunsWithoutAllocating) {
+  const auto device = *OpenCpuDevice();
+  Built built = BuildText(*device, R"(
+input x f32[64,300]
+s = const f32[300] seed 1
+h = const f32[300] seed 2
+n = layer_norm(x, s, h) axis=1
+g = gelu(mul(n, sigmoid(add(n, s))))
+c = concat(g, n) axis=1
+m = transpose(reduce_mean(c) axes=[1]) perm=[1,0]
+output p = softmax(c) axis=1
+output m
+)",
+                          1);
+  ASSERT_TRUE(built.executable->Run(built.inputs, built.outputs).ok());
+  const int64_t before = allocations;
+  const Status status = built.executable->Run(built.inputs, built.outputs);
+  EXPECT_EQ(allocations - before, 0);
+  EXPECT_TRUE(status.ok());
+}
+
+TEST(CpuDevice, RunsFromSeveralPlansAtOnce) {
+  const auto device = *OpenCpuDevice();
+  Built a = BuildText(*device, kTwoBranches, std::min(2, device->spec().cores));
+  Built b = BuildText(*device, kTwoBranches, 1);
+  ASSERT_TRUE(a.executable->Run(a.inputs, a.outputs).ok());
+  ASSERT_TRUE(b.executable->Run(b.inputs, b.outputs).ok());
+  for (size_t i = 0; i < a.outputs.size(); ++i) {
+    EXPECT_NEAR(a.outputs[i].At(777), b.outputs[i].At(777), 1e-3);
+  }
+}
+
+}  // namespace
+}  // namespace ag

@@ -1,0 +1,227 @@
+// Matrix products on oneDNN. With constant two-dimensional weights three kernels compete:
+// "inner_product", "matmul" and "convolution" (1x1, channels last), all with packed weights.
+// Everything else is "batched": a matmul over broadcast batch dimensions.
+#include <algorithm>
+
+#include "device/cpu/post_ops.h"
+
+namespace ag::cpu {
+namespace {
+
+using Algorithm = dnnl::algorithm;
+constexpr auto kInference = dnnl::prop_kind::forward_inference;
+
+// x[rows, inner] times w[inner, columns].
+struct Problem {
+  int64_t rows = 0, inner = 0, columns = 0;
+  bool packed = false;  // Weights are constant and two-dimensional.
+  Dims a, b, result;    // For "batched": equal rank, batch dimensions first.
+};
+
+Dims Lifted(const Shape& shape, size_t rank) {
+  Dims dims(rank - shape.size(), 1);
+  dims.insert(dims.end(), shape.begin(), shape.end());
+  return dims;
+}
+
+Problem ProblemOf(const GroupContext& context) {
+  const Node& node = context.node(0);
+  const Shape& a = context.graph.type(node.inputs[0]).shape;
+  const Shape& b = context.graph.type(node.inputs[1]).shape;
+  Problem p;
+  p.inner = a.back();
+  p.columns = b.back();
+  p.rows = NumElements(a) / std::max<int64_t>(p.inner, 1);
+  p.packed = b.size() == 2 && context.InputOf(node.inputs[1]) < 0;
+  const size_t rank = std::max(a.size(), b.size());
+  p.a = Lifted(a, rank);
+  p.b = Lifted(b, rank);
+  p.result = ToDims(node.outputs[0].shape);
+  return p;
+}
+
+// A primitive with the descriptors it settled on.
+struct Made {
+  dnnl::primitive primitive;
+  Desc weights, scratchpad;
+  std::string impl;
+};
+
+template <class Primitive>
+Made MadeFrom(const typename Primitive::desc& desc, const dnnl::post_ops& ops) {
+  dnnl::primitive_attr attributes = UserScratchpad();
+  attributes.set_post_ops(ops);
+  const typename Primitive::primitive_desc made(desc, attributes, Engine(), /*allow_empty=*/true);
+  if (!made) return {};
+  return {Primitive(made), made.weights_desc(), made.scratchpad_desc(), made.impl_info_str()};
+}
+
+// How one kernel sees the operands.
+struct Form {
+  Desc src, weights_given, weights_dims, bias, dst;
+};
+
+Form FormOf(const Problem& p, const std::string& name) {
+  const int64_t m = p.rows, k = p.inner, n = p.columns;
+  constexpr auto kF32 = dnnl::memory::data_type::f32;
+  if (name == "inner_product") {
+    return {PlainDesc({m, k}), Desc({n, k}, kF32, Dims{1, n}), AnyDesc({n, k}), PlainDesc({n}),
+            PlainDesc({m, n})};
+  }
+  if (name == "convolution") {
+    return {Desc({1, k, m, 1}, kF32, dnnl::memory::format_tag::nhwc),
+            Desc({n, k, 1, 1}, kF32, Dims{1, n, n, n}), AnyDesc({n, k, 1, 1}), PlainDesc({n}),
+            Desc({1, n, m, 1}, kF32, dnnl::memory::format_tag::nhwc)};
+  }
+  if (name == "matmul") {
+    return {PlainDesc({m, k}), PlainDesc({k, n}), AnyDesc({k, n}), PlainDesc({1, n}),
+            PlainDesc({m, n})};
+  }
+  Dims bias(p.result.size(), 1);
+  bias.back() = n;
+  return {PlainDesc(p.a), PlainDesc(p.b), PlainDesc(p.b), PlainDesc(bias), PlainDesc(p.result)};
+}
+
+Made MakePrimitive(const Form& f, const std::string& name, bool with_bias,
+                   const dnnl::post_ops& ops) {
+  const Desc bias = with_bias ? f.bias : Desc();
+  if (name == "inner_product") {
+    return MadeFrom<dnnl::inner_product_forward>({kInference, f.src, f.weights_dims, bias, f.dst},
+                                                 ops);
+  }
+  if (name == "convolution") {
+    const Dims ones{1, 1}, zeros{0, 0};
+    return MadeFrom<dnnl::convolution_forward>({kInference, Algorithm::convolution_direct, f.src,
+                                                f.weights_dims, bias, f.dst, ones, zeros, zeros},
+                                               ops);
+  }
+  return MadeFrom<dnnl::matmul>({f.src, f.weights_dims, bias, f.dst}, ops);
+}
+
+bool IsSlow(const Made& made) { return made.impl.empty() || made.impl.starts_with("ref"); }
+
+Status CheckSupported(const GroupContext& context) {
+  const TensorType& out = context.node(0).outputs[0];
+  if (out.dtype != DType::kFloat32 || out.shape.size() > 6) {
+    return Err(StatusCode::kUnimplemented, "matmul: {} is neither f32 nor of rank 6 at most",
+               out.ToString());
+  }
+  for (const Port& port : context.group.inputs) {
+    if (port.layout == Layout::kPlain) continue;
+    return Err(StatusCode::kUnimplemented, "matmul: layout {}", LayoutName(port.layout));
+  }
+  const int64_t inner = context.graph.type(context.node(0).inputs[0]).shape.back();
+  if (out.NumElements() == 0 || inner == 0) {
+    return Err(StatusCode::kUnimplemented, "matmul: empty operands");
+  }
+  return OkStatus();
+}
+
+StatusOr<std::vector<std::string>> Names(const GroupContext& context) {
+  AG_TRY(CheckSupported(context));
+  const Problem p = ProblemOf(context);
+  if (!p.packed || context.InputOf(context.node(0).inputs[0]) < 0) {
+    return std::vector<std::string>{"batched"};
+  }
+  std::vector<std::string> names;
+  AG_TRY(Guarded("matmul", [&] {
+    for (const char* name : {"inner_product", "matmul", "convolution"}) {
+      if (!IsSlow(MakePrimitive(FormOf(p, name), name, false, {}))) names.push_back(name);
+    }
+    return OkStatus();
+  }));
+  if (names.empty()) names.push_back("batched");
+  return names;
+}
+
+class Dense : public Kernel {
+ public:
+  Status Prepare(const GroupContext& context, const std::string& name, size_t* done) {
+    const Problem p = ProblemOf(context);
+    const Form form = FormOf(p, name);
+    const bool with_bias = HasBias(context, p);
+    const auto operand = [&](const GroupContext& c, Edge edge) {
+      return OperandOf(c, edge, form, name);
+    };
+    const size_t first = with_bias ? 2 : 1;
+    Tail tail;
+    Made made;
+    for (size_t count = context.group.nodes.size() - first + 1; count-- > 0;) {
+      tail = MakeTail(context, first, count, operand);
+      made = MakePrimitive(form, name, with_bias, tail.ops);
+      if (!IsSlow(made) || (count == 0 && !made.impl.empty())) break;
+    }
+    if (made.impl.empty()) return Err(StatusCode::kUnimplemented, "matmul: no {} for it", name);
+    *done = tail.done;
+    const Node& node = context.node(0);
+    AG_TRY(Bind(context, node.inputs[0], DNNL_ARG_SRC, form.src, form.src));
+    AG_TRY(Bind(context, node.inputs[1], DNNL_ARG_WEIGHTS, made.weights, form.weights_given));
+    if (with_bias) {
+      const Edge bias = context.node(1).inputs[OtherOperand(context, 1)];
+      AG_TRY(Bind(context, bias, DNNL_ARG_BIAS, form.bias, form.bias));
+    }
+    call_.Output(DNNL_ARG_DST, form.dst, form.dst, 0);
+    AG_TRY(BindTail(context, tail, &call_));
+    call_.Finish(std::move(made.primitive), made.scratchpad);
+    return OkStatus();
+  }
+
+  Status Run(const RunContext& context, Inputs inputs, Outputs outputs) override {
+    return call_.Run(context, inputs, outputs);
+  }
+  size_t scratch_bytes() const override { return call_.scratch_bytes(); }
+  size_t held_bytes() const override { return call_.held_bytes(); }
+
+ private:
+  // An add of a constant vector over columns right after the product is the primitive's bias.
+  static bool HasBias(const GroupContext& context, const Problem& p) {
+    if (context.group.nodes.size() < 2 || context.node(1).op != OpKind::kAdd) return false;
+    const int other = OtherOperand(context, 1);
+    if (other < 0 || context.node(1).outputs[0] != context.node(0).outputs[0]) return false;
+    const Edge edge = context.node(1).inputs[other];
+    const TensorType& type = context.graph.type(edge);
+    return context.InputOf(edge) < 0 && !type.shape.empty() && type.shape.back() == p.columns &&
+           type.NumElements() == p.columns;
+  }
+
+  // Operands of the result's own shape; constant vectors over columns and scalars.
+  static OperandDescs OperandOf(const GroupContext& context, Edge edge, const Form& form,
+                                const std::string& name) {
+    const TensorType& type = context.graph.type(edge);
+    const TensorType& result = context.node(0).outputs[0];
+    if (type.dtype != DType::kFloat32) return {};
+    if (type.shape == result.shape) return {form.dst, form.dst};
+    const bool vector = !type.shape.empty() && type.shape.back() == result.shape.back() &&
+                        type.NumElements() == result.shape.back();
+    if (!vector && type.NumElements() != 1) return {};
+    Dims dims(form.dst.dims().size(), 1);
+    dims[name == "convolution" ? 1 : dims.size() - 1] = type.NumElements();
+    return {PlainDesc(dims), PlainDesc(dims)};
+  }
+
+  Status Bind(const GroupContext& context, Edge edge, int arg, const Desc& wanted,
+              const Desc& given) {
+    if (const int port = context.InputOf(edge); port >= 0) {
+      call_.Input(arg, wanted, given, port);
+      return OkStatus();
+    }
+    AG_LET(const Tensor value, context.constants->Get(edge));
+    return call_.Constant(arg, wanted, given, value.bytes().data());
+  }
+
+  Call call_;
+};
+
+StatusOr<std::unique_ptr<Kernel>> Make(const GroupContext& context, const std::string& name,
+                                       size_t* done) {
+  AG_TRY(CheckSupported(context));
+  auto kernel = std::make_unique<Dense>();
+  AG_TRY(Guarded("matmul", [&] { return kernel->Prepare(context, name, done); }));
+  return kernel;
+}
+
+}  // namespace
+
+const Family kDenseFamily = {Names, Make};
+
+}  // namespace ag::cpu

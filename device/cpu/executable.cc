@@ -1,0 +1,338 @@
+#include "device/cpu/executable.h"
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+
+#include "device/cpu/gate.h"
+#include "device/cpu/kernel.h"
+#include "device/cpu/onednn.h"
+#include "device/cpu/parallel.h"
+
+namespace ag::cpu {
+namespace {
+
+// A tensor's address: memory of ours, known at build, or the caller's, given with each run.
+struct Address {
+  std::byte* fixed = nullptr;
+  Place::Kind kind = Place::Kind::kArena;
+  int32_t index = 0;
+  int64_t offset_bytes = 0;
+};
+
+// One launch made ready; its pointers are filled in before each run.
+struct Step {
+  int group = 0;
+  int cores = 1;
+  std::vector<int> waits;
+  std::unique_ptr<Kernel> kernel;
+  std::vector<Address> inputs, outputs;
+  std::vector<const void*> in;
+  std::vector<void*> out;
+};
+
+struct StreamState {
+  int cores = 1;
+  std::vector<Step> steps;
+  dnnl::stream queue;
+  AlignedBuffer scratch;
+  Status status;  // Written by the stream's thread, read after its last gate.
+};
+
+// A port in the caller's memory that has another layout than plain: our own buffer, with the
+// reorder from or to the caller's.
+struct Staged {
+  Port port;
+  AlignedBuffer memory;
+  Address outside;
+  Call call;
+  AlignedBuffer scratch;
+  bool is_output = false;
+};
+
+class CpuExecutable : public Executable {
+ public:
+  Status Prepare(const Graph& graph, const Plan& plan, const WeightSource& weights,
+                 const ExecutableOptions& options);
+  ~CpuExecutable() override;
+
+  Status Run(std::span<const Tensor> inputs, std::span<Tensor> outputs) override {
+    return RunAll(inputs, outputs, nullptr).status();
+  }
+  StatusOr<Nanos> TimedRun(std::span<const Tensor> inputs, std::span<Tensor> outputs) override {
+    return RunAll(inputs, outputs, nullptr);
+  }
+  StatusOr<std::vector<TraceEvent>> TracedRun(std::span<const Tensor> inputs,
+                                              std::span<Tensor> outputs) override {
+    std::vector<TraceEvent> trace(ended_.size());
+    AG_TRY(RunAll(inputs, outputs, &trace));
+    std::erase_if(trace, [](const TraceEvent& event) { return event.end.count() == 0; });
+    return trace;
+  }
+  int64_t device_bytes() const override { return device_bytes_; }
+
+ private:
+  Status PrepareStream(const Graph& graph, const Plan& plan, const Stream& stream, int cores,
+                       Constants* constants, StreamState* state);
+  Status PrepareStep(const Graph& graph, const Plan& plan, Constants* constants, Step* step);
+  Status PrepareStaged(const Graph& graph, const Plan& plan);
+  Address AddressOf(const Place& place) const;
+  StatusOr<Nanos> RunAll(std::span<const Tensor> inputs, std::span<Tensor> outputs,
+                         std::vector<TraceEvent>* trace);
+  Status ConvertStaged(bool is_output, std::span<const Tensor> inputs, std::span<Tensor> outputs);
+  Status CheckBuffers(std::span<const Tensor> inputs, std::span<Tensor> outputs) const;
+  void Resolve(std::span<const Tensor> inputs, std::span<Tensor> outputs);
+  void RunStream(size_t index);
+  void ThreadMain(size_t index);
+  std::byte* At(const Address& address, std::span<const Tensor> inputs,
+                std::span<Tensor> outputs) const;
+
+  std::vector<TensorType> input_types_, output_types_;
+  std::vector<std::string> input_names_, output_names_;
+  AlignedBuffer arena_;
+  std::vector<std::unique_ptr<StreamState>> streams_;
+  std::vector<std::unique_ptr<Staged>> staged_;
+  int64_t device_bytes_ = 0;
+
+  // A run: the caller opens start_ with its epoch, each launch opens its group's gate, each stream
+  // its own last gate. An epoch of 0 never runs; stopping_ ends the threads at the next opening.
+  uint32_t epoch_ = 0;
+  Gate start_;
+  std::vector<Gate> ended_;         // By group.
+  std::vector<Gate> stream_ended_;  // By stream.
+  std::atomic<bool> stopping_{false};
+  std::atomic<bool> failed_{false};
+  std::vector<TraceEvent>* trace_ = nullptr;  // By group, of the run in progress.
+  Nanos begin_{0};
+  std::vector<std::thread> threads_;
+};
+
+Address CpuExecutable::AddressOf(const Place& place) const {
+  if (place.kind == Place::Kind::kArena) return {.fixed = arena_.data() + place.offset_bytes};
+  for (const auto& staged : staged_) {
+    const bool same = staged->outside.kind == place.kind && staged->outside.index == place.index;
+    if (same && staged->port == place.port) return {.fixed = staged->memory.data()};
+  }
+  return {nullptr, place.kind, place.index, place.offset_bytes};
+}
+
+// Only plans of one group have such places (plan/plan.h).
+Status CpuExecutable::PrepareStaged(const Graph& graph, const Plan& plan) {
+  for (const Place& place : plan.places) {
+    if (place.kind == Place::Kind::kArena || place.port.layout == Layout::kPlain) continue;
+    const TensorType& type = graph.type(place.port.edge);
+    auto staged = std::make_unique<Staged>();
+    staged->port = place.port;
+    staged->outside = {nullptr, place.kind, place.index, 0};
+    staged->is_output = place.kind == Place::Kind::kOutput;
+    AG_LET(staged->memory, AlignedBuffer::Make(LayoutBytes(type, place.port.layout)));
+    const Desc own = DescOf(type, place.port.layout), plain = DescOf(type, Layout::kPlain);
+    const Desc& from = staged->is_output ? own : plain;
+    const Desc& to = staged->is_output ? plain : own;
+    const dnnl::reorder::primitive_desc desc(Engine(), from, Engine(), to, UserScratchpad());
+    staged->call.Input(DNNL_ARG_FROM, from, from, 0);
+    staged->call.Output(DNNL_ARG_TO, to, to, 0);
+    staged->call.Finish(dnnl::reorder(desc), desc.scratchpad_desc());
+    AG_LET(staged->scratch, AlignedBuffer::Make(staged->call.scratch_bytes()));
+    device_bytes_ += static_cast<int64_t>(staged->memory.size());
+    staged_.push_back(std::move(staged));
+  }
+  return OkStatus();
+}
+
+Status CpuExecutable::PrepareStep(const Graph& graph, const Plan& plan, Constants* constants,
+                                  Step* step) {
+  const Group& group = plan.groups[step->group];
+  const OmpThreads threads(step->cores);  // oneDNN plans for the team it finds when it is made.
+  AG_LET(step->kernel, MakeKernel({graph, group, step->cores, constants}, group.kernel));
+  device_bytes_ += static_cast<int64_t>(step->kernel->held_bytes());
+  for (const Port& port : group.inputs) step->inputs.push_back(AddressOf(*FindPlace(plan, port)));
+  if (IsCopy(group)) {
+    for (const Place& place : CopiesOf(graph, plan, group.outputs[0])) {
+      step->outputs.push_back(AddressOf(place));
+    }
+  } else {
+    for (const Port& port : group.outputs) {
+      step->outputs.push_back(AddressOf(*FindPlace(plan, port)));
+    }
+  }
+  step->in.resize(step->inputs.size());
+  step->out.resize(step->outputs.size());
+  return OkStatus();
+}
+
+Status CpuExecutable::PrepareStream(const Graph& graph, const Plan& plan, const Stream& stream,
+                                    int cores, Constants* constants, StreamState* state) {
+  state->cores = stream.cores > 0 ? stream.cores : cores;
+  state->queue = dnnl::stream(Engine());
+  size_t scratch = 0;
+  for (const Launch& launch : stream.launches) {
+    const int own = plan.groups[launch.group].cores;
+    Step step{.group = launch.group, .waits = launch.waits};
+    step.cores = own > 0 ? own : state->cores;
+    AG_TRY(PrepareStep(graph, plan, constants, &step), "group {}", launch.group);
+    scratch = std::max(scratch, step.kernel->scratch_bytes());
+    state->steps.push_back(std::move(step));
+  }
+  AG_LET(state->scratch, AlignedBuffer::Make(scratch));
+  device_bytes_ += static_cast<int64_t>(scratch);
+  return OkStatus();
+}
+
+Status CpuExecutable::Prepare(const Graph& graph, const Plan& plan, const WeightSource& weights,
+                              const ExecutableOptions& options) {
+  for (size_t i = 0; i < graph.inputs().size(); ++i) {
+    input_types_.push_back(graph.node(graph.inputs()[i]).outputs[0]);
+    input_names_.push_back(graph.input_name(i));
+  }
+  for (const GraphOutput& output : graph.outputs()) {
+    output_types_.push_back(graph.type(output.edge));
+    output_names_.push_back(output.name);
+  }
+  if (plan.arena_bytes > options.memory_bytes_max) {
+    return Err(StatusCode::kResourceExhausted, "cpu memory: asked for {} bytes, there are {}",
+               plan.arena_bytes, options.memory_bytes_max);
+  }
+  AG_LET(arena_, AlignedBuffer::Make(plan.arena_bytes));
+  device_bytes_ = plan.arena_bytes;
+  AG_TRY(PrepareStaged(graph, plan));
+  Constants constants(graph, weights);
+  for (const Stream& stream : plan.streams) {
+    streams_.push_back(std::make_unique<StreamState>());
+    AG_TRY(PrepareStream(graph, plan, stream, options.cores, &constants, streams_.back().get()),
+           "stream {}", streams_.size() - 1);
+  }
+  ended_ = std::vector<Gate>(plan.groups.size());
+  stream_ended_ = std::vector<Gate>(streams_.size());
+  for (size_t i = 1; i < streams_.size(); ++i) {
+    threads_.emplace_back([this, i] { ThreadMain(i); });
+  }
+  return OkStatus();
+}
+
+CpuExecutable::~CpuExecutable() {
+  stopping_ = true;
+  start_.Open(epoch_ + 1);
+  for (std::thread& thread : threads_) thread.join();
+}
+
+std::byte* CpuExecutable::At(const Address& address, std::span<const Tensor> inputs,
+                             std::span<Tensor> outputs) const {
+  if (address.fixed != nullptr) return address.fixed;
+  if (address.kind == Place::Kind::kOutput) {
+    return outputs[address.index].Mutable<std::byte>().data() + address.offset_bytes;
+  }
+  // Groups only read their inputs; the cast is for the one pointer type.
+  const char* input = inputs[address.index].bytes().data() + address.offset_bytes;
+  return reinterpret_cast<std::byte*>(const_cast<char*>(input));
+}
+
+Status CpuExecutable::CheckBuffers(std::span<const Tensor> inputs,
+                                   std::span<Tensor> outputs) const {
+  if (inputs.size() != input_types_.size() || outputs.size() != output_types_.size()) {
+    return Err(StatusCode::kInvalidArgument,
+               "run: expected {} inputs and {} outputs, got {} and {}", input_types_.size(),
+               output_types_.size(), inputs.size(), outputs.size());
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].type() == input_types_[i]) continue;
+    return Err(StatusCode::kInvalidArgument, "run: input \"{}\": expected {}, got {}",
+               input_names_[i], input_types_[i].ToString(), inputs[i].type().ToString());
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i].type() == output_types_[i]) continue;
+    return Err(StatusCode::kInvalidArgument, "run: output \"{}\": expected {}, got {}",
+               output_names_[i], output_types_[i].ToString(), outputs[i].type().ToString());
+  }
+  return OkStatus();
+}
+
+void CpuExecutable::Resolve(std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+  for (const auto& stream : streams_) {
+    for (Step& step : stream->steps) {
+      for (size_t i = 0; i < step.in.size(); ++i) step.in[i] = At(step.inputs[i], inputs, outputs);
+      for (size_t i = 0; i < step.out.size(); ++i) {
+        step.out[i] = At(step.outputs[i], inputs, outputs);
+      }
+    }
+  }
+}
+
+StatusOr<Nanos> CpuExecutable::RunAll(std::span<const Tensor> inputs, std::span<Tensor> outputs,
+                                      std::vector<TraceEvent>* trace) {
+  AG_TRY(CheckBuffers(inputs, outputs));
+  Resolve(inputs, outputs);
+  AG_TRY(ConvertStaged(/*is_output=*/false, inputs, outputs));
+  if (++epoch_ == 0) ++epoch_;
+  trace_ = trace;
+  failed_ = false;
+  begin_ = RealClock().Now();
+  if (!threads_.empty()) start_.Open(epoch_);
+  if (!streams_.empty()) RunStream(0);
+  for (size_t i = 1; i < streams_.size(); ++i) stream_ended_[i].Wait(epoch_);
+  const Nanos spent = RealClock().Now() - begin_;
+  for (const auto& stream : streams_) AG_TRY(stream->status);
+  AG_TRY(ConvertStaged(/*is_output=*/true, inputs, outputs));
+  return spent;
+}
+
+Status CpuExecutable::ConvertStaged(bool is_output, std::span<const Tensor> inputs,
+                                    std::span<Tensor> outputs) {
+  for (const auto& staged : staged_) {
+    if (staged->is_output != is_output) continue;
+    std::byte* outside = At(staged->outside, inputs, outputs);
+    std::byte* own = staged->memory.data();
+    const void* from[1] = {is_output ? own : outside};
+    void* to[1] = {is_output ? outside : own};
+    AG_TRY(staged->call.Run({streams_[0]->queue.get(), staged->scratch.data()}, from, to));
+  }
+  return OkStatus();
+}
+
+void CpuExecutable::RunStream(size_t index) {
+  StreamState& stream = *streams_[index];
+  stream.status = OkStatus();
+  const OmpThreads threads(stream.cores);
+  const RunContext context{stream.queue.get(), stream.scratch.data()};
+  for (const Step& step : stream.steps) {
+    for (const int group : step.waits) ended_[group].Wait(epoch_);
+    const Nanos begin = trace_ != nullptr ? RealClock().Now() : Nanos(0);
+    if (!failed_.load(std::memory_order_relaxed)) {
+      const OmpThreads own(step.cores);
+      Status status = step.kernel->Run(context, step.in, step.out);
+      if (!status.ok()) {
+        stream.status = Within(std::move(status), fmt::format("group {}", step.group));
+        failed_ = true;  // The others run dry, so that every gate opens.
+      }
+    }
+    if (trace_ != nullptr) {
+      (*trace_)[step.group] = {step.group, static_cast<int>(index), begin - begin_,
+                               RealClock().Now() - begin_};
+    }
+    ended_[step.group].Open(epoch_);
+  }
+}
+
+void CpuExecutable::ThreadMain(size_t index) {
+  uint32_t epoch = 0;
+  while (true) {
+    epoch = start_.WaitChange(epoch);
+    if (stopping_) return;
+    RunStream(index);
+    stream_ended_[index].Open(epoch);
+  }
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<Executable>> MakeExecutable(const Graph& graph, const Plan& plan,
+                                                     const WeightSource& weights,
+                                                     const ExecutableOptions& options) {
+  auto executable = std::make_unique<CpuExecutable>();
+  const Status status =
+      Guarded("build", [&] { return executable->Prepare(graph, plan, weights, options); });
+  AG_TRY(status);
+  return executable;
+}
+
+}  // namespace ag::cpu

@@ -1,0 +1,56 @@
+// Waiting between the streams of one run: a number that only grows, and those who wait for it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace ag::cpu {
+
+// Waits spin this long before they sleep: groups are tens of microseconds, and a sleep costs as
+// much.
+inline constexpr int kSpins = 4000;
+
+class Gate {
+ public:
+  void Open(uint32_t epoch) {
+    value_.store(epoch, std::memory_order_release);
+    value_.notify_all();
+  }
+
+  // Returns once Open(epoch) was called.
+  void Wait(uint32_t epoch) const {
+    uint32_t seen = value_.load(std::memory_order_acquire);
+    for (int i = 0; i < kSpins && seen != epoch; ++i) {
+      Pause();
+      seen = value_.load(std::memory_order_acquire);
+    }
+    while (seen != epoch) {
+      value_.wait(seen, std::memory_order_acquire);
+      seen = value_.load(std::memory_order_acquire);
+    }
+  }
+
+  // Returns the value once it is no longer `before`.
+  uint32_t WaitChange(uint32_t before) const {
+    uint32_t seen = value_.load(std::memory_order_acquire);
+    for (int i = 0; i < kSpins && seen == before; ++i) {
+      Pause();
+      seen = value_.load(std::memory_order_acquire);
+    }
+    while (seen == before) {
+      value_.wait(seen, std::memory_order_acquire);
+      seen = value_.load(std::memory_order_acquire);
+    }
+    return seen;
+  }
+
+ private:
+  static void Pause() {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+  }
+  std::atomic<uint32_t> value_{0};
+};
+
+}  // namespace ag::cpu

@@ -1,0 +1,100 @@
+#include "device/cpu/host.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "base/file.h"
+#include "device/cpu/onednn.h"
+
+namespace ag::cpu {
+namespace {
+
+// Version of how this house measures on CPUs: warm-up, canary, blocks. A change makes old
+// measurements incomparable.
+constexpr int kMeasuringPolicy = 1;
+
+// Rates are of one core of a current server: 2.5 GHz with two multiply-add units of 8 floats (16
+// for AVX-512), of which well-packed kernels reach about 80 %; memory as measured by a copy.
+// deploy/devices/cpu.spec documents the same patterns.
+constexpr std::string_view kActivations =
+    "Relu|LeakyRelu|Clip|Sigmoid|Tanh|HardSigmoid|HardSwish|Swish|Gelu";
+constexpr std::string_view kSpec = R"(
+name cpu
+dtypes f32,f64,i64,i32,i16,i8,u8,bool
+cores {cores}
+streams_max {cores}
+flops_per_second {flops}
+bytes_per_second 2e10
+cache_bytes_per_second 6e10
+cache_bytes 16777216
+launch_ns 1500
+event_ns 1000
+memory_bytes {memory}
+alignment_bytes 64
+pattern conv = Conv [Add] [{activations}] layouts {blocked}plain
+pattern dense = MatMul [Add] [Add] [{activations}] layouts plain
+pattern chain = {elementwise}+ max 16 layouts any
+pattern batch_norm = BatchNorm layouts {blocked}plain
+pattern pool = {pooling} layouts {blocked}plain
+pattern reduce = {reduction} layouts {blocked}plain
+pattern softmax = Softmax layouts plain
+pattern layer_norm = LayerNorm layouts plain
+pattern concat = Concat|Split|Slice layouts {blocked}plain
+pattern move = Transpose|Reshape|Expand|Pad|Gather layouts plain
+)";
+
+std::string Replace(std::string text, std::string_view what, std::string_view with) {
+  for (size_t at = text.find(what); at != text.npos; at = text.find(what, at + with.size())) {
+    text.replace(at, what.size(), with);
+  }
+  return text;
+}
+
+std::string CpuModel() {
+  const StatusOr<std::string> info = ReadFile("/proc/cpuinfo");
+  if (!info.ok()) return "unknown";
+  constexpr std::string_view kKey = "model name";
+  const size_t key = info->find(kKey);
+  if (key == std::string::npos) return "unknown";
+  const size_t begin = info->find_first_not_of(": \t", key + kKey.size());
+  std::string model = info->substr(begin, info->find('\n', begin) - begin);
+  // The environment is "key=value;..." in one line.
+  std::erase_if(model, [](char c) { return c == ';' || c == '=' || c == '\n'; });
+  return model;
+}
+
+}  // namespace
+
+int UsableCores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
+  return std::max(1, CPU_COUNT(&set));
+}
+
+std::string InstructionSet() {
+  const dnnl::cpu_isa isa = dnnl::get_effective_cpu_isa();
+  if (isa >= dnnl::cpu_isa::avx512_core) return "avx512";
+  return isa >= dnnl::cpu_isa::avx2 ? "avx2" : "sse41";
+}
+
+std::string SpecText(int cores) {
+  const bool wide = InstructionSet() == "avx512";
+  const int64_t memory = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGE_SIZE);
+  std::string text(kSpec);
+  text = Replace(std::move(text), "{cores}", fmt::format("{}", cores));
+  text = Replace(std::move(text), "{flops}", wide ? "1.2e11" : "9e10");
+  text = Replace(std::move(text), "{memory}", fmt::format("{}", memory));
+  text = Replace(std::move(text), "{activations}", kActivations);
+  return Replace(std::move(text), "{blocked}", wide ? "blocked16," : "blocked8,");
+}
+
+Environment EnvironmentOf(int cores) {
+  return fmt::format("cores={};cpu={};isa={};onednn={};policy={}", cores, CpuModel(),
+                     InstructionSet(), OneDnnVersion(), kMeasuringPolicy);
+}
+
+}  // namespace ag::cpu

@@ -1,0 +1,90 @@
+// What every kernel of the CPU device is: made once for a group (weights packed, primitives
+// compiled), then run any number of times without allocating.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "device/cpu/aligned.h"
+#include "graph/weights.h"
+#include "plan/plan.h"
+
+struct dnnl_stream;
+
+namespace ag::cpu {
+
+// What a kernel may use while it runs. Belongs to one stream.
+struct RunContext {
+  dnnl_stream* stream = nullptr;
+  std::byte* scratch = nullptr;  // Kernel::scratch_bytes() of memory, 64-byte aligned.
+};
+
+// Inputs and outputs stand in the order of the group's ports.
+using Inputs = std::span<const void* const>;
+using Outputs = std::span<void* const>;
+
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  virtual Status Run(const RunContext& context, Inputs inputs, Outputs outputs) = 0;
+  virtual size_t scratch_bytes() const { return 0; }
+  virtual size_t held_bytes() const { return 0; }  // Packed weights.
+};
+
+// The constants of a graph, made real once per build.
+class Constants {
+ public:
+  Constants(const Graph& graph, const WeightSource& weights) : graph_(graph), weights_(weights) {}
+  StatusOr<Tensor> Get(Edge edge);
+
+ private:
+  const Graph& graph_;
+  const WeightSource& weights_;
+  std::map<Edge, Tensor> known_;
+};
+
+// A group to make a kernel for.
+struct GroupContext {
+  const Graph& graph;
+  const Group& group;
+  int cores = 1;
+  Constants* constants = nullptr;
+
+  const Node& node(size_t i) const { return graph.node(group.nodes[i]); }
+  // Position of `edge` among the group's input ports; -1: it is a constant or made inside.
+  int InputOf(Edge edge) const;
+  // Port of node i's operand `index`; kUnimplemented when it is a constant or made inside.
+  StatusOr<int> InputPort(size_t i, size_t index) const;
+  bool IsInside(NodeId id) const;
+};
+
+// One family of kernels, chosen by the group's first operator (its anchor). `names` lists what can
+// run the group, best guess first. `make` computes the group's first *done nodes (at least 1) into
+// outputs[0], laid out as the group's output; kernels.cc adds an element-wise pass for the rest.
+struct Family {
+  StatusOr<std::vector<std::string>> (*names)(const GroupContext& context);
+  StatusOr<std::unique_ptr<Kernel>> (*make)(const GroupContext& context, const std::string& name,
+                                            size_t* done);
+};
+
+extern const Family kConvolutionFamily;
+extern const Family kDenseFamily;
+extern const Family kChainFamily;  // Element-wise operators and batch norm, any number of outputs.
+extern const Family kPoolFamily;
+extern const Family kReduceFamily;
+extern const Family kSoftmaxFamily;
+extern const Family kLayerNormFamily;
+extern const Family kMovementFamily;
+extern const Family kGatherFamily;
+extern const Family kReorderFamily;
+
+// Kernels for the group, best guess first. kUnimplemented names what is missing.
+StatusOr<std::vector<std::string>> KernelNames(const GroupContext& context);
+
+// Makes the group's kernel; "" is the first of KernelNames. kInvalidArgument: no such kernel.
+StatusOr<std::unique_ptr<Kernel>> MakeKernel(const GroupContext& context, const std::string& name);
+
+}  // namespace ag::cpu

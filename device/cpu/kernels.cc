@@ -1,0 +1,143 @@
+// Which family runs a group, and the element-wise pass over what the family leaves.
+#include <algorithm>
+
+#include "device/cpu/chain.h"
+#include "device/cpu/kernel.h"
+#include "graph/evaluate.h"
+
+namespace ag::cpu {
+namespace {
+
+StatusOr<const Family*> FamilyOf(const GroupContext& context) {
+  if (context.group.pattern == kReorderPattern) return &kReorderFamily;
+  if (context.group.nodes.empty()) {
+    return Err(StatusCode::kInvalidArgument, "group {}: no nodes", context.group.pattern);
+  }
+  const OpKind op = context.node(0).op;
+  const OpInfo& info = Info(op);
+  if (op == OpKind::kConv) return &kConvolutionFamily;
+  if (op == OpKind::kMatMul) return &kDenseFamily;
+  if (op == OpKind::kSoftmax) return &kSoftmaxFamily;
+  if (op == OpKind::kLayerNorm) return &kLayerNormFamily;
+  if (op == OpKind::kBatchNorm || Has(op, kElementwise)) return &kChainFamily;
+  if (Has(op, kPooling)) return &kPoolFamily;
+  if (Has(op, kReduction)) return &kReduceFamily;
+  if (op == OpKind::kGather) return &kGatherFamily;
+  if (Has(op, kMovement)) return &kMovementFamily;
+  return Err(StatusCode::kUnimplemented, "cpu: no kernel for {}", info.name);
+}
+
+// A kernel for the first nodes, writing `middle`, then an element-wise pass for the rest.
+class Staged : public Kernel {
+ public:
+  // `middle_bytes` > 0: the first kernel's result does not fit the output and lies in scratch.
+  Staged(std::unique_ptr<Kernel> first, std::unique_ptr<Kernel> rest, size_t middle_bytes,
+         size_t inputs)
+      : first_(std::move(first)),
+        rest_(std::move(rest)),
+        middle_bytes_(AlignUp(middle_bytes)),
+        inputs_(inputs + 1) {}
+
+  Status Run(const RunContext& context, Inputs inputs, Outputs outputs) override {
+    void* middle[1] = {middle_bytes_ > 0 ? context.scratch : outputs[0]};
+    const RunContext inner{context.stream, context.scratch + middle_bytes_};
+    AG_TRY(first_->Run(inner, inputs, middle));
+    std::copy(inputs.begin(), inputs.end(), inputs_.begin());
+    inputs_.back() = middle[0];
+    return rest_->Run(inner, inputs_, outputs);
+  }
+
+  size_t scratch_bytes() const override {
+    return middle_bytes_ + std::max(first_->scratch_bytes(), rest_->scratch_bytes());
+  }
+  size_t held_bytes() const override { return first_->held_bytes() + rest_->held_bytes(); }
+
+ private:
+  std::unique_ptr<Kernel> first_, rest_;
+  size_t middle_bytes_;
+  std::vector<const void*> inputs_;
+};
+
+// The group cut after its first `count` nodes, whose last value is the only output.
+Group Head(const GroupContext& context, size_t count) {
+  Group head = context.group;
+  head.nodes.resize(count);
+  head.outputs = {{{head.nodes.back(), 0}, context.group.outputs[0].layout}};
+  return head;
+}
+
+// A family that computed only part of the group did so into the layout of outputs[0]. Groups whose
+// middle has another shape are made of two kernels from the start: head alone, then the rest.
+StatusOr<std::unique_ptr<Kernel>> MakeStaged(const GroupContext& context, const Family& family,
+                                             const std::string& name) {
+  size_t done = 0;
+  const Group head = Head(context, 1);
+  const TensorType& anchor = context.node(0).outputs[0];
+  const Edge last = context.group.outputs[0].edge;
+  const bool alike = context.graph.type(last) == anchor && context.group.outputs.size() == 1;
+  std::unique_ptr<Kernel> kernel;
+  if (alike) {
+    AG_LET(kernel, family.make(context, name, &done));
+    if (done == context.group.nodes.size()) return kernel;
+  } else {
+    const GroupContext alone{context.graph, head, context.cores, context.constants};
+    AG_LET(kernel, family.make(alone, name, &done));
+  }
+  const Port middle{{context.group.nodes[done - 1], 0}, head.outputs[0].layout};
+  const int slot = static_cast<int>(context.group.inputs.size());
+  const ChainSource source{middle, slot};
+  AG_LET(std::unique_ptr<Kernel> rest, MakeChain(context, done, {&source, 1}));
+  const size_t bytes = alike ? 0 : LayoutBytes(anchor, middle.layout);
+  return std::make_unique<Staged>(std::move(kernel), std::move(rest), bytes, slot);
+}
+
+}  // namespace
+
+StatusOr<Tensor> Constants::Get(Edge edge) {
+  if (const auto found = known_.find(edge); found != known_.end()) return found->second;
+  if (!graph_.is_constant(edge.node)) {
+    return Err(StatusCode::kInvalidArgument, "operand {}:{} is neither a port nor constant",
+               edge.node, edge.output);
+  }
+  AG_LET(Tensor value, Materialize(graph_, edge, weights_));
+  return known_[edge] = value;
+}
+
+int GroupContext::InputOf(Edge edge) const {
+  for (size_t i = 0; i < group.inputs.size(); ++i) {
+    if (group.inputs[i].edge == edge) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+StatusOr<int> GroupContext::InputPort(size_t i, size_t index) const {
+  const int port = InputOf(node(i).inputs[index]);
+  if (port >= 0) return port;
+  return Err(StatusCode::kUnimplemented, "{}: operand {} is constant or made inside the group",
+             Info(node(i).op).name, index);
+}
+
+bool GroupContext::IsInside(NodeId id) const {
+  return std::binary_search(group.nodes.begin(), group.nodes.end(), id);
+}
+
+StatusOr<std::vector<std::string>> KernelNames(const GroupContext& context) {
+  AG_LET(const Family* family, FamilyOf(context));
+  return family->names(context);
+}
+
+StatusOr<std::unique_ptr<Kernel>> MakeKernel(const GroupContext& context, const std::string& name) {
+  AG_LET(const Family* family, FamilyOf(context));
+  AG_LET(const std::vector<std::string> names, family->names(context));
+  if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end()) {
+    return Err(StatusCode::kInvalidArgument, "group {}: no kernel {}", context.group.pattern, name);
+  }
+  const std::string& chosen = name.empty() ? names[0] : name;
+  if (family == &kReorderFamily || family == &kChainFamily || context.group.nodes.size() == 1) {
+    size_t done = 0;
+    return family->make(context, chosen, &done);
+  }
+  return MakeStaged(context, *family, chosen);
+}
+
+}  // namespace ag::cpu

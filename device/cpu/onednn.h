@@ -1,0 +1,85 @@
+// The edge to oneDNN 2.6: descriptors for our layouts, errors as Status, and Call, which runs one
+// primitive on the ports of a group with whatever reorders it wants around it.
+#pragma once
+
+#include <oneapi/dnnl/dnnl.hpp>
+#include <string_view>
+#include <vector>
+
+#include "device/cpu/kernel.h"
+
+namespace ag::cpu {
+
+// The process's one CPU engine. Thread-safe.
+const dnnl::engine& Engine();
+
+// "2.6.3"
+std::string OneDnnVersion();
+
+using Desc = dnnl::memory::desc;
+using Dims = dnnl::memory::dims;
+
+Desc DescOf(const TensorType& type, Layout layout);  // REQUIRES: dtype is f32, i32, i8 or u8.
+Desc PlainDesc(const Dims& dims);                    // f32, row-major.
+Desc AnyDesc(const Dims& dims);                      // f32, oneDNN chooses.
+Dims ToDims(std::span<const int64_t> values);
+
+// Attributes that every primitive here has: memory for scratch is ours.
+dnnl::primitive_attr UserScratchpad();
+
+Status FromDnnl(const dnnl::error& error, std::string_view what);
+
+// Calls body() and turns what oneDNN throws into a status.
+template <class Body>
+Status Guarded(std::string_view what, const Body& body) {
+  try {
+    return body();
+  } catch (const dnnl::error& error) {
+    return FromDnnl(error, what);
+  }
+}
+
+// One primitive with its arguments bound to ports and constants. Where the primitive wants another
+// layout than the port has, constants are reordered once and ports by a reorder before or after.
+class Call {
+ public:
+  // Each may fail with what a reorder cannot do. Call them inside Guarded; Finish comes last.
+  Status Constant(int arg, const Desc& wanted, const Desc& given, const void* data);
+  void Input(int arg, const Desc& wanted, const Desc& given, int port);
+  void Output(int arg, const Desc& wanted, const Desc& given, int port);
+  void Finish(dnnl::primitive primitive, const Desc& scratchpad);
+
+  Status Run(const RunContext& context, Inputs inputs, Outputs outputs);
+  size_t scratch_bytes() const { return scratch_bytes_; }
+  size_t held_bytes() const { return held_bytes_; }
+
+ private:
+  enum class Source { kInput, kOutput, kScratch };
+  struct Binding {
+    dnnl::memory memory;
+    Source source;
+    size_t place;  // Port, or offset into scratch.
+    const void* bound = nullptr;
+  };
+  struct Step {
+    dnnl::primitive primitive;
+    std::vector<dnnl_exec_arg_t> args;
+  };
+  dnnl::memory Bind(const Desc& desc, Source source, size_t place);
+  dnnl::memory Temporary(const Desc& desc);
+  Step Reorder(const dnnl::memory& from, const dnnl::memory& to);
+  static Status Execute(const Step& step, dnnl_stream* stream);
+
+  std::vector<Binding> bindings_;
+  std::vector<Step> before_, after_;
+  std::vector<Step> steps_;
+  std::vector<dnnl_exec_arg_t> args_;
+  std::vector<dnnl::memory> held_;
+  std::vector<AlignedBuffer> packed_;
+  size_t temporaries_bytes_ = 0;
+  size_t scratchpad_bytes_ = 0;
+  size_t scratch_bytes_ = 0;
+  size_t held_bytes_ = 0;
+};
+
+}  // namespace ag::cpu

@@ -1,0 +1,101 @@
+#include "device/cpu/post_ops.h"
+
+#include <algorithm>
+
+namespace ag::cpu {
+namespace {
+
+struct Eltwise {
+  dnnl::algorithm algorithm;
+  float alpha = 0;
+  float beta = 0;
+};
+
+// The unary operators that oneDNN 2.6 computes as we define them. HardSigmoid takes two.
+std::vector<Eltwise> EltwiseOf(const Node& node) {
+  using A = dnnl::algorithm;
+  const auto number = [&](std::string_view name) { return static_cast<float>(node.Float(name)); };
+  if (node.op == OpKind::kRelu) return {{A::eltwise_relu}};
+  if (node.op == OpKind::kLeakyRelu) return {{A::eltwise_relu, number("alpha")}};
+  if (node.op == OpKind::kSigmoid) return {{A::eltwise_logistic}};
+  if (node.op == OpKind::kTanh) return {{A::eltwise_tanh}};
+  if (node.op == OpKind::kSwish) return {{A::eltwise_swish, 1}};
+  if (node.op == OpKind::kHardSwish) return {{A::eltwise_hardswish}};
+  if (node.op == OpKind::kClip) return {{A::eltwise_clip, number("min"), number("max")}};
+  if (node.op == OpKind::kHardSigmoid) {
+    return {{A::eltwise_linear, number("alpha"), number("beta")}, {A::eltwise_clip, 0, 1}};
+  }
+  if (node.op == OpKind::kGelu) {
+    const bool none = node.attributes->String("approximate") == "none";
+    return {{none ? A::eltwise_gelu_erf : A::eltwise_gelu_tanh}};
+  }
+  return {};
+}
+
+bool AppendBinary(const GroupContext& context, size_t i, const OperandDesc& desc, Tail* tail) {
+  const Node& node = context.node(i);
+  if (node.op != OpKind::kAdd) return false;
+  const int other = OtherOperand(context, i);
+  if (other < 0) return false;
+  const OperandDescs operand = desc(context, node.inputs[other]);
+  if (operand.desc.is_zero()) return false;
+  tail->operands.push_back({tail->ops.len(), node.inputs[other], operand.desc, operand.given});
+  tail->ops.append_binary(dnnl::algorithm::binary_add, operand.desc);
+  return true;
+}
+
+bool AppendUnary(const Node& node, Tail* tail) {
+  const std::vector<Eltwise> steps = EltwiseOf(node);
+  for (const Eltwise& step : steps) {
+    tail->ops.append_eltwise(1.0f, step.algorithm, step.alpha, step.beta);
+  }
+  return !steps.empty();
+}
+
+}  // namespace
+
+bool Follows(const GroupContext& context, size_t i) {
+  const Edge before{context.group.nodes[i - 1], 0};
+  for (const Port& port : context.group.outputs) {
+    if (port.edge.node == before.node) return false;
+  }
+  const auto& inputs = context.node(i).inputs;
+  return context.node(i - 1).outputs.size() == 1 &&
+         std::count(inputs.begin(), inputs.end(), before) == 1;
+}
+
+int OtherOperand(const GroupContext& context, size_t i) {
+  const Node& node = context.node(i);
+  if (node.inputs.size() != 2 || !Follows(context, i)) return -1;
+  return node.inputs[0].node == context.group.nodes[i - 1] ? 1 : 0;
+}
+
+Tail MakeTail(const GroupContext& context, size_t first, size_t count_max,
+              const OperandDesc& desc) {
+  Tail tail;
+  tail.done = first;
+  const size_t end = std::min(context.group.nodes.size(), first + count_max);
+  for (size_t i = first; i < end; ++i) {
+    const Node& node = context.node(i);
+    if (!Follows(context, i) || node.outputs[0] != context.node(0).outputs[0]) break;
+    if (!AppendUnary(node, &tail) && !AppendBinary(context, i, desc, &tail)) break;
+    tail.done = i + 1;
+  }
+  return tail;
+}
+
+Status BindTail(const GroupContext& context, const Tail& tail, Call* call) {
+  for (const TailOperand& operand : tail.operands) {
+    const int arg = DNNL_ARG_ATTR_MULTIPLE_POST_OP(operand.post_op) | DNNL_ARG_SRC_1;
+    const int port = context.InputOf(operand.edge);
+    if (port >= 0) {
+      call->Input(arg, operand.desc, operand.desc, port);
+      continue;
+    }
+    AG_LET(const Tensor value, context.constants->Get(operand.edge));
+    AG_TRY(call->Constant(arg, operand.desc, operand.given, value.bytes().data()));
+  }
+  return OkStatus();
+}
+
+}  // namespace ag::cpu

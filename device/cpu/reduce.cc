@@ -1,0 +1,268 @@
+// Sums, means and maxima over any axes. The input may be blocked by channels when the channels are
+// kept.
+#include <algorithm>
+#include <limits>
+
+#include "device/cpu/block_ops.h"
+#include "device/cpu/kernel.h"
+#include "device/cpu/parallel.h"
+
+namespace ag::cpu {
+namespace {
+
+// The float loops, vectorized per instruction set.
+AG_CLONES float Sum(const float* x, int64_t n) {
+  float sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t i = 0; i < n; ++i) sum += x[i];
+  return sum;
+}
+AG_CLONES float Max(const float* x, int64_t n) {
+  float most = x[0];
+#pragma omp simd reduction(max : most)
+  for (int64_t i = 0; i < n; ++i) most = std::max(most, x[i]);
+  return most;
+}
+AG_CLONES void AddTo(const float* x, float* sum, int64_t n) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) sum[i] += x[i];
+}
+AG_CLONES void RaiseTo(const float* x, float* most, int64_t n) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) most[i] = std::max(most[i], x[i]);
+}
+
+struct KeptAxis {
+  int64_t size, from, to;
+};
+struct FoldedAxis {
+  int64_t size, from;
+};
+
+struct Problem {
+  std::vector<KeptAxis> kept;      // Outermost first; the last may be walked as a vector.
+  std::vector<FoldedAxis> folded;  // Outermost first.
+  int64_t results = 1, terms = 1;
+  bool vector = false;  // The innermost kept axis is dense on both sides.
+  KeptAxis lane{1, 0, 0};
+  bool is_max = false, is_mean = false;
+};
+
+// Folds memory of type T (the float loops above for float).
+template <class T>
+class Reduce : public Kernel {
+ public:
+  Reduce(Problem problem, int port, int cores)
+      : p_(std::move(problem)), port_(port), cores_(cores) {}
+
+  Status Run(const RunContext&, Inputs inputs, Outputs outputs) override {
+    const T* x = static_cast<const T*>(inputs[port_]);
+    T* y = static_cast<T*>(outputs[0]);
+    const int64_t work = std::max<int64_t>(p_.terms * p_.lane.size, 1);
+    const int64_t grain = std::max<int64_t>(kLightGrain / work, 1);
+    ParallelFor(cores_, p_.results, grain, [&](int64_t begin, int64_t end, int) {
+      for (int64_t i = begin; i < end; ++i) {
+        int64_t rest = i, from = 0, to = 0;
+        for (size_t d = p_.kept.size(); d-- > 0;) {
+          const int64_t at = rest % p_.kept[d].size;
+          rest /= p_.kept[d].size;
+          from += at * p_.kept[d].from;
+          to += at * p_.kept[d].to;
+        }
+        p_.vector ? Lanes(x + from, y + to) : One(x + from, y + to);
+      }
+    });
+    return OkStatus();
+  }
+
+ private:
+  // Calls f with the offset of each innermost run of folded elements.
+  template <class F>
+  void ForRuns(size_t axes, const F& f) const {
+    int64_t runs = 1;
+    for (size_t d = 0; d < axes; ++d) runs *= p_.folded[d].size;
+    for (int64_t i = 0; i < runs; ++i) {
+      int64_t rest = i, offset = 0;
+      for (size_t d = axes; d-- > 0;) {
+        offset += rest % p_.folded[d].size * p_.folded[d].from;
+        rest /= p_.folded[d].size;
+      }
+      f(offset);
+    }
+  }
+
+  T Finish(double value) const {
+    return static_cast<T>(p_.is_mean ? value / static_cast<double>(p_.terms) : value);
+  }
+
+  void One(const T* x, T* y) const {
+    const FoldedAxis run = p_.folded.empty() ? FoldedAxis{1, 1} : p_.folded.back();
+    double sum = 0, most = -std::numeric_limits<double>::infinity();
+    ForRuns(p_.folded.empty() ? 0 : p_.folded.size() - 1, [&](int64_t offset) {
+      if constexpr (std::is_same_v<T, float>) {
+        if (run.from == 1 && run.size > 0) {
+          if (p_.is_max) most = std::max<double>(most, Max(x + offset, run.size));
+          if (!p_.is_max) sum += Sum(x + offset, run.size);
+          return;
+        }
+      }
+      for (int64_t i = 0; i < run.size; ++i) {
+        const auto value = static_cast<double>(x[offset + i * run.from]);
+        sum += value;
+        most = std::max(most, value);
+      }
+    });
+    *y = p_.is_max ? static_cast<T>(most) : Finish(sum);
+  }
+
+  // The same for `lane.size` neighbouring results at once. Only float has dense lanes.
+  void Lanes(const T* x, T* y) const {
+    if constexpr (std::is_same_v<T, float>) {
+      constexpr int64_t kWidth = 256;
+      for (int64_t lane = 0; lane < p_.lane.size; lane += kWidth) {
+        const int64_t n = std::min(kWidth, p_.lane.size - lane);
+        std::fill_n(y + lane, n, p_.is_max ? -std::numeric_limits<float>::infinity() : 0.0f);
+        ForRuns(p_.folded.size(), [&](int64_t offset) {
+          p_.is_max ? RaiseTo(x + offset + lane, y + lane, n)
+                    : AddTo(x + offset + lane, y + lane, n);
+        });
+        for (int64_t i = 0; i < n && p_.is_mean; ++i) y[lane + i] = Finish(y[lane + i]);
+      }
+    }
+  }
+
+  Problem p_;
+  int port_;
+  int cores_;
+};
+
+Status Refuse(const Node& node, std::string_view why) {
+  return Err(StatusCode::kUnimplemented, "{}: {}", Info(node.op).name, why);
+}
+
+// Kept axes of size 1 go; folded neighbours that are one run join.
+void Simplify(Problem* p, bool is_float) {
+  std::erase_if(p->kept, [](const KeptAxis& axis) { return axis.size == 1; });
+  std::erase_if(p->folded, [](const FoldedAxis& axis) { return axis.size == 1; });
+  for (size_t i = p->folded.size(); i-- > 1;) {
+    FoldedAxis& before = p->folded[i - 1];
+    if (before.from != p->folded[i].from * p->folded[i].size) continue;
+    before = {before.size * p->folded[i].size, p->folded[i].from};
+    p->folded.erase(p->folded.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  for (size_t i = p->kept.size(); i-- > 1;) {
+    KeptAxis &before = p->kept[i - 1], after = p->kept[i];
+    if (before.from != after.from * after.size || before.to != after.to * after.size) continue;
+    before = {before.size * after.size, after.from, after.to};
+    p->kept.erase(p->kept.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  for (const FoldedAxis& axis : p->folded) p->terms *= axis.size;
+  if (is_float && !p->kept.empty() && p->kept.back().from == 1 && p->kept.back().to == 1) {
+    p->vector = true;
+    p->lane = p->kept.back();
+    p->kept.pop_back();
+  }
+  for (const KeptAxis& axis : p->kept) p->results *= axis.size;
+}
+
+// The five axes of a blocked input as (logical axis, size, stride); plain ones have one per axis.
+struct MemoryAxis {
+  size_t axis;
+  int64_t size, stride;
+};
+std::vector<MemoryAxis> AxesOf(const TensorType& type, Layout layout) {
+  std::vector<MemoryAxis> axes;
+  const int64_t block = BlockOf(layout);
+  if (block == 1) {
+    int64_t stride = 1;
+    for (size_t d = type.shape.size(); d-- > 0;) {
+      axes.insert(axes.begin(), {d, type.shape[d], stride});
+      stride *= type.shape[d];
+    }
+    return axes;
+  }
+  const int64_t w = block, h = w * type.shape[3], plane = h * type.shape[2];
+  const int64_t blocks = (type.shape[1] + block - 1) / block;
+  return {{0, type.shape[0], blocks * plane},
+          {1, blocks, plane},
+          {2, type.shape[2], h},
+          {3, type.shape[3], w},
+          {1, block, 1}};
+}
+
+StatusOr<Problem> ProblemOf(const GroupContext& context) {
+  const Node& node = context.node(0);
+  AG_LET(const int port, context.InputPort(0, 0));
+  const Layout in = context.group.inputs[port].layout, out = context.group.outputs[0].layout;
+  const TensorType& type = context.graph.type(node.inputs[0]);
+  const Ints& axes = node.IntList("axes");
+  const auto folds = [&](size_t axis) {
+    return std::find(axes.begin(), axes.end(), static_cast<int64_t>(axis)) != axes.end();
+  };
+  const bool keep = node.Int("keepdims") != 0;
+  if (in == Layout::kChannelsLast || out == Layout::kChannelsLast) return Refuse(node, "layout");
+  if (BlockOf(in) > 1 && (folds(1) || type.dtype != DType::kFloat32)) {
+    return Refuse(node, "blocked channels can only be kept");
+  }
+  if (BlockOf(out) > 1 && (BlockOf(in) != BlockOf(out) || !keep)) {
+    return Refuse(node, "blocked output needs the same input and keepdims");
+  }
+  if (BlockOf(in) > 1 && out == Layout::kPlain && type.shape[1] % BlockOf(in) != 0) {
+    return Refuse(node, "plain output of padded channels");
+  }
+  // Strides of the output as if the folded axes were kept with size 1.
+  TensorType whole = type;
+  for (const int64_t axis : axes) whole.shape[axis] = 1;
+  const std::vector<MemoryAxis> targets = AxesOf(whole, out);
+  Problem p{.is_max = node.op == OpKind::kReduceMax, .is_mean = node.op == OpKind::kReduceMean};
+  bool lane_seen = false;
+  for (const MemoryAxis& axis : AxesOf(type, in)) {
+    if (folds(axis.axis)) {
+      p.folded.push_back({axis.size, axis.stride});
+      continue;
+    }
+    const bool lane = BlockOf(in) > 1 && axis.axis == 1 && std::exchange(lane_seen, axis.axis == 1);
+    int64_t to = targets[axis.axis].stride;
+    if (BlockOf(in) > 1 && axis.axis == 1) {
+      const int64_t channel = BlockOf(out) > 1 ? 1 : targets[1].stride;
+      to = lane ? channel : (BlockOf(out) > 1 ? targets[1].stride : channel * BlockOf(in));
+    }
+    p.kept.push_back({axis.size, axis.stride, to});
+  }
+  Simplify(&p, type.dtype == DType::kFloat32);
+  return p;
+}
+
+StatusOr<std::vector<std::string>> Names(const GroupContext& context) {
+  AG_TRY(ProblemOf(context));
+  const DType dtype = context.node(0).outputs[0].dtype;
+  if (dtype != DType::kFloat32 && dtype != DType::kFloat64 && dtype != DType::kInt64 &&
+      dtype != DType::kInt32) {
+    return Refuse(context.node(0), DTypeName(dtype));
+  }
+  return std::vector<std::string>{"loops"};
+}
+
+StatusOr<std::unique_ptr<Kernel>> Make(const GroupContext& context, const std::string&,
+                                       size_t* done) {
+  AG_LET(Problem p, ProblemOf(context));
+  *done = 1;
+  const int port = context.InputOf(context.node(0).inputs[0]);
+  std::unique_ptr<Kernel> kernel;
+  switch (context.node(0).outputs[0].dtype) {
+    case DType::kFloat32:
+      return std::make_unique<Reduce<float>>(std::move(p), port, context.cores);
+    case DType::kFloat64:
+      return std::make_unique<Reduce<double>>(std::move(p), port, context.cores);
+    case DType::kInt64:
+      return std::make_unique<Reduce<int64_t>>(std::move(p), port, context.cores);
+    default:
+      return std::make_unique<Reduce<int32_t>>(std::move(p), port, context.cores);
+  }
+}
+
+}  // namespace
+
+const Family kReduceFamily = {Names, Make};
+
+}  // namespace ag::cpu

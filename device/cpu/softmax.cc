@@ -1,0 +1,118 @@
+// Softmax along any axis: rows that are dense go through vectorized exponentials, others in
+// columns.
+#include <algorithm>
+
+#include "device/cpu/block_ops.h"
+#include "device/cpu/fast_math.h"
+#include "device/cpu/kernel.h"
+#include "device/cpu/parallel.h"
+
+namespace ag::cpu {
+namespace {
+
+AG_CLONES float MaxOf(const float* x, int64_t n) {
+  float most = x[0];
+#pragma omp simd reduction(max : most)
+  for (int64_t i = 0; i < n; ++i) most = std::max(most, x[i]);
+  return most;
+}
+
+AG_CLONES void Scale(float* x, int64_t n, float factor) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) x[i] *= factor;
+}
+
+// One step down the axis for `n` neighbouring columns.
+AG_CLONES void RaiseMax(const float* x, float* most, int64_t n) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) most[i] = std::max(most[i], x[i]);
+}
+AG_CLONES void AddExp(const float* x, const float* most, float* out, float* sum, int64_t n) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) {
+    out[i] = FastExp(x[i] - most[i]);
+    sum[i] += out[i];
+  }
+}
+AG_CLONES void Divide(float* x, const float* sum, int64_t n) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) x[i] /= sum[i];
+}
+
+class Softmax : public Kernel {
+ public:
+  Softmax(const TensorType& type, int64_t axis, int port, int cores) : port_(port), cores_(cores) {
+    const std::span<const int64_t> shape(type.shape);
+    outer_ = NumElements(shape.first(axis));
+    size_ = shape[axis];
+    inner_ = NumElements(shape.subspan(axis + 1));
+  }
+
+  Status Run(const RunContext&, Inputs inputs, Outputs outputs) override {
+    const auto* x = static_cast<const float*>(inputs[port_]);
+    auto* y = static_cast<float*>(outputs[0]);
+    if (size_ == 0 || inner_ == 0) return OkStatus();
+    const int64_t grain = std::max<int64_t>(kLightGrain / 4 / (size_ * inner_), 1);
+    ParallelFor(cores_, outer_, grain, [&](int64_t begin, int64_t end, int) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t at = i * size_ * inner_;
+        inner_ == 1 ? Row(x + at, y + at) : Columns(x + at, y + at);
+      }
+    });
+    return OkStatus();
+  }
+
+ private:
+  void Row(const float* x, float* y) const {
+    const float sum = ExpSum(x, y, size_, MaxOf(x, size_));
+    Scale(y, size_, 1.0f / sum);
+  }
+
+  void Columns(const float* x, float* y) const {
+    constexpr int64_t kWidth = 64;
+    float most[kWidth], sum[kWidth];
+    for (int64_t column = 0; column < inner_; column += kWidth) {
+      const int64_t n = std::min(kWidth, inner_ - column);
+      std::copy_n(x + column, n, most);
+      std::fill_n(sum, n, 0.0f);
+      for (int64_t k = 1; k < size_; ++k) RaiseMax(x + k * inner_ + column, most, n);
+      for (int64_t k = 0; k < size_; ++k) {
+        AddExp(x + k * inner_ + column, most, y + k * inner_ + column, sum, n);
+      }
+      for (int64_t k = 0; k < size_; ++k) Divide(y + k * inner_ + column, sum, n);
+    }
+  }
+
+  int port_;
+  int cores_;
+  int64_t outer_ = 0, size_ = 0, inner_ = 0;
+};
+
+Status CheckSupported(const GroupContext& context) {
+  const TensorType& type = context.node(0).outputs[0];
+  AG_LET(const int port, context.InputPort(0, 0));
+  const bool plain = context.group.inputs[port].layout == Layout::kPlain &&
+                     context.group.outputs[0].layout == Layout::kPlain;
+  if (type.dtype == DType::kFloat32 && plain) return OkStatus();
+  return Err(StatusCode::kUnimplemented, "Softmax: {} is not plain f32", type.ToString());
+}
+
+StatusOr<std::vector<std::string>> Names(const GroupContext& context) {
+  AG_TRY(CheckSupported(context));
+  return std::vector<std::string>{"rows"};
+}
+
+StatusOr<std::unique_ptr<Kernel>> Make(const GroupContext& context, const std::string&,
+                                       size_t* done) {
+  AG_TRY(CheckSupported(context));
+  *done = 1;
+  const Node& node = context.node(0);
+  return std::make_unique<Softmax>(node.outputs[0], node.Int("axis"),
+                                   context.InputOf(node.inputs[0]), context.cores);
+}
+
+}  // namespace
+
+const Family kSoftmaxFamily = {Names, Make};
+
+}  // namespace ag::cpu

@@ -1,0 +1,66 @@
+// How to time (DESIGN section 8): warm-up, samples beside a canary, paired blocks, verdicts.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "base/clock.h"
+#include "device/api/device.h"
+#include "plan/measurement.h"
+
+namespace ag {
+
+// Tells whether others took the processor from us.
+class ForeignLoad {
+ public:
+  virtual ~ForeignLoad() = default;
+  // How often our threads had to give way since the process began.
+  virtual int64_t Interruptions() = 0;
+};
+ForeignLoad& RealForeignLoad();  // Involuntary context switches, by getrusage. Thread-safe.
+
+struct ProfileOptions {
+  Nanos warm_up{200'000'000};  // Once per session and after idle_max without a launch.
+  Nanos idle_max{1'000'000'000};
+  int launches_before = 3;       // Per group, unmeasured.
+  Nanos group_time{30'000'000};  // Sampling per kernel ends here,
+  int samples_min = 7;           // but not before this many samples,
+  int samples_max = 101;         // nor beyond this many.
+  double canary_band = 0.05;     // A canary moved by more than this throws its block away.
+  int blocks_min = 9;            // Finals: A B B A blocks per candidate.
+  int blocks_max = 45;
+  Nanos finals_time{20'000'000'000};
+  double effect_min = 0.01;  // Smaller ratios are SAME, however sure.
+  uint64_t seed = 1;
+  ForeignLoad* foreign_load = nullptr;  // Null: not watched (a worker gives RealForeignLoad()).
+};
+
+// Median with the bootstrap's 95 % interval, computed exactly instead of by drawing: the seed
+// changes nothing and is kept for callers that record it. REQUIRES: samples not empty, all finite
+// and > 0.
+Latency Summarize(std::span<const double> samples_ns, uint64_t seed);
+
+// FASTER / SLOWER when the interval of the paired ratio is beyond 1 by effect_min; SAME when it
+// lies within; AMBIGUOUS otherwise.
+Verdict Judge(double ratio_low, double ratio_high, double effect_min);
+
+// Times one group with every kernel the device offers and returns the best with the rest listed.
+// Kernels that turn out not to build are left out; when none builds, the first one's error is
+// returned. A sample that is zero, negative or not finite fails the measurement (kDataLoss). On a
+// machine that is never quiet some chunks are thrown away and counted, the rest is believed: the
+// interval shows it.
+StatusOr<Measurement> ProfileGroup(Device& device, const GroupProblem& problem,
+                                   const ProfileOptions& options, Clock& clock);
+
+// Finals: plans[0] is the input. Every candidate is paired with it in interleaved blocks on the
+// same data; AMBIGUOUS ones get more blocks until blocks_max or finals_time. A candidate that fails
+// has its status in its timing; an input that fails, or kUnavailable from any, is returned.
+struct PlanToTime {
+  Executable* executable = nullptr;
+  std::vector<Tensor> inputs;
+  std::vector<Tensor> outputs;
+};
+StatusOr<std::vector<PlanTiming>> ProfilePlans(Device& device, std::vector<PlanToTime> plans,
+                                               const ProfileOptions& options, Clock& clock);
+
+}  // namespace ag

@@ -1,0 +1,172 @@
+// Finals: candidates against the input in interleaved A B B A blocks.
+#include <algorithm>
+
+#include "device/profile/interval.h"
+#include "device/profile/profile.h"
+#include "device/profile/session.h"
+
+namespace ag {
+namespace {
+
+// Short plans run several times per place in a block: 2 ms, so that one interruption (about 0.1 ms)
+// is not the whole of it.
+constexpr double kPlaceNs = 2e6;
+constexpr int kRunsMax = 64;
+
+// Verdicts are drawn after 9, 18, ... blocks while they are AMBIGUOUS: up to five looks at one
+// question. At 99.8 % a look, an A/A comparison is called FASTER or SLOWER in less than 1 % of
+// cases however large the noise (profile_test.cc counts).
+constexpr double kRatioConfidence = 0.998;
+
+// Of every candidate this many blocks may be thrown away for each that it needs at most.
+constexpr int kDiscardFactor = 2;
+
+struct Entry {
+  PlanToTime plan;
+  Status status;
+  int runs = 1;
+  std::vector<double> ns;      // Per place.
+  std::vector<double> ratios;  // Per block, input over candidate.
+  // The same of blocks thrown away: shown where there is nothing better, never judged by.
+  std::vector<double> noisy_ns, noisy_ratios;
+  int discarded = 0;
+  bool done = false;
+};
+
+class Finals {
+ public:
+  Finals(Device& device, std::vector<PlanToTime> plans, const ProfileOptions& options)
+      : options_(options), canary_(device, options) {
+    for (PlanToTime& plan : plans) entries_.push_back({.plan = std::move(plan)});
+  }
+
+  StatusOr<std::vector<PlanTiming>> Run() {
+    for (Entry& entry : entries_) AG_TRY(Prepare(entry));
+    if (entries_.size() == 1) AG_TRY(TimeAlone());
+    bool open = true;
+    while (open && spent_ns_ < static_cast<double>(options_.finals_time.count())) {
+      open = false;
+      for (size_t i = 1; i < entries_.size(); ++i) {
+        if (entries_[i].done) continue;
+        AG_TRY(Block(entries_[i]));
+        open |= !entries_[i].done;
+      }
+    }
+    std::vector<PlanTiming> timings;
+    for (const Entry& entry : entries_) timings.push_back(TimingOf(entry));
+    return timings;
+  }
+
+ private:
+  // A few runs untimed, then how many runs fill a place. A candidate that fails is out; an input
+  // that fails, or a device that is lost, ends the finals.
+  Status Prepare(Entry& entry) {
+    double run_ns = 0;
+    for (int i = 0; i < std::max(1, options_.launches_before) && entry.status.ok(); ++i) {
+      AG_TRY(Sample(entry, 1, &run_ns));
+    }
+    if (entry.status.ok()) entry.runs = RunsPerSample(run_ns, kPlaceNs, kRunsMax);
+    return OkStatus();
+  }
+
+  Status Sample(Entry& entry, int runs, double* ns) {
+    const StatusOr<double> sample =
+        TakeSample(*entry.plan.executable, entry.plan.inputs, entry.plan.outputs, runs);
+    if (sample.ok()) {
+      *ns = *sample;
+      spent_ns_ += *sample * runs;
+      return OkStatus();
+    }
+    entry.status = sample.status();
+    entry.done = true;
+    const bool lost = entry.status.code() == StatusCode::kUnavailable;
+    return lost || &entry == &entries_[0] ? entry.status : OkStatus();
+  }
+
+  Status TimeAlone() {
+    for (int i = 0; i < 2 * options_.blocks_min; ++i) {
+      double ns = 0;
+      AG_TRY(Sample(entries_[0], entries_[0].runs, &ns));
+      entries_[0].ns.push_back(ns);
+    }
+    return OkStatus();
+  }
+
+  Status Block(Entry& candidate) {
+    Entry& input = entries_[0];
+    AG_TRY(canary_.Begin());
+    double a[2], b[2];
+    AG_TRY(Sample(input, input.runs, &a[0]));
+    for (double& ns : b) {
+      AG_TRY(Sample(candidate, candidate.runs, &ns));
+      if (!candidate.status.ok()) return OkStatus();
+    }
+    AG_TRY(Sample(input, input.runs, &a[1]));
+    AG_LET(const bool quiet, canary_.IsQuiet());
+    const double ratio = (a[0] + a[1]) / (b[0] + b[1]);
+    if (!quiet) {
+      input.noisy_ns.insert(input.noisy_ns.end(), a, a + 2);
+      candidate.noisy_ns.insert(candidate.noisy_ns.end(), b, b + 2);
+      candidate.noisy_ratios.push_back(ratio);
+      ++candidate.discarded;
+      candidate.done = candidate.discarded >= kDiscardFactor * options_.blocks_max;
+      return OkStatus();
+    }
+    input.ns.insert(input.ns.end(), a, a + 2);
+    candidate.ns.insert(candidate.ns.end(), b, b + 2);
+    candidate.ratios.push_back(ratio);
+    const int blocks = static_cast<int>(candidate.ratios.size());
+    if (blocks % options_.blocks_min == 0 || blocks >= options_.blocks_max) {
+      candidate.done = blocks >= options_.blocks_max || VerdictOf(candidate) != Verdict::kAmbiguous;
+    }
+    return OkStatus();
+  }
+
+  Verdict VerdictOf(const Entry& entry) const {
+    if (static_cast<int>(entry.ratios.size()) < options_.blocks_min) return Verdict::kAmbiguous;
+    const Latency ratio = MedianInterval(entry.ratios, kRatioConfidence);
+    return Judge(ratio.low_ns, ratio.high_ns, options_.effect_min);
+  }
+
+  PlanTiming TimingOf(const Entry& entry) const {
+    PlanTiming timing{.status = entry.status, .discarded = entry.discarded};
+    timing.blocks = static_cast<int>(entry.ratios.size());
+    if (!entry.status.ok()) return timing;
+    const std::vector<double>& ns = entry.ns.empty() ? entry.noisy_ns : entry.ns;
+    if (ns.empty()) {
+      timing.status = Err(StatusCode::kDeadlineExceeded, "finals: no time was left for this plan");
+      return timing;
+    }
+    timing.latency = Summarize(ns, options_.seed);
+    if (&entry == &entries_[0]) {
+      timing.blocks = static_cast<int>(entry.ns.size()) / 2;
+      return timing;
+    }
+    const auto& ratios = entry.ratios.empty() ? entry.noisy_ratios : entry.ratios;
+    const Latency ratio = MedianInterval(ratios, kRatioConfidence);
+    timing.speedup = ratio.median_ns;
+    timing.speedup_low = ratio.low_ns;
+    timing.speedup_high = ratio.high_ns;
+    timing.verdict = VerdictOf(entry);
+    return timing;
+  }
+
+  const ProfileOptions& options_;
+  CanaryWatch canary_;
+  std::vector<Entry> entries_;
+  double spent_ns_ = 0;
+};
+
+}  // namespace
+
+StatusOr<std::vector<PlanTiming>> ProfilePlans(Device& device, std::vector<PlanToTime> plans,
+                                               const ProfileOptions& options, Clock& clock) {
+  if (plans.empty()) return Err(StatusCode::kInvalidArgument, "finals: no plans");
+  AG_TRY(WarmUp(device, options, clock));
+  Finals finals(device, std::move(plans), options);
+  AG_LET(std::vector<PlanTiming> timings, finals.Run());
+  MarkBusy(device, clock);
+  return timings;
+}
+
+}  // namespace ag

@@ -1,0 +1,306 @@
+#include "device/profile/profile.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "base/random.h"
+#include "device/profile/interval.h"
+#include "graph/text_form.h"
+
+namespace ag {
+namespace {
+
+// A device whose every time the test says.
+class FakeDevice : public Device {
+ public:
+  using Times = std::function<double()>;  // Nanoseconds of the next run.
+
+  class FakeExecutable : public Executable {
+   public:
+    explicit FakeExecutable(Times times) : times_(std::move(times)) {}
+    Status Run(std::span<const Tensor>, std::span<Tensor>) override { return OkStatus(); }
+    StatusOr<Nanos> TimedRun(std::span<const Tensor>, std::span<Tensor>) override {
+      ++runs;
+      if (!fails.ok()) return fails;
+      return Nanos(std::llround(times_()));
+    }
+    StatusOr<std::vector<TraceEvent>> TracedRun(std::span<const Tensor>,
+                                                std::span<Tensor>) override {
+      return std::vector<TraceEvent>{};
+    }
+    int64_t device_bytes() const override { return 0; }
+    int runs = 0;
+    Status fails;
+
+   private:
+    Times times_;
+  };
+
+  const DeviceSpec& spec() const override { return spec_; }
+  const Environment& environment() const override { return environment_; }
+  StatusOr<std::vector<std::string>> Kernels(const GroupProblem&) override {
+    std::vector<std::string> names;
+    for (const auto& [name, times] : kernels) names.push_back(name);
+    return names;
+  }
+  StatusOr<std::unique_ptr<Executable>> Build(const Graph&, const Plan& plan,
+                                              const WeightSource&) override {
+    const std::string& name = plan.groups[0].kernel;
+    for (const auto& [kernel, times] : kernels) {
+      if (kernel == name && times) return std::make_unique<FakeExecutable>(times);
+    }
+    return Err(StatusCode::kUnimplemented, "fake: no {}", name);
+  }
+  StatusOr<Nanos> Canary() override {
+    ++canaries;
+    return Nanos(std::llround(canary()));
+  }
+
+  std::vector<std::pair<std::string, Times>> kernels;
+  Times canary = [] { return 100'000.0; };
+  int canaries = 0;
+
+ private:
+  DeviceSpec spec_;
+  Environment environment_ = "fake";
+};
+
+GroupProblem ReluProblem() {
+  GroupProblem problem;
+  problem.graph = *ParseGraph("input x f32[4]\noutput y = relu(x)");
+  problem.pattern = "chain";
+  problem.input_layouts = problem.output_layouts = {Layout::kPlain};
+  return problem;
+}
+
+std::vector<PlanToTime> PlansOf(std::vector<FakeDevice::FakeExecutable>& executables) {
+  std::vector<PlanToTime> plans;
+  for (auto& executable : executables) plans.push_back({&executable, {}, {}});
+  return plans;
+}
+
+TEST(Judge, Table) {
+  const struct {
+    const char* name;
+    double low, high;
+    Verdict verdict;
+  } kCases[] = {
+      {"well above", 1.05, 1.10, Verdict::kFaster},
+      {"well below", 0.90, 0.95, Verdict::kSlower},
+      {"within", 0.995, 1.005, Verdict::kSame},
+      {"sure but small", 1.002, 1.008, Verdict::kSame},
+      {"too wide", 0.9, 1.1, Verdict::kAmbiguous},
+      {"touches the effect", 1.005, 1.05, Verdict::kAmbiguous},
+  };
+  for (const auto& c : kCases) EXPECT_EQ(Judge(c.low, c.high, 0.01), c.verdict) << c.name;
+}
+
+TEST(Summarize, MedianAndOrder) {
+  const double samples[] = {5, 1, 4, 2, 3};
+  const Latency latency = Summarize(samples, 1);
+  EXPECT_EQ(latency.median_ns, 3);
+  EXPECT_EQ(latency.low_ns, 1);
+  EXPECT_EQ(latency.high_ns, 5);
+  const double one[] = {7};
+  EXPECT_EQ(Summarize(one, 1).low_ns, 7);
+}
+
+// The closed form against real resampling.
+TEST(BootstrapRanks, AgreeWithDrawing) {
+  for (const int n : {9, 15, 45}) {
+    Random random(5);
+    std::vector<int> medians;
+    for (int i = 0; i < 40'000; ++i) {
+      std::vector<int> draw(n);
+      for (int& d : draw) d = static_cast<int>(random.Below(n));
+      std::nth_element(draw.begin(), draw.begin() + n / 2, draw.end());
+      medians.push_back(draw[n / 2]);
+    }
+    std::sort(medians.begin(), medians.end());
+    const OrderRanks ranks = BootstrapRanks(n, 0.95);
+    EXPECT_NEAR(ranks.low, medians[medians.size() * 25 / 1000], 1) << n;
+    EXPECT_NEAR(ranks.high, medians[medians.size() * 975 / 1000], 1) << n;
+    EXPECT_EQ(ranks.low, n - 1 - ranks.high);
+  }
+}
+
+// Nothing is faster than itself: at most 1 % of comparisons of a plan with itself may say so.
+int FalseVerdicts(const std::function<double(Random&)>& time, int comparisons) {
+  FakeDevice device;
+  FakeClock clock;
+  Random random(99);
+  const auto times = [&] { return time(random); };
+  int wrong = 0;
+  for (int i = 0; i < comparisons; ++i) {
+    std::vector<FakeDevice::FakeExecutable> executables(2, FakeDevice::FakeExecutable(times));
+    const auto timings = *ProfilePlans(device, PlansOf(executables), {}, clock);
+    const Verdict verdict = timings[1].verdict;
+    wrong += verdict == Verdict::kFaster || verdict == Verdict::kSlower ? 1 : 0;
+  }
+  return wrong;
+}
+
+TEST(ProfilePlans, FalseVerdictsAreRare) {
+  constexpr int kComparisons = 10'000;
+  const auto gaussian = [](double sigma) {
+    return [sigma](Random& random) { return 3e6 * std::exp(sigma * random.Normal()); };
+  };
+  const auto heavy = [](Random& random) {
+    const double tail = random.Below(20) == 0 ? 1 + 4 * random.Unit() : 1;
+    return 3e6 * tail * std::exp(0.02 * random.Normal());
+  };
+  EXPECT_LE(FalseVerdicts(gaussian(0.02), kComparisons), kComparisons / 100);
+  EXPECT_LE(FalseVerdicts(gaussian(0.1), kComparisons / 5), kComparisons / 5 / 100);
+  EXPECT_LE(FalseVerdicts(heavy, kComparisons / 5), kComparisons / 5 / 100);
+}
+
+TEST(ProfilePlans, SeesRealDifferences) {
+  const struct {
+    double factor;
+    Verdict verdict;
+  } kCases[] = {{1.0, Verdict::kSame}, {0.9, Verdict::kFaster}, {1.1, Verdict::kSlower}};
+  FakeDevice device;
+  FakeClock clock;
+  Random random(3);
+  for (const auto& c : kCases) {
+    const auto base = [&] { return 3e6 * std::exp(0.005 * random.Normal()); };
+    const auto other = [&] { return base() * c.factor; };
+    std::vector<FakeDevice::FakeExecutable> executables{FakeDevice::FakeExecutable(base),
+                                                        FakeDevice::FakeExecutable(other)};
+    const auto timings = *ProfilePlans(device, PlansOf(executables), {}, clock);
+    EXPECT_EQ(timings[1].verdict, c.verdict) << c.factor;
+    EXPECT_NEAR(timings[1].speedup, 1 / c.factor, 0.01);
+    EXPECT_LE(timings[1].speedup_low, timings[1].speedup);
+    EXPECT_EQ(timings[1].blocks % 9, 0);
+    EXPECT_EQ(timings[0].speedup, 1);
+    EXPECT_NEAR(timings[0].latency.median_ns, 3e6, 3e4);
+  }
+}
+
+TEST(ProfilePlans, ThrowsAwayBlocksWithAMovedCanary) {
+  FakeDevice device;
+  FakeClock clock;
+  int look = 0;
+  // After warm-up (2000 canaries) every 60th look begins a disturbed stretch of six.
+  device.canary = [&] { return look++ > 2000 && look % 60 < 6 ? 150'000.0 : 100'000.0; };
+  std::vector<FakeDevice::FakeExecutable> executables(
+      2, FakeDevice::FakeExecutable([] { return 3e6; }));
+  const auto timings = *ProfilePlans(device, PlansOf(executables), {}, clock);
+  EXPECT_GT(timings[1].discarded, 0);
+  EXPECT_EQ(timings[1].blocks, 9);
+  EXPECT_EQ(timings[1].verdict, Verdict::kSame);
+}
+
+TEST(ProfilePlans, ThrowsAwayInterruptedBlocks) {
+  class FakeLoad : public ForeignLoad {
+   public:
+    int64_t Interruptions() override {
+      return ++asked_ % 10 == 0 ? ++interruptions_ : interruptions_;
+    }
+
+   private:
+    int asked_ = 0;
+    int64_t interruptions_ = 0;
+  };
+  FakeDevice device;
+  FakeClock clock;
+  FakeLoad load;
+  std::vector<FakeDevice::FakeExecutable> executables(
+      2, FakeDevice::FakeExecutable([] { return 3e6; }));
+  const auto timings = *ProfilePlans(device, PlansOf(executables), {.foreign_load = &load}, clock);
+  EXPECT_EQ(timings[1].discarded, 2);  // Of 11 blocks, each asking twice, every fifth.
+  EXPECT_EQ(timings[1].blocks, 9);
+}
+
+TEST(ProfilePlans, IsAmbiguousOnAMachineThatIsNeverQuiet) {
+  FakeDevice device;
+  FakeClock clock;
+  int look = 0;
+  device.canary = [&] { return look++ / 3 % 2 == 0 ? 100'000.0 : 200'000.0; };
+  std::vector<FakeDevice::FakeExecutable> executables{
+      FakeDevice::FakeExecutable([] { return 3e6; }),
+      FakeDevice::FakeExecutable([] { return 1e6; })};
+  const auto timings = *ProfilePlans(device, PlansOf(executables), {}, clock);
+  EXPECT_TRUE(timings[1].status.ok());
+  EXPECT_EQ(timings[1].verdict, Verdict::kAmbiguous);
+  EXPECT_LT(timings[1].blocks, 9);
+  EXPECT_GT(timings[1].discarded, 0);
+}
+
+TEST(RealForeignLoad, OnlyGrows) {
+  const int64_t before = RealForeignLoad().Interruptions();
+  EXPECT_GE(before, 0);
+  EXPECT_GE(RealForeignLoad().Interruptions(), before);
+}
+
+TEST(ProfilePlans, AFailingCandidateIsOutAndTheOthersGoOn) {
+  FakeDevice device;
+  FakeClock clock;
+  std::vector<FakeDevice::FakeExecutable> executables(
+      3, FakeDevice::FakeExecutable([] { return 3e6; }));
+  executables[1].fails = Err(StatusCode::kInternal, "broken");
+  const auto timings = *ProfilePlans(device, PlansOf(executables), {}, clock);
+  EXPECT_EQ(ToString(timings[1].status), "INTERNAL: broken");
+  EXPECT_EQ(timings[2].verdict, Verdict::kSame);
+}
+
+TEST(ProfilePlans, ALostDeviceEndsIt) {
+  FakeDevice device;
+  FakeClock clock;
+  std::vector<FakeDevice::FakeExecutable> executables(
+      2, FakeDevice::FakeExecutable([] { return 3e6; }));
+  executables[1].fails = Err(StatusCode::kUnavailable, "sticky");
+  EXPECT_EQ(ToString(ProfilePlans(device, PlansOf(executables), {}, clock).status()),
+            "UNAVAILABLE: sticky");
+}
+
+TEST(ProfileGroup, PicksTheFastestKernel) {
+  FakeDevice device;
+  FakeClock clock;
+  device.kernels = {
+      {"slow", [] { return 3e6; }}, {"fast", [] { return 1e6; }}, {"missing", nullptr}};
+  const Measurement m = *ProfileGroup(device, ReluProblem(), {}, clock);
+  EXPECT_EQ(m.kernel, "fast");
+  EXPECT_EQ(m.latency.median_ns, 1e6);
+  EXPECT_GE(m.samples, 7);
+  EXPECT_EQ(m.canary_ns, 100'000);
+  ASSERT_EQ(m.alternatives.size(), 1u);
+  EXPECT_EQ(m.alternatives[0], (std::pair<std::string, double>("slow", 3e6)));
+}
+
+TEST(ProfileGroup, RejectsImpossibleTimes) {
+  FakeDevice device;
+  FakeClock clock;
+  device.kernels = {{"zero", [] { return 0.0; }}};
+  EXPECT_EQ(ToString(ProfileGroup(device, ReluProblem(), {}, clock).status()),
+            "DATA_LOSS: sample of 0 ns: expected more than 0");
+}
+
+TEST(ProfileGroup, SaysWhyNoKernelCouldBeBuilt) {
+  FakeDevice device;
+  FakeClock clock;
+  device.kernels = {{"a", nullptr}, {"b", nullptr}};
+  EXPECT_EQ(ToString(ProfileGroup(device, ReluProblem(), {}, clock).status()),
+            "UNIMPLEMENTED: kernel a: fake: no a");
+}
+
+TEST(ProfileGroup, WarmsUpOncePerSessionAndAfterIdleTime) {
+  FakeDevice device;
+  FakeClock clock;
+  device.kernels = {{"only", [] { return 1e6; }}};
+  const auto canaries_of_one = [&] {
+    device.canaries = 0;
+    EXPECT_TRUE(ProfileGroup(device, ReluProblem(), {}, clock).ok());
+    return device.canaries;
+  };
+  EXPECT_GT(canaries_of_one(), 2000);  // 200 ms of 100 us.
+  EXPECT_LT(canaries_of_one(), 100);
+  clock.Advance(std::chrono::seconds(2));
+  EXPECT_GT(canaries_of_one(), 2000);
+}
+
+}  // namespace
+}  // namespace ag

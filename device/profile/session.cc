@@ -1,0 +1,98 @@
+#include "device/profile/session.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "device/profile/interval.h"
+
+namespace ag {
+namespace {
+
+// A device is used by one thread at a time, so the thread remembers when that was.
+struct Warmth {
+  const Device* device = nullptr;
+  const Clock* clock = nullptr;
+  Nanos last{0};
+};
+thread_local Warmth warmth;
+
+class RusageLoad : public ForeignLoad {
+ public:
+  int64_t Interruptions() override {
+    rusage usage{};
+    AG_CHECK(getrusage(RUSAGE_SELF, &usage) == 0);
+    return usage.ru_nivcsw;
+  }
+};
+
+}  // namespace
+
+ForeignLoad& RealForeignLoad() {
+  static RusageLoad load;
+  return load;
+}
+
+void MarkBusy(Device& device, Clock& clock) { warmth = {&device, &clock, clock.Now()}; }
+
+Status WarmUp(Device& device, const ProfileOptions& options, Clock& clock) {
+  const Nanos now = clock.Now();
+  const bool same = warmth.device == &device && warmth.clock == &clock && now >= warmth.last;
+  if (same && now - warmth.last < options.idle_max) return OkStatus();
+  for (Nanos spent{0}; spent < options.warm_up;) {
+    AG_LET(const Nanos canary, device.Canary());
+    spent += std::max(canary, Nanos(1000));  // Ends even when a canary claims to take no time.
+  }
+  MarkBusy(device, clock);
+  return OkStatus();
+}
+
+Status CanaryWatch::Begin() {
+  AG_LET(quiet_before_, Look());
+  if (load_ != nullptr) interruptions_before_ = load_->Interruptions();
+  return OkStatus();
+}
+
+StatusOr<bool> CanaryWatch::IsQuiet() {
+  const bool alone = load_ == nullptr || load_->Interruptions() == interruptions_before_;
+  AG_LET(const bool quiet_after, Look());
+  return quiet_before_ && alone && quiet_after;
+}
+
+StatusOr<bool> CanaryWatch::Look() {
+  double looks[kLooks];
+  for (double& look : looks) {
+    AG_LET(const Nanos canary, device_.Canary());
+    look = static_cast<double>(canary.count());
+  }
+  const double now = Median(looks);
+  if (!(now > 0)) return Err(StatusCode::kDataLoss, "canary: {} ns", now);
+  const double before = recent_.empty() ? now : median_ns();
+  recent_.push_back(now);
+  if (recent_.size() > kRecentMax) recent_.pop_front();
+  return std::abs(now / before - 1) <= band_;
+}
+
+double CanaryWatch::median_ns() const {
+  return Median(std::vector<double>(recent_.begin(), recent_.end()));
+}
+
+StatusOr<double> TakeSample(Executable& executable, std::span<const Tensor> inputs,
+                            std::span<Tensor> outputs, int runs) {
+  double total = 0;
+  for (int i = 0; i < runs; ++i) {
+    AG_LET(const Nanos time, executable.TimedRun(inputs, outputs));
+    if (time.count() <= 0) {
+      return Err(StatusCode::kDataLoss, "sample of {} ns: expected more than 0", time.count());
+    }
+    total += static_cast<double>(time.count());
+  }
+  return total / runs;
+}
+
+int RunsPerSample(double run_ns, double sample_ns, int runs_max) {
+  return static_cast<int>(std::clamp(std::ceil(sample_ns / run_ns), 1.0, double(runs_max)));
+}
+
+}  // namespace ag

@@ -1,0 +1,47 @@
+// What both kinds of measurement share: the warm device, the canary, and valid samples.
+#pragma once
+
+#include <deque>
+
+#include "device/profile/profile.h"
+
+namespace ag {
+
+// Keeps the device busy for options.warm_up unless this thread used it within options.idle_max.
+Status WarmUp(Device& device, const ProfileOptions& options, Clock& clock);
+void MarkBusy(Device& device, Clock& clock);  // The device has just run something.
+
+// Watches the canary and foreign load. A block of samples stands between two looks; it counts when
+// both saw the canary where it was lately and nothing interrupted us meanwhile.
+class CanaryWatch {
+ public:
+  CanaryWatch(Device& device, const ProfileOptions& options)
+      : device_(device), band_(options.canary_band), load_(options.foreign_load) {}
+
+  // Begin looks before a block, IsQuiet after it; the latter says whether the block counts.
+  Status Begin();
+  StatusOr<bool> IsQuiet();
+  double median_ns() const;
+
+ private:
+  StatusOr<bool> Look();  // The median of kLooks runs: is it within the band of its recent median?
+
+  static constexpr int kLooks = 3;
+  static constexpr size_t kRecentMax = 15;  // Slow drift moves the median; a jump does not.
+  Device& device_;
+  const double band_;
+  ForeignLoad* const load_;
+  bool quiet_before_ = true;
+  int64_t interruptions_before_ = 0;
+  std::deque<double> recent_;
+};
+
+// One sample: the mean of `runs` timed runs, in nanoseconds. kDataLoss: a time that is not
+// positive.
+StatusOr<double> TakeSample(Executable& executable, std::span<const Tensor> inputs,
+                            std::span<Tensor> outputs, int runs);
+
+// How many runs make a sample of at least `sample_ns`, given that one takes `run_ns`.
+int RunsPerSample(double run_ns, double sample_ns, int runs_max);
+
+}  // namespace ag

@@ -1,0 +1,293 @@
+#include "device/sim/sim_device.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <map>
+#include <thread>
+
+#include "device/sim/traits.h"
+#include "graph/evaluate.h"
+#include "plan/schedule.h"
+
+namespace ag {
+namespace {
+
+// Every group has these kernels. Which is faster depends on the problem, so that choosing matters.
+const std::vector<std::string> kKernels = {"sim_a", "sim_b"};
+constexpr std::string_view kCopyKernel = "copy";
+
+// What all executables of one device share.
+struct State {
+  DeviceSpec spec;
+  Environment environment;
+  sim::Traits traits;
+  Nanos device_time{0};  // Spent so far; drift follows it.
+  bool sticky = false;
+  uint64_t builds = 0;
+
+  Nanos Spend(double ns, Random* random) {
+    const double progress = std::min(1.0, static_cast<double>(device_time.count()) / 1e9);
+    const double factor = (1 + traits.drift * progress) * sim::NoiseFactor(traits, random);
+    const Nanos spent(std::max<int64_t>(1, std::llround(ns * factor)));
+    device_time += spent;
+    return spent;
+  }
+
+  Status CheckAlive() const {
+    if (!sticky) return OkStatus();
+    return Err(StatusCode::kUnavailable, "{}: sticky error, open the device anew", spec.name);
+  }
+};
+
+// A kernel's time over the roofline: between 1.1 and 1.6, by the problem and the kernel's name.
+double FactorOf(const GroupProblem& problem, const std::string& kernel) {
+  const Digest digest = Sha256(EncodeGroupProblem(problem) + kernel);
+  const int number = digest.bytes[0] * 256 + digest.bytes[1];
+  return 1.1 + 0.5 * number / 65535;
+}
+
+// The constants a graph needs, kept beyond the build. Synthetic ones are made when they are asked
+// for.
+class HeldWeights : public WeightSource {
+ public:
+  static StatusOr<std::unique_ptr<HeldWeights>> Of(const Graph& graph,
+                                                   const WeightSource& weights) {
+    auto held = std::make_unique<HeldWeights>();
+    held->synthetic_ = dynamic_cast<const SyntheticWeights*>(&weights) != nullptr;
+    if (held->synthetic_) return held;
+    for (const Node& node : graph.nodes()) {
+      if (node.op != OpKind::kConstant || !node.constant->inline_bytes.empty()) continue;
+      if (node.outputs[0].Bytes() == 0) continue;
+      AG_LET(Tensor tensor, weights.Get(node.constant->digest, node.outputs[0]));
+      held->tensors_[node.constant->digest] = std::move(tensor);
+    }
+    return held;
+  }
+
+  StatusOr<Tensor> Get(const Digest& digest, const TensorType& type) const override {
+    if (synthetic_) return SyntheticWeights().Get(digest, type);
+    const auto found = tensors_.find(digest);
+    if (found != tensors_.end() && found->second.type() == type) return found->second;
+    // Equal bytes have one name, whatever their shape.
+    if (found != tensors_.end() && found->second.type().Bytes() == type.Bytes()) {
+      return Tensor::View(type, found->second.bytes(), std::make_shared<Tensor>(found->second));
+    }
+    return Err(StatusCode::kNotFound, "constant {}", digest.Short());
+  }
+
+  int64_t bytes() const {
+    int64_t bytes = 0;
+    for (const auto& [digest, tensor] : tensors_) bytes += tensor.type().Bytes();
+    return bytes;
+  }
+
+ private:
+  bool synthetic_ = false;
+  std::map<Digest, Tensor> tensors_;
+};
+
+class SimExecutable : public Executable {
+ public:
+  SimExecutable(std::shared_ptr<State> state, Graph graph, Plan plan,
+                std::unique_ptr<HeldWeights> weights)
+      : state_(std::move(state)),
+        graph_(std::move(graph)),
+        plan_(std::move(plan)),
+        weights_(std::move(weights)),
+        random_(state_->traits.seed * 1000003 + ++state_->builds) {}
+
+  Status Prepare() {
+    group_ns_.assign(plan_.groups.size(), 0);
+    for (const Stream& stream : plan_.streams) {
+      for (const Launch& launch : stream.launches) {
+        AG_LET(group_ns_[launch.group], GroupNs(plan_.groups[launch.group], stream));
+      }
+    }
+    makespan_ns_ = MakespanNs(graph_, plan_, group_ns_, state_->spec);
+    return OkStatus();
+  }
+
+  Status Run(std::span<const Tensor> inputs, std::span<Tensor> outputs) override {
+    AG_TRY(Fail());
+    const EvaluateOptions options{.threads = static_cast<int>(std::thread::hardware_concurrency())};
+    const std::vector<Tensor> given(inputs.begin(), inputs.end());
+    AG_LET(const std::vector<Tensor> results, Evaluate(graph_, given, *weights_, options));
+    if (results.size() != outputs.size()) {
+      return Err(StatusCode::kInvalidArgument, "run: expected {} outputs, got {}", results.size(),
+                 outputs.size());
+    }
+    for (size_t i = 0; i < results.size(); ++i) {
+      if (results[i].type() != outputs[i].type()) {
+        return Err(StatusCode::kInvalidArgument, "run: output {}: expected {}, got {}", i,
+                   results[i].type().ToString(), outputs[i].type().ToString());
+      }
+      const std::string_view bytes = results[i].bytes();
+      std::copy(bytes.begin(), bytes.end(), outputs[i].Mutable<char>().begin());
+    }
+    if (Hit(sim::Fault::Kind::kWrong)) Spoil(outputs);
+    state_->Spend(makespan_ns_, &random_);
+    return OkStatus();
+  }
+
+  StatusOr<Nanos> TimedRun(std::span<const Tensor>, std::span<Tensor>) override {
+    AG_TRY(Fail());
+    return state_->Spend(makespan_ns_, &random_);
+  }
+
+  // Groups in launch order, each as soon as its stream and what it waits for are done, stretched so
+  // that the whole ends when a timed run does.
+  StatusOr<std::vector<TraceEvent>> TracedRun(std::span<const Tensor>, std::span<Tensor>) override {
+    AG_TRY(Fail());
+    std::vector<double> begin(plan_.groups.size(), 0), end(plan_.groups.size(), -1);
+    std::vector<size_t> next(plan_.streams.size(), 0);
+    std::vector<TraceEvent> trace;
+    for (bool moved = true; std::exchange(moved, false);) {
+      for (size_t s = 0; s < plan_.streams.size(); ++s) {
+        while (TryLaunch(s, next[s], &begin, &end)) {
+          trace.push_back({plan_.streams[s].launches[next[s]++].group, static_cast<int>(s)});
+          moved = true;
+        }
+      }
+    }
+    const double last = end.empty() ? 0 : *std::max_element(end.begin(), end.end());
+    const Nanos spent = state_->Spend(makespan_ns_, &random_);
+    const double scale = last > 0 ? static_cast<double>(spent.count()) / last : 0;
+    for (TraceEvent& event : trace) {
+      event.begin = Nanos(std::llround(begin[event.group] * scale));
+      event.end = Nanos(std::llround(end[event.group] * scale));
+    }
+    return trace;
+  }
+
+  int64_t device_bytes() const override { return plan_.arena_bytes + weights_->bytes(); }
+
+ private:
+  StatusOr<double> GroupNs(const Group& group, const Stream& stream) const {
+    if (IsCopy(group)) {
+      const Port& port = group.outputs[0];
+      const auto bytes = static_cast<double>(graph_.type(port.edge).Bytes());
+      return 2 * bytes / state_->spec.bytes_per_second * 1e9 + state_->spec.launch_ns;
+    }
+    const std::string& kernel = group.kernel.empty() ? kKernels[0] : group.kernel;
+    if (std::find(kKernels.begin(), kKernels.end(), kernel) == kKernels.end()) {
+      return Err(StatusCode::kInvalidArgument, "{}: no kernel {}", state_->spec.name, kernel);
+    }
+    GroupProblem problem = ExtractGroup(graph_, group, plan_.policy);
+    if (problem.cores == 0) problem.cores = stream.cores;
+    return RooflineNs(problem, state_->spec) * FactorOf(problem, kernel);
+  }
+
+  // Begins launch `index` of stream `s` when all that it waits for is done.
+  bool TryLaunch(size_t s, size_t index, std::vector<double>* begin,
+                 std::vector<double>* end) const {
+    const Stream& stream = plan_.streams[s];
+    if (index >= stream.launches.size()) return false;
+    const Launch& launch = stream.launches[index];
+    double at = index == 0 ? 0 : (*end)[stream.launches[index - 1].group];
+    for (const int group : launch.waits) {
+      if ((*end)[group] < 0) return false;
+      at = std::max(at, (*end)[group] + state_->spec.event_ns);
+    }
+    (*begin)[launch.group] = at;
+    (*end)[launch.group] = at + group_ns_[launch.group];
+    return true;
+  }
+
+  bool Hit(sim::Fault::Kind kind) const {
+    const auto& faults = state_->traits.faults;
+    return std::any_of(faults.begin(), faults.end(), [&](const sim::Fault& fault) {
+      return fault.kind == kind && fault.Hits(graph_, plan_);
+    });
+  }
+
+  // The faults that keep a run from ending well.
+  Status Fail() const {
+    AG_TRY(state_->CheckAlive());
+    if (Hit(sim::Fault::Kind::kCrash)) std::abort();
+    while (Hit(sim::Fault::Kind::kHang)) pause();
+    if (!Hit(sim::Fault::Kind::kSticky)) return OkStatus();
+    state_->sticky = true;
+    return state_->CheckAlive();
+  }
+
+  static void Spoil(std::span<Tensor> outputs) {
+    for (Tensor& output : outputs) {
+      if (output.type().NumElements() == 0) continue;
+      output.Put(0, output.type().dtype == DType::kBool ? 1 - output.At(0) : 2 * output.At(0) + 1);
+    }
+  }
+
+  std::shared_ptr<State> state_;
+  Graph graph_;
+  Plan plan_;
+  std::unique_ptr<HeldWeights> weights_;
+  Random random_;
+  std::vector<double> group_ns_;
+  double makespan_ns_ = 0;
+};
+
+class SimDevice : public Device {
+ public:
+  explicit SimDevice(std::shared_ptr<State> state)
+      : state_(std::move(state)), random_(state_->traits.seed) {}
+
+  const DeviceSpec& spec() const override { return state_->spec; }
+  const Environment& environment() const override { return state_->environment; }
+  bool simulated() const override { return true; }
+
+  StatusOr<std::vector<std::string>> Kernels(const GroupProblem& problem) override {
+    AG_TRY(state_->CheckAlive());
+    if (problem.pattern == kReorderPattern) {
+      if (IsCopy(SingleGroupPlan(problem).groups[0])) {
+        return std::vector<std::string>{std::string(kCopyKernel)};
+      }
+    } else if (state_->spec.FindPattern(problem.pattern) == nullptr) {
+      return Err(StatusCode::kUnimplemented, "{}: no pattern {}", state_->spec.name,
+                 problem.pattern);
+    }
+    return kKernels;
+  }
+
+  StatusOr<std::unique_ptr<Executable>> Build(const Graph& graph, const Plan& plan,
+                                              const WeightSource& weights) override {
+    AG_TRY(state_->CheckAlive());
+    AG_TRY(ValidatePlan(graph, plan, state_->spec));
+    const int64_t memory = state_->spec.memory_bytes;
+    if (memory > 0 && plan.arena_bytes > memory) {
+      return Err(StatusCode::kResourceExhausted, "{}: asked for {} bytes, there are {}",
+                 state_->spec.name, plan.arena_bytes, memory);
+    }
+    AG_LET(std::unique_ptr<HeldWeights> held, HeldWeights::Of(graph, weights));
+    auto executable = std::make_unique<SimExecutable>(state_, graph, plan, std::move(held));
+    AG_TRY(executable->Prepare());
+    return executable;
+  }
+
+  StatusOr<Nanos> Canary() override {
+    AG_TRY(state_->CheckAlive());
+    constexpr double kCanaryNs = 100'000;
+    return state_->Spend(kCanaryNs, &random_);
+  }
+
+ private:
+  std::shared_ptr<State> state_;
+  Random random_;
+};
+
+}  // namespace
+
+StatusOr<std::unique_ptr<Device>> OpenSimDevice(std::string_view spec_text) {
+  auto state = std::make_shared<State>();
+  AG_LET(state->spec, ParseDeviceSpec(spec_text));
+  AG_LET(state->traits, sim::ParseTraits(state->spec));
+  const std::string name =
+      state->spec.name.starts_with("sim:") ? state->spec.name : "sim:" + state->spec.name;
+  state->environment = fmt::format("device={};policy=1;spec={}", name,
+                                   Sha256(FormatDeviceSpec(state->spec)).Short());
+  return std::make_unique<SimDevice>(std::move(state));
+}
+
+}  // namespace ag

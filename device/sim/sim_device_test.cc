@@ -1,0 +1,202 @@
+#include "device/sim/sim_device.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/time.h>
+
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "graph/evaluate.h"
+#include "graph/text_form.h"
+#include "plan/schedule.h"
+
+namespace ag {
+namespace {
+
+constexpr std::string_view kSpec = R"(
+name test
+dtypes f32,bool,i64
+cores 4
+streams_max 4
+flops_per_second 1e10
+bytes_per_second 1e10
+launch_ns 1000
+event_ns 100
+pattern conv = Conv [Relu] layouts plain
+pattern dense = MatMul [Add] [Relu] layouts plain
+pattern chain = {elementwise}+ max 16 layouts any
+pattern other = Softmax|LayerNorm|BatchNorm|{movement}|{reduction}|{pooling} layouts plain
+)";
+
+constexpr std::string_view kBranches = R"(
+input x f32[64,64]
+w = const f32[64,64] seed 1
+v = const f32[64,64] seed 2
+a = softmax(matmul(x, w)) axis=1
+b = relu(matmul(x, v))
+output y = add(a, b)
+)";
+
+struct Built {
+  std::unique_ptr<Device> device;
+  Graph graph;
+  std::unique_ptr<Executable> executable;
+  MemoryWeights weights;
+  std::vector<Tensor> inputs, outputs;
+};
+
+std::unique_ptr<Built> Build(std::string_view extra, int streams = 1) {
+  auto built = std::make_unique<Built>();
+  built->device = *OpenSimDevice(std::string(kSpec) + std::string(extra));
+  built->graph = *ParseGraph(kBranches, &built->weights);
+  const DeviceSpec& spec = built->device->spec();
+  RooflineTimes times(spec);
+  const TimedGroups formed = *FormTimedGroups(built->graph, spec, {}, times);
+  std::vector<double> ns;
+  for (const GroupTime& time : formed.times) ns.push_back(time.ns);
+  auto order = streams == 1 ? OneStream(built->graph, formed.groups)
+                            : GreedyStreams(built->graph, formed.groups, ns, spec, streams);
+  const Plan plan = *CompletePlan(built->graph, formed.groups, std::move(order), spec, {});
+  built->executable = *built->device->Build(built->graph, plan, built->weights);
+  built->inputs = {RandomTensor({DType::kFloat32, {64, 64}}, 1)};
+  built->outputs = {Tensor::Zeros({DType::kFloat32, {64, 64}})};
+  return built;
+}
+
+int64_t TimeOf(Built& built) {
+  return (*built.executable->TimedRun(built.inputs, built.outputs)).count();
+}
+
+TEST(SimDevice, ComputesByTheReference) {
+  const auto built = Build("");
+  ASSERT_TRUE(built->executable->Run(built->inputs, built->outputs).ok());
+  const auto expected = *Evaluate(built->graph, built->inputs, built->weights);
+  EXPECT_EQ(built->outputs[0].bytes(), expected[0].bytes());
+  EXPECT_TRUE(built->device->simulated());
+}
+
+TEST(SimDevice, TimesAreTheSpecsAndRepeat) {
+  const auto a = Build(""), b = Build("");
+  EXPECT_EQ(TimeOf(*a), TimeOf(*b));
+  EXPECT_EQ(TimeOf(*a), TimeOf(*a));
+  EXPECT_EQ(a->device->environment(), b->device->environment());
+  EXPECT_TRUE(a->device->environment().starts_with("device=sim:test;policy=1;spec="));
+  const auto slow = Build("drift 0.5\n");
+  EXPECT_NE(slow->device->environment(), a->device->environment());
+}
+
+TEST(SimDevice, TraceFollowsStreamsAndWaits) {
+  const auto built = Build("", 2);
+  const auto trace = *built->executable->TracedRun(built->inputs, built->outputs);
+  std::map<int, Nanos> stream_end;
+  int streams = 0;
+  for (const TraceEvent& event : trace) {
+    streams = std::max(streams, event.stream + 1);
+    EXPECT_GE(event.begin, stream_end[event.stream]);
+    EXPECT_GT(event.end, event.begin);
+    stream_end[event.stream] = event.end;
+  }
+  EXPECT_EQ(streams, 2);
+}
+
+TEST(SimDevice, KernelsDifferByProblem) {
+  const auto built = Build("");
+  RooflineTimes times(built->device->spec());
+  const auto groups = *FormGroups(built->graph, built->device->spec(), {}, times);
+  std::set<int64_t> seen;
+  for (const Group& group : groups) {
+    const GroupProblem problem = ExtractGroup(built->graph, group, {});
+    const std::vector<std::string> kernels = *built->device->Kernels(problem);
+    for (const std::string& kernel : kernels) {
+      Plan plan = SingleGroupPlan(problem);
+      plan.groups[0].kernel = kernel;
+      const auto executable = *built->device->Build(problem.graph, plan, SyntheticWeights());
+      seen.insert((*executable->TimedRun({}, {})).count());
+    }
+  }
+  EXPECT_GT(seen.size(), groups.size());
+}
+
+TEST(SimDevice, NoiseScattersAndIsSeeded) {
+  const auto a = Build("noise gaussian 0.05\nseed 3\n"), b = Build("noise gaussian 0.05\nseed 3\n");
+  const auto c = Build("noise gaussian 0.05\nseed 4\n");
+  const int64_t first = TimeOf(*a);
+  EXPECT_EQ(first, TimeOf(*b));
+  EXPECT_NE(first, TimeOf(*c));
+  double sum = 0, squares = 0;
+  constexpr int kRuns = 2000;
+  for (int i = 0; i < kRuns; ++i) {
+    const double x = std::log(static_cast<double>(TimeOf(*a)));
+    sum += x;
+    squares += x * x;
+  }
+  const double mean = sum / kRuns;
+  EXPECT_NEAR(std::sqrt(squares / kRuns - mean * mean), 0.05, 0.005);
+}
+
+TEST(SimDevice, DriftMovesRunsAndCanaryAlike) {
+  const auto built = Build("drift 0.1\n");
+  const double run = static_cast<double>(TimeOf(*built));
+  const double canary = static_cast<double>((*built->device->Canary()).count());
+  for (int i = 0; i < 12'000; ++i) ASSERT_TRUE(built->device->Canary().ok());
+  EXPECT_NEAR(static_cast<double>(TimeOf(*built)) / run, 1.1, 0.002);
+  EXPECT_NEAR(static_cast<double>((*built->device->Canary()).count()) / canary, 1.1, 0.002);
+}
+
+TEST(SimDevice, FaultWrong) {
+  const auto built = Build("fault wrong dense\n");
+  ASSERT_TRUE(built->executable->Run(built->inputs, built->outputs).ok());
+  const auto expected = *Evaluate(built->graph, built->inputs, built->weights);
+  EXPECT_NE(built->outputs[0].bytes(), expected[0].bytes());
+}
+
+TEST(SimDevice, FaultSticky) {
+  const auto built = Build("fault sticky Softmax\n");
+  EXPECT_TRUE(built->device->Canary().ok());
+  const Status status = built->executable->Run(built->inputs, built->outputs);
+  EXPECT_EQ(ToString(status), "UNAVAILABLE: test: sticky error, open the device anew");
+  EXPECT_EQ(built->device->Canary().status(), status);
+}
+
+TEST(SimDevice, FaultElsewhereDoesNothing) {
+  const auto built = Build("fault crash conv\nfault hang LayerNorm\n");
+  EXPECT_TRUE(built->executable->Run(built->inputs, built->outputs).ok());
+}
+
+TEST(SimDeviceDeathTest, FaultCrashAndHang) {
+  const auto crash = Build("fault crash Softmax\n");
+  EXPECT_EXIT((void)crash->executable->Run(crash->inputs, crash->outputs),
+              testing::KilledBySignal(SIGABRT), "");
+  const auto hang = Build("fault hang dense\n");
+  const auto run_with_alarm = [&] {
+    const itimerval timer{{0, 0}, {0, 50'000}};
+    setitimer(ITIMER_REAL, &timer, nullptr);
+    (void)hang->executable->Run(hang->inputs, hang->outputs);
+  };
+  EXPECT_EXIT(run_with_alarm(), testing::KilledBySignal(SIGALRM), "");
+}
+
+TEST(SimDevice, RefusesBadLines) {
+  const struct {
+    const char* line;
+    const char* message;
+  } kCases[] = {
+      {"fault explode conv",
+       "fault: expected crash, hang, wrong or sticky and a target, got \"explode conv\""},
+      {"fault crash", "fault: expected crash, hang, wrong or sticky and a target, got \"crash\""},
+      {"fault crash Nothing", "fault: \"Nothing\" is neither a pattern nor an operator"},
+      {"noise pink 1", "noise: expected gaussian or heavy-tail and a fraction, got \"pink 1\""},
+      {"noise gaussian 7", "noise: expected a number in [0, 1], got \"7\""},
+      {"drift -1", "drift: expected a number in [0, 100], got \"-1\""},
+      {"seed x", "seed: expected a number in [0, 1000000000000000], got \"x\""},
+  };
+  for (const auto& c : kCases) {
+    const auto device = OpenSimDevice(std::string(kSpec) + c.line);
+    EXPECT_EQ(Message(device.status()), c.message);
+  }
+}
+
+}  // namespace
+}  // namespace ag

@@ -1,0 +1,42 @@
+// What a spec says about a simulated device beyond its rates: how its times scatter and what goes
+// wrong.
+//   noise gaussian 0.02      normal scatter, as a fraction of the time
+//   noise heavy-tail 0.02    the same, and every twentieth time up to five times as long
+//   drift 0.1                times grow by this fraction over the first second of device time
+//   seed 7
+//   fault crash conv         running a group of this pattern, or with this operator, ends the
+//   process fault hang Softmax       ... never returns fault wrong dense        ... gives wrong
+//   outputs fault sticky MatMul      ... fails, and so does everything on this device from then on
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "plan/plan.h"
+
+namespace ag::sim {
+
+struct Fault {
+  enum class Kind { kCrash, kHang, kWrong, kSticky };
+  Kind kind = Kind::kCrash;
+  std::string target;  // Pattern or operator name.
+
+  bool Hits(const Graph& graph, const Plan& plan) const;
+};
+
+struct Traits {
+  double noise = 0;
+  bool heavy_tail = false;
+  double drift = 0;
+  uint64_t seed = 1;
+  std::vector<Fault> faults;
+};
+
+// kInvalidArgument names the line's word and what was expected.
+StatusOr<Traits> ParseTraits(const DeviceSpec& spec);
+
+// A factor for one time: 1 without noise.
+double NoiseFactor(const Traits& traits, Random* random);
+
+}  // namespace ag::sim

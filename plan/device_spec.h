@@ -1,0 +1,72 @@
+// A device described as data (deploy/devices/*.spec, docs/device-spec.md): which groups it can run,
+// in which layouts, and the rates that estimates use until a measurement exists. The planner and
+// the search know devices only through this.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/graph.h"
+#include "plan/layout.h"
+
+namespace ag {
+
+// A group pattern: an anchor operator followed by optional steps along single-reader edges, e.g.
+//   pattern conv  = Conv [Add] [Relu|Clip|Sigmoid|Swish]  layouts blocked16,plain
+//   pattern chain = {elementwise}+  max 16                layouts any
+//   pattern softmax = Softmax                             layouts plain
+// A step in brackets may be missing; alternatives are operator names or {elementwise}, {movement},
+// ... (the traits of graph/op_kind.h). A binary step reads its other operand from outside the
+// group. "one" patterns name a single operator of any listed kind.
+struct PatternStep {
+  std::vector<OpKind> ops;  // Ascending, without repeats.
+  bool optional = false;
+  bool repeated = false;
+  bool operator==(const PatternStep&) const = default;
+};
+struct GroupPattern {
+  std::string name;
+  std::vector<PatternStep> steps;
+  int nodes_max = 0;            // 0: no limit beyond the steps.
+  std::vector<Layout> layouts;  // Preferred first; empty: any, and all ports share it.
+  bool operator==(const GroupPattern&) const = default;
+};
+
+struct DeviceSpec {
+  std::string name;  // "cpu", "sim:h200", ...
+  std::vector<GroupPattern>
+      patterns;  // Every operator the device runs is the anchor of one of them.
+  std::vector<DType> dtypes;
+  int cores = 1;  // CPU cores or SMs: what streams share.
+  int streams_max = 1;
+  double flops_per_second = 0;        // Peak of one core or SM, multiply and add counted as two.
+  double bytes_per_second = 0;        // Memory, all cores together.
+  double cache_bytes_per_second = 0;  // From the last-level cache.
+  int64_t cache_bytes = 0;
+  double launch_ns = 0;  // Fixed cost of a group.
+  double event_ns = 0;   // Cost of waiting for another stream.
+  int64_t memory_bytes = 0;
+  int64_t alignment_bytes = 64;
+  // Noise and faults are read by device/sim only; other devices ignore them. Kept as text lines.
+  std::vector<std::pair<std::string, std::string>> extra;
+
+  const GroupPattern* FindPattern(std::string_view name) const;  // Null when there is none.
+  bool operator==(const DeviceSpec&) const = default;
+};
+
+// Keys of lines that only device/sim reads; ParseDeviceSpec keeps them in `extra`, in order.
+inline constexpr std::string_view kExtraKeys[] = {"fault", "noise", "drift", "seed"};
+inline constexpr size_t kPatternStepsMax = 31;  // A match is a set of steps in 32 bits.
+
+// kInvalidArgument "line N: ..." for unknown words, operators or missing fields.
+StatusOr<DeviceSpec> ParseDeviceSpec(std::string_view text);
+
+// Parses back to an equal spec.
+std::string FormatDeviceSpec(const DeviceSpec& spec);
+
+// Device, driver and library versions and the measuring policy's version: one line of
+// "key=value;..." sorted by key. Part of every key; a commit hash never is (DESIGN section 3).
+using Environment = std::string;
+
+}  // namespace ag

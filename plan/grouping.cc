@@ -1,0 +1,221 @@
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "plan/estimator.h"
+#include "plan/group_key.h"
+#include "plan/path_cover.h"
+#include "plan/views.h"
+
+namespace ag {
+namespace {
+
+bool IsOperator(const Graph& graph, NodeId id) {
+  return graph.node(id).op != OpKind::kInput && !graph.is_constant(id);
+}
+
+Status CheckSupported(const Graph& graph, const DeviceSpec& spec, const HomePatterns& home) {
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    if (!IsOperator(graph, id)) continue;
+    const Node& node = graph.node(id);
+    if (home[static_cast<size_t>(node.op)] == nullptr) {
+      return Err(StatusCode::kUnimplemented, "{}: no pattern of device {} takes it",
+                 Info(node.op).name, spec.name);
+    }
+    for (const TensorType& type : node.outputs) {
+      if (std::ranges::count(spec.dtypes, type.dtype) > 0) continue;
+      return Err(StatusCode::kUnimplemented, "{}: device {} has no dtype {}", Info(node.op).name,
+                 spec.name, DTypeName(type.dtype));
+    }
+  }
+  return OkStatus();
+}
+
+// One run of FormGroups: layouts, then views, then the cover, then reorders and copies.
+class Grouping {
+ public:
+  Grouping(const Graph& graph, const DeviceSpec& spec, const Policy& policy, GroupTimes& times,
+           const GroupingOptions& options)
+      : graph_(graph), spec_(spec), policy_(policy), times_(times), options_(options) {}
+
+  StatusOr<TimedGroups> Run() {
+    const HomePatterns home = FindHomePatterns(spec_);
+    AG_TRY(CheckSupported(graph_, spec_, home));
+    layouts_ = ChooseLayouts(graph_, home);
+    FindReorders();
+    FindViews();
+    FindReaders();
+    const CoverRequest request{graph_, spec_, policy_, layouts_, reader_, taken_, times_, options_};
+    AG_LET(const std::vector<PathGroup> paths, CoverByPaths(request));
+    for (const PathGroup& path : paths) AddPath(path);
+    return Emit();
+  }
+
+ private:
+  struct Item {
+    Group group;
+    GroupTime time;
+  };
+
+  // Every layout in which an edge is wanted but not written.
+  void FindReorders() {
+    std::vector<Port> wanted;
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      if (!IsOperator(graph_, id)) continue;
+      const Node& node = graph_.node(id);
+      for (size_t i = 0; i < node.inputs.size(); ++i) {
+        const Edge edge = node.inputs[i];
+        if (graph_.is_constant(edge.node)) continue;
+        const Layout layout = layouts_.Read(graph_, id, i);
+        if (layout != layouts_.Written(graph_, edge)) wanted.push_back({edge, layout});
+      }
+    }
+    for (const GraphOutput& output : graph_.outputs()) {
+      if (graph_.is_constant(output.edge.node)) continue;
+      if (layouts_.Written(graph_, output.edge) != Layout::kPlain) {
+        wanted.push_back({output.edge, Layout::kPlain});
+      }
+    }
+    std::ranges::sort(wanted);
+    wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
+    for (const Port& port : wanted) {
+      Group group;
+      group.pattern = kReorderPattern;
+      group.inputs = {{port.edge, layouts_.Written(graph_, port.edge)}};
+      group.outputs = {port};
+      group.cores = options_.cores;
+      reorders_.push_back({std::move(group), {}});
+    }
+  }
+
+  void FindViews() {
+    taken_.assign(graph_.size(), false);
+    std::vector<Group> candidates;
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      if (!IsOperator(graph_, id) || !Has(graph_.node(id).op, kMovement)) continue;
+      candidates.push_back(MakeGroup(graph_, layouts_, {id}));
+    }
+    const size_t movements = candidates.size();
+    for (const Item& item : reorders_) candidates.push_back(item.group);
+    ViewForest forest(graph_, spec_.alignment_bytes);
+    for (const int i : ViewOrder(graph_, candidates)) {
+      if (!forest.TryAdd(candidates[i])) continue;
+      if (static_cast<size_t>(i) >= movements) {
+        reorders_[i - movements].group.pattern = kViewPattern;
+        continue;
+      }
+      candidates[i].pattern = kViewPattern;
+      candidates[i].cores = options_.cores;
+      taken_[candidates[i].nodes[0]] = true;
+      views_.push_back({std::move(candidates[i]), {}});
+    }
+  }
+
+  // reader_[v]: who alone reads v's only output, in the layout in which it leaves v.
+  void FindReaders() {
+    reader_.assign(graph_.size(), -1);
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      if (!IsOperator(graph_, id) || taken_[id] || graph_.node(id).outputs.size() != 1) continue;
+      const Edge edge{id, 0};
+      const auto uses = graph_.uses(edge);
+      if (uses.size() != 1 || graph_.is_output(edge) || taken_[uses[0].node]) continue;
+      if (layouts_.Read(graph_, uses[0].node, uses[0].index) != layouts_.Written(graph_, edge)) {
+        continue;
+      }
+      reader_[id] = uses[0].node;
+    }
+  }
+
+  void AddPath(const PathGroup& path) {
+    Item item;
+    item.group = MakeGroup(graph_, layouts_, PathOf(reader_, path.first, path.last));
+    item.group.pattern = path.pattern->name;
+    item.group.cores = options_.cores;
+    item.time = path.time;
+    items_.push_back(std::move(item));
+  }
+
+  GroupTime TimeOfReorder(const Group& group, const Port& from, const Port& to) {
+    const TensorType& type = graph_.type(to.edge);
+    const LocalKey key =
+        KeyOfReorder(type, from.layout, to.layout, {group.pattern, policy_.precision, group.cores});
+    if (auto time = times_.Recall(key)) return *std::move(time);
+    const GroupTime time = times_.Time(ExtractGroup(graph_, group, policy_));
+    times_.Remember(key, time);
+    return time;
+  }
+
+  // Graph outputs that cannot be the home of their tensor: all but the first of an edge, and all of
+  // an input or a constant.
+  void FindCopies() {
+    std::map<Edge, int> places;
+    for (const GraphOutput& output : graph_.outputs()) {
+      const NodeId id = output.edge.node;
+      places[output.edge] += graph_.node(id).op == OpKind::kInput || graph_.is_constant(id) ? 2 : 1;
+    }
+    for (const auto& [edge, count] : places) {
+      if (count == 1) continue;
+      Item item;
+      const Port port{edge, Layout::kPlain};
+      item.group.pattern = kReorderPattern;
+      if (!graph_.is_constant(edge.node)) item.group.inputs = {port};
+      item.group.outputs = {port};
+      item.group.cores = options_.cores;
+      item.time = TimeOfReorder(item.group, port, port);
+      copies_.push_back(std::move(item));
+    }
+  }
+
+  // Operators by their last node, each reorder right after what writes its tensor, copies last.
+  TimedGroups Emit() {
+    FindCopies();
+    std::ranges::move(views_, std::back_inserter(items_));
+    for (Item& item : reorders_) {
+      if (item.group.pattern == kReorderPattern) {
+        item.time = TimeOfReorder(item.group, item.group.inputs[0], item.group.outputs[0]);
+      }
+      items_.push_back(std::move(item));
+    }
+    std::ranges::stable_sort(items_, {}, [](const Item& item) {
+      const Port& out = item.group.outputs[0];
+      const bool is_reorder = item.group.nodes.empty();
+      const NodeId last = is_reorder ? out.edge.node : item.group.nodes.back();
+      return std::tuple(last, is_reorder, out);
+    });
+    std::ranges::move(copies_, std::back_inserter(items_));
+    TimedGroups result;
+    for (Item& item : items_) {
+      if (item.time.measured) item.group.kernel = item.time.kernel;
+      result.groups.push_back(std::move(item.group));
+      result.times.push_back(std::move(item.time));
+    }
+    return result;
+  }
+
+  const Graph& graph_;
+  const DeviceSpec& spec_;
+  const Policy& policy_;
+  GroupTimes& times_;
+  const GroupingOptions& options_;
+  NodeLayouts layouts_;
+  std::vector<bool> taken_;  // By views.
+  std::vector<NodeId> reader_;
+  std::vector<Item> items_, views_, reorders_, copies_;
+};
+
+}  // namespace
+
+StatusOr<TimedGroups> FormTimedGroups(const Graph& graph, const DeviceSpec& spec,
+                                      const Policy& policy, GroupTimes& times,
+                                      const GroupingOptions& options) {
+  return Grouping(graph, spec, policy, times, options).Run();
+}
+
+StatusOr<std::vector<Group>> FormGroups(const Graph& graph, const DeviceSpec& spec,
+                                        const Policy& policy, GroupTimes& times,
+                                        const GroupingOptions& options) {
+  AG_LET(TimedGroups timed, FormTimedGroups(graph, spec, policy, times, options));
+  return std::move(timed.groups);
+}
+
+}  // namespace ag

@@ -1,0 +1,48 @@
+// Which launches have ended before which begin, in every execution that streams and waits allow.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "plan/plan.h"
+
+namespace ag {
+
+// A set of groups.
+class GroupSet {
+ public:
+  explicit GroupSet(size_t size = 0) : words_((size + 63) / 64) {}
+  void Add(int group) { words_[group / 64] |= uint64_t{1} << group % 64; }
+  bool Has(int group) const { return (words_[group / 64] >> group % 64 & 1) != 0; }
+  void Unite(const GroupSet& other);
+  void Intersect(const GroupSet& other);
+  bool IsWithin(const GroupSet& other) const;  // Every group of this one is in `other`.
+  void Fill();                                 // Adds every group.
+
+ private:
+  std::vector<uint64_t> words_;
+};
+
+class HappensBefore {
+ public:
+  // kInvalidArgument: a launch or a wait names a group out of range, a group is launched twice, a
+  // wait is for a group that is not launched, or streams wait for each other in a circle.
+  static StatusOr<HappensBefore> Make(size_t groups, const std::vector<Stream>& streams);
+
+  // The groups that have ended when `group` begins. Empty for one that is not launched.
+  const GroupSet& Before(int group) const { return before_[group]; }
+  bool IsBefore(int a, int b) const { return before_[b].Has(a); }
+  int StreamOf(int group) const { return stream_of_[group]; }  // -1: not launched.
+  // Launched groups so that each stands after all that are before it.
+  const std::vector<int>& order() const { return order_; }
+
+ private:
+  Status Index(const std::vector<Stream>& streams);
+  Status Sort(const std::vector<Stream>& streams);
+
+  std::vector<GroupSet> before_;
+  std::vector<int> stream_of_;
+  std::vector<int> order_;
+};
+
+}  // namespace ag

@@ -1,0 +1,91 @@
+#include "plan/layout.h"
+
+#include <array>
+#include <vector>
+
+namespace ag {
+namespace {
+
+constexpr std::array<std::string_view, kLayoutCount> kNames = {"plain", "blocked8", "blocked16",
+                                                               "channels_last"};
+
+int64_t RoundUp(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
+
+// The axes as they lie in memory, outermost first. The blocked axis stands where its whole blocks
+// are counted; its inside is not split off.
+std::vector<int64_t> MemoryOrder(const TensorType& type, Layout layout) {
+  if (layout == Layout::kChannelsLast) return {0, 2, 3, 1};
+  std::vector<int64_t> order;
+  for (size_t axis = 0; axis < type.shape.size(); ++axis) {
+    order.push_back(static_cast<int64_t>(axis));
+  }
+  return order;
+}
+
+// Length of `axis` in memory, where channels are padded to whole blocks.
+int64_t MemoryLength(const TensorType& type, Layout layout, int64_t axis) {
+  return axis == 1 ? RoundUp(type.shape[axis], BlockOf(layout)) : type.shape[axis];
+}
+
+}  // namespace
+
+std::string_view LayoutName(Layout layout) { return kNames[static_cast<size_t>(layout)]; }
+
+StatusOr<Layout> ParseLayout(std::string_view name) {
+  for (size_t i = 0; i < kNames.size(); ++i) {
+    if (kNames[i] == name) return static_cast<Layout>(i);
+  }
+  return Err(StatusCode::kInvalidArgument,
+             "layout: expected plain, blocked8, blocked16 or "
+             "channels_last, got '{}'",
+             name);
+}
+
+int64_t BlockOf(Layout layout) {
+  if (layout == Layout::kBlocked8) return 8;
+  return layout == Layout::kBlocked16 ? 16 : 1;
+}
+
+bool CanHave(const TensorType& type, Layout layout) {
+  return layout == Layout::kPlain || (type.shape.size() == 4 && IsFloat(type.dtype));
+}
+
+int64_t LayoutBytes(const TensorType& type, Layout layout) {
+  if (BlockOf(layout) == 1 || type.shape.size() != 4) return type.Bytes();
+  return SizeOf(type.dtype) * type.shape[0] * RoundUp(type.shape[1], BlockOf(layout)) *
+         type.shape[2] * type.shape[3];
+}
+
+bool IsViewAlongAxis(const TensorType& type, Layout layout, int64_t axis, int64_t begin,
+                     int64_t size, int64_t* offset_bytes) {
+  *offset_bytes = 0;
+  if ((begin == 0 && size == type.shape[axis]) || type.NumElements() == 0) return true;
+  const int64_t block = BlockOf(layout);
+  if (axis == 1 && (begin % block != 0 || size % block != 0)) return false;
+  int64_t outside = 1;  // How many separate runs the part is made of.
+  int64_t inside = 1;   // Elements that one step along the axis skips.
+  bool seen = false;
+  for (const int64_t other : MemoryOrder(type, layout)) {
+    if (other == axis) {
+      seen = true;
+    } else if (other == 1 && axis > 1 && block > 1) {
+      outside *= MemoryLength(type, layout, 1) / block;
+      inside *= block;
+    } else {
+      (seen ? inside : outside) *= MemoryLength(type, layout, other);
+    }
+  }
+  if (outside > 1) return false;
+  *offset_bytes = begin * inside * SizeOf(type.dtype);
+  return true;
+}
+
+bool HasSameBytes(const TensorType& type, Layout a, Layout b) {
+  if (a == b) return true;
+  if (!CanHave(type, a) || !CanHave(type, b)) return false;
+  const int64_t channels = type.shape[1];
+  if (channels % BlockOf(a) != 0 || channels % BlockOf(b) != 0) return false;
+  return type.shape[2] * type.shape[3] == 1;
+}
+
+}  // namespace ag

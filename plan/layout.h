@@ -1,0 +1,38 @@
+// How a tensor's elements lie in memory at the edges of groups.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "graph/types.h"
+
+namespace ag {
+
+// The numbers are part of stored bytes and never change.
+enum class Layout : uint8_t {
+  kPlain = 0,      // Row-major, dense. Every dtype and rank.
+  kBlocked8 = 1,   // Rank 4 only: [N][C/8][H][W][8], channels padded with zeros to a multiple of 8.
+  kBlocked16 = 2,  // Likewise with 16.
+  kChannelsLast = 3,  // Rank 4 only: [N][H][W][C].
+};
+
+inline constexpr size_t kLayoutCount = 4;
+
+std::string_view LayoutName(Layout layout);  // "plain", "blocked8", "blocked16", "channels_last"
+StatusOr<Layout> ParseLayout(std::string_view name);
+int64_t BlockOf(Layout layout);                              // 8, 16, else 1.
+bool CanHave(const TensorType& type, Layout layout);         // Rank 4 and a float dtype, or plain.
+int64_t LayoutBytes(const TensorType& type, Layout layout);  // Padding included.
+
+// True when the part of an axis [begin, begin+size) of a tensor of `type` in `layout` is one dense
+// run of bytes that itself is a tensor of that layout (so that concat and split along it are
+// views); *offset_bytes is where it begins. Blocked channels must begin and end at whole blocks.
+// REQUIRES: CanHave(type, layout), 0 <= axis < rank, the part lies within the axis.
+bool IsViewAlongAxis(const TensorType& type, Layout layout, int64_t axis, int64_t begin,
+                     int64_t size, int64_t* offset_bytes);
+
+// True when a tensor of `type` lies byte for byte alike in both layouts: one pixel per channel and
+// whole blocks, as after a global pooling. A reorder between them is a view.
+bool HasSameBytes(const TensorType& type, Layout a, Layout b);
+
+}  // namespace ag

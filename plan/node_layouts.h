@@ -1,0 +1,33 @@
+// The layouts in which the operators of a graph read and write, chosen before groups are formed and
+// for each node alone, so that they do not depend on the grouping:
+//   - a contraction takes the first layout of its pattern's list that suits it;
+//   - every other operator follows the first operand that is not plain, where it can and its
+//   pattern
+//     lists that layout (or lists none: any), and is plain otherwise.
+// Blocked layouts are chosen for f32 of rank 4 with at least one whole block of channels. An
+// operator that would write something else than zeros into the padding of a broken block stays
+// plain.
+#pragma once
+
+#include <vector>
+
+#include "plan/device_spec.h"
+
+namespace ag {
+
+struct NodeLayouts {
+  std::vector<Layout> of;  // By NodeId; the layout of a node's group.
+
+  // The layout in which `edge` leaves its producer; plain for inputs.
+  Layout Written(const Graph& graph, Edge edge) const;
+  // The layout in which a node wants operand `index`. REQUIRES: that operand is not constant.
+  Layout Read(const Graph& graph, NodeId node, size_t index) const;
+};
+
+// `home[op]` is the first pattern that begins with op, or null.
+using HomePatterns = std::vector<const GroupPattern*>;
+HomePatterns FindHomePatterns(const DeviceSpec& spec);
+
+NodeLayouts ChooseLayouts(const Graph& graph, const HomePatterns& home);
+
+}  // namespace ag

@@ -1,0 +1,132 @@
+#include <algorithm>
+#include <set>
+
+#include "plan/schedule.h"
+#include "plan/tensor_lives.h"
+
+namespace ag {
+namespace {
+
+// Arena offsets are at least cache-line aligned, whatever views need.
+constexpr int64_t kArenaAlignment = 64;
+
+int64_t RoundUp(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
+
+// A root of the view forest that needs memory in the arena.
+struct Block {
+  Port root;
+  const TensorLife* life = nullptr;
+  int64_t bytes = 0;
+  int64_t offset = 0;
+};
+
+// The home of a root: the caller's buffers where it is a graph input or output, else the arena.
+Place HomeOf(const Graph& graph, const Port& root) {
+  if (root.layout == Layout::kPlain) {
+    for (size_t i = 0; i < graph.inputs().size(); ++i) {
+      if (root.edge != Edge{graph.inputs()[i], 0}) continue;
+      return {root, Place::Kind::kInput, static_cast<int32_t>(i), 0};
+    }
+    for (size_t i = 0; i < graph.outputs().size(); ++i) {
+      if (root.edge != graph.outputs()[i].edge) continue;
+      return {root, Place::Kind::kOutput, static_cast<int32_t>(i), 0};
+    }
+  }
+  return {root, Place::Kind::kArena, 0, 0};
+}
+
+// The smallest gap between `taken` bytes (begin, end) that is large enough, else behind them.
+int64_t BestFit(std::vector<std::pair<int64_t, int64_t>> taken, int64_t bytes, int64_t alignment) {
+  std::ranges::sort(taken);
+  int64_t best = -1;
+  int64_t best_gap = 0;
+  int64_t free_from = 0;
+  for (const auto& [begin, end] : taken) {
+    const int64_t gap = begin - free_from;
+    if (gap >= bytes && (best < 0 || gap < best_gap)) {
+      best = free_from;
+      best_gap = gap;
+    }
+    free_from = std::max(free_from, RoundUp(end, alignment));
+  }
+  return best >= 0 ? best : free_from;
+}
+
+// Largest first, each where its life leaves room among those placed before. Returns the arena's
+// size.
+int64_t AssignOffsets(std::vector<Block>* blocks, int64_t alignment) {
+  std::ranges::sort(*blocks, {}, [](const Block& b) { return std::pair(-b.bytes, b.root); });
+  int64_t end = 0;
+  for (size_t i = 0; i < blocks->size(); ++i) {
+    Block& block = (*blocks)[i];
+    std::vector<std::pair<int64_t, int64_t>> taken;
+    for (size_t k = 0; k < i; ++k) {
+      const Block& other = (*blocks)[k];
+      if (EndsBefore(*other.life, *block.life) || EndsBefore(*block.life, *other.life)) continue;
+      taken.emplace_back(other.offset, other.offset + other.bytes);
+    }
+    block.offset = BestFit(std::move(taken), block.bytes, alignment);
+    end = std::max(end, block.offset + block.bytes);
+  }
+  return end;
+}
+
+std::set<Port> PortsOf(const Graph& graph, const Plan& plan) {
+  std::set<Port> ports;
+  for (const Group& group : plan.groups) {
+    ports.insert(group.inputs.begin(), group.inputs.end());
+    ports.insert(group.outputs.begin(), group.outputs.end());
+  }
+  std::erase_if(ports, [&](const Port& port) { return graph.is_constant(port.edge.node); });
+  return ports;
+}
+
+}  // namespace
+
+Status PlaceTensors(const Graph& graph, const DeviceSpec& spec, Plan* plan) {
+  AG_LET(const HappensBefore before, HappensBefore::Make(plan->groups.size(), plan->streams));
+  AG_LET(const ViewForest forest, ForestOf(graph, *plan, spec));
+  const std::map<Port, TensorLife> lives = TensorLives(graph, *plan, forest, before);
+  std::vector<Block> blocks;
+  for (const auto& [root, life] : lives) {
+    if (HomeOf(graph, root).kind != Place::Kind::kArena) continue;
+    blocks.push_back({root, &life, LayoutBytes(graph.type(root.edge), root.layout), 0});
+  }
+  plan->arena_bytes = AssignOffsets(&blocks, std::max(kArenaAlignment, spec.alignment_bytes));
+  if (spec.memory_bytes > 0 && plan->arena_bytes > spec.memory_bytes) {
+    return Err(StatusCode::kResourceExhausted, "plan: needs {} bytes, device {} has {}",
+               plan->arena_bytes, spec.name, spec.memory_bytes);
+  }
+  std::map<Port, int64_t> offsets;
+  for (const Block& block : blocks) offsets[block.root] = block.offset;
+  plan->places.clear();
+  for (const Port& port : PortsOf(graph, *plan)) {
+    const ViewForest::Location location = forest.Find(port);
+    Place place = HomeOf(graph, location.root);
+    if (place.kind == Place::Kind::kArena) place.offset_bytes = offsets.at(location.root);
+    place.port = port;
+    place.offset_bytes += location.offset_bytes;
+    plan->places.push_back(place);
+  }
+  for (size_t i = 0; i < graph.outputs().size(); ++i) {  // Those that a copy fills.
+    const Port port{graph.outputs()[i].edge, Layout::kPlain};
+    const Place place{port, Place::Kind::kOutput, static_cast<int32_t>(i), 0};
+    const bool is_constant = graph.is_constant(port.edge.node);
+    if (is_constant || HomeOf(graph, port) != place) plan->places.push_back(place);
+  }
+  std::ranges::sort(plan->places);
+  return OkStatus();
+}
+
+const Place* FindPlace(const Plan& plan, const Port& port) {
+  const auto it = std::ranges::lower_bound(plan.places, port, {}, &Place::port);
+  return it != plan.places.end() && it->port == port ? &*it : nullptr;
+}
+
+std::span<const Place> CopiesOf(const Graph& graph, const Plan& plan, const Port& port) {
+  const auto found = std::ranges::equal_range(plan.places, port, {}, &Place::port);
+  const size_t homes = graph.is_constant(port.edge.node) || found.empty() ? 0 : 1;
+  return std::span<const Place>(found.begin(), found.end()).subspan(homes);
+}
+
+}  // namespace ag

@@ -1,0 +1,110 @@
+#include "plan/schedule.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "plan/testing.h"
+
+namespace ag {
+namespace {
+
+using testing::ElementsAre;
+
+const DeviceSpec& Small() {  // 4 cores, an event takes 10 ns.
+  static const DeviceSpec spec = LoadSpec(AG_SOURCE_DIR, "small");
+  return spec;
+}
+
+// exp -> {relu, neg} -> add, one group each.
+struct Diamond {
+  Diamond() : graph(GraphOf("input x f32[4]\na = exp(x)\noutput add(relu(a), neg(a))\n")) {
+    RooflineTimes times(Small());
+    groups = *FormGroups(graph, Small(), {}, times, {.grouped = false});
+  }
+  Graph graph;
+  std::vector<Group> groups;
+};
+
+Stream StreamOf(std::vector<Launch> launches, int cores) { return {cores, std::move(launches)}; }
+
+TEST(Makespan, ByHand) {
+  const Diamond d;
+  struct Case {
+    const char* name;
+    std::vector<Stream> streams;
+    double makespan_ns;
+  };
+  const Launch exp{0, {}}, relu{1, {}}, neg{2, {}}, neg_waits{2, {0}}, add{3, {}},
+      add_waits{3, {2}};
+  const Case cases[] = {
+      {"one stream", {StreamOf({exp, relu, neg, add}, 0)}, 100 + 50 + 80 + 10},
+      // neg: 100 + 10 + 80 = 190; add: 190 + 10 + 10.
+      {"two streams of half the cores",
+       {StreamOf({exp, relu, add_waits}, 2), StreamOf({neg_waits}, 2)},
+       210},
+      // relu runs alone from 100 to 110, then both at half speed: relu has 40 left and ends at 190;
+      // neg has 40 left, ends at 230; add begins at 240.
+      {"two streams that want all cores",
+       {StreamOf({exp, relu, add_waits}, 0), StreamOf({neg_waits}, 0)},
+       250},
+      {"a circle",
+       {StreamOf({{1, {2}}}, 0), StreamOf({{2, {1}}}, 0)},
+       std::numeric_limits<double>::infinity()},
+      {"nothing", {}, 0},
+  };
+  for (const Case& c : cases) {
+    Plan plan;
+    plan.groups = d.groups;
+    plan.streams = c.streams;
+    EXPECT_DOUBLE_EQ(MakespanNs(d.graph, plan, {100, 50, 80, 10}, Small()), c.makespan_ns)
+        << c.name;
+  }
+}
+
+TEST(GreedyStreams, TheLongBranchStaysAndTheShortOneMoves) {
+  const Diamond d;
+  const auto streams = GreedyStreams(d.graph, d.groups, {100, 50, 80, 10}, Small(), 2);
+  ASSERT_EQ(streams.size(), 2u);
+  EXPECT_EQ(streams[0].cores, 2);
+  // neg (the longer path) goes on at once; relu waits for the event on the other stream.
+  ASSERT_EQ(streams[0].launches.size(), 3u);
+  EXPECT_EQ(streams[0].launches[0].group, 0);
+  EXPECT_EQ(streams[0].launches[1].group, 2);
+  EXPECT_EQ(streams[0].launches[2].group, 3);
+  EXPECT_THAT(streams[0].launches[2].waits, ElementsAre(1));
+  ASSERT_EQ(streams[1].launches.size(), 1u);
+  EXPECT_THAT(streams[1].launches[0].waits, ElementsAre(0));
+}
+
+TEST(GreedyStreams, AChainStaysOnOneStreamWithAllCores) {
+  const Graph graph = GraphOf("input x f32[4]\noutput softmax(softmax(x) axis=0) axis=0\n");
+  RooflineTimes times(Small());
+  const auto groups = *FormGroups(graph, Small(), {}, times);
+  const auto streams = GreedyStreams(graph, groups, {10, 10}, Small(), 4);
+  ASSERT_EQ(streams.size(), 1u);
+  EXPECT_EQ(streams[0].cores, 0);
+}
+
+TEST(OneStream, FinishesABranchBeforeTheNext) {
+  const Graph graph = GraphOf(
+      "input x f32[1,1024]\nw = const f32[1024,4] seed 1\n"
+      "a = softmax(neg(x)) axis=1\nb = softmax(exp(x)) axis=1\n"
+      "output add(matmul(a, w), matmul(b, w))\n");
+  RooflineTimes times(Small());
+  const auto groups = *FormGroups(graph, Small(), {}, times, {.grouped = false});
+  const Plan plan = *CompletePlan(graph, groups, OneStream(graph, groups), Small(), {});
+  EXPECT_EQ(plan.arena_bytes, 2 * 4096 + 16);  // Two large ones and the first product.
+}
+
+TEST(OneStream, AConstantIsCopied) {
+  const Graph graph = GraphOf("c = const f32[2] {1, 2}\noutput c\n");
+  RooflineTimes times(Small());
+  const auto groups = *FormGroups(graph, Small(), {}, times);
+  const Plan plan = *CompletePlan(graph, groups, OneStream(graph, groups), Small(), {});
+  EXPECT_EQ(Summary(graph, plan.groups), std::vector<std::string>{"copy"});
+}
+
+}  // namespace
+}  // namespace ag

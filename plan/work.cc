@@ -1,0 +1,101 @@
+#include <algorithm>
+
+#include "plan/estimator.h"
+
+namespace ag {
+namespace {
+
+// A transcendental function is about ten multiply-adds of a polynomial.
+constexpr OpKind kTranscendental[] = {OpKind::kSigmoid, OpKind::kTanh, OpKind::kSwish,
+                                      OpKind::kGelu,    OpKind::kErf,  OpKind::kExp,
+                                      OpKind::kLog,     OpKind::kPow};
+
+// Operations per element of an element-wise result.
+double ElementwiseFlops(OpKind op) { return std::ranges::count(kTranscendental, op) > 0 ? 20 : 1; }
+
+double Product(const Ints& values) {
+  double product = 1;
+  for (const int64_t value : values) product *= static_cast<double>(value);
+  return product;
+}
+
+double FlopsOf(const Graph& graph, const Node& node) {
+  const double out = static_cast<double>(node.outputs[0].NumElements());
+  if (node.inputs.empty()) return 0;
+  const TensorType& in = graph.type(node.inputs[0]);
+  if (node.op == OpKind::kConv) {  // A multiply and an add per weight of an output channel.
+    const TensorType& weights = graph.type(node.inputs[1]);
+    const double per_output =
+        static_cast<double>(weights.NumElements()) / std::max<int64_t>(1, weights.shape[0]);
+    return 2 * out * per_output;
+  }
+  if (node.op == OpKind::kMatMul) return 2 * out * static_cast<double>(in.shape.back());
+  if (Has(node.op, kElementwise)) return out * ElementwiseFlops(node.op);
+  if (Has(node.op, kPooling)) return out * Product(node.IntList("kernel_shape"));
+  if (Has(node.op, kReduction)) return static_cast<double>(in.NumElements());
+  // Softmax: maximum, exp, sum, divide. Layer norm: mean, variance, scale. Batch norm: scale,
+  // shift.
+  if (node.op == OpKind::kBatchNorm) return 2 * out;
+  if (Has(node.op, kNormalization)) return (node.op == OpKind::kSoftmax ? 25 : 8) * out;
+  return 0;
+}
+
+// Bytes that a reader takes of an operand: a gather and a slice touch only what they give.
+double BytesRead(const Node& node, size_t index, double bytes) {
+  const bool picks = node.op == OpKind::kGather || node.op == OpKind::kSlice;
+  return picks && index == 0 ? std::min<double>(bytes, node.outputs[0].Bytes()) : bytes;
+}
+
+double BytesOfConstants(const Graph& graph) {
+  double bytes = 0;
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    const Node& node = graph.node(id);
+    if (node.op != OpKind::kConstant || graph.uses({id, 0}).empty()) continue;
+    const Use use = graph.uses({id, 0})[0];
+    bytes += BytesRead(graph.node(use.node), use.index, node.outputs[0].Bytes());
+  }
+  return bytes;
+}
+
+double BytesOfInputs(const GroupProblem& problem) {
+  const Graph& graph = problem.graph;
+  double bytes = 0;
+  for (size_t i = 0; i < graph.inputs().size(); ++i) {
+    const Edge edge{graph.inputs()[i], 0};
+    const double all = static_cast<double>(LayoutBytes(graph.type(edge), problem.input_layouts[i]));
+    const auto uses = graph.uses(edge);
+    bytes += uses.size() == 1 ? BytesRead(graph.node(uses[0].node), uses[0].index, all) : all;
+  }
+  return bytes;
+}
+
+}  // namespace
+
+Work WorkOf(const GroupProblem& problem) {
+  const Graph& graph = problem.graph;
+  Work work;
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    if (!graph.is_constant(id)) work.flops += FlopsOf(graph, graph.node(id));
+  }
+  work.bytes = BytesOfConstants(graph) + BytesOfInputs(problem);
+  for (size_t i = 0; i < graph.outputs().size(); ++i) {
+    const TensorType& type = graph.type(graph.outputs()[i].edge);
+    work.bytes += static_cast<double>(LayoutBytes(type, problem.output_layouts[i]));
+  }
+  return work;
+}
+
+double RooflineNs(const GroupProblem& problem, const DeviceSpec& spec) {
+  const Work work = WorkOf(problem);
+  const double cores = problem.cores > 0 ? std::min(problem.cores, spec.cores) : spec.cores;
+  // A quarter of the cores draws all that the memory gives; caches belong to the cores.
+  const double memory = spec.bytes_per_second * std::min(1.0, 4 * cores / spec.cores);
+  const double cache = spec.cache_bytes_per_second * cores / spec.cores;
+  const bool cached = work.bytes <= static_cast<double>(spec.cache_bytes);
+  const double bandwidth = cached ? std::max(memory, cache) : memory;
+  const double seconds =
+      std::max(work.flops / (spec.flops_per_second * cores), work.bytes / bandwidth);
+  return seconds * 1e9 + spec.launch_ns;
+}
+
+}  // namespace ag
