@@ -1,0 +1,161 @@
+// autographd: the coordinator as a program.
+#include <signal.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstring>
+
+#include "base/build_facts.h"
+#include "base/log.h"
+#include "base/process.h"
+#include "server/server.h"
+
+namespace ag {
+namespace {
+
+struct Flags {
+  ServerOptions server;
+  std::string log_level = "info";
+  double worker_expiry = 30, reconnect = 5, no_worker = 900, tick = 10;
+  double import_time = 120, export_time = 600, failure_expiry = 86400, grace = 10;
+};
+
+Nanos Seconds(double seconds) { return Nanos(static_cast<int64_t>(seconds * 1e9)); }
+
+std::string DefaultDataDir() {
+  const char* home = std::getenv("HOME");
+  return std::string(home != nullptr ? home : "/tmp") + "/.local/share/autograph";
+}
+
+void AddPlaces(CLI::App& app, Flags& flags) {
+  app.add_option("--data", flags.server.data_dir,
+                 "Folder of jobs, cache and blobs; one process at a time")
+      ->envname("AUTOGRAPH_DATA")
+      ->capture_default_str();
+  app.add_option("--listen", flags.server.listen, "HOST:PORT or unix:PATH")->capture_default_str();
+  app.add_option("--metrics", flags.server.metrics, "HOST:PORT for Prometheus (default: none)");
+  app.add_option("--log-level", flags.log_level, "info, warn, error or off")->capture_default_str();
+  app.set_version_flag("--version", BuildFacts("autographd"));
+}
+
+void AddLimits(CLI::App& app, Flags& flags) {
+  ImportLimits& limits = flags.server.limits;
+  const std::string group = "Limits of models";
+  app.add_option("--model-bytes-max", limits.model_bytes_max, "Bytes of one model file")
+      ->group(group)
+      ->capture_default_str();
+  app.add_option("--nodes-max", limits.nodes_max, "Nodes of one model")
+      ->group(group)
+      ->capture_default_str();
+  app.add_option("--tensor-bytes-max", limits.tensor_bytes_max, "Bytes of one tensor")
+      ->group(group)
+      ->capture_default_str();
+  app.add_option("--total-bytes-max", limits.total_bytes_max, "Bytes of all tensors of a model")
+      ->group(group)
+      ->capture_default_str();
+  app.add_option("--import-time", flags.import_time, "Seconds that reading a model may take")
+      ->group(group)
+      ->capture_default_str();
+  app.add_option("--export-time", flags.export_time, "Seconds that writing a model may take")
+      ->group(group)
+      ->capture_default_str();
+}
+
+void AddTimes(CLI::App& app, Flags& flags) {
+  const std::string group = "Workers and jobs";
+  app.add_option("--tick", flags.tick, "Seconds between messages when nothing changes")
+      ->group(group)
+      ->capture_default_str();
+  app.add_option("--worker-expiry", flags.worker_expiry,
+                 "Seconds of silence after which a worker is gone")
+      ->group(group)
+      ->capture_default_str();
+  app.add_option("--reconnect", flags.reconnect, "Seconds that a cut stream has to come back")
+      ->group(group)
+      ->capture_default_str();
+  app.add_option("--no-worker", flags.no_worker,
+                 "Seconds that work waits for a worker of its device")
+      ->group(group)
+      ->capture_default_str();
+  app.add_option("--attempts", flags.server.pool.attempts_max,
+                 "Executors that one candidate may crash")
+      ->group(group)
+      ->capture_default_str();
+  app.add_option("--losses", flags.server.pool.losses_max, "Workers that one work item may lose")
+      ->group(group)
+      ->capture_default_str();
+  app.add_option("--failure-expiry", flags.failure_expiry,
+                 "Seconds after which a failed measurement is tried again")
+      ->group(group)
+      ->capture_default_str();
+  app.add_option("--runners", flags.server.runners, "Jobs that run at once, over all devices")
+      ->group(group)
+      ->capture_default_str();
+  app.add_option("--per-device", flags.server.per_device, "Jobs that run at once on one device")
+      ->group(group)
+      ->capture_default_str();
+  app.add_option("--resumes", flags.server.resumes_max, "Restarts that one job may live through")
+      ->group(group)
+      ->capture_default_str();
+  app.add_option("--watchers", flags.server.watchers_max, "Open WatchJob streams")
+      ->group(group)
+      ->capture_default_str();
+  app.add_option("--grace", flags.grace, "Seconds that open calls have at shutdown")
+      ->group(group)
+      ->capture_default_str();
+}
+
+// Signals are blocked in every thread and taken here, so that shutting down is ordinary code.
+sigset_t BlockSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  return signals;
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app("The AutoGraph coordinator: takes models, searches faster forms, remembers.",
+               "autographd");
+  Flags flags;
+  flags.server.data_dir = DefaultDataDir();
+  flags.server.listen = fmt::format("127.0.0.1:{}", kDefaultPort);
+  AddPlaces(app, flags);
+  AddLimits(app, flags);
+  AddTimes(app, flags);
+  CLI11_PARSE(app, argc, argv);
+  InitLog("autographd", flags.log_level);
+  ServerOptions& options = flags.server;
+  options.tick_max = Seconds(flags.tick);
+  options.pool.worker_expiry = Seconds(flags.worker_expiry);
+  options.pool.reconnect_max = Seconds(flags.reconnect);
+  options.pool.no_worker_max = options.offer_wait_max = Seconds(flags.no_worker);
+  options.import_time_max = Seconds(flags.import_time);
+  options.export_time_max = Seconds(flags.export_time);
+  options.failure_expiry = Seconds(flags.failure_expiry);
+
+  const sigset_t signals = BlockSignals();
+  auto server = Server::Start(options);
+  if (!server.ok()) {
+    std::fprintf(stderr, "autographd: %s\n", Message(server.status()).c_str());
+    return 1;
+  }
+  std::printf("autographd listens on %s (epoch %llu, data in %s)\n", options.listen.c_str(),
+              static_cast<unsigned long long>((*server)->epoch()), options.data_dir.c_str());
+  std::fflush(stdout);
+  int signal = 0;
+  sigwait(&signals, &signal);
+  LogInfo("{}: shutting down", strsignal(signal));
+  (*server)->Shutdown(Seconds(flags.grace));
+  return 0;
+}
+
+}  // namespace
+}  // namespace ag
+
+int main(int argc, char** argv) {
+  ag::RegisterServerRoles();
+  if (const int code = ag::RunChildRole(argc, argv); code >= 0) return code;
+  return ag::Main(argc, argv);
+}

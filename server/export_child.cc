@@ -1,0 +1,84 @@
+#include "server/export_child.h"
+
+#include "base/bytes.h"
+#include "base/file.h"
+#include "base/frames.h"
+#include "base/process.h"
+#include "graph/codec.h"
+
+namespace ag {
+namespace {
+
+constexpr uint32_t kRequestFrame = 1;
+constexpr uint32_t kReplyFrame = 2;
+
+std::string Encode(const ExportRequest& request) {
+  ByteWriter writer;
+  writer.String(EncodeGraph(request.graph));
+  writer.String(EncodeOrigin(request.origin));
+  writer.String(request.blob_root);
+  writer.String(request.path);
+  writer.U64(request.options.plans.size());
+  for (const auto& [key, plan] : request.options.plans) {
+    writer.String(key);
+    writer.String(plan);
+  }
+  return writer.Take();
+}
+
+StatusOr<ExportRequest> Decode(std::string_view bytes) {
+  ByteReader reader(bytes);
+  ExportRequest request;
+  AG_LET(const std::string graph, reader.String());
+  AG_LET(request.graph, DecodeGraph(graph));
+  AG_LET(const std::string origin, reader.String());
+  AG_LET(request.origin, DecodeOrigin(origin));
+  AG_LET(request.blob_root, reader.String());
+  AG_LET(request.path, reader.String());
+  AG_LET(const uint64_t plans, reader.Count(16));
+  for (uint64_t i = 0; i < plans; ++i) {
+    AG_LET(std::string key, reader.String());
+    AG_LET(std::string plan, reader.String());
+    request.options.plans.emplace_back(std::move(key), std::move(plan));
+  }
+  AG_TRY(reader.End());
+  return request;
+}
+
+Status Export(std::string_view bytes) {
+  AG_LET(const ExportRequest request, Decode(bytes));
+  AG_LET(const std::shared_ptr<BlobDir> blobs, BlobDir::Open(request.blob_root));
+  AG_LET(const std::string onnx,
+         ExportOnnx(request.graph, request.origin, BlobWeights(blobs), request.options));
+  return WriteFileAtomically(request.path, onnx);
+}
+
+int ExportMain(int socket) {
+  const auto frame = ReceiveFrame(socket);
+  if (!frame.ok() || frame->type != kRequestFrame) return 2;
+  const Status status = Export(frame->payload);
+  ByteWriter reply;
+  reply.I64(static_cast<int64_t>(status.code()));
+  reply.String(Message(status));
+  return SendFrame(socket, kReplyFrame, reply.bytes()).ok() ? 0 : 2;
+}
+
+}  // namespace
+
+Status ExportInChild(const ExportRequest& request, const ExportChildOptions& options) {
+  AG_LET(ChildProcess child, SpawnRole("export", {}, options.program));
+  AG_TRY(SendFrame(child.socket(), kRequestFrame, Encode(request)), "export");
+  const auto frame = ReceiveFrame(child.socket(), {.timeout = options.time_max});
+  if (frame.status().code() == StatusCode::kUnavailable) {
+    return Err(StatusCode::kInternal, "export crashed: {}", Message(child.Wait()));
+  }
+  AG_TRY(frame.status(), "export");
+  ByteReader reader(frame->payload);
+  AG_LET(const int64_t code, reader.I64());
+  AG_LET(const std::string message, reader.String());
+  return code == 0 ? OkStatus() : Status(static_cast<StatusCode>(code), "export: " + message);
+}
+
+void RegisterExportRole() { RegisterChildRole("export", &ExportMain); }
+
+}  // namespace ag

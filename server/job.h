@@ -1,0 +1,128 @@
+// A job as the coordinator thinks of it: plain data, as optimizer.proto says it in messages
+// (job_wire.cc converts). The numbers of JobState are the protocol's.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/digest.h"
+#include "plan/measurement.h"
+#include "plan/policy.h"
+
+namespace ag {
+
+enum class JobState : uint8_t {
+  kQueued = 1,
+  kImporting = 2,
+  kSearching = 3,
+  kConfirming = 4,
+  kSucceeded = 5,
+  kFailed = 6,
+  kCancelled = 7,
+};
+std::string_view JobStateName(JobState state);  // "QUEUED", ...
+StatusOr<JobState> ParseJobState(std::string_view name);
+inline bool IsTerminal(JobState state) { return state >= JobState::kSucceeded; }
+
+struct BoundShape {
+  std::string input;
+  std::vector<int64_t> dims;
+};
+
+// As accepted: defaults are filled in, the device is named.
+struct JobRequest {
+  std::string request_id;
+  Digest model;
+  std::string model_name;
+  std::string device;
+  std::vector<BoundShape> shapes;  // Sorted by input.
+  Policy policy;
+  int rounds = 0, expansions = 0, graphs = 0, candidates = 0;  // Per SearchLimits.
+  double time_seconds = 0;
+  double alpha = 0;
+  double beta = 0;
+  int streams_max = 0;
+  uint64_t seed = 0;
+  std::vector<std::string> disabled_rules;  // Sorted.
+  bool skip_model_cache = false;
+  bool skip_group_cache = false;
+};
+
+// Canonical text of all that the answer depends on and the caller fixes: without request_id,
+// model_name and the skip flags.
+std::string AnswerText(const JobRequest& request);
+
+// What makes two requests with one request_id the same.
+Digest BodyDigest(const JobRequest& request);
+
+struct JobProgress {
+  std::string stage;
+  int round = 0;
+  int graphs = 0;
+  int candidates = 0;
+  double best_speedup = 1;
+  int groups_measured = 0;
+  int cache_hits = 0;
+  double fraction = 0;
+};
+
+struct RewriteTotal {
+  std::string rule;
+  int count = 0;
+  double gain_ns = 0;
+};
+
+struct CacheUse {
+  int hits = 0;
+  int misses = 0;
+  bool model_hit = false;
+};
+
+struct JobResult {
+  std::string verdict = "SAME";  // "FASTER", or the output is the input's own bytes.
+  std::string device;
+  Environment environment;
+  Latency input_latency;
+  Latency output_latency;
+  Latency eager_latency;
+  double speedup = 1;
+  double speedup_low = 1;
+  double speedup_high = 1;
+  std::vector<OutputError> errors;
+  std::vector<RewriteTotal> rewrites;
+  std::vector<RewriteTotal> clean_up;
+  int groups = 0;
+  int streams = 0;
+  std::string stop_reason;
+  double seconds = 0;
+  CacheUse cache;
+  Digest output;
+  int64_t output_bytes = 0;
+  Digest report;
+  bool simulated = false;
+  int rounds = 0, expansions = 0, graphs = 0, candidates = 0;
+  int groups_failed = 0;
+  std::vector<std::string> warnings;
+  double estimate_ns = 0;
+};
+
+struct Job {
+  int64_t id = 0;
+  JobState state = JobState::kQueued;
+  JobProgress progress;
+  std::optional<JobResult> result;
+  Status error;
+  JobRequest request;
+  int64_t created_unix_seconds = 0;
+  int64_t finished_unix_seconds = 0;
+  uint64_t version = 1;
+  int resumed = 0;
+
+  std::string name() const;  // "jobs/<id>"
+};
+StatusOr<int64_t> ParseJobName(std::string_view name);  // kNotFound: not a job's name.
+
+}  // namespace ag

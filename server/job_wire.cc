@@ -1,0 +1,300 @@
+#include "server/job_wire.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "autograph/v1/optimizer.pb.h"
+#include "search/search.h"
+
+namespace ag {
+
+namespace v1 = autograph::v1;
+
+namespace {
+
+constexpr size_t kNameBytesMax = 1000;
+
+Status CheckCount(std::string_view field, int64_t value, int64_t max) {
+  if (value >= 0 && value <= max) return OkStatus();
+  return Err(StatusCode::kInvalidArgument, "{}: {} is not in 0..{}", field, value, max);
+}
+
+Status CheckReal(std::string_view field, double value, double max) {
+  if (std::isfinite(value) && value >= 0 && value <= max) return OkStatus();
+  return Err(StatusCode::kInvalidArgument, "{}: {} is not in 0..{}", field, value, max);
+}
+
+Status CheckRanges(const v1::OptimizeRequest& p) {
+  AG_TRY(
+      CheckCount("request_id length", static_cast<int64_t>(p.request_id().size()), kNameBytesMax));
+  AG_TRY(
+      CheckCount("model_name length", static_cast<int64_t>(p.model_name().size()), kNameBytesMax));
+  AG_TRY(CheckCount("budget.rounds", p.budget().rounds(), 1'000'000));
+  AG_TRY(CheckCount("budget.expansions", p.budget().expansions(), 100'000'000));
+  AG_TRY(CheckCount("budget.graphs", p.budget().graphs(), 1'000'000'000));
+  AG_TRY(CheckCount("budget.candidates", p.budget().candidates(), 200));
+  AG_TRY(CheckReal("budget.time_seconds", p.budget().time_seconds(), 7 * 86400));
+  AG_TRY(CheckReal("alpha", p.alpha(), 100));
+  AG_TRY(CheckReal("beta", p.beta(), 100));
+  if (p.beta() != 0 && p.beta() < 1) {
+    return Err(StatusCode::kInvalidArgument, "beta: {} is below 1", p.beta());
+  }
+  AG_TRY(CheckCount("streams_max", p.streams_max(), 1024));
+  return CheckReal("policy.tolerance", p.policy().tolerance(), 1);
+}
+
+Status ReadPolicy(const v1::Policy& proto, Policy* policy) {
+  if (!proto.precision().empty()) policy->precision = proto.precision();
+  if (proto.tolerance() > 0) policy->tolerance = proto.tolerance();
+  policy->cold_cache = proto.cold_cache();
+  policy->nonfinite_strict = proto.nonfinite_strict();
+  for (const char* known : {"fp32", "tf32", "fp16", "bf16"}) {
+    if (policy->precision == known) return OkStatus();
+  }
+  return Err(StatusCode::kInvalidArgument,
+             "policy.precision: '{}' is none of fp32, tf32, fp16, bf16", policy->precision);
+}
+
+Status ReadShapes(const v1::OptimizeRequest& p, JobRequest* request) {
+  for (const v1::BoundShape& shape : p.shapes()) {
+    for (const int64_t dim : shape.dims()) {
+      if (dim >= 0) continue;
+      return Err(StatusCode::kInvalidArgument, "shapes: {}: a size of {}", shape.input(), dim);
+    }
+    request->shapes.push_back({shape.input(), {shape.dims().begin(), shape.dims().end()}});
+  }
+  auto& shapes = request->shapes;
+  std::sort(shapes.begin(), shapes.end(), [](auto& a, auto& b) { return a.input < b.input; });
+  for (size_t i = 1; i < shapes.size(); ++i) {
+    if (shapes[i].input != shapes[i - 1].input) continue;
+    return Err(StatusCode::kInvalidArgument, "shapes: {} is bound twice", shapes[i].input);
+  }
+  return OkStatus();
+}
+
+template <class T>
+T Or(T value, T otherwise) {
+  return value == 0 ? otherwise : value;
+}
+
+}  // namespace
+
+StatusOr<JobRequest> FromProto(const v1::OptimizeRequest& p) {
+  AG_TRY(CheckRanges(p));
+  JobRequest r;
+  auto model = ParseDigest(p.model_digest());
+  AG_TRY(model.status(), "model_digest");
+  r.model = *model;
+  r.request_id = p.request_id();
+  r.model_name = p.model_name();
+  r.device = p.device();
+  AG_TRY(ReadShapes(p, &r));
+  AG_TRY(ReadPolicy(p.policy(), &r.policy));
+  const SearchOptions defaults;
+  r.rounds = Or(p.budget().rounds(), defaults.limits.rounds_max);
+  r.expansions = Or(p.budget().expansions(), defaults.limits.expansions_max);
+  r.graphs = Or(p.budget().graphs(), defaults.limits.graphs_max);
+  r.candidates = Or(p.budget().candidates(), defaults.limits.candidates_max);
+  r.time_seconds =
+      Or(p.budget().time_seconds(), static_cast<double>(defaults.limits.time_max.count()) / 1e9);
+  r.alpha = Or(p.alpha(), defaults.alpha);
+  r.beta = Or(p.beta(), defaults.beta);
+  r.streams_max = p.streams_max();
+  r.seed = Or(p.seed(), uint64_t{1});
+  r.disabled_rules.assign(p.disabled_rules().begin(), p.disabled_rules().end());
+  std::sort(r.disabled_rules.begin(), r.disabled_rules.end());
+  r.skip_model_cache = p.skip_model_cache();
+  r.skip_group_cache = p.skip_group_cache();
+  return r;
+}
+
+namespace {
+
+void ToProto(const JobRequest& r, v1::OptimizeRequest* p) {
+  p->set_request_id(r.request_id);
+  p->set_model_digest(r.model.Hex());
+  p->set_model_name(r.model_name);
+  p->set_device(r.device);
+  for (const BoundShape& shape : r.shapes) {
+    v1::BoundShape* bound = p->add_shapes();
+    bound->set_input(shape.input);
+    bound->mutable_dims()->Assign(shape.dims.begin(), shape.dims.end());
+  }
+  p->mutable_policy()->set_precision(r.policy.precision);
+  p->mutable_policy()->set_tolerance(r.policy.tolerance);
+  p->mutable_policy()->set_cold_cache(r.policy.cold_cache);
+  p->mutable_policy()->set_nonfinite_strict(r.policy.nonfinite_strict);
+  p->mutable_budget()->set_rounds(r.rounds);
+  p->mutable_budget()->set_expansions(r.expansions);
+  p->mutable_budget()->set_graphs(r.graphs);
+  p->mutable_budget()->set_candidates(r.candidates);
+  p->mutable_budget()->set_time_seconds(r.time_seconds);
+  p->set_alpha(r.alpha);
+  p->set_beta(r.beta);
+  p->set_streams_max(r.streams_max);
+  p->set_seed(r.seed);
+  for (const std::string& rule : r.disabled_rules) p->add_disabled_rules(rule);
+  p->set_skip_model_cache(r.skip_model_cache);
+  p->set_skip_group_cache(r.skip_group_cache);
+}
+
+void ToProto(const Latency& latency, v1::Latency* p) {
+  p->set_median_ms(latency.median_ns / 1e6);
+  p->set_low_ms(latency.low_ns / 1e6);
+  p->set_high_ms(latency.high_ns / 1e6);
+}
+
+Latency FromProto(const v1::Latency& p) {
+  return {p.median_ms() * 1e6, p.low_ms() * 1e6, p.high_ms() * 1e6};
+}
+
+void ToProto(const std::vector<RewriteTotal>& totals,
+             google::protobuf::RepeatedPtrField<v1::RewriteCount>* p) {
+  for (const RewriteTotal& total : totals) {
+    v1::RewriteCount* count = p->Add();
+    count->set_rule(total.rule);
+    count->set_count(total.count);
+    count->set_gain_ms(total.gain_ns / 1e6);
+  }
+}
+
+std::vector<RewriteTotal> FromProto(const google::protobuf::RepeatedPtrField<v1::RewriteCount>& p) {
+  std::vector<RewriteTotal> totals;
+  for (const v1::RewriteCount& c : p) totals.push_back({c.rule(), c.count(), c.gain_ms() * 1e6});
+  return totals;
+}
+
+void ToProto(const OutputError& error, v1::OutputError* p) {
+  p->set_output(error.name);
+  p->set_max_abs(error.max_abs);
+  p->set_max_rel(error.max_rel);
+  p->set_max_elementwise(error.max_elementwise);
+  p->set_nonfinite_differs(error.nonfinite_differs);
+}
+
+void ToProto(const JobResult& r, v1::Result* p) {
+  p->set_verdict(r.verdict);
+  p->set_device(r.device);
+  p->set_environment(r.environment);
+  ToProto(r.input_latency, p->mutable_input_latency());
+  ToProto(r.output_latency, p->mutable_output_latency());
+  ToProto(r.eager_latency, p->mutable_eager_latency());
+  p->set_speedup(r.speedup);
+  p->set_speedup_low(r.speedup_low);
+  p->set_speedup_high(r.speedup_high);
+  for (const OutputError& error : r.errors) ToProto(error, p->add_errors());
+  ToProto(r.rewrites, p->mutable_rewrites());
+  ToProto(r.clean_up, p->mutable_clean_up());
+  p->set_groups(r.groups);
+  p->set_streams(r.streams);
+  p->set_stop_reason(r.stop_reason);
+  p->set_seconds(r.seconds);
+  p->mutable_cache()->set_hits(r.cache.hits);
+  p->mutable_cache()->set_misses(r.cache.misses);
+  p->mutable_cache()->set_model_hit(r.cache.model_hit);
+  p->set_output_digest(r.output.Hex());
+  p->set_output_bytes(r.output_bytes);
+  p->set_report_digest(r.report.IsZero() ? "" : r.report.Hex());
+  p->set_simulated(r.simulated);
+  p->set_rounds(r.rounds);
+  p->set_expansions(r.expansions);
+  p->set_graphs(r.graphs);
+  p->set_candidates(r.candidates);
+  p->set_groups_failed(r.groups_failed);
+  for (const std::string& warning : r.warnings) p->add_warnings(warning);
+  p->set_estimate_ms(r.estimate_ns / 1e6);
+}
+
+void ToProto(const JobProgress& progress, v1::Progress* p) {
+  p->set_stage(progress.stage);
+  p->set_round(progress.round);
+  p->set_graphs(progress.graphs);
+  p->set_candidates(progress.candidates);
+  p->set_best_speedup(progress.best_speedup);
+  p->set_groups_measured(progress.groups_measured);
+  p->set_cache_hits(progress.cache_hits);
+  p->set_fraction(progress.fraction);
+}
+
+}  // namespace
+
+void ToProto(const Job& job, v1::Job* p) {
+  p->set_name(job.name());
+  p->set_state(static_cast<v1::Job::State>(job.state));
+  ToProto(job.progress, p->mutable_progress());
+  if (job.result.has_value()) ToProto(*job.result, p->mutable_result());
+  if (!job.error.ok()) {
+    p->mutable_error()->set_code(static_cast<int>(job.error.code()));
+    p->mutable_error()->set_message(Message(job.error));
+  }
+  ToProto(job.request, p->mutable_request());
+  p->set_created_unix_seconds(job.created_unix_seconds);
+  p->set_finished_unix_seconds(job.finished_unix_seconds);
+  p->set_version(job.version);
+  p->set_resumed(job.resumed);
+}
+
+OutputError FromProto(const v1::OutputError& p) {
+  return {p.output(), p.max_abs(), p.max_rel(), p.max_elementwise(), p.nonfinite_differs()};
+}
+
+std::string EncodeJobRequest(const JobRequest& request) {
+  v1::OptimizeRequest proto;
+  ToProto(request, &proto);
+  return proto.SerializeAsString();
+}
+
+StatusOr<JobRequest> DecodeJobRequest(std::string_view bytes) {
+  v1::OptimizeRequest proto;
+  if (!proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return Err(StatusCode::kDataLoss, "stored request does not parse");
+  }
+  return FromProto(proto);
+}
+
+std::string EncodeJobResult(const JobResult& result) {
+  v1::Result proto;
+  ToProto(result, &proto);
+  return proto.SerializeAsString();
+}
+
+StatusOr<JobResult> DecodeJobResult(std::string_view bytes) {
+  v1::Result p;
+  if (!p.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return Err(StatusCode::kDataLoss, "stored result does not parse");
+  }
+  JobResult r;
+  r.verdict = p.verdict();
+  r.device = p.device();
+  r.environment = p.environment();
+  r.input_latency = FromProto(p.input_latency());
+  r.output_latency = FromProto(p.output_latency());
+  r.eager_latency = FromProto(p.eager_latency());
+  r.speedup = p.speedup();
+  r.speedup_low = p.speedup_low();
+  r.speedup_high = p.speedup_high();
+  for (const v1::OutputError& error : p.errors()) r.errors.push_back(FromProto(error));
+  r.rewrites = FromProto(p.rewrites());
+  r.clean_up = FromProto(p.clean_up());
+  r.groups = p.groups();
+  r.streams = p.streams();
+  r.stop_reason = p.stop_reason();
+  r.seconds = p.seconds();
+  r.cache = {p.cache().hits(), p.cache().misses(), p.cache().model_hit()};
+  AG_LET(r.output, ParseDigest(p.output_digest()));
+  r.output_bytes = p.output_bytes();
+  if (!p.report_digest().empty()) {
+    AG_LET(r.report, ParseDigest(p.report_digest()));
+  }
+  r.simulated = p.simulated();
+  r.rounds = p.rounds();
+  r.expansions = p.expansions();
+  r.graphs = p.graphs();
+  r.candidates = p.candidates();
+  r.groups_failed = p.groups_failed();
+  r.warnings.assign(p.warnings().begin(), p.warnings().end());
+  r.estimate_ns = p.estimate_ms() * 1e6;
+  return r;
+}
+
+}  // namespace ag

@@ -1,0 +1,29 @@
+// Jobs between plain structs, protocol messages and stored bytes (which are serialized messages).
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "server/job.h"
+
+namespace autograph::v1 {
+class Job;
+class OptimizeRequest;
+class OutputError;
+class Result;
+}  // namespace autograph::v1
+
+namespace ag {
+
+// Fills in the defaults. kInvalidArgument names the field that is out of range.
+StatusOr<JobRequest> FromProto(const autograph::v1::OptimizeRequest& proto);
+
+void ToProto(const Job& job, autograph::v1::Job* proto);
+OutputError FromProto(const autograph::v1::OutputError& proto);
+
+std::string EncodeJobRequest(const JobRequest& request);
+StatusOr<JobRequest> DecodeJobRequest(std::string_view bytes);
+std::string EncodeJobResult(const JobResult& result);
+StatusOr<JobResult> DecodeJobResult(std::string_view bytes);
+
+}  // namespace ag

@@ -1,0 +1,411 @@
+#include "server/jobs.h"
+
+#include "base/log.h"
+#include "server/job_wire.h"
+
+namespace ag {
+namespace {
+
+// A resumed job's version jumps by this: what watchers saw of it was partly not stored.
+constexpr uint64_t kResumeStep = 1'000'000;
+
+JobRow ToRow(const Job& job, JobRow row) {
+  row.id = job.id;
+  row.state = JobStateName(job.state);
+  row.terminal = IsTerminal(job.state);
+  row.device = job.request.device;
+  row.result = job.result.has_value() ? EncodeJobResult(*job.result) : "";
+  row.error_code = static_cast<int>(job.error.code());
+  row.error_message = Message(job.error);
+  row.finished_unix_seconds = job.finished_unix_seconds;
+  row.version = job.version;
+  row.resumed = job.resumed;
+  return row;
+}
+
+}  // namespace
+
+Jobs::Jobs(const JobStores& stores, JobRunner& runner, Clock& clock, JobsOptions options)
+    : stores_(stores), runner_(runner), clock_(clock), options_(std::move(options)) {}
+
+Jobs::~Jobs() { Shutdown(); }
+
+StatusOr<std::unique_ptr<Jobs>> Jobs::Start(const JobStores& stores, JobRunner& runner,
+                                            Clock& clock, JobsOptions options) {
+  std::unique_ptr<Jobs> jobs(new Jobs(stores, runner, clock, std::move(options)));
+  AG_TRY(jobs->Resume(), "resuming jobs");
+  for (int i = 0; i < jobs->options_.runners; ++i) {
+    jobs->threads_.emplace_back([raw = jobs.get()] { raw->RunnerMain(); });
+  }
+  return jobs;
+}
+
+StatusOr<Job> Jobs::FromRow(const JobRow& row) {
+  Job job;
+  job.id = row.id;
+  AG_LET(job.state, ParseJobState(row.state));
+  AG_LET(job.request, DecodeJobRequest(row.request));
+  if (!row.result.empty()) {
+    AG_LET(job.result, DecodeJobResult(row.result));
+  }
+  job.error = row.error_code == 0
+                  ? OkStatus()
+                  : Status(static_cast<StatusCode>(row.error_code), row.error_message);
+  job.created_unix_seconds = row.created_unix_seconds;
+  job.finished_unix_seconds = row.finished_unix_seconds;
+  job.version = row.version;
+  job.resumed = row.resumed;
+  job.progress.fraction = row.terminal ? 1 : 0;
+  return job;
+}
+
+// --- Accepting
+// ---------------------------------------------------------------------------------------
+
+std::string Jobs::AnswerKey(const JobRequest& request, const Environment& environment) const {
+  return fmt::format("{}environment={}\nrules={}\n", AnswerText(request), environment,
+                     options_.rules_digest);
+}
+
+StatusOr<std::optional<Job>> Jobs::Repeated(const JobRequest& request, const Digest& body) {
+  if (request.request_id.empty()) return std::optional<Job>();
+  AG_LET(const auto known, stores_.jobs->FindRequestId(request.request_id));
+  if (!known.has_value()) return std::optional<Job>();
+  if (known->body_digest != body.Hex()) {
+    return Err(StatusCode::kInvalidArgument, "request_id {} was used before with another request",
+               request.request_id);
+  }
+  AG_LET(Job job, Get(known->job));
+  return std::optional<Job>(std::move(job));
+}
+
+// A terminal job at once when the answer is known and its bytes are still there.
+StatusOr<std::optional<Job>> Jobs::Remembered(const JobRequest& request, const std::string& key,
+                                              const std::string& body) {
+  const auto answer = stores_.cache->FindModel(key);
+  if (!answer.has_value()) return std::optional<Job>();
+  auto result = DecodeJobResult(answer->result);
+  if (!result.ok() || !stores_.blobs->Has(result->output) ||
+      (!result->report.IsZero() && !stores_.blobs->Has(result->report))) {
+    LogWarn("the answer for model {} is known, but not its bytes: searched again",
+            request.model.Short());
+    return std::optional<Job>();
+  }
+  Job job;
+  job.request = request;
+  job.state = JobState::kSucceeded;
+  job.result = *std::move(result);
+  job.result->cache = {0, 0, true};
+  job.result->seconds = 0;
+  job.finished_unix_seconds = clock_.UnixSeconds();
+  AG_LET(Job inserted, Insert(std::move(job), Sha256(key).Hex(), body));
+  return std::optional<Job>(std::move(inserted));
+}
+
+StatusOr<Job> Jobs::Insert(Job job, const std::string& dedupe_key, const std::string& body) {
+  job.created_unix_seconds = clock_.UnixSeconds();
+  JobRow row;
+  row.request = EncodeJobRequest(job.request);
+  row.created_unix_seconds = job.created_unix_seconds;
+  row.dedupe_key = dedupe_key;
+  row = ToRow(job, std::move(row));
+  AG_LET(job.id, stores_.jobs->Insert(row, job.request.request_id, body));
+  row.id = job.id;
+  if (!IsTerminal(job.state)) {
+    auto live = std::make_shared<Live>();
+    live->job = job;
+    live->row = std::move(row);
+    MutexLock lock(mutex_);
+    live_[job.id] = std::move(live);
+    changed_.NotifyAll();
+  }
+  LogInfo("{}: {} {} on {}", job.name(), JobStateName(job.state), job.request.model.Short(),
+          job.request.device);
+  return job;
+}
+
+StatusOr<Job> Jobs::Accept(JobRequest request) {
+  MutexLock accept(accept_mutex_);
+  if (stopping()) return Err(StatusCode::kUnavailable, "the server stops");
+  const Digest body = BodyDigest(request);
+  AG_LET(std::optional<Job> known, Repeated(request, body));
+  if (known.has_value()) return *std::move(known);
+  if (options_.validate) AG_TRY(options_.validate(request));
+  if (!stores_.blobs->Has(request.model)) {
+    return Err(StatusCode::kFailedPrecondition, "model {} is not here; upload it and call again",
+               request.model.Hex());
+  }
+  AG_LET(const DeviceOffer offer, options_.find_offer(request.device));
+  request.device = offer.device;
+  const std::string key = AnswerKey(request, offer.environment);
+  if (!request.skip_model_cache) {
+    AG_LET(known, Remembered(request, key, body.Hex()));
+    if (known.has_value()) return *std::move(known);
+  }
+  const std::string dedupe_key =
+      Sha256(fmt::format("{}skip={}{}\n", key, int{request.skip_model_cache},
+                         int{request.skip_group_cache}))
+          .Hex();
+  AG_LET(const auto in_flight, stores_.jobs->FindUnfinished(dedupe_key));
+  if (in_flight.has_value() && !in_flight->cancel) {
+    if (!request.request_id.empty()) {
+      AG_TRY(stores_.jobs->AddRequestId(request.request_id, body.Hex(), in_flight->id));
+    }
+    return Get(in_flight->id);
+  }
+  Job job;
+  job.request = std::move(request);
+  return Insert(std::move(job), dedupe_key, body.Hex());
+}
+
+// --- Looking
+// -----------------------------------------------------------------------------------------
+
+StatusOr<Job> Jobs::Get(int64_t id) {
+  {
+    MutexLock lock(mutex_);
+    if (const auto found = live_.find(id); found != live_.end()) return found->second->job;
+  }
+  AG_LET(const JobRow row, stores_.jobs->Get(id));
+  return FromRow(row);
+}
+
+StatusOr<std::vector<Job>> Jobs::List(const ListOptions& options) {
+  AG_LET(const std::vector<JobRow> rows,
+         stores_.jobs->List({options.state, options.before_id, options.rows_max}));
+  std::vector<Job> jobs;
+  for (const JobRow& row : rows) {
+    AG_LET(Job job, row.terminal ? FromRow(row) : Get(row.id));
+    jobs.push_back(std::move(job));
+  }
+  return jobs;
+}
+
+StatusOr<Job> Jobs::Wait(int64_t id, uint64_t version, Nanos timeout) {
+  {
+    MutexLock lock(mutex_);
+    const Nanos end = clock_.Now() + timeout;
+    while (!stopping_) {
+      const auto found = live_.find(id);
+      if (found == live_.end()) break;
+      const Nanos left = end - clock_.Now();
+      if (found->second->job.version > version || left <= Nanos{0}) return found->second->job;
+      changed_.WaitFor(mutex_, left);
+    }
+  }
+  return Get(id);
+}
+
+Jobs::Counts Jobs::counts() {
+  MutexLock lock(mutex_);
+  Counts counts;
+  for (const auto& [id, live] : live_) ++(live->running ? counts.running : counts.queued);
+  return counts;
+}
+
+bool Jobs::stopping() {
+  MutexLock lock(mutex_);
+  return stopping_;
+}
+
+// --- Changing
+// ----------------------------------------------------------------------------------------
+
+Status Jobs::Change(const LivePtr& live, const std::function<void(Job&)>& change) {
+  MutexLock one_change(live->change);
+  JobRow row;
+  Job job;
+  {
+    MutexLock lock(mutex_);
+    if (IsTerminal(live->job.state)) return OkStatus();
+    job = live->job;
+    change(job);
+    job.version = live->job.version + 1;
+    row = live->row;
+    row.cancel = live->cancel;
+  }
+  row = ToRow(job, std::move(row));
+  AG_TRY(stores_.jobs->Update(row));
+  MutexLock lock(mutex_);
+  // Progress and cancellation may have moved on meanwhile; the stored change comes after both.
+  job.version = std::max(job.version, live->job.version + 1);
+  live->job = job;
+  live->row = row;
+  if (IsTerminal(job.state)) live_.erase(job.id);
+  changed_.NotifyAll();
+  return OkStatus();
+}
+
+StatusOr<Job> Jobs::Cancel(int64_t id) {
+  LivePtr live;
+  bool running = false;
+  {
+    MutexLock lock(mutex_);
+    if (const auto found = live_.find(id); found != live_.end()) live = found->second;
+    if (live != nullptr) {
+      live->cancel = true;
+      running = live->running;
+      live->running = true;  // A queued one is taken off the queue.
+    }
+  }
+  if (live == nullptr) return Get(id);
+  if (running) {
+    AG_TRY(Change(live, [](Job&) {}));  // Durable: a restart must not take it up again.
+    return Get(id);
+  }
+  const Status changed = Change(live, [this](Job& job) {
+    job.state = JobState::kCancelled;
+    job.finished_unix_seconds = clock_.UnixSeconds();
+  });
+  if (!changed.ok()) {
+    MutexLock lock(mutex_);
+    live->running = live->cancel = false;
+    changed_.NotifyAll();
+    return changed;
+  }
+  return Get(id);
+}
+
+// --- Running
+// -----------------------------------------------------------------------------------------
+
+Status Jobs::Resume() {
+  AG_LET(std::vector<JobRow> rows, stores_.jobs->Unfinished());
+  for (JobRow& row : rows) AG_TRY(ResumeOne(std::move(row)));
+  return OkStatus();
+}
+
+Status Jobs::ResumeOne(JobRow row) {
+  AG_LET(Job job, FromRow(row));
+  job.version += kResumeStep;
+  if (row.cancel) {
+    job.state = JobState::kCancelled;
+  } else if (++job.resumed > options_.resumes_max) {
+    job.state = JobState::kFailed;
+    job.error = Err(StatusCode::kInternal,
+                    "resumed {} times and never finished: it may be what stops the coordinator",
+                    options_.resumes_max);
+  } else {
+    job.state = JobState::kQueued;
+  }
+  if (IsTerminal(job.state)) job.finished_unix_seconds = clock_.UnixSeconds();
+  row = ToRow(job, std::move(row));
+  AG_TRY(stores_.jobs->Update(row));
+  LogInfo("{}: taken up again as {} ({} times)", job.name(), JobStateName(job.state), job.resumed);
+  if (IsTerminal(job.state)) return OkStatus();
+  auto live = std::make_shared<Live>();
+  live->job = std::move(job);
+  live->row = std::move(row);
+  MutexLock lock(mutex_);
+  live_[live->job.id] = live;
+  return OkStatus();
+}
+
+Jobs::LivePtr Jobs::NextQueued() {
+  for (const auto& [id, live] : live_) {
+    if (!live->running && running_[live->job.request.device] < options_.per_device) return live;
+  }
+  return nullptr;
+}
+
+void Jobs::RunnerMain() {
+  while (true) {
+    LivePtr live;
+    {
+      MutexLock lock(mutex_);
+      while (!stopping_ && (live = NextQueued()) == nullptr) changed_.Wait(mutex_);
+      if (stopping_) return;
+      live->running = true;
+      ++running_[live->job.request.device];
+    }
+    RunOne(live);
+    MutexLock lock(mutex_);
+    --running_[live->job.request.device];
+    changed_.NotifyAll();
+  }
+}
+
+void Jobs::RunOne(const LivePtr& live) {
+  Job job;
+  {
+    MutexLock lock(mutex_);
+    job = live->job;
+  }
+  JobControl control;
+  control.enter = [this, live](JobState state) {
+    return Change(live, [state](Job& job) { job.state = state; });
+  };
+  control.on_progress = [this, live](const JobProgress& progress) {
+    MutexLock lock(mutex_);
+    live->job.progress = progress;
+    ++live->job.version;
+    changed_.NotifyAll();
+  };
+  control.stopping = [this] { return stopping(); };
+  control.cancelled = [this, live] {
+    MutexLock lock(mutex_);
+    return stopping_ || live->cancel;
+  };
+  Finish(live, runner_.Run(job, control));
+}
+
+void Jobs::Finish(const LivePtr& live, StatusOr<JobResult> result) {
+  bool cancel = false;
+  {
+    MutexLock lock(mutex_);
+    cancel = live->cancel;
+    // Stays unfinished in the store: the next start takes it up again.
+    if (stopping_ && !result.ok() && !cancel) return;
+  }
+  const auto end = [&](Job& job) {
+    job.finished_unix_seconds = clock_.UnixSeconds();
+    if (result.ok()) job.result = *result;
+    if (cancel) {
+      job.state = JobState::kCancelled;
+    } else if (result.ok()) {
+      job.state = JobState::kSucceeded;
+    } else {
+      job.state = JobState::kFailed;
+      job.error = result.status();
+    }
+    job.progress.fraction = 1;
+  };
+  // Remembered before it is shown: who saw the result and asks again is answered from the cache.
+  if (result.ok() && !cancel) Remember(live->job.request, *result);
+  // A full disk pauses the job, it does not lose it: the result stays here until it can be stored.
+  while (true) {
+    const Status stored = Change(live, end);
+    if (stored.ok()) break;
+    LogError("{}: the result cannot be stored yet: {}", live->job.name(), Message(stored));
+    MutexLock lock(mutex_);
+    if (stopping_) return;
+    changed_.WaitFor(mutex_, std::chrono::seconds(1));
+  }
+  LogInfo("{}: {} {}", live->job.name(), JobStateName(live->job.state),
+          result.ok() ? result->verdict : ToString(result.status()));
+}
+
+// The whole answer, unless it came out the way it did for a reason that may be gone tomorrow.
+void Jobs::Remember(const JobRequest& request, const JobResult& result) {
+  if (result.groups_failed > 0 || result.stop_reason == "unavailable") return;
+  for (const std::string& warning : result.warnings) {
+    if (warning.starts_with("the winner is not handed out")) return;
+  }
+  const Status put = stores_.cache->PutModel(
+      {AnswerKey(request, result.environment), EncodeJobResult(result), result.output});
+  if (!put.ok())
+    LogWarn("model {}: the answer is not remembered: {}", request.model.Short(), Message(put));
+}
+
+void Jobs::Shutdown() {
+  {
+    MutexLock lock(mutex_);
+    stopping_ = true;
+    changed_.NotifyAll();
+  }
+  for (std::thread& thread : threads_) {
+    if (thread.joinable()) thread.join();
+  }
+}
+
+}  // namespace ag

@@ -1,0 +1,207 @@
+#include "server/jobs.h"
+
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+#include "server/job_wire.h"
+
+namespace ag {
+namespace {
+
+// Runs jobs as the test says: holds them until released, then answers.
+class FakeJobRunner : public JobRunner {
+ public:
+  StatusOr<JobResult> Run(const Job& job, const JobControl& control) override {
+    ++runs;
+    AG_TRY(control.enter(JobState::kSearching));
+    while (hold && !control.cancelled()) RealClock().SleepFor(std::chrono::milliseconds(1));
+    if (control.cancelled()) return Err(StatusCode::kCancelled, "cancelled");
+    if (!answer.ok()) return answer.status();
+    JobResult result = *answer;
+    result.output = job.request.model;
+    result.environment = "e";
+    return result;
+  }
+  std::atomic<int> runs{0};
+  std::atomic<bool> hold{false};
+  StatusOr<JobResult> answer = JobResult();
+};
+
+struct Bench {
+  TempDir dir = *TempDir::Make("jobs-test-");
+  std::unique_ptr<JobsDb> db;
+  std::unique_ptr<CacheDb> cache;
+  std::shared_ptr<BlobDir> blobs = *BlobDir::Open(dir.path() + "/blobs");
+  Digest model = *blobs->Put("model");
+  FakeJobRunner runner;
+  JobsOptions options;
+  std::unique_ptr<Jobs> jobs;
+
+  Bench() {
+    options.find_offer = [](const std::string& device) -> StatusOr<DeviceOffer> {
+      if (device == "gone") return Err(StatusCode::kUnavailable, "no worker offers device gone");
+      return DeviceOffer{"cpu", "", "e", false};
+    };
+    Restart();
+  }
+  void Restart() {
+    jobs.reset();
+    db.reset();
+    cache.reset();
+    db = *JobsDb::Open({dir.path() + "/jobs.db", ""}, RealClock());
+    CacheDbOptions cache_options;
+    cache_options.path = dir.path() + "/cache.db";
+    cache = *CacheDb::Open(cache_options, RealClock());
+    jobs = *Jobs::Start({db.get(), cache.get(), blobs.get()}, runner, RealClock(), options);
+  }
+  JobRequest Request(const std::string& request_id = "") {
+    JobRequest request;
+    request.request_id = request_id;
+    request.model = model;
+    return request;
+  }
+  Job WaitTerminal(int64_t id) {
+    Job job = *jobs->Get(id);
+    while (!IsTerminal(job.state)) job = *jobs->Wait(id, job.version, std::chrono::seconds(5));
+    return job;
+  }
+  Job WaitState(int64_t id, JobState state) {
+    Job job = *jobs->Get(id);
+    while (job.state != state) job = *jobs->Wait(id, job.version, std::chrono::seconds(5));
+    return job;
+  }
+};
+
+TEST(Jobs, AJobRunsAndItsAnswerIsRemembered) {
+  Bench b;
+  const Job job = *b.jobs->Accept(b.Request());
+  EXPECT_EQ(job.name(), "jobs/1");
+  EXPECT_EQ(job.request.device, "cpu");
+  EXPECT_EQ(b.WaitTerminal(job.id).state, JobState::kSucceeded);
+  const Job again = *b.jobs->Accept(b.Request());
+  EXPECT_EQ(again.state, JobState::kSucceeded);
+  EXPECT_TRUE(again.result->cache.model_hit);
+  EXPECT_NE(again.id, job.id);
+  EXPECT_EQ(b.runner.runs, 1);
+  JobRequest fresh = b.Request();
+  fresh.skip_model_cache = true;
+  EXPECT_EQ(b.WaitTerminal(b.jobs->Accept(fresh)->id).state, JobState::kSucceeded);
+  EXPECT_EQ(b.runner.runs, 2);
+}
+
+TEST(Jobs, ARememberedAnswerWithoutItsBytesIsAMiss) {
+  Bench b;
+  JobResult result;
+  result.report = Sha256("gone");
+  b.runner.answer = result;
+  b.WaitTerminal(b.jobs->Accept(b.Request())->id);
+  EXPECT_FALSE(IsTerminal(b.jobs->Accept(b.Request())->state));
+}
+
+TEST(Jobs, ARequestIdNamesOneBody) {
+  Bench b;
+  b.runner.hold = true;
+  const Job job = *b.jobs->Accept(b.Request("id"));
+  EXPECT_EQ(b.jobs->Accept(b.Request("id"))->id, job.id);
+  JobRequest other = b.Request("id");
+  other.seed = 7;
+  EXPECT_EQ(ToString(b.jobs->Accept(other).status()),
+            "INVALID_ARGUMENT: request_id id was used before with another request");
+}
+
+TEST(Jobs, EqualRequestsInFlightAreOne) {
+  Bench b;
+  b.runner.hold = true;
+  const Job job = *b.jobs->Accept(b.Request("a"));
+  EXPECT_EQ(b.jobs->Accept(b.Request("b"))->id, job.id);
+  EXPECT_EQ(b.jobs->Accept(b.Request())->id, job.id);
+  JobRequest other = b.Request();
+  other.seed = 7;
+  EXPECT_NE(b.jobs->Accept(other)->id, job.id);
+  b.Restart();
+  EXPECT_EQ(b.jobs->Accept(b.Request("b"))->id, job.id) << "the second id was not durable";
+}
+
+TEST(Jobs, SaysWhatToDoFirst) {
+  Bench b;
+  JobRequest missing = b.Request();
+  missing.model = Sha256("other");
+  EXPECT_EQ(b.jobs->Accept(missing).status().code(), StatusCode::kFailedPrecondition);
+  JobRequest nowhere = b.Request();
+  nowhere.device = "gone";
+  EXPECT_EQ(b.jobs->Accept(nowhere).status().code(), StatusCode::kUnavailable);
+  EXPECT_TRUE(b.jobs->List({})->empty());
+}
+
+TEST(Jobs, OneJobAtATimePerDevice) {
+  Bench b;
+  b.runner.hold = true;
+  const Job first = *b.jobs->Accept(b.Request());
+  JobRequest other = b.Request();
+  other.seed = 7;
+  const Job second = *b.jobs->Accept(other);
+  b.WaitState(first.id, JobState::kSearching);
+  EXPECT_EQ(b.jobs->Get(second.id)->state, JobState::kQueued);
+  b.runner.hold = false;
+  EXPECT_EQ(b.WaitTerminal(second.id).state, JobState::kSucceeded);
+}
+
+TEST(Jobs, CancelsQueuedAndRunning) {
+  Bench b;
+  b.runner.hold = true;
+  const Job first = *b.jobs->Accept(b.Request());
+  JobRequest other = b.Request();
+  other.seed = 7;
+  const Job second = *b.jobs->Accept(other);
+  b.WaitState(first.id, JobState::kSearching);
+  EXPECT_EQ(b.jobs->Cancel(second.id)->state, JobState::kCancelled);
+  ASSERT_TRUE(b.jobs->Cancel(first.id).ok());
+  EXPECT_EQ(b.WaitTerminal(first.id).state, JobState::kCancelled);
+  EXPECT_EQ(b.jobs->Cancel(first.id)->state, JobState::kCancelled);
+  EXPECT_EQ(b.jobs->Cancel(99).status().code(), StatusCode::kNotFound);
+}
+
+TEST(Jobs, AFailureKeepsItsReason) {
+  Bench b;
+  b.runner.answer = Err(StatusCode::kUnimplemented, "Loop: no pattern takes it");
+  const Job job = b.WaitTerminal(b.jobs->Accept(b.Request())->id);
+  EXPECT_EQ(job.state, JobState::kFailed);
+  b.Restart();
+  EXPECT_EQ(ToString(b.jobs->Get(job.id)->error), "UNIMPLEMENTED: Loop: no pattern takes it");
+}
+
+TEST(Jobs, AJobInFlightIsResumedByTheNextStart) {
+  Bench b;
+  b.runner.hold = true;
+  const Job job = *b.jobs->Accept(b.Request());
+  const uint64_t version = b.WaitState(job.id, JobState::kSearching).version;
+  b.Restart();
+  EXPECT_EQ(b.jobs->Get(job.id)->resumed, 1);
+  EXPECT_GT(b.jobs->Get(job.id)->version, version);
+  b.runner.hold = false;
+  EXPECT_EQ(b.WaitTerminal(job.id).state, JobState::kSucceeded);
+  EXPECT_EQ(b.runner.runs, 2);
+}
+
+TEST(Jobs, AJobThatNeverFinishesIsGivenUp) {
+  Bench b;
+  b.runner.hold = true;
+  const Job job = *b.jobs->Accept(b.Request());
+  for (int i = 0; i < 6; ++i) b.Restart();
+  EXPECT_EQ(Message(b.jobs->Get(job.id)->error),
+            "resumed 5 times and never finished: it may be what stops the coordinator");
+}
+
+TEST(Jobs, ACancelSurvivesARestart) {
+  Bench b;
+  JobRow row;
+  row.state = "SEARCHING";
+  row.request = EncodeJobRequest(b.Request());
+  row.cancel = true;
+  const int64_t id = *b.db->Insert(row, "", "");
+  b.Restart();
+  EXPECT_EQ(b.jobs->Get(id)->state, JobState::kCancelled);
+}
+
+}  // namespace
+}  // namespace ag

@@ -1,0 +1,166 @@
+#include "server/pool_measurer.h"
+
+#include <set>
+
+#include "base/log.h"
+#include "graph/codec.h"
+
+namespace ag {
+namespace {
+
+// True for failures that say something of the group and not of the worker or the hour.
+bool WorthRemembering(const Delivery& delivery) {
+  if (delivery.quarantined) return true;
+  switch (delivery.result.status.code()) {
+    case StatusCode::kUnimplemented:
+    case StatusCode::kInvalidArgument:
+    case StatusCode::kDataLoss:
+    case StatusCode::kResourceExhausted:
+      return true;
+    default:
+      return false;
+  }
+}
+
+CandidateWork ToWork(const Measurer::Candidate& candidate) {
+  return {EncodeGraph(candidate.graph), EncodePlan(candidate.plan)};
+}
+
+}  // namespace
+
+std::string Summary(const GroupProblem& problem) {
+  std::string text = problem.pattern + ":";
+  for (const Node& node : problem.graph.nodes()) {
+    if (!Has(node.op, kLeaf)) text += fmt::format(" {}", Info(node.op).name);
+  }
+  const auto& outputs = problem.graph.outputs();
+  if (!outputs.empty()) text += " " + problem.graph.type(outputs[0].edge).ToString();
+  return text;
+}
+
+PoolMeasurer::PoolMeasurer(WorkRunner& runner, CacheDb& cache, Clock& clock, Options options)
+    : runner_(runner),
+      cache_(cache),
+      clock_(clock),
+      options_(std::move(options)),
+      key_environment_(options_.environment + (options_.policy.cold_cache ? ";cold_cache=1" : "")) {
+}
+
+std::optional<StatusOr<Measurement>> PoolMeasurer::Known(const std::string& bytes) {
+  if (const auto found = fresh_.find(bytes); found != fresh_.end()) return found->second;
+  if (options_.skip_group_cache) return std::nullopt;
+  const auto row = cache_.Find(bytes, key_environment_);
+  if (!row.has_value()) return std::nullopt;
+  if (!row->status.ok()) return StatusOr<Measurement>(row->status);
+  return StatusOr<Measurement>(row->measurement);
+}
+
+std::vector<StatusOr<Measurement>> PoolMeasurer::MeasureGroups(
+    const std::vector<GroupProblem>& problems) {
+  std::vector<std::string> bytes;
+  std::vector<Digest> hit_keys;
+  std::vector<Missing> missing;
+  std::set<std::string> distinct;
+  for (const GroupProblem& problem : problems) {
+    bytes.push_back(EncodeGroupProblem(problem));
+    if (!distinct.insert(bytes.back()).second) continue;
+    if (Known(bytes.back()).has_value()) {
+      hit_keys.push_back(GroupKey(bytes.back(), key_environment_));
+    } else {
+      missing.push_back({bytes.back(), Summary(problem)});
+    }
+  }
+  hits_ += static_cast<int>(hit_keys.size());
+  misses_ += static_cast<int>(missing.size());
+  for (size_t begin = 0; begin < missing.size(); begin += kGroupBatchSize) {
+    const size_t end = std::min(missing.size(), begin + kGroupBatchSize);
+    MeasureBatch({missing.begin() + static_cast<ptrdiff_t>(begin),
+                  missing.begin() + static_cast<ptrdiff_t>(end)});
+  }
+  const Status counted = cache_.Count(static_cast<int64_t>(hit_keys.size()),
+                                      static_cast<int64_t>(missing.size()), hit_keys);
+  if (!counted.ok()) LogWarn("cache counters: {}", Message(counted));
+  std::vector<StatusOr<Measurement>> results;
+  for (const std::string& b : bytes) {
+    auto known = Known(b);
+    results.push_back(known.has_value() ? *std::move(known)
+                                        : Err(StatusCode::kCancelled, "not measured: cancelled"));
+  }
+  return results;
+}
+
+void PoolMeasurer::MeasureBatch(const std::vector<Missing>& batch) {
+  if (options_.cancelled && options_.cancelled()) return;
+  GroupBatchWork work;
+  work.policy = options_.policy.Text();
+  for (const Missing& missing : batch) work.problems.push_back(missing.bytes);
+  const Status ran =
+      RunItem({std::move(work), options_.group_seconds_max}, [&](const Delivery& delivery) {
+        Keep(batch[static_cast<size_t>(delivery.entry)], delivery);
+      });
+  if (!ran.ok() && ran.code() != StatusCode::kCancelled) LogWarn("group batch: {}", Message(ran));
+}
+
+// Stores what is worth it; the caller acknowledges after this.
+void PoolMeasurer::Keep(const Missing& missing, const Delivery& delivery) {
+  Status status = delivery.result.status;
+  if (status.ok()) status = CheckMeasurement(delivery.result.measurement);
+  if (!status.ok()) ++failed_;
+  fresh_.insert_or_assign(missing.bytes, status.ok()
+                                             ? StatusOr<Measurement>(delivery.result.measurement)
+                                             : StatusOr<Measurement>(status));
+  if (!status.ok() && !WorthRemembering(delivery)) return;
+  CacheRow row;
+  row.problem = missing.bytes;
+  row.environment = key_environment_;
+  row.status = status;
+  if (status.ok()) row.measurement = delivery.result.measurement;
+  row.summary = missing.summary;
+  row.measured_unix_seconds = clock_.UnixSeconds();
+  if (const Status put = cache_.Put(row); !put.ok()) {
+    LogWarn("cache: not remembered: {}: {}", missing.summary, Message(put));
+  }
+}
+
+Status PoolMeasurer::RunItem(WorkItem work, const std::function<void(const Delivery&)>& on_result) {
+  if (options_.turn != nullptr) options_.turn->Leave();
+  const Status ran = runner_.Run(
+      {options_.device, options_.environment, std::make_shared<const WorkItem>(std::move(work))},
+      on_result, options_.cancelled);
+  if (options_.turn != nullptr) AG_TRY(options_.turn->Enter());
+  return ran;
+}
+
+StatusOr<std::vector<PlanTiming>> PoolMeasurer::MeasurePlans(
+    const std::vector<Candidate>& candidates) {
+  PlanSetWork work;
+  work.policy = options_.policy.Text();
+  work.seed = options_.seed;
+  for (const Candidate& candidate : candidates) work.candidates.push_back(ToWork(candidate));
+  std::vector<PlanTiming> timings(candidates.size());
+  for (PlanTiming& timing : timings) timing.status = Err(StatusCode::kInternal, "not timed");
+  AG_TRY(RunItem({std::move(work), options_.plan_seconds_max}, [&](const Delivery& delivery) {
+    PlanTiming& timing = timings[static_cast<size_t>(delivery.entry)];
+    timing = delivery.result.timing;
+    timing.status = delivery.result.status;
+    if (!timing.status.ok()) ++failed_;
+  }));
+  if (!timings.empty()) AG_TRY(timings[0].status, "the input");
+  return timings;
+}
+
+StatusOr<std::vector<OutputError>> PoolMeasurer::Check(const CheckRequest& request) {
+  CheckWork work = {ToWork(request.reference), ToWork(request.candidate), request.seeds,
+                    request.reference_kernels, options_.policy.tolerance};
+  StatusOr<std::vector<OutputError>> errors = Err(StatusCode::kInternal, "not checked");
+  AG_TRY(RunItem({std::move(work), options_.check_seconds_max}, [&](const Delivery& delivery) {
+    if (delivery.result.status.ok()) {
+      errors = delivery.result.errors;
+    } else {
+      errors = delivery.result.status;
+    }
+  }));
+  return errors;
+}
+
+}  // namespace ag

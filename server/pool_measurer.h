@@ -1,0 +1,77 @@
+// The search's Measurer: first the cache, then the workers. What a worker measured is in the cache
+// before the worker may forget it. One job's own; not thread-safe.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/measuring_lock.h"
+#include "search/search.h"
+#include "server/dispatcher.h"
+#include "server/store/cache_db.h"
+
+namespace ag {
+
+inline constexpr size_t kGroupBatchSize = 256;
+
+class PoolMeasurer : public Measurer {
+ public:
+  struct Options {
+    std::string device;
+    Environment environment;
+    Policy policy;
+    uint64_t seed = 1;
+    bool skip_group_cache = false;    // Measure again what the cache knows (once per job).
+    std::function<bool()> cancelled;  // May be null.
+    SearchTurn* turn = nullptr;       // Left while measurements are awaited. May be null.
+    double group_seconds_max = 60;    // Without progress for so long the executor is killed.
+    double plan_seconds_max = 120;
+    double check_seconds_max = 600;
+  };
+  PoolMeasurer(WorkRunner& runner, CacheDb& cache, Clock& clock, Options options);
+
+  std::vector<StatusOr<Measurement>> MeasureGroups(
+      const std::vector<GroupProblem>& problems) override;
+  StatusOr<std::vector<PlanTiming>> MeasurePlans(const std::vector<Candidate>& candidates) override;
+
+  // The largest differences of `candidate` from `reference` over `seeds`, by output.
+  struct CheckRequest {
+    Candidate reference;
+    Candidate candidate;
+    std::vector<uint64_t> seeds;
+    bool reference_kernels = false;
+  };
+  StatusOr<std::vector<OutputError>> Check(const CheckRequest& request);
+
+  void set_cancelled(std::function<bool()> cancelled) { options_.cancelled = std::move(cancelled); }
+  int hits() const { return hits_; }
+  int misses() const { return misses_; }
+  int failed() const { return failed_; }
+
+ private:
+  struct Missing {
+    std::string bytes;
+    std::string summary;
+  };
+  std::optional<StatusOr<Measurement>> Known(const std::string& bytes);
+  void MeasureBatch(const std::vector<Missing>& batch);
+  void Keep(const Missing& missing, const Delivery& delivery);
+  Status RunItem(WorkItem work, const std::function<void(const Delivery&)>& on_result);
+
+  WorkRunner& runner_;
+  CacheDb& cache_;
+  Clock& clock_;
+  Options options_;
+  Environment key_environment_;  // The environment and what else of the policy a time depends on.
+  std::map<std::string, StatusOr<Measurement>> fresh_;  // Measured for this job, by problem.
+  int hits_ = 0;
+  int misses_ = 0;
+  int failed_ = 0;
+};
+
+// "conv: Conv Add Relu f32[1,64,56,56]", for people.
+std::string Summary(const GroupProblem& problem);
+
+}  // namespace ag

@@ -1,0 +1,142 @@
+#include "server/pool_measurer.h"
+
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+#include "plan/testing.h"
+
+namespace ag {
+namespace {
+
+// Answers every group with a time made from its number, and records what was asked.
+class FakeRunner : public WorkRunner {
+ public:
+  Status Run(ItemRequest request, const std::function<void(const Delivery&)>& on_result,
+             const std::function<bool()>& cancelled) override {
+    items.push_back(request);
+    const int entries = EntryCount(*request.work);
+    for (int entry = 0; entry < entries; ++entry) {
+      if (cancelled && cancelled()) return Err(StatusCode::kCancelled, "cancelled");
+      Delivery delivery;
+      delivery.entry = entry;
+      delivery.quarantined = quarantine;
+      delivery.result.status = failure;
+      const double ns = 100 + entry;
+      delivery.result.measurement.latency = {ns, ns, ns};
+      delivery.result.measurement.kernel = "k";
+      delivery.result.timing.latency = {ns, ns, ns};
+      on_result(delivery);
+    }
+    return OkStatus();
+  }
+  std::vector<ItemRequest> items;
+  Status failure;
+  bool quarantine = false;
+};
+
+struct Bench {
+  TempDir dir = *TempDir::Make("pool-measurer-test-");
+  FakeClock clock;
+  std::unique_ptr<CacheDb> cache;
+  FakeRunner runner;
+  PoolMeasurer::Options options;
+  Bench() {
+    CacheDbOptions cache_options;
+    cache_options.path = dir.path() + "/cache.db";
+    cache = *CacheDb::Open(cache_options, clock);
+    options.device = "cpu";
+    options.environment = "e";
+  }
+  PoolMeasurer Make() { return PoolMeasurer(runner, *cache, clock, options); }
+};
+
+GroupProblem Problem(int64_t size) {
+  GroupProblem problem;
+  problem.graph = GraphOf(fmt::format("input i0 f32[{}]\noutput o = relu(i0)\n", size));
+  problem.pattern = "chain";
+  problem.input_layouts = problem.output_layouts = {Layout::kPlain};
+  return problem;
+}
+
+TEST(PoolMeasurer, AsksTheCacheFirst) {
+  Bench b;
+  {
+    PoolMeasurer measurer = b.Make();
+    const auto results = measurer.MeasureGroups({Problem(1), Problem(2), Problem(1)});
+    ASSERT_EQ(results.size(), 3u);
+    EXPECT_EQ(results[0]->latency.median_ns, results[2]->latency.median_ns);
+    EXPECT_EQ(measurer.misses(), 2) << "equal problems are measured once";
+  }
+  PoolMeasurer measurer = b.Make();
+  EXPECT_EQ(measurer.MeasureGroups({Problem(1), Problem(2)})[1]->latency.median_ns, 101);
+  EXPECT_EQ(measurer.hits(), 2);
+  EXPECT_EQ(b.runner.items.size(), 1u);
+  EXPECT_EQ(b.cache->Stats()->hits, 2);
+  EXPECT_EQ(b.cache->Stats()->misses, 2);
+}
+
+TEST(PoolMeasurer, SkippingTheCacheMeasuresOncePerJob) {
+  Bench b;
+  b.Make().MeasureGroups({Problem(1)});
+  b.options.skip_group_cache = true;
+  PoolMeasurer measurer = b.Make();
+  measurer.MeasureGroups({Problem(1)});
+  measurer.MeasureGroups({Problem(1)});
+  EXPECT_EQ(b.runner.items.size(), 2u);
+  EXPECT_EQ(measurer.misses(), 1);
+}
+
+TEST(PoolMeasurer, SplitsIntoBatches) {
+  Bench b;
+  std::vector<GroupProblem> problems;
+  for (int i = 1; i <= 300; ++i) problems.push_back(Problem(i));
+  b.Make().MeasureGroups(problems);
+  ASSERT_EQ(b.runner.items.size(), 2u);
+  EXPECT_EQ(EntryCount(*b.runner.items[0].work), 256);
+}
+
+TEST(PoolMeasurer, QuarantineIsRemembered) {
+  Bench b;
+  b.runner.failure = Err(StatusCode::kInternal, "quarantined after 2 crashed executors");
+  b.runner.quarantine = true;
+  EXPECT_FALSE(b.Make().MeasureGroups({Problem(1)})[0].ok());
+  EXPECT_EQ(b.cache->Stats()->failures, 1);
+  PoolMeasurer measurer = b.Make();
+  EXPECT_EQ(Message(measurer.MeasureGroups({Problem(1)})[0].status()),
+            "quarantined after 2 crashed executors");
+  EXPECT_EQ(b.runner.items.size(), 1u);
+}
+
+TEST(PoolMeasurer, ALostWorkerIsNotTheGroupsFault) {
+  Bench b;
+  b.runner.failure = Err(StatusCode::kUnavailable, "lost 3 workers");
+  EXPECT_FALSE(b.Make().MeasureGroups({Problem(1)})[0].ok());
+  EXPECT_EQ(b.cache->Stats()->failures, 0);
+}
+
+TEST(PoolMeasurer, CancelledGroupsAreCancelled) {
+  Bench b;
+  b.options.cancelled = [] { return true; };
+  EXPECT_EQ(b.Make().MeasureGroups({Problem(1)})[0].status().code(), StatusCode::kCancelled);
+  EXPECT_EQ(b.Make().MeasurePlans({{}}).status().code(), StatusCode::kCancelled);
+}
+
+TEST(PoolMeasurer, ColdTimesAreOtherRows) {
+  Bench b;
+  b.Make().MeasureGroups({Problem(1)});
+  b.options.policy.cold_cache = true;
+  PoolMeasurer cold = b.Make();
+  cold.MeasureGroups({Problem(1)});
+  EXPECT_EQ(cold.misses(), 1);
+}
+
+TEST(PoolMeasurer, PlansKeepTheirOrder) {
+  Bench b;
+  PoolMeasurer measurer = b.Make();
+  const auto timings = measurer.MeasurePlans({{}, {}});
+  ASSERT_TRUE(timings.ok()) << timings.status();
+  EXPECT_EQ((*timings)[1].latency.median_ns, 101);
+}
+
+}  // namespace
+}  // namespace ag

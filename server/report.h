@@ -1,0 +1,24 @@
+// The JSON report of a finished job (docs/report.md): what was done, measured, estimated, and why
+// it ended.
+#pragma once
+
+#include <string>
+
+#include "server/job.h"
+
+namespace ag {
+
+inline constexpr int kReportVersion = 1;
+
+struct ReportFacts {
+  const JobRequest* request = nullptr;
+  const JobResult* result = nullptr;  // report and output_bytes may be unset.
+  std::string input_plan;             // FormatPlan's text; "" when there is none.
+  std::string output_plan;
+  std::string rules_digest;
+  int nodes_in = 0;
+  int nodes_out = 0;
+};
+std::string WriteReport(const ReportFacts& facts);
+
+}  // namespace ag

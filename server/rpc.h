@@ -1,0 +1,50 @@
+// The four services, thin: they convert, call the core and convert back. Each reports for itself
+// what a call fails with.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "base/blobs.h"
+#include "graph/onnx/onnx.h"
+#include "server/dispatcher.h"
+#include "server/jobs.h"
+#include "server/store/cache_db.h"
+
+namespace grpc {
+class Service;
+class Status;
+}  // namespace grpc
+
+namespace ag {
+
+inline constexpr size_t kChunkBytes = size_t{1} << 20;
+inline constexpr int kMessageBytesMax = 256
+                                        << 20;  // Plan sets of big graphs travel in one message.
+
+// What the services share; outlives them.
+struct RpcCore {
+  Jobs* jobs = nullptr;
+  Dispatcher* dispatcher = nullptr;
+  CacheDb* cache = nullptr;
+  BlobDir* blobs = nullptr;
+  Clock* clock = nullptr;
+  ImportLimits limits;
+  std::string rules_digest;
+  std::string shared_blob_dir;
+  std::string shared_blob_proof;
+  Nanos tick_max{std::chrono::seconds(10)};
+  int watchers_max = 256;
+  std::atomic<bool> stopping{false};  // Streams end.
+};
+
+std::unique_ptr<grpc::Service> MakeOptimizerService(RpcCore& core);
+std::unique_ptr<grpc::Service> MakeBlobsService(RpcCore& core);
+std::unique_ptr<grpc::Service> MakeCacheService(RpcCore& core);
+std::unique_ptr<grpc::Service> MakeWorkersService(RpcCore& core);
+
+// Long messages are cut: they travel in headers.
+grpc::Status ToGrpc(const Status& status);
+
+}  // namespace ag

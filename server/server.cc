@@ -1,0 +1,242 @@
+#include "server/server.h"
+
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/impl/service_type.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <thread>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "rules/rule_set.h"
+#include "server/export_child.h"
+#include "server/metrics.h"
+#include "server/pipeline.h"
+#include "server/rpc.h"
+
+namespace ag {
+namespace {
+
+constexpr char kWorkersHealth[] = "autograph.v1.Workers";
+
+// A file whose name only a process that sees this very folder can check (docs/protocol.md).
+StatusOr<std::string> WriteProof(const std::string& blob_root, uint64_t epoch, Clock& clock) {
+  AG_LET(const std::vector<std::string> names, ListDir(blob_root));
+  for (const std::string& name : names) {
+    if (name.starts_with("proof-")) std::filesystem::remove(blob_root + "/" + name);
+  }
+  const std::string seed =
+      fmt::format("{} {} {} {}", epoch, clock.UnixSeconds(), clock.Now().count(), ::getpid());
+  const std::string proof = "proof-" + Sha256(seed).Short();
+  AG_TRY(WriteFileAtomically(blob_root + "/" + proof, ""));
+  return proof;
+}
+
+Status CheckRules(const RuleSet& rules, const JobRequest& request) {
+  for (const std::string& name : request.disabled_rules) {
+    if (rules.Find(name) != nullptr) continue;
+    return Err(StatusCode::kInvalidArgument, "disabled_rules: no rule is called {}", name);
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+class Server::Impl {
+ public:
+  explicit Impl(const ServerOptions& options)
+      : options_(options), clock_(options.clock != nullptr ? *options.clock : RealClock()) {}
+  ~Impl() { Shutdown(Nanos{0}); }
+
+  Status Start();
+  std::shared_ptr<grpc::Channel> InProcessChannel() {
+    grpc::ChannelArguments arguments;
+    arguments.SetMaxReceiveMessageSize(kMessageBytesMax);
+    return grpc_->InProcessChannel(arguments);
+  }
+  int port() const { return port_; }
+  uint64_t epoch() const { return epoch_; }
+  void Shutdown(Nanos grace);
+
+ private:
+  Status OpenStores();
+  Status StartJobs();
+  Status StartGrpc();
+  void TickerMain();
+  void SetHealth();
+
+  const ServerOptions options_;
+  Clock& clock_;
+  std::optional<FileLock> lock_;
+  std::unique_ptr<JobsDb> jobs_db_;
+  std::unique_ptr<CacheDb> cache_;
+  std::shared_ptr<BlobDir> blobs_;
+  uint64_t epoch_ = 0;
+  std::unique_ptr<Dispatcher> dispatcher_;
+  std::unique_ptr<Pipeline> pipeline_;
+  std::unique_ptr<Jobs> jobs_;
+  RpcCore core_;
+  std::vector<std::unique_ptr<grpc::Service>> services_;
+  std::unique_ptr<grpc::Server> grpc_;
+  std::unique_ptr<MetricsEndpoint> metrics_;
+  int port_ = 0;
+  std::thread ticker_;
+  bool shut_down_ = false;
+};
+
+Status Server::Impl::OpenStores() {
+  const std::string& dir = options_.data_dir;
+  if (dir.empty()) return Err(StatusCode::kInvalidArgument, "data_dir is empty");
+  AG_TRY(MakeDirs(dir), "data folder {}", dir);
+  const std::string who = fmt::format("autographd, process {}, listening on {}", ::getpid(),
+                                      options_.listen.empty() ? "nothing" : options_.listen);
+  auto lock = FileLock::TryExclusive(dir + "/lock", who);
+  AG_TRY(lock.status(), "data folder {}", dir);
+  lock_.emplace(*std::move(lock));
+  AG_LET(jobs_db_, JobsDb::Open({dir + "/jobs.db", ""}, clock_));
+  AG_LET(cache_, CacheDb::Open({dir + "/cache.db", "", options_.failure_expiry}, clock_));
+  AG_LET(blobs_, BlobDir::Open(dir + "/blobs"));
+  const std::string work_dir = dir + "/work";  // Left over by a killed process.
+  std::error_code error;
+  std::filesystem::remove_all(work_dir, error);
+  AG_TRY(MakeDirs(work_dir));
+  AG_LET(epoch_, jobs_db_->OpenEpoch());
+  return OkStatus();
+}
+
+Status Server::Impl::StartJobs() {
+  const RuleSet& rules = RuleSet::Shipped();
+  dispatcher_ = std::make_unique<Dispatcher>(epoch_, options_.pool, clock_);
+  PipelineOptions pipeline;
+  pipeline.limits = options_.limits;
+  pipeline.jail.program = options_.program;
+  pipeline.jail.time_max = options_.import_time_max;
+  pipeline.child.program = options_.program;
+  pipeline.child.time_max = options_.export_time_max;
+  pipeline.blob_root = options_.data_dir + "/blobs";
+  pipeline.work_dir = options_.data_dir + "/work";
+  pipeline.offer_wait_max = options_.offer_wait_max;
+  pipeline_ = std::make_unique<Pipeline>(*dispatcher_, *cache_, blobs_, rules, clock_, pipeline);
+  JobsOptions jobs;
+  jobs.runners = options_.runners;
+  jobs.per_device = options_.per_device;
+  jobs.resumes_max = options_.resumes_max;
+  jobs.rules_digest = rules.digest().Hex();
+  jobs.find_offer = [this](const std::string& device) { return dispatcher_->FindOffer(device); };
+  jobs.validate = [&rules](const JobRequest& request) { return CheckRules(rules, request); };
+  AG_LET(jobs_,
+         Jobs::Start({jobs_db_.get(), cache_.get(), blobs_.get()}, *pipeline_, clock_, jobs));
+  core_.jobs = jobs_.get();
+  core_.dispatcher = dispatcher_.get();
+  core_.cache = cache_.get();
+  core_.blobs = blobs_.get();
+  core_.clock = &clock_;
+  core_.limits = options_.limits;
+  core_.rules_digest = jobs.rules_digest;
+  core_.shared_blob_dir = std::filesystem::absolute(pipeline.blob_root).string();
+  AG_LET(core_.shared_blob_proof, WriteProof(pipeline.blob_root, epoch_, clock_));
+  core_.tick_max = options_.tick_max;
+  core_.watchers_max = options_.watchers_max;
+  return OkStatus();
+}
+
+Status Server::Impl::StartGrpc() {
+  grpc::EnableDefaultHealthCheckService(true);
+  static const bool reflection = [] {
+    grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+    return true;
+  }();
+  (void)reflection;
+  grpc::ServerBuilder builder;
+  // By default a second server on the same port starts silently and takes half of the calls.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 20'000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder.SetMaxReceiveMessageSize(kMessageBytesMax);
+  builder.SetMaxSendMessageSize(kMessageBytesMax);
+  if (!options_.listen.empty()) {
+    builder.AddListeningPort(options_.listen, grpc::InsecureServerCredentials(), &port_);
+  }
+  services_.push_back(MakeOptimizerService(core_));
+  services_.push_back(MakeBlobsService(core_));
+  services_.push_back(MakeCacheService(core_));
+  services_.push_back(MakeWorkersService(core_));
+  for (const auto& service : services_) builder.RegisterService(service.get());
+  grpc_ = builder.BuildAndStart();
+  const bool unix_socket = options_.listen.starts_with("unix:");
+  if (grpc_ == nullptr || (!options_.listen.empty() && !unix_socket && port_ == 0)) {
+    return Err(StatusCode::kUnavailable, "cannot listen on {}: address in use", options_.listen);
+  }
+  grpc::HealthCheckServiceInterface* health = grpc_->GetHealthCheckService();
+  for (const char* name :
+       {"", "autograph.v1.Optimizer", "autograph.v1.Blobs", "autograph.v1.Cache"}) {
+    health->SetServingStatus(name, true);
+  }
+  SetHealth();
+  return OkStatus();
+}
+
+Status Server::Impl::Start() {
+  AG_TRY(OpenStores());
+  AG_TRY(StartJobs());
+  AG_TRY(StartGrpc());
+  if (!options_.metrics.empty()) {
+    AG_LET(metrics_, MetricsEndpoint::Start(options_.metrics, {jobs_.get(), jobs_db_.get(),
+                                                               cache_.get(), dispatcher_.get()}));
+  }
+  ticker_ = std::thread([this] { TickerMain(); });
+  return OkStatus();
+}
+
+// Lets time pass in the worker pool when nobody waits there, and tells the truth about workers.
+void Server::Impl::TickerMain() {
+  while (!core_.stopping) {
+    dispatcher_->Tick();
+    SetHealth();
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  }
+}
+
+void Server::Impl::SetHealth() {
+  grpc_->GetHealthCheckService()->SetServingStatus(kWorkersHealth, !dispatcher_->Offers().empty());
+}
+
+void Server::Impl::Shutdown(Nanos grace) {
+  if (shut_down_) return;
+  shut_down_ = true;
+  core_.stopping = true;
+  metrics_.reset();
+  if (dispatcher_ != nullptr) dispatcher_->WakeAll();
+  if (jobs_ != nullptr) jobs_->Shutdown();
+  if (grpc_ != nullptr) {
+    grpc_->GetHealthCheckService()->Shutdown();
+    grpc_->Shutdown(std::chrono::system_clock::now() +
+                    std::chrono::duration_cast<std::chrono::microseconds>(grace));
+    grpc_->Wait();
+  }
+  if (ticker_.joinable()) ticker_.join();
+}
+
+Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Server::~Server() = default;
+
+StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options) {
+  auto impl = std::make_unique<Impl>(options);
+  AG_TRY(impl->Start());
+  return std::unique_ptr<Server>(new Server(std::move(impl)));
+}
+
+std::shared_ptr<grpc::Channel> Server::InProcessChannel() { return impl_->InProcessChannel(); }
+int Server::port() const { return impl_->port(); }
+uint64_t Server::epoch() const { return impl_->epoch(); }
+void Server::Shutdown(Nanos grace) { impl_->Shutdown(grace); }
+
+void RegisterServerRoles() {
+  RegisterJailRole();
+  RegisterExportRole();
+}
+
+}  // namespace ag

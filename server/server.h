@@ -1,0 +1,64 @@
+// autographd as an object: stores, worker pool, jobs and the gRPC services around them. The program
+// and the command line's embedded mode differ in `listen` only.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "graph/onnx/jail.h"
+#include "server/worker_pool.h"
+
+namespace grpc {
+class Channel;
+}
+
+namespace ag {
+
+inline constexpr int kDefaultPort = 7450;
+
+struct ServerOptions {
+  std::string data_dir;  // Made when missing; one process at a time.
+  std::string listen;    // "127.0.0.1:7450"; "": only the in-process channel.
+  std::string metrics;   // "127.0.0.1:9464" for Prometheus; "": none.
+  std::string program;   // The binary with the roles "jail" and "export"; "": our own.
+  ImportLimits limits;
+  Nanos import_time_max{std::chrono::minutes(2)};
+  Nanos export_time_max{std::chrono::minutes(10)};
+  PoolOptions pool;                          // Worker expiry, attempts, ...
+  Nanos tick_max{std::chrono::seconds(10)};  // Ceiling between two messages of a stream.
+  Nanos failure_expiry{std::chrono::hours(24)};
+  Nanos offer_wait_max{std::chrono::minutes(15)};  // A resumed job waits so long for its device.
+  int runners = 4;
+  int per_device = 1;
+  int resumes_max = 5;
+  int watchers_max = 256;
+  Clock* clock = nullptr;  // Null: RealClock().
+};
+
+class Server {
+ public:
+  // kUnavailable: another process holds data_dir (it is named), or the address is in use.
+  // kDataLoss: the jobs file is corrupt.
+  static StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options);
+  ~Server();  // As Shutdown without grace.
+
+  std::shared_ptr<grpc::Channel> InProcessChannel();
+  int port() const;  // 0 in embedded mode.
+  uint64_t epoch() const;
+
+  // Refuses new calls, ends streams, waits at most `grace` for the others. Jobs stay resumable.
+  void Shutdown(Nanos grace);
+
+ private:
+  class Impl;
+  explicit Server(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+// The roles that a program must offer to host a Server: call at the top of main, before
+// RunChildRole.
+void RegisterServerRoles();
+
+}  // namespace ag

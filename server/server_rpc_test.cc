@@ -1,0 +1,437 @@
+// The whole server in one process, with a worker that makes its numbers up: upload, optimize,
+// watch, download, the cached second time, cancel, and a restart with a job in flight.
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "autograph/v1/blobs.grpc.pb.h"
+#include "autograph/v1/cache.grpc.pb.h"
+#include "autograph/v1/optimizer.grpc.pb.h"
+#include "autograph/v1/worker.grpc.pb.h"
+#include "base/file.h"
+#include "graph/codec.h"
+#include "graph/onnx/onnx.h"
+#include "graph/text_form.h"
+#include "plan/schedule.h"
+#include "server/server.h"
+
+namespace ag {
+namespace {
+
+namespace v1 = autograph::v1;
+
+std::string SpecText() {
+  return *ReadFile(std::string(AG_SOURCE_DIR) + "/deploy/devices/small.spec");
+}
+
+// A worker of device "sim:small" on its own stream. Times are rooflines and simulated makespans.
+class FakeWorker {
+ public:
+  explicit FakeWorker(std::shared_ptr<grpc::Channel> channel)
+      : spec_(*ParseDeviceSpec(SpecText())), stub_(v1::Workers::NewStub(std::move(channel))) {
+    thread_ = std::thread([this] { Main(); });
+  }
+  ~FakeWorker() {
+    context_.TryCancel();
+    thread_.join();
+  }
+  std::atomic<bool> hold{false};   // Takes work and does nothing.
+  std::atomic<bool> wrong{false};  // Every check finds a difference.
+  std::atomic<int> groups{0};      // Measured.
+
+ private:
+  void Main() {
+    auto stream = stub_->Synchronize(&context_);
+    state_.set_worker_id("fake");
+    state_.set_device("sim:small");
+    state_.set_device_spec(SpecText());
+    state_.set_environment("device=small;policy=1");
+    state_.set_health(v1::WorkerState::SERVING);
+    state_.set_simulated(true);
+    stream->Write(state_);
+    v1::DesiredState desired;
+    while (stream->Read(&desired)) {
+      for (const uint64_t sequence : desired.acknowledged()) Forget(sequence);
+      state_.set_epoch(desired.epoch());
+      if (desired.has_work() && desired.work().attempt() != done_ && !hold) Do(desired.work());
+      stream->Write(state_);
+    }
+    stream->Finish();
+  }
+
+  void Forget(uint64_t sequence) {
+    v1::WorkerState kept = state_;
+    kept.clear_results();
+    for (const v1::ItemResult& r : state_.results()) {
+      if (r.sequence() != sequence) *kept.add_results() = r;
+    }
+    state_ = kept;
+  }
+
+  v1::ItemResult* Add(const v1::WorkItem& work, int index) {
+    v1::ItemResult* result = state_.add_results();
+    result->set_sequence(++sequence_);
+    result->set_epoch(state_.epoch());
+    result->set_attempt(work.attempt());
+    result->set_index(index);
+    return result;
+  }
+
+  void Do(const v1::WorkItem& work) {
+    if (work.has_groups()) DoGroups(work);
+    if (work.has_plans()) DoPlans(work);
+    if (work.has_check()) DoCheck(work);
+    Add(work, -1);
+    done_ = work.attempt();
+  }
+
+  void DoGroups(const v1::WorkItem& work) {
+    for (int i = 0; i < work.groups().problems_size(); ++i) {
+      const double ns = 2 * RooflineNs(*DecodeGroupProblem(work.groups().problems(i)), spec_);
+      v1::CacheRecord* record = Add(work, i)->mutable_measurement();
+      record->set_median_ns(ns);
+      record->set_low_ns(ns * 0.99);
+      record->set_high_ns(ns * 1.01);
+      record->set_samples(9);
+      record->set_simulated(true);
+      ++groups;
+    }
+  }
+
+  double PlanNs(const v1::Candidate& candidate) {
+    const Graph graph = *DecodeGraph(candidate.graph());
+    const Plan plan = *DecodePlan(candidate.plan());
+    EXPECT_EQ(ToString(ValidatePlan(graph, plan, spec_)), "OK");
+    std::vector<double> ns;
+    for (const Group& group : plan.groups) {
+      const bool view = group.pattern == kViewPattern;
+      ns.push_back(view ? 0 : 2 * RooflineNs(ExtractGroup(graph, group, plan.policy), spec_));
+    }
+    return MakespanNs(graph, plan, ns, spec_);
+  }
+
+  void DoPlans(const v1::WorkItem& work) {
+    const double input_ns = PlanNs(work.plans().candidates(0));
+    for (int i = 0; i < work.plans().candidates_size(); ++i) {
+      const double ns = PlanNs(work.plans().candidates(i));
+      v1::PlanTiming* timing = Add(work, i)->mutable_timing();
+      timing->mutable_latency()->set_median_ms(ns / 1e6);
+      timing->mutable_latency()->set_low_ms(ns / 1e6);
+      timing->mutable_latency()->set_high_ms(ns / 1e6);
+      const double speedup = input_ns / ns;
+      timing->set_speedup(speedup);
+      timing->set_speedup_low(speedup * 0.99);
+      timing->set_speedup_high(speedup * 1.01);
+      timing->set_verdict(speedup > 1.05 ? "FASTER" : speedup < 0.95 ? "SLOWER" : "SAME");
+      timing->set_blocks(9);
+    }
+  }
+
+  void DoCheck(const v1::WorkItem& work) {
+    const Graph graph = *DecodeGraph(work.check().candidate().graph());
+    v1::ItemResult* result = Add(work, 0);
+    for (const GraphOutput& output : graph.outputs()) {
+      v1::OutputError* error = result->add_errors();
+      error->set_output(output.name);
+      error->set_max_rel(wrong ? 0.5 : 1e-6);
+    }
+  }
+
+  const DeviceSpec spec_;
+  std::unique_ptr<v1::Workers::Stub> stub_;
+  grpc::ClientContext context_;
+  v1::WorkerState state_;
+  std::string done_;
+  uint64_t sequence_ = 0;
+  std::thread thread_;
+};
+
+// (x v) w = x (v w): half of the work, once the weights are folded.
+std::string Model() {
+  MemoryWeights weights;
+  const auto graph = ParseGraph(R"(
+    input x f32[64,64]
+    v = const f32[64,64] seed 1
+    w = const f32[64,64] seed 2
+    output y = matmul(matmul(x, v), w)
+  )",
+                                &weights);
+  AG_CHECK(graph.ok());
+  OnnxOrigin origin;
+  origin.opsets = {{"", 17}};
+  const auto bytes = ExportOnnx(*graph, origin, weights);
+  AG_CHECK(bytes.ok());
+  return *bytes;
+}
+
+struct Bench {
+  TempDir dir = *TempDir::Make("server-test-");
+  std::unique_ptr<Server> server;
+  std::shared_ptr<grpc::Channel> channel;
+  std::unique_ptr<FakeWorker> worker;
+  std::string model = Model();
+
+  Bench() { Restart(); }
+  ~Bench() { Stop(); }
+  void Stop() {
+    worker.reset();
+    channel.reset();
+    server.reset();
+  }
+  void Restart(bool hold = false) {
+    Stop();
+    ServerOptions options;
+    options.data_dir = dir.path() + "/data";
+    auto started = Server::Start(options);
+    ASSERT_TRUE(started.ok()) << started.status();
+    server = *std::move(started);
+    channel = server->InProcessChannel();
+    worker = std::make_unique<FakeWorker>(channel);
+    worker->hold = hold;
+    while (Capabilities().devices_size() == 0) RealClock().SleepFor(std::chrono::milliseconds(2));
+  }
+  v1::Capabilities Capabilities() {
+    grpc::ClientContext context;
+    v1::Capabilities response;
+    v1::Optimizer::NewStub(channel)->GetCapabilities(&context, {}, &response);
+    return response;
+  }
+  grpc::Status Upload(const std::string& bytes, const std::string& digest, int64_t size,
+                      bool last = true, int64_t offset = 0) {
+    grpc::ClientContext context;
+    v1::UploadResponse response;
+    auto writer = v1::Blobs::NewStub(channel)->Upload(&context, &response);
+    v1::UploadRequest chunk;
+    chunk.set_digest(digest);
+    chunk.set_size_bytes(size);
+    chunk.set_offset(offset);
+    chunk.set_data(bytes);
+    chunk.set_last(last);
+    writer->Write(chunk);
+    writer->WritesDone();
+    return writer->Finish();
+  }
+  void UploadModel() {
+    const grpc::Status status =
+        Upload(model, Sha256(model).Hex(), static_cast<int64_t>(model.size()));
+    ASSERT_TRUE(status.ok()) << status.error_message();
+  }
+  grpc::Status Optimize(const v1::OptimizeRequest& request, v1::Job* job) {
+    grpc::ClientContext context;
+    return v1::Optimizer::NewStub(channel)->Optimize(&context, request, job);
+  }
+  v1::OptimizeRequest Request() {
+    v1::OptimizeRequest request;
+    request.set_model_digest(Sha256(model).Hex());
+    request.set_model_name("two matmuls");
+    return request;
+  }
+  v1::Job Start(const v1::OptimizeRequest& request) {
+    v1::Job job;
+    const grpc::Status status = Optimize(request, &job);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return job;
+  }
+  // Every state that the watch showed; the last is terminal.
+  std::vector<v1::Job> Watch(const std::string& name) {
+    grpc::ClientContext context;
+    v1::WatchJobRequest request;
+    request.set_name(name);
+    auto reader = v1::Optimizer::NewStub(channel)->WatchJob(&context, request);
+    std::vector<v1::Job> seen(1);
+    while (reader->Read(&seen.back())) seen.emplace_back();
+    seen.pop_back();
+    EXPECT_TRUE(reader->Finish().ok());
+    return seen;
+  }
+  std::string Download(const std::string& digest) {
+    grpc::ClientContext context;
+    v1::DownloadRequest request;
+    request.set_digest(digest);
+    auto reader = v1::Blobs::NewStub(channel)->Download(&context, request);
+    std::string bytes;
+    v1::DownloadResponse chunk;
+    while (reader->Read(&chunk)) bytes += chunk.data();
+    EXPECT_TRUE(reader->Finish().ok());
+    return bytes;
+  }
+};
+
+TEST(Server, OptimizesAModelAndRemembersIt) {
+  Bench b;
+  b.UploadModel();
+  const v1::Job job = b.Start(b.Request());
+  const std::vector<v1::Job> seen = b.Watch(job.name());
+  const v1::Job last = seen.back();
+  ASSERT_EQ(last.state(), v1::Job::SUCCEEDED) << last.error().message();
+  const v1::Result& result = last.result();
+  EXPECT_EQ(result.verdict(), "FASTER") << last.DebugString();
+  EXPECT_GT(result.speedup(), 1.3);
+  EXPECT_TRUE(result.simulated());
+  EXPECT_EQ(result.errors_size(), 1);
+  EXPECT_GT(result.rewrites_size(), 0);
+  EXPECT_NE(result.output_digest(), Sha256(b.model).Hex());
+  const std::string output = b.Download(result.output_digest());
+  EXPECT_EQ(Sha256(output).Hex(), result.output_digest());
+  EXPECT_NE(output.find("autograph.plan."), std::string::npos);
+  EXPECT_NE(b.Download(result.report_digest()).find("\"report_version\": 1"), std::string::npos);
+
+  const int groups = b.worker->groups;
+  const v1::Job again = b.Start(b.Request());
+  EXPECT_EQ(again.state(), v1::Job::SUCCEEDED);
+  EXPECT_TRUE(again.result().cache().model_hit());
+  EXPECT_EQ(again.result().output_digest(), result.output_digest());
+
+  v1::OptimizeRequest search_again = b.Request();
+  search_again.set_skip_model_cache(true);
+  const v1::Job third = b.Watch(b.Start(search_again).name()).back();
+  EXPECT_EQ(third.result().output_digest(), result.output_digest()) << "not deterministic";
+  EXPECT_GT(third.result().cache().hits(), 0);
+  EXPECT_EQ(b.worker->groups, groups) << "a group was measured twice";
+}
+
+TEST(Server, WhatFailsTheCheckIsNotHandedOut) {
+  Bench b;
+  b.worker->wrong = true;
+  b.UploadModel();
+  const v1::Job job = b.Watch(b.Start(b.Request()).name()).back();
+  ASSERT_EQ(job.state(), v1::Job::SUCCEEDED) << job.error().message();
+  EXPECT_EQ(job.result().verdict(), "SAME");
+  EXPECT_EQ(job.result().speedup(), 1);
+  EXPECT_EQ(job.result().output_digest(), Sha256(b.model).Hex());
+  ASSERT_GT(job.result().warnings_size(), 0);
+  EXPECT_EQ(job.result().warnings(job.result().warnings_size() - 1),
+            "the winner is not handed out: output y differs: max|a-b|/max|a| 0.5, tolerance 0.001");
+}
+
+TEST(Server, CancelsARunningJob) {
+  Bench b;
+  b.worker->hold = true;
+  b.UploadModel();
+  const v1::Job job = b.Start(b.Request());
+  grpc::ClientContext context;
+  v1::CancelJobRequest request;
+  request.set_name(job.name());
+  v1::Job response;
+  ASSERT_TRUE(v1::Optimizer::NewStub(b.channel)->CancelJob(&context, request, &response).ok());
+  EXPECT_EQ(b.Watch(job.name()).back().state(), v1::Job::CANCELLED);
+}
+
+TEST(Server, ResumesAJobAfterARestart) {
+  Bench b;
+  b.worker->hold = true;
+  b.UploadModel();
+  const v1::Job job = b.Start(b.Request());
+  while (true) {
+    grpc::ClientContext context;
+    v1::ListWorkersResponse workers;
+    v1::Workers::NewStub(b.channel)->ListWorkers(&context, {}, &workers);
+    if (workers.workers_size() == 1 && !workers.workers(0).attempt().empty()) break;
+    RealClock().SleepFor(std::chrono::milliseconds(2));
+  }
+  const uint64_t epoch = b.Capabilities().epoch();
+  b.Restart();
+  EXPECT_EQ(b.Capabilities().epoch(), epoch + 1);
+  const v1::Job last = b.Watch(job.name()).back();
+  EXPECT_EQ(last.state(), v1::Job::SUCCEEDED) << last.error().message();
+  EXPECT_EQ(last.resumed(), 1);
+}
+
+TEST(Server, UploadsAreChecked) {
+  Bench b;
+  const std::string digest = Sha256("bytes").Hex();
+  EXPECT_EQ(b.Upload("bytes", digest, 5, /*last=*/false).error_message(),
+            "upload: cut after 5 of 5 bytes");
+  EXPECT_EQ(b.Upload("byte", digest, 5).error_message(), "upload: 4 bytes came, 5 were announced");
+  EXPECT_EQ(b.Upload("bytes!", digest, 5).error_message(),
+            "upload: more than the 5 bytes announced");
+  EXPECT_EQ(b.Upload("bytes", digest, 5, true, 1).error_message(),
+            "upload: a chunk at 1, expected at 0");
+  EXPECT_EQ(b.Upload("other", digest, 5).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(b.Upload("bytes", "xyz", 5).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(b.Upload("bytes", digest, int64_t{1} << 50).error_code(),
+            grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_TRUE(b.Upload("bytes", digest, 5).ok());
+  EXPECT_EQ(b.Download(digest), "bytes");
+}
+
+TEST(Server, RefusesWhatIsOutOfRange) {
+  Bench b;
+  v1::Job job;
+  v1::OptimizeRequest request = b.Request();
+  EXPECT_EQ(b.Optimize(request, &job).error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  b.UploadModel();
+  request.set_beta(0.5);
+  EXPECT_EQ(b.Optimize(request, &job).error_message(), "beta: 0.5 is below 1");
+  request = b.Request();
+  request.add_disabled_rules("no-such-rule");
+  EXPECT_EQ(b.Optimize(request, &job).error_message(),
+            "disabled_rules: no rule is called no-such-rule");
+  request = b.Request();
+  request.set_device("cuda:9");
+  EXPECT_EQ(b.Optimize(request, &job).error_message(),
+            "no worker offers device cuda:9; offered now: sim:small");
+}
+
+TEST(Server, ABrokenModelFailsItsJobOnly) {
+  Bench b;
+  b.model = "this is no model";
+  b.UploadModel();
+  const v1::Job job = b.Watch(b.Start(b.Request()).name()).back();
+  EXPECT_EQ(job.state(), v1::Job::FAILED);
+  EXPECT_EQ(job.error().code(), static_cast<int>(grpc::StatusCode::INVALID_ARGUMENT));
+}
+
+TEST(Server, ExportsAndImportsTheCache) {
+  Bench b;
+  b.UploadModel();
+  b.Watch(b.Start(b.Request()).name());
+  std::vector<v1::CacheRecord> records(1);
+  {
+    grpc::ClientContext context;
+    auto reader = v1::Cache::NewStub(b.channel)->Export(&context, {});
+    while (reader->Read(&records.back())) records.emplace_back();
+    records.pop_back();
+  }
+  ASSERT_GT(records.size(), 0u);
+  Bench other;
+  const auto import = [&](v1::ImportCacheResponse* response) {
+    grpc::ClientContext context;
+    auto writer = v1::Cache::NewStub(other.channel)->Import(&context, response);
+    for (const v1::CacheRecord& record : records) writer->Write(record);
+    writer->WritesDone();
+    return writer->Finish();
+  };
+  v1::ImportCacheResponse response;
+  ASSERT_TRUE(import(&response).ok());
+  EXPECT_EQ(response.added(), static_cast<int64_t>(records.size()));
+  records[0].set_environment("forged");
+  EXPECT_EQ(import(&response).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+TEST(Server, OneProcessHoldsTheFolder) {
+  Bench b;
+  ServerOptions options;
+  options.data_dir = b.dir.path() + "/data";
+  const auto second = Server::Start(options);
+  EXPECT_EQ(second.status().code(), StatusCode::kUnavailable);
+  EXPECT_NE(Message(second.status()).find("autographd, process"), std::string::npos)
+      << second.status();
+}
+
+TEST(Server, APortIsTakenOnce) {
+  TempDir dir = *TempDir::Make("server-port-");
+  ServerOptions options;
+  options.listen = "127.0.0.1:0";
+  options.data_dir = dir.path() + "/a";
+  const auto first = Server::Start(options);
+  ASSERT_TRUE(first.ok()) << first.status();
+  options.listen = fmt::format("127.0.0.1:{}", (*first)->port());
+  options.data_dir = dir.path() + "/b";
+  EXPECT_EQ(Message(Server::Start(options).status()),
+            fmt::format("cannot listen on {}: address in use", options.listen));
+}
+
+}  // namespace
+}  // namespace ag

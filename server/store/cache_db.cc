@@ -1,0 +1,211 @@
+#include "server/store/cache_db.h"
+
+#include <filesystem>
+
+#include "base/log.h"
+#include "base/mutex.h"
+#include "plan/group_problem.h"
+#include "server/store/cache_rows.h"
+
+namespace ag {
+
+struct CacheDb::State {
+  Mutex mutex;
+  Database db AG_GUARDED_BY(mutex);
+  Clock* clock = nullptr;
+  int64_t failure_expiry_seconds = 0;
+};
+
+CacheDb::CacheDb(std::unique_ptr<State> state) : state_(std::move(state)) {}
+CacheDb::~CacheDb() = default;
+
+namespace {
+
+StatusOr<Database> OpenAndMigrate(const CacheDbOptions& options, Clock& clock) {
+  AG_LET(Database db,
+         Database::Open(options.path, {.synchronous_full = false, .vfs = options.vfs}));
+  AG_TRY(Migrate(db, CacheMigrations(), clock.UnixSeconds()));
+  return db;
+}
+
+// Renames the file and its companions to the first free <path>.corrupt-N.
+Status SetAside(const std::string& path) {
+  int number = 1;
+  while (std::filesystem::exists(fmt::format("{}.corrupt-{}", path, number))) ++number;
+  for (const char* suffix : {"", "-wal", "-shm"}) {
+    const std::string from = path + suffix;
+    if (!std::filesystem::exists(from)) continue;
+    std::error_code error;
+    std::filesystem::rename(from, fmt::format("{}.corrupt-{}{}", path, number, suffix), error);
+    if (error) return Err(StatusCode::kFailedPrecondition, "{}: {}", from, error.message());
+  }
+  LogWarn("cache file {} set aside as {}.corrupt-{}", path, path, number);
+  return OkStatus();
+}
+
+// What cannot be read is a miss, with a warning.
+template <class T>
+std::optional<T> MissIfBroken(StatusOr<std::optional<T>> found) {
+  if (found.ok()) return *std::move(found);
+  LogWarn("cache: taken as a miss: {}", Message(found.status()));
+  return std::nullopt;
+}
+
+std::string AnswerSeal(const ModelAnswer& answer) {
+  return Sha256(answer.key_text + "\n" + answer.result + "\n" + answer.output.Hex()).Hex();
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<CacheDb>> CacheDb::Open(const CacheDbOptions& options, Clock& clock) {
+  auto db = OpenAndMigrate(options, clock);
+  if (db.status().code() == StatusCode::kDataLoss) {
+    LogWarn("cache file is corrupt: {}", Message(db.status()));
+    AG_TRY(SetAside(options.path), "cache file");
+    db = OpenAndMigrate(options, clock);
+  }
+  AG_TRY(db.status(), "cache file");
+  auto state = std::make_unique<State>();
+  {
+    MutexLock lock(state->mutex);
+    state->db = *std::move(db);
+  }
+  state->clock = &clock;
+  state->failure_expiry_seconds =
+      std::chrono::duration_cast<std::chrono::seconds>(options.failure_expiry).count();
+  return std::unique_ptr<CacheDb>(new CacheDb(std::move(state)));
+}
+
+std::optional<CacheRow> CacheDb::Find(const std::string& problem, const Environment& environment) {
+  MutexLock lock(state_->mutex);
+  const auto find = [&]() AG_REQUIRES(state_->mutex) -> StatusOr<std::optional<CacheRow>> {
+    AG_LET(Statement select,
+           state_->db.Prepare(
+               fmt::format("SELECT {} FROM measurements WHERE key = ?", kMeasurementColumns)));
+    AG_LET(const bool found, select.Bind(1, GroupKey(problem, environment).Hex()).Step());
+    if (!found) return std::optional<CacheRow>();
+    AG_LET(CacheRow row, ReadCacheRow(select));
+    if (row.problem != problem || row.environment != environment) return std::optional<CacheRow>();
+    const int64_t age = state_->clock->UnixSeconds() - row.measured_unix_seconds;
+    if (!row.status.ok() && age >= state_->failure_expiry_seconds) return std::optional<CacheRow>();
+    return std::optional<CacheRow>(std::move(row));
+  };
+  return MissIfBroken(find());
+}
+
+Status CacheDb::Put(const CacheRow& row) {
+  if (row.status.ok()) AG_TRY(CheckMeasurement(row.measurement));
+  MutexLock lock(state_->mutex);
+  return WriteRow(state_->db, row);
+}
+
+Status CacheDb::Count(int64_t hits, int64_t misses, const std::vector<Digest>& keys) {
+  MutexLock lock(state_->mutex);
+  AG_LET(Transaction transaction, Transaction::Begin(state_->db));
+  AG_LET(Statement counter,
+         state_->db.Prepare("UPDATE counters SET value = value + ? WHERE name = ?"));
+  AG_TRY(counter.Bind(1, hits).Bind(2, "hits").Run());
+  AG_TRY(counter.Bind(1, misses).Bind(2, "misses").Run());
+  AG_LET(Statement hit,
+         state_->db.Prepare("UPDATE measurements SET hits = hits + 1 WHERE key = ?"));
+  for (const Digest& key : keys) AG_TRY(hit.Bind(1, key.Hex()).Run());
+  return transaction.Commit();
+}
+
+StatusOr<std::vector<CacheDb::Listed>> CacheDb::List(const ListOptions& options) {
+  MutexLock lock(state_->mutex);
+  AG_LET(Statement select,
+         state_->db.Prepare(fmt::format(
+             "SELECT {} FROM measurements WHERE code = 0 AND (?1 = '' OR environment = ?1) AND "
+             "(?2 = 0 OR row < ?2) ORDER BY row DESC",
+             kMeasurementColumns)));
+  select.Bind(1, options.environment).Bind(2, options.before_row);
+  std::vector<Listed> rows;
+  while (true) {
+    if (static_cast<int>(rows.size()) == options.rows_max) return rows;
+    AG_LET(const bool more, select.Step());
+    if (!more) return rows;
+    auto row = ReadCacheRow(select);
+    if (!row.ok()) {
+      LogWarn("cache: left out: {}", Message(row.status()));
+      continue;
+    }
+    rows.push_back({select.Int(0), *std::move(row)});
+  }
+}
+
+StatusOr<CacheDb::Imported> CacheDb::Import(const std::vector<CacheRow>& rows) {
+  MutexLock lock(state_->mutex);
+  AG_LET(Transaction transaction, Transaction::Begin(state_->db));
+  AG_LET(Statement known, state_->db.Prepare("SELECT 1 FROM measurements WHERE key = ?"));
+  Imported imported;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    AG_TRY(CheckMeasurement(rows[i].measurement), "record {}", i);
+    known.Reset();
+    AG_LET(const bool found,
+           known.Bind(1, GroupKey(rows[i].problem, rows[i].environment).Hex()).Step());
+    found ? ++imported.known : ++imported.added;
+    if (!found) AG_TRY(WriteRow(state_->db, rows[i]));
+  }
+  known.Reset();
+  AG_TRY(transaction.Commit());
+  return imported;
+}
+
+std::optional<ModelAnswer> CacheDb::FindModel(const std::string& key_text) {
+  MutexLock lock(state_->mutex);
+  const auto find = [&]() AG_REQUIRES(state_->mutex) -> StatusOr<std::optional<ModelAnswer>> {
+    AG_LET(Statement select, state_->db.Prepare("SELECT key_text, result, output, seal FROM "
+                                                "model_answers WHERE key = ?"));
+    AG_LET(const bool found, select.Bind(1, Sha256(key_text).Hex()).Step());
+    if (!found || select.Text(0) != key_text) return std::optional<ModelAnswer>();
+    AG_LET(const Digest output, ParseDigest(select.Text(2)));
+    ModelAnswer answer = {key_text, select.Text(1), output};
+    if (select.Text(3) != AnswerSeal(answer)) {
+      return Err(StatusCode::kDataLoss, "answer {}: the seal is broken", output.Short());
+    }
+    return std::optional<ModelAnswer>(std::move(answer));
+  };
+  return MissIfBroken(find());
+}
+
+Status CacheDb::PutModel(const ModelAnswer& answer) {
+  MutexLock lock(state_->mutex);
+  AG_LET(Statement insert,
+         state_->db.Prepare("INSERT OR REPLACE INTO model_answers(key, key_text, result, output, "
+                            "made_unix_seconds, seal) VALUES(?, ?, ?, ?, ?, ?)"));
+  insert.Bind(1, Sha256(answer.key_text).Hex()).BindBytes(2, answer.key_text);
+  insert.BindBytes(3, answer.result).Bind(4, answer.output.Hex());
+  insert.Bind(5, state_->clock->UnixSeconds()).Bind(6, AnswerSeal(answer));
+  return insert.Run();
+}
+
+Status CacheDb::ForgetModel(const std::string& key_text) {
+  MutexLock lock(state_->mutex);
+  AG_LET(Statement remove, state_->db.Prepare("DELETE FROM model_answers WHERE key = ?"));
+  return remove.Bind(1, Sha256(key_text).Hex()).Run();
+}
+
+StatusOr<CacheStats> CacheDb::Stats() {
+  MutexLock lock(state_->mutex);
+  Database& db = state_->db;
+  CacheStats stats;
+  AG_LET(stats.measurements, db.ReadInt("SELECT count(*) FROM measurements WHERE code = 0"));
+  AG_LET(stats.failures, db.ReadInt("SELECT count(*) FROM measurements WHERE code <> 0"));
+  AG_LET(stats.models, db.ReadInt("SELECT count(*) FROM model_answers"));
+  AG_LET(stats.hits, db.ReadInt("SELECT value FROM counters WHERE name = 'hits'"));
+  AG_LET(stats.misses, db.ReadInt("SELECT value FROM counters WHERE name = 'misses'"));
+  AG_LET(const int64_t pages, db.ReadInt("PRAGMA page_count"));
+  AG_LET(const int64_t page_bytes, db.ReadInt("PRAGMA page_size"));
+  stats.bytes = pages * page_bytes;
+  AG_LET(Statement select,
+         db.Prepare("SELECT environment, count(*) FROM measurements WHERE code = 0 "
+                    "GROUP BY environment ORDER BY environment"));
+  while (true) {
+    AG_LET(const bool row, select.Step());
+    if (!row) return stats;
+    stats.environments.emplace_back(select.Text(0), select.Int(1));
+  }
+}
+
+}  // namespace ag

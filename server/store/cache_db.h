@@ -1,0 +1,102 @@
+// cache.db: what is remembered across requests: group measurements, failed ones, whole answers
+// (docs/store.md). It may always be lost: a corrupt row is a miss, a corrupt file is set aside and
+// made anew. What a call acknowledged survives a kill -9; a power cut may take the last writes.
+// Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/digest.h"
+#include "plan/measurement.h"
+
+namespace ag {
+
+// One remembered group measurement, or its failure.
+struct CacheRow {
+  std::string problem;  // Canonical bytes of the group problem.
+  Environment environment;
+  Status status;  // Not OK: the measurement failed, and no figure below counts.
+  Measurement measurement;
+  std::string summary;  // For people.
+  int64_t measured_unix_seconds = 0;
+  int64_t hits = 0;
+};
+
+// kInvalidArgument: a time that is not finite or not positive, or a median outside of its interval.
+Status CheckMeasurement(const Measurement& measurement);
+
+struct CacheStats {
+  int64_t measurements = 0;
+  int64_t failures = 0;
+  int64_t models = 0;
+  int64_t hits = 0;  // Since the cache was made.
+  int64_t misses = 0;
+  int64_t bytes = 0;
+  std::vector<std::pair<Environment, int64_t>> environments;  // Sorted.
+};
+
+struct ModelAnswer {
+  std::string key_text;  // Canonical text of all that the answer depends on.
+  std::string result;    // Encoded by server/.
+  Digest output;
+};
+
+struct CacheDbOptions {
+  std::string path;
+  std::string vfs;                               // Tests only.
+  Nanos failure_expiry{std::chrono::hours(24)};  // A failure is tried again after this.
+};
+
+class CacheDb {
+ public:
+  // kFailedPrecondition: newer schema, or read-only. A corrupt file is renamed <path>.corrupt-N
+  // with a warning.
+  static StatusOr<std::unique_ptr<CacheDb>> Open(const CacheDbOptions& options, Clock& clock);
+  ~CacheDb();
+
+  // Nothing: a miss (unknown, expired, corrupt, or the problem's bytes differ from the stored
+  // ones). Never an error: a cache that cannot be read is a miss with a warning. Does not count;
+  // see Count.
+  std::optional<CacheRow> Find(const std::string& problem, const Environment& environment);
+  Status Put(const CacheRow& row);  // Replaces the row of the same key.
+  // Adds to the counters, and one hit to each of `keys`.
+  Status Count(int64_t hits, int64_t misses, const std::vector<Digest>& keys);
+
+  struct ListOptions {
+    Environment environment;  // "": all.
+    int64_t before_row = 0;   // A row number from Listed; 0: from the newest.
+    int rows_max = 50;
+  };
+  struct Listed {
+    int64_t row = 0;
+    CacheRow record;
+  };
+  // Newest first, without failures; corrupt rows are left out.
+  StatusOr<std::vector<Listed>> List(const ListOptions& options);
+  // Adds the rows that are unknown, all or (on an error) none.
+  struct Imported {
+    int64_t added = 0;
+    int64_t known = 0;
+  };
+  StatusOr<Imported> Import(const std::vector<CacheRow>& rows);
+
+  // Nothing: unknown, corrupt, or the key's text differs.
+  std::optional<ModelAnswer> FindModel(const std::string& key_text);
+  Status PutModel(const ModelAnswer& answer);
+  Status ForgetModel(const std::string& key_text);
+
+  StatusOr<CacheStats> Stats();
+
+ private:
+  struct State;
+  explicit CacheDb(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace ag

@@ -1,0 +1,22 @@
+// How the rows of cache.db are written, sealed and read back. Private to server/store.
+#pragma once
+
+#include "server/store/cache_db.h"
+#include "server/store/sqlite.h"
+
+namespace ag {
+
+const std::vector<std::string>& CacheMigrations();
+
+inline constexpr char kMeasurementColumns[] =
+    "row, key, problem, environment, code, reason, median_ns, low_ns, high_ns, samples, discarded, "
+    "canary_ns, kernel, alternatives, simulated, measured_unix_seconds, summary, hits, seal";
+
+// Inserts or replaces the row of (problem, environment).
+Status WriteRow(Database& db, const CacheRow& row);
+
+// The row that `statement` (of kMeasurementColumns) stands on; kDataLoss when its seal, its key or
+// a figure is wrong.
+StatusOr<CacheRow> ReadCacheRow(const Statement& statement);
+
+}  // namespace ag

@@ -1,0 +1,219 @@
+#include "server/store/jobs_db.h"
+
+#include "base/mutex.h"
+#include "server/store/sqlite.h"
+
+namespace ag {
+namespace {
+
+const std::vector<std::string>& Migrations() {
+  static const std::vector<std::string> migrations = {R"sql(
+    CREATE TABLE jobs(
+      id INTEGER PRIMARY KEY AUTOINCREMENT,
+      state TEXT NOT NULL,
+      terminal INTEGER NOT NULL,
+      device TEXT NOT NULL,
+      request BLOB NOT NULL,
+      result BLOB NOT NULL,
+      error_code INTEGER NOT NULL,
+      error_message TEXT NOT NULL,
+      created_unix_seconds INTEGER NOT NULL,
+      finished_unix_seconds INTEGER NOT NULL,
+      version INTEGER NOT NULL,
+      resumed INTEGER NOT NULL,
+      cancel INTEGER NOT NULL,
+      dedupe_key TEXT NOT NULL);
+    CREATE INDEX jobs_state ON jobs(state, id);
+    CREATE INDEX jobs_unfinished ON jobs(dedupe_key) WHERE terminal = 0;
+    CREATE TABLE request_ids(
+      request_id TEXT PRIMARY KEY,
+      body_digest TEXT NOT NULL,
+      job INTEGER NOT NULL REFERENCES jobs(id)) WITHOUT ROWID;
+    CREATE TABLE epochs(
+      epoch INTEGER PRIMARY KEY AUTOINCREMENT,
+      opened_unix_seconds INTEGER NOT NULL);
+  )sql"};
+  return migrations;
+}
+
+constexpr char kColumns[] =
+    "id, state, terminal, device, request, result, error_code, error_message, "
+    "created_unix_seconds, finished_unix_seconds, version, resumed, cancel, dedupe_key";
+
+JobRow ReadRow(const Statement& s) {
+  return {.id = s.Int(0),
+          .state = s.Text(1),
+          .terminal = s.Int(2) != 0,
+          .device = s.Text(3),
+          .request = s.Text(4),
+          .result = s.Text(5),
+          .error_code = static_cast<int>(s.Int(6)),
+          .error_message = s.Text(7),
+          .created_unix_seconds = s.Int(8),
+          .finished_unix_seconds = s.Int(9),
+          .version = static_cast<uint64_t>(s.Int(10)),
+          .resumed = static_cast<int>(s.Int(11)),
+          .cancel = s.Int(12) != 0,
+          .dedupe_key = s.Text(13)};
+}
+
+StatusOr<std::vector<JobRow>> ReadRows(Statement& statement) {
+  std::vector<JobRow> rows;
+  while (true) {
+    AG_LET(const bool row, statement.Step());
+    if (!row) return rows;
+    rows.push_back(ReadRow(statement));
+  }
+}
+
+}  // namespace
+
+struct JobsDb::State {
+  Mutex mutex;
+  Database db AG_GUARDED_BY(mutex);
+  Clock* clock = nullptr;
+};
+
+JobsDb::JobsDb(std::unique_ptr<State> state) : state_(std::move(state)) {}
+JobsDb::~JobsDb() = default;
+
+StatusOr<std::unique_ptr<JobsDb>> JobsDb::Open(const JobsDbOptions& options, Clock& clock) {
+  auto opened = Database::Open(options.path, {.synchronous_full = true, .vfs = options.vfs});
+  if (opened.status().code() == StatusCode::kDataLoss) {
+    return Err(
+        StatusCode::kDataLoss,
+        "the jobs file is corrupt and jobs are never dropped silently: {}; restore {} from a "
+        "backup, or move it away to begin without jobs",
+        Message(opened.status()), options.path);
+  }
+  AG_TRY(opened.status(), "jobs file");
+  auto state = std::make_unique<State>();
+  state->clock = &clock;
+  {
+    MutexLock lock(state->mutex);
+    state->db = *std::move(opened);
+    AG_TRY(Migrate(state->db, Migrations(), clock.UnixSeconds()), "jobs file");
+  }
+  return std::unique_ptr<JobsDb>(new JobsDb(std::move(state)));
+}
+
+StatusOr<uint64_t> JobsDb::OpenEpoch() {
+  MutexLock lock(state_->mutex);
+  AG_LET(Statement insert, state_->db.Prepare("INSERT INTO epochs(opened_unix_seconds) VALUES(?)"));
+  AG_TRY(insert.Bind(1, state_->clock->UnixSeconds()).Run());
+  return static_cast<uint64_t>(state_->db.last_insert_id());
+}
+
+namespace {
+
+Status InsertRequestId(Database& db, const std::string& request_id, const std::string& body_digest,
+                       int64_t job) {
+  AG_LET(Statement insert, db.Prepare("INSERT INTO request_ids(request_id, body_digest, job) "
+                                      "VALUES(?, ?, ?)"));
+  return insert.Bind(1, request_id).Bind(2, body_digest).Bind(3, job).Run();
+}
+
+}  // namespace
+
+StatusOr<int64_t> JobsDb::Insert(const JobRow& row, const std::string& request_id,
+                                 const std::string& body_digest) {
+  MutexLock lock(state_->mutex);
+  Database& db = state_->db;
+  AG_LET(Transaction transaction, Transaction::Begin(db));
+  AG_LET(Statement insert,
+         db.Prepare("INSERT INTO jobs(state, terminal, device, request, result, error_code, "
+                    "error_message, created_unix_seconds, finished_unix_seconds, version, resumed, "
+                    "cancel, dedupe_key) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+  insert.Bind(1, row.state).Bind(2, int64_t{row.terminal}).Bind(3, row.device);
+  insert.BindBytes(4, row.request).BindBytes(5, row.result).Bind(6, int64_t{row.error_code});
+  insert.Bind(7, row.error_message).Bind(8, row.created_unix_seconds);
+  insert.Bind(9, row.finished_unix_seconds).Bind(10, static_cast<int64_t>(row.version));
+  insert.Bind(11, int64_t{row.resumed}).Bind(12, int64_t{row.cancel}).Bind(13, row.dedupe_key);
+  AG_TRY(insert.Run());
+  const int64_t id = db.last_insert_id();
+  if (!request_id.empty()) AG_TRY(InsertRequestId(db, request_id, body_digest, id));
+  AG_TRY(transaction.Commit());
+  return id;
+}
+
+Status JobsDb::Update(const JobRow& row) {
+  MutexLock lock(state_->mutex);
+  AG_LET(Statement update,
+         state_->db.Prepare(
+             "UPDATE jobs SET state = ?, terminal = ?, device = ?, result = ?, error_code = ?, "
+             "error_message = ?, finished_unix_seconds = ?, version = ?, resumed = ?, cancel = ? "
+             "WHERE id = ?"));
+  update.Bind(1, row.state).Bind(2, int64_t{row.terminal}).Bind(3, row.device);
+  update.BindBytes(4, row.result).Bind(5, int64_t{row.error_code}).Bind(6, row.error_message);
+  update.Bind(7, row.finished_unix_seconds).Bind(8, static_cast<int64_t>(row.version));
+  update.Bind(9, int64_t{row.resumed}).Bind(10, int64_t{row.cancel}).Bind(11, row.id);
+  AG_TRY(update.Run());
+  if (state_->db.changes() != 1) return Err(StatusCode::kNotFound, "no job jobs/{}", row.id);
+  return OkStatus();
+}
+
+StatusOr<JobRow> JobsDb::Get(int64_t id) {
+  MutexLock lock(state_->mutex);
+  AG_LET(Statement select,
+         state_->db.Prepare(fmt::format("SELECT {} FROM jobs WHERE id = ?", kColumns)));
+  AG_LET(const bool row, select.Bind(1, id).Step());
+  if (!row) return Err(StatusCode::kNotFound, "no job jobs/{}", id);
+  return ReadRow(select);
+}
+
+StatusOr<std::vector<JobRow>> JobsDb::List(const ListOptions& options) {
+  MutexLock lock(state_->mutex);
+  AG_LET(Statement select,
+         state_->db.Prepare(fmt::format("SELECT {} FROM jobs WHERE (?1 = '' OR state = ?1) AND "
+                                        "(?2 = 0 OR id < ?2) ORDER BY id DESC LIMIT ?3",
+                                        kColumns)));
+  select.Bind(1, options.state).Bind(2, options.before_id).Bind(3, int64_t{options.rows_max});
+  return ReadRows(select);
+}
+
+StatusOr<std::vector<JobRow>> JobsDb::Unfinished() {
+  MutexLock lock(state_->mutex);
+  AG_LET(Statement select, state_->db.Prepare(fmt::format(
+                               "SELECT {} FROM jobs WHERE terminal = 0 ORDER BY id", kColumns)));
+  return ReadRows(select);
+}
+
+StatusOr<std::optional<JobRow>> JobsDb::FindUnfinished(const std::string& dedupe_key) {
+  MutexLock lock(state_->mutex);
+  AG_LET(Statement select,
+         state_->db.Prepare(fmt::format("SELECT {} FROM jobs WHERE dedupe_key = ? AND terminal = 0 "
+                                        "ORDER BY id DESC LIMIT 1",
+                                        kColumns)));
+  AG_LET(const bool row, select.Bind(1, dedupe_key).Step());
+  if (!row) return std::optional<JobRow>();
+  return std::optional<JobRow>(ReadRow(select));
+}
+
+StatusOr<std::vector<JobsDb::StateCount>> JobsDb::CountByState() {
+  MutexLock lock(state_->mutex);
+  AG_LET(Statement select,
+         state_->db.Prepare("SELECT state, count(*) FROM jobs GROUP BY state ORDER BY state"));
+  std::vector<StateCount> counts;
+  while (true) {
+    AG_LET(const bool row, select.Step());
+    if (!row) return counts;
+    counts.push_back({select.Text(0), select.Int(1)});
+  }
+}
+
+StatusOr<std::optional<JobsDb::RequestId>> JobsDb::FindRequestId(const std::string& request_id) {
+  MutexLock lock(state_->mutex);
+  AG_LET(Statement select,
+         state_->db.Prepare("SELECT job, body_digest FROM request_ids WHERE request_id = ?"));
+  AG_LET(const bool row, select.Bind(1, request_id).Step());
+  if (!row) return std::optional<RequestId>();
+  return std::optional<RequestId>(RequestId{select.Int(0), select.Text(1)});
+}
+
+Status JobsDb::AddRequestId(const std::string& request_id, const std::string& body_digest,
+                            int64_t job) {
+  MutexLock lock(state_->mutex);
+  return InsertRequestId(state_->db, request_id, body_digest, job);
+}
+
+}  // namespace ag

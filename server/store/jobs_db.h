@@ -1,0 +1,85 @@
+// jobs.db: every job that was ever acknowledged (docs/store.md has the schema). Rows hold the
+// request and the result as opaque bytes; what they mean is server/'s business. A call that
+// returned OK survives a kill -9 and a power cut. Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+
+namespace ag {
+
+struct JobRow {
+  int64_t id = 0;     // Rising; 0: not stored yet.
+  std::string state;  // "QUEUED", ..., as in docs/protocol.md.
+  bool terminal = false;
+  std::string device;
+  std::string request;  // Encoded.
+  std::string result;   // Encoded; empty: none.
+  int error_code = 0;
+  std::string error_message;
+  int64_t created_unix_seconds = 0;
+  int64_t finished_unix_seconds = 0;
+  uint64_t version = 0;
+  int resumed = 0;
+  bool cancel = false;     // Somebody asked it to stop.
+  std::string dedupe_key;  // Equal requests have equal keys.
+};
+
+struct JobsDbOptions {
+  std::string path;
+  std::string vfs;  // Tests only.
+};
+
+class JobsDb {
+ public:
+  // kDataLoss: the file is corrupt; the message says how to go on. kFailedPrecondition: newer
+  // schema or read-only.
+  static StatusOr<std::unique_ptr<JobsDb>> Open(const JobsDbOptions& options, Clock& clock);
+  ~JobsDb();
+
+  // Grows the epoch by one and returns it: once per start, before anything else.
+  StatusOr<uint64_t> OpenEpoch();
+
+  // Stores a new job and returns its id. With a `request_id`, that id names this job from now on.
+  StatusOr<int64_t> Insert(const JobRow& row, const std::string& request_id,
+                           const std::string& body_digest);
+  // Replaces all but id, request, created and dedupe_key. kNotFound: no such job.
+  Status Update(const JobRow& row);
+
+  StatusOr<JobRow> Get(int64_t id);  // kNotFound: no such job.
+  struct ListOptions {
+    std::string state;      // "": all.
+    int64_t before_id = 0;  // 0: from the newest.
+    int rows_max = 50;
+  };
+  StatusOr<std::vector<JobRow>> List(const ListOptions& options);  // Newest first.
+  StatusOr<std::vector<JobRow>> Unfinished();                      // Oldest first.
+  // The newest unfinished job with this key.
+  StatusOr<std::optional<JobRow>> FindUnfinished(const std::string& dedupe_key);
+  struct StateCount {
+    std::string state;
+    int64_t jobs = 0;
+  };
+  StatusOr<std::vector<StateCount>> CountByState();
+
+  struct RequestId {
+    int64_t job = 0;
+    std::string body_digest;
+  };
+  StatusOr<std::optional<RequestId>> FindRequestId(const std::string& request_id);
+  // Names an existing job by one more request id.
+  Status AddRequestId(const std::string& request_id, const std::string& body_digest, int64_t job);
+
+ private:
+  struct State;
+  explicit JobsDb(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace ag

@@ -1,0 +1,177 @@
+#include "server/store/jobs_db.h"
+
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/file.h"
+#include "server/store/fault_vfs.h"
+
+namespace ag {
+namespace {
+
+struct Place {
+  TempDir dir = *TempDir::Make("jobs-db-test-");
+  FakeClock clock;
+  std::string path = dir.path() + "/jobs.db";
+  StatusOr<std::unique_ptr<JobsDb>> Open(const std::string& vfs = "") {
+    return JobsDb::Open({path, vfs}, clock);
+  }
+};
+
+JobRow Row(const std::string& key = "k") {
+  JobRow row;
+  row.state = "QUEUED";
+  row.device = "cpu";
+  row.request = std::string("re\0quest", 8);
+  row.version = 1;
+  row.dedupe_key = key;
+  return row;
+}
+
+TEST(JobsDb, RowsComeBackWhole) {
+  Place place;
+  auto db = *place.Open();
+  JobRow row = Row();
+  row.id = *db->Insert(row, "", "");
+  row.state = "FAILED";
+  row.terminal = true;
+  row.result = "result";
+  row.error_code = 3;
+  row.error_message = "why";
+  row.finished_unix_seconds = 7;
+  row.version = 9;
+  row.resumed = 2;
+  row.cancel = true;
+  ASSERT_TRUE(db->Update(row).ok());
+  db.reset();
+  db = *place.Open();
+  const JobRow read = *db->Get(row.id);
+  EXPECT_EQ(read.state, "FAILED");
+  EXPECT_EQ(read.request, row.request);
+  EXPECT_EQ(read.result, "result");
+  EXPECT_EQ(read.error_message, "why");
+  EXPECT_EQ(read.version, 9u);
+  EXPECT_EQ(read.resumed, 2);
+  EXPECT_TRUE(read.cancel);
+  EXPECT_TRUE(read.terminal);
+}
+
+TEST(JobsDb, TheEpochGrowsWithEveryStart) {
+  Place place;
+  for (uint64_t epoch = 1; epoch <= 3; ++epoch) EXPECT_EQ(*(*place.Open())->OpenEpoch(), epoch);
+}
+
+TEST(JobsDb, RequestIdsNameOneJobEach) {
+  Place place;
+  auto db = *place.Open();
+  const int64_t id = *db->Insert(Row(), "first", "body");
+  EXPECT_EQ((*db->FindRequestId("first"))->job, id);
+  EXPECT_EQ((*db->FindRequestId("first"))->body_digest, "body");
+  EXPECT_FALSE(db->FindRequestId("second")->has_value());
+  EXPECT_FALSE(db->Insert(Row(), "first", "other").ok());
+  EXPECT_EQ(db->List({})->size(), 1u) << "the refused insert left a row";
+  ASSERT_TRUE(db->AddRequestId("second", "body", id).ok());
+  EXPECT_EQ((*db->FindRequestId("second"))->job, id);
+}
+
+TEST(JobsDb, ListsNewestFirstInPages) {
+  Place place;
+  auto db = *place.Open();
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(db->Insert(Row(), "", "").ok());
+  const auto page = *db->List({.rows_max = 2});
+  ASSERT_EQ(page.size(), 2u);
+  EXPECT_EQ(page[0].id, 5);
+  EXPECT_EQ((*db->List({.before_id = page[1].id, .rows_max = 9})).size(), 3u);
+  EXPECT_TRUE(db->List({.state = "FAILED"})->empty());
+}
+
+TEST(JobsDb, FindsTheUnfinishedOfAKey) {
+  Place place;
+  auto db = *place.Open();
+  JobRow row = Row("a");
+  row.id = *db->Insert(row, "", "");
+  EXPECT_EQ((*db->FindUnfinished("a"))->id, row.id);
+  EXPECT_FALSE(db->FindUnfinished("b")->has_value());
+  row.terminal = true;
+  ASSERT_TRUE(db->Update(row).ok());
+  EXPECT_FALSE(db->FindUnfinished("a")->has_value());
+  EXPECT_TRUE(db->Unfinished()->empty());
+}
+
+TEST(JobsDb, UnknownJobsAreNotFound) {
+  Place place;
+  auto db = *place.Open();
+  EXPECT_EQ(Message(db->Get(7).status()), "no job jobs/7");
+  JobRow row = Row();
+  row.id = 7;
+  EXPECT_EQ(db->Update(row).code(), StatusCode::kNotFound);
+}
+
+TEST(JobsDb, ACorruptFileStopsTheStart) {
+  Place place;
+  std::ofstream(place.path) << std::string(8192, 'x');
+  const auto db = place.Open();
+  EXPECT_EQ(db.status().code(), StatusCode::kDataLoss);
+  EXPECT_NE(Message(db.status()).find("the jobs file is corrupt"), std::string::npos);
+  EXPECT_NE(Message(db.status()).find(place.path), std::string::npos);
+  EXPECT_TRUE(std::filesystem::exists(place.path)) << "it was moved";
+}
+
+TEST(JobsDb, ANewerSchemaIsRefused) {
+  Place place;
+  ASSERT_TRUE(place.Open().ok());
+  sqlite3* raw = nullptr;
+  ASSERT_EQ(sqlite3_open(place.path.c_str(), &raw), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(raw, "PRAGMA user_version=99", nullptr, nullptr, nullptr), SQLITE_OK);
+  sqlite3_close(raw);
+  const auto db = place.Open();
+  EXPECT_EQ(db.status().code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Message(db.status()),
+            "jobs file: " + place.path +
+                ": schema version 99 is newer than this program's 1; use the newer program");
+}
+
+TEST(JobsDb, ASecondConnectionIsRefused) {
+  Place place;
+  auto db = *place.Open();
+  ASSERT_TRUE(db->OpenEpoch().ok());
+  EXPECT_EQ(place.Open().status().code(), StatusCode::kUnavailable);
+}
+
+// For every n: the n-th write or sync of a life fails, and all after it; what was acknowledged
+// before is there afterwards, and nothing else is.
+TEST(JobsDb, NothingAcknowledgedIsLostWhenAWriteFails) {
+  for (const int code : {SQLITE_FULL, SQLITE_IOERR}) {
+    for (int nth = 1; nth < 60; ++nth) {
+      Place place;
+      SetVfsFault({nth, code});
+      std::vector<int64_t> acknowledged;
+      int64_t updated = 0;
+      if (auto db = place.Open(kFaultVfs); db.ok()) {
+        for (int i = 0; i < 5; ++i) {
+          JobRow row = Row();
+          const auto id = (*db)->Insert(row, fmt::format("request-{}", i), "body");
+          if (!id.ok()) continue;
+          acknowledged.push_back(*id);
+          row.id = *id;
+          row.state = "SUCCEEDED";
+          if ((*db)->Update(row).ok()) updated = *id;
+        }
+      }
+      SetVfsFault({});
+      auto db = *place.Open(kFaultVfs);
+      for (const int64_t id : acknowledged) {
+        ASSERT_TRUE(db->Get(id).ok()) << "job " << id << " lost, failure at " << nth;
+        if (id <= updated) {
+          EXPECT_EQ(db->Get(id)->state, "SUCCEEDED") << nth;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ag

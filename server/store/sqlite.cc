@@ -1,0 +1,171 @@
+#include "server/store/sqlite.h"
+
+namespace ag {
+
+void SqliteTraits::Free(Raw db) { sqlite3_close_v2(db); }
+void SqliteStatementTraits::Free(Raw statement) { sqlite3_finalize(statement); }
+
+Status FromSqlite(int code, sqlite3* db, std::string_view path) {
+  const char* text = db != nullptr ? sqlite3_errmsg(db) : sqlite3_errstr(code);
+  switch (code & 0xff) {
+    case SQLITE_OK:
+      return OkStatus();
+    case SQLITE_FULL:
+      return Err(StatusCode::kResourceExhausted, "{}: {}", path, text);
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+      return Err(StatusCode::kDataLoss, "{}: {}", path, text);
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+    case SQLITE_CANTOPEN:
+      return Err(StatusCode::kFailedPrecondition, "{}: {}", path, text);
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+      return Err(StatusCode::kUnavailable, "{}: {}", path, text);
+    default:
+      return Err(StatusCode::kInternal, "{}: {}", path, text);
+  }
+}
+
+// A bind fails only for a wrong index or no memory: both are our own bugs.
+Statement& Statement::Bind(int index, int64_t value) {
+  AG_CHECK(sqlite3_bind_int64(raw_.get(), index, value) == SQLITE_OK);
+  return *this;
+}
+
+Statement& Statement::Bind(int index, double value) {
+  AG_CHECK(sqlite3_bind_double(raw_.get(), index, value) == SQLITE_OK);
+  return *this;
+}
+
+Statement& Statement::Bind(int index, std::string_view text) {
+  AG_CHECK(sqlite3_bind_text64(raw_.get(), index, text.data() == nullptr ? "" : text.data(),
+                               text.size(), SQLITE_TRANSIENT, SQLITE_UTF8) == SQLITE_OK);
+  return *this;
+}
+
+Statement& Statement::BindBytes(int index, std::string_view bytes) {
+  AG_CHECK(sqlite3_bind_blob64(raw_.get(), index, bytes.data() == nullptr ? "" : bytes.data(),
+                               bytes.size(), SQLITE_TRANSIENT) == SQLITE_OK);
+  return *this;
+}
+
+StatusOr<bool> Statement::Step() {
+  const int code = sqlite3_step(raw_.get());
+  if (code == SQLITE_ROW) return true;
+  if (code == SQLITE_DONE) return false;
+  return FromSqlite(code, db_, path_);
+}
+
+Status Statement::Run() {
+  const auto stepped = Step();
+  Reset();
+  return stepped.status();
+}
+
+void Statement::Reset() {
+  sqlite3_reset(raw_.get());
+  sqlite3_clear_bindings(raw_.get());
+}
+
+int64_t Statement::Int(int column) const { return sqlite3_column_int64(raw_.get(), column); }
+double Statement::Double(int column) const { return sqlite3_column_double(raw_.get(), column); }
+
+std::string Statement::Text(int column) const {
+  const auto* data = static_cast<const char*>(sqlite3_column_blob(raw_.get(), column));
+  const int size = sqlite3_column_bytes(raw_.get(), column);
+  return data == nullptr ? std::string() : std::string(data, static_cast<size_t>(size));
+}
+
+StatusOr<Database> Database::Open(const std::string& path, const DatabaseOptions& options) {
+  Database db;
+  db.path_ = path;
+  const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
+  const int code = sqlite3_open_v2(path.c_str(), db.raw_.out(), flags,
+                                   options.vfs.empty() ? nullptr : options.vfs.c_str());
+  if (code != SQLITE_OK) return FromSqlite(code, db.raw_.get(), path);
+  if (sqlite3_db_readonly(db.raw_.get(), "main") == 1) {
+    return Err(StatusCode::kFailedPrecondition, "{}: the file is read-only", path);
+  }
+  AG_TRY(db.Configure(options));
+  AG_LET(Statement check, db.Prepare("PRAGMA quick_check(1)"));
+  AG_LET(const bool row, check.Step());
+  if (!row || check.Text(0) != "ok") {
+    return Err(StatusCode::kDataLoss, "{}: {}", path, row ? check.Text(0) : "quick_check is mute");
+  }
+  return db;
+}
+
+// Exclusive locking comes first: WAL then keeps its index in our memory, and no second connection
+// can meet the WAL-reset bug of SQLite before 3.51.3.
+Status Database::Configure(const DatabaseOptions& options) {
+  AG_TRY(Execute("PRAGMA locking_mode=EXCLUSIVE"));
+  AG_TRY(Execute("PRAGMA journal_mode=WAL"));
+  AG_TRY(
+      Execute(options.synchronous_full ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL"));
+  AG_TRY(Execute("PRAGMA foreign_keys=ON"));
+  AG_TRY(Execute("PRAGMA trusted_schema=OFF"));
+  return Execute("PRAGMA wal_autocheckpoint=1000");
+}
+
+StatusOr<Statement> Database::Prepare(std::string_view sql) {
+  Statement statement;
+  const int code = sqlite3_prepare_v3(raw_.get(), sql.data(), static_cast<int>(sql.size()),
+                                      SQLITE_PREPARE_PERSISTENT, statement.raw_.out(), nullptr);
+  if (code != SQLITE_OK) return FromSqlite(code, raw_.get(), path_);
+  statement.db_ = raw_.get();
+  statement.path_ = path_;
+  return statement;
+}
+
+Status Database::Execute(const std::string& sql) {
+  return FromSqlite(sqlite3_exec(raw_.get(), sql.c_str(), nullptr, nullptr, nullptr), raw_.get(),
+                    path_);
+}
+
+StatusOr<int64_t> Database::ReadInt(std::string_view sql) {
+  AG_LET(Statement statement, Prepare(sql));
+  AG_LET(const bool row, statement.Step());
+  if (!row) return Err(StatusCode::kInternal, "{}: no row for {}", path_, sql);
+  return statement.Int(0);
+}
+
+StatusOr<Transaction> Transaction::Begin(Database& db) {
+  AG_TRY(db.Execute("BEGIN IMMEDIATE"));
+  return Transaction(&db);
+}
+
+Transaction::~Transaction() {
+  // A failed rollback means that SQLite rolled back by itself; there is nothing left to undo.
+  if (db_ != nullptr) db_->Execute("ROLLBACK").IgnoreError();
+}
+
+Status Transaction::Commit() {
+  AG_TRY(db_->Execute("COMMIT"));
+  db_ = nullptr;
+  return OkStatus();
+}
+
+Status Migrate(Database& db, const std::vector<std::string>& migrations, int64_t unix_seconds) {
+  AG_LET(const int64_t version, db.ReadInt("PRAGMA user_version"));
+  const int64_t newest = static_cast<int64_t>(migrations.size());
+  if (version > newest) {
+    return Err(StatusCode::kFailedPrecondition,
+               "{}: schema version {} is newer than this program's {}; use the newer program",
+               db.path(), version, newest);
+  }
+  for (int64_t step = version; step < newest; ++step) {
+    AG_LET(Transaction transaction, Transaction::Begin(db));
+    AG_TRY(
+        db.Execute("CREATE TABLE IF NOT EXISTS migrations("
+                   "version INTEGER PRIMARY KEY, applied_unix_seconds INTEGER NOT NULL)"));
+    AG_TRY(db.Execute(migrations[static_cast<size_t>(step)]), "migration to version {}", step + 1);
+    AG_TRY(
+        db.Execute(fmt::format("INSERT INTO migrations VALUES({}, {})", step + 1, unix_seconds)));
+    AG_TRY(db.Execute(fmt::format("PRAGMA user_version={}", step + 1)));
+    AG_TRY(transaction.Commit());
+  }
+  return OkStatus();
+}
+
+}  // namespace ag

@@ -1,0 +1,116 @@
+// A thin skin over SQLite: one Database per file, Statements prepared once, errors as statuses. The
+// only place of the house (with its .cc) that includes sqlite3.h. Not thread-safe: the two stores
+// hold a mutex.
+#pragma once
+
+#include <sqlite3.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/handle.h"
+#include "base/status.h"
+
+namespace ag {
+
+struct SqliteTraits {
+  using Raw = sqlite3*;
+  static constexpr Raw kNone = nullptr;
+  static void Free(Raw db);
+};
+struct SqliteStatementTraits {
+  using Raw = sqlite3_stmt*;
+  static constexpr Raw kNone = nullptr;
+  static void Free(Raw statement);
+};
+
+class Database;
+
+// One prepared statement. Bind from 1, Step, read columns from 0, Reset.
+class Statement {
+ public:
+  Statement& Bind(int index, int64_t value);
+  Statement& Bind(int index, double value);
+  Statement& Bind(int index, std::string_view text);
+  Statement& BindBytes(int index, std::string_view bytes);
+
+  // True: a row stands; false: done. Errors as FromSqlite.
+  StatusOr<bool> Step();
+  // Runs a statement that gives no rows, and resets it.
+  Status Run();
+  void Reset();
+
+  int64_t Int(int column) const;
+  double Double(int column) const;
+  std::string Text(int column) const;  // Text and bytes alike.
+
+ private:
+  friend class Database;
+  UniqueHandle<SqliteStatementTraits> raw_;
+  sqlite3* db_ = nullptr;
+  std::string path_;
+};
+
+// Resets the statement when the scope ends, so that no read transaction stays open.
+class StatementScope {
+ public:
+  explicit StatementScope(Statement& statement) : statement_(statement) { statement_.Reset(); }
+  ~StatementScope() { statement_.Reset(); }
+  StatementScope(const StatementScope&) = delete;
+
+ private:
+  Statement& statement_;
+};
+
+struct DatabaseOptions {
+  bool synchronous_full =
+      true;         // false: a power cut may lose the last writes; a killed process never does.
+  std::string vfs;  // "": the default; tests put a failing one here.
+};
+
+class Database {
+ public:
+  // Opens or creates `path` in WAL mode, locked against every other process. kDataLoss: not a
+  // database, or corrupt (checked page by page). kFailedPrecondition: read-only.
+  // kResourceExhausted: disk full.
+  static StatusOr<Database> Open(const std::string& path, const DatabaseOptions& options);
+
+  StatusOr<Statement> Prepare(std::string_view sql);
+  Status Execute(const std::string& sql);  // One or more statements without results.
+  StatusOr<int64_t> ReadInt(std::string_view sql);
+  int64_t last_insert_id() const { return sqlite3_last_insert_rowid(raw_.get()); }
+  int64_t changes() const { return sqlite3_changes64(raw_.get()); }
+  const std::string& path() const { return path_; }
+
+ private:
+  Status Configure(const DatabaseOptions& options);
+  UniqueHandle<SqliteTraits> raw_;
+  std::string path_;
+};
+
+// Begins at construction, rolls back at destruction unless Commit said OK.
+class Transaction {
+ public:
+  static StatusOr<Transaction> Begin(Database& db);
+  Transaction(Transaction&& other) noexcept : db_(std::exchange(other.db_, nullptr)) {}
+  ~Transaction();
+  Status Commit();
+
+ private:
+  explicit Transaction(Database* db) : db_(db) {}
+  Database* db_;
+};
+
+// The i-th entry brings a file of version i to version i + 1. A file's version is PRAGMA
+// user_version; the table `migrations` says when each step ran. kFailedPrecondition: the file is
+// newer than this program.
+Status Migrate(Database& db, const std::vector<std::string>& migrations, int64_t unix_seconds);
+
+// kResourceExhausted: disk full; kDataLoss: corrupt; kFailedPrecondition: read-only; kUnavailable:
+// locked; kInternal: the rest. The message names the file.
+Status FromSqlite(int code, sqlite3* db, std::string_view path);
+
+}  // namespace ag

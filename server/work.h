@@ -1,0 +1,97 @@
+// What the coordinator asks of workers and what comes back: plain data, as worker.proto says it in
+// messages (worker_wire.cc converts). One item is leased to one worker at a time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "plan/measurement.h"
+
+namespace ag {
+
+struct GroupBatchWork {
+  std::vector<std::string> problems;  // Canonical bytes.
+  std::string policy;
+};
+
+struct CandidateWork {
+  std::string graph;  // Canonical bytes.
+  std::string plan;
+};
+
+struct PlanSetWork {
+  std::vector<CandidateWork> candidates;  // Entry 0 is the input.
+  std::string policy;
+  uint64_t seed = 1;
+};
+
+struct CheckWork {
+  CandidateWork reference;
+  CandidateWork candidate;
+  std::vector<uint64_t> seeds;
+  bool reference_kernels = false;
+  double tolerance = 0;
+};
+
+struct WorkItem {
+  std::variant<GroupBatchWork, PlanSetWork, CheckWork> body;
+  double time_max_seconds = 60;  // Without progress for this long the executor is killed.
+};
+
+// How many results an item gives: one per group or candidate, one for a check.
+int EntryCount(const WorkItem& work);
+
+// The item with only these entries, in this order. REQUIRES: in range; for a check {0}.
+WorkItem Subset(const WorkItem& work, const std::vector<int>& entries);
+
+struct EntryResult {
+  int index = 0;  // -1: the item as a whole ended.
+  Status status;
+  Measurement measurement;          // GroupBatch.
+  PlanTiming timing;                // PlanSet.
+  std::vector<OutputError> errors;  // Check.
+  bool executor_died = false;       // It took the executor with it; the attempt ended.
+};
+
+struct WorkerResult {
+  uint64_t sequence = 0;
+  uint64_t epoch = 0;
+  std::string attempt;
+  EntryResult entry;
+};
+
+enum class WorkerHealth : uint8_t { kStarting = 1, kServing = 2, kNotServing = 3, kDraining = 4 };
+std::string_view WorkerHealthName(WorkerHealth health);
+
+// What a worker says of itself.
+struct WorkerReport {
+  std::string worker_id;
+  std::string device;
+  std::string device_spec;  // Empty: as said before.
+  Environment environment;
+  WorkerHealth health = WorkerHealth::kStarting;
+  std::string reason;
+  uint64_t epoch = 0;
+  std::string attempt;
+  std::vector<WorkerResult> results;
+  std::string version;
+  int executor_restarts = 0;
+  bool simulated = false;
+};
+
+// What a worker should be doing.
+struct Lease {
+  std::string attempt;
+  std::shared_ptr<const WorkItem> work;  // Null: the worker has said that it holds this attempt.
+};
+struct Desired {
+  uint64_t epoch = 0;
+  std::optional<Lease> lease;
+  std::vector<uint64_t> acknowledged;
+};
+
+}  // namespace ag

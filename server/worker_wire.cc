@@ -1,0 +1,168 @@
+#include "server/worker_wire.h"
+
+#include "autograph/v1/worker.pb.h"
+#include "plan/group_problem.h"
+#include "server/job_wire.h"
+
+namespace ag {
+
+namespace v1 = autograph::v1;
+
+namespace {
+
+Measurement MeasurementOf(const v1::CacheRecord& p) {
+  Measurement m;
+  m.latency = {p.median_ns(), p.low_ns(), p.high_ns()};
+  m.samples = p.samples();
+  m.discarded = p.discarded();
+  m.canary_ns = p.canary_ns();
+  m.kernel = p.kernel();
+  m.simulated = p.simulated();
+  for (const v1::KernelTime& time : p.alternatives()) {
+    m.alternatives.emplace_back(time.kernel(), time.median_ns());
+  }
+  return m;
+}
+
+// An unknown word is the verdict that promises least.
+Verdict VerdictOf(const std::string& name) {
+  for (const Verdict verdict : {Verdict::kFaster, Verdict::kSlower, Verdict::kSame}) {
+    if (name == VerdictName(verdict)) return verdict;
+  }
+  return Verdict::kAmbiguous;
+}
+
+PlanTiming TimingOf(const v1::PlanTiming& p) {
+  PlanTiming t;
+  t.latency = {p.latency().median_ms() * 1e6, p.latency().low_ms() * 1e6,
+               p.latency().high_ms() * 1e6};
+  t.speedup = p.speedup();
+  t.speedup_low = p.speedup_low();
+  t.speedup_high = p.speedup_high();
+  t.verdict = VerdictOf(p.verdict());
+  t.blocks = p.blocks();
+  t.discarded = p.discarded();
+  return t;
+}
+
+constexpr size_t kMessageBytesMax = 3000;
+
+Status StatusOf(int code, const std::string& message) {
+  if (code == 0) return OkStatus();
+  const bool known = code > 0 && code <= 16;
+  return Status(known ? static_cast<StatusCode>(code) : StatusCode::kInternal,
+                message.substr(0, kMessageBytesMax));
+}
+
+WorkerResult ResultOf(const v1::ItemResult& p) {
+  WorkerResult r;
+  r.sequence = p.sequence();
+  r.epoch = p.epoch();
+  r.attempt = p.attempt();
+  r.entry.index = p.index();
+  r.entry.status = StatusOf(p.code(), p.message());
+  r.entry.measurement = MeasurementOf(p.measurement());
+  r.entry.timing = TimingOf(p.timing());
+  r.entry.timing.status = r.entry.status;
+  for (const v1::OutputError& error : p.errors()) r.entry.errors.push_back(FromProto(error));
+  r.entry.executor_died = p.executor_died();
+  return r;
+}
+
+void ToProto(const CandidateWork& candidate, v1::Candidate* p) {
+  p->set_graph(candidate.graph);
+  p->set_plan(candidate.plan);
+}
+
+void ToProto(const WorkItem& work, v1::WorkItem* p) {
+  p->set_time_max_seconds(work.time_max_seconds);
+  if (const auto* groups = std::get_if<GroupBatchWork>(&work.body)) {
+    for (const std::string& problem : groups->problems) p->mutable_groups()->add_problems(problem);
+    p->mutable_groups()->set_policy(groups->policy);
+  } else if (const auto* plans = std::get_if<PlanSetWork>(&work.body)) {
+    for (const CandidateWork& candidate : plans->candidates) {
+      ToProto(candidate, p->mutable_plans()->add_candidates());
+    }
+    p->mutable_plans()->set_policy(plans->policy);
+    p->mutable_plans()->set_seed(plans->seed);
+  } else if (const auto* check = std::get_if<CheckWork>(&work.body)) {
+    ToProto(check->reference, p->mutable_check()->mutable_reference());
+    ToProto(check->candidate, p->mutable_check()->mutable_candidate());
+    for (const uint64_t seed : check->seeds) p->mutable_check()->add_seeds(seed);
+    p->mutable_check()->set_reference_kernels(check->reference_kernels);
+    p->mutable_check()->set_tolerance(check->tolerance);
+  }
+}
+
+}  // namespace
+
+WorkerReport FromProto(const v1::WorkerState& p) {
+  WorkerReport r;
+  r.worker_id = p.worker_id();
+  r.device = p.device();
+  r.device_spec = p.device_spec();
+  r.environment = p.environment();
+  r.health =
+      p.health() == v1::WorkerState::HEALTH_UNSPECIFIED || p.health() > v1::WorkerState::DRAINING
+          ? WorkerHealth::kNotServing
+          : static_cast<WorkerHealth>(p.health());
+  r.reason = p.reason().substr(0, kMessageBytesMax);
+  r.epoch = p.epoch();
+  r.attempt = p.attempt();
+  for (const v1::ItemResult& result : p.results()) r.results.push_back(ResultOf(result));
+  r.version = p.version();
+  r.executor_restarts = p.executor_restarts();
+  r.simulated = p.simulated();
+  return r;
+}
+
+void ToProto(const Desired& desired, v1::DesiredState* p) {
+  p->set_epoch(desired.epoch);
+  for (const uint64_t sequence : desired.acknowledged) p->add_acknowledged(sequence);
+  if (!desired.lease.has_value()) return;
+  p->mutable_work()->set_attempt(desired.lease->attempt);
+  if (desired.lease->work != nullptr) ToProto(*desired.lease->work, p->mutable_work());
+}
+
+void ToProto(const CacheRow& row, v1::CacheRecord* p) {
+  p->set_key(GroupKey(row.problem, row.environment).Hex());
+  p->set_problem(row.problem);
+  p->set_environment(row.environment);
+  const Measurement& m = row.measurement;
+  p->set_median_ns(m.latency.median_ns);
+  p->set_low_ns(m.latency.low_ns);
+  p->set_high_ns(m.latency.high_ns);
+  p->set_samples(m.samples);
+  p->set_discarded(m.discarded);
+  p->set_canary_ns(m.canary_ns);
+  p->set_kernel(m.kernel);
+  for (const auto& [kernel, ns] : m.alternatives) {
+    v1::KernelTime* time = p->add_alternatives();
+    time->set_kernel(kernel);
+    time->set_median_ns(ns);
+  }
+  p->set_simulated(m.simulated);
+  p->set_measured_unix_seconds(row.measured_unix_seconds);
+  p->set_summary(row.summary);
+}
+
+StatusOr<CacheRow> FromProto(const v1::CacheRecord& p) {
+  CacheRow row;
+  row.problem = p.problem();
+  row.environment = p.environment();
+  row.measurement = MeasurementOf(p);
+  row.measured_unix_seconds = p.measured_unix_seconds();
+  row.summary = p.summary();
+  if (p.key() != GroupKey(row.problem, row.environment).Hex()) {
+    return Err(StatusCode::kInvalidArgument, "the key {} is not that of problem and environment",
+               p.key());
+  }
+  const auto problem = DecodeGroupProblem(row.problem);
+  if (!problem.ok()) {
+    return Err(StatusCode::kInvalidArgument, "problem: {}", Message(problem.status()));
+  }
+  AG_TRY(CheckMeasurement(row.measurement));
+  return row;
+}
+
+}  // namespace ag
