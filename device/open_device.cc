@@ -34,9 +34,12 @@ StatusOr<std::unique_ptr<Device>> OpenSim(const std::string& spec) {
 StatusOr<std::unique_ptr<Device>> OpenDevice(const std::string& name) {
   AG_LET(const DeviceName parsed, ParseDeviceName(name));
   switch (parsed.kind) {
-    case DeviceName::Kind::kCpu: return OpenCpuDevice({.cores = parsed.cores});
-    case DeviceName::Kind::kSim: return OpenSim(parsed.spec);
-    case DeviceName::Kind::kCuda: break;
+    case DeviceName::Kind::kCpu:
+      return OpenCpuDevice({.cores = parsed.cores});
+    case DeviceName::Kind::kSim:
+      return OpenSim(parsed.spec);
+    case DeviceName::Kind::kCuda:
+      break;
   }
   return Err(StatusCode::kUnimplemented,
              "{}: this build has no CUDA module; cpu and sim:NAME work here", name);

@@ -43,7 +43,7 @@ std::vector<Param> AllParams() {
 }
 
 std::string NameOf(const testing::TestParamInfo<Param>& info) {
-  std::string name = info.param.device + "_" + info.param.test_case.name;
+  std::string name = info.param.device + "_" + std::string(info.param.test_case.name);
   for (char& c : name) {
     if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
   }
@@ -53,7 +53,7 @@ std::string NameOf(const testing::TestParamInfo<Param>& info) {
 class Conformance : public testing::TestWithParam<Param> {
  protected:
   Device& device() { return OpenOnce(GetParam().device); }
-  const std::string& text() { return GetParam().test_case.text; }
+  std::string_view text() { return GetParam().test_case.text; }
 };
 
 TEST_P(Conformance, Plans) { EXPECT_EQ(ToString(CheckPlans(device(), text())), "OK") << text(); }
@@ -69,7 +69,7 @@ INSTANTIATE_TEST_SUITE_P(All, Conformance, testing::ValuesIn(AllParams()), NameO
 TEST(ConformanceCases, CoverEveryOperator) {
   std::set<OpKind> seen;
   for (const ConformanceCase& c : OperatorCases()) {
-    std::string text = c.text;
+    std::string text(c.text);
     std::replace(text.begin(), text.end(), ';', '\n');
     MemoryWeights weights;
     const StatusOr<Graph> graph = ParseGraph(text, &weights);
