@@ -1,0 +1,130 @@
+#include "runtime/session.h"
+
+#include <utility>
+
+#include "base/file.h"
+#include "device/open_device.h"
+#include "plan/estimator.h"
+#include "plan/schedule.h"
+#include "rules/rewrite.h"
+
+namespace ag {
+namespace {
+
+// Nothing was measured here: groups are formed by the spec's rates alone.
+class RooflineTimes : public GroupTimes {
+ public:
+  explicit RooflineTimes(const DeviceSpec& spec) : spec_(spec) {}
+  GroupTime Time(const GroupProblem& problem) override {
+    return {.ns = RooflineNs(problem, spec_), .measured = false};
+  }
+
+ private:
+  const DeviceSpec& spec_;
+};
+
+StatusOr<Plan> MakePlan(const Graph& graph, const DeviceSpec& spec, const SessionOptions& options) {
+  const Policy policy;
+  RooflineTimes times(spec);
+  GroupingOptions grouping{.grouped = options.plan != PlanChoice::kEager};
+  const int streams = std::max(1, options.streams);
+  if (streams > 1) grouping.cores = std::max(1, spec.cores / streams);
+  AG_LET(std::vector<Group> groups, FormGroups(graph, spec, policy, times, grouping));
+  if (streams == 1) {
+    std::vector<Stream> order = OneStream(graph, groups);
+    return CompletePlan(graph, std::move(groups), std::move(order), spec, policy);
+  }
+  std::vector<double> group_ns;
+  for (const Group& group : groups) {
+    group_ns.push_back(RooflineNs(ExtractGroup(graph, group, policy), spec));
+  }
+  std::vector<Stream> schedule = GreedyStreams(graph, groups, group_ns, spec, streams);
+  return CompletePlan(graph, std::move(groups), std::move(schedule), spec, policy);
+}
+
+// The carried plan that fits, if any; every one that does not leaves a warning.
+std::optional<Plan> FittingPlan(const ImportedModel& model, const Device& device,
+                                std::vector<std::string>* warnings) {
+  for (const auto& [key, bytes] : model.plans) {
+    StatusOr<Plan> plan = DecodePlan(bytes);
+    Status fits = plan.status();
+    if (fits.ok() && plan->graph != model.graph.digest()) {
+      fits = Err(StatusCode::kFailedPrecondition, "made for graph {}, this is {}",
+                 plan->graph.Short(), model.graph.digest().Short());
+    }
+    if (fits.ok() && plan->environment != device.environment()) {
+      fits = Err(StatusCode::kFailedPrecondition, "made for environment {}, this is {}",
+                 plan->environment, device.environment());
+    }
+    if (fits.ok()) fits = ValidatePlan(model.graph, *plan, device.spec());
+    if (fits.ok()) return *std::move(plan);
+    warnings->push_back(fmt::format("plan {} ignored: {}", key.substr(0, 12), Message(fits)));
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string PlanKey(const Digest& graph, const Environment& environment, const Policy& policy) {
+  return Sha256(graph.Hex() + "\n" + environment + "\n" + policy.Text()).Hex();
+}
+
+StatusOr<std::unique_ptr<Session>> Session::Load(std::string_view onnx_bytes,
+                                                 const SessionOptions& options) {
+  AG_LET(std::unique_ptr<Device> device, OpenDevice(options.device));
+  AG_LET(std::unique_ptr<Session> session, Load(onnx_bytes, options, *device));
+  session->owned_device_ = std::move(device);
+  return session;
+}
+
+StatusOr<std::unique_ptr<Session>> Session::Load(std::string_view onnx_bytes,
+                                                 const SessionOptions& options, Device& device) {
+  std::unique_ptr<Session> session(new Session());
+  session->device_ = &device;
+  AG_LET(const TempDir folder, TempDir::Make("autograph-session"));
+  AG_LET(const std::shared_ptr<BlobDir> blobs, BlobDir::Open(folder.path()));
+  AG_LET(const ImportedModel model, ImportOnnx(onnx_bytes, {.shapes = options.shapes}, *blobs));
+  session->warnings_ = model.warnings;
+  AG_TRY(session->ChoosePlan(model, options));
+  const Graph& graph = session->graph_;
+  AG_LET(session->executable_, device.Build(graph, session->plan_, BlobWeights(blobs)));
+  for (size_t i = 0; i < graph.inputs().size(); ++i) {
+    session->inputs_.push_back({graph.input_name(i), graph.type({graph.inputs()[i], 0})});
+  }
+  for (const GraphOutput& output : graph.outputs()) {
+    session->outputs_.push_back({output.name, graph.type(output.edge)});
+  }
+  return session;
+}
+
+Status Session::ChoosePlan(const ImportedModel& model, const SessionOptions& options) {
+  if (options.plan == PlanChoice::kCarried && options.streams == 0) {
+    if (std::optional<Plan> plan = FittingPlan(model, *device_, &warnings_)) {
+      graph_ = model.graph;
+      plan_ = *std::move(plan);
+      uses_carried_plan_ = true;
+      return OkStatus();
+    }
+  }
+  AG_LET(graph_, CleanUp(model.graph, RuleSet::Shipped()));
+  AG_LET(plan_, MakePlan(graph_, device_->spec(), options));
+  return OkStatus();
+}
+
+StatusOr<std::vector<Tensor>> Session::Run(const std::vector<Tensor>& inputs) {
+  if (inputs.size() != inputs_.size()) {
+    return Err(StatusCode::kInvalidArgument, "model: expected {} inputs, got {}", inputs_.size(),
+               inputs.size());
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].type() == inputs_[i].type) continue;
+    return Err(StatusCode::kInvalidArgument, "input \"{}\": expected {}, got {}", inputs_[i].name,
+               inputs_[i].type.ToString(), inputs[i].type().ToString());
+  }
+  std::vector<Tensor> outputs;
+  for (const TensorInfo& output : outputs_) outputs.push_back(Tensor::Zeros(output.type));
+  AG_TRY(executable_->Run(inputs, outputs));
+  return outputs;
+}
+
+}  // namespace ag

@@ -1,0 +1,267 @@
+#include <grpcpp/grpcpp.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <functional>
+#include <thread>
+#include <utility>
+
+#include "autograph/v1/worker.grpc.pb.h"
+#include "base/log.h"
+#include "worker/agent.h"
+#include "worker/agent_state_wire.h"
+#include "worker/executor_process.h"
+#include "worker/weights_wire.h"
+
+namespace ag {
+namespace {
+
+namespace v1 = autograph::v1;
+
+constexpr Nanos kLookAround{200'000'000};  // How often a waiting thread looks whether to stop.
+constexpr double kNoProgressSecondsDefault = 60;
+
+std::string DefaultWorkerId(const std::string& device) {
+  char host[256] = "host";
+  gethostname(host, sizeof(host) - 1);
+  return fmt::format("{}/{}", host, device);
+}
+
+}  // namespace
+
+class Agent::Impl {
+ public:
+  Impl(std::shared_ptr<grpc::Channel> channel, AgentOptions options, Clock& clock)
+      : channel_(std::move(channel)),
+        options_(std::move(options)),
+        clock_(clock),
+        state_(options_.worker_id.empty() ? DefaultWorkerId(options_.device) : options_.worker_id,
+               options_.device),
+        stream_thread_([this] { KeepStream(); }),
+        executor_thread_([this] { DriveExecutor(); }) {}
+
+  ~Impl() { Stop(false); }
+
+  void Stop(bool drain) {
+    if (drain) {
+      state_.SetHealth(v1::WorkerState::DRAINING, "draining");
+      while (!state_.Snapshot(false).attempt().empty()) clock_.SleepFor(kLookAround);
+    }
+    state_.Stop();
+    {
+      MutexLock lock(mutex_);
+      if (context_ != nullptr) context_->TryCancel();
+    }
+    if (stream_thread_.joinable()) stream_thread_.join();
+    if (executor_thread_.joinable()) executor_thread_.join();
+  }
+
+  Status health() const { return state_.health(); }
+
+ private:
+  // The stream: connect, speak, connect again.
+  void KeepStream();
+  grpc::Status Speak(v1::Workers::Stub& stub);
+
+  // The executor: open the device, run what is wanted, replace it when it dies.
+  void DriveExecutor();
+  Status OpenExecutor();
+  std::string BlobDirPath() const;
+  void RunTask(const AgentState::Task& task);
+  Status PrepareWeights(const AgentState::Task& task);
+  void ReportDeath(const AgentState::Task& task, const ExecutorProcess::End& end);
+
+  const std::shared_ptr<grpc::Channel> channel_;
+  const AgentOptions options_;
+  Clock& clock_;
+  AgentState state_;
+
+  Mutex mutex_;
+  grpc::ClientContext* context_ AG_GUARDED_BY(mutex_) = nullptr;  // Of the stream that is open.
+
+  std::unique_ptr<ExecutorProcess> executor_;  // The executor thread's own.
+  std::string executor_blob_dir_;
+
+  std::thread stream_thread_;
+  std::thread executor_thread_;
+};
+
+void Agent::Impl::KeepStream() {
+  const auto stub = v1::Workers::NewStub(channel_);
+  Nanos pause = options_.reconnect_min;
+  bool said = false;
+  while (!state_.stopped()) {
+    const Nanos begin = clock_.Now();
+    const grpc::Status end = Speak(*stub);
+    if (state_.stopped()) return;
+    if (clock_.Now() - begin > options_.reconnect_max) {
+      pause = options_.reconnect_min;
+      said = false;
+    }
+    if (!said) {
+      LogWarn("no coordinator ({}); trying again until there is one", end.error_message());
+      said = true;
+    }
+    for (Nanos waited{0}; waited < pause && !state_.stopped(); waited += kLookAround) {
+      clock_.SleepFor(std::min(kLookAround, pause));
+    }
+    pause = std::min(pause * 2, options_.reconnect_max);
+  }
+}
+
+grpc::Status Agent::Impl::Speak(v1::Workers::Stub& stub) {
+  grpc::ClientContext context;
+  {
+    MutexLock lock(mutex_);
+    context_ = &context;
+  }
+  const auto stream = stub.Synchronize(&context);
+  bool reading = true;
+  Mutex reading_mutex;
+  std::thread reader([&] {
+    v1::DesiredState desired;
+    while (stream->Read(&desired)) state_.Desire(std::move(desired));
+    {
+      MutexLock lock(reading_mutex);
+      reading = false;
+    }
+    state_.Nudge();
+  });
+  const auto is_reading = [&] {
+    MutexLock lock(reading_mutex);
+    return reading;
+  };
+  // The whole state at once, the device's description included; then on every change and every
+  // tick.
+  bool alive = stream->Write(state_.Snapshot(true));
+  Nanos last_sent = clock_.Now();
+  while (alive && is_reading() && !state_.stopped()) {
+    const bool changed = state_.WaitForChange(std::min(kLookAround, options_.tick));
+    if (!changed && clock_.Now() - last_sent < options_.tick) continue;
+    alive = stream->Write(state_.Snapshot(true));
+    last_sent = clock_.Now();
+  }
+  if (alive && state_.stopped()) stream->Write(state_.Snapshot(false));
+  stream->WritesDone();
+  context.TryCancel();
+  reader.join();
+  const grpc::Status status = stream->Finish();
+  MutexLock lock(mutex_);
+  context_ = nullptr;
+  return status;
+}
+
+std::string Agent::Impl::BlobDirPath() const {
+  const std::string shared = state_.shared_blob_dir();
+  if (IsSharedBlobDir(shared, state_.shared_blob_proof())) return shared;
+  return options_.blob_cache_dir;
+}
+
+Status Agent::Impl::OpenExecutor() {
+  const std::string blob_dir = BlobDirPath();
+  if (executor_ != nullptr && blob_dir == executor_blob_dir_) return OkStatus();
+  executor_.reset();
+  ExecutorProcess::Options options;
+  options.open = {options_.device, blob_dir};
+  options.program = options_.executor_program;
+  AG_LET(executor_, ExecutorProcess::Start(options, clock_));
+  executor_blob_dir_ = blob_dir;
+  v1::WorkItem qualify;
+  qualify.mutable_qualify();
+  Status qualified = OkStatus();
+  const ExecutorProcess::End end = executor_->Run(
+      qualify.SerializeAsString(), Nanos{60'000'000'000},
+      [&](const std::string& bytes) {
+        v1::ItemResult result;
+        result.ParseFromString(bytes);
+        qualified = Status(static_cast<StatusCode>(result.code()), result.message());
+        return true;
+      },
+      [this] { return state_.stopped(); });
+  if (!end.alive) qualified = end.status;
+  if (!qualified.ok()) {
+    executor_.reset();
+    return Within(qualified, "qualify");
+  }
+  state_.SetFacts(executor_->facts());
+  state_.SetHealth(v1::WorkerState::SERVING, "");
+  return OkStatus();
+}
+
+void Agent::Impl::DriveExecutor() {
+  while (!state_.stopped()) {
+    // Which blob folder the executor opens is known from the coordinator's first message on.
+    if (!state_.connected()) {
+      clock_.SleepFor(Nanos{10'000'000});
+      continue;
+    }
+    if (const Status opened = OpenExecutor(); !opened.ok()) {
+      LogError("device {} does not serve: {}", options_.device, ToString(opened));
+      state_.SetHealth(v1::WorkerState::NOT_SERVING, Message(opened));
+      for (Nanos waited{0}; waited < options_.reopen && !state_.stopped(); waited += kLookAround) {
+        clock_.SleepFor(kLookAround);
+      }
+      continue;
+    }
+    if (const auto task = state_.WaitForTask(kLookAround); task.has_value()) RunTask(*task);
+  }
+  executor_.reset();
+}
+
+Status Agent::Impl::PrepareWeights(const AgentState::Task& task) {
+  if (executor_blob_dir_ == task.blob_dir) return OkStatus();
+  AG_LET(const std::vector<Digest> digests, WeightsOf(task.item.SerializeAsString()));
+  if (digests.empty()) return OkStatus();
+  AG_LET(const std::shared_ptr<BlobDir> blobs, BlobDir::Open(executor_blob_dir_));
+  return FetchWeights(digests, *channel_, *blobs);
+}
+
+void Agent::Impl::RunTask(const AgentState::Task& task) {
+  const std::string attempt = task.item.attempt();
+  state_.Begin(attempt);
+  if (const Status prepared = PrepareWeights(task); !prepared.ok()) {
+    v1::ItemResult result;
+    result.set_index(-1);
+    result.set_code(static_cast<int>(prepared.code()));
+    result.set_message(Message(prepared));
+    state_.AddResult(task, std::move(result));
+    state_.End(attempt);
+    return;
+  }
+  const double seconds =
+      task.item.time_max_seconds() > 0 ? task.item.time_max_seconds() : kNoProgressSecondsDefault;
+  const auto on_result = [&](const std::string& bytes) {
+    v1::ItemResult result;
+    if (!result.ParseFromString(bytes)) return false;
+    const bool last = result.index() < 0;
+    state_.AddResult(task, std::move(result));
+    return last;
+  };
+  const ExecutorProcess::End end =
+      executor_->Run(task.item.SerializeAsString(), Nanos(static_cast<int64_t>(seconds * 1e9)),
+                     on_result, [&] { return !state_.StillWanted(attempt); });
+  if (!end.alive) ReportDeath(task, end);
+  state_.End(attempt);
+}
+
+void Agent::Impl::ReportDeath(const AgentState::Task& task, const ExecutorProcess::End& end) {
+  executor_.reset();
+  if (end.status.code() == StatusCode::kCancelled) return;  // Nobody wants the rest.
+  state_.CountRestart();
+  state_.SetHealth(v1::WorkerState::NOT_SERVING, Message(end.status));
+  LogWarn("{} at entry {} of {}", Message(end.status), end.index, task.item.attempt());
+  v1::ItemResult result;
+  result.set_index(end.index);
+  result.set_code(static_cast<int>(end.status.code()));
+  result.set_message(Message(end.status));
+  result.set_executor_died(true);
+  state_.AddResult(task, std::move(result));
+}
+
+Agent::Agent(std::shared_ptr<grpc::Channel> channel, AgentOptions options, Clock& clock)
+    : impl_(std::make_unique<Impl>(std::move(channel), std::move(options), clock)) {}
+Agent::~Agent() = default;
+void Agent::Stop(bool drain) { impl_->Stop(drain); }
+Status Agent::health() const { return impl_->health(); }
+
+}  // namespace ag

@@ -1,0 +1,94 @@
+// autograph-worker: offers one device to a coordinator.
+#include <grpcpp/grpcpp.h>
+#include <signal.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "base/build_facts.h"
+#include "base/log.h"
+#include "base/process.h"
+#include "worker/agent.h"
+#include "worker/executor_role.h"
+
+namespace ag {
+namespace {
+
+struct Flags {
+  std::string server = "127.0.0.1:7450";
+  std::string log_level = "info";
+  double tick_seconds = 10;
+  AgentOptions agent;
+};
+
+std::string DefaultCacheDir() {
+  const char* home = std::getenv("HOME");
+  return std::string(home != nullptr ? home : "/tmp") + "/.cache/autograph/worker-blobs";
+}
+
+void AddFlags(CLI::App& app, Flags& flags) {
+  app.add_option("--server", flags.server, "Coordinator, HOST:PORT or unix:PATH")
+      ->envname("AUTOGRAPH_SERVER")
+      ->capture_default_str();
+  app.add_option("--device", flags.agent.device, "cpu, cpu:CORES, sim:NAME, sim:FILE.spec, cuda:N")
+      ->capture_default_str();
+  app.add_option("--id", flags.agent.worker_id, "Name of this worker (default: HOST/DEVICE)");
+  app.add_option("--blob-cache", flags.agent.blob_cache_dir,
+                 "Folder for weights of a coordinator on another host")
+      ->capture_default_str();
+  app.add_option("--tick", flags.tick_seconds, "Seconds between states when nothing changes")
+      ->capture_default_str();
+  app.add_option("--log-level", flags.log_level, "debug, info, warn or error")
+      ->capture_default_str();
+  app.set_version_flag("--version", BuildFacts("autograph-worker"));
+}
+
+// Signals are blocked in every thread and taken here, so that shutting down is ordinary code.
+sigset_t BlockSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  return signals;
+}
+
+// gRPC's own pauses between connects grow to two minutes; the agent paces itself.
+std::shared_ptr<grpc::Channel> Connect(const std::string& server) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(
+      -1);  // A plan set carries whole graphs; the coordinator bounds it.
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+  return grpc::CreateCustomChannel(server, grpc::InsecureChannelCredentials(), arguments);
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app("Offers one device to an AutoGraph coordinator and measures what it is sent.",
+               "autograph-worker");
+  Flags flags;
+  flags.agent.blob_cache_dir = DefaultCacheDir();
+  AddFlags(app, flags);
+  CLI11_PARSE(app, argc, argv);
+  InitLog("autograph-worker", flags.log_level);
+  flags.agent.tick = Nanos(static_cast<int64_t>(flags.tick_seconds * 1e9));
+
+  const sigset_t signals = BlockSignals();
+  LogInfo("offering {} to {}", flags.agent.device, flags.server);
+  Agent agent(Connect(flags.server), flags.agent, RealClock());
+  int signal = 0;
+  sigwait(&signals, &signal);
+  LogInfo("{}: finishing what is in hand", strsignal(signal));
+  agent.Stop(/*drain=*/true);
+  return 0;
+}
+
+}  // namespace
+}  // namespace ag
+
+int main(int argc, char** argv) {
+  ag::RegisterExecutorRole();
+  if (const int code = ag::RunChildRole(argc, argv); code >= 0) return code;
+  return ag::Main(argc, argv);
+}

@@ -1,0 +1,191 @@
+#include "worker/execute.h"
+
+#include <algorithm>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "base/measuring_lock.h"
+#include "graph/codec.h"
+#include "graph/evaluate.h"
+#include "graph/text_form.h"
+#include "plan/equivalence.h"
+#include "plan/group_problem.h"
+
+namespace ag {
+namespace {
+
+// Kernels may sum in another order and precision than the reference does.
+constexpr double kGroupTolerance = 1e-4;
+constexpr uint64_t kSeedStride = 1'000'003;  // Keeps the data of different inputs apart.
+
+// Real devices measure alone on their host; a simulated one takes nobody's cores.
+StatusOr<std::optional<FileLock>> MeasureAlone(const Device& device) {
+  if (device.simulated()) return std::optional<FileLock>();
+  AG_LET(FileLock lock, FileLock::Wait(MeasuringLockPath(), FileLock::Mode::kExclusive));
+  return std::optional<FileLock>(std::move(lock));
+}
+
+int Threads() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
+
+}  // namespace
+
+std::vector<Tensor> RandomInputs(const Graph& graph, uint64_t seed) {
+  std::vector<Tensor> tensors;
+  for (size_t i = 0; i < graph.inputs().size(); ++i) {
+    const TensorType& type = graph.type({graph.inputs()[i], 0});
+    tensors.push_back(RandomTensor(type, seed * kSeedStride + i));
+  }
+  return tensors;
+}
+
+std::vector<Tensor> EmptyOutputs(const Graph& graph) {
+  std::vector<Tensor> tensors;
+  for (const GraphOutput& output : graph.outputs()) {
+    tensors.push_back(Tensor::Zeros(graph.type(output.edge)));
+  }
+  return tensors;
+}
+
+Executor::Executor(std::unique_ptr<Device> device, std::unique_ptr<WeightSource> weights,
+                   Clock& clock, ProfileOptions profile, std::function<void(int)> on_progress)
+    : device_(std::move(device)),
+      weights_(std::move(weights)),
+      clock_(clock),
+      profile_(profile),
+      on_progress_(std::move(on_progress)) {}
+
+StatusOr<Measurement> Executor::MeasureGroup(int index, const std::string& problem_bytes) {
+  on_progress_(index);
+  AG_LET(const GroupProblem problem, DecodeGroupProblem(problem_bytes));
+  StatusOr<Measurement> measurement = Err(StatusCode::kInternal, "not measured");
+  {
+    AG_LET(const auto alone, MeasureAlone(*device_));
+    measurement = ProfileGroup(*device_, problem, profile_, clock_);
+  }
+  AG_TRY(measurement);
+  if (WorkOf(problem).flops <= kCheckedFlopsMax) {
+    Plan plan = SingleGroupPlan(problem);
+    plan.groups[0].kernel = measurement->kernel;
+    AG_TRY(CompareWithReference(problem, plan));
+  }
+  return measurement;
+}
+
+Status Executor::CompareWithReference(const GroupProblem& problem, const Plan& plan) {
+  const SyntheticWeights weights;
+  AG_LET(const std::unique_ptr<Executable> executable,
+         device_->Build(problem.graph, plan, weights));
+  const std::vector<Tensor> inputs = RandomInputs(problem.graph, 1);
+  std::vector<Tensor> outputs = EmptyOutputs(problem.graph);
+  AG_TRY(executable->Run(inputs, outputs));
+  AG_LET(const std::vector<Tensor> expected,
+         Evaluate(problem.graph, inputs, weights, {.threads = Threads()}));
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const OutputError error = CompareTensors("output", expected[i], outputs[i]);
+    if (IsEquivalent(error, kGroupTolerance)) continue;
+    return Err(
+        StatusCode::kDataLoss,
+        "kernel {} of a {} group differs from the reference by {:.3g} of the largest value{}",
+        plan.groups[0].kernel, problem.pattern, error.max_rel,
+        error.nonfinite_differs ? " and in its Inf or NaN" : "");
+  }
+  return OkStatus();
+}
+
+StatusOr<Executor::Built> Executor::BuildCandidate(const CandidateBytes& bytes) {
+  AG_LET(Graph graph, DecodeGraph(bytes.graph));
+  AG_LET(const Plan plan, DecodePlan(bytes.plan));
+  AG_LET(std::unique_ptr<Executable> executable, device_->Build(graph, plan, *weights_));
+  return Built{std::move(graph), std::move(executable)};
+}
+
+StatusOr<std::vector<PlanTiming>> Executor::TimePlans(const std::vector<CandidateBytes>& candidates,
+                                                      uint64_t seed) {
+  std::vector<PlanTiming> timings(candidates.size());
+  std::vector<Built> built;
+  std::vector<PlanToTime> plans;
+  std::vector<size_t> positions;  // Of `plans` in `candidates`.
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    on_progress_(static_cast<int>(i));
+    StatusOr<Built> candidate = BuildCandidate(candidates[i]);
+    Status status = candidate.status();
+    if (status.ok()) {
+      PlanToTime plan{candidate->executable.get(), RandomInputs(candidate->graph, seed),
+                      EmptyOutputs(candidate->graph)};
+      // The first run is where a bad candidate dies; it must do so under its own index.
+      status = candidate->executable->Run(plan.inputs, plan.outputs);
+      if (status.ok()) {
+        plans.push_back(std::move(plan));
+        built.push_back(*std::move(candidate));
+        positions.push_back(i);
+      }
+    }
+    if (!status.ok() && i == 0) return Within(status, "the input");
+    timings[i].status = status;
+  }
+  on_progress_(-1);
+  AG_LET(const auto alone, MeasureAlone(*device_));
+  AG_LET(const std::vector<PlanTiming> timed,
+         ProfilePlans(*device_, std::move(plans), profile_, clock_));
+  for (size_t i = 0; i < timed.size(); ++i) timings[positions[i]] = timed[i];
+  return timings;
+}
+
+StatusOr<std::vector<OutputError>> Executor::Check(const CheckRequest& request) {
+  on_progress_(0);
+  AG_LET(const Built reference, BuildCandidate(request.reference));
+  AG_LET(const Built candidate, BuildCandidate(request.candidate));
+  std::vector<OutputError> largest(reference.graph.outputs().size());
+  const auto compare = [&](const std::vector<Tensor>& expected, const std::vector<Tensor>& actual) {
+    for (size_t i = 0; i < largest.size(); ++i) {
+      const OutputError error = CompareOutput(reference.graph, i, expected[i], actual[i]);
+      largest[i] = Larger(error, largest[i]);
+    }
+  };
+  for (size_t s = 0; s < request.seeds.size(); ++s) {
+    on_progress_(static_cast<int>(s));
+    const std::vector<Tensor> inputs = RandomInputs(reference.graph, request.seeds[s]);
+    std::vector<Tensor> expected = EmptyOutputs(reference.graph);
+    std::vector<Tensor> actual = EmptyOutputs(candidate.graph);
+    if (actual.size() != expected.size()) {
+      return Err(StatusCode::kDataLoss, "candidate has {} outputs, the input has {}", actual.size(),
+                 expected.size());
+    }
+    AG_TRY(reference.executable->Run(inputs, expected), "reference");
+    AG_TRY(candidate.executable->Run(inputs, actual), "candidate");
+    compare(expected, actual);
+    if (s > 0 || !request.reference_kernels) continue;
+    const auto tick = [&](NodeId) {
+      on_progress_(0);
+      return OkStatus();
+    };
+    AG_LET(expected,
+           Evaluate(reference.graph, inputs, *weights_, {.threads = Threads(), .on_node = tick}));
+    compare(expected, actual);
+  }
+  return largest;
+}
+
+Status Executor::Qualify() {
+  on_progress_(0);
+  MemoryWeights unused;
+  AG_LET(const Graph graph, ParseGraph("input x f32[1,16,6,6]\n"
+                                       "w = const f32[16,16,3,3] seed 1\n"
+                                       "b = const f32[16] seed 2\n"
+                                       "c = conv(x, w, b) strides=[1,1] pads=[1,1,1,1] "
+                                       "dilations=[1,1] group=1\n"
+                                       "output y = relu(c)\n",
+                                       &unused));
+  GroupProblem problem;
+  problem.graph = graph;
+  problem.pattern = "conv";
+  problem.input_layouts = {Layout::kPlain};
+  problem.output_layouts = {Layout::kPlain};
+  const Status status = CompareWithReference(problem, SingleGroupPlan(problem));
+  if (status.ok()) return status;
+  return Err(StatusCode::kUnavailable, "device {} failed its qualification: {}",
+             device_->spec().name, Message(status));
+}
+
+}  // namespace ag

@@ -1,0 +1,74 @@
+// What an executor does with work items, on one device: measure groups, time plans, check
+// equivalence, qualify. No protocol here; executor_wire.cc speaks it. One thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "device/api/device.h"
+#include "device/profile/profile.h"
+#include "plan/measurement.h"
+
+namespace ag {
+
+// A graph and how to run it, as bytes from the coordinator; decoded and checked here.
+struct CandidateBytes {
+  std::string graph;
+  std::string plan;
+};
+
+struct CheckRequest {
+  CandidateBytes reference;
+  CandidateBytes candidate;
+  std::vector<uint64_t> seeds;
+  bool reference_kernels = false;
+};
+
+class Executor {
+ public:
+  // `on_progress(index)` is called when entry `index` begins (and often within long ones); the
+  // watchdog of the agent lives on it.
+  Executor(std::unique_ptr<Device> device, std::unique_ptr<WeightSource> weights, Clock& clock,
+           ProfileOptions profile, std::function<void(int)> on_progress);
+
+  Device& device() { return *device_; }
+
+  // Times the group with every kernel. A group of at most kCheckedFlopsMax operations is also
+  // compared with the reference kernels; kDataLoss names the difference: such a kernel is never
+  // used.
+  StatusOr<Measurement> MeasureGroup(int index, const std::string& problem_bytes);
+  static constexpr double kCheckedFlopsMax = 5e7;
+
+  // Entry 0 is the input: when it cannot be built or run, its status is returned for the whole set.
+  StatusOr<std::vector<PlanTiming>> TimePlans(const std::vector<CandidateBytes>& candidates,
+                                              uint64_t seed);
+
+  // Differences of the candidate's outputs from the reference's, the largest over the seeds.
+  StatusOr<std::vector<OutputError>> Check(const CheckRequest& request);
+
+  // Runs a convolution with a known answer; kUnavailable when the device gets it wrong.
+  Status Qualify();
+
+ private:
+  struct Built {
+    Graph graph;
+    std::unique_ptr<Executable> executable;
+  };
+  StatusOr<Built> BuildCandidate(const CandidateBytes& bytes);
+  Status CompareWithReference(const GroupProblem& problem, const Plan& plan);
+
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<WeightSource> weights_;
+  Clock& clock_;
+  ProfileOptions profile_;
+  std::function<void(int)> on_progress_;
+};
+
+// Random data for every input of the graph; equal seeds give equal data.
+std::vector<Tensor> RandomInputs(const Graph& graph, uint64_t seed);
+std::vector<Tensor> EmptyOutputs(const Graph& graph);
+
+}  // namespace ag

@@ -1,0 +1,124 @@
+#include "worker/executor_role.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <memory>
+
+#include "base/blobs.h"
+#include "base/bytes.h"
+#include "base/frames.h"
+#include "base/log.h"
+#include "base/process.h"
+#include "device/open_device.h"
+#include "worker/execute.h"
+#include "worker/executor_wire.h"
+
+namespace ag {
+namespace {
+
+StatusOr<ProgressPage*> MapPage(const Frame& open) {
+  if (open.fds.size() != 1) {
+    return Err(StatusCode::kInvalidArgument, "open: expected 1 file descriptor, got {}",
+               open.fds.size());
+  }
+  void* page =
+      mmap(nullptr, sizeof(ProgressPage), PROT_READ | PROT_WRITE, MAP_SHARED, open.fds[0].get(), 0);
+  if (page == MAP_FAILED) return FromErrno(errno, "map progress page");
+  return static_cast<ProgressPage*>(page);
+}
+
+StatusOr<std::unique_ptr<Executor>> Open(const Frame& frame) {
+  AG_LET(const OpenRequest request, DecodeOpen(frame.payload));
+  AG_LET(ProgressPage* const page, MapPage(frame));
+  AG_LET(std::unique_ptr<Device> device, OpenDevice(request.device));
+  AG_LET(std::shared_ptr<BlobDir> blobs, BlobDir::Open(request.blob_dir));
+  const auto on_progress = [page](int index) {
+    page->index.store(index, std::memory_order_relaxed);
+    page->counter.fetch_add(1, std::memory_order_release);
+  };
+  return std::make_unique<Executor>(std::move(device), std::make_unique<BlobWeights>(blobs),
+                                    RealClock(), ProfileOptions(), on_progress);
+}
+
+Status Serve(int socket) {
+  AG_LET(const Frame open, ReceiveFrame(socket));
+  const StatusOr<std::unique_ptr<Executor>> executor = Open(open);
+  if (!executor.ok()) return SendFrame(socket, kFailedFrame, EncodeStatus(executor.status()));
+  const Device& device = (*executor)->device();
+  AG_TRY(SendFrame(
+      socket, kOpenedFrame,
+      EncodeFacts({FormatDeviceSpec(device.spec()), device.environment(), device.simulated()})));
+  const auto emit = [socket](const std::string& result) {
+    return SendFrame(socket, kResultFrame, result);
+  };
+  for (;;) {
+    AG_LET(const Frame item, ReceiveFrame(socket));
+    AG_TRY(RunWorkItem(**executor, item.payload, emit));
+  }
+}
+
+int ExecutorMain(int socket) {
+  InitLog("autograph-executor", "warn");
+  const Status status = Serve(socket);
+  // The agent going away is how an executor ends in good order.
+  if (status.code() == StatusCode::kUnavailable) return 0;
+  LogError("executor ends: {}", ToString(status));
+  return 1;
+}
+
+}  // namespace
+
+std::string EncodeOpen(const OpenRequest& request) {
+  ByteWriter out;
+  out.String(request.device);
+  out.String(request.blob_dir);
+  return out.Take();
+}
+
+StatusOr<OpenRequest> DecodeOpen(std::string_view bytes) {
+  ByteReader in(bytes);
+  OpenRequest request;
+  AG_LET(request.device, in.String());
+  AG_LET(request.blob_dir, in.String());
+  AG_TRY(in.End());
+  return request;
+}
+
+std::string EncodeFacts(const DeviceFacts& facts) {
+  ByteWriter out;
+  out.String(facts.spec);
+  out.String(facts.environment);
+  out.U8(facts.simulated);
+  return out.Take();
+}
+
+StatusOr<DeviceFacts> DecodeFacts(std::string_view bytes) {
+  ByteReader in(bytes);
+  DeviceFacts facts;
+  AG_LET(facts.spec, in.String());
+  AG_LET(facts.environment, in.String());
+  AG_LET(facts.simulated, in.U8());
+  AG_TRY(in.End());
+  return facts;
+}
+
+std::string EncodeStatus(const Status& status) {
+  ByteWriter out;
+  out.U32(static_cast<uint32_t>(status.code()));
+  out.String(Message(status));
+  return out.Take();
+}
+
+Status DecodeStatus(std::string_view bytes) {
+  ByteReader in(bytes);
+  AG_LET(const uint32_t code, in.U32());
+  AG_LET(const std::string message, in.String());
+  AG_TRY(in.End());
+  return Status(static_cast<StatusCode>(code), message);
+}
+
+void RegisterExecutorRole() { RegisterChildRole(kExecutorRole, ExecutorMain); }
+
+}  // namespace ag

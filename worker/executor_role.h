@@ -1,0 +1,58 @@
+// The executor process: the child that owns the device. The agent spawns it (base/process.h, role
+// "executor"), opens a device in it, sends it work items and reads results; it may kill it at any
+// time.
+//
+// Frames (payloads are base/bytes.h or protobuf bytes):
+//   agent -> executor: kOpen {device, blob folder, profile seed} + fd of the progress page; kItem
+//   WorkItem executor -> agent: kOpened {spec text, environment, simulated} or kFailed {code,
+//   message};
+//                      kResult ItemResult, one per entry; the last of an item has index -1
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "base/status.h"
+
+namespace ag {
+
+inline constexpr char kExecutorRole[] = "executor";
+
+enum ExecutorFrame : uint32_t {
+  kOpenFrame = 1,
+  kOpenedFrame = 2,
+  kFailedFrame = 3,
+  kItemFrame = 4,
+  kResultFrame = 5,
+};
+
+// The shared page: written by the executor, read by the agent's watchdog. A crash is blamed on
+// `index`.
+struct ProgressPage {
+  std::atomic<uint64_t> counter;  // Grows whenever something was got done.
+  std::atomic<int32_t> index;     // The entry in hand; -1 between entries.
+};
+
+struct OpenRequest {
+  std::string device;
+  std::string blob_dir;
+};
+std::string EncodeOpen(const OpenRequest& request);
+StatusOr<OpenRequest> DecodeOpen(std::string_view bytes);
+
+struct DeviceFacts {
+  std::string spec;
+  std::string environment;
+  bool simulated = false;
+};
+std::string EncodeFacts(const DeviceFacts& facts);
+StatusOr<DeviceFacts> DecodeFacts(std::string_view bytes);
+
+std::string EncodeStatus(const Status& status);
+Status DecodeStatus(std::string_view bytes);  // kDataLoss for bytes that are none.
+
+// Makes the role known; call at the top of main, before RunChildRole.
+void RegisterExecutorRole();
+
+}  // namespace ag

@@ -1,0 +1,129 @@
+#include "worker/executor_wire.h"
+
+#include <vector>
+
+#include "autograph/v1/worker.pb.h"
+#include "worker/execute.h"
+
+namespace ag {
+namespace {
+
+namespace v1 = autograph::v1;
+using Emit = std::function<Status(const v1::ItemResult&)>;
+
+v1::ItemResult Result(int index, const Status& status) {
+  v1::ItemResult result;
+  result.set_index(index);
+  result.set_code(static_cast<int>(status.code()));
+  result.set_message(Message(status));
+  return result;
+}
+
+void ToWire(const Measurement& measurement, v1::CacheRecord* record) {
+  record->set_median_ns(measurement.latency.median_ns);
+  record->set_low_ns(measurement.latency.low_ns);
+  record->set_high_ns(measurement.latency.high_ns);
+  record->set_samples(measurement.samples);
+  record->set_discarded(measurement.discarded);
+  record->set_canary_ns(measurement.canary_ns);
+  record->set_kernel(measurement.kernel);
+  record->set_simulated(measurement.simulated);
+  for (const auto& [kernel, median_ns] : measurement.alternatives) {
+    v1::KernelTime* time = record->add_alternatives();
+    time->set_kernel(kernel);
+    time->set_median_ns(median_ns);
+  }
+}
+
+void ToWire(const PlanTiming& timing, v1::PlanTiming* wire) {
+  wire->mutable_latency()->set_median_ms(timing.latency.median_ns / 1e6);
+  wire->mutable_latency()->set_low_ms(timing.latency.low_ns / 1e6);
+  wire->mutable_latency()->set_high_ms(timing.latency.high_ns / 1e6);
+  wire->set_speedup(timing.speedup);
+  wire->set_speedup_low(timing.speedup_low);
+  wire->set_speedup_high(timing.speedup_high);
+  wire->set_verdict(std::string(VerdictName(timing.verdict)));
+  wire->set_blocks(timing.blocks);
+  wire->set_discarded(timing.discarded);
+}
+
+void ToWire(const OutputError& error, v1::OutputError* wire) {
+  wire->set_output(error.name);
+  wire->set_max_abs(error.max_abs);
+  wire->set_max_rel(error.max_rel);
+  wire->set_max_elementwise(error.max_elementwise);
+  wire->set_nonfinite_differs(error.nonfinite_differs);
+}
+
+CandidateBytes FromWire(const v1::Candidate& candidate) {
+  return {candidate.graph(), candidate.plan()};
+}
+
+Status RunGroups(Executor& executor, const v1::GroupBatch& batch, const Emit& emit) {
+  for (int i = 0; i < batch.problems_size(); ++i) {
+    const StatusOr<Measurement> measurement = executor.MeasureGroup(i, batch.problems(i));
+    v1::ItemResult result = Result(i, measurement.status());
+    if (measurement.ok()) ToWire(*measurement, result.mutable_measurement());
+    AG_TRY(emit(result));
+  }
+  return emit(Result(-1, OkStatus()));
+}
+
+Status RunPlans(Executor& executor, const v1::PlanSet& set, const Emit& emit) {
+  std::vector<CandidateBytes> candidates;
+  for (const v1::Candidate& candidate : set.candidates()) candidates.push_back(FromWire(candidate));
+  const StatusOr<std::vector<PlanTiming>> timings = executor.TimePlans(candidates, set.seed());
+  if (timings.ok()) {
+    for (size_t i = 0; i < timings->size(); ++i) {
+      v1::ItemResult result = Result(static_cast<int>(i), (*timings)[i].status);
+      ToWire((*timings)[i], result.mutable_timing());
+      AG_TRY(emit(result));
+    }
+  }
+  return emit(Result(-1, timings.status()));
+}
+
+Status RunCheck(Executor& executor, const v1::Check& check, const Emit& emit) {
+  CheckRequest request;
+  request.reference = FromWire(check.reference());
+  request.candidate = FromWire(check.candidate());
+  request.seeds.assign(check.seeds().begin(), check.seeds().end());
+  request.reference_kernels = check.reference_kernels();
+  const StatusOr<std::vector<OutputError>> errors = executor.Check(request);
+  v1::ItemResult result = Result(-1, errors.status());
+  if (errors.ok()) {
+    for (const OutputError& error : *errors) ToWire(error, result.add_errors());
+  }
+  return emit(result);
+}
+
+}  // namespace
+
+Status RunWorkItem(Executor& executor, const std::string& item_bytes,
+                   const std::function<Status(const std::string&)>& emit) {
+  v1::WorkItem item;
+  if (!item.ParseFromString(item_bytes)) {
+    return emit(Result(-1, Err(StatusCode::kDataLoss, "work item: not a WorkItem message"))
+                    .SerializeAsString());
+  }
+  const Emit send = [&](v1::ItemResult result) {
+    result.set_attempt(item.attempt());
+    return emit(result.SerializeAsString());
+  };
+  switch (item.item_case()) {
+    case v1::WorkItem::kGroups:
+      return RunGroups(executor, item.groups(), send);
+    case v1::WorkItem::kPlans:
+      return RunPlans(executor, item.plans(), send);
+    case v1::WorkItem::kCheck:
+      return RunCheck(executor, item.check(), send);
+    case v1::WorkItem::kQualify:
+      return send(Result(-1, executor.Qualify()));
+    case v1::WorkItem::ITEM_NOT_SET:
+      break;
+  }
+  return send(Result(
+      -1, Err(StatusCode::kUnimplemented, "work item: of a kind that this worker does not know")));
+}
+
+}  // namespace ag
