@@ -67,6 +67,7 @@ std::unique_ptr<Client> Client::Connect(const std::string& address) {
   arguments.SetMaxReceiveMessageSize(16 << 20);
   // A dead server is noticed and a restarted one found within a second.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
   return std::make_unique<Client>(
       grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments), address);
@@ -83,20 +84,6 @@ Client::Client(std::shared_ptr<grpc::Channel> channel, std::string name)
 }
 
 Client::~Client() = default;
-
-Status Client::WaitForReady(Nanos timeout) {
-  const auto deadline = std::chrono::system_clock::now() +
-                        std::chrono::duration_cast<std::chrono::milliseconds>(timeout);
-  grpc::ClientContext context;
-  context.set_deadline(deadline);
-  context.set_wait_for_ready(true);
-  v1::Capabilities capabilities;
-  const grpc::Status status = state_->optimizer->GetCapabilities(&context, {}, &capabilities);
-  if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
-    return Err(StatusCode::kUnavailable, "no server at {}: is autographd running?", state_->name);
-  }
-  return state_->FromGrpc(status);
-}
 
 StatusOr<Digest> Client::UploadFile(const std::string& path, const ByteProgress& on_progress) {
   AG_LET(const std::shared_ptr<const MappedFile> file, MappedFile::Open(path));
@@ -287,8 +274,7 @@ StatusOr<v1::ImportCacheResponse> Client::ImportCache(
 }
 
 StatusOr<v1::ListWorkersResponse> Client::ListWorkers() {
-  return state_->Call(*state_->workers, &v1::Workers::Stub::ListWorkers,
-                      v1::ListWorkersRequest());
+  return state_->Call(*state_->workers, &v1::Workers::Stub::ListWorkers, v1::ListWorkersRequest());
 }
 
 }  // namespace ag

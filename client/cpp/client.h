@@ -1,6 +1,6 @@
 // The C++ client: the service's calls with the loops around them that every caller would write
-// (upload what is missing, watch until the end and re-attach, download and check the digest). Messages
-// are those of proto/autograph/v1. Thread-safe.
+// (upload what is missing, watch until the end and re-attach, download and check the digest).
+// Messages are those of proto/autograph/v1. Thread-safe.
 //
 // Every Status carries the server's code and message; a server that is not there gives
 // kUnavailable "no server at HOST:PORT: is autographd running?".
@@ -32,16 +32,15 @@ class Client {
   explicit Client(std::shared_ptr<grpc::Channel> channel, std::string name = "the embedded server");
   ~Client();
 
-  // Waits until the server answers. kUnavailable after `timeout`.
-  Status WaitForReady(Nanos timeout);
-
-  // Sends the file unless the server has it; returns its digest. `on_progress` gets bytes sent of bytes in all.
+  // Sends the file unless the server has it; returns its digest. `on_progress` gets bytes sent of
+  // bytes in all.
   using ByteProgress = std::function<void(int64_t done, int64_t total)>;
   StatusOr<Digest> UploadFile(const std::string& path, const ByteProgress& on_progress = nullptr);
 
   StatusOr<autograph::v1::Job> Optimize(const autograph::v1::OptimizeRequest& request);
   // Follows the job to a terminal state, re-attaching when the stream breaks, and returns it.
-  // `on_change` is called for each state seen; returning false stops watching (the job goes on) with kCancelled.
+  // `on_change` is called for each state seen; returning false stops watching (the job goes on)
+  // with kCancelled.
   StatusOr<autograph::v1::Job> Watch(
       const std::string& name, const std::function<bool(const autograph::v1::Job&)>& on_change);
   StatusOr<autograph::v1::Job> GetJob(const std::string& name);
@@ -49,8 +48,8 @@ class Client {
   StatusOr<autograph::v1::ListJobsResponse> ListJobs(const autograph::v1::ListJobsRequest& request);
   StatusOr<autograph::v1::Capabilities> GetCapabilities();
 
-  // Writes the blob to `path` atomically after checking its digest. On the server's host the file is taken from
-  // the shared blob folder when the server names one.
+  // Writes the blob to `path` atomically after checking its digest. On the server's host the file
+  // is taken from the shared blob folder when the server names one.
   Status DownloadFile(const Digest& digest, const std::string& path);
   StatusOr<std::string> DownloadBytes(const Digest& digest, int64_t bytes_max = int64_t{64} << 20);
 

@@ -1,0 +1,10 @@
+// autograph: the command line, and, in its embedded mode, executor and jail of itself.
+#include "base/process.h"
+#include "client/cli/commands.h"
+#include "client/cli/embedded.h"
+
+int main(int argc, char** argv) {
+  ag::RegisterEmbeddedRoles();
+  if (const int code = ag::RunChildRole(argc, argv); code >= 0) return code;
+  return ag::CliMain(argc, argv);
+}

@@ -1,0 +1,281 @@
+#include "client/cli/commands.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/build_facts.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "client/cli/verbs.h"
+
+namespace ag {
+namespace {
+
+constexpr char kFooter[] =
+    "Exit codes: 0 done; 1 the answer is no (not equivalent, slower, job failed); 2 wrong command "
+    "line;\n"
+    "3 a file or model is wrong; 4 no server, device or lock; 5 a bug of ours; 130 interrupted.";
+
+struct AllFlags {
+  CommonFlags common;
+  OptimizeFlags optimize;
+  RunFlags run;
+  VerifyFlags verify;
+  BenchFlags bench;
+  ZooFlags zoo;
+  JobsFlags jobs;
+  CacheFlags cache;
+  RulesFlags rules;
+  ModelFlags plan, doctor;
+};
+
+using Action = std::function<int(Context&)>;
+
+// Builds the tree of verbs; each leaf sets `chosen` when it is parsed.
+class Commands {
+ public:
+  Commands();
+  int Run(int argc, char** argv);
+
+ private:
+  CLI::App* Verb(CLI::App* parent, const char* name, const char* help, Action action);
+  void AddModel(CLI::App* verb, ModelFlags& flags, const char* model_help);
+  void AddCommon(CLI::App* verb);
+  void AddOptimize();
+  void AddLocalVerbs();
+  void AddJobs();
+  void AddCache();
+  void AddRules();
+  void AddOthers();
+  int Report(const CLI::ParseError& error, const std::vector<std::string>& words);
+  std::string Suggestion(const std::vector<std::string>& words) const;
+
+  CLI::App app_{"Makes trained networks faster and proves it.", "autograph"};
+  AllFlags flags_;
+  Action chosen_;
+};
+
+Commands::Commands() {
+  app_.set_version_flag("--version", BuildFacts("autograph"));
+  app_.set_config("--config", "", "File with defaults: server=HOST:PORT, data=FOLDER");
+  app_.require_subcommand(1);
+  app_.footer(kFooter);
+  app_.fallthrough();
+  AddCommon(&app_);
+  AddOptimize();
+  AddLocalVerbs();
+  AddJobs();
+  AddCache();
+  AddRules();
+  AddOthers();
+}
+
+CLI::App* Commands::Verb(CLI::App* parent, const char* name, const char* help, Action action) {
+  CLI::App* verb = parent->add_subcommand(name, help);
+  verb->fallthrough();
+  if (action) verb->callback([this, action] { chosen_ = action; });
+  return verb;
+}
+
+void Commands::AddCommon(CLI::App* app) {
+  CommonFlags& flags = flags_.common;
+  app->add_option("--server", flags.server,
+                  "Coordinator, HOST:PORT; without it the service runs embedded")
+      ->envname("AUTOGRAPH_SERVER");
+  app->add_option("--data", flags.data_dir, "Folder of the embedded service's cache and jobs")
+      ->envname("AUTOGRAPH_DATA");
+  app->add_flag("--json", flags.json, "Print one JSON document and nothing else");
+  app->add_flag("-v,--verbose", flags.verbose, "Log what the embedded service does");
+}
+
+void Commands::AddModel(CLI::App* verb, ModelFlags& flags, const char* model_help) {
+  verb->add_option("model", flags.model, model_help)->required();
+  verb->add_option("--device", flags.device, "cpu, cpu:CORES, sim:NAME, sim:FILE.spec, cuda:N")
+      ->capture_default_str();
+  verb->add_option("--shape", flags.shapes, "NAME=1x3x299x299 for an input whose sizes are open");
+}
+
+void Commands::AddOptimize() {
+  OptimizeFlags& flags = flags_.optimize;
+  CLI::App* verb = Verb(&app_, "optimize", "Find a faster model, prove it equal, write it",
+                        [&flags](Context& c) { return RunOptimize(c, flags); });
+  AddModel(verb, flags.model, "ONNX file");
+  verb->add_option("-o,--output", flags.output, "Where the answer goes")->required();
+  verb->add_option("--budget", flags.budget,
+                   "Wall time of the search: 60s, 2m; counts are the real budget");
+  verb->add_option("--precision", flags.precision, "fp32, tf32, fp16 or bf16")
+      ->capture_default_str();
+  verb->add_option("--tolerance", flags.tolerance, "Largest |a-b| / max|a| of any output")
+      ->capture_default_str();
+  verb->add_option("--rounds", flags.rounds, "Measured rounds");
+  verb->add_option("--expansions", flags.expansions, "Graphs expanded per round");
+  verb->add_option("--graphs", flags.graphs, "Graphs scored per round");
+  verb->add_option("--candidates", flags.candidates, "Whole graphs measured per round");
+  verb->add_option("--streams", flags.streams, "At most so many streams");
+  verb->add_option("--seed", flags.seed, "Seed of the search and its data")->capture_default_str();
+  verb->add_option("--without", flags.without, "A rule to leave out; may be repeated");
+  verb->add_flag("--no-cache", flags.no_cache, "Search again though the answer is known");
+  verb->add_flag("--detach", flags.detach,
+                 "Submit, print the job's name and leave (needs --server)");
+}
+
+void Commands::AddLocalVerbs() {
+  RunFlags& run = flags_.run;
+  CLI::App* verb = Verb(&app_, "run", "Run a model here, with its plan when it carries one",
+                        [&run](Context& c) { return RunModel(c, run); });
+  AddModel(verb, run.model, "ONNX file");
+  verb->add_option("--input", run.inputs, "NAME=FILE.npy or NAME=FILE.pb; others get random data");
+  verb->add_option("--output", run.output_dir, "Folder for the outputs as .npy files");
+  verb->add_option("--seed", run.seed, "Seed of random inputs")->capture_default_str();
+
+  VerifyFlags& verify = flags_.verify;
+  verb = Verb(&app_, "verify", "Compare two models, or a model with its ONNX test data",
+              [&verify](Context& c) { return RunVerify(c, verify); });
+  AddModel(verb, verify.model, "ONNX file, or a folder with model.onnx and test_data_set_N");
+  verb->add_option("--against", verify.against, "The other ONNX file");
+  verb->add_option("--tolerance", verify.tolerance, "Largest |a-b| / max|a| of any output")
+      ->capture_default_str();
+  verb->add_option("--seeds", verify.seeds, "Sets of random inputs")->capture_default_str();
+
+  BenchFlags& bench = flags_.bench;
+  verb = Verb(&app_, "bench", "Time a model here: eager, input and its plan, interleaved",
+              [&bench](Context& c) { return RunBench(c, bench); });
+  AddModel(verb, bench.model, "ONNX file");
+  verb->add_option("--streams", bench.streams, "Also time the input on so many streams");
+  verb->add_option("--seconds", bench.seconds, "About how long to sample")->capture_default_str();
+
+  CLI::App* plan = Verb(&app_, "plan", "Look at plans", nullptr);
+  plan->require_subcommand(1);
+  verb = Verb(plan, "show", "How a model would run: groups, kernels, streams, waits",
+              [this](Context& c) { return RunPlanShow(c, flags_.plan); });
+  AddModel(verb, flags_.plan, "ONNX file");
+}
+
+void Commands::AddJobs() {
+  JobsFlags& flags = flags_.jobs;
+  CLI::App* jobs = Verb(&app_, "jobs", "Jobs of the server", nullptr);
+  jobs->require_subcommand(1);
+  CLI::App* verb =
+      Verb(jobs, "list", "Newest first", [&flags](Context& c) { return RunJobsList(c, flags); });
+  verb->add_option("-n", flags.count, "At most so many")->capture_default_str();
+  const auto named = [&](const char* name, const char* help,
+                         int (*run)(Context&, const JobsFlags&)) {
+    Verb(jobs, name, help, [&flags, run](Context& c) { return run(c, flags); })
+        ->add_option("job", flags.name, "jobs/... as listed")
+        ->required();
+  };
+  named("show", "One job whole", RunJobsShow);
+  named("watch", "Follow a job to its end", RunJobsWatch);
+  named("cancel", "Stop a job; the best so far is kept", RunJobsCancel);
+}
+
+void Commands::AddCache() {
+  CacheFlags& flags = flags_.cache;
+  CLI::App* cache = Verb(&app_, "cache", "Remembered measurements", nullptr);
+  cache->require_subcommand(1);
+  Verb(cache, "stats", "How much is remembered, and how often it helped",
+       [&flags](Context& c) { return RunCacheStats(c, flags); });
+  CLI::App* list = Verb(cache, "list", "Newest measurements first",
+                        [&flags](Context& c) { return RunCacheList(c, flags); });
+  list->add_option("-n", flags.count, "At most so many")->capture_default_str();
+  CLI::App* save = Verb(cache, "export", "Write all measurements to a file",
+                        [&flags](Context& c) { return RunCacheExport(c, flags); });
+  save->add_option("file", flags.file, "The file to write")->required();
+  save->add_option("--environment", flags.environment, "Only of this environment");
+  CLI::App* load = Verb(cache, "import", "Read measurements that export wrote",
+                        [&flags](Context& c) { return RunCacheImport(c, flags); });
+  load->add_option("file", flags.file, "The file to read")->required();
+}
+
+void Commands::AddRules() {
+  RulesFlags& flags = flags_.rules;
+  CLI::App* rules = Verb(&app_, "rules", "Rewrite rules", nullptr);
+  rules->require_subcommand(1);
+  CLI::App* list = Verb(rules, "list", "The rules with their classes",
+                        [&flags](Context& c) { return RunRulesList(c, flags); });
+  list->add_option("file", flags.file, "A rules file (default: the shipped ones)");
+  CLI::App* verify = Verb(rules, "verify", "Prove rules by exact arithmetic on random instances",
+                          [&flags](Context& c) { return RunRulesVerify(c, flags); });
+  verify->add_option("file", flags.file, "A rules file (default: the shipped ones)");
+  verify->add_option("--instances", flags.instances, "Instances per rule")->capture_default_str();
+  verify->add_option("--seed", flags.seed, "Seed of the instances")->capture_default_str();
+}
+
+void Commands::AddOthers() {
+  ZooFlags& zoo = flags_.zoo;
+  CLI::App* verb =
+      Verb(&app_, "zoo", "Write a model of the zoo: published networks, seeded weights",
+           [&zoo](Context& c) { return RunZoo(c, zoo); });
+  verb->add_option("name", zoo.name, "A name that --list prints");
+  verb->add_option("-o,--output", zoo.output, "The ONNX file to write");
+  verb->add_flag("--list", zoo.list, "List the models");
+  verb->add_option("--batch", zoo.batch, "Batch size")->capture_default_str();
+  verb->add_option("--seed", zoo.seed, "Seed of the weights")->capture_default_str();
+
+  CLI::App* workers = Verb(&app_, "workers", "Workers of the server", nullptr);
+  workers->require_subcommand(1);
+  Verb(workers, "list", "Devices, health and what they do", RunWorkersList);
+
+  verb = Verb(&app_, "doctor", "Check this machine: store, device, executor, jail",
+              [this](Context& c) { return RunDoctor(c, flags_.doctor); });
+  verb->add_option("--device", flags_.doctor.device, "The device to check")->capture_default_str();
+}
+
+std::string Commands::Suggestion(const std::vector<std::string>& words) const {
+  const CLI::App* at = &app_;
+  for (const std::string& word : words) {
+    if (word.starts_with("-")) {
+      std::vector<std::string> names;
+      for (const CLI::App* app : {at, &app_}) {
+        for (const CLI::Option* option : app->get_options()) {
+          for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+        }
+      }
+      const std::string flag = word.substr(0, word.find('='));
+      if (std::find(names.begin(), names.end(), flag) != names.end() || flag.size() < 3) continue;
+      return fmt::format("unknown flag {}{}", flag, DidYouMean(flag, names));
+    }
+    std::vector<std::string> verbs;
+    for (const CLI::App* sub : at->get_subcommands([](const CLI::App*) { return true; })) {
+      verbs.push_back(sub->get_name());
+    }
+    if (verbs.empty()) continue;
+    const auto found = std::find(verbs.begin(), verbs.end(), word);
+    if (found == verbs.end())
+      return fmt::format("unknown verb \"{}\"{}", word, DidYouMean(word, verbs));
+    at = at->get_subcommand(word);
+  }
+  return "";
+}
+
+int Commands::Report(const CLI::ParseError& error, const std::vector<std::string>& words) {
+  if (error.get_exit_code() == 0) return app_.exit(error);  // --help and --version.
+  std::string message = Suggestion(words);
+  if (message.empty()) message = error.what();
+  std::fprintf(stderr, "autograph: %s\nTry autograph --help.\n", message.c_str());
+  return kExitUsage;
+}
+
+int Commands::Run(int argc, char** argv) {
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  try {
+    app_.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return Report(error, words);
+  }
+  InitLog("autograph", flags_.common.verbose ? "info" : "error");
+  CatchInterrupt();
+  Context context(flags_.common);
+  return chosen_(context);
+}
+
+}  // namespace
+
+int CliMain(int argc, char** argv) { return Commands().Run(argc, argv); }
+
+}  // namespace ag

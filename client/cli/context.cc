@@ -1,0 +1,127 @@
+#include "client/cli/context.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/text.h"
+#include "client/cli/embedded.h"
+
+namespace ag {
+namespace {
+
+std::atomic<int> interrupts{0};
+
+void OnSignal(int) {
+  if (interrupts.fetch_add(1) > 0) _exit(kExitInterrupted);
+}
+
+std::string DefaultDataDir() {
+  if (const char* dir = std::getenv("XDG_DATA_HOME"); dir != nullptr && *dir != 0) {
+    return std::string(dir) + "/autograph";
+  }
+  const char* home = std::getenv("HOME");
+  return std::string(home != nullptr && *home != 0 ? home : "/tmp") + "/.local/share/autograph";
+}
+
+}  // namespace
+
+Context::Context(CommonFlags flags)
+    : flags_(std::move(flags)), terminal_(isatty(STDERR_FILENO) != 0 && !flags_.json) {
+  if (flags_.data_dir.empty()) flags_.data_dir = DefaultDataDir();
+}
+
+Context::~Context() = default;
+
+StatusOr<Client*> Context::Connect(const std::string& device) {
+  if (!flags_.server.empty()) {
+    client_ = Client::Connect(flags_.server);
+    AG_TRY(client_->GetCapabilities());  // A server that is not there is said at once.
+    return client_.get();
+  }
+  AG_LET(embedded_, EmbeddedService::Start(flags_.data_dir, device));
+  if (!embedded_->note().empty()) Note(embedded_->note());
+  client_ = std::make_unique<Client>(embedded_->channel());
+  return client_.get();
+}
+
+void Context::Print(const std::string& line) const {
+  std::fputs((line + "\n").c_str(), stdout);
+  std::fflush(stdout);
+}
+
+void Context::Note(const std::string& line) const {
+  if (!flags_.json) std::fputs((line + "\n").c_str(), stderr);
+}
+
+void CatchInterrupt() {
+  struct sigaction action = {};
+  action.sa_handler = OnSignal;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+bool Interrupted() { return interrupts.load() > 0; }
+
+int ExitCodeOf(const Status& status) {
+  switch (status.code()) {
+    case StatusCode::kOk:
+      return kExitOk;
+    case StatusCode::kInvalidArgument:
+    case StatusCode::kNotFound:
+    case StatusCode::kUnimplemented:
+    case StatusCode::kResourceExhausted:
+    case StatusCode::kFailedPrecondition:
+      return kExitInput;
+    case StatusCode::kUnavailable:
+    case StatusCode::kDeadlineExceeded:
+      return kExitUnavailable;
+    case StatusCode::kCancelled:
+      return kExitInterrupted;
+    default:
+      return kExitInternal;
+  }
+}
+
+int Fail(const Status& status) {
+  std::fprintf(stderr, "autograph: %s\n", Message(status).c_str());
+  return ExitCodeOf(status);
+}
+
+StatusOr<std::pair<std::string, std::vector<int64_t>>> ParseShapeFlag(const std::string& text) {
+  const size_t equals = text.rfind('=');
+  if (equals == std::string::npos || equals == 0) {
+    return Err(StatusCode::kInvalidArgument, "--shape {}: expected NAME=1x3x224x224", text);
+  }
+  std::vector<int64_t> dims;
+  for (const auto& part : Split(text.substr(equals + 1), 'x')) {
+    const auto size = ParseInt(part);
+    if (!size.ok() || *size < 0) {
+      return Err(StatusCode::kInvalidArgument, "--shape {}: \"{}\" is not a size", text,
+                 std::string(part));
+    }
+    dims.push_back(*size);
+  }
+  return std::make_pair(text.substr(0, equals), std::move(dims));
+}
+
+StatusOr<double> ParseDuration(const std::string& text) {
+  double factor = 1;
+  std::string number = text;
+  if (!number.empty()) {
+    const char unit = number.back();
+    if (unit == 'h') factor = 3600;
+    if (unit == 'm') factor = 60;
+    if (unit == 'h' || unit == 'm' || unit == 's') number.pop_back();
+  }
+  const auto value = ParseDouble(number);
+  if (!value.ok() || !(*value > 0)) {
+    return Err(StatusCode::kInvalidArgument, "\"{}\" is not a duration; try 60s, 2m or 1h", text);
+  }
+  return *value * factor;
+}
+
+}  // namespace ag

@@ -1,0 +1,84 @@
+#include "client/cli/embedded.h"
+
+#include <optional>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "server/server.h"
+#include "worker/agent.h"
+#include "worker/executor_role.h"
+
+namespace ag {
+namespace {
+
+constexpr Nanos kServeMax{60'000'000'000};
+constexpr Nanos kPoll{5'000'000};
+constexpr Nanos kGrace{2'000'000'000};
+
+}  // namespace
+
+struct EmbeddedService::Parts {
+  std::optional<TempDir> temporary;  // The store, when the usual one is taken.
+  std::unique_ptr<Server> server;
+  std::shared_ptr<grpc::Channel> channel;
+  std::unique_ptr<Agent> agent;
+  std::string note;
+
+  Status StartServer(const std::string& data_dir);
+  Status StartAgent(const std::string& device);
+};
+
+Status EmbeddedService::Parts::StartServer(const std::string& data_dir) {
+  ServerOptions options;
+  options.data_dir = data_dir;
+  StatusOr<std::unique_ptr<Server>> started = Server::Start(options);
+  if (started.status().code() == StatusCode::kUnavailable) {
+    AG_LET(temporary, TempDir::Make("autograph-store"));
+    note = fmt::format("{}; this run uses a temporary store and remembers nothing",
+                       Message(started.status()));
+    options.data_dir = temporary->path();
+    started = Server::Start(options);
+  }
+  AG_LET(server, std::move(started));
+  channel = server->InProcessChannel();
+  return OkStatus();
+}
+
+Status EmbeddedService::Parts::StartAgent(const std::string& device) {
+  AgentOptions options;
+  options.device = device;
+  options.blob_cache_dir = "/nonexistent";  // The embedded server's own folder is always seen.
+  agent = std::make_unique<Agent>(channel, options, RealClock());
+  for (Nanos waited{0}; waited < kServeMax; waited += kPoll) {
+    const Status health = agent->health();
+    if (health.ok()) return OkStatus();
+    if (Message(health) != "starting") return health;
+    RealClock().SleepFor(kPoll);
+  }
+  return Err(StatusCode::kUnavailable, "device {} did not come up in time", device);
+}
+
+EmbeddedService::EmbeddedService(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+
+EmbeddedService::~EmbeddedService() {
+  parts_->agent.reset();
+  parts_->server->Shutdown(kGrace);
+}
+
+StatusOr<std::unique_ptr<EmbeddedService>> EmbeddedService::Start(const std::string& data_dir,
+                                                                  const std::string& device) {
+  auto parts = std::make_unique<Parts>();
+  AG_TRY(parts->StartServer(data_dir));
+  if (!device.empty()) AG_TRY(parts->StartAgent(device));
+  return std::unique_ptr<EmbeddedService>(new EmbeddedService(std::move(parts)));
+}
+
+std::shared_ptr<grpc::Channel> EmbeddedService::channel() const { return parts_->channel; }
+const std::string& EmbeddedService::note() const { return parts_->note; }
+
+void RegisterEmbeddedRoles() {
+  RegisterServerRoles();
+  RegisterExecutorRole();
+}
+
+}  // namespace ag

@@ -1,0 +1,93 @@
+// What each verb of the command line was asked; filled by commands.cc, read by the verbs.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace ag {
+
+// Exit codes, documented in --help and docs/cli.md.
+enum ExitCode : int {
+  kExitOk = 0,
+  kExitFailed = 1,       // It ran and the answer is no: not equivalent, job failed, slower.
+  kExitUsage = 2,        // The command line is wrong.
+  kExitInput = 3,        // A file or model is wrong or missing.
+  kExitUnavailable = 4,  // No server, no device, a lock held elsewhere.
+  kExitInternal = 5,
+  kExitInterrupted = 130,
+};
+
+struct CommonFlags {
+  std::string server;    // HOST:PORT; empty: embedded.
+  std::string data_dir;  // Of the embedded service.
+  bool json = false;
+  bool verbose = false;
+};
+
+struct ModelFlags {
+  std::string model;
+  std::string device = "cpu";
+  std::vector<std::string> shapes;  // NAME=1x3x299x299
+};
+
+struct OptimizeFlags {
+  ModelFlags model;
+  std::string output;
+  std::string budget;  // "60s", "2m"
+  std::string precision = "fp32";
+  double tolerance = 1e-3;
+  int rounds = 0, expansions = 0, graphs = 0, candidates = 0, streams = 0;
+  uint64_t seed = 1;
+  std::vector<std::string> without;  // Rules switched off.
+  bool no_cache = false;
+  bool detach = false;
+};
+
+struct RunFlags {
+  ModelFlags model;
+  std::vector<std::string> inputs;  // NAME=FILE.npy|.pb
+  std::string output_dir;
+  uint64_t seed = 1;
+};
+
+struct VerifyFlags {
+  ModelFlags model;  // Model, or a folder in ONNX test-data layout.
+  std::string against;
+  double tolerance = 1e-3;
+  int seeds = 3;
+};
+
+struct BenchFlags {
+  ModelFlags model;
+  int streams = 0;
+  double seconds = 10;
+};
+
+struct ZooFlags {
+  std::string name;
+  std::string output;
+  bool list = false;
+  int64_t batch = 1;
+  uint64_t seed = 1;
+};
+
+struct JobsFlags {
+  std::string name;
+  int count = 50;
+};
+
+struct CacheFlags {
+  std::string file;
+  std::string environment;
+  int count = 50;
+};
+
+struct RulesFlags {
+  std::string file;  // Empty: the shipped rules.
+  int instances = 200;
+  uint64_t seed = 1;
+};
+
+}  // namespace ag

@@ -1,0 +1,200 @@
+#include "client/cli/job_text.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+namespace ag {
+namespace {
+
+namespace v1 = autograph::v1;
+using Json = nlohmann::ordered_json;
+
+constexpr int kBarCells = 24;
+
+Json LatencyJson(const v1::Latency& latency) {
+  return {{"median", latency.median_ms()}, {"low", latency.low_ms()}, {"high", latency.high_ms()}};
+}
+
+Json RewritesJson(const google::protobuf::RepeatedPtrField<v1::RewriteCount>& rewrites) {
+  Json list = Json::array();
+  for (const v1::RewriteCount& rewrite : rewrites) {
+    list.push_back({{"rule", rewrite.rule()},
+                    {"count", rewrite.count()},
+                    {"estimated_gain_ms", rewrite.gain_ms()}});
+  }
+  return list;
+}
+
+Json ErrorsJson(const v1::Result& result) {
+  Json list = Json::array();
+  for (const v1::OutputError& error : result.errors()) {
+    list.push_back({{"output", error.output()},
+                    {"max_abs", error.max_abs()},
+                    {"max_rel", error.max_rel()},
+                    {"max_elementwise", error.max_elementwise()}});
+  }
+  return list;
+}
+
+double Largest(const v1::Result& result, double (v1::OutputError::*field)() const) {
+  double largest = 0;
+  for (const v1::OutputError& error : result.errors())
+    largest = std::max(largest, (error.*field)());
+  return largest;
+}
+
+void AddResult(const v1::Result& result, Json* json) {
+  Json& j = *json;
+  j["verdict"] = result.verdict();
+  j["device"] = result.device();
+  j["environment"] = result.environment();
+  j["simulated"] = result.simulated();
+  j["input_latency_ms"] = LatencyJson(result.input_latency());
+  j["output_latency_ms"] = LatencyJson(result.output_latency());
+  j["eager_latency_ms"] = LatencyJson(result.eager_latency());
+  j["speedup"] = result.speedup();
+  j["speedup_low"] = result.speedup_low();
+  j["speedup_high"] = result.speedup_high();
+  j["max_abs_error"] = Largest(result, &v1::OutputError::max_abs);
+  j["max_rel_error"] = Largest(result, &v1::OutputError::max_rel);
+  j["errors"] = ErrorsJson(result);
+  j["rewrites"] = RewritesJson(result.rewrites());
+  j["clean_up"] = RewritesJson(result.clean_up());
+  j["groups"] = result.groups();
+  j["streams"] = result.streams();
+  j["estimate_ms"] = result.estimate_ms();
+  j["stop_reason"] = result.stop_reason();
+  j["counts"] = {{"rounds", result.rounds()},
+                 {"expansions", result.expansions()},
+                 {"graphs", result.graphs()},
+                 {"candidates", result.candidates()},
+                 {"groups_failed", result.groups_failed()}};
+  j["seconds"] = result.seconds();
+  j["cache"] = {{"hits", result.cache().hits()},
+                {"misses", result.cache().misses()},
+                {"model_hit", result.cache().model_hit()}};
+  j["output_sha256"] = result.output_digest();
+  j["output_bytes"] = result.output_bytes();
+  j["report_sha256"] = result.report_digest();
+  j["warnings"] = Json::array();
+  for (const std::string& warning : result.warnings()) j["warnings"].push_back(warning);
+}
+
+std::string LatencyText(const v1::Latency& latency) {
+  return fmt::format("{:.3f} ms  ({:.3f} to {:.3f})", latency.median_ms(), latency.low_ms(),
+                     latency.high_ms());
+}
+
+std::string RewritesText(const google::protobuf::RepeatedPtrField<v1::RewriteCount>& rewrites) {
+  if (rewrites.empty()) return "none";
+  std::string text;
+  for (const v1::RewriteCount& rewrite : rewrites) {
+    if (!text.empty()) text += ", ";
+    text += fmt::format("{} x{}", rewrite.rule(), rewrite.count());
+  }
+  return text;
+}
+
+std::string StateText(v1::Job::State state) {
+  std::string text = v1::Job::State_Name(state);
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
+  return text;
+}
+
+std::string Row(const char* name, const std::string& value) {
+  return fmt::format("  {:<12} {}\n", name, value);
+}
+
+}  // namespace
+
+Json JobJson(const v1::Job& job) {
+  Json j;
+  j["job"] = job.name();
+  j["state"] = StateText(job.state());
+  j["model"] = job.request().model_name();
+  j["model_sha256"] = job.request().model_digest();
+  if (job.has_error())
+    j["error"] = {{"code", job.error().code()}, {"message", job.error().message()}};
+  if (job.has_result()) AddResult(job.result(), &j);
+  return j;
+}
+
+std::string ResultTable(const v1::Job& job) {
+  const v1::Result& r = job.result();
+  const char* estimate = r.simulated() ? "  (simulated device: an estimate)" : "";
+  std::string text = fmt::format("{}  {}\n", job.request().model_name(), job.name());
+  text += Row("verdict",
+              r.verdict() == "FASTER"
+                  ? fmt::format("FASTER  {:.3f}x  ({:.3f} to {:.3f}){}", r.speedup(),
+                                r.speedup_low(), r.speedup_high(), estimate)
+                  : fmt::format("{}: nothing beat the input; the output is the input's own bytes{}",
+                                r.verdict(), estimate));
+  text += Row("device", fmt::format("{}  {}", r.device(), r.environment()));
+  text += Row("eager", LatencyText(r.eager_latency()));
+  text += Row("input", LatencyText(r.input_latency()));
+  text += Row("output", LatencyText(r.output_latency()));
+  text += Row("errors",
+              fmt::format("max abs {:.2g}, max rel {:.2g}", Largest(r, &v1::OutputError::max_abs),
+                          Largest(r, &v1::OutputError::max_rel)));
+  text += Row("rewrites", RewritesText(r.rewrites()));
+  text += Row("clean-up", RewritesText(r.clean_up()));
+  text += Row("plan", fmt::format("{} groups on {} stream{}", r.groups(), r.streams(),
+                                  r.streams() == 1 ? "" : "s"));
+  text +=
+      Row("search",
+          fmt::format("stopped: {}; {} rounds, {} graphs, {} measured whole, {} groups failed",
+                      r.stop_reason(), r.rounds(), r.graphs(), r.candidates(), r.groups_failed()));
+  text += Row("cache", r.cache().model_hit() ? std::string("the whole answer; nothing was measured")
+                                             : fmt::format("{} hits, {} misses", r.cache().hits(),
+                                                           r.cache().misses()));
+  text += Row("time", fmt::format("{:.1f} s", r.seconds()));
+  for (const std::string& warning : r.warnings()) text += Row("warning", warning);
+  return text;
+}
+
+std::string ProgressLine(const v1::Job& job) {
+  const v1::Progress& p = job.progress();
+  std::string line = StateText(job.state());
+  if (!p.stage().empty()) line += ": " + p.stage();
+  if (p.graphs() > 0) line += fmt::format("  graphs {}", p.graphs());
+  if (p.groups_measured() > 0) line += fmt::format("  groups {}", p.groups_measured());
+  if (p.candidates() > 0) line += fmt::format("  measured {}", p.candidates());
+  if (p.best_speedup() > 1) line += fmt::format("  best {:.3f}x", p.best_speedup());
+  return line;
+}
+
+void ProgressPrinter::Draw(const std::string& line, double fraction) {
+  const int filled = static_cast<int>(std::clamp(fraction, 0.0, 1.0) * kBarCells);
+  std::fprintf(stderr, "\r\033[K[%s%s] %s", std::string(filled, '#').c_str(),
+               std::string(kBarCells - filled, ' ').c_str(), line.c_str());
+  std::fflush(stderr);
+  drawn_ = true;
+}
+
+void ProgressPrinter::Show(const v1::Job& job) {
+  const std::string line = ProgressLine(job);
+  if (context_.terminal()) {
+    Draw(line, job.progress().fraction());
+    return;
+  }
+  const std::string stage = fmt::format("{} {} {}", static_cast<int>(job.state()),
+                                        job.progress().stage(), job.progress().round());
+  if (stage == last_stage_) return;
+  last_stage_ = stage;
+  context_.Note(line);
+}
+
+void ProgressPrinter::ShowBytes(const std::string& what, int64_t done, int64_t total) {
+  const double fraction = total > 0 ? static_cast<double>(done) / static_cast<double>(total) : 1;
+  if (context_.terminal())
+    Draw(fmt::format("{} {} of {} MiB", what, done >> 20, total >> 20), fraction);
+}
+
+void ProgressPrinter::Clear() {
+  if (drawn_) std::fputs("\r\033[K", stderr);
+  drawn_ = false;
+}
+
+}  // namespace ag

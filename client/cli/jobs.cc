@@ -1,0 +1,116 @@
+#include <nlohmann/json.hpp>
+
+#include "base/clock.h"
+#include "client/cli/job_text.h"
+#include "client/cli/verbs.h"
+
+namespace ag {
+namespace {
+
+namespace v1 = autograph::v1;
+
+std::string FullName(const std::string& name) {
+  return name.starts_with("jobs/") ? name : "jobs/" + name;
+}
+
+// Prints the job whole; the exit code says how it ended.
+int PrintJob(Context& context, const v1::Job& job) {
+  if (context.flags().json) {
+    context.Print(JobJson(job).dump(2));
+  } else if (job.has_result()) {
+    context.Print(ResultTable(job));
+  } else {
+    context.Print(
+        fmt::format("{}  {}  {}", job.name(), job.request().model_name(), ProgressLine(job)));
+  }
+  if (job.state() != v1::Job::FAILED) return kExitOk;
+  if (!context.flags().json) context.Print("  error        " + job.error().message());
+  return kExitFailed;
+}
+
+std::string ListLine(const v1::Job& job) {
+  std::string what = ProgressLine(job);
+  if (job.has_result()) {
+    what = fmt::format("{} {:.3f}x{}", job.result().verdict(), job.result().speedup(),
+                       job.result().cache().model_hit() ? " (from the cache)" : "");
+  }
+  if (job.state() == v1::Job::FAILED) what = "failed: " + job.error().message();
+  return fmt::format("{:<24} {}  {:<20} {:<10} {}", job.name(),
+                     FormatUnixSeconds(job.created_unix_seconds()), job.request().model_name(),
+                     job.request().device(), what);
+}
+
+}  // namespace
+
+int RunJobsList(Context& context, const JobsFlags& flags) {
+  const StatusOr<Client*> client = context.Connect("");
+  if (!client.ok()) return Fail(client.status());
+  v1::ListJobsRequest request;
+  request.set_page_size(flags.count);
+  const auto response = (*client)->ListJobs(request);
+  if (!response.ok()) return Fail(response.status());
+  if (context.flags().json) {
+    auto list = nlohmann::ordered_json::array();
+    for (const v1::Job& job : response->jobs()) list.push_back(JobJson(job));
+    context.Print(list.dump(2));
+    return kExitOk;
+  }
+  for (const v1::Job& job : response->jobs()) context.Print(ListLine(job));
+  if (response->jobs().empty()) context.Note("no jobs yet");
+  return kExitOk;
+}
+
+int RunJobsShow(Context& context, const JobsFlags& flags) {
+  const StatusOr<Client*> client = context.Connect("");
+  if (!client.ok()) return Fail(client.status());
+  const auto job = (*client)->GetJob(FullName(flags.name));
+  return job.ok() ? PrintJob(context, *job) : Fail(job.status());
+}
+
+int RunJobsWatch(Context& context, const JobsFlags& flags) {
+  const StatusOr<Client*> client = context.Connect("");
+  if (!client.ok()) return Fail(client.status());
+  ProgressPrinter printer(context);
+  const auto job = (*client)->Watch(FullName(flags.name), [&](const v1::Job& state) {
+    printer.Show(state);
+    return !Interrupted();
+  });
+  printer.Clear();
+  return job.ok() ? PrintJob(context, *job) : Fail(job.status());
+}
+
+int RunJobsCancel(Context& context, const JobsFlags& flags) {
+  const StatusOr<Client*> client = context.Connect("");
+  if (!client.ok()) return Fail(client.status());
+  const auto job = (*client)->CancelJob(FullName(flags.name));
+  return job.ok() ? PrintJob(context, *job) : Fail(job.status());
+}
+
+int RunWorkersList(Context& context) {
+  const StatusOr<Client*> client = context.Connect("");
+  if (!client.ok()) return Fail(client.status());
+  const auto response = (*client)->ListWorkers();
+  if (!response.ok()) return Fail(response.status());
+  auto list = nlohmann::ordered_json::array();
+  for (const v1::WorkerSummary& worker : response->workers()) {
+    list.push_back({{"worker", worker.worker_id()},
+                    {"device", worker.device()},
+                    {"environment", worker.environment()},
+                    {"health", v1::WorkerState::Health_Name(worker.health())},
+                    {"reason", worker.reason()},
+                    {"attempt", worker.attempt()},
+                    {"seconds_since_seen", worker.seconds_since_seen()},
+                    {"executor_restarts", worker.executor_restarts()},
+                    {"simulated", worker.simulated()}});
+    if (context.flags().json) continue;
+    context.Print(fmt::format("{:<28} {:<12} {:<12} {} {}", worker.worker_id(), worker.device(),
+                              v1::WorkerState::Health_Name(worker.health()),
+                              worker.attempt().empty() ? "idle" : worker.attempt(),
+                              worker.reason()));
+  }
+  if (context.flags().json) context.Print(list.dump(2));
+  if (response->workers().empty()) context.Note("no worker is connected");
+  return kExitOk;
+}
+
+}  // namespace ag

@@ -1,0 +1,68 @@
+#include "client/cli/local_model.h"
+
+#include "base/file.h"
+#include "graph/onnx/onnx.h"
+
+namespace ag {
+namespace {
+
+StatusOr<SessionOptions> MakeOptions(const ModelFlags& flags, PlanChoice plan, int streams) {
+  SessionOptions options{.device = flags.device, .plan = plan, .streams = streams};
+  for (const std::string& text : flags.shapes) {
+    AG_LET(const auto shape, ParseShapeFlag(text));
+    options.shapes[shape.first] = Shape(shape.second.begin(), shape.second.end());
+  }
+  return options;
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<Session>> LoadSession(const ModelFlags& flags, PlanChoice plan,
+                                               int streams) {
+  AG_LET(const SessionOptions options, MakeOptions(flags, plan, streams));
+  AG_LET(const std::shared_ptr<const MappedFile> file, MappedFile::Open(flags.model));
+  AG_LET(std::unique_ptr<Session> session, Session::Load(file->bytes(), options));
+  return session;
+}
+
+StatusOr<std::unique_ptr<Session>> LoadSession(const ModelFlags& flags, PlanChoice plan,
+                                               Device& device, int streams) {
+  AG_LET(const SessionOptions options, MakeOptions(flags, plan, streams));
+  AG_LET(const std::shared_ptr<const MappedFile> file, MappedFile::Open(flags.model));
+  return Session::Load(file->bytes(), options, device);
+}
+
+StatusOr<Tensor> ReadTensorFile(const std::string& path) {
+  AG_LET(const std::string bytes, ReadFile(path));
+  StatusOr<Tensor> tensor = path.ends_with(".pb") ? ParseTensorProto(bytes) : ReadNpy(bytes);
+  if (!tensor.ok()) return Within(tensor.status(), path);
+  return tensor;
+}
+
+StatusOr<std::vector<Tensor>> GatherInputs(const Session& session,
+                                           const std::vector<std::string>& files, uint64_t seed) {
+  std::map<std::string, Tensor> given;
+  for (const std::string& text : files) {
+    const size_t equals = text.find('=');
+    if (equals == std::string::npos) {
+      return Err(StatusCode::kInvalidArgument, "--input {}: expected NAME=FILE", text);
+    }
+    AG_LET(given[text.substr(0, equals)], ReadTensorFile(text.substr(equals + 1)));
+  }
+  std::vector<Tensor> inputs;
+  for (const TensorInfo& info : session.inputs()) {
+    const auto found = given.find(info.name);
+    if (found == given.end()) {
+      inputs.push_back(RandomTensor(info.type, seed + inputs.size()));
+      continue;
+    }
+    inputs.push_back(found->second);
+    given.erase(found);
+  }
+  if (!given.empty()) {
+    return Err(StatusCode::kInvalidArgument, "the model has no input \"{}\"", given.begin()->first);
+  }
+  return inputs;
+}
+
+}  // namespace ag

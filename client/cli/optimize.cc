@@ -1,0 +1,135 @@
+#include <atomic>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "client/cli/job_text.h"
+#include "client/cli/verbs.h"
+
+namespace ag {
+namespace {
+
+namespace v1 = autograph::v1;
+
+std::string BaseName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+StatusOr<v1::OptimizeRequest> MakeRequest(const OptimizeFlags& flags) {
+  v1::OptimizeRequest request;
+  request.set_model_name(BaseName(flags.model.model));
+  request.set_device(flags.model.device);
+  for (const std::string& text : flags.model.shapes) {
+    AG_LET(const auto shape, ParseShapeFlag(text));
+    v1::BoundShape* bound = request.add_shapes();
+    bound->set_input(shape.first);
+    for (const int64_t size : shape.second) bound->add_dims(size);
+  }
+  request.mutable_policy()->set_precision(flags.precision);
+  request.mutable_policy()->set_tolerance(flags.tolerance);
+  v1::SearchBudget* budget = request.mutable_budget();
+  budget->set_rounds(flags.rounds);
+  budget->set_expansions(flags.expansions);
+  budget->set_graphs(flags.graphs);
+  budget->set_candidates(flags.candidates);
+  if (!flags.budget.empty()) {
+    AG_LET(const double seconds, ParseDuration(flags.budget));
+    budget->set_time_seconds(seconds);
+  }
+  request.set_streams_max(flags.streams);
+  request.set_seed(flags.seed);
+  for (const std::string& rule : flags.without) request.add_disabled_rules(rule);
+  request.set_skip_model_cache(flags.no_cache);
+  return request;
+}
+
+// Looks for Ctrl-C while another call waits for the server, and asks the job to stop once.
+class Canceller {
+ public:
+  Canceller(Context& context, Client& client, std::string job)
+      : thread_([this, &context, &client, job = std::move(job)] {
+          while (!done_ && !Interrupted()) RealClock().SleepFor(Nanos{50'000'000});
+          if (done_) return;
+          context.Note("\nstopping; the best found so far is kept (Ctrl-C again to leave at once)");
+          (void)client.CancelJob(job);
+        }) {}
+  ~Canceller() {
+    done_ = true;
+    thread_.join();
+  }
+
+ private:
+  std::atomic<bool> done_{false};
+  std::thread thread_;
+};
+
+StatusOr<v1::Job> Follow(Context& context, Client& client, const std::string& name) {
+  ProgressPrinter printer(context);
+  Canceller canceller(context, client, name);
+  return client.Watch(name, [&](const v1::Job& job) {
+    printer.Show(job);
+    return true;
+  });
+}
+
+Status TakeResult(Client& client, const v1::Job& job, const std::string& path) {
+  AG_LET(const Digest digest, ParseDigest(job.result().output_digest()));
+  return client.DownloadFile(digest, path);
+}
+
+int Finish(Context& context, Client& client, const v1::Job& job, const std::string& path) {
+  Status taken;
+  if (job.has_result()) taken = TakeResult(client, job, path);
+  if (context.flags().json) context.Print(JobJson(job).dump(2));
+  if (job.state() == v1::Job::FAILED) {
+    const Status error(static_cast<StatusCode>(job.error().code()), job.error().message());
+    return Fail(Within(error, job.name()));
+  }
+  if (!taken.ok()) return Fail(taken);
+  if (job.has_result() && !context.flags().json) {
+    context.Print(ResultTable(job) + fmt::format("  {:<12} {}", "written", path));
+  }
+  if (job.state() == v1::Job::CANCELLED) {
+    context.Note(job.has_result() ? "interrupted; the best found so far was written"
+                                  : "interrupted; nothing was verified yet, nothing was written");
+    return kExitInterrupted;
+  }
+  return kExitOk;
+}
+
+StatusOr<v1::Job> Submit(Context& context, Client& client, const OptimizeFlags& flags,
+                         v1::OptimizeRequest request) {
+  ProgressPrinter printer(context);
+  AG_LET(const Digest digest,
+         client.UploadFile(flags.model.model, [&](int64_t done, int64_t total) {
+           printer.ShowBytes("uploading", done, total);
+         }));
+  request.set_model_digest(digest.Hex());
+  return client.Optimize(request);
+}
+
+}  // namespace
+
+int RunOptimize(Context& context, const OptimizeFlags& flags) {
+  StatusOr<v1::OptimizeRequest> request = MakeRequest(flags);
+  if (!request.ok()) {
+    Fail(request.status());
+    return kExitUsage;
+  }
+  if (flags.detach && context.flags().server.empty()) {
+    Fail(Err(StatusCode::kInvalidArgument,
+             "--detach needs --server: an embedded service ends with this command"));
+    return kExitUsage;
+  }
+  const StatusOr<Client*> client = context.Connect(flags.model.device);
+  if (!client.ok()) return Fail(client.status());
+  StatusOr<v1::Job> job = Submit(context, **client, flags, *std::move(request));
+  if (!job.ok()) return Fail(job.status());
+  if (flags.detach) {
+    context.Print(context.flags().json ? JobJson(*job).dump(2) : job->name());
+    return kExitOk;
+  }
+  const bool running = job->state() < v1::Job::SUCCEEDED;
+  if (running) job = Follow(context, **client, job->name());
+  if (!job.ok()) return Fail(job.status());
+  return Finish(context, **client, *job, flags.output);
+}
+
+}  // namespace ag

@@ -1,0 +1,168 @@
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "client/cli/local_model.h"
+#include "client/cli/verbs.h"
+#include "plan/equivalence.h"
+
+namespace ag {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// A name as a file: what a path could be misread by becomes an underscore.
+std::string FileName(std::string name) {
+  for (char& c : name) {
+    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '-' && c != '.') c = '_';
+  }
+  return name;
+}
+
+std::string Summary(const Tensor& tensor) {
+  double low = 0, high = 0, sum = 0;
+  const int64_t n = tensor.type().NumElements();
+  for (int64_t i = 0; i < n; ++i) {
+    const double v = tensor.At(i);
+    low = i == 0 ? v : std::min(low, v);
+    high = i == 0 ? v : std::max(high, v);
+    sum += v;
+  }
+  return fmt::format("min {:.6g}  max {:.6g}  mean {:.6g}", low, high,
+                     n > 0 ? sum / static_cast<double>(n) : 0.0);
+}
+
+Json ErrorJson(const OutputError& error) {
+  return {{"output", error.name},
+          {"max_abs", error.max_abs},
+          {"max_rel", error.max_rel},
+          {"max_elementwise", error.max_elementwise},
+          {"nonfinite_differs", error.nonfinite_differs}};
+}
+
+// Prints the comparison; the exit code is its answer.
+int PrintErrors(Context& context, const std::vector<OutputError>& errors, double tolerance) {
+  bool equivalent = true;
+  Json list = Json::array();
+  for (const OutputError& error : errors) {
+    const bool same = IsEquivalent(error, tolerance);
+    equivalent &= same;
+    list.push_back(ErrorJson(error));
+    if (context.flags().json) continue;
+    context.Print(fmt::format("{:<9} {:<24} max abs {:.3g}  max rel {:.3g}{}",
+                              same ? "same" : "DIFFERENT", error.name, error.max_abs, error.max_rel,
+                              error.nonfinite_differs ? "  Inf, NaN or shape differ" : ""));
+  }
+  if (context.flags().json) {
+    context.Print(
+        Json{{"equivalent", equivalent}, {"tolerance", tolerance}, {"errors", list}}.dump(2));
+  } else {
+    context.Print(
+        fmt::format("{} within {}", equivalent ? "equivalent" : "NOT equivalent", tolerance));
+  }
+  return equivalent ? kExitOk : kExitFailed;
+}
+
+StatusOr<std::vector<OutputError>> CompareModels(const VerifyFlags& flags) {
+  AG_LET(const auto a, LoadSession(flags.model, PlanChoice::kEager));
+  ModelFlags other = flags.model;
+  other.model = flags.against;
+  AG_LET(const auto b, LoadSession(other, PlanChoice::kCarried));
+  const auto& left = a->outputs();
+  const auto& right = b->outputs();
+  if (a->inputs().size() != b->inputs().size() || left.size() != right.size()) {
+    return Err(StatusCode::kInvalidArgument, "{} has {} inputs and {} outputs, {} has {} and {}",
+               flags.model.model, a->inputs().size(), left.size(), flags.against,
+               b->inputs().size(), right.size());
+  }
+  std::vector<OutputError> errors(left.size());
+  for (int seed = 1; seed <= flags.seeds; ++seed) {
+    AG_LET(const std::vector<Tensor> inputs,
+           GatherInputs(*a, {}, static_cast<uint64_t>(seed) * 1000));
+    AG_LET(const std::vector<Tensor> expected, a->Run(inputs));
+    AG_LET(const std::vector<Tensor> actual, b->Run(inputs));
+    for (size_t i = 0; i < errors.size(); ++i) {
+      errors[i] = Larger(CompareOutput(a->graph(), i, expected[i], actual[i]), errors[i]);
+    }
+  }
+  return errors;
+}
+
+// One test_data_set_N of the ONNX layout.
+Status CompareDataSet(Session& session, const std::string& folder,
+                      std::vector<OutputError>* errors) {
+  std::vector<Tensor> inputs;
+  for (size_t i = 0; i < session.inputs().size(); ++i) {
+    AG_LET(Tensor tensor, ReadTensorFile(fmt::format("{}/input_{}.pb", folder, i)));
+    inputs.push_back(std::move(tensor));
+  }
+  AG_LET(const std::vector<Tensor> actual, session.Run(inputs));
+  for (size_t i = 0; i < actual.size(); ++i) {
+    AG_LET(const Tensor expected, ReadTensorFile(fmt::format("{}/output_{}.pb", folder, i)));
+    const OutputError error = CompareTensors(session.outputs()[i].name, expected, actual[i]);
+    (*errors)[i] = (*errors)[i].name.empty() ? error : Larger(error, (*errors)[i]);
+  }
+  return OkStatus();
+}
+
+StatusOr<std::vector<OutputError>> CompareWithTestData(const VerifyFlags& flags) {
+  ModelFlags model = flags.model;
+  model.model += "/model.onnx";
+  AG_LET(const auto session, LoadSession(model, PlanChoice::kCarried));
+  AG_LET(const std::vector<std::string> names, ListDir(flags.model.model));
+  std::vector<OutputError> errors(session->outputs().size());
+  int sets = 0;
+  for (const std::string& name : names) {
+    if (!name.starts_with("test_data_set_")) continue;
+    ++sets;
+    AG_TRY(CompareDataSet(*session, flags.model.model + "/" + name, &errors));
+  }
+  if (sets == 0) {
+    return Err(StatusCode::kNotFound, "{}: no test_data_set_N in it", flags.model.model);
+  }
+  return errors;
+}
+
+}  // namespace
+
+int RunModel(Context& context, const RunFlags& flags) {
+  const auto session = LoadSession(flags.model, PlanChoice::kCarried);
+  if (!session.ok()) return Fail(session.status());
+  for (const std::string& warning : (*session)->warnings()) context.Note("warning: " + warning);
+  const auto inputs = GatherInputs(**session, flags.inputs, flags.seed);
+  if (!inputs.ok()) return Fail(inputs.status());
+  const auto outputs = (*session)->Run(*inputs);
+  if (!outputs.ok()) return Fail(outputs.status());
+  Json list = Json::array();
+  if (!flags.output_dir.empty()) {
+    if (const Status made = MakeDirs(flags.output_dir); !made.ok()) return Fail(made);
+  }
+  for (size_t i = 0; i < outputs->size(); ++i) {
+    const TensorInfo& info = (*session)->outputs()[i];
+    std::string line =
+        fmt::format("{}: {}  {}", info.name, info.type.ToString(), Summary((*outputs)[i]));
+    Json entry = {{"output", info.name}, {"type", info.type.ToString()}};
+    if (!flags.output_dir.empty()) {
+      const std::string path = flags.output_dir + "/" + FileName(info.name) + ".npy";
+      if (const Status written = WriteNpy(path, (*outputs)[i]); !written.ok()) return Fail(written);
+      line += "  -> " + path;
+      entry["file"] = path;
+    }
+    list.push_back(entry);
+    if (!context.flags().json) context.Print(line);
+  }
+  const bool carried = (*session)->uses_carried_plan();
+  if (context.flags().json) {
+    context.Print(Json{{"plan", carried ? "carried" : "input"}, {"outputs", list}}.dump(2));
+  } else {
+    context.Note(carried ? "ran with the plan in the model" : "ran without a plan of its own");
+  }
+  return kExitOk;
+}
+
+int RunVerify(Context& context, const VerifyFlags& flags) {
+  const auto errors = flags.against.empty() ? CompareWithTestData(flags) : CompareModels(flags);
+  if (!errors.ok()) return Fail(errors.status());
+  return PrintErrors(context, *errors, flags.tolerance);
+}
+
+}  // namespace ag

@@ -1,0 +1,156 @@
+#include <nlohmann/json.hpp>
+
+#include "base/build_facts.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "bench/zoo/zoo.h"
+#include "client/cli/embedded.h"
+#include "client/cli/verbs.h"
+#include "device/open_device.h"
+#include "graph/onnx/jail.h"
+#include "rules/verify.h"
+
+namespace ag {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+StatusOr<RuleSet> LoadRules(const RulesFlags& flags) {
+  if (flags.file.empty()) return RuleSet::Shipped();
+  AG_LET(const std::string text, ReadFile(flags.file));
+  return RuleSet::Parse(text, flags.file);
+}
+
+int ListZoo(Context& context) {
+  Json list = Json::array();
+  for (const ZooEntry& entry : Zoo()) {
+    list.push_back(
+        {{"name", entry.name}, {"description", entry.description}, {"tiny", entry.tiny}});
+    if (!context.flags().json)
+      context.Print(fmt::format("{:<16} {}", entry.name, entry.description));
+  }
+  if (context.flags().json) context.Print(list.dump(2));
+  return kExitOk;
+}
+
+struct Finding {
+  std::string what;
+  Status status;
+};
+
+Status CheckJail() {
+  AG_LET(const TempDir folder, TempDir::Make("autograph-doctor"));
+  AG_LET(const std::string model, ZooModelOnnx("tiny_cnn"));
+  const std::string path = folder.path() + "/model.onnx";
+  AG_TRY(WriteFileAtomically(path, model));
+  AG_LET(const std::shared_ptr<BlobDir> blobs, BlobDir::Open(folder.path() + "/blobs"));
+  return ImportInJail(path, {}, *blobs).status();
+}
+
+}  // namespace
+
+int RunZoo(Context& context, const ZooFlags& flags) {
+  if (flags.list) return ListZoo(context);
+  if (flags.name.empty() || flags.output.empty()) {
+    Fail(Err(StatusCode::kInvalidArgument, "zoo needs a name and -o FILE, or --list"));
+    return kExitUsage;
+  }
+  const auto model = ZooModelOnnx(flags.name, {.batch = flags.batch, .seed = flags.seed});
+  if (!model.ok()) return Fail(model.status());
+  if (const Status written = WriteFileAtomically(flags.output, *model); !written.ok()) {
+    return Fail(written);
+  }
+  const std::string digest = Sha256(*model).Hex();
+  context.Print(
+      context.flags().json
+          ? Json{{"file", flags.output}, {"bytes", model->size()}, {"sha256", digest}}.dump()
+          : fmt::format("{}: {:.1f} MB, sha256 {}", flags.output,
+                        static_cast<double>(model->size()) / 1e6, digest));
+  return kExitOk;
+}
+
+int RunRulesList(Context& context, const RulesFlags& flags) {
+  const auto rules = LoadRules(flags);
+  if (!rules.ok()) return Fail(rules.status());
+  Json list = Json::array();
+  for (const Rule& rule : rules->rules()) {
+    const std::string kind(RuleClassName(rule.rule_class));
+    list.push_back({{"name", rule.name},
+                    {"class", kind},
+                    {"clean_up", rule.clean_up},
+                    {"text", rule.text},
+                    {"file", rule.file}});
+    if (context.flags().json) continue;
+    context.Print(fmt::format("{:<36} {:<9} {:<9} {}", rule.name, kind,
+                              rule.clean_up ? "clean-up" : "search", rule.file));
+  }
+  if (context.flags().json) context.Print(list.dump(2));
+  return kExitOk;
+}
+
+int RunRulesVerify(Context& context, const RulesFlags& flags) {
+  const auto rules = LoadRules(flags);
+  if (!rules.ok()) return Fail(rules.status());
+  int refused = 0;
+  Json list = Json::array();
+  for (const Rule& rule : rules->rules()) {
+    if (Interrupted()) return kExitInterrupted;
+    const VerifyReport report =
+        Verify(rule, {.instances_min = flags.instances, .seed = flags.seed});
+    refused += !report.proved;
+    list.push_back({{"rule", report.rule},
+                    {"proved", report.proved},
+                    {"instances", report.instances},
+                    {"arithmetic", report.arithmetic},
+                    {"float_error_max", report.float_error_max},
+                    {"counter_example", report.counter_example}});
+    if (context.flags().json) continue;
+    context.Print(fmt::format("{:<8} {:<36} {:>4} instances  {}",
+                              report.proved ? "proved" : "REFUSED", report.rule, report.instances,
+                              report.arithmetic));
+    if (!report.proved) context.Print(report.counter_example);
+  }
+  if (context.flags().json) context.Print(list.dump(2));
+  return refused == 0 ? kExitOk : kExitFailed;
+}
+
+int RunDoctor(Context& context, const ModelFlags& flags) {
+  std::vector<Finding> findings;
+  const auto device = OpenDevice(flags.device);
+  findings.push_back({fmt::format("device {}", flags.device), device.status()});
+  if (device.ok()) findings.back().what += "  " + (*device)->environment();
+  findings.push_back({"jail imports a model", CheckJail()});
+  if (context.flags().server.empty()) {
+    const auto client = context.Connect(flags.device);
+    findings.push_back(
+        {fmt::format("embedded service and executor, store {}", context.flags().data_dir),
+         client.status()});
+  } else {
+    const auto client = context.Connect("");
+    findings.push_back({"server " + context.flags().server, client.status()});
+    if (client.ok()) {
+      const auto workers = (*client)->ListWorkers();
+      findings.push_back(
+          {fmt::format("workers of it: {}", workers.ok() ? workers->workers_size() : 0),
+           workers.status()});
+    }
+  }
+  bool healthy = true;
+  Json list = Json::array();
+  for (const Finding& finding : findings) {
+    healthy &= finding.status.ok();
+    list.push_back({{"check", finding.what},
+                    {"ok", finding.status.ok()},
+                    {"message", Message(finding.status)}});
+    if (context.flags().json) continue;
+    context.Print(fmt::format("{:<5} {}", finding.status.ok() ? "ok" : "FAIL", finding.what));
+    if (!finding.status.ok()) context.Print("      " + Message(finding.status));
+  }
+  if (context.flags().json) {
+    context.Print(
+        Json{{"version", BuildFacts("autograph")}, {"healthy", healthy}, {"checks", list}}.dump(2));
+  }
+  return healthy ? kExitOk : kExitUnavailable;
+}
+
+}  // namespace ag

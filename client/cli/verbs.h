@@ -1,0 +1,33 @@
+// The verbs of the command line. Each returns a process exit code (flags.h) and has printed
+// everything.
+#pragma once
+
+#include "client/cli/context.h"
+#include "client/cli/flags.h"
+
+namespace ag {
+
+int RunOptimize(Context& context, const OptimizeFlags& flags);
+
+int RunModel(Context& context, const RunFlags& flags);
+int RunVerify(Context& context, const VerifyFlags& flags);
+int RunBench(Context& context, const BenchFlags& flags);
+int RunPlanShow(Context& context, const ModelFlags& flags);
+
+int RunZoo(Context& context, const ZooFlags& flags);
+int RunRulesList(Context& context, const RulesFlags& flags);
+int RunRulesVerify(Context& context, const RulesFlags& flags);
+int RunDoctor(Context& context, const ModelFlags& flags);
+
+int RunJobsList(Context& context, const JobsFlags& flags);
+int RunJobsShow(Context& context, const JobsFlags& flags);
+int RunJobsWatch(Context& context, const JobsFlags& flags);
+int RunJobsCancel(Context& context, const JobsFlags& flags);
+
+int RunCacheStats(Context& context, const CacheFlags& flags);
+int RunCacheList(Context& context, const CacheFlags& flags);
+int RunCacheExport(Context& context, const CacheFlags& flags);
+int RunCacheImport(Context& context, const CacheFlags& flags);
+int RunWorkersList(Context& context);
+
+}  // namespace ag
