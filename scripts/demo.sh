@@ -20,7 +20,7 @@ stop() {
 }
 trap stop EXIT
 
-build/autographd --listen "$AUTOGRAPH_SERVER" --data-dir "$out/data" >"$out/autographd.log" 2>&1 &
+build/autographd --listen "$AUTOGRAPH_SERVER" --data "$out/data" >"$out/autographd.log" 2>&1 &
 pids+=($!)
 build/autograph-worker --device cpu >"$out/worker.log" 2>&1 &
 pids+=($!)

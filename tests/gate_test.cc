@@ -1,0 +1,105 @@
+// The equivalence gate: ten planted wrong rewrites, each caught on the tiny models of every family
+// here, and on the eight large ones with AUTOGRAPH_GATE_MODELS=all (scripts/test.sh --long gate).
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "bench/zoo/zoo.h"
+#include "device/open_device.h"
+#include "graph/codec.h"
+#include "plan/equivalence.h"
+#include "plan/estimator.h"
+#include "plan/schedule.h"
+#include "rules/rewrite.h"
+#include "tests/planted.h"
+#include "worker/execute.h"
+
+namespace ag {
+namespace {
+
+constexpr double kTolerance = 1e-3;
+
+// The model's constants, wherever they are; the executor wants to own its source.
+class SharedWeights : public WeightSource {
+ public:
+  explicit SharedWeights(std::shared_ptr<MemoryWeights> weights) : weights_(std::move(weights)) {}
+  StatusOr<Tensor> Get(const Digest& digest, const TensorType& type) const override {
+    return weights_->Get(digest, type);
+  }
+
+ private:
+  std::shared_ptr<MemoryWeights> weights_;
+};
+
+class RooflineTimes : public GroupTimes {
+ public:
+  explicit RooflineTimes(const DeviceSpec& spec) : spec_(spec) {}
+  GroupTime Time(const GroupProblem& problem) override {
+    return {.ns = RooflineNs(problem, spec_)};
+  }
+
+ private:
+  const DeviceSpec& spec_;
+};
+
+StatusOr<CandidateBytes> Bytes(const Graph& graph, const DeviceSpec& spec) {
+  RooflineTimes times(spec);
+  AG_LET(std::vector<Group> groups, FormGroups(graph, spec, Policy(), times));
+  std::vector<Stream> streams = OneStream(graph, groups);
+  AG_LET(const Plan plan,
+         CompletePlan(graph, std::move(groups), std::move(streams), spec, Policy()));
+  return CandidateBytes{EncodeGraph(graph), EncodePlan(plan)};
+}
+
+std::vector<std::string> Models() {
+  const char* which = std::getenv("AUTOGRAPH_GATE_MODELS");
+  std::vector<std::string> names;
+  for (const ZooEntry& entry : Zoo()) {
+    if (which == nullptr ? entry.tiny : (std::string(which) == "all" || which == entry.name)) {
+      names.emplace_back(entry.name);
+    }
+  }
+  return names;
+}
+
+class Gate : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(Gate, CatchesEveryPlantedBugAndPassesTheModelItself) {
+  const auto weights = std::make_shared<MemoryWeights>();
+  const auto built = BuildZooModel(GetParam(), {}, weights.get());
+  ASSERT_TRUE(built.ok()) << built.status();
+  const auto graph = CleanUp(*built, RuleSet::Shipped());
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  auto device = OpenDevice("cpu");
+  ASSERT_TRUE(device.ok()) << device.status();
+  Executor executor(*std::move(device), std::make_unique<SharedWeights>(weights), RealClock(), {},
+                    [](int) {});
+  const DeviceSpec& spec = executor.device().spec();
+  const auto reference = Bytes(*built, spec);
+  ASSERT_TRUE(reference.ok()) << reference.status();
+  const auto check = [&](const Graph& candidate) -> StatusOr<bool> {
+    AG_LET(const CandidateBytes bytes, Bytes(candidate, spec));
+    AG_LET(const std::vector<OutputError> errors,
+           executor.Check({.reference = *reference, .candidate = bytes, .seeds = {1, 2}}));
+    bool equivalent = true;
+    for (const OutputError& error : errors) equivalent &= IsEquivalent(error, kTolerance);
+    return equivalent;
+  };
+  const auto itself = check(*graph);
+  ASSERT_TRUE(itself.ok()) << itself.status();
+  EXPECT_TRUE(*itself) << "the model itself was refused";
+  for (const PlantedBug& bug : PlantedBugs()) {
+    const int places = PlacesOf(bug, *graph);
+    ASSERT_GT(places, 0) << bug.name << " fits nowhere";
+    const auto wrong = bug.apply(*graph, places / 2, weights.get());
+    ASSERT_TRUE(wrong.ok()) << bug.name << ": " << wrong.status();
+    const auto equivalent = check(*wrong);
+    ASSERT_TRUE(equivalent.ok()) << bug.name << ": " << equivalent.status();
+    EXPECT_FALSE(*equivalent) << bug.name << " at place " << places / 2 << " passed the gate";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Zoo, Gate, ::testing::ValuesIn(Models()));
+
+}  // namespace
+}  // namespace ag
