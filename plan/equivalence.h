@@ -10,14 +10,15 @@
 
 namespace ag {
 
-// Differences of `actual` from `expected`. Integer and boolean tensors must be equal: any difference
-// counts as max_rel = 1. Where both are the same Inf, or both NaN, there is no difference; where only
-// one is, nonfinite_differs is set. A difference of shapes or dtypes is nonfinite_differs as well.
+// Differences of `actual` from `expected`. Integer and boolean tensors must be equal: any
+// difference counts as max_rel = 1. Where both are the same Inf, or both NaN, there is no
+// difference; where only one is, nonfinite_differs is set. A difference of shapes or dtypes is
+// nonfinite_differs as well.
 OutputError CompareTensors(const std::string& name, const Tensor& expected, const Tensor& actual);
 
-// As CompareTensors; where the graph computes the output by a softmax, its logarithm is compared too
-// (which is the softmax's operand up to a shift) and the larger max_rel counts: a flat softmax would hide
-// differences of the logits.
+// As CompareTensors; where the graph computes the output by a softmax, its logarithm is compared
+// too (which is the softmax's operand up to a shift) and the larger max_rel counts: a flat softmax
+// would hide differences of the logits.
 OutputError CompareOutput(const Graph& graph, size_t output, const Tensor& expected,
                           const Tensor& actual);
 
