@@ -169,6 +169,7 @@ TEST(EndToEnd, AKilledCoordinatorLosesNoJob) {
   const std::string job = submitted.out.substr(0, submitted.out.find('\n'));
   cluster.KillCoordinator();
   cluster.StartCoordinator();
+  ASSERT_TRUE(Eventually([&] { return cluster.Cli({"jobs", "list"}).code == 0; }));
   const CommandResult watched = cluster.Cli({"jobs", "watch", job, "--json"});
   EXPECT_EQ(watched.code, 0) << watched.err << cluster.Logs();
   EXPECT_EQ(json::parse(watched.out)["state"], "succeeded");

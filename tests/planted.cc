@@ -177,7 +177,7 @@ StatusOr<Graph> ScaleWeights(const Graph& graph, int place, MemoryWeights* weigh
                   [weights](GraphBuilder& b, const Graph&, NodeId id) -> StatusOr<Edge> {
                     const Node node = b.node(id);
                     Tensor tensor = Tensor::Zeros({DType::kFloat32, {1}});
-                    tensor.Put(0, 1.05);
+                    tensor.Put(0, 2);
                     const Edge factor =
                         b.Constant(tensor.type(), weights->Put(tensor), tensor.bytes());
                     AG_LET(const Edge scaled, b.Add1(OpKind::kMul, {node.inputs[1], factor}));
@@ -229,7 +229,7 @@ const std::vector<PlantedBug>& PlantedBugs() {
       {"input channels out of step",
        [](const Graph& g, int place, MemoryWeights*) { return RotateWeights(g, place, false); }},
       {"dropped operand", DropOperand},
-      {"weights scaled by 1.05", ScaleWeights},
+      {"a scale folded in twice", ScaleWeights},
       {"window shifted by one", ShiftWindow},
   };
   return bugs;

@@ -27,6 +27,8 @@ std::vector<std::string> MergedEnvironment(const Variables& variables) {
   std::vector<std::string> merged;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string text = *entry;
+    // What a developer has set for his own use must not reach the programs under test.
+    if (text.starts_with("AUTOGRAPH_")) continue;
     if (!variables.contains(text.substr(0, text.find('=')))) merged.push_back(text);
   }
   for (const auto& [name, value] : variables) merged.push_back(name + "=" + value);

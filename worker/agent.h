@@ -18,12 +18,11 @@ namespace ag {
 struct AgentOptions {
   std::string worker_id;  // Empty: host and device.
   std::string device = "cpu";
-  std::string blob_cache_dir;          // For weights of a coordinator on another host.
-  std::string executor_program;        // Empty: our own binary.
-  Nanos tick{10'000'000'000};          // A state is sent at least this often.
-  Nanos reconnect_min{200'000'000};    // Back-off between attempts to connect, doubling
-  Nanos reconnect_max{1'000'000'000};  // up to this.
-  Nanos reopen{3'000'000'000};  // Pause before a device that could not be opened is tried again.
+  std::string blob_cache_dir;    // For weights of a coordinator on another host.
+  std::string executor_program;  // Empty: our own binary.
+  Nanos tick{10'000'000'000};    // A state is sent at least this often.
+  Nanos reconnect{200'000'000};  // Pause after a stream that ended.
+  Nanos reopen{3'000'000'000};   // Pause before a device that could not be opened is tried again.
 };
 
 class Agent {

@@ -88,24 +88,19 @@ class Agent::Impl {
 
 void Agent::Impl::KeepStream() {
   const auto stub = v1::Workers::NewStub(channel_);
-  Nanos pause = options_.reconnect_min;
   bool said = false;
   while (!state_.stopped()) {
-    const Nanos begin = clock_.Now();
+    const auto look = std::chrono::system_clock::now() + std::chrono::milliseconds(200);
+    if (!channel_->WaitForConnected(look)) {
+      if (!said) LogWarn("no coordinator answers; trying again until one does");
+      said = true;
+      continue;
+    }
+    said = false;
     const grpc::Status end = Speak(*stub);
     if (state_.stopped()) return;
-    if (clock_.Now() - begin > options_.reconnect_max) {
-      pause = options_.reconnect_min;
-      said = false;
-    }
-    if (!said) {
-      LogWarn("no coordinator ({}); trying again until there is one", end.error_message());
-      said = true;
-    }
-    for (Nanos waited{0}; waited < pause && !state_.stopped(); waited += kLookAround) {
-      clock_.SleepFor(std::min(kLookAround, pause));
-    }
-    pause = std::min(pause * 2, options_.reconnect_max);
+    LogWarn("the coordinator ended the stream ({})", end.error_message());
+    clock_.SleepFor(options_.reconnect);
   }
 }
 
