@@ -242,6 +242,10 @@ TEST(EndToEnd, BadCommandsSayWhatIsWrong) {
       {"no such zoo model", {"zoo", "resnet51", "-o", "x"}, 3, "resnet50"},
       {"no server", {"jobs", "list", "--server", "127.0.0.1:1"}, 4, "no server at 127.0.0.1:1"},
       {"bad shape", {"run", text_file, "--shape", "x=1xtwo"}, 3, "\"two\" is not a size"},
+      {"precision that no device has",
+       {"optimize", text_file, "-o", "y", "--device", "sim:small", "--precision", "fp16"},
+       3,
+       "fp32 works"},
       {"bad budget", {"optimize", text_file, "-o", "y", "--budget", "soon"}, 2, "not a duration"},
   };
   for (const BadCommand& c : cases) {

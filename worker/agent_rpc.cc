@@ -91,7 +91,7 @@ void Agent::Impl::KeepStream() {
   bool said = false;
   while (!state_.stopped()) {
     const auto look = std::chrono::system_clock::now() + std::chrono::milliseconds(200);
-    if (!channel_->WaitForConnected(look)) {
+    if (!options_.in_process && !channel_->WaitForConnected(look)) {
       if (!said) LogWarn("no coordinator answers; trying again until one does");
       said = true;
       continue;
@@ -99,7 +99,7 @@ void Agent::Impl::KeepStream() {
     said = false;
     const grpc::Status end = Speak(*stub);
     if (state_.stopped()) return;
-    LogWarn("the coordinator ended the stream ({})", end.error_message());
+    LogInfo("the coordinator ended the stream ({})", end.error_message());
     clock_.SleepFor(options_.reconnect);
   }
 }

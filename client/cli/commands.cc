@@ -108,7 +108,8 @@ void Commands::AddOptimize() {
   verb->add_option("-o,--output", flags.output, "Where the answer goes")->required();
   verb->add_option("--budget", flags.budget,
                    "Wall time of the search: 60s, 2m; counts are the real budget");
-  verb->add_option("--precision", flags.precision, "fp32, tf32, fp16 or bf16")
+  verb->add_option("--precision", flags.precision,
+                   "fp32 (tf32, fp16, bf16: with a device that offers them)")
       ->capture_default_str();
   verb->add_option("--tolerance", flags.tolerance, "Largest |a-b| / max|a| of any output")
       ->capture_default_str();

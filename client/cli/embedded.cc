@@ -47,6 +47,7 @@ Status EmbeddedService::Parts::StartServer(const std::string& data_dir) {
 Status EmbeddedService::Parts::StartAgent(const std::string& device) {
   AgentOptions options;
   options.device = device;
+  options.in_process = true;
   options.blob_cache_dir = "/nonexistent";  // The embedded server's own folder is always seen.
   agent = std::make_unique<Agent>(channel, options, RealClock());
   for (Nanos waited{0}; waited < kServeMax; waited += kPoll) {

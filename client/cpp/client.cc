@@ -1,8 +1,11 @@
 #include "client/cpp/client.h"
 
 #include <grpcpp/grpcpp.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <future>
 #include <utility>
 
 #include "autograph/v1/blobs.grpc.pb.h"
@@ -28,7 +31,7 @@ bool IsTerminal(v1::Job::State state) {
 }  // namespace
 
 struct Client::State {
-  std::string name;
+  std::string address;  // Empty: in process, where there is no connection to ask about.
   std::shared_ptr<grpc::Channel> channel;
   std::unique_ptr<v1::Optimizer::Stub> optimizer;
   std::unique_ptr<v1::Blobs::Stub> blobs;
@@ -38,9 +41,9 @@ struct Client::State {
   Status FromGrpc(const grpc::Status& status) const {
     if (status.ok()) return OkStatus();
     // gRPC's own words for a connection that could not be made name sockets, not servers.
-    if (status.error_code() == grpc::StatusCode::UNAVAILABLE &&
+    if (status.error_code() == grpc::StatusCode::UNAVAILABLE && !address.empty() &&
         channel->GetState(false) != GRPC_CHANNEL_READY) {
-      return Err(StatusCode::kUnavailable, "no server at {}: is autographd running?", name);
+      return Err(StatusCode::kUnavailable, "no server at {}: is autographd running?", address);
     }
     return Err(static_cast<StatusCode>(status.error_code()), "{}", status.error_message());
   }
@@ -69,13 +72,13 @@ std::unique_ptr<Client> Client::Connect(const std::string& address) {
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
-  return std::make_unique<Client>(
-      grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments), address);
+  auto client = std::make_unique<Client>(
+      grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments));
+  client->state_->address = address;
+  return client;
 }
 
-Client::Client(std::shared_ptr<grpc::Channel> channel, std::string name)
-    : state_(std::make_unique<State>()) {
-  state_->name = std::move(name);
+Client::Client(std::shared_ptr<grpc::Channel> channel) : state_(std::make_unique<State>()) {
   state_->optimizer = v1::Optimizer::NewStub(channel);
   state_->blobs = v1::Blobs::NewStub(channel);
   state_->cache = v1::Cache::NewStub(channel);
@@ -187,7 +190,8 @@ StatusOr<v1::Capabilities> Client::GetCapabilities() {
                       v1::GetCapabilitiesRequest());
 }
 
-// Copies the blob from the server's own folder when this process sees it; false: it does not.
+// Copies the blob from the server's own folder when this process sees it; false: it does not, or
+// its bytes are not what they should be. The digest is checked while the kernel copies.
 StatusOr<bool> Client::State::CopyShared(const Digest& digest, const std::string& path) {
   AG_LET(const v1::Capabilities capabilities,
          Call(*optimizer, &v1::Optimizer::Stub::GetCapabilities, v1::GetCapabilitiesRequest()));
@@ -196,9 +200,24 @@ StatusOr<bool> Client::State::CopyShared(const Digest& digest, const std::string
   if (dir.empty() || proof.empty() || proof.find('/') != std::string::npos) return false;
   if (!FileExists(dir + "/" + proof)) return false;
   const std::string hex = digest.Hex();
-  const auto file = MappedFile::Open(fmt::format("{}/{}/{}", dir, hex.substr(0, 2), hex));
-  if (!file.ok() || Sha256((*file)->bytes()) != digest) return false;
-  AG_TRY(WriteFileAtomically(path, (*file)->bytes()));
+  const std::string blob = fmt::format("{}/{}/{}", dir, hex.substr(0, 2), hex);
+  const auto file = MappedFile::Open(blob);
+  if (!file.ok()) return false;
+  std::future<Digest> hashed =
+      std::async(std::launch::async, [&] { return Sha256((*file)->bytes()); });
+  const std::string partial = fmt::format("{}.partial-{}", path, getpid());
+  std::error_code error;
+  std::filesystem::copy_file(blob, partial, std::filesystem::copy_options::overwrite_existing,
+                             error);
+  if (hashed.get() != digest || error) {
+    std::error_code ignored;
+    std::filesystem::remove(partial, ignored);
+    if (error) return FromErrno(error.value(), "write " + path);
+    return false;
+  }
+  std::filesystem::permissions(partial, std::filesystem::perms(0644), error);
+  std::filesystem::rename(partial, path, error);
+  if (error) return FromErrno(error.value(), "write " + path);
   return true;
 }
 

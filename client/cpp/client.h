@@ -28,8 +28,8 @@ class Client {
  public:
   // `address` is HOST:PORT or unix:PATH. Does not connect yet.
   static std::unique_ptr<Client> Connect(const std::string& address);
-  // Over a channel of the caller's, e.g. the in-process one of an embedded server.
-  explicit Client(std::shared_ptr<grpc::Channel> channel, std::string name = "the embedded server");
+  // Over the in-process channel of an embedded server.
+  explicit Client(std::shared_ptr<grpc::Channel> channel);
   ~Client();
 
   // Sends the file unless the server has it; returns its digest. `on_progress` gets bytes sent of
