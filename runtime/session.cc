@@ -11,21 +11,9 @@
 namespace ag {
 namespace {
 
-// Nothing was measured here: groups are formed by the spec's rates alone.
-class RooflineTimes : public GroupTimes {
- public:
-  explicit RooflineTimes(const DeviceSpec& spec) : spec_(spec) {}
-  GroupTime Time(const GroupProblem& problem) override {
-    return {.ns = RooflineNs(problem, spec_), .measured = false};
-  }
-
- private:
-  const DeviceSpec& spec_;
-};
-
 StatusOr<Plan> MakePlan(const Graph& graph, const DeviceSpec& spec, const SessionOptions& options) {
   const Policy policy;
-  RooflineTimes times(spec);
+  RooflineTimes times(spec);  // Nothing was measured here: the spec's rates alone form groups.
   GroupingOptions grouping{.grouped = options.plan != PlanChoice::kEager};
   const int streams = std::max(1, options.streams);
   if (streams > 1) grouping.cores = std::max(1, spec.cores / streams);

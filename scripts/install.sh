@@ -12,7 +12,7 @@ packages=(
   libssl-dev libseccomp-dev grpc-proto
 )
 if [[ "${1:-}" == --python ]]; then packages+=(python3 python3-venv); fi
-if [[ "${1:-}" == --check ]]; then packages+=(clang-14 clang-format-14 clang-tidy-14); fi
+if [[ "${1:-}" == --check ]]; then packages+=(python3 clang-14 clang-format-14 clang-tidy-14); fi
 
 missing=()
 for package in "${packages[@]}"; do

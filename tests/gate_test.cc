@@ -31,17 +31,6 @@ class SharedWeights : public WeightSource {
   std::shared_ptr<MemoryWeights> weights_;
 };
 
-class RooflineTimes : public GroupTimes {
- public:
-  explicit RooflineTimes(const DeviceSpec& spec) : spec_(spec) {}
-  GroupTime Time(const GroupProblem& problem) override {
-    return {.ns = RooflineNs(problem, spec_)};
-  }
-
- private:
-  const DeviceSpec& spec_;
-};
-
 StatusOr<CandidateBytes> Bytes(const Graph& graph, const DeviceSpec& spec) {
   RooflineTimes times(spec);
   AG_LET(std::vector<Group> groups, FormGroups(graph, spec, Policy(), times));
