@@ -5,7 +5,10 @@
 namespace ag {
 
 Backtracking::Backtracking(const SearchSetting& setting, RewriteTrail& trail)
-    : setting_(setting), limits_(setting.request.options.limits), trail_(trail) {}
+    : setting_(setting),
+      limits_(setting.request.options.limits),
+      trail_(trail),
+      graphs_(setting.rules) {}
 
 std::vector<RankedGraph> Backtracking::Run(const RankedGraph& root,
                                            const absl::flat_hash_set<Digest>& skip) {
@@ -14,7 +17,7 @@ std::vector<RankedGraph> Backtracking::Run(const RankedGraph& root,
   best_ns_ = root.estimate_ns;
   seen_.insert(root.graph.digest());
   queue_.emplace(Key{root.estimate_ns, root.graph.digest()},
-                 Entry{.graph = root.graph, .step = root.step});
+                 Entry{.graph = graphs_.AddRoot(root.graph), .step = root.step});
   while (true) {
     SettleFront();
     const bool is_done = queue_.empty() || queue_.begin()->first.first >= BoundNs();
@@ -24,7 +27,7 @@ std::vector<RankedGraph> Backtracking::Run(const RankedGraph& root,
     const auto front = queue_.extract(queue_.begin());
     ++setting_.run.counts.expansions;
     setting_.run.Report("rewriting");
-    Expand({front.mapped().graph, front.key().first, front.mapped().step});
+    Expand(front.key(), front.mapped());
   }
   return std::move(best_);
 }
@@ -54,12 +57,13 @@ StopReason Backtracking::LimitReached() {
   return reached ? StopReason::kExpansions : StopReason::kNone;
 }
 
-void Backtracking::Expand(const RankedGraph& parent) {
-  for (const Rewrite& rewrite : FindRewrites(parent.graph, setting_.rules)) {
+void Backtracking::Expand(const Key& key, const Entry& entry) {
+  const Graph graph = graphs_.Get(entry.graph);
+  for (Rewrite& rewrite : FindRewrites(graph, setting_.rules)) {
     if (GraphLimitReached() != StopReason::kNone) return;
-    StatusOr<Graph> child = MakeChild(parent.graph, rewrite);
+    StatusOr<Graph> child = MakeChild(graph, rewrite);
     if (child.ok()) {
-      AddChild(parent, rewrite.rule, *std::move(child));
+      AddChild(key, entry, std::move(rewrite), *std::move(child));
     } else if (child.status().code() == StatusCode::kInternal) {
       setting_.run.Warn(fmt::format("rule {}: {}", rewrite.rule->name, Message(child.status())));
     }
@@ -81,19 +85,17 @@ StatusOr<Graph> Backtracking::MakeChild(const Graph& graph, const Rewrite& rewri
   return clean;
 }
 
-void Backtracking::AddChild(const RankedGraph& parent, const Rule* rule, Graph graph) {
+void Backtracking::AddChild(const Key& parent_key, const Entry& parent, Rewrite rewrite,
+                            Graph graph) {
   ++setting_.run.counts.graphs;
   const StatusOr<ScoredGraph> scored = ScoreGraph(graph, setting_);
   if (!scored.ok() || !scored->failure.ok() || scored->estimate_ns >= BoundNs()) return;
-  Entry entry{.graph = std::move(graph),
-              .parent = parent.step,
-              .parent_ns = parent.estimate_ns,
-              .rule = rule};
+  Entry entry{.parent = parent.step, .parent_ns = parent_key.first, .rule = rewrite.rule};
+  entry.graph = graphs_.Add(parent.graph, std::move(rewrite), graph);
   if (scored->unmeasured.empty()) {
-    Settle(scored->estimate_ns, std::move(entry));
+    Settle(graph, scored->estimate_ns, std::move(entry));
   } else {
-    const Key key{scored->estimate_ns, entry.graph.digest()};
-    queue_.emplace(key, std::move(entry));
+    queue_.emplace(Key{scored->estimate_ns, graph.digest()}, std::move(entry));
   }
 }
 
@@ -102,12 +104,13 @@ void Backtracking::AddChild(const RankedGraph& parent, const Rule* rule, Graph g
 void Backtracking::SettleFront() {
   for (auto front = TakeUnsettledFront(); !front.empty(); front = TakeUnsettledFront()) {
     for (auto& [key, entry] : front) {
-      const StatusOr<ScoredGraph> scored = ScoreGraph(entry.graph, setting_);
+      const Graph graph = graphs_.Get(entry.graph);
+      const StatusOr<ScoredGraph> scored = ScoreGraph(graph, setting_);
       if (!scored.ok() || !scored->failure.ok() || scored->estimate_ns >= BoundNs()) continue;
       const bool is_exhausted = setting_.times.Exhausted();
       if (scored->unmeasured.empty() || is_exhausted || entry.turns == kCoverTurnsMax) {
         if (!scored->unmeasured.empty() && is_exhausted) stop_ = StopReason::kGroups;
-        Settle(scored->estimate_ns, std::move(entry));
+        Settle(graph, scored->estimate_ns, std::move(entry));
         continue;
       }
       for (const GroupProblem& problem : scored->unmeasured) setting_.times.Want(problem);
@@ -132,14 +135,13 @@ std::vector<std::pair<Backtracking::Key, Backtracking::Entry>> Backtracking::Tak
 }
 
 // Puts a graph whose estimate is final into the queue and among the best.
-void Backtracking::Settle(double estimate_ns, Entry entry) {
+void Backtracking::Settle(const Graph& graph, double estimate_ns, Entry entry) {
   // A parent that needs a failed group has no estimate to gain on.
   const bool has_gain = entry.parent_ns < kFailedGroupNs;
   entry.step = trail_.Add(entry.parent, entry.rule, has_gain ? entry.parent_ns - estimate_ns : 0);
   best_ns_ = std::min(best_ns_, estimate_ns);
-  Offer({entry.graph, estimate_ns, entry.step});
-  const Key key{estimate_ns, entry.graph.digest()};
-  queue_.emplace(key, std::move(entry));
+  Offer({graph, estimate_ns, entry.step});
+  queue_.emplace(Key{estimate_ns, graph.digest()}, std::move(entry));
 }
 
 void Backtracking::Offer(const RankedGraph& ranked) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
+#include "search/derived_graphs.h"
 #include "search/rewrite_trail.h"
 #include "search/scored_graph.h"
 
@@ -46,7 +47,7 @@ class Backtracking {
 
  private:
   struct Entry {
-    Graph graph;
+    DerivedGraphs::Id graph = -1;
     int parent = RewriteTrail::kInput;  // Steps in the trail; own is -1 until it is settled.
     int step = -1;
     double parent_ns = 0;
@@ -57,12 +58,12 @@ class Backtracking {
 
   StopReason LimitReached();
   StopReason GraphLimitReached();
-  void Expand(const RankedGraph& parent);
+  void Expand(const Key& key, const Entry& entry);
   StatusOr<Graph> MakeChild(const Graph& graph, const Rewrite& rewrite);
-  void AddChild(const RankedGraph& parent, const Rule* rule, Graph graph);
+  void AddChild(const Key& parent_key, const Entry& parent, Rewrite rewrite, Graph graph);
   void SettleFront();
   std::vector<std::pair<Key, Entry>> TakeUnsettledFront();
-  void Settle(double estimate_ns, Entry entry);
+  void Settle(const Graph& graph, double estimate_ns, Entry entry);
   void Offer(const RankedGraph& ranked);
   double BoundNs() const { return setting_.request.options.beta * best_ns_; }
 
@@ -73,6 +74,7 @@ class Backtracking {
   StopReason stop_ = StopReason::kNone;
   SearchCounts begin_;  // Counts when Run began.
   double best_ns_ = 0;  // Least settled estimate.
+  DerivedGraphs graphs_;
   std::map<Key, Entry> queue_;
   absl::flat_hash_set<Digest> seen_;  // Also what was dropped.
   std::vector<RankedGraph> best_;     // Ascending by Key.

@@ -31,16 +31,16 @@ std::vector<size_t> ChooseFinalists(const std::vector<MeasuredPlan>& measured) {
   return order;
 }
 
-int ChooseWinner(const std::vector<PlanTiming>& timings) {
-  int winner = -1;
+std::vector<size_t> ChooseWinners(const std::vector<PlanTiming>& timings) {
+  std::vector<size_t> winners;
   for (size_t i = 0; i < timings.size(); ++i) {
     const PlanTiming& timing = timings[i];
     if (!timing.status.ok() || timing.verdict != Verdict::kFaster || timing.speedup <= 1) continue;
-    if (winner < 0 || timing.speedup_low > timings[winner].speedup_low) {
-      winner = static_cast<int>(i);
-    }
+    winners.push_back(i);
   }
-  return winner;
+  std::ranges::stable_sort(winners, std::ranges::greater{},
+                           [&](size_t i) { return timings[i].speedup_low; });
+  return winners;
 }
 
 Verdict BestVerdict(const std::vector<PlanTiming>& timings) {

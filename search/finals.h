@@ -21,9 +21,9 @@ inline constexpr size_t kFinalistsMax = 3;
 // first one's graph joins, whatever it measured before.
 std::vector<size_t> ChooseFinalists(const std::vector<MeasuredPlan>& measured);
 
-// The finalist that replaces the input: of those with verdict FASTER the one with the largest lower
-// end of its speedup's interval; -1: none. Entry i of `timings` is finalist i's.
-int ChooseWinner(const std::vector<PlanTiming>& timings);
+// The finalists that may replace the input, those with verdict FASTER, the one with the largest
+// lower end of its speedup's interval first. Entry i of `timings` is finalist i's.
+std::vector<size_t> ChooseWinners(const std::vector<PlanTiming>& timings);
 
 // What the best rival of an input that was not beaten got: AMBIGUOUS before SAME before SLOWER.
 Verdict BestVerdict(const std::vector<PlanTiming>& timings);

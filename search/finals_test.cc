@@ -46,19 +46,22 @@ TEST(ChooseFinalists, OneStreamOfTheFirstGraphJoinsWhenNoneIsAmongThem) {
               ElementsAre(2, 1));
 }
 
-TEST(ChooseWinner, OnlyFasterWinsAndTheLargestLowerEndFirst) {
-  EXPECT_EQ(ChooseWinner({}), -1);
-  EXPECT_EQ(ChooseWinner({Timing(1.2, Verdict::kAmbiguous), Timing(1.0, Verdict::kSame)}), -1);
-  EXPECT_EQ(ChooseWinner({Timing(1.1, Verdict::kFaster), Timing(1.2, Verdict::kFaster)}), 1);
+TEST(ChooseWinners, OnlyFasterWinsAndTheLargestLowerEndFirst) {
+  EXPECT_THAT(ChooseWinners({}), IsEmpty());
+  EXPECT_THAT(ChooseWinners({Timing(1.2, Verdict::kAmbiguous), Timing(1.0, Verdict::kSame)}),
+              IsEmpty());
+  EXPECT_THAT(ChooseWinners({Timing(1.1, Verdict::kFaster), Timing(1.3, Verdict::kAmbiguous),
+                             Timing(1.2, Verdict::kFaster)}),
+              ElementsAre(2, 0));
   PlanTiming wide = Timing(1.3, Verdict::kFaster);
   wide.speedup_low = 1.01;
-  EXPECT_EQ(ChooseWinner({wide, Timing(1.2, Verdict::kFaster)}), 1);
+  EXPECT_THAT(ChooseWinners({wide, Timing(1.2, Verdict::kFaster)}), ElementsAre(1, 0));
 }
 
-TEST(ChooseWinner, ACrashedCandidateNeverWins) {
+TEST(ChooseWinners, ACrashedCandidateNeverWins) {
   PlanTiming crashed = Timing(2, Verdict::kFaster);
   crashed.status = Err(StatusCode::kUnavailable, "executor died");
-  EXPECT_EQ(ChooseWinner({crashed}), -1);
+  EXPECT_THAT(ChooseWinners({crashed}), IsEmpty());
 }
 
 TEST(BestVerdict, NamesWhatTheBestRivalGot) {

@@ -41,8 +41,8 @@ class PlanSearch {
   bool MeasureRound(std::vector<PlanCandidate> plans, const std::vector<RankedGraph>& graphs);
   void Enqueue(RankedGraph graph, double speedup);
   void RunFinals(SearchResult* result);
-  void TakeWinner(const std::vector<size_t>& finalists, const std::vector<PlanTiming>& timings,
-                  SearchResult* result) const;
+  void TakeWinners(const std::vector<size_t>& finalists, const std::vector<PlanTiming>& timings,
+                   SearchResult* result) const;
   SearchResult InputResult() const;
 
   const SearchRequest& request_;
@@ -196,15 +196,17 @@ bool PlanSearch::MeasureRound(std::vector<PlanCandidate> plans,
 
 // The answer when nothing beats the input.
 SearchResult PlanSearch::InputResult() const {
-  SearchResult result{.graph = request_.input,
-                      .plan = input_.plan,
-                      .input_plan = input_.plan,
-                      .input_timing = input_timing_};
+  SearchResult result;
+  result.graph = request_.input;
+  result.plan = input_.plan;
+  result.input_plan = input_.plan;
+  result.input_timing = input_timing_;
   if (eager_.ok()) result.eager_plan = eager_->plan;
   result.eager_timing.status =
       eager_.ok() ? Err(StatusCode::kCancelled, "eager: not measured") : eager_.status();
   result.timing = input_timing_;
-  result.estimate_ns = input_.makespan_ns < kFailedGroupNs ? input_.makespan_ns : 0;
+  result.input_estimate_ns = input_.makespan_ns < kFailedGroupNs ? input_.makespan_ns : 0;
+  result.estimate_ns = result.input_estimate_ns;
   result.rounds = run_.counts.rounds;
   result.expansions = run_.counts.expansions;
   result.graphs = run_.counts.graphs;
@@ -234,24 +236,25 @@ void PlanSearch::RunFinals(SearchResult* result) {
     result->eager_timing = timings->back();
     timings->pop_back();
   }
-  TakeWinner(finalists, *timings, result);
+  TakeWinners(finalists, *timings, result);
 }
 
-void PlanSearch::TakeWinner(const std::vector<size_t>& finalists,
-                            const std::vector<PlanTiming>& timings, SearchResult* result) const {
-  const int winner = ChooseWinner(timings);
-  if (winner < 0) {
+void PlanSearch::TakeWinners(const std::vector<size_t>& finalists,
+                             const std::vector<PlanTiming>& timings, SearchResult* result) const {
+  const std::vector<size_t> winners = ChooseWinners(timings);
+  if (winners.empty()) {
     result->timing = result->input_timing;
     result->timing.speedup = result->timing.speedup_low = result->timing.speedup_high = 1;
     result->timing.verdict = BestVerdict(timings);
     return;
   }
-  const PlanCandidate& candidate = measured_[finalists[winner]].candidate;
-  result->graph = candidate.graph;
-  result->plan = candidate.plan;
-  result->rewrites = trail_.Path(candidate.step);
-  result->timing = timings[winner];
-  result->estimate_ns = candidate.makespan_ns;
+  const auto found = [&](size_t winner) {
+    const PlanCandidate& candidate = measured_[finalists[winner]].candidate;
+    return FoundPlan{candidate.graph, candidate.plan, trail_.Path(candidate.step), timings[winner],
+                     candidate.makespan_ns};
+  };
+  static_cast<FoundPlan&>(*result) = found(winners[0]);
+  for (size_t i = 1; i < winners.size(); ++i) result->runners_up.push_back(found(winners[i]));
 }
 
 }  // namespace

@@ -81,20 +81,28 @@ struct SearchRequest {
   std::function<bool()> cancelled;                         // May be null. Asked often.
 };
 
-struct SearchResult {
-  Graph graph;  // The winner; the input itself when nothing beat it.
+// A plan as it came out of the finals.
+struct FoundPlan {
+  Graph graph;
   Plan plan;
-  Plan input_plan;
-  Plan eager_plan;
   std::vector<AppliedRewrite> rewrites;  // In the order of first application.
-  PlanTiming input_timing;
-  PlanTiming eager_timing;
-  // Of the winner in the final, fresh, paired with the input. When the input is handed back, the
-  // numbers are the input's, speedup is exactly 1, and the verdict is what the best rival got.
-  PlanTiming timing;
+  PlanTiming timing;                     // Fresh, paired with the input.
   // Simulated makespan of `plan`, from the times of its groups; 0: one of them could not be
   // measured.
   double estimate_ns = 0;
+};
+
+// The winner, or the input itself when nothing beat it: then `timing` holds the input's numbers,
+// speedup is exactly 1, and the verdict is what the best rival got.
+struct SearchResult : FoundPlan {
+  // The other plans that were FASTER than the input, best first: what is left to hand out when the
+  // winner turns out to be no good.
+  std::vector<FoundPlan> runners_up;
+  Plan input_plan;
+  Plan eager_plan;
+  PlanTiming input_timing;
+  PlanTiming eager_timing;
+  double input_estimate_ns = 0;  // As estimate_ns, of `input_plan`.
   // "exhausted" (nothing left to try); a limit: "rounds", "expansions", "graphs", "groups", "time";
   // "cancelled"; "unavailable" (plans could no longer be measured).
   std::string stop_reason;

@@ -83,7 +83,7 @@ StatusOr<Plan> PlanAsRead(const ConfirmRequest& request, const Graph& read,
 Status TimeAgain(const ConfirmRequest& request, PoolMeasurer& measurer, Confirmed* confirmed) {
   AG_LET(const std::vector<PlanTiming> timings,
          measurer.MeasurePlans(
-             {{request.input, request.found->input_plan}, {confirmed->graph, confirmed->plan}}));
+             {{request.input, request.input_plan}, {confirmed->graph, confirmed->plan}}));
   AG_TRY(timings[1].status, "timing the export");
   confirmed->input_timing = timings[0];
   confirmed->timing = timings[1];
@@ -105,7 +105,7 @@ Status Compare(const ConfirmRequest& request, PoolMeasurer& measurer, Confirmed*
   if (auto eager = EagerPlan(request.runnable, request.spec, request.policy); eager.ok()) {
     check.reference = {request.runnable, *std::move(eager)};
   } else {
-    check.reference = {request.input, request.found->eager_plan};
+    check.reference = {request.input, request.eager_plan};
     confirmed->warnings.push_back("compared with the cleaned-up input: " + Message(eager.status()));
   }
   AG_LET(confirmed->errors, measurer.Check(check));

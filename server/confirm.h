@@ -1,5 +1,5 @@
-// The last stage: the search's winner is exported, read back, planned as read, timed against the
-// input once more, and compared on every output. Only what passes all of that is handed out.
+// The last stage: a plan that won the finals is exported, read back, planned as read, timed against
+// the input once more, and compared on every output. Only what passes all of that is handed out.
 #pragma once
 
 #include <optional>
@@ -15,9 +15,11 @@ namespace ag {
 
 struct ConfirmRequest {
   const ImportedModel* model = nullptr;  // As it came.
-  Graph runnable;  // The model without its opaque nodes; else the model's graph.
-  Graph input;     // `runnable` cleaned up: what was searched.
-  const SearchResult* found = nullptr;  // Its verdict is FASTER.
+  Graph runnable;                    // The model without its opaque nodes; else the model's graph.
+  Graph input;                       // `runnable` cleaned up: what was searched.
+  const FoundPlan* found = nullptr;  // Its verdict is FASTER.
+  Plan input_plan;
+  Plan eager_plan;
   DeviceSpec spec;
   Policy policy;
   ImportOptions import;

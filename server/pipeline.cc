@@ -53,6 +53,8 @@ struct Pipeline::Stages {
   Status ConfirmWinner();
   Status Report();
   void TakeSearchFigures();
+  ConfirmRequest ToConfirm(const std::string& work_dir) const;
+  void HandOut(const FoundPlan& plan, const Confirmed& confirmed);
   void HandOutInput(const std::string& verdict);
 };
 
@@ -179,11 +181,7 @@ void Pipeline::Stages::TakeSearchFigures() {
   result.graphs = found.graphs;
   result.candidates = found.candidates;
   result.groups_failed = found.groups_failed;
-  result.estimate_ns = found.estimate_ns;
   result.warnings.insert(result.warnings.end(), found.warnings.begin(), found.warnings.end());
-  for (const AppliedRewrite& r : found.rewrites) {
-    result.rewrites.push_back({r.rule, r.count, r.gain_ns});
-  }
 }
 
 // The output is the input's own bytes; what was tried is told, what was gained is nothing.
@@ -191,30 +189,58 @@ void Pipeline::Stages::HandOutInput(const std::string& verdict) {
   result.verdict = verdict;
   result.output = job.request.model;
   result.output_latency = result.input_latency;
+  result.estimate_ns = found.input_estimate_ns;
   result.speedup = result.speedup_low = result.speedup_high = 1;
-  result.rewrites.clear();
-  result.errors.clear();
   output_graph = input;
   output_plan = found.input_plan;
 }
 
+// The winner, or the best of the runners-up that is not refused, or the input.
 Status Pipeline::Stages::ConfirmWinner() {
   const WorkDir work_dir(fmt::format("{}/{}", house.options_.work_dir, job.id));
   AG_TRY(MakeDirs(work_dir.path));
   // From here on a cancelled job is confirmed to the end: its best result is to be kept.
   measurer->set_cancelled(control.stopping);
+  ConfirmRequest request = ToConfirm(work_dir.path);
+  std::vector<const FoundPlan*> plans = {&found};
+  for (const FoundPlan& runner_up : found.runners_up) plans.push_back(&runner_up);
+  std::string verdict;
+  for (const FoundPlan* plan : plans) {
+    request.found = plan;
+    AG_TRY(turn.Enter());
+    auto confirming = Confirm(request, *measurer, *house.blobs_);
+    turn.Leave();
+    AG_LET(const Confirmed confirmed, std::move(confirming));
+    result.warnings.insert(result.warnings.end(), confirmed.warnings.begin(),
+                           confirmed.warnings.end());
+    if (confirmed.refusal.empty()) {
+      HandOut(*plan, confirmed);
+      return OkStatus();
+    }
+    const std::string_view which = plan == &found ? "the winner" : "a runner-up";
+    LogWarn("{}: {} is not handed out: {}", job.name(), which, confirmed.refusal);
+    result.warnings.push_back(fmt::format("{} is not handed out: {}", which, confirmed.refusal));
+    const bool timed = confirmed.verdict != Verdict::kFaster;
+    if (verdict.empty()) verdict = VerdictName(timed ? confirmed.verdict : Verdict::kSame);
+  }
+  HandOutInput(verdict);
+  return OkStatus();
+}
+
+ConfirmRequest Pipeline::Stages::ToConfirm(const std::string& work_dir) const {
   ConfirmRequest request;
   request.model = &model;
   request.runnable = runnable;
   request.input = input;
-  request.found = &found;
+  request.input_plan = found.input_plan;
+  request.eager_plan = found.eager_plan;
   request.spec = spec;
   request.policy = job.request.policy;
   request.import = import;
   request.jail = house.options_.jail;
   request.child = house.options_.child;
   request.blob_root = house.options_.blob_root;
-  request.work_dir = work_dir.path;
+  request.work_dir = work_dir;
   std::string shapes;
   for (const BoundShape& shape : job.request.shapes) {
     shapes += fmt::format("{}={};", shape.input, fmt::join(shape.dims, "x"));
@@ -222,19 +248,10 @@ Status Pipeline::Stages::ConfirmWinner() {
   request.plan_key =
       Sha256(offer.environment + "\n" + shapes + "\n" + job.request.policy.Text()).Short();
   request.seed = job.request.seed;
-  AG_TRY(turn.Enter());
-  auto confirming = Confirm(request, *measurer, *house.blobs_);
-  turn.Leave();
-  AG_LET(Confirmed confirmed, std::move(confirming));
-  result.warnings.insert(result.warnings.end(), confirmed.warnings.begin(),
-                         confirmed.warnings.end());
-  if (!confirmed.refusal.empty()) {
-    LogWarn("{}: the winner is not handed out: {}", job.name(), confirmed.refusal);
-    result.warnings.push_back("the winner is not handed out: " + confirmed.refusal);
-    const bool slower = confirmed.verdict != Verdict::kFaster;
-    HandOutInput(std::string(VerdictName(slower ? confirmed.verdict : Verdict::kSame)));
-    return OkStatus();
-  }
+  return request;
+}
+
+void Pipeline::Stages::HandOut(const FoundPlan& plan, const Confirmed& confirmed) {
   result.verdict = std::string(VerdictName(Verdict::kFaster));
   result.output = confirmed.output;
   result.input_latency = confirmed.input_timing.latency;
@@ -243,9 +260,12 @@ Status Pipeline::Stages::ConfirmWinner() {
   result.speedup_low = confirmed.timing.speedup_low;
   result.speedup_high = confirmed.timing.speedup_high;
   result.errors = confirmed.errors;
+  result.estimate_ns = plan.estimate_ns;
+  for (const AppliedRewrite& r : plan.rewrites) {
+    result.rewrites.push_back({r.rule, r.count, r.gain_ns});
+  }
   output_graph = confirmed.graph;
   output_plan = confirmed.plan;
-  return OkStatus();
 }
 
 Status Pipeline::Stages::Report() {

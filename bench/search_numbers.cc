@@ -1,0 +1,86 @@
+// How fast the search goes through graphs and how much memory it holds, on models of the zoo:
+//   build/search_numbers [MODEL...]          (default: the four largest)
+// Groups are answered by a hashed roofline of sim:cpu, so that nothing but the search is timed.
+#include <cstdio>
+#include <fstream>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "bench/zoo/zoo.h"
+#include "device/open_device.h"
+#include "search/fake_measurer.h"
+
+namespace ag {
+namespace {
+
+// FakeMeasurer without its memory of what was asked.
+class ForgetfulMeasurer : public FakeMeasurer {
+ public:
+  using FakeMeasurer::FakeMeasurer;
+  std::vector<StatusOr<Measurement>> MeasureGroups(
+      const std::vector<GroupProblem>& problems) override {
+    auto results = FakeMeasurer::MeasureGroups(problems);
+    group_calls.clear();
+    return results;
+  }
+  StatusOr<std::vector<PlanTiming>> MeasurePlans(
+      const std::vector<Candidate>& candidates) override {
+    auto results = FakeMeasurer::MeasurePlans(candidates);
+    plan_calls.clear();
+    return results;
+  }
+};
+
+// One line of /proc/self/status, in MiB.
+double StatusMib(std::string_view field) {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with(field)) return std::stod(line.substr(field.size() + 1)) / 1024;
+  }
+  return 0;
+}
+
+double Seconds(Nanos t) { return static_cast<double>(t.count()) / 1e9; }
+
+Status Search(const std::string& name) {
+  Clock& clock = RealClock();
+  SearchRequest request;
+  {
+    MemoryWeights weights;
+    AG_LET(const Graph graph, BuildZooModel(name, {}, &weights));
+    AG_LET(request.input, CleanUp(graph, RuleSet::Shipped()));
+  }
+  AG_LET(const std::unique_ptr<Device> device, OpenDevice("sim:cpu"));
+  request.rules = &RuleSet::Shipped();
+  request.spec = device->spec();
+  request.options.limits.time_max = std::chrono::minutes(10);
+  ForgetfulMeasurer measurer(request.spec);
+  std::ofstream("/proc/self/clear_refs") << "5";  // The peak counts from here.
+  const double before_mib = StatusMib("VmRSS:");
+  const Nanos begin = clock.Now();
+  AG_LET(const SearchResult result, FindPlan(request, measurer, clock));
+  const double seconds = Seconds(clock.Now() - begin);
+  std::printf(
+      "%-14s %5d nodes  %5d graphs  %4d expansions  %6.1f s  %6.0f graphs/s  "
+      "%6.0f MiB more at the peak  %.3fx  %s\n",
+      name.c_str(), request.input.size(), result.graphs, result.expansions, seconds,
+      result.graphs / seconds, StatusMib("VmHWM:") - before_mib, result.timing.speedup,
+      result.graph.digest().Short().c_str());
+  std::fflush(stdout);
+  return OkStatus();
+}
+
+}  // namespace
+}  // namespace ag
+
+int main(int argc, char** argv) {
+  std::vector<std::string> names(argv + 1, argv + argc);
+  if (names.empty()) names = {"inception_v3", "bert", "nasnet_mobile", "nasnet_a"};
+  for (const std::string& name : names) {
+    if (const ag::Status status = ag::Search(name); !status.ok()) {
+      std::fprintf(stderr, "%s: %s\n", name.c_str(), ag::Message(status).c_str());
+      return 1;
+    }
+  }
+}
