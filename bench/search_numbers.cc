@@ -1,7 +1,9 @@
 // How fast the search goes through graphs and how much memory it holds, on models of the zoo:
-//   build/search_numbers [MODEL...]          (default: the four largest)
+//   build/search_numbers [ROUNDS [MODEL...]]          (1 and the four largest)
 // Groups are answered by a hashed roofline of sim:cpu, so that nothing but the search is timed.
+#include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 
 #include "base/clock.h"
@@ -43,7 +45,7 @@ double StatusMib(std::string_view field) {
 
 double Seconds(Nanos t) { return static_cast<double>(t.count()) / 1e9; }
 
-Status Search(const std::string& name) {
+Status Search(const std::string& name, int rounds) {
   Clock& clock = RealClock();
   SearchRequest request;
   {
@@ -54,6 +56,7 @@ Status Search(const std::string& name) {
   AG_LET(const std::unique_ptr<Device> device, OpenDevice("sim:cpu"));
   request.rules = &RuleSet::Shipped();
   request.spec = device->spec();
+  request.options.limits.rounds_max = rounds;
   request.options.limits.time_max = std::chrono::minutes(10);
   ForgetfulMeasurer measurer(request.spec);
   std::ofstream("/proc/self/clear_refs") << "5";  // The peak counts from here.
@@ -75,10 +78,11 @@ Status Search(const std::string& name) {
 }  // namespace ag
 
 int main(int argc, char** argv) {
-  std::vector<std::string> names(argv + 1, argv + argc);
+  const int rounds = argc > 1 ? std::atoi(argv[1]) : 1;
+  std::vector<std::string> names(argv + std::min(argc, 2), argv + argc);
   if (names.empty()) names = {"inception_v3", "bert", "nasnet_mobile", "nasnet_a"};
   for (const std::string& name : names) {
-    if (const ag::Status status = ag::Search(name); !status.ok()) {
+    if (const ag::Status status = ag::Search(name, rounds); !status.ok()) {
       std::fprintf(stderr, "%s: %s\n", name.c_str(), ag::Message(status).c_str());
       return 1;
     }

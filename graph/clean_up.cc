@@ -49,6 +49,9 @@ class Deduper {
 
   StatusOr<Graph> Run() {
     for (size_t i = 0; i < graph_.inputs().size(); ++i) hashes_[graph_.inputs()[i]] = Mix(i + 1);
+    if (!HasWork()) return graph_;
+    made_.clear();
+    opaque_count_ = 0;
     for (NodeId id = 0; id < graph_.size(); ++id) {
       if (graph_.node(id).op != OpKind::kInput) AG_TRY(Visit(id));
     }
@@ -74,16 +77,38 @@ class Deduper {
     return operands;
   }
 
-  Status Visit(NodeId id) {
+  // Whether Visit would do anything but copy: most graphs that a search makes have nothing to
+  // merge, and looking is far cheaper than building them anew.
+  bool HasWork() {
+    made_.reserve(static_cast<size_t>(graph_.size()));
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      const Node& node = graph_.node(id);
+      if (node.op == OpKind::kInput) continue;
+      const std::vector<Edge> operands = OrderedOperands(id);
+      if (!std::equal(operands.begin(), operands.end(), node.inputs.begin())) return true;
+      auto& twins = made_[HashNode(id, operands)];
+      for (const NodeId twin : twins) {
+        if (Same(node, operands, graph_.node(twin))) return true;
+      }
+      twins.push_back(id);
+    }
+    return false;
+  }
+
+  // The structure below `id`, its operands in the given order.
+  uint64_t HashNode(NodeId id, const std::vector<Edge>& operands) {
     const Node& node = graph_.node(id);
     uint64_t hash = HashOfItself(node);
-    std::vector<Edge> operands = OrderedOperands(id);
-    for (Edge& e : operands) {
-      hash = MixIn(hash, HashOfEdge(e));
-      e = rebuild_.New(e);
-    }
+    for (const Edge e : operands) hash = MixIn(hash, HashOfEdge(e));
     if (Has(node.op, kBarrier)) hash = MixIn(hash, static_cast<uint64_t>(++opaque_count_));
-    hashes_[id] = hash;
+    return hashes_[id] = hash;
+  }
+
+  Status Visit(NodeId id) {
+    const Node& node = graph_.node(id);
+    std::vector<Edge> operands = OrderedOperands(id);
+    const uint64_t hash = HashNode(id, operands);
+    for (Edge& e : operands) e = rebuild_.New(e);
     for (const NodeId twin : made_[hash]) {
       if (!Same(node, operands, rebuild_.builder().node(twin))) continue;
       const auto outputs = static_cast<int32_t>(node.outputs.size());
@@ -166,14 +191,23 @@ StatusOr<Edge> CopyMerged(NodeId id, const Node& node, Rebuild* rebuild) {
 StatusOr<Graph> Dedupe(const Graph& graph) { return Deduper(graph).Run(); }
 
 StatusOr<Graph> RemoveNoOps(const Graph& graph) {
+  const auto is_no_op = [&](const Node& node) {
+    return IsNoOp(node, !node.inputs.empty() && graph.type(node.inputs[0]) == node.outputs[0]);
+  };
+  const auto may_merge = [](const Node& node) {
+    return node.op == OpKind::kReshape || node.op == OpKind::kTranspose;
+  };
+  const auto has_work = [&](const Node& node) {
+    return is_no_op(node) || (may_merge(node) && graph.node(node.inputs[0].node).op == node.op);
+  };
+  if (std::none_of(graph.nodes().begin(), graph.nodes().end(), has_work)) return graph;
   Rebuild rebuild(graph);
   for (NodeId id = 0; id < graph.size(); ++id) {
     const Node& node = graph.node(id);
     if (node.op == OpKind::kInput) continue;
-    const bool same = !node.inputs.empty() && graph.type(node.inputs[0]) == node.outputs[0];
-    if (IsNoOp(node, same)) {
+    if (is_no_op(node)) {
       rebuild.Map({id, 0}, rebuild.New(node.inputs[0]));
-    } else if (node.op == OpKind::kReshape || node.op == OpKind::kTranspose) {
+    } else if (may_merge(node)) {
       AG_LET(const Edge made, CopyMerged(id, node, &rebuild));
       rebuild.Map({id, 0}, made);
     } else {

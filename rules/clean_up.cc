@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "rules/applier.h"
@@ -30,8 +31,7 @@ bool Touches(const Rewrite::Bindings& match, const std::set<NodeId>& touched) {
 
 // Applies the rule at every place where it matches, places that share nodes one after another.
 // Returns how many; 0 when nothing changed.
-StatusOr<int> ApplyEverywhere(const Rule& rule, Graph* graph) {
-  const NodeIndex index(*graph);
+StatusOr<int> ApplyEverywhere(const Rule& rule, const NodeIndex& index, Graph* graph) {
   const auto matches = FindMatches(*graph, index, *rule.pattern, /*subsets_max=*/0);
   if (matches.empty()) return 0;
   std::set<NodeId> touched;
@@ -67,10 +67,13 @@ StatusOr<Graph> CleanUp(const Graph& input, const RuleSet& rules, std::vector<Cl
   std::map<std::string, int> counts;
   for (int round = 0; round < kRoundsMax; ++round) {
     int changed = 0;
+    std::optional<NodeIndex> index;  // Of `graph` as it is.
     for (const Rule& rule : rules.rules()) {
       if (!rule.clean_up) continue;
-      AG_LET(const int count, ApplyEverywhere(rule, &graph));
+      if (!index) index.emplace(graph);
+      AG_LET(const int count, ApplyEverywhere(rule, *index, &graph));
       if (count == 0) continue;
+      index.reset();
       counts[rule.name] += count;
       changed += count;
     }
