@@ -42,20 +42,23 @@ uint64_t HashOfItself(const Node& node) {
   return hash;
 }
 
+// Works on the graph in place: most graphs that a search makes have little to merge, and then
+// little is made. Nodes are compared by a hash of the structure below them, which merging does not
+// change.
 class Deduper {
  public:
   explicit Deduper(const Graph& graph)
-      : graph_(graph), rebuild_(graph), hashes_(static_cast<size_t>(graph.size())) {}
+      : graph_(graph), builder_(graph), hashes_(static_cast<size_t>(graph.size())) {
+    made_.reserve(hashes_.size());
+  }
 
   StatusOr<Graph> Run() {
     for (size_t i = 0; i < graph_.inputs().size(); ++i) hashes_[graph_.inputs()[i]] = Mix(i + 1);
-    if (!HasWork()) return graph_;
-    made_.clear();
-    opaque_count_ = 0;
     for (NodeId id = 0; id < graph_.size(); ++id) {
       if (graph_.node(id).op != OpKind::kInput) AG_TRY(Visit(id));
     }
-    return rebuild_.Finish();
+    if (replaced_.empty()) return graph_;
+    return builder_.Build();
   }
 
  private:
@@ -63,11 +66,12 @@ class Deduper {
     return MixIn(hashes_[e.node], static_cast<uint64_t>(e.output));
   }
 
+  using Edges = absl::InlinedVector<Edge, 3>;
+
   // Constants last, then by structure, so that the order does not depend on how the graph was
   // built.
-  std::vector<Edge> OrderedOperands(NodeId id) const {
-    const Node& node = graph_.node(id);
-    std::vector<Edge> operands(node.inputs.begin(), node.inputs.end());
+  Edges OrderedOperands(const Node& node) const {
+    Edges operands = node.inputs;
     if (Has(node.op, kCommutative)) {
       std::stable_sort(operands.begin(), operands.end(), [&](Edge a, Edge b) {
         return std::pair(graph_.is_constant(a.node), HashOfEdge(a)) <
@@ -77,63 +81,61 @@ class Deduper {
     return operands;
   }
 
-  // Whether Visit would do anything but copy: most graphs that a search makes have nothing to
-  // merge, and looking is far cheaper than building them anew.
-  bool HasWork() {
-    made_.reserve(static_cast<size_t>(graph_.size()));
-    for (NodeId id = 0; id < graph_.size(); ++id) {
-      const Node& node = graph_.node(id);
-      if (node.op == OpKind::kInput) continue;
-      const std::vector<Edge> operands = OrderedOperands(id);
-      if (!std::equal(operands.begin(), operands.end(), node.inputs.begin())) return true;
-      auto& twins = made_[HashNode(id, operands)];
-      for (const NodeId twin : twins) {
-        if (Same(node, operands, graph_.node(twin))) return true;
-      }
-      twins.push_back(id);
-    }
-    return false;
-  }
-
-  // The structure below `id`, its operands in the given order.
-  uint64_t HashNode(NodeId id, const std::vector<Edge>& operands) {
-    const Node& node = graph_.node(id);
-    uint64_t hash = HashOfItself(node);
-    for (const Edge e : operands) hash = MixIn(hash, HashOfEdge(e));
-    if (Has(node.op, kBarrier)) hash = MixIn(hash, static_cast<uint64_t>(++opaque_count_));
-    return hashes_[id] = hash;
-  }
-
   Status Visit(NodeId id) {
     const Node& node = graph_.node(id);
-    std::vector<Edge> operands = OrderedOperands(id);
-    const uint64_t hash = HashNode(id, operands);
-    for (Edge& e : operands) e = rebuild_.New(e);
-    for (const NodeId twin : made_[hash]) {
-      if (!Same(node, operands, rebuild_.builder().node(twin))) continue;
-      const auto outputs = static_cast<int32_t>(node.outputs.size());
-      for (int32_t i = 0; i < outputs; ++i) rebuild_.Map({id, i}, {twin, i});
-      return OkStatus();
+    Edges operands = OrderedOperands(node);
+    const bool is_ordered = operands == node.inputs;
+    uint64_t hash = HashOfItself(node);
+    for (Edge& e : operands) {
+      hash = MixIn(hash, HashOfEdge(e));
+      e = New(e);
     }
-    AG_LET(const NodeId made, rebuild_.Copy(id, operands));
-    made_[hash].push_back(made);
+    if (Has(node.op, kBarrier)) hash = MixIn(hash, static_cast<uint64_t>(++opaque_count_));
+    hashes_[id] = hash;
+    auto& twins = made_[hash];
+    for (const NodeId twin : twins) {
+      if (Same(node, operands, graph_.node(twin))) return ReplaceOutputs(id, twin);
+    }
+    twins.push_back(id);
+    if (is_ordered) return OkStatus();
+    AG_LET(const NodeId made, AddCopy(node, operands, &builder_));
+    return ReplaceOutputs(id, made);
+  }
+
+  bool Same(const Node& node, const Edges& operands, const Node& twin) const {
+    if (Has(node.op, kBarrier)) return false;  // It may have effects, or be random.
+    if (node.op != twin.op || !(*node.attributes == *twin.attributes) ||
+        node.outputs != twin.outputs) {
+      return false;
+    }
+    if (node.op == OpKind::kConstant) return node.constant->digest == twin.constant->digest;
+    Edges twins = OrderedOperands(twin);
+    for (Edge& e : twins) e = New(e);
+    return operands == twins;
+  }
+
+  // `made` is a node of the builder or an old one.
+  Status ReplaceOutputs(NodeId id, NodeId made) {
+    for (int32_t i = 0; i < static_cast<int32_t>(graph_.node(id).outputs.size()); ++i) {
+      const Edge to = New({made, i});
+      AG_TRY(builder_.Replace({id, i}, to));
+      replaced_[{id, i}] = to;
+    }
     return OkStatus();
   }
 
-  static bool Same(const Node& node, const std::vector<Edge>& operands, const Node& made) {
-    if (Has(node.op, kBarrier)) return false;  // It may have effects, or be random.
-    if (node.op != made.op || !(*node.attributes == *made.attributes) ||
-        node.outputs != made.outputs) {
-      return false;
-    }
-    if (node.op == OpKind::kConstant) return node.constant->digest == made.constant->digest;
-    return std::equal(operands.begin(), operands.end(), made.inputs.begin(), made.inputs.end());
+  // What stands for an old edge.
+  Edge New(Edge old) const {
+    if (replaced_.empty()) return old;
+    const auto found = replaced_.find(old);
+    return found == replaced_.end() ? old : found->second;
   }
 
   const Graph& graph_;
-  Rebuild rebuild_;
+  GraphBuilder builder_;
   std::vector<uint64_t> hashes_;  // Of the structure below each old node.
-  absl::flat_hash_map<uint64_t, absl::InlinedVector<NodeId, 1>> made_;
+  absl::flat_hash_map<uint64_t, absl::InlinedVector<NodeId, 1>> made_;  // Old nodes that stay.
+  absl::flat_hash_map<Edge, Edge> replaced_;
   int opaque_count_ = 0;
 };
 

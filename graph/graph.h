@@ -89,6 +89,9 @@ class Graph {
   // True when the node's value depends on constants alone: it is folded before anything runs.
   bool is_constant(NodeId id) const;
 
+  // True for copies of one graph; false says nothing.
+  bool SharesAll(const Graph& other) const { return data_ == other.data_; }
+
   // SHA-256 of the canonical bytes (CanonicalBytes of graph/codec.h). Computed on first use.
   const Digest& digest() const;
 

@@ -52,10 +52,10 @@ StatusOr<int> ApplyEverywhere(const Rule& rule, const NodeIndex& index, Graph* g
 
 StatusOr<Graph> RunPasses(Graph graph) {
   for (int round = 0; round < kRoundsMax; ++round) {
-    const Digest before = graph.digest();
+    const Graph before = graph;
     AG_LET(graph, RemoveNoOps(graph));
     AG_LET(graph, Dedupe(graph));
-    if (graph.digest() == before) return graph;
+    if (graph.SharesAll(before) || graph.digest() == before.digest()) return graph;
   }
   return Err(StatusCode::kInternal, "clean-up passes do not settle after {} rounds", kRoundsMax);
 }
