@@ -157,7 +157,7 @@ class AgentTest : public ::testing::Test {
     static const auto device = *OpenDevice("sim:small");
     v1::WorkItem item;
     item.set_attempt(attempt);
-    item.set_time_max_seconds(1);
+    item.set_time_max_seconds(2);
     for (const std::string_view text : graphs) {
       item.mutable_groups()->add_problems(testing::Problem(text, device->spec()));
     }
@@ -227,7 +227,7 @@ TEST_F(AgentTest, NamesTheEntryAndGoesOnWithAnotherExecutor) {
     const char* message;
   } kCases[] = {
       {"fault crash Softmax", "killed by SIGABRT"},
-      {"fault hang Softmax", "no progress for 1.0 s"},
+      {"fault hang Softmax", "no progress for 2.0 s"},
       {"fault sticky Softmax", "1 14 device lost: small: sticky error, open the device anew"},
   };
   uint64_t epoch = 1;

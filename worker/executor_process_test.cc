@@ -157,7 +157,7 @@ TEST_F(ExecutorProcessTest, NamesTheEntryThatTookItDown) {
        "alive=false index=1 UNAVAILABLE: executor died: child PID: killed by SIGABRT",
        {"0 "}},
       {"fault hang Softmax",
-       "alive=false index=1 DEADLINE_EXCEEDED: no progress for 1.0 s",
+       "alive=false index=1 DEADLINE_EXCEEDED: no progress for 2.0 s",
        {"0 "}},
       {"fault sticky Softmax",
        "alive=false index=1 UNAVAILABLE: device lost: small: sticky error, open the device anew",
@@ -171,7 +171,7 @@ TEST_F(ExecutorProcessTest, NamesTheEntryThatTookItDown) {
   for (const auto& c : kCases) {
     const auto executor = Open(c.line);
     const pid_t pid = executor->pid();
-    const auto end = Run(*executor, Groups({kRelu, kSoftmax, kTanh}), 1s);
+    const auto end = Run(*executor, Groups({kRelu, kSoftmax, kTanh}), 2s);
     EXPECT_EQ(Text(end, pid), c.end) << c.line;
     EXPECT_EQ(seen_, c.seen) << c.line;
     EXPECT_EQ(::kill(pid, 0) == 0, end.alive) << c.line;
