@@ -30,25 +30,18 @@ StatusOr<Plan> MakePlan(const Graph& graph, const DeviceSpec& spec, const Sessio
   return CompletePlan(graph, std::move(groups), std::move(schedule), spec, policy);
 }
 
-// The carried plan that fits, if any; every one that does not leaves a warning.
-std::optional<Plan> FittingPlan(const ImportedModel& model, const Device& device,
-                                std::vector<std::string>* warnings) {
-  for (const auto& [key, bytes] : model.plans) {
-    StatusOr<Plan> plan = DecodePlan(bytes);
-    Status fits = plan.status();
-    if (fits.ok() && plan->graph != model.graph.digest()) {
-      fits = Err(StatusCode::kFailedPrecondition, "made for graph {}, this is {}",
-                 plan->graph.Short(), model.graph.digest().Short());
-    }
-    if (fits.ok() && plan->environment != device.environment()) {
-      fits = Err(StatusCode::kFailedPrecondition, "made for environment {}, this is {}",
-                 plan->environment, device.environment());
-    }
-    if (fits.ok()) fits = ValidatePlan(model.graph, *plan, device.spec());
-    if (fits.ok()) return *std::move(plan);
-    warnings->push_back(fmt::format("plan {} ignored: {}", key.substr(0, 12), Message(fits)));
+// The carried plan when it was made for this graph in this environment.
+StatusOr<Plan> ReadCarriedPlan(std::string_view bytes, const Graph& graph, const Device& device) {
+  AG_LET(Plan plan, DecodePlan(bytes));
+  if (plan.graph != graph.digest()) {
+    return Err(StatusCode::kFailedPrecondition, "made for graph {}, this is {}", plan.graph.Short(),
+               graph.digest().Short());
   }
-  return std::nullopt;
+  if (plan.environment != device.environment()) {
+    return Err(StatusCode::kFailedPrecondition, "made for environment {}, this is {}",
+               plan.environment, device.environment());
+  }
+  return plan;
 }
 
 }  // namespace
@@ -73,9 +66,8 @@ StatusOr<std::unique_ptr<Session>> Session::Load(std::string_view onnx_bytes,
   AG_LET(const std::shared_ptr<BlobDir> blobs, BlobDir::Open(folder.path()));
   AG_LET(const ImportedModel model, ImportOnnx(onnx_bytes, {.shapes = options.shapes}, *blobs));
   session->warnings_ = model.warnings;
-  AG_TRY(session->ChoosePlan(model, options));
+  AG_TRY(session->Build(model, BlobWeights(blobs), options));
   const Graph& graph = session->graph_;
-  AG_LET(session->executable_, device.Build(graph, session->plan_, BlobWeights(blobs)));
   for (size_t i = 0; i < graph.inputs().size(); ++i) {
     session->inputs_.push_back({graph.input_name(i), graph.type({graph.inputs()[i], 0})});
   }
@@ -85,17 +77,28 @@ StatusOr<std::unique_ptr<Session>> Session::Load(std::string_view onnx_bytes,
   return session;
 }
 
-Status Session::ChoosePlan(const ImportedModel& model, const SessionOptions& options) {
+Status Session::Build(const ImportedModel& model, const WeightSource& weights,
+                      const SessionOptions& options) {
   if (options.plan == PlanChoice::kCarried && options.streams == 0) {
-    if (std::optional<Plan> plan = FittingPlan(model, *device_, &warnings_)) {
-      graph_ = model.graph;
-      plan_ = *std::move(plan);
-      uses_carried_plan_ = true;
-      return OkStatus();
+    for (const auto& [key, bytes] : model.plans) {
+      const Status built = BuildCarried(model.graph, bytes, weights);
+      if (built.ok()) return OkStatus();
+      warnings_.push_back(fmt::format("plan {} ignored: {}", key.substr(0, 12), Message(built)));
     }
   }
   AG_LET(graph_, CleanUp(model.graph, RuleSet::Shipped()));
   AG_LET(plan_, MakePlan(graph_, device_->spec(), options));
+  AG_LET(executable_, device_->Build(graph_, plan_, weights));
+  return OkStatus();
+}
+
+Status Session::BuildCarried(const Graph& graph, std::string_view plan_bytes,
+                             const WeightSource& weights) {
+  AG_LET(Plan plan, ReadCarriedPlan(plan_bytes, graph, *device_));
+  AG_LET(executable_, device_->Build(graph, plan, weights));
+  graph_ = graph;
+  plan_ = std::move(plan);
+  uses_carried_plan_ = true;
   return OkStatus();
 }
 

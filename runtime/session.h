@@ -15,8 +15,8 @@ namespace ag {
 
 // How the model is run.
 enum class PlanChoice {
-  kCarried,  // The plan in the model's metadata when graph, environment and policy match; else
-             // kInput.
+  kCarried,  // The plan in the model's metadata when graph and environment match and the device
+             // can build it; else kInput.
   kInput,    // Cleaned up and grouped, one stream, no rules: the denominator of every speedup.
   kEager,    // Every operator by itself, one stream.
 };
@@ -61,7 +61,10 @@ class Session {
 
  private:
   Session() = default;
-  Status ChoosePlan(const ImportedModel& model, const SessionOptions& options);
+  // The first carried plan that the device can build, or one made here.
+  Status Build(const ImportedModel& model, const WeightSource& weights,
+               const SessionOptions& options);
+  Status BuildCarried(const Graph& graph, std::string_view plan_bytes, const WeightSource& weights);
 
   std::unique_ptr<Device> owned_device_;
   Device* device_ = nullptr;

@@ -18,9 +18,10 @@ namespace ag {
 struct AgentOptions {
   std::string worker_id;  // Empty: host and device.
   std::string device = "cpu";
-  std::string blob_cache_dir;    // For weights of a coordinator on another host.
-  std::string executor_program;  // Empty: our own binary.
-  Nanos tick{10'000'000'000};    // A state is sent at least this often.
+  std::string blob_cache_dir;  // For weights of a coordinator on another host, ...
+  int64_t blob_cache_bytes_max = int64_t{32} << 30;  // ... at most so many bytes of them.
+  std::string executor_program;                      // Empty: our own binary.
+  Nanos tick{10'000'000'000};                        // A state is sent at least this often.
   bool in_process = false;  // The channel is a server's own in this process: nothing to connect.
   Nanos reconnect{200'000'000};  // Pause after a stream that ended.
   Nanos reopen{3'000'000'000};   // Pause before a device that could not be opened is tried again.

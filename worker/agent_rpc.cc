@@ -51,6 +51,7 @@ class Agent::Impl {
     {
       MutexLock lock(mutex_);
       if (context_ != nullptr) context_->TryCancel();
+      if (fetch_ != nullptr) fetch_->TryCancel();
     }
     if (stream_thread_.joinable()) stream_thread_.join();
     if (executor_thread_.joinable()) executor_thread_.join();
@@ -78,6 +79,7 @@ class Agent::Impl {
 
   Mutex mutex_;
   grpc::ClientContext* context_ AG_GUARDED_BY(mutex_) = nullptr;  // Of the stream that is open.
+  grpc::ClientContext* fetch_ AG_GUARDED_BY(mutex_) = nullptr;    // Of a weight on its way.
 
   std::unique_ptr<ExecutorProcess> executor_;  // The executor thread's own.
   std::string executor_blob_dir_;
@@ -207,8 +209,12 @@ Status Agent::Impl::PrepareWeights(const AgentState::Task& task) {
   if (executor_blob_dir_ == task.blob_dir) return OkStatus();
   AG_LET(const std::vector<Digest> digests, WeightsOf(task.item.SerializeAsString()));
   if (digests.empty()) return OkStatus();
-  AG_LET(const std::shared_ptr<BlobDir> blobs, BlobDir::Open(executor_blob_dir_));
-  return FetchWeights(digests, *channel_, *blobs);
+  AG_LET(BlobCache cache, BlobCache::Open(executor_blob_dir_, options_.blob_cache_bytes_max));
+  return FetchWeights(digests, *channel_, cache, [this](grpc::ClientContext* call) {
+    MutexLock lock(mutex_);
+    fetch_ = call;
+    if (call != nullptr && state_.stopped()) call->TryCancel();
+  });
 }
 
 void Agent::Impl::RunTask(const AgentState::Task& task) {

@@ -18,6 +18,7 @@ struct Flags {
   std::string server = "127.0.0.1:7450";
   std::string log_level = "info";
   double tick_seconds = 10;
+  double blob_cache_gib = 32;
   AgentOptions agent;
 };
 
@@ -35,6 +36,9 @@ void AddFlags(CLI::App& app, Flags& flags) {
   app.add_option("--id", flags.agent.worker_id, "Name of this worker (default: HOST/DEVICE)");
   app.add_option("--blob-cache", flags.agent.blob_cache_dir,
                  "Folder for weights of a coordinator on another host")
+      ->capture_default_str();
+  app.add_option("--blob-cache-gib", flags.blob_cache_gib, "Largest size of that folder")
+      ->check(CLI::PositiveNumber)
       ->capture_default_str();
   app.add_option("--tick", flags.tick_seconds, "Seconds between states when nothing changes")
       ->capture_default_str();
@@ -72,6 +76,7 @@ int Main(int argc, char** argv) {
   AddFlags(app, flags);
   CLI11_PARSE(app, argc, argv);
   InitLog("autograph-worker", flags.log_level);
+  flags.agent.blob_cache_bytes_max = static_cast<int64_t>(flags.blob_cache_gib * (1 << 30));
   flags.agent.tick = Nanos(static_cast<int64_t>(flags.tick_seconds * 1e9));
 
   const sigset_t signals = BlockSignals();

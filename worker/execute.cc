@@ -122,6 +122,7 @@ StatusOr<std::vector<PlanTiming>> Executor::TimePlans(const std::vector<Candidat
       }
     }
     if (!status.ok() && i == 0) return Within(status, "the input");
+    if (status.code() == StatusCode::kUnavailable) return status;  // The device itself is lost.
     timings[i].status = status;
   }
   on_progress_(-1);
@@ -133,6 +134,7 @@ StatusOr<std::vector<PlanTiming>> Executor::TimePlans(const std::vector<Candidat
 }
 
 StatusOr<std::vector<OutputError>> Executor::Check(const CheckRequest& request) {
+  if (request.seeds.empty()) return Err(StatusCode::kInvalidArgument, "check: no seeds");
   on_progress_(0);
   AG_LET(const Built reference, BuildCandidate(request.reference));
   AG_LET(const Built candidate, BuildCandidate(request.candidate));
@@ -144,7 +146,7 @@ StatusOr<std::vector<OutputError>> Executor::Check(const CheckRequest& request) 
     }
   };
   for (size_t s = 0; s < request.seeds.size(); ++s) {
-    on_progress_(static_cast<int>(s));
+    on_progress_(0);  // A check is one entry, however many seeds it has.
     const std::vector<Tensor> inputs = RandomInputs(reference.graph, request.seeds[s]);
     std::vector<Tensor> expected = EmptyOutputs(reference.graph);
     std::vector<Tensor> actual = EmptyOutputs(candidate.graph);

@@ -43,10 +43,12 @@ class Executor {
   static constexpr double kCheckedFlopsMax = 5e7;
 
   // Entry 0 is the input: when it cannot be built or run, its status is returned for the whole set.
+  // So is kUnavailable of any entry: the device is lost.
   StatusOr<std::vector<PlanTiming>> TimePlans(const std::vector<CandidateBytes>& candidates,
                                               uint64_t seed);
 
-  // Differences of the candidate's outputs from the reference's, the largest over the seeds.
+  // Differences of the candidate's outputs from the reference's, the largest over the seeds, of
+  // which there must be one.
   StatusOr<std::vector<OutputError>> Check(const CheckRequest& request);
 
   // Runs a convolution with a known answer; kUnavailable when the device gets it wrong.

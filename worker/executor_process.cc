@@ -44,22 +44,26 @@ StatusOr<std::unique_ptr<ExecutorProcess>> ExecutorProcess::Start(const Options&
   if (!page_fd || ftruncate(page_fd.get(), sizeof(ProgressPage)) != 0) {
     return FromErrno(errno, "make progress page");
   }
-  void* page =
-      mmap(nullptr, sizeof(ProgressPage), PROT_READ | PROT_WRITE, MAP_SHARED, page_fd.get(), 0);
-  if (page == MAP_FAILED) return FromErrno(errno, "map progress page");
   // A thread of the library that spins after a parallel region would disturb the next group's
   // samples; a short spin keeps the hand-over between regions fast (docs/devices.md).
   AG_LET(
       ChildProcess child,
       SpawnRole(kExecutorRole, {"GOMP_SPINCOUNT=20000", "OMP_PROC_BIND=false"}, options.program));
+  void* page =
+      mmap(nullptr, sizeof(ProgressPage), PROT_READ | PROT_WRITE, MAP_SHARED, page_fd.get(), 0);
+  if (page == MAP_FAILED) return FromErrno(errno, "map progress page");
   std::unique_ptr<ExecutorProcess> executor(new ExecutorProcess(
       std::move(child), std::move(page_fd), static_cast<ProgressPage*>(page), options, clock));
   const int socket = executor->child_->socket();
-  AG_TRY(SendFrame(socket, kOpenFrame, EncodeOpen(options.open), {executor->page_fd_.get()}),
-         "open executor");
+  const Status sent =
+      SendFrame(socket, kOpenFrame, EncodeOpen(options.open), {executor->page_fd_.get()});
+  if (!sent.ok()) return Within(executor->Died(sent).status, "open executor");
   const StatusOr<Frame> answer = ReceiveFrame(socket, {.timeout = options.open_time_max});
   if (!answer.ok()) return Within(executor->Died(answer.status()).status, "open executor");
-  if (answer->type != kOpenedFrame) return DecodeStatus(answer->payload);
+  if (answer->type != kOpenedFrame) {
+    const Status failed = DecodeStatus(answer->payload);
+    return failed.ok() ? Err(StatusCode::kInternal, "open executor: it failed with OK") : failed;
+  }
   AG_LET(executor->facts_, DecodeFacts(answer->payload));
   return executor;
 }
@@ -80,6 +84,14 @@ ExecutorProcess::End ExecutorProcess::Died(Status status) {
   end.status = Err(StatusCode::kUnavailable, "executor died: {}",
                    exit.ok() ? "it left by itself" : Message(exit));
   return end;
+}
+
+ExecutorProcess::End ExecutorProcess::Lost(const Status& status) {
+  child_->Kill();
+  (void)child_->Wait();
+  return {.alive = false,
+          .index = page_->index.load(),
+          .status = Err(StatusCode::kUnavailable, "device lost: {}", Message(status))};
 }
 
 ExecutorProcess::End ExecutorProcess::Run(const std::string& item_bytes, Nanos no_progress_max,
@@ -103,6 +115,7 @@ ExecutorProcess::End ExecutorProcess::Run(const std::string& item_bytes, Nanos n
       const StatusOr<Frame> frame = ReceiveFrame(child_->socket(), {.timeout = kFrameTimeMax});
       if (!frame.ok()) return Died(frame.status());
       last_progress = clock_.Now();
+      if (frame->type == kFailedFrame) return Lost(DecodeStatus(frame->payload));
       if (on_result(frame->payload)) return {};
       continue;
     }

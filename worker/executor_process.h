@@ -37,8 +37,8 @@ class ExecutorProcess {
   struct End {
     bool alive = true;
     int index = -1;
-    Status status;  // kUnavailable "executor died ...", kDeadlineExceeded "no progress for ...",
-                    // kCancelled.
+    Status status;  // kUnavailable "executor died ..." or "device lost ...", kDeadlineExceeded "no
+                    // progress for ...", kCancelled.
   };
   // Sends the item and passes each result frame to `on_result` until `is_last` says so of one.
   // Without progress for `no_progress_max`, or when `stop()` stays true for Options::stop_grace,
@@ -51,6 +51,7 @@ class ExecutorProcess {
   ExecutorProcess(ChildProcess child, Fd page_fd, ProgressPage* page, const Options& options,
                   Clock& clock);
   End Died(Status status);
+  End Lost(const Status& status);  // The executor said that its device is gone.
 
   std::unique_ptr<ChildProcess> child_;
   Fd page_fd_;

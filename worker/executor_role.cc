@@ -42,6 +42,7 @@ StatusOr<std::unique_ptr<Executor>> Open(const Frame& frame) {
                                     RealClock(), ProfileOptions(), on_progress);
 }
 
+// Ends OK when the agent was told why, kUnavailable when the agent is gone.
 Status Serve(int socket) {
   AG_LET(const Frame open, ReceiveFrame(socket));
   const StatusOr<std::unique_ptr<Executor>> executor = Open(open);
@@ -55,15 +56,18 @@ Status Serve(int socket) {
   };
   for (;;) {
     AG_LET(const Frame item, ReceiveFrame(socket));
-    AG_TRY(RunWorkItem(**executor, item.payload, emit));
+    const Status ran = RunWorkItem(**executor, item.payload, emit);
+    if (ran.ok()) continue;
+    // Either the agent is gone and this fails too, or the device is lost and the agent must know.
+    return SendFrame(socket, kFailedFrame, EncodeStatus(ran));
   }
 }
 
 int ExecutorMain(int socket) {
   InitLog("autograph-executor", "warn");
   const Status status = Serve(socket);
-  // The agent going away is how an executor ends in good order.
-  if (status.code() == StatusCode::kUnavailable) return 0;
+  // The agent going away is how an executor ends in good order; what it was told it says itself.
+  if (status.ok() || status.code() == StatusCode::kUnavailable) return 0;
   LogError("executor ends: {}", ToString(status));
   return 1;
 }
@@ -116,6 +120,9 @@ Status DecodeStatus(std::string_view bytes) {
   AG_LET(const uint32_t code, in.U32());
   AG_LET(const std::string message, in.String());
   AG_TRY(in.End());
+  if (code > static_cast<uint32_t>(StatusCode::kUnauthenticated)) {
+    return Err(StatusCode::kDataLoss, "status: code {}", code);
+  }
   return Status(static_cast<StatusCode>(code), message);
 }
 

@@ -3,10 +3,12 @@
 // time.
 //
 // Frames (payloads are base/bytes.h or protobuf bytes):
-//   agent -> executor: kOpen {device, blob folder, profile seed} + fd of the progress page; kItem
-//   WorkItem executor -> agent: kOpened {spec text, environment, simulated} or kFailed {code,
-//   message};
+//   agent -> executor: kOpen {device, blob folder} + fd of the progress page
+//                      kItem WorkItem
+//   executor -> agent: kOpened {spec text, environment, simulated}, or kFailed {code, message}
 //                      kResult ItemResult, one per entry; the last of an item has index -1
+//                      kFailed {code, message} instead of a result: the device is lost, the
+//                      executor ends
 #pragma once
 
 #include <atomic>

@@ -59,9 +59,13 @@ CandidateBytes FromWire(const v1::Candidate& candidate) {
   return {candidate.graph(), candidate.plan()};
 }
 
+// What a device says when it must be opened anew in a fresh process (device/api/device.h).
+bool IsLost(const Status& status) { return status.code() == StatusCode::kUnavailable; }
+
 Status RunGroups(Executor& executor, const v1::GroupBatch& batch, const Emit& emit) {
   for (int i = 0; i < batch.problems_size(); ++i) {
     const StatusOr<Measurement> measurement = executor.MeasureGroup(i, batch.problems(i));
+    if (IsLost(measurement.status())) return measurement.status();
     v1::ItemResult result = Result(i, measurement.status());
     if (measurement.ok()) ToWire(*measurement, result.mutable_measurement());
     AG_TRY(emit(result));
@@ -73,6 +77,7 @@ Status RunPlans(Executor& executor, const v1::PlanSet& set, const Emit& emit) {
   std::vector<CandidateBytes> candidates;
   for (const v1::Candidate& candidate : set.candidates()) candidates.push_back(FromWire(candidate));
   const StatusOr<std::vector<PlanTiming>> timings = executor.TimePlans(candidates, set.seed());
+  if (IsLost(timings.status())) return timings.status();
   if (timings.ok()) {
     for (size_t i = 0; i < timings->size(); ++i) {
       v1::ItemResult result = Result(static_cast<int>(i), (*timings)[i].status);
@@ -90,6 +95,7 @@ Status RunCheck(Executor& executor, const v1::Check& check, const Emit& emit) {
   request.seeds.assign(check.seeds().begin(), check.seeds().end());
   request.reference_kernels = check.reference_kernels();
   const StatusOr<std::vector<OutputError>> errors = executor.Check(request);
+  if (IsLost(errors.status())) return errors.status();
   v1::ItemResult result = Result(-1, errors.status());
   if (errors.ok()) {
     for (const OutputError& error : *errors) ToWire(error, result.add_errors());

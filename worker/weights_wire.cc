@@ -17,27 +17,54 @@ namespace v1 = autograph::v1;
 Status AddWeights(const v1::Candidate& candidate, std::vector<Digest>* digests) {
   AG_LET(const Graph graph, DecodeGraph(candidate.graph()));
   for (const Node& node : graph.nodes()) {
-    if (node.op == OpKind::kConstant && node.constant->inline_bytes.empty()) {
-      digests->push_back(node.constant->digest);
-    }
+    if (node.op != OpKind::kConstant || !node.constant->inline_bytes.empty()) continue;
+    if (node.outputs[0].Bytes() > 0) digests->push_back(node.constant->digest);
   }
   return OkStatus();
 }
 
-Status FetchOne(const Digest& digest, v1::Blobs::Stub& stub, BlobDir& blobs) {
-  AG_LET(const std::unique_ptr<BlobDir::Writer> writer, blobs.NewWriter());
+// The body of one download: room is made when the first chunk has told the size.
+Status Receive(grpc::ClientReader<v1::DownloadResponse>& stream, const std::vector<Digest>& keep,
+               BlobCache& cache, std::unique_ptr<BlobDir::Writer>* writer) {
+  v1::DownloadResponse chunk;
+  uint64_t left = 0;
+  while (stream.Read(&chunk)) {
+    if (*writer == nullptr) {
+      const int64_t size = chunk.size_bytes();
+      if (size < 0) return Err(StatusCode::kDataLoss, "a size of {} bytes", size);
+      AG_TRY(cache.MakeRoom(size, keep));
+      AG_LET(*writer, cache.blobs().NewWriter());
+      left = static_cast<uint64_t>(size);
+    }
+    if (chunk.data().size() > left) {
+      return Err(StatusCode::kDataLoss, "more came than the {} bytes announced",
+                 (*writer)->size() + left);
+    }
+    left -= chunk.data().size();
+    AG_TRY((*writer)->Append(chunk.data()));
+  }
+  return OkStatus();
+}
+
+Status FetchOne(const Digest& digest, const std::vector<Digest>& keep, v1::Blobs::Stub& stub,
+                BlobCache& cache, const std::function<void(grpc::ClientContext*)>& on_call) {
   grpc::ClientContext context;
+  on_call(&context);
   v1::DownloadRequest request;
   request.set_digest(digest.Hex());
   const auto stream = stub.Download(&context, request);
-  v1::DownloadResponse chunk;
-  while (stream->Read(&chunk)) AG_TRY(writer->Append(chunk.data()));
+  std::unique_ptr<BlobDir::Writer> writer;
+  const Status received = Receive(*stream, keep, cache, &writer);
+  if (!received.ok()) context.TryCancel();
   const grpc::Status end = stream->Finish();
-  if (!end.ok()) {
-    return Err(static_cast<StatusCode>(end.error_code()), "fetch weight {}: {}", digest.Short(),
-               end.error_message());
-  }
-  return writer->Commit(digest);
+  on_call(nullptr);
+  AG_TRY(received);
+  if (!end.ok()) return Err(static_cast<StatusCode>(end.error_code()), "{}", end.error_message());
+  if (writer == nullptr) return Err(StatusCode::kDataLoss, "no message came");
+  const Status committed = writer->Commit(digest);
+  // The request was right; it is the coordinator's bytes that are not.
+  const bool wrong = committed.code() == StatusCode::kInvalidArgument;
+  return wrong ? Err(StatusCode::kDataLoss, "{}", Message(committed)) : committed;
 }
 
 }  // namespace
@@ -60,12 +87,14 @@ StatusOr<std::vector<Digest>> WeightsOf(const std::string& item_bytes) {
   return digests;
 }
 
-Status FetchWeights(const std::vector<Digest>& digests, grpc::Channel& channel, BlobDir& blobs) {
+Status FetchWeights(const std::vector<Digest>& digests, grpc::Channel& channel, BlobCache& cache,
+                    const std::function<void(grpc::ClientContext*)>& on_call) {
   // The channel is borrowed for the call; the stub wants shared ownership.
   const std::shared_ptr<grpc::Channel> borrowed(&channel, [](grpc::Channel*) {});
   const auto stub = v1::Blobs::NewStub(borrowed);
   for (const Digest& digest : digests) {
-    if (!blobs.Has(digest)) AG_TRY(FetchOne(digest, *stub, blobs));
+    if (cache.Use(digest)) continue;
+    AG_TRY(FetchOne(digest, digests, *stub, cache, on_call), "fetch weight {}", digest.Short());
   }
   return OkStatus();
 }

@@ -63,6 +63,7 @@ class Commands {
 Commands::Commands() {
   app_.set_version_flag("--version", BuildFacts("autograph"));
   app_.set_config("--config", "", "File with defaults: server=HOST:PORT, data=FOLDER");
+  app_.allow_config_extras(CLI::config_extras_mode::error);  // A misspelt key is not left out.
   app_.require_subcommand(1);
   app_.footer(kFooter);
   app_.fallthrough();

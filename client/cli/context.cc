@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 
@@ -97,7 +98,7 @@ StatusOr<std::pair<std::string, std::vector<int64_t>>> ParseShapeFlag(const std:
     return Err(StatusCode::kInvalidArgument, "--shape {}: expected NAME=1x3x224x224", text);
   }
   std::vector<int64_t> dims;
-  for (const auto& part : Split(text.substr(equals + 1), 'x')) {
+  for (const auto& part : Split(std::string_view(text).substr(equals + 1), 'x')) {
     const auto size = ParseInt(part);
     if (!size.ok() || *size < 0) {
       return Err(StatusCode::kInvalidArgument, "--shape {}: \"{}\" is not a size", text,
@@ -118,7 +119,7 @@ StatusOr<double> ParseDuration(const std::string& text) {
     if (unit == 'h' || unit == 'm' || unit == 's') number.pop_back();
   }
   const auto value = ParseDouble(number);
-  if (!value.ok() || !(*value > 0)) {
+  if (!value.ok() || !(*value > 0) || std::isinf(*value)) {
     return Err(StatusCode::kInvalidArgument, "\"{}\" is not a duration; try 60s, 2m or 1h", text);
   }
   return *value * factor;

@@ -19,63 +19,89 @@ const std::map<std::string, DType>& NpyTypes() {
   return types;
 }
 
-// The text between `begin` and `end` after `key` in the header's dictionary.
-StatusOr<std::string> Field(const std::string& header, const std::string& key, char begin,
-                            char end) {
-  const size_t at = header.find("'" + key + "'");
-  const size_t open = at == std::string::npos ? at : header.find(begin, at + key.size() + 2);
-  const size_t close = open == std::string::npos ? open : header.find(end, open + 1);
-  if (close == std::string::npos) {
+// What stands after `key` in the header's dictionary, which is Python's: {'descr': '<f4',
+// 'fortran_order': False, 'shape': (2, 3), }.
+StatusOr<std::string_view> After(std::string_view header, std::string_view key) {
+  const size_t at = header.find(fmt::format("'{}'", key));
+  const size_t colon = at == std::string_view::npos ? at : header.find(':', at + key.size() + 2);
+  if (colon == std::string_view::npos) {
     return Err(StatusCode::kInvalidArgument, "npy header has no {}", key);
   }
-  return header.substr(open + 1, close - open - 1);
+  return Trim(header.substr(colon + 1));
 }
 
-StatusOr<TensorType> ParseHeader(const std::string& header) {
+// The value of `key`, which is between `begin` and `end`.
+StatusOr<std::string> Field(std::string_view header, std::string_view key, char begin, char end) {
+  AG_LET(const std::string_view value, After(header, key));
+  const size_t close = value.empty() ? value.npos : value.find(end, 1);
+  if (value.empty() || value[0] != begin || close == value.npos) {
+    return Err(StatusCode::kInvalidArgument, "npy header: {} is not {}...{}", key, begin, end);
+  }
+  return std::string(value.substr(1, close - 1));
+}
+
+StatusOr<DType> ParseDescr(std::string_view header) {
+  AG_LET(const std::string_view value, After(header, "descr"));
+  if (value.starts_with("[")) {
+    return Err(StatusCode::kUnimplemented, "npy of records; save one field of it");
+  }
   AG_LET(const std::string descr, Field(header, "descr", '\'', '\''));
-  AG_LET(const std::string shape, Field(header, "shape", '(', ')'));
-  if (header.find("'fortran_order': True") != std::string::npos) {
+  const auto known = NpyTypes().find(descr);
+  if (known != NpyTypes().end()) return known->second;
+  std::string help;
+  if (descr.starts_with(">"))
+    help = " (big-endian); save it with .astype('<" + descr.substr(1) + "')";
+  if (descr.starts_with("|O")) help = " (Python objects); save an array of numbers";
+  return Err(StatusCode::kUnimplemented, "npy element type {}{}", descr, help);
+}
+
+StatusOr<TensorType> ParseHeader(std::string_view header) {
+  TensorType type;
+  AG_LET(type.dtype, ParseDescr(header));
+  AG_LET(const std::string_view order, After(header, "fortran_order"));
+  if (order.starts_with("True")) {
     return Err(StatusCode::kUnimplemented,
                "npy in Fortran order; save it with np.ascontiguousarray");
   }
-  const auto dtype = NpyTypes().find(descr);
-  if (dtype == NpyTypes().end()) {
-    return Err(StatusCode::kUnimplemented, "npy element type {}", descr);
+  if (!order.starts_with("False")) {
+    return Err(StatusCode::kInvalidArgument, "npy header: fortran_order is not True or False");
   }
-  TensorType type{dtype->second, {}};
+  AG_LET(const std::string shape, Field(header, "shape", '(', ')'));
   for (const auto part : Split(shape, ',')) {
     if (Trim(part).empty()) continue;
-    AG_LET(const int64_t size, ParseInt(Trim(part)));
-    if (size < 0) return Err(StatusCode::kInvalidArgument, "npy shape ({})", shape);
-    type.shape.push_back(size);
+    const StatusOr<int64_t> size = ParseInt(Trim(part));
+    AG_TRY(size, "npy shape ({})", shape);
+    type.shape.push_back(*size);
   }
+  AG_TRY(CheckType(type), "npy shape ({})", shape);
   return type;
 }
 
 }  // namespace
 
 StatusOr<Tensor> ReadNpy(const std::string& bytes) {
-  const auto byte = [&](size_t i) { return static_cast<uint8_t>(bytes[i]); };
-  if (bytes.size() < 12 || std::string_view(bytes).substr(0, 6) != kMagic) {
-    return Err(StatusCode::kInvalidArgument, "not a npy file");
+  const auto byte = [&](size_t i) { return static_cast<size_t>(static_cast<uint8_t>(bytes[i])); };
+  if (!bytes.starts_with(kMagic)) return Err(StatusCode::kInvalidArgument, "not a npy file");
+  const bool has_version = bytes.size() >= 8;
+  if (has_version && (byte(6) < 1 || byte(6) > 3)) {
+    return Err(StatusCode::kUnimplemented, "npy version {}.{}; 1, 2 and 3 are read", byte(6),
+               byte(7));
   }
-  const bool long_header = byte(6) >= 2;
+  const size_t begin = has_version && byte(6) >= 2 ? 12 : 10;
+  if (bytes.size() < begin) return Err(StatusCode::kInvalidArgument, "npy file is truncated");
   size_t length = byte(8) | byte(9) << 8;
-  if (long_header)
-    length |= static_cast<size_t>(byte(10)) << 16 | static_cast<size_t>(byte(11)) << 24;
-  const size_t begin = long_header ? 12 : 10;
-  if (begin + length > bytes.size())
+  if (begin == 12) length |= byte(10) << 16 | byte(11) << 24;
+  if (length > bytes.size() - begin) {
     return Err(StatusCode::kInvalidArgument, "npy file is truncated");
-  AG_LET(const TensorType type, ParseHeader(bytes.substr(begin, length)));
-  const std::string_view data = std::string_view(bytes).substr(begin + length);
+  }
+  const std::string_view whole(bytes);
+  AG_LET(const TensorType type, ParseHeader(whole.substr(begin, length)));
+  const std::string_view data = whole.substr(begin + length);
   if (static_cast<int64_t>(data.size()) != type.Bytes()) {
     return Err(StatusCode::kInvalidArgument, "npy file has {} bytes of data, {} needs {}",
                data.size(), type.ToString(), type.Bytes());
   }
-  Tensor tensor = Tensor::Zeros(type);
-  const auto out = tensor.Mutable<char>();
-  std::copy(data.begin(), data.end(), out.begin());
-  return tensor;
+  return Tensor::FromBytes(type, data);
 }
 
 Status WriteNpy(const std::string& path, const Tensor& tensor) {

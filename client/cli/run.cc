@@ -63,6 +63,9 @@ int PrintErrors(Context& context, const std::vector<OutputError>& errors, double
 }
 
 StatusOr<std::vector<OutputError>> CompareModels(const VerifyFlags& flags) {
+  if (flags.seeds < 1) {
+    return Err(StatusCode::kInvalidArgument, "--seeds {}: expected at least 1", flags.seeds);
+  }
   AG_LET(const auto a, LoadSession(flags.model, PlanChoice::kEager));
   ModelFlags other = flags.model;
   other.model = flags.against;

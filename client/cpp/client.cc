@@ -20,9 +20,6 @@ namespace {
 namespace v1 = autograph::v1;
 
 constexpr size_t kChunkBytes = size_t{1} << 20;
-// A broken watch is taken up again this often before the client gives up on the server.
-constexpr int kReattachMax = 20;
-constexpr Nanos kReattachPause{500'000'000};
 
 bool IsTerminal(v1::Job::State state) {
   return state == v1::Job::SUCCEEDED || state == v1::Job::FAILED || state == v1::Job::CANCELLED;
@@ -154,19 +151,23 @@ StatusOr<v1::Job> Client::State::WatchOnce(const std::string& job,
 
 StatusOr<v1::Job> Client::Watch(const std::string& name,
                                 const std::function<bool(const v1::Job&)>& on_change) {
-  Status last;
-  for (int attempt = 0; attempt < kReattachMax; ++attempt) {
+  return Watch(name, on_change, WatchOptions());
+}
+
+StatusOr<v1::Job> Client::Watch(const std::string& name,
+                                const std::function<bool(const v1::Job&)>& on_change,
+                                const WatchOptions& options) {
+  for (int attempt = 1;; ++attempt) {
     bool seen = false;
     StatusOr<v1::Job> job = state_->WatchOnce(name, [&](const v1::Job& state) {
       seen = true;
       return !on_change || on_change(state);
     });
     if (job.ok() || job.status().code() != StatusCode::kUnavailable) return job;
-    last = job.status();
     if (seen) attempt = 0;
-    RealClock().SleepFor(kReattachPause);
+    if (attempt >= options.attempts_max) return job;
+    RealClock().SleepFor(options.pause);
   }
-  return last;
 }
 
 StatusOr<v1::Job> Client::GetJob(const std::string& name) {
@@ -244,7 +245,9 @@ StatusOr<std::string> Client::DownloadBytes(const Digest& digest, int64_t bytes_
       return Err(StatusCode::kResourceExhausted, "blob {} is larger than {} bytes", digest.Short(),
                  bytes_max);
     }
-    if (bytes.empty()) bytes.reserve(static_cast<size_t>(chunk.size_bytes()));
+    if (bytes.empty() && chunk.size_bytes() > 0) {
+      bytes.reserve(static_cast<size_t>(chunk.size_bytes()));
+    }
     bytes += chunk.data();
   }
   AG_TRY(state_->FromGrpc(stream->Finish()), "download {}", digest.Short());

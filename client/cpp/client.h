@@ -40,9 +40,16 @@ class Client {
   StatusOr<autograph::v1::Job> Optimize(const autograph::v1::OptimizeRequest& request);
   // Follows the job to a terminal state, re-attaching when the stream breaks, and returns it.
   // `on_change` is called for each state seen; returning false stops watching (the job goes on)
-  // with kCancelled.
+  // with kCancelled. kUnavailable: so many attempts in a row have seen nothing.
+  struct WatchOptions {
+    int attempts_max = 20;
+    Nanos pause{500'000'000};  // Before each attempt but the first.
+  };
   StatusOr<autograph::v1::Job> Watch(
       const std::string& name, const std::function<bool(const autograph::v1::Job&)>& on_change);
+  StatusOr<autograph::v1::Job> Watch(
+      const std::string& name, const std::function<bool(const autograph::v1::Job&)>& on_change,
+      const WatchOptions& options);
   StatusOr<autograph::v1::Job> GetJob(const std::string& name);
   StatusOr<autograph::v1::Job> CancelJob(const std::string& name);
   StatusOr<autograph::v1::ListJobsResponse> ListJobs(const autograph::v1::ListJobsRequest& request);

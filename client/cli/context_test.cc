@@ -1,0 +1,137 @@
+#include "client/cli/context.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <optional>
+
+namespace ag {
+namespace {
+
+// Sets a variable of the environment, or removes it, while it lives.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) {
+    if (const char* old = std::getenv(name); old != nullptr) old_ = old;
+    value != nullptr ? setenv(name, value, 1) : unsetenv(name);
+  }
+  ~Variable() { old_.has_value() ? setenv(name_, old_->c_str(), 1) : unsetenv(name_); }
+
+ private:
+  const char* name_;
+  std::optional<std::string> old_;
+};
+
+TEST(Context, ParsesShapes) {
+  using Shape = std::pair<std::string, std::vector<int64_t>>;
+  const struct {
+    const char* text;
+    Shape shape;
+  } kGood[] = {
+      {"x=1x3x224x224", {"x", {1, 3, 224, 224}}},
+      {"x=5", {"x", {5}}},
+      {"x=0x3", {"x", {0, 3}}},
+      {"a=b=2", {"a=b", {2}}},  // Names of inputs may hold anything.
+  };
+  for (const auto& c : kGood) {
+    const auto shape = ParseShapeFlag(c.text);
+    ASSERT_EQ(ToString(shape.status()), "OK") << c.text;
+    EXPECT_EQ(*shape, c.shape) << c.text;
+  }
+  const struct {
+    const char *text, *status;
+  } kBad[] = {
+      {"", "INVALID_ARGUMENT: --shape : expected NAME=1x3x224x224"},
+      {"x", "INVALID_ARGUMENT: --shape x: expected NAME=1x3x224x224"},
+      {"=1x2", "INVALID_ARGUMENT: --shape =1x2: expected NAME=1x3x224x224"},
+      {"x=", "INVALID_ARGUMENT: --shape x=: \"\" is not a size"},
+      {"x=1x", "INVALID_ARGUMENT: --shape x=1x: \"\" is not a size"},
+      {"x=1xN", "INVALID_ARGUMENT: --shape x=1xN: \"N\" is not a size"},
+      {"x=-1x2", "INVALID_ARGUMENT: --shape x=-1x2: \"-1\" is not a size"},
+      {"x=1,2", "INVALID_ARGUMENT: --shape x=1,2: \"1,2\" is not a size"},
+      {"x=99999999999999999999",
+       "INVALID_ARGUMENT: --shape x=99999999999999999999: \"99999999999999999999\" is not a size"},
+  };
+  for (const auto& c : kBad) EXPECT_EQ(ToString(ParseShapeFlag(c.text).status()), c.status);
+}
+
+TEST(Context, ParsesDurations) {
+  const struct {
+    const char* text;
+    double seconds;
+  } kGood[] = {{"90", 90}, {"90s", 90}, {"2m", 120}, {"1h", 3600}, {"0.5m", 30}, {"1e2", 100}};
+  for (const auto& c : kGood) {
+    const auto seconds = ParseDuration(c.text);
+    ASSERT_EQ(ToString(seconds.status()), "OK") << c.text;
+    EXPECT_EQ(*seconds, c.seconds) << c.text;
+  }
+  for (const char* text : {"", "s", "0", "0s", "-1s", "1d", "1ms", "m2", "nan", "inf", "1 s"}) {
+    EXPECT_EQ(ToString(ParseDuration(text).status()),
+              fmt::format("INVALID_ARGUMENT: \"{}\" is not a duration; try 60s, 2m or 1h", text));
+  }
+}
+
+TEST(Context, EveryStatusHasItsExitCode) {
+  const struct {
+    StatusCode code;
+    int exit;
+  } kCases[] = {
+      {StatusCode::kOk, kExitOk},
+      {StatusCode::kInvalidArgument, kExitInput},
+      {StatusCode::kNotFound, kExitInput},
+      {StatusCode::kUnimplemented, kExitInput},
+      {StatusCode::kResourceExhausted, kExitInput},
+      {StatusCode::kFailedPrecondition, kExitInput},
+      {StatusCode::kUnavailable, kExitUnavailable},
+      {StatusCode::kDeadlineExceeded, kExitUnavailable},
+      {StatusCode::kCancelled, kExitInterrupted},
+      {StatusCode::kInternal, kExitInternal},
+      {StatusCode::kDataLoss, kExitInternal},
+      {StatusCode::kUnknown, kExitInternal},
+  };
+  for (const auto& c : kCases) {
+    EXPECT_EQ(ExitCodeOf(Status(c.code, "why")), c.exit) << static_cast<int>(c.code);
+  }
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(Fail(Err(StatusCode::kNotFound, "no such thing")), kExitInput);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "autograph: no such thing\n");
+}
+
+TEST(Context, KnowsWhereTheStoreIs) {
+  const struct {
+    const char *flag, *xdg, *home, *dir;
+  } kCases[] = {
+      {"/given", "/xdg", "/home/a", "/given"},
+      {"", "/xdg", "/home/a", "/xdg/autograph"},
+      {"", "", "/home/a", "/home/a/.local/share/autograph"},
+      {"", nullptr, "/home/a", "/home/a/.local/share/autograph"},
+      {"", nullptr, "", "/tmp/.local/share/autograph"},
+      {"", nullptr, nullptr, "/tmp/.local/share/autograph"},
+  };
+  for (const auto& c : kCases) {
+    const Variable xdg("XDG_DATA_HOME", c.xdg), home("HOME", c.home);
+    EXPECT_EQ(Context({.data_dir = c.flag}).flags().data_dir, c.dir);
+  }
+}
+
+TEST(Context, PrintsToOneAndNotesToTheOther) {
+  for (const bool json : {false, true}) {
+    const Context context({.json = json});
+    ::testing::internal::CaptureStdout();
+    ::testing::internal::CaptureStderr();
+    context.Print("answer");
+    context.Note("by the way");
+    EXPECT_EQ(::testing::internal::GetCapturedStdout(), "answer\n");
+    EXPECT_EQ(::testing::internal::GetCapturedStderr(), json ? "" : "by the way\n");
+    EXPECT_FALSE(context.embedded());
+  }
+}
+
+TEST(Context, AServerThatIsNotThereIsSaidAtOnce) {
+  Context context({.server = "127.0.0.1:1"});
+  EXPECT_EQ(ToString(context.Connect("").status()),
+            "UNAVAILABLE: no server at 127.0.0.1:1: is autographd running?");
+}
+
+}  // namespace
+}  // namespace ag

@@ -1,0 +1,205 @@
+#include "client/cli/job_text.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace ag {
+namespace {
+
+namespace v1 = autograph::v1;
+
+void Set(v1::Latency* latency, double median) {
+  latency->set_median_ms(median);
+  latency->set_low_ms(median - 0.5);
+  latency->set_high_ms(median + 0.5);
+}
+
+v1::Job Done() {
+  v1::Job job;
+  job.set_name("jobs/7");
+  job.set_state(v1::Job::SUCCEEDED);
+  job.mutable_request()->set_model_name("m.onnx");
+  job.mutable_request()->set_model_digest("abc");
+  v1::Result& r = *job.mutable_result();
+  r.set_verdict("FASTER");
+  r.set_device("cpu");
+  r.set_environment("cores=2");
+  Set(r.mutable_eager_latency(), 4);
+  Set(r.mutable_input_latency(), 3);
+  Set(r.mutable_output_latency(), 2);
+  r.set_speedup(1.5);
+  r.set_speedup_low(1.4);
+  r.set_speedup_high(1.6);
+  for (const double error : {1e-6, 2e-5}) {
+    v1::OutputError* e = r.add_errors();
+    e->set_output("y");
+    e->set_max_abs(error);
+    e->set_max_rel(error / 10);
+  }
+  v1::RewriteCount* rewrite = r.add_rewrites();
+  rewrite->set_rule("merge-convs");
+  rewrite->set_count(3);
+  rewrite->set_gain_ms(0.25);
+  r.set_groups(10);
+  r.set_streams(2);
+  r.set_stop_reason("the queue is empty");
+  r.set_rounds(4);
+  r.set_graphs(300);
+  r.set_candidates(20);
+  r.set_seconds(12.34);
+  r.mutable_cache()->set_hits(5);
+  r.mutable_cache()->set_misses(6);
+  r.set_output_digest("def");
+  r.set_output_bytes(99);
+  return job;
+}
+
+constexpr char kTable[] = R"(m.onnx  jobs/7
+  verdict      FASTER  1.500x  (1.400 to 1.600)
+  device       cpu  cores=2
+  eager        4.000 ms  (3.500 to 4.500)
+  input        3.000 ms  (2.500 to 3.500)
+  output       2.000 ms  (1.500 to 2.500)
+  errors       max abs 2e-05, max rel 2e-06
+  rewrites     merge-convs x3
+  clean-up     none
+  plan         10 groups on 2 streams
+  search       stopped: the queue is empty; 4 rounds, 300 graphs, 20 measured whole, 0 groups failed
+  cache        5 hits, 6 misses
+  time         12.3 s
+)";
+
+TEST(JobText, TheTableSaysItAll) { EXPECT_EQ(ResultTable(Done()), kTable); }
+
+// Which line changes with what.
+TEST(JobText, TheTableFollowsTheResult) {
+  const struct {
+    const char* name;
+    std::function<void(v1::Result&)> change;
+    std::string line;
+  } kCases[] = {
+      {"not faster", [](v1::Result& r) { r.set_verdict("SAME"); },
+       "  verdict      SAME: nothing beat the input; the output is the input's own bytes\n"},
+      {"simulated", [](v1::Result& r) { r.set_simulated(true); },
+       "  verdict      FASTER  1.500x  (1.400 to 1.600)  (simulated device: an estimate)\n"},
+      {"one stream", [](v1::Result& r) { r.set_streams(1); },
+       "  plan         10 groups on 1 stream\n"},
+      {"no rewrites", [](v1::Result& r) { r.clear_rewrites(); }, "  rewrites     none\n"},
+      {"two rewrites",
+       [](v1::Result& r) {
+         r.add_rewrites()->set_rule("b");
+         r.mutable_rewrites(1)->set_count(1);
+       },
+       "  rewrites     merge-convs x3, b x1\n"},
+      {"from the cache", [](v1::Result& r) { r.mutable_cache()->set_model_hit(true); },
+       "  cache        the whole answer; nothing was measured\n"},
+      {"warned", [](v1::Result& r) { r.add_warnings("mind the gap"); },
+       "  time         12.3 s\n  warning      mind the gap\n"},
+  };
+  for (const auto& c : kCases) {
+    v1::Job job = Done();
+    c.change(*job.mutable_result());
+    const std::string table = ResultTable(job);
+    EXPECT_NE(table.find(c.line), std::string::npos) << c.name << "\n" << table;
+  }
+}
+
+TEST(JobText, JsonHasEveryField) {
+  const auto json = JobJson(Done());
+  std::vector<std::string> names;
+  for (const auto& [name, value] : json.items()) names.push_back(name);
+  EXPECT_EQ(names, (std::vector<std::string>{"job",
+                                             "state",
+                                             "model",
+                                             "model_sha256",
+                                             "verdict",
+                                             "device",
+                                             "environment",
+                                             "simulated",
+                                             "input_latency_ms",
+                                             "output_latency_ms",
+                                             "eager_latency_ms",
+                                             "speedup",
+                                             "speedup_low",
+                                             "speedup_high",
+                                             "max_abs_error",
+                                             "max_rel_error",
+                                             "errors",
+                                             "rewrites",
+                                             "clean_up",
+                                             "groups",
+                                             "streams",
+                                             "estimate_ms",
+                                             "stop_reason",
+                                             "counts",
+                                             "seconds",
+                                             "cache",
+                                             "output_sha256",
+                                             "output_bytes",
+                                             "report_sha256",
+                                             "warnings"}));
+  EXPECT_EQ(json["state"], "succeeded");
+  EXPECT_EQ(json["input_latency_ms"].dump(), R"({"median":3.0,"low":2.5,"high":3.5})");
+  EXPECT_EQ(json["max_abs_error"], 2e-5);
+  EXPECT_EQ(json["errors"].size(), 2u);
+  EXPECT_EQ(json["rewrites"].dump(),
+            R"([{"rule":"merge-convs","count":3,"estimated_gain_ms":0.25}])");
+  EXPECT_EQ(json["counts"].dump(),
+            R"({"rounds":4,"expansions":0,"graphs":300,"candidates":20,"groups_failed":0})");
+  EXPECT_EQ(json["cache"].dump(), R"({"hits":5,"misses":6,"model_hit":false})");
+}
+
+TEST(JobText, JsonOfAJobWithoutResult) {
+  v1::Job job;
+  job.set_name("jobs/8");
+  job.set_state(v1::Job::QUEUED);
+  EXPECT_EQ(JobJson(job).dump(),
+            R"({"job":"jobs/8","state":"queued","model":"","model_sha256":""})");
+  job.set_state(v1::Job::FAILED);
+  job.mutable_error()->set_code(3);
+  job.mutable_error()->set_message("no model");
+  EXPECT_EQ(JobJson(job)["error"].dump(), R"({"code":3,"message":"no model"})");
+}
+
+TEST(JobText, ProgressIsOneLine) {
+  v1::Job job;
+  job.set_state(v1::Job::SEARCHING);
+  EXPECT_EQ(ProgressLine(job), "searching");
+  v1::Progress& p = *job.mutable_progress();
+  p.set_stage("round 2");
+  p.set_graphs(310);
+  p.set_groups_measured(40);
+  p.set_candidates(8);
+  p.set_best_speedup(1.07);
+  EXPECT_EQ(ProgressLine(job),
+            "searching: round 2  graphs 310  groups 40  measured 8  best 1.070x");
+  p.set_best_speedup(1);
+  EXPECT_EQ(ProgressLine(job), "searching: round 2  graphs 310  groups 40  measured 8");
+}
+
+// Where no terminal is, a line is printed when the stage changes and not with every number.
+TEST(JobText, PrintsALinePerStage) {
+  ::testing::internal::CaptureStderr();
+  const Context context(CommonFlags{});
+  ASSERT_FALSE(context.terminal());
+  {
+    ProgressPrinter printer(context);
+    v1::Job job;
+    job.set_state(v1::Job::SEARCHING);
+    job.mutable_progress()->set_stage("groups");
+    printer.Show(job);
+    job.mutable_progress()->set_graphs(5);
+    printer.Show(job);
+    job.mutable_progress()->set_stage("finals");
+    printer.Show(job);
+    printer.ShowBytes("uploading", 1, 2);
+    job.set_state(v1::Job::CONFIRMING);
+    printer.Show(job);
+  }
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(),
+            "searching: groups\nsearching: finals  graphs 5\nconfirming: finals  graphs 5\n");
+}
+
+}  // namespace
+}  // namespace ag

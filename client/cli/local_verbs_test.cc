@@ -1,0 +1,117 @@
+// The verbs that need neither server nor embedded service: zoo, rules, bench, plan show.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/digest.h"
+#include "base/file.h"
+#include "bench/zoo/zoo.h"
+#include "client/cli/verbs.h"
+#include "rules/rule_set.h"
+
+namespace ag {
+namespace {
+
+struct Ran {
+  int code = -1;
+  std::string out, err;
+  nlohmann::json json() const { return nlohmann::json::parse(out); }
+};
+
+template <class Verb, class Flags>
+Ran Call(bool json, Verb verb, const Flags& flags) {
+  Context context({.json = json});
+  ::testing::internal::CaptureStdout();
+  ::testing::internal::CaptureStderr();
+  Ran ran;
+  ran.code = verb(context, flags);
+  ran.out = ::testing::internal::GetCapturedStdout();
+  ran.err = ::testing::internal::GetCapturedStderr();
+  return ran;
+}
+
+class LocalVerbsTest : public ::testing::Test {
+ protected:
+  std::string Path(const std::string& name) const { return folder_.path() + "/" + name; }
+  std::string Write(const std::string& name, const std::string& text) {
+    AG_CHECK(WriteFileAtomically(Path(name), text).ok());
+    return Path(name);
+  }
+  ModelFlags Tiny() {
+    return {.model = Write("tiny.onnx", *ZooModelOnnx("tiny_cnn")), .device = "sim:small"};
+  }
+  const TempDir folder_ = *TempDir::Make("local-verbs-test");
+};
+
+TEST_F(LocalVerbsTest, TheZooWritesItsModels) {
+  EXPECT_EQ(Call(true, RunZoo, ZooFlags{.list = true}).json().size(), Zoo().size());
+  const ZooFlags flags{.name = "tiny_cnn", .output = Path("m.onnx"), .batch = 2, .seed = 3};
+  const Ran ran = Call(true, RunZoo, flags);
+  EXPECT_EQ(ran.code, kExitOk) << ran.err;
+  const std::string bytes = *ReadFile(flags.output);
+  EXPECT_EQ(bytes, *ZooModelOnnx("tiny_cnn", {.batch = 2, .seed = 3}));
+  EXPECT_EQ(ran.json()["sha256"], Sha256(bytes).Hex());
+  EXPECT_EQ(Call(false, RunZoo, ZooFlags{.name = "tiny_cn", .output = Path("n")}).code, kExitInput);
+  EXPECT_FALSE(FileExists(Path("n")));
+}
+
+TEST_F(LocalVerbsTest, RulesAreListed) {
+  const Ran shipped = Call(true, RunRulesList, RulesFlags());
+  EXPECT_EQ(shipped.json().size(), RuleSet::Shipped().rules().size());
+  const Ran own =
+      Call(false, RunRulesList,
+           RulesFlags{.file = Write("a.rules", "twice [exact]: relu(relu(x)) => relu(x)\n")});
+  EXPECT_EQ(own.code, kExitOk) << own.err;
+  EXPECT_EQ(own.out,
+            "twice                                exact     search    " + Path("a.rules") + "\n");
+  EXPECT_EQ(Call(false, RunRulesList, RulesFlags{.file = "/none"}).err,
+            "autograph: read /none: No such file or directory\n");
+  EXPECT_EQ(Call(false, RunRulesList, RulesFlags{.file = Write("b.rules", "garbage\n")}).code,
+            kExitInput);
+}
+
+TEST_F(LocalVerbsTest, AWrongRuleIsRefused) {
+  const std::string file = Write("a.rules",
+                                 "right [exact]: relu(relu(x)) => relu(x)\n"
+                                 "wrong [exact]: relu(neg(x)) => relu(x)\n");
+  const RulesFlags flags{.file = file, .instances = 5};
+  const Ran ran = Call(false, RunRulesVerify, flags);
+  EXPECT_EQ(ran.code, kExitFailed) << ran.err;
+  EXPECT_TRUE(ran.out.starts_with("proved   right ")) << ran.out;
+  EXPECT_NE(ran.out.find("\nREFUSED  wrong "), std::string::npos) << ran.out;
+  const auto json = Call(true, RunRulesVerify, flags).json();
+  EXPECT_EQ(json[0]["proved"], true);
+  EXPECT_EQ(json[1]["proved"], false);
+  EXPECT_NE(json[1]["counter_example"], "");
+}
+
+TEST_F(LocalVerbsTest, BenchTimesInputAndEager) {
+  const Ran ran = Call(true, RunBench, BenchFlags{.model = Tiny(), .streams = 2, .seconds = 0.01});
+  ASSERT_EQ(ran.code, kExitOk) << ran.err;
+  std::vector<std::string> names;
+  const nlohmann::json json = ran.json();
+  for (const auto& timing : json["timings"]) {
+    names.push_back(timing["name"]);
+    EXPECT_GT(timing["latency_ms"]["median"], 0.0);
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"input", "eager", "input on 2 streams"}));
+  EXPECT_EQ(json["simulated"], true);
+  EXPECT_EQ(Call(false, RunBench, BenchFlags{.model = Tiny(), .seconds = 0.01}).err,
+            "simulated device: every time is an estimate\n");
+  EXPECT_EQ(
+      Call(false, RunBench, BenchFlags{.model = {.model = "/none", .device = "sim:small"}}).err,
+      "autograph: read /none: No such file or directory\n");
+}
+
+TEST_F(LocalVerbsTest, ThePlanIsShown) {
+  const Ran ran = Call(false, RunPlanShow, Tiny());
+  EXPECT_EQ(ran.code, kExitOk);
+  EXPECT_EQ(ran.err, "the model carries no plan; as the input would run:\n");
+  const auto json = Call(true, RunPlanShow, Tiny()).json();
+  EXPECT_EQ(json["carried"], false);
+  EXPECT_EQ(json["text"].get<std::string>() + "\n", ran.out);
+  EXPECT_GT(json["groups"], 1);
+}
+
+}  // namespace
+}  // namespace ag

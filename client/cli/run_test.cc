@@ -1,0 +1,201 @@
+// The verbs that run models in this process, by what they print and how they exit.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "client/cli/local_model.h"
+#include "client/cli/verbs.h"
+#include "graph/onnx/onnx_testing.h"
+
+namespace ag {
+namespace {
+
+constexpr std::string_view kRelu = "g (float[2] x) => (float[2] y) { y = Relu(x) }";
+constexpr std::string_view kTwice = "g (float[2] x) => (float[2] y) { a = Relu(x) y = Add(a, a) }";
+constexpr std::string_view kTwoOutputs =
+    "g (float[2] x) => (float[2] y, float[2] z) { y = Relu(x) z = Abs(x) }";
+
+// A serialized TensorProto of floats.
+std::string Proto(const std::vector<float>& values) {
+  std::string bytes = {'\x08', static_cast<char>(values.size()),    '\x10', '\x01',
+                       '\x4a', static_cast<char>(4 * values.size())};
+  return bytes.append(reinterpret_cast<const char*>(values.data()), 4 * values.size());
+}
+
+struct Ran {
+  int code = -1;
+  std::string out, err;
+};
+
+template <class Verb, class Flags>
+Ran Call(Verb verb, const Flags& flags, bool json = false) {
+  Context context({.json = json});
+  ::testing::internal::CaptureStdout();
+  ::testing::internal::CaptureStderr();
+  Ran ran;
+  ran.code = verb(context, flags);
+  ran.out = ::testing::internal::GetCapturedStdout();
+  ran.err = ::testing::internal::GetCapturedStderr();
+  return ran;
+}
+
+class RunTest : public ::testing::Test {
+ protected:
+  std::string Path(const std::string& name) const { return folder_.path() + "/" + name; }
+  std::string Write(const std::string& name, const std::string& bytes) {
+    const std::string path = Path(name);
+    AG_CHECK(MakeDirs(path.substr(0, path.rfind('/'))).ok());
+    AG_CHECK(WriteFileAtomically(path, bytes).ok());
+    return path;
+  }
+  std::string Model(const std::string& name, std::string_view text) {
+    return Write(name, testing::ModelFromText(text));
+  }
+  static VerifyFlags Verify(const std::string& model, const std::string& against = "") {
+    return {.model = {.model = model, .device = "sim:small"}, .against = against};
+  }
+  const TempDir folder_ = *TempDir::Make("run-test");
+};
+
+// --- verify MODEL --against MODEL
+
+TEST_F(RunTest, VerifyComparesTwoModels) {
+  const std::string a = Model("a.onnx", kRelu), b = Model("b.onnx", kTwice);
+  const Ran same = Call(RunVerify, Verify(a, a));
+  EXPECT_EQ(same.code, kExitOk) << same.err;
+  EXPECT_EQ(same.out,
+            "same      y                        max abs 0  max rel 0\nequivalent within 0.001\n");
+  const Ran differ = Call(RunVerify, Verify(a, b));
+  EXPECT_EQ(differ.code, kExitFailed);
+  EXPECT_TRUE(differ.out.starts_with("DIFFERENT y ")) << differ.out;
+  EXPECT_TRUE(differ.out.ends_with("NOT equivalent within 0.001\n")) << differ.out;
+
+  const Ran json = Call(RunVerify, Verify(a, b), /*json=*/true);
+  EXPECT_EQ(json.code, kExitFailed);
+  const auto answer = nlohmann::json::parse(json.out);
+  EXPECT_EQ(answer["equivalent"], false);
+  EXPECT_EQ(answer["errors"][0]["output"], "y");
+  EXPECT_EQ(answer["errors"][0]["max_rel"], 1.0);
+}
+
+TEST_F(RunTest, VerifySaysWhatCannotBeCompared) {
+  const std::string a = Model("a.onnx", kRelu), c = Model("c.onnx", kTwoOutputs);
+  const Ran outputs = Call(RunVerify, Verify(a, c));
+  EXPECT_EQ(outputs.code, kExitInput);
+  EXPECT_EQ(outputs.err,
+            "autograph: " + a + " has 1 inputs and 1 outputs, " + c + " has 1 and 2\n");
+  EXPECT_EQ(Call(RunVerify, Verify(a, Path("none.onnx"))).err,
+            "autograph: read " + Path("none.onnx") + ": No such file or directory\n");
+  VerifyFlags no_seeds = Verify(a, a);
+  no_seeds.seeds = 0;
+  EXPECT_EQ(Call(RunVerify, no_seeds).err, "autograph: --seeds 0: expected at least 1\n");
+}
+
+// --- verify FOLDER
+
+TEST_F(RunTest, VerifyRunsOnnxTestData) {
+  Model("t/model.onnx", kRelu);
+  const auto set = [this](int number, const std::vector<float>& in, const std::vector<float>& out) {
+    const std::string folder = fmt::format("t/test_data_set_{}/", number);
+    Write(folder + "input_0.pb", Proto(in));
+    Write(folder + "output_0.pb", Proto(out));
+  };
+  set(0, {-1, 2}, {0, 2});
+  set(1, {3, -4}, {3, 0});
+  const Ran right = Call(RunVerify, Verify(Path("t")));
+  EXPECT_EQ(right.code, kExitOk) << right.err;
+  EXPECT_EQ(right.out,
+            "same      y                        max abs 0  max rel 0\nequivalent within 0.001\n");
+
+  set(1, {3, -4}, {3, -4});
+  const Ran wrong = Call(RunVerify, Verify(Path("t")));
+  EXPECT_EQ(wrong.code, kExitFailed);
+  EXPECT_EQ(wrong.out,
+            "DIFFERENT y                        max abs 4  max rel 1\n"
+            "NOT equivalent within 0.001\n");
+}
+
+TEST_F(RunTest, VerifyNamesWhatTheFolderLacks) {
+  const auto expect = [this](const std::string& message) {
+    const Ran ran = Call(RunVerify, Verify(Path("t")));
+    EXPECT_EQ(ran.code, kExitInput);
+    EXPECT_EQ(ran.err, "autograph: " + message + "\n");
+  };
+  const std::string none = ": No such file or directory";
+  expect("read " + Path("t/model.onnx") + none);
+  Model("t/model.onnx", kTwoOutputs);
+  expect(Path("t") + ": no test_data_set_N in it");
+  ASSERT_TRUE(MakeDirs(Path("t/test_data_set_0")).ok());
+  expect("read " + Path("t/test_data_set_0/input_0.pb") + none);
+  Write("t/test_data_set_0/input_0.pb", Proto({1, 2, 3}));
+  expect("input \"x\": expected f32[2], got f32[3]");
+  Write("t/test_data_set_0/input_0.pb", Proto({1, 2}));
+  expect("read " + Path("t/test_data_set_0/output_0.pb") + none);
+  Write("t/test_data_set_0/output_0.pb", Proto({1, 2}));
+  expect("read " + Path("t/test_data_set_0/output_1.pb") + none);
+}
+
+TEST_F(RunTest, AnExpectedOutputOfAnotherShapeIsDifferent) {
+  Model("t/model.onnx", kRelu);
+  Write("t/test_data_set_0/input_0.pb", Proto({1, 2}));
+  Write("t/test_data_set_0/output_0.pb", Proto({1}));
+  const Ran ran = Call(RunVerify, Verify(Path("t")));
+  EXPECT_EQ(ran.code, kExitFailed);
+  EXPECT_NE(ran.out.find("Inf, NaN or shape differ"), std::string::npos) << ran.out;
+}
+
+// --- run MODEL
+
+TEST_F(RunTest, RunWritesTheOutputs) {
+  const Tensor x = Tensor::FromFloats({2}, std::vector<float>{-1, 2});
+  ASSERT_TRUE(WriteNpy(Path("x.npy"), x).ok());
+  RunFlags flags{.model = {.model = Model("m.onnx", kRelu), .device = "sim:small"},
+                 .inputs = {"x=" + Path("x.npy")},
+                 .output_dir = Path("out")};
+  const Ran ran = Call(RunModel, flags);
+  EXPECT_EQ(ran.code, kExitOk);
+  EXPECT_EQ(ran.out, "y: f32[2]  min 0  max 2  mean 1  -> " + Path("out/y.npy") + "\n");
+  EXPECT_EQ(ran.err, "ran without a plan of its own\n");
+  EXPECT_EQ(ReadTensorFile(Path("out/y.npy"))->ToDoubles(), (std::vector<double>{0, 2}));
+
+  const auto json = nlohmann::json::parse(Call(RunModel, flags, /*json=*/true).out);
+  EXPECT_EQ(json["plan"], "input");
+  EXPECT_EQ(json["outputs"][0]["type"], "f32[2]");
+}
+
+TEST_F(RunTest, RunSaysWhatIsWrong) {
+  const std::string model = Model("m.onnx", kRelu);
+  ASSERT_TRUE(WriteNpy(Path("x.npy"), Tensor::Zeros({DType::kFloat64, {2}})).ok());
+  const struct {
+    const char* name;
+    RunFlags flags;
+    int code;
+    std::string err;
+  } kCases[] = {
+      {"model",
+       {.model = {.model = Path("none")}},
+       kExitInput,
+       "read " + Path("none") + ": No such file or directory"},
+      {"device",
+       {.model = {.model = model, .device = "cuda:0"}},
+       kExitInput,
+       "cuda:0: this build has no CUDA module; cpu and sim:NAME work here"},
+      {"dtype",
+       {.model = {.model = model, .device = "sim:small"}, .inputs = {"x=" + Path("x.npy")}},
+       kExitInput,
+       "input \"x\": expected f32[2], got f64[2]"},
+      {"output folder",
+       {.model = {.model = model, .device = "sim:small"}, .output_dir = model + "/out"},
+       kExitInput,
+       "make folder " + model + ": File exists"},
+  };
+  for (const auto& c : kCases) {
+    const Ran ran = Call(RunModel, c.flags);
+    EXPECT_EQ(ran.code, c.code) << c.name;
+    EXPECT_EQ(ran.err, "autograph: " + c.err + "\n") << c.name;
+  }
+}
+
+}  // namespace
+}  // namespace ag

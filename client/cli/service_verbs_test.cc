@@ -1,0 +1,298 @@
+// The verbs that ask a server, against services that the test plays on the loopback.
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "autograph/v1/cache.grpc.pb.h"
+#include "autograph/v1/optimizer.grpc.pb.h"
+#include "autograph/v1/worker.grpc.pb.h"
+#include "base/file.h"
+#include "client/cli/verbs.h"
+
+namespace ag {
+namespace {
+
+namespace v1 = autograph::v1;
+using Lines = std::vector<std::string>;
+
+class FakeOptimizer : public v1::Optimizer::Service {
+ public:
+  v1::Job job;
+  std::string asked;  // The last call and its job.
+
+  grpc::Status Answer(const std::string& call, const std::string& name, v1::Job* answer) {
+    asked = call + " " + name;
+    if (name != job.name()) return {grpc::StatusCode::NOT_FOUND, "no job " + name};
+    *answer = job;
+    return grpc::Status::OK;
+  }
+  grpc::Status GetCapabilities(grpc::ServerContext*, const v1::GetCapabilitiesRequest*,
+                               v1::Capabilities*) override {
+    return grpc::Status::OK;
+  }
+  grpc::Status GetJob(grpc::ServerContext*, const v1::GetJobRequest* request,
+                      v1::Job* answer) override {
+    return Answer("get", request->name(), answer);
+  }
+  grpc::Status CancelJob(grpc::ServerContext*, const v1::CancelJobRequest* request,
+                         v1::Job* answer) override {
+    return Answer("cancel", request->name(), answer);
+  }
+  grpc::Status WatchJob(grpc::ServerContext*, const v1::WatchJobRequest* request,
+                        grpc::ServerWriter<v1::Job>* writer) override {
+    v1::Job answer;
+    const grpc::Status status = Answer("watch", request->name(), &answer);
+    if (status.ok()) writer->Write(answer);
+    return status;
+  }
+  grpc::Status ListJobs(grpc::ServerContext*, const v1::ListJobsRequest* request,
+                        v1::ListJobsResponse* response) override {
+    asked = fmt::format("list {}", request->page_size());
+    if (!job.name().empty()) *response->add_jobs() = job;
+    return grpc::Status::OK;
+  }
+};
+
+class FakeCache : public v1::Cache::Service {
+ public:
+  std::vector<v1::CacheRecord> records;
+  std::vector<v1::CacheRecord> imported;
+
+  grpc::Status GetStats(grpc::ServerContext*, const v1::GetCacheStatsRequest*,
+                        v1::CacheStats* stats) override {
+    stats->set_measurements(7);
+    stats->set_failures(1);
+    stats->set_models(2);
+    stats->set_hits(30);
+    stats->set_misses(4);
+    stats->set_bytes(10240);
+    v1::EnvironmentCount* count = stats->add_environments();
+    count->set_environment("cores=2");
+    count->set_measurements(7);
+    return grpc::Status::OK;
+  }
+  grpc::Status ListMeasurements(grpc::ServerContext*, const v1::ListMeasurementsRequest*,
+                                v1::ListMeasurementsResponse* response) override {
+    for (const v1::CacheRecord& record : records) *response->add_records() = record;
+    return grpc::Status::OK;
+  }
+  grpc::Status Export(grpc::ServerContext*, const v1::ExportCacheRequest*,
+                      grpc::ServerWriter<v1::CacheRecord>* writer) override {
+    for (const v1::CacheRecord& record : records) writer->Write(record);
+    return grpc::Status::OK;
+  }
+  grpc::Status Import(grpc::ServerContext*, grpc::ServerReader<v1::CacheRecord>* reader,
+                      v1::ImportCacheResponse* response) override {
+    v1::CacheRecord record;
+    while (reader->Read(&record)) imported.push_back(record);
+    response->set_added(static_cast<int64_t>(imported.size()));
+    response->set_known(5);
+    return grpc::Status::OK;
+  }
+};
+
+class FakeWorkers : public v1::Workers::Service {
+ public:
+  v1::ListWorkersResponse workers;
+  grpc::Status ListWorkers(grpc::ServerContext*, const v1::ListWorkersRequest*,
+                           v1::ListWorkersResponse* response) override {
+    *response = workers;
+    return grpc::Status::OK;
+  }
+};
+
+struct Ran {
+  int code = -1;
+  std::string out, err;
+};
+
+class ServiceVerbsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    grpc::ServerBuilder builder;
+    int port = 0;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+    builder.RegisterService(&optimizer_);
+    builder.RegisterService(&cache_);
+    builder.RegisterService(&workers_);
+    server_ = builder.BuildAndStart();
+    address_ = fmt::format("127.0.0.1:{}", port);
+    optimizer_.job.set_name("jobs/7");
+    optimizer_.job.set_state(v1::Job::SEARCHING);
+    optimizer_.job.mutable_request()->set_model_name("m.onnx");
+    optimizer_.job.mutable_request()->set_device("cpu");
+  }
+  void TearDown() override { server_->Shutdown(); }
+
+  template <class Verb, class... Flags>
+  Ran Call(bool json, Verb verb, const Flags&... flags) {
+    Context context({.server = address_, .json = json});
+    ::testing::internal::CaptureStdout();
+    ::testing::internal::CaptureStderr();
+    Ran ran;
+    ran.code = verb(context, flags...);
+    ran.out = ::testing::internal::GetCapturedStdout();
+    ran.err = ::testing::internal::GetCapturedStderr();
+    return ran;
+  }
+
+  std::string Path(const std::string& name) const { return folder_.path() + "/" + name; }
+
+  const TempDir folder_ = *TempDir::Make("service-verbs-test");
+  FakeOptimizer optimizer_;
+  FakeCache cache_;
+  FakeWorkers workers_;
+  std::unique_ptr<grpc::Server> server_;
+  std::string address_;
+};
+
+v1::CacheRecord Record(double median_ns) {
+  v1::CacheRecord record;
+  record.set_key("k");
+  record.set_summary("conv 3x3");
+  record.set_environment("cores=2");
+  record.set_kernel("jit");
+  record.set_median_ns(median_ns);
+  return record;
+}
+
+// --- Jobs
+
+TEST_F(ServiceVerbsTest, JobsAreListed) {
+  const Ran one = Call(false, RunJobsList, JobsFlags{.count = 9});
+  EXPECT_EQ(one.code, kExitOk);
+  EXPECT_EQ(optimizer_.asked, "list 9");
+  EXPECT_EQ(one.out,
+            "jobs/7                   1970-01-01T00:00:00Z  m.onnx               cpu        "
+            "searching\n");
+  EXPECT_EQ(nlohmann::json::parse(Call(true, RunJobsList, JobsFlags()).out)[0]["job"], "jobs/7");
+  optimizer_.job.set_state(v1::Job::FAILED);
+  optimizer_.job.mutable_error()->set_message("no device");
+  EXPECT_NE(Call(false, RunJobsList, JobsFlags()).out.find("failed: no device"), std::string::npos);
+  optimizer_.job.Clear();
+  EXPECT_EQ(Call(false, RunJobsList, JobsFlags()).err, "no jobs yet\n");
+}
+
+TEST_F(ServiceVerbsTest, AJobIsShownWatchedAndCancelled) {
+  const struct {
+    const char* call;
+    int (*verb)(Context&, const JobsFlags&);
+    v1::Job::State state;
+    int code;
+    std::string out;
+  } kCases[] = {
+      {"get", RunJobsShow, v1::Job::SEARCHING, kExitOk, "jobs/7  m.onnx  searching\n"},
+      {"get", RunJobsShow, v1::Job::FAILED, kExitFailed,
+       "jobs/7  m.onnx  failed\n  error        no device\n"},
+      {"watch", RunJobsWatch, v1::Job::CANCELLED, kExitOk, "jobs/7  m.onnx  cancelled\n"},
+      {"cancel", RunJobsCancel, v1::Job::CANCELLED, kExitOk, "jobs/7  m.onnx  cancelled\n"},
+  };
+  optimizer_.job.mutable_error()->set_message("no device");
+  for (const auto& c : kCases) {
+    optimizer_.job.set_state(c.state);
+    for (const char* name : {"7", "jobs/7"}) {
+      const Ran ran = Call(false, c.verb, JobsFlags{.name = name});
+      EXPECT_EQ(ran.code, c.code) << c.call;
+      EXPECT_EQ(ran.out, c.out) << c.call;
+      EXPECT_EQ(optimizer_.asked, std::string(c.call) + " jobs/7");
+    }
+    const Ran none = Call(false, c.verb, JobsFlags{.name = "8"});
+    EXPECT_EQ(none.code, kExitInput) << c.call;
+    EXPECT_EQ(none.err, "autograph: no job jobs/8\n") << c.call;
+  }
+}
+
+// --- Cache
+
+TEST_F(ServiceVerbsTest, TheCacheTellsItsSize) {
+  EXPECT_EQ(Call(false, RunCacheStats, CacheFlags()).out,
+            "7 measurements, 1 remembered failures, 2 whole models, 10 KiB\n"
+            "30 hits, 4 misses\n"
+            "       7  cores=2\n");
+  const auto json = nlohmann::json::parse(Call(true, RunCacheStats, CacheFlags()).out);
+  EXPECT_EQ(json["environments"][0]["measurements"], 7);
+}
+
+TEST_F(ServiceVerbsTest, MeasurementsAreListed) {
+  cache_.records = {Record(12345)};
+  EXPECT_EQ(Call(false, RunCacheList, CacheFlags()).out,
+            "        12.3 us  jit                              conv 3x3\n");
+  const auto json = nlohmann::json::parse(Call(true, RunCacheList, CacheFlags()).out);
+  EXPECT_EQ(json[0]["median_ns"], 12345.0);
+}
+
+TEST_F(ServiceVerbsTest, WhatIsExportedIsImported) {
+  cache_.records = {Record(1), Record(2)};
+  const CacheFlags flags{.file = Path("cache")};
+  EXPECT_EQ(Call(false, RunCacheExport, flags).out,
+            "2 measurements written to " + flags.file + "\n");
+  const Ran ran = Call(false, RunCacheImport, flags);
+  EXPECT_EQ(ran.out, "2 added, 5 known before\n") << ran.err;
+  ASSERT_EQ(cache_.imported.size(), 2u);
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(cache_.imported[i].DebugString(), cache_.records[i].DebugString());
+  }
+}
+
+TEST_F(ServiceVerbsTest, ABadLineImportsNothing) {
+  cache_.records = {Record(1)};
+  const CacheFlags flags{.file = Path("cache")};
+  ASSERT_EQ(Call(false, RunCacheExport, flags).code, kExitOk);
+  const std::string good = *ReadFile(flags.file);
+  const std::string head = "autograph-measurements 1\n";
+  const struct {
+    const char* name;
+    std::string text, message;
+  } kCases[] = {
+      {"empty", "", ": not a file that cache export wrote"},
+      {"version", "autograph-measurements 2\n", ": not a file that cache export wrote"},
+      {"no base64", good + "???\n", ": line 3 is not a measurement"},
+      {"no message", head + "////\n", ": line 2 is not a measurement"},
+      {"cut", good.substr(0, good.size() - 3), ": line 2 is not a measurement"},
+  };
+  for (const auto& c : kCases) {
+    ASSERT_TRUE(WriteFileAtomically(flags.file, c.text).ok());
+    const Ran ran = Call(false, RunCacheImport, flags);
+    EXPECT_EQ(ran.code, kExitInput) << c.name;
+    EXPECT_EQ(ran.err, "autograph: " + flags.file + c.message + "\n") << c.name;
+  }
+  EXPECT_EQ(Call(false, RunCacheImport, CacheFlags{.file = "/none"}).err,
+            "autograph: /none: cannot be read\n");
+  EXPECT_TRUE(cache_.imported.empty());
+  EXPECT_EQ(Call(false, RunCacheExport, CacheFlags{.file = "/nonexistent/f"}).code, kExitInput);
+}
+
+// --- Workers
+
+TEST_F(ServiceVerbsTest, WorkersAreListed) {
+  EXPECT_EQ(Call(false, RunWorkersList).err, "no worker is connected\n");
+  v1::WorkerSummary* worker = workers_.workers.add_workers();
+  worker->set_worker_id("host/cpu");
+  worker->set_device("cpu");
+  worker->set_health(v1::WorkerState::NOT_SERVING);
+  worker->set_reason("device lost");
+  EXPECT_EQ(Call(false, RunWorkersList).out,
+            "host/cpu                     cpu          NOT_SERVING  idle device lost\n");
+  const auto json = nlohmann::json::parse(Call(true, RunWorkersList).out);
+  EXPECT_EQ(json[0]["health"], "NOT_SERVING");
+}
+
+TEST_F(ServiceVerbsTest, EveryVerbSaysThatNoServerIsThere) {
+  address_ = "127.0.0.1:1";
+  const std::string none = "autograph: no server at 127.0.0.1:1: is autographd running?\n";
+  ASSERT_TRUE(WriteFileAtomically(Path("cache"), "autograph-measurements 1\n").ok());
+  const CacheFlags file{.file = Path("cache")};
+  for (const Ran& ran :
+       {Call(false, RunJobsList, JobsFlags()), Call(false, RunJobsShow, JobsFlags()),
+        Call(false, RunJobsWatch, JobsFlags()), Call(false, RunJobsCancel, JobsFlags()),
+        Call(false, RunCacheStats, CacheFlags()), Call(false, RunCacheList, CacheFlags()),
+        Call(false, RunCacheExport, file), Call(false, RunCacheImport, file),
+        Call(false, RunWorkersList)}) {
+    EXPECT_EQ(ran.code, kExitUnavailable);
+    EXPECT_EQ(ran.err, none);
+  }
+}
+
+}  // namespace
+}  // namespace ag

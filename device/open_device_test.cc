@@ -1,0 +1,89 @@
+#include "device/open_device.h"
+
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+#include "device/cpu/host.h"
+
+namespace ag {
+namespace {
+
+std::string Shipped(const std::string& name) {
+  return *ReadFile(std::string(AG_SOURCE_DIR) + "/deploy/devices/" + name + ".spec");
+}
+
+TEST(OpenDevice, OpensTheCpu) {
+  const auto all = OpenDevice("cpu");
+  ASSERT_EQ(ToString(all.status()), "OK");
+  EXPECT_EQ((*all)->spec().name, "cpu");
+  EXPECT_FALSE((*all)->simulated());
+  const auto one = OpenDevice("cpu:1");
+  ASSERT_EQ(ToString(one.status()), "OK");
+  EXPECT_EQ((*one)->spec().cores, 1);
+  EXPECT_TRUE((*one)->environment().starts_with("cores=1;")) << (*one)->environment();
+}
+
+TEST(OpenDevice, OpensEveryShippedSpec) {
+  for (const char* name : {"cpu", "h200", "rtx2080ti", "small"}) {
+    const auto device = OpenDevice(std::string("sim:") + name);
+    ASSERT_EQ(ToString(device.status()), "OK") << name;
+    EXPECT_EQ((*device)->spec(), *ParseDeviceSpec(Shipped(name)));
+    EXPECT_TRUE((*device)->simulated());
+    EXPECT_TRUE((*device)->environment().starts_with(fmt::format("device=sim:{};", name)))
+        << (*device)->environment();
+  }
+}
+
+// A file is the same device as the shipped name, down to the keys of its measurements.
+TEST(OpenDevice, OpensASpecFile) {
+  const TempDir folder = *TempDir::Make("open-device-test");
+  const std::string path = folder.path() + "/mine.spec";
+  ASSERT_TRUE(WriteFileAtomically(path, Shipped("small")).ok());
+  const auto file = OpenDevice("sim:" + path);
+  ASSERT_EQ(ToString(file.status()), "OK");
+  EXPECT_EQ((*file)->environment(), (*OpenDevice("sim:small"))->environment());
+  ASSERT_TRUE(WriteFileAtomically(path, Shipped("small") + "drift 0.1\n").ok());
+  EXPECT_NE((*OpenDevice("sim:" + path))->environment(), (*file)->environment());
+}
+
+TEST(OpenDevice, SaysWhatIsWrong) {
+  const TempDir folder = *TempDir::Make("open-device-test");
+  const std::string bad = folder.path() + "/bad.spec", fault = folder.path() + "/fault.spec";
+  ASSERT_TRUE(WriteFileAtomically(bad, "name bad\nwheels 4\n").ok());
+  ASSERT_TRUE(WriteFileAtomically(fault, Shipped("small") + "fault crash Nothing\n").ok());
+  const std::string forms = ": expected one of cpu, cpu:<cores>, cuda:<ordinal>, sim:<spec>";
+  const int cores = cpu::UsableCores();
+  const struct {
+    std::string name, status;
+  } kCases[] = {
+      {"", "INVALID_ARGUMENT: device \"\"" + forms},
+      {"CPU", "INVALID_ARGUMENT: device \"CPU\"" + forms},
+      {"gpu:0", "INVALID_ARGUMENT: device \"gpu:0\"" + forms},
+      {"sim", "INVALID_ARGUMENT: device \"sim\"" + forms},
+      {"sim:", "INVALID_ARGUMENT: device \"sim:\"" + forms},
+      {"cpu:", "INVALID_ARGUMENT: device \"cpu:\": expected a number >= 1 after ':'"},
+      {"cpu:0", "INVALID_ARGUMENT: device \"cpu:0\": expected a number >= 1 after ':'"},
+      {"cpu:2x", "INVALID_ARGUMENT: device \"cpu:2x\": expected a number >= 1 after ':'"},
+      {fmt::format("cpu:{}", cores + 1),
+       fmt::format("INVALID_ARGUMENT: cpu: {} cores asked for, {} usable", cores + 1, cores)},
+      {"cuda:-1", "INVALID_ARGUMENT: device \"cuda:-1\": expected a number >= 0 after ':'"},
+      {"cuda:0",
+       "UNIMPLEMENTED: cuda:0: this build has no CUDA module; cpu and sim:NAME work here"},
+      {"sim:smal",
+       "NOT_FOUND: sim:smal: no such device spec; did you mean 'small'?; shipped are cpu, h200, "
+       "rtx2080ti, small"},
+      {"sim:tpu",
+       "NOT_FOUND: sim:tpu: no such device spec; did you mean 'cpu'?; shipped are cpu, h200, "
+       "rtx2080ti, small"},
+      {"sim:/none.spec", "NOT_FOUND: read /none.spec: No such file or directory"},
+      {"sim:" + bad, "INVALID_ARGUMENT: sim:" + bad + ": line 2: unknown word 'wheels'"},
+      {"sim:" + fault, "INVALID_ARGUMENT: sim:" + fault +
+                           ": fault: \"Nothing\" is neither a pattern nor an operator"},
+  };
+  for (const auto& c : kCases) {
+    EXPECT_EQ(ToString(OpenDevice(c.name).status()), c.status) << c.name;
+  }
+}
+
+}  // namespace
+}  // namespace ag

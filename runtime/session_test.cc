@@ -1,0 +1,306 @@
+#include "runtime/session.h"
+
+#include <gtest/gtest.h>
+
+#include "device/open_device.h"
+#include "device/sim/sim_device.h"
+#include "graph/evaluate.h"
+#include "graph/onnx/onnx_testing.h"
+#include "plan/equivalence.h"
+#include "plan/estimator.h"
+#include "plan/schedule.h"
+
+namespace ag {
+namespace {
+
+// Two layers, one of them with a batch whose size the model leaves open.
+constexpr std::string_view kModel =
+    "g (float[2,4] x) => (float[2,3] y) <float[4,3] w = {1,-2,3,4,5,-6,7,8,9,-1,2,3},"
+    " float[3] b = {0.5, -0.5, 1}> { p = MatMul(x, w) q = Add(p, b) y = Relu(q) }";
+constexpr std::string_view kOpenBatch =
+    "g (float[N,4] x) => (float[N,4] y) { p = Relu(x) y = Softmax<axis = 1>(p) }";
+
+struct Imported {
+  std::shared_ptr<BlobDir> blobs = testing::NewBlobs();
+  ImportedModel model;
+};
+
+Imported Import(const std::string& bytes, const std::map<std::string, Shape>& shapes = {}) {
+  Imported imported;
+  auto model = ImportOnnx(bytes, {.shapes = shapes}, *imported.blobs);
+  AG_CHECK(model.ok());
+  imported.model = *std::move(model);
+  return imported;
+}
+
+std::vector<Tensor> Inputs(const Session& session) {
+  std::vector<Tensor> inputs;
+  for (const TensorInfo& info : session.inputs()) {
+    inputs.push_back(RandomTensor(info.type, 7 + inputs.size()));
+  }
+  return inputs;
+}
+
+// The session's outputs are those of the reference kernels on the model as imported.
+void ExpectRunsRight(Session& session, const std::string& bytes, const std::string& name,
+                     const std::map<std::string, Shape>& shapes = {}) {
+  const Imported imported = Import(bytes, shapes);
+  const std::vector<Tensor> inputs = Inputs(session);
+  const auto outputs = session.Run(inputs);
+  ASSERT_EQ(ToString(outputs.status()), "OK") << name;
+  const auto expected = *Evaluate(imported.model.graph, inputs, BlobWeights(imported.blobs));
+  ASSERT_EQ(outputs->size(), expected.size()) << name;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const OutputError error = CompareTensors("output", expected[i], (*outputs)[i]);
+    EXPECT_TRUE(IsEquivalent(error, 1e-5)) << name << ": " << error.max_rel;
+  }
+}
+
+// A plan of one stream for the model as imported, as a coordinator would put into it.
+Plan PlanFor(const ImportedModel& model, Device& device) {
+  RooflineTimes times(device.spec());
+  auto groups = FormGroups(model.graph, device.spec(), Policy(), times);
+  AG_CHECK(groups.ok());
+  auto order = OneStream(model.graph, *groups);
+  auto plan = CompletePlan(model.graph, *std::move(groups), std::move(order), device.spec(), {});
+  AG_CHECK(plan.ok());
+  plan->environment = device.environment();
+  return *std::move(plan);
+}
+
+std::string WithPlans(const Imported& imported, const std::vector<std::string>& plans) {
+  ExportOptions options;
+  for (const std::string& plan : plans) options.plans.emplace_back(Sha256(plan).Hex(), plan);
+  auto bytes =
+      ExportOnnx(imported.model.graph, imported.model.origin, BlobWeights(imported.blobs), options);
+  AG_CHECK(bytes.ok());
+  return *std::move(bytes);
+}
+
+TEST(Session, RunsAModelWithoutPlan) {
+  const std::string model = testing::ModelFromText(kModel);
+  for (const char* device : {"cpu", "cpu:1", "sim:small"}) {
+    const auto session = Session::Load(model, {.device = device});
+    ASSERT_EQ(ToString(session.status()), "OK") << device;
+    EXPECT_FALSE((*session)->uses_carried_plan());
+    EXPECT_EQ((*session)->warnings(), std::vector<std::string>());
+    ASSERT_EQ((*session)->inputs().size(), 1u);
+    EXPECT_EQ((*session)->inputs()[0].name, "x");
+    EXPECT_EQ((*session)->inputs()[0].type.ToString(), "f32[2,4]");
+    EXPECT_EQ((*session)->outputs()[0].name, "y");
+    EXPECT_EQ((*session)->outputs()[0].type.ToString(), "f32[2,3]");
+    ExpectRunsRight(**session, model, device);
+  }
+}
+
+TEST(Session, RunsEveryChoiceAlike) {
+  const std::string model = testing::ConvModel();
+  const auto device = *OpenDevice("sim:small");
+  const struct {
+    const char* name;
+    PlanChoice plan;
+    int streams;
+    size_t streams_max;
+  } kCases[] = {
+      {"input", PlanChoice::kInput, 0, 1},
+      {"eager", PlanChoice::kEager, 0, 1},
+      {"one stream", PlanChoice::kCarried, 1, 1},
+      {"two streams", PlanChoice::kCarried, 2, 2},
+  };
+  size_t eager_groups = 0, input_groups = 0;
+  for (const auto& c : kCases) {
+    const auto session = Session::Load(model, {.plan = c.plan, .streams = c.streams}, *device);
+    ASSERT_EQ(ToString(session.status()), "OK") << c.name;
+    EXPECT_LE((*session)->plan().streams.size(), c.streams_max) << c.name;
+    (c.plan == PlanChoice::kEager ? eager_groups : input_groups) = (*session)->plan().groups.size();
+    ExpectRunsRight(**session, model, c.name);
+  }
+  EXPECT_GT(eager_groups, input_groups);
+}
+
+TEST(Session, UsesThePlanThatItCarries) {
+  for (const char* name : {"cpu:1", "sim:small"}) {
+    const auto device = *OpenDevice(name);
+    const Imported imported = Import(testing::ModelFromText(kModel));
+    const std::string plan = EncodePlan(PlanFor(imported.model, *device));
+    const std::string model = WithPlans(imported, {plan});
+    const auto session = Session::Load(model, {}, *device);
+    ASSERT_EQ(ToString(session.status()), "OK") << name;
+    EXPECT_TRUE((*session)->uses_carried_plan()) << name;
+    EXPECT_EQ((*session)->warnings(), std::vector<std::string>()) << name;
+    EXPECT_EQ(EncodePlan((*session)->plan()), plan) << name;
+    ExpectRunsRight(**session, model, name);
+
+    const auto input = Session::Load(model, {.plan = PlanChoice::kInput}, *device);
+    EXPECT_FALSE((*input)->uses_carried_plan()) << "it was not asked for";
+  }
+}
+
+// Whatever is wrong with a plan, the model still runs right and says why.
+TEST(Session, IgnoresAPlanThatDoesNotFit) {
+  const auto device = *OpenDevice("sim:small");
+  const Imported imported = Import(testing::ModelFromText(kModel));
+  const Plan good = PlanFor(imported.model, *device);
+  const std::string graph = imported.model.graph.digest().Short();
+  const auto changed = [&](const std::function<void(Plan&)>& change) {
+    Plan plan = good;
+    change(plan);
+    return EncodePlan(plan);
+  };
+  std::string version = EncodePlan(good);
+  version[4] ^= 3;  // After the magic: 1 becomes 2.
+  const struct {
+    const char* name;
+    std::string plan, why;
+  } kCases[] = {
+      {"garbage", "garbage!", "not a plan: magic is 0x62726167"},
+      {"empty", "", ""},
+      {"cut", EncodePlan(good).substr(0, EncodePlan(good).size() - 1), ""},
+      {"version", version, "plan: expected version 1, got 2"},
+      {"environment", changed([](Plan& p) { p.environment = "cpu=other"; }),
+       "made for environment cpu=other, this is " + device->environment()},
+      {"never measured", changed([](Plan& p) { p.environment.clear(); }),
+       "made for environment , this is " + device->environment()},
+      {"graph", changed([](Plan& p) { p.graph = Sha256("x"); }),
+       "made for graph " + Sha256("x").Short() + ", this is " + graph},
+      {"kernel", changed([](Plan& p) { p.groups[0].kernel = "gone"; }), "small: no kernel gone"},
+      {"groups", changed([](Plan& p) { p.groups.clear(); }), ""},
+      {"streams", changed([](Plan& p) { p.streams.clear(); }), ""},
+  };
+  for (const auto& c : kCases) {
+    const std::string model = WithPlans(imported, {c.plan});
+    const auto session = Session::Load(model, {}, *device);
+    ASSERT_EQ(ToString(session.status()), "OK") << c.name;
+    EXPECT_FALSE((*session)->uses_carried_plan()) << c.name;
+    ASSERT_EQ((*session)->warnings().size(), 1u) << c.name;
+    const std::string warning = (*session)->warnings()[0];
+    const std::string begin = "plan " + Sha256(c.plan).Hex().substr(0, 12) + " ignored: ";
+    if (c.why.empty()) {
+      EXPECT_TRUE(warning.starts_with(begin) && warning.size() > begin.size()) << warning;
+    } else {
+      EXPECT_EQ(warning, begin + c.why) << c.name;
+    }
+    ExpectRunsRight(**session, model, c.name);
+  }
+}
+
+TEST(Session, IgnoresAPrecisionThatTheDeviceLacks) {
+  const auto device = *OpenDevice("cpu:1");
+  const Imported imported = Import(testing::ModelFromText(kModel));
+  Plan plan = PlanFor(imported.model, *device);
+  plan.policy.precision = "tf32";
+  const std::string model = WithPlans(imported, {EncodePlan(plan)});
+  const auto session = Session::Load(model, {}, *device);
+  ASSERT_EQ(ToString(session.status()), "OK");
+  ASSERT_EQ((*session)->warnings().size(), 1u);
+  EXPECT_TRUE((*session)->warnings()[0].ends_with("cpu: precision tf32; it offers fp32"));
+  ExpectRunsRight(**session, model, "tf32");
+}
+
+TEST(Session, TakesTheFirstPlanThatFits) {
+  const auto small = *OpenDevice("sim:small"), cpu = *OpenDevice("sim:cpu");
+  const Imported imported = Import(testing::ModelFromText(kModel));
+  const std::string model = WithPlans(imported, {EncodePlan(PlanFor(imported.model, *small)),
+                                                 EncodePlan(PlanFor(imported.model, *cpu))});
+  for (Device* device : {small.get(), cpu.get()}) {
+    const auto session = Session::Load(model, {}, *device);
+    ASSERT_EQ(ToString(session.status()), "OK");
+    EXPECT_TRUE((*session)->uses_carried_plan());
+    EXPECT_EQ((*session)->plan().environment, device->environment());
+  }
+}
+
+// A plan is for the shapes it was made with.
+TEST(Session, OtherShapesHaveNoPlan) {
+  const auto device = *OpenDevice("sim:small");
+  const std::string open = testing::ModelFromText(kOpenBatch);
+  const std::map<std::string, Shape> two = {{"x", {2, 4}}}, five = {{"x", {5, 4}}};
+  const Imported imported = Import(open, two);
+  const auto plan = EncodePlan(PlanFor(imported.model, *device));
+  const auto fits = Session::Load(WithPlans(imported, {plan}), {}, *device);
+  ASSERT_EQ(ToString(fits.status()), "OK");
+  EXPECT_TRUE((*fits)->uses_carried_plan());
+
+  const auto other = Session::Load(open, {.shapes = five}, *device);
+  ASSERT_EQ(ToString(other.status()), "OK");
+  EXPECT_EQ((*other)->inputs()[0].type.ToString(), "f32[5,4]");
+  ExpectRunsRight(**other, open, "five", five);
+}
+
+TEST(Session, RefusesWhatItCannotLoad) {
+  const struct {
+    const char* name;
+    std::string bytes;
+    SessionOptions options;
+    std::string status;
+  } kCases[] = {
+      {"device",
+       testing::ModelFromText(kModel),
+       {.device = "cuda:0"},
+       "UNIMPLEMENTED: cuda:0: this build has no CUDA module; cpu and sim:NAME work here"},
+      {"not a model",
+       "garbage",
+       {.device = "sim:small"},
+       "INVALID_ARGUMENT: not ONNX, or cut short: no whole field at byte 0 of 7"},
+      {"empty", "", {.device = "sim:small"}, "INVALID_ARGUMENT: the model is empty"},
+      {"open batch",
+       testing::ModelFromText(kOpenBatch),
+       {.device = "sim:small"},
+       "INVALID_ARGUMENT: input \"x\" has no size for dimension 0 (\"N\"): bind it with --shape "
+       "x=?x4"},
+  };
+  for (const auto& c : kCases) {
+    const Status status = Session::Load(c.bytes, c.options).status();
+    EXPECT_FALSE(status.ok()) << c.name;
+    EXPECT_EQ(ToString(status), c.status) << c.name;
+  }
+}
+
+TEST(Session, NamesTheInputThatDoesNotFit) {
+  const auto session = Session::Load(testing::ModelFromText(kModel), {.device = "sim:small"});
+  ASSERT_EQ(ToString(session.status()), "OK");
+  const Tensor right = Tensor::Zeros({DType::kFloat32, {2, 4}});
+  const struct {
+    const char* name;
+    std::vector<Tensor> inputs;
+    std::string status;
+  } kCases[] = {
+      {"none", {}, "INVALID_ARGUMENT: model: expected 1 inputs, got 0"},
+      {"two", {right, right}, "INVALID_ARGUMENT: model: expected 1 inputs, got 2"},
+      {"dtype",
+       {Tensor::Zeros({DType::kFloat64, {2, 4}})},
+       "INVALID_ARGUMENT: input \"x\": expected f32[2,4], got f64[2,4]"},
+      {"shape",
+       {Tensor::Zeros({DType::kFloat32, {4, 2}})},
+       "INVALID_ARGUMENT: input \"x\": expected f32[2,4], got f32[4,2]"},
+      {"rank",
+       {Tensor::Zeros({DType::kFloat32, {8}})},
+       "INVALID_ARGUMENT: input \"x\": expected f32[2,4], got f32[8]"},
+      {"right", {right}, "OK"},
+  };
+  for (const auto& c : kCases) {
+    EXPECT_EQ(ToString((*session)->Run(c.inputs).status()), c.status) << c.name;
+  }
+}
+
+TEST(Session, ADeviceThatFailsIsSaid) {
+  const auto shipped = *OpenDevice("sim:small");
+  const auto device = *OpenSimDevice(FormatDeviceSpec(shipped->spec()) + "fault sticky Relu\n");
+  const auto session = Session::Load(testing::ModelFromText(kModel), {}, *device);
+  ASSERT_EQ(ToString(session.status()), "OK");
+  EXPECT_EQ(ToString((*session)->Run(Inputs(**session)).status()),
+            "UNAVAILABLE: small: sticky error, open the device anew");
+}
+
+TEST(PlanKey, FollowsAllThatAPlanIsBoundTo) {
+  const Digest a = Sha256("a"), b = Sha256("b");
+  const Policy fp32, tf32{.precision = "tf32"};
+  const std::string key = PlanKey(a, "cpu=1", fp32);
+  EXPECT_EQ(PlanKey(a, "cpu=1", fp32), key);
+  EXPECT_NE(PlanKey(b, "cpu=1", fp32), key);
+  EXPECT_NE(PlanKey(a, "cpu=2", fp32), key);
+  EXPECT_NE(PlanKey(a, "cpu=1", tf32), key);
+}
+
+}  // namespace
+}  // namespace ag

@@ -1,0 +1,260 @@
+#include "worker/execute.h"
+
+#include <gtest/gtest.h>
+
+#include "device/open_device.h"
+#include "device/sim/sim_device.h"
+#include "graph/codec.h"
+#include "graph/evaluate.h"
+#include "plan/equivalence.h"
+#include "plan/estimator.h"
+#include "worker/testing.h"
+
+namespace ag {
+namespace {
+
+constexpr std::string_view kTwoLayers =
+    "input x f32[4,16]; w = const f32[16,16] seed 1; v = const f32[16,16] seed 2;"
+    "output y = matmul(relu(matmul(x, w)), v)";
+constexpr std::string_view kOneLayer =
+    "input x f32[4,16]; w = const f32[16,16] seed 1; output y = relu(matmul(x, w))";
+constexpr std::string_view kSoftmax = "input x f32[4,16]; output y = softmax(x) axis=1";
+
+// An executor in this process; its progress and its weights are the test's.
+class ExecuteTest : public ::testing::Test {
+ protected:
+  Executor& Open(std::string_view lines) {
+    auto device = OpenSimDevice(testing::SmallSpec(lines));
+    AG_CHECK(device.ok());
+    return Use(*std::move(device));
+  }
+
+  Executor& Use(std::unique_ptr<Device> device) {
+    ProfileOptions profile;
+    profile.warm_up = Nanos(1000);
+    executor_ = std::make_unique<Executor>(std::move(device), testing::Share(weights_), clock_,
+                                           profile, [this](int i) { progress_.push_back(i); });
+    return *executor_;
+  }
+
+  CandidateBytes Candidate(std::string_view text) {
+    return testing::Candidate(text, executor_->device().spec(), weights_.get());
+  }
+
+  const std::shared_ptr<MemoryWeights> weights_ = std::make_shared<MemoryWeights>();
+  FakeClock clock_;
+  std::vector<int> progress_;
+  std::unique_ptr<Executor> executor_;
+};
+
+using Indices = std::vector<int>;
+
+// --- Groups
+
+TEST_F(ExecuteTest, MeasuresAGroupWithEveryKernel) {
+  Executor& executor = Open("");
+  const std::string problem = testing::Problem(kOneLayer, executor.device().spec());
+  const auto measurement = executor.MeasureGroup(7, problem);
+  ASSERT_EQ(ToString(measurement.status()), "OK");
+  EXPECT_EQ(progress_, Indices{7});
+  EXPECT_TRUE(measurement->simulated);
+  EXPECT_EQ(measurement->alternatives.size(), 1u) << "the other kernel";
+  EXPECT_LE(measurement->latency.low_ns, measurement->latency.median_ns);
+  const double roofline = RooflineNs(*DecodeGroupProblem(problem), executor.device().spec());
+  EXPECT_GE(measurement->latency.median_ns, 1.1 * roofline - 1);
+  EXPECT_LE(measurement->latency.median_ns, 1.6 * roofline + 1);
+}
+
+TEST_F(ExecuteTest, AWrongKernelIsNoMeasurement) {
+  Executor& executor = Open("fault wrong Softmax");
+  const auto measurement =
+      executor.MeasureGroup(0, testing::Problem(kSoftmax, executor.device().spec()));
+  EXPECT_EQ(measurement.status().code(), StatusCode::kDataLoss);
+  EXPECT_TRUE(Message(measurement.status()).ends_with("of the largest value"))
+      << measurement.status();
+}
+
+TEST_F(ExecuteTest, ALargeGroupIsNotCompared) {
+  // 2 x 512 x 512 x 128 operations: more than kCheckedFlopsMax.
+  constexpr std::string_view kLarge =
+      "input x f32[512,512]; w = const f32[512,128] seed 1; output y = matmul(x, w)";
+  Executor& executor = Open("fault wrong MatMul");
+  const std::string problem = testing::Problem(kLarge, executor.device().spec());
+  ASSERT_GT(WorkOf(*DecodeGroupProblem(problem)).flops, Executor::kCheckedFlopsMax);
+  EXPECT_EQ(ToString(executor.MeasureGroup(0, problem).status()), "OK");
+}
+
+TEST_F(ExecuteTest, GroupsThatAreNoneAreRefused) {
+  Executor& executor = Open("");
+  const std::string problem = testing::Problem(kOneLayer, executor.device().spec());
+  for (size_t n = 0; n < problem.size(); n += 7) {
+    EXPECT_FALSE(executor.MeasureGroup(0, problem.substr(0, n)).ok()) << n;
+  }
+  EXPECT_FALSE(executor.MeasureGroup(0, "garbage").ok());
+}
+
+TEST_F(ExecuteTest, ALostDeviceSaysSo) {
+  Executor& executor = Open("fault sticky Softmax");
+  const auto lost = executor.MeasureGroup(0, testing::Problem(kSoftmax, executor.device().spec()));
+  EXPECT_EQ(ToString(lost.status()), "UNAVAILABLE: small: sticky error, open the device anew");
+  const auto later =
+      executor.MeasureGroup(1, testing::Problem(kOneLayer, executor.device().spec()));
+  EXPECT_EQ(later.status(), lost.status());
+}
+
+// --- Plan sets
+
+TEST_F(ExecuteTest, TimesPlansAgainstTheInput) {
+  Executor& executor = Open("");
+  const auto timings =
+      executor.TimePlans({Candidate(kTwoLayers), Candidate(kTwoLayers), Candidate(kOneLayer)}, 1);
+  ASSERT_EQ(ToString(timings.status()), "OK");
+  ASSERT_EQ(timings->size(), 3u);
+  EXPECT_EQ((*timings)[1].verdict, Verdict::kSame);
+  EXPECT_EQ((*timings)[2].verdict, Verdict::kFaster);
+  EXPECT_EQ(progress_, (Indices{0, 1, 2, -1}));
+}
+
+TEST_F(ExecuteTest, ABadCandidateCostsOnlyItself) {
+  Executor& executor = Open("");
+  CandidateBytes no_plan = Candidate(kTwoLayers);
+  no_plan.plan = "garbage";
+  CandidateBytes other_graph = Candidate(kTwoLayers);
+  other_graph.plan = Candidate(kOneLayer).plan;
+  CandidateBytes no_weights = Candidate(kTwoLayers);
+  no_weights.graph = EncodeGraph(
+      testing::GraphOf("input x f32[4,16]; w = const f32[16,16] seed 9; output y = matmul(x, w)"));
+  const auto timings = executor.TimePlans(
+      {Candidate(kTwoLayers), no_plan, other_graph, no_weights, Candidate(kTwoLayers)}, 1);
+  ASSERT_EQ(ToString(timings.status()), "OK");
+  ASSERT_EQ(timings->size(), 5u);
+  for (const size_t good : {0u, 4u}) {
+    EXPECT_EQ(ToString((*timings)[good].status), "OK");
+    EXPECT_GT((*timings)[good].latency.median_ns, 0);
+  }
+  for (const size_t bad : {1u, 2u, 3u}) EXPECT_FALSE((*timings)[bad].status.ok()) << bad;
+  EXPECT_EQ(progress_, (Indices{0, 1, 2, 3, 4, -1}));
+}
+
+TEST_F(ExecuteTest, WithoutItsInputASetFails) {
+  Executor& executor = Open("");
+  CandidateBytes garbage{"garbage", "garbage"};
+  const auto timings = executor.TimePlans({garbage, Candidate(kTwoLayers)}, 1);
+  EXPECT_TRUE(Message(timings.status()).starts_with("the input: ")) << timings.status();
+  EXPECT_EQ(ToString(executor.TimePlans({}, 1).status()), "INVALID_ARGUMENT: finals: no plans");
+}
+
+// The entry that broke the device is the one in hand, and none after it is tried.
+TEST_F(ExecuteTest, ALostDeviceEndsTheSet) {
+  Executor& executor = Open("fault sticky Softmax");
+  const auto timings =
+      executor.TimePlans({Candidate(kOneLayer), Candidate(kSoftmax), Candidate(kOneLayer)}, 1);
+  EXPECT_EQ(ToString(timings.status()), "UNAVAILABLE: small: sticky error, open the device anew");
+  EXPECT_EQ(progress_, (Indices{0, 1}));
+}
+
+// --- Checks
+
+TEST_F(ExecuteTest, EqualModelsHaveNoError) {
+  Executor& executor = Open("");
+  const auto errors = executor.Check({.reference = Candidate(kTwoLayers),
+                                      .candidate = Candidate(kTwoLayers),
+                                      .seeds = {1, 2, 3},
+                                      .reference_kernels = true});
+  ASSERT_EQ(ToString(errors.status()), "OK");
+  ASSERT_EQ(errors->size(), 1u);
+  EXPECT_EQ(errors->front().name, "y");
+  EXPECT_EQ(errors->front().max_abs, 0);
+  // One entry, whose progress also counts the nodes of the reference kernels.
+  EXPECT_EQ(Indices(progress_.size(), 0), progress_);
+  EXPECT_GE(progress_.size(), 4u + 3u);
+}
+
+TEST_F(ExecuteTest, FindsWhatDiffers) {
+  Executor& executor = Open("");
+  constexpr std::string_view kWrong =
+      "input x f32[4,16]; w = const f32[16,16] seed 1; v = const f32[16,16] seed 3;"
+      "output y = matmul(relu(matmul(x, w)), v)";
+  const auto errors = executor.Check(
+      {.reference = Candidate(kTwoLayers), .candidate = Candidate(kWrong), .seeds = {1}});
+  ASSERT_EQ(ToString(errors.status()), "OK");
+  EXPECT_FALSE(IsEquivalent(errors->front(), 1e-3));
+}
+
+// A device that is wrong in both runs alike is found by the reference kernels only.
+TEST_F(ExecuteTest, ReferenceKernelsFindAWrongDevice) {
+  Executor& executor = Open("fault wrong dense");
+  CheckRequest request{
+      .reference = Candidate(kOneLayer), .candidate = Candidate(kOneLayer), .seeds = {1}};
+  auto errors = executor.Check(request);
+  ASSERT_EQ(ToString(errors.status()), "OK");
+  EXPECT_TRUE(IsEquivalent(errors->front(), 1e-3));
+  request.reference_kernels = true;
+  errors = executor.Check(request);
+  ASSERT_EQ(ToString(errors.status()), "OK");
+  EXPECT_FALSE(IsEquivalent(errors->front(), 1e-3));
+}
+
+TEST_F(ExecuteTest, WhatCannotBeComparedIsAStatus) {
+  Executor& executor = Open("");
+  const CandidateBytes one = Candidate(kOneLayer);
+  const CandidateBytes two_outputs =
+      Candidate("input x f32[4,16]; output a = relu(x); output b = tanh(x)");
+  const struct {
+    const char* name;
+    CheckRequest request;
+    std::string status;
+  } kCases[] = {
+      {"no seeds", {.reference = one, .candidate = one}, "INVALID_ARGUMENT: check: no seeds"},
+      {"outputs",
+       {.reference = one, .candidate = two_outputs, .seeds = {1}},
+       "DATA_LOSS: candidate has 2 outputs, the input has 1"},
+  };
+  for (const auto& c : kCases) {
+    EXPECT_EQ(ToString(executor.Check(c.request).status()), c.status) << c.name;
+  }
+  EXPECT_FALSE(executor.Check({.reference = {"x", "y"}, .candidate = one, .seeds = {1}}).ok());
+}
+
+// --- Qualification
+
+TEST_F(ExecuteTest, QualifiesByAConvolution) {
+  EXPECT_EQ(ToString(Open("").Qualify()), "OK");
+  EXPECT_EQ(ToString(Open("fault wrong Softmax").Qualify()), "OK");
+  const Status wrong = Open("fault wrong conv").Qualify();
+  EXPECT_TRUE(
+      ToString(wrong).starts_with("UNAVAILABLE: device small failed its qualification: "
+                                  "kernel  of a conv group differs from the reference by "))
+      << wrong;
+  EXPECT_EQ(ToString(Open("fault sticky Conv").Qualify()),
+            "UNAVAILABLE: device small failed its qualification: small: sticky error, open the "
+            "device anew");
+}
+
+TEST_F(ExecuteTest, TheCpuQualifiesAndAgreesWithTheReference) {
+  Executor& executor = Use(*OpenDevice("cpu:1"));
+  EXPECT_EQ(ToString(executor.Qualify()), "OK");
+  const auto errors = executor.Check({.reference = Candidate(kTwoLayers),
+                                      .candidate = Candidate(kTwoLayers),
+                                      .seeds = {1},
+                                      .reference_kernels = true});
+  ASSERT_EQ(ToString(errors.status()), "OK");
+  EXPECT_TRUE(IsEquivalent(errors->front(), 1e-5));
+}
+
+// --- Data
+
+TEST_F(ExecuteTest, EqualSeedsGiveEqualData) {
+  const Graph graph = testing::GraphOf("input x f32[4,4]; input z f32[4,4]; output y = add(x, z)");
+  const auto a = RandomInputs(graph, 1), b = RandomInputs(graph, 1), c = RandomInputs(graph, 2);
+  ASSERT_EQ(a.size(), 2u);
+  EXPECT_EQ(a[0].bytes(), b[0].bytes());
+  EXPECT_NE(a[0].bytes(), a[1].bytes());
+  EXPECT_NE(a[0].bytes(), c[0].bytes());
+  const auto outputs = EmptyOutputs(graph);
+  ASSERT_EQ(outputs.size(), 1u);
+  EXPECT_EQ(outputs[0].type().ToString(), "f32[4,4]");
+}
+
+}  // namespace
+}  // namespace ag

@@ -1,0 +1,199 @@
+#include "worker/executor_wire.h"
+
+#include <gtest/gtest.h>
+
+#include "autograph/v1/worker.pb.h"
+#include "device/sim/sim_device.h"
+#include "worker/execute.h"
+#include "worker/testing.h"
+
+namespace ag {
+namespace {
+
+namespace v1 = autograph::v1;
+
+constexpr std::string_view kLayer =
+    "input x f32[4,16]; w = const f32[16,16] seed 1; output y = relu(matmul(x, w))";
+constexpr std::string_view kSoftmax = "input x f32[4,16]; output y = softmax(x) axis=1";
+
+class ExecutorWireTest : public ::testing::Test {
+ protected:
+  void Open(std::string_view lines) {
+    auto device = OpenSimDevice(testing::SmallSpec(lines));
+    AG_CHECK(device.ok());
+    executor_ = std::make_unique<Executor>(*std::move(device), testing::Share(weights_), clock_,
+                                           ProfileOptions(), [](int) {});
+  }
+
+  v1::Candidate Candidate(std::string_view text) {
+    const CandidateBytes bytes =
+        testing::Candidate(text, executor_->device().spec(), weights_.get());
+    v1::Candidate candidate;
+    candidate.set_graph(bytes.graph);
+    candidate.set_plan(bytes.plan);
+    return candidate;
+  }
+
+  v1::WorkItem Groups(const std::vector<std::string_view>& graphs) {
+    v1::WorkItem item;
+    for (const std::string_view text : graphs) {
+      item.mutable_groups()->add_problems(testing::Problem(text, executor_->device().spec()));
+    }
+    return item;
+  }
+
+  Status Run(v1::WorkItem item) {
+    item.set_attempt("e1.1");
+    return RunBytes(item.SerializeAsString());
+  }
+
+  // Keeps the results; emitting number `emit_fails_` fails.
+  Status RunBytes(const std::string& bytes) {
+    results_.clear();
+    return RunWorkItem(*executor_, bytes, [this](const std::string& emitted) {
+      if (--emit_fails_ == 0) return Err(StatusCode::kUnavailable, "the peer is gone");
+      AG_CHECK(results_.emplace_back().ParseFromString(emitted));
+      return OkStatus();
+    });
+  }
+
+  // "index code message" of each.
+  std::vector<std::string> Texts() const {
+    std::vector<std::string> texts;
+    for (const v1::ItemResult& r : results_) {
+      texts.push_back(fmt::format("{} {} {}", r.index(), r.code(), r.message()));
+    }
+    return texts;
+  }
+
+  const std::shared_ptr<MemoryWeights> weights_ = std::make_shared<MemoryWeights>();
+  FakeClock clock_;
+  std::unique_ptr<Executor> executor_;
+  std::vector<v1::ItemResult> results_;
+  int emit_fails_ = 0;
+};
+
+using Lines = std::vector<std::string>;
+
+TEST_F(ExecutorWireTest, AGroupBatchGivesAResultEach) {
+  Open("");
+  v1::WorkItem item = Groups({kLayer, kSoftmax});
+  item.mutable_groups()->add_problems("x");
+  EXPECT_EQ(ToString(Run(item)), "OK");
+  ASSERT_EQ(results_.size(), 4u);
+  EXPECT_EQ(Texts()[0], "0 0 ");
+  EXPECT_EQ(Texts()[1], "1 0 ");
+  EXPECT_EQ(results_[2].index(), 2);
+  EXPECT_NE(results_[2].code(), 0);
+  EXPECT_FALSE(results_[2].has_measurement());
+  EXPECT_EQ(Texts()[3], "-1 0 ");
+  const v1::CacheRecord& record = results_[0].measurement();
+  EXPECT_GT(record.median_ns(), 0);
+  EXPECT_LE(record.low_ns(), record.median_ns());
+  EXPECT_GE(record.high_ns(), record.median_ns());
+  EXPECT_GE(record.samples(), 7);
+  EXPECT_EQ(record.canary_ns(), 100'000);
+  EXPECT_TRUE(record.simulated());
+  ASSERT_EQ(record.alternatives_size(), 1);
+  EXPECT_NE(record.alternatives(0).kernel(), record.kernel());
+  EXPECT_GE(record.alternatives(0).median_ns(), record.median_ns());
+  for (const v1::ItemResult& result : results_) EXPECT_EQ(result.attempt(), "e1.1");
+}
+
+TEST_F(ExecutorWireTest, APlanSetGivesATimingEach) {
+  Open("");
+  v1::WorkItem item;
+  *item.mutable_plans()->add_candidates() = Candidate(kLayer);
+  *item.mutable_plans()->add_candidates() = Candidate(kLayer);
+  item.mutable_plans()->add_candidates()->set_graph("garbage");
+  EXPECT_EQ(ToString(Run(item)), "OK");
+  ASSERT_EQ(results_.size(), 4u);
+  EXPECT_EQ(results_[1].timing().verdict(), "SAME");
+  EXPECT_EQ(results_[1].timing().speedup(), 1);
+  EXPECT_GT(results_[1].timing().blocks(), 0);
+  EXPECT_GT(results_[1].timing().latency().median_ms(), 0);
+  EXPECT_NE(results_[2].code(), 0);
+  EXPECT_EQ(Texts()[3], "-1 0 ");
+}
+
+TEST_F(ExecutorWireTest, ASetWithoutInputEndsAtOnce) {
+  Open("");
+  v1::WorkItem item;
+  item.mutable_plans();
+  EXPECT_EQ(ToString(Run(item)), "OK");
+  EXPECT_EQ(Texts(), Lines{"-1 3 finals: no plans"});
+}
+
+TEST_F(ExecutorWireTest, ACheckGivesAnErrorPerOutput) {
+  Open("");
+  v1::WorkItem item;
+  *item.mutable_check()->mutable_reference() = Candidate(kLayer);
+  *item.mutable_check()->mutable_candidate() = Candidate(kLayer);
+  item.mutable_check()->add_seeds(1);
+  item.mutable_check()->set_reference_kernels(true);
+  EXPECT_EQ(ToString(Run(item)), "OK");
+  EXPECT_EQ(Texts(), Lines{"-1 0 "});
+  ASSERT_EQ(results_[0].errors_size(), 1);
+  EXPECT_EQ(results_[0].errors(0).output(), "y");
+  EXPECT_EQ(results_[0].errors(0).max_rel(), 0);
+}
+
+TEST_F(ExecutorWireTest, OtherItemsHaveOneResult) {
+  Open("");
+  v1::WorkItem qualify;
+  qualify.mutable_qualify();
+  EXPECT_EQ(ToString(Run(qualify)), "OK");
+  EXPECT_EQ(Texts(), Lines{"-1 0 "});
+  EXPECT_EQ(ToString(Run(v1::WorkItem())), "OK");
+  EXPECT_EQ(Texts(), Lines{"-1 12 work item: of a kind that this worker does not know"});
+}
+
+// Whatever comes, the answer is a result and not a crash.
+TEST_F(ExecutorWireTest, CutBytesAreResults) {
+  Open("");
+  v1::WorkItem item = Groups({kSoftmax});
+  item.set_attempt("e1.1");
+  const std::string bytes = item.SerializeAsString();
+  for (size_t n = 0; n < bytes.size(); ++n) {
+    EXPECT_EQ(ToString(RunBytes(bytes.substr(0, n))), "OK") << n;
+    ASSERT_FALSE(results_.empty()) << n;
+    EXPECT_EQ(results_.back().index(), -1) << n;
+  }
+  EXPECT_EQ(ToString(RunBytes("\xff\xff\xff")), "OK");
+  EXPECT_EQ(Texts(), Lines{"-1 15 work item: not a WorkItem message"});
+}
+
+TEST_F(ExecutorWireTest, ALostDeviceIsNoResult) {
+  Open("fault sticky Softmax");
+  const std::string lost = "UNAVAILABLE: small: sticky error, open the device anew";
+  EXPECT_EQ(ToString(Run(Groups({kLayer, kSoftmax, kLayer}))), lost);
+  EXPECT_EQ(Texts(), Lines{"0 0 "});
+
+  Open("fault sticky Softmax");
+  v1::WorkItem plans, check;
+  *plans.mutable_plans()->add_candidates() = Candidate(kLayer);
+  *plans.mutable_plans()->add_candidates() = Candidate(kSoftmax);
+  EXPECT_EQ(ToString(Run(plans)), lost);
+  EXPECT_EQ(Texts(), Lines());
+
+  Open("fault sticky Softmax");
+  *check.mutable_check()->mutable_reference() = Candidate(kLayer);
+  *check.mutable_check()->mutable_candidate() = Candidate(kSoftmax);
+  check.mutable_check()->add_seeds(1);
+  EXPECT_EQ(ToString(Run(check)),
+            "UNAVAILABLE: candidate: small: sticky error, open the device "
+            "anew");
+  EXPECT_EQ(Texts(), Lines());
+}
+
+TEST_F(ExecutorWireTest, AnAgentThatIsGoneEndsTheItem) {
+  Open("");
+  for (int n = 1; n <= 3; ++n) {
+    emit_fails_ = n;
+    EXPECT_EQ(ToString(Run(Groups({kSoftmax, kLayer}))), "UNAVAILABLE: the peer is gone") << n;
+    EXPECT_EQ(results_.size(), static_cast<size_t>(n - 1));
+  }
+}
+
+}  // namespace
+}  // namespace ag
