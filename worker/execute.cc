@@ -122,6 +122,8 @@ StatusOr<std::vector<PlanTiming>> Executor::TimePlans(const std::vector<Candidat
       }
     }
     if (!status.ok() && i == 0) return Within(status, "the input");
+    // A sticky error is this candidate's doing; it ends the process while the page names it.
+    if (status.code() == StatusCode::kUnavailable) return Within(status, "a candidate");
     timings[i].status = status;
   }
   on_progress_(-1);

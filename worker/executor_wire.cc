@@ -55,6 +55,11 @@ void ToWire(const OutputError& error, v1::OutputError* wire) {
   wire->set_nonfinite_differs(error.nonfinite_differs);
 }
 
+// A sticky error: nothing more will run on this device in this process.
+bool IsLost(const v1::ItemResult& result, const v1::WorkItem& item) {
+  return result.code() == static_cast<int>(StatusCode::kUnavailable) && !item.has_qualify();
+}
+
 CandidateBytes FromWire(const v1::Candidate& candidate) {
   return {candidate.graph(), candidate.plan()};
 }
@@ -106,7 +111,8 @@ Status RunWorkItem(Executor& executor, const std::string& item_bytes,
     return emit(Result(-1, Err(StatusCode::kDataLoss, "work item: not a WorkItem message"))
                     .SerializeAsString());
   }
-  const Emit send = [&](v1::ItemResult result) {
+  const Emit send = [&](v1::ItemResult result) -> Status {
+    if (IsLost(result, item)) return Err(StatusCode::kAborted, "device lost: {}", result.message());
     result.set_attempt(item.attempt());
     return emit(result.SerializeAsString());
   };
