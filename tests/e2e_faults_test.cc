@@ -66,7 +66,7 @@ TEST(Faults, AKilledExecutorCostsOneCandidate) {
   const std::string model = cluster.Zoo("tiny_nasnet");
   Background cli =
       cluster.CliInBackground({"optimize", model, "-o", cluster.path("out.onnx"), "--device",
-                               "sim:small", "--graphs", "200", "--rounds", "1"},
+                               "sim:small", "--graphs", "20", "--rounds", "1"},
                               "cli.log");
   int killed = 0;
   Eventually([&] {

@@ -55,6 +55,19 @@ TEST(Interrupt, CtrlCEmbedded) {
   ExpectKept(cli.Log(), model, out);
 }
 
+TEST(Interrupt, CtrlCBeforeAnythingWasMeasured) {
+  Cluster cluster;
+  const std::string model = cluster.Zoo("tiny_cnn"), out = cluster.path("out.onnx");
+  cluster.worker().Signal(SIGSTOP);
+  Background cli = cluster.CliInBackground(LongSearch(model, out), "cli.log");
+  ASSERT_TRUE(Says(cli, "searching: measuring groups")) << cli.Log();
+  cli.Signal(SIGINT);
+  EXPECT_EQ(cli.Wait(), 130);
+  EXPECT_THAT(cli.Log(), HasSubstr("interrupted; nothing was verified yet, nothing was written"));
+  EXPECT_FALSE(FileExists(out));
+  EXPECT_EQ(cluster.StateOf("jobs/1"), "cancelled");
+}
+
 TEST(Interrupt, ASecondCtrlCEndsAtOnce) {
   Cluster cluster;
   const std::string model = cluster.Zoo("tiny_nasnet"), out = cluster.path("out.onnx");
