@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "base/digest.h"
+
 namespace ag {
 namespace {
 
@@ -89,6 +91,15 @@ json Cluster::Show(const std::string& job) {
 std::string Cluster::StateOf(const std::string& job) { return Show(job).value("state", ""); }
 
 json Cluster::Watch(const std::string& job) {
+  // `jobs watch` would wait for ever for a job that was lost.
+  const bool ended = Eventually(
+      [&] {
+        const std::string state = StateOf(job);
+        return state == "succeeded" || state == "failed" || state == "cancelled";
+      },
+      30);
+  EXPECT_TRUE(ended) << job << " is " << StateOf(job) << "\n" << Logs();
+  if (!ended) return json::object();
   const CommandResult watched = Cli({"jobs", "watch", job, "--json"});
   const json document = json::parse(watched.out, nullptr, false);
   EXPECT_TRUE(document.is_object()) << watched.err << Logs();
@@ -134,6 +145,11 @@ std::string Alone::Write(const std::string& name, const std::string& bytes) cons
   const Status written = WriteFileAtomically(path(name), bytes);
   EXPECT_TRUE(written.ok()) << ToString(written);
   return path(name);
+}
+
+std::string DigestOfFile(const std::string& path) {
+  const StatusOr<std::string> bytes = ReadFile(path);
+  return bytes.ok() ? Sha256(*bytes).Hex() : "";
 }
 
 std::vector<std::string> WithoutRoot(std::vector<std::string> argv) {

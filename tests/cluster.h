@@ -39,7 +39,7 @@ class Cluster {
   // The job as `jobs show --json` prints it.
   nlohmann::json Show(const std::string& job);
   std::string StateOf(const std::string& job);  // "searching"; "" when nobody answers.
-  // Follows the job to its end: the document that `jobs watch --json` prints.
+  // Waits for the job's end, half a minute at most: the document that `jobs watch --json` prints.
   nlohmann::json Watch(const std::string& job);
 
   std::string Zoo(const std::string& name);  // The path of the model, written anew.
@@ -77,6 +77,9 @@ struct Alone {
   TempDir folder;
   Variables variables;
 };
+
+// SHA-256 of the file, in hex; a failure shows this and not the bytes. "" when it cannot be read.
+std::string DigestOfFile(const std::string& path);
 
 // `argv` as it is to be run so that file permissions hold: under another user id when we are root.
 std::vector<std::string> WithoutRoot(std::vector<std::string> argv);

@@ -17,7 +17,6 @@ namespace {
 using nlohmann::json;
 using ::testing::HasSubstr;
 using testing::ModelFromText;
-using ::testing::Not;
 
 struct BadModel {
   const char* name;

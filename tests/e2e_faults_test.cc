@@ -16,7 +16,6 @@ namespace {
 
 using nlohmann::json;
 using ::testing::HasSubstr;
-using ::testing::Not;
 namespace v1 = autograph::v1;
 
 // Two products with constants: merging them is a sure gain, found at once.
@@ -168,7 +167,7 @@ TEST(Faults, AClientThatWatchesLivesThroughARestart) {
   cluster.worker().Signal(SIGCONT);
   cluster.StartCoordinator();
   EXPECT_EQ(cli.Wait(), 0) << cli.Log() << cluster.Logs();
-  EXPECT_EQ(Sha256(*ReadFile(out)).Hex(), UndisturbedDigest());
+  EXPECT_EQ(DigestOfFile(out), UndisturbedDigest());
 }
 
 // The small device with more lines; the folder must outlive the cluster.
@@ -233,7 +232,7 @@ TEST(Faults, WrongGroupsAreNotUsed) {
   EXPECT_NE(result["verdict"], "FASTER");
   EXPECT_EQ(result["speedup"], 1.0);
   EXPECT_GT(result["counts"]["groups_failed"], 0);
-  EXPECT_EQ(*ReadFile(out), *ReadFile(model));
+  EXPECT_EQ(DigestOfFile(out), DigestOfFile(model));
   // Asked again it searches again: an answer after failures is none to remember.
   const json again = Optimized(cluster, model, out, {}, device);
   EXPECT_EQ(again["cache"]["model_hit"], false);
@@ -266,7 +265,7 @@ TEST(Faults, WrongModelsAreNotHandedOut) {
   EXPECT_EQ(result["speedup"], 1.0);
   EXPECT_THAT(result["warnings"].dump(),
               HasSubstr("the winner is not handed out: output y differs"));
-  EXPECT_EQ(*ReadFile(out), *ReadFile(model));
+  EXPECT_EQ(DigestOfFile(out), DigestOfFile(model));
   const json again = Optimized(cluster, model, out, {}, device);
   EXPECT_EQ(again["cache"]["model_hit"], false);
 }
