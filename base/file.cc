@@ -150,6 +150,15 @@ Status WriteFileAtomically(const std::string& path, std::string_view bytes) {
   return OkStatus();
 }
 
+Status CheckWritable(const std::string& path) {
+  if (IsDirectory(path)) return WriteError(path, EISDIR);
+  std::string name;
+  Fd fd;
+  if (const int error = CreateBeside(path, name, fd)) return WriteError(path, error);
+  if (const int error = file_ops::Remove(name)) return WriteError(path, error);
+  return OkStatus();
+}
+
 Status MakeDirs(const std::string& path) {
   std::string made;
   for (const std::filesystem::path& part : std::filesystem::path(path)) {

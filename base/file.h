@@ -21,6 +21,10 @@ StatusOr<std::string> ReadFile(const std::string& path);
 // replaced.
 Status WriteFileAtomically(const std::string& path, std::string_view bytes);
 
+// Fails as WriteFileAtomically would at its first step, leaves nothing behind: asked before long
+// work whose result is to go there.
+Status CheckWritable(const std::string& path);
+
 Status MakeDirs(const std::string& path);  // mkdir -p.
 StatusOr<std::vector<std::string>> ListDir(
     const std::string& path);  // Sorted names without "." and "..".

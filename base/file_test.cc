@@ -82,6 +82,18 @@ TEST_F(FileTest, ErrorsNameThePath) {
   }
 }
 
+TEST_F(FileTest, SaysBeforehandWhetherAFileCanBeWritten) {
+  ASSERT_EQ(ToString(WriteFileAtomically(Path("old"), "x")), "OK");
+  EXPECT_EQ(ToString(CheckWritable(Path("old"))), "OK");
+  EXPECT_EQ(ToString(CheckWritable(Path("new"))), "OK");
+  EXPECT_EQ(ToString(CheckWritable(Path("no/new"))),
+            "FAILED_PRECONDITION: write " + Path("no/new") + ": No such file or directory");
+  EXPECT_EQ(ToString(CheckWritable(folder_.path())),
+            "FAILED_PRECONDITION: write " + folder_.path() + ": Is a directory");
+  EXPECT_EQ(ReadFile(Path("old")).value(), "x");
+  EXPECT_EQ(ListDir(folder_.path()).value(), Names({"old"}));
+}
+
 TEST_F(FileTest, MakesAndListsFolders) {
   EXPECT_EQ(ToString(MakeDirs(Path("b/c/d"))), "OK");
   EXPECT_EQ(ToString(MakeDirs(Path("b/c/"))), "OK");

@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "device/open_device.h"
+#include "graph/onnx/wire.h"
 #include "plan/estimator.h"
 #include "plan/schedule.h"
 #include "rules/rewrite.h"
@@ -44,6 +45,18 @@ StatusOr<Plan> ReadCarriedPlan(std::string_view bytes, const Graph& graph, const
   return plan;
 }
 
+// Nothing here has kernels for operators that are only kept.
+Status CheckRunnable(const Graph& graph) {
+  for (const Node& node : graph.nodes()) {
+    if (node.op != OpKind::kOpaque) continue;
+    AG_LET(const OnnxNode kept, ParseNode(node.attributes->String("onnx_node")));
+    return Err(StatusCode::kUnimplemented,
+               "operator {}{}{}: optimize keeps it as it is, but nothing here can run it",
+               kept.domain, kept.domain.empty() ? "" : ".", kept.op_type);
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
 std::string PlanKey(const Digest& graph, const Environment& environment, const Policy& policy) {
@@ -60,11 +73,19 @@ StatusOr<std::unique_ptr<Session>> Session::Load(std::string_view onnx_bytes,
 
 StatusOr<std::unique_ptr<Session>> Session::Load(std::string_view onnx_bytes,
                                                  const SessionOptions& options, Device& device) {
+  StatusOr<std::unique_ptr<Session>> session = LoadOn(device, onnx_bytes, options);
+  if (session.ok() || options.name.empty()) return session;
+  return Within(session.status(), options.name);
+}
+
+StatusOr<std::unique_ptr<Session>> Session::LoadOn(Device& device, std::string_view onnx_bytes,
+                                                   const SessionOptions& options) {
   std::unique_ptr<Session> session(new Session());
   session->device_ = &device;
   AG_LET(const TempDir folder, TempDir::Make("autograph-session"));
   AG_LET(const std::shared_ptr<BlobDir> blobs, BlobDir::Open(folder.path()));
   AG_LET(const ImportedModel model, ImportOnnx(onnx_bytes, {.shapes = options.shapes}, *blobs));
+  AG_TRY(CheckRunnable(model.graph));
   session->warnings_ = model.warnings;
   AG_TRY(session->Build(model, BlobWeights(blobs), options));
   const Graph& graph = session->graph_;

@@ -25,7 +25,8 @@ struct SessionOptions {
   std::string device = "cpu";
   std::map<std::string, Shape> shapes;  // For inputs whose sizes the model leaves open.
   PlanChoice plan = PlanChoice::kCarried;
-  int streams = 0;  // Beyond 1: kInput scheduled on so many streams. 0: as the plan says.
+  int streams = 0;        // Beyond 1: kInput scheduled on so many streams. 0: as the plan says.
+  std::string name = {};  // Of the model, in errors about it; empty: not said.
 };
 
 struct TensorInfo {
@@ -61,6 +62,8 @@ class Session {
 
  private:
   Session() = default;
+  static StatusOr<std::unique_ptr<Session>> LoadOn(Device& device, std::string_view onnx_bytes,
+                                                   const SessionOptions& options);
   // The first carried plan that the device can build, or one made here.
   Status Build(const ImportedModel& model, const WeightSource& weights,
                const SessionOptions& options);

@@ -143,7 +143,8 @@ void PlanSearch::SearchFrom(const RankedGraph& root) {
   std::vector<PlanCandidate> plans = PlansOf(graphs);
   if (plans.empty()) return;
   run_.Report("measuring plans");
-  if (!MeasureRound(std::move(plans), graphs)) stop_ = StopReason::kUnavailable;
+  if (MeasureRound(std::move(plans), graphs)) return;
+  stop_ = run_.Cancelled() ? StopReason::kCancelled : StopReason::kUnavailable;
 }
 
 std::vector<PlanCandidate> PlanSearch::PlansOf(const std::vector<RankedGraph>& graphs) {
@@ -172,7 +173,7 @@ bool PlanSearch::MeasureRound(std::vector<PlanCandidate> plans,
   const StatusOr<std::vector<PlanTiming>> timings =
       MeasureAgainstInput(measurer_, input_, pointers);
   if (!timings.ok()) {
-    run_.Warn(fmt::format("measuring plans: {}", Message(timings.status())));
+    if (!run_.Cancelled()) run_.Warn("measuring plans: " + Message(timings.status()));
     return false;
   }
   std::map<int, double> speedups;  // Of each graph's best plan, by step.

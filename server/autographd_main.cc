@@ -18,6 +18,7 @@ struct Flags {
   std::string log_level = "info";
   double worker_expiry = 30, reconnect = 5, no_worker = 900, tick = 10;
   double import_time = 120, export_time = 600, failure_expiry = 86400, grace = 10;
+  double hang_time = 60;
 };
 
 Nanos Seconds(double seconds) { return Nanos(static_cast<int64_t>(seconds * 1e9)); }
@@ -77,6 +78,10 @@ void AddTimes(CLI::App& app, Flags& flags) {
                  "Seconds that work waits for a worker of its device")
       ->group(group)
       ->capture_default_str();
+  app.add_option("--hang-time", flags.hang_time,
+                 "Seconds without progress after which the measurement of a group is given up")
+      ->group(group)
+      ->capture_default_str();
   app.add_option("--attempts", flags.server.pool.attempts_max,
                  "Executors that one candidate may crash")
       ->group(group)
@@ -134,6 +139,7 @@ int Main(int argc, char** argv) {
   options.import_time_max = Seconds(flags.import_time);
   options.export_time_max = Seconds(flags.export_time);
   options.failure_expiry = Seconds(flags.failure_expiry);
+  options.hang_time_max = Seconds(flags.hang_time);
 
   const sigset_t signals = BlockSignals();
   auto server = Server::Start(options);

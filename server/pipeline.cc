@@ -134,7 +134,11 @@ Status Pipeline::Stages::Search() {
   measuring.seed = asked.seed;
   measuring.skip_group_cache = asked.skip_group_cache;
   measuring.cancelled = control.cancelled;
+  measuring.stopping = control.stopping;
   measuring.turn = &turn;
+  measuring.group_seconds_max = std::chrono::duration<double>(house.options_.hang_time_max).count();
+  measuring.plan_seconds_max = 2 * measuring.group_seconds_max;
+  measuring.check_seconds_max = 10 * measuring.group_seconds_max;
   measurer =
       std::make_unique<PoolMeasurer>(house.dispatcher_, house.cache_, house.clock_, measuring);
   SearchRequest request;

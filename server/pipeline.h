@@ -21,6 +21,9 @@ struct PipelineOptions {
   std::string blob_root;
   std::string work_dir;                            // Emptied by the caller at start.
   Nanos offer_wait_max{std::chrono::minutes(15)};  // For a worker to appear.
+  // Without progress for so long the executor that measures a group is killed; whole plans have
+  // twice, checks on the reference kernels ten times as long.
+  Nanos hang_time_max{std::chrono::minutes(1)};
 };
 
 class Pipeline : public JobRunner {

@@ -123,10 +123,15 @@ void PoolMeasurer::Keep(const Missing& missing, const Delivery& delivery) {
 }
 
 Status PoolMeasurer::RunItem(WorkItem work, const std::function<void(const Delivery&)>& on_result) {
+  return RunItem(std::move(work), on_result, options_.cancelled);
+}
+
+Status PoolMeasurer::RunItem(WorkItem work, const std::function<void(const Delivery&)>& on_result,
+                             const std::function<bool()>& stop) {
   if (options_.turn != nullptr) options_.turn->Leave();
   const Status ran = runner_.Run(
       {options_.device, options_.environment, std::make_shared<const WorkItem>(std::move(work))},
-      on_result, options_.cancelled);
+      on_result, stop);
   if (options_.turn != nullptr) AG_TRY(options_.turn->Enter());
   return ran;
 }
@@ -139,12 +144,15 @@ StatusOr<std::vector<PlanTiming>> PoolMeasurer::MeasurePlans(
   for (const Candidate& candidate : candidates) work.candidates.push_back(ToWork(candidate));
   std::vector<PlanTiming> timings(candidates.size());
   for (PlanTiming& timing : timings) timing.status = Err(StatusCode::kInternal, "not timed");
-  AG_TRY(RunItem({std::move(work), options_.plan_seconds_max}, [&](const Delivery& delivery) {
+  const auto keep = [&](const Delivery& delivery) {
     PlanTiming& timing = timings[static_cast<size_t>(delivery.entry)];
     timing = delivery.result.timing;
     timing.status = delivery.result.status;
     if (!timing.status.ok()) ++failed_;
-  }));
+  };
+  const bool finals = options_.cancelled && options_.cancelled();
+  AG_TRY(RunItem({std::move(work), options_.plan_seconds_max}, keep,
+                 finals ? options_.stopping : options_.cancelled));
   if (!timings.empty()) AG_TRY(timings[0].status, "the input");
   return timings;
 }

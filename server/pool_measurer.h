@@ -25,8 +25,11 @@ class PoolMeasurer : public Measurer {
     uint64_t seed = 1;
     bool skip_group_cache = false;    // Measure again what the cache knows (once per job).
     std::function<bool()> cancelled;  // May be null.
-    SearchTurn* turn = nullptr;       // Left while measurements are awaited. May be null.
-    double group_seconds_max = 60;    // Without progress for so long the executor is killed.
+    // May be null. Ends even the plans that are asked for after a cancellation: these are the
+    // finals, without which the best so far would be lost.
+    std::function<bool()> stopping;
+    SearchTurn* turn = nullptr;     // Left while measurements are awaited. May be null.
+    double group_seconds_max = 60;  // Without progress for so long the executor is killed.
     double plan_seconds_max = 120;
     double check_seconds_max = 600;
   };
@@ -59,6 +62,8 @@ class PoolMeasurer : public Measurer {
   void MeasureBatch(const std::vector<Missing>& batch);
   void Keep(const Missing& missing, const Delivery& delivery);
   Status RunItem(WorkItem work, const std::function<void(const Delivery&)>& on_result);
+  Status RunItem(WorkItem work, const std::function<void(const Delivery&)>& on_result,
+                 const std::function<bool()>& stop);
 
   WorkRunner& runner_;
   CacheDb& cache_;

@@ -118,7 +118,18 @@ TEST(PoolMeasurer, CancelledGroupsAreCancelled) {
   Bench b;
   b.options.cancelled = [] { return true; };
   EXPECT_EQ(b.Make().MeasureGroups({Problem(1)})[0].status().code(), StatusCode::kCancelled);
-  EXPECT_EQ(b.Make().MeasurePlans({{}}).status().code(), StatusCode::kCancelled);
+}
+
+// The search withdraws a round when it is cancelled, then asks for its finals.
+TEST(PoolMeasurer, ACancelledJobMeasuresItsFinals) {
+  Bench b;
+  int asked = 0;
+  b.options.cancelled = [&] { return ++asked > 1; };
+  PoolMeasurer measurer = b.Make();
+  EXPECT_EQ(measurer.MeasurePlans({{}, {}}).status().code(), StatusCode::kCancelled);
+  EXPECT_TRUE(measurer.MeasurePlans({{}, {}}).ok());
+  b.options.stopping = [] { return true; };
+  EXPECT_EQ(b.Make().MeasurePlans({{}, {}}).status().code(), StatusCode::kCancelled);
 }
 
 TEST(PoolMeasurer, ColdTimesAreOtherRows) {

@@ -90,11 +90,11 @@ class Server::Impl {
 Status Server::Impl::OpenStores() {
   const std::string& dir = options_.data_dir;
   if (dir.empty()) return Err(StatusCode::kInvalidArgument, "data_dir is empty");
-  AG_TRY(MakeDirs(dir), "data folder {}", dir);
+  AG_TRY(MakeDirs(dir), "data folder {} (another one: --data)", dir);
   const std::string who = fmt::format("autographd, process {}, listening on {}", ::getpid(),
                                       options_.listen.empty() ? "nothing" : options_.listen);
   auto lock = FileLock::TryExclusive(dir + "/lock", who);
-  AG_TRY(lock.status(), "data folder {}", dir);
+  AG_TRY(lock.status(), "data folder {} (another one: --data)", dir);
   lock_.emplace(*std::move(lock));
   AG_LET(jobs_db_, JobsDb::Open({dir + "/jobs.db", ""}, clock_));
   AG_LET(cache_, CacheDb::Open({dir + "/cache.db", "", options_.failure_expiry}, clock_));
@@ -119,6 +119,7 @@ Status Server::Impl::StartJobs() {
   pipeline.blob_root = options_.data_dir + "/blobs";
   pipeline.work_dir = options_.data_dir + "/work";
   pipeline.offer_wait_max = options_.offer_wait_max;
+  pipeline.hang_time_max = options_.hang_time_max;
   pipeline_ = std::make_unique<Pipeline>(*dispatcher_, *cache_, blobs_, rules, clock_, pipeline);
   JobsOptions jobs;
   jobs.runners = options_.runners;

@@ -29,6 +29,7 @@ struct ServerOptions {
   PoolOptions pool;                          // Worker expiry, attempts, ...
   Nanos tick_max{std::chrono::seconds(10)};  // Ceiling between two messages of a stream.
   Nanos failure_expiry{std::chrono::hours(24)};
+  Nanos hang_time_max{std::chrono::minutes(1)};    // As PipelineOptions has it.
   Nanos offer_wait_max{std::chrono::minutes(15)};  // A resumed job waits so long for its device.
   int runners = 4;
   int per_device = 1;

@@ -193,7 +193,7 @@ void Agent::Impl::DriveExecutor() {
       continue;
     }
     if (const Status opened = OpenExecutor(); !opened.ok()) {
-      LogError("device {} does not serve: {}", options_.device, ToString(opened));
+      LogWarn("device {} does not serve: {}", options_.device, ToString(opened));
       state_.SetHealth(v1::WorkerState::NOT_SERVING, Message(opened));
       for (Nanos waited{0}; waited < options_.reopen && !state_.stopped(); waited += kLookAround) {
         clock_.SleepFor(kLookAround);

@@ -2,7 +2,6 @@
 
 #include "client/cli/local_model.h"
 #include "client/cli/verbs.h"
-#include "device/open_device.h"
 #include "device/profile/profile.h"
 
 namespace ag {
@@ -64,7 +63,7 @@ Json TimingJson(const std::string& name, const PlanTiming& timing) {
 }  // namespace
 
 int RunBench(Context& context, const BenchFlags& flags) {
-  const auto device = OpenDevice(flags.model.device);
+  const auto device = OpenLocalDevice(flags.model.device);
   if (!device.ok()) return Fail(device.status());
   const auto contenders = LoadContenders(flags, **device);
   if (!contenders.ok()) return Fail(contenders.status());

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "client/cli/verbs.h"
+#include "device/api/device_name.h"
 
 namespace ag {
 namespace {
@@ -36,6 +37,15 @@ struct AllFlags {
 
 using Action = std::function<int(Context&)>;
 
+// What CLI11 asks of a check: what is wrong with the text, or nothing.
+std::string WrongShape(const std::string& text) { return Message(ParseShapeFlag(text).status()); }
+std::string WrongDevice(const std::string& text) { return Message(ParseDeviceName(text).status()); }
+std::string WrongAmount(const std::string& text) {
+  const auto value = ParseDouble(text);
+  return value.ok() && *value > 0 ? "" : fmt::format("\"{}\" is not a number above 0", text);
+}
+std::string WrongDuration(const std::string& text) { return Message(ParseDuration(text).status()); }
+
 // Builds the tree of verbs; each leaf sets `chosen` when it is parsed.
 class Commands {
  public:
@@ -53,6 +63,8 @@ class Commands {
   void AddRules();
   void AddOthers();
   int Report(const CLI::ParseError& error, const std::vector<std::string>& words);
+  const CLI::Option* FindFlag(const CLI::App* app, const std::string& word) const;
+  std::string UnknownFlag(const CLI::App* app, const std::string& word) const;
   std::string Suggestion(const std::vector<std::string>& words) const;
 
   CLI::App app_{"Makes trained networks faster and proves it.", "autograph"};
@@ -97,8 +109,10 @@ void Commands::AddCommon(CLI::App* app) {
 void Commands::AddModel(CLI::App* verb, ModelFlags& flags, const char* model_help) {
   verb->add_option("model", flags.model, model_help)->required();
   verb->add_option("--device", flags.device, "cpu, cpu:CORES, sim:NAME, sim:FILE.spec, cuda:N")
+      ->check(WrongDevice)
       ->capture_default_str();
-  verb->add_option("--shape", flags.shapes, "NAME=1x3x299x299 for an input whose sizes are open");
+  verb->add_option("--shape", flags.shapes, "NAME=1x3x299x299 for an input whose sizes are open")
+      ->check(WrongShape);
 }
 
 void Commands::AddOptimize() {
@@ -108,17 +122,22 @@ void Commands::AddOptimize() {
   AddModel(verb, flags.model, "ONNX file");
   verb->add_option("-o,--output", flags.output, "Where the answer goes")->required();
   verb->add_option("--budget", flags.budget,
-                   "Wall time of the search: 60s, 2m; counts are the real budget");
+                   "Wall time of the search: 60s, 2m; counts are the real budget")
+      ->check(WrongDuration);
   verb->add_option("--precision", flags.precision,
                    "fp32 (tf32, fp16, bf16: with a device that offers them)")
       ->capture_default_str();
   verb->add_option("--tolerance", flags.tolerance, "Largest |a-b| / max|a| of any output")
+      ->check(WrongAmount)
       ->capture_default_str();
-  verb->add_option("--rounds", flags.rounds, "Measured rounds");
-  verb->add_option("--expansions", flags.expansions, "Graphs expanded per round");
-  verb->add_option("--graphs", flags.graphs, "Graphs scored per round");
-  verb->add_option("--candidates", flags.candidates, "Whole graphs measured per round");
-  verb->add_option("--streams", flags.streams, "At most so many streams");
+  const auto count = [&](const char* name, int& value, const char* help) {
+    verb->add_option(name, value, help)->check(WrongAmount);
+  };
+  count("--rounds", flags.rounds, "Measured rounds");
+  count("--expansions", flags.expansions, "Graphs expanded per round");
+  count("--graphs", flags.graphs, "Graphs scored per round");
+  count("--candidates", flags.candidates, "Whole graphs measured per round");
+  count("--streams", flags.streams, "At most so many streams");
   verb->add_option("--seed", flags.seed, "Seed of the search and its data")->capture_default_str();
   verb->add_option("--without", flags.without, "A rule to leave out; may be repeated");
   verb->add_flag("--no-cache", flags.no_cache, "Search again though the answer is known");
@@ -142,14 +161,19 @@ void Commands::AddLocalVerbs() {
   verb->add_option("--against", verify.against, "The other ONNX file");
   verb->add_option("--tolerance", verify.tolerance, "Largest |a-b| / max|a| of any output")
       ->capture_default_str();
-  verb->add_option("--seeds", verify.seeds, "Sets of random inputs")->capture_default_str();
+  verb->add_option("--seeds", verify.seeds, "Sets of random inputs")
+      ->check(WrongAmount)
+      ->capture_default_str();
 
   BenchFlags& bench = flags_.bench;
   verb = Verb(&app_, "bench", "Time a model here: eager, input and its plan, interleaved",
               [&bench](Context& c) { return RunBench(c, bench); });
   AddModel(verb, bench.model, "ONNX file");
-  verb->add_option("--streams", bench.streams, "Also time the input on so many streams");
-  verb->add_option("--seconds", bench.seconds, "About how long to sample")->capture_default_str();
+  verb->add_option("--streams", bench.streams, "Also time the input on so many streams")
+      ->check(WrongAmount);
+  verb->add_option("--seconds", bench.seconds, "About how long to sample")
+      ->check(WrongAmount)
+      ->capture_default_str();
 
   CLI::App* plan = Verb(&app_, "plan", "Look at plans", nullptr);
   plan->require_subcommand(1);
@@ -225,39 +249,75 @@ void Commands::AddOthers() {
 
   verb = Verb(&app_, "doctor", "Check this machine: store, device, executor, jail",
               [this](Context& c) { return RunDoctor(c, flags_.doctor); });
-  verb->add_option("--device", flags_.doctor.device, "The device to check")->capture_default_str();
+  verb->add_option("--device", flags_.doctor.device, "The device to check")
+      ->check(WrongDevice)
+      ->capture_default_str();
+}
+
+std::vector<std::string> VerbsOf(const CLI::App* app) {
+  std::vector<std::string> verbs;
+  for (const CLI::App* sub : app->get_subcommands([](const CLI::App*) { return true; })) {
+    verbs.push_back(sub->get_name());
+  }
+  return verbs;
+}
+
+// "--flag" of "--flag=value", "-f" of "-fvalue".
+std::string FlagOf(const std::string& word) {
+  return word.starts_with("--") ? word.substr(0, word.find('=')) : word.substr(0, 2);
+}
+
+// The flag of `app` or of the whole that `word` names; null: none.
+const CLI::Option* Commands::FindFlag(const CLI::App* app, const std::string& word) const {
+  const std::string name = FlagOf(word);
+  for (const CLI::App* place : {app, &app_}) {
+    for (const CLI::Option* option : place->get_options()) {
+      if (!option->get_positional() && option->check_name(name)) return option;
+    }
+  }
+  return nullptr;
+}
+
+// What is wrong with the flag, and which one may have been meant.
+std::string Commands::UnknownFlag(const CLI::App* app, const std::string& word) const {
+  std::vector<std::string> names;
+  for (const CLI::App* place : {app, &app_}) {
+    for (const CLI::Option* option : place->get_options()) {
+      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    }
+  }
+  const std::string flag = FlagOf(word);
+  return fmt::format("unknown flag {}{}", flag, DidYouMean(flag, names));
 }
 
 std::string Commands::Suggestion(const std::vector<std::string>& words) const {
   const CLI::App* at = &app_;
-  for (const std::string& word : words) {
-    if (word.starts_with("-")) {
-      std::vector<std::string> names;
-      for (const CLI::App* app : {at, &app_}) {
-        for (const CLI::Option* option : app->get_options()) {
-          for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-        }
-      }
-      const std::string flag = word.substr(0, word.find('='));
-      if (std::find(names.begin(), names.end(), flag) != names.end() || flag.size() < 3) continue;
-      return fmt::format("unknown flag {}{}", flag, DidYouMean(flag, names));
+  for (size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    if (word.starts_with("-") && word.size() > 1) {
+      const CLI::Option* flag = FindFlag(at, word);
+      if (flag == nullptr) return UnknownFlag(at, word);
+      // Its value is the next word, unless this one holds it.
+      if (FlagOf(word) == word && flag->get_items_expected_min() > 0) ++i;
+      continue;
     }
-    std::vector<std::string> verbs;
-    for (const CLI::App* sub : at->get_subcommands([](const CLI::App*) { return true; })) {
-      verbs.push_back(sub->get_name());
-    }
+    const std::vector<std::string> verbs = VerbsOf(at);
     if (verbs.empty()) continue;
     const auto found = std::find(verbs.begin(), verbs.end(), word);
     if (found == verbs.end())
       return fmt::format("unknown verb \"{}\"{}", word, DidYouMean(word, verbs));
     at = at->get_subcommand(word);
   }
-  return "";
+  const std::vector<std::string> verbs = VerbsOf(at);
+  return verbs.empty() ? "" : fmt::format("a verb is missing: {}", Join(verbs, ", "));
 }
 
 int Commands::Report(const CLI::ParseError& error, const std::vector<std::string>& words) {
   if (error.get_exit_code() == 0) return app_.exit(error);  // --help and --version.
-  std::string message = Suggestion(words);
+  // A value that is wrong is no typo in a name.
+  const bool wrong_value = dynamic_cast<const CLI::ValidationError*>(&error) != nullptr ||
+                           dynamic_cast<const CLI::ConversionError*>(&error) != nullptr;
+  std::string message = wrong_value ? "" : Suggestion(words);
   if (message.empty()) message = error.what();
   std::fprintf(stderr, "autograph: %s\nTry autograph --help.\n", message.c_str());
   return kExitUsage;
@@ -271,9 +331,10 @@ int Commands::Run(int argc, char** argv) {
     return Report(error, words);
   }
   InitLog("autograph", flags_.common.verbose ? "info" : "error");
-  CatchInterrupt();
   Context context(flags_.common);
-  return chosen_(context);
+  const int code = chosen_(context);
+  if (code != kExitOk || (std::fflush(stdout) == 0 && std::ferror(stdout) == 0)) return code;
+  return Fail(Err(StatusCode::kResourceExhausted, "standard output did not take everything"));
 }
 
 }  // namespace

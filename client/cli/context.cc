@@ -95,14 +95,14 @@ int Fail(const Status& status) {
 StatusOr<std::pair<std::string, std::vector<int64_t>>> ParseShapeFlag(const std::string& text) {
   const size_t equals = text.rfind('=');
   if (equals == std::string::npos || equals == 0) {
-    return Err(StatusCode::kInvalidArgument, "--shape {}: expected NAME=1x3x224x224", text);
+    return Err(StatusCode::kInvalidArgument, "{}: expected NAME=1x3x224x224", text);
   }
+  const std::string sizes = text.substr(equals + 1);  // Split gives views into it.
   std::vector<int64_t> dims;
-  for (const auto& part : Split(std::string_view(text).substr(equals + 1), 'x')) {
+  for (const auto& part : Split(sizes, 'x')) {
     const auto size = ParseInt(part);
     if (!size.ok() || *size < 0) {
-      return Err(StatusCode::kInvalidArgument, "--shape {}: \"{}\" is not a size", text,
-                 std::string(part));
+      return Err(StatusCode::kInvalidArgument, "{}: \"{}\" is not a size", text, std::string(part));
     }
     dims.push_back(*size);
   }
@@ -119,7 +119,7 @@ StatusOr<double> ParseDuration(const std::string& text) {
     if (unit == 'h' || unit == 'm' || unit == 's') number.pop_back();
   }
   const auto value = ParseDouble(number);
-  if (!value.ok() || !(*value > 0) || std::isinf(*value)) {
+  if (!value.ok() || !(*value > 0) || !std::isfinite(*value)) {
     return Err(StatusCode::kInvalidArgument, "\"{}\" is not a duration; try 60s, 2m or 1h", text);
   }
   return *value * factor;

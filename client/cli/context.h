@@ -37,7 +37,7 @@ class Context {
 };
 
 // Ctrl-C and SIGTERM: from this call on they only set a flag; a second one ends the process with
-// 130.
+// 130. For verbs that have something to keep; the others end at the first one.
 void CatchInterrupt();
 bool Interrupted();
 

@@ -73,7 +73,7 @@ int RunJobsWatch(Context& context, const JobsFlags& flags) {
   ProgressPrinter printer(context);
   const auto job = (*client)->Watch(FullName(flags.name), [&](const v1::Job& state) {
     printer.Show(state);
-    return !Interrupted();
+    return true;
   });
   printer.Clear();
   return job.ok() ? PrintJob(context, *job) : Fail(job.status());

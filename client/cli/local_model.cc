@@ -1,13 +1,15 @@
 #include "client/cli/local_model.h"
 
 #include "base/file.h"
+#include "device/open_device.h"
 #include "graph/onnx/onnx.h"
 
 namespace ag {
 namespace {
 
 StatusOr<SessionOptions> MakeOptions(const ModelFlags& flags, PlanChoice plan, int streams) {
-  SessionOptions options{.device = flags.device, .plan = plan, .streams = streams};
+  SessionOptions options{
+      .device = flags.device, .plan = plan, .streams = streams, .name = flags.model};
   for (const std::string& text : flags.shapes) {
     AG_LET(const auto shape, ParseShapeFlag(text));
     options.shapes[shape.first] = Shape(shape.second.begin(), shape.second.end());
@@ -17,11 +19,19 @@ StatusOr<SessionOptions> MakeOptions(const ModelFlags& flags, PlanChoice plan, i
 
 }  // namespace
 
+StatusOr<std::unique_ptr<Device>> OpenLocalDevice(const std::string& name) {
+  auto device = OpenDevice(name);
+  if (!device.ok()) return Status(StatusCode::kUnavailable, Message(device.status()));
+  return device;
+}
+
 StatusOr<std::unique_ptr<Session>> LoadSession(const ModelFlags& flags, PlanChoice plan,
                                                int streams) {
   AG_LET(const SessionOptions options, MakeOptions(flags, plan, streams));
   AG_LET(const std::shared_ptr<const MappedFile> file, MappedFile::Open(flags.model));
-  AG_LET(std::unique_ptr<Session> session, Session::Load(file->bytes(), options));
+  StatusOr<std::unique_ptr<Session>> session = Session::Load(file->bytes(), options);
+  // A device that is not there is no fault of the model's.
+  if (!session.ok()) AG_TRY(OpenLocalDevice(flags.device));
   return session;
 }
 

@@ -10,6 +10,10 @@
 
 namespace ag {
 
+// kUnavailable when it cannot be opened, whatever the reason.
+StatusOr<std::unique_ptr<Device>> OpenLocalDevice(const std::string& name);
+
+// Errors about the model name its file.
 StatusOr<std::unique_ptr<Session>> LoadSession(const ModelFlags& flags, PlanChoice plan,
                                                int streams = 0);
 // On a device that is open already.

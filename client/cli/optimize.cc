@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "base/file.h"
 #include "client/cli/job_text.h"
 #include "client/cli/verbs.h"
 
@@ -87,8 +88,10 @@ int Finish(Context& context, Client& client, const v1::Job& job, const std::stri
     context.Print(ResultTable(job) + fmt::format("  {:<12} {}", "written", path));
   }
   if (job.state() == v1::Job::CANCELLED) {
-    context.Note(job.has_result() ? "interrupted; the best found so far was written"
-                                  : "interrupted; nothing was verified yet, nothing was written");
+    context.Note(fmt::format("{}; {}",
+                             Interrupted() ? "interrupted" : "cancelled by another client",
+                             job.has_result() ? "the best found so far was written"
+                                              : "nothing was verified yet, nothing was written"));
     return kExitInterrupted;
   }
   return kExitOk;
@@ -118,6 +121,10 @@ int RunOptimize(Context& context, const OptimizeFlags& flags) {
              "--detach needs --server: an embedded service ends with this command"));
     return kExitUsage;
   }
+  if (!flags.detach) {
+    if (const Status writable = CheckWritable(flags.output); !writable.ok()) return Fail(writable);
+  }
+  CatchInterrupt();
   const StatusOr<Client*> client = context.Connect(flags.model.device);
   if (!client.ok()) return Fail(client.status());
   StatusOr<v1::Job> job = Submit(context, **client, flags, *std::move(request));

@@ -128,6 +128,11 @@ StatusOr<std::vector<OutputError>> CompareWithTestData(const VerifyFlags& flags)
 }  // namespace
 
 int RunModel(Context& context, const RunFlags& flags) {
+  if (!flags.output_dir.empty()) {  // Before the work, which may be long.
+    if (const Status made = MakeDirs(flags.output_dir); !made.ok()) return Fail(made);
+    const Status writable = CheckWritable(flags.output_dir + "/output.npy");
+    if (!writable.ok()) return Fail(writable);
+  }
   const auto session = LoadSession(flags.model, PlanChoice::kCarried);
   if (!session.ok()) return Fail(session.status());
   for (const std::string& warning : (*session)->warnings()) context.Note("warning: " + warning);
@@ -136,9 +141,6 @@ int RunModel(Context& context, const RunFlags& flags) {
   const auto outputs = (*session)->Run(*inputs);
   if (!outputs.ok()) return Fail(outputs.status());
   Json list = Json::array();
-  if (!flags.output_dir.empty()) {
-    if (const Status made = MakeDirs(flags.output_dir); !made.ok()) return Fail(made);
-  }
   for (size_t i = 0; i < outputs->size(); ++i) {
     const TensorInfo& info = (*session)->outputs()[i];
     std::string line =

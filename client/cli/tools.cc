@@ -55,6 +55,7 @@ int RunZoo(Context& context, const ZooFlags& flags) {
     Fail(Err(StatusCode::kInvalidArgument, "zoo needs a name and -o FILE, or --list"));
     return kExitUsage;
   }
+  if (const Status writable = CheckWritable(flags.output); !writable.ok()) return Fail(writable);
   const auto model = ZooModelOnnx(flags.name, {.batch = flags.batch, .seed = flags.seed});
   if (!model.ok()) return Fail(model.status());
   if (const Status written = WriteFileAtomically(flags.output, *model); !written.ok()) {
@@ -91,6 +92,7 @@ int RunRulesList(Context& context, const RulesFlags& flags) {
 int RunRulesVerify(Context& context, const RulesFlags& flags) {
   const auto rules = LoadRules(flags);
   if (!rules.ok()) return Fail(rules.status());
+  CatchInterrupt();
   int refused = 0;
   Json list = Json::array();
   for (const Rule& rule : rules->rules()) {

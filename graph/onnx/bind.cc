@@ -11,8 +11,8 @@ constexpr int64_t kOpsetMin = 11, kOpsetMax = 17, kIrVersionMax = 8;
 
 Status CheckVersions(const OnnxOrigin& origin) {
   if (origin.ir_version > kIrVersionMax) {
-    return Err(StatusCode::kUnimplemented, "ir_version {} is above {}", origin.ir_version,
-               kIrVersionMax);
+    return Err(StatusCode::kUnimplemented, "ir_version {} is above {}: export for opset {} or less",
+               origin.ir_version, kIrVersionMax, kOpsetMax);
   }
   std::set<std::string> domains;
   for (const auto& [domain, version] : origin.opsets) {
@@ -20,8 +20,9 @@ Status CheckVersions(const OnnxOrigin& origin) {
       return Err(StatusCode::kInvalidArgument, "the model imports domain {} twice", Quoted(domain));
     }
     if (domain.empty() && (version < kOpsetMin || version > kOpsetMax)) {
-      return Err(StatusCode::kUnimplemented, "opset {} is outside {} to {}", version, kOpsetMin,
-                 kOpsetMax);
+      return Err(StatusCode::kUnimplemented,
+                 "opset {} is outside {} to {}: convert the model (onnx.version_converter)",
+                 version, kOpsetMin, kOpsetMax);
     }
   }
   if (domains.contains("")) return OkStatus();

@@ -59,23 +59,12 @@ TEST(HostileTest, Tensors) {
 }
 
 TEST(HostileTest, ExternalDataIsNeverOpened) {
-  std::string bytes = testing::ModelFromText("g (float[2] x) => (float[2] y) { y = Add(x, w) }");
-  // graph.initializer: name "w", type float, dims [2], data_location EXTERNAL, location "../x".
-  const std::string entry("\x0a\x08location\x12\x04../x", 16);
-  std::string tensor("\x08\x02\x10\x01\x42\x01w\x70\x01", 9);
-  AppendLengthTag(13, entry.size(), tensor);
-  tensor += entry;
-  std::string graph;
-  ASSERT_TRUE(ForEachField(bytes, [&](const WireField& field) {
-                if (field.number == 7) graph = field.payload;
-                return OkStatus();
-              }).ok());
-  AppendLengthTag(5, tensor.size(), graph);
-  graph += tensor;
-  std::string model("\x08\x08\x42\x02\x10\x11", 6);
-  AppendLengthTag(7, graph.size(), model);
-  EXPECT_EQ(ToString(Try(model + graph)),
-            "INVALID_ARGUMENT: external data is not accepted: tensor \"w\" points to \"../x\"");
+  for (const char* location : {"weights.bin", "/etc/passwd", "../x", ""}) {
+    EXPECT_EQ(ToString(Try(testing::ExternalDataModel(location))),
+              fmt::format("INVALID_ARGUMENT: external data is not accepted: tensor \"w\" points to "
+                          "\"{}\"; save the model with its weights inside",
+                          location));
+  }
 }
 
 TEST(HostileTest, NotAModel) {

@@ -200,11 +200,11 @@ TEST(ImportErrorsTest, NameWhatIsWrong) {
       {"arity", "g (float[2] x) => (float[2] y) { y = Relu(x, x) }",
        "INVALID_ARGUMENT: node 0 (Relu): expected 1 inputs, got 2"},
       {"opset 10", "<ir_version: 8, opset_import: [\"\" : 10]> g (float[2] x) => (float[2] y) {}",
-       "UNIMPLEMENTED: opset 10 is outside 11 to 17"},
+       "UNIMPLEMENTED: opset 10 is outside 11 to 17: convert the model (onnx.version_converter)"},
       {"opset 18", "<ir_version: 8, opset_import: [\"\" : 18]> g (float[2] x) => (float[2] y) {}",
-       "UNIMPLEMENTED: opset 18 is outside 11 to 17"},
+       "UNIMPLEMENTED: opset 18 is outside 11 to 17: convert the model (onnx.version_converter)"},
       {"ir 9", "<ir_version: 9, opset_import: [\"\" : 17]> g (float[2] x) => (float[2] y) {}",
-       "UNIMPLEMENTED: ir_version 9 is above 8"},
+       "UNIMPLEMENTED: ir_version 9 is above 8: export for opset 17 or less"},
   };
   for (const ErrorCase& c : cases) {
     EXPECT_EQ(ToString(Import(c.onnx, 17).status()), c.expected) << c.name;

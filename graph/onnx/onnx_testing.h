@@ -18,6 +18,7 @@ std::string ModelFromText(std::string_view text, int opset = 17);
 std::string ConvModel();  // Two convolutions, a pool, a classifier; a few KB.
 std::string LargeWeightModel(size_t weight_bytes);                  // One product.
 std::string ExpandingModel(int64_t constant_bytes, int constants);  // Small, but not once imported.
+std::string ExternalDataModel(const std::string& location);  // Its weight "w" is said to be there.
 
 // Opens a new blob folder that lives as long as the process.
 std::shared_ptr<BlobDir> NewBlobs();

@@ -72,6 +72,21 @@ std::string ExpandingModel(int64_t constant_bytes, int constants) {
                   constant_bytes / 4, nodes));
 }
 
+std::string ExternalDataModel(const std::string& location) {
+  onnx::ModelProto model;
+  AG_CHECK(
+      model.ParseFromString(ModelFromText("g (float[2] x) => (float[2] y) { y = Add(x, w) }")));
+  onnx::TensorProto& weight = *model.mutable_graph()->add_initializer();
+  weight.set_name("w");
+  weight.set_data_type(onnx::TensorProto::FLOAT);
+  weight.add_dims(2);
+  weight.set_data_location(onnx::TensorProto::EXTERNAL);
+  auto& entry = *weight.add_external_data();
+  entry.set_key("location");
+  entry.set_value(location);
+  return model.SerializeAsString();
+}
+
 std::shared_ptr<BlobDir> NewBlobs() {
   static std::vector<TempDir> folders;  // Removed at exit.
   StatusOr<TempDir> folder = TempDir::Make("onnx");

@@ -50,8 +50,10 @@ int32_t DTypeToOnnx(DType dtype) {
 StatusOr<Tensor> ToTensor(const OnnxTensor& tensor) {
   const std::string noun = fmt::format("tensor {}", Quoted(tensor.name));
   if (tensor.external.has_value()) {
-    return Err(StatusCode::kInvalidArgument, "external data is not accepted: {} points to {}", noun,
-               Quoted(*tensor.external));
+    return Err(StatusCode::kInvalidArgument,
+               "external data is not accepted: {} points to {}; save the model with its weights "
+               "inside",
+               noun, Quoted(*tensor.external));
   }
   const StatusOr<DType> dtype = DTypeFromOnnx(tensor.data_type);
   AG_TRY(dtype, "{}", noun);

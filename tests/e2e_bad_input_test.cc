@@ -1,0 +1,255 @@
+// Files and models that are wrong, by the real programs: every verb that reads a model says which
+// file and what is wrong with it, and ends with the exit code of docs/cli.md.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "graph/onnx/onnx_testing.h"
+#include "graph/onnx/wire.h"
+#include "tests/cluster.h"
+
+namespace ag {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+using testing::ModelFromText;
+
+struct BadModel {
+  const char* name;
+  std::string bytes;
+  std::string message;  // All that is said of the model.
+};
+
+// Its one initializer claims these sizes and holds eight bytes.
+std::string ModelWithWeight(std::vector<int64_t> dims) {
+  OnnxModel model;
+  model.origin.opsets = {{"", 17}};
+  model.inputs = {{.name = "x", .data_type = 1, .has_shape = true, .dims = {{2}}}};
+  model.outputs = {{.name = "y", .data_type = 1, .has_shape = true, .dims = {{2}}}};
+  model.nodes = {{.op_type = "Add", .inputs = {"x", "w"}, .outputs = {"y"}}};
+  model.initializers = {
+      {.name = "w", .data_type = 1, .dims = std::move(dims), .bytes = {"12345678", 8}}};
+  return *SerializeModel(model);
+}
+
+std::vector<BadModel> BadFiles() {
+  const std::string good = testing::ConvModel();
+  return {
+      {"text", "this is no model", "not ONNX, or cut short: no whole field at byte 0 of 16"},
+      {"empty", "", "the model is empty"},
+      {"cut", good.substr(0, good.size() - 100),
+       fmt::format("not ONNX, or cut short: no whole field at byte 2 of {}", good.size() - 100)},
+      {"external-relative", testing::ExternalDataModel("weights.bin"),
+       "external data is not accepted: tensor \"w\" points to \"weights.bin\"; save the model with "
+       "its weights inside"},
+      {"external-absolute", testing::ExternalDataModel("/etc/passwd"),
+       "external data is not accepted: tensor \"w\" points to \"/etc/passwd\"; save the model with "
+       "its weights inside"},
+      {"external-outside", testing::ExternalDataModel("../../secret"),
+       "external data is not accepted: tensor \"w\" points to \"../../secret\"; save the model "
+       "with its weights inside"},
+      {"sizes-overflow", ModelWithWeight({int64_t{1} << 62, 4}),
+       "tensor \"w\": f32[4611686018427387904,4] has more than 2^40 elements"},
+      {"sizes-huge", ModelWithWeight({int64_t{1} << 40}),
+       "tensor \"w\": f32[1099511627776] needs 4398046511104 bytes, the model has 8"},
+      {"sizes-negative", ModelWithWeight({-2}), "tensor \"w\": negative size in f32[-2]"},
+  };
+}
+
+std::vector<BadModel> BadGraphs() {
+  return {
+      {"unbound", ModelFromText("g (float[batch,3] x) => (float[batch,3] y) { y = Relu(x) }"),
+       "input \"x\" has no size for dimension 0 (\"batch\"): bind it with --shape x=?x3"},
+      {"cycle", ModelFromText("g (float[2] x) => (float[2] y) { a = Add(x, y) y = Relu(a) }"),
+       "node 0 (Add) waits for its own output: the model has a cycle"},
+      {"types", ModelFromText("g (float[2] x, int64[2] i) => (float[2] y) { y = Add(x, i) }"),
+       "node 0 (Add): add: element types differ: f32 and i64"},
+      {"no-weight", ModelFromText("g (float[2] x) => (float[2] y) { y = Add(x, w) }"),
+       "node 0 (Add): nothing defines its input \"w\""},
+      {"two-makers", ModelFromText("g (float[2] x) => (float[2] y) { y = Exp(x) y = Relu(x) }"),
+       "tensor \"y\" is an output of node 0 (Exp) and of node 1 (Relu)"},
+      {"huge-input",
+       ModelFromText("g (float[2000000,2000000] x) => (float[2000000,2000000] y) { y = Relu(x) }"),
+       "input \"x\": f32[2000000,2000000] has more than 2^40 elements"},
+      {"huge-constant",
+       ModelFromText("g (float[2] x) => (float[2] y) <int64[1] s = {10000000000}>"
+                     "{ a = ConstantOfShape(s) y = Add(x, a) }"),
+       "node 0 (ConstantOfShape): f32[10000000000] has 40000000000 bytes, the limit is 4294967296 "
+       "a tensor"},
+      {"old", ModelFromText("g (float[2] x) => (float[2] y) { y = Relu(x) }", 10),
+       "opset 10 is outside 11 to 17: convert the model (onnx.version_converter)"},
+      {"new", ModelFromText("g (float[2] x) => (float[2] y) { y = Relu(x) }", 18),
+       "opset 18 is outside 11 to 17: convert the model (onnx.version_converter)"},
+      {"unknown-operator",
+       ModelFromText("g (float[2] x) => (float[2] y) { a = Nonsense(x) y = Relu(a) }"),
+       "node 0 (Nonsense): the operator is not known, and it cannot be kept: ONNX's inference does "
+       "not know its output type"},
+  };
+}
+
+class BadInput : public ::testing::Test {
+ protected:
+  // One command line without a coordinator.
+  static CommandResult Cli(const std::vector<std::string>& words) { return alone().Cli(words); }
+  static const Alone& alone() {
+    static const Alone alone;
+    return alone;
+  }
+};
+
+// Exactly one line on standard error, and it is this one.
+void ExpectSays(const CommandResult& result, int code, const std::string& line,
+                const std::string& noun) {
+  EXPECT_EQ(result.code, code) << noun << ": " << result.out << result.err;
+  EXPECT_EQ(result.err, "autograph: " + line + "\n") << noun;
+}
+
+TEST_F(BadInput, RunAndVerifyNameTheFile) {
+  std::vector<BadModel> cases = BadFiles();
+  for (BadModel& c : BadGraphs()) cases.push_back(std::move(c));
+  const std::string good =
+      alone().Write("good.onnx", ModelFromText("g (float[2] x) => (float[2] y) { y = Relu(x) }"));
+  for (const BadModel& c : cases) {
+    const std::string file = alone().Write(fmt::format("{}.onnx", c.name), c.bytes);
+    const std::string line = file + ": " + c.message;
+    ExpectSays(Cli({"run", file, "--device", "sim:small"}), 3, line, c.name);
+    ExpectSays(Cli({"verify", good, "--against", file, "--device", "sim:small"}), 3, line, c.name);
+  }
+}
+
+TEST_F(BadInput, OptimizeNamesTheModelAndWritesNothing) {
+  Cluster cluster;
+  std::vector<BadModel> cases = BadFiles();
+  for (BadModel& c : BadGraphs()) cases.push_back(std::move(c));
+  int job = 0;
+  for (const BadModel& c : cases) {
+    const std::string file = alone().Write(fmt::format("{}.onnx", c.name), c.bytes);
+    const std::string out = cluster.path("out.onnx");
+    const CommandResult result =
+        cluster.Cli({"optimize", file, "-o", out, "--device", "sim:small", "--json"});
+    ++job;
+    ExpectSays(result, 3, fmt::format("jobs/{}: {}", job, c.message), c.name);
+    const json document = json::parse(result.out, nullptr, false);
+    ASSERT_TRUE(document.is_object()) << c.name;
+    EXPECT_EQ(document["state"], "failed") << c.name;
+    EXPECT_EQ(document["error"]["message"], c.message) << c.name;
+    EXPECT_FALSE(FileExists(out)) << c.name;
+  }
+  // The service is as well as before.
+  EXPECT_TRUE(cluster.WorkerServes());
+  EXPECT_EQ(cluster.Cli({"jobs", "show", "jobs/1"}).code, 1);
+}
+
+TEST_F(BadInput, EmbeddedOptimizeSaysTheSame) {
+  const std::string file = alone().Write("embedded.onnx", "this is no model");
+  const CommandResult result =
+      Cli({"optimize", file, "-o", alone().path("o.onnx"), "--device", "sim:small", "--json"});
+  ExpectSays(result, 3, "jobs/1: not ONNX, or cut short: no whole field at byte 0 of 16", "text");
+}
+
+TEST_F(BadInput, ABoundDimensionWorks) {
+  Cluster cluster;
+  const std::string file = alone().Write(
+      "batch.onnx", ModelFromText("g (float[batch,3] x) => (float[batch,3] y) { y = Relu(x) }"));
+  const std::string out = cluster.path("out.onnx");
+  const CommandResult ran = Cli({"run", file, "--device", "sim:small", "--shape", "x=2x3"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("y: f32[2,3]"));
+  Optimized(cluster, file, out, {"--shape", "x=2x3"});
+  EXPECT_TRUE(FileExists(out));
+  ExpectSays(Cli({"run", file, "--device", "sim:small", "--shape", "z=2x3"}), 3,
+             file + ": --shape names \"z\", the inputs are \"x\"", "no such input");
+  ExpectSays(Cli({"run", file, "--device", "sim:small", "--shape", "x=2"}), 3,
+             file + ": input \"x\" has rank 2, --shape gives [2]", "another rank");
+}
+
+TEST_F(BadInput, FilesThatCannotBeRead) {
+  const std::string folder = alone().path("folder");
+  ASSERT_TRUE(MakeDirs(folder).ok());
+  const struct {
+    std::string path, message;
+  } cases[] = {
+      {"/nowhere/x.onnx", "read /nowhere/x.onnx: No such file or directory"},
+      {folder, "read " + folder + ": not a regular file"},
+      {"/dev/null", "read /dev/null: not a regular file"},
+  };
+  for (const auto& c : cases) {
+    ExpectSays(Cli({"run", c.path, "--device", "sim:small"}), 3, c.message, "run");
+    ExpectSays(Cli({"optimize", c.path, "-o", alone().path("o.onnx"), "--device", "sim:small"}), 3,
+               c.message, "optimize");
+  }
+  ExpectSays(Cli({"verify", folder, "--device", "sim:small"}), 3,
+             "read " + folder + "/model.onnx: No such file or directory", "verify");
+}
+
+TEST_F(BadInput, AFileWithoutPermission) {
+  Alone place;
+  const std::string file = place.Write("secret.onnx", testing::ConvModel());
+  ASSERT_EQ(chmod(place.folder.path().c_str(), 0755), 0);
+  ASSERT_EQ(chmod(file.c_str(), 0), 0);
+  const CommandResult result = RunCommand(
+      WithoutRoot({Program("autograph"), "run", file, "--device", "sim:small"}), place.variables);
+  if (result.code == 127) GTEST_SKIP() << "the programs cannot be run as another user here";
+  ExpectSays(result, 3, "read " + file + ": Permission denied", "run");
+}
+
+// Two places to win, with an operator of somebody else's between them.
+constexpr char kCustom[] = R"(<ir_version: 8, opset_import: ["" : 17, "acme.ops" : 3]>
+  g (float[4,4] pixels) => (float[4,4] scores)
+    <float[4,4] v = {1,0,2,0, 0,1,0,3, 1,1,0,0, 0,2,0,1}, float[4,4] w = {0,1,0,2, 1,0,1,0,
+     3,0,1,0, 0,1,0,1}, float[4,4] b> {
+    p = MatMul(pixels, v)
+    q = MatMul(p, w)
+    a = Relu(q)
+    b = acme.ops.Sparkle<level = 3, gain = 0.5, mode = "soft", steps = [1, 2, 3]>(a)
+    r = MatMul(b, v)
+    s = MatMul(r, w)
+    scores = Relu(s)
+  })";
+
+TEST_F(BadInput, AnOperatorOfSomebodyElseIsKept) {
+  Cluster cluster;
+  const std::string file = alone().Write("custom.onnx", ModelFromText(kCustom));
+  const std::string out = cluster.path("custom_out.onnx");
+  const json result = Optimized(cluster, file, out);
+  EXPECT_EQ(result["verdict"], "FASTER") << result.dump(2);
+  EXPECT_THAT(result["warnings"].dump(), HasSubstr("1 operators are opaque"));
+
+  const std::string before = *ReadFile(file), after = *ReadFile(out);
+  const auto given = ParseModel(before, 1000), made = ParseModel(after, 1000);
+  ASSERT_TRUE(given.ok() && made.ok());
+  EXPECT_LT(made->nodes.size(), given->nodes.size());
+  EXPECT_EQ(made->inputs[0].name, "pixels");
+  EXPECT_EQ(made->outputs[0].name, "scores");
+  const auto custom = [](const OnnxModel& model) {
+    std::vector<std::string> found;
+    for (const OnnxNode& node : model.nodes) {
+      if (node.domain == "acme.ops") found.push_back(*AnonymousNode(node));
+    }
+    return found;
+  };
+  ASSERT_EQ(custom(*given).size(), 1u);
+  EXPECT_EQ(custom(*made), custom(*given));  // Operator and attributes, byte by byte.
+  const auto& opsets = made->origin.opsets;
+  EXPECT_THAT(opsets, ::testing::Contains(std::pair<std::string, int64_t>("acme.ops", 3)));
+
+  if (const char* python = std::getenv("AUTOGRAPH_PYTHON")) {
+    const CommandResult checked =
+        RunCommand({python, "-c", "import onnx, sys; onnx.checker.check_model(sys.argv[1])", out});
+    EXPECT_EQ(checked.code, 0) << checked.err;
+  }
+  // Nothing here can run it, and that is what is said.
+  const CommandResult ran = Cli({"run", out, "--device", "sim:small"});
+  ExpectSays(ran, 3,
+             out +
+                 ": operator acme.ops.Sparkle: optimize keeps it as it is, but nothing here can "
+                 "run it",
+             "run");
+}
+
+}  // namespace
+}  // namespace ag

@@ -1,0 +1,265 @@
+// The command line on wrong words, wrong values and a world that does not play along.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/cluster.h"
+
+namespace ag {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+struct BadCommand {
+  const char* name;
+  std::vector<std::string> words;
+  int code;
+  const char* message;  // Part of standard error.
+};
+
+void ExpectRefused(const Alone& place, const BadCommand& c) {
+  const CommandResult result = place.Cli(c.words);
+  EXPECT_EQ(result.code, c.code) << c.name << ": " << result.err;
+  EXPECT_THAT(result.err, HasSubstr(c.message)) << c.name;
+  EXPECT_EQ(result.out, "") << c.name;
+}
+
+TEST(CommandLine, WrongWords) {
+  const Alone place;
+  const std::string file = place.Write("text.onnx", "this is not a model");
+  const BadCommand cases[] = {
+      {"no verb", {}, 2, "a verb is missing: optimize, run, verify"},
+      {"verb with a typo",
+       {"optimise", "x.onnx"},
+       2,
+       "unknown verb \"optimise\"; did you mean 'optimize'?"},
+      {"verb like no other", {"frobnicate"}, 2, "unknown verb \"frobnicate\"\n"},
+      {"verb of jobs with a typo",
+       {"jobs", "lst"},
+       2,
+       "unknown verb \"lst\"; did you mean 'list'?"},
+      {"jobs alone", {"jobs"}, 2, "a verb is missing: list, show, watch, cancel"},
+      {"flag with a typo",
+       {"optimize", file, "-o", "y", "--devise", "cpu"},
+       2,
+       "unknown flag --devise; did you mean '--device'?"},
+      {"short flag", {"optimize", file, "-q"}, 2, "unknown flag -q"},
+      {"one word too many", {"run", file, "more"}, 2, "more"},
+      {"missing output", {"optimize", file}, 2, "--output"},
+      {"missing output after a flag's value",
+       {"--server", "127.0.0.1:1", "optimize", file},
+       2,
+       "--output"},
+      {"missing model", {"run"}, 2, "model"},
+      {"missing value", {"run", file, "--device"}, 2, "--device"},
+      {"missing job", {"jobs", "show"}, 2, "job"},
+      {"zoo without a file", {"zoo", "tiny_cnn"}, 2, "-o FILE"},
+      {"no such zoo model",
+       {"zoo", "resnet51", "-o", place.path("x")},
+       3,
+       "did you mean 'resnet50'?"},
+  };
+  for (const BadCommand& c : cases) ExpectRefused(place, c);
+}
+
+TEST(CommandLine, WrongValues) {
+  const Alone place;
+  const std::string file = place.Write("text.onnx", "this is not a model");
+  const auto optimize = [&](const std::string& flag, const std::string& value) {
+    return std::vector<std::string>{"optimize", file,        "-o", place.path("y"),
+                                    "--device", "sim:small", flag, value};
+  };
+  const BadCommand cases[] = {
+      {"shape without a name",
+       {"run", file, "--shape", "=1x2"},
+       2,
+       "--shape: =1x2: expected NAME=1x3x224x224"},
+      {"shape without sizes",
+       {"run", file, "--shape", "x"},
+       2,
+       "--shape: x: expected NAME=1x3x224x224"},
+      {"shape in words", {"run", file, "--shape", "x=1xtwo"}, 2, "\"two\" is not a size"},
+      {"shape below zero", {"run", file, "--shape", "x=1x-2"}, 2, "\"-2\" is not a size"},
+      {"shape beyond numbers",
+       {"run", file, "--shape", "x=99999999999999999999"},
+       2,
+       "\"99999999999999999999\" is not a size"},
+      {"shape of optimize", optimize("--shape", "x=1xtwo"), 2, "\"two\" is not a size"},
+      {"budget in words", optimize("--budget", "soon"), 2,
+       "\"soon\" is not a duration; try 60s, 2m or 1h"},
+      {"budget of nothing", optimize("--budget", "0s"), 2, "\"0s\" is not a duration"},
+      {"budget below zero", optimize("--budget", "-5s"), 2, "\"-5s\" is not a duration"},
+      {"budget without end", optimize("--budget", "inf"), 2, "\"inf\" is not a duration"},
+      {"streams in words", optimize("--streams", "many"), 2, "--streams"},
+      {"no streams", optimize("--streams", "0"), 2, "--streams: \"0\" is not a number above 0"},
+      {"streams below zero", optimize("--streams", "-1"), 2,
+       "--streams: \"-1\" is not a number above 0"},
+      {"too many streams", optimize("--streams", "1000000"), 3, "streams_max"},
+      {"tolerance below zero", optimize("--tolerance", "-0.1"), 2,
+       "\"-0.1\" is not a number above 0"},
+      {"rule that is none", optimize("--without", "no-such-rule"), 3,
+       "no rule is called no-such-rule"},
+      {"precision that no device has", optimize("--precision", "fp16"), 3, "fp32 works"},
+      {"no such device", {"bench", file, "--device", "gpu"}, 2, "device \"gpu\": expected one of"},
+      {"no cores", {"bench", file, "--device", "cpu:0"}, 2, "expected a number >= 1 after ':'"},
+      {"no such simulated device",
+       {"bench", file, "--device", "sim:smal"},
+       4,
+       "did you mean 'small'?"},
+      {"no CUDA here", {"run", file, "--device", "cuda:0"}, 4, "cpu and sim:NAME work here"},
+      {"no such device of optimize",
+       {"optimize", file, "-o", place.path("y"), "--device", "sim:smal"},
+       4,
+       "did you mean 'small'?"},
+      {"input without a file",
+       {"run", file, "--input", "x", "--device", "sim:small"},
+       3,
+       "text.onnx"},
+  };
+  for (const BadCommand& c : cases) ExpectRefused(place, c);
+}
+
+TEST(CommandLine, NobodyListens) {
+  const Alone place;
+  const std::string file = place.Zoo("tiny_cnn");
+  const std::vector<std::string> verbs[] = {{"optimize", file, "-o", place.path("o.onnx")},
+                                            {"jobs", "list"},
+                                            {"jobs", "watch", "jobs/1"},
+                                            {"cache", "stats"},
+                                            {"workers", "list"}};
+  for (std::vector<std::string> words : verbs) {
+    words.insert(words.end(), {"--server", "127.0.0.1:1"});
+    const CommandResult result = place.Cli(words);
+    EXPECT_EQ(result.code, 4) << words[0];
+    EXPECT_EQ(result.err, "autograph: no server at 127.0.0.1:1: is autographd running?\n");
+  }
+}
+
+TEST(CommandLine, APortInUseIsSaid) {
+  Cluster cluster;
+  const CommandResult second = RunCommand(
+      {Program("autographd"), "--listen", cluster.address(), "--data", cluster.path("other")},
+      cluster.variables());
+  EXPECT_EQ(second.code, 1);
+  EXPECT_THAT(second.err,
+              HasSubstr("autographd: cannot listen on " + cluster.address() + ": address in use"));
+  // The same folder: the message names who holds it.
+  const CommandResult same =
+      RunCommand({Program("autographd"), "--listen", "127.0.0.1:0", "--data", cluster.path("data")},
+                 cluster.variables());
+  EXPECT_EQ(same.code, 1);
+  EXPECT_THAT(same.err, HasSubstr(fmt::format("held by autographd, process {}, listening on {}",
+                                              cluster.coordinator().pid(), cluster.address())));
+}
+
+TEST(CommandLine, JobsThatAreNot) {
+  Cluster cluster;
+  for (const char* verb : {"show", "watch", "cancel"}) {
+    for (const char* job : {"jobs/999", "999"}) {
+      const CommandResult result = cluster.Cli({"jobs", verb, job});
+      EXPECT_EQ(result.code, 3) << verb;
+      EXPECT_EQ(result.err, "autograph: no job jobs/999\n") << verb;
+    }
+    const CommandResult result = cluster.Cli({"jobs", verb, "jobs/-1"});
+    EXPECT_EQ(result.code, 3) << verb;
+    EXPECT_EQ(result.err, "autograph: no job jobs/-1\n") << verb;
+  }
+  const CommandResult none = cluster.Cli(
+      {"optimize", cluster.Zoo("tiny_cnn"), "-o", cluster.path("o.onnx"), "--device", "sim:h200"});
+  EXPECT_EQ(none.code, 4) << none.err;
+  EXPECT_THAT(none.err, HasSubstr("sim:h200"));
+}
+
+// What cannot be written at the end is said at the beginning, before any work.
+TEST(CommandLine, OutputsAreCheckedFirst) {
+  const Alone place;
+  const std::string model = place.Zoo("tiny_cnn");
+  ASSERT_TRUE(MakeDirs(place.path("folder")).ok());
+  const struct {
+    std::string path, message;
+  } cases[] = {
+      {"/nowhere/o.onnx", "write /nowhere/o.onnx: No such file or directory"},
+      {place.path("folder"), "write " + place.path("folder") + ": Is a directory"},
+      {model + "/o.onnx", "write " + model + "/o.onnx: Not a directory"},
+  };
+  for (const auto& c : cases) {
+    const CommandResult result =
+        place.Cli({"optimize", model, "-o", c.path, "--device", "sim:small"});
+    EXPECT_EQ(result.code, 3) << c.path;
+    EXPECT_EQ(result.err, "autograph: " + c.message + "\n");
+  }
+  EXPECT_FALSE(FileExists(place.path("data")));  // No store was opened, no job begun.
+
+  const CommandResult run = place.Cli({"run", model, "--device", "sim:small", "--output", model});
+  EXPECT_EQ(run.code, 3);
+  EXPECT_EQ(run.err, "autograph: make folder " + model + ": File exists\n");
+  EXPECT_EQ(run.out, "");
+}
+
+TEST(CommandLine, AReadOnlyDataFolder) {
+  const Alone place;
+  const std::string data = place.path("readonly"), model = place.Zoo("tiny_cnn");
+  ASSERT_TRUE(MakeDirs(data).ok());
+  ASSERT_TRUE(MakeDirs(place.path("out")).ok());
+  ASSERT_EQ(chmod(place.folder.path().c_str(), 0755), 0);
+  ASSERT_EQ(chmod(data.c_str(), 0555), 0);
+  ASSERT_EQ(chmod(place.path("out").c_str(), 0777), 0);
+  const CommandResult daemon =
+      RunCommand(WithoutRoot({Program("autographd"), "--listen", "127.0.0.1:0", "--data", data}),
+                 place.variables);
+  if (daemon.code == 127) GTEST_SKIP() << "the programs cannot be run as another user here";
+  EXPECT_EQ(daemon.code, 1);
+  EXPECT_EQ(daemon.err, "autographd: data folder " + data + " (another one: --data): write " +
+                            data + "/lock: Permission denied\n");
+  const CommandResult embedded =
+      RunCommand(WithoutRoot({Program("autograph"), "optimize", model, "-o",
+                              place.path("out/o.onnx"), "--device", "sim:small", "--data", data}),
+                 place.variables);
+  EXPECT_EQ(embedded.code, 3);
+  EXPECT_EQ(embedded.err, "autograph: data folder " + data + " (another one: --data): write " +
+                              data + "/lock: Permission denied\n");
+}
+
+TEST(CommandLine, EmbeddedRunsSideBySide) {
+  const Alone place;
+  const std::string model = place.Zoo("tiny_inception");
+  const auto words = [&](const std::string& out) {
+    return std::vector<std::string>{"optimize",      model,      "-o",
+                                    place.path(out), "--device", "sim:small"};
+  };
+  Background first = place.CliInBackground(words("a.onnx"), "a.log");
+  Background second = place.CliInBackground(words("b.onnx"), "b.log");
+  EXPECT_EQ(first.Wait(), 0) << first.Log();
+  EXPECT_EQ(second.Wait(), 0) << second.Log();
+  EXPECT_THAT(first.Log() + second.Log(), HasSubstr("temporary store"));
+  EXPECT_EQ(DigestOfFile(place.path("a.onnx")), DigestOfFile(place.path("b.onnx")));
+}
+
+// A reader that leaves early ends the command by SIGPIPE, as any other program, without a word.
+TEST(CommandLine, AReaderThatLeaves) {
+  const Alone place;
+  for (const char* verb : {"rules list", "zoo --list", "rules list --json"}) {
+    const std::string script = fmt::format("{} {} | head -n 1 >/dev/null; exit ${{PIPESTATUS[0]}}",
+                                           Program("autograph"), verb);
+    const CommandResult result = RunCommand({"/bin/bash", "-c", script}, place.variables);
+    // Short output may fit into the pipe before the reader goes.
+    EXPECT_TRUE(result.code == 128 + SIGPIPE || result.code == 0) << verb << " " << result.code;
+    EXPECT_EQ(result.err, "") << verb;
+  }
+}
+
+// Standard output that takes nothing is an error that is said, not success.
+TEST(CommandLine, AFullStandardOutput) {
+  const Alone place;
+  const std::string script = Program("autograph") + " rules list >/dev/full";
+  const CommandResult result = RunCommand({"/bin/bash", "-c", script}, place.variables);
+  EXPECT_EQ(result.code, 3);
+  EXPECT_EQ(result.err, "autograph: standard output did not take everything\n");
+}
+
+}  // namespace
+}  // namespace ag

@@ -1,0 +1,274 @@
+// Processes that die, devices that lie or hang: no acknowledged job is lost, each ends with a
+// result or a reason, and no wrong model is handed out.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <nlohmann/json.hpp>
+
+#include "client/cpp/client.h"
+#include "graph/onnx/onnx_testing.h"
+#include "graph/onnx/wire.h"
+#include "tests/cluster.h"
+
+namespace ag {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+namespace v1 = autograph::v1;
+
+// Two products with constants: merging them is a sure gain, found at once.
+std::string Products() {
+  return testing::ModelFromText(R"(
+    g (float[4,4] x) => (float[4,4] y)
+      <float[4,4] v = {1,0,2,0, 0,1,0,3, 1,1,0,0, 0,2,0,1},
+       float[4,4] w = {0,1,0,2, 1,0,1,0, 3,0,1,0, 0,1,0,1}> {
+      p = MatMul(x, v)
+      q = MatMul(p, w)
+      y = Relu(q)
+    })");
+}
+
+std::string WriteProducts(const Cluster& cluster) {
+  const std::string file = cluster.path("products.onnx");
+  EXPECT_TRUE(WriteFileAtomically(file, Products()).ok());
+  return file;
+}
+
+// What a run without any fault gives.
+const std::string& UndisturbedDigest() {
+  static const std::string digest = [] {
+    Cluster cluster;
+    const json result = Optimized(cluster, WriteProducts(cluster), cluster.path("out.onnx"));
+    EXPECT_EQ(result["verdict"], "FASTER");
+    return result["output_sha256"].get<std::string>();
+  }();
+  return digest;
+}
+
+void RestartCoordinator(Cluster& cluster) {
+  cluster.StartCoordinator();
+  ASSERT_TRUE(Eventually([&] {
+    return cluster.Cli({"jobs", "list"}).code == 0;
+  })) << cluster.Logs();
+}
+
+void ExpectUndisturbedEnd(Cluster& cluster, const std::string& job) {
+  const json ended = cluster.Watch(job);
+  EXPECT_EQ(ended["state"], "succeeded") << ended.dump(2) << cluster.Logs();
+  EXPECT_EQ(ended["output_sha256"], UndisturbedDigest()) << ended.dump(2);
+}
+
+TEST(Faults, AKilledExecutorCostsOneCandidate) {
+  Cluster cluster;
+  const std::string model = cluster.Zoo("tiny_nasnet");
+  Background cli =
+      cluster.CliInBackground({"optimize", model, "-o", cluster.path("out.onnx"), "--device",
+                               "sim:small", "--graphs", "20", "--rounds", "1"},
+                              "cli.log");
+  int killed = 0;
+  Eventually([&] {
+    for (const pid_t pid : ChildrenOf(cluster.worker().pid(), "--child=executor")) {
+      kill(pid, SIGKILL);
+      ++killed;
+    }
+    return killed > 0 || !cli.Running();
+  });
+  EXPECT_EQ(cli.Wait(), 0) << cli.Log() << cluster.Logs();
+  EXPECT_GT(killed, 0);
+}
+
+TEST(Faults, AKilledWorkerIsWaitedFor) {
+  Cluster cluster;
+  cluster.worker().Signal(SIGSTOP);  // The job comes as far as its first measurement.
+  const std::string job = cluster.Submit(WriteProducts(cluster));
+  ASSERT_TRUE(Eventually([&] { return cluster.StateOf(job) == "searching"; })) << cluster.Logs();
+  cluster.KillWorker();
+  EXPECT_EQ(cluster.StateOf(job), "searching");
+  cluster.StartWorker();
+  ExpectUndisturbedEnd(cluster, job);
+}
+
+TEST(Faults, WithoutAnyWorkerAJobFailsWithAReason) {
+  Cluster cluster({.coordinator_flags = {"--no-worker", "0.5", "--reconnect", "0.2"}});
+  cluster.worker().Signal(SIGSTOP);
+  const std::string job = cluster.Submit(WriteProducts(cluster));
+  ASSERT_TRUE(Eventually([&] { return cluster.StateOf(job) == "searching"; })) << cluster.Logs();
+  cluster.KillWorker();
+  const CommandResult watched = cluster.Cli({"jobs", "watch", job, "--json"});
+  EXPECT_EQ(watched.code, 1);
+  const json ended = json::parse(watched.out, nullptr, false);
+  EXPECT_EQ(ended["state"], "failed") << watched.out;
+  EXPECT_THAT(ended["error"]["message"].dump(), HasSubstr("no worker offers device sim:small"));
+}
+
+TEST(Faults, ACoordinatorKilledAfterTheAcknowledgement) {
+  Cluster cluster;
+  const std::string job = cluster.Submit(WriteProducts(cluster));
+  cluster.KillCoordinator();
+  RestartCoordinator(cluster);
+  ExpectUndisturbedEnd(cluster, job);
+}
+
+TEST(Faults, ACoordinatorKilledWithJobsQueuedAndImporting) {
+  Cluster cluster;
+  std::string importing, queued;
+  {
+    // Import takes a turn of the machine, which is not to be had while we hold the lock.
+    const auto lock = FileLock::Wait(cluster.measuring_lock(), FileLock::Mode::kExclusive);
+    ASSERT_TRUE(lock.ok());
+    const std::string model = WriteProducts(cluster);
+    importing = cluster.Submit(model);
+    ASSERT_TRUE(Eventually([&] { return cluster.StateOf(importing) == "importing"; }));
+    queued = cluster.Submit(model, {"--rounds", "3"});
+    EXPECT_EQ(cluster.StateOf(queued), "queued");
+    cluster.KillCoordinator();
+  }
+  RestartCoordinator(cluster);
+  ExpectUndisturbedEnd(cluster, importing);
+  EXPECT_EQ(cluster.Watch(queued)["state"], "succeeded");
+}
+
+TEST(Faults, ACoordinatorKilledWhileAJobSearches) {
+  Cluster cluster;
+  cluster.worker().Signal(SIGSTOP);
+  const std::string job = cluster.Submit(WriteProducts(cluster));
+  ASSERT_TRUE(Eventually([&] { return cluster.StateOf(job) == "searching"; })) << cluster.Logs();
+  cluster.KillCoordinator();
+  cluster.worker().Signal(SIGCONT);
+  RestartCoordinator(cluster);
+  ExpectUndisturbedEnd(cluster, job);
+}
+
+TEST(Faults, ACoordinatorKilledWhileAJobConfirms) {
+  Cluster cluster;
+  const std::string job = cluster.Submit(WriteProducts(cluster));
+  bool confirming = false;
+  (void)Client::Connect(cluster.address())->Watch(job, [&](const v1::Job& seen) {
+    confirming = seen.state() == v1::Job::CONFIRMING;
+    if (confirming) cluster.KillCoordinator();
+    return !confirming;
+  });
+  ASSERT_TRUE(confirming) << "the watch did not see this state";
+  RestartCoordinator(cluster);
+  ExpectUndisturbedEnd(cluster, job);
+}
+
+TEST(Faults, AClientThatWatchesLivesThroughARestart) {
+  Cluster cluster;
+  cluster.worker().Signal(SIGSTOP);
+  const std::string out = cluster.path("out.onnx");
+  Background cli = cluster.CliInBackground(
+      {"optimize", WriteProducts(cluster), "-o", out, "--device", "sim:small"}, "cli.log");
+  ASSERT_TRUE(Eventually([&] { return cli.Log().find("searching") != std::string::npos; }))
+      << cli.Log();
+  cluster.KillCoordinator();
+  cluster.worker().Signal(SIGCONT);
+  cluster.StartCoordinator();
+  EXPECT_EQ(cli.Wait(), 0) << cli.Log() << cluster.Logs();
+  EXPECT_EQ(DigestOfFile(out), UndisturbedDigest());
+}
+
+// The small device with more lines; the folder must outlive the cluster.
+std::string SpecWith(const Alone& place, const std::string& lines) {
+  const std::string small = *ReadFile(AG_SOURCE_DIR "/deploy/devices/small.spec");
+  return "sim:" + place.Write("faulty.spec", small + lines);
+}
+
+// One more pattern that matches what `dense` and `chain` do together: only plans that use it meet
+// the fault.
+constexpr char kExtraPattern[] = "pattern extra = MatMul Sigmoid layouts plain\n";
+
+// Its product and activation fit the extra pattern alone.
+std::string ProductThenSigmoid() {
+  return testing::ModelFromText(R"(
+    g (float[4,4] x) => (float[4,4] y)
+      <float[4,4] v = {1,0,2,0, 0,1,0,3, 1,1,0,0, 0,2,0,1},
+       float[4,4] w = {0,1,0,2, 1,0,1,0, 3,0,1,0, 0,1,0,1}> {
+      p = MatMul(x, v)
+      q = MatMul(p, w)
+      y = Sigmoid(q)
+    })");
+}
+
+struct FaultyDevice {
+  const char* name;
+  const char* fault;
+  const char* reason;  // In the coordinator's log.
+};
+
+TEST(Faults, ADeviceThatHangsOrDiesCostsCandidatesOnly) {
+  const FaultyDevice cases[] = {
+      {"hangs", "fault hang extra\n", "no progress for 0.5 s"},
+      {"dies", "fault crash extra\n", "quarantined after 2 crashed executors"},
+      {"sticks", "fault sticky extra\n", "quarantined after 2 crashed executors"},
+  };
+  for (const FaultyDevice& c : cases) {
+    const Alone place;
+    const std::string device = SpecWith(place, std::string(kExtraPattern) + c.fault);
+    Cluster cluster({.device = device, .coordinator_flags = {"--hang-time", "0.5"}});
+    const std::string model = place.Write("m.onnx", ProductThenSigmoid());
+    const std::string out = cluster.path("out.onnx");
+    const json result = Optimized(cluster, model, out, {}, device);
+    ASSERT_TRUE(result.is_object()) << c.name;
+    ASSERT_EQ(result["state"], "succeeded") << c.name;
+    EXPECT_GT(result["counts"]["groups_failed"], 0) << c.name << result.dump(2);
+    EXPECT_THAT(cluster.Logs(), HasSubstr(c.reason)) << c.name;
+    const CommandResult same =
+        cluster.Cli({"verify", model, "--against", out, "--device", "sim:small"});
+    EXPECT_EQ(same.code, 0) << c.name << same.out << same.err;
+  }
+}
+
+// A lie that shows in a small group is caught there, before any plan uses it.
+TEST(Faults, WrongGroupsAreNotUsed) {
+  const Alone place;
+  const std::string device = SpecWith(place, "fault wrong dense\n");
+  Cluster cluster(device);
+  const std::string model = WriteProducts(cluster), out = cluster.path("out.onnx");
+  const json result = Optimized(cluster, model, out, {}, device);
+  ASSERT_EQ(result.value("state", ""), "succeeded");
+  EXPECT_NE(result["verdict"], "FASTER");
+  EXPECT_EQ(result["speedup"], 1.0);
+  EXPECT_GT(result["counts"]["groups_failed"], 0);
+  EXPECT_EQ(DigestOfFile(out), DigestOfFile(model));
+  // Asked again it searches again: an answer after failures is none to remember.
+  const json again = Optimized(cluster, model, out, {}, device);
+  EXPECT_EQ(again["cache"]["model_hit"], false);
+}
+
+// Two products whose groups, merged or not, have more operations than the executor checks.
+std::string LargeProducts() {
+  OnnxModel model;
+  model.origin.opsets = {{"", 17}};
+  model.inputs = {{.name = "x", .data_type = 1, .has_shape = true, .dims = {{512}, {256}}}};
+  model.outputs = {{.name = "y", .data_type = 1, .has_shape = true, .dims = {{512}, {256}}}};
+  model.nodes = {{.op_type = "MatMul", .inputs = {"x", "v"}, .outputs = {"p"}},
+                 {.op_type = "MatMul", .inputs = {"p", "w"}, .outputs = {"y"}}};
+  const Tensor v = RandomTensor({DType::kFloat32, {256, 256}}, 1);
+  const Tensor w = RandomTensor({DType::kFloat32, {256, 256}}, 2);
+  model.initializers = {FromTensor("v", v), FromTensor("w", w)};
+  return *SerializeModel(model);
+}
+
+// One that only large groups show passes them unchecked, and the gate on the whole model stops it.
+TEST(Faults, WrongModelsAreNotHandedOut) {
+  const Alone place;
+  const std::string device = SpecWith(place, "fault wrong dense\n");
+  Cluster cluster(device);
+  const std::string model = place.Write("large.onnx", LargeProducts());
+  const std::string out = cluster.path("out.onnx");
+  const json result = Optimized(cluster, model, out, {}, device);
+  ASSERT_EQ(result.value("state", ""), "succeeded");
+  EXPECT_NE(result["verdict"], "FASTER");
+  EXPECT_EQ(result["speedup"], 1.0);
+  EXPECT_THAT(result["warnings"].dump(),
+              HasSubstr("the winner is not handed out: output y differs"));
+  EXPECT_EQ(DigestOfFile(out), DigestOfFile(model));
+  const json again = Optimized(cluster, model, out, {}, device);
+  EXPECT_EQ(again["cache"]["model_hit"], false);
+}
+
+}  // namespace
+}  // namespace ag

@@ -1,0 +1,142 @@
+// Stopping in the middle: Ctrl-C, twice, or by another client. What was found so far is kept.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/cluster.h"
+
+namespace ag {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+// A search that would go on for minutes, in rounds short enough that a first gain shows soon.
+std::vector<std::string> LongSearch(const std::string& model, const std::string& out) {
+  return {"optimize", model,      "-o",      out,        "--device", "sim:small",    "--rounds",
+          "100000",   "--graphs", "1000000", "--budget", "10m",      "--expansions", "100000"};
+}
+
+bool Says(const Background& process, const std::string& text) {
+  return Eventually([&] { return process.Log().find(text) != std::string::npos; });
+}
+
+// The best so far was written, and it is equal to the model.
+void ExpectKept(const std::string& log, const std::string& model, const std::string& out) {
+  EXPECT_THAT(log, HasSubstr("the best found so far was written"));
+  EXPECT_THAT(log, HasSubstr("FASTER"));
+  const CommandResult same = RunCommand({Program("autograph"), "verify", model, "--against", out,
+                                         "--device", "sim:small", "--seeds", "1"});
+  EXPECT_EQ(same.code, 0) << same.out << same.err;
+}
+
+TEST(Interrupt, CtrlCAgainstAServer) {
+  Cluster cluster;
+  const std::string model = cluster.Zoo("tiny_nasnet"), out = cluster.path("out.onnx");
+  Background cli = cluster.CliInBackground(LongSearch(model, out), "cli.log");
+  ASSERT_TRUE(Says(cli, "best 2.")) << cli.Log();
+  cli.Signal(SIGINT);
+  EXPECT_EQ(cli.Wait(), 130);
+  EXPECT_THAT(cli.Log(), HasSubstr("stopping; the best found so far is kept"));
+  ExpectKept(cli.Log(), model, out);
+  EXPECT_EQ(cluster.StateOf("jobs/1"), "cancelled");
+}
+
+TEST(Interrupt, CtrlCEmbedded) {
+  const Alone place;
+  const std::string model = place.Zoo("tiny_nasnet"), out = place.path("out.onnx");
+  Background cli = place.CliInBackground(LongSearch(model, out), "cli.log");
+  ASSERT_TRUE(Says(cli, "best 2.")) << cli.Log();
+  cli.Signal(SIGINT);
+  EXPECT_EQ(cli.Wait(), 130);
+  EXPECT_THAT(cli.Log(), HasSubstr("stopping; the best found so far is kept"));
+  ExpectKept(cli.Log(), model, out);
+}
+
+TEST(Interrupt, CtrlCBeforeAnythingWasMeasured) {
+  Cluster cluster;
+  const std::string model = cluster.Zoo("tiny_cnn"), out = cluster.path("out.onnx");
+  cluster.worker().Signal(SIGSTOP);
+  Background cli = cluster.CliInBackground(LongSearch(model, out), "cli.log");
+  ASSERT_TRUE(Says(cli, "searching: measuring groups")) << cli.Log();
+  cli.Signal(SIGINT);
+  EXPECT_EQ(cli.Wait(), 130);
+  EXPECT_THAT(cli.Log(), HasSubstr("interrupted; nothing was verified yet, nothing was written"));
+  EXPECT_FALSE(FileExists(out));
+  EXPECT_EQ(cluster.StateOf("jobs/1"), "cancelled");
+}
+
+TEST(Interrupt, ASecondCtrlCEndsAtOnce) {
+  Cluster cluster;
+  const std::string model = cluster.Zoo("tiny_nasnet"), out = cluster.path("out.onnx");
+  Background cli = cluster.CliInBackground(LongSearch(model, out), "cli.log");
+  ASSERT_TRUE(Says(cli, "searching")) << cli.Log();
+  cluster.coordinator().Signal(SIGSTOP);  // It will not answer the first one.
+  cli.Signal(SIGINT);
+  ASSERT_TRUE(Says(cli, "Ctrl-C again to leave at once")) << cli.Log();
+  EXPECT_TRUE(cli.Running());
+  cli.Signal(SIGINT);
+  EXPECT_EQ(cli.Wait(), 130);
+  EXPECT_FALSE(FileExists(out));
+}
+
+TEST(Interrupt, ASecondCtrlCEmbeddedLeavesNoChild) {
+  const Alone place;
+  const std::string model = place.Zoo("tiny_nasnet"), out = place.path("out.onnx");
+  Background cli = place.CliInBackground(LongSearch(model, out), "cli.log");
+  ASSERT_TRUE(Says(cli, "searching")) << cli.Log();
+  const std::vector<pid_t> executors = ChildrenOf(cli.pid(), "--child=executor");
+  ASSERT_EQ(executors.size(), 1u);
+  cli.Signal(SIGINT);
+  ASSERT_TRUE(Says(cli, "Ctrl-C again to leave at once")) << cli.Log();
+  cli.Signal(SIGINT);
+  EXPECT_EQ(cli.Wait(), 130);
+  EXPECT_TRUE(Eventually([&] { return kill(executors[0], 0) != 0; }));
+}
+
+TEST(Interrupt, AnotherClientCancels) {
+  Cluster cluster;
+  const std::string model = cluster.Zoo("tiny_nasnet"), out = cluster.path("out.onnx");
+  Background cli = cluster.CliInBackground(LongSearch(model, out), "cli.log");
+  ASSERT_TRUE(Says(cli, "best 2.")) << cli.Log();
+  const CommandResult cancelled = cluster.Cli({"jobs", "cancel", "jobs/1"});
+  EXPECT_EQ(cancelled.code, 0) << cancelled.err;
+  EXPECT_EQ(cli.Wait(), 130);
+  EXPECT_THAT(cli.Log(), HasSubstr("cancelled by another client; "));
+  ExpectKept(cli.Log(), model, out);
+  EXPECT_EQ(cluster.StateOf("jobs/1"), "cancelled");
+  // Again: it has ended, and nothing changes.
+  EXPECT_EQ(cluster.Cli({"jobs", "cancel", "jobs/1"}).code, 0);
+}
+
+// Watching keeps nothing: Ctrl-C leaves at once, though nothing happens that could be shown.
+TEST(Interrupt, AWatchIsLeftAtOnce) {
+  Cluster cluster;
+  cluster.worker().Signal(SIGSTOP);
+  const std::string job = cluster.Submit(cluster.Zoo("tiny_cnn"));
+  Background cli = cluster.CliInBackground({"jobs", "watch", job}, "watch.log");
+  ASSERT_TRUE(Says(cli, "searching")) << cli.Log();
+  cli.Signal(SIGINT);
+  EXPECT_TRUE(Eventually([&] { return !cli.Running(); }, 2));
+  EXPECT_EQ(cli.Wait(), 130);
+  EXPECT_EQ(cluster.StateOf(job), "searching");
+}
+
+// A job that waits is taken off the queue at once.
+TEST(Interrupt, AQueuedJobIsCancelled) {
+  Cluster cluster;
+  cluster.worker().Signal(SIGSTOP);
+  const std::string model = cluster.Zoo("tiny_cnn");
+  const std::string first = cluster.Submit(model);
+  const std::string second = cluster.Submit(model, {"--rounds", "3"});
+  EXPECT_EQ(cluster.StateOf(second), "queued");
+  EXPECT_EQ(cluster.Cli({"jobs", "cancel", second}).code, 0);
+  EXPECT_EQ(cluster.StateOf(second), "cancelled");
+  cluster.worker().Signal(SIGCONT);
+  EXPECT_EQ(cluster.Watch(first)["state"], "succeeded");
+}
+
+}  // namespace
+}  // namespace ag
