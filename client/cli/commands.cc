@@ -10,6 +10,7 @@
 
 #include "base/build_facts.h"
 #include "base/log.h"
+#include "base/signals.h"
 #include "base/text.h"
 #include "client/cli/verbs.h"
 
@@ -270,7 +271,7 @@ int Commands::Run(int argc, char** argv) {
     return Report(error, words);
   }
   InitLog("autograph", flags_.common.verbose ? "info" : "error");
-  CatchInterrupt();
+  CatchStopSignals();
   Context context(flags_.common);
   return chosen_(context);
 }

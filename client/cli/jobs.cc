@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
+#include "base/signals.h"
 #include "client/cli/job_text.h"
 #include "client/cli/verbs.h"
 
@@ -73,7 +74,7 @@ int RunJobsWatch(Context& context, const JobsFlags& flags) {
   ProgressPrinter printer(context);
   const auto job = (*client)->Watch(FullName(flags.name), [&](const v1::Job& state) {
     printer.Show(state);
-    return !Interrupted();
+    return StopSignal() == 0;
   });
   printer.Clear();
   return job.ok() ? PrintJob(context, *job) : Fail(job.status());

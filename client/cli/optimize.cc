@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "base/signals.h"
 #include "client/cli/job_text.h"
 #include "client/cli/verbs.h"
 
@@ -45,7 +46,7 @@ class Canceller {
  public:
   Canceller(Context& context, Client& client, std::string job)
       : thread_([this, &context, &client, job = std::move(job)] {
-          while (!done_ && !Interrupted()) RealClock().SleepFor(Nanos{50'000'000});
+          while (!done_ && StopSignal() == 0) RealClock().SleepFor(Nanos{50'000'000});
           if (done_) return;
           context.Note("\nstopping; the best found so far is kept (Ctrl-C again to leave at once)");
           (void)client.CancelJob(job);
