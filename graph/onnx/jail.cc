@@ -111,7 +111,7 @@ class Receiver {
   }
   Status TakeEnd(std::string_view payload) {
     if (payload.size() != kDigestBytes || writer_ == nullptr) return Broken("the end of a weight");
-    AG_TRY(writer_->Commit(DigestOf(payload)));
+    AG_TRY(writer_->Commit(DigestOf(payload), BlobDir::Durable::kAfterSync));
     writer_.reset();
     weights_.insert(DigestOf(payload));
     return OkStatus();
