@@ -52,8 +52,9 @@ TEST_F(ExportChildTest, AMissingWeightIsSaid) {
   const std::vector<Digest> digests = *blobs_->List();
   ASSERT_EQ(digests.size(), 1u);
   ASSERT_TRUE(blobs_->Remove(digests[0]).ok());
-  EXPECT_EQ(ToString(ExportInChild(request_, {})),
-            "NOT_FOUND: export: node 2 (matmul): blob " + digests[0].Hex() + ": not in " + request_.blob_root);
+  EXPECT_EQ(ToString(ExportInChild(request_, {})), "NOT_FOUND: export: node 2 (matmul): blob " +
+                                                       digests[0].Hex() + ": not in " +
+                                                       request_.blob_root);
 }
 
 }  // namespace
