@@ -18,14 +18,12 @@ struct CacheDb::State {
   std::string snapshot;
   CacheBase base;
 
-  // Writes that the snapshot has not, when the last one came, and when the next may be written.
-  int64_t unsaved AG_GUARDED_BY(mutex) = 0;
-  Nanos last_write AG_GUARDED_BY(mutex){0};
+  // Since when the snapshot lacks something, and when the next one may be written.
+  std::optional<Nanos> lacks_since AG_GUARDED_BY(mutex);
   Nanos next_snapshot AG_GUARDED_BY(mutex){0};
 
-  void CountWrites(int64_t count) AG_REQUIRES(mutex) {
-    unsaved += count;
-    last_write = clock->Now();
+  void SnapshotLacks() AG_REQUIRES(mutex) {
+    if (!lacks_since.has_value()) lacks_since = clock->Now();
   }
 };
 
@@ -34,9 +32,8 @@ CacheDb::~CacheDb() = default;
 
 namespace {
 
-constexpr Nanos kSnapshotQuiet{1'000'000'000};
-constexpr int64_t kSnapshotWritesMax = 1000;
-constexpr int kSnapshotPause = 49;  // Times what one took: 1 / (1 + 49) is 2 %.
+constexpr Nanos kSnapshotDelay{1'000'000'000};  // Writes come in crowds.
+constexpr int kSnapshotPause = 49;              // Times what one took: 1 / (1 + 49) is 2 %.
 
 StatusOr<Database> OpenAndMigrate(const CacheDbOptions& options, Clock& clock) {
   AG_LET(Database db,
@@ -89,7 +86,7 @@ StatusOr<std::unique_ptr<CacheDb>> CacheDb::Open(const CacheDbOptions& options, 
     MutexLock lock(state->mutex);
     state->db = *std::move(db);
     if (!options.snapshot.empty() && !IsSnapshotOf(options.snapshot, state->db)) {
-      state->CountWrites(1);
+      state->SnapshotLacks();
     }
     if (!options.base.empty()) state->base = OpenBase(state->db, options.base);
   }
@@ -118,7 +115,7 @@ std::optional<CacheRow> CacheDb::Find(const std::string& problem, const Environm
 Status CacheDb::Put(const CacheRow& row) {
   if (row.status.ok()) AG_TRY(CheckMeasurement(row.measurement));
   MutexLock lock(state_->mutex);
-  state_->CountWrites(1);
+  state_->SnapshotLacks();
   return WriteRow(state_->db, row);
 }
 
@@ -172,7 +169,7 @@ StatusOr<CacheDb::Imported> CacheDb::Import(const std::vector<CacheRow>& rows) {
   }
   known.Reset();
   AG_TRY(transaction.Commit());
-  state_->CountWrites(imported.added);
+  if (imported.added > 0) state_->SnapshotLacks();
   return imported;
 }
 
@@ -201,7 +198,7 @@ Status CacheDb::PutModel(const ModelAnswer& answer) {
                          "made_unix_seconds, seal) VALUES(?, ?, ?, ?, ?, ?)"));
   insert.Bind(1, Sha256(answer.key_text).Hex()).BindBytes(2, answer.key_text);
   insert.BindBytes(3, answer.result).Bind(4, answer.output.Hex());
-  state_->CountWrites(1);
+  state_->SnapshotLacks();
   insert.Bind(5, state_->clock->UnixSeconds()).Bind(6, AnswerSeal(answer));
   return insert.Run();
 }
@@ -209,7 +206,7 @@ Status CacheDb::PutModel(const ModelAnswer& answer) {
 Status CacheDb::ForgetModel(const std::string& key_text) {
   MutexLock lock(state_->mutex);
   AG_LET(Statement remove, state_->db.Prepare("DELETE FROM main.model_answers WHERE key = ?"));
-  state_->CountWrites(1);
+  state_->SnapshotLacks();
   return remove.Bind(1, Sha256(key_text).Hex()).Run();
 }
 
@@ -239,15 +236,14 @@ const CacheBase& CacheDb::base() const { return state_->base; }
 
 bool CacheDb::SnapshotIsDue() {
   MutexLock lock(state_->mutex);
-  if (state_->snapshot.empty() || state_->unsaved == 0) return false;
+  if (state_->snapshot.empty() || !state_->lacks_since.has_value()) return false;
   const Nanos now = state_->clock->Now();
-  if (now < state_->next_snapshot) return false;
-  return now - state_->last_write >= kSnapshotQuiet || state_->unsaved >= kSnapshotWritesMax;
+  return now >= state_->next_snapshot && now - *state_->lacks_since >= kSnapshotDelay;
 }
 
 Status CacheDb::WriteSnapshot() {
   MutexLock lock(state_->mutex);
-  state_->unsaved = 0;
+  state_->lacks_since.reset();
   const Nanos began = state_->clock->Now();
   const Status written = SaveSnapshot(state_->db, state_->snapshot);
   const Nanos now = state_->clock->Now();

@@ -104,8 +104,8 @@ class CacheDb {
   StatusOr<CacheStats> Stats();  // With those of the base; `bytes` without.
   const CacheBase& base() const;
 
-  // True when something is not in the snapshot and either no write came for a second or a thousand
-  // came; but never so often that writing snapshots takes more than 2 % of the time.
+  // True when something is not in the snapshot for a second; but never so often that writing
+  // snapshots takes more than 2 % of the time.
   bool SnapshotIsDue();
   // Writes all there is as one file that appears by rename and is never written again. Others wait.
   // After an error the old snapshot stands, and only further writes make the next one due.
