@@ -23,7 +23,8 @@ namespace {
 
 struct Numbers {
   double seconds = 0;
-  int64_t child_bytes_max = 0;
+  double cpu_seconds = 0;       // Of this process and its child: says more on a busy machine.
+  int64_t child_bytes_max = 0;  // Of the one child.
 };
 
 struct Place {
@@ -37,11 +38,18 @@ double Seconds(Nanos began) {
   return static_cast<double>((RealClock().Now() - began).count()) / 1e9;
 }
 
-// Of the one child that this process had.
-int64_t ChildBytesMax() {
-  rusage usage = {};
-  ::getrusage(RUSAGE_CHILDREN, &usage);
-  return int64_t{usage.ru_maxrss} << 10;
+double CpuSeconds(const rusage& usage) {
+  const timeval &user = usage.ru_utime, &system = usage.ru_stime;
+  return static_cast<double>(user.tv_sec + system.tv_sec) +
+         static_cast<double>(user.tv_usec + system.tv_usec) / 1e6;
+}
+
+// REQUIRES: this process has done one step, with one child.
+Numbers NumbersOf(double seconds) {
+  rusage self = {}, child = {};
+  ::getrusage(RUSAGE_SELF, &self);
+  ::getrusage(RUSAGE_CHILDREN, &child);
+  return {seconds, CpuSeconds(self) + CpuSeconds(child), int64_t{child.ru_maxrss} << 10};
 }
 
 StatusOr<Numbers> Import(const Place& place) {
@@ -53,7 +61,7 @@ StatusOr<Numbers> Import(const Place& place) {
   writer.String(EncodeGraph(model.graph));
   writer.String(EncodeOrigin(model.origin));
   AG_TRY(WriteFileAtomically(place.graph(), writer.Take()));
-  return Numbers{seconds, ChildBytesMax()};
+  return NumbersOf(seconds);
 }
 
 StatusOr<Numbers> Export(const Place& place) {
@@ -69,7 +77,7 @@ StatusOr<Numbers> Export(const Place& place) {
   const Nanos began = RealClock().Now();
   AG_TRY(ExportInChild(request, {}));
   const double seconds = Seconds(began);
-  return Numbers{seconds, ChildBytesMax()};
+  return NumbersOf(seconds);
 }
 
 // In a process of its own: the peak memory of its children is that of one child, and what an
@@ -101,7 +109,7 @@ double Median(std::vector<double> values) {
 
 int Main(const std::string& model, int runs) {
   const double model_bytes = static_cast<double>(std::filesystem::file_size(model));
-  std::vector<double> imports, exports, sums, import_peaks, export_peaks;
+  std::vector<double> imports, exports, sums, cpus, import_peaks, export_peaks;
   for (int run = 0; run < runs; ++run) {
     const auto folder = TempDir::Make("import-export-");
     AG_CHECK(folder.ok());
@@ -110,13 +118,14 @@ int Main(const std::string& model, int runs) {
     imports.push_back(in.seconds);
     exports.push_back(out.seconds);
     sums.push_back(in.seconds + out.seconds);
+    cpus.push_back(in.cpu_seconds + out.cpu_seconds);
     import_peaks.push_back(static_cast<double>(in.child_bytes_max));
     export_peaks.push_back(static_cast<double>(out.child_bytes_max));
     std::printf("run %d: import %.3f s, export %.3f s\n", run + 1, in.seconds, out.seconds);
   }
   std::printf("%s, %.1f MB, medians of %d\n", model.c_str(), model_bytes / 1e6, runs);
-  std::printf("import %.3f s, export %.3f s, both %.3f s\n", Median(imports), Median(exports),
-              Median(sums));
+  std::printf("import %.3f s, export %.3f s, both %.3f s (processor time %.3f s)\n",
+              Median(imports), Median(exports), Median(sums), Median(cpus));
   const double jail = Median(import_peaks), exporter = Median(export_peaks);
   std::printf("peak memory: jail %.1f MB (%.2fx the model), export child %.1f MB (%.2fx)\n",
               jail / 1e6, jail / model_bytes, exporter / 1e6, exporter / model_bytes);
