@@ -18,6 +18,10 @@ std::string TempFolder(const std::string& root) { return root + "/tmp"; }
 std::string FolderOf(const std::string& root, const std::string& hex) {
   return root + "/" + hex.substr(0, 2);
 }
+std::string PathIn(const std::string& root, const Digest& digest) {
+  const std::string hex = digest.Hex();
+  return FolderOf(root, hex) + "/" + hex;
+}
 
 Status WriteError(const std::string& root, int error) {
   return FromErrno(error, "write to blobs " + root);
@@ -56,17 +60,18 @@ int MakeFolder(const std::string& root, const std::string& path) {
 
 }  // namespace
 
-StatusOr<std::shared_ptr<BlobDir>> BlobDir::Open(const std::string& root) {
+StatusOr<std::shared_ptr<BlobDir>> BlobDir::Open(const std::string& root,
+                                                 const std::string& below) {
   AG_TRY(MakeDirs(TempFolder(root)), "blobs {}", root);
   RemoveAbandoned(root);
-  return std::shared_ptr<BlobDir>(new BlobDir(root));
+  return std::shared_ptr<BlobDir>(new BlobDir(root, below));
 }
 
 StatusOr<Digest> BlobDir::Put(std::string_view bytes, Durable durable) {
   const Digest digest = Sha256(bytes);
-  if (HasSize(PathOf(digest), bytes.size())) return digest;
+  if (HasSize(PathIn(root_, digest), bytes.size())) return digest;
   AG_LET(const std::unique_ptr<Writer> writer, NewWriter());
-  AG_TRY(writer->Append(bytes));
+  AG_TRY(writer->Write(bytes));
   AG_TRY(writer->Publish(digest, durable));
   return digest;
 }
@@ -87,8 +92,10 @@ StatusOr<std::shared_ptr<const MappedFile>> BlobDir::Get(const Digest& digest) c
 bool BlobDir::Has(const Digest& digest) const { return FileExists(PathOf(digest)); }
 
 std::string BlobDir::PathOf(const Digest& digest) const {
-  const std::string hex = digest.Hex();
-  return FolderOf(root_, hex) + "/" + hex;
+  std::string own = PathIn(root_, digest);
+  if (below_.empty() || FileExists(own)) return own;
+  std::string other = PathIn(below_, digest);
+  return FileExists(other) ? other : own;
 }
 
 Status BlobDir::Verify(const Digest& digest) const {
@@ -100,7 +107,7 @@ Status BlobDir::Verify(const Digest& digest) const {
 }
 
 Status BlobDir::Remove(const Digest& digest) {
-  const int error = file_ops::Remove(PathOf(digest));
+  const int error = file_ops::Remove(PathIn(root_, digest));
   if (error == ENOENT) {
     return Err(StatusCode::kNotFound, "blob {}: not in {}", digest.Hex(), root_);
   }
@@ -145,19 +152,29 @@ BlobDir::Writer::~Writer() {
 }
 
 Status BlobDir::Writer::Append(std::string_view bytes) {
-  if (const int error = file_ops::WriteAll(fd_.get(), bytes)) return WriteError(root_, error);
   hasher_.Update(bytes);
+  return Write(bytes);
+}
+
+Status BlobDir::Writer::Write(std::string_view bytes) {
+  if (const int error = file_ops::WriteAll(fd_.get(), bytes)) return WriteError(root_, error);
   size_ += bytes.size();
   return OkStatus();
 }
 
-Status BlobDir::Writer::Commit(const Digest& expected) {
+StatusOr<Digest> BlobDir::Writer::Commit(Durable durable) {
+  const Digest found = hasher_.Finish();
+  AG_TRY(Publish(found, durable));
+  return found;
+}
+
+Status BlobDir::Writer::Commit(const Digest& expected, Durable durable) {
   const Digest found = hasher_.Finish();
   if (found != expected) {
     return Err(StatusCode::kInvalidArgument, "blob: expected digest {}, got {} of {} bytes",
                expected.Hex(), found.Hex(), size_);
   }
-  return Publish(found, Durable::kNow);
+  return Publish(found, durable);
 }
 
 Status BlobDir::Writer::Publish(const Digest& digest, Durable durable) {

@@ -19,7 +19,10 @@ namespace ag {
 class BlobDir {
  public:
   // Makes the folder when it is missing and removes what writers that died have left in <root>/tmp.
-  static StatusOr<std::shared_ptr<BlobDir>> Open(const std::string& root);
+  // What is not in `root` is read from the folder `below`, which is never written ("": none); Put,
+  // Remove and List mean `root` alone.
+  static StatusOr<std::shared_ptr<BlobDir>> Open(const std::string& root,
+                                                 const std::string& below = "");
 
   // When a new blob must survive a power loss (a crash of ours it survives at once).
   enum class Durable { kNow, kAfterSync };
@@ -47,13 +50,16 @@ class BlobDir {
     Status Append(std::string_view bytes);
     uint64_t size() const { return size_; }
     // kInvalidArgument, with both digests, when `expected` is not what was written. An OK writer is
-    // used up. REQUIRES: called once, after the last Append.
-    Status Commit(const Digest& expected);
+    // used up. REQUIRES: one Commit, once, after the last Append.
+    Status Commit(const Digest& expected, Durable durable = Durable::kNow);
+    // Names the blob by what was written, and returns that name.
+    StatusOr<Digest> Commit(Durable durable = Durable::kNow);
 
    private:
     friend class BlobDir;
     Writer(std::string root, std::string path, Fd fd)
         : root_(std::move(root)), path_(std::move(path)), fd_(std::move(fd)) {}
+    Status Write(std::string_view bytes);  // Append without hashing.
     Status Publish(const Digest& digest, Durable durable);
 
     std::string root_;
@@ -65,8 +71,8 @@ class BlobDir {
   StatusOr<std::unique_ptr<Writer>> NewWriter();
 
  private:
-  explicit BlobDir(std::string root) : root_(std::move(root)) {}
-  std::string root_;
+  BlobDir(std::string root, std::string below) : root_(std::move(root)), below_(std::move(below)) {}
+  std::string root_, below_;
 };
 
 }  // namespace ag

@@ -82,6 +82,43 @@ TEST_F(BlobsTest, WriterRefusesAnotherDigest) {
   EXPECT_EQ(Unfinished(), Names());
 }
 
+TEST_F(BlobsTest, WriterNamesWhatWasWritten) {
+  std::unique_ptr<BlobDir::Writer> writer = blobs_->NewWriter().value();
+  EXPECT_EQ(ToString(writer->Append("ab")), "OK");
+  EXPECT_EQ(ToString(writer->Append("c")), "OK");
+  EXPECT_EQ(writer->Commit().value().Hex(), kAbc);
+  EXPECT_EQ(ToString(blobs_->Verify(Sha256("abc"))), "OK");
+}
+
+TEST_F(BlobsTest, AWriterMayLeaveTheSyncToLater) {
+  std::unique_ptr<BlobDir::Writer> writer = blobs_->NewWriter().value();
+  EXPECT_EQ(ToString(writer->Append("abc")), "OK");
+  // Make the folder, sync its name, rename: the file and its folder are not synced.
+  const file_ops::FileFault fault({.n = 4, .error = EIO});
+  EXPECT_EQ(ToString(writer->Commit(Sha256("abc"), BlobDir::Durable::kAfterSync)), "OK");
+  EXPECT_FALSE(fault.Fired());
+  EXPECT_TRUE(blobs_->Has(Sha256("abc")));
+}
+
+TEST_F(BlobsTest, WhatIsMissingIsReadFromBelowAndNeverWrittenThere) {
+  const Digest abc = blobs_->Put("abc").value();
+  const std::string root = folder_.path() + "/above";
+  const auto above = BlobDir::Open(root, root_).value();
+  EXPECT_EQ(above->Get(abc).value()->bytes(), "abc");
+  EXPECT_EQ(above->PathOf(abc), blobs_->PathOf(abc));
+  EXPECT_EQ(ToString(above->Verify(abc)), "OK");
+  EXPECT_EQ(above->List().value(), std::vector<Digest>());
+  EXPECT_EQ(ToString(above->Remove(abc)),
+            std::string("NOT_FOUND: blob ") + kAbc + ": not in " + root);
+  EXPECT_EQ(above->Put("abc").value(), abc);
+  EXPECT_EQ(above->PathOf(abc), root + "/ba/" + kAbc);
+  const Digest empty = above->Put("").value();
+  EXPECT_EQ(blobs_->List().value(), std::vector<Digest>({abc}));
+  EXPECT_FALSE(above->Has(Sha256("x")));
+  EXPECT_EQ(above->PathOf(Sha256("x")), root + "/2d/" + Sha256("x").Hex());
+  EXPECT_EQ(above->List().value(), std::vector<Digest>({abc, empty}));
+}
+
 TEST_F(BlobsTest, OpenRemovesOnlyWhatNobodyWrites) {
   std::unique_ptr<BlobDir::Writer> writer = blobs_->NewWriter().value();
   const Names living = Unfinished();

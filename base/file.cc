@@ -289,4 +289,12 @@ StatusOr<FileLock> FileLock::Wait(const std::string& path, Mode mode) {
   return FileLock(std::move(fd));
 }
 
+StatusOr<FileLock> FileLock::Try(const std::string& path, Mode mode) {
+  AG_LET(Fd fd, OpenLockFile(path, O_RDONLY));
+  const int error = Flock(fd.get(), LOCK_NB | (mode == Mode::kShared ? LOCK_SH : LOCK_EX));
+  if (error == EWOULDBLOCK) return Err(StatusCode::kUnavailable, "lock {}: held", path);
+  if (error != 0) return FromErrno(error, "lock " + path);
+  return FileLock(std::move(fd));
+}
+
 }  // namespace ag

@@ -69,6 +69,7 @@ class FileLock {
   // Waits for the lock. `shared` holders exclude only exclusive ones.
   enum class Mode { kShared, kExclusive };
   static StatusOr<FileLock> Wait(const std::string& path, Mode mode);
+  static StatusOr<FileLock> Try(const std::string& path, Mode mode);  // kUnavailable: held.
 
  private:
   explicit FileLock(Fd fd) : fd_(std::move(fd)) {}

@@ -19,6 +19,14 @@ Status SearchTurn::Enter() {
   return OkStatus();
 }
 
+StatusOr<bool> SearchTurn::TryEnter() {
+  StatusOr<FileLock> lock = FileLock::Try(path_, FileLock::Mode::kShared);
+  if (lock.status().code() == StatusCode::kUnavailable) return false;
+  AG_TRY(lock.status());
+  lock_.emplace(*std::move(lock));
+  return true;
+}
+
 void SearchTurn::Leave() {
   lock_.reset();
   entered_ = Nanos{0};

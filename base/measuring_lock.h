@@ -19,8 +19,9 @@ std::string MeasuringLockPath();
 class SearchTurn {
  public:
   explicit SearchTurn(std::string path = MeasuringLockPath()) : path_(std::move(path)) {}
-  Status Enter();  // Waits until nothing measures.
-  void Leave();    // Before waiting for measurements, and at the end.
+  Status Enter();             // Waits until nothing measures.
+  StatusOr<bool> TryEnter();  // False: something measures.
+  void Leave();               // Before waiting for measurements, and at the end.
   // Lets a waiting measurement in when this turn has lasted for `slice`; cheap otherwise.
   Status Yield(Clock& clock, Nanos slice = Nanos{50'000'000});
 

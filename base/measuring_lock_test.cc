@@ -35,6 +35,18 @@ TEST_F(MeasuringLockTest, SearchesShareAndMeasurementsDoNot) {
   EXPECT_TRUE(Free());
 }
 
+TEST_F(MeasuringLockTest, ATryDoesNotWait) {
+  SearchTurn turn(path_);
+  {
+    const FileLock measurement = FileLock::TryExclusive(path_, "measurement").value();
+    EXPECT_FALSE(turn.TryEnter().value());
+  }
+  EXPECT_TRUE(turn.TryEnter().value());
+  EXPECT_FALSE(Free());
+  turn.Leave();
+  EXPECT_TRUE(Free());
+}
+
 TEST_F(MeasuringLockTest, YieldPausesOncePerSlice) {
   FakeClock clock;
   clock.Advance(1s);

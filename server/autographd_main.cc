@@ -1,6 +1,4 @@
 // autographd: the coordinator as a program.
-#include <signal.h>
-
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstring>
@@ -8,6 +6,7 @@
 #include "base/build_facts.h"
 #include "base/log.h"
 #include "base/process.h"
+#include "base/signals.h"
 #include "server/server.h"
 
 namespace ag {
@@ -110,16 +109,6 @@ void AddTimes(CLI::App& app, Flags& flags) {
       ->capture_default_str();
 }
 
-// Signals are blocked in every thread and taken here, so that shutting down is ordinary code.
-sigset_t BlockSignals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGTERM);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  return signals;
-}
-
 int Main(int argc, char** argv) {
   CLI::App app("The AutoGraph coordinator: takes models, searches faster forms, remembers.",
                "autographd");
@@ -141,7 +130,7 @@ int Main(int argc, char** argv) {
   options.failure_expiry = Seconds(flags.failure_expiry);
   options.hang_time_max = Seconds(flags.hang_time);
 
-  const sigset_t signals = BlockSignals();
+  CatchStopSignals();
   auto server = Server::Start(options);
   if (!server.ok()) {
     std::fprintf(stderr, "autographd: %s\n", Message(server.status()).c_str());
@@ -150,9 +139,7 @@ int Main(int argc, char** argv) {
   std::printf("autographd listens on %s (epoch %llu, data in %s)\n", options.listen.c_str(),
               static_cast<unsigned long long>((*server)->epoch()), options.data_dir.c_str());
   std::fflush(stdout);
-  int signal = 0;
-  sigwait(&signals, &signal);
-  LogInfo("{}: shutting down", strsignal(signal));
+  LogInfo("{}: shutting down; once more to leave at once", strsignal(WaitForStopSignal()));
   (*server)->Shutdown(Seconds(flags.grace));
   return 0;
 }

@@ -2,6 +2,7 @@
 
 #include "base/bytes.h"
 #include "base/file.h"
+#include "base/file_ops.h"
 #include "base/frames.h"
 #include "base/process.h"
 #include "graph/codec.h"
@@ -48,9 +49,16 @@ StatusOr<ExportRequest> Decode(std::string_view bytes) {
 Status Export(std::string_view bytes) {
   AG_LET(const ExportRequest request, Decode(bytes));
   AG_LET(const std::shared_ptr<BlobDir> blobs, BlobDir::Open(request.blob_root));
-  AG_LET(const std::string onnx,
-         ExportOnnx(request.graph, request.origin, BlobWeights(blobs), request.options));
-  return WriteFileAtomically(request.path, onnx);
+  // A name of its own each time: who reads the old file keeps its bytes.
+  file_ops::Remove(request.path);
+  Fd file;
+  const auto checked = [&](int error) {
+    return error == 0 ? OkStatus() : FromErrno(error, "write " + request.path);
+  };
+  AG_TRY(checked(file_ops::CreateNew(request.path, 0666, file)));
+  return ExportOnnx(
+      request.graph, request.origin, BlobWeights(blobs), request.options,
+      [&](std::string_view piece) { return checked(file_ops::WriteAll(file.get(), piece)); });
 }
 
 int ExportMain(int socket) {

@@ -14,7 +14,7 @@ struct ExportRequest {
   OnnxOrigin origin;
   ExportOptions options;
   std::string blob_root;  // Where the weights are.
-  std::string path;       // The file to write; replaced.
+  std::string path;       // The file to write; replaced, and after an error half or gone.
 };
 
 struct ExportChildOptions {
@@ -22,7 +22,8 @@ struct ExportChildOptions {
   Nanos time_max{std::chrono::minutes(10)};
 };
 
-// Errors as ExportOnnx and WriteFileAtomically; kDeadlineExceeded; kInternal: the child died.
+// The file is not synced: what is to last goes into a BlobDir. Errors as ExportOnnx and FromErrno;
+// kDeadlineExceeded; kInternal: the child died.
 Status ExportInChild(const ExportRequest& request, const ExportChildOptions& options);
 
 // Registers the role "export" (base/process.h). Call at the top of main.

@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/measuring_lock.h"
 #include "rules/rule_set.h"
 #include "server/export_child.h"
 #include "server/metrics.h"
@@ -21,6 +22,7 @@ namespace ag {
 namespace {
 
 constexpr char kWorkersHealth[] = "autograph.v1.Workers";
+constexpr char kSnapshot[] = "/cache.snapshot";
 
 // A file whose name only a process that sees this very folder can check (docs/protocol.md).
 StatusOr<std::string> WriteProof(const std::string& blob_root, uint64_t epoch, Clock& clock) {
@@ -59,6 +61,7 @@ class Server::Impl {
   }
   int port() const { return port_; }
   uint64_t epoch() const { return epoch_; }
+  const CacheBase& cache_base() const { return cache_->base(); }
   void Shutdown(Nanos grace);
 
  private:
@@ -67,6 +70,7 @@ class Server::Impl {
   Status StartGrpc();
   void TickerMain();
   void SetHealth();
+  void KeepSnapshot();
 
   const ServerOptions options_;
   Clock& clock_;
@@ -97,8 +101,18 @@ Status Server::Impl::OpenStores() {
   AG_TRY(lock.status(), "data folder {} (another one: --data)", dir);
   lock_.emplace(*std::move(lock));
   AG_LET(jobs_db_, JobsDb::Open({dir + "/jobs.db", ""}, clock_));
-  AG_LET(cache_, CacheDb::Open({dir + "/cache.db", "", options_.failure_expiry}, clock_));
-  AG_LET(blobs_, BlobDir::Open(dir + "/blobs"));
+  CacheDbOptions cache;
+  cache.path = dir + "/cache.db";
+  cache.failure_expiry = options_.failure_expiry;
+  std::string blobs_below;
+  if (options_.base_dir.empty()) {
+    cache.snapshot = dir + kSnapshot;
+  } else {
+    cache.base = options_.base_dir + kSnapshot;
+    blobs_below = options_.base_dir + "/blobs";
+  }
+  AG_LET(cache_, CacheDb::Open(cache, clock_));
+  AG_LET(blobs_, BlobDir::Open(dir + "/blobs", blobs_below));
   const std::string work_dir = dir + "/work";  // Left over by a killed process.
   std::error_code error;
   std::filesystem::remove_all(work_dir, error);
@@ -197,7 +211,19 @@ void Server::Impl::TickerMain() {
   while (!core_.stopping) {
     dispatcher_->Tick();
     SetHealth();
+    KeepSnapshot();
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  }
+}
+
+// A copy made beside a measurement would disturb it; the next tick comes soon.
+void Server::Impl::KeepSnapshot() {
+  if (!cache_->SnapshotIsDue()) return;
+  SearchTurn turn;
+  const StatusOr<bool> entered = turn.TryEnter();
+  if (!entered.ok() || !*entered) return;
+  if (const Status written = cache_->WriteSnapshot(); !written.ok()) {
+    LogWarn("{}", Message(written));
   }
 }
 
@@ -233,6 +259,7 @@ StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options) {
 std::shared_ptr<grpc::Channel> Server::InProcessChannel() { return impl_->InProcessChannel(); }
 int Server::port() const { return impl_->port(); }
 uint64_t Server::epoch() const { return impl_->epoch(); }
+const CacheBase& Server::cache_base() const { return impl_->cache_base(); }
 void Server::Shutdown(Nanos grace) { impl_->Shutdown(grace); }
 
 void RegisterServerRoles() {

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "graph/onnx/jail.h"
+#include "server/store/cache_db.h"
 #include "server/worker_pool.h"
 
 namespace grpc {
@@ -20,9 +21,12 @@ inline constexpr int kDefaultPort = 7450;
 
 struct ServerOptions {
   std::string data_dir;  // Made when missing; one process at a time.
-  std::string listen;    // "127.0.0.1:7450"; "": only the in-process channel.
-  std::string metrics;   // "127.0.0.1:9464" for Prometheus; "": none.
-  std::string program;   // The binary with the roles "jail" and "export"; "": our own.
+  // Another process's data folder: the measurements of its last snapshot and its blobs are known
+  // here too, and never written. "": none.
+  std::string base_dir;
+  std::string listen;   // "127.0.0.1:7450"; "": only the in-process channel.
+  std::string metrics;  // "127.0.0.1:9464" for Prometheus; "": none.
+  std::string program;  // The binary with the roles "jail" and "export"; "": our own.
   ImportLimits limits;
   Nanos import_time_max{std::chrono::minutes(2)};
   Nanos export_time_max{std::chrono::minutes(10)};
@@ -48,6 +52,7 @@ class Server {
   std::shared_ptr<grpc::Channel> InProcessChannel();
   int port() const;  // 0 in embedded mode.
   uint64_t epoch() const;
+  const CacheBase& cache_base() const;  // What was found in ServerOptions::base_dir.
 
   // Refuses new calls, ends streams, waits at most `grace` for the others. Jobs stay resumable.
   void Shutdown(Nanos grace);

@@ -1,13 +1,14 @@
 // autograph-worker: offers one device to a coordinator.
 #include <grpcpp/grpcpp.h>
-#include <signal.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <cstring>
 
 #include "base/build_facts.h"
 #include "base/log.h"
 #include "base/process.h"
+#include "base/signals.h"
 #include "worker/agent.h"
 #include "worker/executor_role.h"
 
@@ -47,16 +48,6 @@ void AddFlags(CLI::App& app, Flags& flags) {
   app.set_version_flag("--version", BuildFacts("autograph-worker"));
 }
 
-// Signals are blocked in every thread and taken here, so that shutting down is ordinary code.
-sigset_t BlockSignals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGTERM);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  return signals;
-}
-
 // gRPC's own pauses between connects grow to two minutes; the agent paces itself.
 std::shared_ptr<grpc::Channel> Connect(const std::string& server) {
   grpc::ChannelArguments arguments;
@@ -79,12 +70,11 @@ int Main(int argc, char** argv) {
   flags.agent.blob_cache_bytes_max = static_cast<int64_t>(flags.blob_cache_gib * (1 << 30));
   flags.agent.tick = Nanos(static_cast<int64_t>(flags.tick_seconds * 1e9));
 
-  const sigset_t signals = BlockSignals();
+  CatchStopSignals();
   LogInfo("offering {} to {}", flags.agent.device, flags.server);
   Agent agent(Connect(flags.server), flags.agent, RealClock());
-  int signal = 0;
-  sigwait(&signals, &signal);
-  LogInfo("{}: finishing what is in hand", strsignal(signal));
+  const int signal = WaitForStopSignal();
+  LogInfo("{}: finishing what is in hand; once more to leave at once", strsignal(signal));
   agent.Stop(/*drain=*/true);
   return 0;
 }

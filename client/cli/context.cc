@@ -1,9 +1,7 @@
 #include "client/cli/context.h"
 
-#include <signal.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -13,12 +11,6 @@
 
 namespace ag {
 namespace {
-
-std::atomic<int> interrupts{0};
-
-void OnSignal(int) {
-  if (interrupts.fetch_add(1) > 0) _exit(kExitInterrupted);
-}
 
 std::string DefaultDataDir() {
   if (const char* dir = std::getenv("XDG_DATA_HOME"); dir != nullptr && *dir != 0) {
@@ -57,15 +49,6 @@ void Context::Print(const std::string& line) const {
 void Context::Note(const std::string& line) const {
   if (!flags_.json) std::fputs((line + "\n").c_str(), stderr);
 }
-
-void CatchInterrupt() {
-  struct sigaction action = {};
-  action.sa_handler = OnSignal;
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
-}
-
-bool Interrupted() { return interrupts.load() > 0; }
 
 int ExitCodeOf(const Status& status) {
   switch (status.code()) {

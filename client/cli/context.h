@@ -36,11 +36,6 @@ class Context {
   std::unique_ptr<Client> client_;
 };
 
-// Ctrl-C and SIGTERM: from this call on they only set a flag; a second one ends the process with
-// 130. For verbs that have something to keep; the others end at the first one.
-void CatchInterrupt();
-bool Interrupted();
-
 // Prints "autograph: message" and returns the exit code for the status.
 int Fail(const Status& status);
 int ExitCodeOf(const Status& status);

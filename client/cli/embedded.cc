@@ -15,6 +15,17 @@ constexpr Nanos kServeMax{60'000'000'000};
 constexpr Nanos kPoll{5'000'000};
 constexpr Nanos kGrace{2'000'000'000};
 
+std::string OverlayNote(const CacheBase& base) {
+  if (base.status.ok()) {
+    return fmt::format(
+        "; this run reads the {} measurements of its last snapshot, and what it adds goes to a "
+        "temporary store and is lost",
+        base.measurements);
+  }
+  return fmt::format("; nothing of it can be read ({}): this run uses an empty temporary store",
+                     Message(base.status));
+}
+
 }  // namespace
 
 struct EmbeddedService::Parts {
@@ -34,12 +45,13 @@ Status EmbeddedService::Parts::StartServer(const std::string& data_dir) {
   StatusOr<std::unique_ptr<Server>> started = Server::Start(options);
   if (started.status().code() == StatusCode::kUnavailable) {
     AG_LET(temporary, TempDir::Make("autograph-store"));
-    note = fmt::format("{}; this run uses a temporary store and remembers nothing",
-                       Message(started.status()));
+    note = Message(started.status());
     options.data_dir = temporary->path();
+    options.base_dir = data_dir;
     started = Server::Start(options);
   }
   AG_LET(server, std::move(started));
+  if (temporary.has_value()) note += OverlayNote(server->cache_base());
   channel = server->InProcessChannel();
   return OkStatus();
 }

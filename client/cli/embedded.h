@@ -16,8 +16,8 @@ namespace ag {
 class EmbeddedService {
  public:
   // Starts the services on the store in `data_dir` and, unless `device` is empty, a worker for it;
-  // waits until the device serves. When another process holds the store, an empty temporary one is
-  // used and gone at the end; note() says so.
+  // waits until the device serves. When another process holds the store, its last snapshot is read
+  // and what is new goes to a temporary one that is gone at the end; note() says so.
   static StatusOr<std::unique_ptr<EmbeddedService>> Start(const std::string& data_dir,
                                                           const std::string& device);
   ~EmbeddedService();

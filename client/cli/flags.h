@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "base/signals.h"
+
 namespace ag {
 
 // Exit codes, documented in --help and docs/cli.md.
@@ -16,7 +18,7 @@ enum ExitCode : int {
   kExitInput = 3,        // A file or model is wrong or missing.
   kExitUnavailable = 4,  // No server, no device, a lock held elsewhere.
   kExitInternal = 5,
-  kExitInterrupted = 130,
+  kExitInterrupted = kStoppedExitCode,  // 130.
 };
 
 struct CommonFlags {

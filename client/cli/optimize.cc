@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "base/file.h"
+#include "base/signals.h"
 #include "client/cli/job_text.h"
 #include "client/cli/verbs.h"
 
@@ -46,7 +47,7 @@ class Canceller {
  public:
   Canceller(Context& context, Client& client, std::string job)
       : thread_([this, &context, &client, job = std::move(job)] {
-          while (!done_ && !Interrupted()) RealClock().SleepFor(Nanos{50'000'000});
+          while (!done_ && StopSignal() == 0) RealClock().SleepFor(Nanos{50'000'000});
           if (done_) return;
           context.Note("\nstopping; the best found so far is kept (Ctrl-C again to leave at once)");
           (void)client.CancelJob(job);
@@ -89,7 +90,7 @@ int Finish(Context& context, Client& client, const v1::Job& job, const std::stri
   }
   if (job.state() == v1::Job::CANCELLED) {
     context.Note(fmt::format("{}; {}",
-                             Interrupted() ? "interrupted" : "cancelled by another client",
+                             StopSignal() != 0 ? "interrupted" : "cancelled by another client",
                              job.has_result() ? "the best found so far was written"
                                               : "nothing was verified yet, nothing was written"));
     return kExitInterrupted;
@@ -124,7 +125,7 @@ int RunOptimize(Context& context, const OptimizeFlags& flags) {
   if (!flags.detach) {
     if (const Status writable = CheckWritable(flags.output); !writable.ok()) return Fail(writable);
   }
-  CatchInterrupt();
+  CatchStopSignals();
   const StatusOr<Client*> client = context.Connect(flags.model.device);
   if (!client.ok()) return Fail(client.status());
   StatusOr<v1::Job> job = Submit(context, **client, flags, *std::move(request));

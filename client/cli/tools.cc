@@ -2,6 +2,7 @@
 
 #include "base/build_facts.h"
 #include "base/file.h"
+#include "base/signals.h"
 #include "base/text.h"
 #include "bench/zoo/zoo.h"
 #include "client/cli/embedded.h"
@@ -92,11 +93,11 @@ int RunRulesList(Context& context, const RulesFlags& flags) {
 int RunRulesVerify(Context& context, const RulesFlags& flags) {
   const auto rules = LoadRules(flags);
   if (!rules.ok()) return Fail(rules.status());
-  CatchInterrupt();
+  CatchStopSignals();
   int refused = 0;
   Json list = Json::array();
   for (const Rule& rule : rules->rules()) {
-    if (Interrupted()) return kExitInterrupted;
+    if (StopSignal() != 0) return kExitInterrupted;
     const VerifyReport report =
         Verify(rule, {.instances_min = flags.instances, .seed = flags.seed});
     refused += !report.proved;

@@ -118,7 +118,7 @@ StatusOr<std::vector<std::string>> Names(const GroupContext& context) {
   return names;
 }
 
-class Convolution : public Kernel {
+class Convolution : public CallKernel {
  public:
   Status Prepare(const GroupContext& context, const std::string& name, size_t* done) {
     const Problem p = ProblemOf(context);
@@ -135,12 +135,6 @@ class Convolution : public Kernel {
     call_.Finish(convolution_forward(desc), desc.scratchpad_desc());
     return OkStatus();
   }
-
-  Status Run(const RunContext& context, Inputs inputs, Outputs outputs) override {
-    return call_.Run(context, inputs, outputs);
-  }
-  size_t scratch_bytes() const override { return call_.scratch_bytes(); }
-  size_t held_bytes() const override { return call_.held_bytes(); }
 
  private:
   // The longest tail with which oneDNN still has a kernel that is not its reference.
@@ -180,26 +174,18 @@ class Convolution : public Kernel {
   Status BindParameter(const GroupContext& context, size_t index, int arg, const Desc& wanted,
                        const Desc& given) {
     const Edge edge = context.node(0).inputs[index];
-    if (const int port = context.InputOf(edge); port >= 0) {
-      if (context.group.inputs[port].layout != Layout::kPlain) {
-        return Err(StatusCode::kUnimplemented, "conv: operand {} is not plain", index);
-      }
-      call_.Input(arg, wanted, given, port);
-      return OkStatus();
+    const int port = context.InputOf(edge);
+    if (port >= 0 && context.group.inputs[port].layout != Layout::kPlain) {
+      return Err(StatusCode::kUnimplemented, "conv: operand {} is not plain", index);
     }
-    AG_LET(const Tensor value, context.constants->Get(edge));
-    return call_.Constant(arg, wanted, given, value.bytes().data());
+    return call_.Operand(context, edge, arg, wanted, given);
   }
-
-  Call call_;
 };
 
 StatusOr<std::unique_ptr<Kernel>> Make(const GroupContext& context, const std::string& name,
                                        size_t* done) {
   AG_TRY(CheckSupported(context));
-  auto kernel = std::make_unique<Convolution>();
-  AG_TRY(Guarded("conv", [&] { return kernel->Prepare(context, name, done); }));
-  return kernel;
+  return Prepared<Convolution>("conv", context, name, done);
 }
 
 }  // namespace

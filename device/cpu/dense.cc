@@ -134,7 +134,7 @@ StatusOr<std::vector<std::string>> Names(const GroupContext& context) {
   return names;
 }
 
-class Dense : public Kernel {
+class Dense : public CallKernel {
  public:
   Status Prepare(const GroupContext& context, const std::string& name, size_t* done) {
     const Problem p = ProblemOf(context);
@@ -154,23 +154,18 @@ class Dense : public Kernel {
     if (made.impl.empty()) return Err(StatusCode::kUnimplemented, "matmul: no {} for it", name);
     *done = tail.done;
     const Node& node = context.node(0);
-    AG_TRY(Bind(context, node.inputs[0], DNNL_ARG_SRC, form.src, form.src));
-    AG_TRY(Bind(context, node.inputs[1], DNNL_ARG_WEIGHTS, made.weights, form.weights_given));
+    AG_TRY(call_.Operand(context, node.inputs[0], DNNL_ARG_SRC, form.src, form.src));
+    AG_TRY(
+        call_.Operand(context, node.inputs[1], DNNL_ARG_WEIGHTS, made.weights, form.weights_given));
     if (with_bias) {
       const Edge bias = context.node(1).inputs[OtherOperand(context, 1)];
-      AG_TRY(Bind(context, bias, DNNL_ARG_BIAS, form.bias, form.bias));
+      AG_TRY(call_.Operand(context, bias, DNNL_ARG_BIAS, form.bias, form.bias));
     }
     call_.Output(DNNL_ARG_DST, form.dst, form.dst, 0);
     AG_TRY(BindTail(context, tail, &call_));
     call_.Finish(std::move(made.primitive), made.scratchpad);
     return OkStatus();
   }
-
-  Status Run(const RunContext& context, Inputs inputs, Outputs outputs) override {
-    return call_.Run(context, inputs, outputs);
-  }
-  size_t scratch_bytes() const override { return call_.scratch_bytes(); }
-  size_t held_bytes() const override { return call_.held_bytes(); }
 
  private:
   // An add of a constant vector over columns right after the product is the primitive's bias.
@@ -198,26 +193,12 @@ class Dense : public Kernel {
     dims[name == "convolution" ? 1 : dims.size() - 1] = type.NumElements();
     return {PlainDesc(dims), PlainDesc(dims)};
   }
-
-  Status Bind(const GroupContext& context, Edge edge, int arg, const Desc& wanted,
-              const Desc& given) {
-    if (const int port = context.InputOf(edge); port >= 0) {
-      call_.Input(arg, wanted, given, port);
-      return OkStatus();
-    }
-    AG_LET(const Tensor value, context.constants->Get(edge));
-    return call_.Constant(arg, wanted, given, value.bytes().data());
-  }
-
-  Call call_;
 };
 
 StatusOr<std::unique_ptr<Kernel>> Make(const GroupContext& context, const std::string& name,
                                        size_t* done) {
   AG_TRY(CheckSupported(context));
-  auto kernel = std::make_unique<Dense>();
-  AG_TRY(Guarded("matmul", [&] { return kernel->Prepare(context, name, done); }));
-  return kernel;
+  return Prepared<Dense>("matmul", context, name, done);
 }
 
 }  // namespace

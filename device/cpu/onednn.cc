@@ -126,6 +126,16 @@ void Call::Input(int arg, const Desc& wanted, const Desc& given, int port) {
   args_.push_back({arg, memory.get()});
 }
 
+Status Call::Operand(const GroupContext& context, Edge edge, int arg, const Desc& wanted,
+                     const Desc& given) {
+  if (const int port = context.InputOf(edge); port >= 0) {
+    Input(arg, wanted, given, port);
+    return OkStatus();
+  }
+  AG_LET(const Tensor value, context.constants->Get(edge));
+  return Constant(arg, wanted, given, value.bytes().data());
+}
+
 void Call::Output(int arg, const Desc& wanted, const Desc& given, int port) {
   dnnl::memory memory = Bind(given, Source::kOutput, port);
   if (wanted != given) {

@@ -46,6 +46,9 @@ class Call {
   // Each may fail with what a reorder cannot do. Call them inside Guarded; Finish comes last.
   Status Constant(int arg, const Desc& wanted, const Desc& given, const void* data);
   void Input(int arg, const Desc& wanted, const Desc& given, int port);
+  // `edge` wherever it comes from: a port of the group, or a constant.
+  Status Operand(const GroupContext& context, Edge edge, int arg, const Desc& wanted,
+                 const Desc& given);
   void Output(int arg, const Desc& wanted, const Desc& given, int port);
   void Finish(dnnl::primitive primitive, const Desc& scratchpad);
 
@@ -81,5 +84,26 @@ class Call {
   size_t scratch_bytes_ = 0;
   size_t held_bytes_ = 0;
 };
+
+// A kernel that is one call. What derives from it has a Prepare that binds and finishes `call_`.
+class CallKernel : public Kernel {
+ public:
+  Status Run(const RunContext& context, Inputs inputs, Outputs outputs) final {
+    return call_.Run(context, inputs, outputs);
+  }
+  size_t scratch_bytes() const final { return call_.scratch_bytes(); }
+  size_t held_bytes() const final { return call_.held_bytes(); }
+
+ protected:
+  Call call_;
+};
+
+// A kernel of class K after its Prepare(arguments...).
+template <class K, class... Arguments>
+StatusOr<std::unique_ptr<Kernel>> Prepared(std::string_view what, const Arguments&... arguments) {
+  auto kernel = std::make_unique<K>();
+  AG_TRY(Guarded(what, [&] { return kernel->Prepare(arguments...); }));
+  return kernel;
+}
 
 }  // namespace ag::cpu

@@ -84,7 +84,7 @@ dnnl::pooling_v2_forward::primitive_desc Describe(const Problem& p) {
   return {desc, UserScratchpad(), Engine(), /*allow_empty=*/true};
 }
 
-class LibraryPool : public Kernel {
+class LibraryPool : public CallKernel {
  public:
   Status Prepare(const GroupContext& context) {
     const Problem p = ProblemOf(context);
@@ -94,13 +94,6 @@ class LibraryPool : public Kernel {
     call_.Finish(dnnl::pooling_v2_forward(desc), desc.scratchpad_desc());
     return OkStatus();
   }
-  Status Run(const RunContext& context, Inputs inputs, Outputs outputs) override {
-    return call_.Run(context, inputs, outputs);
-  }
-  size_t scratch_bytes() const override { return call_.scratch_bytes(); }
-
- private:
-  Call call_;
 };
 
 class LoopPool : public Kernel {
@@ -214,9 +207,7 @@ StatusOr<std::unique_ptr<Kernel>> Make(const GroupContext& context, const std::s
     const int port = context.InputOf(context.node(0).inputs[0]);
     return std::make_unique<LoopPool>(ProblemOf(context), port, context.cores);
   }
-  auto kernel = std::make_unique<LibraryPool>();
-  AG_TRY(Guarded("pool", [&] { return kernel->Prepare(context); }));
-  return kernel;
+  return Prepared<LibraryPool>("pool", context);
 }
 
 }  // namespace

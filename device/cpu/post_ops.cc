@@ -87,13 +87,9 @@ Tail MakeTail(const GroupContext& context, size_t first, size_t count_max,
 Status BindTail(const GroupContext& context, const Tail& tail, Call* call) {
   for (const TailOperand& operand : tail.operands) {
     const int arg = DNNL_ARG_ATTR_MULTIPLE_POST_OP(operand.post_op) | DNNL_ARG_SRC_1;
-    const int port = context.InputOf(operand.edge);
-    if (port >= 0) {
-      call->Input(arg, operand.desc, operand.desc, port);
-      continue;
-    }
-    AG_LET(const Tensor value, context.constants->Get(operand.edge));
-    AG_TRY(call->Constant(arg, operand.desc, operand.given, value.bytes().data()));
+    const bool port = context.InputOf(operand.edge) >= 0;
+    const Desc& given = port ? operand.desc : operand.given;
+    AG_TRY(call->Operand(context, operand.edge, arg, operand.desc, given));
   }
   return OkStatus();
 }

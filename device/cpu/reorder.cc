@@ -7,7 +7,7 @@
 namespace ag::cpu {
 namespace {
 
-class Reorder : public Kernel {
+class Reorder : public CallKernel {
  public:
   Status Prepare(const GroupContext& context) {
     const TensorType& type = context.graph.type(context.group.inputs[0].edge);
@@ -19,13 +19,6 @@ class Reorder : public Kernel {
     call_.Finish(dnnl::reorder(desc), desc.scratchpad_desc());
     return OkStatus();
   }
-  Status Run(const RunContext& context, Inputs inputs, Outputs outputs) override {
-    return call_.Run(context, inputs, outputs);
-  }
-  size_t scratch_bytes() const override { return call_.scratch_bytes(); }
-
- private:
-  Call call_;
 };
 
 // Writes inputs[0], or a constant, to every output.
@@ -84,9 +77,7 @@ StatusOr<std::unique_ptr<Kernel>> Make(const GroupContext& context, const std::s
     return copy;
   }
   AG_TRY(CheckSupported(context));
-  auto kernel = std::make_unique<Reorder>();
-  AG_TRY(Guarded("reorder", [&] { return kernel->Prepare(context); }));
-  return kernel;
+  return Prepared<Reorder>("reorder", context);
 }
 
 }  // namespace

@@ -3,8 +3,8 @@
 
 namespace ag {
 
-StatusOr<std::string> ExportOnnx(const Graph& graph, const OnnxOrigin& origin,
-                                 const WeightSource& weights, const ExportOptions& options) {
+Status ExportOnnx(const Graph& graph, const OnnxOrigin& origin, const WeightSource& weights,
+                  const ExportOptions& options, const ByteSink& sink) {
   Exporter exporter(graph, origin, weights);
   if (exporter.opset() < 11 || exporter.opset() > 17) {
     return Err(StatusCode::kUnimplemented, "opset {} is outside 11 to 17", exporter.opset());
@@ -13,7 +13,18 @@ StatusOr<std::string> ExportOnnx(const Graph& graph, const OnnxOrigin& origin,
   for (const auto& [key, plan] : options.plans) {
     model.origin.metadata.emplace_back("autograph.plan." + key, Base64(plan));
   }
-  return SerializeModel(model);
+  return SerializeModel(model, sink);
+}
+
+StatusOr<std::string> ExportOnnx(const Graph& graph, const OnnxOrigin& origin,
+                                 const WeightSource& weights, const ExportOptions& options) {
+  std::string bytes;
+  const auto append = [&](std::string_view piece) {
+    bytes += piece;
+    return OkStatus();
+  };
+  AG_TRY(ExportOnnx(graph, origin, weights, options, append));
+  return bytes;
 }
 
 }  // namespace ag

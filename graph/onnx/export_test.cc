@@ -38,6 +38,52 @@ std::string OpsOf(const std::string& bytes) {
   return ops;
 }
 
+// Large weights go out as they lie, without a copy; the pieces make the file that comes in one.
+TEST(ExportPieces, MakeTheWholeFile) {
+  Parsed parsed;
+  Parse(R"(
+    input x f32[8,256]
+    w = const f32[256,256] seed 1
+    b = const f32[256] seed 2
+    v = const f32[256,128] seed 3
+    output y = matmul(add(matmul(x, w), b), v)
+  )",
+        parsed);
+  const OnnxOrigin origin = OriginOf(17);
+  const auto whole = ExportOnnx(parsed.graph, origin, parsed.weights);
+  ASSERT_TRUE(whole.ok()) << ToString(whole.status());
+  std::string joined;
+  std::vector<size_t> large;
+  const auto take = [&](std::string_view piece) {
+    joined += piece;
+    if (piece.size() >= (64 << 10)) large.push_back(piece.size());
+    return OkStatus();
+  };
+  EXPECT_EQ(ToString(ExportOnnx(parsed.graph, origin, parsed.weights, {}, take)), "OK");
+  EXPECT_EQ(Sha256(joined), Sha256(*whole));
+  std::sort(large.begin(), large.end());
+  EXPECT_EQ(large, std::vector<size_t>({256 * 128 * 4, 256 * 256 * 4}));
+}
+
+TEST(ExportPieces, AnErrorOfTheSinkEndsIt) {
+  Parsed parsed;
+  Parse("input x f32[4,128]\nw = const f32[128,256] seed 1\noutput y = matmul(x, w)", parsed);
+  for (int n = 0;; ++n) {
+    int pieces = 0;
+    const auto fail = [&](std::string_view) {
+      return pieces++ == n ? Err(StatusCode::kResourceExhausted, "full at {}", n) : OkStatus();
+    };
+    const Status status = ExportOnnx(parsed.graph, OriginOf(17), parsed.weights, {}, fail);
+    if (status.ok()) {
+      EXPECT_EQ(n, pieces);
+      EXPECT_GE(n, 2);
+      return;
+    }
+    EXPECT_EQ(ToString(status), fmt::format("RESOURCE_EXHAUSTED: full at {}", n));
+    EXPECT_EQ(pieces, n + 1);
+  }
+}
+
 struct Case {
   const char* name;
   const char* text;

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <set>
@@ -43,9 +44,11 @@ Digest DigestOf(std::string_view bytes) {
 // Takes the child's frames; nothing in them is believed.
 class Receiver {
  public:
-  Receiver(BlobDir& blobs, int64_t model_bytes)
-      // A list of numbers of one byte each in the model may become eight bytes each.
-      : blobs_(blobs), weight_bytes_max_(8 * model_bytes + (int64_t{64} << 20)) {}
+  Receiver(BlobDir& blobs, const ModelFile& model)
+      : blobs_(blobs),
+        model_(model),
+        // A list of numbers of one byte each in the model may become eight bytes each.
+        weight_bytes_max_(8 * model.size + (int64_t{64} << 20)) {}
 
   // True when the child is done.
   StatusOr<bool> Take(Frame frame) {
@@ -58,6 +61,9 @@ class Receiver {
         return false;
       case kJailWeightEnd:
         AG_TRY(TakeEnd(frame.payload));
+        return false;
+      case kJailWeightPlace:
+        AG_TRY(TakePlace(frame.payload));
         return false;
       case kJailResultPart:
         if (result_.size() + frame.payload.size() > kResultBytesMax) return Broken("its size");
@@ -111,18 +117,59 @@ class Receiver {
   }
   Status TakeEnd(std::string_view payload) {
     if (payload.size() != kDigestBytes || writer_ == nullptr) return Broken("the end of a weight");
-    AG_TRY(writer_->Commit(DigestOf(payload)));
+    AG_TRY(writer_->Commit(DigestOf(payload), BlobDir::Durable::kAfterSync));
     writer_.reset();
     weights_.insert(DigestOf(payload));
     return OkStatus();
   }
 
+  // Read piece by piece, never mapped: a file that somebody cuts short must not kill this process.
+  Status TakePlace(std::string_view payload) {
+    AG_LET(const WeightPlace place, DecodePlace(payload));
+    const auto model_bytes = static_cast<uint64_t>(model_.size);
+    if (place.offset > model_bytes || place.size > model_bytes - place.offset) {
+      return Broken("a weight outside of the model");
+    }
+    AG_TRY(Count(place.size));
+    Digest digest;
+    if (place.size <= kJailPieceBytes) {  // What is here already is not written again.
+      AG_LET(const std::string_view bytes, Read(place.offset, place.size));
+      AG_LET(digest, blobs_.Put(bytes, BlobDir::Durable::kAfterSync));
+    } else {
+      AG_LET(const std::unique_ptr<BlobDir::Writer> writer, blobs_.NewWriter());
+      for (uint64_t at = 0; at < place.size; at += kJailPieceBytes) {
+        const uint64_t size = std::min<uint64_t>(place.size - at, kJailPieceBytes);
+        AG_LET(const std::string_view bytes, Read(place.offset + at, size));
+        AG_TRY(writer->Append(bytes));
+      }
+      AG_LET(digest, writer->Commit(BlobDir::Durable::kAfterSync));
+    }
+    if (digest != place.digest) return Broken("the digest of a weight");
+    weights_.insert(digest);
+    return OkStatus();
+  }
+  // A piece of the model; good until the next one.
+  StatusOr<std::string_view> Read(uint64_t offset, size_t size) {
+    if (piece_.size() < size) piece_.resize(size);
+    for (size_t done = 0; done < size;) {
+      const auto at = static_cast<off_t>(offset + done);
+      const ssize_t got = ::pread(model_.fd.get(), piece_.data() + done, size - done, at);
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) return FromErrno(errno, "read the model");
+      if (got == 0) return Err(StatusCode::kFailedPrecondition, "the model was cut while read");
+      done += static_cast<size_t>(got);
+    }
+    return std::string_view(piece_).substr(0, size);
+  }
+
   BlobDir& blobs_;
+  const ModelFile& model_;
   const int64_t weight_bytes_max_;
   int64_t weight_bytes_ = 0;
   std::unique_ptr<BlobDir::Writer> writer_;
   std::set<Digest> weights_;
   std::string result_;
+  std::string piece_;
 };
 
 Status Late(const JailOptions& jail) {
@@ -155,7 +202,7 @@ StatusOr<ImportedModel> ImportInJail(const std::string& path, const ImportOption
   const Status sent =
       SendFrame(child.socket(), kJailRequest, EncodeRequest(request), {model.fd.get()});
   if (!sent.ok()) return Ended(sent, child, jail);
-  Receiver receiver(blobs, model.size);
+  Receiver receiver(blobs, model);
   while (true) {
     const Nanos left = end - clock.Now();
     if (left <= Nanos{0}) return Late(jail);

@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <functional>
 #include <initializer_list>
 #include <new>
 
@@ -80,13 +81,21 @@ Status InstallFilter() {
              -error);
 }
 
-// Sends weights in pieces, so that the parent never holds a whole one of a large model.
+// Says where in the model a weight lies, and the parent reads it there; what the model does not
+// have as it is goes in pieces, so that the parent never holds a whole large one.
 class SocketSink : public WeightSink {
  public:
-  explicit SocketSink(int socket) : socket_(socket) {}
+  SocketSink(int socket, std::string_view model) : socket_(socket), model_(model) {}
 
   StatusOr<Digest> Put(std::string_view bytes) override {
     const Digest digest = Sha256(bytes);
+    const std::less_equal<const char*> not_after;
+    if (not_after(model_.data(), bytes.data()) &&
+        not_after(bytes.data() + bytes.size(), model_.data() + model_.size())) {
+      const auto offset = static_cast<uint64_t>(bytes.data() - model_.data());
+      AG_TRY(SendFrame(socket_, kJailWeightPlace, EncodePlace({digest, offset, bytes.size()})));
+      return digest;
+    }
     const std::string_view name(reinterpret_cast<const char*>(digest.bytes.data()),
                                 digest.bytes.size());
     if (bytes.size() <= kJailPieceBytes) {
@@ -102,6 +111,7 @@ class SocketSink : public WeightSink {
 
  private:
   int socket_;
+  std::string_view model_;
 };
 
 // What the new-handler sends; made before memory can run out.
@@ -127,7 +137,7 @@ Status Serve(int socket) {
                                        request.memory_bytes >> 20));
   std::set_new_handler(ReportOutOfMemory);
   AG_TRY(LockDown(request));
-  SocketSink sink(socket);
+  SocketSink sink(socket, model->bytes());
   AG_LET(const ImportedModel imported, ImportOnnx(model->bytes(), request.options, sink));
   const std::string result = EncodeImported(imported);
   for (size_t at = 0; at < result.size(); at += kJailPieceBytes) {

@@ -1,5 +1,7 @@
 #include "graph/onnx/jail_frames.h"
 
+#include <algorithm>
+
 #include "base/bytes.h"
 #include "graph/codec.h"
 
@@ -14,6 +16,25 @@ StatusOr<int> ReadInt(ByteReader& reader) {
 }
 
 }  // namespace
+
+std::string EncodePlace(const WeightPlace& place) {
+  ByteWriter writer;
+  writer.U64(place.offset);
+  writer.U64(place.size);
+  const auto* digest = reinterpret_cast<const char*>(place.digest.bytes.data());
+  return std::string(digest, place.digest.bytes.size()) + writer.Take();
+}
+
+StatusOr<WeightPlace> DecodePlace(std::string_view bytes) {
+  WeightPlace place;
+  const size_t digest_bytes = std::min(bytes.size(), place.digest.bytes.size());
+  std::copy_n(bytes.begin(), digest_bytes, place.digest.bytes.begin());
+  ByteReader reader(bytes.substr(digest_bytes));
+  AG_LET(place.offset, reader.U64());
+  AG_LET(place.size, reader.U64());
+  AG_TRY(reader.End());
+  return place;
+}
 
 std::string EncodeRequest(const JailRequest& request) {
   ByteWriter writer;

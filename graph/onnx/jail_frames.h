@@ -10,13 +10,14 @@
 namespace ag {
 
 enum JailFrame : uint32_t {
-  kJailRequest = 1,     // JailRequest; one descriptor: the model.
-  kJailWeight = 2,      // Digest and bytes of a weight of at most kJailPieceBytes.
-  kJailWeightPart = 3,  // A piece of a larger weight,
-  kJailWeightEnd = 4,   // and its digest after the last piece.
-  kJailResultPart = 5,  // A piece of the encoded ImportedModel,
-  kJailDone = 6,        // and the end of it.
-  kJailError = 7,       // Status code and message.
+  kJailRequest = 1,      // JailRequest; one descriptor: the model.
+  kJailWeight = 2,       // Digest and bytes of a weight of at most kJailPieceBytes.
+  kJailWeightPart = 3,   // A piece of a larger weight,
+  kJailWeightEnd = 4,    // and its digest after the last piece.
+  kJailResultPart = 5,   // A piece of the encoded ImportedModel,
+  kJailDone = 6,         // and the end of it.
+  kJailError = 7,        // Status code and message.
+  kJailWeightPlace = 8,  // A weight that lies in the model as it is: digest, offset, size.
 };
 
 // Bounds what the parent holds of a model at any time.
@@ -27,6 +28,13 @@ struct JailRequest {
   int64_t memory_bytes = 0;  // Address space of the child.
   int64_t cpu_seconds = 0;
 };
+
+struct WeightPlace {
+  Digest digest;
+  uint64_t offset = 0, size = 0;
+};
+std::string EncodePlace(const WeightPlace& place);
+StatusOr<WeightPlace> DecodePlace(std::string_view bytes);
 
 std::string EncodeRequest(const JailRequest& request);
 StatusOr<JailRequest> DecodeRequest(std::string_view bytes);

@@ -4,12 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cinttypes>
+#include <cstdio>
 #include <cstdlib>
 
 #include "base/file.h"
 #include "base/frames.h"
 #include "base/process.h"
 #include "graph/onnx/jail_child.h"
+#include "graph/onnx/jail_frames.h"
 #include "graph/onnx/onnx_testing.h"
 
 namespace ag {
@@ -17,6 +20,10 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
+
+std::string Bytes(const Digest& digest) {
+  return {reinterpret_cast<const char*>(digest.bytes.data()), digest.bytes.size()};
+}
 
 // Ways for a child to go wrong, chosen by the environment.
 int RunMisbehaving(int socket) {
@@ -32,6 +39,26 @@ int RunMisbehaving(int socket) {
   if (way == "lie") {
     (void)SendFrame(socket, kJailResultPart, "nonsense");
     (void)SendFrame(socket, kJailDone, "");
+    return 0;
+  }
+  // What follows speaks of weights of the model "x".
+  if (way == "parts") {
+    (void)SendFrame(socket, kJailWeightPart, "ab");
+    (void)SendFrame(socket, kJailWeightPart, "c");
+    (void)SendFrame(socket, kJailWeightEnd, Bytes(Sha256("abc")));
+    return 0;
+  }
+  if (way == "frame") {
+    (void)SendFrame(socket, kJailWeight, Bytes(Sha256("abc")) + "abc");
+    return 0;
+  }
+  if (way.starts_with("place ")) {
+    int64_t offset = 0, size = 0;
+    char named = 0;
+    (void)std::sscanf(how, "place %" SCNd64 " %" SCNd64 " %c", &offset, &size, &named);
+    (void)SendFrame(socket, kJailWeightPlace,
+                    EncodePlace({Sha256(std::string(1, named)), static_cast<uint64_t>(offset),
+                                 static_cast<uint64_t>(size)}));
     return 0;
   }
   return RunJail(socket);
@@ -96,6 +123,44 @@ TEST_F(JailTest, LargeWeightsComeInPieces) {
   const auto jailed = Import(bytes);
   ASSERT_TRUE(jailed.ok()) << ToString(jailed.status());
   EXPECT_EQ(jailed->weight_bytes, static_cast<int64_t>(kJailPieceBytes + 4));
+}
+
+// Each way that the bytes of a weight may come. The child ends after it, without an answer.
+TEST_F(JailTest, WeightsComeInOnePieceInPiecesOrByTheirPlace) {
+  for (const auto& [way, bytes] :
+       {std::pair{"frame", "abc"}, {"parts", "abc"}, {"place 0 1 x", "x"}, {"place 0 1 x", "x"}}) {
+    EXPECT_EQ(ToString(Misbehave(way)), "INVALID_ARGUMENT: model import crashed: it gave no answer")
+        << way;
+    EXPECT_EQ(ToString(blobs_->Verify(Sha256(bytes))), "OK") << way;
+    if (way == std::string_view("frame")) {
+      ASSERT_TRUE(blobs_->Remove(Sha256(bytes)).ok());
+    }
+  }
+}
+
+TEST_F(JailTest, APlaceIsNotBelieved) {
+  const std::string broken = "INVALID_ARGUMENT: model import gave a broken answer: ";
+  const std::pair<const char*, const char*> cases[] = {
+      {"place 0 2 x", "a weight outside of the model"},
+      {"place 2 0 x", "a weight outside of the model"},
+      {"place 1 -1 x", "a weight outside of the model"},
+      {"place -1 1 x", "a weight outside of the model"},
+      {"place 0 1 y", "the digest of a weight"},
+      {"place 0 0 x", "the digest of a weight"},
+  };
+  for (const auto& [way, what] : cases) EXPECT_EQ(ToString(Misbehave(way)), broken + what) << way;
+  ASSERT_TRUE(blobs_->Put("y").ok());  // Known bytes do not make the place right.
+  EXPECT_EQ(ToString(Misbehave("place 0 1 y")), broken + "the digest of a weight");
+}
+
+TEST_F(JailTest, AWeightThatWasCutIsReplaced) {
+  const std::string bytes = testing::ConvModel();
+  ASSERT_TRUE(Import(bytes).ok());
+  const std::vector<Digest> digests = *blobs_->List();
+  ASSERT_FALSE(digests.empty());
+  ASSERT_TRUE(WriteFileAtomically(blobs_->PathOf(digests[0]), "").ok());
+  ASSERT_TRUE(Import(bytes).ok());
+  EXPECT_EQ(ToString(blobs_->Verify(digests[0])), "OK");
 }
 
 TEST_F(JailTest, ErrorsOfTheModelComeThrough) {

@@ -3,6 +3,7 @@
 // inside the jail (graph/onnx/jail.h).
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -76,6 +77,12 @@ struct ExportOptions {
 // express. kResourceExhausted: a model over protobuf's 2 GiB.
 StatusOr<std::string> ExportOnnx(const Graph& graph, const OnnxOrigin& origin,
                                  const WeightSource& weights, const ExportOptions& options = {});
+
+// The same file in pieces, in order, so that it never stands in memory as a whole. An error of
+// `sink` ends it and is returned.
+using ByteSink = std::function<Status(std::string_view piece)>;
+Status ExportOnnx(const Graph& graph, const OnnxOrigin& origin, const WeightSource& weights,
+                  const ExportOptions& options, const ByteSink& sink);
 
 // A serialized TensorProto, as ONNX test data and `autograph run --input x=FILE.pb` hold them.
 // kInvalidArgument: not a protobuf, or its data do not fit its dims. kUnimplemented: strings.

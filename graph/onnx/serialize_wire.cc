@@ -10,6 +10,7 @@ namespace {
 constexpr uint32_t kModelGraph = 7;
 constexpr uint32_t kGraphInitializer = 5;
 constexpr uint32_t kTensorRawData = 9;
+constexpr size_t kGatheredBytes = size_t{64} << 10;  // Less is not worth a write of its own.
 constexpr uint64_t kProtobufBytesMax = (uint64_t{1} << 31) - 1;
 
 // All fields of a TensorProto but its bytes.
@@ -125,9 +126,25 @@ std::vector<Piece> Pieces(const OnnxModel& model) {
   return pieces;
 }
 
+// Sends `out` and the initializers after it; the bytes of large ones go as they lie.
+Status PiecesTo(const std::vector<Piece>& pieces, std::string out, const ByteSink& sink) {
+  for (const Piece& piece : pieces) {
+    AppendLengthTag(kGraphInitializer, piece.size, out);
+    out += piece.head;
+    if (piece.tensor->bytes.size() < kGatheredBytes && out.size() < kGatheredBytes) {
+      out += piece.tensor->bytes;
+      continue;
+    }
+    AG_TRY(sink(out));
+    AG_TRY(sink(piece.tensor->bytes));
+    out.clear();
+  }
+  return out.empty() ? OkStatus() : sink(out);
+}
+
 }  // namespace
 
-StatusOr<std::string> SerializeModel(const OnnxModel& model) {
+Status SerializeModel(const OnnxModel& model, const ByteSink& sink) {
   onnx::ModelProto head;
   OriginTo(model.origin, head);
   onnx::GraphProto graph;
@@ -149,17 +166,20 @@ StatusOr<std::string> SerializeModel(const OnnxModel& model) {
     return Err(StatusCode::kResourceExhausted, "the model has {} bytes, protobuf ends at 2 GiB",
                size);
   }
-  std::string out;
-  out.reserve(size);
-  head.AppendToString(&out);
+  std::string out = head.SerializeAsString();
   AppendLengthTag(kModelGraph, graph_size, out);
   graph.AppendToString(&out);
-  for (const Piece& piece : pieces) {
-    AppendLengthTag(kGraphInitializer, piece.size, out);
-    out += piece.head;
-    out += piece.tensor->bytes;
-  }
-  return out;
+  return PiecesTo(pieces, std::move(out), sink);
+}
+
+StatusOr<std::string> SerializeModel(const OnnxModel& model) {
+  std::string bytes;
+  const auto append = [&](std::string_view piece) {
+    bytes += piece;
+    return OkStatus();
+  };
+  AG_TRY(SerializeModel(model, append));
+  return bytes;
 }
 
 StatusOr<std::string> AnonymousNode(const OnnxNode& node, const std::string& name) {

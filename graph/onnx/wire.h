@@ -91,6 +91,7 @@ StatusOr<OnnxTensor> ParseTensor(std::string_view bytes);
 // Writes a model; equal models give equal bytes. Of a node with `proto`, everything but the names
 // is taken from there. kResourceExhausted: over protobuf's 2 GiB.
 StatusOr<std::string> SerializeModel(const OnnxModel& model);
+Status SerializeModel(const OnnxModel& model, const ByteSink& sink);  // In pieces.
 
 // The bytes of `node` without what differs between equal nodes: its name, its comment, and the
 // names of its operands ("x" stands for each that is present, "" for each left out). `name` stays

@@ -1,7 +1,7 @@
 // cache.db: what is remembered across requests: group measurements, failed ones, whole answers
 // (docs/store.md). It may always be lost: a corrupt row is a miss, a corrupt file is set aside and
 // made anew. What a call acknowledged survives a kill -9; a power cut may take the last writes.
-// Thread-safe.
+// One process has the file. Another one reads its snapshot, below a cache of its own. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -51,6 +51,16 @@ struct CacheDbOptions {
   std::string path;
   std::string vfs;                               // Tests only.
   Nanos failure_expiry{std::chrono::hours(24)};  // A failure is tried again after this.
+  std::string snapshot;                          // Where WriteSnapshot writes; "": nowhere.
+  // The snapshot of another process's cache: what it knows is known here too, and never written.
+  // What cannot be read is left out, see base(). "": none. For a new file.
+  std::string base;
+};
+
+// What was found in CacheDbOptions::base.
+struct CacheBase {
+  Status status;  // kNotFound: no snapshot there; or why it cannot be read.
+  int64_t measurements = 0;
 };
 
 class CacheDb {
@@ -89,9 +99,17 @@ class CacheDb {
   // Nothing: unknown, corrupt, or the key's text differs.
   std::optional<ModelAnswer> FindModel(const std::string& key_text);
   Status PutModel(const ModelAnswer& answer);
-  Status ForgetModel(const std::string& key_text);
+  Status ForgetModel(const std::string& key_text);  // One of the base stays.
 
-  StatusOr<CacheStats> Stats();
+  StatusOr<CacheStats> Stats();  // With those of the base; `bytes` without.
+  const CacheBase& base() const;
+
+  // True when something is not in the snapshot for a second; but never so often that writing
+  // snapshots takes more than 2 % of the time.
+  bool SnapshotIsDue();
+  // Writes all there is as one file that appears by rename and is never written again. Others wait.
+  // After an error the old snapshot stands, and only further writes make the next one due.
+  Status WriteSnapshot();
 
  private:
   struct State;

@@ -99,10 +99,11 @@ Status CheckMeasurement(const Measurement& m) {
 
 Status WriteRow(Database& db, const CacheRow& row) {
   AG_LET(Statement insert,
-         db.Prepare("INSERT OR REPLACE INTO measurements(key, problem, environment, code, reason, "
-                    "median_ns, low_ns, high_ns, samples, discarded, canary_ns, kernel, "
-                    "alternatives, simulated, measured_unix_seconds, summary, hits, seal) "
-                    "VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+         db.Prepare(
+             "INSERT OR REPLACE INTO main.measurements(key, problem, environment, code, reason, "
+             "median_ns, low_ns, high_ns, samples, discarded, canary_ns, kernel, "
+             "alternatives, simulated, measured_unix_seconds, summary, hits, seal) "
+             "VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   const Measurement& m = row.measurement;
   insert.Bind(1, GroupKey(row.problem, row.environment).Hex()).BindBytes(2, row.problem);
   insert.Bind(3, row.environment).Bind(4, static_cast<int64_t>(row.status.code()));

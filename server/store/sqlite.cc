@@ -77,22 +77,43 @@ std::string Statement::Text(int column) const {
   return data == nullptr ? std::string() : std::string(data, static_cast<size_t>(size));
 }
 
-StatusOr<Database> Database::Open(const std::string& path, const DatabaseOptions& options) {
+std::string ImmutableUri(std::string_view path) {
+  std::string uri = "file:";
+  for (const char c : path) {
+    if (c == '%' || c == '?' || c == '#') {
+      uri += fmt::format("%{:02x}", c);
+    } else {
+      uri += c;
+    }
+  }
+  return uri + "?mode=ro&immutable=1";
+}
+
+StatusOr<Database> Database::OpenRaw(const std::string& path, const char* name, int flags,
+                                     const std::string& vfs) {
   Database db;
   db.path_ = path;
-  const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
-  const int code = sqlite3_open_v2(path.c_str(), db.raw_.out(), flags,
-                                   options.vfs.empty() ? nullptr : options.vfs.c_str());
+  const int code = sqlite3_open_v2(name, db.raw_.out(), flags | SQLITE_OPEN_NOMUTEX,
+                                   vfs.empty() ? nullptr : vfs.c_str());
   if (code != SQLITE_OK) return FromSqlite(code, db.raw_.get(), path);
+  return db;
+}
+
+StatusOr<Database> Database::OpenImmutable(const std::string& path) {
+  return OpenRaw(path, ImmutableUri(path).c_str(), SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, "");
+}
+
+StatusOr<Database> Database::Open(const std::string& path, const DatabaseOptions& options) {
+  // With URI a name that begins with "file:" is one; "./" before it keeps it a path.
+  const std::string name = path.starts_with("file:") ? "./" + path : path;
+  const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_URI;
+  AG_LET(Database db, OpenRaw(path, name.c_str(), flags, options.vfs));
   if (sqlite3_db_readonly(db.raw_.get(), "main") == 1) {
     return Err(StatusCode::kFailedPrecondition, "{}: the file is read-only", path);
   }
   AG_TRY(db.Configure(options));
-  AG_LET(Statement check, db.Prepare("PRAGMA quick_check(1)"));
-  AG_LET(const bool row, check.Step());
-  if (!row || check.Text(0) != "ok") {
-    return Err(StatusCode::kDataLoss, "{}: {}", path, row ? check.Text(0) : "quick_check is mute");
-  }
+  AG_LET(const std::string check, db.ReadText("PRAGMA quick_check(1)"));
+  if (check != "ok") return Err(StatusCode::kDataLoss, "{}: {}", path, check);
   return db;
 }
 
@@ -128,6 +149,13 @@ StatusOr<int64_t> Database::ReadInt(std::string_view sql) {
   AG_LET(const bool row, statement.Step());
   if (!row) return Err(StatusCode::kInternal, "{}: no row for {}", path_, sql);
   return statement.Int(0);
+}
+
+StatusOr<std::string> Database::ReadText(std::string_view sql) {
+  AG_LET(Statement statement, Prepare(sql));
+  AG_LET(const bool row, statement.Step());
+  if (!row) return Err(StatusCode::kInternal, "{}: no row for {}", path_, sql);
+  return statement.Text(0);
 }
 
 StatusOr<Transaction> Transaction::Begin(Database& db) {

@@ -71,6 +71,10 @@ struct DatabaseOptions {
   std::string vfs;  // "": the default; tests put a failing one here.
 };
 
+// A file that nobody writes any more, as SQLite wants it named: opened so, it is neither locked nor
+// written, and nothing is made beside it.
+std::string ImmutableUri(std::string_view path);
+
 class Database {
  public:
   // Opens or creates `path` in WAL mode, locked against every other process. kDataLoss: not a
@@ -78,14 +82,20 @@ class Database {
   // kResourceExhausted: disk full.
   static StatusOr<Database> Open(const std::string& path, const DatabaseOptions& options);
 
+  // Opens a file that nobody writes any more (ImmutableUri). Nothing is checked yet.
+  static StatusOr<Database> OpenImmutable(const std::string& path);
+
   StatusOr<Statement> Prepare(std::string_view sql);
   Status Execute(const std::string& sql);  // One or more statements without results.
   StatusOr<int64_t> ReadInt(std::string_view sql);
+  StatusOr<std::string> ReadText(std::string_view sql);
   int64_t last_insert_id() const { return sqlite3_last_insert_rowid(raw_.get()); }
   int64_t changes() const { return sqlite3_changes64(raw_.get()); }
   const std::string& path() const { return path_; }
 
  private:
+  static StatusOr<Database> OpenRaw(const std::string& path, const char* name, int flags,
+                                    const std::string& vfs);
   Status Configure(const DatabaseOptions& options);
   UniqueHandle<SqliteTraits> raw_;
   std::string path_;

@@ -1,0 +1,91 @@
+#include "server/store/cache_snapshot.h"
+
+#include "base/file.h"
+#include "base/file_ops.h"
+#include "server/store/cache_rows.h"
+
+namespace ag {
+namespace {
+
+// Equal for a cache and its snapshot, unequal after any row was added. Hits do not count.
+constexpr char kStamp[] = R"sql(
+  SELECT (SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'measurements') || ' ' ||
+         count(*) || ' ' || coalesce(max(made_unix_seconds), 0) FROM model_answers
+)sql";
+
+constexpr char kViews[] = R"sql(
+  CREATE TEMP VIEW measurements AS SELECT * FROM main.measurements UNION ALL
+    SELECT * FROM base.measurements AS below
+    WHERE NOT EXISTS (SELECT 1 FROM main.measurements AS own WHERE own.key = below.key);
+  CREATE TEMP VIEW model_answers AS SELECT * FROM main.model_answers UNION ALL
+    SELECT * FROM base.model_answers AS below
+    WHERE NOT EXISTS (SELECT 1 FROM main.model_answers AS own WHERE own.key = below.key);
+  INSERT INTO main.sqlite_sequence SELECT name, seq FROM base.sqlite_sequence AS below
+    WHERE NOT EXISTS (SELECT 1 FROM main.sqlite_sequence AS own WHERE own.name = below.name);
+  UPDATE main.counters SET value = value +
+    (SELECT value FROM base.counters AS below WHERE below.name = counters.name);
+)sql";
+
+StatusOr<std::string> StampOf(const std::string& path) {
+  AG_LET(Database db, Database::OpenImmutable(path));
+  return db.ReadText(kStamp);
+}
+
+Status Check(Database& db, const std::string& path) {
+  AG_LET(const std::string check, db.ReadText("PRAGMA base.quick_check(1)"));
+  if (check != "ok") return Err(StatusCode::kDataLoss, "{}: {}", path, check);
+  AG_LET(const int64_t version, db.ReadInt("PRAGMA base.user_version"));
+  const auto ours = static_cast<int64_t>(CacheMigrations().size());
+  if (version == ours) return OkStatus();
+  return Err(StatusCode::kFailedPrecondition, "{}: schema version {}, expected {}", path, version,
+             ours);
+}
+
+StatusOr<int64_t> Mount(Database& db, const std::string& path) {
+  AG_TRY(Check(db, path));
+  AG_LET(const int64_t measurements,
+         db.ReadInt("SELECT count(*) FROM base.measurements WHERE code = 0"));
+  AG_LET(Transaction transaction, Transaction::Begin(db));
+  AG_TRY(db.Execute(kViews));
+  AG_TRY(transaction.Commit());
+  return measurements;
+}
+
+void RemoveWithJournal(const std::string& path) {
+  file_ops::Remove(path);
+  file_ops::Remove(path + "-journal");
+}
+
+}  // namespace
+
+Status SaveSnapshot(Database& db, const std::string& path) {
+  const std::string unfinished = path + ".new";
+  RemoveWithJournal(unfinished);  // Left over by a killed process; else there is none.
+  AG_LET(Statement vacuum, db.Prepare("VACUUM INTO ?"));
+  const Status copied = vacuum.Bind(1, unfinished).Run();
+  const int error = copied.ok() ? file_ops::Rename(unfinished, path) : 0;
+  if (!copied.ok() || error != 0) RemoveWithJournal(unfinished);
+  AG_TRY(copied);
+  return error == 0 ? OkStatus() : FromErrno(error, "rename to " + path);
+}
+
+bool IsSnapshotOf(const std::string& path, Database& db) {
+  if (!FileExists(path)) return false;
+  const StatusOr<std::string> theirs = StampOf(path), ours = db.ReadText(kStamp);
+  return theirs.ok() && ours.ok() && *theirs == *ours;
+}
+
+CacheBase OpenBase(Database& db, const std::string& path) {
+  if (!FileExists(path)) return {Err(StatusCode::kNotFound, "{}: no such file", path), 0};
+  const auto attach = [&]() -> Status {
+    AG_LET(Statement statement, db.Prepare("ATTACH ? AS base"));
+    return statement.Bind(1, ImmutableUri(path)).Run();
+  };
+  if (const Status attached = attach(); !attached.ok()) return {attached, 0};
+  const StatusOr<int64_t> measurements = Mount(db, path);
+  if (measurements.ok()) return {OkStatus(), *measurements};
+  db.Execute("DETACH base").IgnoreError();  // Our own file is as good as before.
+  return {measurements.status(), 0};
+}
+
+}  // namespace ag

@@ -1,0 +1,157 @@
+// SIGINT and SIGTERM with real processes: the first ends what is in hand, the second ends at once,
+// and no child is left behind. A child that is stopped (SIGSTOP) is what a program waits for here.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "base/signals.h"
+#include "tests/processes.h"
+
+namespace ag {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+// Searches for minutes unless it is stopped.
+const std::vector<std::string> kLongSearch = {"--device",     "sim:small", "--rounds", "1000",
+                                              "--expansions", "100000",    "--graphs", "1000000",
+                                              "--budget",     "10m"};
+
+// Whether there is no such process, or only its exit status.
+bool IsGone(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string stat;
+  std::getline(file, stat, '\0');
+  const size_t close = stat.rfind(')');
+  return close == std::string::npos || std::string("ZX").find(stat.at(close + 2)) != stat.npos;
+}
+
+class ShutdownTest : public testing::Test {
+ protected:
+  std::string path(const std::string& name) const { return folder_.path() + "/" + name; }
+
+  Background Start(const std::string& program, const std::vector<std::string>& words) {
+    std::vector<std::string> argv = {Program(program)};
+    argv.insert(argv.end(), words.begin(), words.end());
+    return Background(argv, path(program + ".log"), variables_);
+  }
+  Background StartCoordinator() {
+    return Start("autographd", {"--listen", address_, "--data", path("data")});
+  }
+  Background StartWorker() {
+    return Start("autograph-worker", {"--server", address_, "--device", "sim:small"});
+  }
+  Background StartOptimize(const std::vector<std::string>& more) {
+    const std::string model = path("m.onnx");
+    EXPECT_EQ(Cli({"zoo", model_, "-o", model}).code, 0);
+    std::vector<std::string> words = {"optimize", model, "-o", path("out.onnx")};
+    words.insert(words.end(), kLongSearch.begin(), kLongSearch.end());
+    words.insert(words.end(), more.begin(), more.end());
+    return Start("autograph", words);
+  }
+  CommandResult Cli(std::vector<std::string> words) {
+    words.insert(words.begin(), Program("autograph"));
+    return RunCommand(words, variables_);
+  }
+  // The worker as the coordinator sees it; null: it sees none.
+  json WorkerSeen() {
+    const CommandResult list = Cli({"workers", "list", "--json", "--server", address_});
+    const json workers = json::parse(list.out, nullptr, false);
+    return list.code == 0 && workers.is_array() && !workers.empty() ? workers[0] : json();
+  }
+  bool WorkerServes() {
+    const json worker = WorkerSeen();
+    return worker.is_object() && worker["health"] == "SERVING";
+  }
+  // Stops the first child of this role that appears.
+  pid_t StopChild(const Background& parent, const std::string& role) {
+    pid_t stopped = -1;
+    EXPECT_TRUE(Eventually([&] {
+      for (int look = 0; look < 20 && stopped < 0; ++look) {  // A jail lives for an instant.
+        const std::vector<pid_t> children = ChildrenOf(parent.pid(), "--child=" + role);
+        if (!children.empty() && kill(children[0], SIGSTOP) == 0) stopped = children[0];
+      }
+      return stopped > 0;
+    })) << parent.Log();
+    return stopped;
+  }
+  // True when the same work item was in hand three times in a row: it will not end.
+  bool WorkIsStuck() {
+    std::string before = WorkerSeen()["attempt"];
+    for (int i = 0; i < 2; ++i) {
+      const std::string now = WorkerSeen()["attempt"];
+      if (now.empty() || now != before) return false;
+    }
+    return true;
+  }
+  // The first signal is taken, the program waits; the second ends it and `child`.
+  void ExpectTheSecondEnds(Background& program, int signal, const std::string& said, pid_t child) {
+    program.Signal(signal);
+    ASSERT_TRUE(Eventually([&] { return program.Log().find(said) != std::string::npos; }))
+        << program.Log();
+    EXPECT_FALSE(Eventually([&] { return !program.Running(); }, 0.3)) << program.Log();
+    EXPECT_FALSE(IsGone(child));
+    program.Signal(signal);
+    EXPECT_TRUE(Eventually([&] { return !program.Running(); }, 5));
+    EXPECT_EQ(program.Wait(), kStoppedExitCode);
+    EXPECT_TRUE(Eventually([&] { return IsGone(child); }, 5));
+  }
+
+  const TempDir folder_ = *TempDir::Make("autograph-shutdown");
+  const Variables variables_ = {{"HOME", folder_.path()},
+                                {"AUTOGRAPH_DATA", path("embedded")},
+                                {"AUTOGRAPH_MEASURING_LOCK", path("measuring.lock")}};
+  const std::string address_ = "127.0.0.1:" + std::to_string(FreePort());
+  std::string model_ = "tiny_nasnet";
+};
+
+TEST_F(ShutdownTest, OneSignalEndsWhatIsIdle) {
+  Background coordinator = StartCoordinator(), worker = StartWorker();
+  ASSERT_TRUE(Eventually([&] { return WorkerServes(); })) << coordinator.Log() << worker.Log();
+  const std::vector<pid_t> executors = ChildrenOf(worker.pid(), "--child=executor");
+  ASSERT_EQ(executors.size(), 1u);
+  worker.Signal(SIGTERM);
+  EXPECT_EQ(worker.Wait(), 0) << worker.Log();
+  EXPECT_TRUE(IsGone(executors[0]));
+  coordinator.Signal(SIGINT);
+  EXPECT_EQ(coordinator.Wait(), 0) << coordinator.Log();
+}
+
+TEST_F(ShutdownTest, ASecondSignalEndsAWorkerThatDrains) {
+  Background coordinator = StartCoordinator(), worker = StartWorker();
+  ASSERT_TRUE(Eventually([&] { return WorkerServes(); })) << coordinator.Log() << worker.Log();
+  Background cli = StartOptimize({"--server", address_});
+  ASSERT_TRUE(Eventually([&] { return cli.Log().find("searching") != std::string::npos; }))
+      << cli.Log();
+  const pid_t executor = StopChild(worker, "executor");
+  ASSERT_GT(executor, 0);
+  ASSERT_TRUE(Eventually([&] { return WorkIsStuck(); }));
+  ExpectTheSecondEnds(worker, SIGTERM, "finishing what is in hand", executor);
+}
+
+TEST_F(ShutdownTest, ASecondSignalEndsACoordinatorThatWaits) {
+  model_ = "inception_v3";  // Big enough to be caught in the jail.
+  Background coordinator = StartCoordinator(), worker = StartWorker();
+  ASSERT_TRUE(Eventually([&] { return WorkerServes(); })) << coordinator.Log() << worker.Log();
+  Background cli = StartOptimize({"--server", address_});
+  const pid_t jail = StopChild(coordinator, "jail");
+  ASSERT_GT(jail, 0);
+  ExpectTheSecondEnds(coordinator, SIGTERM, "shutting down", jail);
+}
+
+TEST_F(ShutdownTest, ASecondCtrlCEndsTheCommandLine) {
+  Background cli = StartOptimize({});
+  ASSERT_TRUE(Eventually([&] { return cli.Log().find("searching") != std::string::npos; }))
+      << cli.Log();
+  const pid_t executor = StopChild(cli, "executor");
+  ASSERT_GT(executor, 0);
+  ExpectTheSecondEnds(cli, SIGINT, "stopping; the best found so far is kept", executor);
+}
+
+}  // namespace
+}  // namespace ag
