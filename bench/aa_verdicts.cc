@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <map>
 
-#include "base/measuring_lock.h"
 #include "bench/zoo/zoo.h"
 #include "device/open_device.h"
 #include "device/profile/profile.h"
@@ -33,7 +32,7 @@ StatusOr<bool> Compare(int runs, const std::string& model, const std::string& de
   AG_LET(const Plan plan, GroupedPlan(graph, *device));
   AG_LET(const std::unique_ptr<Executable> a, device->Build(graph, plan, weights));
   AG_LET(const std::unique_ptr<Executable> b, device->Build(graph, plan, weights));
-  AG_LET(const FileLock alone, FileLock::Wait(MeasuringLockPath(), FileLock::Mode::kExclusive));
+  AG_LET(const auto alone, MeasureAlone(*device));
   std::map<Verdict, int> counts;
   for (int run = 0; run < runs; ++run) {
     std::vector<PlanToTime> plans;

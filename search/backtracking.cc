@@ -63,7 +63,7 @@ void Backtracking::Expand(const Key& key, const Entry& entry) {
     if (GraphLimitReached() != StopReason::kNone) return;
     StatusOr<Graph> child = MakeChild(graph, rewrite);
     if (child.ok()) {
-      AddChild(key, entry, std::move(rewrite), *std::move(child));
+      AddChild(key, entry, std::move(rewrite), *child);
     } else if (child.status().code() == StatusCode::kInternal) {
       setting_.run.Warn(fmt::format("rule {}: {}", rewrite.rule->name, Message(child.status())));
     }
@@ -86,16 +86,16 @@ StatusOr<Graph> Backtracking::MakeChild(const Graph& graph, const Rewrite& rewri
 }
 
 void Backtracking::AddChild(const Key& parent_key, const Entry& parent, Rewrite rewrite,
-                            Graph graph) {
+                            const Graph& graph) {
   ++setting_.run.counts.graphs;
   const StatusOr<ScoredGraph> scored = ScoreGraph(graph, setting_);
   if (!scored.ok() || !scored->failure.ok() || scored->estimate_ns >= BoundNs()) return;
   Entry entry{.parent = parent.step, .parent_ns = parent_key.first, .rule = rewrite.rule};
   entry.graph = graphs_.Add(parent.graph, std::move(rewrite), graph);
   if (scored->unmeasured.empty()) {
-    Settle(graph, scored->estimate_ns, std::move(entry));
+    Settle(graph, scored->estimate_ns, entry);
   } else {
-    queue_.emplace(Key{scored->estimate_ns, graph.digest()}, std::move(entry));
+    queue_.emplace(Key{scored->estimate_ns, graph.digest()}, entry);
   }
 }
 
@@ -110,12 +110,12 @@ void Backtracking::SettleFront() {
       const bool is_exhausted = setting_.times.Exhausted();
       if (scored->unmeasured.empty() || is_exhausted || entry.turns == kCoverTurnsMax) {
         if (!scored->unmeasured.empty() && is_exhausted) stop_ = StopReason::kGroups;
-        Settle(graph, scored->estimate_ns, std::move(entry));
+        Settle(graph, scored->estimate_ns, entry);
         continue;
       }
       for (const GroupProblem& problem : scored->unmeasured) setting_.times.Want(problem);
       ++entry.turns;
-      queue_.emplace(Key{scored->estimate_ns, key.second}, std::move(entry));
+      queue_.emplace(Key{scored->estimate_ns, key.second}, entry);
     }
     setting_.run.Report("measuring groups");
     setting_.times.MeasureWanted();
@@ -141,7 +141,7 @@ void Backtracking::Settle(const Graph& graph, double estimate_ns, Entry entry) {
   entry.step = trail_.Add(entry.parent, entry.rule, has_gain ? entry.parent_ns - estimate_ns : 0);
   best_ns_ = std::min(best_ns_, estimate_ns);
   Offer({graph, estimate_ns, entry.step});
-  queue_.emplace(Key{estimate_ns, graph.digest()}, std::move(entry));
+  queue_.emplace(Key{estimate_ns, graph.digest()}, entry);
 }
 
 void Backtracking::Offer(const RankedGraph& ranked) {

@@ -60,7 +60,7 @@ class Backtracking {
   StopReason GraphLimitReached();
   void Expand(const Key& key, const Entry& entry);
   StatusOr<Graph> MakeChild(const Graph& graph, const Rewrite& rewrite);
-  void AddChild(const Key& parent_key, const Entry& parent, Rewrite rewrite, Graph graph);
+  void AddChild(const Key& parent_key, const Entry& parent, Rewrite rewrite, const Graph& graph);
   void SettleFront();
   std::vector<std::pair<Key, Entry>> TakeUnsettledFront();
   void Settle(const Graph& graph, double estimate_ns, Entry entry);

@@ -1,6 +1,8 @@
 #include "server/confirm.h"
 
-#include "base/file.h"
+#include <algorithm>
+
+#include "base/file_reader.h"
 #include "graph/clean_up.h"
 #include "plan/equivalence.h"
 #include "server/transfer_plan.h"
@@ -123,17 +125,18 @@ Status Compare(const ConfirmRequest& request, PoolMeasurer& measurer, Confirmed*
   return OkStatus();
 }
 
-constexpr size_t kCopyBytes = size_t{1} << 20;
+constexpr int64_t kCopyBytes = int64_t{1} << 20;
 
 // Copies the file into the blob folder piece by piece, so that it never stands in memory.
 Status Keep(const std::string& path, BlobDir& blobs, Confirmed* confirmed) {
-  AG_LET(const std::shared_ptr<const MappedFile> file, MappedFile::Open(path));
+  AG_LET(FileReader file, FileReader::Open(path));
   AG_LET(const std::unique_ptr<BlobDir::Writer> writer, blobs.NewWriter());
-  const std::string_view bytes = file->bytes();
-  for (size_t begin = 0; begin < bytes.size(); begin += kCopyBytes) {
-    AG_TRY(writer->Append(bytes.substr(begin, kCopyBytes)));
+  for (int64_t begin = 0; begin < file.size(); begin += kCopyBytes) {
+    const int64_t size = std::min(kCopyBytes, file.size() - begin);
+    AG_LET(const std::string_view piece, file.Read(begin, size));
+    AG_TRY(writer->Append(piece));
   }
-  confirmed->output_bytes = static_cast<int64_t>(bytes.size());
+  confirmed->output_bytes = file.size();
   AG_LET(confirmed->output, writer->Commit());
   return OkStatus();
 }

@@ -1,6 +1,9 @@
 #include <grpcpp/grpcpp.h>
 
+#include <algorithm>
+
 #include "autograph/v1/blobs.grpc.pb.h"
+#include "base/file_reader.h"
 #include "server/rpc.h"
 
 namespace ag {
@@ -83,22 +86,22 @@ class BlobsService final : public v1::Blobs::Service {
   Status Send(const v1::DownloadRequest& request,
               grpc::ServerWriter<v1::DownloadResponse>& writer) {
     AG_LET(const Digest digest, ParseDigest(request.digest()));
-    AG_LET(const std::shared_ptr<const MappedFile> file, core_.blobs->Get(digest));
-    const std::string_view bytes = file->bytes();
-    if (request.offset() < 0 || static_cast<size_t>(request.offset()) > bytes.size()) {
+    AG_TRY(core_.blobs->Get(digest).status());
+    AG_LET(FileReader file, FileReader::Open(core_.blobs->PathOf(digest)));
+    if (request.offset() < 0 || request.offset() > file.size()) {
       return Err(StatusCode::kInvalidArgument, "download: offset {} of a blob of {} bytes",
-                 request.offset(), bytes.size());
+                 request.offset(), file.size());
     }
-    size_t begin = static_cast<size_t>(request.offset());
-    bool first = true;
-    while (first || begin < bytes.size()) {
+    int64_t begin = request.offset();
+    do {
+      const int64_t size = std::min<int64_t>(kChunkBytes, file.size() - begin);
       v1::DownloadResponse chunk;
-      if (first) chunk.set_size_bytes(static_cast<int64_t>(bytes.size()));
-      first = false;
-      chunk.set_data(std::string(bytes.substr(begin, kChunkBytes)));
-      begin += chunk.data().size();
+      if (begin == request.offset()) chunk.set_size_bytes(file.size());
+      AG_LET(const std::string_view piece, file.Read(begin, size));
+      chunk.set_data(std::string(piece));
+      begin += size;
       if (!writer.Write(chunk)) return Err(StatusCode::kCancelled, "the client left");
-    }
+    } while (begin < file.size());
     return OkStatus();
   }
 

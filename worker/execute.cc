@@ -1,11 +1,9 @@
 #include "worker/execute.h"
 
 #include <algorithm>
-#include <optional>
 #include <thread>
 #include <utility>
 
-#include "base/measuring_lock.h"
 #include "graph/codec.h"
 #include "graph/evaluate.h"
 #include "graph/text_form.h"
@@ -18,13 +16,6 @@ namespace {
 // Kernels may sum in another order and precision than the reference does.
 constexpr double kGroupTolerance = 1e-4;
 constexpr uint64_t kSeedStride = 1'000'003;  // Keeps the data of different inputs apart.
-
-// Real devices measure alone on their host; a simulated one takes nobody's cores.
-StatusOr<std::optional<FileLock>> MeasureAlone(const Device& device) {
-  if (device.simulated()) return std::optional<FileLock>();
-  AG_LET(FileLock lock, FileLock::Wait(MeasuringLockPath(), FileLock::Mode::kExclusive));
-  return std::optional<FileLock>(std::move(lock));
-}
 
 int Threads() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
@@ -60,7 +51,7 @@ StatusOr<Measurement> Executor::MeasureGroup(int index, const std::string& probl
   AG_LET(const GroupProblem problem, DecodeGroupProblem(problem_bytes));
   StatusOr<Measurement> measurement = Err(StatusCode::kInternal, "not measured");
   {
-    AG_LET(const auto alone, MeasureAlone(*device_));
+    AG_LET(const auto alone, MeasureAlone(*device_, [&] { on_progress_(index); }));
     measurement = ProfileGroup(*device_, problem, profile_, clock_);
   }
   AG_TRY(measurement);
@@ -126,7 +117,7 @@ StatusOr<std::vector<PlanTiming>> Executor::TimePlans(const std::vector<Candidat
     timings[i].status = status;
   }
   on_progress_(-1);
-  AG_LET(const auto alone, MeasureAlone(*device_));
+  AG_LET(const auto alone, MeasureAlone(*device_, [&] { on_progress_(-1); }));
   AG_LET(const std::vector<PlanTiming> timed,
          ProfilePlans(*device_, std::move(plans), profile_, clock_));
   for (size_t i = 0; i < timed.size(); ++i) timings[positions[i]] = timed[i];

@@ -43,6 +43,7 @@ StatusOr<std::vector<PlanTiming>> Time(const std::vector<Contender>& contenders,
   }
   ProfileOptions options;
   options.finals_time = Nanos(static_cast<int64_t>(flags.seconds * 1e9));
+  AG_LET(const auto alone, MeasureAlone(device));
   return ProfilePlans(device, std::move(plans), options, RealClock());
 }
 

@@ -1,10 +1,13 @@
 // How to time (DESIGN section 8): warm-up, samples beside a canary, paired blocks, verdicts.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "device/api/device.h"
 #include "plan/measurement.h"
 
@@ -34,6 +37,12 @@ struct ProfileOptions {
   uint64_t seed = 1;
   ForeignLoad* foreign_load = nullptr;  // Null: not watched (a worker gives RealForeignLoad()).
 };
+
+// The host's measuring lock, held for as long as the result lives: real devices measure alone on
+// their host, a simulated one takes nobody's cores. Waits for it; `on_wait`, when given, is called
+// about once a second meanwhile.
+StatusOr<std::optional<FileLock>> MeasureAlone(const Device& device,
+                                               const std::function<void()>& on_wait = nullptr);
 
 // Median with the bootstrap's 95 % interval, computed exactly instead of by drawing: the seed
 // changes nothing and is kept for callers that record it. REQUIRES: samples not empty, all finite

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <functional>
 
+#include "base/measuring_lock.h"
 #include "base/random.h"
 #include "device/profile/interval.h"
 #include "graph/text_form.h"
@@ -300,6 +302,23 @@ TEST(ProfileGroup, WarmsUpOncePerSessionAndAfterIdleTime) {
   EXPECT_LT(canaries_of_one(), 100);
   clock.Advance(std::chrono::seconds(2));
   EXPECT_GT(canaries_of_one(), 2000);
+}
+
+TEST(MeasureAlone, WaitsForWhoSearchesAndSaysSo) {
+  const TempDir folder = *TempDir::Make("measure-alone");
+  ::setenv("AUTOGRAPH_MEASURING_LOCK", (folder.path() + "/lock").c_str(), 1);
+  FakeDevice device;
+  SearchTurn search;
+  ASSERT_TRUE(search.Enter().ok());
+  int waits = 0;
+  const auto alone = MeasureAlone(device, [&] {
+    if (++waits == 1) search.Leave();
+  });
+  EXPECT_TRUE(alone.ok() && alone->has_value());
+  EXPECT_GE(waits, 1);
+  SearchTurn another;
+  EXPECT_FALSE(*another.TryEnter());
+  ::unsetenv("AUTOGRAPH_MEASURING_LOCK");
 }
 
 }  // namespace

@@ -1,12 +1,9 @@
 #include "graph/onnx/jail.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <set>
 
+#include "base/file_reader.h"
 #include "base/frames.h"
 #include "base/process.h"
 #include "graph/onnx/jail_child.h"
@@ -18,23 +15,6 @@ namespace {
 constexpr uint64_t kResultBytesMax = uint64_t{512} << 20;
 constexpr size_t kDigestBytes = sizeof(Digest::bytes);
 
-struct ModelFile {
-  Fd fd;
-  int64_t size = 0;
-};
-
-StatusOr<ModelFile> OpenModel(const std::string& path) {
-  ModelFile model;
-  model.fd = Fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  struct stat info {};
-  if (!model.fd || ::fstat(model.fd.get(), &info) != 0) return FromErrno(errno, path);
-  if (!S_ISREG(info.st_mode)) {
-    return Err(StatusCode::kInvalidArgument, "{} is not a regular file", path);
-  }
-  model.size = info.st_size;
-  return model;
-}
-
 Digest DigestOf(std::string_view bytes) {
   Digest digest;
   std::copy_n(bytes.begin(), kDigestBytes, digest.bytes.begin());
@@ -44,11 +24,11 @@ Digest DigestOf(std::string_view bytes) {
 // Takes the child's frames; nothing in them is believed.
 class Receiver {
  public:
-  Receiver(BlobDir& blobs, const ModelFile& model)
+  Receiver(BlobDir& blobs, FileReader& model)
       : blobs_(blobs),
         model_(model),
         // A list of numbers of one byte each in the model may become eight bytes each.
-        weight_bytes_max_(8 * model.size + (int64_t{64} << 20)) {}
+        weight_bytes_max_(8 * model.size() + (int64_t{64} << 20)) {}
 
   // True when the child is done.
   StatusOr<bool> Take(Frame frame) {
@@ -126,20 +106,20 @@ class Receiver {
   // Read piece by piece, never mapped: a file that somebody cuts short must not kill this process.
   Status TakePlace(std::string_view payload) {
     AG_LET(const WeightPlace place, DecodePlace(payload));
-    const auto model_bytes = static_cast<uint64_t>(model_.size);
+    const auto model_bytes = static_cast<uint64_t>(model_.size());
     if (place.offset > model_bytes || place.size > model_bytes - place.offset) {
       return Broken("a weight outside of the model");
     }
     AG_TRY(Count(place.size));
     Digest digest;
     if (place.size <= kJailPieceBytes) {  // What is here already is not written again.
-      AG_LET(const std::string_view bytes, Read(place.offset, place.size));
+      AG_LET(const std::string_view bytes, model_.Read(place.offset, place.size));
       AG_LET(digest, blobs_.Put(bytes, BlobDir::Durable::kAfterSync));
     } else {
       AG_LET(const std::unique_ptr<BlobDir::Writer> writer, blobs_.NewWriter());
       for (uint64_t at = 0; at < place.size; at += kJailPieceBytes) {
         const uint64_t size = std::min<uint64_t>(place.size - at, kJailPieceBytes);
-        AG_LET(const std::string_view bytes, Read(place.offset + at, size));
+        AG_LET(const std::string_view bytes, model_.Read(place.offset + at, size));
         AG_TRY(writer->Append(bytes));
       }
       AG_LET(digest, writer->Commit(BlobDir::Durable::kAfterSync));
@@ -148,28 +128,13 @@ class Receiver {
     weights_.insert(digest);
     return OkStatus();
   }
-  // A piece of the model; good until the next one.
-  StatusOr<std::string_view> Read(uint64_t offset, size_t size) {
-    if (piece_.size() < size) piece_.resize(size);
-    for (size_t done = 0; done < size;) {
-      const auto at = static_cast<off_t>(offset + done);
-      const ssize_t got = ::pread(model_.fd.get(), piece_.data() + done, size - done, at);
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0) return FromErrno(errno, "read the model");
-      if (got == 0) return Err(StatusCode::kFailedPrecondition, "the model was cut while read");
-      done += static_cast<size_t>(got);
-    }
-    return std::string_view(piece_).substr(0, size);
-  }
-
   BlobDir& blobs_;
-  const ModelFile& model_;
+  FileReader& model_;
   const int64_t weight_bytes_max_;
   int64_t weight_bytes_ = 0;
   std::unique_ptr<BlobDir::Writer> writer_;
   std::set<Digest> weights_;
   std::string result_;
-  std::string piece_;
 };
 
 Status Late(const JailOptions& jail) {
@@ -191,16 +156,15 @@ Status Ended(Status status, ChildProcess& child, const JailOptions& jail) {
 
 StatusOr<ImportedModel> ImportInJail(const std::string& path, const ImportOptions& options,
                                      BlobDir& blobs, const JailOptions& jail) {
-  AG_LET(const ModelFile model, OpenModel(path));
-  const double bytes = static_cast<double>(model.size) * jail.memory_factor;
+  AG_LET(FileReader model, FileReader::Open(path));
+  const double bytes = static_cast<double>(model.size()) * jail.memory_factor;
   const JailRequest request{.options = options,
                             .memory_bytes = jail.memory_base_bytes + static_cast<int64_t>(bytes),
                             .cpu_seconds = jail.time_max / std::chrono::seconds(1) + 1};
   Clock& clock = RealClock();
   const Nanos end = clock.Now() + jail.time_max;
   AG_LET(ChildProcess child, SpawnRole("jail", {}, jail.program));
-  const Status sent =
-      SendFrame(child.socket(), kJailRequest, EncodeRequest(request), {model.fd.get()});
+  const Status sent = SendFrame(child.socket(), kJailRequest, EncodeRequest(request), {model.fd()});
   if (!sent.ok()) return Ended(sent, child, jail);
   Receiver receiver(blobs, model);
   while (true) {

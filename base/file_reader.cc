@@ -1,0 +1,38 @@
+#include "base/file_reader.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/file.h"
+
+namespace ag {
+
+StatusOr<FileReader> FileReader::Open(const std::string& path) {
+  Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat info {};
+  if (!fd || ::fstat(fd.get(), &info) != 0) return FromErrno(errno, path);
+  if (!S_ISREG(info.st_mode)) {
+    return Err(StatusCode::kInvalidArgument, "{} is not a regular file", path);
+  }
+  return FileReader(path, std::move(fd), info.st_size);
+}
+
+StatusOr<std::string_view> FileReader::Read(uint64_t offset, size_t size) {
+  if (piece_.size() < size) piece_.resize(size);
+  for (size_t done = 0; done < size;) {
+    const auto at = static_cast<off_t>(offset + done);
+    const ssize_t got = ::pread(fd_.get(), piece_.data() + done, size - done, at);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return FromErrno(errno, path_);
+    if (got == 0) {
+      return Err(StatusCode::kFailedPrecondition, "{} ends before byte {}", path_, offset + size);
+    }
+    done += static_cast<size_t>(got);
+  }
+  return std::string_view(piece_).substr(0, size);
+}
+
+}  // namespace ag
