@@ -26,9 +26,9 @@ class ForgetfulMeasurer : public FakeMeasurer {
     group_calls.clear();
     return results;
   }
-  StatusOr<std::vector<PlanTiming>> MeasurePlans(
-      const std::vector<Candidate>& candidates) override {
-    auto results = FakeMeasurer::MeasurePlans(candidates);
+  StatusOr<std::vector<PlanTiming>> MeasurePlans(const std::vector<Candidate>& candidates,
+                                                 Effort effort) override {
+    auto results = FakeMeasurer::MeasurePlans(candidates, effort);
     plan_calls.clear();
     return results;
   }

@@ -94,9 +94,10 @@ std::vector<StatusOr<Measurement>> FakeMeasurer::MeasureGroups(
 }
 
 StatusOr<std::vector<PlanTiming>> FakeMeasurer::MeasurePlans(
-    const std::vector<Candidate>& candidates) {
+    const std::vector<Candidate>& candidates, Effort effort) {
   const int call = static_cast<int>(plan_calls.size());
   plan_calls.push_back(candidates);
+  plan_efforts.push_back(effort);
   if (call_failure) AG_TRY(call_failure(call));
   std::vector<PlanTiming> timings;
   double input_ns = 0;

@@ -24,7 +24,8 @@ class FakeMeasurer : public Measurer {
 
   std::vector<StatusOr<Measurement>> MeasureGroups(
       const std::vector<GroupProblem>& problems) override;
-  StatusOr<std::vector<PlanTiming>> MeasurePlans(const std::vector<Candidate>& candidates) override;
+  StatusOr<std::vector<PlanTiming>> MeasurePlans(const std::vector<Candidate>& candidates,
+                                                 Effort effort) override;
 
   // Nanoseconds of a group before anyone changes them: its roofline times 1.0 to 1.5 by its bytes.
   double HashedNs(const GroupProblem& problem) const;
@@ -47,6 +48,7 @@ class FakeMeasurer : public Measurer {
   // What was asked, by call.
   std::vector<std::vector<GroupProblem>> group_calls;
   std::vector<std::vector<Candidate>> plan_calls;
+  std::vector<Effort> plan_efforts;
 
  private:
   double GroupNs(const GroupProblem& problem) const;

@@ -64,12 +64,12 @@ PlanTiming CheckedTiming(PlanTiming timing) {
 
 StatusOr<std::vector<PlanTiming>> MeasureAgainstInput(
     Measurer& measurer, const PlanCandidate& input,
-    const std::vector<const PlanCandidate*>& candidates) {
+    const std::vector<const PlanCandidate*>& candidates, Measurer::Effort effort) {
   std::vector<Measurer::Candidate> all{{input.graph, input.plan}};
   for (const PlanCandidate* candidate : candidates) {
     all.push_back({candidate->graph, candidate->plan});
   }
-  AG_LET(std::vector<PlanTiming> timings, measurer.MeasurePlans(all));
+  AG_LET(std::vector<PlanTiming> timings, measurer.MeasurePlans(all, effort));
   AG_CHECK(timings.size() == all.size());
   for (PlanTiming& timing : timings) timing = CheckedTiming(std::move(timing));
   AG_TRY(timings[0].status, "input");

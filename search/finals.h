@@ -35,6 +35,6 @@ PlanTiming CheckedTiming(PlanTiming timing);
 // checked. Errors: the Measurer's, also that of the input alone.
 StatusOr<std::vector<PlanTiming>> MeasureAgainstInput(
     Measurer& measurer, const PlanCandidate& input,
-    const std::vector<const PlanCandidate*>& candidates);
+    const std::vector<const PlanCandidate*>& candidates, Measurer::Effort effort);
 
 }  // namespace ag

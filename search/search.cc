@@ -100,7 +100,8 @@ Status PlanSearch::MeasureInput() {
   std::vector<const PlanCandidate*> candidates;
   if (streams) candidates.push_back(&*streams);
   run_.Report("measuring plans");
-  AG_LET(std::vector<PlanTiming> timings, MeasureAgainstInput(measurer_, input_, candidates));
+  AG_LET(std::vector<PlanTiming> timings,
+         MeasureAgainstInput(measurer_, input_, candidates, Measurer::Effort::kRanking));
   input_timing_ = timings[0];
   measured_graphs_.insert(request_.input.digest());
   double speedup = 1;
@@ -171,7 +172,7 @@ bool PlanSearch::MeasureRound(std::vector<PlanCandidate> plans,
   std::vector<const PlanCandidate*> pointers;
   for (const PlanCandidate& plan : plans) pointers.push_back(&plan);
   const StatusOr<std::vector<PlanTiming>> timings =
-      MeasureAgainstInput(measurer_, input_, pointers);
+      MeasureAgainstInput(measurer_, input_, pointers, Measurer::Effort::kRanking);
   if (!timings.ok()) {
     if (!run_.Cancelled()) run_.Warn("measuring plans: " + Message(timings.status()));
     return false;
@@ -225,7 +226,8 @@ void PlanSearch::RunFinals(SearchResult* result) {
   const bool has_eager = eager_.ok() && !run_.Cancelled();
   if (has_eager) candidates.push_back(&*eager_);
   run_.Report("measuring plans");
-  StatusOr<std::vector<PlanTiming>> timings = MeasureAgainstInput(measurer_, input_, candidates);
+  StatusOr<std::vector<PlanTiming>> timings =
+      MeasureAgainstInput(measurer_, input_, candidates, Measurer::Effort::kVerdict);
   if (!timings.ok()) {
     run_.Warn(fmt::format("finals: {}", Message(timings.status())));
     if (stop_ != StopReason::kCancelled) stop_ = StopReason::kUnavailable;

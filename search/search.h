@@ -30,9 +30,12 @@ class Measurer {
     Graph graph;
     Plan plan;
   };
+  // What a timing is for: kRanking tells which candidates are worth more, in a few paired blocks;
+  // kVerdict goes on until it is sure who is faster, or the device's time for it is spent.
+  enum class Effort { kRanking, kVerdict };
   // Interleaved with candidates[0], the input. An error status: none could be timed.
-  virtual StatusOr<std::vector<PlanTiming>> MeasurePlans(
-      const std::vector<Candidate>& candidates) = 0;
+  virtual StatusOr<std::vector<PlanTiming>> MeasurePlans(const std::vector<Candidate>& candidates,
+                                                         Effort effort) = 0;
 };
 
 // Counts are the budget; times are backstops (DESIGN section 5).

@@ -10,6 +10,7 @@ namespace {
 
 using testing::AnyOf;
 using testing::Contains;
+using testing::Each;
 using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
@@ -89,6 +90,11 @@ TEST_F(SearchTest, FindsThePlantedWinAndSaysHow) {
   EXPECT_EQ(result->plan.groups[0].kernel, "fake");
   EXPECT_TRUE(result->eager_timing.status.ok());
   EXPECT_EQ(result->groups_failed, 0);
+  // Rounds rank, the finals decide.
+  ASSERT_GE(measurer_.plan_efforts.size(), 2u);
+  EXPECT_EQ(measurer_.plan_efforts.back(), Measurer::Effort::kVerdict);
+  measurer_.plan_efforts.pop_back();
+  EXPECT_THAT(measurer_.plan_efforts, Each(Measurer::Effort::kRanking));
 }
 
 TEST_F(SearchTest, WithoutRulesTheInputComesBack) {

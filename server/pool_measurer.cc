@@ -22,6 +22,9 @@ bool WorthRemembering(const Delivery& delivery) {
   }
 }
 
+// Enough for a median that one disturbed block does not move.
+constexpr int kRankingBlocks = 5;
+
 CandidateWork ToWork(const Measurer::Candidate& candidate) {
   return {EncodeGraph(candidate.graph), EncodePlan(candidate.plan)};
 }
@@ -137,8 +140,9 @@ Status PoolMeasurer::RunItem(WorkItem work, const std::function<void(const Deliv
 }
 
 StatusOr<std::vector<PlanTiming>> PoolMeasurer::MeasurePlans(
-    const std::vector<Candidate>& candidates) {
+    const std::vector<Candidate>& candidates, Effort effort) {
   PlanSetWork work;
+  if (effort == Effort::kRanking) work.blocks_max = kRankingBlocks;
   work.policy = options_.policy.Text();
   work.seed = options_.seed;
   for (const Candidate& candidate : candidates) work.candidates.push_back(ToWork(candidate));

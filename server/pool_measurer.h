@@ -37,7 +37,8 @@ class PoolMeasurer : public Measurer {
 
   std::vector<StatusOr<Measurement>> MeasureGroups(
       const std::vector<GroupProblem>& problems) override;
-  StatusOr<std::vector<PlanTiming>> MeasurePlans(const std::vector<Candidate>& candidates) override;
+  StatusOr<std::vector<PlanTiming>> MeasurePlans(const std::vector<Candidate>& candidates,
+                                                 Effort effort) override;
 
   // The largest differences of `candidate` from `reference` over `seeds`, by output.
   struct CheckRequest {

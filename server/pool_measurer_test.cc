@@ -126,10 +126,12 @@ TEST(PoolMeasurer, ACancelledJobMeasuresItsFinals) {
   int asked = 0;
   b.options.cancelled = [&] { return ++asked > 1; };
   PoolMeasurer measurer = b.Make();
-  EXPECT_EQ(measurer.MeasurePlans({{}, {}}).status().code(), StatusCode::kCancelled);
-  EXPECT_TRUE(measurer.MeasurePlans({{}, {}}).ok());
+  EXPECT_EQ(measurer.MeasurePlans({{}, {}}, Measurer::Effort::kVerdict).status().code(),
+            StatusCode::kCancelled);
+  EXPECT_TRUE(measurer.MeasurePlans({{}, {}}, Measurer::Effort::kVerdict).ok());
   b.options.stopping = [] { return true; };
-  EXPECT_EQ(b.Make().MeasurePlans({{}, {}}).status().code(), StatusCode::kCancelled);
+  EXPECT_EQ(b.Make().MeasurePlans({{}, {}}, Measurer::Effort::kVerdict).status().code(),
+            StatusCode::kCancelled);
 }
 
 TEST(PoolMeasurer, ColdTimesAreOtherRows) {
@@ -144,7 +146,7 @@ TEST(PoolMeasurer, ColdTimesAreOtherRows) {
 TEST(PoolMeasurer, PlansKeepTheirOrder) {
   Bench b;
   PoolMeasurer measurer = b.Make();
-  const auto timings = measurer.MeasurePlans({{}, {}});
+  const auto timings = measurer.MeasurePlans({{}, {}}, Measurer::Effort::kVerdict);
   ASSERT_TRUE(timings.ok()) << timings.status();
   EXPECT_EQ((*timings)[1].latency.median_ns, 101);
 }

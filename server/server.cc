@@ -17,6 +17,7 @@
 #include "server/metrics.h"
 #include "server/pipeline.h"
 #include "server/rpc.h"
+#include "server/store/reboot_check.h"
 
 namespace ag {
 namespace {
@@ -113,6 +114,11 @@ Status Server::Impl::OpenStores() {
   }
   AG_LET(cache_, CacheDb::Open(cache, clock_));
   AG_LET(blobs_, BlobDir::Open(dir + "/blobs", blobs_below));
+  AG_LET(const RebootCheck check, CheckAfterReboot(dir, *blobs_));
+  if (check.removed > 0) {
+    LogWarn("{} of {} blobs did not survive the machine's restart and were removed", check.removed,
+            check.checked);
+  }
   const std::string work_dir = dir + "/work";  // Left over by a killed process.
   std::error_code error;
   std::filesystem::remove_all(work_dir, error);

@@ -29,7 +29,8 @@ WorkItem Subset(const WorkItem& work, const std::vector<int>& entries) {
     return {GroupBatchWork{Pick(groups->problems, entries), groups->policy}, work.time_max_seconds};
   }
   if (const auto* plans = std::get_if<PlanSetWork>(&work.body)) {
-    return {PlanSetWork{Pick(plans->candidates, entries), plans->policy, plans->seed},
+    return {PlanSetWork{Pick(plans->candidates, entries), plans->policy, plans->seed,
+                        plans->blocks_max},
             work.time_max_seconds};
   }
   return work;

@@ -27,6 +27,7 @@ struct PlanSetWork {
   std::vector<CandidateWork> candidates;  // Entry 0 is the input.
   std::string policy;
   uint64_t seed = 1;
+  int blocks_max = 0;  // Paired blocks per candidate; 0: until the verdict is sure.
 };
 
 struct CheckWork {

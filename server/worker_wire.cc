@@ -85,6 +85,7 @@ void ToProto(const WorkItem& work, v1::WorkItem* p) {
     }
     p->mutable_plans()->set_policy(plans->policy);
     p->mutable_plans()->set_seed(plans->seed);
+    p->mutable_plans()->set_blocks_max(plans->blocks_max);
   } else if (const auto* check = std::get_if<CheckWork>(&work.body)) {
     ToProto(check->reference, p->mutable_check()->mutable_reference());
     ToProto(check->candidate, p->mutable_check()->mutable_candidate());

@@ -92,7 +92,7 @@ StatusOr<Executor::Built> Executor::BuildCandidate(const CandidateBytes& bytes) 
 }
 
 StatusOr<std::vector<PlanTiming>> Executor::TimePlans(const std::vector<CandidateBytes>& candidates,
-                                                      uint64_t seed) {
+                                                      const TimingOptions& options) {
   std::vector<PlanTiming> timings(candidates.size());
   std::vector<Built> built;
   std::vector<PlanToTime> plans;
@@ -102,7 +102,7 @@ StatusOr<std::vector<PlanTiming>> Executor::TimePlans(const std::vector<Candidat
     StatusOr<Built> candidate = BuildCandidate(candidates[i]);
     Status status = candidate.status();
     if (status.ok()) {
-      PlanToTime plan{candidate->executable.get(), RandomInputs(candidate->graph, seed),
+      PlanToTime plan{candidate->executable.get(), RandomInputs(candidate->graph, options.seed),
                       EmptyOutputs(candidate->graph)};
       // The first run is where a bad candidate dies; it must do so under its own index.
       status = candidate->executable->Run(plan.inputs, plan.outputs);
@@ -118,8 +118,10 @@ StatusOr<std::vector<PlanTiming>> Executor::TimePlans(const std::vector<Candidat
   }
   on_progress_(-1);
   AG_LET(const auto alone, MeasureAlone(*device_, [&] { on_progress_(-1); }));
+  ProfileOptions profile = profile_;
+  if (options.blocks_max > 0) profile.blocks_max = options.blocks_max;
   AG_LET(const std::vector<PlanTiming> timed,
-         ProfilePlans(*device_, std::move(plans), profile_, clock_));
+         ProfilePlans(*device_, std::move(plans), profile, clock_));
   for (size_t i = 0; i < timed.size(); ++i) timings[positions[i]] = timed[i];
   return timings;
 }

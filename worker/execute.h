@@ -44,8 +44,12 @@ class Executor {
 
   // Entry 0 is the input: when it cannot be built or run, its status is returned for the whole set.
   // So is kUnavailable of any entry: the device is lost.
+  struct TimingOptions {
+    uint64_t seed = 1;   // Of the inputs' data.
+    int blocks_max = 0;  // Paired blocks per candidate; 0: until the verdict is sure.
+  };
   StatusOr<std::vector<PlanTiming>> TimePlans(const std::vector<CandidateBytes>& candidates,
-                                              uint64_t seed);
+                                              const TimingOptions& options);
 
   // Differences of the candidate's outputs from the reference's, the largest over the seeds, of
   // which there must be one.

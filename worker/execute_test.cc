@@ -107,12 +107,22 @@ TEST_F(ExecuteTest, ALostDeviceSaysSo) {
 TEST_F(ExecuteTest, TimesPlansAgainstTheInput) {
   Executor& executor = Open("");
   const auto timings =
-      executor.TimePlans({Candidate(kTwoLayers), Candidate(kTwoLayers), Candidate(kOneLayer)}, 1);
+      executor.TimePlans({Candidate(kTwoLayers), Candidate(kTwoLayers), Candidate(kOneLayer)}, {});
   ASSERT_EQ(ToString(timings.status()), "OK");
   ASSERT_EQ(timings->size(), 3u);
   EXPECT_EQ((*timings)[1].verdict, Verdict::kSame);
   EXPECT_EQ((*timings)[2].verdict, Verdict::kFaster);
   EXPECT_EQ(progress_, (Indices{0, 1, 2, -1}));
+}
+
+TEST_F(ExecuteTest, RankingTakesNoMoreBlocksThanAsked) {
+  Executor& executor = Open("");
+  const auto timings =
+      executor.TimePlans({Candidate(kTwoLayers), Candidate(kOneLayer)}, {.blocks_max = 3});
+  ASSERT_EQ(ToString(timings.status()), "OK");
+  EXPECT_EQ((*timings)[1].blocks, 3);
+  EXPECT_GT((*timings)[1].speedup, 1);
+  EXPECT_EQ((*timings)[1].verdict, Verdict::kAmbiguous);  // Too few to be sure of anything.
 }
 
 TEST_F(ExecuteTest, ABadCandidateCostsOnlyItself) {
@@ -125,7 +135,7 @@ TEST_F(ExecuteTest, ABadCandidateCostsOnlyItself) {
   no_weights.graph = EncodeGraph(
       testing::GraphOf("input x f32[4,16]; w = const f32[16,16] seed 9; output y = matmul(x, w)"));
   const auto timings = executor.TimePlans(
-      {Candidate(kTwoLayers), no_plan, other_graph, no_weights, Candidate(kTwoLayers)}, 1);
+      {Candidate(kTwoLayers), no_plan, other_graph, no_weights, Candidate(kTwoLayers)}, {});
   ASSERT_EQ(ToString(timings.status()), "OK");
   ASSERT_EQ(timings->size(), 5u);
   for (const size_t good : {0u, 4u}) {
@@ -139,16 +149,16 @@ TEST_F(ExecuteTest, ABadCandidateCostsOnlyItself) {
 TEST_F(ExecuteTest, WithoutItsInputASetFails) {
   Executor& executor = Open("");
   CandidateBytes garbage{"garbage", "garbage"};
-  const auto timings = executor.TimePlans({garbage, Candidate(kTwoLayers)}, 1);
+  const auto timings = executor.TimePlans({garbage, Candidate(kTwoLayers)}, {});
   EXPECT_TRUE(Message(timings.status()).starts_with("the input: ")) << timings.status();
-  EXPECT_EQ(ToString(executor.TimePlans({}, 1).status()), "INVALID_ARGUMENT: finals: no plans");
+  EXPECT_EQ(ToString(executor.TimePlans({}, {}).status()), "INVALID_ARGUMENT: finals: no plans");
 }
 
 // The entry that broke the device is the one in hand, and none after it is tried.
 TEST_F(ExecuteTest, ALostDeviceEndsTheSet) {
   Executor& executor = Open("fault sticky Softmax");
   const auto timings =
-      executor.TimePlans({Candidate(kOneLayer), Candidate(kSoftmax), Candidate(kOneLayer)}, 1);
+      executor.TimePlans({Candidate(kOneLayer), Candidate(kSoftmax), Candidate(kOneLayer)}, {});
   EXPECT_EQ(ToString(timings.status()), "UNAVAILABLE: small: sticky error, open the device anew");
   EXPECT_EQ(progress_, (Indices{0, 1}));
 }

@@ -76,7 +76,8 @@ Status RunGroups(Executor& executor, const v1::GroupBatch& batch, const Emit& em
 Status RunPlans(Executor& executor, const v1::PlanSet& set, const Emit& emit) {
   std::vector<CandidateBytes> candidates;
   for (const v1::Candidate& candidate : set.candidates()) candidates.push_back(FromWire(candidate));
-  const StatusOr<std::vector<PlanTiming>> timings = executor.TimePlans(candidates, set.seed());
+  const StatusOr<std::vector<PlanTiming>> timings =
+      executor.TimePlans(candidates, {.seed = set.seed(), .blocks_max = set.blocks_max()});
   if (IsLost(timings.status())) return timings.status();
   if (timings.ok()) {
     for (size_t i = 0; i < timings->size(); ++i) {

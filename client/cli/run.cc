@@ -1,4 +1,5 @@
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/file.h"
 #include "client/cli/local_model.h"
@@ -10,11 +11,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// A name as a file: what a path could be misread by becomes an underscore.
-std::string FileName(std::string name) {
+// A name as a file that is not in `taken` yet: what a path could be misread by becomes an
+// underscore.
+std::string FileName(std::string name, std::set<std::string>* taken) {
   for (char& c : name) {
     if (!std::isalnum(static_cast<unsigned char>(c)) && c != '-' && c != '.') c = '_';
   }
+  while (!taken->insert(name).second) name += '_';
   return name;
 }
 
@@ -141,13 +144,14 @@ int RunModel(Context& context, const RunFlags& flags) {
   const auto outputs = (*session)->Run(*inputs);
   if (!outputs.ok()) return Fail(outputs.status());
   Json list = Json::array();
+  std::set<std::string> taken;
   for (size_t i = 0; i < outputs->size(); ++i) {
     const TensorInfo& info = (*session)->outputs()[i];
     std::string line =
         fmt::format("{}: {}  {}", info.name, info.type.ToString(), Summary((*outputs)[i]));
     Json entry = {{"output", info.name}, {"type", info.type.ToString()}};
     if (!flags.output_dir.empty()) {
-      const std::string path = flags.output_dir + "/" + FileName(info.name) + ".npy";
+      const std::string path = flags.output_dir + "/" + FileName(info.name, &taken) + ".npy";
       if (const Status written = WriteNpy(path, (*outputs)[i]); !written.ok()) return Fail(written);
       line += "  -> " + path;
       entry["file"] = path;

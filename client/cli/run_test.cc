@@ -164,6 +164,17 @@ TEST_F(RunTest, RunWritesTheOutputs) {
   EXPECT_EQ(json["outputs"][0]["type"], "f32[2]");
 }
 
+TEST_F(RunTest, OutputsWhoseNamesMeetAsFilesGetTheirOwn) {
+  RunFlags flags{.model = {.model = Model("m.onnx",
+                                          "input x f32[2]\noutput \"a/b\" = relu(x)\n"
+                                          "output a_b = neg(x)\n"),
+                           .device = "sim:small"},
+                 .output_dir = Path("out")};
+  EXPECT_EQ(Call(RunModel, flags).code, kExitOk);
+  EXPECT_TRUE(FileExists(Path("out/a_b.npy")));
+  EXPECT_TRUE(FileExists(Path("out/a_b_.npy")));
+}
+
 TEST_F(RunTest, RunSaysWhatIsWrong) {
   const std::string model = Model("m.onnx", kRelu);
   ASSERT_TRUE(WriteNpy(Path("x.npy"), Tensor::Zeros({DType::kFloat64, {2}})).ok());

@@ -35,6 +35,5 @@ print(f"{name:<14} {r['verdict']:<10} {r['speedup']:8.3f} {ms('eager_latency_ms'
 PY
   [[ -n "${KEEP:-}" ]] && { mkdir -p "$KEEP"; cp "$out/r.json" "$KEEP/$model.json"; }
 done
-peak=$(awk '/VmHWM/{print $2}' "/proc/$coordinator/status")
-echo "coordinator peak memory: $((peak / 1024)) MiB"
+awk '{sub(":", "", $1); mib[$1] = int($2 / 1024)} END {printf "coordinator: peak %d MiB, now %d MiB, of that anonymous %d MiB\n", mib["VmHWM"], mib["VmRSS"], mib["RssAnon"]}' "/proc/$coordinator/status"
 exit $failed
