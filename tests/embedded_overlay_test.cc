@@ -108,8 +108,8 @@ TEST_F(EmbeddedOverlayTest, AHolderWithoutASnapshotIsSaid) {
   const FileLock lock = *FileLock::TryExclusive(path("data/lock"), "a test");
   const CommandResult stats = Cli({"cache", "stats"});
   EXPECT_EQ(stats.code, 0);
-  EXPECT_EQ(stats.err, "data folder " + path("data") + ": lock " + path("data/lock") +
-                           ": held by a test; nothing of it can be read (" +
+  EXPECT_EQ(stats.err, "data folder " + path("data") + " (another one: --data): lock " +
+                           path("data/lock") + ": held by a test; nothing of it can be read (" +
                            path("data/cache.snapshot") +
                            ": no such file): this run uses an empty temporary store\n");
 }

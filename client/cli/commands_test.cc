@@ -36,10 +36,12 @@ TEST(Commands, WrongWordsAreSaid) {
     std::vector<std::string> words;
     const char* message;
   } kCases[] = {
-      {{}, "A subcommand is required"},
+      {{},
+       "a verb is missing: optimize, run, verify, bench, plan, jobs, cache, rules, zoo, workers, "
+       "doctor"},
       {{"optimise"}, "unknown verb \"optimise\"; did you mean 'optimize'?"},
       {{"xyzzy"}, "unknown verb \"xyzzy\""},
-      {{"jobs"}, "A subcommand is required"},
+      {{"jobs"}, "a verb is missing: list, show, watch, cancel"},
       {{"jobs", "lst"}, "unknown verb \"lst\"; did you mean 'list'?"},
       {{"optimize", "m", "-o", "o", "--budgt", "1s"},
        "unknown flag --budgt; did you mean '--budget'?"},
@@ -47,7 +49,10 @@ TEST(Commands, WrongWordsAreSaid) {
       {{"optimize"}, "model is required"},
       {{"optimize", "m"}, "--output is required"},
       {{"verify"}, "model is required"},
-      {{"bench", "m", "--seconds", "soon"}, "Could not convert: --seconds = soon"},
+      {{"bench", "m", "--seconds", "soon"}, "--seconds: \"soon\" is not a number above 0"},
+      {{"optimize", "m", "-o", "o", "--budget", "soon"},
+       "--budget: \"soon\" is not a duration; try 60s, 2m or 1h"},
+      {{"optimize", "m", "-o", "o", "--shape", "x"}, "--shape: x: expected NAME=1x3x224x224"},
       {{"cache", "export"}, "file is required"},
       {{"jobs", "show"}, "job is required"},
   };
@@ -73,9 +78,6 @@ TEST(Commands, WrongValuesAreUsageErrors) {
     std::vector<std::string> words;
     const char* message;
   } kCases[] = {
-      {{"optimize", "m", "-o", "o", "--budget", "soon"},
-       "\"soon\" is not a duration; try 60s, 2m or 1h"},
-      {{"optimize", "m", "-o", "o", "--shape", "x"}, "--shape x: expected NAME=1x3x224x224"},
       {{"optimize", "m", "-o", "o", "--detach"},
        "--detach needs --server: an embedded service ends with this command"},
       {{"zoo"}, "zoo needs a name and -o FILE, or --list"},

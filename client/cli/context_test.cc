@@ -41,16 +41,16 @@ TEST(Context, ParsesShapes) {
   const struct {
     const char *text, *status;
   } kBad[] = {
-      {"", "INVALID_ARGUMENT: --shape : expected NAME=1x3x224x224"},
-      {"x", "INVALID_ARGUMENT: --shape x: expected NAME=1x3x224x224"},
-      {"=1x2", "INVALID_ARGUMENT: --shape =1x2: expected NAME=1x3x224x224"},
-      {"x=", "INVALID_ARGUMENT: --shape x=: \"\" is not a size"},
-      {"x=1x", "INVALID_ARGUMENT: --shape x=1x: \"\" is not a size"},
-      {"x=1xN", "INVALID_ARGUMENT: --shape x=1xN: \"N\" is not a size"},
-      {"x=-1x2", "INVALID_ARGUMENT: --shape x=-1x2: \"-1\" is not a size"},
-      {"x=1,2", "INVALID_ARGUMENT: --shape x=1,2: \"1,2\" is not a size"},
+      {"", "INVALID_ARGUMENT: : expected NAME=1x3x224x224"},
+      {"x", "INVALID_ARGUMENT: x: expected NAME=1x3x224x224"},
+      {"=1x2", "INVALID_ARGUMENT: =1x2: expected NAME=1x3x224x224"},
+      {"x=", "INVALID_ARGUMENT: x=: \"\" is not a size"},
+      {"x=1x", "INVALID_ARGUMENT: x=1x: \"\" is not a size"},
+      {"x=1xN", "INVALID_ARGUMENT: x=1xN: \"N\" is not a size"},
+      {"x=-1x2", "INVALID_ARGUMENT: x=-1x2: \"-1\" is not a size"},
+      {"x=1,2", "INVALID_ARGUMENT: x=1,2: \"1,2\" is not a size"},
       {"x=99999999999999999999",
-       "INVALID_ARGUMENT: --shape x=99999999999999999999: \"99999999999999999999\" is not a size"},
+       "INVALID_ARGUMENT: x=99999999999999999999: \"99999999999999999999\" is not a size"},
   };
   for (const auto& c : kBad) EXPECT_EQ(ToString(ParseShapeFlag(c.text).status()), c.status);
 }

@@ -112,16 +112,20 @@ TEST_F(LocalModelTest, LoadsWithShapes) {
   } kCases[] = {
       {"none",
        {},
-       "INVALID_ARGUMENT: input \"x\" has no size for dimension 0 (\"N\"): bind it with --shape "
+       "INVALID_ARGUMENT: MODEL: input \"x\" has no size for dimension 0 (\"N\"): bind it with "
+       "--shape "
        "x=?x3"},
-      {"no input", {"z=5x3"}, "INVALID_ARGUMENT: --shape names \"z\", the inputs are \"x\""},
-      {"rank", {"x=5"}, "INVALID_ARGUMENT: input \"x\" has rank 2, --shape gives [5]"},
-      {"no shape", {"x"}, "INVALID_ARGUMENT: --shape x: expected NAME=1x3x224x224"},
+      {"no input", {"z=5x3"}, "INVALID_ARGUMENT: MODEL: --shape names \"z\", the inputs are \"x\""},
+      {"rank", {"x=5"}, "INVALID_ARGUMENT: MODEL: input \"x\" has rank 2, --shape gives [5]"},
+      {"no shape", {"x"}, "INVALID_ARGUMENT: x: expected NAME=1x3x224x224"},
   };
   for (const auto& c : kCases) {
-    EXPECT_EQ(ToString(LoadSession(Flags(kOpen, c.shapes), PlanChoice::kCarried).status()),
-              c.status)
-        << c.name;
+    const ModelFlags flags = Flags(kOpen, c.shapes);
+    std::string status = ToString(LoadSession(flags, PlanChoice::kCarried).status());
+    if (const size_t at = status.find(flags.model); at != std::string::npos) {
+      status.replace(at, flags.model.size(), "MODEL");
+    }
+    EXPECT_EQ(status, c.status) << c.name;
   }
   EXPECT_EQ(ToString(LoadSession({.model = "/none.onnx"}, PlanChoice::kCarried).status()),
             "NOT_FOUND: read /none.onnx: No such file or directory");
