@@ -78,7 +78,7 @@ TEST(HostileTest, NotAModel) {
 }
 
 TEST(HostileTest, DeeplyNestedSubgraphs) {
-  std::string graph = "\x0a\x00";  // One empty node; wrapped in If after If.
+  std::string graph("\x0a\x00", 2);  // One empty node; wrapped in If after If.
   for (int depth = 0; depth < 200; ++depth) {
     std::string attribute;
     AppendLengthTag(6, graph.size(), attribute);
