@@ -102,5 +102,25 @@ TEST(Docs, ThePageNamesOnlyWhatThereIs) {
   EXPECT_EQ(Matches(page.substr(0, page.find("\n## ")), "^\\| `([a-z]+)"), verbs);
 }
 
+// The commands that README.md shows: "    autograph VERB ... --flag ...".
+TEST(Docs, TheReadmeShowsRealCommands) {
+  const std::string page = *ReadFile(AG_SOURCE_DIR "/README.md");
+  const auto verbs = RealVerbs();
+  int commands = 0;
+  for (const std::string_view line : Split(page, '\n')) {
+    if (!line.starts_with("    autograph ")) continue;
+    const std::string command(line.substr(0, line.find('#')));
+    const Names verb = Matches(command, "^ +autograph ([a-z]+)");
+    ASSERT_EQ(verb.size(), 1u) << command;
+    const auto own = verbs.find(*verb.begin());
+    ASSERT_NE(own, verbs.end()) << command;
+    for (const std::string& flag : Matches(command, " (--[a-z][a-z-]*)")) {
+      EXPECT_TRUE(own->second.contains(flag) || verbs.at("").contains(flag)) << command;
+    }
+    ++commands;
+  }
+  EXPECT_GE(commands, 3);
+}
+
 }  // namespace
 }  // namespace ag
