@@ -152,11 +152,11 @@ constexpr std::string_view kBase64Digits =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 // The value of each base64 digit, -1 for every other character.
-constexpr std::array<int8_t, 256> Base64Values() {
-  std::array<int8_t, 256> values{};
-  for (int8_t& value : values) value = -1;
+constexpr std::array<int, 256> Base64Values() {
+  std::array<int, 256> values{};
+  for (int& value : values) value = -1;
   for (size_t i = 0; i < kBase64Digits.size(); ++i) {
-    values[static_cast<uint8_t>(kBase64Digits[i])] = static_cast<int8_t>(i);
+    values[static_cast<uint8_t>(kBase64Digits[i])] = static_cast<int>(i);
   }
   return values;
 }
@@ -180,7 +180,7 @@ std::string Base64(std::string_view bytes) {
 }
 
 StatusOr<std::string> FromBase64(std::string_view text) {
-  static constexpr std::array<int8_t, 256> kValues = Base64Values();
+  static constexpr std::array<int, 256> kValues = Base64Values();
   if (text.size() % 4 != 0) {
     return Err(StatusCode::kInvalidArgument, "base64: expected a multiple of 4 characters, got {}",
                text.size());

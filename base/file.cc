@@ -63,7 +63,7 @@ Status ReadError(const std::string& path, int error) { return FromErrno(error, "
 
 // A missing folder is a state to change before the write, not something to make first by name.
 Status WriteError(const std::string& path, int error) {
-  const Status status = FromErrno(error, "write " + path);
+  Status status = FromErrno(error, "write " + path);
   if (status.code() != StatusCode::kNotFound) return status;
   return Status(StatusCode::kFailedPrecondition, Message(status));
 }

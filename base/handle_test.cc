@@ -31,7 +31,7 @@ TEST(HandleTest, FreesOnce) {
   {
     Fake a(1);
     Fake b(std::move(a));
-    EXPECT_FALSE(a);
+    EXPECT_FALSE(a);  // NOLINT(bugprone-use-after-move): empty, as handle.h says.
     EXPECT_EQ(b.get(), 1);
     Fake c(2);
     c = std::move(b);

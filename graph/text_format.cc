@@ -89,7 +89,7 @@ class Formatter {
     const TensorType& type = node.outputs[0];
     const std::string head = "const " + type.ToString();
     const std::string& bytes = node.constant->inline_bytes;
-    const std::string by_digest = fmt::format("{} sha256:{}", head, node.constant->digest.Hex());
+    std::string by_digest = fmt::format("{} sha256:{}", head, node.constant->digest.Hex());
     if (bytes.empty() || type.dtype == DType::kString) return by_digest;
     const Tensor tensor = Tensor::FromBytes(type, bytes);
     Tensor again = Tensor::Zeros(type);

@@ -25,9 +25,7 @@ std::vector<OpKind> OpsWith(OpTrait trait) {
   return ops;
 }
 
-Status Invalid(std::string message) {
-  return Status(StatusCode::kInvalidArgument, std::move(message));
-}
+Status Invalid(const std::string& message) { return Status(StatusCode::kInvalidArgument, message); }
 
 StatusOr<std::vector<OpKind>> ParseOps(std::string_view word) {
   for (const auto& [name, trait] : kTraitWords) {

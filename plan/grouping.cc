@@ -140,7 +140,7 @@ class Grouping {
     const LocalKey key =
         KeyOfReorder(type, from.layout, to.layout, {group.pattern, policy_.precision, group.cores});
     if (auto time = times_.Recall(key)) return *std::move(time);
-    const GroupTime time = times_.Time(ExtractGroup(graph_, group, policy_));
+    GroupTime time = times_.Time(ExtractGroup(graph_, group, policy_));
     times_.Remember(key, time);
     return time;
   }

@@ -124,9 +124,10 @@ const Place* FindPlace(const Plan& plan, const Port& port) {
 }
 
 std::span<const Place> CopiesOf(const Graph& graph, const Plan& plan, const Port& port) {
-  const auto found = std::ranges::equal_range(plan.places, port, {}, &Place::port);
-  const size_t homes = graph.is_constant(port.edge.node) || found.empty() ? 0 : 1;
-  return std::span<const Place>(found.begin(), found.end()).subspan(homes);
+  const auto begin = std::ranges::lower_bound(plan.places, port, {}, &Place::port);
+  const auto end = std::ranges::upper_bound(plan.places, port, {}, &Place::port);
+  const size_t homes = graph.is_constant(port.edge.node) || begin == end ? 0 : 1;
+  return std::span<const Place>(begin, end).subspan(homes);
 }
 
 }  // namespace ag

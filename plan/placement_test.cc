@@ -161,7 +161,7 @@ class Machine {
     const auto it = writer_.find(port);
     if (it == writer_.end() || plan_.groups[it->second].pattern != kViewPattern) return Fresh(port);
     const Group& view = plan_.groups[it->second];
-    const Symbols first = Expected(view.inputs[0]);
+    Symbols first = Expected(view.inputs[0]);
     if (view.nodes.empty()) return first;
     const Node& node = graph_.node(view.nodes[0]);
     if (node.op == OpKind::kConcat) {

@@ -8,7 +8,7 @@
 namespace ag {
 namespace {
 
-Status Invalid(std::string message) {
+Status Invalid(const std::string& message) {
   return Status(StatusCode::kInvalidArgument, "plan: " + message);
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What a change must pass before it is committed: format, build, thread-safety analysis, the house rules
-# (arrows, sizes), unit tests. Under two minutes when warm; no GPU.
+# What a change must pass before it is committed: format, build, thread-safety analysis, clang-tidy on what changed, the
+# house rules (arrows, sizes), unit tests. Under two minutes when warm; no GPU.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/install.sh --check
@@ -36,6 +36,8 @@ PY
   (cd build && eval "clang++-14 -fsyntax-only -Wthread-safety -Werror=thread-safety -fopenmp-simd $command ../$file") ||
     { echo "check.sh: $file" >&2; exit 1; }
 done
+
+scripts/tidy.sh
 
 echo "== tests"
 ctest --test-dir build --output-on-failure -j2 -LE slow

@@ -65,7 +65,7 @@ TEST(ChooseWinners, ACrashedCandidateNeverWins) {
 }
 
 TEST(BestVerdict, NamesWhatTheBestRivalGot) {
-  const auto verdict = [](std::vector<Verdict> verdicts) {
+  const auto verdict = [](const std::vector<Verdict>& verdicts) {
     std::vector<PlanTiming> timings;
     for (const Verdict v : verdicts) timings.push_back(Timing(1, v));
     return BestVerdict(timings);

@@ -29,7 +29,10 @@ constexpr char kSnapshot[] = "/cache.snapshot";
 StatusOr<std::string> WriteProof(const std::string& blob_root, uint64_t epoch, Clock& clock) {
   AG_LET(const std::vector<std::string> names, ListDir(blob_root));
   for (const std::string& name : names) {
-    if (name.starts_with("proof-")) std::filesystem::remove(blob_root + "/" + name);
+    std::error_code ignored;  // One that stays names this folder as well.
+    if (name.starts_with("proof-")) {
+      std::filesystem::remove(fmt::format("{}/{}", blob_root, name), ignored);
+    }
   }
   const std::string seed =
       fmt::format("{} {} {} {}", epoch, clock.UnixSeconds(), clock.Now().count(), ::getpid());
@@ -157,7 +160,9 @@ Status Server::Impl::StartJobs() {
   core_.clock = &clock_;
   core_.limits = options_.limits;
   core_.rules_digest = jobs.rules_digest;
-  core_.shared_blob_dir = std::filesystem::absolute(pipeline.blob_root).string();
+  std::error_code error;
+  core_.shared_blob_dir = std::filesystem::absolute(pipeline.blob_root, error).string();
+  if (error) return Err(StatusCode::kFailedPrecondition, "working folder: {}", error.message());
   AG_LET(core_.shared_blob_proof, WriteProof(pipeline.blob_root, epoch_, clock_));
   core_.tick_max = options_.tick_max;
   core_.watchers_max = options_.watchers_max;

@@ -273,7 +273,7 @@ TEST(Server, OptimizesAModelAndRemembersIt) {
   b.UploadModel();
   const v1::Job job = b.Start(b.Request());
   const std::vector<v1::Job> seen = b.Watch(job.name());
-  const v1::Job last = seen.back();
+  const v1::Job& last = seen.back();
   ASSERT_EQ(last.state(), v1::Job::SUCCEEDED) << last.error().message();
   const v1::Result& result = last.result();
   EXPECT_EQ(result.verdict(), "FASTER") << last.DebugString();

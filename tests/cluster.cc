@@ -73,7 +73,7 @@ Background Cluster::CliInBackground(std::vector<std::string> words, const std::s
   return Background(words, path(log), variables_);
 }
 
-std::string Cluster::Submit(const std::string& model, std::vector<std::string> flags) {
+std::string Cluster::Submit(const std::string& model, const std::vector<std::string>& flags) {
   std::vector<std::string> words = {"optimize", model,           "-o",      path("detached.onnx"),
                                     "--device", options_.device, "--detach"};
   Append(words, flags);
@@ -115,7 +115,7 @@ std::string Cluster::Logs() const {
 }
 
 json Optimized(Cluster& cluster, const std::string& model, const std::string& output,
-               std::vector<std::string> more, const std::string& device) {
+               const std::vector<std::string>& more, const std::string& device) {
   std::vector<std::string> words = {"optimize", model, "-o", output, "--device", device, "--json"};
   Append(words, more);
   const CommandResult result = cluster.Cli(words);

@@ -35,7 +35,7 @@ class Cluster {
   Background CliInBackground(std::vector<std::string> words, const std::string& log);
 
   // Submits with --detach and these further flags; the job's name.
-  std::string Submit(const std::string& model, std::vector<std::string> flags = {});
+  std::string Submit(const std::string& model, const std::vector<std::string>& flags = {});
   // The job as `jobs show --json` prints it.
   nlohmann::json Show(const std::string& job);
   std::string StateOf(const std::string& job);  // "searching"; "" when nobody answers.
@@ -62,7 +62,7 @@ class Cluster {
 
 // Optimizes through the cluster and gives the document of --json; the command must end well.
 nlohmann::json Optimized(Cluster& cluster, const std::string& model, const std::string& output,
-                         std::vector<std::string> more = {},
+                         const std::vector<std::string>& more = {},
                          const std::string& device = "sim:small");
 
 // A folder of its own for commands that run without a coordinator: home, store, measuring lock.

@@ -56,8 +56,9 @@ struct Bert {
     const Edge query = Heads(x, {0, 2, 1, 3});
     const Edge key = Heads(x, {0, 2, 3, 1});
     const Edge value = Heads(x, {0, 2, 1, 3});
-    const auto width = static_cast<float>(size.hidden / size.heads);
-    const Edge scores = b.Op(OpKind::kDiv, {b.MatMul(query, key), b.Scalar(std::sqrt(width))});
+    const int64_t width = size.hidden / size.heads;
+    const Edge scores =
+        b.Op(OpKind::kDiv, {b.MatMul(query, key), b.Scalar(std::sqrt(static_cast<float>(width)))});
     const Edge weights = b.Op(OpKind::kSoftmax, {b.Add(scores, penalty)}, {{"axis", int64_t{3}}});
     const Edge joined = b.Transpose(b.MatMul(weights, value), {0, 2, 1, 3});
     return b.Dense(b.Reshape(joined, {batch, size.sequence, size.hidden}), size.hidden);

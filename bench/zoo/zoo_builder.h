@@ -18,7 +18,9 @@ class ZooBuilder {
   ZooBuilder(uint64_t seed, MemoryWeights* weights) : seed_(seed), weights_(weights) {}
 
   // Values.
-  Edge Input(std::string name, TensorType type) { return graph_.Input(std::move(name), type); }
+  Edge Input(std::string name, TensorType type) {
+    return graph_.Input(std::move(name), std::move(type));
+  }
   Edge Floats(const Shape& shape, std::span<const float> values);
   Edge Ints(const Shape& shape, std::span<const int64_t> values);
   Edge Scalar(float value) { return Floats({}, {&value, 1}); }

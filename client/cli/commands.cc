@@ -53,7 +53,7 @@ class Commands {
   int Run(int argc, char** argv);
 
  private:
-  CLI::App* Verb(CLI::App* parent, const char* name, const char* help, Action action);
+  CLI::App* Verb(CLI::App* parent, const char* name, const char* help, const Action& action);
   void AddModel(CLI::App* verb, ModelFlags& flags, const char* model_help);
   void AddCommon(CLI::App* verb);
   void AddOptimize();
@@ -88,7 +88,8 @@ Commands::Commands() {
   AddOthers();
 }
 
-CLI::App* Commands::Verb(CLI::App* parent, const char* name, const char* help, Action action) {
+CLI::App* Commands::Verb(CLI::App* parent, const char* name, const char* help,
+                         const Action& action) {
   CLI::App* verb = parent->add_subcommand(name, help);
   verb->fallthrough();
   if (action) verb->callback([this, action] { chosen_ = action; });

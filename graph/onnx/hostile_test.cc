@@ -77,9 +77,10 @@ TEST(HostileTest, NotAModel) {
   }
 }
 
-TEST(HostileTest, DeeplyNestedSubgraphs) {
-  std::string graph = "\x0a\x00";  // One empty node; wrapped in If after If.
-  for (int depth = 0; depth < 200; ++depth) {
+// A model of one empty node, wrapped in a node with a subgraph, `depth` times.
+std::string NestedModel(int depth) {
+  std::string graph("\x0a\x00", 2);
+  for (int i = 0; i < depth; ++i) {
     std::string attribute;
     AppendLengthTag(6, graph.size(), attribute);
     attribute += graph;
@@ -92,7 +93,12 @@ TEST(HostileTest, DeeplyNestedSubgraphs) {
   }
   std::string model("\x08\x08\x42\x02\x10\x11", 6);
   AppendLengthTag(7, graph.size(), model);
-  EXPECT_EQ(ToString(Try(model + graph)), "INVALID_ARGUMENT: not ONNX: a node is not readable");
+  return model + graph;
+}
+
+TEST(HostileTest, DeeplyNestedSubgraphs) {
+  EXPECT_EQ(ToString(Try(NestedModel(20))), "INVALID_ARGUMENT: the model has no output");
+  EXPECT_EQ(ToString(Try(NestedModel(200))), "INVALID_ARGUMENT: not ONNX: a node is not readable");
 }
 
 TEST(HostileTest, SmallModelsThatGrow) {

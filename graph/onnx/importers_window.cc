@@ -36,7 +36,7 @@ Status PadSame(const Shape& x, bool upper, WindowAttributes& window) {
   return OkStatus();
 }
 
-StatusOr<WindowAttributes> WindowOf(NodeImport& node, const Shape& x, Ints kernel) {
+StatusOr<WindowAttributes> WindowOf(NodeImport& node, const Shape& x, const Ints& kernel) {
   const size_t axes = x.size() - 2;
   WindowAttributes window{.kernel = node.IntList("kernel_shape").value_or(kernel),
                           .strides = node.IntList("strides").value_or(Ints(axes, 1)),

@@ -31,7 +31,7 @@ class Receiver {
         weight_bytes_max_(8 * model.size() + (int64_t{64} << 20)) {}
 
   // True when the child is done.
-  StatusOr<bool> Take(Frame frame) {
+  StatusOr<bool> Take(const Frame& frame) {
     switch (frame.type) {
       case kJailWeight:
         AG_TRY(TakeWeight(frame.payload));
@@ -173,7 +173,7 @@ StatusOr<ImportedModel> ImportInJail(const std::string& path, const ImportOption
     StatusOr<Frame> frame = ReceiveFrame(
         child.socket(), {.timeout = left, .payload_bytes_max = kJailPieceBytes + kDigestBytes});
     if (!frame.ok()) return Ended(frame.status(), child, jail);
-    AG_LET(const bool done, receiver.Take(*std::move(frame)));
+    AG_LET(const bool done, receiver.Take(*frame));
     if (done) return receiver.Result();
   }
 }

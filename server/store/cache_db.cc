@@ -45,11 +45,11 @@ StatusOr<Database> OpenAndMigrate(const CacheDbOptions& options, Clock& clock) {
 // Renames the file and its companions to the first free <path>.corrupt-N.
 Status SetAside(const std::string& path) {
   int number = 1;
-  while (std::filesystem::exists(fmt::format("{}.corrupt-{}", path, number))) ++number;
+  std::error_code error;
+  while (std::filesystem::exists(fmt::format("{}.corrupt-{}", path, number), error)) ++number;
   for (const char* suffix : {"", "-wal", "-shm"}) {
     const std::string from = path + suffix;
-    if (!std::filesystem::exists(from)) continue;
-    std::error_code error;
+    if (!std::filesystem::exists(from, error) && !error) continue;
     std::filesystem::rename(from, fmt::format("{}.corrupt-{}{}", path, number, suffix), error);
     if (error) return Err(StatusCode::kFailedPrecondition, "{}: {}", from, error.message());
   }

@@ -1,0 +1,131 @@
+// Pages that speak of more than one room: docs/protocol.md names only what proto/ and the metrics
+// have, and no page names a flag that no program takes.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <regex>
+#include <set>
+
+#include "autograph/v1/blobs.pb.h"
+#include "autograph/v1/cache.pb.h"
+#include "autograph/v1/optimizer.pb.h"
+#include "autograph/v1/worker.pb.h"
+#include "base/file.h"
+
+namespace ag {
+namespace {
+
+using google::protobuf::Descriptor;
+using google::protobuf::EnumDescriptor;
+using google::protobuf::FileDescriptor;
+using Names = std::set<std::string>;
+
+const std::string kRoot = AG_SOURCE_DIR;
+
+Names Matches(const std::string& text, const char* pattern) {
+  const std::regex regex(pattern, std::regex::ECMAScript | std::regex::multiline);
+  Names names;
+  for (std::sregex_iterator it(text.begin(), text.end(), regex), end; it != end; ++it) {
+    names.insert((*it)[1]);
+  }
+  return names;
+}
+
+// What proto/ calls things, as the page writes them.
+struct Wire {
+  Names fields;     // "request_id" and "OptimizeRequest.request_id".
+  Names types;      // "OptimizeRequest", "Job.State", "Optimizer", "autograph.v1.Optimizer".
+  Names methods;    // "Optimize" and "Optimizer.Optimize".
+  Names constants;  // "QUEUED", and the codes of gRPC.
+};
+
+void AddEnum(const EnumDescriptor& type, Wire* wire) {
+  for (int i = 0; i < type.value_count(); ++i) wire->constants.insert(type.value(i)->name());
+}
+
+void AddMessage(const Descriptor& type, Wire* wire) {
+  wire->types.insert(type.name());
+  for (int i = 0; i < type.field_count(); ++i) {
+    wire->fields.insert(type.field(i)->name());
+    wire->fields.insert(type.name() + "." + type.field(i)->name());
+  }
+  for (int i = 0; i < type.enum_type_count(); ++i) AddEnum(*type.enum_type(i), wire);
+}
+
+Wire RealWire() {
+  namespace v1 = autograph::v1;
+  Wire wire;
+  wire.constants = {"INVALID_ARGUMENT", "FAILED_PRECONDITION", "UNAVAILABLE", "RESOURCE_EXHAUSTED",
+                    "NOT_FOUND"};
+  for (const FileDescriptor* file :
+       {v1::Job::descriptor()->file(), v1::UploadRequest::descriptor()->file(),
+        v1::CacheRecord::descriptor()->file(), v1::WorkerState::descriptor()->file()}) {
+    for (int i = 0; i < file->message_type_count(); ++i) AddMessage(*file->message_type(i), &wire);
+    for (int s = 0; s < file->service_count(); ++s) {
+      const auto& service = *file->service(s);
+      wire.types.insert(service.full_name());
+      for (int m = 0; m < service.method_count(); ++m) {
+        wire.methods.insert(service.method(m)->name());
+        wire.methods.insert(service.name() + "." + service.method(m)->name());
+      }
+    }
+  }
+  return wire;
+}
+
+// Whether one name in `backticks` is of the wire; what is no name of the wire by its looks is.
+bool IsTrue(const std::string& name, const Wire& wire) {
+  if (name.starts_with("autograph.v1.")) return wire.types.contains(name);
+  if (std::regex_match(name, std::regex("[A-Z][A-Z_]+"))) return wire.constants.contains(name);
+  if (std::regex_match(name, std::regex("[A-Z][A-Za-z]+(\\.[A-Za-z_]+)?"))) {
+    return wire.types.contains(name) || wire.methods.contains(name) || wire.fields.contains(name);
+  }
+  if (name.starts_with("autograph_")) return true;  // A metric.
+  if (std::regex_match(name, std::regex("[a-z]+(_[a-z]+)*"))) return wire.fields.contains(name);
+  return true;  // A path, a flag, a value.
+}
+
+TEST(Docs, TheProtocolNamesWhatProtoHas) {
+  const std::string page = *ReadFile(kRoot + "/docs/protocol.md");
+  const Wire wire = RealWire();
+  for (const std::string& name : Matches(page, "`([^`\\n]+)`")) {
+    EXPECT_TRUE(IsTrue(name, wire)) << name;
+  }
+  // In the exchange: field=, field{ and field[.
+  Names shown;
+  for (const std::string& line : Matches(page, "^    [WC]  ((?:\\S+ ?)+)")) {
+    shown.merge(Matches(line, "\\b([a-z][a-z_]*)[={\\[]"));
+  }
+  EXPECT_GE(shown.size(), 10u);
+  for (const std::string& field : shown) EXPECT_TRUE(wire.fields.contains(field)) << field;
+}
+
+TEST(Docs, TheProtocolHasEveryStateAndMetric) {
+  const std::string page = *ReadFile(kRoot + "/docs/protocol.md");
+  const Names quoted = Matches(page, "`([^`\\n]+)`");
+  const EnumDescriptor& states = *autograph::v1::Job::State_descriptor();
+  for (int i = 1; i < states.value_count(); ++i) {
+    EXPECT_TRUE(quoted.contains(states.value(i)->name())) << states.value(i)->name();
+  }
+  EXPECT_EQ(Matches(page, "`(autograph_[a-z_]+)"),
+            Matches(*ReadFile(kRoot + "/server/metrics.cc"), "\"(autograph_[a-z_]+)\""));
+}
+
+// Flags of programs that are not ours, and of scripts, are not in backticks alone.
+TEST(Docs, FlagsAreThoseOfThePrograms) {
+  Names flags = {"--help"};  // The library adds it.
+  for (const char* source : {"/client/cli/commands.cc", "/server/autographd_main.cc",
+                             "/worker/autograph_worker_main.cc"}) {
+    flags.merge(Matches(*ReadFile(kRoot + source), "\"(?:-[a-z],)?(--[a-z-]+)\""));
+  }
+  EXPECT_GE(flags.size(), 40u);
+  for (const auto& entry : std::filesystem::directory_iterator(kRoot + "/docs")) {
+    if (entry.path().extension() != ".md") continue;
+    for (const std::string& flag : Matches(*ReadFile(entry.path()), "`(--[a-z][a-z-]*)")) {
+      EXPECT_TRUE(flags.contains(flag)) << entry.path().filename() << ": " << flag;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ag
