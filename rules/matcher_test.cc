@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "graph/text_form.h"
 #include "rules/rewrite.h"
 
@@ -24,7 +26,10 @@ RuleSet MustParseRules(const std::string& text) {
 
 // The set lives on: rewrites point into it.
 const RuleSet& Only(const std::string& name) {
-  return *new RuleSet(MustParseRules(RuleSet::Shipped().Find(name)->text));
+  static std::map<std::string, RuleSet> sets;
+  const auto [set, added] = sets.try_emplace(name);
+  if (added) set->second = MustParseRules(RuleSet::Shipped().Find(name)->text);
+  return set->second;
 }
 
 // "3" roots, "2" roots, ... of every rewrite.
