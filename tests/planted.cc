@@ -73,16 +73,34 @@ StatusOr<Graph> RotateWeights(const Graph& graph, int place, bool output) {
       });
 }
 
+bool IsZeros(const Graph& graph, Edge e) {
+  const Node& node = graph.node(e.node);
+  return node.op == OpKind::kConstant &&
+         node.constant->digest == Tensor::Zeros(node.outputs[0]).Name();
+}
+
+// Whether more than a movement operator reads it, constants added on the way looked through. The
+// projections of attention go into its heads like that, and a bias of the keys changes nothing:
+// softmax does not see what it adds to all scores of a row.
+bool IsRead(const Graph& graph, NodeId id) {
+  for (auto uses = graph.uses({id, 0}); !uses.empty(); uses = graph.uses({uses[0].node, 0})) {
+    const Node& reader = graph.node(uses[0].node);
+    const bool is_bias = reader.op == OpKind::kAdd &&
+                         graph.is_constant(reader.inputs[uses[0].index == 0 ? 1 : 0].node);
+    if (!is_bias) return !Has(reader.op, kMovement);
+  }
+  return true;
+}
+
 // Bias: a convolution's third operand, or a constant added to a product.
 StatusOr<Graph> DropBias(const Graph& graph, int place, MemoryWeights* weights) {
   const auto fits = [](const Graph& g, NodeId id) {
     const Node& node = g.node(id);
-    if (node.op == OpKind::kConv) return true;
-    return (node.op == OpKind::kAdd || node.op == OpKind::kMatMul) &&
-           (node.op == OpKind::kMatMul
-                ? IsContraction(g, id)
-                : g.is_constant(node.inputs[0].node) != g.is_constant(node.inputs[1].node) &&
-                      g.type(node.inputs[0]) != g.type(node.inputs[1]));
+    if (node.op == OpKind::kConv) return !IsZeros(g, node.inputs[2]);
+    if (node.op == OpKind::kMatMul) return IsContraction(g, id) && IsRead(g, id);
+    return node.op == OpKind::kAdd &&
+           g.is_constant(node.inputs[0].node) != g.is_constant(node.inputs[1].node) &&
+           g.type(node.inputs[0]) != g.type(node.inputs[1]) && IsRead(g, id);
   };
   return RewireAt(
       graph, place, fits, [weights](GraphBuilder& b, const Graph& g, NodeId id) -> StatusOr<Edge> {
