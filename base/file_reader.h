@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/digest.h"
 #include "base/handle.h"
 #include "base/status.h"
 
@@ -13,7 +14,7 @@ namespace ag {
 
 class FileReader {
  public:
-  // Errors as ReadFile's (base/file.h); kInvalidArgument: not a regular file.
+  // Errors as MappedFile::Open (base/file.h).
   static StatusOr<FileReader> Open(const std::string& path);
 
   int64_t size() const { return size_; }  // When it was opened.
@@ -31,5 +32,9 @@ class FileReader {
   int64_t size_;
   std::string piece_;
 };
+
+// SHA-256 of the whole file, read piece by piece: no page of it is mapped, which is half of the
+// work when it lies in the page cache.
+StatusOr<Digest> Sha256OfFile(const std::string& path);
 
 }  // namespace ag

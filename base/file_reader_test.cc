@@ -31,11 +31,11 @@ TEST_F(FileReaderTest, ReadsPiecesInAnyOrder) {
 
 TEST_F(FileReaderTest, SaysWhatIsWrong) {
   EXPECT_EQ(FileReader::Open(folder_.path() + "/none").status().code(), StatusCode::kNotFound);
-  EXPECT_EQ(Message(FileReader::Open(folder_.path()).status()),
-            folder_.path() + " is not a regular file");
+  EXPECT_EQ(ToString(FileReader::Open(folder_.path()).status()),
+            "FAILED_PRECONDITION: read " + folder_.path() + ": not a regular file");
   FileReader reader = Opened("0123456789");
   EXPECT_EQ(ToString(reader.Read(8, 3).status()),
-            "FAILED_PRECONDITION: " + path_ + " ends before byte 11");
+            "FAILED_PRECONDITION: read " + path_ + ": it ends before byte 11");
 }
 
 TEST_F(FileReaderTest, AFileThatIsCutIsAnError) {
@@ -43,6 +43,15 @@ TEST_F(FileReaderTest, AFileThatIsCutIsAnError) {
   ASSERT_EQ(::truncate(path_.c_str(), 5), 0);
   EXPECT_EQ(reader.size(), 10);
   EXPECT_EQ(reader.Read(4, 2).status().code(), StatusCode::kFailedPrecondition);
+}
+
+TEST_F(FileReaderTest, HashesWholeFiles) {
+  for (const size_t size : {size_t{0}, size_t{3}, size_t{256 << 10}, size_t{(256 << 10) + 1}}) {
+    const std::string bytes(size, 'x');
+    Opened(bytes);
+    EXPECT_EQ(*Sha256OfFile(path_), Sha256(bytes)) << size;
+  }
+  EXPECT_EQ(Sha256OfFile(folder_.path()).status().code(), StatusCode::kFailedPrecondition);
 }
 
 }  // namespace

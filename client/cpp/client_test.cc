@@ -4,8 +4,10 @@
 
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <deque>
+#include <filesystem>
 
 #include "autograph/v1/blobs.grpc.pb.h"
 #include "autograph/v1/cache.grpc.pb.h"
@@ -344,6 +346,26 @@ TEST_F(ClientTest, CopiesFromASharedFolder) {
             "NOT_FOUND: write " + Path("none/out") + ": No such file or directory");
 }
 
+// A repeated request finds its answer where it left it.
+TEST_F(ClientTest, WritesOnlyWhatIsNotThere) {
+  const auto inode = [&] {
+    struct stat info {};
+    AG_CHECK(::stat(Path("out").c_str(), &info) == 0);
+    return info.st_ino;
+  };
+  const Digest digest = Sha256("abc");
+  Share(digest, "abc");
+  Write("out", "abd");  // As long, but something else.
+  const auto other = inode();
+  EXPECT_EQ(ToString(client_->DownloadFile(digest, Path("out"))), "OK");
+  EXPECT_EQ(*ReadFile(Path("out")), "abc");
+  const auto first = inode();
+  EXPECT_NE(first, other);
+  EXPECT_EQ(ToString(client_->DownloadFile(digest, Path("out"))), "OK");
+  EXPECT_EQ(inode(), first);
+  EXPECT_EQ(*ReadFile(Path("out")), "abc");
+}
+
 // What is wrong with the folder costs a download and nothing else.
 TEST_F(ClientTest, DownloadsWhatTheFolderLacks) {
   const Digest digest = Offer("abc");
@@ -358,6 +380,7 @@ TEST_F(ClientTest, DownloadsWhatTheFolderLacks) {
   };
   for (const auto& c : kCases) {
     Share(digest, c.bytes);
+    std::filesystem::remove(Path("out"));
     optimizer_.capabilities.set_shared_blob_proof(c.proof);
     EXPECT_EQ(ToString(client_->DownloadFile(digest, Path("out"))), "OK") << c.name;
     EXPECT_EQ(*ReadFile(Path("out")), "abc") << c.name;
