@@ -128,6 +128,7 @@ int RunOptimize(Context& context, const OptimizeFlags& flags) {
   CatchStopSignals();
   const StatusOr<Client*> client = context.Connect(flags.model.device);
   if (!client.ok()) return Fail(client.status());
+  if (!flags.detach) (*client)->LookAhead(flags.output);
   StatusOr<v1::Job> job = Submit(context, **client, flags, *std::move(request));
   if (!job.ok()) return Fail(job.status());
   if (flags.detach) {

@@ -16,6 +16,7 @@
 #include "autograph/v1/worker.grpc.pb.h"
 #include "base/file.h"
 #include "base/file_reader.h"
+#include "base/mutex.h"
 
 namespace ag {
 namespace {
@@ -26,6 +27,17 @@ constexpr size_t kChunkBytes = size_t{1} << 20;
 
 bool IsTerminal(v1::Job::State state) {
   return state == v1::Job::SUCCEEDED || state == v1::Job::FAILED || state == v1::Job::CANCELLED;
+}
+
+// A file as it was when its bytes began to be hashed.
+struct Look {
+  std::string path;
+  struct stat info {};
+  std::future<StatusOr<Digest>> digest;
+};
+
+bool Before(const struct timespec& a, const struct timespec& b) {
+  return std::pair(a.tv_sec, a.tv_nsec) < std::pair(b.tv_sec, b.tv_nsec);
 }
 
 }  // namespace
@@ -63,6 +75,10 @@ struct Client::State {
   StatusOr<v1::Job> WatchOnce(const std::string& job,
                               const std::function<bool(const v1::Job&)>& on_change);
   StatusOr<bool> CopyShared(const Digest& digest, const std::string& path);
+  bool HoldsAlready(const std::string& path, const Digest& digest);
+
+  Mutex mutex;
+  Look look AG_GUARDED_BY(mutex);  // The last LookAhead.
 };
 
 std::unique_ptr<Client> Client::Connect(const std::string& address) {
@@ -197,17 +213,6 @@ StatusOr<v1::Capabilities> Client::GetCapabilities() {
                       v1::GetCapabilitiesRequest());
 }
 
-// Whether the file at `path` is the blob already, as when a request is repeated: looking takes a
-// fraction of copying it and of freeing the old one. Its time of change is set to now.
-bool HoldsAlready(const std::string& path, const std::string& blob, const Digest& digest) {
-  struct stat there {
-  }, wanted{};
-  if (::lstat(path.c_str(), &there) != 0 || !S_ISREG(there.st_mode)) return false;
-  if (::stat(blob.c_str(), &wanted) != 0 || there.st_size != wanted.st_size) return false;
-  const StatusOr<Digest> found = Sha256OfFile(path);
-  return found.ok() && *found == digest && ::utimensat(AT_FDCWD, path.c_str(), nullptr, 0) == 0;
-}
-
 // Copies the blob from the server's own folder when this process sees it; false: it does not, or
 // its bytes are not what they should be. The digest is checked while the kernel copies.
 StatusOr<bool> Client::State::CopyShared(const Digest& digest, const std::string& path) {
@@ -220,7 +225,7 @@ StatusOr<bool> Client::State::CopyShared(const Digest& digest, const std::string
   const std::string hex = digest.Hex();
   const std::string blob = fmt::format("{}/{}/{}", dir, hex.substr(0, 2), hex);
   if (!FileExists(blob)) return false;
-  if (HoldsAlready(path, blob, digest)) return true;
+  if (HoldsAlready(path, digest)) return true;
   std::future<StatusOr<Digest>> hashed =
       std::async(std::launch::async, [&] { return Sha256OfFile(blob); });
   const std::string partial = fmt::format("{}.partial-{}", path, getpid());
@@ -238,6 +243,36 @@ StatusOr<bool> Client::State::CopyShared(const Digest& digest, const std::string
   std::filesystem::rename(partial, path, error);
   if (error) return FromErrno(error.value(), "write " + path);
   return true;
+}
+
+void Client::LookAhead(const std::string& path) {
+  Look look{.path = path};
+  struct timespec tick {};  // What a change at this moment would be marked with.
+  ::clock_gettime(CLOCK_REALTIME_COARSE, &tick);
+  if (::lstat(path.c_str(), &look.info) != 0 || !S_ISREG(look.info.st_mode)) return;
+  // Changed within this tick, it may change again and still look the same.
+  if (!Before(look.info.st_mtim, tick)) return;
+  look.digest = std::async(std::launch::async, [path] { return Sha256OfFile(path); });
+  MutexLock lock(state_->mutex);
+  state_->look = std::move(look);
+}
+
+// Whether `path`, looked at before, holds the blob already, as when a request is repeated: leaving
+// it is far quicker than copying it and freeing the old one. Its time of change is set to now.
+bool Client::State::HoldsAlready(const std::string& path, const Digest& digest) {
+  Look before;
+  {
+    MutexLock lock(mutex);
+    before = std::exchange(look, {});
+  }
+  struct stat now {};
+  if (before.path != path || ::lstat(path.c_str(), &now) != 0) return false;
+  const StatusOr<Digest> found = before.digest.get();
+  const bool same = now.st_ino == before.info.st_ino && now.st_size == before.info.st_size &&
+                    !Before(before.info.st_mtim, now.st_mtim) &&
+                    !Before(now.st_mtim, before.info.st_mtim);
+  return same && found.ok() && *found == digest &&
+         ::utimensat(AT_FDCWD, path.c_str(), nullptr, 0) == 0;
 }
 
 Status Client::DownloadFile(const Digest& digest, const std::string& path) {

@@ -55,6 +55,10 @@ class Client {
   StatusOr<autograph::v1::ListJobsResponse> ListJobs(const autograph::v1::ListJobsRequest& request);
   StatusOr<autograph::v1::Capabilities> GetCapabilities();
 
+  // Begins to look at what `path` holds, beside whatever is called next: a DownloadFile of the same
+  // bytes to it then leaves it as it is at once. Of the last such path only.
+  void LookAhead(const std::string& path);
+
   // Writes the blob to `path` atomically after checking its digest. On the server's host the file
   // is taken from the shared blob folder when the server names one.
   Status DownloadFile(const Digest& digest, const std::string& path);

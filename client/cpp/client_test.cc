@@ -355,14 +355,26 @@ TEST_F(ClientTest, WritesOnlyWhatIsNotThere) {
   };
   const Digest digest = Sha256("abc");
   Share(digest, "abc");
+  const auto look = [&] {
+    const auto hour = std::chrono::hours(1);
+    std::filesystem::last_write_time(Path("out"),
+                                     std::filesystem::file_time_type::clock::now() - hour);
+    client_->LookAhead(Path("out"));
+  };
   Write("out", "abd");  // As long, but something else.
+  look();
   const auto other = inode();
   EXPECT_EQ(ToString(client_->DownloadFile(digest, Path("out"))), "OK");
   EXPECT_EQ(*ReadFile(Path("out")), "abc");
   const auto first = inode();
   EXPECT_NE(first, other);
+  look();
   EXPECT_EQ(ToString(client_->DownloadFile(digest, Path("out"))), "OK");
   EXPECT_EQ(inode(), first);
+  EXPECT_EQ(*ReadFile(Path("out")), "abc");
+  look();
+  Write("out", "abd");  // By somebody else, in between.
+  EXPECT_EQ(ToString(client_->DownloadFile(digest, Path("out"))), "OK");
   EXPECT_EQ(*ReadFile(Path("out")), "abc");
 }
 
