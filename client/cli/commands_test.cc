@@ -1,5 +1,6 @@
 // The tree of verbs: what the command line says of wrong words, and where defaults come from.
 #include "client/cli/commands.h"
+#include "client/cli/testing.h"
 
 #include <gtest/gtest.h>
 
@@ -11,23 +12,12 @@
 namespace ag {
 namespace {
 
-struct Ran {
-  int code = -1;
-  std::string out, err;
-};
-
 Ran Call(std::vector<std::string> words) {
   words.insert(words.begin(), "autograph");
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
-  ::testing::internal::CaptureStdout();
-  ::testing::internal::CaptureStderr();
-  Ran ran;
-  ran.code = CliMain(static_cast<int>(words.size()), argv.data());
-  ran.out = ::testing::internal::GetCapturedStdout();
-  ran.err = ::testing::internal::GetCapturedStderr();
-  return ran;
+  return Capture([&] { return CliMain(static_cast<int>(words.size()), argv.data()); });
 }
 
 // What is asked for is said to be wrong with the word that was meant.

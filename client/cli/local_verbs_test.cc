@@ -6,28 +6,17 @@
 #include "base/digest.h"
 #include "base/file.h"
 #include "bench/zoo/zoo.h"
+#include "client/cli/testing.h"
 #include "client/cli/verbs.h"
 #include "rules/rule_set.h"
 
 namespace ag {
 namespace {
 
-struct Ran {
-  int code = -1;
-  std::string out, err;
-  nlohmann::json json() const { return nlohmann::json::parse(out); }
-};
-
 template <class Verb, class Flags>
 Ran Call(bool json, Verb verb, const Flags& flags) {
   Context context({.json = json});
-  ::testing::internal::CaptureStdout();
-  ::testing::internal::CaptureStderr();
-  Ran ran;
-  ran.code = verb(context, flags);
-  ran.out = ::testing::internal::GetCapturedStdout();
-  ran.err = ::testing::internal::GetCapturedStderr();
-  return ran;
+  return Capture([&] { return verb(context, flags); });
 }
 
 class LocalVerbsTest : public ::testing::Test {

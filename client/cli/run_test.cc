@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "client/cli/local_model.h"
+#include "client/cli/testing.h"
 #include "client/cli/verbs.h"
 #include "graph/onnx/onnx_testing.h"
 
@@ -23,21 +24,10 @@ std::string Proto(const std::vector<float>& values) {
   return bytes.append(reinterpret_cast<const char*>(values.data()), 4 * values.size());
 }
 
-struct Ran {
-  int code = -1;
-  std::string out, err;
-};
-
 template <class Verb, class Flags>
 Ran Call(Verb verb, const Flags& flags, bool json = false) {
   Context context({.json = json});
-  ::testing::internal::CaptureStdout();
-  ::testing::internal::CaptureStderr();
-  Ran ran;
-  ran.code = verb(context, flags);
-  ran.out = ::testing::internal::GetCapturedStdout();
-  ran.err = ::testing::internal::GetCapturedStderr();
-  return ran;
+  return Capture([&] { return verb(context, flags); });
 }
 
 class RunTest : public ::testing::Test {

@@ -8,6 +8,7 @@
 #include "autograph/v1/optimizer.grpc.pb.h"
 #include "autograph/v1/worker.grpc.pb.h"
 #include "base/file.h"
+#include "client/cli/testing.h"
 #include "client/cli/verbs.h"
 
 namespace ag {
@@ -102,11 +103,6 @@ class FakeWorkers : public v1::Workers::Service {
   }
 };
 
-struct Ran {
-  int code = -1;
-  std::string out, err;
-};
-
 class ServiceVerbsTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -128,13 +124,7 @@ class ServiceVerbsTest : public ::testing::Test {
   template <class Verb, class... Flags>
   Ran Call(bool json, Verb verb, const Flags&... flags) {
     Context context({.server = address_, .json = json});
-    ::testing::internal::CaptureStdout();
-    ::testing::internal::CaptureStderr();
-    Ran ran;
-    ran.code = verb(context, flags...);
-    ran.out = ::testing::internal::GetCapturedStdout();
-    ran.err = ::testing::internal::GetCapturedStderr();
-    return ran;
+    return Capture([&] { return verb(context, flags...); });
   }
 
   std::string Path(const std::string& name) const { return folder_.path() + "/" + name; }
