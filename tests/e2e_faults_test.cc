@@ -19,15 +19,16 @@ using ::testing::HasSubstr;
 namespace v1 = autograph::v1;
 
 // Two products with constants: merging them is a sure gain, found at once.
-std::string Products() {
-  return testing::ModelFromText(R"(
+std::string Products(std::string_view activation = "Relu") {
+  return testing::ModelFromText(fmt::format(R"(
     g (float[4,4] x) => (float[4,4] y)
-      <float[4,4] v = {1,0,2,0, 0,1,0,3, 1,1,0,0, 0,2,0,1},
-       float[4,4] w = {0,1,0,2, 1,0,1,0, 3,0,1,0, 0,1,0,1}> {
+      <float[4,4] v = {{1,0,2,0, 0,1,0,3, 1,1,0,0, 0,2,0,1}},
+       float[4,4] w = {{0,1,0,2, 1,0,1,0, 3,0,1,0, 0,1,0,1}}> {{
       p = MatMul(x, v)
       q = MatMul(p, w)
-      y = Relu(q)
-    })");
+      y = {}(q)
+    }})",
+                                            activation));
 }
 
 std::string WriteProducts(const Cluster& cluster) {
@@ -181,16 +182,7 @@ std::string SpecWith(const Alone& place, const std::string& lines) {
 constexpr char kExtraPattern[] = "pattern extra = MatMul Sigmoid layouts plain\n";
 
 // Its product and activation fit the extra pattern alone.
-std::string ProductThenSigmoid() {
-  return testing::ModelFromText(R"(
-    g (float[4,4] x) => (float[4,4] y)
-      <float[4,4] v = {1,0,2,0, 0,1,0,3, 1,1,0,0, 0,2,0,1},
-       float[4,4] w = {0,1,0,2, 1,0,1,0, 3,0,1,0, 0,1,0,1}> {
-      p = MatMul(x, v)
-      q = MatMul(p, w)
-      y = Sigmoid(q)
-    })");
-}
+std::string ProductThenSigmoid() { return Products("Sigmoid"); }
 
 struct FaultyDevice {
   const char* name;
