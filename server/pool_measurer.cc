@@ -97,10 +97,11 @@ void PoolMeasurer::MeasureBatch(const std::vector<Missing>& batch) {
   GroupBatchWork work;
   work.policy = options_.policy.Text();
   for (const Missing& missing : batch) work.problems.push_back(missing.bytes);
+  const auto keep = [&](const Delivery& delivery) {
+    Keep(batch[static_cast<size_t>(delivery.entry)], delivery);
+  };
   const Status ran =
-      RunItem({std::move(work), options_.group_seconds_max}, [&](const Delivery& delivery) {
-        Keep(batch[static_cast<size_t>(delivery.entry)], delivery);
-      });
+      RunItem({std::move(work), options_.group_seconds_max}, keep, options_.cancelled);
   if (!ran.ok() && ran.code() != StatusCode::kCancelled) LogWarn("group batch: {}", Message(ran));
 }
 
@@ -123,10 +124,6 @@ void PoolMeasurer::Keep(const Missing& missing, const Delivery& delivery) {
   if (const Status put = cache_.Put(row); !put.ok()) {
     LogWarn("cache: not remembered: {}: {}", missing.summary, Message(put));
   }
-}
-
-Status PoolMeasurer::RunItem(WorkItem work, const std::function<void(const Delivery&)>& on_result) {
-  return RunItem(std::move(work), on_result, options_.cancelled);
 }
 
 Status PoolMeasurer::RunItem(WorkItem work, const std::function<void(const Delivery&)>& on_result,
@@ -154,9 +151,8 @@ StatusOr<std::vector<PlanTiming>> PoolMeasurer::MeasurePlans(
     timing.status = delivery.result.status;
     if (!timing.status.ok()) ++failed_;
   };
-  const bool finals = options_.cancelled && options_.cancelled();
   AG_TRY(RunItem({std::move(work), options_.plan_seconds_max}, keep,
-                 finals ? options_.stopping : options_.cancelled));
+                 effort == Effort::kVerdict ? options_.stopping : options_.cancelled));
   if (!timings.empty()) AG_TRY(timings[0].status, "the input");
   return timings;
 }
@@ -165,13 +161,14 @@ StatusOr<std::vector<OutputError>> PoolMeasurer::Check(const CheckRequest& reque
   CheckWork work = {ToWork(request.reference), ToWork(request.candidate), request.seeds,
                     request.reference_kernels, options_.policy.tolerance};
   StatusOr<std::vector<OutputError>> errors = Err(StatusCode::kInternal, "not checked");
-  AG_TRY(RunItem({std::move(work), options_.check_seconds_max}, [&](const Delivery& delivery) {
+  const auto keep = [&](const Delivery& delivery) {
     if (delivery.result.status.ok()) {
       errors = delivery.result.errors;
     } else {
       errors = delivery.result.status;
     }
-  }));
+  };
+  AG_TRY(RunItem({std::move(work), options_.check_seconds_max}, keep, options_.cancelled));
   return errors;
 }
 

@@ -25,8 +25,8 @@ class PoolMeasurer : public Measurer {
     uint64_t seed = 1;
     bool skip_group_cache = false;    // Measure again what the cache knows (once per job).
     std::function<bool()> cancelled;  // May be null.
-    // May be null. Ends even the plans that are asked for after a cancellation: these are the
-    // finals, without which the best so far would be lost.
+    // May be null. Ends timings for a verdict, which a cancellation does not: without its finals
+    // the best so far would be lost.
     std::function<bool()> stopping;
     SearchTurn* turn = nullptr;     // Left while measurements are awaited. May be null.
     double group_seconds_max = 60;  // Without progress for so long the executor is killed.
@@ -62,7 +62,6 @@ class PoolMeasurer : public Measurer {
   std::optional<StatusOr<Measurement>> Known(const std::string& bytes);
   void MeasureBatch(const std::vector<Missing>& batch);
   void Keep(const Missing& missing, const Delivery& delivery);
-  Status RunItem(WorkItem work, const std::function<void(const Delivery&)>& on_result);
   Status RunItem(WorkItem work, const std::function<void(const Delivery&)>& on_result,
                  const std::function<bool()>& stop);
 
