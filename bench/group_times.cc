@@ -33,6 +33,13 @@ Status PrintTable(const std::string& model, const std::string& device_name) {
   MeasuredTimes times(*device, {}, RealClock());
   const Policy policy;
   AG_LET(TimedGroups timed, FormTimedGroups(graph, device->spec(), policy, times));
+  for (const Layout layout : LayoutChoices(graph, device->spec())) {
+    AG_LET(const TimedGroups in_layout,
+           FormTimedGroups(graph, device->spec(), policy, times, {.layout = layout}));
+    double sum_ns = 0;
+    for (const GroupTime& time : in_layout.times) sum_ns += time.ns;
+    std::printf("%s: sum alone %.3f ms\n", std::string(LayoutName(layout)).c_str(), sum_ns / 1e6);
+  }
   std::vector<Stream> streams = OneStream(graph, timed.groups);
   AG_LET(const Plan plan, CompletePlan(graph, timed.groups, streams, device->spec(), policy));
   AG_LET(const std::unique_ptr<Executable> executable, device->Build(graph, plan, weights));
