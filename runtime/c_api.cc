@@ -4,6 +4,7 @@
 #include <new>
 
 #include "base/build_facts.h"
+#include "base/file.h"
 #include "graph/onnx/wire.h"
 #include "runtime/autograph.h"
 #include "runtime/session.h"
@@ -191,6 +192,7 @@ ag_status ag_session_create_from_file(const char* path, const ag_session_options
     AG_LET(ag::SessionOptions converted, ToOptions(options));
     converted.name = path;
     AG_LET(const std::shared_ptr<const ag::MappedFile> file, ag::MappedFile::Open(path));
+    converted.owner = file;
     return Create(file->bytes(), std::move(converted), out);
   });
 }

@@ -2,12 +2,12 @@
 
 #include <utility>
 
-#include "base/file.h"
 #include "device/open_device.h"
 #include "graph/onnx/wire.h"
 #include "plan/estimator.h"
 #include "plan/schedule.h"
 #include "rules/rewrite.h"
+#include "runtime/model_weights.h"
 
 namespace ag {
 namespace {
@@ -109,12 +109,11 @@ StatusOr<std::unique_ptr<Session>> Session::LoadOn(Device& device, std::string_v
                                                    const SessionOptions& options) {
   std::unique_ptr<Session> session(new Session());
   session->device_ = &device;
-  AG_LET(const TempDir folder, TempDir::Make("autograph-session"));
-  AG_LET(const std::shared_ptr<BlobDir> blobs, BlobDir::Open(folder.path()));
-  AG_LET(const ImportedModel model, ImportOnnx(onnx_bytes, {.shapes = options.shapes}, *blobs));
+  ModelWeights weights(onnx_bytes, options.owner);
+  AG_LET(const ImportedModel model, ImportOnnx(onnx_bytes, {.shapes = options.shapes}, weights));
   AG_TRY(CheckRunnable(model.graph));
   session->warnings_ = model.warnings;
-  AG_TRY(session->Build(model, BlobWeights(blobs), options));
+  AG_TRY(session->Build(model, weights, options));
   const Graph& graph = session->graph_;
   for (size_t i = 0; i < graph.inputs().size(); ++i) {
     session->inputs_.push_back({graph.input_name(i), graph.type({graph.inputs()[i], 0})});

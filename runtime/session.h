@@ -30,6 +30,9 @@ struct SessionOptions {
   PlanChoice plan = PlanChoice::kCarried;
   int streams = 0;        // Beyond 1: kInput scheduled on so many streams. 0: as the plan says.
   std::string name = {};  // Of the model, in errors about it; empty: not said.
+  // What keeps the model's bytes alive and unchanged, e.g. a MappedFile: weights are then used
+  // where they lie. Empty: the session copies what it needs of the bytes.
+  std::shared_ptr<const void> owner = {};
 };
 
 struct TensorInfo {
