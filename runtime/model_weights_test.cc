@@ -56,6 +56,21 @@ TEST(ModelWeights, CopiesWhatIsOutside) {
   EXPECT_EQ(weights.Get(digest, kFour)->bytes(), "abcd");
 }
 
+// Large weights are hashed before their Put; a Put that was not expected, or of another part of the
+// same memory, is hashed by itself.
+TEST(ModelWeights, HashesWhatItExpects) {
+  std::string model(3 << 20, 'x');
+  for (size_t i = 0; i < model.size(); i += 997) model[i] = static_cast<char>(i / 997);
+  const std::string_view view(model);
+  ModelWeights weights(view, nullptr);
+  const size_t mib = 1 << 20;
+  for (const size_t at : {size_t{0}, mib, 2 * mib}) weights.Expect(view.substr(at, mib));
+  const std::string_view kPuts[] = {view.substr(mib, mib), view.substr(0, mib),
+                                    view.substr(0, mib / 2), view.substr(1, mib),
+                                    view.substr(2 * mib, mib)};
+  for (const std::string_view bytes : kPuts) EXPECT_EQ(*weights.Put(bytes), Sha256(bytes));
+}
+
 TEST(ModelWeights, SaysWhatItLacks) {
   ModelWeights weights(kView, nullptr);
   const Digest digest = *weights.Put(kView.substr(0, 8)), other = Sha256("x");
