@@ -89,6 +89,11 @@ typedef struct {
   int32_t streams; /* 0: as the plan says. From 1: a plan made here with at most so many streams. */
   const ag_input_shape* shapes;
   size_t shapes_count;
+  /* Not 0: a plan that is made here comes from measurements. Every kernel of every group is timed
+   * while loading (seconds to a minute, with the machine to itself); without, plans come from the
+   * device's rates at once and may be much slower. Carried plans are measured already. */
+  int32_t tune;
+  const char* tuned_plans; /* A folder that remembers what tuning found. NULL: none does. */
 } ag_session_options;
 
 /* The library's version, e.g. "0.1.0". */

@@ -1,5 +1,7 @@
 // The C interface over Session. Every function that runs C++ code which may throw does so inside
 // Guarded or over data that the load has prepared, so that no exception reaches a C caller.
+#include <cstddef>
+#include <cstring>
 #include <exception>
 #include <new>
 
@@ -78,6 +80,9 @@ ag_status Guarded(const Body& body) noexcept {
   }
 }
 
+// The first version of ag_session_options ended where `tune` begins.
+constexpr size_t kFirstSize = offsetof(ag_session_options, tune);
+
 Status AddShape(const ag_input_shape& shape, std::map<std::string, ag::Shape>* shapes) {
   if (shape.input == nullptr) {
     return Err(StatusCode::kInvalidArgument, "options.shapes: a shape without the input's name");
@@ -102,14 +107,25 @@ Status AddShape(const ag_input_shape& shape, std::map<std::string, ag::Shape>* s
              shape.input);
 }
 
-ag::StatusOr<ag::SessionOptions> ToOptions(const ag_session_options* given) {
-  ag::SessionOptions options;
-  if (given == nullptr) return options;
-  if (given->size != sizeof(ag_session_options)) {
+// What a caller gave who was compiled with this header or one that had fewer fields.
+ag::StatusOr<ag_session_options> Complete(const ag_session_options* given) {
+  ag_session_options whole{};
+  if (given == nullptr) return whole;
+  if (given->size < kFirstSize || given->size > sizeof(whole)) {
     return Err(StatusCode::kInvalidArgument,
                "options.size: expected {}, got {}; set it to sizeof(ag_session_options)",
-               sizeof(ag_session_options), given->size);
+               sizeof(whole), given->size);
   }
+  std::memcpy(&whole, given, given->size);
+  return whole;
+}
+
+ag::StatusOr<ag::SessionOptions> ToOptions(const ag_session_options* caller) {
+  ag::SessionOptions options;
+  AG_LET(const ag_session_options whole, Complete(caller));
+  const ag_session_options* given = &whole;
+  options.tune = whole.tune != 0;
+  if (whole.tuned_plans != nullptr) options.tuned_plans = whole.tuned_plans;
   if (given->device != nullptr) options.device = given->device;
   switch (static_cast<int>(given->plan)) {
     case AG_PLAN_CARRIED:

@@ -4,32 +4,12 @@
 
 #include "device/open_device.h"
 #include "graph/onnx/wire.h"
-#include "plan/estimator.h"
-#include "plan/schedule.h"
 #include "rules/rewrite.h"
 #include "runtime/model_weights.h"
+#include "runtime/own_plan.h"
 
 namespace ag {
 namespace {
-
-StatusOr<Plan> MakePlan(const Graph& graph, const DeviceSpec& spec, const SessionOptions& options) {
-  const Policy policy;
-  RooflineTimes times(spec);  // Nothing was measured here: the spec's rates alone form groups.
-  GroupingOptions grouping{.grouped = options.plan != PlanChoice::kEager};
-  const int streams = std::max(1, options.streams);
-  if (streams > 1) grouping.cores = std::max(1, spec.cores / streams);
-  AG_LET(std::vector<Group> groups, FormGroups(graph, spec, policy, times, grouping));
-  if (streams == 1) {
-    std::vector<Stream> order = OneStream(graph, groups);
-    return CompletePlan(graph, std::move(groups), std::move(order), spec, policy);
-  }
-  std::vector<double> group_ns;
-  for (const Group& group : groups) {
-    group_ns.push_back(RooflineNs(ExtractGroup(graph, group, policy), spec));
-  }
-  std::vector<Stream> schedule = GreedyStreams(graph, groups, group_ns, spec, streams);
-  return CompletePlan(graph, std::move(groups), std::move(schedule), spec, policy);
-}
 
 // The carried plan when it was made for this graph in this environment.
 StatusOr<Plan> ReadCarriedPlan(std::string_view bytes, const Graph& graph, const Device& device) {
@@ -86,10 +66,6 @@ Tensor Borrow(const TensorType& type, const void* memory) {
 
 }  // namespace
 
-std::string PlanKey(const Digest& graph, const Environment& environment, const Policy& policy) {
-  return Sha256(graph.Hex() + "\n" + environment + "\n" + policy.Text()).Hex();
-}
-
 StatusOr<std::unique_ptr<Session>> Session::Load(std::string_view onnx_bytes,
                                                  const SessionOptions& options) {
   AG_LET(std::unique_ptr<Device> device, OpenDevice(options.device));
@@ -137,7 +113,11 @@ Status Session::Build(const ImportedModel& model, const WeightSource& weights,
     }
   }
   AG_LET(graph_, CleanUp(model.graph, RuleSet::Shipped()));
-  AG_LET(plan_, MakePlan(graph_, device_->spec(), options));
+  AG_LET(plan_, MakeOwnPlan(graph_, *device_,
+                            {.grouped = options.plan != PlanChoice::kEager,
+                             .streams = std::max(1, options.streams),
+                             .tune = options.tune,
+                             .folder = options.tuned_plans}));
   AG_LET(executable_, device_->Build(graph_, plan_, weights));
   return OkStatus();
 }

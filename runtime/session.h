@@ -28,8 +28,13 @@ struct SessionOptions {
   std::string device = "cpu";
   std::map<std::string, Shape> shapes;  // For inputs whose sizes the model leaves open.
   PlanChoice plan = PlanChoice::kCarried;
-  int streams = 0;        // Beyond 1: kInput scheduled on so many streams. 0: as the plan says.
-  std::string name = {};  // Of the model, in errors about it; empty: not said.
+  int streams = 0;  // Beyond 1: kInput scheduled on so many streams. 0: as the plan says.
+  // Whether a plan that is made here (kInput, kEager, or because none is carried that fits) comes
+  // from measurements: every kernel of every group is timed while loading, seconds to a minute, in
+  // which the host's measuring lock is held. false: from the spec's rates, at once.
+  bool tune = false;
+  std::string tuned_plans = {};  // A folder that remembers what tuning found; empty: none does.
+  std::string name = {};         // Of the model, in errors about it; empty: not said.
   // What keeps the model's bytes alive and unchanged, e.g. a MappedFile: weights are then used
   // where they lie. Empty: the session copies what it needs of the bytes.
   std::shared_ptr<const void> owner = {};
@@ -98,8 +103,5 @@ class Session {
   // What RunInPlace hands to the executable, made once so that a run allocates nothing.
   std::vector<Tensor> given_ AG_GUARDED_BY(mutex_), wanted_ AG_GUARDED_BY(mutex_);
 };
-
-// The metadata key of a plan: a digest of what it is bound to.
-std::string PlanKey(const Digest& graph, const Environment& environment, const Policy& policy);
 
 }  // namespace ag

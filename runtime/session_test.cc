@@ -1,4 +1,5 @@
 #include "runtime/session.h"
+#include "runtime/own_plan.h"
 
 #include <gtest/gtest.h>
 

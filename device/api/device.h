@@ -63,6 +63,10 @@ class Device {
   // A fixed piece of work whose time tells drift and foreign load from one sample to the next.
   virtual StatusOr<Nanos> Canary() = 0;
 
+  // Leaves the caches about as the rest of a plan would before a group runs: the group's weights
+  // are not in the fast ones. False: nothing was done, the device has no such state.
+  virtual bool CoolCaches() { return false; }
+
   // True when timing comes from a model and not from a clock.
   virtual bool simulated() const { return false; }
 };

@@ -1,9 +1,11 @@
 // Times one group with each kernel of the device.
 #include <algorithm>
+#include <limits>
 
 #include "device/profile/interval.h"
 #include "device/profile/profile.h"
 #include "device/profile/session.h"
+#include "device/profile/timing_data.h"
 
 namespace ag {
 namespace {
@@ -17,6 +19,21 @@ constexpr double kChunkNs = 10e6;
 // wide.
 constexpr int kNoisyChunksMax = 4;
 
+// A kernel whose best sample is so far behind the best kernel's median has lost.
+constexpr double kHopeless = 1.2;
+constexpr double kNoRival = std::numeric_limits<double>::infinity();
+
+// So many samples whose middle half lies so close together need no more.
+constexpr int kSettledSamples = 15;
+constexpr double kSettledSpread = 0.03;
+
+// The middle half's width over the median.
+double Spread(std::vector<double> samples) {
+  std::ranges::sort(samples);
+  const size_t n = samples.size();
+  return (samples[3 * n / 4] - samples[n / 4]) / samples[n / 2];
+}
+
 struct Samples {
   std::vector<double> ns;
   int discarded = 0;
@@ -24,15 +41,18 @@ struct Samples {
 
 class KernelTimer {
  public:
-  KernelTimer(Executable& executable, const ProfileOptions& options, CanaryWatch& canary,
-              const std::vector<Tensor>& inputs, std::vector<Tensor>& outputs)
-      : executable_(executable),
+  KernelTimer(Device& device, Clock& clock, Executable& executable, const ProfileOptions& options,
+              CanaryWatch& canary, const std::vector<Tensor>& inputs, std::vector<Tensor>& outputs)
+      : device_(device),
+        clock_(clock),
+        executable_(executable),
         options_(options),
         canary_(canary),
         inputs_(inputs),
         outputs_(outputs) {}
 
-  StatusOr<Samples> Time() {
+  // `rival_ns`: the best kernel's median so far; one that is clearly slower is not timed further.
+  StatusOr<Samples> Time(double rival_ns) {
     double run_ns = 0;
     for (int i = 0; i < std::max(1, options_.launches_before); ++i) {
       AG_LET(run_ns, TakeSample(executable_, inputs_, outputs_, 1));
@@ -45,7 +65,7 @@ class KernelTimer {
       AG_TRY(canary_.Begin());
       AG_LET(const std::vector<double> chunk, Chunk(time_max - spent));
       AG_LET(const bool quiet, canary_.IsQuiet());
-      for (const double ns : chunk) spent += ns * runs_;
+      for (const double ns : chunk) spent += ns * runs_ + cooling_ns_;
       if (!quiet && noisy < kNoisyChunksMax) {
         ++noisy;
         samples.discarded += static_cast<int>(chunk.size());
@@ -53,6 +73,8 @@ class KernelTimer {
         continue;
       }
       samples.ns.insert(samples.ns.end(), chunk.begin(), chunk.end());
+      const bool is_hopeless = *std::ranges::min_element(samples.ns) > kHopeless * rival_ns;
+      if (is_hopeless && static_cast<int>(samples.ns.size()) >= options_.samples_min) break;
     }
     return samples;
   }
@@ -61,35 +83,58 @@ class KernelTimer {
   bool IsEnough(const Samples& samples, double spent, double time_max) const {
     const int count = static_cast<int>(samples.ns.size());
     if (count >= options_.samples_max) return true;
+    if (count >= kSettledSamples && Spread(samples.ns) < kSettledSpread) return true;
     return spent >= time_max && count >= options_.samples_min;
   }
 
   StatusOr<std::vector<double>> Chunk(double time_left) {
     const double end = std::min(kChunkNs, time_left);
+    const int count_max = std::min(options_.samples_max, kSettledSamples);
     std::vector<double> chunk;
     double spent = 0;
-    while (static_cast<int>(chunk.size()) < options_.samples_max &&
+    while (static_cast<int>(chunk.size()) < count_max &&
            (spent < end || static_cast<int>(chunk.size()) < options_.samples_min)) {
-      AG_LET(const double sample, TakeSample(executable_, inputs_, outputs_, runs_));
-      spent += sample * runs_;
+      AG_LET(const double sample, Sample());
+      spent += sample * runs_ + cooling_ns_;
       chunk.push_back(sample);
     }
     return chunk;
   }
 
+  // One sample. In a plan a group's inputs were just written and its weights were not touched since
+  // the last run; without that, kernels that trade larger weights for fewer operations look best.
+  StatusOr<double> Sample() {
+    const Nanos begin = clock_.Now();
+    if (!device_.CoolCaches()) return TakeSample(executable_, inputs_, outputs_, runs_);
+    cooling_ns_ = static_cast<double>((clock_.Now() - begin).count());
+    runs_ = 1;
+    for (const Tensor& input : inputs_) Touch(input.bytes());
+    return TakeSample(executable_, inputs_, outputs_, runs_);
+  }
+
+  static void Touch(std::string_view bytes) {
+    constexpr size_t kCacheLine = 64;
+    for (size_t i = 0; i < bytes.size(); i += kCacheLine) {
+      static_cast<void>(*static_cast<const volatile char*>(bytes.data() + i));
+    }
+  }
+
+  Device& device_;
+  Clock& clock_;
   Executable& executable_;
   const ProfileOptions& options_;
   CanaryWatch& canary_;
   const std::vector<Tensor>& inputs_;
   std::vector<Tensor>& outputs_;
   int runs_ = 1;
+  double cooling_ns_ = 0;  // What the last sample's cooling took: it is on the group's budget.
 };
 
 // Inputs and outputs of the problem's graph, filled with seeded data.
-void FillBuffers(const Graph& graph, uint64_t seed, std::vector<Tensor>* inputs,
-                 std::vector<Tensor>* outputs) {
+void FillBuffers(const Graph& graph, uint64_t seed, const TimingData& data,
+                 std::vector<Tensor>* inputs, std::vector<Tensor>* outputs) {
   for (const NodeId id : graph.inputs()) {
-    inputs->push_back(RandomTensor(graph.type({id, 0}), seed + inputs->size()));
+    inputs->push_back(data.Input(graph.type({id, 0}), seed + inputs->size()));
   }
   for (const GraphOutput& output : graph.outputs()) {
     outputs->push_back(Tensor::Zeros(graph.type(output.edge)));
@@ -102,10 +147,10 @@ StatusOr<Measurement> ProfileGroup(Device& device, const GroupProblem& problem,
                                    const ProfileOptions& options, Clock& clock) {
   AG_LET(const std::vector<std::string> kernels, device.Kernels(problem));
   std::vector<Tensor> inputs, outputs;
-  FillBuffers(problem.graph, options.seed, &inputs, &outputs);
+  const TimingData data(options.seed);
+  FillBuffers(problem.graph, options.seed, data, &inputs, &outputs);
   AG_TRY(WarmUp(device, options, clock));
   CanaryWatch canary(device, options);
-  const SyntheticWeights weights;
   Measurement best{.simulated = device.simulated()};
   std::vector<std::pair<std::string, double>> all;
   Status failure;
@@ -113,14 +158,15 @@ StatusOr<Measurement> ProfileGroup(Device& device, const GroupProblem& problem,
   for (const std::string& kernel : kernels) {
     Plan plan = SingleGroupPlan(problem);
     plan.groups[0].kernel = kernel;
-    StatusOr<std::unique_ptr<Executable>> built = device.Build(problem.graph, plan, weights);
+    StatusOr<std::unique_ptr<Executable>> built = device.Build(problem.graph, plan, data);
     if (!built.ok()) {
       // A kernel may turn out not to fit when it is made; the others still can.
       if (failure.ok()) failure = Within(built.status(), "kernel " + kernel);
       continue;
     }
-    KernelTimer timer(**built, options, canary, inputs, outputs);
-    AG_LET(const Samples samples, timer.Time());
+    KernelTimer timer(device, clock, **built, options, canary, inputs, outputs);
+    const bool has_rival = best.samples > 0;
+    AG_LET(const Samples samples, timer.Time(has_rival ? best.latency.median_ns : kNoRival));
     const Latency latency = Summarize(samples.ns, options.seed);
     all.emplace_back(kernel, latency.median_ns);
     discarded += samples.discarded;

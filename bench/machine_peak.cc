@@ -1,0 +1,139 @@
+// What this machine can do at most, measured, and what that means for models: the floor under any
+// engine's latency.
+//   build/machine_peak [MODEL...]        (models of the zoo)
+// First line: multiply-adds (GFLOP/s, fp32, all cores) and memory (GB/s read, all cores). Then a
+// line a model: its operations, the bytes that every run must read and write (weights, inputs,
+// outputs; what lies between may stay in caches), and max(operations / peak, bytes / bandwidth).
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <thread>
+
+#include "bench/zoo/zoo.h"
+#include "device/open_device.h"
+#include "plan/estimator.h"
+#include "rules/rewrite.h"
+
+namespace ag {
+namespace {
+
+using Vector = float __attribute__((vector_size(64)));
+constexpr int kRegisters = 16;  // Independent sums: two units, four cycles each, and room.
+
+// Returns seconds of `rounds` rounds of 16 multiply-adds on 16 lanes. Cloned per instruction set;
+// a + b * c is one instruction where the target has it.
+__attribute__((target_clones("avx512f", "avx2,fma", "default"),
+               optimize("fp-contract=fast"))) double
+MultiplyAdds(int64_t rounds, float* sink) {
+  Vector sums[kRegisters];
+  for (int i = 0; i < kRegisters; ++i) sums[i] = Vector{} + (*sink + static_cast<float>(i));
+  Vector b, c;
+  for (int i = 0; i < 16; ++i) b[i] = 1.0f + 1e-7f * static_cast<float>(i), c[i] = 1e-9f;
+  const auto begin = std::chrono::steady_clock::now();
+  for (int64_t round = 0; round < rounds; ++round) {
+#pragma GCC unroll 16
+    for (Vector& sum : sums) sum = sum * b + c;
+  }
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  for (const Vector& sum : sums) *sink += sum[0];
+  return took.count();
+}
+
+// One pass over `floats`, seconds.
+__attribute__((target_clones("avx512f", "avx2", "default"))) double ReadAll(
+    const std::vector<float>& floats, float* sink) {
+  Vector sums[4] = {};
+  const auto begin = std::chrono::steady_clock::now();
+  for (size_t i = 0; i + 64 <= floats.size(); i += 64) {
+    for (int k = 0; k < 4; ++k) {
+      Vector v;
+      __builtin_memcpy(&v, floats.data() + i + 16 * k, sizeof(v));
+      sums[k] += v;
+    }
+  }
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  for (const Vector& sum : sums) *sink += sum[0];
+  return took.count();
+}
+
+// Calls work(core) on every core at once and returns the best total rate of several trials, where
+// work returns units per second.
+template <class Work>
+double BestRate(int cores, const Work& work) {
+  double best = 0;
+  for (int trial = 0; trial < 9; ++trial) {
+    std::vector<double> rates(cores);
+    std::vector<std::thread> threads;
+    for (int core = 0; core < cores; ++core) {
+      threads.emplace_back([&, core] { rates[core] = work(core); });
+    }
+    for (std::thread& thread : threads) thread.join();
+    double sum = 0;
+    for (const double rate : rates) sum += rate;
+    best = std::max(best, sum);
+  }
+  return best;
+}
+
+double PeakFlops(int cores) {
+  std::vector<float> sinks(cores);
+  constexpr int64_t kRounds = 4'000'000;
+  return BestRate(cores, [&](int core) {
+    return 2.0 * 16 * kRegisters * kRounds / MultiplyAdds(kRounds, &sinks[core]);
+  });
+}
+
+double PeakBytes(int cores) {
+  constexpr size_t kFloats = size_t{64} << 20;  // 256 MiB a core: beyond what caches share out.
+  std::vector<std::vector<float>> memory(cores, std::vector<float>(kFloats, 1.0f));
+  std::vector<float> sinks(cores);
+  return BestRate(cores, [&](int core) {
+    return sizeof(float) * kFloats / ReadAll(memory[core], &sinks[core]);
+  });
+}
+
+double BytesOfEveryRun(const Graph& graph) {
+  double bytes = 0;
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    const OpKind op = graph.node(id).op;
+    if (op != OpKind::kConstant && op != OpKind::kInput) continue;
+    for (const TensorType& type : graph.node(id).outputs) bytes += type.Bytes();
+  }
+  for (const GraphOutput& output : graph.outputs()) bytes += graph.type(output.edge).Bytes();
+  return bytes;
+}
+
+Status PrintFloor(const std::string& model, double flops, double bytes) {
+  AG_LET(const std::unique_ptr<Device> device, OpenDevice("cpu"));
+  MemoryWeights weights;
+  AG_LET(const Graph zoo, BuildZooModel(model, {}, &weights));
+  AG_LET(const Graph graph, CleanUp(zoo, RuleSet::Shipped()));
+  const Policy policy;
+  RooflineTimes times(device->spec());
+  AG_LET(const std::vector<Group> groups, FormGroups(graph, device->spec(), policy, times));
+  double work = 0;
+  for (const Group& group : groups) {
+    if (group.pattern != kViewPattern) work += WorkOf(ExtractGroup(graph, group, policy)).flops;
+  }
+  const double moved = BytesOfEveryRun(graph);
+  const double floor_s = std::max(work / flops, moved / bytes);
+  std::printf("%-14s %8.3f GFLOP %8.1f MB  floor %8.3f ms\n", model.c_str(), work / 1e9,
+              moved / 1e6, floor_s * 1e3);
+  return OkStatus();
+}
+
+}  // namespace
+}  // namespace ag
+
+int main(int argc, char** argv) {
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  const double flops = ag::PeakFlops(cores), bytes = ag::PeakBytes(cores);
+  std::printf("peak: %d cores, %.0f GFLOP/s, %.1f GB/s\n", cores, flops / 1e9, bytes / 1e9);
+  for (int i = 1; i < argc; ++i) {
+    const ag::Status status = ag::PrintFloor(argv[i], flops, bytes);
+    if (status.ok()) continue;
+    std::fprintf(stderr, "%s\n", ag::Message(status).c_str());
+    return 1;
+  }
+  return 0;
+}

@@ -1,0 +1,68 @@
+#include "runtime/own_plan.h"
+
+#include <algorithm>
+
+#include "base/file.h"
+#include "device/profile/measured_times.h"
+#include "plan/schedule.h"
+
+namespace ag {
+namespace {
+
+// A third of what the service takes for a group that it remembers for good.
+constexpr Nanos kGroupTime{10'000'000};
+
+StatusOr<Plan> MakePlan(const Graph& graph, const DeviceSpec& spec, GroupTimes& times,
+                        const OwnPlanOptions& options) {
+  const Policy policy;
+  GroupingOptions grouping{.grouped = options.grouped};
+  if (options.streams > 1) grouping.cores = std::max(1, spec.cores / options.streams);
+  AG_LET(TimedGroups timed, FormTimedGroups(graph, spec, policy, times, grouping));
+  std::vector<double> group_ns;
+  for (const GroupTime& time : timed.times) group_ns.push_back(time.ns);
+  std::vector<Stream> streams =
+      options.streams == 1 ? OneStream(graph, timed.groups)
+                           : GreedyStreams(graph, timed.groups, group_ns, spec, options.streams);
+  return CompletePlan(graph, std::move(timed.groups), std::move(streams), spec, policy);
+}
+
+std::string PathOf(const Graph& graph, const Device& device, const OwnPlanOptions& options) {
+  const std::string key = PlanKey(graph.digest(), device.environment(), Policy());
+  return fmt::format("{}/{}-{}{}.plan", options.folder, key, options.grouped ? "s" : "eager-s",
+                     options.streams);
+}
+
+StatusOr<Plan> ReadTuned(const std::string& path, const Graph& graph, const DeviceSpec& spec) {
+  AG_LET(const std::string bytes, ReadFile(path));
+  AG_LET(Plan plan, DecodePlan(bytes));
+  AG_TRY(ValidatePlan(graph, plan, spec));
+  return plan;
+}
+
+}  // namespace
+
+StatusOr<Plan> MakeOwnPlan(const Graph& graph, Device& device, const OwnPlanOptions& options) {
+  if (!options.tune) {
+    RooflineTimes times(device.spec());
+    return MakePlan(graph, device.spec(), times, options);
+  }
+  const std::string path = PathOf(graph, device, options);
+  if (!options.folder.empty()) {
+    StatusOr<Plan> known = ReadTuned(path, graph, device.spec());
+    if (known.ok()) return known;
+  }
+  AG_LET(const auto alone, MeasureAlone(device));
+  MeasuredTimes times(device, {.group_time = kGroupTime}, RealClock());
+  AG_LET(Plan plan, MakePlan(graph, device.spec(), times, options));
+  plan.environment = device.environment();
+  if (options.folder.empty()) return plan;
+  AG_TRY(MakeDirs(options.folder));
+  AG_TRY(WriteFileAtomically(path, EncodePlan(plan)), "tuned plan");
+  return plan;
+}
+
+std::string PlanKey(const Digest& graph, const Environment& environment, const Policy& policy) {
+  return Sha256(graph.Hex() + "\n" + environment + "\n" + policy.Text()).Hex();
+}
+
+}  // namespace ag

@@ -1,0 +1,25 @@
+// The plan of a session whose model carries none that fits: made here, by estimate or by measuring.
+#pragma once
+
+#include <string>
+
+#include "device/api/device.h"
+
+namespace ag {
+
+struct OwnPlanOptions {
+  bool grouped = true;  // false: every operator by itself.
+  int streams = 1;      // Beyond 1: greedy list scheduling; the streams share the cores.
+  bool tune = false;    // Layouts, groups and kernels from measurements on `device`.
+  // Where tuned plans are kept, a file each, named by what they are bound to. Empty: nowhere. One
+  // that is damaged or does not fit is made anew; a folder that is not there is made.
+  std::string folder = {};
+};
+
+// kUnimplemented: an operator that the device cannot run.
+StatusOr<Plan> MakeOwnPlan(const Graph& graph, Device& device, const OwnPlanOptions& options);
+
+// The metadata key of a plan: a digest of what it is bound to.
+std::string PlanKey(const Digest& graph, const Environment& environment, const Policy& policy);
+
+}  // namespace ag
