@@ -37,6 +37,7 @@ struct ModelFlags {
 struct OptimizeFlags {
   ModelFlags model;
   std::string output;
+  std::string report;  // File for the report of docs/report.md; empty: not written.
   std::string budget;  // "60s", "2m"
   std::string precision = "fp32";
   double tolerance = 1e-3;

@@ -71,14 +71,18 @@ StatusOr<v1::Job> Follow(Context& context, Client& client, const std::string& na
   });
 }
 
-Status TakeResult(Client& client, const v1::Job& job, const std::string& path) {
-  AG_LET(const Digest digest, ParseDigest(job.result().output_digest()));
-  return client.DownloadFile(digest, path);
+Status TakeResult(Client& client, const v1::Job& job, const OptimizeFlags& flags) {
+  AG_LET(const Digest output, ParseDigest(job.result().output_digest()));
+  AG_TRY(client.DownloadFile(output, flags.output));
+  if (flags.report.empty()) return OkStatus();
+  AG_LET(const Digest report, ParseDigest(job.result().report_digest()));
+  return client.DownloadFile(report, flags.report);
 }
 
-int Finish(Context& context, Client& client, const v1::Job& job, const std::string& path) {
+int Finish(Context& context, Client& client, const v1::Job& job, const OptimizeFlags& flags) {
+  const std::string& path = flags.output;
   Status taken;
-  if (job.has_result()) taken = TakeResult(client, job, path);
+  if (job.has_result()) taken = TakeResult(client, job, flags);
   if (context.flags().json) context.Print(JobJson(job).dump(2));
   if (job.state() == v1::Job::FAILED) {
     const Status error(static_cast<StatusCode>(job.error().code()), job.error().message());
@@ -123,7 +127,10 @@ int RunOptimize(Context& context, const OptimizeFlags& flags) {
     return kExitUsage;
   }
   if (!flags.detach) {
-    if (const Status writable = CheckWritable(flags.output); !writable.ok()) return Fail(writable);
+    for (const std::string& path : {flags.output, flags.report}) {
+      if (path.empty()) continue;
+      if (const Status writable = CheckWritable(path); !writable.ok()) return Fail(writable);
+    }
   }
   CatchStopSignals();
   const StatusOr<Client*> client = context.Connect(flags.model.device);
@@ -138,7 +145,7 @@ int RunOptimize(Context& context, const OptimizeFlags& flags) {
   const bool running = job->state() < v1::Job::SUCCEEDED;
   if (running) job = Follow(context, **client, job->name());
   if (!job.ok()) return Fail(job.status());
-  return Finish(context, **client, *job, flags.output);
+  return Finish(context, **client, *job, flags);
 }
 
 }  // namespace ag
