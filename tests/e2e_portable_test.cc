@@ -1,6 +1,7 @@
 // Times in ONNX Runtime and models for it, end to end: shell scripts stand for Python.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/stat.h>
 
 #include <nlohmann/json.hpp>
@@ -33,8 +34,8 @@ std::string Answer(const std::string& second) {
 
 std::vector<std::string> Optimize(const Alone& place, const std::vector<std::string>& more) {
   std::vector<std::string> words = {
-      "optimize", place.Zoo("tiny_sru"), "-o", place.path("o.onnx"), "--device", "sim:small",
-      "--json"};
+      "optimize", place.Zoo("tiny_sru"), "-o",    place.path("o.onnx"),
+      "--device", "sim:small",           "--json"};
   words.insert(words.end(), more.begin(), more.end());
   return words;
 }
@@ -108,8 +109,8 @@ TEST(Portable, KeepsWhatIsFasterThere) {
   EXPECT_EQ(portable["output_sha256"], DigestOfFile(place.path("o.onnx")));
   // Equivalent, and with no plan: it runs as any input would.
   EXPECT_EQ(place
-                .Cli({"verify", place.path("tiny_sru.onnx"), "--against",
-                      place.path("o.onnx"), "--device", "sim:small"})
+                .Cli({"verify", place.path("tiny_sru.onnx"), "--against", place.path("o.onnx"),
+                      "--device", "sim:small"})
                 .code,
             0);
   EXPECT_THAT(*ReadFile(place.path("o.onnx")), Not(HasSubstr("autograph.plan")));
@@ -151,6 +152,19 @@ TEST(Portable, AModelThatOnnxRuntimeRefusesIsSaidFirst) {
   const CommandResult result = place.Cli(Optimize(place, {"--target", "portable"}));
   EXPECT_EQ(result.code, 3);
   EXPECT_THAT(result.err, HasSubstr("tiny_sru.onnx: ONNX Runtime: InvalidGraph"));
+  EXPECT_FALSE(FileExists(place.path("o.onnx")));
+}
+
+// Ctrl-C while ONNX Runtime is timed.
+TEST(Portable, AnInterruptWritesNothing) {
+  Alone place;
+  Python(place, "case $3 in *candidate*) touch " + place.path("begun") + "; exec sleep 77;; *) " +
+                    Answer("80") + ";; esac");
+  std::vector<std::string> words = Optimize(place, {"--target", "portable"});
+  Background command = place.CliInBackground(words, "portable.log");
+  ASSERT_TRUE(Eventually([&] { return FileExists(place.path("begun")); })) << command.Log();
+  command.Signal(SIGINT);
+  EXPECT_EQ(command.Wait(), 130) << command.Log();
   EXPECT_FALSE(FileExists(place.path("o.onnx")));
 }
 

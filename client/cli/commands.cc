@@ -146,6 +146,7 @@ void Commands::AddOptimize() {
                         [&flags](Context& c) { return RunOptimize(c, flags); });
   AddModel(verb, flags.model, "ONNX file");
   verb->add_option("-o,--output", flags.output, "Where the answer goes")->required();
+  verb->add_option("--report", flags.report, "Where the report goes, as JSON");
   verb->add_option("--budget", flags.budget,
                    "Wall time of the search: 60s, 2m; counts are the real budget")
       ->check(WrongDuration);

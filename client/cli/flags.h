@@ -46,6 +46,7 @@ struct OptimizeFlags {
   OrtFlags ort;
   std::string target = "device";  // device | portable
   std::string output;
+  std::string report;  // File for the report of docs/report.md; empty: not written.
   std::string budget;  // "60s", "2m"
   std::string precision = "fp32";
   double tolerance = 1e-3;

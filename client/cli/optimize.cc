@@ -78,9 +78,14 @@ bool HasOwnOutput(const v1::Job& job) {
   return job.result().output_digest() != job.request().model_digest();
 }
 
-Status TakeResult(Client& client, const v1::Job& job, const std::string& path) {
-  AG_LET(const Digest digest, ParseDigest(job.result().output_digest()));
-  return client.DownloadFile(digest, path);
+// The output to `path`, and the report where it is wanted.
+Status TakeResult(Client& client, const v1::Job& job, const OptimizeFlags& flags,
+                  const std::string& path) {
+  AG_LET(const Digest output, ParseDigest(job.result().output_digest()));
+  AG_TRY(client.DownloadFile(output, path));
+  if (flags.report.empty()) return OkStatus();
+  AG_LET(const Digest report, ParseDigest(job.result().report_digest()));
+  return client.DownloadFile(report, flags.report);
 }
 
 // ONNX Runtime's times of what came and what is handed out, when they are asked for. A whole answer
@@ -129,11 +134,9 @@ int FinishPortable(Context& context, Client& client, PortableTarget& target, con
   for (const v1::RewriteCount& rewrite : job.result().rewrites()) {
     trail.push_back({rewrite.rule(), rewrite.count()});
   }
-  std::string winner;
-  if (HasOwnOutput(job)) {
-    winner = target.winner_path();
-    if (const Status taken = TakeResult(client, job, winner); !taken.ok()) return Fail(taken);
-  }
+  const std::string fetched = target.winner_path();
+  if (const Status taken = TakeResult(client, job, flags, fetched); !taken.ok()) return Fail(taken);
+  const std::string winner = HasOwnOutput(job) ? fetched : "";
   const auto answer = target.Run(context, trail, winner);
   if (answer.status().code() == StatusCode::kCancelled) {
     context.Note("interrupted while measuring in ONNX Runtime; nothing was written");
@@ -166,7 +169,7 @@ int Finish(Context& context, Client& client, const v1::Job& job, const OptimizeF
     return FinishPortable(context, client, *portable, job, flags);
   }
   const bool written = job.has_result() && portable == nullptr;
-  const Status taken = written ? TakeResult(client, job, flags.output) : OkStatus();
+  const Status taken = written ? TakeResult(client, job, flags, flags.output) : OkStatus();
   if (!written && context.flags().json) context.Print(JobJson(job).dump(2));
   if (job.state() == v1::Job::FAILED) {
     const Status error(static_cast<StatusCode>(job.error().code()), job.error().message());
@@ -213,7 +216,10 @@ int RunOptimize(Context& context, const OptimizeFlags& flags) {
     return kExitUsage;
   }
   if (!flags.detach) {
-    if (const Status writable = CheckWritable(flags.output); !writable.ok()) return Fail(writable);
+    for (const std::string& path : {flags.output, flags.report}) {
+      if (path.empty()) continue;
+      if (const Status writable = CheckWritable(path); !writable.ok()) return Fail(writable);
+    }
   }
   CatchStopSignals();
   if (const Status ort = CheckOrt(flags.ort); !ort.ok()) return Fail(ort);
