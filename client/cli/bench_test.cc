@@ -64,6 +64,7 @@ TEST_F(BenchTest, TheExitCodeSaysWhoIsFaster) {
       {"faster", kLong, kShort, true, "FASTER", kExitOk},
       {"slower and different", kShort, kLong, false, "SLOWER", kExitFailed},
       {"faster and different", kLong, kShort, false, "FASTER", kExitFailed},
+      {"outputs that nobody compares", kShort, kOtherOutput, true, "SAME", kExitOk},
       {"inputs in another order", kTwoIn, kTwoInSwapped, false, "SAME", kExitOk},
   };
   for (const auto& c : kCases) {
