@@ -103,7 +103,7 @@ struct Options {
   ag_plan_choice plan = AG_PLAN_CARRIED;
   int32_t streams = 0;  // 0: as the plan says.
   // Sizes for inputs whose sizes the model leaves open, by input name.
-  std::vector<std::pair<std::string, std::vector<int64_t>>> shapes;
+  std::vector<std::pair<std::string, std::vector<int64_t>>> shapes = {};
 };
 
 // A loaded model on its device. Movable; freed with the last owner.
