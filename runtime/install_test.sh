@@ -41,6 +41,18 @@ c++ -std=c++20 -Wall -Wextra -Wpedantic -Werror -O2 -pthread "$work/cpp/serve.cc
 expect '^  \[[0-9]+\] [0-9.e+-]+$' "$work/classify" "$work/model.onnx"
 expect '^2 sessions, [0-9.]+ runs/s$' "$work/serve" "$work/model.onnx" 2 10
 
+# The programs of the page.
+snippet() { awk -v heading="$1" '/^## /{on = $0 == heading} on && /^    /{print substr($0, 5)} on && /^$/{print}' \
+  "$examples/../docs/runtime.md"; }
+snippet '## C' >"$work/page.c"
+snippet '## C++' >"$work/page.cc"
+cc -std=c99 -Wall -Wextra -Wno-missing-field-initializers -Werror "$work/page.c" -o "$work/page_c" "${flags[@]}"
+c++ -std=c++20 -Wall -Wextra -Werror "$work/page.cc" -o "$work/page_cpp" "${flags[@]}"
+for page in page_c page_cpp; do
+  expect '^logits\[0\] = -?[0-9.e+-]+$' "$work/$page" "$work/model.onnx"
+done
+[[ $("$work/page_c" "$work/model.onnx") == "$("$work/page_cpp" "$work/model.onnx")" ]] || fail "the page's programs differ"
+
 # What fails must say so.
 if out=$("$work/classify" "$work/none.onnx" 2>&1); then fail "a missing model is no error"; fi
 grep -q "classify: load: read $work/none.onnx: No such file or directory" <<<"$out" || fail "$out"
