@@ -1,8 +1,37 @@
 // Reference kernels of element-wise operators with two or three operands, numpy broadcast.
+#include <array>
+
 #include "graph/reference.h"
 
 namespace ag::internal {
 namespace {
+
+// The last axes of a broadcast over which each operand either advances by one or stands still.
+struct Row {
+  size_t length = 1;
+  size_t x = 0, y = 0;  // 1: the operand advances.
+};
+
+// Takes these axes off the end of `shape` and of both strides.
+Row TakeRow(Shape* shape, std::array<Shape, 2>* strides) {
+  Row row;
+  while (!shape->empty()) {
+    const int64_t size = shape->back(), x = (*strides)[0].back(), y = (*strides)[1].back();
+    const auto length = static_cast<int64_t>(row.length);
+    if (row.length == 1) {
+      row.x = x == 1 ? 1 : 0;
+      row.y = y == 1 ? 1 : 0;
+    }
+    const bool fits =
+        x == static_cast<int64_t>(row.x) * length && y == static_cast<int64_t>(row.y) * length;
+    if (size != 1 && !fits) break;
+    row.length *= static_cast<size_t>(size);
+    shape->pop_back();
+    (*strides)[0].pop_back();
+    (*strides)[1].pop_back();
+  }
+  return row;
+}
 
 template <class T, class F>
 StatusOr<Arrays<T>> Zip(const KernelCall<T>& call, F f) {
@@ -13,11 +42,15 @@ StatusOr<Arrays<T>> Zip(const KernelCall<T>& call, F f) {
     for (size_t i = 0; i < count; ++i) out.values[i] = f(a.values[i], b.values[i]);
     return One(std::move(out));
   }
-  Walker<2> walker(out.shape,
-                   {BroadcastStrides(a.shape, out.shape), BroadcastStrides(b.shape, out.shape)});
-  for (size_t i = 0; i < count; ++i, walker.Next()) {
-    out.values[i] = f(a.values[static_cast<size_t>(walker.offset(0))],
-                      b.values[static_cast<size_t>(walker.offset(1))]);
+  Shape outer = out.shape;
+  std::array<Shape, 2> strides = {BroadcastStrides(a.shape, out.shape),
+                                  BroadcastStrides(b.shape, out.shape)};
+  const Row row = TakeRow(&outer, &strides);
+  Walker<2> walker(std::move(outer), std::move(strides));
+  for (size_t i = 0; i < count; i += row.length, walker.Next()) {
+    const T* x = &a.values[static_cast<size_t>(walker.offset(0))];
+    const T* y = &b.values[static_cast<size_t>(walker.offset(1))];
+    for (size_t k = 0; k < row.length; ++k) out.values[i + k] = f(x[k * row.x], y[k * row.y]);
   }
   return One(std::move(out));
 }

@@ -37,7 +37,7 @@ class Tensor {
   std::span<const T> As() const {
     return {static_cast<const T*>(data_), size_ / sizeof(T)};
   }
-  // REQUIRES: made by Zeros/From*, and not shared yet.
+  // REQUIRES: made by Zeros/From* or a View of writable bytes, and not shared yet.
   template <class T>
   std::span<T> Mutable() {
     return {static_cast<T*>(const_cast<void*>(data_)), size_ / sizeof(T)};

@@ -81,16 +81,25 @@ class MemoizedGroupTimes : public GroupTimes {
 struct GroupingOptions {
   bool grouped = true;  // false: every operator is its own group (`eager`).
   int cores = 0;        // Cores per group; 0: all.
+  // What contractions work in where their pattern lists it and it suits them; the others take the
+  // first listed layout that does. Nothing: the layout with the cheapest groups, reorders included,
+  // among LayoutChoices.
+  std::optional<Layout> layout = std::nullopt;
 };
+
+// The layouts that contractions of `graph` may prefer on this device, in the order in which its
+// patterns list them; plain only when there is no other. One at least.
+std::vector<Layout> LayoutChoices(const Graph& graph, const DeviceSpec& spec);
 
 // Groups with layouts and reorders, without schedule or places: the cheapest cover of the graph by
 // the spec's patterns by the sum of GroupTimes (exact on trees of single-reader edges).
 // kUnimplemented names the operator that no pattern of the device takes.
 //
 // A group is a path: each operator reads the one before by an edge that nothing else reads. Layouts
-// are chosen first (plan/node_layouts.h), so a group's price does not depend on its neighbours. A
-// movement operator is a view where plan/views.h lets it, and then costs nothing; one reorder per
-// edge and layout serves all its readers. Groups stand in topological order. Deterministic.
+// are chosen first (options.layout, plan/node_layouts.h), so a group's price does not depend on its
+// neighbours. A movement operator is a view where plan/views.h lets it, and then costs nothing; one
+// reorder per edge and layout serves all its readers. Groups stand in topological order.
+// Deterministic.
 StatusOr<std::vector<Group>> FormGroups(const Graph& graph, const DeviceSpec& spec,
                                         const Policy& policy, GroupTimes& times,
                                         const GroupingOptions& options = {});
@@ -100,6 +109,7 @@ StatusOr<std::vector<Group>> FormGroups(const Graph& graph, const DeviceSpec& sp
 struct TimedGroups {
   std::vector<Group> groups;
   std::vector<GroupTime> times;
+  Layout layout = Layout::kPlain;  // What contractions preferred.
 };
 StatusOr<TimedGroups> FormTimedGroups(const Graph& graph, const DeviceSpec& spec,
                                       const Policy& policy, GroupTimes& times,

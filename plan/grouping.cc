@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <tuple>
 
 #include "plan/estimator.h"
@@ -35,13 +36,18 @@ Status CheckSupported(const Graph& graph, const DeviceSpec& spec, const HomePatt
 class Grouping {
  public:
   Grouping(const Graph& graph, const DeviceSpec& spec, const Policy& policy, GroupTimes& times,
-           const GroupingOptions& options)
-      : graph_(graph), spec_(spec), policy_(policy), times_(times), options_(options) {}
+           const GroupingOptions& options, Layout layout)
+      : graph_(graph),
+        spec_(spec),
+        policy_(policy),
+        times_(times),
+        options_(options),
+        layout_(layout) {}
 
   StatusOr<TimedGroups> Run() {
     const HomePatterns home = FindHomePatterns(spec_);
     AG_TRY(CheckSupported(graph_, spec_, home));
-    layouts_ = ChooseLayouts(graph_, home);
+    layouts_ = ChooseLayouts(graph_, home, layout_);
     FindReorders();
     FindViews();
     FindReaders();
@@ -183,7 +189,7 @@ class Grouping {
       return std::tuple(last, is_reorder, out);
     });
     std::ranges::move(copies_, std::back_inserter(items_));
-    TimedGroups result;
+    TimedGroups result{.layout = layout_};
     for (Item& item : items_) {
       if (item.time.measured) item.group.kernel = item.time.kernel;
       result.groups.push_back(std::move(item.group));
@@ -197,18 +203,48 @@ class Grouping {
   const Policy& policy_;
   GroupTimes& times_;
   const GroupingOptions& options_;
+  const Layout layout_;
   NodeLayouts layouts_;
   std::vector<bool> taken_;  // By views.
   std::vector<NodeId> reader_;
   std::vector<Item> items_, views_, reorders_, copies_;
 };
 
+double SumNs(const TimedGroups& timed) {
+  double sum = 0;
+  for (const GroupTime& time : timed.times) sum += time.ns;
+  return sum;
+}
+
 }  // namespace
+
+std::vector<Layout> LayoutChoices(const Graph& graph, const DeviceSpec& spec) {
+  const HomePatterns home = FindHomePatterns(spec);
+  std::vector<Layout> choices;
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    const OpKind op = graph.node(id).op;
+    const GroupPattern* pattern = home[static_cast<size_t>(op)];
+    if (pattern == nullptr || !Has(op, kContraction) || graph.is_constant(id)) continue;
+    for (const Layout layout : pattern->layouts) {
+      const bool is_new = std::ranges::count(choices, layout) == 0;
+      if (is_new && layout != Layout::kPlain) choices.push_back(layout);
+    }
+  }
+  if (choices.empty()) choices.push_back(Layout::kPlain);
+  return choices;
+}
 
 StatusOr<TimedGroups> FormTimedGroups(const Graph& graph, const DeviceSpec& spec,
                                       const Policy& policy, GroupTimes& times,
                                       const GroupingOptions& options) {
-  return Grouping(graph, spec, policy, times, options).Run();
+  std::vector<Layout> choices = LayoutChoices(graph, spec);
+  if (options.layout) choices = {*options.layout};
+  std::optional<TimedGroups> best;
+  for (const Layout layout : choices) {
+    AG_LET(TimedGroups timed, Grouping(graph, spec, policy, times, options, layout).Run());
+    if (!best || SumNs(timed) < SumNs(*best)) best = std::move(timed);
+  }
+  return *std::move(best);
 }
 
 StatusOr<std::vector<Group>> FormGroups(const Graph& graph, const DeviceSpec& spec,

@@ -46,6 +46,17 @@ int64_t BlockOf(Layout layout) {
   return layout == Layout::kBlocked16 ? 16 : 1;
 }
 
+std::vector<int64_t> DenseStrides(const Shape& shape, Layout layout) {
+  const std::vector<int64_t> order = MemoryOrder({DType::kFloat32, shape}, layout);
+  std::vector<int64_t> strides(shape.size(), 1);
+  int64_t stride = 1;
+  for (size_t i = order.size(); i-- > 0;) {
+    strides[order[i]] = stride;
+    stride *= shape[order[i]];
+  }
+  return strides;
+}
+
 bool CanHave(const TensorType& type, Layout layout) {
   return layout == Layout::kPlain || (type.shape.size() == 4 && IsFloat(type.dtype));
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "graph/types.h"
 
@@ -20,7 +21,11 @@ inline constexpr size_t kLayoutCount = 4;
 
 std::string_view LayoutName(Layout layout);  // "plain", "blocked8", "blocked16", "channels_last"
 StatusOr<Layout> ParseLayout(std::string_view name);
-int64_t BlockOf(Layout layout);                              // 8, 16, else 1.
+int64_t BlockOf(Layout layout);  // 8, 16, else 1.
+
+// Strides, in elements, of each axis of a tensor of `shape` in `layout`, by axis of the shape.
+// REQUIRES: BlockOf(layout) == 1; rank 4 unless plain.
+std::vector<int64_t> DenseStrides(const Shape& shape, Layout layout);
 bool CanHave(const TensorType& type, Layout layout);         // Rank 4 and a float dtype, or plain.
 int64_t LayoutBytes(const TensorType& type, Layout layout);  // Padding included.
 

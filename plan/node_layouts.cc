@@ -103,9 +103,12 @@ bool CanWorkIn(const Graph& graph, const Node& node, Layout layout) {
 }
 
 Layout Choose(const Graph& graph, const Node& node, const GroupPattern& pattern,
-              const NodeLayouts& chosen) {
+              const NodeLayouts& chosen, Layout preferred) {
   const std::vector<Layout>& listed = pattern.layouts;
   if (Has(node.op, kContraction)) {
+    if (std::ranges::count(listed, preferred) > 0 && CanWorkIn(graph, node, preferred)) {
+      return preferred;
+    }
     for (const Layout layout : listed) {
       if (CanWorkIn(graph, node, layout)) return layout;
     }
@@ -144,14 +147,14 @@ HomePatterns FindHomePatterns(const DeviceSpec& spec) {
   return home;
 }
 
-NodeLayouts ChooseLayouts(const Graph& graph, const HomePatterns& home) {
+NodeLayouts ChooseLayouts(const Graph& graph, const HomePatterns& home, Layout preferred) {
   NodeLayouts layouts;
   layouts.of.assign(graph.size(), Layout::kPlain);
   for (NodeId id = 0; id < graph.size(); ++id) {
     const Node& node = graph.node(id);
     const GroupPattern* pattern = home[static_cast<size_t>(node.op)];
     if (pattern == nullptr || graph.is_constant(id) || node.outputs.empty()) continue;
-    layouts.of[id] = Choose(graph, node, *pattern, layouts);
+    layouts.of[id] = Choose(graph, node, *pattern, layouts, preferred);
   }
   return layouts;
 }

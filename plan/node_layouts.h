@@ -1,6 +1,8 @@
 // The layouts in which the operators of a graph read and write, chosen before groups are formed and
 // for each node alone, so that they do not depend on the grouping:
-//   - a contraction takes the first layout of its pattern's list that suits it;
+//   - a contraction takes the preferred layout when its pattern lists it and it suits, else the
+//   first
+//     layout of that list that does;
 //   - every other operator follows the first operand that is not plain, where it can and its
 //   pattern
 //     lists that layout (or lists none: any), and is plain otherwise.
@@ -28,6 +30,6 @@ struct NodeLayouts {
 using HomePatterns = std::vector<const GroupPattern*>;
 HomePatterns FindHomePatterns(const DeviceSpec& spec);
 
-NodeLayouts ChooseLayouts(const Graph& graph, const HomePatterns& home);
+NodeLayouts ChooseLayouts(const Graph& graph, const HomePatterns& home, Layout preferred);
 
 }  // namespace ag

@@ -2,12 +2,12 @@
 
 #include <utility>
 
-#include "base/file.h"
 #include "device/open_device.h"
 #include "graph/onnx/wire.h"
 #include "plan/estimator.h"
 #include "plan/schedule.h"
 #include "rules/rewrite.h"
+#include "runtime/model_weights.h"
 
 namespace ag {
 namespace {
@@ -57,6 +57,33 @@ Status CheckRunnable(const Graph& graph) {
   return OkStatus();
 }
 
+// `pointers` are what RunInPlace takes for `infos`.
+Status CheckPointers(std::string_view what, const std::vector<TensorInfo>& infos,
+                     std::span<const void* const> pointers) {
+  if (pointers.size() != infos.size()) {
+    return Err(StatusCode::kInvalidArgument, "model: expected {} {}s, got {}", infos.size(), what,
+               pointers.size());
+  }
+  for (size_t i = 0; i < infos.size(); ++i) {
+    const auto& [name, type] = infos[i];
+    if (pointers[i] == nullptr && type.Bytes() > 0) {
+      return Err(StatusCode::kInvalidArgument, "{} \"{}\": expected {} bytes of {}, got NULL", what,
+                 name, type.Bytes(), type.ToString());
+    }
+    const auto element = static_cast<uintptr_t>(SizeOf(type.dtype));
+    if (reinterpret_cast<uintptr_t>(pointers[i]) % element == 0) continue;
+    return Err(StatusCode::kInvalidArgument, "{} \"{}\": {} must be aligned to {} bytes", what,
+               name, type.ToString(), element);
+  }
+  return OkStatus();
+}
+
+// A tensor over the caller's memory, which only an output's kernel writes.
+Tensor Borrow(const TensorType& type, const void* memory) {
+  const auto size = static_cast<size_t>(type.Bytes());
+  return Tensor::View(type, {static_cast<const char*>(memory), size}, nullptr);
+}
+
 }  // namespace
 
 std::string PlanKey(const Digest& graph, const Environment& environment, const Policy& policy) {
@@ -82,12 +109,11 @@ StatusOr<std::unique_ptr<Session>> Session::LoadOn(Device& device, std::string_v
                                                    const SessionOptions& options) {
   std::unique_ptr<Session> session(new Session());
   session->device_ = &device;
-  AG_LET(const TempDir folder, TempDir::Make("autograph-session"));
-  AG_LET(const std::shared_ptr<BlobDir> blobs, BlobDir::Open(folder.path()));
-  AG_LET(const ImportedModel model, ImportOnnx(onnx_bytes, {.shapes = options.shapes}, *blobs));
+  ModelWeights weights(onnx_bytes, options.owner);
+  AG_LET(const ImportedModel model, ImportOnnx(onnx_bytes, {.shapes = options.shapes}, weights));
   AG_TRY(CheckRunnable(model.graph));
   session->warnings_ = model.warnings;
-  AG_TRY(session->Build(model, BlobWeights(blobs), options));
+  AG_TRY(session->Build(model, weights, options));
   const Graph& graph = session->graph_;
   for (size_t i = 0; i < graph.inputs().size(); ++i) {
     session->inputs_.push_back({graph.input_name(i), graph.type({graph.inputs()[i], 0})});
@@ -95,6 +121,9 @@ StatusOr<std::unique_ptr<Session>> Session::LoadOn(Device& device, std::string_v
   for (const GraphOutput& output : graph.outputs()) {
     session->outputs_.push_back({output.name, graph.type(output.edge)});
   }
+  MutexLock lock(session->mutex_);
+  session->given_.resize(session->inputs_.size());
+  session->wanted_.resize(session->outputs_.size());
   return session;
 }
 
@@ -135,8 +164,25 @@ StatusOr<std::vector<Tensor>> Session::Run(const std::vector<Tensor>& inputs) {
   }
   std::vector<Tensor> outputs;
   for (const TensorInfo& output : outputs_) outputs.push_back(Tensor::Zeros(output.type));
+  MutexLock lock(mutex_);
   AG_TRY(executable_->Run(inputs, outputs));
   return outputs;
+}
+
+StatusOr<Nanos> Session::RunInPlace(std::span<const void* const> inputs,
+                                    std::span<void* const> outputs) {
+  AG_TRY(CheckPointers("input", inputs_, inputs));
+  AG_TRY(CheckPointers("output", outputs_, {outputs.data(), outputs.size()}));
+  MutexLock lock(mutex_);
+  for (size_t i = 0; i < inputs.size(); ++i) given_[i] = Borrow(inputs_[i].type, inputs[i]);
+  for (size_t i = 0; i < outputs.size(); ++i) wanted_[i] = Borrow(outputs_[i].type, outputs[i]);
+  return RunOnDevice(given_, wanted_);
+}
+
+// A simulated device computes in Run and tells its time in TimedRun.
+StatusOr<Nanos> Session::RunOnDevice(std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+  if (device_->simulated()) AG_TRY(executable_->Run(inputs, outputs));
+  return executable_->TimedRun(inputs, outputs);
 }
 
 }  // namespace ag

@@ -1,12 +1,15 @@
 // The runtime: loads an ONNX model and runs it on a device, with its plan when it carries one that
-// fits. What users link to serve optimized models. One Session is used by one thread at a time.
+// fits. What users link to serve optimized models; runtime/autograph.h is the same in C.
+// Thread-safe: several threads may run one Session, and runs take turns.
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/mutex.h"
 #include "device/api/device.h"
 #include "graph/onnx/onnx.h"
 #include "plan/plan.h"
@@ -27,6 +30,9 @@ struct SessionOptions {
   PlanChoice plan = PlanChoice::kCarried;
   int streams = 0;        // Beyond 1: kInput scheduled on so many streams. 0: as the plan says.
   std::string name = {};  // Of the model, in errors about it; empty: not said.
+  // What keeps the model's bytes alive and unchanged, e.g. a MappedFile: weights are then used
+  // where they lie. Empty: the session copies what it needs of the bytes.
+  std::shared_ptr<const void> owner = {};
 };
 
 struct TensorInfo {
@@ -51,12 +57,19 @@ class Session {
   // type differs.
   StatusOr<std::vector<Tensor>> Run(const std::vector<Tensor>& inputs);
 
+  // Runs once on the caller's memory, without copies and without allocating: one pointer per input
+  // and output, in their order, to exactly the bytes of its type, aligned to the element's size.
+  // Returns how long the device took (an estimate on a simulated one). kInvalidArgument names the
+  // pointer that does not fit. After an error the outputs hold anything.
+  StatusOr<Nanos> RunInPlace(std::span<const void* const> inputs, std::span<void* const> outputs);
+
   bool uses_carried_plan() const { return uses_carried_plan_; }
   const std::vector<std::string>& warnings() const {
     return warnings_;
   }                                              // Why a plan was not used, ...
   const Graph& graph() const { return graph_; }  // As it runs.
   const Plan& plan() const { return plan_; }
+  // For those who measure: REQUIRES that no other thread runs the session meanwhile.
   Device& device() { return *device_; }
   Executable& executable() { return *executable_; }
 
@@ -68,6 +81,8 @@ class Session {
   Status Build(const ImportedModel& model, const WeightSource& weights,
                const SessionOptions& options);
   Status BuildCarried(const Graph& graph, std::string_view plan_bytes, const WeightSource& weights);
+  StatusOr<Nanos> RunOnDevice(std::span<const Tensor> inputs, std::span<Tensor> outputs)
+      AG_REQUIRES(mutex_);
 
   std::unique_ptr<Device> owned_device_;
   Device* device_ = nullptr;
@@ -77,6 +92,11 @@ class Session {
   std::vector<TensorInfo> inputs_, outputs_;
   std::vector<std::string> warnings_;
   bool uses_carried_plan_ = false;
+
+  // Held over a whole run: an executable has one arena, so turns are what the memory allows.
+  Mutex mutex_;
+  // What RunInPlace hands to the executable, made once so that a run allocates nothing.
+  std::vector<Tensor> given_ AG_GUARDED_BY(mutex_), wanted_ AG_GUARDED_BY(mutex_);
 };
 
 // The metadata key of a plan: a digest of what it is bound to.

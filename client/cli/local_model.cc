@@ -27,8 +27,9 @@ StatusOr<std::unique_ptr<Device>> OpenLocalDevice(const std::string& name) {
 
 StatusOr<std::unique_ptr<Session>> LoadSession(const ModelFlags& flags, PlanChoice plan,
                                                int streams) {
-  AG_LET(const SessionOptions options, MakeOptions(flags, plan, streams));
+  AG_LET(SessionOptions options, MakeOptions(flags, plan, streams));
   AG_LET(const std::shared_ptr<const MappedFile> file, MappedFile::Open(flags.model));
+  options.owner = file;
   StatusOr<std::unique_ptr<Session>> session = Session::Load(file->bytes(), options);
   // A device that is not there is no fault of the model's.
   if (!session.ok()) AG_TRY(OpenLocalDevice(flags.device));
@@ -37,8 +38,9 @@ StatusOr<std::unique_ptr<Session>> LoadSession(const ModelFlags& flags, PlanChoi
 
 StatusOr<std::unique_ptr<Session>> LoadSession(const ModelFlags& flags, PlanChoice plan,
                                                Device& device, int streams) {
-  AG_LET(const SessionOptions options, MakeOptions(flags, plan, streams));
+  AG_LET(SessionOptions options, MakeOptions(flags, plan, streams));
   AG_LET(const std::shared_ptr<const MappedFile> file, MappedFile::Open(flags.model));
+  options.owner = file;
   return Session::Load(file->bytes(), options, device);
 }
 

@@ -178,7 +178,7 @@ Status CheckLayouts(Device& device, std::string_view text) {
     const GroupPattern* pattern = device.spec().FindPattern(group.pattern);
     if (pattern == nullptr) continue;
     std::vector<Layout> layouts = pattern->layouts;
-    if (layouts.empty()) layouts = {Layout::kBlocked8, Layout::kBlocked16};
+    if (layouts.empty()) layouts = {Layout::kBlocked8, Layout::kBlocked16, Layout::kChannelsLast};
     for (const Layout layout : layouts) {
       GroupProblem problem = ExtractGroup(subject.graph, group, plan.policy);
       if (!SetLayouts(layout, &problem)) continue;

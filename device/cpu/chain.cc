@@ -73,8 +73,10 @@ class Compiler {
   }
 
   StatusOr<int> AddInput(PassInput input, const Shape& shape, Layout layout) {
-    if (BlockOf(layout_) == 1) {
-      if (BlockOf(layout) != 1) {
+    if (layout_ == Layout::kChannelsLast) {
+      AG_LET(input.strides, ChannelsLastStrides(shape, layout));
+    } else if (layout_ == Layout::kPlain) {
+      if (layout != Layout::kPlain) {
         return Err(StatusCode::kUnimplemented, "chain: {} operand of a plain result",
                    LayoutName(layout));
       }

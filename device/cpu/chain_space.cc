@@ -5,7 +5,10 @@ namespace ag::cpu {
 Space SpaceOf(const TensorType& type, Layout layout) {
   Space space;
   const int64_t block = BlockOf(layout);
-  if (block == 1) {
+  if (layout == Layout::kChannelsLast) {
+    const Shape& s = type.shape;
+    space.dims = {s[0], s[2], s[3], s[1]};
+  } else if (block == 1) {
     space.dims.assign(type.shape.begin(), type.shape.end());
   } else {
     const Shape& s = type.shape;
@@ -28,6 +31,20 @@ std::vector<int64_t> PlainStrides(const Shape& shape, size_t rank) {
     stride *= shape[i];
   }
   return strides;
+}
+
+StatusOr<std::vector<int64_t>> ChannelsLastStrides(const Shape& shape, Layout layout) {
+  if (BlockOf(layout) != 1) {
+    return Err(StatusCode::kUnimplemented, "chain: {} operand of a channels_last result",
+               LayoutName(layout));
+  }
+  Shape s(4 - shape.size(), 1);
+  s.insert(s.end(), shape.begin(), shape.end());
+  std::vector<int64_t> strides = DenseStrides(s, layout);
+  for (size_t d = 0; d < 4; ++d) {
+    if (s[d] == 1) strides[d] = 0;
+  }
+  return std::vector<int64_t>{strides[0], strides[2], strides[3], strides[1]};
 }
 
 StatusOr<std::vector<int64_t>> BlockedStrides(const Shape& shape, Layout layout, int64_t block) {

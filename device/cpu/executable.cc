@@ -20,7 +20,8 @@ struct Address {
   int64_t offset_bytes = 0;
 };
 
-// One launch made ready; its pointers are filled in before each run.
+// One launch made ready; those of its pointers that lie in the caller's memory are filled in before
+// each run.
 struct Step {
   int group = 0;
   int cores = 1;
@@ -37,6 +38,13 @@ struct StreamState {
   dnnl::stream queue;
   AlignedBuffer scratch;
   Status status;  // Written by the stream's thread, read after its last gate.
+};
+
+// A pointer of a step to fill in; exactly one of the two is set.
+struct Outside {
+  Address address;
+  const void** in = nullptr;
+  void** out = nullptr;
 };
 
 // A port in the caller's memory that has another layout than plain: our own buffer, with the
@@ -81,6 +89,7 @@ class CpuExecutable : public Executable {
                          std::vector<TraceEvent>* trace);
   Status ConvertStaged(bool is_output, std::span<const Tensor> inputs, std::span<Tensor> outputs);
   Status CheckBuffers(std::span<const Tensor> inputs, std::span<Tensor> outputs) const;
+  void ListOutside();
   void Resolve(std::span<const Tensor> inputs, std::span<Tensor> outputs);
   void RunStream(size_t index);
   void ThreadMain(size_t index);
@@ -92,6 +101,7 @@ class CpuExecutable : public Executable {
   AlignedBuffer arena_;
   std::vector<std::unique_ptr<StreamState>> streams_;
   std::vector<std::unique_ptr<Staged>> staged_;
+  std::vector<Outside> outside_;
   int64_t device_bytes_ = 0;
 
   // A run: the caller opens start_ with its epoch, each launch opens its group's gate, each stream
@@ -202,6 +212,7 @@ Status CpuExecutable::Prepare(const Graph& graph, const Plan& plan, const Weight
     AG_TRY(PrepareStream(graph, plan, stream, options.cores, &constants, streams_.back().get()),
            "stream {}", streams_.size() - 1);
   }
+  ListOutside();
   ended_ = std::vector<Gate>(plan.groups.size());
   stream_ended_ = std::vector<Gate>(streams_.size());
   for (size_t i = 1; i < streams_.size(); ++i) {
@@ -247,13 +258,31 @@ Status CpuExecutable::CheckBuffers(std::span<const Tensor> inputs,
   return OkStatus();
 }
 
-void CpuExecutable::Resolve(std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+// Fills in what lies in our own memory and lists the rest. Steps keep their place from here on.
+void CpuExecutable::ListOutside() {
   for (const auto& stream : streams_) {
     for (Step& step : stream->steps) {
-      for (size_t i = 0; i < step.in.size(); ++i) step.in[i] = At(step.inputs[i], inputs, outputs);
-      for (size_t i = 0; i < step.out.size(); ++i) {
-        step.out[i] = At(step.outputs[i], inputs, outputs);
+      for (size_t i = 0; i < step.in.size(); ++i) {
+        step.in[i] = step.inputs[i].fixed;
+        if (step.in[i] == nullptr)
+          outside_.push_back({.address = step.inputs[i], .in = &step.in[i]});
       }
+      for (size_t i = 0; i < step.out.size(); ++i) {
+        step.out[i] = step.outputs[i].fixed;
+        if (step.out[i] != nullptr) continue;
+        outside_.push_back({.address = step.outputs[i], .out = &step.out[i]});
+      }
+    }
+  }
+}
+
+void CpuExecutable::Resolve(std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+  for (const Outside& outside : outside_) {
+    std::byte* const at = At(outside.address, inputs, outputs);
+    if (outside.in != nullptr) {
+      *outside.in = at;
+    } else {
+      *outside.out = at;
     }
   }
 }

@@ -89,7 +89,8 @@ std::string SpecText(int cores) {
   text = Replace(std::move(text), "{flops}", wide ? "1.2e11" : "9e10");
   text = Replace(std::move(text), "{memory}", fmt::format("{}", memory));
   text = Replace(std::move(text), "{activations}", kActivations);
-  return Replace(std::move(text), "{blocked}", wide ? "blocked16," : "blocked8,");
+  return Replace(std::move(text), "{blocked}",
+                 wide ? "channels_last,blocked16," : "blocked8,channels_last,");
 }
 
 Environment EnvironmentOf(int cores) {

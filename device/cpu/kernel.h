@@ -34,7 +34,7 @@ class Kernel {
   virtual size_t held_bytes() const { return 0; }  // Packed weights.
 };
 
-// The constants of a graph, made real once per build.
+// The constants of a graph for one build; recipes are made real once.
 class Constants {
  public:
   Constants(const Graph& graph, const WeightSource& weights) : graph_(graph), weights_(weights) {}

@@ -100,7 +100,9 @@ StatusOr<Tensor> Constants::Get(Edge edge) {
                edge.node, edge.output);
   }
   AG_LET(Tensor value, Materialize(graph_, edge, weights_));
-  return known_[edge] = value;
+  // Only what was computed is worth keeping: a model's weights would stand in memory twice.
+  if (graph_.node(edge.node).op != OpKind::kConstant) known_[edge] = value;
+  return value;
 }
 
 int GroupContext::InputOf(Edge edge) const {

@@ -12,7 +12,7 @@ namespace {
 
 using Sizes = std::vector<int64_t>;
 
-// A tensor's axes as they lie in memory: blocked ones have five, the channel axis counted in
+// A tensor's axes with their strides in memory: blocked ones have five, the channel axis counted in
 // blocks.
 struct Box {
   Sizes dims;
@@ -27,7 +27,8 @@ Box BoxOf(const TensorType& type, Layout layout) {
     box.dims[1] = (box.dims[1] + block - 1) / block;
     box.dims.push_back(block);
   }
-  box.strides = RowMajorStrides(box.dims);
+  const bool is_last = layout == Layout::kChannelsLast;
+  box.strides = is_last ? DenseStrides(type.shape, layout) : RowMajorStrides(box.dims);
   return box;
 }
 
@@ -100,10 +101,14 @@ class Builder {
       if (port.layout != layout) return Refuse(port.layout, "mixed");
     }
     for (const Edge& edge : node_.inputs) {
-      if (context_.InputOf(edge) < 0 && BlockOf(layout) > 1) return Refuse(layout, "constants");
+      if (context_.InputOf(edge) < 0 && layout != Layout::kPlain) {
+        return Refuse(layout, "constants");
+      }
     }
-    if (BlockOf(layout) > 1 && !SuitsBlocks(BlockOf(layout))) return Refuse(layout, "cut channels");
-    return layout == Layout::kChannelsLast ? Refuse(layout, "any") : OkStatus();
+    if (layout != Layout::kPlain && !SuitsBlocks(BlockOf(layout))) {
+      return Refuse(layout, "cut channels");
+    }
+    return OkStatus();
   }
 
  private:

@@ -45,7 +45,8 @@ Problem ProblemOf(const GroupContext& context) {
   }
   p.src = DescOf(x, layout);
   p.dst = DescOf(node.outputs[0], layout);
-  p.lanes = BlockOf(layout);
+  // Channels-last is one block of all channels.
+  p.lanes = layout == Layout::kChannelsLast ? x.shape[1] : BlockOf(layout);
   p.images = x.shape[0];
   p.channels = (x.shape[1] + p.lanes - 1) / p.lanes;
   return p;
@@ -60,7 +61,7 @@ Status CheckSupported(const GroupContext& context) {
   }
   AG_LET(const int port, context.InputPort(0, 0));
   const Layout in = context.group.inputs[port].layout, out = context.group.outputs[0].layout;
-  if (in == out && in != Layout::kChannelsLast) return OkStatus();
+  if (in == out) return OkStatus();
   return Err(StatusCode::kUnimplemented, "{}: layouts {} to {}", Info(node.op).name, LayoutName(in),
              LayoutName(out));
 }

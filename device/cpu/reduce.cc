@@ -165,7 +165,8 @@ void Simplify(Problem* p, bool is_float) {
   for (const KeptAxis& axis : p->kept) p->results *= axis.size;
 }
 
-// The five axes of a blocked input as (logical axis, size, stride); plain ones have one per axis.
+// The axes as they lie in memory, outermost first, as (logical axis, size, stride): five of a
+// blocked tensor, else one per axis.
 struct MemoryAxis {
   size_t axis;
   int64_t size, stride;
@@ -174,11 +175,10 @@ std::vector<MemoryAxis> AxesOf(const TensorType& type, Layout layout) {
   std::vector<MemoryAxis> axes;
   const int64_t block = BlockOf(layout);
   if (block == 1) {
-    int64_t stride = 1;
-    for (size_t d = type.shape.size(); d-- > 0;) {
-      axes.insert(axes.begin(), {d, type.shape[d], stride});
-      stride *= type.shape[d];
-    }
+    const std::vector<int64_t> strides = DenseStrides(type.shape, layout);
+    for (size_t d = 0; d < strides.size(); ++d) axes.push_back({d, type.shape[d], strides[d]});
+    if (layout == Layout::kChannelsLast)
+      std::rotate(axes.begin() + 1, axes.begin() + 2, axes.end());
     return axes;
   }
   const int64_t w = block, h = w * type.shape[3], plane = h * type.shape[2];
@@ -200,7 +200,7 @@ StatusOr<Problem> ProblemOf(const GroupContext& context) {
     return std::find(axes.begin(), axes.end(), static_cast<int64_t>(axis)) != axes.end();
   };
   const bool keep = node.Int("keepdims") != 0;
-  if (in == Layout::kChannelsLast || out == Layout::kChannelsLast) return Refuse(node, "layout");
+  if (out == Layout::kChannelsLast && !keep) return Refuse(node, "channels_last needs keepdims");
   if (BlockOf(in) > 1 && (folds(1) || type.dtype != DType::kFloat32)) {
     return Refuse(node, "blocked channels can only be kept");
   }
@@ -222,7 +222,7 @@ StatusOr<Problem> ProblemOf(const GroupContext& context) {
       continue;
     }
     const bool lane = BlockOf(in) > 1 && axis.axis == 1 && std::exchange(lane_seen, axis.axis == 1);
-    int64_t to = targets[axis.axis].stride;
+    int64_t to = std::ranges::find(targets, axis.axis, &MemoryAxis::axis)->stride;
     if (BlockOf(in) > 1 && axis.axis == 1) {
       const int64_t channel = BlockOf(out) > 1 ? 1 : targets[1].stride;
       to = lane ? channel : (BlockOf(out) > 1 ? targets[1].stride : channel * BlockOf(in));

@@ -133,15 +133,22 @@ void Copy::Inner(const std::byte* from, std::byte* to) const {
 }
 
 void Copy::RunRange(int64_t begin, int64_t end, const std::byte* from, std::byte* to) const {
-  for (int64_t step = begin; step < end; ++step) {
-    int64_t rest = step, from_at = from_offset_, to_at = to_offset_;
-    for (size_t d = outer_.size(); d-- > 0;) {
-      const int64_t at = rest % outer_[d].size;
-      rest /= outer_[d].size;
-      from_at += at * outer_[d].from;
-      to_at += at * outer_[d].to;
+  // Steps along the last outer axis need no division: short lines are most of what movements copy.
+  const CopyAxis last = outer_.empty() ? CopyAxis{1, 0, 0} : outer_.back();
+  for (int64_t step = begin; step < end;) {
+    int64_t rest = step / last.size, from_at = from_offset_, to_at = to_offset_;
+    for (size_t d = outer_.size(); d-- > 1;) {
+      const int64_t at = rest % outer_[d - 1].size;
+      rest /= outer_[d - 1].size;
+      from_at += at * outer_[d - 1].from;
+      to_at += at * outer_[d - 1].to;
     }
-    Inner(from + from_at, to + to_at);
+    const int64_t first = step % last.size;
+    const int64_t count = std::min(last.size - first, end - step);
+    for (int64_t i = first; i < first + count; ++i) {
+      Inner(from + from_at + i * last.from, to + to_at + i * last.to);
+    }
+    step += count;
   }
 }
 

@@ -9,9 +9,10 @@ namespace {
 constexpr std::string_view kPlanPrefix = "autograph.plan.";
 
 // Weights are defined before nodes; their bytes are read at their first use.
-Status AddWeights(OnnxModel& model, Importer& importer) {
+Status AddWeights(OnnxModel& model, Importer& importer, WeightSink& sink) {
   for (OnnxTensor& weight : model.initializers) {
     AG_LET(const Tensor tensor, ToTensor(weight));
+    if (weight.owned == nullptr) sink.Expect(weight.bytes);
     const StatusOr<ValueId> value = importer.AddTensor(tensor);
     AG_TRY(value, "tensor {}", Quoted(weight.name));
     AG_TRY(importer.Define(weight.name, *value));
@@ -100,7 +101,7 @@ StatusOr<ImportedModel> ImportOnnx(std::string_view bytes, const ImportOptions& 
   Importer importer(options, model.origin, sink);
   if (model.training_infos > 0) importer.warnings.push_back("training information is ignored");
   AG_TRY(BindInputs(model, options, importer));
-  AG_TRY(AddWeights(model, importer));
+  AG_TRY(AddWeights(model, importer, sink));
   AG_TRY(AddNodes(model, importer));
   AG_TRY(AddOutputs(model, importer));
   ImportedModel imported;

@@ -12,6 +12,9 @@ namespace ag {
 class WeightSink {
  public:
   virtual ~WeightSink() = default;
+  // Weights that the import found in the model's own bytes come here, all before the first Put, so
+  // that a sink may hash them side by side. A Put of the same address may follow, or none.
+  virtual void Expect(std::string_view bytes) { (void)bytes; }
   // Stores the bytes and returns their digest. May be called twice with the same bytes.
   virtual StatusOr<Digest> Put(std::string_view bytes) = 0;
 };

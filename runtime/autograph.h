@@ -1,0 +1,142 @@
+/* AutoGraph's runtime in C: loads an ONNX model and runs it on a device, with the plan that the
+ * model carries. What a server links (libautograph.so) to serve optimized models.
+ *
+ * Threads: every function may be called from every thread. Runs of one session take turns; sessions
+ * are independent of each other. Only ag_session_destroy must be the last call on its session.
+ *
+ * Errors: what can fail returns an ag_status, and ag_last_error() then has the message. No call
+ * exits the process because of its arguments or its model, and no C++ exception leaves a call.
+ *
+ * Trust: the model is parsed in this process. Models of strangers belong to the service, which
+ * parses them in a jail. */
+#ifndef AUTOGRAPH_H_
+#define AUTOGRAPH_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define AG_API __attribute__((visibility("default")))
+
+/* How a call ended: the numbers are those of gRPC's status codes. */
+typedef enum {
+  AG_OK = 0,
+  AG_INVALID_ARGUMENT = 3,    /* Fix the call or the model. */
+  AG_DEADLINE_EXCEEDED = 4,   /* A budget is spent. */
+  AG_NOT_FOUND = 5,           /* No such file, no such device. */
+  AG_RESOURCE_EXHAUSTED = 8,  /* Memory: a smaller model, or another device. */
+  AG_FAILED_PRECONDITION = 9, /* E.g. no permission to read the file. */
+  AG_UNIMPLEMENTED = 12,      /* An operator, type or device that this library cannot run. */
+  AG_INTERNAL = 13,           /* A mistake of ours. */
+  AG_UNAVAILABLE = 14,        /* The device is lost: make a new session. */
+  AG_DATA_LOSS = 15,          /* Stored bytes are damaged. */
+  AG_UNKNOWN = 2
+} ag_status;
+
+/* Element types: the numbers are those of ONNX's TensorProto. */
+typedef enum {
+  AG_FLOAT32 = 1,
+  AG_UINT8 = 2,
+  AG_INT8 = 3,
+  AG_INT16 = 5,
+  AG_INT32 = 6,
+  AG_INT64 = 7,
+  AG_BOOL = 9, /* One byte each, 0 or 1. */
+  AG_FLOAT64 = 11,
+  /* Rare at the edges of a model: */
+  AG_UINT16 = 4,
+  AG_FLOAT16 = 10, /* IEEE half, as its 16 bits. */
+  AG_UINT32 = 12,
+  AG_UINT64 = 13,
+  AG_BFLOAT16 = 16 /* The upper 16 bits of a float32. */
+} ag_dtype;
+
+/* A loaded model on its device. */
+typedef struct ag_session ag_session;
+
+/* What an input or output is. Lives as long as its session. */
+typedef struct {
+  const char* name; /* As in the model. */
+  ag_dtype dtype;
+  int32_t rank;         /* 0: a scalar. */
+  const int64_t* shape; /* `rank` sizes, outermost first; every size is known. */
+  size_t bytes;         /* Of the whole tensor: row-major, without gaps. */
+} ag_tensor_info;
+
+/* Sizes for an input whose sizes the model leaves open; also overrides those it states. */
+typedef struct {
+  const char* input; /* Its name. */
+  int32_t rank;
+  const int64_t* shape; /* `rank` sizes, none negative. */
+} ag_input_shape;
+
+/* Which plan runs the model. */
+typedef enum {
+  AG_PLAN_CARRIED = 0, /* The model's own when it fits graph and environment; else AG_PLAN_INPUT and
+                          a warning. */
+  AG_PLAN_INPUT = 1,   /* Made here: clean-up and grouping, one stream, no rules. */
+  AG_PLAN_EAGER = 2    /* Every operator by itself. */
+} ag_plan_choice;
+
+/* How to make a session. Zero everything, then set `size`: zero is the default of every field. */
+typedef struct {
+  size_t size;        /* sizeof(ag_session_options): fields may be appended later. */
+  const char* device; /* NULL: "cpu" with all cores. "cpu:2", "sim:NAME", "cuda:0". */
+  ag_plan_choice plan;
+  int32_t streams; /* 0: as the plan says. From 1: a plan made here with at most so many streams. */
+  const ag_input_shape* shapes;
+  size_t shapes_count;
+} ag_session_options;
+
+/* The library's version, e.g. "0.1.0". */
+AG_API const char* ag_version(void);
+
+/* The message of the calling thread's last call that returned an error; "" before the first.
+ * Valid until the thread's next failing call. */
+AG_API const char* ag_last_error(void);
+
+/* Makes a session from the bytes of an ONNX model, which may be freed after the call. `options`
+ * may be NULL. On success *out is for ag_session_destroy; on an error it is NULL. */
+AG_API ag_status ag_session_create(const void* onnx, size_t bytes,
+                                   const ag_session_options* options, ag_session** out);
+
+/* As ag_session_create, from a file. Cheaper: the weights are mapped, not copied, so the file must
+ * not be written to while the session lives (replacing it by rename is fine). */
+AG_API ag_status ag_session_create_from_file(const char* path, const ag_session_options* options,
+                                             ag_session** out);
+
+/* Frees the session. NULL is fine. */
+AG_API void ag_session_destroy(ag_session* session);
+
+/* Inputs and outputs in the model's order. A count of NULL is 0; info is NULL when out of range. */
+AG_API size_t ag_session_input_count(const ag_session* session);
+AG_API size_t ag_session_output_count(const ag_session* session);
+AG_API const ag_tensor_info* ag_session_input(const ag_session* session, size_t index);
+AG_API const ag_tensor_info* ag_session_output(const ag_session* session, size_t index);
+
+/* What the load wants to be known, e.g. why a carried plan was not used. NULL when out of range. */
+AG_API size_t ag_session_warning_count(const ag_session* session);
+AG_API const char* ag_session_warning(const ag_session* session, size_t index);
+
+/* 1 when the model runs with the plan that it carries, else 0. */
+AG_API int ag_session_uses_carried_plan(const ag_session* session);
+
+/* Runs the model once. One pointer per input and one per output, in their order, each to exactly
+ * `bytes` bytes (ag_tensor_info), aligned to the element's size. The buffers are used in place,
+ * outputs may not overlap other buffers, and contents of outputs are undefined after an error. */
+AG_API ag_status ag_session_run(ag_session* session, const void* const* inputs,
+                                void* const* outputs);
+
+/* As ag_session_run, and *device_ns gets the nanoseconds that the device spent (on sim:NAME an
+ * estimate). `device_ns` may be NULL. */
+AG_API ag_status ag_session_run_timed(ag_session* session, const void* const* inputs,
+                                      void* const* outputs, int64_t* device_ns);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* AUTOGRAPH_H_ */

@@ -1,0 +1,246 @@
+// The C interface over Session. Every function that runs C++ code which may throw does so inside
+// Guarded or over data that the load has prepared, so that no exception reaches a C caller.
+#include <exception>
+#include <new>
+
+#include "base/build_facts.h"
+#include "base/file.h"
+#include "graph/onnx/wire.h"
+#include "runtime/autograph.h"
+#include "runtime/session.h"
+
+struct ag_session {
+  std::unique_ptr<ag::Session> session;
+  std::vector<ag_tensor_info> inputs, outputs;  // Names and shapes point into `session`.
+};
+
+namespace {
+
+using ag::Err;
+using ag::Status;
+using ag::StatusCode;
+
+std::string& LastError() {
+  thread_local std::string message;
+  return message;
+}
+
+// The number of gRPC when the header has it.
+ag_status ToC(StatusCode code) {
+  switch (code) {
+    case StatusCode::kOk:
+      return AG_OK;
+    case StatusCode::kInvalidArgument:
+      return AG_INVALID_ARGUMENT;
+    case StatusCode::kDeadlineExceeded:
+      return AG_DEADLINE_EXCEEDED;
+    case StatusCode::kNotFound:
+      return AG_NOT_FOUND;
+    case StatusCode::kResourceExhausted:
+      return AG_RESOURCE_EXHAUSTED;
+    case StatusCode::kFailedPrecondition:
+      return AG_FAILED_PRECONDITION;
+    case StatusCode::kUnimplemented:
+      return AG_UNIMPLEMENTED;
+    case StatusCode::kInternal:
+      return AG_INTERNAL;
+    case StatusCode::kUnavailable:
+      return AG_UNAVAILABLE;
+    case StatusCode::kDataLoss:
+      return AG_DATA_LOSS;
+    default:
+      return AG_UNKNOWN;
+  }
+}
+
+// Keeps `message` for ag_last_error. Out of memory even for that, the caller gets "".
+ag_status Fail(ag_status status, std::string_view message) noexcept {
+  try {
+    LastError() = message;
+  } catch (const std::exception&) {
+    LastError().clear();
+  }
+  return status;
+}
+
+// Runs body(), which returns a Status, and turns what it returns or throws into an ag_status.
+template <class Body>
+ag_status Guarded(const Body& body) noexcept {
+  try {
+    const Status status = body();
+    return status.ok() ? AG_OK : Fail(ToC(status.code()), ag::Message(status));
+  } catch (const std::bad_alloc&) {
+    return Fail(AG_RESOURCE_EXHAUSTED, "out of memory");
+  } catch (const std::exception& error) {
+    return Fail(AG_INTERNAL, error.what());
+  } catch (...) {
+    return Fail(AG_INTERNAL, "an exception of unknown type");
+  }
+}
+
+Status AddShape(const ag_input_shape& shape, std::map<std::string, ag::Shape>* shapes) {
+  if (shape.input == nullptr) {
+    return Err(StatusCode::kInvalidArgument, "options.shapes: a shape without the input's name");
+  }
+  if (shape.rank < 0 || static_cast<size_t>(shape.rank) > ag::kRankMax) {
+    return Err(StatusCode::kInvalidArgument,
+               "options.shapes: input \"{}\": rank {}, expected 0..{}", shape.input, shape.rank,
+               ag::kRankMax);
+  }
+  if (shape.shape == nullptr && shape.rank > 0) {
+    return Err(StatusCode::kInvalidArgument, "options.shapes: input \"{}\": rank {} and no sizes",
+               shape.input, shape.rank);
+  }
+  const ag::Shape sizes(shape.shape, shape.shape + shape.rank);
+  for (const int64_t size : sizes) {
+    if (size >= 0) continue;
+    return Err(StatusCode::kInvalidArgument, "options.shapes: input \"{}\": size {} in {}",
+               shape.input, size, ag::ShapeToString(sizes));
+  }
+  if (shapes->emplace(shape.input, sizes).second) return ag::OkStatus();
+  return Err(StatusCode::kInvalidArgument, "options.shapes: input \"{}\" is there twice",
+             shape.input);
+}
+
+ag::StatusOr<ag::SessionOptions> ToOptions(const ag_session_options* given) {
+  ag::SessionOptions options;
+  if (given == nullptr) return options;
+  if (given->size != sizeof(ag_session_options)) {
+    return Err(StatusCode::kInvalidArgument,
+               "options.size: expected {}, got {}; set it to sizeof(ag_session_options)",
+               sizeof(ag_session_options), given->size);
+  }
+  if (given->device != nullptr) options.device = given->device;
+  switch (static_cast<int>(given->plan)) {
+    case AG_PLAN_CARRIED:
+      options.plan = ag::PlanChoice::kCarried;
+      break;
+    case AG_PLAN_INPUT:
+      options.plan = ag::PlanChoice::kInput;
+      break;
+    case AG_PLAN_EAGER:
+      options.plan = ag::PlanChoice::kEager;
+      break;
+    default:
+      return Err(StatusCode::kInvalidArgument, "options.plan: no choice has the number {}",
+                 static_cast<int>(given->plan));
+  }
+  if (given->streams < 0) {
+    return Err(StatusCode::kInvalidArgument, "options.streams: {} is negative", given->streams);
+  }
+  options.streams = given->streams;
+  if (given->shapes == nullptr && given->shapes_count > 0) {
+    return Err(StatusCode::kInvalidArgument, "options.shapes: NULL, but {} of them",
+               given->shapes_count);
+  }
+  for (size_t i = 0; i < given->shapes_count; ++i) {
+    AG_TRY(AddShape(given->shapes[i], &options.shapes));
+  }
+  return options;
+}
+
+std::vector<ag_tensor_info> InfosOf(const std::vector<ag::TensorInfo>& infos) {
+  std::vector<ag_tensor_info> result;
+  for (const ag::TensorInfo& info : infos) {
+    result.push_back({info.name.c_str(), static_cast<ag_dtype>(ag::DTypeToOnnx(info.type.dtype)),
+                      static_cast<int32_t>(info.type.shape.size()), info.type.shape.data(),
+                      static_cast<size_t>(info.type.Bytes())});
+  }
+  return result;
+}
+
+Status Create(std::string_view onnx, const ag::SessionOptions& options, ag_session** out) {
+  auto session = std::make_unique<ag_session>();
+  AG_LET(session->session, ag::Session::Load(onnx, options));
+  session->inputs = InfosOf(session->session->inputs());
+  session->outputs = InfosOf(session->session->outputs());
+  *out = session.release();
+  return ag::OkStatus();
+}
+
+Status NullArgument(std::string_view name) {
+  return Err(StatusCode::kInvalidArgument, "{} is NULL", name);
+}
+
+const ag_tensor_info* At(const std::vector<ag_tensor_info>& infos, size_t index) {
+  return index < infos.size() ? &infos[index] : nullptr;
+}
+
+}  // namespace
+
+const char* ag_version(void) { return ag::Version().data(); }
+
+const char* ag_last_error(void) { return LastError().c_str(); }
+
+ag_status ag_session_create(const void* onnx, size_t bytes, const ag_session_options* options,
+                            ag_session** out) {
+  return Guarded([&]() -> Status {
+    if (out == nullptr) return NullArgument("out");
+    *out = nullptr;
+    if (onnx == nullptr) return NullArgument("onnx");
+    AG_LET(const ag::SessionOptions converted, ToOptions(options));
+    return Create({static_cast<const char*>(onnx), bytes}, converted, out);
+  });
+}
+
+ag_status ag_session_create_from_file(const char* path, const ag_session_options* options,
+                                      ag_session** out) {
+  return Guarded([&]() -> Status {
+    if (out == nullptr) return NullArgument("out");
+    *out = nullptr;
+    if (path == nullptr) return NullArgument("path");
+    AG_LET(ag::SessionOptions converted, ToOptions(options));
+    converted.name = path;
+    AG_LET(const std::shared_ptr<const ag::MappedFile> file, ag::MappedFile::Open(path));
+    converted.owner = file;
+    return Create(file->bytes(), converted, out);
+  });
+}
+
+void ag_session_destroy(ag_session* session) { delete session; }
+
+size_t ag_session_input_count(const ag_session* session) {
+  return session == nullptr ? 0 : session->inputs.size();
+}
+
+size_t ag_session_output_count(const ag_session* session) {
+  return session == nullptr ? 0 : session->outputs.size();
+}
+
+const ag_tensor_info* ag_session_input(const ag_session* session, size_t index) {
+  return session == nullptr ? nullptr : At(session->inputs, index);
+}
+
+const ag_tensor_info* ag_session_output(const ag_session* session, size_t index) {
+  return session == nullptr ? nullptr : At(session->outputs, index);
+}
+
+size_t ag_session_warning_count(const ag_session* session) {
+  return session == nullptr ? 0 : session->session->warnings().size();
+}
+
+const char* ag_session_warning(const ag_session* session, size_t index) {
+  if (index >= ag_session_warning_count(session)) return nullptr;
+  return session->session->warnings()[index].c_str();
+}
+
+int ag_session_uses_carried_plan(const ag_session* session) {
+  return session != nullptr && session->session->uses_carried_plan() ? 1 : 0;
+}
+
+ag_status ag_session_run(ag_session* session, const void* const* inputs, void* const* outputs) {
+  return ag_session_run_timed(session, inputs, outputs, nullptr);
+}
+
+ag_status ag_session_run_timed(ag_session* session, const void* const* inputs, void* const* outputs,
+                               int64_t* device_ns) {
+  return Guarded([&]() -> Status {
+    if (session == nullptr) return NullArgument("session");
+    if (inputs == nullptr && !session->inputs.empty()) return NullArgument("inputs");
+    if (outputs == nullptr && !session->outputs.empty()) return NullArgument("outputs");
+    AG_LET(const ag::Nanos spent, session->session->RunInPlace({inputs, session->inputs.size()},
+                                                               {outputs, session->outputs.size()}));
+    if (device_ns != nullptr) *device_ns = spent.count();
+    return ag::OkStatus();
+  });
+}

@@ -1,0 +1,101 @@
+#include "runtime/model_weights.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <functional>
+#include <new>
+#include <thread>
+
+namespace ag {
+namespace {
+
+constexpr std::align_val_t kAlignment{64};
+
+bool IsInside(std::string_view bytes, std::string_view whole) {
+  const std::less_equal<const char*> at_most;  // Of pointers into different arrays, too.
+  return at_most(whole.data(), bytes.data()) &&
+         at_most(bytes.data() + bytes.size(), whole.data() + whole.size());
+}
+
+std::pair<const char*, size_t> KeyOf(std::string_view bytes) {
+  return {bytes.data(), bytes.size()};
+}
+
+// An aligned copy. Not Tensor::FromBytes: its zeros would be one more pass over all weights.
+Tensor Copy(const TensorType& type, std::string_view bytes) {
+  void* const memory = ::operator new(std::max<size_t>(bytes.size(), 1), kAlignment);
+  std::shared_ptr<const void> owner(memory, [](void* p) { ::operator delete(p, kAlignment); });
+  if (!bytes.empty()) std::memcpy(memory, bytes.data(), bytes.size());
+  return Tensor::View(type, {static_cast<const char*>(memory), bytes.size()}, std::move(owner));
+}
+
+// Calls body(i) for i in [0, n), on as many threads as help. Joins them all.
+template <class Body>
+void ParallelEach(size_t n, const Body& body) {
+  constexpr size_t kThreadsMax = 8;  // Beyond, memory is the limit.
+  const size_t threads =
+      std::min({n, kThreadsMax, static_cast<size_t>(std::thread::hardware_concurrency())});
+  std::atomic<size_t> next{0};
+  const auto work = [&] {
+    for (size_t i = next++; i < n; i = next++) body(i);
+  };
+  std::vector<std::thread> helpers;
+  for (size_t i = 1; i < threads; ++i) helpers.emplace_back(work);
+  work();
+  for (std::thread& helper : helpers) helper.join();
+}
+
+}  // namespace
+
+void ModelWeights::Expect(std::string_view bytes) {
+  constexpr size_t kWorthAThreadBytes = 256 << 10;  // Some 150 us of hashing.
+  if (bytes.size() >= kWorthAThreadBytes) expected_.push_back(bytes);
+}
+
+Digest ModelWeights::DigestOf(std::string_view bytes) {
+  if (!expected_.empty()) {
+    // The largest first, so that no thread is left alone with one at the end.
+    std::sort(expected_.begin(), expected_.end(),
+              [](std::string_view a, std::string_view b) { return a.size() > b.size(); });
+    std::vector<Digest> digests(expected_.size());
+    ParallelEach(expected_.size(), [&](size_t i) { digests[i] = Sha256(expected_[i]); });
+    for (size_t i = 0; i < expected_.size(); ++i) {
+      hashed_.emplace(KeyOf(expected_[i]), digests[i]);
+    }
+    expected_.clear();
+  }
+  // Bytes inside the model do not change, so an address and a size name them.
+  const auto found = IsInside(bytes, model_) ? hashed_.find(KeyOf(bytes)) : hashed_.end();
+  return found == hashed_.end() ? Sha256(bytes) : found->second;
+}
+
+StatusOr<Digest> ModelWeights::Put(std::string_view bytes) {
+  const Digest digest = DigestOf(bytes);
+  if (IsInside(bytes, model_)) {
+    inside_.emplace(digest, bytes);
+  } else if (!inside_.contains(digest) && !copied_.contains(digest)) {
+    copied_.emplace(digest, Copy({DType::kUInt8, {static_cast<int64_t>(bytes.size())}}, bytes));
+  }
+  return digest;
+}
+
+StatusOr<Tensor> ModelWeights::Get(const Digest& digest, const TensorType& type) const {
+  const auto in_model = inside_.find(digest);
+  const auto copy = copied_.find(digest);
+  if (in_model == inside_.end() && copy == copied_.end()) {
+    return Err(StatusCode::kNotFound, "constant {} is not in the model", digest.Short());
+  }
+  const bool inside = in_model != inside_.end();
+  const std::string_view bytes = inside ? in_model->second : copy->second.bytes();
+  if (static_cast<int64_t>(bytes.size()) != type.Bytes()) {
+    return Err(StatusCode::kDataLoss, "constant {}: {} needs {} bytes, got {}", digest.Short(),
+               type.ToString(), type.Bytes(), bytes.size());
+  }
+  if (!inside) return Tensor::View(type, bytes, std::make_shared<Tensor>(copy->second));
+  const auto element = std::max<uintptr_t>(static_cast<uintptr_t>(SizeOf(type.dtype)), 1);
+  const bool aligned = reinterpret_cast<uintptr_t>(bytes.data()) % element == 0;
+  return owner_ != nullptr && aligned ? Tensor::View(type, bytes, owner_) : Copy(type, bytes);
+}
+
+}  // namespace ag

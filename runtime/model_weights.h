@@ -1,0 +1,41 @@
+// The constants of one model while it is loaded: import puts them in, the device takes them out.
+// They stay where the model's bytes are, so nothing is written anywhere; each is hashed once, the
+// large ones on all cores.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "graph/onnx/weight_sink.h"
+#include "graph/weights.h"
+
+namespace ag {
+
+// Put is for one thread; Get is thread-safe once no Put follows.
+class ModelWeights : public WeightSink, public WeightSource {
+ public:
+  // `model` must outlive this. With an `owner` that keeps it alive and unchanged, tensors of Get
+  // are views of it where its alignment allows; without one they are copies and may outlive it.
+  ModelWeights(std::string_view model, std::shared_ptr<const void> owner)
+      : model_(model), owner_(std::move(owner)) {}
+
+  void Expect(std::string_view bytes) override;
+  // Remembers bytes that lie inside `model`, copies others (weights stored as lists of numbers).
+  StatusOr<Digest> Put(std::string_view bytes) override;
+  StatusOr<Tensor> Get(const Digest& digest, const TensorType& type) const override;
+
+ private:
+  Digest DigestOf(std::string_view bytes);
+
+  std::string_view model_;
+  std::shared_ptr<const void> owner_;
+  std::vector<std::string_view> expected_;                   // Not hashed yet.
+  std::map<std::pair<const char*, size_t>, Digest> hashed_;  // By address and size.
+  std::map<Digest, std::string_view> inside_;
+  std::map<Digest, Tensor> copied_;  // As bytes.
+};
+
+}  // namespace ag
