@@ -12,7 +12,7 @@ mkdir -p "$out"
 tools=("setuptools>=65,<81" wheel "grpcio-tools>=1.62,<1.63" "mypy>=1.8" types-protobuf numpy)
 if [[ "$(cat "$out/tools/ready" 2>/dev/null)" != "${tools[*]}" ]]; then
   rm -rf "$out/tools"
-  python3 -m venv "$out/tools"
+  python3 -m venv "$out/tools" >&2
   "$out/tools/bin/pip" install -q --disable-pip-version-check "${tools[@]}" >&2
   echo "${tools[*]}" >"$out/tools/ready"
 fi

@@ -92,7 +92,7 @@ def name_of(job: Union[Job, str]) -> str:
 
 
 def submission(model: Model, request_id: str, options: Mapping[str, Any]) -> Any:
-    """Returns the request that submits `model`. It has an id, so that a repeated call is harmless."""
+    """Returns the request that submits `model`; its id makes a repeated call harmless."""
     return request_of(
         options,
         model_digest=model.digest,
@@ -132,7 +132,9 @@ def check_download(digest: str, data: bytes) -> bytes:
         InternalError: the bytes have another digest.
     """
     if hashlib.sha256(data).hexdigest() != digest:
-        raise InternalError(Code.DATA_LOSS, f"download {digest[:12]}: the bytes have another digest")
+        raise InternalError(
+            Code.DATA_LOSS, f"download {digest[:12]}: the bytes have another digest"
+        )
     return data
 
 
@@ -162,7 +164,7 @@ def waited_too_long(job: str, state: str, timeout: Optional[float]) -> DeadlineE
 
 
 def interrupted(job: str, address: str) -> KeyboardInterrupt:
-    """Returns what Ctrl-C during a wait becomes: the wait ends, the job does not, and it says so."""
+    """Returns what Ctrl-C during a wait becomes. The wait ends, the job does not."""
     return KeyboardInterrupt(
         f"{job} goes on at {address}: Client.result({job!r}) waits again, "
         f"Client.cancel({job!r}) stops it"

@@ -81,9 +81,7 @@ class Client:
         job = self.submit(model, **options)
         return self.result(job, timeout=timeout, on_progress=on_progress)
 
-    def submit(
-        self, model: ModelLike, *, request_id: str = "", **options: Unpack[Options]
-    ) -> Job:
+    def submit(self, model: ModelLike, *, request_id: str = "", **options: Unpack[Options]) -> Job:
         """Sends `model` unless the server has it, and asks for a faster one. Does not wait.
 
         Args:
@@ -218,9 +216,7 @@ class Client:
 
     def capabilities(self) -> _rpc.Capabilities:
         """Returns what the server offers."""
-        found = self._call(
-            self._optimizer.GetCapabilities, optimizer_pb2.GetCapabilitiesRequest()
-        )
+        found = self._call(self._optimizer.GetCapabilities, optimizer_pb2.GetCapabilitiesRequest())
         return _rpc.capabilities_of(found)
 
     def download(self, digest: str) -> bytes:

@@ -113,9 +113,11 @@ def job_of(message: Any) -> Job:
         finished=message.finished_unix_seconds,
         resumed=message.resumed,
         version=message.version,
-        error=error_of(message.error.code, message.error.message, job=message.name)
-        if failed
-        else None,
+        error=(
+            error_of(message.error.code, message.error.message, job=message.name)
+            if failed
+            else None
+        ),
         verdict=result.verdict,
         speedup=result.speedup if message.HasField("result") else 1.0,
         cached=result.cache.model_hit,

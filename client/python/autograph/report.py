@@ -271,8 +271,8 @@ class Result:
         won = f"{self.verdict}  {self.speedup:.3f}x  ({low:.3f} to {high:.3f})"
         rules = ", ".join(f"{r.rule} x{r.count}" for r in self.rewrites) or "none"
         rows = {
-            "verdict": won if self.faster else f"{self.verdict}: the output is the input's own bytes",
-            "device": f"{self.device}{'  (simulated: an estimate)' if self.report.simulated else ''}",
+            "verdict": won if self.faster else f"{self.verdict}: the output is the input itself",
+            "device": self.device + ("  (simulated: an estimate)" * self.report.simulated),
             "input": str(self.report.input),
             "output": str(self.report.output),
             "rewrites": rules,

@@ -17,8 +17,8 @@ class Retry:
     Attributes:
         seconds: how long one call is repeated; 0: not at all.
         watch_seconds: how long a watch that was cut tries to attach again, seeing nothing.
-        first_pause, last_pause: seconds; each pause is twice the one before, up to the last, give or
-            take a fifth, so that many clients do not come back at one moment.
+        first_pause, last_pause: seconds; each pause is twice the one before, up to the last, give
+            or take a fifth, so that many clients do not come back at one moment.
     """
 
     seconds: float = 5.0

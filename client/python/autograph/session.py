@@ -159,9 +159,11 @@ class Session:
         _check_names("out", self.outputs, given, all_of_them=False)
         sources = [_input(info, inputs[info.name]) for info in self.inputs]
         results = {
-            info.name: _output(info, given[info.name])
-            if info.name in given
-            else np.empty(info.shape, info.dtype)
+            info.name: (
+                _output(info, given[info.name])
+                if info.name in given
+                else np.empty(info.shape, info.dtype)
+            )
             for info in self.outputs
         }
         if given:
@@ -334,9 +336,7 @@ def _output(info: TensorInfo, array: Any) -> NDArray[Any]:
     return result
 
 
-def _check_apart(
-    results: Mapping[str, NDArray[Any]], sources: Mapping[str, NDArray[Any]]
-) -> None:
+def _check_apart(results: Mapping[str, NDArray[Any]], sources: Mapping[str, NDArray[Any]]) -> None:
     """Raises InvalidArgument when an output would be written over another array."""
     arrays = [(f"input {name}", array) for name, array in sources.items()]
     for name, array in results.items():
