@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, AsyncIterator, List, Optional, Type, Union
 
@@ -130,7 +132,7 @@ class AsyncClient:
             pause = backoff.next_pause()
             if pause is None:
                 raise failure
-            await asyncio.sleep(deadline.shorten(pause))
+            await self._pause(deadline.shorten(pause))
 
     async def result(
         self,
@@ -222,7 +224,15 @@ class AsyncClient:
         pause = backoff.next_pause() if _rpc.is_unavailable(error) else None
         if pause is None:
             raise _rpc.to_error(error, self.server) from error
-        await asyncio.sleep(pause)
+        await self._pause(pause)
+
+    async def _pause(self, seconds: float) -> None:
+        """Waits so long. The channel connects meanwhile, which it does only while a call waits."""
+        end = time.monotonic() + seconds
+        request = optimizer_pb2.GetCapabilitiesRequest()
+        with contextlib.suppress(grpc.RpcError):
+            await self._optimizer.GetCapabilities(request, timeout=seconds, wait_for_ready=True)
+        await asyncio.sleep(max(0.0, end - time.monotonic()))
 
     def _check_open(self) -> None:
         if self._closed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Callable, Iterator, List, Optional, Type, Union
@@ -155,7 +156,7 @@ class Client:
             pause = backoff.next_pause()
             if pause is None:
                 raise failure
-            time.sleep(deadline.shorten(pause))
+            self._pause(deadline.shorten(pause))
 
     def result(
         self,
@@ -262,7 +263,15 @@ class Client:
         pause = backoff.next_pause() if _rpc.is_unavailable(error) else None
         if pause is None:
             raise _rpc.to_error(error, self.server) from error
-        time.sleep(pause)
+        self._pause(pause)
+
+    def _pause(self, seconds: float) -> None:
+        """Waits so long. The channel connects meanwhile, which it does only while a call waits."""
+        end = time.monotonic() + seconds
+        request = optimizer_pb2.GetCapabilitiesRequest()
+        with contextlib.suppress(grpc.RpcError):
+            self._optimizer.GetCapabilities(request, timeout=seconds, wait_for_ready=True)
+        time.sleep(max(0.0, end - time.monotonic()))
 
     def _check_open(self) -> None:
         if self._closed:

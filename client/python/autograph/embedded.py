@@ -82,14 +82,12 @@ def optimize_embedded(
 
 def _run(words: List[str], timeout: Optional[float]) -> Tuple[int, str, str]:
     """Runs the program; returns its exit code and what it wrote."""
-    environment = {k: v for k, v in os.environ.items() if k != "AUTOGRAPH_SERVER"}
     # A session of its own: Ctrl-C reaches it once, from here, wherever this process got it from.
     child = subprocess.Popen(
         words,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env=environment,
         text=True,
         encoding="utf-8",
         errors="replace",

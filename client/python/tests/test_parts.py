@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import unittest
@@ -10,8 +11,8 @@ from unittest import mock
 
 import autograph
 import grpc
-from autograph import Client, Code, Retry, _rpc, errors
-from autograph._wire import blobs_pb2
+from autograph import AsyncClient, Client, Code, Retry, _rpc, errors
+from autograph._wire import blobs_pb2, optimizer_pb2
 from autograph.retry import Backoff
 
 
@@ -102,6 +103,68 @@ class RetryTest(unittest.TestCase):
             self.call(grpc.StatusCode.RESOURCE_EXHAUSTED)
         with self.assertRaises(autograph.DeadlineExceeded):
             self.call(unavailable, grpc.StatusCode.DEADLINE_EXCEEDED)
+
+
+class FakeStream:
+    """What WatchJob gives: messages, then perhaps a cut; for both clients."""
+
+    def __init__(self, versions: List[int], cut: bool) -> None:
+        self._messages = iter([job_message(version) for version in versions])
+        self._cut = cut
+
+    def __iter__(self) -> FakeStream:
+        return self
+
+    def __next__(self) -> Any:
+        message = next(self._messages, None)
+        if message is not None:
+            return message
+        if self._cut:
+            raise FakeRpcError(grpc.StatusCode.UNAVAILABLE, "Socket closed")
+        raise StopIteration
+
+    def __aiter__(self) -> FakeStream:
+        return self
+
+    async def __anext__(self) -> Any:
+        try:
+            return next(self)
+        except StopIteration:
+            raise StopAsyncIteration from None
+
+    def cancel(self) -> None:
+        """Nothing goes on."""
+
+
+def job_message(version: int) -> Any:
+    """A job that searches, and has ended at version 4."""
+    state = "SUCCEEDED" if version == 4 else "SEARCHING"
+    return optimizer_pb2.Job(name="jobs/7", state=state, version=version)
+
+
+class WatchTest(unittest.TestCase):
+    """What a watch shows of streams that repeat themselves and are cut."""
+
+    RETRY = Retry(first_pause=0.001)
+
+    def streams(self) -> Any:
+        """A tick without news, a cut, an early end, and the last state twice."""
+        made = [FakeStream([1, 1, 2], True), FakeStream([2], False), FakeStream([2, 3, 4, 4], True)]
+        return lambda request, timeout: made.pop(0)
+
+    def test_each_change_is_seen_once(self) -> None:
+        with Client("HOST:1", retry=self.RETRY) as client:
+            client._optimizer.WatchJob = self.streams()
+            seen = [job.version for job in client.watch("7")]
+        self.assertEqual(seen, [1, 2, 3, 4])
+
+    def test_each_change_is_seen_once_by_asyncio(self) -> None:
+        async def watch() -> List[int]:
+            async with AsyncClient("HOST:1", retry=self.RETRY) as client:
+                client._optimizer.WatchJob = self.streams()
+                return [job.version async for job in client.watch("7")]
+
+        self.assertEqual(asyncio.run(watch()), [1, 2, 3, 4])
 
 
 class DownloadTest(unittest.TestCase):
