@@ -20,6 +20,7 @@ fi
 # Built from a copy: setuptools writes beside its sources.
 rm -rf "$out/src" "$out"/*.whl
 cp -r client/python "$out/src"
+rm -rf "$out/src/build"  # Of somebody's `pip install client/python`.
 cp -r proto "$out/src/proto"
 if [[ -e "$build/libautograph.so" ]]; then
   export AUTOGRAPH_LIBRARY_FILE=$out/src/libautograph.so

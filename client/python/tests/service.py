@@ -14,7 +14,7 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Sequence
 
 BUILD = Path(os.environ["AUTOGRAPH_BUILD"])
 ROOT = Path(__file__).resolve().parents[3]
@@ -73,8 +73,9 @@ class Place:
 class Service(Place):
     """A coordinator and a worker that serves."""
 
-    def __init__(self, device: str = DEVICE) -> None:
+    def __init__(self, device: str = DEVICE, coordinator_flags: Sequence[str] = ()) -> None:
         super().__init__()
+        self._flags = list(coordinator_flags)
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
             self.address = f"127.0.0.1:{taken.getsockname()[1]}"
@@ -92,7 +93,7 @@ class Service(Place):
         It ends with the thread that calls this.
         """
         words = ["--listen", self.address, "--data", str(self.folder / "served")]
-        self.coordinator = self._start("autographd", words, delay)
+        self.coordinator = self._start("autographd", words + self._flags, delay)
 
     def kill_coordinator(self) -> None:
         """SIGKILL."""

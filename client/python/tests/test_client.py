@@ -278,6 +278,26 @@ class FaultTest(unittest.TestCase):
             with self.assertRaisesRegex(autograph.Unavailable, "no worker offers device sim:h200"):
                 client.submit(service.zoo("tiny_cnn"), device="sim:h200")
 
+    def test_a_model_that_is_too_large_is_refused(self) -> None:
+        service = Service(coordinator_flags=["--model-bytes-max", "1000"])
+        self.addCleanup(service.close)
+        with Client(service.address, retry=QUICK) as client:
+            with self.assertRaises(autograph.ResourceExhausted):
+                client.submit(b"\x07" * (3 << 20), device=DEVICE)
+            self.assertEqual(client.capabilities().model_bytes_max, 1000)
+
+    def test_a_server_that_hangs_is_left(self) -> None:
+        service = Service()
+        self.addCleanup(service.close)
+        assert service.coordinator is not None
+        with Client(service.address, timeout=0.3) as client:
+            client.capabilities()
+            service.coordinator.send_signal(signal.SIGSTOP)
+            began = time.monotonic()
+            with self.assertRaises(autograph.DeadlineExceeded):
+                client.capabilities()
+            self.assertLess(time.monotonic() - began, 3)
+
     def test_a_watch_lives_through_a_crash(self) -> None:
         service = Service()
         self.addCleanup(service.close)

@@ -185,6 +185,7 @@ class SessionTest(unittest.TestCase):
         missing = self.place.folder / "missing.onnx"
         cases: List[Any] = [
             ("no file", missing, {}, autograph.NotFound, str(missing)),
+            ("nothing", b"", {}, autograph.InvalidArgument, ""),
             ("no model", b"\x07not a model", {}, autograph.InvalidArgument, "ONNX"),
             ("device", self.model, {"device": "tpu"}, autograph.InvalidArgument, "tpu"),
             ("plan", self.model, {"plan": "best"}, autograph.InvalidArgument, "'best' is none of"),
