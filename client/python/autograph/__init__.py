@@ -28,7 +28,7 @@ from .errors import (
 )
 from .job import Job, Progress, State
 from .options import Options
-from .report import Latency, OutputError, Report, Result, Rewrite, Search
+from .report import GroupKernels, Kernel, Latency, OutputError, Report, Result, Rewrite, Search
 from .retry import Retry
 from .session import Session, SessionWarning, TensorInfo
 
@@ -43,9 +43,11 @@ __all__ = [
     "Code",
     "DeadlineExceeded",
     "FailedPrecondition",
+    "GroupKernels",
     "InternalError",
     "InvalidArgument",
     "Job",
+    "Kernel",
     "Latency",
     "NotFound",
     "Options",

@@ -11,8 +11,6 @@ from typing import Any, Mapping, Tuple, Union
 
 from .errors import Code, InternalError
 
-__all__ = ["Latency", "OutputError", "Report", "Result", "Rewrite", "Search", "write_atomically"]
-
 
 @dataclass(frozen=True)
 class Latency:
@@ -70,6 +68,23 @@ class Search:
 
 
 @dataclass(frozen=True)
+class Kernel:
+    """A kernel and its measured time in milliseconds (the median)."""
+
+    name: str
+    median_ms: float
+
+
+@dataclass(frozen=True)
+class GroupKernels:
+    """A group of the output's plan (its number there): the fastest kernel, and those that lost."""
+
+    group: int
+    chosen: Kernel
+    alternatives: Tuple[Kernel, ...]
+
+
+@dataclass(frozen=True)
 class Report:
     """The report of a job (docs/report.md).
 
@@ -90,6 +105,7 @@ class Report:
         nodes_in, nodes_out: operators before and after. groups, streams: of the output's plan.
         warnings: what a careful reader should know.
         input_plan, output_plan: the plans, one line a launch.
+        output_kernels: of each group of the output's plan that was measured.
         json: the whole report as it was written.
     """
 
@@ -118,6 +134,7 @@ class Report:
     warnings: Tuple[str, ...]
     input_plan: Tuple[str, ...] = field(repr=False)
     output_plan: Tuple[str, ...] = field(repr=False)
+    output_kernels: Tuple[GroupKernels, ...] = field(repr=False)
     json: str = field(repr=False)
 
     @staticmethod
@@ -152,6 +169,17 @@ def _errors(docs: Any) -> Tuple[OutputError, ...]:
             float(d["max_elementwise"]),
             bool(d["nonfinite_differs"]),
         )
+        for d in docs
+    )
+
+
+def _kernel(doc: Mapping[str, Any]) -> Kernel:
+    return Kernel(str(doc["kernel"]), float(doc["median_ms"]))
+
+
+def _kernels(docs: Any) -> Tuple[GroupKernels, ...]:
+    return tuple(
+        GroupKernels(int(d["group"]), _kernel(d), tuple(map(_kernel, d["alternatives"])))
         for d in docs
     )
 
@@ -198,6 +226,7 @@ def _parse(doc: Mapping[str, Any], text: str) -> Report:
         warnings=tuple(map(str, doc["warnings"])),
         input_plan=tuple(map(str, doc["input_plan"])),
         output_plan=tuple(map(str, doc["output_plan"])),
+        output_kernels=_kernels(doc.get("output_kernels", [])),
         json=text,
     )
 

@@ -95,6 +95,8 @@ class ClientTest(unittest.TestCase):
         self.assertLess(result.errors[0].max_rel, 1e-3)
         self.assertEqual(result.report.search.stop_reason, shown["stop_reason"])
         self.assertGreater(len(result.report.output_plan), 0)
+        self.assertGreater(len(result.report.output_kernels), 0)
+        self.assertGreater(result.report.output_kernels[0].chosen.median_ms, 0)
         self.assertNotIn("onnx", repr(result).replace("tiny_inception.onnx", ""))
         path = result.save(self.service.folder / "saved.onnx")
         self.assertEqual(path.read_bytes(), result.onnx)
