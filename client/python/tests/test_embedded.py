@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 from pathlib import Path
@@ -128,7 +127,8 @@ class EmbeddedTest(unittest.TestCase):
     def test_ctrl_c_stops_the_search(self) -> None:
         model = self.place.zoo("tiny_nasnet")
         script = f"import autograph; autograph.optimize({str(model)!r}, **{LONG!r})"
-        with subprocess.Popen([sys.executable, "-c", script], stderr=-1, text=True) as child:
+        words, here = [sys.executable, "-c", script], {"TMPDIR": str(self.place.folder)}
+        with subprocess.Popen(words, stderr=-1, text=True, env={**os.environ, **here}) as child:
             search = f"optimize\0{model}"
             self.assertTrue(eventually(lambda: processes_with(search)))
             time.sleep(0.5)
@@ -136,8 +136,7 @@ class EmbeddedTest(unittest.TestCase):
             _, err = child.communicate(timeout=20)
         self.assertIn("KeyboardInterrupt", err)
         self.assertEqual(processes_with(search), [])
-        left = Path(tempfile.gettempdir()).glob("autograph-*/output.onnx")
-        self.assertEqual(list(left), [])
+        self.assertEqual(list(self.place.folder.glob("autograph-*")), [])
 
 
 if __name__ == "__main__":
