@@ -165,7 +165,7 @@ std::vector<ag_tensor_info> InfosOf(const std::vector<ag::TensorInfo>& infos) {
   return result;
 }
 
-Status Create(std::string_view onnx, ag::SessionOptions options, ag_session** out) {
+Status Create(std::string_view onnx, const ag::SessionOptions& options, ag_session** out) {
   auto session = std::make_unique<ag_session>();
   AG_LET(session->session, ag::Session::Load(onnx, options));
   session->inputs = InfosOf(session->session->inputs());
@@ -194,8 +194,8 @@ ag_status ag_session_create(const void* onnx, size_t bytes, const ag_session_opt
     if (out == nullptr) return NullArgument("out");
     *out = nullptr;
     if (onnx == nullptr) return NullArgument("onnx");
-    AG_LET(ag::SessionOptions converted, ToOptions(options));
-    return Create({static_cast<const char*>(onnx), bytes}, std::move(converted), out);
+    AG_LET(const ag::SessionOptions converted, ToOptions(options));
+    return Create({static_cast<const char*>(onnx), bytes}, converted, out);
   });
 }
 
@@ -209,7 +209,7 @@ ag_status ag_session_create_from_file(const char* path, const ag_session_options
     converted.name = path;
     AG_LET(const std::shared_ptr<const ag::MappedFile> file, ag::MappedFile::Open(path));
     converted.owner = file;
-    return Create(file->bytes(), std::move(converted), out);
+    return Create(file->bytes(), converted, out);
   });
 }
 

@@ -78,6 +78,43 @@ TEST(CApi, RunsAModel) {
   EXPECT_THAT(y[1], ::testing::ElementsAre(11.5f, 12.5f, 4.f));
 }
 
+// The model with a plan that was made on sim:small, as if in this environment.
+std::string WithPlan(const std::string& model, const std::string& environment) {
+  const auto made = *Session::Load(model, {.device = "sim:small", .plan = PlanChoice::kInput});
+  Plan plan = made->plan();
+  plan.environment = environment.empty() ? made->device().environment() : environment;
+  const OnnxOrigin origin{.opsets = {{"", 17}}};
+  return *ExportOnnx(made->graph(), origin, MemoryWeights(),
+                     {.plans = {{"one", EncodePlan(plan)}}});
+}
+
+TEST(CApi, SaysWhetherTheCarriedPlanRuns) {
+  const std::string model = testing::ModelFromText(kModel);
+  const std::string fits = WithPlan(model, ""), other = WithPlan(model, "cores=64;cpu=another");
+  const Handle first = Create(fits, Options());
+  EXPECT_EQ(ag_session_uses_carried_plan(first.get()), 1);
+  EXPECT_EQ(ag_session_warning_count(first.get()), 0u);
+
+  const Handle second = Create(other, Options());
+  EXPECT_EQ(ag_session_uses_carried_plan(second.get()), 0);
+  ASSERT_EQ(ag_session_warning_count(second.get()), 1u);
+  const std::string warning = ag_session_warning(second.get(), 0);
+  EXPECT_TRUE(warning.starts_with(
+      "plan one ignored: made for environment cores=64;cpu=another, this is device=sim:small;"))
+      << warning;
+  EXPECT_EQ(ag_session_warning(second.get(), 1), nullptr);
+
+  const float x[8] = {1, 2, 3, 4, -1, -2, -3, -4};
+  float y[2][6] = {};
+  const void* const inputs[] = {x};
+  for (int i = 0; i < 2; ++i) {
+    void* const outputs[] = {y[i]};
+    const Handle& session = i == 0 ? first : second;
+    ASSERT_EQ(ag_session_run(session.get(), inputs, outputs), AG_OK) << ag_last_error();
+  }
+  EXPECT_THAT(y[0], ::testing::ElementsAreArray(y[1]));
+}
+
 TEST(CApi, ChoosesThePlan) {
   const std::string model = testing::ConvModel();
   const std::vector<float> x(1 << 16, 0.25f);  // More than the model reads.

@@ -49,6 +49,7 @@ struct JobRequest {
   std::vector<std::string> disabled_rules;  // Sorted.
   bool skip_model_cache = false;
   bool skip_group_cache = false;
+  bool only_cached = false;  // kNotFound in the place of a search.
 };
 
 // Canonical text of all that the answer depends on and the caller fixes: without request_id,

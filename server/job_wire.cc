@@ -113,6 +113,10 @@ StatusOr<JobRequest> FromProto(const v1::OptimizeRequest& p) {
   std::sort(r.disabled_rules.begin(), r.disabled_rules.end());
   r.skip_model_cache = p.skip_model_cache();
   r.skip_group_cache = p.skip_group_cache();
+  r.only_cached = p.only_cached();
+  if (r.only_cached && r.skip_model_cache) {
+    return Err(StatusCode::kInvalidArgument, "only_cached and skip_model_cache exclude each other");
+  }
   return r;
 }
 
@@ -144,6 +148,7 @@ void ToProto(const JobRequest& r, v1::OptimizeRequest* p) {
   for (const std::string& rule : r.disabled_rules) p->add_disabled_rules(rule);
   p->set_skip_model_cache(r.skip_model_cache);
   p->set_skip_group_cache(r.skip_group_cache);
+  p->set_only_cached(r.only_cached);
 }
 
 void ToProto(const Latency& latency, v1::Latency* p) {

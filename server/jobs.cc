@@ -131,7 +131,7 @@ StatusOr<Job> Jobs::Accept(JobRequest request) {
   AG_LET(std::optional<Job> known, Repeated(request, body));
   if (known.has_value()) return *std::move(known);
   if (options_.validate) AG_TRY(options_.validate(request));
-  if (!stores_.blobs->Has(request.model)) {
+  if (!request.only_cached && !stores_.blobs->Has(request.model)) {
     return Err(StatusCode::kFailedPrecondition, "model {} is not here; upload it and call again",
                request.model.Hex());
   }
@@ -141,6 +141,10 @@ StatusOr<Job> Jobs::Accept(JobRequest request) {
   if (!request.skip_model_cache) {
     AG_LET(known, Remembered(request, key, body.Hex()));
     if (known.has_value()) return *std::move(known);
+  }
+  if (request.only_cached) {
+    return Err(StatusCode::kNotFound, "no answer for model {} on {} is remembered",
+               request.model.Short(), request.device);
   }
   const std::string dedupe_key =
       Sha256(fmt::format("{}skip={}{}\n", key, int{request.skip_model_cache},

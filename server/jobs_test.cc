@@ -98,6 +98,20 @@ TEST(Jobs, ARememberedAnswerWithoutItsBytesIsAMiss) {
   EXPECT_FALSE(IsTerminal(b.jobs->Accept(b.Request())->state));
 }
 
+TEST(Jobs, ALookUpAnswersFromTheCacheOrNotAtAll) {
+  Bench b;
+  JobRequest look_up = b.Request();
+  look_up.only_cached = true;
+  EXPECT_EQ(ToString(b.jobs->Accept(look_up).status()),
+            "NOT_FOUND: no answer for model " + b.model.Short() + " on cpu is remembered");
+  EXPECT_TRUE(b.jobs->List({})->empty());
+  b.WaitTerminal(b.jobs->Accept(b.Request())->id);
+  EXPECT_EQ(b.jobs->Accept(look_up)->state, JobState::kSucceeded);
+  look_up.model = Sha256("never uploaded");
+  EXPECT_EQ(b.jobs->Accept(look_up).status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(b.runner.runs, 1);
+}
+
 TEST(Jobs, ARequestIdNamesOneBody) {
   Bench b;
   b.runner.hold = true;

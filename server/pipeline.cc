@@ -52,6 +52,7 @@ struct Pipeline::Stages {
   Status Search();
   Status ConfirmWinner();
   Status Report();
+  std::vector<GroupKernels> OutputKernels() const;
   void TakeSearchFigures();
   ConfirmRequest ToConfirm(const std::string& work_dir) const;
   void HandOut(const FoundPlan& plan, const Confirmed& confirmed);
@@ -272,6 +273,18 @@ void Pipeline::Stages::HandOut(const FoundPlan& plan, const Confirmed& confirmed
   output_plan = confirmed.plan;
 }
 
+std::vector<GroupKernels> Pipeline::Stages::OutputKernels() const {
+  std::vector<GroupKernels> kernels;
+  for (size_t g = 0; g < output_plan.groups.size(); ++g) {
+    const Group& group = output_plan.groups[g];
+    if (group.pattern == kViewPattern) continue;
+    const auto measured =
+        measurer->Remembered(ExtractGroup(output_graph, group, job.request.policy));
+    if (measured.has_value()) kernels.push_back({static_cast<int>(g), *measured});
+  }
+  return kernels;
+}
+
 Status Pipeline::Stages::Report() {
   result.groups = static_cast<int>(output_plan.groups.size());
   result.streams = static_cast<int>(output_plan.streams.size());
@@ -284,6 +297,7 @@ Status Pipeline::Stages::Report() {
   facts.result = &result;
   facts.input_plan = FormatPlan(input, found.input_plan);
   facts.output_plan = FormatPlan(output_graph, output_plan);
+  facts.output_kernels = OutputKernels();
   facts.rules_digest = rules.digest().Hex();
   facts.nodes_in = input.size();
   facts.nodes_out = output_graph.size();

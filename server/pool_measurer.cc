@@ -58,6 +58,12 @@ std::optional<StatusOr<Measurement>> PoolMeasurer::Known(const std::string& byte
   return StatusOr<Measurement>(row->measurement);
 }
 
+std::optional<Measurement> PoolMeasurer::Remembered(const GroupProblem& problem) {
+  const std::string bytes = EncodeGroupProblem(problem);
+  if (const auto known = Known(bytes); known.has_value() && known->ok()) return **known;
+  return std::nullopt;
+}
+
 std::vector<StatusOr<Measurement>> PoolMeasurer::MeasureGroups(
     const std::vector<GroupProblem>& problems) {
   std::vector<std::string> bytes;

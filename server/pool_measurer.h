@@ -49,6 +49,10 @@ class PoolMeasurer : public Measurer {
   };
   StatusOr<std::vector<OutputError>> Check(const CheckRequest& request);
 
+  // What was measured for this job, or is remembered, of the group; nothing when it is unknown or
+  // failed.
+  std::optional<Measurement> Remembered(const GroupProblem& problem);
+
   void set_cancelled(std::function<bool()> cancelled) { options_.cancelled = std::move(cancelled); }
   int hits() const { return hits_; }
   int misses() const { return misses_; }

@@ -101,6 +101,26 @@ void WritePlan(JsonWriter& json, std::string_view key, const std::string& plan) 
   json.EndList();
 }
 
+void WriteKernels(JsonWriter& json, const std::vector<GroupKernels>& groups) {
+  json.BeginList("output_kernels");
+  for (const GroupKernels& group : groups) {
+    json.BeginObject();
+    json.Int("group", group.group);
+    json.String("kernel", group.measurement.kernel);
+    json.Double("median_ms", group.measurement.latency.median_ns / 1e6);
+    json.BeginList("alternatives");
+    for (const auto& [kernel, median_ns] : group.measurement.alternatives) {
+      json.BeginObject();
+      json.String("kernel", kernel);
+      json.Double("median_ms", median_ns / 1e6);
+      json.EndObject();
+    }
+    json.EndList();
+    json.EndObject();
+  }
+  json.EndList();
+}
+
 }  // namespace
 
 std::string WriteReport(const ReportFacts& facts) {
@@ -129,6 +149,7 @@ std::string WriteReport(const ReportFacts& facts) {
   json.EndList();
   WritePlan(json, "input_plan", facts.input_plan);
   WritePlan(json, "output_plan", facts.output_plan);
+  WriteKernels(json, facts.output_kernels);
   json.EndObject();
   return json.Take();
 }

@@ -10,11 +10,19 @@ namespace ag {
 
 inline constexpr int kReportVersion = 1;
 
+// The kernels that one group of the output's plan was timed with, beside each other.
+struct GroupKernels {
+  int group = 0;  // Its number in the plan.
+  Measurement measurement;
+};
+
 struct ReportFacts {
   const JobRequest* request = nullptr;
   const JobResult* result = nullptr;  // report and output_bytes may be unset.
   std::string input_plan;             // FormatPlan's text; "" when there is none.
   std::string output_plan;
+  std::vector<GroupKernels>
+      output_kernels;  // Ascending; groups that were not measured are left out.
   std::string rules_digest;
   int nodes_in = 0;
   int nodes_out = 0;

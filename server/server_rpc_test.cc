@@ -404,6 +404,12 @@ TEST(Server, RefusesWhatIsOutOfRange) {
   request.set_device("cuda:9");
   EXPECT_EQ(b.Optimize(request, &job).error_message(),
             "no worker offers device cuda:9; offered now: sim:small");
+  request = b.Request();
+  request.set_only_cached(true);
+  EXPECT_EQ(b.Optimize(request, &job).error_code(), grpc::StatusCode::NOT_FOUND);
+  request.set_skip_model_cache(true);
+  EXPECT_EQ(b.Optimize(request, &job).error_message(),
+            "only_cached and skip_model_cache exclude each other");
 }
 
 TEST(Server, ABrokenModelFailsItsJobOnly) {

@@ -191,6 +191,10 @@ TEST(CommandLine, OutputsAreCheckedFirst) {
         place.Cli({"optimize", model, "-o", c.path, "--device", "sim:small"});
     EXPECT_EQ(result.code, 3) << c.path;
     EXPECT_EQ(result.err, "autograph: " + c.message + "\n");
+    const CommandResult report = place.Cli({"optimize", model, "-o", place.path("o.onnx"),
+                                            "--report", c.path, "--device", "sim:small"});
+    EXPECT_EQ(report.code, 3) << c.path;
+    EXPECT_EQ(report.err, result.err);
   }
   EXPECT_FALSE(FileExists(place.path("data")));  // No store was opened, no job begun.
 

@@ -1,13 +1,19 @@
+// `autograph bench MODEL`: eager, input and its plan, interleaved; and where the other forms begin.
+#include "client/cli/bench.h"
+
 #include <nlohmann/json.hpp>
 
 #include "client/cli/local_model.h"
+#include "client/cli/ort.h"
+#include "client/cli/timing_text.h"
 #include "client/cli/verbs.h"
-#include "device/profile/profile.h"
 
 namespace ag {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr double kSecondsDefault = 10;
 
 struct Contender {
   std::string name;  // "input", "eager", "plan", "input on N streams"
@@ -33,37 +39,34 @@ StatusOr<std::vector<PlanTiming>> Time(const std::vector<Contender>& contenders,
                                        const BenchFlags& flags) {
   std::vector<PlanToTime> plans;
   for (const Contender& contender : contenders) {
-    PlanToTime plan;
-    plan.executable = &contender.session->executable();
-    AG_LET(plan.inputs, GatherInputs(*contender.session, {}, 1));
-    for (const TensorInfo& info : contender.session->outputs()) {
-      plan.outputs.push_back(Tensor::Zeros(info.type));
-    }
-    plans.push_back(std::move(plan));
+    AG_LET(std::vector<Tensor> inputs, GatherInputs(*contender.session, {}, 1));
+    plans.push_back(ToTime(*contender.session, std::move(inputs)));
   }
-  ProfileOptions options;
-  options.finals_time = Nanos(static_cast<int64_t>(flags.seconds * 1e9));
-  AG_LET(const auto alone, MeasureAlone(device));
-  return ProfilePlans(device, std::move(plans), options, RealClock());
+  return TimePlans(device, std::move(plans), flags.seconds > 0 ? flags.seconds : kSecondsDefault);
 }
 
-Json TimingJson(const std::string& name, const PlanTiming& timing) {
-  return {{"name", name},
-          {"latency_ms",
-           {{"median", timing.latency.median_ns / 1e6},
-            {"low", timing.latency.low_ns / 1e6},
-            {"high", timing.latency.high_ns / 1e6}}},
-          {"speedup", timing.speedup},
-          {"speedup_low", timing.speedup_low},
-          {"speedup_high", timing.speedup_high},
-          {"verdict", VerdictName(timing.verdict)},
-          {"blocks", timing.blocks},
-          {"discarded", timing.discarded}};
+// Flags of one form beside another are a mistake, not a wish.
+Status CheckForms(const BenchFlags& flags) {
+  const bool load = flags.clients > 0;
+  const auto misplaced = [](const char* flag, const char* form) {
+    return Err(StatusCode::kInvalidArgument, "{} goes with {} only", flag, form);
+  };
+  if (load && !flags.compare.empty()) {
+    return Err(StatusCode::kInvalidArgument, "--compare and --clients are two different questions");
+  }
+  if (flags.streams > 0 && (load || !flags.compare.empty())) {
+    return Err(StatusCode::kInvalidArgument, "--streams does not go with --compare or --clients");
+  }
+  if (flags.cores_each > 0 && !load) return misplaced("--cores-each", "--clients");
+  if (flags.runs > 0 && !load) return misplaced("--runs", "--clients");
+  if (flags.no_verify && flags.compare.empty()) return misplaced("--no-verify", "--compare");
+  if (flags.fail_ambiguous && flags.compare.empty()) {
+    return misplaced("--fail-ambiguous", "--compare");
+  }
+  return OkStatus();
 }
 
-}  // namespace
-
-int RunBench(Context& context, const BenchFlags& flags) {
+int BenchAlone(Context& context, const BenchFlags& flags) {
   const auto device = OpenLocalDevice(flags.model.device);
   if (!device.ok()) return Fail(device.status());
   const auto contenders = LoadContenders(flags, **device);
@@ -76,46 +79,81 @@ int RunBench(Context& context, const BenchFlags& flags) {
     const std::string& name = (*contenders)[i].name;
     list.push_back(TimingJson(name, timing));
     if (context.flags().json) continue;
-    context.Print(fmt::format("{:<20} {:>10.3f} ms  ({:.3f} to {:.3f})  {:.3f}x of input  {}", name,
-                              timing.latency.median_ns / 1e6, timing.latency.low_ns / 1e6,
-                              timing.latency.high_ns / 1e6, timing.speedup,
-                              i == 0 ? "" : VerdictName(timing.verdict)));
+    context.Print(fmt::format("{:<20} {}  {:.3f}x of input  {}", name, LatencyText(timing.latency),
+                              timing.speedup, i == 0 ? "" : VerdictName(timing.verdict)));
   }
-  if (context.flags().json) {
-    context.Print(Json{
-        {"device", flags.model.device},
-        {"environment", (*device)->environment()},
-        {"simulated", (*device)->simulated()},
-        {"timings",
-         list}}.dump(2));
-  } else if ((*device)->simulated()) {
-    context.Note("simulated device: every time is an estimate");
-  }
+  Json json = BenchJson(flags, **device);
+  json["timings"] = list;
+  const Status ort = AddOrtTimes(context, flags, {flags.model.model}, &json);
+  if (!ort.ok()) return Fail(ort);
+  FinishBench(context, **device, json);
   return kExitOk;
 }
 
-int RunPlanShow(Context& context, const ModelFlags& flags) {
-  const auto session = LoadSession(flags, PlanChoice::kCarried);
-  if (!session.ok()) return Fail(session.status());
-  for (const std::string& warning : (*session)->warnings()) context.Note("warning: " + warning);
-  const Plan& plan = (*session)->plan();
-  const std::string text = FormatPlan((*session)->graph(), plan);
-  if (context.flags().json) {
-    context.Print(Json{
-        {"carried", (*session)->uses_carried_plan()},
-        {"environment", plan.environment},
-        {"groups", plan.groups.size()},
-        {"streams", plan.streams.size()},
-        {"arena_bytes", plan.arena_bytes},
-        {"text",
-         text}}.dump(2));
-    return kExitOk;
+}  // namespace
+
+PlanToTime ToTime(Session& session, std::vector<Tensor> inputs) {
+  PlanToTime plan;
+  plan.executable = &session.executable();
+  plan.inputs = std::move(inputs);
+  for (const TensorInfo& info : session.outputs()) {
+    plan.outputs.push_back(Tensor::Zeros(info.type));
   }
-  context.Note((*session)->uses_carried_plan()
-                   ? "the plan in the model:"
-                   : "the model carries no plan; as the input would run:");
-  context.Print(text);
-  return kExitOk;
+  return plan;
+}
+
+StatusOr<std::vector<PlanTiming>> TimePlans(Device& device, std::vector<PlanToTime> plans,
+                                            double seconds) {
+  ProfileOptions options;
+  options.finals_time = Nanos(static_cast<int64_t>(seconds * 1e9));
+  AG_LET(const auto alone, MeasureAlone(device));
+  return ProfilePlans(device, std::move(plans), options, RealClock());
+}
+
+Json BenchJson(const BenchFlags& flags, const Device& device) {
+  return {{"device", flags.model.device},
+          {"environment", device.environment()},
+          {"simulated", device.simulated()}};
+}
+
+Status AddOrtTimes(Context& context, const BenchFlags& flags,
+                   const std::vector<std::string>& models, Json* json) {
+  if (!WantsOrt(flags.ort, flags.model.device)) return OkStatus();
+  OrtRequest request;
+  request.models = models;
+  request.threads = OrtThreads(flags.model.device);
+  request.seconds = flags.ort.seconds;
+  request.shapes = flags.model.shapes;
+  const bool two = models.size() == 2;
+  const char* first = two ? "old" : "model";
+  const char* second = two ? "new" : nullptr;
+  const auto times = TimeInOrt(request);
+  if (!times.ok() && flags.ort.mode == "require") return times.status();
+  (*json)["onnxruntime"] = OrtJson(times, first, second);
+  if (!times.ok()) {
+    context.Note(OrtAbsence(times.status(), context.terminal()));
+  } else if (!context.flags().json) {
+    context.Print(fmt::format("{:<20} {}", "onnxruntime", OrtText(*times, first, second)));
+  }
+  return OkStatus();
+}
+
+void FinishBench(Context& context, const Device& device, const Json& json) {
+  if (context.flags().json) {
+    context.Print(json.dump(2));
+  } else if (device.simulated()) {
+    context.Note("simulated device: every time is an estimate");
+  }
+}
+
+int RunBench(Context& context, const BenchFlags& flags) {
+  if (const Status forms = CheckForms(flags); !forms.ok()) {
+    Fail(forms);
+    return kExitUsage;
+  }
+  if (const Status ort = CheckOrt(flags.ort); !ort.ok()) return Fail(ort);
+  if (!flags.compare.empty()) return BenchCompare(context, flags);
+  return flags.clients > 0 ? BenchClients(context, flags) : BenchAlone(context, flags);
 }
 
 }  // namespace ag

@@ -18,9 +18,9 @@ namespace ag {
 namespace {
 
 constexpr char kFooter[] =
-    "Exit codes: 0 done; 1 the answer is no (not equivalent, slower, job failed); 2 wrong command "
-    "line;\n"
-    "3 a file or model is wrong; 4 no server, device or lock; 5 a bug of ours; 130 interrupted.";
+    "Exit codes: 0 done; 1 the answer is no (not equivalent, job failed); 2 wrong command line;\n"
+    "3 a file or model is wrong; 4 no server, device or lock; 5 a bug of ours;\n"
+    "6 bench --compare: slower; 130 interrupted.";
 
 struct AllFlags {
   CommonFlags common;
@@ -32,7 +32,8 @@ struct AllFlags {
   JobsFlags jobs;
   CacheFlags cache;
   RulesFlags rules;
-  ModelFlags plan, doctor;
+  PlanShowFlags plan;
+  ModelFlags doctor;
 };
 
 using Action = std::function<int(Context&)>;
@@ -43,6 +44,13 @@ std::string WrongDevice(const std::string& text) { return Message(ParseDeviceNam
 std::string WrongAmount(const std::string& text) {
   const auto value = ParseDouble(text);
   return value.ok() && *value > 0 ? "" : fmt::format("\"{}\" is not a number above 0", text);
+}
+// A check for one of these words.
+std::function<std::string(const std::string&)> OneOf(std::vector<std::string> words) {
+  return [words = std::move(words)](const std::string& text) {
+    if (std::ranges::find(words, text) != words.end()) return std::string();
+    return fmt::format("\"{}\" is none of {}{}", text, Join(words, ", "), DidYouMean(text, words));
+  };
 }
 std::string WrongDuration(const std::string& text) { return Message(ParseDuration(text).status()); }
 
@@ -56,8 +64,11 @@ class Commands {
   CLI::App* Verb(CLI::App* parent, const char* name, const char* help, const Action& action);
   void AddModel(CLI::App* verb, ModelFlags& flags, const char* model_help);
   void AddCommon(CLI::App* verb);
+  void AddOrt(CLI::App* verb, OrtFlags& flags);
   void AddOptimize();
   void AddLocalVerbs();
+  void AddBench();
+  void AddPlan();
   void AddJobs();
   void AddCache();
   void AddRules();
@@ -82,6 +93,8 @@ Commands::Commands() {
   AddCommon(&app_);
   AddOptimize();
   AddLocalVerbs();
+  AddBench();
+  AddPlan();
   AddJobs();
   AddCache();
   AddRules();
@@ -116,12 +129,24 @@ void Commands::AddModel(CLI::App* verb, ModelFlags& flags, const char* model_hel
       ->check(WrongShape);
 }
 
+void Commands::AddOrt(CLI::App* verb, OrtFlags& flags) {
+  verb->add_option("--ort", flags.mode,
+                   "Times in ONNX Runtime beside ours: auto (when it is installed, on cpu), off, "
+                   "require")
+      ->check(OneOf({"auto", "off", "require"}))
+      ->capture_default_str();
+  verb->add_option("--ort-seconds", flags.seconds, "About how long ONNX Runtime is timed")
+      ->check(WrongAmount)
+      ->capture_default_str();
+}
+
 void Commands::AddOptimize() {
   OptimizeFlags& flags = flags_.optimize;
   CLI::App* verb = Verb(&app_, "optimize", "Find a faster model, prove it equal, write it",
                         [&flags](Context& c) { return RunOptimize(c, flags); });
   AddModel(verb, flags.model, "ONNX file");
   verb->add_option("-o,--output", flags.output, "Where the answer goes")->required();
+  verb->add_option("--report", flags.report, "Where the report goes, as JSON");
   verb->add_option("--budget", flags.budget,
                    "Wall time of the search: 60s, 2m; counts are the real budget")
       ->check(WrongDuration);
@@ -144,6 +169,11 @@ void Commands::AddOptimize() {
   verb->add_flag("--no-cache", flags.no_cache, "Search again though the answer is known");
   verb->add_flag("--detach", flags.detach,
                  "Submit, print the job's name and leave (needs --server)");
+  verb->add_option("--target", flags.target,
+                   "device: fastest with its plan; portable: keep only what ONNX Runtime gains by")
+      ->check(OneOf({"device", "portable"}))
+      ->capture_default_str();
+  AddOrt(verb, flags.ort);
 }
 
 void Commands::AddLocalVerbs() {
@@ -165,22 +195,42 @@ void Commands::AddLocalVerbs() {
   verb->add_option("--seeds", verify.seeds, "Sets of random inputs")
       ->check(WrongAmount)
       ->capture_default_str();
+}
 
+void Commands::AddBench() {
   BenchFlags& bench = flags_.bench;
-  verb = Verb(&app_, "bench", "Time a model here: eager, input and its plan, interleaved",
-              [&bench](Context& c) { return RunBench(c, bench); });
+  CLI::App* verb = Verb(&app_, "bench", "Time a model here: eager, input and its plan, interleaved",
+                        [&bench](Context& c) { return RunBench(c, bench); });
   AddModel(verb, bench.model, "ONNX file");
-  verb->add_option("--streams", bench.streams, "Also time the input on so many streams")
+  const auto count = [&](const char* name, int& value, const char* help) {
+    verb->add_option(name, value, help)->check(WrongAmount);
+  };
+  count("--streams", bench.streams, "Also time the input on so many streams");
+  verb->add_option("--seconds", bench.seconds,
+                   "About how long to sample (default: 10; with --clients 3 for each row)")
       ->check(WrongAmount);
-  verb->add_option("--seconds", bench.seconds, "About how long to sample")
+  verb->add_option("--compare", bench.compare,
+                   "OLD.onnx, to time the model against: exit 0 not slower, 6 SLOWER");
+  verb->add_option("--tolerance", bench.tolerance,
+                   "With --compare: largest |a-b| / max|a| of any output; beyond it exit 1")
       ->check(WrongAmount)
       ->capture_default_str();
+  verb->add_flag("--no-verify", bench.no_verify, "With --compare: do not compare outputs");
+  verb->add_flag("--fail-ambiguous", bench.fail_ambiguous,
+                 "With --compare: AMBIGUOUS ends with 6 as SLOWER does");
+  count("--clients", bench.clients, "Time so many sessions at once, beside one alone");
+  count("--cores-each", bench.cores_each,
+        "Cores of each client (default: the device's over the clients)");
+  count("--runs", bench.runs, "With --clients: runs of each client, instead of --seconds");
+  AddOrt(verb, bench.ort);
+}
 
+void Commands::AddPlan() {
   CLI::App* plan = Verb(&app_, "plan", "Look at plans", nullptr);
   plan->require_subcommand(1);
-  verb = Verb(plan, "show", "How a model would run: groups, kernels, streams, waits",
-              [this](Context& c) { return RunPlanShow(c, flags_.plan); });
-  AddModel(verb, flags_.plan, "ONNX file");
+  CLI::App* verb = Verb(plan, "show", "How a model would run: groups, kernels, streams, waits",
+                        [this](Context& c) { return RunPlanShow(c, flags_.plan); });
+  AddModel(verb, flags_.plan.model, "ONNX file, or jobs/ID for what a job handed out");
 }
 
 void Commands::AddJobs() {

@@ -60,7 +60,9 @@ Status EmbeddedService::Parts::StartAgent(const std::string& device) {
   AgentOptions options;
   options.device = device;
   options.in_process = true;
-  options.blob_cache_dir = "/nonexistent";  // The embedded server's own folder is always seen.
+  // The embedded server's own folder is always seen, unless it is removed meanwhile; below a file
+  // nobody can make one instead, not even root.
+  options.blob_cache_dir = "/dev/null/blobs";
   agent = std::make_unique<Agent>(channel, options, RealClock());
   for (Nanos waited{0}; waited < kServeMax; waited += kPoll) {
     const Status health = agent->health();

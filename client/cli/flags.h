@@ -13,11 +13,12 @@ namespace ag {
 // Exit codes, documented in --help and docs/cli.md.
 enum ExitCode : int {
   kExitOk = 0,
-  kExitFailed = 1,       // It ran and the answer is no: not equivalent, job failed, slower.
+  kExitFailed = 1,       // It ran and the answer is no: not equivalent, job failed.
   kExitUsage = 2,        // The command line is wrong.
   kExitInput = 3,        // A file or model is wrong or missing.
   kExitUnavailable = 4,  // No server, no device, a lock held elsewhere.
   kExitInternal = 5,
+  kExitSlower = 6,  // bench --compare: the new model is slower than the old one.
   kExitInterrupted = kStoppedExitCode,  // 130.
 };
 
@@ -34,9 +35,18 @@ struct ModelFlags {
   std::vector<std::string> shapes;  // NAME=1x3x299x299
 };
 
+// Times in ONNX Runtime beside ours.
+struct OrtFlags {
+  std::string mode = "auto";  // auto | off | require
+  double seconds = 5;         // Of sampling, at most.
+};
+
 struct OptimizeFlags {
   ModelFlags model;
+  OrtFlags ort;
+  std::string target = "device";  // device | portable
   std::string output;
+  std::string report;  // File for the report of docs/report.md; empty: not written.
   std::string budget;  // "60s", "2m"
   std::string precision = "fp32";
   double tolerance = 1e-3;
@@ -63,8 +73,22 @@ struct VerifyFlags {
 
 struct BenchFlags {
   ModelFlags model;
+  OrtFlags ort;
   int streams = 0;
-  double seconds = 10;
+  double seconds = 0;  // 0: the default of what is timed.
+  // Two models against each other: the old one; `model` is the new one.
+  std::string compare;
+  double tolerance = 1e-3;
+  bool no_verify = false;
+  bool fail_ambiguous = false;
+  // Under load.
+  int clients = 0;
+  int cores_each = 0;  // 0: the device's cores over the clients.
+  int runs = 0;        // Of each client; 0: by time.
+};
+
+struct PlanShowFlags {
+  ModelFlags model;  // A file, or jobs/ID.
 };
 
 struct ZooFlags {

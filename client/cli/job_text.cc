@@ -103,9 +103,7 @@ std::string StateText(v1::Job::State state) {
   return text;
 }
 
-std::string Row(const char* name, const std::string& value) {
-  return fmt::format("  {:<12} {}\n", name, value);
-}
+std::string Row(const char* name, const std::string& value) { return TableRow(name, value) + "\n"; }
 
 }  // namespace
 
@@ -119,6 +117,10 @@ Json JobJson(const v1::Job& job) {
     j["error"] = {{"code", job.error().code()}, {"message", job.error().message()}};
   if (job.has_result()) AddResult(job.result(), &j);
   return j;
+}
+
+std::string TableRow(const char* name, const std::string& value) {
+  return fmt::format("  {:<12} {}", name, value);
 }
 
 std::string ResultTable(const v1::Job& job) {

@@ -15,6 +15,9 @@ nlohmann::ordered_json JobJson(const autograph::v1::Job& job);
 // The result table.
 std::string ResultTable(const autograph::v1::Job& job);
 
+// A row as the table's, without the line's end.
+std::string TableRow(const char* name, const std::string& value);
+
 // One line: "searching  round 2  graphs 310  measured 8  best 1.07x".
 std::string ProgressLine(const autograph::v1::Job& job);
 

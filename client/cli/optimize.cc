@@ -1,10 +1,13 @@
 #include <atomic>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <thread>
 
 #include "base/file.h"
 #include "base/signals.h"
 #include "client/cli/job_text.h"
+#include "client/cli/ort.h"
+#include "client/cli/target_portable.h"
 #include "client/cli/verbs.h"
 
 namespace ag {
@@ -71,31 +74,113 @@ StatusOr<v1::Job> Follow(Context& context, Client& client, const std::string& na
   });
 }
 
-Status TakeResult(Client& client, const v1::Job& job, const std::string& path) {
-  AG_LET(const Digest digest, ParseDigest(job.result().output_digest()));
-  return client.DownloadFile(digest, path);
+bool HasOwnOutput(const v1::Job& job) {
+  return job.result().output_digest() != job.request().model_digest();
 }
 
-int Finish(Context& context, Client& client, const v1::Job& job, const std::string& path) {
-  Status taken;
-  if (job.has_result()) taken = TakeResult(client, job, path);
-  if (context.flags().json) context.Print(JobJson(job).dump(2));
+// The output to `path`, and the report where it is wanted.
+Status TakeResult(Client& client, const v1::Job& job, const OptimizeFlags& flags,
+                  const std::string& path) {
+  AG_LET(const Digest output, ParseDigest(job.result().output_digest()));
+  AG_TRY(client.DownloadFile(output, path));
+  if (flags.report.empty()) return OkStatus();
+  AG_LET(const Digest report, ParseDigest(job.result().report_digest()));
+  return client.DownloadFile(report, flags.report);
+}
+
+// ONNX Runtime's times of what came and what is handed out, when they are asked for. A whole answer
+// from the cache is no occasion to measure, unless times are required.
+std::optional<StatusOr<OrtTimes>> TimesElsewhere(const v1::Job& job, const OptimizeFlags& flags) {
+  if (!WantsOrt(flags.ort, flags.model.device) || job.state() != v1::Job::SUCCEEDED) return {};
+  if (job.result().cache().model_hit() && flags.ort.mode != "require") return {};
+  OrtRequest request;
+  request.models = {flags.model.model};
+  if (HasOwnOutput(job)) request.models.push_back(flags.output);
+  request.threads = OrtThreads(flags.model.device);
+  request.seconds = flags.ort.seconds;
+  request.shapes = flags.model.shapes;
+  return TimeInOrt(request);
+}
+
+// Prints the result whose file is written.
+int PrintWritten(Context& context, const v1::Job& job, const OptimizeFlags& flags) {
+  const bool json = context.flags().json;
+  if (!json) {
+    std::string table = ResultTable(job);
+    table.pop_back();  // Print ends the line.
+    context.Print(table);
+  }
+  const auto times = TimesElsewhere(job, flags);
+  const char* second = HasOwnOutput(job) ? "output" : nullptr;
+  if (json) {
+    nlohmann::ordered_json document = JobJson(job);
+    if (times.has_value()) document["onnxruntime"] = OrtJson(*times, "input", second);
+    context.Print(document.dump(2));
+  } else {
+    if (times.has_value() && times->ok()) {
+      context.Print(TableRow("onnxruntime", OrtText(**times, "input", second)));
+    } else if (times.has_value()) {
+      context.Note(OrtAbsence(times->status(), context.terminal()));
+    }
+    context.Print(TableRow("written", flags.output));
+  }
+  const bool failed = times.has_value() && !times->ok() && flags.ort.mode == "require";
+  return failed ? Fail(times->status()) : kExitOk;
+}
+
+int FinishPortable(Context& context, Client& client, PortableTarget& target, const v1::Job& job,
+                   const OptimizeFlags& flags) {
+  std::vector<TrailStep> trail;
+  for (const v1::RewriteCount& rewrite : job.result().rewrites()) {
+    trail.push_back({rewrite.rule(), rewrite.count()});
+  }
+  const std::string fetched = target.winner_path();
+  if (const Status taken = TakeResult(client, job, flags, fetched); !taken.ok()) return Fail(taken);
+  const std::string winner = HasOwnOutput(job) ? fetched : "";
+  const auto answer = target.Run(context, trail, winner);
+  if (answer.status().code() == StatusCode::kCancelled) {
+    context.Note("interrupted while measuring in ONNX Runtime; nothing was written");
+    return kExitInterrupted;
+  }
+  if (!answer.ok()) return Fail(answer.status());
+  if (context.flags().json) {
+    nlohmann::ordered_json document = JobJson(job);
+    document["portable"] = PortableJson(*answer);
+    document["onnxruntime"] =
+        OrtJson(answer->times, "input", answer->is_input ? nullptr : "output");
+    context.Print(document.dump(2));
+  } else {
+    context.Print(ResultTable(job) + PortableRows(*answer) + TableRow("written", flags.output));
+  }
+  return kExitOk;
+}
+
+int SayCancelled(Context& context, bool written) {
+  context.Note(fmt::format("{}; {}",
+                           StopSignal() != 0 ? "interrupted" : "cancelled by another client",
+                           written ? "the best found so far was written"
+                                   : "nothing was verified yet, nothing was written"));
+  return kExitInterrupted;
+}
+
+int Finish(Context& context, Client& client, const v1::Job& job, const OptimizeFlags& flags,
+           PortableTarget* portable) {
+  if (portable != nullptr && job.state() == v1::Job::SUCCEEDED) {
+    return FinishPortable(context, client, *portable, job, flags);
+  }
+  const bool written = job.has_result() && portable == nullptr;
+  const Status taken = written ? TakeResult(client, job, flags, flags.output) : OkStatus();
+  if (!written && context.flags().json) context.Print(JobJson(job).dump(2));
   if (job.state() == v1::Job::FAILED) {
     const Status error(static_cast<StatusCode>(job.error().code()), job.error().message());
     return Fail(Within(error, job.name()));
   }
-  if (!taken.ok()) return Fail(taken);
-  if (job.has_result() && !context.flags().json) {
-    context.Print(ResultTable(job) + fmt::format("  {:<12} {}", "written", path));
+  if (!taken.ok()) {
+    if (context.flags().json) context.Print(JobJson(job).dump(2));
+    return Fail(taken);
   }
-  if (job.state() == v1::Job::CANCELLED) {
-    context.Note(fmt::format("{}; {}",
-                             StopSignal() != 0 ? "interrupted" : "cancelled by another client",
-                             job.has_result() ? "the best found so far was written"
-                                              : "nothing was verified yet, nothing was written"));
-    return kExitInterrupted;
-  }
-  return kExitOk;
+  const int code = written ? PrintWritten(context, job, flags) : kExitOk;
+  return job.state() == v1::Job::CANCELLED ? SayCancelled(context, written) : code;
 }
 
 StatusOr<v1::Job> Submit(Context& context, Client& client, const OptimizeFlags& flags,
@@ -109,26 +194,44 @@ StatusOr<v1::Job> Submit(Context& context, Client& client, const OptimizeFlags& 
   return client.Optimize(request);
 }
 
+Status CheckUsage(const Context& context, const OptimizeFlags& flags) {
+  if (!flags.detach) return OkStatus();
+  if (context.flags().server.empty()) {
+    return Err(StatusCode::kInvalidArgument,
+               "--detach needs --server: an embedded service ends with this command");
+  }
+  const bool portable = flags.target == "portable";
+  if (!portable && flags.ort.mode != "require") return OkStatus();
+  return Err(StatusCode::kInvalidArgument, "{} measures when the job is done: leave --detach out",
+             portable ? "--target portable" : "--ort require");
+}
+
 }  // namespace
 
 int RunOptimize(Context& context, const OptimizeFlags& flags) {
   StatusOr<v1::OptimizeRequest> request = MakeRequest(flags);
-  if (!request.ok()) {
-    Fail(request.status());
-    return kExitUsage;
-  }
-  if (flags.detach && context.flags().server.empty()) {
-    Fail(Err(StatusCode::kInvalidArgument,
-             "--detach needs --server: an embedded service ends with this command"));
+  const Status usage = request.ok() ? CheckUsage(context, flags) : request.status();
+  if (!usage.ok()) {
+    Fail(usage);
     return kExitUsage;
   }
   if (!flags.detach) {
-    if (const Status writable = CheckWritable(flags.output); !writable.ok()) return Fail(writable);
+    for (const std::string& path : {flags.output, flags.report}) {
+      if (path.empty()) continue;
+      if (const Status writable = CheckWritable(path); !writable.ok()) return Fail(writable);
+    }
   }
   CatchStopSignals();
+  if (const Status ort = CheckOrt(flags.ort); !ort.ok()) return Fail(ort);
+  std::unique_ptr<PortableTarget> portable;
+  if (flags.target == "portable") {
+    auto opened = PortableTarget::Open(flags);
+    if (!opened.ok()) return Fail(opened.status());
+    portable = *std::move(opened);
+  }
   const StatusOr<Client*> client = context.Connect(flags.model.device);
   if (!client.ok()) return Fail(client.status());
-  if (!flags.detach) (*client)->LookAhead(flags.output);
+  if (!flags.detach && portable == nullptr) (*client)->LookAhead(flags.output);
   StatusOr<v1::Job> job = Submit(context, **client, flags, *std::move(request));
   if (!job.ok()) return Fail(job.status());
   if (flags.detach) {
@@ -138,7 +241,7 @@ int RunOptimize(Context& context, const OptimizeFlags& flags) {
   const bool running = job->state() < v1::Job::SUCCEEDED;
   if (running) job = Follow(context, **client, job->name());
   if (!job.ok()) return Fail(job.status());
-  return Finish(context, **client, *job, flags.output);
+  return Finish(context, **client, *job, flags, portable.get());
 }
 
 }  // namespace ag

@@ -2,9 +2,9 @@
 #include <set>
 
 #include "base/file.h"
+#include "client/cli/compare_models.h"
 #include "client/cli/local_model.h"
 #include "client/cli/verbs.h"
-#include "plan/equivalence.h"
 
 namespace ag {
 namespace {
@@ -80,17 +80,7 @@ StatusOr<std::vector<OutputError>> CompareModels(const VerifyFlags& flags) {
                flags.model.model, a->inputs().size(), left.size(), flags.against,
                b->inputs().size(), right.size());
   }
-  std::vector<OutputError> errors(left.size());
-  for (int seed = 1; seed <= flags.seeds; ++seed) {
-    AG_LET(const std::vector<Tensor> inputs,
-           GatherInputs(*a, {}, static_cast<uint64_t>(seed) * 1000));
-    AG_LET(const std::vector<Tensor> expected, a->Run(inputs));
-    AG_LET(const std::vector<Tensor> actual, b->Run(inputs));
-    for (size_t i = 0; i < errors.size(); ++i) {
-      errors[i] = Larger(CompareOutput(a->graph(), i, expected[i], actual[i]), errors[i]);
-    }
-  }
-  return errors;
+  return CompareOutputs(*a, *b, MatchByPosition(*a), flags.seeds);
 }
 
 // One test_data_set_N of the ONNX layout.

@@ -12,7 +12,7 @@ int RunOptimize(Context& context, const OptimizeFlags& flags);
 int RunModel(Context& context, const RunFlags& flags);
 int RunVerify(Context& context, const VerifyFlags& flags);
 int RunBench(Context& context, const BenchFlags& flags);
-int RunPlanShow(Context& context, const ModelFlags& flags);
+int RunPlanShow(Context& context, const PlanShowFlags& flags);
 
 int RunZoo(Context& context, const ZooFlags& flags);
 int RunRulesList(Context& context, const RulesFlags& flags);

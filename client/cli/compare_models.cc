@@ -1,0 +1,76 @@
+#include "client/cli/compare_models.h"
+
+#include <algorithm>
+
+#include "client/cli/local_model.h"
+
+namespace ag {
+namespace {
+
+std::string List(const std::vector<TensorInfo>& tensors) {
+  std::vector<std::string> texts;
+  for (const TensorInfo& info : tensors) {
+    texts.push_back(fmt::format("{}: {}", info.name, info.type.ToString()));
+  }
+  return texts.empty() ? "none" : fmt::format("{}", fmt::join(texts, ", "));
+}
+
+}  // namespace
+
+StatusOr<std::vector<size_t>> MatchTensors(const std::vector<TensorInfo>& a,
+                                           const std::vector<TensorInfo>& b, const char* what,
+                                           const std::string& name_a, const std::string& name_b) {
+  std::vector<size_t> positions;
+  for (const TensorInfo& info : a) {
+    const auto found = std::ranges::find(b, info.name, &TensorInfo::name);
+    if (found == b.end() || found->type != info.type || a.size() != b.size()) {
+      positions.clear();
+      break;
+    }
+    positions.push_back(static_cast<size_t>(found - b.begin()));
+  }
+  if (positions.size() == b.size()) return positions;
+  return Err(StatusCode::kInvalidArgument,
+             "the models differ in their {}, they cannot be compared: {} has {}; {} has {}", what,
+             name_a, List(a), name_b, List(b));
+}
+
+StatusOr<ModelMatch> MatchModels(const Session& a, const Session& b, const std::string& name_a,
+                                 const std::string& name_b) {
+  ModelMatch match;
+  AG_LET(match.inputs, MatchTensors(a.inputs(), b.inputs(), "inputs", name_a, name_b));
+  AG_LET(match.outputs, MatchTensors(a.outputs(), b.outputs(), "outputs", name_a, name_b));
+  return match;
+}
+
+ModelMatch MatchByPosition(const Session& a) {
+  ModelMatch match;
+  for (size_t i = 0; i < a.inputs().size(); ++i) match.inputs.push_back(i);
+  for (size_t i = 0; i < a.outputs().size(); ++i) match.outputs.push_back(i);
+  return match;
+}
+
+std::vector<Tensor> Reordered(const std::vector<Tensor>& tensors,
+                              const std::vector<size_t>& positions) {
+  std::vector<Tensor> reordered(tensors.size());
+  for (size_t i = 0; i < tensors.size(); ++i) reordered[positions[i]] = tensors[i];
+  return reordered;
+}
+
+StatusOr<std::vector<OutputError>> CompareOutputs(Session& a, Session& b, const ModelMatch& match,
+                                                  int seeds) {
+  std::vector<OutputError> errors(a.outputs().size());
+  for (int seed = 1; seed <= seeds; ++seed) {
+    AG_LET(const std::vector<Tensor> inputs,
+           GatherInputs(a, {}, static_cast<uint64_t>(seed) * 1000));
+    AG_LET(const std::vector<Tensor> expected, a.Run(inputs));
+    AG_LET(const std::vector<Tensor> actual, b.Run(Reordered(inputs, match.inputs)));
+    for (size_t i = 0; i < errors.size(); ++i) {
+      const Tensor& other = actual[match.outputs[i]];
+      errors[i] = Larger(CompareOutput(a.graph(), i, expected[i], other), errors[i]);
+    }
+  }
+  return errors;
+}
+
+}  // namespace ag

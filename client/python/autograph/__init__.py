@@ -1,0 +1,71 @@
+"""AutoGraph: a faster ONNX model that computes the same, with proof.
+
+`optimize` is the whole thing in one call. `Client` and `AsyncClient` talk to a server: submit,
+watch, wait, cancel, list, look up. `Session` runs a model in this process, with the plan that it
+carries. Errors are `AutoGraphError`, one subclass for each thing to do next.
+"""
+
+from importlib.metadata import version as _version
+
+from ._library import runtime_version
+from ._optimize import optimize
+from ._rpc import Capabilities
+from .aio import AsyncClient
+from .client import Client
+from .errors import (
+    AutoGraphError,
+    Cancelled,
+    Code,
+    DeadlineExceeded,
+    FailedPrecondition,
+    InternalError,
+    InvalidArgument,
+    NotFound,
+    PermissionDenied,
+    ResourceExhausted,
+    Unavailable,
+    Unimplemented,
+)
+from .job import Job, Progress, State
+from .options import Options
+from .report import GroupKernels, Kernel, Latency, OutputError, Report, Result, Rewrite, Search
+from .retry import Retry
+from .session import Session, SessionWarning, TensorInfo
+
+__version__ = _version("autograph-client")
+
+__all__ = [
+    "AsyncClient",
+    "AutoGraphError",
+    "Cancelled",
+    "Capabilities",
+    "Client",
+    "Code",
+    "DeadlineExceeded",
+    "FailedPrecondition",
+    "GroupKernels",
+    "InternalError",
+    "InvalidArgument",
+    "Job",
+    "Kernel",
+    "Latency",
+    "NotFound",
+    "Options",
+    "OutputError",
+    "PermissionDenied",
+    "Progress",
+    "Report",
+    "ResourceExhausted",
+    "Result",
+    "Retry",
+    "Rewrite",
+    "Search",
+    "Session",
+    "SessionWarning",
+    "State",
+    "TensorInfo",
+    "Unavailable",
+    "Unimplemented",
+    "optimize",
+    "runtime_version",
+]

@@ -1,0 +1,128 @@
+"""The runtime's C interface (runtime/autograph.h) by ctypes."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+from ctypes import (
+    POINTER,
+    Structure,
+    c_char_p,
+    c_int,
+    c_int32,
+    c_int64,
+    c_size_t,
+    c_void_p,
+)
+from pathlib import Path
+from typing import Any, List
+
+from .errors import Code, FailedPrecondition, error_of
+
+LIBRARY_VARIABLE = "AUTOGRAPH_LIBRARY"
+
+
+class TensorInfoC(Structure):
+    """ag_tensor_info."""
+
+    _fields_ = [
+        ("name", c_char_p),
+        ("dtype", c_int),
+        ("rank", c_int32),
+        ("shape", POINTER(c_int64)),
+        ("bytes", c_size_t),
+    ]
+
+
+class InputShapeC(Structure):
+    """ag_input_shape."""
+
+    _fields_ = [("input", c_char_p), ("rank", c_int32), ("shape", POINTER(c_int64))]
+
+
+class OptionsC(Structure):
+    """ag_session_options."""
+
+    _fields_ = [
+        ("size", c_size_t),
+        ("device", c_char_p),
+        ("plan", c_int),
+        ("streams", c_int32),
+        ("shapes", POINTER(InputShapeC)),
+        ("shapes_count", c_size_t),
+    ]
+
+
+# Every function that is used: result, arguments. Handles are void pointers.
+_FUNCTIONS = {
+    "ag_version": (c_char_p, []),
+    "ag_last_error": (c_char_p, []),
+    "ag_session_create": (
+        c_int,
+        [c_void_p, c_size_t, POINTER(OptionsC), POINTER(c_void_p)],
+    ),
+    "ag_session_create_from_file": (c_int, [c_char_p, POINTER(OptionsC), POINTER(c_void_p)]),
+    "ag_session_destroy": (None, [c_void_p]),
+    "ag_session_input_count": (c_size_t, [c_void_p]),
+    "ag_session_output_count": (c_size_t, [c_void_p]),
+    "ag_session_input": (POINTER(TensorInfoC), [c_void_p, c_size_t]),
+    "ag_session_output": (POINTER(TensorInfoC), [c_void_p, c_size_t]),
+    "ag_session_warning_count": (c_size_t, [c_void_p]),
+    "ag_session_warning": (c_char_p, [c_void_p, c_size_t]),
+    "ag_session_uses_carried_plan": (c_int, [c_void_p]),
+    "ag_session_run_timed": (
+        c_int,
+        [c_void_p, POINTER(c_void_p), POINTER(c_void_p), POINTER(c_int64)],
+    ),
+}
+
+
+def _candidates() -> List[str]:
+    named = os.environ.get(LIBRARY_VARIABLE, "")
+    if named:
+        return [named]
+    inside = Path(__file__).with_name("libautograph.so")
+    return ([str(inside)] if inside.exists() else []) + ["libautograph.so.0"]
+
+
+@functools.lru_cache(maxsize=None)
+def library() -> Any:
+    """Returns the loaded library: AUTOGRAPH_LIBRARY, else the package's own, else the system's.
+
+    Raises:
+        FailedPrecondition: there is none that loads; the message says where it was looked for.
+    """
+    tried = []
+    for path in _candidates():
+        try:
+            return _declare(ctypes.CDLL(path))
+        except (OSError, AttributeError) as error:
+            tried.append(f"{path}: {error}")
+    raise FailedPrecondition(
+        Code.FAILED_PRECONDITION,
+        "running a model needs libautograph.so: install AutoGraph (cmake --install build), or set "
+        f"{LIBRARY_VARIABLE} to its path. Tried {'; '.join(tried)}",
+    )
+
+
+def _declare(found: Any) -> Any:
+    for name, (result, arguments) in _FUNCTIONS.items():
+        function = getattr(found, name)
+        function.restype = result
+        function.argtypes = arguments
+    return found
+
+
+def runtime_version() -> str:
+    """Returns the version of the runtime library. Raises FailedPrecondition: there is none."""
+    return str(library().ag_version().decode())
+
+
+def check(status: int) -> None:
+    """Raises the error of a call of the library that did not return AG_OK.
+
+    REQUIRES: called in the thread that made the call, before it makes another.
+    """
+    if status != 0:
+        raise error_of(status, library().ag_last_error().decode("utf-8", "replace"))

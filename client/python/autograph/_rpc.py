@@ -1,0 +1,171 @@
+"""What the synchronous and the asynchronous client have in common: messages, errors, settings."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import uuid
+from dataclasses import dataclass
+from typing import Any, Iterator, List, Mapping, Optional, Tuple, Union
+
+import grpc
+
+from ._model import Model
+from ._wire import blobs_pb2, optimizer_pb2
+from .errors import AutoGraphError, Code, DeadlineExceeded, InternalError, InvalidArgument, error_of
+from .job import Job, State
+from .options import request_of
+from .report import Report, Result
+
+SERVER_VARIABLE = "AUTOGRAPH_SERVER"
+
+# The settings of the C++ client: a dead server is noticed and a restarted one found within a
+# second; a host that vanished sends no goodbye, and the server takes a ping each 20 s.
+CHANNEL_OPTIONS: List[Tuple[str, Union[int, str]]] = [
+    ("grpc.max_receive_message_length", 16 << 20),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 1000),
+    ("grpc.keepalive_time_ms", 30_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+    # Each client has a connection of its own, so that closing one leaves the others alone.
+    ("grpc.use_local_subchannel_pool", 1),
+]
+
+# gRPC's own words for a connection that could not be made, or was lost.
+_TRANSPORT = re.compile(
+    r"failed to connect|connection (refused|reset|attempt)|socket closed|dns |name resol|recvmsg"
+    r"|sendmsg|no such file or directory|keepalive|goaway|broken pipe|stream removed",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What a server offers: its version, the devices of connected workers, the largest model."""
+
+    version: str
+    build: str
+    devices: Tuple[str, ...]
+    model_bytes_max: int
+
+
+def capabilities_of(message: Any) -> Capabilities:
+    """Returns the capabilities of an ``autograph.v1.Capabilities`` message."""
+    return Capabilities(
+        message.version, message.build, tuple(message.devices), message.model_bytes_max
+    )
+
+
+def address_of(server: Optional[str]) -> str:
+    """Returns HOST:PORT or unix:PATH from the argument or from AUTOGRAPH_SERVER.
+
+    Raises:
+        InvalidArgument: neither names a server.
+    """
+    address = server or os.environ.get(SERVER_VARIABLE, "")
+    if not address:
+        raise InvalidArgument(
+            Code.INVALID_ARGUMENT, f"no server: pass server='HOST:PORT' or set {SERVER_VARIABLE}"
+        )
+    return address
+
+
+def to_error(error: Any, address: str, job: str = "") -> AutoGraphError:
+    """Returns the error of this package for a `grpc.RpcError`."""
+    code, details = int(error.code().value[0]), str(error.details() or "")
+    if code == Code.UNAVAILABLE and _TRANSPORT.search(details):
+        details = f"no server at {address}: is autographd running? ({details})"
+    return error_of(code, details, job=job)
+
+
+def is_unavailable(error: Any) -> bool:
+    """Whether calling again may help."""
+    return bool(error.code() == grpc.StatusCode.UNAVAILABLE)
+
+
+def name_of(job: Union[Job, str]) -> str:
+    """Returns "jobs/7" for a job, "jobs/7" or "7"."""
+    name = job.name if isinstance(job, Job) else str(job)
+    return name if name.startswith("jobs/") else f"jobs/{name}"
+
+
+def submission(model: Model, request_id: str, options: Mapping[str, Any]) -> Any:
+    """Returns the request that submits `model`; its id makes a repeated call harmless."""
+    return request_of(
+        options,
+        model_digest=model.digest,
+        model_name=model.name,
+        request_id=request_id or uuid.uuid4().hex,
+    )
+
+
+def look_up(model: Model, options: Mapping[str, Any]) -> Any:
+    """Returns the request that asks for a remembered answer only."""
+    request = request_of(options, model_digest=model.digest, model_name=model.name)
+    request.only_cached = True
+    return request
+
+
+def upload_messages(model: Model) -> Iterator[Any]:
+    """Gives the messages of one upload."""
+    sent = 0
+    for chunk in model.chunks():
+        first = sent == 0
+        yield blobs_pb2.UploadRequest(
+            digest=model.digest if first else "",
+            size_bytes=model.size if first else 0,
+            offset=sent,
+            data=chunk,
+            last=sent + len(chunk) == model.size,
+        )
+        sent += len(chunk)
+    if sent == 0:
+        yield blobs_pb2.UploadRequest(digest=model.digest, last=True)
+
+
+def check_download(digest: str, data: bytes) -> bytes:
+    """Returns `data` if it is what `digest` names.
+
+    Raises:
+        InternalError: the bytes have another digest.
+    """
+    if hashlib.sha256(data).hexdigest() != digest:
+        raise InternalError(
+            Code.DATA_LOSS, f"download {digest[:12]}: the bytes have another digest"
+        )
+    return data
+
+
+def result_of(job: Job, onnx: bytes, report: bytes) -> Result:
+    """Puts a result together."""
+    return Result(
+        job=job.name,
+        model_name=job.model_name,
+        onnx=onnx,
+        report=Report.parse(report.decode("utf-8")),
+        cached=job.cached,
+        cancelled=job.state is State.CANCELLED,
+    )
+
+
+def list_request(state: Optional[State], page_size: int) -> Any:
+    """Returns the request for the first page of jobs; None: of all states."""
+    name = "STATE_UNSPECIFIED" if state is None else State(state).name
+    return optimizer_pb2.ListJobsRequest(page_size=page_size, state=name)
+
+
+def waited_too_long(job: str, state: str, timeout: Optional[float]) -> DeadlineExceeded:
+    """Returns the error of a wait that ends before its job."""
+    return DeadlineExceeded(
+        Code.DEADLINE_EXCEEDED, f"still {state} after {timeout} s; the job goes on", job=job
+    )
+
+
+def interrupted(job: str, address: str) -> KeyboardInterrupt:
+    """Returns what Ctrl-C during a wait becomes. The wait ends, the job does not."""
+    return KeyboardInterrupt(
+        f"{job} goes on at {address}: Client.result({job!r}) waits again, "
+        f"Client.cancel({job!r}) stops it"
+    )

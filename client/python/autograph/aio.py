@@ -1,0 +1,246 @@
+"""The service's client for asyncio: the same names as `Client`, to be awaited."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, AsyncIterator, List, Optional, Type, Union
+
+import grpc
+import grpc.aio
+
+from . import _rpc
+from ._model import Model, ModelLike
+from ._wire import blobs_pb2, blobs_pb2_grpc, optimizer_pb2, optimizer_pb2_grpc
+from .client import OnProgress
+from .errors import AutoGraphError, Code, FailedPrecondition, NotFound, Unavailable
+from .job import Job, State, job_of, raise_unless_answered
+from .report import Result
+from .retry import Backoff, Deadline, Retry
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from .options import Options
+
+
+class AsyncClient:
+    """A connection to a server. Make it and use it in one event loop; `async with` closes it.
+
+    What each method does, takes and raises is as for `Client`. Cancelling the task that waits ends
+    the wait; the job goes on.
+    """
+
+    def __init__(
+        self,
+        server: Optional[str] = None,
+        *,
+        timeout: Optional[float] = 30.0,
+        retry: Retry = Retry(),
+    ) -> None:
+        """Does not connect yet; arguments as for `Client`."""
+        self.server = _rpc.address_of(server)
+        self._timeout = timeout
+        self._retry = retry
+        self._channel: Any = grpc.aio.insecure_channel(self.server, options=_rpc.CHANNEL_OPTIONS)
+        self._optimizer: Any = optimizer_pb2_grpc.OptimizerStub(self._channel)
+        self._blobs: Any = blobs_pb2_grpc.BlobsStub(self._channel)
+        self._closed = False
+
+    async def close(self) -> None:
+        """Cuts the connection. Jobs go on."""
+        self._closed = True
+        await self._channel.close()
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: Optional[Type[BaseException]],
+        error: Optional[BaseException],
+        trace: Optional[TracebackType],
+    ) -> None:
+        await self.close()
+
+    async def optimize(
+        self,
+        model: ModelLike,
+        *,
+        timeout: Optional[float] = None,
+        on_progress: Optional[OnProgress] = None,
+        **options: Unpack[Options],
+    ) -> Result:
+        """`submit`, then `result`."""
+        job = await self.submit(model, **options)
+        return await self.result(job, timeout=timeout, on_progress=on_progress)
+
+    async def submit(
+        self, model: ModelLike, *, request_id: str = "", **options: Unpack[Options]
+    ) -> Job:
+        """As `Client.submit`. The file is read beside the event loop."""
+        source = await asyncio.to_thread(Model, model)
+        request = _rpc.submission(source, request_id, options)
+        await self._upload(source)
+        try:
+            return job_of(await self._call(self._optimizer.Optimize, request))
+        except FailedPrecondition:  # Swept in between.
+            await self._upload(source)
+            return job_of(await self._call(self._optimizer.Optimize, request))
+
+    async def cached(self, model: ModelLike, **options: Unpack[Options]) -> Optional[Result]:
+        """As `Client.cached`."""
+        request = _rpc.look_up(await asyncio.to_thread(Model, model), options)
+        try:
+            job = await self._call(self._optimizer.Optimize, request)
+        except NotFound:
+            return None
+        return await self.result(job_of(job))
+
+    async def watch(
+        self, job: Union[Job, str], *, timeout: Optional[float] = None
+    ) -> AsyncIterator[Job]:
+        """As `Client.watch`, for ``async for``."""
+        name = _rpc.name_of(job)
+        deadline, backoff = Deadline(timeout), Backoff(self._retry, self._retry.watch_seconds)
+        state, version = "unseen", -1
+        while True:
+            failure: AutoGraphError = Unavailable(Code.UNAVAILABLE, "the stream ended", job=name)
+            self._check_open()
+            stream = self._optimizer.WatchJob(
+                optimizer_pb2.WatchJobRequest(name=name), timeout=deadline.left()
+            )
+            try:
+                async for message in stream:
+                    backoff.reset()
+                    seen = job_of(message)
+                    if seen.version > version:
+                        state, version = str(seen.state), seen.version
+                        yield seen
+                    if seen.done:
+                        return
+            except grpc.RpcError as error:
+                if error.code() == grpc.StatusCode.DEADLINE_EXCEEDED:
+                    raise _rpc.waited_too_long(name, state, timeout) from None
+                failure = _rpc.to_error(error, self.server, name)
+                if not _rpc.is_unavailable(error):
+                    raise failure from error
+            finally:
+                stream.cancel()
+            pause = backoff.next_pause()
+            if pause is None:
+                raise failure
+            await self._pause(deadline.shorten(pause))
+
+    async def result(
+        self,
+        job: Union[Job, str],
+        *,
+        timeout: Optional[float] = None,
+        on_progress: Optional[OnProgress] = None,
+    ) -> Result:
+        """As `Client.result`."""
+        last = job if isinstance(job, Job) and job.done else None
+        if last is not None and on_progress is not None:
+            on_progress(last)
+        if last is None:
+            async for seen in self.watch(job, timeout=timeout):
+                last = seen
+                if on_progress is not None:
+                    on_progress(seen)
+        assert last is not None, "a watch ends after a job that is done, or raises"
+        raise_unless_answered(last)
+        onnx = await self.download(last.output_digest)
+        return _rpc.result_of(last, onnx, await self.download(last.report_digest))
+
+    async def job(self, name: str) -> Job:
+        """As `Client.job`."""
+        request = optimizer_pb2.GetJobRequest(name=_rpc.name_of(name))
+        return job_of(await self._call(self._optimizer.GetJob, request))
+
+    async def cancel(self, job: Union[Job, str]) -> Job:
+        """As `Client.cancel`."""
+        request = optimizer_pb2.CancelJobRequest(name=_rpc.name_of(job))
+        return job_of(await self._call(self._optimizer.CancelJob, request))
+
+    async def list(
+        self, *, state: Optional[State] = None, page_size: int = 50
+    ) -> AsyncIterator[Job]:
+        """As `Client.list`, for ``async for``."""
+        request = _rpc.list_request(state, page_size)
+        while True:
+            page = await self._call(self._optimizer.ListJobs, request)
+            for message in page.jobs:
+                yield job_of(message)
+            if not page.next_page_token:
+                return
+            request.page_token = page.next_page_token
+
+    async def capabilities(self) -> _rpc.Capabilities:
+        """As `Client.capabilities`."""
+        found = await self._call(
+            self._optimizer.GetCapabilities, optimizer_pb2.GetCapabilitiesRequest()
+        )
+        return _rpc.capabilities_of(found)
+
+    async def download(self, digest: str) -> bytes:
+        """As `Client.download`."""
+        parts: List[bytes] = []
+        size = 0
+        backoff = Backoff(self._retry, self._retry.seconds)
+        while True:
+            self._check_open()
+            request = blobs_pb2.DownloadRequest(digest=digest, offset=size)
+            try:
+                async for message in self._blobs.Download(request):
+                    parts.append(message.data)
+                    size += len(message.data)
+                return _rpc.check_download(digest, b"".join(parts))
+            except grpc.RpcError as error:
+                await self._pause_or_raise(error, backoff)
+
+    async def _upload(self, model: Model) -> None:
+        find = blobs_pb2.FindMissingRequest(digests=[model.digest])
+        backoff = Backoff(self._retry, self._retry.seconds)
+        while (await self._call(self._blobs.FindMissing, find)).missing:
+            try:
+                await self._blobs.Upload(_upload_messages(model))
+                return
+            except grpc.RpcError as error:
+                await self._pause_or_raise(error, backoff)
+
+    async def _call(self, method: Any, request: Any) -> Any:
+        backoff = Backoff(self._retry, self._retry.seconds)
+        while True:
+            self._check_open()
+            try:
+                return await method(request, timeout=self._timeout)
+            except grpc.RpcError as error:
+                await self._pause_or_raise(error, backoff)
+
+    async def _pause_or_raise(self, error: Any, backoff: Backoff) -> None:
+        pause = backoff.next_pause() if _rpc.is_unavailable(error) else None
+        if pause is None:
+            raise _rpc.to_error(error, self.server) from error
+        await self._pause(pause)
+
+    async def _pause(self, seconds: float) -> None:
+        """Waits so long. The channel connects meanwhile, which it does only while a call waits."""
+        end = time.monotonic() + seconds
+        request = optimizer_pb2.GetCapabilitiesRequest()
+        with contextlib.suppress(grpc.RpcError):
+            await self._optimizer.GetCapabilities(request, timeout=seconds, wait_for_ready=True)
+        await asyncio.sleep(max(0.0, end - time.monotonic()))
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise FailedPrecondition(Code.FAILED_PRECONDITION, "this client was closed")
+
+
+async def _upload_messages(model: Model) -> AsyncIterator[Any]:
+    """`_rpc.upload_messages`, each read beside the event loop."""
+    messages = _rpc.upload_messages(model)
+    while (message := await asyncio.to_thread(next, messages, None)) is not None:
+        yield message

@@ -1,0 +1,278 @@
+"""The service's client."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Callable, Iterator, List, Optional, Type, Union
+
+import grpc
+
+from . import _rpc
+from ._model import Model, ModelLike
+from ._wire import blobs_pb2, blobs_pb2_grpc, optimizer_pb2, optimizer_pb2_grpc
+from .errors import AutoGraphError, Code, FailedPrecondition, NotFound, Unavailable
+from .job import Job, State, job_of, raise_unless_answered
+from .report import Result
+from .retry import Backoff, Deadline, Retry
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from .options import Options
+
+OnProgress = Callable[[Job], object]
+
+
+class Client:
+    """A connection to a server. Thread-safe; use it as a context manager or `close` it.
+
+    What is UNAVAILABLE is called again as `retry` says. Errors are `AutoGraphError`. Ctrl-C during
+    `result` or `optimize` ends the wait; the job goes on, and the KeyboardInterrupt says its name.
+    """
+
+    def __init__(
+        self,
+        server: Optional[str] = None,
+        *,
+        timeout: Optional[float] = 30.0,
+        retry: Retry = Retry(),
+    ) -> None:
+        """Does not connect yet.
+
+        Args:
+            server: HOST:PORT or unix:PATH; default: the variable AUTOGRAPH_SERVER.
+            timeout: seconds for one short call (not for uploads, downloads and waits).
+            retry: how long to call again what was UNAVAILABLE.
+        """
+        self.server = _rpc.address_of(server)
+        self._timeout = timeout
+        self._retry = retry
+        self._channel = grpc.insecure_channel(self.server, options=_rpc.CHANNEL_OPTIONS)
+        self._optimizer: Any = optimizer_pb2_grpc.OptimizerStub(self._channel)
+        self._blobs: Any = blobs_pb2_grpc.BlobsStub(self._channel)
+        self._closed = False
+
+    def close(self) -> None:
+        """Cuts the connection. Jobs go on."""
+        self._closed = True
+        self._channel.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self,
+        kind: Optional[Type[BaseException]],
+        error: Optional[BaseException],
+        trace: Optional[TracebackType],
+    ) -> None:
+        self.close()
+
+    def optimize(
+        self,
+        model: ModelLike,
+        *,
+        timeout: Optional[float] = None,
+        on_progress: Optional[OnProgress] = None,
+        **options: Unpack[Options],
+    ) -> Result:
+        """Submits `model` and waits for its result: `submit`, then `result`."""
+        job = self.submit(model, **options)
+        return self.result(job, timeout=timeout, on_progress=on_progress)
+
+    def submit(self, model: ModelLike, *, request_id: str = "", **options: Unpack[Options]) -> Job:
+        """Sends `model` unless the server has it, and asks for a faster one. Does not wait.
+
+        Args:
+            model: path or bytes of an ONNX model.
+            request_id: a repeated call with the same id and options gives the same job. Default:
+                a new id for every call of `submit`.
+            options: see `Options`.
+
+        Returns:
+            A job that is done already when the answer is remembered, the running job of an equal
+            request, or a new one. It survives a crash of the server.
+
+        Raises:
+            NotFound: no such file. InvalidArgument: an option is out of range.
+            Unavailable: no server, or no worker offers the device.
+        """
+        source = Model(model)
+        request = _rpc.submission(source, request_id, options)
+        self._upload(source)
+        try:
+            return job_of(self._call(self._optimizer.Optimize, request))
+        except FailedPrecondition:  # Swept in between.
+            self._upload(source)
+            return job_of(self._call(self._optimizer.Optimize, request))
+
+    def cached(self, model: ModelLike, **options: Unpack[Options]) -> Optional[Result]:
+        """Returns the answer that the server remembers for `model` and these options, else None.
+
+        Nothing is uploaded or searched. Needs a worker of the device: an answer belongs to an
+        environment.
+        """
+        request = _rpc.look_up(Model(model), options)
+        try:
+            job = self._call(self._optimizer.Optimize, request)
+        except NotFound:
+            return None
+        return self.result(job_of(job))
+
+    def watch(self, job: Union[Job, str], *, timeout: Optional[float] = None) -> Iterator[Job]:
+        """Gives the job's state now and after every change, to its end.
+
+        Attaches again when the connection is cut. Leaving the loop leaves the job alone.
+
+        Raises:
+            NotFound: no such job. DeadlineExceeded: `timeout` seconds are over; the job goes on.
+            Unavailable: the server did not come back within `retry.watch_seconds`.
+        """
+        name = _rpc.name_of(job)
+        deadline, backoff = Deadline(timeout), Backoff(self._retry, self._retry.watch_seconds)
+        state, version = "unseen", -1
+        while True:
+            failure: AutoGraphError = Unavailable(Code.UNAVAILABLE, "the stream ended", job=name)
+            stream = self._stream(self._optimizer.WatchJob, name, deadline)
+            try:
+                for message in stream:
+                    backoff.reset()
+                    seen = job_of(message)
+                    if seen.version > version:
+                        state, version = str(seen.state), seen.version
+                        yield seen
+                    if seen.done:
+                        return
+            except grpc.RpcError as error:
+                if error.code() == grpc.StatusCode.DEADLINE_EXCEEDED:
+                    raise _rpc.waited_too_long(name, state, timeout) from None
+                failure = _rpc.to_error(error, self.server, name)
+                if not _rpc.is_unavailable(error):
+                    raise failure from error
+            finally:
+                stream.cancel()
+            pause = backoff.next_pause()
+            if pause is None:
+                raise failure
+            self._pause(deadline.shorten(pause))
+
+    def result(
+        self,
+        job: Union[Job, str],
+        *,
+        timeout: Optional[float] = None,
+        on_progress: Optional[OnProgress] = None,
+    ) -> Result:
+        """Waits for the job's end and fetches its answer.
+
+        Args:
+            job: of `submit`, or its name.
+            timeout: seconds to wait for the end; None: as long as it takes.
+            on_progress: called with each state seen.
+
+        Raises:
+            AutoGraphError: the job failed; the class and `code` say why, `job` which.
+            Cancelled: it was cancelled before anything had been verified. (A job that was cancelled
+                later has a result, with `cancelled` set.)
+            DeadlineExceeded: it has not ended yet; it goes on.
+        """
+        last = job if isinstance(job, Job) and job.done else None
+        try:
+            for seen in [last] if last else self.watch(job, timeout=timeout):
+                last = seen
+                if on_progress is not None:
+                    on_progress(seen)
+            assert last is not None, "a watch ends after a job that is done, or raises"
+            raise_unless_answered(last)
+            return _rpc.result_of(
+                last, self.download(last.output_digest), self.download(last.report_digest)
+            )
+        except KeyboardInterrupt:
+            raise _rpc.interrupted(_rpc.name_of(job), self.server) from None
+
+    def job(self, name: str) -> Job:
+        """Returns the job as it is now. Raises NotFound."""
+        request = optimizer_pb2.GetJobRequest(name=_rpc.name_of(name))
+        return job_of(self._call(self._optimizer.GetJob, request))
+
+    def cancel(self, job: Union[Job, str]) -> Job:
+        """Asks the job to stop; `result` then gives the best that was verified by then, if any.
+
+        Does not wait for the end. A job that has ended stays as it is.
+        """
+        request = optimizer_pb2.CancelJobRequest(name=_rpc.name_of(job))
+        return job_of(self._call(self._optimizer.CancelJob, request))
+
+    def list(self, *, state: Optional[State] = None, page_size: int = 50) -> Iterator[Job]:
+        """Gives the server's jobs, the newest first, asking for the next page when it is needed."""
+        request = _rpc.list_request(state, page_size)
+        while True:
+            page = self._call(self._optimizer.ListJobs, request)
+            yield from map(job_of, page.jobs)
+            if not page.next_page_token:
+                return
+            request.page_token = page.next_page_token
+
+    def capabilities(self) -> _rpc.Capabilities:
+        """Returns what the server offers."""
+        found = self._call(self._optimizer.GetCapabilities, optimizer_pb2.GetCapabilitiesRequest())
+        return _rpc.capabilities_of(found)
+
+    def download(self, digest: str) -> bytes:
+        """Returns the blob whose SHA-256 is `digest`, checked. Goes on where a cut stream ended."""
+        parts: List[bytes] = []
+        size = 0
+        backoff = Backoff(self._retry, self._retry.seconds)
+        while True:
+            self._check_open()
+            request = blobs_pb2.DownloadRequest(digest=digest, offset=size)
+            try:
+                for message in self._blobs.Download(request):
+                    parts.append(message.data)
+                    size += len(message.data)
+                return _rpc.check_download(digest, b"".join(parts))
+            except grpc.RpcError as error:
+                self._pause_or_raise(error, backoff)
+
+    def _upload(self, model: Model) -> None:
+        find = blobs_pb2.FindMissingRequest(digests=[model.digest])
+        backoff = Backoff(self._retry, self._retry.seconds)
+        while self._call(self._blobs.FindMissing, find).missing:
+            try:
+                self._blobs.Upload(_rpc.upload_messages(model))
+                return
+            except grpc.RpcError as error:
+                self._pause_or_raise(error, backoff)
+
+    def _stream(self, method: Any, name: str, deadline: Deadline) -> Any:
+        self._check_open()
+        return method(optimizer_pb2.WatchJobRequest(name=name), timeout=deadline.left())
+
+    def _call(self, method: Any, request: Any) -> Any:
+        backoff = Backoff(self._retry, self._retry.seconds)
+        while True:
+            self._check_open()
+            try:
+                return method(request, timeout=self._timeout)
+            except grpc.RpcError as error:
+                self._pause_or_raise(error, backoff)
+
+    def _pause_or_raise(self, error: Any, backoff: Backoff) -> None:
+        pause = backoff.next_pause() if _rpc.is_unavailable(error) else None
+        if pause is None:
+            raise _rpc.to_error(error, self.server) from error
+        self._pause(pause)
+
+    def _pause(self, seconds: float) -> None:
+        """Waits so long. The channel connects meanwhile, which it does only while a call waits."""
+        end = time.monotonic() + seconds
+        request = optimizer_pb2.GetCapabilitiesRequest()
+        with contextlib.suppress(grpc.RpcError):
+            self._optimizer.GetCapabilities(request, timeout=seconds, wait_for_ready=True)
+        time.sleep(max(0.0, end - time.monotonic()))
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise FailedPrecondition(Code.FAILED_PRECONDITION, "this client was closed")

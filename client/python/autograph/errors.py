@@ -1,0 +1,122 @@
+"""What can go wrong, by what the caller should do next.
+
+Every error of this package is an :class:`AutoGraphError` with the ``code`` and the ``message`` that
+the service or the runtime gave. Where Python has a class of its own for the case (``ValueError``,
+``TimeoutError``, ``ConnectionError``), the error is one of those as well.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Dict, Type
+
+
+class Code(enum.IntEnum):
+    """Status codes, with the numbers of gRPC and of the runtime's C interface."""
+
+    OK = 0
+    CANCELLED = 1
+    UNKNOWN = 2
+    INVALID_ARGUMENT = 3
+    DEADLINE_EXCEEDED = 4
+    NOT_FOUND = 5
+    ALREADY_EXISTS = 6
+    PERMISSION_DENIED = 7
+    RESOURCE_EXHAUSTED = 8
+    FAILED_PRECONDITION = 9
+    ABORTED = 10
+    OUT_OF_RANGE = 11
+    UNIMPLEMENTED = 12
+    INTERNAL = 13
+    UNAVAILABLE = 14
+    DATA_LOSS = 15
+    UNAUTHENTICATED = 16
+
+
+class AutoGraphError(Exception):
+    """The base of all errors here.
+
+    Attributes:
+        code: what kind of failure it is.
+        message: one sentence that names the subject.
+        job: the job that failed ("jobs/7"); empty when it is not about a job.
+    """
+
+    def __init__(self, code: Code, message: str, *, job: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.job = job
+
+    def __str__(self) -> str:
+        subject = f"{self.job}: " if self.job else ""
+        return f"{self.code.name}: {subject}{self.message}"
+
+
+class InvalidArgument(AutoGraphError, ValueError):
+    """Fix the request or the model."""
+
+
+class NotFound(AutoGraphError, LookupError):
+    """Make it first: no such job, blob, file or remembered answer."""
+
+
+class FailedPrecondition(AutoGraphError):
+    """Change some state, then call again: something is not installed, closed or not uploaded."""
+
+
+class PermissionDenied(AutoGraphError, PermissionError):
+    """The service does not let this caller do it."""
+
+
+class ResourceExhausted(AutoGraphError):
+    """Smaller, later, or on another device."""
+
+
+class DeadlineExceeded(AutoGraphError, TimeoutError):
+    """The time that the caller gave is over. A job goes on."""
+
+
+class Cancelled(AutoGraphError):
+    """The job was cancelled before anything had been verified."""
+
+
+class Unimplemented(AutoGraphError):
+    """This device or server cannot do it; another may."""
+
+
+class Unavailable(AutoGraphError, ConnectionError):
+    """No server, worker or device now: call again later."""
+
+
+class InternalError(AutoGraphError):
+    """Damaged bytes or a bug of ours."""
+
+
+_CLASSES: Dict[Code, Type[AutoGraphError]] = {
+    Code.CANCELLED: Cancelled,
+    Code.INVALID_ARGUMENT: InvalidArgument,
+    Code.OUT_OF_RANGE: InvalidArgument,
+    Code.DEADLINE_EXCEEDED: DeadlineExceeded,
+    Code.NOT_FOUND: NotFound,
+    Code.ALREADY_EXISTS: FailedPrecondition,
+    Code.FAILED_PRECONDITION: FailedPrecondition,
+    Code.ABORTED: FailedPrecondition,
+    Code.PERMISSION_DENIED: PermissionDenied,
+    Code.UNAUTHENTICATED: PermissionDenied,
+    Code.RESOURCE_EXHAUSTED: ResourceExhausted,
+    Code.UNIMPLEMENTED: Unimplemented,
+    Code.UNAVAILABLE: Unavailable,
+    Code.INTERNAL: InternalError,
+    Code.DATA_LOSS: InternalError,
+    Code.UNKNOWN: InternalError,
+}
+
+
+def error_of(code: int, message: str, *, job: str = "") -> AutoGraphError:
+    """Returns the error of the class that belongs to ``code``; an unknown code is ``UNKNOWN``."""
+    try:
+        known = Code(code)
+    except ValueError:
+        known = Code.UNKNOWN
+    return _CLASSES.get(known, AutoGraphError)(known, message, job=job)

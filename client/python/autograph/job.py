@@ -1,0 +1,141 @@
+"""A job as the service shows it."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+from typing import Any, Optional
+
+from .errors import AutoGraphError, Cancelled, Code, error_of
+
+
+class State(str, enum.Enum):
+    """Where a job is. A coordinator that was restarted puts what ran back to QUEUED."""
+
+    QUEUED = "queued"
+    IMPORTING = "importing"
+    SEARCHING = "searching"
+    CONFIRMING = "confirming"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+_ENDS = (State.SUCCEEDED, State.FAILED, State.CANCELLED)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far the search is.
+
+    Attributes:
+        stage: for people: "measuring groups".
+        round: of the outer loop. graphs: scored so far. candidates: whole graphs measured so far.
+        best_speedup: of the measured candidates so far; 1 before any.
+        groups_measured, cache_hits: group measurements made, and taken from the cache.
+        fraction: of the budget that is used, 0 to 1; an estimate.
+    """
+
+    stage: str
+    round: int
+    graphs: int
+    candidates: int
+    best_speedup: float
+    groups_measured: int
+    cache_hits: int
+    fraction: float
+
+
+@dataclass(frozen=True)
+class Job:
+    """One request's life, as it was at one moment.
+
+    Attributes:
+        name: "jobs/7", permanent.
+        state: where it is. progress: how far the search is.
+        model_name, model_digest, device: of the request.
+        created, finished: seconds since 1970; `finished` is 0 while it runs.
+        resumed: how often a restarted coordinator took it up again.
+        version: grows with every change.
+        error: why it failed, else None.
+        verdict, speedup: of the result; "" and 1 while there is none.
+        cached: the whole answer came from the cache.
+        output_digest, report_digest: SHA-256 of the result's blobs; "" while there is none.
+    """
+
+    name: str
+    state: State
+    progress: Progress
+    model_name: str
+    model_digest: str
+    device: str
+    created: int
+    finished: int
+    resumed: int
+    version: int
+    error: Optional[AutoGraphError] = None
+    verdict: str = ""
+    speedup: float = 1.0
+    cached: bool = False
+    output_digest: str = field(default="", repr=False)
+    report_digest: str = field(default="", repr=False)
+
+    @property
+    def done(self) -> bool:
+        """Whether it has ended."""
+        return self.state in _ENDS
+
+
+def job_of(message: Any) -> Job:
+    """Returns the job of an ``autograph.v1.Job`` message."""
+    progress, request, result = message.progress, message.request, message.result
+    failed = message.HasField("error")
+    return Job(
+        name=message.name,
+        state=State(type(message).State.Name(message.state).lower()),
+        progress=Progress(
+            stage=progress.stage,
+            round=progress.round,
+            graphs=progress.graphs,
+            candidates=progress.candidates,
+            best_speedup=progress.best_speedup,
+            groups_measured=progress.groups_measured,
+            cache_hits=progress.cache_hits,
+            fraction=progress.fraction,
+        ),
+        model_name=request.model_name,
+        model_digest=request.model_digest,
+        device=request.device,
+        created=message.created_unix_seconds,
+        finished=message.finished_unix_seconds,
+        resumed=message.resumed,
+        version=message.version,
+        error=(
+            error_of(message.error.code, message.error.message, job=message.name)
+            if failed
+            else None
+        ),
+        verdict=result.verdict,
+        speedup=result.speedup if message.HasField("result") else 1.0,
+        cached=result.cache.model_hit,
+        output_digest=result.output_digest,
+        report_digest=result.report_digest,
+    )
+
+
+def raise_unless_answered(job: Job) -> None:
+    """Raises what the end of `job` means when it has no result.
+
+    Raises:
+        AutoGraphError: of the class that belongs to the job's own error, with `job` set.
+        Cancelled: it was cancelled before anything had been verified.
+    """
+    if job.error is not None:
+        raise job.error
+    if not job.output_digest:
+        raise Cancelled(
+            Code.CANCELLED, "it was cancelled before anything had been verified", job=job.name
+        )

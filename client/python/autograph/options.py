@@ -1,0 +1,133 @@
+"""What a caller may ask for, and how it becomes a request of the service."""
+
+from __future__ import annotations
+
+from typing import Any, List, Mapping, Sequence, TypedDict
+
+from ._wire import optimizer_pb2 as wire
+from .errors import Code, InvalidArgument, Unimplemented
+
+
+class Options(TypedDict, total=False):
+    """Keywords of `optimize`, `submit` and `cached`. What is left out has the service's default.
+
+    All but `no_cache` and `remeasure` are part of the answer's key: other options, another search.
+
+    Keys:
+        device: "cpu", "cpu:CORES", "sim:NAME", "cuda:0". Default: the server's only device;
+            without a server "cpu".
+        shapes: sizes for inputs that the model leaves open: {"x": (1, 3, 224, 224)}.
+        precision: "fp32".
+        tolerance: largest max |a-b| / max |a| of any output; 1e-3.
+        nonfinite_strict: keep Inf and NaN exactly.
+        rounds, expansions, graphs, candidates: what the search may spend, as counts.
+        time_seconds: wall time of the search, a backstop.
+        alpha: weight of the critical path in the estimate; 0.25. beta: slack of backtracking; 1.1.
+        streams: at most so many streams.
+        seed: of the search and its data; 1.
+        without: names of rules to leave out.
+        no_cache: search again though the answer is known.
+        remeasure: measure every group again.
+    """
+
+    device: str
+    shapes: Mapping[str, Sequence[int]]
+    precision: str
+    tolerance: float
+    nonfinite_strict: bool
+    rounds: int
+    expansions: int
+    graphs: int
+    candidates: int
+    time_seconds: float
+    alpha: float
+    beta: float
+    streams: int
+    seed: int
+    without: Sequence[str]
+    no_cache: bool
+    remeasure: bool
+
+
+def check_names(options: Mapping[str, Any]) -> None:
+    """Raises TypeError for a keyword that is none of `Options`."""
+    for name in options:
+        if name not in Options.__annotations__:
+            known = ", ".join(Options.__annotations__)
+            raise TypeError(f"there is no option {name!r}; the options are {known}")
+
+
+def request_of(
+    options: Mapping[str, Any], *, model_digest: str, model_name: str, request_id: str = ""
+) -> Any:
+    """Returns the ``autograph.v1.OptimizeRequest`` of `options`.
+
+    Raises:
+        TypeError: an option has no such name.
+        InvalidArgument: a value has the wrong type or is out of the field's range.
+    """
+    check_names(options)
+    request = wire.OptimizeRequest(
+        request_id=request_id, model_digest=model_digest, model_name=model_name
+    )
+    for name, value in options.items():
+        try:
+            _set(request, name, value)
+        except (TypeError, ValueError, AttributeError) as error:
+            raise InvalidArgument(Code.INVALID_ARGUMENT, f"{name}: {value!r}: {error}") from error
+    return request
+
+
+def _set(request: Any, name: str, value: Any) -> None:
+    if name == "shapes":
+        for tensor, sizes in value.items():
+            request.shapes.add(input=tensor, dims=[int(size) for size in sizes])
+    elif name == "without":
+        request.disabled_rules.extend(_names(value))
+    elif name in ("precision", "tolerance", "nonfinite_strict"):
+        setattr(request.policy, name, value)
+    elif name in ("rounds", "expansions", "graphs", "candidates", "time_seconds"):
+        setattr(request.budget, name, value)
+    else:
+        fields = {
+            "streams": "streams_max",
+            "no_cache": "skip_model_cache",
+            "remeasure": "skip_group_cache",
+        }
+        setattr(request, fields.get(name, name), value)
+
+
+def _names(value: Any) -> List[str]:
+    if isinstance(value, str):
+        raise TypeError("expected a sequence of names, not one string")
+    return list(value)
+
+
+def flags_of(options: Mapping[str, Any]) -> List[str]:
+    """Returns the flags of ``autograph optimize`` that ask for `options`.
+
+    Raises:
+        TypeError: an option has no such name.
+        Unimplemented: an option that only a server takes.
+    """
+    check_names(options)
+    request_of(options, model_digest="", model_name="")  # Wrong values give the same error.
+    flags: List[str] = []
+    for name, value in options.items():
+        if name == "shapes":
+            for tensor, sizes in value.items():
+                flags += ["--shape", f"{tensor}={'x'.join(str(int(size)) for size in sizes)}"]
+        elif name == "without":
+            for rule in value:
+                flags += ["--without", rule]
+        elif name == "no_cache":
+            flags += ["--no-cache"] if value else []
+        elif name == "time_seconds":
+            flags += ["--budget", f"{value}s"]
+        elif name in ("alpha", "beta", "nonfinite_strict", "remeasure"):
+            raise Unimplemented(
+                Code.UNIMPLEMENTED, f"{name}: only a server takes this option; none was named"
+            )
+        else:
+            flags += [f"--{name}", str(value)]
+    return flags

@@ -1,0 +1,348 @@
+"""Running a model in this process."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import threading
+import warnings as python_warnings
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Type
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._library import InputShapeC, OptionsC, TensorInfoC, check, library
+from ._model import ModelLike
+from .errors import Code, FailedPrecondition, InvalidArgument
+
+_PLANS = {"carried": 0, "input": 1, "eager": 2}
+
+# ag_dtype (the numbers of ONNX's TensorProto): ONNX's name, and the NumPy type of its elements.
+_DTYPES: Dict[int, Tuple[str, "np.dtype[Any]"]] = {
+    1: ("float32", np.dtype(np.float32)),
+    2: ("uint8", np.dtype(np.uint8)),
+    3: ("int8", np.dtype(np.int8)),
+    4: ("uint16", np.dtype(np.uint16)),
+    5: ("int16", np.dtype(np.int16)),
+    6: ("int32", np.dtype(np.int32)),
+    7: ("int64", np.dtype(np.int64)),
+    9: ("bool", np.dtype(np.bool_)),
+    10: ("float16", np.dtype(np.float16)),
+    11: ("float64", np.dtype(np.float64)),
+    12: ("uint32", np.dtype(np.uint32)),
+    13: ("uint64", np.dtype(np.uint64)),
+    16: ("bfloat16", np.dtype(np.uint16)),
+}
+
+
+class SessionWarning(UserWarning):
+    """What the runtime wants to be known about a model, e.g. that its plan was not used."""
+
+
+@dataclass(frozen=True)
+class TensorInfo:
+    """An input or output of a model.
+
+    Attributes:
+        name: as in the model.
+        shape: all sizes, outermost first; () is a scalar.
+        dtype: of the arrays. NumPy has no bfloat16: such tensors are their bits as uint16.
+        onnx_type: the element type's name in ONNX ("float32", "bfloat16").
+    """
+
+    name: str
+    shape: Tuple[int, ...]
+    dtype: "np.dtype[Any]"
+    onnx_type: str = field(repr=False)
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.dtype}{list(self.shape)}"
+
+
+class Session:
+    """A model on a device, ready to run.
+
+    Several threads may use one session; its runs take turns, without the GIL. Sessions are
+    independent of each other. Memory and threads are freed by `close` (or ``with``, or the garbage
+    collector). A session does not live through `os.fork`: make it in the child.
+
+    The model is parsed in this process: models of strangers belong to the service.
+    """
+
+    def __init__(
+        self,
+        model: ModelLike,
+        *,
+        device: str = "cpu",
+        plan: str = "carried",
+        streams: int = 0,
+        shapes: Optional[Mapping[str, Sequence[int]]] = None,
+    ) -> None:
+        """Loads the model and makes it ready.
+
+        Args:
+            model: path or bytes of an ONNX model. A path is cheaper: its weights are mapped, not
+                copied; the file must not be written to meanwhile (replacing it is fine).
+            device: "cpu", "cpu:CORES", "sim:NAME", "cuda:0".
+            plan: "carried": the plan in the model where it fits this machine, else one made here
+                (with a `SessionWarning`); "input": made here; "eager": every operator by itself.
+            streams: at most so many streams, for a plan made here; 0: as the plan says.
+            shapes: sizes for inputs that the model leaves open.
+
+        Raises:
+            NotFound: no such file. InvalidArgument: not a model, or an option is wrong.
+            Unimplemented: an operator or device that this runtime lacks.
+            FailedPrecondition: the library is not installed.
+        """
+        self._lock = threading.Lock()
+        self._handle: Optional[int] = None
+        self._library = library()
+        self._process = os.getpid()
+        options, kept = _options(device, plan, streams, shapes or {})
+        self._handle = self._create(model, options)
+        del kept  # What `options` pointed to had to live until here.
+        with self._freed_on_error():
+            self.inputs = self._infos("input")
+            self.outputs = self._infos("output")
+            self.warnings = self._warnings()
+            for text in self.warnings:
+                python_warnings.warn(text, SessionWarning, stacklevel=2)
+        self._input_pointers = (ctypes.c_void_p * len(self.inputs))()
+        self._output_pointers = (ctypes.c_void_p * len(self.outputs))()
+
+    inputs: Tuple[TensorInfo, ...]
+    outputs: Tuple[TensorInfo, ...]
+    warnings: Tuple[str, ...]
+
+    @property
+    def uses_carried_plan(self) -> bool:
+        """Whether it runs the plan that the model carries."""
+        with self._lock:
+            return bool(self._library.ag_session_uses_carried_plan(self._open()))
+
+    def run(
+        self,
+        inputs: Mapping[str, NDArray[Any]],
+        *,
+        out: Optional[Mapping[str, NDArray[Any]]] = None,
+    ) -> Dict[str, NDArray[Any]]:
+        """Runs the model once.
+
+        Args:
+            inputs: an array for every input, with exactly its dtype and shape. A C-contiguous one
+                is used in place; another memory order is copied; another dtype or shape is an
+                error, never converted.
+            out: arrays for some or all outputs, written in place: exact dtype and shape,
+                C-contiguous, writable, overlapping nothing. Others are made anew.
+
+        Returns:
+            An array for every output; those of `out` are the same objects.
+
+        Raises:
+            InvalidArgument: an array is missing, unknown or does not fit; the message names it.
+            FailedPrecondition: the session is closed. Unavailable: the device is lost.
+        """
+        return self.run_timed(inputs, out=out)[0]
+
+    def run_timed(
+        self,
+        inputs: Mapping[str, NDArray[Any]],
+        *,
+        out: Optional[Mapping[str, NDArray[Any]]] = None,
+    ) -> Tuple[Dict[str, NDArray[Any]], int]:
+        """As `run`, and the nanoseconds that the device spent (on "sim:NAME" an estimate)."""
+        given = out or {}
+        _check_names("input", self.inputs, inputs, all_of_them=True)
+        _check_names("out", self.outputs, given, all_of_them=False)
+        sources = [_input(info, inputs[info.name]) for info in self.inputs]
+        results = {
+            info.name: (
+                _output(info, given[info.name])
+                if info.name in given
+                else np.empty(info.shape, info.dtype)
+            )
+            for info in self.outputs
+        }
+        if given:
+            _check_apart(results, {i.name: a for i, a in zip(self.inputs, sources)})
+        nanoseconds = ctypes.c_int64()
+        with self._lock:
+            handle = self._open()
+            for i, array in enumerate(sources):
+                self._input_pointers[i] = array.ctypes.data
+            for i, array in enumerate(results.values()):
+                self._output_pointers[i] = array.ctypes.data
+            check(
+                self._library.ag_session_run_timed(
+                    handle, self._input_pointers, self._output_pointers, nanoseconds
+                )
+            )
+        return results, nanoseconds.value
+
+    def close(self) -> None:
+        """Frees the model after the run in hand. Closing twice is fine."""
+        with self._lock:
+            handle, self._handle = self._handle, None
+            # After a fork the device's threads are not here to be ended.
+            if handle is not None and self._process == os.getpid():
+                self._library.ag_session_destroy(handle)
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(
+        self,
+        kind: Optional[Type[BaseException]],
+        error: Optional[BaseException],
+        trace: Optional[TracebackType],
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None) is not None:
+            self.close()
+
+    def __repr__(self) -> str:
+        inputs, outputs = (", ".join(map(str, infos)) for infos in (self.inputs, self.outputs))
+        return f"<autograph.Session ({inputs}) -> ({outputs})>"
+
+    @contextlib.contextmanager
+    def _freed_on_error(self) -> Any:
+        try:
+            yield
+        except BaseException:  # E.g. a warning that the user made an error.
+            self.close()
+            raise
+
+    def _create(self, model: ModelLike, options: OptionsC) -> int:
+        handle = ctypes.c_void_p()
+        if isinstance(model, (str, os.PathLike)):
+            path = os.fsencode(model)
+            check(self._library.ag_session_create_from_file(path, options, handle))
+        elif isinstance(model, (bytes, bytearray, memoryview)):
+            view = np.frombuffer(model, np.uint8)
+            check(self._library.ag_session_create(view.ctypes.data, view.size, options, handle))
+        else:
+            raise TypeError(f"a model is a path or bytes, not {type(model).__name__}")
+        assert handle.value is not None, "AG_OK gives a session"
+        return handle.value
+
+    def _open(self) -> int:
+        if self._handle is None:
+            raise FailedPrecondition(Code.FAILED_PRECONDITION, "this session was closed")
+        if self._process != os.getpid():
+            raise FailedPrecondition(
+                Code.FAILED_PRECONDITION,
+                "this session was made before a fork; make it in the process that uses it",
+            )
+        return self._handle
+
+    def _infos(self, what: str) -> Tuple[TensorInfo, ...]:
+        count = getattr(self._library, f"ag_session_{what}_count")(self._handle)
+        get = getattr(self._library, f"ag_session_{what}")
+        return tuple(_info(get(self._handle, i).contents) for i in range(count))
+
+    def _warnings(self) -> Tuple[str, ...]:
+        count = self._library.ag_session_warning_count(self._handle)
+        texts = (self._library.ag_session_warning(self._handle, i) for i in range(count))
+        return tuple(text.decode("utf-8", "replace") for text in texts)
+
+
+def _options(
+    device: str, plan: str, streams: int, shapes: Mapping[str, Sequence[int]]
+) -> Tuple[OptionsC, List[Any]]:
+    """Returns the C options, and what they point to."""
+    if plan not in _PLANS:
+        raise InvalidArgument(
+            Code.INVALID_ARGUMENT, f"plan: {plan!r} is none of {', '.join(_PLANS)}"
+        )
+    rows = (InputShapeC * len(shapes))()
+    kept: List[Any] = [rows]
+    for row, (name, sizes) in zip(rows, shapes.items()):
+        numbers = (ctypes.c_int64 * len(sizes))(*sizes)
+        kept.append(numbers)
+        row.input = name.encode()
+        row.rank = len(sizes)
+        row.shape = numbers
+    options = OptionsC(
+        size=ctypes.sizeof(OptionsC),
+        device=device.encode(),
+        plan=_PLANS[plan],
+        streams=streams,
+        shapes=rows,
+        shapes_count=len(shapes),
+    )
+    return options, kept
+
+
+def _info(found: TensorInfoC) -> TensorInfo:
+    onnx_type, dtype = _DTYPES[found.dtype]
+    shape = tuple(int(found.shape[i]) for i in range(found.rank))
+    return TensorInfo(found.name.decode("utf-8", "replace"), shape, dtype, onnx_type)
+
+
+def _check_names(
+    what: str, infos: Sequence[TensorInfo], given: Mapping[str, Any], *, all_of_them: bool
+) -> None:
+    names = [info.name for info in infos]
+    unknown = [name for name in given if name not in names]
+    missing = [name for name in names if name not in given] if all_of_them else []
+    if unknown or missing:
+        raise InvalidArgument(
+            Code.INVALID_ARGUMENT,
+            f"{what}: {_list('missing', missing)}{_list('unknown', unknown)}"
+            f"the model has {', '.join(map(str, infos))}",
+        )
+
+
+def _list(title: str, names: Iterable[str]) -> str:
+    text = ", ".join(names)
+    return f"{title} {text}; " if text else ""
+
+
+def _check_array(what: str, info: TensorInfo, array: Any) -> None:
+    """Raises InvalidArgument unless `array` has the dtype (byte order and all) and the shape."""
+    if not isinstance(array, np.ndarray):
+        found = f"a {type(array).__name__}; pass a numpy.ndarray"
+    elif array.dtype != info.dtype or array.shape != info.shape:
+        found = f"{array.dtype}{list(array.shape)}"
+        if array.shape == info.shape:
+            found += f"; convert it: .astype('{info.dtype}')"
+    else:
+        return
+    raise InvalidArgument(
+        Code.INVALID_ARGUMENT,
+        f"{what} {info.name}: expected {info.dtype}{list(info.shape)}, got {found}",
+    )
+
+
+def _input(info: TensorInfo, array: Any) -> NDArray[Any]:
+    _check_array("input", info, array)
+    return np.require(array, requirements=["C", "A"])
+
+
+def _output(info: TensorInfo, array: Any) -> NDArray[Any]:
+    _check_array("out", info, array)
+    flags = array.flags
+    if not (flags.c_contiguous and flags.writeable and flags.aligned):
+        raise InvalidArgument(
+            Code.INVALID_ARGUMENT,
+            f"out {info.name}: must be C-contiguous, aligned and writable to be written in place",
+        )
+    result: NDArray[Any] = array
+    return result
+
+
+def _check_apart(results: Mapping[str, NDArray[Any]], sources: Mapping[str, NDArray[Any]]) -> None:
+    """Raises InvalidArgument when an output would be written over another array."""
+    arrays = [(f"input {name}", array) for name, array in sources.items()]
+    for name, array in results.items():
+        for other, taken in arrays:
+            if np.may_share_memory(array, taken):
+                raise InvalidArgument(
+                    Code.INVALID_ARGUMENT, f"out {name}: shares memory with {other}"
+                )
+        arrays.append((f"out {name}", array))

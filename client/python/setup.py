@@ -1,0 +1,103 @@
+"""Builds the wheel: generates the wire messages and takes in the runtime library.
+
+The messages become the private package autograph._wire with a descriptor pool of its own, so that
+they clash with nobody else's code generated from the same protos.
+
+AUTOGRAPH_LIBRARY_FILE names a libautograph.so to put in; the wheel is then for this platform. It
+needs the C libraries that it was linked with, so the platform is plain linux_*, not manylinux.
+"""
+
+import os
+import re
+import shutil
+import tempfile
+from pathlib import Path
+
+from setuptools import Distribution, setup
+from setuptools.command.build_py import build_py
+from wheel.bdist_wheel import bdist_wheel
+
+HERE = Path(__file__).resolve().parent
+PROTOS = ["optimizer", "blobs"]
+LIBRARY = os.environ.get("AUTOGRAPH_LIBRARY_FILE", "")
+
+POOL = '''"""Keeps these messages apart from the process's other ones."""
+from google.protobuf.descriptor_pool import DescriptorPool
+
+POOL = DescriptorPool()
+'''
+
+
+def proto_folder() -> Path:
+    """Returns proto/ of the repository, or the copy beside this file."""
+    for folder in (HERE / "proto", HERE.parent.parent / "proto"):
+        if (folder / "autograph" / "v1").is_dir():
+            return folder
+    raise SystemExit("setup.py: proto/autograph/v1 is neither here nor in the repository's root")
+
+
+def make_private(text: str) -> str:
+    """Moves generated code from autograph.v1 and the global pool to this package and its own."""
+    text = re.sub(r"^from autograph\.v1 import", "from . import", text, flags=re.MULTILINE)
+    text = text.replace("_descriptor_pool.Default()", "_POOL")
+    return re.sub(r"^_sym_db = .*$", "from ._pool import POOL as _POOL", text, flags=re.MULTILINE)
+
+
+def generate(target: Path) -> None:
+    """Writes the package of messages and stubs to `target`."""
+    import grpc_tools
+    from grpc_tools import protoc
+
+    folder = proto_folder()
+    well_known = Path(grpc_tools.__file__).parent / "_proto"
+    with tempfile.TemporaryDirectory() as out:
+        words = ["protoc", f"-I{folder}", f"-I{well_known}"]
+        words += [f"--{kind}_out={out}" for kind in ("python", "pyi", "grpc_python")]
+        words += [f"autograph/v1/{name}.proto" for name in PROTOS]
+        if protoc.main(words) != 0:
+            raise SystemExit("setup.py: protoc failed")
+        target.mkdir(parents=True, exist_ok=True)
+        for file in Path(out, "autograph", "v1").iterdir():
+            (target / file.name).write_text(make_private(file.read_text()))
+    (target / "_pool.py").write_text(POOL)
+    (target / "__init__.py").write_text('"""Generated from proto/autograph/v1; private."""\n')
+
+
+class BuildPackage(build_py):
+    """Adds what is not in the tree."""
+
+    def run(self) -> None:
+        """Copies the sources, then generates beside them."""
+        super().run()
+        package = Path(self.build_lib, "autograph")
+        generate(package / "_wire")
+        if LIBRARY:
+            shutil.copyfile(LIBRARY, package / "libautograph.so")
+
+
+class PlatformDistribution(Distribution):
+    """A package that is for one platform."""
+
+    def has_ext_modules(self) -> bool:
+        """Says so, though nothing is compiled here."""
+        return True
+
+
+class PlatformWheel(bdist_wheel):
+    """A wheel for one platform and every Python: the library knows nothing of Python."""
+
+    def get_tag(self) -> "tuple[str, str, str]":
+        """Returns py3-none-PLATFORM."""
+        return ("py3", "none", super().get_tag()[2])
+
+
+platform = {"distclass": PlatformDistribution} if LIBRARY else {}
+commands = {"build_py": BuildPackage}
+if LIBRARY:
+    commands["bdist_wheel"] = PlatformWheel
+setup(
+    packages=["autograph"],
+    package_data={"autograph": ["py.typed"]},
+    cmdclass=commands,
+    **platform,
+)
