@@ -104,6 +104,9 @@ struct Options {
   int32_t streams = 0;  // 0: as the plan says.
   // Sizes for inputs whose sizes the model leaves open, by input name.
   std::vector<std::pair<std::string, std::vector<int64_t>>> shapes = {};
+  // Whether a plan that is made here comes from measurements: seconds to a minute while loading.
+  bool tune = false;
+  std::string tuned_plans = {};  // A folder that remembers what tuning found; empty: none does.
 };
 
 // A loaded model on its device. Movable; freed with the last owner.
@@ -207,6 +210,8 @@ class Session {
     converted.streams = options.streams;
     converted.shapes = shapes.data();
     converted.shapes_count = shapes.size();
+    converted.tune = options.tune ? 1 : 0;
+    converted.tuned_plans = options.tuned_plans.empty() ? nullptr : options.tuned_plans.c_str();
     ag_session* session = nullptr;
     const ag_status code = create(converted, &session);
     if (code != AG_OK) return Status{code, ag_last_error()};

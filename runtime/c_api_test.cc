@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstdio>
 #include <functional>
 #include <limits>
@@ -174,6 +175,8 @@ TEST(CApi, NamesTheOptionThatIsWrong) {
       {"right", Options(), "0 "},
       {"size forgotten", with([](auto& o) { o.size = 0; }),
        "3 options.size: expected " + size + ", got 0; set it to sizeof(ag_session_options)"},
+      {"size of the first version",
+       with([](auto& o) { o.size = offsetof(ag_session_options, tune); }), "0 "},
       {"size of later", with([](auto& o) { o.size = 4096; }),
        "3 options.size: expected " + size + ", got 4096; set it to sizeof(ag_session_options)"},
       {"plan", with([](auto& o) { o.plan = static_cast<ag_plan_choice>(3); }),

@@ -82,6 +82,19 @@ TEST(CppApi, PassesOptionsOn) {
   EXPECT_EQ(Load(Model(), {.streams = -1}).status().message, "options.streams: -1 is negative");
 }
 
+TEST(CppApi, TunesAndRemembers) {
+  const TempDir folder = *TempDir::Make("cpp-api-test");
+  const auto load = [&](bool tune) {
+    auto session =
+        Load(Model(), {.device = "sim:small", .tune = tune, .tuned_plans = folder.path()});
+    EXPECT_TRUE(session.ok()) << session.status().message;
+    return ListDir(folder.path())->size();
+  };
+  EXPECT_EQ(load(false), 0u);
+  EXPECT_EQ(load(true), 1u);
+  EXPECT_EQ(load(true), 1u);
+}
+
 TEST(CppApi, OpensFiles) {
   const TempDir folder = *TempDir::Make("cpp-api-test");
   const std::string path = folder.path() + "/model.onnx";
