@@ -37,7 +37,8 @@ const std::map<std::string, std::set<std::string>>& Arrows() {
       {"server/store", {"base", "graph", "plan"}},
       {"server", {"base", "graph", "graph/onnx", "rules", "plan", "search", "server/store", "gen"}},
       {"worker", {"base", "graph", "plan", "device", "device/api", "device/profile", "gen"}},
-      {"runtime", {"base", "graph", "graph/onnx", "rules", "plan", "device", "device/api"}},
+      {"runtime",
+       {"base", "graph", "graph/onnx", "rules", "plan", "device", "device/api", "device/profile"}},
       {"bench/zoo", {"base", "graph", "graph/onnx"}},
       {"client/cpp", {"base", "gen"}},
   };

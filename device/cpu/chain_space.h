@@ -12,8 +12,8 @@ Space SpaceOf(const TensorType& type, Layout layout);
 // space.
 std::vector<int64_t> PlainStrides(const Shape& shape, size_t rank);
 
-// Strides over the axes N, H, W, C of a channels-last space, of a tensor of rank 4 at most that lies
-// channels last itself or plain. kUnimplemented: it is blocked.
+// Strides over the axes N, H, W, C of a channels-last space, of a tensor of rank 4 at most that
+// lies channels last itself or plain. kUnimplemented: it is blocked.
 StatusOr<std::vector<int64_t>> ChannelsLastStrides(const Shape& shape, Layout layout);
 
 // Strides over the axes N, C/block, H, W, block of a blocked space, of a tensor of rank 4 at most
