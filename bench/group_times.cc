@@ -1,5 +1,6 @@
 // Where a model's time goes: each group alone, as the cache holds it, and in the whole plan.
-//   build/group_times MODEL [DEVICE]      (MODEL: of the zoo; DEVICE: cpu)
+//   build/group_times MODEL [DEVICE [LAYOUT]]     (MODEL: of the zoo; DEVICE: cpu; LAYOUT: what
+//                                                  contractions prefer, else the cheapest)
 // Prints a line a group: pattern, kernel, microseconds alone and in the plan, the other kernels;
 // then sums by pattern, and the whole plan's median beside the sum.
 #include <algorithm>
@@ -98,14 +99,16 @@ void PrintRows(const Graph& graph, const Plan& plan, const std::vector<Row>& row
   }
 }
 
-Status PrintTable(const std::string& model, const std::string& device_name) {
+Status PrintTable(const std::string& model, const std::string& device_name,
+                  std::optional<Layout> layout) {
   AG_LET(const std::unique_ptr<Device> device, OpenDevice(device_name));
   MemoryWeights weights;
   AG_LET(const Graph zoo, BuildZooModel(model, {}, &weights));
   AG_LET(const Graph graph, CleanUp(zoo, RuleSet::Shipped()));
   AG_LET(const auto lock, MeasureAlone(*device));
   MeasuredTimes times(*device, {}, RealClock());
-  AG_LET(TimedGroups timed, FormTimedGroups(graph, device->spec(), Policy(), times));
+  AG_LET(TimedGroups timed, FormTimedGroups(graph, device->spec(), Policy(), times,
+                                            {.layout = layout, .mixed_layouts = true}));
   AG_TRY(PrintLayouts(graph, *device, times));
   double sum_ns = 0;
   for (const GroupTime& time : timed.times) sum_ns += time.ns;
@@ -125,8 +128,17 @@ Status PrintTable(const std::string& model, const std::string& device_name) {
 }  // namespace ag
 
 int main(int argc, char** argv) {
+  std::optional<ag::Layout> layout;
+  if (argc > 3) {
+    const auto parsed = ag::ParseLayout(argv[3]);
+    if (!parsed.ok()) {
+      std::fprintf(stderr, "%s\n", ag::Message(parsed.status()).c_str());
+      return 2;
+    }
+    layout = *parsed;
+  }
   const ag::Status status =
-      ag::PrintTable(argc > 1 ? argv[1] : "squeezenet", argc > 2 ? argv[2] : "cpu");
+      ag::PrintTable(argc > 1 ? argv[1] : "squeezenet", argc > 2 ? argv[2] : "cpu", layout);
   if (status.ok()) return 0;
   std::fprintf(stderr, "%s\n", ag::Message(status).c_str());
   return 1;

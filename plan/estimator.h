@@ -85,6 +85,9 @@ struct GroupingOptions {
   // first listed layout that does. Nothing: the layout with the cheapest groups, reorders included,
   // among LayoutChoices.
   std::optional<Layout> layout = std::nullopt;
+  // Whether the layout may change along the graph where that is cheaper (plan/layout_runs.h): for
+  // plans that are going to run; a search compares graphs well enough without.
+  bool mixed_layouts = false;
 };
 
 // The layouts that contractions of `graph` may prefer on this device, in the order in which its
@@ -109,7 +112,6 @@ StatusOr<std::vector<Group>> FormGroups(const Graph& graph, const DeviceSpec& sp
 struct TimedGroups {
   std::vector<Group> groups;
   std::vector<GroupTime> times;
-  Layout layout = Layout::kPlain;  // What contractions preferred.
 };
 StatusOr<TimedGroups> FormTimedGroups(const Graph& graph, const DeviceSpec& spec,
                                       const Policy& policy, GroupTimes& times,

@@ -5,6 +5,7 @@
 
 #include "plan/estimator.h"
 #include "plan/group_key.h"
+#include "plan/layout_runs.h"
 #include "plan/path_cover.h"
 #include "plan/views.h"
 
@@ -36,18 +37,18 @@ Status CheckSupported(const Graph& graph, const DeviceSpec& spec, const HomePatt
 class Grouping {
  public:
   Grouping(const Graph& graph, const DeviceSpec& spec, const Policy& policy, GroupTimes& times,
-           const GroupingOptions& options, Layout layout)
+           const GroupingOptions& options, std::vector<Layout> preferred)
       : graph_(graph),
         spec_(spec),
         policy_(policy),
         times_(times),
         options_(options),
-        layout_(layout) {}
+        preferred_(std::move(preferred)) {}
 
   StatusOr<TimedGroups> Run() {
     const HomePatterns home = FindHomePatterns(spec_);
     AG_TRY(CheckSupported(graph_, spec_, home));
-    layouts_ = ChooseLayouts(graph_, home, layout_);
+    layouts_ = ChooseLayouts(graph_, home, preferred_);
     FindReorders();
     FindViews();
     FindReaders();
@@ -56,6 +57,8 @@ class Grouping {
     for (const PathGroup& path : paths) AddPath(path);
     return Emit();
   }
+
+  const NodeLayouts& layouts() const { return layouts_; }
 
  private:
   struct Item {
@@ -189,7 +192,7 @@ class Grouping {
       return std::tuple(last, is_reorder, out);
     });
     std::ranges::move(copies_, std::back_inserter(items_));
-    TimedGroups result{.layout = layout_};
+    TimedGroups result;
     for (Item& item : items_) {
       if (item.time.measured) item.group.kernel = item.time.kernel;
       result.groups.push_back(std::move(item.group));
@@ -203,7 +206,7 @@ class Grouping {
   const Policy& policy_;
   GroupTimes& times_;
   const GroupingOptions& options_;
-  const Layout layout_;
+  const std::vector<Layout> preferred_;  // By NodeId.
   NodeLayouts layouts_;
   std::vector<bool> taken_;  // By views.
   std::vector<NodeId> reader_;
@@ -214,6 +217,20 @@ double SumNs(const TimedGroups& timed) {
   double sum = 0;
   for (const GroupTime& time : timed.times) sum += time.ns;
   return sum;
+}
+
+// What LayoutCover::node_ns holds.
+std::vector<double> NodeNs(const Graph& graph, const TimedGroups& timed) {
+  std::vector<double> ns(graph.size(), 0);
+  for (size_t i = 0; i < timed.groups.size(); ++i) {
+    const Group& group = timed.groups[i];
+    NodeId at = group.nodes.empty() ? group.outputs[0].edge.node : group.nodes.front();
+    if (group.nodes.empty() && !graph.uses(group.outputs[0].edge).empty()) {
+      at = graph.uses(group.outputs[0].edge)[0].node;
+    }
+    ns[at] += timed.times[i].ns;
+  }
+  return ns;
 }
 
 }  // namespace
@@ -239,10 +256,22 @@ StatusOr<TimedGroups> FormTimedGroups(const Graph& graph, const DeviceSpec& spec
                                       const GroupingOptions& options) {
   std::vector<Layout> choices = LayoutChoices(graph, spec);
   if (options.layout) choices = {*options.layout};
+  std::vector<LayoutCover> covers;
   std::optional<TimedGroups> best;
-  for (const Layout layout : choices) {
-    AG_LET(TimedGroups timed, Grouping(graph, spec, policy, times, options, layout).Run());
+  const auto form = [&](std::vector<Layout> preferred) -> StatusOr<NodeLayouts> {
+    Grouping grouping(graph, spec, policy, times, options, std::move(preferred));
+    AG_LET(TimedGroups timed, grouping.Run());
+    covers.push_back({.node_ns = NodeNs(graph, timed)});
     if (!best || SumNs(timed) < SumNs(*best)) best = std::move(timed);
+    return grouping.layouts();
+  };
+  for (const Layout layout : choices) {
+    AG_LET(NodeLayouts layouts, form(std::vector<Layout>(graph.size(), layout)));
+    covers.back().preferred = layout;
+    covers.back().layouts = std::move(layouts);
+  }
+  if (options.mixed_layouts && covers.size() > 1) {
+    AG_TRY(form(ChooseRuns(graph, spec, covers)));
   }
   return *std::move(best);
 }

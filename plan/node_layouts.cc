@@ -147,14 +147,15 @@ HomePatterns FindHomePatterns(const DeviceSpec& spec) {
   return home;
 }
 
-NodeLayouts ChooseLayouts(const Graph& graph, const HomePatterns& home, Layout preferred) {
+NodeLayouts ChooseLayouts(const Graph& graph, const HomePatterns& home,
+                          const std::vector<Layout>& preferred) {
   NodeLayouts layouts;
   layouts.of.assign(graph.size(), Layout::kPlain);
   for (NodeId id = 0; id < graph.size(); ++id) {
     const Node& node = graph.node(id);
     const GroupPattern* pattern = home[static_cast<size_t>(node.op)];
     if (pattern == nullptr || graph.is_constant(id) || node.outputs.empty()) continue;
-    layouts.of[id] = Choose(graph, node, *pattern, layouts, preferred);
+    layouts.of[id] = Choose(graph, node, *pattern, layouts, preferred[id]);
   }
   return layouts;
 }

@@ -1,11 +1,9 @@
 // The layouts in which the operators of a graph read and write, chosen before groups are formed and
 // for each node alone, so that they do not depend on the grouping:
-//   - a contraction takes the preferred layout when its pattern lists it and it suits, else the
-//   first
-//     layout of that list that does;
+//   - a contraction takes the layout preferred for it when its pattern lists it and it suits, else
+//     the first layout of that list that does;
 //   - every other operator follows the first operand that is not plain, where it can and its
-//   pattern
-//     lists that layout (or lists none: any), and is plain otherwise.
+//     pattern lists that layout (or lists none: any), and is plain otherwise.
 // Blocked layouts are chosen for f32 of rank 4 with at least one whole block of channels. An
 // operator that would write something else than zeros into the padding of a broken block stays
 // plain.
@@ -30,6 +28,8 @@ struct NodeLayouts {
 using HomePatterns = std::vector<const GroupPattern*>;
 HomePatterns FindHomePatterns(const DeviceSpec& spec);
 
-NodeLayouts ChooseLayouts(const Graph& graph, const HomePatterns& home, Layout preferred);
+// `preferred[id]`: the layout that node `id` prefers when it is a contraction.
+NodeLayouts ChooseLayouts(const Graph& graph, const HomePatterns& home,
+                          const std::vector<Layout>& preferred);
 
 }  // namespace ag

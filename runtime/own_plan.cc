@@ -15,7 +15,7 @@ constexpr Nanos kGroupTime{10'000'000};
 StatusOr<Plan> MakePlan(const Graph& graph, const DeviceSpec& spec, GroupTimes& times,
                         const OwnPlanOptions& options) {
   const Policy policy;
-  GroupingOptions grouping{.grouped = options.grouped};
+  GroupingOptions grouping{.grouped = options.grouped, .mixed_layouts = options.tune};
   if (options.streams > 1) grouping.cores = std::max(1, spec.cores / options.streams);
   AG_LET(TimedGroups timed, FormTimedGroups(graph, spec, policy, times, grouping));
   std::vector<double> group_ns;

@@ -40,7 +40,8 @@ struct StreamsTrial {
 StatusOr<StreamsTrial> TryStreams(const Graph& graph, const SearchSetting& setting, int streams) {
   const DeviceSpec& spec = setting.request.spec;
   StreamsTrial trial;
-  AG_LET(trial.scored, ScoreGraph(graph, setting, {.cores = spec.cores / streams}));
+  AG_LET(trial.scored,
+         ScoreGraph(graph, setting, {.cores = spec.cores / streams, .mixed_layouts = true}));
   AG_TRY(trial.scored.failure);
   std::vector<Stream> schedule =
       GreedyStreams(graph, trial.scored.groups, trial.scored.group_ns, spec, streams);
@@ -52,7 +53,7 @@ StatusOr<StreamsTrial> TryStreams(const Graph& graph, const SearchSetting& setti
 
 StatusOr<PlanCandidate> MakeOneStreamPlan(const Graph& graph, const SearchSetting& setting,
                                           const OneStreamOptions& options) {
-  const GroupingOptions grouping{.grouped = options.grouped};
+  const GroupingOptions grouping{.grouped = options.grouped, .mixed_layouts = true};
   AG_LET(ScoredGraph scored, options.grouped ? ScoreMeasured(graph, setting, grouping)
                                              : ScoreGraph(graph, setting, grouping));
   if (!options.allow_failed) AG_TRY(scored.failure);

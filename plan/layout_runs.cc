@@ -1,0 +1,98 @@
+#include "plan/layout_runs.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace ag {
+namespace {
+
+class Runs {
+ public:
+  Runs(const Graph& graph, const DeviceSpec& spec, const std::vector<LayoutCover>& covers)
+      : graph_(graph), spec_(spec), covers_(covers), count_(covers.size()) {
+    FindLastReaders();
+  }
+
+  std::vector<Layout> Choose() {
+    std::vector<double> best(count_, 0);
+    std::vector<size_t> before(graph_.size() * count_);  // By node and cover: the cover before it.
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      best = Step(id, best, &before[static_cast<size_t>(id) * count_]);
+      Enter(id);
+    }
+    size_t cover = std::ranges::min_element(best) - best.begin();
+    std::vector<Layout> preferred(graph_.size());
+    for (NodeId id = graph_.size(); id-- > 0;) {
+      preferred[id] = covers_[cover].preferred;
+      cover = before[static_cast<size_t>(id) * count_ + cover];
+    }
+    return preferred;
+  }
+
+ private:
+  void FindLastReaders() {
+    last_reader_.resize(graph_.size());
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      for (size_t i = 0; i < graph_.node(id).outputs.size(); ++i) {
+        NodeId last = -1;
+        for (const auto& use : graph_.uses({id, static_cast<int32_t>(i)})) {
+          last = std::max(last, use.node);
+        }
+        last_reader_[id].push_back(last);
+      }
+    }
+  }
+
+  // Costs up to and with node `id`, by its cover.
+  std::vector<double> Step(NodeId id, const std::vector<double>& best, size_t* before) {
+    std::erase_if(live_, [&](Edge e) { return last_reader_[e.node][e.output] < id; });
+    std::vector<double> next(count_, std::numeric_limits<double>::infinity());
+    for (size_t to = 0; to < count_; ++to) {
+      for (size_t from = 0; from < count_; ++from) {
+        const double cost =
+            best[from] + (from == to ? 0 : ChangeNs(from, to)) + covers_[to].node_ns[id];
+        if (cost >= next[to]) continue;
+        next[to] = cost;
+        before[to] = from;
+      }
+    }
+    return next;
+  }
+
+  // The tensors of `id` that somebody reads cross every cut until their last reader.
+  void Enter(NodeId id) {
+    if (graph_.is_constant(id)) return;
+    for (size_t i = 0; i < graph_.node(id).outputs.size(); ++i) {
+      if (last_reader_[id][i] >= 0) live_.push_back({id, static_cast<int32_t>(i)});
+    }
+  }
+
+  double ChangeNs(size_t from, size_t to) const {
+    double ns = 0;
+    for (const Edge edge : live_) {
+      const Layout a = covers_[from].layouts.Written(graph_, edge);
+      const Layout b = covers_[to].layouts.Written(graph_, edge);
+      if (a == b) continue;
+      const TensorType& type = graph_.type(edge);
+      const auto bytes = static_cast<double>(LayoutBytes(type, a) + LayoutBytes(type, b));
+      ns += spec_.launch_ns + bytes / spec_.cache_bytes_per_second * 1e9;
+    }
+    return ns;
+  }
+
+  const Graph& graph_;
+  const DeviceSpec& spec_;
+  const std::vector<LayoutCover>& covers_;
+  const size_t count_;
+  std::vector<std::vector<NodeId>> last_reader_;  // By node and output; -1: nobody reads it.
+  std::vector<Edge> live_;
+};
+
+}  // namespace
+
+std::vector<Layout> ChooseRuns(const Graph& graph, const DeviceSpec& spec,
+                               const std::vector<LayoutCover>& covers) {
+  return Runs(graph, spec, covers).Choose();
+}
+
+}  // namespace ag
