@@ -23,6 +23,13 @@ TEST(Layout, BytesIncludePadding) {
   EXPECT_EQ(LayoutBytes(F32({2, 20, 3, 5}), Layout::kChannelsLast), 2 * 20 * 15 * 4);
 }
 
+TEST(Layout, DenseStridesGoByAxis) {
+  EXPECT_EQ(DenseStrides({2, 3, 5, 7}, Layout::kPlain), (std::vector<int64_t>{105, 35, 7, 1}));
+  EXPECT_EQ(DenseStrides({2, 3, 5, 7}, Layout::kChannelsLast),
+            (std::vector<int64_t>{105, 1, 21, 3}));
+  EXPECT_EQ(DenseStrides({}, Layout::kPlain), std::vector<int64_t>{});
+}
+
 TEST(Layout, OnlyFloatsOfRankFourLeavePlain) {
   EXPECT_TRUE(CanHave(F32({1, 16, 1, 1}), Layout::kBlocked16));
   EXPECT_FALSE(CanHave(F32({1, 16, 1}), Layout::kBlocked16));

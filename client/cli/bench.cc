@@ -26,7 +26,9 @@ StatusOr<std::vector<Contender>> LoadContenders(const BenchFlags& flags, Device&
   contenders.push_back({"input", std::move(input)});
   AG_LET(auto eager, LoadSession(flags.model, PlanChoice::kEager, device));
   contenders.push_back({"eager", std::move(eager)});
-  AG_LET(auto plan, LoadSession(flags.model, PlanChoice::kCarried, device));
+  ModelFlags untuned = flags.model;  // A plan that is not carried is thrown away: not worth tuning.
+  untuned.tune = false;
+  AG_LET(auto plan, LoadSession(untuned, PlanChoice::kCarried, device));
   if (plan->uses_carried_plan()) contenders.push_back({"plan", std::move(plan)});
   if (flags.streams > 1) {
     AG_LET(auto streams, LoadSession(flags.model, PlanChoice::kInput, device, flags.streams));
@@ -77,6 +79,7 @@ int BenchAlone(Context& context, const BenchFlags& flags) {
   for (size_t i = 0; i < timings->size(); ++i) {
     const PlanTiming& timing = (*timings)[i];
     const std::string& name = (*contenders)[i].name;
+    if (!timing.status.ok()) return Fail(Within(timing.status, name));
     list.push_back(TimingJson(name, timing));
     if (context.flags().json) continue;
     context.Print(fmt::format("{:<20} {}  {:.3f}x of input  {}", name, LatencyText(timing.latency),

@@ -64,6 +64,7 @@ class Commands {
   CLI::App* Verb(CLI::App* parent, const char* name, const char* help, const Action& action);
   void AddModel(CLI::App* verb, ModelFlags& flags, const char* model_help);
   void AddCommon(CLI::App* verb);
+  void AddTune(CLI::App* verb, ModelFlags& flags);
   void AddOrt(CLI::App* verb, OrtFlags& flags);
   void AddOptimize();
   void AddLocalVerbs();
@@ -129,6 +130,11 @@ void Commands::AddModel(CLI::App* verb, ModelFlags& flags, const char* model_hel
       ->check(WrongShape);
 }
 
+void Commands::AddTune(CLI::App* verb, ModelFlags& flags) {
+  verb->add_flag("--tune", flags.tune,
+                 "Measure every group's kernels first where no plan is carried (up to a minute)");
+}
+
 void Commands::AddOrt(CLI::App* verb, OrtFlags& flags) {
   verb->add_option("--ort", flags.mode,
                    "Times in ONNX Runtime beside ours: auto (when it is installed, on cpu), off, "
@@ -181,6 +187,7 @@ void Commands::AddLocalVerbs() {
   CLI::App* verb = Verb(&app_, "run", "Run a model here, with its plan when it carries one",
                         [&run](Context& c) { return RunModel(c, run); });
   AddModel(verb, run.model, "ONNX file");
+  AddTune(verb, run.model);
   verb->add_option("--input", run.inputs, "NAME=FILE.npy or NAME=FILE.pb; others get random data");
   verb->add_option("--output", run.output_dir, "Folder for the outputs as .npy files");
   verb->add_option("--seed", run.seed, "Seed of random inputs")->capture_default_str();
@@ -202,6 +209,7 @@ void Commands::AddBench() {
   CLI::App* verb = Verb(&app_, "bench", "Time a model here: eager, input and its plan, interleaved",
                         [&bench](Context& c) { return RunBench(c, bench); });
   AddModel(verb, bench.model, "ONNX file");
+  AddTune(verb, bench.model);
   const auto count = [&](const char* name, int& value, const char* help) {
     verb->add_option(name, value, help)->check(WrongAmount);
   };
@@ -231,6 +239,7 @@ void Commands::AddPlan() {
   CLI::App* verb = Verb(plan, "show", "How a model would run: groups, kernels, streams, waits",
                         [this](Context& c) { return RunPlanShow(c, flags_.plan); });
   AddModel(verb, flags_.plan.model, "ONNX file, or jobs/ID for what a job handed out");
+  AddTune(verb, flags_.plan.model);
 }
 
 void Commands::AddJobs() {

@@ -33,6 +33,7 @@ struct ModelFlags {
   std::string model;
   std::string device = "cpu";
   std::vector<std::string> shapes;  // NAME=1x3x299x299
+  bool tune = false;                // Plans made here come from measurements.
 };
 
 // Times in ONNX Runtime beside ours.

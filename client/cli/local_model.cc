@@ -8,8 +8,11 @@ namespace ag {
 namespace {
 
 StatusOr<SessionOptions> MakeOptions(const ModelFlags& flags, PlanChoice plan, int streams) {
-  SessionOptions options{
-      .device = flags.device, .plan = plan, .streams = streams, .name = flags.model};
+  SessionOptions options{.device = flags.device,
+                         .plan = plan,
+                         .streams = streams,
+                         .tune = flags.tune,
+                         .name = flags.model};
   for (const std::string& text : flags.shapes) {
     AG_LET(const auto shape, ParseShapeFlag(text));
     options.shapes[shape.first] = Shape(shape.second.begin(), shape.second.end());

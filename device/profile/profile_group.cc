@@ -63,7 +63,8 @@ class KernelTimer {
     int noisy = 0;
     for (double spent = 0; !IsEnough(samples, spent, time_max);) {
       AG_TRY(canary_.Begin());
-      AG_LET(const std::vector<double> chunk, Chunk(time_max - spent));
+      AG_LET(const std::vector<double> chunk,
+             Chunk(time_max - spent, options_.samples_max - static_cast<int>(samples.ns.size())));
       AG_LET(const bool quiet, canary_.IsQuiet());
       for (const double ns : chunk) spent += ns * runs_ + cooling_ns_;
       if (!quiet && noisy < kNoisyChunksMax) {
@@ -87,9 +88,9 @@ class KernelTimer {
     return spent >= time_max && count >= options_.samples_min;
   }
 
-  StatusOr<std::vector<double>> Chunk(double time_left) {
+  StatusOr<std::vector<double>> Chunk(double time_left, int samples_left) {
     const double end = std::min(kChunkNs, time_left);
-    const int count_max = std::min(options_.samples_max, kSettledSamples);
+    const int count_max = std::min(samples_left, kSettledSamples);
     std::vector<double> chunk;
     double spent = 0;
     while (static_cast<int>(chunk.size()) < count_max &&

@@ -43,15 +43,15 @@ class Finals {
   StatusOr<std::vector<PlanTiming>> Run() {
     for (Entry& entry : entries_) AG_TRY(Prepare(entry));
     if (entries_.size() == 1) AG_TRY(TimeAlone());
-    bool open = true;
-    while (open && spent_ns_ < static_cast<double>(options_.finals_time.count())) {
+    bool open = false;
+    do {  // One block each whatever it takes: without any there is nothing to say.
       open = false;
       for (size_t i = 1; i < entries_.size(); ++i) {
         if (entries_[i].done) continue;
         AG_TRY(Block(entries_[i]));
         open |= !entries_[i].done;
       }
-    }
+    } while (open && spent_ns_ < static_cast<double>(options_.finals_time.count()));
     std::vector<PlanTiming> timings;
     for (const Entry& entry : entries_) timings.push_back(TimingOf(entry));
     return timings;
@@ -134,7 +134,7 @@ class Finals {
     if (!entry.status.ok()) return timing;
     const std::vector<double>& ns = entry.ns.empty() ? entry.noisy_ns : entry.ns;
     if (ns.empty()) {
-      timing.status = Err(StatusCode::kDeadlineExceeded, "finals: no time was left for this plan");
+      timing.status = Err(StatusCode::kDeadlineExceeded, "finals: no block was completed");
       return timing;
     }
     timing.latency = Summarize(ns, options_.seed);

@@ -5,78 +5,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <functional>
 
 #include "base/measuring_lock.h"
 #include "base/random.h"
+#include "device/profile/fake_device.h"
 #include "device/profile/interval.h"
-#include "graph/text_form.h"
 
 namespace ag {
 namespace {
-
-// A device whose every time the test says.
-class FakeDevice : public Device {
- public:
-  using Times = std::function<double()>;  // Nanoseconds of the next run.
-
-  class FakeExecutable : public Executable {
-   public:
-    explicit FakeExecutable(Times times) : times_(std::move(times)) {}
-    Status Run(std::span<const Tensor>, std::span<Tensor>) override { return OkStatus(); }
-    StatusOr<Nanos> TimedRun(std::span<const Tensor>, std::span<Tensor>) override {
-      ++runs;
-      if (!fails.ok()) return fails;
-      return Nanos(std::llround(times_()));
-    }
-    StatusOr<std::vector<TraceEvent>> TracedRun(std::span<const Tensor>,
-                                                std::span<Tensor>) override {
-      return std::vector<TraceEvent>{};
-    }
-    int64_t device_bytes() const override { return 0; }
-    int runs = 0;
-    Status fails;
-
-   private:
-    Times times_;
-  };
-
-  const DeviceSpec& spec() const override { return spec_; }
-  const Environment& environment() const override { return environment_; }
-  StatusOr<std::vector<std::string>> Kernels(const GroupProblem&) override {
-    std::vector<std::string> names;
-    for (const auto& [name, times] : kernels) names.push_back(name);
-    return names;
-  }
-  StatusOr<std::unique_ptr<Executable>> Build(const Graph&, const Plan& plan,
-                                              const WeightSource&) override {
-    const std::string& name = plan.groups[0].kernel;
-    for (const auto& [kernel, times] : kernels) {
-      if (kernel == name && times) return std::make_unique<FakeExecutable>(times);
-    }
-    return Err(StatusCode::kUnimplemented, "fake: no {}", name);
-  }
-  StatusOr<Nanos> Canary() override {
-    ++canaries;
-    return Nanos(std::llround(canary()));
-  }
-
-  std::vector<std::pair<std::string, Times>> kernels;
-  Times canary = [] { return 100'000.0; };
-  int canaries = 0;
-
- private:
-  DeviceSpec spec_;
-  Environment environment_ = "fake";
-};
-
-GroupProblem ReluProblem() {
-  GroupProblem problem;
-  problem.graph = *ParseGraph("input x f32[4]\noutput y = relu(x)");
-  problem.pattern = "chain";
-  problem.input_layouts = problem.output_layouts = {Layout::kPlain};
-  return problem;
-}
 
 std::vector<PlanToTime> PlansOf(std::vector<FakeDevice::FakeExecutable>& executables) {
   std::vector<PlanToTime> plans;

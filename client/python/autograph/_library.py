@@ -51,6 +51,8 @@ class OptionsC(Structure):
         ("streams", c_int32),
         ("shapes", POINTER(InputShapeC)),
         ("shapes_count", c_size_t),
+        ("tune", c_int32),
+        ("tuned_plans", c_char_p),
     ]
 
 

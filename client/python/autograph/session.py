@@ -80,6 +80,8 @@ class Session:
         plan: str = "carried",
         streams: int = 0,
         shapes: Optional[Mapping[str, Sequence[int]]] = None,
+        tune: bool = False,
+        tuned_plans: Optional[str] = None,
     ) -> None:
         """Loads the model and makes it ready.
 
@@ -91,6 +93,9 @@ class Session:
                 (with a `SessionWarning`); "input": made here; "eager": every operator by itself.
             streams: at most so many streams, for a plan made here; 0: as the plan says.
             shapes: sizes for inputs that the model leaves open.
+            tune: measure every group's kernels while loading (seconds to a minute), for a plan made
+                here; plans that a model carries were measured when they were made.
+            tuned_plans: folder that remembers what tuning found; None: none does.
 
         Raises:
             NotFound: no such file. InvalidArgument: not a model, or an option is wrong.
@@ -102,6 +107,8 @@ class Session:
         self._library = library()
         self._process = os.getpid()
         options, kept = _options(device, plan, streams, shapes or {})
+        options.tune = int(tune)
+        options.tuned_plans = None if tuned_plans is None else os.fsencode(tuned_plans)
         self._handle = self._create(model, options)
         del kept  # What `options` pointed to had to live until here.
         with self._freed_on_error():
