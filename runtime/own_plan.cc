@@ -15,7 +15,8 @@ constexpr Nanos kGroupTime{10'000'000};
 StatusOr<Plan> MakePlan(const Graph& graph, const DeviceSpec& spec, GroupTimes& times,
                         const OwnPlanOptions& options) {
   const Policy policy;
-  GroupingOptions grouping{.grouped = options.grouped, .mixed_layouts = options.tune};
+  GroupingOptions grouping{
+      .grouped = options.grouped, .layout = options.layout, .mixed_layouts = options.tune};
   if (options.streams > 1) grouping.cores = std::max(1, spec.cores / options.streams);
   AG_LET(TimedGroups timed, FormTimedGroups(graph, spec, policy, times, grouping));
   std::vector<double> group_ns;
@@ -28,8 +29,9 @@ StatusOr<Plan> MakePlan(const Graph& graph, const DeviceSpec& spec, GroupTimes& 
 
 std::string PathOf(const Graph& graph, const Device& device, const OwnPlanOptions& options) {
   const std::string key = PlanKey(graph.digest(), device.environment(), Policy());
-  return fmt::format("{}/{}-{}{}.plan", options.folder, key, options.grouped ? "s" : "eager-s",
-                     options.streams);
+  return fmt::format("{}/{}{}-s{}{}.plan", options.folder, key, options.grouped ? "" : "-eager",
+                     options.streams,
+                     options.layout ? "-" + std::string(LayoutName(*options.layout)) : "");
 }
 
 StatusOr<Plan> ReadTuned(const std::string& path, const Graph& graph, const DeviceSpec& spec) {

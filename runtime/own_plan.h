@@ -1,6 +1,7 @@
 // The plan of a session whose model carries none that fits: made here, by estimate or by measuring.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "device/api/device.h"
@@ -11,6 +12,7 @@ struct OwnPlanOptions {
   bool grouped = true;  // false: every operator by itself.
   int streams = 1;      // Beyond 1: greedy list scheduling; the streams share the cores.
   bool tune = false;    // Layouts, groups and kernels from measurements on `device`.
+  std::optional<Layout> layout = std::nullopt;  // What contractions prefer; nothing: the cheapest.
   // Where tuned plans are kept, a file each, named by what they are bound to. Empty: nowhere. One
   // that is damaged or does not fit is made anew; a folder that is not there is made.
   std::string folder = {};

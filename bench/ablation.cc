@@ -1,0 +1,131 @@
+// What each part of a plan brings: the whole beside the same without it, interleaved.
+//   build/ablation MODEL.onnx [OUTPUT.onnx [DEVICE [SECONDS]]]     (DEVICE: cpu; SECONDS: 20)
+// MODEL is what a user has, OUTPUT what `autograph optimize` made of it (its plan is the whole);
+// without OUTPUT the whole is MODEL's own tuned plan, and there are no rules to take away. Prints a
+// line each: median, and its time over the whole's with the interval; above 1 the part pays.
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/file.h"
+#include "device/open_device.h"
+#include "device/profile/profile.h"
+#include "graph/onnx/onnx.h"
+#include "plan/estimator.h"
+#include "rules/rewrite.h"
+#include "runtime/model_weights.h"
+#include "runtime/own_plan.h"
+#include "runtime/session.h"
+#include "worker/execute.h"
+
+namespace ag {
+namespace {
+
+struct Subject {
+  std::shared_ptr<const MappedFile> file;
+  std::unique_ptr<ModelWeights> weights;
+  Graph graph;
+  std::unique_ptr<Session> carried;  // Null: the file carries no plan that fits.
+};
+
+struct Contender {
+  std::string name;
+  std::unique_ptr<Executable> owned;
+  Executable* executable = nullptr;
+};
+
+class Ablation {
+ public:
+  explicit Ablation(Device& device) : device_(device) {}
+
+  Status Run(const std::string& model, const std::string& output, double seconds) {
+    AG_LET(const Subject input, Load(model));
+    AG_LET(const Subject whole, Load(output));
+    int streams = 1;
+    if (whole.carried != nullptr) {
+      contenders_.push_back({"whole", nullptr, &whole.carried->executable()});
+      streams = static_cast<int>(whole.carried->plan().streams.size());
+    } else {
+      AG_TRY(Add("whole", whole, {.tune = true}));
+    }
+    if (streams > 1) AG_TRY(Add("one stream", whole, {.tune = true}));
+    if (output != model) AG_TRY(Add("no rules", input, {.streams = streams, .tune = true}));
+    for (const Layout layout : LayoutsOf(whole.graph)) {
+      AG_TRY(Add(std::string(LayoutName(layout)) + " only", whole,
+                 {.streams = streams, .tune = true, .layout = layout}));
+    }
+    AG_TRY(Add("ungrouped", whole, {.grouped = false, .streams = streams, .tune = true}));
+    AG_TRY(Add("not measured", whole, {.streams = streams}));
+    return Print(whole.graph, seconds);
+  }
+
+ private:
+  StatusOr<Subject> Load(const std::string& path) {
+    Subject subject;
+    AG_LET(subject.file, MappedFile::Open(path));
+    const std::string_view bytes = subject.file->bytes();
+    AG_LET(subject.carried, Session::Load(bytes, {.owner = subject.file}, device_));
+    if (!subject.carried->uses_carried_plan()) subject.carried = nullptr;
+    subject.weights = std::make_unique<ModelWeights>(bytes, subject.file);
+    AG_LET(const ImportedModel imported, ImportOnnx(bytes, {}, *subject.weights));
+    AG_LET(subject.graph, CleanUp(imported.graph, RuleSet::Shipped()));
+    return subject;
+  }
+
+  std::vector<Layout> LayoutsOf(const Graph& graph) const {
+    std::vector<Layout> layouts = LayoutChoices(graph, device_.spec());
+    if (layouts.back() != Layout::kPlain) layouts.push_back(Layout::kPlain);
+    return layouts;
+  }
+
+  Status Add(const std::string& name, const Subject& subject, const OwnPlanOptions& options) {
+    AG_LET(const Plan plan, MakeOwnPlan(subject.graph, device_, options));
+    AG_LET(std::unique_ptr<Executable> executable,
+           device_.Build(subject.graph, plan, *subject.weights));
+    Executable* borrowed = executable.get();
+    contenders_.push_back({name, std::move(executable), borrowed});
+    return OkStatus();
+  }
+
+  Status Print(const Graph& graph, double seconds) {
+    std::vector<PlanToTime> plans;
+    for (const Contender& contender : contenders_) {
+      plans.push_back({contender.executable, RandomInputs(graph, 1), EmptyOutputs(graph)});
+    }
+    ProfileOptions options;
+    options.finals_time = Nanos(static_cast<int64_t>(seconds * 1e9));
+    AG_LET(const auto alone, MeasureAlone(device_));
+    AG_LET(const std::vector<PlanTiming> timings,
+           ProfilePlans(device_, std::move(plans), options, RealClock()));
+    for (size_t i = 0; i < timings.size(); ++i) {
+      const PlanTiming& t = timings[i];
+      AG_TRY(t.status, "{}", contenders_[i].name);
+      std::printf("%-22s %9.3f ms  %.3fx the whole's time (%.3f to %.3f)\n",
+                  contenders_[i].name.c_str(), t.latency.median_ns / 1e6, 1 / t.speedup,
+                  1 / t.speedup_high, 1 / t.speedup_low);
+    }
+    return OkStatus();
+  }
+
+  Device& device_;
+  std::vector<Contender> contenders_;
+};
+
+Status RunAblation(int argc, char** argv) {
+  const std::string model = argv[1], output = argc > 2 ? argv[2] : argv[1];
+  AG_LET(const std::unique_ptr<Device> device, OpenDevice(argc > 3 ? argv[3] : "cpu"));
+  return Ablation(*device).Run(model, output, argc > 4 ? std::atof(argv[4]) : 20);
+}
+
+}  // namespace
+}  // namespace ag
+
+int main(int argc, char** argv) {
+  if (argc < 2) {
+    std::fprintf(stderr, "usage: ablation MODEL.onnx [OUTPUT.onnx [DEVICE [SECONDS]]]\n");
+    return 2;
+  }
+  const ag::Status status = ag::RunAblation(argc, argv);
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "%s\n", ag::Message(status).c_str());
+  return 1;
+}
