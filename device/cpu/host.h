@@ -16,7 +16,7 @@ std::string InstructionSet();
 // The spec of the CPU device with `cores` cores; the text is ParseDeviceSpec's.
 std::string SpecText(int cores);
 
-// "cores=2;cpu=AMD EPYC;isa=avx512;onednn=2.6.3;policy=1".
+// "cores=2;cpu=AMD EPYC;isa=avx512;onednn=2.6.3;policy=2".
 Environment EnvironmentOf(int cores);
 
 }  // namespace ag::cpu
