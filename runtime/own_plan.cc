@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/file.h"
-#include "device/profile/measured_times.h"
+#include "device/profile/refine_kernels.h"
 #include "plan/schedule.h"
 
 namespace ag {
@@ -56,6 +56,7 @@ StatusOr<Plan> MakeOwnPlan(const Graph& graph, Device& device, const OwnPlanOpti
   AG_LET(const auto alone, MeasureAlone(device));
   MeasuredTimes times(device, {.group_time = kGroupTime}, RealClock());
   AG_LET(Plan plan, MakePlan(graph, device.spec(), times, options));
+  AG_LET(plan, RefineKernels(graph, std::move(plan), device, times));
   plan.environment = device.environment();
   if (options.folder.empty()) return plan;
   AG_TRY(MakeDirs(options.folder));
