@@ -20,10 +20,13 @@ namespace {
 
 constexpr int kRuns = 21;
 
-struct Row {
-  double alone_ns = 0;
-  std::vector<double> inside_ns;
-};
+using Samples = std::vector<std::vector<double>>;  // By group, in nanoseconds.
+
+double SumNs(const TimedGroups& timed) {
+  double sum = 0;
+  for (const GroupTime& time : timed.times) sum += time.ns;
+  return sum;
+}
 
 // Operators, and a convolution's geometry.
 std::string Describe(const Graph& graph, const Group& group) {
@@ -53,16 +56,15 @@ Status PrintLayouts(const Graph& graph, const Device& device, GroupTimes& times)
   for (const Layout layout : LayoutChoices(graph, device.spec())) {
     AG_LET(const TimedGroups timed,
            FormTimedGroups(graph, device.spec(), Policy(), times, {.layout = layout}));
-    double sum_ns = 0;
-    for (const GroupTime& time : timed.times) sum_ns += time.ns;
-    std::printf("%s: sum alone %.3f ms\n", std::string(LayoutName(layout)).c_str(), sum_ns / 1e6);
+    std::printf("%s: sum alone %.3f ms\n", std::string(LayoutName(layout)).c_str(),
+                SumNs(timed) / 1e6);
   }
   return OkStatus();
 }
 
-// Fills in rows[group].inside_ns; returns the whole plan's times.
+// Adds to inside[group]; returns the whole plan's times.
 StatusOr<std::vector<double>> TimeInside(const Graph& graph, Executable& executable,
-                                         std::vector<Row>* rows) {
+                                         Samples* inside) {
   const std::vector<Tensor> inputs = RandomInputs(graph, 1);
   std::vector<Tensor> outputs = EmptyOutputs(graph);
   std::vector<double> whole;
@@ -72,22 +74,21 @@ StatusOr<std::vector<double>> TimeInside(const Graph& graph, Executable& executa
     if (run < 0) continue;
     whole.push_back(static_cast<double>(took.count()));
     for (const TraceEvent& event : trace) {
-      (*rows)[event.group].inside_ns.push_back(
-          static_cast<double>((event.end - event.begin).count()));
+      (*inside)[event.group].push_back(static_cast<double>((event.end - event.begin).count()));
     }
   }
   return whole;
 }
 
-void PrintRows(const Graph& graph, const Plan& plan, const std::vector<Row>& rows,
+void PrintRows(const Graph& graph, const Plan& plan, const Samples& inside_ns,
                MeasuredTimes& times) {
   std::map<std::string, std::pair<double, double>> sums;  // Microseconds alone and inside.
   for (size_t i = 0; i < plan.groups.size(); ++i) {
     const Group& group = plan.groups[i];
-    if (rows[i].inside_ns.empty()) continue;
+    if (inside_ns[i].empty()) continue;
     const GroupProblem problem = ExtractGroup(graph, group, plan.policy);
     const double alone_us = times.Time(problem).ns / 1e3;
-    const double inside_us = Median(rows[i].inside_ns) / 1e3;
+    const double inside_us = Median(inside_ns[i]) / 1e3;
     std::printf("%4zu %-8s %-12s %9.1f %9.1f %6.2f  %s %s\n", i, group.pattern.c_str(),
                 group.kernel.c_str(), alone_us, inside_us, inside_us / alone_us,
                 Describe(graph, group).c_str(), Others(times.Find(problem)).c_str());
@@ -110,15 +111,14 @@ Status PrintTable(const std::string& model, const std::string& device_name,
   AG_LET(TimedGroups timed, FormTimedGroups(graph, device->spec(), Policy(), times,
                                             {.layout = layout, .mixed_layouts = true}));
   AG_TRY(PrintLayouts(graph, *device, times));
-  double sum_ns = 0;
-  for (const GroupTime& time : timed.times) sum_ns += time.ns;
+  const double sum_ns = SumNs(timed);
   std::vector<Stream> streams = OneStream(graph, timed.groups);
   AG_LET(const Plan plan, CompletePlan(graph, std::move(timed.groups), std::move(streams),
                                        device->spec(), Policy()));
   AG_LET(const std::unique_ptr<Executable> executable, device->Build(graph, plan, weights));
-  std::vector<Row> rows(plan.groups.size());
-  AG_LET(const std::vector<double> whole, TimeInside(graph, *executable, &rows));
-  PrintRows(graph, plan, rows, times);
+  Samples inside(plan.groups.size());
+  AG_LET(const std::vector<double> whole, TimeInside(graph, *executable, &inside));
+  PrintRows(graph, plan, inside, times);
   std::printf("%s: sum alone %.3f ms, whole %.3f ms\n", model.c_str(), sum_ns / 1e6,
               Median(whole) / 1e6);
   return OkStatus();

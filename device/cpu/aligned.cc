@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -44,6 +45,8 @@ class Pool {
   std::shared_ptr<std::byte> Cut(size_t bytes) {
     const MutexLock lock(mutex_);
     if (region_.use_count() == 1) {
+      // The count is read relaxed; what the last holder wrote must come before our zeros.
+      std::atomic_thread_fence(std::memory_order_acquire);
       std::memset(region_.get(), 0, used_);
       used_ = 0;
     }

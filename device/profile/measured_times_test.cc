@@ -95,6 +95,23 @@ TEST(RefineKernels, TakesWhatIsFasterInThePlan) {
   }
 }
 
+TEST(RefineKernels, TheWholePlanHasTheLastWord) {
+  FakeDevice device;
+  bool inside = false;
+  int traced = 0;  // Fifteen traced runs promise a gain that the whole then does not show.
+  device.kernels = {{"first", [] { return 10e3; }},
+                    {"second", [&] { return inside && ++traced <= 15 ? 8e3 : 11e3; }}};
+  MeasuredTimes times(device, {}, RealClock());
+  Plan plan = SingleGroupPlan(ReluProblem());
+  const GroupProblem cut = ExtractGroup(ReluProblem().graph, plan.groups[0], plan.policy);
+  plan.groups[0].kernel = times.Time(cut).kernel;
+  inside = true;
+  const auto refined = RefineKernels(ReluProblem().graph, plan, device, times);
+  ASSERT_EQ(ToString(refined.status()), "OK");
+  EXPECT_GT(traced, 15);
+  EXPECT_EQ(refined->groups[0].kernel, "first");
+}
+
 TEST(RefineKernels, WithoutRivalsNothingIsBuilt) {
   FakeDevice device;
   device.kernels = {{"only", [] { return 1e4; }}};

@@ -131,17 +131,6 @@ class KernelTimer {
   double cooling_ns_ = 0;  // What the last sample's cooling took: it is on the group's budget.
 };
 
-// Inputs and outputs of the problem's graph, filled with seeded data.
-void FillBuffers(const Graph& graph, uint64_t seed, const TimingData& data,
-                 std::vector<Tensor>* inputs, std::vector<Tensor>* outputs) {
-  for (const NodeId id : graph.inputs()) {
-    inputs->push_back(data.Input(graph.type({id, 0}), seed + inputs->size()));
-  }
-  for (const GraphOutput& output : graph.outputs()) {
-    outputs->push_back(Tensor::Zeros(graph.type(output.edge)));
-  }
-}
-
 }  // namespace
 
 StatusOr<Measurement> ProfileGroup(Device& device, const GroupProblem& problem,
@@ -149,7 +138,7 @@ StatusOr<Measurement> ProfileGroup(Device& device, const GroupProblem& problem,
   AG_LET(const std::vector<std::string> kernels, device.Kernels(problem));
   std::vector<Tensor> inputs, outputs;
   const TimingData data(options.seed);
-  FillBuffers(problem.graph, options.seed, data, &inputs, &outputs);
+  data.FillBuffers(problem.graph, &inputs, &outputs);
   AG_TRY(WarmUp(device, options, clock));
   CanaryWatch canary(device, options);
   Measurement best{.simulated = device.simulated()};

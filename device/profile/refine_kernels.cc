@@ -22,12 +22,7 @@ StatusOr<Runner> MakeRunner(const Graph& graph, const Plan& plan, Device& device
   const TimingData data(kSeed);
   Runner runner;
   AG_LET(runner.executable, device.Build(graph, plan, data));
-  for (const NodeId id : graph.inputs()) {
-    runner.inputs.push_back(data.Input(graph.type({id, 0}), kSeed + runner.inputs.size()));
-  }
-  for (const GraphOutput& output : graph.outputs()) {
-    runner.outputs.push_back(Tensor::Zeros(graph.type(output.edge)));
-  }
+  data.FillBuffers(graph, &runner.inputs, &runner.outputs);
   return runner;
 }
 

@@ -14,7 +14,7 @@ Tensor Stretch(uint64_t seed) { return SyntheticTensor({DType::kFloat32, {kStret
 
 // One stretch for all groups: it only depends on the seed, of which a process knows one or two.
 TimingData::TimingData(uint64_t seed)
-    : stretch_([seed] {
+    : seed_(seed), stretch_([seed] {
         static Mutex mutex;
         static std::map<uint64_t, Tensor>& known = *new std::map<uint64_t, Tensor>();
         const MutexLock lock(mutex);
@@ -38,6 +38,16 @@ Tensor TimingData::Input(const TensorType& type, uint64_t seed) const {
     at = 0;
   }
   return tensor;
+}
+
+void TimingData::FillBuffers(const Graph& graph, std::vector<Tensor>* inputs,
+                             std::vector<Tensor>* outputs) const {
+  for (const NodeId id : graph.inputs()) {
+    inputs->push_back(Input(graph.type({id, 0}), seed_ + inputs->size()));
+  }
+  for (const GraphOutput& output : graph.outputs()) {
+    outputs->push_back(Tensor::Zeros(graph.type(output.edge)));
+  }
 }
 
 StatusOr<Tensor> TimingData::Get(const Digest& digest, const TensorType& type) const {

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/mutex.h"
+#include "graph/graph.h"
 #include "graph/weights.h"
 
 namespace ag {
@@ -17,8 +18,12 @@ class TimingData : public WeightSource {
   StatusOr<Tensor> Get(const Digest& digest, const TensorType& type) const override;
   // Data for an input; f32 with standard deviation 0.1.
   Tensor Input(const TensorType& type, uint64_t seed) const;
+  // One tensor per graph input, and zeros for the outputs to be written to.
+  void FillBuffers(const Graph& graph, std::vector<Tensor>* inputs,
+                   std::vector<Tensor>* outputs) const;
 
  private:
+  const uint64_t seed_;
   const Tensor stretch_;
   mutable Mutex mutex_;
   mutable std::map<std::pair<Digest, int64_t>, Tensor> made_ AG_GUARDED_BY(mutex_);
