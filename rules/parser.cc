@@ -191,6 +191,7 @@ StatusOr<Rule> ParseRule(const SourceText& source, size_t begin, size_t end) {
   }
   AG_LET(parsed.pattern.sources, ParseTerms(source, cursor));
   AG_TRY(cursor.Expect("=>"));
+  rule.target = source.PlaceOf(cursor.offset());
   AG_LET(parsed.pattern.targets, ParseTerms(source, cursor));
   if (cursor.Accept("if ")) {
     do {

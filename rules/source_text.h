@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/status.h"
+#include "rules/rule_set.h"
 
 namespace ag {
 
@@ -15,7 +15,8 @@ class SourceText {
 
   // kInvalidArgument "file:line:column: what", the line, and a caret under the column.
   Status Error(size_t offset, std::string_view what) const;
-  int LineOf(size_t offset) const;
+  RulePlace PlaceOf(size_t offset) const;
+  int LineOf(size_t offset) const { return PlaceOf(offset).line; }
   const std::string& file() const { return file_; }
 
   // Comments and continued line ends ("\" before the end) read as blanks, at the same offsets.
