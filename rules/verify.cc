@@ -235,7 +235,8 @@ void VerifyAll(const std::vector<const Rule*>& rules, const VerifyOptions& optio
 
 namespace {
 
-// The type error of a rule whose target does not fit in most of its small cases.
+// The type error of a rule whose target does not fit in more than a quarter of its small cases:
+// axes of size 1 and square shapes hide what is wrong in the others.
 Status CheckTypes(const Rule& rule) {
   constexpr int kDraws = 400, kInstances = 20;
   int instances = 0, ill_typed = 0;
@@ -252,7 +253,7 @@ Status CheckTypes(const Rule& rule) {
     elements = instance->elements;
     smallest = std::move(trial);
   }
-  if (2 * ill_typed <= instances) return OkStatus();
+  if (4 * ill_typed <= instances) return OkStatus();
   const Status error =
       ErrorAt(rule.file, rule.target, fmt::format("rule '{}': {}", rule.name, smallest.what));
   return Err(StatusCode::kInvalidArgument, "{}\n{}", Message(error), smallest.text);

@@ -53,8 +53,8 @@ void VerifyAll(const std::vector<const Rule*>& rules, const VerifyOptions& optio
                const std::function<bool(const Rule&, VerifyReport)>& done);
 
 // Draws a few small cases of every rule. kInvalidArgument "file:line:column: the target has type
-// ...", the line, a caret and a case, when a right side changes the type in most of them. (One that
-// does so now and then is left to Verify.)
+// ...", the line, a caret and a case, when a right side has another type in more than a quarter
+// of them. (One that has so now and then is left to Verify.)
 Status CheckTypes(const std::vector<const Rule*>& rules);
 
 // True when the shipped verdict file (rules/verified.txt, compiled in) holds the rule's digest.
