@@ -41,8 +41,13 @@ class Verifier {
   Verifier(const Rule& rule, const VerifyOptions& options)
       : rule_(rule), options_(options), approximate_(HasApproximateConstants(*rule.pattern)) {
     for (const std::string& name : ApplicableClasses(*rule.pattern)) open_.insert(name);
-    unguarded_ = *rule.pattern;
-    unguarded_.guards.clear();
+    unguarded_.pattern = *rule.pattern;
+    unguarded_.pattern.guards.clear();
+    for (const Guard& guard : rule.pattern->guards) {
+      guards_.push_back(unguarded_);
+      guards_.back().pattern.guards.push_back(guard);
+    }
+    guards_.push_back({.pattern = *rule.pattern});
   }
 
   VerifyReport Run() {
@@ -75,7 +80,7 @@ class Verifier {
     const std::optional<Instance> instance = DrawInstance(*rule_.pattern, &choices, draw);
     if (!instance.has_value() || instance->elements > kElementsMax) return;
     const Trial trial = TryRule(rule_, instance->graph, Comparing(seed));
-    if (!open_.empty()) CountUnguarded(instance->graph, trial);
+    if (!open_.empty()) CountGuards(instance->graph);
     if (trial.outcome == Trial::Outcome::kNoMatch) return;
     if (trial.refused()) {
       failing_ = FailingCase{choices.made(), draw, Comparing(seed)};
@@ -89,6 +94,7 @@ class Verifier {
     for (const std::string& name : trial.classes) {
       ++classes_[name];
       open_.erase(name);
+      ruled_out_.erase(name);
     }
   }
 
@@ -107,21 +113,38 @@ class Verifier {
     }
   }
 
-  // How often a class comes up where the rule would match but for its guards.
-  void CountUnguarded(const Graph& graph, const Trial& trial) {
+  // The rule with some of its guards, and where that matches.
+  struct Guarded {
+    RulePattern pattern;
+    int64_t matches = 0;  // Graphs.
+    std::map<std::string, int64_t> classes;
+
+    bool Count(const Graph& graph, const NodeIndex& index) {
+      const auto found = FindMatches(graph, index, pattern, 0);
+      std::set<std::string> names;
+      for (const auto& match : found) names.merge(ClassesOf(graph, match.nodes));
+      for (const std::string& name : names) ++classes[name];
+      matches += !found.empty();
+      return !found.empty();
+    }
+  };
+
+  // Looks for a guard, or all of them together, that rules a class out: none of its many cases
+  // pass.
+  void CountGuards(const Graph& graph) {
     if (rule_.pattern->guards.empty()) return;
-    const auto matches = FindMatches(graph, NodeIndex(graph), unguarded_, 0);
-    if (matches.empty()) return;
-    ++unguarded_matches_;
-    if (trial.outcome != Trial::Outcome::kNoMatch) ++guarded_matches_;
-    for (const std::string& name : ClassesOf(graph, matches[0].nodes)) ++unguarded_classes_[name];
-    if (guarded_matches_ == 0) return;
-    for (auto name = open_.begin(); name != open_.end();) {
-      const int draws = unguarded_classes_[*name];
-      const bool ruled_out =
-          int64_t{draws} * guarded_matches_ >= int64_t{kExpectedToPass} * unguarded_matches_;
-      if (ruled_out) report_.ruled_out.emplace_back(*name, draws);
-      name = ruled_out ? open_.erase(name) : std::next(name);
+    const NodeIndex index(graph);
+    if (!unguarded_.Count(graph, index)) return;
+    for (Guarded& guarded : guards_) {
+      guarded.Count(graph, index);
+      for (auto name = open_.begin(); name != open_.end();) {
+        const int64_t draws = unguarded_.classes[*name];
+        const bool ruled_out = guarded.classes[*name] == 0 &&
+                               draws * guarded.matches >= kExpectedToPass * unguarded_.matches &&
+                               draws > 0;
+        if (ruled_out) ruled_out_[*name] = static_cast<int>(draws);
+        name = ruled_out ? open_.erase(name) : std::next(name);
+      }
     }
   }
 
@@ -151,6 +174,7 @@ class Verifier {
 
   VerifyReport Finish() {
     report_.classes.assign(classes_.begin(), classes_.end());
+    report_.ruled_out.assign(ruled_out_.begin(), ruled_out_.end());
     report_.arithmetic = ArithmeticName(weakest_);
     if (report_.counter_example.empty() && report_.instances < options_.instances_min) {
       report_.counter_example = fmt::format("only {} of {} instances could be drawn\n",
@@ -161,7 +185,7 @@ class Verifier {
       report_.counter_example += fmt::format(
           "no instance of class '{}', which the operators admit, was drawn; without the guards {} "
           "were: too few to say that the guards rule it out\n",
-          name, unguarded_classes_[name]);
+          name, unguarded_.classes[name]);
     }
     report_.proved = report_.counter_example.empty();
     return std::move(report_);
@@ -170,13 +194,13 @@ class Verifier {
   const Rule& rule_;
   const VerifyOptions& options_;
   const bool approximate_;
-  RulePattern unguarded_;
   VerifyReport report_;
   std::set<Digest> seen_;
   std::map<std::string, int> classes_;
   std::set<std::string> open_;  // Classes that apply and have not come up yet.
-  std::map<std::string, int> unguarded_classes_;
-  int64_t unguarded_matches_ = 0, guarded_matches_ = 0;
+  std::map<std::string, int> ruled_out_;
+  Guarded unguarded_;
+  std::vector<Guarded> guards_;  // One guard each, and all.
   std::optional<FailingCase> failing_;
   Arithmetic weakest_ = Arithmetic::kField;
 };
