@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <system_error>
 
 namespace ag {
 namespace {
@@ -108,6 +109,9 @@ std::optional<Cursor::Number> Cursor::AcceptNumber() {
   // "1..." is the integer 1 and a spread.
   const size_t digits = static_cast<size_t>(as_integer.ptr - rest.data());
   const bool spread_follows = rest.substr(digits, 3) == "...";
+  const bool too_large = as_float.ec != std::errc() ||
+                         (as_integer.ec != std::errc() && as_integer.ptr == as_float.ptr);
+  if (too_large) return std::nullopt;
   number.is_integer = spread_follows || as_integer.ptr == as_float.ptr;
   at_ += number.is_integer ? digits : static_cast<size_t>(as_float.ptr - rest.data());
   return number;
