@@ -102,6 +102,13 @@ Shape ShapeDraw::MatMulOperand(const OperatorDraft& draft, size_t index) {
   return shape;
 }
 
+// Now and then one longer along one spatial axis: windows with strides give results of one size
+// from inputs of several.
+Shape ShapeDraw::NearlyAlike(Shape shape) {
+  if (Chance(12)) ++shape[2 + random_.Below(shape.size() - 2)];
+  return shape;
+}
+
 Shape ShapeDraw::ConvOperand(const OperatorDraft& draft, size_t index) {
   const int64_t group = KnownInt(draft, "group").value_or(1);
   const Ints* strides = KnownList(draft, "strides");
@@ -117,7 +124,7 @@ Shape ShapeDraw::ConvOperand(const OperatorDraft& draft, size_t index) {
     if (Chance(40)) conv_input_[1] = Dim() * group;
     if (conv_input_[1] % group != 0) conv_input_[1] *= group;
     if (w && w->size() == axes + 2) conv_input_[1] = (*w)[1] * group;
-    return conv_input_;
+    return NearlyAlike(conv_input_);
   }
   if (index == 2) return {w && !w->empty() ? (*w)[0] : Dim()};
   if (conv_kernel_.size() != axes + 2 || Chance(25)) {
@@ -177,7 +184,9 @@ Shape ShapeDraw::Operand(const OperatorDraft& draft, size_t index) {
       return ConcatOperand(draft, index);
     case OpKind::kMaxPool:
     case OpKind::kAveragePool:
-      return draft.want ? *draft.want : AnyShape(4, 4);
+      if (draft.want) return *draft.want;
+      if (pool_input_.empty() || Chance(50)) pool_input_ = AnyShape(4, 4);
+      return NearlyAlike(pool_input_);
     case OpKind::kBatchNorm: {
       if (index == 0) return draft.want ? *draft.want : AnyShape(2, 4);
       const auto& x = draft.operands[0];

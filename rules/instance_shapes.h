@@ -41,6 +41,7 @@ class ShapeDraw {
   void LateAttributes(OperatorDraft* draft);
 
  private:
+  Shape NearlyAlike(Shape shape);
   Shape ConvOperand(const OperatorDraft& draft, size_t index);
   Shape MatMulOperand(const OperatorDraft& draft, size_t index);
   Shape ConcatOperand(const OperatorDraft& draft, size_t index);
@@ -54,8 +55,8 @@ class ShapeDraw {
 
   Choices& random_;
   int size_;
-  // What the last convolution looked like: siblings are alike more often than not.
-  Shape conv_input_, conv_kernel_;
+  // What the last convolution or pool looked like: siblings are alike more often than not.
+  Shape conv_input_, conv_kernel_, pool_input_;
 };
 
 }  // namespace ag

@@ -84,6 +84,15 @@ const WrongRule kWrongRules[] = {
     {"TASO #98, #105: grouped siblings of a sum joined as if they had one group",
      "w [rounding]: add(conv.c(x, w, b), conv.c(y, v, d)) => conv.c(concat(x, y; axis=1), "
      "concat(w, v; axis=1), add(b, d)) if same_shape(x, y), same_shape(w, v)"},
+    {"inputs of two sizes, which a stride makes one",
+     "w [exact]: concat(conv.c(x, w, b), conv.c(y, w, b); axis=0) => conv.c(concat(x, y; axis=0), "
+     "w, b)"},
+    {"the same of pools",
+     "w [exact]: concat(max_pool.p(x), max_pool.p(y); axis=1) => max_pool.p(concat(x, y; axis=1))"},
+    {"TASO #99, groups counted, sizes not",
+     "w [exact]: concat(conv.c(x, w, b), conv.c(y, v, d); axis=1) => conv.c(concat(x, y; axis=1), "
+     "concat(w, v; axis=0), concat(b, d; axis=0); group=(dim(x, 1) + dim(y, 1)) / dim(w, 1)) "
+     "if same_shape(w, v)"},
     {"conv over a sum, bias twice",
      "w [rounding]: conv.c(add(x, y), w, b) => add(conv.c(x, w, b), conv.c(y, w, b)) "
      "if same_shape(x, y)"},

@@ -83,9 +83,9 @@ TEST(Verify, RefusesRulesThatAmplifyAnApproximateConstant) {
 // The doubles are as close as rounding would leave them; exact arithmetic is not fooled.
 TEST(Verify, ExactArithmeticIsFinalWhereItKnowsAllOperators) {
   const Rule rule = Parsed(
-      "w [rounding]: add(x, mul(y, 0.0000000009313225746154785)) => x "
+      "w [rounding]: add(x, mul(y, 0.0000000000009094947017729282)) => x "
       "if same_shape(x, y)");
-  const VerifyReport report = Verify(rule);  // 2^-30, exact in binary: no approximate constant.
+  const VerifyReport report = Verify(rule);  // 2^-40, exact in binary: no approximate constant.
   EXPECT_FALSE(report.proved);
 }
 
