@@ -288,8 +288,13 @@ void Commands::AddRules() {
   CLI::App* verify = Verb(rules, "verify", "Prove rules by exact arithmetic on random instances",
                           [&flags](Context& c) { return RunRulesVerify(c, flags); });
   verify->add_option("file", flags.file, "A rules file (default: the shipped ones)");
-  verify->add_option("--instances", flags.instances, "Instances per rule")->capture_default_str();
+  verify->add_option("--instances", flags.instances, "Instances per rule")
+      ->check(WrongAmount)
+      ->capture_default_str();
   verify->add_option("--seed", flags.seed, "Seed of the instances")->capture_default_str();
+  verify->add_option("--jobs", flags.jobs, "Rules at a time (default: one for each core)")
+      ->check(WrongAmount);
+  verify->add_flag("--no-cache", flags.no_cache, "Prove anew, remember nothing");
 }
 
 void Commands::AddOthers() {

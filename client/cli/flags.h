@@ -115,6 +115,8 @@ struct RulesFlags {
   std::string file;  // Empty: the shipped rules.
   int instances = 200;
   uint64_t seed = 1;
+  int jobs = 0;           // Threads; 0: one for each core.
+  bool no_cache = false;  // Verdicts are neither looked up nor remembered.
 };
 
 }  // namespace ag

@@ -1,4 +1,4 @@
-// The verbs that need neither server nor embedded service: zoo, rules, bench, plan show.
+// The verbs that need neither server nor embedded service: zoo, bench, plan show.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -8,7 +8,6 @@
 #include "bench/zoo/zoo.h"
 #include "client/cli/testing.h"
 #include "client/cli/verbs.h"
-#include "rules/rule_set.h"
 
 namespace ag {
 namespace {
@@ -46,36 +45,6 @@ TEST_F(LocalVerbsTest, TheZooWritesItsModels) {
   EXPECT_EQ(ran.json()["sha256"], Sha256(bytes).Hex());
   EXPECT_EQ(Call(false, RunZoo, ZooFlags{.name = "tiny_cn", .output = Path("n")}).code, kExitInput);
   EXPECT_FALSE(FileExists(Path("n")));
-}
-
-TEST_F(LocalVerbsTest, RulesAreListed) {
-  const Ran shipped = Call(true, RunRulesList, RulesFlags());
-  EXPECT_EQ(shipped.json().size(), RuleSet::Shipped().rules().size());
-  const Ran own =
-      Call(false, RunRulesList,
-           RulesFlags{.file = Write("a.rules", "twice [exact]: relu(relu(x)) => relu(x)\n")});
-  EXPECT_EQ(own.code, kExitOk) << own.err;
-  EXPECT_EQ(own.out,
-            "twice                                exact     search    " + Path("a.rules") + "\n");
-  EXPECT_EQ(Call(false, RunRulesList, RulesFlags{.file = "/none"}).err,
-            "autograph: read /none: No such file or directory\n");
-  EXPECT_EQ(Call(false, RunRulesList, RulesFlags{.file = Write("b.rules", "garbage\n")}).code,
-            kExitInput);
-}
-
-TEST_F(LocalVerbsTest, AWrongRuleIsRefused) {
-  const std::string file = Write("a.rules",
-                                 "right [exact]: relu(relu(x)) => relu(x)\n"
-                                 "wrong [exact]: relu(neg(x)) => relu(x)\n");
-  const RulesFlags flags{.file = file, .instances = 5};
-  const Ran ran = Call(false, RunRulesVerify, flags);
-  EXPECT_EQ(ran.code, kExitFailed) << ran.err;
-  EXPECT_TRUE(ran.out.starts_with("proved   right ")) << ran.out;
-  EXPECT_NE(ran.out.find("\nREFUSED  wrong "), std::string::npos) << ran.out;
-  const auto json = Call(true, RunRulesVerify, flags).json();
-  EXPECT_EQ(json[0]["proved"], true);
-  EXPECT_EQ(json[1]["proved"], false);
-  EXPECT_NE(json[1]["counter_example"], "");
 }
 
 TEST_F(LocalVerbsTest, BenchTimesInputAndEager) {
