@@ -117,4 +117,13 @@ struct RulesFlags {
   uint64_t seed = 1;
 };
 
+// A file in TASO's format.
+struct TasoFlags {
+  std::string file;
+  std::string output;  // import: the rules file to write.
+  int steps = 4;       // coverage: of our rules, one after another.
+  int instances = 200;
+  uint64_t seed = 1;
+};
+
 }  // namespace ag

@@ -113,7 +113,8 @@ class Coverer {
       if (wrong && out_.reached == wanted) break;
     }
     if (held == 0) {
-      out_.reason = fmt::format("wrong on all shapes, as {}: {}", out_.counter_example, out_.difference);
+      out_.reason =
+          fmt::format("wrong on all shapes, as {}: {}", out_.counter_example, out_.difference);
       return;
     }
     if (out_.reached < wanted) {

@@ -43,7 +43,8 @@ std::string FormatTasoCoverage(const TasoCoverage& c) {
   const std::string margin = "\n" + std::string(35, ' ');
   text += margin + c.text;
   if (!c.guard.empty()) text += margin + "guard: " + c.guard;
-  if (!c.counter_example.empty()) text += margin + fmt::format("wrong on {}: {}", c.counter_example, c.difference);
+  if (!c.counter_example.empty())
+    text += margin + fmt::format("wrong on {}: {}", c.counter_example, c.difference);
   if (c.verdict == TasoVerdict::kImplied && !c.missed.empty()) {
     text += margin + "true, but not done on " + c.missed;
   }
