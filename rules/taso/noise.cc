@@ -78,6 +78,18 @@ std::string UnboundVariable(const TasoRule& rule) {
   return "";
 }
 
+// Whether a tensor of the source and one of the target are written alike.
+bool Same(const TasoRule& rule, const TasoTensor& source, const TasoTensor& target) {
+  if (source.op < 0 || target.op < 0) return source == target;
+  const TasoOperator& a = rule.source[source.op];
+  const TasoOperator& b = rule.target[target.op];
+  if (a.type != b.type || a.parameters != b.parameters || source.output != target.output) {
+    return false;
+  }
+  return std::equal(a.inputs.begin(), a.inputs.end(), b.inputs.begin(), b.inputs.end(),
+                    [&](const TasoTensor& x, const TasoTensor& y) { return Same(rule, x, y); });
+}
+
 }  // namespace
 
 std::string TasoNoiseOf(const TasoRule& rule) {
@@ -86,10 +98,10 @@ std::string TasoNoiseOf(const TasoRule& rule) {
         UnboundVariable(rule), UnrelatedRoots(rule)}) {
     if (!reason.empty()) return reason;
   }
-  const std::string text = FormatTasoRule(rule);
-  const size_t arrow = text.find(" => ");
-  const bool changes = rule.mappings.size() > 1 || text.substr(0, arrow) != text.substr(arrow + 4);
-  return changes ? "" : "both sides are the same";
+  const bool same = std::all_of(
+      rule.mappings.begin(), rule.mappings.end(),
+      [&](const TasoMapping& mapping) { return Same(rule, mapping.source, mapping.target); });
+  return same ? "both sides are the same" : "";
 }
 
 }  // namespace ag

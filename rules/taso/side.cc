@@ -30,22 +30,29 @@ Status WrongRank(std::string_view what, const Shape& shape) {
   return Err(StatusCode::kInvalidArgument, "{} has shape {}", what, ShapeToString(shape));
 }
 
-// The identity of n axes, row by row.
-std::vector<double> Identity(int64_t n) {
-  std::vector<double> values(static_cast<size_t>(n * n), 0.0);
-  for (int64_t i = 0; i < n; ++i) values[static_cast<size_t>(i * n + i)] = 1.0;
-  return values;
-}
-
-Edge AddConstant(GraphBuilder* builder, const Shape& shape, const std::vector<double>& values) {
-  Tensor tensor = Tensor::Zeros({DType::kFloat64, shape});
-  for (size_t i = 0; i < values.size(); ++i) tensor.Put(static_cast<int64_t>(i), values[i]);
-  return builder->Constant(tensor.type(), tensor.Name(), tensor.bytes());
-}
-
 }  // namespace
 
-Edge TasoSide::Number(double value) { return AddConstant(&builder_, {}, {value}); }
+// n rows of a one and n zeros, read on end: after n * n numbers every row has moved by one.
+StatusOr<Edge> TasoSide::Identity(int64_t n) {
+  AG_LET(const Edge ones, Filled({n, 1}, 1));
+  AG_LET(const Edge rows, builder_.Add1(OpKind::kPad, {ones}, {{"pads", Ints{0, 0, 0, n}}}));
+  AG_LET(const Edge flat, builder_.Add1(OpKind::kReshape, {rows}, {{"shape", Ints{n * (n + 1)}}}));
+  AG_LET(const Edge first,
+         builder_.Add1(
+             OpKind::kSlice, {flat},
+             {{"axes", Ints{0}}, {"starts", Ints{0}}, {"ends", Ints{n * n}}, {"steps", Ints{1}}}));
+  return builder_.Add1(OpKind::kReshape, {first}, {{"shape", Ints{n, n}}});
+}
+
+// Large constants have no bytes in a graph; this has, whatever its size.
+StatusOr<Edge> TasoSide::Filled(const Ints& shape, double value) {
+  return builder_.Add1(OpKind::kExpand, {Number(value)}, {{"shape", shape}});
+}
+
+Edge TasoSide::Number(double value) {
+  const Tensor tensor = Tensor::FromDoubles({DType::kFloat64, {}}, std::vector<double>{value});
+  return builder_.Constant(tensor.type(), tensor.Name(), tensor.bytes());
+}
 
 Ints TasoSide::Pads(const TasoOperator& op, const Shape& x, const Ints& kernel) const {
   Ints pads(4, 0);
@@ -87,8 +94,8 @@ StatusOr<TasoValue> TasoSide::Conv(const TasoOperator& op) {
   }
   const int64_t group = in[1] / kernel[1];
   context_.groups.emplace(op.inputs[1], group);
-  const Edge bias =
-      op.inputs.size() > 2 ? value(op.inputs[2]).edge : AddConstant(&builder_, {kernel[0]}, {});
+  AG_LET(Edge bias, Filled({kernel[0]}, 0));
+  if (op.inputs.size() > 2) bias = value(op.inputs[2]).edge;
   AG_LET(const Edge conv, builder_.Add1(OpKind::kConv, {x.edge, w.edge, bias},
                                         {{"strides", Strides(op)},
                                          {"pads", Pads(op, in, {kernel[2], kernel[3]})},
@@ -252,11 +259,12 @@ StatusOr<Edge> TasoSide::MakeConstant(const TasoOperator& constant, const TasoOp
   const bool weights = reader.type == TasoOpType::kConv && input == 1 && like.size() == 4;
   if (constant.type == TasoOpType::kConstantPool && weights) {
     const double share = 1.0 / static_cast<double>(kernel[0] * kernel[1]);
-    return builder_.Add1(OpKind::kExpand, {Number(share)},
-                         {{"shape", Ints{like[1], 1, kernel[0], kernel[1]}}});
+    return Filled({like[1], 1, kernel[0], kernel[1]}, share);
   }
   if (constant.type == TasoOpType::kConstantConv && weights) {
-    const Edge identity = AddConstant(&builder_, {like[1], like[1], 1, 1}, Identity(like[1]));
+    AG_LET(const Edge square, Identity(like[1]));
+    AG_LET(const Edge identity,
+           builder_.Add1(OpKind::kReshape, {square}, {{"shape", Ints{like[1], like[1], 1, 1}}}));
     const Ints before = {(kernel[0] - 1) / 2, (kernel[1] - 1) / 2};
     return builder_.Add1(OpKind::kPad, {identity},
                          {{"pads", Ints{0, 0, before[0], before[1], 0, 0, kernel[0] - 1 - before[0],
@@ -264,11 +272,10 @@ StatusOr<Edge> TasoSide::MakeConstant(const TasoOperator& constant, const TasoOp
   }
   if (constant.type == TasoOpType::kConstantIdentity && reader.type == TasoOpType::kMatMul &&
       like.size() == 2) {
-    const int64_t n = like[input == 0 ? 0 : 1];
-    return AddConstant(&builder_, {n, n}, Identity(n));
+    return Identity(like[input == 0 ? 0 : 1]);
   }
   if (constant.type == TasoOpType::kConstantOne) {
-    return builder_.Add1(OpKind::kExpand, {Number(1)}, {{"shape", ToInts(like)}});
+    return Filled(ToInts(like), 1);
   }
   return Err(StatusCode::kInvalidArgument, "{} cannot be an operand of {}",
              TasoOpName(constant.type), TasoOpName(reader.type));

@@ -64,6 +64,8 @@ class TasoSide {
 
   StatusOr<Edge> ScaleOf(Edge scale, Edge variance);
   Edge Number(double value);
+  StatusOr<Edge> Filled(const Ints& shape, double value);
+  StatusOr<Edge> Identity(int64_t n);
   StatusOr<Edge> Activated(Edge edge, TasoActivation activation);
   Ints Pads(const TasoOperator& op, const Shape& x, const Ints& kernel) const;
 
