@@ -32,6 +32,7 @@ struct AllFlags {
   JobsFlags jobs;
   CacheFlags cache;
   RulesFlags rules;
+  TasoFlags taso;
   PlanShowFlags plan;
   ModelFlags doctor;
 };
@@ -73,6 +74,7 @@ class Commands {
   void AddJobs();
   void AddCache();
   void AddRules();
+  void AddTaso(CLI::App* rules);
   void AddOthers();
   int Report(const CLI::ParseError& error, const std::vector<std::string>& words);
   const CLI::Option* FindFlag(const CLI::App* app, const std::string& word) const;
@@ -295,6 +297,24 @@ void Commands::AddRules() {
   verify->add_option("--jobs", flags.jobs, "Rules at a time (default: one for each core)")
       ->check(WrongAmount);
   verify->add_flag("--no-cache", flags.no_cache, "Prove anew, remember nothing");
+  AddTaso(rules);
+}
+
+void Commands::AddTaso(CLI::App* rules) {
+  TasoFlags& flags = flags_.taso;
+  CLI::App* coverage = Verb(rules, "coverage", "What our rules make of a file of TASO's rules",
+                            [&flags](Context& c) { return RunRulesCoverage(c, flags); });
+  coverage->add_option("file", flags.file, "A file in TASO's format (.pb)")->required();
+  coverage->add_option("--steps", flags.steps, "Our rules, one after another, at most")
+      ->check(CLI::Range(0, 6))
+      ->capture_default_str();
+  coverage->add_option("--seed", flags.seed, "Seed of the shapes")->capture_default_str();
+  CLI::App* load = Verb(rules, "import", "Write TASO's rules in our language, guarded and proved",
+                        [&flags](Context& c) { return RunRulesImport(c, flags); });
+  load->add_option("file", flags.file, "A file in TASO's format (.pb)")->required();
+  load->add_option("-o,--output", flags.output, "The rules file to write")->required();
+  load->add_option("--instances", flags.instances, "Instances per proof")->capture_default_str();
+  load->add_option("--seed", flags.seed, "Seed of the instances")->capture_default_str();
 }
 
 void Commands::AddOthers() {

@@ -119,4 +119,13 @@ struct RulesFlags {
   bool no_cache = false;  // Verdicts are neither looked up nor remembered.
 };
 
+// A file in TASO's format.
+struct TasoFlags {
+  std::string file;
+  std::string output;  // import: the rules file to write.
+  int steps = 4;       // coverage: of our rules, one after another.
+  int instances = 200;
+  uint64_t seed = 1;
+};
+
 }  // namespace ag

@@ -17,6 +17,8 @@ int RunPlanShow(Context& context, const PlanShowFlags& flags);
 int RunZoo(Context& context, const ZooFlags& flags);
 int RunRulesList(Context& context, const RulesFlags& flags);
 int RunRulesVerify(Context& context, const RulesFlags& flags);
+int RunRulesCoverage(Context& context, const TasoFlags& flags);
+int RunRulesImport(Context& context, const TasoFlags& flags);
 int RunDoctor(Context& context, const ModelFlags& flags);
 
 int RunJobsList(Context& context, const JobsFlags& flags);
