@@ -64,8 +64,8 @@ Status GraphPatch::Replace(Edge from, Edge to) {
 Edge GraphPatch::Resolve(Edge e) const {
   auto since = replacements_.begin();
   while (e.node < base_.size() && is_replaced_[e.node] != 0) {
-    const auto next = std::find_if(since, replacements_.end(),
-                                   [&](const Replacement& r) { return r.from == e; });
+    const auto next =
+        std::find_if(since, replacements_.end(), [&](const Replacement& r) { return r.from == e; });
     if (next == replacements_.end()) break;
     since = next + 1;
     e = next->to;
@@ -91,7 +91,7 @@ void GraphPatch::HashBase() {
     if (node.op != OpKind::kInput) alone_[id] = HashOfNodeAlone(node);
     // Opaque nodes are never the same: they may have effects, or be random.
     if (Has(node.op, kBarrier)) alone_[id].a = MixIn(alone_[id].a, ++barriers);
-    base_hash_[id] = HashOfOperands(node, alone_[id]);
+    base_hash_[id] = HashOfOperands(node, alone_[id], Edges::kOriginal);
   }
 }
 
@@ -102,13 +102,16 @@ StructureHash GraphPatch::HashOfEdge(Edge e) const {
   return {hash.a + output * 0x9e3779b97f4a7c15ull, hash.b ^ (output << 32)};
 }
 
-StructureHash GraphPatch::HashOfOperands(const Node& node, StructureHash own) const {
+StructureHash GraphPatch::HashOfOperands(const Node& node, StructureHash own, Edges edges) const {
+  const auto hash_of = [&](Edge e) {
+    return HashOfEdge(edges == Edges::kPatched ? Resolve(e) : e);
+  };
   if (node.inputs.size() == 2 && Has(node.op, kCommutative)) {
-    const StructureHash x = HashOfEdge(Resolve(node.inputs[0]));
-    const StructureHash y = HashOfEdge(Resolve(node.inputs[1]));
+    const StructureHash x = hash_of(node.inputs[0]);
+    const StructureHash y = hash_of(node.inputs[1]);
     return MixIn(MixIn(own, std::min(x, y)), std::max(x, y));
   }
-  for (const Edge& e : node.inputs) own = MixIn(own, HashOfEdge(Resolve(e)));
+  for (const Edge& e : node.inputs) own = MixIn(own, hash_of(e));
   return own;
 }
 
@@ -157,7 +160,8 @@ Status GraphPatch::HashBelow(NodeId root) {
       AG_TRY(open(Resolve(operand).node));
       continue;
     }
-    hash_[id] = HashOfOperands(n, id < base_.size() ? alone_[id] : HashOfNodeAlone(n));
+    hash_[id] =
+        HashOfOperands(n, id < base_.size() ? alone_[id] : HashOfNodeAlone(n), Edges::kPatched);
     state_[id] = kDone;
     stack.pop_back();
   }

@@ -51,11 +51,11 @@ class GraphPatch {
   };
 
   void HashBase();
-  bool Changed(Edge e) const;
   void MarkChanged();
   Status HashBelow(NodeId root);
   StructureHash HashOfEdge(Edge e) const;
-  StructureHash HashOfOperands(const Node& node, StructureHash own) const;
+  enum class Edges : uint8_t { kOriginal, kPatched };
+  StructureHash HashOfOperands(const Node& node, StructureHash own, Edges edges) const;
 
   const Graph base_;
   std::deque<Node> added_;  // A deque, so that node() references stay valid.

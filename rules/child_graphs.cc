@@ -33,7 +33,8 @@ bool HasTwin(const Graph& graph, NodeId id) {
     const Node& other = graph.node(use.node);
     if (use.node == id || other.op != node.op || !(*other.attributes == *node.attributes)) continue;
     if (other.inputs == node.inputs) return true;
-    if (swaps && other.inputs[0] == node.inputs[1] && other.inputs[1] == node.inputs[0]) return true;
+    if (swaps && other.inputs[0] == node.inputs[1] && other.inputs[1] == node.inputs[0])
+      return true;
   }
   return false;
 }
@@ -84,8 +85,9 @@ StatusOr<StructureHash> ChildGraphs::Try(const Rewrite& rewrite) {
   return hash_;
 }
 
-// `place` is of the patch. In a clean parent nothing is left to do, so in the child there is something only where a rewrite
-// put it: no-ops and twins begin at changed nodes, clean-up rules match above them.
+// `place` is of the patch. In a clean parent nothing is left to do, so in the child there is
+// something only where a rewrite put it: no-ops and twins begin at changed nodes, clean-up rules
+// match above them.
 bool ChildGraphs::NeedsCleanUp(const Graph& child, const std::vector<NodeId>& place) const {
   if (!options_.parent_is_clean || !AreLocal(clean_up_)) return true;
   for (size_t added = static_cast<size_t>(parent_.size()); added < place.size(); ++added) {

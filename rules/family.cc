@@ -135,7 +135,8 @@ class Families {
   Families(const Graph& graph, const RulePattern& pattern) : graph_(graph), pattern_(pattern) {}
 
   void Add(const Rewrite::Bindings& bindings, int position) {
-    const auto [at, added] = places_.try_emplace(FamilyKey(graph_, pattern_, bindings, {}), keep_.size());
+    const auto [at, added] =
+        places_.try_emplace(FamilyKey(graph_, pattern_, bindings, {}), keep_.size());
     if (added) keep_.emplace_back();
     keep_[at->second].emplace_back(bindings, position);
   }

@@ -63,8 +63,7 @@ class MatchUpdate {
 
   // Around the change from `parent`.
   void FillFrom(const MatchSet& parent, std::span<const NodeId> place) {
-    const GraphChange change =
-        FindChange(parent.graph_, graph_, place, set_.rules_->reach_max());
+    const GraphChange change = FindChange(parent.graph_, graph_, place, set_.rules_->reach_max());
     Collect(parent, place, change);
     for (size_t r = 0; r < rules_.size(); ++r) {
       set_.by_rule_[r] = parent.by_rule_[r];
@@ -121,8 +120,8 @@ class MatchUpdate {
     }
     std::sort(seconds.begin(), seconds.end());
     for (const Spot& spot : parent.by_rule_[r]->spots) {
-      const bool stale = std::any_of(
-          spot.matches->begin(), spot.matches->end(), [&](const Match& match) {
+      const bool stale =
+          std::any_of(spot.matches->begin(), spot.matches->end(), [&](const Match& match) {
             const NodeId second = set_.node_of_[match.bindings.roots[1][0].node];
             return second < 0 || std::binary_search(seconds.begin(), seconds.end(), second);
           });
@@ -157,8 +156,8 @@ class MatchUpdate {
       matching_ = r;
       matchers_[r]->RunAt(id);
       if (found_.empty()) continue;
-      spots.push_back({set_.name_of_[id],
-                       std::make_shared<const std::vector<Match>>(std::move(found_))});
+      spots.push_back(
+          {set_.name_of_[id], std::make_shared<const std::vector<Match>>(std::move(found_))});
       found_.clear();
     }
     std::sort(spots.begin(), spots.end(),

@@ -31,14 +31,15 @@ TEST(MatchSet, WalksOverRandomGraphsFindWhatAPlainMatchFinds) {
   const StatusOr<RuleSet> rules = RuleSet::Join(RuleSet::Shipped(), *extra);
   ASSERT_TRUE(rules.ok());
   MatchWalkCounts counts;
-  for (uint64_t seed = 1; seed <= 150; ++seed) {
+  for (uint64_t seed = 1; seed <= 400; ++seed) {
     SCOPED_TRACE(seed);
-    const Graph graph = RandomGraph(seed, nullptr, {.nodes = 12 + static_cast<int>(seed % 40)});
-    const Status walked = WalkMatches(graph, *rules, {.steps = 12, .seed = seed}, &counts);
+    const Graph graph = RandomGraph(seed, nullptr, {.nodes = 12 + static_cast<int>(seed % 100)});
+    const Status walked = WalkMatches(graph, *rules, {.steps = 16, .seed = seed}, &counts);
     ASSERT_TRUE(walked.ok()) << ToString(walked);
   }
-  EXPECT_GT(counts.steps, 500);
-  EXPECT_GT(counts.sites, 10 * counts.steps);
+  EXPECT_GT(counts.steps, 2000);
+  EXPECT_GT(counts.forgotten, 100);
+  EXPECT_GT(counts.sites, 2 * counts.steps);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// A random walk of rewrites that checks at each step that MatchSet finds what a plain match of every
-// rule finds. For tests and the bench.
+// A random walk of rewrites that checks at each step that MatchSet finds what a plain match of
+// every rule finds. For tests and the bench.
 #pragma once
 
 #include <cstdint>

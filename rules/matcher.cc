@@ -59,9 +59,7 @@ void Matcher::Run() {
   Solve(&start);
 }
 
-void Matcher::RunAt(NodeId root) {
-  TryRoot({.root = 0}, {root, pattern_.sources[0].output});
-}
+void Matcher::RunAt(NodeId root) { TryRoot({.root = 0}, {root, pattern_.sources[0].output}); }
 
 bool Matcher::Solve(const Goal* goals) {
   if (goals == nullptr) return SolveGuards();

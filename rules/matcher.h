@@ -10,8 +10,8 @@
 
 namespace ag {
 
-// Whether a pattern's root may match at the node: not at leaves, opaque nodes, and nodes that depend
-// on constants alone.
+// Whether a pattern's root may match at the node: not at leaves, opaque nodes, and nodes that
+// depend on constants alone.
 bool MayBeRoot(const Graph& graph, NodeId id);
 
 // The nodes of a graph by operator, ascending: where a pattern's root may match. Filled on first
