@@ -1,11 +1,26 @@
 #include "graph/patch.h"
 
 #include <algorithm>
+#include <array>
 
 #include "graph/graph_data.h"
 #include "graph/make_node.h"
 
 namespace ag {
+
+namespace {
+
+bool IsCommutative(OpKind op) {
+  static const auto& table = *new std::array<bool, kOpKindCount>([] {
+    std::array<bool, kOpKindCount> is{};
+    for (const OpInfo& info : AllOps())
+      is[static_cast<size_t>(info.kind)] = Has(info.kind, kCommutative);
+    return is;
+  }());
+  return table[static_cast<size_t>(op)];
+}
+
+}  // namespace
 
 GraphPatch::GraphPatch(const Graph& graph) : base_(graph) {
   const auto nodes = static_cast<size_t>(base_.size());
@@ -14,6 +29,7 @@ GraphPatch::GraphPatch(const Graph& graph) : base_(graph) {
   for (const Node& node : base_.nodes()) {
     begin_.push_back(static_cast<int32_t>(operands_.size()));
     operands_.insert(operands_.end(), node.inputs.begin(), node.inputs.end());
+    if (!node.inputs.empty()) readers_.push_back(static_cast<NodeId>(begin_.size()) - 1);
   }
   begin_.push_back(static_cast<int32_t>(operands_.size()));
 }
@@ -106,7 +122,7 @@ StructureHash GraphPatch::HashOfOperands(const Node& node, StructureHash own, Ed
   const auto hash_of = [&](Edge e) {
     return HashOfEdge(edges == Edges::kPatched ? Resolve(e) : e);
   };
-  if (node.inputs.size() == 2 && Has(node.op, kCommutative)) {
+  if (node.inputs.size() == 2 && IsCommutative(node.op)) {
     const StructureHash x = hash_of(node.inputs[0]);
     const StructureHash y = hash_of(node.inputs[1]);
     return MixIn(MixIn(own, std::min(x, y)), std::max(x, y));
@@ -118,20 +134,35 @@ StructureHash GraphPatch::HashOfOperands(const Node& node, StructureHash own, Ed
 // Operands stand before their readers in a graph, so one sweep finds all that is above a change.
 void GraphPatch::MarkChanged() {
   const auto nodes = static_cast<size_t>(base_.size());
-  std::fill(state_.begin(), state_.begin() + static_cast<ptrdiff_t>(nodes), kAsBefore);
+  for (const NodeId id : changed_) state_[id] = kAsBefore;
+  changed_.clear();
   state_.resize(nodes);
   state_.resize(static_cast<size_t>(size()), kChanged);
   hash_.resize(static_cast<size_t>(size()));
   if (replaced_nodes_.empty()) return;
   const NodeId first = *std::min_element(replaced_nodes_.begin(), replaced_nodes_.end());
-  for (NodeId id = first + 1; id < base_.size(); ++id) {
+  for (auto at = std::upper_bound(readers_.begin(), readers_.end(), first); at != readers_.end();
+       ++at) {
+    const NodeId id = *at;
     for (int32_t i = begin_[id]; i < begin_[id + 1]; ++i) {
       const Edge e = operands_[static_cast<size_t>(i)];
       if (state_[e.node] != kChanged && (is_replaced_[e.node] == 0 || Resolve(e) == e)) continue;
       state_[id] = kChanged;
+      changed_.push_back(id);
       break;
     }
   }
+}
+
+// Hashes the node when all that it reads is known; most are, when taken in order.
+void GraphPatch::HashIfReady(NodeId id, const Node& node) {
+  for (const Edge& e : node.inputs) {
+    const State state = state_[Resolve(e).node];
+    if (state != kDone && state != kAsBefore) return;
+  }
+  const StructureHash own = id < base_.size() ? alone_[id] : HashOfNodeAlone(node);
+  hash_[id] = HashOfOperands(node, own, Edges::kPatched);
+  state_[id] = kDone;
 }
 
 // Hashes `root` and the changed nodes that it depends on, depth first with a stack of its own.
@@ -171,10 +202,15 @@ Status GraphPatch::HashBelow(NodeId root) {
 StatusOr<StructureHash> GraphPatch::Hash() {
   if (alone_.empty()) HashBase();
   MarkChanged();
+  for (size_t i = 0; i < added_.size(); ++i) {
+    HashIfReady(base_.size() + static_cast<NodeId>(i), added_[i]);
+  }
+  const Node* nodes = base_.nodes().data();
+  for (const NodeId id : changed_) HashIfReady(id, nodes[id]);
   StructureHash hash{1, 2};
   for (const GraphOutput& output : base_.outputs()) {
     const Edge e = Resolve(output.edge);
-    AG_TRY(HashBelow(e.node));
+    if (state_[e.node] != kDone && state_[e.node] != kAsBefore) AG_TRY(HashBelow(e.node));
     hash = MixIn(hash, HashOfEdge(e));
   }
   return hash;

@@ -52,6 +52,7 @@ class GraphPatch {
 
   void HashBase();
   void MarkChanged();
+  void HashIfReady(NodeId id, const Node& node);
   Status HashBelow(NodeId root);
   StructureHash HashOfEdge(Edge e) const;
   enum class Edges : uint8_t { kOriginal, kPatched };
@@ -66,13 +67,15 @@ class GraphPatch {
   // Operands of the base's nodes, flat: those of node n are operands_[begin_[n] .. begin_[n + 1]).
   std::vector<int32_t> begin_;
   std::vector<Edge> operands_;
+  std::vector<NodeId> readers_;  // Nodes with operands, ascending.
 
   // By node of the base; alone_ and base_hash_ are made on first use.
   std::vector<StructureHash> alone_;
   std::vector<StructureHash> base_hash_;
   std::vector<StructureHash> hash_;  // By node of the patch; of the changed and added ones.
   enum State : uint8_t { kAsBefore, kChanged, kOpen, kDone };
-  std::vector<State> state_;  // By node of the patch.
+  std::vector<State> state_;     // By node of the patch.
+  std::vector<NodeId> changed_;  // Of the base, ascending.
 };
 
 }  // namespace ag

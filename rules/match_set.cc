@@ -171,6 +171,7 @@ class MatchUpdate {
     Match match{.position = position};
     if (IsByElement(pattern)) {
       match.key = FamilyKey(self.graph_, pattern, bindings, self.set_.name_of_);
+      match.key_hash = std::hash<std::string>()(match.key);
     }
     match.bindings = Renamed(self.set_.name_of_, bindings);
     self.found_.push_back(std::move(match));
@@ -232,12 +233,19 @@ class MatchUpdate {
                                    [&](const Family& family) { return InOrder(family); })) {
       return;
     }
-    absl::flat_hash_map<std::string_view, int> by_key;
+    struct Hash {
+      size_t operator()(const Match* m) const { return m->key_hash; }
+    };
+    struct Equal {
+      bool operator()(const Match* a, const Match* b) const { return a->key == b->key; }
+    };
+    absl::flat_hash_map<const Match*, int, Hash, Equal> by_key;
+    by_key.reserve(now.spots.size());
     std::vector<int> counts;
     std::vector<int> key_of;
     for (const Spot& spot : now.spots) {
       for (const Match& match : *spot.matches) {
-        const auto [at, added] = by_key.try_emplace(match.key, static_cast<int>(counts.size()));
+        const auto [at, added] = by_key.try_emplace(&match, static_cast<int>(counts.size()));
         if (added) counts.push_back(match.position >= 0 ? 1 : 0);
         ++counts[at->second];
         key_of.push_back(at->second);

@@ -49,7 +49,8 @@ class MatchSet {
   struct Match {
     Rewrite::Bindings bindings;
     int position = -1;  // Element::position, for "each i: t".
-    std::string key;    // FamilyKey, for "each i: t".
+    std::string key;    // FamilyKey, for "each i: t", and its hash.
+    size_t key_hash = 0;
   };
   struct Spot {
     NodeId root = -1;                                   // A name.

@@ -1,6 +1,7 @@
 #include "rules/rule_index.h"
 
 #include <algorithm>
+#include <string_view>
 
 namespace ag {
 namespace {
@@ -16,10 +17,47 @@ OpKinds KindsOf(const Term& term) {
   return kinds;
 }
 
-int DepthOf(const Term& term) {
+// How deep below the term its operators stand, and its variables when they count.
+int DepthOf(const Term& term, bool with_variables) {
   int depth = 0;
-  for (const Term& operand : term.operands) depth = std::max(depth, 1 + DepthOf(operand));
+  for (const Term& operand : term.operands) {
+    if (operand.kind != Term::Kind::kOperator && !with_variables) continue;
+    depth = std::max(depth, 1 + DepthOf(operand, with_variables));
+  }
   return depth;
+}
+
+// Functions that ask of a tensor nothing but its type. const() and single_use() are others, and so
+// is any that is not known here.
+constexpr std::string_view kOfTypes[] = {
+    "along_axis", "at",   "compose",      "count",    "dim",        "drop", "elements",
+    "enlarges",   "find", "enlarge_pads", "floating", "full_along", "join", "length",
+    "max",        "near", "range",        "rank",     "repeat",     "same", "same_shape",
+    "shape",      "sum",  "shape_but",    "take"};
+
+bool AsksOfTypesAlone(const Expression& e) {
+  if (e.kind == Expression::Kind::kCall &&
+      std::find(std::begin(kOfTypes), std::end(kOfTypes), e.name) == std::end(kOfTypes)) {
+    return false;
+  }
+  return std::all_of(e.arguments.begin(), e.arguments.end(),
+                     [](const Expression& argument) { return AsksOfTypesAlone(argument); });
+}
+
+bool AsksOfTypesAlone(const Term& term) {
+  return std::all_of(term.attributes.begin(), term.attributes.end(),
+                     [](const AttributeTerm& a) { return AsksOfTypesAlone(a.value); }) &&
+         std::all_of(term.operands.begin(), term.operands.end(),
+                     [](const Term& operand) { return AsksOfTypesAlone(operand); });
+}
+
+// A variable's tensor keeps its type as long as its reader reads it, so a change below the
+// variable matters only to what asks for more.
+bool AsksOfTypesAlone(const RulePattern& pattern) {
+  return std::all_of(pattern.guards.begin(), pattern.guards.end(),
+                     [](const Guard& guard) { return AsksOfTypesAlone(guard.value); }) &&
+         std::all_of(pattern.sources.begin(), pattern.sources.end(),
+                     [](const Term& source) { return AsksOfTypesAlone(source); });
 }
 
 // How deep below the term the variable of `slot` stands at most; -1 when nowhere.
@@ -52,8 +90,9 @@ IndexedRule IndexRule(const Rule& rule) {
   const RulePattern& pattern = *rule.pattern;
   const Term& root = pattern.sources[0];
   IndexedRule indexed{.rule = &rule, .pattern = &pattern};
+  const bool with_variables = !AsksOfTypesAlone(pattern);
   for (const Term& source : pattern.sources) {
-    indexed.reach = std::max(indexed.reach, DepthOf(source));
+    indexed.reach = std::max(indexed.reach, DepthOf(source, with_variables));
   }
   FindPartners(pattern, &indexed);
   const bool spreads = std::any_of(root.operands.begin(), root.operands.end(),
