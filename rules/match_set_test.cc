@@ -14,15 +14,20 @@ namespace {
 // families over outputs, several spreads, classes, scalars.
 constexpr std::string_view kExtraRules = R"(
 two-roots [exact]: add(x, y), r:mul(x, z) => sub(x, sub(0, y)), r if same_shape(x, y, z)
-two-roots-deep [exact]: relu(add(x, y)), r:sub(y, z) => relu(sub(x, sub(0, y))), r if same_shape(x, y, z)
+two-roots-deep [exact]: \
+  relu(add(x, y)), r:sub(y, z) => relu(sub(x, sub(0, y))), r if same_shape(x, y, z)
 two-roots-swapped [exact]: mul(x, y), add(x, z) => mul(y, x), add(z, x)
 single [exact]: relu(y:add(x, z)) => relu(add(z, x)) if single_use(y)
 single-leaf [exact]: add(x, y) => add(y, x) if single_use(x)
 constant-leaf [exact]: add(x, y) => add(y, x) if const(y)
 square [exact]: mul(x, x) => pow(x, 2)
 double [exact]: mul(x, 2) => add(x, x)
-sums [exact]: each i: add(x, y[i]) => split(add(x, concat(y[i]...; axis=0)); axis=0, sizes=[dim(y[i], 0)...])[i] if k = shape_but(y[i], 0), same_shape(x, y[i])
-unaries [exact]: each i: unary.f(x[i]) => split(unary.f(concat(x[i]...; axis=0)); axis=0, sizes=[dim(x[i], 0)...])[i] if k = shape_but(x[i], 0)
+sums [exact]: each i: add(x, y[i]) => \
+  split(add(x, concat(y[i]...; axis=0)); axis=0, sizes=[dim(y[i], 0)...])[i] \
+  if k = shape_but(y[i], 0), same_shape(x, y[i])
+unaries [exact]: each i: unary.f(x[i]) => \
+  split(unary.f(concat(x[i]...; axis=0)); axis=0, sizes=[dim(x[i], 0)...])[i] \
+  if k = shape_but(x[i], 0)
 )";
 
 TEST(MatchSet, WalksOverRandomGraphsFindWhatAPlainMatchFinds) {
