@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "graph/random_graph.h"
+#include "graph/text_form.h"
 #include "rules/match_walk.h"
 
 namespace ag {
@@ -45,6 +46,23 @@ TEST(MatchSet, WalksOverRandomGraphsFindWhatAPlainMatchFinds) {
   EXPECT_GT(counts.steps, 2000);
   EXPECT_GT(counts.forgotten, 100);
   EXPECT_GT(counts.sites, 2 * counts.steps);
+}
+
+// The second root of a match goes away, and nothing near its first root changes.
+TEST(MatchSet, ForgetsMatchesWhoseOtherRootIsGone) {
+  const StatusOr<RuleSet> rules = RuleSet::Parse(
+      "two-roots [exact]: add(x, y), r:mul(x, z) => sub(x, sub(0, y)), r\n"
+      "gone [exact]: mul(x, z) => sub(z, z)\n",
+      "test");
+  const StatusOr<Graph> graph = ParseGraph(
+      "input x f32[2]\ninput y f32[2]\noutput a = add(x, y)\noutput b = mul(x, y)\n"
+      "output c = tanh(x)\noutput d = tanh(y)\n");
+  ASSERT_TRUE(rules.ok() && graph.ok()) << ToString(rules.status()) << ToString(graph.status());
+  MatchWalkCounts counts;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    const Status walked = WalkMatches(*graph, *rules, {.steps = 2, .seed = seed}, &counts);
+    ASSERT_TRUE(walked.ok()) << "seed " << seed << ": " << ToString(walked);
+  }
 }
 
 }  // namespace
