@@ -132,7 +132,9 @@ class Drawer {
     const int position = term.output_choice == OutputChoice::kEach ? -1 : outer;
     OperatorDraft draft{.op = ChooseOp(term), .want = want};
     draft.outputs =
-        term.output_choice == OutputChoice::kEach ? bindings_.counts[term.index] : term.output + 1;
+        term.output_choice == OutputChoice::kEach
+            ? bindings_.counts[term.index]
+            : std::max(term.output + 1, draw_.Chance(80) ? 2 : 1);
     KnownAttributes(term, position, &draft);
     const auto operands = MakeOperands(term, position, &draft);
     if (!operands.has_value()) return std::nullopt;
@@ -161,6 +163,9 @@ class Drawer {
       const auto value = Evaluate(attribute.value, ScopeAt(position));
       auto typed =
           value.has_value() ? ToAttribute(*value, draft->op, attribute.name) : std::nullopt;
+      const auto* axis = typed.has_value() ? std::get_if<int64_t>(&*typed) : nullptr;
+      // Shapes are grown until they have the axis: one that no tensor has is left to chance.
+      if (attribute.name == "axis" && axis != nullptr && (*axis < 0 || *axis > 8)) continue;
       if (typed.has_value()) draft->attributes.Set(attribute.name, *std::move(typed));
     }
   }

@@ -117,4 +117,11 @@ struct RulesFlags {
   uint64_t seed = 1;
 };
 
+struct GenerateFlags {
+  std::string output;
+  int ops_max = 3;
+  std::vector<std::string> ops;  // Empty: the default ones.
+  uint64_t seed = 1;
+};
+
 }  // namespace ag

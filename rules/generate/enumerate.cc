@@ -159,7 +159,7 @@ class Enumerator {
           term < operands->back()) {
         return;
       }
-      if (op == OpKind::kConv && !ConvFits(term, operands->size())) return;
+      if (op == OpKind::kConv && !ConvFits(term, *operands)) return;
       // Zeros are there as a bias only.
       const bool zeros = table_->term(term).variables == 0;
       if (zeros && (op != OpKind::kConv || operands->size() != 2)) return;
@@ -174,9 +174,13 @@ class Enumerator {
   }
 
   // Convolutions have three operands: what cannot fit by its rank is not tried with all the others.
-  bool ConvFits(TermId term, size_t operand) const {
+  // Nor is a tensor with itself as its kernel or bias, which no network does.
+  bool ConvFits(TermId term, const Operands& before) const {
     const size_t rank = table_->shapes(term)[0].size();
-    return rank == (operand == 2 ? 1u : 4u);
+    if (rank != (before.size() == 2 ? 1u : 4u)) return false;
+    return std::none_of(before.begin(), before.end(), [&](TermId other) {
+      return (table_->term(other).variables & table_->term(term).variables) != 0;
+    });
   }
 
   // ---- Calls, made once for each operator and operand types.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "base/random.h"
 #include "base/text.h"
@@ -18,7 +19,8 @@ namespace {
 
 // A wrong wording is seldom right on so many instances; what survives goes to Verify.
 constexpr int kScreenInstances = 16;
-constexpr int kScreenDraws = 1500;
+constexpr int kScreenDraws = 1000;
+constexpr int kProofDraws = 5000;
 
 // Whether a rule held on some instances: a quick look before the proof.
 bool Screen(const RuleSet& set, uint64_t seed) {
@@ -43,6 +45,21 @@ bool Screen(const RuleSet& set, uint64_t seed) {
     instances += compared;
   }
   return instances == kScreenInstances;
+}
+
+// Whether Verify will find as many distinct instances as it asks for: a rule of few shapes (one
+// tensor of rank 2, say) has fewer, and Verify would look for them for seconds.
+bool CanBeDrawn(const RuleSet& set, uint64_t seed) {
+  const Rule& rule = set.rules()[0];
+  std::set<Digest> seen;
+  for (int draw = 0; draw < kProofDraws; ++draw) {
+    const uint64_t draw_seed = seed * 0x9e3779b97f4a7c15ull + static_cast<uint64_t>(draw);
+    const auto instance = DrawInstance(*rule.pattern, draw_seed, 2 + draw % 4);
+    if (!instance.has_value() || !seen.insert(instance->graph.digest()).second) continue;
+    if (FindRewrites(instance->graph, set, 1).empty()) seen.erase(instance->graph.digest());
+    if (static_cast<int>(seen.size()) >= VerifyOptions().instances_min) return true;
+  }
+  return false;
 }
 
 // ---- Non-finite numbers.
@@ -184,6 +201,8 @@ class Generalizer {
         if (Holds(fewer)) kept = std::move(fewer);
       }
     }
+    const auto rule = Parsed(kept, "rounding");
+    if (!rule || !CanBeDrawn(*rule, seed_)) return std::nullopt;
     return Prove(kept);
   }
 

@@ -136,10 +136,15 @@ class Generator {
       for (Equation& equation : result.equations) equations_.push_back(std::move(equation));
     }
     std::stable_sort(equations_.begin(), equations_.end(),
-                     [](const Equation& a, const Equation& b) { return SizeOf(a) < SizeOf(b); });
+                     [](const Equation& a, const Equation& b) { return RankOf(a) < RankOf(b); });
   }
 
-  static int SizeOf(const Equation& e) { return OpsOf(*e.table, e.left) + OpsOf(*e.table, e.right); }
+  // Small equations first, and all that read each leaf once on one side before the others: those
+  // are mostly the former with two leaves made one.
+  static std::pair<bool, int> RankOf(const Equation& e) {
+    const bool linear = IsLinear(*e.table, e.left) || IsLinear(*e.table, e.right);
+    return {!linear, OpsOf(*e.table, e.left) + OpsOf(*e.table, e.right)};
+  }
 
   void ReportGraphs(int64_t graphs) {
     if (graphs / 100000 == reported_.exchange(graphs / 100000)) return;
@@ -165,7 +170,7 @@ class Generator {
       known_.Add(*std::move(candidate.found));
       added = true;
     }
-    if (begin / 1024 == end / 1024 && end != equations_.size()) return;
+    if (begin / 256 == end / 256 && end != equations_.size()) return;
     Say(fmt::format("{} of {} equations: {} became rules, {} implied, {} neither, {:.0f} s", end,
                     equations_.size(), known_.equations().size(), report_.implied,
                     report_.unproved, SecondsSince(start_)));

@@ -437,11 +437,27 @@ class Speaker {
       if (used_ != nullptr && !used_->contains(v.name)) continue;
       if (v.attribute == "axes") all->push_back({fmt::format("length({}) == 1", v.name)});
       for (const Variable& w : variables_) {
-        if (&w <= &v || w.attribute != v.attribute || !IsAxis(v.attribute)) continue;
+        if (&w < &v || w.attribute != v.attribute) continue;
         if (used_ != nullptr && !used_->contains(w.name)) continue;
-        all->push_back({fmt::format("{} != {}", v.name, w.name)});
+        if (v.attribute == "perm") InverseConstraint(v, w, all);
+        if (&w != &v && IsAxis(v.attribute)) {
+          all->push_back({fmt::format("{} != {}", v.name, w.name)});
+        }
       }
     }
+  }
+
+  void InverseConstraint(const Variable& p, const Variable& q, std::vector<Constraint>* all) {
+    const Ints& first = std::get<Ints>(p.signature[0]);
+    const Ints& second = std::get<Ints>(q.signature[0]);
+    if (first.size() != second.size()) return;
+    for (size_t i = 0; i < first.size(); ++i) {
+      if (first[static_cast<size_t>(second[i])] != static_cast<int64_t>(i)) return;
+    }
+    Refer(p);
+    Refer(q);
+    all->push_back({fmt::format("compose({}, {}) == range(0, length({}))", p.name, q.name,
+                                p.name)});
   }
 
   // What two leaves have in common when their shapes are not the same.

@@ -102,6 +102,19 @@ uint32_t VariablesOf(const TermTable& table, const std::vector<TermId>& roots) {
   return variables;
 }
 
+bool IsLinear(const TermTable& table, const std::vector<TermId>& roots) {
+  std::vector<TermId> open = roots;
+  uint32_t seen = 0;
+  while (!open.empty()) {
+    const Term& term = table.term(open.back());
+    open.pop_back();
+    if (term.call < 0 && (seen & term.variables) != 0) return false;
+    if (term.call < 0) seen |= term.variables;
+    open.insert(open.end(), term.operands.begin(), term.operands.end());
+  }
+  return true;
+}
+
 uint64_t RenamedHash(const TermTable& table, const std::vector<TermId>& left,
                      const std::vector<TermId>& right) {
   Renaming renaming(table);

@@ -81,6 +81,9 @@ struct Equation {
 int OpsOf(const TermTable& table, const std::vector<TermId>& roots);
 uint32_t VariablesOf(const TermTable& table, const std::vector<TermId>& roots);
 
+// Whether no leaf is read twice below the roots.
+bool IsLinear(const TermTable& table, const std::vector<TermId>& roots);
+
 // Equal for lists of roots that differ only in which leaves of one type they name.
 uint64_t RenamedHash(const TermTable& table, const std::vector<TermId>& left,
                      const std::vector<TermId>& right);

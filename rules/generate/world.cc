@@ -9,7 +9,17 @@
 namespace ag::generate {
 namespace {
 
+// Worlds of higher rank first: what they say in general, the others only repeat.
 constexpr World kWorlds[] = {
+    {.name = "cube",
+     .sizes = "A=2,3 B=3,4 C=4,2",
+     .leaves = "x:A,B,C y:A,B,C",
+     .ops = "add relu concat split transpose slice reshape softmax reduce_sum reduce_max"},
+    {.name = "batch",
+     .sizes = "N=2,3 A=3,2 B=2,4 C=4,3",
+     .leaves = "x:N,A,B y:N,A,B w:N,B,C v:N,B,C",
+     .ops = "matmul add relu concat split transpose",
+     .elements_max = 64},
     {.name = "pointwise",
      .sizes = "A=2,3",
      .leaves = "x:A y:A z:A u:A",
@@ -27,19 +37,10 @@ constexpr World kWorlds[] = {
      .sizes = "A=2,3 B=3,4 C=4,2",
      .leaves = "x:A,B y:A,B z:C,B",
      .ops = "add relu erf concat split transpose slice reshape"},
-    {.name = "cube",
-     .sizes = "A=2,3 B=3,4 C=4,2",
-     .leaves = "x:A,B,C y:A,B,C",
-     .ops = "add relu concat split transpose slice reshape softmax"},
     {.name = "reduce",
      .sizes = "A=2,3 B=3,4",
      .leaves = "x:A,B y:A,B r:A,1",
      .ops = "add mul sub relu reduce_sum reduce_mean reduce_max softmax concat transpose"},
-    {.name = "batch",
-     .sizes = "N=2,3 A=3,2 B=2,4 C=4,3",
-     .leaves = "x:N,A,B y:N,A,B w:N,B,C v:N,B,C",
-     .ops = "matmul add relu concat split transpose",
-     .elements_max = 64},
     {.name = "conv",
      .sizes = "N=1,2 C=2,4 M=4,2 H=4,3 W=3,4",
      .leaves = "x:N,C,H,W y:N,C,H,W w:M,C,3,3 v:M,C,3,3 b:M d:M 0:M",
