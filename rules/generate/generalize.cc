@@ -235,6 +235,8 @@ class Generalizer {
       const VerifyReport report = Verify(rule->rules()[0], {.seed = seed_});
       if (!report.proved) continue;
       found.name = rule->rules()[0].name;
+      found.plain = Say(table_, source_, target_, *wording_, {})->equation;
+      found.kept = kept;
       found.rule = *std::move(rule);
       found.instances = report.instances;
       found.arithmetic = report.arithmetic;

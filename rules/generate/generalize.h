@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "rules/generate/phrase.h"
 #include "rules/generate/terms.h"
 #include "rules/rule_set.h"
 
@@ -15,7 +16,9 @@ namespace ag::generate {
 struct FoundRule {
   std::string body;  // "[exact]: source => target if guard", without a name.
   std::string name;
-  RuleSet rule;      // The one rule.
+  std::string plain;             // Its equation without constraints: what instances say as well.
+  std::vector<Constraint> kept;  // Its constraints.
+  RuleSet rule;                  // The one rule.
   int instances = 0;
   std::string arithmetic;
   uint64_t ops = 0;  // Operators of the source's table term, as bits of OpKind; 0: any.

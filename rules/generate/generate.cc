@@ -182,6 +182,10 @@ class Generator {
       TellExtra(equation);
       return {};
     }
+    if (known_.Says(table, equation.right, equation.left) ||
+        known_.Says(table, equation.left, equation.right)) {
+      return {.implied = true};
+    }
     StatusOr<Graph> left = GraphOf(table, equation.left, 0);
     StatusOr<Graph> right = GraphOf(table, equation.right, 0);
     if (!left.ok() || !right.ok()) return {};

@@ -1,5 +1,7 @@
 #include "rules/generate/known.h"
 
+#include <algorithm>
+
 #include "rules/rewrite.h"
 
 namespace ag::generate {
@@ -17,6 +19,28 @@ uint64_t OpsIn(const Graph& graph) {
   uint64_t ops = 0;
   for (const Node& node : graph.nodes()) ops |= uint64_t{1} << static_cast<int>(node.op);
   return ops;
+}
+
+void KnownRules::Add(KnownEquation equation) {
+  for (const FoundRule& rule : equation.rules) said_[rule.plain].push_back(rule.kept);
+  equations_.push_back(std::move(equation));
+}
+
+bool KnownRules::Says(const TermTable& table, const std::vector<TermId>& source,
+                      const std::vector<TermId>& target) const {
+  for (const Wording& wording : Wordings()) {
+    const auto phrase = Say(table, source, target, wording, {});
+    const auto said = phrase ? said_.find(phrase->equation) : said_.end();
+    if (said == said_.end()) continue;
+    const auto here = [&](const Constraint& constraint) {
+      const std::vector<Constraint>& all = phrase->constraints;
+      return std::find(all.begin(), all.end(), constraint) != all.end();
+    };
+    for (const std::vector<Constraint>& kept : said->second) {
+      if (std::all_of(kept.begin(), kept.end(), here)) return true;
+    }
+  }
+  return false;
 }
 
 std::vector<KnownRules::Reached> KnownRules::Neighbors(const Graph& graph, int without) const {
@@ -46,18 +70,15 @@ bool KnownRules::Imply(const Graph& left, const Graph& right, int without) const
   for (const Reached& reached : from_left) {
     if (reached.key == goal) return true;
   }
-  const std::string start = KeyOf(left);
-  std::set<std::string> goals;
-  for (const Reached& reached : Neighbors(right, without)) {
-    if (reached.key == start) return true;
-    goals.insert(reached.key);
-  }
-  for (const Reached& reached : from_left) {
+  std::set<std::string> goals = {KeyOf(left)};
+  for (const Reached& reached : from_left) goals.insert(reached.key);
+  const std::vector<Reached> from_right = Neighbors(right, without);
+  for (const Reached& reached : from_right) {
     if (goals.contains(reached.key)) return true;
   }
-  goals.insert(goal);
-  for (size_t i = 0; i < from_left.size() && i < kWidth; ++i) {
-    for (const Reached& reached : Neighbors(from_left[i].graph, without)) {
+  // A third step from the right, which is the larger side: most rules make smaller.
+  for (size_t i = 0; i < from_right.size() && i < kWidth; ++i) {
+    for (const Reached& reached : Neighbors(from_right[i].graph, without)) {
       if (goals.contains(reached.key)) return true;
     }
   }

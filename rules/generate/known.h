@@ -1,6 +1,7 @@
 // The rules found so far, and what follows from them. Reading is thread-safe.
 #pragma once
 
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -18,8 +19,12 @@ struct KnownEquation {
 
 class KnownRules {
  public:
-  void Add(KnownEquation equation) { equations_.push_back(std::move(equation)); }
+  void Add(KnownEquation equation);
   const std::vector<KnownEquation>& equations() const { return equations_; }
+
+  // Whether one rule says just this, word for word in one of the wordings: a quick look before Imply.
+  bool Says(const TermTable& table, const std::vector<TermId>& source,
+            const std::vector<TermId>& target) const;
 
   // Whether the rules, read as equations, join the two graphs in at most three steps. `without`: an
   // equation that is not asked.
@@ -39,6 +44,7 @@ class KnownRules {
   std::vector<Reached> Neighbors(const Graph& graph, int without) const;
 
   std::vector<KnownEquation> equations_;
+  std::map<std::string, std::vector<std::vector<Constraint>>> said_;  // By plain equation.
 };
 
 // The operators of a graph, as bits of OpKind.
