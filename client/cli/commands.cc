@@ -292,8 +292,9 @@ void Commands::AddRules() {
   verify->add_option("--instances", flags.instances, "Instances per rule")->capture_default_str();
   verify->add_option("--seed", flags.seed, "Seed of the instances")->capture_default_str();
   GenerateFlags& made = flags_.generate;
-  CLI::App* generate = Verb(rules, "generate", "Find rules: enumerate small graphs, prove the equal",
-                            [&made](Context& c) { return RunRulesGenerate(c, made); });
+  CLI::App* generate =
+      Verb(rules, "generate", "Find rules: enumerate small graphs, prove the equal",
+           [&made](Context& c) { return RunRulesGenerate(c, made); });
   generate->add_option("-o,--output", made.output, "The rules file to write")->required();
   generate->add_option("--max-ops", made.ops_max, "Operators of a graph, 1 to 4")
       ->check(CLI::Range(1, 4))

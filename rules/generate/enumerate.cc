@@ -143,7 +143,7 @@ class Enumerator {
   }
 
   void Grow(OpKind op, const ExtraOperator* extra) {
-    const int arity = extra != nullptr      ? extra->arity
+    const int arity = extra != nullptr        ? extra->arity
                       : op == OpKind::kConcat ? 2
                                               : Info(op).arity_min;
     Operands operands;
@@ -174,19 +174,18 @@ class Enumerator {
   }
 
   // Convolutions have three operands: what cannot fit by its rank is not tried with all the others.
-  // Nor is a tensor with itself as its kernel or bias, which no network does.
+  // Nor are operands with common leaves, which no network has, except one tensor as both.
   bool ConvFits(TermId term, const Operands& before) const {
     const size_t rank = table_->shapes(term)[0].size();
     if (rank != (before.size() == 2 ? 1u : 4u)) return false;
     return std::none_of(before.begin(), before.end(), [&](TermId other) {
-      return (table_->term(other).variables & table_->term(term).variables) != 0;
+      return other != term && (table_->term(other).variables & table_->term(term).variables) != 0;
     });
   }
 
   // ---- Calls, made once for each operator and operand types.
 
-  const std::vector<int>& CallsOf(OpKind op, const ExtraOperator* extra,
-                                  const Operands& operands) {
+  const std::vector<int>& CallsOf(OpKind op, const ExtraOperator* extra, const Operands& operands) {
     uint64_t key = MixIn(static_cast<uint64_t>(op), reinterpret_cast<uintptr_t>(extra));
     for (const TermId operand : operands) {
       key = MixIn(key, static_cast<uint64_t>(table_->term(operand).type));
@@ -216,8 +215,8 @@ class Enumerator {
     return made;
   }
 
-  bool Complete(const std::vector<Attributes>& attributes,
-                const std::vector<const Shapes*>& shapes, Call* call) {
+  bool Complete(const std::vector<Attributes>& attributes, const std::vector<const Shapes*>& shapes,
+                Call* call) {
     std::vector<Shapes> outputs;
     for (size_t s = 0; s < attributes.size(); ++s) {
       std::vector<TensorType> types;
@@ -415,14 +414,69 @@ class Enumerator {
 
   bool AddEquation(std::vector<TermId> left, std::vector<TermId> right) {
     if (!equations_.insert(RenamedHash(*table_, left, right)).second) return false;
+    if (left.size() == 1) {
+      CutRoots(left[0], right[0]);
+      CutRoots(right[0], left[0]);
+    }
     result_.equations.push_back({table_, std::move(left), std::move(right)});
     return true;
+  }
+
+  // concat(s, t) = u says as well that s and t are the parts of u. The parts are not enumerated
+  // where u has as many operators as a term may have; they need no comparison.
+  void CutRoots(TermId joined, TermId whole) {
+    const Term concat = table_->term(joined);
+    if (concat.call < 0 || table_->call(concat).op != OpKind::kConcat ||
+        table_->call(concat).extra != nullptr || table_->term(whole).nodes.size() >= kOpsMax) {
+      return;
+    }
+    if (table_->term(whole).call < 0 || table_->call(table_->term(whole)).op == OpKind::kConcat) {
+      return;
+    }
+    const TermId s = concat.operands[0], t = concat.operands[1];
+    const uint32_t all = table_->term(s).variables | table_->term(t).variables;
+    const bool bound = table_->term(s).variables == all && table_->term(t).variables == all;
+    const bool hang_together = (table_->term(s).variables & table_->term(t).variables) != 0;
+    const bool operators = table_->term(s).call >= 0 && table_->term(t).call >= 0;
+    if (bound || !hang_together || !operators || s == t) return;
+    if (table_->term(whole).variables != all) return;
+    std::vector<Attributes> attributes;
+    const int64_t axis = table_->call(concat).nodes[0].attributes->Int("axis");
+    const auto at = static_cast<size_t>(axis);
+    for (size_t a = 0; a < table_->universe.assignments(); ++a) {
+      attributes.push_back(
+          {{"axis", axis}, {"sizes", Ints{table_->shapes(s)[a][at], table_->shapes(t)[a][at]}}});
+    }
+    Call call{.op = OpKind::kSplit};
+    if (!Complete(attributes, {&table_->shapes(whole)}, &call)) return;
+    const auto id = static_cast<int>(table_->calls.size());
+    table_->calls.push_back(std::move(call));
+    Term part = table_->term(whole);
+    part.call = id;
+    part.operands = Ids();
+    part.operands.push_back(whole);
+    part.nodes.push_back(nodes_++);
+    std::vector<TermId> parts;
+    for (int output = 0; output < 2; ++output) {
+      part.output = output;
+      part.type = table_->calls[static_cast<size_t>(id)].types[static_cast<size_t>(output)];
+      parts.push_back(static_cast<TermId>(table_->terms.size()));
+      table_->terms.push_back(part);
+      values_.emplace_back();
+    }
+    AddEquation({s, t}, parts);
   }
 
   // All outputs of one operator are known: `known`, each from less, becomes the outputs.
   void JoinRoots(const std::vector<TermId>& known, const std::vector<TermId>& outputs) {
     const uint32_t left = VariablesOf(*table_, known), right = VariablesOf(*table_, outputs);
     if (left != right) return;
+    // The parts of a concat are its operands; that one output is a leaf says no more.
+    const Term& whole = table_->term(table_->term(outputs[0]).operands[0]);
+    if (whole.call < 0 || table_->call(whole).op == OpKind::kConcat) return;
+    for (const TermId root : known) {
+      if (table_->term(root).call < 0) return;
+    }
     bool bound = true;  // Each output alone is a rule already.
     for (size_t i = 0; i < known.size(); ++i) {
       bound = bound && table_->term(known[i]).variables == right;
@@ -438,8 +492,8 @@ class Enumerator {
   int32_t nodes_ = 0;
   int64_t bytes_ = 0;
   int64_t unreported_ = 0;
-  std::vector<size_t> ends_;   // By level: where its terms end in the table.
-  std::vector<Value> values_;  // By term; empty when evicted.
+  std::vector<size_t> ends_;                  // By level: where its terms end in the table.
+  std::vector<Value> values_;                 // By term; empty when evicted.
   std::vector<std::vector<TermId>> readers_;  // By operator node: terms that contain it.
   std::map<Shapes, int> type_ids_;
   absl::flat_hash_map<uint64_t, std::vector<int>> calls_;

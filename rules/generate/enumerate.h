@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "rules/generate/terms.h"
@@ -15,7 +16,7 @@ struct EnumerateOptions {
   int ops_max = 3;
   uint64_t seed = 1;
   int64_t bytes_max = int64_t{3} << 30;  // Of terms and values; beyond it the world ends early.
-  std::vector<ExtraOperator> extra;      // Kept alive by the caller; field worlds only.
+  std::span<const ExtraOperator> extra;  // Outlive the equations; field worlds only.
   std::function<bool()> stop;            // Asked now and then; true ends the enumeration.
   std::function<void(int64_t graphs)> progress;  // Graphs since the last call.
 };
@@ -24,8 +25,8 @@ struct Enumeration {
   std::vector<Equation> equations;  // Without those that only rename another. Small ones first.
   int64_t graphs = 0;               // Terms evaluated.
   int64_t classes = 0;
-  int64_t bytes = 0;                // Largest held, about.
-  bool complete = true;             // False: stopped, or out of bytes.
+  int64_t bytes = 0;     // Largest held, about.
+  bool complete = true;  // False: stopped, or out of bytes.
 };
 
 Enumeration Enumerate(const Universe& universe, const EnumerateOptions& options);

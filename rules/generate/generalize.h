@@ -1,6 +1,6 @@
-// From an equation between concrete graphs to the most general rule that is true: wordings are tried
-// from general to special, each first without a constraint, then with all of them, of which those
-// are dropped that it does without.
+// From an equation between concrete graphs to the most general rule that is true: wordings are
+// tried from general to special, each first without a constraint, then with all of them, of which
+// those are dropped that it does without.
 #pragma once
 
 #include <map>
@@ -24,8 +24,8 @@ struct FoundRule {
   uint64_t ops = 0;  // Operators of the source's table term, as bits of OpKind; 0: any.
 };
 
-// `source` => `target` as a rule that rules/verify proves. nullopt: it cannot be said, or no wording
-// of it is true. Deterministic.
+// `source` => `target` as a rule that rules/verify proves. nullopt: it cannot be said, or no
+// wording of it is true. Deterministic.
 std::optional<FoundRule> Generalize(const TermTable& table, const std::vector<TermId>& source,
                                     const std::vector<TermId>& target, uint64_t seed);
 

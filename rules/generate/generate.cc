@@ -50,10 +50,9 @@ class Generator {
     AG_TRY(ReadWorlds());
     EnumerateAll();
     report_.enumerate_seconds = SecondsSince(start_);
-    Say(fmt::format("{} graphs in {:.1f} s ({:.0f}/s), {} equations", report_.graphs,
-                    report_.enumerate_seconds,
-                    static_cast<double>(report_.graphs) / report_.enumerate_seconds,
-                    equations_.size()));
+    Say(fmt::format(
+        "{} graphs in {:.1f} s ({:.0f}/s), {} equations", report_.graphs, report_.enumerate_seconds,
+        static_cast<double>(report_.graphs) / report_.enumerate_seconds, equations_.size()));
     report_.equations = static_cast<int64_t>(equations_.size());
     for (size_t begin = 0; begin < equations_.size(); begin += kBatch) {
       if (Stopped()) break;
@@ -119,14 +118,13 @@ class Generator {
     std::vector<Enumeration> results(universes_.size());
     std::atomic<int64_t> graphs = 0;
     InParallel(options_.threads, universes_.size(), [&](size_t i) {
-      results[i] = Enumerate(
-          universes_[i],
-          {.ops_max = options_.ops_max,
-           .seed = options_.seed,
-           .bytes_max = options_.bytes_max / std::max(options_.threads, 1),
-           .extra = options_.extra,
-           .stop = options_.stop,
-           .progress = [&](int64_t more) { ReportGraphs(graphs += more); }});
+      results[i] = Enumerate(universes_[i],
+                             {.ops_max = options_.ops_max,
+                              .seed = options_.seed,
+                              .bytes_max = options_.bytes_max / std::max(options_.threads, 1),
+                              .extra = options_.extra,
+                              .stop = options_.stop,
+                              .progress = [&](int64_t more) { ReportGraphs(graphs += more); }});
       Say(fmt::format("world {}: {} graphs, {} classes, {} equations", universes_[i].name,
                       results[i].graphs, results[i].classes, results[i].equations.size()));
     });
@@ -172,8 +170,8 @@ class Generator {
     }
     if (begin / 256 == end / 256 && end != equations_.size()) return;
     Say(fmt::format("{} of {} equations: {} became rules, {} implied, {} neither, {:.0f} s", end,
-                    equations_.size(), known_.equations().size(), report_.implied,
-                    report_.unproved, SecondsSince(start_)));
+                    equations_.size(), known_.equations().size(), report_.implied, report_.unproved,
+                    SecondsSince(start_)));
   }
 
   Candidate Look(const Equation& equation) {
@@ -182,7 +180,8 @@ class Generator {
       TellExtra(equation);
       return {};
     }
-    if (known_.Says(table, equation.right, equation.left) ||
+    const bool single = equation.left.size() == 1;
+    if ((single && known_.Says(table, equation.right, equation.left)) ||
         known_.Says(table, equation.left, equation.right)) {
       return {.implied = true};
     }
@@ -239,8 +238,7 @@ class Generator {
 
   void TellExtra(const Equation& equation) {
     const Wording wording{.axes = Wording::Axes::kLiteral, .lists = false};
-    const auto phrase =
-        generate::Say(*equation.table, equation.right, equation.left, wording, {});
+    const auto phrase = generate::Say(*equation.table, equation.right, equation.left, wording, {});
     if (!phrase) return;
     const std::lock_guard lock(mutex_);
     report_.extra_equations.push_back(phrase->equation);

@@ -30,19 +30,19 @@ struct GenerateReport {
   std::string text;  // The rules, in the rule language; each proved by rules/verify.
   int rules = 0;
   int64_t graphs = 0;
-  int64_t equations = 0;      // Up to renaming.
-  int64_t implied = 0;        // By rules found before.
-  int64_t unproved = 0;       // Not to be said, or true only where they were found.
+  int64_t equations = 0;  // Up to renaming.
+  int64_t implied = 0;    // By rules found before.
+  int64_t unproved = 0;   // Not to be said, or true only where they were found.
   double enumerate_seconds = 0;
   double seconds = 0;
-  bool complete = true;       // False: stopped, or out of bytes.
+  bool complete = true;  // False: stopped, or out of bytes.
   // Equations with an extra operator: they agreed, but Verify does not know the operator, so they
   // are told here and never written as rules.
   std::vector<std::string> extra_equations;
 };
 
-// kInvalidArgument: ops_max out of range, an unknown operator, or one that no world has and that
-// takes other than one or two operands.
+// kInvalidArgument: ops_max out of range, or an operator that no world has and that is not
+// element-wise with one or two operands. kNotFound: an unknown operator.
 StatusOr<GenerateReport> Generate(const GenerateOptions& options);
 
 }  // namespace ag::generate

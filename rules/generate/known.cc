@@ -70,6 +70,15 @@ bool KnownRules::Imply(const Graph& left, const Graph& right, int without) const
   for (const Reached& reached : from_left) {
     if (reached.key == goal) return true;
   }
+  if (left.outputs().size() > 1) {
+    // What merges roots binds what no single rule can: only the way from the left counts.
+    for (size_t i = 0; i < from_left.size() && i < kWidth; ++i) {
+      for (const Reached& reached : Neighbors(from_left[i].graph, without)) {
+        if (reached.key == goal) return true;
+      }
+    }
+    return false;
+  }
   std::set<std::string> goals = {KeyOf(left)};
   for (const Reached& reached : from_left) goals.insert(reached.key);
   const std::vector<Reached> from_right = Neighbors(right, without);

@@ -22,15 +22,18 @@ class KnownRules {
   void Add(KnownEquation equation);
   const std::vector<KnownEquation>& equations() const { return equations_; }
 
-  // Whether one rule says just this, word for word in one of the wordings: a quick look before Imply.
+  // Whether one rule says just this, word for word in one of the wordings: a quick look before
+  // Imply.
   bool Says(const TermTable& table, const std::vector<TermId>& source,
             const std::vector<TermId>& target) const;
 
-  // Whether the rules, read as equations, join the two graphs in at most three steps. `without`: an
-  // equation that is not asked.
+  // Whether the rules, read as equations, join the two graphs in at most three steps; of several
+  // roots, whether they lead from `left` to `right` in two. `without`: an equation that is not
+  // asked.
   bool Imply(const Graph& left, const Graph& right, int without = -1) const;
 
-  // Whether at most `steps` rules on either side meet; at most `width` graphs are looked at on each.
+  // Whether at most `steps` rules on either side meet; at most `width` graphs are looked at on
+  // each.
   bool Connect(const Graph& left, const Graph& right, int steps, size_t width) const;
 
   // Removes what the others imply, the latest first.

@@ -10,9 +10,9 @@ namespace ag::generate {
 namespace {
 
 constexpr Wording kWordings[] = {
-    {Wording::Axes::kVariable, true, true},   {Wording::Axes::kVariable, false, true},
-    {Wording::Axes::kVariable, true, false},  {Wording::Axes::kVariable, false, false},
-    {Wording::Axes::kFromEnd, true, false},   {Wording::Axes::kFromEnd, false, false},
+    {Wording::Axes::kVariable, true, true},  {Wording::Axes::kVariable, false, true},
+    {Wording::Axes::kVariable, true, false}, {Wording::Axes::kVariable, false, false},
+    {Wording::Axes::kFromEnd, true, false},  {Wording::Axes::kFromEnd, false, false},
     {Wording::Axes::kLiteral, false, false},
 };
 
@@ -60,6 +60,7 @@ class Speaker {
     if (!right) return std::nullopt;
     phrase.equation = *left + " => " + *right;
     phrase.constraints = Constraints();
+    phrase.zeros = zeros_;
     return phrase;
   }
 
@@ -145,16 +146,14 @@ class Speaker {
     return kLeafNames[leaves_.size() - 1];
   }
 
+  // Zeros are the difference of a leaf of that shape and itself.
   MaybeText SayZeros(const Leaf& leaf) {
-    std::vector<std::string> sizes;
-    for (size_t axis = 0; axis < leaf.shapes[0].size(); ++axis) {
-      Numbers values;
-      for (const Shape& shape : leaf.shapes) values.push_back(shape[axis]);
-      const MaybeText size = FitSize(values);
-      if (!size) return std::nullopt;
-      sizes.push_back(*size);
+    for (size_t i = 0; i < leaves_.size(); ++i) {
+      if (LeafShapes(i) != leaf.shapes) continue;
+      zeros_ = true;
+      return fmt::format("sub({0}, {0})", kLeafNames[i]);
     }
-    return "expand(0; shape=[" + Join(sizes, ", ") + "])";
+    return std::nullopt;
   }
 
   std::string OperatorName(const Call& call, const Term& term) {
@@ -233,8 +232,8 @@ class Speaker {
 
   // "" when the attribute may be anything.
   MaybeText SourceValue(const std::string& attribute, const Signature& signature, int64_t rank) {
-    const bool variable = IsAxis(attribute) ? wording_.axes == Wording::Axes::kVariable
-                                            : wording_.lists;
+    const bool variable =
+        IsAxis(attribute) ? wording_.axes == Wording::Axes::kVariable : wording_.lists;
     if (!variable) return Fit(attribute, signature, rank);
     for (const Variable& known : variables_) {
       if (known.attribute != attribute || known.signature != signature) continue;
@@ -339,11 +338,11 @@ class Speaker {
       for (const Variable& v : variables_) {
         const bool list = v.attribute == "axes";
         if (!list && v.attribute != "axis") continue;
-        const int64_t from = list ? std::get<Ints>(v.signature[0])[0]
-                                  : std::get<int64_t>(v.signature[0]);
+        const int64_t from =
+            list ? std::get<Ints>(v.signature[0])[0] : std::get<int64_t>(v.signature[0]);
         const std::string name = list ? fmt::format("at({}, 0)", v.name) : v.name;
-        const bool at = from < static_cast<int64_t>(perm.size()) &&
-                        perm[static_cast<size_t>(from)] == axis;
+        const bool at =
+            from < static_cast<int64_t>(perm.size()) && perm[static_cast<size_t>(from)] == axis;
         const auto found = std::find(perm.begin(), perm.end(), from);
         if (!at && found - perm.begin() != axis) continue;
         Refer(v);
@@ -456,8 +455,8 @@ class Speaker {
     }
     Refer(p);
     Refer(q);
-    all->push_back({fmt::format("compose({}, {}) == range(0, length({}))", p.name, q.name,
-                                p.name)});
+    all->push_back(
+        {fmt::format("compose({}, {}) == range(0, length({}))", p.name, q.name, p.name)});
   }
 
   // What two leaves have in common when their shapes are not the same.
@@ -484,6 +483,7 @@ class Speaker {
   const std::vector<Constraint>& kept_;
   const std::set<std::string>* used_;  // Null: not known yet.
   bool in_source_ = true;
+  bool zeros_ = false;
   std::vector<int> leaves_;  // In the order of their names.
   std::vector<Variable> variables_;
   std::vector<Labelled> labels_;

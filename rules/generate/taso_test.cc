@@ -119,8 +119,8 @@ class SideMaker {
       }
     }
     for (auto& [variable, edge] : inputs_) {
-      edge = builder_.Input(fmt::format("v{}", variable),
-                            {DType::kFloat64, ShapeOf(-variable, wide)});
+      edge =
+          builder_.Input(fmt::format("v{}", variable), {DType::kFloat64, ShapeOf(-variable, wide)});
     }
   }
 

@@ -65,16 +65,14 @@ class GraphMaker {
     }
     const Call& call = table_.call(term);
     if (call.extra != nullptr) {
-      return Err(StatusCode::kInvalidArgument, "{} is not in the operator table",
-                 call.extra->name);
+      return Err(StatusCode::kInvalidArgument, "{} is not in the operator table", call.extra->name);
     }
     std::vector<Edge> operands;
     for (const TermId operand : term.operands) {
       AG_LET(const Edge edge, Add(operand));
       operands.push_back(edge);
     }
-    AG_LET(const NodeId made,
-           builder_.Add(call.op, operands, *call.nodes[assignment_].attributes));
+    AG_LET(const NodeId made, builder_.Add(call.op, operands, *call.nodes[assignment_].attributes));
     nodes_[node] = made;
     return Edge{made, term.output};
   }

@@ -36,15 +36,15 @@ struct Ids {
 // An operator that is not in the table: element-wise, defined by the caller on the prime field.
 struct ExtraOperator {
   std::string name;
-  int arity = 1;  // 1 or 2.
+  int arity = 1;                                // 1 or 2.
   Residue (*call)(Residue, Residue) = nullptr;  // The second argument of a unary one is 0.
 };
 
 // One operator with its attributes over operands of certain types, ready to run.
 struct Call {
   OpKind op = OpKind::kRelu;
-  const ExtraOperator* extra = nullptr;  // Instead of `op`.
-  std::vector<Node> nodes;               // By assignment: attributes and output types.
+  const ExtraOperator* extra = nullptr;           // Instead of `op`.
+  std::vector<Node> nodes;                        // By assignment: attributes and output types.
   std::vector<std::vector<TensorType>> operands;  // By assignment.
   std::vector<int> types;                         // Of the outputs.
 };
@@ -54,7 +54,7 @@ struct Term {
   int leaf = -1;
   int output = 0;
   int type = 0;
-  uint32_t variables = 0;                      // Leaves it reads, as bits; zeros are none.
+  uint32_t variables = 0;  // Leaves it reads, as bits; zeros are none.
   Ids operands;
   Ids nodes;  // Its distinct operators, ascending.
 };
@@ -70,8 +70,8 @@ struct TermTable {
   const Shapes& shapes(TermId id) const { return types[static_cast<size_t>(term(id).type)]; }
 };
 
-// Two lists of roots that agreed, element by element, in every assignment. One root on each side, or
-// several that hang together on the right.
+// Two lists of roots that agreed, element by element, in every assignment. One root on each side,
+// or several that hang together on the right.
 struct Equation {
   std::shared_ptr<const TermTable> table;
   std::vector<TermId> left;

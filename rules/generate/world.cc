@@ -132,8 +132,8 @@ void SplitGrid(const Shapes& x, const Universe& universe, Grid* grid) {
     for (const Values& cut : CutsOf(x, axis, universe)) {
       std::vector<Attributes> choice;
       for (size_t s = 0; s < x.size(); ++s) {
-        choice.push_back({{"axis", static_cast<int64_t>(axis)},
-                          {"sizes", Ints{cut[s], x[s][axis] - cut[s]}}});
+        choice.push_back(
+            {{"axis", static_cast<int64_t>(axis)}, {"sizes", Ints{cut[s], x[s][axis] - cut[s]}}});
       }
       grid->push_back(std::move(choice));
     }

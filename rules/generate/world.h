@@ -1,8 +1,8 @@
-// What the generator enumerates over: worlds, each a few typed leaves and the operators that combine
-// them, and the attribute grid. Plain data; pure functions.
+// What the generator enumerates over: worlds, each a few typed leaves and the operators that
+// combine them, and the attribute grid. Plain data; pure functions.
 //
-// Sizes are symbols ("A"), and every symbol has one value for each *shape assignment*: a type is its
-// shapes in all assignments, so two sizes are equal only when they are equal in each of them.
+// Sizes are symbols ("A"), and every symbol has one value for each *shape assignment*: a type is
+// its shapes in all assignments, so two sizes are equal only when they are equal in each of them.
 #pragma once
 
 #include <span>
@@ -21,8 +21,8 @@ struct World {
   std::string_view name;
   bool rationals = false;  // Exact order arithmetic (max, relu) instead of the prime field.
   std::string_view sizes;
-  std::string_view leaves;  // "0:M" is a constant of zeros.
-  std::string_view ops;     // Text names of the operator table.
+  std::string_view leaves;    // "0:M" are zeros, for a bias.
+  std::string_view ops;       // Text names of the operator table.
   int64_t elements_max = 48;  // Terms with larger values are left out.
 };
 std::span<const World> DefaultWorlds();
@@ -30,7 +30,7 @@ std::span<const World> DefaultWorlds();
 // All operators of the default worlds, by text name, ascending.
 std::vector<std::string> DefaultOps();
 
-using Shapes = std::vector<Shape>;             // One for each assignment.
+using Shapes = std::vector<Shape>;                  // One for each assignment.
 using Grid = std::vector<std::vector<Attributes>>;  // Choices, each with one value per assignment.
 
 struct Leaf {
