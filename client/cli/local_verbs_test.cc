@@ -1,4 +1,5 @@
 // The verbs that need neither server nor embedded service: zoo, rules, bench, plan show.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -76,6 +77,28 @@ TEST_F(LocalVerbsTest, AWrongRuleIsRefused) {
   EXPECT_EQ(json[0]["proved"], true);
   EXPECT_EQ(json[1]["proved"], false);
   EXPECT_NE(json[1]["counter_example"], "");
+}
+
+TEST_F(LocalVerbsTest, RulesGenerateWritesWhatVerifyProves) {
+  const GenerateFlags flags{
+      .output = Path("found.rules"), .ops_max = 2, .ops = {"relu", "transpose"}};
+  const auto json = Call(true, RunRulesGenerate, flags).json();
+  EXPECT_EQ(json["complete"], true);
+  EXPECT_GT(json["rules"], 3);
+  EXPECT_GT(json["graphs"], 100);
+  const Ran verified =
+      Call(true, RunRulesVerify, RulesFlags{.file = Path("found.rules"), .seed = 4});
+  EXPECT_EQ(verified.code, kExitOk) << verified.out;
+  EXPECT_EQ(verified.json().size(), json["rules"]);
+}
+
+TEST_F(LocalVerbsTest, RulesGenerateRefuses) {
+  const GenerateFlags nowhere{.output = Path("no/such/folder.rules")};
+  EXPECT_EQ(Call(false, RunRulesGenerate, nowhere).code, kExitInput);
+  const Ran unknown =
+      Call(false, RunRulesGenerate, GenerateFlags{.output = Path("a.rules"), .ops = {"softmaxx"}});
+  EXPECT_EQ(unknown.code, kExitInput);
+  EXPECT_THAT(unknown.err, ::testing::HasSubstr("no operator is called 'softmaxx'"));
 }
 
 TEST_F(LocalVerbsTest, BenchTimesInputAndEager) {
