@@ -131,9 +131,12 @@ class Drawer {
     if (const MaybeEdge made = MadeBefore(term, outer)) return made;
     const int position = term.output_choice == OutputChoice::kEach ? -1 : outer;
     OperatorDraft draft{.op = ChooseOp(term), .want = want};
-    draft.outputs = term.output_choice == OutputChoice::kEach
-                        ? bindings_.counts[term.index]
-                        : std::max(term.output + 1, draw_.Chance(80) ? 2 : 1);
+    draft.outputs =
+        term.output_choice == OutputChoice::kEach ? bindings_.counts[term.index] : term.output + 1;
+    // Other terms may name other outputs of an equal split.
+    if (term.output_choice == OutputChoice::kLiteral && draw_.Chance(80)) {
+      draft.outputs = std::max(draft.outputs, 2);
+    }
     KnownAttributes(term, position, &draft);
     const auto operands = MakeOperands(term, position, &draft);
     if (!operands.has_value()) return std::nullopt;
