@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <map>
+#include <set>
 
 #include "base/file.h"
 #include "base/text.h"
@@ -223,6 +224,9 @@ std::optional<std::pair<Graph, Graph>> GraphsOf(const TasoRule& rule) {
   return std::nullopt;
 }
 
+// Wrong for ordinary convolutions unless channels line up as they do in the shapes above.
+const std::set<size_t> kUnsound = {99, 100, 130, 131};
+
 struct Rediscovery {
   int found = 0;
   int rules = 0;
@@ -245,6 +249,7 @@ Rediscovery Rediscover(const std::string& rules_text) {
   Rediscovery result;
   const std::vector<TasoRule> taso = RulesOf(*file);
   for (size_t i = 0; i < taso.size(); ++i) {
+    if (kUnsound.contains(i)) continue;
     ++result.rules;
     const auto graphs = GraphsOf(taso[i]);
     const bool joined = graphs && known.Connect(graphs->first, graphs->second, 4, 300);
@@ -265,7 +270,7 @@ TEST(Taso, RulesThatFollowFromGeneratedOnes) {
   ASSERT_TRUE(text.ok()) << Message(text.status());
   const Rediscovery result = Rediscover(*text);
   std::printf("rediscovered %d of %d\n%s", result.found, result.rules, result.missing.c_str());
-  EXPECT_EQ(result.rules, 133);
+  EXPECT_EQ(result.rules, 129);
   EXPECT_GE(result.found, 120);
 }
 
