@@ -19,10 +19,7 @@ constexpr double kFalseShareMax = 0.01;
 
 StatusOr<Plan> GroupedPlan(const Graph& graph, const Device& device) {
   RooflineTimes times(device.spec());
-  const Policy policy;
-  AG_LET(std::vector<Group> groups, FormGroups(graph, device.spec(), policy, times));
-  std::vector<Stream> streams = OneStream(graph, groups);
-  return CompletePlan(graph, std::move(groups), std::move(streams), device.spec(), policy);
+  return MakePlan(graph, device.spec(), Policy(), times, {}, 1);
 }
 
 StatusOr<bool> Compare(int runs, const std::string& model, const std::string& device_name) {

@@ -167,6 +167,15 @@ bool IsNoOp(const Node& node, bool same) {
   return Has(node.op, kReduction) && same && node.IntList("axes").empty();
 }
 
+bool IsNoOp(const Graph& graph, const Node& node) {
+  return IsNoOp(node, !node.inputs.empty() && graph.type(node.inputs[0]) == node.outputs[0]);
+}
+
+// With an operand of the same kind.
+bool MayMerge(const Node& node) {
+  return node.op == OpKind::kReshape || node.op == OpKind::kTranspose;
+}
+
 // Copies `id`, a reshape or transpose, on top of what its operand of the same kind reads.
 StatusOr<Edge> CopyMerged(NodeId id, const Node& node, Rebuild* rebuild) {
   const Edge operand = rebuild->New(node.inputs[0]);
@@ -192,24 +201,22 @@ StatusOr<Edge> CopyMerged(NodeId id, const Node& node, Rebuild* rebuild) {
 
 StatusOr<Graph> Dedupe(const Graph& graph) { return Deduper(graph).Run(); }
 
+bool IsRemovable(const Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  return IsNoOp(graph, node) || (MayMerge(node) && graph.node(node.inputs[0].node).op == node.op);
+}
+
 StatusOr<Graph> RemoveNoOps(const Graph& graph) {
-  const auto is_no_op = [&](const Node& node) {
-    return IsNoOp(node, !node.inputs.empty() && graph.type(node.inputs[0]) == node.outputs[0]);
-  };
-  const auto may_merge = [](const Node& node) {
-    return node.op == OpKind::kReshape || node.op == OpKind::kTranspose;
-  };
-  const auto has_work = [&](const Node& node) {
-    return is_no_op(node) || (may_merge(node) && graph.node(node.inputs[0].node).op == node.op);
-  };
-  if (std::none_of(graph.nodes().begin(), graph.nodes().end(), has_work)) return graph;
+  bool has_work = false;
+  for (NodeId id = 0; id < graph.size() && !has_work; ++id) has_work = IsRemovable(graph, id);
+  if (!has_work) return graph;
   Rebuild rebuild(graph);
   for (NodeId id = 0; id < graph.size(); ++id) {
     const Node& node = graph.node(id);
     if (node.op == OpKind::kInput) continue;
-    if (is_no_op(node)) {
+    if (IsNoOp(graph, node)) {
       rebuild.Map({id, 0}, rebuild.New(node.inputs[0]));
-    } else if (may_merge(node)) {
+    } else if (MayMerge(node)) {
       AG_LET(const Edge made, CopyMerged(id, node, &rebuild));
       rebuild.Map({id, 0}, made);
     } else {

@@ -13,6 +13,8 @@ StatusOr<Graph> Dedupe(const Graph& graph);
 // Removes what changes nothing: identity transpose, reshape, expand, slice, pad, cast, concat of
 // one, split into one; merges chains of reshapes and of transposes.
 StatusOr<Graph> RemoveNoOps(const Graph& graph);
+// Whether RemoveNoOps does something at the node.
+bool IsRemovable(const Graph& graph, NodeId id);
 
 // Replaces every constant recipe by a Constant, whose bytes go into `sink`. Nothing is folded whose
 // result is larger than `folded_bytes_max` unless it is no larger than its operands together.

@@ -97,6 +97,7 @@ class Graph {
 
  private:
   friend class GraphBuilder;
+  friend class GraphPatch;  // graph/patch.h
   struct Data;
   explicit Graph(std::shared_ptr<const Data> data);
   // Indexes nodes that stand in canonical order.

@@ -3,6 +3,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "graph/graph_data.h"
+#include "graph/make_node.h"
 #include "graph/shapes.h"
 
 namespace ag {
@@ -20,11 +21,6 @@ struct BuilderOutput {
   GraphOutput output;
   int32_t since;  // Replacements from this number on apply.
 };
-
-std::shared_ptr<const Attributes> NoAttributes() {
-  static const auto& none = *new std::shared_ptr<const Attributes>(new Attributes());
-  return none;
-}
 
 }  // namespace
 
@@ -103,36 +99,13 @@ Edge GraphBuilder::Input(std::string name, TensorType type) {
 }
 
 Edge GraphBuilder::Constant(TensorType type, const Digest& digest, std::string_view bytes) {
-  auto data = std::make_shared<ConstantData>();
-  data->digest = digest;
-  if (static_cast<int64_t>(bytes.size()) == type.Bytes() &&
-      type.Bytes() <= ConstantData::kInlineBytesMax) {
-    data->inline_bytes = std::string(bytes);
-  }
-  Node node;
-  node.op = OpKind::kConstant;
-  node.attributes = NoAttributes();
-  node.outputs.push_back(std::move(type));
-  node.constant = std::move(data);
-  return {state_->Append(std::move(node)), 0};
+  return {state_->Append(MakeConstantNode(std::move(type), digest, bytes)), 0};
 }
 
 StatusOr<NodeId> GraphBuilder::Add(OpKind op, std::span<const Edge> inputs, Attributes attributes) {
-  if (Has(op, kLeaf) || Has(op, kBarrier)) {
-    return Err(StatusCode::kInvalidArgument, "{}: is not an operator that Add makes",
-               Info(op).text_name);
-  }
   absl::InlinedVector<TensorType, 3> types;
   for (const Edge& e : inputs) types.push_back(type(e));
-  AG_TRY(CompleteAttributes(op, types, &attributes));
-  AG_LET(TensorTypes outputs, InferTypes(op, types, attributes));
-  Node node;
-  node.op = op;
-  node.attributes = attributes.items().empty()
-                        ? NoAttributes()
-                        : std::make_shared<const Attributes>(std::move(attributes));
-  node.inputs.assign(inputs.begin(), inputs.end());
-  node.outputs = std::move(outputs);
+  AG_LET(Node node, MakeOperatorNode(op, inputs, types, std::move(attributes)));
   return state_->Append(std::move(node));
 }
 

@@ -145,6 +145,7 @@ struct NumberField {
 const NumberField kFields[] = {
     AG_FIELD(cores, 1, true),
     AG_FIELD(streams_max, 1, true),
+    AG_FIELD(stream_cores, 0, true),
     AG_FIELD(flops_per_second, 1, false),
     AG_FIELD(bytes_per_second, 1, false),
     AG_FIELD(cache_bytes_per_second, 0, false),
@@ -224,6 +225,11 @@ std::string FormatPattern(const GroupPattern& pattern) {
 }
 
 }  // namespace
+
+int StreamCores(const DeviceSpec& spec, int streams) {
+  if (spec.stream_cores > 0) return std::min(spec.stream_cores, spec.cores);
+  return std::max(1, spec.cores / streams);
+}
 
 const GroupPattern* DeviceSpec::FindPattern(std::string_view wanted) const {
   for (const GroupPattern& pattern : patterns) {

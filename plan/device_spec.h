@@ -40,6 +40,7 @@ struct DeviceSpec {
   std::vector<DType> dtypes;
   int cores = 1;  // CPU cores or SMs: what streams share.
   int streams_max = 1;
+  int stream_cores = 0;  // What each of several streams has; 0: an even share. See StreamCores.
   double flops_per_second = 0;        // Peak of one core or SM, multiply and add counted as two.
   double bytes_per_second = 0;        // Memory, all cores together.
   double cache_bytes_per_second = 0;  // From the last-level cache.
@@ -54,6 +55,9 @@ struct DeviceSpec {
   const GroupPattern* FindPattern(std::string_view name) const;  // Null when there is none.
   bool operator==(const DeviceSpec&) const = default;
 };
+
+// The cores of each of `streams` streams, 2 or more.
+int StreamCores(const DeviceSpec& spec, int streams);
 
 // Keys of lines that only device/sim reads; ParseDeviceSpec keeps them in `extra`, in order.
 inline constexpr std::string_view kExtraKeys[] = {"fault", "noise", "drift", "seed"};

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 
 #include "plan/happens_before.h"
 #include "plan/schedule.h"
@@ -6,18 +7,30 @@
 namespace ag {
 namespace {
 
+// Ratios narrow / wide from which a group takes all cores although something could run beside it.
+// Below 1 all do; at the last none.
+constexpr double kWideRatios[] = {1.0, 1.2, 1.4, 1.6, 1.8, 1e300};
+
+// What the scheduler decides by.
+struct Costs {
+  std::vector<double> narrow_ns;  // On one stream's cores.
+  std::vector<double> wide_ns;    // On all cores, beside nothing. Empty: no group takes them.
+  double wide_ratio = 0;          // Of kWideRatios.
+};
+
 class ListScheduler {
  public:
-  ListScheduler(const Graph& graph, const std::vector<Group>& groups,
-                const std::vector<double>& group_ns, const DeviceSpec& spec, int streams)
+  ListScheduler(const std::vector<Group>& groups, const std::vector<std::vector<int>>& before,
+                const Costs& costs, const DeviceSpec& spec, int streams)
       : groups_(groups),
-        group_ns_(group_ns),
+        before_(before),
+        costs_(costs),
         event_ns_(spec.event_ns),
-        before_(GroupDependencies(graph, groups)),
         after_(groups.size()),
         free_(streams),
         streams_(streams),
         stream_of_(groups.size(), -1),
+        is_wide_(groups.size()),
         end_(groups.size()),
         ended_(groups.size(), GroupSet(groups.size())),
         position_(groups.size()) {
@@ -27,7 +40,7 @@ class ListScheduler {
     }
   }
 
-  std::vector<Stream> Run() {
+  void Run() {
     RankByRemainingPath();
     std::vector<int> missing, ready;
     for (size_t g = 0; g < groups_.size(); ++g) {
@@ -39,17 +52,26 @@ class ListScheduler {
           ready, {}, [&](int g) { return std::pair(-remaining_ns_[g], g); });
       const int g = *best;
       ready.erase(best);
-      Place(g);
+      Place(g, /*alone=*/ready.empty());
       for (const int follower : after_[g]) {
         if (--missing[follower] == 0) ready.push_back(follower);
       }
     }
+  }
+
+  double EndNs() const { return *std::ranges::max_element(free_); }
+  bool IsWide(size_t g) const { return is_wide_[g]; }
+  std::vector<Stream> TakeStreams() {
     std::erase_if(streams_, [](const Stream& stream) { return stream.launches.empty(); });
     return std::move(streams_);
   }
 
  private:
   bool IsLaunched(size_t g) const { return groups_[g].pattern != kViewPattern; }
+  bool MayBeWide() const { return !costs_.wide_ns.empty(); }
+  double FastestNs(int g) const {
+    return MayBeWide() ? std::min(costs_.narrow_ns[g], costs_.wide_ns[g]) : costs_.narrow_ns[g];
+  }
 
   // The longest path from the begin of each group to the end of all.
   void RankByRemainingPath() {
@@ -63,23 +85,42 @@ class ListScheduler {
       const int g = done.back();
       done.pop_back();
       for (const int f : after_[g]) remaining_ns_[g] = std::max(remaining_ns_[g], remaining_ns_[f]);
-      remaining_ns_[g] += group_ns_[g];
+      remaining_ns_[g] += FastestNs(g);
       for (const int b : before_[g]) {
         if (--left[b] == 0) done.push_back(b);
       }
     }
   }
 
+  // What g must wait for: its operands, and a wide group that was placed before it.
+  std::vector<int> Predecessors(int g) const {
+    std::vector<int> all = before_[g];
+    if (last_wide_ >= 0) all.push_back(last_wide_);
+    return all;
+  }
+
   double BeginOn(int g, int stream) const {
     double begin = free_[stream];
-    for (const int b : before_[g]) {
+    for (const int b : Predecessors(g)) {
       begin = std::max(begin, end_[b] + (stream_of_[b] == stream ? 0 : event_ns_));
     }
     return begin;
   }
 
-  // Puts g onto the stream where it begins first; of equals where it needs the fewest waits.
-  void Place(int g) {
+  // `alone`: nothing else could begin now.
+  void Place(int g, bool alone) {
+    const auto [begin, stream] = FirstStream(g);
+    if (MayBeWide()) {
+      const double wide_begin = EndNs() + (streams_.size() > 1 ? event_ns_ : 0);
+      const bool pays = costs_.narrow_ns[g] >= costs_.wide_ratio * costs_.wide_ns[g];
+      const bool ends_first = wide_begin + costs_.wide_ns[g] < begin + costs_.narrow_ns[g];
+      if (pays || (alone && ends_first)) return PlaceWide(g);
+    }
+    Launch(g, stream, begin + costs_.narrow_ns[g], Predecessors(g));
+  }
+
+  // Where g begins first, and when; of equals where it needs the fewest waits.
+  std::pair<double, int> FirstStream(int g) const {
     int chosen = 0;
     std::pair<double, int> best;
     for (int s = 0; s < static_cast<int>(streams_.size()); ++s) {
@@ -90,27 +131,45 @@ class ListScheduler {
       best = rank;
       chosen = s;
     }
-    Stream& stream = streams_[chosen];
-    stream_of_[g] = chosen;
-    end_[g] = best.first + group_ns_[g];
-    free_[chosen] = end_[g];
-    stream.launches.push_back({g, WaitsOf(g, stream)});
-    position_[g] = placed_++;
+    return {best.first, chosen};
   }
 
-  // The groups on other streams that nothing else makes g wait for. The latest placed ones are
-  // looked at first: what they waited for need not be waited for again.
-  std::vector<int> WaitsOf(int g, const Stream& stream) {
+  // Onto the stream that ends last: the others are waited for anyway.
+  void PlaceWide(int g) {
+    const int stream = static_cast<int>(std::ranges::max_element(free_) - free_.begin());
+    std::vector<int> all = Predecessors(g);
+    double begin = free_[stream];
+    for (size_t s = 0; s < streams_.size(); ++s) {
+      if (streams_[s].launches.empty() || static_cast<int>(s) == stream) continue;
+      all.push_back(streams_[s].launches.back().group);
+      if (free_[s] > 0) begin = std::max(begin, free_[s] + event_ns_);
+    }
+    Launch(g, stream, begin + costs_.wide_ns[g], std::move(all));
+    is_wide_[g] = true;
+    last_wide_ = g;
+  }
+
+  void Launch(int g, int stream, double end, std::vector<int> predecessors) {
+    stream_of_[g] = stream;
+    end_[g] = end;
+    free_[stream] = end;
+    position_[g] = placed_++;
+    streams_[stream].launches.push_back({g, WaitsOf(g, stream, std::move(predecessors))});
+  }
+
+  // The predecessors on other streams that nothing else makes g wait for. The latest placed ones
+  // are looked at first: what they waited for need not be waited for again.
+  std::vector<int> WaitsOf(int g, int stream, std::vector<int> predecessors) {
     GroupSet& ended = ended_[g];
     const auto include = [&](int b) {
       ended.Unite(ended_[b]);
       ended.Add(b);
     };
-    if (!stream.launches.empty()) include(stream.launches.back().group);
-    std::vector<int> candidates = before_[g];
-    std::ranges::sort(candidates, std::ranges::greater(), [&](int b) { return position_[b]; });
+    const auto& launches = streams_[stream].launches;
+    if (!launches.empty()) include(launches.back().group);
+    std::ranges::sort(predecessors, std::ranges::greater(), [&](int b) { return position_[b]; });
     std::vector<int> waits;
-    for (const int b : candidates) {
+    for (const int b : predecessors) {
       if (ended.Has(b)) continue;
       include(b);
       waits.push_back(b);
@@ -120,19 +179,27 @@ class ListScheduler {
   }
 
   const std::vector<Group>& groups_;
-  const std::vector<double>& group_ns_;
-  double event_ns_;
-  std::vector<std::vector<int>> before_;
+  const std::vector<std::vector<int>>& before_;
+  const Costs& costs_;
+  const double event_ns_;
   std::vector<std::vector<int>> after_;
   std::vector<double> remaining_ns_;
   std::vector<double> free_;  // When each stream ends.
   std::vector<Stream> streams_;
   std::vector<int> stream_of_;
+  std::vector<bool> is_wide_;
+  int last_wide_ = -1;
   std::vector<double> end_;
   std::vector<GroupSet> ended_;  // What has ended when a group begins.
   std::vector<int> position_;    // In the order of placing.
   int placed_ = 0;
 };
+
+std::vector<double> TimesNs(const TimedGroups& timed) {
+  std::vector<double> ns;
+  for (const GroupTime& time : timed.times) ns.push_back(time.ns);
+  return ns;
+}
 
 }  // namespace
 
@@ -140,12 +207,40 @@ std::vector<Stream> GreedyStreams(const Graph& graph, const std::vector<Group>& 
                                   const std::vector<double>& group_ns, const DeviceSpec& spec,
                                   int streams) {
   AG_CHECK(streams >= 1 && group_ns.size() == groups.size());
-  std::vector<Stream> result = ListScheduler(graph, groups, group_ns, spec, streams).Run();
-  // One stream has the device to itself; several share it evenly, at least a core each.
-  const int cores = result.size() < 2 ? 0 : std::max(1, spec.cores / streams);
+  const auto before = GroupDependencies(graph, groups);
+  const Costs costs{group_ns, {}, 0};
+  ListScheduler scheduler(groups, before, costs, spec, streams);
+  scheduler.Run();
+  std::vector<Stream> result = scheduler.TakeStreams();
+  // One stream has the device to itself.
+  const int cores = result.size() < 2 ? 0 : StreamCores(spec, streams);
   for (Stream& stream : result) stream.cores = cores;
   if (result.empty()) result.emplace_back();
   return result;
+}
+
+Schedule GreedyWideStreams(const Graph& graph, const TimedGroups& narrow, const TimedGroups& wide,
+                           const DeviceSpec& spec, int streams) {
+  AG_CHECK(streams >= 1 && narrow.groups.size() == wide.groups.size());
+  const auto before = GroupDependencies(graph, wide.groups);
+  Costs costs{TimesNs(narrow), TimesNs(wide), 0};
+  Schedule best{.timed = wide};
+  double best_ns = std::numeric_limits<double>::infinity();
+  for (const double ratio : kWideRatios) {
+    costs.wide_ratio = ratio;
+    ListScheduler scheduler(wide.groups, before, costs, spec, streams);
+    scheduler.Run();
+    if (scheduler.EndNs() >= best_ns) continue;
+    best_ns = scheduler.EndNs();
+    for (size_t g = 0; g < wide.groups.size(); ++g) {
+      const TimedGroups& chosen = scheduler.IsWide(g) ? wide : narrow;
+      best.timed.groups[g] = chosen.groups[g];
+      best.timed.times[g] = chosen.times[g];
+    }
+    best.streams = scheduler.TakeStreams();
+  }
+  if (best.streams.empty()) best.streams.emplace_back();
+  return best;
 }
 
 }  // namespace ag

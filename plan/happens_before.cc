@@ -1,5 +1,7 @@
 #include "plan/happens_before.h"
 
+#include <bit>
+
 namespace ag {
 
 void GroupSet::Unite(const GroupSet& other) {
@@ -19,6 +21,12 @@ bool GroupSet::IsWithin(const GroupSet& other) const {
 
 void GroupSet::Fill() {
   for (uint64_t& word : words_) word = ~uint64_t{0};
+}
+
+int GroupSet::Count() const {
+  int count = 0;
+  for (const uint64_t word : words_) count += std::popcount(word);
+  return count;
 }
 
 StatusOr<HappensBefore> HappensBefore::Make(size_t groups, const std::vector<Stream>& streams) {

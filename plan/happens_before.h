@@ -18,6 +18,7 @@ class GroupSet {
   void Intersect(const GroupSet& other);
   bool IsWithin(const GroupSet& other) const;  // Every group of this one is in `other`.
   void Fill();                                 // Adds every group.
+  int Count() const;
 
  private:
   std::vector<uint64_t> words_;

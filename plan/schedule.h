@@ -11,10 +11,24 @@ namespace ag {
 std::vector<Stream> OneStream(const Graph& graph, const std::vector<Group>& groups);
 
 // Greedy list scheduling: ready groups by longest remaining path, onto the stream where they begin
-// first; `streams` streams share the device's cores evenly. Waits are transitively reduced.
+// first; each of the `streams` streams has StreamCores. Waits are transitively reduced.
 std::vector<Stream> GreedyStreams(const Graph& graph, const std::vector<Group>& groups,
                                   const std::vector<double>& group_ns, const DeviceSpec& spec,
                                   int streams);
+
+// Groups, each on one stream's cores or on all, with what they take, and their launches.
+struct Schedule {
+  TimedGroups timed;
+  std::vector<Stream> streams;
+};
+
+// The same where a group may also take all cores, beside nothing: before it begins the other
+// streams have ended what was launched before it, and what is launched later waits for it. A group
+// is wide when nothing could run beside it, or when the cores make it faster by a certain ratio;
+// the ratio whose schedule ends first is taken. `narrow` and `wide` are the same groups, for one
+// stream's cores and for all (Group::cores says so; its 0 is the stream's, which has all here).
+Schedule GreedyWideStreams(const Graph& graph, const TimedGroups& narrow, const TimedGroups& wide,
+                           const DeviceSpec& spec, int streams);
 
 // Arena places by happens-before: two tensors share bytes only when every reader of the first has
 // ended before the writer of the second begins, in every execution the waits allow. View groups
@@ -33,5 +47,10 @@ double MakespanNs(const Graph& graph, const Plan& plan, const std::vector<double
 StatusOr<Plan> CompletePlan(const Graph& graph, std::vector<Group> groups,
                             std::vector<Stream> streams, const DeviceSpec& spec,
                             const Policy& policy);
+
+// The whole way for one graph: groups, streams and places by what `times` answers. Several streams
+// where the spec lets a group take all cores: the groups of one stream, by GreedyWideStreams.
+StatusOr<Plan> MakePlan(const Graph& graph, const DeviceSpec& spec, const Policy& policy,
+                        GroupTimes& times, const GroupingOptions& grouping, int streams);
 
 }  // namespace ag

@@ -87,6 +87,55 @@ TEST(GreedyStreams, AChainStaysOnOneStreamWithAllCores) {
   EXPECT_EQ(streams[0].cores, 0);
 }
 
+// Times of the diamond's groups; cores 0 is all of them.
+TimedGroups Timed(const Diamond& d, std::vector<double> ns, int cores) {
+  TimedGroups timed{.groups = d.groups};
+  for (Group& group : timed.groups) group.cores = cores;
+  for (const double one : ns) timed.times.push_back({.ns = one});
+  return timed;
+}
+
+TEST(GreedyWideStreams, TakesAllCoresWhereNothingRunsBeside) {
+  const Diamond d;
+  struct Case {
+    const char* name;
+    std::vector<double> narrow_ns, wide_ns;
+    std::vector<int> cores;  // By group, as scheduled.
+    size_t streams;
+    double makespan_ns;
+  };
+  const Case cases[] = {
+      // exp and add stand alone; relu and neg beside each other take 10 + 50, on all cores 80.
+      {"branches side by side", {100, 50, 50, 100}, {60, 40, 40, 60}, {0, 1, 1, 0}, 2, 180},
+      {"all cores always", {100, 100, 100, 100}, {50, 50, 50, 50}, {0, 0, 0, 0}, 1, 200},
+      {"all cores bring nothing", {50, 50, 50, 50}, {50, 50, 50, 50}, {1, 1, 1, 1}, 2, 160},
+      {"one branch that scales", {60, 200, 20, 60}, {40, 50, 30, 40}, {0, 0, 1, 0}, 1, 150},
+  };
+  for (const Case& c : cases) {
+    Schedule schedule =
+        GreedyWideStreams(d.graph, Timed(d, c.narrow_ns, 1), Timed(d, c.wide_ns, 0), Small(), 2);
+    std::vector<int> cores;
+    std::vector<double> ns;
+    for (const Group& group : schedule.timed.groups) cores.push_back(group.cores);
+    for (const GroupTime& time : schedule.timed.times) ns.push_back(time.ns);
+    EXPECT_EQ(cores, c.cores) << c.name;
+    EXPECT_EQ(schedule.streams.size(), c.streams) << c.name;
+    const auto plan = CompletePlan(d.graph, schedule.timed.groups, schedule.streams, Small(), {});
+    ASSERT_EQ(ToString(plan.status()), "OK") << c.name;
+    EXPECT_DOUBLE_EQ(MakespanNs(d.graph, *plan, ns, Small()), c.makespan_ns) << c.name;
+  }
+}
+
+TEST(GreedyWideStreams, AWideGroupWaitsForAllAndAllWaitForIt) {
+  const Diamond d;
+  const Schedule schedule = GreedyWideStreams(d.graph, Timed(d, {100, 50, 50, 100}, 1),
+                                              Timed(d, {60, 40, 40, 60}, 0), Small(), 2);
+  ASSERT_EQ(schedule.streams.size(), 2u);
+  for (const Stream& stream : schedule.streams) EXPECT_EQ(stream.cores, 0);
+  EXPECT_THAT(schedule.streams[1].launches[0].waits, ElementsAre(0));  // exp
+  EXPECT_EQ(schedule.streams[0].launches.size() + schedule.streams[1].launches.size(), 4u);
+}
+
 TEST(OneStream, FinishesABranchBeforeTheNext) {
   const Graph graph = GraphOf(
       "input x f32[1,1024]\nw = const f32[1024,4] seed 1\n"

@@ -10,9 +10,11 @@ namespace {
 
 Status NotHere(std::string_view what) { return Err(StatusCode::kFailedPrecondition, "{}", what); }
 
+// `Builder` is GraphBuilder or GraphPatch.
+template <class Builder>
 class Applier {
  public:
-  Applier(GraphBuilder* builder, const Graph& graph, const RulePattern& pattern,
+  Applier(Builder* builder, const Graph& graph, const RulePattern& pattern,
           const Rewrite::Bindings& bindings)
       : builder_(*builder), graph_(graph), pattern_(pattern), bindings_(bindings) {}
 
@@ -159,7 +161,7 @@ class Applier {
     return x.op == y.op && x.inputs == y.inputs && *x.attributes == *y.attributes;
   }
 
-  GraphBuilder& builder_;
+  Builder& builder_;
   const Graph& graph_;
   const RulePattern& pattern_;
   const Rewrite::Bindings& bindings_;
@@ -172,6 +174,10 @@ class Applier {
 Status ApplyTo(GraphBuilder* builder, const Graph& graph, const RulePattern& pattern,
                const Rewrite::Bindings& bindings) {
   return Applier(builder, graph, pattern, bindings).Run();
+}
+
+Status ApplyTo(GraphPatch* patch, const RulePattern& pattern, const Rewrite::Bindings& bindings) {
+  return Applier(patch, patch->base(), pattern, bindings).Run();
 }
 
 }  // namespace ag

@@ -1,6 +1,7 @@
 // Putting a rule's target into a graph.
 #pragma once
 
+#include "graph/patch.h"
 #include "rules/bindings.h"
 #include "rules/pattern.h"
 
@@ -12,5 +13,8 @@ namespace ag {
 // away.
 Status ApplyTo(GraphBuilder* builder, const Graph& graph, const RulePattern& pattern,
                const Rewrite::Bindings& bindings);
+
+// The same as a patch of the graph that the bindings are of. Clear the patch after an error.
+Status ApplyTo(GraphPatch* patch, const RulePattern& pattern, const Rewrite::Bindings& bindings);
 
 }  // namespace ag

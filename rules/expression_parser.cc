@@ -73,7 +73,16 @@ StatusOr<Expression> ParseNameOrCall(Cursor& cursor, std::string name, size_t of
   return e;
 }
 
+StatusOr<Expression> ParseOneAtom(Cursor& cursor);
+
 StatusOr<Expression> ParseAtom(Cursor& cursor) {
+  AG_TRY(cursor.Deeper());
+  StatusOr<Expression> atom = ParseOneAtom(cursor);
+  cursor.Shallower();
+  return atom;
+}
+
+StatusOr<Expression> ParseOneAtom(Cursor& cursor) {
   Expression e;
   e.offset = cursor.offset();
   if (const auto number = cursor.AcceptNumber()) {
@@ -109,8 +118,9 @@ template <class Parse>
 StatusOr<Expression> ParseChain(Cursor& cursor, std::initializer_list<std::string_view> operators,
                                 Parse parse) {
   AG_LET(Expression left, parse(cursor));
-  for (;;) {
+  for (int length = 0;; ++length) {
     const size_t offset = cursor.offset();
+    if (length > 100) return cursor.Error("more than 100 operands");
     std::string_view found;
     for (const std::string_view op : operators) {
       if (found.empty() && cursor.Accept(op)) found = op;

@@ -1,111 +1,115 @@
 // Families of roots: "each i:" rules. Every root is matched alone; roots that agree on all that the
 // rule shares between them (everything without an [i]) make one family.
 #include <algorithm>
-#include <map>
+#include <bit>
 
+#include "absl/container/flat_hash_map.h"
 #include "rules/matcher.h"
 
 namespace ag {
 namespace {
 
-struct Element {
-  Rewrite::Bindings bindings;
-  int position = -1;  // Which output of op(...)[i] it hangs on; -1 when the rule has no such term.
-  Edge root() const { return bindings.roots[0][0]; }
-};
-
-using Elements = std::vector<Element>;
-
-class FamilySearch {
+// A text that keeps what is written apart: lengths before strings and lists.
+class KeyText {
  public:
-  FamilySearch(const Graph& graph, const RulePattern& pattern) : graph_(graph), pattern_(pattern) {}
-
-  // Adds one root's match to the family it agrees with; a root joins a family once.
-  void Add(const Rewrite::Bindings& bindings, int position) {
-    const Element element{bindings, position};
-    for (Elements& family : families_) {
-      if (!Agree(family[0].bindings, bindings)) continue;
-      const bool known = std::any_of(family.begin(), family.end(), [&](const Element& e) {
-        return e.root() == element.root() || (position >= 0 && e.position == position);
-      });
-      if (!known) family.push_back(element);
-      return;
+  void Add(int64_t v) { text_.append(reinterpret_cast<const char*>(&v), sizeof(v)); }
+  void Add(double v) { Add(std::bit_cast<int64_t>(v == 0 ? 0.0 : v)); }  // -0 is 0.
+  void Add(std::string_view v) {
+    Add(static_cast<int64_t>(v.size()));
+    text_.append(v);
+  }
+  void Add(const std::string& v) { Add(std::string_view(v)); }
+  void Add(const Ints& v) {
+    Add(static_cast<int64_t>(v.size()));
+    for (const int64_t i : v) Add(i);
+  }
+  void Add(Edge e) { Add(static_cast<int64_t>(e.node) << 32 | e.output); }
+  void Add(std::monostate) {}
+  void Add(LabelValue) {}
+  void Add(const Node& node) {
+    Add(static_cast<int64_t>(node.op));
+    for (const auto& [name, value] : node.attributes->items()) {
+      Add(static_cast<int64_t>(value.index()));
+      std::visit([this](const auto& v) { Add(v); }, value);
     }
-    families_.push_back({element});
   }
 
-  std::vector<Rewrite::Bindings> Take(int subsets_max) {
-    std::vector<Rewrite::Bindings> matches;
-    for (Elements& family : families_) {
-      if (family[0].position >= 0) {
-        AddWhole(&family, &matches);
-      } else {
-        AddSubsets(family, subsets_max, &matches);
-      }
+  std::string Take() { return std::move(text_); }
+
+ private:
+  std::string text_;
+};
+
+// Merges elements that agree.
+class FamilyMaker {
+ public:
+  FamilyMaker(const Graph& graph, const RulePattern& pattern) : graph_(graph), pattern_(pattern) {
+    for (size_t s = 0; s < pattern_.slots.size(); ++s) {
+      const SlotInfo& slot = pattern_.slots[s];
+      if (slot.in_source && slot.index == pattern_.each) slots_.push_back(static_cast<int>(s));
     }
-    return matches;
+  }
+
+  std::vector<Rewrite::Bindings> Make(std::span<const Element> elements, int subsets_max) {
+    // A root joins a family once, and so does an output of op(...)[i].
+    std::vector<Element> family;
+    for (const Element& element : elements) {
+      const bool known = std::any_of(family.begin(), family.end(), [&](const Element& e) {
+        return RootOf(e) == RootOf(element) ||
+               (element.position >= 0 && e.position == element.position);
+      });
+      if (!known) family.push_back(element);
+    }
+    if (family[0].position >= 0) {
+      AddWhole(std::move(family));
+    } else {
+      AddSubsets(family, subsets_max);
+    }
+    return std::move(matches_);
   }
 
  private:
-  bool Agree(const Rewrite::Bindings& a, const Rewrite::Bindings& b) const {
-    for (size_t s = 0; s < pattern_.slots.size(); ++s) {
-      const SlotInfo& slot = pattern_.slots[s];
-      if (!slot.in_source || slot.index == pattern_.each) continue;
-      if (slot.kind == SlotInfo::Kind::kLabel) {
-        const Node& x = graph_.node(std::get<LabelValue>(a.At(static_cast<int>(s), 0)).node);
-        const Node& y = graph_.node(std::get<LabelValue>(b.At(static_cast<int>(s), 0)).node);
-        if (x.op != y.op || *x.attributes != *y.attributes) return false;
-      } else if (a.slots[s] != b.slots[s]) {
-        return false;
-      }
-    }
-    return true;
-  }
+  static Edge RootOf(const Element& element) { return element.bindings->roots[0][0]; }
 
   // op(...)[i]: all outputs or none, in their order.
-  void AddWhole(Elements* family, std::vector<Rewrite::Bindings>* matches) const {
-    std::sort(family->begin(), family->end(),
+  void AddWhole(std::vector<Element> family) {
+    std::sort(family.begin(), family.end(),
               [](const Element& a, const Element& b) { return a.position < b.position; });
-    const int outputs = (*family)[0].bindings.counts[pattern_.each];
-    if (static_cast<int>(family->size()) != outputs) return;
-    std::vector<const Element*> chosen;
-    for (const Element& element : *family) chosen.push_back(&element);
-    AddMatch(chosen, matches);
+    const int outputs = family[0].bindings->counts[pattern_.each];
+    if (static_cast<int>(family.size()) == outputs) AddMatch(family);
   }
 
-  void AddSubsets(const Elements& family, int subsets_max,
-                  std::vector<Rewrite::Bindings>* matches) const {
+  void AddSubsets(const std::vector<Element>& family, int subsets_max) {
     const int n = static_cast<int>(family.size());
     int budget = subsets_max + 1;
     for (int size = n; size >= 2 && budget > 0; --size) {
       std::vector<bool> in(n, false);
       std::fill(in.begin(), in.begin() + size, true);
       do {
-        std::vector<const Element*> chosen;
+        std::vector<Element> chosen;
         for (int i = 0; i < n; ++i) {
-          if (in[i]) chosen.push_back(&family[i]);
+          if (in[i]) chosen.push_back(family[i]);
         }
-        AddMatch(chosen, matches);
+        AddMatch(chosen);
       } while (--budget > 0 && std::prev_permutation(in.begin(), in.end()));
     }
   }
 
-  void AddMatch(const std::vector<const Element*>& chosen,
-                std::vector<Rewrite::Bindings>* matches) const {
-    Rewrite::Bindings merged = chosen[0]->bindings;
+  void AddMatch(const std::vector<Element>& chosen) {
+    Rewrite::Bindings merged = *chosen[0].bindings;
     merged.counts[pattern_.each] = static_cast<int>(chosen.size());
     merged.roots[0].clear();
     merged.nodes.clear();
-    for (auto& [s, values] : FamilySlots(&merged)) values->clear();
-    for (const Element* element : chosen) {
-      merged.roots[0].push_back(element->root());
-      merged.nodes.insert(merged.nodes.end(), element->bindings.nodes.begin(),
-                          element->bindings.nodes.end());
-      for (auto& [s, values] : FamilySlots(&merged)) values->push_back(element->bindings.At(s, 0));
+    for (const int s : slots_) merged.slots[s].clear();
+    for (const Element& element : chosen) {
+      merged.roots[0].push_back(RootOf(element));
+      merged.nodes.insert(merged.nodes.end(), element.bindings->nodes.begin(),
+                          element.bindings->nodes.end());
+      for (const int s : slots_) merged.slots[s].push_back(element.bindings->At(s, 0));
     }
     if (std::all_of(pattern_.guards.begin(), pattern_.guards.end(),
                     [&](const Guard& guard) { return Guarded(guard, &merged); })) {
-      matches->push_back(std::move(merged));
+      matches_.push_back(std::move(merged));
     }
   }
 
@@ -119,23 +123,44 @@ class FamilySearch {
     return value.has_value();
   }
 
-  std::vector<std::pair<int, absl::InlinedVector<Value, 1>*>> FamilySlots(
-      Rewrite::Bindings* bindings) const {
-    std::vector<std::pair<int, absl::InlinedVector<Value, 1>*>> slots;
-    for (size_t s = 0; s < pattern_.slots.size(); ++s) {
-      if (!pattern_.slots[s].in_source || pattern_.slots[s].index != pattern_.each) continue;
-      slots.emplace_back(static_cast<int>(s), &bindings->slots[s]);
-    }
-    return slots;
-  }
-
   const Graph& graph_;
   const RulePattern& pattern_;
-  std::vector<Elements> families_;
+  std::vector<int> slots_;  // Those with the rule's [i].
+  std::vector<Rewrite::Bindings> matches_;
+};
+
+// Every root's match, by family in the order of the families' first roots.
+class Families {
+ public:
+  Families(const Graph& graph, const RulePattern& pattern) : graph_(graph), pattern_(pattern) {}
+
+  void Add(const Rewrite::Bindings& bindings, int position) {
+    const auto [at, added] =
+        places_.try_emplace(FamilyKey(graph_, pattern_, bindings, {}), keep_.size());
+    if (added) keep_.emplace_back();
+    keep_[at->second].emplace_back(bindings, position);
+  }
+
+  std::vector<Rewrite::Bindings> Take(int subsets_max) {
+    std::vector<Rewrite::Bindings> matches;
+    for (const auto& family : keep_) {
+      std::vector<Element> elements;
+      for (const auto& [bindings, position] : family) elements.push_back({&bindings, position});
+      auto made = MakeFamily(graph_, pattern_, elements, subsets_max);
+      std::move(made.begin(), made.end(), std::back_inserter(matches));
+    }
+    return matches;
+  }
+
+ private:
+  const Graph& graph_;
+  const RulePattern& pattern_;
+  absl::flat_hash_map<std::string, size_t> places_;
+  std::vector<std::vector<std::pair<Rewrite::Bindings, int>>> keep_;
 };
 
 bool AddToFamily(void* context, const Rewrite::Bindings& bindings, int position) {
-  static_cast<FamilySearch*>(context)->Add(bindings, position);
+  static_cast<Families*>(context)->Add(bindings, position);
   return true;
 }
 
@@ -146,6 +171,34 @@ bool AddToList(void* context, const Rewrite::Bindings& bindings, int) {
 
 }  // namespace
 
+std::string FamilyKey(const Graph& graph, const RulePattern& pattern,
+                      const Rewrite::Bindings& bindings, std::span<const NodeId> names) {
+  const auto name_of = [&](NodeId id) { return names.empty() ? id : names[id]; };
+  KeyText text;
+  for (size_t s = 0; s < pattern.slots.size(); ++s) {
+    const SlotInfo& slot = pattern.slots[s];
+    if (!slot.in_source || slot.index == pattern.each) continue;
+    text.Add(static_cast<int64_t>(bindings.slots[s].size()));
+    for (const Value& value : bindings.slots[s]) {
+      text.Add(static_cast<int64_t>(value.index()));
+      if (const auto* edge = std::get_if<Edge>(&value)) {
+        text.Add(Edge{name_of(edge->node), edge->output});
+      } else if (const auto* label = std::get_if<LabelValue>(&value)) {
+        const bool is_node = slot.kind == SlotInfo::Kind::kNode;  // That very node, not its like.
+        is_node ? text.Add(Edge{name_of(label->node), 0}) : text.Add(graph.node(label->node));
+      } else {
+        std::visit([&](const auto& v) { text.Add(v); }, value);
+      }
+    }
+  }
+  return text.Take();
+}
+
+std::vector<Rewrite::Bindings> MakeFamily(const Graph& graph, const RulePattern& pattern,
+                                          std::span<const Element> elements, int subsets_max) {
+  return FamilyMaker(graph, pattern).Make(elements, subsets_max);
+}
+
 std::vector<Rewrite::Bindings> FindMatches(const Graph& graph, const NodeIndex& index,
                                            const RulePattern& pattern, int subsets_max) {
   std::vector<Rewrite::Bindings> matches;
@@ -153,7 +206,7 @@ std::vector<Rewrite::Bindings> FindMatches(const Graph& graph, const NodeIndex& 
     Matcher(graph, index, pattern, AddToList, &matches).Run();
     return matches;
   }
-  FamilySearch families(graph, pattern);
+  Families families(graph, pattern);
   Matcher(graph, index, pattern, AddToFamily, &families).Run();
   return families.Take(subsets_max);
 }

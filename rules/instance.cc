@@ -1,6 +1,8 @@
 #include "rules/instance.h"
 
 #include <algorithm>
+#include <cmath>
+#include <set>
 
 #include "graph/tensor.h"
 
@@ -14,8 +16,8 @@ void ConstantSlots(const Expression& guard, std::set<int>* slots) {
   for (const Expression& argument : guard.arguments) ConstantSlots(argument, slots);
 }
 
-// The operators that stand for a class: one of each kind of behaviour that the reference can
-// compute on floats (Cast and Not change the element type and are covered by Relu and its like).
+// The operators of a class: those that the generator favours (one of each kind of behaviour), and,
+// now and then, any other that the table lists. Not of Booleans is drawn where a Boolean is wanted.
 constexpr OpKind kUnaryOps[] = {OpKind::kRelu,       OpKind::kTanh, OpKind::kSigmoid,
                                 OpKind::kLeakyRelu,  OpKind::kNeg,  OpKind::kAbs,
                                 OpKind::kReciprocal, OpKind::kExp,  OpKind::kHardSwish};
@@ -23,10 +25,27 @@ constexpr OpKind kZeroOps[] = {OpKind::kRelu, OpKind::kTanh, OpKind::kNeg, OpKin
 constexpr OpKind kBinaryOps[] = {OpKind::kAdd, OpKind::kSub, OpKind::kMul,
                                  OpKind::kMax, OpKind::kMin, OpKind::kDiv};
 
+std::vector<OpKind> AllWith(uint32_t trait) {
+  std::vector<OpKind> ops;
+  for (const OpInfo& info : AllOps()) {
+    if ((info.traits & trait) != 0) ops.push_back(info.kind);
+  }
+  return ops;
+}
+
+// A constant of a rule that is an approximation, so that the matcher's closeness matters: what has
+// few bits (whole numbers, halves, quarters, ...) is exact in every element type.
+bool IsApproximate(double value) {
+  if (!std::isfinite(value)) return false;
+  int exponent = 0;
+  const double bits = std::frexp(value, &exponent) * 4096;
+  return bits != std::round(bits);
+}
+
 class Drawer {
  public:
-  Drawer(const RulePattern& pattern, uint64_t seed, int size)
-      : pattern_(pattern), draw_(seed, size) {
+  Drawer(const RulePattern& pattern, Choices* choices, const DrawOptions& options)
+      : pattern_(pattern), draw_(choices, options.size), drift_(options.drift) {
     bindings_.slots.resize(pattern.slots.size());
     bindings_.counts.assign(pattern.indices.size(), -1);
     for (const Guard& guard : pattern.guards) ConstantSlots(guard.value, &constant_slots_);
@@ -36,11 +55,12 @@ class Drawer {
     for (int& count : bindings_.counts) {
       count = static_cast<int>(draw_.random().Between(draw_.Chance(60) ? 2 : 1, 4));
     }
-    if (pattern_.each >= 0) bindings_.counts[pattern_.each] = draw_.Chance(65) ? 2 : 3;
+    if (pattern_.each >= 0) bindings_.counts[pattern_.each] = draw_.Chance(35) ? 3 : 2;
+    if (draw_.Chance(8)) dtype_ = DType::kInt64;
     for (const Term& source : pattern_.sources) {
       const int n = pattern_.each >= 0 ? bindings_.counts[pattern_.each] : 1;
       for (int i = 0; i < n; ++i) {
-        const auto root = Make(source, pattern_.each >= 0 ? i : -1, std::nullopt);
+        const auto root = Make(source, pattern_.each >= 0 ? i : -1, {std::nullopt, dtype_});
         if (!root.has_value()) return std::nullopt;
         builder_.Output(*root, fmt::format("o{}", outputs_++));
       }
@@ -56,6 +76,10 @@ class Drawer {
 
  private:
   using MaybeEdge = std::optional<Edge>;
+  struct Want {
+    std::optional<Shape> shape;
+    DType dtype;
+  };
 
   Value* Slot(int slot, int position) {
     auto& values = bindings_.slots[slot];
@@ -67,7 +91,7 @@ class Drawer {
 
   Scope ScopeAt(int position) const { return {TensorFacts(builder_), bindings_, position}; }
 
-  MaybeEdge Make(const Term& term, int position, const std::optional<Shape>& want) {
+  MaybeEdge Make(const Term& term, int position, const Want& want) {
     switch (term.kind) {
       case Term::Kind::kVariable:
         return MakeLeaf(term, position, want);
@@ -79,10 +103,10 @@ class Drawer {
     return std::nullopt;
   }
 
-  MaybeEdge MakeLeaf(const Term& term, int position, const std::optional<Shape>& want) {
+  MaybeEdge MakeLeaf(const Term& term, int position, const Want& want) {
     Value* value = Slot(term.slot, position);
     if (IsBound(*value)) return std::get<Edge>(*value);
-    const TensorType type{DType::kFloat64, want ? *want : draw_.AnyShape(0)};
+    const TensorType type{want.dtype, want.shape ? *want.shape : draw_.AnyShape(0)};
     const bool constant = constant_slots_.contains(term.slot) || draw_.Chance(12);
     Edge edge;
     if (constant) {
@@ -107,16 +131,24 @@ class Drawer {
     const auto* real = std::get_if<double>(&*value);
     if (integer == nullptr && real == nullptr) return std::nullopt;
     Tensor tensor = Tensor::Zeros({DType::kFloat64, {}});
-    tensor.Put(0, integer != nullptr ? static_cast<double>(*integer) : *real);
+    tensor.Put(0, integer != nullptr ? static_cast<double>(*integer) : Drifted(*real));
     return builder_.Constant(tensor.type(), tensor.Name(), tensor.bytes());
   }
 
-  OpKind ChooseOp(const Term& term) {
+  // A float constant of the rule as another exporter may have rounded it.
+  double Drifted(double value) {
+    if (drift_ == 0 || !IsApproximate(value)) return value;
+    return value * (1 + (draw_.Chance(50) ? drift_ : -drift_));
+  }
+
+  OpKind ChooseOp(const Term& term, DType want) {
     if (term.op_class == 0) return term.op;
     if (term.label_slot >= 0 && IsBound(*Slot(term.label_slot, 0))) {
       return builder_.node(std::get<LabelValue>(*Slot(term.label_slot, 0)).node).op;
     }
     const auto pick = [&](const auto& ops) { return ops[draw_.random().Below(std::size(ops))]; };
+    if (want == DType::kBool && term.op_class == kUnary) return OpKind::kNot;
+    if (want == DType::kBool || draw_.Chance(30)) return pick(AllWith(term.op_class));
     if (term.op_class == kBinary) return pick(kBinaryOps);
     return term.op_class == kZeroToZero ? pick(kZeroOps) : pick(kUnaryOps);
   }
@@ -127,15 +159,16 @@ class Drawer {
     return Edge{std::get<LabelValue>(*Slot(term.node_slot, 0)).node, position};
   }
 
-  MaybeEdge MakeOperator(const Term& term, int outer, const std::optional<Shape>& want) {
+  MaybeEdge MakeOperator(const Term& term, int outer, const Want& want) {
     if (const MaybeEdge made = MadeBefore(term, outer)) return made;
     const int position = term.output_choice == OutputChoice::kEach ? -1 : outer;
-    OperatorDraft draft{.op = ChooseOp(term), .want = want};
+    OperatorDraft draft{
+        .op = ChooseOp(term, want.dtype), .want = want.shape, .want_dtype = want.dtype};
     draft.outputs =
         term.output_choice == OutputChoice::kEach ? bindings_.counts[term.index] : term.output + 1;
     // Other terms may name other outputs of an equal split.
-    if (term.output_choice == OutputChoice::kLiteral && draw_.Chance(80)) {
-      draft.outputs = std::max(draft.outputs, 2);
+    if (term.output_choice == OutputChoice::kLiteral && draft.outputs == 1 && draw_.Chance(80)) {
+      draft.outputs = 2;
     }
     KnownAttributes(term, position, &draft);
     const auto operands = MakeOperands(term, position, &draft);
@@ -168,6 +201,8 @@ class Drawer {
       const auto* axis = typed.has_value() ? std::get_if<int64_t>(&*typed) : nullptr;
       // Shapes are grown until they have the axis: one that no tensor has is left to chance.
       if (attribute.name == "axis" && axis != nullptr && (*axis < 0 || *axis > 8)) continue;
+      double* real = typed.has_value() ? std::get_if<double>(&*typed) : nullptr;
+      if (real != nullptr && attribute.literal) *real = Drifted(*real);
       if (typed.has_value()) draft->attributes.Set(attribute.name, *std::move(typed));
     }
   }
@@ -192,7 +227,8 @@ class Drawer {
     std::vector<Edge> edges(places.size());
     for (size_t i = 0; i < places.size(); ++i) {
       const auto& [operand, at] = places[i];
-      const MaybeEdge edge = Make(*operand, at, draw_.Operand(*draft, i));
+      const DType dtype = ShapeDraw::OperandType(draft->op, i, draft->want_dtype);
+      const MaybeEdge edge = Make(*operand, at, {draw_.Operand(*draft, i), dtype});
       if (!edge.has_value()) return std::nullopt;
       edges[i] = *edge;
       if (operand->kind != Term::Kind::kScalar) draft->operands[i] = builder_.type(*edge).shape;
@@ -227,73 +263,47 @@ class Drawer {
   Rewrite::Bindings bindings_;
   std::set<int> constant_slots_;
   std::vector<Edge> made_;
+  const double drift_;
+  DType dtype_ = DType::kFloat64;
   int leaves_ = 0;
   int outputs_ = 0;
 };
 
-void ConvClasses(const Graph& graph, const Node& node, std::set<std::string>* classes) {
-  const auto above_one = [](int64_t value) { return value > 1; };
-  const Ints& pads = node.IntList("pads");
-  const size_t half = pads.size() / 2;
-  if (std::any_of(node.IntList("strides").begin(), node.IntList("strides").end(), above_one)) {
-    classes->insert("strided");
-  }
-  if (std::any_of(node.IntList("dilations").begin(), node.IntList("dilations").end(), above_one)) {
-    classes->insert("dilated");
-  }
-  if (!std::equal(pads.begin(), pads.begin() + static_cast<std::ptrdiff_t>(half),
-                  pads.begin() + static_cast<std::ptrdiff_t>(half))) {
-    classes->insert("asymmetric pads");
-  }
-  if (node.op != OpKind::kConv || node.Int("group") == 1) return;
-  classes->insert("group > 1");
-  if (graph.type(node.inputs[1]).shape[1] == 1) classes->insert("depthwise");
-}
-
-bool AllSame(const Ints& values) {
-  return std::all_of(values.begin(), values.end(), [&](int64_t v) { return v == values[0]; });
-}
-
-void NodeClasses(const Graph& graph, const Node& node, std::set<std::string>* classes) {
-  if (node.op == OpKind::kConv || Has(node.op, kPooling)) ConvClasses(graph, node, classes);
-  if (node.op == OpKind::kSplit && !AllSame(node.IntList("sizes"))) classes->insert("uneven cuts");
-  if (node.op == OpKind::kConcat) {
-    Ints sizes;
-    for (const Edge& x : node.inputs) sizes.push_back(graph.type(x).shape[node.Int("axis")]);
-    if (!AllSame(sizes)) classes->insert("uneven cuts");
-  }
-  if (Has(node.op, kBinary) &&
-      graph.type(node.inputs[0]).shape != graph.type(node.inputs[1]).shape) {
-    classes->insert("broadcast");
-  }
-  if (node.op == OpKind::kMatMul && node.outputs[0].shape.size() > 2) classes->insert("batched");
-}
-
 }  // namespace
 
-std::set<std::string> ClassesOf(const Graph& graph) {
-  std::set<std::string> classes;
-  if (graph.outputs().size() >= 3) classes.insert("three or more roots");
-  for (const Node& node : graph.nodes()) {
-    NodeClasses(graph, node, &classes);
-    for (const TensorType& type : node.outputs) {
-      const Shape& shape = type.shape;
-      if (std::find(shape.begin(), shape.end(), 1) != shape.end()) classes.insert("axis of size 1");
-      if (shape.empty() && !Has(node.op, kLeaf)) classes.insert("scalar");
-    }
-  }
-  return classes;
-}
-
-std::optional<Instance> DrawInstance(const RulePattern& pattern, uint64_t seed, int size) {
-  std::optional<Graph> graph = Drawer(pattern, seed, size).Run();
+std::optional<Instance> DrawInstance(const RulePattern& pattern, Choices* choices,
+                                     const DrawOptions& options) {
+  std::optional<Graph> graph = Drawer(pattern, choices, options).Run();
   if (!graph.has_value()) return std::nullopt;
-  Instance instance{.classes = ClassesOf(*graph)};
+  Instance instance;
   for (const Node& node : graph->nodes()) {
     for (const TensorType& type : node.outputs) instance.elements += type.NumElements();
   }
   instance.graph = *std::move(graph);
   return instance;
+}
+
+std::optional<Instance> DrawInstance(const RulePattern& pattern, uint64_t seed, int size) {
+  Choices choices(seed);
+  return DrawInstance(pattern, &choices, {.size = size});
+}
+
+namespace {
+
+bool HasApproximateNumber(const Term& term) {
+  const auto approximate = [](const Expression& e) {
+    return e.kind == Expression::Kind::kFloat && IsApproximate(e.number);
+  };
+  if (term.kind == Term::Kind::kScalar && approximate(term.scalar)) return true;
+  return std::any_of(term.attributes.begin(), term.attributes.end(),
+                     [&](const AttributeTerm& a) { return approximate(a.value); }) ||
+         std::any_of(term.operands.begin(), term.operands.end(), HasApproximateNumber);
+}
+
+}  // namespace
+
+bool HasApproximateConstants(const RulePattern& pattern) {
+  return std::any_of(pattern.sources.begin(), pattern.sources.end(), HasApproximateNumber);
 }
 
 }  // namespace ag

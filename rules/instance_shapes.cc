@@ -102,6 +102,13 @@ Shape ShapeDraw::MatMulOperand(const OperatorDraft& draft, size_t index) {
   return shape;
 }
 
+// Now and then one longer along one spatial axis: windows with strides give results of one size
+// from inputs of several.
+Shape ShapeDraw::NearlyAlike(Shape shape) {
+  if (Chance(12)) ++shape[2 + random_.Below(shape.size() - 2)];
+  return shape;
+}
+
 Shape ShapeDraw::ConvOperand(const OperatorDraft& draft, size_t index) {
   const int64_t group = KnownInt(draft, "group").value_or(1);
   const Ints* strides = KnownList(draft, "strides");
@@ -117,7 +124,7 @@ Shape ShapeDraw::ConvOperand(const OperatorDraft& draft, size_t index) {
     if (Chance(40)) conv_input_[1] = Dim() * group;
     if (conv_input_[1] % group != 0) conv_input_[1] *= group;
     if (w && w->size() == axes + 2) conv_input_[1] = (*w)[1] * group;
-    return conv_input_;
+    return NearlyAlike(conv_input_);
   }
   if (index == 2) return {w && !w->empty() ? (*w)[0] : Dim()};
   if (conv_kernel_.size() != axes + 2 || Chance(25)) {
@@ -147,6 +154,26 @@ Shape ShapeDraw::ConcatOperand(const OperatorDraft& draft, size_t index) {
   return shape;
 }
 
+DType ShapeDraw::OperandType(OpKind op, size_t index, DType want) {
+  switch (op) {
+    case OpKind::kNot:
+    case OpKind::kAnd:
+    case OpKind::kOr:
+      return DType::kBool;
+    case OpKind::kWhere:
+      return index == 0 ? DType::kBool : want;
+    case OpKind::kGather:
+      return index == 1 ? DType::kInt64 : want;
+    case OpKind::kEqual:
+    case OpKind::kGreater:
+    case OpKind::kLess:
+    case OpKind::kCast:
+      return want == DType::kBool ? DType::kFloat64 : want;
+    default:
+      return want;
+  }
+}
+
 Shape ShapeDraw::Operand(const OperatorDraft& draft, size_t index) {
   switch (draft.op) {
     case OpKind::kMatMul:
@@ -157,7 +184,9 @@ Shape ShapeDraw::Operand(const OperatorDraft& draft, size_t index) {
       return ConcatOperand(draft, index);
     case OpKind::kMaxPool:
     case OpKind::kAveragePool:
-      return draft.want ? *draft.want : AnyShape(4, 4);
+      if (draft.want) return *draft.want;
+      if (pool_input_.empty() || Chance(50)) pool_input_ = AnyShape(4, 4);
+      return NearlyAlike(pool_input_);
     case OpKind::kBatchNorm: {
       if (index == 0) return draft.want ? *draft.want : AnyShape(2, 4);
       const auto& x = draft.operands[0];
@@ -172,6 +201,13 @@ Shape ShapeDraw::Operand(const OperatorDraft& draft, size_t index) {
       }
       const Shape x = draft.operands[0].value_or(Shape{1});
       return Shape(x.begin() + static_cast<std::ptrdiff_t>(std::min(axis, x.size())), x.end());
+    }
+    case OpKind::kGather: {
+      if (index == 1) return AnyShape(0, 2);
+      const auto axis = static_cast<size_t>(KnownInt(draft, "axis").value_or(0));
+      Shape shape = AnyShape();
+      while (shape.size() <= axis) shape.push_back(Dim());
+      return shape;
     }
     case OpKind::kSplit: {
       Shape shape = AnyShape();
@@ -192,7 +228,9 @@ Shape ShapeDraw::Operand(const OperatorDraft& draft, size_t index) {
     default:
       break;
   }
-  if (!Has(draft.op, kBinary)) return draft.want ? *draft.want : AnyShape(0);
+  if (!Has(draft.op, kBinary) && draft.op != OpKind::kWhere) {
+    return draft.want ? *draft.want : AnyShape(0);
+  }
   for (size_t i = 0; i < draft.operands.size(); ++i) {
     if (i != index && draft.operands[i]) return Weaker(*draft.operands[i]);
   }
@@ -224,6 +262,33 @@ void ShapeDraw::WindowAttributes(OperatorDraft* draft) {
   Default(draft, "dilations", list(axes, 1, 2, 25));
   Default(draft, "pads", Chance(30) ? Ints(2 * axes, 0) : list(2 * axes, 0, 2, 50));
   if (!pool) Default(draft, "group", Chance(50) ? int64_t{1} : random_.Between(1, 3));
+  if (pool) Default(draft, "ceil_mode", int64_t{Chance(25)});
+  if (draft->op == OpKind::kAveragePool) Default(draft, "count_include_pad", int64_t{Chance(50)});
+}
+
+void ShapeDraw::UnaryAttributes(OperatorDraft* draft) {
+  switch (draft->op) {
+    case OpKind::kLeakyRelu:
+      return Default(draft, "alpha", Chance(50) ? 0.25 : 0.5);
+    case OpKind::kHardSigmoid:
+      Default(draft, "alpha", Chance(50) ? 0.25 : 0.5);
+      return Default(draft, "beta", Chance(50) ? 0.25 : 0.5);
+    case OpKind::kClip:
+      Default(draft, "min", Chance(50) ? 0.0 : -0.5);
+      return Default(draft, "max", Chance(50) ? 0.75 : 6.0);
+    case OpKind::kGelu:
+      return Default(draft, "approximate", std::string(Chance(50) ? "tanh" : "none"));
+    case OpKind::kCast: {
+      static constexpr DType kTypes[] = {DType::kFloat32, DType::kInt64, DType::kBool};
+      const bool any = draft->want_dtype == DType::kFloat64 && Chance(75);
+      const DType to = any ? kTypes[random_.Below(std::size(kTypes))] : draft->want_dtype;
+      return Default(draft, "to", static_cast<int64_t>(to));
+    }
+    case OpKind::kMod:  // Not unary, but the same kind of switch.
+      return Default(draft, "fmod", int64_t{Chance(50)});
+    default:
+      return;
+  }
 }
 
 void ShapeDraw::EarlyAttributes(OperatorDraft* draft) {
@@ -237,7 +302,7 @@ void ShapeDraw::EarlyAttributes(OperatorDraft* draft) {
       rank == 0 ? 0 : static_cast<int64_t>(random_.Below(static_cast<uint64_t>(rank)));
   if (draft->op == OpKind::kConv || Has(draft->op, kPooling)) WindowAttributes(draft);
   if (draft->op == OpKind::kConcat || draft->op == OpKind::kSplit ||
-      draft->op == OpKind::kLayerNorm)
+      draft->op == OpKind::kLayerNorm || draft->op == OpKind::kGather)
     Default(draft, "axis", axis);
   if (draft->op == OpKind::kTranspose && Lacks(*draft, "perm")) {
     Ints perm(static_cast<size_t>(rank));
@@ -245,11 +310,46 @@ void ShapeDraw::EarlyAttributes(OperatorDraft* draft) {
     for (size_t i = perm.size(); i > 1; --i) std::swap(perm[i - 1], perm[random_.Below(i)]);
     draft->attributes.Set("perm", perm);
   }
-  if (draft->op == OpKind::kLeakyRelu) Default(draft, "alpha", Chance(50) ? 0.25 : 0.5);
-  if (draft->op == OpKind::kClip) {
-    Default(draft, "min", Chance(50) ? 0.0 : -0.5);
-    Default(draft, "max", Chance(50) ? 0.75 : 6.0);
+  UnaryAttributes(draft);
+}
+
+void ShapeDraw::SliceRanges(OperatorDraft* draft, const Shape& x) {
+  const bool free = Lacks(*draft, "axes") && Lacks(*draft, "starts") && Lacks(*draft, "ends") &&
+                    Lacks(*draft, "steps");
+  const auto rank = static_cast<int64_t>(x.size());
+  const Ints* known = KnownList(*draft, "axes");
+  Ints axes = known != nullptr ? *known : Ints{};
+  if (known == nullptr) {
+    axes.push_back(static_cast<int64_t>(random_.Below(static_cast<uint64_t>(rank))));
+    const int64_t second = static_cast<int64_t>(random_.Below(static_cast<uint64_t>(rank)));
+    if (Chance(25) && second != axes[0]) axes.push_back(second);
   }
+  Ints starts, ends, steps;
+  for (const int64_t axis : axes) {
+    if (axis < 0 || axis >= rank) return;  // Ill-typed; thrown away later.
+    const int64_t size = x[static_cast<size_t>(axis)];
+    const int64_t start = random_.Between(0, size - 1);
+    const bool back = free && Chance(15);
+    starts.push_back(start);
+    steps.push_back(back ? -1 : free && Chance(15) ? 2 : 1);
+    const int64_t before = start == 0 ? -size - 1 : start - 1;
+    ends.push_back(back ? (Chance(50) ? -size - 1 : before) : random_.Between(start + 1, size));
+  }
+  Default(draft, "axes", axes);
+  Default(draft, "starts", starts);
+  Default(draft, "ends", ends);
+  Default(draft, "steps", steps);
+}
+
+void ShapeDraw::PadSizes(OperatorDraft* draft, const Shape& x) {
+  static constexpr const char* kModes[] = {"constant", "reflect", "edge"};
+  if (Lacks(*draft, "pads")) {
+    Ints pads(2 * x.size(), 0);
+    for (int64_t& pad : pads) pad = Chance(50) ? random_.Between(0, 2) : 0;
+    draft->attributes.Set("pads", pads);
+  }
+  Default(draft, "mode", std::string(kModes[Chance(40) ? random_.Below(3) : 0]));
+  Default(draft, "value", Chance(25) ? 0.5 : 0.0);
 }
 
 void ShapeDraw::SplitSizes(OperatorDraft* draft) {
@@ -289,19 +389,8 @@ void ShapeDraw::LateAttributes(OperatorDraft* draft) {
     draft->attributes.Set("axes", axes);
   }
   if (Has(draft->op, kReduction)) Default(draft, "keepdims", static_cast<int64_t>(Chance(70)));
-  if (draft->op == OpKind::kSlice && rank > 0) {
-    const int64_t size = x[static_cast<size_t>(axis)];
-    const int64_t start = random_.Between(0, size - 1);
-    Default(draft, "axes", Ints{axis});
-    Default(draft, "starts", Ints{start});
-    Default(draft, "ends", Ints{random_.Between(start + 1, size)});
-    Default(draft, "steps", Ints{1});
-  }
-  if (draft->op == OpKind::kPad && Lacks(*draft, "pads")) {
-    Ints pads(2 * x.size(), 0);
-    for (int64_t& pad : pads) pad = Chance(50) ? random_.Between(0, 2) : 0;
-    draft->attributes.Set("pads", pads);
-  }
+  if (draft->op == OpKind::kSlice && rank > 0) SliceRanges(draft, x);
+  if (draft->op == OpKind::kPad) PadSizes(draft, x);
   if (draft->op == OpKind::kExpand && Lacks(*draft, "shape")) {
     Ints shape(x.begin(), x.end());
     for (int64_t& dim : shape) {

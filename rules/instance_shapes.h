@@ -5,9 +5,9 @@
 #include <optional>
 #include <vector>
 
-#include "base/random.h"
 #include "graph/attributes.h"
 #include "graph/graph.h"
+#include "rules/choices.h"
 
 namespace ag {
 
@@ -16,20 +16,24 @@ struct OperatorDraft {
   OpKind op = OpKind::kRelu;
   int outputs = 1;                             // Of split.
   std::optional<Shape> want;                   // The shape that its reader would like.
+  DType want_dtype = DType::kFloat64;          // And the element type.
   std::vector<std::optional<Shape>> operands;  // Shapes that are known already.
   Attributes attributes;                       // Those that are known already.
 };
 
 class ShapeDraw {
  public:
-  ShapeDraw(uint64_t seed, int size) : random_(seed), size_(size) {}
+  // `choices` must outlive this.
+  ShapeDraw(Choices* choices, int size) : random_(*choices), size_(size) {}
 
-  Random& random() { return random_; }
-  bool Chance(int percent) { return random_.Below(100) < static_cast<uint64_t>(percent); }
+  Choices& random() { return random_; }
+  bool Chance(int percent) { return random_.Chance(percent); }
   int64_t Dim();  // In [1, size], 1 more often than its share.
   Shape AnyShape(int rank_min = 1, int rank_max = 4);
   Shape Weaker(const Shape& shape);  // One that broadcasts to it; often itself.
 
+  // The element type that operand `index` needs for a result of type `want`.
+  static DType OperandType(OpKind op, size_t index, DType want);
   // A shape for operand `index`; operands before it are known.
   Shape Operand(const OperatorDraft& draft, size_t index);
   // Attributes that operands depend on, and, when all operands are known, the rest.
@@ -37,18 +41,22 @@ class ShapeDraw {
   void LateAttributes(OperatorDraft* draft);
 
  private:
+  Shape NearlyAlike(Shape shape);
   Shape ConvOperand(const OperatorDraft& draft, size_t index);
   Shape MatMulOperand(const OperatorDraft& draft, size_t index);
   Shape ConcatOperand(const OperatorDraft& draft, size_t index);
   void WindowAttributes(OperatorDraft* draft);
+  void UnaryAttributes(OperatorDraft* draft);
+  void SliceRanges(OperatorDraft* draft, const Shape& x);
+  void PadSizes(OperatorDraft* draft, const Shape& x);
   void SplitSizes(OperatorDraft* draft);
   Ints Factors(int64_t elements);
   Shape ShapeOf(const OperatorDraft& draft, size_t index);
 
-  Random random_;
+  Choices& random_;
   int size_;
-  // What the last convolution looked like: siblings are alike more often than not.
-  Shape conv_input_, conv_kernel_;
+  // What the last convolution or pool looked like: siblings are alike more often than not.
+  Shape conv_input_, conv_kernel_, pool_input_;
 };
 
 }  // namespace ag

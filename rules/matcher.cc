@@ -6,11 +6,26 @@
 
 namespace ag {
 
-NodeIndex::NodeIndex(const Graph& graph) : nodes_(kOpKindCount) {
-  for (NodeId id = 0; id < graph.size(); ++id) {
-    const OpKind op = graph.node(id).op;
-    if (Has(op, kLeaf) || Has(op, kBarrier) || graph.is_constant(id)) continue;
-    nodes_[static_cast<size_t>(op)].push_back(id);
+bool MayBeRoot(const Graph& graph, NodeId id) {
+  const OpKind op = graph.node(id).op;
+  return !Has(op, kLeaf) && !Has(op, kBarrier) && !graph.is_constant(id);
+}
+
+const std::vector<NodeId>& NodeIndex::Of(OpKind op) const {
+  if (nodes_.empty()) Fill();
+  return nodes_[static_cast<size_t>(op)];
+}
+
+const std::vector<NodeId>& NodeIndex::All() const {
+  if (nodes_.empty()) Fill();
+  return all_;
+}
+
+void NodeIndex::Fill() const {
+  nodes_.resize(kOpKindCount);
+  for (NodeId id = 0; id < graph_.size(); ++id) {
+    if (!MayBeRoot(graph_, id)) continue;
+    nodes_[static_cast<size_t>(graph_.node(id).op)].push_back(id);
     all_.push_back(id);
   }
 }
@@ -43,6 +58,8 @@ void Matcher::Run() {
   const Goal start{.root = 0};
   Solve(&start);
 }
+
+void Matcher::RunAt(NodeId root) { TryRoot({.root = 0}, {root, pattern_.sources[0].output}); }
 
 bool Matcher::Solve(const Goal* goals) {
   if (goals == nullptr) return SolveGuards();

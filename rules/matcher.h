@@ -1,6 +1,8 @@
 // Matching one rule's source pattern against a graph, by backtracking over a list of goals.
 #pragma once
 
+#include <span>
+#include <string>
 #include <vector>
 
 #include "rules/bindings.h"
@@ -8,16 +10,24 @@
 
 namespace ag {
 
-// The nodes of a graph by operator, ascending: where a pattern's root may match.
+// Whether a pattern's root may match at the node: not at leaves, opaque nodes, and nodes that
+// depend on constants alone.
+bool MayBeRoot(const Graph& graph, NodeId id);
+
+// The nodes of a graph by operator, ascending: where a pattern's root may match. Filled on first
+// use; borrows the graph. Not thread-safe.
 class NodeIndex {
  public:
-  explicit NodeIndex(const Graph& graph);
-  const std::vector<NodeId>& Of(OpKind op) const { return nodes_[static_cast<size_t>(op)]; }
-  const std::vector<NodeId>& All() const { return all_; }
+  explicit NodeIndex(const Graph& graph) : graph_(graph) {}
+  const std::vector<NodeId>& Of(OpKind op) const;
+  const std::vector<NodeId>& All() const;
 
  private:
-  std::vector<std::vector<NodeId>> nodes_;  // Without nodes that depend on constants alone.
-  std::vector<NodeId> all_;
+  void Fill() const;
+
+  const Graph& graph_;
+  mutable std::vector<std::vector<NodeId>> nodes_;
+  mutable std::vector<NodeId> all_;
 };
 
 // True for "each i: t" where t is not op(...)[i]: each root is matched alone, then families are
@@ -31,7 +41,26 @@ inline bool IsByElement(const RulePattern& pattern) {
 std::vector<Rewrite::Bindings> FindMatches(const Graph& graph, const NodeIndex& index,
                                            const RulePattern& pattern, int subsets_max);
 
-// The source side term by term; FindMatches and the family search are made of it.
+// One root of an "each i: t" rule, matched alone.
+struct Element {
+  const Rewrite::Bindings* bindings = nullptr;
+  int position = -1;  // Which output of op(...)[i] it hangs on; -1 when the rule has no such term.
+};
+
+// What the elements of one family agree on, written so that equal texts mean agreement: the values
+// of all slots without an [i], labels as operator and attributes. Node n is written as names[n], or
+// as itself when there are no names.
+std::string FamilyKey(const Graph& graph, const RulePattern& pattern,
+                      const Rewrite::Bindings& bindings, std::span<const NodeId> names);
+
+// The matches that elements of one key, in the order of their matches, make together: the maximal
+// one first, then up to `subsets_max` smaller ones; with op(...)[i] all outputs or none.
+std::vector<Rewrite::Bindings> MakeFamily(const Graph& graph, const RulePattern& pattern,
+                                          std::span<const Element> elements, int subsets_max);
+
+// The source side term by term; FindMatches and the family search are made of it. Of a tensor that
+// is bound, nothing but its type, its readers and its own node may be asked: rules/match_set.h
+// counts on it.
 class Matcher {
  public:
   // `found` is called for each match and returns false to stop.
@@ -39,6 +68,8 @@ class Matcher {
   Matcher(const Graph& graph, const NodeIndex& index, const RulePattern& pattern, Found found,
           void* context);
   void Run();
+  // Only matches with the first root at `root`. REQUIRES: MayBeRoot. May be called again.
+  void RunAt(NodeId root);
 
  private:
   struct Goal;

@@ -17,8 +17,16 @@ class TermParser {
  public:
   TermParser(const SourceText& source, Cursor& cursor) : source_(source), cursor_(cursor) {}
 
-  // term := number | {expression} | name | [name:] operator[.label](operands; attributes)[output]
   StatusOr<Term> Parse() {
+    AG_TRY(cursor_.Deeper());
+    StatusOr<Term> term = ParseTerm();
+    cursor_.Shallower();
+    return term;
+  }
+
+ private:
+  // term := number | {expression} | name | [name:] operator[.label](operands; attributes)[output]
+  StatusOr<Term> ParseTerm() {
     Term term;
     term.offset = cursor_.offset();
     if (cursor_.Accept("{")) {
@@ -50,7 +58,6 @@ class TermParser {
     return term;
   }
 
- private:
   Status ParseScalar(Term* term) {
     term->kind = Term::Kind::kScalar;
     AG_LET(term->scalar, ParseExpression(cursor_));
@@ -107,7 +114,11 @@ class TermParser {
   // The [i] or [0] after the closing parenthesis.
   Status ParseOutput(Term* term) {
     if (!cursor_.Accept("[")) return OkStatus();
+    const size_t offset = cursor_.offset();
     if (const auto number = cursor_.AcceptNumber()) {
+      if (!number->is_integer || number->integer > 1000) {
+        return source_.Error(offset, "expected the number of an output");
+      }
       term->output_choice = OutputChoice::kLiteral;
       term->output = static_cast<int>(number->integer);
     } else if (const auto index = cursor_.Identifier()) {
@@ -191,6 +202,7 @@ StatusOr<Rule> ParseRule(const SourceText& source, size_t begin, size_t end) {
   }
   AG_LET(parsed.pattern.sources, ParseTerms(source, cursor));
   AG_TRY(cursor.Expect("=>"));
+  rule.target = source.PlaceOf(cursor.offset());
   AG_LET(parsed.pattern.targets, ParseTerms(source, cursor));
   if (cursor.Accept("if ")) {
     do {

@@ -20,6 +20,14 @@ std::string_view RuleClassName(RuleClass rule_class) {
   return "";
 }
 
+Status ErrorAt(std::string_view file, const RulePlace& place, std::string_view what) {
+  // Tabs before the column stay tabs, so that the caret stands under it.
+  std::string blanks = place.text.substr(0, static_cast<size_t>(place.column - 1));
+  for (char& c : blanks) c = c == '\t' ? '\t' : ' ';
+  return Err(StatusCode::kInvalidArgument, "{}:{}:{}: {}\n  {}\n  {}^", file, place.line,
+             place.column, what, place.text, blanks);
+}
+
 const RuleSet& RuleSet::Shipped() {
   static const RuleSet& shipped = *[] {
     RuleSet all;

@@ -19,6 +19,13 @@ namespace ag {
 enum class RuleClass : uint8_t { kExact = 0, kRounding = 1, kFinite = 2 };
 std::string_view RuleClassName(RuleClass rule_class);
 
+// A place in a rules file, for messages that point at it.
+struct RulePlace {
+  int line = 0;  // From 1, as is the column.
+  int column = 0;
+  std::string text;  // The whole line.
+};
+
 // One parsed rule. Its pattern form is private to rules/.
 struct RulePattern;
 struct Rule {
@@ -27,9 +34,13 @@ struct Rule {
   std::string text;  // Canonical one-line text; its digest names the verdict of the verifier.
   std::string file;  // Where it stands, for messages.
   int line = 0;
+  RulePlace target;       // Where the right side begins.
   bool clean_up = false;  // From clean-up files: applied to the input too, not searched.
   std::shared_ptr<const RulePattern> pattern;
 };
+
+// kInvalidArgument "file:line:column: what", the line, and a caret under the column.
+Status ErrorAt(std::string_view file, const RulePlace& place, std::string_view what);
 
 class RuleSet {
  public:

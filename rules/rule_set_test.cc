@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "base/file.h"
+#include "base/random.h"
 #include "rules/rule_list.h"
 
 namespace ag {
@@ -69,6 +70,24 @@ const ErrorCase kErrorCases[] = {
      "f.rules:5:3: unknown operator 'frob'\n    frob(x)\n    ^"},
     {"same name", "a [exact]: relu(x) => x\na [exact]: tanh(x) => x",
      "f.rules:2:1: rule 'a' stands in line 1 already\n  a [exact]: tanh(x) => x\n  ^"},
+    {"a number that is too large", "a [exact]: pad(x; pads=[99999999999999999999]) => x",
+     "f.rules:1:25: expected a number, a list, a name or a call\n"
+     "  a [exact]: pad(x; pads=[99999999999999999999]) => x\n                          ^"},
+    {"a float that is too large", "a [exact]: add(x, {1e999}) => x",
+     "f.rules:1:20: expected a number, a list, a name or a call\n"
+     "  a [exact]: add(x, {1e999}) => x\n                     ^"},
+    {"half an output", "a [exact]: split(x)[1.5] => x",
+     "f.rules:1:21: expected the number of an output\n  a [exact]: split(x)[1.5] => x\n"
+     "                      ^"},
+    {"string without an end", "a [exact]: pad(x; mode=\"edge) => x",
+     "f.rules:1:24: expected a number, a list, a name or a call\n"
+     "  a [exact]: pad(x; mode=\"edge) => x\n                         ^"},
+    {"bracket without an end", "a [exact]: relu(x => x",
+     "f.rules:1:19: expected ')'\n  a [exact]: relu(x => x\n                    ^"},
+    {"tabs stay tabs, so that the caret fits", "a\t[exact]:\trely(x) => x",
+     "f.rules:1:12: unknown operator 'rely'\n  a\t[exact]:\trely(x) => x\n   \t        \t^"},
+    {"line ends of Windows", "a [exact]: rely(x) => x\r\n",
+     "f.rules:1:12: unknown operator 'rely'\n  a [exact]: rely(x) => x\n             ^"},
     {"rest", "a [exact]: relu(x) => x relu",
      "f.rules:1:25: expected ',' or the end of the rule\n  a [exact]: relu(x) => x relu\n"
      "                          ^"},
@@ -79,6 +98,44 @@ TEST(RuleSet, RefusesBadFilesWithPlaceLineAndCaret) {
     const StatusOr<RuleSet> set = RuleSet::Parse(c.text, "f.rules");
     EXPECT_EQ(set.status().code(), StatusCode::kInvalidArgument) << c.name;
     EXPECT_EQ(Message(set.status()), c.message) << c.name;
+  }
+}
+
+// A file of anyone's may not end the process: neither its depth nor any slip of a byte.
+TEST(RuleSet, SurvivesDeepAndBrokenText) {
+  const auto repeated = [](const char* text, int n) {
+    std::string out;
+    for (int i = 0; i < n; ++i) out += text;
+    return out;
+  };
+  const std::string deep[] = {
+      "a [exact]: " + repeated("relu(", 100000) + "x",
+      "a [exact]: relu(x) => x if " + repeated("(", 100000),
+      "a [exact]: relu(x) => x if " + repeated("-", 100000) + "1",
+      "a [exact]: relu(x) => x if " + repeated("sum(", 100000),
+      "a [exact]: relu(x) => x if 1" + repeated(" + 1", 100000),
+  };
+  for (const std::string& text : deep) {
+    EXPECT_EQ(RuleSet::Parse(text, "f").status().code(), StatusCode::kInvalidArgument);
+  }
+  EXPECT_TRUE(
+      RuleSet::Parse("a [exact]: " + repeated("relu(", 90) + "x" + repeated(")", 90) + " => x", "f")
+          .ok());
+
+  Random random(1);
+  std::string all;
+  for (const Rule& rule : RuleSet::Shipped().rules()) all += rule.text + "\n";
+  static constexpr std::string_view kBytes = "()[]{}.,;:=>+-*/ \"\\#\n\t019aix\xff";
+  for (int i = 0; i < 3000; ++i) {
+    std::string text = all.substr(random.Below(all.size()), 1 + random.Below(200));
+    for (uint64_t n = random.Below(4); n > 0; --n) {
+      text[random.Below(text.size())] = kBytes[random.Below(kBytes.size())];
+    }
+    const Status status = RuleSet::Parse(text, "f").status();
+    EXPECT_TRUE(status.ok() || (status.code() == StatusCode::kInvalidArgument &&
+                                Message(status).starts_with("f:")))
+        << text << "\n"
+        << ToString(status);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <system_error>
 
 namespace ag {
 namespace {
@@ -34,19 +35,20 @@ std::string Blank(std::string_view text) {
 SourceText::SourceText(std::string_view text, std::string_view file)
     : text_(text), blanked_(Blank(text)), file_(file) {}
 
-int SourceText::LineOf(size_t offset) const {
-  const auto end = text_.begin() + static_cast<std::ptrdiff_t>(std::min(offset, text_.size()));
-  return static_cast<int>(std::count(text_.begin(), end, '\n')) + 1;
-}
-
-Status SourceText::Error(size_t offset, std::string_view what) const {
+RulePlace SourceText::PlaceOf(size_t offset) const {
   offset = std::min(offset, text_.size());
   const size_t before = offset == 0 ? std::string::npos : text_.rfind('\n', offset - 1);
   const size_t begin = before == std::string::npos ? 0 : before + 1;
-  const size_t end = std::min(text_.find('\n', offset), text_.size());
-  const size_t column = offset - begin;
-  return Err(StatusCode::kInvalidArgument, "{}:{}:{}: {}\n  {}\n  {}^", file_, LineOf(offset),
-             column + 1, what, text_.substr(begin, end - begin), std::string(column, ' '));
+  const size_t end = std::min(text_.find_first_of("\r\n", offset), text_.size());
+  const auto lines =
+      std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(begin), '\n');
+  return {.line = static_cast<int>(lines) + 1,
+          .column = static_cast<int>(offset - begin) + 1,
+          .text = text_.substr(begin, end - begin)};
+}
+
+Status SourceText::Error(size_t offset, std::string_view what) const {
+  return ErrorAt(file_, PlaceOf(offset), what);
 }
 
 std::string_view Cursor::Rest() {
@@ -107,6 +109,9 @@ std::optional<Cursor::Number> Cursor::AcceptNumber() {
   // "1..." is the integer 1 and a spread.
   const size_t digits = static_cast<size_t>(as_integer.ptr - rest.data());
   const bool spread_follows = rest.substr(digits, 3) == "...";
+  const bool too_large = as_float.ec != std::errc() ||
+                         (as_integer.ec != std::errc() && as_integer.ptr == as_float.ptr);
+  if (too_large) return std::nullopt;
   number.is_integer = spread_follows || as_integer.ptr == as_float.ptr;
   at_ += number.is_integer ? digits : static_cast<size_t>(as_float.ptr - rest.data());
   return number;

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/status.h"
+#include "rules/rule_set.h"
 
 namespace ag {
 
@@ -15,7 +15,8 @@ class SourceText {
 
   // kInvalidArgument "file:line:column: what", the line, and a caret under the column.
   Status Error(size_t offset, std::string_view what) const;
-  int LineOf(size_t offset) const;
+  RulePlace PlaceOf(size_t offset) const;
+  int LineOf(size_t offset) const { return PlaceOf(offset).line; }
   const std::string& file() const { return file_; }
 
   // Comments and continued line ends ("\" before the end) read as blanks, at the same offsets.
@@ -42,7 +43,7 @@ class Cursor {
 
   std::optional<std::string> Identifier();  // [a-z_][a-zA-Z0-9_]*
   std::optional<std::string> KebabName();   // [a-z][a-z0-9-]*
-  // An integer, or a float when it has a point or an exponent.
+  // An integer, or a float when it has a point or an exponent; nullopt also when it is too large.
   struct Number {
     bool is_integer = true;
     int64_t integer = 0;
@@ -53,6 +54,11 @@ class Cursor {
 
   Status Error(std::string_view what) { return source_.Error(offset(), what); }
   Status ErrorAt(size_t offset, std::string_view what) { return source_.Error(offset, what); }
+
+  // What nests or chains without end would end the stack of whoever walks it: Deeper is an error
+  // beyond 100 levels, and each is left with Shallower.
+  Status Deeper() { return ++depth_ <= 100 ? OkStatus() : Error("nested deeper than 100 levels"); }
+  void Shallower() { --depth_; }
 
   struct Mark {
     size_t at;
@@ -65,6 +71,7 @@ class Cursor {
   const SourceText& source_;
   size_t at_;
   size_t end_;
+  int depth_ = 0;
 };
 
 }  // namespace ag

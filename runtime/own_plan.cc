@@ -12,19 +12,11 @@ namespace {
 // A third of what the service takes for a group that it remembers for good.
 constexpr Nanos kGroupTime{10'000'000};
 
-StatusOr<Plan> MakePlan(const Graph& graph, const DeviceSpec& spec, GroupTimes& times,
-                        const OwnPlanOptions& options) {
-  const Policy policy;
-  GroupingOptions grouping{
+StatusOr<Plan> PlanBy(GroupTimes& times, const Graph& graph, const DeviceSpec& spec,
+                      const OwnPlanOptions& options) {
+  const GroupingOptions grouping{
       .grouped = options.grouped, .layout = options.layout, .mixed_layouts = options.tune};
-  if (options.streams > 1) grouping.cores = std::max(1, spec.cores / options.streams);
-  AG_LET(TimedGroups timed, FormTimedGroups(graph, spec, policy, times, grouping));
-  std::vector<double> group_ns;
-  for (const GroupTime& time : timed.times) group_ns.push_back(time.ns);
-  std::vector<Stream> streams =
-      options.streams == 1 ? OneStream(graph, timed.groups)
-                           : GreedyStreams(graph, timed.groups, group_ns, spec, options.streams);
-  return CompletePlan(graph, std::move(timed.groups), std::move(streams), spec, policy);
+  return MakePlan(graph, spec, Policy(), times, grouping, options.streams);
 }
 
 std::string PathOf(const Graph& graph, const Device& device, const OwnPlanOptions& options) {
@@ -46,7 +38,7 @@ StatusOr<Plan> ReadTuned(const std::string& path, const Graph& graph, const Devi
 StatusOr<Plan> MakeOwnPlan(const Graph& graph, Device& device, const OwnPlanOptions& options) {
   if (!options.tune) {
     RooflineTimes times(device.spec());
-    return MakePlan(graph, device.spec(), times, options);
+    return PlanBy(times, graph, device.spec(), options);
   }
   const std::string path = PathOf(graph, device, options);
   if (!options.folder.empty()) {
@@ -55,7 +47,7 @@ StatusOr<Plan> MakeOwnPlan(const Graph& graph, Device& device, const OwnPlanOpti
   }
   AG_LET(const auto alone, MeasureAlone(device));
   MeasuredTimes times(device, {.group_time = kGroupTime}, RealClock());
-  AG_LET(Plan plan, MakePlan(graph, device.spec(), times, options));
+  AG_LET(Plan plan, PlanBy(times, graph, device.spec(), options));
   AG_LET(plan, RefineKernels(graph, std::move(plan), device, times));
   plan.environment = device.environment();
   if (options.folder.empty()) return plan;

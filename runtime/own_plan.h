@@ -10,7 +10,7 @@ namespace ag {
 
 struct OwnPlanOptions {
   bool grouped = true;  // false: every operator by itself.
-  int streams = 1;      // Beyond 1: greedy list scheduling; the streams share the cores.
+  int streams = 1;      // Beyond 1: greedy list scheduling on so many (plan/schedule.h).
   bool tune = false;    // Layouts, groups and kernels from measurements on `device`.
   std::optional<Layout> layout = std::nullopt;  // What contractions prefer; nothing: the cheapest.
   // Where tuned plans are kept, a file each, named by what they are bound to. Empty: nowhere. One

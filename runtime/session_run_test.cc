@@ -3,32 +3,15 @@
 #include <malloc.h>
 
 #include <atomic>
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <functional>
-#include <new>
 #include <thread>
 
+#include "base/counting_new.h"
 #include "graph/onnx/onnx_testing.h"
 #include "runtime/autograph.h"
 #include "runtime/session.h"
-
-namespace {
-std::atomic<int64_t> allocations{0};
-}  // namespace
-
-// Not inlined: GCC then sees malloc and free but not that both operators are replaced together.
-__attribute__((noinline)) void* operator new(size_t bytes) {
-  ++allocations;
-  if (void* p = std::malloc(bytes == 0 ? 1 : bytes)) return p;
-  std::abort();
-}
-__attribute__((noinline)) void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
-  return operator new(bytes);
-}
-__attribute__((noinline)) void operator delete(void* p) noexcept { std::free(p); }
-__attribute__((noinline)) void operator delete(void* p, size_t) noexcept { std::free(p); }
 
 namespace ag {
 namespace {

@@ -60,10 +60,7 @@ void ExpectRunsRight(Session& session, const std::string& bytes, const std::stri
 // A plan of one stream for the model as imported, as a coordinator would put into it.
 Plan PlanFor(const ImportedModel& model, Device& device) {
   RooflineTimes times(device.spec());
-  auto groups = FormGroups(model.graph, device.spec(), Policy(), times);
-  AG_CHECK(groups.ok());
-  auto order = OneStream(model.graph, *groups);
-  auto plan = CompletePlan(model.graph, *std::move(groups), std::move(order), device.spec(), {});
+  auto plan = MakePlan(model.graph, device.spec(), Policy(), times, {}, 1);
   AG_CHECK(plan.ok());
   plan->environment = device.environment();
   return *std::move(plan);

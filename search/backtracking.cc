@@ -11,12 +11,13 @@ Backtracking::Backtracking(const SearchSetting& setting, RewriteTrail& trail)
       graphs_(setting.rules) {}
 
 std::vector<RankedGraph> Backtracking::Run(const RankedGraph& root,
-                                           const absl::flat_hash_set<Digest>& skip) {
+                                           const absl::flat_hash_set<StructureHash>& skip) {
   skip_ = &skip;
   begin_ = setting_.run.counts;
   best_ns_ = root.estimate_ns;
-  seen_.insert(root.graph.digest());
-  queue_.emplace(Key{root.estimate_ns, root.graph.digest()},
+  const StructureHash hash = HashOfStructure(root.graph);
+  seen_.insert(hash);
+  queue_.emplace(Key{root.estimate_ns, hash},
                  Entry{.graph = graphs_.AddRoot(root.graph), .step = root.step});
   while (true) {
     SettleFront();
@@ -29,7 +30,7 @@ std::vector<RankedGraph> Backtracking::Run(const RankedGraph& root,
     setting_.run.Report("rewriting");
     Expand(front.key(), front.mapped());
   }
-  return std::move(best_);
+  return TakeBest();
 }
 
 namespace {
@@ -58,67 +59,88 @@ StopReason Backtracking::LimitReached() {
 }
 
 void Backtracking::Expand(const Key& key, const Entry& entry) {
-  const Graph graph = graphs_.Get(entry.graph);
-  for (Rewrite& rewrite : FindRewrites(graph, setting_.rules)) {
+  const std::shared_ptr<const MatchSet> matches = graphs_.Matches(entry.graph);
+  ChildGraphs children =
+      graphs_.Children(entry.graph, kGrowthMax * setting_.request.input.size() + kGrowthSlack);
+  for (const Site& site : matches->sites()) {
     if (GraphLimitReached() != StopReason::kNone) return;
-    StatusOr<Graph> child = MakeChild(graph, rewrite);
+    Rewrite rewrite = matches->At(site);
+    StatusOr<ChildGraph> child = MakeChild(rewrite, &children);
     if (child.ok()) {
-      AddChild(key, entry, std::move(rewrite), *child);
+      AddChild(key, entry, std::move(rewrite), *std::move(child));
     } else if (child.status().code() == StatusCode::kInternal) {
       setting_.run.Warn(fmt::format("rule {}: {}", rewrite.rule->name, Message(child.status())));
     }
   }
 }
 
-// Returns the cleaned-up graph after `rewrite`; kAlreadyExists when it was seen before.
-StatusOr<Graph> Backtracking::MakeChild(const Graph& graph, const Rewrite& rewrite) {
-  AG_LET(Graph raw, Apply(graph, rewrite));
-  const int size_max = kGrowthMax * setting_.request.input.size() + kGrowthSlack;
-  if (raw.size() > size_max) {
-    return Err(StatusCode::kResourceExhausted, "graph: {} nodes, at most {}", raw.size(), size_max);
-  }
-  const auto is_new = [this](const Graph& g) { return seen_.insert(g.digest()).second; };
+// The cleaned-up graph after `rewrite`; kAlreadyExists when it was seen before: mostly that is
+// known before it is made, so that commuting rewrites cost a hash in all their orders but the
+// first.
+StatusOr<ChildGraph> Backtracking::MakeChild(const Rewrite& rewrite, ChildGraphs* children) {
   const auto seen = [] { return Err(StatusCode::kAlreadyExists, "graph: seen before"); };
-  if (!is_new(raw)) return seen();
-  AG_LET(Graph clean, CleanUp(raw, setting_.rules));
-  if (clean.digest() != raw.digest() && !is_new(clean)) return seen();
-  return clean;
+  AG_LET(const StructureHash hash, children->Try(rewrite));
+  if (!seen_.insert(hash).second) return seen();
+  AG_LET(ChildGraph child, children->Make());
+  if (child.hash != hash && !seen_.insert(child.hash).second) return seen();
+  return child;
 }
 
 void Backtracking::AddChild(const Key& parent_key, const Entry& parent, Rewrite rewrite,
-                            const Graph& graph) {
+                            ChildGraph child) {
   ++setting_.run.counts.graphs;
-  const StatusOr<ScoredGraph> scored = ScoreGraph(graph, setting_);
+  const StatusOr<ScoredGraph> scored = ScoreGraph(child.graph, setting_);
   if (!scored.ok() || !scored->failure.ok() || scored->estimate_ns >= BoundNs()) return;
   Entry entry{.parent = parent.step, .parent_ns = parent_key.first, .rule = rewrite.rule};
-  entry.graph = graphs_.Add(parent.graph, std::move(rewrite), graph);
+  const Graph graph = child.graph;
+  const Key key{scored->estimate_ns, child.hash};
+  entry.graph = graphs_.Add(parent.graph, std::move(rewrite), std::move(child));
   if (scored->unmeasured.empty()) {
-    Settle(graph, scored->estimate_ns, entry);
+    Settle(graph, key, entry);
   } else {
-    queue_.emplace(Key{scored->estimate_ns, graph.digest()}, entry);
+    queue_.emplace(key, entry);
   }
 }
 
 // Entries come and go from the front as their estimates move, so it is looked at until all are
-// settled.
+// settled. When no more may be measured, what rests on estimates is settled after all that rests on
+// measurements, so that the bound it must keep does not depend on when measuring ended.
 void Backtracking::SettleFront() {
   for (auto front = TakeUnsettledFront(); !front.empty(); front = TakeUnsettledFront()) {
+    const bool is_exhausted = setting_.times.Exhausted();
+    const int settled_before = settled_;
+    std::vector<std::pair<Key, Entry>> estimated;
     for (auto& [key, entry] : front) {
       const Graph graph = graphs_.Get(entry.graph);
       const StatusOr<ScoredGraph> scored = ScoreGraph(graph, setting_);
       if (!scored.ok() || !scored->failure.ok() || scored->estimate_ns >= BoundNs()) continue;
-      const bool is_exhausted = setting_.times.Exhausted();
-      if (scored->unmeasured.empty() || is_exhausted || entry.turns == kCoverTurnsMax) {
-        if (!scored->unmeasured.empty() && is_exhausted) stop_ = StopReason::kGroups;
-        Settle(graph, scored->estimate_ns, entry);
+      const Key now{scored->estimate_ns, key.second};
+      if (scored->unmeasured.empty() || entry.turns == kCoverTurnsMax) {
+        Settle(graph, now, entry);
+        continue;
+      }
+      if (is_exhausted) {
+        estimated.emplace_back(now, entry);
         continue;
       }
       for (const GroupProblem& problem : scored->unmeasured) setting_.times.Want(problem);
       ++entry.turns;
-      queue_.emplace(Key{scored->estimate_ns, key.second}, entry);
+      queue_.emplace(now, entry);
     }
+    SettleEstimated(estimated, /*wait=*/settled_ != settled_before);
     setting_.run.Report("measuring groups");
     setting_.times.MeasureWanted();
+  }
+}
+
+void Backtracking::SettleEstimated(const std::vector<std::pair<Key, Entry>>& estimated, bool wait) {
+  for (const auto& [key, entry] : estimated) {
+    if (wait) {
+      queue_.emplace(key, entry);
+    } else if (key.first < BoundNs()) {
+      stop_ = StopReason::kGroups;
+      Settle(graphs_.Get(entry.graph), key, entry);
+    }
   }
 }
 
@@ -135,20 +157,35 @@ std::vector<std::pair<Backtracking::Key, Backtracking::Entry>> Backtracking::Tak
 }
 
 // Puts a graph whose estimate is final into the queue and among the best.
-void Backtracking::Settle(const Graph& graph, double estimate_ns, Entry entry) {
+void Backtracking::Settle(const Graph& graph, const Key& key, Entry entry) {
   // A parent that needs a failed group has no estimate to gain on.
   const bool has_gain = entry.parent_ns < kFailedGroupNs;
-  entry.step = trail_.Add(entry.parent, entry.rule, has_gain ? entry.parent_ns - estimate_ns : 0);
-  best_ns_ = std::min(best_ns_, estimate_ns);
-  Offer({graph, estimate_ns, entry.step});
-  queue_.emplace(Key{estimate_ns, graph.digest()}, entry);
+  entry.step = trail_.Add(entry.parent, entry.rule, has_gain ? entry.parent_ns - key.first : 0);
+  best_ns_ = std::min(best_ns_, key.first);
+  ++settled_;
+  Offer(graph, key, entry.step);
+  queue_.emplace(key, entry);
 }
 
-void Backtracking::Offer(const RankedGraph& ranked) {
-  if (skip_->contains(ranked.graph.digest())) return;
-  const auto key = [](const RankedGraph& r) { return Key{r.estimate_ns, r.graph.digest()}; };
-  best_.insert(std::ranges::upper_bound(best_, key(ranked), {}, key), ranked);
-  if (best_.size() > static_cast<size_t>(std::max(limits_.candidates_max, 0))) best_.pop_back();
+void Backtracking::Offer(const Graph& graph, const Key& key, int step) {
+  if (skip_->contains(key.second)) return;
+  best_.emplace(key, RankedGraph{graph, key.first, step});
+  if (best_.size() > static_cast<size_t>(std::max(limits_.candidates_max, 0))) {
+    best_.erase(std::prev(best_.end()));
+  }
+}
+
+// Inside the search a graph's commutative operands stand as its parent had them; outside there is
+// one order.
+std::vector<RankedGraph> Backtracking::TakeBest() {
+  std::vector<RankedGraph> best;
+  for (auto& [key, ranked] : best_) {
+    StatusOr<Graph> clean = CleanUp(ranked.graph, setting_.rules);
+    AG_CHECK(clean.ok());  // It went well on this graph's way here.
+    ranked.graph = *std::move(clean);
+    best.push_back(std::move(ranked));
+  }
+  return best;
 }
 
 }  // namespace ag

@@ -37,9 +37,10 @@ class Backtracking {
   // Borrows both; they outlive it. One object serves one Run.
   Backtracking(const SearchSetting& setting, RewriteTrail& trail);
 
-  // Returns up to limits.candidates_max graphs with the least estimates, ascending, without `root`
-  // and those in `skip` (by digest).
-  std::vector<RankedGraph> Run(const RankedGraph& root, const absl::flat_hash_set<Digest>& skip);
+  // Returns up to limits.candidates_max graphs with the least estimates, ascending, cleaned up,
+  // without `root` and those whose structure is in `skip`.
+  std::vector<RankedGraph> Run(const RankedGraph& root,
+                               const absl::flat_hash_set<StructureHash>& skip);
 
   // Why Run ended. kNone: no graph below beta x best was left. kGroups: likewise, but some
   // estimates stayed estimates because no more groups may be measured.
@@ -54,30 +55,33 @@ class Backtracking {
     const Rule* rule = nullptr;
     int turns = 0;  // How often its groups were measured.
   };
-  using Key = std::pair<double, Digest>;  // Estimate, then digest: one order, always.
+  using Key = std::pair<double, StructureHash>;  // Estimate, then hash: one order, always.
 
   StopReason LimitReached();
   StopReason GraphLimitReached();
   void Expand(const Key& key, const Entry& entry);
-  StatusOr<Graph> MakeChild(const Graph& graph, const Rewrite& rewrite);
-  void AddChild(const Key& parent_key, const Entry& parent, Rewrite rewrite, const Graph& graph);
+  StatusOr<ChildGraph> MakeChild(const Rewrite& rewrite, ChildGraphs* children);
+  void AddChild(const Key& parent_key, const Entry& parent, Rewrite rewrite, ChildGraph child);
   void SettleFront();
+  void SettleEstimated(const std::vector<std::pair<Key, Entry>>& estimated, bool wait);
   std::vector<std::pair<Key, Entry>> TakeUnsettledFront();
-  void Settle(const Graph& graph, double estimate_ns, Entry entry);
-  void Offer(const RankedGraph& ranked);
+  void Settle(const Graph& graph, const Key& key, Entry entry);
+  void Offer(const Graph& graph, const Key& key, int step);
+  std::vector<RankedGraph> TakeBest();
   double BoundNs() const { return setting_.request.options.beta * best_ns_; }
 
   const SearchSetting& setting_;
   const SearchLimits& limits_;
   RewriteTrail& trail_;
-  const absl::flat_hash_set<Digest>* skip_ = nullptr;
+  const absl::flat_hash_set<StructureHash>* skip_ = nullptr;
   StopReason stop_ = StopReason::kNone;
   SearchCounts begin_;  // Counts when Run began.
   double best_ns_ = 0;  // Least settled estimate.
+  int settled_ = 0;     // How many graphs have been settled.
   DerivedGraphs graphs_;
   std::map<Key, Entry> queue_;
-  absl::flat_hash_set<Digest> seen_;  // Also what was dropped.
-  std::vector<RankedGraph> best_;     // Ascending by Key.
+  absl::flat_hash_set<StructureHash> seen_;  // Also what was dropped.
+  std::map<Key, RankedGraph> best_;
 };
 
 }  // namespace ag

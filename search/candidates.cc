@@ -37,15 +37,42 @@ struct StreamsTrial {
   PlanCandidate candidate;
 };
 
+TimedGroups TimedOf(const ScoredGraph& scored) {
+  TimedGroups timed{.groups = scored.groups};
+  for (const double ns : scored.group_ns) timed.times.push_back({.ns = ns});
+  return timed;
+}
+
+// The cover of one stream, its groups on one stream's cores or on all.
+StatusOr<Schedule> TryWideStreams(const Graph& graph, const SearchSetting& setting, int streams,
+                                  StreamsTrial* trial) {
+  const DeviceSpec& spec = setting.request.spec;
+  AG_LET(ScoredGraph wide, ScoreGraph(graph, setting, {.mixed_layouts = true}));
+  AG_TRY(wide.failure);
+  std::vector<Group> narrow = wide.groups;
+  for (Group& group : narrow) group.cores = StreamCores(spec, streams);
+  trial->scored = ScoreGroups(graph, setting, std::move(narrow));
+  AG_TRY(trial->scored.failure);
+  std::ranges::move(wide.unmeasured, std::back_inserter(trial->scored.unmeasured));
+  return GreedyWideStreams(graph, TimedOf(trial->scored), TimedOf(wide), spec, streams);
+}
+
 StatusOr<StreamsTrial> TryStreams(const Graph& graph, const SearchSetting& setting, int streams) {
   const DeviceSpec& spec = setting.request.spec;
   StreamsTrial trial;
-  AG_LET(trial.scored,
-         ScoreGraph(graph, setting, {.cores = spec.cores / streams, .mixed_layouts = true}));
-  AG_TRY(trial.scored.failure);
-  std::vector<Stream> schedule =
-      GreedyStreams(graph, trial.scored.groups, trial.scored.group_ns, spec, streams);
-  AG_LET(trial.candidate, Complete(graph, setting, trial.scored.groups, std::move(schedule)));
+  Schedule schedule;
+  if (spec.stream_cores > 0) {
+    AG_LET(schedule, TryWideStreams(graph, setting, streams, &trial));
+  } else {
+    AG_LET(trial.scored, ScoreGraph(graph, setting,
+                                    {.cores = StreamCores(spec, streams), .mixed_layouts = true}));
+    AG_TRY(trial.scored.failure);
+    schedule.timed.groups = trial.scored.groups;
+    schedule.streams =
+        GreedyStreams(graph, trial.scored.groups, trial.scored.group_ns, spec, streams);
+  }
+  AG_LET(trial.candidate,
+         Complete(graph, setting, std::move(schedule.timed.groups), std::move(schedule.streams)));
   return trial;
 }
 

@@ -5,53 +5,83 @@
 namespace ag {
 
 DerivedGraphs::Id DerivedGraphs::AddRoot(Graph graph) {
-  recipes_.push_back({.root = std::move(graph)});
-  return static_cast<Id>(recipes_.size()) - 1;
-}
-
-DerivedGraphs::Id DerivedGraphs::Add(Id parent, Rewrite rewrite, Graph graph) {
-  recipes_.push_back({.parent = parent, .rewrite = std::move(rewrite)});
+  recipes_.emplace_back();
   const Id id = static_cast<Id>(recipes_.size()) - 1;
-  Hold(id, std::move(graph));
+  const StatusOr<Graph> clean = CleanUp(graph, rules_);
+  auto held = std::make_unique<Held>();
+  held->is_clean = clean.ok() && clean->digest() == graph.digest();
+  held->graph = std::move(graph);
+  held_.emplace(id, std::move(held));
   return id;
 }
 
-Graph DerivedGraphs::Get(Id id) {
+DerivedGraphs::Id DerivedGraphs::Add(Id parent, Rewrite rewrite, ChildGraph child) {
+  recipes_.push_back({.parent = parent, .rewrite = std::move(rewrite)});
+  const Id id = static_cast<Id>(recipes_.size()) - 1;
+  Hold(id, std::move(child));
+  return id;
+}
+
+Graph DerivedGraphs::Get(Id id) { return MustFind(id).graph; }
+
+// The graph of `id`, made again along its path when it is not held.
+DerivedGraphs::Held& DerivedGraphs::MustFind(Id id) {
   std::vector<Id> path;  // From `id` up to what is at hand.
-  const Graph* found = Find(id);
-  for (; found == nullptr; found = Find(id)) {
+  Held* held = Find(id);
+  for (; held == nullptr; held = Find(id)) {
     path.push_back(id);
     id = recipes_[id].parent;
   }
-  Graph graph = *found;
   for (; !path.empty(); path.pop_back()) {
-    // It worked before, and both are deterministic.
-    const StatusOr<Graph> raw = Apply(graph, recipes_[path.back()].rewrite);
-    AG_CHECK(raw.ok());
-    StatusOr<Graph> clean = CleanUp(*raw, rules_);
-    AG_CHECK(clean.ok());
-    graph = *std::move(clean);
+    // It worked before, and all of it is deterministic.
+    ChildGraphs children(held->graph, rules_, clean_up_rules_, {.parent_is_clean = held->is_clean});
+    AG_CHECK(children.Try(recipes_[path.back()].rewrite).ok());
+    StatusOr<ChildGraph> child = children.Make();
+    AG_CHECK(child.ok());
     ++made_again_;
-    Hold(path.back(), graph);
+    Hold(path.back(), *std::move(child));
+    held = Find(path.back());
   }
-  return graph;
+  return *held;
 }
 
-const Graph* DerivedGraphs::Find(Id id) {
-  if (recipes_[id].parent < 0) return &recipes_[id].root;
+std::shared_ptr<const MatchSet> DerivedGraphs::Matches(Id id) {
+  Held& held = MustFind(id);
+  if (held.matches != nullptr) return held.matches;
+  // Making the graph again may have thrown the parent away: then all is matched.
+  const Held* parent = recipes_[id].parent < 0 ? nullptr : Find(recipes_[id].parent);
+  if (parent != nullptr && parent->matches != nullptr && !held.place.empty()) {
+    held.matches = std::make_shared<const MatchSet>(parent->matches->Next(held.graph, held.place));
+  } else {
+    held.matches = std::make_shared<const MatchSet>(search_rules_, held.graph);
+  }
+  return held.matches;
+}
+
+ChildGraphs DerivedGraphs::Children(Id id, int size_max) {
+  const Held& held = MustFind(id);
+  return ChildGraphs(held.graph, rules_, clean_up_rules_,
+                     {.parent_is_clean = held.is_clean, .nodes_max = size_max});
+}
+
+DerivedGraphs::Held* DerivedGraphs::Find(Id id) {
   const auto it = held_.find(id);
   if (it == held_.end()) return nullptr;
-  order_.splice(order_.begin(), order_, it->second.place);
-  return &it->second.graph;
+  if (recipes_[id].parent >= 0) order_.splice(order_.begin(), order_, it->second->position);
+  return it->second.get();
 }
 
-void DerivedGraphs::Hold(Id id, Graph graph) {
-  nodes_held_ += graph.size();
+void DerivedGraphs::Hold(Id id, ChildGraph child) {
+  nodes_held_ += child.graph.size();
   order_.push_front(id);
-  held_.emplace(id, Held{std::move(graph), order_.begin()});
+  auto held = std::make_unique<Held>();
+  held->graph = std::move(child.graph);
+  held->place = std::move(child.place);
+  held->position = order_.begin();
+  held_.emplace(id, std::move(held));
   while (nodes_held_ > nodes_max_ && order_.size() > 1) {
     const auto last = held_.find(order_.back());
-    nodes_held_ -= last->second.graph.size();
+    nodes_held_ -= last->second->graph.size();
     held_.erase(last);
     order_.pop_back();
   }

@@ -28,14 +28,18 @@ struct Added {
 };
 
 // Every graph within two rewrites of the root, in order.
-std::vector<Added> AddAll(const Graph& root, const RuleSet& rules, DerivedGraphs& graphs) {
+std::vector<Added> AddAll(const Graph& root, DerivedGraphs& graphs) {
   std::vector<Added> all = {{graphs.AddRoot(root), root.digest(), root.size()}};
   for (size_t i = 0; i < all.size() && i < 8; ++i) {
-    const Graph parent = graphs.Get(all[i].id);
-    for (Rewrite& rewrite : FindRewrites(parent, rules)) {
-      const Graph child = *CleanUp(*Apply(parent, rewrite), rules);
-      all.push_back(
-          {graphs.Add(all[i].id, std::move(rewrite), child), child.digest(), child.size()});
+    const auto matches = graphs.Matches(all[i].id);
+    ChildGraphs children = graphs.Children(all[i].id);
+    for (const Site& site : matches->sites()) {
+      Rewrite rewrite = matches->At(site);
+      AG_CHECK(children.Try(rewrite).ok());
+      ChildGraph child = *children.Make();
+      const Graph graph = child.graph;
+      all.push_back({graphs.Add(all[i].id, std::move(rewrite), std::move(child)), graph.digest(),
+                     graph.size()});
     }
   }
   return all;
@@ -46,7 +50,7 @@ TEST(DerivedGraphsTest, GivesBackEveryGraphHoweverFewAreHeld) {
   const RuleSet rules = TestRules(kReassociate);
   for (const int64_t nodes_max : {int64_t{1}, int64_t{30}, DerivedGraphs::kNodesMax}) {
     DerivedGraphs graphs(rules, nodes_max);
-    const std::vector<Added> all = AddAll(root, rules, graphs);
+    const std::vector<Added> all = AddAll(root, graphs);
     ASSERT_GT(all.size(), 6u);
     for (const Added& added : all) EXPECT_EQ(graphs.Get(added.id).digest(), added.digest);
     for (size_t i = all.size(); i-- > 0;) {
@@ -59,7 +63,7 @@ TEST(DerivedGraphsTest, HoldsNoMoreThanItsNodesButAlwaysTheLastGraph) {
   const Graph root = TestGraph(kChain);
   const RuleSet rules = TestRules(kReassociate);
   DerivedGraphs graphs(rules, /*nodes_max=*/30);
-  const std::vector<Added> all = AddAll(root, rules, graphs);
+  const std::vector<Added> all = AddAll(root, graphs);
   EXPECT_LE(graphs.nodes_held(), 30);
   const int before = graphs.made_again();
   graphs.Get(all[3].id);
@@ -70,7 +74,7 @@ TEST(DerivedGraphsTest, HoldsNoMoreThanItsNodesButAlwaysTheLastGraph) {
   EXPECT_EQ(graphs.made_again(), made);
 
   DerivedGraphs small(rules, /*nodes_max=*/1);
-  const DerivedGraphs::Id id = AddAll(root, rules, small).back().id;
+  const DerivedGraphs::Id id = AddAll(root, small).back().id;
   const int begin = small.made_again();
   small.Get(id);
   EXPECT_EQ(small.made_again(), begin);

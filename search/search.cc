@@ -58,7 +58,7 @@ class PlanSearch {
   StatusOr<PlanCandidate> eager_ = Err(StatusCode::kCancelled, "eager: not planned");
   PlanTiming input_timing_{.status = Err(StatusCode::kCancelled, "input: not measured")};
   std::vector<MeasuredPlan> measured_;
-  absl::flat_hash_set<Digest> measured_graphs_;
+  absl::flat_hash_set<StructureHash> measured_graphs_;
   // Graphs to search from by (-speedup, digest): the fastest first.
   std::map<std::pair<double, Digest>, RankedGraph> queue_;
   double best_speedup_ = 1;
@@ -103,7 +103,7 @@ Status PlanSearch::MeasureInput() {
   AG_LET(std::vector<PlanTiming> timings,
          MeasureAgainstInput(measurer_, input_, candidates, Measurer::Effort::kRanking));
   input_timing_ = timings[0];
-  measured_graphs_.insert(request_.input.digest());
+  measured_graphs_.insert(HashOfStructure(request_.input));
   double speedup = 1;
   if (streams && timings[1].status.ok()) {
     speedup = std::max(speedup, timings[1].speedup);
@@ -151,7 +151,7 @@ void PlanSearch::SearchFrom(const RankedGraph& root) {
 std::vector<PlanCandidate> PlanSearch::PlansOf(const std::vector<RankedGraph>& graphs) {
   std::vector<PlanCandidate> all;
   for (const RankedGraph& graph : graphs) {
-    measured_graphs_.insert(graph.graph.digest());
+    measured_graphs_.insert(HashOfStructure(graph.graph));
     StatusOr<std::vector<PlanCandidate>> plans = MakePlans(graph.graph, setting_);
     if (!plans.ok()) {
       run_.Warn(fmt::format("candidate: {}", Message(plans.status())));

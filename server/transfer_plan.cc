@@ -128,33 +128,26 @@ constexpr int kRoundsMax = 8;
 StatusOr<Plan> Replan(const ReplanRequest& request, Measurer& measurer) {
   KnownTimes times(request.spec);
   const int streams = std::max<int>(1, static_cast<int>(request.like.streams.size()));
-  GroupingOptions grouping;
-  grouping.cores = streams == 1 ? 0 : request.like.streams[0].cores;
+  const bool may_be_wide = request.spec.stream_cores > 0;
+  const int narrow = streams > 1 ? StreamCores(request.spec, streams) : 0;
+  const GroupingOptions grouping{.cores = may_be_wide ? 0 : narrow};
   std::vector<Group> groups;
   for (int round = 0; round < kRoundsMax; ++round) {
     AG_LET(groups, FormGroups(request.graph, request.spec, request.policy, times, grouping));
     if (times.Learn(request.graph, groups, request.policy, measurer) == 0) break;
   }
-  std::vector<double> group_ns;
-  for (const Group& group : groups) {
-    const bool view = group.pattern == kViewPattern;
-    group_ns.push_back(view ? 0
-                            : times.Time(ExtractGroup(request.graph, group, request.policy)).ns);
+  if (may_be_wide && streams > 1) {
+    for (Group& group : groups) group.cores = narrow;
+    times.Learn(request.graph, groups, request.policy, measurer);
   }
-  std::vector<Stream> order =
-      streams == 1 ? OneStream(request.graph, groups)
-                   : GreedyStreams(request.graph, groups, group_ns, request.spec, streams);
-  AG_LET(Plan plan, CompletePlan(request.graph, std::move(groups), std::move(order), request.spec,
-                                 request.policy));
+  AG_LET(Plan plan, MakePlan(request.graph, request.spec, request.policy, times, {}, streams));
   plan.environment = request.like.environment;
   return plan;
 }
 
 StatusOr<Plan> EagerPlan(const Graph& graph, const DeviceSpec& spec, const Policy& policy) {
   KnownTimes times(spec);
-  AG_LET(std::vector<Group> groups, FormGroups(graph, spec, policy, times, {.grouped = false}));
-  std::vector<Stream> order = OneStream(graph, groups);
-  return CompletePlan(graph, std::move(groups), std::move(order), spec, policy);
+  return MakePlan(graph, spec, policy, times, {.grouped = false}, 1);
 }
 
 }  // namespace ag

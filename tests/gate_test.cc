@@ -33,10 +33,7 @@ class SharedWeights : public WeightSource {
 
 StatusOr<CandidateBytes> Bytes(const Graph& graph, const DeviceSpec& spec) {
   RooflineTimes times(spec);
-  AG_LET(std::vector<Group> groups, FormGroups(graph, spec, Policy(), times));
-  std::vector<Stream> streams = OneStream(graph, groups);
-  AG_LET(const Plan plan,
-         CompletePlan(graph, std::move(groups), std::move(streams), spec, Policy()));
+  AG_LET(const Plan plan, MakePlan(graph, spec, Policy(), times, {}, 1));
   return CandidateBytes{EncodeGraph(graph), EncodePlan(plan)};
 }
 

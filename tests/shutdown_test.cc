@@ -6,6 +6,7 @@
 
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "base/file.h"
 #include "base/signals.h"
@@ -29,6 +30,26 @@ bool IsGone(pid_t pid) {
   std::getline(file, stat, '\0');
   const size_t close = stat.rfind(')');
   return close == std::string::npos || std::string("ZX").find(stat.at(close + 2)) != stat.npos;
+}
+
+// Processor time that the process has used, in clock ticks; -1: no such process.
+long TicksOf(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string stat, word;
+  std::getline(file, stat, '\0');
+  const size_t close = stat.rfind(')');
+  if (close == std::string::npos) return -1;
+  std::istringstream words(stat.substr(close + 1));
+  long user = 0, system = 0;
+  for (int i = 0; i < 11; ++i) words >> word;
+  return words >> user >> system ? user + system : -1;
+}
+
+// True when the process computed nothing for 200 ms: it waits for a child that was stopped. One
+// that was stopped between two work items is waited for only once the next is handed to it.
+bool OnlyWaits(pid_t pid) {
+  const long before = TicksOf(pid);
+  return before >= 0 && !Eventually([&] { return TicksOf(pid) != before; }, 0.2);
 }
 
 class ShutdownTest : public testing::Test {
@@ -80,14 +101,15 @@ class ShutdownTest : public testing::Test {
     })) << parent.Log();
     return stopped;
   }
+  // The work item that the worker has in hand; empty: none.
+  std::string WorkInHand() {
+    const json worker = WorkerSeen();
+    return worker.is_object() ? worker.value("attempt", "") : "";
+  }
   // True when the same work item was in hand three times in a row: it will not end.
   bool WorkIsStuck() {
-    std::string before = WorkerSeen()["attempt"];
-    for (int i = 0; i < 2; ++i) {
-      const std::string now = WorkerSeen()["attempt"];
-      if (now.empty() || now != before) return false;
-    }
-    return true;
+    const std::string before = WorkInHand();
+    return !before.empty() && WorkInHand() == before && WorkInHand() == before;
   }
   // The first signal is taken, the program waits; the second ends it and `child`.
   void ExpectTheSecondEnds(Background& program, int signal, const std::string& said, pid_t child) {
@@ -150,6 +172,7 @@ TEST_F(ShutdownTest, ASecondCtrlCEndsTheCommandLine) {
       << cli.Log();
   const pid_t executor = StopChild(cli, "executor");
   ASSERT_GT(executor, 0);
+  ASSERT_TRUE(Eventually([&] { return OnlyWaits(cli.pid()); }));
   ExpectTheSecondEnds(cli, SIGINT, "stopping; the best found so far is kept", executor);
 }
 

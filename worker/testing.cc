@@ -49,10 +49,7 @@ Graph GraphOf(std::string_view text, MemoryWeights* weights) {
 CandidateBytes Candidate(std::string_view text, const DeviceSpec& spec, MemoryWeights* weights) {
   const Graph graph = GraphOf(text, weights);
   RooflineTimes times(spec);
-  auto groups = FormGroups(graph, spec, Policy(), times);
-  AG_CHECK(groups.ok());
-  std::vector<Stream> streams = OneStream(graph, *groups);
-  const auto plan = CompletePlan(graph, *std::move(groups), std::move(streams), spec, Policy());
+  const auto plan = MakePlan(graph, spec, Policy(), times, {}, 1);
   AG_CHECK(plan.ok());
   return {EncodeGraph(graph), EncodePlan(*plan)};
 }

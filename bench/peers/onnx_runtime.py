@@ -1,82 +1,55 @@
 """Our runtime beside ONNX Runtime on the CPU: one process, interleaved, the same inputs.
 
-    bench/peers/onnx_runtime.py [--threads 2] [--blocks 11] MODEL.onnx [OUTPUT.onnx]
+    bench/peers/onnx_runtime.py [--threads 2] [--blocks 11] [--streams N] MODEL.onnx [OUTPUT.onnx]
     bench/peers/onnx_runtime.py --json ...
 
 MODEL is what a user has. OUTPUT, when given, is what `autograph optimize` made of it. Sides:
   ort         ONNX Runtime, all optimizations, so many intra-op threads
   one stream  our runtime on MODEL: clean-up and grouping, no rules, kernels chosen by measuring
   untuned     the same without measuring: what a session gets at once
+  N streams   as one stream, with a plan of at most N streams (--streams)
   output      our runtime on OUTPUT with the plan it carries
+Needs the package autograph-client (`.venv/bin/pip install $(scripts/wheel.sh)`); the library is build/libautograph.so.
 Every block runs each side once to settle and then for about 100 ms; the order alternates from block
 to block. A ratio is the median over the blocks of ours / ort, with the 95 % bootstrap interval; below 1 we
 are faster. Exits 1 when outputs differ by more than 1e-3 of the largest value.
 """
 import argparse
-import ctypes
 import json
 import os
 import random
 import statistics
 import sys
 import time
+import warnings
 
 import numpy as np
 import onnxruntime
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+os.environ.setdefault("AUTOGRAPH_LIBRARY", os.path.join(ROOT, "build", "libautograph.so"))
+try:
+    from autograph import Session
+except ImportError:
+    sys.exit("onnx_runtime.py: no package autograph-client here: .venv/bin/pip install $(scripts/wheel.sh)")
+
 SETTLE_SECONDS = 0.005  # Longer than either side's threads spin after a run.
 BLOCK_SECONDS = 0.1
-DTYPES = {1: np.float32, 6: np.int32, 7: np.int64, 9: np.bool_, 11: np.float64}
-
-
-class Info(ctypes.Structure):
-    _fields_ = [("name", ctypes.c_char_p), ("dtype", ctypes.c_int), ("rank", ctypes.c_int32),
-                ("shape", ctypes.POINTER(ctypes.c_int64)), ("bytes", ctypes.c_size_t)]
-
-
-class Options(ctypes.Structure):
-    _fields_ = [("size", ctypes.c_size_t), ("device", ctypes.c_char_p), ("plan", ctypes.c_int),
-                ("streams", ctypes.c_int32), ("shapes", ctypes.c_void_p), ("shapes_count", ctypes.c_size_t),
-                ("tune", ctypes.c_int32), ("tuned_plans", ctypes.c_char_p)]
-
-
-def load_library():
-    library = ctypes.CDLL(os.environ.get("AUTOGRAPH_LIBRARY", os.path.join(ROOT, "build", "libautograph.so")))
-    library.ag_last_error.restype = ctypes.c_char_p
-    library.ag_session_warning.restype = ctypes.c_char_p
-    for name in ("ag_session_input", "ag_session_output"):
-        getattr(library, name).restype = ctypes.POINTER(Info)
-    for name in ("ag_session_input_count", "ag_session_output_count", "ag_session_warning_count"):
-        getattr(library, name).restype = ctypes.c_size_t
-    return library
 
 
 class Ours:
-    """A session of ours with buffers for the inputs given and the outputs wanted."""
+    """A session of ours with buffers for the outputs."""
 
-    def __init__(self, library, path, feeds, cores, **options):
-        self.library, self.session = library, ctypes.c_void_p()
-        given = Options(size=ctypes.sizeof(Options), device=f"cpu:{cores}".encode(), **options)
-        self.check(library.ag_session_create_from_file(path.encode(), ctypes.byref(given), ctypes.byref(self.session)))
-        self.warnings = [library.ag_session_warning(self.session, i).decode()
-                         for i in range(library.ag_session_warning_count(self.session))]
-        inputs = [library.ag_session_input(self.session, i).contents
-                  for i in range(library.ag_session_input_count(self.session))]
-        outputs = [library.ag_session_output(self.session, i).contents
-                   for i in range(library.ag_session_output_count(self.session))]
-        self.given = [np.ascontiguousarray(feeds[i.name.decode()]) for i in inputs]
-        self.outputs = {o.name.decode(): np.zeros([o.shape[d] for d in range(o.rank)], DTYPES[o.dtype]) for o in outputs}
-        self.pointers = [(ctypes.c_void_p * len(arrays))(*[a.ctypes.data for a in arrays])
-                         for arrays in (self.given, list(self.outputs.values()))]
-
-    def check(self, status):
-        if status != 0:
-            sys.exit(f"autograph: {self.library.ag_last_error().decode()}")
+    def __init__(self, path, feeds, cores, **options):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            self.session = Session(path, device=f"cpu:{cores}", **options)
+        self.warnings = [str(warning.message) for warning in caught]
+        self.feeds = {i.name: feeds[i.name] for i in self.session.inputs}
+        self.outputs = {o.name: np.zeros(o.shape, o.dtype) for o in self.session.outputs}
 
     def run(self):
-        self.check(self.library.ag_session_run(self.session, *self.pointers))
-        return self.outputs
+        return self.session.run(self.feeds, out=self.outputs)
 
 
 class Ort:
@@ -137,18 +110,21 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--blocks", type=int, default=11)
+    parser.add_argument("--streams", type=int, default=1, help="also the model on so many streams")
     parser.add_argument("--tuned-plans", help="folder that remembers what tuning found")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("model")
     parser.add_argument("output", nargs="?")
     args = parser.parse_args()
-    feeds, library = make_feeds(args.model), load_library()
+    feeds = make_feeds(args.model)
     sides = {"ort": Ort(args.model, feeds, args.threads)}
-    folder = args.tuned_plans.encode() if args.tuned_plans else None
-    sides["one stream"] = Ours(library, args.model, feeds, args.threads, plan=1, tune=1, tuned_plans=folder)
-    sides["untuned"] = Ours(library, args.model, feeds, args.threads, plan=1)
+    tuned = {"plan": "input", "tune": True, "tuned_plans": args.tuned_plans}
+    sides["one stream"] = Ours(args.model, feeds, args.threads, streams=1, **tuned)
+    if args.streams > 1:
+        sides[f"{args.streams} streams"] = Ours(args.model, feeds, args.threads, streams=args.streams, **tuned)
+    sides["untuned"] = Ours(args.model, feeds, args.threads, plan="input")
     if args.output:
-        sides["output"] = Ours(library, args.output, feeds, args.threads)
+        sides["output"] = Ours(args.output, feeds, args.threads)
     expected = sides["ort"].run()
     differences = {name: largest_difference(side.run(), expected) for name, side in sides.items() if name != "ort"}
     times = {name: [] for name in sides}

@@ -33,6 +33,7 @@ struct AllFlags {
   CacheFlags cache;
   RulesFlags rules;
   GenerateFlags generate;
+  TasoFlags taso;
   PlanShowFlags plan;
   ModelFlags doctor;
 };
@@ -74,6 +75,8 @@ class Commands {
   void AddJobs();
   void AddCache();
   void AddRules();
+  void AddTaso(CLI::App* rules);
+  void AddGenerate(CLI::App* rules);
   void AddOthers();
   int Report(const CLI::ParseError& error, const std::vector<std::string>& words);
   const CLI::Option* FindFlag(const CLI::App* app, const std::string& word) const;
@@ -289,20 +292,51 @@ void Commands::AddRules() {
   CLI::App* verify = Verb(rules, "verify", "Prove rules by exact arithmetic on random instances",
                           [&flags](Context& c) { return RunRulesVerify(c, flags); });
   verify->add_option("file", flags.file, "A rules file (default: the shipped ones)");
-  verify->add_option("--instances", flags.instances, "Instances per rule")->capture_default_str();
+  verify->add_option("--instances", flags.instances, "Instances per rule")
+      ->check(WrongAmount)
+      ->capture_default_str();
   verify->add_option("--seed", flags.seed, "Seed of the instances")->capture_default_str();
-  GenerateFlags& made = flags_.generate;
+  verify->add_option("--jobs", flags.jobs, "Rules at a time (default: one for each core)")
+      ->check(WrongAmount);
+  verify->add_flag("--no-cache", flags.no_cache, "Prove anew, remember nothing");
+  AddTaso(rules);
+  AddGenerate(rules);
+}
+
+void Commands::AddTaso(CLI::App* rules) {
+  TasoFlags& flags = flags_.taso;
+  CLI::App* coverage = Verb(rules, "coverage", "What our rules make of a file of TASO's rules",
+                            [&flags](Context& c) { return RunRulesCoverage(c, flags); });
+  coverage->add_option("file", flags.file, "A file in TASO's format (.pb)")->required();
+  coverage->add_option("--steps", flags.steps, "Our rules, one after another, at most")
+      ->check(CLI::Range(0, 6))
+      ->capture_default_str();
+  coverage->add_option("--seed", flags.seed, "Seed of the shapes")->capture_default_str();
+  CLI::App* load = Verb(rules, "import", "Write TASO's rules in our language, guarded and proved",
+                        [&flags](Context& c) { return RunRulesImport(c, flags); });
+  load->add_option("file", flags.file, "A file in TASO's format (.pb)")->required();
+  load->add_option("-o,--output", flags.output, "The rules file to write")->required();
+  load->add_option("--instances", flags.instances, "Instances per proof")->capture_default_str();
+  load->add_option("--seed", flags.seed, "Seed of the instances")->capture_default_str();
+}
+
+void Commands::AddGenerate(CLI::App* rules) {
+  GenerateFlags& flags = flags_.generate;
   CLI::App* generate =
       Verb(rules, "generate", "Find rules: enumerate small graphs, prove the equal",
-           [&made](Context& c) { return RunRulesGenerate(c, made); });
-  generate->add_option("-o,--output", made.output, "The rules file to write")->required();
-  generate->add_option("--max-ops", made.ops_max, "Operators of a graph, 1 to 4")
+           [&flags](Context& c) { return RunRulesGenerate(c, flags); });
+  generate->add_option("-o,--output", flags.output, "The rules file to write")->required();
+  generate->add_option("--max-ops", flags.ops_max, "Operators of a graph, 1 to 4")
       ->check(CLI::Range(1, 4))
       ->capture_default_str();
   generate
-      ->add_option("--ops", made.ops, "Only these operators: add,relu,concat (default: all it has)")
+      ->add_option("--ops", flags.ops,
+                   "Only these operators: add,relu,concat (default: all it has)")
       ->delimiter(',');
-  generate->add_option("--seed", made.seed, "Seed of the values")->capture_default_str();
+  generate->add_option("--seed", flags.seed, "Seed of the values")->capture_default_str();
+  generate->add_option("--proofs", flags.proofs, "Proofs of each rule, with different seeds")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
 }
 
 void Commands::AddOthers() {

@@ -115,6 +115,17 @@ struct RulesFlags {
   std::string file;  // Empty: the shipped rules.
   int instances = 200;
   uint64_t seed = 1;
+  int jobs = 0;           // Threads; 0: one for each core.
+  bool no_cache = false;  // Verdicts are neither looked up nor remembered.
+};
+
+// A file in TASO's format.
+struct TasoFlags {
+  std::string file;
+  std::string output;  // import: the rules file to write.
+  int steps = 4;       // coverage: of our rules, one after another.
+  int instances = 200;
+  uint64_t seed = 1;
 };
 
 struct GenerateFlags {
@@ -122,6 +133,7 @@ struct GenerateFlags {
   int ops_max = 3;
   std::vector<std::string> ops;  // Empty: the default ones.
   uint64_t seed = 1;
+  int proofs = 12;  // Of each rule, with different seeds.
 };
 
 }  // namespace ag

@@ -1,15 +1,14 @@
-// The verbs that need neither server nor embedded service: zoo, rules, bench, plan show.
-#include <gmock/gmock.h>
+// The verbs that need neither server nor embedded service: zoo, bench, plan show.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
+#include "autograph/v1/taso.pb.h"
 #include "base/digest.h"
 #include "base/file.h"
 #include "bench/zoo/zoo.h"
 #include "client/cli/testing.h"
 #include "client/cli/verbs.h"
-#include "rules/rule_set.h"
 
 namespace ag {
 namespace {
@@ -49,56 +48,59 @@ TEST_F(LocalVerbsTest, TheZooWritesItsModels) {
   EXPECT_FALSE(FileExists(Path("n")));
 }
 
-TEST_F(LocalVerbsTest, RulesAreListed) {
-  const Ran shipped = Call(true, RunRulesList, RulesFlags());
-  EXPECT_EQ(shipped.json().size(), RuleSet::Shipped().rules().size());
-  const Ran own =
-      Call(false, RunRulesList,
-           RulesFlags{.file = Write("a.rules", "twice [exact]: relu(relu(x)) => relu(x)\n")});
-  EXPECT_EQ(own.code, kExitOk) << own.err;
-  EXPECT_EQ(own.out,
-            "twice                                exact     search    " + Path("a.rules") + "\n");
-  EXPECT_EQ(Call(false, RunRulesList, RulesFlags{.file = "/none"}).err,
-            "autograph: read /none: No such file or directory\n");
-  EXPECT_EQ(Call(false, RunRulesList, RulesFlags{.file = Write("b.rules", "garbage\n")}).code,
-            kExitInput);
+// relu(relu(x1)) => relu(x1), and relu(x1) => tanh(x1), in TASO's format.
+std::string TasoBytes() {
+  const auto add = [](auto* side, int type, int input) {
+    auto* op = side->Add();
+    op->set_type(type);
+    op->add_input()->set_op(input);
+    op->mutable_input(0)->set_output(0);
+  };
+  autograph::v1::TasoRuleFile file;
+  auto* twice = file.add_rule();
+  add(twice->mutable_source(), 8, -1);
+  add(twice->mutable_source(), 8, 0);
+  add(twice->mutable_target(), 8, -1);
+  twice->add_mapping()->set_source_op(1);
+  auto* wrong = file.add_rule();
+  add(wrong->mutable_source(), 8, -1);
+  add(wrong->mutable_target(), 10, -1);
+  wrong->add_mapping();
+  return file.SerializeAsString();
 }
 
-TEST_F(LocalVerbsTest, AWrongRuleIsRefused) {
-  const std::string file = Write("a.rules",
-                                 "right [exact]: relu(relu(x)) => relu(x)\n"
-                                 "wrong [exact]: relu(neg(x)) => relu(x)\n");
-  const RulesFlags flags{.file = file, .instances = 5};
-  const Ran ran = Call(false, RunRulesVerify, flags);
+TEST_F(LocalVerbsTest, CoverageSaysWhatIsUnknown) {
+  const TasoFlags flags{.file = Write("a.pb", TasoBytes())};
+  const Ran ran = Call(false, RunRulesCoverage, flags);
   EXPECT_EQ(ran.code, kExitFailed) << ran.err;
-  EXPECT_TRUE(ran.out.starts_with("proved   right ")) << ran.out;
-  EXPECT_NE(ran.out.find("\nREFUSED  wrong "), std::string::npos) << ran.out;
-  const auto json = Call(true, RunRulesVerify, flags).json();
-  EXPECT_EQ(json[0]["proved"], true);
-  EXPECT_EQ(json[1]["proved"], false);
-  EXPECT_NE(json[1]["counter_example"], "");
+  EXPECT_TRUE(ran.out.starts_with("0                        implied   relu-idempotent\n"))
+      << ran.out;
+  EXPECT_TRUE(ran.out.ends_with("\n9 implied, 10 repaired, 0 noise, 1 unknown\n")) << ran.out;
+  const auto json = Call(true, RunRulesCoverage, flags).json();
+  EXPECT_EQ(json["rules"].size(), 20u);
+  EXPECT_EQ(json["rules"][1]["verdict"], "unknown");
+  EXPECT_EQ(json["summary"], "9 implied, 10 repaired, 0 noise, 1 unknown");
+  EXPECT_EQ(Call(false, RunRulesCoverage, TasoFlags{.file = Path("none.pb")}).code, kExitInput);
+  const std::string damaged = Write("b.pb", TasoBytes().substr(0, 9));
+  const Ran cut = Call(false, RunRulesCoverage, TasoFlags{.file = damaged});
+  EXPECT_EQ(cut.code, kExitInput);
+  EXPECT_EQ(cut.err, "autograph: " + damaged + ": byte 0: rule 0 is cut off: 7 bytes are left\n");
 }
 
-TEST_F(LocalVerbsTest, RulesGenerateWritesWhatVerifyProves) {
-  const GenerateFlags flags{
-      .output = Path("found.rules"), .ops_max = 2, .ops = {"relu", "transpose"}};
-  const auto json = Call(true, RunRulesGenerate, flags).json();
-  EXPECT_EQ(json["complete"], true);
-  EXPECT_GT(json["rules"], 3);
-  EXPECT_GT(json["graphs"], 100);
-  const Ran verified =
-      Call(true, RunRulesVerify, RulesFlags{.file = Path("found.rules"), .seed = 4});
+TEST_F(LocalVerbsTest, ImportWritesWhatIsProvedAndCommentsOutTheRest) {
+  const TasoFlags flags{.file = Write("a.pb", TasoBytes()), .output = Path("a.rules")};
+  const Ran ran = Call(false, RunRulesImport, flags);
+  EXPECT_EQ(ran.code, kExitOk) << ran.err;
+  EXPECT_EQ(ran.out, flags.output + ": 1 of 2 rules proved, the others commented out\n");
+  const std::string text = *ReadFile(flags.output);
+  EXPECT_NE(text.find("\ntaso-0 [exact]: relu(relu(x1)) => relu(x1)\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("\n# taso-1 [rounding]: relu(x1) => tanh(x1)\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("#   output o0 element "), std::string::npos) << text;
+  const Ran verified = Call(false, RunRulesVerify, RulesFlags{.file = flags.output});
   EXPECT_EQ(verified.code, kExitOk) << verified.out;
-  EXPECT_EQ(verified.json().size(), json["rules"]);
-}
-
-TEST_F(LocalVerbsTest, RulesGenerateRefuses) {
-  const GenerateFlags nowhere{.output = Path("no/such/folder.rules")};
-  EXPECT_EQ(Call(false, RunRulesGenerate, nowhere).code, kExitInput);
-  const Ran unknown =
-      Call(false, RunRulesGenerate, GenerateFlags{.output = Path("a.rules"), .ops = {"softmaxx"}});
-  EXPECT_EQ(unknown.code, kExitInput);
-  EXPECT_THAT(unknown.err, ::testing::HasSubstr("no operator is called 'softmaxx'"));
+  EXPECT_EQ(Call(true, RunRulesImport, flags).json()["proved"], 1);
+  EXPECT_EQ(Call(false, RunRulesImport, TasoFlags{.file = flags.file, .output = "/none/x"}).code,
+            kExitInput);
 }
 
 TEST_F(LocalVerbsTest, BenchTimesInputAndEager) {

@@ -2,25 +2,17 @@
 
 #include "base/build_facts.h"
 #include "base/file.h"
-#include "base/signals.h"
 #include "base/text.h"
 #include "bench/zoo/zoo.h"
 #include "client/cli/embedded.h"
 #include "client/cli/verbs.h"
 #include "device/open_device.h"
 #include "graph/onnx/jail.h"
-#include "rules/verify.h"
 
 namespace ag {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-StatusOr<RuleSet> LoadRules(const RulesFlags& flags) {
-  if (flags.file.empty()) return RuleSet::Shipped();
-  AG_LET(const std::string text, ReadFile(flags.file));
-  return RuleSet::Parse(text, flags.file);
-}
 
 int ListZoo(Context& context) {
   Json list = Json::array();
@@ -69,52 +61,6 @@ int RunZoo(Context& context, const ZooFlags& flags) {
           : fmt::format("{}: {:.1f} MB, sha256 {}", flags.output,
                         static_cast<double>(model->size()) / 1e6, digest));
   return kExitOk;
-}
-
-int RunRulesList(Context& context, const RulesFlags& flags) {
-  const auto rules = LoadRules(flags);
-  if (!rules.ok()) return Fail(rules.status());
-  Json list = Json::array();
-  for (const Rule& rule : rules->rules()) {
-    const std::string kind(RuleClassName(rule.rule_class));
-    list.push_back({{"name", rule.name},
-                    {"class", kind},
-                    {"clean_up", rule.clean_up},
-                    {"text", rule.text},
-                    {"file", rule.file}});
-    if (context.flags().json) continue;
-    context.Print(fmt::format("{:<36} {:<9} {:<9} {}", rule.name, kind,
-                              rule.clean_up ? "clean-up" : "search", rule.file));
-  }
-  if (context.flags().json) context.Print(list.dump(2));
-  return kExitOk;
-}
-
-int RunRulesVerify(Context& context, const RulesFlags& flags) {
-  const auto rules = LoadRules(flags);
-  if (!rules.ok()) return Fail(rules.status());
-  CatchStopSignals();
-  int refused = 0;
-  Json list = Json::array();
-  for (const Rule& rule : rules->rules()) {
-    if (StopSignal() != 0) return kExitInterrupted;
-    const VerifyReport report =
-        Verify(rule, {.instances_min = flags.instances, .seed = flags.seed});
-    refused += !report.proved;
-    list.push_back({{"rule", report.rule},
-                    {"proved", report.proved},
-                    {"instances", report.instances},
-                    {"arithmetic", report.arithmetic},
-                    {"float_error_max", report.float_error_max},
-                    {"counter_example", report.counter_example}});
-    if (context.flags().json) continue;
-    context.Print(fmt::format("{:<8} {:<36} {:>4} instances  {}",
-                              report.proved ? "proved" : "REFUSED", report.rule, report.instances,
-                              report.arithmetic));
-    if (!report.proved) context.Print(report.counter_example);
-  }
-  if (context.flags().json) context.Print(list.dump(2));
-  return refused == 0 ? kExitOk : kExitFailed;
 }
 
 int RunDoctor(Context& context, const ModelFlags& flags) {

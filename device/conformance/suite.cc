@@ -95,19 +95,6 @@ Status BuildAndCompare(Device& device, const Graph& graph, const Plan& plan,
              launched.size());
 }
 
-StatusOr<Plan> MakePlan(const Device& device, const Graph& graph, int streams, bool grouped) {
-  const DeviceSpec& spec = device.spec();
-  RooflineTimes times(spec);
-  const Policy policy;
-  AG_LET(const TimedGroups formed,
-         FormTimedGroups(graph, spec, policy, times, {.grouped = grouped}));
-  std::vector<double> ns;
-  for (const GroupTime& time : formed.times) ns.push_back(time.ns);
-  std::vector<Stream> order = streams == 1 ? OneStream(graph, formed.groups)
-                                           : GreedyStreams(graph, formed.groups, ns, spec, streams);
-  return CompletePlan(graph, formed.groups, std::move(order), spec, policy);
-}
-
 // The problem on synthetic data, with one kernel.
 Status CheckProblem(Device& device, const GroupProblem& problem, const std::string& kernel) {
   Plan plan = SingleGroupPlan(problem);
@@ -139,26 +126,53 @@ bool SetLayouts(Layout layout, GroupProblem* problem) {
   return any;
 }
 
+// Two streams, every third group on all cores.
+StatusOr<Plan> MakeWidePlan(const Device& device, const Graph& graph, bool grouped) {
+  RooflineTimes times(device.spec());
+  AG_LET(TimedGroups wide,
+         FormTimedGroups(graph, device.spec(), Policy(), times, {.grouped = grouped}));
+  TimedGroups narrow = wide;
+  for (size_t g = 0; g < wide.groups.size(); ++g) {
+    narrow.groups[g].cores = StreamCores(device.spec(), 2);
+    narrow.times[g].ns = 1e6;
+    wide.times[g].ns = g % 3 == 0 ? 1e5 : 1e6;
+  }
+  Schedule schedule = GreedyWideStreams(graph, narrow, wide, device.spec(), 2);
+  return CompletePlan(graph, std::move(schedule.timed.groups), std::move(schedule.streams),
+                      device.spec(), Policy());
+}
+
 }  // namespace
 
 Status CheckPlans(Device& device, std::string_view text) {
   AG_LET(const Subject subject, Parse(text));
   const int streams_max = std::min(2, device.spec().streams_max);
+  RooflineTimes times(device.spec());
   for (int streams = 1; streams <= streams_max; ++streams) {
     for (const bool grouped : {true, false}) {
-      AG_LET(const Plan plan, MakePlan(device, subject.graph, streams, grouped));
+      AG_LET(const Plan plan, MakePlan(subject.graph, device.spec(), Policy(), times,
+                                       {.grouped = grouped}, streams));
       AG_TRY(BuildAndCompare(device, subject.graph, plan, *subject.weights, subject.inputs,
                              subject.expected),
              "{} streams, {}\n{}", streams, grouped ? "grouped" : "ungrouped",
              FormatPlan(subject.graph, plan));
     }
   }
+  if (streams_max < 2 || device.spec().stream_cores == 0) return OkStatus();
+  for (const bool grouped : {true, false}) {
+    AG_LET(const Plan plan, MakeWidePlan(device, subject.graph, grouped));
+    AG_TRY(BuildAndCompare(device, subject.graph, plan, *subject.weights, subject.inputs,
+                           subject.expected),
+           "wide and narrow, {}\n{}", grouped ? "grouped" : "ungrouped",
+           FormatPlan(subject.graph, plan));
+  }
   return OkStatus();
 }
 
 Status CheckKernels(Device& device, std::string_view text) {
   AG_LET(const Subject subject, Parse(text));
-  AG_LET(const Plan plan, MakePlan(device, subject.graph, 1, true));
+  RooflineTimes times(device.spec());
+  AG_LET(const Plan plan, MakePlan(subject.graph, device.spec(), Policy(), times, {}, 1));
   for (const Group& group : plan.groups) {
     if (group.pattern == kViewPattern) continue;
     const GroupProblem problem = ExtractGroup(subject.graph, group, plan.policy);
@@ -173,7 +187,8 @@ Status CheckKernels(Device& device, std::string_view text) {
 
 Status CheckLayouts(Device& device, std::string_view text) {
   AG_LET(const Subject subject, Parse(text));
-  AG_LET(const Plan plan, MakePlan(device, subject.graph, 1, true));
+  RooflineTimes times(device.spec());
+  AG_LET(const Plan plan, MakePlan(subject.graph, device.spec(), Policy(), times, {}, 1));
   for (const Group& group : plan.groups) {
     const GroupPattern* pattern = device.spec().FindPattern(group.pattern);
     if (pattern == nullptr) continue;

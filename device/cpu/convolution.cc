@@ -3,6 +3,7 @@
 // it.
 #include <algorithm>
 
+#include "device/cpu/host.h"
 #include "device/cpu/post_ops.h"
 
 namespace ag::cpu {
@@ -151,6 +152,12 @@ class Convolution : public CallKernel {
     return MakeTail(context, 1, 0, operand);
   }
 
+  // oneDNN's (2.6) SSE4.1 and AVX convolutions add a residual at wrong places where the channels
+  // are no multiple of their block of 8; the loops behind the convolution do it then.
+  static bool HasSoundResidual(const Problem& p) {
+    return p.dst[1] % 8 == 0 || InstructionSet() != "sse41";
+  }
+
   // Residuals in the result's own layout, vectors over channels, scalars.
   static OperandDescs OperandOf(const GroupContext& context, Edge edge, const Form& form,
                                 const Problem& p) {
@@ -158,6 +165,7 @@ class Convolution : public CallKernel {
     const int port = context.InputOf(edge);
     if (type.dtype != DType::kFloat32) return {};
     if (type.shape == context.node(0).outputs[0].shape) {
+      if (!HasSoundResidual(p)) return {};
       if (port < 0) return {form.dst, PlainDesc(p.dst)};
       const bool same = DescOf(type, context.group.inputs[port].layout) == form.dst;
       return same ? OperandDescs{form.dst, form.dst} : OperandDescs{};

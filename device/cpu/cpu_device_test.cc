@@ -1,30 +1,12 @@
 #include "device/cpu/cpu_device.h"
 
 #include <gtest/gtest.h>
+#include <omp.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
-
+#include "base/counting_new.h"
 #include "graph/evaluate.h"
 #include "graph/text_form.h"
 #include "plan/schedule.h"
-
-namespace {
-std::atomic<int64_t> allocations{0};
-}  // namespace
-
-// Not inlined: GCC then sees malloc and free but not that both operators are replaced together.
-__attribute__((noinline)) void* operator new(size_t bytes) {
-  ++allocations;
-  if (void* p = std::malloc(bytes == 0 ? 1 : bytes)) return p;
-  std::abort();
-}
-__attribute__((noinline)) void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
-  return operator new(bytes);
-}
-__attribute__((noinline)) void operator delete(void* p) noexcept { std::free(p); }
-__attribute__((noinline)) void operator delete(void* p, size_t) noexcept { std::free(p); }
 
 namespace ag {
 namespace {
@@ -39,18 +21,19 @@ struct Built {
 
 Plan PlanOf(const Device& device, const Graph& graph, int streams) {
   RooflineTimes times(device.spec());
-  const TimedGroups formed = *FormTimedGroups(graph, device.spec(), {}, times);
-  std::vector<double> ns;
-  for (const GroupTime& time : formed.times) ns.push_back(time.ns);
-  auto order = streams == 1 ? OneStream(graph, formed.groups)
-                            : GreedyStreams(graph, formed.groups, ns, device.spec(), streams);
-  return *CompletePlan(graph, formed.groups, std::move(order), device.spec(), {});
+  return *MakePlan(graph, device.spec(), Policy(), times, {}, streams);
 }
 
-Built BuildText(Device& device, std::string_view text, int streams) {
-  Built built;
-  built.graph = *ParseGraph(text, built.weights.get());
-  built.plan = PlanOf(device, built.graph, streams);
+// Two streams, a core each, whatever the groups would take on all cores.
+Plan BesidePlanOf(const Device& device, const Graph& graph) {
+  RooflineTimes times(device.spec());
+  std::vector<Group> groups = *FormGroups(graph, device.spec(), {}, times);
+  std::vector<Stream> streams =
+      GreedyStreams(graph, groups, std::vector<double>(groups.size(), 1e6), device.spec(), 2);
+  return *CompletePlan(graph, std::move(groups), std::move(streams), device.spec(), {});
+}
+
+Built BuildPlan(Device& device, Built built) {
   built.executable = *device.Build(built.graph, built.plan, *built.weights);
   for (const NodeId id : built.graph.inputs()) {
     built.inputs.push_back(RandomTensor(built.graph.type({id, 0}), 3));
@@ -59,6 +42,13 @@ Built BuildText(Device& device, std::string_view text, int streams) {
     built.outputs.push_back(Tensor::Zeros(built.graph.type(output.edge)));
   }
   return built;
+}
+
+Built BuildText(Device& device, std::string_view text, int streams) {
+  Built built;
+  built.graph = *ParseGraph(text, built.weights.get());
+  built.plan = PlanOf(device, built.graph, streams);
+  return BuildPlan(device, std::move(built));
 }
 
 // Two independent branches of about 10 ms each, so that the wake-up of a thread is small beside
@@ -89,7 +79,10 @@ TEST(CpuDevice, RefusesMoreCoresThanThereAre) {
 TEST(CpuDevice, StreamsOverlap) {
   const auto device = *OpenCpuDevice();
   if (device->spec().cores < 2) GTEST_SKIP() << "one core";
-  Built built = BuildText(*device, kTwoBranches, 2);
+  Built built;
+  built.graph = *ParseGraph(kTwoBranches, built.weights.get());
+  built.plan = BesidePlanOf(*device, built.graph);
+  built = BuildPlan(*device, std::move(built));
   ASSERT_EQ(built.plan.streams.size(), 2u);
   const auto expected = *Evaluate(built.graph, built.inputs, *built.weights, {.threads = 2});
   bool overlapped = false;
@@ -106,6 +99,84 @@ TEST(CpuDevice, StreamsOverlap) {
   }
 }
 
+// Two branches, a product that takes all cores, two branches.
+constexpr std::string_view kWideBetween = R"(
+input x f32[512,512]
+w = const f32[512,512] seed 1
+a = softmax(x) axis=1
+b = softmax(x) axis=0
+m = matmul(add(a, b), w)
+c = softmax(m) axis=1
+output y = add(c, softmax(m) axis=0)
+)";
+
+Plan WidePlanOf(const Device& device, const Graph& graph) {
+  RooflineTimes times(device.spec());
+  TimedGroups wide = *FormTimedGroups(graph, device.spec(), {}, times);
+  TimedGroups narrow = wide;
+  for (size_t g = 0; g < wide.groups.size(); ++g) {
+    narrow.groups[g].cores = 1;
+    narrow.times[g].ns = 1e6;
+    wide.times[g].ns = wide.groups[g].pattern == "dense" ? 5e5 : 1e6;
+  }
+  Schedule schedule = GreedyWideStreams(graph, narrow, wide, device.spec(), 2);
+  return *CompletePlan(graph, std::move(schedule.timed.groups), std::move(schedule.streams),
+                       device.spec(), {});
+}
+
+TEST(CpuDevice, AGroupOnAllCoresRunsBesideNothing) {
+  const auto device = *OpenCpuDevice();
+  if (device->spec().cores < 2) GTEST_SKIP() << "one core";
+  Built built;
+  built.graph = *ParseGraph(kWideBetween, built.weights.get());
+  built.plan = WidePlanOf(*device, built.graph);
+  built = BuildPlan(*device, std::move(built));
+  ASSERT_EQ(built.plan.streams.size(), 2u);
+  const auto expected = *Evaluate(built.graph, built.inputs, *built.weights, {.threads = 2});
+  for (int run = 0; run < 20; ++run) {
+    const auto trace = *built.executable->TracedRun(built.inputs, built.outputs);
+    int wide = 0;
+    for (const TraceEvent& event : trace) {
+      if (built.plan.groups[event.group].cores == 1) continue;
+      ++wide;
+      for (const TraceEvent& other : trace) {
+        if (other.group == event.group) continue;
+        EXPECT_TRUE(other.end <= event.begin || event.end <= other.begin) << other.group;
+      }
+    }
+    EXPECT_GE(wide, 1);
+    EXPECT_LT(wide, static_cast<int>(trace.size()) - 1);
+    EXPECT_NEAR(built.outputs[0].At(12345), expected[0].At(12345), 1e-5);
+  }
+}
+
+TEST(CpuDevice, RefusesAGroupOnAllCoresBesideOthers) {
+  const auto device = *OpenCpuDevice();
+  if (device->spec().cores < 2) GTEST_SKIP() << "one core";
+  MemoryWeights weights;
+  const Graph graph = *ParseGraph(kTwoBranches, &weights);
+  Plan plan = BesidePlanOf(*device, graph);
+  plan.groups[0].cores = 2;
+  EXPECT_EQ(Message(device->Build(graph, plan, weights).status()),
+            "cpu: group 0: 2 cores beside other groups, which have one each");
+}
+
+// Inside a parallel region of the caller there is no team for the streams.
+TEST(CpuDevice, StreamsRunOneByOneWithoutATeam) {
+  const auto device = *OpenCpuDevice();
+  if (device->spec().cores < 2) GTEST_SKIP() << "one core";
+  Built built;
+  built.graph = *ParseGraph(kWideBetween, built.weights.get());
+  built.plan = BesidePlanOf(*device, built.graph);
+  built = BuildPlan(*device, std::move(built));
+  const auto expected = *Evaluate(built.graph, built.inputs, *built.weights, {.threads = 2});
+  Status status = Err(StatusCode::kInternal, "never ran");
+#pragma omp parallel num_threads(2)
+  if (omp_get_thread_num() == 1) status = built.executable->Run(built.inputs, built.outputs);
+  EXPECT_EQ(ToString(status), "OK");
+  EXPECT_NEAR(built.outputs[0].At(12345), expected[0].At(12345), 1e-5);
+}
+
 TEST(CpuDevice, RefusesPlansWithoutTheirWaits) {
   const auto device = *OpenCpuDevice();
   if (device->spec().cores < 2) GTEST_SKIP() << "one core";
@@ -118,7 +189,7 @@ b = softmax(x) axis=1
 output y = matmul(a, b)
 )",
                                   &weights);
-  Plan plan = PlanOf(*device, graph, 2);
+  Plan plan = BesidePlanOf(*device, graph);
   int removed = 0;
   for (Stream& stream : plan.streams) {
     for (Launch& launch : stream.launches) {

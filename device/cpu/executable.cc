@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <thread>
 
 #include "device/cpu/gate.h"
 #include "device/cpu/kernel.h"
 #include "device/cpu/onednn.h"
 #include "device/cpu/parallel.h"
+#include "plan/happens_before.h"
 
 namespace ag::cpu {
 namespace {
@@ -33,11 +33,21 @@ struct Step {
 };
 
 struct StreamState {
-  int cores = 1;
   std::vector<Step> steps;
   dnnl::stream queue;
   AlignedBuffer scratch;
   Status status;  // Written by the stream's thread, read after its last gate.
+};
+
+// A part of the run that begins when the one before has ended: a step that takes several cores,
+// by itself, or what several streams do beside each other, a core each.
+struct Phase {
+  struct Range {
+    size_t begin = 0, end = 0;
+  };
+  std::vector<Range> steps;        // By stream.
+  std::vector<size_t> one_by_one;  // Streams in an order that one thread can run all steps in.
+  bool is_beside = false;          // Two streams or more have steps.
 };
 
 // A pointer of a step to fill in; exactly one of the two is set.
@@ -62,7 +72,6 @@ class CpuExecutable : public Executable {
  public:
   Status Prepare(const Graph& graph, const Plan& plan, const WeightSource& weights,
                  const ExecutableOptions& options);
-  ~CpuExecutable() override;
 
   Status Run(std::span<const Tensor> inputs, std::span<Tensor> outputs) override {
     return RunAll(inputs, outputs, nullptr).status();
@@ -91,8 +100,11 @@ class CpuExecutable : public Executable {
   Status CheckBuffers(std::span<const Tensor> inputs, std::span<Tensor> outputs) const;
   void ListOutside();
   void Resolve(std::span<const Tensor> inputs, std::span<Tensor> outputs);
-  void RunStream(size_t index);
-  void ThreadMain(size_t index);
+  Status PreparePhases(const Plan& plan);
+  void AddPhase(std::vector<size_t>* next, const std::vector<size_t>& end);
+  void RunPhase(const Phase& phase);
+  void RunSteps(size_t stream, Phase::Range range);
+  void RunStep(size_t stream, const Step& step);
   std::byte* At(const Address& address, std::span<const Tensor> inputs,
                 std::span<Tensor> outputs) const;
 
@@ -104,17 +116,14 @@ class CpuExecutable : public Executable {
   std::vector<Outside> outside_;
   int64_t device_bytes_ = 0;
 
-  // A run: the caller opens start_ with its epoch, each launch opens its group's gate, each stream
-  // its own last gate. An epoch of 0 never runs; stopping_ ends the threads at the next opening.
+  // A run: phase after phase; within one, each step opens its group's gate with the run's epoch.
+  int cores_ = 1;
+  std::vector<Phase> phases_;
   uint32_t epoch_ = 0;
-  Gate start_;
-  std::vector<Gate> ended_;         // By group.
-  std::vector<Gate> stream_ended_;  // By stream.
-  std::atomic<bool> stopping_{false};
+  std::vector<Gate> ended_;  // By group.
   std::atomic<bool> failed_{false};
   std::vector<TraceEvent>* trace_ = nullptr;  // By group, of the run in progress.
   Nanos begin_{0};
-  std::vector<std::thread> threads_;
 };
 
 Address CpuExecutable::AddressOf(const Place& place) const {
@@ -173,13 +182,12 @@ Status CpuExecutable::PrepareStep(const Graph& graph, const Plan& plan, Constant
 
 Status CpuExecutable::PrepareStream(const Graph& graph, const Plan& plan, const Stream& stream,
                                     int cores, Constants* constants, StreamState* state) {
-  state->cores = stream.cores > 0 ? stream.cores : cores;
   state->queue = dnnl::stream(Engine());
   size_t scratch = 0;
   for (const Launch& launch : stream.launches) {
     const int own = plan.groups[launch.group].cores;
     Step step{.group = launch.group, .waits = launch.waits};
-    step.cores = own > 0 ? own : state->cores;
+    step.cores = own > 0 ? own : stream.cores > 0 ? stream.cores : cores;
     AG_TRY(PrepareStep(graph, plan, constants, &step), "group {}", launch.group);
     scratch = std::max(scratch, step.kernel->scratch_bytes());
     state->steps.push_back(std::move(step));
@@ -213,18 +221,74 @@ Status CpuExecutable::Prepare(const Graph& graph, const Plan& plan, const Weight
            "stream {}", streams_.size() - 1);
   }
   ListOutside();
+  cores_ = options.cores;
   ended_ = std::vector<Gate>(plan.groups.size());
-  stream_ended_ = std::vector<Gate>(streams_.size());
-  for (size_t i = 1; i < streams_.size(); ++i) {
-    threads_.emplace_back([this, i] { ThreadMain(i); });
+  return PreparePhases(plan);
+}
+
+// Cuts the streams at the steps that take several cores. In a plan of one stream there is nothing
+// to cut.
+Status CpuExecutable::PreparePhases(const Plan& plan) {
+  std::vector<size_t> next(streams_.size()), end;
+  if (streams_.size() == 1) {
+    AddPhase(&next, {streams_[0]->steps.size()});
+    return OkStatus();
   }
+  AG_LET(const HappensBefore order, HappensBefore::Make(plan.groups.size(), plan.streams));
+  std::vector<size_t> after(plan.groups.size());
+  for (const int a : order.order()) {
+    for (const int b : order.order()) after[b] += order.IsBefore(b, a) ? 1 : 0;
+  }
+  for (const int wide : order.order()) {
+    const size_t stream = order.StreamOf(wide);
+    const auto& steps = streams_[stream]->steps;
+    const auto own = std::ranges::find(steps, wide, &Step::group);
+    if (own->cores < 2) continue;
+    if (order.Before(wide).Count() + after[wide] + 1 < order.order().size()) {
+      return Err(StatusCode::kUnimplemented,
+                 "cpu: group {}: {} cores beside other groups, which have one each", wide,
+                 own->cores);
+    }
+    end.clear();
+    for (const auto& other : streams_) {
+      const auto is_before = [&](const Step& step) { return order.IsBefore(step.group, wide); };
+      end.push_back(std::ranges::count_if(other->steps, is_before));
+    }
+    AddPhase(&next, end);
+    ++end[stream];
+    AddPhase(&next, end);
+  }
+  end.clear();
+  for (const auto& stream : streams_) end.push_back(stream->steps.size());
+  AddPhase(&next, end);
   return OkStatus();
 }
 
-CpuExecutable::~CpuExecutable() {
-  stopping_ = true;
-  start_.Open(epoch_ + 1);
-  for (std::thread& thread : threads_) thread.join();
+// The steps from `next` to `end` of each stream; `next` is `end` then.
+void CpuExecutable::AddPhase(std::vector<size_t>* next, const std::vector<size_t>& end) {
+  Phase phase;
+  size_t left = 0;
+  int busy = 0;
+  for (size_t s = 0; s < end.size(); ++s) {
+    phase.steps.push_back({(*next)[s], end[s]});
+    left += end[s] - (*next)[s];
+    busy += end[s] > (*next)[s] ? 1 : 0;
+  }
+  if (left == 0) return;
+  phase.is_beside = busy > 1;
+  std::vector<bool> done(ended_.size(), true);
+  for (size_t s = 0; s < end.size(); ++s) {
+    for (size_t i = (*next)[s]; i < end[s]; ++i) done[streams_[s]->steps[i].group] = false;
+  }
+  for (size_t s = 0; left > 0; s = (s + 1) % end.size()) {  // The plan has no circle.
+    for (size_t& i = (*next)[s]; i < end[s]; ++i, --left) {
+      const Step& step = streams_[s]->steps[i];
+      if (!std::ranges::all_of(step.waits, [&](int group) { return done[group]; })) break;
+      done[step.group] = true;
+      phase.one_by_one.push_back(s);
+    }
+  }
+  phases_.push_back(std::move(phase));
 }
 
 std::byte* CpuExecutable::At(const Address& address, std::span<const Tensor> inputs,
@@ -296,9 +360,8 @@ StatusOr<Nanos> CpuExecutable::RunAll(std::span<const Tensor> inputs, std::span<
   trace_ = trace;
   failed_ = false;
   begin_ = RealClock().Now();
-  if (!threads_.empty()) start_.Open(epoch_);
-  if (!streams_.empty()) RunStream(0);
-  for (size_t i = 1; i < streams_.size(); ++i) stream_ended_[i].Wait(epoch_);
+  for (const auto& stream : streams_) stream->status = OkStatus();
+  for (const Phase& phase : phases_) RunPhase(phase);
   const Nanos spent = RealClock().Now() - begin_;
   for (const auto& stream : streams_) AG_TRY(stream->status);
   AG_TRY(ConvertStaged(/*is_output=*/true, inputs, outputs));
@@ -318,38 +381,37 @@ Status CpuExecutable::ConvertStaged(bool is_output, std::span<const Tensor> inpu
   return OkStatus();
 }
 
-void CpuExecutable::RunStream(size_t index) {
-  StreamState& stream = *streams_[index];
-  stream.status = OkStatus();
-  const OmpThreads threads(stream.cores);
-  const RunContext context{stream.queue.get(), stream.scratch.data()};
-  for (const Step& step : stream.steps) {
-    for (const int group : step.waits) ended_[group].Wait(epoch_);
-    const Nanos begin = trace_ != nullptr ? RealClock().Now() : Nanos(0);
-    if (!failed_.load(std::memory_order_relaxed)) {
-      const OmpThreads own(step.cores);
-      Status status = step.kernel->Run(context, step.in, step.out);
-      if (!status.ok()) {
-        stream.status = Within(std::move(status), fmt::format("group {}", step.group));
-        failed_ = true;  // The others run dry, so that every gate opens.
-      }
-    }
-    if (trace_ != nullptr) {
-      (*trace_)[step.group] = {step.group, static_cast<int>(index), begin - begin_,
-                               RealClock().Now() - begin_};
-    }
-    ended_[step.group].Open(epoch_);
+void CpuExecutable::RunPhase(const Phase& phase) {
+  const auto run = [&](int s) { RunSteps(s, phase.steps[s]); };
+  if (!phase.is_beside) {
+    for (size_t s = 0; s < streams_.size(); ++s) run(static_cast<int>(s));
+  } else if (!RunBeside(cores_, static_cast<int>(streams_.size()), run)) {
+    std::vector<Phase::Range> left = phase.steps;
+    for (const size_t s : phase.one_by_one) RunStep(s, streams_[s]->steps[left[s].begin++]);
   }
 }
 
-void CpuExecutable::ThreadMain(size_t index) {
-  uint32_t epoch = 0;
-  while (true) {
-    epoch = start_.WaitChange(epoch);
-    if (stopping_) return;
-    RunStream(index);
-    stream_ended_[index].Open(epoch);
+void CpuExecutable::RunSteps(size_t stream, Phase::Range range) {
+  for (size_t i = range.begin; i < range.end; ++i) RunStep(stream, streams_[stream]->steps[i]);
+}
+
+void CpuExecutable::RunStep(size_t stream, const Step& step) {
+  StreamState& state = *streams_[stream];
+  for (const int group : step.waits) ended_[group].Wait(epoch_);
+  const Nanos begin = trace_ != nullptr ? RealClock().Now() : Nanos(0);
+  if (!failed_.load(std::memory_order_relaxed)) {
+    const OmpThreads threads(step.cores);
+    Status status = step.kernel->Run({state.queue.get(), state.scratch.data()}, step.in, step.out);
+    if (!status.ok()) {
+      state.status = Within(std::move(status), fmt::format("group {}", step.group));
+      failed_ = true;  // The others run dry, so that every gate opens.
+    }
   }
+  if (trace_ != nullptr) {
+    (*trace_)[step.group] = {step.group, static_cast<int>(stream), begin - begin_,
+                             RealClock().Now() - begin_};
+  }
+  ended_[step.group].Open(epoch_);
 }
 
 }  // namespace

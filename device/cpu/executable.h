@@ -1,4 +1,6 @@
-// A plan on the CPU: kernels made, memory allocated, one thread per stream beyond the first.
+// A plan on the CPU: kernels made, memory allocated. Several streams run on the threads of one
+// OpenMP team, a core each, from one group that takes several cores to the next: with a team of its
+// own for each stream, the teams' idle threads spin on the cores that the others want.
 #pragma once
 
 #include "base/clock.h"
@@ -12,7 +14,8 @@ struct ExecutableOptions {
   int64_t memory_bytes_max = 0;
 };
 
-// REQUIRES: ValidatePlan accepted the plan.
+// REQUIRES: ValidatePlan accepted the plan. kUnimplemented: a group that has several cores beside
+// others.
 StatusOr<std::unique_ptr<Executable>> MakeExecutable(const Graph& graph, const Plan& plan,
                                                      const WeightSource& weights,
                                                      const ExecutableOptions& options);

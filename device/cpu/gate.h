@@ -30,20 +30,6 @@ class Gate {
     }
   }
 
-  // Returns the value once it is no longer `before`.
-  uint32_t WaitChange(uint32_t before) const {
-    uint32_t seen = value_.load(std::memory_order_acquire);
-    for (int i = 0; i < kSpins && seen == before; ++i) {
-      Pause();
-      seen = value_.load(std::memory_order_acquire);
-    }
-    while (seen == before) {
-      value_.wait(seen, std::memory_order_acquire);
-      seen = value_.load(std::memory_order_acquire);
-    }
-    return seen;
-  }
-
  private:
   static void Pause() {
 #if defined(__x86_64__)

@@ -26,6 +26,7 @@ name cpu
 dtypes f32,f64,i64,i32,i16,i8,u8,bool
 cores {cores}
 streams_max {cores}
+stream_cores 1
 flops_per_second {flops}
 bytes_per_second 2e10
 cache_bytes_per_second 6e10

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <thread>
+#include <vector>
 
 namespace ag::cpu {
 
@@ -31,6 +33,33 @@ void ParallelFor(int cores, int64_t n, int64_t grain, const Body& body) {
     const int64_t end = std::min(n, grains * (worker + 1) / team * grain);
     if (begin < end) body(begin, end, static_cast<int>(worker));
   }
+}
+
+// Calls body(i) for each i in [0, n) at the same time, each on a thread of the same team that
+// ParallelFor uses: so no second team waits for work on a core that somebody needs. False, and
+// nothing was called, when there is no such team to be had (inside another parallel region).
+// REQUIRES: n <= cores.
+template <class Body>
+bool RunBeside(int cores, int n, const Body& body) {
+#if defined(__SANITIZE_THREAD__)
+  std::vector<std::thread> threads;  // See ParallelFor.
+  for (int i = 1; i < n; ++i) threads.emplace_back([&body, i] { body(i); });
+  body(0);
+  for (std::thread& thread : threads) thread.join();
+  return true;
+#else
+  bool has_team = true;
+#pragma omp parallel num_threads(cores)
+  {
+    const int worker = omp_get_thread_num();
+    if (omp_get_num_threads() >= n) {
+      if (worker < n) body(worker);
+    } else if (worker == 0) {
+      has_team = false;
+    }
+  }
+  return has_team;
+#endif
 }
 
 // Elements of light work (a few operations each) below which threads cost more than they give.

@@ -53,12 +53,7 @@ std::unique_ptr<Built> Build(std::string_view extra, int streams = 1) {
   built->graph = *ParseGraph(kBranches, &built->weights);
   const DeviceSpec& spec = built->device->spec();
   RooflineTimes times(spec);
-  const TimedGroups formed = *FormTimedGroups(built->graph, spec, {}, times);
-  std::vector<double> ns;
-  for (const GroupTime& time : formed.times) ns.push_back(time.ns);
-  auto order = streams == 1 ? OneStream(built->graph, formed.groups)
-                            : GreedyStreams(built->graph, formed.groups, ns, spec, streams);
-  const Plan plan = *CompletePlan(built->graph, formed.groups, std::move(order), spec, {});
+  const Plan plan = *MakePlan(built->graph, spec, {}, times, {}, streams);
   built->executable = *built->device->Build(built->graph, plan, built->weights);
   built->inputs = {RandomTensor({DType::kFloat32, {64, 64}}, 1)};
   built->outputs = {Tensor::Zeros({DType::kFloat32, {64, 64}})};

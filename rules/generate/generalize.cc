@@ -8,10 +8,10 @@
 #include "base/text.h"
 #include "graph/evaluate_as.h"
 #include "graph/tensor.h"
-#include "rules/compare.h"
 #include "rules/generate/phrase.h"
 #include "rules/instance.h"
 #include "rules/rewrite.h"
+#include "rules/trial.h"
 #include "rules/verify.h"
 
 namespace ag::generate {
@@ -21,10 +21,6 @@ namespace {
 constexpr int kScreenInstances = 16;
 constexpr int kScreenDraws = 1000;
 constexpr int kProofDraws = 5000;
-// Proofs with different seeds: a rule that somebody wrote was thought about, one that was found
-// was not. Some of what is wrong shows on one instance of 300 only.
-constexpr uint64_t kProofRounds = 8;
-
 // Whether a rule held on some instances: a quick look before the proof.
 bool Screen(const RuleSet& set, uint64_t seed) {
   const Rule& rule = set.rules()[0];
@@ -33,34 +29,24 @@ bool Screen(const RuleSet& set, uint64_t seed) {
     const uint64_t draw_seed = seed * 0x9e3779b97f4a7c15ull + static_cast<uint64_t>(draw) + 1;
     const auto instance = DrawInstance(*rule.pattern, draw_seed, 2 + draw % 4);
     if (!instance.has_value() || instance->elements > 8000) continue;
-    const auto rewrites = FindRewrites(instance->graph, set, 2);
-    bool compared = false;
-    for (const Rewrite& rewrite : rewrites) {
-      const StatusOr<Graph> after = Apply(instance->graph, rewrite);
-      if (!after.ok() && Message(after.status()).find("cycle") != std::string::npos) continue;
-      if (!after.ok()) return false;
-      const Comparison comparison = Compare(instance->graph, *after, draw_seed);
-      if (!comparison.computed) continue;
-      if (!comparison.equal) return false;
-      if (rule.rule_class == RuleClass::kExact && comparison.float_error > 0) return false;
-      compared = true;
-    }
-    instances += compared;
+    const Trial trial = TryRule(rule, instance->graph, {.seed = draw_seed});
+    if (trial.refused()) return false;
+    instances += trial.outcome == Trial::Outcome::kHolds;
   }
   return instances == kScreenInstances;
 }
 
 // Whether Verify will find as many distinct instances as it asks for: a rule of few shapes (one
 // tensor of rank 2, say) has fewer, and Verify would look for them for seconds.
-bool CanBeDrawn(const RuleSet& set, uint64_t seed) {
+bool CanBeDrawn(const RuleSet& set, const ProofOptions& options) {
   const Rule& rule = set.rules()[0];
   std::set<Digest> seen;
   for (int draw = 0; draw < kProofDraws; ++draw) {
-    const uint64_t draw_seed = seed * 0x9e3779b97f4a7c15ull + static_cast<uint64_t>(draw);
+    const uint64_t draw_seed = options.seed * 0x9e3779b97f4a7c15ull + static_cast<uint64_t>(draw);
     const auto instance = DrawInstance(*rule.pattern, draw_seed, 2 + draw % 4);
     if (!instance.has_value() || !seen.insert(instance->graph.digest()).second) continue;
     if (FindRewrites(instance->graph, set, 1).empty()) seen.erase(instance->graph.digest());
-    if (static_cast<int>(seen.size()) >= VerifyOptions().instances_min) return true;
+    if (static_cast<int>(seen.size()) >= options.instances) return true;
   }
   return false;
 }
@@ -171,8 +157,8 @@ class Keys {
 class Generalizer {
  public:
   Generalizer(const TermTable& table, const std::vector<TermId>& source,
-              const std::vector<TermId>& target, uint64_t seed)
-      : table_(table), source_(source), target_(target), seed_(seed) {}
+              const std::vector<TermId>& target, const ProofOptions& options)
+      : table_(table), source_(source), target_(target), options_(options) {}
 
   std::optional<FoundRule> Run() {
     const StatusOr<Graph> before = GraphOf(table_, source_, 0);
@@ -180,7 +166,7 @@ class Generalizer {
     if (!before.ok() || !after.ok()) return std::nullopt;
     key_ = KeyOf(*after);
     before_ = &*before;
-    wild_ = DiffersOnNonFinite(*before, *after, seed_);
+    wild_ = DiffersOnNonFinite(*before, *after, options_.seed);
     for (const Wording& wording : Wordings()) {
       wording_ = &wording;
       const auto phrase = Say(table_, source_, target_, wording, {});
@@ -194,7 +180,7 @@ class Generalizer {
  private:
   std::optional<FoundRule> Try(const std::vector<Constraint>& all) const {
     if (Holds({})) {
-      if (!CanBeDrawn(*Parsed({}, "rounding"), seed_))
+      if (!CanBeDrawn(*Parsed({}, "rounding"), options_))
         return std::nullopt;  // Nor with constraints.
       if (auto found = Prove({})) return found;
     }
@@ -226,38 +212,46 @@ class Generalizer {
 
   bool Holds(const std::vector<Constraint>& kept) const {
     const auto rule = Parsed(kept, "rounding");
-    return rule && Screen(*rule, seed_) && Rewrites(*rule, *before_, key_);
+    return rule && Screen(*rule, options_.seed) && Rewrites(*rule, *before_, key_);
   }
 
   std::optional<FoundRule> Prove(const std::vector<Constraint>& kept) const {
     const auto draft = Parsed(kept, "rounding");
-    if (!draft || (!kept.empty() && !CanBeDrawn(*draft, seed_))) return std::nullopt;
+    if (!draft || (!kept.empty() && !CanBeDrawn(*draft, options_))) return std::nullopt;
     for (const char* rule_class : {"exact", "rounding"}) {
       FoundRule found;
       const char* said = wild_ ? "finite" : rule_class;
       auto rule = Parsed(kept, said, &found.body);
       if (!rule) return std::nullopt;
-      if (!wild_ && std::string_view(said) == "exact" && !Screen(*rule, seed_)) continue;
-      VerifyReport report;
-      for (uint64_t round = 0; round == 0 || (report.proved && round < kProofRounds); ++round) {
-        report = Verify(rule->rules()[0], {.seed = seed_ + 1000 * round});
-      }
-      if (!report.proved) continue;
+      if (!wild_ && std::string_view(said) == "exact" && !Screen(*rule, options_.seed)) continue;
+      const std::optional<VerifyReport> report = ProveAgain(rule->rules()[0]);
+      if (!report) continue;
       found.name = rule->rules()[0].name;
       found.plain = Say(table_, source_, target_, *wording_, {})->equation;
       found.kept = kept;
       found.rule = *std::move(rule);
-      found.instances = report.instances;
-      found.arithmetic = report.arithmetic;
+      found.instances = options_.rounds * report->instances;
+      found.arithmetic = report->arithmetic;
       return found;
     }
     return std::nullopt;
   }
 
+  // The last report, when all proofs succeed.
+  std::optional<VerifyReport> ProveAgain(const Rule& rule) const {
+    VerifyReport report;
+    for (int round = 0; round < options_.rounds; ++round) {
+      const uint64_t seed = options_.seed + 1000 * static_cast<uint64_t>(round);
+      report = Verify(rule, {.instances_min = options_.instances, .seed = seed});
+      if (!report.proved) return std::nullopt;
+    }
+    return report;
+  }
+
   const TermTable& table_;
   const std::vector<TermId>& source_;
   const std::vector<TermId>& target_;
-  const uint64_t seed_;
+  const ProofOptions options_;
   const Graph* before_ = nullptr;
   std::string key_;
   bool wild_ = false;
@@ -291,8 +285,9 @@ std::string NameOf(const TermTable& table, const std::vector<TermId>& source,
 }
 
 std::optional<FoundRule> Generalize(const TermTable& table, const std::vector<TermId>& source,
-                                    const std::vector<TermId>& target, uint64_t seed) {
-  return Generalizer(table, source, target, seed).Run();
+                                    const std::vector<TermId>& target,
+                                    const ProofOptions& options) {
+  return Generalizer(table, source, target, options).Run();
 }
 
 }  // namespace ag::generate

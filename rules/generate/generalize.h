@@ -24,10 +24,19 @@ struct FoundRule {
   uint64_t ops = 0;  // Operators of the source's table term, as bits of OpKind; 0: any.
 };
 
+struct ProofOptions {
+  uint64_t seed = 1;    // Of the first proof; the others follow from it.
+  int rounds = 12;      // Proofs, each with its own seed. A rule that somebody wrote was thought
+                        // about, one that was found was not: some of what is wrong shows on one
+                        // instance of thousands only.
+  int instances = 200;  // Of each proof, distinct.
+};
+
 // `source` => `target` as a rule that rules/verify proves. nullopt: it cannot be said, or no
 // wording of it is true. Deterministic.
 std::optional<FoundRule> Generalize(const TermTable& table, const std::vector<TermId>& source,
-                                    const std::vector<TermId>& target, uint64_t seed);
+                                    const std::vector<TermId>& target,
+                                    const ProofOptions& options = {});
 
 // The text of a rule; its name is made of the operators and a digest of the text.
 std::string NameOf(const TermTable& table, const std::vector<TermId>& source,

@@ -194,7 +194,10 @@ class Generator {
     for (const bool forward : {false, true}) {
       const auto& source = forward ? equation.left : equation.right;
       const auto& target = forward ? equation.right : equation.left;
-      auto rule = Generalize(table, source, target, options_.seed);
+      auto rule = Generalize(table, source, target,
+                             {.seed = options_.seed,
+                              .rounds = options_.proofs,
+                              .instances = options_.proof_instances});
       if (!rule) continue;
       rule->ops = OpsIn(forward ? found.left : found.right) & ~Leaves();
       if (rule->body.find("unary.f") != std::string::npos) rule->ops &= ~Unaries();

@@ -18,6 +18,8 @@ struct GenerateOptions {
   int ops_max = 3;               // In [1, 4].
   std::vector<std::string> ops;  // Text names; empty: those of the default worlds.
   uint64_t seed = 1;
+  int proofs = 12;            // Of each rule, with different seeds; each must succeed.
+  int proof_instances = 200;  // Distinct ones in each proof; `rules verify` asks for 200.
   int threads = 2;
   int64_t bytes_max = int64_t{6} << 30;  // Of all worlds together.
   std::vector<ExtraOperator> extra;      // Also tried, in the field worlds.
@@ -33,6 +35,8 @@ struct GenerateReport {
   int64_t equations = 0;  // Up to renaming.
   int64_t implied = 0;    // By rules found before.
   int64_t unproved = 0;   // Not to be said, or true only where they were found.
+  int64_t special = 0;    // Rules left out: another rule with two of its leaves made one.
+  int64_t growing = 0;    // Rules left out: their target holds their source and more.
   double enumerate_seconds = 0;
   double seconds = 0;
   bool complete = true;  // False: stopped, or out of bytes.

@@ -1,0 +1,189 @@
+// How fast rules are matched, rewrites applied and hashed, with the rules of this build and with
+// three times as many:
+//   build/match_speed [MODEL...]      (1,000-node pieces of the four largest, a 100-operator
+//   region)
+#include <time.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "bench/zoo/zoo.h"
+#include "rules/applier.h"
+#include "rules/child_graphs.h"
+#include "rules/match_set.h"
+
+namespace ag {
+namespace {
+
+// What this thread has run, in microseconds: what a core gives on a machine that others use as
+// well.
+double CpuMicros() {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) / 1e3;
+}
+
+double Percentile(std::vector<double> values, double share) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  return values[static_cast<size_t>(share * static_cast<double>(values.size() - 1))];
+}
+
+// The first `nodes` nodes of the graph (leaves included) with what they leave unread as outputs.
+StatusOr<Graph> FirstNodes(const Graph& graph, int nodes) {
+  GraphBuilder builder(graph);
+  builder.ForgetOutputs();
+  const NodeId end = std::min(graph.size(), nodes);
+  int outputs = 0;
+  for (NodeId id = 0; id < end; ++id) {
+    if (Has(graph.node(id).op, kLeaf) || graph.is_constant(id)) continue;
+    for (int32_t o = 0; o < static_cast<int32_t>(graph.node(id).outputs.size()); ++o) {
+      const auto uses = graph.uses({id, o});
+      const bool is_read =
+          std::any_of(uses.begin(), uses.end(), [&](const Use& use) { return use.node < end; });
+      if (!is_read) builder.Output({id, o}, "o" + std::to_string(outputs++));
+    }
+  }
+  return builder.Build();
+}
+
+int Operators(const Graph& graph) {
+  int count = 0;
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    count += !Has(graph.node(id).op, kLeaf) && !graph.is_constant(id);
+  }
+  return count;
+}
+
+// As many nodes as hold `operators` operators that run.
+StatusOr<Graph> Region(const Graph& graph, int operators) {
+  int nodes = 0;
+  for (int found = 0; nodes < graph.size() && found < operators; ++nodes) {
+    found += !Has(graph.node(nodes).op, kLeaf) && !graph.is_constant(nodes);
+  }
+  return FirstNodes(graph, nodes);
+}
+
+// The rules and copies of them under other names, which match the same places.
+StatusOr<RuleSet> Times(const RuleSet& rules, int n) {
+  RuleSet all = rules;
+  for (int i = 2; i <= n; ++i) {
+    std::string text;
+    for (const Rule& rule : rules.rules()) {
+      const size_t end = rule.name.size();
+      text += fmt::format("{}-{}{}\n", rule.name, i, rule.text.substr(end));
+    }
+    AG_LET(const RuleSet copy, RuleSet::Parse(text, "copies"));
+    AG_LET(all, RuleSet::Join(all, copy));
+  }
+  return all;
+}
+
+struct Incremental {
+  std::vector<double> full_us, next_us;
+};
+
+// A random walk: each step's matches from the parent's, and all again for comparison.
+StatusOr<Incremental> Walk(const Graph& graph, const RuleIndex& index, int steps) {
+  Random random(1);
+  Incremental times;
+  MatchSet matches(index, graph);
+  for (int step = 0; step < steps && !matches.sites().empty(); ++step) {
+    const auto& sites = matches.sites();
+    const Rewrite rewrite = matches.At(sites[random.Below(sites.size())]);
+    GraphPatch patch(matches.graph());
+    std::vector<NodeId> place;
+    if (!ApplyTo(&patch, *rewrite.rule->pattern, *rewrite.bindings).ok()) continue;
+    const StatusOr<Graph> child = patch.Build(&place);
+    if (!child.ok() || child->size() > graph.size() * 5 / 4) continue;
+    const double begin = CpuMicros();
+    MatchSet next = matches.Next(*child, place);
+    const double middle = CpuMicros();
+    const MatchSet full(index, *child);
+    times.full_us.push_back(CpuMicros() - middle);
+    times.next_us.push_back(middle - begin);
+    AG_CHECK(full.sites().size() == next.sites().size());
+    matches = std::move(next);
+  }
+  return times;
+}
+
+Status PrintMatching(const std::string& name, const Graph& graph, const RuleSet& rules) {
+  const RuleIndex index(rules, RuleIndex::Kind::kSearch);
+  const MatchSet matches(index, graph);
+  AG_LET(const Incremental times, Walk(graph, index, 400));
+  std::printf(
+      "%-14s %4d nodes %4zu rules %5zu rewrites  full %7.3f ms  incremental median %6.3f "
+      "p90 %6.3f ms\n",
+      name.c_str(), graph.size(), index.rules().size(), matches.sites().size(),
+      Percentile(times.full_us, 0.5) / 1e3, Percentile(times.next_us, 0.5) / 1e3,
+      Percentile(times.next_us, 0.9) / 1e3);
+  return OkStatus();
+}
+
+// Every rewrite of the region laid over it and hashed, again and again for a second.
+Status PrintApplied(const std::string& name, const Graph& graph, const RuleSet& rules) {
+  const RuleIndex index(rules, RuleIndex::Kind::kSearch);
+  const RuleIndex clean_up(rules, RuleIndex::Kind::kCleanUp);
+  const MatchSet matches(index, graph);
+  if (matches.sites().empty()) return OkStatus();
+  ChildGraphs children(graph, rules, clean_up, {.parent_is_clean = true});
+  int64_t hashed = 0;
+  uint64_t sum = 0;
+  const double begin = CpuMicros();
+  while (CpuMicros() - begin < 1e6) {
+    for (const Site& site : matches.sites()) {
+      const StatusOr<StructureHash> hash = children.Try(matches.At(site));
+      if (!hash.ok()) continue;
+      sum += hash->a;
+      ++hashed;
+    }
+  }
+  const double seconds = (CpuMicros() - begin) / 1e6;
+  int made = 0;
+  const double made_begin = CpuMicros();
+  while (CpuMicros() - made_begin < 1e6) {
+    for (const Site& site : matches.sites()) {
+      made += children.Try(matches.At(site)).ok() && children.Make().ok();
+    }
+  }
+  const double made_seconds = (CpuMicros() - made_begin) / 1e6;
+  std::printf(
+      "%-14s %4d operators %4d nodes %4zu rewrites  %8.0f applied and hashed/s  "
+      "%7.0f made and cleaned up/s  (%04x)\n",
+      name.c_str(), Operators(graph), graph.size(), matches.sites().size(),
+      static_cast<double>(hashed) / seconds, made / made_seconds,
+      static_cast<unsigned>(sum & 0xffff));
+  return OkStatus();
+}
+
+Status Measure(const std::string& name) {
+  MemoryWeights weights;
+  AG_LET(const Graph zoo, BuildZooModel(name, {}, &weights));
+  AG_LET(const Graph graph, CleanUp(zoo, RuleSet::Shipped()));
+  AG_LET(const Graph thousand, FirstNodes(graph, 1000));
+  AG_LET(const Graph region, Region(graph, 100));
+  for (const int n : {1, 3}) {
+    AG_LET(const RuleSet rules, Times(RuleSet::Shipped(), n));
+    AG_TRY(PrintMatching(name, thousand, rules));
+    AG_TRY(PrintApplied(name, region, rules));
+  }
+  return OkStatus();
+}
+
+}  // namespace
+}  // namespace ag
+
+int main(int argc, char** argv) {
+  std::vector<std::string> names(argv + std::min(argc, 1), argv + argc);
+  if (names.empty()) names = {"inception_v3", "bert", "nasnet_mobile", "nasnet_a"};
+  for (const std::string& name : names) {
+    if (const ag::Status status = ag::Measure(name); !status.ok()) {
+      std::fprintf(stderr, "%s: %s\n", name.c_str(), ag::Message(status).c_str());
+      return 1;
+    }
+  }
+}

@@ -1,0 +1,219 @@
+// rules list, rules verify, rules generate.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/signals.h"
+#include "client/cli/verbs.h"
+#include "client/cli/verdict_cache.h"
+#include "rules/generate/generate.h"
+#include "rules/verify.h"
+
+namespace ag {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+StatusOr<RuleSet> LoadRules(const RulesFlags& flags) {
+  if (flags.file.empty()) return RuleSet::Shipped();
+  AG_LET(const std::string text, ReadFile(flags.file));
+  return RuleSet::Parse(text, flags.file);
+}
+
+Json CountsJson(const std::vector<std::pair<std::string, int>>& counts) {
+  Json json = Json::object();
+  for (const auto& [name, count] : counts) json[name] = count;
+  return json;
+}
+
+std::string CountsText(const std::vector<std::pair<std::string, int>>& counts) {
+  std::vector<std::string> parts;
+  for (const auto& [name, count] : counts) parts.push_back(fmt::format("{} {}", name, count));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+// Prints one verdict after another, or gathers them for --json.
+class VerdictPrinter {
+ public:
+  explicit VerdictPrinter(const Context& context) : context_(context) {}
+
+  void Add(const Rule& rule, const VerifyReport& report, bool cached) {
+    refused_ += !report.proved;
+    cached_ += cached;
+    ++count_;
+    if (context_.flags().json) return AddJson(rule, report, cached);
+    std::string line =
+        fmt::format("{:<8} {:<36} {:>4} instances  {}", report.proved ? "proved" : "REFUSED",
+                    report.rule, report.instances, report.arithmetic);
+    if (report.constant_error_max > 0) {
+      line += fmt::format("  constants to {:.1e}", report.constant_error_max);
+    }
+    context_.Print(line);
+    if (context_.flags().verbose) {
+      context_.Print("         " + CountsText(report.classes));
+      if (!report.ruled_out.empty()) {
+        context_.Print("         ruled out by the guards: " + CountsText(report.ruled_out));
+      }
+    }
+    if (!report.proved) context_.Print(report.counter_example);
+  }
+
+  int Finish(double seconds) {
+    if (context_.flags().json) {
+      context_.Print(list_.dump(2));
+    } else {
+      context_.Print(fmt::format("{} proved, {} refused; {} known from before; {:.1f} s",
+                                 count_ - refused_, refused_, cached_, seconds));
+    }
+    return refused_ == 0 ? kExitOk : kExitFailed;
+  }
+
+ private:
+  void AddJson(const Rule& rule, const VerifyReport& report, bool cached) {
+    list_.push_back({{"rule", report.rule},
+                     {"class", RuleClassName(rule.rule_class)},
+                     {"file", rule.file},
+                     {"line", rule.line},
+                     {"proved", report.proved},
+                     {"cached", cached},
+                     {"instances", report.instances},
+                     {"classes", CountsJson(report.classes)},
+                     {"ruled_out", CountsJson(report.ruled_out)},
+                     {"arithmetic", report.arithmetic},
+                     {"float_error_max", report.float_error_max},
+                     {"constant_error_max", report.constant_error_max},
+                     {"counter_example", report.counter_example}});
+  }
+
+  const Context& context_;
+  Json list_ = Json::array();
+  int count_ = 0, refused_ = 0, cached_ = 0;
+};
+
+// What is known and what is still to be proved, in the order of the set.
+struct Work {
+  std::vector<std::optional<VerifyReport>> known;
+  std::vector<const Rule*> open;
+};
+
+Work Divide(const RuleSet& rules, const VerdictCache& cache, const VerifyOptions& options,
+            bool use_cache) {
+  Work work;
+  for (const Rule& rule : rules.rules()) {
+    work.known.push_back(use_cache ? cache.Find(rule, options) : std::nullopt);
+    if (!work.known.back().has_value()) work.open.push_back(&rule);
+  }
+  return work;
+}
+
+void PrintGenerated(const Context& context, const std::string& file,
+                    const generate::GenerateReport& report) {
+  const double per_second =
+      static_cast<double>(report.graphs) / std::max(report.enumerate_seconds, 1e-3);
+  if (context.flags().json) {
+    context.Print(Json{{"file", file},
+                       {"rules", report.rules},
+                       {"graphs", report.graphs},
+                       {"graphs_per_second", per_second},
+                       {"equations", report.equations},
+                       {"implied", report.implied},
+                       {"special", report.special},
+                       {"growing", report.growing},
+                       {"unproved", report.unproved},
+                       {"seconds", report.seconds},
+                       {"complete", report.complete}}
+                      .dump());
+    return;
+  }
+  context.Print(fmt::format(
+      "{}: {} rules, every one proved\n"
+      "{} graphs enumerated in {:.1f} s ({:.0f} a second), {} equations: {} follow from others, "
+      "{} not proved; left out: {} special cases, {} that only grow; {:.1f} s in all",
+      file, report.rules, report.graphs, report.enumerate_seconds, per_second, report.equations,
+      report.implied, report.unproved, report.special, report.growing, report.seconds));
+}
+
+}  // namespace
+
+int RunRulesList(Context& context, const RulesFlags& flags) {
+  const auto rules = LoadRules(flags);
+  if (!rules.ok()) return Fail(rules.status());
+  Json list = Json::array();
+  for (const Rule& rule : rules->rules()) {
+    const std::string kind(RuleClassName(rule.rule_class));
+    list.push_back({{"name", rule.name},
+                    {"class", kind},
+                    {"clean_up", rule.clean_up},
+                    {"text", rule.text},
+                    {"file", rule.file}});
+    if (context.flags().json) continue;
+    context.Print(fmt::format("{:<36} {:<9} {:<9} {}", rule.name, kind,
+                              rule.clean_up ? "clean-up" : "search", rule.file));
+  }
+  if (context.flags().json) context.Print(list.dump(2));
+  return kExitOk;
+}
+
+int RunRulesVerify(Context& context, const RulesFlags& flags) {
+  const auto rules = LoadRules(flags);
+  if (!rules.ok()) return Fail(rules.status());
+  CatchStopSignals();
+  const Nanos begin = RealClock().Now();
+  const VerifyOptions options{.instances_min = flags.instances, .seed = flags.seed};
+  VerdictCache cache(context.flags().data_dir);
+  const Work work = Divide(*rules, cache, options, !flags.no_cache);
+  if (const Status types = CheckTypes(work.open); !types.ok()) return Fail(types);
+
+  VerdictPrinter printer(context);
+  size_t next = 0;  // Of the rules of the set.
+  const auto print_known = [&] {
+    for (; next < work.known.size() && work.known[next].has_value(); ++next) {
+      printer.Add(rules->rules()[next], *work.known[next], /*cached=*/true);
+    }
+  };
+  print_known();
+  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const int jobs = flags.jobs > 0 ? flags.jobs : cores;
+  VerifyAll(work.open, options, jobs, [&](const Rule& rule, const VerifyReport& report) {
+    if (StopSignal() != 0) return false;
+    printer.Add(rule, report, /*cached=*/false);
+    cache.Add(rule, options, report);
+    ++next;
+    print_known();
+    return true;
+  });
+  if (!flags.no_cache) {
+    const Status saved = cache.Save();
+    if (!saved.ok()) context.Note("verdicts are not remembered: " + Message(saved));
+  }
+  if (StopSignal() != 0) return kExitInterrupted;
+  const std::chrono::duration<double> taken = RealClock().Now() - begin;
+  return printer.Finish(taken.count());
+}
+
+int RunRulesGenerate(Context& context, const GenerateFlags& flags) {
+  if (const Status writable = CheckWritable(flags.output); !writable.ok()) return Fail(writable);
+  CatchStopSignals();
+  const auto report =
+      generate::Generate({.ops_max = flags.ops_max,
+                          .ops = flags.ops,
+                          .seed = flags.seed,
+                          .proofs = flags.proofs,
+                          .stop = [] { return StopSignal() != 0; },
+                          .progress = [&](const std::string& line) { context.Note(line); }});
+  if (!report.ok()) return Fail(report.status());
+  if (const Status written = WriteFileAtomically(flags.output, report->text); !written.ok()) {
+    return Fail(written);
+  }
+  PrintGenerated(context, flags.output, *report);
+  if (StopSignal() != 0) {
+    context.Note("stopped early: the file holds what was found so far");
+    return kExitInterrupted;
+  }
+  if (!report->complete) context.Note("ended early: out of memory; the file holds what was found");
+  return kExitOk;
+}
+
+}  // namespace ag

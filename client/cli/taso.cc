@@ -1,0 +1,94 @@
+// TASO's rules: what ours make of them, and their import.
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "base/signals.h"
+#include "client/cli/embedded.h"
+#include "client/cli/verbs.h"
+#include "rules/taso/builtins.h"
+#include "rules/taso/coverage.h"
+#include "rules/taso/import.h"
+
+namespace ag {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+StatusOr<std::vector<TasoRule>> Load(const std::string& path) {
+  AG_LET(const std::string bytes, ReadFile(path));
+  auto rules = ReadTasoFile(bytes);
+  if (!rules.ok()) return Within(rules.status(), path);
+  return rules;
+}
+
+Json ToJson(const TasoCoverage& c) {
+  return {{"rule", c.rule},
+          {"text", c.text},
+          {"verdict", std::string(TasoVerdictName(c.verdict))},
+          {"path", c.path},
+          {"regrouped", c.regrouped},
+          {"guard", c.guard},
+          {"counter_example", c.counter_example},
+          {"difference", c.difference},
+          {"reason", c.reason},
+          {"missed", c.missed},
+          {"tested", c.tested},
+          {"held", c.held},
+          {"tried", c.tried},
+          {"reached", c.reached}};
+}
+
+}  // namespace
+
+int RunRulesCoverage(Context& context, const TasoFlags& flags) {
+  auto rules = Load(flags.file);
+  if (!rules.ok()) return Fail(rules.status());
+  for (TasoRule& builtin : TasoBuiltins()) rules->push_back(std::move(builtin));
+  CatchStopSignals();
+  std::vector<TasoCoverage> coverage;
+  Json list = Json::array();
+  int unknown = 0;
+  for (const TasoRule& rule : *rules) {
+    if (StopSignal() != 0) return kExitInterrupted;
+    coverage.push_back(
+        CoverTasoRule(rule, RuleSet::Shipped(), {.steps_max = flags.steps, .seed = flags.seed}));
+    unknown += coverage.back().verdict == TasoVerdict::kUnknown;
+    list.push_back(ToJson(coverage.back()));
+    if (!context.flags().json) context.Print(FormatTasoCoverage(coverage.back()));
+  }
+  const std::string summary = TasoCoverageSummary(coverage);
+  context.Print(context.flags().json ? Json{{"rules", list}, {"summary", summary}}.dump(2)
+                                     : summary);
+  return unknown == 0 ? kExitOk : kExitFailed;
+}
+
+int RunRulesImport(Context& context, const TasoFlags& flags) {
+  const auto rules = Load(flags.file);
+  if (!rules.ok()) return Fail(rules.status());
+  if (const Status writable = CheckWritable(flags.output); !writable.ok()) return Fail(writable);
+  CatchStopSignals();
+  std::vector<TasoImport> imports;
+  Json list = Json::array();
+  int proved = 0;
+  for (const TasoRule& rule : *rules) {
+    if (StopSignal() != 0) return kExitInterrupted;
+    imports.push_back(ImportTasoRule(rule, {.instances = flags.instances, .seed = flags.seed}));
+    const TasoImport& import = imports.back();
+    proved += import.proved;
+    list.push_back({{"rule", import.rule},
+                    {"proved", import.proved},
+                    {"line", import.line},
+                    {"guards", import.guards},
+                    {"why", import.why}});
+  }
+  const std::string name = flags.file.substr(flags.file.find_last_of('/') + 1);
+  const Status written = WriteFileAtomically(flags.output, FormatTasoImport(*rules, imports, name));
+  if (!written.ok()) return Fail(written);
+  context.Print(context.flags().json
+                    ? Json{{"file", flags.output}, {"proved", proved}, {"rules", list}}.dump(2)
+                    : fmt::format("{}: {} of {} rules proved, the others commented out",
+                                  flags.output, proved, imports.size()));
+  return kExitOk;
+}
+
+}  // namespace ag

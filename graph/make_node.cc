@@ -1,0 +1,45 @@
+#include "graph/make_node.h"
+
+#include "graph/shapes.h"
+
+namespace ag {
+
+const std::shared_ptr<const Attributes>& NoAttributes() {
+  static const auto& none = *new std::shared_ptr<const Attributes>(new Attributes());
+  return none;
+}
+
+Node MakeConstantNode(TensorType type, const Digest& digest, std::string_view bytes) {
+  auto data = std::make_shared<ConstantData>();
+  data->digest = digest;
+  if (static_cast<int64_t>(bytes.size()) == type.Bytes() &&
+      type.Bytes() <= ConstantData::kInlineBytesMax) {
+    data->inline_bytes = std::string(bytes);
+  }
+  Node node;
+  node.op = OpKind::kConstant;
+  node.attributes = NoAttributes();
+  node.outputs.push_back(std::move(type));
+  node.constant = std::move(data);
+  return node;
+}
+
+StatusOr<Node> MakeOperatorNode(OpKind op, std::span<const Edge> inputs,
+                                std::span<const TensorType> types, Attributes attributes) {
+  if (Has(op, kLeaf) || Has(op, kBarrier)) {
+    return Err(StatusCode::kInvalidArgument, "{}: is not an operator that Add makes",
+               Info(op).text_name);
+  }
+  AG_TRY(CompleteAttributes(op, types, &attributes));
+  AG_LET(TensorTypes outputs, InferTypes(op, types, attributes));
+  Node node;
+  node.op = op;
+  node.attributes = attributes.items().empty()
+                        ? NoAttributes()
+                        : std::make_shared<const Attributes>(std::move(attributes));
+  node.inputs.assign(inputs.begin(), inputs.end());
+  node.outputs = std::move(outputs);
+  return node;
+}
+
+}  // namespace ag

@@ -1,0 +1,62 @@
+#include "graph/structure_hash.h"
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "graph/patch.h"
+
+namespace ag {
+namespace {
+
+constexpr uint64_t kOther = 0x2545f4914f6cdd1dull;  // Tells the second half from the first.
+
+StructureHash MixWord(StructureHash hash, uint64_t v) {
+  return {MixIn(hash.a, v), MixIn(hash.b, v ^ kOther)};
+}
+
+// Equal for what Attributes compare as equal: every NaN is the same.
+StructureHash MixValue(StructureHash hash, const AttributeValue& value) {
+  hash = MixWord(hash, value.index());
+  if (const auto* i = std::get_if<int64_t>(&value)) return MixWord(hash, static_cast<uint64_t>(*i));
+  if (const auto* f = std::get_if<double>(&value)) {
+    return MixWord(hash, std::isnan(*f) ? ~0ull : std::bit_cast<uint64_t>(*f));
+  }
+  if (const auto* list = std::get_if<Ints>(&value)) {
+    hash = MixWord(hash, list->size());
+    for (const int64_t i : *list) hash = MixWord(hash, static_cast<uint64_t>(i));
+    return hash;
+  }
+  return MixWord(hash, MixBytes(0, std::get<std::string>(value)));
+}
+
+StructureHash MixType(StructureHash hash, const TensorType& type) {
+  hash = MixWord(hash, static_cast<uint64_t>(type.dtype) << 32 | type.shape.size());
+  for (const int64_t size : type.shape) hash = MixWord(hash, static_cast<uint64_t>(size));
+  return hash;
+}
+
+}  // namespace
+
+StructureHash HashOfNodeAlone(const Node& node) {
+  StructureHash hash{static_cast<uint64_t>(node.op) << 32 | node.inputs.size(), kOther};
+  for (const auto& [name, value] : node.attributes->items()) {
+    hash = MixValue(MixWord(hash, MixBytes(0, name)), value);
+  }
+  if (Has(node.op, kLeaf) || Has(node.op, kBarrier)) {
+    for (const TensorType& type : node.outputs) hash = MixType(hash, type);
+  }
+  if (node.op == OpKind::kConstant) {
+    static_assert(sizeof(node.constant->digest.bytes) >= 16);
+    uint64_t words[2];
+    std::memcpy(words, node.constant->digest.bytes.data(), sizeof(words));
+    hash = MixIn(hash, {words[0], words[1]});
+  }
+  return MixWord(hash, 0);
+}
+
+StructureHash HashOfStructure(const Graph& graph) {
+  return *GraphPatch(graph).Hash();  // A graph has no cycle.
+}
+
+}  // namespace ag

@@ -1,0 +1,50 @@
+// A short run of the fuzzer; tests/long/rules.sh makes it long. AG_FUZZ_REWRITES says how many,
+// AG_FUZZ_SEED where to begin: the seed of a difference makes it again.
+#include "rules/fuzz.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+namespace ag {
+namespace {
+
+uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+TEST(Fuzz, RewritesOfRandomGraphsChangeNothing) {
+  const FuzzOptions options{.seed = FromEnvironment("AG_FUZZ_SEED", 1),
+                            .rewrites = static_cast<int>(FromEnvironment("AG_FUZZ_REWRITES", 600))};
+  const FuzzReport report = Fuzz(RuleSet::Shipped(), options);
+  EXPECT_EQ(report.difference, "") << "AG_FUZZ_SEED=" << report.seed;
+  fmt::print(
+      "{} rewrites of {} graphs, seeds {} to {}: {} comparisons exact, {} undecided; {} refused\n",
+      report.rewrites, report.graphs, options.seed, report.seed, report.exact, report.undecided,
+      report.refused);
+  EXPECT_GE(report.rewrites, options.rewrites);
+  EXPECT_GE(report.exact, report.rewrites / 2) << "too much is compared in double only";
+  EXPECT_LE(report.undecided, report.rewrites / 10);
+  if (report.rewrites < 20'000) return;
+  for (const Rule& rule : RuleSet::Shipped().rules()) {
+    EXPECT_GE(report.by_rule.contains(rule.name) ? report.by_rule.at(rule.name) : 0, 5)
+        << rule.name;
+  }
+}
+
+TEST(Fuzz, FindsAWrongRuleAndItsSeedFindsItAgain) {
+  const RuleSet wrong = *RuleSet::Join(
+      RuleSet::Shipped(), *RuleSet::Parse("w [rounding]: relu(add(x, y)) => add(relu(x), relu(y))\n"
+                                          "v [exact]: concat(relu(x), y; axis=a) => "
+                                          "relu(concat(x, y; axis=a))\n",
+                                          "wrong"));
+  const FuzzReport report = Fuzz(wrong, {.rewrites = 5000});
+  EXPECT_THAT(report.difference,
+              testing::AnyOf(testing::StartsWith("w\n"), testing::StartsWith("v\n")));
+  EXPECT_EQ(Fuzz(wrong, {.seed = report.seed, .rewrites = 1}).difference, report.difference);
+}
+
+}  // namespace
+}  // namespace ag

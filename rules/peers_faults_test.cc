@@ -1,0 +1,288 @@
+// Wrong outputs that other optimizers shipped, as graphs on which their mistake shows. Each row
+// also has what the mistake makes of the graph: the test first sees that it would notice, then runs
+// our passes, clean-up and every applicable rewrite, and compares each result exactly.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "graph/clean_up.h"
+#include "graph/text_form.h"
+#include "rules/compare.h"
+#include "rules/matcher.h"
+#include "rules/rewrite.h"
+#include "rules/rules_cases.h"
+
+namespace ag {
+namespace {
+
+#define CONV                                                                       \
+  "input x f32[1,2,4,4]; w = const f32[4,2,3,3] seed 1; b = const f32[4] seed 2; " \
+  "y = conv(x, w, b) @1"
+#define NORM(of)                                                            \
+  "batch_norm(" of                                                          \
+  ", const f32[4] seed 3, const f32[4] seed 4, const f32[4] seed 5, const " \
+  "f32[4] seed 1)"
+
+// rule: whose fault; inputs and before: the graph; after: with the fault.
+const RuleCase kFaults[] = {
+    // onnx/optimizer's passes, by the issues that a differential fuzzing campaign filed.
+    {"optimizer #252, nop_concat: the same operand twice", "input x f32[2,3]",
+     "output y = concat(x, x) axis=0", "output y = x"},
+    {"optimizer #252, nop_concat: an empty operand", "input x f32[2,3]; input e f32[2,0]",
+     "output y = concat(x, e, x) axis=1", "output y = concat(e, x, e) axis=1"},
+    {"optimizer #253, consecutive squeezes: what is between", "input x f32[1,2,1,3]",
+     "s = reshape(x) shape=[2,1,3]; t = transpose(s) perm=[2,1,0]; output y = reshape(t) "
+     "shape=[3,2]",
+     "output y = reshape(x) shape=[3,2]"},
+    {"optimizer #254, common subexpressions: other attributes", "input x f32[2,2]",
+     "p = softmax(x) axis=0; q = softmax(x) axis=1; output p; output q",
+     "p = softmax(x) axis=0; output p; output q = p"},
+    {"optimizer #254, common subexpressions: other pads", CONV,
+     "z = conv(x, w, b) strides=[1,1] dilations=[1,1] pads=[0,0,2,2]; output z; output y",
+     "output z = y; output y"},
+    {"optimizer #254, common subexpressions: operands in another order",
+     "input x f32[2]; input z f32[2]", "output p = sub(x, z); output q = sub(z, x)",
+     "p = sub(x, z); output p; output q = p"},
+    {"optimizer #254, common subexpressions: several outputs", "input x f32[4]",
+     "p, q = split(x) axis=0 sizes=[2,2]; r, s = split(x) axis=0 sizes=[2,2]; output a = "
+     "concat(p, s) axis=0; output c = concat(r, q) axis=0",
+     "p, q = split(x) axis=0 sizes=[2,2]; output a = concat(p, p) axis=0; output c = concat(q, "
+     "q) axis=0"},
+    {"optimizer, duplicate initializers: equal bytes, other shapes",
+     "input x f32[2,3]; input z f32[3,2]; k = const f32[2,3] {1,2,3,4,5,6}; l = const f32[3,2] "
+     "{1,2,3,4,5,6}",
+     "output p = add(x, k); output q = add(z, l)",
+     "output p = add(x, k); output q = add(z, transpose(k) perm=[1,0])"},
+    {"optimizer, duplicate initializers: equal bytes, other types",
+     "input x f32[2]; k = const f32[1] {1}; l = const i32[1] {1065353216}",
+     "output p = add(x, k); output q = add(x, cast(l) to=f32)",
+     "output p = add(x, k); output q = add(x, k)"},
+    {"optimizer #255, bn into conv: weights that another convolution shares", CONV,
+     "output z = " NORM("y") "; output v = relu(conv(x, w, b) @1)",
+     "z = " NORM("y") "; output z; output v = relu(z)"},
+    {"optimizer #178, bn into conv: the convolution has another reader", CONV,
+     "output z = " NORM("y") "; output v = sigmoid(y)",
+     "z = " NORM("y") "; output z; output v = sigmoid(z)"},
+    {"optimizer #133, bn into conv: weights that are no constants",
+     "input x f32[1,2,4,4]; input w f32[4,2,3,3]; b = const f32[4] seed 2; y = conv(x, w, b) @1",
+     "output z = " NORM("y"), "output z = y"},
+    {"optimizer #255, bn into conv: groups",
+     "input x f32[1,4,3,3]; w = const f32[4,1,3,3] seed 1; b = const f32[4] seed 2; "
+     "y = conv(x, w, b) @1 group=4",
+     "output z = " NORM("y"), "output z = conv(x, w, b) @1 group=4"},
+    {"optimizer #178, bn into conv: an epsilon that counts", CONV,
+     "output z = " NORM("y") " epsilon=0.5", "output z = " NORM("y")},
+    {"optimizer, bias into conv: an operand along another axis",
+     "input x f32[1,2,3,3]; w = const f32[3,2,1,1] seed 1; b = const f32[3] {0,0,0}; k = const "
+     "f32[3] {1,2,3}",
+     "output z = add(conv(x, w, b) @0, k)", "output z = conv(x, w, k) @0"},
+    {"optimizer, bias into conv: an operand that stretches the result",
+     "input x f32[1,2,3,3]; w = const f32[3,2,1,1] seed 1; b = const f32[3] {0,0,0}; k = const "
+     "f32[2,3,1,1] {1,2,3,4,5,6}",
+     "output z = add(conv(x, w, b) @0, k)", "output z = conv(x, w, const f32[3] {1,2,3}) @0"},
+    {"optimizer #267, concat into reshape: order", "input x f32[2,1,3]; input z f32[2,1,3]",
+     "output y = reshape(concat(x, z) axis=1) shape=[2,6]",
+     "output y = reshape(concat(x, z) axis=0) shape=[2,6]"},
+    {"optimizer #273, nop_cast: a cast that truncates", "input x f32[4]",
+     "output y = cast(cast(x) to=i64) to=f32", "output y = x"},
+    {"optimizer #273, nop_cast: by way of bool", "input x f32[4]",
+     "output y = cast(cast(x) to=bool) to=f32", "output y = x"},
+    {"optimizer #275, nop_expand: axes that grow", "input x f32[2,1]",
+     "output y = reduce_sum(expand(x) shape=[2,3]) axes=[1]", "output y = reduce_sum(x) axes=[1]"},
+    {"optimizer #275, nop_expand: rank that grows", "input x f32[3]; input z f32[2,3]",
+     "output y = concat(expand(x) shape=[1,3], z) axis=0",
+     "output y = concat(z, expand(x) shape=[1,3]) axis=0"},
+    {"optimizer #276, nop_flatten: to one row", "input x f32[2,3]",
+     "output y = softmax(reshape(x) shape=[1,6]) axis=1",
+     "output y = reshape(softmax(x) axis=1) shape=[1,6]"},
+    {"optimizer #278, nop_pad: pads that add up to nothing", "input x f32[4]",
+     "output y = pad(x) pads=[1,-1]", "output y = x"},
+    {"optimizer #261, nop_pad: of the border's values", "input x f32[3]",
+     "output y = pad(x) pads=[1,0] mode=reflect", "output y = pad(x) pads=[1,0] mode=edge"},
+    {"optimizer #282, nop_reshape: as many elements in other axes", "input x f32[2,3,2]",
+     "output y = reduce_sum(reshape(x) shape=[3,2,2]) axes=[0]",
+     "output y = reduce_sum(transpose(x) perm=[1,0,2]) axes=[0]"},
+    {"optimizer #283, nop_split: an empty part", "input x f32[4]",
+     "p, q, r = split(x) axis=0 sizes=[1,0,3]; output y = concat(r, q, p) axis=0", "output y = x"},
+    {"optimizer #284, nop_transpose: a square", "input x f32[3,3]",
+     "output y = transpose(x) perm=[1,0]", "output y = x"},
+    {"optimizer #284, nop_transpose: an axis of size 1 before a broadcast",
+     "input x f32[2,1]; input z f32[2,2]", "output y = add(transpose(x) perm=[1,0], z)",
+     "output y = add(x, z)"},
+    {"optimizer #285, nop_with_unit: nothing minus x", "input x f32[3]; k = const f32[1] {0}",
+     "output y = sub(k, x)", "output y = x"},
+    {"optimizer #285, nop_with_unit: one by x", "input x f32[3]; k = const f32[1] {1}",
+     "output y = div(k, x)", "output y = x"},
+    {"optimizer #285, nop_with_unit: ones that stretch", "input x f32[1,2]; k = const f32[3,1] {1}",
+     "output y = reduce_sum(mul(x, k)) axes=[0]", "output y = reduce_sum(x) axes=[0]"},
+    {"optimizer #285, nop_with_unit: zeros that stretch",
+     "input x f32[1,2]; k = const f32[3,2] {0}", "output y = reduce_sum(add(x, k)) axes=[0]",
+     "output y = reduce_sum(x) axes=[0]"},
+    {"optimizer #285, nop_with_unit: one to the power of x", "input x f32[3]; k = const f32[1] {1}",
+     "output y = pow(k, x)", "output y = x"},
+    {"optimizer, consecutive transposes: the order of composition", "input x f32[2,2,2]",
+     "output y = transpose(transpose(x) perm=[1,2,0]) perm=[1,0,2]",
+     "output y = transpose(x) perm=[0,2,1]"},
+    {"optimizer, consecutive concats: other axes", "input x f32[2,2]; input z f32[2,2]",
+     "c = concat(x, z) axis=0; output y = concat(c, c) axis=1",
+     "output y = reshape(concat(x, z, x, z) axis=0) shape=[4,4]"},
+    {"optimizer, consecutive slices: other axes, back to front", "input x f32[3,4]",
+     "s = slice(x) axes=[1] starts=[3] ends=[-9] steps=[-1]; output y = slice(s) axes=[1] "
+     "starts=[0] ends=[2] steps=[1]",
+     "output y = slice(x) axes=[1] starts=[0] ends=[2] steps=[1]"},
+    {"optimizer, pad into conv: a value that is not 0",
+     "input x f32[1,2,3,3]; w = const f32[2,2,3,3] seed 1; b = const f32[2] seed 2",
+     "p = pad(x) pads=[0,0,1,1,0,0,1,1] value=1; output y = conv(p, w, b) @0",
+     "output y = conv(x, w, b) @1"},
+    {"optimizer, pad into pool: pads that do not count", "input x f32[1,1,4,4]",
+     "p = pad(x) pads=[0,0,1,1,0,0,1,1]; output y = average_pool(p) kernel_shape=[2,2] "
+     "strides=[2,2] pads=[0,0,0,0] dilations=[1,1]",
+     "output y = average_pool(x) kernel_shape=[2,2] strides=[2,2] pads=[1,1,1,1] dilations=[1,1]"},
+    {"optimizer, transpose into gemm: axes of a batch", "input x f32[2,2,2]; input z f32[2,2,2]",
+     "output y = matmul(transpose(x) perm=[1,0,2], z)",
+     "output y = matmul(transpose(x) perm=[0,2,1], z)"},
+    {"optimizer, matmul and bias into gemm: a column",
+     "input x f32[2,3]; w = const f32[3,2] seed "
+     "1; k = const f32[2,1] {1,2}",
+     "output y = add(matmul(x, w), k)", "output y = add(matmul(x, w), reshape(k) shape=[1,2])"},
+    // ONNX Runtime's.
+    {"onnxruntime #4110: a fused value that is an output too", CONV, "output y; output z = relu(y)",
+     "z = relu(y); output y = z; output z"},
+    {"onnxruntime, relu and clip: the lower bound", "input x f32[6]",
+     "output y = clip(relu(x)) min=-0.5 max=0.5", "output y = clip(x) min=-0.5 max=0.5"},
+    {"onnxruntime, division and product: a numerator that is not 1",
+     "input x f32[3]; input z f32[3]; k = const f32[1] {2}", "output y = mul(div(k, x), z)",
+     "output y = div(z, x)"},
+    {"onnxruntime, conv and mul: a scale by column",
+     "input x f32[1,2,3,3]; w = const f32[3,2,1,1] seed 1; b = const f32[3] seed 2; k = const "
+     "f32[1,1,1,3] {1,2,3}",
+     "output z = mul(conv(x, w, b) @0, k)",
+     "output z = mul(conv(x, w, b) @0, reshape(k) shape=[1,3,1,1])"},
+    {"onnxruntime, gelu: another constant", "input x f32[4]",
+     "e = erf(div(x, const f32 {1.5})); output y = mul(mul(x, add(e, const f32 {1})), const f32 "
+     "{0.5})",
+     "output y = gelu(x)"},
+    {"onnxruntime, layer norm: axes that are not the last",
+     "input x f32[2,3]; g = const f32[2,1] {1,2}; b = const f32[2,1] {0,1}",
+     "d = sub(x, reduce_mean(x) axes=[0]); v = reduce_mean(mul(d, d)) axes=[0]; output y = "
+     "add(mul(div(d, sqrt(add(v, const f32 {0.001}))), g), b)",
+     "d = sub(x, reduce_mean(x) axes=[1]); v = reduce_mean(mul(d, d)) axes=[1]; output y = "
+     "add(mul(div(d, sqrt(add(v, const f32 {0.001}))), g), b)"},
+    {"onnxruntime #17689, skip layer norm: the sum has another reader",
+     "input x f32[2,3]; input z f32[2,3]; g = const f32[3] {1,2,3}; b = const f32[3] {0,1,2}",
+     "s = add(x, z); output y = layer_norm(s, g, b) axis=1; output t = relu(s)",
+     "s = add(x, z); y = layer_norm(s, g, b) axis=1; output y; output t = relu(y)"},
+    {"onnxruntime #22177, pad fusion: pads of the channels",
+     "input x f32[1,1,3,3]; w = const f32[2,2,1,1] seed 1; b = const f32[2] seed 2",
+     "p = pad(x) pads=[0,1,0,0,0,0,0,0]; output y = conv(p, w, b) @0",
+     "p = pad(x) pads=[0,0,0,0,0,1,0,0]; output y = conv(p, w, b) @0"},
+    // onnx-simplifier's.
+    {"onnxsim #50: batch norm of a value that two read", CONV,
+     "z = " NORM("y") "; output v = relu(z); output u = add(z, y)",
+     "z = " NORM("y") "; output v = relu(z); output u = add(z, z)"},
+    {"onnxsim, integers that random inputs never were: division",
+     "input x i64[4]; k = const "
+     "i64[1] {2}",
+     "output y = mul(div(x, k), k)", "output y = x"},
+    // TASO's.
+    {"TASO, export: an activation inside a convolution", CONV, "output z = relu(y)",
+     "output z = y"},
+    {"TASO, import: pad is nothing", "input x f32[1,1,2,2]",
+     "output y = reduce_sum(pad(x) pads=[0,0,1,0,0,0,0,0] value=1) axes=[2]",
+     "output y = reduce_sum(x) axes=[2]"},
+    {"TASO, import: a slice with steps is nothing", "input x f32[4]",
+     "output y = slice(x) axes=[0] starts=[3] ends=[-9] steps=[-1]", "output y = x"},
+    {"TASO #99: two convolutions joined as groups that do not line up",
+     "input x f32[1,1,3,3]; input z f32[1,1,3,3]; w = const f32[1,1,1,1] {2}; v = const "
+     "f32[3,1,1,1] {3,4,5}; b = const f32[1] {0}; c = const f32[3] {0,0,0}",
+     "output y = concat(conv(x, w, b) @0, conv(z, v, c) @0) axis=1",
+     "k = concat(w, v) axis=0; output y = conv(concat(x, z) axis=1, k, concat(b, c) axis=0) @0 "
+     "group=2"},
+    {"TASO #125: grouped siblings merged by plain concat",
+     "input x f32[1,2,2,2]; w = const f32[2,1,1,1] {2,3}; v = const f32[2,1,1,1] {4,5}; b = const "
+     "f32[2] {0,0}",
+     "output p = conv(x, w, b) @0 group=2; output q = conv(x, v, b) @0 group=2",
+     "m = conv(x, concat(w, v) axis=0, concat(b, b) axis=0) @0 group=2; p, q = split(m) axis=1 "
+     "sizes=[2,2]; output p; output q"},
+    {"TASO #59: a convolution over a sum with a row for each channel",
+     "input x f32[1,2,3,3]; input k f32[1,2,1,1]; w = const f32[2,2,3,3] seed 1; b = const f32[2] "
+     "{0,0}",
+     "output y = conv(add(x, k), w, b) @1",
+     "e = conv(expand(k) shape=[1,2,3,3], w, b) @0; output y = add(conv(x, w, b) @1, e)"},
+    {"TASO, concat of unequal parts: offsets", "input x f32[1,2]; input z f32[1,3]",
+     "c = concat(x, z) axis=1; p, q = split(c) axis=1 sizes=[2,3]; output p = relu(p); output q "
+     "= relu(q)",
+     "c = concat(z, x) axis=1; p, q = split(c) axis=1 sizes=[2,3]; output p = relu(p); output q "
+     "= relu(q)"},
+    {"TASO, an enlarged kernel: off by one",
+     "input x f32[1,1,3,3]; w = const f32[1,1,1,1] {2}; v = const f32[1,1,3,3] seed 1; b = const "
+     "f32[1] {0}",
+     "output p = conv(x, w, b) @0; output q = conv(x, v, b) @1",
+     "u = pad(w) pads=[0,0,0,0,0,0,2,2]; output p = conv(x, u, b) @1; output q = conv(x, v, b) "
+     "@1"},
+};
+
+Graph MustParse(const std::string& text) {
+  StatusOr<Graph> graph = ParseGraph(text);
+  EXPECT_TRUE(graph.ok()) << ToString(graph.status()) << "\n" << text;
+  return graph.ok() ? *graph : Graph();
+}
+
+// "" when both compute the same under the same names.
+std::string DifferenceOf(const Graph& before, const Graph& after) {
+  if (before.outputs().size() != after.outputs().size()) return "other outputs";
+  for (size_t i = 0; i < before.outputs().size(); ++i) {
+    const GraphOutput &a = before.outputs()[i], &b = after.outputs()[i];
+    if (a.name != b.name || before.type(a.edge) != after.type(b.edge)) return "other types";
+  }
+  for (uint64_t seed = 1; seed <= 3; ++seed) {
+    const Comparison comparison = Compare(before, after, seed);
+    if (!comparison.computed) return "not computed";
+    if (!comparison.equal) return comparison.difference;
+  }
+  return "";
+}
+
+void ExpectSame(const std::string& what, const Graph& before, const StatusOr<Graph>& after) {
+  ASSERT_TRUE(after.ok()) << what << ": " << ToString(after.status());
+  EXPECT_EQ(DifferenceOf(before, *after), "") << what << "\n" << FormatGraph(*after);
+}
+
+// Every rewrite there is, clean-up rules one at a time too, and what clean-up makes of its result.
+int RewriteEverywhere(const Graph& original, const Graph& from) {
+  int applied = 0;
+  const NodeIndex index(from);
+  for (const Rule& rule : RuleSet::Shipped().rules()) {
+    for (Rewrite::Bindings& match : FindMatches(from, index, *rule.pattern, /*subsets_max=*/8)) {
+      Rewrite rewrite{.rule = &rule};
+      rewrite.bindings = std::make_shared<const Rewrite::Bindings>(std::move(match));
+      const StatusOr<Graph> after = Apply(from, rewrite);
+      if (after.status().code() == StatusCode::kFailedPrecondition) continue;
+      ++applied;
+      ExpectSame(rule.name, original, after);
+      if (!after.ok()) continue;
+      ExpectSame(rule.name + ", cleaned up", original, CleanUp(*after, RuleSet::Shipped()));
+    }
+  }
+  return applied;
+}
+
+TEST(PeersFaults, AreNotOurs) {
+  int rewrites = 0;
+  for (const RuleCase& fault : kFaults) {
+    const std::string text = CaseText(fault, fault.before);
+    SCOPED_TRACE(std::string(fault.rule) + "\n" + text);
+    const Graph graph = MustParse(text);
+    EXPECT_NE(DifferenceOf(graph, MustParse(CaseText(fault, fault.after))), "")
+        << "the fault would not show";
+    ExpectSame("no-ops removed", graph, RemoveNoOps(graph));
+    ExpectSame("deduped", graph, Dedupe(graph));
+    const StatusOr<Graph> clean = CleanUp(graph, RuleSet::Shipped());
+    ExpectSame("cleaned up", graph, clean);
+    rewrites += RewriteEverywhere(graph, graph);
+    if (clean.ok()) rewrites += RewriteEverywhere(graph, *clean);
+  }
+  EXPECT_GE(rewrites, 20) << "hardly a rule applies: the rows test little";
+}
+
+}  // namespace
+}  // namespace ag

@@ -1,0 +1,78 @@
+// One side of a TASO rule as a graph, operator by operator, once the shapes of its variables are
+// known. What TASO's operators mean in our IR stands here:
+//   - a convolution without bias has a bias of zeros, its group is inferred (channels of x over
+//     w's axis 1), its activation is an operator of its own;
+//   - SAME pads are those of ONNX's SAME_UPPER;
+//   - split cuts where the concat before it joined ("split trees"): cut points travel with tensors.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "graph/graph.h"
+#include "rules/taso/format.h"
+
+namespace ag {
+
+// Where an axis was joined; without parts: nowhere. parts[i] is how part i was joined before.
+struct TasoCut {
+  Ints sizes;
+  std::vector<TasoCut> parts;
+};
+
+struct TasoValue {
+  Edge edge;
+  std::vector<TasoCut> cuts;  // By axis; may be shorter than the rank.
+};
+
+// What both sides share.
+struct TasoContext {
+  double epsilon = 1e-5;                 // Of batch-norms whose rule does not say.
+  std::map<TasoTensor, int64_t> groups;  // Of source weights: how many groups read them.
+};
+
+class TasoSide {
+ public:
+  // All three outlive the side. Variables have values before an operator that reads them is added.
+  TasoSide(const std::vector<TasoOperator>& operators, GraphBuilder* builder, TasoContext* context)
+      : operators_(operators), builder_(*builder), context_(*context) {}
+
+  void SetVariable(int variable, Edge edge) { values_[{variable, 0}] = {edge, {}}; }
+  // kInvalidArgument: ill-typed with these shapes.
+  Status Add(int op);
+
+  bool Has(const TasoTensor& tensor) const { return values_.contains(tensor); }
+  const TasoValue& value(const TasoTensor& tensor) const { return values_.at(tensor); }
+  Shape shape(const TasoTensor& tensor) const { return builder_.type(value(tensor).edge).shape; }
+
+ private:
+  StatusOr<TasoValue> Make(const TasoOperator& op);
+  StatusOr<TasoValue> Conv(const TasoOperator& op);
+  StatusOr<TasoValue> Pool(const TasoOperator& op);
+  StatusOr<TasoValue> BatchNorm(const TasoOperator& op);
+  StatusOr<TasoValue> Concat(const TasoOperator& op);
+  StatusOr<TasoValue> Transpose(const TasoOperator& op);
+  StatusOr<TasoValue> Enlarge(const TasoOperator& op);
+  StatusOr<TasoValue> MergeGroups(const TasoOperator& op);
+  StatusOr<TasoValue> FoldedWeights(const TasoOperator& op);
+  StatusOr<TasoValue> FoldedBias(const TasoOperator& op);
+  StatusOr<TasoValue> Elementwise(const TasoOperator& op, OpKind kind);
+  Status Split(int at);
+  // Constants get their shapes from their reader: made when it is added.
+  Status MakeConstants(const TasoOperator& reader);
+  StatusOr<Edge> MakeConstant(const TasoOperator& constant, const TasoOperator& reader, int input);
+
+  StatusOr<Edge> ScaleOf(Edge scale, Edge variance);
+  Edge Number(double value);
+  StatusOr<Edge> Filled(const Ints& shape, double value);
+  StatusOr<Edge> Identity(int64_t n);
+  StatusOr<Edge> Activated(Edge edge, TasoActivation activation);
+  Ints Pads(const TasoOperator& op, const Shape& x, const Ints& kernel) const;
+
+  const std::vector<TasoOperator>& operators_;
+  GraphBuilder& builder_;
+  TasoContext& context_;
+  std::map<TasoTensor, TasoValue> values_;
+};
+
+}  // namespace ag

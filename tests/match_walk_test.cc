@@ -1,0 +1,32 @@
+// The incremental matcher over the model zoo: along random walks of rewrites it finds what a plain
+// match of every rule finds (rules/match_walk.h compares at every step).
+#include "rules/match_walk.h"
+
+#include <gtest/gtest.h>
+
+#include "bench/zoo/zoo.h"
+#include "rules/rewrite.h"
+
+namespace ag {
+namespace {
+
+TEST(MatchWalk, OverTheZooFindsWhatAPlainMatchFinds) {
+  for (const ZooEntry& entry : Zoo()) {
+    SCOPED_TRACE(std::string(entry.name));
+    MemoryWeights weights;
+    const StatusOr<Graph> zoo = BuildZooModel(entry.name, {}, &weights);
+    ASSERT_TRUE(zoo.ok()) << ToString(zoo.status());
+    const StatusOr<Graph> clean = CleanUp(*zoo, RuleSet::Shipped());
+    ASSERT_TRUE(clean.ok()) << ToString(clean.status());
+    MatchWalkCounts counts;
+    for (uint64_t seed = 1; seed <= 3; ++seed) {
+      const Status walked = WalkMatches(*clean, RuleSet::Shipped(),
+                                        {.steps = entry.tiny ? 40 : 15, .seed = seed}, &counts);
+      ASSERT_TRUE(walked.ok()) << "seed " << seed << ": " << ToString(walked);
+    }
+    EXPECT_GT(counts.steps, 0);
+  }
+}
+
+}  // namespace
+}  // namespace ag
