@@ -119,7 +119,6 @@ void PrintGenerated(const Context& context, const std::string& file,
                        {"graphs_per_second", per_second},
                        {"equations", report.equations},
                        {"implied", report.implied},
-                       {"special", report.special},
                        {"growing", report.growing},
                        {"unproved", report.unproved},
                        {"seconds", report.seconds},
@@ -130,9 +129,9 @@ void PrintGenerated(const Context& context, const std::string& file,
   context.Print(fmt::format(
       "{}: {} rules, every one proved\n"
       "{} graphs enumerated in {:.1f} s ({:.0f} a second), {} equations: {} follow from others, "
-      "{} not proved; left out: {} special cases, {} that only grow; {:.1f} s in all",
+      "{} not proved; {} directions only grow; {:.1f} s in all",
       file, report.rules, report.graphs, report.enumerate_seconds, per_second, report.equations,
-      report.implied, report.unproved, report.special, report.growing, report.seconds));
+      report.implied, report.unproved, report.growing, report.seconds));
 }
 
 }  // namespace

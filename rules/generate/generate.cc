@@ -67,6 +67,7 @@ class Generator {
  private:
   struct Candidate {
     bool implied = false;
+    int growing = 0;  // Directions.
     std::optional<KnownEquation> found;
   };
 
@@ -159,6 +160,7 @@ class Generator {
     bool added = false;
     for (size_t i = 0; i < candidates.size(); ++i) {
       Candidate& candidate = candidates[i];
+      report_.growing += candidate.growing;
       report_.unproved += !candidate.implied && !candidate.found.has_value();
       if (!candidate.implied && candidate.found.has_value() && added) {
         candidate.implied = known_.Imply(candidate.found->left, candidate.found->right);
@@ -190,10 +192,15 @@ class Generator {
     if (!left.ok() || !right.ok()) return {};
     if (known_.Imply(*left, *right)) return {.implied = true};
     KnownEquation found{.left = *std::move(left), .right = *std::move(right)};
+    int growing = 0;
     // The right side is the larger one or the later one: what simplifies comes first.
     for (const bool forward : {false, true}) {
       const auto& source = forward ? equation.left : equation.right;
       const auto& target = forward ? equation.right : equation.left;
+      if (OnlyGrows(table, source, target)) {
+        ++growing;
+        continue;
+      }
       auto rule = Generalize(table, source, target,
                              {.seed = options_.seed,
                               .rounds = options_.proofs,
@@ -203,8 +210,16 @@ class Generator {
       if (rule->body.find("unary.f") != std::string::npos) rule->ops &= ~Unaries();
       found.rules.push_back(*std::move(rule));
     }
-    if (found.rules.empty()) return {};
-    return {.found = std::move(found)};
+    if (found.rules.empty()) return {.growing = growing};
+    return {.growing = growing, .found = std::move(found)};
+  }
+
+  // relu(x) => relu(relu(x)): what its target matches it makes larger again, and nothing new. What
+  // merges several roots may well look so and is the heart of the matter.
+  static bool OnlyGrows(const TermTable& table, const std::vector<TermId>& source,
+                        const std::vector<TermId>& target) {
+    return source.size() == 1 && target.size() == 1 &&
+           OpsOf(table, target) > OpsOf(table, source) && IsEmbedded(table, source[0], target[0]);
   }
 
   template <class Keep>

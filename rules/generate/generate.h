@@ -35,8 +35,7 @@ struct GenerateReport {
   int64_t equations = 0;  // Up to renaming.
   int64_t implied = 0;    // By rules found before.
   int64_t unproved = 0;   // Not to be said, or true only where they were found.
-  int64_t special = 0;    // Rules left out: another rule with two of its leaves made one.
-  int64_t growing = 0;    // Rules left out: their target holds their source and more.
+  int64_t growing = 0;    // Directions left out: a target that is its source and more around it.
   double enumerate_seconds = 0;
   double seconds = 0;
   bool complete = true;  // False: stopped, or out of bytes.

@@ -1,5 +1,6 @@
 #include "rules/generate/terms.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -109,6 +110,26 @@ bool IsLinear(const TermTable& table, const std::vector<TermId>& roots) {
     if (term.call < 0 && (seen & term.variables) != 0) return false;
     if (term.call < 0) seen |= term.variables;
     open.insert(open.end(), term.operands.begin(), term.operands.end());
+  }
+  return true;
+}
+
+bool IsEmbedded(const TermTable& table, TermId small, TermId large) {
+  if (small == large) return true;
+  const Term& a = table.term(small);
+  const Term& b = table.term(large);
+  if (b.call < 0) return false;
+  const auto below = [&](TermId operand) { return IsEmbedded(table, small, operand); };
+  if (std::any_of(b.operands.begin(), b.operands.end(), below)) return true;
+  if (a.call < 0 || a.output != b.output || a.operands.size() != b.operands.size()) return false;
+  const Call& x = table.call(a);
+  const Call& y = table.call(b);
+  if (x.op != y.op || x.extra != y.extra) return false;
+  for (size_t s = 0; s < x.nodes.size(); ++s) {
+    if (!(*x.nodes[s].attributes == *y.nodes[s].attributes)) return false;
+  }
+  for (size_t i = 0; i < a.operands.size(); ++i) {
+    if (!IsEmbedded(table, a.operands[i], b.operands[i])) return false;
   }
   return true;
 }

@@ -84,6 +84,9 @@ uint32_t VariablesOf(const TermTable& table, const std::vector<TermId>& roots);
 // Whether no leaf is read twice below the roots.
 bool IsLinear(const TermTable& table, const std::vector<TermId>& roots);
 
+// Whether `small` is left of `large` when operators are taken away, each in favor of an operand.
+bool IsEmbedded(const TermTable& table, TermId small, TermId large);
+
 // Equal for lists of roots that differ only in which leaves of one type they name.
 uint64_t RenamedHash(const TermTable& table, const std::vector<TermId>& left,
                      const std::vector<TermId>& right);
