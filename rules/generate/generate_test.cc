@@ -207,7 +207,7 @@ TEST(Generate, StoppedItKeepsWhatItHas) {
 
 TEST(Generate, MemoryIsBounded) {
   const GenerateReport report =
-      Found({.ops = {"add", "mul"}, .bytes_max = 1, .worlds = {Named("matrix")}});
+      Found({.ops = {"add", "mul", "sub"}, .bytes_max = 1, .worlds = {Named("pointwise")}});
   EXPECT_FALSE(report.complete);
 }
 
