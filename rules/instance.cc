@@ -166,6 +166,10 @@ class Drawer {
         .op = ChooseOp(term, want.dtype), .want = want.shape, .want_dtype = want.dtype};
     draft.outputs =
         term.output_choice == OutputChoice::kEach ? bindings_.counts[term.index] : term.output + 1;
+    // Other terms may name other outputs of an equal split.
+    if (term.output_choice == OutputChoice::kLiteral && draft.outputs == 1 && draw_.Chance(80)) {
+      draft.outputs = 2;
+    }
     KnownAttributes(term, position, &draft);
     const auto operands = MakeOperands(term, position, &draft);
     if (!operands.has_value()) return std::nullopt;
@@ -194,6 +198,9 @@ class Drawer {
       const auto value = Evaluate(attribute.value, ScopeAt(position));
       auto typed =
           value.has_value() ? ToAttribute(*value, draft->op, attribute.name) : std::nullopt;
+      const auto* axis = typed.has_value() ? std::get_if<int64_t>(&*typed) : nullptr;
+      // Shapes are grown until they have the axis: one that no tensor has is left to chance.
+      if (attribute.name == "axis" && axis != nullptr && (*axis < 0 || *axis > 8)) continue;
       double* real = typed.has_value() ? std::get_if<double>(&*typed) : nullptr;
       if (real != nullptr && attribute.literal) *real = Drifted(*real);
       if (typed.has_value()) draft->attributes.Set(attribute.name, *std::move(typed));

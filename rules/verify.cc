@@ -201,6 +201,7 @@ class Verifier {
           name, unguarded_.classes[name]);
     }
     report_.proved = report_.counter_example.empty();
+    report_.too_few_cases = !report_.proved && !failing_.has_value();
     return std::move(report_);
   }
 

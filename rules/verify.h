@@ -38,6 +38,7 @@ struct VerifyReport {
   // Why it is refused: the smallest case found as text-form graphs with values, or what could not
   // be drawn; "" when proved.
   std::string counter_example;
+  bool too_few_cases = false;     // Refused because cases were wanting, not because one was wrong.
   bool ill_typed = false;         // Refused because its target has another type than its source.
   double float_error_max = 0;     // Largest relative difference of the float check.
   double constant_error_max = 0;  // The same with the rule's approximate constants off by as much

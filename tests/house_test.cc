@@ -25,6 +25,7 @@ const std::map<std::string, std::set<std::string>>& Arrows() {
       {"graph", {"base"}},
       {"graph/onnx", {"base", "graph"}},
       {"rules", {"base", "graph"}},
+      {"rules/generate", {"base", "graph", "rules"}},
       {"rules/taso", {"base", "graph", "rules", "gen"}},
       {"plan", {"base", "graph"}},
       {"search", {"base", "graph", "rules", "plan"}},

@@ -32,6 +32,7 @@ struct AllFlags {
   JobsFlags jobs;
   CacheFlags cache;
   RulesFlags rules;
+  GenerateFlags generate;
   TasoFlags taso;
   PlanShowFlags plan;
   ModelFlags doctor;
@@ -75,6 +76,7 @@ class Commands {
   void AddCache();
   void AddRules();
   void AddTaso(CLI::App* rules);
+  void AddGenerate(CLI::App* rules);
   void AddOthers();
   int Report(const CLI::ParseError& error, const std::vector<std::string>& words);
   const CLI::Option* FindFlag(const CLI::App* app, const std::string& word) const;
@@ -298,6 +300,7 @@ void Commands::AddRules() {
       ->check(WrongAmount);
   verify->add_flag("--no-cache", flags.no_cache, "Prove anew, remember nothing");
   AddTaso(rules);
+  AddGenerate(rules);
 }
 
 void Commands::AddTaso(CLI::App* rules) {
@@ -315,6 +318,25 @@ void Commands::AddTaso(CLI::App* rules) {
   load->add_option("-o,--output", flags.output, "The rules file to write")->required();
   load->add_option("--instances", flags.instances, "Instances per proof")->capture_default_str();
   load->add_option("--seed", flags.seed, "Seed of the instances")->capture_default_str();
+}
+
+void Commands::AddGenerate(CLI::App* rules) {
+  GenerateFlags& flags = flags_.generate;
+  CLI::App* generate =
+      Verb(rules, "generate", "Find rules: enumerate small graphs, prove the equal",
+           [&flags](Context& c) { return RunRulesGenerate(c, flags); });
+  generate->add_option("-o,--output", flags.output, "The rules file to write")->required();
+  generate->add_option("--max-ops", flags.ops_max, "Operators of a graph, 1 to 4")
+      ->check(CLI::Range(1, 4))
+      ->capture_default_str();
+  generate
+      ->add_option("--ops", flags.ops,
+                   "Only these operators: add,relu,concat (default: all it has)")
+      ->delimiter(',');
+  generate->add_option("--seed", flags.seed, "Seed of the values")->capture_default_str();
+  generate->add_option("--proofs", flags.proofs, "Proofs of each rule, with different seeds")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
 }
 
 void Commands::AddOthers() {

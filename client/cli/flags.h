@@ -128,4 +128,12 @@ struct TasoFlags {
   uint64_t seed = 1;
 };
 
+struct GenerateFlags {
+  std::string output;
+  int ops_max = 3;
+  std::vector<std::string> ops;  // Empty: the default ones.
+  uint64_t seed = 1;
+  int proofs = 12;  // Of each rule, with different seeds.
+};
+
 }  // namespace ag

@@ -17,6 +17,7 @@ int RunPlanShow(Context& context, const PlanShowFlags& flags);
 int RunZoo(Context& context, const ZooFlags& flags);
 int RunRulesList(Context& context, const RulesFlags& flags);
 int RunRulesVerify(Context& context, const RulesFlags& flags);
+int RunRulesGenerate(Context& context, const GenerateFlags& flags);
 int RunRulesCoverage(Context& context, const TasoFlags& flags);
 int RunRulesImport(Context& context, const TasoFlags& flags);
 int RunDoctor(Context& context, const ModelFlags& flags);

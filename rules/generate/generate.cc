@@ -1,0 +1,314 @@
+#include "rules/generate/generate.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <thread>
+
+#include "base/text.h"
+#include "rules/generate/known.h"
+#include "rules/generate/phrase.h"
+
+namespace ag::generate {
+namespace {
+
+// Equations that are looked at together: their rules are not pruned by one another before they are
+// proved, so more is wasted work, fewer leaves threads waiting.
+constexpr size_t kBatch = 16;
+
+using SteadyClock = std::chrono::steady_clock;
+
+double SecondsSince(SteadyClock::time_point start) {
+  return std::chrono::duration<double>(SteadyClock::now() - start).count();
+}
+
+// Calls work(i) for all i below `count`, each once, from `threads` threads.
+template <class Work>
+void InParallel(int threads, size_t count, const Work& work) {
+  std::atomic<size_t> next = 0;
+  const auto run = [&] {
+    for (size_t i = next++; i < count; i = next++) work(i);
+  };
+  std::vector<std::thread> others;
+  for (int t = 1; t < threads; ++t) others.emplace_back(run);
+  run();
+  for (std::thread& other : others) other.join();
+}
+
+// Operators that no default world has join these, when they are element-wise.
+bool TakesAnyElementwise(std::string_view world) {
+  return world == "pointwise" || world == "layout";
+}
+
+class Generator {
+ public:
+  explicit Generator(const GenerateOptions& options)
+      : options_(options), start_(SteadyClock::now()) {}
+
+  StatusOr<GenerateReport> Run() {
+    AG_TRY(ReadWorlds());
+    EnumerateAll();
+    report_.enumerate_seconds = SecondsSince(start_);
+    Say(fmt::format(
+        "{} graphs in {:.1f} s ({:.0f}/s), {} equations", report_.graphs, report_.enumerate_seconds,
+        static_cast<double>(report_.graphs) / report_.enumerate_seconds, equations_.size()));
+    report_.equations = static_cast<int64_t>(equations_.size());
+    for (size_t begin = 0; begin < equations_.size(); begin += kBatch) {
+      if (Stopped()) break;
+      DoBatch(begin, std::min(begin + kBatch, equations_.size()));
+    }
+    known_.Reduce();
+    Write();
+    report_.seconds = SecondsSince(start_);
+    return std::move(report_);
+  }
+
+ private:
+  struct Candidate {
+    bool implied = false;
+    int growing = 0;  // Directions.
+    std::optional<KnownEquation> found;
+  };
+
+  // ---- Worlds.
+
+  Status ReadWorlds() {
+    if (options_.ops_max < 1 || options_.ops_max > kOpsMax) {
+      return Err(StatusCode::kInvalidArgument, "max-ops: expected 1 to {}, got {}", kOpsMax,
+                 options_.ops_max);
+    }
+    std::vector<World> worlds = options_.worlds;
+    if (worlds.empty()) worlds.assign(DefaultWorlds().begin(), DefaultWorlds().end());
+    std::set<OpKind> wanted;
+    for (const std::string& name : options_.ops) {
+      AG_LET(const OpKind op, OpKindFromText(name));
+      wanted.insert(op);
+    }
+    std::set<OpKind> placed;
+    for (const World& world : worlds) {
+      AG_LET(Universe universe, ReadWorld(world));
+      if (!wanted.empty()) Choose(wanted, &universe);
+      placed.insert(universe.ops.begin(), universe.ops.end());
+      if (!universe.ops.empty() || !options_.extra.empty()) universes_.push_back(universe);
+    }
+    for (const OpKind op : wanted) {
+      if (placed.contains(op)) continue;
+      return Err(StatusCode::kInvalidArgument, "operator {}: the generator has no operands for it",
+                 Info(op).text_name);
+    }
+    return OkStatus();
+  }
+
+  static void Choose(const std::set<OpKind>& wanted, Universe* universe) {
+    const std::vector<std::string> defaults = DefaultOps();
+    std::vector<OpKind> ops;
+    for (const OpKind op : universe->ops) {
+      if (wanted.contains(op)) ops.push_back(op);
+    }
+    for (const OpKind op : wanted) {
+      const bool known =
+          std::find(defaults.begin(), defaults.end(), Info(op).text_name) != defaults.end();
+      const bool fits = Has(op, kElementwise) && Info(op).arity_max <= 2;
+      if (!known && fits && TakesAnyElementwise(universe->name)) ops.push_back(op);
+    }
+    universe->ops = std::move(ops);
+  }
+
+  void EnumerateAll() {
+    std::vector<Enumeration> results(universes_.size());
+    std::atomic<int64_t> graphs = 0;
+    InParallel(options_.threads, universes_.size(), [&](size_t i) {
+      results[i] = Enumerate(universes_[i],
+                             {.ops_max = options_.ops_max,
+                              .seed = options_.seed,
+                              .bytes_max = options_.bytes_max / std::max(options_.threads, 1),
+                              .extra = options_.extra,
+                              .stop = options_.stop,
+                              .progress = [&](int64_t more) { ReportGraphs(graphs += more); }});
+      Say(fmt::format("world {}: {} graphs, {} classes, {} equations", universes_[i].name,
+                      results[i].graphs, results[i].classes, results[i].equations.size()));
+    });
+    for (Enumeration& result : results) {
+      report_.graphs += result.graphs;
+      report_.complete = report_.complete && result.complete;
+      for (Equation& equation : result.equations) equations_.push_back(std::move(equation));
+    }
+    std::stable_sort(equations_.begin(), equations_.end(),
+                     [](const Equation& a, const Equation& b) { return RankOf(a) < RankOf(b); });
+  }
+
+  // Small equations first, and all that read each leaf once on one side before the others: those
+  // are mostly the former with two leaves made one.
+  static std::pair<bool, int> RankOf(const Equation& e) {
+    const bool linear = IsLinear(*e.table, e.left) || IsLinear(*e.table, e.right);
+    return {!linear, OpsOf(*e.table, e.left) + OpsOf(*e.table, e.right)};
+  }
+
+  void ReportGraphs(int64_t graphs) {
+    if (graphs / 100000 == reported_.exchange(graphs / 100000)) return;
+    Say(fmt::format("{} graphs, {:.0f}/s", graphs,
+                    static_cast<double>(graphs) / SecondsSince(start_)));
+  }
+
+  // ---- Equations to rules.
+
+  void DoBatch(size_t begin, size_t end) {
+    std::vector<Candidate> candidates(end - begin);
+    InParallel(options_.threads, candidates.size(),
+               [&](size_t i) { candidates[i] = Look(equations_[begin + i]); });
+    bool added = false;
+    for (size_t i = 0; i < candidates.size(); ++i) {
+      Candidate& candidate = candidates[i];
+      report_.growing += candidate.growing;
+      report_.unproved += !candidate.implied && !candidate.found.has_value();
+      if (!candidate.implied && candidate.found.has_value() && added) {
+        candidate.implied = known_.Imply(candidate.found->left, candidate.found->right);
+      }
+      report_.implied += candidate.implied;
+      if (candidate.implied || !candidate.found.has_value()) continue;
+      known_.Add(*std::move(candidate.found));
+      added = true;
+    }
+    if (begin / 256 == end / 256 && end != equations_.size()) return;
+    Say(fmt::format("{} of {} equations: {} became rules, {} implied, {} neither, {:.0f} s", end,
+                    equations_.size(), known_.equations().size(), report_.implied, report_.unproved,
+                    SecondsSince(start_)));
+  }
+
+  Candidate Look(const Equation& equation) {
+    const TermTable& table = *equation.table;
+    if (HasExtra(equation)) {
+      TellExtra(equation);
+      return {};
+    }
+    const bool single = equation.left.size() == 1;
+    if ((single && known_.Says(table, equation.right, equation.left)) ||
+        known_.Says(table, equation.left, equation.right)) {
+      return {.implied = true};
+    }
+    StatusOr<Graph> left = GraphOf(table, equation.left, 0);
+    StatusOr<Graph> right = GraphOf(table, equation.right, 0);
+    if (!left.ok() || !right.ok()) return {};
+    if (known_.Imply(*left, *right)) return {.implied = true};
+    KnownEquation found{.left = *std::move(left), .right = *std::move(right)};
+    int growing = 0;
+    // The right side is the larger one or the later one: what simplifies comes first.
+    for (const bool forward : {false, true}) {
+      const auto& source = forward ? equation.left : equation.right;
+      const auto& target = forward ? equation.right : equation.left;
+      if (OnlyGrows(table, source, target)) {
+        ++growing;
+        continue;
+      }
+      auto rule = Generalize(table, source, target,
+                             {.seed = options_.seed,
+                              .rounds = options_.proofs,
+                              .instances = options_.proof_instances});
+      if (!rule) continue;
+      rule->ops = OpsIn(forward ? found.left : found.right) & ~Leaves();
+      if (rule->body.find("unary.f") != std::string::npos) rule->ops &= ~Unaries();
+      found.rules.push_back(*std::move(rule));
+    }
+    if (found.rules.empty()) return {.growing = growing};
+    return {.growing = growing, .found = std::move(found)};
+  }
+
+  // relu(x) => relu(relu(x)): what its target matches it makes larger again, and nothing new. What
+  // merges several roots may well look so and is the heart of the matter.
+  static bool OnlyGrows(const TermTable& table, const std::vector<TermId>& source,
+                        const std::vector<TermId>& target) {
+    return source.size() == 1 && target.size() == 1 &&
+           OpsOf(table, target) > OpsOf(table, source) && IsEmbedded(table, source[0], target[0]);
+  }
+
+  template <class Keep>
+  static uint64_t MaskOf(const Keep& keep) {
+    uint64_t mask = 0;
+    for (const OpInfo& info : AllOps()) {
+      if (keep(info.kind)) mask |= uint64_t{1} << static_cast<int>(info.kind);
+    }
+    return mask;
+  }
+  static uint64_t Leaves() {
+    return MaskOf([](OpKind op) { return Has(op, kLeaf); });
+  }
+  static uint64_t Unaries() {
+    return MaskOf([](OpKind op) { return Has(op, kUnary); });
+  }
+
+  // ---- Extra operators.
+
+  static bool HasExtra(const Equation& equation) {
+    const auto has = [&](const std::vector<TermId>& roots) {
+      return std::any_of(roots.begin(), roots.end(),
+                         [&](TermId root) { return ExtraBelow(*equation.table, root); });
+    };
+    return has(equation.left) || has(equation.right);
+  }
+  static bool ExtraBelow(const TermTable& table, TermId id) {
+    const Term& term = table.term(id);
+    if (term.call < 0) return false;
+    if (table.call(term).extra != nullptr) return true;
+    return std::any_of(term.operands.begin(), term.operands.end(),
+                       [&](TermId operand) { return ExtraBelow(table, operand); });
+  }
+
+  void TellExtra(const Equation& equation) {
+    const Wording wording{.axes = Wording::Axes::kLiteral, .lists = false};
+    const auto phrase = generate::Say(*equation.table, equation.right, equation.left, wording, {});
+    if (!phrase) return;
+    const std::lock_guard lock(mutex_);
+    report_.extra_equations.push_back(phrase->equation);
+  }
+
+  // ---- The answer.
+
+  void Write() {
+    std::string text = fmt::format(
+        "# Found by `autograph rules generate --max-ops {} --seed {}`{}: {} graphs, {} equations.\n"
+        "# Each rule was proved by rules/verify.\n",
+        options_.ops_max, options_.seed,
+        options_.ops.empty() ? "" : " with --ops " + Join(options_.ops, ","), report_.graphs,
+        report_.equations);
+    std::set<std::string> names;
+    for (const KnownEquation& equation : known_.equations()) {
+      for (const FoundRule& rule : equation.rules) {
+        if (!names.insert(rule.name).second) continue;
+        text += fmt::format("\n# {} instances, {}\n{} {}\n", rule.instances, rule.arithmetic,
+                            rule.name, rule.body);
+        ++report_.rules;
+      }
+    }
+    report_.text = std::move(text);
+    std::sort(report_.extra_equations.begin(), report_.extra_equations.end());
+  }
+
+  bool Stopped() {
+    if (!options_.stop || !options_.stop()) return false;
+    report_.complete = false;
+    return true;
+  }
+
+  void Say(const std::string& line) {
+    const std::lock_guard lock(mutex_);
+    if (options_.progress) options_.progress(line);
+  }
+
+  const GenerateOptions& options_;
+  const SteadyClock::time_point start_;
+  std::vector<Universe> universes_;
+  std::vector<Equation> equations_;
+  KnownRules known_;
+  GenerateReport report_;
+  std::atomic<int64_t> reported_ = 0;
+  std::mutex mutex_;
+};
+
+}  // namespace
+
+StatusOr<GenerateReport> Generate(const GenerateOptions& options) {
+  return Generator(options).Run();
+}
+
+}  // namespace ag::generate

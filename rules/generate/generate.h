@@ -1,0 +1,51 @@
+// The rule generator: enumerates small graphs in several worlds (world.h), finds which are equal,
+// and says what it found as proved rules, without those that others imply.
+//
+// Same options, same text: threads, their order and their speed make no difference, as long as
+// neither `stop` nor the limit of bytes ended a run early.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "rules/generate/enumerate.h"
+
+namespace ag::generate {
+
+struct GenerateOptions {
+  int ops_max = 3;               // In [1, 4].
+  std::vector<std::string> ops;  // Text names; empty: those of the default worlds.
+  uint64_t seed = 1;
+  int proofs = 12;            // Of each rule, with different seeds; each must succeed.
+  int proof_instances = 200;  // Distinct ones in each proof; `rules verify` asks for 200.
+  int threads = 2;
+  int64_t bytes_max = int64_t{6} << 30;  // Of all worlds together.
+  std::vector<ExtraOperator> extra;      // Also tried, in the field worlds.
+  std::vector<World> worlds;             // Empty: the default ones.
+  std::function<bool()> stop;            // Thread-safe. True: keep what was found and end.
+  std::function<void(const std::string& line)> progress;  // Called from one thread at a time.
+};
+
+struct GenerateReport {
+  std::string text;  // The rules, in the rule language; each proved by rules/verify.
+  int rules = 0;
+  int64_t graphs = 0;
+  int64_t equations = 0;  // Up to renaming.
+  int64_t implied = 0;    // By rules found before.
+  int64_t unproved = 0;   // Not to be said, or true only where they were found.
+  int64_t growing = 0;    // Directions left out: a target that is its source and more around it.
+  double enumerate_seconds = 0;
+  double seconds = 0;
+  bool complete = true;  // False: stopped, or out of bytes.
+  // Equations with an extra operator: they agreed, but Verify does not know the operator, so they
+  // are told here and never written as rules.
+  std::vector<std::string> extra_equations;
+};
+
+// kInvalidArgument: ops_max out of range, or an operator that no world has and that is not
+// element-wise with one or two operands. kNotFound: an unknown operator.
+StatusOr<GenerateReport> Generate(const GenerateOptions& options);
+
+}  // namespace ag::generate
