@@ -2,6 +2,7 @@
 # The generator at depth 3 with its default list: time, memory, every rule proved again with another
 # seed, and which rules of TASO's file follow.
 set -euo pipefail
+cd "$(dirname "$0")/../.."
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 python3 - build/autograph rules generate --max-ops 3 -o "$out/found.rules" <<'PY'
