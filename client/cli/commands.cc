@@ -308,6 +308,7 @@ void Commands::AddTaso(CLI::App* rules) {
   CLI::App* coverage = Verb(rules, "coverage", "What our rules make of a file of TASO's rules",
                             [&flags](Context& c) { return RunRulesCoverage(c, flags); });
   coverage->add_option("file", flags.file, "A file in TASO's format (.pb)")->required();
+  coverage->add_option("--rules", flags.rules, "A rules file (default: the shipped ones)");
   coverage->add_option("--steps", flags.steps, "Our rules, one after another, at most")
       ->check(CLI::Range(0, 6))
       ->capture_default_str();

@@ -123,6 +123,7 @@ struct RulesFlags {
 struct TasoFlags {
   std::string file;
   std::string output;  // import: the rules file to write.
+  std::string rules;   // coverage: by these rules; "": the shipped ones.
   int steps = 4;       // coverage: of our rules, one after another.
   int instances = 200;
   uint64_t seed = 1;

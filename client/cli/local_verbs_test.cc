@@ -80,6 +80,12 @@ TEST_F(LocalVerbsTest, CoverageSaysWhatIsUnknown) {
   EXPECT_EQ(json["rules"].size(), 20u);
   EXPECT_EQ(json["rules"][1]["verdict"], "unknown");
   EXPECT_EQ(json["summary"], "9 implied, 10 repaired, 0 noise, 1 unknown");
+  TasoFlags by = flags;  // Other rules than ours.
+  by.rules = Write("none.rules", "neg-twice [exact]: neg(neg(x)) => x\n");
+  EXPECT_TRUE(
+      Call(false, RunRulesCoverage, by).out.starts_with("0                        unknown"));
+  by.rules = Path("no.rules");
+  EXPECT_EQ(Call(false, RunRulesCoverage, by).code, kExitInput);
   EXPECT_EQ(Call(false, RunRulesCoverage, TasoFlags{.file = Path("none.pb")}).code, kExitInput);
   const std::string damaged = Write("b.pb", TasoBytes().substr(0, 9));
   const Ran cut = Call(false, RunRulesCoverage, TasoFlags{.file = damaged});

@@ -16,12 +16,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-StatusOr<RuleSet> LoadRules(const RulesFlags& flags) {
-  if (flags.file.empty()) return RuleSet::Shipped();
-  AG_LET(const std::string text, ReadFile(flags.file));
-  return RuleSet::Parse(text, flags.file);
-}
-
 Json CountsJson(const std::vector<std::pair<std::string, int>>& counts) {
   Json json = Json::object();
   for (const auto& [name, count] : counts) json[name] = count;
@@ -136,8 +130,14 @@ void PrintGenerated(const Context& context, const std::string& file,
 
 }  // namespace
 
+StatusOr<RuleSet> LoadRules(const std::string& file) {
+  if (file.empty()) return RuleSet::Shipped();
+  AG_LET(const std::string text, ReadFile(file));
+  return RuleSet::Parse(text, file);
+}
+
 int RunRulesList(Context& context, const RulesFlags& flags) {
-  const auto rules = LoadRules(flags);
+  const auto rules = LoadRules(flags.file);
   if (!rules.ok()) return Fail(rules.status());
   Json list = Json::array();
   for (const Rule& rule : rules->rules()) {
@@ -156,7 +156,7 @@ int RunRulesList(Context& context, const RulesFlags& flags) {
 }
 
 int RunRulesVerify(Context& context, const RulesFlags& flags) {
-  const auto rules = LoadRules(flags);
+  const auto rules = LoadRules(flags.file);
   if (!rules.ok()) return Fail(rules.status());
   CatchStopSignals();
   const Nanos begin = RealClock().Now();

@@ -43,6 +43,8 @@ Json ToJson(const TasoCoverage& c) {
 int RunRulesCoverage(Context& context, const TasoFlags& flags) {
   auto rules = Load(flags.file);
   if (!rules.ok()) return Fail(rules.status());
+  const auto ours = LoadRules(flags.rules);
+  if (!ours.ok()) return Fail(ours.status());
   for (TasoRule& builtin : TasoBuiltins()) rules->push_back(std::move(builtin));
   CatchStopSignals();
   std::vector<TasoCoverage> coverage;
@@ -50,8 +52,7 @@ int RunRulesCoverage(Context& context, const TasoFlags& flags) {
   int unknown = 0;
   for (const TasoRule& rule : *rules) {
     if (StopSignal() != 0) return kExitInterrupted;
-    coverage.push_back(
-        CoverTasoRule(rule, RuleSet::Shipped(), {.steps_max = flags.steps, .seed = flags.seed}));
+    coverage.push_back(CoverTasoRule(rule, *ours, {.steps_max = flags.steps, .seed = flags.seed}));
     unknown += coverage.back().verdict == TasoVerdict::kUnknown;
     list.push_back(ToJson(coverage.back()));
     if (!context.flags().json) context.Print(FormatTasoCoverage(coverage.back()));

@@ -4,6 +4,7 @@
 
 #include "client/cli/context.h"
 #include "client/cli/flags.h"
+#include "rules/rule_set.h"
 
 namespace ag {
 
@@ -20,6 +21,8 @@ int RunRulesVerify(Context& context, const RulesFlags& flags);
 int RunRulesGenerate(Context& context, const GenerateFlags& flags);
 int RunRulesCoverage(Context& context, const TasoFlags& flags);
 int RunRulesImport(Context& context, const TasoFlags& flags);
+// The rules of a file; "": the shipped ones.
+StatusOr<RuleSet> LoadRules(const std::string& file);
 int RunDoctor(Context& context, const ModelFlags& flags);
 
 int RunJobsList(Context& context, const JobsFlags& flags);

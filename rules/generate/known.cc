@@ -94,32 +94,6 @@ bool KnownRules::Imply(const Graph& left, const Graph& right, int without) const
   return false;
 }
 
-bool KnownRules::Connect(const Graph& left, const Graph& right, int steps, size_t width) const {
-  struct Side {
-    std::vector<Reached> edge;
-    std::set<std::string> seen;
-  };
-  Side sides[2];
-  sides[0].edge.push_back({KeyOf(left), left});
-  sides[1].edge.push_back({KeyOf(right), right});
-  for (Side& side : sides) side.seen.insert(side.edge[0].key);
-  if (sides[1].seen.contains(sides[0].edge[0].key)) return true;
-  for (int step = 0; step < 2 * steps; ++step) {
-    Side& side = sides[step % 2];
-    const Side& other = sides[1 - step % 2];
-    std::vector<Reached> next;
-    for (const Reached& from : side.edge) {
-      for (Reached& reached : Neighbors(from.graph, -1)) {
-        if (side.seen.size() >= width || !side.seen.insert(reached.key).second) continue;
-        if (other.seen.contains(reached.key)) return true;
-        next.push_back(std::move(reached));
-      }
-    }
-    side.edge = std::move(next);
-  }
-  return false;
-}
-
 void KnownRules::Reduce() {
   for (size_t i = equations_.size(); i-- > 0;) {
     if (!Imply(equations_[i].left, equations_[i].right, static_cast<int>(i))) continue;

@@ -32,10 +32,6 @@ class KnownRules {
   // asked.
   bool Imply(const Graph& left, const Graph& right, int without = -1) const;
 
-  // Whether at most `steps` rules on either side meet; at most `width` graphs are looked at on
-  // each.
-  bool Connect(const Graph& left, const Graph& right, int steps, size_t width) const;
-
   // Removes what the others imply, the latest first.
   void Reduce();
 
