@@ -1,10 +1,11 @@
 #include "rules/rule_list.h"
 
 #include "rules/guards.h"
+#include "rules/verify.h"
 
 namespace ag {
 
-std::string FormatRuleList(const RuleSet& rules) {
+std::string FormatRuleList(const RuleSet& rules, const std::map<std::string, std::string>& where) {
   std::string text = "\n## Guards and functions\n\n| call | is |\n|---|---|\n";
   for (const RuleFunction& f : AllFunctions()) {
     text += fmt::format("| `{}` | {} |\n", f.signature, f.what);
@@ -15,8 +16,10 @@ std::string FormatRuleList(const RuleSet& rules) {
     if (rule.file != file) text += fmt::format("\n### rules/{}\n\n", rule.file);
     file = rule.file;
     const size_t body = rule.text.find("]:") + 3;
-    text += fmt::format("- **{}** ({})  \n  `{}`\n", rule.name, RuleClassName(rule.rule_class),
-                        rule.text.substr(body));
+    const auto fires = where.find(rule.name);
+    text += fmt::format("- **{}** ({}; {})  \n  `{}`  \n  {}\n", rule.name,
+                        RuleClassName(rule.rule_class), ShippedProof(rule).value_or("not proved"),
+                        rule.text.substr(body), fires == where.end() ? "-" : fires->second);
   }
   return text;
 }

@@ -3,11 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
-#include "base/file.h"
 #include "base/random.h"
-#include "rules/rule_list.h"
 
 namespace ag {
 namespace {
@@ -161,20 +157,6 @@ TEST(RuleSet, JoinRefusesTheSameNameAndWithoutLeavesOut) {
   EXPECT_EQ(both.Without({"a"}, false).rules().size(), 1u);
   EXPECT_EQ(both.Without({}, true).rules()[0].name, "a");
   EXPECT_EQ(both.Find("c"), nullptr);
-}
-
-TEST(RuleSet, TheDocsListTheShippedRules) {
-  const std::string path = std::string(AG_SOURCE_DIR) + "/docs/rules.md";
-  const std::string text = *ReadFile(path);
-  const size_t mark = text.find(kRuleListMark);
-  ASSERT_NE(mark, std::string::npos);
-  const std::string list = FormatRuleList(RuleSet::Shipped());
-  const size_t below = mark + std::string(kRuleListMark).size();
-  if (std::getenv("AG_WRITE_DOCS") != nullptr) {
-    ASSERT_TRUE(WriteFileAtomically(path, text.substr(0, below) + list).ok());
-    return;
-  }
-  EXPECT_EQ(text.substr(below), list) << "AG_WRITE_DOCS=1 rules_test writes docs/rules.md anew";
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // rules/verified.txt: what was proved when the shipped rules were last changed.
-#include <set>
+#include <map>
 
 #include "base/text.h"
 #include "embedded/rules_files.h"
@@ -7,18 +7,22 @@
 
 namespace ag {
 
-bool IsShippedVerdict(const Rule& rule) {
-  static const auto& digests = *[] {
-    auto* found = new std::set<std::string, std::less<>>;
+std::optional<std::string> ShippedProof(const Rule& rule) {
+  static const auto& proofs = *[] {
+    auto* found = new std::map<std::string, std::string, std::less<>>;
     for (const EmbeddedFile& file : RulesFiles()) {
       if (file.name != "verified.txt") continue;
-      for (const std::string_view line : Split(file.text, '\n')) {
-        found->emplace(line.substr(0, line.find(' ')));
+      for (const std::string_view line : Split(file.text, '\n')) {  // digest name arithmetic count
+        const auto words = Split(line, ' ');
+        if (words.size() < 4) continue;
+        found->emplace(words[0], fmt::format("{}, {} instances", words[2], words[3]));
       }
     }
     return found;
   }();
-  return digests.contains(Sha256(rule.text).Hex());
+  const auto at = proofs.find(Sha256(rule.text).Hex());
+  if (at == proofs.end()) return std::nullopt;
+  return at->second;
 }
 
 }  // namespace ag

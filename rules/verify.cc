@@ -307,7 +307,7 @@ Status CheckTypes(const std::vector<const Rule*>& rules) {
 Status RequireVerified(const RuleSet& rules, const VerifyOptions& options) {
   std::vector<const Rule*> open;
   for (const Rule& rule : rules.rules()) {
-    if (!IsShippedVerdict(rule)) open.push_back(&rule);
+    if (!ShippedProof(rule).has_value()) open.push_back(&rule);
   }
   AG_TRY(CheckTypes(open));
   Status refused = OkStatus();

@@ -58,8 +58,9 @@ void VerifyAll(const std::vector<const Rule*>& rules, const VerifyOptions& optio
 // of them. (One that has so now and then is left to Verify.)
 Status CheckTypes(const std::vector<const Rule*>& rules);
 
-// True when the shipped verdict file (rules/verified.txt, compiled in) holds the rule's digest.
-bool IsShippedVerdict(const Rule& rule);
+// "field, 200 instances" when the shipped verdict file (rules/verified.txt, compiled in) holds the
+// rule's digest; nullopt when it does not.
+std::optional<std::string> ShippedProof(const Rule& rule);
 
 // What a set must pass before anything is rewritten by it. kInvalidArgument: CheckTypes.
 // kFailedPrecondition, with the counter-example: a rule is neither in the shipped verdicts nor

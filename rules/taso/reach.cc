@@ -51,7 +51,7 @@ class Search {
     const std::string form = TasoFormOf(*tidy, TasoForm::kAsWritten);
     if (!seen_.insert(form).second) return;
     const bool same = form == as_written_;
-    if (same || TasoFormOf(*tidy, TasoForm::kRegrouped) == regrouped_) {
+    if (same || (options_.regroup && TasoFormOf(*tidy, TasoForm::kRegrouped) == regrouped_)) {
       path_ = ReachPath{std::move(rules), !same};
       return;
     }
