@@ -277,7 +277,8 @@ void ShapeDraw::UnaryAttributes(OperatorDraft* draft) {
       Default(draft, "alpha", Chance(50) ? 0.25 : 0.5);
       return Default(draft, "beta", Chance(50) ? 0.25 : 0.5);
     case OpKind::kClip:
-      Default(draft, "min", Chance(50) ? 0.0 : -0.5);
+      if (Chance(10)) Default(draft, "max", -0.25);
+      Default(draft, "min", Chance(50) ? 0.0 : Chance(50) ? -0.5 : 0.25);
       return Default(draft, "max", Chance(50) ? 0.75 : 6.0);
     case OpKind::kGelu:
       return Default(draft, "approximate", std::string(Chance(50) ? "tanh" : "none"));
