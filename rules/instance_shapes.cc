@@ -258,6 +258,11 @@ void ShapeDraw::WindowAttributes(OperatorDraft* draft) {
     }
     return values;
   };
+  if (pool && Lacks(*draft, "kernel_shape") && Chance(8)) {  // Windows that miss what is small.
+    draft->attributes.Set("kernel_shape", Ints(axes, 2));
+    Default(draft, "dilations", Ints(axes, 3));
+    Default(draft, "pads", Ints(2 * axes, 3));
+  }
   if (pool && Lacks(*draft, "kernel_shape")) {
     draft->attributes.Set("kernel_shape", list(axes, 1, 3, Chance(15) ? 0 : 80));
   }
