@@ -5,8 +5,8 @@
 // only those are followed that can lead to something new (ADR 002):
 // - Of the gains that a graph offers the largest is taken first. Another one that is still there
 //   afterwards is taken there, and not beside it.
-// - A rewrite that does not gain is a detour: what follows, at most limits.detour_max in a row, must
-//   be near it, until the estimate is below the one where the detour began.
+// - A rewrite that does not gain is a detour: what follows, at most limits.detour_max in a row, is
+//   near it, until the estimate is below the one where the detour began.
 // - A rewrite whose gain is known from an ancestor is made when the surroundings of the last gain
 //   have been looked at.
 //
