@@ -87,12 +87,11 @@ class Applier {
         }
       }
     }
-    if (scalars.size() == operands.size() && !scalars.empty()) {
-      return NotHere("a number stands where no type is known");
-    }
+    // Without a neighbour it has the element type of the root that is replaced.
+    const bool alone = scalars.size() == operands.size();
     for (const auto& [at, number] : scalars) {
-      const Edge sibling = operands[at == 0 ? 1 : 0];
-      operands[at] = MakeScalar(number, builder_.type(sibling).dtype);
+      const Edge like = alone ? bindings_.roots[0][0] : operands[at == 0 ? 1 : 0];
+      operands[at] = MakeScalar(number, builder_.type(like).dtype);
     }
     return operands;
   }

@@ -33,6 +33,22 @@ const CleanUpCase kCases[] = {
      "output z = batch_norm(y, const f32[3] seed 3, const f32[3] seed 4, const f32[3] seed 5, "
      "const f32[3] seed 6)\n",
      "conv mul add", "batch-norm-alone 1"},
+    {"scale and shift of an image before an unpadded conv",
+     "input x f32[1,3,4,4]\n"
+     "s = div(sub(x, const f32[3,1,1] seed 1), const f32[3,1,1] seed 2)\n"
+     "output y = conv(s, const f32[2,3,3,3] seed 3, const f32[2] seed 4) strides=[1,1] "
+     "pads=[0,0,0,0] dilations=[1,1]\n",
+     "conv", "scale-before-conv 1, shift-before-conv 1"},
+    {"the same before a padded conv, where the shift stays",
+     "input x f32[1,3,4,4]\n"
+     "s = div(sub(x, const f32[3,1,1] seed 1), const f32[3,1,1] seed 2)\n"
+     "output y = conv(s, const f32[2,3,3,3] seed 3, const f32[2] seed 4) strides=[1,1] "
+     "pads=[1,1,1,1] dilations=[1,1]\n",
+     "sub conv", "scale-before-conv 1"},
+    {"a matrix that two read is scaled for neither",
+     "input x f32[2,3]\nw = const f32[3,3] seed 1\nt = matmul(x, w)\n"
+     "output y = matmul(mul(relu(t), const f32 {0.5}), w)\n",
+     "matmul relu mul matmul", ""},
     {"two swishes in a row",
      "input x f32[2]\ny = mul(x, sigmoid(x))\noutput z = mul(y, sigmoid(y))\n", "swish swish",
      "swish 2"},

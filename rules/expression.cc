@@ -141,6 +141,13 @@ Value ToValue(const AttributeValue& value) {
   return std::visit([](const auto& v) -> Value { return v; }, value);
 }
 
+bool IsApproximate(double value) {
+  if (!std::isfinite(value)) return false;
+  int exponent = 0;
+  const double bits = std::frexp(value, &exponent) * 4096;
+  return bits != std::round(bits);
+}
+
 bool CloseTo(double a, double b, double tolerance) {
   return a == b || std::fabs(a - b) <= tolerance * std::max(std::fabs(a), std::fabs(b));
 }

@@ -53,6 +53,10 @@ Value ToValue(const AttributeValue& value);
 // Equal values; an integer and a float compare as floats, and two floats are equal when they differ
 // by no more than the last places of f32 (exporters write the same constant in f32 and f64).
 bool SameValue(const Value& a, const Value& b);
+// Whether a number that a rule writes stands for all that differ from it in their last places: what
+// has few bits (whole numbers, halves, quarters, ...) is exact in every element type and means
+// itself.
+bool IsApproximate(double value);
 bool CloseTo(double a, double b, double tolerance);
 
 }  // namespace ag

@@ -31,6 +31,15 @@ StatusOr<std::vector<Expression>> ParseArguments(Cursor& cursor, std::string_vie
   return arguments;
 }
 
+// A misspelt operator would be a guard that never holds.
+Status CheckOperators(Cursor& cursor, const std::vector<Expression>& names) {
+  for (const Expression& name : names) {
+    if (name.kind != Expression::Kind::kString || OpKindFromText(name.name).ok()) continue;
+    return cursor.ErrorAt(name.offset, fmt::format("unknown operator '{}'", name.name));
+  }
+  return OkStatus();
+}
+
 Status ParseCall(Cursor& cursor, Expression* e) {
   e->kind = Expression::Kind::kCall;
   e->function = FindFunction(e->name);
@@ -38,6 +47,7 @@ Status ParseCall(Cursor& cursor, Expression* e) {
     return cursor.ErrorAt(e->offset, fmt::format("unknown guard or function '{}'", e->name));
   }
   AG_LET(e->arguments, ParseArguments(cursor, ")"));
+  if (e->name == "is") AG_TRY(CheckOperators(cursor, e->arguments));
   bool has_spread = false;
   for (const Expression& argument : e->arguments) has_spread |= argument.spread;
   const int n = static_cast<int>(e->arguments.size());

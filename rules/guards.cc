@@ -114,6 +114,22 @@ Result AlongAxis(const TensorFacts& facts, Arguments a) {
   return Truth(true);
 }
 
+// c broadcast against y is the same all along y's axes n: its own are of size 1 there, or missing.
+Result ConstantAlong(const TensorFacts& facts, Arguments a) {
+  const auto c = ShapeOf(facts, a, 0);
+  const auto y = ShapeOf(facts, a, 1);
+  const Ints* axes = Get<Ints>(a, 2);
+  if (!c.has_value() || !y.has_value() || axes == nullptr) return std::nullopt;
+  const auto rank = static_cast<int64_t>(y->size());
+  const int64_t shift = rank - static_cast<int64_t>(c->size());
+  if (shift < 0) return Truth(false);
+  for (const int64_t axis : *axes) {
+    if (axis < 0 || axis >= rank) return std::nullopt;
+    if (axis >= shift && (*c)[axis - shift] != 1) return Truth(false);
+  }
+  return Truth(true);
+}
+
 // Neither operand of an element-wise operator is stretched along axis n of the result y.
 Result FullAlong(const TensorFacts& facts, Arguments a) {
   const auto y = ShapeOf(facts, a, 0);
@@ -125,6 +141,52 @@ Result FullAlong(const TensorFacts& facts, Arguments a) {
     if (static_cast<size_t>(*axis) >= y->size() || (*x)[*axis] != (*y)[*axis]) return Truth(false);
   }
   return Truth(true);
+}
+
+// What a rule that takes weights apart asks of them, so that it does not undo what another has
+// joined, or take apart again what it has cut itself.
+Result IsWhole(const TensorFacts& facts, Arguments a) {
+  const Edge* edge = Get<Edge>(a, 0);
+  if (edge == nullptr) return std::nullopt;
+  return Truth(!Has(facts.node(edge->node).op, kMovement));
+}
+
+// ---- What a labelled operator is.
+
+Result Is(const TensorFacts& facts, Arguments a) {
+  const auto* label = Get<LabelValue>(a, 0);
+  if (label == nullptr) return std::nullopt;
+  const std::string& name = Info(facts.node(label->node).op).text_name;
+  for (size_t i = 1; i < a.size(); ++i) {
+    const auto* word = Get<std::string>(a, i);
+    if (word == nullptr || !OpKindFromText(*word).ok()) return std::nullopt;
+    if (*word == name) return Truth(true);
+  }
+  return Truth(false);
+}
+
+// Not what has no value somewhere (logarithms, roots): the largest of several values may have one
+// where another has none.
+Result Monotone(const TensorFacts& facts, Arguments a) {
+  const auto* label = Get<LabelValue>(a, 0);
+  if (label == nullptr) return std::nullopt;
+  const Node& node = facts.node(label->node);
+  switch (node.op) {
+    case OpKind::kRelu:
+    case OpKind::kSigmoid:
+    case OpKind::kTanh:
+    case OpKind::kErf:
+    case OpKind::kExp:
+    case OpKind::kFloor:
+    case OpKind::kCeil:
+    case OpKind::kClip:
+      return Truth(true);
+    case OpKind::kLeakyRelu:
+    case OpKind::kHardSigmoid:
+      return Truth(node.Float("alpha") >= 0);
+    default:
+      return Truth(false);
+  }
 }
 
 // ---- Arithmetic on attributes.
@@ -295,6 +357,8 @@ constexpr RuleFunction kFunctions[] = {
     {"at", "at(list, n)", "element n of the list", 2, 2, At},
     {"compose", "compose(p, q)", "the permutation of transposing by p, then by q", 2, 2, Compose},
     {"const", "const(x)", "x depends on constants alone", 1, 1, IsConst},
+    {"constant_along", "constant_along(c, y, n)",
+     "c broadcast against y is the same all along the axes n of y", 3, 3, ConstantAlong},
     {"count", "count(e...)", "how many arguments there are", 0, -1, Count},
     {"length", "length(list)", "the length of the list", 1, 1, Length},
     {"dim", "dim(x, n)", "the size of axis n; negative n counts from the last", 2, 2, Dim},
@@ -309,8 +373,11 @@ constexpr RuleFunction kFunctions[] = {
     {"floating", "floating(x)", "x has a floating-point element type", 1, 1, IsFloatTensor},
     {"full_along", "full_along(y, n, x...)",
      "no x is broadcast to y along axis n, all have y's rank", 3, -1, FullAlong},
+    {"is", "is(f, name, ...)", "the operator labelled f is one of those named", 2, -1, Is},
     {"join", "join(list, ...)", "the lists one after another", 1, -1, Join},
     {"max", "max(n, ...)", "the largest integer", 1, -1, MaxOf},
+    {"monotone", "monotone(f)", "the unary operator labelled f never falls where its operand rises",
+     1, 1, Monotone},
     {"near", "near(a, b, t)", "the floats differ by at most t, relative", 3, 3, Near},
     {"range", "range(a, b)", "the list a, a+1, ..., b-1", 2, 2, Range},
     {"rank", "rank(x)", "the number of axes", 1, 1, Rank},
@@ -323,6 +390,7 @@ constexpr RuleFunction kFunctions[] = {
      SingleUse},
     {"sum", "sum(n, ...)", "the sum of integers and of lists", 0, -1, Sum},
     {"take", "take(list, n)", "the first n elements of the list", 2, 2, Take},
+    {"whole", "whole(x)", "no operator that joins, cuts or moves gives x", 1, 1, IsWhole},
 };
 
 }  // namespace

@@ -9,11 +9,11 @@
 namespace ag {
 namespace {
 
+// What a guard wants to be constant; "const(x) == 0" does not.
 void ConstantSlots(const Expression& guard, std::set<int>* slots) {
   if (guard.kind == Expression::Kind::kCall && guard.name == "const") {
     slots->insert(guard.arguments[0].slot);
   }
-  for (const Expression& argument : guard.arguments) ConstantSlots(argument, slots);
 }
 
 // The operators of a class: those that the generator favours (one of each kind of behaviour), and,
@@ -31,15 +31,6 @@ std::vector<OpKind> AllWith(uint32_t trait) {
     if ((info.traits & trait) != 0) ops.push_back(info.kind);
   }
   return ops;
-}
-
-// A constant of a rule that is an approximation, so that the matcher's closeness matters: what has
-// few bits (whole numbers, halves, quarters, ...) is exact in every element type.
-bool IsApproximate(double value) {
-  if (!std::isfinite(value)) return false;
-  int exponent = 0;
-  const double bits = std::frexp(value, &exponent) * 4096;
-  return bits != std::round(bits);
 }
 
 class Drawer {
@@ -150,7 +141,8 @@ class Drawer {
     if (want == DType::kBool && term.op_class == kUnary) return OpKind::kNot;
     if (want == DType::kBool || draw_.Chance(30)) return pick(AllWith(term.op_class));
     if (term.op_class == kBinary) return pick(kBinaryOps);
-    return term.op_class == kZeroToZero ? pick(kZeroOps) : pick(kUnaryOps);
+    if (term.op_class == kZeroToZero) return pick(kZeroOps);
+    return term.op_class == kUnary ? pick(kUnaryOps) : pick(AllWith(term.op_class));
   }
 
   // op(...)[i] is one node for all i.

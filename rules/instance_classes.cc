@@ -183,7 +183,8 @@ class Applicable {
     if (term.kind != Term::Kind::kOperator) return;
     const bool one = term.op_class == 0;
     const bool conv = one && term.op == OpKind::kConv;
-    if (conv || (one && Has(term.op, kPooling))) Window(term);
+    const bool pool = one ? Has(term.op, kPooling) : term.op_class == kPooling;
+    if (conv || pool) Window(term);
     if (conv && IsOpen(term, "group")) {
       classes.insert("group > 1");
       classes.insert("depthwise");

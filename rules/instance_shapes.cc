@@ -37,6 +37,7 @@ Shape ShapeDraw::AnyShape(int rank_min, int rank_max) {
 
 Shape ShapeDraw::Weaker(const Shape& shape) {
   if (Chance(45) || shape.empty()) return shape;
+  if (Chance(15)) return Shape(random_.Below(shape.size() + 1), 1);  // One element.
   Shape weak = shape;
   if (Chance(50)) {  // One axis stays.
     const auto keep = static_cast<size_t>(random_.Below(shape.size()));
@@ -99,6 +100,7 @@ Shape ShapeDraw::MatMulOperand(const OperatorDraft& draft, size_t index) {
   }
   shape[shape.size() - 2] = x && !x->empty() ? x->back() : Dim();
   shape.back() = want.empty() ? Dim() : want.back();
+  if (Chance(10)) shape.insert(shape.begin(), Dim());
   return shape;
 }
 
@@ -129,7 +131,8 @@ Shape ShapeDraw::ConvOperand(const OperatorDraft& draft, size_t index) {
   if (index == 2) return {w && !w->empty() ? (*w)[0] : Dim()};
   if (conv_kernel_.size() != axes + 2 || Chance(25)) {
     conv_kernel_.assign(axes + 2, 1);
-    for (int64_t& dim : conv_kernel_) dim = random_.Between(1, 3);
+    const bool pointwise = Chance(15);
+    for (int64_t& dim : conv_kernel_) dim = pointwise ? 1 : random_.Between(1, 3);
   }
   if (Chance(40)) conv_kernel_[0] = Dim();
   if (draft.want && draft.want->size() == axes + 2 && Chance(70))
@@ -256,7 +259,7 @@ void ShapeDraw::WindowAttributes(OperatorDraft* draft) {
     return values;
   };
   if (pool && Lacks(*draft, "kernel_shape")) {
-    draft->attributes.Set("kernel_shape", list(axes, 1, 3, 80));
+    draft->attributes.Set("kernel_shape", list(axes, 1, 3, Chance(15) ? 0 : 80));
   }
   Default(draft, "strides", list(axes, 1, 2, 30));
   Default(draft, "dilations", list(axes, 1, 2, 25));
@@ -274,7 +277,8 @@ void ShapeDraw::UnaryAttributes(OperatorDraft* draft) {
       Default(draft, "alpha", Chance(50) ? 0.25 : 0.5);
       return Default(draft, "beta", Chance(50) ? 0.25 : 0.5);
     case OpKind::kClip:
-      Default(draft, "min", Chance(50) ? 0.0 : -0.5);
+      if (Chance(10)) Default(draft, "max", -0.25);
+      Default(draft, "min", Chance(50) ? 0.0 : Chance(50) ? -0.5 : 0.25);
       return Default(draft, "max", Chance(50) ? 0.75 : 6.0);
     case OpKind::kGelu:
       return Default(draft, "approximate", std::string(Chance(50) ? "tanh" : "none"));

@@ -197,6 +197,8 @@ bool Matcher::SolveScalar(const Goal& goal) {
   const auto* real = std::get_if<double>(&*wanted);
   if (integer == nullptr && real == nullptr) return true;
   const double target = integer != nullptr ? static_cast<double>(*integer) : *real;
+  const bool written = e.kind == Expression::Kind::kInt || e.kind == Expression::Kind::kFloat;
+  if (written && !IsApproximate(target)) return target == *number ? Solve(goal.next) : true;
   return CloseTo(target, *number, tolerance) ? Solve(goal.next) : true;
 }
 

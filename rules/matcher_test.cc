@@ -82,7 +82,8 @@ output b = matmul(x, a)
 
 TEST(Matcher, InteriorValuesMayHaveOtherReaders) {
   const Graph graph = MustParse("input x f32[2]\ny = relu(x)\noutput y\noutput z = relu(y)\n");
-  const auto rewrites = FindRewrites(graph, Only("relu-idempotent"));
+  const RuleSet rules = MustParseRules("once [exact]: relu(relu(x)) => relu(x)");
+  const auto rewrites = FindRewrites(graph, rules);
   ASSERT_EQ(rewrites.size(), 1u);
   const StatusOr<Graph> after = Apply(graph, rewrites[0]);
   ASSERT_TRUE(after.ok());

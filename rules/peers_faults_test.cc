@@ -22,6 +22,9 @@ namespace {
   ", const f32[4] seed 3, const f32[4] seed 4, const f32[4] seed 5, const " \
   "f32[4] seed 1)"
 
+// 3 x 3 windows that keep the size.
+#define SAME "kernel_shape=[3,3] strides=[1,1] pads=[1,1,1,1] dilations=[1,1] "
+
 // rule: whose fault; inputs and before: the graph; after: with the fault.
 const RuleCase kFaults[] = {
     // onnx/optimizer's passes, by the issues that a differential fuzzing campaign filed.
@@ -219,6 +222,87 @@ const RuleCase kFaults[] = {
      "output p = conv(x, w, b) @0; output q = conv(x, v, b) @1",
      "u = pad(w) pads=[0,0,0,0,0,0,2,2]; output p = conv(x, u, b) @1; output q = conv(x, v, b) "
      "@1"},
+    // What moves windows, groups and scales goes wrong in these ways, whoever writes it.
+    {"a shift before a padded convolution: the border is not shifted",
+     "input x f32[1,2,3,3]; w = const f32[2,2,3,3] seed 1; b = const f32[2] seed 2; k = const "
+     "f32[2,1,1] {1,2}",
+     "output y = conv(add(x, k), w, b) @1",
+     "s = reduce_sum(mul(w, reshape(k) shape=[1,2,1,1])) axes=[1,2,3] keepdims=0; output y = "
+     "conv(x, w, add(b, s)) @1"},
+    {"a batch norm before a convolution: the scale of other channels", CONV,
+     "output z = conv(" NORM("y") ", const f32[2,4,1,1] seed 6, const f32[2] {0,0}) @0",
+     "r = reshape(const f32[4] seed 3) shape=[4,1,1,1]; k = mul(const f32[2,4,1,1] seed 6, "
+     "reshape(r) shape=[1,4,1,1]); output z = conv(y, k, const f32[2] {0,0}) @0"},
+    {"a scale before a grouped convolution: each group has its own",
+     "input x f32[1,4,3,3]; w = const f32[2,2,1,1] seed 1; b = const f32[2] seed 2; k = const "
+     "f32[4,1,1] {1,2,3,4}",
+     "output y = conv(mul(x, k), w, b) @0 group=2",
+     "s = slice(k) axes=[0] starts=[0] ends=[2] steps=[1]; output y = conv(x, mul(w, reshape(s) "
+     "shape=[1,2,1,1]), b) @0 group=2"},
+    {"a scale before a matrix product: columns instead of rows",
+     "input x f32[2,2]; w = const f32[2,2] seed 1; k = const f32[2] {1,2}",
+     "output y = matmul(mul(x, k), w)", "output y = matmul(x, mul(w, k))"},
+    {"a batch norm of a concat: parameters in another order",
+     "input x f32[1,1,2,2]; input z f32[1,1,2,2]; k = const f32[2,1,1] {1,2}",
+     "output y = mul(concat(x, z) axis=1, k)",
+     "p, q = split(k) axis=0 sizes=[1,1]; output y = concat(mul(x, q), mul(z, p)) axis=1"},
+    {"grouped siblings: weights in turns, results in one piece each",
+     "input x f32[1,2,2,2]; w = const f32[2,1,1,1] {2,3}; v = const f32[2,1,1,1] {4,5}; b = const "
+     "f32[2] {0,0}",
+     "output p = conv(x, w, b) @0 group=2; output q = conv(x, v, b) @0 group=2",
+     "k = reshape(concat(reshape(w) shape=[2,1], reshape(v) shape=[2,1]) axis=1) shape=[4,1,1,1];"
+     "m = conv(x, k, concat(b, b) axis=0) @0 group=2; p, q = split(m) axis=1 sizes=[2,2];"
+     "output p; output q"},
+    {"an average pool as a convolution: padding that does not count",
+     "input x f32[1,1,3,3]; w = const f32[1,1,3,3] seed 1; b = const f32[1] {0}",
+     "output p = average_pool(x) " SAME "; output q = conv(x, w, b) @1",
+     "k = expand(const f32 {0.125}) shape=[1,1,3,3]; output p = mul(conv(x, k, b) @1, const f32 "
+     "{0.8888889}); output q = conv(x, w, b) @1"},
+    {"an average pool as a convolution: a window over the end",
+     "input x f32[1,1,5,5]; w = const f32[1,1,2,2] seed 1; b = const f32[1] {0}",
+     "output p = average_pool(x) kernel_shape=[2,2] strides=[2,2] pads=[0,0,0,0] dilations=[1,1] "
+     "ceil_mode=1 count_include_pad=1; output q = conv(x, w, b) strides=[2,2] pads=[0,0,0,0] "
+     "dilations=[1,1]",
+     "e = pad(x) pads=[0,0,0,0,0,0,1,1]; k = expand(const f32 {0.25}) shape=[1,1,2,2];"
+     "output p = conv(e, k, b) strides=[2,2] pads=[0,0,0,0] dilations=[1,1]; output q = conv(x, "
+     "w, b) strides=[2,2] pads=[0,0,0,0] dilations=[1,1]"},
+    {"a 1x1 convolution past an average pool: the bias in padding that counts",
+     "input x f32[1,2,3,3]; w = const f32[2,2,1,1] seed 1; b = const f32[2] {1,2}",
+     "output y = conv(average_pool(x) " SAME "count_include_pad=1, w, b) @0",
+     "output y = average_pool(conv(x, w, b) @0) " SAME "count_include_pad=1"},
+    {"a shift past an average pool: padding that counts",
+     "input x f32[1,2,3,3]; k = const f32[2,1,1] {1,2}",
+     "output y = average_pool(add(x, k)) " SAME "count_include_pad=1",
+     "output y = add(average_pool(x) " SAME "count_include_pad=1, k)"},
+    {"an activation past a max pool: one that falls", "input x f32[1,1,3,3]",
+     "output y = leaky_relu(max_pool(x) " SAME ") alpha=-0.5",
+     "output y = max_pool(leaky_relu(x) alpha=-0.5) " SAME},
+    {"an activation past a max pool: a window that lies in the padding", "input x f32[1,1,1,1]",
+     "output y = relu(max_pool(x) kernel_shape=[2,2] strides=[1,1] pads=[1,1,1,1] dilations=[2,2])",
+     "output y = max_pool(relu(x)) kernel_shape=[2,2] strides=[1,1] pads=[1,1,1,1] "
+     "dilations=[2,2]"},
+    {"a pool of a concat: along the window", "input x f32[1,1,2,2]; input z f32[1,1,2,2]",
+     "output y = max_pool(concat(x, z) axis=2) " SAME,
+     "output y = concat(max_pool(x) " SAME ", max_pool(z) " SAME ") axis=2"},
+    {"two convolutions as one: the second is padded",
+     "input x f32[1,1,4,4]; w = const f32[1,1,3,3] seed 1; a = const f32[1] {1}; v = const "
+     "f32[1,1,1,1] {2}; b = const f32[1] {3}",
+     "output y = conv(conv(x, w, a) @0, v, b) @1",
+     "output y = conv(x, mul(w, v), const f32[1] {5}) @1"},
+    {"a pool of one place: a convolution that looks further",
+     "input x f32[1,1,5,5]; w = const f32[1,1,3,3] seed 1; b = const f32[1] {0}",
+     "p = max_pool(x) kernel_shape=[1,1] strides=[2,2] pads=[0,0,0,0] dilations=[1,1];"
+     "output y = conv(p, w, b) @1",
+     "output y = conv(x, w, b) strides=[2,2] pads=[1,1,1,1] dilations=[1,1]"},
+    {"a neutral element: nearly one", "input x f32[3]; k = const f32[1] {1.0000005}",
+     "output y = mul(x, k)", "output y = x"},
+    {"clip of relu: a bound above 0", "input x f32[6]", "output y = clip(relu(x)) min=0.5 max=0.75",
+     "output y = clip(x) min=0 max=0.75"},
+    {"groups apart: cuts that go through a group",
+     "input x f32[1,2,2,2]; w = const f32[4,1,1,1] {1,2,3,4}; b = const f32[4] {0,0,0,0}",
+     "p, q = split(conv(x, w, b) @0 group=2) axis=1 sizes=[1,3]; output p; output q",
+     "g, h = split(x) axis=1 sizes=[1,1]; u, v = split(w) axis=0 sizes=[1,3]; c, d = split(b) "
+     "axis=0 sizes=[1,3]; output p = conv(g, u, c) @0; output q = conv(h, v, d) @0"},
 };
 
 Graph MustParse(const std::string& text) {

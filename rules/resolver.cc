@@ -11,11 +11,24 @@ namespace {
 
 using Open = std::set<std::string>;  // The index letters that have one value at this place.
 
+// Words that stand for any operator with a trait.
+struct OperatorClass {
+  std::string_view word;
+  uint32_t trait;
+};
+constexpr OperatorClass kClasses[] = {{"unary", kUnary},
+                                      {"zero_unary", kZeroToZero},
+                                      {"binary", kBinary},
+                                      {"pool", kPooling},
+                                      {"reduction", kReduction}};
+
 bool HasManyOutputs(const Term& term) { return term.op_class == 0 && term.op == OpKind::kSplit; }
 
 std::string OperatorName(const Term& term) {
-  if (term.op_class == kBinary) return "binary";
-  return term.op_class == 0 ? Info(term.op).text_name : "unary";
+  for (const OperatorClass& c : kClasses) {
+    if (term.op_class == c.trait) return std::string(c.word);
+  }
+  return Info(term.op).text_name;
 }
 
 // Index letters that stand in `e` outside of its own spreads.
@@ -41,6 +54,18 @@ void Letters(const Term& term, Open* letters) {
 
 bool MentionsSpread(const Expression& e) {
   return e.spread || std::any_of(e.arguments.begin(), e.arguments.end(), MentionsSpread);
+}
+
+// A class of operators has the attributes that all of its operators have.
+bool HasAttribute(const Term& term, std::string_view name) {
+  const auto lists = [&](const OpInfo& info) {
+    return std::any_of(info.attributes.begin(), info.attributes.end(),
+                       [&](const AttributeSchema& schema) { return schema.name == name; });
+  };
+  if (term.op_class == 0) return lists(Info(term.op));
+  return std::all_of(AllOps().begin(), AllOps().end(), [&](const OpInfo& info) {
+    return (info.traits & term.op_class) == 0 || lists(info);
+  });
 }
 
 bool IsLiteral(const Expression& e) {
@@ -230,13 +255,7 @@ class Resolver {
   }
 
   Status ResolveAttribute(const Term& term, AttributeTerm* attribute, const Open& open) {
-    bool known = false;
-    if (term.op_class == 0) {
-      for (const AttributeSchema& schema : Info(term.op).attributes) {
-        known |= schema.name == attribute->name;
-      }
-    }
-    if (!known) {
+    if (!HasAttribute(term, attribute->name)) {
       return source_.Error(attribute->offset, fmt::format("{} has no attribute '{}'",
                                                           OperatorName(term), attribute->name));
     }
@@ -315,19 +334,16 @@ class Resolver {
 
 Status ResolveOperator(const SourceText& source, const std::string& word, size_t offset,
                        Term* term) {
-  if (word == "unary") {
-    term->op_class = kUnary;
-  } else if (word == "zero_unary") {
-    term->op_class = kZeroToZero;
-  } else if (word == "binary") {
-    term->op_class = kBinary;
-  } else {
-    const StatusOr<OpKind> kind = OpKindFromText(word);
-    if (!kind.ok() || Has(*kind, kLeaf) || Has(*kind, kBarrier)) {
-      return source.Error(offset, fmt::format("unknown operator '{}'", word));
-    }
-    term->op = *kind;
+  for (const OperatorClass& c : kClasses) {
+    if (word != c.word) continue;
+    term->op_class = c.trait;
+    return OkStatus();
   }
+  const StatusOr<OpKind> kind = OpKindFromText(word);
+  if (!kind.ok() || Has(*kind, kLeaf) || Has(*kind, kBarrier)) {
+    return source.Error(offset, fmt::format("unknown operator '{}'", word));
+  }
+  term->op = *kind;
   return OkStatus();
 }
 

@@ -53,9 +53,11 @@ void RunCases(const std::vector<RuleCase>& cases) {
 TEST(Rules, SearchRulesFireAsTheirCasesSay) { RunCases(kSearchCases); }
 TEST(Rules, CleanUpRulesFireAsTheirCasesSay) { RunCases(kCleanUpCases); }
 
+TEST(Rules, RulesOfConvolutionsAndPoolsFireAsTheirCasesSay) { RunCases(kWindowCases); }
+
 TEST(Rules, EveryRuleHasAFiringAndANonFiringCase) {
   std::set<std::string> firing, silent;
-  for (const auto* cases : {&kSearchCases, &kCleanUpCases}) {
+  for (const auto* cases : {&kSearchCases, &kCleanUpCases, &kWindowCases}) {
     for (const RuleCase& c : *cases)
       (std::string(c.after).empty() ? silent : firing).insert(c.rule);
   }

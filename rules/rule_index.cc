@@ -30,10 +30,10 @@ int DepthOf(const Term& term, bool with_variables) {
 // Functions that ask of a tensor nothing but its type. const() and single_use() are others, and so
 // is any that is not known here.
 constexpr std::string_view kOfTypes[] = {
-    "along_axis", "at",   "compose",      "count",    "dim",        "drop", "elements",
-    "enlarges",   "find", "enlarge_pads", "floating", "full_along", "join", "length",
-    "max",        "near", "range",        "rank",     "repeat",     "same", "same_shape",
-    "shape",      "sum",  "shape_but",    "take"};
+    "along_axis", "at",   "compose",      "count",    "dim",        "drop",     "elements",
+    "enlarges",   "find", "enlarge_pads", "floating", "full_along", "join",     "length",
+    "max",        "near", "range",        "rank",     "repeat",     "same",     "same_shape",
+    "shape",      "sum",  "shape_but",    "take",     "is",         "monotone", "constant_along"};
 
 bool AsksOfTypesAlone(const Expression& e) {
   if (e.kind == Expression::Kind::kCall &&

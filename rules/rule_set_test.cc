@@ -28,6 +28,12 @@ const ErrorCase kErrorCases[] = {
     {"attribute", "a [exact]: concat(x, y; axes=1) => x",
      "f.rules:1:25: concat has no attribute 'axes'\n  a [exact]: concat(x, y; axes=1) => x\n"
      "                          ^"},
+    {"attribute that not all of a class have", "a [exact]: pool.p(x; count_include_pad=1) => x",
+     "f.rules:1:22: pool has no attribute 'count_include_pad'\n"
+     "  a [exact]: pool.p(x; count_include_pad=1) => x\n                       ^"},
+    {"operator in a guard", "a [exact]: unary.f(x) => x if is(f, \"relu\", \"rely\")",
+     "f.rules:1:45: unknown operator 'rely'\n  a [exact]: unary.f(x) => x if is(f, \"relu\", "
+     "\"rely\")\n                                              ^"},
     {"guard", "a [exact]: relu(x) => x if even(x)",
      "f.rules:1:28: unknown guard or function 'even'\n  a [exact]: relu(x) => x if even(x)\n"
      "                             ^"},

@@ -20,5 +20,6 @@ std::string CaseText(const RuleCase& c, const char* side);
 
 extern const std::vector<RuleCase> kSearchCases;
 extern const std::vector<RuleCase> kCleanUpCases;
+extern const std::vector<RuleCase> kWindowCases;  // Of both kinds, about convolutions and pools.
 
 }  // namespace ag

@@ -38,13 +38,14 @@ Fires FiresIn(std::string_view model) {
   const RuleIndex search(rules, RuleIndex::Kind::kSearch);
   const RuleIndex clean_up(rules, RuleIndex::Kind::kCleanUp);
   const MatchSet matches(search, *clean);
-  ChildGraphs children(*clean, rules, clean_up);
+  ChildGraphs children(*clean, rules, clean_up, {.parent_is_clean = true});
   for (const Site& site : matches.sites()) {
     if (fires.at_once[site.rule->name]++ > 0) continue;
     if (!children.Try(matches.At(site)).ok()) continue;
     const StatusOr<ChildGraph> child = children.Make();
     if (!child.ok()) continue;
-    const MatchSet then = matches.Next(child->graph, child->place);
+    const MatchSet then = child->place.empty() ? MatchSet(search, child->graph)
+                                               : matches.Next(child->graph, child->place);
     for (const Site& next : then.sites()) ++fires.later[next.rule->name];
   }
   return fires;
