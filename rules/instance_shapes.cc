@@ -192,7 +192,8 @@ Shape ShapeDraw::Operand(const OperatorDraft& draft, size_t index) {
       const auto& x = draft.operands[0];
       return {x && x->size() > 1 ? (*x)[1] : 1};
     }
-    case OpKind::kLayerNorm: {
+    case OpKind::kLayerNorm:
+    case OpKind::kRmsNorm: {
       const auto axis = static_cast<size_t>(KnownInt(draft, "axis").value_or(0));
       if (index == 0) {
         Shape shape = draft.want ? *draft.want : AnyShape();
@@ -302,7 +303,8 @@ void ShapeDraw::EarlyAttributes(OperatorDraft* draft) {
       rank == 0 ? 0 : static_cast<int64_t>(random_.Below(static_cast<uint64_t>(rank)));
   if (draft->op == OpKind::kConv || Has(draft->op, kPooling)) WindowAttributes(draft);
   if (draft->op == OpKind::kConcat || draft->op == OpKind::kSplit ||
-      draft->op == OpKind::kLayerNorm || draft->op == OpKind::kGather)
+      draft->op == OpKind::kLayerNorm || draft->op == OpKind::kRmsNorm ||
+      draft->op == OpKind::kGather)
     Default(draft, "axis", axis);
   if (draft->op == OpKind::kTranspose && Lacks(*draft, "perm")) {
     Ints perm(static_cast<size_t>(rank));
