@@ -43,6 +43,8 @@ TEST(Docs, ThePartsParse) {
        "pads=[0, 0, 0, 0], dilations=[1, 1], group=g)))"},
       {"`unary.f(t)`, `zero_unary.f(t)`, `binary.f(s, t)`",
        "a [exact]: binary.f(unary.g(x), zero_unary.h(y)) => binary.f(unary.g(x), zero_unary.h(y))"},
+      {"`reduction.r(t; axes=a)`",
+       "a [exact]: reduction.r(x; axes=[0]) => reduction.r(x; axes=[0], keepdims=1)"},
       {"`conv.c(...)`", "a [exact]: conv.c(x, w, b) => conv.c(x, w, b; group=1)"},
       {"`; axis=a`", "a [exact]: concat(x, y; axis=a) => concat(x, y; axis=a)"},
       {"`; sizes=[dim(x, 0) - 2, 2]`",

@@ -127,6 +127,20 @@ Result FullAlong(const TensorFacts& facts, Arguments a) {
   return Truth(true);
 }
 
+// ---- What a labelled operator is.
+
+Result Is(const TensorFacts& facts, Arguments a) {
+  const auto* label = Get<LabelValue>(a, 0);
+  if (label == nullptr) return std::nullopt;
+  const std::string& name = Info(facts.node(label->node).op).text_name;
+  for (size_t i = 1; i < a.size(); ++i) {
+    const auto* word = Get<std::string>(a, i);
+    if (word == nullptr || !OpKindFromText(*word).ok()) return std::nullopt;
+    if (*word == name) return Truth(true);
+  }
+  return Truth(false);
+}
+
 // ---- Arithmetic on attributes.
 
 Result Fold(Arguments a, int64_t start, int64_t (*step)(int64_t, int64_t)) {
@@ -221,13 +235,17 @@ Result Compose(const TensorFacts&, Arguments a) {
   return out;
 }
 
-// Where axis n of a transposed tensor comes from, and the way back.
+// Where axis n of a transposed tensor comes from (or each of several), and the way back.
 Result At(const TensorFacts&, Arguments a) {
   const Ints* list = Get<Ints>(a, 0);
-  const auto* n = Get<int64_t>(a, 1);
-  if (list == nullptr || n == nullptr || *n < 0) return std::nullopt;
-  if (static_cast<size_t>(*n) >= list->size()) return std::nullopt;
-  return (*list)[*n];
+  const auto is_in = [&](int64_t n) { return n >= 0 && n < static_cast<int64_t>(list->size()); };
+  if (list == nullptr) return std::nullopt;
+  if (const auto* n = Get<int64_t>(a, 1)) return is_in(*n) ? Result((*list)[*n]) : std::nullopt;
+  const Ints* places = Get<Ints>(a, 1);
+  if (places == nullptr || !std::all_of(places->begin(), places->end(), is_in)) return std::nullopt;
+  Ints out;
+  for (const int64_t n : *places) out.push_back((*list)[n]);
+  return out;
 }
 
 Result Find(const TensorFacts&, Arguments a) {
@@ -292,7 +310,7 @@ Result EnlargePads(const TensorFacts& facts, Arguments a) {
 constexpr RuleFunction kFunctions[] = {
     {"along_axis", "along_axis(k, y, n)",
      "k broadcast against y keeps y's shape and differs along axis n at most", 3, 3, AlongAxis},
-    {"at", "at(list, n)", "element n of the list", 2, 2, At},
+    {"at", "at(list, n)", "element n of the list; the elements n when n is a list", 2, 2, At},
     {"compose", "compose(p, q)", "the permutation of transposing by p, then by q", 2, 2, Compose},
     {"const", "const(x)", "x depends on constants alone", 1, 1, IsConst},
     {"count", "count(e...)", "how many arguments there are", 0, -1, Count},
@@ -309,6 +327,7 @@ constexpr RuleFunction kFunctions[] = {
     {"floating", "floating(x)", "x has a floating-point element type", 1, 1, IsFloatTensor},
     {"full_along", "full_along(y, n, x...)",
      "no x is broadcast to y along axis n, all have y's rank", 3, -1, FullAlong},
+    {"is", "is(f, name, ...)", "the operator labelled f is one of those named", 2, -1, Is},
     {"join", "join(list, ...)", "the lists one after another", 1, -1, Join},
     {"max", "max(n, ...)", "the largest integer", 1, -1, MaxOf},
     {"near", "near(a, b, t)", "the floats differ by at most t, relative", 3, 3, Near},
@@ -327,12 +346,20 @@ constexpr RuleFunction kFunctions[] = {
 
 }  // namespace
 
-std::span<const RuleFunction> AllFunctions() { return kFunctions; }
+std::vector<RuleFunction> AllFunctions() {
+  std::vector<RuleFunction> all(std::begin(kFunctions), std::end(kFunctions));
+  all.insert(all.end(), AxisFunctions().begin(), AxisFunctions().end());
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  return all;
+}
 
 const RuleFunction* FindFunction(std::string_view name) {
-  const auto found = std::find_if(std::begin(kFunctions), std::end(kFunctions),
-                                  [&](const RuleFunction& f) { return f.name == name; });
-  return found == std::end(kFunctions) ? nullptr : found;
+  for (const auto functions : {std::span<const RuleFunction>(kFunctions), AxisFunctions()}) {
+    for (const RuleFunction& function : functions) {
+      if (function.name == name) return &function;
+    }
+  }
+  return nullptr;
 }
 
 std::optional<double> ConstantNumber(const Graph& graph, Edge edge) {

@@ -83,6 +83,16 @@ Ints ShapeDraw::Factors(int64_t elements) {
 // ---- What an operand should look like.
 
 Shape ShapeDraw::MatMulOperand(const OperatorDraft& draft, size_t index) {
+  Shape& last = index == 0 ? matmul_rows_ : matmul_columns_;
+  const auto& other = draft.operands[1 - index];
+  const bool fits = !last.empty() && (!other || other->size() < 2 ||
+                                      (index == 0 ? last.back() == (*other)[other->size() - 2]
+                                                  : last[last.size() - 2] == other->back()));
+  if (!fits || !Chance(35)) last = NewMatMulOperand(draft, index);
+  return last;
+}
+
+Shape ShapeDraw::NewMatMulOperand(const OperatorDraft& draft, size_t index) {
   const auto& x = draft.operands[0];
   const auto& w = draft.operands[1];
   const Shape want = draft.want && draft.want->size() >= 2 ? *draft.want : Shape{};

@@ -15,6 +15,7 @@ bool HasManyOutputs(const Term& term) { return term.op_class == 0 && term.op == 
 
 std::string OperatorName(const Term& term) {
   if (term.op_class == kBinary) return "binary";
+  if (term.op_class == kReduction) return "reduction";
   return term.op_class == 0 ? Info(term.op).text_name : "unary";
 }
 
@@ -231,7 +232,7 @@ class Resolver {
 
   Status ResolveAttribute(const Term& term, AttributeTerm* attribute, const Open& open) {
     bool known = false;
-    if (term.op_class == 0) {
+    if (term.op_class == 0 || term.op_class == kReduction) {  // Reductions have equal attributes.
       for (const AttributeSchema& schema : Info(term.op).attributes) {
         known |= schema.name == attribute->name;
       }
@@ -321,6 +322,9 @@ Status ResolveOperator(const SourceText& source, const std::string& word, size_t
     term->op_class = kZeroToZero;
   } else if (word == "binary") {
     term->op_class = kBinary;
+  } else if (word == "reduction") {
+    term->op_class = kReduction;
+    term->op = OpKind::kReduceSum;  // Stands for all where attributes are looked up.
   } else {
     const StatusOr<OpKind> kind = OpKindFromText(word);
     if (!kind.ok() || Has(*kind, kLeaf) || Has(*kind, kBarrier)) {
