@@ -217,8 +217,8 @@ const std::vector<RuleCase> kSearchCases = {
 #define TANH                                                                               \
   "input x f32[2]; one = const f32 {1}; half = const f32 {0.5}; k = const f32 {0.044715};" \
   "r = const f32 {0.7978846};"
-#define LN                                                                                       \
-  "input x f32[2,3,4]; g = const f32[4] seed 1; b = const f32[4] seed 2; e = const f32 {0.001};" \
+#define LN                                                                \
+  "input x f32[2,3,4]; g = const f32[4] seed 1; b = const f32[4] seed 2;" \
   "m = reduce_mean(x) axes=[2]; d = sub(x, m);"
 #define BN                                                                        \
   "input x f32[1,2,3,3]; w = const f32[4,2,3,3] seed 1; b = const f32[4] seed 2;" \
@@ -261,11 +261,10 @@ const std::vector<RuleCase> kCleanUpCases = {
      "output y = div(mul(x, clip(add(x, three)) min=0 max=6), six)", "output y = hard_swish(x)"},
     {"hard-swish-clip", "input x f32[2]; three = const f32 {3}; six = const f32[1,1] {6}",
      "output y = div(mul(x, clip(add(x, three)) min=0 max=6), six)", ""},
-    {"layer-norm", LN,
-     "output y = add(mul(div(d, sqrt(add(reduce_mean(mul(d, d)) axes=[2], e))), g), b)",
-     "output y = layer_norm(x, g, b) axis=2 epsilon=0.0010000000474974513"},
-    {"layer-norm", LN,
-     "output y = add(mul(div(d, sqrt(add(reduce_mean(mul(d, x)) axes=[2], e))), g), b)", ""},
+    {"layer-norm", LN, "output y = add(b, rms_norm(d, g) axis=2 epsilon=0.5)",
+     "output y = layer_norm(x, g, b) axis=2 epsilon=0.5"},
+    {"layer-norm", LN "c = const f32[3,4] seed 3; f = const f32[3,4] seed 4;",
+     "output y = add(rms_norm(d, c) axis=1, f)", ""},
     {"batch-norm-into-conv", BN, "output z = batch_norm(y, s, t, m, n) epsilon=0.5",
      "r = div(s, sqrt(add(n, const f32 {0.5})));"
      "output z = conv(x, mul(w, reshape(r) shape=[4,1,1,1]), add(mul(sub(b, m), r), t)) @1"},
