@@ -101,7 +101,8 @@ std::vector<std::string> NotForCleanUp(const std::string& rule) {
 // only clean-up rules do to every graph is asked of clean-up rules.
 TEST(Reach, EveryRuleIsMissedByItsCase) {
   std::set<std::string> missed;
-  for (const auto* cases : {&kSearchCases, &kCleanUpCases}) {
+  for (const auto* cases :
+       {&kSearchCases, &kMovementCases, &kCleanUpCases, &kMovementCleanUpCases}) {
     for (const RuleCase& c : *cases) {
       if (std::string(c.after).empty()) continue;
       const StatusOr<Graph> before = ParseGraph(CaseText(c, c.before));
@@ -110,8 +111,9 @@ TEST(Reach, EveryRuleIsMissedByItsCase) {
       const ReachOptions options{.steps_max = 2, .regroup = false};
       const auto way = FindReachPath(*before, *after, RuleSet::Shipped(), options);
       EXPECT_TRUE(way.has_value()) << c.rule << "\n" << FormatGraph(*before);
+      const bool cleans = RuleSet::Shipped().Find(c.rule)->clean_up;
       const RuleSet others = RuleSet::Shipped().Without(
-          cases == &kSearchCases ? std::vector<std::string>{c.rule} : NotForCleanUp(c.rule), false);
+          cleans ? NotForCleanUp(c.rule) : std::vector<std::string>{c.rule}, false);
       const auto without = FindReachPath(*before, *after, others, options);
       if (way.has_value() && !without.has_value()) missed.insert(c.rule);
     }
