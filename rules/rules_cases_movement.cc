@@ -190,7 +190,7 @@ const std::vector<RuleCase> kMovementCases = {
     {"binary-past-transpose", "input x f32[2,3,4]; t = transpose(x) perm=[2,0,1]; input n f32[2,3]",
      "output o = sub(t, n)", ""},
     {"binary-past-reshape", "input x f32[2,3,4]; input b f32[4]",
-     "output o = add(reshape(x) shape=[6,4], b)", "output o = reshape(add(x, b)) shape=[6,4]"},
+     "output o = add(reshape(x) shape=[6,4], b)", "output o = reshape(add(x, reshape(b) shape=[4])) shape=[6,4]"},
     {"binary-past-reshape", "input x f32[2,3,4]; input b f32[8]",
      "output o = add(reshape(x) shape=[3,8], b)", ""},
     {"softmax-past-transpose", "input x f32[2,3,4]; t = transpose(x) perm=[2,0,1]",
