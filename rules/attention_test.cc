@@ -73,6 +73,12 @@ const WayCase kCases[] = {
      "output y = softmax(matmul(mul(q, r), mul(t, r))) axis=3\n",
      {"scale-out-of-right", "scale-out-of-left"},
      "transpose matmul mul softmax"},
+    {"a dense layer between reshapes, as GPT-2's Conv1D is exported",
+     "input x f32[1,5,12]\n"
+     "d = matmul(reshape(x) shape=[5,12], const f32[12,36] seed 1)\n"
+     "output y = reshape(add(const f32[36] seed 2, d)) shape=[1,5,36]\n",
+     {"matmul-past-reshape", "binary-past-reshape"},
+     "matmul add"},
     {"only the first token of what follows the attention is read",
      "input x f32[2,5,12]\ninput r f32[2,5,12]\n"
      "d = add(matmul(x, const f32[12,12] seed 1), const f32[12] seed 2)\n"
