@@ -56,6 +56,16 @@ void NormalizeLine(const T* in, T* out, int64_t count, T epsilon, const T* scale
   for (int64_t i = 0; i < count; ++i) out[i] = (in[i] - mean) / deviation * scale[i] + bias[i];
 }
 
+// x / sqrt(mean of squares + epsilon) * scale of `count` neighbours.
+template <class T>
+void NormalizeByRootMeanSquare(const T* in, T* out, int64_t count, T epsilon, const T* scale) {
+  using S = Scalar<T>;
+  T squares{};
+  for (int64_t i = 0; i < count; ++i) squares = squares + in[i] * in[i];
+  const T root = S::Sqrt(squares / S::Of(static_cast<double>(count)) + epsilon);
+  for (int64_t i = 0; i < count; ++i) out[i] = in[i] / root * scale[i];
+}
+
 }  // namespace
 
 template <class T>
@@ -145,11 +155,26 @@ StatusOr<Arrays<T>> RefLayerNorm(const KernelCall<T>& call) {
   return One(std::move(out));
 }
 
+template <class T>
+StatusOr<Arrays<T>> RefRmsNorm(const KernelCall<T>& call) {
+  const Array<T>&x = call.in(0), &scale = call.in(1);
+  const T epsilon = Scalar<T>::Of(call.node.Float("epsilon"));
+  Array<T> out(x.shape);
+  const auto count = static_cast<int64_t>(scale.values.size());
+  const auto total = static_cast<int64_t>(x.values.size());
+  for (int64_t at = 0; at < total; at += count) {
+    NormalizeByRootMeanSquare(x.values.data() + at, out.values.data() + at, count, epsilon,
+                              scale.values.data());
+  }
+  return One(std::move(out));
+}
+
 AG_KERNEL(RefReduceSum);
 AG_KERNEL(RefReduceMean);
 AG_KERNEL(RefReduceMax);
 AG_KERNEL(RefSoftmax);
 AG_KERNEL(RefBatchNorm);
 AG_KERNEL(RefLayerNorm);
+AG_KERNEL(RefRmsNorm);
 
 }  // namespace ag::internal

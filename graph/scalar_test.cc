@@ -144,6 +144,9 @@ TEST(ResidueTest, ProvesEquationsAndRefutesOthers) {
   EXPECT_TRUE(Agree("pad(relu(x)) pads=[0,1,0,0]", "relu(pad(x) pads=[0,1,0,0])"));
   EXPECT_TRUE(
       Agree("layer_norm(x, v, v) axis=1", "layer_norm(add(x, const f32 {3}), v, v) axis=1"));
+  EXPECT_TRUE(
+      Agree("rms_norm(x, v) axis=1", "mul(rms_norm(x, add(v, v)) axis=1, const f32 {0.5})"));
+  EXPECT_FALSE(Agree("rms_norm(x, v) axis=1", "rms_norm(add(x, x), v) axis=1"));
   EXPECT_FALSE(Agree("exp(add(x, y))", "add(exp(x), exp(y))"));
   EXPECT_FALSE(Agree("relu(neg(x))", "neg(relu(x))"));
   EXPECT_FALSE(Agree("clip(x) min=0 max=6", "relu(x)"));

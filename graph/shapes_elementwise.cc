@@ -153,7 +153,7 @@ StatusOr<TensorTypes> LayerNormShape(const ShapeCall& call) {
   AG_TRY(CheckFloat(x));
   AG_TRY(CheckAxis(axis, x.shape.size()));
   const TensorType expected{x.dtype, Shape(x.shape.begin() + axis, x.shape.end())};
-  for (size_t i = 1; i < 3; ++i) {
+  for (size_t i = 1; i < call.inputs.size(); ++i) {  // rms_norm has no bias.
     if (call.inputs[i] == expected) continue;
     return Err(StatusCode::kInvalidArgument, "{}: expected {}, got {}", i == 1 ? "scale" : "bias",
                expected.ToString(), call.inputs[i].ToString());

@@ -46,6 +46,7 @@ struct Rewrite::Bindings {
   std::vector<int> counts;  // By index letter: how many i there are; -1 when not known.
   std::vector<std::vector<Edge>> roots;  // By root pattern: one edge, or one for each i.
   std::vector<NodeId> nodes;             // Every node that an operator of the pattern matched.
+  int64_t serial = 0;                    // Site::serial.
 
   // The value at `position` of the slot, unbound when there is none.
   const Value& At(int slot, int position) const {

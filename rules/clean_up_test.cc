@@ -52,6 +52,42 @@ const CleanUpCase kCases[] = {
     {"two swishes in a row",
      "input x f32[2]\ny = mul(x, sigmoid(x))\noutput z = mul(y, sigmoid(y))\n", "swish swish",
      "swish 2"},
+    {"rms norm with a power and a quotient of one, as transformers are exported",
+     "input x f32[2,3,4]\n"
+     "v = reduce_mean(pow(x, const f32 {2})) axes=[2]\n"
+     "r = div(const f32 {1}, sqrt(add(v, const f32 {0.001})))\n"
+     "output y = mul(const f32[4] seed 1, mul(x, r))\n",
+     "rms_norm", "divide-by-root 1, pow-square 1, reciprocal 1, rms-norm 1"},
+    {"rms norm with a product and a reciprocal",
+     "input x f32[2,3,4]\n"
+     "r = reciprocal(sqrt(add(reduce_mean(mul(x, x)) axes=[1,2], const f32 {0.001})))\n"
+     "output y = mul(mul(r, x), const f32[3,4] seed 1)\n",
+     "rms_norm", "divide-by-root 1, rms-norm 1"},
+    {"layer norm with a power",
+     "input x f32[2,3,4]\n"
+     "d = sub(x, reduce_mean(x) axes=[2])\n"
+     "v = reduce_mean(pow(d, const f32 {2})) axes=[2]\n"
+     "n = mul(div(d, sqrt(add(v, const f32 {0.001}))), const f32[4] seed 1)\n"
+     "output y = add(n, const f32[4] seed 2)\n",
+     "layer_norm", "layer-norm 1, pow-square 1, rms-norm 1"},
+    {"layer norm with a product and a reciprocal",
+     "input x f32[2,3,4]\n"
+     "d = sub(x, reduce_mean(x) axes=[2])\n"
+     "r = reciprocal(sqrt(add(reduce_mean(mul(d, d)) axes=[2], const f32 {0.001})))\n"
+     "output y = add(mul(mul(d, r), const f32[4] seed 1), const f32[4] seed 2)\n",
+     "layer_norm", "divide-by-root 1, layer-norm 1, rms-norm 1"},
+    {"softmax by hand, of scores with what each row has in common",
+     "input x f32[2,3,4]\ninput m f32[2,3,1]\n"
+     "s = add(x, m)\n"
+     "e = exp(sub(s, reduce_max(s) axes=[2]))\n"
+     "output y = div(e, reduce_sum(e) axes=[2])\n",
+     "softmax", "softmax 1, softmax-shift 2"},
+    {"a mask that is stretched, turned round and laid on twice",
+     "input x f32[2,3,4]\ninput m bool[1,4]\n"
+     "n = expand(not(m)) shape=[2,3,4]\n"
+     "i = const f32 {-1e9}\n"
+     "output y = where(n, i, where(n, i, x))\n",
+     "where", "expand-mask 1, where-of-not 1, where-of-where-else 1"},
     {"chains of movement",
      "input x f32[2,3,4]\n"
      "t = transpose(transpose(x) perm=[1,2,0]) perm=[2,0,1]\n"

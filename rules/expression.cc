@@ -30,7 +30,22 @@ MaybeValue IntegerArithmetic(char op, int64_t a, int64_t b) {
   return out;
 }
 
+// Element by element: pads on pads.
+MaybeValue ListArithmetic(char op, const Ints& a, const Ints& b) {
+  if (a.size() != b.size() || (op != '+' && op != '-')) return std::nullopt;
+  Ints out;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const MaybeValue element = IntegerArithmetic(op, a[i], b[i]);
+    if (!element.has_value()) return std::nullopt;
+    out.push_back(std::get<int64_t>(*element));
+  }
+  return out;
+}
+
 MaybeValue Arithmetic(char op, const Value& a, const Value& b) {
+  const auto* left = std::get_if<Ints>(&a);
+  const auto* right = std::get_if<Ints>(&b);
+  if (left != nullptr && right != nullptr) return ListArithmetic(op, *left, *right);
   const auto* i = std::get_if<int64_t>(&a);
   const auto* j = std::get_if<int64_t>(&b);
   if (i != nullptr && j != nullptr) return IntegerArithmetic(op, *i, *j);

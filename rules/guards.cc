@@ -114,22 +114,6 @@ Result AlongAxis(const TensorFacts& facts, Arguments a) {
   return Truth(true);
 }
 
-// c broadcast against y is the same all along y's axes n: its own are of size 1 there, or missing.
-Result ConstantAlong(const TensorFacts& facts, Arguments a) {
-  const auto c = ShapeOf(facts, a, 0);
-  const auto y = ShapeOf(facts, a, 1);
-  const Ints* axes = Get<Ints>(a, 2);
-  if (!c.has_value() || !y.has_value() || axes == nullptr) return std::nullopt;
-  const auto rank = static_cast<int64_t>(y->size());
-  const int64_t shift = rank - static_cast<int64_t>(c->size());
-  if (shift < 0) return Truth(false);
-  for (const int64_t axis : *axes) {
-    if (axis < 0 || axis >= rank) return std::nullopt;
-    if (axis >= shift && (*c)[axis - shift] != 1) return Truth(false);
-  }
-  return Truth(true);
-}
-
 // Neither operand of an element-wise operator is stretched along axis n of the result y.
 Result FullAlong(const TensorFacts& facts, Arguments a) {
   const auto y = ShapeOf(facts, a, 0);
@@ -283,13 +267,17 @@ Result Compose(const TensorFacts&, Arguments a) {
   return out;
 }
 
-// Where axis n of a transposed tensor comes from, and the way back.
+// Where axis n of a transposed tensor comes from (or each of several), and the way back.
 Result At(const TensorFacts&, Arguments a) {
   const Ints* list = Get<Ints>(a, 0);
-  const auto* n = Get<int64_t>(a, 1);
-  if (list == nullptr || n == nullptr || *n < 0) return std::nullopt;
-  if (static_cast<size_t>(*n) >= list->size()) return std::nullopt;
-  return (*list)[*n];
+  const auto is_in = [&](int64_t n) { return n >= 0 && n < static_cast<int64_t>(list->size()); };
+  if (list == nullptr) return std::nullopt;
+  if (const auto* n = Get<int64_t>(a, 1)) return is_in(*n) ? Result((*list)[*n]) : std::nullopt;
+  const Ints* places = Get<Ints>(a, 1);
+  if (places == nullptr || !std::all_of(places->begin(), places->end(), is_in)) return std::nullopt;
+  Ints out;
+  for (const int64_t n : *places) out.push_back((*list)[n]);
+  return out;
 }
 
 Result Find(const TensorFacts&, Arguments a) {
@@ -354,11 +342,9 @@ Result EnlargePads(const TensorFacts& facts, Arguments a) {
 constexpr RuleFunction kFunctions[] = {
     {"along_axis", "along_axis(k, y, n)",
      "k broadcast against y keeps y's shape and differs along axis n at most", 3, 3, AlongAxis},
-    {"at", "at(list, n)", "element n of the list", 2, 2, At},
+    {"at", "at(list, n)", "element n of the list; the elements n when n is a list", 2, 2, At},
     {"compose", "compose(p, q)", "the permutation of transposing by p, then by q", 2, 2, Compose},
     {"const", "const(x)", "x depends on constants alone", 1, 1, IsConst},
-    {"constant_along", "constant_along(c, y, n)",
-     "c broadcast against y is the same all along the axes n of y", 3, 3, ConstantAlong},
     {"count", "count(e...)", "how many arguments there are", 0, -1, Count},
     {"length", "length(list)", "the length of the list", 1, 1, Length},
     {"dim", "dim(x, n)", "the size of axis n; negative n counts from the last", 2, 2, Dim},
@@ -395,12 +381,20 @@ constexpr RuleFunction kFunctions[] = {
 
 }  // namespace
 
-std::span<const RuleFunction> AllFunctions() { return kFunctions; }
+std::vector<RuleFunction> AllFunctions() {
+  std::vector<RuleFunction> all(std::begin(kFunctions), std::end(kFunctions));
+  all.insert(all.end(), AxisFunctions().begin(), AxisFunctions().end());
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  return all;
+}
 
 const RuleFunction* FindFunction(std::string_view name) {
-  const auto found = std::find_if(std::begin(kFunctions), std::end(kFunctions),
-                                  [&](const RuleFunction& f) { return f.name == name; });
-  return found == std::end(kFunctions) ? nullptr : found;
+  for (const auto functions : {std::span<const RuleFunction>(kFunctions), AxisFunctions()}) {
+    for (const RuleFunction& function : functions) {
+      if (function.name == name) return &function;
+    }
+  }
+  return nullptr;
 }
 
 std::optional<double> ConstantNumber(const Graph& graph, Edge edge) {

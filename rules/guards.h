@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "rules/bindings.h"
 
@@ -22,7 +23,10 @@ struct RuleFunction {
 };
 
 const RuleFunction* FindFunction(std::string_view name);
-std::span<const RuleFunction> AllFunctions();
+std::vector<RuleFunction> AllFunctions();  // By name.
+
+// Those of axis_functions.cc.
+std::span<const RuleFunction> AxisFunctions();
 
 // The value of a small float constant that holds one number in all its elements; nullopt otherwise.
 std::optional<double> ConstantNumber(const Graph& graph, Edge edge);

@@ -139,6 +139,7 @@ class Drawer {
     }
     const auto pick = [&](const auto& ops) { return ops[draw_.random().Below(std::size(ops))]; };
     if (want == DType::kBool && term.op_class == kUnary) return OpKind::kNot;
+    if (term.op_class == kReduction) return pick(AllWith(kReduction));
     if (want == DType::kBool || draw_.Chance(30)) return pick(AllWith(term.op_class));
     if (term.op_class == kBinary) return pick(kBinaryOps);
     if (term.op_class == kZeroToZero) return pick(kZeroOps);

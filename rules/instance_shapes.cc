@@ -84,6 +84,16 @@ Ints ShapeDraw::Factors(int64_t elements) {
 // ---- What an operand should look like.
 
 Shape ShapeDraw::MatMulOperand(const OperatorDraft& draft, size_t index) {
+  Shape& last = index == 0 ? matmul_rows_ : matmul_columns_;
+  const auto& other = draft.operands[1 - index];
+  const bool fits = !last.empty() && (!other || other->size() < 2 ||
+                                      (index == 0 ? last.back() == (*other)[other->size() - 2]
+                                                  : last[last.size() - 2] == other->back()));
+  if (!fits || !Chance(35)) last = NewMatMulOperand(draft, index);
+  return last;
+}
+
+Shape ShapeDraw::NewMatMulOperand(const OperatorDraft& draft, size_t index) {
   const auto& x = draft.operands[0];
   const auto& w = draft.operands[1];
   const Shape want = draft.want && draft.want->size() >= 2 ? *draft.want : Shape{};
@@ -195,7 +205,8 @@ Shape ShapeDraw::Operand(const OperatorDraft& draft, size_t index) {
       const auto& x = draft.operands[0];
       return {x && x->size() > 1 ? (*x)[1] : 1};
     }
-    case OpKind::kLayerNorm: {
+    case OpKind::kLayerNorm:
+    case OpKind::kRmsNorm: {
       const auto axis = static_cast<size_t>(KnownInt(draft, "axis").value_or(0));
       if (index == 0) {
         Shape shape = draft.want ? *draft.want : AnyShape();
@@ -311,7 +322,8 @@ void ShapeDraw::EarlyAttributes(OperatorDraft* draft) {
       rank == 0 ? 0 : static_cast<int64_t>(random_.Below(static_cast<uint64_t>(rank)));
   if (draft->op == OpKind::kConv || Has(draft->op, kPooling)) WindowAttributes(draft);
   if (draft->op == OpKind::kConcat || draft->op == OpKind::kSplit ||
-      draft->op == OpKind::kLayerNorm || draft->op == OpKind::kGather)
+      draft->op == OpKind::kLayerNorm || draft->op == OpKind::kRmsNorm ||
+      draft->op == OpKind::kGather)
     Default(draft, "axis", axis);
   if (draft->op == OpKind::kTranspose && Lacks(*draft, "perm")) {
     Ints perm(static_cast<size_t>(rank));

@@ -44,6 +44,7 @@ class ShapeDraw {
   Shape NearlyAlike(Shape shape);
   Shape ConvOperand(const OperatorDraft& draft, size_t index);
   Shape MatMulOperand(const OperatorDraft& draft, size_t index);
+  Shape NewMatMulOperand(const OperatorDraft& draft, size_t index);
   Shape ConcatOperand(const OperatorDraft& draft, size_t index);
   void WindowAttributes(OperatorDraft* draft);
   void UnaryAttributes(OperatorDraft* draft);
@@ -55,8 +56,9 @@ class ShapeDraw {
 
   Choices& random_;
   int size_;
-  // What the last convolution or pool looked like: siblings are alike more often than not.
-  Shape conv_input_, conv_kernel_, pool_input_;
+  // What the last convolution, pool or matrix product looked like: siblings are alike more often
+  // than not.
+  Shape conv_input_, conv_kernel_, pool_input_, matmul_rows_, matmul_columns_;
 };
 
 }  // namespace ag

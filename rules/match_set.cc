@@ -1,6 +1,7 @@
 #include "rules/match_set.h"
 
 #include <algorithm>
+#include <atomic>
 #include <optional>
 
 #include "absl/container/flat_hash_map.h"
@@ -28,6 +29,11 @@ Rewrite::Bindings Renamed(std::span<const NodeId> to, const Rewrite::Bindings& b
   Rewrite::Bindings copy = bindings;
   Rename(to, &copy);
   return copy;
+}
+
+int64_t NextSerial() {
+  static std::atomic<int64_t> last = 0;
+  return ++last;
 }
 
 }  // namespace
@@ -174,6 +180,7 @@ class MatchUpdate {
       match.key_hash = std::hash<std::string>()(match.key);
     }
     match.bindings = Renamed(self.set_.name_of_, bindings);
+    match.bindings.serial = NextSerial();
     self.found_.push_back(std::move(match));
     return true;
   }
@@ -293,7 +300,10 @@ class MatchUpdate {
       elements.push_back({&bindings.back(), MatchOf(element).position});
     }
     auto made = MakeFamily(graph_, *rules_[r].pattern, elements, set_.subsets_max_);
-    for (Rewrite::Bindings& match : made) Rename(set_.name_of_, &match);
+    for (Rewrite::Bindings& match : made) {
+      Rename(set_.name_of_, &match);
+      match.serial = NextSerial();
+    }
     family->matches = std::make_shared<const std::vector<Rewrite::Bindings>>(std::move(made));
   }
 
@@ -305,7 +315,7 @@ class MatchUpdate {
   }
 
   void AddSite(int r, const Rewrite::Bindings& named) {
-    Site site{.rule = rules_[r].rule, .named = &named};
+    Site site{.rule = rules_[r].rule, .serial = named.serial, .named = &named};
     for (const auto& roots : named.roots) {
       for (const Edge& root : roots) {
         site.roots.push_back({set_.node_of_[root.node], root.output});

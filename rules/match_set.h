@@ -23,6 +23,9 @@ struct Site {
   const Rule* rule = nullptr;
   absl::InlinedVector<Edge, 2> roots;  // As Rewrite::roots.
   int variant = 0;
+  // Which match this is: a child's site has its parent's number when the match was kept, and one
+  // greater than all in the parent when it was found anew. Never twice in a process.
+  int64_t serial = 0;
   const Rewrite::Bindings* named = nullptr;  // Held by the MatchSet.
 };
 

@@ -51,13 +51,15 @@ void RunCases(const std::vector<RuleCase>& cases) {
 }
 
 TEST(Rules, SearchRulesFireAsTheirCasesSay) { RunCases(kSearchCases); }
+TEST(Rules, MovementRulesFireAsTheirCasesSay) { RunCases(kMovementCases); }
 TEST(Rules, CleanUpRulesFireAsTheirCasesSay) { RunCases(kCleanUpCases); }
-
+TEST(Rules, MovementCleanUpRulesFireAsTheirCasesSay) { RunCases(kMovementCleanUpCases); }
 TEST(Rules, RulesOfConvolutionsAndPoolsFireAsTheirCasesSay) { RunCases(kWindowCases); }
 
 TEST(Rules, EveryRuleHasAFiringAndANonFiringCase) {
   std::set<std::string> firing, silent;
-  for (const auto* cases : {&kSearchCases, &kCleanUpCases, &kWindowCases}) {
+  for (const auto* cases :
+       {&kSearchCases, &kMovementCases, &kCleanUpCases, &kMovementCleanUpCases, &kWindowCases}) {
     for (const RuleCase& c : *cases)
       (std::string(c.after).empty() ? silent : firing).insert(c.rule);
   }

@@ -30,10 +30,14 @@ int DepthOf(const Term& term, bool with_variables) {
 // Functions that ask of a tensor nothing but its type. const() and single_use() are others, and so
 // is any that is not known here.
 constexpr std::string_view kOfTypes[] = {
-    "along_axis", "at",   "compose",      "count",    "dim",        "drop",     "elements",
-    "enlarges",   "find", "enlarge_pads", "floating", "full_along", "join",     "length",
-    "max",        "near", "range",        "rank",     "repeat",     "same",     "same_shape",
-    "shape",      "sum",  "shape_but",    "take",     "is",         "monotone", "constant_along"};
+    "along_axis", "at",           "below",       "broadcast",    "compose",      "constant_along",
+    "contains",   "count",        "crop",        "dim",          "drop",         "elements",
+    "enlarges",   "enlarge_pads", "find",        "first",        "floating",     "full_along",
+    "inverse",    "join",         "joined_axes", "length",       "is",           "max",
+    "min",        "moves_ones",   "near",        "perm_without", "power_of_two", "range",
+    "rank",       "repeat",       "same",        "same_shape",   "shape",        "shape_but",
+    "size_along", "slice_axes",   "slice_ends",  "slice_starts", "slice_steps",  "sum",
+    "take", "monotone"};
 
 bool AsksOfTypesAlone(const Expression& e) {
   if (e.kind == Expression::Kind::kCall &&

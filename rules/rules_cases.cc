@@ -39,10 +39,11 @@ const std::vector<RuleCase> kSearchCases = {
      "output o = concat(x, concat(y, z) axis=1) axis=0", ""},
     {"slice-of-concat",
      "input x f32[2]; input y f32[3]; input z f32[4]; c = concat(x, y, z) axis=0",
-     "output o = slice(c) axes=[0] starts=[2] ends=[5] steps=[1]", "output o = y"},
+     "output o = slice(c) axes=[0] starts=[2] ends=[5] steps=[1]",
+     "output o = slice(concat(y) axis=0) axes=[0] starts=[0] ends=[3] steps=[1]"},
     {"slice-of-concat",
      "input x f32[2]; input y f32[3]; input z f32[4]; c = concat(x, y, z) axis=0",
-     "output o = slice(c) axes=[0] starts=[1] ends=[5] steps=[1]", ""},
+     "output o = slice(c) axes=[0] starts=[1] ends=[6] steps=[1]", ""},
     {"unary-into-concat", "input x f32[2]; input y f32[3]",
      "output o = leaky_relu(concat(x, y) axis=0) alpha=0.5",
      "output o = concat(leaky_relu(x) alpha=0.5, leaky_relu(y) alpha=0.5) axis=0"},
@@ -216,8 +217,8 @@ const std::vector<RuleCase> kSearchCases = {
 #define TANH                                                                               \
   "input x f32[2]; one = const f32 {1}; half = const f32 {0.5}; k = const f32 {0.044715};" \
   "r = const f32 {0.7978846};"
-#define LN                                                                                       \
-  "input x f32[2,3,4]; g = const f32[4] seed 1; b = const f32[4] seed 2; e = const f32 {0.001};" \
+#define LN                                                                \
+  "input x f32[2,3,4]; g = const f32[4] seed 1; b = const f32[4] seed 2;" \
   "m = reduce_mean(x) axes=[2]; d = sub(x, m);"
 #define BN                                                                        \
   "input x f32[1,2,3,3]; w = const f32[4,2,3,3] seed 1; b = const f32[4] seed 2;" \
@@ -260,17 +261,10 @@ const std::vector<RuleCase> kCleanUpCases = {
      "output y = div(mul(x, clip(add(x, three)) min=0 max=6), six)", "output y = hard_swish(x)"},
     {"hard-swish-clip", "input x f32[2]; three = const f32 {3}; six = const f32[1,1] {6}",
      "output y = div(mul(x, clip(add(x, three)) min=0 max=6), six)", ""},
-    {"layer-norm", LN,
-     "output y = add(mul(div(d, sqrt(add(reduce_mean(pow(d, const f32 {2})) axes=[2], e))), g), b)",
-     "output y = layer_norm(x, g, b) axis=2 epsilon=0.0010000000474974513"},
-    {"layer-norm", LN,
-     "output y = add(mul(div(d, sqrt(add(reduce_mean(pow(d, const f32 {2})) axes=[1], e))), g), b)",
-     ""},
-    {"layer-norm-product", LN,
-     "output y = add(mul(div(d, sqrt(add(reduce_mean(mul(d, d)) axes=[2], e))), g), b)",
-     "output y = layer_norm(x, g, b) axis=2 epsilon=0.0010000000474974513"},
-    {"layer-norm-product", LN,
-     "output y = add(mul(div(d, sqrt(add(reduce_mean(mul(d, x)) axes=[2], e))), g), b)", ""},
+    {"layer-norm", LN, "output y = add(b, rms_norm(d, g) axis=2 epsilon=0.5)",
+     "output y = layer_norm(x, g, b) axis=2 epsilon=0.5"},
+    {"layer-norm", LN "c = const f32[3,4] seed 3; f = const f32[3,4] seed 4;",
+     "output y = add(rms_norm(d, c) axis=1, f)", ""},
     {"batch-norm-into-conv", BN, "output z = batch_norm(y, s, t, m, n) epsilon=0.5",
      "r = div(s, sqrt(add(n, const f32 {0.5})));"
      "output z = conv(x, mul(w, reshape(r) shape=[4,1,1,1]), add(mul(sub(b, m), r), t)) @1"},

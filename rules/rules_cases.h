@@ -19,7 +19,9 @@ struct RuleCase {
 std::string CaseText(const RuleCase& c, const char* side);
 
 extern const std::vector<RuleCase> kSearchCases;
+extern const std::vector<RuleCase> kMovementCases;  // Attention, reductions, cuts, transposes.
 extern const std::vector<RuleCase> kCleanUpCases;
 extern const std::vector<RuleCase> kWindowCases;  // Of both kinds, about convolutions and pools.
+extern const std::vector<RuleCase> kMovementCleanUpCases;
 
 }  // namespace ag

@@ -4,6 +4,18 @@
 
 namespace ag {
 
+namespace {
+
+// An estimate below this part of another is a gain; sums of the same terms in another order differ
+// by less.
+constexpr double kGain = 1 - 1e-9;
+// How many graphs near the last gain are expanded before a gain elsewhere is taken.
+constexpr int kPatience = 50;
+// How many operators lie at most between a detour and what may follow it.
+constexpr int kNear = 2;
+
+}  // namespace
+
 Backtracking::Backtracking(const SearchSetting& setting, RewriteTrail& trail)
     : setting_(setting),
       limits_(setting.request.options.limits),
@@ -21,14 +33,20 @@ std::vector<RankedGraph> Backtracking::Run(const RankedGraph& root,
                  Entry{.graph = graphs_.AddRoot(root.graph), .step = root.step});
   while (true) {
     SettleFront();
-    const bool is_done = queue_.empty() || queue_.begin()->first.first >= BoundNs();
-    const StopReason reason = is_done ? setting_.run.OverReason() : LimitReached();
+    const bool has_near = !queue_.empty() && queue_.begin()->first.first < BoundNs();
+    const bool is_near = has_near && (without_gain_ < kPatience || !HasGain());
+    const bool is_done = !is_near && !HasLater();
+    const StopReason reason = is_done   ? setting_.run.OverReason()
+                              : is_near ? LimitReached()
+                                        : GraphLimitReached();
     if (reason != StopReason::kNone) stop_ = reason;
     if (is_done || reason != StopReason::kNone) break;
-    const auto front = queue_.extract(queue_.begin());
-    ++setting_.run.counts.expansions;
-    setting_.run.Report("rewriting");
-    Expand(front.key(), front.mapped());
+    if (is_near) {
+      const auto front = queue_.extract(queue_.begin());
+      Visit(front.key(), front.mapped());
+    } else {
+      TakeLater();
+    }
   }
   return TakeBest();
 }
@@ -58,16 +76,149 @@ StopReason Backtracking::LimitReached() {
   return reached ? StopReason::kExpansions : StopReason::kNone;
 }
 
-void Backtracking::Expand(const Key& key, const Entry& entry) {
-  const std::shared_ptr<const MatchSet> matches = graphs_.Matches(entry.graph);
-  ChildGraphs children =
-      graphs_.Children(entry.graph, kGrowthMax * setting_.request.input.size() + kGrowthSlack);
-  for (const Site& site : matches->sites()) {
+bool Backtracking::HasLater() const {
+  return best_node_ >= 0 && !expanded_[best_node_].later.empty();
+}
+
+bool Backtracking::HasGain() const {
+  return HasLater() && expanded_[best_node_].later.back().first < expanded_[best_node_].estimate_ns;
+}
+
+// Makes the child of the best graph that promises most, unless its graph was made another way.
+void Backtracking::TakeLater() {
+  const int parent = best_node_;
+  const int site = expanded_[parent].later.back().second;
+  expanded_[parent].later.pop_back();
+  FollowAll(parent, {site});
+}
+
+// Whether the rewrite is followed from `parent`: not when it is there after the gain that was taken
+// from it as well.
+bool Backtracking::IsWanted(int parent, int64_t serial) const {
+  const int best = expanded_[parent].best_child;
+  return best < 0 || !std::ranges::binary_search(expanded_[best].kept, serial);
+}
+
+void Backtracking::Visit(const Key& key, const Entry& entry) {
+  Expanded node{.graph = entry.graph, .step = entry.step, .estimate_ns = key.first};
+  node.goal_ns = key.first;
+  if (entry.parent >= 0) {
+    Expanded& parent = expanded_[entry.parent];
+    if (key.first < parent.goal_ns * kGain) {
+      parent.goal_ns = key.first;
+      parent.best_child = static_cast<int>(expanded_.size());
+    } else if (parent.detour == limits_.detour_max || !IsWanted(entry.parent, entry.serial)) {
+      return;
+    } else {
+      node.goal_ns = parent.goal_ns;
+      node.detour = parent.detour + 1;
+      node.old_serial = parent.old_serial;
+      node.area = AreaOf(entry.graph, parent.area);
+    }
+  }
+  ++setting_.run.counts.expansions;
+  ++without_gain_;
+  setting_.run.Report("rewriting");
+  if (entry.parent >= 0) Matches(expanded_[entry.parent]);  // From which those of `node` come.
+  if (best_node_ < 0 || key.first < expanded_[best_node_].estimate_ns * kGain) {
+    best_node_ = static_cast<int>(expanded_.size());
+    without_gain_ = 0;
+  }
+  const int id = static_cast<int>(expanded_.size());
+  expanded_.push_back(std::move(node));
+  Expand(id);
+  if (entry.parent >= 0 && expanded_[entry.parent].best_child == id) FollowOthers(entry.parent);
+}
+
+// Makes what the gain just taken from `parent` leaves no room for: it may lead further.
+void Backtracking::FollowOthers(int parent) {
+  std::vector<int> others;
+  for (const auto& [promised_ns, site] : expanded_[parent].later) {
+    if (IsWanted(parent, expanded_[parent].serials[site])) others.push_back(site);
+  }
+  expanded_[parent].later.clear();
+  if (!others.empty()) FollowAll(parent, others);
+}
+
+// The nodes near what the rewrite that made `graph` changed, and those where the parent's area is.
+std::vector<bool> Backtracking::AreaOf(DerivedGraphs::Id id, const std::vector<bool>& parents) {
+  const Graph graph = graphs_.Get(id);
+  const std::vector<NodeId>& place = graphs_.Place(id);
+  if (place.empty()) return std::vector<bool>(static_cast<size_t>(graph.size()), true);
+  std::vector<bool> area(static_cast<size_t>(graph.size()), true);
+  for (size_t then = 0; then < place.size(); ++then) {
+    if (place[then] >= 0) area[place[then]] = !parents.empty() && parents[then];
+  }
+  for (int step = 0; step < kNear; ++step) {
+    std::vector<bool> wider = area;
+    for (NodeId node = 0; node < graph.size(); ++node) {
+      for (const Edge& input : graph.node(node).inputs) {
+        if (graph.is_constant(input.node)) continue;
+        if (area[node]) wider[input.node] = true;
+        if (area[input.node]) wider[node] = true;
+      }
+    }
+    area = std::move(wider);
+  }
+  return area;
+}
+
+// The matches of an expanded graph. When they were thrown away meanwhile, they are found again, in
+// the same order, and their new serials stand for the first ones.
+std::shared_ptr<const MatchSet> Backtracking::Matches(const Expanded& node) {
+  std::shared_ptr<const MatchSet> matches = graphs_.Matches(node.graph);
+  for (size_t i = 0; i < matches->sites().size(); ++i) {
+    const int64_t serial = matches->sites()[i].serial;
+    if (serial != node.serials[i]) first_serial_.emplace(serial, node.serials[i]);
+  }
+  return matches;
+}
+
+int64_t Backtracking::SerialOf(const Site& site) const {
+  const auto first = first_serial_.find(site.serial);
+  return first == first_serial_.end() ? site.serial : first->second;
+}
+
+void Backtracking::Expand(int id) {
+  Expanded& node = expanded_[id];
+  const std::shared_ptr<const MatchSet> matches = graphs_.Matches(node.graph);
+  for (const Site& site : matches->sites()) node.serials.push_back(SerialOf(site));
+  node.kept = node.serials;
+  std::ranges::sort(node.kept);
+  if (node.area.empty() && !node.kept.empty()) node.old_serial = node.kept.back();
+  std::vector<int> fresh;
+  for (int i = 0; i < static_cast<int>(node.serials.size()); ++i) {
+    if (!IsNear(node, i, matches->sites()[i])) continue;
+    const auto gain = gain_ns_.find(node.serials[i]);
+    if (gain == gain_ns_.end() || !node.area.empty()) {
+      fresh.push_back(i);
+    } else if (node.estimate_ns + gain->second < BoundNs()) {
+      node.later.emplace_back(node.estimate_ns + gain->second, i);
+    }
+  }
+  std::ranges::sort(node.later, std::greater<>());
+  FollowAll(id, fresh);
+}
+
+// Whether a rewrite may follow in a detour: it was not there before, or it is near and no gain of
+// its own.
+bool Backtracking::IsNear(const Expanded& node, int i, const Site& site) const {
+  if (node.area.empty() || node.serials[i] > node.old_serial) return true;
+  const auto gain = gain_ns_.find(node.serials[i]);
+  if (gain != gain_ns_.end() && gain->second < 0) return false;
+  return std::ranges::any_of(site.roots, [&](const Edge& root) { return node.area[root.node]; });
+}
+
+void Backtracking::FollowAll(int parent, const std::vector<int>& sites) {
+  const std::shared_ptr<const MatchSet> matches = Matches(expanded_[parent]);
+  ChildGraphs children = graphs_.Children(
+      expanded_[parent].graph, kGrowthMax * setting_.request.input.size() + kGrowthSlack);
+  for (const int site : sites) {
     if (GraphLimitReached() != StopReason::kNone) return;
-    Rewrite rewrite = matches->At(site);
+    Rewrite rewrite = matches->At(matches->sites()[site]);
     StatusOr<ChildGraph> child = MakeChild(rewrite, &children);
     if (child.ok()) {
-      AddChild(key, entry, std::move(rewrite), *std::move(child));
+      AddChild(parent, expanded_[parent].serials[site], std::move(rewrite), *std::move(child));
     } else if (child.status().code() == StatusCode::kInternal) {
       setting_.run.Warn(fmt::format("rule {}: {}", rewrite.rule->name, Message(child.status())));
     }
@@ -86,15 +237,17 @@ StatusOr<ChildGraph> Backtracking::MakeChild(const Rewrite& rewrite, ChildGraphs
   return child;
 }
 
-void Backtracking::AddChild(const Key& parent_key, const Entry& parent, Rewrite rewrite,
-                            ChildGraph child) {
+void Backtracking::AddChild(int parent, int64_t serial, Rewrite rewrite, ChildGraph child) {
   ++setting_.run.counts.graphs;
   const StatusOr<ScoredGraph> scored = ScoreGraph(child.graph, setting_);
-  if (!scored.ok() || !scored->failure.ok() || scored->estimate_ns >= BoundNs()) return;
-  Entry entry{.parent = parent.step, .parent_ns = parent_key.first, .rule = rewrite.rule};
+  const bool has_estimate = scored.ok() && scored->failure.ok();
+  const double ns = has_estimate ? scored->estimate_ns : kFailedGroupNs;
+  gain_ns_[serial] = ns - expanded_[parent].estimate_ns;
+  if (!has_estimate || ns >= BoundNs()) return;
+  Entry entry{.parent = parent, .rule = rewrite.rule, .serial = serial};
   const Graph graph = child.graph;
-  const Key key{scored->estimate_ns, child.hash};
-  entry.graph = graphs_.Add(parent.graph, std::move(rewrite), std::move(child));
+  const Key key{ns, child.hash};
+  entry.graph = graphs_.Add(expanded_[parent].graph, std::move(rewrite), std::move(child));
   if (scored->unmeasured.empty()) {
     Settle(graph, key, entry);
   } else {
@@ -158,9 +311,11 @@ std::vector<std::pair<Backtracking::Key, Backtracking::Entry>> Backtracking::Tak
 
 // Puts a graph whose estimate is final into the queue and among the best.
 void Backtracking::Settle(const Graph& graph, const Key& key, Entry entry) {
+  const Expanded& parent = expanded_[entry.parent];
+  gain_ns_[entry.serial] = key.first - parent.estimate_ns;
   // A parent that needs a failed group has no estimate to gain on.
-  const bool has_gain = entry.parent_ns < kFailedGroupNs;
-  entry.step = trail_.Add(entry.parent, entry.rule, has_gain ? entry.parent_ns - key.first : 0);
+  const bool has_gain = parent.estimate_ns < kFailedGroupNs;
+  entry.step = trail_.Add(parent.step, entry.rule, has_gain ? parent.estimate_ns - key.first : 0);
   best_ns_ = std::min(best_ns_, key.first);
   ++settled_;
   Offer(graph, key, entry.step);

@@ -8,7 +8,9 @@ namespace ag {
 namespace {
 
 using testing::IsEmpty;
+using testing::Pair;
 using testing::SizeIs;
+using testing::UnorderedElementsAre;
 
 constexpr std::string_view kReassociate =
     "matmul-reassociate [rounding]: "
@@ -66,6 +68,84 @@ TEST_F(BacktrackingTest, CommutingRewritesAreOneGraph) {
   EXPECT_LT(best[0].estimate_ns, best[1].estimate_ns);
   EXPECT_LE(best[1].estimate_ns, best[2].estimate_ns);
   EXPECT_NEAR(trail_.Path(best[0].step)[0].gain_ns, root_ns_ - best[0].estimate_ns, 1e-6);
+}
+
+// Chains that share nothing, each with one operator for the rules of the test.
+std::string Chains(int count, std::string_view op) {
+  std::string graph;
+  for (int i = 0; i < count; ++i) {
+    graph += fmt::format(
+        "input x{0} f32[64,{1}]\noutput \"y{0}\" = exp(exp(exp(exp({2}(exp(x{0}))))))\n", i, 64 + i,
+        op);
+  }
+  return graph;
+}
+
+// A device on which each operator has its price: neg is cheap, sigmoid dear.
+double NsByOperator(const GroupProblem& problem) {
+  double ns = 0;
+  for (const Node& node : problem.graph.nodes()) {
+    if (Has(node.op, kLeaf)) continue;
+    ns += node.op == OpKind::kNeg ? 2'000 : node.op == OpKind::kSigmoid ? 14'000 : 10'000;
+  }
+  return ns;
+}
+
+TEST_F(BacktrackingTest, GainsFarFromEachOtherAreTakenInOneOrder) {
+  measurer_.group_ns = NsByOperator;
+  constexpr int kChains = 6;
+  const auto best = Run(Chains(kChains, "tanh"), "to-neg [exact]: tanh(x) => neg(x)\n");
+  EXPECT_EQ(trail_.Path(best[0].step)[0].count, kChains);
+  EXPECT_EQ(counts_.graphs, kChains + (kChains - 1));  // Of 2^6 - 1.
+  EXPECT_EQ(stop_, StopReason::kNone);
+}
+
+TEST_F(BacktrackingTest, DetoursFarFromEachOtherAreNotCombined) {
+  measurer_.group_ns = NsByOperator;
+  constexpr int kChains = 6;
+  Run(Chains(kChains, "tanh"), "to-sigmoid [exact]: tanh(x) => sigmoid(x)\n");
+  EXPECT_EQ(counts_.graphs, kChains);
+  EXPECT_EQ(stop_, StopReason::kNone);
+}
+
+// What one step makes dearer, the next makes cheap; and a gain at the same place is in its way.
+TEST_F(BacktrackingTest, ADetourThatPaysIsFoundBesideASmallerGain) {
+  measurer_.group_ns = NsByOperator;
+  constexpr std::string_view kRules =
+      "to-sigmoid [exact]: exp(tanh(x)) => exp(sigmoid(x))\n"
+      "to-neg [exact]: exp(sigmoid(x)) => neg(x)\n"
+      "less [exact]: exp(tanh(x)) => exp(x)\n";
+  const auto best = Run(Chains(3, "tanh"), kRules, {.beta = 1.2});
+  std::map<std::string, int> path;
+  for (const AppliedRewrite& step : trail_.Path(best[0].step)) path[step.rule] = step.count;
+  EXPECT_THAT(path, UnorderedElementsAre(Pair("to-sigmoid", 3), Pair("to-neg", 3)));
+  EXPECT_EQ(stop_, StopReason::kNone);
+}
+
+// Both sides of a sum must be rewritten before it can be.
+TEST_F(BacktrackingTest, ADetourGoesOnBesideItself) {
+  constexpr std::string_view kSum =
+      "input x f32[64,64]\ninput z f32[64,64]\noutput \"y\" = add(tanh(x), tanh(z))\n";
+  constexpr std::string_view kRules =
+      "to-sigmoid [exact]: tanh(x) => sigmoid(x)\n"
+      "sum [exact]: add(sigmoid(x), sigmoid(z)) => add(x, z)\n";
+  measurer_.group_ns = NsByOperator;
+  const auto best = Run(kSum, kRules, {.beta = 1.3});
+  ASSERT_THAT(best, testing::Not(IsEmpty()));
+  EXPECT_EQ(trail_.Path(best[0].step).size(), 2u);
+}
+
+TEST_F(BacktrackingTest, ADetourEndsAfterSoManySteps) {
+  measurer_.group_ns = NsByOperator;
+  constexpr std::string_view kRules =
+      "a [exact]: tanh(x) => abs(x)\n"
+      "b [exact]: abs(x) => sqrt(x)\n"
+      "c [exact]: sqrt(x) => relu(x)\n"
+      "d [exact]: relu(x) => neg(x)\n";
+  EXPECT_LT(Run(Chains(1, "tanh"), kRules, {.limits = {.detour_max = 3}})[0].estimate_ns, root_ns_);
+  for (const RankedGraph& graph : Run(Chains(1, "tanh"), kRules, {.limits = {.detour_max = 2}})) {
+    EXPECT_GE(graph.estimate_ns, root_ns_);
+  }
 }
 
 TEST_F(BacktrackingTest, WhatIsSkippedIsNotHandedBackButSearchedThrough) {

@@ -34,6 +34,10 @@ class DerivedGraphs {
   // The graph that was added as `id`, node by node.
   Graph Get(Id id);
 
+  // Where its parent's nodes stand in it: ChildGraph::place. Valid until the next call.
+  // REQUIRES: no root.
+  const std::vector<NodeId>& Place(Id id) { return MustFind(id).place; }
+
   // Its rewrites: from its parent's where those are at hand, else by matching everywhere.
   std::shared_ptr<const MatchSet> Matches(Id id);
   // Makes its children, cleaned up, of at most `size_max` nodes before that.

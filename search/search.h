@@ -40,11 +40,12 @@ class Measurer {
 
 // Counts are the budget; times are backstops (DESIGN section 5).
 struct SearchLimits {
-  int rounds_max = 4;        // Pops of the outer queue.
-  int expansions_max = 200;  // Graphs expanded by backtracking, per round.
-  int graphs_max = 5000;     // Graphs scored, per round.
-  int candidates_max = 8;    // Whole graphs measured per round (the paper's top-K is 20).
-  int groups_max = 1000;     // Distinct groups whose measurement is asked for, per search.
+  int rounds_max = 4;         // Pops of the outer queue.
+  int expansions_max = 1000;  // Graphs expanded by backtracking, per round.
+  int graphs_max = 5000;      // Graphs scored, per round.
+  int detour_max = 4;         // Rewrites in a row that do not gain.
+  int candidates_max = 8;     // Whole graphs measured per round (the paper's top-K is 20).
+  int groups_max = 1000;      // Distinct groups whose measurement is asked for, per search.
   // Over all rounds; 0: no limit but the ones above. A replay sets them (ReplayLimits).
   int expansions_total_max = 0;
   int graphs_total_max = 0;

@@ -128,6 +128,9 @@ constexpr ConformanceCase kCases[] = {
     {"layer_norm", "input x f32[4,7,65]; s = const f32[65] seed 1; b = const f32[65] seed 2; output y = layer_norm(x, s, b) axis=2"},
     {"layer_norm two axes", "input x f32[4,7,9]; s = const f32[7,9] seed 1; b = const f32[7,9] seed 2; output y = layer_norm(x, s, b) axis=1"},
     {"layer_norm given", "input x f32[4,9]; input s f32[9]; input b f32[9]; output y = layer_norm(x, s, b) axis=1"},
+    {"rms_norm", "input x f32[4,7,65]; s = const f32[65] seed 1; output y = rms_norm(x, s) axis=2"},
+    {"rms_norm two axes", "input x f32[4,7,9]; s = const f32[7,9] seed 1; output y = rms_norm(x, s) axis=1 epsilon=0.5"},
+    {"rms_norm given", "input x f32[4,9]; input s f32[9]; output y = rms_norm(x, s) axis=1"},
     // Movement.
     {"concat channels", "input a f32[2,16,3,3]; input b f32[2,32,3,3]; output y = concat(a, b) axis=1"},
     {"concat odd", "input a f32[2,3,4]; input b f32[2,5,4]; input c f32[2,1,4]; output y = concat(a, b, c) axis=1"},

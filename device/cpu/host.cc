@@ -42,7 +42,7 @@ pattern batch_norm = BatchNorm layouts {blocked}plain
 pattern pool = {pooling} layouts {blocked}plain
 pattern reduce = {reduction} layouts {blocked}plain
 pattern softmax = Softmax layouts plain
-pattern layer_norm = LayerNorm layouts plain
+pattern layer_norm = LayerNorm|RmsNorm layouts plain
 pattern concat = Concat|Split|Slice layouts {blocked}plain
 pattern move = Transpose|Reshape|Expand|Pad|Gather layouts plain
 )";

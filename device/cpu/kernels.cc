@@ -18,7 +18,7 @@ StatusOr<const Family*> FamilyOf(const GroupContext& context) {
   if (op == OpKind::kConv) return &kConvolutionFamily;
   if (op == OpKind::kMatMul) return &kDenseFamily;
   if (op == OpKind::kSoftmax) return &kSoftmaxFamily;
-  if (op == OpKind::kLayerNorm) return &kLayerNormFamily;
+  if (op == OpKind::kLayerNorm || op == OpKind::kRmsNorm) return &kLayerNormFamily;
   if (op == OpKind::kBatchNorm || Has(op, kElementwise)) return &kChainFamily;
   if (Has(op, kPooling)) return &kPoolFamily;
   if (Has(op, kReduction)) return &kReduceFamily;

@@ -1,4 +1,4 @@
-// Layer norm over the trailing axes.
+// Layer norm and RMS norm over the trailing axes.
 #include <algorithm>
 #include <cmath>
 
@@ -29,6 +29,11 @@ AG_CLONES void Normalize(const float* x, const float* scale, const float* bias, 
   for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - mean) * factor * scale[i] + bias[i];
 }
 
+AG_CLONES void Scale(const float* x, const float* scale, float* y, int64_t n, float factor) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] * factor * scale[i];
+}
+
 class LayerNorm : public Kernel {
  public:
   Status Prepare(const GroupContext& context) {
@@ -38,7 +43,8 @@ class LayerNorm : public Kernel {
     rows_ = NumElements(shape.first(node.Int("axis")));
     size_ = NumElements(shape.subspan(node.Int("axis")));
     epsilon_ = node.Float("epsilon");
-    for (int i = 0; i < 3; ++i) {
+    centred_ = node.op == OpKind::kLayerNorm;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
       ports_[i] = context.InputOf(node.inputs[i]);
       if (ports_[i] >= 0) continue;
       AG_LET(held_[i], context.constants->Get(node.inputs[i]));
@@ -47,7 +53,8 @@ class LayerNorm : public Kernel {
   }
 
   Status Run(const RunContext&, Inputs inputs, Outputs outputs) override {
-    const float *x = Operand(inputs, 0), *scale = Operand(inputs, 1), *bias = Operand(inputs, 2);
+    const float *x = Operand(inputs, 0), *scale = Operand(inputs, 1);
+    const float* bias = centred_ ? Operand(inputs, 2) : nullptr;
     auto* y = static_cast<float*>(outputs[0]);
     if (size_ == 0) return OkStatus();
     const int64_t grain = std::max<int64_t>(kLightGrain / size_, 1);
@@ -55,10 +62,15 @@ class LayerNorm : public Kernel {
       for (int64_t row = begin; row < end; ++row) {
         const float* from = x + row * size_;
         const auto count = static_cast<float>(size_);
-        const float mean = SumOf(from, size_) / count;
+        const float mean = centred_ ? SumOf(from, size_) / count : 0;
         const double variance = SumOfSquares(from, size_, mean) / count;
         const auto factor = static_cast<float>(1.0 / std::sqrt(variance + epsilon_));
-        Normalize(from, scale, bias, y + row * size_, size_, mean, factor);
+        float* to = y + row * size_;
+        if (centred_) {
+          Normalize(from, scale, bias, to, size_, mean, factor);
+        } else {
+          Scale(from, scale, to, size_, factor);
+        }
       }
     });
     return OkStatus();
@@ -71,6 +83,7 @@ class LayerNorm : public Kernel {
   }
 
   int cores_ = 1;
+  bool centred_ = true;  // Layer norm: less the mean, plus a bias.
   int64_t rows_ = 0, size_ = 0;
   double epsilon_ = 0;
   int ports_[3] = {-1, -1, -1};
@@ -82,7 +95,8 @@ Status CheckSupported(const GroupContext& context) {
   bool plain = context.group.outputs[0].layout == Layout::kPlain;
   for (const Port& port : context.group.inputs) plain &= port.layout == Layout::kPlain;
   if (type.dtype == DType::kFloat32 && plain) return OkStatus();
-  return Err(StatusCode::kUnimplemented, "LayerNorm: {} is not plain f32", type.ToString());
+  return Err(StatusCode::kUnimplemented, "{}: {} is not plain f32", Info(context.node(0).op).name,
+             type.ToString());
 }
 
 StatusOr<std::vector<std::string>> Names(const GroupContext& context) {

@@ -142,6 +142,18 @@ Status WriteLayerNorm(const Out& out) {
   return out.Last("Add", {x, out.in[2]});
 }
 
+Status WriteRmsNorm(const Out& out) {
+  Ints axes;
+  const auto rank = static_cast<int64_t>(out.InShape(0).size());
+  for (int64_t i = out.node.Int("axis"); i < rank; ++i) axes.push_back(i);
+  std::string x = out.Step("Pow", {out.in[0], out.Scalar(2)});
+  x = out.Step("ReduceMean", {x}, {IntsAttribute("axes", axes), IntAttribute("keepdims", 1)});
+  x = out.Step("Add", {x, out.Scalar(out.node.Float("epsilon"))});
+  x = out.Step("Sqrt", {x});
+  x = out.Step("Div", {out.in[0], x});
+  return out.Last("Mul", {x, out.in[1]});
+}
+
 // As exporters write it: x * (erf(x / sqrt(2)) + 1) * 0.5, or with the tanh approximation.
 Status WriteGelu(const Out& out) {
   const std::string& x = out.in[0];
@@ -299,6 +311,8 @@ Status Write(const Out& out) {
       return WriteSoftmax(out);
     case OpKind::kLayerNorm:
       return WriteLayerNorm(out);
+    case OpKind::kRmsNorm:
+      return WriteRmsNorm(out);
     case OpKind::kSplit:
       return WriteSplit(out);
     case OpKind::kSlice:

@@ -150,6 +150,10 @@ const Case kCases[] = {
      "input x f32[2,8]\ns = const f32[8] seed 1\nb = const f32[8] seed 2\n"
      "output y = layer_norm(x, s, b) axis=1",
      13, "ReduceMean Sub Pow ReduceMean Add Sqrt Div Mul Add"},
+    {"rms norm",
+     "input x f32[2,3,8]\ns = const f32[3,8] seed 1\n"
+     "output y = rms_norm(x, s) axis=1",
+     17, "Pow ReduceMean Add Sqrt Div Mul"},
     {"softmax 11", "input x f32[2,3,4]\noutput y = softmax(x) axis=1", 11,
      "Transpose Softmax Transpose"},
     {"softmax 13", "input x f32[2,3,4]\noutput y = softmax(x) axis=1", 13, "Softmax"},

@@ -133,6 +133,16 @@ const Case kWindows[] = {
      "output \"y\" = reshape(m) shape=[2,3,4]"},
     {"softmax from 13", 13, "g (float[2,3,4] x) => (float[2,3,4] y) { y = Softmax(x) }",
      "input x f32[2,3,4]\n output \"y\" = softmax(x) axis=2"},
+    {"rms norm", 17,
+     "g (float[2,3] x) => (float[2,3] y) <float[3] s = {1,2,3}>"
+     "{ y = RMSNormalization<axis = -1, epsilon = 0.5>(x, s) }",
+     "input x f32[2,3]\n s = const f32[3] {1,2,3}\n output \"y\" = rms_norm(x, s) axis=1 "
+     "epsilon=0.5"},
+    {"rms norm of onnxruntime", 17,
+     "g (float[2,3] x) => (float[2,3] y) <float[2,3] s = {1,2,3,4,5,6}>"
+     "{ y = SimplifiedLayerNormalization<axis = 0, stash_type = 1>(x, s) }",
+     "input x f32[2,3]\n s = const f32[2,3] {1,2,3,4,5,6}\n output \"y\" = rms_norm(x, s) "
+     "axis=0"},
     {"reduce all", 17, "g (float[2,3] x) => (float y) { y = ReduceMean<keepdims = 0>(x) }",
      "input x f32[2,3]\n output \"y\" = reduce_mean(x) axes=[0,1] keepdims=0"},
     {"reduce by input", 13,

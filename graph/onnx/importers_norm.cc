@@ -78,6 +78,20 @@ Status ImportLayerNormalization(NodeImport& node) {
   return OkStatus();
 }
 
+// RMSNormalization has this name since opset 23; models written by ONNX Runtime carry it as
+// SimplifiedLayerNormalization below.
+Status ImportRmsNormalization(NodeImport& node) {
+  AG_TRY(node.CheckInputs(2, 2));
+  AG_TRY(node.OnlyFirstOutput());
+  node.Ignore("stash_type");
+  AG_LET(const int64_t axis, NodeImport::Axis(node.Int("axis", -1), node.Rank(node.In(0))));
+  AG_LET(const ValueId value,
+         node.Emit(OpKind::kRmsNorm, {node.In(0), node.In(1)},
+                   {{"axis", axis}, {"epsilon", node.Float("epsilon", 1e-5)}}));
+  node.Out(0, value);
+  return OkStatus();
+}
+
 // None: `noop_with_empty_axes` says that nothing is reduced.
 StatusOr<std::optional<Attributes>> ReductionOf(NodeImport& node, bool axes_are_input) {
   AG_TRY(node.CheckInputs(1, axes_are_input ? 2 : 1));
@@ -145,6 +159,8 @@ std::span<const NodeImporterRow> NormImporters() {
       {"LogSoftmax", ImportLogSoftmax},
       {"BatchNormalization", ImportBatchNormalization},
       {"LayerNormalization", ImportLayerNormalization},
+      {"RMSNormalization", ImportRmsNormalization},
+      {"SimplifiedLayerNormalization", ImportRmsNormalization},
       {"ReduceMean", ImportReduction<OpKind::kReduceMean, Before::kNothing, After::kNothing>},
       {"ReduceSum", ImportReduction<OpKind::kReduceSum, Before::kNothing, After::kNothing>},
       {"ReduceMax", ImportReduction<OpKind::kReduceMax, Before::kNothing, After::kNothing>},

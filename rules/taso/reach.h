@@ -23,8 +23,8 @@ struct ReachPath {
 
 // The shortest way from `from` to `to` by the rules of `rules`, clean-up rules included, each step
 // followed by the clean-up passes; rules are tried in their order. The graphs are the same when
-// their TasoForm is: first as written, else, with `regroup`, regrouped. nullopt: none within the limits.
-// REQUIRES: the graphs have the same inputs and outputs.
+// their TasoForm is: first as written, else, with `regroup`, regrouped. nullopt: none within the
+// limits. REQUIRES: the graphs have the same inputs and outputs.
 std::optional<ReachPath> FindReachPath(const Graph& from, const Graph& to, const RuleSet& rules,
                                        const ReachOptions& options = {});
 

@@ -101,7 +101,8 @@ std::vector<std::string> NotForCleanUp(const std::string& rule) {
 // only clean-up rules do to every graph is asked of clean-up rules.
 TEST(Reach, EveryRuleIsMissedByItsCase) {
   std::set<std::string> missed;
-  for (const auto* cases : {&kSearchCases, &kCleanUpCases, &kWindowCases}) {
+  for (const auto* cases :
+       {&kSearchCases, &kMovementCases, &kCleanUpCases, &kMovementCleanUpCases, &kWindowCases}) {
     for (const RuleCase& c : *cases) {
       if (std::string(c.after).empty()) continue;
       const StatusOr<Graph> before = ParseGraph(CaseText(c, c.before));

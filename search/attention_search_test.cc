@@ -1,0 +1,53 @@
+// The shipped rules on a block of attention as exporters write it: what the search makes of it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+#include "rules/rewrite.h"
+#include "search/fake_measurer.h"
+
+namespace ag {
+namespace {
+
+// One layer's attention of a BERT with 4 heads of 32 and 64 tokens.
+constexpr std::string_view kBert = R"(
+input x f32[1,64,128]
+input m f32[1,1,1,64]
+q = reshape(add(matmul(x, const f32[128,128] seed 1), const f32[128] seed 2)) shape=[1,64,4,32]
+k = reshape(add(matmul(x, const f32[128,128] seed 3), const f32[128] seed 4)) shape=[1,64,4,32]
+v = reshape(add(matmul(x, const f32[128,128] seed 5), const f32[128] seed 6)) shape=[1,64,4,32]
+s = matmul(transpose(q) perm=[0,2,1,3], transpose(k) perm=[0,2,3,1])
+p = softmax(add(div(s, const f32 {5.656854}), m)) axis=3
+c = transpose(matmul(p, transpose(v) perm=[0,2,1,3])) perm=[0,2,1,3]
+output y = matmul(reshape(c) shape=[1,64,128], const f32[128,128] seed 7)
+)";
+
+// A device of the specs that ship, by what it says of itself.
+DeviceSpec SpecOf(const std::string& file) {
+  const auto text = ReadFile(std::string(AG_SOURCE_DIR) + "/deploy/devices/" + file);
+  EXPECT_TRUE(text.ok());
+  auto spec = ParseDeviceSpec(text.ok() ? *text : "");
+  EXPECT_TRUE(spec.ok());
+  return spec.ok() ? *spec : DeviceSpec();
+}
+
+TEST(AttentionSearch, ThePriceLeadsToOneProductOfAllHeads) {
+  FakeMeasurer measurer(SpecOf("h200.spec"));
+  FakeClock clock;
+  SearchRequest request;
+  request.input = *CleanUp(TestGraph(kBert), RuleSet::Shipped());
+  request.rules = &RuleSet::Shipped();
+  request.spec = measurer.spec();
+  request.environment = "device=test";
+  request.options.streams_max = 1;  // With several the three products run side by side instead.
+  const auto result = FindPlan(request, measurer, clock);
+  ASSERT_TRUE(result.ok()) << Message(result.status());
+  EXPECT_GT(result->timing.speedup, 1.15);
+  std::vector<std::string> rules;
+  for (const AppliedRewrite& rewrite : result->rewrites) rules.push_back(rewrite.rule);
+  EXPECT_THAT(rules, testing::ElementsAre("matmul-add-merge-siblings", "reshape-out-of-split",
+                                          "transpose-out-of-split"));
+}
+
+}  // namespace
+}  // namespace ag
