@@ -63,6 +63,11 @@ const CleanUpCase kCases[] = {
      "r = reciprocal(sqrt(add(reduce_mean(mul(x, x)) axes=[1,2], const f32 {0.001})))\n"
      "output y = mul(mul(r, x), const f32[3,4] seed 1)\n",
      "rms_norm", "divide-by-root 1, rms-norm 1"},
+    {"rms norm as it is exported",
+     "input x f32[2,3,4]\n"
+     "v = reduce_mean(pow(x, const f32 {2})) axes=[2]\n"
+     "output y = mul(div(x, sqrt(add(v, const f32 {0.001}))), const f32[4] seed 1)\n",
+     "rms_norm", "pow-square 1, rms-norm 1"},
     {"layer norm with a power",
      "input x f32[2,3,4]\n"
      "d = sub(x, reduce_mean(x) axes=[2])\n"

@@ -75,6 +75,8 @@ constexpr ConformanceCase kCases[] = {
     {"conv 1x1 stride 2", "input x f32[1,32,7,7]; w = const f32[16,32,1,1] seed 1; b = const f32[16] seed 2; output y = conv(x, w, b) strides=[2,2] pads=[0,0,0,0] dilations=[1,1]"},
     {"conv stem", "input x f32[1,3,32,32]; w = const f32[32,3,7,7] seed 1; b = const f32[32] seed 2; output y = conv(x, w, b) strides=[2,2] pads=[3,3,3,3] dilations=[1,1]"},
     {"conv uneven pads", "input x f32[1,16,8,9]; w = const f32[16,16,3,2] seed 1; b = const f32[16] seed 2; output y = conv(x, w, b) strides=[2,1] pads=[0,1,2,0] dilations=[1,1]"},
+    {"conv pads beyond the kernel", "input x f32[1,16,6,7]; w = const f32[16,16,1,1] seed 1; b = const f32[16] seed 2; output y = conv(x, w, b) strides=[1,1] pads=[2,0,1,3] dilations=[1,1]"},
+    {"conv pads beyond the kernel, odd", "input x f32[1,3,6,7]; w = const f32[5,3,2,3] seed 1; b = const f32[5] seed 2; output y = conv(x, w, b) strides=[1,2] pads=[4,5,3,0] dilations=[1,1]"},
     {"conv dilated", "input x f32[1,16,12,12]; w = const f32[16,16,3,3] seed 1; b = const f32[16] seed 2; output y = conv(x, w, b) strides=[1,1] pads=[2,2,2,2] dilations=[2,2]"},
     {"conv grouped", "input x f32[1,32,8,8]; w = const f32[64,16,3,3] seed 1; b = const f32[64] seed 2; output y = conv(x, w, b) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] group=2"},
     {"conv grouped odd", "input x f32[1,12,8,8]; w = const f32[18,4,3,3] seed 1; b = const f32[18] seed 2; output y = conv(x, w, b) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] group=3"},
