@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "graph/evaluate_as.h"
 #include "graph/tensor.h"
+#include "rules/generate/key.h"
 #include "rules/generate/phrase.h"
 #include "rules/instance.h"
 #include "rules/rewrite.h"
@@ -20,10 +21,14 @@ namespace {
 // A wrong wording is seldom right on so many instances; what survives goes to Verify.
 constexpr int kScreenInstances = 16;
 constexpr int kScreenDraws = 1000;
+// A rule of few shapes (one tensor of rank 2, say) has not as many distinct instances as a proof
+// asks for: it is given up after so many draws.
 constexpr int kProofDraws = 5000;
 // Where a class of instance comes up this seldom, the rule is given up rather than proved for
 // minutes: `rules verify` looks six times as long, and finds what was found here.
 constexpr int kClassDraws = 10'000;
+// Such wordings of one equation; the next is seldom better off.
+constexpr int kScarceMax = 3;
 
 // Whether a rule held on some instances: a quick look before the proof.
 bool Screen(const RuleSet& set, uint64_t seed) {
@@ -38,21 +43,6 @@ bool Screen(const RuleSet& set, uint64_t seed) {
     instances += trial.outcome == Trial::Outcome::kHolds;
   }
   return instances == kScreenInstances;
-}
-
-// Whether Verify will find as many distinct instances as it asks for: a rule of few shapes (one
-// tensor of rank 2, say) has fewer, and Verify would look for them for seconds.
-bool CanBeDrawn(const RuleSet& set, const ProofOptions& options) {
-  const Rule& rule = set.rules()[0];
-  std::set<Digest> seen;
-  for (int draw = 0; draw < kProofDraws; ++draw) {
-    const uint64_t draw_seed = options.seed * 0x9e3779b97f4a7c15ull + static_cast<uint64_t>(draw);
-    const auto instance = DrawInstance(*rule.pattern, draw_seed, 2 + draw % 4);
-    if (!instance.has_value() || !seen.insert(instance->graph.digest()).second) continue;
-    if (FindRewrites(instance->graph, set, 1).empty()) seen.erase(instance->graph.digest());
-    if (static_cast<int>(seen.size()) >= options.instances) return true;
-  }
-  return false;
 }
 
 // ---- Non-finite numbers.
@@ -103,58 +93,13 @@ bool DiffersOnNonFinite(const Graph& source, const Graph& target, uint64_t seed)
   return false;
 }
 
-// ---- Keys.
-
-class Keys {
- public:
-  explicit Keys(const Graph& graph) : graph_(graph), keys_(static_cast<size_t>(graph.size())) {}
-
-  std::string Of(Edge edge) {
-    std::string& key = keys_[static_cast<size_t>(edge.node)];
-    if (key.empty()) key = Make(edge.node);
-    return edge.output == 0 ? key : fmt::format("{}#{}", key, edge.output);
-  }
-
- private:
-  bool IsZero(const Node& node) const {
-    if (node.op == OpKind::kConstant) {
-      const std::string& bytes = node.constant->inline_bytes;
-      return std::all_of(bytes.begin(), bytes.end(), [](char c) { return c == 0; });
-    }
-    if (node.op == OpKind::kSub && node.inputs[0] == node.inputs[1]) return true;
-    if (node.op != OpKind::kSub && node.op != OpKind::kAdd && node.op != OpKind::kConcat) {
-      return false;
-    }
-    return std::all_of(node.inputs.begin(), node.inputs.end(),
-                       [&](Edge e) { return IsZero(graph_.node(e.node)); });
-  }
-
-  std::string Make(NodeId id) {
-    const Node& node = graph_.node(id);
-    if (node.op == OpKind::kInput) {
-      for (size_t i = 0; i < graph_.inputs().size(); ++i) {
-        if (graph_.inputs()[i] == id) return fmt::format("i{}", i);
-      }
-    }
-    if (IsZero(node)) return "0" + ShapeToString(node.outputs[0].shape);
-    if (node.op == OpKind::kConstant) return "c" + node.constant->digest.Hex();
-    std::vector<std::string> operands;
-    for (const Edge& e : node.inputs) operands.push_back(Of(e));
-    if (Has(node.op, kCommutative)) std::sort(operands.begin(), operands.end());
-    std::string key = Info(node.op).text_name + "(" + Join(operands, ",") + ";";
-    for (const auto& [name, value] : node.attributes->items()) {
-      if (const auto* i = std::get_if<int64_t>(&value)) key += fmt::format("{}={},", name, *i);
-      if (const auto* l = std::get_if<Ints>(&value)) key += name + "=" + Join(*l, "x") + ",";
-      if (const auto* d = std::get_if<double>(&value)) key += name + "=" + FormatDouble(*d) + ",";
-    }
-    key += ")";
-    if (key.size() < 200) return key;
-    return Sha256(key).Hex();
-  }
-
-  const Graph& graph_;
-  std::vector<std::string> keys_;
-};
+VerifyReport ProofOf(const Rule& rule, const ProofOptions& options, int round) {
+  return Verify(rule, {.instances_min = options.instances,
+                       .seed = options.seed + 1000 * static_cast<uint64_t>(round),
+                       .class_draws_max = kClassDraws,
+                       .scarce_draws_max = kProofDraws,
+                       .explain = false});
+}
 
 // ---- Wordings and constraints.
 
@@ -172,41 +117,42 @@ class Generalizer {
     before_ = &*before;
     wild_ = DiffersOnNonFinite(*before, *after, options_.seed);
     for (const Wording& wording : Wordings()) {
-      wording_ = &wording;
-      const auto phrase = Say(table_, source_, target_, wording, {});
-      if (phrase) wild_ = wild_ || phrase->zeros;
-      if (!phrase || !tried_.insert(phrase->equation).second) continue;
-      if (auto found = Try(phrase->constraints)) return found;
+      if (scarce_ >= kScarceMax) break;
+      std::vector<Phrase> phrases = Say(table_, source_, target_, wording);
+      std::erase_if(phrases, [&](const Phrase& p) { return !tried_.insert(p.equation()).second; });
+      for (const Phrase& phrase : phrases) {
+        if (auto found = TryPlain(phrase)) return found;
+      }
+      for (const Phrase& phrase : phrases) {
+        if (auto found = TryConstrained(phrase)) return found;
+      }
     }
     return std::nullopt;
   }
 
  private:
-  std::optional<FoundRule> Try(const std::vector<Constraint>& all) const {
-    if (Holds({})) {
-      if (!CanBeDrawn(*Parsed({}, "rounding"), options_))
-        return std::nullopt;  // Nor with constraints.
-      if (auto found = Prove({})) return found;
-    }
-    if (all.empty() || !Holds(all)) return std::nullopt;
+  std::optional<FoundRule> TryPlain(const Phrase& phrase) {
+    return Holds(phrase, {}) ? Prove(phrase, {}) : std::nullopt;
+  }
+
+  std::optional<FoundRule> TryConstrained(const Phrase& phrase) {
+    const std::vector<Constraint>& all = phrase.constraints;
+    if (all.empty() || !Holds(phrase, all)) return std::nullopt;
     std::vector<Constraint> kept = all;
     for (const Constraint& constraint : all) {
       std::vector<Constraint> fewer;
       for (const Constraint& other : kept) {
         if (!(other == constraint)) fewer.push_back(other);
       }
-      if (Holds(fewer)) kept = std::move(fewer);
+      if (Holds(phrase, fewer)) kept = std::move(fewer);
     }
-    return Prove(kept);
+    return Prove(phrase, kept);
   }
 
   // The rule with these constraints, parsed. nullopt: it does not parse.
-  std::optional<RuleSet> Parsed(const std::vector<Constraint>& kept, std::string_view rule_class,
-                                std::string* body = nullptr) const {
-    const auto phrase = Say(table_, source_, target_, *wording_, kept);
-    if (!phrase) return std::nullopt;
-    const std::string text =
-        fmt::format("[{}]: {}{}", rule_class, phrase->equation, GuardsOf(kept));
+  std::optional<RuleSet> Parsed(const Phrase& phrase, const std::vector<Constraint>& kept,
+                                std::string_view rule_class, std::string* body = nullptr) const {
+    const std::string text = fmt::format("[{}]: {}", rule_class, phrase.With(kept));
     if (body != nullptr) *body = text;
     const std::string name = body != nullptr ? NameOf(table_, source_, text) : "candidate";
     auto parsed = RuleSet::Parse(name + " " + text, "generated");
@@ -214,66 +160,47 @@ class Generalizer {
     return *std::move(parsed);
   }
 
-  bool Holds(const std::vector<Constraint>& kept) const {
-    const auto rule = Parsed(kept, "rounding");
-    return rule && Screen(*rule, options_.seed) && Rewrites(*rule, *before_, key_);
+  // Where the equation was found, and on some instances.
+  bool Holds(const Phrase& phrase, const std::vector<Constraint>& kept) const {
+    const auto rule = Parsed(phrase, kept, "rounding");
+    return rule && Rewrites(*rule, *before_, key_) && Screen(*rule, options_.seed);
   }
 
-  std::optional<FoundRule> Prove(const std::vector<Constraint>& kept) const {
-    const auto draft = Parsed(kept, "rounding");
-    if (!draft || (!kept.empty() && !CanBeDrawn(*draft, options_))) return std::nullopt;
+  std::optional<FoundRule> Prove(const Phrase& phrase, const std::vector<Constraint>& kept) {
+    const bool wild = wild_ || phrase.zeros;
     for (const char* rule_class : {"exact", "rounding"}) {
       FoundRule found;
-      const char* said = wild_ ? "finite" : rule_class;
-      auto rule = Parsed(kept, said, &found.body);
-      if (!rule) return std::nullopt;
-      if (!wild_ && std::string_view(said) == "exact" && !Screen(*rule, options_.seed)) continue;
-      const VerifyReport report = ProveAgain(rule->rules()[0]);
+      const char* said = wild ? "finite" : rule_class;
+      auto rule = Parsed(phrase, kept, said, &found.body);
+      if (!rule || options_.refused.contains(found.body)) return std::nullopt;
+      if (!wild && std::string_view(said) == "exact" && !Screen(*rule, options_.seed)) continue;
+      const VerifyReport report = ProofOf(rule->rules()[0], options_, 0);
+      if (report.too_few_cases) ++scarce_;
       if (report.too_few_cases) return std::nullopt;  // In the other class as well.
       if (!report.proved) continue;
       found.name = rule->rules()[0].name;
-      found.plain = Say(table_, source_, target_, *wording_, {})->equation;
-      found.kept = kept;
       found.rule = *std::move(rule);
-      found.instances = options_.rounds * report.instances;
+      found.ops = OpsIn(*found.rule.rules()[0].pattern);
+      found.instances = report.instances;
+      found.proofs = 1;
       found.arithmetic = report.arithmetic;
       return found;
     }
     return std::nullopt;
   }
 
-  // The first report that refuses, or the last one.
-  VerifyReport ProveAgain(const Rule& rule) const {
-    VerifyReport report;
-    for (int round = 0; round < options_.rounds; ++round) {
-      const uint64_t seed = options_.seed + 1000 * static_cast<uint64_t>(round);
-      report = Verify(
-          rule,
-          {.instances_min = options_.instances, .seed = seed, .class_draws_max = kClassDraws});
-      if (!report.proved) break;
-    }
-    return report;
-  }
-
   const TermTable& table_;
   const std::vector<TermId>& source_;
   const std::vector<TermId>& target_;
-  const ProofOptions options_;
+  const ProofOptions& options_;
   const Graph* before_ = nullptr;
   std::string key_;
   bool wild_ = false;
-  const Wording* wording_ = nullptr;
   std::set<std::string> tried_;
+  int scarce_ = 0;  // Wordings that were given up for want of instances.
 };
 
 }  // namespace
-
-std::string KeyOf(const Graph& graph) {
-  Keys keys(graph);
-  std::string key;
-  for (const GraphOutput& output : graph.outputs()) key += keys.Of(output.edge) + ";";
-  return key;
-}
 
 bool Rewrites(const RuleSet& rule, const Graph& source, const std::string& target_key) {
   for (const Rewrite& rewrite : FindRewrites(source, rule, 2)) {
@@ -281,6 +208,15 @@ bool Rewrites(const RuleSet& rule, const Graph& source, const std::string& targe
     if (after.ok() && KeyOf(*after) == target_key) return true;
   }
   return false;
+}
+
+bool ProveAgain(const ProofOptions& options, FoundRule* rule) {
+  for (; rule->proofs < options.rounds; ++rule->proofs) {
+    const VerifyReport report = ProofOf(rule->rule.rules()[0], options, rule->proofs);
+    if (!report.proved) return false;
+    rule->instances += report.instances;
+  }
+  return true;
 }
 
 std::string NameOf(const TermTable& table, const std::vector<TermId>& source,

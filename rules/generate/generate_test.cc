@@ -75,11 +75,11 @@ const SmallList kSmallLists[] = {
      "matrix",
      {"concat", "split"},
      2,
+     {"[exact]: each i: split(concat(x[i]...; axis=axis); axis=axis, "
+      "sizes=[dim(x[i], axis)...])[i] => x[i]",
+      "[exact]: concat(split(x; axis=axis)[i]...; axis=axis) => x"},
      {"[exact]: split(concat(x, y; axis=axis); axis=axis, sizes=[dim(x, axis), dim(y, axis)])[0] "
-      "=> x",
-      "[exact]: split(concat(x, y; axis=axis); axis=axis, sizes=[dim(x, axis), dim(y, axis)])[1] "
-      "=> y"},
-     {}},
+      "=> x"}},
     {"add and mul",
      "pointwise",
      {"add", "mul"},
@@ -98,10 +98,21 @@ const SmallList kSmallLists[] = {
      "cube",
      {"softmax", "concat"},
      3,
-     {"[exact]: concat(softmax(x; axis=axis), softmax(y; axis=axis); axis=axis2) => "
-      "softmax(concat(x, y; axis=axis2); axis=axis) if axis != axis2"},
-     {"[exact]: concat(softmax(x; axis=axis), softmax(y; axis=axis); axis=axis2) => "
-      "softmax(concat(x, y; axis=axis2); axis=axis)"}},
+     {"[exact]: concat(softmax(x[i]; axis=axis)...; axis=axis2) => "
+      "softmax(concat(x[i]...; axis=axis2); axis=axis) if axis != axis2"},
+     {"[exact]: concat(softmax(x[i]; axis=axis)...; axis=axis2) => "
+      "softmax(concat(x[i]...; axis=axis2); axis=axis)"}},
+    {"where a transpose puts an axis, its own inverse or not",
+     "cube",
+     {"softmax", "transpose"},
+     2,
+     {"[exact]: transpose(softmax(x; axis=axis); perm=perm) => "
+      "softmax(transpose(x; perm=perm); axis=find(perm, axis))",
+      "[exact]: transpose(transpose(x; perm=perm); perm=perm2) => x "
+      "if compose(perm, perm2) == range(0, length(perm))"},
+     {"[exact]: transpose(softmax(x; axis=axis); perm=perm) => "
+      "softmax(transpose(x; perm=perm); axis=at(perm, axis)) "
+      "if compose(perm, perm) == range(0, length(perm))"}},
     {"roots that share an input",
      "siblings",
      {"matmul", "concat", "split"},
