@@ -125,11 +125,11 @@ void PrintGenerated(const Context& context, const std::string& file,
   context.Print(fmt::format(
       "{}: {} rules, every one proved\n"
       "{} graphs enumerated in {:.1f} s ({:.0f} a second), {} equations: {} follow from others, "
-      "{} not proved, {} not looked at; {} rules refused by a later proof; {} directions only grow; "
+      "{} not proved, {} not looked at; {} rules refused by a later proof; {} directions only "
+      "grow; "
       "{:.1f} s in all",
       file, report.rules, report.graphs, report.enumerate_seconds, per_second, report.equations,
-      report.implied, report.unproved, report.open, report.fallen, report.growing,
-      report.seconds));
+      report.implied, report.unproved, report.open, report.fallen, report.growing, report.seconds));
 }
 
 }  // namespace

@@ -75,7 +75,7 @@ class Collector {
       if (!AlikeAlong(name.shapes, name.last_shapes, axis)) differ.push_back(axis);
     }
     if (differ.empty()) Add(fmt::format("{}s = shape({})", name.letter, name.text));
-    for (int64_t axis = 0; axis < rank; ++axis) {
+    for (int64_t axis = rank - 1; axis >= 0; --axis) {
       if (differ.size() > 1 || (differ.size() == 1 && differ[0] != axis)) continue;
       Add(fmt::format("{}k{} = shape_but({}, {})", name.letter, axis, name.text,
                       fit_.SizeAxis(axis, rank)));

@@ -29,6 +29,8 @@ constexpr int kProofDraws = 5000;
 constexpr int kClassDraws = 10'000;
 // Such wordings of one equation; the next is seldom better off.
 constexpr int kScarceMax = 3;
+// Proofs before a rule counts as found. Of a thousand that pass so many a few fall later.
+constexpr int kFirstProofs = 3;
 
 // Whether a rule held on some instances: a quick look before the proof.
 bool Screen(const RuleSet& set, uint64_t seed) {
@@ -138,6 +140,10 @@ class Generalizer {
   std::optional<FoundRule> TryConstrained(const Phrase& phrase) {
     const std::vector<Constraint>& all = phrase.constraints;
     if (all.empty() || !Holds(phrase, all)) return std::nullopt;
+    // One condition is better than several: the weakest that is enough by itself.
+    for (auto constraint = all.rbegin(); constraint != all.rend(); ++constraint) {
+      if (Holds(phrase, {*constraint})) return Prove(phrase, {*constraint});
+    }
     std::vector<Constraint> kept = all;
     for (const Constraint& constraint : all) {
       std::vector<Constraint> fewer;
@@ -174,19 +180,28 @@ class Generalizer {
       auto rule = Parsed(phrase, kept, said, &found.body);
       if (!rule || options_.refused.contains(found.body)) return std::nullopt;
       if (!wild && std::string_view(said) == "exact" && !Screen(*rule, options_.seed)) continue;
-      const VerifyReport report = ProofOf(rule->rules()[0], options_, 0);
+      found.rule = *std::move(rule);
+      const VerifyReport report = FirstProofs(&found);
       if (report.too_few_cases) ++scarce_;
       if (report.too_few_cases) return std::nullopt;  // In the other class as well.
       if (!report.proved) continue;
-      found.name = rule->rules()[0].name;
-      found.rule = *std::move(rule);
+      found.name = found.rule.rules()[0].name;
       found.ops = OpsIn(*found.rule.rules()[0].pattern);
-      found.instances = report.instances;
-      found.proofs = 1;
       found.arithmetic = report.arithmetic;
       return found;
     }
     return std::nullopt;
+  }
+
+  // The first report that refuses, or the last one.
+  VerifyReport FirstProofs(FoundRule* found) const {
+    VerifyReport report;
+    while (found->proofs < std::min(options_.rounds, kFirstProofs)) {
+      report = ProofOf(found->rule.rules()[0], options_, found->proofs++);
+      found->instances += report.instances;
+      if (!report.proved) break;
+    }
+    return report;
   }
 
   const TermTable& table_;

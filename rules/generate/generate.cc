@@ -19,6 +19,8 @@ namespace {
 // Equations that are looked at together: their rules are not pruned by one another before they are
 // proved, so more is wasted work, fewer leaves threads waiting.
 constexpr size_t kBatch = 16;
+// Passes over all equations; each later one proposes what the falls of the one before left open.
+constexpr int kPassesMax = 4;
 constexpr size_t kReport = 1024;  // Equations between two lines of progress.
 
 using SteadyClock = std::chrono::steady_clock;
@@ -64,10 +66,11 @@ class Generator {
                 .instances = options_.proof_instances,
                 .refused = {}};
     // What was implied by a rule that falls later is open again.
-    do {
+    for (int pass = 0; pass < kPassesMax; ++pass) {
       LookAtAll();
       known_.Reduce();
-    } while (!ProveAll() && report_.complete);
+      if (ProveAll() || !report_.complete) break;
+    }
     Count();
     Write();
     report_.seconds = SecondsSince(start_);
@@ -283,11 +286,11 @@ class Generator {
 
   void Write() {
     std::string text = fmt::format(
-        "# Found by `autograph rules generate --max-ops {} --seed {}`{}: {} graphs, {} equations.\n"
-        "# Each rule was proved by rules/verify.\n",
-        options_.ops_max, options_.seed,
-        options_.ops.empty() ? "" : " with --ops " + Join(options_.ops, ","), report_.graphs,
-        report_.equations);
+        "# Found by `autograph rules generate --max-ops {} --seed {}`: {} graphs, {} equations.\n"
+        "# Each rule was proved by rules/verify with {} seeds.\n"
+        "# Operators: {}.\n",
+        options_.ops_max, options_.seed, report_.graphs, report_.equations, options_.proofs,
+        Join(options_.ops.empty() ? DefaultOps() : options_.ops, " "));
     std::set<std::string> names;
     for (const KnownEquation& equation : known_.equations()) {
       for (const FoundRule& rule : equation.rules) {

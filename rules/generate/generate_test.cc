@@ -76,8 +76,7 @@ const SmallList kSmallLists[] = {
      {"concat", "split"},
      2,
      {"[exact]: each i: split(concat(x[i]...; axis=axis); axis=axis, "
-      "sizes=[dim(x[i], axis)...])[i] => x[i]",
-      "[exact]: concat(split(x; axis=axis)[i]...; axis=axis) => x"},
+      "sizes=[dim(x[i], axis)...])[i] => x[i]"},
      {"[exact]: split(concat(x, y; axis=axis); axis=axis, sizes=[dim(x, axis), dim(y, axis)])[0] "
       "=> x"}},
     {"add and mul",
@@ -117,9 +116,8 @@ const SmallList kSmallLists[] = {
      "siblings",
      {"matmul", "concat", "split"},
      3,
-     {"[exact]: matmul(x, y), matmul(x, z) => "
-      "split(m1:matmul(x, concat(y, z; axis=1)); axis=1, sizes=[dim(y, 1), dim(z, 1)])[0], "
-      "split(m1; axis=1, sizes=[dim(y, 1), dim(z, 1)])[1] if rank(x) == 2"},
+     {"[exact]: each i: matmul(x, y[i]) => split(matmul(x, concat(y[i]...; axis=rank(x) - 1)); "
+      "axis=rank(x) - 1, sizes=[dim(y[i], -1)...])[i] if rank(x) == rank(y[i])"},
      {}},
 };
 

@@ -162,7 +162,7 @@ class Speaker {
     }
     const Call& call = table_.call(term);
     if (call.extra == nullptr && call.op == OpKind::kConv && term.operands.size() == 2) {
-      const MaybeText bias = in_source_ ? NewBias(term) : FitBias(call);
+      const MaybeText bias = in_source_ ? NewBias(term) : FitBias(term);
       if (!bias) return std::nullopt;
       operands.push_back(*bias);
     }
@@ -200,21 +200,42 @@ class Speaker {
 
   // ---- The bias of a convolution that was enumerated without one: zeros there, here any.
 
+  // Whether something below carries [i].
+  bool CarriesBelow(const Term& term) const {
+    if (spread_ == nullptr) return false;
+    if (term.call < 0) return spread_->Carries(term.leaf);
+    return std::any_of(term.operands.begin(), term.operands.end(),
+                       [&](TermId id) { return CarriesBelow(table_.term(id)); });
+  }
+
+  // The same, but for what a join takes together.
+  bool CarriesBelowOutside(const Term& term) const {
+    if (term.call < 0) return spread_->Carries(term.leaf);
+    return std::any_of(term.operands.begin(), term.operands.end(), [&](TermId id) {
+      return !spread_->joins.contains(id) && CarriesBelowOutside(table_.term(id));
+    });
+  }
+
   MaybeText NewBias(const Term& term) {
-    Named bias{.node = term.nodes.back(), .spread = inside_};
+    Named bias{.node = term.nodes.back()};
     for (const Node& node : table_.call(term).nodes) {
       bias.shapes.push_back({node.outputs[0].shape[1]});
     }
+    bias.last_shapes = bias.shapes;
     std::vector<std::string> known;
     for (const Named& name : fit_.names()) {
-      const bool same = name.leaf < 0 && name.spread == bias.spread && name.shapes == bias.shapes;
-      if (same) known.push_back(name.text);
+      if (name.leaf < 0 && name.shapes == bias.shapes) known.push_back(name.text);
     }
-    const auto way = static_cast<size_t>(fit_.Pick(static_cast<int>(known.size()) + 1));
-    return way == 0 ? NewName(std::move(bias)) : known[way - 1];
+    // Where the convolutions of a family differ, each may have its own, or all have one.
+    const int fresh = CarriesBelow(term) ? 2 : 1;
+    const int way = fit_.Pick(fresh + static_cast<int>(known.size()));
+    if (way >= fresh) return known[static_cast<size_t>(way - fresh)];
+    bias.spread = fresh == 2 && way == 0;
+    return NewName(std::move(bias));
   }
 
-  MaybeText FitBias(const Call& call) {
+  MaybeText FitBias(const Term& term) {
+    const Call& call = table_.call(term);
     std::vector<const Named*> biases;
     for (const Named& name : fit_.names()) {
       if (name.leaf < 0) biases.push_back(&name);
@@ -231,7 +252,7 @@ class Speaker {
     };
     std::vector<std::string> ways;
     for (const Named* bias : biases) {
-      if (bias->spread && !inside_) {
+      if (bias->spread && !CarriesBelowOutside(term)) {
         ways.push_back(fmt::format("concat({}...; axis=0)", bias->text));
       } else if (fits({bias}, false)) {
         ways.push_back(bias->text);
