@@ -28,7 +28,7 @@ constexpr int kProofDraws = 5000;
 // minutes: `rules verify` looks six times as long, and finds what was found here.
 constexpr int kClassDraws = 10'000;
 // Such wordings of one equation; the next is seldom better off.
-constexpr int kScarceMax = 3;
+constexpr int kScarceMax = 6;
 // Proofs before a rule counts as found. Of a thousand that pass so many a few fall later.
 constexpr int kFirstProofs = 3;
 
@@ -140,9 +140,12 @@ class Generalizer {
   std::optional<FoundRule> TryConstrained(const Phrase& phrase) {
     const std::vector<Constraint>& all = phrase.constraints;
     if (all.empty() || !Holds(phrase, all)) return std::nullopt;
-    // One condition is better than several: the weakest that is enough by itself.
+    // One guard is better than several: the weakest that is enough by itself. An attribute's value
+    // only makes what is wrong rare.
     for (auto constraint = all.rbegin(); constraint != all.rend(); ++constraint) {
-      if (Holds(phrase, {*constraint})) return Prove(phrase, {*constraint});
+      if (!constraint->label.empty() || !Holds(phrase, {*constraint})) continue;
+      if (auto found = ProveGuarded(phrase, {*constraint})) return found;
+      break;
     }
     std::vector<Constraint> kept = all;
     for (const Constraint& constraint : all) {
@@ -152,7 +155,22 @@ class Generalizer {
       }
       if (Holds(phrase, fewer)) kept = std::move(fewer);
     }
-    return Prove(phrase, kept);
+    return ProveGuarded(phrase, kept);
+  }
+
+  // With these constraints, or, where they leave open what never comes up (a broadcast), with those
+  // that close it.
+  std::optional<FoundRule> ProveGuarded(const Phrase& phrase, std::vector<Constraint> kept) {
+    if (auto found = Prove(phrase, kept)) return found;
+    const size_t before = kept.size();
+    for (const Constraint& constraint : phrase.constraints) {
+      const bool known = std::find(kept.begin(), kept.end(), constraint) != kept.end();
+      if (!known && constraint.text.starts_with("same_shape(")) kept.push_back(constraint);
+    }
+    if (kept.size() > before && Holds(phrase, kept)) {
+      if (auto found = Prove(phrase, kept)) return found;
+    }
+    return std::nullopt;
   }
 
   // The rule with these constraints, parsed. nullopt: it does not parse.
@@ -169,7 +187,11 @@ class Generalizer {
   // Where the equation was found, and on some instances.
   bool Holds(const Phrase& phrase, const std::vector<Constraint>& kept) const {
     const auto rule = Parsed(phrase, kept, "rounding");
-    return rule && Rewrites(*rule, *before_, key_) && Screen(*rule, options_.seed);
+    if (!rule) return false;
+    // One root of a family of which the table has no other cannot be rewritten alone.
+    const bool alone = source_.size() == 1 && phrase.source.starts_with("each ");
+    if (!Rewrites(*rule, *before_, key_) && !alone) return false;
+    return Screen(*rule, options_.seed);
   }
 
   std::optional<FoundRule> Prove(const Phrase& phrase, const std::vector<Constraint>& kept) {

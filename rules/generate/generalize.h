@@ -33,8 +33,8 @@ struct ProofOptions {
   std::set<std::string> refused;  // Bodies that a later proof refused: they are not proposed again.
 };
 
-// `source` => `target` as a rule that passed the first few proofs of rules/verify. nullopt: it cannot be said, or no
-// wording of it is true. Deterministic.
+// `source` => `target` as a rule that passed the first few proofs of rules/verify. nullopt: it
+// cannot be said, or no wording of it is true. Deterministic.
 std::optional<FoundRule> Generalize(const TermTable& table, const std::vector<TermId>& source,
                                     const std::vector<TermId>& target,
                                     const ProofOptions& options = {});

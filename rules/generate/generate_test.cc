@@ -140,7 +140,8 @@ INSTANTIATE_TEST_SUITE_P(All, SmallLists, ::testing::ValuesIn(kSmallLists),
 TEST(Generate, EveryRuleIsProvedWithOtherSeedsToo) {
   const auto found = Generate({.ops_max = 2,
                                .ops = {"add", "sub", "relu", "max", "max_pool"},
-                               .proofs = 3,
+                               .proofs = 8,
+                               .proof_instances = 60,
                                .worlds = {Named("order"), Named("pool")}});
   ASSERT_TRUE(found.ok()) << Message(found.status());
   const GenerateReport& report = *found;

@@ -1,7 +1,7 @@
 #include "rules/generate/phrase.h"
 
 #include <algorithm>
-#include <array>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -23,12 +23,13 @@ constexpr const char* kLabels[] = {"c", "d", "e"};
 std::vector<Wording> MakeWordings() {
   std::vector<Wording> wordings;
   using Axes = Wording::Axes;
-  for (const bool spread : {true, false}) {
+  for (const int general : {3, 2, 1, 0}) {
+    const bool whole = (general & 2) != 0, spread = (general & 1) != 0;
     for (const Axes axes : {Axes::kVariable, Axes::kFromEnd, Axes::kLiteral}) {
       for (const bool lists : {true, false}) {
         if (axes == Axes::kLiteral && (lists || spread)) continue;
         for (const int classes : {3, 1, 2, 0}) {
-          wordings.push_back({spread, axes, lists, (classes & 1) != 0, (classes & 2) != 0});
+          wordings.push_back({whole, spread, axes, lists, (classes & 1) != 0, (classes & 2) != 0});
         }
       }
     }
@@ -86,8 +87,13 @@ bool Applies(const Wording& wording, const Census& census) {
 class Speaker {
  public:
   Speaker(const TermTable& table, const Wording& wording, const FitOptions& options,
-          const Spread* spread, Script* script, const std::set<std::string>* used)
-      : table_(table), wording_(wording), spread_(spread), fit_(options, spread, script, used) {}
+          const Spread* spread, const std::set<TermId>* whole, Script* script,
+          const std::set<std::string>* used)
+      : table_(table),
+        wording_(wording),
+        spread_(spread),
+        whole_(whole),
+        fit_(options, spread, script, used) {}
 
   std::optional<Phrase> Run(const std::vector<TermId>& source, const std::vector<TermId>& target) {
     Phrase phrase;
@@ -107,6 +113,7 @@ class Speaker {
 
  private:
   void CountUses(TermId id, std::map<TermId, int>* uses) {
+    if (whole_ != nullptr && whole_->contains(id)) return;
     if (table_.term(id).call < 0 || ++(*uses)[id] > 1) return;
     for (const TermId operand : table_.term(id).operands) CountUses(operand, uses);
   }
@@ -126,6 +133,7 @@ class Speaker {
 
   MaybeText Say(TermId id) {
     const Term& term = table_.term(id);
+    if (whole_ != nullptr && whole_->contains(id)) return SayWhole(id);
     if (term.call < 0) return SayLeaf(term);
     if (const auto named = names_.find(id); named != names_.end()) return named->second;
     const Call& call = table_.call(term);
@@ -187,6 +195,16 @@ class Speaker {
                     .shapes = leaves[static_cast<size_t>(leaf)].shapes,
                     .last_shapes = leaves[static_cast<size_t>(last)].shapes,
                     .spread = carries});
+  }
+
+  // What is read as a whole is a leaf of its own.
+  MaybeText SayWhole(TermId id) {
+    const int leaf = static_cast<int>(table_.universe.leaves.size()) + id;
+    for (const Named& name : fit_.names()) {
+      if (name.leaf == leaf) return name.text;
+    }
+    if (!in_source_) return std::nullopt;
+    return NewName({.leaf = leaf, .shapes = table_.shapes(id), .last_shapes = table_.shapes(id)});
   }
 
   MaybeText NewName(Named name) {
@@ -351,7 +369,8 @@ class Speaker {
 
   const TermTable& table_;
   const Wording& wording_;
-  const Spread* spread_;  // Null: said with two.
+  const Spread* spread_;           // Null: said with two.
+  const std::set<TermId>* whole_;  // Null: none.
   Fitter fit_;
   bool in_source_ = true;
   bool inside_ = false;  // A join.
@@ -360,6 +379,26 @@ class Speaker {
   std::map<TermId, int> uses_;
   std::map<TermId, std::string> names_;
 };
+
+// Operators below the roots, the roots themselves left out.
+void Below(const TermTable& table, TermId id, bool root, std::set<TermId>* below) {
+  if (table.term(id).call < 0) return;
+  if (!root && !below->insert(id).second) return;
+  for (const TermId operand : table.term(id).operands) Below(table, operand, false, below);
+}
+
+// The largest terms that both sides read.
+std::set<TermId> WholeTerms(const TermTable& table, const std::vector<TermId>& source,
+                            const std::vector<TermId>& target) {
+  std::set<TermId> left, right, both, inner;
+  for (const TermId root : source) Below(table, root, true, &left);
+  for (const TermId root : target) Below(table, root, true, &right);
+  std::set_intersection(left.begin(), left.end(), right.begin(), right.end(),
+                        std::inserter(both, both.end()));
+  for (const TermId id : both) Below(table, id, true, &inner);
+  for (const TermId id : inner) both.erase(id);
+  return both;
+}
 
 // "conv.c(x, w, b; <c>)" with the attributes of label c, or without any.
 std::string Fill(std::string text, const std::vector<Constraint>& kept) {
@@ -397,6 +436,9 @@ std::vector<Phrase> Say(const TermTable& table, const std::vector<TermId>& sourc
                         const std::vector<TermId>& target, const Wording& wording) {
   const Census census = CensusOf(table, source, target);
   if (!Applies(wording, census)) return {};
+  const std::set<TermId> whole =
+      wording.whole ? WholeTerms(table, source, target) : std::set<TermId>();
+  if (wording.whole && whole.empty()) return {};
   std::optional<Spread> spread;
   if (wording.spread) {
     spread = FindSpread(table, source, target);
@@ -410,10 +452,10 @@ std::vector<Phrase> Say(const TermTable& table, const std::vector<TermId>& sourc
   for (int i = 0; i < kScriptsMax && phrases.size() < kPhrasesMax; ++i) {
     const Spread* with = spread ? &*spread : nullptr;
     Script first = script;
-    Speaker speaker(table, wording, options, with, &first, nullptr);
+    Speaker speaker(table, wording, options, with, &whole, &first, nullptr);
     if (speaker.Run(source, target)) {
       Script second = script;
-      auto phrase = Speaker(table, wording, options, with, &second, &speaker.referenced())
+      auto phrase = Speaker(table, wording, options, with, &whole, &second, &speaker.referenced())
                         .Run(source, target);
       if (phrase && seen.insert(phrase->equation()).second) phrases.push_back(*std::move(phrase));
     }
@@ -426,8 +468,9 @@ std::vector<Phrase> Say(const TermTable& table, const std::vector<TermId>& sourc
 std::string SayPlainly(const TermTable& table, TermId source, TermId target) {
   const Wording wording{.axes = Wording::Axes::kLiteral, .lists = false};
   Script script;
-  const auto phrase = Speaker(table, wording, {.wording = &wording}, nullptr, &script, nullptr)
-                          .Run({source}, {target});
+  const auto phrase =
+      Speaker(table, wording, {.wording = &wording}, nullptr, nullptr, &script, nullptr)
+          .Run({source}, {target});
   return phrase ? phrase->With({}) : "";
 }
 

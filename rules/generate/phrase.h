@@ -15,6 +15,7 @@ namespace ag::generate {
 
 struct Wording {
   enum class Axes : uint8_t { kVariable, kFromEnd, kLiteral };
+  bool whole = false;   // A variable for what both sides read as a whole.
   bool spread = false;  // x[i]... for the operands of a concat that differ in their leaves alone.
   Axes axes = Axes::kVariable;
   bool lists = true;  // Lists (sizes, shape, ...) as variables, else from sizes of the leaves.
