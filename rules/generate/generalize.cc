@@ -21,6 +21,7 @@ namespace {
 // A wrong wording is seldom right on so many instances; what survives goes to Verify.
 constexpr int kScreenInstances = 16;
 constexpr int kScreenDraws = 1000;
+constexpr int kHopelessDraws = 150;  // Without a single instance.
 // A rule of few shapes (one tensor of rank 2, say) has not as many distinct instances as a proof
 // asks for: it is given up after so many draws.
 constexpr int kProofDraws = 5000;
@@ -37,6 +38,7 @@ bool Screen(const RuleSet& set, uint64_t seed) {
   const Rule& rule = set.rules()[0];
   int instances = 0;
   for (int draw = 0; draw < kScreenDraws && instances < kScreenInstances; ++draw) {
+    if (draw == kHopelessDraws && instances == 0) return false;
     const uint64_t draw_seed = seed * 0x9e3779b97f4a7c15ull + static_cast<uint64_t>(draw) + 1;
     const auto instance = DrawInstance(*rule.pattern, draw_seed, 2 + draw % 4);
     if (!instance.has_value() || instance->elements > 8000) continue;
@@ -189,7 +191,8 @@ class Generalizer {
     const auto rule = Parsed(phrase, kept, "rounding");
     if (!rule) return false;
     // One root of a family of which the table has no other cannot be rewritten alone.
-    const bool alone = source_.size() == 1 && phrase.source.starts_with("each ");
+    const bool alone =
+        source_.size() == 1 && kept.empty() && phrase.source.starts_with("each i: unary.");
     if (!Rewrites(*rule, *before_, key_) && !alone) return false;
     return Screen(*rule, options_.seed);
   }

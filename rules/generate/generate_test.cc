@@ -43,9 +43,16 @@ constexpr World kSiblings = {.name = "siblings",
                              .leaves = "x:A,B w:B,C v:B,D",
                              .ops = "matmul concat split"};
 
+constexpr World kPair = {.name = "pair",
+                         .sizes = "A=2,3 B=3,4 C=4,2",
+                         .leaves = "x:A,B y:C,B",
+                         .ops = "concat split softmax"};
+
 World Named(std::string_view name) {
   const auto worlds = DefaultWorlds();
-  if (name == kSiblings.name) return kSiblings;
+  for (const World& world : {kSiblings, kPair}) {
+    if (name == world.name) return world;
+  }
   return *std::find_if(worlds.begin(), worlds.end(),
                        [&](const World& world) { return world.name == name; });
 }
@@ -72,7 +79,7 @@ const SmallList kSmallLists[] = {
       "transpose(x; perm=compose(perm2, perm))"}},
     {"relu in order arithmetic", "order", {"relu"}, 2, {"[exact]: relu(relu(x)) => relu(x)"}, {}},
     {"concat and split, unequal parts",
-     "matrix",
+     "pair",
      {"concat", "split"},
      2,
      {"[exact]: each i: split(concat(x[i]...; axis=axis); axis=axis, "
@@ -94,7 +101,7 @@ const SmallList kSmallLists[] = {
      {"[finite]: add(x, sub(y, x)) => y if same_shape(x, y)"},
      {"[rounding]: add(x, sub(y, x)) => y if same_shape(x, y)"}},
     {"the axis is guarded",
-     "cube",
+     "pair",
      {"softmax", "concat"},
      3,
      {"[exact]: concat(softmax(x[i]; axis=axis)...; axis=axis2) => "
