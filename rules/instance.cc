@@ -153,7 +153,7 @@ class Drawer {
   }
 
   MaybeEdge MakeOperator(const Term& term, int outer, const Want& want) {
-    if (const MaybeEdge made = MadeBefore(term, outer)) return made;
+    if (const MaybeEdge made = MadeBefore(term, outer)) return Exists(*made) ? made : std::nullopt;
     const int position = term.output_choice == OutputChoice::kEach ? -1 : outer;
     OperatorDraft draft{
         .op = ChooseOp(term, want.dtype), .want = want.shape, .want_dtype = want.dtype};
@@ -172,11 +172,15 @@ class Drawer {
     if (!node.ok()) return std::nullopt;
     Edge edge{*node, term.output};
     if (term.output_choice == OutputChoice::kEach) edge.output = outer;
-    if (edge.output >= static_cast<int>(builder_.node(*node).outputs.size())) return std::nullopt;
+    if (!Exists(edge)) return std::nullopt;
     if (!BindOperator(term, position, outer, edge)) return std::nullopt;
     if (!SmallEnough(edge)) return std::nullopt;
     made_.push_back(edge);
     return edge;
+  }
+
+  bool Exists(Edge edge) const {
+    return edge.output < static_cast<int>(builder_.node(edge.node).outputs.size());
   }
 
   bool SmallEnough(Edge edge) const { return builder_.type(edge).NumElements() <= 4096; }

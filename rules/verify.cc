@@ -52,14 +52,17 @@ class Verifier {
 
   VerifyReport Run() {
     report_.rule = rule_.name;
+    const int scarce = options_.scarce_draws_max;
     const int draws_max = options_.instances_min * kDrawsPerInstance;
     for (int draw = 0; draw < draws_max && !failing_.has_value(); ++draw) {
       const bool enough = report_.instances >= options_.instances_min;
       if (enough && (open_.empty() || draw >= options_.class_draws_max)) break;
+      if (!enough && scarce > 0 && draw >= scarce) break;
       Try(Mix(static_cast<uint64_t>(draw)), {.size = SizeOf(draw)});
       if (approximate_ && draw < kDriftDraws) TryDrifted(Mix(static_cast<uint64_t>(draw)));
     }
-    if (failing_.has_value()) ReportSmallest();
+    if (failing_.has_value() && options_.explain) ReportSmallest();
+    if (failing_.has_value() && !options_.explain) report_.counter_example = "differs\n";
     return Finish();
   }
 

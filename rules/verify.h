@@ -23,6 +23,10 @@ struct VerifyOptions {
   // Draws over which a class of instance that applies must turn up (or prove to be ruled out by
   // the guards); beyond them the rule is refused.
   int class_draws_max = 60'000;
+  // Draws after which a rule that has not met its instances is refused; 0: 2000 for each instance.
+  int scarce_draws_max = 0;
+  // Whether a refusal comes with the smallest case that can be found; else it says "differs".
+  bool explain = true;
 };
 
 struct VerifyReport {

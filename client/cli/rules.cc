@@ -115,6 +115,8 @@ void PrintGenerated(const Context& context, const std::string& file,
                        {"implied", report.implied},
                        {"growing", report.growing},
                        {"unproved", report.unproved},
+                       {"refused", report.fallen},
+                       {"not_looked_at", report.open},
                        {"seconds", report.seconds},
                        {"complete", report.complete}}
                       .dump());
@@ -123,9 +125,11 @@ void PrintGenerated(const Context& context, const std::string& file,
   context.Print(fmt::format(
       "{}: {} rules, every one proved\n"
       "{} graphs enumerated in {:.1f} s ({:.0f} a second), {} equations: {} follow from others, "
-      "{} not proved; {} directions only grow; {:.1f} s in all",
+      "{} not proved, {} not looked at; {} rules refused by a later proof; {} directions only "
+      "grow; "
+      "{:.1f} s in all",
       file, report.rules, report.graphs, report.enumerate_seconds, per_second, report.equations,
-      report.implied, report.unproved, report.growing, report.seconds));
+      report.implied, report.unproved, report.open, report.fallen, report.growing, report.seconds));
 }
 
 }  // namespace

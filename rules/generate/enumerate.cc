@@ -72,12 +72,11 @@ class Enumerator {
     for (size_t i = 0; i < table_->universe.leaves.size(); ++i) {
       const Leaf& leaf = table_->universe.leaves[i];
       Term term{.leaf = static_cast<int>(i), .type = TypeOf(leaf.shapes)};
-      if (!leaf.zero) term.variables = 1u << i;
+      term.variables = 1u << i;
       Value value;
       for (size_t s = 0; s < leaf.shapes.size(); ++s) {
         const TensorType type{DType::kFloat64, leaf.shapes[s]};
-        value.push_back(leaf.zero ? Array<T>(leaf.shapes[s])
-                                  : RandomArray<T>(type, Mix(options_.seed * 1000 + i * 10 + s)));
+        value.push_back(RandomArray<T>(type, Mix(options_.seed * 1000 + i * 10 + s)));
       }
       Keep(std::move(term), std::move(value));
     }
@@ -143,9 +142,9 @@ class Enumerator {
   }
 
   void Grow(OpKind op, const ExtraOperator* extra) {
-    const int arity = extra != nullptr        ? extra->arity
-                      : op == OpKind::kConcat ? 2
-                                              : Info(op).arity_min;
+    const int arity = extra != nullptr                               ? extra->arity
+                      : op == OpKind::kConcat || op == OpKind::kConv ? 2
+                                                                     : Info(op).arity_min;
     Operands operands;
     Choose(op, extra, arity, {}, &operands);
   }
@@ -160,9 +159,6 @@ class Enumerator {
         return;
       }
       if (op == OpKind::kConv && !ConvFits(term, *operands)) return;
-      // Zeros are there as a bias only.
-      const bool zeros = table_->term(term).variables == 0;
-      if (zeros && (op != OpKind::kConv || operands->size() != 2)) return;
       operands->push_back(term);
       if (last) {
         Apply(op, extra, *operands, all);
@@ -173,11 +169,9 @@ class Enumerator {
     });
   }
 
-  // Convolutions have three operands: what cannot fit by its rank is not tried with all the others.
-  // Nor are operands with common leaves, which no network has, except one tensor as both.
+  // Operands with common leaves, which no network has, are not tried, except one tensor as both.
   bool ConvFits(TermId term, const Operands& before) const {
-    const size_t rank = table_->shapes(term)[0].size();
-    if (rank != (before.size() == 2 ? 1u : 4u)) return false;
+    if (table_->shapes(term)[0].size() != 4) return false;
     return std::none_of(before.begin(), before.end(), [&](TermId other) {
       return other != term && (table_->term(other).variables & table_->term(term).variables) != 0;
     });
@@ -206,6 +200,8 @@ class Enumerator {
       table_->calls.push_back({.extra = extra, .types = {TypeOf(*shapes[0])}});
       return made;
     }
+    const Shapes bias = op == OpKind::kConv ? BiasOf(*shapes[1]) : Shapes();
+    if (!bias.empty()) shapes.push_back(&bias);
     for (const auto& attributes : AttributeGrid(op, shapes, table_->universe)) {
       Call call{.op = op};
       if (!Complete(attributes, shapes, &call)) continue;
@@ -213,6 +209,12 @@ class Enumerator {
       table_->calls.push_back(std::move(call));
     }
     return made;
+  }
+
+  static Shapes BiasOf(const Shapes& kernel) {
+    Shapes bias;
+    for (const Shape& shape : kernel) bias.push_back({shape[0]});
+    return bias;
   }
 
   bool Complete(const std::vector<Attributes>& attributes, const std::vector<const Shapes*>& shapes,
@@ -250,10 +252,12 @@ class Enumerator {
     for (size_t s = 0; s < call.nodes.size(); ++s) {
       absl::InlinedVector<const Array<T>*, 4> inputs;
       absl::InlinedVector<const TensorType*, 4> types;
-      for (size_t i = 0; i < operands.size(); ++i) {
-        inputs.push_back(&values_[static_cast<size_t>(operands[i])][s]);
-        types.push_back(&call.operands[s][i]);
+      for (const TensorType& type : call.operands[s]) types.push_back(&type);
+      for (const TermId operand : operands) {
+        inputs.push_back(&values_[static_cast<size_t>(operand)][s]);
       }
+      const Array<T> zeros(types.back()->shape);  // A bias.
+      if (inputs.size() < types.size()) inputs.push_back(&zeros);
       auto computed =
           KernelOf<T>(call.op)({.node = call.nodes[s], .types = types, .inputs = inputs});
       if (!computed.ok()) return {};
@@ -380,7 +384,7 @@ class Enumerator {
   void Keep(Term term, Value value) {
     uint64_t fingerprint = 0;
     const bool useful = Fingerprint(term.type, value, &fingerprint);
-    if (!useful) fingerprint = Mix(table_->terms.size());  // A leaf of zeros.
+    if (!useful) fingerprint = Mix(table_->terms.size());
     Keep(std::move(term), std::move(value), fingerprint);
   }
 

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "graph/evaluate_as.h"
 #include "graph/tensor.h"
+#include "rules/generate/key.h"
 #include "rules/generate/phrase.h"
 #include "rules/instance.h"
 #include "rules/rewrite.h"
@@ -20,16 +21,24 @@ namespace {
 // A wrong wording is seldom right on so many instances; what survives goes to Verify.
 constexpr int kScreenInstances = 16;
 constexpr int kScreenDraws = 1000;
+constexpr int kHopelessDraws = 150;  // Without a single instance.
+// A rule of few shapes (one tensor of rank 2, say) has not as many distinct instances as a proof
+// asks for: it is given up after so many draws.
 constexpr int kProofDraws = 5000;
 // Where a class of instance comes up this seldom, the rule is given up rather than proved for
 // minutes: `rules verify` looks six times as long, and finds what was found here.
 constexpr int kClassDraws = 10'000;
+// Such wordings of one equation; the next is seldom better off.
+constexpr int kScarceMax = 6;
+// Proofs before a rule counts as found. Of a thousand that pass so many a few fall later.
+constexpr int kFirstProofs = 3;
 
 // Whether a rule held on some instances: a quick look before the proof.
 bool Screen(const RuleSet& set, uint64_t seed) {
   const Rule& rule = set.rules()[0];
   int instances = 0;
   for (int draw = 0; draw < kScreenDraws && instances < kScreenInstances; ++draw) {
+    if (draw == kHopelessDraws && instances == 0) return false;
     const uint64_t draw_seed = seed * 0x9e3779b97f4a7c15ull + static_cast<uint64_t>(draw) + 1;
     const auto instance = DrawInstance(*rule.pattern, draw_seed, 2 + draw % 4);
     if (!instance.has_value() || instance->elements > 8000) continue;
@@ -38,21 +47,6 @@ bool Screen(const RuleSet& set, uint64_t seed) {
     instances += trial.outcome == Trial::Outcome::kHolds;
   }
   return instances == kScreenInstances;
-}
-
-// Whether Verify will find as many distinct instances as it asks for: a rule of few shapes (one
-// tensor of rank 2, say) has fewer, and Verify would look for them for seconds.
-bool CanBeDrawn(const RuleSet& set, const ProofOptions& options) {
-  const Rule& rule = set.rules()[0];
-  std::set<Digest> seen;
-  for (int draw = 0; draw < kProofDraws; ++draw) {
-    const uint64_t draw_seed = options.seed * 0x9e3779b97f4a7c15ull + static_cast<uint64_t>(draw);
-    const auto instance = DrawInstance(*rule.pattern, draw_seed, 2 + draw % 4);
-    if (!instance.has_value() || !seen.insert(instance->graph.digest()).second) continue;
-    if (FindRewrites(instance->graph, set, 1).empty()) seen.erase(instance->graph.digest());
-    if (static_cast<int>(seen.size()) >= options.instances) return true;
-  }
-  return false;
 }
 
 // ---- Non-finite numbers.
@@ -103,58 +97,13 @@ bool DiffersOnNonFinite(const Graph& source, const Graph& target, uint64_t seed)
   return false;
 }
 
-// ---- Keys.
-
-class Keys {
- public:
-  explicit Keys(const Graph& graph) : graph_(graph), keys_(static_cast<size_t>(graph.size())) {}
-
-  std::string Of(Edge edge) {
-    std::string& key = keys_[static_cast<size_t>(edge.node)];
-    if (key.empty()) key = Make(edge.node);
-    return edge.output == 0 ? key : fmt::format("{}#{}", key, edge.output);
-  }
-
- private:
-  bool IsZero(const Node& node) const {
-    if (node.op == OpKind::kConstant) {
-      const std::string& bytes = node.constant->inline_bytes;
-      return std::all_of(bytes.begin(), bytes.end(), [](char c) { return c == 0; });
-    }
-    if (node.op == OpKind::kSub && node.inputs[0] == node.inputs[1]) return true;
-    if (node.op != OpKind::kSub && node.op != OpKind::kAdd && node.op != OpKind::kConcat) {
-      return false;
-    }
-    return std::all_of(node.inputs.begin(), node.inputs.end(),
-                       [&](Edge e) { return IsZero(graph_.node(e.node)); });
-  }
-
-  std::string Make(NodeId id) {
-    const Node& node = graph_.node(id);
-    if (node.op == OpKind::kInput) {
-      for (size_t i = 0; i < graph_.inputs().size(); ++i) {
-        if (graph_.inputs()[i] == id) return fmt::format("i{}", i);
-      }
-    }
-    if (IsZero(node)) return "0" + ShapeToString(node.outputs[0].shape);
-    if (node.op == OpKind::kConstant) return "c" + node.constant->digest.Hex();
-    std::vector<std::string> operands;
-    for (const Edge& e : node.inputs) operands.push_back(Of(e));
-    if (Has(node.op, kCommutative)) std::sort(operands.begin(), operands.end());
-    std::string key = Info(node.op).text_name + "(" + Join(operands, ",") + ";";
-    for (const auto& [name, value] : node.attributes->items()) {
-      if (const auto* i = std::get_if<int64_t>(&value)) key += fmt::format("{}={},", name, *i);
-      if (const auto* l = std::get_if<Ints>(&value)) key += name + "=" + Join(*l, "x") + ",";
-      if (const auto* d = std::get_if<double>(&value)) key += name + "=" + FormatDouble(*d) + ",";
-    }
-    key += ")";
-    if (key.size() < 200) return key;
-    return Sha256(key).Hex();
-  }
-
-  const Graph& graph_;
-  std::vector<std::string> keys_;
-};
+VerifyReport ProofOf(const Rule& rule, const ProofOptions& options, int round) {
+  return Verify(rule, {.instances_min = options.instances,
+                       .seed = options.seed + 1000 * static_cast<uint64_t>(round),
+                       .class_draws_max = kClassDraws,
+                       .scarce_draws_max = kProofDraws,
+                       .explain = false});
+}
 
 // ---- Wordings and constraints.
 
@@ -172,41 +121,64 @@ class Generalizer {
     before_ = &*before;
     wild_ = DiffersOnNonFinite(*before, *after, options_.seed);
     for (const Wording& wording : Wordings()) {
-      wording_ = &wording;
-      const auto phrase = Say(table_, source_, target_, wording, {});
-      if (phrase) wild_ = wild_ || phrase->zeros;
-      if (!phrase || !tried_.insert(phrase->equation).second) continue;
-      if (auto found = Try(phrase->constraints)) return found;
+      if (scarce_ >= kScarceMax) break;
+      std::vector<Phrase> phrases = Say(table_, source_, target_, wording);
+      std::erase_if(phrases, [&](const Phrase& p) { return !tried_.insert(p.equation()).second; });
+      for (const Phrase& phrase : phrases) {
+        if (auto found = TryPlain(phrase)) return found;
+      }
+      for (const Phrase& phrase : phrases) {
+        if (auto found = TryConstrained(phrase)) return found;
+      }
     }
     return std::nullopt;
   }
 
  private:
-  std::optional<FoundRule> Try(const std::vector<Constraint>& all) const {
-    if (Holds({})) {
-      if (!CanBeDrawn(*Parsed({}, "rounding"), options_))
-        return std::nullopt;  // Nor with constraints.
-      if (auto found = Prove({})) return found;
+  std::optional<FoundRule> TryPlain(const Phrase& phrase) {
+    return Holds(phrase, {}) ? Prove(phrase, {}) : std::nullopt;
+  }
+
+  std::optional<FoundRule> TryConstrained(const Phrase& phrase) {
+    const std::vector<Constraint>& all = phrase.constraints;
+    if (all.empty() || !Holds(phrase, all)) return std::nullopt;
+    // One guard is better than several: the weakest that is enough by itself. An attribute's value
+    // only makes what is wrong rare.
+    for (auto constraint = all.rbegin(); constraint != all.rend(); ++constraint) {
+      if (!constraint->label.empty() || !Holds(phrase, {*constraint})) continue;
+      if (auto found = ProveGuarded(phrase, {*constraint})) return found;
+      break;
     }
-    if (all.empty() || !Holds(all)) return std::nullopt;
     std::vector<Constraint> kept = all;
     for (const Constraint& constraint : all) {
       std::vector<Constraint> fewer;
       for (const Constraint& other : kept) {
         if (!(other == constraint)) fewer.push_back(other);
       }
-      if (Holds(fewer)) kept = std::move(fewer);
+      if (Holds(phrase, fewer)) kept = std::move(fewer);
     }
-    return Prove(kept);
+    return ProveGuarded(phrase, kept);
+  }
+
+  // With these constraints, or, where they leave open what never comes up (a broadcast), with those
+  // that close it.
+  std::optional<FoundRule> ProveGuarded(const Phrase& phrase, std::vector<Constraint> kept) {
+    if (auto found = Prove(phrase, kept)) return found;
+    const size_t before = kept.size();
+    for (const Constraint& constraint : phrase.constraints) {
+      const bool known = std::find(kept.begin(), kept.end(), constraint) != kept.end();
+      if (!known && constraint.text.starts_with("same_shape(")) kept.push_back(constraint);
+    }
+    if (kept.size() > before && Holds(phrase, kept)) {
+      if (auto found = Prove(phrase, kept)) return found;
+    }
+    return std::nullopt;
   }
 
   // The rule with these constraints, parsed. nullopt: it does not parse.
-  std::optional<RuleSet> Parsed(const std::vector<Constraint>& kept, std::string_view rule_class,
-                                std::string* body = nullptr) const {
-    const auto phrase = Say(table_, source_, target_, *wording_, kept);
-    if (!phrase) return std::nullopt;
-    const std::string text =
-        fmt::format("[{}]: {}{}", rule_class, phrase->equation, GuardsOf(kept));
+  std::optional<RuleSet> Parsed(const Phrase& phrase, const std::vector<Constraint>& kept,
+                                std::string_view rule_class, std::string* body = nullptr) const {
+    const std::string text = fmt::format("[{}]: {}", rule_class, phrase.With(kept));
     if (body != nullptr) *body = text;
     const std::string name = body != nullptr ? NameOf(table_, source_, text) : "candidate";
     auto parsed = RuleSet::Parse(name + " " + text, "generated");
@@ -214,28 +186,32 @@ class Generalizer {
     return *std::move(parsed);
   }
 
-  bool Holds(const std::vector<Constraint>& kept) const {
-    const auto rule = Parsed(kept, "rounding");
-    return rule && Screen(*rule, options_.seed) && Rewrites(*rule, *before_, key_);
+  // Where the equation was found, and on some instances.
+  bool Holds(const Phrase& phrase, const std::vector<Constraint>& kept) const {
+    const auto rule = Parsed(phrase, kept, "rounding");
+    if (!rule) return false;
+    // One root of a family of which the table has no other cannot be rewritten alone.
+    const bool alone =
+        source_.size() == 1 && kept.empty() && phrase.source.starts_with("each i: unary.");
+    if (!Rewrites(*rule, *before_, key_) && !alone) return false;
+    return Screen(*rule, options_.seed);
   }
 
-  std::optional<FoundRule> Prove(const std::vector<Constraint>& kept) const {
-    const auto draft = Parsed(kept, "rounding");
-    if (!draft || (!kept.empty() && !CanBeDrawn(*draft, options_))) return std::nullopt;
+  std::optional<FoundRule> Prove(const Phrase& phrase, const std::vector<Constraint>& kept) {
+    const bool wild = wild_ || phrase.zeros;
     for (const char* rule_class : {"exact", "rounding"}) {
       FoundRule found;
-      const char* said = wild_ ? "finite" : rule_class;
-      auto rule = Parsed(kept, said, &found.body);
-      if (!rule) return std::nullopt;
-      if (!wild_ && std::string_view(said) == "exact" && !Screen(*rule, options_.seed)) continue;
-      const VerifyReport report = ProveAgain(rule->rules()[0]);
+      const char* said = wild ? "finite" : rule_class;
+      auto rule = Parsed(phrase, kept, said, &found.body);
+      if (!rule || options_.refused.contains(found.body)) return std::nullopt;
+      if (!wild && std::string_view(said) == "exact" && !Screen(*rule, options_.seed)) continue;
+      found.rule = *std::move(rule);
+      const VerifyReport report = FirstProofs(&found);
+      if (report.too_few_cases) ++scarce_;
       if (report.too_few_cases) return std::nullopt;  // In the other class as well.
       if (!report.proved) continue;
-      found.name = rule->rules()[0].name;
-      found.plain = Say(table_, source_, target_, *wording_, {})->equation;
-      found.kept = kept;
-      found.rule = *std::move(rule);
-      found.instances = options_.rounds * report.instances;
+      found.name = found.rule.rules()[0].name;
+      found.ops = OpsIn(*found.rule.rules()[0].pattern);
       found.arithmetic = report.arithmetic;
       return found;
     }
@@ -243,13 +219,11 @@ class Generalizer {
   }
 
   // The first report that refuses, or the last one.
-  VerifyReport ProveAgain(const Rule& rule) const {
+  VerifyReport FirstProofs(FoundRule* found) const {
     VerifyReport report;
-    for (int round = 0; round < options_.rounds; ++round) {
-      const uint64_t seed = options_.seed + 1000 * static_cast<uint64_t>(round);
-      report = Verify(
-          rule,
-          {.instances_min = options_.instances, .seed = seed, .class_draws_max = kClassDraws});
+    while (found->proofs < std::min(options_.rounds, kFirstProofs)) {
+      report = ProofOf(found->rule.rules()[0], options_, found->proofs++);
+      found->instances += report.instances;
       if (!report.proved) break;
     }
     return report;
@@ -258,22 +232,15 @@ class Generalizer {
   const TermTable& table_;
   const std::vector<TermId>& source_;
   const std::vector<TermId>& target_;
-  const ProofOptions options_;
+  const ProofOptions& options_;
   const Graph* before_ = nullptr;
   std::string key_;
   bool wild_ = false;
-  const Wording* wording_ = nullptr;
   std::set<std::string> tried_;
+  int scarce_ = 0;  // Wordings that were given up for want of instances.
 };
 
 }  // namespace
-
-std::string KeyOf(const Graph& graph) {
-  Keys keys(graph);
-  std::string key;
-  for (const GraphOutput& output : graph.outputs()) key += keys.Of(output.edge) + ";";
-  return key;
-}
 
 bool Rewrites(const RuleSet& rule, const Graph& source, const std::string& target_key) {
   for (const Rewrite& rewrite : FindRewrites(source, rule, 2)) {
@@ -281,6 +248,15 @@ bool Rewrites(const RuleSet& rule, const Graph& source, const std::string& targe
     if (after.ok() && KeyOf(*after) == target_key) return true;
   }
   return false;
+}
+
+bool ProveAgain(const ProofOptions& options, FoundRule* rule) {
+  for (; rule->proofs < options.rounds; ++rule->proofs) {
+    const VerifyReport report = ProofOf(rule->rule.rules()[0], options, rule->proofs);
+    if (!report.proved) return false;
+    rule->instances += report.instances;
+  }
+  return true;
 }
 
 std::string NameOf(const TermTable& table, const std::vector<TermId>& source,

@@ -4,9 +4,12 @@
 #include <atomic>
 #include <chrono>
 #include <mutex>
+#include <set>
+#include <span>
 #include <thread>
 
 #include "base/text.h"
+#include "rules/generate/extra.h"
 #include "rules/generate/known.h"
 #include "rules/generate/phrase.h"
 
@@ -16,6 +19,9 @@ namespace {
 // Equations that are looked at together: their rules are not pruned by one another before they are
 // proved, so more is wasted work, fewer leaves threads waiting.
 constexpr size_t kBatch = 16;
+// Passes over all equations; each later one proposes what the falls of the one before left open.
+constexpr int kPassesMax = 4;
+constexpr size_t kReport = 1024;  // Equations between two lines of progress.
 
 using SteadyClock = std::chrono::steady_clock;
 
@@ -54,17 +60,26 @@ class Generator {
         "{} graphs in {:.1f} s ({:.0f}/s), {} equations", report_.graphs, report_.enumerate_seconds,
         static_cast<double>(report_.graphs) / report_.enumerate_seconds, equations_.size()));
     report_.equations = static_cast<int64_t>(equations_.size());
-    for (size_t begin = 0; begin < equations_.size(); begin += kBatch) {
-      if (Stopped()) break;
-      DoBatch(begin, std::min(begin + kBatch, equations_.size()));
+    fates_.assign(equations_.size(), Fate::kOpen);
+    proving_ = {.seed = options_.seed,
+                .rounds = options_.proofs,
+                .instances = options_.proof_instances,
+                .refused = {}};
+    // What was implied by a rule that falls later is open again.
+    for (int pass = 0; pass < kPassesMax; ++pass) {
+      LookAtAll();
+      known_.Reduce();
+      if (ProveAll() || !report_.complete) break;
     }
-    known_.Reduce();
+    Count();
     Write();
     report_.seconds = SecondsSince(start_);
     return std::move(report_);
   }
 
  private:
+  enum class Fate : uint8_t { kOpen, kRule, kImplied, kNeither };
+
   struct Candidate {
     bool implied = false;
     int growing = 0;  // Directions.
@@ -153,27 +168,63 @@ class Generator {
 
   // ---- Equations to rules.
 
-  void DoBatch(size_t begin, size_t end) {
-    std::vector<Candidate> candidates(end - begin);
+  void LookAtAll() {
+    std::vector<size_t> open;
+    for (size_t i = 0; i < fates_.size(); ++i) {
+      if (fates_[i] != Fate::kNeither) open.push_back(i);
+    }
+    for (size_t begin = 0; begin < open.size() && !Stopped(); begin += kBatch) {
+      const size_t count = std::min(kBatch, open.size() - begin);
+      DoBatch({open.data() + begin, count});
+      if (begin / kReport == (begin + count) / kReport && begin + count != open.size()) continue;
+      Say(fmt::format("{} of {} equations: {} became rules, {:.0f} s", begin + count, open.size(),
+                      known_.equations().size(), SecondsSince(start_)));
+    }
+  }
+
+  void DoBatch(std::span<const size_t> batch) {
+    std::vector<Candidate> candidates(batch.size());
     InParallel(options_.threads, candidates.size(),
-               [&](size_t i) { candidates[i] = Look(equations_[begin + i]); });
+               [&](size_t i) { candidates[i] = Look(equations_[batch[i]]); });
     bool added = false;
     for (size_t i = 0; i < candidates.size(); ++i) {
       Candidate& candidate = candidates[i];
-      report_.growing += candidate.growing;
-      report_.unproved += !candidate.implied && !candidate.found.has_value();
+      Fate& fate = fates_[batch[i]];
+      if (fate == Fate::kOpen) report_.growing += candidate.growing;
       if (!candidate.implied && candidate.found.has_value() && added) {
         candidate.implied = known_.Imply(candidate.found->left, candidate.found->right);
       }
-      report_.implied += candidate.implied;
+      fate = candidate.implied ? Fate::kImplied : Fate::kNeither;
       if (candidate.implied || !candidate.found.has_value()) continue;
+      fate = Fate::kRule;
       known_.Add(*std::move(candidate.found));
       added = true;
     }
-    if (begin / 256 == end / 256 && end != equations_.size()) return;
-    Say(fmt::format("{} of {} equations: {} became rules, {} implied, {} neither, {:.0f} s", end,
-                    equations_.size(), known_.equations().size(), report_.implied, report_.unproved,
+  }
+
+  // The proofs that are still to do, of what is left. False: some rule fell.
+  bool ProveAll() {
+    const std::vector<FoundRule*> rules = known_.rules();
+    std::vector<uint8_t> proved(rules.size());
+    Say(fmt::format("{} rules to prove {} times, {:.0f} s", rules.size(), options_.proofs,
                     SecondsSince(start_)));
+    InParallel(options_.threads, rules.size(),
+               [&](size_t i) { proved[i] = ProveAgain(proving_, rules[i]); });
+    std::set<const FoundRule*> fallen;
+    for (size_t i = 0; i < rules.size(); ++i) {
+      if (proved[i]) continue;
+      fallen.insert(rules[i]);
+      proving_.refused.insert(rules[i]->body);
+    }
+    known_.Remove(fallen);
+    report_.fallen += static_cast<int64_t>(fallen.size());
+    return fallen.empty();
+  }
+
+  void Count() {
+    report_.implied = std::count(fates_.begin(), fates_.end(), Fate::kImplied);
+    report_.unproved = std::count(fates_.begin(), fates_.end(), Fate::kNeither);
+    report_.open = std::count(fates_.begin(), fates_.end(), Fate::kOpen);
   }
 
   Candidate Look(const Equation& equation) {
@@ -181,11 +232,6 @@ class Generator {
     if (HasExtra(equation)) {
       TellExtra(equation);
       return {};
-    }
-    const bool single = equation.left.size() == 1;
-    if ((single && known_.Says(table, equation.right, equation.left)) ||
-        known_.Says(table, equation.left, equation.right)) {
-      return {.implied = true};
     }
     StatusOr<Graph> left = GraphOf(table, equation.left, 0);
     StatusOr<Graph> right = GraphOf(table, equation.right, 0);
@@ -201,13 +247,8 @@ class Generator {
         ++growing;
         continue;
       }
-      auto rule = Generalize(table, source, target,
-                             {.seed = options_.seed,
-                              .rounds = options_.proofs,
-                              .instances = options_.proof_instances});
+      auto rule = Generalize(table, source, target, proving_);
       if (!rule) continue;
-      rule->ops = OpsIn(forward ? found.left : found.right) & ~Leaves();
-      if (rule->body.find("unary.f") != std::string::npos) rule->ops &= ~Unaries();
       found.rules.push_back(*std::move(rule));
     }
     if (found.rules.empty()) return {.growing = growing};
@@ -222,55 +263,34 @@ class Generator {
            OpsOf(table, target) > OpsOf(table, source) && IsEmbedded(table, source[0], target[0]);
   }
 
-  template <class Keep>
-  static uint64_t MaskOf(const Keep& keep) {
-    uint64_t mask = 0;
-    for (const OpInfo& info : AllOps()) {
-      if (keep(info.kind)) mask |= uint64_t{1} << static_cast<int>(info.kind);
-    }
-    return mask;
-  }
-  static uint64_t Leaves() {
-    return MaskOf([](OpKind op) { return Has(op, kLeaf); });
-  }
-  static uint64_t Unaries() {
-    return MaskOf([](OpKind op) { return Has(op, kUnary); });
-  }
-
   // ---- Extra operators.
 
   static bool HasExtra(const Equation& equation) {
     const auto has = [&](const std::vector<TermId>& roots) {
       return std::any_of(roots.begin(), roots.end(),
-                         [&](TermId root) { return ExtraBelow(*equation.table, root); });
+                         [&](TermId root) { return generate::HasExtra(*equation.table, root); });
     };
     return has(equation.left) || has(equation.right);
   }
-  static bool ExtraBelow(const TermTable& table, TermId id) {
-    const Term& term = table.term(id);
-    if (term.call < 0) return false;
-    if (table.call(term).extra != nullptr) return true;
-    return std::any_of(term.operands.begin(), term.operands.end(),
-                       [&](TermId operand) { return ExtraBelow(table, operand); });
-  }
-
   void TellExtra(const Equation& equation) {
-    const Wording wording{.axes = Wording::Axes::kLiteral, .lists = false};
-    const auto phrase = generate::Say(*equation.table, equation.right, equation.left, wording, {});
-    if (!phrase) return;
+    if (equation.left.size() != 1 ||
+        !HoldsAgain(*equation.table, equation.right[0], equation.left[0], options_.seed)) {
+      return;
+    }
+    const std::string text = SayPlainly(*equation.table, equation.right[0], equation.left[0]);
     const std::lock_guard lock(mutex_);
-    report_.extra_equations.push_back(phrase->equation);
+    report_.extra_equations.push_back(text);
   }
 
   // ---- The answer.
 
   void Write() {
     std::string text = fmt::format(
-        "# Found by `autograph rules generate --max-ops {} --seed {}`{}: {} graphs, {} equations.\n"
-        "# Each rule was proved by rules/verify.\n",
-        options_.ops_max, options_.seed,
-        options_.ops.empty() ? "" : " with --ops " + Join(options_.ops, ","), report_.graphs,
-        report_.equations);
+        "# Found by `autograph rules generate --max-ops {} --seed {}`: {} graphs, {} equations.\n"
+        "# Each rule was proved by rules/verify with {} seeds.\n"
+        "# Operators: {}.\n",
+        options_.ops_max, options_.seed, report_.graphs, report_.equations, options_.proofs,
+        Join(options_.ops.empty() ? DefaultOps() : options_.ops, " "));
     std::set<std::string> names;
     for (const KnownEquation& equation : known_.equations()) {
       for (const FoundRule& rule : equation.rules) {
@@ -300,6 +320,8 @@ class Generator {
   std::vector<Universe> universes_;
   std::vector<Equation> equations_;
   KnownRules known_;
+  std::vector<Fate> fates_;  // Of the equations.
+  ProofOptions proving_;
   GenerateReport report_;
   std::atomic<int64_t> reported_ = 0;
   std::mutex mutex_;

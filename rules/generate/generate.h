@@ -18,13 +18,14 @@ struct GenerateOptions {
   int ops_max = 3;               // In [1, 4].
   std::vector<std::string> ops;  // Text names; empty: those of the default worlds.
   uint64_t seed = 1;
-  int proofs = 12;            // Of each rule, with different seeds; each must succeed.
+  int proofs = 12;            // Of each rule that is written, with different seeds.
   int proof_instances = 200;  // Distinct ones in each proof; `rules verify` asks for 200.
   int threads = 2;
   int64_t bytes_max = int64_t{6} << 30;  // Of all worlds together.
   std::vector<ExtraOperator> extra;      // Also tried, in the field worlds.
   std::vector<World> worlds;             // Empty: the default ones.
-  std::function<bool()> stop;            // Thread-safe. True: keep what was found and end.
+  // Thread-safe. True: prove what was found so far, keep that and end.
+  std::function<bool()> stop;
   std::function<void(const std::string& line)> progress;  // Called from one thread at a time.
 };
 
@@ -35,12 +36,14 @@ struct GenerateReport {
   int64_t equations = 0;  // Up to renaming.
   int64_t implied = 0;    // By rules found before.
   int64_t unproved = 0;   // Not to be said, or true only where they were found.
+  int64_t open = 0;       // Not looked at: the run was stopped.
+  int64_t fallen = 0;     // Rules that a first proof let pass and a later one refused.
   int64_t growing = 0;    // Directions left out: a target that is its source and more around it.
   double enumerate_seconds = 0;
   double seconds = 0;
   bool complete = true;  // False: stopped, or out of bytes.
-  // Equations with an extra operator: they agreed, but Verify does not know the operator, so they
-  // are told here and never written as rules.
+  // Equations with an extra operator, each checked on 200 fresh draws in exact arithmetic. Neither
+  // the rule language nor Verify knows the operator: they are told here, never written as rules.
   std::vector<std::string> extra_equations;
 };
 

@@ -38,14 +38,14 @@ std::set<std::string> Bodies(const GenerateReport& report) {
   return bodies;
 }
 
-constexpr World kSiblings = {.name = "siblings",
-                             .sizes = "A=2,3 B=3,4 C=4,2 D=3,5",
-                             .leaves = "x:A,B w:B,C v:B,D",
-                             .ops = "matmul concat split"};
+constexpr World kPair = {.name = "pair",
+                         .sizes = "A=2,3 B=3,4 C=4,2",
+                         .leaves = "x:A,B y:C,B",
+                         .ops = "concat split softmax"};
 
 World Named(std::string_view name) {
   const auto worlds = DefaultWorlds();
-  if (name == kSiblings.name) return kSiblings;
+  if (name == kPair.name) return kPair;
   return *std::find_if(worlds.begin(), worlds.end(),
                        [&](const World& world) { return world.name == name; });
 }
@@ -72,14 +72,13 @@ const SmallList kSmallLists[] = {
       "transpose(x; perm=compose(perm2, perm))"}},
     {"relu in order arithmetic", "order", {"relu"}, 2, {"[exact]: relu(relu(x)) => relu(x)"}, {}},
     {"concat and split, unequal parts",
-     "matrix",
+     "pair",
      {"concat", "split"},
      2,
+     {"[exact]: each i: split(concat(x[i]...; axis=axis); axis=axis, "
+      "sizes=[dim(x[i], axis)...])[i] => x[i]"},
      {"[exact]: split(concat(x, y; axis=axis); axis=axis, sizes=[dim(x, axis), dim(y, axis)])[0] "
-      "=> x",
-      "[exact]: split(concat(x, y; axis=axis); axis=axis, sizes=[dim(x, axis), dim(y, axis)])[1] "
-      "=> y"},
-     {}},
+      "=> x"}},
     {"add and mul",
      "pointwise",
      {"add", "mul"},
@@ -95,21 +94,24 @@ const SmallList kSmallLists[] = {
      {"[finite]: add(x, sub(y, x)) => y if same_shape(x, y)"},
      {"[rounding]: add(x, sub(y, x)) => y if same_shape(x, y)"}},
     {"the axis is guarded",
-     "cube",
+     "pair",
      {"softmax", "concat"},
      3,
-     {"[exact]: concat(softmax(x; axis=axis), softmax(y; axis=axis); axis=axis2) => "
-      "softmax(concat(x, y; axis=axis2); axis=axis) if axis != axis2"},
-     {"[exact]: concat(softmax(x; axis=axis), softmax(y; axis=axis); axis=axis2) => "
-      "softmax(concat(x, y; axis=axis2); axis=axis)"}},
-    {"roots that share an input",
-     "siblings",
-     {"matmul", "concat", "split"},
-     3,
-     {"[exact]: matmul(x, y), matmul(x, z) => "
-      "split(m1:matmul(x, concat(y, z; axis=1)); axis=1, sizes=[dim(y, 1), dim(z, 1)])[0], "
-      "split(m1; axis=1, sizes=[dim(y, 1), dim(z, 1)])[1] if rank(x) == 2"},
-     {}},
+     {"[exact]: concat(softmax(x[i]; axis=axis)...; axis=axis2) => "
+      "softmax(concat(x[i]...; axis=axis2); axis=axis) if axis != axis2"},
+     {"[exact]: concat(softmax(x[i]; axis=axis)...; axis=axis2) => "
+      "softmax(concat(x[i]...; axis=axis2); axis=axis)"}},
+    {"where a transpose puts an axis, its own inverse or not",
+     "cube",
+     {"softmax", "transpose"},
+     2,
+     {"[exact]: transpose(softmax(x; axis=axis); perm=perm) => "
+      "softmax(transpose(x; perm=perm); axis=find(perm, axis))",
+      "[exact]: transpose(transpose(x; perm=perm); perm=perm2) => x "
+      "if compose(perm, perm2) == range(0, length(perm))"},
+     {"[exact]: transpose(softmax(x; axis=axis); perm=perm) => "
+      "softmax(transpose(x; perm=perm); axis=at(perm, axis)) "
+      "if compose(perm, perm) == range(0, length(perm))"}},
 };
 
 class SmallLists : public ::testing::TestWithParam<SmallList> {};
@@ -130,12 +132,12 @@ INSTANTIATE_TEST_SUITE_P(All, SmallLists, ::testing::ValuesIn(kSmallLists),
 
 TEST(Generate, EveryRuleIsProvedWithOtherSeedsToo) {
   const auto found = Generate({.ops_max = 2,
-                               .ops = {"add", "sub", "relu", "max", "max_pool"},
-                               .proofs = 3,
+                               .ops = {"relu", "max", "max_pool"},
+                               .proofs = 12,
                                .worlds = {Named("order"), Named("pool")}});
   ASSERT_TRUE(found.ok()) << Message(found.status());
   const GenerateReport& report = *found;
-  EXPECT_GT(report.rules, 10);
+  EXPECT_GT(report.rules, 3);
   const RuleSet rules = Parsed(report);
   EXPECT_EQ(static_cast<int>(rules.rules().size()), report.rules);
   for (const Rule& rule : rules.rules()) {

@@ -1,12 +1,12 @@
 // The rules found so far, and what follows from them. Reading is thread-safe.
 #pragma once
 
-#include <map>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "rules/generate/generalize.h"
+#include "rules/generate/key.h"
 
 namespace ag::generate {
 
@@ -15,21 +15,21 @@ struct KnownEquation {
   Graph left;
   Graph right;
   std::vector<FoundRule> rules;
+  bool groups = false;  // It says that the grouping of an operator does not matter.
 };
 
 class KnownRules {
  public:
   void Add(KnownEquation equation);
   const std::vector<KnownEquation>& equations() const { return equations_; }
+  std::vector<FoundRule*> rules();
 
-  // Whether one rule says just this, word for word in one of the wordings: a quick look before
-  // Imply.
-  bool Says(const TermTable& table, const std::vector<TermId>& source,
-            const std::vector<TermId>& target) const;
+  // Removes these rules, and what they taught about groupings.
+  void Remove(const std::set<const FoundRule*>& rules);
 
   // Whether the rules, read as equations, join the two graphs in at most three steps; of several
-  // roots, whether they lead from `left` to `right` in two. `without`: an equation that is not
-  // asked.
+  // roots, whether they lead from `left` to `right` in two. Sums, products and joins in another
+  // grouping are the same once rules say so. `without`: an equation that is not asked.
   bool Imply(const Graph& left, const Graph& right, int without = -1) const;
 
   // Removes what the others imply, the latest first.
@@ -41,12 +41,10 @@ class KnownRules {
     Graph graph;
   };
   std::vector<Reached> Neighbors(const Graph& graph, int without) const;
+  void LearnGrouping();
 
   std::vector<KnownEquation> equations_;
-  std::map<std::string, std::vector<std::vector<Constraint>>> said_;  // By plain equation.
+  OpMask grouped_ = 0;  // Operators whose grouping does not matter, as the rules say.
 };
-
-// The operators of a graph, as bits of OpKind.
-uint64_t OpsIn(const Graph& graph);
 
 }  // namespace ag::generate

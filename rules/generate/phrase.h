@@ -1,10 +1,11 @@
 // An equation of the enumeration, said in the rule language. The same equation can be said more or
-// less generally: attributes as variables or as the values they had, axes counted from either end,
-// an operator or its class. A wording and a set of constraints together give one line of text;
-// which of them hold is for the caller to find out.
+// less generally: over any number of operands or two, attributes as variables or as the values they
+// had, axes counted from either end, an operator or its class; and often in several ways. A wording
+// and a set of constraints together give lines of text; which of them hold is for the caller to
+// find out.
 #pragma once
 
-#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,9 +15,12 @@ namespace ag::generate {
 
 struct Wording {
   enum class Axes : uint8_t { kVariable, kFromEnd, kLiteral };
+  bool whole = false;   // A variable for what both sides read as a whole.
+  bool spread = false;  // x[i]... for the operands of a concat that differ in their leaves alone.
   Axes axes = Axes::kVariable;
-  bool lists = true;  // Lists (sizes, perm, ...) as variables, else from sizes of the leaves.
-  bool unary_class = false;  // unary.f instead of the one unary operator that occurs.
+  bool lists = true;  // Lists (sizes, shape, ...) as variables, else from sizes of the leaves.
+  bool unary_class = false;   // unary.f instead of the one unary operator that occurs.
+  bool binary_class = false;  // binary.f instead of the one binary operator that occurs.
 };
 // From general to special.
 std::span<const Wording> Wordings();
@@ -29,18 +33,22 @@ struct Constraint {
 };
 
 struct Phrase {
-  std::string equation;                 // "source => target", with the attribute constraints.
+  std::string source, target;           // Without constraints.
   std::vector<Constraint> constraints;  // All that hold where the equation was found, strict first.
   bool zeros = false;  // The target has a difference of equals, which Inf and NaN are not.
+
+  std::string equation() const { return source + " => " + target; }
+  // "source => target if guard, guard" with these of its constraints.
+  std::string With(const std::vector<Constraint>& kept) const;
 };
 
-// nullopt: the target needs something that the source does not bind, or cannot be said.
-// With `kept`, the equation carries these constraints' attributes.
-std::optional<Phrase> Say(const TermTable& table, const std::vector<TermId>& source,
-                          const std::vector<TermId>& target, const Wording& wording,
-                          const std::vector<Constraint>& kept);
+// Every way to say it in this wording, the likelier first; at most a few. Empty: the target needs
+// something that the source does not bind, or it cannot be said so.
+std::vector<Phrase> Say(const TermTable& table, const std::vector<TermId>& source,
+                        const std::vector<TermId>& target, const Wording& wording);
 
-// " if guard, guard" of the constraints that are guards, or "".
-std::string GuardsOf(const std::vector<Constraint>& kept);
+// The equation as it stands in the table, for people; an operator that is not in the operator table
+// has its own name here.
+std::string SayPlainly(const TermTable& table, TermId source, TermId target);
 
 }  // namespace ag::generate

@@ -18,8 +18,7 @@ class Renaming {
     const Term& term = table_.term(id);
     if (term.call < 0) {
       const auto [found, fresh] = names_.emplace(term.leaf, names_.size());
-      const bool zero = table_.universe.leaves[static_cast<size_t>(term.leaf)].zero;
-      return MixIn(zero ? 3 : 5, MixIn(static_cast<uint64_t>(term.type), found->second));
+      return MixIn(5, MixIn(static_cast<uint64_t>(term.type), found->second));
     }
     const auto seen = hashes_.find(id);
     if (seen != hashes_.end()) return seen->second;
@@ -39,12 +38,7 @@ class GraphMaker {
   GraphMaker(const TermTable& table, size_t assignment) : table_(table), assignment_(assignment) {
     for (const Leaf& leaf : table.universe.leaves) {
       const TensorType type{DType::kFloat64, leaf.shapes[assignment]};
-      if (!leaf.zero) {
-        leaves_.push_back(builder_.Input(leaf.name, type));
-        continue;
-      }
-      const Tensor zeros = Tensor::Zeros(type);
-      leaves_.push_back(builder_.Constant(type, zeros.Name(), zeros.bytes()));
+      leaves_.push_back(builder_.Input(leaf.name, type));
     }
   }
 
@@ -73,15 +67,29 @@ class GraphMaker {
       AG_LET(const Edge edge, Add(operand));
       operands.push_back(edge);
     }
+    if (operands.size() < call.operands[assignment_].size()) {
+      operands.push_back(Zeros(call.operands[assignment_].back()));
+    }
     AG_LET(const NodeId made, builder_.Add(call.op, operands, *call.nodes[assignment_].attributes));
     nodes_[node] = made;
     return Edge{made, term.output};
+  }
+
+  // One constant for each type: a rule that names one bias twice finds it twice.
+  Edge Zeros(const TensorType& type) {
+    const auto [found, fresh] = zeros_.try_emplace(type.shape);
+    if (fresh) {
+      const Tensor zeros = Tensor::Zeros(type);
+      found->second = builder_.Constant(type, zeros.Name(), zeros.bytes());
+    }
+    return found->second;
   }
 
   const TermTable& table_;
   const size_t assignment_;
   GraphBuilder builder_;
   std::vector<Edge> leaves_;
+  std::map<Shape, Edge> zeros_;
   std::map<int32_t, NodeId> nodes_;
 };
 

@@ -43,10 +43,11 @@ struct ExtraOperator {
 // One operator with its attributes over operands of certain types, ready to run.
 struct Call {
   OpKind op = OpKind::kRelu;
-  const ExtraOperator* extra = nullptr;           // Instead of `op`.
-  std::vector<Node> nodes;                        // By assignment: attributes and output types.
-  std::vector<std::vector<TensorType>> operands;  // By assignment.
-  std::vector<int> types;                         // Of the outputs.
+  const ExtraOperator* extra = nullptr;  // Instead of `op`.
+  std::vector<Node> nodes;               // By assignment: attributes and output types.
+  // By assignment. One more than a term has for a convolution: its bias, which is zeros.
+  std::vector<std::vector<TensorType>> operands;
+  std::vector<int> types;  // Of the outputs.
 };
 
 struct Term {
@@ -54,7 +55,7 @@ struct Term {
   int leaf = -1;
   int output = 0;
   int type = 0;
-  uint32_t variables = 0;  // Leaves it reads, as bits; zeros are none.
+  uint32_t variables = 0;  // Leaves it reads, as bits.
   Ids operands;
   Ids nodes;  // Its distinct operators, ascending.
 };

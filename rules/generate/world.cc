@@ -43,17 +43,17 @@ constexpr World kWorlds[] = {
      .ops = "add mul relu reduce_sum reduce_mean reduce_max softmax concat"},
     {.name = "conv",
      .sizes = "N=1,2 C=2,4 M=4,2 H=4,3 W=3,4",
-     .leaves = "x:N,C,H,W y:N,C,H,W w:M,C,3,3 v:M,C,3,3 b:M d:M 0:M",
+     .leaves = "x:N,C,H,W y:N,C,H,W w:M,C,3,3 v:M,C,3,3",
      .ops = "conv add relu concat split",
      .elements_max = 192},
     {.name = "kernels",
      .sizes = "N=1,2 C=2,3 M=3,2 K=2,4 H=4,3 W=3,4",
-     .leaves = "x:N,C,H,W w:M,C,3,3 v:K,C,3,3 k:M,C,1,1 b:M d:K",
+     .leaves = "x:N,C,H,W w:M,C,3,3 v:K,C,3,3 k:M,C,1,1",
      .ops = "conv relu concat split pad",
      .elements_max = 192},
     {.name = "groups",
      .sizes = "N=1,2 C=4,2 G=2,1 M=2,4 H=3,2 W=2,3",
-     .leaves = "x:N,C,H,W y:N,C,H,W w:M,G,3,3 v:M,G,3,3 b:M d:M",
+     .leaves = "x:N,C,H,W y:N,C,H,W w:M,G,3,3 v:M,G,3,3",
      .ops = "conv relu concat split",
      .elements_max = 192},
     {.name = "pool",
@@ -80,7 +80,6 @@ StatusOr<std::pair<std::string, Values>> ReadSize(std::string_view text) {
 StatusOr<Leaf> ReadLeaf(std::string_view text, const std::map<std::string, Values>& sizes) {
   const size_t colon = text.find(':');
   Leaf leaf{.name = std::string(text.substr(0, colon))};
-  leaf.zero = leaf.name == "0";
   leaf.shapes.resize(sizes.begin()->second.size());
   for (const std::string_view size : Split(text.substr(colon + 1), ',')) {
     const auto symbol = sizes.find(std::string(size));
@@ -101,6 +100,12 @@ Ints RepeatOf(int64_t value, size_t count) { return Ints(count, value); }
 
 void Everywhere(Attributes attributes, size_t assignments, Grid* grid) {
   grid->push_back(std::vector<Attributes>(assignments, std::move(attributes)));
+}
+
+// What is done along an axis of size 1, or only moves such axes, has rules of its own: that it is
+// nothing at all, or a reshape. They say little and are many.
+bool IsOne(const Shapes& x, size_t axis) {
+  return std::all_of(x.begin(), x.end(), [&](const Shape& shape) { return shape[axis] == 1; });
 }
 
 void AxisGrid(const char* name, const Shapes& x, Grid* grid) {
@@ -163,6 +168,11 @@ void TransposeGrid(const Shapes& x, Grid* grid) {
   Ints perm(rank);
   for (size_t i = 0; i < rank; ++i) perm[i] = static_cast<int64_t>(i);
   while (std::next_permutation(perm.begin(), perm.end())) {
+    Ints moved;
+    for (const int64_t axis : perm) {
+      if (!IsOne(x, static_cast<size_t>(axis))) moved.push_back(axis);
+    }
+    if (std::is_sorted(moved.begin(), moved.end())) continue;
     Everywhere({{"perm", perm}}, x.size(), grid);
   }
 }
@@ -190,9 +200,17 @@ void ReshapeGrid(const Shapes& x, const Universe& universe, Grid* grid) {
   }
 }
 
+void SoftmaxGrid(const Shapes& x, Grid* grid) {
+  for (size_t axis = 0; axis < x[0].size(); ++axis) {
+    if (!IsOne(x, axis)) Everywhere({{"axis", static_cast<int64_t>(axis)}}, x.size(), grid);
+  }
+}
+
+// That an axis is gone is tried on matrices: of more axes it says the same many times over.
 void ReduceGrid(const Shapes& x, Grid* grid) {
   for (size_t axis = 0; axis < x[0].size(); ++axis) {
     for (const int64_t keepdims : {1, 0}) {
+      if ((keepdims == 0 && x[0].size() > 2) || IsOne(x, axis)) continue;
       Everywhere({{"axes", Ints{static_cast<int64_t>(axis)}}, {"keepdims", keepdims}}, x.size(),
                  grid);
     }
@@ -274,8 +292,10 @@ StatusOr<Universe> ReadWorld(const World& world) {
 Grid AttributeGrid(OpKind op, std::span<const Shapes* const> operands, const Universe& universe) {
   const Shapes& x = *operands[0];
   Grid grid;
-  if (op == OpKind::kConcat || op == OpKind::kSoftmax) {
+  if (op == OpKind::kConcat) {
     AxisGrid("axis", x, &grid);
+  } else if (op == OpKind::kSoftmax) {
+    SoftmaxGrid(x, &grid);
   } else if (op == OpKind::kSplit) {
     SplitGrid(x, universe, &grid);
   } else if (op == OpKind::kSlice) {

@@ -21,7 +21,7 @@ struct World {
   std::string_view name;
   bool rationals = false;  // Exact order arithmetic (max, relu) instead of the prime field.
   std::string_view sizes;
-  std::string_view leaves;    // "0:M" are zeros, for a bias.
+  std::string_view leaves;
   std::string_view ops;       // Text names of the operator table.
   int64_t elements_max = 48;  // Terms with larger values are left out.
 };
@@ -36,7 +36,6 @@ using Grid = std::vector<std::vector<Attributes>>;  // Choices, each with one va
 struct Leaf {
   std::string name;
   Shapes shapes;
-  bool zero = false;
 };
 
 // A world's text taken apart.
