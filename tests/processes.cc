@@ -23,6 +23,21 @@ namespace fs = std::filesystem;
 
 int CodeOf(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
 
+// Whether no thread of the process runs any more.
+bool IsStopped(pid_t pid) {
+  std::error_code gone;
+  for (const auto& task : fs::directory_iterator(fmt::format("/proc/{}/task", pid), gone)) {
+    std::ifstream file(task.path() / "stat");  // "pid (name) state ...".
+    std::string stat;
+    std::getline(file, stat);
+    const size_t name_end = stat.rfind(')');
+    if (name_end == std::string::npos) continue;
+    const std::string state = stat.substr(name_end + 2, 1);
+    if (state != "T" && state != "Z") return false;
+  }
+  return true;
+}
+
 std::vector<std::string> MergedEnvironment(const Variables& variables) {
   std::vector<std::string> merged;
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -104,7 +119,10 @@ Background& Background::operator=(Background&& other) noexcept {
   return *this;
 }
 
-void Background::Signal(int signal) const { kill(pid_, signal); }
+void Background::Signal(int signal) const {
+  kill(pid_, signal);
+  if (signal == SIGSTOP) Eventually([&] { return IsStopped(pid_); }, 10);
+}
 
 int Background::Wait() {
   int status = 0;

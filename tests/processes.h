@@ -37,8 +37,8 @@ class Background {
   Background& operator=(Background&& other) noexcept;
 
   pid_t pid() const { return pid_; }
-  void Signal(int signal) const;
-  int Wait();  // Its exit code, as CommandResult::code.
+  void Signal(int signal) const;  // After SIGSTOP none of its threads runs any more.
+  int Wait();                     // Its exit code, as CommandResult::code.
   bool Running();
   std::string Log() const;  // Everything it printed so far.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -37,6 +38,17 @@ def eventually(what: Callable[[], object], seconds: float = 20.0) -> bool:
             return True
         time.sleep(0.02)
     return False
+
+
+def stop(pid: int) -> None:
+    """Stops a process; when this returns none of its threads runs any more."""
+    os.kill(pid, signal.SIGSTOP)
+
+    def stopped() -> bool:
+        stats = Path(f"/proc/{pid}/task").glob("*/stat")
+        return all(stat.read_text().rpartition(")")[2].split()[0] == "T" for stat in stats)
+
+    assert eventually(stopped)
 
 
 class Place:

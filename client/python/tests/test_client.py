@@ -14,7 +14,7 @@ from typing import Any, Callable, List
 
 import autograph
 from autograph import Client, Retry, State
-from service import DEVICE, LONG, Service
+from service import DEVICE, LONG, Service, stop
 
 QUICK = Retry(seconds=0.3, watch_seconds=0.3)
 
@@ -214,7 +214,7 @@ class LongJobTest(unittest.TestCase):
         self.assertEqual(self.client.cancel(job).state, State.CANCELLED)
 
     def test_nothing_verified_is_an_error(self) -> None:
-        os.kill(self.service.worker.pid, signal.SIGSTOP)
+        stop(self.service.worker.pid)
         try:
             job = self.client.submit(self.model, seed=12, **LONG)
             self.client.cancel(job.name)
@@ -294,7 +294,7 @@ class FaultTest(unittest.TestCase):
         assert service.coordinator is not None
         with Client(service.address, timeout=0.3) as client:
             client.capabilities()
-            service.coordinator.send_signal(signal.SIGSTOP)
+            stop(service.coordinator.pid)
             began = time.monotonic()
             with self.assertRaises(autograph.DeadlineExceeded):
                 client.capabilities()
