@@ -173,8 +173,16 @@ double ErrorOf(double a, double b, double scale) {
   return std::isinf(a) || std::isinf(b) ? INFINITY : std::fabs(a - b) / scale;
 }
 
+double LargestOf(const Array<double>& array, double least) {
+  for (const double value : array.values) {
+    if (std::isfinite(value)) least = std::max(least, std::fabs(value));
+  }
+  return least;
+}
+
 // Fills in float_error and, where it is not zero, the difference.
-bool CompareFloats(const Graph& before, const Graph& after, const Source& source, Comparison* out) {
+bool CompareFloats(const Graph& before, const Graph& after, const Source& source,
+                   bool relative_to_inputs, Comparison* out) {
   const auto a = Run<double>(before, source);
   const auto b = Run<double>(after, source);
   if (a.ok() && b.status().code() == StatusCode::kOutOfRange) {  // It reads beyond a tensor's end.
@@ -183,11 +191,12 @@ bool CompareFloats(const Graph& before, const Graph& after, const Source& source
     return true;
   }
   if (!a.ok() || !b.ok()) return false;
+  double least = 1e-30;
+  for (size_t i = 0; relative_to_inputs && i < before.inputs().size(); ++i) {
+    least = LargestOf(source.OfInput<double>(before, i), least);
+  }
   for (size_t i = 0; i < a->size(); ++i) {
-    double scale = 1e-30;
-    for (const double value : (*a)[i].values) {
-      if (std::isfinite(value)) scale = std::max(scale, std::fabs(value));
-    }
+    const double scale = LargestOf((*a)[i], least);
     for (size_t j = 0; j < (*a)[i].values.size(); ++j) {
       const double error = ErrorOf((*a)[i].values[j], (*b)[i].values[j], scale);
       if (error <= out->float_error) continue;
@@ -234,7 +243,7 @@ std::string_view ArithmeticName(Arithmetic arithmetic) {
 Comparison Compare(const Graph& before, const Graph& after, const CompareOptions& options) {
   const Source source(before, options);
   Comparison out;
-  const bool floats = CompareFloats(before, after, source, &out);
+  const bool floats = CompareFloats(before, after, source, options.relative_to_inputs, &out);
   const bool close = floats && out.float_error <= options.tolerance;
   Verdict field = Verdict::kUnknown, rationals = Verdict::kUnknown;
   if (options.values != Values::kNonFinite) {

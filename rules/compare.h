@@ -31,13 +31,18 @@ struct CompareOptions {
   // The graphs hold constants that stand for irrational numbers: a difference in exact arithmetic
   // says nothing then.
   bool approximate_constants = false;
+  // A difference counts against the largest input where that is larger than the output: what is
+  // left of a product near its zero says nothing about a constant in it.
+  bool relative_to_inputs = false;
 };
 
 struct Comparison {
   bool computed = false;  // False when no arithmetic could run the graphs.
   bool equal = false;
   Arithmetic arithmetic = Arithmetic::kField;  // The strongest in which they agreed.
-  double float_error = 0;  // Largest |a - b| over the largest |a| of each output, in double.
+  // Largest |a - b| over the largest |a| of each output (CompareOptions::relative_to_inputs), in
+  // double.
+  double float_error = 0;
   std::string difference;  // The first element that differs in double, and the values put in.
 };
 

@@ -118,6 +118,7 @@ class Verifier {
   void TryDrifted(uint64_t seed) {
     CompareOptions options = Comparing(seed);
     options.tolerance = kDriftErrorMax;
+    options.relative_to_inputs = true;
     const DrawOptions draw{.size = 3, .drift = kDrift};
     Choices choices(seed);
     const std::optional<Instance> instance = DrawInstance(*rule_.pattern, &choices, draw);

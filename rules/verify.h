@@ -15,7 +15,7 @@ namespace ag {
 
 // Names what a verdict means: part of every key under which one is remembered. Raised when the
 // verifier or the meaning of an operator changes.
-inline constexpr int kVerifierVersion = 4;
+inline constexpr int kVerifierVersion = 5;
 
 struct VerifyOptions {
   int instances_min = 200;  // Distinct well-typed instances per rule.
