@@ -194,7 +194,16 @@ class Generalizer {
     const bool alone =
         source_.size() == 1 && kept.empty() && phrase.source.starts_with("each i: unary.");
     if (!Rewrites(*rule, *before_, key_) && !alone) return false;
-    return Screen(*rule, options_.seed);
+    return ScreenOnce(*rule, phrase.With(kept));
+  }
+
+  // In either class the same: what is asked is whether the two sides agree.
+  bool ScreenOnce(const RuleSet& rule, const std::string& text) const {
+    if (options_.screened == nullptr) return Screen(rule, options_.seed);
+    if (const auto known = options_.screened->Find(text)) return *known;
+    const bool holds = Screen(rule, options_.seed);
+    options_.screened->Add(text, holds);
+    return holds;
   }
 
   std::optional<FoundRule> Prove(const Phrase& phrase, const std::vector<Constraint>& kept) {
@@ -205,10 +214,18 @@ class Generalizer {
       auto rule = Parsed(phrase, kept, said, &found.body);
       if (!rule || options_.refused.contains(found.body)) return std::nullopt;
       if (!wild && std::string_view(said) == "exact" && !Screen(*rule, options_.seed)) continue;
+      const auto known =
+          options_.scarce != nullptr ? options_.scarce->Find(found.body) : std::nullopt;
+      if (known && *known) ++scarce_;
+      if (known && *known) return std::nullopt;  // In the other class as well.
+      if (known) continue;
       found.rule = *std::move(rule);
       const VerifyReport report = FirstProofs(&found);
+      if (!report.proved && options_.scarce != nullptr) {
+        options_.scarce->Add(found.body, report.too_few_cases);
+      }
       if (report.too_few_cases) ++scarce_;
-      if (report.too_few_cases) return std::nullopt;  // In the other class as well.
+      if (report.too_few_cases) return std::nullopt;
       if (!report.proved) continue;
       found.name = found.rule.rules()[0].name;
       found.ops = OpsIn(*found.rule.rules()[0].pattern);
@@ -241,6 +258,17 @@ class Generalizer {
 };
 
 }  // namespace
+
+std::optional<bool> Verdicts::Find(const std::string& text) const {
+  const MutexLock lock(mutex_);
+  const auto found = verdicts_.find(text);
+  return found == verdicts_.end() ? std::nullopt : std::optional(found->second);
+}
+
+void Verdicts::Add(const std::string& text, bool verdict) {
+  const MutexLock lock(mutex_);
+  verdicts_.emplace(text, verdict);
+}
 
 bool Rewrites(const RuleSet& rule, const Graph& source, const std::string& target_key) {
   for (const Rewrite& rewrite : FindRewrites(source, rule, 2)) {
