@@ -215,14 +215,14 @@ class Generalizer {
       if (!rule || options_.refused.contains(found.body)) return std::nullopt;
       if (!wild && std::string_view(said) == "exact" && !Screen(*rule, options_.seed)) continue;
       const auto known =
-          options_.scarce != nullptr ? options_.scarce->Find(found.body) : std::nullopt;
+          options_.unproved != nullptr ? options_.unproved->Find(found.body) : std::nullopt;
       if (known && *known) ++scarce_;
       if (known && *known) return std::nullopt;  // In the other class as well.
       if (known) continue;
       found.rule = *std::move(rule);
       const VerifyReport report = FirstProofs(&found);
-      if (!report.proved && options_.scarce != nullptr) {
-        options_.scarce->Add(found.body, report.too_few_cases);
+      if (!report.proved && options_.unproved != nullptr) {
+        options_.unproved->Add(found.body, report.too_few_cases);
       }
       if (report.too_few_cases) ++scarce_;
       if (report.too_few_cases) return std::nullopt;

@@ -45,8 +45,10 @@ struct ProofOptions {
                         // instance of thousands only.
   int instances = 200;  // Of each proof, distinct.
   std::set<std::string> refused;  // Bodies that a later proof refused: they are not proposed again.
-  Verdicts* screened = nullptr;   // May be null. Of the same seed; whether a text held at a glance.
-  Verdicts* scarce = nullptr;     // The same: texts that were not proved, true for want of cases.
+  // May be null. Of one seed: whether a text held on a few instances; and bodies that were not
+  // proved, true where cases were too few.
+  Verdicts* screened = nullptr;
+  Verdicts* unproved = nullptr;
 };
 
 // `source` => `target` as a rule that passed the first few proofs of rules/verify. nullopt: it

@@ -68,7 +68,7 @@ class Generator {
                 .instances = options_.proof_instances,
                 .refused = {},
                 .screened = &screened_,
-                .scarce = &scarce_};
+                .unproved = &unproved_};
     // What was implied by a rule that falls later is open again.
     for (int pass = 0; pass < kPassesMax; ++pass) {
       known_.Restore();
@@ -196,7 +196,7 @@ class Generator {
       if (implied[i]) fates_[batch[i]] = Fate::kImplied;
       if (!implied[i]) left.push_back(batch[i]);
     }
-    for (size_t begin = 0; begin < left.size(); begin += kTogether) {
+    for (size_t begin = 0; begin < left.size() && !Stopped(); begin += kTogether) {
       DoTogether({left.data() + begin, std::min(kTogether, left.size() - begin)});
     }
   }
@@ -355,7 +355,7 @@ class Generator {
   KnownRules known_;
   std::vector<Fate> fates_;  // Of the equations.
   ProofOptions proving_;
-  Verdicts screened_, scarce_;  // Kept over the passes.
+  Verdicts screened_, unproved_;  // Kept over the passes.
   GenerateReport report_;
   std::atomic<int64_t> reported_ = 0;
   std::mutex mutex_;
