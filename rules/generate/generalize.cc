@@ -194,27 +194,54 @@ class Generalizer {
     const bool alone =
         source_.size() == 1 && kept.empty() && phrase.source.starts_with("each i: unary.");
     if (!Rewrites(*rule, *before_, key_) && !alone) return false;
-    return Screen(*rule, options_.seed);
+    return ScreenOnce(*rule, phrase.With(kept));
+  }
+
+  // In either class the same: what is asked is whether the two sides agree.
+  bool ScreenOnce(const RuleSet& rule, const std::string& text) const {
+    if (options_.screened == nullptr) return Screen(rule, options_.seed);
+    if (const auto known = options_.screened->Find(text)) return *known;
+    const bool holds = Screen(rule, options_.seed);
+    options_.screened->Add(text, holds);
+    return holds;
   }
 
   std::optional<FoundRule> Prove(const Phrase& phrase, const std::vector<Constraint>& kept) {
     const bool wild = wild_ || phrase.zeros;
+    // Cases are a matter of the source and the guards: another target has no more of them.
+    Phrase cases = phrase;
+    cases.target.clear();
+    const std::string cases_text = cases.With(kept);
+    if (without_cases_.contains(cases_text)) return std::nullopt;
     for (const char* rule_class : {"exact", "rounding"}) {
       FoundRule found;
       const char* said = wild ? "finite" : rule_class;
       auto rule = Parsed(phrase, kept, said, &found.body);
       if (!rule || options_.refused.contains(found.body)) return std::nullopt;
-      if (!wild && std::string_view(said) == "exact" && !Screen(*rule, options_.seed)) continue;
+      if (!wild && std::string_view(said) == "exact" && !ScreenOnce(*rule, found.body)) continue;
+      const auto known =
+          options_.unproved != nullptr ? options_.unproved->Find(found.body) : std::nullopt;
+      if (known && *known) return GiveUp(cases_text);
+      if (known) continue;
       found.rule = *std::move(rule);
       const VerifyReport report = FirstProofs(&found);
-      if (report.too_few_cases) ++scarce_;
-      if (report.too_few_cases) return std::nullopt;  // In the other class as well.
+      if (!report.proved && options_.unproved != nullptr) {
+        options_.unproved->Add(found.body, report.too_few_cases);
+      }
+      if (report.too_few_cases) return GiveUp(cases_text);
       if (!report.proved) continue;
       found.name = found.rule.rules()[0].name;
       found.ops = OpsIn(*found.rule.rules()[0].pattern);
       found.arithmetic = report.arithmetic;
       return found;
     }
+    return std::nullopt;
+  }
+
+  // In the other class there are as few cases.
+  std::nullopt_t GiveUp(const std::string& cases_text) {
+    ++scarce_;
+    without_cases_.insert(cases_text);
     return std::nullopt;
   }
 
@@ -237,10 +264,22 @@ class Generalizer {
   std::string key_;
   bool wild_ = false;
   std::set<std::string> tried_;
-  int scarce_ = 0;  // Wordings that were given up for want of instances.
+  std::set<std::string> without_cases_;  // Sources with guards that had too few.
+  int scarce_ = 0;                       // Wordings that were given up for want of instances.
 };
 
 }  // namespace
+
+std::optional<bool> Verdicts::Find(const std::string& text) const {
+  const MutexLock lock(mutex_);
+  const auto found = verdicts_.find(text);
+  return found == verdicts_.end() ? std::nullopt : std::optional(found->second);
+}
+
+void Verdicts::Add(const std::string& text, bool verdict) {
+  const MutexLock lock(mutex_);
+  verdicts_.emplace(text, verdict);
+}
 
 bool Rewrites(const RuleSet& rule, const Graph& source, const std::string& target_key) {
   for (const Rewrite& rewrite : FindRewrites(source, rule, 2)) {

@@ -3,10 +3,12 @@
 // them, of which those are dropped that it does without.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
 
+#include "base/mutex.h"
 #include "rules/generate/key.h"
 #include "rules/generate/phrase.h"
 #include "rules/generate/terms.h"
@@ -24,6 +26,18 @@ struct FoundRule {
   std::string arithmetic;
 };
 
+// What was said of a text. Many equations propose the same one (another world, other attributes),
+// and the answer depends on the text and the seed alone: it is found once. Thread-safe.
+class Verdicts {
+ public:
+  std::optional<bool> Find(const std::string& text) const AG_EXCLUDES(mutex_);
+  void Add(const std::string& text, bool verdict) AG_EXCLUDES(mutex_);
+
+ private:
+  mutable Mutex mutex_;
+  std::map<std::string, bool> verdicts_ AG_GUARDED_BY(mutex_);
+};
+
 struct ProofOptions {
   uint64_t seed = 1;    // Of the first proof; the others follow from it.
   int rounds = 12;      // Proofs, each with its own seed. A rule that somebody wrote was thought
@@ -31,6 +45,10 @@ struct ProofOptions {
                         // instance of thousands only.
   int instances = 200;  // Of each proof, distinct.
   std::set<std::string> refused;  // Bodies that a later proof refused: they are not proposed again.
+  // May be null. Of one seed: whether a text held on a few instances; and bodies that were not
+  // proved, true where cases were too few.
+  Verdicts* screened = nullptr;
+  Verdicts* unproved = nullptr;
 };
 
 // `source` => `target` as a rule that passed the first few proofs of rules/verify. nullopt: it

@@ -86,6 +86,25 @@ TEST_P(Equations, BecomeRules) {
 INSTANTIATE_TEST_SUITE_P(All, Equations, ::testing::ValuesIn(kEquations),
                          [](const auto& info) { return std::to_string(info.index); });
 
+TEST(Generalize, ATextThatWasRefusedIsNotTriedAgain) {
+  constexpr World kOrder = {
+      .name = "order", .rationals = true, .sizes = "A=2,3", .leaves = "x:A", .ops = "relu"};
+  const Enumeration found = EquationsOf(kOrder, 2);
+  ASSERT_EQ(found.equations.size(), 1u);
+  const Equation& e = found.equations[0];
+  Verdicts screened, unproved;
+  const ProofOptions options{
+      .rounds = 1, .instances = 30, .screened = &screened, .unproved = &unproved};
+  const auto rule = Generalize(*e.table, e.right, e.left, options);
+  ASSERT_TRUE(rule.has_value());
+  EXPECT_EQ(rule->body, "[exact]: relu(relu(x)) => relu(x)");
+  EXPECT_EQ(screened.Find("relu(relu(x)) => relu(x)"), true);
+  EXPECT_EQ(screened.Find("unary.f(unary.f(x)) => unary.f(x)"), false);
+  EXPECT_EQ(unproved.Find(rule->body), std::nullopt);  // It was proved.
+  unproved.Add(rule->body, true);
+  EXPECT_FALSE(Generalize(*e.table, e.right, e.left, options).has_value());
+}
+
 Residue Flip(Residue x, Residue) { return Residue{} - x; }
 
 TEST(Extra, HoldsAgainOnFreshValues) {

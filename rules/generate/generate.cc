@@ -16,9 +16,11 @@
 namespace ag::generate {
 namespace {
 
-// Equations that are looked at together: their rules are not pruned by one another before they are
-// proved, so more is wasted work, fewer leaves threads waiting.
-constexpr size_t kBatch = 16;
+// Equations of which those that known rules imply are left out together.
+constexpr size_t kBatch = 64;
+// Of the others so many become rules together, which are not pruned by one another before they are
+// proved: those that follow each other are often alike, so more is wasted work.
+constexpr size_t kTogether = 2;
 // Passes over all equations; each later one proposes what the falls of the one before left open.
 constexpr int kPassesMax = 4;
 constexpr size_t kReport = 1024;  // Equations between two lines of progress.
@@ -64,9 +66,12 @@ class Generator {
     proving_ = {.seed = options_.seed,
                 .rounds = options_.proofs,
                 .instances = options_.proof_instances,
-                .refused = {}};
+                .refused = {},
+                .screened = &screened_,
+                .unproved = &unproved_};
     // What was implied by a rule that falls later is open again.
     for (int pass = 0; pass < kPassesMax; ++pass) {
+      known_.Restore();
       LookAtAll();
       known_.Reduce();
       if (ProveAll() || !report_.complete) break;
@@ -183,6 +188,20 @@ class Generator {
   }
 
   void DoBatch(std::span<const size_t> batch) {
+    std::vector<uint8_t> implied(batch.size());
+    InParallel(options_.threads, batch.size(),
+               [&](size_t i) { implied[i] = IsImplied(equations_[batch[i]]); });
+    std::vector<size_t> left;
+    for (size_t i = 0; i < batch.size(); ++i) {
+      if (implied[i]) fates_[batch[i]] = Fate::kImplied;
+      if (!implied[i]) left.push_back(batch[i]);
+    }
+    for (size_t begin = 0; begin < left.size() && !Stopped(); begin += kTogether) {
+      DoTogether({left.data() + begin, std::min(kTogether, left.size() - begin)});
+    }
+  }
+
+  void DoTogether(std::span<const size_t> batch) {
     std::vector<Candidate> candidates(batch.size());
     InParallel(options_.threads, candidates.size(),
                [&](size_t i) { candidates[i] = Look(equations_[batch[i]]); });
@@ -227,6 +246,13 @@ class Generator {
     report_.open = std::count(fates_.begin(), fates_.end(), Fate::kOpen);
   }
 
+  bool IsImplied(const Equation& equation) const {
+    if (HasExtra(equation)) return false;
+    const StatusOr<Graph> left = GraphOf(*equation.table, equation.left, 0);
+    const StatusOr<Graph> right = GraphOf(*equation.table, equation.right, 0);
+    return left.ok() && right.ok() && known_.Imply(*left, *right);
+  }
+
   Candidate Look(const Equation& equation) {
     const TermTable& table = *equation.table;
     if (HasExtra(equation)) {
@@ -239,6 +265,7 @@ class Generator {
     if (known_.Imply(*left, *right)) return {.implied = true};
     KnownEquation found{.left = *std::move(left), .right = *std::move(right)};
     int growing = 0;
+    bool back = false;  // From right to left it is implied.
     // The right side is the larger one or the later one: what simplifies comes first.
     for (const bool forward : {false, true}) {
       const auto& source = forward ? equation.left : equation.right;
@@ -247,11 +274,16 @@ class Generator {
         ++growing;
         continue;
       }
+      // What joins several roots leads one way only; the other way may follow from less.
+      if (source.size() > 1 && !forward && known_.Imply(found.right, found.left)) {
+        back = true;
+        continue;
+      }
       auto rule = Generalize(table, source, target, proving_);
       if (!rule) continue;
       found.rules.push_back(*std::move(rule));
     }
-    if (found.rules.empty()) return {.growing = growing};
+    if (found.rules.empty()) return {.implied = back, .growing = growing};
     return {.growing = growing, .found = std::move(found)};
   }
 
@@ -293,6 +325,7 @@ class Generator {
         Join(options_.ops.empty() ? DefaultOps() : options_.ops, " "));
     std::set<std::string> names;
     for (const KnownEquation& equation : known_.equations()) {
+      if (equation.redundant) continue;
       for (const FoundRule& rule : equation.rules) {
         if (!names.insert(rule.name).second) continue;
         text += fmt::format("\n# {} instances, {}\n{} {}\n", rule.instances, rule.arithmetic,
@@ -322,6 +355,7 @@ class Generator {
   KnownRules known_;
   std::vector<Fate> fates_;  // Of the equations.
   ProofOptions proving_;
+  Verdicts screened_, unproved_;  // Kept over the passes.
   GenerateReport report_;
   std::atomic<int64_t> reported_ = 0;
   std::mutex mutex_;

@@ -53,6 +53,7 @@ void KnownRules::Add(KnownEquation equation) {
 std::vector<FoundRule*> KnownRules::rules() {
   std::vector<FoundRule*> all;
   for (KnownEquation& equation : equations_) {
+    if (equation.redundant) continue;
     for (FoundRule& rule : equation.rules) all.push_back(&rule);
   }
   return all;
@@ -97,7 +98,7 @@ std::vector<KnownRules::Reached> KnownRules::Neighbors(const Graph& graph, int w
   std::vector<Reached> reached;
   std::set<std::string> seen;
   for (size_t i = 0; i < equations_.size(); ++i) {
-    if (static_cast<int>(i) == without) continue;
+    if (static_cast<int>(i) == without || equations_[i].redundant) continue;
     for (const FoundRule& found : equations_[i].rules) {
       if ((found.ops & ops) != found.ops) continue;
       const RulePattern& pattern = *found.rule.rules()[0].pattern;
@@ -149,10 +150,13 @@ bool KnownRules::Imply(const Graph& left, const Graph& right, int without) const
 
 void KnownRules::Reduce() {
   for (size_t i = equations_.size(); i-- > 0;) {
-    const KnownEquation& known = equations_[i];
-    if (known.groups || !Imply(known.left, known.right, static_cast<int>(i))) continue;
-    equations_.erase(equations_.begin() + static_cast<std::ptrdiff_t>(i));
+    KnownEquation& known = equations_[i];
+    known.redundant = !known.groups && Imply(known.left, known.right, static_cast<int>(i));
   }
+}
+
+void KnownRules::Restore() {
+  for (KnownEquation& known : equations_) known.redundant = false;
 }
 
 }  // namespace ag::generate

@@ -15,14 +15,15 @@ struct KnownEquation {
   Graph left;
   Graph right;
   std::vector<FoundRule> rules;
-  bool groups = false;  // It says that the grouping of an operator does not matter.
+  bool groups = false;     // It says that the grouping of an operator does not matter.
+  bool redundant = false;  // The others imply it: neither asked nor written.
 };
 
 class KnownRules {
  public:
   void Add(KnownEquation equation);
   const std::vector<KnownEquation>& equations() const { return equations_; }
-  std::vector<FoundRule*> rules();
+  std::vector<FoundRule*> rules();  // But the redundant ones.
 
   // Removes these rules, and what they taught about groupings.
   void Remove(const std::set<const FoundRule*>& rules);
@@ -32,8 +33,10 @@ class KnownRules {
   // grouping are the same once rules say so. `without`: an equation that is not asked.
   bool Imply(const Graph& left, const Graph& right, int without = -1) const;
 
-  // Removes what the others imply, the latest first.
+  // Makes redundant what the others imply, the latest first.
   void Reduce();
+  // Asks what was redundant again: without it what follows in four steps would look new.
+  void Restore();
 
  private:
   struct Reached {
