@@ -37,7 +37,7 @@ constexpr std::string_view kOfTypes[] = {
     "min",        "moves_ones",   "near",        "perm_without", "power_of_two", "range",
     "rank",       "repeat",       "same",        "same_shape",   "shape",        "shape_but",
     "size_along", "slice_axes",   "slice_ends",  "slice_starts", "slice_steps",  "sum",
-    "take", "monotone"};
+    "take",       "monotone"};
 
 bool AsksOfTypesAlone(const Expression& e) {
   if (e.kind == Expression::Kind::kCall &&
