@@ -3,7 +3,6 @@
 #include <algorithm>
 
 namespace ag {
-
 namespace {
 
 // An estimate below this part of another is a gain; sums of the same terms in another order differ
@@ -13,6 +12,10 @@ constexpr double kGain = 1 - 1e-9;
 constexpr int kPatience = 50;
 // How many operators lie at most between a detour and what may follow it.
 constexpr int kNear = 2;
+
+bool Reached(int count, int begin, int max, int total_max) {
+  return count - begin >= max || (total_max > 0 && count >= total_max);
+}
 
 }  // namespace
 
@@ -51,14 +54,6 @@ std::vector<RankedGraph> Backtracking::Run(const RankedGraph& root,
   return TakeBest();
 }
 
-namespace {
-
-bool Reached(int count, int begin, int max, int total_max) {
-  return count - begin >= max || (total_max > 0 && count >= total_max);
-}
-
-}  // namespace
-
 // What may also end an expansion that has begun.
 StopReason Backtracking::GraphLimitReached() {
   const StopReason reason = setting_.run.OverReason();
@@ -84,11 +79,13 @@ bool Backtracking::HasGain() const {
   return HasLater() && expanded_[best_node_].later.back().first < expanded_[best_node_].estimate_ns;
 }
 
-// Makes the child of the best graph that promises most, unless its graph was made another way.
+// Makes the child of the best graph that promises most, unless its graph was made another way, and
+// looks at its surroundings before the next.
 void Backtracking::TakeLater() {
   const int parent = best_node_;
   const int site = expanded_[parent].later.back().second;
   expanded_[parent].later.pop_back();
+  without_gain_ = 0;
   FollowAll(parent, {site});
 }
 

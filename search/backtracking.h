@@ -121,8 +121,8 @@ class Backtracking {
   absl::flat_hash_set<StructureHash> seen_;  // Also what was dropped.
   std::map<Key, RankedGraph> best_;
   std::vector<Expanded> expanded_;
-  int without_gain_ = 0;                          // Expansions since best_node_ changed.
-  int best_node_ = -1;                            // In expanded_: the least estimate.
+  int without_gain_ = 0;  // Expansions since best_node_ changed or a gain was taken.
+  int best_node_ = -1;    // In expanded_: the least estimate.
   absl::flat_hash_map<int64_t, double> gain_ns_;  // By serial: child's estimate less its parent's.
   absl::flat_hash_map<int64_t, int64_t> first_serial_;  // Of matches that were found again.
 };
