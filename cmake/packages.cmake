@@ -22,3 +22,17 @@ find_library(DNNL_LIBRARY dnnl REQUIRED)
 add_library(DNNL::dnnl UNKNOWN IMPORTED)
 set_target_properties(DNNL::dnnl PROPERTIES IMPORTED_LOCATION "${DNNL_LIBRARY}"
                       INTERFACE_INCLUDE_DIRECTORIES "${DNNL_INCLUDE_DIR}")
+
+# The CUDA device is built where a toolkit and cuDNN 9 are; its rooms that need neither are built always.
+find_package(CUDAToolkit QUIET)
+find_path(CUDNN_INCLUDE_DIR cudnn_backend.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+find_library(CUDNN_LIBRARY cudnn HINTS ${CUDAToolkit_LIBRARY_DIR})
+if(CUDAToolkit_FOUND AND CUDNN_INCLUDE_DIR AND CUDNN_LIBRARY)
+  set(AG_HAS_CUDA TRUE)
+  add_library(CUDNN::cudnn UNKNOWN IMPORTED)
+  set_target_properties(CUDNN::cudnn PROPERTIES IMPORTED_LOCATION "${CUDNN_LIBRARY}"
+                        INTERFACE_INCLUDE_DIRECTORIES "${CUDNN_INCLUDE_DIR}")
+else()
+  set(AG_HAS_CUDA FALSE)
+  message(STATUS "No CUDA Toolkit with cuDNN found: the CUDA module is left out")
+endif()
