@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "plan/policy.h"
 
 namespace ag {
 namespace {
@@ -182,6 +183,23 @@ Status SetDTypes(std::string_view word, DeviceSpec* spec) {
   return OkStatus();
 }
 
+// "tf32 3e12"
+Status AddPrecision(std::string_view text, DeviceSpec* spec) {
+  const std::vector<std::string_view> words = Words(text);
+  if (words.size() != 2) return Invalid("precision: expected 'name flops_per_second'");
+  const StatusOr<double> rate = ParseDouble(words[1]);
+  if (!rate.ok() || !(*rate >= 1 && *rate <= 1e18)) {
+    return Invalid(fmt::format("precision: expected a number from 1 to 1e18, got '{}'", words[1]));
+  }
+  const StatusOr<Policy> policy = ParsePolicy(fmt::format("precision={}", words[0]));
+  if (!policy.ok() || words[0] == "fp32" || spec->Offers(words[0])) {
+    return Invalid(
+        fmt::format("precision: expected one of tf32, fp16, bf16, each once, got '{}'", words[0]));
+  }
+  spec->precisions.emplace_back(words[0], *rate);
+  return OkStatus();
+}
+
 Status ParseLine(std::string_view key, std::string_view value, DeviceSpec* spec) {
   if (value.empty()) return Invalid(fmt::format("{}: expected a value", key));
   if (key == "name") {
@@ -190,6 +208,7 @@ Status ParseLine(std::string_view key, std::string_view value, DeviceSpec* spec)
   }
   if (key == "dtypes") return SetDTypes(value, spec);
   if (key == "pattern") return AddPattern(value, spec);
+  if (key == "precision") return AddPrecision(value, spec);
   if (std::ranges::find(kExtraKeys, key) != std::end(kExtraKeys)) {
     spec->extra.emplace_back(key, value);
     return OkStatus();
@@ -238,6 +257,22 @@ const GroupPattern* DeviceSpec::FindPattern(std::string_view wanted) const {
   return nullptr;
 }
 
+double DeviceSpec::FlopsPerSecond(std::string_view precision) const {
+  if (precision == "fp32") return flops_per_second;
+  for (const auto& [name, rate] : precisions) {
+    if (name == precision) return rate;
+  }
+  return 0;
+}
+
+Status CheckOffers(const DeviceSpec& spec, std::string_view precision) {
+  if (spec.Offers(precision)) return OkStatus();
+  std::string offered = "fp32";
+  for (const auto& [name, rate] : spec.precisions) offered += ", " + name;
+  return Err(StatusCode::kUnimplemented, "{}: precision {}; it offers {}", spec.name, precision,
+             offered);
+}
+
 StatusOr<DeviceSpec> ParseDeviceSpec(std::string_view text) {
   DeviceSpec spec;
   std::set<std::string_view> seen;
@@ -249,7 +284,7 @@ StatusOr<DeviceSpec> ParseDeviceSpec(std::string_view text) {
     const size_t blank = line.find_first_of(" \t");
     const std::string_view key = line.substr(0, blank);
     const std::string_view value = blank == line.npos ? "" : Trim(line.substr(blank));
-    const bool may_repeat = key == "pattern" || key == "fault";
+    const bool may_repeat = key == "pattern" || key == "fault" || key == "precision";
     if (!seen.insert(key).second && !may_repeat) {
       return Invalid(fmt::format("line {}: {} is given twice", number, key));
     }
@@ -269,6 +304,9 @@ std::string FormatDeviceSpec(const DeviceSpec& spec) {
   text += "\n";
   for (const NumberField& field : kFields) {
     text += fmt::format("{} {}\n", field.name, FormatDouble(field.get(spec)));
+  }
+  for (const auto& [name, rate] : spec.precisions) {
+    text += fmt::format("precision {} {}\n", name, FormatDouble(rate));
   }
   for (const GroupPattern& pattern : spec.patterns) text += FormatPattern(pattern);
   for (const auto& [key, value] : spec.extra) text += fmt::format("{} {}\n", key, value);

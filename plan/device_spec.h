@@ -41,7 +41,9 @@ struct DeviceSpec {
   int cores = 1;  // CPU cores or SMs: what streams share.
   int streams_max = 1;
   int stream_cores = 0;  // What each of several streams has; 0: an even share. See StreamCores.
-  double flops_per_second = 0;        // Peak of one core or SM, multiply and add counted as two.
+  double flops_per_second = 0;  // Peak of one core or SM in fp32, multiply and add counted as two.
+  // What it offers besides fp32, with the peak there; as in the file.
+  std::vector<std::pair<std::string, double>> precisions;
   double bytes_per_second = 0;        // Memory, all cores together.
   double cache_bytes_per_second = 0;  // From the last-level cache.
   int64_t cache_bytes = 0;
@@ -53,8 +55,13 @@ struct DeviceSpec {
   std::vector<std::pair<std::string, std::string>> extra;
 
   const GroupPattern* FindPattern(std::string_view name) const;  // Null when there is none.
+  bool Offers(std::string_view precision) const { return FlopsPerSecond(precision) > 0; }
+  double FlopsPerSecond(std::string_view precision) const;  // 0 for one that it does not offer.
   bool operator==(const DeviceSpec&) const = default;
 };
+
+// kUnimplemented: the device does not offer the precision; the message lists what it offers.
+Status CheckOffers(const DeviceSpec& spec, std::string_view precision);
 
 // The cores of each of `streams` streams, 2 or more.
 int StreamCores(const DeviceSpec& spec, int streams);

@@ -59,11 +59,28 @@ TEST(DeviceSpec, RefusesWhatItDoesNotKnow) {
       {"pattern a = Conv max 0", "line 6: expected a whole number from 1 to 1000000, got '0'"},
       {"pattern a = Conv max", "line 6: pattern: unexpected 'max'"},
       {"launch_ns", "line 6: launch_ns: expected a value"},
+      {"precision tf32", "line 6: precision: expected 'name flops_per_second'"},
+      {"precision tf32 none", "line 6: precision: expected a number from 1 to 1e18, got 'none'"},
+      {"precision fp32 1e9",
+       "line 6: precision: expected one of tf32, fp16, bf16, each once, got 'fp32'"},
+      {"precision fp8 1e9",
+       "line 6: precision: expected one of tf32, fp16, bf16, each once, got 'fp8'"},
       {"# nothing", "line 6: no pattern is given"},
   };
   for (const auto& [line, message] : cases) {
     EXPECT_EQ(Message(ParseDeviceSpec(std::string(kHead) + line).status()), message) << line;
   }
+}
+
+TEST(DeviceSpec, SaysWhichPrecisionsItOffers) {
+  const DeviceSpec gpu = LoadSpec(AG_SOURCE_DIR, "h200");
+  EXPECT_EQ(gpu.FlopsPerSecond("fp32"), 5e11);
+  EXPECT_EQ(gpu.FlopsPerSecond("fp16"), 6e12);
+  EXPECT_EQ(ToString(CheckOffers(gpu, "bf16")), "OK");
+  EXPECT_EQ(Message(CheckOffers(LoadSpec(AG_SOURCE_DIR, "cpu"), "tf32")),
+            "cpu: precision tf32; it offers fp32");
+  EXPECT_EQ(Message(CheckOffers(gpu, "fp8")),
+            "h200: precision fp8; it offers fp32, tf32, fp16, bf16");
 }
 
 TEST(Policy, TextParsesBack) {

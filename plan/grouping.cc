@@ -106,7 +106,7 @@ class Grouping {
     }
     const size_t movements = candidates.size();
     for (const Item& item : reorders_) candidates.push_back(item.group);
-    ViewForest forest(graph_, spec_.alignment_bytes);
+    ViewForest forest(graph_, spec_.alignment_bytes, policy_.precision);
     for (const int i : ViewOrder(graph_, candidates)) {
       if (!forest.TryAdd(candidates[i])) continue;
       if (static_cast<size_t>(i) >= movements) {

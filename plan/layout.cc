@@ -61,6 +61,16 @@ bool CanHave(const TensorType& type, Layout layout) {
   return layout == Layout::kPlain || (type.shape.size() == 4 && IsFloat(type.dtype));
 }
 
+DType StoredDType(DType dtype, std::string_view precision) {
+  if (dtype != DType::kFloat32) return dtype;
+  if (precision == "fp16") return DType::kFloat16;
+  return precision == "bf16" ? DType::kBFloat16 : dtype;
+}
+
+TensorType StoredType(const TensorType& type, std::string_view precision) {
+  return {StoredDType(type.dtype, precision), type.shape};
+}
+
 int64_t LayoutBytes(const TensorType& type, Layout layout) {
   if (BlockOf(layout) == 1 || type.shape.size() != 4) return type.Bytes();
   return SizeOf(type.dtype) * type.shape[0] * RoundUp(type.shape[1], BlockOf(layout)) *

@@ -29,6 +29,11 @@ std::vector<int64_t> DenseStrides(const Shape& shape, Layout layout);
 bool CanHave(const TensorType& type, Layout layout);         // Rank 4 and a float dtype, or plain.
 int64_t LayoutBytes(const TensorType& type, Layout layout);  // Padding included.
 
+// What a device keeps a tensor as when it computes in `precision` (Policy::precision): under "fp16"
+// and "bf16" f32 elements are f16 and bf16 ones, everything else stays what it is.
+DType StoredDType(DType dtype, std::string_view precision);
+TensorType StoredType(const TensorType& type, std::string_view precision);
+
 // True when the part of an axis [begin, begin+size) of a tensor of `type` in `layout` is one dense
 // run of bytes that itself is a tensor of that layout (so that concat and split along it are
 // views); *offset_bytes is where it begins. Blocked channels must begin and end at whole blocks.

@@ -52,23 +52,36 @@ int64_t BestFit(std::vector<std::pair<int64_t, int64_t>> taken, int64_t bytes, i
   return best >= 0 ? best : free_from;
 }
 
-// Largest first, each where its life leaves room among those placed before. Returns the arena's
-// size.
+// Where the life of `block` leaves room among those placed before.
+int64_t OffsetAmong(std::span<const Block> placed, const Block& block, int64_t alignment) {
+  std::vector<std::pair<int64_t, int64_t>> taken;
+  for (const Block& other : placed) {
+    if (EndsBefore(*other.life, *block.life) || EndsBefore(*block.life, *other.life)) continue;
+    taken.emplace_back(other.offset, other.offset + other.bytes);
+  }
+  return BestFit(std::move(taken), block.bytes, alignment);
+}
+
+// Largest first. Returns the arena's size.
 int64_t AssignOffsets(std::vector<Block>* blocks, int64_t alignment) {
   std::ranges::sort(*blocks, {}, [](const Block& b) { return std::pair(-b.bytes, b.root); });
   int64_t end = 0;
   for (size_t i = 0; i < blocks->size(); ++i) {
     Block& block = (*blocks)[i];
-    std::vector<std::pair<int64_t, int64_t>> taken;
-    for (size_t k = 0; k < i; ++k) {
-      const Block& other = (*blocks)[k];
-      if (EndsBefore(*other.life, *block.life) || EndsBefore(*block.life, *other.life)) continue;
-      taken.emplace_back(other.offset, other.offset + other.bytes);
-    }
-    block.offset = BestFit(std::move(taken), block.bytes, alignment);
+    block.offset = OffsetAmong({blocks->data(), i}, block, alignment);
     end = std::max(end, block.offset + block.bytes);
   }
   return end;
+}
+
+int64_t ArenaAlignment(const DeviceSpec& spec) {
+  return std::max(kArenaAlignment, spec.alignment_bytes);
+}
+
+Status CheckArena(const DeviceSpec& spec, int64_t bytes) {
+  if (spec.memory_bytes <= 0 || bytes <= spec.memory_bytes) return OkStatus();
+  return Err(StatusCode::kResourceExhausted, "plan: needs {} bytes, device {} has {}", bytes,
+             spec.name, spec.memory_bytes);
 }
 
 std::set<Port> PortsOf(const Graph& graph, const Plan& plan) {
@@ -90,13 +103,11 @@ Status PlaceTensors(const Graph& graph, const DeviceSpec& spec, Plan* plan) {
   std::vector<Block> blocks;
   for (const auto& [root, life] : lives) {
     if (HomeOf(graph, root).kind != Place::Kind::kArena) continue;
-    blocks.push_back({root, &life, LayoutBytes(graph.type(root.edge), root.layout), 0});
+    const TensorType type = StoredType(graph.type(root.edge), plan->policy.precision);
+    blocks.push_back({root, &life, LayoutBytes(type, root.layout), 0});
   }
-  plan->arena_bytes = AssignOffsets(&blocks, std::max(kArenaAlignment, spec.alignment_bytes));
-  if (spec.memory_bytes > 0 && plan->arena_bytes > spec.memory_bytes) {
-    return Err(StatusCode::kResourceExhausted, "plan: needs {} bytes, device {} has {}",
-               plan->arena_bytes, spec.name, spec.memory_bytes);
-  }
+  plan->arena_bytes = AssignOffsets(&blocks, ArenaAlignment(spec));
+  AG_TRY(CheckArena(spec, plan->arena_bytes));
   std::map<Port, int64_t> offsets;
   for (const Block& block : blocks) offsets[block.root] = block.offset;
   plan->places.clear();
@@ -116,6 +127,39 @@ Status PlaceTensors(const Graph& graph, const DeviceSpec& spec, Plan* plan) {
   }
   std::ranges::sort(plan->places);
   return OkStatus();
+}
+
+StatusOr<std::vector<int64_t>> PlaceWorkspaces(const Graph& graph, const DeviceSpec& spec,
+                                               const std::vector<int64_t>& bytes, Plan* plan) {
+  const size_t groups = plan->groups.size();
+  AG_CHECK(bytes.size() == groups);
+  AG_LET(const HappensBefore before, HappensBefore::Make(groups, plan->streams));
+  AG_LET(const ViewForest forest, ForestOf(graph, *plan, spec));
+  const std::map<Port, TensorLife> lives = TensorLives(graph, *plan, forest, before);
+  std::vector<Block> blocks;
+  for (const auto& [root, life] : lives) {
+    const Place* place = FindPlace(*plan, root);
+    if (place == nullptr || place->kind != Place::Kind::kArena) continue;
+    const TensorType type = StoredType(graph.type(root.edge), plan->policy.precision);
+    blocks.push_back({root, &life, LayoutBytes(type, root.layout), place->offset_bytes});
+  }
+  std::vector<int> largest_first;
+  for (size_t g = 0; g < groups; ++g) {
+    if (bytes[g] > 0) largest_first.push_back(static_cast<int>(g));
+  }
+  std::ranges::stable_sort(largest_first, {}, [&](int g) { return -bytes[g]; });
+  std::vector<TensorLife> own(groups);
+  std::vector<int64_t> offsets(groups, -1);
+  for (const int g : largest_first) {
+    own[g] = {GroupSet(groups), before.Before(g), 1};
+    own[g].accesses.Add(g);
+    Block block{{}, &own[g], bytes[g], 0};
+    block.offset = offsets[g] = OffsetAmong(blocks, block, ArenaAlignment(spec));
+    plan->arena_bytes = std::max(plan->arena_bytes, block.offset + block.bytes);
+    blocks.push_back(block);
+  }
+  AG_TRY(CheckArena(spec, plan->arena_bytes));
+  return offsets;
 }
 
 const Place* FindPlace(const Plan& plan, const Port& port) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "base/random.h"
 #include "plan/testing.h"
@@ -140,8 +141,21 @@ class Machine {
     return error_;
   }
 
+  // Offset in the arena and bytes, by group.
+  void SetWorkspaces(std::vector<std::pair<int64_t, int64_t>> workspaces) {
+    workspaces_ = std::move(workspaces);
+  }
+
  private:
   using Buffer = std::pair<Place::Kind, int32_t>;
+
+  // A group's own symbols in its workspace, there from its beginning to its end.
+  std::span<uint64_t> WorkspaceOf(int g) {
+    if (workspaces_.empty() || workspaces_[g].second == 0) return {};
+    Symbols& arena = memory_[{Place::Kind::kArena, 0}];
+    return std::span(arena).subspan(workspaces_[g].first / 4, workspaces_[g].second / 4);
+  }
+  static uint64_t WorkspaceSymbol(int g) { return ~uint64_t{0} - 1 - static_cast<uint64_t>(g); }
 
   size_t CellsOf(const Port& port) const {
     return LayoutBytes(graph_.type(port.edge), port.layout) / 4;
@@ -207,6 +221,7 @@ class Machine {
 
   void Begin(int g) {
     CheckInputs(g);
+    std::ranges::fill(WorkspaceOf(g), WorkspaceSymbol(g));
     if (IsCopy(plan_.groups[g])) return;
     for (const Port& port : plan_.groups[g].outputs) {
       std::ranges::fill(Cells(*FindPlace(plan_, port)), ~uint64_t{0});
@@ -215,6 +230,9 @@ class Machine {
 
   void End(int g) {
     CheckInputs(g);
+    for (const uint64_t symbol : WorkspaceOf(g)) {
+      if (symbol != WorkspaceSymbol(g)) error_ = fmt::format("group {} lost its workspace", g);
+    }
     const Group& group = plan_.groups[g];
     for (const Port& port : group.outputs) {
       const Symbols symbols = IsCopy(group) ? Expected(port) : Fresh(port);
@@ -241,6 +259,7 @@ class Machine {
   std::map<Port, int> writer_;
   std::map<Buffer, Symbols> memory_;
   std::string error_;
+  std::vector<std::pair<int64_t, int64_t>> workspaces_;
 };
 
 struct Made {
@@ -282,6 +301,57 @@ TEST(Placement, RandomPlansFindTheirDataInEveryOrder) {
     }
   }
   EXPECT_GT(views, 100);
+}
+
+// Workspaces of random sizes for half of the launched groups.
+struct Workspaces {
+  std::vector<int64_t> bytes, offsets;
+};
+Workspaces AddWorkspaces(Made* made, const DeviceSpec& spec, Random* random) {
+  Workspaces workspaces;
+  for (const Group& group : made->plan.groups) {
+    const bool has = group.pattern != kViewPattern && random->Below(2) == 0;
+    workspaces.bytes.push_back(has ? 4 * (1 + static_cast<int64_t>(random->Below(200))) : 0);
+  }
+  workspaces.offsets = *PlaceWorkspaces(made->graph, spec, workspaces.bytes, &made->plan);
+  return workspaces;
+}
+
+std::vector<std::pair<int64_t, int64_t>> Zip(const Workspaces& workspaces) {
+  std::vector<std::pair<int64_t, int64_t>> zipped;
+  for (size_t g = 0; g < workspaces.bytes.size(); ++g) {
+    zipped.emplace_back(workspaces.offsets[g], workspaces.bytes[g]);
+  }
+  return zipped;
+}
+
+TEST(Placement, NothingIsWrittenToAWorkspaceWhileItsGroupRuns) {
+  const DeviceSpec spec = LoadSpec(AG_SOURCE_DIR, "h200");
+  int grown = 0, shared = 0, noticed = 0;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    Made made = MakePlan(seed, spec, 30);
+    Random random(seed);
+    const int64_t before = made.plan.arena_bytes;
+    Workspaces workspaces = AddWorkspaces(&made, spec, &random);
+    const int64_t all =
+        std::accumulate(workspaces.bytes.begin(), workspaces.bytes.end(), int64_t{0});
+    grown += made.plan.arena_bytes > before ? 1 : 0;
+    shared += made.plan.arena_bytes < before + all ? 1 : 0;
+    ASSERT_EQ(ToString(ValidatePlan(made.graph, made.plan, spec)), "OK");
+    Machine machine(made.graph, made.plan);
+    machine.SetWorkspaces(Zip(workspaces));
+    for (int run = 0; run < 10; ++run) ASSERT_EQ(machine.Run(&random), "") << "seed " << seed;
+    for (int64_t& offset : workspaces.offsets) offset = 0;  // One for all: the machine sees it.
+    machine.SetWorkspaces(Zip(workspaces));
+    for (int run = 0; run < 3; ++run) {
+      if (machine.Run(&random).empty()) continue;
+      ++noticed;
+      break;
+    }
+  }
+  EXPECT_GT(shared, 30);
+  EXPECT_GT(noticed, 30);
+  EXPECT_GT(grown, 0);
 }
 
 TEST(Placement, TheMachineNoticesSharedBytes) {
@@ -327,6 +397,10 @@ TEST(Placement, MemoryIsShared) {
   const std::vector<Group> groups = *FormGroups(graph, spec, {}, times);
   const Plan plan = *CompletePlan(graph, groups, OneStream(graph, groups), spec, {});
   EXPECT_EQ(plan.arena_bytes, 2 * 4096);
+  const DeviceSpec gpu = LoadSpec(AG_SOURCE_DIR, "h200");  // Half the bytes in fp16.
+  EXPECT_EQ(CompletePlan(graph, groups, OneStream(graph, groups), gpu, {.precision = "fp16"})
+                ->arena_bytes,
+            2 * 2048);
   DeviceSpec tiny = spec;
   tiny.memory_bytes = 8191;
   EXPECT_EQ(ToString(CompletePlan(graph, groups, OneStream(graph, groups), tiny, {}).status()),

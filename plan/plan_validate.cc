@@ -238,6 +238,7 @@ Status ValidatePlan(const Graph& graph, const Plan& plan, const DeviceSpec& spec
     return Invalid(
         fmt::format("made for graph {}, got {}", plan.graph.Short(), graph.digest().Short()));
   }
+  AG_TRY(CheckOffers(spec, plan.policy.precision));
   AG_TRY(CheckGroups(graph, plan, spec));
   AG_LET(const HappensBefore before, CheckSchedule(graph, plan, spec));
   return CheckPlaces(graph, plan, spec, before);

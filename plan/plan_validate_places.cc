@@ -11,6 +11,10 @@ Status Invalid(const std::string& message) {
   return Status(StatusCode::kInvalidArgument, "plan: " + message);
 }
 
+int64_t BytesOf(const Graph& graph, const Plan& plan, const Port& port) {
+  return LayoutBytes(StoredType(graph.type(port.edge), plan.policy.precision), port.layout);
+}
+
 // The bytes that a place has to lie in.
 StatusOr<int64_t> BufferBytes(const Graph& graph, const Plan& plan, const Place& place) {
   if (place.kind == Place::Kind::kArena) return plan.arena_bytes;
@@ -24,7 +28,8 @@ StatusOr<int64_t> BufferBytes(const Graph& graph, const Plan& plan, const Place&
       is_input ? Edge{graph.inputs()[place.index], 0} : graph.outputs()[place.index].edge;
   // A tensor in another layout has a buffer of its own there.
   const bool is_own = place.port.edge == edge && place.offset_bytes == 0;
-  return LayoutBytes(graph.type(edge), is_own ? place.port.layout : Layout::kPlain);
+  const TensorType type = StoredType(graph.type(edge), plan.policy.precision);
+  return LayoutBytes(type, is_own ? place.port.layout : Layout::kPlain);
 }
 
 // All ports are placed and nothing else is; all places lie within their buffers.
@@ -41,7 +46,7 @@ Status CheckBounds(const Graph& graph, const Plan& plan, const DeviceSpec& spec)
       return Invalid(fmt::format("{}: placed, but no group uses it", PortText(place.port)));
     }
     AG_LET(const int64_t buffer, BufferBytes(graph, plan, place));
-    const int64_t bytes = LayoutBytes(graph.type(place.port.edge), place.port.layout);
+    const int64_t bytes = BytesOf(graph, plan, place.port);
     if (place.offset_bytes < 0 || place.offset_bytes % spec.alignment_bytes != 0 ||
         bytes > buffer || place.offset_bytes > buffer - bytes) {
       return Invalid(fmt::format("{}: {} bytes at {} do not fit a buffer of {}",
@@ -130,7 +135,7 @@ Status CheckLives(const Graph& graph, const Plan& plan, const ViewForest& forest
                                  is_input ? "a graph input is written" : "is never written"));
     }
     if (place->kind != Place::Kind::kArena) continue;
-    const int64_t bytes = LayoutBytes(graph.type(root.edge), root.layout);
+    const int64_t bytes = BytesOf(graph, plan, root);
     if (bytes > 0) arena.push_back({place, &life, place->offset_bytes + bytes});
   }
   std::ranges::sort(arena, {}, [](const Used& used) {

@@ -36,6 +36,13 @@ Schedule GreedyWideStreams(const Graph& graph, const TimedGroups& narrow, const 
 // a circle, or a group that cannot be a view. kResourceExhausted: the arena exceeds the device.
 Status PlaceTensors(const Graph& graph, const DeviceSpec& spec, Plan* plan);
 
+// Makes room in the arena of a plan with places for what each group works in while it runs:
+// bytes[g] for group g, 0 for none. A workspace is a tensor that lives for its group alone, so it
+// may lie where tensors do that have ended or not begun, and where another group's does that cannot
+// run beside it. Grows plan->arena_bytes where needed and returns the offset of each, -1 for none.
+StatusOr<std::vector<int64_t>> PlaceWorkspaces(const Graph& graph, const DeviceSpec& spec,
+                                               const std::vector<int64_t>& bytes, Plan* plan);
+
 // Simulates the launches on the spec's streams, events and cores; the end of the last one. Groups
 // that run beside each other and want more cores than there are slow down alike. Infinity when
 // streams wait for each other in a circle.

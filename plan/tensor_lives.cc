@@ -41,7 +41,7 @@ StatusOr<ViewForest> ForestOf(const Graph& graph, const Plan& plan, const Device
     views.push_back(plan.groups[g]);
     positions.push_back(g);
   }
-  ViewForest forest(graph, spec.alignment_bytes);
+  ViewForest forest(graph, spec.alignment_bytes, plan.policy.precision);
   for (const int i : ViewOrder(graph, views)) {
     if (forest.TryAdd(views[i])) continue;
     return Err(StatusCode::kInvalidArgument, "group {}: cannot be a view", positions[i]);

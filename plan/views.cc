@@ -80,7 +80,7 @@ bool ViewForest::AddConcat(const Group& group) {
     const int64_t size = graph_.type(in.edge).shape[axis];
     int64_t offset = 0;
     if (in.layout != out.layout ||
-        !IsViewAlongAxis(graph_.type(out.edge), out.layout, axis, begin, size, &offset)) {
+        !IsViewAlongAxis(StoredTypeOf(out.edge), out.layout, axis, begin, size, &offset)) {
       return false;
     }
     homes.push_back({in, out, offset});
@@ -104,7 +104,7 @@ bool ViewForest::AddCut(const Group& group) {
     const int64_t size = node.outputs[out.edge.output].shape[cut.axis];
     int64_t offset = 0;
     if (out.layout != in.layout ||
-        !IsViewAlongAxis(whole, in.layout, cut.axis, begin, size, &offset)) {
+        !IsViewAlongAxis(StoredTypeOf(in.edge), in.layout, cut.axis, begin, size, &offset)) {
       return false;
     }
     homes.push_back({out, in, offset});

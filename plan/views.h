@@ -20,8 +20,9 @@ namespace ag {
 
 class ViewForest {
  public:
-  ViewForest(const Graph& graph, int64_t alignment_bytes)
-      : graph_(graph), alignment_(alignment_bytes) {}
+  // `precision`: what the tensors are kept in (StoredType).
+  ViewForest(const Graph& graph, int64_t alignment_bytes, std::string_view precision)
+      : graph_(graph), alignment_(alignment_bytes), precision_(precision) {}
 
   // Puts the ports of `group`, one movement operator or a reorder, into one another. False, and
   // nothing is changed, when layouts, homes or the alignment do not let it.
@@ -47,8 +48,11 @@ class ViewForest {
   bool AddDense(const Port& in, const Port& out);
   bool AddAll(std::span<const Home> homes);
 
+  TensorType StoredTypeOf(Edge edge) const { return StoredType(graph_.type(edge), precision_); }
+
   const Graph& graph_;
   int64_t alignment_;
+  std::string precision_;
   absl::flat_hash_map<uint64_t, Home> homes_;  // By the inner port; never iterated.
 };
 

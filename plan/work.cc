@@ -41,18 +41,21 @@ double FlopsOf(const Graph& graph, const Node& node) {
 }
 
 // Bytes that a reader takes of an operand: a gather and a slice touch only what they give.
-double BytesRead(const Node& node, size_t index, double bytes) {
+double BytesRead(const Node& node, size_t index, double bytes, std::string_view precision) {
   const bool picks = node.op == OpKind::kGather || node.op == OpKind::kSlice;
-  return picks && index == 0 ? std::min<double>(bytes, node.outputs[0].Bytes()) : bytes;
+  if (!picks || index != 0) return bytes;
+  return std::min<double>(bytes, StoredType(node.outputs[0], precision).Bytes());
 }
 
-double BytesOfConstants(const Graph& graph) {
+double BytesOfConstants(const GroupProblem& problem) {
+  const Graph& graph = problem.graph;
   double bytes = 0;
   for (NodeId id = 0; id < graph.size(); ++id) {
     const Node& node = graph.node(id);
     if (node.op != OpKind::kConstant || graph.uses({id, 0}).empty()) continue;
     const Use use = graph.uses({id, 0})[0];
-    bytes += BytesRead(graph.node(use.node), use.index, node.outputs[0].Bytes());
+    const TensorType type = StoredType(node.outputs[0], problem.precision);
+    bytes += BytesRead(graph.node(use.node), use.index, type.Bytes(), problem.precision);
   }
   return bytes;
 }
@@ -62,9 +65,15 @@ double BytesOfInputs(const GroupProblem& problem) {
   double bytes = 0;
   for (size_t i = 0; i < graph.inputs().size(); ++i) {
     const Edge edge{graph.inputs()[i], 0};
-    const double all = static_cast<double>(LayoutBytes(graph.type(edge), problem.input_layouts[i]));
+    const TensorType type = StoredType(graph.type(edge), problem.precision);
+    const double all = static_cast<double>(LayoutBytes(type, problem.input_layouts[i]));
     const auto uses = graph.uses(edge);
-    bytes += uses.size() == 1 ? BytesRead(graph.node(uses[0].node), uses[0].index, all) : all;
+    if (uses.size() != 1) {
+      bytes += all;
+    } else {
+      const Node& reader = graph.node(uses[0].node);
+      bytes += BytesRead(reader, uses[0].index, all, problem.precision);
+    }
   }
   return bytes;
 }
@@ -77,9 +86,9 @@ Work WorkOf(const GroupProblem& problem) {
   for (NodeId id = 0; id < graph.size(); ++id) {
     if (!graph.is_constant(id)) work.flops += FlopsOf(graph, graph.node(id));
   }
-  work.bytes = BytesOfConstants(graph) + BytesOfInputs(problem);
+  work.bytes = BytesOfConstants(problem) + BytesOfInputs(problem);
   for (size_t i = 0; i < graph.outputs().size(); ++i) {
-    const TensorType& type = graph.type(graph.outputs()[i].edge);
+    const TensorType type = StoredType(graph.type(graph.outputs()[i].edge), problem.precision);
     work.bytes += static_cast<double>(LayoutBytes(type, problem.output_layouts[i]));
   }
   return work;
@@ -93,8 +102,9 @@ double RooflineNs(const GroupProblem& problem, const DeviceSpec& spec) {
   const double cache = spec.cache_bytes_per_second * cores / spec.cores;
   const bool cached = work.bytes <= static_cast<double>(spec.cache_bytes);
   const double bandwidth = cached ? std::max(memory, cache) : memory;
-  const double seconds =
-      std::max(work.flops / (spec.flops_per_second * cores), work.bytes / bandwidth);
+  const double own = spec.FlopsPerSecond(problem.precision);
+  const double flops_per_second = (own > 0 ? own : spec.flops_per_second) * cores;
+  const double seconds = std::max(work.flops / flops_per_second, work.bytes / bandwidth);
   return seconds * 1e9 + spec.launch_ns;
 }
 

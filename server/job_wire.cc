@@ -48,16 +48,12 @@ Status ReadPolicy(const v1::Policy& proto, Policy* policy) {
   if (proto.tolerance() > 0) policy->tolerance = proto.tolerance();
   policy->cold_cache = proto.cold_cache();
   policy->nonfinite_strict = proto.nonfinite_strict();
-  // What no device acts on is refused: an answer in another precision than asked for would be a
-  // lie.
+  // Which precisions there are is the device's to say, once the job has one.
   if (policy->cold_cache) {
     return Err(StatusCode::kUnimplemented, "policy.cold_cache: no device measures so yet");
   }
-  if (policy->precision == "fp32") return OkStatus();
-  for (const char* known : {"tf32", "fp16", "bf16"}) {
-    if (policy->precision != known) continue;
-    return Err(StatusCode::kUnimplemented, "policy.precision: no device offers {} yet; fp32 works",
-               known);
+  for (const char* known : {"fp32", "tf32", "fp16", "bf16"}) {
+    if (policy->precision == known) return OkStatus();
   }
   return Err(StatusCode::kInvalidArgument,
              "policy.precision: '{}' is none of fp32, tf32, fp16, bf16", policy->precision);

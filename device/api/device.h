@@ -36,12 +36,32 @@ class Executable {
   // to and from the caller.
   virtual StatusOr<Nanos> TimedRun(std::span<const Tensor> inputs, std::span<Tensor> outputs) = 0;
 
+  // Runs `runs` times, one after the other, and returns how long one took on the average. What is
+  // sampled: a device whose clock is coarse times all of them at once. kDataLoss: a time that is
+  // not positive. REQUIRES: runs > 0.
+  virtual StatusOr<double> MeanRunNs(std::span<const Tensor> inputs, std::span<Tensor> outputs,
+                                     int runs);
+
   // Runs once, recording when each group began and ended.
   virtual StatusOr<std::vector<TraceEvent>> TracedRun(std::span<const Tensor> inputs,
                                                       std::span<Tensor> outputs) = 0;
 
   // Bytes held on the device: arena + packed weights.
   virtual int64_t device_bytes() const = 0;
+};
+
+// Whether a run's buffers are what the graph wants; the messages name what is not.
+class RunTypes {
+ public:
+  explicit RunTypes(const Graph& graph);
+  Status Check(std::span<const Tensor> inputs, std::span<Tensor> outputs) const;
+
+ private:
+  struct Named {
+    std::string name;
+    TensorType type;
+  };
+  std::vector<Named> inputs_, outputs_;
 };
 
 class Device {

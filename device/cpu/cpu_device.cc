@@ -68,10 +68,6 @@ class CpuDevice : public Device {
   StatusOr<std::unique_ptr<Executable>> Build(const Graph& graph, const Plan& plan,
                                               const WeightSource& weights) override {
     AG_TRY(ValidatePlan(graph, plan, spec_));
-    if (plan.policy.precision != "fp32") {
-      return Err(StatusCode::kUnimplemented, "cpu: precision {}; it offers fp32",
-                 plan.policy.precision);
-    }
     return cpu::MakeExecutable(graph, plan, weights,
                                {.cores = spec_.cores, .memory_bytes_max = spec_.memory_bytes});
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <optional>
 
 #include "device/cpu/gate.h"
 #include "device/cpu/kernel.h"
@@ -97,7 +98,6 @@ class CpuExecutable : public Executable {
   StatusOr<Nanos> RunAll(std::span<const Tensor> inputs, std::span<Tensor> outputs,
                          std::vector<TraceEvent>* trace);
   Status ConvertStaged(bool is_output, std::span<const Tensor> inputs, std::span<Tensor> outputs);
-  Status CheckBuffers(std::span<const Tensor> inputs, std::span<Tensor> outputs) const;
   void ListOutside();
   void Resolve(std::span<const Tensor> inputs, std::span<Tensor> outputs);
   Status PreparePhases(const Plan& plan);
@@ -108,8 +108,7 @@ class CpuExecutable : public Executable {
   std::byte* At(const Address& address, std::span<const Tensor> inputs,
                 std::span<Tensor> outputs) const;
 
-  std::vector<TensorType> input_types_, output_types_;
-  std::vector<std::string> input_names_, output_names_;
+  std::optional<RunTypes> types_;
   AlignedBuffer arena_;
   std::vector<std::unique_ptr<StreamState>> streams_;
   std::vector<std::unique_ptr<Staged>> staged_;
@@ -199,14 +198,7 @@ Status CpuExecutable::PrepareStream(const Graph& graph, const Plan& plan, const 
 
 Status CpuExecutable::Prepare(const Graph& graph, const Plan& plan, const WeightSource& weights,
                               const ExecutableOptions& options) {
-  for (size_t i = 0; i < graph.inputs().size(); ++i) {
-    input_types_.push_back(graph.node(graph.inputs()[i]).outputs[0]);
-    input_names_.push_back(graph.input_name(i));
-  }
-  for (const GraphOutput& output : graph.outputs()) {
-    output_types_.push_back(graph.type(output.edge));
-    output_names_.push_back(output.name);
-  }
+  types_.emplace(graph);
   if (plan.arena_bytes > options.memory_bytes_max) {
     return Err(StatusCode::kResourceExhausted, "cpu memory: asked for {} bytes, there are {}",
                plan.arena_bytes, options.memory_bytes_max);
@@ -302,26 +294,6 @@ std::byte* CpuExecutable::At(const Address& address, std::span<const Tensor> inp
   return reinterpret_cast<std::byte*>(const_cast<char*>(input));
 }
 
-Status CpuExecutable::CheckBuffers(std::span<const Tensor> inputs,
-                                   std::span<Tensor> outputs) const {
-  if (inputs.size() != input_types_.size() || outputs.size() != output_types_.size()) {
-    return Err(StatusCode::kInvalidArgument,
-               "run: expected {} inputs and {} outputs, got {} and {}", input_types_.size(),
-               output_types_.size(), inputs.size(), outputs.size());
-  }
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (inputs[i].type() == input_types_[i]) continue;
-    return Err(StatusCode::kInvalidArgument, "run: input \"{}\": expected {}, got {}",
-               input_names_[i], input_types_[i].ToString(), inputs[i].type().ToString());
-  }
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    if (outputs[i].type() == output_types_[i]) continue;
-    return Err(StatusCode::kInvalidArgument, "run: output \"{}\": expected {}, got {}",
-               output_names_[i], output_types_[i].ToString(), outputs[i].type().ToString());
-  }
-  return OkStatus();
-}
-
 // Fills in what lies in our own memory and lists the rest. Steps keep their place from here on.
 void CpuExecutable::ListOutside() {
   for (const auto& stream : streams_) {
@@ -353,7 +325,7 @@ void CpuExecutable::Resolve(std::span<const Tensor> inputs, std::span<Tensor> ou
 
 StatusOr<Nanos> CpuExecutable::RunAll(std::span<const Tensor> inputs, std::span<Tensor> outputs,
                                       std::vector<TraceEvent>* trace) {
-  AG_TRY(CheckBuffers(inputs, outputs));
+  AG_TRY(types_->Check(inputs, outputs));
   Resolve(inputs, outputs);
   AG_TRY(ConvertStaged(/*is_output=*/false, inputs, outputs));
   if (++epoch_ == 0) ++epoch_;

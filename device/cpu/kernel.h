@@ -2,14 +2,13 @@
 // compiled), then run any number of times without allocating.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "device/cpu/aligned.h"
-#include "graph/weights.h"
+#include "graph/constants.h"
 #include "plan/plan.h"
 
 struct dnnl_stream;
@@ -32,18 +31,6 @@ class Kernel {
   virtual Status Run(const RunContext& context, Inputs inputs, Outputs outputs) = 0;
   virtual size_t scratch_bytes() const { return 0; }
   virtual size_t held_bytes() const { return 0; }  // Packed weights.
-};
-
-// The constants of a graph for one build; recipes are made real once.
-class Constants {
- public:
-  Constants(const Graph& graph, const WeightSource& weights) : graph_(graph), weights_(weights) {}
-  StatusOr<Tensor> Get(Edge edge);
-
- private:
-  const Graph& graph_;
-  const WeightSource& weights_;
-  std::map<Edge, Tensor> known_;
 };
 
 // A group to make a kernel for.

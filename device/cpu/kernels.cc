@@ -93,18 +93,6 @@ StatusOr<std::unique_ptr<Kernel>> MakeStaged(const GroupContext& context, const 
 
 }  // namespace
 
-StatusOr<Tensor> Constants::Get(Edge edge) {
-  if (const auto found = known_.find(edge); found != known_.end()) return found->second;
-  if (!graph_.is_constant(edge.node)) {
-    return Err(StatusCode::kInvalidArgument, "operand {}:{} is neither a port nor constant",
-               edge.node, edge.output);
-  }
-  AG_LET(Tensor value, Materialize(graph_, edge, weights_));
-  // Only what was computed is worth keeping: a model's weights would stand in memory twice.
-  if (graph_.node(edge.node).op != OpKind::kConstant) known_[edge] = value;
-  return value;
-}
-
 int GroupContext::InputOf(Edge edge) const {
   for (size_t i = 0; i < group.inputs.size(); ++i) {
     if (group.inputs[i].edge == edge) return static_cast<int>(i);

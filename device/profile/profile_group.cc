@@ -55,7 +55,7 @@ class KernelTimer {
   StatusOr<Samples> Time(double rival_ns) {
     double run_ns = 0;
     for (int i = 0; i < std::max(1, options_.launches_before); ++i) {
-      AG_LET(run_ns, TakeSample(executable_, inputs_, outputs_, 1));
+      AG_LET(run_ns, executable_.MeanRunNs(inputs_, outputs_, 1));
     }
     runs_ = RunsPerSample(run_ns, kSampleNs, kRunsMax);
     const auto time_max = static_cast<double>(options_.group_time.count());
@@ -106,11 +106,11 @@ class KernelTimer {
   // the last run; without that, kernels that trade larger weights for fewer operations look best.
   StatusOr<double> Sample() {
     const Nanos begin = clock_.Now();
-    if (!device_.CoolCaches()) return TakeSample(executable_, inputs_, outputs_, runs_);
+    if (!device_.CoolCaches()) return executable_.MeanRunNs(inputs_, outputs_, runs_);
     cooling_ns_ = static_cast<double>((clock_.Now() - begin).count());
     runs_ = 1;
     for (const Tensor& input : inputs_) Touch(input.bytes());
-    return TakeSample(executable_, inputs_, outputs_, runs_);
+    return executable_.MeanRunNs(inputs_, outputs_, runs_);
   }
 
   static void Touch(std::string_view bytes) {

@@ -71,7 +71,7 @@ class Finals {
 
   Status Sample(Entry& entry, int runs, double* ns) {
     const StatusOr<double> sample =
-        TakeSample(*entry.plan.executable, entry.plan.inputs, entry.plan.outputs, runs);
+        entry.plan.executable->MeanRunNs(entry.plan.inputs, entry.plan.outputs, runs);
     if (sample.ok()) {
       *ns = *sample;
       spent_ns_ += *sample * runs;

@@ -78,19 +78,6 @@ double CanaryWatch::median_ns() const {
   return Median(std::vector<double>(recent_.begin(), recent_.end()));
 }
 
-StatusOr<double> TakeSample(Executable& executable, std::span<const Tensor> inputs,
-                            std::span<Tensor> outputs, int runs) {
-  double total = 0;
-  for (int i = 0; i < runs; ++i) {
-    AG_LET(const Nanos time, executable.TimedRun(inputs, outputs));
-    if (time.count() <= 0) {
-      return Err(StatusCode::kDataLoss, "sample of {} ns: expected more than 0", time.count());
-    }
-    total += static_cast<double>(time.count());
-  }
-  return total / runs;
-}
-
 int RunsPerSample(double run_ns, double sample_ns, int runs_max) {
   return static_cast<int>(std::clamp(std::ceil(sample_ns / run_ns), 1.0, double(runs_max)));
 }

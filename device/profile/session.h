@@ -36,11 +36,6 @@ class CanaryWatch {
   std::deque<double> recent_;
 };
 
-// One sample: the mean of `runs` timed runs, in nanoseconds. kDataLoss: a time that is not
-// positive.
-StatusOr<double> TakeSample(Executable& executable, std::span<const Tensor> inputs,
-                            std::span<Tensor> outputs, int runs);
-
 // How many runs make a sample of at least `sample_ns`, given that one takes `run_ns`.
 int RunsPerSample(double run_ns, double sample_ns, int runs_max);
 

@@ -111,19 +111,12 @@ class SimExecutable : public Executable {
   }
 
   Status Run(std::span<const Tensor> inputs, std::span<Tensor> outputs) override {
+    AG_TRY(RunTypes(graph_).Check(inputs, outputs));
     AG_TRY(Fail());
     const EvaluateOptions options{.threads = static_cast<int>(std::thread::hardware_concurrency())};
     const std::vector<Tensor> given(inputs.begin(), inputs.end());
     AG_LET(const std::vector<Tensor> results, Evaluate(graph_, given, *weights_, options));
-    if (results.size() != outputs.size()) {
-      return Err(StatusCode::kInvalidArgument, "run: expected {} outputs, got {}", results.size(),
-                 outputs.size());
-    }
     for (size_t i = 0; i < results.size(); ++i) {
-      if (results[i].type() != outputs[i].type()) {
-        return Err(StatusCode::kInvalidArgument, "run: output {}: expected {}, got {}", i,
-                   results[i].type().ToString(), outputs[i].type().ToString());
-      }
       const std::string_view bytes = results[i].bytes();
       std::copy(bytes.begin(), bytes.end(), outputs[i].Mutable<char>().begin());
     }

@@ -11,7 +11,7 @@ namespace ag::cuda {
 // Sums are f32 always.
 enum class Precision : uint8_t { kFp32, kTf32, kFp16, kBf16 };
 StatusOr<Precision> PrecisionOf(const Policy& policy);  // kInvalidArgument: none of the four.
-DType StoredDType(DType dtype, Precision precision);    // f32 -> f16 under kFp16, ...
+DType StoredDType(DType dtype, Precision precision);    // As plan/layout.h, by its word.
 
 // The part of a device that decides which kernels there are and how they are cut.
 struct Chip {

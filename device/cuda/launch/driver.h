@@ -86,6 +86,7 @@ class Driver {
   virtual StatusOr<EventRef> MakeEvent() = 0;
   virtual void FreeEvent(EventRef event) = 0;
   virtual Status Record(EventRef event, StreamRef stream) = 0;
+  virtual Status Wait(StreamRef stream, EventRef event) = 0;  // What follows waits for the event.
   virtual StatusOr<Nanos> Between(EventRef begin, EventRef end) = 0;  // Waits for `end`.
 
   // Graphs. What is sent to `stream` between BeginCapture and EndCapture becomes nodes of `graph`
@@ -94,8 +95,9 @@ class Driver {
   virtual void FreeGraph(GraphRef graph) = 0;
   virtual Status BeginCapture(StreamRef stream, GraphRef graph, std::span<const NodeEdge> from) = 0;
   virtual StatusOr<std::vector<NodeRef>> EndCapture(StreamRef stream) = 0;
-  virtual StatusOr<std::vector<NodeInfo>> Nodes(GraphRef graph) = 0;  // In order of their making.
-  virtual Status SetPriority(NodeRef node, int priority) = 0;         // Of a kernel node.
+  virtual StatusOr<std::vector<NodeRef>> Nodes(GraphRef graph) = 0;  // All, in no certain order.
+  virtual StatusOr<NodeInfo> Inspect(NodeRef node) = 0;
+  virtual Status SetPriority(NodeRef node, int priority) = 0;  // Of a kernel node.
   virtual StatusOr<ReplayRef> Instantiate(GraphRef graph) = 0;
   virtual void FreeReplay(ReplayRef replay) = 0;
   virtual Status Prepare(ReplayRef replay, StreamRef stream) = 0;  // Uploads it, once.

@@ -9,24 +9,12 @@
 #include <string_view>
 #include <vector>
 
+#include "base/digest.h"
 #include "device/cuda/codegen/group_context.h"
 #include "device/cuda/launch/driver.h"
-#include "graph/weights.h"
+#include "graph/constants.h"
 
 namespace ag::cuda {
-
-// The constants of a graph for one build; recipes are made real once. Returned tensors have the
-// graph's types (f32, not stored types); who packs them converts.
-class Constants {
- public:
-  Constants(const Graph& graph, const WeightSource& weights) : graph_(graph), weights_(weights) {}
-  StatusOr<Tensor> Get(Edge edge);
-
- private:
-  const Graph& graph_;
-  const WeightSource& weights_;
-  std::map<Edge, Tensor> known_;
-};
 
 // Device memory for what kernels keep (packed weights), in one place, freed with it.
 class WeightMemory {
@@ -40,7 +28,7 @@ class WeightMemory {
   Driver& driver_;
   StreamRef stream_;
   int64_t held_bytes_ = 0;
-  std::map<std::string, OwnedMemory> known_;  // By digest of the bytes.
+  std::map<Digest, OwnedMemory> known_;  // By what they hold.
 };
 
 // A kernel that has its weights on the device. Not thread-safe.

@@ -1,0 +1,236 @@
+#include "device/cuda/launch/executable.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "device/cuda/launch/buffers.h"
+#include "device/cuda/launch/capture.h"
+#include "plan/estimator.h"
+#include "plan/schedule.h"
+
+namespace ag::cuda {
+namespace {
+
+// Short plans are timed as copies, one after the other in one graph: replays of a graph of a few
+// microseconds would be limited by the host that asks for them.
+constexpr size_t kShortPlan = 8;
+constexpr int kCopies = 20;
+
+// Rounds of A B B A replays that decide whether launches begin early.
+constexpr int kEarlyRounds = 5;
+constexpr int kEarlyReplays = 10;
+
+class PlanExecutable : public GpuExecutable {
+ public:
+  PlanExecutable(Driver& driver, const Graph& graph) : driver_(driver), types_(graph) {}
+  ~PlanExecutable() override {
+    for (const OwnedStream& stream : streams_) {
+      static_cast<void>(driver_.Synchronize(stream.get()));  // Nothing we free may be in use.
+    }
+  }
+
+  Status Prepare(KernelSources& sources, const Chip& chip, const DeviceSpec& spec,
+                 const Graph& graph, Plan plan, const WeightSource& weights);
+
+  Status Run(std::span<const Tensor> inputs, std::span<Tensor> outputs) override {
+    AG_TRY(types_.Check(inputs, outputs));
+    AG_TRY(buffers_->Upload(inputs));
+    AG_TRY(driver_.Replay(captured_.replay.get(), stream()));
+    return buffers_->Download(outputs);
+  }
+  StatusOr<Nanos> TimedRun(std::span<const Tensor> inputs, std::span<Tensor> outputs) override {
+    AG_LET(const double ns, MeanRunNs(inputs, outputs, 1));
+    return Nanos(static_cast<int64_t>(ns));
+  }
+  StatusOr<double> MeanRunNs(std::span<const Tensor> inputs, std::span<Tensor> outputs,
+                             int runs) override;
+  StatusOr<std::vector<TraceEvent>> TracedRun(std::span<const Tensor> inputs,
+                                              std::span<Tensor> outputs) override {
+    AG_TRY(types_.Check(inputs, outputs));
+    AG_TRY(buffers_->Upload(inputs));
+    std::vector<TraceEvent> trace;
+    AG_TRY(RunDirectly(driver_, streams_, launches_, &trace));
+    AG_TRY(buffers_->Download(outputs));
+    return trace;
+  }
+  int64_t device_bytes() const override { return buffers_->bytes() + weights_->held_bytes(); }
+  const std::vector<GroupNodes>& nodes() const override { return nodes_; }
+  bool has_early_launches() const override { return captured_.early_edges > 0; }
+
+ private:
+  StreamRef stream() const { return streams_[0].get(); }
+  Status MakeStreams(const Plan& plan);
+  Status MakeKernels(KernelSources& sources, const Chip& chip, const Graph& graph, const Plan& plan,
+                     const WeightSource& weights, Precision precision);
+  Status LayOut(const DeviceSpec& spec, const Graph& graph, Plan* plan, Precision precision);
+  Status Order(const DeviceSpec& spec, const Graph& graph, const Plan& plan);
+  Status CaptureBest(const Chip& chip);
+  StatusOr<Nanos> TimeReplays(ReplayRef replay, int replays);
+
+  Driver& driver_;
+  const RunTypes types_;
+  std::vector<OwnedStream> streams_;  // One per stream of the plan.
+  OwnedEvent begin_, end_;
+  std::optional<WeightMemory> weights_;
+  std::optional<Buffers> buffers_;
+  std::vector<ReadyLaunch> launches_;
+  CapturedGraph captured_;
+  CapturedGraph copies_;  // Made when it is first wanted.
+  std::vector<GroupNodes> nodes_;
+};
+
+Status PlanExecutable::MakeStreams(const Plan& plan) {
+  for (size_t i = 0; i < std::max<size_t>(1, plan.streams.size()); ++i) {
+    AG_LET(const StreamRef stream, driver_.MakeStream(0));
+    streams_.emplace_back(driver_, stream);
+  }
+  AG_LET(const EventRef begin, driver_.MakeEvent());
+  begin_ = OwnedEvent(driver_, begin);
+  AG_LET(const EventRef end, driver_.MakeEvent());
+  end_ = OwnedEvent(driver_, end);
+  return OkStatus();
+}
+
+// Launches in the plan's order; Order brings them into theirs.
+Status PlanExecutable::MakeKernels(KernelSources& sources, const Chip& chip, const Graph& graph,
+                                   const Plan& plan, const WeightSource& weights,
+                                   Precision precision) {
+  Constants constants(graph, weights);
+  weights_.emplace(driver_, stream());
+  for (const Stream& stream : plan.streams) {
+    for (const Launch& launch : stream.launches) {
+      const Group& group = plan.groups[launch.group];
+      ReadyLaunch ready;
+      ready.order.group = launch.group;
+      ready.kernel_name = group.kernel;
+      StatusOr<std::unique_ptr<GroupKernel>> kernel =
+          sources.Make({graph, group, precision, chip}, group.kernel, constants, *weights_);
+      AG_TRY(kernel, "group {}", launch.group);
+      ready.kernel = *std::move(kernel);
+      launches_.push_back(std::move(ready));
+    }
+  }
+  return OkStatus();
+}
+
+Status PlanExecutable::LayOut(const DeviceSpec& spec, const Graph& graph, Plan* plan,
+                              Precision precision) {
+  std::vector<int64_t> bytes(plan->groups.size(), 0);
+  for (const ReadyLaunch& launch : launches_) {
+    bytes[launch.order.group] = launch.kernel->workspace_bytes();
+  }
+  AG_LET(const std::vector<int64_t> offsets, PlaceWorkspaces(graph, spec, bytes, plan));
+  StatusOr<Buffers> buffers = Buffers::Make(driver_, stream(), graph, *plan, precision);
+  AG_TRY(buffers, "memory of the plan");
+  buffers_.emplace(*std::move(buffers));
+  for (ReadyLaunch& launch : launches_) {
+    const Group& group = plan->groups[launch.order.group];
+    const auto address = [&](const Port& port) {
+      return buffers_->AddressOf(*FindPlace(*plan, port));
+    };
+    for (const Port& port : group.inputs) launch.inputs.push_back(address(port));
+    if (IsCopy(group)) {
+      for (const Place& place : CopiesOf(graph, *plan, group.outputs[0])) {
+        launch.outputs.push_back(buffers_->AddressOf(place));
+      }
+    } else {
+      for (const Port& port : group.outputs) launch.outputs.push_back(address(port));
+    }
+    const int64_t offset = offsets[launch.order.group];
+    if (offset >= 0) launch.workspace = buffers_->Arena(offset);
+  }
+  return OkStatus();
+}
+
+Status PlanExecutable::Order(const DeviceSpec& spec, const Graph& graph, const Plan& plan) {
+  std::vector<double> group_ns(plan.groups.size(), 0);
+  for (const ReadyLaunch& launch : launches_) {
+    const Group& group = plan.groups[launch.order.group];
+    group_ns[launch.order.group] = RooflineNs(ExtractGroup(graph, group, plan.policy), spec);
+  }
+  AG_LET(const std::vector<OrderedLaunch> ordered, OrderLaunches(plan, group_ns));
+  std::vector<size_t> position(plan.groups.size());
+  for (size_t i = 0; i < launches_.size(); ++i) position[launches_[i].order.group] = i;
+  std::vector<ReadyLaunch> sorted;
+  for (const OrderedLaunch& order : ordered) {
+    sorted.push_back(std::move(launches_[position[order.group]]));
+    sorted.back().order = order;
+  }
+  launches_ = std::move(sorted);
+  return OkStatus();
+}
+
+StatusOr<Nanos> PlanExecutable::TimeReplays(ReplayRef replay, int replays) {
+  AG_TRY(driver_.Record(begin_.get(), stream()));
+  for (int i = 0; i < replays; ++i) AG_TRY(driver_.Replay(replay, stream()));
+  AG_TRY(driver_.Record(end_.get(), stream()));
+  return driver_.Between(begin_.get(), end_.get());
+}
+
+Status PlanExecutable::CaptureBest(const Chip& chip) {
+  AG_LET(captured_, Capture(driver_, stream(), launches_, {}));
+  if (chip.has_early_launch()) {
+    StatusOr<CapturedGraph> early = Capture(driver_, stream(), launches_, {.early_launch = true});
+    // A driver may refuse edges of the kind; the plan then does without.
+    if (early.ok() && early->early_edges > 0) {
+      Nanos plain{0}, begun_early{0};
+      for (int i = 0; i < kEarlyRounds; ++i) {
+        for (const bool is_early : {false, true, true, false}) {
+          const ReplayRef replay = is_early ? early->replay.get() : captured_.replay.get();
+          AG_LET(const Nanos took, TimeReplays(replay, kEarlyReplays));
+          (is_early ? begun_early : plain) += took;
+        }
+      }
+      if (begun_early < plain) captured_ = *std::move(early);
+    }
+  }
+  for (size_t i = 0; i < launches_.size(); ++i) {
+    nodes_.push_back({launches_[i].order.group, captured_.nodes[i]});
+  }
+  return OkStatus();
+}
+
+Status PlanExecutable::Prepare(KernelSources& sources, const Chip& chip, const DeviceSpec& spec,
+                               const Graph& graph, Plan plan, const WeightSource& weights) {
+  AG_LET(const Precision precision, PrecisionOf(plan.policy));
+  AG_TRY(MakeStreams(plan));
+  AG_TRY(MakeKernels(sources, chip, graph, plan, weights, precision));
+  AG_TRY(LayOut(spec, graph, &plan, precision));
+  AG_TRY(Order(spec, graph, plan));
+  AG_TRY(driver_.Synchronize(stream()));
+  AG_TRY(RunDirectly(driver_, streams_, launches_, nullptr), "first run");
+  return CaptureBest(chip);
+}
+
+StatusOr<double> PlanExecutable::MeanRunNs(std::span<const Tensor> inputs,
+                                           std::span<Tensor> outputs, int runs) {
+  AG_TRY(types_.Check(inputs, outputs));
+  const bool as_copies = runs > 1 && launches_.size() <= kShortPlan;
+  if (as_copies && copies_.replay.get() == nullptr) {
+    AG_LET(copies_, Capture(driver_, stream(), launches_,
+                            {.copies = kCopies, .early_launch = has_early_launches()}));
+  }
+  const int copies = as_copies ? kCopies : 1;
+  const int replays = (runs + copies - 1) / copies;
+  AG_TRY(buffers_->Upload(inputs));
+  const ReplayRef replay = as_copies ? copies_.replay.get() : captured_.replay.get();
+  AG_LET(const Nanos took, TimeReplays(replay, replays));
+  if (took.count() <= 0) {
+    return Err(StatusCode::kDataLoss, "sample of {} ns: expected more than 0", took.count());
+  }
+  AG_TRY(buffers_->Download(outputs));
+  return static_cast<double>(took.count()) / replays / copies;
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<GpuExecutable>> MakeExecutable(Driver& driver, KernelSources& sources,
+                                                        const Chip& chip, const DeviceSpec& spec,
+                                                        const Graph& graph, const Plan& plan,
+                                                        const WeightSource& weights) {
+  auto executable = std::make_unique<PlanExecutable>(driver, graph);
+  AG_TRY(executable->Prepare(sources, chip, spec, graph, plan, weights));
+  return executable;
+}
+
+}  // namespace ag::cuda

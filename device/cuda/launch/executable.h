@@ -1,0 +1,38 @@
+// A plan on a GPU: kernels made, memory laid out, every launch captured into one graph in planned
+// order (launch_order.h), replayed as often as asked. A replay allocates nothing and does no work
+// on the host.
+#pragma once
+
+#include <memory>
+
+#include "device/api/device.h"
+#include "device/cuda/launch/kernel_sources.h"
+
+namespace ag::cuda {
+
+// What one group became: the nodes of its launch. Their blocks and shared memory say how much of
+// the chip it takes.
+struct GroupNodes {
+  int group = 0;
+  std::vector<NodeInfo> nodes;
+};
+
+class GpuExecutable : public Executable {
+ public:
+  // In launch order.
+  virtual const std::vector<GroupNodes>& nodes() const = 0;
+  virtual bool has_early_launches() const = 0;
+};
+
+// Makes the kernels, runs the plan once uncaptured (on zeros), captures it, and keeps launches that
+// begin early only where two interleaved series of replays say that they make the plan faster. All
+// references outlive the result.
+//
+// REQUIRES: ValidatePlan accepted the plan. kUnimplemented: a kernel that allocates memory while it
+// is captured; the message names group and kernel.
+StatusOr<std::unique_ptr<GpuExecutable>> MakeExecutable(Driver& driver, KernelSources& sources,
+                                                        const Chip& chip, const DeviceSpec& spec,
+                                                        const Graph& graph, const Plan& plan,
+                                                        const WeightSource& weights);
+
+}  // namespace ag::cuda

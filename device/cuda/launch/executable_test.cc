@@ -1,0 +1,225 @@
+#include "device/cuda/launch/executable.h"
+
+#include <gtest/gtest.h>
+
+#include "device/cuda/launch/gpu_device.h"
+#include "device/cuda/launch/reference_source.h"
+#include "graph/evaluate.h"
+#include "graph/text_form.h"
+#include "plan/schedule.h"
+#include "plan/testing.h"
+
+namespace ag::cuda {
+namespace {
+
+constexpr std::string_view kBranches =
+    "input x f32[1,8,4,4]\n"
+    "w1 = const f32[8,8,1,1] seed 1\nw2 = const f32[8,8,3,3] seed 2\nb = const f32[8] seed 3\n"
+    "a = conv(x, w1, b) strides=[1,1] pads=[0,0,0,0] dilations=[1,1]\n"
+    "c = conv(x, w2, b) strides=[1,1] pads=[1,1,1,1] dilations=[1,1]\n"
+    "d = relu(c)\n"
+    "e = max_pool(x) kernel_shape=[3,3] strides=[1,1] pads=[1,1,1,1] dilations=[1,1]\n"
+    "f = concat(a, d, e) axis=1\n"
+    "g = reduce_mean(f) axes=[2,3]\n"
+    "h = softmax(g) axis=1\n"
+    "output h\noutput d\n";
+
+// A device on the host, with what a test wants of its parts.
+struct Bench {
+  explicit Bench(HostDriver::Options options = {}) {
+    auto functions = std::make_shared<std::map<std::string, HostDriver::Function>>();
+    options.find = FindIn(functions);
+    driver = std::make_unique<HostDriver>(std::move(options));
+    std::vector<std::unique_ptr<KernelSource>> list;
+    list.push_back(MakeReferenceSource(*driver, functions));
+    sources = std::make_unique<KernelSources>(std::move(list));
+    spec = LoadSpec(AG_SOURCE_DIR, "h200");
+  }
+
+  StatusOr<std::unique_ptr<GpuExecutable>> Make(const Graph& graph, const Plan& plan,
+                                                const WeightSource& weights) {
+    return MakeExecutable(*driver, *sources, chip, spec, graph, plan, weights);
+  }
+
+  std::unique_ptr<HostDriver> driver;
+  std::unique_ptr<KernelSources> sources;
+  Chip chip;
+  DeviceSpec spec;
+};
+
+struct Subject {
+  explicit Subject(std::string_view text) : graph(*ParseGraph(text, &weights)) {
+    for (const NodeId id : graph.inputs()) {
+      inputs.push_back(RandomTensor(graph.type({id, 0}), 3 + inputs.size()));
+    }
+    expected = *Evaluate(graph, inputs, weights);
+  }
+  Plan MakePlan(const DeviceSpec& spec, const Policy& policy, int streams,
+                std::string_view kernel = "") const {
+    RooflineTimes times(spec);
+    Plan plan = *ag::MakePlan(graph, spec, policy, times, {}, streams);
+    for (Group& group : plan.groups) {
+      if (group.pattern != kViewPattern) group.kernel = kernel;
+    }
+    return plan;
+  }
+  std::vector<Tensor> Outputs() const {
+    std::vector<Tensor> outputs;
+    for (const GraphOutput& output : graph.outputs()) {
+      outputs.push_back(Tensor::Zeros(graph.type(output.edge)));
+    }
+    return outputs;
+  }
+  double Error(const std::vector<Tensor>& outputs) const {
+    double error = 0;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      for (int64_t k = 0; k < outputs[i].type().NumElements(); ++k) {
+        const double difference = std::abs(outputs[i].At(k) - expected[i].At(k));
+        error = std::isnan(difference) ? 1e9 : std::max(error, difference);
+      }
+    }
+    return error;
+  }
+
+  MemoryWeights weights;
+  Graph graph;
+  std::vector<Tensor> inputs, expected;
+};
+
+TEST(GpuExecutable, ComputesInEveryOrderThatStreamsAndEdgesAllow) {
+  const Subject subject(kBranches);
+  const std::pair<const char*, double> precisions[] = {
+      {"fp32", 1e-5}, {"tf32", 1e-5}, {"fp16", 5e-3}, {"bf16", 5e-2}};
+  for (const auto& [precision, tolerance] : precisions) {
+    for (const int streams : {1, 2, 4}) {
+      for (uint64_t seed = 1; seed <= 5; ++seed) {
+        Bench bench({.seed = seed});
+        const Plan plan = subject.MakePlan(bench.spec, {.precision = precision}, streams);
+        const auto made = bench.Make(subject.graph, plan, subject.weights);
+        ASSERT_EQ(ToString(made.status()), "OK") << precision << " " << streams;
+        for (int run = 0; run < 3; ++run) {
+          std::vector<Tensor> outputs = subject.Outputs();
+          ASSERT_EQ(ToString((*made)->Run(subject.inputs, outputs)), "OK");
+          EXPECT_LT(subject.Error(outputs), tolerance) << precision << " " << streams;
+        }
+        std::vector<Tensor> traced = subject.Outputs();
+        const auto trace = (*made)->TracedRun(subject.inputs, traced);
+        ASSERT_EQ(ToString(trace.status()), "OK");
+        EXPECT_EQ(trace->size(), (*made)->nodes().size());
+        EXPECT_LT(subject.Error(traced), tolerance);
+        EXPECT_EQ(ToString(bench.driver->CheckGuards()), "OK");
+      }
+    }
+  }
+}
+
+TEST(GpuExecutable, ReplaysWithoutAnotherCall) {
+  const Subject subject(kBranches);
+  Bench bench;
+  const Plan plan = subject.MakePlan(bench.spec, {}, 2);
+  const auto made = bench.Make(subject.graph, plan, subject.weights);
+  ASSERT_EQ(ToString(made.status()), "OK");
+  std::vector<Tensor> outputs = subject.Outputs();
+  const int before = bench.driver->calls();
+  ASSERT_EQ(ToString((*made)->Run(subject.inputs, outputs)), "OK");
+  // One upload, one replay, a download for each output, one wait.
+  EXPECT_EQ(bench.driver->calls() - before, 1 + 1 + 2 + 1);
+}
+
+TEST(GpuExecutable, TimesShortPlansAsCopies) {
+  const Subject subject("input x f32[4,4]\ny = softmax(x) axis=1\noutput y\n");
+  Bench bench;
+  const Plan plan = subject.MakePlan(bench.spec, {}, 1);
+  const auto made = bench.Make(subject.graph, plan, subject.weights);
+  ASSERT_EQ(ToString(made.status()), "OK");
+  std::vector<Tensor> outputs = subject.Outputs();
+  const int before = bench.driver->launches();
+  const auto mean = (*made)->MeanRunNs(subject.inputs, outputs, 50);
+  ASSERT_EQ(ToString(mean.status()), "OK");
+  EXPECT_EQ(bench.driver->launches() - before, 3 * 20 * 2);  // Three replays of 20 copies.
+  EXPECT_NEAR(*mean, 2000, 10);                              // Two kernels of 1000 ns.
+  EXPECT_LT(subject.Error(outputs), 1e-5);
+}
+
+TEST(GpuExecutable, RecordsTheCriticalPathFirstAndSideWorkBeforeItsJoin) {
+  const Subject subject(
+      "input x f32[64,64]\n"
+      "a = softmax(x) axis=1\nb = softmax(a) axis=0\nc = softmax(b) axis=1\n"
+      "s = transpose(x) perm=[1,0]\n"
+      "t = matmul(c, s)\n"
+      "output t\n");
+  Bench bench;
+  const Plan plan = subject.MakePlan(bench.spec, {}, 2);
+  const auto made = bench.Make(subject.graph, plan, subject.weights);
+  ASSERT_EQ(ToString(made.status()), "OK");
+  std::vector<std::string> ops;
+  for (const GroupNodes& nodes : (*made)->nodes()) {
+    const NodeId id = plan.groups[nodes.group].nodes[0];
+    ops.emplace_back(Info(subject.graph.node(id).op).name);
+    EXPECT_EQ(nodes.nodes.size(), 2u);
+  }
+  EXPECT_EQ(ops,
+            (std::vector<std::string>{"Softmax", "Softmax", "Softmax", "Transpose", "MatMul"}));
+}
+
+TEST(GpuExecutable, BeginsEarlyOnlyWhereThatIsFaster) {
+  const Subject subject(
+      "input x f32[4,4]\na = softmax(x) axis=1\nb = softmax(a) axis=0\noutput b\n");
+  struct Case {
+    const char* name;
+    std::string_view kernel;
+    Nanos gain;
+    int capability;
+    bool early;
+  };
+  const Case cases[] = {
+      {"faster", "reference:early", Nanos(500), 90, true},
+      {"slower", "reference:early", Nanos(-500), 90, false},
+      {"kernels that do not wait", "reference:plain", Nanos(500), 90, false},
+      {"a chip without", "reference:early", Nanos(500), 80, false},
+  };
+  for (const Case& c : cases) {
+    Bench bench({.early_gain = c.gain});
+    bench.chip.compute_capability = c.capability;
+    const Plan plan = subject.MakePlan(bench.spec, {}, 1, c.kernel);
+    const auto made = bench.Make(subject.graph, plan, subject.weights);
+    ASSERT_EQ(ToString(made.status()), "OK") << c.name;
+    EXPECT_EQ((*made)->has_early_launches(), c.early) << c.name;
+    std::vector<Tensor> outputs = subject.Outputs();
+    ASSERT_EQ(ToString((*made)->Run(subject.inputs, outputs)), "OK");
+    EXPECT_LT(subject.Error(outputs), 1e-5);
+  }
+}
+
+// Each call of the driver fails once; nothing may leak, and nothing may be built.
+TEST(GpuExecutable, GivesEverythingBackWhenAnyCallFails) {
+  const Subject subject(kBranches);
+  int failures = 0;
+  for (int fail_at = 0;; ++fail_at) {
+    Bench bench({.fail_at = fail_at});
+    const Plan plan = subject.MakePlan(bench.spec, {}, 2, "reference:early");
+    {
+      const auto made = bench.Make(subject.graph, plan, subject.weights);
+      if (made.ok() && bench.driver->calls() <= fail_at) break;
+      if (made.ok()) continue;  // An early graph is optional.
+      ++failures;
+      EXPECT_NE(Message(made.status()).find("made to fail"), std::string::npos) << fail_at;
+    }
+    EXPECT_EQ(bench.driver->live(), 0) << fail_at;
+  }
+  EXPECT_GT(failures, 100);
+}
+
+TEST(GpuExecutable, RefusesWhatIsNone) {
+  const Subject subject("input x f32[4,4]\ny = softmax(x) axis=1\noutput y\n");
+  Bench bench;
+  const Plan plan = subject.MakePlan(bench.spec, {}, 1, "cudnn:e1");
+  EXPECT_EQ(Message(bench.Make(subject.graph, plan, subject.weights).status()),
+            "group 0: kernel 'cudnn:e1': no source is called 'cudnn'");
+  const auto made = bench.Make(subject.graph, subject.MakePlan(bench.spec, {}, 1), subject.weights);
+  std::vector<Tensor> none;
+  EXPECT_EQ(Message((*made)->Run(none, none)), "run: expected 1 inputs and 1 outputs, got 0 and 0");
+}
+
+}  // namespace
+}  // namespace ag::cuda

@@ -1,0 +1,74 @@
+#include "device/cuda/launch/gpu_device.h"
+
+#include "device/cuda/launch/executable.h"
+#include "graph/text_form.h"
+#include "plan/schedule.h"
+
+namespace ag::cuda {
+namespace {
+
+// Matrix products of 0.3 GFLOP between passes over memory: its time follows the clocks of both.
+constexpr std::string_view kCanary =
+    "input x f32[512,512]\n"
+    "a = matmul(x, x)\n"
+    "b = softmax(a) axis=1\n"
+    "c = matmul(b, x)\n"
+    "d = softmax(c) axis=1\n"
+    "output d\n";
+
+// What the canary runs on. Executables borrow their graph's device, not the graph.
+struct CanaryRun {
+  std::unique_ptr<Executable> executable;
+  std::vector<Tensor> inputs, outputs;
+};
+
+class GpuDevice : public Device {
+ public:
+  explicit GpuDevice(GpuParts parts) : parts_(std::move(parts)) {}
+
+  const DeviceSpec& spec() const override { return parts_.spec; }
+  const Environment& environment() const override { return parts_.environment; }
+
+  StatusOr<std::vector<std::string>> Kernels(const GroupProblem& problem) override {
+    const Plan plan = SingleGroupPlan(problem);
+    AG_LET(const Precision precision, PrecisionOf(plan.policy));
+    return parts_.sources->Kernels({problem.graph, plan.groups[0], precision, parts_.chip});
+  }
+
+  StatusOr<std::unique_ptr<Executable>> Build(const Graph& graph, const Plan& plan,
+                                              const WeightSource& weights) override {
+    AG_TRY(ValidatePlan(graph, plan, parts_.spec));
+    AG_LET(std::unique_ptr<GpuExecutable> executable,
+           MakeExecutable(*parts_.driver, *parts_.sources, parts_.chip, parts_.spec, graph, plan,
+                          weights));
+    return std::unique_ptr<Executable>(std::move(executable));
+  }
+
+  StatusOr<Nanos> Canary() override {
+    if (canary_.executable == nullptr) AG_TRY(MakeCanary(), "canary");
+    return canary_.executable->TimedRun(canary_.inputs, canary_.outputs);
+  }
+
+ private:
+  Status MakeCanary() {
+    MemoryWeights weights;
+    AG_LET(const Graph graph, ParseGraph(kCanary, &weights));
+    RooflineTimes times(parts_.spec);
+    AG_LET(const Plan plan, MakePlan(graph, parts_.spec, {}, times, {}, 1));
+    AG_LET(canary_.executable, Build(graph, plan, weights));
+    canary_.inputs = {RandomTensor(graph.type({graph.inputs()[0], 0}), 1)};
+    canary_.outputs = {Tensor::Zeros(graph.type(graph.outputs()[0].edge))};
+    return OkStatus();
+  }
+
+  GpuParts parts_;  // Outlives the canary.
+  CanaryRun canary_;
+};
+
+}  // namespace
+
+std::unique_ptr<Device> MakeGpuDevice(GpuParts parts) {
+  return std::make_unique<GpuDevice>(std::move(parts));
+}
+
+}  // namespace ag::cuda

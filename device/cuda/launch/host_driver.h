@@ -1,0 +1,100 @@
+// A driver without a GPU, for tests: device memory is the host's, kernels are functions of the
+// host. What streams, events and edges leave open is decided by a seed: work of different streams
+// runs in a random order, the nodes of a graph in a random order that its edges allow. So a missing
+// wait or edge shows as a wrong result sooner or later. Time is virtual: each kernel takes 1000 ns.
+//
+// Every allocation begins as bytes of 0xFF (a NaN in every float type) and lies between guards that
+// CheckGuards looks at. Any call can be made to fail.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "base/random.h"
+#include "device/cuda/launch/driver.h"
+
+namespace ag::cuda {
+
+class HostDriver : public Driver {
+ public:
+  using Function = std::function<Status(const KernelLaunch& launch)>;
+  struct Options {
+    // What `name` in a module's image is. Null: no module can be loaded.
+    std::function<StatusOr<Function>(const std::string& image, const std::string& name)> find;
+    uint64_t seed = 1;
+    int fail_at = -1;       // The number of the call that fails, from 0; -1: none.
+    Nanos early_gain{500};  // What a replay saves for each node that begins early.
+  };
+  explicit HostDriver(Options options);
+  ~HostDriver() override;
+
+  int calls() const { return calls_; }  // That could fail, so far.
+  int live() const;                     // Handles and allocations that were not given back.
+  int launches() const { return launches_; }
+  const std::vector<std::string>& log() const { return log_; }  // Graph calls, in order.
+  Status CheckGuards() const;  // kDataLoss: something was written beside an allocation.
+
+  StatusOr<std::byte*> Allocate(int64_t bytes) override;
+  void Free(std::byte* memory) override;
+  Status Upload(std::byte* to, std::span<const std::byte> from, StreamRef stream) override;
+  Status Download(std::span<std::byte> to, const std::byte* from, StreamRef stream) override;
+  Status Fill(std::byte* to, uint8_t value, int64_t bytes, StreamRef stream) override;
+  StatusOr<ModuleRef> LoadModule(std::string_view image) override;
+  void UnloadModule(ModuleRef module) override;
+  StatusOr<FunctionRef> FindFunction(ModuleRef module, const std::string& name,
+                                     uint32_t shared_bytes) override;
+  Status Launch(const KernelLaunch& launch, StreamRef stream) override;
+  StatusOr<StreamRef> MakeStream(int priority) override;
+  void FreeStream(StreamRef stream) override;
+  Status Synchronize(StreamRef stream) override;
+  StatusOr<EventRef> MakeEvent() override;
+  void FreeEvent(EventRef event) override;
+  Status Record(EventRef event, StreamRef stream) override;
+  Status Wait(StreamRef stream, EventRef event) override;
+  StatusOr<Nanos> Between(EventRef begin, EventRef end) override;
+  StatusOr<GraphRef> MakeGraph() override;
+  void FreeGraph(GraphRef graph) override;
+  Status BeginCapture(StreamRef stream, GraphRef graph, std::span<const NodeEdge> from) override;
+  StatusOr<std::vector<NodeRef>> EndCapture(StreamRef stream) override;
+  StatusOr<std::vector<NodeRef>> Nodes(GraphRef graph) override;
+  StatusOr<NodeInfo> Inspect(NodeRef node) override;
+  Status SetPriority(NodeRef node, int priority) override;
+  StatusOr<ReplayRef> Instantiate(GraphRef graph) override;
+  void FreeReplay(ReplayRef replay) override;
+  Status Prepare(ReplayRef replay, StreamRef stream) override;
+  Status Replay(ReplayRef replay, StreamRef stream) override;
+
+ private:
+  struct Allocation;
+  struct Module;
+  struct FunctionInfo;
+  struct Event;
+  struct Node;
+  struct Graph;
+  struct Work;
+  struct Stream;
+
+  Status Count(const char* call);  // The injected failure, when it is this call's turn.
+  Status Send(StreamRef stream, Work work);
+  Status RunNodes(const Graph& graph);
+  Status Step(Stream& stream, bool* moved);  // Runs its first piece of work, unless that waits.
+
+  Options options_;
+  Random random_;
+  Status error_;  // Of work that ran later than it was sent, as a GPU would say it.
+  Nanos now_{0};
+  int calls_ = 0, launches_ = 0;
+  std::vector<std::string> log_;
+  std::map<std::byte*, std::unique_ptr<Allocation>> memory_;
+  std::set<std::unique_ptr<Module>> modules_;
+  // What was sent keeps its event or replay when that is freed, as the real driver does.
+  std::map<EventRef, std::shared_ptr<Event>> events_;
+  std::map<ReplayRef, std::shared_ptr<Graph>> replays_;  // Copies of graphs.
+  std::set<std::unique_ptr<Graph>> graphs_;
+  std::map<StreamRef, std::unique_ptr<Stream>> streams_;
+};
+
+}  // namespace ag::cuda

@@ -1,0 +1,30 @@
+// Tensors between the caller's form (plain, the graph's type) and the device's (a layout, the
+// stored type). Done on the host, outside of all timing. Pure functions.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "device/cuda/codegen/group_context.h"
+#include "graph/tensor.h"
+
+namespace ag::cuda {
+
+// True when a tensor of the type has the same bytes in both forms.
+bool HasHostForm(const TensorType& type, Layout layout, Precision precision);
+
+// The tensor's bytes as the device keeps them. REQUIRES: BlockOf(layout) == 1, CanHave.
+std::vector<std::byte> ToDeviceForm(const Tensor& tensor, Layout layout, Precision precision);
+
+// The inverse, into `tensor`, whose type says what is wanted. REQUIRES: as many bytes as the type
+// has in device form.
+void FromDeviceForm(std::span<const std::byte> bytes, Layout layout, Precision precision,
+                    Tensor* tensor);
+
+// A constant's bytes in the element type `stored`, its axes so ordered in memory that axis order[i]
+// is the i-th from outside (empty: as they are). REQUIRES: `stored` is the tensor's type, or a
+// 16-bit float where that is f32; `order` is a permutation of its axes.
+std::vector<std::byte> PackConstant(const Tensor& tensor, DType stored, std::span<const int> order);
+
+}  // namespace ag::cuda
