@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "device/api/device_name.h"
 #include "device/cpu/cpu_device.h"
+#include "device/cuda_module.h"
 #include "device/sim/sim_device.h"
 #include "embedded/device_specs.h"
 
@@ -41,8 +42,7 @@ StatusOr<std::unique_ptr<Device>> OpenDevice(const std::string& name) {
     case DeviceName::Kind::kCuda:
       break;
   }
-  return Err(StatusCode::kUnimplemented,
-             "{}: this build has no CUDA module; cpu and sim:NAME work here", name);
+  return OpenCudaModule(parsed.ordinal);
 }
 
 }  // namespace ag

@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "device/cpu/host.h"
+#include "device/cuda_module.h"
 
 namespace ag {
 namespace {
@@ -67,8 +68,6 @@ TEST(OpenDevice, SaysWhatIsWrong) {
       {fmt::format("cpu:{}", cores + 1),
        fmt::format("INVALID_ARGUMENT: cpu: {} cores asked for, {} usable", cores + 1, cores)},
       {"cuda:-1", "INVALID_ARGUMENT: device \"cuda:-1\": expected a number >= 0 after ':'"},
-      {"cuda:0",
-       "UNIMPLEMENTED: cuda:0: this build has no CUDA module; cpu and sim:NAME work here"},
       {"sim:smal",
        "NOT_FOUND: sim:smal: no such device spec; did you mean 'small'?; shipped are cpu, h200, "
        "rtx2080ti, small"},
@@ -83,6 +82,35 @@ TEST(OpenDevice, SaysWhatIsWrong) {
   for (const auto& c : kCases) {
     EXPECT_EQ(ToString(OpenDevice(c.name).status()), c.status) << c.name;
   }
+}
+
+// Whatever is missing (the module, the driver, a library, the GPU), one message says it, and the
+// other devices work.
+TEST(OpenDevice, SaysWhatAGpuIsMissing) {
+  const auto gpu = OpenDevice("cuda:0");
+  if (gpu.ok()) GTEST_SKIP() << "there is a GPU: " << (*gpu)->environment();
+  const std::string status = ToString(gpu.status());
+  const bool has_module = status.find("has no CUDA module") == status.npos;
+  if (has_module && status.find("NVIDIA driver") == status.npos) {
+    GTEST_SKIP() << "there is a driver: " << status;
+  }
+  EXPECT_TRUE(status.starts_with("UNIMPLEMENTED: cuda:0: ")) << status;
+  EXPECT_TRUE(status.ends_with("cpu and sim:NAME work here")) << status;
+  EXPECT_EQ(ToString(OpenDevice("cpu").status()), "OK");
+}
+
+TEST(OpenDevice, LooksForLibrariesWhereItIsTold) {
+  const TempDir folder = *TempDir::Make("open-device-test");
+  const std::string wheels = folder.path() + "/lib/python3.11/site-packages/nvidia/cudnn/lib";
+  ASSERT_TRUE(MakeDirs(wheels).ok());
+  ASSERT_EQ(setenv("AUTOGRAPH_CUDA_PATH", (folder.path() + ":/none").c_str(), 1), 0);
+  ASSERT_EQ(setenv("VIRTUAL_ENV", folder.path().c_str(), 1), 0);
+  const std::vector<std::string> folders = CudaLibraryFolders();
+  unsetenv("AUTOGRAPH_CUDA_PATH");
+  unsetenv("VIRTUAL_ENV");
+  EXPECT_EQ(folders[0], folder.path());
+  EXPECT_NE(std::ranges::find(folders, wheels), folders.end());
+  EXPECT_EQ(std::ranges::find(folders, "/none"), folders.end());
 }
 
 }  // namespace

@@ -89,4 +89,10 @@ bool IsEquivalent(const OutputError& error, double tolerance) {
   return !error.nonfinite_differs && error.max_rel <= tolerance;
 }
 
+double KernelTolerance(std::string_view precision) {
+  if (precision == "tf32") return 4e-3;
+  if (precision == "fp16") return 6e-3;
+  return precision == "bf16" ? 5e-2 : 1e-4;
+}
+
 }  // namespace ag

@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "graph/graph.h"
 #include "graph/tensor.h"
@@ -26,5 +27,10 @@ OutputError CompareOutput(const Graph& graph, size_t output, const Tensor& expec
 OutputError Larger(const OutputError& a, const OutputError& b);
 
 bool IsEquivalent(const OutputError& error, double tolerance);
+
+// How far one kernel may be off the reference, over the largest value, when it computes in
+// `precision` (Policy::precision). In fp32 sums of a few hundred products stay well below;
+// Winograd's transforms lose the most. The others are a few roundings of operands and results.
+double KernelTolerance(std::string_view precision);
 
 }  // namespace ag

@@ -193,8 +193,9 @@ TEST(CApi, NamesTheOptionThatIsWrong) {
       {"stranger", shaped(&other, 1), "3 --shape names \"z\", the inputs are \"x\""},
       {"device", Options("tpu"), ""},
       {"spec", Options("sim:none"), ""},
-      {"cuda", Options("cuda:0"),
-       "12 cuda:0: this build has no CUDA module; cpu and sim:NAME work here"},
+      {"no spec", Options("sim:tpu"),
+       "5 sim:tpu: no such device spec; did you mean 'cpu'?; shipped are cpu, h200, rtx2080ti, "
+       "small"},
   };
   for (const auto& c : kCases) {
     const std::string error = CreateError(model, c.options);

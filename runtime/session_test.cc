@@ -234,8 +234,9 @@ TEST(Session, RefusesWhatItCannotLoad) {
   } kCases[] = {
       {"device",
        testing::ModelFromText(kModel),
-       {.device = "cuda:0"},
-       "UNIMPLEMENTED: cuda:0: this build has no CUDA module; cpu and sim:NAME work here"},
+       {.device = "sim:tpu"},
+       "NOT_FOUND: sim:tpu: no such device spec; did you mean 'cpu'?; shipped are cpu, h200, rtx2080ti, "
+       "small"},
       {"not a model",
        "garbage",
        {.device = "sim:small"},

@@ -65,6 +65,7 @@ const std::vector<Library>& Libraries() {
       {"cudnn", {"device/cuda"}},
       {"cublas", {"device/cuda"}},
       {"nvrtc", {"device/cuda"}},
+      {"nvml", {"device/cuda"}},
       {"CLI/", {"client/cli", "server", "worker"}},
       {"seccomp.h", {"graph/onnx", "base", "server"}},
   };

@@ -37,8 +37,8 @@ class Executor {
   Device& device() { return *device_; }
 
   // Times the group with every kernel. A group of at most kCheckedFlopsMax operations is also
-  // compared with the reference kernels; kDataLoss names the difference: such a kernel is never
-  // used.
+  // compared with the reference kernels: one that computes something else is never used, the next
+  // fastest is taken. kDataLoss when none is right; it names the difference of the fastest.
   StatusOr<Measurement> MeasureGroup(int index, const std::string& problem_bytes);
   static constexpr double kCheckedFlopsMax = 5e7;
 
@@ -64,6 +64,7 @@ class Executor {
     std::unique_ptr<Executable> executable;
   };
   StatusOr<Built> BuildCandidate(const CandidateBytes& bytes);
+  Status TakeRightKernel(const GroupProblem& problem, Measurement* measurement);
   Status CompareWithReference(const GroupProblem& problem, const Plan& plan);
 
   std::unique_ptr<Device> device_;

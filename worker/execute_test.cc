@@ -65,6 +65,68 @@ TEST_F(ExecuteTest, MeasuresAGroupWithEveryKernel) {
   EXPECT_LE(measurement->latency.median_ns, 1.6 * roofline + 1);
 }
 
+// A device whose kernel `wrong` adds one to every output.
+class OneWrongKernel : public Device {
+ public:
+  OneWrongKernel(std::unique_ptr<Device> inner, std::string wrong)
+      : inner_(std::move(inner)), wrong_(std::move(wrong)) {}
+  const DeviceSpec& spec() const override { return inner_->spec(); }
+  const Environment& environment() const override { return inner_->environment(); }
+  StatusOr<std::vector<std::string>> Kernels(const GroupProblem& problem) override {
+    return inner_->Kernels(problem);
+  }
+  StatusOr<std::unique_ptr<Executable>> Build(const Graph& graph, const Plan& plan,
+                                              const WeightSource& weights) override {
+    AG_LET(std::unique_ptr<Executable> executable, inner_->Build(graph, plan, weights));
+    if (plan.groups[0].kernel != wrong_) return executable;
+    return std::make_unique<Wrong>(std::move(executable));
+  }
+  StatusOr<Nanos> Canary() override { return inner_->Canary(); }
+  bool simulated() const override { return true; }
+
+ private:
+  class Wrong : public Executable {
+   public:
+    explicit Wrong(std::unique_ptr<Executable> inner) : inner_(std::move(inner)) {}
+    Status Run(std::span<const Tensor> inputs, std::span<Tensor> outputs) override {
+      AG_TRY(inner_->Run(inputs, outputs));
+      for (Tensor& output : outputs) {
+        for (float& value : output.Mutable<float>()) value += 1;
+      }
+      return OkStatus();
+    }
+    StatusOr<Nanos> TimedRun(std::span<const Tensor> inputs, std::span<Tensor> outputs) override {
+      return inner_->TimedRun(inputs, outputs);
+    }
+    StatusOr<std::vector<TraceEvent>> TracedRun(std::span<const Tensor> inputs,
+                                                std::span<Tensor> outputs) override {
+      return inner_->TracedRun(inputs, outputs);
+    }
+    int64_t device_bytes() const override { return inner_->device_bytes(); }
+
+   private:
+    std::unique_ptr<Executable> inner_;
+  };
+
+  std::unique_ptr<Device> inner_;
+  std::string wrong_;
+};
+
+TEST_F(ExecuteTest, TheNextFastestKernelStandsInForAWrongOne) {
+  Executor& right = Open("");
+  const std::string problem = testing::Problem(kSoftmax, right.device().spec());
+  const auto before = right.MeasureGroup(0, problem);
+  ASSERT_EQ(ToString(before.status()), "OK");
+  ASSERT_EQ(before->alternatives.size(), 1u);
+  Executor& executor =
+      Use(std::make_unique<OneWrongKernel>(*OpenSimDevice(testing::SmallSpec("")), before->kernel));
+  const auto measurement = executor.MeasureGroup(0, problem);
+  ASSERT_EQ(ToString(measurement.status()), "OK");
+  EXPECT_EQ(measurement->kernel, before->alternatives[0].first);
+  EXPECT_EQ(measurement->latency.median_ns, before->alternatives[0].second);
+  EXPECT_TRUE(measurement->alternatives.empty());
+}
+
 TEST_F(ExecuteTest, AWrongKernelIsNoMeasurement) {
   Executor& executor = Open("fault wrong Softmax");
   const auto measurement =

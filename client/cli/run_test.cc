@@ -183,9 +183,10 @@ TEST_F(RunTest, RunSaysWhatIsWrong) {
        kExitInput,
        "read " + Path("none") + ": No such file or directory"},
       {"device",
-       {.model = {.model = model, .device = "cuda:0"}},
+       {.model = {.model = model, .device = "sim:tpu"}},
        kExitUnavailable,
-       "cuda:0: this build has no CUDA module; cpu and sim:NAME work here"},
+       "sim:tpu: no such device spec; did you mean 'cpu'?; shipped are cpu, h200, rtx2080ti, "
+       "small"},
       {"dtype",
        {.model = {.model = model, .device = "sim:small"}, .inputs = {"x=" + Path("x.npy")}},
        kExitInput,

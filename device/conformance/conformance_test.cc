@@ -9,11 +9,15 @@
 #include "device/conformance/cases.h"
 #include "device/conformance/suite.h"
 #include "device/cpu/cpu_device.h"
+#include "device/cuda/launch/host_device.h"
+#include "device/open_device.h"
 #include "device/sim/sim_device.h"
 #include "graph/text_form.h"
 
 namespace ag {
 namespace {
+
+constexpr char kGpu[] = "cuda:0";
 
 Device& OpenOnce(const std::string& name) {
   static std::map<std::string, std::unique_ptr<Device>> devices;
@@ -21,29 +25,42 @@ Device& OpenOnce(const std::string& name) {
   if (device != nullptr) return *device;
   if (name == "cpu") {
     device = *OpenCpuDevice();
-  } else {
+  } else if (name == "sim") {
     // The CPU's own spec makes the simulation take the same plans.
     device = *OpenSimDevice(FormatDeviceSpec((*OpenCpuDevice())->spec()));
+  } else if (name == "cuda_host") {
+    device = cuda::OpenHostDevice(cuda::HostKernels::kReference, OpenOnce("sim:h200").spec());
+  } else {
+    device = *OpenDevice(name);
   }
   return *device;
 }
 
 struct Param {
   std::string device;
+  std::string precision;
   ConformanceCase test_case;
 };
 
 std::vector<Param> AllParams() {
+  std::vector<std::pair<std::string, std::string>> devices = {
+      {"cpu", "fp32"}, {"sim", "fp32"}, {"cuda_host", "fp32"}, {"cuda_host", "fp16"}};
+  if (OpenDevice(kGpu).ok()) {
+    for (const char* precision : {"fp32", "tf32", "fp16", "bf16"}) {
+      if (OpenOnce(kGpu).spec().Offers(precision)) devices.emplace_back(kGpu, precision);
+    }
+  }
   std::vector<Param> params;
-  for (const char* device : {"cpu", "sim"}) {
-    for (const ConformanceCase& c : OperatorCases()) params.push_back({device, c});
-    for (const ConformanceCase& c : NetworkCases()) params.push_back({device, c});
+  for (const auto& [device, precision] : devices) {
+    for (const ConformanceCase& c : OperatorCases()) params.push_back({device, precision, c});
+    for (const ConformanceCase& c : NetworkCases()) params.push_back({device, precision, c});
   }
   return params;
 }
 
 std::string NameOf(const testing::TestParamInfo<Param>& info) {
-  std::string name = info.param.device + "_" + std::string(info.param.test_case.name);
+  std::string name =
+      info.param.device + "_" + info.param.precision + "_" + std::string(info.param.test_case.name);
   for (char& c : name) {
     if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
   }
@@ -53,18 +70,27 @@ std::string NameOf(const testing::TestParamInfo<Param>& info) {
 class Conformance : public testing::TestWithParam<Param> {
  protected:
   Device& device() { return OpenOnce(GetParam().device); }
+  const std::string& precision() { return GetParam().precision; }
   std::string_view text() { return GetParam().test_case.text; }
 };
 
-TEST_P(Conformance, Plans) { EXPECT_EQ(ToString(CheckPlans(device(), text())), "OK") << text(); }
+TEST_P(Conformance, Plans) {
+  EXPECT_EQ(ToString(CheckPlans(device(), text(), precision())), "OK") << text();
+}
 TEST_P(Conformance, Kernels) {
-  EXPECT_EQ(ToString(CheckKernels(device(), text())), "OK") << text();
+  EXPECT_EQ(ToString(CheckKernels(device(), text(), precision())), "OK") << text();
 }
 TEST_P(Conformance, Layouts) {
-  EXPECT_EQ(ToString(CheckLayouts(device(), text())), "OK") << text();
+  EXPECT_EQ(ToString(CheckLayouts(device(), text(), precision())), "OK") << text();
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Conformance, testing::ValuesIn(AllParams()), NameOf);
+
+TEST(ConformanceCases, RunOnAGpu) {
+  const auto gpu = OpenDevice(kGpu);
+  if (!gpu.ok()) GTEST_SKIP() << Message(gpu.status());
+  EXPECT_EQ((*gpu)->spec().name, "cuda");
+}
 
 TEST(ConformanceCases, CoverEveryOperator) {
   std::set<OpKind> seen;

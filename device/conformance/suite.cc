@@ -6,15 +6,37 @@
 #include <set>
 
 #include "graph/evaluate.h"
+#include "graph/half.h"
 #include "graph/text_form.h"
+#include "plan/equivalence.h"
 #include "plan/schedule.h"
 
 namespace ag {
 namespace {
 
-// The largest error over the largest value of an output. Sums of a few hundred products in float
-// stay well below; Winograd's transforms lose the most.
-constexpr double kTolerance = 1e-4;
+// The largest error over the largest value of an output, and the share of the elements of an exact
+// type (a comparison's, a cast's) that may differ.
+struct Tolerance {
+  double error = 0;
+  double inexact = 0;
+};
+Tolerance ToleranceOf(std::string_view precision) {
+  return {KernelTolerance(precision), precision == "fp32" ? 0 : 0.02};
+}
+
+// The tensor's values as the precision stores them.
+Tensor Stored(const Tensor& tensor, std::string_view precision) {
+  const DType stored = StoredDType(tensor.type().dtype, precision);
+  if (stored == tensor.type().dtype) return tensor;
+  Tensor rounded = Tensor::Zeros(tensor.type());
+  const bool is_half = stored == DType::kFloat16;
+  for (int64_t i = 0; i < tensor.type().NumElements(); ++i) {
+    const float value = tensor.As<float>()[i];
+    rounded.Mutable<float>()[i] =
+        is_half ? HalfToFloat(FloatToHalf(value)) : BFloat16ToFloat(FloatToBFloat16(value));
+  }
+  return rounded;
+}
 
 struct Subject {
   Graph graph;
@@ -22,13 +44,14 @@ struct Subject {
   std::vector<Tensor> inputs, expected;
 };
 
-StatusOr<Subject> Parse(std::string_view text) {
+StatusOr<Subject> Parse(std::string_view text, std::string_view precision) {
   std::string lines(text);
   std::replace(lines.begin(), lines.end(), ';', '\n');
   Subject subject{.weights = std::make_shared<MemoryWeights>()};
   AG_LET(subject.graph, ParseGraph(lines, subject.weights.get()));
   for (const NodeId id : subject.graph.inputs()) {
-    subject.inputs.push_back(RandomTensor(subject.graph.type({id, 0}), 11 + subject.inputs.size()));
+    const Tensor input = RandomTensor(subject.graph.type({id, 0}), 11 + subject.inputs.size());
+    subject.inputs.push_back(Stored(input, precision));
   }
   AG_LET(subject.expected, Evaluate(subject.graph, subject.inputs, *subject.weights));
   return subject;
@@ -42,8 +65,9 @@ std::vector<Tensor> OutputsOf(const Graph& graph) {
   return outputs;
 }
 
-Status CompareOne(const Tensor& expected, const Tensor& actual) {
+Status CompareOne(const Tensor& expected, const Tensor& actual, const Tolerance& tolerance) {
   double largest = 0, error = 0;
+  int64_t different = 0;
   for (int64_t i = 0; i < expected.type().NumElements(); ++i) {
     const double a = expected.At(i), b = actual.At(i);
     if (std::isfinite(a)) largest = std::max(largest, std::abs(a));
@@ -52,16 +76,21 @@ Status CompareOne(const Tensor& expected, const Tensor& actual) {
       return Err(StatusCode::kInternal, "element {}: expected {}, got {}", i, a, b);
     }
     error = std::max(error, std::abs(a - b));
+    ++different;
   }
   const bool exact = !IsFloat(expected.type().dtype);
-  if (error <= (exact ? 0 : kTolerance * largest + 1e-6)) return OkStatus();
+  const auto different_max = tolerance.inexact * expected.type().NumElements();
+  if (exact ? different <= different_max : error <= tolerance.error * largest + 1e-6) {
+    return OkStatus();
+  }
   return Err(StatusCode::kInternal, "{}: error {:.3g} of {:.3g}", expected.type().ToString(), error,
              largest);
 }
 
-Status Compare(const std::vector<Tensor>& expected, const std::vector<Tensor>& actual) {
+Status Compare(const std::vector<Tensor>& expected, const std::vector<Tensor>& actual,
+               const Tolerance& tolerance) {
   for (size_t i = 0; i < expected.size(); ++i) {
-    AG_TRY(CompareOne(expected[i], actual[i]), "output {}", i);
+    AG_TRY(CompareOne(expected[i], actual[i], tolerance), "output {}", i);
   }
   return OkStatus();
 }
@@ -73,7 +102,7 @@ Status BuildAndCompare(Device& device, const Graph& graph, const Plan& plan,
   AG_LET(const std::unique_ptr<Executable> executable, device.Build(graph, plan, weights));
   std::vector<Tensor> first = OutputsOf(graph), second = OutputsOf(graph);
   AG_TRY(executable->Run(inputs, first), "first run");
-  AG_TRY(Compare(expected, first));
+  AG_TRY(Compare(expected, first, ToleranceOf(plan.policy.precision)));
   AG_TRY(executable->Run(inputs, second), "second run");
   for (size_t i = 0; i < first.size(); ++i) {
     if (first[i].bytes() == second[i].bytes()) continue;
@@ -102,7 +131,8 @@ Status CheckProblem(Device& device, const GroupProblem& problem, const std::stri
   const SyntheticWeights weights;
   std::vector<Tensor> inputs;
   for (const NodeId id : problem.graph.inputs()) {
-    inputs.push_back(RandomTensor(problem.graph.type({id, 0}), 5 + inputs.size()));
+    const Tensor input = RandomTensor(problem.graph.type({id, 0}), 5 + inputs.size());
+    inputs.push_back(Stored(input, problem.precision));
   }
   AG_LET(const std::vector<Tensor> expected, Evaluate(problem.graph, inputs, weights));
   return BuildAndCompare(device, problem.graph, plan, weights, inputs, expected);
@@ -144,14 +174,15 @@ StatusOr<Plan> MakeWidePlan(const Device& device, const Graph& graph, bool group
 
 }  // namespace
 
-Status CheckPlans(Device& device, std::string_view text) {
-  AG_LET(const Subject subject, Parse(text));
+Status CheckPlans(Device& device, std::string_view text, const std::string& precision) {
+  const Policy policy{.precision = precision};
+  AG_LET(const Subject subject, Parse(text, precision));
   const int streams_max = std::min(2, device.spec().streams_max);
   RooflineTimes times(device.spec());
   for (int streams = 1; streams <= streams_max; ++streams) {
     for (const bool grouped : {true, false}) {
-      AG_LET(const Plan plan, MakePlan(subject.graph, device.spec(), Policy(), times,
-                                       {.grouped = grouped}, streams));
+      AG_LET(const Plan plan,
+             MakePlan(subject.graph, device.spec(), policy, times, {.grouped = grouped}, streams));
       AG_TRY(BuildAndCompare(device, subject.graph, plan, *subject.weights, subject.inputs,
                              subject.expected),
              "{} streams, {}\n{}", streams, grouped ? "grouped" : "ungrouped",
@@ -169,10 +200,11 @@ Status CheckPlans(Device& device, std::string_view text) {
   return OkStatus();
 }
 
-Status CheckKernels(Device& device, std::string_view text) {
-  AG_LET(const Subject subject, Parse(text));
+Status CheckKernels(Device& device, std::string_view text, const std::string& precision) {
+  const Policy policy{.precision = precision};
+  AG_LET(const Subject subject, Parse(text, precision));
   RooflineTimes times(device.spec());
-  AG_LET(const Plan plan, MakePlan(subject.graph, device.spec(), Policy(), times, {}, 1));
+  AG_LET(const Plan plan, MakePlan(subject.graph, device.spec(), policy, times, {}, 1));
   for (const Group& group : plan.groups) {
     if (group.pattern == kViewPattern) continue;
     const GroupProblem problem = ExtractGroup(subject.graph, group, plan.policy);
@@ -185,10 +217,11 @@ Status CheckKernels(Device& device, std::string_view text) {
   return OkStatus();
 }
 
-Status CheckLayouts(Device& device, std::string_view text) {
-  AG_LET(const Subject subject, Parse(text));
+Status CheckLayouts(Device& device, std::string_view text, const std::string& precision) {
+  const Policy policy{.precision = precision};
+  AG_LET(const Subject subject, Parse(text, precision));
   RooflineTimes times(device.spec());
-  AG_LET(const Plan plan, MakePlan(subject.graph, device.spec(), Policy(), times, {}, 1));
+  AG_LET(const Plan plan, MakePlan(subject.graph, device.spec(), policy, times, {}, 1));
   for (const Group& group : plan.groups) {
     const GroupPattern* pattern = device.spec().FindPattern(group.pattern);
     if (pattern == nullptr) continue;

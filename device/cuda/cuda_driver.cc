@@ -1,0 +1,283 @@
+#include "device/cuda/cuda_driver.h"
+
+#include <cuda.h>
+
+#include <cmath>
+
+#include "device/cuda/cuda_status.h"
+
+namespace ag::cuda {
+namespace {
+
+// Each handle of the seam is one of the library's under another name.
+cudaStream_t Raw(StreamRef ref) { return reinterpret_cast<cudaStream_t>(ref); }
+cudaEvent_t Raw(EventRef ref) { return reinterpret_cast<cudaEvent_t>(ref); }
+cudaGraph_t Raw(GraphRef ref) { return reinterpret_cast<cudaGraph_t>(ref); }
+cudaGraphNode_t Raw(NodeRef ref) { return reinterpret_cast<cudaGraphNode_t>(ref); }
+cudaGraphExec_t Raw(ReplayRef ref) { return reinterpret_cast<cudaGraphExec_t>(ref); }
+cudaLibrary_t Raw(ModuleRef ref) { return reinterpret_cast<cudaLibrary_t>(ref); }
+
+template <class Ref, class RawHandle>
+Ref Wrap(RawHandle raw) {
+  return reinterpret_cast<Ref>(raw);
+}
+
+// What the runtime cannot say of a library's kernels, which the driver's own interface launched.
+// Null where the driver has no such call; names are then left out.
+struct DriverCalls {
+  CUresult (*kernel_node_params)(CUgraphNode, CUDA_KERNEL_NODE_PARAMS*) = nullptr;
+  CUresult (*function_name)(const char**, CUfunction) = nullptr;
+  CUresult (*kernel_name)(const char**, CUkernel) = nullptr;
+};
+
+template <class Call>
+void FindCall(const char* name, Call* call) {
+  void* address = nullptr;
+  cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
+  // The version in which the last of these calls, and the form of the node's parameters, came.
+  constexpr unsigned int kVersion = 12030;
+  const cudaError_t code =
+      cudaGetDriverEntryPointByVersion(name, &address, kVersion, cudaEnableDefault, &found);
+  if (code == cudaSuccess && found == cudaDriverEntryPointSuccess) {
+    *call = reinterpret_cast<Call>(address);
+  }
+}
+
+NodeKind KindOf(cudaGraphNodeType type) {
+  switch (type) {
+    case cudaGraphNodeTypeKernel:
+      return NodeKind::kKernel;
+    case cudaGraphNodeTypeMemcpy:
+      return NodeKind::kCopy;
+    case cudaGraphNodeTypeMemset:
+      return NodeKind::kFill;
+    case cudaGraphNodeTypeMemAlloc:
+    case cudaGraphNodeTypeMemFree:
+      return NodeKind::kMemory;
+    default:
+      return NodeKind::kOther;
+  }
+}
+
+class CudaDriver : public Driver {
+ public:
+  Status Open(int ordinal);
+
+  StatusOr<std::byte*> Allocate(int64_t bytes) override {
+    void* memory = nullptr;
+    AG_TRY(FromCuda(cudaMalloc(&memory, bytes), "allocate {} bytes", bytes));
+    return static_cast<std::byte*>(memory);
+  }
+  void Free(std::byte* memory) override { Ignore(cudaFree(memory)); }
+  Status Upload(std::byte* to, std::span<const std::byte> from, StreamRef stream) override {
+    return FromCuda(
+        cudaMemcpyAsync(to, from.data(), from.size(), cudaMemcpyHostToDevice, Raw(stream)),
+        "upload {} bytes", from.size());
+  }
+  Status Download(std::span<std::byte> to, const std::byte* from, StreamRef stream) override {
+    return FromCuda(
+        cudaMemcpyAsync(to.data(), from, to.size(), cudaMemcpyDeviceToHost, Raw(stream)),
+        "download {} bytes", to.size());
+  }
+  Status Fill(std::byte* to, uint8_t value, int64_t bytes, StreamRef stream) override {
+    return FromCuda(cudaMemsetAsync(to, value, bytes, Raw(stream)), "fill {} bytes", bytes);
+  }
+
+  StatusOr<ModuleRef> LoadModule(std::string_view image) override {
+    cudaLibrary_t library = nullptr;
+    AG_TRY(FromCuda(
+        cudaLibraryLoadData(&library, image.data(), nullptr, nullptr, 0, nullptr, nullptr, 0),
+        "load an image of {} bytes", image.size()));
+    return Wrap<ModuleRef>(library);
+  }
+  void UnloadModule(ModuleRef module) override { Ignore(cudaLibraryUnload(Raw(module))); }
+  StatusOr<FunctionRef> FindFunction(ModuleRef module, const std::string& name,
+                                     uint32_t shared_bytes) override {
+    cudaKernel_t kernel = nullptr;
+    AG_TRY(FromCuda(cudaLibraryGetKernel(&kernel, Raw(module), name.c_str()), "kernel {}", name));
+    if (shared_bytes > 0) {
+      AG_TRY(FromCuda(cudaFuncSetAttribute(static_cast<const void*>(kernel),
+                                           cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                           static_cast<int>(shared_bytes)),
+                      "kernel {}: {} bytes of shared memory", name, shared_bytes));
+    }
+    return Wrap<FunctionRef>(kernel);
+  }
+  Status Launch(const KernelLaunch& launch, StreamRef stream) override;
+
+  StatusOr<StreamRef> MakeStream(int priority) override {
+    cudaStream_t stream = nullptr;
+    AG_TRY(FromCuda(
+        cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, RawPriority(priority)),
+        "make a stream"));
+    return Wrap<StreamRef>(stream);
+  }
+  void FreeStream(StreamRef stream) override { Ignore(cudaStreamDestroy(Raw(stream))); }
+  Status Synchronize(StreamRef stream) override {
+    return FromCuda(cudaStreamSynchronize(Raw(stream)), "wait for a stream");
+  }
+  StatusOr<EventRef> MakeEvent() override {
+    cudaEvent_t event = nullptr;
+    AG_TRY(FromCuda(cudaEventCreate(&event), "make an event"));
+    return Wrap<EventRef>(event);
+  }
+  void FreeEvent(EventRef event) override { Ignore(cudaEventDestroy(Raw(event))); }
+  Status Record(EventRef event, StreamRef stream) override {
+    return FromCuda(cudaEventRecord(Raw(event), Raw(stream)), "record an event");
+  }
+  Status Wait(StreamRef stream, EventRef event) override {
+    return FromCuda(cudaStreamWaitEvent(Raw(stream), Raw(event), 0), "wait for an event");
+  }
+  StatusOr<Nanos> Between(EventRef begin, EventRef end) override {
+    AG_TRY(FromCuda(cudaEventSynchronize(Raw(end)), "wait for an event"));
+    float milliseconds = 0;
+    AG_TRY(FromCuda(cudaEventElapsedTime(&milliseconds, Raw(begin), Raw(end)), "read a time"));
+    return Nanos(std::llround(static_cast<double>(milliseconds) * 1e6));
+  }
+
+  StatusOr<GraphRef> MakeGraph() override {
+    cudaGraph_t graph = nullptr;
+    AG_TRY(FromCuda(cudaGraphCreate(&graph, 0), "make a graph"));
+    return Wrap<GraphRef>(graph);
+  }
+  void FreeGraph(GraphRef graph) override { Ignore(cudaGraphDestroy(Raw(graph))); }
+  Status BeginCapture(StreamRef stream, GraphRef graph, std::span<const NodeEdge> from) override;
+  StatusOr<std::vector<NodeRef>> EndCapture(StreamRef stream) override;
+  StatusOr<std::vector<NodeRef>> Nodes(GraphRef graph) override;
+  StatusOr<NodeInfo> Inspect(NodeRef node) override;
+  Status SetPriority(NodeRef node, int priority) override {
+    cudaLaunchAttributeValue value{};
+    value.priority = RawPriority(priority);
+    return FromCuda(cudaGraphKernelNodeSetAttribute(Raw(node), cudaLaunchAttributePriority, &value),
+                    "set a node's priority");
+  }
+  StatusOr<ReplayRef> Instantiate(GraphRef graph) override {
+    cudaGraphExec_t replay = nullptr;
+    AG_TRY(
+        FromCuda(cudaGraphInstantiate(&replay, Raw(graph), cudaGraphInstantiateFlagUseNodePriority),
+                 "instantiate a graph"));
+    return Wrap<ReplayRef>(replay);
+  }
+  void FreeReplay(ReplayRef replay) override { Ignore(cudaGraphExecDestroy(Raw(replay))); }
+  Status Prepare(ReplayRef replay, StreamRef stream) override {
+    return FromCuda(cudaGraphUpload(Raw(replay), Raw(stream)), "upload a graph");
+  }
+  Status Replay(ReplayRef replay, StreamRef stream) override {
+    return FromCuda(cudaGraphLaunch(Raw(replay), Raw(stream)), "replay a graph");
+  }
+
+ private:
+  // Freeing after the context is lost fails too; the process ends then.
+  static void Ignore(cudaError_t) {}
+  // The library counts downwards from the least urgent.
+  int RawPriority(int priority) const {
+    return std::max(priority_most_, priority_least_ - priority);
+  }
+
+  DriverCalls calls_;
+  int priority_least_ = 0, priority_most_ = 0;
+};
+
+Status CudaDriver::Open(int ordinal) {
+  int count = 0;
+  AG_TRY(FromCuda(cudaGetDeviceCount(&count), "count the devices"));
+  if (ordinal < 0 || ordinal >= count) {
+    return Err(StatusCode::kNotFound, "there are {} devices here, counted from 0", count);
+  }
+  AG_TRY(FromCuda(cudaSetDevice(ordinal), "use device {}", ordinal));
+  AG_TRY(FromCuda(cudaDeviceGetStreamPriorityRange(&priority_least_, &priority_most_),
+                  "read the priorities"));
+  FindCall("cuGraphKernelNodeGetParams", &calls_.kernel_node_params);
+  FindCall("cuFuncGetName", &calls_.function_name);
+  FindCall("cuKernelGetName", &calls_.kernel_name);
+  return OkStatus();
+}
+
+Status CudaDriver::Launch(const KernelLaunch& launch, StreamRef stream) {
+  cudaLaunchConfig_t config{};
+  config.gridDim = {launch.grid[0], launch.grid[1], launch.grid[2]};
+  config.blockDim = {launch.block[0], launch.block[1], launch.block[2]};
+  config.dynamicSmemBytes = launch.shared_bytes;
+  config.stream = Raw(stream);
+  cudaLaunchAttribute early{};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  if (launch.is_early) {
+    config.attrs = &early;
+    config.numAttrs = 1;
+  }
+  std::vector<const void*> pointers = launch.arguments;
+  std::vector<void*> arguments;  // The library wants the address of each argument.
+  for (const void*& pointer : pointers) arguments.push_back(&pointer);
+  return FromCuda(cudaLaunchKernelExC(&config, reinterpret_cast<const void*>(launch.function),
+                                      arguments.data()),
+                  "launch {}x{}x{} blocks of {} threads", launch.grid[0], launch.grid[1],
+                  launch.grid[2], launch.block[0] * launch.block[1] * launch.block[2]);
+}
+
+Status CudaDriver::BeginCapture(StreamRef stream, GraphRef graph, std::span<const NodeEdge> from) {
+  std::vector<cudaGraphNode_t> nodes;
+  for (const NodeEdge& edge : from) nodes.push_back(Raw(edge.from));
+  return FromCuda(cudaStreamBeginCaptureToGraph(Raw(stream), Raw(graph), nodes.data(), nullptr,
+                                                nodes.size(), cudaStreamCaptureModeThreadLocal),
+                  "begin a capture");
+}
+
+StatusOr<std::vector<NodeRef>> CudaDriver::EndCapture(StreamRef stream) {
+  cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
+  const cudaGraphNode_t* ends = nullptr;
+  const cudaGraphEdgeData* edges = nullptr;
+  size_t count = 0;
+  const Status read = FromCuda(
+      cudaStreamGetCaptureInfo(Raw(stream), &state, nullptr, nullptr, &ends, &edges, &count),
+      "read what was captured");
+  std::vector<NodeRef> refs;
+  if (read.ok() && state == cudaStreamCaptureStatusActive) {
+    for (size_t i = 0; i < count; ++i) refs.push_back(Wrap<NodeRef>(ends[i]));
+  }
+  cudaGraph_t graph = nullptr;
+  AG_TRY(FromCuda(cudaStreamEndCapture(Raw(stream), &graph), "end a capture"));
+  AG_TRY(read);
+  return refs;
+}
+
+StatusOr<std::vector<NodeRef>> CudaDriver::Nodes(GraphRef graph) {
+  size_t count = 0;
+  AG_TRY(FromCuda(cudaGraphGetNodes(Raw(graph), nullptr, &count), "count the nodes"));
+  std::vector<cudaGraphNode_t> nodes(count);
+  AG_TRY(FromCuda(cudaGraphGetNodes(Raw(graph), nodes.data(), &count), "list the nodes"));
+  std::vector<NodeRef> refs;
+  for (const cudaGraphNode_t node : nodes) refs.push_back(Wrap<NodeRef>(node));
+  return refs;
+}
+
+StatusOr<NodeInfo> CudaDriver::Inspect(NodeRef node) {
+  NodeInfo info{.node = node};
+  cudaGraphNodeType type = cudaGraphNodeTypeEmpty;
+  AG_TRY(FromCuda(cudaGraphNodeGetType(Raw(node), &type), "look at a node"));
+  info.kind = KindOf(type);
+  if (info.kind != NodeKind::kKernel || calls_.kernel_node_params == nullptr) return info;
+  CUDA_KERNEL_NODE_PARAMS params{};
+  if (calls_.kernel_node_params(Raw(node), &params) != CUDA_SUCCESS) return info;
+  info.grid = {params.gridDimX, params.gridDimY, params.gridDimZ};
+  info.block = {params.blockDimX, params.blockDimY, params.blockDimZ};
+  info.shared_bytes = params.sharedMemBytes;
+  const char* name = nullptr;
+  if (params.func != nullptr && calls_.function_name != nullptr) {
+    if (calls_.function_name(&name, params.func) != CUDA_SUCCESS) name = nullptr;
+  } else if (params.kern != nullptr && calls_.kernel_name != nullptr) {
+    if (calls_.kernel_name(&name, params.kern) != CUDA_SUCCESS) name = nullptr;
+  }
+  if (name != nullptr) info.function = name;
+  return info;
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<Driver>> OpenCudaDriver(int ordinal) {
+  auto driver = std::make_unique<CudaDriver>();
+  AG_TRY(driver->Open(ordinal), "cuda:{}", ordinal);
+  return driver;
+}
+
+}  // namespace ag::cuda

@@ -1,0 +1,66 @@
+#include "device/cuda/cuda_status.h"
+
+namespace ag::cuda::internal {
+namespace {
+
+// After these the context is lost: every later call returns the same code.
+bool IsSticky(cudaError_t code) {
+  switch (code) {
+    case cudaErrorIllegalAddress:
+    case cudaErrorLaunchFailure:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorECCUncorrectable:
+    case cudaErrorAssert:
+    case cudaErrorContained:
+    case cudaErrorExternalDevice:
+    case cudaErrorTensorMemoryLeak:
+    case cudaErrorMpsConnectionFailed:
+    case cudaErrorMpsRpcFailure:
+    case cudaErrorDeviceUninitialized:
+    case cudaErrorContextIsDestroyed:
+    case cudaErrorUnknown:
+      return true;
+    default:
+      return false;
+  }
+}
+
+StatusCode CodeOf(cudaError_t code) {
+  switch (code) {
+    case cudaErrorMemoryAllocation:
+    case cudaErrorLaunchOutOfResources:
+      return StatusCode::kResourceExhausted;
+    case cudaErrorNoDevice:
+    case cudaErrorInvalidDevice:
+      return StatusCode::kNotFound;
+    case cudaErrorInsufficientDriver:
+    case cudaErrorSystemDriverMismatch:
+    case cudaErrorCompatNotSupportedOnDevice:
+    case cudaErrorNoKernelImageForDevice:
+    case cudaErrorUnsupportedPtxVersion:
+    case cudaErrorNotSupported:
+    case cudaErrorStreamCaptureUnsupported:
+      return StatusCode::kUnimplemented;
+    case cudaErrorDevicesUnavailable:
+    case cudaErrorSystemNotReady:
+      return StatusCode::kUnavailable;
+    default:
+      return StatusCode::kInternal;
+  }
+}
+
+}  // namespace
+
+Status MakeCudaStatus(cudaError_t code, std::string what) {
+  const bool is_sticky = IsSticky(code);
+  return Err(is_sticky ? StatusCode::kUnavailable : CodeOf(code), "{}: {}: {}{}", what,
+             cudaGetErrorName(code), cudaGetErrorString(code),
+             is_sticky ? " (sticky: the device must be opened in a fresh process)" : "");
+}
+
+}  // namespace ag::cuda::internal

@@ -1,0 +1,196 @@
+#include "device/cuda/launch/compiler.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <deque>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/frames.h"
+#include "base/mutex.h"
+#include "base/process.h"
+#include "device/cuda/codegen/prelude.h"
+#include "device/cuda/launch/image_cache.h"
+
+namespace ag::cuda {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kProgram[] = "autograph-nvrtc";
+// Part of the key of an image: the library's name says which compiler made it.
+constexpr char kLibrary[] = "libnvrtc.so.13";
+constexpr int kChildrenMax = 8;
+
+// Beside the code that asks, or in the bin folder beside its lib.
+std::string FindProgram() {
+  Dl_info own{};
+  if (dladdr(reinterpret_cast<const void*>(&FindProgram), &own) == 0) return "";
+  std::error_code error;
+  const fs::path folder = fs::canonical(own.dli_fname, error).parent_path();
+  for (const fs::path& path : {folder / kProgram, folder.parent_path() / "bin" / kProgram}) {
+    if (!error && fs::exists(path)) return path.string();
+  }
+  return "";
+}
+
+// One child; of one thread.
+class Child {
+ public:
+  explicit Child(const NvrtcOptions& options) : options_(options) {}
+
+  StatusOr<std::string> Compile(const std::string& text, int compute_capability) {
+    if (!process_.has_value()) AG_TRY(Start());
+    ByteWriter request;
+    request.U32(static_cast<uint32_t>(compute_capability));
+    request.String(options_.library_folders);
+    request.String(text);
+    StatusOr<Frame> answer = Err(StatusCode::kUnavailable, "");
+    if (SendFrame(process_->socket(), kNvrtcSourceFrame, request.bytes()).ok()) {
+      answer = ReceiveFrame(process_->socket(), {.timeout = options_.time_max});
+    }
+    if (!answer.ok()) return Gone(answer.status());
+    if (answer->type == kNvrtcImageFrame) return std::move(answer->payload);
+    ByteReader failed(answer->payload);
+    AG_LET(const uint8_t code, failed.U8());
+    AG_LET(const std::string message, failed.String());
+    return Status(static_cast<StatusCode>(code), message);
+  }
+
+ private:
+  Status Start() {
+    const std::string program = options_.program.empty() ? FindProgram() : options_.program;
+    if (program.empty()) {
+      return Err(StatusCode::kUnimplemented, "{} is not beside this program", kProgram);
+    }
+    AG_LET(process_, SpawnRole(kNvrtcRole, {}, program));
+    return OkStatus();
+  }
+
+  // The child crashed, or hangs and is killed; the next source gets a fresh one.
+  Status Gone(const Status& why) {
+    const bool hangs = why.code() == StatusCode::kDeadlineExceeded;
+    if (hangs) process_->Kill();
+    const Status end = process_->Wait();
+    process_.reset();
+    if (hangs) {
+      return Err(StatusCode::kDeadlineExceeded, "the compiler took longer than {} s",
+                 std::chrono::duration_cast<std::chrono::seconds>(options_.time_max).count());
+    }
+    return Err(StatusCode::kUnavailable, "the compiler died: {}", Message(end));
+  }
+
+  const NvrtcOptions& options_;
+  std::optional<ChildProcess> process_;
+};
+
+class NvrtcCompiler : public Compiler {
+ public:
+  explicit NvrtcCompiler(const NvrtcOptions& options)
+      : options_(options),
+        cache_(options.cache_folder.empty() ? ImageCache::DefaultFolder() : options.cache_folder,
+               options.cache_bytes_max) {
+    if (options_.children == 0) {
+      const int half = static_cast<int>(std::thread::hardware_concurrency()) / 2;
+      options_.children = std::clamp(half, 1, kChildrenMax);
+    }
+  }
+
+  ~NvrtcCompiler() override {
+    {
+      const MutexLock lock(mutex_);
+      is_closing_ = true;
+      queue_.clear();
+    }
+    changed_.NotifyAll();
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+  StatusOr<std::string> Compile(const std::string& source, int compute_capability) override {
+    const std::string text = GpuPrelude() + source;
+    const Digest key = KeyOf(text, compute_capability);
+    if (std::optional<std::string> image = cache_.Find(key)) return *std::move(image);
+    const MutexLock lock(mutex_);
+    const std::shared_ptr<Job> job = Add(key, text, compute_capability);
+    while (!job->result.has_value()) changed_.Wait(mutex_);
+    jobs_.erase(key);  // A later wish finds it in the cache, or tries again.
+    return *job->result;
+  }
+
+  void Prepare(const std::string& source, int compute_capability) override {
+    const std::string text = GpuPrelude() + source;
+    const Digest key = KeyOf(text, compute_capability);
+    if (cache_.Find(key).has_value()) return;
+    const MutexLock lock(mutex_);
+    Add(key, text, compute_capability);
+  }
+
+ private:
+  struct Job {
+    Digest key;
+    std::string text;
+    int compute_capability = 0;
+    std::optional<StatusOr<std::string>> result;
+  };
+
+  static Digest KeyOf(const std::string& text, int compute_capability) {
+    return Sha256(fmt::format("{};sm_{};{}", kLibrary, compute_capability, text));
+  }
+
+  std::shared_ptr<Job> Add(const Digest& key, const std::string& text, int compute_capability)
+      AG_REQUIRES(mutex_) {
+    std::shared_ptr<Job>& job = jobs_[key];
+    if (job != nullptr) return job;
+    job = std::make_shared<Job>(Job{key, text, compute_capability, std::nullopt});
+    queue_.push_back(job);
+    if (static_cast<int>(threads_.size()) < options_.children && idle_ < queue_.size()) {
+      threads_.emplace_back([this] { Serve(); });
+    }
+    changed_.NotifyAll();
+    return job;
+  }
+
+  void Serve() {
+    Child child(options_);
+    for (;;) {
+      std::shared_ptr<Job> job;
+      {
+        const MutexLock lock(mutex_);
+        ++idle_;
+        while (queue_.empty() && !is_closing_) changed_.Wait(mutex_);
+        --idle_;
+        if (is_closing_) return;
+        job = queue_.front();
+        queue_.pop_front();
+      }
+      StatusOr<std::string> result = child.Compile(job->text, job->compute_capability);
+      if (result.ok()) cache_.Put(job->key, *result);
+      const MutexLock lock(mutex_);
+      job->result = std::move(result);
+      changed_.NotifyAll();
+    }
+  }
+
+  NvrtcOptions options_;
+  const ImageCache cache_;
+  Mutex mutex_;
+  CondVar changed_;
+  std::map<Digest, std::shared_ptr<Job>> jobs_ AG_GUARDED_BY(mutex_);
+  std::deque<std::shared_ptr<Job>> queue_ AG_GUARDED_BY(mutex_);
+  std::vector<std::thread> threads_;  // Grows under mutex_ while it is open.
+  size_t idle_ AG_GUARDED_BY(mutex_) = 0;
+  bool is_closing_ AG_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Compiler> MakeNvrtcCompiler(const NvrtcOptions& options) {
+  return std::make_unique<NvrtcCompiler>(options);
+}
+
+}  // namespace ag::cuda

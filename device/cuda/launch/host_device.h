@@ -1,0 +1,15 @@
+// A GPU device without a GPU, for tests: gpu_device.h on a host_driver.h.
+#pragma once
+
+#include "device/cuda/launch/gpu_device.h"
+#include "device/cuda/launch/host_driver.h"
+
+namespace ag::cuda {
+
+enum class HostKernels : uint8_t {
+  kReference,  // reference_source.h
+};
+
+std::unique_ptr<Device> OpenHostDevice(HostKernels kernels, DeviceSpec spec, uint64_t seed = 1);
+
+}  // namespace ag::cuda

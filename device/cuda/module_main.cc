@@ -1,0 +1,52 @@
+// The module's one door (device/cuda_module.h says how it is found).
+#include <cublasLt.h>
+#include <cudnn.h>
+
+#include "base/build_facts.h"
+#include "base/log.h"
+#include "device/api/module_call.h"
+#include "device/cuda/cublaslt_source.h"
+#include "device/cuda/cuda_driver.h"
+#include "device/cuda/cudnn_source.h"
+#include "device/cuda/machine.h"
+#include "device/cuda/nvrtc_compiler.h"
+
+namespace ag::cuda {
+namespace {
+
+StatusOr<std::unique_ptr<Device>> OpenDevice(int ordinal, const std::string& library_folders) {
+  GpuParts parts;
+  AG_LET(parts.driver, OpenCudaDriver(ordinal));
+  AG_LET(const MachineFacts facts, ReadMachine(ordinal));
+  if (facts.other_processes > 0) {
+    LogWarn("cuda:{}: {} other processes compute on it; times will scatter", ordinal,
+            facts.other_processes);
+  }
+  AG_LET(parts.spec, SpecOf(facts));
+  parts.chip = ChipOf(facts);
+  parts.environment =
+      EnvironmentOf(facts, {.cublaslt = cublasLtGetVersion(), .cudnn = cudnnGetVersion()});
+  std::vector<std::unique_ptr<KernelSource>> sources;
+  AG_LET(std::unique_ptr<CudnnSource> cudnn, CudnnSource::Open());
+  sources.push_back(std::move(cudnn));
+  AG_LET(std::unique_ptr<CublasLtSource> cublaslt, CublasLtSource::Open());
+  sources.push_back(std::move(cublaslt));
+  sources.push_back(MakeGeneratedSource(*parts.driver, MakeNvrtcCompiler({library_folders})));
+  parts.sources = std::make_unique<KernelSources>(std::move(sources));
+  return MakeGpuDevice(std::move(parts));
+}
+
+}  // namespace
+}  // namespace ag::cuda
+
+extern "C" __attribute__((visibility("default"))) void ag_open_cuda_device(
+    const char* version, int ordinal, const char* library_folders,
+    ag::StatusOr<std::unique_ptr<ag::Device>>* opened) {
+  if (version != ag::Version()) {
+    *opened = ag::Err(ag::StatusCode::kFailedPrecondition,
+                      "the module is of version {}, the program of {}; install both from one build",
+                      ag::Version(), version);
+    return;
+  }
+  *opened = ag::cuda::OpenDevice(ordinal, library_folders);
+}
