@@ -13,9 +13,8 @@ struct Family {
   StatusOr<GeneratedGroup> (*generate)(const GroupContext& context, const std::string& variant);
 };
 
-extern const Family kChainFamily;      // Element-wise operators and batch norm.
-extern const Family kCopyFamily;       // Copies, reorders, and what moves elements by strides.
-extern const Family kTransposeFamily;  // As the copies, through shared memory.
+extern const Family kChainFamily;     // Element-wise operators and batch norm.
+extern const Family kMovementFamily;  // Copies, reorders, and what moves elements by strides.
 extern const Family kPadFamily;
 extern const Family kGatherFamily;
 extern const Family kReduceFamily;

@@ -9,7 +9,7 @@ namespace ag::cuda {
 namespace {
 
 StatusOr<const Family*> FamilyOf(const GroupContext& context) {
-  if (context.group.pattern == kReorderPattern) return &kCopyFamily;
+  if (context.group.pattern == kReorderPattern) return &kMovementFamily;
   if (context.group.nodes.empty()) {
     return Err(StatusCode::kInvalidArgument, "group {}: no nodes", context.group.pattern);
   }
@@ -23,8 +23,7 @@ StatusOr<const Family*> FamilyOf(const GroupContext& context) {
   if (Has(op, kReduction)) return &kReduceFamily;
   if (op == OpKind::kGather) return &kGatherFamily;
   if (op == OpKind::kPad) return &kPadFamily;
-  if (op == OpKind::kTranspose) return &kTransposeFamily;
-  if (Has(op, kMovement)) return &kCopyFamily;
+  if (Has(op, kMovement)) return &kMovementFamily;
   return Err(StatusCode::kUnimplemented, "no generated kernel");
 }
 

@@ -11,17 +11,34 @@ int64_t Space::Count() const {
   return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
 }
 
-void Space::Simplify() {
-  Sizes order(sizes.size());
+void Space::Keep(const std::vector<size_t>& axes) {
+  const auto take = [&](const Sizes& from) {
+    Sizes to;
+    for (const size_t axis : axes) to.push_back(from[axis]);
+    if (to.empty()) to.push_back(1);
+    return to;
+  };
+  for (Sizes& of : strides) of = take(of);
+  sizes = take(sizes);
+}
+
+std::vector<size_t> Space::Sort() {
+  std::vector<size_t> order(sizes.size());
   std::iota(order.begin(), order.end(), 0);
-  std::erase_if(order, [&](int64_t axis) { return sizes[axis] == 1; });
-  std::ranges::stable_sort(order, std::greater<>(), [&](int64_t a) { return strides[0][a]; });
-  const auto joins = [&](int64_t outer, int64_t inner) {
+  std::erase_if(order, [&](size_t axis) { return sizes[axis] == 1; });
+  std::ranges::stable_sort(order, std::greater<>(), [&](size_t a) { return strides[0][a]; });
+  Keep(order);
+  return order;
+}
+
+void Space::Simplify() {
+  Sort();
+  const auto joins = [&](size_t outer, size_t inner) {
     return std::ranges::all_of(
         strides, [&](const Sizes& of) { return of[outer] == of[inner] * sizes[inner]; });
   };
-  Sizes kept;
-  for (const int64_t axis : order) {
+  std::vector<size_t> kept;
+  for (size_t axis = 0; axis < sizes.size(); ++axis) {
     if (!kept.empty() && joins(kept.back(), axis)) {
       sizes[axis] *= sizes[kept.back()];
       kept.back() = axis;
@@ -29,14 +46,7 @@ void Space::Simplify() {
       kept.push_back(axis);
     }
   }
-  const auto take = [&](const Sizes& from, int64_t none) {
-    Sizes to;
-    for (const int64_t axis : kept) to.push_back(from[axis]);
-    if (to.empty()) to.push_back(none);
-    return to;
-  };
-  for (Sizes& of : strides) of = take(of, 1);
-  sizes = take(sizes, 1);
+  Keep(kept);
 }
 
 void Space::CountVectors(int64_t vector) {

@@ -18,11 +18,16 @@ struct Space {
   std::vector<Sizes> strides;  // By tensor, then axis; elements. 0: the tensor repeats along it.
 
   int64_t Count() const;
-  // Puts the axes into the order in which tensor 0 has them in memory, drops those of size 1, and
-  // joins neighbours that are one run for every tensor. One axis at least is left.
+  // Puts the axes into the order in which tensor 0 has them in memory and drops those of size 1.
+  // One axis at least is left. Returns which are left, by their old numbers.
+  std::vector<size_t> Sort();
+  // Sorts, and joins neighbours that are one run for every tensor.
   void Simplify();
   // The innermost axis counts vectors of `vector` elements from now on. REQUIRES: it divides.
   void CountVectors(int64_t vector);
+
+ private:
+  void Keep(const std::vector<size_t>& axes);
 };
 
 // Strides of a tensor of `shape` for reading it at positions of the numpy broadcast shape `as`.

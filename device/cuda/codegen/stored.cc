@@ -45,12 +45,6 @@ std::string_view ComputedType(DType dtype) {
   return IsFloat(dtype) ? "float" : "long long";
 }
 
-std::string_view RawType(int64_t bytes) {
-  if (bytes == 1) return "unsigned char";
-  if (bytes == 2) return "unsigned short";
-  return bytes == 4 ? "unsigned" : "unsigned long long";
-}
-
 namespace {
 
 // Negative ones in brackets, so that they may stand behind any operator.

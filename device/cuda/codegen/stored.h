@@ -14,9 +14,6 @@ StatusOr<std::string_view> StoredType(DType dtype);
 // Of what is computed with: "float", "double", "long long" or "bool". REQUIRES: StoredType is OK.
 std::string_view ComputedType(DType dtype);
 
-// An unsigned type of that many bytes, for what is only moved. REQUIRES: 1, 2, 4 or 8.
-std::string_view RawType(int64_t bytes);
-
 // `value` as a literal of the computed type: "0.5f", "3ll", "true".
 std::string Literal(double value, DType dtype);
 

@@ -10,6 +10,8 @@ StatusOr<GeneratedGroup> G(const GroupContext&, const std::string&) {
 }  // namespace
 #define L(x) const Family x = {V, G};
 L(kCopyFamily)
-L(kTransposeFamily) L(kPadFamily) L(kGatherFamily) L(kReduceFamily) L(kPoolFamily) L(kSoftmaxFamily)
-    L(kNormFamily) L(kDenseFamily) L(kConvolutionFamily)
+L(kTransposeFamily)
+
+ L(kReduceFamily) L(kPoolFamily) L(kSoftmaxFamily) L(kNormFamily) L(kDenseFamily)
+    L(kConvolutionFamily)
 }  // namespace ag::cuda
