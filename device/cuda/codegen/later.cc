@@ -12,6 +12,5 @@ StatusOr<GeneratedGroup> G(const GroupContext&, const std::string&) {
 L(kCopyFamily)
 L(kTransposeFamily)
 
- L(kReduceFamily) L(kPoolFamily) L(kSoftmaxFamily) L(kNormFamily) L(kDenseFamily)
-    L(kConvolutionFamily)
+L(kPoolFamily) L(kDenseFamily) L(kConvolutionFamily)
 }  // namespace ag::cuda
