@@ -12,5 +12,5 @@ StatusOr<GeneratedGroup> G(const GroupContext&, const std::string&) {
 L(kCopyFamily)
 L(kTransposeFamily)
 
-L(kPoolFamily) L(kDenseFamily) L(kConvolutionFamily)
+L(kConvolutionFamily)
 }  // namespace ag::cuda
