@@ -34,19 +34,6 @@ Sizes BatchStrides(const TensorArgument& tensor, const Sizes& batches) {
                      batches);
 }
 
-// Names the operands in the kernel that is being written.
-Status Bind(GroupText* group, Problem* p) {
-  const GroupContext& context = group->context();
-  const Node& node = context.node(0);
-  const auto form = [&](size_t i) {
-    return ConstantForm{
-        .stored = StoredDType(context.graph.type(node.inputs[i]).dtype, context.precision)};
-  };
-  AG_LET(p->left, group->Source(node.inputs[0], form(0)));
-  AG_LET(p->right, group->Source(node.inputs[1], form(1)));
-  return OkStatus();
-}
-
 // Operands, batches and cuts. The product's functions are made by Finish, when nothing moves.
 StatusOr<Problem> ProblemOf(GroupText* group) {
   const GroupContext& context = group->context();
@@ -59,7 +46,9 @@ StatusOr<Problem> ProblemOf(GroupText* group) {
   }
   Problem p;
   group->BeginKernel("dense");
-  AG_TRY(Bind(group, &p));
+  const DType stored = StoredDType(node.outputs[0].dtype, context.precision);
+  AG_LET(p.left, group->Source(node.inputs[0], {.stored = stored}));
+  AG_LET(p.right, group->Source(node.inputs[1], {.stored = stored}));
   const Shape& out = node.outputs[0].shape;
   Product& product = p.product;
   product.dtype = node.outputs[0].dtype;
@@ -140,7 +129,7 @@ StatusOr<std::vector<std::string>> Variants(const GroupContext& context) {
 
 // Sums of all rows for the thread's columns: slices of the depth by warp, added in shared memory.
 GroupText::Launch ThinKernel(const Problem& p, int64_t slices, int64_t vector, int64_t parts,
-                             const Epilogue* epilogue, const TensorArgument* partial, Text* text) {
+                             const Epilogue& epilogue, const TensorArgument* partial, Text* text) {
   const Product& product = p.product;
   const std::string_view type = ComputedType(product.dtype);
   const int64_t part_depth = CeilDiv(product.depth, parts), rows = product.rows;
@@ -180,13 +169,9 @@ GroupText::Launch ThinKernel(const Problem& p, int64_t slices, int64_t vector, i
   text->Line("{} sum[v] += sums[s][v * 32 + lane];", each);
   text->Close();
   if (partial == nullptr) {
-    epilogue->Apply(text, product.at("row", "column"), product.column_axis, vector, "sum[k]");
+    epilogue.Apply(text, product.at("row", "column"), product.column_axis, vector, "sum[k]");
   } else {
-    text->Line("ag_pack<{}, {}> y;", type, vector);
-    text->Line("AG_UNROLL");
-    text->Line("{} y.at[v] = sum[v];", each);
-    text->Line("ag_store({} + (((long long)part * {} + batch) * {} + row) * {} + column, y);",
-               partial->name, product.batches, rows, product.columns);
+    StorePart(product, *partial, vector, "sum[k]", text);
   }
   text->Close();
   text->Line("ag_barrier();");
@@ -202,33 +187,11 @@ StatusOr<GeneratedGroup> Generate(const GroupContext& context, const std::string
   const std::vector<int64_t> numbers = NumbersIn(variant);
   const bool is_thin = variant.starts_with("thin");
   const int64_t parts = is_thin ? numbers[2] : TileCutOf(variant).parts;
-  std::optional<TensorArgument> partial;
-  if (parts > 1) {
-    const Product& product = p.product;
-    const DType sums = IsFloat(product.dtype) && product.dtype != DType::kFloat64 ? DType::kFloat32
-                       : product.dtype == DType::kFloat64                         ? DType::kFloat64
-                                                                                  : DType::kInt64;
-    partial = group.Workspace(0, sums, {parts, product.batches, product.rows, product.columns});
-    group.NeedWorkspace(NumElements(partial->shape) * SizeOf(sums));
-  } else {
-    AG_TRY(epilogue.Bind(&group, Epilogue::View::kProduct, {}));
-  }
-  const TensorArgument* to = partial ? &*partial : nullptr;
-  Text text;
-  if (is_thin) {
-    AG_TRY(
-        group.EndKernel(ThinKernel(p, numbers[0], numbers[1], parts, &epilogue, to, &text), text));
-  } else {
-    AG_LET(const GroupText::Launch launch,
-           TileKernel(p.product, TileCutOf(variant), &epilogue, to, &text));
-    AG_TRY(group.EndKernel(launch, text));
-  }
-  if (parts == 1) return group.Take();
-  group.BeginKernel("dense_sum");
-  const TensorArgument from = group.Workspace(0, partial->stored, partial->shape);
-  AG_TRY(epilogue.Bind(&group, Epilogue::View::kProduct, {}));
-  Text sum;
-  AG_TRY(group.EndKernel(AddParts(p.product, parts, epilogue, from, &sum), sum));
+  const auto body = [&](const TensorArgument* partial, Text* text) -> StatusOr<GroupText::Launch> {
+    if (is_thin) return ThinKernel(p, numbers[0], numbers[1], parts, epilogue, partial, text);
+    return TileKernel(p.product, TileCutOf(variant), epilogue, partial, text);
+  };
+  AG_TRY(EndProduct(&group, p.product, parts, {.epilogue = &epilogue}, body));
   return group.Take();
 }
 

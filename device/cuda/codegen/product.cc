@@ -73,6 +73,31 @@ void AddSlice(std::string_view type, int64_t rows, int64_t columns, Text* text) 
   text->Close();
 }
 
+// The body of the kernel that adds up partial sums and finishes.
+GroupText::Launch AddParts(const Product& p, int64_t parts, const Epilogue& epilogue,
+                           const TensorArgument& partial, Text* text) {
+  constexpr int64_t kLanes = 128;
+  int64_t vector = epilogue.VectorOf(p.column_axis, 4);
+  while (p.columns % vector != 0) vector /= 2;
+  const int64_t total = p.batches * p.rows * p.columns, across = p.columns / vector;
+  const std::string_view type = ComputedType(p.dtype);
+  text->Line("const int at = ag_block_x() * {} + ag_thread();", kLanes);
+  text->Line("if (at >= {}) return;", total / vector);
+  text->Line("const int column = at % {} * {}, row = at / {} % {}, batch = at / {};", across,
+             vector, across, p.rows, across * p.rows);
+  p.split_batch(text);
+  text->Line("{} acc[{}] = {{}};", type, vector);
+  text->Line("AG_UNROLL");
+  text->Open("for (int part = 0; part < {}; ++part)", parts);
+  text->Line("const ag_pack<{0}, {1}> p = ag_load<{1}>({2} + (long long)part * {3} + at * {1});",
+             type, vector, partial.name, total);
+  text->Line("AG_UNROLL");
+  text->Line("for (int k = 0; k < {}; ++k) acc[k] += p.at[k];", vector);
+  text->Close();
+  epilogue.Apply(text, p.at("row", "column"), p.column_axis, vector, "acc[k]");
+  return {.grid = {CeilDiv(total / vector, kLanes), 1, 1}, .threads = kLanes};
+}
+
 }  // namespace
 
 std::vector<std::string> TileVariants(const Product& product, const Chip& chip) {
@@ -104,7 +129,7 @@ TileCut TileCutOf(const std::string& variant) {
 }
 
 StatusOr<GroupText::Launch> TileKernel(const Product& p, const TileCut& cut,
-                                       const Epilogue* epilogue, const TensorArgument* partial,
+                                       const Epilogue& epilogue, const TensorArgument* partial,
                                        Text* text) {
   const std::string_view type = ComputedType(p.dtype);
   const int64_t rows = cut.rows / 16, columns = cut.columns / 16;  // Of a thread.
@@ -134,48 +159,52 @@ StatusOr<GroupText::Launch> TileKernel(const Product& p, const TileCut& cut,
   text->Line("const int row = row0 + ty * {} + i;", rows);
   text->Line("if (row >= {}) continue;", p.rows);
   int64_t vector = std::min<int64_t>(columns, 4);
-  if (partial == nullptr) vector = epilogue->VectorOf(p.column_axis, vector);
+  if (partial == nullptr) vector = epilogue.VectorOf(p.column_axis, vector);
   while (p.columns % vector != 0) vector /= 2;
   text->Line("AG_UNROLL");
   text->Open("for (int j = 0; j < {}; j += {})", columns, vector);
   text->Line("const int column = column0 + tx * {} + j;", columns);
   text->Line("if (column >= {}) continue;", p.columns);
   if (partial == nullptr) {
-    epilogue->Apply(text, p.at("row", "column"), p.column_axis, vector, "acc[i][j + k]");
+    epilogue.Apply(text, p.at("row", "column"), p.column_axis, vector, "acc[i][j + k]");
   } else {
-    text->Line("ag_pack<{}, {}> y;", type, vector);
-    text->Line("AG_UNROLL");
-    text->Line("for (int k = 0; k < {}; ++k) y.at[k] = acc[i][j + k];", vector);
-    text->Line("ag_store({} + (((long long)part * {} + batch) * {} + row) * {} + column, y);",
-               partial->name, p.batches, p.rows, p.columns);
+    StorePart(p, *partial, vector, "acc[i][j + k]", text);
   }
   text->Close();
   text->Close();
   return GroupText::Launch{.grid = {across * down, 1, p.batches * cut.parts}, .threads = kThreads};
 }
 
-GroupText::Launch AddParts(const Product& p, int64_t parts, const Epilogue& epilogue,
-                           const TensorArgument& partial, Text* text) {
-  constexpr int64_t kLanes = 128;
-  int64_t vector = epilogue.VectorOf(p.column_axis, 4);
-  while (p.columns % vector != 0) vector /= 2;
-  const int64_t total = p.batches * p.rows * p.columns, across = p.columns / vector;
-  const std::string_view type = ComputedType(p.dtype);
-  text->Line("const int at = ag_block_x() * {} + ag_thread();", kLanes);
-  text->Line("if (at >= {}) return;", total / vector);
-  text->Line("const int column = at % {} * {}, row = at / {} % {}, batch = at / {};", across,
-             vector, across, p.rows, across * p.rows);
-  p.split_batch(text);
-  text->Line("{} acc[{}] = {{}};", type, vector);
+void StorePart(const Product& p, const TensorArgument& partial, int64_t vector,
+               const std::string& sum, Text* text) {
+  text->Line("ag_pack<{}, {}> y;", partial.type(), vector);
   text->Line("AG_UNROLL");
-  text->Open("for (int part = 0; part < {}; ++part)", parts);
-  text->Line("const ag_pack<{0}, {1}> p = ag_load<{1}>({2} + (long long)part * {3} + at * {1});",
-             type, vector, partial.name, total);
-  text->Line("AG_UNROLL");
-  text->Line("for (int k = 0; k < {}; ++k) acc[k] += p.at[k];", vector);
-  text->Close();
-  epilogue.Apply(text, p.at("row", "column"), p.column_axis, vector, "acc[k]");
-  return {.grid = {CeilDiv(total / vector, kLanes), 1, 1}, .threads = kLanes};
+  text->Line("for (int k = 0; k < {}; ++k) y.at[k] = {};", vector, sum);
+  text->Line("ag_store({} + (((long long)part * {} + batch) * {} + row) * {} + column, y);",
+             partial.name, p.batches, p.rows, p.columns);
+}
+
+Status EndProduct(GroupText* group, const Product& product, int64_t parts, const ProductEnd& end,
+                  const ProductBody& body) {
+  Text text;
+  if (parts == 1) {
+    AG_TRY(end.epilogue->Bind(group, end.view, end.bias));
+    AG_LET(const GroupText::Launch launch, body(nullptr, &text));
+    return group->EndKernel(launch, text);
+  }
+  const Shape shape{parts, product.batches, product.rows, product.columns};
+  DType sums = IsFloat(product.dtype) ? DType::kFloat32 : DType::kInt64;
+  if (product.dtype == DType::kFloat64) sums = DType::kFloat64;
+  group->NeedWorkspace(NumElements(shape) * SizeOf(sums));
+  const TensorArgument partial = group->Workspace(0, sums, shape);
+  AG_LET(const GroupText::Launch launch, body(&partial, &text));
+  AG_TRY(group->EndKernel(launch, text));
+  group->BeginKernel("add_parts");
+  const TensorArgument from = group->Workspace(0, sums, shape);
+  AG_TRY(end.epilogue->Bind(group, end.view, end.bias));
+  Text sum;
+  const GroupText::Launch finish = AddParts(product, parts, *end.epilogue, from, &sum);
+  return group->EndKernel(finish, sum);
 }
 
 }  // namespace ag::cuda

@@ -41,14 +41,28 @@ struct TileCut {
 std::vector<std::string> TileVariants(const Product& product, const Chip& chip);
 TileCut TileCutOf(const std::string& variant);
 
-// The body of the kernel whose arguments are bound; with parts > 1 it writes sums to `partial`, a
-// workspace tensor [parts, batches, rows, columns].
+// The body of the kernel whose arguments are bound; it ends in the epilogue, or where `partial` is
+// given (a workspace tensor [parts, batches, rows, columns]) writes its sums there.
 StatusOr<GroupText::Launch> TileKernel(const Product& product, const TileCut& cut,
-                                       const Epilogue* epilogue, const TensorArgument* partial,
+                                       const Epilogue& epilogue, const TensorArgument* partial,
                                        Text* text);
 
-// The body of the kernel that adds up `parts` partial sums and finishes.
-GroupText::Launch AddParts(const Product& product, int64_t parts, const Epilogue& epilogue,
-                           const TensorArgument& partial, Text* text);
+// Writes a pack of `vector` neighbouring sums ("sum[v]", ...) of (part, batch, row, column).
+void StorePart(const Product& product, const TensorArgument& partial, int64_t vector,
+               const std::string& sum, Text* text);
+
+// How the kernels of a product end.
+struct ProductEnd {
+  Epilogue* epilogue = nullptr;
+  Epilogue::View view = Epilogue::View::kProduct;
+  std::optional<Edge> bias;
+};
+
+// Completes the kernel in the making, whose operands are named: `body` writes it, as TileKernel
+// does. With parts > 1 a second kernel adds up the partial sums and finishes.
+using ProductBody =
+    std::function<StatusOr<GroupText::Launch>(const TensorArgument* partial, Text*)>;
+Status EndProduct(GroupText* group, const Product& product, int64_t parts, const ProductEnd& end,
+                  const ProductBody& body);
 
 }  // namespace ag::cuda
