@@ -1,0 +1,45 @@
+// What the kernels of convolutions share. Private to the room.
+#pragma once
+
+#include "device/cuda/codegen/product.h"
+#include "device/cuda/codegen/window.h"
+
+namespace ag::cuda {
+
+struct Convolution {
+  TensorArgument x, w;  // The weights' axes: output channels, channels of a group, spatial ones.
+  Edge bias;
+  std::vector<WindowAxis> windows;
+  int64_t images = 1, groups = 1;
+  int64_t channels_in = 1, channels_out = 1;  // Of one group.
+  int64_t positions = 1, taps = 1;
+  bool is_last = false;  // The output has its channels last.
+  std::string index;     // "int", or "long long" where a tensor is too large for it.
+
+  bool is_depthwise() const { return channels_in == 1 && channels_out == 1; }
+  ProductEnd End(Epilogue* epilogue) const {
+    return {epilogue, Epilogue::View::kConvolution, bias};
+  }
+};
+
+// Reads the group and names its operands in the kernel that is being written. Constant weights are
+// wanted with output channels last where the output has, in their own order elsewhere.
+StatusOr<Convolution> ConvolutionOf(GroupText* group);
+
+// Declares first_<i>, where the window of position `position` begins along each spatial axis.
+void DeclareWindow(const Convolution& c, const std::string& position, Text* text);
+
+// Where the weights have (output channel, channel in group, tap): the stride of each of the three,
+// and a tap's offset as the sum of its axes' k<i>.
+std::string WeightOffset(const Convolution& c, const std::string& out, const std::string& in,
+                         const std::vector<std::string>& taps);
+
+// The kernels: names to try, best first, and the text by a name.
+std::vector<std::string> DepthwiseVariants(const Convolution& c, const Epilogue& epilogue);
+Status Depthwise(GroupText* group, const Convolution& c, Epilogue* epilogue,
+                 const std::string& variant);
+std::vector<std::string> ConvolutionTiles(const Convolution& c, const Chip& chip);
+Status TiledConvolution(GroupText* group, const Convolution& c, Epilogue* epilogue,
+                        const std::string& variant);
+
+}  // namespace ag::cuda

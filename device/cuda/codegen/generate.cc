@@ -1,0 +1,69 @@
+// Which family a group goes to.
+#include "device/cuda/codegen/generate.h"
+
+#include <algorithm>
+
+#include "device/cuda/codegen/families.h"
+
+namespace ag::cuda {
+namespace {
+
+StatusOr<const Family*> FamilyOf(const GroupContext& context) {
+  if (context.group.pattern == kReorderPattern) return &kMovementFamily;
+  if (context.group.nodes.empty()) {
+    return Err(StatusCode::kInvalidArgument, "group {}: no nodes", context.group.pattern);
+  }
+  const OpKind op = context.node(0).op;
+  if (op == OpKind::kBatchNorm || Has(op, kElementwise)) return &kChainFamily;
+  if (op == OpKind::kConv) return &kConvolutionFamily;
+  if (op == OpKind::kMatMul) return &kDenseFamily;
+  if (op == OpKind::kSoftmax) return &kSoftmaxFamily;
+  if (op == OpKind::kLayerNorm || op == OpKind::kRmsNorm) return &kNormFamily;
+  if (Has(op, kPooling)) return &kPoolFamily;
+  if (Has(op, kReduction)) return &kReduceFamily;
+  if (op == OpKind::kGather) return &kGatherFamily;
+  if (op == OpKind::kPad) return &kPadFamily;
+  if (Has(op, kMovement)) return &kMovementFamily;
+  return Err(StatusCode::kUnimplemented, "no generated kernel");
+}
+
+// What messages about a group begin with: "generated Conv+Relu", "generated reorder".
+std::string NameOf(const GroupContext& context) {
+  std::vector<std::string_view> names;
+  for (size_t i = 0; i < context.group.nodes.size(); ++i) {
+    names.push_back(Info(context.node(i).op).name);
+  }
+  return "generated " + (names.empty() ? context.group.pattern : Join(names, "+"));
+}
+
+// Whether there is nothing to compute: no kernel then.
+bool IsEmpty(const GroupContext& context) {
+  return std::ranges::all_of(context.group.outputs, [&](const Port& port) {
+    return context.graph.type(port.edge).NumElements() == 0;
+  });
+}
+
+}  // namespace
+
+StatusOr<std::vector<std::string>> GeneratedVariants(const GroupContext& context) {
+  if (IsEmpty(context)) return std::vector<std::string>{"nothing"};
+  AG_LET(const Family* family, FamilyOf(context));
+  StatusOr<std::vector<std::string>> variants = family->variants(context);
+  AG_TRY(variants, "{}", NameOf(context));
+  return variants;
+}
+
+StatusOr<GeneratedGroup> GenerateGroup(const GroupContext& context, const std::string& variant) {
+  AG_LET(const std::vector<std::string> variants, GeneratedVariants(context));
+  if (std::ranges::count(variants, variant) == 0) {
+    return Err(StatusCode::kInvalidArgument, "{}: no variant '{}'; it has {}", NameOf(context),
+               variant, Join(variants, ", "));
+  }
+  if (IsEmpty(context)) return GeneratedGroup();
+  AG_LET(const Family* family, FamilyOf(context));
+  StatusOr<GeneratedGroup> group = family->generate(context, variant);
+  AG_TRY(group, "{} by {}", NameOf(context), variant);
+  return group;
+}
+
+}  // namespace ag::cuda

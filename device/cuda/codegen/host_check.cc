@@ -1,0 +1,243 @@
+#include "device/cuda/codegen/host_check.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "device/cuda/codegen/host_kernels.h"
+#include "device/cuda/codegen/space.h"
+#include "graph/array.h"
+#include "graph/evaluate.h"
+#include "plan/layout.h"
+
+namespace ag::cuda {
+namespace {
+
+constexpr size_t kPage = 4096;
+constexpr uint8_t kUntouched = 0xa5;
+
+// Memory whose end lies at a page that cannot be touched, aligned to 16 bytes and no more.
+class GuardedBuffer {
+ public:
+  explicit GuardedBuffer(size_t bytes) : bytes_(bytes) {
+    const size_t whole = (bytes + 15) / 16 * 16;
+    mapped_ = (whole + kPage - 1) / kPage * kPage + 2 * kPage;
+    void* memory =
+        mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    AG_CHECK(memory != MAP_FAILED);
+    map_ = static_cast<uint8_t*>(memory);
+    mprotect(map_, kPage, PROT_NONE);
+    mprotect(map_ + mapped_ - kPage, kPage, PROT_NONE);
+    data_ = map_ + mapped_ - kPage - whole;
+    std::memset(map_ + kPage, kUntouched, mapped_ - 2 * kPage);
+    if (bytes > 0) std::memset(data_, 0xff, bytes);  // Floats: NaN.
+  }
+  GuardedBuffer(GuardedBuffer&& other) noexcept { *this = std::move(other); }
+  GuardedBuffer& operator=(GuardedBuffer&& other) noexcept {
+    std::swap(map_, other.map_);
+    std::swap(mapped_, other.mapped_);
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~GuardedBuffer() {
+    if (map_ != nullptr) munmap(map_, mapped_);
+  }
+
+  uint8_t* data() { return data_; }
+  std::string_view bytes() const { return {reinterpret_cast<const char*>(data_), bytes_}; }
+  void Protect() { mprotect(map_ + kPage, mapped_ - 2 * kPage, PROT_READ); }
+  bool IsIntact() const {
+    const auto untouched = [](uint8_t byte) { return byte == kUntouched; };
+    return std::all_of(map_ + kPage, data_, untouched) &&
+           std::all_of(data_ + bytes_, map_ + mapped_ - kPage, untouched);
+  }
+
+ private:
+  uint8_t* map_ = nullptr;
+  size_t mapped_ = 0;
+  uint8_t* data_ = nullptr;
+  size_t bytes_ = 0;
+};
+
+// A plain tensor's elements in another type, at these strides.
+GuardedBuffer Packed(const Tensor& tensor, DType stored, const Sizes& strides) {
+  const Tensor converted = Tensor::FromDoubles({stored, tensor.type().shape}, tensor.ToDoubles());
+  GuardedBuffer buffer(converted.bytes().size());
+  const size_t size = static_cast<size_t>(SizeOf(stored));
+  Walker<1> walker(tensor.type().shape, {Shape(strides.begin(), strides.end())});
+  for (int64_t i = 0; i < tensor.type().NumElements(); ++i, walker.Next()) {
+    std::memcpy(buffer.data() + static_cast<size_t>(walker.offset(0)) * size,
+                converted.bytes().data() + static_cast<size_t>(i) * size, size);
+  }
+  buffer.Protect();
+  return buffer;
+}
+
+Tensor Unpacked(const GuardedBuffer& buffer, const TensorType& type, DType stored,
+                const Sizes& strides) {
+  const Tensor raw = Tensor::FromBytes({stored, type.shape}, buffer.bytes());
+  Tensor plain = Tensor::Zeros(type);
+  Walker<1> walker(type.shape, {Shape(strides.begin(), strides.end())});
+  for (int64_t i = 0; i < type.NumElements(); ++i, walker.Next()) {
+    plain.Put(i, raw.At(walker.offset(0)));
+  }
+  return plain;
+}
+
+Sizes OrderedStrides(const Shape& shape, const std::vector<int>& order) {
+  Sizes strides = DenseStrides(shape, Layout::kPlain);
+  int64_t below = 1;
+  for (size_t i = order.size(); i-- > 0;) {
+    strides[order[i]] = below;
+    below *= shape[order[i]];
+  }
+  return strides;
+}
+
+// The buffers of one group, by what arguments point to.
+class GroupRun {
+ public:
+  static StatusOr<GroupRun> Prepare(const GroupCheck& check) {
+    GroupRun run(check);
+    for (size_t i = 0; i < check.inputs.size(); ++i) {
+      const TensorType& type = check.inputs[i].type();
+      run.buffers_[0].push_back(Packed(check.inputs[i], run.Stored(type),
+                                       DenseStrides(type.shape, check.group.inputs[i].layout)));
+    }
+    for (const Port& port : check.group.outputs) {
+      const TensorType& type = check.graph.type(port.edge);
+      run.buffers_[1].emplace_back(type.NumElements() * SizeOf(run.Stored(type)));
+    }
+    for (const GeneratedConstant& constant : check.generated.constants) {
+      AG_LET(const Tensor value, Materialize(check.graph, constant.edge, *check.weights));
+      run.buffers_[2].push_back(
+          Packed(value, constant.stored, OrderedStrides(value.type().shape, constant.order)));
+    }
+    run.buffers_[3].emplace_back(check.generated.workspace_bytes);
+    return run;
+  }
+
+  Status Run(HostModule* module, const std::string& prefix) {
+    for (const GeneratedKernel& kernel : check_.generated.kernels) {
+      std::vector<const void*> pointers;
+      for (const GeneratedArgument& argument : kernel.arguments) {
+        GuardedBuffer& buffer = buffers_[static_cast<size_t>(argument.kind)][argument.index];
+        pointers.push_back(buffer.data() + argument.offset_bytes);
+      }
+      AG_TRY(module->Run(prefix + kernel.function, kernel.grid, kernel.block, kernel.shared_bytes,
+                         pointers));
+    }
+    return OkStatus();
+  }
+
+  Status Compare() const {
+    for (const std::vector<GuardedBuffer>& kind : buffers_) {
+      for (const GuardedBuffer& buffer : kind) {
+        if (!buffer.IsIntact()) return Err(StatusCode::kInternal, "wrote beside a tensor");
+      }
+    }
+    for (size_t i = 0; i < check_.expected.size(); ++i) {
+      const Tensor& expected = check_.expected[i];
+      const Sizes strides = DenseStrides(expected.type().shape, check_.group.outputs[i].layout);
+      AG_TRY(
+          CompareTensors(
+              expected, Unpacked(buffers_[1][i], expected.type(), Stored(expected.type()), strides),
+              check_.precision),
+          "output {}", i);
+    }
+    return OkStatus();
+  }
+
+ private:
+  explicit GroupRun(const GroupCheck& check) : check_(check) {}
+  DType Stored(const TensorType& type) const { return StoredDType(type.dtype, check_.precision); }
+
+  const GroupCheck& check_;
+  std::array<std::vector<GuardedBuffer>, 4> buffers_;  // By GeneratedArgument::Kind.
+};
+
+Status RunOne(const GroupCheck& check, HostModule* module, const std::string& prefix) {
+  AG_LET(GroupRun run, GroupRun::Prepare(check));
+  AG_TRY(run.Run(module, prefix));
+  return run.Compare();
+}
+
+}  // namespace
+
+Status CompareTensors(const Tensor& expected, const Tensor& actual, Precision precision) {
+  double tolerance = 2e-5;
+  if (precision == Precision::kFp16) tolerance = 2e-3;
+  if (precision == Precision::kBf16) tolerance = 2e-2;
+  double largest = 0, error = 0;
+  for (int64_t i = 0; i < expected.type().NumElements(); ++i) {
+    const double a = expected.At(i), b = actual.At(i);
+    if (std::isfinite(a)) largest = std::max(largest, std::abs(a));
+    if (a == b || (std::isnan(a) && std::isnan(b))) continue;
+    if (!std::isfinite(a) || !std::isfinite(b)) {
+      return Err(StatusCode::kInternal, "element {}: expected {}, got {}", i, a, b);
+    }
+    error = std::max(error, std::abs(a - b));
+  }
+  if (!IsFloat(expected.type().dtype)) tolerance = 0;
+  if (error <= tolerance * largest) return OkStatus();
+  return Err(StatusCode::kInternal, "{}: error {:.3g} of {:.3g}", expected.type().ToString(), error,
+             largest);
+}
+
+StatusOr<std::vector<GroupCheck>> ChecksOf(const std::string& name, const GroupProblem& problem,
+                                           Precision precision, int64_t int_below) {
+  GroupCheck check{.name = name, .graph = problem.graph, .precision = precision};
+  check.group = SingleGroupPlan(problem).groups[0];
+  check.weights = std::make_shared<SyntheticWeights>();
+  for (const NodeId id : check.graph.inputs()) {
+    const TensorType type = check.graph.type({id, 0});
+    const Tensor values = RandomTensor(type, 5 + check.inputs.size(), int_below);
+    // What the kernel reads is rounded already; the reference begins with the same.
+    const DType stored = StoredDType(type.dtype, precision);
+    const Tensor rounded = Tensor::FromDoubles({stored, type.shape}, values.ToDoubles());
+    check.inputs.push_back(Tensor::FromDoubles(type, rounded.ToDoubles()));
+  }
+  AG_LET(check.expected, Evaluate(check.graph, check.inputs, *check.weights));
+  const Chip chip;
+  const GroupContext context{check.graph, check.group, precision, chip};
+  AG_LET(const std::vector<std::string> variants, GeneratedVariants(context));
+  std::vector<GroupCheck> checks;
+  for (const std::string& variant : variants) {
+    AG_LET(check.generated, GenerateGroup(context, variant));
+    check.name = fmt::format("{} by {}", name, variant);
+    checks.push_back(check);
+  }
+  return checks;
+}
+
+std::string JoinSources(std::span<const GroupCheck> checks) {
+  std::string text;
+  for (size_t i = 0; i < checks.size(); ++i) {
+    text += fmt::format("\n// {}\nnamespace g{} {{\n", checks[i].name, i);
+    for (const GeneratedKernel& kernel : checks[i].generated.kernels) {
+      text += fmt::format("#define {0} g{1}_{0}\n", kernel.function, i);
+    }
+    text += checks[i].generated.source;
+    for (const GeneratedKernel& kernel : checks[i].generated.kernels) {
+      text += fmt::format("#undef {}\n", kernel.function);
+    }
+    text += fmt::format("}}  // namespace g{}\n", i);
+  }
+  return text;
+}
+
+StatusOr<std::vector<std::string>> RunChecks(std::span<const GroupCheck> checks) {
+  AG_LET(const std::string object, CompileForHost(JoinSources(checks)));
+  AG_LET(HostModule module, HostModule::Load(object));
+  std::vector<std::string> wrong;
+  for (size_t i = 0; i < checks.size(); ++i) {
+    const Status status = RunOne(checks[i], &module, fmt::format("g{}_", i));
+    if (!status.ok()) wrong.push_back(fmt::format("{}: {}", checks[i].name, Message(status)));
+  }
+  return wrong;
+}
+
+}  // namespace ag::cuda

@@ -1,0 +1,68 @@
+// Every group that the conformance cases form under the H200's spec, generated in every layout and
+// by every variant, run on the host and compared with the reference kernels.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "device/conformance/cases.h"
+#include "device/cuda/codegen/case_groups.h"
+#include "device/cuda/codegen/host_check.h"
+#include "device/cuda/codegen/host_kernels.h"
+
+namespace ag::cuda {
+namespace {
+
+// AG_CUDA_KERNELS=long: also every layout and every precision (tests/long/cuda_kernels.sh).
+bool IsLong() {
+  const char* value = std::getenv("AG_CUDA_KERNELS");
+  return value != nullptr && std::string_view(value) == "long";
+}
+
+// Checks of all cases in slices, so that two builds can share the machine's memory.
+void RunAll(Precision precision, bool all_layouts) {
+  constexpr size_t kSlice = 200;
+  std::vector<GroupCheck> checks;
+  const auto run = [&] {
+    const StatusOr<std::vector<std::string>> wrong = RunChecks(checks);
+    ASSERT_EQ(ToString(wrong.status()), "OK");
+    for (const std::string& line : *wrong) ADD_FAILURE() << line;
+    checks.clear();
+  };
+  for (const std::span<const ConformanceCase> cases : {OperatorCases(), NetworkCases()}) {
+    for (const ConformanceCase& c : cases) {
+      const StatusOr<std::vector<NamedProblem>> problems =
+          GroupsOfCase(AG_SOURCE_DIR, c.text, all_layouts);
+      ASSERT_EQ(ToString(problems.status()), "OK") << c.name;
+      for (const NamedProblem& p : *problems) {
+        const std::string name = fmt::format("{}: {}", c.name, p.name);
+        StatusOr<std::vector<GroupCheck>> found = ChecksOf(name, p.problem, precision);
+        EXPECT_EQ(ToString(found.status()), "OK") << name;
+        if (!found.ok()) continue;
+        std::ranges::move(*found, std::back_inserter(checks));
+      }
+      if (checks.size() >= kSlice) run();
+    }
+  }
+  if (!checks.empty()) run();
+}
+
+class Kernels : public testing::Test {
+ protected:
+  void SetUp() override {
+    const Status status = CompileForHost("").status();
+    if (status.code() == StatusCode::kUnimplemented) GTEST_SKIP() << Message(status);
+  }
+};
+
+TEST_F(Kernels, ComputeAsTheReferenceInFp32) { RunAll(Precision::kFp32, false); }
+
+TEST_F(Kernels, ComputeAsTheReferenceInEveryLayoutAndPrecision) {
+  if (!IsLong()) GTEST_SKIP() << "AG_CUDA_KERNELS=long asks for it";
+  for (const Precision precision : {Precision::kFp32, Precision::kFp16, Precision::kBf16}) {
+    SCOPED_TRACE(static_cast<int>(precision));
+    RunAll(precision, true);
+  }
+}
+
+}  // namespace
+}  // namespace ag::cuda

@@ -1,0 +1,37 @@
+// Kernels whose threads take a few neighbouring elements ("lanes") of the output each, walk nothing
+// and share nothing: element-wise chains, copies, gathers.
+#pragma once
+
+#include "device/cuda/codegen/group_text.h"
+
+namespace ag::cuda {
+
+// How a space is given out to threads.
+struct Lanes {
+  Space space;         // Innermost axis counted in vectors; `rest` elements follow the last one.
+  int64_t vector = 1;  // Elements of a thread.
+  int64_t rest = 0;    // Only where the space has a single axis.
+  int64_t threads = 128;
+  std::string type;  // Of the index.
+
+  int64_t count() const { return space.Count(); }
+  int64_t blocks() const { return CeilDiv(count() + (rest > 0 ? 1 : 0), threads); }
+};
+
+// Vectors of `vector` elements; fewer where the space (simplified) does not allow it.
+Lanes MakeLanes(Space space, int64_t vector, int64_t threads);
+
+// The best vector for elements of `bytes`, and the names "v<vector>/<threads>" to try, best first.
+std::vector<std::string> LaneVariants(const Space& space, int64_t bytes);
+Lanes LanesOf(const Space& space, const std::string& variant);
+
+// Declares the thread's place "at" and leaves where it is beyond the end; `block` is the block's
+// number. Returns the coordinates along the space's axes.
+std::vector<std::string> BeginLanes(Text* text, const Lanes& lanes, const std::string& block);
+
+// A pack of the thread's elements of a tensor, from the pointer expression of the first.
+std::string LoadLanes(const Lanes& lanes, size_t tensor, const std::string& pointer);
+void StoreLanes(Text* text, const Lanes& lanes, size_t tensor, const std::string& pointer,
+                const std::string& pack);
+
+}  // namespace ag::cuda

@@ -1,0 +1,120 @@
+#include "device/cuda/codegen/move.h"
+
+namespace ag::cuda {
+namespace {
+
+// The widest vector at which the move's first elements are aligned.
+int64_t AlignedVector(const Move& move, int64_t vector) {
+  while (move.from_offset % vector != 0 || move.to_offset % vector != 0) vector /= 2;
+  return vector;
+}
+
+std::string Pointer(const TensorArgument& tensor, int64_t offset) {
+  return offset == 0 ? tensor.name : fmt::format("{} + {}", tensor.name, offset);
+}
+
+// What one block of a move does; `block` is its number within the move.
+void LanesOfBlock(Text* text, const Move& move, const Lanes& lanes, const std::string& block) {
+  const std::string from = Pointer(move.from, move.from_offset);
+  const std::string to = Pointer(move.to, move.to_offset);
+  const std::vector<std::string> at = BeginLanes(text, lanes, block);
+  if (lanes.rest > 0) {
+    const int64_t begin = lanes.count() * lanes.vector;
+    const int64_t step = lanes.space.strides[1].back() / lanes.vector;
+    text->Open("if (at == {})", lanes.count());
+    text->Line("for ({} e = {}; e < {}; ++e) ({})[e] = ({})[e * {}];", lanes.type, begin,
+               begin + lanes.rest, to, from, step);
+    text->Line("return;");
+    text->Close();
+  }
+  StoreLanes(text, lanes, 0, Plus(to, Offset(at, lanes.space.strides[0])),
+             LoadLanes(lanes, 1, Plus(from, Offset(at, lanes.space.strides[1]))));
+}
+
+// The axes of a transposing move: neighbours in what is written, and in what is read.
+struct TileAxes {
+  size_t written = 0, read = 0;
+};
+TileAxes TileAxesOf(const Space& space) {
+  TileAxes axes{space.sizes.size() - 1, space.sizes.size() - 1};
+  for (size_t axis = 0; axis < space.sizes.size(); ++axis) {
+    if (space.strides[1][axis] == 1) axes.read = axis;
+  }
+  return axes;
+}
+
+}  // namespace
+
+Space Move::space() const {
+  Space space{.sizes = sizes, .strides = {to_strides, from_strides}};
+  space.Simplify();
+  return space;
+}
+
+bool IsTransposing(const Move& move) {
+  const Space space = move.space();
+  const TileAxes axes = TileAxesOf(space);
+  return axes.read != axes.written && space.strides[0][axes.written] == 1 &&
+         space.sizes[axes.read] >= 4 && space.sizes[axes.written] >= 4;
+}
+
+Status MoveByLanes(GroupText* group, std::span<const Move> moves, const std::string& variant) {
+  const std::vector<int64_t> numbers = NumbersIn(variant);
+  Text text;
+  int64_t blocks = 0;
+  for (const Move& move : moves) {
+    const int64_t vector = AlignedVector(move, numbers[0]);
+    const Lanes lanes = MakeLanes(move.space(), vector, numbers[1]);
+    const int64_t begin = blocks;
+    blocks += lanes.blocks();
+    if (moves.size() == 1) {
+      LanesOfBlock(&text, move, lanes, "ag_block_x()");
+      continue;
+    }
+    text.Open("if (ag_block_x() < {})", blocks);
+    LanesOfBlock(&text, move, lanes,
+                 begin == 0 ? "ag_block_x()" : fmt::format("(ag_block_x() - {})", begin));
+    text.Line("return;");
+    text.Close();
+  }
+  return group->EndKernel({.grid = {blocks, 1, 1}, .threads = numbers[1]}, text);
+}
+
+Status MoveByTiles(GroupText* group, const Move& move) {
+  Space space = move.space();
+  const TileAxes axes = TileAxesOf(space);
+  const std::string type = IndexType(space);
+  const int64_t written = space.sizes[axes.written], read = space.sizes[axes.read];
+  const int64_t step = space.strides[1][axes.written], apart = space.strides[0][axes.read];
+  const int64_t columns = CeilDiv(written, 32), rows = CeilDiv(read, 32);
+  space.sizes[axes.written] = space.sizes[axes.read] = 1;
+  Text text;
+  text.Line("AG_SHARED {} tile[32][33];", move.from.type());
+  text.Line("const int lane = ag_thread() % 32, line = ag_thread() / 32;");
+  text.Line("const {} column = ag_block_x() % {} * 32;", type, columns);
+  text.Line("const {} row = ag_block_x() / {} % {} * 32;", type, columns, rows);
+  text.Line("const {} rest = ag_block_x() / {};", type, columns * rows);
+  const std::vector<std::string> at = Coordinates(&text, space.sizes, "rest", "a", type);
+  text.Line("const {}* from = {};", move.from.type(),
+            Plus(Pointer(move.from, move.from_offset), Offset(at, space.strides[1])));
+  text.Line("{}* to = {};", move.to.type(),
+            Plus(Pointer(move.to, move.to_offset), Offset(at, space.strides[0])));
+  text.Line("AG_UNROLL");
+  text.Open("for (int k = line; k < 32; k += 8)");
+  text.Line(
+      "if (row + lane < {} && column + k < {}) tile[k][lane] = from[row + lane + (column + k) "
+      "* {}];",
+      read, written, step);
+  text.Close();
+  text.Line("ag_barrier();");
+  text.Line("AG_UNROLL");
+  text.Open("for (int k = line; k < 32; k += 8)");
+  text.Line(
+      "if (column + lane < {} && row + k < {}) to[column + lane + (row + k) * {}] = "
+      "tile[lane][k];",
+      written, read, apart);
+  text.Close();
+  return group->EndKernel({.grid = {columns * rows * space.Count(), 1, 1}, .threads = 256}, text);
+}
+
+}  // namespace ag::cuda

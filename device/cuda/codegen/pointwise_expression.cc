@@ -1,0 +1,109 @@
+// What each element-wise operator is in generated text; graph/reference_unary.cc and
+// reference_binary.cc say what it means.
+#include <cmath>
+#include <limits>
+
+#include "device/cuda/codegen/pointwise.h"
+
+namespace ag::cuda {
+namespace {
+
+// x between bounds; the upper one wins, as in ONNX.
+std::string Clip(const Node& node, const std::string& x, DType dtype) {
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  const double min = node.Float("min"), max = node.Float("max");
+  std::string value = x;
+  if (min != -kInf) value = fmt::format("ag_at_least({}, {})", value, Literal(min, dtype));
+  if (max != kInf) value = fmt::format("ag_at_most({}, {})", value, Literal(max, dtype));
+  return value;
+}
+
+std::string Cast(DType from, DType to, const std::string& x) {
+  if (to == DType::kBool) return from == DType::kBool ? x : fmt::format("{} != 0", x);
+  if (IsFloat(to)) {
+    const std::string wide = fmt::format("({}){}", ComputedType(to), x);
+    if (to == DType::kFloat16) return fmt::format("ag_rounded<ag_f16>({})", wide);
+    if (to == DType::kBFloat16) return fmt::format("ag_rounded<ag_bf16>({})", wide);
+    return wide;
+  }
+  return IsFloat(from) ? fmt::format("ag_whole({})", x) : fmt::format("(long long){}", x);
+}
+
+// Squares and cubes are products; other powers go through the general function.
+std::string Power(const Node& node, const std::string& x, const std::string& exponent) {
+  const DType dtype = node.outputs[0].dtype;
+  if (IsFloat(dtype) && exponent == Literal(2, dtype)) return fmt::format("{0} * {0}", x);
+  if (IsFloat(dtype) && exponent == Literal(3, dtype)) return fmt::format("{0} * {0} * {0}", x);
+  return fmt::format("ag_power({}, {})", x, exponent);
+}
+
+std::string Unary(const Node& node, const std::string& x, DType from) {
+  const DType dtype = node.outputs[0].dtype;
+  const auto number = [&](std::string_view name) { return Literal(node.Float(name), dtype); };
+  switch (node.op) {
+    case OpKind::kLeakyRelu:
+      return fmt::format("ag_leaky_relu({}, {})", x, number("alpha"));
+    case OpKind::kHardSigmoid:
+      return fmt::format("ag_hard_sigmoid({}, {}, {})", x, number("alpha"), number("beta"));
+    case OpKind::kGelu:
+      return fmt::format("ag_gelu{}({})",
+                         node.attributes->String("approximate") == "tanh" ? "_tanh" : "", x);
+    case OpKind::kNeg:
+      return fmt::format("-{}", x);
+    case OpKind::kNot:
+      return fmt::format("!{}", x);
+    case OpKind::kReciprocal:
+      return fmt::format("{} / {}", Literal(1, dtype), x);
+    case OpKind::kClip:
+      return Clip(node, x, dtype);
+    case OpKind::kCast:
+      return Cast(from, dtype, x);
+    default:  // Those that the prelude has by the operator's own name.
+      return fmt::format("ag_{}({})", Info(node.op).text_name, x);
+  }
+}
+
+}  // namespace
+
+StatusOr<std::string> PointwiseExpression(const Graph& graph, const Node& node,
+                                          std::span<const std::string> x) {
+  switch (node.op) {
+    case OpKind::kAdd:
+      return fmt::format("{} + {}", x[0], x[1]);
+    case OpKind::kSub:
+      return fmt::format("{} - {}", x[0], x[1]);
+    case OpKind::kMul:
+      return fmt::format("{} * {}", x[0], x[1]);
+    case OpKind::kDiv:
+      return fmt::format("ag_div({}, {})", x[0], x[1]);
+    case OpKind::kPow:
+      return Power(node, x[0], x[1]);
+    case OpKind::kMin:
+      return fmt::format("ag_min({}, {})", x[0], x[1]);
+    case OpKind::kMax:
+      return fmt::format("ag_max({}, {})", x[0], x[1]);
+    case OpKind::kMod:
+      return fmt::format("ag_{}({}, {})", node.Int("fmod") != 0 ? "remainder" : "modulo", x[0],
+                         x[1]);
+    case OpKind::kEqual:
+      return fmt::format("{} == {}", x[0], x[1]);
+    case OpKind::kGreater:
+      return fmt::format("{} > {}", x[0], x[1]);
+    case OpKind::kLess:
+      return fmt::format("{} < {}", x[0], x[1]);
+    case OpKind::kAnd:
+      return fmt::format("{} && {}", x[0], x[1]);
+    case OpKind::kOr:
+      return fmt::format("{} || {}", x[0], x[1]);
+    case OpKind::kWhere:
+      return fmt::format("{} ? {} : {}", x[0], x[1], x[2]);
+    case OpKind::kBatchNorm:
+      return fmt::format("({} - {}) / ag_sqrt({} + {}) * {} + {}", x[0], x[3], x[4],
+                         Literal(node.Float("epsilon"), node.outputs[0].dtype), x[1], x[2]);
+    default:
+      if (Has(node.op, kUnary)) return Unary(node, x[0], graph.type(node.inputs[0]).dtype);
+      return Err(StatusCode::kUnimplemented, "is not element-wise");
+  }
+}
+
+}  // namespace ag::cuda

@@ -1,0 +1,64 @@
+// Kernels over rows of neighbouring elements, in which several threads share a row: softmax and
+// normalizations. A thread keeps its elements in registers where they are few, else reads them
+// again for every pass.
+#pragma once
+
+#include <functional>
+
+#include "device/cuda/codegen/group_text.h"
+
+namespace ag::cuda {
+
+// How rows are given out to threads.
+struct RowCut {
+  int64_t rows = 0, count = 0;  // Rows, and elements of each.
+  int64_t vector = 1;           // Elements that are read at once.
+  int64_t threads = 32;         // Of a row: a power of two.
+
+  int64_t rows_per_block() const { return threads < 32 ? 128 / threads : threads > 32 ? 1 : 4; }
+  // Vectors of a thread.
+  int64_t vectors() const { return CeilDiv(count, threads * vector); }
+  bool in_registers() const { return vectors() * vector <= kRegistersMax; }
+  static constexpr int64_t kRegistersMax = 32;
+};
+
+// Names "rows/<threads>" to try, best first, and the cut that a name means.
+std::vector<std::string> RowVariants(int64_t count, int64_t vector);
+RowCut CutOf(int64_t rows, int64_t count, int64_t vector, const std::string& variant);
+
+// The widest vector for rows of `count` elements of this size.
+int64_t RowVectorOf(int64_t count, int64_t bytes);
+
+// Writes the passes over the rows of `from`.
+class RowText {
+ public:
+  // Declares lane, row and base (the row's first element), and reads the row where it is kept.
+  RowText(Text* text, const RowCut& cut, const TensorArgument& from);
+
+  bool keeps() const { return cut_.in_registers(); }
+  std::string type() const { return std::string(ComputedType(from_.stored)); }
+
+  // A pass: `body` is a statement over each element v at place e + k of the row. Where the row is
+  // kept, the statement may change v for later passes.
+  void ForEach(const std::string& body);
+  // variable = its fold over the threads of the row by ag_sum or ag_most.
+  void Fold(const std::string& fold, const std::string& variable);
+  // Writes `value`, an expression of v, to `to`; `operands` are vectors along the row that are read
+  // as c0, c1, ...
+  void Store(const TensorArgument& to, const std::string& value,
+             std::span<const TensorArgument> operands = {});
+
+  GroupText::Launch launch() const;
+
+ private:
+  void OpenVectors();  // For each vector of the thread's, with e where it begins.
+  void CloseVectors();
+  std::string Element() const;  // How v is declared.
+
+  Text& text_;
+  const RowCut cut_;
+  const TensorArgument from_;
+  int folds_ = 0;
+};
+
+}  // namespace ag::cuda

@@ -1,0 +1,20 @@
+// How element types are called in generated text.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "graph/types.h"
+
+namespace ag::cuda {
+
+// Of what lies in memory: "float", "ag_f16", ... kUnimplemented: u64 and strings.
+StatusOr<std::string_view> StoredType(DType dtype);
+
+// Of what is computed with: "float", "double", "long long" or "bool". REQUIRES: StoredType is OK.
+std::string_view ComputedType(DType dtype);
+
+// `value` as a literal of the computed type: "0.5f", "3ll", "true".
+std::string Literal(double value, DType dtype);
+
+}  // namespace ag::cuda

@@ -1,0 +1,38 @@
+// Source text, line by line, indented by what is open.
+#pragma once
+
+#include <string>
+
+#include "base/text.h"
+
+namespace ag::cuda {
+
+class Text {
+ public:
+  // Appends one line; Open appends "... {" and indents what follows, Close ends that.
+  template <class... Args>
+  void Line(fmt::format_string<Args...> format, Args&&... args) {
+    Append(fmt::format(format, std::forward<Args>(args)...));
+  }
+  template <class... Args>
+  void Open(fmt::format_string<Args...> format, Args&&... args) {
+    Append(fmt::format(format, std::forward<Args>(args)...) + " {");
+    ++depth_;
+  }
+  void Close() {
+    --depth_;
+    Append("}");
+  }
+  // Lines made by another Text, indented as what is open here.
+  void Insert(const Text& other);
+
+  const std::string& str() const { return lines_; }
+
+ private:
+  void Append(const std::string& line) { lines_.append(2 * depth_, ' ').append(line).append("\n"); }
+
+  size_t depth_ = 0;
+  std::string lines_;
+};
+
+}  // namespace ag::cuda
