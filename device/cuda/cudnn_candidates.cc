@@ -1,6 +1,7 @@
 #include "device/cuda/cudnn_candidates.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 namespace ag::cuda {
@@ -139,6 +140,50 @@ StatusOr<int64_t> MenuEngine(const CudnnGraph& graph, const DeviceProperties& de
 
 int64_t TilesOf64(const ProductShape& p) { return p.batch * ((p.m + 63) / 64) * ((p.n + 63) / 64); }
 
+// Of modes A and B, and of the fallback where these have nothing; what the rules allow.
+StatusOr<std::vector<CudnnCandidate>> FromHeuristics(const CudnnGraph& graph,
+                                                     const DeviceProperties& device,
+                                                     Precision precision) {
+  std::vector<CudnnCandidate> found;
+  for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_FALLBACK}) {
+    if (mode == CUDNN_HEUR_MODE_FALLBACK && !found.empty()) break;
+    StatusOr<std::vector<Descriptor>> configs = Heuristics(graph, device, mode);
+    if (configs.status().code() == StatusCode::kUnimplemented) continue;
+    AG_TRY(configs);
+    for (Descriptor& config : *configs) {
+      AG_LET(CudnnCandidate candidate, FromHeuristic(graph, std::move(config)));
+      if (RefusalOf(candidate.notes, precision, graph.stored).empty()) {
+        found.push_back(std::move(candidate));
+      }
+    }
+  }
+  return found;
+}
+
+struct MenuOptions {
+  int sms = 0;
+  size_t max = 0;
+};
+
+// The menu's choices that the engine takes.
+StatusOr<std::vector<CudnnCandidate>> FromMenu(const CudnnGraph& graph,
+                                               const DeviceProperties& device, Precision precision,
+                                               const MenuOptions& options) {
+  std::vector<CudnnCandidate> found;
+  if (options.max == 0) return found;
+  AG_LET(const int64_t engine, MenuEngine(graph, device));
+  if (engine < 0) return found;
+  const size_t tries = 4 * options.max;  // A split leaves too short a sum for some.
+  for (const CudnnChoice& choice : CudnnMenu(engine, graph.product, options.sms, tries)) {
+    if (found.size() == options.max) break;
+    StatusOr<CudnnCandidate> candidate = FindCudnnCandidate(graph, device, precision, choice);
+    if (candidate.ok()) found.push_back(*std::move(candidate));
+    if (candidate.status().code() == StatusCode::kInvalidArgument) continue;  // Not taken.
+    AG_TRY(candidate);
+  }
+  return found;
+}
+
 }  // namespace
 
 std::string RefusalOf(const CudnnNotes& notes, Precision precision, DType stored) {
@@ -165,6 +210,7 @@ bool HoldsCopy(const CudnnGraph& graph, const CudnnChoice& choice, int64_t works
     for (const int64_t sum : sums) {
       more.insert(sum + bytes.exact);
       more.insert(sum + bytes.padded);
+      more.insert(sum + bytes.wide);
     }
     sums = std::move(more);
   }
@@ -192,22 +238,7 @@ StatusOr<CudnnCandidate> FindCudnnCandidate(const CudnnGraph& graph, const Devic
 StatusOr<std::vector<CudnnCandidate>> CudnnCandidates(const CudnnGraph& graph,
                                                       const DeviceProperties& device,
                                                       Precision precision, const Chip& chip) {
-  std::vector<CudnnCandidate> found;
-  std::set<std::string> known;
-  const auto add = [&](CudnnCandidate candidate) {
-    if (!RefusalOf(candidate.notes, precision, graph.stored).empty()) return;
-    if (known.insert(CudnnName(candidate.choice)).second) found.push_back(std::move(candidate));
-  };
-  for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_FALLBACK}) {
-    if (mode == CUDNN_HEUR_MODE_FALLBACK && !found.empty()) break;
-    StatusOr<std::vector<Descriptor>> configs = Heuristics(graph, device, mode);
-    if (!configs.ok() && configs.status().code() == StatusCode::kUnimplemented) continue;
-    AG_TRY(configs);
-    for (Descriptor& config : *configs) {
-      AG_LET(CudnnCandidate candidate, FromHeuristic(graph, std::move(config)));
-      add(std::move(candidate));
-    }
-  }
+  AG_LET(std::vector<CudnnCandidate> found, FromHeuristics(graph, device, precision));
   const auto ready = std::ranges::count_if(found, [](const CudnnCandidate& candidate) {
     return candidate.notes.tensor_core && !candidate.notes.compiles_at_run_time &&
            !candidate.has_copy;
@@ -216,15 +247,15 @@ StatusOr<std::vector<CudnnCandidate>> CudnnCandidates(const CudnnGraph& graph,
   // products of few tiles, which leave most of the device idle, are worth two of them.
   const bool is_small = TilesOf64(graph.product) * 2 <= chip.sms;
   const size_t menu_max = ready == 0 ? 4 : ready < 8 || is_small ? 2 : 0;
-  if (menu_max > 0) {
-    AG_LET(const int64_t engine, MenuEngine(graph, device));
-    if (engine >= 0) {
-      for (const CudnnChoice& choice : CudnnMenu(engine, graph.product, chip.sms, menu_max)) {
-        StatusOr<CudnnCandidate> candidate = FindCudnnCandidate(graph, device, precision, choice);
-        if (candidate.ok()) add(*std::move(candidate));
-      }
-    }
-  }
+  AG_LET(std::vector<CudnnCandidate> menu,
+         FromMenu(graph, device, precision, {.sms = chip.sms, .max = menu_max}));
+  // What the heuristics say of run-time engines are large tiles.
+  const auto at = ready == 0 && is_small ? found.begin() : found.end();
+  found.insert(at, std::make_move_iterator(menu.begin()), std::make_move_iterator(menu.end()));
+  std::set<std::string> known;
+  std::erase_if(found, [&](const CudnnCandidate& candidate) {
+    return !known.insert(CudnnName(candidate.choice)).second;
+  });
   std::ranges::stable_sort(found, {}, [](const CudnnCandidate& c) { return c.has_copy; });
   return found;
 }

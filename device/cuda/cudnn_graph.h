@@ -38,10 +38,11 @@ struct CudnnGraph {
   Descriptor graph;
   std::vector<CudnnBinding> bindings;
   std::vector<ConstantRecipe> constants;
-  // Packed bytes of each tensor at a port or constant: as it is, and with channels padded.
+  // Packed bytes of each tensor at a port or constant: as it is, with channels padded, as f32.
   struct TensorBytes {
     int64_t exact = 0;
     int64_t padded = 0;
+    int64_t wide = 0;
   };
   std::vector<TensorBytes> tensor_bytes;
   ProductShape product;

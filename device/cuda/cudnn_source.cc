@@ -141,7 +141,13 @@ StatusOr<std::unique_ptr<GroupKernel>> CudnnSource::Make(const GroupContext& con
   AG_LET(const CudnnChoice choice, ParseCudnnName(kernel));
   AG_LET(CudnnGraph graph, BuildCudnnGraph(context));
   AG_LET(CudnnCandidate candidate, FindCudnnCandidate(graph, device_, context.precision, choice));
-  AG_LET(Descriptor plan, BuildPlan(candidate, device_));
+  StatusOr<Descriptor> built = BuildPlan(candidate, device_);
+  if (!built.ok() && built.status().code() != StatusCode::kResourceExhausted) {
+    // A kernel that does not compile or load: others may.
+    return Err(StatusCode::kUnimplemented, "{}", Message(built.status()));
+  }
+  AG_TRY(built);
+  Descriptor plan = *std::move(built);
   AG_LET(const int64_t workspace, plan.Get<int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE));
   std::vector<const std::byte*> addresses;
   for (const ConstantRecipe& recipe : graph.constants) {

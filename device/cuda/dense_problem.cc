@@ -61,7 +61,7 @@ Status CheckOperands(const GroupContext& context, DType stored) {
   }
   for (const Edge edge : node.inputs) {
     const TensorType& type = context.graph.type(edge);
-    if (type.shape.size() < 2 || type.NumElements() == 0) {
+    if (type.NumElements() == 0) {
       return Err(StatusCode::kUnimplemented, "MatMul: operand {}", type.ToString());
     }
   }

@@ -67,9 +67,7 @@ Status CudnnError(cudnnStatus_t status, std::string_view what) {
 }
 
 Status CublasError(cublasStatus_t status, std::string_view what) {
-  const StatusCode code = CodeOf(status);
-  return Err(code, "{}: cuBLASLt: {}{}", what, code == StatusCode::kUnavailable ? "sticky: " : "",
-             cublasLtGetStatusName(status));
+  return Err(CodeOf(status), "{}: cuBLASLt: {}", what, cublasLtGetStatusName(status));
 }
 
 }  // namespace internal

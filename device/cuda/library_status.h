@@ -6,7 +6,8 @@
 //   kUnimplemented       this graph or algorithm is not supported: take another kernel
 //   kResourceExhausted   memory on the host or the device
 //   kFailedPrecondition  no driver, the library is not loaded or of another version
-//   kUnavailable         "sticky": a kernel failed while it ran, and the context is lost
+//   kUnavailable         a kernel could not be launched or failed; whether the context is lost is
+//                        what the driver says next
 //   kInternal            our own mistake (a bad parameter), or the library's
 // The message is "{what}: {the library}: {the code's name}", and for cuDNN what it says of its last
 // error, cut to kErrorTextMax characters of one line.
