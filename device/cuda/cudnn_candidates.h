@@ -1,0 +1,83 @@
+// The kernels that cuDNN has for a graph, as names that mean the same in every process: an engine
+// and its knobs, "cudnn:e41/2=5,13=1,25=1" (cudnnBackendKnobType_t=value, ascending; engines and
+// knobs are numbered by pattern and version of cuDNN, which is part of the environment).
+//
+// Candidates come from cuDNN's heuristics (modes A and B; the fallback list when these give
+// nothing) and from a menu of our own: the heuristics never offer the small tiles and the split
+// sums of the engines that compile at run time. Refused by rule:
+//   - inputs rounded to a narrower type (DOWN_CONVERT_INPUTS) for f32 operands;
+//   - tensor cores (TENSOR_CORE) for f32 operands under fp32, which means no TF32;
+//   - sums in less than f32 (REDUCED_PRECISION_REDUCTION);
+//   - results that differ from run to run (NONDETERMINISTIC);
+//   - weights in a layout of its own (the int8 reorderings).
+// A workspace as large as whole packed tensors is a hidden copy: such candidates come last. Engines
+// that would allocate or cannot be captured cannot be told by their notes: that is seen when their
+// nodes are captured.
+//
+// Nothing here needs a device. Engines that compile at run time are listed only where libcuda.so.1
+// can be loaded.
+#pragma once
+
+#include <compare>
+
+#include "device/cuda/cudnn_graph.h"
+#include "device/cuda/device_properties.h"
+
+namespace ag::cuda {
+
+struct CudnnKnob {
+  int type = 0;  // cudnnBackendKnobType_t.
+  int64_t value = 0;
+  auto operator<=>(const CudnnKnob&) const = default;
+};
+
+// What a kernel's name says.
+struct CudnnChoice {
+  int64_t engine = 0;
+  std::vector<CudnnKnob> knobs;  // By type, ascending. Others have the engine's defaults.
+  bool operator==(const CudnnChoice&) const = default;
+};
+std::string CudnnName(const CudnnChoice& choice);
+// kInvalidArgument: not a name that CudnnName writes.
+StatusOr<CudnnChoice> ParseCudnnName(std::string_view name);
+
+// Notes of an engine; numerical first.
+struct CudnnNotes {
+  bool tensor_core = false;
+  bool down_convert_inputs = false;
+  bool reduced_precision_reduction = false;
+  bool nondeterministic = false;
+  bool reorders_weights = false;
+  bool compiles_at_run_time = false;
+};
+
+struct CudnnCandidate {
+  CudnnChoice choice;
+  CudnnNotes notes;
+  int64_t workspace_bytes = 0;
+  bool has_copy = false;  // The workspace holds a packed copy of whole tensors.
+  Descriptor config;      // The finalized engine configuration.
+};
+
+// Why a kernel of these notes may not compute for this precision and stored type; "": it may.
+std::string RefusalOf(const CudnnNotes& notes, Precision precision, DType stored);
+
+// Whether a workspace is the size of packed copies of some of the tensors.
+bool HoldsCopy(const CudnnGraph& graph, const CudnnChoice& choice, int64_t workspace_bytes);
+
+// Candidates for `graph`, best guess first. Empty: cuDNN has none that may be taken.
+StatusOr<std::vector<CudnnCandidate>> CudnnCandidates(const CudnnGraph& graph,
+                                                      const DeviceProperties& device,
+                                                      Precision precision, const Chip& chip);
+
+// The candidate of a choice. kInvalidArgument: the engine, a knob or its value does not exist for
+// this graph, or the rules refuse it.
+StatusOr<CudnnCandidate> FindCudnnCandidate(const CudnnGraph& graph, const DeviceProperties& device,
+                                            Precision precision, const CudnnChoice& choice);
+
+// The menu: choices for an engine that has the two knobs KERNEL_CFG and SPLIT_K_SLC, for a product
+// of this shape on `sms` multiprocessors, best guess first, at most `max`.
+std::vector<CudnnChoice> CudnnMenu(int64_t engine, const ProductShape& product, int sms,
+                                   size_t max);
+
+}  // namespace ag::cuda

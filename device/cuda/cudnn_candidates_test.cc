@@ -1,0 +1,139 @@
+// What cuDNN has for the zoo's convolutions on an H200 and an H100, asked without a device.
+#include "device/cuda/cudnn_candidates.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "bench/zoo/zoo.h"
+#include "device/cuda/testing.h"
+#include "plan/group_problem.h"
+#include "rules/rewrite.h"
+
+namespace ag::cuda {
+namespace {
+
+DeviceProperties Properties(const std::string& name) {
+  AG_CHECK(HasDriverOrStandIn());
+  return *DeviceProperties::FromJson(DevicePropertiesText(name));
+}
+
+// The distinct convolution groups of a zoo model, in channels last, and whether each has more than
+// one channel in a group.
+struct ZooGroup {
+  GroupProblem problem;
+  Plan plan;
+  bool is_depthwise = false;
+  bool has_even_channels = true;  // Multiples of 8 on both sides.
+};
+
+std::vector<ZooGroup> ConvolutionsOf(const std::string& model) {
+  MemoryWeights weights;
+  const Graph graph = *CleanUp(*BuildZooModel(model, {}, &weights), RuleSet::Shipped());
+  const DeviceSpec spec = LoadSpec(AG_SOURCE_DIR, "h200");
+  RooflineTimes times(spec);
+  std::vector<ZooGroup> found;
+  std::set<std::string> known;
+  const std::vector<Group> groups = *FormGroups(graph, spec, Policy(), times);
+  for (const Group& group : groups) {
+    if (group.pattern != "conv") continue;
+    ZooGroup zoo{.problem = ExtractGroup(graph, group, Policy())};
+    if (!known.insert(EncodeGroupProblem(zoo.problem)).second) continue;
+    zoo.plan = SingleGroupPlan(zoo.problem);
+    const Node& conv = zoo.problem.graph.node(zoo.plan.groups[0].nodes[0]);
+    const Shape& w = zoo.problem.graph.type(conv.inputs[1]).shape;
+    zoo.is_depthwise = w[1] == 1 && conv.Int("group") > 1;
+    zoo.has_even_channels = w[0] % 8 == 0 && w[1] * conv.Int("group") % 8 == 0;
+    found.push_back(std::move(zoo));
+  }
+  return found;
+}
+
+// What one group has.
+struct Count {
+  int all = 0;
+  int ready = 0;  // On tensor cores, without a hidden copy, not compiled at run time.
+};
+
+Count CountOf(const ZooGroup& zoo, const DeviceProperties& device, Precision precision) {
+  const Chip chip;
+  const GroupContext context{zoo.problem.graph, zoo.plan.groups[0], precision, chip};
+  const StatusOr<CudnnGraph> graph = BuildCudnnGraph(context);
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  const auto candidates = CudnnCandidates(*graph, device, precision, chip);
+  EXPECT_TRUE(candidates.ok()) << candidates.status();
+  Count count;
+  for (const CudnnCandidate& candidate : *candidates) {
+    ++count.all;
+    if (candidate.notes.tensor_core && !candidate.has_copy &&
+        !candidate.notes.compiles_at_run_time) {
+      ++count.ready;
+    }
+    EXPECT_EQ(RefusalOf(candidate.notes, precision, graph->stored), "");
+    EXPECT_GE(candidate.workspace_bytes, 0);
+  }
+  return count;
+}
+
+// Every convolution that is neither depthwise nor of odd channels has a choice of ready kernels on
+// tensor cores, in the three precisions that allow them; the rest has a kernel at least.
+TEST(CudnnCandidates, CoverTheZoo) {
+  const DeviceProperties h200 = Properties("h200");
+  const struct {
+    std::string model;
+    size_t shapes;
+    int tf32, fp16, bf16;  // Ready kernels, at least, of each shape of even channels.
+  } cases[] = {
+      {"resnet50", 29, 3, 14, 14},      {"resnext50", 28, 3, 3, 2},
+      {"inception_v3", 43, 3, 14, 14},  {"squeezenet", 18, 3, 14, 14},
+      {"nasnet_mobile", 61, 3, 14, 14},
+  };
+  for (const auto& c : cases) {
+    const std::vector<ZooGroup> groups = ConvolutionsOf(c.model);
+    EXPECT_EQ(groups.size(), c.shapes) << c.model;
+    for (const ZooGroup& group : groups) {
+      const std::string what = c.model + ": " + group.problem.graph.type({1, 0}).ToString() + " " +
+                               group.problem.graph.type({0, 0}).ToString();
+      const bool is_usual = !group.is_depthwise && group.has_even_channels;
+      const auto expect = [&](Precision precision, int ready_min) {
+        const Count count = CountOf(group, h200, precision);
+        EXPECT_GE(count.all, 1) << what;
+        EXPECT_GE(count.ready, is_usual ? ready_min : 0) << what;
+        return count;
+      };
+      EXPECT_EQ(expect(Precision::kFp32, 0).ready, 0) << what;  // No TF32.
+      expect(Precision::kTf32, c.tf32);
+      expect(Precision::kFp16, c.fp16);
+      expect(Precision::kBf16, c.bf16);
+    }
+  }
+}
+
+// Every activation of the spec's pattern runs in one launch with its convolution.
+TEST(CudnnCandidates, TakeEveryActivation) {
+  const DeviceProperties h200 = Properties("h200");
+  for (const std::string activation :
+       {"relu(c)", "leaky_relu(c) alpha=0.1", "clip(c) min=0 max=6", "clip(c) min=-1 max=1",
+        "sigmoid(c)", "tanh(c)", "swish(c)", "gelu(c)", "gelu(c) approximate=\"tanh\"",
+        "hard_sigmoid(c)", "hard_swish(c)"}) {
+    for (const Precision precision :
+         {Precision::kFp32, Precision::kTf32, Precision::kFp16, Precision::kBf16}) {
+      const TextGroup group(fmt::format(R"(
+input x f32[1,64,14,14]
+w = const f32[64,64,3,3] seed 1
+b = const f32[64] seed 2
+c = conv(x, w, b) strides=[1,1] pads=[1,1,1,1] dilations=[1,1]
+output y = {}
+)",
+                                        activation),
+                            precision);
+      const CudnnGraph graph = *BuildCudnnGraph(group.context());
+      const auto candidates = CudnnCandidates(graph, h200, precision, group.chip);
+      ASSERT_TRUE(candidates.ok()) << candidates.status();
+      EXPECT_GE(candidates->size(), 1u) << activation << " " << static_cast<int>(precision);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ag::cuda

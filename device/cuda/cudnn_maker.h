@@ -1,0 +1,78 @@
+// Makes the descriptors of one operation graph: tensors, then the product, then what follows it.
+#pragma once
+
+#include "device/cuda/cudnn_graph.h"
+#include "device/cuda/cudnn_pointwise.h"
+#include "device/cuda/group_tail.h"
+
+namespace ag::cuda {
+
+using CudnnNumbers = std::vector<int64_t>;
+
+// A tensor as cuDNN wants it said.
+struct CudnnPlace {
+  CudnnNumbers dims, strides;
+  bool channels_last = false;
+};
+
+// Strides of a dense tensor, in elements.
+CudnnNumbers CudnnStrides(const CudnnNumbers& dims, bool channels_last);
+
+class CudnnMaker {
+ public:
+  // kUnimplemented: `stored` is none of f32, f16, bf16.
+  static StatusOr<CudnnMaker> For(DType stored);
+
+  // A tensor in memory: at a port, at a constant, or at what of both the edge is. `channel_axis` is
+  // the axis that cuDNN would pad. Pointers stay good as long as the graph.
+  StatusOr<cudnnBackendDescriptor_t> Bound(const CudnnPlace& place, CudnnBinding binding,
+                                           int64_t channel_axis);
+  StatusOr<cudnnBackendDescriptor_t> Constant(const CudnnPlace& place, ConstantRecipe recipe,
+                                              int64_t channel_axis);
+  StatusOr<cudnnBackendDescriptor_t> Operand(const GroupContext& context, Edge edge,
+                                             const CudnnPlace& place, ConstantRecipe recipe,
+                                             int64_t channel_axis);
+  // A tensor inside the graph, in f32.
+  StatusOr<cudnnBackendDescriptor_t> Inner(const CudnnPlace& place);
+  // Finishes a descriptor and keeps it.
+  StatusOr<cudnnBackendDescriptor_t> Keep(DescriptorBuilder& builder);
+
+  // The operands that are added to the product; null: none.
+  struct Addends {
+    cudnnBackendDescriptor_t addend = nullptr;
+    cudnnBackendDescriptor_t bias = nullptr;
+  };
+  // Whether anything follows the product, so that it is an inner tensor.
+  static bool HasTail(const GroupTail& tail, const Addends& addends) {
+    return addends.addend != nullptr || addends.bias != nullptr || tail.activation != nullptr;
+  }
+  // Appends what follows `operation`, which writes `product`; the last step writes `y`. Both lie as
+  // `place` says. REQUIRES: product == y exactly when nothing follows.
+  StatusOr<CudnnGraph> Finish(cudnnBackendDescriptor_t operation, cudnnBackendDescriptor_t product,
+                              cudnnBackendDescriptor_t y, const CudnnPlace& place,
+                              const GroupTail& tail, const Addends& addends) &&;
+
+ private:
+  explicit CudnnMaker(cudnnDataType_t type) : type_(type) {}
+  struct TensorForm {
+    bool is_virtual = false;
+    bool is_by_value = false;
+  };
+  StatusOr<cudnnBackendDescriptor_t> Tensor(const CudnnPlace& place, cudnnDataType_t type,
+                                            int64_t uid, const TensorForm& form);
+  StatusOr<cudnnBackendDescriptor_t> Scalar(float value, size_t rank);
+  StatusOr<cudnnBackendDescriptor_t> Pointwise(const PointwiseStep& step);
+  Status Emit(const std::vector<PointwiseStep>& steps, const CudnnPlace& place,
+              cudnnBackendDescriptor_t product, cudnnBackendDescriptor_t y, const Addends& addends,
+              std::vector<cudnnBackendDescriptor_t>* operations);
+
+  CudnnGraph graph_;
+  cudnnDataType_t type_;
+  int64_t inner_ = 0;
+};
+
+// The two kinds of product (BuildCudnnGraph chooses).
+StatusOr<CudnnGraph> BuildCudnnConvolution(const GroupContext& context);
+StatusOr<CudnnGraph> BuildCudnnDense(const GroupContext& context);
+
+}  // namespace ag::cuda

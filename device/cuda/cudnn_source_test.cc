@@ -1,0 +1,134 @@
+#include "device/cuda/cudnn_source.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "device/cuda/testing.h"
+#include "graph/half.h"
+
+namespace ag::cuda {
+namespace {
+
+constexpr std::string_view kConvolution = R"(
+input x f32[1,64,14,14]
+input r f32[1,64,14,14]
+w = const f32[64,64,3,3] seed 1
+b = const f32[64] seed 2
+output y = relu(add(conv(x, w, b) strides=[1,1] pads=[1,1,1,1] dilations=[1,1], r))
+)";
+constexpr std::string_view kSwish = R"(
+input x f32[1,512,7,7]
+w = const f32[512,512,3,3] seed 1
+b = const f32[512] seed 2
+output y = swish(conv(x, w, b) strides=[1,1] pads=[1,1,1,1] dilations=[1,1])
+)";
+
+std::unique_ptr<CudnnSource> OpenDeviceless(const std::string& device = "h200") {
+  AG_CHECK(HasDriverOrStandIn());
+  return *CudnnSource::Deviceless(DevicePropertiesText(device));
+}
+
+// A made kernel with the memory it uses.
+struct Made {
+  HostMemory driver;
+  WeightMemory memory{driver, nullptr};
+  StatusOr<std::unique_ptr<GroupKernel>> kernel;
+};
+void MakeIn(Made* made, CudnnSource& source, const TextGroup& group, const std::string& name) {
+  Constants constants(group.graph, group.weights);
+  made->kernel = source.Make(group.context(), name, constants, made->memory);
+}
+
+TEST(DeviceProperties, AreReadFromTextAndWrittenBack) {
+  for (const std::string device : {"h200", "h100"}) {
+    const std::string text = DevicePropertiesText(device);
+    const StatusOr<DeviceProperties> read = DeviceProperties::FromJson(text);
+    ASSERT_TRUE(read.ok()) << read.status();
+    EXPECT_EQ(*read->ToJson(), text);
+  }
+}
+
+TEST(DeviceProperties, OtherTextsAreRefused) {
+  for (const std::string text : {"{}", "{\"deviceVer\": 900}", "no JSON"}) {
+    const Status status = DeviceProperties::FromJson(text).status();
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << status;
+    const std::string begin = fmt::format("{} bytes of JSON: device properties: ", text.size());
+    EXPECT_EQ(Message(status).substr(0, begin.size()), begin);
+  }
+}
+
+// A name means the same kernel in another process: it is found again by a source that never listed.
+TEST(CudnnSource, EveryNameCanBeMadeAgain) {
+  const TextGroup group(kConvolution);
+  const std::vector<std::string> names = *OpenDeviceless()->Kernels(group.context());
+  ASSERT_GT(names.size(), 20u);
+  EXPECT_EQ(*OpenDeviceless()->Kernels(group.context()), names);
+  const auto source = OpenDeviceless();
+  for (const std::string& name : names) {
+    Made made;
+    MakeIn(&made, *source, group, name);
+    EXPECT_TRUE(made.kernel.ok()) << made.kernel.status();
+  }
+}
+
+TEST(CudnnSource, WeightsLieAsTheImageDoesInTheStoredType) {
+  const TextGroup group(kConvolution);
+  const auto source = OpenDeviceless();
+  Made made;
+  MakeIn(&made, *source, group, (*source->Kernels(group.context()))[0]);
+  ASSERT_TRUE(made.kernel.ok()) << made.kernel.status();
+  EXPECT_EQ(made.memory.held_bytes(), 64 * 64 * 3 * 3 * 2 + 64 * 2);
+}
+
+TEST(CudnnSource, WithoutADeviceNothingRuns) {
+  const TextGroup group(kConvolution);
+  const auto source = OpenDeviceless();
+  const std::string name = (*source->Kernels(group.context()))[0];
+  Made made;
+  MakeIn(&made, *source, group, name);
+  ASSERT_TRUE(made.kernel.ok()) << made.kernel.status();
+  EXPECT_EQ(ToString((*made.kernel)->Enqueue(nullptr, {}, false)),
+            "FAILED_PRECONDITION: " + name + ": made without a device");
+}
+
+TEST(CudnnSource, OtherKernelsAreRefused) {
+  const TextGroup group(kConvolution, Precision::kFp32);
+  const auto source = OpenDeviceless();
+  const struct {
+    std::string name, message;
+  } cases[] = {
+      {"generated:rows", "INVALID_ARGUMENT: 'generated:rows' is no kernel of cuDNN"},
+      {"cudnn:e51", "INVALID_ARGUMENT: cudnn:e51: computes in tf32"},
+  };
+  for (const auto& c : cases) {
+    Made made;
+    MakeIn(&made, *source, group, c.name);
+    EXPECT_EQ(ToString(made.kernel.status()), c.message);
+  }
+  for (const std::string name : {"cudnn:e9999", "cudnn:e11/24=5", "cudnn:e11/2=9999"}) {
+    Made made;
+    MakeIn(&made, *source, group, name);
+    EXPECT_EQ(made.kernel.status().code(), StatusCode::kInvalidArgument) << made.kernel.status();
+  }
+}
+
+// Where no precompiled engine takes the epilogue, the menu's small tiles come first; one of them
+// compiles here.
+TEST(CudnnSource, EnginesThatCompileAtRunTime) {
+  const TextGroup group(kSwish);
+  const auto source = OpenDeviceless();
+  const StatusOr<std::vector<std::string>> names = source->Kernels(group.context());
+  ASSERT_TRUE(names.ok()) << names.status();
+  ASSERT_GE(names->size(), 5u);
+  const CudnnChoice first = *ParseCudnnName((*names)[0]);
+  ASSERT_EQ(first.knobs.size(), 2u) << (*names)[0];
+  EXPECT_GT(first.knobs[0].value, 1) << (*names)[0];
+  Made made;
+  MakeIn(&made, *source, group, (*names)[0]);
+  ASSERT_TRUE(made.kernel.ok()) << made.kernel.status();
+  EXPECT_GT((*made.kernel)->workspace_bytes(), 0);  // Partial sums.
+}
+
+}  // namespace
+}  // namespace ag::cuda

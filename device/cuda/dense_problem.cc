@@ -1,0 +1,110 @@
+#include "device/cuda/dense_problem.h"
+
+#include <algorithm>
+
+namespace ag::cuda {
+namespace {
+
+// An axis of the batch: its size in the result, and how far A and B move along it.
+struct BatchAxis {
+  int64_t size = 1;
+  int64_t a = 0, b = 0;
+};
+
+// Batch axes from outside, without those of size 1.
+std::vector<BatchAxis> BatchAxes(const Shape& a, const Shape& b, const Shape& result) {
+  std::vector<BatchAxis> axes;
+  int64_t a_stride = a[a.size() - 1] * a[a.size() - 2];
+  int64_t b_stride = b[b.size() - 1] * b[b.size() - 2];
+  for (size_t from_inside = 2; from_inside < result.size(); ++from_inside) {
+    const auto size_of = [&](const Shape& shape) {
+      return from_inside < shape.size() ? shape[shape.size() - 1 - from_inside] : 1;
+    };
+    const int64_t size = result[result.size() - 1 - from_inside];
+    if (size != 1) {
+      axes.push_back({size, size_of(a) == 1 ? 0 : a_stride, size_of(b) == 1 ? 0 : b_stride});
+    }
+    a_stride *= size_of(a);
+    b_stride *= size_of(b);
+  }
+  std::ranges::reverse(axes);
+  return axes;
+}
+
+// Joins neighbours that one stride walks through in both operands.
+std::vector<BatchAxis> Joined(const std::vector<BatchAxis>& axes) {
+  std::vector<BatchAxis> joined;
+  for (const BatchAxis& axis : axes) {
+    if (!joined.empty() && joined.back().a == axis.a * axis.size &&
+        joined.back().b == axis.b * axis.size) {
+      joined.back() = {joined.back().size * axis.size, axis.a, axis.b};
+    } else {
+      joined.push_back(axis);
+    }
+  }
+  return joined;
+}
+
+Status CheckOperands(const GroupContext& context, DType stored) {
+  const Node& node = context.node(0);
+  for (const Port& port : context.group.inputs) {
+    if (port.layout != Layout::kPlain) {
+      return Err(StatusCode::kUnimplemented, "MatMul: layout {}", LayoutName(port.layout));
+    }
+  }
+  if (context.group.outputs[0].layout != Layout::kPlain) {
+    return Err(StatusCode::kUnimplemented, "MatMul: layout {}",
+               LayoutName(context.group.outputs[0].layout));
+  }
+  if (stored != DType::kFloat32 && stored != DType::kFloat16 && stored != DType::kBFloat16) {
+    return Err(StatusCode::kUnimplemented, "MatMul: type {}", DTypeName(stored));
+  }
+  for (const Edge edge : node.inputs) {
+    const TensorType& type = context.graph.type(edge);
+    if (type.NumElements() == 0) {
+      return Err(StatusCode::kUnimplemented, "MatMul: operand {}", type.ToString());
+    }
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+StatusOr<DenseProblem> DenseProblemOf(const GroupContext& context) {
+  const Node& node = context.node(0);
+  if (node.op != OpKind::kMatMul) {
+    return Err(StatusCode::kUnimplemented, "{}: not a dense group", Info(node.op).name);
+  }
+  AG_LET(GroupTail tail, ReadTail(context));
+  DenseProblem p;
+  p.stored = StoredDType(node.outputs[0].dtype, context.precision);
+  AG_TRY(CheckOperands(context, p.stored));
+  p.tail = std::move(tail);
+  p.a = node.inputs[0];
+  p.b = node.inputs[1];
+  p.result = node.outputs[0].shape;
+  const Shape& a = context.graph.type(p.a).shape;
+  const Shape& b = context.graph.type(p.b).shape;
+  p.m = a[a.size() - 2];
+  p.k = a.back();
+  p.n = b.back();
+  std::vector<BatchAxis> axes = Joined(BatchAxes(a, b, p.result));
+  // Rows lie behind one another where B is shared by the innermost axis and A is not.
+  if (!axes.empty() && axes.back().b == 0 && axes.back().a == p.m * p.k) {
+    p.m *= axes.back().size;
+    axes.pop_back();
+  }
+  if (axes.size() > 1) {
+    return Err(StatusCode::kUnimplemented, "MatMul: batch of {} times {} needs {} strides",
+               ShapeToString(a), ShapeToString(b), axes.size());
+  }
+  if (!axes.empty()) {
+    p.batch = axes[0].size;
+    p.a_stride = axes[0].a;
+    p.b_stride = axes[0].b;
+    p.d_stride = p.m * p.n;
+  }
+  return p;
+}
+
+}  // namespace ag::cuda
