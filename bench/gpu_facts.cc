@@ -14,7 +14,7 @@
 #include "base/text.h"
 #include "device/cuda/cuda_driver.h"
 #include "device/cuda/machine.h"
-#include "device/cuda/nvrtc_compiler.h"
+#include "device/cuda/launch/compiler.h"
 #include "device/cuda_module.h"
 
 namespace ag::cuda {

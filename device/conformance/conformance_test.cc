@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <set>
 
@@ -28,8 +29,11 @@ Device& OpenOnce(const std::string& name) {
   } else if (name == "sim") {
     // The CPU's own spec makes the simulation take the same plans.
     device = *OpenSimDevice(FormatDeviceSpec((*OpenCpuDevice())->spec()));
-  } else if (name == "cuda_host") {
-    device = cuda::OpenHostDevice(cuda::HostKernels::kReference, OpenOnce("sim:h200").spec());
+  } else if (name == "cuda_host" || name == "cuda_generated") {
+    const bool is_generated = name == "cuda_generated";
+    device = cuda::OpenHostDevice(
+        is_generated ? cuda::HostKernels::kGenerated : cuda::HostKernels::kReference,
+        OpenOnce("sim:h200").spec());
   } else {
     device = *OpenDevice(name);
   }
@@ -45,6 +49,12 @@ struct Param {
 std::vector<Param> AllParams() {
   std::vector<std::pair<std::string, std::string>> devices = {
       {"cpu", "fp32"}, {"sim", "fp32"}, {"cuda_host", "fp32"}, {"cuda_host", "fp16"}};
+  // Each kernel is compiled by the host's compiler: half a second each (tests/long/cuda_host.sh).
+  if (std::getenv("AUTOGRAPH_TEST_GENERATED") != nullptr) {
+    for (const char* precision : {"fp32", "fp16", "bf16"}) {
+      devices.emplace_back("cuda_generated", precision);
+    }
+  }
   if (OpenDevice(kGpu).ok()) {
     for (const char* precision : {"fp32", "tf32", "fp16", "bf16"}) {
       if (OpenOnce(kGpu).spec().Offers(precision)) devices.emplace_back(kGpu, precision);

@@ -178,7 +178,20 @@ class CudaDriver : public Driver {
   int priority_least_ = 0, priority_most_ = 0;
 };
 
+// The runtime has one code for no driver and for an old one.
+Status CheckDriver() {
+  int driver = 0, runtime = 0;
+  AG_TRY(FromCuda(cudaDriverGetVersion(&driver), "read the driver's version"));
+  AG_TRY(FromCuda(cudaRuntimeGetVersion(&runtime), "read the runtime's version"));
+  if (driver == 0) return Err(StatusCode::kUnimplemented, "no NVIDIA driver here: install it");
+  if (driver / 1000 >= runtime / 1000) return OkStatus();
+  return Err(StatusCode::kUnimplemented,
+             "the NVIDIA driver speaks CUDA {}.{}, CUDA {} or newer is needed: update it",
+             driver / 1000, driver % 1000 / 10, runtime / 1000);
+}
+
 Status CudaDriver::Open(int ordinal) {
+  AG_TRY(CheckDriver());
   int count = 0;
   AG_TRY(FromCuda(cudaGetDeviceCount(&count), "count the devices"));
   if (ordinal < 0 || ordinal >= count) {

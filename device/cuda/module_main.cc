@@ -8,8 +8,10 @@
 #include "device/cuda/cublaslt_source.h"
 #include "device/cuda/cuda_driver.h"
 #include "device/cuda/cudnn_source.h"
+#include "device/cuda/launch/compiler.h"
+#include "device/cuda/launch/generated_source.h"
+#include "device/cuda/launch/gpu_device.h"
 #include "device/cuda/machine.h"
-#include "device/cuda/nvrtc_compiler.h"
 
 namespace ag::cuda {
 namespace {

@@ -86,12 +86,14 @@ class HostMemory : public Driver {
   StatusOr<EventRef> MakeEvent() override { return None(); }
   void FreeEvent(EventRef) override {}
   Status Record(EventRef, StreamRef) override { return None(); }
+  Status Wait(StreamRef, EventRef) override { return None(); }
   StatusOr<Nanos> Between(EventRef, EventRef) override { return None(); }
   StatusOr<GraphRef> MakeGraph() override { return None(); }
   void FreeGraph(GraphRef) override {}
   Status BeginCapture(StreamRef, GraphRef, std::span<const NodeEdge>) override { return None(); }
   StatusOr<std::vector<NodeRef>> EndCapture(StreamRef) override { return None(); }
-  StatusOr<std::vector<NodeInfo>> Nodes(GraphRef) override { return None(); }
+  StatusOr<std::vector<NodeRef>> Nodes(GraphRef) override { return None(); }
+  StatusOr<NodeInfo> Inspect(NodeRef) override { return None(); }
   Status SetPriority(NodeRef, int) override { return None(); }
   StatusOr<ReplayRef> Instantiate(GraphRef) override { return None(); }
   void FreeReplay(ReplayRef) override {}

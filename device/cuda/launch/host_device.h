@@ -7,7 +7,8 @@
 namespace ag::cuda {
 
 enum class HostKernels : uint8_t {
-  kReference,  // reference_source.h
+  kReference,  // reference_source.h: tests what lies between a plan and its kernels.
+  kGenerated,  // generated_source.h, compiled for the host: tests the kernels as well. Slow.
 };
 
 std::unique_ptr<Device> OpenHostDevice(HostKernels kernels, DeviceSpec spec, uint64_t seed = 1);

@@ -1,0 +1,5 @@
+#!/usr/bin/env bash
+# The conformance suite on the CUDA device without a GPU: every generated kernel compiled by the
+# host's compiler and run by a driver that orders work at random.
+set -euo pipefail
+AUTOGRAPH_TEST_GENERATED=1 build/device_conformance_test --gtest_brief=1 --gtest_filter='*cuda_generated*'
