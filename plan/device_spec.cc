@@ -147,6 +147,7 @@ const NumberField kFields[] = {
     AG_FIELD(cores, 1, true),
     AG_FIELD(streams_max, 1, true),
     AG_FIELD(stream_cores, 0, true),
+    AG_FIELD(block_outputs, 0, true),
     AG_FIELD(flops_per_second, 1, false),
     AG_FIELD(bytes_per_second, 1, false),
     AG_FIELD(cache_bytes_per_second, 0, false),
@@ -246,8 +247,15 @@ std::string FormatPattern(const GroupPattern& pattern) {
 }  // namespace
 
 int StreamCores(const DeviceSpec& spec, int streams) {
+  if (spec.block_outputs > 0) return 0;
   if (spec.stream_cores > 0) return std::min(spec.stream_cores, spec.cores);
   return std::max(1, spec.cores / streams);
+}
+
+int CoresTaken(const DeviceSpec& spec, int64_t outputs, int cores) {
+  if (spec.block_outputs <= 0) return cores;
+  const int64_t blocks = (outputs + spec.block_outputs - 1) / spec.block_outputs;
+  return static_cast<int>(std::clamp<int64_t>(blocks, 1, cores));
 }
 
 const GroupPattern* DeviceSpec::FindPattern(std::string_view wanted) const {

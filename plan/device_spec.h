@@ -41,6 +41,10 @@ struct DeviceSpec {
   int cores = 1;  // CPU cores or SMs: what streams share.
   int streams_max = 1;
   int stream_cores = 0;  // What each of several streams has; 0: an even share. See StreamCores.
+  // Elements that one block of a kernel computes, on devices that deal blocks out to whatever core
+  // is free (GPUs): a group then takes as many cores as it has blocks, and streams have no cores of
+  // their own. 0: the device is not so.
+  int64_t block_outputs = 0;
   double flops_per_second = 0;  // Peak of one core or SM in fp32, multiply and add counted as two.
   // What it offers besides fp32, with the peak there; as in the file.
   std::vector<std::pair<std::string, double>> precisions;
@@ -63,8 +67,11 @@ struct DeviceSpec {
 // kUnimplemented: the device does not offer the precision; the message lists what it offers.
 Status CheckOffers(const DeviceSpec& spec, std::string_view precision);
 
-// The cores of each of `streams` streams, 2 or more.
+// The cores of each of `streams` streams, 2 or more; 0, all of them, where blocks are dealt out.
 int StreamCores(const DeviceSpec& spec, int streams);
+
+// How many of `cores` cores a group takes whose largest output has so many elements.
+int CoresTaken(const DeviceSpec& spec, int64_t outputs, int cores);
 
 // Keys of lines that only device/sim reads; ParseDeviceSpec keeps them in `extra`, in order.
 inline constexpr std::string_view kExtraKeys[] = {"fault", "noise", "drift", "seed"};

@@ -83,6 +83,16 @@ TEST(DeviceSpec, SaysWhichPrecisionsItOffers) {
             "h200: precision fp8; it offers fp32, tf32, fp16, bf16");
 }
 
+TEST(DeviceSpec, GroupsTakeTheCoresThatTheirBlocksFill) {
+  const DeviceSpec gpu = LoadSpec(AG_SOURCE_DIR, "h200");
+  EXPECT_EQ(StreamCores(gpu, 4), 0);
+  EXPECT_EQ(CoresTaken(gpu, 1, 132), 1);
+  EXPECT_EQ(CoresTaken(gpu, 512 * 7 * 7, 132), 7);  // 6.1 tiles of 64 x 64.
+  EXPECT_EQ(CoresTaken(gpu, 64 * 112 * 112, 132), 132);
+  const DeviceSpec cpu = LoadSpec(AG_SOURCE_DIR, "cpu");
+  EXPECT_EQ(CoresTaken(cpu, 1, 4), 4);
+}
+
 TEST(Policy, TextParsesBack) {
   const Policy policy{.precision = "tf32", .tolerance = 0.005, .cold_cache = true};
   EXPECT_EQ(policy.Text(), "precision=tf32;tolerance=0.005;cold_cache=1;nonfinite_strict=0");

@@ -34,8 +34,8 @@ struct LocalKey {
 };
 
 // max(flops / peak, bytes / bandwidth) + launch; the estimate before any measurement. Compute and
-// cache bandwidth grow with problem.cores (0: all); memory bandwidth is drawn in full by a quarter
-// of them.
+// cache bandwidth grow with problem.cores (0: all) or with those that the group takes (CoresTaken);
+// memory bandwidth is drawn in full by a quarter of them.
 double RooflineNs(const GroupProblem& problem, const DeviceSpec& spec);
 
 class GroupTimes {

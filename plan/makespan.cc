@@ -16,8 +16,10 @@ struct Lane {
 
 class Simulation {
  public:
-  Simulation(const Plan& plan, const std::vector<double>& group_ns, const DeviceSpec& spec)
-      : plan_(plan),
+  Simulation(const Graph& graph, const Plan& plan, const std::vector<double>& group_ns,
+             const DeviceSpec& spec)
+      : graph_(graph),
+        plan_(plan),
         group_ns_(group_ns),
         spec_(spec),
         lanes_(plan.streams.size()),
@@ -42,7 +44,16 @@ class Simulation {
   double CoresOf(size_t s) const {
     const int group = plan_.groups[Current(s).group].cores;
     const int cores = group > 0 ? group : plan_.streams[s].cores;
-    return cores > 0 ? std::min(cores, spec_.cores) : spec_.cores;
+    return CoresTaken(spec_, OutputsOf(Current(s).group),
+                      cores > 0 ? std::min(cores, spec_.cores) : spec_.cores);
+  }
+
+  int64_t OutputsOf(int group) const {
+    int64_t outputs = 1;
+    for (const Port& port : plan_.groups[group].outputs) {
+      outputs = std::max(outputs, graph_.type(port.edge).NumElements());
+    }
+    return outputs;
   }
 
   // When the waits of the next launch are over; infinity while one still runs.
@@ -99,6 +110,7 @@ class Simulation {
     return ended;
   }
 
+  const Graph& graph_;
   const Plan& plan_;
   const std::vector<double>& group_ns_;
   const DeviceSpec& spec_;
@@ -109,10 +121,10 @@ class Simulation {
 
 }  // namespace
 
-double MakespanNs(const Graph&, const Plan& plan, const std::vector<double>& group_ns,
+double MakespanNs(const Graph& graph, const Plan& plan, const std::vector<double>& group_ns,
                   const DeviceSpec& spec) {
   AG_CHECK(group_ns.size() == plan.groups.size());
-  return Simulation(plan, group_ns, spec).Run();
+  return Simulation(graph, plan, group_ns, spec).Run();
 }
 
 }  // namespace ag

@@ -29,6 +29,22 @@ struct Diamond {
 
 Stream StreamOf(std::vector<Launch> launches, int cores) { return {cores, std::move(launches)}; }
 
+// Where blocks are dealt out, groups of few blocks run beside each other at full speed.
+TEST(Makespan, SmallGroupsShareAGpu) {
+  DeviceSpec spec = Small();
+  spec.cores = 8;
+  spec.block_outputs = 100;
+  for (const auto& [size, makespan_ns] : {std::pair(400, 100.0), std::pair(800, 200.0)}) {
+    const Graph graph =
+        GraphOf(fmt::format("input x f32[{}]\noutput a = exp(x)\noutput b = relu(x)\n", size));
+    Plan plan;
+    plan.groups.resize(2);
+    for (int g = 0; g < 2; ++g) plan.groups[g].outputs = {{graph.outputs()[g].edge}};
+    plan.streams = {{.launches = {{0, {}}}}, {.launches = {{1, {}}}}};
+    EXPECT_DOUBLE_EQ(MakespanNs(graph, plan, {100, 100}, spec), makespan_ns) << size;
+  }
+}
+
 TEST(Makespan, ByHand) {
   const Diamond d;
   struct Case {

@@ -96,7 +96,12 @@ Work WorkOf(const GroupProblem& problem) {
 
 double RooflineNs(const GroupProblem& problem, const DeviceSpec& spec) {
   const Work work = WorkOf(problem);
-  const double cores = problem.cores > 0 ? std::min(problem.cores, spec.cores) : spec.cores;
+  int64_t outputs = 1;
+  for (const GraphOutput& output : problem.graph.outputs()) {
+    outputs = std::max(outputs, problem.graph.type(output.edge).NumElements());
+  }
+  const int given = problem.cores > 0 ? std::min(problem.cores, spec.cores) : spec.cores;
+  const double cores = CoresTaken(spec, outputs, given);
   // A quarter of the cores draws all that the memory gives; caches belong to the cores.
   const double memory = spec.bytes_per_second * std::min(1.0, 4 * cores / spec.cores);
   const double cache = spec.cache_bytes_per_second * cores / spec.cores;

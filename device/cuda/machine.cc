@@ -156,6 +156,7 @@ StatusOr<DeviceSpec> SpecOf(const MachineFacts& facts) {
   const double bandwidth =
       2.0 * facts.memory_clock_mhz * 1e6 * facts.memory_bus_bits / 8 * kBandwidthReached;
   std::string text = "name cuda\ndtypes f32,f16,bf16,f64,i64,i32,i8,u8,bool\nstreams_max 8\n";
+  text += "block_outputs 4096\n";  // 64 x 64, as the libraries mostly choose.
   text += fmt::format("cores {}\nflops_per_second {}\n", facts.sms, own->fp32 * clock);
   text += fmt::format("bytes_per_second {}\n", std::max(bandwidth, 1e9));
   // The level-2 cache of these chips gives about half as much again as their memory, or more.
