@@ -95,6 +95,28 @@ class Packer {
   WeightMemory& memory_;
 };
 
+// Those that their names rebuild, once each. kUnimplemented: none of them is.
+StatusOr<std::vector<CublasLtChoice>> Rebuilt(CublasLtLibrary& library,
+                                              const CublasLtProblem& problem,
+                                              const std::vector<CublasLtChoice>& suggested) {
+  std::vector<CublasLtChoice> kept;
+  Status last;
+  for (const CublasLtChoice& choice : suggested) {
+    if (std::ranges::find(kept, choice) != kept.end()) continue;
+    const Status built = library.Build(problem, choice).status();
+    if (built.ok()) {
+      kept.push_back(choice);
+    } else if (built.code() == StatusCode::kInvalidArgument) {
+      last = built;
+    } else {
+      return built;
+    }
+  }
+  if (!kept.empty() || last.ok()) return kept;
+  return Err(StatusCode::kUnimplemented, "cuBLASLt: none of {} algorithms can be rebuilt: {}",
+             suggested.size(), Message(last));
+}
+
 // One of each in turn.
 std::vector<CublasLtChoice> InTurn(const std::vector<std::vector<CublasLtChoice>>& lists) {
   std::vector<CublasLtChoice> merged;
@@ -120,13 +142,7 @@ StatusOr<std::vector<std::string>> CublasLtSource::Kernels(const GroupContext& c
     const auto suggested = library_->Suggest(problem, form, kSuggestedMax);
     if (suggested.status().code() == StatusCode::kUnimplemented) continue;
     AG_TRY(suggested);
-    std::vector<CublasLtChoice> kept;
-    for (const CublasLtChoice& choice : *suggested) {
-      const Status built = library_->Build(problem, choice).status();
-      if (built.code() == StatusCode::kInvalidArgument) continue;  // Its name does not rebuild it.
-      AG_TRY(built);
-      if (std::ranges::find(kept, choice) == kept.end()) kept.push_back(choice);
-    }
+    AG_LET(std::vector<CublasLtChoice> kept, Rebuilt(*library_, problem, *suggested));
     lists.push_back(std::move(kept));
   }
   std::vector<std::string> names;

@@ -174,7 +174,7 @@ class Recorder : public CublasLtLibrary {
                                                 int max) override {
     EXPECT_EQ(max, CublasLtSource::kSuggestedMax);
     std::vector<CublasLtChoice> choices;
-    for (const int id : {1, 2, 3, 1}) choices.push_back({.form = form, .id = id, .tile = 20});
+    for (const int id : ids) choices.push_back({.form = form, .id = id, .tile = 20});
     return choices;
   }
   StatusOr<CublasLtAlgorithm> Build(const CublasLtProblem& problem,
@@ -190,6 +190,7 @@ class Recorder : public CublasLtLibrary {
     pointers = given;
     return multiplied;
   }
+  std::vector<int> ids{1, 2, 3, 1};
   const std::byte* bias = nullptr;
   Pointers pointers;
   Status multiplied;
@@ -203,6 +204,15 @@ TEST(CublasLtSource, ListsBothFormsOfWeightsInTurn) {
                                       "cublaslt:nn/3,tile=20", "cublaslt:tn/3,tile=20"}));
   EXPECT_EQ(*source.Kernels(scores.context()),
             (std::vector<std::string>{"cublaslt:nn/1,tile=20", "cublaslt:nn/3,tile=20"}));
+}
+
+TEST(CublasLtSource, SaysThatNothingCanBeRebuilt) {
+  const auto library = std::make_shared<Recorder>();
+  library->ids = {2, 2};
+  CublasLtSource source(library);
+  const TextGroup scores(kScores);
+  EXPECT_EQ(ToString(source.Kernels(scores.context()).status()),
+            "UNIMPLEMENTED: cuBLASLt: none of 2 algorithms can be rebuilt: there is no 2");
 }
 
 // A group made into a kernel, with aligned memory for its ports.
