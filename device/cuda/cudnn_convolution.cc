@@ -44,6 +44,9 @@ StatusOr<Raw> ConvolutionOf(const Node& node, CudnnMaker* maker) {
     strides.insert(strides.begin(), 1);
     dilations.insert(dilations.begin(), 1);
   }
+  maker->Sign(fmt::format("conv [{}] [{}] [{}] [{}];", fmt::join(before, ","),
+                          fmt::join(after, ","), fmt::join(strides, ","),
+                          fmt::join(dilations, ",")));
   DescriptorBuilder builder(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, "convolution");
   builder.Set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, static_cast<int64_t>(before.size()))
       .Set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_DATA_FLOAT)

@@ -51,6 +51,7 @@ StatusOr<CudnnGraph> BuildCudnnDense(const GroupContext& context) {
   AG_LET(CudnnMaker maker, CudnnMaker::For(p.stored));
   CudnnMaker::Addends addends;
   AG_LET(const DenseTensors t, MakeTensors(context, p, &maker, &addends));
+  maker.Sign("matmul;");
   DescriptorBuilder form(CUDNN_BACKEND_MATMUL_DESCRIPTOR, "matmul");
   form.Set(CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_DATA_FLOAT);
   AG_LET(const Raw matmul, maker.Keep(form));

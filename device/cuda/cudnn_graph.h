@@ -36,6 +36,7 @@ struct ProductShape {
 struct CudnnGraph {
   std::vector<Descriptor> parts;  // What the graph refers to.
   Descriptor graph;
+  std::string signature;  // Equal for graphs that differ in nothing but what their tensors hold.
   std::vector<CudnnBinding> bindings;
   std::vector<ConstantRecipe> constants;
   // Packed bytes of each tensor at a port or constant: as it is, with channels padded, as f32.

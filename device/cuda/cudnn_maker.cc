@@ -105,6 +105,9 @@ StatusOr<Raw> CudnnMaker::Keep(DescriptorBuilder& builder) {
 
 StatusOr<Raw> CudnnMaker::Tensor(const CudnnPlace& place, cudnnDataType_t type, int64_t uid,
                                  const TensorForm& form) {
+  Sign(fmt::format("t{} {} [{}] [{}] {}{};", uid, static_cast<int>(type),
+                   fmt::join(place.dims, ","), fmt::join(place.strides, ","), form.is_virtual,
+                   form.is_by_value));
   const int64_t alignment = form.is_by_value ? SizeOf(DType::kFloat32) : kAlignment;
   DescriptorBuilder builder(CUDNN_BACKEND_TENSOR_DESCRIPTOR, "tensor");
   builder.Set(CUDNN_ATTR_TENSOR_DATA_TYPE, type)
@@ -135,6 +138,8 @@ Status CudnnMaker::Emit(const std::vector<PointwiseStep>& steps, const CudnnPlac
   std::vector<Raw> values{product};
   for (size_t i = 0; i < steps.size(); ++i) {
     const PointwiseStep& step = steps[i];
+    Sign(fmt::format("p{} {} {} {} {} {} {};", static_cast<int>(step.mode), step.x,
+                     static_cast<int>(step.operand), step.b, step.scalar, step.upper, step.slope));
     AG_LET(const Raw pointwise, Pointwise(step));
     Raw out = y;
     if (i + 1 < steps.size()) {

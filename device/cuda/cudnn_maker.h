@@ -34,6 +34,8 @@ class CudnnMaker {
                                              int64_t channel_axis);
   // A tensor inside the graph, in f32.
   StatusOr<cudnnBackendDescriptor_t> Inner(const CudnnPlace& place);
+  // Adds to the graph's signature. Tensors and what follows the product are in it already.
+  void Sign(std::string_view text) { graph_.signature += text; }
   // Finishes a descriptor and keeps it.
   StatusOr<cudnnBackendDescriptor_t> Keep(DescriptorBuilder& builder);
 

@@ -25,30 +25,32 @@ Status CheckVersion() {
 
 class CudnnKernel : public GroupKernel {
  public:
-  // `constants` are the device's addresses of graph.constants.
-  CudnnKernel(std::shared_ptr<CudnnHandle> handle, CudnnGraph graph, CudnnCandidate candidate,
-              Descriptor plan, int64_t workspace_bytes, std::vector<const std::byte*> constants)
+  // `constants` are the device's addresses of the graph's.
+  CudnnKernel(std::shared_ptr<CudnnHandle> handle, std::vector<CudnnBinding> bindings,
+              std::shared_ptr<const CudnnSource::CudnnPlan> plan,
+              std::vector<const std::byte*> constants)
       : handle_(std::move(handle)),
-        graph_(std::move(graph)),
-        candidate_(std::move(candidate)),
+        bindings_(std::move(bindings)),
         plan_(std::move(plan)),
-        workspace_bytes_(workspace_bytes),
         constants_(std::move(constants)) {}
 
   Status Enqueue(StreamRef stream, const Operands& operands, bool) override {
-    const std::string name = CudnnName(candidate_.choice);
+    const std::string name = Name();
     if (handle_ == nullptr) {
       return Err(StatusCode::kFailedPrecondition, "{}: made without a device", name);
     }
     AG_LET(const Descriptor pack, PackOf(operands));
     AG_TRY(FromCudnn(cudnnSetStream(handle_->get(), reinterpret_cast<cudaStream_t>(stream)),
                      "{}: set the stream", name));
-    return FromCudnn(cudnnBackendExecute(handle_->get(), plan_.get(), pack.get()), "{}", name);
+    return FromCudnn(cudnnBackendExecute(handle_->get(), plan_->plan.get(), pack.get()), "{}",
+                     name);
   }
 
-  int64_t workspace_bytes() const override { return workspace_bytes_; }
+  int64_t workspace_bytes() const override { return plan_->workspace_bytes; }
 
  private:
+  std::string Name() const { return CudnnName(plan_->candidate.choice); }
+
   StatusOr<void*> PointerOf(const CudnnBinding& binding, const Operands& operands) {
     const void* pointer = nullptr;
     switch (binding.kind) {
@@ -66,7 +68,7 @@ class CudnnKernel : public GroupKernel {
     }
     if (pointer == nullptr || reinterpret_cast<uintptr_t>(pointer) % kAlignment != 0) {
       return Err(StatusCode::kInvalidArgument, "{}: tensor {} at {} is not aligned to {} bytes",
-                 CudnnName(candidate_.choice), binding.uid, pointer, kAlignment);
+                 Name(), binding.uid, pointer, kAlignment);
     }
     return const_cast<void*>(pointer);
   }
@@ -74,14 +76,14 @@ class CudnnKernel : public GroupKernel {
   StatusOr<Descriptor> PackOf(const Operands& operands) {
     std::vector<int64_t> uids;
     std::vector<void*> pointers;
-    for (const CudnnBinding& binding : graph_.bindings) {
+    for (const CudnnBinding& binding : bindings_) {
       AG_LET(void* pointer, PointerOf(binding, operands));
       uids.push_back(binding.uid);
       pointers.push_back(pointer);
     }
-    if (workspace_bytes_ > 0 && operands.workspace == nullptr) {
-      return Err(StatusCode::kInvalidArgument, "{}: no workspace, {} bytes are needed",
-                 CudnnName(candidate_.choice), workspace_bytes_);
+    if (workspace_bytes() > 0 && operands.workspace == nullptr) {
+      return Err(StatusCode::kInvalidArgument, "{}: no workspace, {} bytes are needed", Name(),
+                 workspace_bytes());
     }
     return DescriptorBuilder(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, "variant pack")
         .SetAll(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, uids)
@@ -90,12 +92,9 @@ class CudnnKernel : public GroupKernel {
         .Finish();
   }
 
-  // In the order of their making: what is later refers to what is earlier.
   std::shared_ptr<CudnnHandle> handle_;
-  CudnnGraph graph_;
-  CudnnCandidate candidate_;
-  Descriptor plan_;
-  int64_t workspace_bytes_;
+  std::vector<CudnnBinding> bindings_;                  // Those of plan_ but for the ports.
+  std::shared_ptr<const CudnnSource::CudnnPlan> plan_;  // Of this graph, or of an equal one.
   std::vector<const std::byte*> constants_;
 };
 
@@ -134,29 +133,50 @@ StatusOr<std::vector<std::string>> CudnnSource::Kernels(const GroupContext& cont
   return names;
 }
 
+StatusOr<std::shared_ptr<const CudnnSource::CudnnPlan>> CudnnSource::PlanOf(
+    CudnnGraph graph, Precision precision, const CudnnChoice& choice) {
+  const std::string key = graph.signature + CudnnName(choice);
+  if (const auto found = compiled_.find(key); found != compiled_.end()) {
+    // The rules depend on the precision, the plan does not.
+    const std::string why = RefusalOf(found->second->candidate.notes, precision, graph.stored);
+    if (why.empty()) return found->second;
+  }
+  auto plan = std::make_shared<CudnnPlan>();
+  plan->graph = std::move(graph);
+  AG_LET(plan->candidate, FindCudnnCandidate(plan->graph, device_, precision, choice));
+  StatusOr<Descriptor> built = BuildPlan(plan->candidate, device_);
+  if (!built.ok() && built.status().code() != StatusCode::kResourceExhausted) {
+    // A kernel that does not compile or load: others may.
+    return Err(StatusCode::kUnimplemented, "{}", Message(built.status()));
+  }
+  AG_TRY(built);
+  plan->plan = *std::move(built);
+  AG_LET(plan->workspace_bytes, plan->plan.Get<int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE));
+  if (plan->candidate.notes.compiles_at_run_time) {
+    if (compiled_.size() == kCompiledMax) compiled_.clear();
+    compiled_[key] = plan;
+  }
+  return plan;
+}
+
 StatusOr<std::unique_ptr<GroupKernel>> CudnnSource::Make(const GroupContext& context,
                                                          const std::string& kernel,
                                                          Constants& constants,
                                                          WeightMemory& memory) {
   AG_LET(const CudnnChoice choice, ParseCudnnName(kernel));
   AG_LET(CudnnGraph graph, BuildCudnnGraph(context));
-  AG_LET(CudnnCandidate candidate, FindCudnnCandidate(graph, device_, context.precision, choice));
-  StatusOr<Descriptor> built = BuildPlan(candidate, device_);
-  if (!built.ok() && built.status().code() != StatusCode::kResourceExhausted) {
-    // A kernel that does not compile or load: others may.
-    return Err(StatusCode::kUnimplemented, "{}", Message(built.status()));
-  }
-  AG_TRY(built);
-  Descriptor plan = *std::move(built);
-  AG_LET(const int64_t workspace, plan.Get<int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE));
+  std::vector<CudnnBinding> bindings = graph.bindings;
+  const std::vector<ConstantRecipe> recipes = graph.constants;
+  AG_LET(std::shared_ptr<const CudnnPlan> plan,
+         PlanOf(std::move(graph), context.precision, choice));
   std::vector<const std::byte*> addresses;
-  for (const ConstantRecipe& recipe : graph.constants) {
+  for (const ConstantRecipe& recipe : recipes) {
     AG_LET(const std::vector<std::byte> bytes, PackConstant(recipe, constants));
     AG_LET(const std::byte* address, memory.Put(bytes));
     addresses.push_back(address);
   }
-  return std::make_unique<CudnnKernel>(handle_, std::move(graph), std::move(candidate),
-                                       std::move(plan), workspace, std::move(addresses));
+  return std::make_unique<CudnnKernel>(handle_, std::move(bindings), std::move(plan),
+                                       std::move(addresses));
 }
 
 }  // namespace ag::cuda

@@ -5,6 +5,7 @@
 // cases, so that what is tested without a device is what runs on one.
 #pragma once
 
+#include <map>
 #include <memory>
 
 #include "device/cuda/cudnn_candidates.h"
@@ -32,15 +33,30 @@ class CudnnSource : public KernelSource {
                                               const std::string& kernel, Constants& constants,
                                               WeightMemory& memory) override;
 
+  // A kernel ready to run, without what it runs on; what is later refers to what is earlier.
+  struct CudnnPlan {
+    CudnnGraph graph;
+    CudnnCandidate candidate;
+    Descriptor plan;
+    int64_t workspace_bytes = 0;
+  };
+
   const DeviceProperties& device() const { return device_; }
   // "9.19.0", of the library that is loaded.
   static std::string LibraryVersion();
 
  private:
+  static constexpr size_t kCompiledMax = 256;  // Of about 0.1 MB.
+
   CudnnSource(std::shared_ptr<CudnnHandle> handle, DeviceProperties device)
       : handle_(std::move(handle)), device_(std::move(device)) {}
+  // Kernels that are compiled at run time (0.2 to 3 s) are kept: a network has many equal groups.
+  StatusOr<std::shared_ptr<const CudnnPlan>> PlanOf(CudnnGraph graph, Precision precision,
+                                                    const CudnnChoice& choice);
+
   std::shared_ptr<CudnnHandle> handle_;  // Null without a device. Shared with its kernels.
   DeviceProperties device_;
+  std::map<std::string, std::shared_ptr<const CudnnPlan>> compiled_;  // By signature and name.
 };
 
 }  // namespace ag::cuda

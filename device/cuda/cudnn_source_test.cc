@@ -130,5 +130,27 @@ TEST(CudnnSource, EnginesThatCompileAtRunTime) {
   EXPECT_GT((*made.kernel)->workspace_bytes(), 0);  // Partial sums.
 }
 
+// Equal groups share a compiled kernel; groups that differ in anything do not.
+TEST(CudnnGraph, SignaturesTellGraphsApart) {
+  const auto signature = [](std::string_view attributes, std::string_view activation) {
+    const TextGroup group(fmt::format(R"(
+input x f32[1,16,14,14]
+w = const f32[16,16,3,3] seed 1
+b = const f32[16] seed 2
+c = conv(x, w, b) {}
+output y = {}
+)",
+                                      attributes, activation));
+    return BuildCudnnGraph(group.context())->signature;
+  };
+  constexpr std::string_view kSame = "strides=[1,1] pads=[1,1,1,1] dilations=[1,1]";
+  const std::string one = signature(kSame, "clip(c) min=-1 max=1");
+  EXPECT_EQ(signature(kSame, "clip(c) min=-1 max=1"), one);
+  EXPECT_NE(signature(kSame, "clip(c) min=-1 max=2"), one);
+  EXPECT_NE(signature(kSame, "swish(c)"), one);
+  EXPECT_NE(signature("strides=[1,1] pads=[2,2,2,2] dilations=[2,2]", "clip(c) min=-1 max=1"), one);
+  EXPECT_NE(signature("strides=[1,1] pads=[0,2,2,0] dilations=[1,1]", "clip(c) min=-1 max=1"), one);
+}
+
 }  // namespace
 }  // namespace ag::cuda
