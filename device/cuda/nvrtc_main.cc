@@ -77,7 +77,7 @@ std::string LogOf(const Nvrtc& nvrtc, nvrtcProgram program) {
 StatusOr<std::string> CompileProgram(const Nvrtc& nvrtc, nvrtcProgram program,
                                      uint32_t capability) {
   const std::string architecture = fmt::format("--gpu-architecture=sm_{}", capability);
-  const char* const options[] = {architecture.c_str(), "--std=c++17",
+  const char* const options[] = {architecture.c_str(), "--std=c++20",
                                  "--device-as-default-execution-space"};
   const nvrtcResult compiled = nvrtc.compile(program, std::size(options), options);
   if (compiled != NVRTC_SUCCESS) {

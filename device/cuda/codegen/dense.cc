@@ -138,7 +138,8 @@ GroupText::Launch ThinKernel(const Problem& p, int64_t slices, int64_t vector, i
   const std::string each_row = fmt::format("for (int i = 0; i < {}; ++i)", rows);
   text->Line("const int lane = ag_thread() % 32, slice = ag_thread() / 32;");
   text->Line("const int column = (ag_block_x() * 32 + lane) * {};", vector);
-  text->Line("const int batch = ag_block_z() / {0}, part = ag_block_z() % {0};", parts);
+  text->Line("const int batch = {}, part = {};", Quotient("ag_block_z()", parts),
+             Remainder("ag_block_z()", parts));
   text->Line("const int begin = part * {0}, end = ag_min({1}, begin + {0});", part_depth,
              product.depth);
   product.begin_reading(text);

@@ -24,16 +24,31 @@ StatusOr<const Family*> FamilyOf(const GroupContext& context) {
   if (op == OpKind::kGather) return &kGatherFamily;
   if (op == OpKind::kPad) return &kPadFamily;
   if (Has(op, kMovement)) return &kMovementFamily;
-  return Err(StatusCode::kUnimplemented, "no generated kernel");
+  return Err(StatusCode::kUnimplemented, "generated {}: no kernel", Info(op).name);
 }
 
-// What messages about a group begin with: "generated Conv+Relu", "generated reorder".
+// "Conv+Relu", "reorder".
 std::string NameOf(const GroupContext& context) {
   std::vector<std::string_view> names;
   for (size_t i = 0; i < context.group.nodes.size(); ++i) {
     names.push_back(Info(context.node(i).op).name);
   }
-  return "generated " + (names.empty() ? context.group.pattern : Join(names, "+"));
+  return names.empty() ? context.group.pattern : Join(names, "+");
+}
+
+// The text's first line: what is computed, of which tensors, how.
+std::string TitleOf(const GroupContext& context, const std::string& variant) {
+  const auto types = [&](const std::vector<Port>& ports) {
+    std::vector<std::string> names;
+    for (const Port& port : ports) {
+      names.push_back(context.graph.type(port.edge).ToString());
+      if (port.layout != Layout::kPlain)
+        names.back() += fmt::format(" {}", LayoutName(port.layout));
+    }
+    return Join(names, ", ");
+  };
+  return fmt::format("// {} by {}: {} -> {}\n", NameOf(context), variant,
+                     types(context.group.inputs), types(context.group.outputs));
 }
 
 // Whether there is nothing to compute: no kernel then.
@@ -49,20 +64,21 @@ StatusOr<std::vector<std::string>> GeneratedVariants(const GroupContext& context
   if (IsEmpty(context)) return std::vector<std::string>{"nothing"};
   AG_LET(const Family* family, FamilyOf(context));
   StatusOr<std::vector<std::string>> variants = family->variants(context);
-  AG_TRY(variants, "{}", NameOf(context));
+  AG_TRY(variants, "generated {}", NameOf(context));
   return variants;
 }
 
 StatusOr<GeneratedGroup> GenerateGroup(const GroupContext& context, const std::string& variant) {
   AG_LET(const std::vector<std::string> variants, GeneratedVariants(context));
   if (std::ranges::count(variants, variant) == 0) {
-    return Err(StatusCode::kInvalidArgument, "{}: no variant '{}'; it has {}", NameOf(context),
-               variant, Join(variants, ", "));
+    return Err(StatusCode::kInvalidArgument, "generated {}: no variant '{}'; it has {}",
+               NameOf(context), variant, Join(variants, ", "));
   }
   if (IsEmpty(context)) return GeneratedGroup();
   AG_LET(const Family* family, FamilyOf(context));
   StatusOr<GeneratedGroup> group = family->generate(context, variant);
-  AG_TRY(group, "{} by {}", NameOf(context), variant);
+  AG_TRY(group, "generated {} by {}", NameOf(context), variant);
+  group->source = TitleOf(context, variant) + group->source;
   return group;
 }
 

@@ -91,9 +91,9 @@ Status MoveByTiles(GroupText* group, const Move& move) {
   Text text;
   text.Line("AG_SHARED {} tile[32][33];", move.from.type());
   text.Line("const int lane = ag_thread() % 32, line = ag_thread() / 32;");
-  text.Line("const {} column = ag_block_x() % {} * 32;", type, columns);
-  text.Line("const {} row = ag_block_x() / {} % {} * 32;", type, columns, rows);
-  text.Line("const {} rest = ag_block_x() / {};", type, columns * rows);
+  text.Line("const {} column = {} * 32;", type, Remainder("ag_block_x()", columns));
+  text.Line("const {} row = {} * 32;", type, Remainder(Quotient("ag_block_x()", columns), rows));
+  text.Line("const {} rest = {};", type, Quotient("ag_block_x()", columns * rows));
   const std::vector<std::string> at = Coordinates(&text, space.sizes, "rest", "a", type);
   text.Line("const {}* from = {};", move.from.type(),
             Plus(Pointer(move.from, move.from_offset), Offset(at, space.strides[1])));

@@ -26,49 +26,110 @@ std::string NameOf(const TileCut& cut) {
          (cut.parts > 1 ? fmt::format("/{}", cut.parts) : "");
 }
 
-// Fills a tile of one operand: `lines` of it from `first` on, at depths from k0 on.
-void LoadTile(const ProductOperand& operand, const std::string& tile, const std::string& first,
-              int64_t lines, int64_t lines_max, bool is_whole_depth, Text* text) {
-  const int64_t vector = operand.vector, depth = TileCut::kDepth;
-  const int64_t per_line = operand.along_depth ? depth / vector : lines / vector;
-  text->Line("AG_UNROLL");
-  text->Open("for (int e = ag_thread(); e < {}; e += {})", lines * depth / vector, kThreads);
-  if (operand.along_depth) {
-    text->Line("const int l = e / {}, d = e % {} * {};", per_line, per_line, vector);
-  } else {
-    text->Line("const int l = e % {} * {}, d = e / {};", per_line, vector, per_line);
+// One operand's tile: read into registers while the slice before is added up, then put into shared
+// memory.
+class OperandTile {
+ public:
+  OperandTile(const ProductOperand& operand, std::string name, std::string first, int64_t lines,
+              int64_t lines_max)
+      : operand_(operand),
+        name_(std::move(name)),
+        first_(std::move(first)),
+        lines_(lines),
+        lines_max_(lines_max) {}
+
+  void Declare(std::string_view type, Text* text) const {
+    text->Line("AG_SHARED {} {}[{}][{}];", type, name_, TileCut::kDepth, lines_ + kPad);
+    text->Line("ag_pack<{}, {}> {}_next[{}];", operand_.type, operand_.vector, name_, steps());
   }
-  text->Line("const int line = {} + l, k = k0 + d;", first);
-  text->Line("ag_pack<{}, {}> p = {{}};", operand.type, vector);
-  std::vector<std::string> conditions;
-  if (lines_max % lines != 0) conditions.push_back(fmt::format("line < {}", lines_max));
-  if (!is_whole_depth) conditions.push_back("k < end");
-  const bool is_guarded = !conditions.empty();
-  if (is_guarded) text->Open("if ({})", Join(conditions, " && "));
-  std::string valid;
-  const std::string address = operand.address(text, &valid);
-  text->Line("{}p = ag_load<{}>({});", valid.empty() ? "" : fmt::format("if ({}) ", valid), vector,
-             address);
-  if (is_guarded) text->Close();
-  text->Line("AG_UNROLL");
-  text->Line("for (int v = 0; v < {}; ++v) {}[d{}][l{}] = ag_get(p.at[v]);", vector, tile,
-             operand.along_depth ? " + v" : "", operand.along_depth ? "" : " + v");
-  text->Close();
-}
+
+  // Reads the slice that begins at depth k0, zeros beyond its end.
+  void Fetch(bool is_whole_depth, Text* text) const {
+    OpenSteps(text);
+    text->Line("const int line = {} + l, k = k0 + d;", first_);
+    text->Line("{}_next[i] = {{}};", name_);
+    std::vector<std::string> conditions;
+    if (lines_max_ % lines_ != 0) conditions.push_back(fmt::format("line < {}", lines_max_));
+    if (!is_whole_depth) conditions.push_back("k < end");
+    const bool is_guarded = !conditions.empty();
+    if (is_guarded) text->Open("if ({})", Join(conditions, " && "));
+    std::string valid;
+    const std::string address = operand_.address(text, &valid);
+    text->Line("{}{}_next[i] = ag_load<{}>({});",
+               valid.empty() ? "" : fmt::format("if ({}) ", valid), name_, operand_.vector,
+               address);
+    if (is_guarded) text->Close();
+    text->Close();
+  }
+
+  void Keep(Text* text) const {
+    OpenSteps(text);
+    text->Line("AG_UNROLL");
+    text->Line("for (int v = 0; v < {}; ++v) {}[d{}][l{}] = ag_get({}_next[i].at[v]);",
+               operand_.vector, name_, operand_.along_depth ? " + v" : "",
+               operand_.along_depth ? "" : " + v", name_);
+    text->Close();
+  }
+
+ private:
+  int64_t vectors() const { return lines_ * TileCut::kDepth / operand_.vector; }
+  int64_t steps() const { return CeilDiv(vectors(), kThreads); }
+
+  // For each of the thread's vectors i: the line l and the depth d within the tile.
+  void OpenSteps(Text* text) const {
+    const int64_t vector = operand_.vector;
+    text->Line("AG_UNROLL");
+    text->Open("for (int i = 0; i < {}; ++i)", steps());
+    text->Line("const int e = ag_thread() + i * {};", kThreads);
+    if (vectors() % kThreads != 0) text->Line("if (e >= {}) break;", vectors());
+    if (operand_.along_depth) {
+      const int64_t per_line = TileCut::kDepth / vector;
+      text->Line("const int l = e / {}, d = e % {} * {};", per_line, per_line, vector);
+    } else {
+      const int64_t per_depth = lines_ / vector;
+      text->Line("const int l = e % {} * {}, d = e / {};", per_depth, vector, per_depth);
+    }
+  }
+
+  const ProductOperand& operand_;
+  const std::string name_, first_;
+  const int64_t lines_, lines_max_;
+};
 
 // The sums of one slice of the depth.
 void AddSlice(std::string_view type, int64_t rows, int64_t columns, Text* text) {
   text->Line("AG_UNROLL");
   text->Open("for (int d = 0; d < {}; ++d)", TileCut::kDepth);
-  text->Line("{} a[{}], b[{}];", type, rows, columns);
-  text->Line("AG_UNROLL");
-  text->Line("for (int i = 0; i < {0}; ++i) a[i] = left[d][ty * {0} + i];", rows);
-  text->Line("AG_UNROLL");
-  text->Line("for (int j = 0; j < {0}; ++j) b[j] = right[d][tx * {0} + j];", columns);
+  text->Line("const ag_pack<{0}, {1}> a = ag_load<{1}>(&left[d][ty * {1}]);", type, rows);
+  text->Line("const ag_pack<{0}, {1}> b = ag_load<{1}>(&right[d][tx * {1}]);", type, columns);
   text->Line("AG_UNROLL");
   text->Open("for (int i = 0; i < {}; ++i)", rows);
   text->Line("AG_UNROLL");
-  text->Line("for (int j = 0; j < {}; ++j) acc[i][j] += a[i] * b[j];", columns);
+  text->Line("for (int j = 0; j < {}; ++j) acc[i][j] += a.at[i] * b.at[j];", columns);
+  text->Close();
+  text->Close();
+}
+
+// Writes the thread's sums.
+void WriteTile(const Product& p, const TileCut& cut, const Epilogue& epilogue,
+               const TensorArgument* partial, Text* text) {
+  const int64_t rows = cut.rows / 16, columns = cut.columns / 16;
+  int64_t vector = std::min<int64_t>(columns, 4);
+  if (partial == nullptr) vector = epilogue.VectorOf(p.column_axis, vector);
+  while (p.columns % vector != 0) vector /= 2;
+  text->Line("AG_UNROLL");
+  text->Open("for (int i = 0; i < {}; ++i)", rows);
+  text->Line("const int row = row0 + ty * {} + i;", rows);
+  text->Line("if (row >= {}) continue;", p.rows);
+  text->Line("AG_UNROLL");
+  text->Open("for (int j = 0; j < {}; j += {})", columns, vector);
+  text->Line("const int column = column0 + tx * {} + j;", columns);
+  text->Line("if (column >= {}) continue;", p.columns);
+  if (partial == nullptr) {
+    epilogue.Apply(text, p.at("row", "column"), p.column_axis, vector, "acc[i][j + k]");
+  } else {
+    StorePart(p, *partial, vector, "acc[i][j + k]", text);
+  }
   text->Close();
   text->Close();
 }
@@ -83,8 +144,9 @@ GroupText::Launch AddParts(const Product& p, int64_t parts, const Epilogue& epil
   const std::string_view type = ComputedType(p.dtype);
   text->Line("const int at = ag_block_x() * {} + ag_thread();", kLanes);
   text->Line("if (at >= {}) return;", total / vector);
-  text->Line("const int column = at % {} * {}, row = at / {} % {}, batch = at / {};", across,
-             vector, across, p.rows, across * p.rows);
+  const std::vector<std::string> at =
+      Coordinates(text, {p.batches, p.rows, across}, "at", "a", "int");
+  text->Line("const int batch = {}, row = {}, column = ({}) * {};", at[0], at[1], at[2], vector);
   p.split_batch(text);
   text->Line("{} acc[{}] = {{}};", type, vector);
   text->Line("AG_UNROLL");
@@ -136,42 +198,34 @@ StatusOr<GroupText::Launch> TileKernel(const Product& p, const TileCut& cut,
   const int64_t across = CeilDiv(p.columns, cut.columns), down = CeilDiv(p.rows, cut.rows);
   const int64_t slices = CeilDiv(CeilDiv(p.depth, TileCut::kDepth), cut.parts);
   const int64_t part_depth = std::max<int64_t>(slices, 1) * TileCut::kDepth;
-  text->Line("AG_SHARED {} left[{}][{}];", type, TileCut::kDepth, cut.rows + kPad);
-  text->Line("AG_SHARED {} right[{}][{}];", type, TileCut::kDepth, cut.columns + kPad);
+  const OperandTile left(p.left, "left", "row0", cut.rows, p.rows);
+  const OperandTile right(p.right, "right", "column0", cut.columns, p.columns);
+  const bool is_whole = p.depth % TileCut::kDepth == 0;
+  left.Declare(type, text);
+  right.Declare(type, text);
   text->Line("const int tx = ag_thread() % 16, ty = ag_thread() / 16;");
-  text->Line("const int row0 = ag_block_x() / {} * {}, column0 = ag_block_x() % {} * {};", across,
-             cut.rows, across, cut.columns);
-  text->Line("const int batch = ag_block_z() / {0}, part = ag_block_z() % {0};", cut.parts);
+  text->Line("const int row0 = {} * {}, column0 = {} * {};", Quotient("ag_block_x()", across),
+             cut.rows, Remainder("ag_block_x()", across), cut.columns);
+  text->Line("const int batch = {}, part = {};", Quotient("ag_block_z()", cut.parts),
+             Remainder("ag_block_z()", cut.parts));
   text->Line("const int begin = part * {0}, end = ag_min({1}, begin + {0});", part_depth, p.depth);
   p.split_batch(text);
   p.begin_reading(text);
+  text->Open("const auto fetch = [&](int k0)");
+  left.Fetch(is_whole, text);
+  right.Fetch(is_whole, text);
+  text->Close(";");
   text->Line("{} acc[{}][{}] = {{}};", type, rows, columns);
+  text->Line("if (begin < end) fetch(begin);");
   text->Open("for (int k0 = begin; k0 < end; k0 += {})", TileCut::kDepth);
-  const bool is_whole = p.depth % TileCut::kDepth == 0;
-  LoadTile(p.left, "left", "row0", cut.rows, p.rows, is_whole, text);
-  LoadTile(p.right, "right", "column0", cut.columns, p.columns, is_whole, text);
+  left.Keep(text);
+  right.Keep(text);
   text->Line("ag_barrier();");
+  text->Line("if (k0 + {0} < end) fetch(k0 + {0});", TileCut::kDepth);
   AddSlice(type, rows, columns, text);
   text->Line("ag_barrier();");
   text->Close();
-  text->Line("AG_UNROLL");
-  text->Open("for (int i = 0; i < {}; ++i)", rows);
-  text->Line("const int row = row0 + ty * {} + i;", rows);
-  text->Line("if (row >= {}) continue;", p.rows);
-  int64_t vector = std::min<int64_t>(columns, 4);
-  if (partial == nullptr) vector = epilogue.VectorOf(p.column_axis, vector);
-  while (p.columns % vector != 0) vector /= 2;
-  text->Line("AG_UNROLL");
-  text->Open("for (int j = 0; j < {}; j += {})", columns, vector);
-  text->Line("const int column = column0 + tx * {} + j;", columns);
-  text->Line("if (column >= {}) continue;", p.columns);
-  if (partial == nullptr) {
-    epilogue.Apply(text, p.at("row", "column"), p.column_axis, vector, "acc[i][j + k]");
-  } else {
-    StorePart(p, *partial, vector, "acc[i][j + k]", text);
-  }
-  text->Close();
-  text->Close();
+  WriteTile(p, cut, epilogue, partial, text);
   return GroupText::Launch{.grid = {across * down, 1, p.batches * cut.parts}, .threads = kThreads};
 }
 

@@ -98,6 +98,14 @@ std::vector<std::string> Coordinates(Text* text, const Sizes& sizes, const std::
   return names;
 }
 
+std::string Quotient(const std::string& x, int64_t by) {
+  return by == 1 ? x : fmt::format("{} / {}", x, by);
+}
+
+std::string Remainder(const std::string& x, int64_t by) {
+  return by == 1 ? "0" : fmt::format("{} % {}", x, by);
+}
+
 std::string Offset(const std::vector<std::string>& coordinates, std::span<const int64_t> strides) {
   std::string sum;
   for (size_t axis = 0; axis < coordinates.size(); ++axis) {

@@ -42,6 +42,10 @@ std::string IndexType(const Space& space);
 std::vector<std::string> Coordinates(Text* text, const Sizes& sizes, const std::string& index,
                                      const std::string& prefix, const std::string& type);
 
+// "x / 5" and "x % 5"; "x" and "0" by 1.
+std::string Quotient(const std::string& x, int64_t by);
+std::string Remainder(const std::string& x, int64_t by);
+
 // The sum of coordinates times strides: "a0 * 35 + a1", "0".
 std::string Offset(const std::vector<std::string>& coordinates, std::span<const int64_t> strides);
 

@@ -19,9 +19,9 @@ class Text {
     Append(fmt::format(format, std::forward<Args>(args)...) + " {");
     ++depth_;
   }
-  void Close() {
+  void Close(std::string_view after = "") {
     --depth_;
-    Append("}");
+    Append("}" + std::string(after));
   }
   // Lines made by another Text, indented as what is open here.
   void Insert(const Text& other);

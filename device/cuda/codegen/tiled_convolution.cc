@@ -85,7 +85,8 @@ Product ProductOf(const Convolution& c) {
   p.right = c.is_last ? WeightOperand(c) : InputOperand(c);
   p.column_axis = c.is_last ? 1 : 2;
   p.split_batch = [&c](Text* text) {
-    text->Line("const int image = batch / {0}, group = batch % {0};", c.groups);
+    text->Line("const int image = {}, group = {};", Quotient("batch", c.groups),
+               Remainder("batch", c.groups));
   };
   p.begin_reading = [&c](Text* text) {
     text->Line("const {}* x = {} + ({})image * {} + group * {};", c.x.type(), c.x.name, c.index,

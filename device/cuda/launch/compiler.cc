@@ -44,6 +44,7 @@ class Child {
  public:
   explicit Child(const NvrtcOptions& options) : options_(options) {}
 
+  // `text` with its prelude.
   StatusOr<std::string> Compile(const std::string& text, int compute_capability) {
     if (!process_.has_value()) AG_TRY(Start());
     ByteWriter request;
@@ -80,7 +81,7 @@ class Child {
     process_.reset();
     if (hangs) {
       return Err(StatusCode::kDeadlineExceeded, "the compiler took longer than {} s",
-                 std::chrono::duration_cast<std::chrono::seconds>(options_.time_max).count());
+                 std::chrono::duration<double>(options_.time_max).count());
     }
     return Err(StatusCode::kUnavailable, "the compiler died: {}", Message(end));
   }
@@ -112,41 +113,42 @@ class NvrtcCompiler : public Compiler {
   }
 
   StatusOr<std::string> Compile(const std::string& source, int compute_capability) override {
-    const std::string text = GpuPrelude() + source;
-    const Digest key = KeyOf(text, compute_capability);
+    const Digest key = KeyOf(source, compute_capability);
     if (std::optional<std::string> image = cache_.Find(key)) return *std::move(image);
     const MutexLock lock(mutex_);
-    const std::shared_ptr<Job> job = Add(key, text, compute_capability);
+    const std::shared_ptr<Job> job = Add(key, source, compute_capability);
     while (!job->result.has_value()) changed_.Wait(mutex_);
     jobs_.erase(key);  // A later wish finds it in the cache, or tries again.
     return *job->result;
   }
 
   void Prepare(const std::string& source, int compute_capability) override {
-    const std::string text = GpuPrelude() + source;
-    const Digest key = KeyOf(text, compute_capability);
+    const Digest key = KeyOf(source, compute_capability);
     if (cache_.Find(key).has_value()) return;
     const MutexLock lock(mutex_);
-    Add(key, text, compute_capability);
+    Add(key, source, compute_capability);
   }
 
  private:
   struct Job {
     Digest key;
-    std::string text;
+    std::string source;
     int compute_capability = 0;
     std::optional<StatusOr<std::string>> result;
   };
 
-  static Digest KeyOf(const std::string& text, int compute_capability) {
-    return Sha256(fmt::format("{};sm_{};{}", kLibrary, compute_capability, text));
+  static Digest KeyOf(const std::string& source, int compute_capability) {
+    return Sha256(fmt::format("{};sm_{};{}{}", kLibrary, compute_capability, GpuPrelude(), source));
+  }
+  static std::string FirstLine(const std::string& source) {
+    return source.substr(0, source.find('\n'));
   }
 
-  std::shared_ptr<Job> Add(const Digest& key, const std::string& text, int compute_capability)
+  std::shared_ptr<Job> Add(const Digest& key, const std::string& source, int compute_capability)
       AG_REQUIRES(mutex_) {
     std::shared_ptr<Job>& job = jobs_[key];
     if (job != nullptr) return job;
-    job = std::make_shared<Job>(Job{key, text, compute_capability, std::nullopt});
+    job = std::make_shared<Job>(Job{key, source, compute_capability, std::nullopt});
     queue_.push_back(job);
     if (static_cast<int>(threads_.size()) < options_.children && idle_ < queue_.size()) {
       threads_.emplace_back([this] { Serve(); });
@@ -168,8 +170,10 @@ class NvrtcCompiler : public Compiler {
         job = queue_.front();
         queue_.pop_front();
       }
-      StatusOr<std::string> result = child.Compile(job->text, job->compute_capability);
+      StatusOr<std::string> result =
+          child.Compile(GpuPrelude() + job->source, job->compute_capability);
       if (result.ok()) cache_.Put(job->key, *result);
+      if (!result.ok()) result = Within(result.status(), FirstLine(job->source));
       const MutexLock lock(mutex_);
       job->result = std::move(result);
       changed_.NotifyAll();

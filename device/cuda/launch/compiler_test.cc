@@ -1,60 +1,110 @@
 #include "device/cuda/launch/compiler.h"
 
 #include <gtest/gtest.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <csignal>
+
+#include "base/bytes.h"
 #include "base/file.h"
+#include "base/frames.h"
+#include "base/process.h"
+#include "device/conformance/cases.h"
+#include "device/cuda/codegen/case_groups.h"
+#include "device/cuda/codegen/host_check.h"
 #include "device/cuda/launch/image_cache.h"
 
 namespace ag::cuda {
 namespace {
 
-// A program in place of autograph-nvrtc.
-class Fake {
- public:
-  explicit Fake(const std::string& script)
-      : folder_(*TempDir::Make("compiler-test")), program_(folder_.path() + "/program") {
-    AG_CHECK(WriteFileAtomically(program_, "#!/bin/sh\n" + script).ok());
-    AG_CHECK(chmod(program_.c_str(), 0700) == 0);
+// A child that does what the last line of the text says, else answers with it.
+int Misbehave(int socket) {
+  while (true) {
+    const StatusOr<Frame> request = ReceiveFrame(socket);
+    if (!request.ok()) return 0;
+    const std::string line = request->payload.substr(request->payload.rfind('\n') + 1);
+    if (line == "crash") std::raise(SIGSEGV);
+    if (line == "exit") return 3;
+    if (line == "hang") pause();
+    ByteWriter failed;
+    failed.U8(static_cast<uint8_t>(StatusCode::kInvalidArgument));
+    failed.String("no sense");
+    const bool is_refused = line == "refuse";
+    const Status sent = SendFrame(socket, is_refused ? kNvrtcFailedFrame : kNvrtcImageFrame,
+                                  is_refused ? failed.bytes() : line);
+    if (!sent.ok()) return 0;
   }
-  std::unique_ptr<Compiler> Make(Nanos time_max = Nanos(20'000'000'000)) const {
-    return MakeNvrtcCompiler({.program = program_,
-                              .cache_folder = folder_.path() + "/cache",
-                              .children = 2,
-                              .time_max = time_max});
-  }
+}
 
- private:
-  TempDir folder_;
-  std::string program_;
+// The test program is its own compiler: before main, because gtest brings the main.
+const int kRole = [] {
+  RegisterChildRole(kNvrtcRole, Misbehave);
+  const StatusOr<std::string> line = ReadFile("/proc/self/cmdline");
+  std::vector<std::string> arguments;
+  for (size_t at = 0; line.ok() && at < line->size(); at += arguments.back().size() + 1) {
+    arguments.emplace_back(line->c_str() + at);
+  }
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  const int code = RunChildRole(static_cast<int>(argv.size()), argv.data());
+  if (code >= 0) ::_exit(code);
+  return code;
+}();
+
+std::string Said(const StatusOr<std::string>& image) {
+  return image.ok() ? *image : ToString(image.status());
+}
+
+class FakeNvrtc : public testing::Test {
+ protected:
+  std::unique_ptr<Compiler> Make(Nanos time_max = Nanos(20'000'000'000),
+                                 const std::string& program = SelfExe()) const {
+    return MakeNvrtcCompiler(
+        {.program = program, .cache_folder = folder_.path(), .children = 1, .time_max = time_max});
+  }
+  const TempDir folder_ = *TempDir::Make("compiler-test");
 };
 
-TEST(NvrtcCompiler, ACrashIsAStatusAndTheNextSourceGetsAFreshChild) {
-  const Fake fake("kill -SEGV $$\n");
-  const auto compiler = fake.Make();
-  for (int i = 0; i < 2; ++i) {
-    const auto image = compiler->Compile("text", 90);
-    EXPECT_EQ(image.status().code(), StatusCode::kUnavailable);
-    EXPECT_TRUE(Message(image.status()).starts_with("the compiler died: ")) << image.status();
+TEST_F(FakeNvrtc, SaysWhatBecameOfEachTextAndGoesOn) {
+  ASSERT_EQ(kRole, -1);
+  const auto compiler = Make(std::chrono::milliseconds(300));
+  EXPECT_EQ(Said(compiler->Compile("// one\ngood", 90)), "good");
+  const std::string died = Said(compiler->Compile("// two\ncrash", 90));
+  EXPECT_TRUE(died.starts_with("UNAVAILABLE: // two: the compiler died: ")) << died;
+  EXPECT_NE(died.find("SIGSEGV"), std::string::npos) << died;
+  EXPECT_EQ(Said(compiler->Compile("// three\nfine", 90)), "fine");
+  const std::string left = Said(compiler->Compile("// four\nexit", 90));
+  EXPECT_TRUE(left.starts_with("UNAVAILABLE: // four: the compiler died: ")) << left;
+  EXPECT_TRUE(left.ends_with("exit code 3")) << left;
+  EXPECT_EQ(Said(compiler->Compile("// five\nhang", 90)),
+            "DEADLINE_EXCEEDED: // five: the compiler took longer than 0.3 s");
+  EXPECT_EQ(Said(compiler->Compile("// six\nrefuse", 90)), "INVALID_ARGUMENT: // six: no sense");
+  EXPECT_EQ(Said(compiler->Compile("// seven\nlast", 90)), "last");
+}
+
+TEST_F(FakeNvrtc, KeepsImagesWithoutAChild) {
+  EXPECT_EQ(Said(Make()->Compile("// a\nimage", 90)), "image");
+  const auto later = Make(Nanos(1'000'000'000), "/nowhere/autograph-nvrtc");
+  EXPECT_EQ(Said(later->Compile("// a\nimage", 90)), "image");
+  const std::string missing = Said(later->Compile("// a\nimage", 80));  // Another architecture.
+  EXPECT_TRUE(missing.starts_with("NOT_FOUND: // a: ")) << missing;
+  EXPECT_NE(missing.find("/nowhere/autograph-nvrtc"), std::string::npos) << missing;
+}
+
+TEST_F(FakeNvrtc, CompilesAheadWhatIsPrepared) {
+  const auto compiler = Make();
+  for (int i = 0; i < 5; ++i) compiler->Prepare(fmt::format("// {}\nimage {}", i, i), 90);
+  for (int i = 5; i-- > 0;) {
+    EXPECT_EQ(Said(compiler->Compile(fmt::format("// {}\nimage {}", i, i), 90)),
+              fmt::format("image {}", i));
   }
-}
-
-TEST(NvrtcCompiler, AHangIsEnded) {
-  const Fake fake("exec sleep 100\n");
-  EXPECT_EQ(ToString(fake.Make(Nanos(50'000'000))->Compile("text", 90).status()),
-            "DEADLINE_EXCEEDED: the compiler took longer than 0 s");
-}
-
-TEST(NvrtcCompiler, SaysThatThereIsNone) {
-  const auto compiler = MakeNvrtcCompiler({.program = "/none", .cache_folder = ""});
-  EXPECT_EQ(compiler->Compile("text", 90).status().code(), StatusCode::kNotFound);
 }
 
 // What is prepared and not wanted any more is let go with the compiler.
-TEST(NvrtcCompiler, MayBeLeftWithWorkInItsQueue) {
-  const Fake fake("exec sleep 100\n");
-  const auto compiler = fake.Make(Nanos(50'000'000));
-  for (int i = 0; i < 5; ++i) compiler->Prepare(fmt::format("text {}", i), 90);
+TEST_F(FakeNvrtc, MayBeLeftWithWorkInItsQueue) {
+  const auto compiler = Make(Nanos(50'000'000));
+  for (int i = 0; i < 5; ++i) compiler->Prepare(fmt::format("// {}\nhang", i), 90);
 }
 
 TEST(ImageCache, FindsWhatItWasGivenAndNothingThatIsSpoilt) {
@@ -89,6 +139,63 @@ TEST(ImageCache, DoesWithoutAFolderThatCannotBeMade) {
   const ImageCache cache("/proc/none", 1);
   cache.Put(Sha256("key"), "image");
   EXPECT_FALSE(cache.Find(Sha256("key")).has_value());
+}
+
+// The real compiler, where this build has it.
+class RealNvrtc : public testing::Test {
+ protected:
+  void SetUp() override {
+    const std::string program = std::string(AG_BINARY_DIR) + "/autograph-nvrtc";
+    if (!FileExists(program)) GTEST_SKIP() << "this build has no autograph-nvrtc";
+    compiler_ = MakeNvrtcCompiler({.library_folders = "/usr/local/cuda/lib64",
+                                   .program = program,
+                                   .cache_folder = folder_.path()});
+    const StatusOr<std::string> image = compiler_->Compile("// empty\n", 90);
+    if (image.status().code() == StatusCode::kUnimplemented) GTEST_SKIP() << image.status();
+    ASSERT_EQ(ToString(image.status()), "OK");
+  }
+  const TempDir folder_ = *TempDir::Make("compiler-test");
+  std::unique_ptr<Compiler> compiler_;
+};
+
+TEST_F(RealNvrtc, SaysWhatIsWrongWithAText) {
+  const std::string said = Said(compiler_->Compile("// nonsense\nint f() { return x; }\n", 90));
+  EXPECT_TRUE(said.starts_with("INVALID_ARGUMENT: // nonsense: ")) << said;
+  EXPECT_NE(said.find("identifier \"x\" is undefined"), std::string::npos) << said;
+}
+
+// Every group of the conformance cases in every layout and variant, to code for sm_90.
+void CompileEverything(Compiler* compiler, Precision precision) {
+  constexpr size_t kTogether = 40;
+  std::vector<GroupCheck> checks;
+  std::vector<std::string> sources;
+  const auto flush = [&] {
+    if (!checks.empty()) sources.push_back(JoinSources(checks));
+    checks.clear();
+  };
+  for (const std::span<const ConformanceCase> cases : {OperatorCases(), NetworkCases()}) {
+    for (const ConformanceCase& c : cases) {
+      const auto problems = GroupsOfCase(AG_SOURCE_DIR, c.text, true);
+      ASSERT_EQ(ToString(problems.status()), "OK") << c.name;
+      for (const NamedProblem& p : *problems) {
+        auto found = ChecksOf(std::string(c.name), p.problem, precision);
+        ASSERT_EQ(ToString(found.status()), "OK") << c.name;
+        std::ranges::move(*found, std::back_inserter(checks));
+      }
+      if (checks.size() >= kTogether) flush();
+    }
+  }
+  flush();
+  for (const std::string& source : sources) compiler->Prepare(source, 90);
+  for (const std::string& source : sources) {
+    const StatusOr<std::string> image = compiler->Compile(source, 90);
+    ASSERT_TRUE(image.ok()) << Said(image);
+    EXPECT_EQ(image->substr(1, 3), "ELF");
+  }
+}
+
+TEST_F(RealNvrtc, CompilesEveryKernelInFp32) {
+  CompileEverything(compiler_.get(), Precision::kFp32);
 }
 
 }  // namespace
