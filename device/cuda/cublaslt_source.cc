@@ -1,6 +1,7 @@
 #include "device/cuda/cublaslt_source.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "device/cuda/packed_constant.h"
 
@@ -63,9 +64,32 @@ class CublasLtKernel : public GroupKernel {
   Parts parts_;
 };
 
-// A right side of rank 2 that is a constant may be packed column by column.
+// A right side that is one constant matrix may be packed column by column.
 bool HasColumns(const GroupContext& context, const DenseProblem& problem) {
-  return context.InputOf(problem.b) < 0 && context.graph.type(problem.b).shape.size() == 2;
+  return context.InputOf(problem.b) < 0 && problem.b_stride == 0 &&
+         (problem.b_is_transposed || context.graph.type(problem.b).shape.size() == 2);
+}
+
+// Axes of the right side as `form` wants them: the first two exchanged where the graph has them the
+// other way.
+std::vector<int> RightOrder(const GroupContext& context, const DenseProblem& problem,
+                            MatmulForm form) {
+  if (problem.b_is_transposed == (form == MatmulForm::kColumns)) return {};
+  std::vector<int> order(context.graph.type(problem.b).shape.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::swap(order[0], order[1]);
+  return order;
+}
+
+// Axes of a constant addend as the result has them.
+std::vector<int> AddendOrder(const DenseProblem& problem) {
+  std::vector<int> order;
+  if (!problem.is_channels_last) return order;
+  for (size_t i = 0; i < problem.result.size(); ++i) {
+    if (i != 1) order.push_back(static_cast<int>(i));
+  }
+  order.push_back(1);
+  return order;
 }
 
 // Puts constants where kernels read them.
@@ -164,10 +188,9 @@ StatusOr<std::unique_ptr<GroupKernel>> CublasLtSource::Make(const GroupContext& 
   AG_LET(parts.problem, MakeCublasLtProblem(dense, context.precision, choice.form));
   Packer packer(context, dense.stored, constants, memory);
   AG_LET(parts.left, packer.Operand(dense.a, {}));
-  AG_LET(parts.right,
-         packer.Operand(dense.b, columns ? std::vector<int>{1, 0} : std::vector<int>{}));
+  AG_LET(parts.right, packer.Operand(dense.b, RightOrder(context, dense, choice.form)));
   if (dense.tail.addend) {
-    AG_LET(parts.addend, packer.Operand(*dense.tail.addend, {}));
+    AG_LET(parts.addend, packer.Operand(*dense.tail.addend, AddendOrder(dense)));
   }
   if (parts.problem.has_bias) {
     AG_LET(const std::byte* bias, packer.Put({.sum = dense.tail.vectors, .shape = {dense.n}}));

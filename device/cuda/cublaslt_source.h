@@ -1,4 +1,5 @@
-// Kernels of cuBLASLt for dense groups: MatMul [Add] [Add] [ReLU, GELU] as one call (names:
+// Kernels of cuBLASLt for products: MatMul [Add] [Add] [ReLU, GELU], and likewise convolutions that
+// look at one pixel, in channels last, as one call (names:
 // cublaslt_choice.h; what is exact under a policy and what is refused: cublaslt_problem.h).
 //
 // The list is the library's own, of up to kSuggestedMax for each form. A kernel is always made from

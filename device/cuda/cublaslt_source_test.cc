@@ -222,6 +222,7 @@ struct Workbench {
     Constants constants(group.graph, group.weights);
     return source.Make(group.context(), name, constants, memory);
   }
+  DenseProblem Problem() { return *DenseProblemOf(group.context()); }
   TextGroup group;
   HostMemory driver;
   WeightMemory memory{driver, nullptr};
@@ -259,6 +260,44 @@ TEST(CublasLtSource, HandsOverOperandsInCublassOrder) {
   ASSERT_TRUE((*by_columns)->Enqueue(nullptr, {inputs, outputs, nullptr}, false).ok());
   expect_packed(p.a,
                 {.sum = {dense.b}, .shape = {16, 32}, .order = {1, 0}, .stored = DType::kFloat16});
+}
+
+// Weights of a convolution are [channels out][channels in]: by columns as they are.
+TEST(CublasLtSource, RunsConvolutionsOfOnePixel) {
+  Workbench run(R"(
+input x f32[1,8,4,4]
+w = const f32[16,8,1,1] seed 1
+b = const f32[16] seed 2
+z = const f32[1,16,4,4] seed 3
+output y = relu(add(conv(x, w, b) strides=[1,1] pads=[0,0,0,0] dilations=[1,1], z))
+)");
+  EXPECT_EQ(run.source.Kernels(run.group.context())->size(), 4u);
+  alignas(16) std::byte x[16], y[16];
+  const std::byte* inputs[] = {x};
+  std::byte* outputs[] = {y};
+  const Node& conv = run.group.context().node(0);
+  Constants constants(run.group.graph, run.group.weights);
+  const struct {
+    std::string name;
+    std::vector<int> order;
+  } cases[] = {{"cublaslt:tn/1,tile=20", {}}, {"cublaslt:nn/1,tile=20", {1, 0, 2, 3}}};
+  for (const auto& c : cases) {
+    const auto kernel = run.Make(c.name);
+    ASSERT_TRUE(kernel.ok()) << kernel.status();
+    ASSERT_TRUE((*kernel)->Enqueue(nullptr, {inputs, outputs, nullptr}, false).ok());
+    const auto packed = *PackConstant({.sum = {conv.inputs[1]},
+                                       .shape = {16, 8, 1, 1},
+                                       .order = c.order,
+                                       .stored = DType::kFloat16},
+                                      constants);
+    EXPECT_EQ(std::memcmp(run.library->pointers.a, packed.data(), packed.size()), 0) << c.name;
+    const auto addend = *PackConstant({.sum = {*run.Problem().tail.addend},
+                                       .shape = {1, 16, 4, 4},
+                                       .order = {0, 2, 3, 1},
+                                       .stored = DType::kFloat16},
+                                      constants);
+    EXPECT_EQ(std::memcmp(run.library->pointers.c, addend.data(), addend.size()), 0) << c.name;
+  }
 }
 
 TEST(CublasLtSource, SaysWhatIsWrong) {

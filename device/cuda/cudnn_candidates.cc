@@ -10,6 +10,8 @@ namespace {
 constexpr int64_t kConfigsMax = 128;
 constexpr int64_t kKnobsMax = CUDNN_KNOB_TYPE_COUNTS;
 
+constexpr int64_t kLongSum = 2048;
+
 // The engine with this many kernel configurations is the one whose tiles the menu knows.
 constexpr int64_t kMenuConfigLast = 41;
 
@@ -160,6 +162,26 @@ StatusOr<std::vector<CudnnCandidate>> FromHeuristics(const CudnnGraph& graph,
   return found;
 }
 
+bool IsReady(const CudnnCandidate& candidate) {
+  return candidate.notes.tensor_core && !candidate.notes.compiles_at_run_time &&
+         !candidate.has_copy;
+}
+bool HasReady(const std::vector<CudnnCandidate>& found) {
+  return std::ranges::any_of(found, IsReady);
+}
+
+// How many of the menu are worth their compilation of 0.2 to 1 s each, beside what was found:
+// most where nothing else is on tensor cores and without a copy, none where much is, unless the
+// product has so few tiles that splitting a long sum fills the device.
+size_t MenuSize(const std::vector<CudnnCandidate>& found, bool wants_split) {
+  const bool all_compile = std::ranges::all_of(
+      found, [](const CudnnCandidate& c) { return c.notes.compiles_at_run_time; });
+  if (all_compile) return 3;
+  const auto ready = std::ranges::count_if(found, IsReady);
+  if (ready == 0 || (ready >= 8 && wants_split)) return 2;
+  return ready < 8 ? 1 : 0;
+}
+
 struct MenuOptions {
   int sms = 0;
   size_t max = 0;
@@ -239,18 +261,12 @@ StatusOr<std::vector<CudnnCandidate>> CudnnCandidates(const CudnnGraph& graph,
                                                       const DeviceProperties& device,
                                                       Precision precision, const Chip& chip) {
   AG_LET(std::vector<CudnnCandidate> found, FromHeuristics(graph, device, precision));
-  const auto ready = std::ranges::count_if(found, [](const CudnnCandidate& candidate) {
-    return candidate.notes.tensor_core && !candidate.notes.compiles_at_run_time &&
-           !candidate.has_copy;
-  });
-  // A compilation takes 0.2 to 1 s: where there is a choice of kernels that are there already, only
-  // products of few tiles, which leave most of the device idle, are worth two of them.
   const bool is_small = TilesOf64(graph.product) * 2 <= chip.sms;
-  const size_t menu_max = ready == 0 ? 4 : ready < 8 || is_small ? 2 : 0;
+  const size_t menu_max = MenuSize(found, is_small && graph.product.k >= kLongSum);
   AG_LET(std::vector<CudnnCandidate> menu,
          FromMenu(graph, device, precision, {.sms = chip.sms, .max = menu_max}));
   // What the heuristics say of run-time engines are large tiles.
-  const auto at = ready == 0 && is_small ? found.begin() : found.end();
+  const auto at = is_small && !HasReady(found) ? found.begin() : found.end();
   found.insert(at, std::make_move_iterator(menu.begin()), std::make_move_iterator(menu.end()));
   std::set<std::string> known;
   std::erase_if(found, [&](const CudnnCandidate& candidate) {

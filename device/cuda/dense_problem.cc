@@ -45,53 +45,69 @@ std::vector<BatchAxis> Joined(const std::vector<BatchAxis>& axes) {
   return joined;
 }
 
-Status CheckOperands(const GroupContext& context, DType stored) {
+Status CheckOperands(const GroupContext& context, DType stored, Layout layout) {
   const Node& node = context.node(0);
-  for (const Port& port : context.group.inputs) {
-    if (port.layout != Layout::kPlain) {
-      return Err(StatusCode::kUnimplemented, "MatMul: layout {}", LayoutName(port.layout));
+  const std::string_view name = Info(node.op).name;
+  std::vector<Port> ports = context.group.inputs;
+  ports.push_back(context.group.outputs[0]);
+  for (const Port& port : ports) {
+    // (A vector of channels is the same in every layout.)
+    if (port.layout != layout &&
+        !HasSameBytes(context.graph.type(port.edge), port.layout, layout)) {
+      return Err(StatusCode::kUnimplemented, "{}: a product of tensors in layout {}", name,
+                 LayoutName(port.layout));
     }
   }
-  if (context.group.outputs[0].layout != Layout::kPlain) {
-    return Err(StatusCode::kUnimplemented, "MatMul: layout {}",
-               LayoutName(context.group.outputs[0].layout));
-  }
   if (stored != DType::kFloat32 && stored != DType::kFloat16 && stored != DType::kBFloat16) {
-    return Err(StatusCode::kUnimplemented, "MatMul: type {}", DTypeName(stored));
+    return Err(StatusCode::kUnimplemented, "{}: type {}", name, DTypeName(stored));
   }
-  for (const Edge edge : node.inputs) {
+  for (const Edge edge : {node.inputs[0], node.inputs[1], Edge{context.group.nodes[0], 0}}) {
     const TensorType& type = context.graph.type(edge);
     if (type.NumElements() == 0) {
-      return Err(StatusCode::kUnimplemented, "MatMul: operand {}", type.ToString());
+      return Err(StatusCode::kUnimplemented, "{}: operand {}", name, type.ToString());
     }
   }
   return OkStatus();
 }
 
-}  // namespace
+bool AreAll(const Ints& values, int64_t wanted) {
+  return std::ranges::all_of(values, [&](int64_t value) { return value == wanted; });
+}
 
-StatusOr<DenseProblem> DenseProblemOf(const GroupContext& context) {
+// A convolution that looks at one pixel.
+Status SetPointwise(const GroupContext& context, DenseProblem* p) {
   const Node& node = context.node(0);
-  if (node.op != OpKind::kMatMul) {
-    return Err(StatusCode::kUnimplemented, "{}: not a dense group", Info(node.op).name);
+  const Shape& w = context.graph.type(p->b).shape;
+  const bool is_one_pixel =
+      std::all_of(w.begin() + 2, w.end(), [](int64_t size) { return size == 1; });
+  if (!is_one_pixel || node.Int("group") != 1 || !AreAll(node.IntList("strides"), 1) ||
+      !AreAll(node.IntList("pads"), 0)) {
+    return Err(StatusCode::kUnimplemented, "Conv: {} with strides, pads or groups is no product",
+               ShapeToString(w));
   }
-  AG_LET(GroupTail tail, ReadTail(context));
-  DenseProblem p;
-  p.stored = StoredDType(node.outputs[0].dtype, context.precision);
-  AG_TRY(CheckOperands(context, p.stored));
-  p.tail = std::move(tail);
-  p.a = node.inputs[0];
-  p.b = node.inputs[1];
-  p.result = node.outputs[0].shape;
-  const Shape& a = context.graph.type(p.a).shape;
-  const Shape& b = context.graph.type(p.b).shape;
-  p.m = a[a.size() - 2];
-  p.k = a.back();
-  p.n = b.back();
-  std::vector<BatchAxis> axes = Joined(BatchAxes(a, b, p.result));
+  if (context.InputOf(p->a) < 0 || context.InputOf(p->b) >= 0 ||
+      context.InputOf(node.inputs[2]) >= 0) {
+    return Err(StatusCode::kUnimplemented, "Conv: the image is a constant, or weights are none");
+  }
+  p->n = w[0];
+  p->k = w[1];
+  p->m = context.graph.type(p->a).NumElements() / p->k;
+  p->b_is_transposed = true;
+  p->is_channels_last = true;
+  p->tail.vectors.insert(p->tail.vectors.begin(), node.inputs[2]);
+  return OkStatus();
+}
+
+Status SetMatMul(const GroupContext& context, DenseProblem* p) {
+  const Shape& a = context.graph.type(p->a).shape;
+  const Shape& b = context.graph.type(p->b).shape;
+  p->m = a[a.size() - 2];
+  p->k = a.back();
+  p->n = b.back();
+  std::vector<BatchAxis> axes = Joined(BatchAxes(a, b, p->result));
   // Rows lie behind one another where B is shared by the innermost axis and A is not.
-  if (!axes.empty() && axes.back().b == 0 && axes.back().a == p.m * p.k) {
-    p.m *= axes.back().size;
+  if (!axes.empty() && axes.back().b == 0 && axes.back().a == p->m * p->k) {
+    p->m *= axes.back().size;
     axes.pop_back();
   }
   if (axes.size() > 1) {
@@ -99,11 +115,32 @@ StatusOr<DenseProblem> DenseProblemOf(const GroupContext& context) {
                ShapeToString(a), ShapeToString(b), axes.size());
   }
   if (!axes.empty()) {
-    p.batch = axes[0].size;
-    p.a_stride = axes[0].a;
-    p.b_stride = axes[0].b;
-    p.d_stride = p.m * p.n;
+    p->batch = axes[0].size;
+    p->a_stride = axes[0].a;
+    p->b_stride = axes[0].b;
+    p->d_stride = p->m * p->n;
   }
+  return OkStatus();
+}
+
+}  // namespace
+
+StatusOr<DenseProblem> DenseProblemOf(const GroupContext& context) {
+  const OpKind op = context.group.nodes.empty() ? OpKind::kInput : context.node(0).op;
+  if (op != OpKind::kMatMul && op != OpKind::kConv) {
+    return Err(StatusCode::kUnimplemented, "a {} group is no product of matrices",
+               context.group.pattern);
+  }
+  const Node& node = context.node(0);
+  DenseProblem p;
+  AG_LET(p.tail, ReadTail(context));
+  p.stored = StoredDType(node.outputs[0].dtype, context.precision);
+  AG_TRY(CheckOperands(context, p.stored,
+                       op == OpKind::kConv ? Layout::kChannelsLast : Layout::kPlain));
+  p.a = node.inputs[0];
+  p.b = node.inputs[1];
+  p.result = node.outputs[0].shape;
+  AG_TRY(op == OpKind::kConv ? SetPointwise(context, &p) : SetMatMul(context, &p));
   return p;
 }
 

@@ -1,5 +1,6 @@
-// A dense group as one strided batch of row-major products, D[i] = A[i] B[i]: what both libraries
-// take. Batch axes of a product with one shared right side become rows.
+// A group as one strided batch of row-major products, D[i] = A[i] B[i]: what matrix libraries take.
+// Batch axes of a product with one shared right side become rows. A convolution by one pixel in
+// channels last is such a product too: pixels times channels, by weights.
 #pragma once
 
 #include "device/cuda/group_tail.h"
@@ -12,13 +13,16 @@ struct DenseProblem {
   // Elements from one product of the batch to the next; 0: shared by all.
   int64_t a_stride = 0, b_stride = 0, d_stride = 0;
   Edge a, b;                       // A port or a constant each.
+  bool b_is_transposed = false;    // The graph's B is [n][k], as weights of convolutions are.
+  bool is_channels_last = false;   // The result and what is as large; else they are plain.
   DType stored = DType::kFloat32;  // Of A, B, D and what is added: f32, f16 or bf16.
   Shape result;
   GroupTail tail;
 };
 
-// kUnimplemented: a layout that is not plain, a type of no kernel, nothing to compute, or batch
-// axes that no single stride walks through (A broadcast along one axis and B along another).
+// kUnimplemented: another layout, a type of no kernel, nothing to compute, batch axes that no
+// single stride walks through (A broadcast along one axis and B along another), a convolution that
+// looks beyond its pixel.
 StatusOr<DenseProblem> DenseProblemOf(const GroupContext& context);
 
 }  // namespace ag::cuda

@@ -67,6 +67,14 @@ input b f32[7,1,5,6]
 output y = matmul(a, b)
 )",
        "7 x [12,5]*[5,6] strides 60/30/72"},
+      {R"(
+input x f32[2,64,14,14]
+input r f32[2,256,14,14]
+w = const f32[256,64,1,1] seed 1
+b = const f32[256] seed 2
+output y = relu(add(conv(x, w, b) strides=[1,1] pads=[0,0,0,0] dilations=[1,1], r))
+)",
+       "1 x [392,64]*[64,256] strides 0/0/0 +1 +D Relu"},
   };
   for (const auto& c : cases) {
     const TextGroup group(c.text);
@@ -108,11 +116,42 @@ w = const f32[5,6] seed 1
 output y = add(add(matmul(a, w), r), s)
 )",
        "UNIMPLEMENTED: Add: a second operand of [4,6] to [4,6]"},
+      {R"(
+input x f32[1,64,14,14]
+w = const f32[256,64,3,3] seed 1
+b = const f32[256] seed 2
+output y = conv(x, w, b) strides=[1,1] pads=[1,1,1,1] dilations=[1,1]
+)",
+       "UNIMPLEMENTED: Conv: [256,64,3,3] with strides, pads or groups is no product"},
+      {R"(
+input x f32[1,64,14,14]
+w = const f32[256,64,1,1] seed 1
+b = const f32[256] seed 2
+output y = conv(x, w, b) strides=[2,2] pads=[0,0,0,0] dilations=[1,1]
+)",
+       "UNIMPLEMENTED: Conv: [256,64,1,1] with strides, pads or groups is no product"},
+      {R"(
+input x f32[4,4]
+output y = softmax(x) axis=1
+)",
+       "UNIMPLEMENTED: a softmax group is no product of matrices"},
   };
   for (const auto& c : cases) {
     const TextGroup group(c.text);
     EXPECT_EQ(ToString(DenseProblemOf(group.context()).status()), c.message) << c.text;
   }
+}
+
+TEST(DenseProblem, APlainImageIsNoProductOfPixels) {
+  TextGroup group(R"(
+input x f32[1,64,14,14]
+w = const f32[256,64,1,1] seed 1
+b = const f32[256] seed 2
+output y = conv(x, w, b) strides=[1,1] pads=[0,0,0,0] dilations=[1,1]
+)");
+  group.group.inputs[0].layout = Layout::kPlain;
+  EXPECT_EQ(ToString(DenseProblemOf(group.context()).status()),
+            "UNIMPLEMENTED: Conv: a product of tensors in layout plain");
 }
 
 TEST(GroupTail, AnInnerResultThatIsWantedOutsideIsRefused) {
