@@ -137,9 +137,10 @@ GroupText::Launch ThinKernel(const Problem& p, int64_t slices, int64_t vector, i
   const std::string each = fmt::format("for (int v = 0; v < {}; ++v)", vector);
   const std::string each_row = fmt::format("for (int i = 0; i < {}; ++i)", rows);
   text->Line("const int lane = ag_thread() % 32, slice = ag_thread() / 32;");
-  text->Line("const int column = (ag_block_x() * 32 + lane) * {};", vector);
-  text->Line("const int batch = {}, part = {};", Quotient("ag_block_z()", parts),
-             Remainder("ag_block_z()", parts));
+  const std::vector<std::string> at =
+      Coordinates(text, {product.batches, parts, across}, "ag_block_x()", "b", "int");
+  text->Line("const int batch = {}, part = {}, column = ({} * 32 + lane) * {};", at[0], at[1],
+             at[2], vector);
   text->Line("const int begin = part * {0}, end = ag_min({1}, begin + {0});", part_depth,
              product.depth);
   product.begin_reading(text);
@@ -177,7 +178,7 @@ GroupText::Launch ThinKernel(const Problem& p, int64_t slices, int64_t vector, i
   text->Close();
   text->Line("ag_barrier();");
   text->Close();
-  return {.grid = {across, 1, product.batches * parts}, .threads = 32 * slices};
+  return {.grid = {across * product.batches * parts, 1, 1}, .threads = 32 * slices};
 }
 
 StatusOr<GeneratedGroup> Generate(const GroupContext& context, const std::string& variant) {

@@ -109,11 +109,11 @@ StatusOr<GeneratedGroup> Generate(const GroupContext& context, const std::string
   text.Line("{} value;", p.to.type());
   text.Line("ag_put(value, {});", Literal(node.Float("value"), type.dtype));
   text.Line("ag_pack<{}, {}> y = ag_fill<{}>(value);", p.to.type(), lanes.vector, lanes.vector);
-  const std::string load =
-      LoadLanes(lanes, 1, Plus(p.from.name, Offset(at, lanes.space.strides[1])));
-  if (NumElements(p.from.shape) > 0) {
+  if (!p.is_value && NumElements(p.from.shape) > 0) {
+    const std::string first = Plus(p.from.name, fmt::format("{}", p.offset));
+    const std::string from = Plus(first, Offset(at, lanes.space.strides[1]));
     const std::string condition = inside.empty() ? "" : "if (" + Join(inside, " && ") + ") ";
-    text.Line("{}y = {};", condition, load);
+    text.Line("{}y = {};", condition, LoadLanes(lanes, 1, from));
   }
   StoreLanes(&text, lanes, 0, to, "y");
   AG_TRY(group.EndKernel({.grid = {lanes.blocks(), 1, 1}, .threads = lanes.threads}, text));

@@ -204,10 +204,10 @@ StatusOr<GroupText::Launch> TileKernel(const Product& p, const TileCut& cut,
   left.Declare(type, text);
   right.Declare(type, text);
   text->Line("const int tx = ag_thread() % 16, ty = ag_thread() / 16;");
-  text->Line("const int row0 = {} * {}, column0 = {} * {};", Quotient("ag_block_x()", across),
-             cut.rows, Remainder("ag_block_x()", across), cut.columns);
-  text->Line("const int batch = {}, part = {};", Quotient("ag_block_z()", cut.parts),
-             Remainder("ag_block_z()", cut.parts));
+  const std::vector<std::string> at =
+      Coordinates(text, {p.batches, cut.parts, down, across}, "ag_block_x()", "b", "int");
+  text->Line("const int batch = {}, part = {}, row0 = {} * {}, column0 = {} * {};", at[0], at[1],
+             at[2], cut.rows, at[3], cut.columns);
   text->Line("const int begin = part * {0}, end = ag_min({1}, begin + {0});", part_depth, p.depth);
   p.split_batch(text);
   p.begin_reading(text);
@@ -226,7 +226,8 @@ StatusOr<GroupText::Launch> TileKernel(const Product& p, const TileCut& cut,
   text->Line("ag_barrier();");
   text->Close();
   WriteTile(p, cut, epilogue, partial, text);
-  return GroupText::Launch{.grid = {across * down, 1, p.batches * cut.parts}, .threads = kThreads};
+  return GroupText::Launch{.grid = {across * down * p.batches * cut.parts, 1, 1},
+                           .threads = kThreads};
 }
 
 void StorePart(const Product& p, const TensorArgument& partial, int64_t vector,

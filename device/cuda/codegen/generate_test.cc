@@ -1,0 +1,209 @@
+#include "device/cuda/codegen/generate.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "device/cuda/codegen/case_groups.h"
+
+namespace ag::cuda {
+namespace {
+
+// The first group of this pattern ("": any) of a graph in text form, and its context.
+class FirstGroup {
+ public:
+  explicit FirstGroup(std::string_view text, std::string precision = "fp32",
+                      std::string_view pattern = "") {
+    const auto problems = GroupsOfCase(AG_SOURCE_DIR, text, false);
+    AG_CHECK(problems.ok() && !problems->empty());
+    const auto found = std::ranges::find_if(*problems, [&](const NamedProblem& p) {
+      return pattern.empty() || p.problem.pattern == pattern;
+    });
+    AG_CHECK(found != problems->end());
+    problem_ = found->problem;
+    group_ = SingleGroupPlan(problem_).groups[0];
+    precision_ = *PrecisionOf({.precision = std::move(precision)});
+  }
+  Group& group() { return group_; }
+  GroupContext context() const { return {problem_.graph, group_, precision_, chip_}; }
+
+  std::string Variants() const {
+    const auto variants = GeneratedVariants(context());
+    return variants.ok() ? Join(*variants, " ") : ToString(variants.status());
+  }
+  std::string Text(const std::string& variant) const {
+    const auto group = GenerateGroup(context(), variant);
+    return group.ok() ? "\n" + group->source : ToString(group.status());
+  }
+
+ private:
+  GroupProblem problem_;
+  Group group_;
+  Precision precision_ = Precision::kFp32;
+  Chip chip_;
+};
+
+TEST(Generate, WritesChains) {
+  EXPECT_EQ(FirstGroup("input x f32[3,70]; input y f32[70]; output z = relu(mul(add(x, y), x))")
+                .Text("v2/128"),
+            R"(
+// Add+Mul+Relu by v2/128: f32[3,70], f32[70] -> f32[3,70]
+AG_DEVICE void chain_at(float x0, float x1, float& y0) {
+  const float v0 = ag_get(x0) + ag_get(x1);
+  const float v1 = v0 * ag_get(x0);
+  const float v2 = ag_relu(v1);
+  ag_put(y0, v2);
+}
+
+AG_KERNEL(128) chain(const float* i0, const float* i1, float* o0) {
+  ag_launch_dependents();
+  ag_wait();
+  const int at = ag_block_x() * 128 + ag_thread();
+  if (at >= 105) return;
+  const int a1 = at % 35;
+  const int a0 = at / 35;
+  const ag_pack<float, 2> x0 = ag_load<2>(i0 + a0 * 70 + a1 * 2);
+  const ag_pack<float, 2> x1 = ag_load<2>(i1 + a1 * 2);
+  ag_pack<float, 2> y0;
+  AG_UNROLL
+  for (int k = 0; k < 2; ++k) chain_at(x0.at[k], x1.at[k], y0.at[k]);
+  ag_store(o0 + a0 * 70 + a1 * 2, y0);
+}
+AG_ENTRY(chain)
+)");
+}
+
+TEST(Generate, StoresWhatThePrecisionSaysAndReadsScalarsAsLiterals) {
+  EXPECT_EQ(FirstGroup("input x f32[21]; c = const f32[] {0.5}; output y = sub(x, c)", "fp16")
+                .Text("v8/128"),
+            R"(
+// Sub by v8/128: f32[21] -> f32[21]
+AG_DEVICE void chain_at(ag_f16 x0, ag_f16& y0) {
+  const float v0 = ag_get(x0) - 0.5f;
+  ag_put(y0, v0);
+}
+
+AG_KERNEL(128) chain(const ag_f16* i0, ag_f16* o0) {
+  ag_launch_dependents();
+  ag_wait();
+  const int at = ag_block_x() * 128 + ag_thread();
+  if (at >= 3) return;
+  if (at == 2) {
+    for (int e = 16; e < 21; ++e) chain_at(i0[e], o0[e]);
+    return;
+  }
+  const ag_pack<ag_f16, 8> x0 = ag_load<8>(i0 + at * 8);
+  ag_pack<ag_f16, 8> y0;
+  AG_UNROLL
+  for (int k = 0; k < 8; ++k) chain_at(x0.at[k], y0.at[k]);
+  ag_store(o0 + at * 8, y0);
+}
+AG_ENTRY(chain)
+)");
+}
+
+TEST(Generate, WritesReductions) {
+  EXPECT_EQ(FirstGroup("input x f32[5,300]; output y = reduce_mean(x) axes=[1]").Text("rows/32"),
+            R"(
+// ReduceMean by rows/32: f32[5,300] -> f32[5,1]
+AG_KERNEL(128) reduce(const float* i0, float* o0) {
+  ag_launch_dependents();
+  ag_wait();
+  const int lane = ag_thread() % 32;
+  const int at = ag_block_x() * 4 + ag_thread() / 32;
+  float sum = 0.0f;
+  if (at < 5) {
+    const float* from = i0 + at * 300;
+    for (int j = lane; j < 75; j += 32) {
+      const ag_pack<float, 4> x = ag_load<4>(from + j * 4);
+      AG_UNROLL
+      for (int k = 0; k < 4; ++k) sum = ag_sum::of(sum, ag_get(x.at[k]));
+    }
+  }
+  sum = ag_fold<ag_sum, 32>(sum, (float*)0);
+  if (lane != 0 || at >= 5) return;
+  ag_put(o0[at], ag_div(sum, 300.0f));
+}
+AG_ENTRY(reduce)
+)");
+}
+
+TEST(Generate, CountsInSixtyFourBitsWhereItMust) {
+  const std::string text =
+      FirstGroup("input x f32[3,1073741824]; output y = relu(x)").Text("v4/128");
+  EXPECT_NE(text.find("const long long at = (long long)ag_block_x() * 128 + ag_thread();"),
+            std::string::npos)
+      << text;
+}
+
+struct VariantsCase {
+  const char* name;
+  const char* text;
+  const char* variants;
+};
+constexpr VariantsCase kVariants[] = {
+    {"chain", "input x f32[8,64]; output y = relu(x)", "v4/128 v2/128 v1/128 v4/256"},
+    {"chain of odd rows", "input x f32[8,9]; input b f32[9]; output y = add(x, b)",
+     "v1/128 v1/256"},
+    {"nothing", "input x f32[0,4]; output y = relu(x)", "nothing"},
+    {"transpose", "input x f32[37,53]; output y = transpose(x) perm=[1,0]", "tile32 v1/128 v1/256"},
+    {"rows", "input x f32[4,8192]; output y = reduce_sum(x) axes=[1]", "rows/512 rows/128 rows/32"},
+    {"columns", "input x f32[300,64]; output y = reduce_max(x) axes=[0]",
+     "columns/8v1 columns/8v4 columns/1v1 columns/1v4 columns/16v1 columns/16v4"},
+    {"softmax", "input x f32[128,1000]; output y = softmax(x) axis=1",
+     "rows/128 rows/64 rows/256 rows/32"},
+    {"softmax over lines", "input x f32[4,9,32]; output y = softmax(x) axis=1",
+     "lines/128 lines/32"},
+    {"one row", "input x f32[1,2048]; w = const f32[2048,1000] seed 1; output y = matmul(x, w)",
+     "thin/8v4/16 thin/8v4/1 thin/8v1/4 thin/8v1/1 tile/16x64/8 tile/16x64/16 tile/16x64/4 "
+     "tile/16x64/2"},
+    {"many rows", "input x f32[512,64]; w = const f32[64,2048] seed 1; output y = matmul(x, w)",
+     "tile/128x64 tile/64x128 tile/64x64 tile/128x128"},
+};
+
+TEST(Generate, OffersVariants) {
+  for (const VariantsCase& c : kVariants)
+    EXPECT_EQ(FirstGroup(c.text).Variants(), c.variants) << c.name;
+}
+
+TEST(Generate, RefusesWhatItHasNot) {
+  FirstGroup blocked("input x f32[1,16,4,4]; output y = relu(x)");
+  blocked.group().inputs[0].layout = blocked.group().outputs[0].layout = Layout::kBlocked16;
+  EXPECT_EQ(blocked.Variants(), "UNIMPLEMENTED: generated Relu: layout blocked16");
+
+  FirstGroup text("input x f32[8]; output y = relu(x)");
+  EXPECT_EQ(
+      text.Text("tile/9x9"),
+      "INVALID_ARGUMENT: generated Relu: no variant 'tile/9x9'; it has v4/128, v2/128, v1/128, "
+      "v4/256");
+
+  FirstGroup wide("input x u64[8]; output y = cast(x) to=f32");
+  EXPECT_EQ(wide.Variants(), "UNIMPLEMENTED: generated Cast: Cast: element type u64");
+
+  FirstGroup last("input x f32[1,8,4,4]; output y = softmax(x) axis=1");
+  last.group().inputs[0].layout = last.group().outputs[0].layout = Layout::kChannelsLast;
+  EXPECT_EQ(last.Variants(), "UNIMPLEMENTED: generated Softmax: layout channels_last");
+}
+
+TEST(Generate, AsksForWeightsInTheOrderOfItsLoops) {
+  const FirstGroup conv(
+      "input x f32[1,16,8,8]; w = const f32[32,16,3,3] seed 1; b = const f32[32] seed 2; c = "
+      "conv(x, w, b) strides=[1,1] pads=[1,1,1,1] dilations=[1,1]; output y = relu(c)",
+      "fp16", "conv");
+  const auto group = GenerateGroup(conv.context(), "tile/32x32/2");
+  ASSERT_EQ(ToString(group.status()), "OK");
+  ASSERT_EQ(group->constants.size(), 2u);
+  EXPECT_EQ(group->constants[0].order, (std::vector<int>{2, 3, 1, 0}));
+  EXPECT_EQ(group->constants[0].stored, DType::kFloat16);
+  EXPECT_EQ(group->constants[1].order, std::vector<int>());
+  EXPECT_EQ(group->constants[1].stored, DType::kFloat32);  // The bias.
+  ASSERT_EQ(group->kernels.size(), 2u);
+  EXPECT_EQ(group->kernels[0].function, "conv");
+  EXPECT_EQ(group->kernels[1].function, "add_parts");
+  EXPECT_EQ(group->workspace_bytes, 2 * 64 * 32 * 4);  // Two parts of all sums, as f32.
+  EXPECT_TRUE(group->can_begin_early);
+}
+
+}  // namespace
+}  // namespace ag::cuda
