@@ -31,8 +31,8 @@ StatusOr<std::unique_ptr<Device>> OpenDevice(int ordinal, const std::string& lib
   std::vector<std::unique_ptr<KernelSource>> sources;
   AG_LET(std::unique_ptr<CudnnSource> cudnn, CudnnSource::Open());
   sources.push_back(std::move(cudnn));
-  AG_LET(std::unique_ptr<CublasLtSource> cublaslt, CublasLtSource::Open());
-  sources.push_back(std::move(cublaslt));
+  AG_LET(std::unique_ptr<CublasLtLibrary> cublaslt, OpenCublasLt());
+  sources.push_back(std::make_unique<CublasLtSource>(std::move(cublaslt)));
   sources.push_back(MakeGeneratedSource(*parts.driver, MakeNvrtcCompiler({library_folders})));
   parts.sources = std::make_unique<KernelSources>(std::move(sources));
   return MakeGpuDevice(std::move(parts));
