@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "autograph/v1/worker.pb.h"
+#include "plan/group_problem.h"
 #include "worker/execute.h"
 
 namespace ag {
@@ -63,6 +64,10 @@ CandidateBytes FromWire(const v1::Candidate& candidate) {
 bool IsLost(const Status& status) { return status.code() == StatusCode::kUnavailable; }
 
 Status RunGroups(Executor& executor, const v1::GroupBatch& batch, const Emit& emit) {
+  for (const std::string& bytes : batch.problems()) {
+    const StatusOr<GroupProblem> problem = DecodeGroupProblem(bytes);
+    if (problem.ok()) executor.device().Prepare(*problem);  // MeasureGroup says what is wrong.
+  }
   for (int i = 0; i < batch.problems_size(); ++i) {
     const StatusOr<Measurement> measurement = executor.MeasureGroup(i, batch.problems(i));
     if (IsLost(measurement.status())) return measurement.status();

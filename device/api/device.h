@@ -75,6 +75,10 @@ class Device {
   // kUnimplemented names what is missing (operator, dtype, layout).
   virtual StatusOr<std::vector<std::string>> Kernels(const GroupProblem& problem) = 0;
 
+  // The problem's kernels will be built soon, each alone: what takes long (compiling) may begin.
+  // Returns at once.
+  virtual void Prepare(const GroupProblem&) {}
+
   // Makes `plan` runnable. Constants and recipes come from `weights`. kInvalidArgument: the plan
   // does not fit the graph or this device. kResourceExhausted: memory, with the bytes asked for.
   virtual StatusOr<std::unique_ptr<Executable>> Build(const Graph& graph, const Plan& plan,

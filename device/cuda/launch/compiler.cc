@@ -83,7 +83,7 @@ class Child {
       return Err(StatusCode::kDeadlineExceeded, "the compiler took longer than {} s",
                  std::chrono::duration<double>(options_.time_max).count());
     }
-    return Err(StatusCode::kUnavailable, "the compiler died: {}", Message(end));
+    return Err(StatusCode::kInternal, "the compiler died: {}", Message(end));
   }
 
   const NvrtcOptions& options_;

@@ -71,11 +71,11 @@ TEST_F(FakeNvrtc, SaysWhatBecameOfEachTextAndGoesOn) {
   const auto compiler = Make(std::chrono::milliseconds(300));
   EXPECT_EQ(Said(compiler->Compile("// one\ngood", 90)), "good");
   const std::string died = Said(compiler->Compile("// two\ncrash", 90));
-  EXPECT_TRUE(died.starts_with("UNAVAILABLE: // two: the compiler died: ")) << died;
+  EXPECT_TRUE(died.starts_with("INTERNAL: // two: the compiler died: ")) << died;
   EXPECT_NE(died.find("SIGSEGV"), std::string::npos) << died;
   EXPECT_EQ(Said(compiler->Compile("// three\nfine", 90)), "fine");
   const std::string left = Said(compiler->Compile("// four\nexit", 90));
-  EXPECT_TRUE(left.starts_with("UNAVAILABLE: // four: the compiler died: ")) << left;
+  EXPECT_TRUE(left.starts_with("INTERNAL: // four: the compiler died: ")) << left;
   EXPECT_TRUE(left.ends_with("exit code 3")) << left;
   EXPECT_EQ(Said(compiler->Compile("// five\nhang", 90)),
             "DEADLINE_EXCEEDED: // five: the compiler took longer than 0.3 s");

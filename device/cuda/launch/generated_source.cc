@@ -84,6 +84,15 @@ class GeneratedSource : public KernelSource {
     return kernels;
   }
 
+  void Prepare(const GroupContext& context) override {
+    const StatusOr<std::vector<std::string>> variants = GeneratedVariants(context);
+    if (!variants.ok()) return;
+    for (const std::string& variant : *variants) {
+      const StatusOr<GeneratedGroup> group = GenerateGroup(context, variant);
+      if (group.ok()) compiler_->Prepare(group->source, context.chip.compute_capability);
+    }
+  }
+
   StatusOr<std::unique_ptr<GroupKernel>> Make(const GroupContext& context,
                                               const std::string& kernel, Constants& constants,
                                               WeightMemory& memory) override {

@@ -35,6 +35,13 @@ class GpuDevice : public Device {
     return parts_.sources->Kernels({problem.graph, plan.groups[0], precision, parts_.chip});
   }
 
+  void Prepare(const GroupProblem& problem) override {
+    const Plan plan = SingleGroupPlan(problem);
+    const StatusOr<Precision> precision = PrecisionOf(plan.policy);
+    if (!precision.ok()) return;  // Build will say so.
+    parts_.sources->Prepare({problem.graph, plan.groups[0], *precision, parts_.chip});
+  }
+
   StatusOr<std::unique_ptr<Executable>> Build(const Graph& graph, const Plan& plan,
                                               const WeightSource& weights) override {
     AG_TRY(ValidatePlan(graph, plan, parts_.spec));

@@ -65,6 +65,9 @@ class KernelSource {
   // what is missing): this source has none; other sources may.
   virtual StatusOr<std::vector<std::string>> Kernels(const GroupContext& context) = 0;
 
+  // All of them will be made soon: what takes long may begin. Returns at once.
+  virtual void Prepare(const GroupContext&) {}
+
   // Makes one of them. kInvalidArgument: no such kernel for this group.
   virtual StatusOr<std::unique_ptr<GroupKernel>> Make(const GroupContext& context,
                                                       const std::string& kernel,

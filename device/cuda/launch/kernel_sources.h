@@ -19,6 +19,11 @@ class KernelSources {
   // source misses.
   StatusOr<std::vector<std::string>> Kernels(const GroupContext& context);
 
+  // Tells all sources that the group's kernels will be made soon.
+  void Prepare(const GroupContext& context) {
+    for (const auto& source : sources_) source->Prepare(context);
+  }
+
   // "" is the first of Kernels. kInvalidArgument: no source has that name.
   StatusOr<std::unique_ptr<GroupKernel>> Make(const GroupContext& context,
                                               const std::string& kernel, Constants& constants,
