@@ -13,8 +13,9 @@
 
 #include "base/text.h"
 #include "device/cuda/cuda_driver.h"
-#include "device/cuda/machine.h"
+#include "device/cuda/cudnn_source.h"
 #include "device/cuda/launch/compiler.h"
+#include "device/cuda/machine.h"
 #include "device/cuda_module.h"
 
 namespace ag::cuda {
@@ -92,8 +93,12 @@ class Facts {
     nlohmann::json json;
     json["gpu"] = facts.machine_.name;
     json["sms"] = facts.machine_.sms;
+    AG_LET(const std::unique_ptr<CudnnSource> cudnn, CudnnSource::Open());
+    AG_LET(const std::string properties, cudnn->device().ToJson());  // For deploy/devices.
+    json["cudnn_device"] = nlohmann::json::parse(properties, nullptr, /*allow_exceptions=*/false);
     AG_LET(json["chain_us"], facts.Chains("empty"));
     AG_LET(json["early_chain_us"], facts.Chains("early"));
+    json["early_after_two"] = facts.EarlyAfterTwo();
     AG_LET(json["fork_join_us"], facts.Forks());
     AG_LET(json["beside_us"], facts.Beside());
     AG_LET(json["read_bytes_per_second"], facts.Bandwidths());
@@ -138,7 +143,7 @@ class Facts {
       launch.block[0] = item.threads;
       launch.arguments = {memory_.get(), memory_.get()};
       if (!item.function.starts_with("read")) launch.arguments.pop_back();
-      launch.is_early = item.function == "early" && edges.size() == 1;
+      launch.is_early = item.function == "early" && !edges.empty();
       AG_TRY(driver_->BeginCapture(stream_.get(), graph, edges));
       const Status sent = driver_->Launch(launch, stream_.get());
       StatusOr<std::vector<NodeRef>> end = driver_->EndCapture(stream_.get());
@@ -174,6 +179,13 @@ class Facts {
       json[std::to_string(count)] = ns / 1e3;
     }
     return json;
+  }
+
+  // Does a node that begins early after one parent and plainly after another instantiate?
+  std::string EarlyAfterTwo() {
+    if (!ChipOf(machine_).has_early_launch()) return "no early launches on this chip";
+    const auto ns = Time({{"empty", 1, 32, {}}, {"empty", 1, 32, {}}, {"early", 1, 32, {0, 1}}}, 1);
+    return ns.ok() ? "ok" : Message(ns.status());
   }
 
   // A node, then branches of 8 spinning kernels of 8 blocks each, then a node: by branches.

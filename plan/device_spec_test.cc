@@ -98,6 +98,8 @@ TEST(Policy, TextParsesBack) {
   EXPECT_EQ(policy.Text(), "precision=tf32;tolerance=0.005;cold_cache=1;nonfinite_strict=0");
   EXPECT_EQ(*ParsePolicy(policy.Text()), policy);
   EXPECT_EQ(*ParsePolicy(""), Policy());
+  EXPECT_EQ(DefaultTolerance("fp32"), Policy().tolerance);
+  EXPECT_LT(DefaultTolerance("tf32"), DefaultTolerance("fp16"));
   EXPECT_EQ(Message(ParsePolicy("speed=1").status()), "policy: unknown key 'speed'");
   EXPECT_EQ(Message(ParsePolicy("tolerance=-1").status()),
             "policy: tolerance: expected a finite number that is not negative, got '-1'");

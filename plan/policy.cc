@@ -48,6 +48,12 @@ Status SetField(std::string_view key, std::string_view value, Policy* policy) {
 
 }  // namespace
 
+double DefaultTolerance(std::string_view precision) {
+  if (precision == "tf32") return 5e-3;
+  if (precision == "fp16") return 1e-2;
+  return precision == "bf16" ? 5e-2 : 1e-3;
+}
+
 std::string Policy::Text() const {
   return fmt::format("precision={};tolerance={};cold_cache={};nonfinite_strict={}", precision,
                      FormatDouble(tolerance), cold_cache ? 1 : 0, nonfinite_strict ? 1 : 0);

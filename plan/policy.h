@@ -18,6 +18,10 @@ struct Policy {
   std::string Text() const;  // Canonical "precision=fp32;tolerance=0.001;..."
 };
 
+// What is taken for equivalent where the caller says nothing: the roundings of a whole network in
+// that precision.
+double DefaultTolerance(std::string_view precision);
+
 // The inverse of Text(). Keys that are left out keep their default, so "" is the default policy.
 // kInvalidArgument names an unknown key or a value that does not fit.
 StatusOr<Policy> ParsePolicy(std::string_view text);

@@ -45,7 +45,8 @@ Status CheckRanges(const v1::OptimizeRequest& p) {
 
 Status ReadPolicy(const v1::Policy& proto, Policy* policy) {
   if (!proto.precision().empty()) policy->precision = proto.precision();
-  if (proto.tolerance() > 0) policy->tolerance = proto.tolerance();
+  policy->tolerance =
+      proto.tolerance() > 0 ? proto.tolerance() : DefaultTolerance(policy->precision);
   policy->cold_cache = proto.cold_cache();
   policy->nonfinite_strict = proto.nonfinite_strict();
   // Which precisions there are is the device's to say, once the job has one.

@@ -11,6 +11,8 @@
 #include "client/cli/job_text.h"
 #include "client/cli/local_model.h"
 #include "graph/onnx/wire.h"
+#include "plan/equivalence.h"
+#include "plan/policy.h"
 
 namespace ag {
 namespace {
@@ -126,10 +128,12 @@ StatusOr<std::string> PortableTarget::Refusal(PortableAnswer* answer) const {
   AG_LET(const auto b, LoadSession(to, PlanChoice::kCarried));
   AG_LET(const ModelMatch match, MatchModels(*a, *b, from.model, "the export"));
   AG_LET(answer->errors, CompareOutputs(*a, *b, match, kSeeds));
+  const double tolerance =
+      flags_.tolerance > 0 ? flags_.tolerance : DefaultTolerance(flags_.precision);
   for (const OutputError& error : answer->errors) {
-    if (IsEquivalent(error, flags_.tolerance)) continue;
+    if (IsEquivalent(error, tolerance)) continue;
     return fmt::format("output {} differs: max rel {:.3g}, tolerance {:.3g}", error.name,
-                       error.max_rel, flags_.tolerance);
+                       error.max_rel, tolerance);
   }
   AG_LET(answer->times, TimeInOrt(ToTime({from.model, to.model})));
   const PlanTiming& again = answer->times.second;
