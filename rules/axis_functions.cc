@@ -6,28 +6,11 @@
 #include <set>
 
 #include "graph/shapes.h"
+#include "rules/arguments.h"
 #include "rules/guards.h"
 
 namespace ag {
 namespace {
-
-using Arguments = std::span<const Value>;
-using Result = std::optional<Value>;
-
-template <class T>
-const T* Get(Arguments arguments, size_t i) {
-  return i < arguments.size() ? std::get_if<T>(&arguments[i]) : nullptr;
-}
-
-// The shape of argument i when it is a tensor, or the list itself.
-std::optional<Ints> ShapeOf(const TensorFacts& facts, Arguments arguments, size_t i) {
-  if (const Edge* edge = Get<Edge>(arguments, i)) {
-    const Shape& shape = facts.type(*edge).shape;
-    return Ints(shape.begin(), shape.end());
-  }
-  if (const Ints* list = Get<Ints>(arguments, i)) return *list;
-  return std::nullopt;
-}
 
 // One axis, or a list of them.
 std::optional<Ints> AxesOf(Arguments arguments, size_t i) {
@@ -35,8 +18,6 @@ std::optional<Ints> AxesOf(Arguments arguments, size_t i) {
   if (const Ints* list = Get<Ints>(arguments, i)) return *list;
   return std::nullopt;
 }
-
-Result Truth(bool value) { return int64_t{value}; }
 
 bool Holds(const Ints& list, int64_t value) {
   return std::find(list.begin(), list.end(), value) != list.end();
@@ -135,15 +116,15 @@ Result PowerOfTwo(const TensorFacts&, Arguments a) {
 // ---- Broadcasts.
 
 Result Broadcast(const TensorFacts& facts, Arguments a) {
-  Ints out;
+  Shape out;
   for (size_t i = 0; i < a.size(); ++i) {
     const auto shape = ShapeOf(facts, a, i);
     if (!shape) return std::nullopt;
-    const StatusOr<Shape> both = BroadcastShapes(out, *shape);
+    StatusOr<Shape> both = BroadcastShapes(out, *shape);
     if (!both.ok()) return std::nullopt;
-    out.assign(both->begin(), both->end());
+    out = *std::move(both);
   }
-  return out;
+  return ToInts(out);
 }
 
 // c broadcast against y is the same all along y's axes n: its own are of size 1 there, or missing.
@@ -197,7 +178,7 @@ Result JoinedAxes(const TensorFacts&, Arguments a) {
 // ---- Cuts.
 
 // Axis by axis what a slice takes, from starts and ends that may count from the end.
-std::optional<std::vector<SliceRange>> Ranges(const Ints& shape, Arguments a) {
+std::optional<std::vector<SliceRange>> Ranges(const Shape& shape, Arguments a) {
   const Ints *axes = Get<Ints>(a, 0), *starts = Get<Ints>(a, 1), *ends = Get<Ints>(a, 2),
              *steps = Get<Ints>(a, 3);
   if (axes == nullptr || starts == nullptr || ends == nullptr || steps == nullptr) {
@@ -219,7 +200,7 @@ std::optional<std::vector<SliceRange>> JoinedRanges(const TensorFacts& facts, Ar
   if (!shape || a.size() != 9) return std::nullopt;
   const auto first = Ranges(*shape, a.subspan(1, 4));
   if (!first) return std::nullopt;
-  Ints left;
+  Shape left;
   for (const SliceRange& range : *first) left.push_back(range.count);
   auto both = Ranges(left, a.subspan(5, 4));
   if (!both) return std::nullopt;
@@ -233,7 +214,7 @@ std::optional<std::vector<SliceRange>> JoinedRanges(const TensorFacts& facts, Ar
 }
 
 // The axes of which something is left out, so that equal slices are written alike.
-Ints CutAxes(const Ints& shape, const std::vector<SliceRange>& ranges) {
+Ints CutAxes(const Shape& shape, const std::vector<SliceRange>& ranges) {
   Ints axes;
   for (size_t i = 0; i < ranges.size(); ++i) {
     const bool whole = ranges[i].count == shape[i] && ranges[i].step == 1;
@@ -246,7 +227,7 @@ template <class Of>
 Result OfJoined(const TensorFacts& facts, Arguments a, Of of) {
   const auto ranges = JoinedRanges(facts, a);
   if (!ranges) return std::nullopt;
-  const Ints shape = *ShapeOf(facts, a, 0);
+  const Shape shape = *ShapeOf(facts, a, 0);
   Ints out;
   for (const int64_t axis : CutAxes(shape, *ranges)) {
     out.push_back(of(axis, (*ranges)[axis], shape[axis]));
@@ -290,34 +271,40 @@ Result Crop(const TensorFacts& facts, Arguments a) {
 
 #define SLICES "(x, a, s, e, t, b, u, f, v)"
 constexpr RuleFunction kFunctions[] = {
-    {"below", "below(list, n)", "how many elements are less than n", 2, 2, Below},
+    {"below", "below(list, n)", "how many elements are less than n", 2, 2, Asks::kTypes, Below},
     {"broadcast", "broadcast(x, ...)", "the shape that the tensors or shapes broadcast to", 1, -1,
-     Broadcast},
+     Asks::kTypes, Broadcast},
     {"constant_along", "constant_along(c, y, n)",
      "c broadcast against y is the same all along axis n of y, or all axes of a list", 3, 3,
-     ConstantAlong},
+     Asks::kTypes, ConstantAlong},
     {"contains", "contains(list, n)", "n, or some element of the list n, is in the list", 2, 2,
-     Contains},
+     Asks::kTypes, Contains},
     {"crop", "crop(y, a, s, e, t)",
-     "the pads (none above 0) that take of y what a slice without steps takes", 5, 5, Crop},
-    {"first", "first(e...)", "the value for the first i", 1, -1, First},
-    {"inverse", "inverse(p)", "the permutation that undoes p", 1, 1, Inverse},
+     "the pads (none above 0) that take of y what a slice without steps takes", 5, 5, Asks::kTypes,
+     Crop},
+    {"first", "first(e...)", "the value for the first i", 1, -1, Asks::kTypes, First},
+    {"inverse", "inverse(p)", "the permutation that undoes p", 1, 1, Asks::kTypes, Inverse},
     {"joined_axes", "joined_axes(a, k, b)",
      "the axes that go by reducing axes a with keepdims k, then axes b of the result", 3, 3,
-     JoinedAxes},
-    {"min", "min(n, ...)", "the smallest integer", 1, -1, MinOf},
+     Asks::kTypes, JoinedAxes},
+    {"min", "min(n, ...)", "the smallest integer", 1, -1, Asks::kTypes, MinOf},
     {"moves_ones", "moves_ones(x, p)", "transposing x by p moves axes of size 1 only", 2, 2,
-     MovesOnes},
+     Asks::kTypes, MovesOnes},
     {"perm_without", "perm_without(p, a)", "the permutation p of the axes but those at a", 2, 2,
-     PermWithout},
+     Asks::kTypes, PermWithout},
     {"power_of_two", "power_of_two(c)", "the float is a power of two, from 2^-14 to 2^14", 1, 1,
-     PowerOfTwo},
-    {"size_along", "size_along(x, a)", "the product of the sizes of axes a", 2, 2, SizeAlong},
+     Asks::kTypes, PowerOfTwo},
+    {"size_along", "size_along(x, a)", "the product of the sizes of axes a", 2, 2, Asks::kTypes,
+     SizeAlong},
     {"slice_axes", "slice_axes" SLICES,
-     "the axes that slicing x by a, s, e, t, then by b, u, f, v, cuts", 9, 9, SliceAxes},
-    {"slice_ends", "slice_ends" SLICES, "where the two slices as one end", 9, 9, SliceEnds},
-    {"slice_starts", "slice_starts" SLICES, "where the two slices as one start", 9, 9, SliceStarts},
-    {"slice_steps", "slice_steps" SLICES, "the steps of the two slices as one", 9, 9, SliceSteps},
+     "the axes that slicing x by a, s, e, t, then by b, u, f, v, cuts", 9, 9, Asks::kTypes,
+     SliceAxes},
+    {"slice_ends", "slice_ends" SLICES, "where the two slices as one end", 9, 9, Asks::kTypes,
+     SliceEnds},
+    {"slice_starts", "slice_starts" SLICES, "where the two slices as one start", 9, 9, Asks::kTypes,
+     SliceStarts},
+    {"slice_steps", "slice_steps" SLICES, "the steps of the two slices as one", 9, 9, Asks::kTypes,
+     SliceSteps},
 };
 #undef SLICES
 

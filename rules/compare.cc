@@ -105,6 +105,23 @@ StatusOr<std::vector<Array<T>>> Run(const Graph& graph, const Source& source) {
   });
 }
 
+// Whether anything that the graph computes, between its inputs and outputs too, is Inf or NaN.
+bool HasNonFinite(const Graph& graph, const Source& source) {
+  GraphBuilder builder(graph);
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    for (size_t o = 0; o < graph.node(id).outputs.size(); ++o) {
+      builder.Output({id, static_cast<int32_t>(o)}, fmt::format("{}.{}", id, o));
+    }
+  }
+  const StatusOr<Graph> all = builder.Build();
+  if (!all.ok()) return false;
+  const auto values = Run<double>(*all, source);
+  return values.ok() && std::any_of(values->begin(), values->end(), [](const auto& array) {
+           return std::any_of(array.values.begin(), array.values.end(),
+                              [](double value) { return !std::isfinite(value); });
+         });
+}
+
 // What an operator means exactly: in both arithmetics, where numbers are ordered, or in neither.
 enum class Meaning { kArithmetic, kOrdered, kNone };
 
@@ -245,6 +262,7 @@ Comparison Compare(const Graph& before, const Graph& after, const CompareOptions
   Comparison out;
   const bool floats = CompareFloats(before, after, source, options.relative_to_inputs, &out);
   const bool close = floats && out.float_error <= options.tolerance;
+  out.non_finite = floats && !close && HasNonFinite(before, source);
   Verdict field = Verdict::kUnknown, rationals = Verdict::kUnknown;
   if (options.values != Values::kNonFinite) {
     field = CompareExactly<Residue>(before, after, source);

@@ -43,6 +43,8 @@ struct Comparison {
   // Largest |a - b| over the largest |a| of each output (CompareOptions::relative_to_inputs), in
   // double.
   double float_error = 0;
+  // Where they are not close in double: something that `before` computes is Inf or NaN there.
+  bool non_finite = false;
   std::string difference;  // The first element that differs in double, and the values put in.
 };
 

@@ -119,10 +119,17 @@ class Fuzzer {
   }
 
  private:
+  // What was done to a graph: a rule, or clean-up.
+  struct Step {
+    std::string what;
+    bool approximate;  // It has constants that stand for irrational numbers.
+    bool exact;        // It promises the same of Inf and NaN.
+  };
+
   // False: a difference.
   bool Walk(Graph graph, uint64_t seed) {
     Random random(seed ^ 0x9e3779b97f4a7c15ull);
-    for (int step = 0; step < kStepsMax; ++step) {
+    for (int steps = 0; steps < kStepsMax; ++steps) {
       const auto [rule, match] = Choose(graph, random);
       if (rule == nullptr) break;
       GraphBuilder builder(graph);
@@ -134,9 +141,10 @@ class Fuzzer {
       }
       ++report_.rewrites;
       ++report_.by_rule[rule->name];
-      if (!Same(rule->name, graph, *after, seed, HasApproximateConstants(*rule->pattern))) {
-        return false;
-      }
+      const Step step{.what = rule->name,
+                      .approximate = HasApproximateConstants(*rule->pattern),
+                      .exact = rule->rule_class == RuleClass::kExact};
+      if (!Same(step, graph, *after, seed)) return false;
       graph = *after;
       if (graph.size() > 2 * kNodesMax || ElementsOf(graph) > kElementsMax) break;
     }
@@ -145,7 +153,7 @@ class Fuzzer {
       report_.difference = ToString(clean.status());
       return false;
     }
-    return Same(kCleanUp, graph, *clean, seed, /*approximate=*/true);
+    return Same({.what = kCleanUp, .approximate = true, .exact = false}, graph, *clean, seed);
   }
 
   // One of all matches of one of the rules that match at all.
@@ -163,19 +171,18 @@ class Fuzzer {
     return {nullptr, {}};
   }
 
-  bool Same(const std::string& what, const Graph& before, const Graph& after, uint64_t seed,
-            bool approximate) {
+  bool Same(const Step& step, const Graph& before, const Graph& after, uint64_t seed) {
     const Comparison comparison =
         Compare(before, after,
-                {.seed = seed, .tolerance = kTolerance, .approximate_constants = approximate});
-    if (!comparison.computed) {
+                {.seed = seed, .tolerance = kTolerance, .approximate_constants = step.approximate});
+    const bool exact = comparison.arithmetic != Arithmetic::kFloat64;
+    if (!comparison.computed || (!exact && !step.exact && comparison.non_finite)) {
       ++report_.undecided;
       return true;
     }
-    const bool exact = comparison.arithmetic != Arithmetic::kFloat64;
-    if (exact && what != kCleanUp) ++report_.exact;
+    if (exact && step.what != kCleanUp) ++report_.exact;
     if (exact || comparison.equal) return true;
-    report_.difference = fmt::format("{}\n{}=>\n{}{}", what, FormatGraph(before),
+    report_.difference = fmt::format("{}\n{}=>\n{}{}", step.what, FormatGraph(before),
                                      FormatGraph(after), comparison.difference);
     return false;
   }

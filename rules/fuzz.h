@@ -17,9 +17,10 @@ struct FuzzOptions {
 
 struct FuzzReport {
   int64_t graphs = 0, rewrites = 0;
-  int64_t exact = 0;      // Rewrites compared in exact arithmetic; the others in double.
-  int64_t undecided = 0;  // No arithmetic computes the graph.
-  int64_t refused = 0;    // Apply refused: the target does not fit there, or closes a cycle.
+  int64_t exact = 0;  // Rewrites compared in exact arithmetic; the others in double.
+  // No arithmetic computes the graph; or the rule is not exact, and Inf or NaN stands in the graph.
+  int64_t undecided = 0;
+  int64_t refused = 0;  // Apply refused: the target does not fit there, or closes a cycle.
   std::map<std::string, int64_t> by_rule;
   uint64_t seed = 0;       // Of the graph at fault.
   std::string difference;  // The rule, both graphs, where they differ; "" when all was equal.

@@ -7,6 +7,9 @@
 
 #include <cstdlib>
 
+#include "graph/text_form.h"
+#include "rules/compare.h"
+
 namespace ag {
 namespace {
 
@@ -31,6 +34,32 @@ TEST(Fuzz, RewritesOfRandomGraphsChangeNothing) {
   for (const Rule& rule : RuleSet::Shipped().rules()) {
     EXPECT_GE(report.by_rule.contains(rule.name) ? report.by_rule.at(rule.name) : 0, 5)
         << rule.name;
+  }
+}
+
+// A rule that is not exact may differ where Inf or NaN stands, between the ends of a graph too.
+TEST(Fuzz, KnowsWhereSomethingIsNotFinite) {
+  constexpr const char* kInputs = "input x f64[2]\nz = sub(x, x)\ni = reciprocal(z)\n";
+  const struct {
+    const char* name;
+    const char* before;
+    const char* after;
+    bool non_finite;
+  } kCases[] = {
+      {"an output", "output o = neg(i)", "output o = div(z, z)", true},
+      {"what an output does not show", "output o = sigmoid(i)", "output o = relu(x)", true},
+      {"the other side alone", "output o = relu(x)", "output o = neg(i)", false},
+      {"a plain difference", "output o = relu(x)", "output o = neg(x)", false},
+  };
+  for (const auto& c : kCases) {
+    const bool reads = std::string_view(c.before).find("(i)") != std::string_view::npos;
+    const std::string inputs = reads ? kInputs : "input x f64[2]\n";
+    const auto before = ParseGraph(inputs + c.before);
+    const auto after = ParseGraph(kInputs + std::string(c.after));
+    ASSERT_TRUE(before.ok() && after.ok()) << c.name;
+    const Comparison comparison = Compare(*before, *after, 1);
+    EXPECT_FALSE(comparison.equal) << c.name;
+    EXPECT_EQ(comparison.non_finite, c.non_finite) << c.name;
   }
 }
 

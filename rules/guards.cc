@@ -4,29 +4,11 @@
 #include <cmath>
 
 #include "graph/tensor.h"
+#include "rules/arguments.h"
 #include "rules/expression.h"
 
 namespace ag {
 namespace {
-
-using Arguments = std::span<const Value>;
-using Result = std::optional<Value>;
-
-template <class T>
-const T* Get(Arguments arguments, size_t i) {
-  return i < arguments.size() ? std::get_if<T>(&arguments[i]) : nullptr;
-}
-
-Result Truth(bool value) { return int64_t{value}; }
-
-// The shape of argument i when it is a tensor, or the list itself.
-std::optional<Shape> ShapeOf(const TensorFacts& facts, Arguments arguments, size_t i) {
-  if (const Edge* edge = Get<Edge>(arguments, i)) return facts.type(*edge).shape;
-  if (const Ints* list = Get<Ints>(arguments, i)) return Shape(list->begin(), list->end());
-  return std::nullopt;
-}
-
-Ints ToInts(const Shape& shape) { return {shape.begin(), shape.end()}; }
 
 // ---- What a tensor is.
 
@@ -341,42 +323,50 @@ Result EnlargePads(const TensorFacts& facts, Arguments a) {
 
 constexpr RuleFunction kFunctions[] = {
     {"along_axis", "along_axis(k, y, n)",
-     "k broadcast against y keeps y's shape and differs along axis n at most", 3, 3, AlongAxis},
-    {"at", "at(list, n)", "element n of the list; the elements n when n is a list", 2, 2, At},
-    {"compose", "compose(p, q)", "the permutation of transposing by p, then by q", 2, 2, Compose},
-    {"const", "const(x)", "x depends on constants alone", 1, 1, IsConst},
-    {"count", "count(e...)", "how many arguments there are", 0, -1, Count},
-    {"length", "length(list)", "the length of the list", 1, 1, Length},
-    {"dim", "dim(x, n)", "the size of axis n; negative n counts from the last", 2, 2, Dim},
-    {"drop", "drop(list, n)", "the list without its first n elements", 2, 2, Drop},
-    {"elements", "elements(x)", "the number of elements", 1, 1, Elements},
+     "k broadcast against y keeps y's shape and differs along axis n at most", 3, 3, Asks::kTypes,
+     AlongAxis},
+    {"at", "at(list, n)", "element n of the list; the elements n when n is a list", 2, 2,
+     Asks::kTypes, At},
+    {"compose", "compose(p, q)", "the permutation of transposing by p, then by q", 2, 2,
+     Asks::kTypes, Compose},
+    {"const", "const(x)", "x depends on constants alone", 1, 1, Asks::kGraph, IsConst},
+    {"count", "count(e...)", "how many arguments there are", 0, -1, Asks::kTypes, Count},
+    {"length", "length(list)", "the length of the list", 1, 1, Asks::kTypes, Length},
+    {"dim", "dim(x, n)", "the size of axis n; negative n counts from the last", 2, 2, Asks::kTypes,
+     Dim},
+    {"drop", "drop(list, n)", "the list without its first n elements", 2, 2, Asks::kTypes, Drop},
+    {"elements", "elements(x)", "the number of elements", 1, 1, Asks::kTypes, Elements},
     {"enlarge_pads", "enlarge_pads(w, p, v, q, d)",
      "the pads of kernel w (conv pads p) that give it v's size (conv pads q) at dilation d", 5, 5,
-     EnlargePads},
+     Asks::kTypes, EnlargePads},
     {"enlarges", "enlarges(w, p, v, q, d)",
-     "kernel v with conv pads q covers kernel w with conv pads p and is larger", 5, 5, Enlarges},
-    {"find", "find(list, v)", "where v stands in the list", 2, 2, Find},
-    {"floating", "floating(x)", "x has a floating-point element type", 1, 1, IsFloatTensor},
+     "kernel v with conv pads q covers kernel w with conv pads p and is larger", 5, 5, Asks::kTypes,
+     Enlarges},
+    {"find", "find(list, v)", "where v stands in the list", 2, 2, Asks::kTypes, Find},
+    {"floating", "floating(x)", "x has a floating-point element type", 1, 1, Asks::kTypes,
+     IsFloatTensor},
     {"full_along", "full_along(y, n, x...)",
-     "no x is broadcast to y along axis n, all have y's rank", 3, -1, FullAlong},
-    {"is", "is(f, name, ...)", "the operator labelled f is one of those named", 2, -1, Is},
-    {"join", "join(list, ...)", "the lists one after another", 1, -1, Join},
-    {"max", "max(n, ...)", "the largest integer", 1, -1, MaxOf},
+     "no x is broadcast to y along axis n, all have y's rank", 3, -1, Asks::kTypes, FullAlong},
+    {"is", "is(f, name, ...)", "the operator labelled f is one of those named", 2, -1, Asks::kTypes,
+     Is},
+    {"join", "join(list, ...)", "the lists one after another", 1, -1, Asks::kTypes, Join},
+    {"max", "max(n, ...)", "the largest integer", 1, -1, Asks::kTypes, MaxOf},
     {"monotone", "monotone(f)", "the unary operator labelled f never falls where its operand rises",
-     1, 1, Monotone},
-    {"near", "near(a, b, t)", "the floats differ by at most t, relative", 3, 3, Near},
-    {"range", "range(a, b)", "the list a, a+1, ..., b-1", 2, 2, Range},
-    {"rank", "rank(x)", "the number of axes", 1, 1, Rank},
-    {"repeat", "repeat(v, n)", "the list of n times v", 2, 2, Repeat},
-    {"same", "same(a, ...)", "all values are equal", 1, -1, Same},
-    {"same_shape", "same_shape(x, ...)", "all shapes are equal", 1, -1, SameShape},
-    {"shape", "shape(x)", "the sizes of all axes", 1, 1, ShapeList},
-    {"shape_but", "shape_but(x, n)", "the sizes of all axes but n", 2, 2, ShapeBut},
+     1, 1, Asks::kTypes, Monotone},
+    {"near", "near(a, b, t)", "the floats differ by at most t, relative", 3, 3, Asks::kTypes, Near},
+    {"range", "range(a, b)", "the list a, a+1, ..., b-1", 2, 2, Asks::kTypes, Range},
+    {"rank", "rank(x)", "the number of axes", 1, 1, Asks::kTypes, Rank},
+    {"repeat", "repeat(v, n)", "the list of n times v", 2, 2, Asks::kTypes, Repeat},
+    {"same", "same(a, ...)", "all values are equal", 1, -1, Asks::kTypes, Same},
+    {"same_shape", "same_shape(x, ...)", "all shapes are equal", 1, -1, Asks::kTypes, SameShape},
+    {"shape", "shape(x)", "the sizes of all axes", 1, 1, Asks::kTypes, ShapeList},
+    {"shape_but", "shape_but(x, n)", "the sizes of all axes but n", 2, 2, Asks::kTypes, ShapeBut},
     {"single_use", "single_use(x)", "x has one reader and is no output of the graph", 1, 1,
-     SingleUse},
-    {"sum", "sum(n, ...)", "the sum of integers and of lists", 0, -1, Sum},
-    {"take", "take(list, n)", "the first n elements of the list", 2, 2, Take},
-    {"whole", "whole(x)", "no operator that joins, cuts or moves gives x", 1, 1, IsWhole},
+     Asks::kGraph, SingleUse},
+    {"sum", "sum(n, ...)", "the sum of integers and of lists", 0, -1, Asks::kTypes, Sum},
+    {"take", "take(list, n)", "the first n elements of the list", 2, 2, Asks::kTypes, Take},
+    {"whole", "whole(x)", "no operator that joins, cuts or moves gives x", 1, 1, Asks::kGraph,
+     IsWhole},
 };
 
 }  // namespace

@@ -1,7 +1,8 @@
 #include "rules/rule_index.h"
 
 #include <algorithm>
-#include <string_view>
+
+#include "rules/guards.h"
 
 namespace ag {
 namespace {
@@ -27,23 +28,8 @@ int DepthOf(const Term& term, bool with_variables) {
   return depth;
 }
 
-// Functions that ask of a tensor nothing but its type. const() and single_use() are others, and so
-// is any that is not known here.
-constexpr std::string_view kOfTypes[] = {
-    "along_axis", "at",           "below",       "broadcast",    "compose",      "constant_along",
-    "contains",   "count",        "crop",        "dim",          "drop",         "elements",
-    "enlarges",   "enlarge_pads", "find",        "first",        "floating",     "full_along",
-    "inverse",    "join",         "joined_axes", "length",       "is",           "max",
-    "min",        "moves_ones",   "near",        "perm_without", "power_of_two", "range",
-    "rank",       "repeat",       "same",        "same_shape",   "shape",        "shape_but",
-    "size_along", "slice_axes",   "slice_ends",  "slice_starts", "slice_steps",  "sum",
-    "take",       "monotone"};
-
 bool AsksOfTypesAlone(const Expression& e) {
-  if (e.kind == Expression::Kind::kCall &&
-      std::find(std::begin(kOfTypes), std::end(kOfTypes), e.name) == std::end(kOfTypes)) {
-    return false;
-  }
+  if (e.kind == Expression::Kind::kCall && e.function->asks != Asks::kTypes) return false;
   return std::all_of(e.arguments.begin(), e.arguments.end(),
                      [](const Expression& argument) { return AsksOfTypesAlone(argument); });
 }

@@ -12,8 +12,10 @@ namespace {
 #define THREE "input x f32[2,3,6,6]; w = const f32[6,1,3,3] seed 1; b = const f32[6] seed 2; "
 // A pointwise convolution.
 #define POINTWISE X4 "w = const f32[3,4,1,1] seed 1; b = const f32[3] seed 2; "
-// Windows: 3 x 3 with padding, all there is, one place, every second place.
+// Windows: 3 x 3 with padding, by two places or by one, all there is, one place, every second
+// place.
 #define PADDED "kernel_shape=[3,3] strides=[2,2] pads=[1,1,1,1] dilations=[1,1] "
+#define STEP3 "kernel_shape=[3,3] strides=[1,1] pads=[1,1,1,1] dilations=[1,1] "
 #define WHOLE "kernel_shape=[6,6] strides=[1,1] pads=[0,0,0,0] dilations=[1,1] "
 #define ONE "kernel_shape=[1,1] strides=[1,1] pads=[0,0,0,0] dilations=[1,1] "
 #define PICK "kernel_shape=[1,1] strides=[2,2] pads=[0,0,0,0] dilations=[1,1] "
@@ -150,6 +152,19 @@ const std::vector<RuleCase> kWindowCases = {
     {"max-pool-past-monotone", X4,
      "output p = max_pool(relu(x)) kernel_shape=[2,2] strides=[1,1] pads=[2,2,2,2] dilations=[5,5]",
      ""},
+    {"max-pool-of-max-pool", X4,
+     "output p = max_pool(max_pool(x) " STEP3 ") kernel_shape=[2,2] strides=[2,2] pads=[1,0,0,0] "
+     "dilations=[1,1]",
+     "output p = max_pool(x) kernel_shape=[4,4] strides=[2,2] pads=[2,1,1,1] dilations=[1,1]"},
+    {"max-pool-of-max-pool", X4, "output p = max_pool(max_pool(x) " PADDED ") " STEP3, ""},
+    {"max-pool-of-sibling", X4,
+     "output p = max_pool(x) kernel_shape=[5,5] strides=[1,1] pads=[2,2,2,2] dilations=[1,1];"
+     "output q = max_pool(x) " STEP3,
+     "q = max_pool(x) " STEP3 "; output p = max_pool(q) " STEP3 "; output q"},
+    {"max-pool-of-sibling", X4,
+     "output p = max_pool(x) kernel_shape=[5,5] strides=[1,1] pads=[0,2,2,2] dilations=[1,1];"
+     "output q = max_pool(x) " STEP3,
+     ""},
     {"affine-past-average-pool", X4 "input k f32[2,1,1,1]",
      "output p = average_pool(mul(x, k)) " PADDED "count_include_pad=1",
      "output p = mul(average_pool(x) " PADDED "count_include_pad=1, k)"},
@@ -198,6 +213,11 @@ const std::vector<RuleCase> kWindowCases = {
      "s, t = split(k) axis=0 sizes=[4,2]; output p = concat(mul(x, s), mul(y, t)) axis=1"},
     {"constant-into-concat", X4 "input y f32[2,2,6,6]; k = const f32[6,1] seed 1",
      "output p = mul(concat(x, y) axis=1, k)", ""},
+    {"constant-on-left-into-concat", X4 "input y f32[2,2,6,6]; k = const f32[6,1,1] seed 1",
+     "output p = sub(k, concat(x, y) axis=1)",
+     "s, t = split(k) axis=0 sizes=[4,2]; output p = concat(sub(s, x), sub(t, y)) axis=1"},
+    {"constant-on-left-into-concat", X4 "input y f32[2,2,6,6]; input k f32[6,1,1]",
+     "output p = sub(k, concat(x, y) axis=1)", ""},
 
     {"scale-before-conv", GROUPED "k = const f32[4,1,1] seed 5",
      "output p = conv(div(x, k), w, b) @1 group=2",

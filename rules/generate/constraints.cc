@@ -7,8 +7,9 @@ namespace {
 
 class Collector {
  public:
-  Collector(const TermTable& table, const Wording& wording, Fitter* fit)
-      : table_(table), wording_(wording), fit_(*fit) {}
+  Collector(const TermTable& table, const Wording& wording, const std::vector<JoinedNames>& joined,
+            Fitter* fit)
+      : table_(table), wording_(wording), joined_(joined), fit_(*fit) {}
 
   std::vector<Constraint> Run(const std::vector<Labelled>& labels) {
     Pairs([&](const Named& a, const Named& b) {
@@ -94,9 +95,21 @@ class Collector {
       Add(fmt::format("dim({0}, {2}) == dim({1}, {2})", a.text, b.text, fit_.SizeAxis(axis, rank)));
     }
     if (differ.size() > 1 || rank < 2) return;
-    if (differ.empty() && rank != 4) return;  // Channels may differ even so.
-    const std::string axis = fit_.SizeAxis(differ.empty() ? 1 : differ[0], rank);
+    // Alike here, but in general they may differ along the axis that joins them, or in channels.
+    if (differ.empty()) differ = JoinedAlong(a, b);
+    if (differ.empty() && rank == 4) differ.push_back(1);
+    if (differ.empty()) return;
+    const std::string axis = fit_.SizeAxis(differ[0], rank);
     Add(fmt::format("shape_but({0}, {2}) == shape_but({1}, {2})", a.text, b.text, axis));
+  }
+
+  // The axis along which the target joins the two, if it does.
+  std::vector<int64_t> JoinedAlong(const Named& a, const Named& b) const {
+    for (const JoinedNames& join : joined_) {
+      const bool there = join.first == a.text && join.second == b.text;
+      if (there || (join.first == b.text && join.second == a.text)) return {join.axis};
+    }
+    return {};
   }
 
   void Attributes(const Labelled& labelled) {
@@ -155,6 +168,7 @@ class Collector {
 
   const TermTable& table_;
   const Wording& wording_;
+  const std::vector<JoinedNames>& joined_;
   Fitter& fit_;
   std::vector<Constraint> all_;
 };
@@ -162,8 +176,9 @@ class Collector {
 }  // namespace
 
 std::vector<Constraint> ConstraintsOf(const TermTable& table, const Wording& wording,
-                                      const std::vector<Labelled>& labels, Fitter* fit) {
-  return Collector(table, wording, fit).Run(labels);
+                                      const std::vector<Labelled>& labels,
+                                      const std::vector<JoinedNames>& joined, Fitter* fit) {
+  return Collector(table, wording, joined, fit).Run(labels);
 }
 
 }  // namespace ag::generate

@@ -17,8 +17,15 @@ struct Labelled {
   int call;
 };
 
+// Two names that the target joins along an axis: they need not be alike along that one.
+struct JoinedNames {
+  std::string first, second;
+  int64_t axis;
+};
+
 // Strict ones first. Variables that they mention count as referred to.
 std::vector<Constraint> ConstraintsOf(const TermTable& table, const Wording& wording,
-                                      const std::vector<Labelled>& labels, Fitter* fit);
+                                      const std::vector<Labelled>& labels,
+                                      const std::vector<JoinedNames>& joined, Fitter* fit);
 
 }  // namespace ag::generate

@@ -19,9 +19,10 @@ namespace ag::generate {
 struct FoundRule {
   std::string body;  // "[exact]: source => target if guard", without a name.
   std::string name;
-  RuleSet rule;       // The one rule.
-  OpMask ops = 0;     // Operators that a graph must have for it to match.
-  int instances = 0;  // Of the proofs so far.
+  RuleSet rule;         // The one rule.
+  bool forward = true;  // From the left side of its equation to the right one.
+  OpMask ops = 0;       // Operators that a graph must have for it to match.
+  int instances = 0;    // Of the proofs so far.
   int proofs = 0;
   std::string arithmetic;
 };

@@ -21,6 +21,10 @@ constexpr World kSiblings = {.name = "siblings",
                              .sizes = "A=2,3 B=3,4 C=4,2 D=3,5",
                              .leaves = "x:A,B w:B,C v:B,D",
                              .ops = "matmul concat split"};
+constexpr World kProducts = {.name = "products",
+                             .sizes = "A=2,3 B=3,4 C=4,2",
+                             .leaves = "x:A,B y:A,B w:B,C v:B,C",
+                             .ops = "matmul add concat"};
 constexpr World kCube = {.name = "cube",
                          .sizes = "A=2,3 B=3,4 C=4,2",
                          .leaves = "x:A,B,C y:A,B,C",
@@ -60,6 +64,13 @@ const OneEquation kEquations[] = {
      "split(m1:matmul(x, concat(y, z; axis=1))",
      "[exact]: each i: matmul(x, y[i]) => split(matmul(x, concat(y[i]...; axis=rank(x) - 1)); "
      "axis=rank(x) - 1, sizes=[dim(y[i], -1)...])[i] if rank(x) == rank(y[i])"},
+    {"what a concat joins may differ along its axis, though it did not where it was found",
+     kProducts, 3, "add(matmul(x, y), matmul(z, w))",
+     "matmul(concat(x, z; axis=1), concat(y, w; axis=0))",
+     "[rounding]: add(matmul(x, y), matmul(z, w)) => "
+     "matmul(concat(x, z; axis=rank(x) - 1), concat(y, w; axis=rank(x) - 2)) "
+     "if shape_but(x, -1) == shape_but(z, -1), shape_but(y, -2) == shape_but(w, -2), "
+     "rank(z) == rank(w)"},
 };
 
 class Equations : public ::testing::TestWithParam<OneEquation> {};

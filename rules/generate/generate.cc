@@ -211,7 +211,7 @@ class Generator {
       Fate& fate = fates_[batch[i]];
       if (fate == Fate::kOpen) report_.growing += candidate.growing;
       if (!candidate.implied && candidate.found.has_value() && added) {
-        candidate.implied = known_.Imply(candidate.found->left, candidate.found->right);
+        candidate.implied = Follows(*candidate.found);
       }
       fate = candidate.implied ? Fate::kImplied : Fate::kNeither;
       if (candidate.implied || !candidate.found.has_value()) continue;
@@ -250,7 +250,24 @@ class Generator {
     if (HasExtra(equation)) return false;
     const StatusOr<Graph> left = GraphOf(*equation.table, equation.left, 0);
     const StatusOr<Graph> right = GraphOf(*equation.table, equation.right, 0);
-    return left.ok() && right.ok() && known_.Imply(*left, *right);
+    const Ways asked = WaysAsked(equation);
+    return left.ok() && right.ok() && known_.Imply(*left, *right, asked).Answer(asked);
+  }
+  bool Follows(const KnownEquation& found) const {
+    return known_.Imply(found.left, found.right, found.asked).Answer(found.asked);
+  }
+
+  // A direction is asked for by itself where its source reads each leaf once: others are mostly
+  // such with two leaves made one. What joins several roots is asked for in that direction.
+  static Ways WaysAsked(const Equation& equation) {
+    const TermTable& table = *equation.table;
+    if (equation.left.size() > 1) return {.forward = true};
+    const auto asked = [&](const auto& source, const auto& target) {
+      const uint32_t bound = VariablesOf(table, source), read = VariablesOf(table, target);
+      return IsLinear(table, source) && (read & ~bound) == 0 && !OnlyGrows(table, source, target);
+    };
+    return {.forward = asked(equation.left, equation.right),
+            .back = asked(equation.right, equation.left)};
   }
 
   Candidate Look(const Equation& equation) {
@@ -262,28 +279,32 @@ class Generator {
     StatusOr<Graph> left = GraphOf(table, equation.left, 0);
     StatusOr<Graph> right = GraphOf(table, equation.right, 0);
     if (!left.ok() || !right.ok()) return {};
-    if (known_.Imply(*left, *right)) return {.implied = true};
-    KnownEquation found{.left = *std::move(left), .right = *std::move(right)};
+    const Ways asked = WaysAsked(equation);
+    const Ways implied = known_.Imply(*left, *right, asked);
+    if (implied.Answer(asked)) return {.implied = true};
+    KnownEquation found{
+        .left = *std::move(left), .right = *std::move(right), .asked = asked, .implied = implied};
     int growing = 0;
-    bool back = false;  // From right to left it is implied.
     // The right side is the larger one or the later one: what simplifies comes first.
     for (const bool forward : {false, true}) {
       const auto& source = forward ? equation.left : equation.right;
       const auto& target = forward ? equation.right : equation.left;
       if (OnlyGrows(table, source, target)) {
         ++growing;
+        (forward ? found.grows.forward : found.grows.back) = SaysAll(table, source, target);
         continue;
       }
       // What joins several roots leads one way only; the other way may follow from less.
-      if (source.size() > 1 && !forward && known_.Imply(found.right, found.left)) {
-        back = true;
-        continue;
+      if (source.size() > 1 && !forward) {
+        found.implied.back = known_.Imply(found.left, found.right, {.back = true}).back;
       }
+      if (forward ? found.implied.forward : found.implied.back) continue;
       auto rule = Generalize(table, source, target, proving_);
       if (!rule) continue;
+      rule->forward = forward;
       found.rules.push_back(*std::move(rule));
     }
-    if (found.rules.empty()) return {.implied = back, .growing = growing};
+    if (found.rules.empty()) return {.implied = found.implied.any(), .growing = growing};
     return {.growing = growing, .found = std::move(found)};
   }
 

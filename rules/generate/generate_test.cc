@@ -43,9 +43,16 @@ constexpr World kPair = {.name = "pair",
                          .leaves = "x:A,B y:C,B",
                          .ops = "concat split softmax"};
 
+constexpr World kRows = {.name = "rows",
+                         .sizes = "A=2,3 B=3,4 C=4,2 T=4,6",
+                         .leaves = "x:A,B y:A,B w:B,C t:T,B",
+                         .ops = "matmul concat split"};
+
 World Named(std::string_view name) {
   const auto worlds = DefaultWorlds();
-  if (name == kPair.name) return kPair;
+  for (const World& world : {kPair, kRows}) {
+    if (name == world.name) return world;
+  }
   return *std::find_if(worlds.begin(), worlds.end(),
                        [&](const World& world) { return world.name == name; });
 }
@@ -101,6 +108,14 @@ const SmallList kSmallLists[] = {
       "softmax(concat(x[i]...; axis=axis2); axis=axis) if axis != axis2"},
      {"[exact]: concat(softmax(x[i]; axis=axis)...; axis=axis2) => "
       "softmax(concat(x[i]...; axis=axis2); axis=axis)"}},
+    // The merge of two roots leads from the right side to the left one, and nothing leads back.
+    {"a product of a concat is a concat of products",
+     "rows",
+     {"matmul", "concat", "split"},
+     3,
+     {"[exact]: matmul(concat(x, y; axis=axis), z) => "
+      "concat(matmul(x, z), matmul(y, z); axis=axis) if rank(y) == rank(z), axis < rank(z) - 1"},
+     {}},
     {"where a transpose puts an axis, its own inverse or not",
      "cube",
      {"softmax", "transpose"},

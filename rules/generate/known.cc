@@ -1,7 +1,9 @@
 #include "rules/generate/known.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <utility>
 
 #include "rules/applier.h"
 #include "rules/matcher.h"
@@ -45,6 +47,18 @@ StatusOr<std::pair<Graph, Graph>> Groupings(OpKind op) {
 
 }  // namespace
 
+Ways KnownEquation::ruled() const {
+  Ways ways;
+  for (const FoundRule& rule : rules) (rule.forward ? ways.forward : ways.back) = true;
+  return ways;
+}
+
+bool KnownEquation::two_way() const {
+  const Ways by_rule = ruled();
+  return (by_rule.forward || grows.forward || implied.forward) &&
+         (by_rule.back || grows.back || implied.back);
+}
+
 void KnownRules::Add(KnownEquation equation) {
   equations_.push_back(std::move(equation));
   LearnGrouping();
@@ -72,7 +86,15 @@ void KnownRules::Remove(const std::set<const FoundRule*>& rules) {
   }
   equations_.clear();
   grouped_ = 0;
-  for (KnownEquation& equation : equations) Add(std::move(equation));
+  std::vector<bool> redundant;
+  for (KnownEquation& equation : equations) {
+    redundant.push_back(std::exchange(equation.redundant, false));
+    const Ways still = Imply(equation.left, equation.right, equation.implied);
+    equation.implied.forward &= still.forward;
+    equation.implied.back &= still.back;
+    Add(std::move(equation));
+  }
+  for (size_t i = 0; i < redundant.size(); ++i) equations_[i].redundant = redundant[i];
 }
 
 void KnownRules::LearnGrouping() {
@@ -86,7 +108,8 @@ void KnownRules::LearnGrouping() {
     if (std::none_of(equations_.back().rules.begin(), equations_.back().rules.end(), said))
       continue;
     const auto sides = Groupings(op);
-    if (!sides.ok() || !Imply(sides->first, sides->second)) continue;
+    const Ways both{.forward = true, .back = true};
+    if (!sides.ok() || !Imply(sides->first, sides->second, both).Answer(both)) continue;
     grouped_ |= MaskOf(op);
     equations_.back().groups = true;
   }
@@ -96,9 +119,10 @@ std::vector<KnownRules::Reached> KnownRules::Neighbors(const Graph& graph, int w
   const OpMask ops = OpsIn(graph);
   const NodeIndex index(graph);
   std::vector<Reached> reached;
-  std::set<std::string> seen;
+  std::map<std::string, size_t> seen;
   for (size_t i = 0; i < equations_.size(); ++i) {
     if (static_cast<int>(i) == without || equations_[i].redundant) continue;
+    const bool two_way = equations_[i].two_way();
     for (const FoundRule& found : equations_[i].rules) {
       if ((found.ops & ops) != found.ops) continue;
       const RulePattern& pattern = *found.rule.rules()[0].pattern;
@@ -108,50 +132,76 @@ std::vector<KnownRules::Reached> KnownRules::Neighbors(const Graph& graph, int w
         StatusOr<Graph> after = builder.Build();
         if (!after.ok()) continue;
         std::string key = KeyOf(*after, grouped_);
-        if (seen.insert(key).second) reached.push_back({std::move(key), *std::move(after)});
+        const auto [known, fresh] = seen.emplace(key, reached.size());
+        if (fresh) {
+          reached.push_back({std::move(key), *std::move(after), two_way});
+        } else {
+          reached[known->second].two_way |= two_way;
+        }
       }
     }
   }
   return reached;
 }
 
-bool KnownRules::Imply(const Graph& left, const Graph& right, int without) const {
-  if (equations_.empty()) return false;
+// In at most two steps along the arrows: what merges roots binds what no single rule can.
+bool KnownRules::Leads(const Graph& from, const Graph& to, int without) const {
+  const std::string goal = KeyOf(to, grouped_);
+  if (KeyOf(from, grouped_) == goal) return true;
+  const std::vector<Reached> first = Neighbors(from, without);
+  const auto is_goal = [&](const Reached& reached) { return reached.key == goal; };
+  if (std::any_of(first.begin(), first.end(), is_goal)) return true;
+  for (size_t i = 0; i < first.size() && i < kWidth; ++i) {
+    const std::vector<Reached> second = Neighbors(first[i].graph, without);
+    if (std::any_of(second.begin(), second.end(), is_goal)) return true;
+  }
+  return false;
+}
+
+Ways KnownRules::Imply(const Graph& left, const Graph& right, const Ways& asked,
+                       int without) const {
+  if (equations_.empty()) return {};
+  if (left.outputs().size() > 1) {
+    return {.forward = asked.forward && Leads(left, right, without),
+            .back = asked.back && Leads(right, left, without)};
+  }
   const std::string goal = KeyOf(right, grouped_);
   const std::string start = KeyOf(left, grouped_);
-  if (start == goal) return true;
+  if (start == goal) return {.forward = true, .back = true};
   const std::vector<Reached> from_left = Neighbors(left, without);
+  Ways ways;
   for (const Reached& reached : from_left) {
-    if (reached.key == goal) return true;
+    if (reached.key == goal) ways = {.forward = true, .back = reached.two_way};
   }
-  if (left.outputs().size() > 1) {
-    // What merges roots binds what no single rule can: only the way from the left counts.
-    for (size_t i = 0; i < from_left.size() && i < kWidth; ++i) {
-      for (const Reached& reached : Neighbors(from_left[i].graph, without)) {
-        if (reached.key == goal) return true;
-      }
-    }
-    return false;
-  }
-  std::set<std::string> goals = {start};
-  for (const Reached& reached : from_left) goals.insert(reached.key);
+  if (ways.Answer(asked)) return ways;
+  std::map<std::string, bool> goals = {{start, true}};  // To whether there is a way back from it.
+  for (const Reached& reached : from_left) goals[reached.key] |= reached.two_way;
+  const auto meet = [&](const Reached& reached, bool two_way) {
+    const auto found = goals.find(reached.key);
+    if (found == goals.end()) return false;
+    ways.forward |= two_way && reached.two_way;
+    ways.back |= found->second;
+    return ways.Answer(asked);
+  };
   const std::vector<Reached> from_right = Neighbors(right, without);
   for (const Reached& reached : from_right) {
-    if (goals.contains(reached.key)) return true;
+    if (meet(reached, true)) return ways;
   }
   // A third step from the right, which is the larger side: most rules make smaller.
   for (size_t i = 0; i < from_right.size() && i < kWidth; ++i) {
     for (const Reached& reached : Neighbors(from_right[i].graph, without)) {
-      if (goals.contains(reached.key)) return true;
+      if (meet(reached, from_right[i].two_way)) return ways;
     }
   }
-  return false;
+  return ways;
 }
 
 void KnownRules::Reduce() {
   for (size_t i = equations_.size(); i-- > 0;) {
     KnownEquation& known = equations_[i];
-    known.redundant = !known.groups && Imply(known.left, known.right, static_cast<int>(i));
+    known.redundant =
+        !known.groups &&
+        Imply(known.left, known.right, known.asked, static_cast<int>(i)).Answer(known.asked);
   }
 }
 

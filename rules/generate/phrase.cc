@@ -104,7 +104,7 @@ class Speaker {
     if (!right) return std::nullopt;
     phrase.source = (spread_ != nullptr && spread_->each ? "each i: " : "") + *left;
     phrase.target = *right;
-    phrase.constraints = ConstraintsOf(table_, wording_, labels_, &fit_);
+    phrase.constraints = ConstraintsOf(table_, wording_, labels_, joined_, &fit_);
     phrase.zeros = zeros_;
     return phrase;
   }
@@ -169,6 +169,9 @@ class Speaker {
       operands.push_back(*text);
     }
     const Call& call = table_.call(term);
+    if (call.extra == nullptr && call.op == OpKind::kConcat && !in_source_) {
+      joined_.push_back({operands[0], operands[1], call.nodes[0].attributes->Int("axis")});
+    }
     if (call.extra == nullptr && call.op == OpKind::kConv && term.operands.size() == 2) {
       const MaybeText bias = in_source_ ? NewBias(term) : FitBias(term);
       if (!bias) return std::nullopt;
@@ -376,6 +379,7 @@ class Speaker {
   bool inside_ = false;  // A join.
   bool zeros_ = false;
   std::vector<Labelled> labels_;
+  std::vector<JoinedNames> joined_;  // Of the target; what is no name joins nothing by name.
   std::map<TermId, int> uses_;
   std::map<TermId, std::string> names_;
 };

@@ -93,6 +93,14 @@ class GraphMaker {
   std::map<int32_t, NodeId> nodes_;
 };
 
+bool SameAttributes(const Call& x, const Call& y) {
+  if (x.op != y.op || x.extra != y.extra || x.nodes.size() != y.nodes.size()) return false;
+  for (size_t s = 0; s < x.nodes.size(); ++s) {
+    if (!(*x.nodes[s].attributes == *y.nodes[s].attributes)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 int OpsOf(const TermTable& table, const std::vector<TermId>& roots) {
@@ -130,16 +138,40 @@ bool IsEmbedded(const TermTable& table, TermId small, TermId large) {
   const auto below = [&](TermId operand) { return IsEmbedded(table, small, operand); };
   if (std::any_of(b.operands.begin(), b.operands.end(), below)) return true;
   if (a.call < 0 || a.output != b.output || a.operands.size() != b.operands.size()) return false;
-  const Call& x = table.call(a);
-  const Call& y = table.call(b);
-  if (x.op != y.op || x.extra != y.extra) return false;
-  for (size_t s = 0; s < x.nodes.size(); ++s) {
-    if (!(*x.nodes[s].attributes == *y.nodes[s].attributes)) return false;
-  }
+  if (!SameAttributes(table.call(a), table.call(b))) return false;
   for (size_t i = 0; i < a.operands.size(); ++i) {
     if (!IsEmbedded(table, a.operands[i], b.operands[i])) return false;
   }
   return true;
+}
+
+namespace {
+
+// The operators below the roots that have attributes.
+std::vector<const Call*> AttributedCalls(const TermTable& table, std::vector<TermId> open) {
+  std::vector<const Call*> calls;
+  while (!open.empty()) {
+    const Term& term = table.term(open.back());
+    open.pop_back();
+    open.insert(open.end(), term.operands.begin(), term.operands.end());
+    if (term.call < 0) continue;
+    const Call& call = table.call(term);
+    if (call.extra == nullptr && !Info(call.op).attributes.empty()) calls.push_back(&call);
+  }
+  return calls;
+}
+
+}  // namespace
+
+bool SaysAll(const TermTable& table, const std::vector<TermId>& source,
+             const std::vector<TermId>& target) {
+  if ((VariablesOf(table, target) & ~VariablesOf(table, source)) != 0) return false;
+  const std::vector<const Call*> said = AttributedCalls(table, source);
+  const std::vector<const Call*> read = AttributedCalls(table, target);
+  return std::all_of(read.begin(), read.end(), [&](const Call* call) {
+    return std::any_of(said.begin(), said.end(),
+                       [&](const Call* other) { return SameAttributes(*call, *other); });
+  });
 }
 
 uint64_t RenamedHash(const TermTable& table, const std::vector<TermId>& left,

@@ -88,6 +88,10 @@ bool IsLinear(const TermTable& table, const std::vector<TermId>& roots);
 // Whether `small` is left of `large` when operators are taken away, each in favor of an operand.
 bool IsEmbedded(const TermTable& table, TermId small, TermId large);
 
+// Whether every leaf and every attribute of the target stands in the source.
+bool SaysAll(const TermTable& table, const std::vector<TermId>& source,
+             const std::vector<TermId>& target);
+
 // Equal for lists of roots that differ only in which leaves of one type they name.
 uint64_t RenamedHash(const TermTable& table, const std::vector<TermId>& left,
                      const std::vector<TermId>& right);
