@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
+#include <map>
 #include <set>
 
 namespace ag::cuda {
@@ -142,6 +144,24 @@ StatusOr<int64_t> MenuEngine(const CudnnGraph& graph, const DeviceProperties& de
 
 int64_t TilesOf64(const ProductShape& p) { return p.batch * ((p.m + 63) / 64) * ((p.n + 63) / 64); }
 
+// Engines that copy and split sums have other sizes as well: an engine of which every candidate has
+// a workspace at least as large as the smallest copy counts as copying.
+void MarkCopies(std::vector<CudnnCandidate>* found) {
+  int64_t smallest = std::numeric_limits<int64_t>::max();
+  for (const CudnnCandidate& candidate : *found) {
+    if (candidate.has_copy) smallest = std::min(smallest, candidate.workspace_bytes);
+  }
+  std::map<int64_t, int64_t> least;  // Workspace, by engine.
+  for (const CudnnCandidate& candidate : *found) {
+    const auto [at, is_new] = least.try_emplace(candidate.choice.engine, candidate.workspace_bytes);
+    at->second = std::min(at->second, candidate.workspace_bytes);
+  }
+  for (CudnnCandidate& candidate : *found) {
+    const bool compiles = candidate.notes.compiles_at_run_time;  // These never copy.
+    if (!compiles && least[candidate.choice.engine] >= smallest) candidate.has_copy = true;
+  }
+}
+
 // Of modes A and B, and of the fallback where these have nothing; what the rules allow.
 StatusOr<std::vector<CudnnCandidate>> FromHeuristics(const CudnnGraph& graph,
                                                      const DeviceProperties& device,
@@ -159,6 +179,7 @@ StatusOr<std::vector<CudnnCandidate>> FromHeuristics(const CudnnGraph& graph,
       }
     }
   }
+  MarkCopies(&found);
   return found;
 }
 
@@ -180,6 +201,32 @@ size_t MenuSize(const std::vector<CudnnCandidate>& found, bool wants_split) {
   const auto ready = std::ranges::count_if(found, IsReady);
   if (ready == 0 || (ready >= 8 && wants_split)) return 2;
   return ready < 8 ? 1 : 0;
+}
+
+// The other tiles of engines that compute on plain units without a copy: the heuristics offer one
+// tile each.
+StatusOr<std::vector<CudnnCandidate>> OtherTiles(const CudnnGraph& graph,
+                                                 const DeviceProperties& device,
+                                                 Precision precision,
+                                                 const std::vector<CudnnCandidate>& found) {
+  std::vector<CudnnCandidate> more;
+  for (const CudnnCandidate& given : found) {
+    const auto tile =
+        std::ranges::find(given.choice.knobs, int{CUDNN_KNOB_TYPE_TILE_SIZE}, &CudnnKnob::type);
+    const bool is_plain = !given.notes.tensor_core && !given.notes.compiles_at_run_time;
+    if (!is_plain || given.has_copy || tile == given.choice.knobs.end()) continue;
+    AG_LET(const Descriptor engine, EngineOf(graph, device, given.choice.engine));
+    AG_LET(const int64_t last, LastOf(engine, CUDNN_KNOB_TYPE_TILE_SIZE));
+    for (int64_t size = 0; size <= last; ++size) {
+      CudnnChoice choice = given.choice;
+      choice.knobs[tile - given.choice.knobs.begin()].value = size;
+      StatusOr<CudnnCandidate> candidate = FindCudnnCandidate(graph, device, precision, choice);
+      if (candidate.status().code() == StatusCode::kInvalidArgument) continue;  // Not taken.
+      AG_TRY(candidate);
+      more.push_back(*std::move(candidate));
+    }
+  }
+  return more;
 }
 
 struct MenuOptions {
@@ -268,6 +315,10 @@ StatusOr<std::vector<CudnnCandidate>> CudnnCandidates(const CudnnGraph& graph,
   // What the heuristics say of run-time engines are large tiles.
   const auto at = is_small && !HasReady(found) ? found.begin() : found.end();
   found.insert(at, std::make_move_iterator(menu.begin()), std::make_move_iterator(menu.end()));
+  if (!HasReady(found)) {
+    AG_LET(std::vector<CudnnCandidate> tiles, OtherTiles(graph, device, precision, found));
+    std::ranges::move(tiles, std::back_inserter(found));
+  }
   std::set<std::string> known;
   std::erase_if(found, [&](const CudnnCandidate& candidate) {
     return !known.insert(CudnnName(candidate.choice)).second;
