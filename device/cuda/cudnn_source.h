@@ -29,10 +29,10 @@ class CudnnSource : public KernelSource {
  public:
   // For the calling thread's current device. kFailedPrecondition: no driver, no device, or a cuDNN
   // older than 9.8. Others: the folder cannot be made.
-  static StatusOr<std::unique_ptr<CudnnSource>> Open(const CudnnOptions& options);
+  static StatusOr<std::unique_ptr<CudnnSource>> Open(const CudnnOptions& options = {});
   // For the device that `properties` (JSON, see device_properties.h) describes.
   static StatusOr<std::unique_ptr<CudnnSource>> Deviceless(std::string_view properties,
-                                                           const CudnnOptions& options);
+                                                           const CudnnOptions& options = {});
 
   std::string_view name() const override { return "cudnn"; }
   StatusOr<std::vector<std::string>> Kernels(const GroupContext& context) override;
