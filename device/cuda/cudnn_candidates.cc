@@ -2,46 +2,26 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
+#include <map>
 #include <set>
+
+#include "device/cuda/cudnn_engine.h"
 
 namespace ag::cuda {
 namespace {
 
 constexpr int64_t kConfigsMax = 128;
-constexpr int64_t kKnobsMax = CUDNN_KNOB_TYPE_COUNTS;
 
 constexpr int64_t kLongSum = 2048;
 
 // The engine with this many kernel configurations is the one whose tiles the menu knows.
 constexpr int64_t kMenuConfigLast = 41;
 
-StatusOr<CudnnNotes> NotesOf(const Descriptor& engine) {
-  CudnnNotes notes;
-  AG_LET(const auto numerical,
-         engine.GetAll<cudnnBackendNumericalNote_t>(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
-                                                    CUDNN_NUMERICAL_NOTE_TYPE_COUNT));
-  AG_LET(const auto behavior, engine.GetAll<cudnnBackendBehaviorNote_t>(
-                                  CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_BEHAVIOR_NOTE_TYPE_COUNT));
-  const auto says = [&](cudnnBackendNumericalNote_t note) {
-    return std::ranges::find(numerical, note) != numerical.end();
-  };
-  const auto does = [&](cudnnBackendBehaviorNote_t note) {
-    return std::ranges::find(behavior, note) != behavior.end();
-  };
-  notes.tensor_core = says(CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
-  notes.down_convert_inputs = says(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS);
-  notes.reduced_precision_reduction = says(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION);
-  notes.nondeterministic = says(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
-  notes.reorders_weights = does(CUDNN_BEHAVIOR_NOTE_REQUIRES_FILTER_INT8x32_REORDER) ||
-                           does(CUDNN_BEHAVIOR_NOTE_REQUIRES_BIAS_INT8x32_REORDER);
-  notes.compiles_at_run_time = does(CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION);
-  return notes;
-}
-
 StatusOr<std::vector<CudnnKnob>> KnobsOf(const Descriptor& config) {
   AG_LET(const std::vector<Descriptor> choices,
          config.GetDescriptors(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES,
-                               CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, kKnobsMax));
+                               CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, kCudnnKnobsMax));
   std::vector<CudnnKnob> knobs;
   for (const Descriptor& choice : choices) {
     AG_LET(const auto type, choice.Get<cudnnBackendKnobType_t>(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE));
@@ -52,16 +32,6 @@ StatusOr<std::vector<CudnnKnob>> KnobsOf(const Descriptor& config) {
   return knobs;
 }
 
-// Completes what is known of a finalized configuration.
-StatusOr<CudnnCandidate> Describe(const CudnnGraph& graph, Descriptor config, CudnnChoice choice,
-                                  const CudnnNotes& notes) {
-  CudnnCandidate candidate{.choice = std::move(choice), .notes = notes};
-  AG_LET(candidate.workspace_bytes, config.Get<int64_t>(CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE));
-  candidate.has_copy = HoldsCopy(graph, candidate.choice, candidate.workspace_bytes);
-  candidate.config = std::move(config);
-  return candidate;
-}
-
 StatusOr<CudnnCandidate> FromHeuristic(const CudnnGraph& graph, Descriptor config) {
   AG_LET(const std::vector<Descriptor> engines,
          config.GetDescriptors(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR, 1));
@@ -69,8 +39,8 @@ StatusOr<CudnnCandidate> FromHeuristic(const CudnnGraph& graph, Descriptor confi
   CudnnChoice choice;
   AG_LET(choice.engine, engines[0].Get<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX));
   AG_LET(choice.knobs, KnobsOf(config));
-  AG_LET(const CudnnNotes notes, NotesOf(engines[0]));
-  return Describe(graph, std::move(config), std::move(choice), notes);
+  AG_LET(const CudnnNotes notes, CudnnNotesOf(engines[0]));
+  return DescribeCudnn(graph, std::move(config), std::move(choice), notes);
 }
 
 StatusOr<std::vector<Descriptor>> Heuristics(const CudnnGraph& graph,
@@ -86,61 +56,40 @@ StatusOr<std::vector<Descriptor>> Heuristics(const CudnnGraph& graph,
                                    CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, kConfigsMax);
 }
 
-StatusOr<Descriptor> EngineOf(const CudnnGraph& graph, const DeviceProperties& device,
-                              int64_t index) {
-  return DescriptorBuilder(CUDNN_BACKEND_ENGINE_DESCRIPTOR, "engine")
-      .Set(CUDNN_ATTR_ENGINE_OPERATION_GRAPH, graph.graph)
-      .Set(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, index)
-      .Set(CUDNN_ATTR_ENGINE_DEVICEPROP, device.descriptor())
-      .Finish();
-}
-
-StatusOr<Descriptor> ConfigOf(const Descriptor& engine, const std::vector<CudnnKnob>& knobs) {
-  std::vector<Descriptor> choices;
-  std::vector<cudnnBackendDescriptor_t> raw;
-  for (const CudnnKnob& knob : knobs) {
-    AG_LET(Descriptor choice,
-           DescriptorBuilder(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, "knob")
-               .Set(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, cudnnBackendKnobType_t(knob.type))
-               .Set(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, knob.value)
-               .Finish());
-    raw.push_back(choice.get());
-    choices.push_back(std::move(choice));
-  }
-  DescriptorBuilder builder(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, "configuration");
-  builder.Set(CUDNN_ATTR_ENGINECFG_ENGINE, engine);
-  if (!raw.empty()) builder.SetAll(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, raw);
-  return builder.Finish();
-}
-
-// The last value of knob `type`; -1: the engine does not have it.
-StatusOr<int64_t> LastOf(const Descriptor& engine, cudnnBackendKnobType_t type) {
-  AG_LET(const std::vector<Descriptor> knobs,
-         engine.GetDescriptors(CUDNN_ATTR_ENGINE_KNOB_INFO, CUDNN_BACKEND_KNOB_INFO_DESCRIPTOR,
-                               kKnobsMax));
-  for (const Descriptor& knob : knobs) {
-    AG_LET(const auto found, knob.Get<cudnnBackendKnobType_t>(CUDNN_ATTR_KNOB_INFO_TYPE));
-    if (found == type) return knob.Get<int64_t>(CUDNN_ATTR_KNOB_INFO_MAXIMUM_VALUE);
-  }
-  return -1;
-}
-
 // The engine that the menu is for; -1: this graph has none here.
 StatusOr<int64_t> MenuEngine(const CudnnGraph& graph, const DeviceProperties& device) {
   AG_LET(const auto count, graph.graph.Get<int64_t>(CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT));
   for (int64_t i = 0; i < count; ++i) {
-    const StatusOr<Descriptor> engine = EngineOf(graph, device, i);
+    const StatusOr<Descriptor> engine = CudnnEngine(graph, device, i);
     if (!engine.ok()) continue;  // Not for this graph or device.
-    AG_LET(const CudnnNotes notes, NotesOf(*engine));
+    AG_LET(const CudnnNotes notes, CudnnNotesOf(*engine));
     if (!notes.compiles_at_run_time || !notes.tensor_core) continue;
-    AG_LET(const int64_t configs, LastOf(*engine, CUDNN_KNOB_TYPE_KERNEL_CFG));
-    AG_LET(const int64_t splits, LastOf(*engine, CUDNN_KNOB_TYPE_SPLIT_K_SLC));
+    AG_LET(const int64_t configs, LastKnobValue(*engine, CUDNN_KNOB_TYPE_KERNEL_CFG));
+    AG_LET(const int64_t splits, LastKnobValue(*engine, CUDNN_KNOB_TYPE_SPLIT_K_SLC));
     if (configs == kMenuConfigLast && splits > 1) return i;
   }
   return -1;
 }
 
 int64_t TilesOf64(const ProductShape& p) { return p.batch * ((p.m + 63) / 64) * ((p.n + 63) / 64); }
+
+// Engines that copy and split sums have other sizes as well: an engine of which every candidate has
+// a workspace at least as large as the smallest copy counts as copying.
+void MarkCopies(std::vector<CudnnCandidate>* found) {
+  int64_t smallest = std::numeric_limits<int64_t>::max();
+  for (const CudnnCandidate& candidate : *found) {
+    if (candidate.has_copy) smallest = std::min(smallest, candidate.workspace_bytes);
+  }
+  std::map<int64_t, int64_t> least;  // Workspace, by engine.
+  for (const CudnnCandidate& candidate : *found) {
+    const auto [at, is_new] = least.try_emplace(candidate.choice.engine, candidate.workspace_bytes);
+    at->second = std::min(at->second, candidate.workspace_bytes);
+  }
+  for (CudnnCandidate& candidate : *found) {
+    const bool compiles = candidate.notes.compiles_at_run_time;  // These never copy.
+    if (!compiles && least[candidate.choice.engine] >= smallest) candidate.has_copy = true;
+  }
+}
 
 // Of modes A and B, and of the fallback where these have nothing; what the rules allow.
 StatusOr<std::vector<CudnnCandidate>> FromHeuristics(const CudnnGraph& graph,
@@ -159,6 +108,7 @@ StatusOr<std::vector<CudnnCandidate>> FromHeuristics(const CudnnGraph& graph,
       }
     }
   }
+  MarkCopies(&found);
   return found;
 }
 
@@ -180,6 +130,32 @@ size_t MenuSize(const std::vector<CudnnCandidate>& found, bool wants_split) {
   const auto ready = std::ranges::count_if(found, IsReady);
   if (ready == 0 || (ready >= 8 && wants_split)) return 2;
   return ready < 8 ? 1 : 0;
+}
+
+// The other tiles of engines that compute on plain units without a copy: the heuristics offer one
+// tile each.
+StatusOr<std::vector<CudnnCandidate>> OtherTiles(const CudnnGraph& graph,
+                                                 const DeviceProperties& device,
+                                                 Precision precision,
+                                                 const std::vector<CudnnCandidate>& found) {
+  std::vector<CudnnCandidate> more;
+  for (const CudnnCandidate& given : found) {
+    const auto tile =
+        std::ranges::find(given.choice.knobs, int{CUDNN_KNOB_TYPE_TILE_SIZE}, &CudnnKnob::type);
+    const bool is_plain = !given.notes.tensor_core && !given.notes.compiles_at_run_time;
+    if (!is_plain || given.has_copy || tile == given.choice.knobs.end()) continue;
+    AG_LET(const Descriptor engine, CudnnEngine(graph, device, given.choice.engine));
+    AG_LET(const int64_t last, LastKnobValue(engine, CUDNN_KNOB_TYPE_TILE_SIZE));
+    for (int64_t size = 0; size <= last; ++size) {
+      CudnnChoice choice = given.choice;
+      choice.knobs[tile - given.choice.knobs.begin()].value = size;
+      StatusOr<CudnnCandidate> candidate = FindCudnnCandidate(graph, device, precision, choice);
+      if (candidate.status().code() == StatusCode::kInvalidArgument) continue;  // Not taken.
+      AG_TRY(candidate);
+      more.push_back(*std::move(candidate));
+    }
+  }
+  return more;
 }
 
 struct MenuOptions {
@@ -208,55 +184,6 @@ StatusOr<std::vector<CudnnCandidate>> FromMenu(const CudnnGraph& graph,
 
 }  // namespace
 
-std::string RefusalOf(const CudnnNotes& notes, Precision precision, DType stored) {
-  const bool is_f32 = stored == DType::kFloat32;
-  if (is_f32 && notes.down_convert_inputs) return "rounds its inputs to a narrower type";
-  if (is_f32 && precision == Precision::kFp32 && notes.tensor_core) return "computes in tf32";
-  if (notes.reduced_precision_reduction) return "sums in less than f32";
-  if (notes.nondeterministic) return "differs from run to run";
-  if (notes.reorders_weights) return "wants weights in a layout of its own";
-  return "";
-}
-
-bool HoldsCopy(const CudnnGraph& graph, const CudnnChoice& choice, int64_t workspace_bytes) {
-  // Partial sums have sizes like copies.
-  for (const CudnnKnob& knob : choice.knobs) {
-    const bool splits =
-        knob.type == CUDNN_KNOB_TYPE_SPLIT_K_SLC || knob.type == CUDNN_KNOB_TYPE_SPLIT_K_BUF;
-    if (splits && knob.value > 1 && graph.stored != DType::kFloat32) return false;
-  }
-  constexpr int64_t kSlack = 1024;  // Each part is aligned.
-  std::set<int64_t> sums{0};
-  for (const CudnnGraph::TensorBytes& bytes : graph.tensor_bytes) {
-    std::set<int64_t> more = sums;
-    for (const int64_t sum : sums) {
-      more.insert(sum + bytes.exact);
-      more.insert(sum + bytes.padded);
-      more.insert(sum + bytes.wide);
-    }
-    sums = std::move(more);
-  }
-  return std::ranges::any_of(sums, [&](int64_t sum) {
-    return sum > kSlack && workspace_bytes >= sum && workspace_bytes <= sum + kSlack;
-  });
-}
-
-StatusOr<CudnnCandidate> FindCudnnCandidate(const CudnnGraph& graph, const DeviceProperties& device,
-                                            Precision precision, const CudnnChoice& choice) {
-  const std::string name = CudnnName(choice);
-  const auto refused = [&](std::string_view why) {
-    return Err(StatusCode::kInvalidArgument, "{}: {}", name, why);
-  };
-  const StatusOr<Descriptor> engine = EngineOf(graph, device, choice.engine);
-  if (!engine.ok()) return refused(Message(engine.status()));
-  AG_LET(const CudnnNotes notes, NotesOf(*engine));
-  const std::string why = RefusalOf(notes, precision, graph.stored);
-  if (!why.empty()) return refused(why);
-  StatusOr<Descriptor> config = ConfigOf(*engine, choice.knobs);
-  if (!config.ok()) return refused(Message(config.status()));
-  return Describe(graph, *std::move(config), choice, notes);
-}
-
 StatusOr<std::vector<CudnnCandidate>> CudnnCandidates(const CudnnGraph& graph,
                                                       const DeviceProperties& device,
                                                       Precision precision, const Chip& chip) {
@@ -268,6 +195,10 @@ StatusOr<std::vector<CudnnCandidate>> CudnnCandidates(const CudnnGraph& graph,
   // What the heuristics say of run-time engines are large tiles.
   const auto at = is_small && !HasReady(found) ? found.begin() : found.end();
   found.insert(at, std::make_move_iterator(menu.begin()), std::make_move_iterator(menu.end()));
+  if (!HasReady(found)) {
+    AG_LET(std::vector<CudnnCandidate> tiles, OtherTiles(graph, device, precision, found));
+    std::ranges::move(tiles, std::back_inserter(found));
+  }
   std::set<std::string> known;
   std::erase_if(found, [&](const CudnnCandidate& candidate) {
     return !known.insert(CudnnName(candidate.choice)).second;

@@ -4,7 +4,8 @@
 //
 // Candidates come from cuDNN's heuristics (modes A and B; the fallback list when these give
 // nothing) and from a menu of our own: the heuristics never offer the small tiles and the split
-// sums of the engines that compile at run time. Refused by rule:
+// sums of the engines that compile at run time, nor all tiles of those on plain units (strict
+// fp32). Refused by rule:
 //   - inputs rounded to a narrower type (DOWN_CONVERT_INPUTS) for f32 operands;
 //   - tensor cores (TENSOR_CORE) for f32 operands under fp32, which means no TF32;
 //   - sums in less than f32 (REDUCED_PRECISION_REDUCTION);

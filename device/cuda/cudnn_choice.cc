@@ -1,6 +1,7 @@
 // Names of cuDNN's kernels, and the menu of those that its heuristics never offer.
 #include <algorithm>
 #include <charconv>
+#include <optional>
 
 #include "device/cuda/cudnn_candidates.h"
 
@@ -9,11 +10,11 @@ namespace {
 
 constexpr std::string_view kPrefix = "cudnn:e";
 
-// Reads digits at the front; -1: there are none, or too many.
-int64_t TakeNumber(std::string_view* text) {
-  int64_t number = -1;
+// Reads a number at the front; nullopt: there is none, or it does not fit.
+std::optional<int64_t> TakeNumber(std::string_view* text) {
+  int64_t number = 0;
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), number);
-  if (error != std::errc() || number < 0) return -1;
+  if (error != std::errc()) return std::nullopt;
   text->remove_prefix(end - text->data());
   return number;
 }
@@ -57,18 +58,17 @@ StatusOr<CudnnChoice> ParseCudnnName(std::string_view name) {
   std::string_view rest = name;
   if (!rest.starts_with(kPrefix)) return bad;
   rest.remove_prefix(kPrefix.size());
-  CudnnChoice choice{.engine = TakeNumber(&rest)};
-  for (char mark = '/'; choice.engine >= 0 && TakeMark(mark, &rest); mark = ',') {
-    const int64_t type = TakeNumber(&rest);
-    if (type < 0 || type >= CUDNN_KNOB_TYPE_COUNTS || !TakeMark('=', &rest)) return bad;
-    choice.knobs.push_back({static_cast<int>(type), TakeNumber(&rest)});
+  const std::optional<int64_t> engine = TakeNumber(&rest);
+  if (!engine || *engine < 0) return bad;
+  CudnnChoice choice{.engine = *engine};
+  for (char mark = '/'; TakeMark(mark, &rest); mark = ',') {
+    const std::optional<int64_t> type = TakeNumber(&rest);
+    if (!type || *type < 0 || *type >= CUDNN_KNOB_TYPE_COUNTS || !TakeMark('=', &rest)) return bad;
+    const std::optional<int64_t> value = TakeNumber(&rest);  // Some of the heuristics' are -1.
+    if (!value || (!choice.knobs.empty() && choice.knobs.back().type >= *type)) return bad;
+    choice.knobs.push_back({static_cast<int>(*type), *value});
   }
-  // One way to write each name.
-  if (choice.engine < 0 || !rest.empty() || CudnnName(choice) != name) return bad;
-  for (size_t i = 1; i < choice.knobs.size(); ++i) {
-    if (choice.knobs[i - 1].type >= choice.knobs[i].type) return bad;
-  }
-  if (std::ranges::any_of(choice.knobs, [](const CudnnKnob& k) { return k.value < 0; })) return bad;
+  if (!rest.empty() || CudnnName(choice) != name) return bad;  // One way to write each name.
   return choice;
 }
 

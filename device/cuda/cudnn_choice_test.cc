@@ -14,6 +14,7 @@ TEST(CudnnChoice, NamesAreReadAsTheyAreWritten) {
       {"cudnn:e41/2=5,13=1,18=0,25=1,27=4,28=1",
        {41, {{2, 5}, {13, 1}, {18, 0}, {25, 1}, {27, 4}, {28, 1}}}},
       {"cudnn:e7/17=16,24=36", {7, {{17, 16}, {24, 36}}}},
+      {"cudnn:e23/12=-1,17=64", {23, {{12, -1}, {17, 64}}}},
   };
   for (const auto& c : cases) {
     EXPECT_EQ(CudnnName(c.choice), c.name);
@@ -25,9 +26,10 @@ TEST(CudnnChoice, NamesAreReadAsTheyAreWritten) {
 
 TEST(CudnnChoice, OtherNamesAreRefused) {
   for (const std::string name :
-       {"", "cudnn", "cudnn:e", "cudnn:41", "cudnn:e41/", "cudnn:e41/2", "cudnn:e41/2=",
-        "cudnn:e41/2=5,", "cudnn:e041", "cudnn:e41/13=1,2=5", "cudnn:e41/2=5,2=5", "cudnn:e41/2=-5",
-        "cudnn:e41/99=1", "cudnn:e41/2=5 ", "generated:e41", "cudnn:e99999999999999999999"}) {
+       {"", "cudnn", "cudnn:e", "cudnn:41", "cudnn:e41/", "cudnn:e41/2",
+        "cudnn:e41/2=", "cudnn:e41/2=5,", "cudnn:e041", "cudnn:e41/13=1,2=5", "cudnn:e41/2=5,2=5",
+        "cudnn:e-1", "cudnn:e41/-2=5", "cudnn:e41/99=1", "cudnn:e41/2=5 ", "generated:e41",
+        "cudnn:e99999999999999999999"}) {
     const Status status = ParseCudnnName(name).status();
     EXPECT_EQ(ToString(status), "INVALID_ARGUMENT: '" + name + "' is no kernel of cuDNN");
   }

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "base/log.h"
+
 namespace ag::cuda {
 namespace {
 
@@ -106,31 +108,75 @@ StatusOr<Descriptor> BuildPlan(const CudnnCandidate& candidate, const DeviceProp
       .Finish();
 }
 
+// A plan as its JSON text says.
+StatusOr<Descriptor> ReadPlan(std::string_view text, const DeviceProperties& device) {
+  return DescriptorBuilder(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, "kept plan")
+      .Set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, device.descriptor())
+      .SetText(CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, text)
+      .Finish();
+}
+
 }  // namespace
 
 std::string CudnnSource::LibraryVersion() { return VersionText(cudnnGetVersion()); }
 
-StatusOr<std::unique_ptr<CudnnSource>> CudnnSource::Open() {
+StatusOr<std::unique_ptr<CudnnSource>> CudnnSource::Make(std::shared_ptr<CudnnHandle> handle,
+                                                         DeviceProperties device,
+                                                         const CudnnOptions& options) {
+  AG_LET(const std::string properties, device.ToJson());
+  std::unique_ptr<CudnnSource> source(new CudnnSource(std::move(handle), std::move(device)));
+  source->device_key_ = LibraryVersion() + properties;
+  if (!options.plan_folder.empty()) {
+    AG_LET(source->folder_, CompiledPlans::Open(options.plan_folder));
+  }
+  return source;
+}
+
+StatusOr<std::unique_ptr<CudnnSource>> CudnnSource::Open(const CudnnOptions& options) {
   AG_TRY(CheckVersion());
   auto handle = std::make_shared<CudnnHandle>();
   AG_TRY(FromCudnn(cudnnCreate(handle->out()), "open cuDNN {}", LibraryVersion()));
   AG_LET(DeviceProperties device, DeviceProperties::OfHandle(handle->get()));
-  return std::unique_ptr<CudnnSource>(new CudnnSource(std::move(handle), std::move(device)));
+  return Make(std::move(handle), std::move(device), options);
 }
 
-StatusOr<std::unique_ptr<CudnnSource>> CudnnSource::Deviceless(std::string_view properties) {
+StatusOr<std::unique_ptr<CudnnSource>> CudnnSource::Deviceless(std::string_view properties,
+                                                               const CudnnOptions& options) {
   AG_TRY(CheckVersion());
   AG_LET(DeviceProperties device, DeviceProperties::FromJson(properties));
-  return std::unique_ptr<CudnnSource>(new CudnnSource(nullptr, std::move(device)));
+  return Make(nullptr, std::move(device), options);
 }
 
 StatusOr<std::vector<std::string>> CudnnSource::Kernels(const GroupContext& context) {
   AG_LET(const CudnnGraph graph, BuildCudnnGraph(context));
-  AG_LET(const std::vector<CudnnCandidate> candidates,
-         CudnnCandidates(graph, device_, context.precision, context.chip));
+  const StatusOr<std::vector<CudnnCandidate>> candidates =
+      CudnnCandidates(graph, device_, context.precision, context.chip);
+  if (candidates.status().code() == StatusCode::kInternal) {
+    // A graph that the library chokes on: other sources may have a kernel.
+    return Err(StatusCode::kUnimplemented, "{}", Message(candidates.status()));
+  }
+  AG_TRY(candidates);
   std::vector<std::string> names;
-  for (const CudnnCandidate& candidate : candidates) names.push_back(CudnnName(candidate.choice));
+  for (const CudnnCandidate& candidate : *candidates) names.push_back(CudnnName(candidate.choice));
   return names;
+}
+
+StatusOr<Descriptor> CudnnSource::Build(const CudnnCandidate& candidate, const std::string& key) {
+  const bool keep = folder_ && candidate.notes.compiles_at_run_time;
+  if (keep) {
+    if (const std::optional<std::string> text = folder_->Get(device_key_ + key)) {
+      StatusOr<Descriptor> read = ReadPlan(*text, device_);
+      if (read.ok()) return read;
+      LogWarn("{}: compiled anew: {}", CudnnName(candidate.choice), Message(read.status()));
+    }
+  }
+  AG_LET(Descriptor plan, BuildPlan(candidate, device_));
+  if (keep) {
+    AG_LET(const std::string text, plan.GetText(CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION));
+    const Status put = folder_->Put(device_key_ + key, text);
+    if (!put.ok()) LogWarn("{}: not kept: {}", CudnnName(candidate.choice), Message(put));
+  }
+  return plan;
 }
 
 StatusOr<std::shared_ptr<const CudnnSource::CudnnPlan>> CudnnSource::PlanOf(
@@ -144,7 +190,7 @@ StatusOr<std::shared_ptr<const CudnnSource::CudnnPlan>> CudnnSource::PlanOf(
   auto plan = std::make_shared<CudnnPlan>();
   plan->graph = std::move(graph);
   AG_LET(plan->candidate, FindCudnnCandidate(plan->graph, device_, precision, choice));
-  StatusOr<Descriptor> built = BuildPlan(plan->candidate, device_);
+  StatusOr<Descriptor> built = Build(plan->candidate, key);
   if (!built.ok() && built.status().code() != StatusCode::kResourceExhausted) {
     // A kernel that does not compile or load: others may.
     return Err(StatusCode::kUnimplemented, "{}", Message(built.status()));

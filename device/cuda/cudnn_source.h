@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 
+#include "device/cuda/compiled_plans.h"
 #include "device/cuda/cudnn_candidates.h"
 
 namespace ag::cuda {
@@ -19,13 +20,19 @@ struct CudnnHandleTraits {
 };
 using CudnnHandle = UniqueHandle<CudnnHandleTraits>;
 
+struct CudnnOptions {
+  // Where kernels that are compiled at run time are kept (compiled_plans.h); "": nowhere.
+  std::string plan_folder;
+};
+
 class CudnnSource : public KernelSource {
  public:
   // For the calling thread's current device. kFailedPrecondition: no driver, no device, or a cuDNN
-  // older than 9.8.
-  static StatusOr<std::unique_ptr<CudnnSource>> Open();
+  // older than 9.8. Others: the folder cannot be made.
+  static StatusOr<std::unique_ptr<CudnnSource>> Open(const CudnnOptions& options = {});
   // For the device that `properties` (JSON, see device_properties.h) describes.
-  static StatusOr<std::unique_ptr<CudnnSource>> Deviceless(std::string_view properties);
+  static StatusOr<std::unique_ptr<CudnnSource>> Deviceless(std::string_view properties,
+                                                           const CudnnOptions& options = {});
 
   std::string_view name() const override { return "cudnn"; }
   StatusOr<std::vector<std::string>> Kernels(const GroupContext& context) override;
@@ -50,13 +57,19 @@ class CudnnSource : public KernelSource {
 
   CudnnSource(std::shared_ptr<CudnnHandle> handle, DeviceProperties device)
       : handle_(std::move(handle)), device_(std::move(device)) {}
+  static StatusOr<std::unique_ptr<CudnnSource>> Make(std::shared_ptr<CudnnHandle> handle,
+                                                     DeviceProperties device,
+                                                     const CudnnOptions& options);
   // Kernels that are compiled at run time (0.2 to 3 s) are kept: a network has many equal groups.
+  StatusOr<Descriptor> Build(const CudnnCandidate& candidate, const std::string& key);
   StatusOr<std::shared_ptr<const CudnnPlan>> PlanOf(CudnnGraph graph, Precision precision,
                                                     const CudnnChoice& choice);
 
   std::shared_ptr<CudnnHandle> handle_;  // Null without a device. Shared with its kernels.
   DeviceProperties device_;
   std::map<std::string, std::shared_ptr<const CudnnPlan>> compiled_;  // By signature and name.
+  std::string device_key_;               // What the folder's keys begin with.
+  std::optional<CompiledPlans> folder_;  // None without plan_folder.
 };
 
 }  // namespace ag::cuda

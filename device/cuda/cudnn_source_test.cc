@@ -24,9 +24,9 @@ b = const f32[512] seed 2
 output y = swish(conv(x, w, b) strides=[1,1] pads=[1,1,1,1] dilations=[1,1])
 )";
 
-std::unique_ptr<CudnnSource> OpenDeviceless(const std::string& device = "h200") {
+std::unique_ptr<CudnnSource> OpenDeviceless(const CudnnOptions& options = {}) {
   AG_CHECK(HasDriverOrStandIn());
-  return *CudnnSource::Deviceless(DevicePropertiesText(device));
+  return *CudnnSource::Deviceless(DevicePropertiesText("h200"), options);
 }
 
 // A made kernel with the memory it uses.
@@ -128,6 +128,31 @@ TEST(CudnnSource, EnginesThatCompileAtRunTime) {
   MakeIn(&made, *source, group, (*names)[0]);
   ASSERT_TRUE(made.kernel.ok()) << made.kernel.status();
   EXPECT_GT((*made.kernel)->workspace_bytes(), 0);  // Partial sums.
+}
+
+// What was compiled is read by another process; what is damaged is compiled anew.
+TEST(CudnnSource, CompiledKernelsAreKeptInAFolder) {
+  const TempDir dir = *TempDir::Make("plans");
+  const TextGroup group(kSwish);
+  const std::string name = (*OpenDeviceless()->Kernels(group.context()))[0];
+  const auto workspace_of_new_source = [&] {
+    const auto source = OpenDeviceless({.plan_folder = dir.path()});
+    Made made;
+    MakeIn(&made, *source, group, name);
+    EXPECT_TRUE(made.kernel.ok()) << made.kernel.status();
+    return made.kernel.ok() ? (*made.kernel)->workspace_bytes() : -1;
+  };
+  const int64_t compiled = workspace_of_new_source();
+  const std::vector<std::string> names = *ListDir(dir.path());
+  ASSERT_EQ(names.size(), 1u);
+  const std::string path = dir.path() + "/" + names[0];
+  const std::string kept = *ReadFile(path);
+  EXPECT_GT(kept.size(), 10'000u);  // With the kernel's code.
+  EXPECT_EQ(workspace_of_new_source(), compiled);
+  EXPECT_EQ(*ReadFile(path), kept);  // Not compiled again, which gives other bytes.
+  ASSERT_TRUE(WriteFileAtomically(path, kept.substr(0, kept.size() / 2)).ok());
+  EXPECT_EQ(workspace_of_new_source(), compiled);
+  EXPECT_GT(ReadFile(path)->size(), kept.size() * 3 / 4);
 }
 
 // Equal groups share a compiled kernel; groups that differ in anything do not.
