@@ -31,8 +31,8 @@ WORDS = {
 
 
 class JaxOps:
-    def __getattr__(self, name):
-        return WORDS[name]
+    def __init__(self):
+        self.__dict__.update(WORDS)
 
     @staticmethod
     def identity(x):

@@ -37,15 +37,13 @@ class TorchOps:
 
     def __init__(self, device="cpu", channels_last=False):
         self.device, self.channels_last = device, channels_last
+        self.__dict__.update(WORDS)
 
     def array(self, values):
         tensor = torch.from_numpy(values.copy()).to(self.device)
         if self.channels_last and tensor.ndim == 4:
             tensor = tensor.contiguous(memory_format=torch.channels_last)
         return tensor
-
-    def __getattr__(self, name):
-        return WORDS[name]
 
     @staticmethod
     def identity(x):
