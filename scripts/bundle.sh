@@ -3,7 +3,7 @@
 # Ubuntu 24.04 with nothing installed, from any folder. Usage: scripts/bundle.sh [OUT.tar.gz]
 #   bin/     the programs            lib/    libautograph.so, the CUDA module, every library that is not glibc's own
 #   test/    the conformance suite   python/, peers/  the Python package's sources and bench/peers
-#   gpu_check.sh                     share/licenses/  of the libraries of others
+#   gpu_check.sh, gpu_check/         share/licenses/  of the libraries of others
 # libstdc++ and libgcc_s go along: a minimal image may lack them, and ours are at least as new as what we were built with.
 # glibc is the target's: 2.36 (Debian 12) or newer. CUDA's libraries are the target's too (device/cuda finds them).
 set -euo pipefail
@@ -19,7 +19,7 @@ out=$(realpath -m "${1:-$build/$name.tar.gz}")
 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
 top=$stage/$name
-mkdir -p "$top"/{bin,lib,test,python,peers,share/licenses}
+mkdir -p "$top"/{bin,lib,test,python,peers,gpu_check,share/licenses}
 
 programs=() modules=()
 for program in autograph autographd autograph-worker autograph-nvrtc; do
@@ -67,6 +67,7 @@ for module in "${modules[@]}"; do patchelf --set-rpath "\$ORIGIN" "$module"; don
 
 cp -r client/python/autograph "$top/python/"
 cp bench/peers/*.py "$top/peers/"
+cp bench/gpu_check/*.py "$top/gpu_check/"
 cp scripts/gpu_check.sh LICENSE "$top/"
 find "$top" -name __pycache__ -prune -exec rm -rf {} +
 
