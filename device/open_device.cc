@@ -24,8 +24,11 @@ StatusOr<std::string> ShippedSpec(const std::string& name) {
 }
 
 StatusOr<std::unique_ptr<Device>> OpenSim(const std::string& spec) {
-  AG_LET(const std::string text, IsSpecFile(spec) ? ReadFile(spec) : ShippedSpec(spec));
-  StatusOr<std::unique_ptr<Device>> device = OpenSimDevice(text);
+  const bool is_file = IsSpecFile(spec);
+  AG_LET(const std::string text, is_file ? ReadFile(spec) : ShippedSpec(spec));
+  const size_t slash = spec.rfind('/');
+  const std::string folder = is_file && slash != spec.npos ? spec.substr(0, slash + 1) : ".";
+  StatusOr<std::unique_ptr<Device>> device = OpenSimDevice(text, folder);
   if (!device.ok()) return Within(device.status(), "sim:" + spec);
   return device;
 }

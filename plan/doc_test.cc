@@ -3,6 +3,7 @@
 
 #include "base/bytes.h"
 #include "base/file.h"
+#include "plan/recording.h"
 #include "plan/testing.h"
 
 namespace ag {
@@ -47,6 +48,16 @@ TEST(Docs, TheSpecOfTheExample) {
   const std::string text = BlockAfter(Page("device-spec.md"), "## Example");
   const StatusOr<DeviceSpec> spec = ParseDeviceSpec(text);
   EXPECT_TRUE(spec.ok()) << ToString(spec.status());
+}
+
+TEST(Docs, TheRecordingOfTheExample) {
+  const std::string text = BlockAfter(Page("recording.md"), "## Example");
+  const StatusOr<Recording> recording = ParseRecording(text);
+  ASSERT_TRUE(recording.ok()) << ToString(recording.status());
+  EXPECT_EQ(recording->groups.size(), 2u);
+  // The groups are as they are written, and the problems as a planner would cut them out.
+  EXPECT_NE(FormatRecording(*recording).find(text.substr(text.find("environment "))),
+            std::string::npos);
 }
 
 }  // namespace

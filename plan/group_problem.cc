@@ -53,8 +53,7 @@ class Extractor {
     if (KeepsValue(node, reader)) {
       return builder_.Constant(type, node.constant->digest, node.constant->inline_bytes);
     }
-    const std::string name = fmt::format("synthetic constant {} {}", constants_, type.ToString());
-    return builder_.Constant(type, Sha256(name));
+    return builder_.Constant(type, SyntheticConstant(constants_, type));
   }
 
   void Copy(NodeId id) {
@@ -102,8 +101,25 @@ StatusOr<std::vector<Layout>> ReadLayouts(ByteReader* in) {
   return layouts;
 }
 
-// What is decoded may be hostile: the layouts must belong to the graph's inputs and outputs.
-Status CheckProblem(const GroupProblem& problem) {
+}  // namespace
+
+Digest SyntheticConstant(int position, const TensorType& type) {
+  return Sha256(fmt::format("synthetic constant {} {}", position, type.ToString()));
+}
+
+GroupProblem ExtractGroup(const Graph& graph, const Group& group, const Policy& policy) {
+  GroupProblem problem;
+  problem.graph = Extractor(graph, group).Extract();
+  problem.pattern = group.pattern;
+  for (const Port& port : group.inputs) problem.input_layouts.push_back(port.layout);
+  if (group.inputs.empty() && group.nodes.empty()) problem.input_layouts = {Layout::kPlain};
+  for (const Port& port : group.outputs) problem.output_layouts.push_back(port.layout);
+  problem.cores = group.cores;
+  problem.precision = policy.precision;
+  return problem;
+}
+
+Status CheckGroupProblem(const GroupProblem& problem) {
   const Graph& graph = problem.graph;
   if (problem.input_layouts.size() != graph.inputs().size() ||
       problem.output_layouts.size() != graph.outputs().size()) {
@@ -122,20 +138,6 @@ Status CheckProblem(const GroupProblem& problem) {
     }
   }
   return OkStatus();
-}
-
-}  // namespace
-
-GroupProblem ExtractGroup(const Graph& graph, const Group& group, const Policy& policy) {
-  GroupProblem problem;
-  problem.graph = Extractor(graph, group).Extract();
-  problem.pattern = group.pattern;
-  for (const Port& port : group.inputs) problem.input_layouts.push_back(port.layout);
-  if (group.inputs.empty() && group.nodes.empty()) problem.input_layouts = {Layout::kPlain};
-  for (const Port& port : group.outputs) problem.output_layouts.push_back(port.layout);
-  problem.cores = group.cores;
-  problem.precision = policy.precision;
-  return problem;
 }
 
 std::string EncodeGroupProblem(const GroupProblem& problem) {
@@ -172,7 +174,7 @@ StatusOr<GroupProblem> DecodeGroupProblem(std::string_view bytes) {
   problem.cores = static_cast<int>(cores);
   AG_LET(problem.precision, in.String());
   AG_TRY(in.End());
-  AG_TRY(CheckProblem(problem), "group problem");
+  AG_TRY(CheckGroupProblem(problem), "group problem");
   return problem;
 }
 
@@ -208,6 +210,16 @@ Plan SingleGroupPlan(const GroupProblem& problem) {
   plan.groups.push_back(std::move(group));
   plan.streams.push_back({problem.cores, {Launch{0, {}}}});
   return plan;
+}
+
+std::string Summary(const GroupProblem& problem) {
+  std::string text = problem.pattern + ":";
+  for (const Node& node : problem.graph.nodes()) {
+    if (!Has(node.op, kLeaf)) text += fmt::format(" {}", Info(node.op).name);
+  }
+  const auto& outputs = problem.graph.outputs();
+  if (!outputs.empty()) text += " " + problem.graph.type(outputs[0].edge).ToString();
+  return text;
 }
 
 }  // namespace ag

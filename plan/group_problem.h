@@ -27,6 +27,17 @@ struct GroupProblem {
 // REQUIRES: `group` is a group of `graph`, with all its ports.
 GroupProblem ExtractGroup(const Graph& graph, const Group& group, const Policy& policy);
 
+// The name of the constant that stands for a group's `position`-th one, when its values do not
+// matter.
+Digest SyntheticConstant(int position, const TensorType& type);
+
+// For people: "conv: Conv Relu f32[1,64,56,56]".
+std::string Summary(const GroupProblem& problem);
+
+// kDataLoss: the layouts do not belong to the graph's inputs and outputs, as in what was read from
+// elsewhere.
+Status CheckGroupProblem(const GroupProblem& problem);
+
 // Equal problems have equal bytes; hostile bytes give kDataLoss or kInvalidArgument, never a crash.
 std::string EncodeGroupProblem(const GroupProblem& problem);
 StatusOr<GroupProblem> DecodeGroupProblem(std::string_view bytes);

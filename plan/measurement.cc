@@ -1,5 +1,7 @@
 #include "plan/measurement.h"
 
+#include <cmath>
+
 namespace ag {
 
 std::string_view VerdictName(Verdict verdict) {
@@ -14,6 +16,19 @@ std::string_view VerdictName(Verdict verdict) {
       return "AMBIGUOUS";
   }
   return "?";
+}
+
+Status CheckMeasurement(const Measurement& m) {
+  for (const double ns : {m.latency.median_ns, m.latency.low_ns, m.latency.high_ns}) {
+    if (!std::isfinite(ns) || ns <= 0) {
+      return Err(StatusCode::kInvalidArgument, "measurement: a time of {} ns", ns);
+    }
+  }
+  if (m.latency.low_ns > m.latency.median_ns || m.latency.high_ns < m.latency.median_ns) {
+    return Err(StatusCode::kInvalidArgument, "measurement: median {} ns outside [{}, {}]",
+               m.latency.median_ns, m.latency.low_ns, m.latency.high_ns);
+  }
+  return OkStatus();
 }
 
 }  // namespace ag

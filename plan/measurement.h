@@ -26,6 +26,9 @@ struct Measurement {
   bool simulated = false;  // From device/sim: an estimate by nature, labelled so everywhere.
 };
 
+// kInvalidArgument: a time that is not finite or not positive, or a median outside of its interval.
+Status CheckMeasurement(const Measurement& measurement);
+
 enum class Verdict : uint8_t { kFaster = 0, kSlower = 1, kSame = 2, kAmbiguous = 3 };
 std::string_view VerdictName(Verdict verdict);  // "FASTER", ...
 

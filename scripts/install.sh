@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that building and testing need; says nothing when all are there.
-# Usage: scripts/install.sh [--python]   (--python: also the virtual environment with test oracles)
+# Usage: scripts/install.sh [--python|--peers|--bundle]   (--python: also the virtual environment with test oracles; --peers:
+# one with PyTorch for bench/peers on a CPU; --bundle: what scripts/bundle.sh and its soak need)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -12,6 +13,8 @@ packages=(
   libssl-dev libseccomp-dev grpc-proto
 )
 if [[ "${1:-}" == --python ]]; then packages+=(python3 python3-venv); fi
+if [[ "${1:-}" == --peers ]]; then packages+=(python3 python3-venv python3-torch); fi
+if [[ "${1:-}" == --bundle ]]; then packages+=(patchelf debootstrap); fi
 if [[ "${1:-}" == --check ]]; then packages+=(python3 clang-14 clang-format-14 clang-tidy-14); fi
 
 missing=()
@@ -42,4 +45,11 @@ if [[ "${1:-}" == --python && ! -f .venv/ready ]]; then
   python3 -m venv .venv
   .venv/bin/pip install -q --disable-pip-version-check numpy onnx onnxruntime grpcio grpcio-tools
   touch .venv/ready
+fi
+
+if [[ "${1:-}" == --peers && ! -f .venv-peers/ready ]]; then
+  # Debian's PyTorch is for Debian's Python and was built for numpy 1.
+  /usr/bin/python3 -m venv --system-site-packages .venv-peers
+  .venv-peers/bin/pip install -q --disable-pip-version-check "numpy<2" "onnx<1.18" "onnxruntime<1.24"
+  touch .venv-peers/ready
 fi

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/measuring_lock.h"
 #include "graph/clean_up.h"
+#include "plan/recording.h"
 #include "rules/rewrite.h"
 #include "server/confirm.h"
 #include "server/pool_measurer.h"
@@ -53,6 +54,7 @@ struct Pipeline::Stages {
   Status ConfirmWinner();
   Status Report();
   std::vector<GroupKernels> OutputKernels() const;
+  void CountEstimatedGroups();
   void TakeSearchFigures();
   ConfirmRequest ToConfirm(const std::string& work_dir) const;
   void HandOut(const FoundPlan& plan, const Confirmed& confirmed);
@@ -286,7 +288,22 @@ std::vector<GroupKernels> Pipeline::Stages::OutputKernels() const {
   return kernels;
 }
 
+// A device that answers from a recording estimates what is not in it, and says so by the kernel.
+void Pipeline::Stages::CountEstimatedGroups() {
+  int estimated = 0, timed = 0;
+  for (const Group& group : output_plan.groups) {
+    estimated += group.kernel == kEstimatedKernel ? 1 : 0;
+    timed += group.pattern != kViewPattern ? 1 : 0;
+  }
+  if (estimated == 0) return;
+  result.warnings.push_back(
+      fmt::format("{} of the output's {} groups are not in the device's recording: their times are "
+                  "estimates by its spec and what was recorded",
+                  estimated, timed));
+}
+
 Status Pipeline::Stages::Report() {
+  CountEstimatedGroups();
   result.groups = static_cast<int>(output_plan.groups.size());
   result.streams = static_cast<int>(output_plan.streams.size());
   result.cache = {measurer->hits(), measurer->misses(), false};

@@ -31,16 +31,6 @@ CandidateWork ToWork(const Measurer::Candidate& candidate) {
 
 }  // namespace
 
-std::string Summary(const GroupProblem& problem) {
-  std::string text = problem.pattern + ":";
-  for (const Node& node : problem.graph.nodes()) {
-    if (!Has(node.op, kLeaf)) text += fmt::format(" {}", Info(node.op).name);
-  }
-  const auto& outputs = problem.graph.outputs();
-  if (!outputs.empty()) text += " " + problem.graph.type(outputs[0].edge).ToString();
-  return text;
-}
-
 PoolMeasurer::PoolMeasurer(WorkRunner& runner, CacheDb& cache, Clock& clock, Options options)
     : runner_(runner),
       cache_(cache),

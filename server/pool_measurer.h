@@ -80,7 +80,4 @@ class PoolMeasurer : public Measurer {
   int failed_ = 0;
 };
 
-// "conv: Conv Add Relu f32[1,64,56,56]", for people.
-std::string Summary(const GroupProblem& problem);
-
 }  // namespace ag

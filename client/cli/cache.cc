@@ -1,19 +1,16 @@
-#include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "base/bytes.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "client/cli/verbs.h"
+#include "device/open_device.h"
+#include "plan/recording.h"
 
 namespace ag {
 namespace {
 
 namespace v1 = autograph::v1;
 using Json = nlohmann::ordered_json;
-
-// The export file: this line, then one base64 CacheRecord message a line (docs/cli.md).
-constexpr char kExportHeader[] = "autograph-measurements 1";
 
 Json RecordJson(const v1::CacheRecord& record) {
   return {{"key", record.key()},
@@ -26,6 +23,70 @@ Json RecordJson(const v1::CacheRecord& record) {
           {"kernel", record.kernel()},
           {"simulated", record.simulated()},
           {"measured", FormatUnixSeconds(record.measured_unix_seconds())}};
+}
+
+StatusOr<RecordedGroup> ToGroup(const v1::CacheRecord& record) {
+  RecordedGroup group;
+  StatusOr<GroupProblem> problem = DecodeGroupProblem(record.problem());
+  if (!problem.ok()) return Within(problem.status(), record.summary());
+  group.problem = *std::move(problem);
+  group.environment = record.environment();
+  group.measured_unix_seconds = record.measured_unix_seconds();
+  Measurement& m = group.measurement;
+  m.latency = {record.median_ns(), record.low_ns(), record.high_ns()};
+  m.samples = record.samples();
+  m.discarded = record.discarded();
+  m.canary_ns = record.canary_ns();
+  m.kernel = record.kernel();
+  for (const v1::KernelTime& other : record.alternatives()) {
+    m.alternatives.emplace_back(other.kernel(), other.median_ns());
+  }
+  m.simulated = record.simulated();
+  return group;
+}
+
+v1::CacheRecord ToRecord(const RecordedGroup& group) {
+  v1::CacheRecord record;
+  record.set_problem(EncodeGroupProblem(group.problem));
+  record.set_key(GroupKey(record.problem(), group.environment).Hex());
+  record.set_summary(Summary(group.problem));
+  record.set_environment(group.environment);
+  record.set_measured_unix_seconds(group.measured_unix_seconds);
+  const Measurement& m = group.measurement;
+  record.set_median_ns(m.latency.median_ns);
+  record.set_low_ns(m.latency.low_ns);
+  record.set_high_ns(m.latency.high_ns);
+  record.set_samples(m.samples);
+  record.set_discarded(m.discarded);
+  record.set_canary_ns(m.canary_ns);
+  record.set_kernel(m.kernel);
+  for (const auto& [kernel, ns] : m.alternatives) {
+    v1::KernelTime* time = record.add_alternatives();
+    time->set_kernel(kernel);
+    time->set_median_ns(ns);
+  }
+  record.set_simulated(m.simulated);
+  return record;
+}
+
+// What the store remembers: of the flags' device with its spec, of their environment, or all.
+StatusOr<Recording> Collect(Client& client, const CacheFlags& flags) {
+  Recording recording;
+  Environment environment = flags.environment;
+  if (!flags.device.empty()) {
+    AG_LET(const std::unique_ptr<Device> device, OpenDevice(flags.device));
+    recording.spec = device->spec();
+    if (environment.empty()) environment = device->environment();
+  }
+  AG_TRY(client.ExportCache(environment, [&](const v1::CacheRecord& record) {
+    AG_LET(RecordedGroup group, ToGroup(record));
+    recording.groups.push_back(std::move(group));
+    return OkStatus();
+  }));
+  if (recording.groups.empty() && !environment.empty()) {
+    return Err(StatusCode::kNotFound, "nothing is remembered of the environment {}", environment);
+  }
+  return recording;
 }
 
 }  // namespace
@@ -82,15 +143,11 @@ int RunCacheList(Context& context, const CacheFlags& flags) {
 int RunCacheExport(Context& context, const CacheFlags& flags) {
   const StatusOr<Client*> client = context.Connect("");
   if (!client.ok()) return Fail(client.status());
-  std::string text = std::string(kExportHeader) + "\n";
-  int64_t count = 0;
-  Status status = (*client)->ExportCache(flags.environment, [&](const v1::CacheRecord& record) {
-    text += Base64(record.SerializeAsString()) + "\n";
-    ++count;
-    return OkStatus();
-  });
-  if (status.ok()) status = WriteFileAtomically(flags.file, text);
+  const StatusOr<Recording> recording = Collect(**client, flags);
+  Status status = recording.status();
+  if (status.ok()) status = WriteFileAtomically(flags.file, FormatRecording(*recording));
   if (!status.ok()) return Fail(status);
+  const size_t count = recording->groups.size();
   context.Print(context.flags().json
                     ? Json{{"exported", count}}.dump()
                     : fmt::format("{} measurements written to {}", count, flags.file));
@@ -98,28 +155,17 @@ int RunCacheExport(Context& context, const CacheFlags& flags) {
 }
 
 int RunCacheImport(Context& context, const CacheFlags& flags) {
-  std::ifstream file(flags.file);
-  if (!file) return Fail(Err(StatusCode::kNotFound, "{}: cannot be read", flags.file));
-  std::string line;
-  if (!std::getline(file, line) || line != kExportHeader) {
-    return Fail(
-        Err(StatusCode::kInvalidArgument, "{}: not a file that cache export wrote", flags.file));
-  }
+  const StatusOr<std::string> text = ReadFile(flags.file);
+  if (!text.ok()) return Fail(text.status());
   // Everything is parsed before anything is sent: a bad line imports nothing.
-  std::vector<v1::CacheRecord> records;
-  for (int number = 2; std::getline(file, line); ++number) {
-    const StatusOr<std::string> bytes = FromBase64(line);
-    if (!bytes.ok() || !records.emplace_back().ParseFromString(*bytes)) {
-      return Fail(Err(StatusCode::kInvalidArgument, "{}: line {} is not a measurement", flags.file,
-                      number));
-    }
-  }
+  const StatusOr<Recording> recording = ParseRecording(*text);
+  if (!recording.ok()) return Fail(Within(recording.status(), flags.file));
   const StatusOr<Client*> client = context.Connect("");
   if (!client.ok()) return Fail(client.status());
   size_t next = 0;
   const auto response = (*client)->ImportCache([&](v1::CacheRecord* record) {
-    if (next == records.size()) return false;
-    *record = records[next++];
+    if (next == recording->groups.size()) return false;
+    *record = ToRecord(recording->groups[next++]);
     return true;
   });
   if (!response.ok()) return Fail(response.status());

@@ -278,6 +278,8 @@ void Commands::AddCache() {
                         [&flags](Context& c) { return RunCacheExport(c, flags); });
   save->add_option("file", flags.file, "The file to write")->required();
   save->add_option("--environment", flags.environment, "Only of this environment");
+  save->add_option("--device", flags.device,
+                   "Only of this device as it is here, with its spec: a file that sim:FILE takes");
   CLI::App* load = Verb(cache, "import", "Read measurements that export wrote",
                         [&flags](Context& c) { return RunCacheImport(c, flags); });
   load->add_option("file", flags.file, "The file to read")->required();

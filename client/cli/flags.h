@@ -108,6 +108,7 @@ struct JobsFlags {
 struct CacheFlags {
   std::string file;
   std::string environment;
+  std::string device;
   int count = 50;
 };
 

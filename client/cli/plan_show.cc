@@ -117,6 +117,7 @@ int ShowModel(Context& context, const ModelFlags& flags) {
     context.Print(Json{
         {"carried", (*session)->uses_carried_plan()},
         {"environment", plan.environment},
+        {"precision", plan.policy.precision},
         {"groups", plan.groups.size()},
         {"streams", plan.streams.size()},
         {"arena_bytes", plan.arena_bytes},

@@ -10,6 +10,8 @@
 #include "base/file.h"
 #include "client/cli/testing.h"
 #include "client/cli/verbs.h"
+#include "graph/text_form.h"
+#include "plan/group_problem.h"
 
 namespace ag {
 namespace {
@@ -137,13 +139,29 @@ class ServiceVerbsTest : public ::testing::Test {
   std::string address_;
 };
 
-v1::CacheRecord Record(double median_ns) {
+v1::CacheRecord Record(double median_ns, int cores = 0) {
+  GroupProblem problem;
+  problem.graph = *ParseGraph("input x f32[4]\noutput y = relu(x)");
+  problem.pattern = "chain";
+  problem.input_layouts = problem.output_layouts = {Layout::kPlain};
+  problem.cores = cores;
   v1::CacheRecord record;
-  record.set_key("k");
-  record.set_summary("conv 3x3");
+  record.set_problem(EncodeGroupProblem(problem));
   record.set_environment("cores=2");
+  record.set_key(GroupKey(record.problem(), record.environment()).Hex());
+  record.set_summary("chain: Relu f32[4]");
   record.set_kernel("jit");
+  v1::KernelTime* other = record.add_alternatives();
+  other->set_kernel("slow, old");
+  other->set_median_ns(3 * median_ns);
   record.set_median_ns(median_ns);
+  record.set_low_ns(median_ns / 2);
+  record.set_high_ns(median_ns * 2);
+  record.set_samples(15);
+  record.set_discarded(1);
+  record.set_canary_ns(1e5);
+  record.set_simulated(cores == 1);
+  record.set_measured_unix_seconds(1'763'800'000);
   return record;
 }
 
@@ -207,13 +225,13 @@ TEST_F(ServiceVerbsTest, TheCacheTellsItsSize) {
 TEST_F(ServiceVerbsTest, MeasurementsAreListed) {
   cache_.records = {Record(12345)};
   EXPECT_EQ(Call(false, RunCacheList, CacheFlags()).out,
-            "        12.3 us  jit                              conv 3x3\n");
+            "        12.3 us  jit                              chain: Relu f32[4]\n");
   const auto json = nlohmann::json::parse(Call(true, RunCacheList, CacheFlags()).out);
   EXPECT_EQ(json[0]["median_ns"], 12345.0);
 }
 
 TEST_F(ServiceVerbsTest, WhatIsExportedIsImported) {
-  cache_.records = {Record(1), Record(2)};
+  cache_.records = {Record(1), Record(2, 1)};
   const CacheFlags flags{.file = Path("cache")};
   EXPECT_EQ(Call(false, RunCacheExport, flags).out,
             "2 measurements written to " + flags.file + "\n");
@@ -230,16 +248,17 @@ TEST_F(ServiceVerbsTest, ABadLineImportsNothing) {
   const CacheFlags flags{.file = Path("cache")};
   ASSERT_EQ(Call(false, RunCacheExport, flags).code, kExitOk);
   const std::string good = *ReadFile(flags.file);
-  const std::string head = "autograph-measurements 1\n";
+  const size_t second = good.find('\n', good.find("group ")) + 1;
+  ASSERT_EQ(second, good.size());
   const struct {
     const char* name;
     std::string text, message;
   } kCases[] = {
-      {"empty", "", ": not a file that cache export wrote"},
-      {"version", "autograph-measurements 2\n", ": not a file that cache export wrote"},
-      {"no base64", good + "???\n", ": line 3 is not a measurement"},
-      {"no message", head + "////\n", ": line 2 is not a measurement"},
-      {"cut", good.substr(0, good.size() - 3), ": line 2 is not a measurement"},
+      {"empty", "", ": line 1: expected 'autograph-measurements 2', got ''"},
+      {"version", "autograph-measurements 1\n",
+       ": line 1: expected 'autograph-measurements 2', got 'autograph-measurements 1'"},
+      {"another", good + "bogus\n", ": line 4: expected spec, environment or group, got 'bogus'"},
+      {"twice", good + good.substr(good.find("group ")), ": line 4: the group of line 3 again"},
   };
   for (const auto& c : kCases) {
     ASSERT_TRUE(WriteFileAtomically(flags.file, c.text).ok());
@@ -248,7 +267,7 @@ TEST_F(ServiceVerbsTest, ABadLineImportsNothing) {
     EXPECT_EQ(ran.err, "autograph: " + flags.file + c.message + "\n") << c.name;
   }
   EXPECT_EQ(Call(false, RunCacheImport, CacheFlags{.file = "/none"}).err,
-            "autograph: /none: cannot be read\n");
+            "autograph: read /none: No such file or directory\n");
   EXPECT_TRUE(cache_.imported.empty());
   EXPECT_EQ(Call(false, RunCacheExport, CacheFlags{.file = "/dev/null/f"}).code, kExitInput);
 }
@@ -271,7 +290,7 @@ TEST_F(ServiceVerbsTest, WorkersAreListed) {
 TEST_F(ServiceVerbsTest, EveryVerbSaysThatNoServerIsThere) {
   address_ = "127.0.0.1:1";
   const std::string none = "autograph: no server at 127.0.0.1:1: is autographd running?\n";
-  ASSERT_TRUE(WriteFileAtomically(Path("cache"), "autograph-measurements 1\n").ok());
+  ASSERT_TRUE(WriteFileAtomically(Path("cache"), "autograph-measurements 2\n").ok());
   const CacheFlags file{.file = Path("cache")};
   for (const Ran& ran :
        {Call(false, RunJobsList, JobsFlags()), Call(false, RunJobsShow, JobsFlags()),

@@ -57,7 +57,8 @@ StatusOr<DeviceName> ParseDeviceName(std::string_view text) {
 }
 
 bool IsSpecFile(std::string_view spec) {
-  return spec.find('/') != std::string_view::npos || spec.ends_with(".spec");
+  return spec.find('/') != std::string_view::npos || spec.ends_with(".spec") ||
+         spec.ends_with(".recording");
 }
 
 }  // namespace ag

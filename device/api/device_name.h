@@ -1,5 +1,5 @@
-// Names of devices as people write them: "cpu", "cpu:2", "cuda:0", "sim:<spec file or shipped
-// name>". Opening a device by its name is the worker's business; here is only what the words mean.
+// Names of devices as people write them: "cpu", "cpu:2", "cuda:0", "sim:<file or shipped name>".
+// Opening a device by its name is the worker's business; here is only what the words mean.
 #pragma once
 
 #include <string>
@@ -12,10 +12,10 @@ namespace ag {
 struct DeviceName {
   enum class Kind { kCpu, kCuda, kSim };
   Kind kind = Kind::kCpu;
-  int cores = 0;    // kCpu: cores to use; 0: all.
-  int ordinal = 0;  // kCuda: which GPU.
-  std::string
-      spec;  // kSim: path of a spec file (it has a '/' or ends with ".spec") or a shipped name.
+  int cores = 0;     // kCpu: cores to use; 0: all.
+  int ordinal = 0;   // kCuda: which GPU.
+  std::string spec;  // kSim: path of a spec or recording (it has a '/' or ends with ".spec" or
+                     // ".recording"), or a shipped name.
 
   bool operator==(const DeviceName&) const = default;
   std::string Text() const;  // Canonical; parses back to an equal name.

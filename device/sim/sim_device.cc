@@ -8,6 +8,8 @@
 #include <map>
 #include <thread>
 
+#include "base/file.h"
+#include "device/sim/recorded_times.h"
 #include "device/sim/traits.h"
 #include "graph/evaluate.h"
 #include "plan/schedule.h"
@@ -24,6 +26,7 @@ struct State {
   DeviceSpec spec;
   Environment environment;
   sim::Traits traits;
+  std::optional<sim::RecordedTimes> recorded;
   Nanos device_time{0};  // Spent so far; drift follows it.
   bool sticky = false;
   uint64_t builds = 0;
@@ -159,6 +162,8 @@ class SimExecutable : public Executable {
 
  private:
   StatusOr<double> GroupNs(const Group& group, const Stream& stream) const {
+    GroupProblem problem = ExtractGroup(graph_, group, plan_.policy);
+    if (state_->recorded.has_value()) return RecordedNs(problem, group, stream);
     if (IsCopy(group)) {
       const Port& port = group.outputs[0];
       const auto bytes = static_cast<double>(graph_.type(port.edge).Bytes());
@@ -166,11 +171,29 @@ class SimExecutable : public Executable {
     }
     const std::string& kernel = group.kernel.empty() ? kKernels[0] : group.kernel;
     if (std::find(kKernels.begin(), kKernels.end(), kernel) == kKernels.end()) {
-      return Err(StatusCode::kInvalidArgument, "{}: no kernel {}", state_->spec.name, kernel);
+      return NoKernel(kernel);
     }
-    GroupProblem problem = ExtractGroup(graph_, group, plan_.policy);
     if (problem.cores == 0) problem.cores = stream.cores;
     return RooflineNs(problem, state_->spec) * FactorOf(problem, kernel);
+  }
+
+  // As recorded for the kernel, or the corrected estimate where the group was not recorded.
+  StatusOr<double> RecordedNs(GroupProblem problem, const Group& group,
+                              const Stream& stream) const {
+    const auto* kernels = state_->recorded->Find(problem, stream.cores);
+    if (kernels == nullptr) {
+      if (!group.kernel.empty() && group.kernel != kEstimatedKernel) return NoKernel(group.kernel);
+      if (problem.cores == 0) problem.cores = stream.cores;
+      return state_->recorded->EstimateNs(problem);
+    }
+    for (const auto& [kernel, ns] : *kernels) {
+      if (group.kernel.empty() || group.kernel == kernel) return ns;
+    }
+    return NoKernel(group.kernel);
+  }
+
+  Status NoKernel(const std::string& kernel) const {
+    return Err(StatusCode::kInvalidArgument, "{}: no kernel {}", state_->spec.name, kernel);
   }
 
   // Begins launch `index` of stream `s` when all that it waits for is done.
@@ -233,6 +256,7 @@ class SimDevice : public Device {
 
   StatusOr<std::vector<std::string>> Kernels(const GroupProblem& problem) override {
     AG_TRY(state_->CheckAlive());
+    if (state_->recorded.has_value()) return RecordedKernels(problem);
     if (problem.pattern == kReorderPattern) {
       if (IsCopy(SingleGroupPlan(problem).groups[0])) {
         return std::vector<std::string>{std::string(kCopyKernel)};
@@ -266,19 +290,56 @@ class SimDevice : public Device {
   }
 
  private:
+  StatusOr<std::vector<std::string>> RecordedKernels(const GroupProblem& problem) const {
+    const auto* kernels = state_->recorded->Find(problem);
+    if (kernels == nullptr) return std::vector<std::string>{std::string(kEstimatedKernel)};
+    std::vector<std::string> names;
+    for (const auto& [kernel, ns] : *kernels) names.push_back(kernel);
+    return names;
+  }
+
   std::shared_ptr<State> state_;
   Random random_;
 };
 
+// The recording that the text is or names, with its device's spec; null when there is none.
+StatusOr<std::optional<Recording>> FindRecording(std::string_view text, const std::string& folder,
+                                                 State* state) {
+  if (IsRecording(text)) {
+    AG_LET(Recording recording, ParseRecording(text));
+    if (!recording.spec.has_value()) {
+      return Err(StatusCode::kInvalidArgument,
+                 "the recording has no spec; name it in a spec file by a line \"recording FILE\"");
+    }
+    state->spec = *recording.spec;
+    return recording;
+  }
+  AG_LET(state->spec, ParseDeviceSpec(text));
+  for (const auto& [key, file] : state->spec.extra) {
+    if (key != "recording") continue;
+    const std::string path = file.starts_with('/') ? file : folder + "/" + file;
+    AG_LET(const std::string recorded, ReadFile(path));
+    StatusOr<Recording> recording = ParseRecording(recorded);
+    if (!recording.ok()) return Within(recording.status(), path);
+    return *std::move(recording);
+  }
+  return std::optional<Recording>();
+}
+
 }  // namespace
 
-StatusOr<std::unique_ptr<Device>> OpenSimDevice(std::string_view spec_text) {
+StatusOr<std::unique_ptr<Device>> OpenSimDevice(std::string_view text, const std::string& folder) {
   auto state = std::make_shared<State>();
-  AG_LET(state->spec, ParseDeviceSpec(spec_text));
+  AG_LET(const std::optional<Recording> recording, FindRecording(text, folder, state.get()));
   AG_LET(state->traits, sim::ParseTraits(state->spec));
   const std::string name =
       state->spec.name.starts_with("sim:") ? state->spec.name : "sim:" + state->spec.name;
-  state->environment = fmt::format("device={};policy=1;spec={}", name,
+  std::string recorded;
+  if (recording.has_value()) {
+    AG_LET(state->recorded, sim::RecordedTimes::Of(*recording, state->spec));
+    recorded = "recording=" + Sha256(FormatRecording(*recording)).Short() + ";";
+  }
+  state->environment = fmt::format("device={};policy=1;{}spec={}", name, recorded,
                                    Sha256(FormatDeviceSpec(state->spec)).Short());
   return std::make_unique<SimDevice>(std::move(state));
 }

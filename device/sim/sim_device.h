@@ -4,16 +4,25 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "device/api/device.h"
 
 namespace ag {
 
-// kInvalidArgument with the line for a spec that does not parse or a fault line that says nothing.
+// `text` is a spec, or a recording (plan/recording.h) that holds its device's spec. A spec's line
+// "recording FILE" names one, looked for in `folder` when the path is relative.
+//
+// With a recording, recorded groups take their recorded times, each kernel its own; the others are
+// estimated by the spec's roofline, corrected by what was recorded of groups like them, and their
+// only kernel is kEstimatedKernel: so Kernels says which groups were recorded.
+//
+// kInvalidArgument with the line for a text that does not parse or a fault line that says nothing.
 //
 // Executable::Run computes the outputs on the reference kernels. TimedRun and TracedRun answer from
 // the model alone and leave the outputs as they are: timing a large network costs nothing.
-StatusOr<std::unique_ptr<Device>> OpenSimDevice(std::string_view spec_text);
+StatusOr<std::unique_ptr<Device>> OpenSimDevice(std::string_view text,
+                                                const std::string& folder = ".");
 
 }  // namespace ag

@@ -28,9 +28,6 @@ struct CacheRow {
   int64_t hits = 0;
 };
 
-// kInvalidArgument: a time that is not finite or not positive, or a median outside of its interval.
-Status CheckMeasurement(const Measurement& measurement);
-
 struct CacheStats {
   int64_t measurements = 0;
   int64_t failures = 0;

@@ -1,7 +1,5 @@
 #include "server/store/cache_rows.h"
 
-#include <cmath>
-
 #include "base/bytes.h"
 #include "plan/group_problem.h"
 
@@ -83,19 +81,6 @@ std::string Seal(const CacheRow& row) {
 }
 
 }  // namespace
-
-Status CheckMeasurement(const Measurement& m) {
-  for (const double ns : {m.latency.median_ns, m.latency.low_ns, m.latency.high_ns}) {
-    if (!std::isfinite(ns) || ns <= 0) {
-      return Err(StatusCode::kInvalidArgument, "measurement: a time of {} ns", ns);
-    }
-  }
-  if (m.latency.low_ns > m.latency.median_ns || m.latency.high_ns < m.latency.median_ns) {
-    return Err(StatusCode::kInvalidArgument, "measurement: median {} ns outside [{}, {}]",
-               m.latency.median_ns, m.latency.low_ns, m.latency.high_ns);
-  }
-  return OkStatus();
-}
 
 Status WriteRow(Database& db, const CacheRow& row) {
   AG_LET(Statement insert,
