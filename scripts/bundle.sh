@@ -25,7 +25,7 @@ programs=() modules=()
 for program in autograph autographd autograph-worker autograph-nvrtc; do
   if [[ -x $build/$program ]]; then cp "$build/$program" "$top/bin/" && programs+=("$top/bin/$program"); fi
 done
-for test in device_conformance_test device_cuda_test; do
+for test in device_conformance_test gpu_facts; do
   if [[ -x $build/$test ]]; then cp "$build/$test" "$top/test/" && programs+=("$top/test/$test"); fi
 done
 if [[ -e $build/libautograph.so ]]; then

@@ -4,6 +4,7 @@ A step raises Skip with the reason why it cannot be here, or Failed with what we
 behind that a later one cannot make again: models come from seeds, outputs by the counts of an earlier run and
 the recording of its measurements.
 """
+import glob
 import json
 import os
 import re
@@ -12,7 +13,7 @@ import sys
 
 MODELS = ["inception_v3", "resnet50", "resnext50", "nasnet_a", "nasnet_mobile", "rnntc_sru", "bert", "squeezenet"]
 PRECISIONS = ["fp32", "tf32", "fp16"]
-SHARDS = 4
+SHARDS = 8
 # Each kind of kernel once; under the sanitizer a case takes seconds.
 SANITIZED = ["conv", "relu", "matmul", "softmax", "pool", "concat"]
 
@@ -37,7 +38,7 @@ class Steps:
         self.args, self.run, self.state = args, run, state
         self.binary = os.path.join(args.bundle, "bin", "autograph")
         self.is_gpu = args.device.startswith("cuda")
-        self.kind = args.device.split(":")[0]
+        self.in_tests = args.device.replace(":", "_")  # As test names have it.
         self.work = os.path.join(args.work, args.device.replace(":", ""))
         self.data = os.path.join(self.work, "data")
         os.makedirs(self.work, exist_ok=True)
@@ -47,7 +48,7 @@ class Steps:
         steps = [("machine", self.machine)]
         steps += [(f"conformance {i + 1}/{SHARDS}", lambda i=i: self.conformance(i)) for i in range(SHARDS)]
         if self.is_gpu:
-            steps += [("unit tests of the device", self.device_tests), ("sanitizer", self.sanitizer)]
+            steps += [("sanitizer", self.sanitizer), ("facts", self.facts)]
         steps.append(("limits", self.limits))
         for model in self.args.models:
             for precision in self.args.precisions:
@@ -135,19 +136,27 @@ class Steps:
 
     def conformance(self, shard):
         self.need_device()
-        return self.run_tests("device_conformance_test", f"--gtest_filter=*{self.kind}*{self.args.cases}*",
+        return self.run_tests("device_conformance_test", f"--gtest_filter=*/{self.in_tests}_*{self.args.cases}*",
                               env={"GTEST_TOTAL_SHARDS": str(SHARDS), "GTEST_SHARD_INDEX": str(shard)})
 
-    def device_tests(self):
+    def facts(self):
+        """What estimates assume: gaps between kernels, forks, bandwidths, rates (bench/gpu_facts.cc)."""
         self.need_device()
-        return self.run_tests(f"device_{self.kind}_test")
+        folders = os.environ.get("AUTOGRAPH_CUDA_PATH", "").split(":") + ["/usr/local/cuda/lib64"]
+        for path in sys.path:
+            folders += glob.glob(os.path.join(path, "nvidia", "*", "lib"))
+        code, out, err = self.run([self.test("gpu_facts"), self.args.device.split(":")[1]],
+                                  {"LD_LIBRARY_PATH": ":".join(folder for folder in folders if folder)})
+        if code:
+            raise Failed(last_line(err))
+        return json.loads(out)
 
     def sanitizer(self):
         self.need_device()
         tool = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
         if not os.path.exists(tool):
             raise Skip("no compute-sanitizer here")
-        cases = ":".join(f"*{self.kind}*_{name}" for name in SANITIZED)
+        cases = ":".join(f"*/{self.in_tests}_*_{name}" for name in SANITIZED)
         results = {}
         for check in ("memcheck", "racecheck"):
             results[check] = self.run_tests("device_conformance_test", f"--gtest_filter={cases}",

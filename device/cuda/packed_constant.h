@@ -1,6 +1,5 @@
-// Constants as kernels want them in device memory: rounded to the stored type, their axes in
-// another order, several of them added up. Pure functions over host memory; f32 to f16 and bf16
-// rounds to nearest even, and what is added is added in double and rounded once.
+// Constants as libraries want them in device memory: several of them added up (in double, rounded
+// once), then packed as launch/host_form.h does.
 #pragma once
 
 #include <vector>
@@ -17,12 +16,8 @@ struct ConstantRecipe {
   bool operator==(const ConstantRecipe&) const = default;
 };
 
-// The bytes of one tensor of a float type as `stored`, with its axes in `order` (empty: as they
-// are). kUnimplemented: `stored` is none of f32, f16 and bf16, or the tensor is of no float type.
-StatusOr<std::vector<std::byte>> PackTensor(const Tensor& tensor, DType stored,
-                                            const std::vector<int>& order);
-
-// As PackTensor, for a recipe over the constants of a build.
+// The bytes of a recipe over the constants of a build. kUnimplemented: `stored` is none of f32, f16
+// and bf16, or a constant is of no float type.
 StatusOr<std::vector<std::byte>> PackConstant(const ConstantRecipe& recipe, Constants& constants);
 
 }  // namespace ag::cuda

@@ -16,8 +16,8 @@ class Compiler {
 
   // Compiles `source` (CUDA C++ on codegen/prelude.h, which is put before it) for
   // `compute_capability` (10 * major + minor). kInvalidArgument: it does not compile, with the
-  // compiler's log, cut. Every message begins with the first line of `source`. kInternal: the compiler crashed; kDeadlineExceeded: it took too long;
-  // kUnimplemented: there is no compiler.
+  // compiler's log, cut. Every message begins with the first line of `source`. kInternal: the
+  // compiler crashed; kDeadlineExceeded: it took too long; kUnimplemented: there is no compiler.
   virtual StatusOr<std::string> Compile(const std::string& source, int compute_capability) = 0;
 
   // As Compile will be called with these soon: it may begin meanwhile. Returns at once.

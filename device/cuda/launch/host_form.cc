@@ -67,8 +67,7 @@ std::vector<std::byte> ToDeviceForm(const Tensor& tensor, Layout layout, Precisi
               DenseStrides(tensor.type().shape, layout));
 }
 
-std::vector<std::byte> PackConstant(const Tensor& tensor, DType stored,
-                                    std::span<const int> order) {
+std::vector<std::byte> PackTensor(const Tensor& tensor, DType stored, std::span<const int> order) {
   const Shape& shape = tensor.type().shape;
   if (order.empty()) return Pack(tensor, stored, DenseStrides(shape, Layout::kPlain));
   std::vector<int64_t> strides(shape.size(), 1);

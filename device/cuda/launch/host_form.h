@@ -25,6 +25,6 @@ void FromDeviceForm(std::span<const std::byte> bytes, Layout layout, Precision p
 // A constant's bytes in the element type `stored`, its axes so ordered in memory that axis order[i]
 // is the i-th from outside (empty: as they are). REQUIRES: `stored` is the tensor's type, or a
 // 16-bit float where that is f32; `order` is a permutation of its axes.
-std::vector<std::byte> PackConstant(const Tensor& tensor, DType stored, std::span<const int> order);
+std::vector<std::byte> PackTensor(const Tensor& tensor, DType stored, std::span<const int> order);
 
 }  // namespace ag::cuda
