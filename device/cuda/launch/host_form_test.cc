@@ -29,7 +29,7 @@ TEST(PackTensor, OrdersAxes) {
       {{3, 2, 1, 0}, {0, 6, 2, 8, 4, 10, 1, 7, 3, 9, 5, 11}},
   };
   for (const auto& c : cases) {
-    EXPECT_EQ(As<float>(*PackTensor(tensor, DType::kFloat32, c.order)), c.packed);
+    EXPECT_EQ(As<float>(PackTensor(tensor, DType::kFloat32, c.order)), c.packed);
   }
 }
 
@@ -37,9 +37,9 @@ TEST(PackTensor, RoundsToNearestEven) {
   // 1 + 2^-11 lies halfway between two f16 values, 1 + 2^-8 between two of bf16: to even is down.
   const std::vector<float> values = {1.0f, 1.00048828125f, 1.00146484375f, 1.00390625f, 70000.0f};
   const Tensor tensor = Tensor::FromFloats({5}, values);
-  EXPECT_EQ(As<uint16_t>(*PackTensor(tensor, DType::kFloat16, {})),
+  EXPECT_EQ(As<uint16_t>(PackTensor(tensor, DType::kFloat16, {})),
             (std::vector<uint16_t>{0x3c00, 0x3c00, 0x3c02, 0x3c04, 0x7c00}));
-  EXPECT_EQ(As<uint16_t>(*PackTensor(tensor, DType::kBFloat16, {})),
+  EXPECT_EQ(As<uint16_t>(PackTensor(tensor, DType::kBFloat16, {})),
             (std::vector<uint16_t>{0x3f80, 0x3f80, 0x3f80, 0x3f80, 0x4789}));
 }
 
