@@ -119,6 +119,7 @@ StatusOr<Convolution> ConvolutionOf(GroupText* group) {
   const TensorType& out = node.outputs[0];
   Convolution c{.bias = node.inputs[2]};
   c.is_last = context.group.outputs[0].layout == Layout::kChannelsLast;
+  c.allows_tf32 = context.precision == Precision::kTf32;
   AG_LET(c.x, group->Source(node.inputs[0], {.stored = StoredDType(out.dtype, context.precision)}));
   ConstantForm form{.stored = StoredDType(out.dtype, context.precision)};
   const Shape& weights = context.graph.type(node.inputs[1]).shape;

@@ -14,7 +14,8 @@ struct Convolution {
   int64_t channels_in = 1, channels_out = 1;  // Of one group.
   int64_t positions = 1, taps = 1;
   bool is_last = false;  // The output has its channels last.
-  std::string index;     // "int", or "long long" where a tensor is too large for it.
+  bool allows_tf32 = false;
+  std::string index;  // "int", or "long long" where a tensor is too large for it.
 
   bool is_depthwise() const { return channels_in == 1 && channels_out == 1; }
   ProductEnd End(Epilogue* epilogue) const {

@@ -52,6 +52,7 @@ StatusOr<Problem> ProblemOf(GroupText* group) {
   const Shape& out = node.outputs[0].shape;
   Product& product = p.product;
   product.dtype = node.outputs[0].dtype;
+  product.allows_tf32 = context.precision == Precision::kTf32;
   product.rows = out[out.size() - 2];
   product.columns = out.back();
   product.depth = p.left.shape.back();
@@ -189,7 +190,7 @@ StatusOr<GeneratedGroup> Generate(const GroupContext& context, const std::string
   const std::vector<int64_t> numbers = NumbersIn(variant);
   const bool is_thin = variant.starts_with("thin");
   const int64_t parts = is_thin ? numbers[2] : TileCutOf(variant).parts;
-  const auto body = [&](const TensorArgument* partial, Text* text) -> StatusOr<GroupText::Launch> {
+  const auto body = [&](const TensorArgument* partial, Text* text) {
     if (is_thin) return ThinKernel(p, numbers[0], numbers[1], parts, epilogue, partial, text);
     return TileKernel(p.product, TileCutOf(variant), epilogue, partial, text);
   };

@@ -54,11 +54,12 @@ class Kernels : public testing::Test {
   }
 };
 
-TEST_F(Kernels, ComputeAsTheReferenceInFp32) { RunAll(Precision::kFp32, false); }
+TEST_F(Kernels, ComputeAsTheReferenceInFp32) { RunAll(Precision::kTf32, false); }
 
 TEST_F(Kernels, ComputeAsTheReferenceInEveryLayoutAndPrecision) {
   if (!IsLong()) GTEST_SKIP() << "AG_CUDA_KERNELS=long asks for it";
-  for (const Precision precision : {Precision::kFp32, Precision::kFp16, Precision::kBf16}) {
+  for (const Precision precision :
+       {Precision::kFp32, Precision::kTf32, Precision::kFp16, Precision::kBf16}) {
     SCOPED_TRACE(static_cast<int>(precision));
     RunAll(precision, true);
   }

@@ -84,6 +84,7 @@ Product ProductOf(const Convolution& c) {
   p.left = c.is_last ? InputOperand(c) : WeightOperand(c);
   p.right = c.is_last ? WeightOperand(c) : InputOperand(c);
   p.column_axis = c.is_last ? 1 : 2;
+  p.allows_tf32 = c.allows_tf32;
   p.split_batch = [&c](Text* text) {
     text->Line("const int image = {}, group = {};", Quotient("batch", c.groups),
                Remainder("batch", c.groups));
