@@ -194,7 +194,7 @@ TEST(Generate, AsksForWeightsInTheOrderOfItsLoops) {
   const auto group = GenerateGroup(conv.context(), "mma/32x32/2");
   ASSERT_EQ(ToString(group.status()), "OK");
   ASSERT_EQ(group->constants.size(), 2u);
-  EXPECT_EQ(group->constants[0].order, (std::vector<int>{2, 3, 1, 0}));
+  EXPECT_EQ(group->constants[0].order, (std::vector<int>{0, 2, 3, 1}));
   EXPECT_EQ(group->constants[0].stored, DType::kFloat16);
   EXPECT_EQ(group->constants[1].order, std::vector<int>());
   EXPECT_EQ(group->constants[1].stored, DType::kFloat32);  // The bias.
