@@ -21,7 +21,7 @@ int64_t DirectVector(const Convolution& c) {
 StatusOr<std::vector<std::string>> Variants(const GroupContext& context) {
   GroupText group(context);
   group.BeginKernel("conv");
-  AG_LET(const Convolution c, ConvolutionOf(&group));
+  AG_LET(const Convolution c, ConvolutionOf(&group, false));
   AG_LET(Epilogue epilogue, Epilogue::Make(context));
   AG_TRY(epilogue.Bind(&group, Epilogue::View::kConvolution, c.bias));
   std::vector<std::string> direct{fmt::format("direct/{}", DirectVector(c))};
@@ -99,7 +99,7 @@ Status Direct(GroupText* group, const Convolution& c, Epilogue* epilogue, int64_
 StatusOr<GeneratedGroup> Generate(const GroupContext& context, const std::string& variant) {
   GroupText group(context);
   group.BeginKernel("conv");
-  AG_LET(const Convolution c, ConvolutionOf(&group));
+  AG_LET(const Convolution c, ConvolutionOf(&group, variant.starts_with("mma")));
   AG_LET(Epilogue epilogue, Epilogue::Make(context));
   if (variant.starts_with("direct")) {
     AG_TRY(Direct(&group, c, &epilogue, NumbersIn(variant)[0]));
@@ -113,19 +113,21 @@ StatusOr<GeneratedGroup> Generate(const GroupContext& context, const std::string
 
 }  // namespace
 
-StatusOr<Convolution> ConvolutionOf(GroupText* group) {
+StatusOr<Convolution> ConvolutionOf(GroupText* group, bool by_depth) {
   const GroupContext& context = group->context();
   const Node& node = context.node(0);
   const TensorType& out = node.outputs[0];
   Convolution c{.bias = node.inputs[2]};
   c.is_last = context.group.outputs[0].layout == Layout::kChannelsLast;
+  c.allows_tf32 = context.precision == Precision::kTf32;
   AG_LET(c.x, group->Source(node.inputs[0], {.stored = StoredDType(out.dtype, context.precision)}));
   ConstantForm form{.stored = StoredDType(out.dtype, context.precision)};
   const Shape& weights = context.graph.type(node.inputs[1]).shape;
   if (c.is_last) {
+    if (by_depth) form.order.push_back(0);
     for (size_t i = 2; i < weights.size(); ++i) form.order.push_back(static_cast<int>(i));
     form.order.push_back(1);
-    form.order.push_back(0);
+    if (!by_depth) form.order.push_back(0);
   }
   AG_LET(c.w, group->Source(node.inputs[1], form));
   c.windows = WindowAxesOf(node, c.x.shape, std::span(weights).subspan(2));

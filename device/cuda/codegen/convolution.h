@@ -14,7 +14,8 @@ struct Convolution {
   int64_t channels_in = 1, channels_out = 1;  // Of one group.
   int64_t positions = 1, taps = 1;
   bool is_last = false;  // The output has its channels last.
-  std::string index;     // "int", or "long long" where a tensor is too large for it.
+  bool allows_tf32 = false;
+  std::string index;  // "int", or "long long" where a tensor is too large for it.
 
   bool is_depthwise() const { return channels_in == 1 && channels_out == 1; }
   ProductEnd End(Epilogue* epilogue) const {
@@ -22,9 +23,10 @@ struct Convolution {
   }
 };
 
-// Reads the group and names its operands in the kernel that is being written. Constant weights are
-// wanted with output channels last where the output has, in their own order elsewhere.
-StatusOr<Convolution> ConvolutionOf(GroupText* group);
+// Reads the group and names its operands in the kernel that is being written. Where the output has
+// its channels last, constant weights are wanted with output channels last, or `by_depth` with the
+// channels of a group last; elsewhere in their own order.
+StatusOr<Convolution> ConvolutionOf(GroupText* group, bool by_depth);
 
 // Declares first_<i>, where the window of position `position` begins along each spatial axis.
 void DeclareWindow(const Convolution& c, const std::string& position, Text* text);

@@ -35,7 +35,8 @@ Sizes BatchStrides(const TensorArgument& tensor, const Sizes& batches) {
 }
 
 // Operands, batches and cuts. The product's functions are made by Finish, when nothing moves.
-StatusOr<Problem> ProblemOf(GroupText* group) {
+// `by_depth`: a constant right operand is wanted with the depth innermost.
+StatusOr<Problem> ProblemOf(GroupText* group, bool by_depth) {
   const GroupContext& context = group->context();
   const Node& node = context.node(0);
   for (const auto* ports : {&context.group.inputs, &context.group.outputs}) {
@@ -48,10 +49,15 @@ StatusOr<Problem> ProblemOf(GroupText* group) {
   group->BeginKernel("dense");
   const DType stored = StoredDType(node.outputs[0].dtype, context.precision);
   AG_LET(p.left, group->Source(node.inputs[0], {.stored = stored}));
-  AG_LET(p.right, group->Source(node.inputs[1], {.stored = stored}));
+  ConstantForm form{.stored = stored};
+  const int rank = static_cast<int>(context.graph.type(node.inputs[1]).shape.size());
+  for (int axis = 0; by_depth && axis < rank; ++axis) form.order.push_back(axis);
+  if (by_depth) std::swap(form.order[rank - 2], form.order[rank - 1]);
+  AG_LET(p.right, group->Source(node.inputs[1], form));
   const Shape& out = node.outputs[0].shape;
   Product& product = p.product;
   product.dtype = node.outputs[0].dtype;
+  product.allows_tf32 = context.precision == Precision::kTf32;
   product.rows = out[out.size() - 2];
   product.columns = out.back();
   product.depth = p.left.shape.back();
@@ -82,10 +88,11 @@ void Finish(Problem* problem) {
   product.left.address = [&p](Text*, std::string*) {
     return fmt::format("a + line * {} + k", p.product.depth);
   };
-  product.right = {.type = p.right.type()};
-  product.right.vector = VectorFor(p.right, product.columns);
-  product.right.address = [&p](Text*, std::string*) {
-    return fmt::format("b + k * {} + line", p.product.columns);
+  const int64_t line_stride = p.right.strides.back(), depth_stride = p.right.strides.end()[-2];
+  product.right = {.type = p.right.type(), .along_depth = depth_stride == 1};
+  product.right.vector = VectorFor(p.right, depth_stride == 1 ? product.depth : product.columns);
+  product.right.address = [line_stride, depth_stride](Text*, std::string*) {
+    return Plus("b", Offset({"k", "line"}, Sizes{depth_stride, line_stride}));
   };
   product.split_batch = [](Text*) {};
   product.begin_reading = [&p](Text* text) {
@@ -119,7 +126,7 @@ std::vector<std::string> ThinVariants(const Problem& p, const Chip& chip) {
 StatusOr<std::vector<std::string>> Variants(const GroupContext& context) {
   GroupText group(context);
   AG_TRY(Epilogue::Make(context));
-  AG_LET(Problem p, ProblemOf(&group));
+  AG_LET(Problem p, ProblemOf(&group, false));
   Finish(&p);
   std::vector<std::string> names;
   if (p.is_thin()) names = ThinVariants(p, context.chip);
@@ -184,12 +191,12 @@ GroupText::Launch ThinKernel(const Problem& p, int64_t slices, int64_t vector, i
 StatusOr<GeneratedGroup> Generate(const GroupContext& context, const std::string& variant) {
   GroupText group(context);
   AG_LET(Epilogue epilogue, Epilogue::Make(context));
-  AG_LET(Problem p, ProblemOf(&group));
+  AG_LET(Problem p, ProblemOf(&group, variant.starts_with("mma")));
   Finish(&p);
   const std::vector<int64_t> numbers = NumbersIn(variant);
   const bool is_thin = variant.starts_with("thin");
   const int64_t parts = is_thin ? numbers[2] : TileCutOf(variant).parts;
-  const auto body = [&](const TensorArgument* partial, Text* text) -> StatusOr<GroupText::Launch> {
+  const auto body = [&](const TensorArgument* partial, Text* text) {
     if (is_thin) return ThinKernel(p, numbers[0], numbers[1], parts, epilogue, partial, text);
     return TileKernel(p.product, TileCutOf(variant), epilogue, partial, text);
   };

@@ -191,10 +191,10 @@ TEST(Generate, AsksForWeightsInTheOrderOfItsLoops) {
       "input x f32[1,16,8,8]; w = const f32[32,16,3,3] seed 1; b = const f32[32] seed 2; c = "
       "conv(x, w, b) strides=[1,1] pads=[1,1,1,1] dilations=[1,1]; output y = relu(c)",
       "fp16", "conv");
-  const auto group = GenerateGroup(conv.context(), "tile/32x32/2");
+  const auto group = GenerateGroup(conv.context(), "mma/32x32/2");
   ASSERT_EQ(ToString(group.status()), "OK");
   ASSERT_EQ(group->constants.size(), 2u);
-  EXPECT_EQ(group->constants[0].order, (std::vector<int>{2, 3, 1, 0}));
+  EXPECT_EQ(group->constants[0].order, (std::vector<int>{0, 2, 3, 1}));
   EXPECT_EQ(group->constants[0].stored, DType::kFloat16);
   EXPECT_EQ(group->constants[1].order, std::vector<int>());
   EXPECT_EQ(group->constants[1].stored, DType::kFloat32);  // The bias.

@@ -169,7 +169,7 @@ Status RunOne(const GroupCheck& check, HostModule* module, const std::string& pr
 
 Status CompareTensors(const Tensor& expected, const Tensor& actual, Precision precision) {
   double tolerance = 2e-5;
-  if (precision == Precision::kFp16) tolerance = 2e-3;
+  if (precision == Precision::kFp16 || precision == Precision::kTf32) tolerance = 2e-3;
   if (precision == Precision::kBf16) tolerance = 2e-2;
   double largest = 0, error = 0;
   for (int64_t i = 0; i < expected.type().NumElements(); ++i) {

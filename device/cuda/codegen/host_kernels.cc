@@ -15,12 +15,15 @@
 namespace ag::cuda {
 namespace {
 
-// What the prelude for the host declares under the same name.
+// What the prelude for the host declares under the same names.
+struct AgWords {
+  unsigned at[6];
+};
 struct AgHost {
   int thread;
   int block[3];
   void (*barrier)();
-  unsigned long long (*across)(unsigned long long bits, int mask);
+  const AgWords* (*gather)(const AgWords& mine);
   void (*refuse_access)(const void* pointer, int bytes);
 };
 
@@ -38,7 +41,8 @@ std::string FindCompiler() {
 // The threads of one block: which wait at the block's barrier, which for their warp.
 class BlockRun {
  public:
-  BlockRun(AgHost* host, int threads) : host_(host), threads_(threads), lanes_(threads) {}
+  BlockRun(AgHost* host, int threads)
+      : host_(host), threads_(threads), lanes_(threads), warps_((threads + 31) / 32) {}
 
   Status Run(Fibers* fibers, void (*entry)(const void* const*), const void* const* arguments) {
     fibers_ = fibers;
@@ -62,12 +66,12 @@ class BlockRun {
 
   // What the kernel calls.
   static void Barrier() { running->Pause(Wait::kBlock); }
-  static unsigned long long Across(unsigned long long bits, int mask) {
+  static const AgWords* Gather(const AgWords& mine) {
     BlockRun& run = *running;
-    const int self = run.host_->thread, other = self ^ mask;
-    run.lanes_[self].bits = bits;
+    const int self = run.host_->thread;
+    run.lanes_[self].words = mine;
     run.Pause(Wait::kWarp);
-    return other < run.threads_ ? run.lanes_[self].seen[other % 32] : bits;
+    return run.warps_[self / 32].data();
   }
   static void RefuseAccess(const void* pointer, int bytes) {
     BlockRun& run = *running;
@@ -80,8 +84,7 @@ class BlockRun {
   enum class Wait : uint8_t { kNone, kBlock, kWarp };
   struct Lane {
     Wait wait = Wait::kNone;
-    unsigned long long bits = 0;
-    std::array<unsigned long long, 32> seen{};  // The bits of the warp when the last one came.
+    AgWords words{};  // What it gives to its warp.
   };
 
   void Pause(Wait wait) {
@@ -112,7 +115,7 @@ class BlockRun {
       const int end = std::min(begin + 32, threads_);
       if (Waiting(begin, end, Wait::kWarp) != end - begin) continue;
       for (int i = begin; i < end; ++i) {
-        for (int k = begin; k < end; ++k) lanes_[i].seen[k - begin] = lanes_[k].bits;
+        warps_[begin / 32][i - begin] = lanes_[i].words;
         lanes_[i].wait = Wait::kNone;
       }
       is_free = true;
@@ -130,6 +133,9 @@ class BlockRun {
   int threads_;
   Fibers* fibers_ = nullptr;
   std::vector<Lane> lanes_;
+  // What the warp's threads gave when the last of them came. All have read it before they give
+  // anew, because only then is their company complete again.
+  std::vector<std::array<AgWords, 32>> warps_;
   Status error_;
 };
 
@@ -194,7 +200,7 @@ StatusOr<HostModule> HostModule::Load(const std::string& bytes) {
     return Err(StatusCode::kDataLoss, "kernels on the host: no ag_host in the module");
   }
   state->host = {.barrier = BlockRun::Barrier,
-                 .across = BlockRun::Across,
+                 .gather = BlockRun::Gather,
                  .refuse_access = BlockRun::RefuseAccess};
   *host = &state->host;
   return HostModule(std::move(state));

@@ -27,25 +27,33 @@ struct Product {
   std::function<void(Text*text)> split_batch, begin_reading;
   // The epilogue's coordinates of (batch, row, column), by the names of variables.
   std::function<std::vector<std::string>(const std::string& row, const std::string& column)> at;
-  size_t column_axis = 2;  // Which of these axes columns run along.
+  size_t column_axis = 2;    // Which of these axes columns run along.
+  bool allows_tf32 = false;  // f32 operands may be rounded to tf32.
 };
 
 // How a product is cut.
 struct TileCut {
   int64_t rows = 64, columns = 64;  // Of a block's tile: multiples of 16.
   int64_t parts = 1;                // Blocks that share the depth of one tile.
-  static constexpr int64_t kDepth = 16;
+  bool uses_matrix_cores = false;   // Else each product is an instruction of a thread.
 };
 
-// "tile/64x64" and "tile/64x64/4" (the depth cut in 4), best guess first.
+// "tile/64x64", "tile/64x64/4" (the depth cut in 4) and "mma/64x64" (by matrix instructions), best
+// guess first.
 std::vector<std::string> TileVariants(const Product& product, const Chip& chip);
 TileCut TileCutOf(const std::string& variant);
 
 // The body of the kernel whose arguments are bound; it ends in the epilogue, or where `partial` is
 // given (a workspace tensor [parts, batches, rows, columns]) writes its sums there.
-StatusOr<GroupText::Launch> TileKernel(const Product& product, const TileCut& cut,
-                                       const Epilogue& epilogue, const TensorArgument* partial,
-                                       Text* text);
+GroupText::Launch TileKernel(const Product& product, const TileCut& cut, const Epilogue& epilogue,
+                             const TensorArgument* partial, Text* text);
+
+// The same by the matrix instructions of warps: f16, bf16, and f32 rounded to tf32 where the policy
+// allows it. Sums are f32.
+bool SuitsMatrixCores(const Product& product, const Chip& chip);
+GroupText::Launch MatrixTileKernel(const Product& product, const TileCut& cut,
+                                   const Epilogue& epilogue, const TensorArgument* partial,
+                                   Text* text);
 
 // Writes a pack of `vector` neighbouring sums ("sum[v]", ...) of (part, batch, row, column).
 void StorePart(const Product& product, const TensorArgument& partial, int64_t vector,
@@ -60,8 +68,7 @@ struct ProductEnd {
 
 // Completes the kernel in the making, whose operands are named: `body` writes it, as TileKernel
 // does. With parts > 1 a second kernel adds up the partial sums and finishes.
-using ProductBody =
-    std::function<StatusOr<GroupText::Launch>(const TensorArgument* partial, Text*)>;
+using ProductBody = std::function<GroupText::Launch(const TensorArgument* partial, Text* text)>;
 Status EndProduct(GroupText* group, const Product& product, int64_t parts, const ProductEnd& end,
                   const ProductBody& body);
 

@@ -66,11 +66,15 @@ ProductOperand InputOperand(const Convolution& c) {
 }
 
 ProductOperand WeightOperand(const Convolution& c) {
-  ProductOperand operand{.type = c.w.type(), .along_depth = !c.is_last};
-  if (c.is_last && c.w.strides[0] == 1) {
-    operand.vector = WidestDivisor(Sizes{c.channels_out}, c.w.stored);
-  } else if (!c.is_last) {
+  // Neighbouring depths are neighbours in memory: channels with channels last, else everything.
+  const bool by_depth = !c.is_last || (c.w.strides[1] == 1 && c.w.strides[0] != 1);
+  ProductOperand operand{.type = c.w.type(), .along_depth = by_depth};
+  if (!c.is_last) {
     operand.vector = WidestDivisor(Sizes{c.channels_in * c.taps}, c.w.stored);
+  } else if (by_depth) {
+    operand.vector = WidestDivisor(Sizes{c.channels_in}, c.w.stored);
+  } else if (c.w.strides[0] == 1) {
+    operand.vector = WidestDivisor(Sizes{c.channels_out}, c.w.stored);
   }
   operand.address = [&c](Text* text, std::string*) { return WeightAddress(c, text); };
   return operand;
@@ -84,6 +88,7 @@ Product ProductOf(const Convolution& c) {
   p.left = c.is_last ? InputOperand(c) : WeightOperand(c);
   p.right = c.is_last ? WeightOperand(c) : InputOperand(c);
   p.column_axis = c.is_last ? 1 : 2;
+  p.allows_tf32 = c.allows_tf32;
   p.split_batch = [&c](Text* text) {
     text->Line("const int image = {}, group = {};", Quotient("batch", c.groups),
                Remainder("batch", c.groups));

@@ -1,0 +1,68 @@
+// What the kernels of products share: a block's place in the product, and operands' tiles in shared
+// memory. Private to the room.
+#pragma once
+
+#include "device/cuda/codegen/product.h"
+
+namespace ag::cuda {
+
+// How a tile lies in shared memory.
+enum class TileOrder : uint8_t {
+  kByDepth,  // [depth][line], of the computed type: threads read neighbouring lines.
+  kByLine,   // [line][depth], of the stored type: what matrix instructions take.
+};
+
+struct TileShape {
+  int64_t lines = 64, depth = 16;
+  int64_t threads = 256;  // Of the block, all of which fill the tile.
+  TileOrder order = TileOrder::kByDepth;
+};
+
+// One operand's tile: read into registers while the slice before is added up, then put into shared
+// memory. `first` names the tile's first line.
+class OperandTile {
+ public:
+  OperandTile(const ProductOperand& operand, std::string name, std::string first, int64_t lines_max,
+              const TileShape& shape)
+      : operand_(operand),
+        name_(std::move(name)),
+        first_(std::move(first)),
+        lines_max_(lines_max),
+        shape_(shape) {}
+
+  void Declare(std::string_view computed_type, Text* text) const;
+  // Reads the slice that begins at depth k0; zeros beyond the operand's end.
+  void Fetch(bool is_whole_depth, Text* text) const;
+  // Puts what was read into shared memory. `rounded`: by ag_tf32.
+  void Keep(bool rounded, Text* text) const;
+
+ private:
+  int64_t vectors() const { return shape_.lines * shape_.depth / operand_.vector; }
+  int64_t steps() const { return CeilDiv(vectors(), shape_.threads); }
+  void OpenSteps(Text* text) const;
+
+  const ProductOperand& operand_;
+  const std::string name_, first_;
+  const int64_t lines_max_;
+  const TileShape shape_;
+};
+
+// Blocks along the product's tiles.
+inline int64_t TilesAcross(const Product& p, const TileCut& cut) {
+  return CeilDiv(p.columns, cut.columns);
+}
+inline int64_t TilesDown(const Product& p, const TileCut& cut) { return CeilDiv(p.rows, cut.rows); }
+inline int64_t BlocksOf(const Product& p, const TileCut& cut) {
+  return TilesAcross(p, cut) * TilesDown(p, cut) * p.batches * cut.parts;
+}
+
+// Declares batch, part, row0, column0, and the depths [begin, end) of the block, and the function
+// fetch(k0) that reads a slice of both tiles.
+void BeginTiles(const Product& p, const TileCut& cut, int64_t depth, const OperandTile& left,
+                const OperandTile& right, Text* text);
+
+// The loop over the slices; `add` writes the sums of one.
+void LoopSlices(int64_t depth, bool rounded, const OperandTile& left, const OperandTile& right,
+                const std::function<void()>& add, Text* text);
+
+}  // namespace ag::cuda
