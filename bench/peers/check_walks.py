@@ -42,10 +42,10 @@ def difference(ours, expected):
 
 def run_torch(path, feeds):
     import torch
-    from onnx_to_torch import OnnxModule
-    module = OnnxModule(path)
+    from onnx_to_torch import load
+    module, inputs = load(path, feeds)
     with torch.inference_mode():
-        return [v.numpy() for v in module(*[torch.from_numpy(feeds[n]) for n in module.input_names])]
+        return [v.numpy() for v in module(*inputs)]
 
 
 def run_jax(path, feeds):

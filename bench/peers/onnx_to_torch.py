@@ -1,6 +1,10 @@
 """An ONNX model as a torch module with the same weights: onnx_walk.py's table, in torch's words."""
+import operator
+
 import torch
+import torch.fx
 import torch.nn.functional as F
+from torch.overrides import TorchFunctionMode
 
 from onnx_walk import Walk
 
@@ -28,7 +32,7 @@ WORDS = {
     "hardswish": F.hardswish, "leakyrelu": lambda x, alpha: F.leaky_relu(x, alpha), "elu": lambda x, alpha: F.elu(x, alpha), "clip": torch.clamp,
     "softmax": torch.softmax, "reduce_mean": torch.mean, "reduce_sum": torch.sum,
     "reduce_max": torch.amax, "reshape": torch.reshape, "transpose": torch.permute,
-    "expand": torch.Tensor.expand, "concat": torch.cat, "split": torch.split,
+    "expand": torch.broadcast_to, "concat": torch.cat, "split": torch.split,
 }
 
 
@@ -66,7 +70,7 @@ class TorchOps:
         rank = len(strides)
         if not _is_even(pads):
             x, pads = F.pad(x, _pads(pads)), [0] * (2 * rank)
-        return torch.convolution(x, w, b, strides, pads[:rank], dilations, False, [0] * rank, group)
+        return getattr(F, f"conv{rank}d")(x, w, b, strides, pads[:rank], dilations, group)
 
     @staticmethod
     def max_pool(x, kernel, strides, pads):
@@ -111,20 +115,57 @@ class TorchOps:
         return taken.reshape(*x.shape[:axis % x.ndim], *indices.shape, *x.shape[axis % x.ndim + 1:])
 
 
-class OnnxModule(torch.nn.Module):
-    """Takes the model's inputs in order, gives its outputs as a tuple. Weights are buffers, so that
-    freezing and tracing see them as a module's own."""
+class _Recorder(TorchFunctionMode):
+    """Writes down every torch function that is called, as a graph of torch.fx."""
 
-    def __init__(self, path, device="cpu", half=False, channels_last=False):
+    def __init__(self):
         super().__init__()
-        self.walk = Walk(path, TorchOps(device, channels_last), half)
-        self.input_names = [i.name for i in self.walk.inputs]
-        self.buffer_of = {name: f"w{i}" for i, name in enumerate(self.walk.weights)}
-        for name, buffer in self.buffer_of.items():
-            self.register_buffer(buffer, self.walk.weights[name], persistent=False)
-        self.walk.weights = dict.fromkeys(self.buffer_of)
-        self.eval()
+        self.graph, self.nodes, self.alive = torch.fx.Graph(), {}, []
 
-    def forward(self, *inputs):
-        weights = {name: getattr(self, buffer) for name, buffer in self.buffer_of.items()}
-        return tuple(self.walk(dict(zip(self.input_names, inputs)), weights))
+    def know(self, tensor, node):
+        self.nodes[id(tensor)] = node
+        self.alive.append(tensor)  # Else another tensor may get its id.
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        result = func(*args, **kwargs)
+        results = list(result) if isinstance(result, (tuple, list)) else [result]
+        if not results or not all(isinstance(r, torch.Tensor) for r in results):
+            return result  # A shape or another number: it is part of what is recorded next.
+        args, kwargs = torch.fx.node.map_aggregate((args, kwargs), lambda v: self.nodes.get(id(v), v))
+        name = getattr(func, "__name__", "")
+        if name == "__getitem__":
+            node = self.graph.call_function(operator.getitem, args, kwargs)
+        elif getattr(torch.Tensor, name, None) is func:
+            node = self.graph.call_method(name, args, kwargs)
+        else:
+            node = self.graph.call_function(func, args, kwargs)
+        if isinstance(result, torch.Tensor):
+            self.know(result, node)
+        else:
+            for i, r in enumerate(results):
+                self.know(r, self.graph.call_function(operator.getitem, (node, i)))
+        return result
+
+
+def load(path, feeds, device="cpu", half=False, channels_last=False):
+    """(module, inputs): the model as straight-line code over torch's functions, as if somebody had written it for these
+    shapes, so that compilers see no Python; weights are its buffers. It takes the inputs in order and gives its outputs
+    as a tuple. `feeds` are numpy arrays by name."""
+    walk = Walk(path, TorchOps(device, channels_last), half)
+    inputs = {}
+    for i in walk.inputs:
+        x = torch.from_numpy(feeds[i.name]).to(device)
+        x = x.half() if half and x.is_floating_point() else x
+        inputs[i.name] = x.contiguous(memory_format=torch.channels_last) if channels_last and x.ndim == 4 else x
+    recorder, root = _Recorder(), torch.nn.Module()
+    for i, x in enumerate(inputs.values()):
+        recorder.know(x, recorder.graph.placeholder(f"input_{i}"))
+    for i, w in enumerate(walk.weights.values()):
+        root.register_buffer(f"w{i}", w, persistent=False)
+        recorder.know(w, recorder.graph.get_attr(f"w{i}"))
+    with torch.no_grad(), recorder:
+        outputs = walk(inputs)
+    recorder.graph.output(tuple(recorder.nodes[id(y)] for y in outputs))
+    recorder.graph.lint()
+    return torch.fx.GraphModule(root, recorder.graph).eval(), list(inputs.values())

@@ -252,10 +252,10 @@ def gemm(walk, node, a):
         x = walk.ops.transpose(x, (1, 0)) if a.get("transA", 0) else x
         w = walk.ops.transpose(w, (1, 0)) if a.get("transB", 0) else w
         y = walk.ops.matmul(x, w)
-        y = y * alpha if alpha != 1 else y
+        y = walk.ops.mul(y, alpha) if alpha != 1 else y
         if c is None:
             return y
-        return y + (c * beta if beta != 1 else c)
+        return walk.ops.add(y, walk.ops.mul(c, beta) if beta != 1 else c)
     return run, given(node)
 
 

@@ -38,7 +38,7 @@ try:
     import numpy as np
     import torch
     from floor import floor_ms, measure_machine, set_precision, work_of
-    from onnx_to_torch import OnnxModule
+    from onnx_to_torch import load
 except ImportError as error:
     print(f"peers.py: {error}", file=sys.stderr)
     sys.exit(77)
@@ -93,13 +93,8 @@ class Torch:
             raise Absent("fp16 is measured on a GPU only")
         tuned = mode == "compile-tuned"
         torch.backends.cudnn.benchmark = tuned
-        module = OnnxModule(path, args.device, half, channels_last=tuned)
-        self.inputs = [torch.from_numpy(feeds[n]).to(args.device) for n in module.input_names]
-        if half:
-            self.inputs = [x.half() if x.is_floating_point() else x for x in self.inputs]
-            assert all(w.dtype != torch.float32 for w in module.buffers()), "a weight is not half"
-        if tuned:
-            self.inputs = [x.contiguous(memory_format=torch.channels_last) if x.ndim == 4 else x for x in self.inputs]
+        module, self.inputs = load(path, feeds, args.device, half, channels_last=tuned)
+        assert not half or all(x.dtype != torch.float32 for x in [*module.buffers(), *self.inputs]), "not all is half"
         self.call = lambda: module(*self.inputs)
         if mode == "graph":
             self.call = self.capture()
@@ -265,7 +260,8 @@ def make_sides(args, feeds):
             side.first = side.result()
             sides[name] = side
         except Exception as error:  # A peer that breaks is a row of dashes, whatever broke it.
-            absent[name] = f"{type(error).__name__}: {error}".replace("Absent: ", "").split("\n")[0][:200]
+            text = " ".join(f"{type(error).__name__}: {error}".replace("Absent: ", "").split())
+            absent[name] = text[:300]
     return sides, absent
 
 
@@ -285,9 +281,9 @@ def measure(sides, blocks):
 def reference(args, feeds):
     """The model in fp32 on the CPU, which every side is compared with."""
     set_precision(torch, "fp32")
-    module = OnnxModule(args.model)
+    module, inputs = load(args.model, feeds)
     with torch.inference_mode():
-        return [v.numpy() for v in module(*[torch.from_numpy(feeds[n]) for n in module.input_names])]
+        return [v.numpy() for v in module(*inputs)]
 
 
 def compare(args):
