@@ -138,7 +138,7 @@ StatusOr<Convolution> ConvolutionOf(GroupText* group, bool by_depth) {
   c.positions = NumElements(std::span(out.shape).subspan(2));
   c.taps = NumElements(std::span(weights).subspan(2));
   const int64_t most = std::max({NumElements(c.x.shape), NumElements(weights), out.NumElements()});
-  c.index = most < (1ll << 31) - 65536 ? "int" : "long long";
+  c.index = IsWide(most) ? "long long" : "int";
   return c;
 }
 

@@ -72,11 +72,6 @@ StatusOr<Problem> ProblemOf(GroupText* group, bool by_depth) {
     p.batches = p.left_batches = p.right_batches = {};
   }
   product.batches = NumElements(p.batches);
-  const int64_t most =
-      std::max({NumElements(p.left.shape), NumElements(p.right.shape), NumElements(out)});
-  if (most >= (1ll << 31) - 65536) {
-    return Err(StatusCode::kUnimplemented, "tensors of 2^31 elements");
-  }
   return p;
 }
 
@@ -86,17 +81,21 @@ void Finish(Problem* problem) {
   product.left = {.type = p.left.type(), .along_depth = true};
   product.left.vector = VectorFor(p.left, product.depth);
   product.left.address = [&p](Text*, std::string*) {
-    return fmt::format("a + line * {} + k", p.product.depth);
+    return Plus(
+        "a", Offset(Widened({"line", "k"}, NumElements(p.left.shape)), Sizes{p.product.depth, 1}));
   };
   const int64_t line_stride = p.right.strides.back(), depth_stride = p.right.strides.end()[-2];
   product.right = {.type = p.right.type(), .along_depth = depth_stride == 1};
   product.right.vector = VectorFor(p.right, depth_stride == 1 ? product.depth : product.columns);
-  product.right.address = [line_stride, depth_stride](Text*, std::string*) {
-    return Plus("b", Offset({"k", "line"}, Sizes{depth_stride, line_stride}));
+  product.right.address = [&p, line_stride, depth_stride](Text*, std::string*) {
+    return Plus("b", Offset(Widened({"k", "line"}, NumElements(p.right.shape)),
+                            Sizes{depth_stride, line_stride}));
   };
   product.split_batch = [](Text*) {};
   product.begin_reading = [&p](Text* text) {
-    const std::vector<std::string> at = Coordinates(text, p.batches, "batch", "n", "int");
+    const int64_t most = std::max(NumElements(p.left.shape), NumElements(p.right.shape));
+    const std::vector<std::string> at =
+        Widened(Coordinates(text, p.batches, "batch", "n", "int"), most);
     text->Line("const {}* a = {};", p.left.type(), Plus(p.left.name, Offset(at, p.left_batches)));
     text->Line("const {}* b = {};", p.right.type(),
                Plus(p.right.name, Offset(at, p.right_batches)));
@@ -155,8 +154,8 @@ GroupText::Launch ThinKernel(const Problem& p, int64_t slices, int64_t vector, i
   text->Open("if (column < {})", product.columns);
   text->Line("AG_UNROLL_4");
   text->Open("for (int k = begin + slice; k < end; k += {})", slices);
-  text->Line("const ag_pack<{0}, {1}> w = ag_load<{1}>(b + k * {2} + column);", p.right.type(),
-             vector, product.columns);
+  text->Line("const ag_pack<{0}, {1}> w = ag_load<{1}>(b + (long long)k * {2} + column);",
+             p.right.type(), vector, product.columns);
   text->Line("AG_UNROLL");
   text->Open("{}", each_row);
   text->Line("const {} x = ag_get(a[i * {} + k]);", type, product.depth);

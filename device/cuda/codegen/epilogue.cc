@@ -99,8 +99,9 @@ int64_t Epilogue::VectorOf(size_t axis, int64_t most) const {
   return vector;
 }
 
-void Epilogue::Apply(Text* text, const std::vector<std::string>& at, size_t axis, int64_t vector,
+void Epilogue::Apply(Text* text, const std::vector<std::string>& place, size_t axis, int64_t vector,
                      const std::string& sum) const {
+  const std::vector<std::string> at = Widened(place, sizes_[0] * sizes_[1] * sizes_[2]);
   std::vector<std::string> arguments{sum};
   for (size_t i = 1; i < operands_.size(); ++i) {
     const Operand& operand = operands_[i];

@@ -27,8 +27,8 @@ class Epilogue {
   int64_t VectorOf(size_t axis, int64_t most) const;
 
   // Writes `vector` outputs that are neighbours along `axis`, from the sums that `sum` names (with
-  // k for the neighbour): "acc[k]". `at` are the coordinates of the first.
-  void Apply(Text* text, const std::vector<std::string>& at, size_t axis, int64_t vector,
+  // k for the neighbour): "acc[k]". `place` are the coordinates of the first.
+  void Apply(Text* text, const std::vector<std::string>& place, size_t axis, int64_t vector,
              const std::string& sum) const;
 
  private:

@@ -94,7 +94,7 @@ StatusOr<TensorArgument> GroupText::Constant(Edge edge, const ConstantForm& form
   return argument;
 }
 
-TensorArgument GroupText::Workspace(int64_t offset_bytes, DType dtype, Shape shape) {
+TensorArgument GroupText::Workspace(int64_t offset_bytes, DType dtype, const Shape& shape) {
   TensorArgument argument{.stored = dtype, .shape = shape, .strides = StridesIn(shape, {})};
   argument.name =
       Register(GeneratedArgument::Kind::kWorkspace, 0, offset_bytes, *StoredType(dtype));

@@ -48,7 +48,7 @@ class GroupText {
   // The group's output port at `index`.
   StatusOr<TensorArgument> Target(size_t index);
   // A dense tensor of the group's workspace; the same offset is the same tensor.
-  TensorArgument Workspace(int64_t offset_bytes, DType dtype, Shape shape);
+  TensorArgument Workspace(int64_t offset_bytes, DType dtype, const Shape& shape);
 
   struct Launch {
     std::array<int64_t, 3> grid{1, 1, 1};

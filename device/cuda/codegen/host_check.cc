@@ -188,20 +188,19 @@ Status CompareTensors(const Tensor& expected, const Tensor& actual, Precision pr
 }
 
 StatusOr<std::vector<GroupCheck>> ChecksOf(const std::string& name, const GroupProblem& problem,
-                                           Precision precision, int64_t int_below) {
+                                           Precision precision, const Chip& chip) {
   GroupCheck check{.name = name, .graph = problem.graph, .precision = precision};
   check.group = SingleGroupPlan(problem).groups[0];
   check.weights = std::make_shared<SyntheticWeights>();
   for (const NodeId id : check.graph.inputs()) {
     const TensorType type = check.graph.type({id, 0});
-    const Tensor values = RandomTensor(type, 5 + check.inputs.size(), int_below);
+    const Tensor values = RandomTensor(type, 5 + check.inputs.size());
     // What the kernel reads is rounded already; the reference begins with the same.
     const DType stored = StoredDType(type.dtype, precision);
     const Tensor rounded = Tensor::FromDoubles({stored, type.shape}, values.ToDoubles());
     check.inputs.push_back(Tensor::FromDoubles(type, rounded.ToDoubles()));
   }
   AG_LET(check.expected, Evaluate(check.graph, check.inputs, *check.weights));
-  const Chip chip;
   const GroupContext context{check.graph, check.group, precision, chip};
   AG_LET(const std::vector<std::string> variants, GeneratedVariants(context));
   std::vector<GroupCheck> checks;

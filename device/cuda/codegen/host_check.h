@@ -22,10 +22,10 @@ struct GroupCheck {
   GeneratedGroup generated;
 };
 
-// Checks of the problem by every variant, on random inputs and synthetic weights. `int_below`: the
-// bound of random integers.
+// Checks of the problem by every variant that the chip suggests, on random inputs and synthetic
+// weights.
 StatusOr<std::vector<GroupCheck>> ChecksOf(const std::string& name, const GroupProblem& problem,
-                                           Precision precision, int64_t int_below = 2);
+                                           Precision precision, const Chip& chip = {});
 
 // The texts of several groups as one: names that they share are told apart by "g<position>_".
 std::string JoinSources(std::span<const GroupCheck> checks);

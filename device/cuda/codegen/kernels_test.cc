@@ -59,6 +59,46 @@ class Kernels : public testing::Test {
 
 TEST_F(Kernels, ComputeAsTheReferenceInTf32) { RunAll(Precision::kTf32, false); }
 
+// Products of several tiles in both directions, odd in all of them, cut as small and large chips
+// would have it.
+constexpr std::string_view kProducts[] = {
+    "input x f32[130,200]; w = const f32[200,151] seed 1; output y = relu(matmul(x, w))",
+    "input r f32[70,136]; input x f32[70,256]; w = const f32[256,136] seed 1; b = const f32[136] "
+    "seed 2; output y = add(add(matmul(x, w), b), r)",
+    "input x f32[3,9,1100]; w = const f32[1100,40] seed 1; output y = matmul(x, w)",
+    "input a f32[2,3,33,72]; input b f32[3,72,80]; output y = matmul(a, b)",
+    "input x f32[1,40,13,11]; w = const f32[72,40,3,3] seed 1; b = const f32[72] seed 2; output y "
+    "= "
+    "relu(conv(x, w, b) strides=[1,2] pads=[1,1,1,0] dilations=[1,1])",
+    "input x f32[2,48,9,9]; w = const f32[96,24,3,3] seed 1; b = const f32[96] seed 2; output y = "
+    "conv(x, w, b) strides=[1,1] pads=[2,2,2,2] dilations=[2,2] group=2",
+};
+
+TEST_F(Kernels, ComputeProductsInEveryCut) {
+  for (const Precision precision : {Precision::kFp32, Precision::kFp16}) {
+    std::vector<GroupCheck> checks;
+    std::set<std::string> known;
+    for (const std::string_view text : kProducts) {
+      const auto problems = GroupsOfCase(AG_SOURCE_DIR, text, true);
+      ASSERT_EQ(ToString(problems.status()), "OK") << text;
+      for (const NamedProblem& p : *problems) {
+        if (p.problem.pattern != "conv" && p.problem.pattern != "dense") continue;
+        for (const int sms : {1, 24, 132, 1000}) {
+          const std::string name = fmt::format("{}: {}", p.name, text);
+          auto found = ChecksOf(name, p.problem, precision, {.sms = sms});
+          ASSERT_EQ(ToString(found.status()), "OK") << name;
+          for (GroupCheck& check : *found) {
+            if (known.insert(check.name).second) checks.push_back(std::move(check));
+          }
+        }
+      }
+    }
+    const StatusOr<std::vector<std::string>> wrong = RunChecks(checks);
+    ASSERT_EQ(ToString(wrong.status()), "OK");
+    for (const std::string& line : *wrong) ADD_FAILURE() << line;
+  }
+}
+
 TEST_F(Kernels, ComputeAsTheReferenceInEveryLayoutAndPrecision) {
   if (!IsLong()) GTEST_SKIP() << "AG_CUDA_KERNELS=long asks for it";
   for (const Precision precision :

@@ -96,10 +96,11 @@ GroupText::Launch AddParts(const Product& p, int64_t parts, const Epilogue& epil
   while (p.columns % vector != 0) vector /= 2;
   const int64_t total = p.batches * p.rows * p.columns, across = p.columns / vector;
   const std::string_view type = ComputedType(p.dtype);
-  text->Line("const int at = ag_block_x() * {} + ag_thread();", kLanes);
+  const std::string type_of_index = IsWide(total) ? "long long" : "int";
+  text->Line("const {0} at = ({0})ag_block_x() * {1} + ag_thread();", type_of_index, kLanes);
   text->Line("if (at >= {}) return;", total / vector);
   const std::vector<std::string> at =
-      Coordinates(text, {p.batches, p.rows, across}, "at", "a", "int");
+      Coordinates(text, {p.batches, p.rows, across}, "at", "a", type_of_index);
   text->Line("const int batch = {}, row = {}, column = ({}) * {};", at[0], at[1], at[2], vector);
   p.split_batch(text);
   text->Line("{} acc[{}] = {{}};", type, vector);

@@ -31,7 +31,7 @@ struct Problem {
   // The type that positions in kept and folded axes need together.
   std::string Index() const {
     const bool is_wide = IndexType(kept) != "int" || IndexType(folded) != "int" ||
-                         kept.Count() * std::max<int64_t>(folded.Count(), 1) >= (1ll << 31) - 65536;
+                         IsWide(kept.Count() * std::max<int64_t>(folded.Count(), 1));
     return is_wide ? "long long" : "int";
   }
 };

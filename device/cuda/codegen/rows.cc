@@ -28,7 +28,7 @@ RowCut CutOf(int64_t rows, int64_t count, int64_t vector, const std::string& var
 
 RowText::RowText(Text* text, const RowCut& cut, const TensorArgument& from)
     : text_(*text), cut_(cut), from_(from) {
-  const bool is_wide = cut.rows * cut.count >= (1ll << 31) - 65536;
+  const bool is_wide = IsWide(cut.rows * cut.count);
   text_.Line("const int lane = ag_thread() % {};", cut.threads);
   text_.Line("const int row = ag_block_x() * {} + ag_thread() / {};", cut.rows_per_block(),
              cut.threads);

@@ -52,7 +52,7 @@ GroupText::Launch Rows(const Problem& p, const std::string& variant, Text* text)
 GroupText::Launch Lines(const Problem& p, int64_t threads, Text* text) {
   const AxisView& view = p.view;
   const int64_t lines = view.outer * view.inner;
-  const bool is_wide = lines * view.axis >= (1ll << 31) - 65536;
+  const bool is_wide = IsWide(lines * view.axis);
   const std::string index = is_wide ? "long long" : "int";
   const std::string_view type = ComputedType(p.from.stored);
   const std::string each = fmt::format("for (int j = 0; j < {}; ++j)", view.axis);

@@ -64,6 +64,19 @@ Sizes BroadcastTo(std::span<const int64_t> shape, std::span<const int64_t> strid
   return result;
 }
 
+bool IsWide(int64_t count) {
+  // Beyond the end is a block's worth at most, with its vectors.
+  return count >= std::numeric_limits<int32_t>::max() - (1 << 16);
+}
+
+std::vector<std::string> Widened(std::vector<std::string> coordinates, int64_t count) {
+  if (!IsWide(count)) return coordinates;
+  for (std::string& at : coordinates) {
+    if (at != "0") at = "(long long)(" + at + ")";
+  }
+  return coordinates;
+}
+
 std::string IndexType(const Space& space) {
   int64_t most = space.Count();
   for (const Sizes& of : space.strides) {
@@ -73,8 +86,7 @@ std::string IndexType(const Space& space) {
     }
     most = std::max(most, extent);
   }
-  // Threads beyond the end are counted as well: a block's worth at most, with their vectors.
-  return most < std::numeric_limits<int32_t>::max() - (1 << 16) ? "int" : "long long";
+  return IsWide(most) ? "long long" : "int";
 }
 
 std::vector<std::string> Coordinates(Text* text, const Sizes& sizes, const std::string& index,

@@ -42,6 +42,12 @@ std::string IndexType(const Space& space);
 std::vector<std::string> Coordinates(Text* text, const Sizes& sizes, const std::string& index,
                                      const std::string& prefix, const std::string& type);
 
+// Whether numbers up to `count`, and those of threads beyond it, need 64 bits.
+bool IsWide(int64_t count);
+
+// Coordinates, of type int, for offsets below `count`: cast where these need 64 bits.
+std::vector<std::string> Widened(std::vector<std::string> coordinates, int64_t count);
+
 // "x / 5" and "x % 5"; "x" and "0" by 1.
 std::string Quotient(const std::string& x, int64_t by);
 std::string Remainder(const std::string& x, int64_t by);
