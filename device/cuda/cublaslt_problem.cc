@@ -5,8 +5,9 @@ namespace {
 
 constexpr uint32_t kPortAlignment = 16;
 
-// kPortAlignment for lists that are made before the bias has a place; packed weights have 256.
-const std::byte* const kAnyBias = reinterpret_cast<const std::byte*>(uintptr_t{256});
+// Stands for the bias while lists are made: the library looks at its alignment alone, which is that
+// of packed weights.
+alignas(256) constexpr std::byte kAnyBias{};
 
 template <class T>
 Status SetDesc(CublasLtProblem* p, cublasLtMatmulDescAttributes_t name, T value) {
@@ -109,7 +110,7 @@ StatusOr<CublasLtProblem> MakeCublasLtProblem(const DenseProblem& problem, Preci
   AG_TRY(SetDesc(&p, CUBLASLT_MATMUL_DESC_EPILOGUE, static_cast<uint32_t>(p.epilogue)));
   if (p.has_bias) {
     AG_TRY(SetDesc(&p, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<int32_t>(p.type)));
-    AG_TRY(p.SetBias(kAnyBias));
+    AG_TRY(p.SetBias(&kAnyBias));
   }
   AG_TRY(MakeLayouts(problem, form, &p));
   return p;

@@ -175,9 +175,9 @@ StatusOr<std::vector<CudnnCandidate>> FromMenu(const CudnnGraph& graph,
   for (const CudnnChoice& choice : CudnnMenu(engine, graph.product, options.sms, tries)) {
     if (found.size() == options.max) break;
     StatusOr<CudnnCandidate> candidate = FindCudnnCandidate(graph, device, precision, choice);
-    if (candidate.ok()) found.push_back(*std::move(candidate));
     if (candidate.status().code() == StatusCode::kInvalidArgument) continue;  // Not taken.
     AG_TRY(candidate);
+    found.push_back(*std::move(candidate));
   }
   return found;
 }

@@ -36,9 +36,9 @@ constexpr Tile kTiles[] = {{36, 32, 32, 64}, {20, 64, 64, 32}, {12, 64, 64, 64},
 double GuessMicros(const ProductShape& p, const Tile& tile, int64_t split, int sms) {
   const int64_t blocks =
       p.batch * ((p.m + tile.m - 1) / tile.m) * ((p.n + tile.n - 1) / tile.n) * split;
-  const double rounds = static_cast<double>((blocks + sms - 1) / sms);
+  const int64_t rounds = (blocks + sms - 1) / sms;
   const double loads = static_cast<double>(tile.m + tile.n) * p.k / split * 2;
-  return rounds * loads / 67e3 + (split > 1 ? 0.4 : 0);
+  return static_cast<double>(rounds) * loads / 67e3 + (split > 1 ? 0.4 : 0);
 }
 
 }  // namespace
