@@ -30,7 +30,7 @@ else
   fi
   [[ -f $bundle ]] || { echo "gpu_check.sh: $bundle: no such file" >&2; exit 2; }
   # Unpacked once; a folder is whole once it has its name.
-  top=${TMPDIR:-/tmp}/autograph-$(id -u)-$(sha256sum "$bundle" | cut -c1-12)
+  top=$(dirname "$(mktemp -u)")/autograph-$(id -u)-$(sha256sum "$bundle" | cut -c1-12)
   if [[ ! -d $top ]]; then
     fresh=$(mktemp -d "$top.XXXXXX")
     tar -C "$fresh" --strip-components=1 -xzf "$bundle"

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 import steps as all_steps
@@ -27,7 +28,7 @@ def parse():
     parser.add_argument("--budget", type=int, default=120, help="seconds of search for one output")
     parser.add_argument("--rounds", type=int, default=0, help="rounds of search (default: the search's own)")
     parser.add_argument("--blocks", type=int, default=9)
-    parser.add_argument("--work", default=os.path.join(os.environ.get("TMPDIR", "/tmp"), f"gpu-check-{os.getuid()}"))
+    parser.add_argument("--work", default=os.path.join(tempfile.gettempdir(), f"gpu-check-{os.getuid()}"))
     parser.add_argument("--bundle", help=argparse.SUPPRESS)
     args = parser.parse_args()
     args.models = [m for m in args.models.split(",") if m]

@@ -15,7 +15,8 @@ MODELS = ["inception_v3", "resnet50", "resnext50", "nasnet_a", "nasnet_mobile", 
 PRECISIONS = ["fp32", "tf32", "fp16"]
 SHARDS = 8
 # Each kind of kernel once; under the sanitizer a case takes seconds.
-SANITIZED = ["conv", "relu", "matmul", "softmax", "pool", "concat"]
+SANITIZED = ["relu", "conv_1x1", "conv_dilated", "conv_depthwise", "conv_residual_relu", "matmul_batched", "dense_bias_gelu",
+             "softmax_last", "layer_norm", "reduce_mean_pooling", "max_pool", "concat_channels", "chain", "inception"]
 
 
 class Skip(Exception):
@@ -48,7 +49,8 @@ class Steps:
         steps = [("machine", self.machine)]
         steps += [(f"conformance {i + 1}/{SHARDS}", lambda i=i: self.conformance(i)) for i in range(SHARDS)]
         if self.is_gpu:
-            steps += [("sanitizer", self.sanitizer), ("facts", self.facts)]
+            steps += [(f"sanitizer {tool}", lambda t=tool: self.sanitizer(t)) for tool in ("memcheck", "racecheck")]
+            steps.append(("facts", self.facts))
         steps.append(("limits", self.limits))
         for model in self.args.models:
             for precision in self.args.precisions:
@@ -151,17 +153,14 @@ class Steps:
             raise Failed(last_line(err))
         return json.loads(out)
 
-    def sanitizer(self):
+    def sanitizer(self, tool):
         self.need_device()
-        tool = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
-        if not os.path.exists(tool):
+        program = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
+        if not os.path.exists(program):
             raise Skip("no compute-sanitizer here")
         cases = ":".join(f"*/{self.in_tests}_*_{name}" for name in SANITIZED)
-        results = {}
-        for check in ("memcheck", "racecheck"):
-            results[check] = self.run_tests("device_conformance_test", f"--gtest_filter={cases}",
-                                            before=[tool, f"--tool={check}", "--error-exitcode=9"])
-        return results
+        return self.run_tests("device_conformance_test", f"--gtest_filter={cases}",
+                              before=[program, f"--tool={tool}", "--error-exitcode=9"])
 
     def limits(self):
         self.need_device()

@@ -7,7 +7,7 @@ MODEL is what a user has: every peer gets it (onnx_to_torch.py, onnx_to_jax.py).
   eager           PyTorch, operator by operator
   graph           PyTorch in one sequential CUDA graph
   compile         torch.compile(mode="max-autotune"), as people run it
-  compile-tuned   the same with freezing, cudnn.benchmark and channels-last
+  compile-tuned   the same with freezing, cudnn.benchmark, channels-last and dependent launches
   jax             jax.jit, weights as constants
   ort             ONNX Runtime: CUDAExecutionProvider, or its CPU's with --device cpu
 A side that cannot be (no GPU, not installed, an operator it lacks) is a row of dashes with the reason.
@@ -34,6 +34,7 @@ BLOCK_SECONDS = 0.1
 SETTLE_SECONDS = 0.005
 TOLERANCE = {"fp32": 1e-3, "tf32": 2e-2, "fp16": 5e-2}
 
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # JAX would take most of the GPU for itself.
 try:
     import numpy as np
     import torch
@@ -125,6 +126,8 @@ class Torch:
         from torch._inductor import config
         _dynamo.reset()
         config.freezing = tuned
+        if hasattr(config.triton, "enable_pdl"):  # Kernels that start while the one before ends; off by default.
+            config.triton.enable_pdl = tuned
         compiled = torch.compile(module, mode="max-autotune")
         with torch.inference_mode():
             for _ in range(3):
