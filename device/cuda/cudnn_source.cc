@@ -124,11 +124,9 @@ StatusOr<std::unique_ptr<CudnnSource>> CudnnSource::Make(std::shared_ptr<CudnnHa
                                                          DeviceProperties device,
                                                          const CudnnOptions& options) {
   AG_LET(const std::string properties, device.ToJson());
-  std::unique_ptr<CudnnSource> source(new CudnnSource(std::move(handle), std::move(device)));
+  std::unique_ptr<CudnnSource> source(
+      new CudnnSource(std::move(handle), std::move(device), options));
   source->device_key_ = LibraryVersion() + properties;
-  if (!options.plan_folder.empty()) {
-    AG_LET(source->folder_, CompiledPlans::Open(options.plan_folder));
-  }
   return source;
 }
 
@@ -162,9 +160,11 @@ StatusOr<std::vector<std::string>> CudnnSource::Kernels(const GroupContext& cont
 }
 
 StatusOr<Descriptor> CudnnSource::Build(const CudnnCandidate& candidate, const std::string& key) {
-  const bool keep = folder_ && candidate.notes.compiles_at_run_time;
+  // cuDNN takes damaged code for good; what the folder gives is whole.
+  const bool keep = compiled_plans_.keeps_anything() && candidate.notes.compiles_at_run_time;
+  const Digest digest = keep ? Sha256(device_key_ + key) : Digest();
   if (keep) {
-    if (const std::optional<std::string> text = folder_->Get(device_key_ + key)) {
+    if (const std::optional<std::string> text = compiled_plans_.Find(digest)) {
       StatusOr<Descriptor> read = ReadPlan(*text, device_);
       if (read.ok()) return read;
       LogWarn("{}: compiled anew: {}", CudnnName(candidate.choice), Message(read.status()));
@@ -173,8 +173,7 @@ StatusOr<Descriptor> CudnnSource::Build(const CudnnCandidate& candidate, const s
   AG_LET(Descriptor plan, BuildPlan(candidate, device_));
   if (keep) {
     AG_LET(const std::string text, plan.GetText(CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION));
-    const Status put = folder_->Put(device_key_ + key, text);
-    if (!put.ok()) LogWarn("{}: not kept: {}", CudnnName(candidate.choice), Message(put));
+    compiled_plans_.Put(digest, text);
   }
   return plan;
 }

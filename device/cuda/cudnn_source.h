@@ -8,8 +8,8 @@
 #include <map>
 #include <memory>
 
-#include "device/cuda/compiled_plans.h"
 #include "device/cuda/cudnn_candidates.h"
+#include "device/cuda/launch/compiled_cache.h"
 
 namespace ag::cuda {
 
@@ -21,14 +21,14 @@ struct CudnnHandleTraits {
 using CudnnHandle = UniqueHandle<CudnnHandleTraits>;
 
 struct CudnnOptions {
-  // Where kernels that are compiled at run time are kept (compiled_plans.h); "": nowhere.
+  // Where kernels that are compiled at run time are kept (launch/compiled_cache.h); "": nowhere.
   std::string plan_folder;
 };
 
 class CudnnSource : public KernelSource {
  public:
   // For the calling thread's current device. kFailedPrecondition: no driver, no device, or a cuDNN
-  // older than 9.8. Others: the folder cannot be made.
+  // older than 9.8.
   static StatusOr<std::unique_ptr<CudnnSource>> Open(const CudnnOptions& options = {});
   // For the device that `properties` (JSON, see device_properties.h) describes.
   static StatusOr<std::unique_ptr<CudnnSource>> Deviceless(std::string_view properties,
@@ -55,8 +55,11 @@ class CudnnSource : public KernelSource {
  private:
   static constexpr size_t kCompiledMax = 256;  // Of about 0.1 MB.
 
-  CudnnSource(std::shared_ptr<CudnnHandle> handle, DeviceProperties device)
-      : handle_(std::move(handle)), device_(std::move(device)) {}
+  CudnnSource(std::shared_ptr<CudnnHandle> handle, DeviceProperties device,
+              const CudnnOptions& options)
+      : handle_(std::move(handle)),
+        device_(std::move(device)),
+        compiled_plans_(options.plan_folder, CompiledCache::kBytesMax) {}
   static StatusOr<std::unique_ptr<CudnnSource>> Make(std::shared_ptr<CudnnHandle> handle,
                                                      DeviceProperties device,
                                                      const CudnnOptions& options);
@@ -68,8 +71,8 @@ class CudnnSource : public KernelSource {
   std::shared_ptr<CudnnHandle> handle_;  // Null without a device. Shared with its kernels.
   DeviceProperties device_;
   std::map<std::string, std::shared_ptr<const CudnnPlan>> compiled_;  // By signature and name.
-  std::string device_key_;               // What the folder's keys begin with.
-  std::optional<CompiledPlans> folder_;  // None without plan_folder.
+  std::string device_key_;        // What the folder's keys begin with.
+  CompiledCache compiled_plans_;  // Keeps nothing without plan_folder.
 };
 
 }  // namespace ag::cuda

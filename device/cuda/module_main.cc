@@ -29,7 +29,8 @@ StatusOr<std::unique_ptr<Device>> OpenDevice(int ordinal, const std::string& lib
   parts.environment =
       EnvironmentOf(facts, {.cublaslt = cublasLtGetVersion(), .cudnn = cudnnGetVersion()});
   std::vector<std::unique_ptr<KernelSource>> sources;
-  AG_LET(std::unique_ptr<CudnnSource> cudnn, CudnnSource::Open());
+  AG_LET(std::unique_ptr<CudnnSource> cudnn,
+         CudnnSource::Open({.plan_folder = CompiledCache::DefaultFolder()}));
   sources.push_back(std::move(cudnn));
   AG_LET(std::unique_ptr<CublasLtLibrary> cublaslt, OpenCublasLt());
   sources.push_back(std::make_unique<CublasLtSource>(std::move(cublaslt)));

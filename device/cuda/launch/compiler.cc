@@ -15,7 +15,7 @@
 #include "base/mutex.h"
 #include "base/process.h"
 #include "device/cuda/codegen/prelude.h"
-#include "device/cuda/launch/image_cache.h"
+#include "device/cuda/launch/compiled_cache.h"
 
 namespace ag::cuda {
 namespace {
@@ -94,7 +94,7 @@ class NvrtcCompiler : public Compiler {
  public:
   explicit NvrtcCompiler(const NvrtcOptions& options)
       : options_(options),
-        cache_(options.cache_folder.empty() ? ImageCache::DefaultFolder() : options.cache_folder,
+        cache_(options.cache_folder.empty() ? CompiledCache::DefaultFolder() : options.cache_folder,
                options.cache_bytes_max) {
     if (options_.children == 0) {
       const int half = static_cast<int>(std::thread::hardware_concurrency()) / 2;
@@ -181,7 +181,7 @@ class NvrtcCompiler : public Compiler {
   }
 
   NvrtcOptions options_;
-  const ImageCache cache_;
+  const CompiledCache cache_;
   Mutex mutex_;
   CondVar changed_;
   std::map<Digest, std::shared_ptr<Job>> jobs_ AG_GUARDED_BY(mutex_);

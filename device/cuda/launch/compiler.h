@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "device/cuda/launch/compiled_cache.h"
 
 namespace ag::cuda {
 
@@ -27,10 +28,10 @@ class Compiler {
 struct NvrtcOptions {
   std::string library_folders;  // Where libnvrtc may lie besides the loader's own, between ':'.
   std::string program;  // autograph-nvrtc; "": beside this code, or in the bin beside its lib.
-  // Images by digest of text and architecture; "": autograph/cubin in the user's cache folder,
+  // Images by digest of text and architecture; "": autograph/compiled in the user's cache folder,
   // nothing is kept where there is none. The oldest go when there are more bytes than this.
   std::string cache_folder;
-  int64_t cache_bytes_max = int64_t{512} << 20;
+  int64_t cache_bytes_max = CompiledCache::kBytesMax;
   int children = 0;                // At most so many at a time; 0: half the cores, 8 at most.
   Nanos time_max{60'000'000'000};  // Of one source.
 };

@@ -14,7 +14,7 @@
 #include "device/conformance/cases.h"
 #include "device/cuda/codegen/case_groups.h"
 #include "device/cuda/codegen/host_check.h"
-#include "device/cuda/launch/image_cache.h"
+#include "device/cuda/launch/compiled_cache.h"
 
 namespace ag::cuda {
 namespace {
@@ -108,9 +108,9 @@ TEST_F(FakeNvrtc, MayBeLeftWithWorkInItsQueue) {
   for (int i = 0; i < 5; ++i) compiler->Prepare(fmt::format("// {}\nhang", i), 90);
 }
 
-TEST(ImageCache, FindsWhatItWasGivenAndNothingThatIsSpoilt) {
+TEST(CompiledCache, FindsWhatItWasGivenAndNothingThatIsSpoilt) {
   const TempDir folder = *TempDir::Make("image-cache-test");
-  const ImageCache cache(folder.path() + "/a/b", 1 << 20);
+  const CompiledCache cache(folder.path() + "/a/b", 1 << 20);
   const Digest key = Sha256("key");
   EXPECT_FALSE(cache.Find(key).has_value());
   cache.Put(key, "image");
@@ -125,19 +125,19 @@ TEST(ImageCache, FindsWhatItWasGivenAndNothingThatIsSpoilt) {
   EXPECT_FALSE(cache.Find(key).has_value());
 }
 
-TEST(ImageCache, LetsTheOldestGo) {
+TEST(CompiledCache, LetsTheOldestGo) {
   const TempDir folder = *TempDir::Make("image-cache-test");
   const std::string image(1000, 'x');
   {
-    const ImageCache cache(folder.path(), 1 << 20);
+    const CompiledCache cache(folder.path(), 1 << 20);
     for (int i = 0; i < 10; ++i) cache.Put(Sha256(fmt::format("{}", i)), image);
   }
-  const ImageCache cache(folder.path(), 5000);
+  const CompiledCache cache(folder.path(), 5000);
   EXPECT_LE(ListDir(folder.path())->size(), 2u);
 }
 
-TEST(ImageCache, DoesWithoutAFolderThatCannotBeMade) {
-  const ImageCache cache("/proc/none", 1);
+TEST(CompiledCache, DoesWithoutAFolderThatCannotBeMade) {
+  const CompiledCache cache("/proc/none", 1);
   cache.Put(Sha256("key"), "image");
   EXPECT_FALSE(cache.Find(Sha256("key")).has_value());
 }

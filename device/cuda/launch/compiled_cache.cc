@@ -1,4 +1,4 @@
-#include "device/cuda/launch/image_cache.h"
+#include "device/cuda/launch/compiled_cache.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -47,19 +47,19 @@ void RemoveOldest(const std::string& folder, int64_t bytes_max) {
 
 }  // namespace
 
-ImageCache::ImageCache(std::string folder, int64_t bytes_max) : folder_(std::move(folder)) {
+CompiledCache::CompiledCache(std::string folder, int64_t bytes_max) : folder_(std::move(folder)) {
   if (folder_.empty()) return;
   if (const Status made = MakeDirs(folder_); !made.ok()) {
-    LogWarn("compiled kernels are not kept: {}", Message(made));
+    LogWarn("what is compiled is not kept: {}", Message(made));
     folder_.clear();
     return;
   }
   RemoveOldest(folder_, bytes_max);
 }
 
-std::string ImageCache::PathOf(const Digest& key) const { return folder_ + "/" + key.Hex(); }
+std::string CompiledCache::PathOf(const Digest& key) const { return folder_ + "/" + key.Hex(); }
 
-std::optional<std::string> ImageCache::Find(const Digest& key) const {
+std::optional<std::string> CompiledCache::Find(const Digest& key) const {
   if (folder_.empty()) return std::nullopt;
   const StatusOr<std::string> file = ReadFile(PathOf(key));
   if (!file.ok() || file->size() <= kSealBytes) return std::nullopt;
@@ -68,19 +68,19 @@ std::optional<std::string> ImageCache::Find(const Digest& key) const {
   return image;
 }
 
-void ImageCache::Put(const Digest& key, const std::string& image) const {
+void CompiledCache::Put(const Digest& key, const std::string& image) const {
   if (folder_.empty()) return;
   const Status written = WriteFileAtomically(PathOf(key), Seal(image) + image);
-  if (!written.ok()) LogWarn("a compiled kernel is not kept: {}", Message(written));
+  if (!written.ok()) LogWarn("something compiled is not kept: {}", Message(written));
 }
 
-std::string ImageCache::DefaultFolder() {
+std::string CompiledCache::DefaultFolder() {
   if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache != '\0') {
-    return std::string(cache) + "/autograph/cubin";
+    return std::string(cache) + "/autograph/compiled";
   }
   const char* home = std::getenv("HOME");
   if (home == nullptr || *home == '\0') return "";
-  return std::string(home) + "/.cache/autograph/cubin";
+  return std::string(home) + "/.cache/autograph/compiled";
 }
 
 }  // namespace ag::cuda
