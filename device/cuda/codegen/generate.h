@@ -38,20 +38,24 @@ struct GeneratedConstant {
   Edge edge;
   DType stored = DType::kFloat32;
   // How its axes are ordered in memory: axis order[i] of the constant is the i-th from outside.
-  // Empty: as they are. (A convolution's weights are wanted with channels last.)
+  // Empty: as they are. (A convolution's weights are wanted with channels last.) One edge may be
+  // wanted in several forms.
   std::vector<int> order;
 };
 
 struct GeneratedGroup {
-  std::string source;                    // One translation unit, the prelude not included.
-  std::vector<GeneratedKernel> kernels;  // Launched one after the other.
+  // One translation unit, the prelude not included; its first line is a comment that says what it
+  // computes.
+  std::string source;
+  // Launched one after the other. None for a group whose outputs have no elements.
+  std::vector<GeneratedKernel> kernels;
   std::vector<GeneratedConstant> constants;
   int64_t workspace_bytes = 0;
-  bool can_begin_early = false;  // The first kernel waits (ag_wait()) before any access.
+  bool can_begin_early = false;  // Each kernel waits (ag_wait()) before any access.
 };
 
-// Ways to generate the group, best guess first ("rows", "rows/4", "tiled/64x64", ...). Never empty
-// on success. kUnimplemented names what is missing (operator, dtype, layout).
+// Ways to generate the group, best guess first ("v4/128", "rows/32", "mma/64x64/4", ...). Never
+// empty on success. kUnimplemented names what is missing (operator, dtype, layout).
 StatusOr<std::vector<std::string>> GeneratedVariants(const GroupContext& context);
 
 // kInvalidArgument: no such variant for this group.

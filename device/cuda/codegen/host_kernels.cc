@@ -157,12 +157,10 @@ StatusOr<std::string> CompileForHost(const std::string& source) {
   const std::string log = folder.path() + "/log";
   AG_TRY(WriteFileAtomically(text, HostPrelude() + source));
   // A shell sends what the compiler says to a file. The paths are its parameters, not its text.
-  const SpawnOptions options{
-      .program = "/bin/sh",
-      .args = {"-c",
-               "exec \"$0\" -std=c++20 -O1 -fno-strict-aliasing -w -shared -fPIC "
-               "-o \"$1\" \"$2\" 2>\"$3\"",
-               compiler, object, text, log}};
+  static constexpr char kCommand[] = R"(exec "$0" -std=c++20 -O1 -fno-strict-aliasing -w \
+      -shared -fPIC -o "$1" "$2" 2>"$3")";
+  const SpawnOptions options{.program = "/bin/sh",
+                             .args = {"-c", kCommand, compiler, object, text, log}};
   AG_LET(ChildProcess child, ChildProcess::Spawn(options));
   if (const Status status = child.Wait(); !status.ok()) {
     const StatusOr<std::string> said = ReadFile(log);

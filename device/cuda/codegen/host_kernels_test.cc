@@ -58,7 +58,8 @@ TEST_F(HostKernels, ExchangeWithinWarpsAndFold) {
       1, 64, 64);
   ASSERT_EQ(Said(folded), "OK");
   for (size_t i = 0; i < 64; ++i) {
-    EXPECT_EQ((*folded)[i], static_cast<float>(201600 + i / 8 * 8 + 7)) << i;
+    const size_t last_of_eight = i - i % 8 + 7;
+    EXPECT_EQ((*folded)[i], 201600 + static_cast<float>(last_of_eight)) << i;
   }
 }
 
