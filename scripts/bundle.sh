@@ -41,13 +41,22 @@ if [[ -e $build/libautograph_cuda.so ]]; then
 fi
 
 # Everything they load, but what the C library brings and what belongs to the GPU's driver and toolkit.
-mapfile -t needed < <(ldd "${programs[@]}" "${modules[@]}" | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u |
-  grep -vE '/(ld-linux[^/]*|lib(c|m|dl|rt|util|anl|pthread|resolv|nsl|nss_[a-z]*|mvec))\.so[.0-9]*$' |
-  grep -vE '/lib(cuda|cudart|cublas|cublasLt|cudnn|nvrtc|nv)[^/]*\.so' |
-  grep -vE '/libautograph[^/]*\.so')
+of_others() {
+  ldd "$@" | awk '$2 == "=>" {print $3 == "not" ? $1 " is not found" : $3}' | sort -u |
+    grep -vE '/(ld-linux[^/]*|lib(c|m|dl|rt|util|anl|pthread|resolv|nsl|nss_[a-z]*|mvec))\.so[.0-9]*$' |
+    grep -vE '(^|/)lib(cuda|cudart|cublas|cublasLt|cudnn|nvrtc|nv)[^/]*\.so' | grep -vE '/libautograph[^/]*\.so'
+}
+mapfile -t needed < <(of_others "${programs[@]}" "${modules[@]}")
+# A process that loads libautograph.so may have another version of one of them (PyTorch brings ONNX, protobuf, oneDNN), and the loader
+# takes what has the name already: so ours have names of their own. Of GCC's runtimes there is one in a process, and newer ones serve.
+names=""
 for library in "${needed[@]}"; do
-  cp -L "$library" "$top/lib/"
-  modules+=("$top/lib/$(basename "$library")")
+  base=$(basename "$library")
+  own=ag_${base#lib}
+  if [[ $base =~ ^lib(stdc\+\+|gcc_s|gomp)\. ]]; then own=$base; fi
+  cp -L "$library" "$top/lib/$own"
+  modules+=("$top/lib/$own")
+  if [[ $own != "$base" ]]; then names+="${names:+|}\\Q${base#lib}\\E"; fi
   package=$(dpkg -S "$(realpath "$library")" "/usr$library" "$library" 2>/dev/null | head -1 | cut -d: -f1 || true)
   if [[ -n $package && -e /usr/share/doc/$package/copyright ]]; then
     cp -L "/usr/share/doc/$package/copyright" "$top/share/licenses/$package"
@@ -61,9 +70,15 @@ if ((newest > 36)); then
   echo "bundle.sh: what is built here wants glibc 2.$newest; Debian 12 has 2.36: build it there" >&2
   exit 1
 fi
+# A name of the same length in its place: needed libraries, versions and a library's own name are the same string.
+perl -0777 -pi -e "s/(?<=\\0)lib($names)(?=\\0)/ag_\$1/g" "${programs[@]}" "${modules[@]}"
 # A program's path serves for all it loads; a library loaded by another process finds its own neighbors.
 for program in "${programs[@]}"; do patchelf --force-rpath --set-rpath "\$ORIGIN/../lib" "$program"; done
 for module in "${modules[@]}"; do patchelf --set-rpath "\$ORIGIN" "$module"; done
+if of_others "${programs[@]}" "${modules[@]}" | grep -vF "$top/" >&2; then
+  echo "bundle.sh: these are wanted from outside of the bundle" >&2
+  exit 1
+fi
 
 cp -r client/python/autograph "$top/python/"
 cp bench/peers/*.py "$top/peers/"
