@@ -30,9 +30,11 @@ constexpr Generation kGenerations[] = {
     {90, 256, 2048, 4096}, {100, 256, 2048, 4096}, {120, 256, 512, 1024}};
 
 // deploy/devices/h200.spec documents the same patterns.
+constexpr std::string_view kActivations =
+    "Relu|LeakyRelu|Clip|Sigmoid|Tanh|HardSigmoid|HardSwish|Swish|Gelu";
 constexpr std::string_view kPatterns = R"(
-pattern conv = Conv [Add] [Relu|LeakyRelu|Clip|Sigmoid|Tanh|HardSigmoid|HardSwish|Swish|Gelu] layouts channels_last,plain
-pattern dense = MatMul [Add] [Add] [Relu|LeakyRelu|Clip|Sigmoid|Tanh|HardSigmoid|HardSwish|Swish|Gelu] layouts plain
+pattern conv = Conv [Add] [{activations}] layouts channels_last,plain
+pattern dense = MatMul [Add] [Add] [{activations}] layouts plain
 pattern chain = {elementwise}+ max 16 layouts any
 pattern batch_norm = BatchNorm layouts any
 pattern pool = {pooling} layouts any
@@ -167,7 +169,12 @@ StatusOr<DeviceSpec> SpecOf(const MachineFacts& facts) {
   if (own->tf32 > 0) text += fmt::format("precision tf32 {}\n", own->tf32 * clock);
   text += fmt::format("precision fp16 {}\n", own->fp16 * clock);
   if (own->tf32 > 0) text += fmt::format("precision bf16 {}\n", own->fp16 * clock);
-  return ParseDeviceSpec(text + std::string(kPatterns));
+  text += kPatterns;
+  constexpr std::string_view kWord = "{activations}";
+  for (size_t at = text.find(kWord); at != text.npos; at = text.find(kWord)) {
+    text.replace(at, kWord.size(), kActivations);
+  }
+  return ParseDeviceSpec(text);
 }
 
 Environment EnvironmentOf(const MachineFacts& facts, const LibraryVersions& versions) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "plan/testing.h"
+
 namespace ag::cuda {
 namespace {
 
@@ -30,7 +32,10 @@ TEST(Machine, SpecHasTheRatesOfTheChip) {
   EXPECT_NEAR(spec->FlopsPerSecond("fp16") * 132, 800e12, 80e12);
   EXPECT_NEAR(spec->bytes_per_second, 4.4e12, 0.1e12);
   EXPECT_EQ(spec->cache_bytes, 60 << 20);
-  EXPECT_EQ(ParseDeviceSpec(FormatDeviceSpec(*spec))->patterns, spec->patterns);
+  EXPECT_EQ(*ParseDeviceSpec(FormatDeviceSpec(*spec)), *spec);
+  const DeviceSpec shipped = LoadSpec(AG_SOURCE_DIR, "h200");
+  EXPECT_EQ(spec->patterns, shipped.patterns);
+  EXPECT_EQ(spec->dtypes, shipped.dtypes);
 }
 
 TEST(Machine, TuringHasNeitherTf32NorBf16) {

@@ -25,18 +25,14 @@ class NodeMoves {
       : group_(*group), context_(group->context()), node_(context_.node(0)) {}
 
   StatusOr<std::vector<Move>> Make() {
-    switch (node_.op) {
-      case OpKind::kConcat:
-        AG_TRY(Concat());
-        break;
-      case OpKind::kSplit:
-        AG_TRY(Split());
-        break;
-      case OpKind::kSlice:
-        AG_TRY(Slice());
-        break;
-      default:
-        AG_TRY(WholeTensor());
+    if (node_.op == OpKind::kConcat) {
+      AG_TRY(Concat());
+    } else if (node_.op == OpKind::kSplit) {
+      AG_TRY(Split());
+    } else if (node_.op == OpKind::kSlice) {
+      AG_TRY(Slice());
+    } else {
+      AG_TRY(WholeTensor());
     }
     return std::move(moves_);
   }

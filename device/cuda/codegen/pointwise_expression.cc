@@ -40,70 +40,49 @@ std::string Power(const Node& node, const std::string& x, const std::string& exp
 std::string Unary(const Node& node, const std::string& x, DType from) {
   const DType dtype = node.outputs[0].dtype;
   const auto number = [&](std::string_view name) { return Literal(node.Float(name), dtype); };
-  switch (node.op) {
-    case OpKind::kLeakyRelu:
-      return fmt::format("ag_leaky_relu({}, {})", x, number("alpha"));
-    case OpKind::kHardSigmoid:
-      return fmt::format("ag_hard_sigmoid({}, {}, {})", x, number("alpha"), number("beta"));
-    case OpKind::kGelu:
-      return fmt::format("ag_gelu{}({})",
-                         node.attributes->String("approximate") == "tanh" ? "_tanh" : "", x);
-    case OpKind::kNeg:
-      return fmt::format("-{}", x);
-    case OpKind::kNot:
-      return fmt::format("!{}", x);
-    case OpKind::kReciprocal:
-      return fmt::format("{} / {}", Literal(1, dtype), x);
-    case OpKind::kClip:
-      return Clip(node, x, dtype);
-    case OpKind::kCast:
-      return Cast(from, dtype, x);
-    default:  // Those that the prelude has by the operator's own name.
-      return fmt::format("ag_{}({})", Info(node.op).text_name, x);
+  if (node.op == OpKind::kLeakyRelu)
+    return fmt::format("ag_leaky_relu({}, {})", x, number("alpha"));
+  if (node.op == OpKind::kHardSigmoid)
+    return fmt::format("ag_hard_sigmoid({}, {}, {})", x, number("alpha"), number("beta"));
+  if (node.op == OpKind::kGelu) {
+    return fmt::format("ag_gelu{}({})",
+                       node.attributes->String("approximate") == "tanh" ? "_tanh" : "", x);
   }
+  if (node.op == OpKind::kNeg) return fmt::format("-{}", x);
+  if (node.op == OpKind::kNot) return fmt::format("!{}", x);
+  if (node.op == OpKind::kReciprocal) return fmt::format("{} / {}", Literal(1, dtype), x);
+  if (node.op == OpKind::kClip) return Clip(node, x, dtype);
+  if (node.op == OpKind::kCast) return Cast(from, dtype, x);
+  // The prelude has the others by the operator's own name.
+  return fmt::format("ag_{}({})", Info(node.op).text_name, x);
 }
 
 }  // namespace
 
 StatusOr<std::string> PointwiseExpression(const Graph& graph, const Node& node,
                                           std::span<const std::string> x) {
-  switch (node.op) {
-    case OpKind::kAdd:
-      return fmt::format("{} + {}", x[0], x[1]);
-    case OpKind::kSub:
-      return fmt::format("{} - {}", x[0], x[1]);
-    case OpKind::kMul:
-      return fmt::format("{} * {}", x[0], x[1]);
-    case OpKind::kDiv:
-      return fmt::format("ag_div({}, {})", x[0], x[1]);
-    case OpKind::kPow:
-      return Power(node, x[0], x[1]);
-    case OpKind::kMin:
-      return fmt::format("ag_min({}, {})", x[0], x[1]);
-    case OpKind::kMax:
-      return fmt::format("ag_max({}, {})", x[0], x[1]);
-    case OpKind::kMod:
-      return fmt::format("ag_{}({}, {})", node.Int("fmod") != 0 ? "remainder" : "modulo", x[0],
-                         x[1]);
-    case OpKind::kEqual:
-      return fmt::format("{} == {}", x[0], x[1]);
-    case OpKind::kGreater:
-      return fmt::format("{} > {}", x[0], x[1]);
-    case OpKind::kLess:
-      return fmt::format("{} < {}", x[0], x[1]);
-    case OpKind::kAnd:
-      return fmt::format("{} && {}", x[0], x[1]);
-    case OpKind::kOr:
-      return fmt::format("{} || {}", x[0], x[1]);
-    case OpKind::kWhere:
-      return fmt::format("{} ? {} : {}", x[0], x[1], x[2]);
-    case OpKind::kBatchNorm:
-      return fmt::format("({} - {}) / ag_sqrt({} + {}) * {} + {}", x[0], x[3], x[4],
-                         Literal(node.Float("epsilon"), node.outputs[0].dtype), x[1], x[2]);
-    default:
-      if (Has(node.op, kUnary)) return Unary(node, x[0], graph.type(node.inputs[0]).dtype);
-      return Err(StatusCode::kUnimplemented, "is not element-wise");
+  if (node.op == OpKind::kAdd) return fmt::format("{} + {}", x[0], x[1]);
+  if (node.op == OpKind::kSub) return fmt::format("{} - {}", x[0], x[1]);
+  if (node.op == OpKind::kMul) return fmt::format("{} * {}", x[0], x[1]);
+  if (node.op == OpKind::kDiv) return fmt::format("ag_div({}, {})", x[0], x[1]);
+  if (node.op == OpKind::kPow) return Power(node, x[0], x[1]);
+  if (node.op == OpKind::kMin) return fmt::format("ag_min({}, {})", x[0], x[1]);
+  if (node.op == OpKind::kMax) return fmt::format("ag_max({}, {})", x[0], x[1]);
+  if (node.op == OpKind::kMod) {
+    return fmt::format("ag_{}({}, {})", node.Int("fmod") != 0 ? "remainder" : "modulo", x[0], x[1]);
   }
+  if (node.op == OpKind::kEqual) return fmt::format("{} == {}", x[0], x[1]);
+  if (node.op == OpKind::kGreater) return fmt::format("{} > {}", x[0], x[1]);
+  if (node.op == OpKind::kLess) return fmt::format("{} < {}", x[0], x[1]);
+  if (node.op == OpKind::kAnd) return fmt::format("{} && {}", x[0], x[1]);
+  if (node.op == OpKind::kOr) return fmt::format("{} || {}", x[0], x[1]);
+  if (node.op == OpKind::kWhere) return fmt::format("{} ? {} : {}", x[0], x[1], x[2]);
+  if (node.op == OpKind::kBatchNorm) {
+    return fmt::format("({} - {}) / ag_sqrt({} + {}) * {} + {}", x[0], x[3], x[4],
+                       Literal(node.Float("epsilon"), node.outputs[0].dtype), x[1], x[2]);
+  }
+  if (Has(node.op, kUnary)) return Unary(node, x[0], graph.type(node.inputs[0]).dtype);
+  return Err(StatusCode::kUnimplemented, "is not element-wise");
 }
 
 }  // namespace ag::cuda
