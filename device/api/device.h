@@ -37,8 +37,9 @@ class Executable {
   virtual StatusOr<Nanos> TimedRun(std::span<const Tensor> inputs, std::span<Tensor> outputs) = 0;
 
   // Runs `runs` times, one after the other, and returns how long one took on the average. What is
-  // sampled: a device whose clock is coarse times all of them at once. kDataLoss: a time that is
-  // not positive. REQUIRES: runs > 0.
+  // sampled: a device whose clock is coarse times all of them at once, one that is far from the
+  // caller's memory need not copy the same inputs again, nor give outputs. kDataLoss: a time that
+  // is not positive. REQUIRES: runs > 0.
   virtual StatusOr<double> MeanRunNs(std::span<const Tensor> inputs, std::span<Tensor> outputs,
                                      int runs);
 

@@ -34,12 +34,16 @@ class PlanExecutable : public GpuExecutable {
 
   Status Run(std::span<const Tensor> inputs, std::span<Tensor> outputs) override {
     AG_TRY(types_.Check(inputs, outputs));
+    is_uploaded_ = false;
     AG_TRY(buffers_->Upload(inputs));
     AG_TRY(driver_.Replay(captured_.replay.get(), stream()));
     return buffers_->Download(outputs);
   }
   StatusOr<Nanos> TimedRun(std::span<const Tensor> inputs, std::span<Tensor> outputs) override {
+    is_uploaded_ = false;  // The inputs may be views of memory that the caller writes to.
     AG_LET(const double ns, MeanRunNs(inputs, outputs, 1));
+    is_uploaded_ = false;
+    AG_TRY(buffers_->Download(outputs));
     return Nanos(static_cast<int64_t>(ns));
   }
   StatusOr<double> MeanRunNs(std::span<const Tensor> inputs, std::span<Tensor> outputs,
@@ -47,6 +51,7 @@ class PlanExecutable : public GpuExecutable {
   StatusOr<std::vector<TraceEvent>> TracedRun(std::span<const Tensor> inputs,
                                               std::span<Tensor> outputs) override {
     AG_TRY(types_.Check(inputs, outputs));
+    is_uploaded_ = false;
     AG_TRY(buffers_->Upload(inputs));
     std::vector<TraceEvent> trace;
     AG_TRY(RunDirectly(driver_, streams_, launches_, &trace));
@@ -65,6 +70,7 @@ class PlanExecutable : public GpuExecutable {
   Status LayOut(const DeviceSpec& spec, const Graph& graph, Plan* plan, Precision precision);
   Status Order(const DeviceSpec& spec, const Graph& graph, const Plan& plan);
   Status CaptureBest(const Chip& chip);
+  Status UploadOnce(std::span<const Tensor> inputs);
   StatusOr<Nanos> TimeReplays(ReplayRef replay, int replays);
 
   Driver& driver_;
@@ -77,6 +83,8 @@ class PlanExecutable : public GpuExecutable {
   CapturedGraph captured_;
   CapturedGraph copies_;  // Made when it is first wanted.
   std::vector<GroupNodes> nodes_;
+  std::vector<Tensor> uploaded_;  // By MeanRunNs, while is_uploaded_.
+  bool is_uploaded_ = false;
 };
 
 Status PlanExecutable::MakeStreams(const Plan& plan) {
@@ -202,6 +210,19 @@ Status PlanExecutable::Prepare(KernelSources& sources, const Chip& chip, const D
   return CaptureBest(chip);
 }
 
+// A sample's inputs are those of the sample before: converting and copying them takes longer than
+// most groups. We hold them, so nobody may have written to them.
+Status PlanExecutable::UploadOnce(std::span<const Tensor> inputs) {
+  const auto is_same = [](const Tensor& a, const Tensor& b) {
+    return a.bytes().data() == b.bytes().data();
+  };
+  if (is_uploaded_ && std::ranges::equal(inputs, uploaded_, is_same)) return OkStatus();
+  AG_TRY(buffers_->Upload(inputs));
+  uploaded_.assign(inputs.begin(), inputs.end());
+  is_uploaded_ = true;
+  return OkStatus();
+}
+
 StatusOr<double> PlanExecutable::MeanRunNs(std::span<const Tensor> inputs,
                                            std::span<Tensor> outputs, int runs) {
   AG_TRY(types_.Check(inputs, outputs));
@@ -212,13 +233,12 @@ StatusOr<double> PlanExecutable::MeanRunNs(std::span<const Tensor> inputs,
   }
   const int copies = as_copies ? kCopies : 1;
   const int replays = (runs + copies - 1) / copies;
-  AG_TRY(buffers_->Upload(inputs));
+  AG_TRY(UploadOnce(inputs));
   const ReplayRef replay = as_copies ? copies_.replay.get() : captured_.replay.get();
   AG_LET(const Nanos took, TimeReplays(replay, replays));
   if (took.count() <= 0) {
     return Err(StatusCode::kDataLoss, "sample of {} ns: expected more than 0", took.count());
   }
-  AG_TRY(buffers_->Download(outputs));
   return static_cast<double>(took.count()) / replays / copies;
 }
 

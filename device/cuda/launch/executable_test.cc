@@ -138,7 +138,28 @@ TEST(GpuExecutable, TimesShortPlansAsCopies) {
   ASSERT_EQ(ToString(mean.status()), "OK");
   EXPECT_EQ(bench.driver->launches() - before, 3 * 20 * 2);  // Three replays of 20 copies.
   EXPECT_NEAR(*mean, 2000, 10);                              // Two kernels of 1000 ns.
+  const int calls = bench.driver->calls();
+  ASSERT_TRUE((*made)->MeanRunNs(subject.inputs, outputs, 20).ok());
+  EXPECT_EQ(bench.driver->calls() - calls, 4);  // Two records, one replay, the time; no copies.
+  ASSERT_TRUE((*made)->TimedRun(subject.inputs, outputs).ok());
   EXPECT_LT(subject.Error(outputs), 1e-5);
+}
+
+// A session times each run, on memory that its caller writes to between them.
+TEST(GpuExecutable, TimesRunsOnTheCallersMemory) {
+  const Subject subject("input x f32[4]\ny = relu(x)\noutput y\n");
+  Bench bench;
+  const auto made = bench.Make(subject.graph, subject.MakePlan(bench.spec, {}, 1), subject.weights);
+  ASSERT_EQ(ToString(made.status()), "OK");
+  float memory[4] = {1, 2, 3, 4};
+  const std::string_view bytes(reinterpret_cast<const char*>(memory), sizeof(memory));
+  const std::vector<Tensor> inputs = {Tensor::View({DType::kFloat32, {4}}, bytes, nullptr)};
+  for (const float value : {1.0f, 7.0f}) {
+    memory[0] = value;
+    std::vector<Tensor> outputs = subject.Outputs();
+    ASSERT_TRUE((*made)->TimedRun(inputs, outputs).ok());
+    EXPECT_EQ(outputs[0].At(0), value);
+  }
 }
 
 TEST(GpuExecutable, RecordsTheCriticalPathFirstAndSideWorkBeforeItsJoin) {
