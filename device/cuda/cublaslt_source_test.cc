@@ -220,12 +220,13 @@ struct Workbench {
   explicit Workbench(std::string_view text) : group(text) {}
   StatusOr<std::unique_ptr<GroupKernel>> Make(const std::string& name) {
     Constants constants(group.graph, group.weights);
-    return source.Make(group.context(), name, constants, memory);
+    auto kernel = source.Make(group.context(), name, constants, weights.memory);
+    weights.Wait();
+    return kernel;
   }
   DenseProblem Problem() { return *DenseProblemOf(group.context()); }
   TextGroup group;
-  HostMemory driver;
-  WeightMemory memory{driver, nullptr};
+  HostWeights weights;
   std::shared_ptr<Recorder> library = std::make_shared<Recorder>();
   CublasLtSource source{library};
 };
@@ -235,7 +236,7 @@ TEST(CublasLtSource, HandsOverOperandsInCublassOrder) {
   const auto kernel = run.Make("cublaslt:nn/3,tile=20");
   ASSERT_TRUE(kernel.ok()) << kernel.status();
   EXPECT_EQ((*kernel)->workspace_bytes(), 64);
-  EXPECT_EQ(run.memory.held_bytes(), 16 * 32 * 2 + 32 * 2);
+  EXPECT_EQ(run.weights.memory.held_bytes(), 16 * 32 * 2 + 32 * 2);
   alignas(16) std::byte x[16], r[16], y[16], workspace[64];
   const std::byte* inputs[] = {x, r};
   std::byte* outputs[] = {y};

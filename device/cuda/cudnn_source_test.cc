@@ -31,13 +31,13 @@ std::unique_ptr<CudnnSource> OpenDeviceless(const CudnnOptions& options = {}) {
 
 // A made kernel with the memory it uses.
 struct Made {
-  HostMemory driver;
-  WeightMemory memory{driver, nullptr};
+  HostWeights weights;
   StatusOr<std::unique_ptr<GroupKernel>> kernel;
 };
 void MakeIn(Made* made, CudnnSource& source, const TextGroup& group, const std::string& name) {
   Constants constants(group.graph, group.weights);
-  made->kernel = source.Make(group.context(), name, constants, made->memory);
+  made->kernel = source.Make(group.context(), name, constants, made->weights.memory);
+  made->weights.Wait();
 }
 
 TEST(DeviceProperties, AreReadFromTextAndWrittenBack) {
@@ -78,7 +78,7 @@ TEST(CudnnSource, WeightsLieAsTheImageDoesInTheStoredType) {
   Made made;
   MakeIn(&made, *source, group, (*source->Kernels(group.context()))[0]);
   ASSERT_TRUE(made.kernel.ok()) << made.kernel.status();
-  EXPECT_EQ(made.memory.held_bytes(), 64 * 64 * 3 * 3 * 2 + 64 * 2);
+  EXPECT_EQ(made.weights.memory.held_bytes(), 64 * 64 * 3 * 3 * 2 + 64 * 2);
 }
 
 TEST(CudnnSource, WithoutADeviceNothingRuns) {

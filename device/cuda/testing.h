@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "device/cuda/launch/group_kernel.h"
+#include "device/cuda/launch/host_driver.h"
 #include "graph/text_form.h"
 #include "plan/testing.h"
 
@@ -54,54 +55,14 @@ inline bool HasDriverOrStandIn() {
   return has;
 }
 
-// A driver that has memory, which is the host's, and nothing else.
-class HostMemory : public Driver {
- public:
-  StatusOr<std::byte*> Allocate(int64_t bytes) override {
-    const size_t rounded = (static_cast<size_t>(bytes) + 255) / 256 * 256;
-    return static_cast<std::byte*>(std::aligned_alloc(256, rounded));
-  }
-  void Free(std::byte* memory) override { std::free(memory); }
-  Status Upload(std::byte* to, std::span<const std::byte> from, StreamRef) override {
-    std::memcpy(to, from.data(), from.size());
-    return OkStatus();
-  }
-  Status Download(std::span<std::byte> to, const std::byte* from, StreamRef) override {
-    std::memcpy(to.data(), from, to.size());
-    return OkStatus();
-  }
-  Status Fill(std::byte* to, uint8_t value, int64_t bytes, StreamRef) override {
-    std::memset(to, value, bytes);
-    return OkStatus();
-  }
-  StatusOr<ModuleRef> LoadModule(std::string_view) override { return None(); }
-  void UnloadModule(ModuleRef) override {}
-  StatusOr<FunctionRef> FindFunction(ModuleRef, const std::string&, uint32_t) override {
-    return None();
-  }
-  Status Launch(const KernelLaunch&, StreamRef) override { return None(); }
-  StatusOr<StreamRef> MakeStream(int) override { return None(); }
-  void FreeStream(StreamRef) override {}
-  Status Synchronize(StreamRef) override { return OkStatus(); }
-  StatusOr<EventRef> MakeEvent() override { return None(); }
-  void FreeEvent(EventRef) override {}
-  Status Record(EventRef, StreamRef) override { return None(); }
-  Status Wait(StreamRef, EventRef) override { return None(); }
-  StatusOr<Nanos> Between(EventRef, EventRef) override { return None(); }
-  StatusOr<GraphRef> MakeGraph() override { return None(); }
-  void FreeGraph(GraphRef) override {}
-  Status BeginCapture(StreamRef, GraphRef, std::span<const NodeEdge>) override { return None(); }
-  StatusOr<std::vector<NodeRef>> EndCapture(StreamRef) override { return None(); }
-  StatusOr<std::vector<NodeRef>> Nodes(GraphRef) override { return None(); }
-  StatusOr<NodeInfo> Inspect(NodeRef) override { return None(); }
-  Status SetPriority(NodeRef, int) override { return None(); }
-  StatusOr<ReplayRef> Instantiate(GraphRef) override { return None(); }
-  void FreeReplay(ReplayRef) override {}
-  Status Prepare(ReplayRef, StreamRef) override { return None(); }
-  Status Replay(ReplayRef, StreamRef) override { return None(); }
+// Memory for a kernel's weights, which is the host's.
+struct HostWeights {
+  // Call before the weights are looked at.
+  void Wait() { AG_CHECK(driver.Synchronize(stream).ok()); }
 
- private:
-  static Status None() { return Err(StatusCode::kUnimplemented, "host memory runs nothing"); }
+  HostDriver driver{{}};
+  StreamRef stream = *driver.MakeStream(0);
+  WeightMemory memory{driver, stream};
 };
 
 }  // namespace ag::cuda

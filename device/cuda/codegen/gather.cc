@@ -45,10 +45,7 @@ StatusOr<std::vector<std::string>> Variants(const GroupContext& context) {
 StatusOr<GeneratedGroup> Generate(const GroupContext& context, const std::string& variant) {
   GroupText group(context);
   AG_LET(const Problem p, ProblemOf(&group));
-  const std::vector<int64_t> numbers = NumbersIn(variant);
-  Lanes lanes{.space = p.space, .vector = numbers[0], .threads = numbers[1]};
-  lanes.type = IndexType(p.space);
-  lanes.space.CountVectors(lanes.vector);
+  const Lanes lanes = LanesOf(p.space, variant);
   Text text;
   const std::vector<std::string> at = BeginLanes(&text, lanes, "ag_block_x()");
   text.Line("long long row = {}[{}];", p.indices.name, Offset(at, lanes.space.strides[2]));

@@ -4,20 +4,21 @@
 
 namespace ag::cuda {
 
+namespace {
+
+constexpr std::string_view kWords[] = {"fp32", "tf32", "fp16", "bf16"};  // By Precision.
+
+}  // namespace
+
 StatusOr<Precision> PrecisionOf(const Policy& policy) {
-  if (policy.precision == "fp32") return Precision::kFp32;
-  if (policy.precision == "tf32") return Precision::kTf32;
-  if (policy.precision == "fp16") return Precision::kFp16;
-  if (policy.precision == "bf16") return Precision::kBf16;
+  const auto word = std::ranges::find(kWords, policy.precision);
+  if (word != std::end(kWords)) return static_cast<Precision>(word - kWords);
   return Err(StatusCode::kInvalidArgument,
              "cuda: precision '{}'; it offers fp32, tf32, fp16 and bf16", policy.precision);
 }
 
 DType StoredDType(DType dtype, Precision precision) {
-  if (dtype != DType::kFloat32) return dtype;
-  if (precision == Precision::kFp16) return DType::kFloat16;
-  if (precision == Precision::kBf16) return DType::kBFloat16;
-  return dtype;
+  return ag::StoredDType(dtype, kWords[static_cast<size_t>(precision)]);
 }
 
 int GroupContext::InputOf(Edge edge) const {

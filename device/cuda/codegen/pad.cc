@@ -86,10 +86,7 @@ std::string SourceOf(const std::string& mode, const std::string& at, int64_t beg
 StatusOr<GeneratedGroup> Generate(const GroupContext& context, const std::string& variant) {
   GroupText group(context);
   AG_LET(const Problem p, ProblemOf(&group));
-  const std::vector<int64_t> numbers = NumbersIn(variant);
-  Lanes lanes{.space = p.space, .vector = numbers[0], .threads = numbers[1]};
-  lanes.type = IndexType(p.space);
-  lanes.space.CountVectors(lanes.vector);
+  const Lanes lanes = LanesOf(p.space, variant);
   Text text;
   std::vector<std::string> at = BeginLanes(&text, lanes, "ag_block_x()");
   const std::string to = Plus(p.to.name, Offset(at, lanes.space.strides[0]));

@@ -78,10 +78,7 @@ void Count(Text* text, const Problem& p) {
 StatusOr<GeneratedGroup> Generate(const GroupContext& context, const std::string& variant) {
   GroupText group(context);
   AG_LET(const Problem p, ProblemOf(&group));
-  const std::vector<int64_t> numbers = NumbersIn(variant);
-  Lanes lanes{.space = p.space, .vector = numbers[0], .threads = numbers[1]};
-  lanes.type = IndexType(p.space);
-  lanes.space.CountVectors(lanes.vector);
+  const Lanes lanes = LanesOf(p.space, variant);
   Text text;
   const std::vector<std::string> at = BeginLanes(&text, lanes, "ag_block_x()");
   std::vector<std::string> place(p.to.shape.size(), "0");
