@@ -18,6 +18,10 @@ constexpr std::pair<std::string_view, OpTrait> kTraitWords[] = {
     {"{contraction}", kContraction},     {"{reduction}", kReduction}, {"{pooling}", kPooling},
     {"{normalization}", kNormalization}, {"{movement}", kMovement}};
 
+// Words that stand for convolutions of a form.
+constexpr std::pair<std::string_view, ConvolutionForm> kFormWords[] = {
+    {"{depthwise}", ConvolutionForm::kDepthwise}, {"{pointwise}", ConvolutionForm::kPointwise}};
+
 std::vector<OpKind> OpsWith(OpTrait trait) {
   std::vector<OpKind> ops;
   for (const OpInfo& info : AllOps()) {
@@ -40,7 +44,7 @@ StatusOr<std::vector<OpKind>> ParseOps(std::string_view word) {
   return Invalid(fmt::format("unknown operator '{}'{}", word, DidYouMean(word, names)));
 }
 
-// "Conv", "[Add]", "[Relu|Clip]", "{elementwise}+".
+// "Conv", "[Add]", "[Relu|Clip]", "{elementwise}+", "{depthwise}".
 StatusOr<PatternStep> ParseStep(std::string_view word) {
   PatternStep step;
   if (word.ends_with('+')) {
@@ -50,6 +54,12 @@ StatusOr<PatternStep> ParseStep(std::string_view word) {
   if (word.starts_with('[') && word.ends_with(']')) {
     step.optional = true;
     word = word.substr(1, word.size() - 2);
+  }
+  for (const auto& [name, form] : kFormWords) {
+    if (word != name) continue;
+    step.ops = {OpKind::kConv};
+    step.form = form;
+    return step;
   }
   for (const std::string_view alternative : Split(word, '|')) {
     AG_LET(const std::vector<OpKind> ops, ParseOps(alternative));
@@ -224,6 +234,9 @@ std::string FormatStep(const PatternStep& step) {
   std::string ops;
   for (const auto& [name, trait] : kTraitWords) {
     if (step.ops == OpsWith(trait)) ops = name;
+  }
+  for (const auto& [name, form] : kFormWords) {
+    if (step.form == form) ops = name;
   }
   if (ops.empty()) {
     for (const OpKind op : step.ops) ops += (ops.empty() ? "" : "|") + std::string(Info(op).name);

@@ -17,10 +17,16 @@ namespace ag {
 //   pattern chain = {elementwise}+  max 16                layouts any
 //   pattern softmax = Softmax                             layouts plain
 // A step in brackets may be missing; alternatives are operator names or {elementwise}, {movement},
-// ... (the traits of graph/op_kind.h). A binary step reads its other operand from outside the
-// group. "one" patterns name a single operator of any listed kind.
+// ... (the traits of graph/op_kind.h), or {depthwise}, {pointwise}. A binary step reads its other
+// operand from outside the group. "one" patterns name a single operator of any listed kind.
+enum class ConvolutionForm : uint8_t {
+  kAny,
+  kDepthwise,  // Two spatial axes, one filter for each channel; its weights are constants.
+  kPointwise,  // Two spatial axes, a 1 x 1 window without strides, pads or groups; likewise.
+};
 struct PatternStep {
-  std::vector<OpKind> ops;  // Ascending, without repeats.
+  std::vector<OpKind> ops;                       // Ascending, without repeats.
+  ConvolutionForm form = ConvolutionForm::kAny;  // If not any, ops is Conv alone.
   bool optional = false;
   bool repeated = false;
   bool operator==(const PatternStep&) const = default;

@@ -39,6 +39,14 @@ TEST(DeviceSpec, ReadsPatternsAndExtras) {
   EXPECT_EQ(conv.layouts, (std::vector<Layout>{Layout::kBlocked16, Layout::kPlain}));
   EXPECT_TRUE(spec->FindPattern("chain")->steps[0].repeated);
   EXPECT_EQ(spec->FindPattern("chain")->nodes_max, 3);
+  const StatusOr<DeviceSpec> forms = ParseDeviceSpec(
+      std::string(kHead) + "pattern separable = {depthwise} [Relu] {pointwise} layouts plain\n");
+  ASSERT_TRUE(forms.ok()) << ToString(forms.status());
+  const GroupPattern& separable = forms->patterns[0];
+  EXPECT_EQ(separable.steps[0].form, ConvolutionForm::kDepthwise);
+  EXPECT_EQ(separable.steps[1].form, ConvolutionForm::kAny);
+  EXPECT_EQ(separable.steps[2].form, ConvolutionForm::kPointwise);
+  EXPECT_EQ(separable.steps[2].ops, std::vector<OpKind>{OpKind::kConv});
   EXPECT_EQ(spec->extra[1], (std::pair<std::string, std::string>("fault", "crash Conv")));
 }
 
@@ -53,6 +61,7 @@ TEST(DeviceSpec, RefusesWhatItDoesNotKnow) {
       {"pattern a = Konv", "line 6: unknown operator 'Konv'; did you mean 'Conv'?"},
       {"pattern a = [Conv]",
        "line 6: pattern: the first step is the anchor and may not be missing"},
+      {"pattern a = {depthwise}|Relu", "line 6: unknown operator '{depthwise}'"},
       {"pattern view = Conv", "line 6: pattern: the name 'view' is taken"},
       {"pattern a = Conv layouts nchw",
        "line 6: layout: expected plain, blocked8, blocked16 or channels_last, got 'nchw'"},

@@ -32,9 +32,10 @@ const DeviceSpec& Small() {
   return spec;
 }
 
-std::string Groups(const Graph& graph, const GroupingOptions& options = {}) {
-  RooflineTimes times(Small());
-  const auto groups = FormGroups(graph, Small(), {}, times, options);
+std::string Groups(const Graph& graph, const GroupingOptions& options = {},
+                   const DeviceSpec& spec = Small()) {
+  RooflineTimes times(spec);
+  const auto groups = FormGroups(graph, spec, {}, times, options);
   return groups.ok() ? Join(Summary(graph, *groups), "; ") : ToString(groups.status());
 }
 
@@ -76,6 +77,35 @@ TEST(FormGroups, Table) {
        "input x f32[4]\nw = const f32[4] seed 1\noutput add(x, exp(w))\n", "chain Add"},
   };
   for (const Case& c : cases) EXPECT_EQ(Groups(GraphOf(c.text)), c.groups) << c.name;
+}
+
+TEST(FormGroups, TakesConvolutionsByTheirForm) {
+  const StatusOr<DeviceSpec> spec = ParseDeviceSpec(
+      "name forms\ndtypes f32\ncores 1\nflops_per_second 1e9\nbytes_per_second 1e9\n"
+      "launch_ns 1000\npattern conv = Conv [Relu] layouts plain\n"
+      "pattern separable = {depthwise} [Clip] {pointwise} [Relu] layouts plain\n"
+      "pattern chain = {elementwise}+ layouts plain\n");
+  const std::string head =
+      "input x f32[1,8,6,6]\nw = const f32[8,1,3,3] seed 1\nb = const f32[8] seed 2\n"
+      "w2 = const f32[12,8,1,1] seed 3\nw3 = const f32[12,8,3,3] seed 4\n"
+      "b2 = const f32[12] seed 5\n"
+      "d = conv(x, w, b) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] group=8\n";
+  const std::string one = " strides=[1,1] pads=[0,0,0,0] dilations=[1,1]";
+  const std::pair<std::string, const char*> cases[] = {
+      {"output relu(conv(d, w2, b2)" + one + ")\n", "separable Conv+Conv+Relu"},
+      {"output conv(clip(d) min=0 max=6, w2, b2)" + one + "\n", "separable Conv+Clip+Conv"},
+      {"output conv(relu(d), w2, b2)" + one + "\n", "conv Conv+Relu; conv Conv"},
+      {"output conv(d, w3, b2)" + one + "\n", "conv Conv; conv Conv"},
+      {"output conv(d, w2, b2) strides=[2,2] pads=[0,0,0,0] dilations=[1,1]\n",
+       "conv Conv; conv Conv"},
+      {"output conv(d, w2, b2) strides=[1,1] pads=[1,0,0,0] dilations=[1,1]\n",
+       "conv Conv; conv Conv"},
+      {"output d\noutput conv(d, w2, b2)" + one + "\n", "conv Conv; conv Conv"},
+      {"input w4 f32[12,8,1,1]\noutput conv(d, w4, b2)" + one + "\n", "conv Conv; conv Conv"},
+  };
+  for (const auto& [text, groups] : cases) {
+    EXPECT_EQ(Groups(GraphOf(head + text), {}, *spec), groups) << text;
+  }
 }
 
 TEST(FormGroups, UngroupedIsOneOperatorEach) {

@@ -139,7 +139,7 @@ HomePatterns FindHomePatterns(const DeviceSpec& spec) {
   HomePatterns home(kOpKindCount, nullptr);
   for (const OpInfo& info : AllOps()) {
     for (const GroupPattern& pattern : spec.patterns) {
-      if (BeginMatch(pattern, info.kind) == 0) continue;
+      if (!CanAnchor(pattern, info.kind)) continue;
       home[static_cast<size_t>(info.kind)] = &pattern;
       break;
     }

@@ -36,7 +36,7 @@ class Cover {
 
   void WalkFrom(NodeId first, const GroupPattern& pattern) {
     const OpKind anchor = graph_.node(first).op;
-    uint32_t match = BeginMatch(pattern, anchor);
+    uint32_t match = BeginMatch(pattern, graph_, first);
     if (match == 0) return;
     const Layout layout = in_.layouts.of[first];
     const auto& listed = pattern.layouts;
@@ -51,7 +51,7 @@ class Cover {
       const NodeId next = in_.reader[last];
       if (next < 0 || static_cast<int>(path_.size()) == nodes_max) return;
       if (!IsStepUsable(graph_, anchor, {last, 0}, next)) return;
-      match = ExtendMatch(pattern, match, graph_.node(next).op);
+      match = ExtendMatch(pattern, match, graph_, next);
       if (match == 0) return;
       last = next;
       path_.push_back(last);

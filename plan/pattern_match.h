@@ -6,11 +6,17 @@
 
 namespace ag {
 
-// The match after the anchor; 0 when the pattern does not begin with `op`.
-uint32_t BeginMatch(const GroupPattern& pattern, OpKind op);
+// The match after the anchor; 0 when the pattern does not begin with `node`.
+uint32_t BeginMatch(const GroupPattern& pattern, const Graph& graph, NodeId node);
 
 // The match after a further operator; 0 when it does not fit.
-uint32_t ExtendMatch(const GroupPattern& pattern, uint32_t match, OpKind op);
+uint32_t ExtendMatch(const GroupPattern& pattern, uint32_t match, const Graph& graph, NodeId node);
+
+// Whether the pattern takes every operator of this kind as its anchor.
+bool CanAnchor(const GroupPattern& pattern, OpKind op);
+
+// Whether one of its steps takes the node.
+bool HasStepFor(const GroupPattern& pattern, const Graph& graph, NodeId node);
 
 // True when the group may end here.
 bool IsWholeMatch(const GroupPattern& pattern, uint32_t match);
@@ -22,6 +28,7 @@ int NodesMax(const GroupPattern& pattern);
 // what it reads, and takes its other operands in a form that every device can: anything in
 // element-wise groups; in other groups a tensor of the result's shape, or a constant that is a
 // scalar or runs along the result's channels (axis 1 after a convolution, the last one elsewhere).
+// A convolution may change the number of channels; `link` is its image.
 bool IsStepUsable(const Graph& graph, OpKind anchor, Edge link, NodeId step);
 
 }  // namespace ag

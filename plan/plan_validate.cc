@@ -121,12 +121,9 @@ Status CheckPattern(const Graph& graph, const Group& group, size_t g, const Devi
         fmt::format("group {}: device {} has no pattern '{}'", g, spec.name, group.pattern));
   }
   const auto fits = [&](size_t i) {
-    const OpKind op = graph.node(group.nodes[i]).op;
-    if (is_view) return Has(op, kMovement);
-    if (i == 0) return BeginMatch(*pattern, op) != 0;
-    return std::ranges::any_of(pattern->steps, [&](const PatternStep& step) {
-      return std::ranges::count(step.ops, op) > 0;
-    });
+    if (is_view) return Has(graph.node(group.nodes[i]).op, kMovement);
+    if (i == 0) return BeginMatch(*pattern, graph, group.nodes[i]) != 0;
+    return HasStepFor(*pattern, graph, group.nodes[i]);
   };
   const size_t nodes_max = is_view ? 1 : static_cast<size_t>(NodesMax(*pattern));
   if (group.nodes.empty() || group.nodes.size() > nodes_max) {

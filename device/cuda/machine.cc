@@ -34,6 +34,7 @@ constexpr std::string_view kActivations =
     "Relu|LeakyRelu|Clip|Sigmoid|Tanh|HardSigmoid|HardSwish|Swish|Gelu";
 constexpr std::string_view kPatterns = R"(
 pattern conv = Conv [Add] [{activations}] layouts channels_last,plain
+pattern separable = {depthwise} [{activations}] {pointwise} [Add] [{activations}] layouts channels_last
 pattern dense = MatMul [Add] [Add] [{activations}] layouts plain
 pattern chain = {elementwise}+ max 16 layouts any
 pattern batch_norm = BatchNorm layouts any

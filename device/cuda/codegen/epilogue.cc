@@ -35,11 +35,11 @@ std::string Load(const std::string& pointer, int64_t stride, int64_t vector) {
 
 }  // namespace
 
-StatusOr<Epilogue> Epilogue::Make(const GroupContext& context) {
+StatusOr<Epilogue> Epilogue::Make(const GroupContext& context, size_t first) {
   if (context.group.outputs.size() != 1) {
     return Err(StatusCode::kUnimplemented, "{} outputs", context.group.outputs.size());
   }
-  AG_LET(Pointwise steps, Pointwise::Make(context, 1));
+  AG_LET(Pointwise steps, Pointwise::Make(context, first));
   return Epilogue(std::move(steps));
 }
 

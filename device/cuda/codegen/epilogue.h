@@ -9,8 +9,8 @@ namespace ag::cuda {
 
 class Epilogue {
  public:
-  // Of the operators after the first. kUnimplemented: as Pointwise, and several outputs.
-  static StatusOr<Epilogue> Make(const GroupContext& context);
+  // Of the operators group.nodes[first..]. kUnimplemented: as Pointwise, and several outputs.
+  static StatusOr<Epilogue> Make(const GroupContext& context, size_t first = 1);
 
   // Three axes of the output and where a tensor of its shape or of one that broadcasts to it lies
   // along each: (image, channel, position) of a convolution, (batch, row, column) of a product.

@@ -23,5 +23,6 @@ extern const Family kSoftmaxFamily;
 extern const Family kNormFamily;         // Layer norm and RMS norm.
 extern const Family kDenseFamily;        // Matrix products and what follows them.
 extern const Family kConvolutionFamily;  // Convolutions and what follows them.
+extern const Family kSeparableFamily;    // Depthwise convolutions before pointwise ones.
 
 }  // namespace ag::cuda

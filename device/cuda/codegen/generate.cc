@@ -8,6 +8,13 @@
 namespace ag::cuda {
 namespace {
 
+// Whether a second convolution follows.
+bool IsSeparable(const GroupContext& context) {
+  return std::ranges::count_if(context.group.nodes, [&](NodeId id) {
+           return context.graph.node(id).op == OpKind::kConv;
+         }) > 1;
+}
+
 StatusOr<const Family*> FamilyOf(const GroupContext& context) {
   if (context.group.pattern == kReorderPattern) return &kMovementFamily;
   if (context.group.nodes.empty()) {
@@ -15,7 +22,7 @@ StatusOr<const Family*> FamilyOf(const GroupContext& context) {
   }
   const OpKind op = context.node(0).op;
   if (op == OpKind::kBatchNorm || Has(op, kElementwise)) return &kChainFamily;
-  if (op == OpKind::kConv) return &kConvolutionFamily;
+  if (op == OpKind::kConv) return IsSeparable(context) ? &kSeparableFamily : &kConvolutionFamily;
   if (op == OpKind::kMatMul) return &kDenseFamily;
   if (op == OpKind::kSoftmax) return &kSoftmaxFamily;
   if (op == OpKind::kLayerNorm || op == OpKind::kRmsNorm) return &kNormFamily;

@@ -186,6 +186,27 @@ TEST(Generate, RefusesWhatItHasNot) {
   EXPECT_EQ(last.Variants(), "UNIMPLEMENTED: generated Softmax: layout channels_last");
 }
 
+TEST(Generate, ComputesADepthwiseConvolutionWhereAPointwiseOneReadsIt) {
+  FirstGroup separable(
+      "input x f32[1,16,8,8]; w = const f32[16,1,3,3] seed 1; b = const f32[16] seed 2; w2 = const "
+      "f32[32,16,1,1] seed 3; b2 = const f32[32] seed 4; output y = conv(relu(conv(x, w, b) "
+      "strides=[1,1] pads=[1,1,1,1] dilations=[1,1] group=16), w2, b2) strides=[1,1] "
+      "pads=[0,0,0,0] dilations=[1,1]",
+      "fp16", "separable");
+  EXPECT_EQ(separable.Variants(), "mma/32x32 mma/64x16 mma/64x32 tile/32x32");
+  const auto group = GenerateGroup(separable.context(), "mma/32x32");
+  ASSERT_EQ(ToString(group.status()), "OK");
+  EXPECT_EQ(group->kernels.size(), 1u);
+  EXPECT_EQ(group->workspace_bytes, 0);
+  ASSERT_EQ(group->constants.size(), 4u);
+  EXPECT_EQ(group->constants[0].order, (std::vector<int>{2, 3, 1, 0}));  // Neighbouring channels.
+  EXPECT_EQ(group->constants[2].order, (std::vector<int>{0, 2, 3, 1}));
+  separable.group().outputs[0].layout = Layout::kPlain;
+  EXPECT_EQ(separable.Variants(),
+            "UNIMPLEMENTED: generated Conv+Relu+Conv: expected a depthwise convolution before a "
+            "pointwise one with channels last, of less than 2^31 elements");
+}
+
 TEST(Generate, AsksForWeightsInTheOrderOfItsLoops) {
   const FirstGroup conv(
       "input x f32[1,16,8,8]; w = const f32[32,16,3,3] seed 1; b = const f32[32] seed 2; c = "

@@ -2,6 +2,7 @@
 // by every variant, run on the host and compared with the reference kernels.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdlib>
 #include <set>
 
@@ -72,6 +73,10 @@ constexpr std::string_view kProducts[] = {
     "relu(conv(x, w, b) strides=[1,2] pads=[1,1,1,0] dilations=[1,1])",
     "input x f32[2,48,9,9]; w = const f32[96,24,3,3] seed 1; b = const f32[96] seed 2; output y = "
     "conv(x, w, b) strides=[1,1] pads=[2,2,2,2] dilations=[2,2] group=2",
+    "input x f32[2,136,11,9]; w = const f32[136,1,3,3] seed 1; b = const f32[136] seed 2; w2 = "
+    "const f32[72,136,1,1] seed 3; b2 = const f32[72] seed 4; output y = conv(relu(conv(x, w, b) "
+    "strides=[1,1] pads=[1,1,1,1] dilations=[1,1] group=136), w2, b2) strides=[1,1] "
+    "pads=[0,0,0,0] dilations=[1,1]",
 };
 
 TEST_F(Kernels, ComputeProductsInEveryCut) {
@@ -82,7 +87,9 @@ TEST_F(Kernels, ComputeProductsInEveryCut) {
       const auto problems = GroupsOfCase(AG_SOURCE_DIR, text, true);
       ASSERT_EQ(ToString(problems.status()), "OK") << text;
       for (const NamedProblem& p : *problems) {
-        if (p.problem.pattern != "conv" && p.problem.pattern != "dense") continue;
+        if (std::ranges::count(std::array{"conv", "dense", "separable"}, p.problem.pattern) == 0) {
+          continue;
+        }
         for (const int sms : {1, 24, 132, 1000}) {
           const std::string name = fmt::format("{}: {}", p.name, text);
           auto found = ChecksOf(name, p.problem, precision, {.sms = sms});

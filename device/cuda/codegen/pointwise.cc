@@ -27,7 +27,7 @@ std::optional<double> ScalarOf(const Graph& graph, Edge edge) {
   return Tensor::FromBytes(type, bytes).At(0);
 }
 
-StatusOr<Pointwise> Pointwise::Make(const GroupContext& context, size_t first) {
+StatusOr<Pointwise> Pointwise::Statements(const GroupContext& context, size_t first, size_t end) {
   Pointwise made;
   if (first > 0) {
     const Edge link{context.group.nodes[first - 1], 0};
@@ -35,9 +35,20 @@ StatusOr<Pointwise> Pointwise::Make(const GroupContext& context, size_t first) {
     made.given_ = context.graph.type(link).dtype;
     made.values_.emplace_back(link, "v");
   }
-  for (size_t i = first; i < context.group.nodes.size(); ++i) {
+  for (size_t i = first; i < end; ++i) {
     AG_TRY(made.AddNode(context, i), "{}", Info(context.node(i).op).name);
   }
+  return made;
+}
+
+StatusOr<Pointwise> Pointwise::Between(const GroupContext& context, size_t first, size_t end) {
+  AG_LET(Pointwise made, Statements(context, first, end));
+  made.results_.push_back(made.values_.back().second);
+  return made;
+}
+
+StatusOr<Pointwise> Pointwise::Make(const GroupContext& context, size_t first) {
+  AG_LET(Pointwise made, Statements(context, first, context.group.nodes.size()));
   for (const Port& port : context.group.outputs) {
     const auto value = std::ranges::find(made.values_, port.edge, [](auto& v) { return v.first; });
     if (value == made.values_.end()) {

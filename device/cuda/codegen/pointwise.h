@@ -12,6 +12,9 @@ class Pointwise {
   // read from memory but given as a computed value. kUnimplemented: an operator that is not
   // element-wise (batch norm counts as such), or an element type.
   static StatusOr<Pointwise> Make(const GroupContext& context, size_t first);
+  // The operators group.nodes[first..end), whose last one's value is the only result. REQUIRES:
+  // first > 0.
+  static StatusOr<Pointwise> Between(const GroupContext& context, size_t first, size_t end);
 
   // What the function reads from memory: x0, x1, ...
   struct Operand {
@@ -27,6 +30,7 @@ class Pointwise {
               std::span<const TensorArgument> results) const;
 
  private:
+  static StatusOr<Pointwise> Statements(const GroupContext& context, size_t first, size_t end);
   Status AddNode(const GroupContext& context, size_t i);
   StatusOr<std::string> Value(const GroupContext& context, const Node& node, size_t index);
 

@@ -19,7 +19,8 @@ double CyclesOf(const Product& p, const TileCut& cut, int sms) {
   const double depth = static_cast<double>(CeilDiv(p.depth, cut.parts));
   const auto rounds = static_cast<double>(CeilDiv(BlocksOf(p, cut), sms));
   const double tile = depth * static_cast<double>(cut.rows * cut.columns) / rate;
-  return rounds * (tile + 1500) + (cut.parts > 1 ? 3500 : 0);
+  const double computed = depth * static_cast<double>(cut.rows) * p.left.work / 128;
+  return rounds * (tile + computed + 1500) + (cut.parts > 1 ? 3500 : 0);
 }
 
 std::string NameOf(const TileCut& cut) {

@@ -17,6 +17,9 @@ struct ProductOperand {
   // Writes what finding the element (line, k) needs; returns its address, or "" with a condition in
   // *valid that says whether it exists (zero otherwise). Names are those of int variables.
   std::function<std::string(Text* text, std::string* valid)> address;
+  // Where elements are computed and not read, address returns an expression that is the pack.
+  bool is_computed = false;
+  double work = 0;  // Multiplications that computing one takes.
 };
 
 struct Product {

@@ -41,8 +41,10 @@ void OperandTile::Fetch(bool is_whole_depth, Text* text) const {
   if (is_guarded) text->Open("if ({})", Join(conditions, " && "));
   std::string valid;
   const std::string address = operand_.address(text, &valid);
-  text->Line("{}{}_next[i] = ag_load<{}>({});", valid.empty() ? "" : fmt::format("if ({}) ", valid),
-             name_, operand_.vector, address);
+  const std::string value =
+      operand_.is_computed ? address : fmt::format("ag_load<{}>({})", operand_.vector, address);
+  text->Line("{}{}_next[i] = {};", valid.empty() ? "" : fmt::format("if ({}) ", valid), name_,
+             value);
   if (is_guarded) text->Close();
   text->Close();
 }
