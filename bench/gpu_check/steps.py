@@ -15,7 +15,7 @@ MODELS = ["inception_v3", "resnet50", "resnext50", "nasnet_a", "nasnet_mobile", 
 PRECISIONS = ["fp32", "tf32", "fp16"]
 SHARDS = 8
 # Each kind of kernel once; under the sanitizer a case takes seconds.
-SANITIZED = ["relu", "conv_1x1", "conv_dilated", "conv_depthwise", "conv_residual_relu", "matmul_batched", "dense_bias_gelu",
+SANITIZED = ["relu", "conv_1x1", "conv_dilated", "conv_depthwise", "depthwise_pointwise", "conv_residual_relu", "matmul_batched", "dense_bias_gelu",
              "softmax_last", "layer_norm", "reduce_mean_pooling", "max_pool", "concat_channels", "chain", "inception"]
 
 
