@@ -28,7 +28,8 @@ struct Schedule {
 // streams have ended what was launched before it, and what is launched later waits for it. A group
 // is wide when nothing could run beside it, or when the cores make it faster by a certain ratio;
 // the ratio whose schedule ends first is taken. `narrow` and `wide` are the same groups, for one
-// stream's cores and for all (Group::cores says so; its 0 is the stream's, which has all here).
+// stream's cores and for all (Group::cores says so; its 0 is the stream's, which has all here). No
+// group slows another down: each stream's cores are its own.
 Schedule GreedyWideStreams(const Graph& graph, const TimedGroups& narrow, const TimedGroups& wide,
                            const DeviceSpec& spec, int streams);
 

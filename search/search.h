@@ -75,7 +75,8 @@ struct AppliedRewrite {
 };
 
 struct SearchProgress {
-  std::string stage;  // "measuring groups", "rewriting", "measuring plans"
+  // "measuring groups", "measuring pairs of groups", "rewriting", "measuring plans"
+  std::string stage;
   int round = 0;
   int graphs = 0;
   int candidates = 0;

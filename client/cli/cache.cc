@@ -175,7 +175,7 @@ int RunCacheExport(Context& context, const CacheFlags& flags) {
   Status status = recording.status();
   if (status.ok()) status = WriteFileAtomically(flags.file, FormatRecording(*recording));
   if (!status.ok()) return Fail(status);
-  const size_t count = recording->groups.size();
+  const size_t count = recording->groups.size() + recording->pairs.size();
   context.Print(context.flags().json
                     ? Json{{"exported", count}}.dump()
                     : fmt::format("{} measurements written to {}", count, flags.file));
