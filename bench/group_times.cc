@@ -45,6 +45,7 @@ std::string Describe(const Graph& graph, const Group& group) {
 std::string Others(const Measurement* found) {
   std::string others;
   if (found == nullptr) return others;
+  if (found->busy_cores > 0) others += fmt::format(" busy_cores={}", found->busy_cores);
   for (const auto& [name, ns] : found->alternatives) {
     others += fmt::format(" {}={:.0f}", name, ns / 1e3);
   }

@@ -80,7 +80,8 @@ int StreamCores(const DeviceSpec& spec, int streams);
 int CoresTaken(const DeviceSpec& spec, int64_t outputs, int cores);
 
 // Keys of lines that only device/sim reads; ParseDeviceSpec keeps them in `extra`, in order.
-inline constexpr std::string_view kExtraKeys[] = {"fault", "noise", "drift", "seed", "recording"};
+inline constexpr std::string_view kExtraKeys[] = {"fault", "noise",     "drift",
+                                                  "seed",  "recording", "overlap"};
 inline constexpr size_t kPatternStepsMax = 31;  // A match is a set of steps in 32 bits.
 
 // kInvalidArgument "line N: ..." for unknown words, operators or missing fields.

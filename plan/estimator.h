@@ -19,6 +19,7 @@ struct GroupTime {
   double ns = 0;
   bool measured = false;
   std::string kernel;  // The measured best kernel.
+  int busy_cores = 0;  // As Measurement::busy_cores.
 };
 
 // A 128-bit hash of all that a group's problem depends on, made from the nodes where they stand:

@@ -16,6 +16,8 @@ struct Costs {
   std::vector<double> narrow_ns;  // On one stream's cores.
   std::vector<double> wide_ns;    // On all cores, beside nothing. Empty: no group takes them.
   double wide_ratio = 0;          // Of kWideRatios.
+  std::vector<int> shares = {};   // Cores that each group takes; empty: none slows another down.
+  double overlap = 1;
 };
 
 class ListScheduler {
@@ -26,11 +28,13 @@ class ListScheduler {
         before_(before),
         costs_(costs),
         event_ns_(spec.event_ns),
+        cores_(spec.cores),
         after_(groups.size()),
         free_(streams),
         streams_(streams),
         stream_of_(groups.size(), -1),
         is_wide_(groups.size()),
+        begin_(groups.size()),
         end_(groups.size()),
         ended_(groups.size(), GroupSet(groups.size())),
         position_(groups.size()) {
@@ -116,7 +120,25 @@ class ListScheduler {
       const bool ends_first = wide_begin + costs_.wide_ns[g] < begin + costs_.narrow_ns[g];
       if (pays || (alone && ends_first)) return PlaceWide(g);
     }
-    Launch(g, stream, begin + costs_.narrow_ns[g], Predecessors(g));
+    Launch(g, stream, {begin, begin + costs_.narrow_ns[g] / SpeedAt(g, begin)}, Predecessors(g));
+  }
+
+  // Of g when it begins then: what was placed before keeps its end, as blocks do on a GPU that were
+  // dealt out first.
+  double SpeedAt(int g, double begin) const {
+    if (costs_.shares.empty()) return 1;
+    int running = 1;
+    double wanted = costs_.shares[g];
+    for (const Stream& stream : streams_) {
+      for (size_t i = stream.launches.size(); i-- > 0;) {
+        const int other = stream.launches[i].group;
+        if (end_[other] <= begin) break;
+        if (begin_[other] > begin) continue;
+        ++running;
+        wanted += costs_.shares[other];
+      }
+    }
+    return SpeedBeside(running, wanted, cores_, costs_.overlap);
   }
 
   // Where g begins first, and when; of equals where it needs the fewest waits.
@@ -144,15 +166,20 @@ class ListScheduler {
       all.push_back(streams_[s].launches.back().group);
       if (free_[s] > 0) begin = std::max(begin, free_[s] + event_ns_);
     }
-    Launch(g, stream, begin + costs_.wide_ns[g], std::move(all));
+    Launch(g, stream, {begin, begin + costs_.wide_ns[g]}, std::move(all));
     is_wide_[g] = true;
     last_wide_ = g;
   }
 
-  void Launch(int g, int stream, double end, std::vector<int> predecessors) {
+  struct Span {
+    double begin = 0;
+    double end = 0;
+  };
+  void Launch(int g, int stream, const Span& span, std::vector<int> predecessors) {
     stream_of_[g] = stream;
-    end_[g] = end;
-    free_[stream] = end;
+    begin_[g] = span.begin;
+    end_[g] = span.end;
+    free_[stream] = span.end;
     position_[g] = placed_++;
     streams_[stream].launches.push_back({g, WaitsOf(g, stream, std::move(predecessors))});
   }
@@ -182,6 +209,7 @@ class ListScheduler {
   const std::vector<std::vector<int>>& before_;
   const Costs& costs_;
   const double event_ns_;
+  const int cores_;
   std::vector<std::vector<int>> after_;
   std::vector<double> remaining_ns_;
   std::vector<double> free_;  // When each stream ends.
@@ -189,7 +217,7 @@ class ListScheduler {
   std::vector<int> stream_of_;
   std::vector<bool> is_wide_;
   int last_wide_ = -1;
-  std::vector<double> end_;
+  std::vector<double> begin_, end_;
   std::vector<GroupSet> ended_;  // What has ended when a group begins.
   std::vector<int> position_;    // In the order of placing.
   int placed_ = 0;
@@ -205,10 +233,14 @@ std::vector<double> TimesNs(const TimedGroups& timed) {
 
 std::vector<Stream> GreedyStreams(const Graph& graph, const std::vector<Group>& groups,
                                   const std::vector<double>& group_ns, const DeviceSpec& spec,
-                                  int streams) {
+                                  int streams, const Sharing& sharing) {
   AG_CHECK(streams >= 1 && group_ns.size() == groups.size());
   const auto before = GroupDependencies(graph, groups);
-  const Costs costs{group_ns, {}, 0};
+  Costs costs{.narrow_ns = group_ns, .wide_ns = {}, .overlap = sharing.overlap};
+  for (size_t g = 0; g < groups.size(); ++g) {
+    costs.shares.push_back(ShareOf(graph, groups[g], StreamCores(spec, streams),
+                                   sharing.BusyCores(static_cast<int>(g)), spec));
+  }
   ListScheduler scheduler(groups, before, costs, spec, streams);
   scheduler.Run();
   std::vector<Stream> result = scheduler.TakeStreams();
@@ -223,7 +255,7 @@ Schedule GreedyWideStreams(const Graph& graph, const TimedGroups& narrow, const 
                            const DeviceSpec& spec, int streams) {
   AG_CHECK(streams >= 1 && narrow.groups.size() == wide.groups.size());
   const auto before = GroupDependencies(graph, wide.groups);
-  Costs costs{TimesNs(narrow), TimesNs(wide), 0};
+  Costs costs{.narrow_ns = TimesNs(narrow), .wide_ns = TimesNs(wide)};
   Schedule best{.timed = wide};
   double best_ns = std::numeric_limits<double>::infinity();
   for (const double ratio : kWideRatios) {

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <limits>
+#include <tuple>
 
 #include "plan/schedule.h"
 
@@ -17,12 +18,14 @@ struct Lane {
 class Simulation {
  public:
   Simulation(const Graph& graph, const Plan& plan, const std::vector<double>& group_ns,
-             const DeviceSpec& spec)
+             const DeviceSpec& spec, const Sharing& sharing)
       : graph_(graph),
         plan_(plan),
         group_ns_(group_ns),
         spec_(spec),
+        sharing_(sharing),
         lanes_(plan.streams.size()),
+        begin_(plan.groups.size(), 0),
         end_(plan.groups.size(), -1) {}
 
   double Run() {
@@ -37,23 +40,35 @@ class Simulation {
     return now_;
   }
 
+  std::vector<BesidePair> Pairs() const {
+    std::vector<BesidePair> pairs;
+    for (size_t s = 0; s < plan_.streams.size(); ++s) {
+      for (size_t t = s + 1; t < plan_.streams.size(); ++t) AddPairs(s, t, &pairs);
+    }
+    std::ranges::sort(pairs, {},
+                      [](const BesidePair& p) { return std::tuple(-p.ns, p.first, p.second); });
+    return pairs;
+  }
+
  private:
+  void AddPairs(size_t s, size_t t, std::vector<BesidePair>* pairs) const {
+    for (const Launch& a : plan_.streams[s].launches) {
+      for (const Launch& b : plan_.streams[t].launches) {
+        const double ns =
+            std::min(end_[a.group], end_[b.group]) - std::max(begin_[a.group], begin_[b.group]);
+        if (ns <= 0) continue;
+        pairs->push_back({std::min(a.group, b.group), std::max(a.group, b.group), ns});
+      }
+    }
+  }
+
   const Launch& Current(size_t s) const { return plan_.streams[s].launches[lanes_[s].next]; }
   bool HasMore(size_t s) const { return lanes_[s].next < plan_.streams[s].launches.size(); }
 
   double CoresOf(size_t s) const {
-    const int group = plan_.groups[Current(s).group].cores;
-    const int cores = group > 0 ? group : plan_.streams[s].cores;
-    return CoresTaken(spec_, OutputsOf(Current(s).group),
-                      cores > 0 ? std::min(cores, spec_.cores) : spec_.cores);
-  }
-
-  int64_t OutputsOf(int group) const {
-    int64_t outputs = 1;
-    for (const Port& port : plan_.groups[group].outputs) {
-      outputs = std::max(outputs, graph_.type(port.edge).NumElements());
-    }
-    return outputs;
+    const int group = Current(s).group;
+    return ShareOf(graph_, plan_.groups[group], plan_.streams[s].cores, sharing_.BusyCores(group),
+                   spec_);
   }
 
   // When the waits of the next launch are over; infinity while one still runs.
@@ -71,14 +86,19 @@ class Simulation {
       if (lanes_[s].running || !HasMore(s) || ReadyAt(s) > now_) continue;
       lanes_[s].running = true;
       lanes_[s].left_ns = group_ns_[Current(s).group];
+      begin_[Current(s).group] = now_;
     }
   }
 
-  // Running groups that together want more cores than there are slow down alike.
   double Speed() const {
+    int running = 0;
     double wanted = 0;
-    for (size_t s = 0; s < lanes_.size(); ++s) wanted += lanes_[s].running ? CoresOf(s) : 0;
-    return std::min(1.0, spec_.cores / std::max(1.0, wanted));
+    for (size_t s = 0; s < lanes_.size(); ++s) {
+      if (!lanes_[s].running) continue;
+      ++running;
+      wanted += CoresOf(s);
+    }
+    return SpeedBeside(running, wanted, spec_.cores, sharing_.overlap);
   }
 
   double NextStep() const {
@@ -114,7 +134,9 @@ class Simulation {
   const Plan& plan_;
   const std::vector<double>& group_ns_;
   const DeviceSpec& spec_;
+  const Sharing& sharing_;
   std::vector<Lane> lanes_;
+  std::vector<double> begin_;
   std::vector<double> end_;  // Negative: not ended.
   double now_ = 0;
 };
@@ -122,9 +144,18 @@ class Simulation {
 }  // namespace
 
 double MakespanNs(const Graph& graph, const Plan& plan, const std::vector<double>& group_ns,
-                  const DeviceSpec& spec) {
+                  const DeviceSpec& spec, const Sharing& sharing) {
   AG_CHECK(group_ns.size() == plan.groups.size());
-  return Simulation(graph, plan, group_ns, spec).Run();
+  return Simulation(graph, plan, group_ns, spec, sharing).Run();
+}
+
+std::vector<BesidePair> PairsBeside(const Graph& graph, const Plan& plan,
+                                    const std::vector<double>& group_ns, const DeviceSpec& spec,
+                                    const Sharing& sharing) {
+  AG_CHECK(group_ns.size() == plan.groups.size());
+  Simulation simulation(graph, plan, group_ns, spec, sharing);
+  if (simulation.Run() == std::numeric_limits<double>::infinity()) return {};
+  return simulation.Pairs();
 }
 
 }  // namespace ag

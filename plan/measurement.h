@@ -24,9 +24,13 @@ struct Measurement {
   std::string kernel;    // The fastest kernel, and what the others took:
   std::vector<std::pair<std::string, double>> alternatives;  // name, median ns.
   bool simulated = false;  // From device/sim: an estimate by nature, labelled so everywhere.
+  // How many of the device's cores (SMs of a GPU) the fastest kernel keeps busy while it runs
+  // alone; 0: not known.
+  int busy_cores = 0;
 };
 
-// kInvalidArgument: a time that is not finite or not positive, or a median outside of its interval.
+// kInvalidArgument: a time that is not finite or not positive, a median outside of its interval, or
+// fewer than 0 busy cores. Whether there are more than the device has, who knows the device says.
 Status CheckMeasurement(const Measurement& measurement);
 
 enum class Verdict : uint8_t { kFaster = 0, kSlower = 1, kSame = 2, kAmbiguous = 3 };

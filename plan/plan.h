@@ -59,9 +59,10 @@ struct Stream {
 };
 
 // Where a tensor in a layout lies. kInput and kOutput are the caller's buffers, which hold plain
-// bytes: where the port has another layout (only SingleGroupPlan makes such places) or the policy's
-// precision another type (StoredType; offsets and sizes are the stored ones) the device keeps a
-// buffer of its own of LayoutBytes and converts on the way in and out, which no timing includes.
+// bytes: where the port has another layout (only SingleGroupPlan and PlanOfPair make such places)
+// or the policy's precision another type (StoredType; offsets and sizes are the stored ones) the
+// device keeps a buffer of its own of LayoutBytes and converts on the way in and out, which no
+// timing includes.
 struct Place {
   enum class Kind : uint8_t { kArena = 0, kInput = 1, kOutput = 2 };
   Port port;

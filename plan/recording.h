@@ -1,11 +1,12 @@
-// A recording: group measurements of a device as a text file (docs/recording.md), one line each,
-// which can be committed. `autograph cache export` writes one, `cache import` reads it, and a
-// simulated device answers from it (device/sim).
-//   autograph-measurements 2
+// A recording: measurements of a device's groups, and of pairs of them run together, as a text file
+// (docs/recording.md), one line each, which can be committed. `autograph cache export` writes one,
+// `cache import` reads it, and a simulated device answers from it (device/sim).
+//   autograph-measurements 3
 //   spec name h200                   the device as data, a line of docs/device-spec.md each;
 //   optional environment device=...;driver=...             of the lines that follow group ns=2127.5
 //   low=2120 high=2131 samples=15 discarded=0 canary=100200 time=1763800000
 //     kernel=direct others=winograd@2300 pattern=conv ... graph=...         (all of it in one line)
+//   pair ns=3100 low=... time=... groups=1,4 first=direct second=tiled      the 1st and 4th of them
 #pragma once
 
 #include <optional>
@@ -15,10 +16,11 @@
 
 #include "plan/group_problem.h"
 #include "plan/measurement.h"
+#include "plan/pair_problem.h"
 
 namespace ag {
 
-inline constexpr std::string_view kRecordingHeader = "autograph-measurements 2";
+inline constexpr std::string_view kRecordingHeader = "autograph-measurements 3";
 
 // The kernel of groups whose time a simulated device with a recording had to estimate.
 inline constexpr std::string_view kEstimatedKernel = "estimated";
@@ -30,19 +32,29 @@ struct RecordedGroup {
   int64_t measured_unix_seconds = 0;
 };
 
+struct RecordedPair {
+  PairProblem problem;
+  Environment environment;
+  Measurement measurement;  // Of both together; no kernel, no alternatives.
+  int64_t measured_unix_seconds = 0;
+};
+
 struct Recording {
   std::optional<DeviceSpec> spec;  // Without the lines that only device/sim reads.
   std::vector<RecordedGroup> groups;
+  std::vector<RecordedPair> pairs;
 };
 
 // Whether the text means to be a recording, of any version.
 bool IsRecording(std::string_view text);
 
 // The file's text: ordered by environment and group, so equal recordings have equal texts whatever
-// the order of their groups.
+// the order of their groups and pairs. A pair is written only where both of its groups are, of its
+// environment: alone it says nothing.
 std::string FormatRecording(const Recording& recording);
 
-// kInvalidArgument "line N: ..." for the first thing that is wrong; hostile text never crashes.
+// Reads versions 2 (which has no pairs) and 3. kInvalidArgument "line N: ..." for the first thing
+// that is wrong; hostile text never crashes.
 StatusOr<Recording> ParseRecording(std::string_view text);
 
 }  // namespace ag

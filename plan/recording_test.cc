@@ -120,7 +120,7 @@ TEST(Recording, IsOrderedText) {
   const std::string text = FormatRecording(recording);
   std::string simulated = Line("1", "10.25", "9.25", "10.75", "c%401%2cd@20.5,e@30.75");
   simulated.insert(simulated.find(" kernel="), " simulated=1");
-  EXPECT_EQ(text, "autograph-measurements 2\nenvironment a=1\n" + simulated +
+  EXPECT_EQ(text, "autograph-measurements 3\nenvironment a=1\n" + simulated +
                       "environment device=x;policy=2\n" +
                       Line("1", "10.25", "9.25", "10.75", "c%401%2cd@20.5,e@30.75") +
                       Line("2", "20", "19", "20.5", "c%401%2cd@40,e@60"));
@@ -131,6 +131,84 @@ TEST(Recording, IsOrderedText) {
   EXPECT_EQ(again->groups[2].measurement.alternatives,
             recording.groups[0].measurement.alternatives);
   EXPECT_TRUE(again->groups[0].measurement.simulated);
+}
+
+// Two groups and both together, in two environments; one pair's group is missing in the second.
+Recording WithPairs() {
+  Recording recording;
+  for (const char* environment : {"a=1", "b=1"}) {
+    for (const int cores : {1, 2}) {
+      if (cores == 2 && environment[0] == 'b') continue;
+      recording.groups.push_back(Recorded(cores, 10 * cores));
+      recording.groups.back().environment = environment;
+      recording.groups.back().measurement.busy_cores = 3 * cores - 3;
+    }
+    const GroupProblem &one = recording.groups[0].problem, &two = recording.groups[1].problem;
+    for (const PairProblem& pair :
+         {PairProblem{{one, two}, {"a b", "k"}}, PairProblem{{one, one}, {"l", "k"}}}) {
+      RecordedPair recorded{.problem = MakePair(pair), .environment = environment};
+      recorded.measurement = {.latency = {25, 24, 26}, .samples = 9, .canary_ns = 1e5};
+      recorded.measured_unix_seconds = 1'763'800'001;
+      recording.pairs.push_back(recorded);
+    }
+  }
+  return recording;
+}
+
+constexpr char kPairTimes[] =
+    "pair ns=25 low=24 high=26 samples=9 discarded=0 canary=1e+05 time=1763800001 ";
+
+TEST(Recording, PairsNameTheirGroups) {
+  const std::string text = FormatRecording(WithPairs());
+  std::string one = Line("1", "10", "9", "10.5", "c%401%2cd@20,e@30");
+  std::string two = Line("2", "20", "19", "20.5", "c%401%2cd@40,e@60");
+  two.insert(two.find(" kernel="), " busy_cores=3");
+  const std::string same = std::string(kPairTimes) + "groups=1,1 first=k second=l\n";
+  EXPECT_EQ(text, "autograph-measurements 3\nenvironment a=1\n" + one + two + same + kPairTimes +
+                      "groups=1,2 first=a%20b second=k\nenvironment b=1\n" + one + same);
+  const auto again = ParseRecording(text);
+  ASSERT_TRUE(again.ok()) << ToString(again.status());
+  EXPECT_EQ(FormatRecording(*again), text);
+  ASSERT_EQ(again->pairs.size(), 3u);
+  EXPECT_EQ(EncodePairProblem(again->pairs[1].problem),
+            EncodePairProblem(WithPairs().pairs[0].problem));
+  EXPECT_EQ(again->groups[1].measurement.busy_cores, 3);
+}
+
+TEST(Recording, ReadsTheVersionBefore) {
+  const std::string line = Line("1", "10", "9", "10.5", "e@30");
+  const auto read = ParseRecording("autograph-measurements 2\nenvironment a=1\n" + line);
+  ASSERT_TRUE(read.ok()) << ToString(read.status());
+  EXPECT_EQ(FormatRecording(*read), "autograph-measurements 3\nenvironment a=1\n" + line);
+}
+
+TEST(Recording, SaysWhatIsWrongWithAPair) {
+  const std::string good = FormatRecording(WithPairs());
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string text = good;
+    const size_t at = text.find(from);
+    return at == text.npos ? "no " + from : text.replace(at, from.size(), to);
+  };
+  const struct {
+    std::string text, message;
+  } kCases[] = {
+      {with("groups=1,1", "groups=1"), "line 5: groups: expected two numbers from 1 to 2, got '1'"},
+      {with("groups=1,2", "groups=1,3"),
+       "line 6: groups: expected two numbers from 1 to 2, got '1,3'"},
+      {with("groups=1,2", "groups=0,2"),
+       "line 6: groups: expected two numbers from 1 to 2, got '0,2'"},
+      {with("first=", "1st="), "line 5: expected first=, got '1st=k'"},
+      {with("second=k", "second=k third=l"), "line 6: expected no more words, got 'third=l'"},
+      {with("ns=25", "ns=0"), "line 5: measurement: a time of 0 ns"},
+      {with("busy_cores=3", "busy_cores=-3"),
+       "line 4: busy_cores: expected 0 to 1000000, got '-3'"},
+      {good + kPairTimes + "groups=1,1 first=l second=k\n", "line 10: the pair of line 9 again"},
+      {std::string("autograph-measurements 3\n") + kPairTimes,
+       "line 2: pair: no environment was said before"},
+  };
+  for (const auto& c : kCases) {
+    EXPECT_EQ(Message(ParseRecording(c.text).status()), c.message) << c.text;
+  }
 }
 
 TEST(Recording, HoldsTheSpecWithoutWhatOnlyASimulatedDeviceReads) {
@@ -158,13 +236,13 @@ TEST(Recording, SaysWhatIsWrongAndWhere) {
   const struct {
     std::string text, message;
   } kCases[] = {
-      {"", "line 1: expected 'autograph-measurements 2', got ''"},
+      {"", "line 1: expected 'autograph-measurements 3', got ''"},
       {"autograph-measurements 1\n",
-       "line 1: expected 'autograph-measurements 2', got 'autograph-measurements 1'"},
+       "line 1: expected 'autograph-measurements 3', got 'autograph-measurements 1'"},
       {with("environment a=1", "environment"), "line 2: environment: expected a value"},
       {with("environment a=1", "#"), "line 3: group: no environment was said before"},
       {with("environment", "surroundings"),
-       "line 2: expected spec, environment or group, got 'surroundings'"},
+       "line 2: expected spec, environment, group or pair, got 'surroundings'"},
       {good + times + kRelu, "line 4: the group of line 3 again"},
       {with("ns=2", "ns=x"), "line 3: ns: expected a number, got 'x'"},
       {with("ns=2", "ns=nan"), "line 3: measurement: a time of nan ns"},

@@ -127,9 +127,14 @@ StatusOr<Plan> MakePlan(const Graph& graph, const DeviceSpec& spec, const Policy
     schedule = GreedyWideStreams(graph, narrow, timed, spec, streams);
   } else {
     std::vector<double> ns;
-    for (const GroupTime& time : timed.times) ns.push_back(time.ns);
-    schedule.streams = streams == 1 ? OneStream(graph, timed.groups)
-                                    : GreedyStreams(graph, timed.groups, ns, spec, streams);
+    Sharing sharing;
+    for (const GroupTime& time : timed.times) {
+      ns.push_back(time.ns);
+      sharing.busy_cores.push_back(time.busy_cores);
+    }
+    schedule.streams = streams == 1
+                           ? OneStream(graph, timed.groups)
+                           : GreedyStreams(graph, timed.groups, ns, spec, streams, sharing);
     schedule.timed = std::move(timed);
   }
   return CompletePlan(graph, std::move(schedule.timed.groups), std::move(schedule.streams), spec,

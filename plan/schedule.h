@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "plan/estimator.h"
+#include "plan/sharing.h"
 
 namespace ag {
 
@@ -11,10 +12,11 @@ namespace ag {
 std::vector<Stream> OneStream(const Graph& graph, const std::vector<Group>& groups);
 
 // Greedy list scheduling: ready groups by longest remaining path, onto the stream where they begin
-// first; each of the `streams` streams has StreamCores. Waits are transitively reduced.
+// first; each of the `streams` streams has StreamCores. A group that begins beside others is taken
+// to run as fast as `sharing` says of those that run then. Waits are transitively reduced.
 std::vector<Stream> GreedyStreams(const Graph& graph, const std::vector<Group>& groups,
                                   const std::vector<double>& group_ns, const DeviceSpec& spec,
-                                  int streams);
+                                  int streams, const Sharing& sharing = {});
 
 // Groups, each on one stream's cores or on all, with what they take, and their launches.
 struct Schedule {
@@ -26,7 +28,8 @@ struct Schedule {
 // streams have ended what was launched before it, and what is launched later waits for it. A group
 // is wide when nothing could run beside it, or when the cores make it faster by a certain ratio;
 // the ratio whose schedule ends first is taken. `narrow` and `wide` are the same groups, for one
-// stream's cores and for all (Group::cores says so; its 0 is the stream's, which has all here).
+// stream's cores and for all (Group::cores says so; its 0 is the stream's, which has all here). No
+// group slows another down: each stream's cores are its own.
 Schedule GreedyWideStreams(const Graph& graph, const TimedGroups& narrow, const TimedGroups& wide,
                            const DeviceSpec& spec, int streams);
 
@@ -44,10 +47,21 @@ StatusOr<std::vector<int64_t>> PlaceWorkspaces(const Graph& graph, const DeviceS
                                                const std::vector<int64_t>& bytes, Plan* plan);
 
 // Simulates the launches on the spec's streams, events and cores; the end of the last one. Groups
-// that run beside each other and want more cores than there are slow down alike. Infinity when
-// streams wait for each other in a circle.
+// that run beside each other slow down alike, as SpeedBeside says. Infinity when streams wait for
+// each other in a circle.
 double MakespanNs(const Graph& graph, const Plan& plan, const std::vector<double>& group_ns,
-                  const DeviceSpec& spec);
+                  const DeviceSpec& spec, const Sharing& sharing = {});
+
+// Two groups of different streams that ran beside each other in that simulation, and how long.
+struct BesidePair {
+  int first = 0;  // first < second.
+  int second = 0;
+  double ns = 0;
+};
+// All of them, the longest first. Empty when streams wait for each other in a circle.
+std::vector<BesidePair> PairsBeside(const Graph& graph, const Plan& plan,
+                                    const std::vector<double>& group_ns, const DeviceSpec& spec,
+                                    const Sharing& sharing = {});
 
 // Groups + streams + places, validated: a plan that a device can build. `environment` is left
 // empty.

@@ -45,6 +45,53 @@ TEST(Makespan, SmallGroupsShareAGpu) {
   }
 }
 
+// Two groups of 100 ns and 8 cores by their blocks; what was measured of them counts instead.
+TEST(Makespan, MeasuredSharesAndOverlap) {
+  DeviceSpec spec = Small();
+  spec.cores = 8;
+  spec.block_outputs = 100;
+  const Graph graph = GraphOf("input x f32[800]\noutput a = exp(x)\noutput b = relu(x)\n");
+  Plan plan;
+  plan.groups.resize(2);
+  for (int g = 0; g < 2; ++g) plan.groups[g].outputs = {{graph.outputs()[g].edge}};
+  plan.streams = {{.launches = {{0, {}}}}, {.launches = {{1, {}}}}};
+  const struct {
+    const char* name;
+    Sharing sharing;
+    double makespan_ns;
+  } kCases[] = {
+      {"by blocks", {}, 200},
+      {"two cores each", {.busy_cores = {2, 2}}, 100},
+      {"one is known", {.busy_cores = {2, 0}}, 125},
+      {"they run in turn", {.busy_cores = {2, 2}, .overlap = 0}, 200},
+      {"half way", {.busy_cores = {2, 2}, .overlap = 0.5}, 100 / 0.75},
+      {"they do not notice each other", {.busy_cores = {}, .overlap = 2}, 100},
+  };
+  for (const auto& c : kCases) {
+    EXPECT_DOUBLE_EQ(MakespanNs(graph, plan, {100, 100}, spec, c.sharing), c.makespan_ns) << c.name;
+    const auto pairs = PairsBeside(graph, plan, {100, 100}, spec, c.sharing);
+    ASSERT_EQ(pairs.size(), 1u) << c.name;
+    EXPECT_EQ(pairs[0].first, 0);
+    EXPECT_EQ(pairs[0].second, 1);
+    EXPECT_DOUBLE_EQ(pairs[0].ns, c.makespan_ns) << c.name;
+  }
+}
+
+TEST(PairsBeside, TheLongestFirst) {
+  const Diamond d;
+  Plan plan;
+  plan.groups = d.groups;
+  // relu runs from 100 to 150, neg from 110 to 190, add waits for neg.
+  plan.streams = {StreamOf({{0, {}}, {1, {}}, {3, {2}}}, 2), StreamOf({{2, {0}}}, 2)};
+  const auto pairs = PairsBeside(d.graph, plan, {100, 50, 80, 10}, Small());
+  ASSERT_EQ(pairs.size(), 1u);
+  EXPECT_EQ(pairs[0].first, 1);
+  EXPECT_EQ(pairs[0].second, 2);
+  EXPECT_DOUBLE_EQ(pairs[0].ns, 40);
+  plan.streams = {StreamOf({{1, {2}}}, 0), StreamOf({{2, {1}}}, 0)};
+  EXPECT_TRUE(PairsBeside(d.graph, plan, {100, 50, 80, 10}, Small()).empty());
+}
+
 TEST(Makespan, ByHand) {
   const Diamond d;
   struct Case {
@@ -92,6 +139,42 @@ TEST(GreedyStreams, TheLongBranchStaysAndTheShortOneMoves) {
   EXPECT_THAT(streams[0].launches[2].waits, ElementsAre(1));
   ASSERT_EQ(streams[1].launches.size(), 1u);
   EXPECT_THAT(streams[1].launches[0].waits, ElementsAre(0));
+}
+
+// A chain of three groups of 100 ns, and two of about 150 ns.
+TEST(GreedyStreams, WhatBeginsBesideAFullGroupTakesLonger) {
+  DeviceSpec spec = Small();
+  spec.cores = 8;
+  spec.block_outputs = 1;
+  const Graph graph = GraphOf(
+      "input x f32[8]\na = exp(x)\nb = relu(a)\noutput c = neg(b)\noutput d = tanh(x)\n"
+      "output e = sqrt(x)\n");
+  RooflineTimes times(spec);
+  const auto groups = *FormGroups(graph, spec, {}, times, {.grouped = false});
+  const auto name = [&](int g) {
+    return std::string(Info(graph.node(groups[g].nodes[0]).op).name);
+  };
+  std::vector<double> ns;
+  for (int g = 0; g < 5; ++g) {
+    ns.push_back(name(g) == "Tanh" ? 151 : name(g) == "Sqrt" ? 150 : 100);
+  }
+  const auto launched = [&](const Sharing& sharing) {
+    std::vector<std::vector<std::string>> names;
+    for (const Stream& stream : GreedyStreams(graph, groups, ns, spec, 2, sharing)) {
+      names.emplace_back();
+      for (const Launch& launch : stream.launches) names.back().push_back(name(launch.group));
+    }
+    return names;
+  };
+  // Half of the device each: Tanh and Sqrt run beside the chain.
+  EXPECT_THAT(launched({.busy_cores = {4, 4, 4, 4, 4}}),
+              ElementsAre(ElementsAre("Exp", "Relu", "Neg"), ElementsAre("Tanh", "Sqrt")));
+  // All of it by their blocks: Tanh is taken to need 302 ns beside Exp, so Sqrt goes to the other.
+  EXPECT_THAT(launched({}),
+              ElementsAre(ElementsAre("Exp", "Relu", "Sqrt"), ElementsAre("Tanh", "Neg")));
+  // The same where they share the device worse than their cores say.
+  EXPECT_THAT(launched({.busy_cores = {4, 4, 4, 4, 4}, .overlap = 0}),
+              ElementsAre(ElementsAre("Exp", "Relu", "Sqrt"), ElementsAre("Tanh", "Neg")));
 }
 
 TEST(GreedyStreams, AChainStaysOnOneStreamWithAllCores) {

@@ -35,7 +35,8 @@ class BacktrackingTest : public testing::Test {
     request_ = {.input = TestGraph(graph), .spec = spec_, .options = options};
     SearchRun run(request_, clock_);
     GroupTimesCache times(spec_, measurer_, {.groups_max = options.limits.groups_max});
-    const SearchSetting setting{request_, rules_, times, run};
+    PairTimes pairs(measurer_.spec(), measurer_, 0);
+    const SearchSetting setting{request_, rules_, times, pairs, run};
     const StatusOr<ScoredGraph> root = ScoreMeasured(request_.input, setting);
     AG_CHECK(root.ok());
     root_ns_ = root->estimate_ns;

@@ -20,7 +20,8 @@ StatusOr<PlanCandidate> Complete(const Graph& graph, const SearchSetting& settin
   ScoredGraph scored = ScoreGroups(graph, setting, std::move(candidate.plan.groups));
   candidate.plan.groups = std::move(scored.groups);
   if (scored.failure.ok()) {
-    candidate.makespan_ns = MakespanNs(graph, candidate.plan, scored.group_ns, request.spec);
+    candidate.makespan_ns = MakespanNs(graph, candidate.plan, scored.group_ns, request.spec,
+                                       setting.pairs.SharingOf(scored.busy_cores));
   }
   return candidate;
 }
@@ -68,12 +69,28 @@ StatusOr<StreamsTrial> TryStreams(const Graph& graph, const SearchSetting& setti
                                     {.cores = StreamCores(spec, streams), .mixed_layouts = true}));
     AG_TRY(trial.scored.failure);
     schedule.timed.groups = trial.scored.groups;
-    schedule.streams =
-        GreedyStreams(graph, trial.scored.groups, trial.scored.group_ns, spec, streams);
+    schedule.streams = GreedyStreams(graph, trial.scored.groups, trial.scored.group_ns, spec,
+                                     streams, setting.pairs.SharingOf(trial.scored.busy_cores));
   }
   AG_LET(trial.candidate,
          Complete(graph, setting, std::move(schedule.timed.groups), std::move(schedule.streams)));
   return trial;
+}
+
+// Times pairs of groups that the plan would run beside each other. True: its makespan, and that of
+// others, is another now.
+bool LearnPairs(const PlanCandidate& candidate, const SearchSetting& setting) {
+  if (!setting.pairs.CanLearn() || setting.run.Over()) return false;
+  const ScoredGraph scored = ScoreGroups(candidate.graph, setting, candidate.plan.groups);
+  if (!scored.unmeasured.empty() || !scored.failure.ok()) return false;
+  setting.run.Report("measuring pairs of groups");
+  const bool changed =
+      setting.pairs.Learn(candidate.graph, candidate.plan, scored.group_ns, scored.busy_cores);
+  const Status& failure = setting.pairs.failure();
+  const bool says_nothing = failure.ok() || failure.code() == StatusCode::kUnimplemented ||
+                            failure.code() == StatusCode::kCancelled;
+  if (!says_nothing) setting.run.Warn("two groups together: " + Message(failure));
+  return changed;
 }
 
 }  // namespace
@@ -106,8 +123,10 @@ std::optional<PlanCandidate> MakeStreamsPlan(const Graph& graph, const SearchSet
     const auto leader = std::ranges::min_element(trials, {}, makespan);
     if (leader == trials.end() || !*leader) return std::nullopt;
     const std::vector<GroupProblem>& unmeasured = (*leader)->scored.unmeasured;
-    if (unmeasured.empty() || turn == turns_max || setting.times.Exhausted()) {
-      return std::move((*leader)->candidate);
+    if (unmeasured.empty() || turn >= turns_max || setting.times.Exhausted()) {
+      if (!LearnPairs((*leader)->candidate, setting)) return std::move((*leader)->candidate);
+      for (size_t i = 0; i < trials.size(); ++i) trials[i] = attempt(static_cast<int>(i) + 2);
+      continue;
     }
     for (const GroupProblem& problem : unmeasured) setting.times.Want(problem);
     setting.run.Report("measuring groups");

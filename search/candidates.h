@@ -31,7 +31,8 @@ StatusOr<PlanCandidate> MakeOneStreamPlan(const Graph& graph, const SearchSettin
                                           const OneStreamOptions& options = {});
 
 // The greedy plan on 2 to streams_max streams that ends first by simulation, its groups measured on
-// the cores of one stream (and on all, where the spec lets a group take them). None: the spec or
+// the cores of one stream (and on all, where the spec lets a group take them), and pairs of them
+// timed together as far as setting.pairs goes. None: the spec or
 // the options allow one stream only, or none of these plans ends before `below_ns`.
 std::optional<PlanCandidate> MakeStreamsPlan(const Graph& graph, const SearchSetting& setting,
                                              double below_ns);

@@ -33,7 +33,8 @@ class CandidatesTest : public testing::Test {
     request_ = {.input = TestGraph(graph), .spec = spec_, .environment = "e", .options = options};
     SearchRun run(request_, clock_);
     GroupTimesCache times(spec_, measurer_, {.groups_max = options.limits.groups_max});
-    return MakePlans(request_.input, {request_, rules_, times, run});
+    PairTimes pairs(spec_, measurer_, options.limits.pairs_max);
+    return MakePlans(request_.input, {request_, rules_, times, pairs, run});
   }
 
   DeviceSpec spec_ = TestSpec(/*streams_max=*/4);

@@ -68,13 +68,33 @@ double FakeMeasurer::GroupNs(const GroupProblem& problem) const {
 }
 
 double FakeMeasurer::SimulatedNs(const Candidate& candidate) const {
+  return RunNs(candidate.graph, candidate.plan);
+}
+
+double FakeMeasurer::RunNs(const Graph& graph, const Plan& plan) const {
   std::vector<double> ns;
-  for (const Group& group : candidate.plan.groups) {
+  Sharing sharing{.overlap = overlap};
+  for (const Group& group : plan.groups) {
     const bool is_view = group.pattern == kViewPattern;
-    ns.push_back(is_view ? 0
-                         : GroupNs(ExtractGroup(candidate.graph, group, candidate.plan.policy)));
+    const GroupProblem problem = is_view ? GroupProblem() : ExtractGroup(graph, group, plan.policy);
+    ns.push_back(is_view ? 0 : GroupNs(problem));
+    sharing.busy_cores.push_back(is_view || !busy_cores ? 0 : busy_cores(problem));
   }
-  return MakespanNs(candidate.graph, candidate.plan, ns, spec_);
+  return MakespanNs(graph, plan, ns, spec_, sharing);
+}
+
+std::vector<StatusOr<Measurement>> FakeMeasurer::MeasurePairs(
+    const std::vector<PairProblem>& pairs) {
+  pair_calls.push_back(pairs);
+  std::vector<StatusOr<Measurement>> results;
+  for (const PairProblem& pair : pairs) {
+    const StatusOr<PairRun> run = PlanOfPair(pair);
+    AG_CHECK(run.ok());
+    const double ns = RunNs(run->graph, run->plan);
+    results.push_back(Measurement{.latency = {ns, ns, ns}, .samples = 3});
+    if (!pair_failure.ok()) results.back() = pair_failure;
+  }
+  return results;
 }
 
 std::vector<StatusOr<Measurement>> FakeMeasurer::MeasureGroups(
@@ -88,7 +108,10 @@ std::vector<StatusOr<Measurement>> FakeMeasurer::MeasureGroups(
       continue;
     }
     const double ns = GroupNs(problem);
-    results.push_back(Measurement{.latency = {ns, ns, ns}, .samples = 3, .kernel = "fake"});
+    results.push_back(Measurement{.latency = {ns, ns, ns},
+                                  .samples = 3,
+                                  .kernel = "fake",
+                                  .busy_cores = busy_cores ? busy_cores(problem) : 0});
   }
   return results;
 }

@@ -24,6 +24,7 @@ class FakeMeasurer : public Measurer {
 
   std::vector<StatusOr<Measurement>> MeasureGroups(
       const std::vector<GroupProblem>& problems) override;
+  std::vector<StatusOr<Measurement>> MeasurePairs(const std::vector<PairProblem>& pairs) override;
   StatusOr<std::vector<PlanTiming>> MeasurePlans(const std::vector<Candidate>& candidates,
                                                  Effort effort) override;
 
@@ -39,19 +40,24 @@ class FakeMeasurer : public Measurer {
   std::function<Status(const GroupProblem&)> group_failure;
   std::function<Status(const Candidate&)> plan_failure;
   std::function<Status(int call)> call_failure;  // Of MeasurePlans as a whole; calls count from 0.
-  double noise = 0;                              // Each plan's time is multiplied by 1 +- noise.
-  Random random{1};                              // Draws the noise.
+  std::function<int(const GroupProblem&)> busy_cores;  // Null: not known.
+  double overlap = 1;   // What plans and pairs really do (plan/sharing.h).
+  Status pair_failure;  // Of every pair.
+  double noise = 0;     // Each plan's time is multiplied by 1 +- noise.
+  Random random{1};     // Draws the noise.
 
   // Half the width of a speedup's interval, as a share of it.
   static constexpr double kIntervalShare = 0.01;
 
   // What was asked, by call.
   std::vector<std::vector<GroupProblem>> group_calls;
+  std::vector<std::vector<PairProblem>> pair_calls;
   std::vector<std::vector<Candidate>> plan_calls;
   std::vector<Effort> plan_efforts;
 
  private:
   double GroupNs(const GroupProblem& problem) const;
+  double RunNs(const Graph& graph, const Plan& plan) const;
 
   DeviceSpec spec_;
 };

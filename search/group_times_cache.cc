@@ -23,12 +23,17 @@ double Median(const std::vector<double>& sorted) {
   return n % 2 == 1 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
 }
 
-// A time of zero, below zero or not a number is a failure, whatever its status said.
-Status CheckMeasurement(const StatusOr<Measurement>& measurement) {
+// A time of zero, below zero or not a number is a failure, whatever its status said. So is a group
+// that keeps more cores busy than the device has.
+Status CheckMeasurement(const StatusOr<Measurement>& measurement, int cores) {
   AG_TRY(measurement);
   const double ns = measurement->latency.median_ns;
-  if (std::isfinite(ns) && ns > 0) return OkStatus();
-  return Err(StatusCode::kInternal, "group measurement: expected a time above 0 ns, got {}", ns);
+  if (!std::isfinite(ns) || ns <= 0) {
+    return Err(StatusCode::kInternal, "group measurement: expected a time above 0 ns, got {}", ns);
+  }
+  if (measurement->busy_cores >= 0 && measurement->busy_cores <= cores) return OkStatus();
+  return Err(StatusCode::kInternal, "group measurement: expected 0 to {} busy cores, got {}", cores,
+             measurement->busy_cores);
 }
 
 bool NeedsNoTime(const GroupProblem& problem) { return problem.pattern == kViewPattern; }
@@ -101,7 +106,7 @@ std::vector<GroupTimesCache::Wanted> GroupTimesCache::TakeBatch(int count_max) {
 }
 
 void GroupTimesCache::Record(const Wanted& wanted, const StatusOr<Measurement>& measurement) {
-  const Status status = CheckMeasurement(measurement);
+  const Status status = CheckMeasurement(measurement, spec_.cores);
   const MutexLock lock(mutex_);
   ++version_;
   if (status.code() == StatusCode::kCancelled) {  // Says nothing of the group.
@@ -118,7 +123,10 @@ void GroupTimesCache::Record(const Wanted& wanted, const StatusOr<Measurement>& 
   }
   const double ns = measurement->latency.median_ns;
   known = {.state = State::kMeasured,
-           .time = {.ns = ns, .measured = true, .kernel = measurement->kernel}};
+           .time = {.ns = ns,
+                    .measured = true,
+                    .kernel = measurement->kernel,
+                    .busy_cores = measurement->busy_cores}};
   ++measured_;
   const double roofline = RooflineNs(wanted.problem, spec_);
   if (!(roofline > 0)) return;

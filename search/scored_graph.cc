@@ -12,11 +12,13 @@ void AddTime(const Graph& graph, const SearchSetting& setting, const GroupTime* 
   const bool is_view = group->pattern == kViewPattern;
   if (is_view || (time != nullptr && time->measured)) {
     scored->group_ns.push_back(is_view ? 0 : time->ns);
+    scored->busy_cores.push_back(is_view ? 0 : time->busy_cores);
     return;
   }
   GroupProblem problem = ExtractGroup(graph, *group, setting.request.policy);
   const GroupTimesCache::Known known = setting.times.Find(problem);
   scored->group_ns.push_back(known.time.ns);
+  scored->busy_cores.push_back(known.time.busy_cores);
   switch (known.state) {
     case GroupTimesCache::State::kMeasured:
       group->kernel = known.time.kernel;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "search/group_times_cache.h"
+#include "search/pair_times.h"
 #include "search/search_run.h"
 
 namespace ag {
@@ -14,12 +15,14 @@ struct SearchSetting {
   const SearchRequest& request;
   const RuleSet& rules;  // Those the policy allows.
   GroupTimesCache& times;
+  PairTimes& pairs;
   SearchRun& run;
 };
 
 struct ScoredGraph {
   std::vector<Group> groups;  // With the kernels that measurements chose.
   std::vector<double> group_ns;
+  std::vector<int> busy_cores;           // As Measurement::busy_cores, by group.
   double estimate_ns = 0;                // MixedEstimateNs; constant recipes are in no group: free.
   std::vector<GroupProblem> unmeasured;  // Of those groups: what would replace an estimate.
   Status failure;  // Not OK: the graph needs a group whose measurement failed, and why it failed.

@@ -28,7 +28,8 @@ class PlanSearch {
         times_(request.spec, measurer,
                {.groups_max = request.options.limits.groups_max,
                 .stop = [this] { return run_.Over(); }}),
-        setting_{request_, rules_, times_, run_} {}
+        pairs_(request.spec, measurer, request.options.limits.pairs_max),
+        setting_{request_, rules_, times_, pairs_, run_} {}
 
   StatusOr<SearchResult> Run();
 
@@ -50,6 +51,7 @@ class PlanSearch {
   SearchRun run_;
   const RuleSet rules_;
   GroupTimesCache times_;
+  PairTimes pairs_;
   const SearchSetting setting_;
   RewriteTrail trail_;
 
@@ -215,6 +217,9 @@ SearchResult PlanSearch::InputResult() const {
   result.candidates = run_.counts.candidates;
   result.groups_measured = times_.measured();
   result.groups_failed = times_.failed();
+  result.pairs_measured = pairs_.measured();
+  result.pairs_failed = pairs_.failed();
+  result.overlap = pairs_.overlap();
   return result;
 }
 
@@ -262,6 +267,11 @@ void PlanSearch::TakeWinners(const std::vector<size_t>& finalists,
 
 }  // namespace
 
+std::vector<StatusOr<Measurement>> Measurer::MeasurePairs(const std::vector<PairProblem>& pairs) {
+  return std::vector<StatusOr<Measurement>>(
+      pairs.size(), Err(StatusCode::kUnimplemented, "pairs of groups are not timed here"));
+}
+
 StatusOr<SearchResult> FindPlan(const SearchRequest& request, Measurer& measurer, Clock& clock) {
   return PlanSearch(request, measurer, clock).Run();
 }
@@ -274,6 +284,7 @@ SearchLimits ReplayLimits(const SearchLimits& used, const SearchResult& result) 
   if (result.expansions == 0) limits.expansions_max = 0;
   if (result.graphs == 0) limits.graphs_max = 0;
   limits.groups_max = result.groups_measured + result.groups_failed;
+  limits.pairs_max = result.pairs_measured + result.pairs_failed;
   limits.time_max = Nanos::max();
   return limits;
 }

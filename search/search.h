@@ -13,6 +13,7 @@
 #include "graph/graph.h"
 #include "plan/estimator.h"
 #include "plan/measurement.h"
+#include "plan/pair_problem.h"
 #include "plan/plan.h"
 #include "rules/rewrite.h"
 
@@ -25,6 +26,9 @@ class Measurer {
   virtual ~Measurer() = default;
   virtual std::vector<StatusOr<Measurement>> MeasureGroups(
       const std::vector<GroupProblem>& problems) = 0;
+
+  // The same of two groups started together. A Measurer need not offer it: then kUnimplemented.
+  virtual std::vector<StatusOr<Measurement>> MeasurePairs(const std::vector<PairProblem>& pairs);
 
   struct Candidate {
     Graph graph;
@@ -46,6 +50,10 @@ struct SearchLimits {
   int detour_max = 4;         // Rewrites in a row that do not gain.
   int candidates_max = 8;     // Whole graphs measured per round (the paper's top-K is 20).
   int groups_max = 1000;      // Distinct groups whose measurement is asked for, per search.
+  // Pairs of groups that are timed together, per search, where the device deals blocks out to
+  // whatever core is free (DeviceSpec::block_outputs); elsewhere each stream has cores of its own,
+  // and none is timed.
+  int pairs_max = 8;
   // Over all rounds; 0: no limit but the ones above. A replay sets them (ReplayLimits).
   int expansions_total_max = 0;
   int graphs_total_max = 0;
@@ -67,7 +75,8 @@ struct AppliedRewrite {
 };
 
 struct SearchProgress {
-  std::string stage;  // "measuring groups", "rewriting", "measuring plans"
+  // "measuring groups", "measuring pairs of groups", "rewriting", "measuring plans"
+  std::string stage;
   int round = 0;
   int graphs = 0;
   int candidates = 0;
@@ -113,6 +122,8 @@ struct SearchResult : FoundPlan {
   // Counts reached over all rounds.
   int rounds = 0, expansions = 0, graphs = 0, candidates = 0;
   int groups_measured = 0, groups_failed = 0;
+  int pairs_measured = 0, pairs_failed = 0;
+  double overlap = 1;  // How groups share the device (plan/sharing.h), as the pairs say.
   std::vector<std::string> warnings;  // E.g. a rule that could not be applied where it matched.
 };
 

@@ -316,6 +316,8 @@ Status Pipeline::Stages::Report() {
   facts.input_plan = FormatPlan(input, found.input_plan);
   facts.output_plan = FormatPlan(output_graph, output_plan);
   facts.output_kernels = OutputKernels();
+  facts.pairs = found.pairs_measured;
+  facts.overlap = found.overlap;
   facts.rules_digest = rules.digest().Hex();
   facts.nodes_in = input.size();
   facts.nodes_out = output_graph.size();

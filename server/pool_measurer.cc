@@ -56,17 +56,30 @@ std::optional<Measurement> PoolMeasurer::Remembered(const GroupProblem& problem)
 
 std::vector<StatusOr<Measurement>> PoolMeasurer::MeasureGroups(
     const std::vector<GroupProblem>& problems) {
-  std::vector<std::string> bytes;
-  std::vector<Digest> hit_keys;
-  std::vector<Missing> missing;
-  std::set<std::string> distinct;
+  std::vector<Asked> all;
   for (const GroupProblem& problem : problems) {
-    bytes.push_back(EncodeGroupProblem(problem));
-    if (!distinct.insert(bytes.back()).second) continue;
-    if (Known(bytes.back()).has_value()) {
-      hit_keys.push_back(GroupKey(bytes.back(), key_environment_));
+    all.push_back({EncodeGroupProblem(problem), Summary(problem)});
+  }
+  return Measure(all);
+}
+
+std::vector<StatusOr<Measurement>> PoolMeasurer::MeasurePairs(
+    const std::vector<PairProblem>& pairs) {
+  std::vector<Asked> all;
+  for (const PairProblem& pair : pairs) all.push_back({EncodePairProblem(pair), Summary(pair)});
+  return Measure(all);
+}
+
+std::vector<StatusOr<Measurement>> PoolMeasurer::Measure(const std::vector<Asked>& all) {
+  std::vector<Digest> hit_keys;
+  std::vector<Asked> missing;
+  std::set<std::string> distinct;
+  for (const Asked& asked : all) {
+    if (!distinct.insert(asked.bytes).second) continue;
+    if (Known(asked.bytes).has_value()) {
+      hit_keys.push_back(GroupKey(asked.bytes, key_environment_));
     } else {
-      missing.push_back({bytes.back(), Summary(problem)});
+      missing.push_back(asked);
     }
   }
   hits_ += static_cast<int>(hit_keys.size());
@@ -80,19 +93,19 @@ std::vector<StatusOr<Measurement>> PoolMeasurer::MeasureGroups(
                                       static_cast<int64_t>(missing.size()), hit_keys);
   if (!counted.ok()) LogWarn("cache counters: {}", Message(counted));
   std::vector<StatusOr<Measurement>> results;
-  for (const std::string& b : bytes) {
-    auto known = Known(b);
+  for (const Asked& asked : all) {
+    auto known = Known(asked.bytes);
     results.push_back(known.has_value() ? *std::move(known)
                                         : Err(StatusCode::kCancelled, "not measured: cancelled"));
   }
   return results;
 }
 
-void PoolMeasurer::MeasureBatch(const std::vector<Missing>& batch) {
+void PoolMeasurer::MeasureBatch(const std::vector<Asked>& batch) {
   if (options_.cancelled && options_.cancelled()) return;
   GroupBatchWork work;
   work.policy = options_.policy.Text();
-  for (const Missing& missing : batch) work.problems.push_back(missing.bytes);
+  for (const Asked& asked : batch) work.problems.push_back(asked.bytes);
   const auto keep = [&](const Delivery& delivery) {
     Keep(batch[static_cast<size_t>(delivery.entry)], delivery);
   };
@@ -102,23 +115,23 @@ void PoolMeasurer::MeasureBatch(const std::vector<Missing>& batch) {
 }
 
 // Stores what is worth it; the caller acknowledges after this.
-void PoolMeasurer::Keep(const Missing& missing, const Delivery& delivery) {
+void PoolMeasurer::Keep(const Asked& asked, const Delivery& delivery) {
   Status status = delivery.result.status;
   if (status.ok()) status = CheckMeasurement(delivery.result.measurement);
   if (!status.ok()) ++failed_;
-  fresh_.insert_or_assign(missing.bytes, status.ok()
-                                             ? StatusOr<Measurement>(delivery.result.measurement)
-                                             : StatusOr<Measurement>(status));
+  fresh_.insert_or_assign(asked.bytes, status.ok()
+                                           ? StatusOr<Measurement>(delivery.result.measurement)
+                                           : StatusOr<Measurement>(status));
   if (!status.ok() && !WorthRemembering(delivery)) return;
   CacheRow row;
-  row.problem = missing.bytes;
+  row.problem = asked.bytes;
   row.environment = key_environment_;
   row.status = status;
   if (status.ok()) row.measurement = delivery.result.measurement;
-  row.summary = missing.summary;
+  row.summary = asked.summary;
   row.measured_unix_seconds = clock_.UnixSeconds();
   if (const Status put = cache_.Put(row); !put.ok()) {
-    LogWarn("cache: not remembered: {}: {}", missing.summary, Message(put));
+    LogWarn("cache: not remembered: {}: {}", asked.summary, Message(put));
   }
 }
 

@@ -37,6 +37,7 @@ class PoolMeasurer : public Measurer {
 
   std::vector<StatusOr<Measurement>> MeasureGroups(
       const std::vector<GroupProblem>& problems) override;
+  std::vector<StatusOr<Measurement>> MeasurePairs(const std::vector<PairProblem>& pairs) override;
   StatusOr<std::vector<PlanTiming>> MeasurePlans(const std::vector<Candidate>& candidates,
                                                  Effort effort) override;
 
@@ -59,13 +60,14 @@ class PoolMeasurer : public Measurer {
   int failed() const { return failed_; }
 
  private:
-  struct Missing {
+  struct Asked {  // A group or a pair.
     std::string bytes;
     std::string summary;
   };
+  std::vector<StatusOr<Measurement>> Measure(const std::vector<Asked>& all);
   std::optional<StatusOr<Measurement>> Known(const std::string& bytes);
-  void MeasureBatch(const std::vector<Missing>& batch);
-  void Keep(const Missing& missing, const Delivery& delivery);
+  void MeasureBatch(const std::vector<Asked>& batch);
+  void Keep(const Asked& asked, const Delivery& delivery);
   Status RunItem(WorkItem work, const std::function<void(const Delivery&)>& on_result,
                  const std::function<bool()>& stop);
 

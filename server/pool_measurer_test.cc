@@ -95,6 +95,24 @@ TEST(PoolMeasurer, SplitsIntoBatches) {
   EXPECT_EQ(EntryCount(*b.runner.items[0].work), 256);
 }
 
+TEST(PoolMeasurer, PairsAreRememberedLikeGroups) {
+  Bench b;
+  const PairProblem pair = MakePair({{Problem(1), Problem(2)}, {"k", "k"}});
+  {
+    PoolMeasurer measurer = b.Make();
+    EXPECT_EQ(measurer.MeasurePairs({pair, pair})[1]->latency.median_ns, 100);
+    EXPECT_EQ(measurer.misses(), 1);
+  }
+  const auto& work = std::get<GroupBatchWork>(b.runner.items.at(0).work->body);
+  EXPECT_EQ(work.problems, std::vector<std::string>{EncodePairProblem(pair)});
+  PoolMeasurer measurer = b.Make();
+  EXPECT_TRUE(measurer.MeasurePairs({pair})[0].ok());
+  EXPECT_EQ(measurer.hits(), 1);
+  EXPECT_EQ(b.runner.items.size(), 1u);
+  EXPECT_EQ(b.cache->List({})->at(0).record.summary,
+            "chain: Relu f32[1] beside chain: Relu f32[2]");
+}
+
 TEST(PoolMeasurer, QuarantineIsRemembered) {
   Bench b;
   b.runner.failure = Err(StatusCode::kInternal, "quarantined after 2 crashed executors");

@@ -79,7 +79,8 @@ void WriteErrors(JsonWriter& json, const JobResult& r) {
   json.EndList();
 }
 
-void WriteSearch(JsonWriter& json, const JobResult& r) {
+void WriteSearch(JsonWriter& json, const ReportFacts& facts) {
+  const JobResult& r = *facts.result;
   json.BeginObject("search");
   json.String("stop_reason", r.stop_reason);
   json.Int("rounds", r.rounds);
@@ -87,6 +88,8 @@ void WriteSearch(JsonWriter& json, const JobResult& r) {
   json.Int("graphs", r.graphs);
   json.Int("candidates", r.candidates);
   json.Int("groups_failed", r.groups_failed);
+  json.Int("pairs", facts.pairs);
+  json.Double("overlap", facts.overlap);
   json.Int("cache_hits", r.cache.hits);
   json.Int("cache_misses", r.cache.misses);
   json.Double("seconds", r.seconds);
@@ -108,6 +111,7 @@ void WriteKernels(JsonWriter& json, const std::vector<GroupKernels>& groups) {
     json.Int("group", group.group);
     json.String("kernel", group.measurement.kernel);
     json.Double("median_ms", group.measurement.latency.median_ns / 1e6);
+    json.Int("busy_cores", group.measurement.busy_cores);
     json.BeginList("alternatives");
     for (const auto& [kernel, median_ns] : group.measurement.alternatives) {
       json.BeginObject();
@@ -142,7 +146,7 @@ std::string WriteReport(const ReportFacts& facts) {
   json.Int("groups", r.groups);
   json.Int("streams", r.streams);
   json.EndObject();
-  WriteSearch(json, r);
+  WriteSearch(json, facts);
   json.String("output_digest", r.output.Hex());
   json.BeginList("warnings");
   for (const std::string& warning : r.warnings) json.String("", warning);

@@ -23,6 +23,8 @@ struct ReportFacts {
   std::string output_plan;
   std::vector<GroupKernels>
       output_kernels;  // Ascending; groups that were not measured are left out.
+  int pairs = 0;       // Pairs of groups that were timed together,
+  double overlap = 1;  // and what they say (plan/sharing.h).
   std::string rules_digest;
   int nodes_in = 0;
   int nodes_out = 0;

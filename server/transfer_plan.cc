@@ -111,7 +111,7 @@ class KnownTimes : public GroupTimes {
       GroupTime& time = known_[EncodeGroupProblem(problems[i])];
       time = {1e15, false, ""};
       if (!measured[i].ok()) continue;
-      time = {measured[i]->latency.median_ns, true, measured[i]->kernel};
+      time = {measured[i]->latency.median_ns, true, measured[i]->kernel, measured[i]->busy_cores};
     }
     return static_cast<int>(problems.size());
   }

@@ -14,7 +14,7 @@
 namespace ag {
 
 struct GroupBatchWork {
-  std::vector<std::string> problems;  // Canonical bytes.
+  std::vector<std::string> problems;  // Canonical bytes, of groups or of pairs.
   std::string policy;
 };
 

@@ -1,7 +1,7 @@
 #include "server/worker_wire.h"
 
 #include "autograph/v1/worker.pb.h"
-#include "plan/group_problem.h"
+#include "plan/pair_problem.h"
 #include "server/job_wire.h"
 
 namespace ag {
@@ -18,6 +18,7 @@ Measurement MeasurementOf(const v1::CacheRecord& p) {
   m.canary_ns = p.canary_ns();
   m.kernel = p.kernel();
   m.simulated = p.simulated();
+  m.busy_cores = p.busy_cores();
   for (const v1::KernelTime& time : p.alternatives()) {
     m.alternatives.emplace_back(time.kernel(), time.median_ns());
   }
@@ -143,6 +144,7 @@ void ToProto(const CacheRow& row, v1::CacheRecord* p) {
     time->set_median_ns(ns);
   }
   p->set_simulated(m.simulated);
+  p->set_busy_cores(m.busy_cores);
   p->set_measured_unix_seconds(row.measured_unix_seconds);
   p->set_summary(row.summary);
 }
@@ -158,10 +160,9 @@ StatusOr<CacheRow> FromProto(const v1::CacheRecord& p) {
     return Err(StatusCode::kInvalidArgument, "the key {} is not that of problem and environment",
                p.key());
   }
-  const auto problem = DecodeGroupProblem(row.problem);
-  if (!problem.ok()) {
-    return Err(StatusCode::kInvalidArgument, "problem: {}", Message(problem.status()));
-  }
+  const Status problem = IsPairProblem(row.problem) ? DecodePairProblem(row.problem).status()
+                                                    : DecodeGroupProblem(row.problem).status();
+  if (!problem.ok()) return Err(StatusCode::kInvalidArgument, "problem: {}", Message(problem));
   AG_TRY(CheckMeasurement(row.measurement));
   return row;
 }

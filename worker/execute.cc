@@ -58,6 +58,13 @@ StatusOr<Measurement> Executor::MeasureGroup(int index, const std::string& probl
   return measurement;
 }
 
+StatusOr<Measurement> Executor::MeasurePair(int index, const std::string& pair_bytes) {
+  on_progress_(index);
+  AG_LET(const PairProblem pair, DecodePairProblem(pair_bytes));
+  AG_LET(const auto alone, MeasureAlone(*device_, [&] { on_progress_(index); }));
+  return ProfilePair(*device_, pair, profile_, clock_);
+}
+
 // The fastest kernel that computes what the reference does. Of one that came in later only the
 // median is known.
 Status Executor::TakeRightKernel(const GroupProblem& problem, Measurement* measurement) {
@@ -76,6 +83,7 @@ Status Executor::TakeRightKernel(const GroupProblem& problem, Measurement* measu
     if (status.ok()) {
       measurement->kernel = kernel;
       measurement->latency = {ns, ns, ns};
+      measurement->busy_cores = 0;
       return OkStatus();
     }
     if (status.code() != StatusCode::kDataLoss) return status;

@@ -42,6 +42,9 @@ class Executor {
   StatusOr<Measurement> MeasureGroup(int index, const std::string& problem_bytes);
   static constexpr double kCheckedFlopsMax = 5e7;
 
+  // Times two groups together. kDataLoss: the bytes are no pair.
+  StatusOr<Measurement> MeasurePair(int index, const std::string& pair_bytes);
+
   // Entry 0 is the input: when it cannot be built or run, its status is returned for the whole set.
   // So is kUnavailable of any entry: the device is lost.
   struct TimingOptions {

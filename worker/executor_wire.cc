@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "autograph/v1/worker.pb.h"
-#include "plan/group_problem.h"
+#include "plan/pair_problem.h"
 #include "worker/execute.h"
 
 namespace ag {
@@ -29,6 +29,7 @@ void ToWire(const Measurement& measurement, v1::CacheRecord* record) {
   record->set_canary_ns(measurement.canary_ns);
   record->set_kernel(measurement.kernel);
   record->set_simulated(measurement.simulated);
+  record->set_busy_cores(measurement.busy_cores);
   for (const auto& [kernel, median_ns] : measurement.alternatives) {
     v1::KernelTime* time = record->add_alternatives();
     time->set_kernel(kernel);
@@ -69,7 +70,9 @@ Status RunGroups(Executor& executor, const v1::GroupBatch& batch, const Emit& em
     if (problem.ok()) executor.device().Prepare(*problem);  // MeasureGroup says what is wrong.
   }
   for (int i = 0; i < batch.problems_size(); ++i) {
-    const StatusOr<Measurement> measurement = executor.MeasureGroup(i, batch.problems(i));
+    const std::string& bytes = batch.problems(i);
+    const StatusOr<Measurement> measurement =
+        IsPairProblem(bytes) ? executor.MeasurePair(i, bytes) : executor.MeasureGroup(i, bytes);
     if (IsLost(measurement.status())) return measurement.status();
     v1::ItemResult result = Result(i, measurement.status());
     if (measurement.ok()) ToWire(*measurement, result.mutable_measurement());

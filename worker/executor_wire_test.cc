@@ -4,6 +4,7 @@
 
 #include "autograph/v1/worker.pb.h"
 #include "device/sim/sim_device.h"
+#include "plan/pair_problem.h"
 #include "worker/execute.h"
 #include "worker/testing.h"
 
@@ -98,6 +99,35 @@ TEST_F(ExecutorWireTest, AGroupBatchGivesAResultEach) {
   EXPECT_NE(record.alternatives(0).kernel(), record.kernel());
   EXPECT_GE(record.alternatives(0).median_ns(), record.median_ns());
   for (const v1::ItemResult& result : results_) EXPECT_EQ(result.attempt(), "e1.1");
+}
+
+// Each group wants all cores of "small": by its spec both are half as fast together.
+TEST_F(ExecutorWireTest, PairsStandAmongGroups) {
+  for (const auto& [lines, share] :
+       {std::pair("", 0.5), std::pair("overlap 1.5", 0.75), std::pair("overlap 2", 1.0)}) {
+    Open(lines);
+    v1::WorkItem item = Groups({kLayer, kSoftmax});
+    ASSERT_EQ(ToString(Run(item)), "OK");
+    PairProblem pair;
+    double alone_ns[2];
+    for (int i = 0; i < 2; ++i) {
+      pair.groups[i] = *DecodeGroupProblem(item.groups().problems(0));
+      pair.kernels[i] = results_[0].measurement().kernel();
+      alone_ns[i] = results_[0].measurement().median_ns();
+    }
+    item.mutable_groups()->add_problems(EncodePairProblem(MakePair(pair)));
+    PairProblem wrong = pair;
+    wrong.kernels[0] = "none";
+    item.mutable_groups()->add_problems(EncodePairProblem(wrong));
+    ASSERT_EQ(ToString(Run(item)), "OK");
+    EXPECT_EQ(Texts()[2], "2 0 ");
+    EXPECT_EQ(Texts()[3], "3 3 small: no kernel none");
+    const v1::CacheRecord& record = results_[2].measurement();
+    EXPECT_NEAR(record.median_ns(), alone_ns[0] / share, 2);
+    EXPECT_EQ(record.kernel(), "");
+    EXPECT_GE(record.samples(), 7);
+    EXPECT_TRUE(record.simulated());
+  }
 }
 
 TEST_F(ExecutorWireTest, APlanSetGivesATimingEach) {

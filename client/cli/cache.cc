@@ -21,18 +21,13 @@ Json RecordJson(const v1::CacheRecord& record) {
           {"high_ns", record.high_ns()},
           {"samples", record.samples()},
           {"kernel", record.kernel()},
+          {"busy_cores", record.busy_cores()},
           {"simulated", record.simulated()},
           {"measured", FormatUnixSeconds(record.measured_unix_seconds())}};
 }
 
-StatusOr<RecordedGroup> ToGroup(const v1::CacheRecord& record) {
-  RecordedGroup group;
-  StatusOr<GroupProblem> problem = DecodeGroupProblem(record.problem());
-  if (!problem.ok()) return Within(problem.status(), record.summary());
-  group.problem = *std::move(problem);
-  group.environment = record.environment();
-  group.measured_unix_seconds = record.measured_unix_seconds();
-  Measurement& m = group.measurement;
+Measurement MeasurementOf(const v1::CacheRecord& record) {
+  Measurement m;
   m.latency = {record.median_ns(), record.low_ns(), record.high_ns()};
   m.samples = record.samples();
   m.discarded = record.discarded();
@@ -42,17 +37,40 @@ StatusOr<RecordedGroup> ToGroup(const v1::CacheRecord& record) {
     m.alternatives.emplace_back(other.kernel(), other.median_ns());
   }
   m.simulated = record.simulated();
-  return group;
+  m.busy_cores = record.busy_cores();
+  return m;
 }
 
-v1::CacheRecord ToRecord(const RecordedGroup& group) {
+// Adds the record, of a group or of a pair.
+Status AddRecord(const v1::CacheRecord& record, Recording* recording) {
+  const auto fill = [&](auto recorded, auto problem) -> StatusOr<decltype(recorded)> {
+    if (!problem.ok()) return Within(problem.status(), record.summary());
+    recorded.problem = *std::move(problem);
+    recorded.environment = record.environment();
+    recorded.measured_unix_seconds = record.measured_unix_seconds();
+    recorded.measurement = MeasurementOf(record);
+    return recorded;
+  };
+  if (IsPairProblem(record.problem())) {
+    AG_LET(RecordedPair pair, fill(RecordedPair(), DecodePairProblem(record.problem())));
+    recording->pairs.push_back(std::move(pair));
+    return OkStatus();
+  }
+  AG_LET(RecordedGroup group, fill(RecordedGroup(), DecodeGroupProblem(record.problem())));
+  recording->groups.push_back(std::move(group));
+  return OkStatus();
+}
+
+// `recorded` is a RecordedGroup or a RecordedPair; `bytes` are its problem's.
+template <class Recorded>
+v1::CacheRecord ToRecord(const Recorded& recorded, const std::string& bytes) {
   v1::CacheRecord record;
-  record.set_problem(EncodeGroupProblem(group.problem));
-  record.set_key(GroupKey(record.problem(), group.environment).Hex());
-  record.set_summary(Summary(group.problem));
-  record.set_environment(group.environment);
-  record.set_measured_unix_seconds(group.measured_unix_seconds);
-  const Measurement& m = group.measurement;
+  record.set_problem(bytes);
+  record.set_key(GroupKey(bytes, recorded.environment).Hex());
+  record.set_summary(Summary(recorded.problem));
+  record.set_environment(recorded.environment);
+  record.set_measured_unix_seconds(recorded.measured_unix_seconds);
+  const Measurement& m = recorded.measurement;
   record.set_median_ns(m.latency.median_ns);
   record.set_low_ns(m.latency.low_ns);
   record.set_high_ns(m.latency.high_ns);
@@ -66,7 +84,20 @@ v1::CacheRecord ToRecord(const RecordedGroup& group) {
     time->set_median_ns(ns);
   }
   record.set_simulated(m.simulated);
+  record.set_busy_cores(m.busy_cores);
   return record;
+}
+
+// Groups first.
+std::vector<v1::CacheRecord> ToRecords(const Recording& recording) {
+  std::vector<v1::CacheRecord> records;
+  for (const RecordedGroup& group : recording.groups) {
+    records.push_back(ToRecord(group, EncodeGroupProblem(group.problem)));
+  }
+  for (const RecordedPair& pair : recording.pairs) {
+    records.push_back(ToRecord(pair, EncodePairProblem(pair.problem)));
+  }
+  return records;
 }
 
 // What the store remembers: of the flags' device with its spec, of their environment, or all.
@@ -78,11 +109,8 @@ StatusOr<Recording> Collect(Client& client, const CacheFlags& flags) {
     recording.spec = device->spec();
     if (environment.empty()) environment = device->environment();
   }
-  AG_TRY(client.ExportCache(environment, [&](const v1::CacheRecord& record) {
-    AG_LET(RecordedGroup group, ToGroup(record));
-    recording.groups.push_back(std::move(group));
-    return OkStatus();
-  }));
+  AG_TRY(client.ExportCache(
+      environment, [&](const v1::CacheRecord& record) { return AddRecord(record, &recording); }));
   if (recording.groups.empty() && !environment.empty()) {
     return Err(StatusCode::kNotFound, "nothing is remembered of the environment {}", environment);
   }
@@ -147,7 +175,7 @@ int RunCacheExport(Context& context, const CacheFlags& flags) {
   Status status = recording.status();
   if (status.ok()) status = WriteFileAtomically(flags.file, FormatRecording(*recording));
   if (!status.ok()) return Fail(status);
-  const size_t count = recording->groups.size();
+  const size_t count = recording->groups.size() + recording->pairs.size();
   context.Print(context.flags().json
                     ? Json{{"exported", count}}.dump()
                     : fmt::format("{} measurements written to {}", count, flags.file));
@@ -162,10 +190,11 @@ int RunCacheImport(Context& context, const CacheFlags& flags) {
   if (!recording.ok()) return Fail(Within(recording.status(), flags.file));
   const StatusOr<Client*> client = context.Connect("");
   if (!client.ok()) return Fail(client.status());
+  const std::vector<v1::CacheRecord> records = ToRecords(*recording);
   size_t next = 0;
   const auto response = (*client)->ImportCache([&](v1::CacheRecord* record) {
-    if (next == recording->groups.size()) return false;
-    *record = ToRecord(recording->groups[next++]);
+    if (next == records.size()) return false;
+    *record = records[next++];
     return true;
   });
   if (!response.ok()) return Fail(response.status());

@@ -18,6 +18,7 @@ using Json = nlohmann::ordered_json;
 struct KernelTime {
   std::string kernel;
   double median_ms = 0;
+  int busy_cores = 0;  // Of the fastest kernel, where it is known.
 };
 
 // Of one group: kernels from fast to slow.
@@ -37,8 +38,10 @@ std::string WithKernels(const std::string& text, const KernelTimes& times) {
       const std::string how =
           i == 0 ? "fastest"
                  : fmt::format("{:.2f}x as long", kernels[i].median_ms / kernels[0].median_ms);
-      shown += fmt::format("       {:<28} {:>9.4f} ms  {}\n", kernels[i].kernel,
-                           kernels[i].median_ms, how);
+      const int busy = kernels[i].busy_cores;
+      shown +=
+          fmt::format("       {:<28} {:>9.4f} ms  {}{}\n", kernels[i].kernel, kernels[i].median_ms,
+                      how, busy > 0 ? fmt::format(", busy cores: {}", busy) : "");
     }
   }
   while (shown.ends_with("\n")) shown.pop_back();
@@ -55,6 +58,7 @@ Json KernelsJson(const KernelTimes& times) {
     list.push_back({{"group", group},
                     {"kernel", kernels[0].kernel},
                     {"median_ms", kernels[0].median_ms},
+                    {"busy_cores", kernels[0].busy_cores},
                     {"alternatives", alternatives}});
   }
   return list;
@@ -91,7 +95,7 @@ StatusOr<KernelTimes> RememberedKernels(Context& context, Session& session) {
     const auto [begin, end] = groups.equal_range(record.key());
     for (auto it = begin; it != end; ++it) {
       std::vector<KernelTime>& kernels = times[it->second];
-      kernels = {{record.kernel(), record.median_ns() / 1e6}};
+      kernels = {{record.kernel(), record.median_ns() / 1e6, record.busy_cores()}};
       for (const v1::KernelTime& other : record.alternatives()) {
         kernels.push_back({other.kernel(), other.median_ns() / 1e6});
       }
@@ -152,7 +156,8 @@ KernelTimes KernelsOfReport(const Json& report) {
   KernelTimes times;
   for (const Json& entry : report.value("output_kernels", Json::array())) {
     std::vector<KernelTime>& kernels = times[entry.value("group", -1)];
-    kernels = {{entry.value("kernel", ""), entry.value("median_ms", 0.0)}};
+    kernels = {
+        {entry.value("kernel", ""), entry.value("median_ms", 0.0), entry.value("busy_cores", 0)}};
     for (const Json& other : entry.value("alternatives", Json::array())) {
       kernels.push_back({other.value("kernel", ""), other.value("median_ms", 0.0)});
     }

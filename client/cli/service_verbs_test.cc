@@ -11,7 +11,7 @@
 #include "client/cli/testing.h"
 #include "client/cli/verbs.h"
 #include "graph/text_form.h"
-#include "plan/group_problem.h"
+#include "plan/pair_problem.h"
 
 namespace ag {
 namespace {
@@ -165,6 +165,22 @@ v1::CacheRecord Record(double median_ns, int cores = 0) {
   return record;
 }
 
+// The group of Record(..., 0) beside that of Record(..., 1).
+v1::CacheRecord PairRecord() {
+  PairProblem pair;
+  for (int i = 0; i < 2; ++i) {
+    pair.groups[i] = *DecodeGroupProblem(Record(1, i).problem());
+    pair.kernels[i] = "jit";
+  }
+  v1::CacheRecord record = Record(3);
+  record.set_problem(EncodePairProblem(MakePair(pair)));
+  record.set_key(GroupKey(record.problem(), record.environment()).Hex());
+  record.set_summary(Summary(pair));
+  record.clear_kernel();
+  record.clear_alternatives();
+  return record;
+}
+
 // --- Jobs
 
 TEST_F(ServiceVerbsTest, JobsAreListed) {
@@ -231,14 +247,15 @@ TEST_F(ServiceVerbsTest, MeasurementsAreListed) {
 }
 
 TEST_F(ServiceVerbsTest, WhatIsExportedIsImported) {
-  cache_.records = {Record(1), Record(2, 1)};
+  cache_.records = {Record(1), Record(2, 1), PairRecord()};
+  cache_.records[1].set_busy_cores(2);
   const CacheFlags flags{.file = Path("cache")};
   EXPECT_EQ(Call(false, RunCacheExport, flags).out,
-            "2 measurements written to " + flags.file + "\n");
+            "3 measurements written to " + flags.file + "\n");
   const Ran ran = Call(false, RunCacheImport, flags);
-  EXPECT_EQ(ran.out, "2 added, 5 known before\n") << ran.err;
-  ASSERT_EQ(cache_.imported.size(), 2u);
-  for (size_t i = 0; i < 2; ++i) {
+  EXPECT_EQ(ran.out, "3 added, 5 known before\n") << ran.err;
+  ASSERT_EQ(cache_.imported.size(), 3u);
+  for (size_t i = 0; i < 3; ++i) {
     EXPECT_EQ(cache_.imported[i].DebugString(), cache_.records[i].DebugString());
   }
 }
@@ -254,10 +271,11 @@ TEST_F(ServiceVerbsTest, ABadLineImportsNothing) {
     const char* name;
     std::string text, message;
   } kCases[] = {
-      {"empty", "", ": line 1: expected 'autograph-measurements 2', got ''"},
+      {"empty", "", ": line 1: expected 'autograph-measurements 3', got ''"},
       {"version", "autograph-measurements 1\n",
-       ": line 1: expected 'autograph-measurements 2', got 'autograph-measurements 1'"},
-      {"another", good + "bogus\n", ": line 4: expected spec, environment or group, got 'bogus'"},
+       ": line 1: expected 'autograph-measurements 3', got 'autograph-measurements 1'"},
+      {"another", good + "bogus\n",
+       ": line 4: expected spec, environment, group or pair, got 'bogus'"},
       {"twice", good + good.substr(good.find("group ")), ": line 4: the group of line 3 again"},
   };
   for (const auto& c : kCases) {

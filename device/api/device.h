@@ -49,6 +49,10 @@ class Executable {
 
   // Bytes held on the device: arena + packed weights.
   virtual int64_t device_bytes() const = 0;
+
+  // How many of the device's cores (SMs) the plan's group keeps busy while it runs alone; 0: not
+  // known.
+  virtual int busy_cores(int) const { return 0; }
 };
 
 // Whether a run's buffers are what the graph wants; the messages name what is not.

@@ -94,6 +94,10 @@ TEST_P(Conformance, Layouts) {
   EXPECT_EQ(ToString(CheckLayouts(device(), text(), precision())), "OK") << text();
 }
 
+TEST_P(Conformance, Pairs) {
+  EXPECT_EQ(ToString(CheckPairs(device(), text(), precision())), "OK") << text();
+}
+
 INSTANTIATE_TEST_SUITE_P(All, Conformance, testing::ValuesIn(AllParams()), NameOf);
 
 TEST(ConformanceCases, RunOnAGpu) {

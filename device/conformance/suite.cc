@@ -9,6 +9,7 @@
 #include "graph/half.h"
 #include "graph/text_form.h"
 #include "plan/equivalence.h"
+#include "plan/pair_problem.h"
 #include "plan/schedule.h"
 
 namespace ag {
@@ -213,6 +214,34 @@ Status CheckKernels(Device& device, std::string_view text, const std::string& pr
     for (const std::string& kernel : kernels) {
       AG_TRY(CheckProblem(device, problem, kernel), "{} by {}", group.pattern, kernel);
     }
+  }
+  return OkStatus();
+}
+
+Status CheckPairs(Device& device, std::string_view text, const std::string& precision) {
+  if (device.spec().streams_max < 2) return OkStatus();
+  const Policy policy{.precision = precision};
+  AG_LET(const Subject subject, Parse(text, precision));
+  RooflineTimes times(device.spec());
+  AG_LET(const Plan plan, MakePlan(subject.graph, device.spec(), policy, times, {}, 1));
+  std::vector<GroupProblem> problems;
+  for (const Group& group : plan.groups) {
+    if (group.pattern == kViewPattern || group.pattern == kReorderPattern) continue;
+    problems.push_back(ExtractGroup(subject.graph, group, plan.policy));
+    problems.back().cores = StreamCores(device.spec(), 2);
+  }
+  const SyntheticWeights weights;
+  for (size_t i = 0; i < problems.size(); ++i) {
+    const PairProblem pair{{problems[i], problems[(i + 1) % problems.size()]}, {"", ""}};
+    AG_LET(const PairRun run, PlanOfPair(pair));
+    std::vector<Tensor> inputs;
+    for (const NodeId id : run.graph.inputs()) {
+      const Tensor input = RandomTensor(run.graph.type({id, 0}), 5 + inputs.size());
+      inputs.push_back(Stored(input, precision));
+    }
+    AG_LET(const std::vector<Tensor> expected, Evaluate(run.graph, inputs, weights));
+    AG_TRY(BuildAndCompare(device, run.graph, run.plan, weights, inputs, expected), "{}",
+           Summary(pair));
   }
   return OkStatus();
 }

@@ -23,4 +23,9 @@ Status CheckKernels(Device& device, std::string_view text, const std::string& pr
 // refused.
 Status CheckLayouts(Device& device, std::string_view text, const std::string& precision = "fp32");
 
+// Each group of the grouped plan beside the one after it, as pairs are timed (plan/pair_problem.h):
+// they share nothing, so each computes what it does alone. Nothing is checked on a device of one
+// stream.
+Status CheckPairs(Device& device, std::string_view text, const std::string& precision = "fp32");
+
 }  // namespace ag

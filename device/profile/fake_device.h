@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <functional>
+#include <map>
 
 #include "device/profile/profile.h"
 #include "graph/text_form.h"
@@ -16,7 +17,8 @@ class FakeDevice : public Device {
 
   class FakeExecutable : public Executable {
    public:
-    explicit FakeExecutable(Times times) : times_(std::move(times)) {}
+    explicit FakeExecutable(Times times, int busy_cores = 0)
+        : times_(std::move(times)), busy_cores_(busy_cores) {}
     Status Run(std::span<const Tensor>, std::span<Tensor>) override { return OkStatus(); }
     StatusOr<Nanos> TimedRun(std::span<const Tensor>, std::span<Tensor>) override {
       ++runs;
@@ -28,11 +30,13 @@ class FakeDevice : public Device {
       return std::vector<TraceEvent>{{.end = Nanos(std::llround(times_()))}};
     }
     int64_t device_bytes() const override { return 0; }
+    int busy_cores(int) const override { return busy_cores_; }
     int runs = 0;
     Status fails;
 
    private:
     Times times_;
+    int busy_cores_;
   };
 
   const DeviceSpec& spec() const override { return spec_; }
@@ -46,7 +50,9 @@ class FakeDevice : public Device {
                                               const WeightSource&) override {
     const std::string& name = plan.groups[0].kernel;
     for (const auto& [kernel, times] : kernels) {
-      if (kernel == name && times) return std::make_unique<FakeExecutable>(times);
+      if (kernel != name || !times) continue;
+      builds.push_back(plan);
+      return std::make_unique<FakeExecutable>(times, busy_cores[name]);
     }
     return Err(StatusCode::kUnimplemented, "fake: no {}", name);
   }
@@ -60,6 +66,8 @@ class FakeDevice : public Device {
   }
 
   std::vector<std::pair<std::string, Times>> kernels;
+  std::map<std::string, int> busy_cores;  // By kernel.
+  std::vector<Plan> builds;               // That were built.
   Times canary = [] { return 100'000.0; };
   int canaries = 0;
   bool cools = false;

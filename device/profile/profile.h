@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "device/api/device.h"
 #include "plan/measurement.h"
+#include "plan/pair_problem.h"
 
 namespace ag {
 
@@ -60,6 +61,12 @@ Verdict Judge(double ratio_low, double ratio_high, double effect_min);
 // interval shows it.
 StatusOr<Measurement> ProfileGroup(Device& device, const GroupProblem& problem,
                                    const ProfileOptions& options, Clock& clock);
+
+// Times both groups of the pair together, on two streams, from the begin of both to the end of the
+// later one. The measurement has no kernel and no busy cores. kInvalidArgument: the device has one
+// stream, or lacks a kernel of the pair.
+StatusOr<Measurement> ProfilePair(Device& device, const PairProblem& pair,
+                                  const ProfileOptions& options, Clock& clock);
 
 // Finals: plans[0] is the input. Every candidate is paired with it in interleaved blocks on the
 // same data; AMBIGUOUS ones get more blocks until blocks_max or finals_time. A candidate that fails

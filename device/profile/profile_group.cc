@@ -164,6 +164,7 @@ StatusOr<Measurement> ProfileGroup(Device& device, const GroupProblem& problem,
     best.latency = latency;
     best.samples = static_cast<int>(samples.ns.size());
     best.kernel = kernel;
+    best.busy_cores = (*built)->busy_cores(0);
   }
   MarkBusy(device, clock);
   if (all.empty()) return failure;
@@ -173,6 +174,26 @@ StatusOr<Measurement> ProfileGroup(Device& device, const GroupProblem& problem,
     if (alternative.first != best.kernel) best.alternatives.push_back(alternative);
   }
   return best;
+}
+
+StatusOr<Measurement> ProfilePair(Device& device, const PairProblem& pair,
+                                  const ProfileOptions& options, Clock& clock) {
+  AG_LET(const PairRun run, PlanOfPair(pair));
+  std::vector<Tensor> inputs, outputs;
+  const TimingData data(options.seed);
+  data.FillBuffers(run.graph, &inputs, &outputs);
+  AG_LET(const std::unique_ptr<Executable> built, device.Build(run.graph, run.plan, data));
+  AG_TRY(WarmUp(device, options, clock));
+  CanaryWatch canary(device, options);
+  KernelTimer timer(device, clock, *built, options, canary, inputs, outputs);
+  AG_LET(const Samples samples, timer.Time(kNoRival));
+  MarkBusy(device, clock);
+  Measurement measurement{.latency = Summarize(samples.ns, options.seed)};
+  measurement.samples = static_cast<int>(samples.ns.size());
+  measurement.discarded = samples.discarded;
+  measurement.canary_ns = canary.median_ns();
+  measurement.simulated = device.simulated();
+  return measurement;
 }
 
 }  // namespace ag

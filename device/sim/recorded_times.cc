@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "plan/estimator.h"
+#include "plan/sharing.h"
 
 namespace ag::sim {
 namespace {
@@ -13,6 +14,12 @@ constexpr size_t kNearest = 5;
 constexpr size_t kEnough = 3;
 
 double Distance(double a, double b) { return std::abs(a - b); }
+
+// 0: not recorded.
+double TimeOf(const RecordedTimes::Kernels& kernels, const std::string& kernel) {
+  const auto found = std::ranges::find(kernels, kernel, &std::pair<std::string, double>::first);
+  return found == kernels.end() ? 0 : found->second;
+}
 
 }  // namespace
 
@@ -29,14 +36,7 @@ StatusOr<RecordedTimes> RecordedTimes::Of(const Recording& recording, const Devi
                  "recording: expected one environment, got \"{}\" and \"{}\"", environment,
                  group.environment);
     }
-    const Measurement& m = group.measurement;
-    Kernels kernels = m.alternatives;
-    kernels.emplace(kernels.begin(), m.kernel, m.latency.median_ns);
-    std::ranges::stable_sort(kernels, {}, &std::pair<std::string, double>::second);
-    Like like = times.Describe(group.problem);
-    like.ratio = kernels[0].second / RooflineNs(group.problem, spec);
-    times.likes_.push_back(std::move(like));
-    times.kernels_[EncodeGroupProblem(group.problem)] = std::move(kernels);
+    AG_TRY(times.Add(group), "recording");
     const std::string& pattern = group.problem.pattern;
     fits = fits || pattern == kReorderPattern || spec.FindPattern(pattern) != nullptr;
   }
@@ -45,16 +45,70 @@ StatusOr<RecordedTimes> RecordedTimes::Of(const Recording& recording, const Devi
                "recording: none of its {} groups is of a pattern of {}", recording.groups.size(),
                spec.name);
   }
+  times.overlap_ = times.FitPairs(recording.pairs);
   return times;
 }
 
-const RecordedTimes::Kernels* RecordedTimes::Find(GroupProblem problem, int stream_cores) const {
-  auto found = kernels_.find(EncodeGroupProblem(problem));
-  if (found == kernels_.end() && problem.cores == 0 && stream_cores > 0) {
-    problem.cores = stream_cores;
-    found = kernels_.find(EncodeGroupProblem(problem));
+Status RecordedTimes::Add(const RecordedGroup& group) {
+  const Measurement& m = group.measurement;
+  if (m.busy_cores > spec_.cores) {
+    return Err(StatusCode::kInvalidArgument, "{} busy cores, {} has {}", m.busy_cores, spec_.name,
+               spec_.cores);
   }
-  return found == kernels_.end() ? nullptr : &found->second;
+  Recorded recorded{m.alternatives, m.kernel, m.busy_cores};
+  Kernels& kernels = recorded.kernels;
+  kernels.emplace(kernels.begin(), m.kernel, m.latency.median_ns);
+  std::ranges::stable_sort(kernels, {}, &std::pair<std::string, double>::second);
+  Like like = Describe(group.problem);
+  like.ratio = kernels[0].second / RooflineNs(group.problem, spec_);
+  likes_.push_back(std::move(like));
+  groups_[EncodeGroupProblem(group.problem)] = std::move(recorded);
+  return OkStatus();
+}
+
+double RecordedTimes::FitPairs(const std::vector<RecordedPair>& pairs) const {
+  std::vector<PairTime> times;
+  for (const RecordedPair& pair : pairs) {
+    PairTime time{.together_ns = pair.measurement.latency.median_ns};
+    bool is_known = true;
+    for (size_t i = 0; i < 2; ++i) {
+      const GroupProblem& problem = pair.problem.groups[i];
+      const std::string& kernel = pair.problem.kernels[i];
+      const Kernels* kernels = Find(problem);
+      const double ns = kernels == nullptr ? 0 : TimeOf(*kernels, kernel);
+      is_known = is_known && ns > 0;
+      time.ns[i] = ns;
+      time.cores[i] = ShareOf(problem.graph, SingleGroupPlan(problem).groups[0], problem.cores,
+                              BusyCores(problem, kernel), spec_);
+    }
+    if (is_known) times.push_back(time);
+  }
+  return FitOverlap(times, spec_.cores);
+}
+
+const RecordedTimes::Recorded* RecordedTimes::FindRecorded(GroupProblem problem,
+                                                           int stream_cores) const {
+  auto found = groups_.find(EncodeGroupProblem(problem));
+  if (found == groups_.end() && problem.cores == 0 && stream_cores > 0) {
+    problem.cores = stream_cores;
+    found = groups_.find(EncodeGroupProblem(problem));
+  }
+  return found == groups_.end() ? nullptr : &found->second;
+}
+
+const RecordedTimes::Kernels* RecordedTimes::Find(const GroupProblem& problem,
+                                                  int stream_cores) const {
+  const Recorded* recorded = FindRecorded(problem, stream_cores);
+  return recorded == nullptr ? nullptr : &recorded->kernels;
+}
+
+int RecordedTimes::BusyCores(const GroupProblem& problem, const std::string& kernel,
+                             int stream_cores) const {
+  const Recorded* recorded = FindRecorded(problem, stream_cores);
+  if (recorded == nullptr) return 0;
+  // An executable whose plan names no kernel runs the fastest.
+  const std::string& runs = kernel.empty() ? recorded->kernels[0].first : kernel;
+  return runs == recorded->measured ? recorded->busy_cores : 0;
 }
 
 RecordedTimes::Like RecordedTimes::Describe(const GroupProblem& problem) const {

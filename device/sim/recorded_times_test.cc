@@ -174,6 +174,61 @@ TEST(RecordedTimes, ASpecNamesItsRecording) {
             "NOT_FOUND: read " + folder.path() + "/none: No such file or directory");
 }
 
+// Pairs and busy cores of a recording: the device shares its cores as the recorded one did.
+TEST(RecordedTimes, PairsSayHowGroupsShareTheDevice) {
+  const std::string gpu = Truth() + "block_outputs 1024\n";
+  const auto truth = *OpenSimDevice(gpu + "overlap 0.6\n");
+  std::vector<GroupProblem> problems = Problems(truth->spec());
+  problems.resize(6);
+  Recording recording;
+  recording.spec = truth->spec();
+  recording.groups = Record(*truth, problems);
+  for (size_t i = 0; i + 1 < problems.size(); ++i) {
+    RecordedPair pair{.environment = truth->environment()};
+    for (size_t k = 0; k < 2; ++k) {
+      pair.problem.groups[k] = problems[i + k];
+      pair.problem.kernels[k] = recording.groups[i + k].measurement.kernel;
+    }
+    pair.problem = MakePair(std::move(pair.problem));
+    const auto measured = ProfilePair(*truth, pair.problem, {}, RealClock());
+    ASSERT_EQ(ToString(measured.status()), "OK");
+    EXPECT_TRUE(measured->simulated);
+    pair.measurement = *measured;
+    recording.pairs.push_back(std::move(pair));
+  }
+  const auto times = sim::RecordedTimes::Of(recording, *recording.spec);
+  ASSERT_EQ(ToString(times.status()), "OK");
+  EXPECT_DOUBLE_EQ(times->overlap(), 0.6);
+  // The spec line is not in the recording; its effect is.
+  const auto device = *OpenSimDevice(FormatRecording(recording));
+  for (const RecordedPair& pair : recording.pairs) {
+    const auto measured = ProfilePair(*device, pair.problem, {}, RealClock());
+    EXPECT_NEAR(measured->latency.median_ns, pair.measurement.latency.median_ns, 2);
+  }
+  // Pairs of kernels that nobody recorded say nothing.
+  for (RecordedPair& pair : recording.pairs) pair.problem.kernels[0] = "other";
+  EXPECT_EQ(sim::RecordedTimes::Of(recording, *recording.spec)->overlap(), 1);
+}
+
+TEST(RecordedTimes, BusyCoresAreThoseOfTheFastestKernel) {
+  Recorded recorded = TakeRecording();
+  RecordedGroup& group = recorded.recording.groups[0];
+  group.measurement.busy_cores = 3;
+  const auto device = *OpenSimDevice(FormatRecording(recorded.recording));
+  const Measurement& m = group.measurement;
+  for (const auto& [kernel, busy] : {std::pair(m.kernel, 3), std::pair(std::string(), 3),
+                                     std::pair(m.alternatives[0].first, 0)}) {
+    Plan plan = SingleGroupPlan(group.problem);
+    plan.groups[0].kernel = kernel;
+    const auto built = *device->Build(group.problem.graph, plan, SyntheticWeights());
+    EXPECT_EQ(built->busy_cores(0), busy) << kernel;
+  }
+  EXPECT_EQ(ProfileGroup(*device, group.problem, {}, RealClock())->busy_cores, 3);
+  group.measurement.busy_cores = 5;
+  EXPECT_EQ(ToString(OpenSimDevice(FormatRecording(recorded.recording)).status()),
+            "INVALID_ARGUMENT: recording: 5 busy cores, guess has 4");
+}
+
 TEST(RecordedTimes, RefusesWhatItCannotAnswerFrom) {
   Recording recording;
   const DeviceSpec guess = *ParseDeviceSpec(Guess());

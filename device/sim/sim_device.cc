@@ -27,6 +27,7 @@ struct State {
   Environment environment;
   sim::Traits traits;
   std::optional<sim::RecordedTimes> recorded;
+  double overlap = 1;    // How groups beside each other share the cores (plan/sharing.h).
   Nanos device_time{0};  // Spent so far; drift follows it.
   bool sticky = false;
   uint64_t builds = 0;
@@ -104,12 +105,17 @@ class SimExecutable : public Executable {
 
   Status Prepare() {
     group_ns_.assign(plan_.groups.size(), 0);
+    sharing_ = {std::vector<int>(plan_.groups.size(), 0), state_->overlap};
     for (const Stream& stream : plan_.streams) {
       for (const Launch& launch : stream.launches) {
-        AG_LET(group_ns_[launch.group], GroupNs(plan_.groups[launch.group], stream));
+        const Group& group = plan_.groups[launch.group];
+        AG_LET(group_ns_[launch.group], GroupNs(group, stream));
+        if (!state_->recorded.has_value()) continue;
+        sharing_.busy_cores[launch.group] = state_->recorded->BusyCores(
+            ExtractGroup(graph_, group, plan_.policy), group.kernel, stream.cores);
       }
     }
-    makespan_ns_ = MakespanNs(graph_, plan_, group_ns_, state_->spec);
+    makespan_ns_ = MakespanNs(graph_, plan_, group_ns_, state_->spec, sharing_);
     return OkStatus();
   }
 
@@ -159,6 +165,7 @@ class SimExecutable : public Executable {
   }
 
   int64_t device_bytes() const override { return plan_.arena_bytes + weights_->bytes(); }
+  int busy_cores(int group) const override { return sharing_.busy_cores[group]; }
 
  private:
   StatusOr<double> GroupNs(const Group& group, const Stream& stream) const {
@@ -242,6 +249,7 @@ class SimExecutable : public Executable {
   std::unique_ptr<HeldWeights> weights_;
   Random random_;
   std::vector<double> group_ns_;
+  Sharing sharing_;
   double makespan_ns_ = 0;
 };
 
@@ -337,8 +345,10 @@ StatusOr<std::unique_ptr<Device>> OpenSimDevice(std::string_view text, const std
   std::string recorded;
   if (recording.has_value()) {
     AG_LET(state->recorded, sim::RecordedTimes::Of(*recording, state->spec));
+    state->overlap = state->recorded->overlap();
     recorded = "recording=" + Sha256(FormatRecording(*recording)).Short() + ";";
   }
+  state->overlap = state->traits.overlap.value_or(state->overlap);
   state->environment = fmt::format("device={};policy=1;{}spec={}", name, recorded,
                                    Sha256(FormatDeviceSpec(state->spec)).Short());
   return std::make_unique<SimDevice>(std::move(state));

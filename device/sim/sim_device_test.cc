@@ -140,6 +140,21 @@ TEST(SimDevice, DriftMovesRunsAndCanaryAlike) {
   EXPECT_NEAR(static_cast<double>((*built->device->Canary()).count()) / canary, 1.1, 0.002);
 }
 
+// Two streams of two cores each: by the spec they do not slow each other down.
+TEST(SimDevice, OverlapIsHowStreamsShareTheDevice) {
+  const int64_t one_stream = TimeOf(*Build(""));
+  const int64_t full = TimeOf(*Build("", 2));
+  EXPECT_EQ(TimeOf(*Build("overlap 1\n", 2)), full);
+  EXPECT_EQ(TimeOf(*Build("overlap 2\n", 2)), full);
+  int64_t before = full;
+  for (const char* overlap : {"0.8", "0.4", "0"}) {
+    const int64_t now = TimeOf(*Build(fmt::format("overlap {}\n", overlap), 2));
+    EXPECT_GT(now, before) << overlap;
+    before = now;
+    EXPECT_EQ(TimeOf(*Build(fmt::format("overlap {}\n", overlap))), one_stream);
+  }
+}
+
 TEST(SimDevice, FaultWrong) {
   const auto built = Build("fault wrong dense\n");
   ASSERT_TRUE(built->executable->Run(built->inputs, built->outputs).ok());
@@ -185,6 +200,7 @@ TEST(SimDevice, RefusesBadLines) {
       {"noise pink 1", "noise: expected gaussian or heavy-tail and a fraction, got \"pink 1\""},
       {"noise gaussian 7", "noise: expected a number in [0, 1], got \"7\""},
       {"drift -1", "drift: expected a number in [0, 100], got \"-1\""},
+      {"overlap 3", "overlap: expected a number in [0, 2], got \"3\""},
       {"seed x", "seed: expected a number in [0, 1000000000000000], got \"x\""},
   };
   for (const auto& c : kCases) {

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <sstream>
 
+#include "plan/sharing.h"
+
 namespace ag::sim {
 namespace {
 
@@ -75,6 +77,9 @@ StatusOr<Traits> ParseTraits(const DeviceSpec& spec) {
     if (key == "fault") AG_TRY(ParseFault(value, spec, &traits));
     if (key == "drift") {
       AG_LET(traits.drift, Number(key, value, 100));
+    }
+    if (key == "overlap") {
+      AG_LET(traits.overlap, Number(key, value, kOverlapMax));
     }
     if (key == "seed") {
       AG_LET(const double seed, Number(key, value, 1e15));

@@ -4,11 +4,13 @@
 //   noise heavy-tail 0.02    the same, and every twentieth time up to five times as long
 //   drift 0.1                times grow by this fraction over the first second of device time
 //   seed 7
+//   overlap 0.6              how groups beside each other really share the cores (plan/sharing.h)
 //   fault crash conv         running a group of this pattern, or with this operator, ends the
 //   process fault hang Softmax       ... never returns fault wrong dense        ... gives wrong
 //   outputs fault sticky MatMul      ... fails, and so does everything on this device from then on
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +32,7 @@ struct Traits {
   bool heavy_tail = false;
   double drift = 0;
   uint64_t seed = 1;
+  std::optional<double> overlap;  // Nothing: as the recording's pairs say, else 1.
   std::vector<Fault> faults;
 };
 

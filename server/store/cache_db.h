@@ -17,9 +17,9 @@
 
 namespace ag {
 
-// One remembered group measurement, or its failure.
+// One remembered measurement of a group, or of a pair of groups run together; or its failure.
 struct CacheRow {
-  std::string problem;  // Canonical bytes of the group problem.
+  std::string problem;  // Canonical bytes of the group problem or the pair problem.
   Environment environment;
   Status status;  // Not OK: the measurement failed, and no figure below counts.
   Measurement measurement;

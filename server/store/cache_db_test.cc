@@ -38,7 +38,7 @@ CacheRow Row(const std::string& problem, FakeClock& clock) {
   CacheRow row;
   row.problem = problem;
   row.environment = "cpu=x";
-  row.measurement = {{100, 90, 110}, 21, 1, 5, "kernel", {{"other", 150}}, false};
+  row.measurement = {{100, 90, 110}, 21, 1, 5, "kernel", {{"other", 150}}, false, 12};
   row.summary = "conv: Conv";
   row.measured_unix_seconds = clock.UnixSeconds();
   return row;
@@ -55,6 +55,7 @@ TEST(CacheDb, RowsComeBackWhole) {
   ASSERT_TRUE(row.has_value());
   EXPECT_EQ(row->measurement.latency.median_ns, 100);
   EXPECT_EQ(row->measurement.alternatives.at(0).first, "other");
+  EXPECT_EQ(row->measurement.busy_cores, 12);
   EXPECT_EQ(row->summary, "conv: Conv");
   EXPECT_FALSE(db->Find("p", "cpu=y").has_value());
 }
@@ -70,7 +71,8 @@ TEST(CacheDb, AHitComparesTheBytes) {
 TEST(CacheDb, ACorruptRowIsAMiss) {
   const char* damages[] = {"median_ns = 1",    "median_ns = NULL", "alternatives = x'00'",
                            "kernel = 'k'",     "seal = ''",        "code = 13",
-                           "environment = ''", "samples = 3"};
+                           "environment = ''", "samples = 3",      "busy_cores = 13",
+                           "busy_cores = 0"};
   for (const char* damage : damages) {
     Place place;
     ASSERT_TRUE((*place.Open())->Put(Row("p", place.clock)).ok());
@@ -118,6 +120,24 @@ TEST(CacheDb, ANewerSchemaIsRefusedAndKept) {
   EXPECT_FALSE(std::filesystem::exists(place.path + ".corrupt-1"));
 }
 
+// A file of version 1, whose rows are sealed without the cores that a kernel keeps busy.
+TEST(CacheDb, AFileOfTheVersionBeforeIsTakenUp) {
+  Place place;
+  CacheRow row = Row("p", place.clock);
+  row.measurement.busy_cores = 0;
+  ASSERT_TRUE((*place.Open())->Put(row).ok());
+  place.Sql(
+      "ALTER TABLE measurements DROP COLUMN busy_cores;"
+      "DELETE FROM migrations WHERE version = 2; PRAGMA user_version = 1");
+  auto db = *place.Open();
+  const auto found = db->Find("p", "cpu=x");
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->measurement.latency.median_ns, 100);
+  EXPECT_EQ(found->measurement.busy_cores, 0);
+  ASSERT_TRUE(db->Put(Row("q", place.clock)).ok());
+  EXPECT_EQ(db->Find("q", "cpu=x")->measurement.busy_cores, 12);
+}
+
 TEST(CacheDb, BadTimesAreRefused) {
   Place place;
   auto db = *place.Open();
@@ -126,6 +146,9 @@ TEST(CacheDb, BadTimesAreRefused) {
     row.measurement.latency = {bad, bad, bad};
     EXPECT_EQ(db->Put(row).code(), StatusCode::kInvalidArgument) << bad;
   }
+  CacheRow row = Row("p", place.clock);
+  row.measurement.busy_cores = -1;
+  EXPECT_EQ(ToString(db->Put(row)), "INVALID_ARGUMENT: measurement: -1 busy cores");
   EXPECT_EQ(db->Stats()->measurements, 0);
 }
 

@@ -35,6 +35,9 @@ const std::vector<std::string>& CacheMigrations() {
       seal TEXT NOT NULL) WITHOUT ROWID;
     CREATE TABLE counters(name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
     INSERT INTO counters VALUES('hits', 0), ('misses', 0);
+  )sql",
+                                                      R"sql(
+    ALTER TABLE measurements ADD COLUMN busy_cores INTEGER NOT NULL DEFAULT 0;
   )sql"};
   return migrations;
 }
@@ -77,6 +80,8 @@ std::string Seal(const CacheRow& row) {
   writer.String(m.kernel);
   writer.String(EncodeAlternatives(m));
   writer.String(row.summary);
+  // Left out where it is not known, so that the seals of version 1 hold.
+  if (m.busy_cores != 0) writer.I64(m.busy_cores);
   return Sha256(writer.bytes()).Hex();
 }
 
@@ -87,8 +92,8 @@ Status WriteRow(Database& db, const CacheRow& row) {
          db.Prepare(
              "INSERT OR REPLACE INTO main.measurements(key, problem, environment, code, reason, "
              "median_ns, low_ns, high_ns, samples, discarded, canary_ns, kernel, "
-             "alternatives, simulated, measured_unix_seconds, summary, hits, seal) "
-             "VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+             "alternatives, simulated, measured_unix_seconds, summary, hits, seal, busy_cores) "
+             "VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   const Measurement& m = row.measurement;
   insert.Bind(1, GroupKey(row.problem, row.environment).Hex()).BindBytes(2, row.problem);
   insert.Bind(3, row.environment).Bind(4, static_cast<int64_t>(row.status.code()));
@@ -97,6 +102,7 @@ Status WriteRow(Database& db, const CacheRow& row) {
   insert.Bind(11, m.canary_ns).Bind(12, m.kernel).BindBytes(13, EncodeAlternatives(m));
   insert.Bind(14, int64_t{m.simulated}).Bind(15, row.measured_unix_seconds);
   insert.Bind(16, row.summary).Bind(17, row.hits).Bind(18, Seal(row));
+  insert.Bind(19, int64_t{m.busy_cores});
   return insert.Run();
 }
 
@@ -116,6 +122,7 @@ StatusOr<CacheRow> ReadCacheRow(const Statement& s) {
   row.measured_unix_seconds = s.Int(15);
   row.summary = s.Text(16);
   row.hits = s.Int(17);
+  m.busy_cores = static_cast<int>(s.Int(19));
   if (s.Text(1) != GroupKey(row.problem, row.environment).Hex() || s.Text(18) != Seal(row)) {
     return Err(StatusCode::kDataLoss, "measurement {}: the seal is broken", s.Int(0));
   }

@@ -10,7 +10,8 @@ const std::vector<std::string>& CacheMigrations();
 
 inline constexpr char kMeasurementColumns[] =
     "row, key, problem, environment, code, reason, median_ns, low_ns, high_ns, samples, discarded, "
-    "canary_ns, kernel, alternatives, simulated, measured_unix_seconds, summary, hits, seal";
+    "canary_ns, kernel, alternatives, simulated, measured_unix_seconds, summary, hits, seal, "
+    "busy_cores";
 
 // Inserts or replaces the row of (problem, environment).
 Status WriteRow(Database& db, const CacheRow& row);

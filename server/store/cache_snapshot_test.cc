@@ -142,11 +142,11 @@ TEST_F(CacheSnapshotTest, ABaseThatCannotBeReadIsLeftOut) {
     std::string error;
   } cases[] = {
       {"not a database", std::string(8192, 'x'), "DATA_LOSS: "},
-      {"empty", "", "FAILED_PRECONDITION: " + snapshot_ + ": schema version 0, expected 1"},
+      {"empty", "", "FAILED_PRECONDITION: " + snapshot_ + ": schema version 0, expected 2"},
       {"a damaged page", torn, "DATA_LOSS: " + snapshot_},
       {"half", whole.substr(0, 8192), "DATA_LOSS: "},
       {"newer schema", newer,
-       "FAILED_PRECONDITION: " + snapshot_ + ": schema version 99, expected 1"},
+       "FAILED_PRECONDITION: " + snapshot_ + ": schema version 99, expected 2"},
   };
   for (const auto& c : cases) {
     ASSERT_TRUE(WriteFileAtomically(snapshot_, c.bytes).ok());

@@ -59,6 +59,10 @@ class PlanExecutable : public GpuExecutable {
     return trace;
   }
   int64_t device_bytes() const override { return buffers_->bytes() + weights_->held_bytes(); }
+  int busy_cores(int group) const override {
+    const auto found = std::ranges::find(nodes_, group, &GroupNodes::group);
+    return found == nodes_.end() ? 0 : BusyCores(*found, cores_);
+  }
   const std::vector<GroupNodes>& nodes() const override { return nodes_; }
   bool has_early_launches() const override { return captured_.early_edges > 0; }
 
@@ -83,6 +87,7 @@ class PlanExecutable : public GpuExecutable {
   CapturedGraph captured_;
   CapturedGraph copies_;  // Made when it is first wanted.
   std::vector<GroupNodes> nodes_;
+  int cores_ = 0;
   std::vector<Tensor> uploaded_;  // By MeanRunNs, while is_uploaded_.
   bool is_uploaded_ = false;
 };
@@ -201,6 +206,7 @@ Status PlanExecutable::CaptureBest(const Chip& chip) {
 Status PlanExecutable::Prepare(KernelSources& sources, const Chip& chip, const DeviceSpec& spec,
                                const Graph& graph, Plan plan, const WeightSource& weights) {
   AG_LET(const Precision precision, PrecisionOf(plan.policy));
+  cores_ = spec.cores;
   AG_TRY(MakeStreams(plan));
   AG_TRY(MakeKernels(sources, chip, graph, plan, weights, precision));
   AG_TRY(LayOut(spec, graph, &plan, precision));
@@ -243,6 +249,15 @@ StatusOr<double> PlanExecutable::MeanRunNs(std::span<const Tensor> inputs,
 }
 
 }  // namespace
+
+int BusyCores(const GroupNodes& group, int cores) {
+  int64_t blocks = 0;
+  for (const NodeInfo& node : group.nodes) {
+    if (node.kind != NodeKind::kKernel) continue;
+    blocks = std::max(blocks, int64_t{node.grid[0]} * node.grid[1] * node.grid[2]);
+  }
+  return static_cast<int>(std::min<int64_t>(blocks, cores));
+}
 
 StatusOr<std::unique_ptr<GpuExecutable>> MakeExecutable(Driver& driver, KernelSources& sources,
                                                         const Chip& chip, const DeviceSpec& spec,

@@ -17,6 +17,12 @@ struct GroupNodes {
   std::vector<NodeInfo> nodes;
 };
 
+// How many of a chip's `cores` SMs the group keeps busy while it runs alone: as many as its largest
+// kernel has blocks, since the hardware deals a block to the SM that has the fewest. (How many
+// blocks fit on one SM decides what else may run there, which pairs of groups show.) 0: it has no
+// kernel, or the driver does not tell its blocks.
+int BusyCores(const GroupNodes& group, int cores);
+
 class GpuExecutable : public Executable {
  public:
   // In launch order.

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "device/cuda/launch/gpu_device.h"
+#include "device/cuda/launch/host_device.h"
 #include "device/cuda/launch/reference_source.h"
+#include "device/profile/profile.h"
 #include "graph/evaluate.h"
 #include "graph/text_form.h"
 #include "plan/schedule.h"
@@ -182,6 +184,97 @@ TEST(GpuExecutable, RecordsTheCriticalPathFirstAndSideWorkBeforeItsJoin) {
   }
   EXPECT_EQ(ops,
             (std::vector<std::string>{"Softmax", "Softmax", "Softmax", "Transpose", "MatMul"}));
+}
+
+TEST(BusyCores, AsManyAsTheLargestKernelHasBlocks) {
+  const auto kernel = [](uint32_t x, uint32_t y, uint32_t z) {
+    return NodeInfo{.kind = NodeKind::kKernel, .grid = {x, y, z}};
+  };
+  const struct {
+    const char* name;
+    std::vector<NodeInfo> nodes;
+    int busy;
+  } kCases[] = {
+      {"one block", {kernel(1, 1, 1)}, 1},
+      {"all dimensions count", {kernel(2, 3, 4)}, 24},
+      {"no more than there are", {kernel(100, 100, 1)}, 132},
+      {"the product of dimensions does not wrap", {kernel(1U << 31, 65535, 65535)}, 132},
+      {"the largest of several", {kernel(8, 1, 1), kernel(40, 1, 1), kernel(2, 1, 1)}, 40},
+      {"copies have no blocks", {{.kind = NodeKind::kCopy}, kernel(3, 1, 1)}, 3},
+      {"no kernel", {{.kind = NodeKind::kFill}}, 0},
+      {"a driver that does not tell", {kernel(0, 0, 0)}, 0},
+      {"nothing", {}, 0},
+  };
+  for (const auto& c : kCases) EXPECT_EQ(BusyCores({0, c.nodes}, 132), c.busy) << c.name;
+}
+
+TEST(GpuExecutable, SaysHowManyCoresItsGroupsKeepBusy) {
+  const Subject subject(
+      "input x f32[32,32]\ninput y f32[8,24]\n"
+      "output a = softmax(x) axis=1\noutput b = softmax(y) axis=1\n");
+  Bench bench;
+  bench.spec.cores = 20;
+  const Plan plan = subject.MakePlan(bench.spec, {}, 2);
+  const auto made = bench.Make(subject.graph, plan, subject.weights);
+  ASSERT_EQ(ToString(made.status()), "OK");
+  std::map<int64_t, int> busy;  // By the size of the group's output.
+  for (size_t g = 0; g < plan.groups.size(); ++g) {
+    const Edge output = plan.groups[g].outputs[0].edge;
+    busy[subject.graph.type(output).NumElements()] = (*made)->busy_cores(static_cast<int>(g));
+  }
+  // A block for 16 elements each (reference_source.cc).
+  EXPECT_EQ(busy, (std::map<int64_t, int>{{32 * 32, 20}, {8 * 24, 12}}));
+  EXPECT_EQ((*made)->busy_cores(7), 0);
+}
+
+// The host device, with a canary that costs nothing.
+class QuickCanary : public Device {
+ public:
+  explicit QuickCanary(std::unique_ptr<Device> inner) : inner_(std::move(inner)) {}
+  const DeviceSpec& spec() const override { return inner_->spec(); }
+  const Environment& environment() const override { return inner_->environment(); }
+  StatusOr<std::vector<std::string>> Kernels(const GroupProblem& problem) override {
+    return inner_->Kernels(problem);
+  }
+  StatusOr<std::unique_ptr<Executable>> Build(const Graph& graph, const Plan& plan,
+                                              const WeightSource& weights) override {
+    return inner_->Build(graph, plan, weights);
+  }
+  StatusOr<Nanos> Canary() override { return Nanos(100'000); }
+
+ private:
+  std::unique_ptr<Device> inner_;
+};
+
+// What a worker measures of groups and pairs on this device. The driver on the host runs one node
+// after the other, and that is what the pairs say.
+TEST(GpuDevice, GroupsAndPairsAreMeasuredWithTheirShares) {
+  const DeviceSpec spec = LoadSpec(AG_SOURCE_DIR, "h200");
+  QuickCanary device(OpenHostDevice(HostKernels::kReference, spec));
+  const Graph graph = *ParseGraph(
+      "input x f32[32,32]\ninput y f32[8,24]\n"
+      "output a = softmax(x) axis=1\noutput b = tanh(y)\n");
+  RooflineTimes times(spec);
+  PairProblem pair;
+  PairTime time;
+  const std::vector<Group> groups = *FormGroups(graph, spec, {}, times);
+  ASSERT_EQ(groups.size(), 2u);
+  const ProfileOptions options{.warm_up = Nanos(0), .samples_max = 7};
+  for (size_t i = 0; i < 2; ++i) {
+    pair.groups[i] = ExtractGroup(graph, groups[i], {});
+    const auto measured = ProfileGroup(device, pair.groups[i], options, RealClock());
+    ASSERT_EQ(ToString(measured.status()), "OK");
+    const int64_t outputs = graph.type(groups[i].outputs[0].edge).NumElements();
+    EXPECT_EQ(measured->busy_cores, outputs / 16);
+    pair.kernels[i] = measured->kernel;
+    time.ns[i] = measured->latency.median_ns;
+    time.cores[i] = measured->busy_cores;
+  }
+  const auto together = ProfilePair(device, MakePair(pair), options, RealClock());
+  ASSERT_EQ(ToString(together.status()), "OK");
+  time.together_ns = together->latency.median_ns;
+  EXPECT_NEAR(time.together_ns, time.ns[0] + time.ns[1], 0.05 * time.together_ns);
+  EXPECT_LT(FitOverlap(std::span(&time, 1), spec.cores), 0.1);
 }
 
 TEST(GpuExecutable, BeginsEarlyOnlyWhereThatIsFaster) {

@@ -73,6 +73,7 @@ class ReferenceKernel : public GroupKernel {
     AG_TRY(driver_.Launch(launch, stream));
     launch.function = run_;
     launch.is_early = false;
+    launch.grid[0] = static_cast<uint32_t>(Blocks());
     return driver_.Launch(launch, stream);
   }
 
@@ -80,6 +81,14 @@ class ReferenceKernel : public GroupKernel {
   bool can_begin_early() const override { return can_begin_early_; }
 
  private:
+  // So many as a kernel might have: one for each 16 elements of the largest output.
+  int64_t Blocks() const {
+    int64_t blocks = 1;
+    for (const Port& port : group_.outputs) {
+      blocks = std::max(blocks, (graph_.type(port.edge).NumElements() + 15) / 16);
+    }
+    return blocks;
+  }
   size_t output_count(const KernelLaunch& launch) const {
     return launch.arguments.size() - group_.inputs.size() - 1;
   }

@@ -1,0 +1,78 @@
+#include "search/pair_times.h"
+
+#include <utility>
+
+namespace ag {
+namespace {
+
+// Views take no time and reorders are no groups of a pattern: neither is timed beside another.
+bool MayBePaired(const Group& group) {
+  return group.pattern != kViewPattern && group.pattern != kReorderPattern;
+}
+
+int StreamCoresOf(const Plan& plan, int group) {
+  for (const Stream& stream : plan.streams) {
+    for (const Launch& launch : stream.launches) {
+      if (launch.group == group) return stream.cores;
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
+PairTimes::PairTimes(const DeviceSpec& spec, Measurer& measurer, int pairs_max)
+    : spec_(spec), measurer_(measurer), pairs_max_(spec.block_outputs > 0 ? pairs_max : 0) {}
+
+std::vector<PairTimes::Wanted> PairTimes::Choose(const Graph& graph, const Plan& plan,
+                                                 const std::vector<double>& group_ns,
+                                                 const std::vector<int>& busy_cores) {
+  std::vector<Wanted> chosen;
+  for (const BesidePair& beside :
+       PairsBeside(graph, plan, group_ns, spec_, SharingOf(busy_cores))) {
+    if (asked_ + static_cast<int>(chosen.size()) >= pairs_max_) break;
+    Wanted wanted;
+    bool may_be_paired = true;
+    for (size_t i = 0; i < 2; ++i) {
+      const int g = i == 0 ? beside.first : beside.second;
+      const Group& group = plan.groups[g];
+      may_be_paired = may_be_paired && MayBePaired(group);
+      wanted.problem.groups[i] = ExtractGroup(graph, group, plan.policy);
+      wanted.problem.kernels[i] = group.kernel;
+      wanted.time.ns[i] = group_ns[g];
+      wanted.time.cores[i] = ShareOf(graph, group, StreamCoresOf(plan, g), busy_cores[g], spec_);
+    }
+    if (!may_be_paired) continue;
+    // The model does not ask which of both is the first, so the times need not follow.
+    wanted.problem = MakePair(std::move(wanted.problem));
+    if (known_.insert(EncodePairProblem(wanted.problem)).second) {
+      chosen.push_back(std::move(wanted));
+    }
+  }
+  return chosen;
+}
+
+bool PairTimes::Learn(const Graph& graph, const Plan& plan, const std::vector<double>& group_ns,
+                      const std::vector<int>& busy_cores) {
+  const std::vector<Wanted> chosen = Choose(graph, plan, group_ns, busy_cores);
+  if (chosen.empty()) return false;
+  std::vector<PairProblem> problems;
+  for (const Wanted& wanted : chosen) problems.push_back(wanted.problem);
+  const std::vector<StatusOr<Measurement>> results = measurer_.MeasurePairs(problems);
+  AG_CHECK(results.size() == chosen.size());
+  for (size_t i = 0; i < chosen.size(); ++i) {
+    ++asked_;
+    Status status = results[i].status();
+    if (status.ok()) status = CheckMeasurement(*results[i]);
+    if (!status.ok()) {
+      if (failure_.ok()) failure_ = status;
+      continue;
+    }
+    times_.push_back(chosen[i].time);
+    times_.back().together_ns = results[i]->latency.median_ns;
+  }
+  const double before = std::exchange(overlap_, FitOverlap(times_, spec_.cores));
+  return overlap_ != before;
+}
+
+}  // namespace ag
