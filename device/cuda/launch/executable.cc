@@ -16,13 +16,17 @@ namespace {
 constexpr size_t kShortPlan = 8;
 constexpr int kCopies = 20;
 
+// Replays of a longer plan in each part of a cold sample; of a short one one replay has kCopies.
+constexpr int kColdReplays = 4;
+
 // Rounds of A B B A replays that decide whether launches begin early.
 constexpr int kEarlyRounds = 5;
 constexpr int kEarlyReplays = 10;
 
 class PlanExecutable : public GpuExecutable {
  public:
-  PlanExecutable(Driver& driver, const Graph& graph) : driver_(driver), types_(graph) {}
+  PlanExecutable(Driver& driver, CacheFlush& flush, const Graph& graph)
+      : driver_(driver), flush_(flush), types_(graph) {}
   ~PlanExecutable() override {
     for (const OwnedStream& stream : streams_) {
       static_cast<void>(driver_.Synchronize(stream.get()));  // Nothing we free may be in use.
@@ -48,6 +52,7 @@ class PlanExecutable : public GpuExecutable {
   }
   StatusOr<double> MeanRunNs(std::span<const Tensor> inputs, std::span<Tensor> outputs,
                              int runs) override;
+  StatusOr<double> ColdRunNs(std::span<const Tensor> inputs, std::span<Tensor> outputs) override;
   StatusOr<std::vector<TraceEvent>> TracedRun(std::span<const Tensor> inputs,
                                               std::span<Tensor> outputs) override {
     AG_TRY(types_.Check(inputs, outputs));
@@ -72,8 +77,11 @@ class PlanExecutable : public GpuExecutable {
   Status CaptureBest(const Chip& chip);
   Status UploadOnce(std::span<const Tensor> inputs);
   StatusOr<Nanos> TimeReplays(ReplayRef replay, int replays);
+  bool is_short() const { return launches_.size() <= kShortPlan; }
+  Status CaptureCold();
 
   Driver& driver_;
+  CacheFlush& flush_;
   const RunTypes types_;
   std::vector<OwnedStream> streams_;  // One per stream of the plan.
   OwnedEvent begin_, end_;
@@ -81,7 +89,9 @@ class PlanExecutable : public GpuExecutable {
   std::optional<Buffers> buffers_;
   std::vector<ReadyLaunch> launches_;
   CapturedGraph captured_;
-  CapturedGraph copies_;  // Made when it is first wanted.
+  // Made when they are first wanted.
+  CapturedGraph copies_;
+  CapturedGraph cold_, flushes_;  // Flushes with the plan after each, and by themselves.
   std::vector<GroupNodes> nodes_;
   std::vector<Tensor> uploaded_;  // By MeanRunNs, while is_uploaded_.
   bool is_uploaded_ = false;
@@ -226,7 +236,7 @@ Status PlanExecutable::UploadOnce(std::span<const Tensor> inputs) {
 StatusOr<double> PlanExecutable::MeanRunNs(std::span<const Tensor> inputs,
                                            std::span<Tensor> outputs, int runs) {
   AG_TRY(types_.Check(inputs, outputs));
-  const bool as_copies = runs > 1 && launches_.size() <= kShortPlan;
+  const bool as_copies = runs > 1 && is_short();
   if (as_copies && copies_.replay.get() == nullptr) {
     AG_LET(copies_, Capture(driver_, stream(), launches_,
                             {.copies = kCopies, .early_launch = has_early_launches()}));
@@ -242,13 +252,45 @@ StatusOr<double> PlanExecutable::MeanRunNs(std::span<const Tensor> inputs,
   return static_cast<double>(took.count()) / replays / copies;
 }
 
+Status PlanExecutable::CaptureCold() {
+  if (cold_.replay.get() != nullptr) return OkStatus();
+  AG_TRY(flush_.Prepare());
+  CaptureOptions options{.copies = is_short() ? kCopies : 1, .flush = &flush_};
+  AG_LET(flushes_, Capture(driver_, stream(), {}, options));
+  options.early_launch = has_early_launches();
+  AG_LET(cold_, Capture(driver_, stream(), launches_, options));
+  return OkStatus();
+}
+
+StatusOr<double> PlanExecutable::ColdRunNs(std::span<const Tensor> inputs,
+                                           std::span<Tensor> outputs) {
+  AG_TRY(types_.Check(inputs, outputs));
+  AG_TRY(CaptureCold(), "cold run");
+  AG_TRY(UploadOnce(inputs));
+  const int replays = is_short() ? 1 : kColdReplays;
+  Nanos difference{0};
+  for (const bool has_plan : {false, true, true, false}) {
+    // The device is busy with this while the host sends what is timed.
+    AG_TRY(flush_.Enqueue(stream()));
+    const ReplayRef replay = has_plan ? cold_.replay.get() : flushes_.replay.get();
+    AG_LET(const Nanos took, TimeReplays(replay, replays));
+    difference += has_plan ? took : -took;
+  }
+  if (difference.count() <= 0) {
+    return Err(StatusCode::kDataLoss, "sample of {} ns beyond its flushes: expected more than 0",
+               difference.count());
+  }
+  return static_cast<double>(difference.count()) / (2.0 * replays * (is_short() ? kCopies : 1));
+}
+
 }  // namespace
 
 StatusOr<std::unique_ptr<GpuExecutable>> MakeExecutable(Driver& driver, KernelSources& sources,
-                                                        const Chip& chip, const DeviceSpec& spec,
-                                                        const Graph& graph, const Plan& plan,
+                                                        CacheFlush& flush, const Chip& chip,
+                                                        const DeviceSpec& spec, const Graph& graph,
+                                                        const Plan& plan,
                                                         const WeightSource& weights) {
-  auto executable = std::make_unique<PlanExecutable>(driver, graph);
+  auto executable = std::make_unique<PlanExecutable>(driver, flush, graph);
   AG_TRY(executable->Prepare(sources, chip, spec, graph, plan, weights));
   return executable;
 }
