@@ -146,7 +146,8 @@ Status HostDriver::Fill(std::byte* to, uint8_t value, int64_t bytes, StreamRef s
   return Send(stream, {.run =
                            [this, to, value, bytes] {
                              Keep(fmt::format("fill {}", bytes));
-                             now_ += options_.fill_time;
+                             if (options_.fill_time) now_ += options_.fill_time(fills_);
+                             ++fills_;
                              std::memset(to, value, bytes);
                              return OkStatus();
                            },

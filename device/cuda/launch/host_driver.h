@@ -25,10 +25,10 @@ class HostDriver : public Driver {
     // What `name` in a module's image is. Null: no module can be loaded.
     std::function<StatusOr<Function>(const std::string& image, const std::string& name)> find;
     uint64_t seed = 1;
-    int fail_at = -1;        // The number of the call that fails, from 0; -1: none.
-    Nanos early_gain{500};   // What a replay saves for each node that begins early.
-    Nanos fill_time{0};      // Of each fill.
-    bool keep_work = false;  // Fills work().
+    int fail_at = -1;       // The number of the call that fails, from 0; -1: none.
+    Nanos early_gain{500};  // What a replay saves for each node that begins early.
+    std::function<Nanos(int fill)> fill_time;  // Of the n-th fill, from 0; null: none.
+    bool keep_work = false;                    // Fills work().
   };
   explicit HostDriver(Options options);
   ~HostDriver() override;
@@ -93,7 +93,7 @@ class HostDriver : public Driver {
   Random random_;
   Status error_;  // Of work that ran later than it was sent, as a GPU would say it.
   Nanos now_{0};
-  int calls_ = 0, launches_ = 0;
+  int calls_ = 0, launches_ = 0, fills_ = 0;
   std::vector<std::string> log_, work_;
   std::map<std::byte*, std::unique_ptr<Allocation>> memory_;
   std::set<std::unique_ptr<Module>> modules_;
