@@ -7,7 +7,6 @@
 #include <set>
 
 #include "base/text.h"
-#include "plan/policy.h"
 
 namespace ag {
 namespace {
@@ -211,6 +210,14 @@ Status AddPrecision(std::string_view text, DeviceSpec* spec) {
   return OkStatus();
 }
 
+Status SetColdCache(std::string_view word, DeviceSpec* spec) {
+  if (word != "yes" && word != "no") {
+    return Invalid(fmt::format("cold_cache: expected yes or no, got '{}'", word));
+  }
+  spec->can_flush = word == "yes";
+  return OkStatus();
+}
+
 Status ParseLine(std::string_view key, std::string_view value, DeviceSpec* spec) {
   if (value.empty()) return Invalid(fmt::format("{}: expected a value", key));
   if (key == "name") {
@@ -220,6 +227,7 @@ Status ParseLine(std::string_view key, std::string_view value, DeviceSpec* spec)
   if (key == "dtypes") return SetDTypes(value, spec);
   if (key == "pattern") return AddPattern(value, spec);
   if (key == "precision") return AddPrecision(value, spec);
+  if (key == "cold_cache") return SetColdCache(value, spec);
   if (std::ranges::find(kExtraKeys, key) != std::end(kExtraKeys)) {
     spec->extra.emplace_back(key, value);
     return OkStatus();
@@ -294,6 +302,12 @@ Status CheckOffers(const DeviceSpec& spec, std::string_view precision) {
              offered);
 }
 
+Status CheckMeasures(const DeviceSpec& spec, const Policy& policy) {
+  AG_TRY(CheckOffers(spec, policy.precision));
+  if (!policy.cold_cache || spec.can_flush) return OkStatus();
+  return Err(StatusCode::kUnimplemented, "{}: cold_cache: its caches cannot be flushed", spec.name);
+}
+
 StatusOr<DeviceSpec> ParseDeviceSpec(std::string_view text) {
   DeviceSpec spec;
   std::set<std::string_view> seen;
@@ -326,6 +340,7 @@ std::string FormatDeviceSpec(const DeviceSpec& spec) {
   for (const NumberField& field : kFields) {
     text += fmt::format("{} {}\n", field.name, FormatDouble(field.get(spec)));
   }
+  if (!spec.can_flush) text += "cold_cache no\n";
   for (const auto& [name, rate] : spec.precisions) {
     text += fmt::format("precision {} {}\n", name, FormatDouble(rate));
   }

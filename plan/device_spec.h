@@ -9,6 +9,7 @@
 
 #include "graph/graph.h"
 #include "plan/layout.h"
+#include "plan/policy.h"
 
 namespace ag {
 
@@ -61,6 +62,7 @@ struct DeviceSpec {
   double event_ns = 0;   // Cost of waiting for another stream.
   int64_t memory_bytes = 0;
   int64_t alignment_bytes = 64;
+  bool can_flush = true;  // Its caches can be flushed: it measures under a cold policy.
   // Noise and faults are read by device/sim only; other devices ignore them. Kept as text lines.
   std::vector<std::pair<std::string, std::string>> extra;
 
@@ -72,6 +74,9 @@ struct DeviceSpec {
 
 // kUnimplemented: the device does not offer the precision; the message lists what it offers.
 Status CheckOffers(const DeviceSpec& spec, std::string_view precision);
+
+// Also when the policy is cold and the device cannot flush its caches.
+Status CheckMeasures(const DeviceSpec& spec, const Policy& policy);
 
 // The cores of each of `streams` streams, 2 or more; 0, all of them, where blocks are dealt out.
 int StreamCores(const DeviceSpec& spec, int streams);

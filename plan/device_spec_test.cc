@@ -69,6 +69,7 @@ TEST(DeviceSpec, RefusesWhatItDoesNotKnow) {
       {"pattern a = Conv max", "line 6: pattern: unexpected 'max'"},
       {"launch_ns", "line 6: launch_ns: expected a value"},
       {"precision tf32", "line 6: precision: expected 'name flops_per_second'"},
+      {"cold_cache 1", "line 6: cold_cache: expected yes or no, got '1'"},
       {"precision tf32 none", "line 6: precision: expected a number from 1 to 1e18, got 'none'"},
       {"precision fp32 1e9",
        "line 6: precision: expected one of tf32, fp16, bf16, each once, got 'fp32'"},
@@ -90,6 +91,19 @@ TEST(DeviceSpec, SaysWhichPrecisionsItOffers) {
             "cpu: precision tf32; it offers fp32");
   EXPECT_EQ(Message(CheckOffers(gpu, "fp8")),
             "h200: precision fp8; it offers fp32, tf32, fp16, bf16");
+}
+
+TEST(DeviceSpec, SaysWhetherItsCachesCanBeFlushed) {
+  const DeviceSpec cpu = LoadSpec(AG_SOURCE_DIR, "cpu");
+  DeviceSpec fixed = *ParseDeviceSpec(FormatDeviceSpec(cpu) + "cold_cache no\n");
+  EXPECT_EQ(*ParseDeviceSpec(FormatDeviceSpec(fixed)), fixed);
+  EXPECT_EQ(*ParseDeviceSpec(FormatDeviceSpec(cpu) + "cold_cache yes\n"), cpu);
+  EXPECT_EQ(ToString(CheckMeasures(fixed, {})), "OK");
+  EXPECT_EQ(ToString(CheckMeasures(cpu, {.cold_cache = true})), "OK");
+  EXPECT_EQ(ToString(CheckMeasures(fixed, {.cold_cache = true})),
+            "UNIMPLEMENTED: cpu: cold_cache: its caches cannot be flushed");
+  EXPECT_EQ(ToString(CheckMeasures(fixed, {.precision = "tf32", .cold_cache = true})),
+            "UNIMPLEMENTED: cpu: precision tf32; it offers fp32");
 }
 
 TEST(DeviceSpec, GroupsTakeTheCoresThatTheirBlocksFill) {

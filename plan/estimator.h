@@ -36,7 +36,8 @@ struct LocalKey {
 
 // max(flops / peak, bytes / bandwidth) + launch; the estimate before any measurement. Compute and
 // cache bandwidth grow with problem.cores (0: all) or with those that the group takes (CoresTaken);
-// memory bandwidth is drawn in full by a quarter of them.
+// memory bandwidth is drawn in full by a quarter of them. A cold problem's bytes move at the rate
+// of memory, however few they are.
 double RooflineNs(const GroupProblem& problem, const DeviceSpec& spec);
 
 class GroupTimes {

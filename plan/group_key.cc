@@ -40,7 +40,7 @@ LocalKey Begin(const KeyFrame& frame) {
   LocalKey key;
   AddBytes(&key, frame.pattern);
   AddBytes(&key, frame.precision);
-  Add(&key, static_cast<uint64_t>(frame.cores));
+  Add(&key, static_cast<uint64_t>(frame.cores) << 1 | (frame.cold_cache ? 1 : 0));
   return key;
 }
 

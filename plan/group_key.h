@@ -15,6 +15,7 @@ struct KeyFrame {
   std::string_view pattern;
   std::string_view precision;
   int cores = 0;
+  bool cold_cache = false;
 };
 
 // The key of a reorder, or of a copy.

@@ -10,7 +10,8 @@ namespace ag {
 namespace {
 
 constexpr uint32_t kMagic = 0x50474741;  // "AGGP".
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersionWarm = 1;
+constexpr uint32_t kVersionCold = 2;  // The same fields.
 
 // Values matter where they are part of what is computed: scalars, parameters of element-wise
 // operators (an exponent, a condition) and the indices of a gather.
@@ -116,6 +117,7 @@ GroupProblem ExtractGroup(const Graph& graph, const Group& group, const Policy& 
   for (const Port& port : group.outputs) problem.output_layouts.push_back(port.layout);
   problem.cores = group.cores;
   problem.precision = policy.precision;
+  problem.cold_cache = policy.cold_cache;
   return problem;
 }
 
@@ -143,7 +145,7 @@ Status CheckGroupProblem(const GroupProblem& problem) {
 std::string EncodeGroupProblem(const GroupProblem& problem) {
   ByteWriter out;
   out.U32(kMagic);
-  out.U32(kVersion);
+  out.U32(problem.cold_cache ? kVersionCold : kVersionWarm);
   out.String(EncodeGraph(problem.graph));
   out.String(problem.pattern);
   WriteLayouts(problem.input_layouts, &out);
@@ -157,11 +159,12 @@ StatusOr<GroupProblem> DecodeGroupProblem(std::string_view bytes) {
   ByteReader in(bytes);
   AG_LET(const uint32_t magic, in.U32());
   AG_LET(const uint32_t version, in.U32());
-  if (magic != kMagic || version != kVersion) {
-    return Err(StatusCode::kDataLoss, "group problem: expected version {}, got {} (magic {:#x})",
-               kVersion, version, magic);
+  if (magic != kMagic || (version != kVersionWarm && version != kVersionCold)) {
+    return Err(StatusCode::kDataLoss,
+               "group problem: expected version {} or {}, got {} (magic {:#x})", kVersionWarm,
+               kVersionCold, version, magic);
   }
-  GroupProblem problem;
+  GroupProblem problem{.cold_cache = version == kVersionCold};
   AG_LET(const std::string graph, in.String());
   AG_LET(problem.graph, DecodeGraph(graph));
   AG_LET(problem.pattern, in.String());
@@ -207,6 +210,7 @@ Plan SingleGroupPlan(const GroupProblem& problem) {
   std::ranges::sort(plan.places);
   plan.graph = graph.digest();
   plan.policy.precision = problem.precision;
+  plan.policy.cold_cache = problem.cold_cache;
   plan.groups.push_back(std::move(group));
   plan.streams.push_back({problem.cores, {Launch{0, {}}}});
   return plan;
@@ -219,6 +223,7 @@ std::string Summary(const GroupProblem& problem) {
   }
   const auto& outputs = problem.graph.outputs();
   if (!outputs.empty()) text += " " + problem.graph.type(outputs[0].edge).ToString();
+  if (problem.cold_cache) text += " cold";
   return text;
 }
 

@@ -22,6 +22,7 @@ struct GroupProblem {
   std::vector<Layout> output_layouts;
   int cores = 0;
   std::string precision = "fp32";
+  bool cold_cache = false;  // Timed with the device's caches flushed before every run.
 };
 
 // REQUIRES: `group` is a group of `graph`, with all its ports.
@@ -39,6 +40,8 @@ std::string Summary(const GroupProblem& problem);
 Status CheckGroupProblem(const GroupProblem& problem);
 
 // Equal problems have equal bytes; hostile bytes give kDataLoss or kInvalidArgument, never a crash.
+// Version 1 is warm, version 2 the same fields of a cold problem: whatever else a problem may be
+// asked to be, those that are not keep their bytes, and so their keys.
 std::string EncodeGroupProblem(const GroupProblem& problem);
 StatusOr<GroupProblem> DecodeGroupProblem(std::string_view bytes);
 

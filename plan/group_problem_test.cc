@@ -88,6 +88,29 @@ TEST(GroupProblem, KeyDependsOnTheEnvironment) {
   EXPECT_NE(GroupKey("ab", "c"), GroupKey("a", "bc"));
 }
 
+// Problems that are not cold keep the bytes that they had before there were cold ones.
+TEST(GroupProblem, AColdProblemIsAnotherOne) {
+  const Graph graph = GraphOf(kNetwork);
+  RooflineTimes times(Small());
+  const std::vector<Group> groups = *FormGroups(graph, Small(), {}, times);
+  for (const Group& group : groups) {
+    if (group.pattern == kViewPattern) continue;
+    const GroupProblem warm = ExtractGroup(graph, group, {});
+    const GroupProblem cold = ExtractGroup(graph, group, {.cold_cache = true});
+    std::string bytes = EncodeGroupProblem(warm);
+    EXPECT_EQ(bytes.substr(4, 4), std::string("\1\0\0\0", 4));
+    EXPECT_NE(GroupKey(bytes, "e"), GroupKey(EncodeGroupProblem(cold), "e"));
+    bytes[4] = 2;
+    EXPECT_EQ(EncodeGroupProblem(cold), bytes);
+    EXPECT_TRUE(DecodeGroupProblem(bytes)->cold_cache);
+    EXPECT_TRUE(SingleGroupPlan(cold).policy.cold_cache);
+    EXPECT_EQ(Summary(cold), Summary(warm) + " cold");
+    bytes[4] = 3;
+    EXPECT_EQ(ToString(DecodeGroupProblem(bytes).status()),
+              "DATA_LOSS: group problem: expected version 1 or 2, got 3 (magic 0x50474741)");
+  }
+}
+
 TEST(GroupProblem, HostileBytesAreRefused) {
   std::vector<std::string> all;
   for (const GroupProblem& problem : Problems(GraphOf(kNetwork))) {

@@ -146,8 +146,8 @@ class Grouping {
 
   GroupTime TimeOfReorder(const Group& group, const Port& from, const Port& to) {
     const TensorType& type = graph_.type(to.edge);
-    const LocalKey key =
-        KeyOfReorder(type, from.layout, to.layout, {group.pattern, policy_.precision, group.cores});
+    const KeyFrame frame{group.pattern, policy_.precision, group.cores, policy_.cold_cache};
+    const LocalKey key = KeyOfReorder(type, from.layout, to.layout, frame);
     if (auto time = times_.Recall(key)) return *std::move(time);
     GroupTime time = times_.Time(ExtractGroup(graph_, group, policy_));
     times_.Remember(key, time);

@@ -344,5 +344,36 @@ TEST(Estimate, RooflineByHand) {
   EXPECT_DOUBLE_EQ(RooflineNs(problem, Small()), 1024 + 100);  // Compute: 1 operation a ns.
 }
 
+TEST(Estimate, AColdProblemsBytesComeFromMemory) {
+  DeviceSpec spec = Small();
+  spec.cache_bytes = 1'000'000;
+  spec.cache_bytes_per_second = 1e12;
+  const Graph graph = GraphOf("input x f32[8,16]\noutput relu(x)\n");
+  RooflineTimes times(spec);
+  const std::vector<Group> groups = *FormGroups(graph, spec, {}, times);
+  for (const Group& group : groups) {
+    EXPECT_DOUBLE_EQ(RooflineNs(ExtractGroup(graph, group, {}), spec), 128 / 4 + 100);
+    const GroupProblem cold = ExtractGroup(graph, group, {.cold_cache = true});
+    EXPECT_DOUBLE_EQ(RooflineNs(cold, spec), 2 * 4 * 128 + 100);
+  }
+}
+
+// Times remembered of one policy are no answer under the other.
+TEST(Estimate, ColdGroupsAreRememberedByThemselves) {
+  DeviceSpec spec = Small();
+  spec.cache_bytes = 1'000'000;
+  spec.cache_bytes_per_second = 1e12;
+  const Graph graph =
+      GraphOf("input x f32[8,16]\nw = const f32[16,4] seed 1\noutput matmul(x, w)\n");
+  RooflineTimes times(spec);
+  MemoizedGroupTimes memoized(times);
+  for (const bool is_cold : {false, true, false}) {
+    const Policy policy{.cold_cache = is_cold};
+    const TimedGroups timed = *FormTimedGroups(graph, spec, policy, memoized);
+    const GroupProblem problem = ExtractGroup(graph, timed.groups[0], policy);
+    EXPECT_DOUBLE_EQ(timed.times[0].ns, RooflineNs(problem, spec)) << is_cold;
+  }
+}
+
 }  // namespace
 }  // namespace ag

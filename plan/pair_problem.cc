@@ -21,6 +21,9 @@ Status CheckPairProblem(const PairProblem& pair) {
     }
   }
   const auto& [first, second] = pair.groups;
+  if (first.cold_cache != second.cold_cache) {
+    return Err(StatusCode::kDataLoss, "pair problem: one group is cold");
+  }
   if (first.precision == second.precision) return OkStatus();
   return Err(StatusCode::kDataLoss, "pair problem: precisions {} and {}", first.precision,
              second.precision);
@@ -190,6 +193,7 @@ StatusOr<PairRun> PlanOfPair(const PairProblem& pair) {
   std::ranges::sort(plan.places);
   plan.graph = run.graph.digest();
   plan.policy.precision = first.precision;
+  plan.policy.cold_cache = first.cold_cache;
   return run;
 }
 

@@ -10,7 +10,7 @@
 
 namespace ag {
 
-// Both groups have operators (they are no reorders) and one precision.
+// Both groups have operators (they are no reorders), one precision, and both are cold or neither.
 struct PairProblem {
   std::array<GroupProblem, 2> groups;
   std::array<std::string, 2> kernels;  // That they run: the fastest alone.

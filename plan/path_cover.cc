@@ -60,8 +60,8 @@ class Cover {
 
   // What the operators of path_ take as one group.
   GroupTime TimeOfPath(const GroupPattern& pattern) {
-    const LocalKey key =
-        keys_.OfPath(path_, {pattern.name, in_.policy.precision, in_.options.cores});
+    const LocalKey key = keys_.OfPath(
+        path_, {pattern.name, in_.policy.precision, in_.options.cores, in_.policy.cold_cache});
     const auto [it, is_new] = known_.try_emplace(key);
     if (!is_new) return it->second;
     if (auto time = in_.times.Recall(key)) return it->second = *std::move(time);

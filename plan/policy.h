@@ -11,7 +11,7 @@ namespace ag {
 struct Policy {
   std::string precision = "fp32";  // fp32 | tf32 | fp16 | bf16; a device says which it offers.
   double tolerance = 1e-3;         // Largest |a-b| / max|a| per output that is still equivalent.
-  bool cold_cache = false;         // Flush caches between samples.
+  bool cold_cache = false;         // Every run that is timed finds the device's caches flushed.
   bool nonfinite_strict = false;   // Keep Inf and NaN exactly: rules of class "finite" are off.
 
   bool operator==(const Policy&) const = default;

@@ -10,6 +10,7 @@ namespace {
 constexpr std::string_view kSynthetic = "synthetic";
 constexpr std::string_view kGraphKey = "graph=";
 constexpr std::string_view kBytesKey = "problem=";
+constexpr std::string_view kColdKey = "cold_cache=";
 
 Status Invalid(const std::string& message) { return Status(StatusCode::kInvalidArgument, message); }
 
@@ -114,10 +115,10 @@ StatusOr<std::vector<Layout>> ParseLayouts(std::string_view key, std::string_vie
 }
 
 std::string AsText(const GroupProblem& problem) {
-  return fmt::format("pattern={} precision={} cores={} in={} out={} {}{}",
+  return fmt::format("pattern={} precision={} cores={}{} in={} out={} {}{}",
                      EscapeWord(problem.pattern), EscapeWord(problem.precision), problem.cores,
-                     LayoutsText(problem.input_layouts), LayoutsText(problem.output_layouts),
-                     kGraphKey, GraphText(problem.graph));
+                     problem.cold_cache ? " cold_cache=1" : "", LayoutsText(problem.input_layouts),
+                     LayoutsText(problem.output_layouts), kGraphKey, GraphText(problem.graph));
 }
 
 bool NeedsEscape(unsigned char c) {
@@ -188,6 +189,11 @@ StatusOr<GroupProblem> ParseGroupProblem(std::string_view text) {
     return Invalid(fmt::format("cores: expected 0 to {}, got '{}'", kCoresMax, cores));
   }
   problem.cores = static_cast<int>(*number);
+  if (text.starts_with(kColdKey)) {
+    AG_LET(const std::string cold, TakeWord("cold_cache", &text));
+    if (cold != "1") return Invalid(fmt::format("cold_cache: expected 1, got '{}'", cold));
+    problem.cold_cache = true;
+  }
   AG_LET(problem.input_layouts, ParseLayouts("in", &text));
   AG_LET(problem.output_layouts, ParseLayouts("out", &text));
   if (!text.starts_with(kGraphKey)) {

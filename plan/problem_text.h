@@ -1,7 +1,7 @@
 // A group problem in one line of text: what recordings are made of (docs/recording.md).
 //   pattern=conv precision=fp32 cores=0 in=plain out=plain graph=input i0 f32[1,3,8,8]; v1 = ...
 // The graph is its text form (graph/text_form.h) with "; " for line ends; a constant that stands
-// for data of its type is written "synthetic".
+// for data of its type is written "synthetic". A cold problem has "cold_cache=1" after the cores.
 #pragma once
 
 #include <string>

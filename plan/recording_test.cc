@@ -73,6 +73,17 @@ TEST(ProblemText, IsOneReadableLine) {
   EXPECT_EQ(EncodeGroupProblem(*ParseGroupProblem(text)), EncodeGroupProblem(odd));
 }
 
+TEST(ProblemText, AColdProblemSaysSo) {
+  GroupProblem cold = ReluProblem();
+  cold.cold_cache = true;
+  std::string text = kRelu;
+  text.insert(text.find(" in="), " cold_cache=1");
+  EXPECT_EQ(FormatGroupProblem(cold), text);
+  EXPECT_EQ(EncodeGroupProblem(*ParseGroupProblem(text)), EncodeGroupProblem(cold));
+  text.replace(text.find("cache=1"), 7, "cache=0");
+  EXPECT_EQ(Message(ParseGroupProblem(text).status()), "cold_cache: expected 1, got '0'");
+}
+
 TEST(ProblemText, WhatTextCannotSayIsWrittenAsBytes) {
   GroupProblem problem = ReluProblem();
   // A NaN with a payload: no number word reads back to its bits.

@@ -105,7 +105,9 @@ double RooflineNs(const GroupProblem& problem, const DeviceSpec& spec) {
   // A quarter of the cores draws all that the memory gives; caches belong to the cores.
   const double memory = spec.bytes_per_second * std::min(1.0, 4 * cores / spec.cores);
   const double cache = spec.cache_bytes_per_second * cores / spec.cores;
-  const bool cached = work.bytes <= static_cast<double>(spec.cache_bytes);
+  // From flushed caches inputs and constants come at the rate of memory, and what is written drives
+  // as much out to it.
+  const bool cached = !problem.cold_cache && work.bytes <= static_cast<double>(spec.cache_bytes);
   const double bandwidth = cached ? std::max(memory, cache) : memory;
   const double own = spec.FlopsPerSecond(problem.precision);
   const double flops_per_second = (own > 0 ? own : spec.flops_per_second) * cores;

@@ -49,10 +49,7 @@ Status ReadPolicy(const v1::Policy& proto, Policy* policy) {
       proto.tolerance() > 0 ? proto.tolerance() : DefaultTolerance(policy->precision);
   policy->cold_cache = proto.cold_cache();
   policy->nonfinite_strict = proto.nonfinite_strict();
-  // Which precisions there are is the device's to say, once the job has one.
-  if (policy->cold_cache) {
-    return Err(StatusCode::kUnimplemented, "policy.cold_cache: no device measures so yet");
-  }
+  // What of it there is is the device's to say, once the job has one.
   for (const char* known : {"fp32", "tf32", "fp16", "bf16"}) {
     if (policy->precision == known) return OkStatus();
   }

@@ -87,7 +87,7 @@ StatusOr<JobResult> Pipeline::Run(const Job& job, const JobControl& control) {
   stages.began = clock_.Now();
   AG_LET(stages.offer, WaitForOffer(job.request.device, control));
   AG_LET(stages.spec, ParseDeviceSpec(stages.offer.device_spec));
-  AG_TRY(CheckOffers(stages.spec, job.request.policy.precision), "policy");
+  AG_TRY(CheckMeasures(stages.spec, job.request.policy), "policy");
   AG_TRY(control.enter(JobState::kImporting));
   AG_TRY(stages.Import());
   AG_TRY(control.enter(JobState::kSearching));

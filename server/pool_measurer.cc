@@ -32,17 +32,12 @@ CandidateWork ToWork(const Measurer::Candidate& candidate) {
 }  // namespace
 
 PoolMeasurer::PoolMeasurer(WorkRunner& runner, CacheDb& cache, Clock& clock, Options options)
-    : runner_(runner),
-      cache_(cache),
-      clock_(clock),
-      options_(std::move(options)),
-      key_environment_(options_.environment + (options_.policy.cold_cache ? ";cold_cache=1" : "")) {
-}
+    : runner_(runner), cache_(cache), clock_(clock), options_(std::move(options)) {}
 
 std::optional<StatusOr<Measurement>> PoolMeasurer::Known(const std::string& bytes) {
   if (const auto found = fresh_.find(bytes); found != fresh_.end()) return found->second;
   if (options_.skip_group_cache) return std::nullopt;
-  const auto row = cache_.Find(bytes, key_environment_);
+  const auto row = cache_.Find(bytes, options_.environment);
   if (!row.has_value()) return std::nullopt;
   if (!row->status.ok()) return StatusOr<Measurement>(row->status);
   return StatusOr<Measurement>(row->measurement);
@@ -77,7 +72,7 @@ std::vector<StatusOr<Measurement>> PoolMeasurer::Measure(const std::vector<Asked
   for (const Asked& asked : all) {
     if (!distinct.insert(asked.bytes).second) continue;
     if (Known(asked.bytes).has_value()) {
-      hit_keys.push_back(GroupKey(asked.bytes, key_environment_));
+      hit_keys.push_back(GroupKey(asked.bytes, options_.environment));
     } else {
       missing.push_back(asked);
     }
@@ -125,7 +120,7 @@ void PoolMeasurer::Keep(const Asked& asked, const Delivery& delivery) {
   if (!status.ok() && !WorthRemembering(delivery)) return;
   CacheRow row;
   row.problem = asked.bytes;
-  row.environment = key_environment_;
+  row.environment = options_.environment;
   row.status = status;
   if (status.ok()) row.measurement = delivery.result.measurement;
   row.summary = asked.summary;

@@ -75,7 +75,6 @@ class PoolMeasurer : public Measurer {
   CacheDb& cache_;
   Clock& clock_;
   Options options_;
-  Environment key_environment_;  // The environment and what else of the policy a time depends on.
   std::map<std::string, StatusOr<Measurement>> fresh_;  // Measured for this job, by problem.
   int hits_ = 0;
   int misses_ = 0;

@@ -154,10 +154,20 @@ TEST(PoolMeasurer, ACancelledJobMeasuresItsFinals) {
 TEST(PoolMeasurer, ColdTimesAreOtherRows) {
   Bench b;
   b.Make().MeasureGroups({Problem(1)});
+  GroupProblem problem = Problem(1);
+  problem.cold_cache = true;
   b.options.policy.cold_cache = true;
   PoolMeasurer cold = b.Make();
-  cold.MeasureGroups({Problem(1)});
+  cold.MeasureGroups({problem});
   EXPECT_EQ(cold.misses(), 1);
+  EXPECT_EQ(cold.MeasurePlans({{}, {}}, Measurer::Effort::kVerdict).status(), OkStatus());
+  EXPECT_EQ(std::get<PlanSetWork>(b.runner.items.back().work->body).policy,
+            "precision=fp32;tolerance=0.001;cold_cache=1;nonfinite_strict=0");
+  PoolMeasurer again = b.Make();
+  again.MeasureGroups({problem});
+  EXPECT_EQ(again.hits(), 1);
+  EXPECT_EQ(b.cache->Stats()->environments,
+            (std::vector<std::pair<Environment, int64_t>>{{"e", 2}}));
 }
 
 TEST(PoolMeasurer, PlansKeepTheirOrder) {

@@ -39,6 +39,8 @@ class FakeWorker {
   std::atomic<bool> hold{false};  // Takes work and does nothing.
   std::atomic<int> wrong{0};      // So many checks find a difference.
   std::atomic<int> groups{0};     // Measured.
+  std::atomic<int> cold_groups{0};
+  std::atomic<int> plan_sets{0}, cold_plan_sets{0};
 
  private:
   void Main() {
@@ -88,7 +90,8 @@ class FakeWorker {
 
   void DoGroups(const v1::WorkItem& work) {
     for (int i = 0; i < work.groups().problems_size(); ++i) {
-      const double ns = 2 * RooflineNs(*DecodeGroupProblem(work.groups().problems(i)), spec_);
+      const GroupProblem problem = *DecodeGroupProblem(work.groups().problems(i));
+      const double ns = 2 * RooflineNs(problem, spec_);
       v1::CacheRecord* record = Add(work, i)->mutable_measurement();
       record->set_median_ns(ns);
       record->set_low_ns(ns * 0.99);
@@ -96,6 +99,7 @@ class FakeWorker {
       record->set_samples(9);
       record->set_simulated(true);
       ++groups;
+      cold_groups += problem.cold_cache ? 1 : 0;
     }
   }
 
@@ -112,6 +116,8 @@ class FakeWorker {
   }
 
   void DoPlans(const v1::WorkItem& work) {
+    ++plan_sets;
+    cold_plan_sets += ParsePolicy(work.plans().policy())->cold_cache ? 1 : 0;
     const double input_ns = PlanNs(work.plans().candidates(0));
     for (int i = 0; i < work.plans().candidates_size(); ++i) {
       const double ns = PlanNs(work.plans().candidates(i));
@@ -299,6 +305,27 @@ TEST(Server, OptimizesAModelAndRemembersIt) {
   EXPECT_EQ(third.result().output_digest(), result.output_digest()) << "not deterministic";
   EXPECT_GT(third.result().cache().hits(), 0);
   EXPECT_EQ(b.worker->groups, groups) << "a group was measured twice";
+}
+
+TEST(Server, MeasuresFromFlushedCachesWhereThePolicySaysSo) {
+  Bench b;
+  b.UploadModel();
+  v1::OptimizeRequest cold = b.Request();
+  cold.mutable_policy()->set_cold_cache(true);
+  const v1::Job job = b.Watch(b.Start(cold).name()).back();
+  ASSERT_EQ(job.state(), v1::Job::SUCCEEDED) << job.error().message();
+  const int groups = b.worker->groups;
+  EXPECT_GT(groups, 0);
+  EXPECT_EQ(b.worker->cold_groups, groups);
+  EXPECT_GT(b.worker->plan_sets, 0);
+  EXPECT_EQ(b.worker->cold_plan_sets, b.worker->plan_sets);
+  EXPECT_NE(b.Download(job.result().report_digest()).find(";cold_cache=1;"), std::string::npos);
+  EXPECT_TRUE(b.Start(cold).result().cache().model_hit());
+  // Neither the answer nor a group of it is one of the warm policy.
+  const v1::Job warm = b.Watch(b.Start(b.Request()).name()).back();
+  EXPECT_FALSE(warm.result().cache().model_hit());
+  EXPECT_EQ(warm.result().cache().hits(), 0);
+  EXPECT_EQ(b.worker->cold_groups, groups);
 }
 
 TEST(Server, WhenTheWinnerFailsTheCheckTheNextBestIsHandedOut) {

@@ -69,6 +69,9 @@ TEST(CommandLine, WrongWords) {
 TEST(CommandLine, WrongValues) {
   const Alone place;
   const std::string file = place.Write("text.onnx", "this is not a model");
+  const std::string fixed = place.Write(
+      "fixed.spec",
+      *ReadFile(std::string(AG_SOURCE_DIR) + "/deploy/devices/small.spec") + "cold_cache no\n");
   const auto optimize = [&](const std::string& flag, const std::string& value) {
     return std::vector<std::string>{"optimize", file,        "-o", place.path("y"),
                                     "--device", "sim:small", flag, value};
@@ -104,6 +107,10 @@ TEST(CommandLine, WrongValues) {
       {"rule that is none", optimize("--without", "no-such-rule"), 3,
        "no rule is called no-such-rule"},
       {"precision that the device lacks", optimize("--precision", "fp16"), 3, "it offers fp32"},
+      {"caches that cannot be flushed",
+       {"optimize", file, "-o", place.path("y"), "--device", "sim:" + fixed, "--cold-cache"},
+       3,
+       "policy: small: cold_cache: its caches cannot be flushed"},
       {"no such device", {"bench", file, "--device", "gpu"}, 2, "device \"gpu\": expected one of"},
       {"no cores", {"bench", file, "--device", "cpu:0"}, 2, "expected a number >= 1 after ':'"},
       {"no such simulated device",

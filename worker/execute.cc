@@ -149,6 +149,7 @@ StatusOr<std::vector<PlanTiming>> Executor::TimePlans(const std::vector<Candidat
   AG_LET(const auto alone, MeasureAlone(*device_, [&] { on_progress_(-1); }));
   ProfileOptions profile = profile_;
   if (options.blocks_max > 0) profile.blocks_max = options.blocks_max;
+  profile.cold_cache = options.cold_cache;
   AG_LET(const std::vector<PlanTiming> timed,
          ProfilePlans(*device_, std::move(plans), profile, clock_));
   for (size_t i = 0; i < timed.size(); ++i) timings[positions[i]] = timed[i];

@@ -48,8 +48,9 @@ class Executor {
   // Entry 0 is the input: when it cannot be built or run, its status is returned for the whole set.
   // So is kUnavailable of any entry: the device is lost.
   struct TimingOptions {
-    uint64_t seed = 1;   // Of the inputs' data.
-    int blocks_max = 0;  // Paired blocks per candidate; 0: until the verdict is sure.
+    uint64_t seed = 1;        // Of the inputs' data.
+    int blocks_max = 0;       // Paired blocks per candidate; 0: until the verdict is sure.
+    bool cold_cache = false;  // Every run from flushed caches.
   };
   StatusOr<std::vector<PlanTiming>> TimePlans(const std::vector<CandidateBytes>& candidates,
                                               const TimingOptions& options);

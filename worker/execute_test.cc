@@ -187,6 +187,21 @@ TEST_F(ExecuteTest, RankingTakesNoMoreBlocksThanAsked) {
   EXPECT_EQ((*timings)[1].verdict, Verdict::kAmbiguous);  // Too few to be sure of anything.
 }
 
+// On a device whose caches hold everything, so that only cold runs wait for memory.
+TEST_F(ExecuteTest, TimesColdPlansAndGroups) {
+  Executor& executor = Use(*OpenSimDevice(testing::CachedSpec()));
+  const std::vector<CandidateBytes> plans = {Candidate(kTwoLayers), Candidate(kOneLayer)};
+  const auto warm = executor.TimePlans(plans, {});
+  const auto cold = executor.TimePlans(plans, {.cold_cache = true});
+  ASSERT_EQ(ToString(cold.status()), "OK");
+  EXPECT_GT((*cold)[0].latency.median_ns, (*warm)[0].latency.median_ns);
+  EXPECT_EQ((*cold)[1].verdict, Verdict::kFaster);
+  GroupProblem problem = *DecodeGroupProblem(testing::Problem(kOneLayer, executor.device().spec()));
+  const double warm_ns = executor.MeasureGroup(0, EncodeGroupProblem(problem))->latency.median_ns;
+  problem.cold_cache = true;
+  EXPECT_GT(executor.MeasureGroup(0, EncodeGroupProblem(problem))->latency.median_ns, warm_ns);
+}
+
 TEST_F(ExecuteTest, ABadCandidateCostsOnlyItself) {
   Executor& executor = Open("");
   CandidateBytes no_plan = Candidate(kTwoLayers);

@@ -84,8 +84,11 @@ Status RunGroups(Executor& executor, const v1::GroupBatch& batch, const Emit& em
 Status RunPlans(Executor& executor, const v1::PlanSet& set, const Emit& emit) {
   std::vector<CandidateBytes> candidates;
   for (const v1::Candidate& candidate : set.candidates()) candidates.push_back(FromWire(candidate));
-  const StatusOr<std::vector<PlanTiming>> timings =
-      executor.TimePlans(candidates, {.seed = set.seed(), .blocks_max = set.blocks_max()});
+  const StatusOr<Policy> policy = ParsePolicy(set.policy());
+  if (!policy.ok()) return emit(Result(-1, policy.status()));
+  const StatusOr<std::vector<PlanTiming>> timings = executor.TimePlans(
+      candidates,
+      {.seed = set.seed(), .blocks_max = set.blocks_max(), .cold_cache = policy->cold_cache});
   if (IsLost(timings.status())) return timings.status();
   if (timings.ok()) {
     for (size_t i = 0; i < timings->size(); ++i) {

@@ -22,7 +22,11 @@ class ExecutorWireTest : public ::testing::Test {
   void Open(std::string_view lines) {
     auto device = OpenSimDevice(testing::SmallSpec(lines));
     AG_CHECK(device.ok());
-    executor_ = std::make_unique<Executor>(*std::move(device), testing::Share(weights_), clock_,
+    Use(*std::move(device));
+  }
+
+  void Use(std::unique_ptr<Device> device) {
+    executor_ = std::make_unique<Executor>(std::move(device), testing::Share(weights_), clock_,
                                            ProfileOptions(), [](int) {});
   }
 
@@ -144,6 +148,20 @@ TEST_F(ExecutorWireTest, APlanSetGivesATimingEach) {
   EXPECT_GT(results_[1].timing().latency().median_ms(), 0);
   EXPECT_NE(results_[2].code(), 0);
   EXPECT_EQ(Texts()[3], "-1 0 ");
+}
+
+TEST_F(ExecutorWireTest, APlanSetsPolicySaysWhetherItIsCold) {
+  Use(*OpenSimDevice(testing::CachedSpec()));
+  v1::WorkItem item;
+  *item.mutable_plans()->add_candidates() = Candidate(kLayer);
+  EXPECT_EQ(ToString(Run(item)), "OK");
+  const double warm_ms = results_[0].timing().latency().median_ms();
+  item.mutable_plans()->set_policy(Policy{.cold_cache = true}.Text());
+  EXPECT_EQ(ToString(Run(item)), "OK");
+  EXPECT_GT(results_[0].timing().latency().median_ms(), warm_ms);
+  item.mutable_plans()->set_policy("cold_cache=maybe");
+  EXPECT_EQ(ToString(Run(item)), "OK");
+  EXPECT_EQ(Texts(), Lines{"-1 3 policy: cold_cache: expected 0 or 1, got 'maybe'"});
 }
 
 TEST_F(ExecutorWireTest, ASetWithoutInputEndsAtOnce) {

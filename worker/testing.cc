@@ -32,6 +32,15 @@ std::string SmallSpec(std::string_view lines) {
   return FormatDeviceSpec((*device)->spec()) + std::string(lines);
 }
 
+std::string CachedSpec() {
+  const auto device = OpenDevice("sim:small");
+  AG_CHECK(device.ok());
+  DeviceSpec spec = (*device)->spec();
+  spec.cache_bytes = 1'000'000;
+  spec.cache_bytes_per_second = 1e12;
+  return FormatDeviceSpec(spec);
+}
+
 std::string SimDevice(const std::string& folder, std::string_view lines) {
   const std::string path = folder + "/device.spec";
   AG_CHECK(WriteFileAtomically(path, SmallSpec(lines)).ok());

@@ -14,6 +14,9 @@ namespace ag::testing {
 // The text of the shipped spec "small" with these lines added. Stops on errors, as all here do.
 std::string SmallSpec(std::string_view lines);
 
+// The same with a cache that holds whatever a test moves, and costs nothing.
+std::string CachedSpec();
+
 // Writes SmallSpec(lines) to a file in `folder`; the device's name.
 std::string SimDevice(const std::string& folder, std::string_view lines);
 

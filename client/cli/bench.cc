@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kSecondsDefault = 10;
+constexpr double kSecondsDefault = 10;  // Of a model alone and of two compared.
 
 struct Contender {
   std::string name;  // "input", "eager", "plan", "input on N streams"
@@ -44,7 +44,7 @@ StatusOr<std::vector<PlanTiming>> Time(const std::vector<Contender>& contenders,
     AG_LET(std::vector<Tensor> inputs, GatherInputs(*contender.session, {}, 1));
     plans.push_back(ToTime(*contender.session, std::move(inputs)));
   }
-  return TimePlans(device, std::move(plans), flags.seconds > 0 ? flags.seconds : kSecondsDefault);
+  return TimePlans(device, std::move(plans), flags);
 }
 
 // Flags of one form beside another are a mistake, not a wish.
@@ -55,6 +55,9 @@ Status CheckForms(const BenchFlags& flags) {
   };
   if (load && !flags.compare.empty()) {
     return Err(StatusCode::kInvalidArgument, "--compare and --clients are two different questions");
+  }
+  if (flags.cold_cache && load) {
+    return Err(StatusCode::kInvalidArgument, "--cold-cache does not go with --clients");
   }
   if (flags.streams > 0 && (load || !flags.compare.empty())) {
     return Err(StatusCode::kInvalidArgument, "--streams does not go with --compare or --clients");
@@ -106,9 +109,12 @@ PlanToTime ToTime(Session& session, std::vector<Tensor> inputs) {
 }
 
 StatusOr<std::vector<PlanTiming>> TimePlans(Device& device, std::vector<PlanToTime> plans,
-                                            double seconds) {
+                                            const BenchFlags& flags) {
+  AG_TRY(CheckMeasures(device.spec(), {.cold_cache = flags.cold_cache}));
   ProfileOptions options;
+  const double seconds = flags.seconds > 0 ? flags.seconds : kSecondsDefault;
   options.finals_time = Nanos(static_cast<int64_t>(seconds * 1e9));
+  options.cold_cache = flags.cold_cache;
   AG_LET(const auto alone, MeasureAlone(device));
   return ProfilePlans(device, std::move(plans), options, RealClock());
 }
@@ -116,7 +122,8 @@ StatusOr<std::vector<PlanTiming>> TimePlans(Device& device, std::vector<PlanToTi
 Json BenchJson(const BenchFlags& flags, const Device& device) {
   return {{"device", flags.model.device},
           {"environment", device.environment()},
-          {"simulated", device.simulated()}};
+          {"simulated", device.simulated()},
+          {"cold_cache", flags.cold_cache}};
 }
 
 Status AddOrtTimes(Context& context, const BenchFlags& flags,

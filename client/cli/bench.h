@@ -18,10 +18,11 @@ int BenchClients(Context& context, const BenchFlags& flags);  // Several session
 // A session's plan with these inputs and room for its outputs. The session outlives it.
 PlanToTime ToTime(Session& session, std::vector<Tensor> inputs);
 
-// Finals of about `seconds`, holding the host's measuring lock. plans[0] is what the others are
+// Finals of about so many seconds as the flags say or the form's default is, from flushed caches
+// where the flags say so, holding the host's measuring lock. plans[0] is what the others are
 // compared with.
 StatusOr<std::vector<PlanTiming>> TimePlans(Device& device, std::vector<PlanToTime> plans,
-                                            double seconds);
+                                            const BenchFlags& flags);
 
 // {device, environment, simulated}: how each form's document begins.
 nlohmann::ordered_json BenchJson(const BenchFlags& flags, const Device& device);

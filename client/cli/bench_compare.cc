@@ -11,7 +11,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kSecondsDefault = 10;
 constexpr int kSeeds =
     1;  // `verify` takes more; here one set tells a wrong model from a right one.
 
@@ -46,8 +45,7 @@ StatusOr<std::vector<PlanTiming>> Time(const Pair& pair, const BenchFlags& flags
   std::vector<PlanToTime> plans;
   plans.push_back(ToTime(*pair.before, inputs));
   plans.push_back(ToTime(*pair.after, Reordered(inputs, pair.match.inputs)));
-  AG_LET(std::vector<PlanTiming> timings,
-         TimePlans(device, std::move(plans), flags.seconds > 0 ? flags.seconds : kSecondsDefault));
+  AG_LET(std::vector<PlanTiming> timings, TimePlans(device, std::move(plans), flags));
   AG_TRY(timings[1].status, "{}", flags.model.model);
   return timings;
 }

@@ -81,6 +81,34 @@ TEST_F(BenchTest, TheExitCodeSaysWhoIsFaster) {
   }
 }
 
+// On a device whose caches hold all that the model moves.
+TEST_F(BenchTest, ColdCachesTakeLonger) {
+  DeviceSpec spec = *ParseDeviceSpec(*ReadFile(AG_SOURCE_DIR "/deploy/devices/small.spec"));
+  spec.cache_bytes = 1'000'000;
+  spec.cache_bytes_per_second = 1e12;
+  const std::string path = folder_.path() + "/cached.spec";
+  ASSERT_TRUE(WriteFileAtomically(path, FormatDeviceSpec(spec)).ok());
+  BenchFlags flags = Compare(kLong, kShort);
+  flags.no_verify = true;
+  flags.model.device = "sim:" + path;
+  const auto median = [&](const Ran& ran) {
+    return ran.json()["timings"][0]["latency_ms"]["median"].get<double>();
+  };
+  const Ran warm = Bench(flags, /*json=*/true);
+  EXPECT_EQ(warm.json()["cold_cache"], false);
+  flags.cold_cache = true;
+  const Ran cold = Bench(flags, /*json=*/true);
+  EXPECT_EQ(cold.code, kExitOk) << cold.err;
+  EXPECT_EQ(cold.json()["cold_cache"], true);
+  EXPECT_GT(median(cold), median(warm));
+  spec.can_flush = false;
+  ASSERT_TRUE(WriteFileAtomically(path, FormatDeviceSpec(spec)).ok());
+  EXPECT_THAT(Bench(flags).err, HasSubstr("small: cold_cache: its caches cannot be flushed"));
+  BenchFlags load = Load(2);
+  load.cold_cache = true;
+  EXPECT_THAT(Bench(load).err, HasSubstr("--cold-cache does not go with --clients"));
+}
+
 // Too little time for nine blocks leaves the question open.
 TEST_F(BenchTest, AmbiguousFailsOnlyWhenAskedTo) {
   BenchFlags flags = Compare(kShort, kShort);

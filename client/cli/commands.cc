@@ -167,6 +167,8 @@ void Commands::AddOptimize() {
                    "Largest |a-b| / max|a| of any output; without it 1e-3, in tf32 5e-3, in fp16 "
                    "1e-2, in bf16 5e-2")
       ->check(WrongAmount);
+  verb->add_flag("--cold-cache", flags.cold_cache,
+                 "Take every time with the device's caches flushed before the run");
   const auto count = [&](const char* name, int& value, const char* help) {
     verb->add_option(name, value, help)->check(WrongAmount);
   };
@@ -222,6 +224,8 @@ void Commands::AddBench() {
   verb->add_option("--seconds", bench.seconds,
                    "About how long to sample (default: 10; with --clients 3 for each row)")
       ->check(WrongAmount);
+  verb->add_flag("--cold-cache", bench.cold_cache,
+                 "Flush the device's caches before every run (not with --clients)");
   verb->add_option("--compare", bench.compare,
                    "OLD.onnx, to time the model against: exit 0 not slower, 6 SLOWER");
   verb->add_option("--tolerance", bench.tolerance,

@@ -51,6 +51,7 @@ struct OptimizeFlags {
   std::string budget;  // "60s", "2m"
   std::string precision = "fp32";
   double tolerance = 0;  // 0: by precision (plan/policy.h).
+  bool cold_cache = false;
   int rounds = 0, expansions = 0, graphs = 0, candidates = 0, streams = 0;
   uint64_t seed = 1;
   std::vector<std::string> without;  // Rules switched off.
@@ -77,6 +78,7 @@ struct BenchFlags {
   OrtFlags ort;
   int streams = 0;
   double seconds = 0;  // 0: the default of what is timed.
+  bool cold_cache = false;
   // Two models against each other: the old one; `model` is the new one.
   std::string compare;
   double tolerance = 1e-3;

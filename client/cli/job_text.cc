@@ -37,6 +37,13 @@ Json ErrorsJson(const v1::Result& result) {
   return list;
 }
 
+Json PolicyJson(const v1::Policy& policy) {
+  return {{"precision", policy.precision()},
+          {"tolerance", policy.tolerance()},
+          {"cold_cache", policy.cold_cache()},
+          {"nonfinite_strict", policy.nonfinite_strict()}};
+}
+
 double Largest(const v1::Result& result, double (v1::OutputError::*field)() const) {
   double largest = 0;
   for (const v1::OutputError& error : result.errors())
@@ -96,6 +103,12 @@ std::string RewritesText(const google::protobuf::RepeatedPtrField<v1::RewriteCou
   return text;
 }
 
+std::string PolicyText(const v1::Policy& policy) {
+  return fmt::format("{}, tolerance {}{}{}", policy.precision(), policy.tolerance(),
+                     policy.cold_cache() ? ", caches flushed before every run" : "",
+                     policy.nonfinite_strict() ? ", Inf and NaN kept exactly" : "");
+}
+
 std::string StateText(v1::Job::State state) {
   std::string text = v1::Job::State_Name(state);
   std::transform(text.begin(), text.end(), text.begin(),
@@ -113,6 +126,7 @@ Json JobJson(const v1::Job& job) {
   j["state"] = StateText(job.state());
   j["model"] = job.request().model_name();
   j["model_sha256"] = job.request().model_digest();
+  if (job.request().has_policy()) j["policy"] = PolicyJson(job.request().policy());
   if (job.has_error())
     j["error"] = {{"code", job.error().code()}, {"message", job.error().message()}};
   if (job.has_result()) AddResult(job.result(), &j);
@@ -134,6 +148,7 @@ std::string ResultTable(const v1::Job& job) {
                   : fmt::format("{}: nothing beat the input; the output is the input's own bytes{}",
                                 r.verdict(), estimate));
   text += Row("device", fmt::format("{}  {}", r.device(), r.environment()));
+  text += Row("policy", PolicyText(job.request().policy()));
   text += Row("eager", LatencyText(r.eager_latency()));
   text += Row("input", LatencyText(r.input_latency()));
   text += Row("output", LatencyText(r.output_latency()));

@@ -21,6 +21,8 @@ v1::Job Done() {
   job.set_state(v1::Job::SUCCEEDED);
   job.mutable_request()->set_model_name("m.onnx");
   job.mutable_request()->set_model_digest("abc");
+  job.mutable_request()->mutable_policy()->set_precision("fp32");
+  job.mutable_request()->mutable_policy()->set_tolerance(0.001);
   v1::Result& r = *job.mutable_result();
   r.set_verdict("FASTER");
   r.set_device("cpu");
@@ -58,6 +60,7 @@ v1::Job Done() {
 constexpr char kTable[] = R"(m.onnx  jobs/7
   verdict      FASTER  1.500x  (1.400 to 1.600)
   device       cpu  cores=2
+  policy       fp32, tolerance 0.001
   eager        4.000 ms  (3.500 to 4.500)
   input        3.000 ms  (2.500 to 3.500)
   output       2.000 ms  (1.500 to 2.500)
@@ -105,6 +108,20 @@ TEST(JobText, TheTableFollowsTheResult) {
   }
 }
 
+TEST(JobText, TheTableSaysThePolicy) {
+  v1::Job job = Done();
+  v1::Policy& policy = *job.mutable_request()->mutable_policy();
+  policy.set_cold_cache(true);
+  EXPECT_NE(ResultTable(job).find(
+                "  policy       fp32, tolerance 0.001, caches flushed before every run\n"),
+            std::string::npos);
+  policy.set_nonfinite_strict(true);
+  EXPECT_NE(ResultTable(job).find(", caches flushed before every run, Inf and NaN kept exactly\n"),
+            std::string::npos);
+  EXPECT_EQ(JobJson(job)["policy"].dump(),
+            R"({"precision":"fp32","tolerance":0.001,"cold_cache":true,"nonfinite_strict":true})");
+}
+
 TEST(JobText, JsonHasEveryField) {
   const auto json = JobJson(Done());
   std::vector<std::string> names;
@@ -113,6 +130,7 @@ TEST(JobText, JsonHasEveryField) {
                                              "state",
                                              "model",
                                              "model_sha256",
+                                             "policy",
                                              "verdict",
                                              "device",
                                              "environment",

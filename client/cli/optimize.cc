@@ -29,6 +29,7 @@ StatusOr<v1::OptimizeRequest> MakeRequest(const OptimizeFlags& flags) {
   }
   request.mutable_policy()->set_precision(flags.precision);
   request.mutable_policy()->set_tolerance(flags.tolerance);
+  request.mutable_policy()->set_cold_cache(flags.cold_cache);
   v1::SearchBudget* budget = request.mutable_budget();
   budget->set_rounds(flags.rounds);
   budget->set_expansions(flags.expansions);

@@ -122,6 +122,7 @@ int ShowModel(Context& context, const ModelFlags& flags) {
         {"carried", (*session)->uses_carried_plan()},
         {"environment", plan.environment},
         {"precision", plan.policy.precision},
+        {"cold_cache", plan.policy.cold_cache},
         {"groups", plan.groups.size()},
         {"streams", plan.streams.size()},
         {"arena_bytes", plan.arena_bytes},

@@ -2,6 +2,10 @@
 
 namespace ag {
 
+StatusOr<double> Executable::ColdRunNs(std::span<const Tensor>, std::span<Tensor>) {
+  return Err(StatusCode::kUnimplemented, "cold run: this device cannot flush its caches");
+}
+
 StatusOr<double> Executable::MeanRunNs(std::span<const Tensor> inputs, std::span<Tensor> outputs,
                                        int runs) {
   double total = 0;

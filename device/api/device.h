@@ -43,6 +43,12 @@ class Executable {
   virtual StatusOr<double> MeanRunNs(std::span<const Tensor> inputs, std::span<Tensor> outputs,
                                      int runs);
 
+  // What one run takes that finds the device's caches flushed, the flush not in the time: a sample
+  // under a cold policy. Runs as often as the device's clock needs, a flush before each run, and
+  // returns the mean; no run finds what another one left. kUnimplemented: the device cannot flush.
+  // kDataLoss: a time that is not positive.
+  virtual StatusOr<double> ColdRunNs(std::span<const Tensor> inputs, std::span<Tensor> outputs);
+
   // Runs once, recording when each group began and ended.
   virtual StatusOr<std::vector<TraceEvent>> TracedRun(std::span<const Tensor> inputs,
                                                       std::span<Tensor> outputs) = 0;
@@ -89,11 +95,13 @@ class Device {
   virtual StatusOr<std::unique_ptr<Executable>> Build(const Graph& graph, const Plan& plan,
                                                       const WeightSource& weights) = 0;
 
-  // A fixed piece of work whose time tells drift and foreign load from one sample to the next.
+  // A fixed piece of work whose time tells drift and foreign load from one sample to the next. It
+  // is warm whatever the policy: it speaks of the machine, not of a plan.
   virtual StatusOr<Nanos> Canary() = 0;
 
-  // Leaves the caches about as the rest of a plan would before a group runs: the group's weights
-  // are not in the fast ones. False: nothing was done, the device has no such state.
+  // Under a warm policy: leaves the caches about as the rest of a plan would before a group runs,
+  // so that the group's weights are not in the fast ones. False: nothing was done, the device has
+  // no such state.
   virtual bool CoolCaches() { return false; }
 
   // True when timing comes from a model and not from a clock.

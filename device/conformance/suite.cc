@@ -201,6 +201,26 @@ Status CheckPlans(Device& device, std::string_view text, const std::string& prec
   return OkStatus();
 }
 
+Status CheckColdRuns(Device& device, std::string_view text, const std::string& precision) {
+  const Policy policy{.precision = precision, .cold_cache = true};
+  AG_LET(const Subject subject, Parse(text, precision));
+  RooflineTimes times(device.spec());
+  AG_LET(const Plan plan, MakePlan(subject.graph, device.spec(), policy, times, {}, 1));
+  AG_LET(const std::unique_ptr<Executable> executable,
+         device.Build(subject.graph, plan, *subject.weights));
+  std::vector<Tensor> outputs = OutputsOf(subject.graph);
+  for (int run = 0; run < 2; ++run) {
+    const StatusOr<double> ns = executable->ColdRunNs(subject.inputs, outputs);
+    if (!device.spec().can_flush && ns.status().code() == StatusCode::kUnimplemented) continue;
+    AG_TRY(ns, "cold run");
+    if (!std::isfinite(*ns) || *ns <= 0) {
+      return Err(StatusCode::kInternal, "cold run: expected a time above 0 ns, got {}", *ns);
+    }
+  }
+  AG_TRY(executable->Run(subject.inputs, outputs));
+  return Compare(subject.expected, outputs, ToleranceOf(precision));
+}
+
 Status CheckKernels(Device& device, std::string_view text, const std::string& precision) {
   const Policy policy{.precision = precision};
   AG_LET(const Subject subject, Parse(text, precision));

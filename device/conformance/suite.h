@@ -15,6 +15,10 @@ namespace ag {
 // one executable bit-identical, and every group that launches in the trace once.
 Status CheckPlans(Device& device, std::string_view text, const std::string& precision = "fp32");
 
+// A cold run of a plan takes a time, twice, and leaves what the next run computes as it is. Where
+// the spec says that caches cannot be flushed it is kUnimplemented.
+Status CheckColdRuns(Device& device, std::string_view text, const std::string& precision = "fp32");
+
 // Each group of the grouped plan, built with every kernel that the device offers for it.
 Status CheckKernels(Device& device, std::string_view text, const std::string& precision = "fp32");
 

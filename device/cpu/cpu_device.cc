@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "device/cpu/aligned.h"
+#include "device/cpu/cache_flush.h"
 #include "device/cpu/executable.h"
 #include "device/cpu/host.h"
 #include "device/cpu/kernel.h"
@@ -52,6 +53,7 @@ class CpuDevice : public Device {
     device->environment_ = cpu::EnvironmentOf(cores);
     AG_LET(device->canary_, CanaryWork::Make(cores));
     AG_LET(device->cooling_, cpu::AlignedBuffer::Make(kCoolingBytes * cores));
+    device->flush_ = std::make_shared<cpu::CacheFlush>(cores, cpu::LastLevelCacheBytes());
     return device;
   }
 
@@ -68,8 +70,9 @@ class CpuDevice : public Device {
   StatusOr<std::unique_ptr<Executable>> Build(const Graph& graph, const Plan& plan,
                                               const WeightSource& weights) override {
     AG_TRY(ValidatePlan(graph, plan, spec_));
-    return cpu::MakeExecutable(graph, plan, weights,
-                               {.cores = spec_.cores, .memory_bytes_max = spec_.memory_bytes});
+    return cpu::MakeExecutable(
+        graph, plan, weights,
+        {.cores = spec_.cores, .memory_bytes_max = spec_.memory_bytes, .flush = flush_});
   }
 
   StatusOr<Nanos> Canary() override { return canary_.Run(); }
@@ -91,6 +94,7 @@ class CpuDevice : public Device {
   Environment environment_;
   CanaryWork canary_;
   cpu::AlignedBuffer cooling_;
+  std::shared_ptr<cpu::CacheFlush> flush_;
 };
 
 }  // namespace

@@ -70,6 +70,30 @@ TEST(CpuDevice, DescribesItself) {
   EXPECT_GT((*device->Canary()).count(), 0);
 }
 
+// A cold run computes what any run does, through several streams and layouts that are converted.
+TEST(CpuDevice, AColdRunIsARun) {
+  const auto device = *OpenCpuDevice();
+  constexpr std::string_view kSmall =
+      "input x f32[1,16,8,8]\nw = const f32[16,16,3,3] seed 1\nv = const f32[16,16,1,1] seed 2\n"
+      "k = const f32[16] seed 3\n"
+      "output a = relu(conv(x, w, k) strides=[1,1] pads=[1,1,1,1] dilations=[1,1])\n"
+      "output b = relu(conv(x, v, k) strides=[1,1] pads=[0,0,0,0] dilations=[1,1])\n";
+  for (const int streams : {1, 2}) {
+    Built built = BuildText(*device, kSmall, std::min(streams, device->spec().streams_max));
+    const auto ns = built.executable->ColdRunNs(built.inputs, built.outputs);
+    ASSERT_EQ(ToString(ns.status()), "OK");
+    EXPECT_GT(*ns, 0);
+    std::vector<Tensor> warm;
+    for (const Tensor& output : built.outputs) warm.push_back(Tensor::Zeros(output.type()));
+    ASSERT_TRUE(built.executable->Run(built.inputs, warm).ok());
+    for (size_t i = 0; i < warm.size(); ++i) EXPECT_EQ(built.outputs[i].bytes(), warm[i].bytes());
+  }
+  std::vector<Tensor> none;
+  Built built = BuildText(*device, kSmall, 1);
+  EXPECT_EQ(Message(built.executable->ColdRunNs(none, none).status()),
+            "run: expected 1 inputs and 2 outputs, got 0 and 0");
+}
+
 TEST(CpuDevice, RefusesMoreCoresThanThereAre) {
   const auto device = OpenCpuDevice({.cores = 100'000});
   EXPECT_EQ(device.status().code(), StatusCode::kInvalidArgument);

@@ -5,13 +5,16 @@
 
 #include "base/clock.h"
 #include "device/api/device.h"
+#include "device/cpu/cache_flush.h"
 
 namespace ag::cpu {
 
 // `cores`: what streams of 0 cores have. `memory_bytes_max`: more than this is kResourceExhausted.
+// `flush`: before each cold run, for as many cores; the device's executables share it.
 struct ExecutableOptions {
   int cores = 1;
   int64_t memory_bytes_max = 0;
+  std::shared_ptr<CacheFlush> flush;
 };
 
 // REQUIRES: ValidatePlan accepted the plan. kUnimplemented: a group that has several cores beside

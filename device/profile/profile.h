@@ -35,6 +35,10 @@ struct ProfileOptions {
   int blocks_max = 45;
   Nanos finals_time{20'000'000'000};
   double effect_min = 0.01;  // Smaller ratios are SAME, however sure.
+  // A cold sample is a flush and a run; both are on the budget. Such a kernel's sampling ends here
+  // in place of group_time: flushing 64 MiB takes about 10 ms, so these are about 15 samples.
+  Nanos cold_group_time{150'000'000};
+  bool cold_cache = false;  // Of plans; a group's problem says it itself.
   uint64_t seed = 1;
   ForeignLoad* foreign_load = nullptr;  // Null: not watched (a worker gives RealForeignLoad()).
 };
@@ -55,6 +59,7 @@ Latency Summarize(std::span<const double> samples_ns, uint64_t seed);
 Verdict Judge(double ratio_low, double ratio_high, double effect_min);
 
 // Times one group with every kernel the device offers and returns the best with the rest listed.
+// A cold problem's samples are Executable::ColdRunNs.
 // Kernels that turn out not to build are left out; when none builds, the first one's error is
 // returned. A sample that is zero, negative or not finite fails the measurement (kDataLoss). On a
 // machine that is never quiet some chunks are thrown away and counted, the rest is believed: the
@@ -70,7 +75,8 @@ StatusOr<Measurement> ProfilePair(Device& device, const PairProblem& pair,
 
 // Finals: plans[0] is the input. Every candidate is paired with it in interleaved blocks on the
 // same data; AMBIGUOUS ones get more blocks until blocks_max or finals_time. A candidate that fails
-// has its status in its timing; an input that fails, or kUnavailable from any, is returned.
+// has its status in its timing; an input that fails, or kUnavailable from any, is returned. Under
+// options.cold_cache every run is one from flushed caches; the flushes are part of finals_time.
 struct PlanToTime {
   Executable* executable = nullptr;
   std::vector<Tensor> inputs;

@@ -39,26 +39,38 @@ struct Samples {
   int discarded = 0;
 };
 
+// What is run, and whether from flushed caches.
+struct Subject {
+  Executable& executable;
+  const std::vector<Tensor>& inputs;
+  std::vector<Tensor>& outputs;
+  bool is_cold = false;
+};
+
 class KernelTimer {
  public:
-  KernelTimer(Device& device, Clock& clock, Executable& executable, const ProfileOptions& options,
-              CanaryWatch& canary, const std::vector<Tensor>& inputs, std::vector<Tensor>& outputs)
+  KernelTimer(Device& device, Clock& clock, const ProfileOptions& options, CanaryWatch& canary,
+              const Subject& subject)
       : device_(device),
         clock_(clock),
-        executable_(executable),
         options_(options),
         canary_(canary),
-        inputs_(inputs),
-        outputs_(outputs) {}
+        subject_(subject),
+        samples_min_(options.samples_min) {}
 
   // `rival_ns`: the best kernel's median so far; one that is clearly slower is not timed further.
   StatusOr<Samples> Time(double rival_ns) {
     double run_ns = 0;
     for (int i = 0; i < std::max(1, options_.launches_before); ++i) {
-      AG_LET(run_ns, executable_.MeanRunNs(inputs_, outputs_, 1));
+      AG_LET(run_ns, subject_.executable.MeanRunNs(subject_.inputs, subject_.outputs, 1));
     }
     runs_ = RunsPerSample(run_ns, kSampleNs, kRunsMax);
-    const auto time_max = static_cast<double>(options_.group_time.count());
+    if (subject_.is_cold && runs_ > 1) {  // A second run would be warm: rather more samples.
+      runs_ = 1;
+      samples_min_ = std::max(samples_min_, kSettledSamples);
+    }
+    const Nanos budget = subject_.is_cold ? options_.cold_group_time : options_.group_time;
+    const auto time_max = static_cast<double>(budget.count());
     Samples samples;
     int noisy = 0;
     for (double spent = 0; !IsEnough(samples, spent, time_max);) {
@@ -66,7 +78,7 @@ class KernelTimer {
       AG_LET(const std::vector<double> chunk,
              Chunk(time_max - spent, options_.samples_max - static_cast<int>(samples.ns.size())));
       AG_LET(const bool quiet, canary_.IsQuiet());
-      for (const double ns : chunk) spent += ns * runs_ + cooling_ns_;
+      for (const double ns : chunk) spent += ns * runs_ + clearing_ns_;
       if (!quiet && noisy < kNoisyChunksMax) {
         ++noisy;
         samples.discarded += static_cast<int>(chunk.size());
@@ -75,7 +87,7 @@ class KernelTimer {
       }
       samples.ns.insert(samples.ns.end(), chunk.begin(), chunk.end());
       const bool is_hopeless = *std::ranges::min_element(samples.ns) > kHopeless * rival_ns;
-      if (is_hopeless && static_cast<int>(samples.ns.size()) >= options_.samples_min) break;
+      if (is_hopeless && static_cast<int>(samples.ns.size()) >= samples_min_) break;
     }
     return samples;
   }
@@ -85,7 +97,7 @@ class KernelTimer {
     const int count = static_cast<int>(samples.ns.size());
     if (count >= options_.samples_max) return true;
     if (count >= kSettledSamples && Spread(samples.ns) < kSettledSpread) return true;
-    return spent >= time_max && count >= options_.samples_min;
+    return spent >= time_max && count >= samples_min_;
   }
 
   StatusOr<std::vector<double>> Chunk(double time_left, int samples_left) {
@@ -94,9 +106,9 @@ class KernelTimer {
     std::vector<double> chunk;
     double spent = 0;
     while (static_cast<int>(chunk.size()) < count_max &&
-           (spent < end || static_cast<int>(chunk.size()) < options_.samples_min)) {
-      AG_LET(const double sample, Sample());
-      spent += sample * runs_ + cooling_ns_;
+           (spent < end || static_cast<int>(chunk.size()) < samples_min_)) {
+      AG_LET(const double sample, subject_.is_cold ? ColdSample() : WarmSample());
+      spent += sample * runs_ + clearing_ns_;
       chunk.push_back(sample);
     }
     return chunk;
@@ -104,13 +116,22 @@ class KernelTimer {
 
   // One sample. In a plan a group's inputs were just written and its weights were not touched since
   // the last run; without that, kernels that trade larger weights for fewer operations look best.
-  StatusOr<double> Sample() {
+  StatusOr<double> WarmSample() {
     const Nanos begin = clock_.Now();
-    if (!device_.CoolCaches()) return executable_.MeanRunNs(inputs_, outputs_, runs_);
-    cooling_ns_ = static_cast<double>((clock_.Now() - begin).count());
-    runs_ = 1;
-    for (const Tensor& input : inputs_) Touch(input.bytes());
-    return executable_.MeanRunNs(inputs_, outputs_, runs_);
+    if (device_.CoolCaches()) {
+      clearing_ns_ = static_cast<double>((clock_.Now() - begin).count());
+      runs_ = 1;
+      for (const Tensor& input : subject_.inputs) Touch(input.bytes());
+    }
+    return subject_.executable.MeanRunNs(subject_.inputs, subject_.outputs, runs_);
+  }
+
+  // One sample with weights and inputs in memory. The device may run several times for it.
+  StatusOr<double> ColdSample() {
+    const Nanos begin = clock_.Now();
+    AG_LET(const double ns, subject_.executable.ColdRunNs(subject_.inputs, subject_.outputs));
+    clearing_ns_ = std::max(0.0, static_cast<double>((clock_.Now() - begin).count()) - ns);
+    return ns;
   }
 
   static void Touch(std::string_view bytes) {
@@ -122,13 +143,12 @@ class KernelTimer {
 
   Device& device_;
   Clock& clock_;
-  Executable& executable_;
   const ProfileOptions& options_;
   CanaryWatch& canary_;
-  const std::vector<Tensor>& inputs_;
-  std::vector<Tensor>& outputs_;
+  const Subject subject_;
+  int samples_min_;
   int runs_ = 1;
-  double cooling_ns_ = 0;  // What the last sample's cooling took: it is on the group's budget.
+  double clearing_ns_ = 0;  // What clearing caches took for the last sample: on the budget as well.
 };
 
 }  // namespace
@@ -154,7 +174,8 @@ StatusOr<Measurement> ProfileGroup(Device& device, const GroupProblem& problem,
       if (failure.ok()) failure = Within(built.status(), "kernel " + kernel);
       continue;
     }
-    KernelTimer timer(device, clock, **built, options, canary, inputs, outputs);
+    KernelTimer timer(device, clock, options, canary,
+                      {**built, inputs, outputs, problem.cold_cache});
     const bool has_rival = best.samples > 0;
     AG_LET(const Samples samples, timer.Time(has_rival ? best.latency.median_ns : kNoRival));
     const Latency latency = Summarize(samples.ns, options.seed);
@@ -185,7 +206,8 @@ StatusOr<Measurement> ProfilePair(Device& device, const PairProblem& pair,
   AG_LET(const std::unique_ptr<Executable> built, device.Build(run.graph, run.plan, data));
   AG_TRY(WarmUp(device, options, clock));
   CanaryWatch canary(device, options);
-  KernelTimer timer(device, clock, *built, options, canary, inputs, outputs);
+  KernelTimer timer(device, clock, options, canary,
+                    {*built, inputs, outputs, pair.groups[0].cold_cache});
   AG_LET(const Samples samples, timer.Time(kNoRival));
   MarkBusy(device, clock);
   Measurement measurement{.latency = Summarize(samples.ns, options.seed)};

@@ -259,6 +259,96 @@ TEST(ProfileGroup, WarmsUpOncePerSessionAndAfterIdleTime) {
   EXPECT_GT(canaries_of_one(), 2000);
 }
 
+GroupProblem ColdProblem() {
+  GroupProblem problem = ReluProblem();
+  problem.cold_cache = true;
+  return problem;
+}
+
+// Each sample is a run from flushed caches; short ones are not repeated within a sample, there are
+// more samples instead. Flushes are on the budget.
+TEST(ProfileGroup, AColdProblemIsTimedFromFlushedCaches) {
+  const struct {
+    const char* name;
+    double run_ns;
+    Nanos flush;
+    int samples;
+  } kCases[] = {
+      {"short runs", 1e3, Nanos{10'000}, 15},
+      {"longer runs", 1e6, Nanos{10'000}, 15},
+      {"flushes of 30 ms", 1e6, Nanos{30'000'000}, 7},
+      {"short runs, flushes of 30 ms", 1e3, Nanos{30'000'000}, 15},
+  };
+  for (const auto& c : kCases) {
+    FakeDevice device;
+    FakeClock clock;
+    FakeDevice::Flushes flushes{clock, c.flush};
+    device.flushes = &flushes;
+    device.cools = true;
+    int runs = 0;  // Never settles, so that the budget says when it is enough.
+    device.kernels = {{"only", [&] { return ++runs % 2 == 0 ? c.run_ns : 1.2 * c.run_ns; }}};
+    const auto measured =
+        ProfileGroup(device, ColdProblem(), {.samples_min = 7, .samples_max = 15}, clock);
+    ASSERT_EQ(ToString(measured.status()), "OK") << c.name;
+    EXPECT_EQ(measured->samples, c.samples) << c.name;
+    EXPECT_EQ(flushes.count, measured->samples) << c.name;
+    EXPECT_EQ(runs, measured->samples + 3) << c.name;
+    EXPECT_EQ(device.coolings, 0) << c.name;
+  }
+}
+
+TEST(ProfileGroup, ADeviceThatCannotFlushSaysSo) {
+  FakeDevice device;
+  FakeClock clock;
+  device.kernels = {{"only", [] { return 1e6; }}};
+  EXPECT_EQ(ToString(ProfileGroup(device, ColdProblem(), {}, clock).status()),
+            "UNIMPLEMENTED: cold run: this device cannot flush its caches");
+}
+
+TEST(ProfilePlans, ColdPlansAreTimedFromFlushedCaches) {
+  FakeDevice device;
+  FakeClock clock;
+  FakeDevice::Flushes flushes{clock, Nanos{1'000'000}};
+  std::vector<FakeDevice::FakeExecutable> executables{
+      FakeDevice::FakeExecutable([] { return 3e5; }, &flushes),
+      FakeDevice::FakeExecutable([] { return 2e5; }, &flushes)};
+  const ProfileOptions cold{.cold_cache = true};
+  const auto timings = ProfilePlans(device, PlansOf(executables), cold, clock);
+  ASSERT_EQ(ToString(timings.status()), "OK");
+  EXPECT_EQ((*timings)[1].verdict, Verdict::kFaster);
+  EXPECT_EQ((*timings)[1].speedup, 1.5);
+  EXPECT_EQ((*timings)[1].blocks, 9);
+  // Three before, then four places of five in each of nine blocks.
+  EXPECT_EQ(flushes.count, 2 * 3 + 9 * 4 * 5);
+  EXPECT_EQ(executables[0].runs + executables[1].runs, flushes.count);
+}
+
+// Flushes of 200 ms: one run a place, and no more blocks than finals_time has room for.
+TEST(ProfilePlans, FlushesAreOnTheFinalsBudget) {
+  FakeDevice device;
+  FakeClock clock;
+  FakeDevice::Flushes flushes{clock, Nanos{200'000'000}};
+  Random random(5);
+  const auto noisy = [&] { return 3e5 * std::exp(0.5 * random.Normal()); };
+  std::vector<FakeDevice::FakeExecutable> executables(2,
+                                                      FakeDevice::FakeExecutable(noisy, &flushes));
+  const ProfileOptions cold{.finals_time = Nanos{10'000'000'000}, .cold_cache = true};
+  const auto timings = ProfilePlans(device, PlansOf(executables), cold, clock);
+  ASSERT_EQ(ToString(timings.status()), "OK");
+  EXPECT_EQ((*timings)[1].blocks, 11);  // 6 runs before and 4 a block are 50 of 200 ms.
+  EXPECT_EQ(flushes.count, 6 + 4 * 11);
+}
+
+TEST(ProfilePlans, AnInputThatCannotBeFlushedEndsIt) {
+  FakeDevice device;
+  FakeClock clock;
+  std::vector<FakeDevice::FakeExecutable> executables(
+      2, FakeDevice::FakeExecutable([] { return 3e6; }));
+  EXPECT_EQ(
+      ToString(ProfilePlans(device, PlansOf(executables), {.cold_cache = true}, clock).status()),
+      "UNIMPLEMENTED: cold run: this device cannot flush its caches");
+}
+
 TEST(MeasureAlone, WaitsForWhoSearchesAndSaysSo) {
   const TempDir folder = *TempDir::Make("measure-alone");
   ::setenv("AUTOGRAPH_MEASURING_LOCK", (folder.path() + "/lock").c_str(), 1);

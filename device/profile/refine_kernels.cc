@@ -94,7 +94,7 @@ StatusOr<bool> IsFaster(const Graph& graph, const Plan& plan, const Plan& other,
 
 StatusOr<Plan> RefineKernels(const Graph& graph, Plan plan, Device& device,
                              const MeasuredTimes& times) {
-  if (device.simulated()) return plan;
+  if (device.simulated() || plan.policy.cold_cache) return plan;
   Plan rivals = plan;
   const std::map<size_t, std::string> problems = PlanRivals(graph, plan, times, &rivals);
   if (problems.empty()) return plan;

@@ -116,6 +116,7 @@ RecordedTimes::Like RecordedTimes::Describe(const GroupProblem& problem) const {
   const int cores = problem.cores > 0 ? problem.cores : spec_.cores;
   return {.pattern = problem.pattern,
           .precision = problem.precision,
+          .cold_cache = problem.cold_cache,
           .log_flops = std::log2(1 + work.flops),
           .log_bytes = std::log2(1 + work.bytes),
           .log_cores = std::log2(cores)};
@@ -125,10 +126,11 @@ double RecordedTimes::EstimateNs(const GroupProblem& problem) const {
   const Like wanted = Describe(problem);
   // How many marks of kind a group shares, kind before size.
   const auto kind = [&](const Like& like) {
-    return (like.pattern == wanted.pattern ? 2 : 0) + (like.precision == wanted.precision ? 1 : 0);
+    return (like.pattern == wanted.pattern ? 4 : 0) + (like.precision == wanted.precision ? 2 : 0) +
+           (like.cold_cache == wanted.cold_cache ? 1 : 0);
   };
   std::vector<std::pair<double, double>> near;  // Distance, ratio.
-  for (int least = 3; least >= 0 && near.size() < kEnough; --least) {
+  for (int least = 7; least >= 0 && near.size() < kEnough; --least) {
     near.clear();
     for (const Like& like : likes_) {
       if (kind(like) < least) continue;

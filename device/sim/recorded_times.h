@@ -30,8 +30,8 @@ class RecordedTimes {
   double overlap() const { return overlap_; }
 
   // The roofline times the median of measured over roofline among the recorded groups most like
-  // this one: of its pattern and precision where there are enough, near in operations, bytes and
-  // cores. A median, so that single bad measurements do not count.
+  // this one: of its pattern and precision, cold or warm as it is, where there are enough; near in
+  // operations, bytes and cores. A median, so that single bad measurements do not count.
   double EstimateNs(const GroupProblem& problem) const;
 
   size_t size() const { return groups_.size(); }
@@ -40,6 +40,7 @@ class RecordedTimes {
   // A recorded group as far as another one is compared with it.
   struct Like {
     std::string pattern, precision;
+    bool cold_cache = false;
     double log_flops = 0, log_bytes = 0, log_cores = 0;
     double ratio = 1;  // Measured over roofline.
   };

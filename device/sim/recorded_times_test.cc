@@ -128,6 +128,33 @@ TEST(RecordedTimes, OtherGroupsAreEstimatedAndSaySo) {
             "INVALID_ARGUMENT: guess: no kernel sim_a");
 }
 
+// A cold problem is another entry: what was recorded of a warm one does not answer it.
+TEST(RecordedTimes, ColdGroupsAreRecordedByThemselves) {
+  Recorded recorded = TakeRecording();
+  RecordedGroup cold = recorded.known[0];
+  cold.problem.cold_cache = true;
+  cold.measurement.latency = {9e6, 9e6, 9e6};
+  cold.measurement.kernel = "cold_one";
+  cold.measurement.alternatives.clear();
+  recorded.recording.groups.push_back(cold);
+  const auto device = *OpenSimDevice(FormatRecording(recorded.recording));
+  EXPECT_EQ(*device->Kernels(cold.problem), std::vector<std::string>{"cold_one"});
+  EXPECT_EQ(device->Kernels(recorded.known[0].problem)->size(), 2u);
+  const auto measured = ProfileGroup(*device, cold.problem, {}, RealClock());
+  EXPECT_EQ(measured->latency.median_ns, 9e6);
+  // Its kernel was not recorded warm: an estimate. One that it has nowhere is refused.
+  EXPECT_NE(TimeOf(*device, cold.problem, "cold_one"), 9e6);
+  EXPECT_GT(TimeOf(*device, cold.problem, "cold_one"), 0);
+  Plan plan = SingleGroupPlan(cold.problem);
+  plan.groups[0].kernel = recorded.known[0].measurement.kernel;
+  EXPECT_EQ(ToString(device->Build(cold.problem.graph, plan, SyntheticWeights()).status()),
+            "INVALID_ARGUMENT: guess: no kernel " + plan.groups[0].kernel);
+  GroupProblem other = recorded.known[1].problem;
+  other.cold_cache = true;
+  EXPECT_EQ(*device->Kernels(other), std::vector<std::string>{"estimated"});
+  EXPECT_EQ(ProfileGroup(*device, other, {}, RealClock())->kernel, kEstimatedKernel);
+}
+
 // How far off the device is on groups that nobody recorded: the mean |log2(said / measured)|.
 double Off(Device& device, const std::vector<RecordedGroup>& groups) {
   double sum = 0;

@@ -22,6 +22,7 @@ namespace ag {
 //
 // Executable::Run computes the outputs on the reference kernels. TimedRun and TracedRun answer from
 // the model alone and leave the outputs as they are: timing a large network costs nothing.
+// ColdRunNs answers for the same groups as cold problems; a spec with "cold_cache no" has none.
 StatusOr<std::unique_ptr<Device>> OpenSimDevice(std::string_view text,
                                                 const std::string& folder = ".");
 

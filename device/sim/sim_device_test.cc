@@ -82,6 +82,20 @@ TEST(SimDevice, TimesAreTheSpecsAndRepeat) {
   EXPECT_NE(slow->device->environment(), a->device->environment());
 }
 
+// kSpec has no cache; this one has a fast cache that holds everything.
+TEST(SimDevice, AColdRunTakesItsBytesFromMemory) {
+  constexpr char kCache[] = "cache_bytes 1000000\ncache_bytes_per_second 1e12\n";
+  const auto plain = Build(""), cached = Build(kCache);
+  EXPECT_LT(TimeOf(*cached), TimeOf(*plain));
+  const double cold = *cached->executable->ColdRunNs(cached->inputs, cached->outputs);
+  EXPECT_NEAR(cold, static_cast<double>(TimeOf(*plain)), 1);
+  EXPECT_NEAR(*plain->executable->ColdRunNs(plain->inputs, plain->outputs),
+              static_cast<double>(TimeOf(*plain)), 1);
+  const auto cannot = Build("cold_cache no\n");
+  EXPECT_EQ(ToString(cannot->executable->ColdRunNs(cannot->inputs, cannot->outputs).status()),
+            "UNIMPLEMENTED: test: cold_cache: its caches cannot be flushed");
+}
+
 TEST(SimDevice, TraceFollowsStreamsAndWaits) {
   const auto built = Build("", 2);
   const auto trace = *built->executable->TracedRun(built->inputs, built->outputs);

@@ -19,6 +19,7 @@ class Options(TypedDict, total=False):
         shapes: sizes for inputs that the model leaves open: {"x": (1, 3, 224, 224)}.
         precision: "fp32".
         tolerance: largest max |a-b| / max |a| of any output; 1e-3.
+        cold_cache: flush the device's caches before every run that is timed.
         nonfinite_strict: keep Inf and NaN exactly.
         rounds, expansions, graphs, candidates: what the search may spend, as counts.
         time_seconds: wall time of the search, a backstop.
@@ -34,6 +35,7 @@ class Options(TypedDict, total=False):
     shapes: Mapping[str, Sequence[int]]
     precision: str
     tolerance: float
+    cold_cache: bool
     nonfinite_strict: bool
     rounds: int
     expansions: int
@@ -84,7 +86,7 @@ def _set(request: Any, name: str, value: Any) -> None:
             request.shapes.add(input=tensor, dims=[int(size) for size in sizes])
     elif name == "without":
         request.disabled_rules.extend(_names(value))
-    elif name in ("precision", "tolerance", "nonfinite_strict"):
+    elif name in ("precision", "tolerance", "cold_cache", "nonfinite_strict"):
         setattr(request.policy, name, value)
     elif name in ("rounds", "expansions", "graphs", "candidates", "time_seconds"):
         setattr(request.budget, name, value)
@@ -120,8 +122,8 @@ def flags_of(options: Mapping[str, Any]) -> List[str]:
         elif name == "without":
             for rule in value:
                 flags += ["--without", rule]
-        elif name == "no_cache":
-            flags += ["--no-cache"] if value else []
+        elif name in ("no_cache", "cold_cache"):
+            flags += [f"--{name.replace('_', '-')}"] if value else []
         elif name == "time_seconds":
             flags += ["--budget", f"{value}s"]
         elif name in ("alpha", "beta", "nonfinite_strict", "remeasure"):

@@ -101,6 +101,7 @@ class EmbeddedTest(unittest.TestCase):
             "device": "cpu", "shapes": {"x": (1, 3), "s": [7]}, "precision": "fp32",
             "tolerance": 1e-4, "rounds": 1, "expansions": 2, "graphs": 3, "candidates": 4,
             "time_seconds": 5.5, "streams": 6, "seed": 7, "without": ["a", "b"], "no_cache": True,
+            "cold_cache": True,
         }  # fmt: skip
         refused = {"alpha": 0.5, "beta": 1.5, "nonfinite_strict": True, "remeasure": True}
         self.assertEqual(sorted({**values, **refused}), sorted(Options.__annotations__))
@@ -108,7 +109,7 @@ class EmbeddedTest(unittest.TestCase):
             " ".join(flags_of(values)),
             "--device cpu --shape x=1x3 --shape s=7 --precision fp32 --tolerance 0.0001 --rounds 1 "
             "--expansions 2 --graphs 3 --candidates 4 --budget 5.5s --streams 6 --seed 7 "
-            "--without a --without b --no-cache",
+            "--without a --without b --no-cache --cold-cache",
         )
         for name, value in refused.items():
             with self.assertRaises(autograph.Unimplemented):

@@ -16,12 +16,15 @@ class Capturer {
   StatusOr<CapturedGraph> Run() {
     AG_LET(const GraphRef graph, driver_.MakeGraph());
     captured_.graph = OwnedGraph(driver_, graph);
+    std::vector<NodeRef> before;  // What has ended when all that was captured so far has.
     for (int copy = 0; copy < options_.copies; ++copy) {
-      const std::vector<NodeRef> before = Ends();
-      ends_.clear();
+      if (options_.flush != nullptr) {
+        AG_LET(before, AddFlush(before));
+      }
       for (const ReadyLaunch& launch : launches_) {
         AG_TRY(Add(launch, before, copy), "group {}", launch.order.group);
       }
+      if (!launches_.empty()) before = Ends();
     }
     AG_LET(const ReplayRef replay, driver_.Instantiate(graph));
     captured_.replay = OwnedReplay(driver_, replay);
@@ -30,7 +33,7 @@ class Capturer {
   }
 
  private:
-  // What has ended when all that was captured so far has.
+  // The ends of the last copy.
   std::vector<NodeRef> Ends() const {
     std::set<int> parents;
     for (const ReadyLaunch& launch : launches_) {
@@ -41,6 +44,19 @@ class Capturer {
       if (!parents.contains(group)) nodes.insert(nodes.end(), own.begin(), own.end());
     }
     return nodes;
+  }
+
+  StatusOr<std::vector<NodeRef>> AddFlush(const std::vector<NodeRef>& before) {
+    std::vector<NodeEdge> edges;
+    for (const NodeRef node : before) edges.push_back({node, false});
+    AG_TRY(driver_.BeginCapture(stream_, captured_.graph.get(), edges));
+    const Status sent = options_.flush->Enqueue(stream_);
+    StatusOr<std::vector<NodeRef>> ends = driver_.EndCapture(stream_);  // After an error as well.
+    AG_TRY(sent, "flush");
+    AG_TRY(ends);
+    AG_LET(const std::vector<NodeRef> all, driver_.Nodes(captured_.graph.get()));
+    seen_.insert(all.begin(), all.end());
+    return *std::move(ends);
   }
 
   Status Add(const ReadyLaunch& launch, const std::vector<NodeRef>& before, int copy) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "device/api/device.h"
+#include "device/cuda/launch/cache_flush.h"
 #include "device/cuda/launch/group_kernel.h"
 #include "device/cuda/launch/launch_order.h"
 
@@ -32,11 +33,13 @@ struct CapturedGraph {
 };
 
 struct CaptureOptions {
-  int copies = 1;             // The launches so often, one whole after the other.
-  bool early_launch = false;  // Where a launch has one parent and waits by itself.
+  int copies = 1;               // The launches so often, one whole after the other.
+  bool early_launch = false;    // Where a launch has one parent and waits by itself.
+  CacheFlush* flush = nullptr;  // Prepared; sent before each copy, after all of the one before.
 };
 
-// `stream` is only captured from, nothing runs. kUnimplemented: a node that allocates.
+// `stream` is only captured from, nothing runs. Without launches the copies are flushes alone.
+// kUnimplemented: a node that allocates.
 StatusOr<CapturedGraph> Capture(Driver& driver, StreamRef stream,
                                 const std::vector<ReadyLaunch>& launches,
                                 const CaptureOptions& options);

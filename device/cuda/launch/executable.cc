@@ -16,13 +16,21 @@ namespace {
 constexpr size_t kShortPlan = 8;
 constexpr int kCopies = 20;
 
+// Replays of a longer plan in each part of a cold sample; of a short one one replay has kCopies.
+constexpr int kColdReplays = 4;
+
+// Flushes take tens of microseconds, a short plan two: where their scatter hides it, the sample
+// goes on for so many rounds.
+constexpr int kColdRoundsMax = 3;
+
 // Rounds of A B B A replays that decide whether launches begin early.
 constexpr int kEarlyRounds = 5;
 constexpr int kEarlyReplays = 10;
 
 class PlanExecutable : public GpuExecutable {
  public:
-  PlanExecutable(Driver& driver, const Graph& graph) : driver_(driver), types_(graph) {}
+  PlanExecutable(Driver& driver, CacheFlush& flush, const Graph& graph)
+      : driver_(driver), flush_(flush), types_(graph) {}
   ~PlanExecutable() override {
     for (const OwnedStream& stream : streams_) {
       static_cast<void>(driver_.Synchronize(stream.get()));  // Nothing we free may be in use.
@@ -48,6 +56,7 @@ class PlanExecutable : public GpuExecutable {
   }
   StatusOr<double> MeanRunNs(std::span<const Tensor> inputs, std::span<Tensor> outputs,
                              int runs) override;
+  StatusOr<double> ColdRunNs(std::span<const Tensor> inputs, std::span<Tensor> outputs) override;
   StatusOr<std::vector<TraceEvent>> TracedRun(std::span<const Tensor> inputs,
                                               std::span<Tensor> outputs) override {
     AG_TRY(types_.Check(inputs, outputs));
@@ -76,8 +85,12 @@ class PlanExecutable : public GpuExecutable {
   Status CaptureBest(const Chip& chip);
   Status UploadOnce(std::span<const Tensor> inputs);
   StatusOr<Nanos> TimeReplays(ReplayRef replay, int replays);
+  bool is_short() const { return launches_.size() <= kShortPlan; }
+  Status CaptureCold();
+  StatusOr<Nanos> TimeColdRound(int replays);
 
   Driver& driver_;
+  CacheFlush& flush_;
   const RunTypes types_;
   std::vector<OwnedStream> streams_;  // One per stream of the plan.
   OwnedEvent begin_, end_;
@@ -85,7 +98,9 @@ class PlanExecutable : public GpuExecutable {
   std::optional<Buffers> buffers_;
   std::vector<ReadyLaunch> launches_;
   CapturedGraph captured_;
-  CapturedGraph copies_;  // Made when it is first wanted.
+  // Made when they are first wanted.
+  CapturedGraph copies_;
+  CapturedGraph cold_, flushes_;  // Flushes with the plan after each, and by themselves.
   std::vector<GroupNodes> nodes_;
   int cores_ = 0;
   std::vector<Tensor> uploaded_;  // By MeanRunNs, while is_uploaded_.
@@ -232,7 +247,7 @@ Status PlanExecutable::UploadOnce(std::span<const Tensor> inputs) {
 StatusOr<double> PlanExecutable::MeanRunNs(std::span<const Tensor> inputs,
                                            std::span<Tensor> outputs, int runs) {
   AG_TRY(types_.Check(inputs, outputs));
-  const bool as_copies = runs > 1 && launches_.size() <= kShortPlan;
+  const bool as_copies = runs > 1 && is_short();
   if (as_copies && copies_.replay.get() == nullptr) {
     AG_LET(copies_, Capture(driver_, stream(), launches_,
                             {.copies = kCopies, .early_launch = has_early_launches()}));
@@ -248,6 +263,46 @@ StatusOr<double> PlanExecutable::MeanRunNs(std::span<const Tensor> inputs,
   return static_cast<double>(took.count()) / replays / copies;
 }
 
+Status PlanExecutable::CaptureCold() {
+  if (cold_.replay.get() != nullptr) return OkStatus();
+  AG_TRY(flush_.Prepare());
+  CaptureOptions options{.copies = is_short() ? kCopies : 1, .flush = &flush_};
+  AG_LET(flushes_, Capture(driver_, stream(), {}, options));
+  options.early_launch = has_early_launches();
+  AG_LET(cold_, Capture(driver_, stream(), launches_, options));
+  return OkStatus();
+}
+
+// What the plans of two replayed series take beyond those of flushes alone before and after them.
+StatusOr<Nanos> PlanExecutable::TimeColdRound(int replays) {
+  Nanos difference{0};
+  for (const bool has_plan : {false, true, true, false}) {
+    // The device is busy with this while the host sends what is timed.
+    AG_TRY(flush_.Enqueue(stream()));
+    const ReplayRef replay = has_plan ? cold_.replay.get() : flushes_.replay.get();
+    AG_LET(const Nanos took, TimeReplays(replay, replays));
+    difference += has_plan ? took : -took;
+  }
+  return difference;
+}
+
+StatusOr<double> PlanExecutable::ColdRunNs(std::span<const Tensor> inputs,
+                                           std::span<Tensor> outputs) {
+  AG_TRY(types_.Check(inputs, outputs));
+  AG_TRY(CaptureCold(), "cold run");
+  AG_TRY(UploadOnce(inputs));
+  const int replays = is_short() ? 1 : kColdReplays;
+  const int round_runs = 2 * replays * (is_short() ? kCopies : 1);
+  Nanos spent{0};
+  for (int rounds = 1; rounds <= kColdRoundsMax; ++rounds) {
+    AG_LET(const Nanos difference, TimeColdRound(replays));
+    spent += difference;
+    if (spent.count() > 0) return static_cast<double>(spent.count()) / rounds / round_runs;
+  }
+  return Err(StatusCode::kDataLoss, "sample of {} ns beyond its flushes: expected more than 0",
+             spent.count());
+}
+
 }  // namespace
 
 int BusyCores(const GroupNodes& group, int cores) {
@@ -260,10 +315,11 @@ int BusyCores(const GroupNodes& group, int cores) {
 }
 
 StatusOr<std::unique_ptr<GpuExecutable>> MakeExecutable(Driver& driver, KernelSources& sources,
-                                                        const Chip& chip, const DeviceSpec& spec,
-                                                        const Graph& graph, const Plan& plan,
+                                                        CacheFlush& flush, const Chip& chip,
+                                                        const DeviceSpec& spec, const Graph& graph,
+                                                        const Plan& plan,
                                                         const WeightSource& weights) {
-  auto executable = std::make_unique<PlanExecutable>(driver, graph);
+  auto executable = std::make_unique<PlanExecutable>(driver, flush, graph);
   AG_TRY(executable->Prepare(sources, chip, spec, graph, plan, weights));
   return executable;
 }

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "device/api/device.h"
+#include "device/cuda/launch/cache_flush.h"
 #include "device/cuda/launch/kernel_sources.h"
 
 namespace ag::cuda {
@@ -30,6 +31,13 @@ class GpuExecutable : public Executable {
   virtual bool has_early_launches() const = 0;
 };
 
+// A cold sample (ColdRunNs) is the difference between two graphs, each replayed in the order A B B
+// A: one of flushes (cache_flush.h), each with the plan after it, and one of as many flushes alone.
+// So neither the launch of a graph (a few microseconds) nor an event's resolution (half of one) is
+// in it, which would be most of a small group's time between two events. What the flush left to be
+// written back is in neither: what the plan drives out of the cache, the next flush need not. And a
+// group has the gap of one launch in it, as in a plan and as when it is sampled warm.
+//
 // Makes the kernels, runs the plan once uncaptured (on zeros), captures it, and keeps launches that
 // begin early only where two interleaved series of replays say that they make the plan faster. All
 // references outlive the result.
@@ -37,8 +45,9 @@ class GpuExecutable : public Executable {
 // REQUIRES: ValidatePlan accepted the plan. kUnimplemented: a kernel that allocates memory while it
 // is captured; the message names group and kernel.
 StatusOr<std::unique_ptr<GpuExecutable>> MakeExecutable(Driver& driver, KernelSources& sources,
-                                                        const Chip& chip, const DeviceSpec& spec,
-                                                        const Graph& graph, const Plan& plan,
+                                                        CacheFlush& flush, const Chip& chip,
+                                                        const DeviceSpec& spec, const Graph& graph,
+                                                        const Plan& plan,
                                                         const WeightSource& weights);
 
 }  // namespace ag::cuda

@@ -36,15 +36,17 @@ struct Bench {
     list.push_back(MakeReferenceSource(*driver, functions));
     sources = std::make_unique<KernelSources>(std::move(list));
     spec = LoadSpec(AG_SOURCE_DIR, "h200");
+    flush = std::make_unique<CacheFlush>(*driver, int64_t{1} << 20);
   }
 
   StatusOr<std::unique_ptr<GpuExecutable>> Make(const Graph& graph, const Plan& plan,
                                                 const WeightSource& weights) {
-    return MakeExecutable(*driver, *sources, chip, spec, graph, plan, weights);
+    return MakeExecutable(*driver, *sources, *flush, chip, spec, graph, plan, weights);
   }
 
   std::unique_ptr<HostDriver> driver;
   std::unique_ptr<KernelSources> sources;
+  std::unique_ptr<CacheFlush> flush;
   Chip chip;
   DeviceSpec spec;
 };
@@ -162,6 +164,95 @@ TEST(GpuExecutable, TimesRunsOnTheCallersMemory) {
     std::vector<Tensor> outputs = subject.Outputs();
     ASSERT_TRUE((*made)->TimedRun(inputs, outputs).ok());
     EXPECT_EQ(outputs[0].At(0), value);
+  }
+}
+
+constexpr char kFlushOfTheTest[] = "fill 2097152";  // Twice what Bench says of its cache.
+
+// How often the whole plan ran between two flushes. Fails the test when it ran twice, or in part.
+int RunsBetweenFlushes(const std::vector<std::string>& work, int launches) {
+  int runs = 0, since_flush = launches;
+  for (const std::string& piece : work) {
+    if (piece == kFlushOfTheTest) {
+      EXPECT_TRUE(since_flush == 0 || since_flush == launches) << since_flush;
+      runs += since_flush == launches ? 1 : 0;
+      since_flush = 0;
+    } else {
+      ++since_flush;
+    }
+  }
+  EXPECT_EQ(since_flush, 0);  // Flushes alone come last.
+  return runs - 1;            // What came before the first one does not count.
+}
+
+// Flushes take as long as 50 kernels and longer than the plan; none of it is in the sample.
+TEST(GpuExecutable, FlushesBeforeEveryColdRunAndLeavesItOutOfTheTime) {
+  const struct {
+    const char* name;
+    std::string_view text;
+    int streams, launches, runs;
+  } kCases[] = {
+      {"short", "input x f32[4,4]\ny = softmax(x) axis=1\noutput y\n", 1, 2, 2 * 20},
+      {"long",
+       "input x f32[4,4]\na = softmax(x) axis=1\nb = softmax(a) axis=0\nc = softmax(b) axis=1\n"
+       "d = softmax(c) axis=0\ne = softmax(d) axis=1\nf = softmax(e) axis=0\n"
+       "g = softmax(f) axis=1\nh = softmax(g) axis=0\ni = softmax(h) axis=1\noutput i\n",
+       1, 18, 2 * 4},
+      {"two streams", kBranches, 2, 18, 2 * 4},
+  };
+  for (const auto& c : kCases) {
+    const Subject subject(c.text);
+    Bench bench({.fill_time = [](int) { return Nanos(50'000); }, .keep_work = true});
+    const Plan plan = subject.MakePlan(bench.spec, {.cold_cache = true}, c.streams);
+    const auto made = bench.Make(subject.graph, plan, subject.weights);
+    ASSERT_EQ(ToString(made.status()), "OK") << c.name;
+    const int launches = 2 * static_cast<int>((*made)->nodes().size());
+    EXPECT_EQ(launches, c.launches) << c.name;
+    std::vector<Tensor> outputs = subject.Outputs();
+    for (int sample = 1; sample <= 2; ++sample) {
+      const size_t before = bench.driver->work().size();
+      const auto ns = (*made)->ColdRunNs(subject.inputs, outputs);
+      ASSERT_EQ(ToString(ns.status()), "OK") << c.name;
+      EXPECT_NEAR(*ns, 1000 * launches, 1) << c.name;
+      const auto& all = bench.driver->work();
+      const std::vector<std::string> work(all.begin() + static_cast<int64_t>(before), all.end());
+      EXPECT_EQ(work[0], kFlushOfTheTest) << c.name;
+      EXPECT_EQ(RunsBetweenFlushes(work, launches), c.runs) << c.name;
+      EXPECT_EQ(std::ranges::count(work, kFlushOfTheTest), 4 + 2 * c.runs) << c.name;
+    }
+    ASSERT_EQ(ToString((*made)->Run(subject.inputs, outputs)), "OK");
+    EXPECT_LT(subject.Error(outputs), 1e-5) << c.name;
+    EXPECT_EQ(ToString(bench.driver->CheckGuards()), "OK") << c.name;
+  }
+}
+
+// A cold sample's every call fails once: the sample fails, nothing leaks, and the next one is good.
+TEST(GpuExecutable, AColdSampleGivesEverythingBackWhenAnyCallFails) {
+  const Subject subject("input x f32[4,4]\ny = softmax(x) axis=1\noutput y\n");
+  int first = 0, last = 0;
+  {
+    Bench bench;
+    const Plan plan = subject.MakePlan(bench.spec, {}, 1);
+    const auto made = bench.Make(subject.graph, plan, subject.weights);
+    std::vector<Tensor> outputs = subject.Outputs();
+    first = bench.driver->calls();
+    ASSERT_TRUE((*made)->ColdRunNs(subject.inputs, outputs).ok());
+    last = bench.driver->calls();
+  }
+  EXPECT_GT(last - first, 100);
+  for (int fail_at = first; fail_at < last; ++fail_at) {
+    Bench bench({.fail_at = fail_at});
+    const Plan plan = subject.MakePlan(bench.spec, {}, 1);
+    {
+      const auto made = bench.Make(subject.graph, plan, subject.weights);
+      ASSERT_EQ(ToString(made.status()), "OK") << fail_at;
+      std::vector<Tensor> outputs = subject.Outputs();
+      const auto failed = (*made)->ColdRunNs(subject.inputs, outputs);
+      EXPECT_NE(Message(failed.status()).find("made to fail"), std::string::npos) << fail_at;
+      EXPECT_NEAR(*(*made)->ColdRunNs(subject.inputs, outputs), 2000, 1) << fail_at;
+    }
+    bench.flush.reset();
+    EXPECT_EQ(bench.driver->live(), 0) << fail_at;
   }
 }
 
@@ -323,6 +414,46 @@ TEST(GpuExecutable, GivesEverythingBackWhenAnyCallFails) {
     EXPECT_EQ(bench.driver->live(), 0) << fail_at;
   }
   EXPECT_GT(failures, 100);
+}
+
+// The first 21 fills of a sample are the one that leads in and those of its first part. 5 us more
+// each hide two series of a plan of 2 us behind one of flushes; a second round brings it out.
+TEST(GpuExecutable, AColdSampleGoesOnWhereFlushesScatter) {
+  const Subject subject("input x f32[4,4]\ny = softmax(x) axis=1\noutput y\n");
+  bool is_slow = false;
+  int first = 0;
+  Bench bench({.fill_time =
+                   [&](int fill) {
+                     if (first == 0) first = fill;
+                     return Nanos(is_slow && fill < first + 21 ? 55'000 : 50'000);
+                   },
+               .keep_work = true});
+  const auto made = bench.Make(subject.graph, subject.MakePlan(bench.spec, {}, 1), subject.weights);
+  ASSERT_EQ(ToString(made.status()), "OK");
+  std::vector<Tensor> outputs = subject.Outputs();
+  first = 0;
+  is_slow = true;
+  const size_t before = bench.driver->work().size();
+  const auto ns = (*made)->ColdRunNs(subject.inputs, outputs);
+  ASSERT_EQ(ToString(ns.status()), "OK");
+  // Two rounds of 40 runs of 2000 ns, less 20 fills that took 5000 ns longer.
+  EXPECT_NEAR(*ns, (2 * 40 * 2000 - 20 * 5000) / 80.0, 1);
+  EXPECT_EQ(bench.driver->work().size() - before, 2u * (4 + 4 * 20 + 2 * 40));
+}
+
+// Kernels that no clock sees are no sample.
+TEST(GpuExecutable, AColdSampleOfNothingIsAnError) {
+  const Subject subject(
+      "input x f32[4,4]\na = softmax(x) axis=1\nb = softmax(a) axis=0\noutput b\n");
+  Bench bench({.early_gain = Nanos(4000)});  // As long as the plan.
+  bench.chip.compute_capability = 90;
+  const Plan plan = subject.MakePlan(bench.spec, {}, 1, "reference:early");
+  const auto made = bench.Make(subject.graph, plan, subject.weights);
+  ASSERT_EQ(ToString(made.status()), "OK");
+  ASSERT_TRUE((*made)->has_early_launches());
+  std::vector<Tensor> outputs = subject.Outputs();
+  EXPECT_EQ(ToString((*made)->ColdRunNs(subject.inputs, outputs).status()),
+            "DATA_LOSS: sample of 0 ns beyond its flushes: expected more than 0");
 }
 
 TEST(GpuExecutable, RefusesWhatIsNone) {

@@ -24,7 +24,8 @@ struct CanaryRun {
 
 class GpuDevice : public Device {
  public:
-  explicit GpuDevice(GpuParts parts) : parts_(std::move(parts)) {}
+  explicit GpuDevice(GpuParts parts)
+      : parts_(std::move(parts)), flush_(*parts_.driver, parts_.spec.cache_bytes) {}
 
   const DeviceSpec& spec() const override { return parts_.spec; }
   const Environment& environment() const override { return parts_.environment; }
@@ -46,8 +47,8 @@ class GpuDevice : public Device {
                                               const WeightSource& weights) override {
     AG_TRY(ValidatePlan(graph, plan, parts_.spec));
     AG_LET(std::unique_ptr<GpuExecutable> executable,
-           MakeExecutable(*parts_.driver, *parts_.sources, parts_.chip, parts_.spec, graph, plan,
-                          weights));
+           MakeExecutable(*parts_.driver, *parts_.sources, flush_, parts_.chip, parts_.spec, graph,
+                          plan, weights));
     return std::unique_ptr<Executable>(std::move(executable));
   }
 
@@ -68,7 +69,8 @@ class GpuDevice : public Device {
     return OkStatus();
   }
 
-  GpuParts parts_;  // Outlives the canary.
+  GpuParts parts_;  // Outlives what follows.
+  CacheFlush flush_;
   CanaryRun canary_;
 };
 

@@ -144,7 +144,10 @@ Status HostDriver::Download(std::span<std::byte> to, const std::byte* from, Stre
 Status HostDriver::Fill(std::byte* to, uint8_t value, int64_t bytes, StreamRef stream) {
   AG_TRY(Count("Fill"));
   return Send(stream, {.run =
-                           [to, value, bytes] {
+                           [this, to, value, bytes] {
+                             Keep(fmt::format("fill {}", bytes));
+                             if (options_.fill_time) now_ += options_.fill_time(fills_);
+                             ++fills_;
                              std::memset(to, value, bytes);
                              return OkStatus();
                            },
@@ -180,6 +183,7 @@ Status HostDriver::Launch(const KernelLaunch& launch, StreamRef stream) {
   return Send(stream, {.run =
                            [this, info, launch] {
                              ++launches_;
+                             Keep(info->name);
                              now_ += kKernelTime;
                              return info->run(launch);
                            },

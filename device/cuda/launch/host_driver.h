@@ -27,6 +27,8 @@ class HostDriver : public Driver {
     uint64_t seed = 1;
     int fail_at = -1;       // The number of the call that fails, from 0; -1: none.
     Nanos early_gain{500};  // What a replay saves for each node that begins early.
+    std::function<Nanos(int fill)> fill_time;  // Of the n-th fill, from 0; null: none.
+    bool keep_work = false;                    // Fills work().
   };
   explicit HostDriver(Options options);
   ~HostDriver() override;
@@ -35,6 +37,8 @@ class HostDriver : public Driver {
   int live() const;                     // Handles and allocations that were not given back.
   int launches() const { return launches_; }
   const std::vector<std::string>& log() const { return log_; }  // Graph calls, in order.
+  // Kernels and fills in the order in which they ran: "softmax", "fill 4096".
+  const std::vector<std::string>& work() const { return work_; }
   Status CheckGuards() const;  // kDataLoss: something was written beside an allocation.
 
   StatusOr<std::byte*> Allocate(int64_t bytes) override;
@@ -77,6 +81,9 @@ class HostDriver : public Driver {
   struct Work;
   struct Stream;
 
+  void Keep(const std::string& work) {
+    if (options_.keep_work) work_.push_back(work);
+  }
   Status Count(const char* call);  // The injected failure, when it is this call's turn.
   Status Send(StreamRef stream, Work work);
   Status RunNodes(const Graph& graph);
@@ -86,8 +93,8 @@ class HostDriver : public Driver {
   Random random_;
   Status error_;  // Of work that ran later than it was sent, as a GPU would say it.
   Nanos now_{0};
-  int calls_ = 0, launches_ = 0;
-  std::vector<std::string> log_;
+  int calls_ = 0, launches_ = 0, fills_ = 0;
+  std::vector<std::string> log_, work_;
   std::map<std::byte*, std::unique_ptr<Allocation>> memory_;
   std::set<std::unique_ptr<Module>> modules_;
   // What was sent keeps its event or replay when that is freed, as the real driver does.

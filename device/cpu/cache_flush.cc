@@ -1,0 +1,79 @@
+#include "device/cpu/cache_flush.h"
+
+#include <sched.h>
+
+#include <map>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "device/cpu/parallel.h"
+
+namespace ag::cpu {
+namespace {
+
+constexpr int64_t kDefaultBytes = int64_t{32} << 20;
+constexpr int64_t kCacheLine = 64;
+constexpr int kIndicesMax = 10;  // Caches of one CPU, instructions' included: four today.
+
+std::string Word(const std::string& path) {
+  const StatusOr<std::string> text = ReadFile(path);
+  return text.ok() ? std::string(Trim(*text)) : "";
+}
+
+// "32768K", as the kernel writes it; 0 for anything else.
+int64_t BytesOf(std::string_view size) {
+  if (!size.ends_with('K')) return 0;
+  const StatusOr<int64_t> kib = ParseInt(size.substr(0, size.size() - 1));
+  return kib.ok() && *kib > 0 && *kib < int64_t{1} << 32 ? *kib << 10 : 0;
+}
+
+// The cache of the highest level that holds data: which CPUs share it names it.
+struct Cache {
+  int64_t level = 0, bytes = 0;
+  std::string shared_by;
+};
+Cache LastLevelOf(const std::string& cpu) {
+  Cache last;
+  for (int i = 0; i < kIndicesMax; ++i) {
+    const std::string folder = fmt::format("{}/cache/index{}", cpu, i);
+    const StatusOr<int64_t> level = ParseInt(Word(folder + "/level"));
+    if (!level.ok()) break;
+    if (*level <= last.level || Word(folder + "/type") == "Instruction") continue;
+    last = {*level, BytesOf(Word(folder + "/size")), Word(folder + "/shared_cpu_list")};
+  }
+  return last;
+}
+
+}  // namespace
+
+int64_t LastLevelCacheBytes(const std::string& root) {
+  cpu_set_t usable;
+  CPU_ZERO(&usable);
+  if (sched_getaffinity(0, sizeof(usable), &usable) != 0) CPU_SET(0, &usable);
+  std::map<std::string, int64_t> caches;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (!CPU_ISSET(cpu, &usable)) continue;
+    const Cache cache = LastLevelOf(fmt::format("{}/cpu{}", root, cpu));
+    if (cache.bytes > 0) caches[cache.shared_by] = cache.bytes;
+  }
+  int64_t bytes = 0;
+  for (const auto& [shared_by, size] : caches) bytes += size;
+  return bytes > 0 ? bytes : kDefaultBytes;
+}
+
+// One byte a line: a line that is written comes into the caches as a whole. (A memset of this size
+// would go around them.) The reads come to each line after as many others as the caches hold.
+Status CacheFlush::Run() {
+  if (memory_.data() == nullptr) {
+    AG_LET(memory_, AlignedBuffer::Make(bytes_));
+  }
+  const int64_t lines = bytes_ / kCacheLine;
+  ParallelFor(cores_, lines, (lines + cores_ - 1) / cores_, [&](int64_t begin, int64_t end, int) {
+    auto* const memory = reinterpret_cast<volatile char*>(memory_.data());
+    for (int64_t i = begin; i < end; ++i) memory[i * kCacheLine] = static_cast<char>(i);
+    for (int64_t i = begin; i < end; ++i) static_cast<void>(memory[i * kCacheLine]);
+  });
+  return OkStatus();
+}
+
+}  // namespace ag::cpu

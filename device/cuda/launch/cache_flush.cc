@@ -1,0 +1,26 @@
+#include "device/cuda/launch/cache_flush.h"
+
+namespace ag::cuda {
+namespace {
+
+// Where a spec does not say how large the cache is.
+constexpr int64_t kBytesUnknown = int64_t{64} << 20;
+constexpr uint8_t kValue = 0x5A;
+
+}  // namespace
+
+CacheFlush::CacheFlush(Driver& driver, int64_t cache_bytes)
+    : driver_(driver), bytes_(cache_bytes > 0 ? 2 * cache_bytes : kBytesUnknown) {}
+
+Status CacheFlush::Prepare() {
+  if (memory_.get() != nullptr) return OkStatus();
+  AG_LET(std::byte* const memory, driver_.Allocate(bytes_));
+  memory_ = OwnedMemory(driver_, memory);
+  return OkStatus();
+}
+
+Status CacheFlush::Enqueue(StreamRef stream) {
+  return driver_.Fill(memory_.get(), kValue, bytes_, stream);
+}
+
+}  // namespace ag::cuda

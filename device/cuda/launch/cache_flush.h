@@ -1,0 +1,29 @@
+// Emptying the GPU's second-level cache before what is timed.
+#pragma once
+
+#include "device/cuda/launch/driver.h"
+
+namespace ag::cuda {
+
+// A fill of a buffer twice the size of the cache, shared by all executables of a device. The driver
+// outlives it.
+class CacheFlush {
+ public:
+  CacheFlush(Driver& driver, int64_t cache_bytes);
+
+  // Allocates the buffer unless that was done. kResourceExhausted: there is no such memory.
+  Status Prepare();
+
+  // Sends the fill to `stream`; while that is captured it becomes a node. REQUIRES: Prepare
+  // returned OK.
+  Status Enqueue(StreamRef stream);
+
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  Driver& driver_;
+  const int64_t bytes_;
+  OwnedMemory memory_;
+};
+
+}  // namespace ag::cuda
