@@ -83,6 +83,11 @@ TEST(PaddedChannels, LayoutsFollowTheChannels) {
            Conv("e", "k", 48, 16) + "output e\n",
        "reorder plain>last8; conv last8>last8; conv last8>last8; concat last8,last8>last; "
        "conv last>last; reorder last>plain"},
+      {"whole blocks of one pixel are a view, also under their other name",
+       "input x f32[1,8,1,1]\n" + Conv("c", "x", 8, 20) +
+           "k = slice(c) axes=[1] starts=[0] ends=[16] steps=[1]\n" + Conv("e", "k", 16, 8) +
+           "output e\n",
+       "view plain>last; conv last>last8; view last8>last; conv last>last; view last>plain"},
       {"a slice of round channels may be broken",
        "input x f32[1,48,8,8]\n" + Conv("c", "x", 48, 48) +
            "k = slice(c) axes=[1] starts=[0] ends=[42] steps=[1]\n" + Conv("e", "k", 42, 16) +

@@ -212,6 +212,35 @@ AG_ENTRY(chain)
 )"));
 }
 
+// A reorder of an image for its first convolution: a pixel is read from its planes and written at
+// once.
+TEST(Generate, WritesWholePixelsWhenItReorders) {
+  const FirstGroup reorder(
+      "input x f32[1,3,8,8]; w = const f32[16,3,3,3] seed 1; b = const f32[16] seed 2; output y = "
+      "conv(x, w, b) strides=[1,1] pads=[1,1,1,1] dilations=[1,1]",
+      "fp16", "reorder");
+  EXPECT_EQ(reorder.Variants(), "v8/128 v4/128 v1/128 v8/256");
+  EXPECT_EQ(reorder.Text("v8/128"), R"(
+// reorder by v8/128: f32[1,3,8,8] -> f32[1,3,8,8] channels_last8
+AG_KERNEL(128) move(const ag_f16* i0, ag_f16* o0) {
+  ag_launch_dependents();
+  ag_wait();
+  const int at = ag_block_x() * 128 + ag_thread();
+  if (at >= 64) return;
+  const int channel = 0 * 8;
+  const ag_f16* from = i0 + at;
+  ag_pack<ag_f16, 8> y;
+  AG_UNROLL
+  for (int k = 0; k < 8; ++k) {
+    ag_put(y.at[k], 0.0f);
+    if (channel + k < 3) y.at[k] = from[k * 64];
+  }
+  ag_store(o0 + at * 8, y);
+}
+AG_ENTRY(move)
+)");
+}
+
 TEST(Generate, RefusesWhatItHasNot) {
   FirstGroup blocked("input x f32[1,16,4,4]; output y = relu(x)");
   blocked.group().inputs[0].layout = blocked.group().outputs[0].layout = Layout::kBlocked16;
