@@ -2,8 +2,8 @@
 //
 // Some layouts pad channels. What lies beyond a tensor's own channels is zero: whoever writes the
 // tensor writes the padding too, in full, so that a reader may take whole blocks and multiply the
-// padding by zeros (no NaN can come of it). Nobody counts it: sums and means are over the tensor's
-// own elements.
+// padding by zeros. (Libraries make it by multiplying with zeros as well: of Inf and NaN beside it
+// comes NaN.) Nobody counts it: sums and means are over the tensor's own elements.
 #pragma once
 
 #include <cstdint>

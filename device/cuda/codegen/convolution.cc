@@ -130,13 +130,14 @@ StatusOr<Convolution> ConvolutionOf(GroupText* group, bool by_depth) {
     if (!by_depth) form.order.push_back(0);
   }
   const bool is_depthwise = weights[0] == node.Int("group") && weights[1] == 1;
-  if (is_depthwise && context.graph.is_constant(node.inputs[1].node)) {
-    c.padding = Epilogue::PaddingOf(context);
-  }
-  if (c.padding > 0) {
-    form.padded.assign(weights.begin(), weights.end());
-    form.padded[0] += c.padding;
-  }
+  const bool is_known = context.graph.is_constant(node.inputs[1].node);
+  if (is_known && is_depthwise) c.padding = Epilogue::PaddingOf(context);
+  const bool is_summed = is_known && c.is_last && node.Int("group") == 1;
+  c.channels_summed = weights[1] + (is_summed ? c.x.padding : 0);
+  form.padded = weights;
+  form.padded[0] += c.padding;
+  form.padded[1] = c.channels_summed;
+  if (form.padded == weights) form.padded.clear();
   AG_LET(c.w, group->Source(node.inputs[1], form));
   c.windows = WindowAxesOf(node, c.x.shape, std::span(weights).subspan(2));
   c.groups = node.Int("group");

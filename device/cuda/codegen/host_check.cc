@@ -72,11 +72,15 @@ Placing PlacingIn(const TensorType& stored, Layout layout) {
   return {DenseStrides(stored.shape, layout), LayoutBytes(stored, layout)};
 }
 
-// A plain tensor's elements in another type, so placed. What lies between them stays NaN: kernels
-// may not let it reach a result, though it is zero outside of tests.
-GuardedBuffer Packed(const Tensor& tensor, DType stored, const Placing& placing) {
+// What lies between a tensor's elements: of constants the zeros that the kernel asked for,
+// elsewhere NaN, which may not reach a result (though it is zero outside of tests).
+enum class Between : uint8_t { kZero = 0, kNan = 0xff };
+
+// A plain tensor's elements in another type, so placed.
+GuardedBuffer Packed(const Tensor& tensor, DType stored, const Placing& placing, Between between) {
   const Tensor converted = Tensor::FromDoubles({stored, tensor.type().shape}, tensor.ToDoubles());
   GuardedBuffer buffer(placing.bytes);
+  std::fill_n(buffer.data(), placing.bytes, static_cast<uint8_t>(between));
   const Sizes& strides = placing.strides;
   const size_t size = static_cast<size_t>(SizeOf(stored));
   Walker<1> walker(tensor.type().shape, {Shape(strides.begin(), strides.end())});
@@ -126,8 +130,8 @@ class GroupRun {
     GroupRun run(check);
     for (size_t i = 0; i < check.inputs.size(); ++i) {
       const TensorType& type = check.inputs[i].type();
-      run.buffers_[0].push_back(
-          Packed(check.inputs[i], run.Stored(type), run.PlacingAt(check.group.inputs[i])));
+      run.buffers_[0].push_back(Packed(check.inputs[i], run.Stored(type),
+                                       run.PlacingAt(check.group.inputs[i]), Between::kNan));
     }
     for (const Port& port : check.group.outputs) {
       run.buffers_[1].emplace_back(run.PlacingAt(port).bytes);
@@ -135,7 +139,7 @@ class GroupRun {
     for (const GeneratedConstant& constant : check.generated.constants) {
       AG_LET(const Tensor value, Materialize(check.graph, constant.edge, *check.weights));
       run.buffers_[2].push_back(
-          Packed(value, constant.stored, PlacingOf(constant, value.type().shape)));
+          Packed(value, constant.stored, PlacingOf(constant, value.type().shape), Between::kZero));
     }
     run.buffers_[3].emplace_back(check.generated.workspace_bytes);
     return run;

@@ -121,6 +121,12 @@ constexpr std::string_view kPadded[] = {
     "steps=[2,3]",
     "input x f32[1,44,5,5]; w = const f32[22,44,3,3] seed 1; b = const f32[22] seed 2; output y = "
     "sigmoid(conv(x, w, b) strides=[2,1] pads=[1,1,0,1] dilations=[1,1])",
+    "input x f32[2,3,7,6]; w = const f32[16,3,3,3] seed 1; b = const f32[16] seed 2; c = conv(x, "
+    "w, "
+    "b) strides=[2,2] pads=[1,1,1,1] dilations=[1,1]; v = const f32[42,16,1,1] seed 3; d = const "
+    "f32[42] seed 4; output y = relu(conv(c, v, d) strides=[1,1] pads=[0,0,0,0] dilations=[1,1])",
+    "input x f32[1,42,6,5]; w = const f32[42,42,1,1] seed 1; b = const f32[42] seed 2; output y = "
+    "conv(x, w, b) strides=[1,1] pads=[0,0,0,0] dilations=[1,1]",
     "input x f32[2,42,4,4]; input r f32[2,42,4,4]; w = const f32[42,14,1,1] seed 1; b = const "
     "f32[42] seed 2; output y = relu(add(conv(x, w, b) strides=[1,1] pads=[0,0,0,0] "
     "dilations=[1,1] group=3, r))",

@@ -17,6 +17,8 @@ struct ProductOperand {
   // Writes what finding the element (line, k) needs; returns its address, or "" with a condition in
   // *valid that says whether it exists (zero otherwise). Names are those of int variables.
   std::function<std::string(Text* text, std::string* valid)> address;
+  // A condition by which neighbour v of the element counts as zero, whatever lies there; "": none.
+  std::string is_zero;
 };
 
 struct Product {

@@ -43,6 +43,12 @@ void OperandTile::Fetch(bool is_whole_depth, Text* text) const {
   const std::string address = operand_.address(text, &valid);
   text->Line("{}{}_next[i] = ag_load<{}>({});", valid.empty() ? "" : fmt::format("if ({}) ", valid),
              name_, operand_.vector, address);
+  if (!operand_.is_zero.empty()) {
+    text->Line("AG_UNROLL");
+    text->Open("for (int v = 0; v < {}; ++v)", operand_.vector);
+    text->Line("if ({}) {}_next[i].at[v] = {{}};", operand_.is_zero, name_);
+    text->Close();
+  }
   if (is_guarded) text->Close();
   text->Close();
 }
