@@ -157,6 +157,7 @@ const NumberField kFields[] = {
     AG_FIELD(streams_max, 1, true),
     AG_FIELD(stream_cores, 0, true),
     AG_FIELD(block_outputs, 0, true),
+    AG_FIELD(channel_bytes, 0, true),
     AG_FIELD(flops_per_second, 1, false),
     AG_FIELD(bytes_per_second, 1, false),
     AG_FIELD(cache_bytes_per_second, 0, false),

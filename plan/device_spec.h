@@ -52,6 +52,9 @@ struct DeviceSpec {
   // is free (GPUs): a group then takes as many cores as it has blocks, and streams have no cores of
   // their own. 0: the device is not so.
   int64_t block_outputs = 0;
+  // Bytes of a pixel's channels that the fast kernels of convolutions take at a time, on devices
+  // whose libraries copy tensors with other channels into padded ones (cuDNN: 16). 0: none do.
+  int64_t channel_bytes = 0;
   double flops_per_second = 0;  // Peak of one core or SM in fp32, multiply and add counted as two.
   // What it offers besides fp32, with the peak there; as in the file.
   std::vector<std::pair<std::string, double>> precisions;

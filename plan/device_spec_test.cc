@@ -64,7 +64,8 @@ TEST(DeviceSpec, RefusesWhatItDoesNotKnow) {
       {"pattern a = {depthwise}|Relu", "line 6: unknown operator '{depthwise}'"},
       {"pattern view = Conv", "line 6: pattern: the name 'view' is taken"},
       {"pattern a = Conv layouts nchw",
-       "line 6: layout: expected plain, blocked8, blocked16 or channels_last, got 'nchw'"},
+       "line 6: layout: expected plain, blocked8, blocked16, channels_last or "
+       "channels_last8, got 'nchw'"},
       {"pattern a = Conv max 0", "line 6: expected a whole number from 1 to 1000000, got '0'"},
       {"pattern a = Conv max", "line 6: pattern: unexpected 'max'"},
       {"launch_ns", "line 6: launch_ns: expected a value"},

@@ -37,7 +37,8 @@ struct LocalKey {
 // max(flops / peak, bytes / bandwidth) + launch; the estimate before any measurement. Compute and
 // cache bandwidth grow with problem.cores (0: all) or with those that the group takes (CoresTaken);
 // memory bandwidth is drawn in full by a quarter of them. A cold problem's bytes move at the rate
-// of memory, however few they are.
+// of memory, however few they are. A convolution whose tensors have channels last, but not in whole
+// DeviceSpec::channel_bytes, moves padded copies of them as well, each a launch of its own.
 double RooflineNs(const GroupProblem& problem, const DeviceSpec& spec);
 
 class GroupTimes {
@@ -93,7 +94,8 @@ struct GroupingOptions {
 };
 
 // The layouts that contractions of `graph` may prefer on this device, in the order in which its
-// patterns list them; plain only when there is no other. One at least.
+// patterns list them; plain only when there is no other, channels_last8 only where it pads channels
+// of one. One at least.
 std::vector<Layout> LayoutChoices(const Graph& graph, const DeviceSpec& spec);
 
 // Groups with layouts and reorders, without schedule or places: the cheapest cover of the graph by

@@ -243,7 +243,8 @@ std::vector<Layout> LayoutChoices(const Graph& graph, const DeviceSpec& spec) {
     const GroupPattern* pattern = home[static_cast<size_t>(op)];
     if (pattern == nullptr || !Has(op, kContraction) || graph.is_constant(id)) continue;
     for (const Layout layout : pattern->layouts) {
-      const bool is_new = std::ranges::count(choices, layout) == 0;
+      const bool suits = layout != Layout::kChannelsLast8 || IsPadded(graph, graph.node(id));
+      const bool is_new = suits && std::ranges::count(choices, layout) == 0;
       if (is_new && layout != Layout::kPlain) choices.push_back(layout);
     }
   }

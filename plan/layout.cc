@@ -7,14 +7,14 @@ namespace ag {
 namespace {
 
 constexpr std::array<std::string_view, kLayoutCount> kNames = {"plain", "blocked8", "blocked16",
-                                                               "channels_last"};
+                                                               "channels_last", "channels_last8"};
 
 int64_t RoundUp(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
 
 // The axes as they lie in memory, outermost first. The blocked axis stands where its whole blocks
 // are counted; its inside is not split off.
 std::vector<int64_t> MemoryOrder(const TensorType& type, Layout layout) {
-  if (layout == Layout::kChannelsLast) return {0, 2, 3, 1};
+  if (IsChannelsLast(layout)) return {0, 2, 3, 1};
   std::vector<int64_t> order;
   for (size_t axis = 0; axis < type.shape.size(); ++axis) {
     order.push_back(static_cast<int64_t>(axis));
@@ -24,7 +24,7 @@ std::vector<int64_t> MemoryOrder(const TensorType& type, Layout layout) {
 
 // Length of `axis` in memory, where channels are padded to whole blocks.
 int64_t MemoryLength(const TensorType& type, Layout layout, int64_t axis) {
-  return axis == 1 ? RoundUp(type.shape[axis], BlockOf(layout)) : type.shape[axis];
+  return axis == 1 ? ChannelsInMemory(type.shape, layout) : type.shape[axis];
 }
 
 }  // namespace
@@ -36,8 +36,8 @@ StatusOr<Layout> ParseLayout(std::string_view name) {
     if (kNames[i] == name) return static_cast<Layout>(i);
   }
   return Err(StatusCode::kInvalidArgument,
-             "layout: expected plain, blocked8, blocked16 or "
-             "channels_last, got '{}'",
+             "layout: expected plain, blocked8, blocked16, channels_last or channels_last8, got "
+             "'{}'",
              name);
 }
 
@@ -46,13 +46,26 @@ int64_t BlockOf(Layout layout) {
   return layout == Layout::kBlocked16 ? 16 : 1;
 }
 
+int64_t ChannelMultipleOf(Layout layout) {
+  return layout == Layout::kChannelsLast8 ? 8 : BlockOf(layout);
+}
+
+bool IsChannelsLast(Layout layout) {
+  return layout == Layout::kChannelsLast || layout == Layout::kChannelsLast8;
+}
+
+int64_t ChannelsInMemory(const Shape& shape, Layout layout) {
+  return RoundUp(shape[1], ChannelMultipleOf(layout));
+}
+
 std::vector<int64_t> DenseStrides(const Shape& shape, Layout layout) {
-  const std::vector<int64_t> order = MemoryOrder({DType::kFloat32, shape}, layout);
+  const TensorType type{DType::kFloat32, shape};
+  const std::vector<int64_t> order = MemoryOrder(type, layout);
   std::vector<int64_t> strides(shape.size(), 1);
   int64_t stride = 1;
   for (size_t i = order.size(); i-- > 0;) {
     strides[order[i]] = stride;
-    stride *= shape[order[i]];
+    stride *= MemoryLength(type, layout, order[i]);
   }
   return strides;
 }
@@ -72,17 +85,17 @@ TensorType StoredType(const TensorType& type, std::string_view precision) {
 }
 
 int64_t LayoutBytes(const TensorType& type, Layout layout) {
-  if (BlockOf(layout) == 1 || type.shape.size() != 4) return type.Bytes();
-  return SizeOf(type.dtype) * type.shape[0] * RoundUp(type.shape[1], BlockOf(layout)) *
-         type.shape[2] * type.shape[3];
+  if (ChannelMultipleOf(layout) == 1 || type.shape.size() != 4) return type.Bytes();
+  return SizeOf(type.dtype) * type.shape[0] * ChannelsInMemory(type.shape, layout) * type.shape[2] *
+         type.shape[3];
 }
 
 bool IsViewAlongAxis(const TensorType& type, Layout layout, int64_t axis, int64_t begin,
                      int64_t size, int64_t* offset_bytes) {
   *offset_bytes = 0;
   if ((begin == 0 && size == type.shape[axis]) || type.NumElements() == 0) return true;
-  const int64_t block = BlockOf(layout);
-  if (axis == 1 && (begin % block != 0 || size % block != 0)) return false;
+  const int64_t block = BlockOf(layout), multiple = ChannelMultipleOf(layout);
+  if (axis == 1 && (begin % multiple != 0 || size % multiple != 0)) return false;
   int64_t outside = 1;  // How many separate runs the part is made of.
   int64_t inside = 1;   // Elements that one step along the axis skips.
   bool seen = false;
@@ -105,8 +118,8 @@ bool HasSameBytes(const TensorType& type, Layout a, Layout b) {
   if (a == b) return true;
   if (!CanHave(type, a) || !CanHave(type, b)) return false;
   const int64_t channels = type.shape[1];
-  if (channels % BlockOf(a) != 0 || channels % BlockOf(b) != 0) return false;
-  return type.shape[2] * type.shape[3] == 1;
+  if (channels % ChannelMultipleOf(a) != 0 || channels % ChannelMultipleOf(b) != 0) return false;
+  return (IsChannelsLast(a) && IsChannelsLast(b)) || type.shape[2] * type.shape[3] == 1;
 }
 
 }  // namespace ag

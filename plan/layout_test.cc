@@ -13,7 +13,8 @@ TEST(Layout, NamesParseBack) {
     EXPECT_EQ(*ParseLayout(LayoutName(layout)), layout);
   }
   EXPECT_EQ(Message(ParseLayout("nchw").status()),
-            "layout: expected plain, blocked8, blocked16 or channels_last, got 'nchw'");
+            "layout: expected plain, blocked8, blocked16, channels_last or channels_last8, got "
+            "'nchw'");
 }
 
 TEST(Layout, BytesIncludePadding) {
@@ -21,12 +22,17 @@ TEST(Layout, BytesIncludePadding) {
   EXPECT_EQ(LayoutBytes(F32({2, 20, 3, 5}), Layout::kBlocked8), 2 * 24 * 15 * 4);
   EXPECT_EQ(LayoutBytes(F32({2, 20, 3, 5}), Layout::kBlocked16), 2 * 32 * 15 * 4);
   EXPECT_EQ(LayoutBytes(F32({2, 20, 3, 5}), Layout::kChannelsLast), 2 * 20 * 15 * 4);
+  EXPECT_EQ(LayoutBytes(F32({2, 20, 3, 5}), Layout::kChannelsLast8), 2 * 24 * 15 * 4);
+  EXPECT_EQ(LayoutBytes(F32({2, 24, 3, 5}), Layout::kChannelsLast8), 2 * 24 * 15 * 4);
+  EXPECT_EQ(LayoutBytes({DType::kFloat16, {1, 3, 2, 2}}, Layout::kChannelsLast8), 8 * 4 * 2);
 }
 
 TEST(Layout, DenseStridesGoByAxis) {
   EXPECT_EQ(DenseStrides({2, 3, 5, 7}, Layout::kPlain), (std::vector<int64_t>{105, 35, 7, 1}));
   EXPECT_EQ(DenseStrides({2, 3, 5, 7}, Layout::kChannelsLast),
             (std::vector<int64_t>{105, 1, 21, 3}));
+  EXPECT_EQ(DenseStrides({2, 3, 5, 7}, Layout::kChannelsLast8),
+            (std::vector<int64_t>{280, 1, 56, 8}));
   EXPECT_EQ(DenseStrides({}, Layout::kPlain), std::vector<int64_t>{});
 }
 
@@ -62,6 +68,14 @@ TEST(Layout, ViewsAlongAnAxis) {
       {"channels last, many pixels", {1, 8, 2, 3}, Layout::kChannelsLast, 1, 3, 2, -1},
       {"channels last, one pixel", {1, 8, 1, 1}, Layout::kChannelsLast, 1, 3, 2, 12},
       {"channels last rows", {1, 8, 2, 3}, Layout::kChannelsLast, 2, 1, 1, 3 * 8 * 4},
+      {"padded, broken size", {1, 20, 1, 1}, Layout::kChannelsLast8, 1, 8, 12, -1},
+      {"padded, broken begin", {1, 20, 1, 1}, Layout::kChannelsLast8, 1, 4, 8, -1},
+      {"padded, a whole block", {1, 20, 1, 1}, Layout::kChannelsLast8, 1, 8, 8, 32},
+      {"padded, many pixels", {1, 20, 2, 3}, Layout::kChannelsLast8, 1, 8, 8, -1},
+      {"padded, all channels", {2, 20, 2, 3}, Layout::kChannelsLast8, 1, 0, 20, 0},
+      {"padded rows", {1, 20, 4, 3}, Layout::kChannelsLast8, 2, 1, 2, 3 * 24 * 4},
+      {"padded columns of a row", {1, 20, 1, 3}, Layout::kChannelsLast8, 3, 2, 1, 2 * 24 * 4},
+      {"padded batch", {3, 20, 2, 3}, Layout::kChannelsLast8, 0, 2, 1, 2 * 24 * 6 * 4},
       {"rank 2", {6, 4}, Layout::kPlain, 0, 2, 3, 2 * 4 * 4},
   };
   for (const Case& c : cases) {
@@ -76,6 +90,13 @@ TEST(Layout, OnePixelOfWholeBlocksIsTheSameEverywhere) {
   EXPECT_TRUE(HasSameBytes(F32({3, 20, 1, 1}), Layout::kChannelsLast, Layout::kPlain));
   EXPECT_FALSE(HasSameBytes(F32({1, 20, 1, 1}), Layout::kBlocked16, Layout::kPlain));
   EXPECT_FALSE(HasSameBytes(F32({1, 32, 2, 1}), Layout::kBlocked16, Layout::kPlain));
+}
+
+TEST(Layout, WholeBlocksWithChannelsLastNeedNoPadding) {
+  EXPECT_TRUE(HasSameBytes(F32({2, 24, 3, 3}), Layout::kChannelsLast8, Layout::kChannelsLast));
+  EXPECT_FALSE(HasSameBytes(F32({2, 20, 3, 3}), Layout::kChannelsLast8, Layout::kChannelsLast));
+  EXPECT_FALSE(HasSameBytes(F32({2, 20, 1, 1}), Layout::kChannelsLast8, Layout::kPlain));
+  EXPECT_TRUE(HasSameBytes(F32({2, 24, 1, 1}), Layout::kChannelsLast8, Layout::kPlain));
 }
 
 }  // namespace

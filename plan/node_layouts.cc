@@ -22,9 +22,7 @@ bool HasWholeBlocks(const TensorType& type, Layout layout) {
 
 // Whether zeros in the padding of the operands give zeros in the padding of the result.
 bool KeepsZeros(const Graph& graph, const Node& node) {
-  if (Has(node.op, kZeroToZero)) return true;
-  if (node.op == OpKind::kClip) return node.Float("min") <= 0 && node.Float("max") >= 0;
-  if (node.op == OpKind::kMul) return true;
+  if (GivesZeroForZero(node) || node.op == OpKind::kMul) return true;
   if (node.op != OpKind::kAdd && node.op != OpKind::kSub) return false;
   return std::ranges::all_of(node.inputs, [&](Edge operand) {
     return graph.type(operand).shape.size() == 4 && graph.type(operand).shape[1] != 1;
@@ -48,14 +46,27 @@ bool CanElementwise(const Graph& graph, const Node& node, Layout layout) {
       node.inputs, [&](Edge operand) { return IsOperandUsable(graph, operand, result, layout); });
 }
 
-// Grouped convolutions are blocked only when no block spans two groups; depthwise ones always are.
+// The layout of a tensor at a node that works in `layout`.
+Layout AtTensor(const TensorType& type, Layout layout) {
+  if (!Fits(type, layout)) return Layout::kPlain;
+  const bool is_whole = type.shape.size() == 4 && HasSameBytes(type, layout, Layout::kChannelsLast);
+  return layout == Layout::kChannelsLast8 && is_whole ? Layout::kChannelsLast : layout;
+}
+
+// The name of the layout for a node: channels_last where channels_last8 would pad nothing.
+Layout NameFor(const Graph& graph, const Node& node, Layout layout) {
+  const bool pads = layout != Layout::kChannelsLast8 || IsPadded(graph, node);
+  return pads ? layout : Layout::kChannelsLast;
+}
+
+// Grouped convolutions are padded only when no block spans two groups; depthwise ones always are.
 bool CanConv(const Graph& graph, const Node& node, Layout layout) {
-  const int64_t groups = node.Int("group");
-  if (groups == 1 || BlockOf(layout) == 1) return true;
+  const int64_t groups = node.Int("group"), multiple = ChannelMultipleOf(layout);
+  if (groups == 1 || multiple == 1) return true;
   const int64_t in = graph.type(node.inputs[0]).shape[1];
   const int64_t out = node.outputs[0].shape[1];
   if (groups == in && groups == out) return true;
-  return in / groups % BlockOf(layout) == 0 && out / groups % BlockOf(layout) == 0;
+  return in / groups % multiple == 0 && out / groups % multiple == 0;
 }
 
 bool CanReduce(const Graph& graph, const Node& node, Layout layout) {
@@ -106,16 +117,17 @@ Layout Choose(const Graph& graph, const Node& node, const GroupPattern& pattern,
               const NodeLayouts& chosen, Layout preferred) {
   const std::vector<Layout>& listed = pattern.layouts;
   if (Has(node.op, kContraction)) {
-    if (std::ranges::count(listed, preferred) > 0 && CanWorkIn(graph, node, preferred)) {
-      return preferred;
-    }
+    const Layout wanted = NameFor(graph, node, preferred);
+    if (std::ranges::count(listed, wanted) > 0 && CanWorkIn(graph, node, wanted)) return wanted;
     for (const Layout layout : listed) {
       if (CanWorkIn(graph, node, layout)) return layout;
     }
   }
   for (const Edge operand : node.inputs) {
     if (graph.is_constant(operand.node)) continue;
-    const Layout layout = chosen.Written(graph, operand);
+    Layout layout = chosen.Written(graph, operand);
+    if (layout == Layout::kChannelsLast && preferred == Layout::kChannelsLast8) layout = preferred;
+    layout = NameFor(graph, node, layout);
     const bool is_listed = listed.empty() || std::ranges::count(listed, layout) > 0;
     if (layout != Layout::kPlain && is_listed && CanWorkIn(graph, node, layout)) return layout;
   }
@@ -125,14 +137,30 @@ Layout Choose(const Graph& graph, const Node& node, const GroupPattern& pattern,
 }  // namespace
 
 Layout NodeLayouts::Written(const Graph& graph, Edge edge) const {
-  return Fits(graph.type(edge), of[edge.node]) ? of[edge.node] : Layout::kPlain;
+  return AtTensor(graph.type(edge), of[edge.node]);
 }
 
 Layout NodeLayouts::Read(const Graph& graph, NodeId id, size_t index) const {
   const Node& node = graph.node(id);
   const bool is_weight = index > 0 && (node.op == OpKind::kConv || node.op == OpKind::kBatchNorm);
   if (of[id] == Layout::kPlain || is_weight) return Layout::kPlain;
-  return Fits(graph.type(node.inputs[index]), of[id]) ? of[id] : Layout::kPlain;
+  return AtTensor(graph.type(node.inputs[index]), of[id]);
+}
+
+bool GivesZeroForZero(const Node& node) {
+  if (node.op == OpKind::kClip) return node.Float("min") <= 0 && node.Float("max") >= 0;
+  return Has(node.op, kZeroToZero);
+}
+
+bool IsPadded(const Graph& graph, const Node& node) {
+  const auto pads = [](const TensorType& type) {
+    return CanHave(type, Layout::kChannelsLast8) &&
+           !HasSameBytes(type, Layout::kChannelsLast8, Layout::kChannelsLast);
+  };
+  return std::ranges::any_of(node.outputs, pads) ||
+         std::ranges::any_of(node.inputs, [&](Edge operand) {
+           return !graph.is_constant(operand.node) && pads(graph.type(operand));
+         });
 }
 
 HomePatterns FindHomePatterns(const DeviceSpec& spec) {

@@ -266,7 +266,8 @@ TEST(Recording, SaysWhatIsWrongAndWhere) {
       {with("others=", "others=k@0"), "line 3: others: expected kernel@nanoseconds, got 'k@0'"},
       {with("cores=0", "cores=-1"), "line 3: cores: expected 0 to 1000000, got '-1'"},
       {with("in=plain", "in=round"),
-       "line 3: layout: expected plain, blocked8, blocked16 or channels_last, got 'round'"},
+       "line 3: layout: expected plain, blocked8, blocked16, channels_last or "
+       "channels_last8, got 'round'"},
       {with("in=plain", "in=plain,plain"), "line 3: expected 1 and 1 layouts, got 2 and 1"},
       {with("in=plain", "in=blocked16"), "line 3: input 0 cannot have its layout"},
       {with("relu(x)", "rely(x)"),

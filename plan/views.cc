@@ -49,6 +49,11 @@ Cut FindCut(const TensorType& in, const Node& node) {
   return cut;
 }
 
+// Whether the tensor lies alike in both layouts of its two names.
+bool IsAlike(const TensorType& type, Layout a, Layout b) {
+  return a == b || (IsChannelsLast(a) && IsChannelsLast(b) && HasSameBytes(type, a, b));
+}
+
 }  // namespace
 
 bool ViewForest::IsFree(const Port& port) const { return !homes_.contains(KeyOf(port)); }
@@ -79,7 +84,7 @@ bool ViewForest::AddConcat(const Group& group) {
   for (const Port& in : group.inputs) {
     const int64_t size = graph_.type(in.edge).shape[axis];
     int64_t offset = 0;
-    if (in.layout != out.layout ||
+    if (!IsAlike(graph_.type(in.edge), in.layout, out.layout) ||
         !IsViewAlongAxis(StoredTypeOf(out.edge), out.layout, axis, begin, size, &offset)) {
       return false;
     }
@@ -103,7 +108,7 @@ bool ViewForest::AddCut(const Group& group) {
     for (int32_t i = 0; i < out.edge.output; ++i) begin += node.outputs[i].shape[cut.axis];
     const int64_t size = node.outputs[out.edge.output].shape[cut.axis];
     int64_t offset = 0;
-    if (out.layout != in.layout ||
+    if (!IsAlike(graph_.type(out.edge), out.layout, in.layout) ||
         !IsViewAlongAxis(StoredTypeOf(in.edge), in.layout, cut.axis, begin, size, &offset)) {
       return false;
     }

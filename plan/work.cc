@@ -78,6 +78,45 @@ double BytesOfInputs(const GroupProblem& problem) {
   return bytes;
 }
 
+// The convolution of the problem that libraries run, not depthwise: for those there are kernels
+// that take any channels. Null: none.
+const Node* FindConvolution(const Graph& graph) {
+  for (const Node& node : graph.nodes()) {
+    if (node.op != OpKind::kConv) continue;
+    const bool is_depthwise = node.Int("group") > 1 && graph.type(node.inputs[1]).shape[1] == 1;
+    return is_depthwise ? nullptr : &node;
+  }
+  return nullptr;
+}
+
+// What the padded copies move that a library makes of a convolution's tensors (each is a kernel of
+// its own: what is copied is read, written, and read again padded).
+struct PaddedCopies {
+  double bytes = 0;
+  int count = 0;
+};
+PaddedCopies CopiesOf(const GroupProblem& problem, int64_t channel_bytes) {
+  PaddedCopies copies;
+  const Graph& graph = problem.graph;
+  if (channel_bytes == 0 || FindConvolution(graph) == nullptr) return copies;
+  const auto add = [&](Edge edge, Layout layout) {
+    if (layout != Layout::kChannelsLast) return;
+    const TensorType type = StoredType(graph.type(edge), problem.precision);
+    const int64_t pixel = type.shape[1] * SizeOf(type.dtype);
+    if (pixel % channel_bytes == 0 || pixel == 0) return;
+    const int64_t padded = (pixel + channel_bytes - 1) / channel_bytes * channel_bytes;
+    copies.bytes += static_cast<double>(2 * (type.Bytes() / pixel * padded));
+    ++copies.count;
+  };
+  for (size_t i = 0; i < graph.inputs().size(); ++i) {
+    add({graph.inputs()[i], 0}, problem.input_layouts[i]);
+  }
+  for (size_t i = 0; i < graph.outputs().size(); ++i) {
+    add(graph.outputs()[i].edge, problem.output_layouts[i]);
+  }
+  return copies;
+}
+
 }  // namespace
 
 Work WorkOf(const GroupProblem& problem) {
@@ -95,7 +134,9 @@ Work WorkOf(const GroupProblem& problem) {
 }
 
 double RooflineNs(const GroupProblem& problem, const DeviceSpec& spec) {
-  const Work work = WorkOf(problem);
+  Work work = WorkOf(problem);
+  const PaddedCopies copies = CopiesOf(problem, spec.channel_bytes);
+  work.bytes += copies.bytes;
   int64_t outputs = 1;
   for (const GraphOutput& output : problem.graph.outputs()) {
     outputs = std::max(outputs, problem.graph.type(output.edge).NumElements());
@@ -112,7 +153,7 @@ double RooflineNs(const GroupProblem& problem, const DeviceSpec& spec) {
   const double own = spec.FlopsPerSecond(problem.precision);
   const double flops_per_second = (own > 0 ? own : spec.flops_per_second) * cores;
   const double seconds = std::max(work.flops / flops_per_second, work.bytes / bandwidth);
-  return seconds * 1e9 + spec.launch_ns;
+  return seconds * 1e9 + (1 + copies.count) * spec.launch_ns;
 }
 
 }  // namespace ag

@@ -143,7 +143,8 @@ Status CheckProblem(Device& device, const GroupProblem& problem, const std::stri
 bool SetLayouts(Layout layout, GroupProblem* problem) {
   bool any = false;
   const auto set = [&](const TensorType& type, Layout* at) {
-    const bool fits = CanHave(type, layout) && type.shape.size() == 4 && type.shape[1] >= 8;
+    const bool fits = CanHave(type, layout) && type.shape.size() == 4 &&
+                      (type.shape[1] >= 8 || layout == Layout::kChannelsLast8);
     *at = fits ? layout : Layout::kPlain;
     any |= fits;
   };
@@ -275,7 +276,10 @@ Status CheckLayouts(Device& device, std::string_view text, const std::string& pr
     const GroupPattern* pattern = device.spec().FindPattern(group.pattern);
     if (pattern == nullptr) continue;
     std::vector<Layout> layouts = pattern->layouts;
-    if (layouts.empty()) layouts = {Layout::kBlocked8, Layout::kBlocked16, Layout::kChannelsLast};
+    if (layouts.empty()) {
+      layouts = {Layout::kBlocked8, Layout::kBlocked16, Layout::kChannelsLast,
+                 Layout::kChannelsLast8};
+    }
     for (const Layout layout : layouts) {
       GroupProblem problem = ExtractGroup(subject.graph, group, plan.policy);
       if (!SetLayouts(layout, &problem)) continue;

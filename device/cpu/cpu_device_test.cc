@@ -6,6 +6,7 @@
 #include "base/counting_new.h"
 #include "graph/evaluate.h"
 #include "graph/text_form.h"
+#include "plan/group_problem.h"
 #include "plan/schedule.h"
 
 namespace ag {
@@ -98,6 +99,22 @@ TEST(CpuDevice, RefusesMoreCoresThanThereAre) {
   const auto device = OpenCpuDevice({.cores = 100'000});
   EXPECT_EQ(device.status().code(), StatusCode::kInvalidArgument);
   EXPECT_TRUE(Message(device.status()).starts_with("cpu: 100000 cores asked for, "));
+}
+
+// Its spec does not list the layout, but a stored plan may say it.
+TEST(CpuDevice, RefusesPaddedChannels) {
+  const auto device = *OpenCpuDevice({.cores = 1});
+  MemoryWeights weights;
+  GroupProblem problem{.graph = *ParseGraph("input x f32[1,3,4,4]\noutput relu(x)\n", &weights),
+                       .pattern = "chain",
+                       .input_layouts = {Layout::kChannelsLast8},
+                       .output_layouts = {Layout::kChannelsLast8},
+                       .cores = 1};
+  EXPECT_EQ(ToString(device->Kernels(problem).status()),
+            "UNIMPLEMENTED: cpu: layout channels_last8");
+  const Plan plan = SingleGroupPlan(problem);
+  EXPECT_EQ(ToString(device->Build(problem.graph, plan, weights).status()),
+            "UNIMPLEMENTED: cpu: layout channels_last8");
 }
 
 TEST(CpuDevice, StreamsOverlap) {

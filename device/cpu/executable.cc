@@ -147,6 +147,9 @@ Address CpuExecutable::AddressOf(const Place& place) const {
 Status CpuExecutable::PrepareStaged(const Graph& graph, const Plan& plan) {
   for (const Place& place : plan.places) {
     if (place.kind == Place::Kind::kArena || place.port.layout == Layout::kPlain) continue;
+    if (place.port.layout == Layout::kChannelsLast8) {
+      return Err(StatusCode::kUnimplemented, "cpu: layout {}", LayoutName(place.port.layout));
+    }
     const TensorType& type = graph.type(place.port.edge);
     auto staged = std::make_unique<Staged>();
     staged->port = place.port;

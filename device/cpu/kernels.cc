@@ -8,7 +8,18 @@
 namespace ag::cpu {
 namespace {
 
+Status CheckLayouts(const Group& group) {
+  for (const auto* ports : {&group.inputs, &group.outputs}) {
+    for (const Port& port : *ports) {
+      if (port.layout != Layout::kChannelsLast8) continue;
+      return Err(StatusCode::kUnimplemented, "cpu: layout {}", LayoutName(port.layout));
+    }
+  }
+  return OkStatus();
+}
+
 StatusOr<const Family*> FamilyOf(const GroupContext& context) {
+  AG_TRY(CheckLayouts(context.group));
   if (context.group.pattern == kReorderPattern) return &kReorderFamily;
   if (context.group.nodes.empty()) {
     return Err(StatusCode::kInvalidArgument, "group {}: no nodes", context.group.pattern);

@@ -59,6 +59,8 @@ Desc DescOf(const TensorType& type, Layout layout) {
       return Desc(dims, dtype, Tag::nChw16c);
     case Layout::kChannelsLast:
       return Desc(dims, dtype, Tag::nhwc);
+    case Layout::kChannelsLast8:  // No kernel takes it.
+      break;
   }
   return {};
 }

@@ -92,6 +92,22 @@ std::vector<int> AddendOrder(const DenseProblem& problem) {
   return order;
 }
 
+// How long the axes of a constant right side or addend are in memory; empty: as they are.
+std::vector<int64_t> PaddedRight(const GroupContext& context, const DenseProblem& problem) {
+  if (!problem.is_channels_last) return {};
+  const Shape& w = context.graph.type(problem.b).shape;
+  std::vector<int64_t> padded(w.begin(), w.end());
+  padded[0] = problem.n;
+  padded[1] = problem.k;
+  return padded;
+}
+std::vector<int64_t> PaddedAddend(const DenseProblem& problem) {
+  if (!problem.is_channels_last) return {};
+  std::vector<int64_t> padded(problem.result.begin(), problem.result.end());
+  padded[1] = problem.n;
+  return padded;
+}
+
 // Puts constants where kernels read them.
 class Packer {
  public:
@@ -103,12 +119,13 @@ class Packer {
     AG_LET(const std::vector<std::byte> bytes, PackConstant(recipe, constants_));
     return memory_.Put(bytes);
   }
-  StatusOr<Source> Operand(Edge edge, std::vector<int> order) {
+  StatusOr<Source> Operand(Edge edge, std::vector<int> order, std::vector<int64_t> padded) {
     Source source{.port = context_.InputOf(edge)};
     if (source.port >= 0) return source;
-    AG_LET(
-        source.constant,
-        Put({.sum = {edge}, .shape = context_.graph.type(edge).shape, .order = std::move(order)}));
+    AG_LET(source.constant, Put({.sum = {edge},
+                                 .shape = context_.graph.type(edge).shape,
+                                 .order = std::move(order),
+                                 .padded = std::move(padded)}));
     return source;
   }
 
@@ -187,13 +204,17 @@ StatusOr<std::unique_ptr<GroupKernel>> CublasLtSource::Make(const GroupContext& 
   CublasLtKernel::Parts parts{.name = kernel};
   AG_LET(parts.problem, MakeCublasLtProblem(dense, context.precision, choice.form));
   Packer packer(context, dense.stored, constants, memory);
-  AG_LET(parts.left, packer.Operand(dense.a, {}));
-  AG_LET(parts.right, packer.Operand(dense.b, RightOrder(context, dense, choice.form)));
+  AG_LET(parts.left, packer.Operand(dense.a, {}, {}));
+  AG_LET(parts.right, packer.Operand(dense.b, RightOrder(context, dense, choice.form),
+                                     PaddedRight(context, dense)));
   if (dense.tail.addend) {
-    AG_LET(parts.addend, packer.Operand(*dense.tail.addend, AddendOrder(dense)));
+    AG_LET(parts.addend,
+           packer.Operand(*dense.tail.addend, AddendOrder(dense), PaddedAddend(dense)));
   }
   if (parts.problem.has_bias) {
-    AG_LET(const std::byte* bias, packer.Put({.sum = dense.tail.vectors, .shape = {dense.n}}));
+    const int64_t exact = dense.is_channels_last ? dense.result[1] : dense.n;
+    AG_LET(const std::byte* bias,
+           packer.Put({.sum = dense.tail.vectors, .shape = {exact}, .padded = {dense.n}}));
     AG_TRY(parts.problem.SetBias(bias));
   }
   AG_LET(parts.algorithm, library_->Build(parts.problem, choice));

@@ -301,6 +301,34 @@ output y = relu(add(conv(x, w, b) strides=[1,1] pads=[0,0,0,0] dilations=[1,1], 
   }
 }
 
+TEST(CublasLtSource, PadsWeightsAndBiasOfPaddedChannels) {
+  Workbench run(R"(
+input x f32[1,11,4,4]
+w = const f32[22,11,1,1] seed 1
+b = const f32[22] seed 2
+output y = conv(x, w, b) strides=[1,1] pads=[0,0,0,0] dilations=[1,1]
+)");
+  alignas(16) std::byte x[16], y[16];
+  const std::byte* inputs[] = {x};
+  std::byte* outputs[] = {y};
+  const auto kernel = run.Make("cublaslt:tn/1,tile=20");
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  EXPECT_EQ(run.weights.memory.held_bytes(), 24 * 16 * 2 + 24 * 2);
+  ASSERT_TRUE((*kernel)->Enqueue(nullptr, {inputs, outputs, nullptr}, false).ok());
+  const Node& conv = run.group.context().node(0);
+  Constants constants(run.group.graph, run.group.weights);
+  const auto weights = *PackConstant({.sum = {conv.inputs[1]},
+                                      .shape = {22, 11, 1, 1},
+                                      .stored = DType::kFloat16,
+                                      .padded = {24, 16, 1, 1}},
+                                     constants);
+  EXPECT_EQ(std::memcmp(run.library->pointers.a, weights.data(), weights.size()), 0);
+  const auto bias = *PackConstant(
+      {.sum = {conv.inputs[2]}, .shape = {22}, .stored = DType::kFloat16, .padded = {24}},
+      constants);
+  EXPECT_EQ(std::memcmp(run.library->bias, bias.data(), bias.size()), 0);
+}
+
 TEST(CublasLtSource, SaysWhatIsWrong) {
   Workbench run(kDense);
   EXPECT_EQ(ToString(run.Make("cublaslt:nn/2").status()), "INVALID_ARGUMENT: there is no 2");

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "bench/zoo/zoo.h"
@@ -18,13 +19,13 @@ DeviceProperties Properties(const std::string& name) {
   return *DeviceProperties::FromJson(DevicePropertiesText(name));
 }
 
-// The distinct convolution groups of a zoo model, in channels last, and whether each has more than
-// one channel in a group.
+// The distinct convolution groups of a zoo model, with channels last, padded where they are no
+// multiple of 8, and whether each has more than one channel in a group.
 struct ZooGroup {
   GroupProblem problem;
   Plan plan;
   bool is_depthwise = false;
-  bool has_even_channels = true;  // Multiples of 8 on both sides.
+  bool is_padded = false;
 };
 
 std::vector<ZooGroup> ConvolutionsOf(const std::string& model) {
@@ -45,7 +46,9 @@ std::vector<ZooGroup> ConvolutionsOf(const std::string& model) {
     const Node& conv = zoo.problem.graph.node(zoo.plan.groups[0].nodes[0]);
     const Shape& w = zoo.problem.graph.type(conv.inputs[1]).shape;
     zoo.is_depthwise = w[1] == 1 && conv.Int("group") > 1;
-    zoo.has_even_channels = w[0] % 8 == 0 && w[1] * conv.Int("group") % 8 == 0;
+    const auto is_padded = [](Layout layout) { return layout == Layout::kChannelsLast8; };
+    zoo.is_padded = std::ranges::any_of(zoo.problem.input_layouts, is_padded) ||
+                    std::ranges::any_of(zoo.problem.output_layouts, is_padded);
     found.push_back(std::move(zoo));
   }
   return found;
@@ -85,14 +88,15 @@ Count CountOf(const ZooGroup& zoo, const DeviceProperties& device, Precision pre
   return count;
 }
 
-// Every convolution that is neither depthwise nor of odd channels has a choice of ready kernels on
-// tensor cores, in the three precisions that allow them; the rest has a kernel at least.
+// Every convolution that is not depthwise has a choice of ready kernels on tensor cores, in the
+// three precisions that allow them (that of an image by 7 x 7 few or none); the rest has a kernel
+// at least.
 TEST(CudnnCandidates, CoverTheZoo) {
   const DeviceProperties h200 = Properties("h200");
   const struct {
     std::string model;
     size_t shapes;
-    int tf32, fp16, bf16;  // Ready kernels, at least, of each shape of even channels; 0: not asked.
+    int tf32, fp16, bf16;  // Ready kernels, at least, of each shape; 0: not asked.
   } cases[] = {
       {"resnet50", 29, 3, 14, 14},  {"resnext50", 28, 3, 3, 0},      {"inception_v3", 43, 3, 14, 0},
       {"squeezenet", 18, 3, 14, 0}, {"nasnet_mobile", 61, 3, 14, 0},
@@ -103,7 +107,9 @@ TEST(CudnnCandidates, CoverTheZoo) {
     for (const ZooGroup& group : groups) {
       const std::string what = c.model + ": " + group.problem.graph.type({1, 0}).ToString() + " " +
                                group.problem.graph.type({0, 0}).ToString();
-      const bool is_usual = !group.is_depthwise && group.has_even_channels;
+      const Node& conv = group.problem.graph.node(group.plan.groups[0].nodes[0]);
+      const Shape& w = group.problem.graph.type(conv.inputs[1]).shape;
+      const bool is_usual = !group.is_depthwise && w[2] * w[3] < 49;
       const auto expect = [&](Precision precision, int ready_min) {
         const Count count = CountOf(group, h200, precision);
         EXPECT_GE(count.all, 1) << what;
@@ -115,6 +121,51 @@ TEST(CudnnCandidates, CoverTheZoo) {
       expect(Precision::kFp16, c.fp16);
       if (c.bf16 > 0) expect(Precision::kBf16, c.bf16);
     }
+  }
+}
+
+// The same group with its channels as they are.
+ZooGroup Unpadded(const ZooGroup& padded) {
+  ZooGroup zoo = padded;
+  for (auto* layouts : {&zoo.problem.input_layouts, &zoo.problem.output_layouts}) {
+    std::ranges::replace(*layouts, Layout::kChannelsLast8, Layout::kChannelsLast);
+  }
+  zoo.plan = SingleGroupPlan(zoo.problem);
+  return zoo;
+}
+
+// Convolutions of 3, 11, 22, 42, 44 and 84 channels: padded, they have a choice of kernels on
+// tensor cores that do not copy. As they are, all copy whole tensors in tf32, and most in fp16
+// where the image is such a tensor (a result alone mostly is not copied there).
+TEST(CudnnCandidates, PaddedChannelsNeedNoCopies) {
+  const DeviceProperties h200 = Properties("h200");
+  const struct {
+    std::string model;
+    int tf32, fp16;  // Convolutions whose tensors are no multiple of 16 bytes of channels.
+  } cases[] = {{"nasnet_mobile", 14, 21}, {"nasnet_a", 8, 13}, {"squeezenet", 1, 1}};
+  for (const auto& c : cases) {
+    int tf32 = 0, fp16 = 0;
+    for (const ZooGroup& padded : ConvolutionsOf(c.model)) {
+      if (padded.is_depthwise || !padded.is_padded) continue;
+      const ZooGroup exact = Unpadded(padded);
+      const Graph& graph = padded.problem.graph;
+      const int64_t in = graph.type({graph.inputs()[0], 0}).shape[1];
+      const int64_t out = graph.type(graph.outputs()[0].edge).shape[1];
+      const std::string what = fmt::format("{}: {} to {}", c.model, in, out);
+      if (in % 4 != 0 || out % 4 != 0) {
+        ++tf32;
+        EXPECT_EQ(CountOf(exact, h200, Precision::kTf32).ready, 0) << what;
+      }
+      EXPECT_GE(CountOf(padded, h200, Precision::kTf32).ready, 17) << what;
+      ++fp16;
+      const Count with = CountOf(padded, h200, Precision::kFp16);
+      EXPECT_GE(with.ready, 25) << what;
+      if (in % 8 != 0) {
+        EXPECT_LE(CountOf(exact, h200, Precision::kFp16).ready, 3) << what;
+      }
+    }
+    EXPECT_EQ(tf32, c.tf32) << c.model;
+    EXPECT_EQ(fp16, c.fp16) << c.model;
   }
 }
 

@@ -1,5 +1,6 @@
 // Convolution groups as operation graphs.
 #include "device/cuda/cudnn_maker.h"
+#include "plan/node_layouts.h"
 
 namespace ag::cuda {
 namespace {
@@ -7,8 +8,8 @@ namespace {
 using Raw = cudnnBackendDescriptor_t;
 using Kind = CudnnBinding::Kind;
 
-// An activation of rank 3 becomes an image of one row. Where both layouts are the same bytes the
-// tensor counts as channels last.
+// Padded channels count as channels. An activation of rank 3 becomes an image of one row. Where
+// both layouts are the same bytes the tensor counts as channels last.
 StatusOr<CudnnPlace> PlaceOf(const Shape& shape, Layout layout) {
   if (BlockOf(layout) != 1 || shape.size() < 3 || shape.size() > 5) {
     return Err(StatusCode::kUnimplemented, "Conv: {} in layout {}", ShapeToString(shape),
@@ -16,10 +17,11 @@ StatusOr<CudnnPlace> PlaceOf(const Shape& shape, Layout layout) {
   }
   CudnnPlace place;
   place.dims.assign(shape.begin(), shape.end());
+  place.dims[1] = ChannelsInMemory(shape, layout);
   if (shape.size() == 3) place.dims.insert(place.dims.begin() + 2, 1);
   int64_t pixels = 1;
   for (size_t i = 2; i < place.dims.size(); ++i) pixels *= place.dims[i];
-  place.channels_last = layout == Layout::kChannelsLast || pixels == 1 || place.dims[1] == 1;
+  place.channels_last = IsChannelsLast(layout) || pixels == 1 || place.dims[1] == 1;
   place.strides = CudnnStrides(place.dims, place.channels_last);
   return place;
 }
@@ -75,6 +77,32 @@ Status CheckConvolution(const GroupContext& context) {
   return OkStatus();
 }
 
+// How long the weights' axes are in memory: as many channels as x and y have there. kUnimplemented:
+// padding falls into the middle of the channels of groups.
+StatusOr<CudnnNumbers> PaddedWeights(const Node& node, const Shape& w, const CudnnPlace& x,
+                                     const CudnnPlace& y) {
+  const int64_t groups = node.Int("group");
+  CudnnNumbers padded(w.begin(), w.end());
+  const bool is_padded = x.dims[1] != w[1] * groups || y.dims[1] != w[0];
+  if (!is_padded) return padded;
+  const bool is_depthwise = groups == w[0] && w[1] == 1 && x.dims[1] == y.dims[1];
+  if (groups != 1 && !is_depthwise) {
+    return Err(StatusCode::kUnimplemented, "Conv: {} groups of padded channels, {} to {}", groups,
+               x.dims[1], y.dims[1]);
+  }
+  padded[0] = y.dims[1];
+  if (groups == 1) padded[1] = x.dims[1];
+  return padded;
+}
+
+// Padding must stay zero behind the activation.
+Status CheckActivation(const GroupTail& tail, const Shape& shape, const CudnnPlace& y) {
+  const bool stays = tail.activation == nullptr || GivesZeroForZero(*tail.activation);
+  if (stays || y.dims[1] == shape[1]) return OkStatus();
+  return Err(StatusCode::kUnimplemented, "Conv: {} makes no zeros of padding",
+             Info(tail.activation->op).name);
+}
+
 // The tensors of a convolution.
 struct ConvolutionTensors {
   CudnnPlace x, w, y;
@@ -89,10 +117,11 @@ StatusOr<ConvolutionTensors> MakeTensors(const GroupContext& context, CudnnMaker
   const Shape& w = context.graph.type(node.inputs[1]).shape;
   AG_LET(t.x, PlaceOf(context.graph.type(node.inputs[0]).shape, context.group.inputs[port].layout));
   AG_LET(t.y, PlaceOf(node.outputs[0].shape, context.group.outputs[0].layout));
-  AG_LET(t.w, PlaceOf(w, Layout::kPlain));
+  ConstantRecipe weights{.sum = {node.inputs[1]}, .shape = w, .stored = stored};
+  AG_LET(weights.padded, PaddedWeights(node, w, t.x, t.y));
+  AG_LET(t.w, PlaceOf(Shape(weights.padded.begin(), weights.padded.end()), Layout::kPlain));
   t.w.strides = CudnnStrides(t.w.dims, t.x.channels_last);
   AG_LET(t.x_tensor, maker->Bound(t.x, {.kind = Kind::kInput, .index = port}, 1));
-  ConstantRecipe weights{.sum = {node.inputs[1]}, .shape = w, .stored = stored};
   if (t.x.channels_last) weights.order = LastOrder(w.size());
   AG_LET(t.w_tensor, maker->Constant(t.w, std::move(weights), 1));
   AG_LET(t.y_tensor, maker->Bound(t.y, {.kind = Kind::kOutput}, 1));
@@ -105,20 +134,29 @@ Status MakeAddends(const GroupContext& context, const GroupTail& tail, const Cud
   const Node& node = context.node(0);
   if (tail.addend) {
     const int port = context.InputOf(*tail.addend);
+    const Shape& shape = node.outputs[0].shape;
     const Layout layout =
-        port < 0 ? (y.channels_last && node.outputs[0].shape.size() == 4 ? Layout::kChannelsLast
-                                                                         : Layout::kPlain)
-                 : context.group.inputs[port].layout;
-    AG_LET(const CudnnPlace place, PlaceOf(node.outputs[0].shape, layout));
-    ConstantRecipe recipe{.sum = {*tail.addend}, .shape = node.outputs[0].shape, .stored = stored};
-    if (layout == Layout::kChannelsLast) recipe.order = LastOrder(recipe.shape.size());
+        port < 0 ? context.group.outputs[0].layout : context.group.inputs[port].layout;
+    AG_LET(const CudnnPlace place, PlaceOf(shape, layout));
+    if (place.dims != y.dims) {
+      return Err(StatusCode::kUnimplemented, "Conv: an addend in layout {}, the result in {}",
+                 LayoutName(layout), LayoutName(context.group.outputs[0].layout));
+    }
+    ConstantRecipe recipe{.sum = {*tail.addend}, .shape = shape, .stored = stored};
+    if (IsChannelsLast(layout)) {
+      recipe.order = LastOrder(shape.size());
+      recipe.padded = place.dims;
+    }
     AG_LET(addends->addend, maker->Operand(context, *tail.addend, place, std::move(recipe), 1));
   }
   const int64_t channels = y.dims[1];
   CudnnPlace place{CudnnNumbers(y.dims.size(), 1), CudnnNumbers(y.dims.size(), channels)};
   place.dims[1] = channels;
   place.strides[1] = 1;
-  ConstantRecipe bias{.sum = {node.inputs[2]}, .shape = {channels}, .stored = stored};
+  ConstantRecipe bias{.sum = {node.inputs[2]},
+                      .shape = {node.outputs[0].shape[1]},
+                      .stored = stored,
+                      .padded = {channels}};
   bias.sum.insert(bias.sum.end(), tail.vectors.begin(), tail.vectors.end());
   AG_LET(addends->bias, maker->Constant(place, std::move(bias), 1));
   return OkStatus();
@@ -143,6 +181,7 @@ StatusOr<CudnnGraph> BuildCudnnConvolution(const GroupContext& context) {
   const DType stored = StoredDType(node.outputs[0].dtype, context.precision);
   AG_LET(CudnnMaker maker, CudnnMaker::For(stored));
   AG_LET(const ConvolutionTensors t, MakeTensors(context, &maker, stored));
+  AG_TRY(CheckActivation(tail, node.outputs[0].shape, t.y));
   CudnnMaker::Addends addends;
   AG_TRY(MakeAddends(context, tail, t.y, stored, &maker, &addends));
   AG_LET(const Raw convolution, ConvolutionOf(node, &maker));

@@ -2,11 +2,11 @@
 // activation. (In another order no precompiled engine takes the graph; the sum is the same.)
 // Convolutions may be grouped, dilated and padded unevenly; dense groups are matmuls of rank 3.
 //
-// Tensors are what the arena holds: their exact number of channels, densely. Channels that are no
-// multiple of 8 (f16, bf16) or 4 (f32) can therefore not be padded when weights are folded: the
-// weights' channels are those of x and y, whose pixels would have to lie further apart. What cuDNN
-// does about it, a padded copy in the workspace, is seen by its size (cudnn_candidates.h) and
-// priced by measurement; what it does not do is left to generated kernels.
+// Tensors are what the arena holds, densely. In channels_last8 they are said with their padded
+// channels, and weights and bias are padded with zeros alike, once: what cuDNN computes of the
+// padding is zero again, unless an activation makes something else of zeros, which is refused. In
+// other layouts channels that are no multiple of 8 (f16, bf16) or 4 (f32) make cuDNN copy: that is
+// seen by the size of the workspace (cudnn_candidates.h) and priced by measurement.
 //
 // Everything but the tensors at the group's ports is f32: sums, bias add, activation.
 #pragma once
@@ -51,7 +51,9 @@ struct CudnnGraph {
 };
 
 // kUnimplemented: what cannot be said exactly in cuDNN's operations (see ReadTail, DenseProblemOf),
-// weights that are no constant, blocked layouts, a type of no kernel.
+// weights that are no constant, blocked layouts, a type of no kernel, padded channels where they
+// cannot be said (groups that are not one channel each, an addend that is not padded alike) or
+// would not stay zero.
 StatusOr<CudnnGraph> BuildCudnnGraph(const GroupContext& context);
 
 }  // namespace ag::cuda

@@ -44,6 +44,79 @@ TEST(CudnnGraph, OfAConvolutionWithAResidual) {
   EXPECT_EQ(graph->tensor_bytes[0].exact, 401'408);
 }
 
+// What is added and the result are padded to 24 channels, the image to 48; weights and bias alike.
+constexpr std::string_view kBroken = R"(
+input x f32[1,42,14,14]
+input r f32[1,22,14,14]
+w = const f32[22,42,3,3] seed 1
+b = const f32[22] seed 2
+output y = relu(add(conv(x, w, b) strides=[1,1] pads=[1,1,1,1] dilations=[1,1], r))
+)";
+
+TEST(CudnnGraph, SaysPaddedChannelsAsChannels) {
+  const TextGroup group(kBroken);
+  EXPECT_EQ(group.group.outputs[0].layout, Layout::kChannelsLast8);
+  const StatusOr<CudnnGraph> graph = BuildCudnnGraph(group.context());
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_EQ(Bindings(*graph), "in 0, const 0, out 0, in 1, const 1");
+  EXPECT_EQ(graph->constants[0].shape, (Shape{22, 42, 3, 3}));
+  EXPECT_EQ(graph->constants[0].padded, (std::vector<int64_t>{24, 48, 3, 3}));
+  EXPECT_EQ(graph->constants[1].padded, std::vector<int64_t>{24});
+  EXPECT_EQ(graph->product.n, 24);
+  EXPECT_EQ(graph->product.k, 48 * 9);
+  for (const CudnnGraph::TensorBytes& bytes : graph->tensor_bytes) {
+    EXPECT_EQ(bytes.exact, bytes.padded);  // Nothing is left for cuDNN to pad.
+  }
+  EXPECT_EQ(graph->tensor_bytes[0].exact, 48 * 14 * 14 * 2);
+}
+
+TEST(CudnnGraph, PadsDepthwiseConvolutionsByGroups) {
+  TextGroup group(R"(
+input x f32[1,42,14,14]
+w = const f32[42,1,3,3] seed 1
+b = const f32[42] seed 2
+output y = conv(x, w, b) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] group=42
+)");
+  group.group.inputs[0].layout = group.group.outputs[0].layout = Layout::kChannelsLast8;
+  const StatusOr<CudnnGraph> graph = BuildCudnnGraph(group.context());
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_EQ(graph->constants[0].padded, (std::vector<int64_t>{48, 1, 3, 3}));
+  group.group.outputs[0].layout = Layout::kChannelsLast;
+  EXPECT_EQ(ToString(BuildCudnnGraph(group.context()).status()),
+            "UNIMPLEMENTED: Conv: 42 groups of padded channels, 48 to 42");
+}
+
+TEST(CudnnGraph, RefusesPaddingThatWouldBeWrong) {
+  TextGroup mixed(kBroken);
+  mixed.group.inputs[1].layout = Layout::kChannelsLast;
+  EXPECT_EQ(ToString(BuildCudnnGraph(mixed.context()).status()),
+            "UNIMPLEMENTED: Conv: an addend in layout channels_last, the result in channels_last8");
+  const struct {
+    std::string_view attributes;
+    std::string_view activation;
+    std::string_view message;
+  } cases[] = {
+      {"group=1", "sigmoid(c)", "UNIMPLEMENTED: Conv: Sigmoid makes no zeros of padding"},
+      {"group=1", "clip(c) min=1 max=6", "UNIMPLEMENTED: Conv: Clip makes no zeros of padding"},
+      {"group=1", "hard_sigmoid(c)", "UNIMPLEMENTED: Conv: HardSigmoid makes no zeros of padding"},
+      {"group=1", "clip(c) min=0 max=6", "OK"},
+      {"group=1", "gelu(c)", "OK"},
+      {"group=2", "relu(c)", "UNIMPLEMENTED: Conv: 2 groups of padded channels, 48 to 48"},
+  };
+  for (const auto& c : cases) {
+    TextGroup group(fmt::format(R"(
+input x f32[1,42,14,14]
+w = const f32[42,{},1,1] seed 1
+b = const f32[42] seed 2
+c = conv(x, w, b) strides=[1,1] pads=[0,0,0,0] dilations=[1,1] {}
+output y = {}
+)",
+                                c.attributes == "group=1" ? 42 : 21, c.attributes, c.activation));
+    group.group.inputs[0].layout = group.group.outputs[0].layout = Layout::kChannelsLast8;
+    EXPECT_EQ(ToString(BuildCudnnGraph(group.context()).status()), c.message) << c.activation;
+  }
+}
+
 TEST(CudnnGraph, VectorsAreFoldedIntoTheBias) {
   const TextGroup group(R"(
 input x f32[1,8,14,14]

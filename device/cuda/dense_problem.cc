@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "plan/node_layouts.h"
+
 namespace ag::cuda {
 namespace {
 
@@ -45,6 +47,23 @@ std::vector<BatchAxis> Joined(const std::vector<BatchAxis>& axes) {
   return joined;
 }
 
+// What padding asks of a convolution: that whatever is as large as the result has it, and that it
+// stays zero.
+Status CheckPadding(const GroupContext& context, const DenseProblem& p) {
+  const Port& result = context.group.outputs[0];
+  const bool is_padded = p.n != p.result[1];
+  if (is_padded && p.tail.activation != nullptr && !GivesZeroForZero(*p.tail.activation)) {
+    return Err(StatusCode::kUnimplemented, "Conv: {} makes no zeros of padding",
+               Info(p.tail.activation->op).name);
+  }
+  const int port = p.tail.addend ? context.InputOf(*p.tail.addend) : -1;
+  if (port < 0 || ChannelsInMemory(p.result, context.group.inputs[port].layout) == p.n) {
+    return OkStatus();
+  }
+  return Err(StatusCode::kUnimplemented, "Conv: an addend in layout {}, the result in {}",
+             LayoutName(context.group.inputs[port].layout), LayoutName(result.layout));
+}
+
 Status CheckOperands(const GroupContext& context, DType stored, Layout layout) {
   const Node& node = context.node(0);
   const std::string_view name = Info(node.op).name;
@@ -52,7 +71,8 @@ Status CheckOperands(const GroupContext& context, DType stored, Layout layout) {
   ports.push_back(context.group.outputs[0]);
   for (const Port& port : ports) {
     // (A vector of channels is the same in every layout.)
-    if (port.layout != layout &&
+    const bool is_last = IsChannelsLast(layout) && IsChannelsLast(port.layout);
+    if (port.layout != layout && !is_last &&
         !HasSameBytes(context.graph.type(port.edge), port.layout, layout)) {
       return Err(StatusCode::kUnimplemented, "{}: a product of tensors in layout {}", name,
                  LayoutName(port.layout));
@@ -89,9 +109,11 @@ Status SetPointwise(const GroupContext& context, DenseProblem* p) {
       context.InputOf(node.inputs[2]) >= 0) {
     return Err(StatusCode::kUnimplemented, "Conv: the image is a constant, or weights are none");
   }
-  p->n = w[0];
-  p->k = w[1];
-  p->m = context.graph.type(p->a).NumElements() / p->k;
+  const Port& image = context.group.inputs[context.InputOf(p->a)];
+  p->n = ChannelsInMemory(p->result, context.group.outputs[0].layout);
+  p->k = ChannelsInMemory(context.graph.type(p->a).shape, image.layout);
+  p->m = context.graph.type(p->a).NumElements() / w[1];
+  AG_TRY(CheckPadding(context, *p));
   p->b_is_transposed = true;
   p->is_channels_last = true;
   p->tail.vectors.insert(p->tail.vectors.begin(), node.inputs[2]);

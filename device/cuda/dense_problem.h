@@ -1,6 +1,7 @@
 // A group as one strided batch of row-major products, D[i] = A[i] B[i]: what matrix libraries take.
 // Batch axes of a product with one shared right side become rows. A convolution by one pixel in
-// channels last is such a product too: pixels times channels, by weights.
+// channels last is such a product too: pixels times channels, by weights; padded channels count as
+// channels.
 #pragma once
 
 #include "device/cuda/group_tail.h"
@@ -9,7 +10,7 @@ namespace ag::cuda {
 
 struct DenseProblem {
   int64_t batch = 1;
-  int64_t m = 0, n = 0, k = 0;
+  int64_t m = 0, n = 0, k = 0;  // Of a convolution k and n are channels in memory.
   // Elements from one product of the batch to the next; 0: shared by all.
   int64_t a_stride = 0, b_stride = 0, d_stride = 0;
   Edge a, b;                       // A port or a constant each.
@@ -22,7 +23,7 @@ struct DenseProblem {
 
 // kUnimplemented: another layout, a type of no kernel, nothing to compute, batch axes that no
 // single stride walks through (A broadcast along one axis and B along another), a convolution that
-// looks beyond its pixel.
+// looks beyond its pixel, padding that would not stay zero or that an addend does not have.
 StatusOr<DenseProblem> DenseProblemOf(const GroupContext& context);
 
 }  // namespace ag::cuda

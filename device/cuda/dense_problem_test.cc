@@ -154,6 +154,28 @@ output y = conv(x, w, b) strides=[1,1] pads=[0,0,0,0] dilations=[1,1]
             "UNIMPLEMENTED: Conv: a product of tensors in layout plain");
 }
 
+TEST(DenseProblem, PaddedChannelsAreDepthAndColumns) {
+  TextGroup group(R"(
+input x f32[1,42,14,14]
+input r f32[1,22,14,14]
+w = const f32[22,42,1,1] seed 1
+b = const f32[22] seed 2
+output y = relu(add(conv(x, w, b) strides=[1,1] pads=[0,0,0,0] dilations=[1,1], r))
+)");
+  EXPECT_EQ(Say(*DenseProblemOf(group.context())), "1 x [196,48]*[48,24] strides 0/0/0 +1 +D Relu");
+  group.group.inputs[1].layout = Layout::kChannelsLast;
+  EXPECT_EQ(ToString(DenseProblemOf(group.context()).status()),
+            "UNIMPLEMENTED: Conv: an addend in layout channels_last, the result in channels_last8");
+  TextGroup sigmoid(R"(
+input x f32[1,42,14,14]
+w = const f32[22,42,1,1] seed 1
+b = const f32[22] seed 2
+output y = sigmoid(conv(x, w, b) strides=[1,1] pads=[0,0,0,0] dilations=[1,1])
+)");
+  EXPECT_EQ(ToString(DenseProblemOf(sigmoid.context()).status()),
+            "UNIMPLEMENTED: Conv: Sigmoid makes no zeros of padding");
+}
+
 TEST(GroupTail, AnInnerResultThatIsWantedOutsideIsRefused) {
   TextGroup group(R"(
 input x f32[4,5]

@@ -33,8 +33,8 @@ constexpr Generation kGenerations[] = {
 constexpr std::string_view kActivations =
     "Relu|LeakyRelu|Clip|Sigmoid|Tanh|HardSigmoid|HardSwish|Swish|Gelu";
 constexpr std::string_view kPatterns = R"(
-pattern conv = Conv [Add] [{activations}] layouts channels_last,plain
-pattern separable = {depthwise} [{activations}] {pointwise} [Add] [{activations}] layouts channels_last
+pattern conv = Conv [Add] [{activations}] layouts channels_last,channels_last8,plain
+pattern separable = {depthwise} [{activations}] {pointwise} [Add] [{activations}] layouts channels_last,channels_last8
 pattern dense = MatMul [Add] [Add] [{activations}] layouts plain
 pattern chain = {elementwise}+ max 16 layouts any
 pattern batch_norm = BatchNorm layouts any
@@ -159,6 +159,7 @@ StatusOr<DeviceSpec> SpecOf(const MachineFacts& facts) {
   const double bandwidth =
       2.0 * facts.memory_clock_mhz * 1e6 * facts.memory_bus_bits / 8 * kBandwidthReached;
   std::string text = "name cuda\ndtypes f32,f16,bf16,f64,i64,i32,i8,u8,bool\nstreams_max 8\n";
+  text += "channel_bytes 16\n";    // What cuDNN's fast kernels read of a pixel at a time.
   text += "block_outputs 4096\n";  // 64 x 64, as the libraries mostly choose.
   text += fmt::format("cores {}\nflops_per_second {}\n", facts.sms, own->fp32 * clock);
   text += fmt::format("bytes_per_second {}\n", std::max(bandwidth, 1e9));

@@ -18,16 +18,17 @@ Tensor Widened(const Tensor& tensor) {
   return wide;
 }
 
-StatusOr<std::vector<std::byte>> PackAs(DType stored, const Tensor& tensor,
-                                        const std::vector<int>& order) {
+StatusOr<std::vector<std::byte>> PackAs(const ConstantRecipe& recipe, const Tensor& tensor) {
+  const DType stored = recipe.stored;
   const DType dtype = tensor.type().dtype;
   if (!IsFloat(dtype) || !IsStoredFloat(stored)) {
     return Err(StatusCode::kUnimplemented, "constant {}: cannot be stored as {}",
                tensor.type().ToString(), DTypeName(stored));
   }
-  AG_CHECK(order.empty() || order.size() == tensor.type().shape.size());
+  AG_CHECK(recipe.order.empty() || recipe.order.size() == recipe.shape.size());
+  AG_CHECK(recipe.padded.empty() || recipe.padded.size() == recipe.shape.size());
   const bool is_ready = dtype == stored || dtype == DType::kFloat32;
-  return PackTensor(is_ready ? tensor : Widened(tensor), stored, order);
+  return PackTensor(is_ready ? tensor : Widened(tensor), stored, recipe.order, recipe.padded);
 }
 
 }  // namespace
@@ -45,7 +46,7 @@ StatusOr<std::vector<std::byte>> PackConstant(const ConstantRecipe& recipe, Cons
   if (summands.size() == 1 && summands[0].type().NumElements() == count) {
     const Tensor same = Tensor::View({summands[0].type().dtype, recipe.shape}, summands[0].bytes(),
                                      std::make_shared<Tensor>(summands[0]));
-    return PackAs(recipe.stored, same, recipe.order);
+    return PackAs(recipe, same);
   }
   Tensor sum = Tensor::Zeros(type);
   const auto values = sum.Mutable<float>();
@@ -56,7 +57,7 @@ StatusOr<std::vector<std::byte>> PackConstant(const ConstantRecipe& recipe, Cons
     }
     values[i] = static_cast<float>(total);
   }
-  return PackAs(recipe.stored, sum, recipe.order);
+  return PackAs(recipe, sum);
 }
 
 }  // namespace ag::cuda

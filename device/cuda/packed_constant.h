@@ -13,6 +13,8 @@ struct ConstantRecipe {
   Shape shape;             // Of the result.
   std::vector<int> order;  // Axis order[i] is the i-th from outside; empty: as they are.
   DType stored = DType::kFloat32;
+  // How long its axes are in memory, zeros behind its own elements; empty: as they are.
+  std::vector<int64_t> padded;
   bool operator==(const ConstantRecipe&) const = default;
 };
 

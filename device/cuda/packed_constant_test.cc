@@ -56,6 +56,10 @@ output y = add(add(add(x, a), b), c)
   const std::vector<uint16_t> expected = {FloatToHalf(1.000732421875f),
                                           FloatToHalf(2.250732421875f)};
   EXPECT_EQ(As<uint16_t>(*PackConstant(recipe, constants)), expected);
+  ConstantRecipe padded = recipe;
+  padded.padded = {4};
+  EXPECT_EQ(As<uint16_t>(*PackConstant(padded, constants)),
+            (std::vector<uint16_t>{expected[0], expected[1], 0, 0}));
 }
 
 }  // namespace

@@ -9,13 +9,16 @@
 namespace ag::cuda {
 namespace {
 
-// Gives every port that can have it the layout. False: none can.
+// Gives every port that can have it the layout. False: none can, or channels_last8 would be nothing
+// but another name of channels_last.
 bool SetLayouts(Layout layout, GroupProblem* problem) {
   bool any = false;
   const Graph& graph = problem->graph;
   const auto set = [&](const TensorType& type, Layout* at) {
     *at = CanHave(type, layout) ? layout : Layout::kPlain;
-    any |= *at == layout;
+    const bool is_name = layout == Layout::kChannelsLast8 && *at == layout &&
+                         HasSameBytes(type, layout, Layout::kChannelsLast);
+    any |= *at == layout && !is_name;
   };
   for (size_t i = 0; i < problem->input_layouts.size(); ++i) {
     set(graph.type({graph.inputs()[i], 0}), &problem->input_layouts[i]);
@@ -60,7 +63,7 @@ StatusOr<std::vector<NamedProblem>> GroupsOfCase(const std::string& source_dir,
       if (group.pattern != kViewPattern) add(problem);
       const GroupPattern* pattern = spec.FindPattern(group.pattern);
       if (!all_layouts || pattern == nullptr) continue;
-      for (const Layout layout : {Layout::kPlain, Layout::kChannelsLast}) {
+      for (const Layout layout : {Layout::kPlain, Layout::kChannelsLast, Layout::kChannelsLast8}) {
         const bool is_listed =
             pattern->layouts.empty() || std::ranges::count(pattern->layouts, layout) > 0;
         GroupProblem other = problem;

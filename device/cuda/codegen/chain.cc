@@ -13,9 +13,28 @@ namespace {
 struct Chain {
   Pointwise operators;
   std::vector<TensorArgument> results, operands;
-  Space space;        // Tensors in that order.
-  int64_t bytes = 8;  // Of the smallest element that is read or written side by side.
+  Space space;          // Tensors in that order.
+  int64_t padding = 0;  // Channels behind each pixel's own that are computed too, and set to zero.
+  int64_t bytes = 8;    // Of the smallest element that is read or written side by side.
 };
+
+// Where every tensor has its channels padded alike, or one value for all channels, a chain takes
+// the padding along: pixels are whole vectors then.
+int64_t CommonPadding(const Chain& chain) {
+  const TensorArgument& first = chain.results[0];
+  const auto is_alike = [&](const TensorArgument& argument) {
+    return argument.padding == first.padding && argument.shape.size() == 4 &&
+           argument.shape[1] == first.shape[1];
+  };
+  const auto repeats = [&](const TensorArgument& argument) {
+    return argument.StridesAs(first.shape)[1] == 0;
+  };
+  const bool all = std::ranges::all_of(chain.results, is_alike) &&
+                   std::ranges::all_of(chain.operands, [&](const TensorArgument& argument) {
+                     return is_alike(argument) || repeats(argument);
+                   });
+  return all ? first.padding : 0;
+}
 
 StatusOr<Chain> MakeChain(GroupText* group) {
   const GroupContext& context = group->context();
@@ -28,7 +47,7 @@ StatusOr<Chain> MakeChain(GroupText* group) {
     chain.space.strides.push_back(argument.StridesAs(shape));
     chain.bytes = std::min(chain.bytes, SizeOf(argument.stored));
   };
-  const bool is_last = context.group.outputs[0].layout == Layout::kChannelsLast;
+  const bool is_last = IsChannelsLast(context.group.outputs[0].layout);
   for (const Pointwise::Operand& operand : chain.operators.operands()) {
     ConstantForm form;
     if (is_last && operand.shape.size() == 4) form.order = {0, 2, 3, 1};
@@ -49,6 +68,11 @@ StatusOr<Chain> MakeChain(GroupText* group) {
     chain.results.push_back(result);
   }
   for (const TensorArgument& operand : chain.operands) add(operand);
+  chain.padding = CommonPadding(chain);
+  if (chain.padding > 0) {
+    chain.space.sizes[1] += chain.padding;
+    group->PaddingIsWritten();
+  }
   chain.space.Simplify();
   return chain;
 }
@@ -103,6 +127,12 @@ StatusOr<GeneratedGroup> Generate(const GroupContext& context, const std::string
   text.Line("AG_UNROLL");
   text.Line("for (int k = 0; k < {}; ++k) chain_at({});", lanes.vector, Join(arguments, ", "));
   for (size_t i = 0; i < results; ++i) {
+    if (chain.padding > 0) {
+      const TensorArgument& result = chain.results[i];
+      const std::string place = fmt::format("({}) * {}", at.back(), lanes.vector);
+      ZeroPadding(&text, result, Remainder(place, result.shape[1] + chain.padding), lanes.vector,
+                  fmt::format("y{}", i));
+    }
     StoreLanes(&text, lanes, i, pointer(chain.results[i], i), fmt::format("y{}", i));
   }
   AG_TRY(group.EndKernel({.grid = {lanes.blocks(), 1, 1}, .threads = lanes.threads}, text));

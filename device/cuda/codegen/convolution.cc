@@ -23,7 +23,7 @@ StatusOr<std::vector<std::string>> Variants(const GroupContext& context) {
   group.BeginKernel("conv");
   AG_LET(const Convolution c, ConvolutionOf(&group, false));
   AG_LET(Epilogue epilogue, Epilogue::Make(context));
-  AG_TRY(epilogue.Bind(&group, Epilogue::View::kConvolution, c.bias));
+  AG_TRY(epilogue.Bind(&group, Epilogue::View::kConvolution, c.bias, c.padding));
   std::vector<std::string> direct{fmt::format("direct/{}", DirectVector(c))};
   if (direct[0] != "direct/1") direct.push_back("direct/1");
   std::vector<std::string> names = DepthwiseVariants(c, epilogue);
@@ -118,7 +118,7 @@ StatusOr<Convolution> ConvolutionOf(GroupText* group, bool by_depth) {
   const Node& node = context.node(0);
   const TensorType& out = node.outputs[0];
   Convolution c{.bias = node.inputs[2]};
-  c.is_last = context.group.outputs[0].layout == Layout::kChannelsLast;
+  c.is_last = IsChannelsLast(context.group.outputs[0].layout);
   c.allows_tf32 = context.precision == Precision::kTf32;
   AG_LET(c.x, group->Source(node.inputs[0], {.stored = StoredDType(out.dtype, context.precision)}));
   ConstantForm form{.stored = StoredDType(out.dtype, context.precision)};
@@ -129,6 +129,17 @@ StatusOr<Convolution> ConvolutionOf(GroupText* group, bool by_depth) {
     form.order.push_back(1);
     if (!by_depth) form.order.push_back(0);
   }
+  const bool is_depthwise = weights[0] == node.Int("group") && weights[1] == 1;
+  const bool is_known = context.graph.is_constant(node.inputs[1].node);
+  if (is_known && is_depthwise) {
+    c.padding = IsSeparable(context) ? c.x.padding : Epilogue::PaddingOf(context);
+  }
+  const bool is_summed = is_known && c.is_last && node.Int("group") == 1;
+  c.channels_summed = weights[1] + (is_summed ? c.x.padding : 0);
+  form.padded = weights;
+  form.padded[0] += c.padding;
+  form.padded[1] = c.channels_summed;
+  if (form.padded == weights) form.padded.clear();
   AG_LET(c.w, group->Source(node.inputs[1], form));
   c.windows = WindowAxesOf(node, c.x.shape, std::span(weights).subspan(2));
   c.groups = node.Int("group");
@@ -137,9 +148,22 @@ StatusOr<Convolution> ConvolutionOf(GroupText* group, bool by_depth) {
   c.channels_out = out.shape[1] / c.groups;
   c.positions = NumElements(std::span(out.shape).subspan(2));
   c.taps = NumElements(std::span(weights).subspan(2));
-  const int64_t most = std::max({NumElements(c.x.shape), NumElements(weights), out.NumElements()});
+  const auto elements = [](const Shape& shape, Layout layout) {
+    return LayoutBytes({DType::kInt8, shape}, layout);
+  };
+  const int port = context.InputOf(node.inputs[0]);
+  const int64_t most =
+      std::max({elements(c.x.shape, port < 0 ? Layout::kPlain : context.group.inputs[port].layout),
+                NumElements(weights), elements(out.shape, context.group.outputs[0].layout)});
   c.index = IsWide(most) ? "long long" : "int";
   return c;
+}
+
+bool IsSeparable(const GroupContext& context) {
+  const auto is_convolution = [&](NodeId id) {
+    return context.graph.node(id).op == OpKind::kConv;
+  };
+  return std::ranges::count_if(context.group.nodes, is_convolution) > 1;
 }
 
 void DeclareWindow(const Convolution& c, const std::string& position, Text* text) {

@@ -13,6 +13,10 @@ struct Convolution {
   int64_t images = 1, groups = 1;
   int64_t channels_in = 1, channels_out = 1;  // Of one group.
   int64_t positions = 1, taps = 1;
+  int64_t padding = 0;  // Channels behind a pixel's own that the kernel may take along.
+  // Of one group, as a sum may run over them: with the padding of the input where the weights have
+  // as many zeros.
+  int64_t channels_summed = 1;
   bool is_last = false;  // The output has its channels last.
   bool allows_tf32 = false;
   std::string index;  // "int", or "long long" where a tensor is too large for it.
@@ -25,8 +29,13 @@ struct Convolution {
 
 // Reads the group and names its operands in the kernel that is being written. Where the output has
 // its channels last, constant weights are wanted with output channels last, or `by_depth` with the
-// channels of a group last; elsewhere in their own order.
+// channels of a group last, and padded where the input is; elsewhere in their own order. Those of a
+// depthwise convolution have `padding` more channels.
 StatusOr<Convolution> ConvolutionOf(GroupText* group, bool by_depth);
+
+// Whether the group is a depthwise convolution and a pointwise one (separable.cc): a second
+// convolution follows.
+bool IsSeparable(const GroupContext& context);
 
 // Declares first_<i>, where the window of position `position` begins along each spatial axis.
 void DeclareWindow(const Convolution& c, const std::string& position, Text* text);

@@ -10,7 +10,7 @@ std::vector<std::string> DepthwiseVariants(const Convolution& c, const Epilogue&
   if (!c.is_depthwise() || !c.is_last || c.windows.size() != 2) return {};
   if (c.x.strides[1] != 1 || c.w.strides[0] != 1 || c.index != "int") return {};
   int64_t vector = std::min<int64_t>(16 / SizeOf(c.x.stored), 8);
-  while (c.groups % vector != 0) vector /= 2;
+  while ((c.groups + c.padding) % vector != 0) vector /= 2;
   vector = epilogue.VectorOf(1, vector);
   const int64_t width = c.windows[1].out;
   std::vector<std::string> names;
@@ -27,10 +27,11 @@ Status Depthwise(GroupText* group, const Convolution& c, Epilogue* epilogue,
                  const std::string& variant) {
   constexpr int64_t kThreads = 128;
   const std::vector<int64_t> numbers = NumbersIn(variant);
-  const int64_t row = numbers[0], vector = numbers[1], channels = c.groups;
+  const int64_t row = numbers[0], vector = numbers[1];
+  const int64_t channels = c.groups + c.padding;
   const WindowAxis &down = c.windows[0], &along = c.windows[1];
   const int64_t span = (row - 1) * along.stride + (along.kernel - 1) * along.dilation + 1;
-  AG_TRY(epilogue->Bind(group, Epilogue::View::kConvolution, c.bias));
+  AG_TRY(epilogue->Bind(group, Epilogue::View::kConvolution, c.bias, c.padding));
   const Sizes sizes{c.images, down.out, CeilDiv(along.out, row), channels / vector};
   const int64_t count = sizes[0] * sizes[1] * sizes[2] * sizes[3];
   const std::string lanes = fmt::format("for (int k = 0; k < {}; ++k)", vector);

@@ -1,5 +1,9 @@
 #include "device/cuda/codegen/epilogue.h"
 
+#include <algorithm>
+
+#include "device/cuda/codegen/lanes.h"
+
 namespace ag::cuda {
 namespace {
 
@@ -43,13 +47,43 @@ StatusOr<Epilogue> Epilogue::Make(const GroupContext& context, size_t first) {
   return Epilogue(std::move(steps));
 }
 
-Status Epilogue::Bind(GroupText* group, View view, std::optional<Edge> bias) {
+int64_t Epilogue::PaddingOf(const GroupContext& context) {
+  const auto padding = [&](const Port& port) {
+    const Shape& shape = context.graph.type(port.edge).shape;
+    return IsChannelsLast(port.layout) ? ChannelsInMemory(shape, port.layout) - shape[1] : 0;
+  };
+  const int64_t wanted = padding(context.group.outputs[0]);
+  const bool all = std::ranges::all_of(context.group.inputs,
+                                       [&](const Port& port) { return padding(port) == wanted; });
+  if (!all) return 0;
+  const Shape& result = context.graph.type(context.group.outputs[0].edge).shape;
+  for (size_t i = 1; i < context.group.nodes.size(); ++i) {
+    for (const Edge operand : context.node(i).inputs) {
+      if (!context.graph.is_constant(operand.node)) continue;
+      if (context.graph.type(operand).shape == result) return 0;  // Has its exact channels.
+    }
+  }
+  return wanted;
+}
+
+Status Epilogue::Bind(GroupText* group, View view, std::optional<Edge> bias, int64_t padding) {
   const GroupContext& context = group->context();
   const Shape& shape = context.graph.type(context.group.outputs[0].edge).shape;
   operands_.clear();
   has_bias_ = bias.has_value();
   AG_LET(const TensorArgument target, group->Target(0));
   sizes_ = InView(view, Sizes(shape.begin(), shape.end()), shape, true);
+  padding_ = padding;
+  sizes_[1] += padding;
+  if (padding > 0) group->PaddingIsWritten();
+  // The form of a constant with as many elements along `axis` as there are channels, or one.
+  const auto form_of = [&](const Shape& of, size_t axis) {
+    ConstantForm form;
+    if (padding == 0 || of[axis] == 1) return form;
+    form.padded.assign(of.begin(), of.end());
+    form.padded[axis] += padding;
+    return form;
+  };
   const auto add = [&](const TensorArgument& argument) {
     const bool is_whole = argument.shape == shape;
     Sizes strides = argument.StridesAs(shape);
@@ -60,7 +94,8 @@ Status Epilogue::Bind(GroupText* group, View view, std::optional<Edge> bias) {
   add(target);
   std::vector<TensorArgument> read;
   if (bias) {
-    AG_LET(TensorArgument argument, group->Source(*bias));
+    AG_LET(TensorArgument argument,
+           group->Source(*bias, form_of(context.graph.type(*bias).shape, 0)));
     argument.strides.resize(shape.size() - 1, 1);
     const int64_t channels = argument.shape[0];
     argument.shape.assign(shape.size() - 1, 1);
@@ -68,7 +103,12 @@ Status Epilogue::Bind(GroupText* group, View view, std::optional<Edge> bias) {
     add(argument);
   }
   for (const Pointwise::Operand& operand : steps_.operands()) {
-    AG_LET(const TensorArgument argument, group->Source(operand.edge));
+    const Shape& of = context.graph.type(operand.edge).shape;
+    ConstantForm form;
+    if (NumElements(of) > 1 && of.size() + 1 >= shape.size()) {
+      form = form_of(of, of.size() + 1 - shape.size());
+    }
+    AG_LET(const TensorArgument argument, group->Source(operand.edge, form));
     const size_t axis = view == View::kConvolution ? 1 : shape.size() - 1;
     if (argument.shape != shape && !RunsAlong(argument.shape, shape, axis)) {
       return Err(StatusCode::kUnimplemented, "an operand {} beside {}",
@@ -101,7 +141,8 @@ int64_t Epilogue::VectorOf(size_t axis, int64_t most) const {
 
 void Epilogue::Apply(Text* text, const std::vector<std::string>& place, size_t axis, int64_t vector,
                      const std::string& sum) const {
-  const std::vector<std::string> at = Widened(place, sizes_[0] * sizes_[1] * sizes_[2]);
+  const int64_t elements = std::max(sizes_[0] * sizes_[1] * sizes_[2], sizes_[0] * strides()[0]);
+  const std::vector<std::string> at = Widened(place, elements);
   std::vector<std::string> arguments{sum};
   for (size_t i = 1; i < operands_.size(); ++i) {
     const Operand& operand = operands_[i];
@@ -121,6 +162,7 @@ void Epilogue::Apply(Text* text, const std::vector<std::string>& place, size_t a
   text->Line("ag_pack<{}, {}> y;", target.argument.type(), vector);
   text->Line("AG_UNROLL");
   text->Line("for (int k = 0; k < {}; ++k) finish_at({}, y.at[k]);", vector, Join(arguments, ", "));
+  if (padding_ > 0) ZeroPadding(text, target.argument, place[1], vector, "y");
   if (target.strides[axis] == 1) return text->Line("ag_store({}, y);", to);
   text->Line("ag_place({}, {}, y);", to, target.strides[axis]);
 }

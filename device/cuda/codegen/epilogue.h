@@ -17,10 +17,14 @@ class Epilogue {
   enum class View : uint8_t { kConvolution, kProduct };
 
   // Names the operands in the kernel that is being written; `bias` is added first where there is
-  // one (of a convolution). Defines the function on the first call.
-  Status Bind(GroupText* group, View view, std::optional<Edge> bias);
+  // one (of a convolution). Defines the function on the first call. `padding`: channels behind the
+  // output's own that the kernel computes too, Apply makes zeros of them; at most PaddingOf.
+  Status Bind(GroupText* group, View view, std::optional<Edge> bias, int64_t padding = 0);
 
-  const Sizes& sizes() const { return sizes_; }                  // Of the three axes.
+  // How many channels of padding the output and all it is made of have; 0 where they differ.
+  static int64_t PaddingOf(const GroupContext& context);
+
+  const Sizes& sizes() const { return sizes_; }  // Of the three axes, padding included.
   const Sizes& strides() const { return operands_[0].strides; }  // Of the output.
 
   // The most neighbours along `axis`, at most `most`, that can be written and read at once.
@@ -40,6 +44,7 @@ class Epilogue {
 
   Pointwise steps_;
   bool is_defined_ = false, has_bias_ = false;
+  int64_t padding_ = 0;
   Sizes sizes_;
   std::vector<Operand> operands_;  // The output, the bias where there is one, those of the steps.
 };

@@ -3,17 +3,11 @@
 
 #include <algorithm>
 
+#include "device/cuda/codegen/convolution.h"
 #include "device/cuda/codegen/families.h"
 
 namespace ag::cuda {
 namespace {
-
-// Whether a second convolution follows.
-bool IsSeparable(const GroupContext& context) {
-  return std::ranges::count_if(context.group.nodes, [&](NodeId id) {
-           return context.graph.node(id).op == OpKind::kConv;
-         }) > 1;
-}
 
 StatusOr<const Family*> FamilyOf(const GroupContext& context) {
   if (context.group.pattern == kReorderPattern) return &kMovementFamily;

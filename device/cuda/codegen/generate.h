@@ -41,6 +41,9 @@ struct GeneratedConstant {
   // Empty: as they are. (A convolution's weights are wanted with channels last.) One edge may be
   // wanted in several forms.
   std::vector<int> order;
+  // How long its axes are in memory, zeros behind its own elements; empty: as they are.
+  Shape padded;
+  bool operator==(const GeneratedConstant&) const = default;
 };
 
 struct GeneratedGroup {

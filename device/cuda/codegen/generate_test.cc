@@ -1,5 +1,6 @@
 #include "device/cuda/codegen/generate.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -165,6 +166,79 @@ constexpr VariantsCase kVariants[] = {
 TEST(Generate, OffersVariants) {
   for (const VariantsCase& c : kVariants)
     EXPECT_EQ(FirstGroup(c.text).Variants(), c.variants) << c.name;
+}
+
+// Where all tensors are padded alike, whole pixels are vectors and the padding is made zero in
+// them; elsewhere blocks of their own write it.
+TEST(Generate, WritesThePaddingOfChannels) {
+  FirstGroup chain("input x f32[1,42,4,4]; output y = sigmoid(x)", "fp16");
+  chain.group().inputs[0].layout = chain.group().outputs[0].layout = Layout::kChannelsLast8;
+  EXPECT_EQ(chain.Variants(), "v8/128 v4/128 v1/128 v8/256");
+  EXPECT_EQ(chain.Text("v8/128"), R"(
+// Sigmoid by v8/128: f32[1,42,4,4] channels_last8 -> f32[1,42,4,4] channels_last8
+AG_DEVICE void chain_at(ag_f16 x0, ag_f16& y0) {
+  const float v0 = ag_sigmoid(ag_get(x0));
+  ag_put(y0, v0);
+}
+
+AG_KERNEL(128) chain(const ag_f16* i0, ag_f16* o0) {
+  ag_launch_dependents();
+  ag_wait();
+  const int at = ag_block_x() * 128 + ag_thread();
+  if (at >= 96) return;
+  const ag_pack<ag_f16, 8> x0 = ag_load<8>(i0 + at * 8);
+  ag_pack<ag_f16, 8> y0;
+  AG_UNROLL
+  for (int k = 0; k < 8; ++k) chain_at(x0.at[k], y0.at[k]);
+  AG_UNROLL
+  for (int k = 0; k < 8; ++k) {
+    if ((at) * 8 % 48 + k >= 42) ag_put(y0.at[k], 0.0f);
+  }
+  ag_store(o0 + at * 8, y0);
+}
+AG_ENTRY(chain)
+)");
+  chain.group().inputs[0].layout = Layout::kChannelsLast;
+  EXPECT_THAT(chain.Text("v2/128"), testing::HasSubstr(R"(
+  ag_wait();
+  if (ag_block_x() >= 3 && ag_block_x() < 4) {
+    const int pixel = (int)(ag_block_x() - 3) * 128 + ag_thread();
+    if (ag_block_y() != 0 || ag_block_z() != 0 || pixel >= 16) return;
+    AG_UNROLL
+    for (int k = 42; k < 48; ++k) ag_put(o0[pixel * 48 + k], 0.0f);
+    return;
+  }
+  const int at = ag_block_x() * 128 + ag_thread();
+)"));
+}
+
+// A reorder of an image for its first convolution: a pixel is read from its planes and written at
+// once.
+TEST(Generate, WritesWholePixelsWhenItReorders) {
+  const FirstGroup reorder(
+      "input x f32[1,3,8,8]; w = const f32[16,3,3,3] seed 1; b = const f32[16] seed 2; output y = "
+      "conv(x, w, b) strides=[1,1] pads=[1,1,1,1] dilations=[1,1]",
+      "fp16", "reorder");
+  EXPECT_EQ(reorder.Variants(), "v8/128 v4/128 v1/128 v8/256");
+  EXPECT_EQ(reorder.Text("v8/128"), R"(
+// reorder by v8/128: f32[1,3,8,8] -> f32[1,3,8,8] channels_last8
+AG_KERNEL(128) move(const ag_f16* i0, ag_f16* o0) {
+  ag_launch_dependents();
+  ag_wait();
+  const int at = ag_block_x() * 128 + ag_thread();
+  if (at >= 64) return;
+  const int channel = 0 * 8;
+  const ag_f16* from = i0 + at;
+  ag_pack<ag_f16, 8> y;
+  AG_UNROLL
+  for (int k = 0; k < 8; ++k) {
+    ag_put(y.at[k], 0.0f);
+    if (channel + k < 3) y.at[k] = from[k * 64];
+  }
+  ag_store(o0 + at * 8, y);
+}
+AG_ENTRY(move)
+)");
 }
 
 TEST(Generate, RefusesWhatItHasNot) {

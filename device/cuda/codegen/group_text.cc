@@ -9,7 +9,7 @@ namespace {
 constexpr int64_t kGridMax[] = {2147483647, 65535, 65535};
 
 // Strides of a dense tensor whose axes lie in memory in `order`; empty: as they are.
-Sizes StridesIn(const Shape& shape, std::vector<int> order) {
+Sizes StridesIn(std::span<const int64_t> shape, std::vector<int> order) {
   if (order.empty()) {
     order.resize(shape.size());
     std::iota(order.begin(), order.end(), 0);
@@ -32,6 +32,7 @@ bool IsVector(const Shape& shape) {
 void GroupText::BeginKernel(std::string name) {
   kernel_ = GeneratedKernel{.function = std::move(name)};
   parameters_.clear();
+  padded_.clear();
 }
 
 std::string GroupText::Register(GeneratedArgument::Kind kind, int index, int64_t offset_bytes,
@@ -57,6 +58,9 @@ StatusOr<TensorArgument> GroupText::Argument(GeneratedArgument::Kind kind, int i
                           .shape = type.shape};
   AG_LET(const std::string_view name, StoredType(argument.stored));
   argument.strides = DenseStrides(type.shape, layout);
+  if (ChannelMultipleOf(layout) > 1) {
+    argument.padding = ChannelsInMemory(type.shape, layout) - type.shape[1];
+  }
   argument.name = Register(kind, index, 0, name);
   return argument;
 }
@@ -70,8 +74,32 @@ StatusOr<TensorArgument> GroupText::Source(Edge edge, const ConstantForm& form) 
 
 StatusOr<TensorArgument> GroupText::Target(size_t index) {
   const Port& port = context_.group.outputs[index];
-  return Argument(GeneratedArgument::Kind::kOutput, static_cast<int>(index),
-                  context_.graph.type(port.edge), port.layout);
+  AG_LET(TensorArgument target, Argument(GeneratedArgument::Kind::kOutput, static_cast<int>(index),
+                                         context_.graph.type(port.edge), port.layout));
+  const bool is_new = std::ranges::count(padded_, target.name, &TensorArgument::name) == 0;
+  if (target.padding > 0 && is_new) padded_.push_back(target);
+  return target;
+}
+
+// A thread writes the padding of one pixel; blocks for it follow those of the body along axis 0.
+void GroupText::WritePadding(Launch* launch, Text* text) const {
+  for (const TensorArgument& target : padded_) {
+    const int64_t channels = target.shape[1];
+    const int64_t pixels = channels == 0 ? 0 : NumElements(target.shape) / channels;
+    const int64_t begin = launch->grid[0];
+    launch->grid[0] += CeilDiv(pixels, launch->threads);
+    const char* index = IsWide(pixels * (channels + target.padding)) ? "long long" : "int";
+    text->Open("if (ag_block_x() >= {} && ag_block_x() < {})", begin, launch->grid[0]);
+    text->Line("const {0} pixel = ({0})(ag_block_x() - {1}) * {2} + ag_thread();", index, begin,
+               launch->threads);
+    text->Line("if (ag_block_y() != 0 || ag_block_z() != 0 || pixel >= {}) return;", pixels);
+    text->Line("AG_UNROLL");
+    text->Line("for (int k = {}; k < {}; ++k) ag_put({}[pixel * {} + k], {});", channels,
+               channels + target.padding, target.name, channels + target.padding,
+               Literal(0, target.stored));
+    text->Line("return;");
+    text->Close();
+  }
 }
 
 StatusOr<TensorArgument> GroupText::Constant(Edge edge, const ConstantForm& form) {
@@ -80,13 +108,11 @@ StatusOr<TensorArgument> GroupText::Constant(Edge edge, const ConstantForm& form
       IsVector(type.shape) ? type.dtype : StoredDType(type.dtype, context_.precision);
   TensorArgument argument{.stored = form.stored.value_or(usual), .shape = type.shape};
   AG_LET(const std::string_view name, StoredType(argument.stored));
-  argument.strides = StridesIn(type.shape, form.order);
-  const auto is_same = [&](const GeneratedConstant& known) {
-    return known.edge == edge && known.stored == argument.stored && known.order == form.order;
-  };
-  auto at = std::ranges::find_if(group_.constants, is_same);
+  argument.strides = StridesIn(form.padded.empty() ? type.shape : form.padded, form.order);
+  const GeneratedConstant wanted{edge, argument.stored, form.order, form.padded};
+  auto at = std::ranges::find(group_.constants, wanted);
   if (at == group_.constants.end()) {
-    group_.constants.push_back({edge, argument.stored, form.order});
+    group_.constants.push_back(wanted);
     at = group_.constants.end() - 1;
   }
   const int index = static_cast<int>(at - group_.constants.begin());
@@ -101,7 +127,10 @@ TensorArgument GroupText::Workspace(int64_t offset_bytes, DType dtype, const Sha
   return argument;
 }
 
-Status GroupText::EndKernel(const Launch& launch, const Text& body) {
+Status GroupText::EndKernel(const Launch& of_body, const Text& body) {
+  Launch launch = of_body;
+  Text padding;
+  WritePadding(&launch, &padding);
   for (size_t axis = 0; axis < 3; ++axis) {
     if (launch.grid[axis] > kGridMax[axis]) {
       return Err(StatusCode::kUnimplemented, "a grid of {} blocks, axis {} has {} at most",
@@ -114,6 +143,7 @@ Status GroupText::EndKernel(const Launch& launch, const Text& body) {
   text.Open("AG_KERNEL({}) {}({})", launch.threads, kernel_.function, Join(parameters_, ", "));
   text.Line("ag_launch_dependents();");
   text.Line("ag_wait();");
+  text.Insert(padding);
   text.Insert(body);
   text.Close();
   text.Line("AG_ENTRY({})", kernel_.function);

@@ -17,6 +17,8 @@ struct TensorArgument {
   DType stored = DType::kFloat32;
   Shape shape;
   Sizes strides;  // By axis of the shape; elements.
+  // Zeros behind the channels of each pixel (plan/layout.h), axis 1 with stride 1.
+  int64_t padding = 0;
 
   std::string_view type() const { return *StoredType(stored); }
   Sizes StridesAs(std::span<const int64_t> shape_as) const {
@@ -28,6 +30,7 @@ struct TensorArgument {
 struct ConstantForm {
   std::optional<DType> stored;  // Nothing: vectors in the graph's type, others as tensors are.
   std::vector<int> order;       // See GeneratedConstant.
+  Shape padded;                 // Likewise.
 };
 
 class GroupText {
@@ -54,8 +57,11 @@ class GroupText {
     std::array<int64_t, 3> grid{1, 1, 1};
     int64_t threads = 1;  // Blocks have one dimension.
   };
+  // Says that the kernel's body writes the padding of its targets itself, with the channels.
+  void PaddingIsWritten() { padded_.clear(); }
   // Appends the kernel: its head, the word that lets the next kernel begin, the wait for what was
-  // launched before, then `body`. kUnimplemented: the grid is larger than a GPU allows.
+  // launched before, then `body`. Further blocks, which leave before the body, write zeros into the
+  // padding of the kernel's targets. kUnimplemented: the grid is larger than a GPU allows.
   Status EndKernel(const Launch& launch, const Text& body);
 
   void NeedWorkspace(int64_t bytes) { group_.workspace_bytes = bytes; }
@@ -67,11 +73,14 @@ class GroupText {
   std::string Register(GeneratedArgument::Kind kind, int index, int64_t offset_bytes,
                        std::string_view type);
   StatusOr<TensorArgument> Constant(Edge edge, const ConstantForm& form);
+  void WritePadding(Launch* launch, Text* text) const;
 
   const GroupContext& context_;
   GeneratedGroup group_;
   GeneratedKernel kernel_;
-  std::vector<std::string> parameters_;  // Of the kernel in the making.
+  // Of the kernel in the making: parameters, and targets whose padding nobody has written yet.
+  std::vector<std::string> parameters_;
+  std::vector<TensorArgument> padded_;
 };
 
 // Types and names that a variant is made of: the numbers in "tiled/64x32" are 64 and 32.

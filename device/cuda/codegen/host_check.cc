@@ -62,10 +62,26 @@ class GuardedBuffer {
   size_t bytes_ = 0;
 };
 
-// A plain tensor's elements in another type, at these strides.
-GuardedBuffer Packed(const Tensor& tensor, DType stored, const Sizes& strides) {
+// Where a tensor's elements lie, and in how many bytes.
+struct Placing {
+  Sizes strides;
+  int64_t bytes = 0;
+};
+
+Placing PlacingIn(const TensorType& stored, Layout layout) {
+  return {DenseStrides(stored.shape, layout), LayoutBytes(stored, layout)};
+}
+
+// What lies between a tensor's elements: of constants the zeros that the kernel asked for,
+// elsewhere NaN, which may not reach a result (though it is zero outside of tests).
+enum class Between : uint8_t { kZero = 0, kNan = 0xff };
+
+// A plain tensor's elements in another type, so placed.
+GuardedBuffer Packed(const Tensor& tensor, DType stored, const Placing& placing, Between between) {
   const Tensor converted = Tensor::FromDoubles({stored, tensor.type().shape}, tensor.ToDoubles());
-  GuardedBuffer buffer(converted.bytes().size());
+  GuardedBuffer buffer(placing.bytes);
+  std::fill_n(buffer.data(), placing.bytes, static_cast<uint8_t>(between));
+  const Sizes& strides = placing.strides;
   const size_t size = static_cast<size_t>(SizeOf(stored));
   Walker<1> walker(tensor.type().shape, {Shape(strides.begin(), strides.end())});
   for (int64_t i = 0; i < tensor.type().NumElements(); ++i, walker.Next()) {
@@ -76,25 +92,35 @@ GuardedBuffer Packed(const Tensor& tensor, DType stored, const Sizes& strides) {
   return buffer;
 }
 
-Tensor Unpacked(const GuardedBuffer& buffer, const TensorType& type, DType stored,
-                const Sizes& strides) {
-  const Tensor raw = Tensor::FromBytes({stored, type.shape}, buffer.bytes());
+// The elements of what a kernel wrote. kInternal: padding is not zero.
+StatusOr<Tensor> Unpacked(const GuardedBuffer& buffer, const TensorType& type, DType stored,
+                          const Placing& placing) {
+  const int64_t size = SizeOf(stored);
+  const Tensor raw = Tensor::FromBytes({stored, {placing.bytes / size}}, buffer.bytes());
   Tensor plain = Tensor::Zeros(type);
+  std::string padding(buffer.bytes());
+  const Sizes& strides = placing.strides;
   Walker<1> walker(type.shape, {Shape(strides.begin(), strides.end())});
   for (int64_t i = 0; i < type.NumElements(); ++i, walker.Next()) {
     plain.Put(i, raw.At(walker.offset(0)));
+    padding.replace(walker.offset(0) * size, size, size, '\0');
   }
-  return plain;
+  const auto wrong = padding.find_first_not_of('\0');
+  if (wrong == std::string::npos) return plain;
+  return Err(StatusCode::kInternal, "byte {} of the padding is not zero", wrong);
 }
 
-Sizes OrderedStrides(const Shape& shape, const std::vector<int>& order) {
-  Sizes strides = DenseStrides(shape, Layout::kPlain);
+// Of a constant whose axes lie in `order`, as long as `padded` says; empty: as they are.
+Placing PlacingOf(const GeneratedConstant& constant, const Shape& shape) {
+  const Shape& padded = constant.padded.empty() ? shape : constant.padded;
+  Placing placing{DenseStrides(padded, Layout::kPlain)};
   int64_t below = 1;
-  for (size_t i = order.size(); i-- > 0;) {
-    strides[order[i]] = below;
-    below *= shape[order[i]];
+  for (size_t i = constant.order.size(); i-- > 0;) {
+    placing.strides[constant.order[i]] = below;
+    below *= padded[constant.order[i]];
   }
-  return strides;
+  placing.bytes = NumElements(padded) * SizeOf(constant.stored);
+  return placing;
 }
 
 // The buffers of one group, by what arguments point to.
@@ -105,16 +131,15 @@ class GroupRun {
     for (size_t i = 0; i < check.inputs.size(); ++i) {
       const TensorType& type = check.inputs[i].type();
       run.buffers_[0].push_back(Packed(check.inputs[i], run.Stored(type),
-                                       DenseStrides(type.shape, check.group.inputs[i].layout)));
+                                       run.PlacingAt(check.group.inputs[i]), Between::kNan));
     }
     for (const Port& port : check.group.outputs) {
-      const TensorType& type = check.graph.type(port.edge);
-      run.buffers_[1].emplace_back(type.NumElements() * SizeOf(run.Stored(type)));
+      run.buffers_[1].emplace_back(run.PlacingAt(port).bytes);
     }
     for (const GeneratedConstant& constant : check.generated.constants) {
       AG_LET(const Tensor value, Materialize(check.graph, constant.edge, *check.weights));
       run.buffers_[2].push_back(
-          Packed(value, constant.stored, OrderedStrides(value.type().shape, constant.order)));
+          Packed(value, constant.stored, PlacingOf(constant, value.type().shape), Between::kZero));
     }
     run.buffers_[3].emplace_back(check.generated.workspace_bytes);
     return run;
@@ -141,12 +166,11 @@ class GroupRun {
     }
     for (size_t i = 0; i < check_.expected.size(); ++i) {
       const Tensor& expected = check_.expected[i];
-      const Sizes strides = DenseStrides(expected.type().shape, check_.group.outputs[i].layout);
-      AG_TRY(
-          CompareTensors(
-              expected, Unpacked(buffers_[1][i], expected.type(), Stored(expected.type()), strides),
-              check_.precision),
-          "output {}", i);
+      const StatusOr<Tensor> actual =
+          Unpacked(buffers_[1][i], expected.type(), Stored(expected.type()),
+                   PlacingAt(check_.group.outputs[i]));
+      AG_TRY(actual, "output {}", i);
+      AG_TRY(CompareTensors(expected, *actual, check_.precision), "output {}", i);
     }
     return OkStatus();
   }
@@ -154,6 +178,10 @@ class GroupRun {
  private:
   explicit GroupRun(const GroupCheck& check) : check_(check) {}
   DType Stored(const TensorType& type) const { return StoredDType(type.dtype, check_.precision); }
+  Placing PlacingAt(const Port& port) const {
+    const TensorType& type = check_.graph.type(port.edge);
+    return PlacingIn({Stored(type), type.shape}, port.layout);
+  }
 
   const GroupCheck& check_;
   std::array<std::vector<GuardedBuffer>, 4> buffers_;  // By GeneratedArgument::Kind.

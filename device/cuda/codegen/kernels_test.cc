@@ -2,10 +2,12 @@
 // by every variant, run on the host and compared with the reference kernels.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <set>
 
+#include "base/text.h"
 #include "device/conformance/cases.h"
 #include "device/cuda/codegen/case_groups.h"
 #include "device/cuda/codegen/host_check.h"
@@ -100,6 +102,69 @@ TEST_F(Kernels, ComputeProductsInEveryCut) {
         }
       }
     }
+    const StatusOr<std::vector<std::string>> wrong = RunChecks(checks);
+    ASSERT_EQ(ToString(wrong.status()), "OK");
+    for (const std::string& line : *wrong) ADD_FAILURE() << line;
+  }
+}
+
+// Groups over channels in no whole blocks: every family that writes channels_last8, and what would
+// be no zero if the padding were computed as channels are.
+constexpr std::string_view kPadded[] = {
+    "input x f32[2,11,3,5]; input r f32[2,11,3,5]; output y = sigmoid(add(exp(x), r))",
+    "input x f32[2,11,3,5]; input s f32[2,11,1,1]; output y = div(x, s)",
+    "input x f32[1,3,4,4]; c = const f32[3,1,1] seed 1; output y = exp(x); output z = "
+    "hard_sigmoid(add(x, c))",
+    "input x f32[1,42,3,3]; s = const f32[42] seed 1; h = const f32[42] seed 2; m = const f32[42] "
+    "seed 3; v = const f32[42] {1}; output y = batch_norm(x, s, h, m, v) epsilon=0.01",
+    "input x f32[2,11,7,6]; output y = average_pool(x) kernel_shape=[3,3] strides=[2,1] "
+    "pads=[1,1,1,1] dilations=[1,1]; output z = max_pool(x) kernel_shape=[2,3] strides=[1,1] "
+    "pads=[0,1,0,1] dilations=[1,1]",
+    "input x f32[2,22,5,7]; output y = reduce_mean(x) axes=[2,3]; output z = reduce_max(x) "
+    "axes=[1] keepdims=1",
+    "input x f32[1,42,3,4]; input r f32[1,6,3,4]; output y = concat(x, r) axis=1; p, q = "
+    "split(x) axis=1 sizes=[11,31]; output p; output q; output z = slice(x) axes=[1,3] "
+    "starts=[5,0] ends=[42,4] "
+    "steps=[2,3]",
+    "input x f32[1,44,5,5]; w = const f32[22,44,3,3] seed 1; b = const f32[22] seed 2; output y = "
+    "sigmoid(conv(x, w, b) strides=[2,1] pads=[1,1,0,1] dilations=[1,1])",
+    "input x f32[2,3,7,6]; w = const f32[16,3,3,3] seed 1; b = const f32[16] seed 2; c = conv(x, "
+    "w, "
+    "b) strides=[2,2] pads=[1,1,1,1] dilations=[1,1]; v = const f32[42,16,1,1] seed 3; d = const "
+    "f32[42] seed 4; output y = relu(conv(c, v, d) strides=[1,1] pads=[0,0,0,0] dilations=[1,1])",
+    "input x f32[1,42,6,5]; w = const f32[42,42,1,1] seed 1; b = const f32[42] seed 2; output y = "
+    "conv(x, w, b) strides=[1,1] pads=[0,0,0,0] dilations=[1,1]",
+    "input x f32[2,42,4,4]; input r f32[2,42,4,4]; w = const f32[42,14,1,1] seed 1; b = const "
+    "f32[42] seed 2; output y = relu(add(conv(x, w, b) strides=[1,1] pads=[0,0,0,0] "
+    "dilations=[1,1] group=3, r))",
+    "input x f32[2,42,5,6]; w = const f32[42,1,3,3] seed 1; b = const f32[42] seed 2; output y = "
+    "sigmoid(conv(x, w, b) strides=[1,2] pads=[1,1,1,1] dilations=[1,1] group=42)",
+    "input x f32[1,11,5,6]; input r f32[1,11,5,6]; w = const f32[11,1,5,5] seed 1; b = const "
+    "f32[11] seed 2; output y = exp(add(conv(x, w, b) strides=[1,1] pads=[2,2,2,2] "
+    "dilations=[1,1] group=11, r))",
+    "input x f32[1,11,5,6]; c = const f32[11,1,1] seed 3; w = const f32[11,1,3,3] seed 1; b = "
+    "const f32[11] seed 2; output y = add(conv(x, w, b) strides=[1,1] pads=[1,1,1,1] "
+    "dilations=[1,1] group=11, c)",
+};
+
+TEST_F(Kernels, WriteZerosBehindTheChannels) {
+  for (const Precision precision : {Precision::kFp32, Precision::kFp16}) {
+    std::vector<GroupCheck> checks;
+    std::set<std::string> patterns;
+    for (const std::string_view text : kPadded) {
+      const auto problems = GroupsOfCase(AG_SOURCE_DIR, text, true);
+      ASSERT_EQ(ToString(problems.status()), "OK") << text;
+      for (const NamedProblem& p : *problems) {
+        const auto padded = [](Layout layout) { return layout == Layout::kChannelsLast8; };
+        if (!std::ranges::any_of(p.problem.output_layouts, padded)) continue;
+        auto found = ChecksOf(fmt::format("{}: {}", p.name, text), p.problem, precision);
+        ASSERT_EQ(ToString(found.status()), "OK") << p.name;
+        patterns.insert(p.problem.pattern);
+        std::ranges::move(*found, std::back_inserter(checks));
+      }
+    }
+    EXPECT_EQ(Join(std::vector<std::string>(patterns.begin(), patterns.end()), " "),
+              "batch_norm chain concat conv pool reduce reorder");
     const StatusOr<std::vector<std::string>> wrong = RunChecks(checks);
     ASSERT_EQ(ToString(wrong.status()), "OK");
     for (const std::string& line : *wrong) ADD_FAILURE() << line;

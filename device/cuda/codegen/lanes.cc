@@ -55,6 +55,15 @@ std::string LoadLanes(const Lanes& lanes, size_t tensor, const std::string& poin
   return fmt::format("ag_pick<{}>({}, {})", lanes.vector, pointer, stride);
 }
 
+void ZeroPadding(Text* text, const TensorArgument& of, const std::string& place, int64_t vector,
+                 const std::string& pack) {
+  text->Line("AG_UNROLL");
+  text->Open("for (int k = 0; k < {}; ++k)", vector);
+  text->Line("if ({} + k >= {}) ag_put({}.at[k], {});", place, of.shape[1], pack,
+             Literal(0, of.stored));
+  text->Close();
+}
+
 void StoreLanes(Text* text, const Lanes& lanes, size_t tensor, const std::string& pointer,
                 const std::string& pack) {
   const int64_t stride = LaneStride(lanes, tensor);

@@ -31,6 +31,10 @@ std::vector<std::string> BeginLanes(Text* text, const Lanes& lanes, const std::s
 
 // A pack of the thread's elements of a tensor, from the pointer expression of the first.
 std::string LoadLanes(const Lanes& lanes, size_t tensor, const std::string& pointer);
+// Makes zeros of the pack's lanes that lie in padding, where a pixel's channels (of `of`) begin at
+// multiples of the channels in memory and `place` is the first lane's place along them.
+void ZeroPadding(Text* text, const TensorArgument& of, const std::string& place, int64_t vector,
+                 const std::string& pack);
 void StoreLanes(Text* text, const Lanes& lanes, size_t tensor, const std::string& pointer,
                 const std::string& pack);
 

@@ -1,5 +1,7 @@
 #include "device/cuda/codegen/move.h"
 
+#include <algorithm>
+
 namespace ag::cuda {
 namespace {
 
@@ -31,6 +33,33 @@ void LanesOfBlock(Text* text, const Move& move, const Lanes& lanes, const std::s
              LoadLanes(lanes, 1, Plus(from, Offset(at, lanes.space.strides[1]))));
 }
 
+// A padded move: its channels and their padding are the innermost axis, in vectors of its target
+// alone. What is read is not so aligned.
+Lanes PaddedLanes(const Move& move, int64_t vector, int64_t threads) {
+  Space space{.sizes = move.sizes, .strides = {move.to_strides, move.from_strides}};
+  space.sizes[1] += move.padding;
+  space.Simplify();
+  Lanes lanes{.vector = vector, .threads = threads, .type = IndexType(space)};
+  space.CountVectors(vector);
+  lanes.space = std::move(space);
+  return lanes;
+}
+
+void PaddedLanesOfBlock(Text* text, const Move& move, const Lanes& lanes) {
+  const std::vector<std::string> at = BeginLanes(text, lanes, "ag_block_x()");
+  const int64_t channels = move.sizes[1], step = lanes.space.strides[1].back() / lanes.vector;
+  text->Line("const int channel = {} * {};", at.back(), lanes.vector);
+  text->Line("const {}* from = {};", move.from.type(),
+             Plus(move.from.name, Offset(at, lanes.space.strides[1])));
+  text->Line("ag_pack<{}, {}> y;", move.to.type(), lanes.vector);
+  text->Line("AG_UNROLL");
+  text->Open("for (int k = 0; k < {}; ++k)", lanes.vector);
+  text->Line("ag_put(y.at[k], {});", Literal(0, move.to.stored));
+  text->Line("if (channel + k < {}) y.at[k] = from[k * {}];", channels, step);
+  text->Close();
+  StoreLanes(text, lanes, 0, Plus(move.to.name, Offset(at, lanes.space.strides[0])), "y");
+}
+
 // The axes of a transposing move: neighbours in what is written, and in what is read.
 struct TileAxes {
   size_t written = 0, read = 0;
@@ -58,9 +87,25 @@ bool IsTransposing(const Move& move) {
          space.sizes[axes.read] >= 4 && space.sizes[axes.written] >= 4;
 }
 
+std::vector<std::string> MoveVariants(std::span<const Move> moves) {
+  // The names of the longest move; narrower ones take what they can of it.
+  const auto longest =
+      std::ranges::max_element(moves, {}, [](const Move& move) { return NumElements(move.sizes); });
+  const int64_t bytes = SizeOf(longest->to.stored);
+  if (moves.size() > 1 || longest->padding == 0) return LaneVariants(longest->space(), bytes);
+  // Channels in memory are whole vectors.
+  return LaneVariants({.sizes = {longest->sizes[1] + longest->padding}, .strides = {{1}}}, bytes);
+}
+
 Status MoveByLanes(GroupText* group, std::span<const Move> moves, const std::string& variant) {
   const std::vector<int64_t> numbers = NumbersIn(variant);
   Text text;
+  if (moves.size() == 1 && moves[0].padding > 0) {
+    const Lanes lanes = PaddedLanes(moves[0], numbers[0], numbers[1]);
+    PaddedLanesOfBlock(&text, moves[0], lanes);
+    group->PaddingIsWritten();
+    return group->EndKernel({.grid = {lanes.blocks(), 1, 1}, .threads = lanes.threads}, text);
+  }
   int64_t blocks = 0;
   for (const Move& move : moves) {
     const int64_t vector = AlignedVector(move, numbers[0]);

@@ -9,8 +9,10 @@ struct Move {
   TensorArgument from, to;
   Sizes sizes, from_strides, to_strides;  // By axis.
   int64_t from_offset = 0, to_offset = 0;
+  // Of a move of a whole tensor: zeros behind its channels (axis 1) that may be written with them.
+  int64_t padding = 0;
 
-  Space space() const;  // Simplified; tensor 0 is what is written.
+  Space space() const;  // Simplified, without padding; tensor 0 is what is written.
 };
 
 // The moves that the group is made of; those without elements are left out. BeginKernel has been
@@ -21,7 +23,11 @@ StatusOr<std::vector<Move>> MovesOf(GroupText* group);
 // memory lets both go along their memory.
 bool IsTransposing(const Move& move);
 
-// One kernel, called "move", that makes all moves: vectors of `variant`'s width at most.
+// Names "v<elements of a thread>/<threads>" of ways to make the moves by lanes, best first.
+std::vector<std::string> MoveVariants(std::span<const Move> moves);
+
+// One kernel, called "move", that makes all moves: vectors of `variant`'s width at most. Pixels of
+// a single padded move are written as whole vectors.
 Status MoveByLanes(GroupText* group, std::span<const Move> moves, const std::string& variant);
 
 // The same for one transposing move, by tiles of 32 x 32.

@@ -137,10 +137,7 @@ StatusOr<std::vector<std::string>> Variants(const GroupContext& context) {
   GroupText group(context);
   group.BeginKernel("move");
   AG_LET(const std::vector<Move> moves, MovesOf(&group));
-  // The names of the longest move; narrower ones take what they can of it.
-  const auto longest =
-      std::ranges::max_element(moves, {}, [](const Move& move) { return NumElements(move.sizes); });
-  std::vector<std::string> names = LaneVariants(longest->space(), SizeOf(longest->to.stored));
+  std::vector<std::string> names = MoveVariants(moves);
   if (moves.size() == 1 && IsTransposing(moves[0])) names.insert(names.begin(), "tile32");
   return names;
 }
@@ -170,6 +167,7 @@ StatusOr<std::vector<Move>> MovesOf(GroupText* group) {
   for (size_t i = 0; i < context.group.outputs.size(); ++i) {
     AG_LET(const TensorArgument to, group->Target(i));
     moves.push_back(WholeMove(from, to));
+    moves.back().padding = to.padding;
   }
   return moves;
 }

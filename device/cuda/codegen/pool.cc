@@ -13,6 +13,7 @@ struct Problem {
   std::vector<WindowAxis> windows;
   Space space;               // Of the output, as in memory; tensors: output, input.
   std::vector<size_t> axes;  // Which of the output's axes these are.
+  int64_t padding = 0;       // Channels of the output's padding, computed too and set to zero.
   bool is_max = false, includes_pads = false;
 };
 
@@ -27,6 +28,11 @@ StatusOr<Problem> ProblemOf(GroupText* group) {
   p.includes_pads = !p.is_max && node.Int("count_include_pad") != 0;
   p.space = {.sizes = Sizes(p.to.shape.begin(), p.to.shape.end()),
              .strides = {p.to.strides, p.from.strides}};
+  if (p.from.padding == p.to.padding && p.to.padding > 0) {
+    p.padding = p.to.padding;
+    p.space.sizes[1] += p.padding;
+    group->PaddingIsWritten();
+  }
   p.axes = p.space.Sort();
   return p;
 }
@@ -111,6 +117,9 @@ StatusOr<GeneratedGroup> Generate(const GroupContext& context, const std::string
   text.Line("ag_pack<{}, {}> y;", p.to.type(), lanes.vector);
   text.Line("AG_UNROLL");
   text.Line("{} ag_put(y.at[k], {});", each, p.is_max ? "sum[k]" : "sum[k] / count");
+  if (p.padding > 0) {
+    ZeroPadding(&text, p.to, fmt::format("({}) * {}", place[1], lanes.vector), lanes.vector, "y");
+  }
   StoreLanes(&text, lanes, 0, Plus(p.to.name, Offset(at, lanes.space.strides[0])), "y");
   AG_TRY(group.EndKernel({.grid = {lanes.blocks(), 1, 1}, .threads = lanes.threads}, text));
   return group.Take();

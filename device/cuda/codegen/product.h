@@ -20,6 +20,8 @@ struct ProductOperand {
   // Where elements are computed and not read, address returns an expression that is the pack.
   bool is_computed = false;
   double work = 0;  // Multiplications that computing one takes.
+  // A condition by which neighbour v of the element counts as zero, whatever lies there; "": none.
+  std::string is_zero;
 };
 
 struct Product {

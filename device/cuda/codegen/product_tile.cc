@@ -45,6 +45,12 @@ void OperandTile::Fetch(bool is_whole_depth, Text* text) const {
       operand_.is_computed ? address : fmt::format("ag_load<{}>({})", operand_.vector, address);
   text->Line("{}{}_next[i] = {};", valid.empty() ? "" : fmt::format("if ({}) ", valid), name_,
              value);
+  if (!operand_.is_zero.empty()) {
+    text->Line("AG_UNROLL");
+    text->Open("for (int v = 0; v < {}; ++v)", operand_.vector);
+    text->Line("if ({}) {}_next[i].at[v] = {{}};", operand_.is_zero, name_);
+    text->Close();
+  }
   if (is_guarded) text->Close();
   text->Close();
 }

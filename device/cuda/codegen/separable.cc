@@ -17,7 +17,8 @@ struct Separable {
   size_t pointwise = 1;      // Its position in the group.
   TensorArgument weights;    // Of the pointwise convolution: output channels, channels.
   bool is_by_depth = false;  // Neighbours of these weights are neighbouring channels.
-  int64_t channels = 1, channels_out = 1;
+  int64_t channels = 1;  // Between the two; the input's padding counts, all their weights are zero.
+  int64_t channels_out = 1;
   int64_t vector = 1;  // Neighbouring channels that are computed at once.
 };
 
@@ -48,11 +49,17 @@ StatusOr<Separable> SeparableOf(GroupText* group, bool by_depth) {
   const Convolution& c = s.depthwise;
   const Node& pointwise = context.node(s.pointwise);
   AG_TRY(CheckForms(context, c, pointwise));
-  AG_LET(s.bias, group->Source(c.bias));
+  s.channels = c.groups + c.padding;
   ConstantForm form{.stored = c.x.stored, .order = {2, 3, 1, 0}};
   if (by_depth) form.order = {0, 2, 3, 1};
+  ConstantForm bias;
+  if (c.padding > 0) {
+    bias.padded = {s.channels};
+    form.padded = context.graph.type(pointwise.inputs[1]).shape;
+    form.padded[1] = s.channels;
+  }
+  AG_LET(s.bias, group->Source(c.bias, bias));
   AG_LET(s.weights, group->Source(pointwise.inputs[1], form));
-  s.channels = c.groups;
   s.channels_out = pointwise.outputs[0].shape[1];
   if (c.x.strides[1] == 1 && c.w.strides[0] == 1) {
     s.vector = std::min<int64_t>(16 / SizeOf(c.x.stored), 8);

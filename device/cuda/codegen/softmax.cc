@@ -22,7 +22,8 @@ StatusOr<Problem> ProblemOf(GroupText* group) {
   AG_LET(p.to, group->Target(0));
   if (p.from.strides != DenseStrides(p.from.shape, Layout::kPlain) ||
       p.to.strides != p.from.strides) {
-    return Err(StatusCode::kUnimplemented, "layout channels_last");
+    return Err(StatusCode::kUnimplemented, "layout {}",
+               LayoutName(group->context().group.inputs[0].layout));
   }
   p.view = ViewAxis(p.from.shape, node.Int("axis"));
   return p;

@@ -19,7 +19,7 @@ int64_t WidestDivisor(std::span<const int64_t> counts, DType stored) {
 // The parts of depth k, as "tap" and "c": with channels last c is the faster one.
 void SplitDepth(const Convolution& c, Text* text) {
   if (c.is_last) {
-    text->Line("const int tap = k / {0}, c = k % {0};", c.channels_in);
+    text->Line("const int tap = k / {0}, c = k % {0};", c.channels_summed);
   } else {
     text->Line("const int tap = k % {0}, c = k / {0};", c.taps);
   }
@@ -58,8 +58,11 @@ std::string WeightAddress(const Convolution& c, Text* text) {
 ProductOperand InputOperand(const Convolution& c) {
   ProductOperand operand{.type = c.x.type(), .along_depth = c.is_last};
   if (c.is_last && c.x.strides[1] == 1) {
-    const int64_t channels = c.channels_in * c.groups;
-    operand.vector = WidestDivisor(Sizes{c.channels_in, channels}, c.x.stored);
+    const int64_t channels = c.channels_summed * c.groups;
+    operand.vector = WidestDivisor(Sizes{c.channels_summed, channels}, c.x.stored);
+  }
+  if (c.channels_summed > c.channels_in) {
+    operand.is_zero = fmt::format("c + v >= {}", c.channels_in);
   }
   operand.address = [&c](Text* text, std::string* valid) { return InputAddress(c, text, valid); };
   return operand;
@@ -72,7 +75,7 @@ ProductOperand WeightOperand(const Convolution& c) {
   if (!c.is_last) {
     operand.vector = WidestDivisor(Sizes{c.channels_in * c.taps}, c.w.stored);
   } else if (by_depth) {
-    operand.vector = WidestDivisor(Sizes{c.channels_in}, c.w.stored);
+    operand.vector = WidestDivisor(Sizes{c.channels_summed}, c.w.stored);
   } else if (c.w.strides[0] == 1) {
     operand.vector = WidestDivisor(Sizes{c.channels_out}, c.w.stored);
   }
@@ -82,7 +85,8 @@ ProductOperand WeightOperand(const Convolution& c) {
 
 // Borrows the convolution.
 Product ProductOf(const Convolution& c) {
-  Product p{.batches = c.images * c.groups, .depth = c.channels_in * c.taps, .dtype = c.x.stored};
+  Product p{
+      .batches = c.images * c.groups, .depth = c.channels_summed * c.taps, .dtype = c.x.stored};
   p.rows = c.is_last ? c.positions : c.channels_out;
   p.columns = c.is_last ? c.channels_out : c.positions;
   p.left = c.is_last ? InputOperand(c) : WeightOperand(c);

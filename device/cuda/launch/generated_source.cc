@@ -27,7 +27,7 @@ class GeneratedKernelGroup : public GroupKernel {
     for (const GeneratedConstant& constant : group_.constants) {
       AG_LET(const Tensor value, constants.Get(constant.edge));
       AG_LET(const std::byte* const held,
-             memory.Put(PackTensor(value, constant.stored, constant.order)));
+             memory.Put(PackTensor(value, constant.stored, constant.order, constant.padded)));
       constants_.push_back(held);
     }
     return OkStatus();

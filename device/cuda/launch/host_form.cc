@@ -1,6 +1,8 @@
 #include "device/cuda/launch/host_form.h"
 
+#include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "graph/half.h"
 
@@ -34,11 +36,21 @@ void WithWidth(int64_t bytes, Visit visit) {
   visit(uint64_t{});
 }
 
-// The tensor's elements, as `stored`, at `strides`.
-std::vector<std::byte> Pack(const Tensor& tensor, DType stored,
-                            const std::vector<int64_t>& strides) {
+// Where elements go: their strides by axis, and how many there are in all, gaps included.
+struct Spread {
+  std::vector<int64_t> strides;
+  int64_t elements = 0;
+};
+
+Spread SpreadIn(const Shape& shape, Layout layout) {
+  return {DenseStrides(shape, layout), LayoutBytes({DType::kInt8, shape}, layout)};
+}
+
+// The tensor's elements, as `stored`, at their strides; zeros in the gaps.
+std::vector<std::byte> Pack(const Tensor& tensor, DType stored, const Spread& spread) {
   const TensorType& type = tensor.type();
-  std::vector<std::byte> bytes(type.NumElements() * SizeOf(stored));
+  const std::vector<int64_t>& strides = spread.strides;
+  std::vector<std::byte> bytes(spread.elements * SizeOf(stored));
   if (stored != type.dtype) {
     const auto convert = stored == DType::kFloat16 ? FloatToHalf : FloatToBFloat16;
     const std::span<const float> plain = tensor.As<float>();
@@ -64,26 +76,43 @@ bool HasHostForm(const TensorType& type, Layout layout, Precision precision) {
 
 std::vector<std::byte> ToDeviceForm(const Tensor& tensor, Layout layout, Precision precision) {
   return Pack(tensor, StoredDType(tensor.type().dtype, precision),
-              DenseStrides(tensor.type().shape, layout));
+              SpreadIn(tensor.type().shape, layout));
 }
 
-std::vector<std::byte> PackTensor(const Tensor& tensor, DType stored, std::span<const int> order) {
+bool HasZeroPadding(std::span<const std::byte> bytes, const TensorType& stored, Layout layout) {
+  AG_CHECK(static_cast<int64_t>(bytes.size()) == LayoutBytes(stored, layout));
+  if (stored.Bytes() == LayoutBytes(stored, layout)) return true;
+  const int64_t size = SizeOf(stored.dtype);
+  std::vector<std::byte> gaps(bytes.begin(), bytes.end());
+  ForEachElement(stored.shape, DenseStrides(stored.shape, layout), [&](int64_t, int64_t own) {
+    std::fill_n(gaps.begin() + own * size, size, std::byte{0});
+  });
+  return std::ranges::all_of(gaps, [](std::byte byte) { return byte == std::byte{0}; });
+}
+
+std::vector<std::byte> PackTensor(const Tensor& tensor, DType stored, std::span<const int> order,
+                                  std::span<const int64_t> padded) {
   const Shape& shape = tensor.type().shape;
-  if (order.empty()) return Pack(tensor, stored, DenseStrides(shape, Layout::kPlain));
-  std::vector<int64_t> strides(shape.size(), 1);
-  int64_t stride = 1;
-  for (size_t i = order.size(); i-- > 0;) {
-    strides[order[i]] = stride;
-    stride *= shape[order[i]];
+  if (padded.empty()) padded = shape;
+  std::vector<int> axes(order.begin(), order.end());
+  if (order.empty()) {
+    axes.resize(shape.size());
+    std::iota(axes.begin(), axes.end(), 0);
   }
-  return Pack(tensor, stored, strides);
+  Spread spread{std::vector<int64_t>(shape.size(), 1), 1};
+  for (size_t i = axes.size(); i-- > 0;) {
+    AG_CHECK(padded[axes[i]] >= shape[axes[i]]);
+    spread.strides[axes[i]] = spread.elements;
+    spread.elements *= padded[axes[i]];
+  }
+  return Pack(tensor, stored, spread);
 }
 
 void FromDeviceForm(std::span<const std::byte> bytes, Layout layout, Precision precision,
                     Tensor* tensor) {
   const TensorType& type = tensor->type();
   const DType stored = StoredDType(type.dtype, precision);
-  AG_CHECK(static_cast<int64_t>(bytes.size()) == type.NumElements() * SizeOf(stored));
+  AG_CHECK(static_cast<int64_t>(bytes.size()) == LayoutBytes({stored, type.shape}, layout));
   const std::vector<int64_t> strides = DenseStrides(type.shape, layout);
   if (stored != type.dtype) {
     const auto convert = stored == DType::kFloat16 ? HalfToFloat : BFloat16ToFloat;

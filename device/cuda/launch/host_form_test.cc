@@ -52,6 +52,8 @@ TEST(DeviceForm, ComesBack) {
   } cases[] = {
       {{DType::kFloat32, {2, 3, 4, 5}}, Layout::kChannelsLast, Precision::kFp32, 0},
       {{DType::kFloat32, {2, 3, 4, 5}}, Layout::kChannelsLast, Precision::kFp16, 2e-3},
+      {{DType::kFloat32, {2, 3, 4, 5}}, Layout::kChannelsLast8, Precision::kFp32, 0},
+      {{DType::kFloat32, {2, 11, 2, 2}}, Layout::kChannelsLast8, Precision::kFp16, 2e-3},
       {{DType::kFloat32, {7}}, Layout::kPlain, Precision::kBf16, 2e-2},
       {{DType::kInt64, {3, 2}}, Layout::kPlain, Precision::kFp16, 0},
       {{DType::kBool, {3, 2}}, Layout::kPlain, Precision::kTf32, 0},
@@ -61,7 +63,8 @@ TEST(DeviceForm, ComesBack) {
     const Tensor tensor = RandomTensor(c.type, 5);
     const std::vector<std::byte> bytes = ToDeviceForm(tensor, c.layout, c.precision);
     const DType stored = StoredDType(c.type.dtype, c.precision);
-    EXPECT_EQ(static_cast<int64_t>(bytes.size()), c.type.NumElements() * SizeOf(stored));
+    EXPECT_EQ(static_cast<int64_t>(bytes.size()), LayoutBytes({stored, c.type.shape}, c.layout));
+    EXPECT_TRUE(HasZeroPadding(bytes, {stored, c.type.shape}, c.layout));
     EXPECT_EQ(HasHostForm(c.type, c.layout, c.precision),
               stored == c.type.dtype && c.layout == Layout::kPlain);
     Tensor back = Tensor::Zeros(c.type);
@@ -70,6 +73,32 @@ TEST(DeviceForm, ComesBack) {
       EXPECT_NEAR(back.At(i), tensor.At(i), c.error) << c.type.ToString();
     }
   }
+}
+
+TEST(PackTensor, PutsZerosBehindLongerAxes) {
+  const Tensor tensor = Tensor::FromFloats({2, 1, 2}, std::vector<float>{1, 2, 3, 4});
+  const struct {
+    std::vector<int> order;
+    std::vector<int64_t> padded;
+    std::vector<float> packed;
+  } cases[] = {
+      {{}, {2, 1, 3}, {1, 2, 0, 3, 4, 0}},
+      {{}, {3, 1, 2}, {1, 2, 3, 4, 0, 0}},
+      {{2, 1, 0}, {3, 2, 2}, {1, 3, 0, 0, 0, 0, 2, 4, 0, 0, 0, 0}},
+  };
+  for (const auto& c : cases) {
+    EXPECT_EQ(As<float>(PackTensor(tensor, DType::kFloat32, c.order, c.padded)), c.packed);
+  }
+}
+
+TEST(DeviceForm, PaddingIsSeen) {
+  const TensorType type{DType::kFloat32, {1, 2, 1, 1}};
+  const Tensor tensor = Tensor::FromFloats({1, 2, 1, 1}, std::vector<float>{1, 2});
+  std::vector<std::byte> bytes = ToDeviceForm(tensor, Layout::kChannelsLast8, Precision::kFp32);
+  EXPECT_EQ(As<float>(bytes), (std::vector<float>{1, 2, 0, 0, 0, 0, 0, 0}));
+  EXPECT_TRUE(HasZeroPadding(bytes, type, Layout::kChannelsLast8));
+  bytes.back() = std::byte{1};
+  EXPECT_FALSE(HasZeroPadding(bytes, type, Layout::kChannelsLast8));
 }
 
 TEST(DeviceForm, ChannelsStandLast) {

@@ -104,12 +104,15 @@ class ReferenceKernel : public GroupKernel {
     return {StoredDType(type.dtype, precision_), type.shape};
   }
 
+  int64_t BytesOf(const Port& port) const {
+    return LayoutBytes(StoredTypeOf(port.edge), port.layout);
+  }
+
   Status Mark(const KernelLaunch& launch) {
     const auto mark = static_cast<std::byte>(group_.outputs[0].edge.node % 251);
     std::ranges::fill(Workspace(launch), mark);
     for (size_t i = 0; i < output_count(launch) && !IsCopy(group_); ++i) {
-      const TensorType type = StoredTypeOf(group_.outputs[i].edge);
-      std::fill_n(Output(launch, i), type.Bytes(), std::byte{0xFF});
+      std::fill_n(Output(launch, i), BytesOf(group_.outputs[i]), std::byte{0xFF});
     }
     return OkStatus();
   }
@@ -125,7 +128,10 @@ class ReferenceKernel : public GroupKernel {
       const Port& port = group_.inputs[i];
       Tensor tensor = Tensor::Zeros(graph_.type(port.edge));
       const std::span<const std::byte> bytes(static_cast<const std::byte*>(launch.arguments[i]),
-                                             static_cast<size_t>(StoredTypeOf(port.edge).Bytes()));
+                                             static_cast<size_t>(BytesOf(port)));
+      if (!HasZeroPadding(bytes, StoredTypeOf(port.edge), port.layout)) {
+        return Err(StatusCode::kDataLoss, "input {}: padding is not zero", i);
+      }
       FromDeviceForm(bytes, port.layout, precision_, &tensor);
       values[port.edge] = std::move(tensor);
     }
