@@ -154,6 +154,33 @@ const Case kCases[] = {
     {"reduce_sum of nothing", "reduce_sum(const f32[2,0] {}) axes=[1]", {0, 0}},
     {"reduce_max", "reduce_max(const f32[2,2] {-1,-2,3,4}) axes=[1] keepdims=0", {-1, 4}},
 
+    {"resize", "resize(const f32[2,2] {1,2,3,4}) sizes=[2,4]", {1, 1, 2, 2, 3, 3, 4, 4}},
+    {"resize of ints", "resize(const i64[4] {1,2,3,4}) sizes=[2] nearest_mode=ceil", {2, 4}},
+    {"resize by a scale",
+     "resize(const f32[3] {1,2,3}) sizes=[4] scales=[3,2] nearest_mode=floor",
+     {1, 1, 2, 2}},
+    {"resize linear", "resize(const f32[2] {0,4}) sizes=[4] mode=linear", {0, 1, 3, 4}},
+    {"resize linear of two axes",
+     "resize(const f32[2,2] {0,4,8,12}) sizes=[1,4] mode=linear",
+     {4, 5, 7, 8}},
+    {"resize linear by corners",
+     "resize(const f32[3] {0,2,8}) sizes=[5] mode=linear"
+     " coordinate_transformation_mode=align_corners",
+     {0, 1, 2, 5, 8}},
+    {"resize cubic",
+     "resize(const f64[4] {0,1,0,0}) sizes=[8] mode=cubic"
+     " coordinate_transformation_mode=asymmetric",
+     {0, 0.59375, 1, 0.59375, 0, -0.09375, 0, 0}},
+    {"resize cubic with another a",
+     "resize(const f64[2] {0,1}) sizes=[4] mode=cubic"
+     " coordinate_transformation_mode=asymmetric cubic_coeff_a=-0.5",
+     {0, 0.5, 1, 1.0625}},
+    {"resize cubic from inside",
+     "resize(const f64[2] {1,3}) sizes=[4] mode=cubic exclude_outside=1",
+     {8.0 / 11, 1.458904109589041, 2.541095890410959, 36.0 / 11},
+     kRounded},
+    {"resize of nothing", "resize(const f32[0,2] {}) sizes=[0,3] mode=linear", {}},
+
     {"softmax",
      "softmax(const f64[1,2] {0, 0.6931471805599453}) axis=1",
      {1.0 / 3, 2.0 / 3},

@@ -30,6 +30,10 @@ AttributeValue ParseDefault(char kind, const std::string& text) {
     AG_CHECK(absl::SimpleAtod(text, &value));
     return value;
   }
+  if (kind == 'L') {
+    AG_CHECK(text == "[]");
+    return Ints();
+  }
   int64_t value = 0;
   AG_CHECK(kind == 'i' && absl::SimpleAtoi(text, &value));
   return value;
@@ -119,7 +123,8 @@ std::string TraitsText(uint32_t traits) {
       {kNormalization, "normalization"},
       {kComposite, "composite"},
       {kBarrier, "barrier"},
-      {kZeroToZero, "f(0) = 0"}};
+      {kZeroToZero, "f(0) = 0"},
+      {kResampling, "resampling"}};
   std::vector<std::string> items;
   for (const auto& [bit, name] : kNames) {
     if ((traits & bit) != 0) items.emplace_back(name);

@@ -42,6 +42,7 @@ enum OpTrait : uint32_t {
   kComposite = 1u << 10,   // Export expands it where the model's opset lacks it.
   kBarrier = 1u << 11,     // Opaque: nothing moves across.
   kZeroToZero = 1u << 12,  // Unary with f(0) = 0.
+  kResampling = 1u << 13,  // Resize: weighted sums of a few elements along each axis.
 };
 
 // Attribute kinds of the schema column: "i" int, "f" float, "is" list of ints, "s" string.

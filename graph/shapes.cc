@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "graph/resize.h"
+
 namespace ag {
 namespace {
 
@@ -91,6 +93,7 @@ Status CompleteAttributes(OpKind op, std::span<const TensorType> inputs, Attribu
     }
   }
   if (op == OpKind::kReshape && inputs.size() == 1) ResolveReshape(inputs[0], attributes);
+  if (op == OpKind::kResize) CompleteResize(inputs[0].shape, attributes);
   return OkStatus();
 }
 

@@ -25,8 +25,9 @@ struct ShapeCall {
 using ShapeRule = StatusOr<TensorTypes> (*)(const ShapeCall& call);
 
 // Fills in defaults and brings attributes into the form that built nodes have: axes of reductions
-// increasing, a -1 of reshape's shape resolved. kInvalidArgument: wrong arity, unknown or missing
-// attribute, wrong kind; the message begins with the operator's name.
+// increasing, a -1 of reshape's shape resolved, resize as graph/resize.h says. kInvalidArgument:
+// wrong arity, unknown or missing attribute, wrong kind; the message begins with the operator's
+// name.
 Status CompleteAttributes(OpKind op, std::span<const TensorType> inputs, Attributes* attributes);
 
 // The output types. REQUIRES: CompleteAttributes went well and the inputs are checked types

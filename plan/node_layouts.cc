@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "graph/resize.h"
 #include "graph/shapes.h"
 #include "plan/pattern_match.h"
 
@@ -99,6 +100,12 @@ bool CanCut(const Graph& graph, const Node& node, Layout layout) {
   });
 }
 
+// Layouts other than plain are of images: batch and channels stay as they are.
+bool CanResize(const Graph& graph, const Node& node, Layout layout) {
+  const TensorType& x = graph.type(node.inputs[0]);
+  return Fits(x, layout) && ResizeOf(*node.attributes, x.shape).Keeps(2);
+}
+
 // Whether the operator can work on tensors in `layout`.
 bool CanWorkIn(const Graph& graph, const Node& node, Layout layout) {
   if (layout == Layout::kPlain) return true;
@@ -106,6 +113,7 @@ bool CanWorkIn(const Graph& graph, const Node& node, Layout layout) {
   if (Has(node.op, kElementwise)) return CanElementwise(graph, node, layout);
   if (node.op == OpKind::kConv) return CanConv(graph, node, layout);
   if (Has(node.op, kPooling)) return Fits(graph.type(node.inputs[0]), layout);
+  if (Has(node.op, kResampling)) return CanResize(graph, node, layout);
   if (node.op == OpKind::kBatchNorm) return HasWholeBlocks(node.outputs[0], layout);
   if (Has(node.op, kReduction)) return CanReduce(graph, node, layout);
   if (node.op == OpKind::kConcat) return CanConcat(graph, node, layout);

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "graph/resize.h"
 #include "plan/estimator.h"
 
 namespace ag {
@@ -19,6 +20,11 @@ double Product(const Ints& values) {
   return product;
 }
 
+// Elements of the operand that one result of a resize is made of.
+int64_t ResizeTapsOf(const Graph& graph, const Node& node) {
+  return ResizeOf(*node.attributes, graph.type(node.inputs[0]).shape).all_taps();
+}
+
 double FlopsOf(const Graph& graph, const Node& node) {
   const double out = static_cast<double>(node.outputs[0].NumElements());
   if (node.inputs.empty()) return 0;
@@ -32,6 +38,7 @@ double FlopsOf(const Graph& graph, const Node& node) {
   if (node.op == OpKind::kMatMul) return 2 * out * static_cast<double>(in.shape.back());
   if (Has(node.op, kElementwise)) return out * ElementwiseFlops(node.op);
   if (Has(node.op, kPooling)) return out * Product(node.IntList("kernel_shape"));
+  if (Has(node.op, kResampling)) return 2 * out * static_cast<double>(ResizeTapsOf(graph, node));
   if (Has(node.op, kReduction)) return static_cast<double>(in.NumElements());
   // Softmax: maximum, exp, sum, divide. Layer norm: mean, variance, scale. Batch norm: scale,
   // shift.
@@ -40,9 +47,12 @@ double FlopsOf(const Graph& graph, const Node& node) {
   return 0;
 }
 
-// Bytes that a reader takes of an operand: a gather and a slice touch only what they give.
+// Bytes that a reader takes of an operand: a gather, a slice and the nearest elements of a resize
+// are only what is given.
 double BytesRead(const Node& node, size_t index, double bytes, std::string_view precision) {
-  const bool picks = node.op == OpKind::kGather || node.op == OpKind::kSlice;
+  const bool picks =
+      node.op == OpKind::kGather || node.op == OpKind::kSlice ||
+      (node.op == OpKind::kResize && node.attributes->String("mode") == kResizeModes[0]);
   if (!picks || index != 0) return bytes;
   return std::min<double>(bytes, StoredType(node.outputs[0], precision).Bytes());
 }

@@ -137,6 +137,7 @@ Meaning MeaningOf(OpKind op) {
     case OpKind::kConv:
     case OpKind::kMatMul:
     case OpKind::kAveragePool:
+    case OpKind::kResize:
     case OpKind::kReduceMean:
     case OpKind::kReduceSum:
       return Meaning::kArithmetic;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "graph/resize.h"
+
 namespace ag {
 namespace {
 
@@ -230,6 +232,10 @@ Shape ShapeDraw::Operand(const OperatorDraft& draft, size_t index) {
       shape[axis] = draft.outputs + random_.Between(0, size_);
       return shape;
     }
+    case OpKind::kResize: {
+      const size_t rank = draft.want ? draft.want->size() : random_.Between(1, 4);
+      return AnyShape(static_cast<int>(rank), static_cast<int>(rank));
+    }
     case OpKind::kTranspose: {
       const Ints* perm = KnownList(draft, "perm");
       if (perm == nullptr) return draft.want ? *draft.want : AnyShape(1, 4);
@@ -386,6 +392,30 @@ void ShapeDraw::SplitSizes(OperatorDraft* draft) {
   draft->attributes.Set("sizes", sizes);
 }
 
+void ShapeDraw::ResizeAttributes(OperatorDraft* draft, const Shape& x) {
+  const bool wanted = draft->want && draft->want->size() == x.size();
+  const bool scaled = !wanted && Lacks(*draft, "sizes") && Chance(30);
+  Ints sizes, scales;
+  for (size_t i = 0; i < x.size(); ++i) {
+    ResizeScale scale{random_.Between(1, 4), random_.Between(1, 3)};
+    if (ScaledSize(x[i], QuotientOf(scale)) == 0) scale = {1, 1};
+    const int64_t other = wanted ? (*draft->want)[i] : Chance(40) ? x[i] : Dim();
+    sizes.push_back(scaled ? ScaledSize(x[i], QuotientOf(scale)) : other);
+    scales.insert(scales.end(), {scale.over, scale.under});
+  }
+  Default(draft, "sizes", sizes);
+  if (scaled) Default(draft, "scales", scales);
+  const auto word = [&](std::string_view name, std::span<const std::string_view> words) {
+    Default(draft, name, std::string(words[random_.Below(words.size())]));
+  };
+  if (!IsFloat(draft->want_dtype)) Default(draft, "mode", std::string(kResizeModes[0]));
+  word("mode", kResizeModes);
+  word("coordinate_transformation_mode", kResizePlaces);
+  word("nearest_mode", kResizeRoundings);
+  Default(draft, "cubic_coeff_a", Chance(50) ? -0.75 : -0.5);
+  Default(draft, "exclude_outside", int64_t{Chance(30)});
+}
+
 void ShapeDraw::LateAttributes(OperatorDraft* draft) {
   const Shape x = draft->operands.empty() ? Shape{} : ShapeOf(*draft, 0);
   const auto rank = static_cast<int64_t>(x.size());
@@ -412,6 +442,7 @@ void ShapeDraw::LateAttributes(OperatorDraft* draft) {
   if (Has(draft->op, kReduction)) Default(draft, "keepdims", static_cast<int64_t>(Chance(70)));
   if (draft->op == OpKind::kSlice && rank > 0) SliceRanges(draft, x);
   if (draft->op == OpKind::kPad) PadSizes(draft, x);
+  if (draft->op == OpKind::kResize) ResizeAttributes(draft, x);
   if (draft->op == OpKind::kExpand && Lacks(*draft, "shape")) {
     Ints shape(x.begin(), x.end());
     for (int64_t& dim : shape) {

@@ -51,6 +51,7 @@ class ShapeDraw {
   void SliceRanges(OperatorDraft* draft, const Shape& x);
   void PadSizes(OperatorDraft* draft, const Shape& x);
   void SplitSizes(OperatorDraft* draft);
+  void ResizeAttributes(OperatorDraft* draft, const Shape& x);
   Ints Factors(int64_t elements);
   Shape ShapeOf(const OperatorDraft& draft, size_t index);
 

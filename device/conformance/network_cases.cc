@@ -46,6 +46,8 @@ constexpr ConformanceCase kCases[] = {
     {"constant as output", "input x f32[3,5]; w = const f32[4] seed 1; output \"w\" = w; output y = relu(x)"},
     {"inner value as output", "input x f32[1,16,8,8]; w = const f32[16,16,3,3] seed 1; b = const f32[16] seed 2; c = conv(x, w, b) strides=[1,1] pads=[1,1,1,1] dilations=[1,1]; output c; output y = relu(c)"},
     {"unused input", "input x f32[3]; input unused f32[2]; output y = relu(x)"},
+    {"upsampling", "input x f32[1,16,9,7]; w = const f32[32,16,3,3] seed 1; b = const f32[32] seed 2; v = const f32[32,16,1,1] seed 3; c = relu(conv(x, w, b) strides=[2,2] pads=[1,1,1,1] dilations=[1,1]); u = resize(c) sizes=[1,32,9,7] mode=linear; output y = relu(add(u, conv(x, v, b) strides=[1,1] pads=[0,0,0,0] dilations=[1,1]))"},
+    {"upsampled concat", "input x f32[1,16,10,8]; w = const f32[32,16,3,3] seed 1; b = const f32[32] seed 2; v = const f32[8,48,3,3] seed 3; a = const f32[8] seed 4; c = relu(conv(x, w, b) strides=[2,2] pads=[1,1,1,1] dilations=[1,1]); u = resize(c) sizes=[1,32,10,8] coordinate_transformation_mode=asymmetric nearest_mode=floor; output y = conv(concat(u, x) axis=1, v, a) strides=[1,1] pads=[1,1,1,1] dilations=[1,1]"},
 };
 // clang-format on
 

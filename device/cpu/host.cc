@@ -40,6 +40,7 @@ pattern dense = MatMul [Add] [Add] [{activations}] layouts plain
 pattern chain = {elementwise}+ max 16 layouts any
 pattern batch_norm = BatchNorm layouts {blocked}plain
 pattern pool = {pooling} layouts {blocked}plain
+pattern resize = Resize layouts {blocked}plain
 pattern reduce = {reduction} layouts {blocked}plain
 pattern softmax = Softmax layouts plain
 pattern layer_norm = LayerNorm|RmsNorm layouts plain

@@ -61,6 +61,7 @@ extern const Family kConvolutionFamily;
 extern const Family kDenseFamily;
 extern const Family kChainFamily;  // Element-wise operators and batch norm, any number of outputs.
 extern const Family kPoolFamily;
+extern const Family kResizeFamily;
 extern const Family kReduceFamily;
 extern const Family kSoftmaxFamily;
 extern const Family kLayerNormFamily;

@@ -32,6 +32,7 @@ StatusOr<const Family*> FamilyOf(const GroupContext& context) {
   if (op == OpKind::kLayerNorm || op == OpKind::kRmsNorm) return &kLayerNormFamily;
   if (op == OpKind::kBatchNorm || Has(op, kElementwise)) return &kChainFamily;
   if (Has(op, kPooling)) return &kPoolFamily;
+  if (Has(op, kResampling)) return &kResizeFamily;
   if (Has(op, kReduction)) return &kReduceFamily;
   if (op == OpKind::kGather) return &kGatherFamily;
   if (Has(op, kMovement)) return &kMovementFamily;

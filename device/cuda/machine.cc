@@ -39,6 +39,7 @@ pattern dense = MatMul [Add] [Add] [{activations}] layouts plain
 pattern chain = {elementwise}+ max 16 layouts any
 pattern batch_norm = BatchNorm layouts any
 pattern pool = {pooling} layouts any
+pattern resize = Resize layouts any
 pattern reduce = {reduction} layouts any
 pattern softmax = Softmax layouts plain
 pattern layer_norm = LayerNorm|RmsNorm layouts plain

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "graph/onnx/exporter.h"
+#include "graph/resize.h"
 
 namespace ag {
 namespace {
@@ -109,6 +110,36 @@ Status WriteReduce(const Out& out) {
                     {IntAttribute("keepdims", keep ? 1 : 0)});
   }
   return WritePlain(out);
+}
+
+// By its sizes, unless the scales say more than these. Inputs that are left out are empty tensors
+// before opset 13.
+Status WriteResize(const Out& out) {
+  const Resize resize = ResizeOf(*out.node.attributes, out.InShape(0));
+  const std::string& places = out.node.attributes->String("coordinate_transformation_mode");
+  if (resize.places == Resize::Places::kHalfPixelSymmetric && out.to.opset() < 19) {
+    return Err(StatusCode::kUnimplemented, "opset {} has no {}", out.to.opset(), places);
+  }
+  const std::string nothing = out.to.opset() < 13 ? out.to.FloatsName({}) : "";
+  std::vector<std::string> inputs = {out.in[0], nothing};
+  if (out.node.IntList("scales").empty()) {
+    inputs.insert(inputs.end(), {nothing, out.to.IntsName(out.node.IntList("sizes"))});
+  } else {
+    std::vector<float> scales;
+    for (const ResizeAxis& axis : resize.axes) scales.push_back(axis.scale);
+    inputs.push_back(out.to.FloatsName(scales));
+  }
+  std::vector<OnnxAttribute> attributes = {
+      StringAttribute("coordinate_transformation_mode", places),
+      StringAttribute("mode", out.node.attributes->String("mode"))};
+  if (resize.mode == Resize::Mode::kNearest) {
+    attributes.push_back(
+        StringAttribute("nearest_mode", out.node.attributes->String("nearest_mode")));
+  } else if (resize.mode == Resize::Mode::kCubic) {
+    attributes.push_back(FloatAttribute("cubic_coeff_a", resize.cubic_coeff_a));
+    attributes.push_back(IntAttribute("exclude_outside", resize.exclude_outside ? 1 : 0));
+  }
+  return out.Last("Resize", std::move(inputs), std::move(attributes));
 }
 
 // Before opset 13 softmax takes all axes from `axis` on together, so only the last one is safe.
@@ -307,6 +338,8 @@ Status Write(const Out& out) {
     case OpKind::kReduceSum:
     case OpKind::kReduceMax:
       return WriteReduce(out);
+    case OpKind::kResize:
+      return WriteResize(out);
     case OpKind::kSoftmax:
       return WriteSoftmax(out);
     case OpKind::kLayerNorm:

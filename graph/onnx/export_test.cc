@@ -165,6 +165,16 @@ const Case kCases[] = {
     {"reduce sum 13", "input x f32[2,3]\noutput y = reduce_sum(x) axes=[1]", 13, "ReduceSum"},
     {"global pool", "input x f32[1,2,3,3]\noutput y = reduce_mean(x) axes=[2,3]", 17,
      "GlobalAveragePool"},
+    {"resize 17", "input x f32[1,2,3,4]\noutput y = resize(x) sizes=[1,2,6,5] mode=linear", 17,
+     "Resize"},
+    {"resize 11",
+     "input x f32[1,2,3,4]\ny = resize(x) sizes=[1,2,2,9] coordinate_transformation_mode=asymmetric"
+     " nearest_mode=floor\noutput z = resize(y) sizes=[1,2,3,14] scales=[1,1,1,1,7,4,8,5]",
+     11, "Resize Resize"},
+    {"resize 13",
+     "input x f32[5,4]\noutput y = resize(x) sizes=[6,6] scales=[13,10,8,5] mode=cubic"
+     " exclude_outside=1 cubic_coeff_a=-0.5 coordinate_transformation_mode=pytorch_half_pixel",
+     13, "Resize"},
     {"clip", "input x f32[8]\noutput y = clip(x) max=0.5", 17, "Clip"},
     {"slice, pad",
      "input x f32[2,6]\n"
@@ -245,6 +255,16 @@ TEST(ExportModelTest, ConvModelComesBackEqual) {
   ASSERT_TRUE(again.ok()) << ToString(again.status());
   EXPECT_EQ(again->graph.digest(), imported->graph.digest());
   EXPECT_EQ(OpsOf(*exported), "Conv Relu MaxPool Conv GlobalAveragePool Reshape MatMul");
+}
+
+TEST(ExportModelTest, SymmetricResizesNeedANewerOpset) {
+  Parsed parsed;
+  Parse(
+      "input x f32[3]\noutput y = resize(x) sizes=[4] mode=linear"
+      " coordinate_transformation_mode=half_pixel_symmetric",
+      parsed);
+  EXPECT_EQ(ToString(ExportOnnx(parsed.graph, OriginOf(17), parsed.weights).status()),
+            "UNIMPLEMENTED: node 1 (resize): opset 17 has no half_pixel_symmetric");
 }
 
 TEST(ExportModelTest, NewerOpsetsAreRefused) {

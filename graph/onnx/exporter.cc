@@ -77,6 +77,16 @@ std::string Exporter::IntsName(const std::vector<int64_t>& values) {
   return name;
 }
 
+std::string Exporter::FloatsName(const std::vector<float>& values) {
+  std::string& name = floats_[values];
+  if (name.empty()) {
+    Tensor tensor = Tensor::Zeros({DType::kFloat32, {static_cast<int64_t>(values.size())}});
+    std::copy(values.begin(), values.end(), tensor.Mutable<float>().begin());
+    name = AddInitializer(tensor);
+  }
+  return name;
+}
+
 std::string Exporter::ScalarName(DType dtype, double value) {
   std::string& name = scalars_[{dtype, value}];
   if (name.empty()) {

@@ -28,6 +28,7 @@ class Exporter {
   // The elements of a constant edge, or null for another.
   StatusOr<const Tensor*> ConstantOf(Edge edge);
   std::string IntsName(const std::vector<int64_t>& values);  // An i64 list as initializer.
+  std::string FloatsName(const std::vector<float>& values);  // An f32 list, likewise.
   std::string ScalarName(DType dtype, double value);         // One element as initializer.
   // Adds a node of the present operator. Its outputs: the given names, or one fresh name.
   std::string Append(std::string_view op_type, std::vector<std::string> inputs,
@@ -53,6 +54,7 @@ class Exporter {
   std::deque<Tensor> tensors_;  // What the initializers of model_ point into.
   std::map<Edge, Tensor> constants_;
   std::map<std::vector<int64_t>, std::string> ints_;
+  std::map<std::vector<float>, std::string> floats_;
   std::map<std::pair<DType, double>, std::string> scalars_;
 };
 

@@ -12,7 +12,7 @@ const absl::flat_hash_map<std::string_view, NodeImporter>& SpecialImporters() {
   static const auto& table = *new absl::flat_hash_map<std::string_view, NodeImporter>([] {
     absl::flat_hash_map<std::string_view, NodeImporter> result;
     for (const auto rows : {ShapeImporters(), ArithmeticImporters(), WindowImporters(),
-                            NormImporters(), ConstantImporters()}) {
+                            ResizeImporters(), NormImporters(), ConstantImporters()}) {
       for (const NodeImporterRow& row : rows) AG_CHECK(result.emplace(row.name, row.run).second);
     }
     return result;

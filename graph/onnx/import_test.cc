@@ -154,6 +154,34 @@ const Case kWindows[] = {
      "input x f32[2,3]\n output \"y\" = relu(x)"},
 };
 
+const Case kResizes[] = {
+    {"resize to sizes", 13,
+     "g (float[1,2,3,4] x) => (float[1,2,6,5] y) <int64[4] s = {1, 2, 6, 5}>"
+     "{ y = Resize<mode = \"linear\">(x,,,s) }",
+     "input x f32[1,2,3,4]\n output \"y\" = resize(x) sizes=[1,2,6,5] mode=linear"},
+    {"resize by scales", 13,
+     "g (float[1,2,3,4] x) => (float[1,2,6,6] y) <float[4] s = {1.0, 1.0, 2.0, 1.6}>"
+     "{ y = Resize<coordinate_transformation_mode = \"asymmetric\", nearest_mode = "
+     "\"floor\">(x,,s) }",
+     "input x f32[1,2,3,4]\n output \"y\" = resize(x) sizes=[1,2,6,6] scales=[1,1,1,1,2,1,8,5]"
+     " coordinate_transformation_mode=asymmetric nearest_mode=floor"},
+    {"resize 11", 11,
+     "g (float[4] x) => (float[2] y) <float[0] n = {}, int64[1] s = {2}>"
+     "{ y = Resize<mode = \"cubic\", cubic_coeff_a = -0.5, exclude_outside = 1,"
+     "coordinate_transformation_mode = \"align_corners\">(x, n, n, s) }",
+     "input x f32[4]\n output \"y\" = resize(x) sizes=[2] mode=cubic cubic_coeff_a=-0.5"
+     " exclude_outside=1 coordinate_transformation_mode=align_corners"},
+    {"resize to a computed size", 13,
+     "g (float[1,2,3,4] x) => (float[1,2,6,8] y) <int64[1] z = {0}, int64[1] t = {2},"
+     "int64[1] f = {4}, int64[2] k = {6, 8}>"
+     "{ h = Shape(x) b = Slice(h, z, t) s = Concat<axis = 0>(b, k) y = Resize(x,,,s) }",
+     "input x f32[1,2,3,4]\n output \"y\" = resize(x) sizes=[1,2,6,8]"},
+    {"resize to the same", 13,
+     "g (float[3,4] x) => (float[3,4] y) <float[2] s = {1.0, 1.2}>"
+     "{ a = Resize<mode = \"cubic\">(x,,s) y = Relu(a) }",
+     "input x f32[3,4]\n output \"y\" = relu(x)"},
+};
+
 std::string CaseName(const ::testing::TestParamInfo<Case>& info) {
   std::string name = info.param.name;
   for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
@@ -162,6 +190,7 @@ std::string CaseName(const ::testing::TestParamInfo<Case>& info) {
 INSTANTIATE_TEST_SUITE_P(Plain, ImportTest, ::testing::ValuesIn(kPlain), CaseName);
 INSTANTIATE_TEST_SUITE_P(Shapes, ImportTest, ::testing::ValuesIn(kShapes), CaseName);
 INSTANTIATE_TEST_SUITE_P(Windows, ImportTest, ::testing::ValuesIn(kWindows), CaseName);
+INSTANTIATE_TEST_SUITE_P(Resizes, ImportTest, ::testing::ValuesIn(kResizes), CaseName);
 
 struct ErrorCase {
   const char* name;
@@ -209,6 +238,14 @@ TEST(ImportErrorsTest, NameWhatIsWrong) {
        "INVALID_ARGUMENT: node 0 (LeakyRelu): attribute \"alpha\": expected type 1, got type 2"},
       {"arity", "g (float[2] x) => (float[2] y) { y = Relu(x, x) }",
        "INVALID_ARGUMENT: node 0 (Relu): expected 1 inputs, got 2"},
+      {"neither sizes nor scales", "g (float[2] x) => (float[4] y) { y = Resize(x) }",
+       "INVALID_ARGUMENT: node 0 (Resize): expected scales or sizes, got neither"},
+      {"scale of nothing",
+       "g (float[2] x) => (float[4] y) <float[1] s = {0.0}> { y = Resize(x,,s) }",
+       "INVALID_ARGUMENT: node 0 (Resize): scale 0 of axis 0 is not above 0"},
+      {"too few scales",
+       "g (float[2,2] x) => (float[4,4] y) <float[1] s = {2.0}> { y = Resize(x,,s) }",
+       "INVALID_ARGUMENT: node 0 (Resize): scales: expected 2 values, got 1"},
       {"opset 10", "<ir_version: 8, opset_import: [\"\" : 10]> g (float[2] x) => (float[2] y) {}",
        "UNIMPLEMENTED: opset 10 is outside 11 to 17: convert the model (onnx.version_converter)"},
       {"opset 18", "<ir_version: 8, opset_import: [\"\" : 18]> g (float[2] x) => (float[2] y) {}",

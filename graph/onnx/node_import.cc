@@ -52,6 +52,19 @@ StatusOr<Ints> NodeImport::KnownInts(size_t i) const {
              tensor->type().ToString());
 }
 
+StatusOr<std::vector<float>> NodeImport::KnownFloats(size_t i) const {
+  const Tensor* tensor = Known(In(i));
+  if (tensor == nullptr) {
+    return Err(StatusCode::kUnimplemented, "input {} is not known before the model runs", i);
+  }
+  if (tensor->type().dtype != DType::kFloat32) {
+    return Err(StatusCode::kInvalidArgument, "input {}: expected f32, got {}", i,
+               tensor->type().ToString());
+  }
+  const auto values = tensor->As<float>();
+  return std::vector<float>(values.begin(), values.end());
+}
+
 StatusOr<double> NodeImport::KnownScalar(size_t i) const {
   const Tensor* tensor = Known(In(i));
   if (tensor == nullptr) {

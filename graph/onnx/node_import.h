@@ -32,6 +32,7 @@ class NodeImport {
   const Tensor* Known(ValueId value) const { return importer_.known(value); }
   // The integers of operand `i`. kUnimplemented: not known before the model runs.
   StatusOr<Ints> KnownInts(size_t i) const;
+  StatusOr<std::vector<float>> KnownFloats(size_t i) const;  // The same of f32.
   StatusOr<double> KnownScalar(size_t i) const;
 
   // Attributes. A value of the wrong type is remembered and fails the node at its end.
@@ -89,7 +90,8 @@ struct NodeImporterRow {
 std::span<const NodeImporterRow> ShapeImporters();       // Reshape, Slice, Split, Pad, ...
 std::span<const NodeImporterRow> ArithmeticImporters();  // Gemm, Sum, Clip, Pow, ...
 std::span<const NodeImporterRow> WindowImporters();      // Conv and pooling.
-std::span<const NodeImporterRow> NormImporters();        // Softmax, norms, reductions.
-std::span<const NodeImporterRow> ConstantImporters();    // Constant, Shape, Range, ...
+std::span<const NodeImporterRow> ResizeImporters();
+std::span<const NodeImporterRow> NormImporters();      // Softmax, norms, reductions.
+std::span<const NodeImporterRow> ConstantImporters();  // Constant, Shape, Range, ...
 
 }  // namespace ag

@@ -19,6 +19,7 @@ extern const Family kPadFamily;
 extern const Family kGatherFamily;
 extern const Family kReduceFamily;
 extern const Family kPoolFamily;
+extern const Family kResizeFamily;
 extern const Family kSoftmaxFamily;
 extern const Family kNormFamily;         // Layer norm and RMS norm.
 extern const Family kDenseFamily;        // Matrix products and what follows them.

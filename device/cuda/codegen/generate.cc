@@ -21,6 +21,7 @@ StatusOr<const Family*> FamilyOf(const GroupContext& context) {
   if (op == OpKind::kSoftmax) return &kSoftmaxFamily;
   if (op == OpKind::kLayerNorm || op == OpKind::kRmsNorm) return &kNormFamily;
   if (Has(op, kPooling)) return &kPoolFamily;
+  if (Has(op, kResampling)) return &kResizeFamily;
   if (Has(op, kReduction)) return &kReduceFamily;
   if (op == OpKind::kGather) return &kGatherFamily;
   if (op == OpKind::kPad) return &kPadFamily;

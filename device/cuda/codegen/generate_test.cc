@@ -130,6 +130,76 @@ AG_ENTRY(reduce)
 )");
 }
 
+TEST(Generate, WritesResizes) {
+  EXPECT_EQ(FirstGroup("input x f32[1,3,5,7]; output y = resize(x) sizes=[1,3,5,16] mode=linear")
+                .Text("v4/128"),
+            R"(
+// Resize by v4/128: f32[1,3,5,7] -> f32[1,3,5,16]
+// Axis 3, 7 to 16.
+AG_DEVICE void taps3(int at, int (&e)[2], float (&w)[2]) {
+  float x = ((float)at + 0.5f) / 2.2857144f - 0.5f;
+  x = x < 0.0f ? 0.0f : x > 6.0f ? 6.0f : x;
+  e[0] = (int)x;
+  e[1] = e[0] < 6 ? e[0] + 1 : 6;
+  w[1] = x - (float)e[0];
+  w[0] = 1 - w[1];
+}
+
+AG_KERNEL(128) resize(const float* i0, float* o0) {
+  ag_launch_dependents();
+  ag_wait();
+  const int at = ag_block_x() * 128 + ag_thread();
+  if (at >= 60) return;
+  const int a2 = at % 4;
+  const int a1 = at / 4 % 5;
+  const int a0 = at / 20;
+  ag_pack<float, 4> y;
+  AG_UNROLL
+  for (int k = 0; k < 4; ++k) {
+    int e3[2];
+    float w3[2];
+    taps3(a2 * 4 + k, e3, w3);
+    float sum = 0;
+    AG_UNROLL
+    for (int t3 = 0; t3 < 2; ++t3) {
+      sum += w3[t3] * ag_get(*(i0 + a0 * 35 + a1 * 7 + e3[t3]));
+    }
+    ag_put(y.at[k], sum);
+  }
+  ag_store(o0 + a0 * 80 + a1 * 16 + a2 * 4, y);
+}
+AG_ENTRY(resize)
+)");
+  FirstGroup nearest(
+      "input x f32[1,16,5,7]; output y = resize(x) sizes=[1,16,9,7] nearest_mode=floor", "fp16");
+  nearest.group().inputs[0].layout = nearest.group().outputs[0].layout = Layout::kChannelsLast;
+  EXPECT_EQ(nearest.Text("v8/128"), R"(
+// Resize by v8/128: f32[1,16,5,7] channels_last -> f32[1,16,9,7] channels_last
+// Axis 2, 5 to 9.
+AG_DEVICE int nearest2(int at) {
+  const float x = ((float)at + 0.5f) / 1.8f - 0.5f;
+  const float below = ag_floor(x);
+  const int i = (int)below;
+  return i < 0 ? 0 : i > 4 ? 4 : i;
+}
+
+AG_KERNEL(128) resize(const ag_f16* i0, ag_f16* o0) {
+  ag_launch_dependents();
+  ag_wait();
+  const int at = ag_block_x() * 128 + ag_thread();
+  if (at >= 126) return;
+  const int a2 = at % 2;
+  const int a1 = at / 2 % 7;
+  const int a0 = at / 14;
+  ag_pack<ag_f16, 8> y;
+  const int e2 = nearest2(a0);
+  y = ag_load<8>(i0 + e2 * 112 + a1 * 16 + a2 * 8);
+  ag_store(o0 + a0 * 112 + a1 * 16 + a2 * 8, y);
+}
+AG_ENTRY(resize)
+)");
+}
+
 TEST(Generate, CountsInSixtyFourBitsWhereItMust) {
   const std::string text =
       FirstGroup("input x f32[3,1073741824]; output y = relu(x)").Text("v4/128");
