@@ -89,7 +89,8 @@ struct GroupingOptions {
   // among LayoutChoices.
   std::optional<Layout> layout = std::nullopt;
   // Whether the layout may change along the graph where that is cheaper (plan/layout_runs.h): for
-  // plans that are going to run; a search compares graphs well enough without.
+  // plans that are going to run; a search compares graphs well enough without. Without, channels
+  // are padded wherever channels_last8 would, which is one cover less to form.
   bool mixed_layouts = false;
 };
 

@@ -257,6 +257,10 @@ StatusOr<TimedGroups> FormTimedGroups(const Graph& graph, const DeviceSpec& spec
                                       const GroupingOptions& options) {
   std::vector<Layout> choices = LayoutChoices(graph, spec);
   if (options.layout) choices = {*options.layout};
+  const bool has_padded = std::ranges::count(choices, Layout::kChannelsLast8) > 0;
+  if (has_padded && !options.layout && !options.mixed_layouts) {
+    std::erase(choices, Layout::kChannelsLast);
+  }
   std::vector<LayoutCover> covers;
   std::optional<TimedGroups> best;
   const auto form = [&](std::vector<Layout> preferred) -> StatusOr<NodeLayouts> {

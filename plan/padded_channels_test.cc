@@ -112,6 +112,28 @@ TEST(PaddedChannels, RoundChannelsSeeNoDifference) {
   EXPECT_EQ(LayoutChoices(broken, Unpadded()), std::vector<Layout>{Layout::kChannelsLast});
 }
 
+// Padding is dear.
+class DearPadding : public GroupTimes {
+ public:
+  GroupTime Time(const GroupProblem& problem) override {
+    const bool pads = std::ranges::count(problem.output_layouts, Layout::kChannelsLast8) > 0;
+    return {.ns = pads ? 1e6 : 1e3};
+  }
+};
+
+// A search forms one cover with channels last; plans that are going to run compare both.
+TEST(PaddedChannels, WholePlansMayDoWithout) {
+  const Graph graph = GraphOf("input x f32[1,3,8,8]\n" + Conv("c", "x", 3, 44) + "output c\n");
+  const DeviceSpec spec = H200();
+  const auto layout_of = [&](bool is_mixed) {
+    DearPadding times;
+    const TimedGroups timed = *FormTimedGroups(graph, spec, {}, times, {.mixed_layouts = is_mixed});
+    return LayoutName(timed.groups[1].outputs[0].layout);
+  };
+  EXPECT_EQ(layout_of(false), "channels_last8");
+  EXPECT_EQ(layout_of(true), "channels_last");
+}
+
 // The tensors of a convolution that its estimate says are copied.
 double CopiesOf(const GroupProblem& problem) {
   DeviceSpec spec = H200();
