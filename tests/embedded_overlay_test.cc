@@ -6,6 +6,8 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <thread>
+#include <utility>
 
 #include "base/file.h"
 #include "tests/processes.h"
@@ -57,6 +59,16 @@ class EmbeddedOverlayTest : public testing::Test {
     return contents;
   }
 
+  // When the holder's own start has written all it writes: two looks half a second apart agree.
+  std::map<std::string, std::string> SettledContents() {
+    auto contents = Contents();
+    EXPECT_TRUE(Eventually([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(500));
+      return std::exchange(contents, Contents()) == contents;
+    }));
+    return contents;
+  }
+
   const TempDir folder_ = *TempDir::Make("autograph-overlay");
   const Variables variables_ = {{"HOME", folder_.path()},
                                 {"AUTOGRAPH_DATA", path("data")},
@@ -75,7 +87,7 @@ TEST_F(EmbeddedOverlayTest, WhatTheHolderKnowsIsAHitAndNothingIsWrittenThere) {
   ASSERT_TRUE(Eventually([&] {
     return Measurements() == known;  // The snapshot has come.
   })) << holder.Log();
-  const auto before = Contents();
+  const auto before = SettledContents();
 
   const CommandResult stats = Cli({"cache", "stats"});
   EXPECT_THAT(stats.err, HasSubstr("held by autographd, process " + std::to_string(holder.pid())));

@@ -24,8 +24,8 @@ class FakeDevice : public Device {
 
   class FakeExecutable : public Executable {
    public:
-    explicit FakeExecutable(Times times, int busy_cores = 0, Flushes* flushes = nullptr)
-        : times_(std::move(times)), busy_cores_(busy_cores), flushes_(flushes) {}
+    explicit FakeExecutable(Times times, Flushes* flushes = nullptr, int busy_cores = 0)
+        : times_(std::move(times)), flushes_(flushes), busy_cores_(busy_cores) {}
     Status Run(std::span<const Tensor>, std::span<Tensor>) override { return OkStatus(); }
     StatusOr<Nanos> TimedRun(std::span<const Tensor>, std::span<Tensor>) override {
       ++runs;
@@ -50,8 +50,8 @@ class FakeDevice : public Device {
 
    private:
     Times times_;
-    int busy_cores_;
     Flushes* flushes_;  // Null: it cannot.
+    int busy_cores_;
   };
 
   const DeviceSpec& spec() const override { return spec_; }
@@ -67,7 +67,7 @@ class FakeDevice : public Device {
     for (const auto& [kernel, times] : kernels) {
       if (kernel != name || !times) continue;
       builds.push_back(plan);
-      return std::make_unique<FakeExecutable>(times, busy_cores[name], flushes);
+      return std::make_unique<FakeExecutable>(times, flushes, busy_cores[name]);
     }
     return Err(StatusCode::kUnimplemented, "fake: no {}", name);
   }
