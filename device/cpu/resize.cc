@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "device/cpu/block_ops.h"
+#include "device/cpu/fast_math.h"
 #include "device/cpu/kernel.h"
 #include "device/cpu/parallel.h"
 #include "graph/resize.h"
@@ -78,9 +79,9 @@ Problem ProblemOf(const GroupContext& context) {
   return p;
 }
 
-// to[i] = w[0] * from[0][i] + ...; two rows at a time.
+// to[i] (+)= v * a[i] + w * b[i].
 template <class T>
-inline void AddRowsOf(const T* a, const T* b, T v, T w, bool adds, T* to, int64_t n) {
+AG_INLINE void AddTwo(const T* a, const T* b, T v, T w, bool adds, T* to, int64_t n) {
   if (adds) {
 #pragma omp simd
     for (int64_t i = 0; i < n; ++i) to[i] += v * a[i] + w * b[i];
@@ -91,36 +92,30 @@ inline void AddRowsOf(const T* a, const T* b, T v, T w, bool adds, T* to, int64_
 }
 AG_CLONES void AddRows(const float* a, const float* b, float v, float w, bool adds, float* to,
                        int64_t n) {
-  AddRowsOf(a, b, v, w, adds, to, n);
+  AddTwo(a, b, v, w, adds, to, n);
 }
-AG_CLONES void AddRows(const double* a, const double* b, double v, double w, bool adds, double* to,
-                       int64_t n) {
-  AddRowsOf(a, b, v, w, adds, to, n);
+void AddRows(const double* a, const double* b, double v, double w, bool adds, double* to,
+             int64_t n) {
+  AddTwo(a, b, v, w, adds, to, n);
 }
 
-// to[i] = the sum over t of weights[i * K + t] * row[elements[i * K + t]].
+// to[i] = the sum over t of weights[t * n + i] * row[elements[t * n + i]].
 template <int K, class T>
-inline void SumAlongOf(const T* row, const int32_t* elements, const T* weights, T* to, int64_t n) {
+AG_INLINE void SumOf(const T* row, const int32_t* elements, const T* weights, T* to, int64_t n) {
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) {
     T sum = 0;
-    for (int t = 0; t < K; ++t) sum += weights[i * K + t] * row[elements[i * K + t]];
+    for (int t = 0; t < K; ++t) sum += weights[t * n + i] * row[elements[t * n + i]];
     to[i] = sum;
   }
 }
-AG_CLONES void SumAlong2(const float* row, const int32_t* at, const float* w, float* to,
-                         int64_t n) {
-  SumAlongOf<2>(row, at, w, to, n);
+AG_CLONES void SumAlong(const float* row, const int32_t* elements, const float* weights, int64_t k,
+                        float* to, int64_t n) {
+  k == 2 ? SumOf<2>(row, elements, weights, to, n) : SumOf<4>(row, elements, weights, to, n);
 }
-AG_CLONES void SumAlong4(const float* row, const int32_t* at, const float* w, float* to,
-                         int64_t n) {
-  SumAlongOf<4>(row, at, w, to, n);
-}
-void SumAlong2(const double* row, const int32_t* at, const double* w, double* to, int64_t n) {
-  SumAlongOf<2>(row, at, w, to, n);
-}
-void SumAlong4(const double* row, const int32_t* at, const double* w, double* to, int64_t n) {
-  SumAlongOf<4>(row, at, w, to, n);
+void SumAlong(const double* row, const int32_t* elements, const double* weights, int64_t k,
+              double* to, int64_t n) {
+  k == 2 ? SumOf<2>(row, elements, weights, to, n) : SumOf<4>(row, elements, weights, to, n);
 }
 
 // Where the rows of the input begin that a row of the output is made of, one combination of taps at
@@ -228,10 +223,13 @@ class WeightedRows : public Kernel {
  public:
   WeightedRows(Problem problem, int port, int cores)
       : p_(std::move(problem)), sources_(p_), port_(port), cores_(cores) {
-    for (const int64_t element : p_.along.taps.elements) {
-      elements_.push_back(static_cast<int32_t>(element));
+    const ResizeTaps& taps = p_.along.taps;
+    for (int64_t t = 0; t < taps.count && p_.along.changes; ++t) {
+      for (int64_t i = 0; i < p_.along.out; ++i) {
+        elements_.push_back(static_cast<int32_t>(taps.elements[i * taps.count + t]));
+        weights_.push_back(static_cast<T>(taps.weights[i * taps.count + t]));
+      }
     }
-    weights_.assign(p_.along.taps.weights.begin(), p_.along.taps.weights.end());
   }
 
   Status Run(const RunContext& context, Inputs inputs, Outputs outputs) override {
@@ -268,21 +266,16 @@ class WeightedRows : public Kernel {
   }
 
   void Along(const T* row, T* to) const {
-    const int64_t lanes = p_.lanes, count = p_.along.taps.count;
+    const int64_t lanes = p_.lanes, count = p_.along.taps.count, out = p_.along.out;
     if (!p_.along.changes) {
       std::copy_n(row, p_.row_out(), to);
     } else if (lanes == 1) {
-      const auto sum = count == 2 ? [](const T* r, const int32_t* e, const T* w, T* y,
-                                       int64_t n) { SumAlong2(r, e, w, y, n); }
-                                  : [](const T* r, const int32_t* e, const T* w, T* y, int64_t n) {
-                                      SumAlong4(r, e, w, y, n);
-                                    };
-      sum(row, elements_.data(), weights_.data(), to, p_.along.out);
+      SumAlong(row, elements_.data(), weights_.data(), count, to, out);
     } else {
-      for (int64_t i = 0; i < p_.along.out; ++i) {
-        for (int64_t t = i * count; t < (i + 1) * count; t += 2) {
-          AddRows(row + elements_[t] * lanes, row + elements_[t + 1] * lanes, weights_[t],
-                  weights_[t + 1], t > i * count, to + i * lanes, lanes);
+      for (int64_t i = 0; i < out; ++i) {
+        for (int64_t t = i; t < count * out; t += 2 * out) {
+          AddRows(row + elements_[t] * lanes, row + elements_[t + out] * lanes, weights_[t],
+                  weights_[t + out], t > i, to + i * lanes, lanes);
         }
       }
     }
@@ -292,7 +285,7 @@ class WeightedRows : public Kernel {
   const Sources sources_;
   int port_;
   int cores_;
-  std::vector<int32_t> elements_;
+  std::vector<int32_t> elements_;  // Of `along`: the first tap of each result, the second, ...
   std::vector<T> weights_;
 };
 

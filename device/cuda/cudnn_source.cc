@@ -1,8 +1,11 @@
 #include "device/cuda/cudnn_source.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <thread>
 
 #include "base/log.h"
+#include "device/cuda/cuda_status.h"
 
 namespace ag::cuda {
 namespace {
@@ -116,7 +119,32 @@ StatusOr<Descriptor> ReadPlan(std::string_view text, const DeviceProperties& dev
       .Finish();
 }
 
+// What other threads must do first, to work on the calling one's device.
+std::function<void()> UseThisDevice() {
+  int ordinal = 0;
+  const Status status = FromCuda(cudaGetDevice(&ordinal), "ask for the device");
+  return [ordinal, status] {
+    Status used = status;
+    if (used.ok()) used = FromCuda(cudaSetDevice(ordinal), "use device {}", ordinal);
+    if (!used.ok()) LogWarn("cudnn: {}", Message(used));
+  };
+}
+
+size_t ThreadsOf(const CudnnOptions& options) {
+  if (options.threads > 0) return static_cast<size_t>(options.threads);
+  return std::clamp<size_t>(std::thread::hardware_concurrency() / 2, 1, 8);
+}
+
 }  // namespace
+
+CudnnSource::CudnnSource(std::shared_ptr<CudnnHandle> handle, DeviceProperties device,
+                         const CudnnOptions& options)
+    : handle_(std::move(handle)),
+      device_(std::move(device)),
+      compiled_plans_(options.plan_folder, CompiledCache::kBytesMax),
+      on_compiled_(options.on_compiled),
+      workers_(ThreadsOf(options), handle_ == nullptr ? std::function<void()>() : UseThisDevice()) {
+}
 
 std::string CudnnSource::LibraryVersion() { return VersionText(cudnnGetVersion()); }
 
@@ -171,6 +199,8 @@ StatusOr<Descriptor> CudnnSource::Build(const CudnnCandidate& candidate, const s
     }
   }
   AG_LET(Descriptor plan, BuildPlan(candidate, device_));
+  if (on_compiled_ && candidate.notes.compiles_at_run_time)
+    on_compiled_(CudnnName(candidate.choice));
   if (keep) {
     AG_LET(const std::string text, plan.GetText(CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION));
     compiled_plans_.Put(digest, text);
@@ -178,14 +208,9 @@ StatusOr<Descriptor> CudnnSource::Build(const CudnnCandidate& candidate, const s
   return plan;
 }
 
-StatusOr<std::shared_ptr<const CudnnSource::CudnnPlan>> CudnnSource::PlanOf(
-    CudnnGraph graph, Precision precision, const CudnnChoice& choice) {
-  const std::string key = graph.signature + CudnnName(choice);
-  if (const auto found = compiled_.find(key); found != compiled_.end()) {
-    // The rules depend on the precision, the plan does not.
-    const std::string why = RefusalOf(found->second->candidate.notes, precision, graph.stored);
-    if (why.empty()) return found->second;
-  }
+StatusOr<CudnnSource::SharedPlan> CudnnSource::NewPlan(CudnnGraph graph, Precision precision,
+                                                       const CudnnChoice& choice,
+                                                       const std::string& key) {
   auto plan = std::make_shared<CudnnPlan>();
   plan->graph = std::move(graph);
   AG_LET(plan->candidate, FindCudnnCandidate(plan->graph, device_, precision, choice));
@@ -197,11 +222,84 @@ StatusOr<std::shared_ptr<const CudnnSource::CudnnPlan>> CudnnSource::PlanOf(
   AG_TRY(built);
   plan->plan = *std::move(built);
   AG_LET(plan->workspace_bytes, plan->plan.Get<int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE));
-  if (plan->candidate.notes.compiles_at_run_time) {
-    if (compiled_.size() == kCompiledMax) compiled_.clear();
-    compiled_[key] = plan;
-  }
   return plan;
+}
+
+CudnnSource::SharedPlan CudnnSource::Kept(const std::string& key, Precision precision,
+                                          DType stored) {
+  const auto found = compiled_.find(key);
+  if (found == compiled_.end()) return nullptr;
+  // The rules depend on the precision, the plan does not.
+  return RefusalOf(found->second->candidate.notes, precision, stored).empty() ? found->second
+                                                                              : nullptr;
+}
+
+StatusOr<CudnnSource::SharedPlan> CudnnSource::PlanOf(CudnnGraph graph, Precision precision,
+                                                      const CudnnChoice& choice) {
+  // Plans of one precision are waited for: another one's may be refused where this one is not.
+  const std::string key = graph.signature + CudnnName(choice);
+  const std::string making_key = fmt::format("{} {}", key, static_cast<int>(precision));
+  auto making = std::make_shared<Making>();
+  {
+    const MutexLock lock(mutex_);
+    if (SharedPlan kept = Kept(key, precision, graph.stored)) return kept;
+    if (const auto other = making_.find(making_key); other != making_.end()) {
+      making = other->second;
+      while (!making->result.has_value()) made_.Wait(mutex_);
+      return *making->result;
+    }
+    making_[making_key] = making;
+  }
+  StatusOr<SharedPlan> plan = NewPlan(std::move(graph), precision, choice, key);
+  const bool is_compiled = plan.ok() && (*plan)->candidate.notes.compiles_at_run_time;
+  {
+    const MutexLock lock(mutex_);
+    making->result = plan;
+    making_.erase(making_key);
+    if (is_compiled) {
+      if (compiled_.size() == kCompiledMax) compiled_.clear();
+      compiled_[key] = *plan;
+    }
+  }
+  made_.NotifyAll();
+  return plan;
+}
+
+struct CudnnSource::KeptGroup {
+  explicit KeptGroup(const GroupContext& context)
+      : graph(context.graph),
+        group(context.group),
+        precision(context.precision),
+        chip(context.chip) {}
+  GroupContext context() const { return {graph, group, precision, chip}; }
+
+  const Graph graph;
+  const Group group;
+  const Precision precision;
+  const Chip chip;
+};
+
+void CudnnSource::Prepare(const GroupContext& context) {
+  workers_.Add([this, group = std::make_shared<const KeptGroup>(context)] { PrepareAll(group); });
+}
+
+// What goes wrong here is said when the kernel is made.
+void CudnnSource::PrepareAll(const std::shared_ptr<const KeptGroup>& group) {
+  const StatusOr<CudnnGraph> graph = BuildCudnnGraph(group->context());
+  if (!graph.ok()) return;
+  const auto candidates = CudnnCandidates(*graph, device_, group->precision, group->chip);
+  if (!candidates.ok()) return;
+  for (const CudnnCandidate& candidate : *candidates) {
+    if (!candidate.notes.compiles_at_run_time) continue;
+    workers_.Add([this, group, choice = candidate.choice] {
+      {
+        const MutexLock lock(mutex_);
+        if (compiled_.size() >= kCompiledMax) return;  // It would not be kept.
+      }
+      StatusOr<CudnnGraph> own = BuildCudnnGraph(group->context());
+      if (own.ok()) (void)PlanOf(*std::move(own), group->precision, choice);
+    });
+  }
 }
 
 StatusOr<std::unique_ptr<GroupKernel>> CudnnSource::Make(const GroupContext& context,
@@ -212,8 +310,7 @@ StatusOr<std::unique_ptr<GroupKernel>> CudnnSource::Make(const GroupContext& con
   AG_LET(CudnnGraph graph, BuildCudnnGraph(context));
   std::vector<CudnnBinding> bindings = graph.bindings;
   const std::vector<ConstantRecipe> recipes = graph.constants;
-  AG_LET(std::shared_ptr<const CudnnPlan> plan,
-         PlanOf(std::move(graph), context.precision, choice));
+  AG_LET(SharedPlan plan, PlanOf(std::move(graph), context.precision, choice));
   std::vector<const std::byte*> addresses;
   for (const ConstantRecipe& recipe : recipes) {
     AG_LET(const std::vector<std::byte> bytes, PackConstant(recipe, constants));

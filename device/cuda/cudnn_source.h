@@ -5,11 +5,15 @@
 // cases, so that what is tested without a device is what runs on one.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 
+#include "base/mutex.h"
 #include "device/cuda/cudnn_candidates.h"
 #include "device/cuda/launch/compiled_cache.h"
+#include "device/cuda/workers.h"
 
 namespace ag::cuda {
 
@@ -23,6 +27,10 @@ using CudnnHandle = UniqueHandle<CudnnHandleTraits>;
 struct CudnnOptions {
   // Where kernels that are compiled at run time are kept (launch/compiled_cache.h); "": nowhere.
   std::string plan_folder;
+  // Kernels that Prepare compiles at a time; 0: half the cores, 8 at most.
+  int threads = 0;
+  // Called on the thread that compiled a kernel at run time, with its name. For tests.
+  std::function<void(const std::string& kernel)> on_compiled;
 };
 
 class CudnnSource : public KernelSource {
@@ -36,6 +44,9 @@ class CudnnSource : public KernelSource {
 
   std::string_view name() const override { return "cudnn"; }
   StatusOr<std::vector<std::string>> Kernels(const GroupContext& context) override;
+  // Compiles the group's kernels that are compiled at run time, on threads of its own: finalizing
+  // plans of one device is thread-safe, and threads run side by side in it.
+  void Prepare(const GroupContext& context) override;
   StatusOr<std::unique_ptr<GroupKernel>> Make(const GroupContext& context,
                                               const std::string& kernel, Constants& constants,
                                               WeightMemory& memory) override;
@@ -53,26 +64,40 @@ class CudnnSource : public KernelSource {
   static std::string LibraryVersion();
 
  private:
-  static constexpr size_t kCompiledMax = 256;  // Of about 0.1 MB.
+  static constexpr size_t kCompiledMax = 1024;  // Of about 0.1 MB.
+  using SharedPlan = std::shared_ptr<const CudnnPlan>;
+  // A plan in the making; the result is there when it is done.
+  struct Making {
+    std::optional<StatusOr<SharedPlan>> result;
+  };
+  // A group that outlives its request.
+  struct KeptGroup;
 
   CudnnSource(std::shared_ptr<CudnnHandle> handle, DeviceProperties device,
-              const CudnnOptions& options)
-      : handle_(std::move(handle)),
-        device_(std::move(device)),
-        compiled_plans_(options.plan_folder, CompiledCache::kBytesMax) {}
+              const CudnnOptions& options);
   static StatusOr<std::unique_ptr<CudnnSource>> Make(std::shared_ptr<CudnnHandle> handle,
                                                      DeviceProperties device,
                                                      const CudnnOptions& options);
   // Kernels that are compiled at run time (0.2 to 3 s) are kept: a network has many equal groups.
   StatusOr<Descriptor> Build(const CudnnCandidate& candidate, const std::string& key);
-  StatusOr<std::shared_ptr<const CudnnPlan>> PlanOf(CudnnGraph graph, Precision precision,
-                                                    const CudnnChoice& choice);
+  StatusOr<SharedPlan> NewPlan(CudnnGraph graph, Precision precision, const CudnnChoice& choice,
+                               const std::string& key);
+  // One that is kept, or is being made, or a new one. Thread-safe.
+  StatusOr<SharedPlan> PlanOf(CudnnGraph graph, Precision precision, const CudnnChoice& choice);
+  // The kept plan of this key, if the precision's rules allow it.
+  SharedPlan Kept(const std::string& key, Precision precision, DType stored) AG_REQUIRES(mutex_);
+  void PrepareAll(const std::shared_ptr<const KeptGroup>& group);
 
   std::shared_ptr<CudnnHandle> handle_;  // Null without a device. Shared with its kernels.
   DeviceProperties device_;
-  std::map<std::string, std::shared_ptr<const CudnnPlan>> compiled_;  // By signature and name.
   std::string device_key_;        // What the folder's keys begin with.
   CompiledCache compiled_plans_;  // Keeps nothing without plan_folder.
+  std::function<void(const std::string&)> on_compiled_;
+  Mutex mutex_;
+  CondVar made_;
+  std::map<std::string, SharedPlan> compiled_ AG_GUARDED_BY(mutex_);  // By signature and name.
+  std::map<std::string, std::shared_ptr<Making>> making_ AG_GUARDED_BY(mutex_);
+  Workers workers_;  // Ends before what its tasks use.
 };
 
 }  // namespace ag::cuda

@@ -155,6 +155,69 @@ TEST(CudnnSource, CompiledKernelsAreKeptInAFolder) {
   EXPECT_GT(ReadFile(path)->size(), kept.size() * 3 / 4);
 }
 
+// Which kernels were compiled at run time; waits for as many.
+class Compiled {
+ public:
+  void Note(const std::string& kernel) {
+    {
+      const MutexLock lock(mutex_);
+      kernels_.push_back(kernel);
+    }
+    changed_.NotifyAll();
+  }
+  std::vector<std::string> WaitFor(size_t count) {
+    const MutexLock lock(mutex_);
+    while (kernels_.size() < count) changed_.Wait(mutex_);
+    std::vector<std::string> kernels = kernels_;
+    std::ranges::sort(kernels);
+    return kernels;
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar changed_;
+  std::vector<std::string> kernels_ AG_GUARDED_BY(mutex_);
+};
+
+// A swish that makes every engine compile, of a size that is compiled quickly.
+constexpr std::string_view kSmallSwish = R"(
+input x f32[1,64,7,7]
+w = const f32[64,64,1,1] seed 1
+b = const f32[64] seed 2
+output y = swish(conv(x, w, b) strides=[1,1] pads=[0,0,0,0] dilations=[1,1])
+)";
+
+TEST(CudnnSource, PreparesWhatCompilesAtRunTimeOnce) {
+  const TextGroup group(kSmallSwish);
+  Compiled compiled;
+  const auto source = OpenDeviceless(
+      {.threads = 2, .on_compiled = [&](const std::string& kernel) { compiled.Note(kernel); }});
+  std::vector<std::string> names = *source->Kernels(group.context());
+  source->Prepare(group.context());
+  source->Prepare(group.context());
+  std::ranges::sort(names);
+  EXPECT_EQ(compiled.WaitFor(names.size()), names);
+  for (const std::string& name : names) {
+    Made made;
+    MakeIn(&made, *source, group, name);
+    EXPECT_TRUE(made.kernel.ok()) << made.kernel.status();
+  }
+  EXPECT_EQ(compiled.WaitFor(0), names);
+}
+
+TEST(CudnnSource, EndsWithWorkLeft) {
+  Compiled compiled;
+  {
+    const TextGroup group(kSmallSwish);
+    const auto source = OpenDeviceless(
+        {.threads = 2, .on_compiled = [&](const std::string& kernel) { compiled.Note(kernel); }});
+    source->Prepare(group.context());
+    (void)compiled.WaitFor(1);  // The others are queued or running.
+  }
+  EXPECT_LT(compiled.WaitFor(1).size(),
+            OpenDeviceless()->Kernels(TextGroup(kSmallSwish).context())->size());
+}
+
 // Equal groups share a compiled kernel; groups that differ in anything do not.
 TEST(CudnnGraph, SignaturesTellGraphsApart) {
   const auto signature = [](std::string_view attributes, std::string_view activation) {
