@@ -64,7 +64,7 @@ class Driver {
   virtual ~Driver() = default;
 
   // Memory, aligned to 256 bytes. Copies are ordered in the stream; the host's side may be used
-  // again when the call returns.
+  // again when the call returns. Free waits for all work that was sent, as cudaFree does.
   virtual StatusOr<std::byte*> Allocate(int64_t bytes) = 0;
   virtual void Free(std::byte* memory) = 0;
   virtual Status Upload(std::byte* to, std::span<const std::byte> from, StreamRef stream) = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace ag::cuda {
 namespace {
@@ -88,7 +89,16 @@ StatusOr<std::byte*> HostDriver::Allocate(int64_t bytes) {
   return memory;
 }
 
-void HostDriver::Free(std::byte* memory) { AG_CHECK(memory_.erase(memory) == 1); }
+// What was sent may still write to the memory.
+void HostDriver::Free(std::byte* memory) {
+  for (bool moved = true; std::exchange(moved, false);) {
+    for (const auto& [ref, stream] : streams_) {
+      const Status status = Step(*stream, &moved);
+      if (error_.ok()) error_ = status;
+    }
+  }
+  AG_CHECK(memory_.erase(memory) == 1);
+}
 
 Status HostDriver::CheckGuards() const {
   for (const auto& [memory, allocation] : memory_) {
