@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <thread>
 
 #include "base/log.h"
 #include "device/cuda/cuda_status.h"
@@ -130,11 +129,6 @@ std::function<void()> UseThisDevice() {
   };
 }
 
-size_t ThreadsOf(const CudnnOptions& options) {
-  if (options.threads > 0) return static_cast<size_t>(options.threads);
-  return std::clamp<size_t>(std::thread::hardware_concurrency() / 2, 1, 8);
-}
-
 }  // namespace
 
 CudnnSource::CudnnSource(std::shared_ptr<CudnnHandle> handle, DeviceProperties device,
@@ -143,8 +137,8 @@ CudnnSource::CudnnSource(std::shared_ptr<CudnnHandle> handle, DeviceProperties d
       device_(std::move(device)),
       compiled_plans_(options.plan_folder, CompiledCache::kBytesMax),
       on_compiled_(options.on_compiled),
-      workers_(ThreadsOf(options), handle_ == nullptr ? std::function<void()>() : UseThisDevice()) {
-}
+      workers_(static_cast<size_t>(options.threads),
+               handle_ == nullptr ? std::function<void()>() : UseThisDevice()) {}
 
 std::string CudnnSource::LibraryVersion() { return VersionText(cudnnGetVersion()); }
 

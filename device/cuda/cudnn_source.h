@@ -13,7 +13,7 @@
 #include "base/mutex.h"
 #include "device/cuda/cudnn_candidates.h"
 #include "device/cuda/launch/compiled_cache.h"
-#include "device/cuda/workers.h"
+#include "device/cuda/launch/workers.h"
 
 namespace ag::cuda {
 

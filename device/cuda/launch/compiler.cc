@@ -2,12 +2,9 @@
 
 #include <dlfcn.h>
 
-#include <algorithm>
-#include <deque>
 #include <filesystem>
 #include <map>
 #include <optional>
-#include <thread>
 #include <vector>
 
 #include "base/bytes.h"
@@ -16,6 +13,7 @@
 #include "base/process.h"
 #include "device/cuda/codegen/prelude.h"
 #include "device/cuda/launch/compiled_cache.h"
+#include "device/cuda/launch/workers.h"
 
 namespace ag::cuda {
 namespace {
@@ -25,7 +23,6 @@ namespace fs = std::filesystem;
 constexpr char kProgram[] = "autograph-nvrtc";
 // Part of the key of an image: the library's name says which compiler made it.
 constexpr char kLibrary[] = "libnvrtc.so.13";
-constexpr int kChildrenMax = 8;
 
 // Beside the code that asks, or in the bin folder beside its lib.
 std::string FindProgram() {
@@ -39,7 +36,7 @@ std::string FindProgram() {
   return "";
 }
 
-// One child; of one thread.
+// One child; of one thread at a time.
 class Child {
  public:
   explicit Child(const NvrtcOptions& options) : options_(options) {}
@@ -95,22 +92,8 @@ class NvrtcCompiler : public Compiler {
   explicit NvrtcCompiler(const NvrtcOptions& options)
       : options_(options),
         cache_(options.cache_folder.empty() ? CompiledCache::DefaultFolder() : options.cache_folder,
-               options.cache_bytes_max) {
-    if (options_.children == 0) {
-      const int half = static_cast<int>(std::thread::hardware_concurrency()) / 2;
-      options_.children = std::clamp(half, 1, kChildrenMax);
-    }
-  }
-
-  ~NvrtcCompiler() override {
-    {
-      const MutexLock lock(mutex_);
-      is_closing_ = true;
-      queue_.clear();
-    }
-    changed_.NotifyAll();
-    for (std::thread& thread : threads_) thread.join();
-  }
+               options.cache_bytes_max),
+        workers_(static_cast<size_t>(options.children)) {}
 
   StatusOr<std::string> Compile(const std::string& source, int compute_capability) override {
     const Digest key = KeyOf(source, compute_capability);
@@ -149,46 +132,37 @@ class NvrtcCompiler : public Compiler {
     std::shared_ptr<Job>& job = jobs_[key];
     if (job != nullptr) return job;
     job = std::make_shared<Job>(Job{key, source, compute_capability, std::nullopt});
-    queue_.push_back(job);
-    if (static_cast<int>(threads_.size()) < options_.children && idle_ < queue_.size()) {
-      threads_.emplace_back([this] { Serve(); });
-    }
-    changed_.NotifyAll();
+    workers_.Add([this, job] { Run(*job); });
     return job;
   }
 
-  void Serve() {
-    Child child(options_);
-    for (;;) {
-      std::shared_ptr<Job> job;
-      {
-        const MutexLock lock(mutex_);
-        ++idle_;
-        while (queue_.empty() && !is_closing_) changed_.Wait(mutex_);
-        --idle_;
-        if (is_closing_) return;
-        job = queue_.front();
-        queue_.pop_front();
-      }
-      StatusOr<std::string> result =
-          child.Compile(GpuPrelude() + job->source, job->compute_capability);
-      if (result.ok()) cache_.Put(job->key, *result);
-      if (!result.ok()) result = Within(result.status(), FirstLine(job->source));
-      const MutexLock lock(mutex_);
-      job->result = std::move(result);
-      changed_.NotifyAll();
-    }
+  void Run(Job& job) {
+    std::unique_ptr<Child> child = TakeChild();
+    StatusOr<std::string> result =
+        child->Compile(GpuPrelude() + job.source, job.compute_capability);
+    if (result.ok()) cache_.Put(job.key, *result);
+    if (!result.ok()) result = Within(result.status(), FirstLine(job.source));
+    const MutexLock lock(mutex_);
+    idle_.push_back(std::move(child));
+    job.result = std::move(result);
+    changed_.NotifyAll();
   }
 
-  NvrtcOptions options_;
+  std::unique_ptr<Child> TakeChild() {
+    const MutexLock lock(mutex_);
+    if (idle_.empty()) return std::make_unique<Child>(options_);
+    std::unique_ptr<Child> child = std::move(idle_.back());
+    idle_.pop_back();
+    return child;
+  }
+
+  const NvrtcOptions options_;
   const CompiledCache cache_;
   Mutex mutex_;
   CondVar changed_;
   std::map<Digest, std::shared_ptr<Job>> jobs_ AG_GUARDED_BY(mutex_);
-  std::deque<std::shared_ptr<Job>> queue_ AG_GUARDED_BY(mutex_);
-  std::vector<std::thread> threads_;  // Grows under mutex_ while it is open.
-  size_t idle_ AG_GUARDED_BY(mutex_) = 0;
-  bool is_closing_ AG_GUARDED_BY(mutex_) = false;
+  std::vector<std::unique_ptr<Child>> idle_ AG_GUARDED_BY(mutex_);
+  Workers workers_;  // One for each child. Ends before what its tasks use.
 };
 
 }  // namespace

@@ -1,6 +1,14 @@
-#include "device/cuda/workers.h"
+#include "device/cuda/launch/workers.h"
+
+#include <algorithm>
 
 namespace ag::cuda {
+
+Workers::Workers(size_t threads_max, std::function<void()> begin)
+    : threads_max_(threads_max), begin_(std::move(begin)) {
+  if (threads_max_ > 0) return;
+  threads_max_ = std::clamp<size_t>(std::thread::hardware_concurrency() / 2, 1, 8);
+}
 
 Workers::~Workers() {
   {

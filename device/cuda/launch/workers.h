@@ -13,9 +13,9 @@ namespace ag::cuda {
 // Thread-safe. What is still queued at the end is dropped, what runs is waited for.
 class Workers {
  public:
-  // `begin` runs first on each thread; threads start as tasks come, at most so many.
-  explicit Workers(size_t threads_max, std::function<void()> begin = {})
-      : threads_max_(threads_max), begin_(std::move(begin)) {}
+  // `begin` runs first on each thread; threads start as tasks come, at most so many. 0: half as
+  // many as there are cores, 8 at most.
+  explicit Workers(size_t threads_max, std::function<void()> begin = {});
   ~Workers();
 
   void Add(std::function<void()> task);
@@ -23,7 +23,7 @@ class Workers {
  private:
   void Serve();
 
-  const size_t threads_max_;
+  size_t threads_max_;
   const std::function<void()> begin_;
   Mutex mutex_;
   CondVar changed_;
