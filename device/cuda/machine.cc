@@ -34,7 +34,10 @@ constexpr std::string_view kActivations =
     "Relu|LeakyRelu|Clip|Sigmoid|Tanh|HardSigmoid|HardSwish|Swish|Gelu";
 constexpr std::string_view kPatterns = R"(
 pattern conv = Conv [Add] [{activations}] layouts channels_last,channels_last8,plain
-pattern separable = {depthwise} [{activations}] {pointwise} [Add] [{activations}] layouts channels_last,channels_last8
+)"
+    "pattern separable = {depthwise} [{activations}] {pointwise} [Add] [{activations}] "
+    "layouts channels_last,channels_last8"
+    R"(
 pattern dense = MatMul [Add] [Add] [{activations}] layouts plain
 pattern chain = {elementwise}+ max 16 layouts any
 pattern batch_norm = BatchNorm layouts any

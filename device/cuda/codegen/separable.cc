@@ -17,7 +17,7 @@ struct Separable {
   size_t pointwise = 1;      // Its position in the group.
   TensorArgument weights;    // Of the pointwise convolution: output channels, channels.
   bool is_by_depth = false;  // Neighbours of these weights are neighbouring channels.
-  int64_t channels = 1;  // Between the two; the input's padding counts, all their weights are zero.
+  int64_t channels = 1;  // Between the two; the input's padding counts, and is made zero.
   int64_t channels_out = 1;
   int64_t vector = 1;  // Neighbouring channels that are computed at once.
 };
@@ -119,6 +119,7 @@ Product ProductOf(const Separable& s) {
   p.left = {.type = c.x.type(), .along_depth = true, .vector = s.vector};
   p.left.address = [&s](Text* text, std::string*) { return ComputedChannels(s, text); };
   p.left.is_computed = true;
+  if (c.padding > 0) p.left.is_zero = fmt::format("k + v >= {}", c.groups);
   p.left.work = static_cast<double>(c.taps);
   p.right = WeightOperand(s);
   p.column_axis = 1;
