@@ -11,13 +11,19 @@
 namespace ag {
 namespace {
 
-// The carried plan when it was made for this graph in this environment.
-StatusOr<Plan> ReadCarriedPlan(std::string_view bytes, const Graph& graph, const Device& device) {
+// The graph that the plan is of: the model's, or that cleaned up. A file has composites (gelu,
+// swish, ...) taken apart where its opset lacks them; a plan may be of them as whole.
+StatusOr<Graph> GraphOfPlan(const Graph& model, const Plan& plan) {
+  if (plan.graph == model.digest()) return model;
+  AG_LET(Graph cleaned, CleanUp(model, RuleSet::Shipped()));
+  if (plan.graph == cleaned.digest()) return cleaned;
+  return Err(StatusCode::kFailedPrecondition, "made for graph {}, this is {}", plan.graph.Short(),
+             model.digest().Short());
+}
+
+// The carried plan when it was made in this environment.
+StatusOr<Plan> ReadCarriedPlan(std::string_view bytes, const Device& device) {
   AG_LET(Plan plan, DecodePlan(bytes));
-  if (plan.graph != graph.digest()) {
-    return Err(StatusCode::kFailedPrecondition, "made for graph {}, this is {}", plan.graph.Short(),
-               graph.digest().Short());
-  }
   if (plan.environment != device.environment()) {
     return Err(StatusCode::kFailedPrecondition, "made for environment {}, this is {}",
                plan.environment, device.environment());
@@ -124,9 +130,10 @@ Status Session::Build(const ImportedModel& model, const WeightSource& weights,
 
 Status Session::BuildCarried(const Graph& graph, std::string_view plan_bytes,
                              const WeightSource& weights) {
-  AG_LET(Plan plan, ReadCarriedPlan(plan_bytes, graph, *device_));
-  AG_LET(executable_, device_->Build(graph, plan, weights));
-  graph_ = graph;
+  AG_LET(Plan plan, ReadCarriedPlan(plan_bytes, *device_));
+  AG_LET(Graph of_plan, GraphOfPlan(graph, plan));
+  AG_LET(executable_, device_->Build(of_plan, plan, weights));
+  graph_ = std::move(of_plan);
   plan_ = std::move(plan);
   uses_carried_plan_ = true;
   return OkStatus();

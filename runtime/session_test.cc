@@ -10,6 +10,7 @@
 #include "plan/equivalence.h"
 #include "plan/estimator.h"
 #include "plan/schedule.h"
+#include "rules/rewrite.h"
 
 namespace ag {
 namespace {
@@ -132,6 +133,26 @@ TEST(Session, UsesThePlanThatItCarries) {
     const auto input = Session::Load(model, {.plan = PlanChoice::kInput}, *device);
     EXPECT_FALSE((*input)->uses_carried_plan()) << "it was not asked for";
   }
+}
+
+// A file of opset 13 has swish taken apart; its plan may be of the graph with swish whole.
+TEST(Session, UsesAPlanOfTheModelCleanedUp) {
+  const auto device = *OpenDevice("sim:small");
+  Imported imported = Import(testing::ModelFromText(
+      "g (float[2,4] x) => (float[2,3] y) <float[4,3] w = {1,-2,3,4,5,-6,7,8,9,-1,2,3}>"
+      " { p = MatMul(x, w) q = Sigmoid(p) y = Mul(p, q) }"));
+  const Graph raw = imported.model.graph;
+  imported.model.graph = *CleanUp(raw, RuleSet::Shipped());
+  ASSERT_LT(imported.model.graph.size(), raw.size());
+  const std::string plan = EncodePlan(PlanFor(imported.model, *device));
+  const std::string model = WithPlans(imported, {plan});
+  EXPECT_EQ(Import(model).model.graph.digest(), raw.digest()) << "taken apart again";
+  const auto session = Session::Load(model, {}, *device);
+  ASSERT_EQ(ToString(session.status()), "OK");
+  EXPECT_EQ((*session)->warnings(), std::vector<std::string>());
+  EXPECT_TRUE((*session)->uses_carried_plan());
+  EXPECT_EQ((*session)->plan().graph, imported.model.graph.digest());
+  ExpectRunsRight(**session, model, "swish");
 }
 
 // Whatever is wrong with a plan, the model still runs right and says why.

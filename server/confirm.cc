@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "base/file_reader.h"
+#include "base/log.h"
 #include "graph/clean_up.h"
 #include "plan/equivalence.h"
+#include "rules/rewrite.h"
 #include "server/transfer_plan.h"
 
 namespace ag {
@@ -75,11 +77,24 @@ Status SameInterface(const Graph& a, const Graph& b) {
   return OkStatus();
 }
 
-StatusOr<Plan> PlanAsRead(const ConfirmRequest& request, const Graph& read,
-                          PoolMeasurer& measurer) {
-  auto moved = TransferPlan(request.found->graph, request.found->plan, read, request.spec);
-  if (moved.ok()) return moved;
-  return Replan({read, request.spec, request.policy, request.found->plan}, measurer);
+// Plans what was read: as it is where it is what was searched, else cleaned up, because the export
+// takes composites apart that the model's opset lacks. A session does the same
+// (runtime/session.cc).
+Status PlanAsRead(const ConfirmRequest& request, const Graph& read, PoolMeasurer& measurer,
+                  Confirmed* confirmed) {
+  const FoundPlan& found = *request.found;
+  confirmed->graph = read;
+  auto plan = TransferPlan(found.graph, found.plan, read, request.spec);
+  if (!plan.ok()) {
+    AG_LET(confirmed->graph, CleanUp(read, RuleSet::Shipped()));
+    plan = TransferPlan(found.graph, found.plan, confirmed->graph, request.spec);
+  }
+  if (!plan.ok()) {
+    LogInfo("confirm: what was read back is planned anew: {}", Message(plan.status()));
+    plan = Replan({confirmed->graph, request.spec, request.policy, found.plan}, measurer);
+  }
+  AG_LET(confirmed->plan, std::move(plan));
+  return OkStatus();
 }
 
 Status TimeAgain(const ConfirmRequest& request, PoolMeasurer& measurer, Confirmed* confirmed) {
@@ -151,7 +166,7 @@ Status ConfirmSteps(const ConfirmRequest& request, PoolMeasurer& measurer, BlobD
   }
   AG_LET(ReadBack read, ExportAndReadBack(request, whole, {}, "bare.onnx", blobs));
   AG_TRY(SameInterface(request.runnable, read.runnable));
-  AG_LET(confirmed->plan, PlanAsRead(request, read.runnable, measurer));
+  AG_TRY(PlanAsRead(request, read.runnable, measurer, confirmed));
   if (!opaque) {  // A runtime cannot run opaque nodes, so no plan goes with them.
     const Digest bare = read.model.graph.digest();
     const ExportOptions with_plan = {{{request.plan_key, EncodePlan(confirmed->plan)}}};
@@ -160,7 +175,6 @@ Status ConfirmSteps(const ConfirmRequest& request, PoolMeasurer& measurer, BlobD
       return Err(StatusCode::kInternal, "the plan does not fit what was read back");
     }
   }
-  confirmed->graph = read.runnable;
   AG_TRY(TimeAgain(request, measurer, confirmed));
   if (!confirmed->refusal.empty()) return OkStatus();
   AG_TRY(Compare(request, measurer, confirmed));

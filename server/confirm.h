@@ -39,7 +39,7 @@ struct Confirmed {
   PlanTiming input_timing;
   PlanTiming timing;
   Plan plan;
-  Graph graph;  // As read back.
+  Graph graph;  // As a session runs what was read back: what `plan` is of.
   std::vector<OutputError> errors;
   std::vector<std::string> warnings;
 };

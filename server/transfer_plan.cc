@@ -1,63 +1,129 @@
 #include "server/transfer_plan.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
+#include <span>
 
+#include "graph/structure_hash.h"
 #include "plan/group_problem.h"
 #include "plan/schedule.h"
 
 namespace ag {
 namespace {
 
-std::vector<NodeId> ComputedNodes(const Graph& graph) {
-  std::vector<NodeId> ids;
-  for (NodeId id = 0; id < graph.size(); ++id) {
-    if (!graph.is_constant(id)) ids.push_back(id);
-  }
-  return ids;
-}
-
 using NodeMap = std::map<NodeId, NodeId>;
 
-bool SameInputs(const Graph& from, const Node& a, const Graph& to, const Node& b,
-                const NodeMap& nodes) {
-  if (a.inputs.size() != b.inputs.size()) return false;
-  for (size_t i = 0; i < a.inputs.size(); ++i) {
-    const Edge x = a.inputs[i], y = b.inputs[i];
-    if (from.type(x) != to.type(y)) return false;
-    if (from.is_constant(x.node) != to.is_constant(y.node)) return false;
-    if (from.is_constant(x.node)) continue;
-    const auto mapped = nodes.find(x.node);
-    if (mapped == nodes.end() || mapped->second != y.node || x.output != y.output) return false;
+// What each node's results go through until the graph's end, as a hash: of two alike that read the
+// same, it tells which is which.
+std::vector<uint64_t> HashesOfReaders(const Graph& graph) {
+  std::vector<uint64_t> hashes(graph.size(), 0);
+  for (size_t i = 0; i < graph.outputs().size(); ++i) {
+    const Edge edge = graph.outputs()[i].edge;
+    hashes[edge.node] += Mix(MixIn(static_cast<uint64_t>(edge.output), i + 1));
   }
-  return true;
+  for (NodeId id = graph.size() - 1; id >= 0; --id) {
+    const Node& node = graph.node(id);
+    for (size_t output = 0; output < node.outputs.size(); ++output) {
+      for (const Use& use : graph.uses({id, static_cast<int32_t>(output)})) {
+        const bool swaps = Has(graph.node(use.node).op, kCommutative);
+        const uint64_t place = MixIn(output, swaps ? 0 : static_cast<uint64_t>(use.index));
+        hashes[id] += MixIn(place, hashes[use.node]);  // In any order.
+      }
+    }
+    hashes[id] = MixIn(hashes[id], HashOfNodeAlone(node).a);
+  }
+  return hashes;
 }
 
-StatusOr<NodeMap> MatchNodes(const Graph& from, const Graph& to) {
-  const std::vector<NodeId> a = ComputedNodes(from), b = ComputedNodes(to);
-  NodeMap nodes;
-  for (size_t i = 0; i < a.size() && i < b.size(); ++i) {
-    const Node &x = from.node(a[i]), &y = to.node(b[i]);
-    const bool input = x.op == OpKind::kInput && y.op == OpKind::kInput;
-    if (x.op != y.op || x.outputs != y.outputs || (!input && *x.attributes != *y.attributes) ||
-        !SameInputs(from, x, to, y, nodes)) {
-      return Err(StatusCode::kFailedPrecondition, "operator {} differs: {}, {}", i, Info(x.op).name,
-                 Info(y.op).name);
+// Finds each computed node of one graph in the other: among the readers of what it reads, of equal
+// ones the first that is not taken.
+class NodeMatch {
+ public:
+  NodeMatch(const Graph& from, const Graph& to)
+      : from_(from),
+        to_(to),
+        readers_from_(HashesOfReaders(from)),
+        readers_to_(HashesOfReaders(to)),
+        taken_(to.size()) {}
+
+  StatusOr<NodeMap> Run() {
+    if (from_.inputs().size() != to_.inputs().size()) {
+      return Err(StatusCode::kFailedPrecondition, "{} inputs became {}", from_.inputs().size(),
+                 to_.inputs().size());
     }
-    nodes[a[i]] = b[i];
+    for (size_t i = 0; i < from_.inputs().size(); ++i) {
+      const NodeId x = from_.inputs()[i], y = to_.inputs()[i];
+      if (from_.node(x).outputs != to_.node(y).outputs) return Differs(x);
+      nodes_[x] = y;
+    }
+    for (NodeId id = 0; id < from_.size(); ++id) {
+      if (from_.is_constant(id) || from_.node(id).op == OpKind::kInput) continue;
+      const NodeId found = Find(id);
+      if (found < 0) return Differs(id);
+      nodes_[id] = found;
+      taken_[found] = true;
+    }
+    size_t computed = 0;
+    for (NodeId id = 0; id < to_.size(); ++id) computed += to_.is_constant(id) ? 0 : 1;
+    if (computed == nodes_.size()) return nodes_;
+    return Err(StatusCode::kFailedPrecondition, "{} operators became {}", nodes_.size(), computed);
   }
-  if (a.size() != b.size()) {
-    return Err(StatusCode::kFailedPrecondition, "{} operators became {}", a.size(), b.size());
+
+ private:
+  Status Differs(NodeId id) const {
+    return Err(StatusCode::kFailedPrecondition, "no operator is as {} {} was",
+               Info(from_.node(id).op).name, id);
   }
-  return nodes;
-}
+
+  NodeId Find(NodeId id) const {
+    const Node& node = from_.node(id);
+    for (const Edge edge : node.inputs) {
+      if (from_.is_constant(edge.node)) continue;
+      NodeId first = -1;
+      for (const Use& use : to_.uses({nodes_.at(edge.node), edge.output})) {
+        if (readers_to_[use.node] != readers_from_[id]) continue;
+        if (!taken_[use.node] && IsAs(node, use.node) && (first < 0 || use.node < first)) {
+          first = use.node;
+        }
+      }
+      return first;
+    }
+    return -1;
+  }
+
+  bool IsAs(const Node& x, NodeId id) const {
+    const Node& y = to_.node(id);
+    if (x.op != y.op || x.outputs != y.outputs || *x.attributes != *y.attributes) return false;
+    if (x.inputs.size() != y.inputs.size()) return false;
+    if (Reads(x, y.inputs)) return true;
+    return Has(x.op, kCommutative) && Reads(x, std::array{y.inputs[1], y.inputs[0]});
+  }
+
+  bool Reads(const Node& node, std::span<const Edge> inputs) const {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const Edge x = node.inputs[i], y = inputs[i];
+      if (from_.type(x) != to_.type(y)) return false;
+      if (from_.is_constant(x.node) != to_.is_constant(y.node)) return false;
+      if (from_.is_constant(x.node)) continue;
+      if (nodes_.at(x.node) != y.node || x.output != y.output) return false;
+    }
+    return true;
+  }
+
+  const Graph& from_;
+  const Graph& to_;
+  const std::vector<uint64_t> readers_from_, readers_to_;
+  std::vector<bool> taken_;
+  NodeMap nodes_;
+};
 
 }  // namespace
 
 StatusOr<Plan> TransferPlan(const Graph& from, const Plan& plan, const Graph& to,
                             const DeviceSpec& spec) {
-  AG_LET(const NodeMap nodes, MatchNodes(from, to));
+  AG_LET(const NodeMap nodes, NodeMatch(from, to).Run());
   Plan moved = plan;
   moved.graph = to.digest();
   bool whole = true;
@@ -72,6 +138,7 @@ StatusOr<Plan> TransferPlan(const Graph& from, const Plan& plan, const Graph& to
     for (Port& port : group.outputs) move(port.edge.node);
   }
   for (Place& place : moved.places) move(place.port.edge.node);
+  for (Group& group : moved.groups) std::ranges::sort(group.nodes);
   if (!whole) return Err(StatusCode::kFailedPrecondition, "the plan names a folded constant");
   std::sort(moved.places.begin(), moved.places.end(),
             [](const Place& a, const Place& b) { return a.port < b.port; });

@@ -6,8 +6,8 @@
 
 namespace ag {
 
-// `plan` of `from`, said of `to`, when both have the same operators in the same order and differ in
-// constants only. kFailedPrecondition: they do not. Validated.
+// `plan` of `from`, said of `to`, when both have the same operators and differ in their order, in
+// that of commutative operands, and in constants only. kFailedPrecondition: they do not. Validated.
 StatusOr<Plan> TransferPlan(const Graph& from, const Plan& plan, const Graph& to,
                             const DeviceSpec& spec);
 
