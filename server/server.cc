@@ -66,6 +66,7 @@ class Server::Impl {
   int port() const { return port_; }
   uint64_t epoch() const { return epoch_; }
   const CacheBase& cache_base() const { return cache_->base(); }
+  bool OffersDevice() const { return !dispatcher_->Offers().empty(); }
   void Shutdown(Nanos grace);
 
  private:
@@ -271,6 +272,7 @@ std::shared_ptr<grpc::Channel> Server::InProcessChannel() { return impl_->InProc
 int Server::port() const { return impl_->port(); }
 uint64_t Server::epoch() const { return impl_->epoch(); }
 const CacheBase& Server::cache_base() const { return impl_->cache_base(); }
+bool Server::OffersDevice() const { return impl_->OffersDevice(); }
 void Server::Shutdown(Nanos grace) { impl_->Shutdown(grace); }
 
 void RegisterServerRoles() {

@@ -53,6 +53,7 @@ class Server {
   int port() const;  // 0 in embedded mode.
   uint64_t epoch() const;
   const CacheBase& cache_base() const;  // What was found in ServerOptions::base_dir.
+  bool OffersDevice() const;            // Whether a worker serves, by what workers said last.
 
   // Refuses new calls, ends streams, waits at most `grace` for the others. Jobs stay resumable.
   void Shutdown(Nanos grace);

@@ -66,8 +66,8 @@ Status EmbeddedService::Parts::StartAgent(const std::string& device) {
   agent = std::make_unique<Agent>(channel, options, RealClock());
   for (Nanos waited{0}; waited < kServeMax; waited += kPoll) {
     const Status health = agent->health();
-    if (health.ok()) return OkStatus();
-    if (Message(health) != "starting") return health;
+    if (health.ok() && server->OffersDevice()) return OkStatus();  // It has heard so, too.
+    if (!health.ok() && Message(health) != "starting") return health;
     RealClock().SleepFor(kPoll);
   }
   return Err(StatusCode::kUnavailable, "device {} did not come up in time", device);
