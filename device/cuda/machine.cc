@@ -32,7 +32,8 @@ constexpr Generation kGenerations[] = {
 // deploy/devices/h200.spec documents the same patterns.
 constexpr std::string_view kActivations =
     "Relu|LeakyRelu|Clip|Sigmoid|Tanh|HardSigmoid|HardSwish|Swish|Gelu";
-constexpr std::string_view kPatterns = R"(
+constexpr std::string_view kPatterns =
+    R"(
 pattern conv = Conv [Add] [{activations}] layouts channels_last,channels_last8,plain
 )"
     "pattern separable = {depthwise} [{activations}] {pointwise} [Add] [{activations}] "

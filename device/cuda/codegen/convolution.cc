@@ -160,9 +160,7 @@ StatusOr<Convolution> ConvolutionOf(GroupText* group, bool by_depth) {
 }
 
 bool IsSeparable(const GroupContext& context) {
-  const auto is_convolution = [&](NodeId id) {
-    return context.graph.node(id).op == OpKind::kConv;
-  };
+  const auto is_convolution = [&](NodeId id) { return context.graph.node(id).op == OpKind::kConv; };
   return std::ranges::count_if(context.group.nodes, is_convolution) > 1;
 }
 

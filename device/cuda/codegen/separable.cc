@@ -17,7 +17,7 @@ struct Separable {
   size_t pointwise = 1;      // Its position in the group.
   TensorArgument weights;    // Of the pointwise convolution: output channels, channels.
   bool is_by_depth = false;  // Neighbours of these weights are neighbouring channels.
-  int64_t channels = 1;  // Between the two; the input's padding counts, and is made zero.
+  int64_t channels = 1;      // Between the two; the input's padding counts, and is made zero.
   int64_t channels_out = 1;
   int64_t vector = 1;  // Neighbouring channels that are computed at once.
 };
