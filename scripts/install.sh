@@ -48,8 +48,8 @@ if [[ "${1:-}" == --python && ! -f .venv/ready ]]; then
 fi
 
 if [[ "${1:-}" == --peers && ! -f .venv-peers/ready ]]; then
-  # Debian's PyTorch is for Debian's Python and was built for numpy 1.
+  # Debian's PyTorch is for Debian's Python and was built for numpy 1. Nothing but it comes from there: its onnx is too old.
   /usr/bin/python3 -m venv --system-site-packages .venv-peers
-  .venv-peers/bin/pip install -q --disable-pip-version-check "numpy<2" "onnx<1.18" "onnxruntime<1.24"
+  .venv-peers/bin/pip install -q --disable-pip-version-check --ignore-installed "numpy<2" "onnx>=1.14,<1.18" "onnxruntime<1.24"
   touch .venv-peers/ready
 fi

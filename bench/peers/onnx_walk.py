@@ -8,6 +8,7 @@ remains are array operations, so that tracing, capture and jit see the graph and
 import onnx
 import numpy as np
 from onnx import numpy_helper
+from onnx.helper import tensor_dtype_to_np_dtype  # onnx 1.14
 
 
 class Unsupported(Exception):
@@ -152,7 +153,7 @@ def clip(walk, node, a):
 
 @operator("Cast")
 def cast(walk, node, a):
-    dtype = onnx.helper.tensor_dtype_to_np_dtype(a["to"])
+    dtype = tensor_dtype_to_np_dtype(a["to"])
     if dtype == np.float32 and walk.half:
         dtype = np.dtype(np.float16)
     return lambda x: walk.ops.cast(x, dtype), given(node)

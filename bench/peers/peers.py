@@ -38,6 +38,7 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # JAX would tak
 try:
     import numpy as np
     import torch
+    from onnx.helper import tensor_dtype_to_np_dtype  # onnx 1.14
     from floor import floor_ms, measure_machine, set_precision, work_of
     from onnx_to_torch import load
 except ImportError as error:
@@ -230,7 +231,7 @@ def make_feeds(path):
         shape = [d.dim_value for d in i.type.tensor_type.shape.dim]
         if any(s < 1 for s in shape):
             sys.exit(f'{path}: input "{i.name}" has open sizes')
-        dtype = onnx.helper.tensor_dtype_to_np_dtype(i.type.tensor_type.elem_type)
+        dtype = tensor_dtype_to_np_dtype(i.type.tensor_type.elem_type)
         feeds[i.name] = (rng.standard_normal(shape).astype(np.float32) if dtype == np.float32
                          else rng.integers(0, 2, shape).astype(dtype))
     return feeds
