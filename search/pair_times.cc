@@ -31,18 +31,18 @@ std::vector<PairTimes::Wanted> PairTimes::Choose(const Graph& graph, const Plan&
   for (const BesidePair& beside :
        PairsBeside(graph, plan, group_ns, spec_, SharingOf(busy_cores))) {
     if (asked_ + static_cast<int>(chosen.size()) >= pairs_max_) break;
+    if (!MayBePaired(plan.groups[beside.first]) || !MayBePaired(plan.groups[beside.second])) {
+      continue;
+    }
     Wanted wanted;
-    bool may_be_paired = true;
     for (size_t i = 0; i < 2; ++i) {
       const int g = i == 0 ? beside.first : beside.second;
       const Group& group = plan.groups[g];
-      may_be_paired = may_be_paired && MayBePaired(group);
       wanted.problem.groups[i] = ExtractGroup(graph, group, plan.policy);
       wanted.problem.kernels[i] = group.kernel;
       wanted.time.ns[i] = group_ns[g];
       wanted.time.cores[i] = ShareOf(graph, group, StreamCoresOf(plan, g), busy_cores[g], spec_);
     }
-    if (!may_be_paired) continue;
     // The model does not ask which of both is the first, so the times need not follow.
     wanted.problem = MakePair(std::move(wanted.problem));
     if (known_.insert(EncodePairProblem(wanted.problem)).second) {

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/frames.h"
 #include "base/process.h"
+#include "base/test_role.h"
 #include "graph/onnx/jail_child.h"
 #include "graph/onnx/jail_frames.h"
 #include "graph/onnx/onnx_testing.h"
@@ -68,19 +69,7 @@ int RunMisbehaving(int socket) {
 }
 
 // The test program is its own jail: before main, because gtest brings the main.
-const int kRole = [] {
-  RegisterChildRole("jail", RunMisbehaving);
-  const StatusOr<std::string> line = ReadFile("/proc/self/cmdline");
-  std::vector<std::string> arguments;
-  for (size_t at = 0; line.ok() && at < line->size(); at += arguments.back().size() + 1) {
-    arguments.emplace_back(line->c_str() + at);
-  }
-  std::vector<char*> argv;
-  for (std::string& argument : arguments) argv.push_back(argument.data());
-  const int code = RunChildRole(static_cast<int>(argv.size()), argv.data());
-  if (code >= 0) ::_exit(code);
-  return code;
-}();
+const int kRole = RunRoleBeforeMain("jail", RunMisbehaving);
 
 class JailTest : public ::testing::Test {
  protected:

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/frames.h"
 #include "base/process.h"
+#include "base/test_role.h"
 #include "device/conformance/cases.h"
 #include "device/cuda/codegen/case_groups.h"
 #include "device/cuda/codegen/host_check.h"
@@ -39,19 +40,7 @@ int Misbehave(int socket) {
 }
 
 // The test program is its own compiler: before main, because gtest brings the main.
-const int kRole = [] {
-  RegisterChildRole(kNvrtcRole, Misbehave);
-  const StatusOr<std::string> line = ReadFile("/proc/self/cmdline");
-  std::vector<std::string> arguments;
-  for (size_t at = 0; line.ok() && at < line->size(); at += arguments.back().size() + 1) {
-    arguments.emplace_back(line->c_str() + at);
-  }
-  std::vector<char*> argv;
-  for (std::string& argument : arguments) argv.push_back(argument.data());
-  const int code = RunChildRole(static_cast<int>(argv.size()), argv.data());
-  if (code >= 0) ::_exit(code);
-  return code;
-}();
+const int kRole = RunRoleBeforeMain(kNvrtcRole, Misbehave);
 
 std::string Said(const StatusOr<std::string>& image) {
   return image.ok() ? *image : ToString(image.status());
