@@ -13,6 +13,7 @@ import sys
 try:
     import numpy as np
     import onnxruntime
+    from common import largest_difference
 except ImportError as error:
     print(f"check_walks.py: {error}")
     sys.exit(77)
@@ -27,17 +28,6 @@ def make_feeds(session):
         feeds[i.name] = (rng.standard_normal(i.shape).astype(np.float32) if is_float
                          else rng.integers(0, 2, i.shape).astype(integers))
     return feeds
-
-
-def difference(ours, expected):
-    worst = 0.0
-    for a, b in zip(expected, ours):
-        b = np.asarray(b)
-        if a.shape != b.shape or a.dtype != b.dtype:
-            sys.exit(f"expected {a.dtype}{a.shape}, got {b.dtype}{b.shape}")
-        scale = float(np.abs(a).max()) if a.size else 0.0
-        worst = max(worst, float(np.abs(a.astype(np.float64) - b).max()) / (scale or 1.0) if a.size else 0.0)
-    return worst
 
 
 def run_torch(path, feeds):
@@ -73,7 +63,7 @@ def main():
         feeds = make_feeds(session)
         expected = session.run(None, feeds)
         for name, run in libraries.items():
-            off = difference(run(path, feeds), expected)
+            off = largest_difference(run(path, feeds), expected)
             failed = failed or not off <= args.tolerance
             print(f"{path}: {name}: {off:.1e}{'' if off <= args.tolerance else '  TOO FAR'}", flush=True)
     return 1 if failed else 0

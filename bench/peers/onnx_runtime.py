@@ -17,7 +17,6 @@ are faster. Exits 1 when outputs differ by more than 1e-3 of the largest value.
 import argparse
 import json
 import os
-import random
 import statistics
 import sys
 import time
@@ -25,6 +24,7 @@ import warnings
 
 import numpy as np
 import onnxruntime
+from common import bootstrap, largest_difference
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 os.environ.setdefault("AUTOGRAPH_LIBRARY", os.path.join(ROOT, "build", "libautograph.so"))
@@ -92,20 +92,6 @@ def block_ms(side):
     return statistics.median(times)
 
 
-def bootstrap(values):
-    draw = random.Random(1)
-    medians = sorted(statistics.median(draw.choices(values, k=len(values))) for _ in range(2000))
-    return medians[50], medians[1949]
-
-
-def largest_difference(ours, theirs):
-    worst = 0.0
-    for name, a in theirs.items():
-        scale = np.abs(a).max() or 1.0
-        worst = max(worst, float(np.abs(ours[name] - a).max() / scale))
-    return worst
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", type=int, default=2)
@@ -126,7 +112,7 @@ def main():
     if args.output:
         sides["output"] = Ours(args.output, feeds, args.threads)
     expected = sides["ort"].run()
-    differences = {name: largest_difference(side.run(), expected) for name, side in sides.items() if name != "ort"}
+    differences = {name: largest_difference(list(side.run().values()), list(expected.values())) for name, side in sides.items() if name != "ort"}
     times = {name: [] for name in sides}
     for block in range(args.blocks):
         order = list(sides) if block % 2 == 0 else list(reversed(sides))

@@ -21,7 +21,7 @@ WORDS = {
     "relu": jax.nn.relu, "sigmoid": jax.nn.sigmoid, "tanh": jnp.tanh, "erf": jax.scipy.special.erf,
     "exp": jnp.exp, "log": jnp.log, "sqrt": jnp.sqrt, "neg": jnp.negative, "abs": jnp.abs,
     "reciprocal": jnp.reciprocal, "floor": jnp.floor, "ceil": jnp.ceil,
-    "hardswish": jax.nn.hard_swish, "leakyrelu": jax.nn.leaky_relu, "elu": jax.nn.elu,
+    "hardswish": jax.nn.hard_swish, "leakyrelu": lambda x, alpha: jax.nn.leaky_relu(x, alpha), "elu": jax.nn.elu,
     "clip": jnp.clip, "softmax": jax.nn.softmax, "reshape": jnp.reshape, "transpose": jnp.transpose,
     "expand": jnp.broadcast_to, "concat": jnp.concatenate,
     "reduce_mean": lambda x, axes, keep: jnp.mean(x, axis=axes, keepdims=keep),

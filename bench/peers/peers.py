@@ -21,7 +21,6 @@ largest value (0: 1e-3, tf32 2e-2, fp16 5e-2), 77 without torch.
 import argparse
 import json
 import os
-import random
 import statistics
 import subprocess
 import sys
@@ -38,6 +37,7 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # JAX would tak
 try:
     import numpy as np
     import torch
+    from common import bootstrap, largest_difference
     from onnx.helper import tensor_dtype_to_np_dtype  # onnx 1.14
     from floor import floor_ms, measure_machine, set_precision, work_of
     from onnx_to_torch import load
@@ -93,8 +93,8 @@ class Torch:
         half = args.precision == "fp16"
         if half and not self.cuda:
             raise Absent("fp16 is measured on a GPU only")
-        tuned = mode == "compile-tuned"
-        torch.backends.cudnn.benchmark = tuned
+        self.tuned = tuned = mode == "compile-tuned"
+        self.set_globals()
         module, self.inputs = load(path, feeds, args.device, half, channels_last=tuned)
         assert not half or all(x.dtype != torch.float32 for x in [*module.buffers(), *self.inputs]), "not all is half"
         self.call = lambda: module(*self.inputs)
@@ -102,6 +102,10 @@ class Torch:
             self.call = self.capture()
         elif mode.startswith("compile"):
             self.call = self.compile(module, tuned)
+
+    def set_globals(self):
+        """What all sides of one process share; set anew before each runs."""
+        torch.backends.cudnn.benchmark = self.tuned
 
     def capture(self):
         if not self.cuda:
@@ -123,9 +127,7 @@ class Torch:
     def compile(self, module, tuned):
         if not hasattr(torch, "compile"):
             raise Absent(f"torch {torch.__version__} has no torch.compile")
-        from torch import _dynamo
         from torch._inductor import config
-        _dynamo.reset()
         config.freezing = tuned
         if hasattr(config.triton, "enable_pdl"):  # Kernels that start while the one before ends; off by default.
             config.triton.enable_pdl = tuned
@@ -136,10 +138,12 @@ class Torch:
         return lambda: compiled(*self.inputs)
 
     def result(self):
+        self.set_globals()
         with torch.inference_mode():
             return [v.float().cpu().numpy() if v.is_floating_point() else v.cpu().numpy() for v in self.call()]
 
     def seconds(self, count):
+        self.set_globals()
         with torch.inference_mode():
             if not self.cuda:
                 begin = time.perf_counter()
@@ -237,21 +241,7 @@ def make_feeds(path):
     return feeds
 
 
-def bootstrap(values):
-    draw = random.Random(1)
-    medians = sorted(statistics.median(draw.choices(values, k=len(values))) for _ in range(2000))
-    return medians[50], medians[1949]
-
-
-def largest_difference(found, expected):
-    worst = 0.0
-    for a, b in zip(expected, found):
-        scale = float(np.abs(a).max()) or 1.0
-        worst = max(worst, float(np.abs(a.astype(np.float64) - b).max()) / scale)
-    return worst
-
-
-def make_sides(args, feeds):
+def make_sides(args, feeds, expected):
     """The sides that can be, and the reasons of those that cannot."""
     makers = {f"ours: {name}": (lambda p=path: Ours(p, args, feeds)) for name, path in args.ours}
     for name in args.sides.split(","):
@@ -262,6 +252,7 @@ def make_sides(args, feeds):
         try:
             side = make()
             side.first = side.result()
+            side.difference = largest_difference(side.first, expected)
             sides[name] = side
         except Exception as error:  # A peer that breaks is a row of dashes, whatever broke it.
             text = " ".join(f"{type(error).__name__}: {error}".replace("Absent: ", "").split())
@@ -293,7 +284,7 @@ def reference(args, feeds):
 def compare(args):
     feeds = make_feeds(args.model)
     expected = reference(args, feeds)
-    sides, absent = make_sides(args, feeds)
+    sides, absent = make_sides(args, feeds, expected)
     base = next(iter([n for n in sides if n.startswith("ours")] + [n for n in sides if n == "eager"]), None)
     times = measure(sides, args.blocks)
     machine = json.load(open(args.machine)) if args.machine else measure_machine(
@@ -310,7 +301,7 @@ def compare(args):
         low, high = bootstrap(ratios)
         median = statistics.median(times[name]) * 1e3
         result["rows"][name] = {"median_ms": median, "ratio": statistics.median(ratios), "low": low, "high": high,
-                                "over_floor": median / floor, "difference": largest_difference(side.first, expected)}
+                                "over_floor": median / floor, "difference": side.difference}
     for name, reason in absent.items():
         result["rows"][name] = {"reason": reason}
     return result
@@ -356,7 +347,7 @@ def main():
             json.dump(result, file, indent=1)
     print(table(result))
     limit = args.tolerance or TOLERANCE[args.precision]
-    far = [n for n, row in result["rows"].items() if row.get("difference", 0) > limit]
+    far = [n for n, row in result["rows"].items() if not row.get("difference", 0) <= limit]
     if far:
         print(f"peers.py: outputs differ by more than {limit}: {', '.join(far)}", file=sys.stderr)
     return 1 if far else 0

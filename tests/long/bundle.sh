@@ -5,6 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 ((EUID == 0)) || { echo "bundle.sh: only root can change the root folder" >&2; exit 1; }
+scripts/install.sh --bundle
 
 out=$PWD/out/bundle
 mkdir -p "$out"

@@ -3,6 +3,7 @@
 # where there is no GPU. Usage: tests/long/gpu_check.sh
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+scripts/install.sh --bundle
 out=$PWD/out/gpu_check
 rm -rf "$out"
 mkdir -p "$out"
