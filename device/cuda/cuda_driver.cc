@@ -2,6 +2,7 @@
 
 #include <cuda.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "device/cuda/cuda_status.h"
@@ -64,6 +65,7 @@ class CudaDriver : public Driver {
   Status Open(int ordinal);
 
   StatusOr<std::byte*> Allocate(int64_t bytes) override {
+    AG_TRY(Use());
     void* memory = nullptr;
     AG_TRY(FromCuda(cudaMalloc(&memory, bytes), "allocate {} bytes", bytes));
     return static_cast<std::byte*>(memory);
@@ -84,6 +86,7 @@ class CudaDriver : public Driver {
   }
 
   StatusOr<ModuleRef> LoadModule(std::string_view image) override {
+    AG_TRY(Use());
     cudaLibrary_t library = nullptr;
     AG_TRY(FromCuda(
         cudaLibraryLoadData(&library, image.data(), nullptr, nullptr, 0, nullptr, nullptr, 0),
@@ -93,6 +96,7 @@ class CudaDriver : public Driver {
   void UnloadModule(ModuleRef module) override { Ignore(cudaLibraryUnload(Raw(module))); }
   StatusOr<FunctionRef> FindFunction(ModuleRef module, const std::string& name,
                                      uint32_t shared_bytes) override {
+    AG_TRY(Use());
     cudaKernel_t kernel = nullptr;
     AG_TRY(FromCuda(cudaLibraryGetKernel(&kernel, Raw(module), name.c_str()), "kernel {}", name));
     if (shared_bytes > 0) {
@@ -106,6 +110,7 @@ class CudaDriver : public Driver {
   Status Launch(const KernelLaunch& launch, StreamRef stream) override;
 
   StatusOr<StreamRef> MakeStream(int priority) override {
+    AG_TRY(Use());
     cudaStream_t stream = nullptr;
     AG_TRY(FromCuda(
         cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, RawPriority(priority)),
@@ -117,6 +122,7 @@ class CudaDriver : public Driver {
     return FromCuda(cudaStreamSynchronize(Raw(stream)), "wait for a stream");
   }
   StatusOr<EventRef> MakeEvent() override {
+    AG_TRY(Use());
     cudaEvent_t event = nullptr;
     AG_TRY(FromCuda(cudaEventCreate(&event), "make an event"));
     return Wrap<EventRef>(event);
@@ -136,6 +142,7 @@ class CudaDriver : public Driver {
   }
 
   StatusOr<GraphRef> MakeGraph() override {
+    AG_TRY(Use());
     cudaGraph_t graph = nullptr;
     AG_TRY(FromCuda(cudaGraphCreate(&graph, 0), "make a graph"));
     return Wrap<GraphRef>(graph);
@@ -152,6 +159,7 @@ class CudaDriver : public Driver {
                     "set a node's priority");
   }
   StatusOr<ReplayRef> Instantiate(GraphRef graph) override {
+    AG_TRY(Use());
     cudaGraphExec_t replay = nullptr;
     AG_TRY(
         FromCuda(cudaGraphInstantiate(&replay, Raw(graph), cudaGraphInstantiateFlagUseNodePriority),
@@ -160,13 +168,17 @@ class CudaDriver : public Driver {
   }
   void FreeReplay(ReplayRef replay) override { Ignore(cudaGraphExecDestroy(Raw(replay))); }
   Status Prepare(ReplayRef replay, StreamRef stream) override {
+    AG_TRY(Use());
     return FromCuda(cudaGraphUpload(Raw(replay), Raw(stream)), "upload a graph");
   }
   Status Replay(ReplayRef replay, StreamRef stream) override {
+    AG_TRY(Use());
     return FromCuda(cudaGraphLaunch(Raw(replay), Raw(stream)), "replay a graph");
   }
 
  private:
+  // The current device is each thread's own, and others in the process choose theirs.
+  Status Use() { return FromCuda(cudaSetDevice(ordinal_), "use device {}", ordinal_); }
   // Freeing after the context is lost fails too; the process ends then.
   static void Ignore(cudaError_t) {}
   // The library counts downwards from the least urgent.
@@ -175,6 +187,7 @@ class CudaDriver : public Driver {
   }
 
   DriverCalls calls_;
+  int ordinal_ = 0;
   int priority_least_ = 0, priority_most_ = 0;
 };
 
@@ -197,7 +210,8 @@ Status CudaDriver::Open(int ordinal) {
   if (ordinal < 0 || ordinal >= count) {
     return Err(StatusCode::kNotFound, "there are {} devices here, counted from 0", count);
   }
-  AG_TRY(FromCuda(cudaSetDevice(ordinal), "use device {}", ordinal));
+  ordinal_ = ordinal;
+  AG_TRY(Use());
   AG_TRY(FromCuda(cudaDeviceGetStreamPriorityRange(&priority_least_, &priority_most_),
                   "read the priorities"));
   FindCall("cuGraphKernelNodeGetParams", &calls_.kernel_node_params);
@@ -207,6 +221,7 @@ Status CudaDriver::Open(int ordinal) {
 }
 
 Status CudaDriver::Launch(const KernelLaunch& launch, StreamRef stream) {
+  AG_TRY(Use());
   cudaLaunchConfig_t config{};
   config.gridDim = {launch.grid[0], launch.grid[1], launch.grid[2]};
   config.blockDim = {launch.block[0], launch.block[1], launch.block[2]};
@@ -229,6 +244,7 @@ Status CudaDriver::Launch(const KernelLaunch& launch, StreamRef stream) {
 }
 
 Status CudaDriver::BeginCapture(StreamRef stream, GraphRef graph, std::span<const NodeEdge> from) {
+  AG_TRY(Use());
   std::vector<cudaGraphNode_t> nodes;
   for (const NodeEdge& edge : from) nodes.push_back(Raw(edge.from));
   return FromCuda(cudaStreamBeginCaptureToGraph(Raw(stream), Raw(graph), nodes.data(), nullptr,

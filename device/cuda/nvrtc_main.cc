@@ -1,6 +1,7 @@
 // autograph-nvrtc: compiles CUDA C++ for the process that spawned it (launch/compiler.h), so that a
 // compiler that crashes takes nobody with it. NVRTC is loaded on the first source.
 #include <dlfcn.h>
+#include <glob.h>
 #include <nvrtc.h>
 
 #include <cstdio>
@@ -15,7 +16,6 @@ namespace ag::cuda {
 namespace {
 
 constexpr char kLibrary[] = "libnvrtc.so.13";
-constexpr char kBuiltins[] = "libnvrtc-builtins.so.13.0";
 constexpr size_t kLogMax = 2000;  // Of a log that is passed on.
 
 // The calls of NVRTC that are used here, found in the library by name.
@@ -36,13 +36,22 @@ bool Find(void* library, const char* name, Call* call) {
   return *call != nullptr;
 }
 
+// NVRTC asks for these by the name of its own minor version, and not in its own folder.
+void LoadBuiltins(const std::string& path) {
+  glob_t found{};
+  if (::glob((path + "libnvrtc-builtins.so.13*").c_str(), 0, nullptr, &found) == 0) {
+    for (size_t i = 0; i < found.gl_pathc; ++i) dlopen(found.gl_pathv[i], RTLD_NOW | RTLD_GLOBAL);
+  }
+  ::globfree(&found);
+}
+
 StatusOr<Nvrtc> LoadNvrtc(const std::string& folders) {
   void* library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
   for (const std::string_view folder : Split(folders, ':')) {
     if (library != nullptr) break;
     if (folder.empty()) continue;
     const std::string path = std::string(folder) + "/";
-    dlopen((path + kBuiltins).c_str(), RTLD_NOW | RTLD_GLOBAL);  // NVRTC asks for it by name.
+    LoadBuiltins(path);
     library = dlopen((path + kLibrary).c_str(), RTLD_NOW | RTLD_LOCAL);
   }
   if (library == nullptr) {
@@ -77,8 +86,7 @@ std::string LogOf(const Nvrtc& nvrtc, nvrtcProgram program) {
 StatusOr<std::string> CompileProgram(const Nvrtc& nvrtc, nvrtcProgram program,
                                      uint32_t capability) {
   const std::string architecture = fmt::format("--gpu-architecture=sm_{}", capability);
-  const char* const options[] = {architecture.c_str(), "--std=c++20",
-                                 "--device-as-default-execution-space"};
+  const char* const options[] = {architecture.c_str(), kNvrtcFlags[0], kNvrtcFlags[1]};
   const nvrtcResult compiled = nvrtc.compile(program, std::size(options), options);
   if (compiled != NVRTC_SUCCESS) {
     return Err(StatusCode::kInvalidArgument, "{}: {}", nvrtc.error_text(compiled),

@@ -1,6 +1,7 @@
 #include "device/cuda/launch/compiler.h"
 
 #include <dlfcn.h>
+#include <fmt/ranges.h>
 
 #include <filesystem>
 #include <map>
@@ -21,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kProgram[] = "autograph-nvrtc";
-// Part of the key of an image: the library's name says which compiler made it.
+// Part of the key of an image: all minor versions of a compiler share images.
 constexpr char kLibrary[] = "libnvrtc.so.13";
 
 // Beside the code that asks, or in the bin folder beside its lib.
@@ -97,7 +98,11 @@ class NvrtcCompiler : public Compiler {
 
   StatusOr<std::string> Compile(const std::string& source, int compute_capability) override {
     const Digest key = KeyOf(source, compute_capability);
-    if (std::optional<std::string> image = cache_.Find(key)) return *std::move(image);
+    if (std::optional<std::string> image = cache_.Find(key)) {
+      const MutexLock lock(mutex_);
+      jobs_.erase(key);  // It may have been prepared.
+      return *std::move(image);
+    }
     const MutexLock lock(mutex_);
     const std::shared_ptr<Job> job = Add(key, source, compute_capability);
     while (!job->result.has_value()) changed_.Wait(mutex_);
@@ -121,7 +126,8 @@ class NvrtcCompiler : public Compiler {
   };
 
   static Digest KeyOf(const std::string& source, int compute_capability) {
-    return Sha256(fmt::format("{};sm_{};{}{}", kLibrary, compute_capability, GpuPrelude(), source));
+    return Sha256(fmt::format("{};{};sm_{};{}{}", kLibrary, fmt::join(kNvrtcFlags, " "),
+                              compute_capability, GpuPrelude(), source));
   }
   static std::string FirstLine(const std::string& source) {
     return source.substr(0, source.find('\n'));

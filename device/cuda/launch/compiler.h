@@ -39,6 +39,9 @@ struct NvrtcOptions {
 // NVRTC in children that start with the first source. Thread-safe.
 std::unique_ptr<Compiler> MakeNvrtcCompiler(const NvrtcOptions& options);
 
+// What the child gives to NVRTC besides the architecture; part of the key of what is kept.
+inline constexpr const char* kNvrtcFlags[] = {"--std=c++20", "--device-as-default-execution-space"};
+
 // What parent and child say to each other. The child serves sources until its socket closes.
 inline constexpr char kNvrtcRole[] = "nvrtc";
 enum NvrtcFrame : uint32_t {

@@ -48,11 +48,12 @@ class PlanExecutable : public GpuExecutable {
     return buffers_->Download(outputs);
   }
   StatusOr<Nanos> TimedRun(std::span<const Tensor> inputs, std::span<Tensor> outputs) override {
-    is_uploaded_ = false;  // The inputs may be views of memory that the caller writes to.
-    AG_LET(const double ns, MeanRunNs(inputs, outputs, 1));
+    AG_TRY(types_.Check(inputs, outputs));
     is_uploaded_ = false;
+    AG_TRY(buffers_->Upload(inputs));
+    AG_LET(const Nanos took, TimeReplays(captured_.replay.get(), 1));
     AG_TRY(buffers_->Download(outputs));
-    return Nanos(static_cast<int64_t>(ns));
+    return took;
   }
   StatusOr<double> MeanRunNs(std::span<const Tensor> inputs, std::span<Tensor> outputs,
                              int runs) override;
@@ -197,7 +198,10 @@ StatusOr<Nanos> PlanExecutable::TimeReplays(ReplayRef replay, int replays) {
 
 Status PlanExecutable::CaptureBest(const Chip& chip) {
   AG_LET(captured_, Capture(driver_, stream(), launches_, {}));
-  if (chip.has_early_launch()) {
+  const auto may_begin_early = [](const ReadyLaunch& launch) {
+    return !launch.order.parents.empty() && launch.kernel->can_begin_early();
+  };
+  if (chip.has_early_launch() && std::ranges::any_of(launches_, may_begin_early)) {
     StatusOr<CapturedGraph> early = Capture(driver_, stream(), launches_, {.early_launch = true});
     // A driver may refuse edges of the kind; the plan then does without.
     if (early.ok() && early->early_edges > 0) {
