@@ -13,22 +13,6 @@ namespace {
 constexpr uint32_t kMagic = 0x50504741;  // "AGPP".
 constexpr uint32_t kVersion = 1;
 
-Status CheckPairProblem(const PairProblem& pair) {
-  for (const GroupProblem& group : pair.groups) {
-    if (group.pattern == kReorderPattern || group.pattern == kViewPattern) {
-      return Err(StatusCode::kDataLoss, "pair problem: a {} is not timed beside another group",
-                 group.pattern);
-    }
-  }
-  const auto& [first, second] = pair.groups;
-  if (first.cold_cache != second.cold_cache) {
-    return Err(StatusCode::kDataLoss, "pair problem: one group is cold");
-  }
-  if (first.precision == second.precision) return OkStatus();
-  return Err(StatusCode::kDataLoss, "pair problem: precisions {} and {}", first.precision,
-             second.precision);
-}
-
 // The second group has weights of its own: two groups of a network seldom read the same bytes.
 Digest NameBeside(const Digest& name) { return Sha256("beside " + name.Hex()); }
 
@@ -120,6 +104,22 @@ void AddGroup(const PairRun& run, const GroupProblem& problem, size_t inputs, si
 }
 
 }  // namespace
+
+Status CheckPairProblem(const PairProblem& pair) {
+  for (const GroupProblem& group : pair.groups) {
+    if (group.pattern == kReorderPattern || group.pattern == kViewPattern) {
+      return Err(StatusCode::kDataLoss, "pair problem: a {} is not timed beside another group",
+                 group.pattern);
+    }
+  }
+  const auto& [first, second] = pair.groups;
+  if (first.cold_cache != second.cold_cache) {
+    return Err(StatusCode::kDataLoss, "pair problem: one group is cold");
+  }
+  if (first.precision == second.precision) return OkStatus();
+  return Err(StatusCode::kDataLoss, "pair problem: precisions {} and {}", first.precision,
+             second.precision);
+}
 
 PairProblem MakePair(PairProblem pair) {
   const auto key = [&](int i) {

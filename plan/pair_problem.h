@@ -16,6 +16,9 @@ struct PairProblem {
   std::array<std::string, 2> kernels;  // That they run: the fastest alone.
 };
 
+// kDataLoss: it is not, as in what was read from elsewhere.
+Status CheckPairProblem(const PairProblem& pair);
+
 // The pair in its one order: that of the bytes of group and kernel. So (a, b) and (b, a) are equal.
 PairProblem MakePair(PairProblem pair);
 

@@ -106,6 +106,13 @@ TEST(PairProblem, RefusesWhatIsNone) {
   EXPECT_EQ(ToString(DecodePairProblem(EncodePairProblem(pair)).status()),
             "DATA_LOSS: pair problem: precisions fp32 and fp16");
   pair.groups[1] = problems[1];
+  pair.groups[1].cold_cache = true;
+  EXPECT_EQ(ToString(DecodePairProblem(EncodePairProblem(pair)).status()),
+            "DATA_LOSS: pair problem: one group is cold");
+  pair.groups[1] = problems[1];
+  pair.groups[1].input_layouts.push_back(Layout::kPlain);
+  EXPECT_EQ(PlanOfPair(pair).status().code(), StatusCode::kInvalidArgument);
+  pair.groups[1] = problems[1];
   pair.groups[1].pattern = "reorder";
   EXPECT_EQ(ToString(DecodePairProblem(EncodePairProblem(pair)).status()),
             "DATA_LOSS: pair problem: a reorder is not timed beside another group");

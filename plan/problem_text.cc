@@ -176,7 +176,9 @@ StatusOr<GroupProblem> ParseGroupProblem(std::string_view text) {
   if (text.starts_with(kBytesKey)) {
     const StatusOr<std::string> bytes = FromBase64(text.substr(kBytesKey.size()));
     if (!bytes.ok()) return Within(bytes.status(), "problem");
-    return DecodeGroupProblem(*bytes);
+    StatusOr<GroupProblem> problem = DecodeGroupProblem(*bytes);
+    if (!problem.ok()) return Invalid(Message(problem.status()));
+    return problem;
   }
   GroupProblem problem;
   AG_LET(const std::string pattern, TakeWord("pattern", &text));
@@ -200,7 +202,8 @@ StatusOr<GroupProblem> ParseGroupProblem(std::string_view text) {
     return Invalid(fmt::format("expected graph=, got '{}'", text.substr(0, 40)));
   }
   AG_LET(problem.graph, ParseGraphText(text.substr(kGraphKey.size())));
-  AG_TRY(CheckGroupProblem(problem));
+  const Status checked = CheckGroupProblem(problem);
+  if (!checked.ok()) return Invalid(Message(checked));
   return problem;
 }
 

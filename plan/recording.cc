@@ -119,8 +119,8 @@ StatusOr<PairProblem> ParsePair(std::string_view text, const std::vector<GroupPr
   }
   if (!text.empty()) return Invalid(fmt::format("expected no more words, got '{}'", text));
   pair = MakePair(std::move(pair));
-  const StatusOr<PairProblem> checked = DecodePairProblem(EncodePairProblem(pair));
-  if (!checked.ok()) return Invalid(Message(checked.status()));
+  const Status checked = CheckPairProblem(pair);
+  if (!checked.ok()) return Invalid(Message(checked));
   return pair;
 }
 

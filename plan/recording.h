@@ -2,11 +2,13 @@
 // (docs/recording.md), one line each, which can be committed. `autograph cache export` writes one,
 // `cache import` reads it, and a simulated device answers from it (device/sim).
 //   autograph-measurements 3
-//   spec name h200                   the device as data, a line of docs/device-spec.md each;
-//   optional environment device=...;driver=...             of the lines that follow group ns=2127.5
-//   low=2120 high=2131 samples=15 discarded=0 canary=100200 time=1763800000
-//     kernel=direct others=winograd@2300 pattern=conv ... graph=...         (all of it in one line)
-//   pair ns=3100 low=... time=... groups=1,4 first=direct second=tiled      the 1st and 4th of them
+//   spec name h200
+//   environment device=...;driver=...
+//   group ns=2127.5 low=2120 high=2131 samples=15 ... kernel=direct others=... pattern=conv ...
+//   pair ns=3100 low=... time=... groups=1,4 first=direct second=tiled
+//
+// spec: the device as data, a line of docs/device-spec.md each; optional. environment: of the lines
+// that follow. A group is one line; a pair names two of them by number.
 #pragma once
 
 #include <optional>

@@ -218,7 +218,9 @@ TEST(Recording, SaysWhatIsWrongWithAPair) {
        "line 2: pair: no environment was said before"},
   };
   for (const auto& c : kCases) {
-    EXPECT_EQ(Message(ParseRecording(c.text).status()), c.message) << c.text;
+    EXPECT_EQ(ToString(ParseRecording(c.text).status()),
+              std::string("INVALID_ARGUMENT: ") + c.message)
+        << c.text;
   }
 }
 
@@ -281,7 +283,9 @@ TEST(Recording, SaysWhatIsWrongAndWhere) {
       {good + "spec name x\n", "line 5: no dtypes is given"},
   };
   for (const auto& c : kCases) {
-    EXPECT_EQ(Message(ParseRecording(c.text).status()), c.message) << c.text;
+    EXPECT_EQ(ToString(ParseRecording(c.text).status()),
+              std::string("INVALID_ARGUMENT: ") + c.message)
+        << c.text;
   }
 }
 

@@ -87,8 +87,7 @@ bool LearnPairs(const PlanCandidate& candidate, const SearchSetting& setting) {
   const bool changed =
       setting.pairs.Learn(candidate.graph, candidate.plan, scored.group_ns, scored.busy_cores);
   const Status& failure = setting.pairs.failure();
-  const bool says_nothing = failure.ok() || failure.code() == StatusCode::kUnimplemented ||
-                            failure.code() == StatusCode::kCancelled;
+  const bool says_nothing = failure.ok() || failure.code() == StatusCode::kUnimplemented;
   if (!says_nothing) setting.run.Warn("two groups together: " + Message(failure));
   return changed;
 }

@@ -61,8 +61,9 @@ bool PairTimes::Learn(const Graph& graph, const Plan& plan, const std::vector<do
   const std::vector<StatusOr<Measurement>> results = measurer_.MeasurePairs(problems);
   AG_CHECK(results.size() == chosen.size());
   for (size_t i = 0; i < chosen.size(); ++i) {
-    ++asked_;
     Status status = results[i].status();
+    if (status.code() == StatusCode::kCancelled) continue;  // Says nothing of the pair.
+    ++asked_;
     if (status.ok()) status = CheckMeasurement(*results[i]);
     if (!status.ok()) {
       if (failure_.ok()) failure_ = status;

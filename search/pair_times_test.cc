@@ -140,6 +140,15 @@ TEST_F(PairTimesTest, AFailedPairCostsOnlyItself) {
   EXPECT_THAT(result.warnings, ElementsAre("two groups together: no"));
 }
 
+// As when the search is over: nothing is said of these pairs, and a replay asks for none of them.
+TEST_F(PairTimesTest, ACancelledPairIsNotAsked) {
+  measurer_.pair_failure = Err(StatusCode::kCancelled, "not measured: cancelled");
+  const SearchResult result = Find();
+  EXPECT_EQ(result.pairs_failed, 0);
+  EXPECT_EQ(ReplayLimits(options_.limits, result).pairs_max, 0);
+  EXPECT_THAT(result.warnings, IsEmpty());
+}
+
 TEST_F(PairTimesTest, AReplayGivesTheSamePlan) {
   measurer_.overlap = 0.45;
   options_.limits.pairs_max = 3;

@@ -178,14 +178,21 @@ StatusOr<std::vector<std::string>> CublasLtSource::Kernels(const GroupContext& c
   std::vector<MatmulForm> forms{MatmulForm::kRows};
   if (HasColumns(context, dense)) forms.push_back(MatmulForm::kColumns);
   std::vector<std::vector<CublasLtChoice>> lists;
+  Status refused;
   for (const MatmulForm form : forms) {
     AG_LET(const CublasLtProblem problem, MakeCublasLtProblem(dense, context.precision, form));
     const auto suggested = library_->Suggest(problem, form, kSuggestedMax);
     if (suggested.status().code() == StatusCode::kUnimplemented) continue;
     AG_TRY(suggested);
-    AG_LET(std::vector<CublasLtChoice> kept, Rebuilt(*library_, problem, *suggested));
-    lists.push_back(std::move(kept));
+    StatusOr<std::vector<CublasLtChoice>> kept = Rebuilt(*library_, problem, *suggested);
+    if (kept.status().code() == StatusCode::kUnimplemented) {  // The other form may do.
+      refused = kept.status();
+      continue;
+    }
+    AG_TRY(kept);
+    lists.push_back(*std::move(kept));
   }
+  if (lists.empty()) AG_TRY(refused);  // OK where nothing was suggested.
   std::vector<std::string> names;
   for (const CublasLtChoice& choice : InTurn(lists)) names.push_back(CublasLtName(choice));
   return names;

@@ -145,6 +145,12 @@ constexpr std::string_view kPadded[] = {
     "input x f32[1,11,5,6]; c = const f32[11,1,1] seed 3; w = const f32[11,1,3,3] seed 1; b = "
     "const f32[11] seed 2; output y = add(conv(x, w, b) strides=[1,1] pads=[1,1,1,1] "
     "dilations=[1,1] group=11, c)",
+    "input x f32[1,11,6,5]; w = const f32[11,1,3,3] seed 1; b = const f32[11] seed 2; w2 = const "
+    "f32[22,11,1,1] seed 3; b2 = const f32[22] seed 4; output y = sigmoid(conv(sigmoid(conv(x, w, "
+    "b) strides=[1,1] pads=[1,1,1,1] dilations=[1,1] group=11), w2, b2) strides=[1,1] "
+    "pads=[0,0,0,0] dilations=[1,1])",
+    "input x f32[2,11,3,5]; output y = resize(x) sizes=[2,11,7,5] mode=linear; output z = "
+    "resize(x) sizes=[2,11,2,9]",
 };
 
 TEST_F(Kernels, WriteZerosBehindTheChannels) {
@@ -164,7 +170,7 @@ TEST_F(Kernels, WriteZerosBehindTheChannels) {
       }
     }
     EXPECT_EQ(Join(std::vector<std::string>(patterns.begin(), patterns.end()), " "),
-              "batch_norm chain concat conv pool reduce reorder");
+              "batch_norm chain concat conv pool reduce reorder resize separable");
     const StatusOr<std::vector<std::string>> wrong = RunChecks(checks);
     ASSERT_EQ(ToString(wrong.status()), "OK");
     for (const std::string& line : *wrong) ADD_FAILURE() << line;

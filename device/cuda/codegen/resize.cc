@@ -22,9 +22,7 @@ struct Problem {
   bool Changes(size_t at) const { return !axes.empty() && !resize.axes[axes[at]].is_identity; }
   // Whether neighbours of a thread lie at places of their own.
   bool IsAlong() const { return Changes(space.sizes.size() - 1); }
-  std::string_view index() const {
-    return IsWide(NumElements(from.shape)) || IsWide(NumElements(to.shape)) ? "long long" : "int";
-  }
+  std::string index;  // "int", or "long long" where a tensor is too large for it.
 };
 
 StatusOr<Problem> ProblemOf(GroupText* group) {
@@ -34,6 +32,11 @@ StatusOr<Problem> ProblemOf(GroupText* group) {
   AG_LET(p.from, group->Source(node.inputs[0],
                                {.stored = StoredDType(p.dtype, group->context().precision)}));
   AG_LET(p.to, group->Target(0));
+  const auto index_of = [](const TensorArgument& tensor) {
+    return IndexType(
+        {.sizes = Sizes(tensor.shape.begin(), tensor.shape.end()), .strides = {tensor.strides}});
+  };
+  p.index = index_of(p.from) == "int" ? index_of(p.to) : "long long";
   p.resize = ResizeOf(*node.attributes, p.from.shape);
   p.space = {.sizes = Sizes(p.to.shape.begin(), p.to.shape.end()),
              .strides = {p.to.strides, p.from.strides}};
@@ -97,10 +100,10 @@ void NearestFunction(Text* text, const Problem& p, size_t axis) {
   const std::string above[] = {fmt::format(" + (x - below - 0.5f > {} ? 1 : 0)", tie),
                                fmt::format(" + (x - below - 0.5f >= -{} ? 1 : 0)", tie), "",
                                " + (x > below ? 1 : 0)"};
-  text->Open("AG_DEVICE {0} nearest{1}({0} at)", p.index(), axis);
+  text->Open("AG_DEVICE {0} nearest{1}({0} at)", p.index, axis);
   text->Line("const float x = {};", PlaceText(p.resize.places, a));
   text->Line("const float below = ag_floor(x);");
-  text->Line("const {0} i = ({0})below{1};", p.index(),
+  text->Line("const {0} i = ({0})below{1};", p.index,
              above[static_cast<size_t>(p.resize.rounding)]);
   text->Line("return {};", Inside("i", a.in));
   text->Close();
@@ -109,7 +112,7 @@ void NearestFunction(Text* text, const Problem& p, size_t axis) {
 void LinearBody(Text* text, const Problem& p, const ResizeAxis& a) {
   const std::string last = F32(a.in - 1);
   text->Line("x = x < 0.0f ? 0.0f : x > {0} ? {0} : x;", last);
-  text->Line("e[0] = ({})x;", p.index());
+  text->Line("e[0] = ({})x;", p.index);
   text->Line("e[1] = e[0] < {0} ? e[0] + 1 : {0};", a.in - 1);
   text->Line("w[1] = x - (float)e[0];");
   text->Line("w[0] = 1 - w[1];");
@@ -131,7 +134,7 @@ void CubicBody(Text* text, const Problem& p, const ResizeAxis& a) {
   if (p.resize.exclude_outside) text->Line("{} sum = 0;", type);
   text->Line("AG_UNROLL");
   text->Open("for (int t = 0; t < 4; ++t)");
-  text->Line("const {0} i = ({0})below - 1 + t;", p.index());
+  text->Line("const {0} i = ({0})below - 1 + t;", p.index);
   if (p.resize.exclude_outside) {
     text->Line("if (i < 0 || i > {}) w[t] = 0;", a.in - 1);
     text->Line("sum += w[t];");
@@ -146,7 +149,7 @@ void CubicBody(Text* text, const Problem& p, const ResizeAxis& a) {
 // void taps<axis>(<index> at, <index> (&e)[count], float (&w)[count])
 void TapsFunction(Text* text, const Problem& p, size_t axis) {
   const ResizeAxis& a = p.resize.axes[axis];
-  text->Open("AG_DEVICE void taps{0}({1} at, {1} (&e)[{3}], {2} (&w)[{3}])", axis, p.index(),
+  text->Open("AG_DEVICE void taps{0}({1} at, {1} (&e)[{3}], {2} (&w)[{3}])", axis, p.index,
              ComputedType(p.dtype), p.resize.taps());
   const bool is_linear = p.resize.mode == Resize::Mode::kLinear;
   text->Line("{}float x = {};", is_linear ? "" : "const ", PlaceText(p.resize.places, a));
@@ -193,11 +196,11 @@ class Body {
   void Axis(size_t i, const std::string& at) {
     const size_t axis = p_.axes[i];
     if (p_.moves()) {
-      text_.Line("const {} e{} = nearest{}({});", p_.index(), axis, axis, at);
+      text_.Line("const {} e{} = nearest{}({});", p_.index, axis, axis, at);
       return;
     }
     const int64_t taps = p_.resize.taps();
-    text_.Line("{} e{}[{}];", p_.index(), axis, taps);
+    text_.Line("{} e{}[{}];", p_.index, axis, taps);
     text_.Line("{} w{}[{}];", ComputedType(p_.dtype), axis, taps);
     text_.Line("taps{0}({1}, e{0}, w{0});", axis, at);
   }
@@ -271,7 +274,8 @@ StatusOr<GeneratedGroup> Generate(const GroupContext& context, const std::string
   GroupText group(context);
   AG_LET(const Problem p, ProblemOf(&group));
   Functions(&group, p);
-  const Lanes lanes = LanesOf(p.space, variant);
+  Lanes lanes = LanesOf(p.space, variant);
+  lanes.type = p.index;  // Operands may be larger than results.
   Text text;
   std::vector<std::string> at = BeginLanes(&text, lanes, "ag_block_x()");
   Body(&text, p, lanes, std::move(at)).Write();

@@ -22,8 +22,9 @@ StatusOr<Problem> ProblemOf(GroupText* group) {
   AG_LET(p.to, group->Target(0));
   if (p.from.strides != DenseStrides(p.from.shape, Layout::kPlain) ||
       p.to.strides != p.from.strides) {
+    const bool is_input = p.from.strides != DenseStrides(p.from.shape, Layout::kPlain);
     return Err(StatusCode::kUnimplemented, "layout {}",
-               LayoutName(group->context().group.inputs[0].layout));
+               LayoutName((is_input ? context.group.inputs : context.group.outputs)[0].layout));
   }
   p.view = ViewAxis(p.from.shape, node.Int("axis"));
   return p;
