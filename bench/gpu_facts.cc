@@ -4,8 +4,7 @@
 // estimates.
 //
 //   gpu_facts [ORDINAL] [FOLDER-OF-CUDA-LIBRARIES...]     needs a GPU
-//   gpu_facts --compile [FOLDER...]                       compiles its kernels for sm_90, runs
-//   nothing
+//   gpu_facts --compile [FOLDER...]      only compiles its kernels, for sm_90
 #include <algorithm>
 #include <cstdio>
 #include <cstring>

@@ -24,7 +24,7 @@ PlanToTime ToTime(Session& session, std::vector<Tensor> inputs);
 StatusOr<std::vector<PlanTiming>> TimePlans(Device& device, std::vector<PlanToTime> plans,
                                             const BenchFlags& flags);
 
-// {device, environment, simulated}: how each form's document begins.
+// {device, environment, simulated, cold_cache}: how each form's document begins.
 nlohmann::ordered_json BenchJson(const BenchFlags& flags, const Device& device);
 
 // When --ort asks for it, times one or two model files in ONNX Runtime: prints the line and sets

@@ -212,7 +212,11 @@ Status CheckColdRuns(Device& device, std::string_view text, const std::string& p
   std::vector<Tensor> outputs = OutputsOf(subject.graph);
   for (int run = 0; run < 2; ++run) {
     const StatusOr<double> ns = executable->ColdRunNs(subject.inputs, outputs);
-    if (!device.spec().can_flush && ns.status().code() == StatusCode::kUnimplemented) continue;
+    if (!device.spec().can_flush) {
+      if (ns.status().code() == StatusCode::kUnimplemented) continue;
+      return Err(StatusCode::kInternal, "cold run: its spec says cold_cache no, got {}",
+                 ToString(ns.status()));
+    }
     AG_TRY(ns, "cold run");
     if (!std::isfinite(*ns) || *ns <= 0) {
       return Err(StatusCode::kInternal, "cold run: expected a time above 0 ns, got {}", *ns);

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include <algorithm>
 #include <cmath>
 
@@ -179,6 +181,7 @@ class Recorder : public CublasLtLibrary {
   }
   StatusOr<CublasLtAlgorithm> Build(const CublasLtProblem& problem,
                                     const CublasLtChoice& choice) override {
+    if (choice.form == broken) return Err(StatusCode::kInvalidArgument, "not so");
     if (choice.id == 2) return Err(StatusCode::kInvalidArgument, "there is no 2");
     if (problem.has_bias) {
       bias = DescAttribute<const std::byte*>(problem, CUBLASLT_MATMUL_DESC_BIAS_POINTER);
@@ -191,6 +194,7 @@ class Recorder : public CublasLtLibrary {
     return multiplied;
   }
   std::vector<int> ids{1, 2, 3, 1};
+  std::optional<MatmulForm> broken;  // None of its algorithms is built.
   const std::byte* bias = nullptr;
   Pointers pointers;
   Status multiplied;
@@ -203,6 +207,15 @@ TEST(CublasLtSource, ListsBothFormsOfWeightsInTurn) {
             (std::vector<std::string>{"cublaslt:nn/1,tile=20", "cublaslt:tn/1,tile=20",
                                       "cublaslt:nn/3,tile=20", "cublaslt:tn/3,tile=20"}));
   EXPECT_EQ(*source.Kernels(scores.context()),
+            (std::vector<std::string>{"cublaslt:nn/1,tile=20", "cublaslt:nn/3,tile=20"}));
+}
+
+TEST(CublasLtSource, OneFormOfWeightsIsEnough) {
+  const auto library = std::make_shared<Recorder>();
+  library->broken = MatmulForm::kColumns;
+  CublasLtSource source(library);
+  const TextGroup dense(kDense);
+  EXPECT_EQ(*source.Kernels(dense.context()),
             (std::vector<std::string>{"cublaslt:nn/1,tile=20", "cublaslt:nn/3,tile=20"}));
 }
 

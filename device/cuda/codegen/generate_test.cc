@@ -206,6 +206,12 @@ TEST(Generate, CountsInSixtyFourBitsWhereItMust) {
   EXPECT_NE(text.find("const long long at = (long long)ag_block_x() * 128 + ag_thread();"),
             std::string::npos)
       << text;
+  const std::string shrunk =  // The operand is large, the result is not.
+      FirstGroup("input x f32[4,8,8192,16384]; output y = resize(x) sizes=[4,8,1024,1024]")
+          .Text("v1/128");
+  EXPECT_NE(shrunk.find("const long long at = (long long)ag_block_x() * 128 + ag_thread();"),
+            std::string::npos)
+      << shrunk;
 }
 
 struct VariantsCase {
