@@ -24,7 +24,7 @@ std::string PathIn(const std::string& root, const Digest& digest) {
   return FolderOf(root, hex) + "/" + hex;
 }
 
-Status WriteError(const std::string& root, int error) {
+Status BlobsWriteError(const std::string& root, int error) {
   return FromErrno(error, "write to blobs " + root);
 }
 
@@ -79,7 +79,7 @@ StatusOr<Digest> BlobDir::Put(std::string_view bytes, Durable durable) {
 
 Status BlobDir::Sync() {
   const int error = file_ops::SyncFileSystem(root_);
-  return error == 0 ? OkStatus() : WriteError(root_, error);
+  return error == 0 ? OkStatus() : BlobsWriteError(root_, error);
 }
 
 StatusOr<std::shared_ptr<const MappedFile>> BlobDir::Get(const Digest& digest) const {
@@ -112,7 +112,7 @@ Status BlobDir::Remove(const Digest& digest) {
   if (error == ENOENT) {
     return Err(StatusCode::kNotFound, "blob {}: not in {}", digest.Hex(), root_);
   }
-  return error == 0 ? OkStatus() : WriteError(root_, error);
+  return error == 0 ? OkStatus() : BlobsWriteError(root_, error);
 }
 
 StatusOr<std::vector<Digest>> BlobDir::List() const {
@@ -141,11 +141,11 @@ StatusOr<std::unique_ptr<BlobDir::Writer>> BlobDir::NewWriter() {
     Fd fd;
     const int error = file_ops::CreateNew(path, 0444, fd);
     if (error == EEXIST) continue;
-    if (error != 0) return WriteError(root_, error);
+    if (error != 0) return BlobsWriteError(root_, error);
     if (!OwnsFile(fd.get())) continue;
     return std::unique_ptr<Writer>(new Writer(root_, std::move(path), std::move(fd)));
   }
-  return WriteError(root_, EEXIST);
+  return BlobsWriteError(root_, EEXIST);
 }
 
 BlobDir::Writer::~Writer() {
@@ -158,7 +158,7 @@ Status BlobDir::Writer::Append(std::string_view bytes) {
 }
 
 Status BlobDir::Writer::Write(std::string_view bytes) {
-  if (const int error = file_ops::WriteAll(fd_.get(), bytes)) return WriteError(root_, error);
+  if (const int error = file_ops::WriteAll(fd_.get(), bytes)) return BlobsWriteError(root_, error);
   size_ += bytes.size();
   return OkStatus();
 }
@@ -184,11 +184,11 @@ Status BlobDir::Writer::Publish(const Digest& digest, Durable durable) {
   const std::string folder = FolderOf(root_, hex);
   const std::string final_path = folder + "/" + hex;
   if (HasSize(final_path, size_)) return OkStatus();  // The destructor removes our copy.
-  if (const int error = now ? file_ops::Sync(fd_.get()) : 0) return WriteError(root_, error);
-  if (const int error = MakeFolder(root_, folder)) return WriteError(root_, error);
-  if (const int error = file_ops::Rename(path_, final_path)) return WriteError(root_, error);
+  if (const int error = now ? file_ops::Sync(fd_.get()) : 0) return BlobsWriteError(root_, error);
+  if (const int error = MakeFolder(root_, folder)) return BlobsWriteError(root_, error);
+  if (const int error = file_ops::Rename(path_, final_path)) return BlobsWriteError(root_, error);
   path_.clear();
-  if (const int error = now ? file_ops::SyncDir(folder) : 0) return WriteError(root_, error);
+  if (const int error = now ? file_ops::SyncDir(folder) : 0) return BlobsWriteError(root_, error);
   return OkStatus();
 }
 

@@ -10,7 +10,7 @@
 namespace ag {
 namespace {
 
-using std::string_literals::operator""s;
+using namespace std::string_literals;
 
 TEST(BytesTest, WritesOneFormOfEachValue) {
   const struct {

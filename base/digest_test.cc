@@ -8,7 +8,7 @@
 namespace ag {
 namespace {
 
-constexpr char kAbc[] = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+constexpr char kAbcDigest[] = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 
 TEST(DigestTest, Sha256OfStandardVectors) {
   const struct {
@@ -17,7 +17,7 @@ TEST(DigestTest, Sha256OfStandardVectors) {
     const char* expected;
   } cases[] = {
       {"empty", "", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
-      {"abc", "abc", kAbc},
+      {"abc", "abc", kAbcDigest},
       {"two blocks", "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
        "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"},
       {"a million", std::string(1'000'000, 'a'),
@@ -44,7 +44,7 @@ TEST(DigestTest, ThreadsDoNotDisturbEachOther) {
   std::vector<int> wrong(4);
   for (size_t t = 0; t < wrong.size(); ++t) {
     threads.emplace_back([&wrong, t] {
-      for (int i = 0; i < 200; ++i) wrong[t] += Sha256("abc").Hex() == kAbc ? 0 : 1;
+      for (int i = 0; i < 200; ++i) wrong[t] += Sha256("abc").Hex() == kAbcDigest ? 0 : 1;
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -57,8 +57,8 @@ TEST(DigestTest, ValuesAndText) {
   EXPECT_EQ(Digest{}.Hex(), std::string(64, '0'));
   EXPECT_EQ(Sha256("abc").Short(), "ba7816bf8f01");
   EXPECT_LT(Digest{}, Sha256("abc"));
-  EXPECT_EQ(ParseDigest(kAbc).value(), Sha256("abc"));
-  std::string upper(kAbc);
+  EXPECT_EQ(ParseDigest(kAbcDigest).value(), Sha256("abc"));
+  std::string upper(kAbcDigest);
   for (char& c : upper) c = static_cast<char>(std::toupper(c));
   EXPECT_EQ(ParseDigest(upper).value(), Sha256("abc"));
 }

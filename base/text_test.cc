@@ -12,7 +12,7 @@ namespace ag {
 namespace {
 
 using Pieces = std::vector<std::string_view>;
-using std::string_view_literals::operator""sv;
+using namespace std::string_view_literals;
 
 TEST(TextTest, Split) {
   EXPECT_EQ(Split("a,,b", ','), Pieces({"a", "", "b"}));

@@ -48,5 +48,7 @@ function(ag_embed room name)
             -P ${CMAKE_SOURCE_DIR}/cmake/embed.cmake
     DEPENDS ${files} ${CMAKE_SOURCE_DIR}/cmake/embed.cmake VERBATIM)
   target_sources(${target} PRIVATE ${out}/${name}.cc)
+  # Alone, as it changes with files that are no source.
+  set_source_files_properties(${out}/${name}.cc PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   target_include_directories(${target} PUBLIC ${CMAKE_BINARY_DIR}/gen)
 endfunction()

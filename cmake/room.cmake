@@ -1,3 +1,11 @@
+# ag_unity(TARGET): compiles the target's sources in batches, one compiler run each (AG_UNITY):
+# most of a file's time goes into the same headers. Batches are large where files are short. A
+# source with settings of its own is compiled alone.
+function(ag_unity target)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${AG_UNITY}
+                        UNITY_BUILD_BATCH_SIZE ${AG_UNITY_BATCH})
+endfunction()
+
 # ag_room(PATH [ROOMS path...] [LIBS target...])
 # A room is one folder. Its *.cc files (without *_test.cc and *_main.cc) become the static library
 # ag_<path>, its *_test.cc files one test program <path>_test (slashes become underscores), and
@@ -18,6 +26,7 @@ function(ag_room path)
     add_library(ag_${name} STATIC ${sources})
     target_include_directories(ag_${name} PUBLIC ${CMAKE_SOURCE_DIR})
     target_link_libraries(ag_${name} PUBLIC ${links})
+    ag_unity(ag_${name})
   else()
     add_library(ag_${name} INTERFACE)
     target_include_directories(ag_${name} INTERFACE ${CMAKE_SOURCE_DIR})
@@ -28,6 +37,7 @@ function(ag_room path)
     target_link_libraries(${name}_test PRIVATE ag_${name} GTest::gmock GTest::gtest_main)
     target_compile_definitions(${name}_test PRIVATE AG_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
                                AG_BINARY_DIR="${CMAKE_BINARY_DIR}")
+    ag_unity(${name}_test)
     add_test(NAME ${name} COMMAND ${name}_test)
     set_tests_properties(${name} PROPERTIES TIMEOUT 600)
   endif()
@@ -49,11 +59,14 @@ function(ag_proto path)
               --plugin=protoc-gen-grpc=$<TARGET_FILE:gRPC::grpc_cpp_plugin>
               -I ${CMAKE_SOURCE_DIR}/${path} -I /usr/include ${proto}
       DEPENDS ${CMAKE_SOURCE_DIR}/${path}/${proto} VERBATIM)
+    # Each defines the same static names.
+    set_source_files_properties(${out}/${stem}.pb.cc PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
     list(APPEND generated ${files})
   endforeach()
   add_library(ag_${path} STATIC ${generated})
   target_include_directories(ag_${path} SYSTEM PUBLIC ${out})
   target_link_libraries(ag_${path} PUBLIC protobuf::libprotobuf gRPC::grpc++)
+  ag_unity(ag_${path})
 endfunction()
 
 # ag_program(NAME MAIN ROOM...): an executable from one main file, once that file exists; it is

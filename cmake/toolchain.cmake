@@ -3,6 +3,10 @@ add_compile_options(-Wall -Wextra -Wno-missing-field-initializers -fno-strict-al
 if(AG_WERROR)
   add_compile_options(-Werror)
 endif()
+# Batches of sources (ag_unity) include *.cc files, whose types have internal linkage on purpose.
+if(AG_UNITY)
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)
+endif()
 # Reference kernels and folded weights must be bit-identical in every process that computes them,
 # so the compiler may not contract a*b+c into one rounding where it likes.
 add_compile_options(-ffp-contract=off)

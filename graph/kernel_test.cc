@@ -19,14 +19,14 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 
 enum Exactness { kExact, kRounded };  // kExact: rationals give the same numbers.
 
-struct Case {
+struct KernelCase {
   std::string name;
   std::string graph;  // The right side of `output y = ...`, or whole statements.
   std::vector<double> expected;
   Exactness exactness = kExact;
 };
 
-const Case kCases[] = {
+const KernelCase kCases[] = {
     {"relu", "relu(const f32[3] {-1, 0, 2})", {0, 0, 2}},
     {"relu keeps nan", "relu(const f32[3] {nan, -inf, inf})", {kNan, 0, kInf}, kRounded},
     {"relu of ints", "relu(const i32[2] {-3, 3})", {0, 3}},
@@ -236,7 +236,7 @@ const Case kCases[] = {
     {"gather of an inner axis", "gather(const f32[2,2] {1,2,3,4}, const i64 {1}) axis=1", {2, 4}},
 };
 
-StatusOr<Graph> GraphOf(const Case& c, MemoryWeights* weights) {
+StatusOr<Graph> GraphOf(const KernelCase& c, MemoryWeights* weights) {
   const bool whole = c.graph.find("output") != std::string::npos;
   return ParseGraph(whole ? c.graph : "output \"y\" = " + c.graph, weights);
 }
@@ -262,7 +262,7 @@ ConstantValue<T> ConstantsOf(const Graph& graph, const MemoryWeights& weights) {
 }
 
 TEST(KernelTest, GivesTheExpectedValues) {
-  for (const Case& c : kCases) {
+  for (const KernelCase& c : kCases) {
     SCOPED_TRACE(c.name);
     MemoryWeights weights;
     const StatusOr<Graph> graph = GraphOf(c, &weights);
@@ -278,7 +278,7 @@ TEST(KernelTest, GivesTheExpectedValues) {
 }
 
 TEST(KernelTest, RationalsGiveTheSameNumbers) {
-  for (const Case& c : kCases) {
+  for (const KernelCase& c : kCases) {
     if (c.exactness != kExact) continue;
     SCOPED_TRACE(c.name);
     MemoryWeights weights;
@@ -299,7 +299,7 @@ TEST(KernelTest, RationalsGiveTheSameNumbers) {
 }
 
 TEST(KernelTest, EveryOperatorRunsInThePrimeField) {
-  for (const Case& c : kCases) {
+  for (const KernelCase& c : kCases) {
     if (c.exactness != kExact) continue;
     SCOPED_TRACE(c.name);
     MemoryWeights weights;
@@ -312,7 +312,7 @@ TEST(KernelTest, EveryOperatorRunsInThePrimeField) {
 
 TEST(KernelTest, EveryOperatorHasARow) {
   std::set<OpKind> seen = {OpKind::kInput, OpKind::kConstant, OpKind::kOpaque};
-  for (const Case& c : kCases) {
+  for (const KernelCase& c : kCases) {
     const StatusOr<Graph> graph = GraphOf(c, nullptr);
     ASSERT_TRUE(graph.ok()) << c.name << ": " << ToString(graph.status());
     for (const Node& node : graph->nodes()) seen.insert(node.op);

@@ -124,6 +124,36 @@ struct ExactScalar {
   static T Opaque2(Function f, T v, T w);
 };
 
+// What differs between them; the rest is instantiated in scalar.cc.
+template <>
+Rational ExactScalar<Rational>::Poison();
+template <>
+Residue ExactScalar<Residue>::Poison();
+template <>
+Rational ExactScalar<Rational>::Of(double v);
+template <>
+Residue ExactScalar<Residue>::Of(double v);
+template <>
+Rational ExactScalar<Rational>::Exp(Rational v);
+template <>
+Residue ExactScalar<Residue>::Exp(Residue v);
+template <>
+std::optional<int64_t> ExactScalar<Rational>::ToInt(Rational v);
+template <>
+std::optional<int64_t> ExactScalar<Residue>::ToInt(Residue v);
+template <>
+Rational ExactScalar<Rational>::Floor(Rational v);
+template <>
+Residue ExactScalar<Residue>::Floor(Residue v);
+template <>
+Rational ExactScalar<Rational>::Ceil(Rational v);
+template <>
+Residue ExactScalar<Residue>::Ceil(Residue v);
+template <>
+Rational ExactScalar<Rational>::Truncate(Rational v);
+template <>
+Residue ExactScalar<Residue>::Truncate(Residue v);
+
 template <>
 struct Scalar<Rational> : ExactScalar<Rational> {
   static constexpr bool kOrdered = true;

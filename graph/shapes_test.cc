@@ -7,17 +7,17 @@
 namespace ag {
 namespace {
 
-struct Case {
+struct ShapeCase {
   std::string name;
   std::string call;      // Over the inputs below.
   std::string expected;  // The type, or the message behind "line L:C: ".
 };
 
-constexpr std::string_view kInputs =
+constexpr std::string_view kShapeInputs =
     "input x f32[1,4,8,8]\ninput w f32[6,4,3,3]\ninput b f32[6]\ninput m f32[2,3]\n"
     "input i i64[2]\ninput c bool[3]\ninput h f16[3]\ninput z f32[0,3]\ninput s string[2]\n";
 
-const Case kCases[] = {
+const ShapeCase kShapeCases[] = {
     {"conv", "conv(x, w, b) strides=[2,2] pads=[1,1,1,1] dilations=[1,1]", "f32[1,6,4,4]"},
     {"conv channels", "conv(x, w, b) strides=[1,1] pads=[0,0,0,0] dilations=[1,1] group=2",
      "conv: expected 8 input channels, got 4"},
@@ -132,9 +132,9 @@ const Case kCases[] = {
 };
 
 TEST(ShapesTest, TypesAndMessages) {
-  for (const Case& c : kCases) {
+  for (const ShapeCase& c : kShapeCases) {
     SCOPED_TRACE(c.name);
-    const std::string text = std::string(kInputs) + "output \"y\" = " + c.call;
+    const std::string text = std::string(kShapeInputs) + "output \"y\" = " + c.call;
     const StatusOr<Graph> graph = ParseGraph(text);
     if (graph.ok()) {
       EXPECT_EQ(graph->type(graph->outputs()[0].edge).ToString(), c.expected);

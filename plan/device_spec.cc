@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "plan/invalid.h"
 
 namespace ag {
 namespace {
@@ -28,8 +29,6 @@ std::vector<OpKind> OpsWith(OpTrait trait) {
   }
   return ops;
 }
-
-Status Invalid(const std::string& message) { return Status(StatusCode::kInvalidArgument, message); }
 
 StatusOr<std::vector<OpKind>> ParseOps(std::string_view word) {
   for (const auto& [name, trait] : kTraitWords) {

@@ -9,7 +9,7 @@
 namespace ag {
 namespace {
 
-constexpr uint32_t kMagic = 0x50474741;  // "AGGP".
+constexpr uint32_t kGroupMagic = 0x50474741;  // "AGGP".
 constexpr uint32_t kVersionWarm = 1;
 constexpr uint32_t kVersionCold = 2;  // The same fields.
 
@@ -144,7 +144,7 @@ Status CheckGroupProblem(const GroupProblem& problem) {
 
 std::string EncodeGroupProblem(const GroupProblem& problem) {
   ByteWriter out;
-  out.U32(kMagic);
+  out.U32(kGroupMagic);
   out.U32(problem.cold_cache ? kVersionCold : kVersionWarm);
   out.String(EncodeGraph(problem.graph));
   out.String(problem.pattern);
@@ -159,7 +159,7 @@ StatusOr<GroupProblem> DecodeGroupProblem(std::string_view bytes) {
   ByteReader in(bytes);
   AG_LET(const uint32_t magic, in.U32());
   AG_LET(const uint32_t version, in.U32());
-  if (magic != kMagic || (version != kVersionWarm && version != kVersionCold)) {
+  if (magic != kGroupMagic || (version != kVersionWarm && version != kVersionCold)) {
     return Err(StatusCode::kDataLoss,
                "group problem: expected version {} or {}, got {} (magic {:#x})", kVersionWarm,
                kVersionCold, version, magic);

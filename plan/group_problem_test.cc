@@ -9,14 +9,9 @@
 namespace ag {
 namespace {
 
-const DeviceSpec& Small() {
-  static const DeviceSpec spec = LoadSpec(AG_SOURCE_DIR, "small");
-  return spec;
-}
-
 std::vector<GroupProblem> Problems(const Graph& graph) {
-  RooflineTimes times(Small());
-  const std::vector<Group> groups = *FormGroups(graph, Small(), {}, times);
+  RooflineTimes times(SmallSpec());
+  const std::vector<Group> groups = *FormGroups(graph, SmallSpec(), {}, times);
   std::vector<GroupProblem> problems;
   for (const Group& group : groups) {
     if (group.pattern != kViewPattern) problems.push_back(ExtractGroup(graph, group, {}));
@@ -43,8 +38,8 @@ TEST(GroupProblem, SingleGroupPlansAreValid) {
   const Graph graph = GraphOf(kNetwork);
   for (const GroupProblem& problem : Problems(graph)) {
     const Plan plan = SingleGroupPlan(problem);
-    EXPECT_TRUE(ValidatePlan(problem.graph, plan, Small()).ok())
-        << problem.pattern << ": " << ToString(ValidatePlan(problem.graph, plan, Small()));
+    EXPECT_TRUE(ValidatePlan(problem.graph, plan, SmallSpec()).ok())
+        << problem.pattern << ": " << ToString(ValidatePlan(problem.graph, plan, SmallSpec()));
   }
 }
 
@@ -91,8 +86,8 @@ TEST(GroupProblem, KeyDependsOnTheEnvironment) {
 // Problems that are not cold keep the bytes that they had before there were cold ones.
 TEST(GroupProblem, AColdProblemIsAnotherOne) {
   const Graph graph = GraphOf(kNetwork);
-  RooflineTimes times(Small());
-  const std::vector<Group> groups = *FormGroups(graph, Small(), {}, times);
+  RooflineTimes times(SmallSpec());
+  const std::vector<Group> groups = *FormGroups(graph, SmallSpec(), {}, times);
   for (const Group& group : groups) {
     if (group.pattern == kViewPattern) continue;
     const GroupProblem warm = ExtractGroup(graph, group, {});
@@ -127,7 +122,7 @@ TEST(GroupProblem, HostileBytesAreRefused) {
     if (!problem.ok()) continue;
     (void)WorkOf(*problem);
     const Plan plan = SingleGroupPlan(*problem);
-    (void)ValidatePlan(problem->graph, plan, Small());
+    (void)ValidatePlan(problem->graph, plan, SmallSpec());
   }
 }
 

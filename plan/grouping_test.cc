@@ -27,13 +27,8 @@ class CountingTimes : public GroupTimes {
   const DeviceSpec& spec_;
 };
 
-const DeviceSpec& Small() {
-  static const DeviceSpec spec = LoadSpec(AG_SOURCE_DIR, "small");
-  return spec;
-}
-
 std::string Groups(const Graph& graph, const GroupingOptions& options = {},
-                   const DeviceSpec& spec = Small()) {
+                   const DeviceSpec& spec = SmallSpec()) {
   RooflineTimes times(spec);
   const auto groups = FormGroups(graph, spec, {}, times, options);
   return groups.ok() ? Join(Summary(graph, *groups), "; ") : ToString(groups.status());
@@ -118,20 +113,20 @@ TEST(FormGroups, AChainHasAtMostSixteenOperators) {
   std::string text = "input x f32[4]\ny0 = exp(x)\n";
   for (int i = 1; i < 20; ++i) text += fmt::format("y{} = exp(y{})\n", i, i - 1);
   const Graph graph = GraphOf(text + "output y19\n");
-  RooflineTimes times(Small());
-  const std::vector<Group> groups = *FormGroups(graph, Small(), {}, times);
+  RooflineTimes times(SmallSpec());
+  const std::vector<Group> groups = *FormGroups(graph, SmallSpec(), {}, times);
   ASSERT_EQ(groups.size(), 2u);
   EXPECT_EQ(groups[0].nodes.size() + groups[1].nodes.size(), 20u);
 }
 
 TEST(FormGroups, NamesWhatTheDeviceLacks) {
-  DeviceSpec spec = Small();
+  DeviceSpec spec = SmallSpec();
   std::erase_if(spec.patterns, [](const GroupPattern& p) { return p.name == "softmax"; });
   RooflineTimes times(spec);
   const Graph graph = GraphOf("input x f32[4,4]\noutput softmax(x) axis=1\n");
   EXPECT_EQ(ToString(FormGroups(graph, spec, {}, times).status()),
             "UNIMPLEMENTED: Softmax: no pattern of device small takes it");
-  spec = Small();
+  spec = SmallSpec();
   spec.dtypes = {DType::kInt64};
   EXPECT_EQ(ToString(FormGroups(graph, spec, {}, times).status()),
             "UNIMPLEMENTED: Softmax: device small has no dtype f32");
@@ -174,8 +169,8 @@ TEST(FormGroups, FirstConvolutionReadsPlain) {
   const Graph graph = GraphOf(
       "input x f32[1,3,8,8]\nw = const f32[32,3,3,3] seed 1\nb = const f32[32] seed 2\n"
       "output conv(x, w, b) strides=[1,1] pads=[1,1,1,1] dilations=[1,1]\n");
-  RooflineTimes times(Small());
-  const std::vector<Group> groups = *FormGroups(graph, Small(), {}, times);
+  RooflineTimes times(SmallSpec());
+  const std::vector<Group> groups = *FormGroups(graph, SmallSpec(), {}, times);
   ASSERT_EQ(groups.size(), 2u);
   EXPECT_EQ(groups[0].inputs[0].layout, Layout::kPlain);
   EXPECT_EQ(groups[0].outputs[0].layout, Layout::kBlocked16);
@@ -193,15 +188,15 @@ TEST(FormGroups, LocalKeysSaveExtraction) {
   std::string text = "input x f32[4]\ny0 = exp(x)\n";
   for (int i = 1; i < 40; ++i) text += fmt::format("y{} = exp(y{})\n", i, i - 1);
   const Graph graph = GraphOf(text + "output y39\n");
-  CountingTimes counting(Small());
-  ASSERT_TRUE(FormGroups(graph, Small(), {}, counting).ok());
+  CountingTimes counting(SmallSpec());
+  ASSERT_TRUE(FormGroups(graph, SmallSpec(), {}, counting).ok());
   EXPECT_EQ(counting.asked, 16);  // One for each length.
   MemoizedGroupTimes memo(counting);
-  const auto first = FormGroups(graph, Small(), {}, memo);
-  const auto second = FormGroups(graph, Small(), {}, memo);
+  const auto first = FormGroups(graph, SmallSpec(), {}, memo);
+  const auto second = FormGroups(graph, SmallSpec(), {}, memo);
   EXPECT_EQ(counting.asked, 32);
   memo.Forget();
-  ASSERT_TRUE(FormGroups(graph, Small(), {}, memo).ok());
+  ASSERT_TRUE(FormGroups(graph, SmallSpec(), {}, memo).ok());
   EXPECT_EQ(counting.asked, 48);
 }
 
@@ -286,7 +281,7 @@ TEST(FormGroups, AsCheapAsTheBestCover) {
     Random random(seed);
     const Graph graph = GraphOf(RandomTree(&random, 8));
     HashTimes times;
-    const TimedGroups timed = *FormTimedGroups(graph, Small(), {}, times);
+    const TimedGroups timed = *FormTimedGroups(graph, SmallSpec(), {}, times);
     double sum = 0;
     for (const GroupTime& time : timed.times) sum += time.ns;
     HashTimes fresh;
@@ -304,13 +299,13 @@ TEST(FormGroups, IsFastOnLargeGraphs) {
         i, i - 1);
   }
   const Graph graph = GraphOf(text + "output y150\n");
-  RooflineTimes roofline(Small());
+  RooflineTimes roofline(SmallSpec());
   MemoizedGroupTimes memo(roofline);
-  ASSERT_TRUE(FormGroups(graph, Small(), {}, memo).ok());
+  ASSERT_TRUE(FormGroups(graph, SmallSpec(), {}, memo).ok());
   double best_ms = 1e9;
   for (int i = 0; i < 20; ++i) {
     const Nanos begin = RealClock().Now();
-    ASSERT_TRUE(FormGroups(graph, Small(), {}, memo).ok());
+    ASSERT_TRUE(FormGroups(graph, SmallSpec(), {}, memo).ok());
     best_ms = std::min(best_ms, static_cast<double>((RealClock().Now() - begin).count()) / 1e6);
   }
   RecordProperty("milliseconds", std::to_string(best_ms));
@@ -320,8 +315,8 @@ TEST(FormGroups, IsFastOnLargeGraphs) {
 TEST(Estimate, SumAndCriticalPath) {
   const Graph graph = GraphOf("input x f32[4]\na = exp(x)\noutput add(relu(a), neg(a))\n");
   const std::vector<Group> groups = *[&] {
-    RooflineTimes times(Small());
-    return FormGroups(graph, Small(), {}, times, {.grouped = false});
+    RooflineTimes times(SmallSpec());
+    return FormGroups(graph, SmallSpec(), {}, times, {.grouped = false});
   }();
   ASSERT_THAT(Summary(graph, groups),
               ElementsAre("chain Exp", "chain Relu", "chain Neg", "chain Add"));
@@ -333,19 +328,19 @@ TEST(Estimate, SumAndCriticalPath) {
 TEST(Estimate, RooflineByHand) {
   const Graph graph =
       GraphOf("input x f32[8,16]\nw = const f32[16,4] seed 1\noutput matmul(x, w)\n");
-  RooflineTimes times(Small());
-  const std::vector<Group> groups = *FormGroups(graph, Small(), {}, times);
+  RooflineTimes times(SmallSpec());
+  const std::vector<Group> groups = *FormGroups(graph, SmallSpec(), {}, times);
   GroupProblem problem = ExtractGroup(graph, groups[0], {});
   const Work work = WorkOf(problem);
   EXPECT_EQ(work.flops, 2 * 8 * 4 * 16);
   EXPECT_EQ(work.bytes, 4 * (8 * 16 + 16 * 4 + 8 * 4));
-  EXPECT_DOUBLE_EQ(RooflineNs(problem, Small()), 896 + 100);  // Memory: 1 byte a ns.
+  EXPECT_DOUBLE_EQ(RooflineNs(problem, SmallSpec()), 896 + 100);  // Memory: 1 byte a ns.
   problem.cores = 1;
-  EXPECT_DOUBLE_EQ(RooflineNs(problem, Small()), 1024 + 100);  // Compute: 1 operation a ns.
+  EXPECT_DOUBLE_EQ(RooflineNs(problem, SmallSpec()), 1024 + 100);  // Compute: 1 operation a ns.
 }
 
 TEST(Estimate, AColdProblemsBytesComeFromMemory) {
-  DeviceSpec spec = Small();
+  DeviceSpec spec = SmallSpec();
   spec.cache_bytes = 1'000'000;
   spec.cache_bytes_per_second = 1e12;
   const Graph graph = GraphOf("input x f32[8,16]\noutput relu(x)\n");
@@ -360,7 +355,7 @@ TEST(Estimate, AColdProblemsBytesComeFromMemory) {
 
 // Times remembered of one policy are no answer under the other.
 TEST(Estimate, ColdGroupsAreRememberedByThemselves) {
-  DeviceSpec spec = Small();
+  DeviceSpec spec = SmallSpec();
   spec.cache_bytes = 1'000'000;
   spec.cache_bytes_per_second = 1e12;
   const Graph graph =

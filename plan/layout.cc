@@ -9,11 +9,9 @@ namespace {
 constexpr std::array<std::string_view, kLayoutCount> kNames = {"plain", "blocked8", "blocked16",
                                                                "channels_last", "channels_last8"};
 
-int64_t RoundUp(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
-
 // The axes as they lie in memory, outermost first. The blocked axis stands where its whole blocks
 // are counted; its inside is not split off.
-std::vector<int64_t> MemoryOrder(const TensorType& type, Layout layout) {
+std::vector<int64_t> AxesInMemory(const TensorType& type, Layout layout) {
   if (IsChannelsLast(layout)) return {0, 2, 3, 1};
   std::vector<int64_t> order;
   for (size_t axis = 0; axis < type.shape.size(); ++axis) {
@@ -60,7 +58,7 @@ int64_t ChannelsInMemory(const Shape& shape, Layout layout) {
 
 std::vector<int64_t> DenseStrides(const Shape& shape, Layout layout) {
   const TensorType type{DType::kFloat32, shape};
-  const std::vector<int64_t> order = MemoryOrder(type, layout);
+  const std::vector<int64_t> order = AxesInMemory(type, layout);
   std::vector<int64_t> strides(shape.size(), 1);
   int64_t stride = 1;
   for (size_t i = order.size(); i-- > 0;) {
@@ -99,7 +97,7 @@ bool IsViewAlongAxis(const TensorType& type, Layout layout, int64_t axis, int64_
   int64_t outside = 1;  // How many separate runs the part is made of.
   int64_t inside = 1;   // Elements that one step along the axis skips.
   bool seen = false;
-  for (const int64_t other : MemoryOrder(type, layout)) {
+  for (const int64_t other : AxesInMemory(type, layout)) {
     if (other == axis) {
       seen = true;
     } else if (other == 1 && axis > 1 && block > 1) {

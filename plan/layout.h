@@ -25,6 +25,8 @@ enum class Layout : uint8_t {
 
 inline constexpr size_t kLayoutCount = 5;
 
+inline int64_t RoundUp(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
+
 // "plain", "blocked8", "blocked16", "channels_last", "channels_last8".
 std::string_view LayoutName(Layout layout);
 StatusOr<Layout> ParseLayout(std::string_view name);

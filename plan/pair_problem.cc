@@ -10,7 +10,7 @@
 namespace ag {
 namespace {
 
-constexpr uint32_t kMagic = 0x50504741;  // "AGPP".
+constexpr uint32_t kPairMagic = 0x50504741;  // "AGPP".
 constexpr uint32_t kVersion = 1;
 
 // The second group has weights of its own: two groups of a network seldom read the same bytes.
@@ -134,7 +134,7 @@ PairProblem MakePair(PairProblem pair) {
 
 std::string EncodePairProblem(const PairProblem& pair) {
   ByteWriter out;
-  out.U32(kMagic);
+  out.U32(kPairMagic);
   out.U32(kVersion);
   for (size_t i = 0; i < pair.groups.size(); ++i) {
     out.String(EncodeGroupProblem(pair.groups[i]));
@@ -145,14 +145,14 @@ std::string EncodePairProblem(const PairProblem& pair) {
 
 bool IsPairProblem(std::string_view bytes) {
   const StatusOr<uint32_t> magic = ByteReader(bytes).U32();
-  return magic.ok() && *magic == kMagic;
+  return magic.ok() && *magic == kPairMagic;
 }
 
 StatusOr<PairProblem> DecodePairProblem(std::string_view bytes) {
   ByteReader in(bytes);
   AG_LET(const uint32_t magic, in.U32());
   AG_LET(const uint32_t version, in.U32());
-  if (magic != kMagic || version != kVersion) {
+  if (magic != kPairMagic || version != kVersion) {
     return Err(StatusCode::kDataLoss, "pair problem: expected version {}, got {} (magic {:#x})",
                kVersion, version, magic);
   }

@@ -11,7 +11,7 @@
 namespace ag {
 namespace {
 
-constexpr std::string_view kNetwork =
+constexpr std::string_view kPairNetwork =
     "input x f32[1,8,4,4]\n"
     "w = const f32[16,8,3,3] seed 1\nb = const f32[16] seed 2\n"
     "v = const f32[16,8,1,1] seed 3\n"
@@ -23,17 +23,12 @@ constexpr std::string_view kNetwork =
     "output z = reduce_mean(q) axes=[2,3]\n"
     "output r = tanh(add(c, d))\n";
 
-const DeviceSpec& Small() {
-  static const DeviceSpec spec = LoadSpec(AG_SOURCE_DIR, "small");
-  return spec;
-}
-
 // Every group of the network but views and reorders.
-std::vector<GroupProblem> Problems() {
-  const Graph graph = GraphOf(kNetwork);
-  RooflineTimes times(Small());
+std::vector<GroupProblem> PairProblems() {
+  const Graph graph = GraphOf(kPairNetwork);
+  RooflineTimes times(SmallSpec());
   std::vector<GroupProblem> problems;
-  const std::vector<Group> groups = *FormGroups(graph, Small(), {}, times);
+  const std::vector<Group> groups = *FormGroups(graph, SmallSpec(), {}, times);
   for (const Group& group : groups) {
     if (group.pattern == kViewPattern || group.pattern == kReorderPattern) continue;
     problems.push_back(ExtractGroup(graph, group, {}));
@@ -43,7 +38,7 @@ std::vector<GroupProblem> Problems() {
 }
 
 TEST(PairProblem, EveryTwoGroupsMakeAPlanThatComputesBoth) {
-  const std::vector<GroupProblem> problems = Problems();
+  const std::vector<GroupProblem> problems = PairProblems();
   ASSERT_GE(problems.size(), 5u);
   const SyntheticWeights weights;
   for (const GroupProblem& a : problems) {
@@ -51,7 +46,7 @@ TEST(PairProblem, EveryTwoGroupsMakeAPlanThatComputesBoth) {
       const PairProblem pair = MakePair({{a, b}, {"k", "l"}});
       const auto run = PlanOfPair(pair);
       ASSERT_EQ(ToString(run.status()), "OK") << Summary(pair);
-      EXPECT_EQ(ToString(ValidatePlan(run->graph, run->plan, Small())), "OK") << Summary(pair);
+      EXPECT_EQ(ToString(ValidatePlan(run->graph, run->plan, SmallSpec())), "OK") << Summary(pair);
       ASSERT_EQ(run->plan.streams.size(), 2u);
       EXPECT_EQ(run->plan.groups[0].kernel, pair.kernels[0]);
       EXPECT_EQ(run->plan.groups[1].pattern, pair.groups[1].pattern);
@@ -71,7 +66,7 @@ TEST(PairProblem, EveryTwoGroupsMakeAPlanThatComputesBoth) {
 }
 
 TEST(PairProblem, GroupsBesideEachOtherReadTheirOwnWeights) {
-  const GroupProblem dense = Problems()[0];
+  const GroupProblem dense = PairProblems()[0];
   const auto run = *PlanOfPair({{dense, dense}, {"", ""}});
   std::set<Digest> names;
   int large = 0;
@@ -85,7 +80,7 @@ TEST(PairProblem, GroupsBesideEachOtherReadTheirOwnWeights) {
 }
 
 TEST(PairProblem, ReadsBackAndHasOneOrder) {
-  const std::vector<GroupProblem> problems = Problems();
+  const std::vector<GroupProblem> problems = PairProblems();
   const PairProblem one = MakePair({{problems[0], problems[1]}, {"k", "l"}});
   const PairProblem other = MakePair({{problems[1], problems[0]}, {"l", "k"}});
   const std::string bytes = EncodePairProblem(one);
@@ -100,7 +95,7 @@ TEST(PairProblem, ReadsBackAndHasOneOrder) {
 }
 
 TEST(PairProblem, RefusesWhatIsNone) {
-  const std::vector<GroupProblem> problems = Problems();
+  const std::vector<GroupProblem> problems = PairProblems();
   PairProblem pair{{problems[0], problems[1]}, {"k", "l"}};
   pair.groups[1].precision = "fp16";
   EXPECT_EQ(ToString(DecodePairProblem(EncodePairProblem(pair)).status()),

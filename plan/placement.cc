@@ -10,8 +10,6 @@ namespace {
 // Arena offsets are at least cache-line aligned, whatever views need.
 constexpr int64_t kArenaAlignment = 64;
 
-int64_t RoundUp(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
-
 // A root of the view forest that needs memory in the arena.
 struct Block {
   Port root;

@@ -4,7 +4,7 @@
 namespace ag {
 namespace {
 
-constexpr uint32_t kMagic = 0x4c504741;  // "AGPL".
+constexpr uint32_t kPlanMagic = 0x4c504741;  // "AGPL".
 
 void WritePort(const Port& port, ByteWriter* out) {
   out->U32(static_cast<uint32_t>(port.edge.node));
@@ -126,7 +126,7 @@ StatusOr<Place> ReadPlace(ByteReader* in) {
 Status ReadHeader(ByteReader* in) {
   AG_LET(const uint32_t magic, in->U32());
   AG_LET(const uint32_t version, in->U32());
-  if (magic != kMagic) return Err(StatusCode::kDataLoss, "not a plan: magic is {:#x}", magic);
+  if (magic != kPlanMagic) return Err(StatusCode::kDataLoss, "not a plan: magic is {:#x}", magic);
   if (version == kPlanBytesVersion) return OkStatus();
   return Err(StatusCode::kDataLoss, "plan: expected version {}, got {}", kPlanBytesVersion,
              version);
@@ -169,7 +169,7 @@ StatusOr<Plan> Decode(ByteReader* in) {
 
 std::string EncodePlan(const Plan& plan) {
   ByteWriter out;
-  out.U32(kMagic);
+  out.U32(kPlanMagic);
   out.U32(kPlanBytesVersion);
   out.AddDigest(plan.graph);
   out.String(plan.environment);

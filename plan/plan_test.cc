@@ -10,18 +10,15 @@
 namespace ag {
 namespace {
 
-const DeviceSpec& Small() {
-  static const DeviceSpec spec = LoadSpec(AG_SOURCE_DIR, "small");
-  return spec;
-}
-
 // Two branches on two streams. Groups: 0 exp, 1 relu, 2 neg, 3 add.
-struct Made {
-  Made() : graph(GraphOf("input x f32[64]\na = exp(x)\noutput \"y\" = add(relu(a), neg(a))\n")) {
-    RooflineTimes times(Small());
-    const auto groups = *FormGroups(graph, Small(), {}, times, {.grouped = false});
-    plan = *CompletePlan(graph, groups, GreedyStreams(graph, groups, {100, 50, 80, 10}, Small(), 2),
-                         Small(), {});
+struct TwoBranches {
+  TwoBranches()
+      : graph(GraphOf("input x f32[64]\na = exp(x)\noutput \"y\" = add(relu(a), neg(a))\n")) {
+    RooflineTimes times(SmallSpec());
+    const auto groups = *FormGroups(graph, SmallSpec(), {}, times, {.grouped = false});
+    plan = *CompletePlan(graph, groups,
+                         GreedyStreams(graph, groups, {100, 50, 80, 10}, SmallSpec(), 2),
+                         SmallSpec(), {});
   }
   Graph graph;
   Plan plan;
@@ -105,12 +102,12 @@ const Spoiled kSpoiled[] = {
 };
 
 TEST(ValidatePlan, SaysWhatIsWrong) {
-  const Made made;
-  ASSERT_TRUE(ValidatePlan(made.graph, made.plan, Small()).ok());
+  const TwoBranches made;
+  ASSERT_TRUE(ValidatePlan(made.graph, made.plan, SmallSpec()).ok());
   for (const Spoiled& c : kSpoiled) {
     Plan plan = made.plan;
     c.spoil(&plan);
-    std::string message = Message(ValidatePlan(made.graph, plan, Small()));
+    std::string message = Message(ValidatePlan(made.graph, plan, SmallSpec()));
     const std::string expected = c.message;
     if (expected.ends_with('*')) message = message.substr(0, expected.size() - 1) + "*";
     EXPECT_EQ(message, expected) << c.name;
@@ -118,14 +115,14 @@ TEST(ValidatePlan, SaysWhatIsWrong) {
 }
 
 TEST(ValidatePlan, GroupsAreConvex) {
-  Made made;
+  TwoBranches made;
   Plan plan = made.plan;  // exp + add in one group, around relu and neg.
   plan.groups[0].nodes = {1, 4};
   plan.groups[0].inputs = {{{0, 0}}, {{2, 0}}, {{3, 0}}};
   plan.groups[0].outputs = {{{1, 0}}, {{4, 0}}};
   plan.groups.pop_back();
   plan.streams = {{0, {{0, {}}, {1, {}}, {2, {}}}}};
-  EXPECT_EQ(Message(ValidatePlan(made.graph, plan, Small())),
+  EXPECT_EQ(Message(ValidatePlan(made.graph, plan, SmallSpec())),
             "plan: group 0: node 4 reads what node 2 makes of the group");
 }
 
@@ -133,26 +130,27 @@ TEST(ValidatePlan, ViewsLieWhereTheySay) {
   const Graph graph = GraphOf(
       "input x f32[1,64]\na = softmax(x) axis=1\nb = softmax(a) axis=1\n"
       "output softmax(concat(a, b) axis=0) axis=1\n");
-  RooflineTimes times(Small());
-  const auto groups = *FormGroups(graph, Small(), {}, times);
-  const Plan plan = *CompletePlan(graph, groups, OneStream(graph, groups), Small(), {});
+  RooflineTimes times(SmallSpec());
+  const auto groups = *FormGroups(graph, SmallSpec(), {}, times);
+  const Plan plan = *CompletePlan(graph, groups, OneStream(graph, groups), SmallSpec(), {});
   ASSERT_EQ(plan.groups[2].pattern, kViewPattern);
   Plan spoiled = plan;
   spoiled.places[2].offset_bytes = 0;
-  EXPECT_EQ(Message(ValidatePlan(graph, spoiled, Small())),
+  EXPECT_EQ(Message(ValidatePlan(graph, spoiled, SmallSpec())),
             "plan: [2:0 plain]: does not lie inside [3:0 plain] where its view says");
   spoiled = plan;
   spoiled.streams[0].launches.push_back({2, {}});
-  EXPECT_EQ(Message(ValidatePlan(graph, spoiled, Small())), "plan: group 2: a view is launched");
+  EXPECT_EQ(Message(ValidatePlan(graph, spoiled, SmallSpec())),
+            "plan: group 2: a view is launched");
 }
 
 TEST(ValidatePlan, CopiesFillFurtherOutputs) {
   const Graph graph = GraphOf(
       "input x f32[64]\nc = const f32[64] seed 1\ny = relu(x)\n"
       "output y\noutput \"again\" = y\noutput x\noutput c\n");
-  RooflineTimes times(Small());
-  const auto groups = *FormGroups(graph, Small(), {}, times);
-  const Plan plan = *CompletePlan(graph, groups, OneStream(graph, groups), Small(), {});
+  RooflineTimes times(SmallSpec());
+  const auto groups = *FormGroups(graph, SmallSpec(), {}, times);
+  const Plan plan = *CompletePlan(graph, groups, OneStream(graph, groups), SmallSpec(), {});
   ASSERT_EQ(groups.size(), 4u);
   const Port x{{graph.inputs()[0], 0}};
   const Port y{graph.outputs()[0].edge};
@@ -164,12 +162,12 @@ TEST(ValidatePlan, CopiesFillFurtherOutputs) {
   EXPECT_EQ(CopiesOf(graph, plan, c)[0].index, 3);
   Plan spoiled = plan;
   std::erase_if(spoiled.places, [](const Place& place) { return place.index == 2; });
-  EXPECT_EQ(Message(ValidatePlan(graph, spoiled, Small())),
+  EXPECT_EQ(Message(ValidatePlan(graph, spoiled, SmallSpec())),
             "plan: output 2: has 0 places, expected one");
 }
 
 TEST(PlanCodec, DecodesToTheSame) {
-  Made made;
+  TwoBranches made;
   made.plan.environment = "device=small;policy=1";
   made.plan.policy.tolerance = 0.01;
   made.plan.groups[1].kernel = "jit:avx2";
@@ -185,7 +183,7 @@ TEST(PlanCodec, DecodesToTheSame) {
 }
 
 TEST(PlanCodec, HostileBytesAreRefusedOrValidated) {
-  const Made made;
+  const TwoBranches made;
   const std::string good = EncodePlan(made.plan);
   Random random(1);
   int decoded = 0;
@@ -204,13 +202,13 @@ TEST(PlanCodec, HostileBytesAreRefusedOrValidated) {
       continue;
     }
     ++decoded;
-    (void)ValidatePlan(made.graph, *plan, Small());
+    (void)ValidatePlan(made.graph, *plan, SmallSpec());
   }
   EXPECT_GT(decoded, 1000);
 }
 
 TEST(FormatPlan, OneLineALaunch) {
-  const Made made;
+  const TwoBranches made;
   EXPECT_EQ(FormatPlan(made.graph, made.plan),
             fmt::format("plan of graph {}: 4 groups (0 views), 2 streams, arena 768 bytes\n"
                         "stream 0: cores 2\n"

@@ -2,28 +2,25 @@
 #include <map>
 
 #include "plan/estimator.h"
+#include "plan/invalid.h"
 #include "plan/pattern_match.h"
 #include "plan/plan_checks.h"
 
 namespace ag {
 namespace {
 
-Status Invalid(const std::string& message) {
-  return Status(StatusCode::kInvalidArgument, "plan: " + message);
-}
-
 Status CheckNodes(const Graph& graph, const Group& group, size_t g, std::vector<int>* owner) {
   for (size_t i = 0; i < group.nodes.size(); ++i) {
     const NodeId id = group.nodes[i];
     if (id < 0 || id >= graph.size() || graph.is_constant(id) ||
         graph.node(id).op == OpKind::kInput) {
-      return Invalid(fmt::format("group {}: node {} is no operator that runs", g, id));
+      return InvalidPlan(fmt::format("group {}: node {} is no operator that runs", g, id));
     }
     if (i > 0 && group.nodes[i - 1] >= id) {
-      return Invalid(fmt::format("group {}: nodes are not ascending", g));
+      return InvalidPlan(fmt::format("group {}: nodes are not ascending", g));
     }
     if ((*owner)[id] >= 0) {
-      return Invalid(fmt::format("node {}: in groups {} and {}", id, (*owner)[id], g));
+      return InvalidPlan(fmt::format("node {}: in groups {} and {}", id, (*owner)[id], g));
     }
     (*owner)[id] = static_cast<int>(g);
   }
@@ -37,14 +34,14 @@ Status CheckPorts(const Graph& graph, const Group& group, size_t g) {
       const bool exists = edge.node >= 0 && edge.node < graph.size() && edge.output >= 0 &&
                           edge.output < static_cast<int>(graph.node(edge.node).outputs.size());
       if (!exists) {
-        return Invalid(fmt::format("group {}: no edge {}:{}", g, edge.node, edge.output));
+        return InvalidPlan(fmt::format("group {}: no edge {}:{}", g, edge.node, edge.output));
       }
       const bool is_constant = graph.is_constant(edge.node);
       if (is_constant && !(group.nodes.empty() && group.inputs.empty())) {
-        return Invalid(fmt::format("group {}: {} is constant", g, PortText(port)));
+        return InvalidPlan(fmt::format("group {}: {} is constant", g, PortText(port)));
       }
       if (!CanHave(graph.type(edge), port.layout)) {
-        return Invalid(fmt::format("group {}: {} cannot have that layout", g, PortText(port)));
+        return InvalidPlan(fmt::format("group {}: {} cannot have that layout", g, PortText(port)));
       }
     }
   }
@@ -77,10 +74,10 @@ Status CheckPortsOfNodes(const Graph& graph, const Group& group, size_t g) {
   std::ranges::sort(reads);
   reads.erase(std::unique(reads.begin(), reads.end()), reads.end());
   if (SortedEdges(group.inputs) != reads) {
-    return Invalid(fmt::format("group {}: inputs are not what its nodes read", g));
+    return InvalidPlan(fmt::format("group {}: inputs are not what its nodes read", g));
   }
   if (SortedEdges(group.outputs) != writes) {
-    return Invalid(fmt::format("group {}: outputs are not what others read", g));
+    return InvalidPlan(fmt::format("group {}: outputs are not what others read", g));
   }
   return OkStatus();
 }
@@ -96,8 +93,8 @@ Status CheckConvex(const Graph& graph, const Group& group, size_t g) {
       if (edge.node < first) continue;
       const bool left = after_leaving[edge.node - first];
       if (is_inside && left) {
-        return Invalid(fmt::format("group {}: node {} reads what node {} makes of the group", g, id,
-                                   edge.node));
+        return InvalidPlan(fmt::format("group {}: node {} reads what node {} makes of the group", g,
+                                       id, edge.node));
       }
       const bool leaves = !is_inside && std::ranges::binary_search(group.nodes, edge.node);
       if (leaves || left) after_leaving[id - first] = true;
@@ -112,12 +109,12 @@ Status CheckPattern(const Graph& graph, const Group& group, size_t g, const Devi
     const bool fits =
         group.nodes.empty() && group.outputs.size() == 1 &&
         (is_copy || (group.inputs.size() == 1 && group.inputs[0].edge == group.outputs[0].edge));
-    return fits ? OkStatus() : Invalid(fmt::format("group {}: not a reorder of one edge", g));
+    return fits ? OkStatus() : InvalidPlan(fmt::format("group {}: not a reorder of one edge", g));
   }
   const bool is_view = group.pattern == kViewPattern;
   const GroupPattern* pattern = spec.FindPattern(group.pattern);
   if (!is_view && pattern == nullptr) {
-    return Invalid(
+    return InvalidPlan(
         fmt::format("group {}: device {} has no pattern '{}'", g, spec.name, group.pattern));
   }
   const auto fits = [&](size_t i) {
@@ -127,13 +124,13 @@ Status CheckPattern(const Graph& graph, const Group& group, size_t g, const Devi
   };
   const size_t nodes_max = is_view ? 1 : static_cast<size_t>(NodesMax(*pattern));
   if (group.nodes.empty() || group.nodes.size() > nodes_max) {
-    return Invalid(fmt::format("group {}: pattern '{}' has 1 to {} operators, got {}", g,
-                               group.pattern, nodes_max, group.nodes.size()));
+    return InvalidPlan(fmt::format("group {}: pattern '{}' has 1 to {} operators, got {}", g,
+                                   group.pattern, nodes_max, group.nodes.size()));
   }
   for (size_t i = 0; i < group.nodes.size(); ++i) {
     if (fits(i)) continue;
-    return Invalid(fmt::format("group {}: {} does not fit pattern '{}'", g,
-                               Info(graph.node(group.nodes[i]).op).name, group.pattern));
+    return InvalidPlan(fmt::format("group {}: {} does not fit pattern '{}'", g,
+                                   Info(graph.node(group.nodes[i]).op).name, group.pattern));
   }
   return OkStatus();
 }
@@ -147,7 +144,7 @@ StatusOr<std::map<Port, size_t>> CheckWriters(const Plan& plan) {
     for (const Port& port : plan.groups[g].outputs) {
       const auto [it, is_new] = writers.emplace(port, g);
       if (!is_new) {
-        return Invalid(
+        return InvalidPlan(
             fmt::format("{}: written by groups {} and {}", PortText(port), it->second, g));
       }
     }
@@ -156,7 +153,7 @@ StatusOr<std::map<Port, size_t>> CheckWriters(const Plan& plan) {
     if (!plan.groups[g].nodes.empty() || IsCopy(plan.groups[g])) continue;
     const auto it = writers.find(plan.groups[g].inputs[0]);
     if (it == writers.end() || !plan.groups[it->second].nodes.empty()) continue;
-    return Invalid(fmt::format("group {}: reorders what group {} reordered", g, it->second));
+    return InvalidPlan(fmt::format("group {}: reorders what group {} reordered", g, it->second));
   }
   return writers;
 }
@@ -172,7 +169,7 @@ Status CheckGroups(const Graph& graph, const Plan& plan, const DeviceSpec& spec)
   for (size_t g = 0; g < plan.groups.size(); ++g) {
     const Group& group = plan.groups[g];
     if (group.cores < 0 || group.cores > spec.cores) {
-      return Invalid(
+      return InvalidPlan(
           fmt::format("group {}: {} cores, the device has {}", g, group.cores, spec.cores));
     }
     AG_TRY(CheckNodes(graph, group, g, &owner));
@@ -184,7 +181,7 @@ Status CheckGroups(const Graph& graph, const Plan& plan, const DeviceSpec& spec)
   for (NodeId id = 0; id < graph.size(); ++id) {
     const Node& node = graph.node(id);
     if (owner[id] >= 0 || node.op == OpKind::kInput || graph.is_constant(id)) continue;
-    return Invalid(fmt::format("node {}: {} is in no group", id, Info(node.op).name));
+    return InvalidPlan(fmt::format("node {}: {} is in no group", id, Info(node.op).name));
   }
   return OkStatus();
 }
@@ -192,19 +189,19 @@ Status CheckGroups(const Graph& graph, const Plan& plan, const DeviceSpec& spec)
 StatusOr<HappensBefore> CheckSchedule(const Graph& graph, const Plan& plan,
                                       const DeviceSpec& spec) {
   if (plan.streams.size() > static_cast<size_t>(spec.streams_max)) {
-    return Invalid(
+    return InvalidPlan(
         fmt::format("{} streams, the device has {}", plan.streams.size(), spec.streams_max));
   }
   AG_LET(HappensBefore before, HappensBefore::Make(plan.groups.size(), plan.streams));
   for (const Stream& stream : plan.streams) {
     if (stream.cores < 0 || stream.cores > spec.cores) {
-      return Invalid(
+      return InvalidPlan(
           fmt::format("a stream of {} cores, the device has {}", stream.cores, spec.cores));
     }
     for (const Launch& launch : stream.launches) {
       for (const int wait : launch.waits) {
         if (before.StreamOf(wait) != before.StreamOf(launch.group)) continue;
-        return Invalid(
+        return InvalidPlan(
             fmt::format("group {}: waits for group {} on its own stream", launch.group, wait));
       }
     }
@@ -215,16 +212,17 @@ StatusOr<HappensBefore> CheckSchedule(const Graph& graph, const Plan& plan,
     const int g = static_cast<int>(i);
     const bool is_view = plan.groups[i].pattern == kViewPattern;
     if (is_view == (before.StreamOf(g) >= 0)) {
-      return Invalid(
+      return InvalidPlan(
           fmt::format("group {}: {}", g, is_view ? "a view is launched" : "not launched"));
     }
     for (const Port& port : plan.groups[i].inputs) {
       if (writers.contains(port) || graph.node(port.edge.node).op == OpKind::kInput) continue;
-      return Invalid(fmt::format("group {}: reads {}, which no group writes", g, PortText(port)));
+      return InvalidPlan(
+          fmt::format("group {}: reads {}, which no group writes", g, PortText(port)));
     }
     for (const int b : dependencies[i]) {
       if (is_view || before.IsBefore(b, g)) continue;
-      return Invalid(fmt::format("group {}: does not wait for group {}, which it reads", g, b));
+      return InvalidPlan(fmt::format("group {}: does not wait for group {}, which it reads", g, b));
     }
   }
   return before;
@@ -232,7 +230,7 @@ StatusOr<HappensBefore> CheckSchedule(const Graph& graph, const Plan& plan,
 
 Status ValidatePlan(const Graph& graph, const Plan& plan, const DeviceSpec& spec) {
   if (plan.graph != graph.digest()) {
-    return Invalid(
+    return InvalidPlan(
         fmt::format("made for graph {}, got {}", plan.graph.Short(), graph.digest().Short()));
   }
   AG_TRY(CheckOffers(spec, plan.policy.precision));

@@ -1,15 +1,12 @@
 #include <algorithm>
 #include <set>
 
+#include "plan/invalid.h"
 #include "plan/plan_checks.h"
 #include "plan/tensor_lives.h"
 
 namespace ag {
 namespace {
-
-Status Invalid(const std::string& message) {
-  return Status(StatusCode::kInvalidArgument, "plan: " + message);
-}
 
 int64_t BytesOf(const Graph& graph, const Plan& plan, const Port& port) {
   return LayoutBytes(StoredType(graph.type(port.edge), plan.policy.precision), port.layout);
@@ -21,8 +18,8 @@ StatusOr<int64_t> BufferBytes(const Graph& graph, const Plan& plan, const Place&
   const bool is_input = place.kind == Place::Kind::kInput;
   const size_t count = is_input ? graph.inputs().size() : graph.outputs().size();
   if (place.index < 0 || static_cast<size_t>(place.index) >= count) {
-    return Invalid(fmt::format("{}: {} {} of {}", PortText(place.port),
-                               is_input ? "input" : "output", place.index, count));
+    return InvalidPlan(fmt::format("{}: {} {} of {}", PortText(place.port),
+                                   is_input ? "input" : "output", place.index, count));
   }
   const Edge edge =
       is_input ? Edge{graph.inputs()[place.index], 0} : graph.outputs()[place.index].edge;
@@ -41,21 +38,21 @@ Status CheckBounds(const Graph& graph, const Plan& plan, const DeviceSpec& spec)
   }
   for (size_t i = 0; i < plan.places.size(); ++i) {
     const Place& place = plan.places[i];
-    if (i > 0 && !(plan.places[i - 1] < place)) return Invalid("places are not sorted");
+    if (i > 0 && !(plan.places[i - 1] < place)) return InvalidPlan("places are not sorted");
     if (!ports.contains(place.port)) {
-      return Invalid(fmt::format("{}: placed, but no group uses it", PortText(place.port)));
+      return InvalidPlan(fmt::format("{}: placed, but no group uses it", PortText(place.port)));
     }
     AG_LET(const int64_t buffer, BufferBytes(graph, plan, place));
     const int64_t bytes = BytesOf(graph, plan, place.port);
     if (place.offset_bytes < 0 || place.offset_bytes % spec.alignment_bytes != 0 ||
         bytes > buffer || place.offset_bytes > buffer - bytes) {
-      return Invalid(fmt::format("{}: {} bytes at {} do not fit a buffer of {}",
-                                 PortText(place.port), bytes, place.offset_bytes, buffer));
+      return InvalidPlan(fmt::format("{}: {} bytes at {} do not fit a buffer of {}",
+                                     PortText(place.port), bytes, place.offset_bytes, buffer));
     }
   }
   for (const Port& port : ports) {
     if (FindPlace(plan, port) == nullptr) {
-      return Invalid(fmt::format("{}: has no place", PortText(port)));
+      return InvalidPlan(fmt::format("{}: has no place", PortText(port)));
     }
   }
   return OkStatus();
@@ -71,14 +68,14 @@ Status CheckHome(const Graph& graph, const Plan& plan, const ViewForest& forest,
                            root->index == place.index &&
                            root->offset_bytes + location.offset_bytes == place.offset_bytes;
     if (is_inside) return OkStatus();
-    return Invalid(fmt::format("{}: does not lie inside {} where its view says",
-                               PortText(place.port), PortText(location.root)));
+    return InvalidPlan(fmt::format("{}: does not lie inside {} where its view says",
+                                   PortText(place.port), PortText(location.root)));
   }
   if (place.kind == Place::Kind::kArena) return OkStatus();
   const Edge edge = place.kind == Place::Kind::kInput ? Edge{graph.inputs()[place.index], 0}
                                                       : graph.outputs()[place.index].edge;
   if (place.port.edge == edge && place.offset_bytes == 0) return OkStatus();
-  return Invalid(fmt::format("{}: lies in the buffer of another tensor", PortText(place.port)));
+  return InvalidPlan(fmt::format("{}: lies in the buffer of another tensor", PortText(place.port)));
 }
 
 // Each graph output is written once: by its tensor having its home there, or by a copy.
@@ -90,14 +87,14 @@ Status CheckOutputs(const Graph& graph, const Plan& plan, const ViewForest& fore
   }
   for (size_t i = 0; i < writers.size(); ++i) {
     if (writers[i] == 1) continue;
-    return Invalid(fmt::format("output {}: has {} places, expected one", i, writers[i]));
+    return InvalidPlan(fmt::format("output {}: has {} places, expected one", i, writers[i]));
   }
   std::set<Port> copied;
   for (const Group& group : plan.groups) {
     if (!IsCopy(group)) continue;
     const Port& port = group.outputs[0];
     if (!copied.insert(port).second || CopiesOf(graph, plan, port).empty()) {
-      return Invalid(fmt::format("{}: a copy without a place to fill", PortText(port)));
+      return InvalidPlan(fmt::format("{}: a copy without a place to fill", PortText(port)));
     }
   }
   for (size_t i = 0; i < plan.places.size(); ++i) {
@@ -109,7 +106,7 @@ Status CheckOutputs(const Graph& graph, const Plan& plan, const ViewForest& fore
                         graph.outputs()[place.index].edge == place.port.edge &&
                         place.offset_bytes == 0;
     if (!is_own || !copied.contains(place.port)) {
-      return Invalid(fmt::format("{}: no copy fills its further place", PortText(place.port)));
+      return InvalidPlan(fmt::format("{}: no copy fills its further place", PortText(place.port)));
     }
   }
   return OkStatus();
@@ -128,11 +125,11 @@ Status CheckLives(const Graph& graph, const Plan& plan, const ViewForest& forest
   const std::map<Port, TensorLife> lives = TensorLives(graph, plan, forest, before);
   for (const auto& [root, life] : lives) {
     const Place* place = FindPlace(plan, root);
-    if (place == nullptr) return Invalid(fmt::format("{}: has no place", PortText(root)));
+    if (place == nullptr) return InvalidPlan(fmt::format("{}: has no place", PortText(root)));
     const bool is_input = place->kind == Place::Kind::kInput;
     if (is_input != (life.writers == 0)) {
-      return Invalid(fmt::format("{}: {}", PortText(root),
-                                 is_input ? "a graph input is written" : "is never written"));
+      return InvalidPlan(fmt::format("{}: {}", PortText(root),
+                                     is_input ? "a graph input is written" : "is never written"));
     }
     if (place->kind != Place::Kind::kArena) continue;
     const int64_t bytes = BytesOf(graph, plan, root);
@@ -146,8 +143,9 @@ Status CheckLives(const Graph& graph, const Plan& plan, const ViewForest& forest
       if (arena[k].place->offset_bytes >= arena[i].end) break;
       if (EndsBefore(*arena[i].life, *arena[k].life)) continue;
       if (EndsBefore(*arena[k].life, *arena[i].life)) continue;
-      return Invalid(fmt::format("{} and {} share bytes while both are alive",
-                                 PortText(arena[i].place->port), PortText(arena[k].place->port)));
+      return InvalidPlan(fmt::format("{} and {} share bytes while both are alive",
+                                     PortText(arena[i].place->port),
+                                     PortText(arena[k].place->port)));
     }
   }
   return OkStatus();
@@ -157,7 +155,7 @@ Status CheckLives(const Graph& graph, const Plan& plan, const ViewForest& forest
 
 Status CheckPlaces(const Graph& graph, const Plan& plan, const DeviceSpec& spec,
                    const HappensBefore& before) {
-  if (plan.arena_bytes < 0) return Invalid(fmt::format("arena of {} bytes", plan.arena_bytes));
+  if (plan.arena_bytes < 0) return InvalidPlan(fmt::format("arena of {} bytes", plan.arena_bytes));
   AG_TRY(CheckBounds(graph, plan, spec));
   StatusOr<ViewForest> forest = ForestOf(graph, plan, spec);
   AG_TRY(forest, "plan");

@@ -3,6 +3,7 @@
 #include "base/bytes.h"
 #include "base/text.h"
 #include "graph/text_form.h"
+#include "plan/invalid.h"
 
 namespace ag {
 namespace {
@@ -11,8 +12,6 @@ constexpr std::string_view kSynthetic = "synthetic";
 constexpr std::string_view kGraphKey = "graph=";
 constexpr std::string_view kBytesKey = "problem=";
 constexpr std::string_view kColdKey = "cold_cache=";
-
-Status Invalid(const std::string& message) { return Status(StatusCode::kInvalidArgument, message); }
 
 // The statements of a graph's text: line ends, or semicolons outside of quotes.
 std::vector<std::string> Statements(std::string_view text, char separator) {

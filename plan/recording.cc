@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "base/text.h"
+#include "plan/invalid.h"
 #include "plan/problem_text.h"
 
 namespace ag {
@@ -12,8 +13,6 @@ namespace {
 
 constexpr std::string_view kHeaderWord = "autograph-measurements ";
 constexpr std::string_view kHeaderBefore = "autograph-measurements 2";
-
-Status Invalid(const std::string& message) { return Status(StatusCode::kInvalidArgument, message); }
 
 std::string FormatTimes(const Measurement& m, int64_t measured_unix_seconds) {
   return fmt::format("ns={} low={} high={} samples={} discarded={} canary={} time={}{}",
@@ -199,16 +198,16 @@ class Parser {
 };
 
 // A group as its line, and its bytes, by which pairs name it.
-struct GroupLine {
+struct RecordedGroupLine {
   std::string problem;
   std::string times;
   std::string bytes;
-  auto operator<=>(const GroupLine&) const = default;
+  auto operator<=>(const RecordedGroupLine&) const = default;
 };
 
 // The lines of the pairs whose groups are among `groups`, in order.
 std::vector<std::string> PairLines(const std::vector<const RecordedPair*>& pairs,
-                                   const std::vector<GroupLine>& groups) {
+                                   const std::vector<RecordedGroupLine>& groups) {
   std::map<std::string_view, size_t> numbers;
   for (size_t i = 0; i < groups.size(); ++i) numbers.emplace(groups[i].bytes, i + 1);
   std::vector<std::tuple<size_t, size_t, std::string>> lines;
@@ -243,7 +242,7 @@ std::string FormatRecording(const Recording& recording) {
       text += fmt::format("spec {}\n", line);
     }
   }
-  std::map<Environment, std::vector<GroupLine>> groups;
+  std::map<Environment, std::vector<RecordedGroupLine>> groups;
   for (const RecordedGroup& group : recording.groups) {
     groups[group.environment].push_back({FormatGroupProblem(group.problem), FormatGroupTimes(group),
                                          EncodeGroupProblem(group.problem)});
@@ -253,7 +252,7 @@ std::string FormatRecording(const Recording& recording) {
   for (auto& [environment, lines] : groups) {
     std::ranges::sort(lines);
     text += fmt::format("environment {}\n", environment);
-    for (const GroupLine& line : lines) {
+    for (const RecordedGroupLine& line : lines) {
       text += fmt::format("group {} {}\n", line.times, line.problem);
     }
     for (const std::string& line : PairLines(pairs[environment], lines)) {

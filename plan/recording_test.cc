@@ -10,7 +10,7 @@
 namespace ag {
 namespace {
 
-constexpr std::string_view kNetwork = R"(
+constexpr std::string_view kRecordedNetwork = R"(
 input x f32[1,3,8,8]
 input indices i64[2]
 w0 = const f32[16,3,3,3] seed 1
@@ -24,9 +24,9 @@ output "y" = gather(mul(matmul(m, v), half), indices) axis=0
 output "z" = softmax(p) axis=1
 )";
 
-std::vector<GroupProblem> Problems() {
+std::vector<GroupProblem> RecordedProblems() {
   const DeviceSpec spec = LoadSpec(AG_SOURCE_DIR, "small");
-  const Graph graph = GraphOf(kNetwork);
+  const Graph graph = GraphOf(kRecordedNetwork);
   RooflineTimes times(spec);
   const std::vector<Group> groups = *FormGroups(graph, spec, {}, times);
   std::vector<GroupProblem> problems;
@@ -37,7 +37,7 @@ std::vector<GroupProblem> Problems() {
 }
 
 TEST(ProblemText, ReadsBackToTheSameBytes) {
-  const std::vector<GroupProblem> problems = Problems();
+  const std::vector<GroupProblem> problems = RecordedProblems();
   EXPECT_GT(problems.size(), 4u);
   for (GroupProblem problem : problems) {
     problem.cores = 3;
@@ -292,7 +292,7 @@ TEST(Recording, SaysWhatIsWrongAndWhere) {
 TEST(Recording, AnyCutOrFlippedByteIsAnErrorOrAnother) {
   Recording recording;
   recording.spec = LoadSpec(AG_SOURCE_DIR, "small");
-  for (const GroupProblem& problem : Problems()) {
+  for (const GroupProblem& problem : RecordedProblems()) {
     recording.groups.push_back(Recorded(0, 10));
     recording.groups.back().problem = problem;
   }

@@ -12,16 +12,11 @@ namespace {
 
 using testing::ElementsAre;
 
-const DeviceSpec& Small() {  // 4 cores, an event takes 10 ns.
-  static const DeviceSpec spec = LoadSpec(AG_SOURCE_DIR, "small");
-  return spec;
-}
-
 // exp -> {relu, neg} -> add, one group each.
 struct Diamond {
   Diamond() : graph(GraphOf("input x f32[4]\na = exp(x)\noutput add(relu(a), neg(a))\n")) {
-    RooflineTimes times(Small());
-    groups = *FormGroups(graph, Small(), {}, times, {.grouped = false});
+    RooflineTimes times(SmallSpec());
+    groups = *FormGroups(graph, SmallSpec(), {}, times, {.grouped = false});
   }
   Graph graph;
   std::vector<Group> groups;
@@ -31,7 +26,7 @@ Stream StreamOf(std::vector<Launch> launches, int cores) { return {cores, std::m
 
 // Where blocks are dealt out, groups of few blocks run beside each other at full speed.
 TEST(Makespan, SmallGroupsShareAGpu) {
-  DeviceSpec spec = Small();
+  DeviceSpec spec = SmallSpec();
   spec.cores = 8;
   spec.block_outputs = 100;
   for (const auto& [size, makespan_ns] : {std::pair(400, 100.0), std::pair(800, 200.0)}) {
@@ -47,7 +42,7 @@ TEST(Makespan, SmallGroupsShareAGpu) {
 
 // Two groups of 100 ns and 8 cores by their blocks; what was measured of them counts instead.
 TEST(Makespan, MeasuredSharesAndOverlap) {
-  DeviceSpec spec = Small();
+  DeviceSpec spec = SmallSpec();
   spec.cores = 8;
   spec.block_outputs = 100;
   const Graph graph = GraphOf("input x f32[800]\noutput a = exp(x)\noutput b = relu(x)\n");
@@ -83,13 +78,13 @@ TEST(PairsBeside, TheLongestFirst) {
   plan.groups = d.groups;
   // relu runs from 100 to 150, neg from 110 to 190, add waits for neg.
   plan.streams = {StreamOf({{0, {}}, {1, {}}, {3, {2}}}, 2), StreamOf({{2, {0}}}, 2)};
-  const auto pairs = PairsBeside(d.graph, plan, {100, 50, 80, 10}, Small());
+  const auto pairs = PairsBeside(d.graph, plan, {100, 50, 80, 10}, SmallSpec());
   ASSERT_EQ(pairs.size(), 1u);
   EXPECT_EQ(pairs[0].first, 1);
   EXPECT_EQ(pairs[0].second, 2);
   EXPECT_DOUBLE_EQ(pairs[0].ns, 40);
   plan.streams = {StreamOf({{1, {2}}}, 0), StreamOf({{2, {1}}}, 0)};
-  EXPECT_TRUE(PairsBeside(d.graph, plan, {100, 50, 80, 10}, Small()).empty());
+  EXPECT_TRUE(PairsBeside(d.graph, plan, {100, 50, 80, 10}, SmallSpec()).empty());
 }
 
 TEST(Makespan, ByHand) {
@@ -121,14 +116,14 @@ TEST(Makespan, ByHand) {
     Plan plan;
     plan.groups = d.groups;
     plan.streams = c.streams;
-    EXPECT_DOUBLE_EQ(MakespanNs(d.graph, plan, {100, 50, 80, 10}, Small()), c.makespan_ns)
+    EXPECT_DOUBLE_EQ(MakespanNs(d.graph, plan, {100, 50, 80, 10}, SmallSpec()), c.makespan_ns)
         << c.name;
   }
 }
 
 TEST(GreedyStreams, TheLongBranchStaysAndTheShortOneMoves) {
   const Diamond d;
-  const auto streams = GreedyStreams(d.graph, d.groups, {100, 50, 80, 10}, Small(), 2);
+  const auto streams = GreedyStreams(d.graph, d.groups, {100, 50, 80, 10}, SmallSpec(), 2);
   ASSERT_EQ(streams.size(), 2u);
   EXPECT_EQ(streams[0].cores, 2);
   // neg (the longer path) goes on at once; relu waits for the event on the other stream.
@@ -143,7 +138,7 @@ TEST(GreedyStreams, TheLongBranchStaysAndTheShortOneMoves) {
 
 // A chain of three groups of 100 ns, and two of about 150 ns.
 TEST(GreedyStreams, WhatBeginsBesideAFullGroupTakesLonger) {
-  DeviceSpec spec = Small();
+  DeviceSpec spec = SmallSpec();
   spec.cores = 8;
   spec.block_outputs = 1;
   const Graph graph = GraphOf(
@@ -179,9 +174,9 @@ TEST(GreedyStreams, WhatBeginsBesideAFullGroupTakesLonger) {
 
 TEST(GreedyStreams, AChainStaysOnOneStreamWithAllCores) {
   const Graph graph = GraphOf("input x f32[4]\noutput softmax(softmax(x) axis=0) axis=0\n");
-  RooflineTimes times(Small());
-  const auto groups = *FormGroups(graph, Small(), {}, times);
-  const auto streams = GreedyStreams(graph, groups, {10, 10}, Small(), 4);
+  RooflineTimes times(SmallSpec());
+  const auto groups = *FormGroups(graph, SmallSpec(), {}, times);
+  const auto streams = GreedyStreams(graph, groups, {10, 10}, SmallSpec(), 4);
   ASSERT_EQ(streams.size(), 1u);
   EXPECT_EQ(streams[0].cores, 0);
 }
@@ -211,24 +206,25 @@ TEST(GreedyWideStreams, TakesAllCoresWhereNothingRunsBeside) {
       {"one branch that scales", {60, 200, 20, 60}, {40, 50, 30, 40}, {0, 0, 1, 0}, 1, 150},
   };
   for (const Case& c : cases) {
-    Schedule schedule =
-        GreedyWideStreams(d.graph, Timed(d, c.narrow_ns, 1), Timed(d, c.wide_ns, 0), Small(), 2);
+    Schedule schedule = GreedyWideStreams(d.graph, Timed(d, c.narrow_ns, 1), Timed(d, c.wide_ns, 0),
+                                          SmallSpec(), 2);
     std::vector<int> cores;
     std::vector<double> ns;
     for (const Group& group : schedule.timed.groups) cores.push_back(group.cores);
     for (const GroupTime& time : schedule.timed.times) ns.push_back(time.ns);
     EXPECT_EQ(cores, c.cores) << c.name;
     EXPECT_EQ(schedule.streams.size(), c.streams) << c.name;
-    const auto plan = CompletePlan(d.graph, schedule.timed.groups, schedule.streams, Small(), {});
+    const auto plan =
+        CompletePlan(d.graph, schedule.timed.groups, schedule.streams, SmallSpec(), {});
     ASSERT_EQ(ToString(plan.status()), "OK") << c.name;
-    EXPECT_DOUBLE_EQ(MakespanNs(d.graph, *plan, ns, Small()), c.makespan_ns) << c.name;
+    EXPECT_DOUBLE_EQ(MakespanNs(d.graph, *plan, ns, SmallSpec()), c.makespan_ns) << c.name;
   }
 }
 
 TEST(GreedyWideStreams, AWideGroupWaitsForAllAndAllWaitForIt) {
   const Diamond d;
   const Schedule schedule = GreedyWideStreams(d.graph, Timed(d, {100, 50, 50, 100}, 1),
-                                              Timed(d, {60, 40, 40, 60}, 0), Small(), 2);
+                                              Timed(d, {60, 40, 40, 60}, 0), SmallSpec(), 2);
   ASSERT_EQ(schedule.streams.size(), 2u);
   for (const Stream& stream : schedule.streams) EXPECT_EQ(stream.cores, 0);
   EXPECT_THAT(schedule.streams[1].launches[0].waits, ElementsAre(0));  // exp
@@ -240,17 +236,17 @@ TEST(OneStream, FinishesABranchBeforeTheNext) {
       "input x f32[1,1024]\nw = const f32[1024,4] seed 1\n"
       "a = softmax(neg(x)) axis=1\nb = softmax(exp(x)) axis=1\n"
       "output add(matmul(a, w), matmul(b, w))\n");
-  RooflineTimes times(Small());
-  const auto groups = *FormGroups(graph, Small(), {}, times, {.grouped = false});
-  const Plan plan = *CompletePlan(graph, groups, OneStream(graph, groups), Small(), {});
+  RooflineTimes times(SmallSpec());
+  const auto groups = *FormGroups(graph, SmallSpec(), {}, times, {.grouped = false});
+  const Plan plan = *CompletePlan(graph, groups, OneStream(graph, groups), SmallSpec(), {});
   EXPECT_EQ(plan.arena_bytes, 2 * 4096 + 16);  // Two large ones and the first product.
 }
 
 TEST(OneStream, AConstantIsCopied) {
   const Graph graph = GraphOf("c = const f32[2] {1, 2}\noutput c\n");
-  RooflineTimes times(Small());
-  const auto groups = *FormGroups(graph, Small(), {}, times);
-  const Plan plan = *CompletePlan(graph, groups, OneStream(graph, groups), Small(), {});
+  RooflineTimes times(SmallSpec());
+  const auto groups = *FormGroups(graph, SmallSpec(), {}, times);
+  const Plan plan = *CompletePlan(graph, groups, OneStream(graph, groups), SmallSpec(), {});
   EXPECT_EQ(Summary(graph, plan.groups), std::vector<std::string>{"copy"});
 }
 

@@ -5,15 +5,10 @@
 #include "graph/text_form.h"
 #include "rules/compare.h"
 #include "rules/rewrite.h"
+#include "rules/testing.h"
 
 namespace ag {
 namespace {
-
-Graph MustParse(const std::string& text) {
-  StatusOr<Graph> graph = ParseGraph(text);
-  EXPECT_TRUE(graph.ok()) << ToString(graph.status());
-  return graph.ok() ? *graph : Graph();
-}
 
 // The largest place at which the rule applies, rewritten and cleaned up.
 StatusOr<Graph> ApplyRule(const Graph& graph, const std::string& name) {

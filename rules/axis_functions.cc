@@ -270,7 +270,7 @@ Result Crop(const TensorFacts& facts, Arguments a) {
 }
 
 #define SLICES "(x, a, s, e, t, b, u, f, v)"
-constexpr RuleFunction kFunctions[] = {
+constexpr RuleFunction kAxisFunctions[] = {
     {"below", "below(list, n)", "how many elements are less than n", 2, 2, Asks::kTypes, Below},
     {"broadcast", "broadcast(x, ...)", "the shape that the tensors or shapes broadcast to", 1, -1,
      Asks::kTypes, Broadcast},
@@ -310,6 +310,6 @@ constexpr RuleFunction kFunctions[] = {
 
 }  // namespace
 
-std::span<const RuleFunction> AxisFunctions() { return kFunctions; }
+std::span<const RuleFunction> AxisFunctions() { return kAxisFunctions; }
 
 }  // namespace ag

@@ -14,7 +14,7 @@ struct FunctionCase {
   Value expected;  // kNone: no value.
 };
 
-const FunctionCase kCases[] = {
+const FunctionCase kFunctionCases[] = {
     {"inverse", {Ints{2, 0, 1}}, Ints{1, 2, 0}},
     {"inverse", {Ints{0, 0, 1}}, kNone},
     {"perm_without", {Ints{2, 0, 3, 1}, Ints{0, 3}}, Ints{0, 1}},
@@ -72,8 +72,8 @@ const FunctionCase kCases[] = {
 
 TEST(AxisFunctions, GiveWhatTheirCasesSay) {
   const GraphBuilder none;
-  for (const FunctionCase& c : kCases) {
-    SCOPED_TRACE(fmt::format("{}, case {}", c.function, &c - kCases));
+  for (const FunctionCase& c : kFunctionCases) {
+    SCOPED_TRACE(fmt::format("{}, case {}", c.function, &c - kFunctionCases));
     const RuleFunction* function = FindFunction(c.function);
     ASSERT_NE(function, nullptr);
     const auto value = function->call(TensorFacts(none), c.arguments);

@@ -67,7 +67,7 @@ TEST(ChildGraphs, AreWhatCleanUpMakesOfThem) {
   EXPECT_GT(counts.whole, 20);
 }
 
-struct Case {
+struct ChildCase {
   const char* name;
   const char* parent;
   const char* rules;
@@ -75,7 +75,7 @@ struct Case {
 };
 
 // What a rewrite may leave behind: each kind of it must be seen.
-const Case kCases[] = {
+const ChildCase kChildCases[] = {
     {"nothing", "input x f32[2]\noutput y = tanh(relu(relu(x)))\n",
      "a [exact]: relu(relu(x)) => relu(x)", true},
     {"a no-op", "input x f32[2]\noutput y = relu(x)\n",
@@ -97,7 +97,7 @@ const Case kCases[] = {
 };
 
 TEST(ChildGraphs, SeeWhatIsLeftToCleanUp) {
-  for (const Case& c : kCases) {
+  for (const ChildCase& c : kChildCases) {
     SCOPED_TRACE(c.name);
     const StatusOr<Graph> parent = ParseGraph(c.parent);
     const StatusOr<RuleSet> rules = RuleSet::Parse(c.rules, "test");

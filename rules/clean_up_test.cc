@@ -14,7 +14,7 @@ struct CleanUpCase {
   const char* steps;
 };
 
-const CleanUpCase kCases[] = {
+const CleanUpCase kCleanUpTexts[] = {
     {"nothing to do", "input x f32[2]\noutput y = relu(x)\n", "relu", ""},
     {"batch norm, then scale and shift into one conv",
      "input x f32[1,2,4,4]\n"
@@ -110,7 +110,7 @@ std::string Operators(const Graph& graph) {
 }
 
 TEST(CleanUp, DoesWhatItsCasesSay) {
-  for (const CleanUpCase& c : kCases) {
+  for (const CleanUpCase& c : kCleanUpTexts) {
     SCOPED_TRACE(c.name);
     const StatusOr<Graph> graph = ParseGraph(c.before);
     ASSERT_TRUE(graph.ok()) << ToString(graph.status());

@@ -42,7 +42,7 @@ MaybeValue ListArithmetic(char op, const Ints& a, const Ints& b) {
   return out;
 }
 
-MaybeValue Arithmetic(char op, const Value& a, const Value& b) {
+MaybeValue ApplyArithmetic(char op, const Value& a, const Value& b) {
   const auto* left = std::get_if<Ints>(&a);
   const auto* right = std::get_if<Ints>(&b);
   if (left != nullptr && right != nullptr) return ListArithmetic(op, *left, *right);
@@ -76,9 +76,9 @@ MaybeValue Compare(std::string_view op, const Value& a, const Value& b) {
 }
 
 MaybeValue Operate(const Expression& e, const std::vector<Value>& operands) {
-  if (e.name == "neg") return Arithmetic('-', int64_t{0}, operands[0]);
+  if (e.name == "neg") return ApplyArithmetic('-', int64_t{0}, operands[0]);
   const bool arithmetic = e.name.size() == 1 && e.name != "<" && e.name != ">";
-  return arithmetic ? Arithmetic(e.name[0], operands[0], operands[1])
+  return arithmetic ? ApplyArithmetic(e.name[0], operands[0], operands[1])
                     : Compare(e.name, operands[0], operands[1]);
 }
 

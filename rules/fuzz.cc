@@ -17,7 +17,7 @@ namespace ag {
 namespace {
 
 constexpr int kNodesMax = 60;
-constexpr int64_t kElementsMax = 20'000;
+constexpr int64_t kFuzzElementsMax = 20'000;
 constexpr int kStepsMax = 8;
 constexpr int kDrawsOfCase = 40;
 constexpr const char* kCleanUp = "clean-up";
@@ -146,7 +146,7 @@ class Fuzzer {
                       .exact = rule->rule_class == RuleClass::kExact};
       if (!Same(step, graph, *after, seed)) return false;
       graph = *after;
-      if (graph.size() > 2 * kNodesMax || ElementsOf(graph) > kElementsMax) break;
+      if (graph.size() > 2 * kNodesMax || ElementsOf(graph) > kFuzzElementsMax) break;
     }
     const StatusOr<Graph> clean = CleanUp(graph, rules_);
     if (!clean.ok()) {

@@ -7,9 +7,9 @@ bool SingleUse(const Graph& graph, Edge e) {
   return graph.uses(e).size() == 1 && !graph.is_output(e);
 }
 
-class Comparison {
+class PlaceComparison {
  public:
-  Comparison(const Graph& before, const Graph& after, std::span<const NodeId> place)
+  PlaceComparison(const Graph& before, const Graph& after, std::span<const NodeId> place)
       : before_(before), after_(after), place_(place) {}
 
   // Whether a match sees node `now` of the new graph as it saw `then` of the old one.
@@ -45,7 +45,7 @@ class Comparison {
 
 GraphChange FindChange(const Graph& before, const Graph& after, std::span<const NodeId> place,
                        int reach) {
-  const Comparison comparison(before, after, place);
+  const PlaceComparison comparison(before, after, place);
   std::vector<uint8_t> seen(static_cast<size_t>(after.size()), 0);  // Or the same as before.
   for (NodeId then = 0; then < before.size(); ++then) {
     const NodeId now = place[then];

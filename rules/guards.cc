@@ -321,7 +321,7 @@ Result EnlargePads(const TensorFacts& facts, Arguments a) {
   return pads;
 }
 
-constexpr RuleFunction kFunctions[] = {
+constexpr RuleFunction kGuardFunctions[] = {
     {"along_axis", "along_axis(k, y, n)",
      "k broadcast against y keeps y's shape and differs along axis n at most", 3, 3, Asks::kTypes,
      AlongAxis},
@@ -372,14 +372,14 @@ constexpr RuleFunction kFunctions[] = {
 }  // namespace
 
 std::vector<RuleFunction> AllFunctions() {
-  std::vector<RuleFunction> all(std::begin(kFunctions), std::end(kFunctions));
+  std::vector<RuleFunction> all(std::begin(kGuardFunctions), std::end(kGuardFunctions));
   all.insert(all.end(), AxisFunctions().begin(), AxisFunctions().end());
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
   return all;
 }
 
 const RuleFunction* FindFunction(std::string_view name) {
-  for (const auto functions : {std::span<const RuleFunction>(kFunctions), AxisFunctions()}) {
+  for (const auto functions : {std::span<const RuleFunction>(kGuardFunctions), AxisFunctions()}) {
     for (const RuleFunction& function : functions) {
       if (function.name == name) return &function;
     }

@@ -8,15 +8,10 @@
 
 #include "graph/text_form.h"
 #include "rules/rewrite.h"
+#include "rules/testing.h"
 
 namespace ag {
 namespace {
-
-Graph MustParse(const std::string& text) {
-  StatusOr<Graph> graph = ParseGraph(text);
-  EXPECT_TRUE(graph.ok()) << ToString(graph.status()) << "\n" << text;
-  return graph.ok() ? *graph : Graph();
-}
 
 RuleSet MustParseRules(const std::string& text) {
   StatusOr<RuleSet> rules = RuleSet::Parse(text, "test");

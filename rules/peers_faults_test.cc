@@ -10,6 +10,7 @@
 #include "rules/matcher.h"
 #include "rules/rewrite.h"
 #include "rules/rules_cases.h"
+#include "rules/testing.h"
 
 namespace ag {
 namespace {
@@ -381,12 +382,6 @@ const RuleCase kFaults[] = {
     {"batched products: a transpose of the batch", "input x f32[2,2,3]; input z f32[2,3,2]",
      "output y = matmul(transpose(x) perm=[1,0,2], z)", "output y = matmul(x, z)"},
 };
-
-Graph MustParse(const std::string& text) {
-  StatusOr<Graph> graph = ParseGraph(text);
-  EXPECT_TRUE(graph.ok()) << ToString(graph.status()) << "\n" << text;
-  return graph.ok() ? *graph : Graph();
-}
 
 // "" when both compute the same under the same names.
 std::string DifferenceOf(const Graph& before, const Graph& after) {

@@ -9,15 +9,10 @@
 #include "rules/applier.h"
 #include "rules/matcher.h"
 #include "rules/rules_cases.h"
+#include "rules/testing.h"
 
 namespace ag {
 namespace {
-
-Graph MustParse(const std::string& text) {
-  StatusOr<Graph> graph = ParseGraph(text);
-  EXPECT_TRUE(graph.ok()) << ToString(graph.status()) << "\n" << text;
-  return graph.ok() ? *graph : Graph();
-}
 
 std::string Canonical(const std::string& text) { return FormatGraph(MustParse(text)); }
 

@@ -10,14 +10,14 @@
 namespace ag {
 namespace {
 
-Rule Parsed(const std::string& text) {
+Rule ParsedRule(const std::string& text) {
   const StatusOr<RuleSet> set = RuleSet::Parse(text, "f.rules");
   AG_CHECK(set.ok());
   return set->rules()[0];
 }
 
 TEST(Verify, TheCounterExampleIsSmallAndComplete) {
-  const Rule rule = Parsed("w [exact]: sub(x, y) => sub(y, x)");
+  const Rule rule = ParsedRule("w [exact]: sub(x, y) => sub(y, x)");
   const VerifyReport report = Verify(rule);
   EXPECT_EQ(report.counter_example,
             "input x0 f64[]\ninput x1 f64[]\nv2 = sub(x0, x1)\noutput \"o0\" = v2\n=>\n"
@@ -28,10 +28,10 @@ TEST(Verify, TheCounterExampleIsSmallAndComplete) {
 
 // What the first refused case of a convolution looks like, nobody wants to read.
 TEST(Verify, ShrinksSizesAttributesRootsAndValues) {
-  const VerifyReport report =
-      Verify(Parsed("w [exact]: each i: relu(conv.c(x, w[i], b[i]; group=1)) => "
-                    "split(conv.c(x, concat(w[i]...; axis=0), concat(b[i]...; axis=0)); axis=1, "
-                    "sizes=[dim(w[i], 0)...])[i] if k = shape_but(w[i], 0)"));
+  const VerifyReport report = Verify(
+      ParsedRule("w [exact]: each i: relu(conv.c(x, w[i], b[i]; group=1)) => "
+                 "split(conv.c(x, concat(w[i]...; axis=0), concat(b[i]...; axis=0)); axis=1, "
+                 "sizes=[dim(w[i], 0)...])[i] if k = shape_but(w[i], 0)"));
   EXPECT_THAT(
       report.counter_example,
       testing::StartsWith("input x0 f64[1,1,1,1]\ninput x1 f64[1,1,1,1]\ninput x2 f64[1]\n"
@@ -46,7 +46,7 @@ TEST(Verify, ShrinksSizesAttributesRootsAndValues) {
 // {c} stands for a number near c: the rule's own may be off, and so may the graph's.
 TEST(Verify, ApproximateConstantsHaveAnErrorBound) {
   const auto gelu = [](const char* root) {
-    return Parsed(fmt::format(
+    return ParsedRule(fmt::format(
         "g [rounding]: mul(mul(x, 0.5), add(erf(div(x, {{{}}})), 1)) => gelu(x)", root));
   };
   const VerifyReport best = Verify(gelu("1.4142135623730951"));
@@ -67,14 +67,14 @@ TEST(Verify, ApproximateConstantsHaveAnErrorBound) {
     EXPECT_FALSE(report.proved) << wrong;
     EXPECT_THAT(report.counter_example, testing::HasSubstr("=>")) << wrong;
   }
-  EXPECT_EQ(Verify(Parsed("r [exact]: relu(relu(x)) => relu(x)")).constant_error_max, 0);
+  EXPECT_EQ(Verify(ParsedRule("r [exact]: relu(relu(x)) => relu(x)")).constant_error_max, 0);
 }
 
 // A rule that makes much of a small difference: the matcher would take 1.0000009 for the constant.
 TEST(Verify, RefusesRulesThatAmplifyAnApproximateConstant) {
   const VerifyReport report =
-      Verify(Parsed("w [rounding]: sub(mul(x, {1000.3333333333}), mul(x, {1000.3})) => mul(x, "
-                    "0.0333333333)"));
+      Verify(ParsedRule("w [rounding]: sub(mul(x, {1000.3333333333}), mul(x, {1000.3})) => mul(x, "
+                        "0.0333333333)"));
   EXPECT_FALSE(report.proved);
   EXPECT_THAT(report.counter_example,
               testing::HasSubstr("the rule's constants are off by 9e-07 here"));
@@ -82,7 +82,7 @@ TEST(Verify, RefusesRulesThatAmplifyAnApproximateConstant) {
 
 // The doubles are as close as rounding would leave them; exact arithmetic is not fooled.
 TEST(Verify, ExactArithmeticIsFinalWhereItKnowsAllOperators) {
-  const Rule rule = Parsed(
+  const Rule rule = ParsedRule(
       "w [rounding]: add(x, mul(y, 0.0000000000009094947017729282)) => x "
       "if same_shape(x, y)");
   const VerifyReport report = Verify(rule);  // 2^-40, exact in binary: no approximate constant.

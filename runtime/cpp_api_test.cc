@@ -8,9 +8,6 @@
 namespace ag {
 namespace {
 
-using autograph::Options;
-using autograph::Result;
-using autograph::Status;
 using ::testing::ElementsAre;
 
 const std::string& Model() {
@@ -20,7 +17,8 @@ const std::string& Model() {
   return model;
 }
 
-Result<autograph::Session> Load(const std::string& model, const Options& options) {
+autograph::Result<autograph::Session> Load(const std::string& model,
+                                           const autograph::Options& options) {
   return autograph::Session::Load(std::as_bytes(std::span(model)), options);
 }
 
@@ -41,7 +39,7 @@ TEST(CppApi, RunsAModel) {
   std::vector<float> y(8);
   std::array<float, 8> z = {};
   std::chrono::nanoseconds spent{-1};
-  Status status = session->Run({x, k}, {y, z}, &spent);
+  autograph::Status status = session->Run({x, k}, {y, z}, &spent);
   ASSERT_TRUE(status.ok()) << status.message;
   EXPECT_GT(spent.count(), 0);
   EXPECT_THAT(y, ElementsAre(1, -2, 3, -4, 50, -60, 70, -80));

@@ -6,9 +6,9 @@ namespace ag {
 namespace {
 
 // "Inside" a model are bytes of this array.
-alignas(64) constexpr char kModel[] = "0123456789abcdef0123456789abcdef";
+alignas(64) constexpr char kWeightBytes[] = "0123456789abcdef0123456789abcdef";
 const TensorType kFour{DType::kUInt8, {4}};
-const std::string_view kView(kModel, 32);
+const std::string_view kView(kWeightBytes, 32);
 
 TEST(ModelWeights, KeepsBytesWhereTheyLie) {
   const auto owner = std::make_shared<int>(0);

@@ -15,7 +15,7 @@ Graph TestGraph() {
       "output relu(conv(x, w, b) strides=[1,1] pads=[1,1,1,1] dilations=[1,1])\n");
 }
 
-class OwnPlan : public testing::Test {
+class OwnPlan : public ::testing::Test {
  protected:
   const Graph graph_ = TestGraph();
   const std::unique_ptr<Device> device_ = *OpenDevice("cpu:1");

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "search/fake_measurer.h"
+#include "search/testing.h"
 
 namespace ag {
 namespace {
@@ -11,10 +12,6 @@ using testing::IsEmpty;
 using testing::Pair;
 using testing::SizeIs;
 using testing::UnorderedElementsAre;
-
-constexpr std::string_view kReassociate =
-    "matmul-reassociate [rounding]: "
-    "matmul(matmul(x, v), w) => matmul(x, matmul(v, w)) if const(v), const(w)\n";
 
 // Two independent places where the rule applies.
 constexpr std::string_view kTwoPlaces = R"(

@@ -3,16 +3,13 @@
 #include <gtest/gtest.h>
 
 #include "search/fake_measurer.h"
+#include "search/testing.h"
 
 namespace ag {
 namespace {
 
-constexpr std::string_view kReassociate =
-    "matmul-reassociate [rounding]: "
-    "matmul(matmul(x, v), w) => matmul(x, matmul(v, w)) if const(v), const(w)\n";
-
 // Four places in a row, so that rewrites stand on rewrites.
-constexpr std::string_view kChain = R"(
+constexpr std::string_view kFourPlaces = R"(
 input x f32[8,8]
 a = const f32[8,8] seed 1
 b = const f32[8,8] seed 2
@@ -46,7 +43,7 @@ std::vector<Added> AddAll(const Graph& root, DerivedGraphs& graphs) {
 }
 
 TEST(DerivedGraphsTest, GivesBackEveryGraphHoweverFewAreHeld) {
-  const Graph root = TestGraph(kChain);
+  const Graph root = TestGraph(kFourPlaces);
   const RuleSet rules = TestRules(kReassociate);
   for (const int64_t nodes_max : {int64_t{1}, int64_t{30}, DerivedGraphs::kNodesMax}) {
     DerivedGraphs graphs(rules, nodes_max);
@@ -60,7 +57,7 @@ TEST(DerivedGraphsTest, GivesBackEveryGraphHoweverFewAreHeld) {
 }
 
 TEST(DerivedGraphsTest, HoldsNoMoreThanItsNodesButAlwaysTheLastGraph) {
-  const Graph root = TestGraph(kChain);
+  const Graph root = TestGraph(kFourPlaces);
   const RuleSet rules = TestRules(kReassociate);
   DerivedGraphs graphs(rules, /*nodes_max=*/30);
   const std::vector<Added> all = AddAll(root, graphs);

@@ -4,6 +4,7 @@
 
 #include "graph/text_form.h"
 #include "search/fake_measurer.h"
+#include "search/testing.h"
 
 namespace ag {
 namespace {
@@ -22,9 +23,6 @@ v = const f32[64,64] seed 1
 w = const f32[64,64] seed 2
 output "y" = matmul(matmul(x, v), w)
 )";
-constexpr std::string_view kReassociate =
-    "matmul-reassociate [rounding]: "
-    "matmul(matmul(x, v), w) => matmul(x, matmul(v, w)) if const(v), const(w)\n";
 constexpr std::string_view kReluTwice = "relu-twice [exact]: relu(x) => relu(relu(x))\n";
 
 // Three products in a row, twice: several rewrites, in several orders.

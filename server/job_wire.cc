@@ -151,10 +151,6 @@ void ToProto(const Latency& latency, v1::Latency* p) {
   p->set_high_ms(latency.high_ns / 1e6);
 }
 
-Latency FromProto(const v1::Latency& p) {
-  return {p.median_ms() * 1e6, p.low_ms() * 1e6, p.high_ms() * 1e6};
-}
-
 void ToProto(const std::vector<RewriteTotal>& totals,
              google::protobuf::RepeatedPtrField<v1::RewriteCount>* p) {
   for (const RewriteTotal& total : totals) {
@@ -163,12 +159,6 @@ void ToProto(const std::vector<RewriteTotal>& totals,
     count->set_count(total.count);
     count->set_gain_ms(total.gain_ns / 1e6);
   }
-}
-
-std::vector<RewriteTotal> FromProto(const google::protobuf::RepeatedPtrField<v1::RewriteCount>& p) {
-  std::vector<RewriteTotal> totals;
-  for (const v1::RewriteCount& c : p) totals.push_back({c.rule(), c.count(), c.gain_ms() * 1e6});
-  return totals;
 }
 
 void ToProto(const OutputError& error, v1::OutputError* p) {
@@ -239,6 +229,16 @@ void ToProto(const Job& job, v1::Job* p) {
   p->set_finished_unix_seconds(job.finished_unix_seconds);
   p->set_version(job.version);
   p->set_resumed(job.resumed);
+}
+
+Latency FromProto(const v1::Latency& p) {
+  return {p.median_ms() * 1e6, p.low_ms() * 1e6, p.high_ms() * 1e6};
+}
+
+std::vector<RewriteTotal> FromProto(const google::protobuf::RepeatedPtrField<v1::RewriteCount>& p) {
+  std::vector<RewriteTotal> totals;
+  for (const v1::RewriteCount& c : p) totals.push_back({c.rule(), c.count(), c.gain_ms() * 1e6});
+  return totals;
 }
 
 OutputError FromProto(const v1::OutputError& p) {

@@ -3,15 +3,23 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "server/job.h"
 
 namespace autograph::v1 {
 class Job;
+class Latency;
 class OptimizeRequest;
 class OutputError;
 class Result;
+class RewriteCount;
 }  // namespace autograph::v1
+
+namespace google::protobuf {
+template <class T>
+class RepeatedPtrField;
+}  // namespace google::protobuf
 
 namespace ag {
 
@@ -20,6 +28,9 @@ StatusOr<JobRequest> FromProto(const autograph::v1::OptimizeRequest& proto);
 
 void ToProto(const Job& job, autograph::v1::Job* proto);
 OutputError FromProto(const autograph::v1::OutputError& proto);
+Latency FromProto(const autograph::v1::Latency& proto);
+std::vector<RewriteTotal> FromProto(
+    const google::protobuf::RepeatedPtrField<autograph::v1::RewriteCount>& proto);
 
 std::string EncodeJobRequest(const JobRequest& request);
 StatusOr<JobRequest> DecodeJobRequest(std::string_view bytes);

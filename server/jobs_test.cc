@@ -27,7 +27,7 @@ class FakeJobRunner : public JobRunner {
   StatusOr<JobResult> answer = JobResult();
 };
 
-struct Bench {
+struct JobsBench {
   TempDir dir = *TempDir::Make("jobs-test-");
   std::unique_ptr<JobsDb> db;
   std::unique_ptr<CacheDb> cache;
@@ -37,7 +37,7 @@ struct Bench {
   JobsOptions options;
   std::unique_ptr<Jobs> jobs;
 
-  Bench() {
+  JobsBench() {
     options.find_offer = [](const std::string& device) -> StatusOr<DeviceOffer> {
       if (device == "gone") return Err(StatusCode::kUnavailable, "no worker offers device gone");
       return DeviceOffer{"cpu", "", "e", false};
@@ -73,7 +73,7 @@ struct Bench {
 };
 
 TEST(Jobs, AJobRunsAndItsAnswerIsRemembered) {
-  Bench b;
+  JobsBench b;
   const Job job = *b.jobs->Accept(b.Request());
   EXPECT_EQ(job.name(), "jobs/1");
   EXPECT_EQ(job.request.device, "cpu");
@@ -90,7 +90,7 @@ TEST(Jobs, AJobRunsAndItsAnswerIsRemembered) {
 }
 
 TEST(Jobs, ARememberedAnswerWithoutItsBytesIsAMiss) {
-  Bench b;
+  JobsBench b;
   JobResult result;
   result.report = Sha256("gone");
   b.runner.answer = result;
@@ -99,7 +99,7 @@ TEST(Jobs, ARememberedAnswerWithoutItsBytesIsAMiss) {
 }
 
 TEST(Jobs, ALookUpAnswersFromTheCacheOrNotAtAll) {
-  Bench b;
+  JobsBench b;
   JobRequest look_up = b.Request();
   look_up.only_cached = true;
   EXPECT_EQ(ToString(b.jobs->Accept(look_up).status()),
@@ -113,7 +113,7 @@ TEST(Jobs, ALookUpAnswersFromTheCacheOrNotAtAll) {
 }
 
 TEST(Jobs, ARequestIdNamesOneBody) {
-  Bench b;
+  JobsBench b;
   b.runner.hold = true;
   const Job job = *b.jobs->Accept(b.Request("id"));
   EXPECT_EQ(b.jobs->Accept(b.Request("id"))->id, job.id);
@@ -124,7 +124,7 @@ TEST(Jobs, ARequestIdNamesOneBody) {
 }
 
 TEST(Jobs, EqualRequestsInFlightAreOne) {
-  Bench b;
+  JobsBench b;
   b.runner.hold = true;
   const Job job = *b.jobs->Accept(b.Request("a"));
   EXPECT_EQ(b.jobs->Accept(b.Request("b"))->id, job.id);
@@ -137,7 +137,7 @@ TEST(Jobs, EqualRequestsInFlightAreOne) {
 }
 
 TEST(Jobs, SaysWhatToDoFirst) {
-  Bench b;
+  JobsBench b;
   JobRequest missing = b.Request();
   missing.model = Sha256("other");
   EXPECT_EQ(b.jobs->Accept(missing).status().code(), StatusCode::kFailedPrecondition);
@@ -148,7 +148,7 @@ TEST(Jobs, SaysWhatToDoFirst) {
 }
 
 TEST(Jobs, OneJobAtATimePerDevice) {
-  Bench b;
+  JobsBench b;
   b.runner.hold = true;
   const Job first = *b.jobs->Accept(b.Request());
   JobRequest other = b.Request();
@@ -161,7 +161,7 @@ TEST(Jobs, OneJobAtATimePerDevice) {
 }
 
 TEST(Jobs, CancelsQueuedAndRunning) {
-  Bench b;
+  JobsBench b;
   b.runner.hold = true;
   const Job first = *b.jobs->Accept(b.Request());
   JobRequest other = b.Request();
@@ -176,7 +176,7 @@ TEST(Jobs, CancelsQueuedAndRunning) {
 }
 
 TEST(Jobs, AFailureKeepsItsReason) {
-  Bench b;
+  JobsBench b;
   b.runner.answer = Err(StatusCode::kUnimplemented, "Loop: no pattern takes it");
   const Job job = b.WaitTerminal(b.jobs->Accept(b.Request())->id);
   EXPECT_EQ(job.state, JobState::kFailed);
@@ -185,7 +185,7 @@ TEST(Jobs, AFailureKeepsItsReason) {
 }
 
 TEST(Jobs, AJobInFlightIsResumedByTheNextStart) {
-  Bench b;
+  JobsBench b;
   b.runner.hold = true;
   const Job job = *b.jobs->Accept(b.Request());
   const uint64_t version = b.WaitState(job.id, JobState::kSearching).version;
@@ -198,7 +198,7 @@ TEST(Jobs, AJobInFlightIsResumedByTheNextStart) {
 }
 
 TEST(Jobs, AJobThatNeverFinishesIsGivenUp) {
-  Bench b;
+  JobsBench b;
   b.runner.hold = true;
   const Job job = *b.jobs->Accept(b.Request());
   for (int i = 0; i < 6; ++i) b.Restart();
@@ -207,7 +207,7 @@ TEST(Jobs, AJobThatNeverFinishesIsGivenUp) {
 }
 
 TEST(Jobs, ACancelSurvivesARestart) {
-  Bench b;
+  JobsBench b;
   JobRow row;
   row.state = "SEARCHING";
   row.request = EncodeJobRequest(b.Request());

@@ -34,13 +34,13 @@ class FakeRunner : public WorkRunner {
   bool quarantine = false;
 };
 
-struct Bench {
+struct MeasurerBench {
   TempDir dir = *TempDir::Make("pool-measurer-test-");
   FakeClock clock;
   std::unique_ptr<CacheDb> cache;
   FakeRunner runner;
   PoolMeasurer::Options options;
-  Bench() {
+  MeasurerBench() {
     CacheDbOptions cache_options;
     cache_options.path = dir.path() + "/cache.db";
     cache = *CacheDb::Open(cache_options, clock);
@@ -59,7 +59,7 @@ GroupProblem Problem(int64_t size) {
 }
 
 TEST(PoolMeasurer, AsksTheCacheFirst) {
-  Bench b;
+  MeasurerBench b;
   {
     PoolMeasurer measurer = b.Make();
     const auto results = measurer.MeasureGroups({Problem(1), Problem(2), Problem(1)});
@@ -76,7 +76,7 @@ TEST(PoolMeasurer, AsksTheCacheFirst) {
 }
 
 TEST(PoolMeasurer, SkippingTheCacheMeasuresOncePerJob) {
-  Bench b;
+  MeasurerBench b;
   b.Make().MeasureGroups({Problem(1)});
   b.options.skip_group_cache = true;
   PoolMeasurer measurer = b.Make();
@@ -87,7 +87,7 @@ TEST(PoolMeasurer, SkippingTheCacheMeasuresOncePerJob) {
 }
 
 TEST(PoolMeasurer, SplitsIntoBatches) {
-  Bench b;
+  MeasurerBench b;
   std::vector<GroupProblem> problems;
   for (int i = 1; i <= 300; ++i) problems.push_back(Problem(i));
   b.Make().MeasureGroups(problems);
@@ -96,7 +96,7 @@ TEST(PoolMeasurer, SplitsIntoBatches) {
 }
 
 TEST(PoolMeasurer, PairsAreRememberedLikeGroups) {
-  Bench b;
+  MeasurerBench b;
   const PairProblem pair = MakePair({{Problem(1), Problem(2)}, {"k", "k"}});
   {
     PoolMeasurer measurer = b.Make();
@@ -114,7 +114,7 @@ TEST(PoolMeasurer, PairsAreRememberedLikeGroups) {
 }
 
 TEST(PoolMeasurer, QuarantineIsRemembered) {
-  Bench b;
+  MeasurerBench b;
   b.runner.failure = Err(StatusCode::kInternal, "quarantined after 2 crashed executors");
   b.runner.quarantine = true;
   EXPECT_FALSE(b.Make().MeasureGroups({Problem(1)})[0].ok());
@@ -126,21 +126,21 @@ TEST(PoolMeasurer, QuarantineIsRemembered) {
 }
 
 TEST(PoolMeasurer, ALostWorkerIsNotTheGroupsFault) {
-  Bench b;
+  MeasurerBench b;
   b.runner.failure = Err(StatusCode::kUnavailable, "lost 3 workers");
   EXPECT_FALSE(b.Make().MeasureGroups({Problem(1)})[0].ok());
   EXPECT_EQ(b.cache->Stats()->failures, 0);
 }
 
 TEST(PoolMeasurer, CancelledGroupsAreCancelled) {
-  Bench b;
+  MeasurerBench b;
   b.options.cancelled = [] { return true; };
   EXPECT_EQ(b.Make().MeasureGroups({Problem(1)})[0].status().code(), StatusCode::kCancelled);
 }
 
 // The search withdraws a round when it is cancelled, but not its finals, begun or not.
 TEST(PoolMeasurer, ACancelledJobMeasuresItsFinals) {
-  Bench b;
+  MeasurerBench b;
   b.options.cancelled = [] { return true; };
   PoolMeasurer measurer = b.Make();
   EXPECT_EQ(measurer.MeasurePlans({{}, {}}, Measurer::Effort::kRanking).status().code(),
@@ -152,7 +152,7 @@ TEST(PoolMeasurer, ACancelledJobMeasuresItsFinals) {
 }
 
 TEST(PoolMeasurer, ColdTimesAreOtherRows) {
-  Bench b;
+  MeasurerBench b;
   b.Make().MeasureGroups({Problem(1)});
   GroupProblem problem = Problem(1);
   problem.cold_cache = true;
@@ -171,7 +171,7 @@ TEST(PoolMeasurer, ColdTimesAreOtherRows) {
 }
 
 TEST(PoolMeasurer, PlansKeepTheirOrder) {
-  Bench b;
+  MeasurerBench b;
   PoolMeasurer measurer = b.Make();
   const auto timings = measurer.MeasurePlans({{}, {}}, Measurer::Effort::kVerdict);
   ASSERT_TRUE(timings.ok()) << timings.status();

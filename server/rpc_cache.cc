@@ -12,9 +12,6 @@ namespace {
 
 namespace v1 = autograph::v1;
 
-constexpr int kPageDefault = 50;
-constexpr int kPageMax = 1000;
-
 class CacheService final : public v1::Cache::Service {
  public:
   explicit CacheService(RpcCore& core) : core_(core) {}

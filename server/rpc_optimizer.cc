@@ -13,9 +13,7 @@ namespace {
 
 namespace v1 = autograph::v1;
 
-constexpr int kPageDefault = 50;
-constexpr int kPageMax = 1000;
-constexpr Nanos kLook =
+constexpr Nanos kWatchLook =
     std::chrono::milliseconds(250);  // How often a watch sees that its client left.
 
 class OptimizerService final : public v1::Optimizer::Service {
@@ -115,7 +113,7 @@ class OptimizerService final : public v1::Optimizer::Service {
     uint64_t version = 0;
     Nanos sent = core_.clock->Now();
     while (!context.IsCancelled()) {
-      const auto job = core_.jobs->Wait(id, version, kLook);
+      const auto job = core_.jobs->Wait(id, version, kWatchLook);
       if (!job.ok()) return ToGrpc(job.status());
       const bool terminal = IsTerminal(job->state);
       const Nanos now = core_.clock->Now();

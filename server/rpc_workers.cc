@@ -12,13 +12,13 @@ namespace {
 
 namespace v1 = autograph::v1;
 
-using Stream = grpc::ServerReaderWriter<v1::DesiredState, v1::WorkerState>;
+using WorkerStream = grpc::ServerReaderWriter<v1::DesiredState, v1::WorkerState>;
 
 class WorkersService final : public v1::Workers::Service {
  public:
   explicit WorkersService(RpcCore& core) : core_(core) {}
 
-  grpc::Status Synchronize(grpc::ServerContext* context, Stream* stream) override {
+  grpc::Status Synchronize(grpc::ServerContext* context, WorkerStream* stream) override {
     v1::WorkerState state;
     if (!stream->Read(&state)) return grpc::Status::OK;
     const std::string worker_id = state.worker_id();
@@ -65,7 +65,7 @@ class WorkersService final : public v1::Workers::Service {
 
  private:
   // Sends the desired state at once, on every change, and at least every tick_max.
-  void Speak(Stream& stream, const std::string& worker_id, const std::atomic<bool>& reading) {
+  void Speak(WorkerStream& stream, const std::string& worker_id, const std::atomic<bool>& reading) {
     constexpr uint64_t kAlways = std::numeric_limits<uint64_t>::max();
     constexpr Nanos kLook = std::chrono::milliseconds(500);
     uint64_t revision = kAlways;

@@ -181,15 +181,15 @@ std::string Model(std::string_view text = kOnePlace) {
   return *bytes;
 }
 
-struct Bench {
+struct RpcBench {
   TempDir dir = *TempDir::Make("server-test-");
   std::unique_ptr<Server> server;
   std::shared_ptr<grpc::Channel> channel;
   std::unique_ptr<FakeWorker> worker;
   std::string model = Model();
 
-  Bench() { Restart(); }
-  ~Bench() { Stop(); }
+  RpcBench() { Restart(); }
+  ~RpcBench() { Stop(); }
   void Stop() {
     worker.reset();
     channel.reset();
@@ -275,7 +275,7 @@ struct Bench {
 };
 
 TEST(Server, OptimizesAModelAndRemembersIt) {
-  Bench b;
+  RpcBench b;
   b.UploadModel();
   const v1::Job job = b.Start(b.Request());
   const std::vector<v1::Job> seen = b.Watch(job.name());
@@ -308,7 +308,7 @@ TEST(Server, OptimizesAModelAndRemembersIt) {
 }
 
 TEST(Server, MeasuresFromFlushedCachesWhereThePolicySaysSo) {
-  Bench b;
+  RpcBench b;
   b.UploadModel();
   v1::OptimizeRequest cold = b.Request();
   cold.mutable_policy()->set_cold_cache(true);
@@ -329,7 +329,7 @@ TEST(Server, MeasuresFromFlushedCachesWhereThePolicySaysSo) {
 }
 
 TEST(Server, WhenTheWinnerFailsTheCheckTheNextBestIsHandedOut) {
-  Bench b;
+  RpcBench b;
   b.model = Model(kTwoPlaces);
   b.UploadModel();
   const v1::Job winner = b.Watch(b.Start(b.Request()).name()).back();
@@ -351,7 +351,7 @@ TEST(Server, WhenTheWinnerFailsTheCheckTheNextBestIsHandedOut) {
 }
 
 TEST(Server, WhatFailsTheCheckIsNotHandedOut) {
-  Bench b;
+  RpcBench b;
   b.worker->wrong = 100;
   b.UploadModel();
   const v1::Job job = b.Watch(b.Start(b.Request()).name()).back();
@@ -365,7 +365,7 @@ TEST(Server, WhatFailsTheCheckIsNotHandedOut) {
 }
 
 TEST(Server, CancelsARunningJob) {
-  Bench b;
+  RpcBench b;
   b.worker->hold = true;
   b.UploadModel();
   const v1::Job job = b.Start(b.Request());
@@ -378,7 +378,7 @@ TEST(Server, CancelsARunningJob) {
 }
 
 TEST(Server, ResumesAJobAfterARestart) {
-  Bench b;
+  RpcBench b;
   b.worker->hold = true;
   b.UploadModel();
   const v1::Job job = b.Start(b.Request());
@@ -398,7 +398,7 @@ TEST(Server, ResumesAJobAfterARestart) {
 }
 
 TEST(Server, UploadsAreChecked) {
-  Bench b;
+  RpcBench b;
   const std::string digest = Sha256("bytes").Hex();
   EXPECT_EQ(b.Upload("bytes", digest, 5, /*last=*/false).error_message(),
             "upload: cut after 5 of 5 bytes");
@@ -416,7 +416,7 @@ TEST(Server, UploadsAreChecked) {
 }
 
 TEST(Server, RefusesWhatIsOutOfRange) {
-  Bench b;
+  RpcBench b;
   v1::Job job;
   v1::OptimizeRequest request = b.Request();
   EXPECT_EQ(b.Optimize(request, &job).error_code(), grpc::StatusCode::FAILED_PRECONDITION);
@@ -440,7 +440,7 @@ TEST(Server, RefusesWhatIsOutOfRange) {
 }
 
 TEST(Server, ABrokenModelFailsItsJobOnly) {
-  Bench b;
+  RpcBench b;
   b.model = "this is no model";
   b.UploadModel();
   const v1::Job job = b.Watch(b.Start(b.Request()).name()).back();
@@ -449,7 +449,7 @@ TEST(Server, ABrokenModelFailsItsJobOnly) {
 }
 
 TEST(Server, ExportsAndImportsTheCache) {
-  Bench b;
+  RpcBench b;
   b.UploadModel();
   b.Watch(b.Start(b.Request()).name());
   std::vector<v1::CacheRecord> records(1);
@@ -460,7 +460,7 @@ TEST(Server, ExportsAndImportsTheCache) {
     records.pop_back();
   }
   ASSERT_GT(records.size(), 0u);
-  Bench other;
+  RpcBench other;
   const auto import = [&](v1::ImportCacheResponse* response) {
     grpc::ClientContext context;
     auto writer = v1::Cache::NewStub(other.channel)->Import(&context, response);
@@ -476,7 +476,7 @@ TEST(Server, ExportsAndImportsTheCache) {
 }
 
 TEST(Server, OneProcessHoldsTheFolder) {
-  Bench b;
+  RpcBench b;
   ServerOptions options;
   options.data_dir = b.dir.path() + "/data";
   const auto second = Server::Start(options);

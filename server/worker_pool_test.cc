@@ -10,7 +10,7 @@ using namespace std::chrono_literals;
 constexpr uint64_t kEpoch = 3;
 
 // A pool and workers that say what a test makes them say.
-struct Bench {
+struct PoolBench {
   WorkerPool pool{kEpoch, {}};
   Nanos now{1'000'000'000'000};
   std::map<std::string, WorkerReport> states;
@@ -89,7 +89,7 @@ EntryResult Group(int index) {
 }
 
 TEST(WorkerPool, ABatchRunsToItsEnd) {
-  Bench b;
+  PoolBench b;
   ASSERT_TRUE(b.Connect("w").ok());
   const uint64_t item = b.Submit(2);
   const std::string attempt = b.Begin("w");
@@ -104,7 +104,7 @@ TEST(WorkerPool, ABatchRunsToItsEnd) {
 }
 
 TEST(WorkerPool, TheWorkIsSentUntilItIsInHand) {
-  Bench b;
+  PoolBench b;
   ASSERT_TRUE(b.Connect("w").ok());
   b.Submit(1);
   EXPECT_NE(b.Hear("w").lease->work, nullptr);
@@ -114,7 +114,7 @@ TEST(WorkerPool, TheWorkIsSentUntilItIsInHand) {
 }
 
 TEST(WorkerPool, AResultIsAcknowledgedWhenItIsDurable) {
-  Bench b;
+  PoolBench b;
   ASSERT_TRUE(b.Connect("w").ok());
   const uint64_t item = b.Submit(2);
   const std::string attempt = b.Begin("w");
@@ -131,7 +131,7 @@ TEST(WorkerPool, AResultIsAcknowledgedWhenItIsDurable) {
 }
 
 TEST(WorkerPool, ResultsOfAnotherEpochAreRefused) {
-  Bench b;
+  PoolBench b;
   ASSERT_TRUE(b.Connect("w").ok());
   const uint64_t item = b.Submit(1);
   const std::string attempt = b.Begin("w");
@@ -141,7 +141,7 @@ TEST(WorkerPool, ResultsOfAnotherEpochAreRefused) {
 }
 
 TEST(WorkerPool, ASilentWorkerLosesItsItemAndItsLateResultIsRefused) {
-  Bench b;
+  PoolBench b;
   ASSERT_TRUE(b.Connect("slow").ok());
   const uint64_t item = b.Submit(1);
   const std::string late = b.Begin("slow");
@@ -163,7 +163,7 @@ TEST(WorkerPool, ASilentWorkerLosesItsItemAndItsLateResultIsRefused) {
 }
 
 TEST(WorkerPool, ACutStreamMayComeBack) {
-  Bench b;
+  PoolBench b;
   ASSERT_TRUE(b.Connect("w").ok());
   const uint64_t item = b.Submit(1);
   const std::string attempt = b.Begin("w");
@@ -176,7 +176,7 @@ TEST(WorkerPool, ACutStreamMayComeBack) {
 }
 
 TEST(WorkerPool, ACutStreamThatStaysAwayLosesItsItem) {
-  Bench b;
+  PoolBench b;
   ASSERT_TRUE(b.Connect("w").ok());
   b.Submit(1);
   b.Begin("w");
@@ -188,7 +188,7 @@ TEST(WorkerPool, ACutStreamThatStaysAwayLosesItsItem) {
 }
 
 TEST(WorkerPool, ARestartedWorkerGetsANewAttempt) {
-  Bench b;
+  PoolBench b;
   ASSERT_TRUE(b.Connect("w").ok());
   b.Submit(1);
   const std::string attempt = b.Begin("w");
@@ -201,7 +201,7 @@ TEST(WorkerPool, ARestartedWorkerGetsANewAttempt) {
 }
 
 TEST(WorkerPool, AnItemThatLosesThreeWorkersFails) {
-  Bench b;
+  PoolBench b;
   const uint64_t item = b.Submit(2);
   for (int i = 0; i < 3; ++i) {
     ASSERT_TRUE(b.Connect("w").ok());
@@ -218,7 +218,7 @@ TEST(WorkerPool, AnItemThatLosesThreeWorkersFails) {
 }
 
 TEST(WorkerPool, ACrashedEntryIsTriedTwiceThenQuarantined) {
-  Bench b;
+  PoolBench b;
   ASSERT_TRUE(b.Connect("w").ok());
   const uint64_t item = b.Submit(3);
   std::string attempt = b.Begin("w");
@@ -241,7 +241,7 @@ TEST(WorkerPool, ACrashedEntryIsTriedTwiceThenQuarantined) {
 }
 
 TEST(WorkerPool, TheSecondTryGoesToAnotherWorkerWhereThereIsOne) {
-  Bench b;
+  PoolBench b;
   ASSERT_TRUE(b.Connect("a").ok());
   b.Submit(1);
   const std::string attempt = b.Begin("a");
@@ -252,7 +252,7 @@ TEST(WorkerPool, TheSecondTryGoesToAnotherWorkerWhereThereIsOne) {
 }
 
 TEST(WorkerPool, APlanSetIsTimedAnewAfterACrash) {
-  Bench b;
+  PoolBench b;
   ASSERT_TRUE(b.Connect("w").ok());
   const uint64_t item = b.SubmitPlans(3);
   for (int i = 0; i < 2; ++i) {
@@ -273,7 +273,7 @@ TEST(WorkerPool, APlanSetIsTimedAnewAfterACrash) {
 }
 
 TEST(WorkerPool, AnInputThatCrashesEndsThePlanSet) {
-  Bench b;
+  PoolBench b;
   ASSERT_TRUE(b.Connect("w").ok());
   const uint64_t item = b.SubmitPlans(2);
   for (int i = 0; i < 2; ++i) b.Crash("w", b.Begin("w"), 0);
@@ -282,7 +282,7 @@ TEST(WorkerPool, AnInputThatCrashesEndsThePlanSet) {
 }
 
 TEST(WorkerPool, AnErrorOfTheWholeItemFailsTheRest) {
-  Bench b;
+  PoolBench b;
   ASSERT_TRUE(b.Connect("w").ok());
   const uint64_t item = b.Submit(2);
   const std::string attempt = b.Begin("w");
@@ -297,7 +297,7 @@ TEST(WorkerPool, AnErrorOfTheWholeItemFailsTheRest) {
 TEST(WorkerPool, WorkersThatDoNotServeGetNothing) {
   for (const WorkerHealth health :
        {WorkerHealth::kStarting, WorkerHealth::kNotServing, WorkerHealth::kDraining}) {
-    Bench b;
+    PoolBench b;
     ASSERT_TRUE(b.Connect("w").ok());
     b.states["w"].health = health;
     b.Say("w");
@@ -308,7 +308,7 @@ TEST(WorkerPool, WorkersThatDoNotServeGetNothing) {
 }
 
 TEST(WorkerPool, AnotherEnvironmentGetsNothing) {
-  Bench b;
+  PoolBench b;
   ASSERT_TRUE(b.Connect("w").ok());
   b.states["w"].environment = "other";
   b.Say("w");
@@ -324,7 +324,7 @@ TEST(WorkerPool, AnotherEnvironmentGetsNothing) {
 }
 
 TEST(WorkerPool, AnIdIsTakenOnce) {
-  Bench b;
+  PoolBench b;
   ASSERT_TRUE(b.Connect("w").ok());
   EXPECT_EQ(Message(b.Connect("w")), "another live worker is called w");
   b.now += 31s;
@@ -332,7 +332,7 @@ TEST(WorkerPool, AnIdIsTakenOnce) {
 }
 
 TEST(WorkerPool, AWithdrawnItemStopsItsWorker) {
-  Bench b;
+  PoolBench b;
   ASSERT_TRUE(b.Connect("w").ok());
   const uint64_t item = b.Submit(1);
   const std::string attempt = b.Begin("w");

@@ -46,13 +46,13 @@ PlanTiming TimingOf(const v1::PlanTiming& p) {
   return t;
 }
 
-constexpr size_t kMessageBytesMax = 3000;
+constexpr size_t kReasonBytesMax = 3000;
 
 Status StatusOf(int code, const std::string& message) {
   if (code == 0) return OkStatus();
   const bool known = code > 0 && code <= 16;
   return Status(known ? static_cast<StatusCode>(code) : StatusCode::kInternal,
-                message.substr(0, kMessageBytesMax));
+                message.substr(0, kReasonBytesMax));
 }
 
 WorkerResult ResultOf(const v1::ItemResult& p) {
@@ -108,7 +108,7 @@ WorkerReport FromProto(const v1::WorkerState& p) {
       p.health() == v1::WorkerState::HEALTH_UNSPECIFIED || p.health() > v1::WorkerState::DRAINING
           ? WorkerHealth::kNotServing
           : static_cast<WorkerHealth>(p.health());
-  r.reason = p.reason().substr(0, kMessageBytesMax);
+  r.reason = p.reason().substr(0, kReasonBytesMax);
   r.epoch = p.epoch();
   r.attempt = p.attempt();
   for (const v1::ItemResult& result : p.results()) r.results.push_back(ResultOf(result));

@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 
 namespace fs = std::filesystem;
 
-class EmbeddedOverlayTest : public testing::Test {
+class EmbeddedOverlayTest : public ::testing::Test {
  protected:
   std::string path(const std::string& name) const { return folder_.path() + "/" + name; }
 

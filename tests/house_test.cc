@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kRoot = AG_SOURCE_DIR;
+const fs::path kHouse = AG_SOURCE_DIR;
 
 // Each room and the rooms to its left that it may include. Longest matching prefix wins.
 const std::map<std::string, std::set<std::string>>& Arrows() {
@@ -93,7 +93,7 @@ bool IsSkipped(const std::string& top) {
 const std::vector<Source>& Sources() {
   static const std::vector<Source> sources = [] {
     std::vector<Source> found;
-    for (const auto& top : fs::directory_iterator(kRoot)) {
+    for (const auto& top : fs::directory_iterator(kHouse)) {
       if (!top.is_directory() || IsSkipped(top.path().filename().string())) continue;
       for (const auto& entry : fs::recursive_directory_iterator(top.path())) {
         const std::string extension = entry.path().extension().string();
@@ -101,7 +101,7 @@ const std::vector<Source>& Sources() {
           continue;
         }
         Source source;
-        source.path = fs::relative(entry.path(), kRoot).generic_string();
+        source.path = fs::relative(entry.path(), kHouse).generic_string();
         source.room = fs::path(source.path).parent_path().generic_string();
         source.lines = ReadLines(entry.path());
         found.push_back(std::move(source));
@@ -128,7 +128,7 @@ TEST(House, ArrowsPointLeft) {
       std::smatch match;
       if (!std::regex_search(line, match, include_line)) continue;
       const std::string room = RoomOfInclude(match[1]);
-      const bool ours = room == "gen" || fs::exists(kRoot / room);
+      const bool ours = room == "gen" || fs::exists(kHouse / room);
       if (!ours || room == source.room) continue;
       EXPECT_TRUE(arrows->second.contains(room)) << source.path << " includes " << match[1];
     }
@@ -210,17 +210,17 @@ TEST(House, EveryFolderHasAReadme) {
   std::set<std::string> folders;
   for (const Source& source : Sources()) folders.insert(source.room);
   for (const std::string& folder : folders) {
-    EXPECT_TRUE(fs::exists(kRoot / folder / "README.md")) << folder;
+    EXPECT_TRUE(fs::exists(kHouse / folder / "README.md")) << folder;
   }
 }
 
 TEST(House, DocsNameOnlyFilesThatExist) {
   const std::regex link("`([a-z_]+/[a-z_/]+\\.(h|cc|md|proto|rules|spec|sh|def))`");
-  for (const auto& entry : fs::recursive_directory_iterator(kRoot / "docs")) {
+  for (const auto& entry : fs::recursive_directory_iterator(kHouse / "docs")) {
     if (entry.path().extension() != ".md") continue;
     for (const std::string& line : ReadLines(entry.path())) {
       for (std::sregex_iterator it(line.begin(), line.end(), link), end; it != end; ++it) {
-        EXPECT_TRUE(fs::exists(kRoot / (*it)[1].str()))
+        EXPECT_TRUE(fs::exists(kHouse / (*it)[1].str()))
             << entry.path().filename() << " names " << (*it)[1];
       }
     }

@@ -52,7 +52,7 @@ bool OnlyWaits(pid_t pid) {
   return before >= 0 && !Eventually([&] { return TicksOf(pid) != before; }, 0.2);
 }
 
-class ShutdownTest : public testing::Test {
+class ShutdownTest : public ::testing::Test {
  protected:
   std::string path(const std::string& name) const { return folder_.path() + "/" + name; }
 

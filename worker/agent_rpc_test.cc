@@ -18,11 +18,6 @@ namespace {
 namespace v1 = autograph::v1;
 using namespace std::chrono_literals;
 
-constexpr std::string_view kLayer =
-    "input x f32[4,16]; w = const f32[16,16] seed 1; output y = relu(matmul(x, w))";
-constexpr std::string_view kRelu = "input x f32[8]; output y = relu(x)";
-constexpr std::string_view kSoftmax = "input x f32[2,8]; output y = softmax(x) axis=1";
-
 // Sends what the test desires and keeps the last state and every result that came.
 class FakeWorkers : public v1::Workers::Service {
  public:
@@ -168,7 +163,7 @@ class AgentTest : public ::testing::Test {
     static const auto device = *OpenDevice("sim:small");
     v1::WorkItem item;
     item.set_attempt(attempt);
-    const CandidateBytes bytes = testing::Candidate(kLayer, device->spec());
+    const CandidateBytes bytes = testing::Candidate(testing::kLayer, device->spec());
     v1::Candidate* candidate = item.mutable_plans()->add_candidates();
     candidate->set_graph(bytes.graph);
     candidate->set_plan(bytes.plan);
@@ -188,7 +183,7 @@ TEST_F(AgentTest, OffersItsDeviceAndMeasures) {
   Start("");
   ASSERT_TRUE(AwaitServing());
   EXPECT_EQ(ToString(agent_->health()), "OK");
-  workers_.Desire(Groups("e1.1", {kRelu, kSoftmax}));
+  workers_.Desire(Groups("e1.1", {testing::kRelu, testing::kSoftmax}));
   EXPECT_EQ(workers_.AwaitResults("e1.1"), (Lines{"0 0 ", "1 0 ", "-1 0 "}));
   ASSERT_TRUE(workers_.Await([](const v1::WorkerState& s) {
     return s.attempt().empty() && s.results().empty();
@@ -235,12 +230,12 @@ TEST_F(AgentTest, NamesTheEntryAndGoesOnWithAnotherExecutor) {
     workers_.SetEpoch(++epoch);
     const std::string first = fmt::format("e{}.1", epoch), second = fmt::format("e{}.2", epoch);
     Start(c.fault);
-    workers_.Desire(Groups(first, {kRelu, kSoftmax, kRelu}));
+    workers_.Desire(Groups(first, {testing::kRelu, testing::kSoftmax, testing::kRelu}));
     const Lines lines = workers_.AwaitResults(first);
     ASSERT_EQ(lines.size(), 2u) << c.fault;
     EXPECT_EQ(lines[0], "0 0 ");
     EXPECT_TRUE(lines[1].starts_with("1 ") && lines[1].ends_with(c.message)) << lines[1];
-    workers_.Desire(Groups(second, {kRelu}));
+    workers_.Desire(Groups(second, {testing::kRelu}));
     EXPECT_EQ(workers_.AwaitResults(second), (Lines{"0 0 ", "-1 0 "})) << c.fault;
     EXPECT_TRUE(workers_.Await([](const v1::WorkerState& s) { return s.executor_restarts() == 1; }))
         << c.fault;
@@ -262,7 +257,7 @@ TEST_F(AgentTest, ComesBackToACoordinatorThatRestarted) {
   ASSERT_TRUE(AwaitServing());
   workers_.CutOnce();
   workers_.SetEpoch(2);
-  workers_.Desire(Groups("e2.1", {kRelu}));
+  workers_.Desire(Groups("e2.1", {testing::kRelu}));
   EXPECT_EQ(workers_.AwaitResults("e2.1"), (Lines{"0 0 ", "-1 0 "}));
   EXPECT_TRUE(workers_.Await([](const v1::WorkerState& s) { return s.epoch() == 2; }));
 }

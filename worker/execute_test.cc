@@ -18,8 +18,6 @@ constexpr std::string_view kTwoLayers =
     "output y = matmul(relu(matmul(x, w)), v)";
 constexpr std::string_view kOneLayer =
     "input x f32[4,16]; w = const f32[16,16] seed 1; output y = relu(matmul(x, w))";
-constexpr std::string_view kSoftmax = "input x f32[4,16]; output y = softmax(x) axis=1";
-
 // An executor in this process; its progress and its weights are the test's.
 class ExecuteTest : public ::testing::Test {
  protected:
@@ -114,7 +112,7 @@ class OneWrongKernel : public Device {
 
 TEST_F(ExecuteTest, TheNextFastestKernelStandsInForAWrongOne) {
   Executor& right = Open("");
-  const std::string problem = testing::Problem(kSoftmax, right.device().spec());
+  const std::string problem = testing::Problem(testing::kWideSoftmax, right.device().spec());
   const auto before = right.MeasureGroup(0, problem);
   ASSERT_EQ(ToString(before.status()), "OK");
   ASSERT_EQ(before->alternatives.size(), 1u);
@@ -130,7 +128,7 @@ TEST_F(ExecuteTest, TheNextFastestKernelStandsInForAWrongOne) {
 TEST_F(ExecuteTest, AWrongKernelIsNoMeasurement) {
   Executor& executor = Open("fault wrong Softmax");
   const auto measurement =
-      executor.MeasureGroup(0, testing::Problem(kSoftmax, executor.device().spec()));
+      executor.MeasureGroup(0, testing::Problem(testing::kWideSoftmax, executor.device().spec()));
   EXPECT_EQ(measurement.status().code(), StatusCode::kDataLoss);
   EXPECT_TRUE(Message(measurement.status()).ends_with("of the largest value"))
       << measurement.status();
@@ -157,7 +155,8 @@ TEST_F(ExecuteTest, GroupsThatAreNoneAreRefused) {
 
 TEST_F(ExecuteTest, ALostDeviceSaysSo) {
   Executor& executor = Open("fault sticky Softmax");
-  const auto lost = executor.MeasureGroup(0, testing::Problem(kSoftmax, executor.device().spec()));
+  const auto lost =
+      executor.MeasureGroup(0, testing::Problem(testing::kWideSoftmax, executor.device().spec()));
   EXPECT_EQ(ToString(lost.status()), "UNAVAILABLE: small: sticky error, open the device anew");
   const auto later =
       executor.MeasureGroup(1, testing::Problem(kOneLayer, executor.device().spec()));
@@ -234,8 +233,8 @@ TEST_F(ExecuteTest, WithoutItsInputASetFails) {
 // The entry that broke the device is the one in hand, and none after it is tried.
 TEST_F(ExecuteTest, ALostDeviceEndsTheSet) {
   Executor& executor = Open("fault sticky Softmax");
-  const auto timings =
-      executor.TimePlans({Candidate(kOneLayer), Candidate(kSoftmax), Candidate(kOneLayer)}, {});
+  const auto timings = executor.TimePlans(
+      {Candidate(kOneLayer), Candidate(testing::kWideSoftmax), Candidate(kOneLayer)}, {});
   EXPECT_EQ(ToString(timings.status()), "UNAVAILABLE: small: sticky error, open the device anew");
   EXPECT_EQ(progress_, (Indices{0, 1}));
 }

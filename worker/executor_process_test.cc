@@ -19,9 +19,7 @@ namespace {
 namespace v1 = autograph::v1;
 using namespace std::chrono_literals;
 
-constexpr std::string_view kRelu = "input x f32[8]; output y = relu(x)";
 constexpr std::string_view kTanh = "input x f32[8]; output y = tanh(x)";
-constexpr std::string_view kSoftmax = "input x f32[2,8]; output y = softmax(x) axis=1";
 
 class ExecutorProcessTest : public ::testing::Test {
  protected:
@@ -132,7 +130,7 @@ TEST_F(ExecutorProcessTest, AChildThatNeverOpensIsKilled) {
 TEST_F(ExecutorProcessTest, StreamsResultsAndIsKept) {
   const auto executor = Open("");
   for (int i = 0; i < 2; ++i) {
-    const auto end = Run(*executor, Groups({kRelu, kTanh}));
+    const auto end = Run(*executor, Groups({testing::kRelu, kTanh}));
     EXPECT_EQ(Text(end, executor->pid()), "alive=true index=-1 OK");
     EXPECT_EQ(seen_, (Seen{"0 ", "1 ", "-1 "}));
   }
@@ -142,7 +140,7 @@ TEST_F(ExecutorProcessTest, ABadItemIsAResult) {
   const auto executor = Open("");
   EXPECT_TRUE(Run(*executor, "garbage").alive);
   EXPECT_EQ(seen_, Seen{"-1 work item: not a WorkItem message"});
-  EXPECT_TRUE(Run(*executor, Groups({kRelu})).alive);
+  EXPECT_TRUE(Run(*executor, Groups({testing::kRelu})).alive);
   EXPECT_EQ(seen_, (Seen{"0 ", "-1 "}));
 }
 
@@ -171,7 +169,7 @@ TEST_F(ExecutorProcessTest, NamesTheEntryThatTookItDown) {
   for (const auto& c : kCases) {
     const auto executor = Open(c.line);
     const pid_t pid = executor->pid();
-    const auto end = Run(*executor, Groups({kRelu, kSoftmax, kTanh}), 2s);
+    const auto end = Run(*executor, Groups({testing::kRelu, testing::kSoftmax, kTanh}), 2s);
     EXPECT_EQ(Text(end, pid), c.end) << c.line;
     EXPECT_EQ(seen_, c.seen) << c.line;
     EXPECT_EQ(::kill(pid, 0) == 0, end.alive) << c.line;
@@ -181,7 +179,7 @@ TEST_F(ExecutorProcessTest, NamesTheEntryThatTookItDown) {
 TEST_F(ExecutorProcessTest, AKilledOneIsNoticed) {
   const auto executor = Open("");
   ::kill(executor->pid(), SIGKILL);
-  const auto end = Run(*executor, Groups({kRelu}));
+  const auto end = Run(*executor, Groups({testing::kRelu}));
   EXPECT_EQ(Text(end, executor->pid()),
             "alive=false index=-1 UNAVAILABLE: executor died: child PID: killed by SIGKILL");
 }
@@ -189,7 +187,8 @@ TEST_F(ExecutorProcessTest, AKilledOneIsNoticed) {
 TEST_F(ExecutorProcessTest, StopsWhatNobodyWants) {
   const auto executor = Open("fault hang Softmax");
   const auto end = executor->Run(
-      Groups({kSoftmax}), 60s, [](const std::string&) { return false; }, [] { return true; });
+      Groups({testing::kSoftmax}), 60s, [](const std::string&) { return false; },
+      [] { return true; });
   EXPECT_FALSE(end.alive);
   EXPECT_EQ(ToString(end.status), "CANCELLED: stopped");
   EXPECT_EQ(::kill(executor->pid(), 0), -1);
@@ -201,7 +200,7 @@ TEST_F(ExecutorProcessTest, AnItemThatEndsWithinTheGraceKeepsItsExecutor) {
   // Unwanted once and wanted again: the grace begins anew each time, so it never ends.
   bool unwanted = false;
   const auto end = (*executor)->Run(
-      Groups({kRelu}), 60s,
+      Groups({testing::kRelu}), 60s,
       [](const std::string& bytes) {
         v1::ItemResult result;
         return result.ParseFromString(bytes) && result.index() < 0;

@@ -13,10 +13,6 @@ namespace {
 
 namespace v1 = autograph::v1;
 
-constexpr std::string_view kLayer =
-    "input x f32[4,16]; w = const f32[16,16] seed 1; output y = relu(matmul(x, w))";
-constexpr std::string_view kSoftmax = "input x f32[4,16]; output y = softmax(x) axis=1";
-
 class ExecutorWireTest : public ::testing::Test {
  protected:
   void Open(std::string_view lines) {
@@ -82,7 +78,7 @@ using Lines = std::vector<std::string>;
 
 TEST_F(ExecutorWireTest, AGroupBatchGivesAResultEach) {
   Open("");
-  v1::WorkItem item = Groups({kLayer, kSoftmax});
+  v1::WorkItem item = Groups({testing::kLayer, testing::kWideSoftmax});
   item.mutable_groups()->add_problems("x");
   EXPECT_EQ(ToString(Run(item)), "OK");
   ASSERT_EQ(results_.size(), 4u);
@@ -110,7 +106,7 @@ TEST_F(ExecutorWireTest, PairsStandAmongGroups) {
   for (const auto& [lines, share] :
        {std::pair("", 0.5), std::pair("overlap 1.5", 0.75), std::pair("overlap 2", 1.0)}) {
     Open(lines);
-    v1::WorkItem item = Groups({kLayer, kSoftmax});
+    v1::WorkItem item = Groups({testing::kLayer, testing::kWideSoftmax});
     ASSERT_EQ(ToString(Run(item)), "OK");
     PairProblem pair;
     double alone_ns[2];
@@ -137,8 +133,8 @@ TEST_F(ExecutorWireTest, PairsStandAmongGroups) {
 TEST_F(ExecutorWireTest, APlanSetGivesATimingEach) {
   Open("");
   v1::WorkItem item;
-  *item.mutable_plans()->add_candidates() = Candidate(kLayer);
-  *item.mutable_plans()->add_candidates() = Candidate(kLayer);
+  *item.mutable_plans()->add_candidates() = Candidate(testing::kLayer);
+  *item.mutable_plans()->add_candidates() = Candidate(testing::kLayer);
   item.mutable_plans()->add_candidates()->set_graph("garbage");
   EXPECT_EQ(ToString(Run(item)), "OK");
   ASSERT_EQ(results_.size(), 4u);
@@ -153,7 +149,7 @@ TEST_F(ExecutorWireTest, APlanSetGivesATimingEach) {
 TEST_F(ExecutorWireTest, APlanSetsPolicySaysWhetherItIsCold) {
   Use(*OpenSimDevice(testing::CachedSpec()));
   v1::WorkItem item;
-  *item.mutable_plans()->add_candidates() = Candidate(kLayer);
+  *item.mutable_plans()->add_candidates() = Candidate(testing::kLayer);
   EXPECT_EQ(ToString(Run(item)), "OK");
   const double warm_ms = results_[0].timing().latency().median_ms();
   item.mutable_plans()->set_policy(Policy{.cold_cache = true}.Text());
@@ -175,8 +171,8 @@ TEST_F(ExecutorWireTest, ASetWithoutInputEndsAtOnce) {
 TEST_F(ExecutorWireTest, ACheckGivesAnErrorPerOutput) {
   Open("");
   v1::WorkItem item;
-  *item.mutable_check()->mutable_reference() = Candidate(kLayer);
-  *item.mutable_check()->mutable_candidate() = Candidate(kLayer);
+  *item.mutable_check()->mutable_reference() = Candidate(testing::kLayer);
+  *item.mutable_check()->mutable_candidate() = Candidate(testing::kLayer);
   item.mutable_check()->add_seeds(1);
   item.mutable_check()->set_reference_kernels(true);
   EXPECT_EQ(ToString(Run(item)), "OK");
@@ -199,7 +195,7 @@ TEST_F(ExecutorWireTest, OtherItemsHaveOneResult) {
 // Whatever comes, the answer is a result and not a crash.
 TEST_F(ExecutorWireTest, CutBytesAreResults) {
   Open("");
-  v1::WorkItem item = Groups({kSoftmax});
+  v1::WorkItem item = Groups({testing::kWideSoftmax});
   item.set_attempt("e1.1");
   const std::string bytes = item.SerializeAsString();
   for (size_t n = 0; n < bytes.size(); ++n) {
@@ -214,19 +210,19 @@ TEST_F(ExecutorWireTest, CutBytesAreResults) {
 TEST_F(ExecutorWireTest, ALostDeviceIsNoResult) {
   Open("fault sticky Softmax");
   const std::string lost = "UNAVAILABLE: small: sticky error, open the device anew";
-  EXPECT_EQ(ToString(Run(Groups({kLayer, kSoftmax, kLayer}))), lost);
+  EXPECT_EQ(ToString(Run(Groups({testing::kLayer, testing::kWideSoftmax, testing::kLayer}))), lost);
   EXPECT_EQ(Texts(), Lines{"0 0 "});
 
   Open("fault sticky Softmax");
   v1::WorkItem plans, check;
-  *plans.mutable_plans()->add_candidates() = Candidate(kLayer);
-  *plans.mutable_plans()->add_candidates() = Candidate(kSoftmax);
+  *plans.mutable_plans()->add_candidates() = Candidate(testing::kLayer);
+  *plans.mutable_plans()->add_candidates() = Candidate(testing::kWideSoftmax);
   EXPECT_EQ(ToString(Run(plans)), lost);
   EXPECT_EQ(Texts(), Lines());
 
   Open("fault sticky Softmax");
-  *check.mutable_check()->mutable_reference() = Candidate(kLayer);
-  *check.mutable_check()->mutable_candidate() = Candidate(kSoftmax);
+  *check.mutable_check()->mutable_reference() = Candidate(testing::kLayer);
+  *check.mutable_check()->mutable_candidate() = Candidate(testing::kWideSoftmax);
   check.mutable_check()->add_seeds(1);
   EXPECT_EQ(ToString(Run(check)),
             "UNAVAILABLE: candidate: small: sticky error, open the device "
@@ -238,7 +234,9 @@ TEST_F(ExecutorWireTest, AnAgentThatIsGoneEndsTheItem) {
   Open("");
   for (int n = 1; n <= 3; ++n) {
     emit_fails_ = n;
-    EXPECT_EQ(ToString(Run(Groups({kSoftmax, kLayer}))), "UNAVAILABLE: the peer is gone") << n;
+    EXPECT_EQ(ToString(Run(Groups({testing::kWideSoftmax, testing::kLayer}))),
+              "UNAVAILABLE: the peer is gone")
+        << n;
     EXPECT_EQ(results_.size(), static_cast<size_t>(n - 1));
   }
 }

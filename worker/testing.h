@@ -11,6 +11,13 @@
 
 namespace ag::testing {
 
+// Graphs of one group each.
+inline constexpr std::string_view kLayer =
+    "input x f32[4,16]; w = const f32[16,16] seed 1; output y = relu(matmul(x, w))";
+inline constexpr std::string_view kRelu = "input x f32[8]; output y = relu(x)";
+inline constexpr std::string_view kSoftmax = "input x f32[2,8]; output y = softmax(x) axis=1";
+inline constexpr std::string_view kWideSoftmax = "input x f32[4,16]; output y = softmax(x) axis=1";
+
 // The text of the shipped spec "small" with these lines added. Stops on errors, as all here do.
 std::string SmallSpec(std::string_view lines);
 

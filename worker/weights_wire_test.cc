@@ -89,7 +89,7 @@ TEST(IsSharedBlobDir, IsProvedByAFile) {
 }
 
 // A coordinator's blobs, one wrong at a time.
-class FakeBlobs : public v1::Blobs::Service {
+class FaultyBlobs : public v1::Blobs::Service {
  public:
   std::map<std::string, std::string> blobs;  // By hexadecimal digest.
   int64_t extra_size = 0;                    // Announced beyond the truth.
@@ -142,7 +142,7 @@ class FetchWeightsTest : public ::testing::Test {
 
   bool Has(const Digest& digest) { return cache_->blobs().Has(digest); }
 
-  FakeBlobs service_;
+  FaultyBlobs service_;
   std::unique_ptr<grpc::Server> server_;
   std::shared_ptr<grpc::Channel> channel_;
   const TempDir folder_ = *TempDir::Make("fetch-weights-test");
@@ -167,20 +167,20 @@ TEST_F(FetchWeightsTest, SaysWhatWentWrongAndKeepsNothing) {
   const std::string noun = "fetch weight " + a.Short() + ": ";
   const struct {
     const char* name;
-    std::function<void(FakeBlobs&)> spoil;
+    std::function<void(FaultyBlobs&)> spoil;
     std::string message;
   } kCases[] = {
-      {"wrong bytes", [&](FakeBlobs& s) { s.blobs[a.Hex()] = wrong; },
+      {"wrong bytes", [&](FaultyBlobs& s) { s.blobs[a.Hex()] = wrong; },
        "DATA_LOSS: " + noun + "blob: expected digest " + a.Hex() + ", got " + Sha256(wrong).Hex() +
            " of 2500 bytes"},
-      {"not there", [](FakeBlobs& s) { s.blobs.clear(); }, "NOT_FOUND: " + noun + "no such blob"},
-      {"dies in the middle", [](FakeBlobs& s) { s.dies_after = 1000; },
+      {"not there", [](FaultyBlobs& s) { s.blobs.clear(); }, "NOT_FOUND: " + noun + "no such blob"},
+      {"dies in the middle", [](FaultyBlobs& s) { s.dies_after = 1000; },
        "UNAVAILABLE: " + noun + "Socket closed"},
-      {"more than announced", [](FakeBlobs& s) { s.extra_size = -1; },
+      {"more than announced", [](FaultyBlobs& s) { s.extra_size = -1; },
        "DATA_LOSS: " + noun + "more came than the 2499 bytes announced"},
-      {"a negative size", [](FakeBlobs& s) { s.extra_size = -3000; },
+      {"a negative size", [](FaultyBlobs& s) { s.extra_size = -3000; },
        "DATA_LOSS: " + noun + "a size of -500 bytes"},
-      {"no message", [](FakeBlobs& s) { s.silent = true; },
+      {"no message", [](FaultyBlobs& s) { s.silent = true; },
        "DATA_LOSS: " + noun + "no message came"},
   };
   for (const auto& c : kCases) {

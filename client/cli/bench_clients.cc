@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kSecondsDefault = 3;  // For each of the two rows.
+constexpr double kRowSecondsDefault = 3;  // For each of the two rows.
 constexpr int kClientsMax = 1024;
 constexpr int kWarmRuns = 3;
 constexpr size_t kRunsMax = 1'000'000;  // Of a client: 8 MB of times.
@@ -157,7 +157,7 @@ int BenchClients(Context& context, const BenchFlags& flags) {
   const auto device = OpenLocalDevice(flags.model.device);
   if (!device.ok()) return Fail(device.status());
   const LoadLimits limits{.runs = flags.runs,
-                          .seconds = flags.seconds > 0 ? flags.seconds : kSecondsDefault};
+                          .seconds = flags.seconds > 0 ? flags.seconds : kRowSecondsDefault};
   Json json = BenchJson(flags, **device);
   json["rows"] = Json::array();
   for (const Row& row : *rows) {

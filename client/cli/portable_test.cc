@@ -55,7 +55,7 @@ struct FakeRuntime {
   }
 };
 
-std::vector<std::string> Names(const PortableResult& result) {
+std::vector<std::string> VerdictsOf(const PortableResult& result) {
   std::vector<std::string> names;
   for (const PortableStep& step : result.steps) {
     names.push_back(fmt::format("{}{} {}/{} {}", step.kept ? "+" : "-", step.rule, step.applied,
@@ -112,7 +112,7 @@ TEST_F(PortableTest, ARuleThatLeadsBackEnds) {
 TEST_F(PortableTest, OnlyWhatIsFasterStays) {
   runtime_.cost = {{OpKind::kExp, 0.5}, {OpKind::kAbs, 3}};
   const PortableResult result = Run({{"first", 1}, {"other", 2}});
-  EXPECT_THAT(Names(result),
+  EXPECT_THAT(VerdictsOf(result),
               ElementsAre("-first 1/1 SLOWER", "+other 2/2 FASTER", "-winner 3/3 SLOWER"));
   ASSERT_TRUE(result.best.has_value());
   EXPECT_EQ(Count(*result.best, OpKind::kExp), 2);
@@ -122,10 +122,10 @@ TEST_F(PortableTest, OnlyWhatIsFasterStays) {
 // All of a rule's places are one step, and its places that appear later are another.
 TEST_F(PortableTest, ARuleThatIsKeptGoesOnLater) {
   runtime_.cost = {{OpKind::kExp, 0.5}};
-  EXPECT_THAT(Names(Run({{"other", 2}})), ElementsAre("+other 2/2 FASTER"));
+  EXPECT_THAT(VerdictsOf(Run({{"other", 2}})), ElementsAre("+other 2/2 FASTER"));
   EXPECT_EQ(runtime_.trials, 1);
   runtime_.cost = {{OpKind::kSigmoid, 0.1}, {OpKind::kAbs, 0.9}};
-  EXPECT_THAT(Names(Run({{"second", 1}, {"first", 1}})),
+  EXPECT_THAT(VerdictsOf(Run({{"second", 1}, {"first", 1}})),
               ElementsAre("+first 1/1 FASTER", "+second 1/1 FASTER"));
 }
 
@@ -133,14 +133,15 @@ TEST_F(PortableTest, WhatPaysTogetherIsFoundTogether) {
   runtime_.cost = {{OpKind::kSigmoid, 0.1}};
   runtime_.cost[OpKind::kAbs] = 2;
   const PortableResult result = Run({{"first", 1}, {"second", 1}});
-  EXPECT_THAT(Names(result), ElementsAre("-first 1/1 SLOWER", "-second 0/1 its places are gone",
-                                         "+winner 2/2 FASTER"));
+  EXPECT_THAT(
+      VerdictsOf(result),
+      ElementsAre("-first 1/1 SLOWER", "-second 0/1 its places are gone", "+winner 2/2 FASTER"));
   EXPECT_EQ(Count(*result.best, OpKind::kSigmoid), 1);
 }
 
 TEST_F(PortableTest, NothingHelps) {
   const PortableResult result = Run({{"first", 1}, {"old-rule", 2}});
-  EXPECT_THAT(Names(result),
+  EXPECT_THAT(VerdictsOf(result),
               ElementsAre("-first 1/1 SAME", "-old-rule 0/2 this program does not have the rule"));
   EXPECT_FALSE(result.best.has_value());
   EXPECT_TRUE(Run({}).steps.empty());
@@ -153,9 +154,9 @@ TEST_F(PortableTest, TheCleanUpIsAStep) {
   runtime_.cost = {{OpKind::kExp, 0.5}};
   runtime_.model_cost = runtime_.CostOf(Input()) - 0.5;
   const PortableResult result = *KeepWhatHelps(request);
-  EXPECT_THAT(Names(result), ElementsAre("-clean-up 1/1 SLOWER", "+other 2/2 FASTER"));
+  EXPECT_THAT(VerdictsOf(result), ElementsAre("-clean-up 1/1 SLOWER", "+other 2/2 FASTER"));
   runtime_.model_cost = 100;
-  EXPECT_THAT(Names(*KeepWhatHelps(request)),
+  EXPECT_THAT(VerdictsOf(*KeepWhatHelps(request)),
               ElementsAre("+clean-up 1/1 FASTER", "+other 2/2 FASTER"));
 }
 
@@ -165,7 +166,7 @@ TEST_F(PortableTest, StopsWhenAsked) {
   request.stop = [this] { return runtime_.trials > 0; };
   const PortableResult result = *KeepWhatHelps(request);
   EXPECT_TRUE(result.stopped);
-  EXPECT_THAT(Names(result), ElementsAre("+other 2/2 FASTER"));
+  EXPECT_THAT(VerdictsOf(result), ElementsAre("+other 2/2 FASTER"));
 
   request.stop = nullptr;
   request.try_graph = [](const Graph*, const Graph&) -> StatusOr<PlanTiming> {

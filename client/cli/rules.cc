@@ -87,14 +87,14 @@ class VerdictPrinter {
 };
 
 // What is known and what is still to be proved, in the order of the set.
-struct Work {
+struct VerifyWork {
   std::vector<std::optional<VerifyReport>> known;
   std::vector<const Rule*> open;
 };
 
-Work Divide(const RuleSet& rules, const VerdictCache& cache, const VerifyOptions& options,
-            bool use_cache) {
-  Work work;
+VerifyWork Divide(const RuleSet& rules, const VerdictCache& cache, const VerifyOptions& options,
+                  bool use_cache) {
+  VerifyWork work;
   for (const Rule& rule : rules.rules()) {
     work.known.push_back(use_cache ? cache.Find(rule, options) : std::nullopt);
     if (!work.known.back().has_value()) work.open.push_back(&rule);
@@ -166,7 +166,7 @@ int RunRulesVerify(Context& context, const RulesFlags& flags) {
   const Nanos begin = RealClock().Now();
   const VerifyOptions options{.instances_min = flags.instances, .seed = flags.seed};
   VerdictCache cache(context.flags().data_dir);
-  const Work work = Divide(*rules, cache, options, !flags.no_cache);
+  const VerifyWork work = Divide(*rules, cache, options, !flags.no_cache);
   if (const Status types = CheckTypes(work.open); !types.ok()) return Fail(types);
 
   VerdictPrinter printer(context);

@@ -19,7 +19,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kSeeds = 3;  // As `verify` takes by default.
+constexpr int kPortableSeeds = 3;  // As `verify` takes by default.
 // A decision must be sure where a figure for information may be AMBIGUOUS.
 constexpr double kDecisionFactor = 3;
 
@@ -54,7 +54,9 @@ std::string StepText(const PortableStep& step) {
   return text;
 }
 
-std::string Row(const char* name, const std::string& value) { return TableRow(name, value) + "\n"; }
+std::string PortableRow(const char* name, const std::string& value) {
+  return TableRow(name, value) + "\n";
+}
 
 }  // namespace
 
@@ -127,7 +129,7 @@ StatusOr<std::string> PortableTarget::Refusal(PortableAnswer* answer) const {
   AG_LET(const auto a, LoadSession(from, PlanChoice::kEager));
   AG_LET(const auto b, LoadSession(to, PlanChoice::kCarried));
   AG_LET(const ModelMatch match, MatchModels(*a, *b, from.model, "the export"));
-  AG_LET(answer->errors, CompareOutputs(*a, *b, match, kSeeds));
+  AG_LET(answer->errors, CompareOutputs(*a, *b, match, kPortableSeeds));
   const double tolerance =
       flags_.tolerance > 0 ? flags_.tolerance : DefaultTolerance(flags_.precision);
   for (const OutputError& error : answer->errors) {
@@ -223,18 +225,18 @@ Json PortableJson(const PortableAnswer& answer) {
 std::string PortableRows(const PortableAnswer& answer) {
   std::string text;
   for (const PortableStep& step : answer.steps) {
-    text += Row(step.kept ? "kept" : "dropped", StepText(step));
+    text += PortableRow(step.kept ? "kept" : "dropped", StepText(step));
   }
-  if (!answer.refusal.empty()) text += Row("warning", "not handed out: " + answer.refusal);
+  if (!answer.refusal.empty()) text += PortableRow("warning", "not handed out: " + answer.refusal);
   if (answer.is_input) {
-    text +=
-        Row("portable", "nothing made ONNX Runtime faster; the output is the input's own bytes");
-    return text + Row("onnxruntime", OrtText(answer.times, "input"));
+    text += PortableRow("portable",
+                        "nothing made ONNX Runtime faster; the output is the input's own bytes");
+    return text + PortableRow("onnxruntime", OrtText(answer.times, "input"));
   }
   double max_rel = 0;
   for (const OutputError& error : answer.errors) max_rel = std::max(max_rel, error.max_rel);
-  text += Row("portable", fmt::format("no plan in it; verified: max rel {:.2g}", max_rel));
-  return text + Row("onnxruntime", OrtText(answer.times, "input", "output"));
+  text += PortableRow("portable", fmt::format("no plan in it; verified: max rel {:.2g}", max_rel));
+  return text + PortableRow("onnxruntime", OrtText(answer.times, "input", "output"));
 }
 
 }  // namespace ag

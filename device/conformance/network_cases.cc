@@ -4,7 +4,7 @@ namespace ag {
 namespace {
 
 // clang-format off
-constexpr ConformanceCase kCases[] = {
+constexpr ConformanceCase kNetworkCases[] = {
     {"conv relu", "input x f32[1,16,8,8]; w = const f32[32,16,3,3] seed 1; b = const f32[32] seed 2; output y = relu(conv(x, w, b) strides=[1,1] pads=[1,1,1,1] dilations=[1,1])"},
     {"conv clip", "input x f32[1,16,8,8]; w = const f32[32,16,3,3] seed 1; b = const f32[32] seed 2; output y = clip(conv(x, w, b) strides=[1,1] pads=[1,1,1,1] dilations=[1,1]) min=0 max=6"},
     {"conv sigmoid", "input x f32[1,16,8,8]; w = const f32[32,16,1,1] seed 1; b = const f32[32] seed 2; output y = sigmoid(conv(x, w, b) strides=[1,1] pads=[0,0,0,0] dilations=[1,1])"},
@@ -53,6 +53,6 @@ constexpr ConformanceCase kCases[] = {
 
 }  // namespace
 
-std::span<const ConformanceCase> NetworkCases() { return kCases; }
+std::span<const ConformanceCase> NetworkCases() { return kNetworkCases; }
 
 }  // namespace ag

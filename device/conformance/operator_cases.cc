@@ -4,7 +4,7 @@ namespace ag {
 namespace {
 
 // clang-format off
-constexpr ConformanceCase kCases[] = {
+constexpr ConformanceCase kOperatorCases[] = {
     // Element-wise, one operand.
     {"relu", "input x f32[3,1037]; output y = relu(x)"},
     {"relu rank 4", "input x f32[2,16,5,7]; output y = relu(x)"},
@@ -202,6 +202,6 @@ constexpr ConformanceCase kCases[] = {
 
 }  // namespace
 
-std::span<const ConformanceCase> OperatorCases() { return kCases; }
+std::span<const ConformanceCase> OperatorCases() { return kOperatorCases; }
 
 }  // namespace ag

@@ -292,13 +292,13 @@ StatusOr<std::unique_ptr<Kernel>> MakeOf(const GroupContext& context, size_t fir
   return chain;
 }
 
-StatusOr<std::vector<std::string>> Names(const GroupContext& context) {
+StatusOr<std::vector<std::string>> ChainNames(const GroupContext& context) {
   AG_TRY(CheckChain(context, 0));
   return std::vector<std::string>{"fused"};
 }
 
-StatusOr<std::unique_ptr<Kernel>> Make(const GroupContext& context, const std::string&,
-                                       size_t* done) {
+StatusOr<std::unique_ptr<Kernel>> MakeChainKernel(const GroupContext& context, const std::string&,
+                                                  size_t* done) {
   *done = context.group.nodes.size();
   return MakeChain(context, 0, {});
 }
@@ -317,6 +317,6 @@ Status CheckChain(const GroupContext& context, size_t first) {
   return MakeChain(without, first, {}).status();
 }
 
-const Family kChainFamily = {Names, Make};
+const Family kChainFamily = {ChainNames, MakeChainKernel};
 
 }  // namespace ag::cpu

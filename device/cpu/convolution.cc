@@ -13,17 +13,17 @@ using dnnl::convolution_forward;
 using Algorithm = dnnl::algorithm;
 
 // The convolution's geometry as oneDNN wants it.
-struct Problem {
+struct ConvolutionProblem {
   Dims src, weights, bias, dst;
   Dims strides, dilations, pads_begin, pads_end;
   Desc src_given, dst_given, weights_given;
 };
 
-Problem ProblemOf(const GroupContext& context) {
+ConvolutionProblem ConvolutionProblemOf(const GroupContext& context) {
   const Node& node = context.node(0);
   const TensorType& x = context.graph.type(node.inputs[0]);
   const TensorType& w = context.graph.type(node.inputs[1]);
-  Problem p;
+  ConvolutionProblem p;
   p.src = ToDims(x.shape);
   p.dst = ToDims(node.outputs[0].shape);
   p.weights = ToDims(w.shape);
@@ -46,12 +46,13 @@ Problem ProblemOf(const GroupContext& context) {
 }
 
 // Which layouts the primitive works in, and by which algorithm.
-struct Form {
+struct ConvolutionForm {
   Algorithm algorithm = Algorithm::convolution_direct;
   Desc src, dst;
 };
 
-convolution_forward::primitive_desc Describe(const Problem& p, const Form& form,
+convolution_forward::primitive_desc Describe(const ConvolutionProblem& p,
+                                             const ConvolutionForm& form,
                                              const dnnl::post_ops& ops) {
   const convolution_forward::desc desc(dnnl::prop_kind::forward_inference, form.algorithm, form.src,
                                        AnyDesc(p.weights), PlainDesc(p.bias), form.dst, p.strides,
@@ -67,8 +68,8 @@ std::string ImplOf(const convolution_forward::primitive_desc& desc) {
 bool IsSlow(const std::string& impl) { return impl.empty() || impl.starts_with("ref"); }
 
 // The form of a named kernel; nothing for one that this problem has not.
-StatusOr<Form> FormOf(const Problem& p, const std::string& name) {
-  Form form{.src = p.src_given, .dst = p.dst_given};
+StatusOr<ConvolutionForm> ConvolutionFormOf(const ConvolutionProblem& p, const std::string& name) {
+  ConvolutionForm form{.src = p.src_given, .dst = p.dst_given};
   if (name == "direct") {
     if (Describe(p, form, {})) return form;
     return Err(StatusCode::kUnimplemented,
@@ -84,7 +85,7 @@ StatusOr<Form> FormOf(const Problem& p, const std::string& name) {
   return form;
 }
 
-Status CheckSupported(const GroupContext& context) {
+Status CheckConvolution(const GroupContext& context) {
   const Node& node = context.node(0);
   if (node.outputs[0].dtype != DType::kFloat32 || node.outputs[0].shape.size() > 5) {
     return Err(StatusCode::kUnimplemented, "conv: {} is neither f32 nor of rank 5 at most",
@@ -96,14 +97,14 @@ Status CheckSupported(const GroupContext& context) {
   return context.InputPort(0, 0).status();
 }
 
-StatusOr<std::vector<std::string>> Names(const GroupContext& context) {
-  AG_TRY(CheckSupported(context));
+StatusOr<std::vector<std::string>> ConvolutionNames(const GroupContext& context) {
+  AG_TRY(CheckConvolution(context));
   std::vector<std::string> names;
   const Status status = Guarded("conv", [&] {
-    const Problem p = ProblemOf(context);
-    const StatusOr<Form> direct = FormOf(p, "direct");
+    const ConvolutionProblem p = ConvolutionProblemOf(context);
+    const StatusOr<ConvolutionForm> direct = ConvolutionFormOf(p, "direct");
     const std::string impl = direct.ok() ? ImplOf(Describe(p, *direct, {})) : "";
-    const StatusOr<Form> repacked = FormOf(p, "repacked");
+    const StatusOr<ConvolutionForm> repacked = ConvolutionFormOf(p, "repacked");
     if (!IsSlow(impl)) names.push_back("direct");
     if (repacked.ok() && (repacked->src != p.src_given || repacked->dst != p.dst_given)) {
       // A matrix product over unfolded patches loses to a reorder and a direct kernel.
@@ -111,7 +112,7 @@ StatusOr<std::vector<std::string>> Names(const GroupContext& context) {
       names.insert(first ? names.begin() : names.end(), "repacked");
     }
     if (names.empty() && direct.ok()) names.push_back("direct");
-    if (FormOf(p, "winograd").ok()) names.push_back("winograd");
+    if (ConvolutionFormOf(p, "winograd").ok()) names.push_back("winograd");
     return OkStatus();
   });
   AG_TRY(status);
@@ -122,8 +123,8 @@ StatusOr<std::vector<std::string>> Names(const GroupContext& context) {
 class Convolution : public CallKernel {
  public:
   Status Prepare(const GroupContext& context, const std::string& name, size_t* done) {
-    const Problem p = ProblemOf(context);
-    AG_LET(const Form form, FormOf(p, name));
+    const ConvolutionProblem p = ConvolutionProblemOf(context);
+    AG_LET(const ConvolutionForm form, ConvolutionFormOf(p, name));
     const Tail tail = LongestTail(context, p, form);
     *done = tail.done;
     const auto desc = Describe(p, form, tail.ops);
@@ -139,7 +140,8 @@ class Convolution : public CallKernel {
 
  private:
   // The longest tail with which oneDNN still has a kernel that is not its reference.
-  static Tail LongestTail(const GroupContext& context, const Problem& p, const Form& form) {
+  static Tail LongestTail(const GroupContext& context, const ConvolutionProblem& p,
+                          const ConvolutionForm& form) {
     const auto operand = [&](const GroupContext& c, Edge edge) {
       return OperandOf(c, edge, form, p);
     };
@@ -154,13 +156,13 @@ class Convolution : public CallKernel {
 
   // oneDNN's (2.6) SSE4.1 and AVX convolutions add a residual at wrong places where the channels
   // are no multiple of their block of 8; the loops behind the convolution do it then.
-  static bool HasSoundResidual(const Problem& p) {
+  static bool HasSoundResidual(const ConvolutionProblem& p) {
     return p.dst[1] % 8 == 0 || InstructionSet() != "sse41";
   }
 
   // Residuals in the result's own layout, vectors over channels, scalars.
-  static OperandDescs OperandOf(const GroupContext& context, Edge edge, const Form& form,
-                                const Problem& p) {
+  static OperandDescs OperandOf(const GroupContext& context, Edge edge, const ConvolutionForm& form,
+                                const ConvolutionProblem& p) {
     const TensorType& type = context.graph.type(edge);
     const int port = context.InputOf(edge);
     if (type.dtype != DType::kFloat32) return {};
@@ -190,14 +192,14 @@ class Convolution : public CallKernel {
   }
 };
 
-StatusOr<std::unique_ptr<Kernel>> Make(const GroupContext& context, const std::string& name,
-                                       size_t* done) {
-  AG_TRY(CheckSupported(context));
+StatusOr<std::unique_ptr<Kernel>> MakeConvolution(const GroupContext& context,
+                                                  const std::string& name, size_t* done) {
+  AG_TRY(CheckConvolution(context));
   return Prepared<Convolution>("conv", context, name, done);
 }
 
 }  // namespace
 
-const Family kConvolutionFamily = {Names, Make};
+const Family kConvolutionFamily = {ConvolutionNames, MakeConvolution};
 
 }  // namespace ag::cpu

@@ -12,7 +12,7 @@ using Algorithm = dnnl::algorithm;
 constexpr auto kInference = dnnl::prop_kind::forward_inference;
 
 // x[rows, inner] times w[inner, columns].
-struct Problem {
+struct DenseProblem {
   int64_t rows = 0, inner = 0, columns = 0;
   bool packed = false;  // Weights are constant and two-dimensional.
   Dims a, b, result;    // For "batched": equal rank, batch dimensions first.
@@ -24,11 +24,11 @@ Dims Lifted(const Shape& shape, size_t rank) {
   return dims;
 }
 
-Problem ProblemOf(const GroupContext& context) {
+DenseProblem DenseProblemOf(const GroupContext& context) {
   const Node& node = context.node(0);
   const Shape& a = context.graph.type(node.inputs[0]).shape;
   const Shape& b = context.graph.type(node.inputs[1]).shape;
-  Problem p;
+  DenseProblem p;
   p.inner = a.back();
   p.columns = b.back();
   p.rows = NumElements(a) / std::max<int64_t>(p.inner, 1);
@@ -57,11 +57,11 @@ Made MadeFrom(const typename Primitive::desc& desc, const dnnl::post_ops& ops) {
 }
 
 // How one kernel sees the operands.
-struct Form {
+struct DenseForm {
   Desc src, weights_given, weights_dims, bias, dst;
 };
 
-Form FormOf(const Problem& p, const std::string& name) {
+DenseForm DenseFormOf(const DenseProblem& p, const std::string& name) {
   const int64_t m = p.rows, k = p.inner, n = p.columns;
   constexpr auto kF32 = dnnl::memory::data_type::f32;
   if (name == "inner_product") {
@@ -82,7 +82,7 @@ Form FormOf(const Problem& p, const std::string& name) {
   return {PlainDesc(p.a), PlainDesc(p.b), PlainDesc(p.b), PlainDesc(bias), PlainDesc(p.result)};
 }
 
-Made MakePrimitive(const Form& f, const std::string& name, bool with_bias,
+Made MakePrimitive(const DenseForm& f, const std::string& name, bool with_bias,
                    const dnnl::post_ops& ops) {
   const Desc bias = with_bias ? f.bias : Desc();
   if (name == "inner_product") {
@@ -100,7 +100,7 @@ Made MakePrimitive(const Form& f, const std::string& name, bool with_bias,
 
 bool IsSlow(const Made& made) { return made.impl.empty() || made.impl.starts_with("ref"); }
 
-Status CheckSupported(const GroupContext& context) {
+Status CheckDense(const GroupContext& context) {
   const TensorType& out = context.node(0).outputs[0];
   if (out.dtype != DType::kFloat32 || out.shape.size() > 6) {
     return Err(StatusCode::kUnimplemented, "matmul: {} is neither f32 nor of rank 6 at most",
@@ -117,16 +117,16 @@ Status CheckSupported(const GroupContext& context) {
   return OkStatus();
 }
 
-StatusOr<std::vector<std::string>> Names(const GroupContext& context) {
-  AG_TRY(CheckSupported(context));
-  const Problem p = ProblemOf(context);
+StatusOr<std::vector<std::string>> DenseNames(const GroupContext& context) {
+  AG_TRY(CheckDense(context));
+  const DenseProblem p = DenseProblemOf(context);
   if (!p.packed || context.InputOf(context.node(0).inputs[0]) < 0) {
     return std::vector<std::string>{"batched"};
   }
   std::vector<std::string> names;
   AG_TRY(Guarded("matmul", [&] {
     for (const char* name : {"inner_product", "matmul", "convolution"}) {
-      if (!IsSlow(MakePrimitive(FormOf(p, name), name, false, {}))) names.push_back(name);
+      if (!IsSlow(MakePrimitive(DenseFormOf(p, name), name, false, {}))) names.push_back(name);
     }
     return OkStatus();
   }));
@@ -137,8 +137,8 @@ StatusOr<std::vector<std::string>> Names(const GroupContext& context) {
 class Dense : public CallKernel {
  public:
   Status Prepare(const GroupContext& context, const std::string& name, size_t* done) {
-    const Problem p = ProblemOf(context);
-    const Form form = FormOf(p, name);
+    const DenseProblem p = DenseProblemOf(context);
+    const DenseForm form = DenseFormOf(p, name);
     const bool with_bias = HasBias(context, p);
     const auto operand = [&](const GroupContext& c, Edge edge) {
       return OperandOf(c, edge, form, name);
@@ -169,7 +169,7 @@ class Dense : public CallKernel {
 
  private:
   // An add of a constant vector over columns right after the product is the primitive's bias.
-  static bool HasBias(const GroupContext& context, const Problem& p) {
+  static bool HasBias(const GroupContext& context, const DenseProblem& p) {
     if (context.group.nodes.size() < 2 || context.node(1).op != OpKind::kAdd) return false;
     const int other = OtherOperand(context, 1);
     if (other < 0 || context.node(1).outputs[0] != context.node(0).outputs[0]) return false;
@@ -180,7 +180,7 @@ class Dense : public CallKernel {
   }
 
   // Operands of the result's own shape; constant vectors over columns and scalars.
-  static OperandDescs OperandOf(const GroupContext& context, Edge edge, const Form& form,
+  static OperandDescs OperandOf(const GroupContext& context, Edge edge, const DenseForm& form,
                                 const std::string& name) {
     const TensorType& type = context.graph.type(edge);
     const TensorType& result = context.node(0).outputs[0];
@@ -195,14 +195,14 @@ class Dense : public CallKernel {
   }
 };
 
-StatusOr<std::unique_ptr<Kernel>> Make(const GroupContext& context, const std::string& name,
-                                       size_t* done) {
-  AG_TRY(CheckSupported(context));
+StatusOr<std::unique_ptr<Kernel>> MakeDense(const GroupContext& context, const std::string& name,
+                                            size_t* done) {
+  AG_TRY(CheckDense(context));
   return Prepared<Dense>("matmul", context, name, done);
 }
 
 }  // namespace
 
-const Family kDenseFamily = {Names, Make};
+const Family kDenseFamily = {DenseNames, MakeDense};
 
 }  // namespace ag::cpu

@@ -76,13 +76,13 @@ class Gather : public Kernel {
   Tensor held_[2];
 };
 
-StatusOr<std::vector<std::string>> Names(const GroupContext& context) {
+StatusOr<std::vector<std::string>> GatherNames(const GroupContext& context) {
   AG_TRY(Gather().Prepare({context.graph, context.group, context.cores, nullptr}));
   return std::vector<std::string>{"copy"};
 }
 
-StatusOr<std::unique_ptr<Kernel>> Make(const GroupContext& context, const std::string&,
-                                       size_t* done) {
+StatusOr<std::unique_ptr<Kernel>> MakeGather(const GroupContext& context, const std::string&,
+                                             size_t* done) {
   *done = 1;
   auto kernel = std::make_unique<Gather>();
   AG_TRY(kernel->Prepare(context));
@@ -91,6 +91,6 @@ StatusOr<std::unique_ptr<Kernel>> Make(const GroupContext& context, const std::s
 
 }  // namespace
 
-const Family kGatherFamily = {Names, Make};
+const Family kGatherFamily = {GatherNames, MakeGather};
 
 }  // namespace ag::cpu

@@ -40,11 +40,11 @@ StatusOr<const Family*> FamilyOf(const GroupContext& context) {
 }
 
 // A kernel for the first nodes, writing `middle`, then an element-wise pass for the rest.
-class Staged : public Kernel {
+class StagedKernel : public Kernel {
  public:
   // `middle_bytes` > 0: the first kernel's result does not fit the output and lies in scratch.
-  Staged(std::unique_ptr<Kernel> first, std::unique_ptr<Kernel> rest, size_t middle_bytes,
-         size_t inputs)
+  StagedKernel(std::unique_ptr<Kernel> first, std::unique_ptr<Kernel> rest, size_t middle_bytes,
+               size_t inputs)
       : first_(std::move(first)),
         rest_(std::move(rest)),
         middle_bytes_(AlignUp(middle_bytes)),
@@ -100,7 +100,7 @@ StatusOr<std::unique_ptr<Kernel>> MakeStaged(const GroupContext& context, const 
   const ChainSource source{middle, slot};
   AG_LET(std::unique_ptr<Kernel> rest, MakeChain(context, done, {&source, 1}));
   const size_t bytes = alike ? 0 : LayoutBytes(anchor, middle.layout);
-  return std::make_unique<Staged>(std::move(kernel), std::move(rest), bytes, slot);
+  return std::make_unique<StagedKernel>(std::move(kernel), std::move(rest), bytes, slot);
 }
 
 }  // namespace

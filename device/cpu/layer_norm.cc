@@ -90,7 +90,7 @@ class LayerNorm : public Kernel {
   Tensor held_[3];
 };
 
-Status CheckSupported(const GroupContext& context) {
+Status CheckLayerNorm(const GroupContext& context) {
   const TensorType& type = context.node(0).outputs[0];
   bool plain = context.group.outputs[0].layout == Layout::kPlain;
   for (const Port& port : context.group.inputs) plain &= port.layout == Layout::kPlain;
@@ -99,14 +99,14 @@ Status CheckSupported(const GroupContext& context) {
              type.ToString());
 }
 
-StatusOr<std::vector<std::string>> Names(const GroupContext& context) {
-  AG_TRY(CheckSupported(context));
+StatusOr<std::vector<std::string>> LayerNormNames(const GroupContext& context) {
+  AG_TRY(CheckLayerNorm(context));
   return std::vector<std::string>{"rows"};
 }
 
-StatusOr<std::unique_ptr<Kernel>> Make(const GroupContext& context, const std::string&,
-                                       size_t* done) {
-  AG_TRY(CheckSupported(context));
+StatusOr<std::unique_ptr<Kernel>> MakeLayerNorm(const GroupContext& context, const std::string&,
+                                                size_t* done) {
+  AG_TRY(CheckLayerNorm(context));
   *done = 1;
   auto kernel = std::make_unique<LayerNorm>();
   AG_TRY(kernel->Prepare(context));
@@ -115,6 +115,6 @@ StatusOr<std::unique_ptr<Kernel>> Make(const GroupContext& context, const std::s
 
 }  // namespace
 
-const Family kLayerNormFamily = {Names, Make};
+const Family kLayerNormFamily = {LayerNormNames, MakeLayerNorm};
 
 }  // namespace ag::cpu

@@ -357,19 +357,19 @@ class Builder {
   std::vector<Tensor> held_;
 };
 
-StatusOr<std::vector<std::string>> Names(const GroupContext& context) {
+StatusOr<std::vector<std::string>> MovementNames(const GroupContext& context) {
   AG_TRY(Builder(context).CheckLayouts());
   return std::vector<std::string>{"copy"};
 }
 
-StatusOr<std::unique_ptr<Kernel>> Make(const GroupContext& context, const std::string&,
-                                       size_t* done) {
+StatusOr<std::unique_ptr<Kernel>> MakeMovement(const GroupContext& context, const std::string&,
+                                               size_t* done) {
   *done = 1;
   return Builder(context).Build();
 }
 
 }  // namespace
 
-const Family kMovementFamily = {Names, Make};
+const Family kMovementFamily = {MovementNames, MakeMovement};
 
 }  // namespace ag::cpu

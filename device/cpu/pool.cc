@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kAxesMax = 3;
 
-struct Problem {
+struct PoolProblem {
   bool average = false;
   bool include_pads = false;
   bool overshoots = false;  // ceil_mode: windows reach beyond the padded input.
@@ -22,11 +22,11 @@ struct Problem {
   int64_t images = 0, channels = 0, lanes = 1;
 };
 
-Problem ProblemOf(const GroupContext& context) {
+PoolProblem PoolProblemOf(const GroupContext& context) {
   const Node& node = context.node(0);
   const TensorType& x = context.graph.type(node.inputs[0]);
   const Layout layout = context.group.inputs[context.InputOf(node.inputs[0])].layout;
-  Problem p;
+  PoolProblem p;
   p.average = node.op == OpKind::kAveragePool;
   p.include_pads = p.average && node.Int("count_include_pad") != 0;
   p.kernel = node.IntList("kernel_shape");
@@ -52,7 +52,7 @@ Problem ProblemOf(const GroupContext& context) {
   return p;
 }
 
-Status CheckSupported(const GroupContext& context) {
+Status CheckPool(const GroupContext& context) {
   const Node& node = context.node(0);
   const TensorType& type = node.outputs[0];
   if (type.dtype != DType::kFloat32 || type.shape.size() > kAxesMax + 2) {
@@ -66,7 +66,7 @@ Status CheckSupported(const GroupContext& context) {
              LayoutName(out));
 }
 
-dnnl::pooling_v2_forward::primitive_desc Describe(const Problem& p) {
+dnnl::pooling_v2_forward::primitive_desc Describe(const PoolProblem& p) {
   using Algorithm = dnnl::algorithm;
   Dims pads_end(p.kernel.size()), dilations = p.dilations;
   for (size_t i = 0; i < p.kernel.size(); ++i) {
@@ -88,7 +88,7 @@ dnnl::pooling_v2_forward::primitive_desc Describe(const Problem& p) {
 class LibraryPool : public CallKernel {
  public:
   Status Prepare(const GroupContext& context) {
-    const Problem p = ProblemOf(context);
+    const PoolProblem p = PoolProblemOf(context);
     const auto desc = Describe(p);
     call_.Input(DNNL_ARG_SRC, p.src, p.src, context.InputOf(context.node(0).inputs[0]));
     call_.Output(DNNL_ARG_DST, p.dst, p.dst, 0);
@@ -99,7 +99,7 @@ class LibraryPool : public CallKernel {
 
 class LoopPool : public Kernel {
  public:
-  LoopPool(Problem problem, int port, int cores)
+  LoopPool(PoolProblem problem, int port, int cores)
       : p_(std::move(problem)), port_(port), cores_(cores) {
     // Every window as three axes; missing ones have size 1.
     const size_t missing = kAxesMax - p_.kernel.size();
@@ -177,17 +177,17 @@ class LoopPool : public Kernel {
     return real;
   }
 
-  Problem p_;
+  PoolProblem p_;
   int port_;
   int cores_;
   std::array<Axis, kAxesMax> axes_;
 };
 
-StatusOr<std::vector<std::string>> Names(const GroupContext& context) {
-  AG_TRY(CheckSupported(context));
+StatusOr<std::vector<std::string>> PoolNames(const GroupContext& context) {
+  AG_TRY(CheckPool(context));
   std::vector<std::string> names;
   AG_TRY(Guarded("pool", [&] {
-    const Problem p = ProblemOf(context);
+    const PoolProblem p = PoolProblemOf(context);
     if (p.overshoots && p.include_pads) return OkStatus();  // oneDNN divides by the whole kernel.
     if (context.node(0).outputs[0].NumElements() == 0) return OkStatus();
     const auto desc = Describe(p);
@@ -200,19 +200,19 @@ StatusOr<std::vector<std::string>> Names(const GroupContext& context) {
   return names;
 }
 
-StatusOr<std::unique_ptr<Kernel>> Make(const GroupContext& context, const std::string& name,
-                                       size_t* done) {
-  AG_TRY(CheckSupported(context));
+StatusOr<std::unique_ptr<Kernel>> MakePool(const GroupContext& context, const std::string& name,
+                                           size_t* done) {
+  AG_TRY(CheckPool(context));
   *done = 1;
   if (name == "loops") {
     const int port = context.InputOf(context.node(0).inputs[0]);
-    return std::make_unique<LoopPool>(ProblemOf(context), port, context.cores);
+    return std::make_unique<LoopPool>(PoolProblemOf(context), port, context.cores);
   }
   return Prepared<LibraryPool>("pool", context);
 }
 
 }  // namespace
 
-const Family kPoolFamily = {Names, Make};
+const Family kPoolFamily = {PoolNames, MakePool};
 
 }  // namespace ag::cpu

@@ -39,7 +39,7 @@ struct FoldedAxis {
   int64_t size, from;
 };
 
-struct Problem {
+struct ReduceProblem {
   std::vector<KeptAxis> kept;      // Outermost first; the last may be walked as a vector.
   std::vector<FoldedAxis> folded;  // Outermost first.
   int64_t results = 1, terms = 1;
@@ -52,7 +52,7 @@ struct Problem {
 template <class T>
 class Reduce : public Kernel {
  public:
-  Reduce(Problem problem, int port, int cores)
+  Reduce(ReduceProblem problem, int port, int cores)
       : p_(std::move(problem)), port_(port), cores_(cores) {}
 
   Status Run(const RunContext&, Inputs inputs, Outputs outputs) override {
@@ -131,7 +131,7 @@ class Reduce : public Kernel {
     }
   }
 
-  Problem p_;
+  ReduceProblem p_;
   int port_;
   int cores_;
 };
@@ -141,7 +141,7 @@ Status Refuse(const Node& node, std::string_view why) {
 }
 
 // Kept axes of size 1 go; folded neighbours that are one run join.
-void Simplify(Problem* p, bool is_float) {
+void Simplify(ReduceProblem* p, bool is_float) {
   std::erase_if(p->kept, [](const KeptAxis& axis) { return axis.size == 1; });
   std::erase_if(p->folded, [](const FoldedAxis& axis) { return axis.size == 1; });
   for (size_t i = p->folded.size(); i-- > 1;) {
@@ -190,7 +190,7 @@ std::vector<MemoryAxis> AxesOf(const TensorType& type, Layout layout) {
           {1, block, 1}};
 }
 
-StatusOr<Problem> ProblemOf(const GroupContext& context) {
+StatusOr<ReduceProblem> ReduceProblemOf(const GroupContext& context) {
   const Node& node = context.node(0);
   AG_LET(const int port, context.InputPort(0, 0));
   const Layout in = context.group.inputs[port].layout, out = context.group.outputs[0].layout;
@@ -214,7 +214,8 @@ StatusOr<Problem> ProblemOf(const GroupContext& context) {
   TensorType whole = type;
   for (const int64_t axis : axes) whole.shape[axis] = 1;
   const std::vector<MemoryAxis> targets = AxesOf(whole, out);
-  Problem p{.is_max = node.op == OpKind::kReduceMax, .is_mean = node.op == OpKind::kReduceMean};
+  ReduceProblem p{.is_max = node.op == OpKind::kReduceMax,
+                  .is_mean = node.op == OpKind::kReduceMean};
   bool lane_seen = false;
   for (const MemoryAxis& axis : AxesOf(type, in)) {
     if (folds(axis.axis)) {
@@ -233,8 +234,8 @@ StatusOr<Problem> ProblemOf(const GroupContext& context) {
   return p;
 }
 
-StatusOr<std::vector<std::string>> Names(const GroupContext& context) {
-  AG_TRY(ProblemOf(context));
+StatusOr<std::vector<std::string>> ReduceNames(const GroupContext& context) {
+  AG_TRY(ReduceProblemOf(context));
   const DType dtype = context.node(0).outputs[0].dtype;
   if (dtype != DType::kFloat32 && dtype != DType::kFloat64 && dtype != DType::kInt64 &&
       dtype != DType::kInt32) {
@@ -243,9 +244,9 @@ StatusOr<std::vector<std::string>> Names(const GroupContext& context) {
   return std::vector<std::string>{"loops"};
 }
 
-StatusOr<std::unique_ptr<Kernel>> Make(const GroupContext& context, const std::string&,
-                                       size_t* done) {
-  AG_LET(Problem p, ProblemOf(context));
+StatusOr<std::unique_ptr<Kernel>> MakeReduce(const GroupContext& context, const std::string&,
+                                             size_t* done) {
+  AG_LET(ReduceProblem p, ReduceProblemOf(context));
   *done = 1;
   const int port = context.InputOf(context.node(0).inputs[0]);
   std::unique_ptr<Kernel> kernel;
@@ -263,6 +264,6 @@ StatusOr<std::unique_ptr<Kernel>> Make(const GroupContext& context, const std::s
 
 }  // namespace
 
-const Family kReduceFamily = {Names, Make};
+const Family kReduceFamily = {ReduceNames, MakeReduce};
 
 }  // namespace ag::cpu

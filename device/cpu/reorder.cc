@@ -43,7 +43,7 @@ class CopyOut : public Kernel {
   Tensor constant_;
 };
 
-Status CheckSupported(const GroupContext& context) {
+Status CheckReorder(const GroupContext& context) {
   const Group& group = context.group;
   if (group.inputs.size() != 1 || group.outputs.size() != 1) {
     return Err(StatusCode::kInvalidArgument,
@@ -62,26 +62,26 @@ Status CheckSupported(const GroupContext& context) {
   return OkStatus();
 }
 
-StatusOr<std::vector<std::string>> Names(const GroupContext& context) {
+StatusOr<std::vector<std::string>> ReorderNames(const GroupContext& context) {
   if (IsCopy(context.group)) return std::vector<std::string>{"copy"};
-  AG_TRY(CheckSupported(context));
+  AG_TRY(CheckReorder(context));
   return std::vector<std::string>{"onednn"};
 }
 
-StatusOr<std::unique_ptr<Kernel>> Make(const GroupContext& context, const std::string&,
-                                       size_t* done) {
+StatusOr<std::unique_ptr<Kernel>> MakeReorder(const GroupContext& context, const std::string&,
+                                              size_t* done) {
   *done = 0;
   if (IsCopy(context.group)) {
     auto copy = std::make_unique<CopyOut>();
     AG_TRY(copy->Prepare(context));
     return copy;
   }
-  AG_TRY(CheckSupported(context));
+  AG_TRY(CheckReorder(context));
   return Prepared<Reorder>("reorder", context);
 }
 
 }  // namespace
 
-const Family kReorderFamily = {Names, Make};
+const Family kReorderFamily = {ReorderNames, MakeReorder};
 
 }  // namespace ag::cpu

@@ -21,7 +21,7 @@ struct Axis {
   ResizeTaps taps;
 };
 
-struct Problem {
+struct ResizeProblem {
   bool moves = false;  // Nearest: elements are copied, whatever their type.
   int64_t element_bytes = 4;
   std::vector<Axis> outer;
@@ -55,11 +55,11 @@ std::vector<Axis> AxesIn(const Resize& resize, Layout layout) {
   return axes;
 }
 
-Problem ProblemOf(const GroupContext& context) {
+ResizeProblem ResizeProblemOf(const GroupContext& context) {
   const Node& node = context.node(0);
   const TensorType& x = context.graph.type(node.inputs[0]);
   const Resize resize = ResizeOf(*node.attributes, x.shape);
-  Problem p{.moves = resize.mode == Resize::Mode::kNearest, .element_bytes = SizeOf(x.dtype)};
+  ResizeProblem p{.moves = resize.mode == Resize::Mode::kNearest, .element_bytes = SizeOf(x.dtype)};
   std::vector<Axis> axes = AxesIn(resize, context.group.outputs[0].layout);
   while (!axes.empty() && !axes.back().changes) {
     p.lanes *= axes.back().in;
@@ -122,7 +122,7 @@ void SumAlong(const double* row, const int32_t* elements, const double* weights,
 // a time.
 class Sources {
  public:
-  explicit Sources(const Problem& p) : p_(p) {
+  explicit Sources(const ResizeProblem& p) : p_(p) {
     for (const Axis& axis : p.outer) count_ *= axis.changes ? axis.taps.count : 1;
   }
 
@@ -148,18 +148,18 @@ class Sources {
   }
 
  private:
-  const Problem& p_;
+  const ResizeProblem& p_;
   int64_t count_ = 1;
 };
 
-int64_t GrainOf(const Problem& p, int64_t taps) {
+int64_t GrainOf(const ResizeProblem& p, int64_t taps) {
   return std::max<int64_t>(kLightGrain / std::max<int64_t>(p.row_out() * taps, 1), 1);
 }
 
 // Copies the nearest elements. A row that comes from the same row as the one before is that one.
 class NearestRows : public Kernel {
  public:
-  NearestRows(Problem problem, int port, int cores)
+  NearestRows(ResizeProblem problem, int port, int cores)
       : p_(std::move(problem)), sources_(p_), port_(port), cores_(cores) {}
 
   Status Run(const RunContext&, Inputs inputs, Outputs outputs) override {
@@ -212,7 +212,7 @@ class NearestRows : public Kernel {
     for (int64_t i = 0; i < p_.along.out; ++i) out[i] = row[p_.along.taps.elements[i]];
   }
 
-  const Problem p_;
+  const ResizeProblem p_;
   const Sources sources_;
   int port_;
   int cores_;
@@ -221,7 +221,7 @@ class NearestRows : public Kernel {
 template <class T>
 class WeightedRows : public Kernel {
  public:
-  WeightedRows(Problem problem, int port, int cores)
+  WeightedRows(ResizeProblem problem, int port, int cores)
       : p_(std::move(problem)), sources_(p_), port_(port), cores_(cores) {
     const ResizeTaps& taps = p_.along.taps;
     for (int64_t t = 0; t < taps.count && p_.along.changes; ++t) {
@@ -281,7 +281,7 @@ class WeightedRows : public Kernel {
     }
   }
 
-  const Problem p_;
+  const ResizeProblem p_;
   const Sources sources_;
   int port_;
   int cores_;
@@ -289,7 +289,7 @@ class WeightedRows : public Kernel {
   std::vector<T> weights_;
 };
 
-Status CheckSupported(const GroupContext& context) {
+Status CheckResize(const GroupContext& context) {
   const Node& node = context.node(0);
   const TensorType& x = context.graph.type(node.inputs[0]);
   AG_LET(const int port, context.InputPort(0, 0));
@@ -304,17 +304,17 @@ Status CheckSupported(const GroupContext& context) {
   return Err(StatusCode::kUnimplemented, "Resize: {} is neither f32 nor f64", x.ToString());
 }
 
-StatusOr<std::vector<std::string>> Names(const GroupContext& context) {
-  AG_TRY(CheckSupported(context));
+StatusOr<std::vector<std::string>> ResizeNames(const GroupContext& context) {
+  AG_TRY(CheckResize(context));
   return std::vector<std::string>{"rows"};
 }
 
-StatusOr<std::unique_ptr<Kernel>> Make(const GroupContext& context, const std::string&,
-                                       size_t* done) {
-  AG_TRY(CheckSupported(context));
+StatusOr<std::unique_ptr<Kernel>> MakeResize(const GroupContext& context, const std::string&,
+                                             size_t* done) {
+  AG_TRY(CheckResize(context));
   *done = 1;
   const int port = context.InputOf(context.node(0).inputs[0]);
-  Problem problem = ProblemOf(context);
+  ResizeProblem problem = ResizeProblemOf(context);
   std::unique_ptr<Kernel> kernel;
   if (problem.moves) {
     kernel = std::make_unique<NearestRows>(std::move(problem), port, context.cores);
@@ -328,6 +328,6 @@ StatusOr<std::unique_ptr<Kernel>> Make(const GroupContext& context, const std::s
 
 }  // namespace
 
-const Family kResizeFamily = {Names, Make};
+const Family kResizeFamily = {ResizeNames, MakeResize};
 
 }  // namespace ag::cpu

@@ -88,7 +88,7 @@ class Softmax : public Kernel {
   int64_t outer_ = 0, size_ = 0, inner_ = 0;
 };
 
-Status CheckSupported(const GroupContext& context) {
+Status CheckSoftmax(const GroupContext& context) {
   const TensorType& type = context.node(0).outputs[0];
   AG_LET(const int port, context.InputPort(0, 0));
   const bool plain = context.group.inputs[port].layout == Layout::kPlain &&
@@ -97,14 +97,14 @@ Status CheckSupported(const GroupContext& context) {
   return Err(StatusCode::kUnimplemented, "Softmax: {} is not plain f32", type.ToString());
 }
 
-StatusOr<std::vector<std::string>> Names(const GroupContext& context) {
-  AG_TRY(CheckSupported(context));
+StatusOr<std::vector<std::string>> SoftmaxNames(const GroupContext& context) {
+  AG_TRY(CheckSoftmax(context));
   return std::vector<std::string>{"rows"};
 }
 
-StatusOr<std::unique_ptr<Kernel>> Make(const GroupContext& context, const std::string&,
-                                       size_t* done) {
-  AG_TRY(CheckSupported(context));
+StatusOr<std::unique_ptr<Kernel>> MakeSoftmax(const GroupContext& context, const std::string&,
+                                              size_t* done) {
+  AG_TRY(CheckSoftmax(context));
   *done = 1;
   const Node& node = context.node(0);
   return std::make_unique<Softmax>(node.outputs[0], node.Int("axis"),
@@ -113,6 +113,6 @@ StatusOr<std::unique_ptr<Kernel>> Make(const GroupContext& context, const std::s
 
 }  // namespace
 
-const Family kSoftmaxFamily = {Names, Make};
+const Family kSoftmaxFamily = {SoftmaxNames, MakeSoftmax};
 
 }  // namespace ag::cpu

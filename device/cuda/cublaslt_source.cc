@@ -8,7 +8,7 @@
 namespace ag::cuda {
 namespace {
 
-constexpr uintptr_t kAlignment = 16;
+constexpr uintptr_t kCublasAlignment = 16;
 
 // Where an operand comes from: a port of the group, or packed memory.
 struct Source {
@@ -53,11 +53,11 @@ class CublasLtKernel : public GroupKernel {
 
  private:
   Status CheckAlignment(const std::byte* pointer) const {
-    if (pointer != nullptr && reinterpret_cast<uintptr_t>(pointer) % kAlignment == 0) {
+    if (pointer != nullptr && reinterpret_cast<uintptr_t>(pointer) % kCublasAlignment == 0) {
       return OkStatus();
     }
     return Err(StatusCode::kInvalidArgument, "{}: a matrix at {} is not aligned to {} bytes",
-               parts_.name, static_cast<const void*>(pointer), kAlignment);
+               parts_.name, static_cast<const void*>(pointer), kCublasAlignment);
   }
 
   std::shared_ptr<CublasLtLibrary> library_;

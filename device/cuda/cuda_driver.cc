@@ -11,12 +11,12 @@ namespace ag::cuda {
 namespace {
 
 // Each handle of the seam is one of the library's under another name.
-cudaStream_t Raw(StreamRef ref) { return reinterpret_cast<cudaStream_t>(ref); }
-cudaEvent_t Raw(EventRef ref) { return reinterpret_cast<cudaEvent_t>(ref); }
-cudaGraph_t Raw(GraphRef ref) { return reinterpret_cast<cudaGraph_t>(ref); }
-cudaGraphNode_t Raw(NodeRef ref) { return reinterpret_cast<cudaGraphNode_t>(ref); }
-cudaGraphExec_t Raw(ReplayRef ref) { return reinterpret_cast<cudaGraphExec_t>(ref); }
-cudaLibrary_t Raw(ModuleRef ref) { return reinterpret_cast<cudaLibrary_t>(ref); }
+cudaStream_t RawOf(StreamRef ref) { return reinterpret_cast<cudaStream_t>(ref); }
+cudaEvent_t RawOf(EventRef ref) { return reinterpret_cast<cudaEvent_t>(ref); }
+cudaGraph_t RawOf(GraphRef ref) { return reinterpret_cast<cudaGraph_t>(ref); }
+cudaGraphNode_t RawOf(NodeRef ref) { return reinterpret_cast<cudaGraphNode_t>(ref); }
+cudaGraphExec_t RawOf(ReplayRef ref) { return reinterpret_cast<cudaGraphExec_t>(ref); }
+cudaLibrary_t RawOf(ModuleRef ref) { return reinterpret_cast<cudaLibrary_t>(ref); }
 
 template <class Ref, class RawHandle>
 Ref Wrap(RawHandle raw) {
@@ -73,16 +73,16 @@ class CudaDriver : public Driver {
   void Free(std::byte* memory) override { Ignore(cudaFree(memory)); }
   Status Upload(std::byte* to, std::span<const std::byte> from, StreamRef stream) override {
     return FromCuda(
-        cudaMemcpyAsync(to, from.data(), from.size(), cudaMemcpyHostToDevice, Raw(stream)),
+        cudaMemcpyAsync(to, from.data(), from.size(), cudaMemcpyHostToDevice, RawOf(stream)),
         "upload {} bytes", from.size());
   }
   Status Download(std::span<std::byte> to, const std::byte* from, StreamRef stream) override {
     return FromCuda(
-        cudaMemcpyAsync(to.data(), from, to.size(), cudaMemcpyDeviceToHost, Raw(stream)),
+        cudaMemcpyAsync(to.data(), from, to.size(), cudaMemcpyDeviceToHost, RawOf(stream)),
         "download {} bytes", to.size());
   }
   Status Fill(std::byte* to, uint8_t value, int64_t bytes, StreamRef stream) override {
-    return FromCuda(cudaMemsetAsync(to, value, bytes, Raw(stream)), "fill {} bytes", bytes);
+    return FromCuda(cudaMemsetAsync(to, value, bytes, RawOf(stream)), "fill {} bytes", bytes);
   }
 
   StatusOr<ModuleRef> LoadModule(std::string_view image) override {
@@ -93,12 +93,12 @@ class CudaDriver : public Driver {
         "load an image of {} bytes", image.size()));
     return Wrap<ModuleRef>(library);
   }
-  void UnloadModule(ModuleRef module) override { Ignore(cudaLibraryUnload(Raw(module))); }
+  void UnloadModule(ModuleRef module) override { Ignore(cudaLibraryUnload(RawOf(module))); }
   StatusOr<FunctionRef> FindFunction(ModuleRef module, const std::string& name,
                                      uint32_t shared_bytes) override {
     AG_TRY(Use());
     cudaKernel_t kernel = nullptr;
-    AG_TRY(FromCuda(cudaLibraryGetKernel(&kernel, Raw(module), name.c_str()), "kernel {}", name));
+    AG_TRY(FromCuda(cudaLibraryGetKernel(&kernel, RawOf(module), name.c_str()), "kernel {}", name));
     if (shared_bytes > 0) {
       AG_TRY(FromCuda(cudaFuncSetAttribute(static_cast<const void*>(kernel),
                                            cudaFuncAttributeMaxDynamicSharedMemorySize,
@@ -117,9 +117,9 @@ class CudaDriver : public Driver {
         "make a stream"));
     return Wrap<StreamRef>(stream);
   }
-  void FreeStream(StreamRef stream) override { Ignore(cudaStreamDestroy(Raw(stream))); }
+  void FreeStream(StreamRef stream) override { Ignore(cudaStreamDestroy(RawOf(stream))); }
   Status Synchronize(StreamRef stream) override {
-    return FromCuda(cudaStreamSynchronize(Raw(stream)), "wait for a stream");
+    return FromCuda(cudaStreamSynchronize(RawOf(stream)), "wait for a stream");
   }
   StatusOr<EventRef> MakeEvent() override {
     AG_TRY(Use());
@@ -127,17 +127,17 @@ class CudaDriver : public Driver {
     AG_TRY(FromCuda(cudaEventCreate(&event), "make an event"));
     return Wrap<EventRef>(event);
   }
-  void FreeEvent(EventRef event) override { Ignore(cudaEventDestroy(Raw(event))); }
+  void FreeEvent(EventRef event) override { Ignore(cudaEventDestroy(RawOf(event))); }
   Status Record(EventRef event, StreamRef stream) override {
-    return FromCuda(cudaEventRecord(Raw(event), Raw(stream)), "record an event");
+    return FromCuda(cudaEventRecord(RawOf(event), RawOf(stream)), "record an event");
   }
   Status Wait(StreamRef stream, EventRef event) override {
-    return FromCuda(cudaStreamWaitEvent(Raw(stream), Raw(event), 0), "wait for an event");
+    return FromCuda(cudaStreamWaitEvent(RawOf(stream), RawOf(event), 0), "wait for an event");
   }
   StatusOr<Nanos> Between(EventRef begin, EventRef end) override {
-    AG_TRY(FromCuda(cudaEventSynchronize(Raw(end)), "wait for an event"));
+    AG_TRY(FromCuda(cudaEventSynchronize(RawOf(end)), "wait for an event"));
     float milliseconds = 0;
-    AG_TRY(FromCuda(cudaEventElapsedTime(&milliseconds, Raw(begin), Raw(end)), "read a time"));
+    AG_TRY(FromCuda(cudaEventElapsedTime(&milliseconds, RawOf(begin), RawOf(end)), "read a time"));
     return Nanos(std::llround(static_cast<double>(milliseconds) * 1e6));
   }
 
@@ -147,7 +147,7 @@ class CudaDriver : public Driver {
     AG_TRY(FromCuda(cudaGraphCreate(&graph, 0), "make a graph"));
     return Wrap<GraphRef>(graph);
   }
-  void FreeGraph(GraphRef graph) override { Ignore(cudaGraphDestroy(Raw(graph))); }
+  void FreeGraph(GraphRef graph) override { Ignore(cudaGraphDestroy(RawOf(graph))); }
   Status BeginCapture(StreamRef stream, GraphRef graph, std::span<const NodeEdge> from) override;
   StatusOr<std::vector<NodeRef>> EndCapture(StreamRef stream) override;
   StatusOr<std::vector<NodeRef>> Nodes(GraphRef graph) override;
@@ -155,25 +155,26 @@ class CudaDriver : public Driver {
   Status SetPriority(NodeRef node, int priority) override {
     cudaLaunchAttributeValue value{};
     value.priority = RawPriority(priority);
-    return FromCuda(cudaGraphKernelNodeSetAttribute(Raw(node), cudaLaunchAttributePriority, &value),
-                    "set a node's priority");
+    return FromCuda(
+        cudaGraphKernelNodeSetAttribute(RawOf(node), cudaLaunchAttributePriority, &value),
+        "set a node's priority");
   }
   StatusOr<ReplayRef> Instantiate(GraphRef graph) override {
     AG_TRY(Use());
     cudaGraphExec_t replay = nullptr;
-    AG_TRY(
-        FromCuda(cudaGraphInstantiate(&replay, Raw(graph), cudaGraphInstantiateFlagUseNodePriority),
-                 "instantiate a graph"));
+    AG_TRY(FromCuda(
+        cudaGraphInstantiate(&replay, RawOf(graph), cudaGraphInstantiateFlagUseNodePriority),
+        "instantiate a graph"));
     return Wrap<ReplayRef>(replay);
   }
-  void FreeReplay(ReplayRef replay) override { Ignore(cudaGraphExecDestroy(Raw(replay))); }
+  void FreeReplay(ReplayRef replay) override { Ignore(cudaGraphExecDestroy(RawOf(replay))); }
   Status Prepare(ReplayRef replay, StreamRef stream) override {
     AG_TRY(Use());
-    return FromCuda(cudaGraphUpload(Raw(replay), Raw(stream)), "upload a graph");
+    return FromCuda(cudaGraphUpload(RawOf(replay), RawOf(stream)), "upload a graph");
   }
   Status Replay(ReplayRef replay, StreamRef stream) override {
     AG_TRY(Use());
-    return FromCuda(cudaGraphLaunch(Raw(replay), Raw(stream)), "replay a graph");
+    return FromCuda(cudaGraphLaunch(RawOf(replay), RawOf(stream)), "replay a graph");
   }
 
  private:
@@ -226,7 +227,7 @@ Status CudaDriver::Launch(const KernelLaunch& launch, StreamRef stream) {
   config.gridDim = {launch.grid[0], launch.grid[1], launch.grid[2]};
   config.blockDim = {launch.block[0], launch.block[1], launch.block[2]};
   config.dynamicSmemBytes = launch.shared_bytes;
-  config.stream = Raw(stream);
+  config.stream = RawOf(stream);
   cudaLaunchAttribute early{};
   early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   early.val.programmaticStreamSerializationAllowed = 1;
@@ -246,8 +247,8 @@ Status CudaDriver::Launch(const KernelLaunch& launch, StreamRef stream) {
 Status CudaDriver::BeginCapture(StreamRef stream, GraphRef graph, std::span<const NodeEdge> from) {
   AG_TRY(Use());
   std::vector<cudaGraphNode_t> nodes;
-  for (const NodeEdge& edge : from) nodes.push_back(Raw(edge.from));
-  return FromCuda(cudaStreamBeginCaptureToGraph(Raw(stream), Raw(graph), nodes.data(), nullptr,
+  for (const NodeEdge& edge : from) nodes.push_back(RawOf(edge.from));
+  return FromCuda(cudaStreamBeginCaptureToGraph(RawOf(stream), RawOf(graph), nodes.data(), nullptr,
                                                 nodes.size(), cudaStreamCaptureModeThreadLocal),
                   "begin a capture");
 }
@@ -258,23 +259,23 @@ StatusOr<std::vector<NodeRef>> CudaDriver::EndCapture(StreamRef stream) {
   const cudaGraphEdgeData* edges = nullptr;
   size_t count = 0;
   const Status read = FromCuda(
-      cudaStreamGetCaptureInfo(Raw(stream), &state, nullptr, nullptr, &ends, &edges, &count),
+      cudaStreamGetCaptureInfo(RawOf(stream), &state, nullptr, nullptr, &ends, &edges, &count),
       "read what was captured");
   std::vector<NodeRef> refs;
   if (read.ok() && state == cudaStreamCaptureStatusActive) {
     for (size_t i = 0; i < count; ++i) refs.push_back(Wrap<NodeRef>(ends[i]));
   }
   cudaGraph_t graph = nullptr;
-  AG_TRY(FromCuda(cudaStreamEndCapture(Raw(stream), &graph), "end a capture"));
+  AG_TRY(FromCuda(cudaStreamEndCapture(RawOf(stream), &graph), "end a capture"));
   AG_TRY(read);
   return refs;
 }
 
 StatusOr<std::vector<NodeRef>> CudaDriver::Nodes(GraphRef graph) {
   size_t count = 0;
-  AG_TRY(FromCuda(cudaGraphGetNodes(Raw(graph), nullptr, &count), "count the nodes"));
+  AG_TRY(FromCuda(cudaGraphGetNodes(RawOf(graph), nullptr, &count), "count the nodes"));
   std::vector<cudaGraphNode_t> nodes(count);
-  AG_TRY(FromCuda(cudaGraphGetNodes(Raw(graph), nodes.data(), &count), "list the nodes"));
+  AG_TRY(FromCuda(cudaGraphGetNodes(RawOf(graph), nodes.data(), &count), "list the nodes"));
   std::vector<NodeRef> refs;
   for (const cudaGraphNode_t node : nodes) refs.push_back(Wrap<NodeRef>(node));
   return refs;
@@ -283,11 +284,11 @@ StatusOr<std::vector<NodeRef>> CudaDriver::Nodes(GraphRef graph) {
 StatusOr<NodeInfo> CudaDriver::Inspect(NodeRef node) {
   NodeInfo info{.node = node};
   cudaGraphNodeType type = cudaGraphNodeTypeEmpty;
-  AG_TRY(FromCuda(cudaGraphNodeGetType(Raw(node), &type), "look at a node"));
+  AG_TRY(FromCuda(cudaGraphNodeGetType(RawOf(node), &type), "look at a node"));
   info.kind = KindOf(type);
   if (info.kind != NodeKind::kKernel || calls_.kernel_node_params == nullptr) return info;
   CUDA_KERNEL_NODE_PARAMS params{};
-  if (calls_.kernel_node_params(Raw(node), &params) != CUDA_SUCCESS) return info;
+  if (calls_.kernel_node_params(RawOf(node), &params) != CUDA_SUCCESS) return info;
   info.grid = {params.gridDimX, params.gridDimY, params.gridDimZ};
   info.block = {params.blockDimX, params.blockDimY, params.blockDimZ};
   info.shared_bytes = params.sharedMemBytes;

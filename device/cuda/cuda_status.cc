@@ -30,7 +30,7 @@ bool IsSticky(cudaError_t code) {
   }
 }
 
-StatusCode CodeOf(cudaError_t code) {
+StatusCode CudaCodeOf(cudaError_t code) {
   switch (code) {
     case cudaErrorMemoryAllocation:
     case cudaErrorLaunchOutOfResources:
@@ -58,7 +58,7 @@ StatusCode CodeOf(cudaError_t code) {
 
 Status MakeCudaStatus(cudaError_t code, std::string what) {
   const bool is_sticky = IsSticky(code);
-  return Err(is_sticky ? StatusCode::kUnavailable : CodeOf(code), "{}: {}: {}{}", what,
+  return Err(is_sticky ? StatusCode::kUnavailable : CudaCodeOf(code), "{}: {}: {}{}", what,
              cudaGetErrorName(code), cudaGetErrorString(code),
              is_sticky ? " (sticky: the device must be opened in a fresh process)" : "");
 }

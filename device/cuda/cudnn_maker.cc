@@ -7,7 +7,7 @@ using Kind = CudnnBinding::Kind;
 using Raw = cudnnBackendDescriptor_t;
 
 // What cuDNN may assume of every pointer; DeviceSpec::alignment_bytes promises it.
-constexpr int64_t kAlignment = 16;
+constexpr int64_t kCudnnAlignment = 16;
 constexpr int64_t kInnerUid = 1000;  // Above those of tensors in memory.
 
 // The sum in the order that precompiled engines know, then the activation.
@@ -108,7 +108,7 @@ StatusOr<Raw> CudnnMaker::Tensor(const CudnnPlace& place, cudnnDataType_t type, 
   Sign(fmt::format("t{} {} [{}] [{}] {}{};", uid, static_cast<int>(type),
                    fmt::join(place.dims, ","), fmt::join(place.strides, ","), form.is_virtual,
                    form.is_by_value));
-  const int64_t alignment = form.is_by_value ? SizeOf(DType::kFloat32) : kAlignment;
+  const int64_t alignment = form.is_by_value ? SizeOf(DType::kFloat32) : kCudnnAlignment;
   DescriptorBuilder builder(CUDNN_BACKEND_TENSOR_DESCRIPTOR, "tensor");
   builder.Set(CUDNN_ATTR_TENSOR_DATA_TYPE, type)
       .SetAll(CUDNN_ATTR_TENSOR_DIMENSIONS, place.dims)

@@ -115,7 +115,7 @@ class Nvml {
   bool is_open_ = false;
 };
 
-std::string VersionText(size_t version) {
+std::string DottedVersion(size_t version) {
   return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
 }
 
@@ -189,8 +189,8 @@ Environment EnvironmentOf(const MachineFacts& facts, const LibraryVersions& vers
       "cc={}.{};clock_mhz={};cublaslt={};cuda={}.{};cudnn={};driver={};gpu={};memory_mib={};mig={};"
       "policy={};sms={}",
       facts.capability_major, facts.capability_minor, facts.clock_mhz,
-      VersionText(versions.cublaslt), facts.cuda_runtime / 1000, facts.cuda_runtime % 1000 / 10,
-      VersionText(versions.cudnn), facts.driver.empty() ? "unknown" : facts.driver, facts.name,
+      DottedVersion(versions.cublaslt), facts.cuda_runtime / 1000, facts.cuda_runtime % 1000 / 10,
+      DottedVersion(versions.cudnn), facts.driver.empty() ? "unknown" : facts.driver, facts.name,
       facts.memory_bytes >> 20, facts.is_mig ? 1 : 0, kMeasuringPolicy, facts.sms);
 }
 

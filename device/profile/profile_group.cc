@@ -12,7 +12,7 @@ namespace {
 
 // Clock reads cost about 30 ns each; 20 us a sample keeps them below 0.3 %.
 constexpr double kSampleNs = 20e3;
-constexpr int kRunsMax = 64;
+constexpr int kGroupRunsMax = 64;
 // Samples between two looks at the canary: 10 ms of them, so that looking does not cost more.
 constexpr double kChunkNs = 10e6;
 // A machine that is never quiet is believed after this many chunks thrown away; its interval is
@@ -64,7 +64,7 @@ class KernelTimer {
     for (int i = 0; i < std::max(1, options_.launches_before); ++i) {
       AG_LET(run_ns, subject_.executable.MeanRunNs(subject_.inputs, subject_.outputs, 1));
     }
-    runs_ = RunsPerSample(run_ns, kSampleNs, kRunsMax);
+    runs_ = RunsPerSample(run_ns, kSampleNs, kGroupRunsMax);
     if (subject_.is_cold && runs_ > 1) {  // A second run would be warm: rather more samples.
       runs_ = 1;
       samples_min_ = std::max(samples_min_, kSettledSamples);

@@ -11,7 +11,7 @@ namespace {
 // Short plans run several times per place in a block: 2 ms, so that one interruption (about 0.1 ms)
 // is not the whole of it.
 constexpr double kPlaceNs = 2e6;
-constexpr int kRunsMax = 64;
+constexpr int kPlanRunsMax = 64;
 
 // A place of cold runs is the median of a few: their flushes take longer than they do. What these
 // take together is limited, so that candidates get their blocks within finals_time.
@@ -71,7 +71,7 @@ class Finals {
       AG_TRY(Sample(entry, 1, &run_ns));
     }
     if (!entry.status.ok()) return OkStatus();
-    entry.runs = RunsPerSample(run_ns, kPlaceNs, options_.cold_cache ? kColdRunsMax : kRunsMax);
+    entry.runs = RunsPerSample(run_ns, kPlaceNs, options_.cold_cache ? kColdRunsMax : kPlanRunsMax);
     if (options_.cold_cache) {
       const int affordable = static_cast<int>(kColdPlaceNs / sample_ns_);
       entry.runs = std::clamp(affordable, 1, entry.runs);

@@ -11,6 +11,11 @@
 
 namespace ag {
 
+// Field numbers of onnx.proto that are walked by hand.
+inline constexpr uint32_t kModelGraph = 7;
+inline constexpr uint32_t kGraphNode = 1, kGraphInitializer = 5;
+inline constexpr uint32_t kTensorRawData = 9;
+
 struct WireField {
   uint32_t number = 0;
   bool is_bytes = false;     // Length-delimited: a string, a message, a packed list.

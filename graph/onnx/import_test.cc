@@ -14,17 +14,17 @@ StatusOr<ImportedModel> Import(std::string_view text, int opset,
   return ImportOnnx(ModelFromText(text, opset), options, *blobs);
 }
 
-struct Case {
+struct ImportCase {
   const char* name;
   int opset;
   const char* onnx;
   const char* expected;  // In our own text form.
 };
 
-class ImportTest : public ::testing::TestWithParam<Case> {};
+class ImportTest : public ::testing::TestWithParam<ImportCase> {};
 
 TEST_P(ImportTest, GivesTheGraph) {
-  const Case& c = GetParam();
+  const ImportCase& c = GetParam();
   const auto imported = Import(c.onnx, c.opset);
   ASSERT_TRUE(imported.ok()) << ToString(imported.status());
   const auto expected = ParseGraph(c.expected);
@@ -32,7 +32,7 @@ TEST_P(ImportTest, GivesTheGraph) {
   EXPECT_EQ(FormatGraph(imported->graph), FormatGraph(*expected));
 }
 
-const Case kPlain[] = {
+const ImportCase kPlain[] = {
     {"plain", 17, "g (float[2] x) => (float[2] y) { y = LeakyRelu<alpha = 0.1>(x) }",
      "input x f32[2]\n output \"y\" = leaky_relu(x) alpha=0.1"},
     {"negative axis", 17, "g (float[2,3] x) => (float[2,6] y) { y = Concat<axis = -1>(x, x) }",
@@ -67,7 +67,7 @@ const Case kPlain[] = {
      "input x f32[2]\n input z f32[2]\n output \"y\" = or(greater(x, z), equal(x, z))"},
 };
 
-const Case kShapes[] = {
+const ImportCase kShapes[] = {
     {"reshape 0 and -1", 17,
      "g (float[2,3,4] x) => (float[2,12] y) <int64[2] s = {0, -1}> { y = Reshape(x, s) }",
      "input x f32[2,3,4]\n output \"y\" = reshape(x) shape=[2,12]"},
@@ -113,7 +113,7 @@ const Case kShapes[] = {
      "input x f32[2]\n c = const f32[2] {3, 3}\n output \"y\" = add(x, c)"},
 };
 
-const Case kWindows[] = {
+const ImportCase kWindows[] = {
     {"conv without bias", 17,
      "g (float[1,2,5,5] x, float[3,2,3,3] w) => (float[1,3,5,5] y)"
      "{ y = Conv<auto_pad = \"SAME_UPPER\">(x, w) }",
@@ -154,7 +154,7 @@ const Case kWindows[] = {
      "input x f32[2,3]\n output \"y\" = relu(x)"},
 };
 
-const Case kResizes[] = {
+const ImportCase kResizes[] = {
     {"resize to sizes", 13,
      "g (float[1,2,3,4] x) => (float[1,2,6,5] y) <int64[4] s = {1, 2, 6, 5}>"
      "{ y = Resize<mode = \"linear\">(x,,,s) }",
@@ -182,15 +182,15 @@ const Case kResizes[] = {
      "input x f32[3,4]\n output \"y\" = relu(x)"},
 };
 
-std::string CaseName(const ::testing::TestParamInfo<Case>& info) {
+std::string ImportCaseName(const ::testing::TestParamInfo<ImportCase>& info) {
   std::string name = info.param.name;
   for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
   return name;
 }
-INSTANTIATE_TEST_SUITE_P(Plain, ImportTest, ::testing::ValuesIn(kPlain), CaseName);
-INSTANTIATE_TEST_SUITE_P(Shapes, ImportTest, ::testing::ValuesIn(kShapes), CaseName);
-INSTANTIATE_TEST_SUITE_P(Windows, ImportTest, ::testing::ValuesIn(kWindows), CaseName);
-INSTANTIATE_TEST_SUITE_P(Resizes, ImportTest, ::testing::ValuesIn(kResizes), CaseName);
+INSTANTIATE_TEST_SUITE_P(Plain, ImportTest, ::testing::ValuesIn(kPlain), ImportCaseName);
+INSTANTIATE_TEST_SUITE_P(Shapes, ImportTest, ::testing::ValuesIn(kShapes), ImportCaseName);
+INSTANTIATE_TEST_SUITE_P(Windows, ImportTest, ::testing::ValuesIn(kWindows), ImportCaseName);
+INSTANTIATE_TEST_SUITE_P(Resizes, ImportTest, ::testing::ValuesIn(kResizes), ImportCaseName);
 
 struct ErrorCase {
   const char* name;

@@ -62,14 +62,14 @@ std::string ImportAlone(int64_t opset, const OnnxNode& node) {
   return FormatGraph(*graph);
 }
 
-struct Case {
+struct ResizeCase {
   const char* name;
   int64_t opset;
   OnnxNode node;
   std::string expected;  // The call; "opaque": the node is kept.
 };
 
-void Check(const Case& c) {
+void Check(const ResizeCase& c) {
   const std::string found = ImportAlone(c.opset, c.node);
   if (c.expected == "opaque") {
     EXPECT_NE(found.find("opaque(x"), std::string::npos) << c.name << ": " << found;
@@ -86,7 +86,7 @@ TEST(ImportResize, OfOldOpsets) {
   const std::string places = " coordinate_transformation_mode=asymmetric";
   const std::string up = "resize(x) sizes=[1,4,8] scales=[1,1,3,2,2,1]" + places;
   const std::string down = "resize(x) sizes=[1,1,1] scales=[1,1,1,2,1,4]" + places;
-  const Case cases[] = {
+  const ResizeCase cases[] = {
       {"upsample 7", 7, Make("Upsample", {"x"}, {scales}), up + " nearest_mode=floor"},
       {"upsample 8", 8, Make("Upsample", {"x"}, {scales, linear}), up + " mode=linear"},
       {"upsample 9", 9, Make("Upsample", {"x", "up"}), up + " nearest_mode=floor"},
@@ -100,12 +100,12 @@ TEST(ImportResize, OfOldOpsets) {
       {"resize 10 of too few", 10, Make("Resize", {"x", "two"}),
        "INVALID_ARGUMENT: node: expected 3 scales, got 2"},
   };
-  for (const Case& c : cases) Check(c);
+  for (const ResizeCase& c : cases) Check(c);
 }
 
 TEST(ImportResize, OfNewOpsets) {
   const OnnxAttribute axes = Numbers("axes", {-1, 1});
-  const Case cases[] = {
+  const ResizeCase cases[] = {
       {"sizes of axes", 18, Make("Resize", {"x", "", "", "sizes"}, {axes}),
        "resize(x) sizes=[1,7,2]"},
       {"scales of axes", 19, Make("Resize", {"x", "", "two"}, {axes}),
@@ -117,12 +117,12 @@ TEST(ImportResize, OfNewOpsets) {
        "resize(x) sizes=[1,4,8] scales=[1,1,3,2,2,1]"
        " coordinate_transformation_mode=half_pixel_symmetric"},
   };
-  for (const Case& c : cases) Check(c);
+  for (const ResizeCase& c : cases) Check(c);
 }
 
 TEST(ImportResize, KeepsWhatTheOperatorLacks) {
   const OnnxAttribute crop = Word("coordinate_transformation_mode", "tf_crop_and_resize");
-  const Case cases[] = {
+  const ResizeCase cases[] = {
       {"crop", 13, Make("Resize", {"x", "up", "up"}, {crop}), "opaque"},
       {"an attribute of a later opset", 13,
        Make("Resize", {"x", "", "up"}, {Number("antialias", 0)}), "opaque"},
@@ -130,7 +130,7 @@ TEST(ImportResize, KeepsWhatTheOperatorLacks) {
       {"an aspect", 18,
        Make("Resize", {"x", "", "up"}, {Word("keep_aspect_ratio_policy", "not_larger")}), "opaque"},
   };
-  for (const Case& c : cases) Check(c);
+  for (const ResizeCase& c : cases) Check(c);
 }
 
 }  // namespace

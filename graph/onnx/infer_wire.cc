@@ -8,7 +8,7 @@ namespace ag {
 namespace {
 
 // Values above this size cannot steer a shape.
-constexpr int64_t kKnownBytesMax = 1 << 16;
+constexpr int64_t kInferredBytesMax = 1 << 16;
 
 void TypeTo(const TensorType& type, onnx::TypeProto& proto) {
   proto.mutable_tensor_type()->set_elem_type(DTypeToOnnx(type.dtype));
@@ -34,7 +34,7 @@ Status ModelOf(const OnnxNode& node, std::span<const OperandInfo> operands,
     info.set_name(name);
     TypeTo(operands[i].type, *info.mutable_type());
     const Tensor* known = operands[i].known;
-    if (known == nullptr || known->type().Bytes() > kKnownBytesMax) continue;
+    if (known == nullptr || known->type().Bytes() > kInferredBytesMax) continue;
     onnx::TensorProto& tensor = *graph.add_initializer();
     tensor.set_name(name);
     tensor.set_data_type(DTypeToOnnx(known->type().dtype));

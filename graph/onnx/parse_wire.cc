@@ -11,11 +11,6 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "tensor bytes are little-endian");
 
-// Field numbers of onnx.proto that are walked by hand.
-constexpr uint32_t kModelGraph = 7;
-constexpr uint32_t kGraphNode = 1, kGraphInitializer = 5;
-constexpr uint32_t kTensorRawData = 9;
-
 template <class Message>
 Status Parse(std::string_view bytes, std::string_view what, Message& message) {
   if (bytes.size() > (size_t{1} << 31) - 1) {

@@ -7,9 +7,6 @@
 namespace ag {
 namespace {
 
-constexpr uint32_t kModelGraph = 7;
-constexpr uint32_t kGraphInitializer = 5;
-constexpr uint32_t kTensorRawData = 9;
 constexpr size_t kGatheredBytes = size_t{64} << 10;  // Less is not worth a write of its own.
 constexpr uint64_t kProtobufBytesMax = (uint64_t{1} << 31) - 1;
 

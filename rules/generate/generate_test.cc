@@ -181,13 +181,13 @@ TEST(Generate, OneRuleForAllRenamings) {
   EXPECT_EQ(std::count_if(bodies.begin(), bodies.end(), distributes), 1) << Join(bodies, "\n");
 }
 
-Residue Flip(Residue x, Residue) { return Residue{} - x; }
+Residue Negate(Residue x, Residue) { return Residue{} - x; }
 Residue Blend(Residue x, Residue y) { return x * y + Residue{3, 3} * (x + y); }
 
 TEST(Generate, PlantedIdentitiesOfAnAddedOperator) {
   const GenerateReport report = Found({.ops_max = 3,
                                        .ops = {"add"},
-                                       .extra = {{"flip", 1, Flip}, {"blend", 2, Blend}},
+                                       .extra = {{"flip", 1, Negate}, {"blend", 2, Blend}},
                                        .worlds = {Named("pointwise")}});
   const std::set<std::string> equations(report.extra_equations.begin(),
                                         report.extra_equations.end());

@@ -76,9 +76,9 @@ class Keys {
   std::vector<std::string> keys_;
 };
 
-void Count(const Term& term, OpMask* mask) {
-  if (term.kind == Term::Kind::kOperator && term.op_class == 0) *mask |= MaskOf(term.op);
-  for (const Term& operand : term.operands) Count(operand, mask);
+void Count(const ag::Term& term, OpMask* mask) {
+  if (term.kind == ag::Term::Kind::kOperator && term.op_class == 0) *mask |= MaskOf(term.op);
+  for (const ag::Term& operand : term.operands) Count(operand, mask);
 }
 
 }  // namespace
@@ -91,7 +91,7 @@ OpMask OpsIn(const Graph& graph) {
 
 OpMask OpsIn(const RulePattern& pattern) {
   OpMask ops = 0;
-  for (const Term& source : pattern.sources) Count(source, &ops);
+  for (const ag::Term& source : pattern.sources) Count(source, &ops);
   return ops;
 }
 

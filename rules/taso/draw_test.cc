@@ -58,7 +58,7 @@ struct MeaningCase {
 
 using enum TasoOpType;
 
-const MeaningCase kCases[] = {
+const MeaningCase kMeaningCases[] = {
     {"a convolution by the identity kernel changes nothing",
      TasoRuleOf({Constant(kConstantConv), TasoConv(kI1, {0}), AddLast(1)},
                 {Binary(kAdd, kI1, kX3)}),
@@ -127,7 +127,7 @@ const MeaningCase kCases[] = {
 };
 
 TEST(Draw, OperatorsMeanWhatTasoMeans) {
-  for (const MeaningCase& c : kCases) {
+  for (const MeaningCase& c : kMeaningCases) {
     SCOPED_TRACE(c.name);
     const Tally tally = TallyOf(c.rule);
     EXPECT_GE(tally.equal + tally.different, 20);

@@ -44,7 +44,7 @@ std::string FileOf(const std::vector<TasoRule>& rules) {
   return file.SerializeAsString();
 }
 
-const TasoOperator kRelu = TasoOp(TasoOpType::kRelu, {kI1});
+const TasoOperator kReluOperator = TasoOp(TasoOpType::kRelu, {kI1});
 
 struct DecoderCase {
   const char* name;
@@ -92,7 +92,7 @@ const DecoderCase kDecoderCases[] = {
 TEST(Format, ReadsEveryOperator) {
   for (const DecoderCase& c : kDecoderCases) {
     SCOPED_TRACE(c.name);
-    const auto rules = ReadTasoFile(FileOf({TasoRuleOf({c.op}, {kRelu})}));
+    const auto rules = ReadTasoFile(FileOf({TasoRuleOf({c.op}, {kReluOperator})}));
     ASSERT_TRUE(rules.ok()) << ToString(rules.status());
     ASSERT_EQ(rules->size(), 1u);
     EXPECT_EQ((*rules)[0].name, "0");
@@ -110,7 +110,7 @@ TEST(Format, PermutationsAreNumbersInBaseRank) {
   EXPECT_THAT(TasoPermutation(0, 0), testing::IsEmpty());
 }
 
-TasoRule With(TasoOperator op) { return TasoRuleOf({std::move(op)}, {kRelu}); }
+TasoRule With(TasoOperator op) { return TasoRuleOf({std::move(op)}, {kReluOperator}); }
 
 TasoOperator Changed(TasoOperator op, TasoKey key, int value) {
   op.parameters[key] = value;
@@ -118,7 +118,8 @@ TasoOperator Changed(TasoOperator op, TasoKey key, int value) {
 }
 
 TEST(Format, RefusesRulesThatCannotBe) {
-  TasoRule unmapped = With(kRelu), variable = With(kRelu), output = With(kRelu);
+  TasoRule unmapped = With(kReluOperator), variable = With(kReluOperator),
+           output = With(kReluOperator);
   unmapped.mappings.clear();
   variable.mappings[0].source = kX1;
   output.mappings[0].target = {0, 1};
@@ -140,9 +141,9 @@ TEST(Format, RefusesRulesThatCannotBe) {
        "source operator 0 (CONV2D): stride is 0, not in [1, 1048576]"},
       {With(Changed(TasoConv(kI1, kW4), TasoKey::kPadding, 2)),
        "source operator 0 (CONV2D): padding is 2, not in [0, 1]"},
-      {With(Changed(kRelu, TasoKey::kActivation, 4)),
+      {With(Changed(kReluOperator, TasoKey::kActivation, 4)),
        "source operator 0 (RELU): activation is 4, not in [0, 3]"},
-      {With(Changed(kRelu, static_cast<TasoKey>(18), 0)),
+      {With(Changed(kReluOperator, static_cast<TasoKey>(18), 0)),
        "source operator 0 (RELU): unknown parameter 18"},
       {With(TasoOp(TasoOpType::kTranspose, {kX1},
                    {{TasoKey::kRank, 2}, {TasoKey::kPermutation, 3}})),
@@ -151,18 +152,18 @@ TEST(Format, RefusesRulesThatCannotBe) {
        "source operator 0 (RELU): reads operator 0, which does not stand before"},
       {With(TasoOp(TasoOpType::kRelu, {{-1, 1}})),
        "source operator 0 (RELU): variable -1 has one output, not 2"},
-      {TasoRuleOf({kRelu, TasoOp(TasoOpType::kTanh, {{0, 1}})}, {kRelu}),
+      {TasoRuleOf({kReluOperator, TasoOp(TasoOpType::kTanh, {{0, 1}})}, {kReluOperator}),
        "source operator 1 (TANH): operator 0 has no output 1"},
-      {TasoRuleOf({kRelu}, {TasoOp(TasoOpType::kSplit, {kX1}, {{TasoKey::kAxis, 0}})}),
+      {TasoRuleOf({kReluOperator}, {TasoOp(TasoOpType::kSplit, {kX1}, {{TasoKey::kAxis, 0}})}),
        "target operator 0 (SPLIT): lacks parameter 2"},
       {unmapped, "has 1 source operators and 0 outputs"},
       {variable, "output 0: variable -1 cannot be replaced"},
       {output, "output 0 of the target: operator 0 has no output 1"},
-      {TasoRuleOf(std::vector<TasoOperator>(65, kRelu), {kRelu}),
+      {TasoRuleOf(std::vector<TasoOperator>(65, kReluOperator), {kReluOperator}),
        "source has 65 operators, more than 64"},
   };
   for (const auto& c : kCases) {
-    const auto rules = ReadTasoFile(FileOf({With(kRelu), c.rule}));
+    const auto rules = ReadTasoFile(FileOf({With(kReluOperator), c.rule}));
     EXPECT_EQ(rules.status().code(), StatusCode::kInvalidArgument) << c.message;
     const std::string message = Message(rules.status());
     EXPECT_EQ(message.substr(message.find("rule 1: ")), std::string("rule 1: ") + c.message);
@@ -170,7 +171,7 @@ TEST(Format, RefusesRulesThatCannotBe) {
 }
 
 TEST(Format, SaysWhereADamagedFileIsDamaged) {
-  const std::string good = FileOf({With(kRelu)});
+  const std::string good = FileOf({With(kReluOperator)});
   const std::string n = std::to_string(good.size());
   const struct {
     std::string bytes, message;
@@ -201,7 +202,7 @@ TEST(Format, SaysWhereADamagedFileIsDamaged) {
 
 TEST(Format, SurvivesAnyDamage) {
   const std::string good =
-      FileOf({With(TasoConv(kI1, kW4)), With(TasoConcat(1, 4, kI1, kI2)), With(kRelu)});
+      FileOf({With(TasoConv(kI1, kW4)), With(TasoConcat(1, 4, kI1, kI2)), With(kReluOperator)});
   size_t whole = 0;
   for (size_t n = 1; n <= good.size(); ++n) whole += ReadTasoFile(good.substr(0, n)).ok();
   EXPECT_EQ(whole, 3u);  // Only after each rule.

@@ -13,8 +13,8 @@ namespace {
 using testing::HasSubstr;
 using enum TasoOpType;
 
-TasoOperator Add(TasoTensor a, TasoTensor b) { return TasoOp(kAdd, {a, b}); }
-TasoOperator MatMul(TasoTensor a, TasoTensor b) { return TasoOp(kMatMul, {a, b}); }
+TasoOperator AddOf(TasoTensor a, TasoTensor b) { return TasoOp(kAdd, {a, b}); }
+TasoOperator MatMulOf(TasoTensor a, TasoTensor b) { return TasoOp(kMatMul, {a, b}); }
 
 struct LineCase {
   const char* name;
@@ -22,16 +22,16 @@ struct LineCase {
   const char* line;
 };
 
-const LineCase kCases[] = {
+const LineCase kLineCases[] = {
     {"nothing to guard",
-     TasoRuleOf({MatMul(kX1, kW1), MatMul(kX2, kW1), Add({0}, {1})},
-                {Add(kX1, kX2), MatMul({0}, kW1)}),
+     TasoRuleOf({MatMulOf(kX1, kW1), MatMulOf(kX2, kW1), AddOf({0}, {1})},
+                {AddOf(kX1, kX2), MatMulOf({0}, kW1)}),
      "taso-test [rounding]: add(matmul(x1, w1), matmul(x2, w1)) => matmul(add(x1, x2), w1)"},
     {"exact", TasoRuleOf({TasoOp(kRelu, {kX1}), TasoOp(kRelu, {{0}})}, {TasoOp(kRelu, {kX1})}),
      "taso-test [exact]: relu(relu(x1)) => relu(x1)"},
     {"operands that broadcast",
-     TasoRuleOf({Add(kI1, kI2), TasoConv({0}, kW4)},
-                {TasoConv(kI1, kW4), TasoConv(kI2, kW4), Add({0}, {1})}),
+     TasoRuleOf({AddOf(kI1, kI2), TasoConv({0}, kW4)},
+                {TasoConv(kI1, kW4), TasoConv(kI2, kW4), AddOf({0}, {1})}),
      "taso-test [finite]: conv.c(add(i1, i2), w4, b0) => "
      "add(conv.c(i1, w4, b0), conv.c(i2, w4, sub(b0, b0))) if same_shape(i1, i2)"},
     {"groups that line up",
@@ -50,7 +50,7 @@ const LineCase kCases[] = {
 };
 
 TEST(Import, FindsTheWeakestGuards) {
-  for (const LineCase& c : kCases) {
+  for (const LineCase& c : kLineCases) {
     const TasoImport import = ImportTasoRule(c.rule);
     EXPECT_TRUE(import.proved) << c.name << "\n" << import.why;
     EXPECT_EQ(import.line, c.line) << c.name;
@@ -67,8 +67,8 @@ TEST(Import, KeepsOutWhatNoGuardMakesTrue) {
   const LeftOutCase kLeftOut[] = {
       {"a dropped operand", TasoBuiltins()[8], "output o0 element "},
       {"relu is linear",
-       TasoRuleOf({Add(kX1, kX2), TasoOp(kRelu, {{0}})},
-                  {TasoOp(kRelu, {kX1}), TasoOp(kRelu, {kX2}), Add({0}, {1})}),
+       TasoRuleOf({AddOf(kX1, kX2), TasoOp(kRelu, {{0}})},
+                  {TasoOp(kRelu, {kX1}), TasoOp(kRelu, {kX2}), AddOf({0}, {1})}),
        "output o0 element "},
       {"noise", TasoRuleOf({TasoOp(kRelu, {kX1})}, {TasoOp(kRelu, {kX1})}),
        "noise: both sides are the same"},

@@ -15,7 +15,7 @@
 namespace ag {
 namespace {
 
-struct Place {
+struct CachePlace {
   TempDir dir = *TempDir::Make("cache-db-test-");
   FakeClock clock;
   std::string path = dir.path() + "/cache.db";
@@ -34,7 +34,7 @@ struct Place {
   }
 };
 
-CacheRow Row(const std::string& problem, FakeClock& clock) {
+CacheRow NewRow(const std::string& problem, FakeClock& clock) {
   CacheRow row;
   row.problem = problem;
   row.environment = "cpu=x";
@@ -45,10 +45,10 @@ CacheRow Row(const std::string& problem, FakeClock& clock) {
 }
 
 TEST(CacheDb, RowsComeBackWhole) {
-  Place place;
+  CachePlace place;
   auto db = *place.Open();
   EXPECT_FALSE(db->Find("p", "cpu=x").has_value());
-  ASSERT_TRUE(db->Put(Row("p", place.clock)).ok());
+  ASSERT_TRUE(db->Put(NewRow("p", place.clock)).ok());
   db.reset();
   db = *place.Open();
   const auto row = db->Find("p", "cpu=x");
@@ -61,8 +61,8 @@ TEST(CacheDb, RowsComeBackWhole) {
 }
 
 TEST(CacheDb, AHitComparesTheBytes) {
-  Place place;
-  ASSERT_TRUE((*place.Open())->Put(Row("p", place.clock)).ok());
+  CachePlace place;
+  ASSERT_TRUE((*place.Open())->Put(NewRow("p", place.clock)).ok());
   // As if another problem had the same digest.
   place.Sql("UPDATE measurements SET key = '" + GroupKey("q", "cpu=x").Hex() + "'");
   EXPECT_FALSE((*place.Open())->Find("q", "cpu=x").has_value());
@@ -74,33 +74,33 @@ TEST(CacheDb, ACorruptRowIsAMiss) {
                            "environment = ''", "samples = 3",      "busy_cores = 13",
                            "busy_cores = 0"};
   for (const char* damage : damages) {
-    Place place;
-    ASSERT_TRUE((*place.Open())->Put(Row("p", place.clock)).ok());
+    CachePlace place;
+    ASSERT_TRUE((*place.Open())->Put(NewRow("p", place.clock)).ok());
     place.Sql(std::string("UPDATE measurements SET ") + damage);
     auto db = *place.Open();
     EXPECT_FALSE(db->Find("p", "cpu=x").has_value()) << damage;
     EXPECT_TRUE(db->List({})->empty()) << damage;
-    ASSERT_TRUE(db->Put(Row("p", place.clock)).ok());
+    ASSERT_TRUE(db->Put(NewRow("p", place.clock)).ok());
     EXPECT_TRUE(db->Find("p", "cpu=x").has_value()) << damage;
   }
 }
 
 TEST(CacheDb, ACorruptFileIsSetAside) {
-  Place place;
+  CachePlace place;
   for (int n = 1; n <= 2; ++n) {
     std::ofstream(place.path) << std::string(8192, 'x');
     auto db = *place.Open();
     EXPECT_TRUE(std::filesystem::exists(fmt::format("{}.corrupt-{}", place.path, n)));
-    EXPECT_TRUE(db->Put(Row("p", place.clock)).ok());
+    EXPECT_TRUE(db->Put(NewRow("p", place.clock)).ok());
   }
 }
 
 TEST(CacheDb, ADamagedPageSetsTheFileAside) {
-  Place place;
+  CachePlace place;
   {
     auto db = *place.Open();
     for (int i = 0; i < 300; ++i) {
-      ASSERT_TRUE(db->Put(Row(std::string(200, 'a') + std::to_string(i), place.clock)).ok());
+      ASSERT_TRUE(db->Put(NewRow(std::string(200, 'a') + std::to_string(i), place.clock)).ok());
     }
   }
   std::fstream file(place.path, std::ios::in | std::ios::out | std::ios::binary);
@@ -113,7 +113,7 @@ TEST(CacheDb, ADamagedPageSetsTheFileAside) {
 }
 
 TEST(CacheDb, ANewerSchemaIsRefusedAndKept) {
-  Place place;
+  CachePlace place;
   ASSERT_TRUE(place.Open().ok());
   place.Sql("PRAGMA user_version=99");
   EXPECT_EQ(place.Open().status().code(), StatusCode::kFailedPrecondition);
@@ -122,8 +122,8 @@ TEST(CacheDb, ANewerSchemaIsRefusedAndKept) {
 
 // A file of version 1, whose rows are sealed without the cores that a kernel keeps busy.
 TEST(CacheDb, AFileOfTheVersionBeforeIsTakenUp) {
-  Place place;
-  CacheRow row = Row("p", place.clock);
+  CachePlace place;
+  CacheRow row = NewRow("p", place.clock);
   row.measurement.busy_cores = 0;
   ASSERT_TRUE((*place.Open())->Put(row).ok());
   place.Sql(
@@ -134,28 +134,28 @@ TEST(CacheDb, AFileOfTheVersionBeforeIsTakenUp) {
   ASSERT_TRUE(found.has_value());
   EXPECT_EQ(found->measurement.latency.median_ns, 100);
   EXPECT_EQ(found->measurement.busy_cores, 0);
-  ASSERT_TRUE(db->Put(Row("q", place.clock)).ok());
+  ASSERT_TRUE(db->Put(NewRow("q", place.clock)).ok());
   EXPECT_EQ(db->Find("q", "cpu=x")->measurement.busy_cores, 12);
 }
 
 TEST(CacheDb, BadTimesAreRefused) {
-  Place place;
+  CachePlace place;
   auto db = *place.Open();
   for (const double bad : {0.0, -1.0, std::nan(""), std::numeric_limits<double>::infinity()}) {
-    CacheRow row = Row("p", place.clock);
+    CacheRow row = NewRow("p", place.clock);
     row.measurement.latency = {bad, bad, bad};
     EXPECT_EQ(db->Put(row).code(), StatusCode::kInvalidArgument) << bad;
   }
-  CacheRow row = Row("p", place.clock);
+  CacheRow row = NewRow("p", place.clock);
   row.measurement.busy_cores = -1;
   EXPECT_EQ(ToString(db->Put(row)), "INVALID_ARGUMENT: measurement: -1 busy cores");
   EXPECT_EQ(db->Stats()->measurements, 0);
 }
 
 TEST(CacheDb, FailuresAreRememberedForAWhile) {
-  Place place;
+  CachePlace place;
   auto db = *place.Open();
-  CacheRow row = Row("p", place.clock);
+  CacheRow row = NewRow("p", place.clock);
   row.status = Err(StatusCode::kInternal, "quarantined");
   ASSERT_TRUE(db->Put(row).ok());
   EXPECT_EQ(Message(db->Find("p", "cpu=x")->status), "quarantined");
@@ -166,11 +166,11 @@ TEST(CacheDb, FailuresAreRememberedForAWhile) {
 }
 
 TEST(CacheDb, ImportsAllOrNothing) {
-  Place place;
+  CachePlace place;
   auto db = *place.Open();
-  ASSERT_TRUE(db->Put(Row("a", place.clock)).ok());
-  std::vector<CacheRow> rows = {Row("a", place.clock), Row("b", place.clock),
-                                Row("c", place.clock)};
+  ASSERT_TRUE(db->Put(NewRow("a", place.clock)).ok());
+  std::vector<CacheRow> rows = {NewRow("a", place.clock), NewRow("b", place.clock),
+                                NewRow("c", place.clock)};
   rows[2].measurement.latency.median_ns = -1;
   EXPECT_EQ(Message(db->Import(rows).status()), "record 2: measurement: a time of -1 ns");
   EXPECT_EQ(db->Stats()->measurements, 1);
@@ -180,7 +180,7 @@ TEST(CacheDb, ImportsAllOrNothing) {
 }
 
 TEST(CacheDb, RemembersWholeAnswers) {
-  Place place;
+  CachePlace place;
   auto db = *place.Open();
   const ModelAnswer answer = {"key text", "result", Sha256("output")};
   ASSERT_TRUE(db->PutModel(answer).ok());
@@ -195,9 +195,9 @@ TEST(CacheDb, RemembersWholeAnswers) {
 }
 
 TEST(CacheDb, CountsHitsAndMisses) {
-  Place place;
+  CachePlace place;
   auto db = *place.Open();
-  ASSERT_TRUE(db->Put(Row("p", place.clock)).ok());
+  ASSERT_TRUE(db->Put(NewRow("p", place.clock)).ok());
   ASSERT_TRUE(db->Count(1, 2, {GroupKey("p", "cpu=x")}).ok());
   EXPECT_EQ(db->Stats()->hits, 1);
   EXPECT_EQ(db->Stats()->misses, 2);
@@ -206,13 +206,13 @@ TEST(CacheDb, CountsHitsAndMisses) {
 
 TEST(CacheDb, NothingAcknowledgedIsLostWhenAWriteFails) {
   for (int nth = 1; nth < 40; ++nth) {
-    Place place;
+    CachePlace place;
     SetVfsFault({nth, SQLITE_FULL});
     std::vector<std::string> acknowledged;
     if (auto db = place.Open(kFaultVfs); db.ok()) {
       for (int i = 0; i < 8; ++i) {
         const std::string problem = std::to_string(i);
-        if ((*db)->Put(Row(problem, place.clock)).ok()) acknowledged.push_back(problem);
+        if ((*db)->Put(NewRow(problem, place.clock)).ok()) acknowledged.push_back(problem);
       }
     }
     SetVfsFault({});

@@ -12,7 +12,7 @@
 namespace ag {
 namespace {
 
-struct Place {
+struct JobsPlace {
   TempDir dir = *TempDir::Make("jobs-db-test-");
   FakeClock clock;
   std::string path = dir.path() + "/jobs.db";
@@ -21,7 +21,7 @@ struct Place {
   }
 };
 
-JobRow Row(const std::string& key = "k") {
+JobRow NewJob(const std::string& key = "k") {
   JobRow row;
   row.state = "QUEUED";
   row.device = "cpu";
@@ -32,9 +32,9 @@ JobRow Row(const std::string& key = "k") {
 }
 
 TEST(JobsDb, RowsComeBackWhole) {
-  Place place;
+  JobsPlace place;
   auto db = *place.Open();
-  JobRow row = Row();
+  JobRow row = NewJob();
   row.id = *db->Insert(row, "", "");
   row.state = "FAILED";
   row.terminal = true;
@@ -60,27 +60,27 @@ TEST(JobsDb, RowsComeBackWhole) {
 }
 
 TEST(JobsDb, TheEpochGrowsWithEveryStart) {
-  Place place;
+  JobsPlace place;
   for (uint64_t epoch = 1; epoch <= 3; ++epoch) EXPECT_EQ(*(*place.Open())->OpenEpoch(), epoch);
 }
 
 TEST(JobsDb, RequestIdsNameOneJobEach) {
-  Place place;
+  JobsPlace place;
   auto db = *place.Open();
-  const int64_t id = *db->Insert(Row(), "first", "body");
+  const int64_t id = *db->Insert(NewJob(), "first", "body");
   EXPECT_EQ((*db->FindRequestId("first"))->job, id);
   EXPECT_EQ((*db->FindRequestId("first"))->body_digest, "body");
   EXPECT_FALSE(db->FindRequestId("second")->has_value());
-  EXPECT_FALSE(db->Insert(Row(), "first", "other").ok());
+  EXPECT_FALSE(db->Insert(NewJob(), "first", "other").ok());
   EXPECT_EQ(db->List({})->size(), 1u) << "the refused insert left a row";
   ASSERT_TRUE(db->AddRequestId("second", "body", id).ok());
   EXPECT_EQ((*db->FindRequestId("second"))->job, id);
 }
 
 TEST(JobsDb, ListsNewestFirstInPages) {
-  Place place;
+  JobsPlace place;
   auto db = *place.Open();
-  for (int i = 0; i < 5; ++i) ASSERT_TRUE(db->Insert(Row(), "", "").ok());
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(db->Insert(NewJob(), "", "").ok());
   const auto page = *db->List({.rows_max = 2});
   ASSERT_EQ(page.size(), 2u);
   EXPECT_EQ(page[0].id, 5);
@@ -89,9 +89,9 @@ TEST(JobsDb, ListsNewestFirstInPages) {
 }
 
 TEST(JobsDb, FindsTheUnfinishedOfAKey) {
-  Place place;
+  JobsPlace place;
   auto db = *place.Open();
-  JobRow row = Row("a");
+  JobRow row = NewJob("a");
   row.id = *db->Insert(row, "", "");
   EXPECT_EQ((*db->FindUnfinished("a"))->id, row.id);
   EXPECT_FALSE(db->FindUnfinished("b")->has_value());
@@ -102,16 +102,16 @@ TEST(JobsDb, FindsTheUnfinishedOfAKey) {
 }
 
 TEST(JobsDb, UnknownJobsAreNotFound) {
-  Place place;
+  JobsPlace place;
   auto db = *place.Open();
   EXPECT_EQ(Message(db->Get(7).status()), "no job jobs/7");
-  JobRow row = Row();
+  JobRow row = NewJob();
   row.id = 7;
   EXPECT_EQ(db->Update(row).code(), StatusCode::kNotFound);
 }
 
 TEST(JobsDb, ACorruptFileStopsTheStart) {
-  Place place;
+  JobsPlace place;
   std::ofstream(place.path) << std::string(8192, 'x');
   const auto db = place.Open();
   EXPECT_EQ(db.status().code(), StatusCode::kDataLoss);
@@ -121,7 +121,7 @@ TEST(JobsDb, ACorruptFileStopsTheStart) {
 }
 
 TEST(JobsDb, ANewerSchemaIsRefused) {
-  Place place;
+  JobsPlace place;
   ASSERT_TRUE(place.Open().ok());
   sqlite3* raw = nullptr;
   ASSERT_EQ(sqlite3_open(place.path.c_str(), &raw), SQLITE_OK);
@@ -135,7 +135,7 @@ TEST(JobsDb, ANewerSchemaIsRefused) {
 }
 
 TEST(JobsDb, ASecondConnectionIsRefused) {
-  Place place;
+  JobsPlace place;
   auto db = *place.Open();
   ASSERT_TRUE(db->OpenEpoch().ok());
   EXPECT_EQ(place.Open().status().code(), StatusCode::kUnavailable);
@@ -146,13 +146,13 @@ TEST(JobsDb, ASecondConnectionIsRefused) {
 TEST(JobsDb, NothingAcknowledgedIsLostWhenAWriteFails) {
   for (const int code : {SQLITE_FULL, SQLITE_IOERR}) {
     for (int nth = 1; nth < 60; ++nth) {
-      Place place;
+      JobsPlace place;
       SetVfsFault({nth, code});
       std::vector<int64_t> acknowledged;
       int64_t updated = 0;
       if (auto db = place.Open(kFaultVfs); db.ok()) {
         for (int i = 0; i < 5; ++i) {
-          JobRow row = Row();
+          JobRow row = NewJob();
           const auto id = (*db)->Insert(row, fmt::format("request-{}", i), "body");
           if (!id.ok()) continue;
           acknowledged.push_back(*id);

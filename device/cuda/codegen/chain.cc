@@ -77,7 +77,7 @@ StatusOr<Chain> MakeChain(GroupText* group) {
   return chain;
 }
 
-StatusOr<std::vector<std::string>> Variants(const GroupContext& context) {
+StatusOr<std::vector<std::string>> ChainVariants(const GroupContext& context) {
   GroupText group(context);
   AG_LET(const Chain chain, MakeChain(&group));
   return LaneVariants(chain.space, chain.bytes);
@@ -101,7 +101,7 @@ void Rest(Text* text, const Lanes& lanes, const Chain& chain) {
   text->Close();
 }
 
-StatusOr<GeneratedGroup> Generate(const GroupContext& context, const std::string& variant) {
+StatusOr<GeneratedGroup> GenerateChain(const GroupContext& context, const std::string& variant) {
   GroupText group(context);
   AG_LET(const Chain chain, MakeChain(&group));
   group.Function(chain.operators.Define("chain_at", chain.operands, chain.results));
@@ -141,6 +141,6 @@ StatusOr<GeneratedGroup> Generate(const GroupContext& context, const std::string
 
 }  // namespace
 
-const Family kChainFamily = {Variants, Generate};
+const Family kChainFamily = {ChainVariants, GenerateChain};
 
 }  // namespace ag::cuda

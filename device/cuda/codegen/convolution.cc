@@ -18,7 +18,7 @@ int64_t DirectVector(const Convolution& c) {
   return vector;
 }
 
-StatusOr<std::vector<std::string>> Variants(const GroupContext& context) {
+StatusOr<std::vector<std::string>> ConvolutionVariants(const GroupContext& context) {
   GroupText group(context);
   group.BeginKernel("conv");
   AG_LET(const Convolution c, ConvolutionOf(&group, false));
@@ -96,7 +96,8 @@ Status Direct(GroupText* group, const Convolution& c, Epilogue* epilogue, int64_
   return group->EndKernel({.grid = {CeilDiv(count, kThreads), 1, 1}, .threads = kThreads}, text);
 }
 
-StatusOr<GeneratedGroup> Generate(const GroupContext& context, const std::string& variant) {
+StatusOr<GeneratedGroup> GenerateConvolution(const GroupContext& context,
+                                             const std::string& variant) {
   GroupText group(context);
   group.BeginKernel("conv");
   AG_LET(const Convolution c, ConvolutionOf(&group, variant.starts_with("mma")));
@@ -184,6 +185,6 @@ std::string WeightOffset(const Convolution& c, const std::string& out, const std
   return Offset(at, c.w.strides);
 }
 
-const Family kConvolutionFamily = {Variants, Generate};
+const Family kConvolutionFamily = {ConvolutionVariants, GenerateConvolution};
 
 }  // namespace ag::cuda

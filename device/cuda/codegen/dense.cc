@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kThinRowsMax = 8;  // Of the kernel for few rows.
 
-struct Problem {
+struct DenseProblem {
   TensorArgument left, right;
   Product product;
   Sizes batches, left_batches, right_batches;  // Batch axes and the operands' strides along them.
@@ -36,7 +36,7 @@ Sizes BatchStrides(const TensorArgument& tensor, const Sizes& batches) {
 
 // Operands, batches and cuts. The product's functions are made by Finish, when nothing moves.
 // `by_depth`: a constant right operand is wanted with the depth innermost.
-StatusOr<Problem> ProblemOf(GroupText* group, bool by_depth) {
+StatusOr<DenseProblem> DenseProblemOf(GroupText* group, bool by_depth) {
   const GroupContext& context = group->context();
   const Node& node = context.node(0);
   for (const auto* ports : {&context.group.inputs, &context.group.outputs}) {
@@ -45,7 +45,7 @@ StatusOr<Problem> ProblemOf(GroupText* group, bool by_depth) {
       return Err(StatusCode::kUnimplemented, "layout {}", LayoutName(port.layout));
     }
   }
-  Problem p;
+  DenseProblem p;
   group->BeginKernel("dense");
   const DType stored = StoredDType(node.outputs[0].dtype, context.precision);
   AG_LET(p.left, group->Source(node.inputs[0], {.stored = stored}));
@@ -75,8 +75,8 @@ StatusOr<Problem> ProblemOf(GroupText* group, bool by_depth) {
   return p;
 }
 
-void Finish(Problem* problem) {
-  Problem& p = *problem;
+void Finish(DenseProblem* problem) {
+  DenseProblem& p = *problem;
   Product& product = p.product;
   product.left = {.type = p.left.type(), .along_depth = true};
   product.left.vector = VectorFor(p.left, product.depth);
@@ -108,7 +108,7 @@ void Finish(Problem* problem) {
 }
 
 // "thin/<slices>v<vector>/<parts>": a block has 32 x vector columns and its slices of the depth.
-std::vector<std::string> ThinVariants(const Problem& p, const Chip& chip) {
+std::vector<std::string> ThinVariants(const DenseProblem& p, const Chip& chip) {
   const int64_t vector = std::min<int64_t>(VectorFor(p.right, p.product.columns), 4);
   std::vector<std::string> names;
   for (const int64_t v : {vector, int64_t{1}}) {
@@ -122,10 +122,10 @@ std::vector<std::string> ThinVariants(const Problem& p, const Chip& chip) {
   return names;
 }
 
-StatusOr<std::vector<std::string>> Variants(const GroupContext& context) {
+StatusOr<std::vector<std::string>> DenseVariants(const GroupContext& context) {
   GroupText group(context);
   AG_TRY(Epilogue::Make(context));
-  AG_LET(Problem p, ProblemOf(&group, false));
+  AG_LET(DenseProblem p, DenseProblemOf(&group, false));
   Finish(&p);
   std::vector<std::string> names;
   if (p.is_thin()) names = ThinVariants(p, context.chip);
@@ -134,7 +134,7 @@ StatusOr<std::vector<std::string>> Variants(const GroupContext& context) {
 }
 
 // Sums of all rows for the thread's columns: slices of the depth by warp, added in shared memory.
-GroupText::Launch ThinKernel(const Problem& p, int64_t slices, int64_t vector, int64_t parts,
+GroupText::Launch ThinKernel(const DenseProblem& p, int64_t slices, int64_t vector, int64_t parts,
                              const Epilogue& epilogue, const TensorArgument* partial, Text* text) {
   const Product& product = p.product;
   const std::string_view type = ComputedType(product.dtype);
@@ -187,10 +187,10 @@ GroupText::Launch ThinKernel(const Problem& p, int64_t slices, int64_t vector, i
   return {.grid = {across * product.batches * parts, 1, 1}, .threads = 32 * slices};
 }
 
-StatusOr<GeneratedGroup> Generate(const GroupContext& context, const std::string& variant) {
+StatusOr<GeneratedGroup> GenerateDense(const GroupContext& context, const std::string& variant) {
   GroupText group(context);
   AG_LET(Epilogue epilogue, Epilogue::Make(context));
-  AG_LET(Problem p, ProblemOf(&group, variant.starts_with("mma")));
+  AG_LET(DenseProblem p, DenseProblemOf(&group, variant.starts_with("mma")));
   Finish(&p);
   const std::vector<int64_t> numbers = NumbersIn(variant);
   const bool is_thin = variant.starts_with("thin");
@@ -205,6 +205,6 @@ StatusOr<GeneratedGroup> Generate(const GroupContext& context, const std::string
 
 }  // namespace
 
-const Family kDenseFamily = {Variants, Generate};
+const Family kDenseFamily = {DenseVariants, GenerateDense};
 
 }  // namespace ag::cuda

@@ -7,20 +7,20 @@
 namespace ag::cuda {
 namespace {
 
-struct Problem {
+struct GatherProblem {
   TensorArgument data, indices, to;
   AxisView view;
   Space space;  // Outer axes, indices, inner axes; tensors: output, data, indices.
 };
 
-StatusOr<Problem> ProblemOf(GroupText* group) {
+StatusOr<GatherProblem> GatherProblemOf(GroupText* group) {
   const GroupContext& context = group->context();
   const Node& node = context.node(0);
   for (const Port& port : context.group.inputs) {
     if (port.layout == Layout::kPlain) continue;
     return Err(StatusCode::kUnimplemented, "layout {}", LayoutName(port.layout));
   }
-  Problem p;
+  GatherProblem p;
   group->BeginKernel("gather");
   const DType stored = StoredDType(node.outputs[0].dtype, context.precision);
   AG_LET(p.data, group->Source(node.inputs[0], {.stored = stored}));
@@ -33,18 +33,18 @@ StatusOr<Problem> ProblemOf(GroupText* group) {
   return p;
 }
 
-StatusOr<std::vector<std::string>> Variants(const GroupContext& context) {
+StatusOr<std::vector<std::string>> GatherVariants(const GroupContext& context) {
   GroupText group(context);
-  AG_LET(const Problem p, ProblemOf(&group));
+  AG_LET(const GatherProblem p, GatherProblemOf(&group));
   const int64_t vector = VectorOf(p.space, 16 / SizeOf(p.to.stored));
   std::vector<std::string> names{fmt::format("v{}/128", vector), fmt::format("v{}/256", vector)};
   if (vector > 1) names.push_back("v1/128");
   return names;
 }
 
-StatusOr<GeneratedGroup> Generate(const GroupContext& context, const std::string& variant) {
+StatusOr<GeneratedGroup> GenerateGather(const GroupContext& context, const std::string& variant) {
   GroupText group(context);
-  AG_LET(const Problem p, ProblemOf(&group));
+  AG_LET(const GatherProblem p, GatherProblemOf(&group));
   const Lanes lanes = LanesOf(p.space, variant);
   Text text;
   const std::vector<std::string> at = BeginLanes(&text, lanes, "ag_block_x()");
@@ -63,6 +63,6 @@ StatusOr<GeneratedGroup> Generate(const GroupContext& context, const std::string
 
 }  // namespace
 
-const Family kGatherFamily = {Variants, Generate};
+const Family kGatherFamily = {GatherVariants, GenerateGather};
 
 }  // namespace ag::cuda

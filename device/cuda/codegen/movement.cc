@@ -133,7 +133,7 @@ class NodeMoves {
   std::vector<Move> moves_;
 };
 
-StatusOr<std::vector<std::string>> Variants(const GroupContext& context) {
+StatusOr<std::vector<std::string>> MovementVariants(const GroupContext& context) {
   GroupText group(context);
   group.BeginKernel("move");
   AG_LET(const std::vector<Move> moves, MovesOf(&group));
@@ -142,7 +142,7 @@ StatusOr<std::vector<std::string>> Variants(const GroupContext& context) {
   return names;
 }
 
-StatusOr<GeneratedGroup> Generate(const GroupContext& context, const std::string& variant) {
+StatusOr<GeneratedGroup> GenerateMovement(const GroupContext& context, const std::string& variant) {
   GroupText group(context);
   group.BeginKernel("move");
   AG_LET(const std::vector<Move> moves, MovesOf(&group));
@@ -172,6 +172,6 @@ StatusOr<std::vector<Move>> MovesOf(GroupText* group) {
   return moves;
 }
 
-const Family kMovementFamily = {Variants, Generate};
+const Family kMovementFamily = {MovementVariants, GenerateMovement};
 
 }  // namespace ag::cuda

@@ -5,16 +5,16 @@
 namespace ag::cuda {
 namespace {
 
-struct Problem {
+struct NormProblem {
   TensorArgument from, to;
   std::vector<TensorArgument> vectors;  // Scale and bias, or scale.
   int64_t rows = 1, count = 1, vector = 1;
 };
 
-StatusOr<Problem> ProblemOf(GroupText* group) {
+StatusOr<NormProblem> NormProblemOf(GroupText* group) {
   const GroupContext& context = group->context();
   const Node& node = context.node(0);
-  Problem p;
+  NormProblem p;
   group->BeginKernel("norm");
   AG_LET(p.from, group->Source(node.inputs[0]));
   for (size_t i = 1; i < node.inputs.size(); ++i) {
@@ -33,15 +33,15 @@ StatusOr<Problem> ProblemOf(GroupText* group) {
   return p;
 }
 
-StatusOr<std::vector<std::string>> Variants(const GroupContext& context) {
+StatusOr<std::vector<std::string>> NormVariants(const GroupContext& context) {
   GroupText group(context);
-  AG_LET(const Problem p, ProblemOf(&group));
+  AG_LET(const NormProblem p, NormProblemOf(&group));
   return RowVariants(p.count, p.vector);
 }
 
-StatusOr<GeneratedGroup> Generate(const GroupContext& context, const std::string& variant) {
+StatusOr<GeneratedGroup> GenerateNorm(const GroupContext& context, const std::string& variant) {
   GroupText group(context);
-  AG_LET(const Problem p, ProblemOf(&group));
+  AG_LET(const NormProblem p, NormProblemOf(&group));
   const Node& node = context.node(0);
   const bool has_mean = node.op == OpKind::kLayerNorm;
   const std::string epsilon = Literal(node.Float("epsilon"), node.outputs[0].dtype);
@@ -66,6 +66,6 @@ StatusOr<GeneratedGroup> Generate(const GroupContext& context, const std::string
 
 }  // namespace
 
-const Family kNormFamily = {Variants, Generate};
+const Family kNormFamily = {NormVariants, GenerateNorm};
 
 }  // namespace ag::cuda

@@ -6,7 +6,7 @@ namespace ag::cuda {
 namespace {
 
 // What a pad looks like, by axis of the output, sorted as in memory.
-struct Problem {
+struct PadProblem {
   TensorArgument from, to;
   Space space;
   Sizes begins, from_sizes;  // Pads before the first element; sizes of the input.
@@ -27,9 +27,9 @@ int64_t FirstSource(const std::string& mode, int64_t begin, int64_t size) {
   return mode == "edge" ? 0 : begin;
 }
 
-StatusOr<Problem> ProblemOf(GroupText* group) {
+StatusOr<PadProblem> PadProblemOf(GroupText* group) {
   const Node& node = group->context().node(0);
-  Problem p{.mode = node.attributes->String("mode")};
+  PadProblem p{.mode = node.attributes->String("mode")};
   group->BeginKernel("pad");
   const DType stored = StoredDType(node.outputs[0].dtype, group->context().precision);
   AG_LET(p.from, group->Source(node.inputs[0], {.stored = stored}));
@@ -55,15 +55,15 @@ StatusOr<Problem> ProblemOf(GroupText* group) {
 }
 
 // Only an axis that is whole can be moved in vectors.
-int64_t WidestVector(const Problem& p, int64_t most) {
+int64_t WidestVector(const PadProblem& p, int64_t most) {
   int64_t vector = p.IsPadded(p.space.sizes.size() - 1) ? 1 : VectorOf(p.space, most);
   while (p.offset % vector != 0) vector /= 2;
   return vector;
 }
 
-StatusOr<std::vector<std::string>> Variants(const GroupContext& context) {
+StatusOr<std::vector<std::string>> PadVariants(const GroupContext& context) {
   GroupText group(context);
-  AG_LET(const Problem p, ProblemOf(&group));
+  AG_LET(const PadProblem p, PadProblemOf(&group));
   const int64_t vector = WidestVector(p, 16 / SizeOf(p.to.stored));
   std::vector<std::string> names{fmt::format("v{}/128", vector), fmt::format("v{}/256", vector)};
   if (vector > 1) names.push_back("v1/128");
@@ -83,9 +83,9 @@ std::string SourceOf(const std::string& mode, const std::string& at, int64_t beg
                      begin + last, 2 * last + begin, at, moved);
 }
 
-StatusOr<GeneratedGroup> Generate(const GroupContext& context, const std::string& variant) {
+StatusOr<GeneratedGroup> GeneratePad(const GroupContext& context, const std::string& variant) {
   GroupText group(context);
-  AG_LET(const Problem p, ProblemOf(&group));
+  AG_LET(const PadProblem p, PadProblemOf(&group));
   const Lanes lanes = LanesOf(p.space, variant);
   Text text;
   std::vector<std::string> at = BeginLanes(&text, lanes, "ag_block_x()");
@@ -119,6 +119,6 @@ StatusOr<GeneratedGroup> Generate(const GroupContext& context, const std::string
 
 }  // namespace
 
-const Family kPadFamily = {Variants, Generate};
+const Family kPadFamily = {PadVariants, GeneratePad};
 
 }  // namespace ag::cuda

@@ -8,7 +8,7 @@
 namespace ag::cuda {
 namespace {
 
-struct Problem {
+struct PoolProblem {
   TensorArgument from, to;
   std::vector<WindowAxis> windows;
   Space space;               // Of the output, as in memory; tensors: output, input.
@@ -17,9 +17,9 @@ struct Problem {
   bool is_max = false, includes_pads = false;
 };
 
-StatusOr<Problem> ProblemOf(GroupText* group) {
+StatusOr<PoolProblem> PoolProblemOf(GroupText* group) {
   const Node& node = group->context().node(0);
-  Problem p;
+  PoolProblem p;
   group->BeginKernel("pool");
   AG_LET(p.from, group->Source(node.inputs[0]));
   AG_LET(p.to, group->Target(0));
@@ -38,14 +38,14 @@ StatusOr<Problem> ProblemOf(GroupText* group) {
 }
 
 // Channels that one thread has; 1 where they are not neighbours.
-int64_t WidestVector(const Problem& p) {
+int64_t WidestVector(const PoolProblem& p) {
   const bool is_along = !p.axes.empty() && p.axes.back() == 1 && p.from.strides[1] == 1;
   return is_along ? VectorOf(p.space, 16 / SizeOf(p.to.stored)) : 1;
 }
 
-StatusOr<std::vector<std::string>> Variants(const GroupContext& context) {
+StatusOr<std::vector<std::string>> PoolVariants(const GroupContext& context) {
   GroupText group(context);
-  AG_LET(const Problem p, ProblemOf(&group));
+  AG_LET(const PoolProblem p, PoolProblemOf(&group));
   const int64_t vector = WidestVector(p);
   std::vector<std::string> names{fmt::format("v{}/128", vector)};
   if (vector > 1) names.push_back("v1/128");
@@ -55,7 +55,7 @@ StatusOr<std::vector<std::string>> Variants(const GroupContext& context) {
 }
 
 // The loops over the window, with `body` inside them; `from` is where the input's image begins.
-void Loops(Text* text, const Problem& p, const std::vector<std::string>& body) {
+void Loops(Text* text, const PoolProblem& p, const std::vector<std::string>& body) {
   std::string place = "from";
   for (size_t i = 0; i < p.windows.size(); ++i) {
     const WindowAxis& w = p.windows[i];
@@ -71,7 +71,7 @@ void Loops(Text* text, const Problem& p, const std::vector<std::string>& body) {
 }
 
 // How many elements of the window an average counts.
-void Count(Text* text, const Problem& p) {
+void Count(Text* text, const PoolProblem& p) {
   text->Line("int count = {};", p.includes_pads ? 1 : 0);
   if (!p.includes_pads) return Loops(text, p, {"++count;"});
   for (size_t i = 0; i < p.windows.size(); ++i) {
@@ -81,9 +81,9 @@ void Count(Text* text, const Problem& p) {
   }
 }
 
-StatusOr<GeneratedGroup> Generate(const GroupContext& context, const std::string& variant) {
+StatusOr<GeneratedGroup> GeneratePool(const GroupContext& context, const std::string& variant) {
   GroupText group(context);
-  AG_LET(const Problem p, ProblemOf(&group));
+  AG_LET(const PoolProblem p, PoolProblemOf(&group));
   const Lanes lanes = LanesOf(p.space, variant);
   Text text;
   const std::vector<std::string> at = BeginLanes(&text, lanes, "ag_block_x()");
@@ -127,6 +127,6 @@ StatusOr<GeneratedGroup> Generate(const GroupContext& context, const std::string
 
 }  // namespace
 
-const Family kPoolFamily = {Variants, Generate};
+const Family kPoolFamily = {PoolVariants, GeneratePool};
 
 }  // namespace ag::cuda

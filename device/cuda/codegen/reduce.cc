@@ -8,7 +8,7 @@
 namespace ag::cuda {
 namespace {
 
-struct Problem {
+struct ReduceProblem {
   TensorArgument from, to;
   Space kept;    // Tensors: output, input.
   Space folded;  // Tensor: input.
@@ -36,10 +36,10 @@ struct Problem {
   }
 };
 
-StatusOr<Problem> ProblemOf(GroupText* group) {
+StatusOr<ReduceProblem> ReduceProblemOf(GroupText* group) {
   const GroupContext& context = group->context();
   const Node& node = context.node(0);
-  Problem p{.dtype = node.outputs[0].dtype, .op = node.op};
+  ReduceProblem p{.dtype = node.outputs[0].dtype, .op = node.op};
   group->BeginKernel("reduce");
   AG_LET(p.from, group->Source(node.inputs[0]));
   AG_LET(p.to, group->Target(0));
@@ -67,13 +67,13 @@ StatusOr<Problem> ProblemOf(GroupText* group) {
   return p;
 }
 
-bool IsAlongRows(const Problem& p) {
+bool IsAlongRows(const ReduceProblem& p) {
   return p.folded.strides[0].back() == 1 && p.folded.Count() > 1 &&
          !(p.kept.strides[1].back() == 1 && p.kept.sizes.back() >= 32);
 }
 
 // Neighbouring terms that are read at once.
-int64_t RowVector(const Problem& p) {
+int64_t RowVector(const ReduceProblem& p) {
   Space both = p.folded;
   for (const int64_t stride : p.kept.strides[1]) {
     both.sizes.insert(both.sizes.begin(), 2);
@@ -83,7 +83,7 @@ int64_t RowVector(const Problem& p) {
 }
 
 // Neighbouring results whose terms are read at once.
-int64_t ColumnVector(const Problem& p) {
+int64_t ColumnVector(const ReduceProblem& p) {
   if (p.kept.strides[0].back() != 1 || p.kept.strides[1].back() != 1) return 1;
   Space both = p.kept;
   for (const int64_t stride : p.folded.strides[0]) {
@@ -94,9 +94,9 @@ int64_t ColumnVector(const Problem& p) {
   return VectorOf(both, std::min<int64_t>(16 / SizeOf(p.from.stored), 4));
 }
 
-StatusOr<std::vector<std::string>> Variants(const GroupContext& context) {
+StatusOr<std::vector<std::string>> ReduceVariants(const GroupContext& context) {
   GroupText group(context);
-  AG_LET(const Problem p, ProblemOf(&group));
+  AG_LET(const ReduceProblem p, ReduceProblemOf(&group));
   std::vector<std::string> names;
   if (IsAlongRows(p)) {
     const int64_t vectors = p.folded.Count() / RowVector(p);
@@ -116,7 +116,7 @@ StatusOr<std::vector<std::string>> Variants(const GroupContext& context) {
   return names;
 }
 
-StatusOr<GroupText::Launch> Rows(const Problem& p, int64_t threads, Text* text) {
+StatusOr<GroupText::Launch> Rows(const ReduceProblem& p, int64_t threads, Text* text) {
   const std::string index = p.Index();
   const int64_t vector = RowVector(p), results = std::max<int64_t>(1, 128 / threads);
   const int64_t per_block = threads <= 32 ? results : 1;
@@ -147,7 +147,8 @@ StatusOr<GroupText::Launch> Rows(const Problem& p, int64_t threads, Text* text) 
                            .threads = threads * per_block};
 }
 
-StatusOr<GroupText::Launch> Columns(const Problem& p, int64_t rows, int64_t vector, Text* text) {
+StatusOr<GroupText::Launch> Columns(const ReduceProblem& p, int64_t rows, int64_t vector,
+                                    Text* text) {
   const std::string index = p.Index();
   Space kept = p.kept;
   kept.CountVectors(vector);
@@ -187,9 +188,9 @@ StatusOr<GroupText::Launch> Columns(const Problem& p, int64_t rows, int64_t vect
   return GroupText::Launch{.grid = {CeilDiv(kept.Count(), 32), 1, 1}, .threads = 32 * rows};
 }
 
-StatusOr<GeneratedGroup> Generate(const GroupContext& context, const std::string& variant) {
+StatusOr<GeneratedGroup> GenerateReduce(const GroupContext& context, const std::string& variant) {
   GroupText group(context);
-  AG_LET(const Problem p, ProblemOf(&group));
+  AG_LET(const ReduceProblem p, ReduceProblemOf(&group));
   const std::vector<int64_t> numbers = NumbersIn(variant);
   Text text;
   const bool is_rows = variant.starts_with("rows");
@@ -201,6 +202,6 @@ StatusOr<GeneratedGroup> Generate(const GroupContext& context, const std::string
 
 }  // namespace
 
-const Family kReduceFamily = {Variants, Generate};
+const Family kReduceFamily = {ReduceVariants, GenerateReduce};
 
 }  // namespace ag::cuda

@@ -11,7 +11,7 @@
 namespace ag::cuda {
 namespace {
 
-struct Problem {
+struct ResizeProblem {
   TensorArgument from, to;
   Resize resize;
   Space space;               // Of the output, as in memory.
@@ -25,9 +25,9 @@ struct Problem {
   std::string index;  // "int", or "long long" where a tensor is too large for it.
 };
 
-StatusOr<Problem> ProblemOf(GroupText* group) {
+StatusOr<ResizeProblem> ResizeProblemOf(GroupText* group) {
   const Node& node = group->context().node(0);
-  Problem p{.dtype = node.outputs[0].dtype};
+  ResizeProblem p{.dtype = node.outputs[0].dtype};
   group->BeginKernel("resize");
   AG_LET(p.from, group->Source(node.inputs[0],
                                {.stored = StoredDType(p.dtype, group->context().precision)}));
@@ -47,15 +47,15 @@ StatusOr<Problem> ProblemOf(GroupText* group) {
 }
 
 // Results of one thread: as many as one access of the operand gives, unless each has its own place.
-int64_t WidestVector(const Problem& p) {
+int64_t WidestVector(const ResizeProblem& p) {
   Space space = p.space;
   if (!p.IsAlong()) space.strides.push_back(p.from_strides);
   return VectorOf(space, 16 / SizeOf(p.to.stored));
 }
 
-StatusOr<std::vector<std::string>> Variants(const GroupContext& context) {
+StatusOr<std::vector<std::string>> ResizeVariants(const GroupContext& context) {
   GroupText group(context);
-  AG_LET(const Problem p, ProblemOf(&group));
+  AG_LET(const ResizeProblem p, ResizeProblemOf(&group));
   const int64_t vector = WidestVector(p);
   std::vector<std::string> names{fmt::format("v{}/128", vector)};
   if (vector > 2) names.push_back(fmt::format("v{}/128", vector / 2));
@@ -94,7 +94,7 @@ std::string Inside(const std::string& at, int64_t in) {
 }
 
 // <index> nearest<axis>(<index> at)
-void NearestFunction(Text* text, const Problem& p, size_t axis) {
+void NearestFunction(Text* text, const ResizeProblem& p, size_t axis) {
   const ResizeAxis& a = p.resize.axes[axis];
   const std::string tie = F32(kResizeTie);
   const std::string above[] = {fmt::format(" + (x - below - 0.5f > {} ? 1 : 0)", tie),
@@ -109,7 +109,7 @@ void NearestFunction(Text* text, const Problem& p, size_t axis) {
   text->Close();
 }
 
-void LinearBody(Text* text, const Problem& p, const ResizeAxis& a) {
+void LinearBody(Text* text, const ResizeProblem& p, const ResizeAxis& a) {
   const std::string last = F32(a.in - 1);
   text->Line("x = x < 0.0f ? 0.0f : x > {0} ? {0} : x;", last);
   text->Line("e[0] = ({})x;", p.index);
@@ -118,7 +118,7 @@ void LinearBody(Text* text, const Problem& p, const ResizeAxis& a) {
   text->Line("w[0] = 1 - w[1];");
 }
 
-void CubicBody(Text* text, const Problem& p, const ResizeAxis& a) {
+void CubicBody(Text* text, const ResizeProblem& p, const ResizeAxis& a) {
   const std::string_view type = ComputedType(p.dtype);
   const double c = p.resize.cubic_coeff_a;
   const auto number = [&](double value) { return Literal(value, p.dtype); };
@@ -147,7 +147,7 @@ void CubicBody(Text* text, const Problem& p, const ResizeAxis& a) {
 }
 
 // void taps<axis>(<index> at, <index> (&e)[count], float (&w)[count])
-void TapsFunction(Text* text, const Problem& p, size_t axis) {
+void TapsFunction(Text* text, const ResizeProblem& p, size_t axis) {
   const ResizeAxis& a = p.resize.axes[axis];
   text->Open("AG_DEVICE void taps{0}({1} at, {1} (&e)[{3}], {2} (&w)[{3}])", axis, p.index,
              ComputedType(p.dtype), p.resize.taps());
@@ -157,7 +157,7 @@ void TapsFunction(Text* text, const Problem& p, size_t axis) {
   text->Close();
 }
 
-void Functions(GroupText* group, const Problem& p) {
+void Functions(GroupText* group, const ResizeProblem& p) {
   for (size_t axis = 0; axis < p.resize.axes.size(); ++axis) {
     const ResizeAxis& a = p.resize.axes[axis];
     if (a.is_identity) continue;
@@ -171,7 +171,7 @@ void Functions(GroupText* group, const Problem& p) {
 // The kernel's lines; `at` are the coordinates of the thread's results.
 class Body {
  public:
-  Body(Text* text, const Problem& p, const Lanes& lanes, std::vector<std::string> at)
+  Body(Text* text, const ResizeProblem& p, const Lanes& lanes, std::vector<std::string> at)
       : text_(*text), p_(p), lanes_(lanes), at_(std::move(at)) {}
 
   void Write() {
@@ -265,14 +265,14 @@ class Body {
   }
 
   Text& text_;
-  const Problem& p_;
+  const ResizeProblem& p_;
   const Lanes& lanes_;
   std::vector<std::string> at_;
 };
 
-StatusOr<GeneratedGroup> Generate(const GroupContext& context, const std::string& variant) {
+StatusOr<GeneratedGroup> GenerateResize(const GroupContext& context, const std::string& variant) {
   GroupText group(context);
-  AG_LET(const Problem p, ProblemOf(&group));
+  AG_LET(const ResizeProblem p, ResizeProblemOf(&group));
   Functions(&group, p);
   Lanes lanes = LanesOf(p.space, variant);
   lanes.type = p.index;  // Operands may be larger than results.
@@ -285,6 +285,6 @@ StatusOr<GeneratedGroup> Generate(const GroupContext& context, const std::string
 
 }  // namespace
 
-const Family kResizeFamily = {Variants, Generate};
+const Family kResizeFamily = {ResizeVariants, GenerateResize};
 
 }  // namespace ag::cuda

@@ -134,7 +134,7 @@ Product ProductOf(const Separable& s) {
   return p;
 }
 
-StatusOr<std::vector<std::string>> Variants(const GroupContext& context) {
+StatusOr<std::vector<std::string>> SeparableVariants(const GroupContext& context) {
   GroupText group(context);
   group.BeginKernel("separable");
   AG_LET(const Separable s, SeparableOf(&group, false));
@@ -144,7 +144,8 @@ StatusOr<std::vector<std::string>> Variants(const GroupContext& context) {
   return TileVariants(ProductOf(s), context.chip);
 }
 
-StatusOr<GeneratedGroup> Generate(const GroupContext& context, const std::string& variant) {
+StatusOr<GeneratedGroup> GenerateSeparable(const GroupContext& context,
+                                           const std::string& variant) {
   const TileCut cut = TileCutOf(variant);
   GroupText group(context);
   group.BeginKernel("separable");
@@ -164,6 +165,6 @@ StatusOr<GeneratedGroup> Generate(const GroupContext& context, const std::string
 
 }  // namespace
 
-const Family kSeparableFamily = {Variants, Generate};
+const Family kSeparableFamily = {SeparableVariants, GenerateSeparable};
 
 }  // namespace ag::cuda

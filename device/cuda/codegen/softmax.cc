@@ -8,15 +8,15 @@
 namespace ag::cuda {
 namespace {
 
-struct Problem {
+struct SoftmaxProblem {
   TensorArgument from, to;
   AxisView view;
 };
 
-StatusOr<Problem> ProblemOf(GroupText* group) {
+StatusOr<SoftmaxProblem> SoftmaxProblemOf(GroupText* group) {
   const GroupContext& context = group->context();
   const Node& node = context.node(0);
-  Problem p;
+  SoftmaxProblem p;
   group->BeginKernel("softmax");
   AG_LET(p.from, group->Source(node.inputs[0]));
   AG_LET(p.to, group->Target(0));
@@ -30,14 +30,14 @@ StatusOr<Problem> ProblemOf(GroupText* group) {
   return p;
 }
 
-StatusOr<std::vector<std::string>> Variants(const GroupContext& context) {
+StatusOr<std::vector<std::string>> SoftmaxVariants(const GroupContext& context) {
   GroupText group(context);
-  AG_LET(const Problem p, ProblemOf(&group));
+  AG_LET(const SoftmaxProblem p, SoftmaxProblemOf(&group));
   if (p.view.inner > 1) return std::vector<std::string>{"lines/128", "lines/32"};
   return RowVariants(p.view.axis, RowVectorOf(p.view.axis, SizeOf(p.from.stored)));
 }
 
-GroupText::Launch Rows(const Problem& p, const std::string& variant, Text* text) {
+GroupText::Launch Rows(const SoftmaxProblem& p, const std::string& variant, Text* text) {
   const int64_t count = p.view.axis, vector = RowVectorOf(count, SizeOf(p.from.stored));
   RowText rows(text, CutOf(p.view.outer, count, vector, variant), p.from);
   const std::string lowest = Literal(-std::numeric_limits<double>::infinity(),
@@ -51,7 +51,7 @@ GroupText::Launch Rows(const Problem& p, const std::string& variant, Text* text)
   return rows.launch();
 }
 
-GroupText::Launch Lines(const Problem& p, int64_t threads, Text* text) {
+GroupText::Launch Lines(const SoftmaxProblem& p, int64_t threads, Text* text) {
   const AxisView& view = p.view;
   const int64_t lines = view.outer * view.inner;
   const bool is_wide = IsWide(lines * view.axis);
@@ -74,9 +74,9 @@ GroupText::Launch Lines(const Problem& p, int64_t threads, Text* text) {
   return {.grid = {CeilDiv(lines, threads), 1, 1}, .threads = threads};
 }
 
-StatusOr<GeneratedGroup> Generate(const GroupContext& context, const std::string& variant) {
+StatusOr<GeneratedGroup> GenerateSoftmax(const GroupContext& context, const std::string& variant) {
   GroupText group(context);
-  AG_LET(const Problem p, ProblemOf(&group));
+  AG_LET(const SoftmaxProblem p, SoftmaxProblemOf(&group));
   Text text;
   const GroupText::Launch launch = variant.starts_with("rows")
                                        ? Rows(p, variant, &text)
@@ -87,6 +87,6 @@ StatusOr<GeneratedGroup> Generate(const GroupContext& context, const std::string
 
 }  // namespace
 
-const Family kSoftmaxFamily = {Variants, Generate};
+const Family kSoftmaxFamily = {SoftmaxVariants, GenerateSoftmax};
 
 }  // namespace ag::cuda
