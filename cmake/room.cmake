@@ -45,7 +45,7 @@ endfunction()
 
 # ag_proto(PATH): every PATH/autograph/v1/*.proto with its gRPC service, as library ag_<path>.
 function(ag_proto path)
-  set(out ${CMAKE_BINARY_DIR}/gen)
+  set(out ${AG_GENERATED})
   file(MAKE_DIRECTORY ${out})
   file(GLOB protos RELATIVE ${CMAKE_SOURCE_DIR}/${path} CONFIGURE_DEPENDS
        ${CMAKE_SOURCE_DIR}/${path}/autograph/v1/*.proto)

@@ -10,6 +10,8 @@ git ls-files '*.cc' '*.h' | xargs -r clang-format-14 --dry-run --Werror
 
 scripts/build.sh
 
+scripts/lint_commands.sh
+
 # Every file that takes part in locking, changed or not: in a fresh clone nothing counts as changed.
 mapfile -t locking < <(git grep -lE 'mutex\.h|Mutex' -- '*.cc' '*.h' | sed 's/\.h$/.cc/' | sort -u |
                        while read -r file; do if [[ -e $file ]]; then echo "$file"; fi; done)
@@ -20,7 +22,7 @@ for file in "${locking[@]}"; do
   command=$(python3 - "$file" <<'PY'
 import json, os, shlex, sys
 wanted = os.path.abspath(sys.argv[1])
-for entry in json.load(open('build/compile_commands.json')):
+for entry in json.load(open('build/lint/compile_commands.json')):
     if os.path.abspath(os.path.join(entry['directory'], entry['file'])) == wanted:
         words = [w for w in shlex.split(entry['command']) if w not in ('-c',)]
         keep, skip = [], False

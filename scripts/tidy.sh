@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs clang-tidy with the checks of .clang-tidy, two at a time; fails when one reports something. Needs a build/ that
-# is configured and has its generated headers.
+# has its generated headers.
 #   scripts/tidy.sh              what changed in the working tree and in the last commit, 12 files at most
 #   scripts/tidy.sh --all        every *.cc of the tree (half an hour; scripts/test.sh --long tidy)
 #   scripts/tidy.sh FILE.cc...   these
@@ -38,6 +38,7 @@ esac
 
 echo "== clang-tidy: ${#files[@]} files"
 ((${#files[@]} > 0)) || exit 0
+scripts/lint_commands.sh
 # Findings go to standard output; standard error counts what it left out in the libraries' headers.
 printf '%s\0' "${files[@]}" |
-  xargs -0 -n1 -P2 sh -c 'clang-tidy-14 -p build --quiet "$0" 2>/dev/null || { echo "tidy.sh: $0" >&2; exit 1; }'
+  xargs -0 -n1 -P2 sh -c 'clang-tidy-14 -p build/lint --quiet "$0" 2>/dev/null || { echo "tidy.sh: $0" >&2; exit 1; }'
