@@ -1,5 +1,6 @@
 #include "base/bytes.h"
 #include "graph/onnx/exporter.h"
+#include "graph/onnx/plan_metadata.h"
 
 namespace ag {
 
@@ -11,7 +12,7 @@ Status ExportOnnx(const Graph& graph, const OnnxOrigin& origin, const WeightSour
   }
   AG_LET(OnnxModel model, exporter.Run());
   for (const auto& [key, plan] : options.plans) {
-    model.origin.metadata.emplace_back("autograph.plan." + key, Base64(plan));
+    model.origin.metadata.emplace_back(std::string(kPlanPrefix) + key, Base64(plan));
   }
   return SerializeModel(model, sink);
 }

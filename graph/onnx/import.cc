@@ -1,12 +1,13 @@
+#include <set>
+
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
 #include "base/bytes.h"
 #include "graph/onnx/importer.h"
+#include "graph/onnx/plan_metadata.h"
 
 namespace ag {
 namespace {
-
-constexpr std::string_view kPlanPrefix = "autograph.plan.";
 
 // Weights are defined before nodes; their bytes are read at their first use.
 Status AddWeights(OnnxModel& model, Importer& importer, WeightSink& sink) {
@@ -77,6 +78,21 @@ void TakePlans(ImportedModel& imported) {
   imported.origin.metadata = std::move(rest);
 }
 
+// Sizes that the model leaves open: "x:0" and the symbol, "" where it has none.
+std::vector<std::pair<std::string, std::string>> OpenDims(const OnnxModel& model) {
+  std::set<std::string_view> weights;
+  for (const OnnxTensor& tensor : model.initializers) weights.insert(tensor.name);
+  std::vector<std::pair<std::string, std::string>> open;
+  for (const OnnxValueInfo& input : model.inputs) {
+    if (weights.contains(input.name)) continue;
+    for (size_t i = 0; i < input.dims.size(); ++i) {
+      if (input.dims[i].size >= 0) continue;
+      open.emplace_back(fmt::format("{}:{}", input.name, i), input.dims[i].name);
+    }
+  }
+  return open;
+}
+
 int64_t WeightBytes(const Graph& graph) {
   std::map<Digest, int64_t> sizes;
   for (const Node& node : graph.nodes()) {
@@ -107,6 +123,7 @@ StatusOr<ImportedModel> ImportOnnx(std::string_view bytes, const ImportOptions& 
   ImportedModel imported;
   AG_LET(imported.graph, importer.Build());
   imported.origin = std::move(model.origin);
+  imported.origin.dim_names = OpenDims(model);
   imported.warnings = std::move(importer.warnings);
   imported.weight_bytes = WeightBytes(imported.graph);
   TakePlans(imported);

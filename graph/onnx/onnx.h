@@ -39,7 +39,7 @@ struct OnnxOrigin {
   int64_t model_version = 0;
   std::vector<std::pair<std::string, std::string>> metadata;  // Without our own plans.
   std::vector<std::pair<std::string, std::string>>
-      dim_names;  // Reserved for symbolic dims: "x:0", "batch".
+      dim_names;  // Sizes of inputs that the model leaves open: "x:0" and the symbol, "batch".
 };
 
 struct ImportedModel {

@@ -1,0 +1,51 @@
+#include "graph/onnx/plan_metadata.h"
+
+#include "base/bytes.h"
+#include "graph/onnx/fields.h"
+
+namespace ag {
+namespace {
+
+// ModelProto.metadata_props and StringStringEntryProto's fields.
+constexpr uint32_t kMetadataField = 14;
+constexpr uint32_t kKeyField = 1;
+constexpr uint32_t kValueField = 2;
+
+// The key of a StringStringEntryProto; the last one counts, as for every protobuf reader.
+std::string_view KeyOf(std::string_view entry) {
+  std::string_view key;
+  const Status read = ForEachField(entry, [&](const WireField& field) {
+    if (field.number == kKeyField && field.is_bytes) key = field.payload;
+    return OkStatus();
+  });
+  return read.ok() ? key : std::string_view();
+}
+
+void AppendBytes(uint32_t number, std::string_view bytes, std::string& out) {
+  AppendLengthTag(number, bytes.size(), out);
+  out.append(bytes);
+}
+
+}  // namespace
+
+Status AppendPlan(std::string_view model, std::string_view key, std::string_view plan_bytes,
+                  const ByteSink& sink) {
+  const std::string full_key = std::string(kPlanPrefix) + std::string(key);
+  size_t kept_from = 0;
+  AG_TRY(ForEachField(model, [&](const WireField& field) -> Status {
+    if (field.number != kMetadataField || KeyOf(field.payload) != full_key) return OkStatus();
+    const auto begin = static_cast<size_t>(field.whole.data() - model.data());
+    if (begin > kept_from) AG_TRY(sink(model.substr(kept_from, begin - kept_from)));
+    kept_from = begin + field.whole.size();
+    return OkStatus();
+  }));
+  if (model.size() > kept_from) AG_TRY(sink(model.substr(kept_from)));
+  if (plan_bytes.empty()) return OkStatus();
+  std::string entry, appended;
+  AppendBytes(kKeyField, full_key, entry);
+  AppendBytes(kValueField, Base64(plan_bytes), entry);
+  AppendBytes(kMetadataField, entry, appended);
+  return sink(appended);
+}
+
+}  // namespace ag
