@@ -7,9 +7,9 @@
 
 #include "bench/zoo/zoo.h"
 #include "device/open_device.h"
-#include "device/profile/interval.h"
 #include "device/profile/profile.h"
 #include "graph/text_form.h"
+#include "plan/interval.h"
 #include "plan/schedule.h"
 #include "rules/rewrite.h"
 #include "worker/execute.h"

@@ -9,8 +9,8 @@
 
 #include "bench/zoo/zoo.h"
 #include "device/open_device.h"
-#include "device/profile/interval.h"
 #include "device/profile/measured_times.h"
+#include "plan/interval.h"
 #include "plan/schedule.h"
 #include "rules/rewrite.h"
 #include "worker/execute.h"

@@ -16,6 +16,13 @@ struct Latency {
   double high_ns = 0;
 };
 
+// How many times faster one thing is than another: the median of paired ratios with its interval.
+struct Ratio {
+  double median = 1;
+  double low = 1;
+  double high = 1;
+};
+
 struct Measurement {
   Latency latency;
   int samples = 0;

@@ -48,6 +48,8 @@ struct ProfileOptions {
 // about once a second meanwhile.
 StatusOr<std::optional<FileLock>> MeasureAlone(const Device& device,
                                                const std::function<void()>& on_wait = nullptr);
+// The same for a device that is known to be real.
+StatusOr<FileLock> MeasureAlone(const std::function<void()>& on_wait);
 
 // Median with the bootstrap's 95 % interval, computed exactly instead of by drawing: the seed
 // changes nothing and is kept for callers that record it. REQUIRES: samples not empty, all finite

@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <limits>
 
-#include "device/profile/interval.h"
 #include "device/profile/profile.h"
 #include "device/profile/session.h"
 #include "device/profile/timing_data.h"
+#include "plan/interval.h"
 
 namespace ag {
 namespace {

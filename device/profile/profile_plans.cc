@@ -1,9 +1,9 @@
 // Finals: candidates against the input in interleaved A B B A blocks.
 #include <algorithm>
 
-#include "device/profile/interval.h"
 #include "device/profile/profile.h"
 #include "device/profile/session.h"
+#include "plan/interval.h"
 
 namespace ag {
 namespace {

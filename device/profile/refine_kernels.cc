@@ -2,8 +2,8 @@
 
 #include <map>
 
-#include "device/profile/interval.h"
 #include "device/profile/timing_data.h"
+#include "plan/interval.h"
 
 namespace ag {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "device/profile/interval.h"
+#include "plan/interval.h"
 
 namespace ag {
 namespace {
