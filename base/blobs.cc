@@ -92,6 +92,12 @@ StatusOr<std::shared_ptr<const MappedFile>> BlobDir::Get(const Digest& digest) c
 
 bool BlobDir::Has(const Digest& digest) const { return FileExists(PathOf(digest)); }
 
+Status BlobDir::Adopt(const Digest& digest) {
+  if (FileExists(PathIn(root_, digest))) return OkStatus();
+  AG_LET(const std::shared_ptr<const MappedFile> file, Get(digest));
+  return Put(file->bytes()).status();
+}
+
 std::string BlobDir::PathOf(const Digest& digest) const {
   std::string own = PathIn(root_, digest);
   if (below_.empty() || FileExists(own)) return own;

@@ -35,6 +35,10 @@ class BlobDir {
   // Maps the blob. kNotFound: no such blob. kDataLoss: its size is wrong is found by Verify only.
   StatusOr<std::shared_ptr<const MappedFile>> Get(const Digest& digest) const;
 
+  // Copies a blob that only the folder below has into this one, for readers that know nothing of
+  // the other. kNotFound: neither has it.
+  Status Adopt(const Digest& digest);
+
   bool Has(const Digest& digest) const;
   std::string PathOf(const Digest& digest) const;
   Status Verify(const Digest& digest) const;  // Re-hashes; kDataLoss when the bytes changed.
