@@ -20,7 +20,7 @@ namespace ag {
 enum class PlanChoice {
   kCarried,  // The plan in the model's metadata when graph and environment match and the device
              // can build it; else kInput.
-  kInput,    // Cleaned up and grouped, one stream, no rules: the denominator of every speedup.
+  kInput,    // Cleaned up and grouped, one stream, no rules, kernels by estimate.
   kEager,    // Every operator by itself, one stream.
 };
 

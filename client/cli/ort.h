@@ -1,6 +1,4 @@
-// How long models take in ONNX Runtime, which is where many exported models go: asked of a small
-// Python script (ort_times.py, compiled in) that a child process runs. Nothing here needs Python:
-// without it, or without its onnxruntime module, there is a status instead of times.
+// How long models take in ONNX Runtime, for `bench` (runtime/timing/time_files.h does the timing).
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -33,9 +31,6 @@ struct OrtTimes {
 // stop signal came; kDeadlineExceeded: no answer in time; kInvalidArgument: ONNX Runtime refuses a
 // model; kInternal: the script broke.
 StatusOr<OrtTimes> TimeInOrt(const OrtRequest& request);
-
-// The version of ONNX Runtime that TimeInOrt would use; the same errors.
-StatusOr<std::string> FindOrt();
 
 // Threads that make ONNX Runtime comparable with `device`: the cores of a `cpu` device, for others
 // all that this process may use.

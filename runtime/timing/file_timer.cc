@@ -1,0 +1,144 @@
+#include "runtime/timing/file_timer.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "base/build_facts.h"
+#include "base/bytes.h"
+#include "base/file.h"
+#include "base/frames.h"
+#include "base/handle.h"
+#include "base/log.h"
+#include "base/process.h"
+#include "base/text.h"
+#include "runtime/session.h"
+#include "runtime/timing/time_files.h"
+
+namespace ag {
+namespace internal {
+
+std::string EncodeFileTimerRequest(const FileTimerRequest& request) {
+  ByteWriter out;
+  out.String(request.path);
+  out.String(request.device);
+  out.U8(request.cold_cache);
+  out.U32(static_cast<uint32_t>(request.shapes.size()));
+  for (const auto& [name, shape] : request.shapes) {
+    out.String(name);
+    out.U32(static_cast<uint32_t>(shape.size()));
+    for (const int64_t size : shape) out.I64(size);
+  }
+  return out.Take();
+}
+
+StatusOr<FileTimerRequest> DecodeFileTimerRequest(std::string_view bytes) {
+  ByteReader in(bytes);
+  FileTimerRequest request;
+  AG_LET(request.path, in.String());
+  AG_LET(request.device, in.String());
+  AG_LET(request.cold_cache, in.U8());
+  AG_LET(const uint32_t shapes, in.U32());
+  for (uint32_t i = 0; i < shapes; ++i) {
+    AG_LET(const std::string name, in.String());
+    AG_LET(const uint32_t rank, in.U32());
+    Shape& shape = request.shapes[name];
+    for (uint32_t d = 0; d < rank; ++d) {
+      AG_LET(const int64_t size, in.I64());
+      shape.push_back(size);
+    }
+  }
+  AG_TRY(in.End());
+  return request;
+}
+
+namespace {
+
+constexpr int kWarmRuns = 2;
+constexpr uint64_t kSeed = 1;
+
+// A session with data to run on.
+struct Loaded {
+  std::unique_ptr<Session> session;
+  std::vector<Tensor> inputs, outputs;
+  bool cold_cache = false;
+
+  // The mean of `runs` runs, after one that is not counted.
+  StatusOr<double> MeanNs(int runs) {
+    Executable& executable = session->executable();
+    if (cold_cache) return executable.ColdRunNs(inputs, outputs);
+    if (!session->device().simulated()) {
+      AG_TRY(executable.TimedRun(inputs, outputs).status());
+    }
+    return executable.MeanRunNs(inputs, outputs, runs);
+  }
+};
+
+StatusOr<Loaded> Load(const FileTimerRequest& request) {
+  AG_LET(const std::shared_ptr<const MappedFile> file, MappedFile::Open(request.path));
+  SessionOptions options{.device = request.device, .shapes = request.shapes, .owner = file};
+  Loaded loaded;
+  loaded.cold_cache = request.cold_cache;
+  AG_LET(loaded.session, Session::Load(file->bytes(), options));
+  for (const TensorInfo& info : loaded.session->inputs()) {
+    loaded.inputs.push_back(RandomTensor(info.type, kSeed + loaded.inputs.size()));
+  }
+  for (const TensorInfo& info : loaded.session->outputs()) {
+    loaded.outputs.push_back(Tensor::Zeros(info.type));
+  }
+  for (int run = 0; run < kWarmRuns; ++run) AG_TRY(loaded.MeanNs(1).status());
+  return loaded;
+}
+
+bool Say(FILE* channel, const std::string& line) {
+  return std::fputs((line + "\n").c_str(), channel) >= 0 && std::fflush(channel) == 0;
+}
+
+std::string ErrorLine(const Status& status) {
+  std::string text = Message(status);
+  for (char& c : text) c = c == '\n' ? ' ' : c;
+  return "error " + text;
+}
+
+// Answers requests until the other side closes its end.
+Status Serve(int socket) {
+  AG_LET(const Frame frame, ReceiveFrame(socket));
+  AG_LET(const FileTimerRequest request, DecodeFileTimerRequest(frame.payload));
+  // Two streams over one socket: stdio may not read and write through one.
+  FILE* const out = fdopen(dup(socket), "w");
+  FILE* const in = fdopen(socket, "r");
+  AG_CHECK(in != nullptr && out != nullptr);
+  StatusOr<Loaded> loaded = Load(request);
+  if (!loaded.ok()) {
+    Say(out, ErrorLine(loaded.status()));
+    return OkStatus();
+  }
+  const char* plan = loaded->session->uses_carried_plan() ? "carried" : "own";
+  Say(out, fmt::format("ready {} {}", plan, Version()));
+  char line[64];
+  while (std::fgets(line, sizeof(line), in) != nullptr) {
+    int runs = 0;
+    if (std::sscanf(line, "run %d", &runs) != 1 || runs < 1) {
+      return Err(StatusCode::kInvalidArgument, "asked for \"{}\"", line);
+    }
+    const StatusOr<double> mean = loaded->MeanNs(runs);
+    if (!Say(out, mean.ok() ? fmt::format("{}", *mean) : ErrorLine(mean.status()))) break;
+  }
+  return OkStatus();
+}
+
+int TimeFileMain(int socket) {
+  InitLog("autograph-time-file", "warn");
+  const Status status = Serve(socket);
+  if (status.ok()) return 0;
+  LogError("time-file: {}", ToString(status));
+  return 1;
+}
+
+}  // namespace
+}  // namespace internal
+
+void RegisterTimeFileRole() { RegisterChildRole(internal::kTimeFileRole, internal::TimeFileMain); }
+
+}  // namespace ag

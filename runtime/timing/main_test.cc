@@ -1,0 +1,12 @@
+// The test program starts processes that run files, which are this very program.
+#include <gtest/gtest.h>
+
+#include "base/process.h"
+#include "runtime/timing/time_files.h"
+
+int main(int argc, char** argv) {
+  ag::RegisterTimeFileRole();
+  if (const int code = ag::RunChildRole(argc, argv); code >= 0) return code;
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,150 @@
+#include "runtime/timing/time_files.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "device/api/device_name.h"
+#include "device/profile/profile.h"
+#include "runtime/timing/timer_process.h"
+
+namespace ag {
+namespace {
+
+using internal::TimerProcess;
+using internal::Waiting;
+using Json = nlohmann::ordered_json;
+
+// A place in a block holds about this much work, so that a short model's time is not that of one
+// run between two others.
+constexpr double kPlaceNs = 20e6;
+constexpr int kRunsMax = 64;
+
+// Without an answer for so long a process counts as hung.
+constexpr Nanos kRunTimeMax{60'000'000'000};
+
+class Contest {
+ public:
+  explicit Contest(const TimeFilesRequest& request)
+      : request_(request), processes_(request.files.size()), runs_(request.files.size(), 1) {
+    times_.runners.resize(request.files.size());
+  }
+
+  StatusOr<FileTimes> Run() {
+    StartAll();
+    AG_TRY(FirstRuns());
+    const Nanos begin = RealClock().Now();
+    const Nanos sampling(static_cast<int64_t>(request_.seconds * 1e9));
+    const bool any = std::ranges::any_of(times_.runners, [](auto& r) { return r.status.ok(); });
+    while (any && static_cast<int>(times_.blocks.size()) < request_.blocks_max) {
+      AG_TRY(OneBlock());
+      if (RealClock().Now() - begin >= sampling) break;
+    }
+    return std::move(times_);
+  }
+
+ private:
+  Waiting WaitFor(Nanos time_max) const {
+    return {time_max, &request_.stop, &request_.on_progress};
+  }
+
+  // All processes load at once: more than two files on few cores load no faster one by one.
+  void StartAll() {
+    for (size_t f = 0; f < processes_.size(); ++f) {
+      StatusOr<TimerProcess> started = TimerProcess::Start(request_, request_.files[f]);
+      times_.runners[f].status = started.status();
+      if (started.ok()) processes_[f] = *std::move(started);
+    }
+  }
+
+  Status FirstRuns() {
+    for (size_t f = 0; f < processes_.size(); ++f) {
+      FileRunner& runner = times_.runners[f];
+      if (!runner.status.ok()) continue;
+      StatusOr<FileRunner> ready = processes_[f]->Ready(WaitFor(request_.start_max));
+      if (ready.ok()) runner = *std::move(ready);
+      AG_TRY(Take(f, ready.status()));
+    }
+    for (size_t f = 0; f < processes_.size(); ++f) {
+      if (!times_.runners[f].status.ok()) continue;
+      const StatusOr<double> ns = processes_[f]->Run(1, WaitFor(kRunTimeMax));
+      AG_TRY(Take(f, ns.status()));
+      if (ns.ok()) runs_[f] = std::clamp(static_cast<int>(kPlaceNs / *ns), 1, kRunsMax);
+    }
+    return OkStatus();
+  }
+
+  Status OneBlock() {
+    const size_t n = processes_.size();
+    std::vector<double> block(2 * n, 0.0);
+    for (size_t place = 0; place < 2 * n; ++place) {
+      const size_t f = place < n ? place : 2 * n - 1 - place;
+      if (!times_.runners[f].status.ok()) continue;
+      const StatusOr<double> ns = processes_[f]->Run(runs_[f], WaitFor(kRunTimeMax));
+      AG_TRY(Take(f, ns.status()));
+      if (ns.ok()) block[place] = *ns;
+    }
+    times_.blocks.push_back(std::move(block));
+    return OkStatus();
+  }
+
+  // Ends the file's process when it failed; an error only when nothing more is wanted.
+  Status Take(size_t f, const Status& status) {
+    if (status.ok()) return status;
+    times_.runners[f].status = status;
+    processes_[f].reset();
+    return status.code() == StatusCode::kCancelled ? status : OkStatus();
+  }
+
+  const TimeFilesRequest& request_;
+  std::vector<std::optional<TimerProcess>> processes_;
+  std::vector<int> runs_;  // A place, by file.
+  FileTimes times_;
+};
+
+bool IsSimulated(const std::string& device) {
+  const StatusOr<DeviceName> name = ParseDeviceName(device);
+  return name.ok() && name->kind == DeviceName::Kind::kSim;
+}
+
+}  // namespace
+
+StatusOr<FileTimes> TimeFiles(const TimeFilesRequest& request) {
+  if (request.files.empty()) return Err(StatusCode::kInvalidArgument, "no files to time");
+  std::optional<FileLock> alone;
+  if (!IsSimulated(request.device)) {
+    AG_LET(alone, MeasureAlone(request.on_progress));
+  }
+  return Contest(request).Run();
+}
+
+StatusOr<std::string> FindOnnxRuntime(Nanos time_max) {
+  AG_LET(ChildProcess child, internal::SpawnOrtTimer("{}"));
+  std::string rest;
+  AG_LET(const std::string line,
+         internal::ReadLine(child, "ONNX Runtime", &rest, {.time_max = time_max}));
+  AG_LET(const FileRunner runner, internal::ParseReady(line, "ONNX Runtime"));
+  return runner.version;
+}
+
+StatusOr<std::vector<OutputError>> CompareInOnnxRuntime(const CompareFilesRequest& request) {
+  const Json asked = {{"compare", {request.reference, request.file}},
+                      {"shapes", internal::ShapesJson(request.shapes)},
+                      {"seeds", request.seeds}};
+  AG_LET(ChildProcess child, internal::SpawnOrtTimer(asked.dump()));
+  std::string rest;
+  AG_LET(const std::string line,
+         internal::ReadLine(child, "ONNX Runtime", &rest,
+                            {10 * kRunTimeMax, nullptr, &request.on_progress}));
+  const Json list = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!list.is_array()) return internal::ParseReady(line, "ONNX Runtime").status();
+  std::vector<OutputError> errors;
+  for (const Json& entry : list) {
+    errors.push_back({entry.value("output", ""), entry.value("max_abs", 0.0),
+                      entry.value("max_rel", 0.0), entry.value("max_elementwise", 0.0),
+                      entry.value("nonfinite_differs", true)});
+  }
+  return errors;
+}
+
+}  // namespace ag

@@ -1,0 +1,61 @@
+// Times model files as users run them: each file in a fresh process of its own, in our runtime or
+// in ONNX Runtime, all interleaved. What a result says of a file is measured here, on the bytes
+// that are handed out. Nothing here needs Python: without it, or without its onnxruntime module,
+// the files that want ONNX Runtime have a status instead of times.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "graph/types.h"
+#include "plan/file_times.h"
+
+namespace ag {
+
+enum class FileRuntime : uint8_t { kAutograph = 0, kOnnxRuntime = 1 };
+
+struct FileToTime {
+  std::string path;
+  FileRuntime runtime = FileRuntime::kAutograph;
+};
+
+struct TimeFilesRequest {
+  std::vector<FileToTime> files;
+  std::string device = "cpu";           // Of our runtime, by name (device/open_device.h).
+  std::map<std::string, Shape> shapes;  // For inputs whose sizes a model leaves open.
+  int threads = 0;                      // Of ONNX Runtime; 0: the cores of `device`.
+  bool cold_cache = false;              // Our runtime flushes caches before each run.
+  double seconds = 10;                  // Of sampling, at most.
+  int blocks_max = 21;
+  Nanos start_max{60'000'000'000};    // For processes to start and models to load.
+  std::string program = {};           // The binary with the role "time-file"; empty: our own.
+  std::function<bool()> stop;         // May be null. Asked often; true ends with kCancelled.
+  std::function<void()> on_progress;  // May be null. Called often.
+};
+
+// Holds the host's measuring lock while it times on a real device. Files that cannot be loaded or
+// run have a status; the others are timed. kCancelled: `stop`; kInvalidArgument: no files.
+StatusOr<FileTimes> TimeFiles(const TimeFilesRequest& request);
+
+// The version of ONNX Runtime that would be used, without loading it. AUTOGRAPH_PYTHON names the
+// interpreter, python3 otherwise. kNotFound: there is no interpreter or it has no onnxruntime;
+// kDeadlineExceeded: no answer within `time_max`.
+StatusOr<std::string> FindOnnxRuntime(Nanos time_max = Nanos{60'000'000'000});
+
+// Runs both files in ONNX Runtime on `seeds` sets of random inputs and compares every output of the
+// second with the first's. kNotFound: no ONNX Runtime; kInvalidArgument: it refuses a file.
+struct CompareFilesRequest {
+  std::string reference, file;  // Paths.
+  std::map<std::string, Shape> shapes;
+  int seeds = 3;
+  std::function<void()> on_progress;  // May be null.
+};
+StatusOr<std::vector<OutputError>> CompareInOnnxRuntime(const CompareFilesRequest& request);
+
+// Registers the role "time-file" (base/process.h). Call at the top of main.
+void RegisterTimeFileRole();
+
+}  // namespace ag

@@ -1,0 +1,240 @@
+// Files timed in fresh processes: sessions of ours, and ONNX Runtime, for which shell scripts stand
+// that answer on descriptor 3; the script itself runs on modules that the test writes.
+#include "runtime/timing/time_files.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+
+#include "base/file.h"
+#include "graph/onnx/onnx.h"
+#include "graph/text_form.h"
+#include "runtime/timing/file_timer.h"
+
+namespace ag {
+namespace {
+
+using ::testing::HasSubstr;
+
+class TimeFilesTest : public ::testing::Test {
+ protected:
+  TimeFilesTest() { setenv("AUTOGRAPH_MEASURING_LOCK", (folder_.path() + "/lock").c_str(), 1); }
+  ~TimeFilesTest() override {
+    unsetenv("AUTOGRAPH_PYTHON");
+    unsetenv("PYTHONPATH");
+  }
+  std::string Write(const std::string& name, const std::string& text) const {
+    AG_CHECK(MakeDirs(folder_.path() + "/modules").ok());
+    AG_CHECK(WriteFileAtomically(folder_.path() + "/" + name, text).ok());
+    return folder_.path() + "/" + name;
+  }
+  // Makes the interpreter a shell script with this body.
+  void Python(const std::string& body) const {
+    const std::string path = Write("python", "#!/bin/sh\n" + body + "\n");
+    AG_CHECK(chmod(path.c_str(), 0755) == 0);
+    setenv("AUTOGRAPH_PYTHON", path.c_str(), 1);
+  }
+  static TimeFilesRequest Two() {
+    TimeFilesRequest request;
+    request.files = {{"a.onnx", FileRuntime::kOnnxRuntime}, {"b.onnx", FileRuntime::kOnnxRuntime}};
+    request.threads = 3;
+    request.seconds = 0.05;
+    return request;
+  }
+  // A model of one relu, as a file.
+  std::string Model(const std::string& name) const {
+    MemoryWeights weights;
+    const Graph graph = *ParseGraph("input x f32[4,8]\noutput y = relu(x)\n", &weights);
+    OnnxOrigin origin;
+    origin.opsets = {{"", 13}};
+    return Write(name, *ExportOnnx(graph, origin, weights));
+  }
+  const TempDir folder_ = *TempDir::Make("time-files-test");
+};
+
+// Answers `ready` and the same time for each question.
+std::string Answers(const char* ns) {
+  return std::string("echo 'ready - 1.2.3' >&3; while read -r line <&3; do echo ") + ns +
+         " >&3; done";
+}
+
+TEST_F(TimeFilesTest, RatiosAreOfBlocks) {
+  Python("case $3 in *a.onnx*) " + Answers("2000000") + ";; *) " + Answers("1000000") + ";; esac");
+  TimeFilesRequest request = Two();
+  request.seconds = 60;
+  request.blocks_max = 15;
+  const auto times = TimeFiles(request);
+  ASSERT_TRUE(times.ok()) << Message(times.status());
+  EXPECT_EQ(times->blocks.size(), 15u);
+  EXPECT_EQ(times->blocks[0], (std::vector<double>{2e6, 1e6, 1e6, 2e6}));
+  EXPECT_EQ(times->runners[0].version, "1.2.3");
+  EXPECT_DOUBLE_EQ(LatencyOf(*times, 1).median_ns, 1e6);
+  const Ratio ratio = RatioOf(*times, 0, 1);
+  EXPECT_DOUBLE_EQ(ratio.median, 2);
+  EXPECT_DOUBLE_EQ(ratio.low, 2);
+  EXPECT_TRUE(CheckFileTimes(*times, 2).ok());
+  EXPECT_FALSE(CheckFileTimes(*times, 3).ok());
+}
+
+TEST_F(TimeFilesTest, WhatIsMissingOrBrokenIsSaid) {
+  const struct {
+    const char* name;
+    std::string body;
+    StatusCode code;
+    const char* message;  // Part of it.
+  } kCases[] = {
+      {"no module", "echo 'missing No module named onnxruntime' >&3", StatusCode::kNotFound,
+       "ONNX Runtime is not installed: No module named onnxruntime"},
+      {"refused model", "echo 'error InvalidGraph: b.onnx' >&3", StatusCode::kInvalidArgument,
+       "ONNX Runtime: InvalidGraph: b.onnx"},
+      {"silent exit", "exit 3", StatusCode::kUnavailable, "ONNX Runtime gave no answer: child"},
+      {"crash", "kill -9 $$", StatusCode::kUnavailable, "killed by SIGKILL"},
+      {"garbage", "echo hello >&3", StatusCode::kInternal, "ONNX Runtime answered \"hello\""},
+      {"no version", "echo ready >&3", StatusCode::kInternal, "ONNX Runtime answered \"ready\""},
+      {"zero", Answers("0"), StatusCode::kInternal, "a time that is none"},
+      {"words", Answers("soon"), StatusCode::kInternal, "a time that is none: \"soon\""},
+      {"no number", Answers("nan"), StatusCode::kInternal, "a time that is none"},
+      {"dies later", "echo 'ready - 1' >&3; read -r line <&3; exit 4", StatusCode::kUnavailable,
+       "gave no answer"},
+  };
+  for (const auto& c : kCases) {
+    Python(c.body);
+    const auto times = TimeFiles(Two());
+    ASSERT_TRUE(times.ok()) << c.name;
+    for (const FileRunner& runner : times->runners) {
+      EXPECT_EQ(runner.status.code(), c.code) << c.name << ": " << Message(runner.status);
+      EXPECT_THAT(Message(runner.status), HasSubstr(c.message)) << c.name;
+    }
+    EXPECT_FALSE(times->HasTimes(0)) << c.name;
+  }
+  for (const char* python : {"/none/python", "no-such-python"}) {
+    setenv("AUTOGRAPH_PYTHON", python, 1);
+    EXPECT_EQ(Message(FindOnnxRuntime().status()),
+              fmt::format("there is no {} to ask for ONNX Runtime", python));
+  }
+  setenv("AUTOGRAPH_PYTHON", folder_.path().c_str(), 1);
+  EXPECT_EQ(FindOnnxRuntime().status().code(), StatusCode::kNotFound) << "a folder is no program";
+}
+
+TEST_F(TimeFilesTest, WhoDoesNotAnswerIsNotWaitedFor) {
+  Python("sleep 30");
+  TimeFilesRequest request = Two();
+  request.start_max = Nanos{100'000'000};
+  const Nanos begin = RealClock().Now();
+  const auto times = TimeFiles(request);
+  ASSERT_TRUE(times.ok());
+  EXPECT_EQ(Message(times->runners[0].status), "ONNX Runtime did not answer in 0 s");
+  EXPECT_EQ(times->runners[0].status.code(), StatusCode::kDeadlineExceeded);
+  request.start_max = Nanos{60'000'000'000};
+  request.stop = [] { return true; };
+  EXPECT_EQ(TimeFiles(request).status().code(), StatusCode::kCancelled);
+  EXPECT_LT(RealClock().Now() - begin, Nanos{10'000'000'000});
+}
+
+TEST_F(TimeFilesTest, OurSessionsRunInProcessesOfTheirOwn) {
+  Python(Answers("1000"));
+  TimeFilesRequest request;
+  const std::string model = Model("relu.onnx");
+  request.files = {{model, FileRuntime::kAutograph},
+                   {folder_.path() + "/none.onnx", FileRuntime::kAutograph},
+                   {model, FileRuntime::kOnnxRuntime}};
+  request.device = "cpu:1";
+  request.blocks_max = 3;
+  const auto times = TimeFiles(request);
+  ASSERT_TRUE(times.ok()) << Message(times.status());
+  EXPECT_TRUE(times->runners[0].status.ok()) << Message(times->runners[0].status);
+  EXPECT_FALSE(times->runners[0].carried_plan);
+  EXPECT_THAT(Message(times->runners[1].status), HasSubstr("none.onnx"));
+  EXPECT_TRUE(times->HasTimes(0));
+  EXPECT_FALSE(times->HasTimes(1));
+  EXPECT_TRUE(times->HasTimes(2));
+  EXPECT_EQ(times->blocks[0][1], 0);
+  EXPECT_TRUE(CheckFileTimes(*times, 3).ok());
+  request.device = "sim:small";
+  const auto simulated = TimeFiles(request);
+  ASSERT_TRUE(simulated.ok());
+  EXPECT_TRUE(simulated->HasTimes(0)) << Message(simulated->runners[0].status);
+}
+
+TEST(FileTimer, RequestsComeBackEqual) {
+  const internal::FileTimerRequest request{"a b.onnx", "cpu:2", {{"x", {1, 3}}, {"y", {}}}, true};
+  const auto again = internal::DecodeFileTimerRequest(internal::EncodeFileTimerRequest(request));
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(again->path, request.path);
+  EXPECT_EQ(again->device, request.device);
+  EXPECT_EQ(again->shapes, request.shapes);
+  EXPECT_TRUE(again->cold_cache);
+  EXPECT_FALSE(internal::DecodeFileTimerRequest("x").ok());
+}
+
+// The script on a runtime of which the test knows what it was asked: model "slow" takes longer.
+constexpr char kFakeNumpy[] = R"PY(
+class Array:
+    def __init__(self, sizes): self.sizes = sizes
+    def astype(self, dtype): self.dtype = dtype; return self
+class Generator:
+    def standard_normal(self, sizes): return Array(sizes)
+    def integers(self, low, high, sizes): return Array(sizes)
+class random:
+    @staticmethod
+    def default_rng(seed): return Generator()
+)PY";
+constexpr char kFakeOrt[] = R"PY(
+import time
+__version__ = "0.fake"
+class SessionOptions:
+    def add_session_config_entry(self, key, value): setattr(self, key, value)
+def set_default_logger_severity(level): pass
+class Info:
+    def __init__(self, name, shape, type): self.name, self.shape, self.type = name, shape, type
+class InferenceSession:
+    def __init__(self, path, options, providers):
+        assert options.intra_op_num_threads == 3
+        assert getattr(options, "session.force_spinning_stop") == "1"
+        print("this must not reach standard output")
+        if "broken" in path: raise RuntimeError("no such model")
+        self.seconds = 0.004 if "slow" in path else 0.002
+        self.open = "open" in path
+    def get_inputs(self):
+        sizes = ["batch", 4] if self.open else [1, 4]
+        return [Info("x", sizes, "tensor(float)"), Info("ids", [2], "tensor(int64)")]
+    def run(self, names, feeds):
+        assert feeds["x"].sizes == [1, 4] and feeds["x"].dtype == "float32"
+        assert feeds["ids"].dtype == "int64"
+        time.sleep(self.seconds)
+)PY";
+
+TEST_F(TimeFilesTest, TheScriptTimesWhatItIsGiven) {
+  if (std::system("python3 -c '' 2>/dev/null") != 0) GTEST_SKIP() << "there is no python3";
+  Write("modules/numpy.py", kFakeNumpy);
+  Write("modules/onnxruntime.py", kFakeOrt);
+  setenv("PYTHONPATH", (folder_.path() + "/modules").c_str(), 1);
+
+  ::testing::internal::CaptureStdout();
+  TimeFilesRequest request = Two();
+  request.files[0].path = "slow.onnx";
+  request.files[1].path = "quick.onnx";
+  request.seconds = 0.2;
+  const auto times = TimeFiles(request);
+  EXPECT_EQ(::testing::internal::GetCapturedStdout(), "");
+  ASSERT_TRUE(times.ok()) << Message(times.status());
+  ASSERT_TRUE(times->HasTimes(0)) << Message(times->runners[0].status);
+  EXPECT_GT(RatioOf(*times, 0, 1).median, 1.2);
+  EXPECT_GE(LatencyOf(*times, 0).low_ns, 4e6);
+  EXPECT_EQ(times->runners[0].version, "0.fake");
+
+  request.files[0].path = "broken.onnx";
+  request.files[1].path = "open.onnx";
+  const auto broken = TimeFiles(request);
+  ASSERT_TRUE(broken.ok());
+  EXPECT_EQ(Message(broken->runners[0].status), "ONNX Runtime: RuntimeError: no such model");
+  EXPECT_EQ(Message(broken->runners[1].status),
+            "ONNX Runtime: ValueError: input x: size batch is open; give it with --shape");
+  request.shapes = {{"x", {1, 4}}};
+  EXPECT_TRUE(TimeFiles(request)->HasTimes(1));
+}
+
+}  // namespace
+}  // namespace ag
