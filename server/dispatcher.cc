@@ -69,7 +69,8 @@ std::vector<DeviceOffer> Dispatcher::Offers() {
     const bool known = std::any_of(offers.begin(), offers.end(),
                                    [&](const auto& o) { return o.device == state.device; });
     if (known) continue;
-    offers.push_back({state.device, state.device_spec, state.environment, state.simulated});
+    offers.push_back(
+        {state.device, state.device_spec, state.environment, state.simulated, state.onnxruntime});
   }
   std::sort(offers.begin(), offers.end(),
             [](const auto& a, const auto& b) { return a.device < b.device; });

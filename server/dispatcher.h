@@ -20,6 +20,7 @@ struct DeviceOffer {
   std::string device_spec;  // Text of the DeviceSpec.
   Environment environment;
   bool simulated = false;
+  std::string onnxruntime;  // Its version beside a worker of the device; empty: none.
 };
 
 // Where measurers send work. An interface, so that they are tested without workers.

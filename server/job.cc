@@ -32,6 +32,8 @@ std::string AnswerText(const JobRequest& r) {
                       FormatDouble(r.time_seconds), FormatDouble(r.alpha), FormatDouble(r.beta),
                       r.streams_max, r.seed);
   for (const std::string& rule : r.disabled_rules) text += fmt::format("without {}\n", rule);
+  text += fmt::format("target={}\nkeep_bytes={}\nonnxruntime={}\n", r.target, int{r.keep_bytes},
+                      r.onnxruntime);
   return text;
 }
 

@@ -9,8 +9,10 @@
 #include <vector>
 
 #include "base/digest.h"
+#include "graph/onnx/model_facts.h"
 #include "plan/measurement.h"
 #include "plan/policy.h"
+#include "server/bound_shape.h"
 
 namespace ag {
 
@@ -26,11 +28,6 @@ enum class JobState : uint8_t {
 std::string_view JobStateName(JobState state);  // "QUEUED", ...
 StatusOr<JobState> ParseJobState(std::string_view name);
 inline bool IsTerminal(JobState state) { return state >= JobState::kSucceeded; }
-
-struct BoundShape {
-  std::string input;
-  std::vector<int64_t> dims;
-};
 
 // As accepted: defaults are filled in, the device is named.
 struct JobRequest {
@@ -49,7 +46,10 @@ struct JobRequest {
   std::vector<std::string> disabled_rules;  // Sorted.
   bool skip_model_cache = false;
   bool skip_group_cache = false;
-  bool only_cached = false;  // kNotFound in the place of a search.
+  bool only_cached = false;          // kNotFound in the place of a search.
+  std::string target = "device";     // "portable": only what makes ONNX Runtime faster, no plan.
+  bool keep_bytes = false;           // The input's own bytes when no rewrite wins.
+  std::string onnxruntime = "auto";  // As the baseline: "auto", "require", "off".
 };
 
 // Canonical text of all that the answer depends on and the caller fixes: without request_id,
@@ -82,21 +82,45 @@ struct CacheUse {
   bool model_hit = false;
 };
 
+// One rule that was tried in ONNX Runtime (server/portable.h).
+struct PortableStep {
+  std::string rule;
+  int wanted = 0;
+  int applied = 0;  // 0: it had no place, or no such rule is known here; then there is no timing.
+  bool kept = false;
+  std::string reason;          // "FASTER", "NO_GAIN_FOUND", "its places are gone", ...
+  std::optional<Ratio> ratio;  // Over the best before it.
+};
+
+inline constexpr std::string_view kFaster = "FASTER";
+inline constexpr std::string_view kNoGainFound = "NO_GAIN_FOUND";
+inline constexpr std::string_view kNotMeasured = "NOT_MEASURED";
+
+// Gains below 1 % are none, however sure.
+inline bool IsFaster(const Ratio& ratio) { return ratio.low > 1.01; }
+
+// optimizer.proto's Result says what each field is.
 struct JobResult {
-  std::string verdict = "SAME";  // "FASTER", or the output is the input's own bytes.
+  std::string verdict{kNotMeasured};
   std::string device;
   Environment environment;
+  std::string output_kind = "INPUT";
+  std::string baseline;
+  std::string output_runtime;
   Latency input_latency;
   Latency output_latency;
   Latency eager_latency;
-  double speedup = 1;
-  double speedup_low = 1;
-  double speedup_high = 1;
+  Ratio speedup;
+  std::optional<Ratio> over_onnxruntime, over_untuned, over_tuned_input, fresh_session;
   std::vector<OutputError> errors;
   std::vector<RewriteTotal> rewrites;
   std::vector<RewriteTotal> clean_up;
+  std::vector<PortableStep> portable;
   int groups = 0;
   int streams = 0;
+  ModelFacts input_facts, output_facts;
+  std::string onnxruntime;  // Its version beside the worker; part of the answer's key.
+  std::string search;
   std::string stop_reason;
   double seconds = 0;
   CacheUse cache;

@@ -74,6 +74,34 @@ Status ReadShapes(const v1::OptimizeRequest& p, JobRequest* request) {
   return OkStatus();
 }
 
+Status CheckWord(std::string_view field, const std::string& value,
+                 std::initializer_list<const char*> known) {
+  for (const char* word : known) {
+    if (value == word) return OkStatus();
+  }
+  return Err(StatusCode::kInvalidArgument, "{}: '{}' is none of {}", field, value,
+             fmt::join(known, ", "));
+}
+
+Status ReadTarget(const v1::OptimizeRequest& p, JobRequest* request) {
+  if (!p.target().empty()) request->target = p.target();
+  if (!p.onnxruntime().empty()) request->onnxruntime = p.onnxruntime();
+  request->keep_bytes = p.keep_bytes();
+  AG_TRY(CheckWord("target", request->target, {"device", "portable"}));
+  AG_TRY(CheckWord("onnxruntime", request->onnxruntime, {"auto", "require", "off"}));
+  if (request->target != "portable") return OkStatus();
+  if (request->keep_bytes) {
+    return Err(StatusCode::kInvalidArgument,
+               "keep_bytes and target portable exclude each other: a portable output is rewritten "
+               "or the input's own bytes");
+  }
+  if (request->onnxruntime == "off") {
+    return Err(StatusCode::kInvalidArgument,
+               "target portable measures in ONNX Runtime: onnxruntime may not be off");
+  }
+  return OkStatus();
+}
+
 template <class T>
 T Or(T value, T otherwise) {
   return value == 0 ? otherwise : value;
@@ -108,6 +136,7 @@ StatusOr<JobRequest> FromProto(const v1::OptimizeRequest& p) {
   r.skip_model_cache = p.skip_model_cache();
   r.skip_group_cache = p.skip_group_cache();
   r.only_cached = p.only_cached();
+  AG_TRY(ReadTarget(p, &r));
   if (r.only_cached && r.skip_model_cache) {
     return Err(StatusCode::kInvalidArgument, "only_cached and skip_model_cache exclude each other");
   }
@@ -143,6 +172,9 @@ void ToProto(const JobRequest& r, v1::OptimizeRequest* p) {
   p->set_skip_model_cache(r.skip_model_cache);
   p->set_skip_group_cache(r.skip_group_cache);
   p->set_only_cached(r.only_cached);
+  p->set_target(r.target);
+  p->set_keep_bytes(r.keep_bytes);
+  p->set_onnxruntime(r.onnxruntime);
 }
 
 void ToProto(const Latency& latency, v1::Latency* p) {
@@ -169,6 +201,45 @@ void ToProto(const OutputError& error, v1::OutputError* p) {
   p->set_nonfinite_differs(error.nonfinite_differs);
 }
 
+void ToProto(const Ratio& ratio, v1::Ratio* p) {
+  p->set_median(ratio.median);
+  p->set_low(ratio.low);
+  p->set_high(ratio.high);
+}
+
+Ratio FromProto(const v1::Ratio& p) { return {p.median(), p.low(), p.high()}; }
+
+void ToProto(const ModelFacts& facts, v1::ModelFacts* p) {
+  p->set_file_bytes(facts.file_bytes);
+  p->set_parameters(facts.parameters);
+  for (const auto& [op_type, count] : facts.operators) {
+    v1::OperatorCount* row = p->add_operators();
+    row->set_op_type(op_type);
+    row->set_count(count);
+  }
+}
+
+ModelFacts FromProto(const v1::ModelFacts& p) {
+  ModelFacts facts{p.file_bytes(), p.parameters(), {}};
+  for (const v1::OperatorCount& row : p.operators()) facts.operators[row.op_type()] = row.count();
+  return facts;
+}
+
+void ToProto(const PortableStep& step, v1::PortableStep* p) {
+  p->set_rule(step.rule);
+  p->set_wanted(step.wanted);
+  p->set_applied(step.applied);
+  p->set_kept(step.kept);
+  p->set_reason(step.reason);
+  if (step.ratio) ToProto(*step.ratio, p->mutable_ratio());
+}
+
+PortableStep FromProto(const v1::PortableStep& p) {
+  PortableStep step{p.rule(), p.wanted(), p.applied(), p.kept(), p.reason(), std::nullopt};
+  if (p.has_ratio()) step.ratio = FromProto(p.ratio());
+  return step;
+}
+
 void ToProto(const JobResult& r, v1::Result* p) {
   p->set_verdict(r.verdict);
   p->set_device(r.device);
@@ -176,9 +247,9 @@ void ToProto(const JobResult& r, v1::Result* p) {
   ToProto(r.input_latency, p->mutable_input_latency());
   ToProto(r.output_latency, p->mutable_output_latency());
   ToProto(r.eager_latency, p->mutable_eager_latency());
-  p->set_speedup(r.speedup);
-  p->set_speedup_low(r.speedup_low);
-  p->set_speedup_high(r.speedup_high);
+  p->set_speedup(r.speedup.median);
+  p->set_speedup_low(r.speedup.low);
+  p->set_speedup_high(r.speedup.high);
   for (const OutputError& error : r.errors) ToProto(error, p->add_errors());
   ToProto(r.rewrites, p->mutable_rewrites());
   ToProto(r.clean_up, p->mutable_clean_up());
@@ -200,6 +271,18 @@ void ToProto(const JobResult& r, v1::Result* p) {
   p->set_groups_failed(r.groups_failed);
   for (const std::string& warning : r.warnings) p->add_warnings(warning);
   p->set_estimate_ms(r.estimate_ns / 1e6);
+  p->set_onnxruntime(r.onnxruntime);
+  ToProto(r.input_facts, p->mutable_input_facts());
+  ToProto(r.output_facts, p->mutable_output_facts());
+  p->set_search(r.search);
+  p->set_output(r.output_kind);
+  p->set_baseline(r.baseline);
+  p->set_output_runtime(r.output_runtime);
+  if (r.over_onnxruntime) ToProto(*r.over_onnxruntime, p->mutable_over_onnxruntime());
+  if (r.over_untuned) ToProto(*r.over_untuned, p->mutable_over_untuned());
+  if (r.over_tuned_input) ToProto(*r.over_tuned_input, p->mutable_over_tuned_input());
+  if (r.fresh_session) ToProto(*r.fresh_session, p->mutable_fresh_session());
+  for (const PortableStep& step : r.portable) ToProto(step, p->add_portable());
 }
 
 void ToProto(const JobProgress& progress, v1::Progress* p) {
@@ -277,9 +360,7 @@ StatusOr<JobResult> DecodeJobResult(std::string_view bytes) {
   r.input_latency = FromProto(p.input_latency());
   r.output_latency = FromProto(p.output_latency());
   r.eager_latency = FromProto(p.eager_latency());
-  r.speedup = p.speedup();
-  r.speedup_low = p.speedup_low();
-  r.speedup_high = p.speedup_high();
+  r.speedup = {p.speedup(), p.speedup_low(), p.speedup_high()};
   for (const v1::OutputError& error : p.errors()) r.errors.push_back(FromProto(error));
   r.rewrites = FromProto(p.rewrites());
   r.clean_up = FromProto(p.clean_up());
@@ -301,6 +382,18 @@ StatusOr<JobResult> DecodeJobResult(std::string_view bytes) {
   r.groups_failed = p.groups_failed();
   r.warnings.assign(p.warnings().begin(), p.warnings().end());
   r.estimate_ns = p.estimate_ms() * 1e6;
+  r.input_facts = FromProto(p.input_facts());
+  r.output_facts = FromProto(p.output_facts());
+  r.onnxruntime = p.onnxruntime();
+  r.search = p.search();
+  r.output_kind = p.output();
+  r.baseline = p.baseline();
+  r.output_runtime = p.output_runtime();
+  if (p.has_over_onnxruntime()) r.over_onnxruntime = FromProto(p.over_onnxruntime());
+  if (p.has_over_untuned()) r.over_untuned = FromProto(p.over_untuned());
+  if (p.has_over_tuned_input()) r.over_tuned_input = FromProto(p.over_tuned_input());
+  if (p.has_fresh_session()) r.fresh_session = FromProto(p.fresh_session());
+  for (const v1::PortableStep& step : p.portable()) r.portable.push_back(FromProto(step));
   return r;
 }
 

@@ -1,6 +1,7 @@
 #include "server/jobs.h"
 
 #include "base/log.h"
+#include "server/baseline.h"
 #include "server/job_wire.h"
 
 namespace ag {
@@ -62,9 +63,11 @@ StatusOr<Job> Jobs::FromRow(const JobRow& row) {
 // --- Accepting
 // ---------------------------------------------------------------------------------------
 
-std::string Jobs::AnswerKey(const JobRequest& request, const Environment& environment) const {
-  return fmt::format("{}environment={}\nrules={}\n", AnswerText(request), environment,
-                     options_.rules_digest);
+// An answer names what it was compared with: another ONNX Runtime gives another answer.
+std::string Jobs::AnswerKey(const JobRequest& request, const Environment& environment,
+                            const std::string& onnxruntime) const {
+  return fmt::format("{}environment={}\nonnxruntime={}\nrules={}\n", AnswerText(request),
+                     environment, onnxruntime, options_.rules_digest);
 }
 
 StatusOr<std::optional<Job>> Jobs::Repeated(const JobRequest& request, const Digest& body) {
@@ -137,7 +140,8 @@ StatusOr<Job> Jobs::Accept(JobRequest request) {
   }
   AG_LET(const DeviceOffer offer, options_.find_offer(request.device));
   request.device = offer.device;
-  const std::string key = AnswerKey(request, offer.environment);
+  AG_LET(const std::string onnxruntime, OnnxRuntimeFor(request, offer));
+  const std::string key = AnswerKey(request, offer.environment, onnxruntime);
   if (!request.skip_model_cache) {
     AG_LET(known, Remembered(request, key, body.Hex()));
     if (known.has_value()) return *std::move(known);
@@ -395,8 +399,9 @@ void Jobs::Remember(const JobRequest& request, const JobResult& result) {
   for (const std::string& warning : result.warnings) {
     if (warning.starts_with("the winner is not handed out")) return;
   }
-  const Status put = stores_.cache->PutModel(
-      {AnswerKey(request, result.environment), EncodeJobResult(result), result.output});
+  const Status put =
+      stores_.cache->PutModel({AnswerKey(request, result.environment, result.onnxruntime),
+                               EncodeJobResult(result), result.output});
   if (!put.ok())
     LogWarn("model {}: the answer is not remembered: {}", request.model.Short(), Message(put));
 }

@@ -84,7 +84,8 @@ class Jobs {
                                           const std::string& body);
   StatusOr<Job> Insert(Job job, const std::string& dedupe_key, const std::string& body);
   StatusOr<Job> FromRow(const JobRow& row);
-  std::string AnswerKey(const JobRequest& request, const Environment& environment) const;
+  std::string AnswerKey(const JobRequest& request, const Environment& environment,
+                        const std::string& onnxruntime) const;
 
   void RunnerMain();
   LivePtr NextQueued() AG_REQUIRES(mutex_);

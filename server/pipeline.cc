@@ -8,7 +8,7 @@
 #include "graph/clean_up.h"
 #include "plan/recording.h"
 #include "rules/rewrite.h"
-#include "server/confirm.h"
+#include "server/hand_out.h"
 #include "server/pool_measurer.h"
 #include "server/report.h"
 
@@ -46,19 +46,23 @@ struct Pipeline::Stages {
   std::unique_ptr<PoolMeasurer> measurer;
   SearchResult found;
   JobResult result;
-  Graph output_graph;
-  Plan output_plan;
+  HandedOut output;
 
   Status Import();
   Status Search();
-  Status ConfirmWinner();
+  Status Confirm();
+  Status CountFiles();
   Status Report();
   std::vector<GroupKernels> OutputKernels() const;
   void CountEstimatedGroups();
   void TakeSearchFigures();
-  ConfirmRequest ToConfirm(const std::string& work_dir) const;
-  void HandOut(const FoundPlan& plan, const Confirmed& confirmed);
-  void HandOutInput(const std::string& verdict);
+  OutputSetting ToOutput(const std::string& work_dir) const;
+  void TakeOutput();
+  void WarnOfFixedSizes();
+  const Graph& OutputGraph() const { return output.file.carries_plan ? output.file.graph : input; }
+  const Plan& OutputPlan() const {
+    return output.file.carries_plan ? output.file.plan : found.input_plan;
+  }
 };
 
 Pipeline::Pipeline(Dispatcher& dispatcher, CacheDb& cache, std::shared_ptr<BlobDir> blobs,
@@ -86,6 +90,7 @@ StatusOr<JobResult> Pipeline::Run(const Job& job, const JobControl& control) {
   Stages stages{.job = job, .control = control, .house = *this};
   stages.began = clock_.Now();
   AG_LET(stages.offer, WaitForOffer(job.request.device, control));
+  AG_LET(stages.offer.onnxruntime, OnnxRuntimeFor(job.request, stages.offer));
   AG_LET(stages.spec, ParseDeviceSpec(stages.offer.device_spec));
   AG_TRY(CheckMeasures(stages.spec, job.request.policy), "policy");
   AG_TRY(control.enter(JobState::kImporting));
@@ -95,12 +100,8 @@ StatusOr<JobResult> Pipeline::Run(const Job& job, const JobControl& control) {
   stages.TakeSearchFigures();
   const bool faster = stages.found.timing.verdict == Verdict::kFaster;
   if (!faster && control.cancelled()) return Err(StatusCode::kCancelled, "cancelled");
-  if (faster) {
-    AG_TRY(control.enter(JobState::kConfirming));
-    AG_TRY(stages.ConfirmWinner(), "confirming");
-  } else {
-    stages.HandOutInput(std::string(VerdictName(stages.found.timing.verdict)));
-  }
+  AG_TRY(control.enter(JobState::kConfirming));
+  AG_TRY(stages.Confirm(), "confirming");
   AG_TRY(stages.Report());
   return stages.result;
 }
@@ -181,7 +182,8 @@ void Pipeline::Stages::TakeSearchFigures() {
   result.device = offer.device;
   result.environment = offer.environment;
   result.simulated = offer.simulated;
-  result.input_latency = found.input_timing.latency;
+  result.onnxruntime = offer.onnxruntime;
+  result.search = SearchStateName(found);
   result.eager_latency = found.eager_timing.latency;
   result.stop_reason = found.stop_reason;
   result.rounds = found.rounds;
@@ -192,97 +194,107 @@ void Pipeline::Stages::TakeSearchFigures() {
   result.warnings.insert(result.warnings.end(), found.warnings.begin(), found.warnings.end());
 }
 
-// The output is the input's own bytes; what was tried is told, what was gained is nothing.
-void Pipeline::Stages::HandOutInput(const std::string& verdict) {
-  result.verdict = verdict;
-  result.output = job.request.model;
-  result.output_latency = result.input_latency;
-  result.estimate_ns = found.input_estimate_ns;
-  result.speedup = result.speedup_low = result.speedup_high = 1;
-  output_graph = input;
-  output_plan = found.input_plan;
-}
-
-// The winner, or the best of the runners-up that is not refused, or the input.
-Status Pipeline::Stages::ConfirmWinner() {
-  const WorkDir work_dir(fmt::format("{}/{}", house.options_.work_dir, job.id));
-  AG_TRY(MakeDirs(work_dir.path));
-  // From here on a cancelled job is confirmed to the end: its best result is to be kept.
-  measurer->set_cancelled(control.stopping);
-  ConfirmRequest request = ToConfirm(work_dir.path);
-  std::vector<const FoundPlan*> plans = {&found};
-  for (const FoundPlan& runner_up : found.runners_up) plans.push_back(&runner_up);
-  std::string verdict;
-  for (const FoundPlan* plan : plans) {
-    request.found = plan;
-    AG_TRY(turn.Enter());
-    auto confirming = Confirm(request, *measurer, *house.blobs_);
-    turn.Leave();
-    AG_LET(const Confirmed confirmed, std::move(confirming));
-    result.warnings.insert(result.warnings.end(), confirmed.warnings.begin(),
-                           confirmed.warnings.end());
-    if (confirmed.refusal.empty()) {
-      HandOut(*plan, confirmed);
-      return OkStatus();
-    }
-    const std::string_view which = plan == &found ? "the winner" : "a runner-up";
-    LogWarn("{}: {} is not handed out: {}", job.name(), which, confirmed.refusal);
-    result.warnings.push_back(fmt::format("{} is not handed out: {}", which, confirmed.refusal));
-    const bool timed = confirmed.verdict != Verdict::kFaster;
-    if (verdict.empty()) verdict = VerdictName(timed ? confirmed.verdict : Verdict::kSame);
-  }
-  HandOutInput(verdict);
-  return OkStatus();
-}
-
-ConfirmRequest Pipeline::Stages::ToConfirm(const std::string& work_dir) const {
-  ConfirmRequest request;
-  request.model = &model;
-  request.runnable = runnable;
-  request.input = input;
-  request.input_plan = found.input_plan;
-  request.eager_plan = found.eager_plan;
-  request.spec = spec;
-  request.policy = job.request.policy;
-  request.import = import;
-  request.jail = house.options_.jail;
-  request.child = house.options_.child;
-  request.blob_root = house.options_.blob_root;
-  request.work_dir = work_dir;
+OutputSetting Pipeline::Stages::ToOutput(const std::string& work_dir) const {
+  OutputSetting setting;
+  setting.model = &model;
+  setting.model_digest = job.request.model;
+  setting.runnable = runnable;
+  setting.input = input;
+  setting.eager_plan = found.eager_plan;
+  setting.spec = spec;
+  setting.environment = offer.environment;
+  setting.policy = job.request.policy;
+  setting.import = import;
+  setting.jail = house.options_.jail;
+  setting.child = house.options_.child;
+  setting.blob_root = house.options_.blob_root;
+  setting.work_dir = work_dir;
   std::string shapes;
   for (const BoundShape& shape : job.request.shapes) {
     shapes += fmt::format("{}={};", shape.input, fmt::join(shape.dims, "x"));
   }
-  request.plan_key =
+  setting.plan_key =
       Sha256(offer.environment + "\n" + shapes + "\n" + job.request.policy.Text()).Short();
-  request.seed = job.request.seed;
-  return request;
+  setting.seed = job.request.seed;
+  return setting;
 }
 
-void Pipeline::Stages::HandOut(const FoundPlan& plan, const Confirmed& confirmed) {
-  result.verdict = std::string(VerdictName(Verdict::kFaster));
-  result.output = confirmed.output;
-  result.input_latency = confirmed.input_timing.latency;
-  result.output_latency = confirmed.timing.latency;
-  result.speedup = confirmed.timing.speedup;
-  result.speedup_low = confirmed.timing.speedup_low;
-  result.speedup_high = confirmed.timing.speedup_high;
-  result.errors = confirmed.errors;
-  result.estimate_ns = plan.estimate_ns;
-  for (const AppliedRewrite& r : plan.rewrites) {
+// The part of the budget that one comparison of files may sample for.
+constexpr double kCompareShare = 0.1;
+constexpr double kCompareSecondsMin = 2, kCompareSecondsMax = 10;
+
+Status Pipeline::Stages::Confirm() {
+  const WorkDir work_dir(fmt::format("{}/{}", house.options_.work_dir, job.id));
+  AG_TRY(MakeDirs(work_dir.path));
+  AG_TRY(house.blobs_->Adopt(job.request.model));  // Workers time the file itself.
+  // From here on a cancelled job is confirmed to the end: its best result is to be kept.
+  measurer->set_cancelled(control.stopping);
+  HandOutRequest request;
+  request.setting = ToOutput(work_dir.path);
+  request.found = &found;
+  request.rules = &rules;
+  request.job = &job.request;
+  request.onnxruntime = offer.onnxruntime;
+  request.seconds =
+      std::clamp(kCompareShare * job.request.time_seconds, kCompareSecondsMin, kCompareSecondsMax);
+  request.is_time_over = control.cancelled;
+  request.stopping = control.stopping;
+  AG_TRY(turn.Enter());
+  auto chosen = ChooseOutput(request, *measurer, *house.blobs_);
+  turn.Leave();
+  AG_LET(output, std::move(chosen));
+  TakeOutput();
+  return OkStatus();
+}
+
+void Pipeline::Stages::TakeOutput() {
+  const OutputFile& file = output.file;
+  const bool is_input = file.digest.IsZero();
+  result.output = is_input ? job.request.model : file.digest;
+  result.output_kind = is_input ? "INPUT" : file.rewritten ? "REWRITTEN" : "PLAN_ADDED";
+  const BaselineResult& baseline = output.baseline;
+  result.verdict = baseline.verdict;
+  result.baseline = baseline.baseline;
+  result.output_runtime = baseline.output_runtime;
+  result.input_latency = baseline.input_latency;
+  result.output_latency = baseline.output_latency;
+  result.speedup = baseline.speedup;
+  result.over_onnxruntime = baseline.over_onnxruntime;
+  result.over_untuned = baseline.over_untuned;
+  result.over_tuned_input = output.over_tuned_input;
+  if (result.output_kind == "PLAN_ADDED") result.over_tuned_input = Ratio{1, 1, 1};  // It is that.
+  result.fresh_session = baseline.fresh_session;
+  result.errors = file.errors;
+  result.estimate_ns = output.estimate_ns;
+  result.portable = output.portable;
+  for (const AppliedRewrite& r : output.rewrites) {
     result.rewrites.push_back({r.rule, r.count, r.gain_ns});
   }
-  output_graph = confirmed.graph;
-  output_plan = confirmed.plan;
+  if (file.rewritten) WarnOfFixedSizes();
+  if (!file.rewritten) result.clean_up.clear();
+  for (const std::string& note : baseline.notes) result.warnings.push_back("not timed: " + note);
+  result.warnings.insert(result.warnings.end(), output.warnings.begin(), output.warnings.end());
+}
+
+// First of all warnings: the file cannot be used as the one that came.
+void Pipeline::Stages::WarnOfFixedSizes() {
+  if (model.origin.dim_names.empty()) return;
+  std::vector<std::string> open;
+  for (const auto& [place, symbol] : model.origin.dim_names) {
+    open.push_back(symbol.empty() ? place : fmt::format("{} ({})", place, symbol));
+  }
+  result.warnings.insert(result.warnings.begin(),
+                         fmt::format("sizes that the input leaves open are fixed in the output: {}",
+                                     fmt::join(open, ", ")));
 }
 
 std::vector<GroupKernels> Pipeline::Stages::OutputKernels() const {
   std::vector<GroupKernels> kernels;
-  for (size_t g = 0; g < output_plan.groups.size(); ++g) {
-    const Group& group = output_plan.groups[g];
+  for (size_t g = 0; g < OutputPlan().groups.size(); ++g) {
+    const Group& group = OutputPlan().groups[g];
     if (group.pattern == kViewPattern) continue;
     const auto measured =
-        measurer->Remembered(ExtractGroup(output_graph, group, job.request.policy));
+        measurer->Remembered(ExtractGroup(OutputGraph(), group, job.request.policy));
     if (measured.has_value()) kernels.push_back({static_cast<int>(g), *measured});
   }
   return kernels;
@@ -291,7 +303,7 @@ std::vector<GroupKernels> Pipeline::Stages::OutputKernels() const {
 // A device that answers from a recording estimates what is not in it, and says so by the kernel.
 void Pipeline::Stages::CountEstimatedGroups() {
   int estimated = 0, timed = 0;
-  for (const Group& group : output_plan.groups) {
+  for (const Group& group : OutputPlan().groups) {
     estimated += group.kernel == kEstimatedKernel ? 1 : 0;
     timed += group.pattern != kViewPattern ? 1 : 0;
   }
@@ -302,25 +314,35 @@ void Pipeline::Stages::CountEstimatedGroups() {
                   estimated, timed));
 }
 
+Status Pipeline::Stages::CountFiles() {
+  using Counted = std::pair<const Digest*, ModelFacts*>;
+  for (const auto& [digest, facts] : {Counted{&job.request.model, &result.input_facts},
+                                      Counted{&result.output, &result.output_facts}}) {
+    AG_LET(const std::shared_ptr<const MappedFile> file, house.blobs_->Get(*digest));
+    AG_LET(*facts, CountModel(file->bytes()));
+  }
+  result.output_bytes = result.output_facts.file_bytes;
+  return OkStatus();
+}
+
 Status Pipeline::Stages::Report() {
   CountEstimatedGroups();
-  result.groups = static_cast<int>(output_plan.groups.size());
-  result.streams = static_cast<int>(output_plan.streams.size());
+  result.groups = static_cast<int>(OutputPlan().groups.size());
+  result.streams = static_cast<int>(OutputPlan().streams.size());
   result.cache = {measurer->hits(), measurer->misses(), false};
   result.seconds = static_cast<double>((house.clock_.Now() - began).count()) / 1e9;
-  AG_LET(const std::shared_ptr<const MappedFile> output, house.blobs_->Get(result.output));
-  result.output_bytes = static_cast<int64_t>(output->bytes().size());
+  AG_TRY(CountFiles());
   ReportFacts facts;
   facts.request = &job.request;
   facts.result = &result;
   facts.input_plan = FormatPlan(input, found.input_plan);
-  facts.output_plan = FormatPlan(output_graph, output_plan);
+  facts.output_plan = FormatPlan(OutputGraph(), OutputPlan());
   facts.output_kernels = OutputKernels();
   facts.pairs = found.pairs_measured;
   facts.overlap = found.overlap;
   facts.rules_digest = rules.digest().Hex();
   facts.nodes_in = input.size();
-  facts.nodes_out = output_graph.size();
+  facts.nodes_out = OutputGraph().size();
   AG_LET(result.report, house.blobs_->Put(WriteReport(facts)));
   return OkStatus();
 }

@@ -176,4 +176,31 @@ StatusOr<std::vector<OutputError>> PoolMeasurer::Check(const CheckRequest& reque
   return errors;
 }
 
+StatusOr<EntryResult> PoolMeasurer::RunFiles(FileSetWork work) {
+  work.policy = options_.policy.Text();
+  StatusOr<EntryResult> entry = Err(StatusCode::kInternal, "not run");
+  const auto keep = [&](const Delivery& delivery) {
+    if (delivery.result.status.ok()) {
+      entry = delivery.result;
+    } else {
+      entry = delivery.result.status;
+    }
+  };
+  const double seconds_max = options_.plan_seconds_max + work.seconds_max;
+  AG_TRY(RunItem({std::move(work), seconds_max}, keep, options_.cancelled));
+  return entry;
+}
+
+StatusOr<FileTimes> PoolMeasurer::TimeFiles(FileSetWork work) {
+  const size_t files = work.files.size();
+  AG_LET(const EntryResult entry, RunFiles(std::move(work)));
+  AG_TRY(CheckFileTimes(entry.file_times, files));
+  return entry.file_times;
+}
+
+StatusOr<std::vector<OutputError>> PoolMeasurer::CompareFiles(FileSetWork work) {
+  AG_LET(const EntryResult entry, RunFiles(std::move(work)));
+  return entry.errors;
+}
+
 }  // namespace ag

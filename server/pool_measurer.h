@@ -50,6 +50,11 @@ class PoolMeasurer : public Measurer {
   };
   StatusOr<std::vector<OutputError>> Check(const CheckRequest& request);
 
+  // Times model files in fresh processes on the worker; checked. Errors: the worker's.
+  StatusOr<FileTimes> TimeFiles(FileSetWork work);
+  // Differences of the second file's outputs from the first's, both run in ONNX Runtime there.
+  StatusOr<std::vector<OutputError>> CompareFiles(FileSetWork work);
+
   // What was measured for this job, or is remembered, of the group; nothing when it is unknown or
   // failed.
   std::optional<Measurement> Remembered(const GroupProblem& problem);
@@ -68,6 +73,7 @@ class PoolMeasurer : public Measurer {
   std::optional<StatusOr<Measurement>> Known(const std::string& bytes);
   void MeasureBatch(const std::vector<Asked>& batch);
   void Keep(const Asked& asked, const Delivery& delivery);
+  StatusOr<EntryResult> RunFiles(FileSetWork work);
   Status RunItem(WorkItem work, const std::function<void(const Delivery&)>& on_result,
                  const std::function<bool()>& stop);
 

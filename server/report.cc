@@ -14,6 +14,15 @@ void Write(JsonWriter& json, std::string_view key, const Latency& latency) {
   json.EndObject();
 }
 
+void Write(JsonWriter& json, std::string_view key, const std::optional<Ratio>& ratio) {
+  if (!ratio) return;
+  json.BeginObject(key);
+  json.Double("median", ratio->median);
+  json.Double("low", ratio->low);
+  json.Double("high", ratio->high);
+  json.EndObject();
+}
+
 void Write(JsonWriter& json, std::string_view key, const std::vector<RewriteTotal>& totals) {
   json.BeginList(key);
   for (const RewriteTotal& total : totals) {
@@ -37,6 +46,9 @@ void WriteRequest(JsonWriter& json, const JobRequest& r) {
   }
   json.EndList();
   json.String("policy", r.policy.Text());
+  json.String("target", r.target);
+  json.Bool("keep_bytes", r.keep_bytes);
+  json.String("onnxruntime", r.onnxruntime);
   json.Int("rounds", r.rounds);
   json.Int("expansions", r.expansions);
   json.Int("graphs", r.graphs);
@@ -55,12 +67,18 @@ void WriteRequest(JsonWriter& json, const JobRequest& r) {
 void WriteTimes(JsonWriter& json, const JobResult& r) {
   json.BeginObject("times");
   json.Bool("simulated", r.simulated);
+  json.String("baseline", r.baseline);
+  json.String("output_runtime", r.output_runtime);
   Write(json, "input", r.input_latency);
   Write(json, "output", r.output_latency);
   Write(json, "eager", r.eager_latency);
-  json.Double("speedup", r.speedup);
-  json.Double("speedup_low", r.speedup_low);
-  json.Double("speedup_high", r.speedup_high);
+  json.Double("speedup", r.speedup.median);
+  json.Double("speedup_low", r.speedup.low);
+  json.Double("speedup_high", r.speedup.high);
+  Write(json, "over_onnxruntime", r.over_onnxruntime);
+  Write(json, "over_untuned", r.over_untuned);
+  Write(json, "over_tuned_input", r.over_tuned_input);
+  Write(json, "fresh_session", r.fresh_session);
   json.Double("estimate_ms", r.estimate_ns / 1e6);
   json.EndObject();
 }
@@ -82,6 +100,7 @@ void WriteErrors(JsonWriter& json, const JobResult& r) {
 void WriteSearch(JsonWriter& json, const ReportFacts& facts) {
   const JobResult& r = *facts.result;
   json.BeginObject("search");
+  json.String("state", r.search);
   json.String("stop_reason", r.stop_reason);
   json.Int("rounds", r.rounds);
   json.Int("expansions", r.expansions);
@@ -94,6 +113,31 @@ void WriteSearch(JsonWriter& json, const ReportFacts& facts) {
   json.Int("cache_misses", r.cache.misses);
   json.Double("seconds", r.seconds);
   json.EndObject();
+}
+
+void Write(JsonWriter& json, std::string_view key, const ModelFacts& facts) {
+  json.BeginObject(key);
+  json.Int("file_bytes", facts.file_bytes);
+  json.Int("parameters", facts.parameters);
+  json.BeginObject("operators");
+  for (const auto& [op_type, count] : facts.operators) json.Int(op_type, count);
+  json.EndObject();
+  json.EndObject();
+}
+
+void WritePortable(JsonWriter& json, const JobResult& r) {
+  json.BeginList("portable");
+  for (const PortableStep& step : r.portable) {
+    json.BeginObject();
+    json.String("rule", step.rule);
+    json.Int("wanted", step.wanted);
+    json.Int("applied", step.applied);
+    json.Bool("kept", step.kept);
+    json.String("reason", step.reason);
+    Write(json, "ratio", step.ratio);
+    json.EndObject();
+  }
+  json.EndList();
 }
 
 void WritePlan(JsonWriter& json, std::string_view key, const std::string& plan) {
@@ -140,6 +184,8 @@ std::string WriteReport(const ReportFacts& facts) {
   WriteErrors(json, r);
   Write(json, "rewrites", r.rewrites);
   Write(json, "clean_up", r.clean_up);
+  Write(json, "input_file", r.input_facts);
+  Write(json, "output_file", r.output_facts);
   json.BeginObject("graph");
   json.Int("nodes_in", facts.nodes_in);
   json.Int("nodes_out", facts.nodes_out);
@@ -147,6 +193,8 @@ std::string WriteReport(const ReportFacts& facts) {
   json.Int("streams", r.streams);
   json.EndObject();
   WriteSearch(json, facts);
+  WritePortable(json, r);
+  json.String("output", r.output_kind);
   json.String("output_digest", r.output.Hex());
   json.BeginList("warnings");
   for (const std::string& warning : r.warnings) json.String("", warning);

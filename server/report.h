@@ -8,7 +8,7 @@
 
 namespace ag {
 
-inline constexpr int kReportVersion = 1;
+inline constexpr int kReportVersion = 2;
 
 // The kernels that one group of the output's plan was timed with, beside each other.
 struct GroupKernels {

@@ -14,6 +14,7 @@
 #include "graph/onnx/onnx.h"
 #include "graph/text_form.h"
 #include "plan/schedule.h"
+#include "rules/rewrite.h"
 #include "server/server.h"
 
 namespace ag {
@@ -40,7 +41,7 @@ class FakeWorker {
   std::atomic<int> wrong{0};      // So many checks find a difference.
   std::atomic<int> groups{0};     // Measured.
   std::atomic<int> cold_groups{0};
-  std::atomic<int> plan_sets{0}, cold_plan_sets{0};
+  std::atomic<int> plan_sets{0}, cold_plan_sets{0}, file_sets{0};
 
  private:
   void Main() {
@@ -56,6 +57,7 @@ class FakeWorker {
     while (stream->Read(&desired)) {
       for (const uint64_t sequence : desired.acknowledged()) Forget(sequence);
       state_.set_epoch(desired.epoch());
+      blob_dir_ = desired.shared_blob_dir();
       if (desired.has_work() && desired.work().attempt() != done_ && !hold) Do(desired.work());
       stream->Write(state_);
     }
@@ -84,6 +86,7 @@ class FakeWorker {
     if (work.has_groups()) DoGroups(work);
     if (work.has_plans()) DoPlans(work);
     if (work.has_check()) DoCheck(work);
+    if (work.has_files()) DoFiles(work);
     Add(work, -1);
     done_ = work.attempt();
   }
@@ -145,7 +148,42 @@ class FakeWorker {
     }
   }
 
+  // What a session takes for the file: by the plan that it carries, else by one made untuned.
+  double FileNs(const std::string& digest, v1::FileRunner* runner) {
+    const auto blobs = *BlobDir::Open(blob_dir_);
+    const auto file = *blobs->Get(*ParseDigest(digest));
+    const ImportedModel model = *ImportOnnx(file->bytes(), {}, *blobs);
+    const Graph cleaned = *CleanUp(model.graph, RuleSet::Shipped());
+    v1::Candidate candidate;
+    RooflineTimes times(spec_);
+    Plan plan = *MakePlan(cleaned, spec_, Policy(), times, {}, 1);
+    candidate.set_graph(EncodeGraph(cleaned));
+    candidate.set_plan(EncodePlan(plan));
+    if (model.plans.empty()) return kUntuned * PlanNs(candidate);
+    runner->set_carried_plan(true);
+    plan = *DecodePlan(model.plans[0].second);
+    candidate.set_plan(model.plans[0].second);
+    if (plan.graph != cleaned.digest()) candidate.set_graph(EncodeGraph(model.graph));
+    return PlanNs(candidate);
+  }
+
+  void DoFiles(const v1::WorkItem& work) {
+    v1::FileTimes* times = Add(work, 0)->mutable_file_times();
+    std::vector<double> ns;
+    for (const v1::FileToTime& file : work.files().files()) {
+      ns.push_back(FileNs(file.digest(), times->add_runners()));
+    }
+    for (int block = 0; block < 9; ++block) {
+      v1::FileBlock* written = times->add_blocks();
+      for (const double time : ns) written->add_ns(time);
+      for (size_t i = ns.size(); i-- > 0;) written->add_ns(ns[i]);
+    }
+    file_sets += 1;
+  }
+
+  static constexpr double kUntuned = 1.25;
   const DeviceSpec spec_;
+  std::string blob_dir_;
   std::unique_ptr<v1::Workers::Stub> stub_;
   grpc::ClientContext context_;
   v1::WorkerState state_;
@@ -283,7 +321,16 @@ TEST(Server, OptimizesAModelAndRemembersIt) {
   ASSERT_EQ(last.state(), v1::Job::SUCCEEDED) << last.error().message();
   const v1::Result& result = last.result();
   EXPECT_EQ(result.verdict(), "FASTER") << last.DebugString();
+  EXPECT_EQ(result.search(), "COMPLETE");
+  EXPECT_EQ(result.output(), "REWRITTEN");
+  EXPECT_EQ(result.baseline(), "AutoGraph, untuned");
+  EXPECT_EQ(result.output_runtime(), "AutoGraph");
   EXPECT_GT(result.speedup(), 1.3);
+  EXPECT_EQ(result.over_untuned().median(), result.speedup());
+  EXPECT_GT(result.over_tuned_input().median(), 1.2);
+  EXPECT_LT(result.over_tuned_input().median(), result.speedup());
+  EXPECT_FALSE(result.has_over_onnxruntime());
+  EXPECT_EQ(result.fresh_session().median(), 1);
   EXPECT_TRUE(result.simulated());
   EXPECT_EQ(result.errors_size(), 1);
   EXPECT_GT(result.rewrites_size(), 0);
@@ -291,7 +338,7 @@ TEST(Server, OptimizesAModelAndRemembersIt) {
   const std::string output = b.Download(result.output_digest());
   EXPECT_EQ(Sha256(output).Hex(), result.output_digest());
   EXPECT_NE(output.find("autograph.plan."), std::string::npos);
-  EXPECT_NE(b.Download(result.report_digest()).find("\"report_version\": 1"), std::string::npos);
+  EXPECT_NE(b.Download(result.report_digest()).find("\"report_version\": 2"), std::string::npos);
 
   const int groups = b.worker->groups;
   const v1::Job again = b.Start(b.Request());
@@ -356,12 +403,42 @@ TEST(Server, WhatFailsTheCheckIsNotHandedOut) {
   b.UploadModel();
   const v1::Job job = b.Watch(b.Start(b.Request()).name()).back();
   ASSERT_EQ(job.state(), v1::Job::SUCCEEDED) << job.error().message();
-  EXPECT_EQ(job.result().verdict(), "SAME");
+  EXPECT_EQ(job.result().verdict(), "NO_GAIN_FOUND");
+  EXPECT_EQ(job.result().output(), "INPUT");
   EXPECT_EQ(job.result().speedup(), 1);
   EXPECT_EQ(job.result().output_digest(), Sha256(b.model).Hex());
-  ASSERT_GT(job.result().warnings_size(), 0);
-  EXPECT_EQ(job.result().warnings(job.result().warnings_size() - 1),
+  EXPECT_EQ(job.result().rewrites_size(), 0);
+  ASSERT_EQ(job.result().warnings_size(), 2);
+  EXPECT_EQ(job.result().warnings(0),
             "the winner is not handed out: output y differs: max|a-b|/max|a| 0.5, tolerance 0.001");
+  EXPECT_EQ(job.result().warnings(1),
+            "the input with its plan is not handed out: output y differs: max|a-b|/max|a| 0.5, "
+            "tolerance 0.001");
+}
+
+// Nothing to rewrite: the bytes as they came, with the plan behind them, or left alone.
+TEST(Server, WithoutARewriteTheInputGetsItsPlan) {
+  RpcBench b;
+  b.model = Model("input x f32[64,64]\noutput y = relu(x)\n");
+  b.UploadModel();
+  const v1::Job job = b.Watch(b.Start(b.Request()).name()).back();
+  ASSERT_EQ(job.state(), v1::Job::SUCCEEDED) << job.error().message();
+  const v1::Result& result = job.result();
+  EXPECT_EQ(result.output(), "PLAN_ADDED");
+  EXPECT_EQ(result.verdict(), "FASTER") << "over an untuned session";
+  EXPECT_EQ(result.over_tuned_input().median(), 1);
+  EXPECT_EQ(result.clean_up_size(), 0);
+  const std::string output = b.Download(result.output_digest());
+  EXPECT_TRUE(output.starts_with(b.model));
+  EXPECT_GT(output.size(), b.model.size());
+
+  v1::OptimizeRequest keep = b.Request();
+  keep.set_keep_bytes(true);
+  const v1::Job kept = b.Watch(b.Start(keep).name()).back();
+  EXPECT_FALSE(kept.result().cache().model_hit()) << "another answer";
+  EXPECT_EQ(kept.result().output(), "INPUT");
+  EXPECT_EQ(kept.result().output_digest(), Sha256(b.model).Hex());
+  EXPECT_EQ(kept.result().verdict(), "NO_GAIN_FOUND");
 }
 
 TEST(Server, CancelsARunningJob) {

@@ -9,7 +9,10 @@
 #include <variant>
 #include <vector>
 
+#include "base/digest.h"
+#include "plan/file_times.h"
 #include "plan/measurement.h"
+#include "server/bound_shape.h"
 
 namespace ag {
 
@@ -38,8 +41,23 @@ struct CheckWork {
   double tolerance = 0;
 };
 
+struct FileWork {
+  Digest file;
+  bool in_onnxruntime = false;  // Else in our runtime.
+};
+
+// Model files timed in fresh processes, or (`compare_seeds` above 0) two compared in ONNX Runtime.
+struct FileSetWork {
+  std::vector<FileWork> files;
+  std::vector<BoundShape> shapes;
+  std::string policy;
+  double seconds_max = 10;
+  int blocks_max = 0;
+  int compare_seeds = 0;
+};
+
 struct WorkItem {
-  std::variant<GroupBatchWork, PlanSetWork, CheckWork> body;
+  std::variant<GroupBatchWork, PlanSetWork, CheckWork, FileSetWork> body;
   double time_max_seconds = 60;  // Without progress for this long the executor is killed.
 };
 
@@ -54,7 +72,8 @@ struct EntryResult {
   Status status;
   Measurement measurement;          // GroupBatch.
   PlanTiming timing;                // PlanSet.
-  std::vector<OutputError> errors;  // Check.
+  std::vector<OutputError> errors;  // Check; FileSet that compares.
+  FileTimes file_times;             // FileSet that times.
   bool executor_died = false;       // It took the executor with it; the attempt ended.
 };
 
@@ -82,6 +101,7 @@ struct WorkerReport {
   std::string version;
   int executor_restarts = 0;
   bool simulated = false;
+  std::string onnxruntime;  // Its version beside the worker; empty: none.
 };
 
 // What a worker should be doing.

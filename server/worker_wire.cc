@@ -47,12 +47,25 @@ PlanTiming TimingOf(const v1::PlanTiming& p) {
 }
 
 constexpr size_t kReasonBytesMax = 3000;
+constexpr size_t kVersionBytesMax = 100;
 
 Status StatusOf(int code, const std::string& message) {
   if (code == 0) return OkStatus();
   const bool known = code > 0 && code <= 16;
   return Status(known ? static_cast<StatusCode>(code) : StatusCode::kInternal,
                 message.substr(0, kReasonBytesMax));
+}
+
+FileTimes FileTimesOf(const v1::FileTimes& p) {
+  FileTimes times;
+  for (const v1::FileRunner& runner : p.runners()) {
+    times.runners.push_back({StatusOf(runner.code(), runner.message()),
+                             runner.version().substr(0, kVersionBytesMax), runner.carried_plan()});
+  }
+  for (const v1::FileBlock& block : p.blocks()) {
+    times.blocks.emplace_back(block.ns().begin(), block.ns().end());
+  }
+  return times;
 }
 
 WorkerResult ResultOf(const v1::ItemResult& p) {
@@ -66,6 +79,7 @@ WorkerResult ResultOf(const v1::ItemResult& p) {
   r.entry.timing = TimingOf(p.timing());
   r.entry.timing.status = r.entry.status;
   for (const v1::OutputError& error : p.errors()) r.entry.errors.push_back(FromProto(error));
+  r.entry.file_times = FileTimesOf(p.file_times());
   r.entry.executor_died = p.executor_died();
   return r;
 }
@@ -73,6 +87,23 @@ WorkerResult ResultOf(const v1::ItemResult& p) {
 void ToProto(const CandidateWork& candidate, v1::Candidate* p) {
   p->set_graph(candidate.graph);
   p->set_plan(candidate.plan);
+}
+
+void ToProto(const FileSetWork& work, v1::FileSet* p) {
+  for (const FileWork& file : work.files) {
+    v1::FileToTime* to_time = p->add_files();
+    to_time->set_digest(file.file.Hex());
+    to_time->set_in_onnxruntime(file.in_onnxruntime);
+  }
+  for (const BoundShape& shape : work.shapes) {
+    v1::BoundShape* bound = p->add_shapes();
+    bound->set_input(shape.input);
+    bound->mutable_dims()->Assign(shape.dims.begin(), shape.dims.end());
+  }
+  p->set_policy(work.policy);
+  p->set_seconds_max(work.seconds_max);
+  p->set_blocks_max(work.blocks_max);
+  p->set_compare_seeds(work.compare_seeds);
 }
 
 void ToProto(const WorkItem& work, v1::WorkItem* p) {
@@ -93,6 +124,8 @@ void ToProto(const WorkItem& work, v1::WorkItem* p) {
     for (const uint64_t seed : check->seeds) p->mutable_check()->add_seeds(seed);
     p->mutable_check()->set_reference_kernels(check->reference_kernels);
     p->mutable_check()->set_tolerance(check->tolerance);
+  } else if (const auto* files = std::get_if<FileSetWork>(&work.body)) {
+    ToProto(*files, p->mutable_files());
   }
 }
 
@@ -115,6 +148,7 @@ WorkerReport FromProto(const v1::WorkerState& p) {
   r.version = p.version();
   r.executor_restarts = p.executor_restarts();
   r.simulated = p.simulated();
+  r.onnxruntime = p.onnxruntime().substr(0, kVersionBytesMax);
   return r;
 }
 

@@ -16,6 +16,7 @@ struct ClusterOptions {
   std::string device = "sim:small";
   std::vector<std::string> coordinator_flags = {};
   std::vector<std::string> worker_flags = {};
+  Variables worker_variables = {};  // Added to the cluster's.
 };
 
 // Not thread-safe. What does not come up fails the running test with the logs.
@@ -77,6 +78,14 @@ struct Alone {
   TempDir folder;
   Variables variables;
 };
+
+// Makes `path` an interpreter that stands for a Python with ONNX Runtime 9.9, and names it in
+// `variables`. In it the model file `input` takes 100 ns, every other file `other` ns, and outputs
+// do not differ.
+void FakeOnnxRuntime(Variables& variables, const std::string& path, const std::string& input,
+                     const std::string& other);
+// The same with a shell script that answers on descriptor 3; $3 is the request.
+void FakePython(Variables& variables, const std::string& path, const std::string& script);
 
 // SHA-256 of the file, in hex; a failure shows this and not the bytes. "" when it cannot be read.
 std::string DigestOfFile(const std::string& path);

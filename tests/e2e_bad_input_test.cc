@@ -212,11 +212,23 @@ constexpr char kCustom[] = R"(<ir_version: 8, opset_import: ["" : 17, "acme.ops"
   })";
 
 TEST_F(BadInput, AnOperatorOfSomebodyElseIsKept) {
-  Cluster cluster;
   const std::string file = alone().Write("custom.onnx", ModelFromText(kCustom));
+  {
+    Cluster cluster;  // Without ONNX Runtime nothing can run it: nothing is claimed.
+    const std::string out = cluster.path("same.onnx");
+    const json result = Optimized(cluster, file, out);
+    EXPECT_EQ(result["verdict"], "NOT_MEASURED");
+    EXPECT_EQ(result["output"], "INPUT");
+    EXPECT_EQ(DigestOfFile(out), DigestOfFile(file));
+  }
+  ClusterOptions options{.device = "cpu:1"};
+  FakeOnnxRuntime(options.worker_variables, alone().path("python"), file, "80");
+  Cluster cluster(options);
   const std::string out = cluster.path("custom_out.onnx");
-  const json result = Optimized(cluster, file, out);
+  const json result = Optimized(cluster, file, out, {}, "cpu:1");
   EXPECT_EQ(result["verdict"], "FASTER") << result.dump(2);
+  EXPECT_EQ(result["output_runtime"], "ONNX Runtime 9.9");
+  EXPECT_TRUE(result["over_untuned"].is_null());
   EXPECT_THAT(result["warnings"].dump(), HasSubstr("1 operators are opaque"));
 
   const std::string before = *ReadFile(file), after = *ReadFile(out);

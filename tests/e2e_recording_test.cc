@@ -34,7 +34,8 @@ TEST(Recordings, AnswerForTheDeviceTheyWereTakenOn) {
   const json again = OptimizedOn(place, "tiny_cnn", "sim:" + recording, "other");
   const double ms = taken["output_latency_ms"]["median"];
   EXPECT_NEAR(again["output_latency_ms"]["median"].get<double>(), ms, 1e-5);
-  EXPECT_NEAR(again["speedup"].get<double>(), taken["speedup"].get<double>(), 1e-3);
+  // The untuned session's groups were not all recorded: what they take is estimated.
+  EXPECT_NEAR(again["speedup"].get<double>(), taken["speedup"].get<double>(), 0.05);
   EXPECT_EQ(again["warnings"], json::array());
   EXPECT_EQ(again["simulated"], true);
   EXPECT_THAT(again["environment"].get<std::string>(), HasSubstr(";recording="));

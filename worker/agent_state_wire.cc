@@ -127,6 +127,7 @@ void AgentState::SetFacts(const DeviceFacts& facts) {
   state_.set_device_spec(facts.spec);
   state_.set_environment(facts.environment);
   state_.set_simulated(facts.simulated);
+  state_.set_onnxruntime(facts.onnxruntime);
   Changed();
 }
 

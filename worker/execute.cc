@@ -192,6 +192,36 @@ StatusOr<std::vector<OutputError>> Executor::Check(const CheckRequest& request) 
   return largest;
 }
 
+StatusOr<FileTimes> Executor::TimeFileSet(const FileSetRequest& request) {
+  if (files_.blobs == nullptr) return Err(StatusCode::kFailedPrecondition, "no folder of files");
+  on_progress_(0);
+  TimeFilesRequest to_time;
+  for (const auto& [digest, runtime] : request.files) {
+    to_time.files.push_back({files_.blobs->PathOf(digest), runtime});
+  }
+  to_time.device = files_.device;
+  to_time.shapes = request.shapes;
+  to_time.cold_cache = request.cold_cache;
+  to_time.seconds = request.seconds;
+  to_time.blocks_max = request.blocks_max;
+  to_time.on_progress = [this] { on_progress_(0); };
+  return TimeFiles(to_time);
+}
+
+StatusOr<std::vector<OutputError>> Executor::CompareFileSet(const FileSetRequest& request,
+                                                            int seeds) {
+  if (files_.blobs == nullptr) return Err(StatusCode::kFailedPrecondition, "no folder of files");
+  if (request.files.size() != 2) {
+    return Err(StatusCode::kInvalidArgument, "compare: {} files, not 2", request.files.size());
+  }
+  on_progress_(0);
+  return CompareInOnnxRuntime({.reference = files_.blobs->PathOf(request.files[0].first),
+                               .file = files_.blobs->PathOf(request.files[1].first),
+                               .shapes = request.shapes,
+                               .seeds = seeds,
+                               .on_progress = [this] { on_progress_(0); }});
+}
+
 Status Executor::Qualify() {
   on_progress_(0);
   MemoryWeights unused;

@@ -7,10 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "base/blobs.h"
 #include "base/clock.h"
 #include "device/api/device.h"
 #include "device/profile/profile.h"
 #include "plan/measurement.h"
+#include "runtime/timing/time_files.h"
 
 namespace ag {
 
@@ -25,6 +27,15 @@ struct CheckRequest {
   CandidateBytes candidate;
   std::vector<uint64_t> seeds;
   bool reference_kernels = false;
+};
+
+// Model files to time, by digest.
+struct FileSetRequest {
+  std::vector<std::pair<Digest, FileRuntime>> files;
+  std::map<std::string, Shape> shapes;
+  bool cold_cache = false;
+  double seconds = 10;
+  int blocks_max = 21;
 };
 
 class Executor {
@@ -59,6 +70,18 @@ class Executor {
   // which there must be one.
   StatusOr<std::vector<OutputError>> Check(const CheckRequest& request);
 
+  // Where files to time are, and the device's name for the processes that run them.
+  struct Files {
+    std::string device;
+    std::shared_ptr<BlobDir> blobs;
+  };
+  void set_files(Files files) { files_ = std::move(files); }
+  // Times files in fresh processes (runtime/timing/time_files.h). kFailedPrecondition: no
+  // set_files.
+  StatusOr<FileTimes> TimeFileSet(const FileSetRequest& request);
+  // Compares the outputs of the second file with the first's in ONNX Runtime.
+  StatusOr<std::vector<OutputError>> CompareFileSet(const FileSetRequest& request, int seeds);
+
   // Runs a convolution with a known answer; kUnavailable when the device gets it wrong.
   Status Qualify();
 
@@ -76,6 +99,7 @@ class Executor {
   Clock& clock_;
   ProfileOptions profile_;
   std::function<void(int)> on_progress_;
+  Files files_;
 };
 
 // Random data for every input of the graph; equal seeds give equal data.

@@ -12,11 +12,14 @@
 #include "base/log.h"
 #include "base/process.h"
 #include "device/open_device.h"
+#include "runtime/timing/time_files.h"
 #include "worker/execute.h"
 #include "worker/executor_wire.h"
 
 namespace ag {
 namespace {
+
+constexpr Nanos kOnnxRuntimeWait{5'000'000'000};
 
 StatusOr<ProgressPage*> MapPage(const Frame& open) {
   if (open.fds.size() != 1) {
@@ -38,8 +41,18 @@ StatusOr<std::unique_ptr<Executor>> Open(const Frame& frame) {
     page->index.store(index, std::memory_order_relaxed);
     page->counter.fetch_add(1, std::memory_order_release);
   };
-  return std::make_unique<Executor>(std::move(device), std::make_unique<BlobWeights>(blobs),
-                                    RealClock(), ProfileOptions(), on_progress);
+  auto executor =
+      std::make_unique<Executor>(std::move(device), std::make_unique<BlobWeights>(blobs),
+                                 RealClock(), ProfileOptions(), on_progress);
+  executor->set_files({request.device, std::move(blobs)});
+  return executor;
+}
+
+DeviceFacts FactsOf(const Device& device) {
+  DeviceFacts facts{FormatDeviceSpec(device.spec()), device.environment(), device.simulated(), ""};
+  const StatusOr<std::string> version = FindOnnxRuntime(kOnnxRuntimeWait);
+  if (version.ok()) facts.onnxruntime = *version;
+  return facts;
 }
 
 // Ends OK when the agent was told why, kUnavailable when the agent is gone.
@@ -48,9 +61,7 @@ Status Serve(int socket) {
   const StatusOr<std::unique_ptr<Executor>> executor = Open(open);
   if (!executor.ok()) return SendFrame(socket, kFailedFrame, EncodeStatus(executor.status()));
   const Device& device = (*executor)->device();
-  AG_TRY(SendFrame(
-      socket, kOpenedFrame,
-      EncodeFacts({FormatDeviceSpec(device.spec()), device.environment(), device.simulated()})));
+  AG_TRY(SendFrame(socket, kOpenedFrame, EncodeFacts(FactsOf(device))));
   const auto emit = [socket](const std::string& result) {
     return SendFrame(socket, kResultFrame, result);
   };
@@ -95,6 +106,7 @@ std::string EncodeFacts(const DeviceFacts& facts) {
   out.String(facts.spec);
   out.String(facts.environment);
   out.U8(facts.simulated);
+  out.String(facts.onnxruntime);
   return out.Take();
 }
 
@@ -104,6 +116,7 @@ StatusOr<DeviceFacts> DecodeFacts(std::string_view bytes) {
   AG_LET(facts.spec, in.String());
   AG_LET(facts.environment, in.String());
   AG_LET(facts.simulated, in.U8());
+  AG_LET(facts.onnxruntime, in.String());
   AG_TRY(in.End());
   return facts;
 }
@@ -126,6 +139,9 @@ Status DecodeStatus(std::string_view bytes) {
   return Status(static_cast<StatusCode>(code), message);
 }
 
-void RegisterExecutorRole() { RegisterChildRole(kExecutorRole, ExecutorMain); }
+void RegisterExecutorRole() {
+  RegisterChildRole(kExecutorRole, ExecutorMain);
+  RegisterTimeFileRole();  // Which an executor starts from its own program.
+}
 
 }  // namespace ag

@@ -5,7 +5,8 @@
 // Frames (payloads are base/bytes.h or protobuf bytes):
 //   agent -> executor: kOpen {device, blob folder} + fd of the progress page
 //                      kItem WorkItem
-//   executor -> agent: kOpened {spec text, environment, simulated}, or kFailed {code, message}
+//   executor -> agent: kOpened {spec text, environment, simulated,
+//               version of ONNX Runtime}, or kFailed {code, message}
 //                      kResult ItemResult, one per entry; the last of an item has index -1
 //                      kFailed {code, message} instead of a result: the device is lost, the
 //                      executor ends
@@ -47,6 +48,7 @@ struct DeviceFacts {
   std::string spec;
   std::string environment;
   bool simulated = false;
+  std::string onnxruntime;  // Its version on this machine; empty: none.
 };
 std::string EncodeFacts(const DeviceFacts& facts);
 StatusOr<DeviceFacts> DecodeFacts(std::string_view bytes);

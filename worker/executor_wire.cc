@@ -115,6 +115,53 @@ Status RunCheck(Executor& executor, const v1::Check& check, const Emit& emit) {
   return emit(result);
 }
 
+void ToWire(const FileTimes& times, v1::FileTimes* wire) {
+  for (const FileRunner& runner : times.runners) {
+    v1::FileRunner* file = wire->add_runners();
+    file->set_code(static_cast<int>(runner.status.code()));
+    file->set_message(Message(runner.status));
+    file->set_version(runner.version);
+    file->set_carried_plan(runner.carried_plan);
+  }
+  for (const std::vector<double>& block : times.blocks) {
+    wire->add_blocks()->mutable_ns()->Assign(block.begin(), block.end());
+  }
+}
+
+StatusOr<FileSetRequest> FromWire(const v1::FileSet& set) {
+  FileSetRequest request;
+  for (const v1::FileToTime& file : set.files()) {
+    AG_LET(const Digest digest, ParseDigest(file.digest()));
+    request.files.emplace_back(
+        digest, file.in_onnxruntime() ? FileRuntime::kOnnxRuntime : FileRuntime::kAutograph);
+  }
+  for (const v1::BoundShape& shape : set.shapes()) {
+    request.shapes[shape.input()] = Shape(shape.dims().begin(), shape.dims().end());
+  }
+  AG_LET(const Policy policy, ParsePolicy(set.policy()));
+  request.cold_cache = policy.cold_cache;
+  request.seconds = set.seconds_max();
+  request.blocks_max = set.blocks_max();
+  return request;
+}
+
+Status RunFiles(Executor& executor, const v1::FileSet& set, const Emit& emit) {
+  const StatusOr<FileSetRequest> request = FromWire(set);
+  if (!request.ok()) return emit(Result(-1, request.status()));
+  v1::ItemResult result = Result(0, OkStatus());
+  if (set.compare_seeds() > 0) {
+    const auto errors = executor.CompareFileSet(*request, set.compare_seeds());
+    if (!errors.ok()) return emit(Result(-1, errors.status()));
+    for (const OutputError& error : *errors) ToWire(error, result.add_errors());
+  } else {
+    const StatusOr<FileTimes> times = executor.TimeFileSet(*request);
+    if (!times.ok()) return emit(Result(-1, times.status()));
+    ToWire(*times, result.mutable_file_times());
+  }
+  AG_TRY(emit(result));
+  return emit(Result(-1, OkStatus()));
+}
+
 }  // namespace
 
 Status RunWorkItem(Executor& executor, const std::string& item_bytes,
@@ -135,6 +182,8 @@ Status RunWorkItem(Executor& executor, const std::string& item_bytes,
       return RunPlans(executor, item.plans(), send);
     case v1::WorkItem::kCheck:
       return RunCheck(executor, item.check(), send);
+    case v1::WorkItem::kFiles:
+      return RunFiles(executor, item.files(), send);
     case v1::WorkItem::kQualify:
       return send(Result(-1, executor.Qualify()));
     case v1::WorkItem::ITEM_NOT_SET:

@@ -82,6 +82,10 @@ StatusOr<std::vector<Digest>> WeightsOf(const std::string& item_bytes) {
     AG_TRY(AddWeights(item.check().reference(), &digests));
     AG_TRY(AddWeights(item.check().candidate(), &digests));
   }
+  for (const v1::FileToTime& file : item.files().files()) {
+    AG_LET(const Digest digest, ParseDigest(file.digest()));
+    digests.push_back(digest);
+  }
   std::sort(digests.begin(), digests.end());
   digests.erase(std::unique(digests.begin(), digests.end()), digests.end());
   return digests;

@@ -16,8 +16,8 @@ class ClientContext;
 
 namespace ag {
 
-// Digests of all constants of the item's graphs that have bytes but are too large to be inline;
-// sorted, each once.
+// Digests of the item's files and of all constants of its graphs that have bytes but are too large
+// to be inline; sorted, each once.
 // Empty for group batches (their weights are synthetic). kDataLoss: a graph does not decode.
 StatusOr<std::vector<Digest>> WeightsOf(const std::string& item_bytes);
 

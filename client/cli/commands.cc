@@ -67,6 +67,7 @@ class Commands {
   void AddModel(CLI::App* verb, ModelFlags& flags, const char* model_help);
   void AddCommon(CLI::App* verb);
   void AddTune(CLI::App* verb, ModelFlags& flags);
+  void AddOrtMode(CLI::App* verb, OrtFlags& flags, const std::string& help);
   void AddOrt(CLI::App* verb, OrtFlags& flags);
   void AddOptimize();
   void AddLocalVerbs();
@@ -139,12 +140,16 @@ void Commands::AddTune(CLI::App* verb, ModelFlags& flags) {
                  "Measure every group's kernels first where no plan is carried (up to a minute)");
 }
 
-void Commands::AddOrt(CLI::App* verb, OrtFlags& flags) {
-  verb->add_option("--ort", flags.mode,
-                   "Times in ONNX Runtime beside ours: auto (when it is installed, on cpu), off, "
-                   "require")
+void Commands::AddOrtMode(CLI::App* verb, OrtFlags& flags, const std::string& help) {
+  verb->add_option("--ort", flags.mode, help)
       ->check(OneOf({"auto", "off", "require"}))
       ->capture_default_str();
+}
+
+void Commands::AddOrt(CLI::App* verb, OrtFlags& flags) {
+  AddOrtMode(
+      verb, flags,
+      "Times in ONNX Runtime beside ours: auto (when it is installed, on cpu), off, require");
   verb->add_option("--ort-seconds", flags.seconds, "About how long ONNX Runtime is timed")
       ->check(WrongAmount)
       ->capture_default_str();
@@ -186,7 +191,12 @@ void Commands::AddOptimize() {
                    "device: fastest with its plan; portable: keep only what ONNX Runtime gains by")
       ->check(OneOf({"device", "portable"}))
       ->capture_default_str();
-  AddOrt(verb, flags.ort);
+  verb->add_flag("--keep-bytes", flags.keep_bytes,
+                 "When no rewrite wins, write the input's own bytes, without the plan");
+  AddOrtMode(
+      verb, flags.ort,
+      "ONNX Runtime as what is to be beaten: auto (when it is installed beside a cpu worker), "
+      "off (our untuned session instead), require");
 }
 
 void Commands::AddLocalVerbs() {

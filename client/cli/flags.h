@@ -57,6 +57,7 @@ struct OptimizeFlags {
   std::vector<std::string> without;  // Rules switched off.
   bool no_cache = false;
   bool detach = false;
+  bool keep_bytes = false;
 };
 
 struct RunFlags {

@@ -1,7 +1,9 @@
 #include "client/cli/job_text.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
+#include <map>
 #include <nlohmann/json.hpp>
 
 namespace ag {
@@ -14,6 +16,43 @@ constexpr int kBarCells = 24;
 
 Json LatencyJson(const v1::Latency& latency) {
   return {{"median", latency.median_ms()}, {"low", latency.low_ms()}, {"high", latency.high_ms()}};
+}
+
+Json RatioJson(const v1::Ratio& ratio) {
+  return {{"median", ratio.median()}, {"low", ratio.low()}, {"high", ratio.high()}};
+}
+
+// The ratios that there are, and null for the others.
+void AddRatios(const v1::Result& r, Json* json) {
+  Json& j = *json;
+  const auto add = [&](const char* name, bool has, const v1::Ratio& ratio) {
+    j[name] = has ? RatioJson(ratio) : Json(nullptr);
+  };
+  add("over_onnxruntime", r.has_over_onnxruntime(), r.over_onnxruntime());
+  add("over_untuned", r.has_over_untuned(), r.over_untuned());
+  add("over_tuned_input", r.has_over_tuned_input(), r.over_tuned_input());
+  add("fresh_session", r.has_fresh_session(), r.fresh_session());
+}
+
+Json FactsJson(const v1::ModelFacts& facts) {
+  Json operators = Json::object();
+  for (const v1::OperatorCount& row : facts.operators()) operators[row.op_type()] = row.count();
+  return {{"file_bytes", facts.file_bytes()},
+          {"parameters", facts.parameters()},
+          {"operators", operators}};
+}
+
+Json PortableJson(const v1::Result& result) {
+  Json list = Json::array();
+  for (const v1::PortableStep& step : result.portable()) {
+    list.push_back({{"rule", step.rule()},
+                    {"wanted", step.wanted()},
+                    {"applied", step.applied()},
+                    {"kept", step.kept()},
+                    {"reason", step.reason()},
+                    {"ratio", step.has_ratio() ? RatioJson(step.ratio()) : Json(nullptr)}});
+  }
+  return list;
 }
 
 Json RewritesJson(const google::protobuf::RepeatedPtrField<v1::RewriteCount>& rewrites) {
@@ -54,6 +93,10 @@ double Largest(const v1::Result& result, double (v1::OutputError::*field)() cons
 void AddResult(const v1::Result& result, Json* json) {
   Json& j = *json;
   j["verdict"] = result.verdict();
+  j["search"] = result.search();
+  j["baseline"] = result.baseline();
+  j["output"] = result.output();
+  j["output_runtime"] = result.output_runtime();
   j["device"] = result.device();
   j["environment"] = result.environment();
   j["simulated"] = result.simulated();
@@ -63,11 +106,15 @@ void AddResult(const v1::Result& result, Json* json) {
   j["speedup"] = result.speedup();
   j["speedup_low"] = result.speedup_low();
   j["speedup_high"] = result.speedup_high();
+  AddRatios(result, &j);
   j["max_abs_error"] = Largest(result, &v1::OutputError::max_abs);
   j["max_rel_error"] = Largest(result, &v1::OutputError::max_rel);
   j["errors"] = ErrorsJson(result);
   j["rewrites"] = RewritesJson(result.rewrites());
   j["clean_up"] = RewritesJson(result.clean_up());
+  j["portable"] = PortableJson(result);
+  j["input_file"] = FactsJson(result.input_facts());
+  j["output_file"] = FactsJson(result.output_facts());
   j["groups"] = result.groups();
   j["streams"] = result.streams();
   j["estimate_ms"] = result.estimate_ms();
@@ -137,37 +184,147 @@ std::string TableRow(const char* name, const std::string& value) {
   return fmt::format("  {:<12} {}", name, value);
 }
 
+namespace {
+
+std::string RatioText(const v1::Ratio& ratio) {
+  return fmt::format("{:.3f}x  ({:.3f} to {:.3f})", ratio.median(), ratio.low(), ratio.high());
+}
+
+std::string SizeChange(const v1::Result& r) {
+  const double before = static_cast<double>(r.input_facts().file_bytes());
+  if (before <= 0) return "";
+  const double percent = 100 * (static_cast<double>(r.output_bytes()) / before - 1);
+  if (percent > -0.05 && percent < 0.05) return ", file as large";
+  return fmt::format(", file {:.1f} % {}", std::abs(percent), percent > 0 ? "larger" : "smaller");
+}
+
+std::string AnswersText(const v1::Job& job) {
+  if (job.result().errors().empty()) return "";
+  return fmt::format(", same answers within {:g}", job.request().policy().tolerance());
+}
+
+const char* OutputText(const v1::Result& r) {
+  if (r.output() == "REWRITTEN") return "a rewritten model with its plan";
+  if (r.output() == "PLAN_ADDED") return "the input's own bytes with a plan behind them";
+  return "the input's own bytes";
+}
+
+// Operators whose number changed, at most so many.
+std::string OperatorChanges(const v1::Result& r) {
+  constexpr int kShownMax = 8;
+  std::map<std::string, std::pair<int, int>> counts;
+  for (const v1::OperatorCount& row : r.input_facts().operators()) {
+    counts[row.op_type()].first = row.count();
+  }
+  for (const v1::OperatorCount& row : r.output_facts().operators()) {
+    counts[row.op_type()].second = row.count();
+  }
+  std::string text;
+  int shown = 0;
+  for (const auto& [name, count] : counts) {
+    if (count.first == count.second || ++shown > kShownMax) continue;
+    text += fmt::format("{}{} {} -> {}", text.empty() ? "" : ", ", name, count.first, count.second);
+  }
+  if (shown > kShownMax) text += fmt::format(" and {} more", shown - kShownMax);
+  return text;
+}
+
+int Operators(const v1::ModelFacts& facts) {
+  int sum = 0;
+  for (const v1::OperatorCount& row : facts.operators()) sum += row.count();
+  return sum;
+}
+
+std::string FactsRows(const v1::Result& r) {
+  const v1::ModelFacts &a = r.input_facts(), &b = r.output_facts();
+  const std::string changes = OperatorChanges(r);
+  return Row("operators", fmt::format("{} -> {}{}", Operators(a), Operators(b),
+                                      changes.empty() ? "" : "  (" + changes + ")")) +
+         Row("parameters", fmt::format("{} -> {}", a.parameters(), b.parameters())) +
+         Row("file", fmt::format("{:.3f} -> {:.3f} MB", static_cast<double>(a.file_bytes()) / 1e6,
+                                 static_cast<double>(b.file_bytes()) / 1e6));
+}
+
+std::string RatioRows(const v1::Result& r) {
+  std::string text;
+  if (r.has_over_onnxruntime()) {
+    text += Row("over", RatioText(r.over_onnxruntime()) + "  " + r.baseline() + " on the input");
+  }
+  if (r.has_over_untuned()) {
+    text += Row("over", RatioText(r.over_untuned()) + "  our untuned session on the input");
+  }
+  if (r.has_over_tuned_input() && r.output() != "PLAN_ADDED") {
+    text += Row("over", RatioText(r.over_tuned_input()) + "  the input with the best plan for it");
+  }
+  return text;
+}
+
+std::string PortableRows(const v1::Result& r) {
+  std::string text;
+  for (const v1::PortableStep& step : r.portable()) {
+    const std::string places =
+        step.applied() == 0 ? "" : fmt::format(" x{} of {}", step.applied(), step.wanted());
+    text += Row(step.kept() ? "kept" : "dropped",
+                fmt::format("{}{}: {}{}", step.rule(), places, step.reason(),
+                            step.has_ratio() ? " " + RatioText(step.ratio()) : ""));
+  }
+  return text;
+}
+
+std::string SearchText(const v1::Result& r) {
+  return fmt::format("{} (stopped: {}); {} rounds, {} graphs, {} measured whole, {} groups failed",
+                     r.search(), r.stop_reason(), r.rounds(), r.graphs(), r.candidates(),
+                     r.groups_failed());
+}
+
+}  // namespace
+
+std::string Headline(const v1::Job& job) {
+  const v1::Result& r = job.result();
+  const char* estimate = r.simulated() ? " (simulated device: an estimate)" : "";
+  if (r.verdict() == "FASTER") {
+    const double less = 100 * (1 - 1 / r.speedup());
+    return fmt::format("FASTER: {:.0f} % less time than {}, {:.3f}x ({:.3f} to {:.3f}){}{}{}", less,
+                       r.baseline(), r.speedup(), r.speedup_low(), r.speedup_high(),
+                       AnswersText(job), SizeChange(r), estimate);
+  }
+  if (r.verdict() == "NO_GAIN_FOUND") {
+    return fmt::format(
+        "NO GAIN FOUND over {}: {:.3f}x, at most {:.3f}x; {} graphs scored, {} plans measured{}{}",
+        r.baseline(), r.speedup(), r.speedup_high(), r.graphs(), r.candidates(), AnswersText(job),
+        estimate);
+  }
+  return "NOT MEASURED: neither our runtime nor ONNX Runtime could run both files";
+}
+
 std::string ResultTable(const v1::Job& job) {
   const v1::Result& r = job.result();
-  const char* estimate = r.simulated() ? "  (simulated device: an estimate)" : "";
-  std::string text = fmt::format("{}  {}\n", job.request().model_name(), job.name());
-  text += Row("verdict",
-              r.verdict() == "FASTER"
-                  ? fmt::format("FASTER  {:.3f}x  ({:.3f} to {:.3f}){}", r.speedup(),
-                                r.speedup_low(), r.speedup_high(), estimate)
-                  : fmt::format("{}: nothing beat the input; the output is the input's own bytes{}",
-                                r.verdict(), estimate));
+  std::string text = Headline(job) + "\n";
+  for (const std::string& warning : r.warnings()) text += Row("warning", warning);
+  text += Row("model", fmt::format("{}  {}", job.request().model_name(), job.name()));
+  if (!r.baseline().empty()) {
+    text += Row("today", LatencyText(r.input_latency()) + "  " + r.baseline());
+    text += Row("output", LatencyText(r.output_latency()) + "  " + r.output_runtime());
+  }
+  text += RatioRows(r) + FactsRows(r);
+  text += Row("written is", OutputText(r));
   text += Row("device", fmt::format("{}  {}", r.device(), r.environment()));
   text += Row("policy", PolicyText(job.request().policy()));
-  text += Row("eager", LatencyText(r.eager_latency()));
-  text += Row("input", LatencyText(r.input_latency()));
-  text += Row("output", LatencyText(r.output_latency()));
-  text += Row("errors",
-              fmt::format("max abs {:.2g}, max rel {:.2g}", Largest(r, &v1::OutputError::max_abs),
-                          Largest(r, &v1::OutputError::max_rel)));
-  text += Row("rewrites", RewritesText(r.rewrites()));
-  text += Row("clean-up", RewritesText(r.clean_up()));
+  if (!r.errors().empty()) {
+    text += Row("errors",
+                fmt::format("max abs {:.2g}, max rel {:.2g}", Largest(r, &v1::OutputError::max_abs),
+                            Largest(r, &v1::OutputError::max_rel)));
+  }
+  if (!r.rewrites().empty()) text += Row("rewrites", RewritesText(r.rewrites()));
+  if (!r.clean_up().empty()) text += Row("clean-up", RewritesText(r.clean_up()));
+  text += PortableRows(r);
   text += Row("plan", fmt::format("{} groups on {} stream{}", r.groups(), r.streams(),
                                   r.streams() == 1 ? "" : "s"));
-  text +=
-      Row("search",
-          fmt::format("stopped: {}; {} rounds, {} graphs, {} measured whole, {} groups failed",
-                      r.stop_reason(), r.rounds(), r.graphs(), r.candidates(), r.groups_failed()));
+  text += Row("search", SearchText(r));
   text += Row("cache", r.cache().model_hit() ? std::string("the whole answer; nothing was measured")
                                              : fmt::format("{} hits, {} misses", r.cache().hits(),
                                                            r.cache().misses()));
   text += Row("time", fmt::format("{:.1f} s", r.seconds()));
-  for (const std::string& warning : r.warnings()) text += Row("warning", warning);
   return text;
 }
 

@@ -12,7 +12,10 @@ namespace ag {
 // The object that `optimize --json` and `jobs show --json` print (docs/cli.md lists the fields).
 nlohmann::ordered_json JobJson(const autograph::v1::Job& job);
 
-// The result table.
+// One sentence that says what was gained, for who reads nothing else.
+std::string Headline(const autograph::v1::Job& job);
+
+// The headline and the result table.
 std::string ResultTable(const autograph::v1::Job& job);
 
 // A row as the table's, without the line's end.

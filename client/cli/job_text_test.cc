@@ -15,6 +15,25 @@ void Set(v1::Latency* latency, double median) {
   latency->set_high_ms(median + 0.5);
 }
 
+v1::Ratio Ratio(double median) {
+  v1::Ratio ratio;
+  ratio.set_median(median);
+  ratio.set_low(median - 0.1);
+  ratio.set_high(median + 0.1);
+  return ratio;
+}
+
+void Count(v1::ModelFacts* facts, int64_t bytes,
+           std::vector<std::pair<std::string, int>> operators) {
+  facts->set_file_bytes(bytes);
+  facts->set_parameters(1235496);
+  for (const auto& [op_type, count] : operators) {
+    v1::OperatorCount* row = facts->add_operators();
+    row->set_op_type(op_type);
+    row->set_count(count);
+  }
+}
+
 v1::Job Done() {
   v1::Job job;
   job.set_name("jobs/7");
@@ -25,6 +44,10 @@ v1::Job Done() {
   job.mutable_request()->mutable_policy()->set_tolerance(0.001);
   v1::Result& r = *job.mutable_result();
   r.set_verdict("FASTER");
+  r.set_search("COMPLETE");
+  r.set_output("REWRITTEN");
+  r.set_baseline("ONNX Runtime 1.23.2");
+  r.set_output_runtime("AutoGraph");
   r.set_device("cpu");
   r.set_environment("cores=2");
   Set(r.mutable_eager_latency(), 4);
@@ -33,6 +56,11 @@ v1::Job Done() {
   r.set_speedup(1.5);
   r.set_speedup_low(1.4);
   r.set_speedup_high(1.6);
+  *r.mutable_over_onnxruntime() = Ratio(1.5);
+  *r.mutable_over_untuned() = Ratio(1.4);
+  *r.mutable_over_tuned_input() = Ratio(1.2);
+  Count(r.mutable_input_facts(), 1000000, {{"Conv", 26}, {"Relu", 26}});
+  Count(r.mutable_output_facts(), 1020000, {{"Conv", 24}, {"Relu", 26}});
   for (const double error : {1e-6, 2e-5}) {
     v1::OutputError* e = r.add_errors();
     e->set_output("y");
@@ -53,22 +81,31 @@ v1::Job Done() {
   r.mutable_cache()->set_hits(5);
   r.mutable_cache()->set_misses(6);
   r.set_output_digest("def");
-  r.set_output_bytes(99);
+  r.set_output_bytes(1020000);
   return job;
 }
 
-constexpr char kTable[] = R"(m.onnx  jobs/7
-  verdict      FASTER  1.500x  (1.400 to 1.600)
+constexpr char kTable[] =
+    "FASTER: 33 % less time than ONNX Runtime 1.23.2, 1.500x (1.400 to 1.600), "
+    R"(same answers within 0.001, file 2.0 % larger
+  model        m.onnx  jobs/7
+  today        3.000 ms  (2.500 to 3.500)  ONNX Runtime 1.23.2
+  output       2.000 ms  (1.500 to 2.500)  AutoGraph
+  over         1.500x  (1.400 to 1.600)  ONNX Runtime 1.23.2 on the input
+  over         1.400x  (1.300 to 1.500)  our untuned session on the input
+  over         1.200x  (1.100 to 1.300)  the input with the best plan for it
+  operators    52 -> 50  (Conv 26 -> 24)
+  parameters   1235496 -> 1235496
+  file         1.000 -> 1.020 MB
+  written is   a rewritten model with its plan
   device       cpu  cores=2
   policy       fp32, tolerance 0.001
-  eager        4.000 ms  (3.500 to 4.500)
-  input        3.000 ms  (2.500 to 3.500)
-  output       2.000 ms  (1.500 to 2.500)
   errors       max abs 2e-05, max rel 2e-06
   rewrites     merge-convs x3
-  clean-up     none
   plan         10 groups on 2 streams
-  search       stopped: the queue is empty; 4 rounds, 300 graphs, 20 measured whole, 0 groups failed
+)"
+    "  search       COMPLETE (stopped: the queue is empty); 4 rounds, 300 graphs, "
+    R"(20 measured whole, 0 groups failed
   cache        5 hits, 6 misses
   time         12.3 s
 )";
@@ -82,13 +119,35 @@ TEST(JobText, TheTableFollowsTheResult) {
     std::function<void(v1::Result&)> change;
     std::string line;
   } kCases[] = {
-      {"not faster", [](v1::Result& r) { r.set_verdict("SAME"); },
-       "  verdict      SAME: nothing beat the input; the output is the input's own bytes\n"},
+      {"not faster",
+       [](v1::Result& r) {
+         r.set_verdict("NO_GAIN_FOUND");
+         r.set_speedup(0.99);
+         r.set_speedup_high(1.01);
+         r.set_output("PLAN_ADDED");
+       },
+       "NO GAIN FOUND over ONNX Runtime 1.23.2: 0.990x, at most 1.010x; 300 graphs scored, 20 "
+       "plans "
+       "measured, same answers within 0.001\n"},
+      {"not measured", [](v1::Result& r) { r.set_verdict("NOT_MEASURED"); },
+       "NOT MEASURED: neither our runtime nor ONNX Runtime could run both files\n"},
+      {"plan added", [](v1::Result& r) { r.set_output("PLAN_ADDED"); },
+       "  written is   the input's own bytes with a plan behind them\n"},
       {"simulated", [](v1::Result& r) { r.set_simulated(true); },
-       "  verdict      FASTER  1.500x  (1.400 to 1.600)  (simulated device: an estimate)\n"},
+       "file 2.0 % larger (simulated device: an estimate)\n"},
+      {"tried elsewhere",
+       [](v1::Result& r) {
+         v1::PortableStep* step = r.add_portable();
+         step->set_rule("clean-up");
+         step->set_wanted(1);
+         step->set_applied(1);
+         step->set_kept(true);
+         step->set_reason("FASTER");
+         *step->mutable_ratio() = Ratio(1.3);
+       },
+       "  kept         clean-up x1 of 1: FASTER 1.300x  (1.200 to 1.400)\n"},
       {"one stream", [](v1::Result& r) { r.set_streams(1); },
        "  plan         10 groups on 1 stream\n"},
-      {"no rewrites", [](v1::Result& r) { r.clear_rewrites(); }, "  rewrites     none\n"},
       {"two rewrites",
        [](v1::Result& r) {
          r.add_rewrites()->set_rule("b");
@@ -98,7 +157,7 @@ TEST(JobText, TheTableFollowsTheResult) {
       {"from the cache", [](v1::Result& r) { r.mutable_cache()->set_model_hit(true); },
        "  cache        the whole answer; nothing was measured\n"},
       {"warned", [](v1::Result& r) { r.add_warnings("mind the gap"); },
-       "  time         12.3 s\n  warning      mind the gap\n"},
+       "file 2.0 % larger\n  warning      mind the gap\n"},
   };
   for (const auto& c : kCases) {
     v1::Job job = Done();
@@ -132,6 +191,10 @@ TEST(JobText, JsonHasEveryField) {
                                              "model_sha256",
                                              "policy",
                                              "verdict",
+                                             "search",
+                                             "baseline",
+                                             "output",
+                                             "output_runtime",
                                              "device",
                                              "environment",
                                              "simulated",
@@ -141,11 +204,18 @@ TEST(JobText, JsonHasEveryField) {
                                              "speedup",
                                              "speedup_low",
                                              "speedup_high",
+                                             "over_onnxruntime",
+                                             "over_untuned",
+                                             "over_tuned_input",
+                                             "fresh_session",
                                              "max_abs_error",
                                              "max_rel_error",
                                              "errors",
                                              "rewrites",
                                              "clean_up",
+                                             "portable",
+                                             "input_file",
+                                             "output_file",
                                              "groups",
                                              "streams",
                                              "estimate_ms",

@@ -6,8 +6,6 @@
 #include "base/file.h"
 #include "base/signals.h"
 #include "client/cli/job_text.h"
-#include "client/cli/ort.h"
-#include "client/cli/target_portable.h"
 #include "client/cli/verbs.h"
 
 namespace ag {
@@ -43,6 +41,9 @@ StatusOr<v1::OptimizeRequest> MakeRequest(const OptimizeFlags& flags) {
   request.set_seed(flags.seed);
   for (const std::string& rule : flags.without) request.add_disabled_rules(rule);
   request.set_skip_model_cache(flags.no_cache);
+  request.set_target(flags.target);
+  request.set_keep_bytes(flags.keep_bytes);
+  request.set_onnxruntime(flags.ort.mode);
   return request;
 }
 
@@ -75,10 +76,6 @@ StatusOr<v1::Job> Follow(Context& context, Client& client, const std::string& na
   });
 }
 
-bool HasOwnOutput(const v1::Job& job) {
-  return job.result().output_digest() != job.request().model_digest();
-}
-
 // The output to `path`, and the report where it is wanted.
 Status TakeResult(Client& client, const v1::Job& job, const OptimizeFlags& flags,
                   const std::string& path) {
@@ -89,71 +86,23 @@ Status TakeResult(Client& client, const v1::Job& job, const OptimizeFlags& flags
   return client.DownloadFile(report, flags.report);
 }
 
-// ONNX Runtime's times of what came and what is handed out, when they are asked for. A whole answer
-// from the cache is no occasion to measure, unless times are required.
-std::optional<StatusOr<OrtTimes>> TimesElsewhere(const v1::Job& job, const OptimizeFlags& flags) {
-  if (!WantsOrt(flags.ort, flags.model.device) || job.state() != v1::Job::SUCCEEDED) return {};
-  if (job.result().cache().model_hit() && flags.ort.mode != "require") return {};
-  OrtRequest request;
-  request.models = {flags.model.model};
-  if (HasOwnOutput(job)) request.models.push_back(flags.output);
-  request.threads = OrtThreads(flags.model.device);
-  request.seconds = flags.ort.seconds;
-  request.shapes = flags.model.shapes;
-  return TimeInOrt(request);
+std::string HowToRun(const v1::Result& result, const OptimizeFlags& flags) {
+  if (result.output_runtime().starts_with("ONNX")) return "in ONNX Runtime, as today's model";
+  if (result.output_runtime().empty()) return "as today's model";
+  return fmt::format(
+      "autograph run {}; to serve it: autograph.Session(\"{}\") in Python, "
+      "runtime/autograph.h in C and C++ (docs/runtime.md)",
+      flags.output, BaseName(flags.output));
 }
 
 // Prints the result whose file is written.
-int PrintWritten(Context& context, const v1::Job& job, const OptimizeFlags& flags) {
-  const bool json = context.flags().json;
-  if (!json) {
-    std::string table = ResultTable(job);
-    table.pop_back();  // Print ends the line.
-    context.Print(table);
-  }
-  const auto times = TimesElsewhere(job, flags);
-  const char* second = HasOwnOutput(job) ? "output" : nullptr;
-  if (json) {
-    nlohmann::ordered_json document = JobJson(job);
-    if (times.has_value()) document["onnxruntime"] = OrtJson(*times, "input", second);
-    context.Print(document.dump(2));
-  } else {
-    if (times.has_value() && times->ok()) {
-      context.Print(TableRow("onnxruntime", OrtText(**times, "input", second)));
-    } else if (times.has_value()) {
-      context.Note(OrtAbsence(times->status(), context.terminal()));
-    }
-    context.Print(TableRow("written", flags.output));
-  }
-  const bool failed = times.has_value() && !times->ok() && flags.ort.mode == "require";
-  return failed ? Fail(times->status()) : kExitOk;
-}
-
-int FinishPortable(Context& context, Client& client, PortableTarget& target, const v1::Job& job,
-                   const OptimizeFlags& flags) {
-  std::vector<TrailStep> trail;
-  for (const v1::RewriteCount& rewrite : job.result().rewrites()) {
-    trail.push_back({rewrite.rule(), rewrite.count()});
-  }
-  const std::string fetched = target.winner_path();
-  if (const Status taken = TakeResult(client, job, flags, fetched); !taken.ok()) return Fail(taken);
-  const std::string winner = HasOwnOutput(job) ? fetched : "";
-  const auto answer = target.Run(context, trail, winner);
-  if (answer.status().code() == StatusCode::kCancelled) {
-    context.Note("interrupted while measuring in ONNX Runtime; nothing was written");
-    return kExitInterrupted;
-  }
-  if (!answer.ok()) return Fail(answer.status());
+void PrintWritten(Context& context, const v1::Job& job, const OptimizeFlags& flags) {
   if (context.flags().json) {
-    nlohmann::ordered_json document = JobJson(job);
-    document["portable"] = PortableJson(*answer);
-    document["onnxruntime"] =
-        OrtJson(answer->times, "input", answer->is_input ? nullptr : "output");
-    context.Print(document.dump(2));
+    context.Print(JobJson(job).dump(2));
   } else {
-    context.Print(ResultTable(job) + PortableRows(*answer) + TableRow("written", flags.output));
+    context.Print(ResultTable(job) + TableRow("written", flags.output) + "\n" +
+                  TableRow("run it", HowToRun(job.result(), flags)));
   }
-  return kExitOk;
 }
 
 int SayCancelled(Context& context, bool written) {
@@ -164,12 +113,8 @@ int SayCancelled(Context& context, bool written) {
   return kExitInterrupted;
 }
 
-int Finish(Context& context, Client& client, const v1::Job& job, const OptimizeFlags& flags,
-           PortableTarget* portable) {
-  if (portable != nullptr && job.state() == v1::Job::SUCCEEDED) {
-    return FinishPortable(context, client, *portable, job, flags);
-  }
-  const bool written = job.has_result() && portable == nullptr;
+int Finish(Context& context, Client& client, const v1::Job& job, const OptimizeFlags& flags) {
+  const bool written = job.has_result();
   const Status taken = written ? TakeResult(client, job, flags, flags.output) : OkStatus();
   if (!written && context.flags().json) context.Print(JobJson(job).dump(2));
   if (job.state() == v1::Job::FAILED) {
@@ -180,8 +125,8 @@ int Finish(Context& context, Client& client, const v1::Job& job, const OptimizeF
     if (context.flags().json) context.Print(JobJson(job).dump(2));
     return Fail(taken);
   }
-  const int code = written ? PrintWritten(context, job, flags) : kExitOk;
-  return job.state() == v1::Job::CANCELLED ? SayCancelled(context, written) : code;
+  if (written) PrintWritten(context, job, flags);
+  return job.state() == v1::Job::CANCELLED ? SayCancelled(context, written) : kExitOk;
 }
 
 StatusOr<v1::Job> Submit(Context& context, Client& client, const OptimizeFlags& flags,
@@ -196,15 +141,20 @@ StatusOr<v1::Job> Submit(Context& context, Client& client, const OptimizeFlags& 
 }
 
 Status CheckUsage(const Context& context, const OptimizeFlags& flags) {
-  if (!flags.detach) return OkStatus();
-  if (context.flags().server.empty()) {
+  if (flags.keep_bytes && flags.target == "portable") {
+    return Err(StatusCode::kInvalidArgument,
+               "--keep-bytes and --target portable exclude each other: a portable output is "
+               "rewritten or the input's own bytes");
+  }
+  if (flags.target == "portable" && flags.ort.mode == "off") {
+    return Err(StatusCode::kInvalidArgument,
+               "--target portable measures in ONNX Runtime: leave --ort off out");
+  }
+  if (flags.detach && context.flags().server.empty()) {
     return Err(StatusCode::kInvalidArgument,
                "--detach needs --server: an embedded service ends with this command");
   }
-  const bool portable = flags.target == "portable";
-  if (!portable && flags.ort.mode != "require") return OkStatus();
-  return Err(StatusCode::kInvalidArgument, "{} measures when the job is done: leave --detach out",
-             portable ? "--target portable" : "--ort require");
+  return OkStatus();
 }
 
 }  // namespace
@@ -223,16 +173,9 @@ int RunOptimize(Context& context, const OptimizeFlags& flags) {
     }
   }
   CatchStopSignals();
-  if (const Status ort = CheckOrt(flags.ort); !ort.ok()) return Fail(ort);
-  std::unique_ptr<PortableTarget> portable;
-  if (flags.target == "portable") {
-    auto opened = PortableTarget::Open(flags);
-    if (!opened.ok()) return Fail(opened.status());
-    portable = *std::move(opened);
-  }
   const StatusOr<Client*> client = context.Connect(flags.model.device);
   if (!client.ok()) return Fail(client.status());
-  if (!flags.detach && portable == nullptr) (*client)->LookAhead(flags.output);
+  if (!flags.detach) (*client)->LookAhead(flags.output);
   StatusOr<v1::Job> job = Submit(context, **client, flags, *std::move(request));
   if (!job.ok()) return Fail(job.status());
   if (flags.detach) {
@@ -242,7 +185,7 @@ int RunOptimize(Context& context, const OptimizeFlags& flags) {
   const bool running = job->state() < v1::Job::SUCCEEDED;
   if (running) job = Follow(context, **client, job->name());
   if (!job.ok()) return Fail(job.status());
-  return Finish(context, **client, *job, flags, portable.get());
+  return Finish(context, **client, *job, flags);
 }
 
 }  // namespace ag

@@ -42,8 +42,8 @@ def optimize(
         options: see `Options`: device="cpu", shapes={"x": (1, 3, 224, 224)}, rounds=4, ...
 
     Returns:
-        The answer: verdict, speedup, bytes and report. When nothing is faster beyond noise it is
-        the model's own bytes with a speedup of exactly 1.
+        The answer: verdict, speedup, bytes and report. When no rewrite wins it is the model's own
+        bytes with the best measured plan behind them.
 
     Raises:
         AutoGraphError: one subclass for each thing to do next; see `autograph.errors`.

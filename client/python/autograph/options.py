@@ -27,6 +27,10 @@ class Options(TypedDict, total=False):
         streams: at most so many streams.
         seed: of the search and its data; 1.
         without: names of rules to leave out.
+        target: "device" (what is fastest there) or "portable" (only what ONNX Runtime gains by).
+        keep_bytes: when no rewrite wins, the answer is the model's own bytes, without the plan.
+        onnxruntime: what is to be beaten: "auto" (ONNX Runtime, when it is installed beside a cpu
+            worker), "off" (our untuned session instead), "require".
         no_cache: search again though the answer is known.
         remeasure: measure every group again.
     """
@@ -47,6 +51,9 @@ class Options(TypedDict, total=False):
     streams: int
     seed: int
     without: Sequence[str]
+    target: str
+    keep_bytes: bool
+    onnxruntime: str
     no_cache: bool
     remeasure: bool
 
@@ -122,8 +129,10 @@ def flags_of(options: Mapping[str, Any]) -> List[str]:
         elif name == "without":
             for rule in value:
                 flags += ["--without", rule]
-        elif name in ("no_cache", "cold_cache"):
+        elif name in ("no_cache", "cold_cache", "keep_bytes"):
             flags += [f"--{name.replace('_', '-')}"] if value else []
+        elif name == "onnxruntime":
+            flags += ["--ort", str(value)]
         elif name == "time_seconds":
             flags += ["--budget", f"{value}s"]
         elif name in ("alpha", "beta", "nonfinite_strict", "remeasure"):

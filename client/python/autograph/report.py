@@ -7,7 +7,7 @@ import os
 import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Mapping, Tuple, Union
+from typing import Any, Mapping, Optional, Tuple, Union
 
 from .errors import Code, InternalError
 
@@ -22,6 +22,27 @@ class Latency:
 
     def __str__(self) -> str:
         return f"{self.median_ms:.3f} ms  ({self.low_ms:.3f} to {self.high_ms:.3f})"
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """How many times faster: the median of paired ratios and its 99 % interval."""
+
+    median: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.median:.3f}x  ({self.low:.3f} to {self.high:.3f})"
+
+
+@dataclass(frozen=True)
+class FileFacts:
+    """What a model file consists of, counted as ONNX's own tools count."""
+
+    file_bytes: int
+    parameters: int
+    operators: Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -54,8 +75,12 @@ class Rewrite:
 
 @dataclass(frozen=True)
 class Search:
-    """Why the search ended and the counts it reached; with them a replay gives the same plan."""
+    """Why the search ended and the counts it reached; with them a replay gives the same plan.
 
+    `state` is "COMPLETE", "STOPPED" or "NOT_SEARCHED" (the budget ended before the first round).
+    """
+
+    state: str
     stop_reason: str
     rounds: int
     expansions: int
@@ -90,18 +115,25 @@ class Report:
 
     Attributes:
         version: of the report's format.
-        verdict: "FASTER"; otherwise ("SAME", "SLOWER", "AMBIGUOUS") the answer is the input itself.
+        verdict: "FASTER", "NO_GAIN_FOUND" (measured, not faster) or "NOT_MEASURED".
         request: the request as accepted, defaults filled in.
         environment: device, driver and library versions that the times are of.
         rules_digest: which rules were searched with.
         simulated: the device is simulated, so every time is an estimate.
-        input: the denominator of the speedup: cleaned up and grouped, one stream, no rules.
-        output: the answer.
+        baseline: what the user runs today: "ONNX Runtime 1.23.2" or "AutoGraph, untuned".
+        output_runtime: where the output was timed, "AutoGraph" or "ONNX Runtime 1.23.2".
+        input: the file that came, in the baseline.
+        output: the file handed out, in output_runtime.
         eager: ungrouped, for information.
-        speedup: exactly 1 unless FASTER; speedup_low and speedup_high are its 95 % interval.
+        speedup: input over output, paired; speedup_low and speedup_high are its 99 % interval.
+        over_onnxruntime, over_untuned, over_tuned_input: the output over ONNX Runtime, over our
+            untuned session on the input, over the input with the best plan for it; None where it
+            could not be measured.
+        output_kind: "REWRITTEN", "PLAN_ADDED" (the input's bytes with a plan) or "INPUT".
+        input_file, output_file: what the files consist of.
         estimate_ms: what the search predicted for the output.
         errors: one entry per output, of the bytes handed out.
-        rewrites: applied to the output only; clean_up: applied to the input as well.
+        rewrites, clean_up: rules applied in the output.
         nodes_in, nodes_out: operators before and after. groups, streams: of the output's plan.
         warnings: what a careful reader should know.
         input_plan, output_plan: the plans, one line a launch.
@@ -115,13 +147,21 @@ class Report:
     environment: str
     rules_digest: str
     simulated: bool
+    baseline: str
+    output_runtime: str
     input: Latency
     output: Latency
     eager: Latency
     speedup: float
     speedup_low: float
     speedup_high: float
+    over_onnxruntime: Optional[Ratio]
+    over_untuned: Optional[Ratio]
+    over_tuned_input: Optional[Ratio]
     estimate_ms: float
+    output_kind: str
+    input_file: FileFacts
+    output_file: FileFacts
     errors: Tuple[OutputError, ...]
     rewrites: Tuple[Rewrite, ...]
     clean_up: Tuple[Rewrite, ...]
@@ -152,6 +192,16 @@ class Report:
 
 def _latency(doc: Mapping[str, Any]) -> Latency:
     return Latency(float(doc["median_ms"]), float(doc["low_ms"]), float(doc["high_ms"]))
+
+
+def _ratio(doc: Any) -> Optional[Ratio]:
+    if doc is None:
+        return None
+    return Ratio(float(doc["median"]), float(doc["low"]), float(doc["high"]))
+
+
+def _facts(doc: Mapping[str, Any]) -> FileFacts:
+    return FileFacts(int(doc["file_bytes"]), int(doc["parameters"]), dict(doc["operators"]))
 
 
 def _rewrites(docs: Any) -> Tuple[Rewrite, ...]:
@@ -186,6 +236,7 @@ def _kernels(docs: Any) -> Tuple[GroupKernels, ...]:
 
 def _search(doc: Mapping[str, Any]) -> Search:
     return Search(
+        state=str(doc["state"]),
         stop_reason=str(doc["stop_reason"]),
         rounds=int(doc["rounds"]),
         expansions=int(doc["expansions"]),
@@ -207,13 +258,21 @@ def _parse(doc: Mapping[str, Any], text: str) -> Report:
         environment=str(doc["environment"]),
         rules_digest=str(doc["rules_digest"]),
         simulated=bool(times["simulated"]),
+        baseline=str(times["baseline"]),
+        output_runtime=str(times["output_runtime"]),
         input=_latency(times["input"]),
         output=_latency(times["output"]),
         eager=_latency(times["eager"]),
         speedup=float(times["speedup"]),
         speedup_low=float(times["speedup_low"]),
         speedup_high=float(times["speedup_high"]),
+        over_onnxruntime=_ratio(times.get("over_onnxruntime")),
+        over_untuned=_ratio(times.get("over_untuned")),
+        over_tuned_input=_ratio(times.get("over_tuned_input")),
         estimate_ms=float(times["estimate_ms"]),
+        output_kind=str(doc["output"]),
+        input_file=_facts(doc["input_file"]),
+        output_file=_facts(doc["output_file"]),
         errors=_errors(doc["equivalence"]),
         rewrites=_rewrites(doc["rewrites"]),
         clean_up=_rewrites(doc["clean_up"]),
@@ -238,7 +297,8 @@ class Result:
     Attributes:
         job: its name at the server ("jobs/7").
         model_name: the name that the model was sent with.
-        onnx: the bytes of the answer: a standard ONNX model with its plan in the metadata.
+        onnx: the bytes of the answer: a standard ONNX model with its plan in the metadata,
+            rewritten, or the input's own bytes with the plan behind them.
         report: everything that is known about it.
         cached: the answer was remembered; nothing was searched or measured for this call.
         cancelled: the job was cancelled, and this is the best that had been verified by then.
@@ -253,22 +313,22 @@ class Result:
 
     @property
     def verdict(self) -> str:
-        """ "FASTER"; otherwise ("SAME", "SLOWER", "AMBIGUOUS") `onnx` is the input's own bytes."""
+        """ "FASTER", "NO_GAIN_FOUND" (measured, not faster) or "NOT_MEASURED"."""
         return self.report.verdict
 
     @property
     def faster(self) -> bool:
-        """Whether the answer is faster than the input beyond noise."""
+        """Whether the answer is faster than what the user runs today, beyond noise."""
         return self.report.verdict == "FASTER"
 
     @property
     def speedup(self) -> float:
-        """Latency of the input over that of the output; exactly 1 unless FASTER."""
+        """Latency of the input as it is run today over that of the output."""
         return self.report.speedup
 
     @property
     def speedup_interval(self) -> Tuple[float, float]:
-        """The 95 % interval of the speedup."""
+        """The 99 % interval of the speedup."""
         return self.report.speedup_low, self.report.speedup_high
 
     @property
@@ -297,16 +357,18 @@ class Result:
 
     def __str__(self) -> str:
         low, high = self.speedup_interval
-        won = f"{self.verdict}  {self.speedup:.3f}x  ({low:.3f} to {high:.3f})"
+        verdict = self.verdict.replace("_", " ")
+        over = f"  over {self.report.baseline}" if self.report.baseline else ""
         rules = ", ".join(f"{r.rule} x{r.count}" for r in self.rewrites) or "none"
+        search = self.report.search
         rows = {
-            "verdict": won if self.faster else f"{self.verdict}: the output is the input itself",
+            "verdict": f"{verdict}  {self.speedup:.3f}x  ({low:.3f} to {high:.3f}){over}",
             "device": self.device + ("  (simulated: an estimate)" * self.report.simulated),
             "input": str(self.report.input),
-            "output": str(self.report.output),
+            "output": f"{self.report.output}  {self.report.output_kind.replace('_', ' ').lower()}",
             "rewrites": rules,
-            "search": f"stopped: {self.report.search.stop_reason}",
-            "cache": "the whole answer" if self.cached else f"{self.report.search.cache_hits} hits",
+            "search": f"{search.state} (stopped: {search.stop_reason})",
+            "cache": "the whole answer" if self.cached else f"{search.cache_hits} hits",
         }
         lines = [f"{self.model_name}  {self.job}"]
         lines += [f"  {name:<10} {value}" for name, value in rows.items()]

@@ -1,4 +1,4 @@
-#include "client/cli/portable.h"
+#include "server/portable.h"
 
 #include <algorithm>
 #include <set>
@@ -50,16 +50,16 @@ class Replay {
       return false;
     }
     const Graph* best = result_.best.has_value() ? &*result_.best : nullptr;
-    const StatusOr<PlanTiming> timing = request_.try_graph(best, candidate);
-    if (timing.status().code() == StatusCode::kCancelled) {
+    const StatusOr<Ratio> ratio = request_.try_graph(best, candidate);
+    if (ratio.status().code() == StatusCode::kCancelled) {
       result_.stopped = true;
       return false;
     }
-    AG_TRY(timing);
+    AG_TRY(ratio);
     tried_.insert(candidate.digest());
-    step.timing = *timing;
-    step.kept = timing->verdict == Verdict::kFaster;
-    step.reason = VerdictName(timing->verdict);
+    step.ratio = *ratio;
+    step.kept = IsFaster(*ratio);
+    step.reason = step.kept ? kFaster : kNoGainFound;
     if (step.kept) result_.best = candidate;
     Say(std::move(step));
     return result_.steps.back().kept;

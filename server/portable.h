@@ -1,5 +1,5 @@
 // Which of a job's rewrites also help in another runtime: the winner's rewrites are made again on
-// the cleaned-up input, one rule at a time, and each stays only when it measures FASTER there.
+// the cleaned-up input, one rule at a time, and each stays only when it is FASTER there.
 #pragma once
 
 #include <functional>
@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "plan/measurement.h"
 #include "rules/rewrite.h"
+#include "server/job.h"
 
 namespace ag {
 
@@ -28,17 +28,7 @@ struct Applied {
 StatusOr<Applied> ApplyRule(const Graph& graph, const TrailStep& step, const RuleSet& rules);
 
 // Times `candidate` against the best graph so far; null: against the model as it came.
-using TryGraph = std::function<StatusOr<PlanTiming>(const Graph* best, const Graph& candidate)>;
-
-// What became of one rule; `clean-up` and `winner` are steps as well.
-struct PortableStep {
-  std::string rule;
-  int wanted = 0;
-  int applied = 0;  // 0: it had no place, or no such rule is known here; then there is no timing.
-  bool kept = false;
-  std::string reason;                // "FASTER", "SLOWER", "its places are gone", ...
-  std::optional<PlanTiming> timing;  // Against the best before it.
-};
+using TryGraph = std::function<StatusOr<Ratio>(const Graph* best, const Graph& candidate)>;
 
 struct PortableResult {
   std::optional<Graph> best;  // Nothing: the model as it came.

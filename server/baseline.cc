@@ -1,0 +1,171 @@
+#include "server/baseline.h"
+
+namespace ag {
+namespace {
+
+constexpr int kBlocksMax = 21;
+constexpr double kFreshLow = 0.97, kFreshHigh = 1.03;
+
+// Places of the files in one set; -1: it is not in it.
+struct Places {
+  int onnxruntime_input = -1;
+  int untuned = -1;
+  int output = -1;
+  int second = -1;  // The output once more, in a process of its own.
+  int onnxruntime_output = -1;
+};
+
+int Add(FileSetWork& work, const Digest& file, bool in_onnxruntime) {
+  work.files.push_back({file, in_onnxruntime});
+  return static_cast<int>(work.files.size()) - 1;
+}
+
+Places AddFiles(const BaselineRequest& request, FileSetWork& work) {
+  Places places;
+  const bool is_input = request.output == request.input;
+  if (!request.onnxruntime.empty()) places.onnxruntime_input = Add(work, request.input, true);
+  if (request.runs_here) {
+    places.untuned = Add(work, request.input, false);
+    if (!is_input) places.output = Add(work, request.output, false);
+    places.second = Add(work, request.output, false);
+  }
+  if (is_input) places.output = places.untuned;
+  // ONNX Runtime on an unchanged graph is today's way, no gain of ours; for a model that runs
+  // nowhere else it stands for the output all the same.
+  if (!request.onnxruntime.empty() && request.rewritten) {
+    places.onnxruntime_output = Add(work, request.output, true);
+  } else if (!request.runs_here) {
+    places.onnxruntime_output = places.onnxruntime_input;
+  }
+  return places;
+}
+
+class Reading {
+ public:
+  Reading(const FileTimes& times, const Places& places) : times_(times), places_(places) {}
+
+  bool Has(int place) const { return place >= 0 && times_.HasTimes(static_cast<size_t>(place)); }
+  Latency Of(int place) const { return LatencyOf(times_, static_cast<size_t>(place)); }
+  std::optional<Ratio> Over(int baseline, int file) const {
+    if (!Has(baseline) || !Has(file)) return std::nullopt;
+    return RatioOf(times_, static_cast<size_t>(baseline), static_cast<size_t>(file));
+  }
+  std::string RuntimeOf(int place) const {
+    const bool elsewhere =
+        place == places_.onnxruntime_input || place == places_.onnxruntime_output;
+    if (!elsewhere) return std::string(kOurRuntime);
+    return "ONNX Runtime " + times_.runners[static_cast<size_t>(place)].version;
+  }
+
+ private:
+  const FileTimes& times_;
+  const Places& places_;
+};
+
+void NoteFailures(const FileTimes& times, const Places& places, BaselineResult* result) {
+  const std::pair<int, const char*> kNamed[] = {
+      {places.onnxruntime_input, "ONNX Runtime on the input"},
+      {places.untuned, "our session on the input"},
+      {places.output, "our session on the output"},
+      {places.onnxruntime_output, "ONNX Runtime on the output"},
+  };
+  int noted = -1;
+  for (const auto& [place, what] : kNamed) {
+    if (place < 0 || place == noted) continue;
+    const Status& status = times.runners[static_cast<size_t>(place)].status;
+    if (!status.ok()) result->notes.push_back(fmt::format("{}: {}", what, Message(status)));
+    noted = place;
+  }
+}
+
+// The place where the output is fastest; -1: nowhere.
+int FastestOutput(const Reading& reading, const Places& places) {
+  const int ours = places.output, theirs = places.onnxruntime_output;
+  if (!reading.Has(theirs)) return reading.Has(ours) ? ours : -1;
+  if (!reading.Has(ours)) return theirs;
+  return reading.Of(theirs).median_ns < reading.Of(ours).median_ns ? theirs : ours;
+}
+
+// What is today's and what is the output's is one and the same when nothing was changed and ONNX
+// Runtime is the faster of both.
+void Conclude(const Reading& reading, const Places& places, BaselineResult* result) {
+  const int today =
+      reading.Has(places.onnxruntime_input) ? places.onnxruntime_input : places.untuned;
+  const int output = FastestOutput(reading, places);
+  if (!reading.Has(today) || output < 0) return;
+  result->baseline = reading.RuntimeOf(today);
+  if (today == places.untuned) result->baseline += ", untuned";
+  result->output_runtime = reading.RuntimeOf(output);
+  result->input_latency = reading.Of(today);
+  result->output_latency = reading.Of(output);
+  if (today != output) result->speedup = *reading.Over(today, output);
+  result->verdict = IsFaster(result->speedup) ? kFaster : kNoGainFound;
+  if (today == places.onnxruntime_input) result->over_onnxruntime = result->speedup;
+}
+
+}  // namespace
+
+StatusOr<std::string> OnnxRuntimeFor(const JobRequest& request, const DeviceOffer& offer) {
+  if (request.onnxruntime == "off") return std::string();
+  const bool portable = request.target == "portable";
+  const bool required = portable || request.onnxruntime == "require";
+  if (!portable && !offer.device.starts_with("cpu")) {
+    if (!required) return std::string();
+    return Err(StatusCode::kInvalidArgument,
+               "ONNX Runtime runs on this machine's cores: beside {} its times say nothing",
+               offer.device);
+  }
+  if (!required || !offer.onnxruntime.empty()) return offer.onnxruntime;
+  return Err(StatusCode::kUnavailable,
+             "there is no ONNX Runtime beside {}: install it for the worker's Python (pip install "
+             "onnxruntime) or name a Python that has it in AUTOGRAPH_PYTHON",
+             offer.device);
+}
+
+StatusOr<BaselineResult> CompareWithBaseline(const BaselineRequest& request,
+                                             PoolMeasurer& measurer) {
+  BaselineResult result;
+  FileSetWork work;
+  work.shapes = request.shapes;
+  work.seconds_max = request.seconds;
+  work.blocks_max = kBlocksMax;
+  const Places places = AddFiles(request, work);
+  if (work.files.empty()) return result;
+  AG_LET(FileTimes times, measurer.TimeFiles(std::move(work)));
+  if (request.carries_plan && places.output >= 0) {
+    FileRunner& runner = times.runners[static_cast<size_t>(places.output)];
+    if (runner.status.ok() && !runner.carried_plan) {
+      runner.status = Err(StatusCode::kInternal, "a fresh session does not run the file's plan");
+    }
+  }
+  NoteFailures(times, places, &result);
+  const Reading reading(times, places);
+  Conclude(reading, places, &result);
+  result.over_untuned =
+      places.output == places.untuned ? std::nullopt : reading.Over(places.untuned, places.output);
+  result.fresh_session = reading.Over(places.output, places.second);
+  return result;
+}
+
+bool AgreesWithFreshSession(const BaselineResult& result) {
+  if (!result.fresh_session) return true;
+  const Ratio& ratio = *result.fresh_session;
+  return (ratio.low <= 1 && ratio.high >= 1) ||
+         (ratio.low >= kFreshLow && ratio.high <= kFreshHigh);
+}
+
+StatusOr<std::optional<Ratio>> CompareWithTunedInput(const Digest& tuned_input,
+                                                     const Digest& output,
+                                                     const std::vector<BoundShape>& shapes,
+                                                     double seconds, PoolMeasurer& measurer) {
+  FileSetWork work;
+  work.files = {{tuned_input, false}, {output, false}};
+  work.shapes = shapes;
+  work.seconds_max = seconds;
+  work.blocks_max = kBlocksMax;
+  AG_LET(const FileTimes times, measurer.TimeFiles(std::move(work)));
+  if (!times.HasTimes(0) || !times.HasTimes(1)) return std::optional<Ratio>();
+  return std::optional<Ratio>(RatioOf(times, 0, 1));
+}
+
+}  // namespace ag

@@ -1,0 +1,64 @@
+// What the user runs today against what we return (docs/words.md, "baseline"): both files, each in
+// a fresh process, interleaved on the worker's machine; and the verdict that follows.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/job.h"
+#include "server/pool_measurer.h"
+
+namespace ag {
+
+// What output_runtime says of our own.
+inline constexpr std::string_view kOurRuntime = "AutoGraph";
+
+struct BaselineRequest {
+  Digest input;   // The file as it came.
+  Digest output;  // What may be handed out; equal to `input`: its own bytes.
+  // Whether the output's graph is another than the input's: then ONNX Runtime runs it as well.
+  bool rewritten = false;
+  bool carries_plan = false;  // Of `output`: our session must run it with that plan.
+  bool runs_here = true;    // False: an operator has no kernel here, only ONNX Runtime can run it.
+  std::string onnxruntime;  // Its version beside the worker; empty: it is left out.
+  std::vector<BoundShape> shapes;
+  double seconds = 10;  // Of sampling, at most.
+};
+
+struct BaselineResult {
+  std::string verdict{kNotMeasured};
+  std::string baseline;        // What `input_latency` was taken in; empty: NOT_MEASURED.
+  std::string output_runtime;  // What `output_latency` was taken in: where the output is fastest.
+  Latency input_latency;
+  Latency output_latency;
+  Ratio speedup;
+  std::optional<Ratio> over_onnxruntime;  // Of the output in output_runtime.
+  std::optional<Ratio> over_untuned;      // Of our session on the output.
+  std::optional<Ratio> fresh_session;     // Of a second process on the output over the first.
+  // Why our runtime or ONNX Runtime did not run both files; empty: they did, or were left out.
+  std::vector<std::string> notes;
+};
+
+// The version of ONNX Runtime that a job compares with: the one beside the worker, on `cpu` devices
+// alone, since times on this machine's cores say nothing beside another device; empty: none. A
+// portable job compares files in ONNX Runtime only, whatever its device. kUnavailable: the job
+// needs one and there is none; kInvalidArgument: it requires one beside another device than `cpu`.
+StatusOr<std::string> OnnxRuntimeFor(const JobRequest& request, const DeviceOffer& offer);
+
+// Errors are of the world: no worker, cancelled.
+StatusOr<BaselineResult> CompareWithBaseline(const BaselineRequest& request,
+                                             PoolMeasurer& measurer);
+
+// True when a second fresh process agrees with the latency that would be reported: the interval of
+// their ratio includes 1 or lies within 3 %. Without a ratio there is nothing to contradict.
+bool AgreesWithFreshSession(const BaselineResult& result);
+
+// How many times faster our session runs `output` than `tuned_input`; nothing when one of them does
+// not run.
+StatusOr<std::optional<Ratio>> CompareWithTunedInput(const Digest& tuned_input,
+                                                     const Digest& output,
+                                                     const std::vector<BoundShape>& shapes,
+                                                     double seconds, PoolMeasurer& measurer);
+
+}  // namespace ag

@@ -1,0 +1,274 @@
+#include "server/hand_out.h"
+
+#include "base/log.h"
+#include "server/portable.h"
+#include "server/transfer_plan.h"
+
+namespace ag {
+namespace {
+
+class Chooser {
+ public:
+  Chooser(const HandOutRequest& request, PoolMeasurer& measurer, BlobDir& blobs)
+      : request_(request),
+        setting_(request.setting),
+        found_(*request.found),
+        measurer_(measurer),
+        blobs_(blobs),
+        runs_here_(!setting_.has_opaque()) {
+    for (const auto& [name, shape] : setting_.import.shapes) {
+      shapes_.push_back({name, {shape.begin(), shape.end()}});
+    }
+  }
+
+  StatusOr<HandedOut> Run();
+
+ private:
+  // A file with what is known of it when it is tried.
+  struct Candidate {
+    OutputFile file;
+    const char* what = "";
+    std::vector<AppliedRewrite> rewrites;
+    double estimate_ns = 0;
+  };
+
+  Status ChooseForDevice();
+  Status TryRewritten();
+  Status TryTunedInput();
+  StatusOr<bool> Try(Candidate candidate);
+  StatusOr<std::string> WhyNot(const Candidate& candidate, HandedOut* tried);
+  Status TakeInput();
+  Status TryPortable();
+  StatusOr<PortableResult> FindPortable();
+  StatusOr<Ratio> TimeElsewhere(const Digest& before, const Digest& after);
+  StatusOr<BaselineResult> Compare(const Digest& output, const OutputFile* file);
+  void Refuse(const char* what, const std::string& why);
+  bool IsTimeOver() const { return request_.is_time_over && request_.is_time_over(); }
+
+  const HandOutRequest& request_;
+  const OutputSetting& setting_;
+  const SearchResult& found_;
+  PoolMeasurer& measurer_;
+  BlobDir& blobs_;
+  const bool runs_here_;
+  std::vector<BoundShape> shapes_;
+  Digest tuned_input_;  // Zero: it could not be made.
+  HandedOut chosen_;
+  bool has_chosen_ = false;
+};
+
+// The best plan of the unrewritten input, which may use several streams.
+FoundPlan TunedInput(const SearchResult& found, const Graph& input) {
+  if (found.graph.digest() == input.digest()) return found;
+  for (const FoundPlan& runner_up : found.runners_up) {
+    if (runner_up.graph.digest() == input.digest()) return runner_up;
+  }
+  return {input, found.input_plan, {}, found.input_timing, found.input_estimate_ns};
+}
+
+StatusOr<HandedOut> Chooser::Run() {
+  const bool portable = request_.job->target == "portable";
+  if (!portable && runs_here_) AG_TRY(ChooseForDevice());
+  if (!has_chosen_) AG_TRY(TakeInput());
+  const bool is_faster = chosen_.baseline.verdict == kFaster;
+  if ((portable || !is_faster) && !request_.onnxruntime.empty() && !IsTimeOver()) {
+    measurer_.set_cancelled(request_.is_time_over);  // What is there may be handed out as it is.
+    const Status tried = TryPortable();
+    measurer_.set_cancelled(request_.stopping);
+    if (tried.code() != StatusCode::kCancelled) AG_TRY(tried);
+  }
+  return std::move(chosen_);
+}
+
+Status Chooser::ChooseForDevice() {
+  AG_TRY(TryRewritten());
+  if (!has_chosen_ && !request_.job->keep_bytes) AG_TRY(TryTunedInput());
+  return OkStatus();
+}
+
+void Chooser::Refuse(const char* what, const std::string& why) {
+  LogWarn("{} is not handed out: {}", what, why);
+  chosen_.warnings.push_back(fmt::format("{} is not handed out: {}", what, why));
+}
+
+Status Chooser::TryRewritten() {
+  std::vector<const FoundPlan*> plans = {&found_};
+  for (const FoundPlan& runner_up : found_.runners_up) plans.push_back(&runner_up);
+  const Digest input = setting_.input.digest();
+  for (const FoundPlan* plan : plans) {
+    if (has_chosen_ || plan->graph.digest() == input) break;  // The tuned input comes next.
+    AG_LET(OutputFile file,
+           MakeRewrittenFile(setting_, plan->graph, &plan->plan, measurer_, blobs_));
+    Candidate candidate{std::move(file), plan == &found_ ? "the winner" : "a runner-up",
+                        plan->rewrites, plan->estimate_ns};
+    AG_TRY(Try(std::move(candidate)).status());
+  }
+  return OkStatus();
+}
+
+Status Chooser::TryTunedInput() {
+  const FoundPlan tuned = TunedInput(found_, setting_.input);
+  AG_LET(OutputFile file, AddPlanToInput(setting_, tuned.plan, measurer_, blobs_));
+  return Try({std::move(file), "the input with its plan", {}, tuned.estimate_ns}).status();
+}
+
+StatusOr<BaselineResult> Chooser::Compare(const Digest& output, const OutputFile* file) {
+  BaselineRequest compared;
+  compared.input = setting_.model_digest;
+  compared.output = output;
+  compared.rewritten = file != nullptr && file->rewritten;
+  compared.carries_plan = file != nullptr && file->carries_plan;
+  compared.runs_here = runs_here_ && request_.job->target != "portable";
+  compared.onnxruntime = request_.onnxruntime;
+  compared.shapes = shapes_;
+  compared.seconds = request_.seconds;
+  return CompareWithBaseline(compared, measurer_);
+}
+
+// Takes the candidate unless something speaks against it; true when it was taken.
+StatusOr<bool> Chooser::Try(Candidate candidate) {
+  HandedOut tried;
+  std::string why = candidate.file.refusal;
+  if (why.empty()) {
+    AG_LET(why, WhyNot(candidate, &tried));
+  }
+  if (why.empty()) {
+    AG_TRY(CheckOutputFile(setting_, measurer_, &candidate.file));
+    why = candidate.file.refusal;
+  }
+  if (!why.empty()) {
+    Refuse(candidate.what, why);
+    return false;
+  }
+  tried.warnings = std::move(chosen_.warnings);
+  tried.warnings.insert(tried.warnings.end(), candidate.file.warnings.begin(),
+                        candidate.file.warnings.end());
+  tried.portable = std::move(chosen_.portable);
+  tried.file = std::move(candidate.file);
+  tried.rewrites = std::move(candidate.rewrites);
+  tried.estimate_ns = candidate.estimate_ns;
+  chosen_ = std::move(tried);
+  has_chosen_ = true;
+  return true;
+}
+
+std::string RatioText(const Ratio& ratio) {
+  return fmt::format("{:.3f}x ({:.3f} to {:.3f})", ratio.median, ratio.low, ratio.high);
+}
+
+// Fills in `tried` with what was measured of the candidate's file.
+StatusOr<std::string> Chooser::WhyNot(const Candidate& candidate, HandedOut* tried) {
+  AG_LET(tried->baseline, Compare(candidate.file.digest, &candidate.file));
+  const BaselineResult& baseline = tried->baseline;
+  if (candidate.file.carries_plan && !baseline.over_untuned) {
+    return fmt::format("it does not run: {}", fmt::join(baseline.notes, "; "));
+  }
+  // What ONNX Runtime runs is not our session's to judge.
+  if (baseline.output_runtime != kOurRuntime) return std::string();
+  if (!AgreesWithFreshSession(baseline)) {
+    return "another fresh session takes another time: " + RatioText(*baseline.fresh_session);
+  }
+  if (baseline.over_untuned && baseline.over_untuned->high < 1) {
+    return "it is slower than an untuned session on the input: " +
+           RatioText(*baseline.over_untuned);
+  }
+  if (!candidate.file.rewritten || !candidate.file.carries_plan) return std::string();
+  if (tuned_input_.IsZero()) {
+    AG_LET(const OutputFile tuned,
+           AddPlanToInput(setting_, TunedInput(found_, setting_.input).plan, measurer_, blobs_));
+    tuned_input_ = tuned.digest;
+  }
+  if (tuned_input_.IsZero()) return std::string();
+  AG_LET(tried->over_tuned_input, CompareWithTunedInput(tuned_input_, candidate.file.digest,
+                                                        shapes_, request_.seconds, measurer_));
+  if (!tried->over_tuned_input || tried->over_tuned_input->median >= 1) return std::string();
+  return "the input with its own plan is as fast: " + RatioText(*tried->over_tuned_input);
+}
+
+Status Chooser::TakeInput() {
+  AG_LET(chosen_.baseline, Compare(setting_.model_digest, nullptr));
+  has_chosen_ = true;
+  return OkStatus();
+}
+
+StatusOr<Ratio> Chooser::TimeElsewhere(const Digest& before, const Digest& after) {
+  FileSetWork work;
+  work.files = {{before, true}, {after, true}};
+  work.shapes = shapes_;
+  work.seconds_max = request_.seconds;
+  work.blocks_max = 21;
+  AG_LET(const FileTimes times, measurer_.TimeFiles(std::move(work)));
+  for (const FileRunner& runner : times.runners) AG_TRY(runner.status);
+  if (times.blocks.empty()) return Err(StatusCode::kInternal, "ONNX Runtime took no times");
+  return RatioOf(times, 0, 1);
+}
+
+StatusOr<PortableResult> Chooser::FindPortable() {
+  PortableRequest portable;
+  portable.model = setting_.runnable;
+  portable.input = setting_.input;
+  portable.rules = request_.rules;
+  for (const AppliedRewrite& rewrite : found_.rewrites) {
+    portable.trail.push_back({rewrite.rule, rewrite.count});
+  }
+  if (!found_.rewrites.empty()) portable.winner = found_.graph;
+  portable.stop = [this] { return IsTimeOver(); };
+  std::map<Digest, Digest> files;  // Of graphs that were exported.
+  portable.try_graph = [&](const Graph* before, const Graph& candidate) -> StatusOr<Ratio> {
+    AG_LET(const OutputFile file,
+           MakeRewrittenFile(setting_, candidate, nullptr, measurer_, blobs_));
+    if (!file.refusal.empty()) {
+      LogWarn("portable: not exported: {}", file.refusal);
+      return Ratio{0, 0, 0};
+    }
+    files[candidate.digest()] = file.digest;
+    return TimeElsewhere(before == nullptr ? setting_.model_digest : files[before->digest()],
+                         file.digest);
+  };
+  return KeepWhatHelps(portable);
+}
+
+// Looks for what makes ONNX Runtime faster, and takes it when the file as a whole is FASTER.
+Status Chooser::TryPortable() {
+  StatusOr<PortableResult> found = FindPortable();
+  const bool asked = request_.job->target == "portable";
+  if (found.status().code() == StatusCode::kInvalidArgument && !asked) {  // It refuses the model.
+    chosen_.warnings.push_back(Message(found.status()));
+    return OkStatus();
+  }
+  AG_TRY(found);
+  chosen_.portable = found->steps;
+  if (!found->best || IsTimeOver()) return OkStatus();
+  std::optional<Plan> plan;
+  if (runs_here_ && !asked) {
+    AG_LET(plan,
+           Replan({*found->best, setting_.spec, setting_.policy, found_.input_plan}, measurer_));
+  }
+  AG_LET(OutputFile file,
+         MakeRewrittenFile(setting_, *found->best, plan ? &*plan : nullptr, measurer_, blobs_));
+  Candidate candidate{std::move(file), "what ONNX Runtime gains by", {}, 0};
+  for (const PortableStep& step : found->steps) {
+    if (!step.kept || step.rule == kCleanUpStep) continue;
+    if (step.rule == kWinnerStep) {
+      candidate.rewrites = found_.rewrites;
+    } else {
+      candidate.rewrites.push_back({step.rule, step.applied, 0});
+    }
+  }
+  const HandedOut before = chosen_;
+  AG_LET(const bool taken, Try(std::move(candidate)));
+  if (!taken || chosen_.baseline.verdict == kFaster) return OkStatus();
+  const std::string why = "timed once more it is " + RatioText(chosen_.baseline.speedup);
+  chosen_ = before;
+  Refuse("what ONNX Runtime gains by", why);
+  return OkStatus();
+}
+
+}  // namespace
+
+StatusOr<HandedOut> ChooseOutput(const HandOutRequest& request, PoolMeasurer& measurer,
+                                 BlobDir& blobs) {
+  return Chooser(request, measurer, blobs).Run();
+}
+
+}  // namespace ag
