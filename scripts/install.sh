@@ -1,7 +1,11 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that building and testing need; says nothing when all are there.
-# Usage: scripts/install.sh [--python|--peers|--bundle]   (--python: also the virtual environment with test oracles; --peers:
-# one with PyTorch for bench/peers on a CPU; --bundle: what scripts/bundle.sh and its soak need)
+# Usage: scripts/install.sh [--python|--cpu-peers|--peers|--bundle|--check]
+#   --python     also .venv (or AUTOGRAPH_VENV): ONNX Runtime, and what tests compare with
+#   --cpu-peers  also .venv-cpu-peers: ONNX Runtime and OpenVINO, for bench/peers/cpu.sh
+#   --peers      also .venv-peers: PyTorch for the CPU, for bench/peers/check.sh
+#   --bundle, --check   also what scripts/bundle.sh and its soak, or scripts/check.sh, need
+# Exit codes: 0 all is there. 1 Debian packages are missing. 3 a virtual environment could not be filled (no network?).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -12,7 +16,7 @@ packages=(
   libdnnl-dev prometheus-cpp-dev libcli11-dev libspdlog-dev libfmt-dev nlohmann-json3-dev
   libssl-dev libseccomp-dev grpc-proto
 )
-if [[ "${1:-}" == --python ]]; then packages+=(python3 python3-venv); fi
+if [[ "${1:-}" == --python || "${1:-}" == --cpu-peers ]]; then packages+=(python3 python3-venv); fi
 if [[ "${1:-}" == --peers ]]; then packages+=(python3 python3-venv python3-torch); fi
 if [[ "${1:-}" == --bundle ]]; then packages+=(patchelf debootstrap); fi
 if [[ "${1:-}" == --check ]]; then packages+=(python3 clang-14 clang-format-14 clang-tidy-14); fi
@@ -40,16 +44,30 @@ if ((${#missing[@]})); then
   rm -f "$log"
 fi
 
-if [[ "${1:-}" == --python && ! -f .venv/ready ]]; then
-  # Oracles for tests and peers for benches; the product itself needs no Python.
-  python3 -m venv .venv
-  .venv/bin/pip install -q --disable-pip-version-check numpy onnx onnxruntime grpcio grpcio-tools
-  touch .venv/ready
-fi
+# Makes a virtual environment, or fills it again when what it is to hold has changed.
+#   environment FOLDER PYTHON VENV_FLAG PIP_FLAG PACKAGE...   ("" for no flag)
+environment() {
+  local folder=$1 python=$2 venv_flag=$3 pip_flag=$4
+  shift 4
+  if [[ "$(cat "$folder/ready" 2>/dev/null)" == "$*" ]]; then return; fi
+  echo "Installing into $folder: $*"
+  local log; log=$(mktemp)
+  if ! { { [[ -x $folder/bin/pip ]] || "$python" -m venv ${venv_flag:+"$venv_flag"} "$folder"; } &&
+         "$folder/bin/pip" install -q --disable-pip-version-check --retries 2 --timeout 15 ${pip_flag:+"$pip_flag"} "$@"; } \
+       >"$log" 2>&1; then
+    tail -5 "$log" >&2
+    rm -f "$log"
+    exit 3
+  fi
+  rm -f "$log"
+  echo "$*" >"$folder/ready"
+}
 
-if [[ "${1:-}" == --peers && ! -f .venv-peers/ready ]]; then
+# Nothing of the product needs Python.
+case "${1:-}" in
+  --python) environment "${AUTOGRAPH_VENV:-.venv}" python3 "" "" numpy onnx onnxruntime grpcio grpcio-tools ;;
+  --cpu-peers) environment .venv-cpu-peers python3 "" "" numpy onnxruntime openvino ;;
   # Debian's PyTorch is for Debian's Python and was built for numpy 1. Nothing but it comes from there: its onnx is too old.
-  /usr/bin/python3 -m venv --system-site-packages .venv-peers
-  .venv-peers/bin/pip install -q --disable-pip-version-check --ignore-installed "numpy<2" "onnx>=1.14,<1.18" "onnxruntime<1.24"
-  touch .venv-peers/ready
-fi
+  --peers) environment .venv-peers /usr/bin/python3 --system-site-packages --ignore-installed \
+             "numpy<2" "onnx>=1.14,<1.18" "onnxruntime<1.24" ;;
+esac

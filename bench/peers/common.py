@@ -1,8 +1,24 @@
-"""What the scripts of this folder share: how far results are apart, and how sure a median is."""
+"""What the scripts of this folder share: our session, how far results are apart, how sure a median is."""
+import os
 import random
 import statistics
+import sys
+import types
 
 import numpy as np
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def our_session():
+    """The package's session without the rest of it, which would want gRPC."""
+    folder = os.environ.get("AUTOGRAPH_PYTHON_PACKAGE", os.path.join(ROOT, "client", "python", "autograph"))
+    os.environ.setdefault("AUTOGRAPH_LIBRARY", os.path.join(ROOT, "build", "libautograph.so"))
+    package = types.ModuleType("autograph")
+    package.__path__ = [folder]
+    sys.modules.setdefault("autograph", package)
+    from autograph.session import Session
+    return Session
 
 
 def largest_difference(found, expected):

@@ -25,7 +25,6 @@ import statistics
 import subprocess
 import sys
 import time
-import types
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -37,7 +36,7 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # JAX would tak
 try:
     import numpy as np
     import torch
-    from common import bootstrap, largest_difference
+    from common import bootstrap, largest_difference, our_session
     from onnx.helper import tensor_dtype_to_np_dtype  # onnx 1.14
     from floor import floor_ms, measure_machine, set_precision, work_of
     from onnx_to_torch import load
@@ -48,17 +47,6 @@ except ImportError as error:
 
 class Absent(Exception):
     """A side that cannot be here, and why."""
-
-
-def our_session():
-    """The package's session without the rest of it, which would want gRPC."""
-    folder = os.environ.get("AUTOGRAPH_PYTHON_PACKAGE", os.path.join(ROOT, "client", "python", "autograph"))
-    os.environ.setdefault("AUTOGRAPH_LIBRARY", os.path.join(ROOT, "build", "libautograph.so"))
-    package = types.ModuleType("autograph")
-    package.__path__ = [folder]
-    sys.modules.setdefault("autograph", package)
-    from autograph.session import Session
-    return Session
 
 
 class Ours:
