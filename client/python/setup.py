@@ -1,10 +1,11 @@
-"""Builds the wheel: generates the wire messages and takes in the runtime library.
+"""Builds the wheel: generates the wire messages and takes in the programs and the library.
 
 The messages become the private package autograph._wire with a descriptor pool of its own, so that
 they clash with nobody else's code generated from the same protos.
 
-AUTOGRAPH_LIBRARY_FILE names a libautograph.so to put in; the wheel is then for this platform. It
-needs the C libraries that it was linked with, so the platform is plain linux_*, not manylinux.
+AUTOGRAPH_NATIVE_FOLDER names a folder of programs and libraries that runs from anywhere
+(scripts/relocate.sh --flat); it becomes autograph/_native, each program a command of the
+environment, and the wheel is for the platform AUTOGRAPH_WHEEL_PLATFORM.
 """
 
 import os
@@ -19,7 +20,8 @@ from wheel.bdist_wheel import bdist_wheel
 
 HERE = Path(__file__).resolve().parent
 PROTOS = ["optimizer", "blobs"]
-LIBRARY = os.environ.get("AUTOGRAPH_LIBRARY_FILE", "")
+NATIVE = os.environ.get("AUTOGRAPH_NATIVE_FOLDER", "")
+PROGRAMS = ["autograph", "autographd", "autograph-worker"]
 
 POOL = '''"""Keeps these messages apart from the process's other ones."""
 from google.protobuf.descriptor_pool import DescriptorPool
@@ -71,8 +73,9 @@ class BuildPackage(build_py):
         super().run()
         package = Path(self.build_lib, "autograph")
         generate(package / "_wire")
-        if LIBRARY:
-            shutil.copyfile(LIBRARY, package / "libautograph.so")
+        if NATIVE:
+            shutil.rmtree(package / "_native", ignore_errors=True)
+            shutil.copytree(NATIVE, package / "_native")
 
 
 class PlatformDistribution(Distribution):
@@ -84,20 +87,31 @@ class PlatformDistribution(Distribution):
 
 
 class PlatformWheel(bdist_wheel):
-    """A wheel for one platform and every Python: the library knows nothing of Python."""
+    """A wheel for one platform and every Python: what is inside knows nothing of Python."""
 
     def get_tag(self) -> "tuple[str, str, str]":
         """Returns py3-none-PLATFORM."""
-        return ("py3", "none", super().get_tag()[2])
+        return ("py3", "none", os.environ["AUTOGRAPH_WHEEL_PLATFORM"])
 
 
-platform = {"distclass": PlatformDistribution} if LIBRARY else {}
+def commands_of(folder: str) -> "list[str]":
+    """Returns the entry points of the programs that are there."""
+    names = [name for name in PROGRAMS if Path(folder, name).exists()]
+    return [f"{name} = _autograph_programs:{name.replace('-', '_')}" for name in names]
+
+
+native = {}
 commands = {"build_py": BuildPackage}
-if LIBRARY:
+if NATIVE:
     commands["bdist_wheel"] = PlatformWheel
+    native = {
+        "distclass": PlatformDistribution,
+        "entry_points": {"console_scripts": commands_of(NATIVE)},
+    }
 setup(
     packages=["autograph"],
+    py_modules=["_autograph_programs"],
     package_data={"autograph": ["py.typed"]},
     cmdclass=commands,
-    **platform,
+    **native,
 )

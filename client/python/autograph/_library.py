@@ -21,6 +21,8 @@ from typing import Any, List
 from .errors import Code, FailedPrecondition, error_of
 
 LIBRARY_VARIABLE = "AUTOGRAPH_LIBRARY"
+# Programs and libraries that a wheel for one platform has inside.
+NATIVE = Path(__file__).with_name("_native")
 
 
 class TensorInfoC(Structure):
@@ -84,7 +86,7 @@ def _candidates() -> List[str]:
     named = os.environ.get(LIBRARY_VARIABLE, "")
     if named:
         return [named]
-    inside = Path(__file__).with_name("libautograph.so")
+    inside = NATIVE / "libautograph.so"
     return ([str(inside)] if inside.exists() else []) + ["libautograph.so.0"]
 
 
@@ -103,7 +105,8 @@ def library() -> Any:
             tried.append(f"{path}: {error}")
     raise FailedPrecondition(
         Code.FAILED_PRECONDITION,
-        "running a model needs libautograph.so: install AutoGraph (cmake --install build), or set "
+        "running a model needs libautograph.so: install a wheel that has it (scripts/build.sh, then "
+        "scripts/wheel.sh) or AutoGraph itself (cmake --install build), or set "
         f"{LIBRARY_VARIABLE} to its path. Tried {'; '.join(tried)}",
     )
 

@@ -29,7 +29,7 @@ def optimize(
     """Finds a faster model that computes the same, and waits for it.
 
     With a server (`server`, else the variable AUTOGRAPH_SERVER) the job runs there. Without one the
-    installed `autograph` program runs the whole service on this machine.
+    `autograph` program runs the whole service on this machine: the wheel's own or an installed one.
 
     Args:
         model: path or bytes of an ONNX model.

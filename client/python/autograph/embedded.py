@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, List, Mapping, Optional, Tuple
 
+from ._library import NATIVE
 from ._model import Model, ModelLike
 from .errors import Code, DeadlineExceeded, FailedPrecondition, InternalError, error_of
 from .options import flags_of
@@ -29,20 +30,22 @@ _STOP_SECONDS = 10.0  # What the program has to end in hand what it began.
 
 
 def find_program() -> str:
-    """Returns the path of `autograph`: AUTOGRAPH_PROGRAM, else the first on PATH.
+    """Returns the path of `autograph`: AUTOGRAPH_PROGRAM, else the wheel's, else the first on PATH.
 
     Raises:
         FailedPrecondition: it is not installed; the message says what to do.
     """
     named = os.environ.get(PROGRAM_VARIABLE, "")
-    found = shutil.which(named or "autograph")
+    inside = str(NATIVE / "autograph")
+    found = shutil.which(named or inside) or (None if named else shutil.which("autograph"))
     if found is None:
         where = f"{PROGRAM_VARIABLE}={named} is no program" if named else "it is not on PATH"
         raise FailedPrecondition(
             Code.FAILED_PRECONDITION,
-            f"optimizing without a server needs the autograph program, and {where}: build it "
-            f"(scripts/build.sh) and install it (cmake --install build), or set {PROGRAM_VARIABLE} "
-            "to its path, or name a server (server='HOST:PORT' or AUTOGRAPH_SERVER)",
+            f"optimizing without a server needs the autograph program, and {where}: install a wheel "
+            "that has it (scripts/build.sh, then scripts/wheel.sh) or AutoGraph itself (cmake "
+            f"--install build), or set {PROGRAM_VARIABLE} to its path, or name a server "
+            "(server='HOST:PORT' or AUTOGRAPH_SERVER)",
         )
     return found
 

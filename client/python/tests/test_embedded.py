@@ -90,9 +90,10 @@ class EmbeddedTest(unittest.TestCase):
                 {"AUTOGRAPH_PROGRAM": "/no/autograph"},
                 "AUTOGRAPH_PROGRAM=/no/autograph is no program",
             ),
-            ({"AUTOGRAPH_PROGRAM": "", "PATH": "/nowhere"}, "it is not on PATH: build it"),
+            ({"AUTOGRAPH_PROGRAM": "", "PATH": "/nowhere"}, "it is not on PATH: install a wheel"),
         ):
-            with mock.patch.dict(os.environ, variables):
+            without = mock.patch("autograph.embedded.NATIVE", Path("/nowhere"))
+            with mock.patch.dict(os.environ, variables), without:
                 with self.assertRaisesRegex(autograph.FailedPrecondition, message):
                     autograph.optimize(b"x", device=DEVICE)
 

@@ -1,0 +1,29 @@
+"""The commands of a wheel that has the programs: each becomes the program of its name.
+
+Apart from the package, whose import would take longer than most commands do.
+"""
+
+import os
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+
+def _become(name: str) -> NoReturn:
+    program = Path(__file__).resolve().parent / "autograph" / "_native" / name
+    os.execv(program, [name, *sys.argv[1:]])
+
+
+def autograph() -> NoReturn:
+    """Runs `autograph`."""
+    _become("autograph")
+
+
+def autographd() -> NoReturn:
+    """Runs `autographd`."""
+    _become("autographd")
+
+
+def autograph_worker() -> NoReturn:
+    """Runs `autograph-worker`."""
+    _become("autograph-worker")
