@@ -290,7 +290,7 @@ def _parse(doc: Mapping[str, Any], text: str) -> Report:
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Result:
     """The answer of a job.
 
@@ -354,6 +354,13 @@ class Result:
     def save(self, path: Union[str, os.PathLike[str]]) -> Path:
         """Writes `onnx` to `path`, whole or not at all, and returns the path."""
         return write_atomically(path, self.onnx)
+
+    def __repr__(self) -> str:
+        low, high = self.speedup_interval
+        words = f"{self.verdict} {self.speedup:.3f}x ({low:.3f} to {high:.3f})"
+        notes = ", cached" * self.cached + ", cancelled" * self.cancelled
+        notes += ", simulated" * self.report.simulated
+        return f"<autograph.Result {words}: {self.model_name} on {self.device}{notes}>"
 
     def __str__(self) -> str:
         low, high = self.speedup_interval

@@ -9,7 +9,19 @@ import threading
 import warnings as python_warnings
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Type
+from typing import (
+    Any,
+    Dict,
+    Iterable,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+    Tuple,
+    Type,
+    Union,
+    overload,
+)
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,7 +75,7 @@ class TensorInfo:
 
 
 class Session:
-    """A model on a device, ready to run.
+    """A model on a device, ready to run: ``session(x)``, ``session.run({"x": x})``.
 
     Several threads may use one session; its runs take turns, without the GIL. Sessions are
     independent of each other. Memory and threads are freed by `close` (or ``with``, or the garbage
@@ -130,29 +142,87 @@ class Session:
         with self._lock:
             return bool(self._library.ag_session_uses_carried_plan(self._open()))
 
+    def __call__(self, *arrays: Any, **named: NDArray[Any]) -> Any:
+        """Runs the model once: ``y = session(x)``.
+
+        Args:
+            arrays: the inputs in the order of `inputs`, or one mapping of all.
+            named: inputs by name; with `arrays`, those that come after them.
+
+        Returns:
+            The output's array; of a model with several, a tuple in the order of `outputs`.
+
+        Raises:
+            As `run`.
+        """
+        inputs: Dict[str, Any] = dict(named)
+        if len(arrays) == 1 and isinstance(arrays[0], Mapping):
+            inputs.update(arrays[0])
+        elif len(arrays) > len(self.inputs):
+            raise InvalidArgument(
+                Code.INVALID_ARGUMENT,
+                f"{len(arrays)} inputs given; the model has {', '.join(map(str, self.inputs))}",
+            )
+        else:
+            for info, array in zip(self.inputs, arrays):
+                if info.name in named:
+                    raise InvalidArgument(Code.INVALID_ARGUMENT, f"input {info.name}: given twice")
+                inputs[info.name] = array
+        results = tuple(self.run(inputs).values())
+        return results[0] if len(results) == 1 else results
+
+    @overload
     def run(
         self,
         inputs: Mapping[str, NDArray[Any]],
+        feeds: None = None,
         *,
         out: Optional[Mapping[str, NDArray[Any]]] = None,
-    ) -> Dict[str, NDArray[Any]]:
-        """Runs the model once.
+    ) -> Dict[str, NDArray[Any]]: ...
+
+    @overload
+    def run(
+        self,
+        inputs: Optional[Sequence[str]],
+        feeds: Mapping[str, NDArray[Any]],
+        *,
+        out: Optional[Mapping[str, NDArray[Any]]] = None,
+    ) -> List[NDArray[Any]]: ...
+
+    def run(
+        self,
+        inputs: Union[Mapping[str, NDArray[Any]], Sequence[str], None],
+        feeds: Optional[Mapping[str, NDArray[Any]]] = None,
+        *,
+        out: Optional[Mapping[str, NDArray[Any]]] = None,
+    ) -> Union[Dict[str, NDArray[Any]], List[NDArray[Any]]]:
+        """Runs the model once: ``run(inputs)``, or ``run(None, inputs)`` as in ONNX Runtime.
 
         Args:
             inputs: an array for every input, with exactly its dtype and shape. A C-contiguous one
                 is used in place; another memory order is copied; another dtype or shape is an
                 error, never converted.
+            feeds: the inputs, where the first argument is a list of outputs' names or None.
             out: arrays for some or all outputs, written in place: exact dtype and shape,
                 C-contiguous, writable, overlapping nothing. Others are made anew.
 
         Returns:
-            An array for every output; those of `out` are the same objects.
+            An array for every output by name; those of `out` are the same objects. With `feeds` a
+            list: the named outputs, or all of them for None.
 
         Raises:
             InvalidArgument: an array is missing, unknown or does not fit; the message names it.
             FailedPrecondition: the session is closed. Unavailable: the device is lost.
+            TypeError: neither form.
         """
-        return self.run_timed(inputs, out=out)[0]
+        if isinstance(inputs, Mapping) and feeds is None:
+            return self.run_timed(inputs, out=out)[0]
+        if isinstance(inputs, (Mapping, str)) or feeds is None:
+            raise TypeError("run takes inputs, or a list of outputs' names (None: all) and inputs")
+        names = [info.name for info in self.outputs] if inputs is None else list(inputs)
+        _check_names("output", self.outputs, dict.fromkeys(names), all_of_them=False)
+        results = self.run_timed(feeds, out=out)[0]
+        return [results[name] for name in names]
 
     def run_timed(
         self,

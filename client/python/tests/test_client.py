@@ -97,7 +97,11 @@ class ClientTest(unittest.TestCase):
         self.assertGreater(len(result.report.output_plan), 0)
         self.assertGreater(len(result.report.output_kernels), 0)
         self.assertGreater(result.report.output_kernels[0].chosen.median_ms, 0)
-        self.assertNotIn("onnx", repr(result).replace("tiny_inception.onnx", ""))
+        self.assertRegex(
+            repr(result),
+            r"^<autograph\.Result FASTER \d\.\d{3}x \(\d\.\d{3} to \d\.\d{3}\): "
+            r"tiny_inception\.onnx on sim:small, simulated>$",
+        )
         path = result.save(self.service.folder / "saved.onnx")
         self.assertEqual(path.read_bytes(), result.onnx)
         self.assertEqual(list(path.parent.glob(".saved*")), [])

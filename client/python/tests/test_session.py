@@ -175,6 +175,66 @@ class SessionTest(unittest.TestCase):
                 session.run({"input": shared.reshape(1, 3, 15, 15)}, out=given)
             self.assertIn(message, str(caught.exception))
 
+    def test_it_is_called_with_arrays(self) -> None:
+        session, good = self.open()
+        x, expected = good["input"], session.run(good)["logits"]
+        for name, found in {
+            "position": session(x),
+            "name": session(input=x),
+            "mapping": session({"input": x}),
+        }.items():
+            with self.subTest(name):
+                self.assertIsInstance(found, np.ndarray)
+                np.testing.assert_array_equal(found, expected)
+        cases: List[Any] = [
+            ("too many", (x, x), {}, "2 inputs given; the model has input: float32[1, 3, 15, 15]"),
+            ("twice", (x,), {"input": x}, "input input: given twice"),
+            ("none", (), {}, "input: missing input"),
+            ("unknown", (x,), {"y": x}, "input: unknown y"),
+            ("list", (x.tolist(),), {}, "got a list; pass a numpy.ndarray"),
+        ]
+        for name, arrays, named, message in cases:
+            with self.subTest(name), self.assertRaises(autograph.InvalidArgument) as caught:
+                session(*arrays, **named)
+            self.assertIn(message, str(caught.exception))
+
+    def test_several_inputs_and_outputs_go_by_order(self) -> None:
+        with Session(str(self.place.zoo("tiny_bert")), device=CPU) as session:
+            inputs = seeded(session)
+            self.assertGreater(len(inputs), 1)
+            expected = session.run(inputs)
+            by_order = session(*[inputs[info.name] for info in session.inputs])
+            first = session.inputs[0].name
+            rest = {name: array for name, array in inputs.items() if name != first}
+            mixed = session(inputs[first], **rest)
+        names = [info.name for info in session.outputs]
+        for found in (by_order, mixed):
+            arrays = found if len(names) > 1 else (found,)
+            self.assertEqual(len(arrays), len(names))
+            for name, array in zip(names, arrays):
+                np.testing.assert_array_equal(array, expected[name])
+
+    def test_it_runs_as_onnx_runtime_is_run(self) -> None:
+        session, good = self.open()
+        expected = session.run(good)["logits"]
+        out = np.empty_like(expected)
+        for found in (
+            session.run(None, good),
+            session.run(["logits"], good),
+            session.run(None, good, out={"logits": out}),
+        ):
+            self.assertIsInstance(found, list)
+            self.assertEqual(len(found), 1)
+            np.testing.assert_array_equal(found[0], expected)
+        np.testing.assert_array_equal(out, expected)
+        self.assertEqual(session.run([], good), [])
+        with self.assertRaisesRegex(autograph.InvalidArgument, "output: unknown y; the model has"):
+            session.run(["y"], good)
+        wrong: Any = session.run
+        for arguments in ((None,), ("logits", good), (good, good), (["logits"],)):
+            with self.assertRaisesRegex(TypeError, "run takes inputs, or a list of outputs' names"):
+                wrong(*arguments)
+
     def test_time_is_told(self) -> None:
         session, good = self.open()
         _, nanoseconds = session.run_timed(good)
