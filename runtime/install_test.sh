@@ -41,16 +41,21 @@ c++ -std=c++20 -Wall -Wextra -Wpedantic -Werror -O2 -pthread "$work/cpp/serve.cc
 expect '^  \[[0-9]+\] [0-9.e+-]+$' "$work/classify" "$work/model.onnx"
 expect '^2 sessions, [0-9.]+ runs/s$' "$work/serve" "$work/model.onnx" 2 10
 
-# The programs of the page.
-snippet() { awk -v heading="$1" '/^## /{on = $0 == heading} on && /^    /{print substr($0, 5)} on && /^$/{print}' \
-  "$examples/../docs/runtime.md"; }
-snippet '## C' >"$work/page.c"
-snippet '## C++' >"$work/page.cc"
+# The programs of the page and of the README: the indented text below the line that matches.
+snippet() { awk -v begin="$2" '$0 ~ begin {on = 1; next} on && /^[^ ]/ {on = 0}
+  on && /^    /{print substr($0, 5)} on && /^$/{print}' "$examples/../$1"; }
+snippet docs/runtime.md '^## C$' >"$work/page.c"
+snippet docs/runtime.md '^## C[+][+]$' >"$work/page.cc"
+snippet README.md '^In C[+][+]20, with ' >"$work/readme.cc"
 cc -std=c99 -Wall -Wextra -Wno-missing-field-initializers -Werror "$work/page.c" -o "$work/page_c" "${flags[@]}"
 c++ -std=c++20 -Wall -Wextra -Werror "$work/page.cc" -o "$work/page_cpp" "${flags[@]}"
 for page in page_c page_cpp; do
   expect '^logits\[0\] = -?[0-9.e+-]+$' "$work/$page" "$work/model.onnx"
 done
+c++ -std=c++20 -Wall -Wextra -Werror "$work/readme.cc" -o "$work/readme" "${flags[@]}"
+if out=$(cd "$work" && ./readme 2>&1); then fail "the README's program runs without faster.onnx"; fi
+cp "$work/model.onnx" "$work/faster.onnx"
+(cd "$work" && ./readme) || fail "the README's program: exit code $?"
 [[ $("$work/page_c" "$work/model.onnx") == "$("$work/page_cpp" "$work/model.onnx")" ]] || fail "the page's programs differ"
 
 # What fails must say so.

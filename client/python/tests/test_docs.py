@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import functools
 import io
 import os
 import re
@@ -21,6 +22,7 @@ from autograph import errors
 from service import BUILD, DEVICE, ROOT, Service
 
 PAGE = ROOT / "docs" / "python.md"
+README = ROOT / "README.md"
 EXAMPLES = ROOT / "examples" / "python"
 
 
@@ -70,6 +72,19 @@ class DocsTest(unittest.TestCase):
                     exec(compile(program, f"{PAGE.name}[{number}]", "exec"), names)
         self.assertIn("FASTER", printed.getvalue())
         self.assertIn("INVALID_ARGUMENT not ONNX", printed.getvalue())
+
+    def test_the_readmes_program_runs(self) -> None:
+        (self.service.folder / "model.onnx").write_bytes(self.models["tiny_cnn"].read_bytes())
+        programs = [text for text in programs_of(README.read_text()) if "import autograph" in text]
+        self.assertEqual(len(programs), 1)
+        names: Dict[str, Any] = {}
+        budget: Any = {"device": DEVICE, "rounds": 1}
+        quick = mock.patch("autograph.optimize", functools.partial(autograph.optimize, **budget))
+        with quick, warnings.catch_warnings():
+            warnings.simplefilter("ignore", autograph.SessionWarning)
+            exec(compile(programs[0], README.name, "exec"), names)
+        names["session"].close()
+        self.assertEqual(names["y"].shape, (1, 10))
 
     def test_the_page_has_every_error_and_option_name_right(self) -> None:
         page = PAGE.read_text()
