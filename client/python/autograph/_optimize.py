@@ -30,6 +30,8 @@ def optimize(
 
     With a server (`server`, else the variable AUTOGRAPH_SERVER) the job runs there. Without one the
     `autograph` program runs the whole service on this machine: the wheel's own or an installed one.
+    What it has to beat is ONNX Runtime where this Python (or the one that AUTOGRAPH_PYTHON names)
+    has it, else our untuned session.
 
     Args:
         model: path or bytes of an ONNX model.

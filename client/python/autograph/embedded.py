@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any, List, Mapping, Optional, Tuple
@@ -18,6 +19,7 @@ from .options import flags_of
 from .report import Report, Result
 
 PROGRAM_VARIABLE = "AUTOGRAPH_PROGRAM"
+PYTHON_VARIABLE = "AUTOGRAPH_PYTHON"  # The Python whose ONNX Runtime the program measures.
 
 # The program's exit codes (docs/cli.md) where it gives no status: it ended before there was a job.
 _EXIT_CODES = {
@@ -68,8 +70,7 @@ def optimize_embedded(
             path.write_bytes(b"".join(source.chunks()))
         output, report = Path(folder, "output.onnx"), Path(folder, "report.json")
         words = [program, "optimize", str(path), "--output", str(output), "--report", str(report)]
-        # Times in ONNX Runtime are for people who read them.
-        words += ["--json", "--ort", "off", *flags] + (["--data", data] if data else [])
+        words += ["--json", *flags] + (["--data", data] if data else [])
         code, out, err = _run(words, timeout)
         job = _job_of(out)
         if "output_sha256" not in job or not output.exists():
@@ -86,6 +87,8 @@ def optimize_embedded(
 
 def _run(words: List[str], timeout: Optional[float]) -> Tuple[int, str, str]:
     """Runs the program; returns its exit code and what it wrote."""
+    # What is compared with is the ONNX Runtime of this Python.
+    variables = {PYTHON_VARIABLE: sys.executable or "python3", **os.environ}
     # A session of its own: Ctrl-C reaches it once, from here, wherever this process got it from.
     child = subprocess.Popen(
         words,
@@ -95,6 +98,7 @@ def _run(words: List[str], timeout: Optional[float]) -> Tuple[int, str, str]:
         text=True,
         encoding="utf-8",
         errors="replace",
+        env=variables,
         start_new_session=True,
     )
     try:

@@ -357,7 +357,9 @@ class Result:
 
     def __repr__(self) -> str:
         low, high = self.speedup_interval
-        words = f"{self.verdict} {self.speedup:.3f}x ({low:.3f} to {high:.3f})"
+        words = self.verdict.replace("_", " ")
+        if self.report.baseline:
+            words += f" {self.speedup:.3f}x ({low:.3f} to {high:.3f}) over {self.report.baseline}"
         notes = ", cached" * self.cached + ", cancelled" * self.cancelled
         notes += ", simulated" * self.report.simulated
         return f"<autograph.Result {words}: {self.model_name} on {self.device}{notes}>"

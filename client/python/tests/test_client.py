@@ -99,7 +99,7 @@ class ClientTest(unittest.TestCase):
         self.assertGreater(result.report.output_kernels[0].chosen.median_ms, 0)
         self.assertRegex(
             repr(result),
-            r"^<autograph\.Result FASTER \d\.\d{3}x \(\d\.\d{3} to \d\.\d{3}\): "
+            r"^<autograph\.Result FASTER \d\.\d{3}x \(\d\.\d{3} to \d\.\d{3}\) over AutoGraph, untuned: "
             r"tiny_inception\.onnx on sim:small, simulated>$",
         )
         path = result.save(self.service.folder / "saved.onnx")

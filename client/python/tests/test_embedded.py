@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -102,7 +103,7 @@ class EmbeddedTest(unittest.TestCase):
             "device": "cpu", "shapes": {"x": (1, 3), "s": [7]}, "precision": "fp32",
             "tolerance": 1e-4, "rounds": 1, "expansions": 2, "graphs": 3, "candidates": 4,
             "time_seconds": 5.5, "streams": 6, "seed": 7, "without": ["a", "b"], "no_cache": True,
-            "cold_cache": True,
+            "cold_cache": True, "target": "device", "keep_bytes": True, "onnxruntime": "off",
         }  # fmt: skip
         refused = {"alpha": 0.5, "beta": 1.5, "nonfinite_strict": True, "remeasure": True}
         self.assertEqual(sorted({**values, **refused}), sorted(Options.__annotations__))
@@ -110,7 +111,7 @@ class EmbeddedTest(unittest.TestCase):
             " ".join(flags_of(values)),
             "--device cpu --shape x=1x3 --shape s=7 --precision fp32 --tolerance 0.0001 --rounds 1 "
             "--expansions 2 --graphs 3 --candidates 4 --budget 5.5s --streams 6 --seed 7 "
-            "--without a --without b --no-cache --cold-cache",
+            "--without a --without b --no-cache --cold-cache --target device --keep-bytes --ort off",
         )
         for name, value in refused.items():
             with self.assertRaises(autograph.Unimplemented):
@@ -119,6 +120,15 @@ class EmbeddedTest(unittest.TestCase):
         for flag in flags_of(values):
             if flag.startswith("--"):
                 self.assertIn(flag, known)
+
+    def test_the_baseline_is_of_this_python(self) -> None:
+        fake = self.place.folder / "autograph"
+        fake.write_text('#!/bin/sh\necho "$AUTOGRAPH_PYTHON" >&2\nexit 2\n')
+        fake.chmod(0o755)
+        for variables, python in (({}, sys.executable), ({"AUTOGRAPH_PYTHON": "mine"}, "mine")):
+            with mock.patch.dict(os.environ, AUTOGRAPH_PROGRAM=str(fake), **variables):
+                with self.assertRaisesRegex(autograph.InvalidArgument, re.escape(python)):
+                    autograph.optimize(b"x", device=DEVICE)
 
     def test_a_timeout_stops_the_search(self) -> None:
         model = self.place.zoo("tiny_nasnet")
