@@ -1,6 +1,8 @@
 #include "graph/constants.h"
 
+#include "base/bytes.h"
 #include "graph/evaluate.h"
+#include "graph/structure_hash.h"
 
 namespace ag {
 
@@ -14,6 +16,27 @@ StatusOr<Tensor> Constants::Get(Edge edge) {
   // Only what was computed is worth keeping: a model's weights would stand in memory twice.
   if (graph_.node(edge.node).op != OpKind::kConstant) known_[edge] = value;
   return value;
+}
+
+std::optional<Digest> Constants::Name(Edge edge) {
+  if (!weights_.names_content()) return std::nullopt;
+  return NameOf(edge);
+}
+
+Digest Constants::NameOf(Edge edge) {
+  if (const auto found = names_.find(edge); found != names_.end()) return found->second;
+  const Node& node = graph_.node(edge.node);
+  const StructureHash alone = HashOfNodeAlone(node);
+  ByteWriter recipe;
+  recipe.U64(alone.a);
+  recipe.U64(alone.b);
+  recipe.U32(static_cast<uint32_t>(edge.output));
+  if (node.op == OpKind::kConstant) {
+    recipe.String(node.constant->inline_bytes);
+    recipe.String(node.constant->digest.Hex());
+  }
+  for (const Edge& input : node.inputs) recipe.String(NameOf(input).Hex());
+  return names_[edge] = Sha256(recipe.bytes());
 }
 
 }  // namespace ag

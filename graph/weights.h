@@ -16,12 +16,16 @@ class WeightSource {
   virtual ~WeightSource() = default;
   // kNotFound: no such constant. kDataLoss: the blob's size does not fit `type`.
   virtual StatusOr<Tensor> Get(const Digest& digest, const TensorType& type) const = 0;
+  // Whether a digest stands for the bytes that it is the SHA-256 of, so that what was made from
+  // them serves wherever the same digest comes.
+  virtual bool names_content() const { return false; }
 };
 
 class MemoryWeights : public WeightSource {
  public:
   Digest Put(const Tensor& tensor);
   StatusOr<Tensor> Get(const Digest& digest, const TensorType& type) const override;
+  bool names_content() const override { return true; }
 
  private:
   mutable Mutex mutex_;
@@ -33,6 +37,7 @@ class BlobWeights : public WeightSource {
  public:
   explicit BlobWeights(std::shared_ptr<BlobDir> blobs) : blobs_(std::move(blobs)) {}
   StatusOr<Tensor> Get(const Digest& digest, const TensorType& type) const override;
+  bool names_content() const override { return true; }
 
  private:
   std::shared_ptr<BlobDir> blobs_;

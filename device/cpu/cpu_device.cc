@@ -8,6 +8,7 @@
 #include "device/cpu/executable.h"
 #include "device/cpu/host.h"
 #include "device/cpu/kernel.h"
+#include "device/cpu/packed_weights.h"
 #include "device/cpu/parallel.h"
 
 namespace ag {
@@ -70,9 +71,11 @@ class CpuDevice : public Device {
   StatusOr<std::unique_ptr<Executable>> Build(const Graph& graph, const Plan& plan,
                                               const WeightSource& weights) override {
     AG_TRY(ValidatePlan(graph, plan, spec_));
-    return cpu::MakeExecutable(
-        graph, plan, weights,
-        {.cores = spec_.cores, .memory_bytes_max = spec_.memory_bytes, .flush = flush_});
+    return cpu::MakeExecutable(graph, plan, weights,
+                               {.cores = spec_.cores,
+                                .memory_bytes_max = spec_.memory_bytes,
+                                .flush = flush_,
+                                .packed = packed_});
   }
 
   StatusOr<Nanos> Canary() override { return canary_.Run(); }
@@ -95,6 +98,7 @@ class CpuDevice : public Device {
   CanaryWork canary_;
   cpu::AlignedBuffer cooling_;
   std::shared_ptr<cpu::CacheFlush> flush_;
+  const std::shared_ptr<cpu::PackedWeights> packed_ = std::make_shared<cpu::PackedWeights>();
 };
 
 }  // namespace

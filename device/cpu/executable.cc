@@ -126,6 +126,7 @@ class CpuExecutable : public Executable {
   // A run: phase after phase; within one, each step opens its group's gate with the run's epoch.
   int cores_ = 1;
   std::shared_ptr<CacheFlush> flush_;
+  std::shared_ptr<PackedWeights> packed_;
   std::vector<Phase> phases_;
   uint32_t epoch_ = 0;
   std::vector<Gate> ended_;  // By group.
@@ -174,7 +175,8 @@ Status CpuExecutable::PrepareStep(const Graph& graph, const Plan& plan, Constant
                                   Step* step) {
   const Group& group = plan.groups[step->group];
   const OmpThreads threads(step->cores);  // oneDNN plans for the team it finds when it is made.
-  AG_LET(step->kernel, MakeKernel({graph, group, step->cores, constants}, group.kernel));
+  AG_LET(step->kernel,
+         MakeKernel({graph, group, step->cores, constants, packed_.get()}, group.kernel));
   device_bytes_ += static_cast<int64_t>(step->kernel->held_bytes());
   for (const Port& port : group.inputs) step->inputs.push_back(AddressOf(*FindPlace(plan, port)));
   if (IsCopy(group)) {
@@ -218,6 +220,7 @@ Status CpuExecutable::Prepare(const Graph& graph, const Plan& plan, const Weight
   AG_LET(arena_, AlignedBuffer::Make(plan.arena_bytes));
   device_bytes_ = plan.arena_bytes;
   AG_TRY(PrepareStaged(graph, plan));
+  packed_ = options.packed;
   Constants constants(graph, weights);
   for (const Stream& stream : plan.streams) {
     streams_.push_back(std::make_unique<StreamState>());

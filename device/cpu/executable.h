@@ -9,12 +9,16 @@
 
 namespace ag::cpu {
 
+class PackedWeights;
+
 // `cores`: what streams of 0 cores have. `memory_bytes_max`: more than this is kResourceExhausted.
-// `flush`: before each cold run, for as many cores; the device's executables share it.
+// `flush`: before each cold run, for as many cores; the device's executables share it, and
+// `packed`.
 struct ExecutableOptions {
   int cores = 1;
   int64_t memory_bytes_max = 0;
   std::shared_ptr<CacheFlush> flush;
+  std::shared_ptr<PackedWeights> packed;
 };
 
 // REQUIRES: ValidatePlan accepted the plan. kUnimplemented: a group that has several cores beside

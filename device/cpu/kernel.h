@@ -15,6 +15,8 @@ struct dnnl_stream;
 
 namespace ag::cpu {
 
+class PackedWeights;
+
 // What a kernel may use while it runs. Belongs to one stream.
 struct RunContext {
   dnnl_stream* stream = nullptr;
@@ -39,6 +41,7 @@ struct GroupContext {
   const Group& group;
   int cores = 1;
   Constants* constants = nullptr;
+  PackedWeights* packed = nullptr;  // Null: every kernel packs its own.
 
   const Node& node(size_t i) const { return graph.node(group.nodes[i]); }
   // Position of `edge` among the group's input ports; -1: it is a constant or made inside.

@@ -92,7 +92,7 @@ StatusOr<std::unique_ptr<Kernel>> MakeStaged(const GroupContext& context, const 
     AG_LET(kernel, family.make(context, name, &done));
     if (done == context.group.nodes.size()) return kernel;
   } else {
-    const GroupContext alone{context.graph, head, context.cores, context.constants};
+    const GroupContext alone{context.graph, head, context.cores, context.constants, context.packed};
     AG_LET(kernel, family.make(alone, name, &done));
   }
   const Port middle{{context.group.nodes[done - 1], 0}, head.outputs[0].layout};

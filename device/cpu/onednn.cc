@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "device/cpu/packed_weights.h"
+
 namespace ag::cpu {
 namespace {
 
@@ -104,14 +106,38 @@ Call::Step Call::Reorder(const dnnl::memory& from, const dnnl::memory& to) {
   return {dnnl::reorder(desc), {{DNNL_ARG_FROM, from.get()}, {DNNL_ARG_TO, to.get()}}};
 }
 
-Status Call::Constant(int arg, const Desc& wanted, const Desc& given, const void* data) {
+namespace {
+
+// The bytes of `value`, which lie as `given`, in the form `wanted`.
+StatusOr<AlignedBuffer> Pack(const Tensor& value, const Desc& wanted, const Desc& given) {
   AG_LET(AlignedBuffer packed, AlignedBuffer::Make(wanted.get_size()));
-  dnnl::memory from(given, Engine(), const_cast<void*>(data));
+  dnnl::memory from(given, Engine(), const_cast<char*>(value.bytes().data()));
   dnnl::memory to(wanted, Engine(), packed.data());
   dnnl::stream stream(Engine());
   dnnl::reorder(from, to).execute(stream, from, to);
   stream.wait();
-  held_bytes_ += packed.size();
+  return packed;
+}
+
+}  // namespace
+
+Status Call::Constant(const GroupContext& context, Edge edge, int arg, const Desc& wanted,
+                      const Desc& given) {
+  const auto pack = [&]() -> StatusOr<AlignedBuffer> {
+    AG_LET(const Tensor value, context.constants->Get(edge));
+    return Pack(value, wanted, given);
+  };
+  const std::optional<Digest> name =
+      context.packed == nullptr ? std::nullopt : context.constants->Name(edge);
+  std::shared_ptr<const AlignedBuffer> packed;
+  if (name.has_value()) {
+    AG_LET(packed, context.packed->Get(*name, wanted, given, pack));
+  } else {
+    AG_LET(AlignedBuffer own, pack());
+    packed = std::make_shared<const AlignedBuffer>(std::move(own));
+  }
+  const dnnl::memory to(wanted, Engine(), packed->data());
+  held_bytes_ += packed->size();
   args_.push_back({arg, to.get()});
   held_.push_back(to);
   packed_.push_back(std::move(packed));
@@ -134,8 +160,7 @@ Status Call::Operand(const GroupContext& context, Edge edge, int arg, const Desc
     Input(arg, wanted, given, port);
     return OkStatus();
   }
-  AG_LET(const Tensor value, context.constants->Get(edge));
-  return Constant(arg, wanted, given, value.bytes().data());
+  return Constant(context, edge, arg, wanted, given);
 }
 
 void Call::Output(int arg, const Desc& wanted, const Desc& given, int port) {

@@ -44,7 +44,8 @@ Status Guarded(std::string_view what, const Body& body) {
 class Call {
  public:
   // Each may fail with what a reorder cannot do. Call them inside Guarded; Finish comes last.
-  Status Constant(int arg, const Desc& wanted, const Desc& given, const void* data);
+  Status Constant(const GroupContext& context, Edge edge, int arg, const Desc& wanted,
+                  const Desc& given);
   void Input(int arg, const Desc& wanted, const Desc& given, int port);
   // `edge` wherever it comes from: a port of the group, or a constant.
   Status Operand(const GroupContext& context, Edge edge, int arg, const Desc& wanted,
@@ -78,7 +79,7 @@ class Call {
   std::vector<Step> steps_;
   std::vector<dnnl_exec_arg_t> args_;
   std::vector<dnnl::memory> held_;
-  std::vector<AlignedBuffer> packed_;
+  std::vector<std::shared_ptr<const AlignedBuffer>> packed_;
   size_t temporaries_bytes_ = 0;
   size_t scratchpad_bytes_ = 0;
   size_t scratch_bytes_ = 0;

@@ -1,0 +1,39 @@
+#include "device/cpu/packed_weights.h"
+
+#include <utility>
+
+namespace ag::cpu {
+
+StatusOr<std::shared_ptr<const AlignedBuffer>> PackedWeights::Get(const Digest& name,
+                                                                  const Desc& wanted,
+                                                                  const Desc& given,
+                                                                  const Pack& pack) {
+  {
+    const MutexLock lock(mutex_);
+    if (const auto found = forms_.find(name); found != forms_.end()) {
+      std::erase_if(found->second, [](const Form& form) { return form.packed.expired(); });
+      for (const Form& form : found->second) {
+        if (form.wanted != wanted || form.given != given) continue;
+        if (auto packed = form.packed.lock(); packed != nullptr) return packed;
+      }
+    }
+  }
+  AG_LET(AlignedBuffer made, pack());  // Takes long. Two threads that pack one form keep two.
+  auto packed = std::make_shared<const AlignedBuffer>(std::move(made));
+  const MutexLock lock(mutex_);
+  forms_[name].push_back({wanted, given, packed});
+  return packed;
+}
+
+size_t PackedWeights::bytes() const {
+  const MutexLock lock(mutex_);
+  size_t bytes = 0;
+  for (const auto& [name, forms] : forms_) {
+    for (const Form& form : forms) {
+      if (const auto packed = form.packed.lock(); packed != nullptr) bytes += packed->size();
+    }
+  }
+  return bytes;
+}
+
+}  // namespace ag::cpu

@@ -1,0 +1,36 @@
+// Weights in the forms that kernels want, shared by the executables of a device that live at the
+// same time: the candidates of a search pack the same weights to the same few forms.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <vector>
+
+#include "base/digest.h"
+#include "base/mutex.h"
+#include "device/cpu/aligned.h"
+#include "device/cpu/onednn.h"
+
+namespace ag::cpu {
+
+class PackedWeights {
+ public:
+  // The constant called `name` (Constants::Name), in the form `wanted`, made from the form `given`:
+  // what another holder has of it, else what `pack` makes. It goes with its last holder.
+  using Pack = std::function<StatusOr<AlignedBuffer>()>;
+  StatusOr<std::shared_ptr<const AlignedBuffer>> Get(const Digest& name, const Desc& wanted,
+                                                     const Desc& given, const Pack& pack);
+
+  // Bytes that are held now.
+  size_t bytes() const;
+
+ private:
+  struct Form {
+    Desc wanted, given;
+    std::weak_ptr<const AlignedBuffer> packed;
+  };
+  mutable Mutex mutex_;
+  std::map<Digest, std::vector<Form>> forms_ AG_GUARDED_BY(mutex_);
+};
+
+}  // namespace ag::cpu

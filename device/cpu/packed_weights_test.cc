@@ -1,0 +1,84 @@
+#include "device/cpu/packed_weights.h"
+
+#include <gtest/gtest.h>
+
+#include "device/cpu/cpu_device.h"
+#include "graph/text_form.h"
+#include "plan/estimator.h"
+
+namespace ag::cpu {
+namespace {
+
+TEST(PackedWeights, OneFormOfOneConstantIsMadeOnceWhileItIsHeld) {
+  PackedWeights weights;
+  int packs = 0;
+  const auto pack = [&] { return ++packs, AlignedBuffer::Make(640); };
+  const Desc plain = PlainDesc({16, 10}), turned = PlainDesc({10, 16});
+  const Digest a = Sha256("a"), b = Sha256("b");
+  auto first = *weights.Get(a, plain, plain, pack);
+  EXPECT_EQ(*weights.Get(a, plain, plain, pack), first);
+  EXPECT_EQ(packs, 1);
+  const auto other_form = *weights.Get(a, turned, plain, pack);
+  const auto other_origin = *weights.Get(a, plain, turned, pack);
+  const auto other_name = *weights.Get(b, plain, plain, pack);
+  EXPECT_EQ(packs, 4);
+  EXPECT_EQ(weights.bytes(), 4u * 640);
+  first.reset();
+  EXPECT_EQ(weights.bytes(), 3u * 640);
+  EXPECT_TRUE(weights.Get(a, plain, plain, pack).ok());
+  EXPECT_EQ(packs, 5);
+}
+
+TEST(PackedWeights, AFailureIsNotKept) {
+  PackedWeights weights;
+  const Desc plain = PlainDesc({1});
+  const auto fail = [] { return Err(StatusCode::kResourceExhausted, "full"); };
+  EXPECT_FALSE(weights.Get(Sha256("a"), plain, plain, fail).ok());
+  EXPECT_TRUE(weights.Get(Sha256("a"), plain, plain, [] { return AlignedBuffer::Make(64); }).ok());
+}
+
+// Counts what is read.
+class CountedWeights : public WeightSource {
+ public:
+  explicit CountedWeights(const MemoryWeights& weights, bool names_content)
+      : weights_(weights), names_content_(names_content) {}
+  StatusOr<Tensor> Get(const Digest& digest, const TensorType& type) const override {
+    ++reads;
+    return weights_.Get(digest, type);
+  }
+  bool names_content() const override { return names_content_; }
+  mutable int reads = 0;
+
+ private:
+  const MemoryWeights& weights_;
+  const bool names_content_;
+};
+
+// Two executables of one model read its weights once, and compute the same.
+TEST(PackedWeights, ExecutablesOfADeviceShareThem) {
+  MemoryWeights weights;
+  const Graph graph = *ParseGraph(
+      "input x f32[1,32]\nw = const f32[32,32] seed 1\nv = const f32[32,32] seed 2\n"
+      "output y = matmul(x, add(w, v))\n",
+      &weights);
+  const std::unique_ptr<Device> device = *OpenCpuDevice({.cores = 1});
+  const Plan plan = *EagerPlan(graph, device->spec(), {});
+  const std::vector<Tensor> inputs = {RandomTensor({DType::kFloat32, {1, 32}}, 1)};
+  for (const bool names_content : {true, false}) {
+    const CountedWeights counted(weights, names_content);
+    std::vector<std::unique_ptr<Executable>> executables;
+    std::vector<std::string> results;
+    for (int i = 0; i < 3; ++i) {
+      executables.push_back(*device->Build(graph, plan, counted));
+      std::vector<Tensor> outputs = {Tensor::Zeros({DType::kFloat32, {1, 32}})};
+      ASSERT_TRUE(executables.back()->Run(inputs, outputs).ok());
+      results.emplace_back(outputs[0].bytes());
+    }
+    EXPECT_EQ(counted.reads, names_content ? 2 : 6);
+    EXPECT_EQ(results[0], results[1]);
+    EXPECT_EQ(results[0], results[2]);
+  }
+}
+
+}  // namespace
+}  // namespace ag::cpu
