@@ -25,12 +25,11 @@ class Runner {
     CountReaders(edges);
     AG_TRY(CheckInputs());
     for (NodeId id = 0; id < graph_.size(); ++id) {
-      if (readers_[id] == 0) continue;
-      AG_TRY(Compute(id));
-      if (options_.on_node) AG_TRY(options_.on_node(id));
+      if (readers_[id] > 0 && !IsConstant(id)) AG_TRY(Compute(id));
     }
     std::vector<Array<T>> results;
     for (const Edge& e : edges) {
+      AG_TRY(Need(e.node));
       const Array<T>& value = values_[e.node][static_cast<size_t>(e.output)];
       AG_TRY(CheckPoison(e, value));
       results.push_back(value);
@@ -67,7 +66,19 @@ class Runner {
     }
   }
 
+  bool IsConstant(NodeId id) const { return graph_.node(id).op == OpKind::kConstant; }
+
+  // Constants are made for their first reader: a model's weights never stand in memory all at once.
+  Status Need(NodeId id) {
+    return IsConstant(id) && values_[id].empty() ? Compute(id) : OkStatus();
+  }
+
   Status Compute(NodeId id) {
+    AG_TRY(ComputeNode(id));
+    return options_.on_node ? options_.on_node(id) : OkStatus();
+  }
+
+  Status ComputeNode(NodeId id) {
     const Node& node = graph_.node(id);
     if (node.op == OpKind::kInput) return ComputeInput(id);
     if (node.op == OpKind::kConstant) {
@@ -75,6 +86,7 @@ class Runner {
       values_[id].push_back(std::move(value));
       return OkStatus();
     }
+    for (const Edge& e : node.inputs) AG_TRY(Need(e.node));
     absl::InlinedVector<const Array<T>*, 4> inputs;
     absl::InlinedVector<const TensorType*, 4> types;
     for (const Edge& e : node.inputs) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "graph/random_graph.h"
 #include "graph/text_form.h"
 
@@ -85,6 +87,24 @@ TEST(EvaluateTest, EdgesAreRoundedOnce) {
   EXPECT_EQ(Materialize(graph, sum, weights).value().At(0), 1);
   EXPECT_EQ(Evaluate(graph, {}, weights).value()[0].At(0),
             9.313225746154785e-10);  // 2^-30.
+}
+
+// A model's weights never stand in memory all at once.
+TEST(EvaluateTest, ConstantsAreMadeForTheirFirstReader) {
+  MemoryWeights weights;
+  const Graph graph = *ParseGraph(
+      "input x f32[2,2]\nw = const f32[2,2] seed 1\nv = const f32[2,2] seed 2\n"
+      "output y = matmul(matmul(x, w), v)\n",
+      &weights);
+  std::vector<OpKind> order;
+  const auto on_node = [&](NodeId id) {
+    order.push_back(graph.node(id).op);
+    return OkStatus();
+  };
+  ASSERT_TRUE(Evaluate(graph, RandomInputs(graph, 1), weights, {.on_node = on_node}).ok());
+  ASSERT_EQ(order.size(), 5u) << "each once";
+  const auto first = std::ranges::find(order, OpKind::kMatMul);
+  EXPECT_EQ(std::count(order.begin(), first, OpKind::kConstant), 1);
 }
 
 TEST(EvaluateTest, SaysWhatIsWrong) {
