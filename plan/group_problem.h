@@ -60,5 +60,7 @@ struct Work {
   double bytes = 0;  // Inputs, constants and outputs, padding included.
 };
 Work WorkOf(const GroupProblem& problem);
+double FlopsOf(
+    const Graph& graph);  // Of one run; what is computed from constants alone is not in it.
 
 }  // namespace ag

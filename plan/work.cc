@@ -129,12 +129,17 @@ PaddedCopies CopiesOf(const GroupProblem& problem, int64_t channel_bytes) {
 
 }  // namespace
 
+double FlopsOf(const Graph& graph) {
+  double flops = 0;
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    if (!graph.is_constant(id)) flops += FlopsOf(graph, graph.node(id));
+  }
+  return flops;
+}
+
 Work WorkOf(const GroupProblem& problem) {
   const Graph& graph = problem.graph;
-  Work work;
-  for (NodeId id = 0; id < graph.size(); ++id) {
-    if (!graph.is_constant(id)) work.flops += FlopsOf(graph, graph.node(id));
-  }
+  Work work{.flops = FlopsOf(graph)};
   work.bytes = BytesOfConstants(problem) + BytesOfInputs(problem);
   for (size_t i = 0; i < graph.outputs().size(); ++i) {
     const TensorType type = StoredType(graph.type(graph.outputs()[i].edge), problem.precision);

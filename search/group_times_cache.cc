@@ -96,7 +96,7 @@ std::vector<GroupTimesCache::Wanted> GroupTimesCache::TakeBatch(int count_max) {
   const bool stop = options_.stop && options_.stop();
   const MutexLock lock(mutex_);
   stopped_ = stopped_ || stop;
-  const int left = stopped_ ? 0 : std::max(options_.groups_max - asked_, 0);
+  const int left = stopped_ ? 0 : LeftToAsk();
   const int count = std::min({left, count_max, kGroupBatchMax, static_cast<int>(wanted_.size())});
   std::vector<Wanted> batch(std::make_move_iterator(wanted_.begin()),
                             std::make_move_iterator(wanted_.begin() + count));
@@ -153,9 +153,26 @@ void GroupTimesCache::MeasureWanted(int count_max) {
   wanted_.clear();
 }
 
+void GroupTimesCache::BeginStage(int groups_max) {
+  const bool stop = options_.stop && options_.stop();
+  const MutexLock lock(mutex_);
+  stopped_ = stop;
+  stage_max_ = int64_t{asked_} + groups_max;
+}
+
+int GroupTimesCache::LeftToAsk() const {
+  const int64_t max = std::min<int64_t>(options_.groups_max, stage_max_);
+  return static_cast<int>(std::max<int64_t>(max - asked_, 0));
+}
+
 bool GroupTimesCache::Exhausted() const {
   const MutexLock lock(mutex_);
-  return stopped_ || asked_ >= options_.groups_max;
+  return stopped_ || LeftToAsk() == 0;
+}
+
+int GroupTimesCache::asked() const {
+  const MutexLock lock(mutex_);
+  return asked_;
 }
 
 int GroupTimesCache::measured() const {

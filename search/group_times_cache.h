@@ -60,7 +60,12 @@ class GroupTimesCache : public GroupTimes {
   // kCancelled (which says nothing of the group) ended it.
   void MeasureWanted(int count_max = std::numeric_limits<int>::max());
 
-  bool Exhausted() const;  // No further group will be measured.
+  // A stage of the search begins, in which at most so many distinct groups more are asked for. An
+  // answer kCancelled ended the stage before, not this one.
+  void BeginStage(int groups_max = std::numeric_limits<int>::max());
+
+  bool Exhausted() const;  // No further group will be measured, in this stage at least.
+  int asked() const;       // Distinct groups, so far.
   int measured() const;
   int failed() const;
 
@@ -89,7 +94,10 @@ class GroupTimesCache : public GroupTimes {
   int64_t version_ AG_GUARDED_BY(mutex_) = 0;  // Grows with each answer of the Measurer.
   // Sorted ratios measurement / roofline: of one pattern in given layouts, of a pattern, of all.
   std::map<std::string, std::vector<double>> ratios_ AG_GUARDED_BY(mutex_);
+  int LeftToAsk() const AG_REQUIRES(mutex_);
+
   int asked_ AG_GUARDED_BY(mutex_) = 0;
+  int64_t stage_max_ AG_GUARDED_BY(mutex_) = std::numeric_limits<int64_t>::max();  // Of asked_.
   int measured_ AG_GUARDED_BY(mutex_) = 0;
   int failed_ AG_GUARDED_BY(mutex_) = 0;
   bool stopped_ AG_GUARDED_BY(mutex_) = false;

@@ -144,6 +144,37 @@ TEST_F(GroupTimesCacheTest, ACancelledMeasurementSaysNothingOfTheGroup) {
   EXPECT_TRUE(cache.Exhausted());
 }
 
+TEST_F(GroupTimesCacheTest, AStageMeasuresOnAfterOneThatWasCut) {
+  bool is_cut = true;
+  measurer_.group_failure = [&](const GroupProblem&) {
+    return is_cut ? Err(StatusCode::kCancelled, "time is up") : OkStatus();
+  };
+  GroupTimesCache cache = Cache();
+  cache.Want(Relu(1));
+  cache.MeasureWanted();
+  EXPECT_TRUE(cache.Exhausted());
+  is_cut = false;
+  cache.BeginStage();
+  EXPECT_FALSE(cache.Exhausted());
+  cache.Want(Relu(1));
+  cache.MeasureWanted();
+  EXPECT_EQ(cache.Find(Relu(1)).state, State::kMeasured);
+  EXPECT_EQ(cache.asked(), 1);
+}
+
+TEST_F(GroupTimesCacheTest, AStageAsksForNoMoreThanItsShare) {
+  GroupTimesCache cache = Cache();
+  cache.BeginStage(2);
+  for (int i = 1; i <= 3; ++i) cache.Want(Relu(i));
+  cache.MeasureWanted();
+  EXPECT_EQ(cache.measured(), 2);
+  EXPECT_TRUE(cache.Exhausted());
+  cache.BeginStage(1);
+  for (int i = 1; i <= 5; ++i) cache.Want(Relu(i));
+  cache.MeasureWanted();
+  EXPECT_EQ(cache.measured(), 3);
+}
+
 TEST_F(GroupTimesCacheTest, AViewTakesNoTimeAndIsNeverMeasured) {
   GroupTimesCache cache = Cache();
   GroupProblem view = Relu(1);

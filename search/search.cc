@@ -16,6 +16,16 @@ namespace {
 // of every speedup, is as good as grouping makes it. Two batches.
 constexpr int kInputAlternativesMax = 2 * kGroupBatchMax;
 
+// The parts of the search's time by which the input's stages end, so that most of it is left for
+// rounds however long a measurement takes here: its cover measured, alternatives to it, its plan
+// and the groups of its plan on several streams.
+constexpr double kInputCoverEnd = 0.4;
+constexpr double kInputAlternativesEnd = 0.3;
+constexpr double kInputPlanEnd = 0.5;
+
+// A round keeps up to this part of the time that is left for timing its plans.
+constexpr double kPlansShare = 0.5;
+
 class PlanSearch {
  public:
   PlanSearch(const SearchRequest& request, Measurer& measurer, Clock& clock)
@@ -35,6 +45,8 @@ class PlanSearch {
 
  private:
   Status PlanInput();
+  void BeginRound();
+  void KeepWhatFits(std::vector<PlanCandidate>* plans);
   Status MeasureInput();
   void SearchRounds();
   void SearchFrom(const RankedGraph& root);
@@ -64,6 +76,8 @@ class PlanSearch {
   // Graphs to search from by (-speedup, digest): the fastest first.
   std::map<std::pair<double, Digest>, RankedGraph> queue_;
   double best_speedup_ = 1;
+  int input_groups_ = 0, input_alternatives_ = 0;
+  Nanos plan_takes_{0};  // To make one ready and time it, as the last call took.
   StopReason stop_ = StopReason::kNone;
 };
 
@@ -72,8 +86,13 @@ StatusOr<SearchResult> PlanSearch::Run() {
   if (run_.Cancelled()) {
     stop_ = StopReason::kCancelled;
   } else {
-    AG_TRY(MeasureInput());
-    SearchRounds();
+    const Status measured = MeasureInput();
+    if (measured.code() == StatusCode::kCancelled) {  // The finals are its last chance.
+      stop_ = run_.Cancelled() ? StopReason::kCancelled : StopReason::kTime;
+    } else {
+      AG_TRY(measured);
+      SearchRounds();
+    }
   }
   SearchResult result = InputResult();
   RunFinals(&result);
@@ -82,16 +101,28 @@ StatusOr<SearchResult> PlanSearch::Run() {
   return result;
 }
 
+// What is cut here is cut for the input alone: the rounds measure on.
 Status PlanSearch::PlanInput() {
+  const SearchLimits& limits = request_.options.limits;
   run_.Report("measuring groups");
+  times_.BeginStage(limits.input_groups_max);
+  measurer_.EndBy(run_.PointAt(kInputCoverEnd));
   AG_TRY(ScoreMeasured(request_.input, setting_));
   WantingTimes wanting(times_);
   AG_TRY(FormGroups(request_.input, request_.spec, request_.policy, wanting));
-  times_.MeasureWanted(kInputAlternativesMax);
+  const int covered = times_.asked();
+  const bool is_cut = times_.Exhausted();
+  measurer_.EndBy(run_.PointAt(kInputAlternativesEnd));
+  times_.MeasureWanted(std::min(kInputAlternativesMax, limits.input_alternatives_max));
+  input_alternatives_ = times_.asked() - covered;
+  // Alternatives that were cut leave time for the cover that those which were measured make best.
+  if (!is_cut) times_.BeginStage(limits.input_groups_max - times_.asked());
+  measurer_.EndBy(run_.PointAt(kInputPlanEnd));
   AG_LET(input_, MakeOneStreamPlan(request_.input, setting_, {.allow_failed = true}));
   AG_LET(ScoredGraph scored, ScoreGraph(request_.input, setting_));
   input_graph_ = {.graph = request_.input, .estimate_ns = scored.estimate_ns};
   eager_ = MakeOneStreamPlan(request_.input, setting_, {.grouped = false, .allow_failed = true});
+  input_groups_ = times_.asked();
   return OkStatus();
 }
 
@@ -99,11 +130,16 @@ Status PlanSearch::PlanInput() {
 Status PlanSearch::MeasureInput() {
   std::optional<PlanCandidate> streams =
       MakeStreamsPlan(request_.input, setting_, input_.makespan_ns);
+  input_groups_ = times_.asked();
+  times_.BeginStage();
   std::vector<const PlanCandidate*> candidates;
   if (streams) candidates.push_back(&*streams);
   run_.Report("measuring plans");
+  measurer_.EndBy(run_.search_end());
+  const Nanos begin = run_.Now();
   AG_LET(std::vector<PlanTiming> timings,
          MeasureAgainstInput(measurer_, input_, candidates, Measurer::Effort::kRanking));
+  plan_takes_ = (run_.Now() - begin) / timings.size();
   input_timing_ = timings[0];
   measured_graphs_.insert(HashOfStructure(request_.input));
   double speedup = 1;
@@ -134,8 +170,42 @@ void PlanSearch::SearchRounds() {
       return;
     }
     ++run_.counts.rounds;
+    const int expansions = run_.counts.expansions;
+    BeginRound();
     SearchFrom(queue_.extract(queue_.begin()).mapped());
+    // Stopped before it looked at anything: no round.
+    if (run_.Over() && run_.counts.expansions == expansions) --run_.counts.rounds;
+    const bool has_reason = stop_ == StopReason::kUnavailable || stop_ == StopReason::kCancelled;
+    if (!has_reason && run_.TimeUp()) {
+      stop_ = StopReason::kTime;
+      return;
+    }
   }
+}
+
+// Keeps time for the plans of the round that begins.
+void PlanSearch::BeginRound() {
+  if (run_.search_end() == Nanos::max()) return;
+  const auto left = std::max(run_.search_end() - run_.Now(), Nanos{0});
+  const int plans = request_.options.limits.candidates_max + 1;
+  const Nanos kept =
+      std::min(Nanos(static_cast<int64_t>(kPlansShare * static_cast<double>(left.count()))),
+               plan_takes_ * plans);
+  run_.EndAt(run_.search_end() - kept);
+  measurer_.EndBy(run_.search_end() - kept);
+}
+
+// Leaves the plans, best first, that can be timed until the search's end; one in any case.
+void PlanSearch::KeepWhatFits(std::vector<PlanCandidate>* plans) {
+  const int64_t allowed = request_.options.limits.plans_total_max - run_.counts.plans_timed;
+  if (static_cast<int64_t>(plans->size()) > allowed) {
+    plans->resize(static_cast<size_t>(std::max<int64_t>(allowed, 0)));
+  }
+  if (run_.search_end() == Nanos::max() || plan_takes_ <= Nanos{0}) return;
+  const int64_t fit = std::max<int64_t>((run_.search_end() - run_.Now()) / plan_takes_ - 1, 1);
+  if (static_cast<int64_t>(plans->size()) <= fit) return;
+  plans->resize(static_cast<size_t>(fit));
+  run_.EndAt(Nanos::min());  // A round that time cut is the last.
 }
 
 void PlanSearch::SearchFrom(const RankedGraph& root) {
@@ -171,17 +241,28 @@ std::vector<PlanCandidate> PlanSearch::PlansOf(const std::vector<RankedGraph>& g
 // Returns false when nothing could be measured. A candidate without a timing is left out.
 bool PlanSearch::MeasureRound(std::vector<PlanCandidate> plans,
                               const std::vector<RankedGraph>& graphs) {
+  KeepWhatFits(&plans);
+  if (plans.empty()) return true;
   std::vector<const PlanCandidate*> pointers;
   for (const PlanCandidate& plan : plans) pointers.push_back(&plan);
+  measurer_.EndBy(run_.search_end());
+  const Nanos begin = run_.Now();
   const StatusOr<std::vector<PlanTiming>> timings =
       MeasureAgainstInput(measurer_, input_, pointers, Measurer::Effort::kRanking);
+  plan_takes_ = (run_.Now() - begin) / (plans.size() + 1);
   if (!timings.ok()) {
-    if (!run_.Cancelled()) run_.Warn("measuring plans: " + Message(timings.status()));
-    return false;
+    const bool is_cut = timings.status().code() == StatusCode::kCancelled;
+    if (!is_cut) run_.Warn("measuring plans: " + Message(timings.status()));
+    return is_cut && run_.TimeUp();  // Else it was cancelled, or the device went away.
   }
   std::map<int, double> speedups;  // Of each graph's best plan, by step.
   for (size_t i = 0; i < plans.size(); ++i) {
     const PlanTiming& timing = (*timings)[i + 1];
+    if (timing.status.code() == StatusCode::kCancelled) {  // As all after it: no time was left.
+      run_.EndAt(Nanos::min());
+      break;
+    }
+    ++run_.counts.plans_timed;
     if (!timing.status.ok()) {
       run_.Warn(fmt::format("candidate: {}", Message(timing.status)));
       continue;
@@ -215,6 +296,9 @@ SearchResult PlanSearch::InputResult() const {
   result.expansions = run_.counts.expansions;
   result.graphs = run_.counts.graphs;
   result.candidates = run_.counts.candidates;
+  result.plans_timed = run_.counts.plans_timed;
+  result.input_groups = input_groups_;
+  result.input_alternatives = input_alternatives_;
   result.groups_measured = times_.measured();
   result.groups_failed = times_.failed();
   result.pairs_measured = pairs_.measured();
@@ -228,9 +312,13 @@ void PlanSearch::RunFinals(SearchResult* result) {
   if (run_.Cancelled() && finalists.empty()) return;
   std::vector<const PlanCandidate*> candidates;
   for (const size_t i : finalists) candidates.push_back(&measured_[i].candidate);
-  const bool has_eager = eager_.ok() && !run_.Cancelled();
+  // For information: given up first.
+  const Nanos all_take = plan_takes_ * static_cast<int64_t>(candidates.size() + 2);
+  const bool has_time = run_.finals_end() - run_.Now() > 2 * all_take;
+  const bool has_eager = eager_.ok() && !run_.Cancelled() && has_time;
   if (has_eager) candidates.push_back(&*eager_);
   run_.Report("measuring plans");
+  measurer_.EndBy(run_.finals_end());
   StatusOr<std::vector<PlanTiming>> timings =
       MeasureAgainstInput(measurer_, input_, candidates, Measurer::Effort::kVerdict);
   if (!timings.ok()) {
@@ -272,6 +360,27 @@ std::vector<StatusOr<Measurement>> Measurer::MeasurePairs(const std::vector<Pair
       pairs.size(), Err(StatusCode::kUnimplemented, "pairs of groups are not timed here"));
 }
 
+std::string_view SearchStateName(SearchState state) {
+  switch (state) {
+    case SearchState::kComplete:
+      return "COMPLETE";
+    case SearchState::kStopped:
+      return "STOPPED";
+    case SearchState::kNotSearched:
+      return "NOT_SEARCHED";
+  }
+  AG_CHECK(false);
+}
+
+SearchState SearchStateOf(std::string_view stop_reason, int rounds) {
+  if (rounds <= 0) return SearchState::kNotSearched;
+  for (const StopReason reason : {StopReason::kNone, StopReason::kRounds, StopReason::kExpansions,
+                                  StopReason::kGraphs, StopReason::kGroups}) {
+    if (stop_reason == StopReasonName(reason)) return SearchState::kComplete;
+  }
+  return SearchState::kStopped;
+}
+
 StatusOr<SearchResult> FindPlan(const SearchRequest& request, Measurer& measurer, Clock& clock) {
   return PlanSearch(request, measurer, clock).Run();
 }
@@ -290,6 +399,9 @@ SearchLimits ReplayLimits(const SearchLimits& used, const SearchResult& result) 
   limits.graphs_total_max = result.graphs;
   if (result.expansions == 0) limits.expansions_max = 0;
   if (result.graphs == 0) limits.graphs_max = 0;
+  limits.plans_total_max = result.plans_timed;
+  limits.input_groups_max = result.input_groups;
+  limits.input_alternatives_max = result.input_alternatives;
   limits.groups_max = result.groups_measured + result.groups_failed;
   limits.pairs_max = result.pairs_measured + result.pairs_failed;
   limits.time_max = Nanos::max();

@@ -5,8 +5,10 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -40,6 +42,10 @@ class Measurer {
   // Interleaved with candidates[0], the input. An error status: none could be timed.
   virtual StatusOr<std::vector<PlanTiming>> MeasurePlans(const std::vector<Candidate>& candidates,
                                                          Effort effort) = 0;
+
+  // When what is asked for from now on should be answered, by the search's clock: entries that were
+  // not reached by then are kCancelled. A Measurer need not heed it.
+  virtual void EndBy(Nanos) {}
 };
 
 // Counts are the budget; times are backstops (DESIGN section 5).
@@ -57,7 +63,11 @@ struct SearchLimits {
   // Over all rounds; 0: no limit but the ones above. A replay sets them (ReplayLimits).
   int expansions_total_max = 0;
   int graphs_total_max = 0;
-  Nanos time_max{60'000'000'000};
+  int plans_total_max = std::numeric_limits<int>::max();         // Plans timed, over all rounds.
+  int input_groups_max = std::numeric_limits<int>::max();        // Asked for before the input is
+  int input_alternatives_max = std::numeric_limits<int>::max();  // timed; of these, alternatives.
+  Nanos time_max{60'000'000'000};                                // Until the last round ends,
+  Nanos finals_max{30'000'000'000};  // and the finals so long after time_max at the latest.
 };
 
 struct SearchOptions {
@@ -121,11 +131,23 @@ struct SearchResult : FoundPlan {
   std::string stop_reason;
   // Counts reached over all rounds.
   int rounds = 0, expansions = 0, graphs = 0, candidates = 0;
+  int plans_timed = 0;  // In rounds.
+  int input_groups = 0, input_alternatives = 0;
   int groups_measured = 0, groups_failed = 0;
   int pairs_measured = 0, pairs_failed = 0;
   double overlap = 1;  // How groups share the device (plan/sharing.h), as the pairs say.
   std::vector<std::string> warnings;  // E.g. a rule that could not be applied where it matched.
 };
+
+// Whether the space of graphs was searched.
+enum class SearchState {
+  kComplete,     // As far as the counts of the request go, or to its end.
+  kStopped,      // Time, a cancellation or a device that went away ended it.
+  kNotSearched,  // The same, before the first round: the answer says nothing of rewrites.
+};
+std::string_view SearchStateName(SearchState state);  // "COMPLETE", "STOPPED", "NOT_SEARCHED"
+// By a result's figures. A stop_reason that this version does not know is kStopped.
+SearchState SearchStateOf(std::string_view stop_reason, int rounds);
 
 // Returns the best plan found, by measurement; Errors: kUnimplemented (the device cannot run the
 // input; names the operator), the Measurer's error when not even the input could be timed. A

@@ -26,8 +26,26 @@ std::string_view StopReasonName(StopReason reason) {
   AG_CHECK(false);
 }
 
+namespace {
+
+Nanos After(Nanos begin, Nanos duration) {
+  return duration < Nanos::max() - begin ? begin + duration : Nanos::max();
+}
+
+}  // namespace
+
 SearchRun::SearchRun(const SearchRequest& request, Clock& clock)
-    : request_(request), clock_(clock), start_(clock.Now()) {}
+    : request_(request),
+      clock_(clock),
+      start_(clock.Now()),
+      search_end_(After(start_, request.options.limits.time_max)),
+      finals_end_(After(search_end_, request.options.limits.finals_max)) {}
+
+Nanos SearchRun::PointAt(double share) const {
+  if (search_end_ == Nanos::max()) return search_end_;
+  const auto part = share * static_cast<double>((search_end_ - start_).count());
+  return start_ + Nanos(static_cast<int64_t>(part));
+}
 
 bool SearchRun::Cancelled() {
   if (!cancelled_ && request_.cancelled) cancelled_ = request_.cancelled();
@@ -35,7 +53,7 @@ bool SearchRun::Cancelled() {
 }
 
 bool SearchRun::TimeUp() {
-  if (!time_up_) time_up_ = clock_.Now() - start_ >= request_.options.limits.time_max;
+  if (!time_up_) time_up_ = clock_.Now() >= end_;
   return time_up_;
 }
 

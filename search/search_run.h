@@ -28,12 +28,24 @@ struct SearchCounts {
   int expansions = 0;
   int graphs = 0;
   int candidates = 0;
+  int plans_timed = 0;
 };
 
 class SearchRun {
  public:
-  // Borrows both; they outlive it. The time limit counts from here.
+  // Borrows both; they outlive it. The time limits count from here.
   SearchRun(const SearchRequest& request, Clock& clock);
+
+  Nanos Now() { return clock_.Now(); }
+  Nanos start() const { return start_; }
+  Nanos search_end() const { return search_end_; }  // By time_max,
+  Nanos finals_end() const { return finals_end_; }  // and finals_max after it.
+  // The point at this part of the time from the start to the search's end.
+  Nanos PointAt(double share) const;
+
+  // Time is up at `end` instead of search_end(). What is cut then ends the search: its last round
+  // still has plans to time.
+  void EndAt(Nanos end) { end_ = end; }
 
   // Both stay true once they were true, so that everything after sees one cut.
   bool Cancelled();
@@ -54,7 +66,8 @@ class SearchRun {
  private:
   const SearchRequest& request_;
   Clock& clock_;
-  Nanos start_;
+  const Nanos start_, search_end_, finals_end_;
+  Nanos end_ = search_end_;
   bool cancelled_ = false;
   bool time_up_ = false;
   double best_speedup_ = 1;

@@ -37,6 +37,15 @@ q = matmul(matmul(matmul(x, b), c), d)
 output "y" = add(p, q)
 )";
 
+// A clock that moves with every question stops the search at many different points.
+class TickingClock : public FakeClock {
+ public:
+  Nanos Now() override {
+    Advance(Nanos{1});
+    return FakeClock::Now();
+  }
+};
+
 class SearchTest : public testing::Test {
  protected:
   SearchRequest Request(std::string_view graph, std::string_view rules) {
@@ -235,6 +244,37 @@ TEST_F(SearchTest, EachCountLimitNamesTheStop) {
   }
 }
 
+TEST_F(SearchTest, TheStateSaysWhetherTheSearchRan) {
+  for (const char* reason : {"exhausted", "rounds", "expansions", "graphs", "groups"}) {
+    EXPECT_EQ(SearchStateOf(reason, 1), SearchState::kComplete) << reason;
+  }
+  for (const char* reason : {"time", "cancelled", "unavailable", "of a later version"}) {
+    EXPECT_EQ(SearchStateOf(reason, 1), SearchState::kStopped) << reason;
+    EXPECT_EQ(SearchStateOf(reason, 0), SearchState::kNotSearched) << reason;
+  }
+  EXPECT_EQ(SearchStateName(SearchState::kComplete), "COMPLETE");
+  EXPECT_EQ(SearchStateName(SearchState::kStopped), "STOPPED");
+  EXPECT_EQ(SearchStateName(SearchState::kNotSearched), "NOT_SEARCHED");
+}
+
+// Time is up when the first round begins, or while it looks at its first graph.
+TEST_F(SearchTest, ARoundThatExpandedNothingIsNone) {
+  SearchRequest request = Request(kSixProducts, kReassociate);
+  int not_searched = 0, stopped = 0;
+  for (int64_t ticks = 1; ticks <= 100; ++ticks) {
+    request.options.limits = {.time_max = Nanos{ticks}};
+    TickingClock clock;
+    const auto result = FindPlan(request, measurer_, clock);
+    ASSERT_TRUE(result.ok()) << Message(result.status());
+    if (result->stop_reason != "time") continue;
+    const SearchState state = SearchStateOf(result->stop_reason, result->rounds);
+    EXPECT_EQ(state == SearchState::kNotSearched, result->expansions == 0) << ticks;
+    ++(state == SearchState::kNotSearched ? not_searched : stopped);
+  }
+  EXPECT_GT(not_searched, 0);
+  EXPECT_GT(stopped, 0);
+}
+
 TEST_F(SearchTest, CancelledBeforeAnythingReturnsTheInputUntimed) {
   SearchRequest request = Request(kTwoProducts, kReassociate);
   request.cancelled = [] { return true; };
@@ -292,15 +332,6 @@ TEST_F(SearchTest, EqualSearchesGiveEqualBytes) {
   EXPECT_EQ(first->timing.verdict, Verdict::kFaster);
 }
 
-// A clock that moves with every question stops the search at many different points.
-class TickingClock : public FakeClock {
- public:
-  Nanos Now() override {
-    Advance(Nanos{1});
-    return FakeClock::Now();
-  }
-};
-
 TEST_F(SearchTest, ASearchStoppedByTimeIsReplayedByItsCounts) {
   SearchRequest request = Request(kSixProducts, kReassociate);
   int stopped = 0;
@@ -319,6 +350,143 @@ TEST_F(SearchTest, ASearchStoppedByTimeIsReplayedByItsCounts) {
     EXPECT_EQ(timed->groups_measured, replay->groups_measured) << ticks;
   }
   EXPECT_GT(stopped, 20);
+}
+
+// Groups and plans take so long by the clock; what is not reached in time is cancelled.
+class SlowMeasurer : public FakeMeasurer {
+ public:
+  SlowMeasurer(FakeClock& clock, Nanos group_takes, Nanos plan_takes)
+      : FakeMeasurer(TestSpec()),
+        clock_(clock),
+        group_takes_(group_takes),
+        plan_takes_(plan_takes) {}
+  void EndBy(Nanos until) override { until_ = until; }
+  std::vector<StatusOr<Measurement>> MeasureGroups(
+      const std::vector<GroupProblem>& problems) override {
+    std::vector<StatusOr<Measurement>> results;
+    for (const GroupProblem& problem : problems) {
+      if (const Status up = TimeUp(); !up.ok()) {
+        results.push_back(up);
+        continue;
+      }
+      clock_.Advance(group_takes_);
+      results.push_back(FakeMeasurer::MeasureGroups({problem})[0]);
+    }
+    return results;
+  }
+  StatusOr<std::vector<PlanTiming>> MeasurePlans(const std::vector<Candidate>& candidates,
+                                                 Effort effort) override {
+    AG_LET(std::vector<PlanTiming> timings, FakeMeasurer::MeasurePlans(candidates, effort));
+    for (size_t i = 0; i < timings.size(); ++i) {
+      if (i > 1 && !TimeUp().ok()) {
+        timings[i].status = TimeUp();
+      } else {
+        clock_.Advance(plan_takes_);
+      }
+    }
+    return timings;
+  }
+
+ private:
+  Status TimeUp() const {
+    if (clock_.Now() < until_) return OkStatus();
+    return Err(StatusCode::kCancelled, "time is up");
+  }
+
+  FakeClock& clock_;
+  const Nanos group_takes_, plan_takes_;
+  Nanos until_ = Nanos::max();
+};
+
+constexpr Nanos kMs{1'000'000};
+
+// A dozen groups in the input's cover, as many alternatives, and rewrites to look for.
+std::string ManyGroups() {
+  std::string text = "input x0 f32[64,64]\n";
+  int size = 64;
+  for (int i = 0; i < 6; ++i, size += 8) {
+    text += fmt::format("v{} = const f32[{},{}] seed {}\n", i, size, size, 2 * i);
+    text += fmt::format("w{} = const f32[{},{}] seed {}\n", i, size, size + 8, 2 * i + 1);
+    text += fmt::format("x{} = relu(matmul(matmul(x{}, v{}), w{}))\n", i + 1, i, i, i);
+  }
+  return text + "output \"y\" = tanh(x6)\n";
+}
+
+TEST_F(SearchTest, HoweverSlowTheMachineThereAreRoundsAndItEndsInTime) {
+  SearchRequest request = Request(ManyGroups(), kReassociate);
+  request.options.limits.time_max = 10'000 * kMs;
+  request.options.limits.finals_max = 4'000 * kMs;
+  int alternatives = 1000;
+  for (const Nanos group_takes : {1 * kMs, 50 * kMs, 200 * kMs, 500 * kMs, 3'000 * kMs}) {
+    SCOPED_TRACE(testing::Message() << group_takes / kMs << " ms a group");
+    const Nanos plan_takes = 200 * kMs;
+    FakeClock clock;
+    SlowMeasurer measurer(clock, group_takes, plan_takes);
+    const auto result = FindPlan(request, measurer, clock);
+    ASSERT_TRUE(result.ok()) << Message(result.status());
+    ExpectSound(request, *result);
+    EXPECT_EQ(result->timing.verdict, Verdict::kFaster);
+    EXPECT_GE(result->rounds, 1);
+    EXPECT_GT(result->expansions, 0);
+    EXPECT_LE(clock.Now(), 14'000 * kMs + plan_takes) << "what has begun is ended";
+    EXPECT_LE(result->input_alternatives, alternatives);
+    alternatives = result->input_alternatives;
+  }
+  EXPECT_EQ(alternatives, 0) << "given up first";
+}
+
+TEST_F(SearchTest, PlansThatDoNotFitAreNotTimedAndTheSearchSaysTime) {
+  SearchRequest request = Request(ManyGroups(), kReassociate);
+  request.options.limits.time_max = 10'000 * kMs;
+  FakeClock clock;
+  SlowMeasurer measurer(clock, 1 * kMs, 1'500 * kMs);
+  const auto result = FindPlan(request, measurer, clock);
+  ASSERT_TRUE(result.ok()) << Message(result.status());
+  EXPECT_EQ(result->stop_reason, "time");
+  EXPECT_LT(result->plans_timed, 7);
+  EXPECT_GT(result->plans_timed, 0);
+  EXPECT_EQ(result->timing.verdict, Verdict::kFaster);
+  for (const std::string& warning : result->warnings) {
+    EXPECT_EQ(warning.find("time is up"), std::string::npos) << warning;
+  }
+}
+
+TEST_F(SearchTest, TheEagerPlanIsLeftOutOfShortFinals) {
+  SearchRequest request = Request(kTwoProducts, kReassociate);
+  for (const bool is_short : {false, true}) {
+    request.options.limits.finals_max = (is_short ? 3'000 : 30'000) * kMs;
+    request.options.limits.time_max = 3'000 * kMs;
+    FakeClock clock;
+    SlowMeasurer measurer(clock, 1 * kMs, 900 * kMs);
+    const auto result = FindPlan(request, measurer, clock);
+    ASSERT_TRUE(result.ok()) << Message(result.status());
+    EXPECT_EQ(result->eager_timing.status.ok(), !is_short);
+  }
+}
+
+// What was cut, where and why does not matter: the counts say it.
+TEST_F(SearchTest, ASearchWhoseMeasuringWasCutIsReplayedByItsCounts) {
+  SearchRequest request = Request(ManyGroups(), kReassociate);
+  int cut = 0;
+  for (const int64_t group_ms : {10, 90, 170, 400, 900}) {
+    for (const int64_t plan_ms : {10, 300, 900}) {
+      SCOPED_TRACE(testing::Message() << group_ms << " " << plan_ms);
+      request.options.limits = {.time_max = 10'000 * kMs};
+      FakeClock clock;
+      SlowMeasurer measurer(clock, group_ms * kMs, plan_ms * kMs);
+      const auto timed = FindPlan(request, measurer, clock);
+      ASSERT_TRUE(timed.ok()) << Message(timed.status());
+      cut += timed->stop_reason == "time";
+      request.options.limits = ReplayLimits(request.options.limits, *timed);
+      const auto replay = Find(request);
+      ASSERT_TRUE(replay.ok()) << Message(replay.status());
+      EXPECT_EQ(EncodePlan(timed->plan), EncodePlan(replay->plan));
+      EXPECT_EQ(timed->graph.digest(), replay->graph.digest());
+      EXPECT_EQ(timed->groups_measured, replay->groups_measured);
+      EXPECT_EQ(timed->plans_timed, replay->plans_timed);
+    }
+  }
+  EXPECT_GT(cut, 5);
 }
 
 TEST_F(SearchTest, WhateverTheNoiseTheAnswerIsTheInputOrAMeasuredWinner) {
