@@ -27,6 +27,7 @@ struct Measurement {
   Latency latency;
   int samples = 0;
   int discarded = 0;     // Samples thrown away: moved canary, foreign load, changed clocks.
+  int disturbed = 0;     // Of `samples`: taken beside foreign load all the same.
   double canary_ns = 0;  // The canary's time beside it.
   std::string kernel;    // The fastest kernel, and what the others took:
   std::vector<std::pair<std::string, double>> alternatives;  // name, median ns.
@@ -52,7 +53,8 @@ struct PlanTiming {
   double speedup_high = 1;
   Verdict verdict = Verdict::kSame;
   int blocks = 0;
-  int discarded = 0;
+  int discarded = 0;  // Blocks thrown away, as samples are of groups.
+  int disturbed = 0;  // Of `blocks`: taken beside foreign load all the same.
 };
 
 // Equivalence of one output of a candidate with the input's.

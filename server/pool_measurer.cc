@@ -1,5 +1,6 @@
 #include "server/pool_measurer.h"
 
+#include <algorithm>
 #include <set>
 
 #include "base/log.h"
@@ -20,6 +21,11 @@ bool WorthRemembering(const Delivery& delivery) {
     default:
       return false;
   }
+}
+
+// True when most of it was measured beside others.
+bool IsDisturbed(const Measurement& measurement) {
+  return 2 * measurement.disturbed > measurement.samples;
 }
 
 // Enough for a median that one disturbed block does not move.
@@ -98,22 +104,26 @@ std::vector<StatusOr<Measurement>> PoolMeasurer::Measure(const std::vector<Asked
 
 void PoolMeasurer::MeasureBatch(const std::vector<Asked>& batch) {
   if (options_.cancelled && options_.cancelled()) return;
+  if (clock_.Now() >= until_) return;
   GroupBatchWork work;
   work.policy = options_.policy.Text();
   for (const Asked& asked : batch) work.problems.push_back(asked.bytes);
   const auto keep = [&](const Delivery& delivery) {
     Keep(batch[static_cast<size_t>(delivery.entry)], delivery);
   };
-  const Status ran =
-      RunItem({std::move(work), options_.group_seconds_max}, keep, options_.cancelled);
+  const Status ran = RunItem({std::move(work), options_.group_seconds_max}, keep,
+                             options_.cancelled, {until_, kGroupGrace});
   if (!ran.ok() && ran.code() != StatusCode::kCancelled) LogWarn("group batch: {}", Message(ran));
 }
 
 // Stores what is worth it; the caller acknowledges after this.
 void PoolMeasurer::Keep(const Asked& asked, const Delivery& delivery) {
   Status status = delivery.result.status;
+  if (status.code() == StatusCode::kCancelled) return;  // Its time was up: not measured.
   if (status.ok()) status = CheckMeasurement(delivery.result.measurement);
   if (!status.ok()) ++failed_;
+  foreign_load_.groups += status.ok() ? 1 : 0;
+  foreign_load_.groups_disturbed += status.ok() && IsDisturbed(delivery.result.measurement) ? 1 : 0;
   fresh_.insert_or_assign(asked.bytes, status.ok()
                                            ? StatusOr<Measurement>(delivery.result.measurement)
                                            : StatusOr<Measurement>(status));
@@ -130,12 +140,20 @@ void PoolMeasurer::Keep(const Asked& asked, const Delivery& delivery) {
   }
 }
 
+// `until` is for the worker; one that is not done `grace` later is stopped.
 Status PoolMeasurer::RunItem(WorkItem work, const std::function<void(const Delivery&)>& on_result,
-                             const std::function<bool()>& stop) {
+                             const std::function<bool()>& stop, const Limit& limit) {
+  Nanos end = Nanos::max();
+  if (limit.until != Nanos::max()) {
+    const std::chrono::duration<double> left = limit.until - clock_.Now();
+    work.end_within_seconds = std::max(left.count(), 1e-3);
+    end = std::max(limit.until, clock_.Now()) + limit.grace;
+  }
+  const auto is_over = [&] { return (stop && stop()) || clock_.Now() > end; };
   if (options_.turn != nullptr) options_.turn->Leave();
   const Status ran = runner_.Run(
       {options_.device, options_.environment, std::make_shared<const WorkItem>(std::move(work))},
-      on_result, stop);
+      on_result, is_over);
   if (options_.turn != nullptr) AG_TRY(options_.turn->Enter());
   return ran;
 }
@@ -153,12 +171,24 @@ StatusOr<std::vector<PlanTiming>> PoolMeasurer::MeasurePlans(
     PlanTiming& timing = timings[static_cast<size_t>(delivery.entry)];
     timing = delivery.result.timing;
     timing.status = delivery.result.status;
-    if (!timing.status.ok()) ++failed_;
+    if (!timing.status.ok() && timing.status.code() != StatusCode::kCancelled) ++failed_;
+    if (!timing.status.ok() || delivery.entry == 0) return;  // The input's are its rivals' blocks.
+    foreign_load_.blocks += timing.blocks;
+    foreign_load_.blocks_disturbed += timing.disturbed;
   };
   AG_TRY(RunItem({std::move(work), options_.plan_seconds_max}, keep,
-                 effort == Effort::kVerdict ? options_.stopping : options_.cancelled));
+                 effort == Effort::kVerdict ? options_.stopping : options_.cancelled,
+                 {until_, kPlansGrace}));
   if (!timings.empty()) AG_TRY(timings[0].status, "the input");
   return timings;
+}
+
+std::string PoolMeasurer::ForeignLoadSeen::Warning() const {
+  if (!busy()) return "";
+  return fmt::format(
+      "others used the processors while {} of {} groups and {} of {} blocks of plans were "
+      "measured: times are less sure than on a quiet machine",
+      groups_disturbed, groups, blocks_disturbed, blocks);
 }
 
 StatusOr<std::vector<OutputError>> PoolMeasurer::Check(const CheckRequest& request) {
@@ -172,7 +202,7 @@ StatusOr<std::vector<OutputError>> PoolMeasurer::Check(const CheckRequest& reque
       errors = delivery.result.status;
     }
   };
-  AG_TRY(RunItem({std::move(work), options_.check_seconds_max}, keep, options_.cancelled));
+  AG_TRY(RunItem({std::move(work), options_.check_seconds_max}, keep, options_.cancelled, {}));
   return errors;
 }
 
@@ -187,7 +217,7 @@ StatusOr<EntryResult> PoolMeasurer::RunFiles(FileSetWork work) {
     }
   };
   const double seconds_max = options_.plan_seconds_max + work.seconds_max;
-  AG_TRY(RunItem({std::move(work), seconds_max}, keep, options_.cancelled));
+  AG_TRY(RunItem({std::move(work), seconds_max}, keep, options_.cancelled, {}));
   return entry;
 }
 

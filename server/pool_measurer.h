@@ -40,6 +40,10 @@ class PoolMeasurer : public Measurer {
   std::vector<StatusOr<Measurement>> MeasurePairs(const std::vector<PairProblem>& pairs) override;
   StatusOr<std::vector<PlanTiming>> MeasurePlans(const std::vector<Candidate>& candidates,
                                                  Effort effort) override;
+  // Workers are told; one that is not done with its entry by then is stopped a little later.
+  void EndBy(Nanos until) override { until_ = until; }
+  static constexpr Nanos kGroupGrace{2'000'000'000};
+  static constexpr Nanos kPlansGrace{3'000'000'000};  // The input and a rival, ready and run once.
 
   // The largest differences of `candidate` from `reference` over `seeds`, by output.
   struct CheckRequest {
@@ -64,6 +68,15 @@ class PoolMeasurer : public Measurer {
   int misses() const { return misses_; }
   int failed() const { return failed_; }
 
+  // What of this job was measured while others used the machine's processors.
+  struct ForeignLoadSeen {
+    int groups = 0, groups_disturbed = 0;  // Disturbed: most of a group's samples.
+    int blocks = 0, blocks_disturbed = 0;  // Of plans.
+    bool busy() const { return groups_disturbed * 5 > groups || blocks_disturbed * 5 > blocks; }
+    std::string Warning() const;  // Empty unless busy().
+  };
+  const ForeignLoadSeen& foreign_load() const { return foreign_load_; }
+
  private:
   struct Asked {  // A group or a pair.
     std::string bytes;
@@ -74,8 +87,12 @@ class PoolMeasurer : public Measurer {
   void MeasureBatch(const std::vector<Asked>& batch);
   void Keep(const Asked& asked, const Delivery& delivery);
   StatusOr<EntryResult> RunFiles(FileSetWork work);
+  struct Limit {
+    Nanos until = Nanos::max();
+    Nanos grace{0};
+  };
   Status RunItem(WorkItem work, const std::function<void(const Delivery&)>& on_result,
-                 const std::function<bool()>& stop);
+                 const std::function<bool()>& stop, const Limit& limit);
 
   WorkRunner& runner_;
   CacheDb& cache_;
@@ -85,6 +102,8 @@ class PoolMeasurer : public Measurer {
   int hits_ = 0;
   int misses_ = 0;
   int failed_ = 0;
+  Nanos until_ = Nanos::max();
+  ForeignLoadSeen foreign_load_;
 };
 
 }  // namespace ag

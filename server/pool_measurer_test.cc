@@ -21,10 +21,15 @@ class FakeRunner : public WorkRunner {
       delivery.entry = entry;
       delivery.quarantined = quarantine;
       delivery.result.status = failure;
+      if (entry >= cut_at) delivery.result.status = Err(StatusCode::kCancelled, "time is up");
       const double ns = 100 + entry;
       delivery.result.measurement.latency = {ns, ns, ns};
       delivery.result.measurement.kernel = "k";
+      delivery.result.measurement.samples = 10;
+      delivery.result.measurement.disturbed = entry < disturbed ? 6 : 5;
       delivery.result.timing.latency = {ns, ns, ns};
+      delivery.result.timing.blocks = 10;
+      delivery.result.timing.disturbed = disturbed;
       on_result(delivery);
     }
     return OkStatus();
@@ -32,6 +37,8 @@ class FakeRunner : public WorkRunner {
   std::vector<ItemRequest> items;
   Status failure;
   bool quarantine = false;
+  int cut_at = 1000;  // The first entry for which there is no time.
+  int disturbed = 0;  // Groups, and blocks of each plan, measured beside others.
 };
 
 struct MeasurerBench {
@@ -149,6 +156,68 @@ TEST(PoolMeasurer, ACancelledJobMeasuresItsFinals) {
   b.options.stopping = [] { return true; };
   EXPECT_EQ(b.Make().MeasurePlans({{}, {}}, Measurer::Effort::kVerdict).status().code(),
             StatusCode::kCancelled);
+}
+
+TEST(PoolMeasurer, WorkersAreToldWhenToEnd) {
+  Bench b;
+  PoolMeasurer measurer = b.Make();
+  measurer.MeasureGroups({Problem(1)});
+  EXPECT_EQ(b.runner.items.back().work->end_within_seconds, 0);
+  measurer.EndBy(b.clock.Now() + Nanos{2'500'000'000});
+  b.runner.cut_at = 1;
+  const auto groups = measurer.MeasureGroups({Problem(2), Problem(3)});
+  EXPECT_DOUBLE_EQ(b.runner.items.back().work->end_within_seconds, 2.5);
+  EXPECT_TRUE(groups[0].ok());
+  EXPECT_EQ(groups[1].status().code(), StatusCode::kCancelled);
+  EXPECT_EQ(b.cache->Stats()->failures, 0);
+  EXPECT_EQ(measurer.failed(), 0);
+  b.clock.Advance(Nanos{2'500'000'000});
+  const size_t items = b.runner.items.size();
+  EXPECT_EQ(measurer.MeasureGroups({Problem(3)})[0].status().code(), StatusCode::kCancelled);
+  EXPECT_EQ(b.runner.items.size(), items) << "nothing is asked when no time is left";
+  EXPECT_TRUE(measurer.MeasurePlans({{}}, Measurer::Effort::kVerdict).ok());
+  EXPECT_DOUBLE_EQ(b.runner.items.back().work->end_within_seconds, 1e-3);
+}
+
+// A worker that does not come back is stopped.
+TEST(PoolMeasurer, AWorkerThatDoesNotHeedTheEndIsStopped) {
+  class Hanging : public WorkRunner {
+   public:
+    explicit Hanging(FakeClock& clock) : clock_(clock) {}
+    Status Run(ItemRequest, const std::function<void(const Delivery&)>&,
+               const std::function<bool()>& cancelled) override {
+      while (!cancelled()) clock_.Advance(Nanos{100'000'000});
+      return Err(StatusCode::kCancelled, "cancelled");
+    }
+
+   private:
+    FakeClock& clock_;
+  };
+  Bench b;
+  Hanging hanging(b.clock);
+  PoolMeasurer measurer(hanging, *b.cache, b.clock, b.options);
+  measurer.EndBy(Nanos{1'000'000'000});
+  EXPECT_EQ(measurer.MeasureGroups({Problem(1)})[0].status().code(), StatusCode::kCancelled);
+  EXPECT_LE(b.clock.Now(), Nanos{1'100'000'000} + PoolMeasurer::kGroupGrace);
+}
+
+TEST(PoolMeasurer, TellsWhatWasMeasuredBesideOthers) {
+  Bench b;
+  PoolMeasurer measurer = b.Make();
+  EXPECT_FALSE(measurer.foreign_load().busy());
+  b.runner.disturbed = 1;
+  measurer.MeasureGroups({Problem(1), Problem(2), Problem(3), Problem(4), Problem(5)});
+  ASSERT_TRUE(measurer.MeasurePlans({{}, {}}, Measurer::Effort::kVerdict).ok());
+  EXPECT_EQ(measurer.foreign_load().groups_disturbed, 1);
+  EXPECT_EQ(measurer.foreign_load().blocks, 10);
+  EXPECT_FALSE(measurer.foreign_load().busy());
+  EXPECT_EQ(measurer.foreign_load().Warning(), "");
+  b.runner.disturbed = 4;
+  ASSERT_TRUE(measurer.MeasurePlans({{}, {}, {}}, Measurer::Effort::kVerdict).ok());
+  EXPECT_TRUE(measurer.foreign_load().busy());
+  EXPECT_EQ(measurer.foreign_load().Warning(),
+            "others used the processors while 1 of 5 groups and 9 of 30 blocks of plans were "
+            "measured: times are less sure than on a quiet machine");
 }
 
 TEST(PoolMeasurer, ColdTimesAreOtherRows) {

@@ -26,12 +26,13 @@ std::vector<T> Pick(const std::vector<T>& all, const std::vector<int>& entries) 
 
 WorkItem Subset(const WorkItem& work, const std::vector<int>& entries) {
   if (const auto* groups = std::get_if<GroupBatchWork>(&work.body)) {
-    return {GroupBatchWork{Pick(groups->problems, entries), groups->policy}, work.time_max_seconds};
+    return {GroupBatchWork{Pick(groups->problems, entries), groups->policy}, work.time_max_seconds,
+            work.end_within_seconds};
   }
   if (const auto* plans = std::get_if<PlanSetWork>(&work.body)) {
     return {PlanSetWork{Pick(plans->candidates, entries), plans->policy, plans->seed,
                         plans->blocks_max},
-            work.time_max_seconds};
+            work.time_max_seconds, work.end_within_seconds};
   }
   return work;
 }

@@ -59,6 +59,8 @@ struct FileSetWork {
 struct WorkItem {
   std::variant<GroupBatchWork, PlanSetWork, CheckWork, FileSetWork> body;
   double time_max_seconds = 60;  // Without progress for this long the executor is killed.
+  // Entries not measured so long after the item began come back kCancelled; 0: no such end.
+  double end_within_seconds = 0;
 };
 
 // How many results an item gives: one per group or candidate, one for a check.

@@ -19,6 +19,7 @@ Measurement MeasurementOf(const v1::CacheRecord& p) {
   m.kernel = p.kernel();
   m.simulated = p.simulated();
   m.busy_cores = p.busy_cores();
+  m.disturbed = p.disturbed();
   for (const v1::KernelTime& time : p.alternatives()) {
     m.alternatives.emplace_back(time.kernel(), time.median_ns());
   }
@@ -43,6 +44,7 @@ PlanTiming TimingOf(const v1::PlanTiming& p) {
   t.verdict = VerdictOf(p.verdict());
   t.blocks = p.blocks();
   t.discarded = p.discarded();
+  t.disturbed = p.disturbed();
   return t;
 }
 
@@ -108,6 +110,7 @@ void ToProto(const FileSetWork& work, v1::FileSet* p) {
 
 void ToProto(const WorkItem& work, v1::WorkItem* p) {
   p->set_time_max_seconds(work.time_max_seconds);
+  p->set_end_within_seconds(work.end_within_seconds);
   if (const auto* groups = std::get_if<GroupBatchWork>(&work.body)) {
     for (const std::string& problem : groups->problems) p->mutable_groups()->add_problems(problem);
     p->mutable_groups()->set_policy(groups->policy);

@@ -16,6 +16,9 @@ namespace {
 
 constexpr uint64_t kSeedStride = 1'000'003;  // Keeps the data of different inputs apart.
 
+// Plans are made ready within this part of the time for a set; the rest is for running them.
+constexpr double kReadyShare = 0.6;
+
 int Threads() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
 }  // namespace
@@ -43,14 +46,29 @@ Executor::Executor(std::unique_ptr<Device> device, std::unique_ptr<WeightSource>
       weights_(std::move(weights)),
       clock_(clock),
       profile_(profile),
-      on_progress_(std::move(on_progress)) {}
+      on_progress_(std::move(on_progress)) {
+  if (profile_.foreign_load != nullptr) quiet_.emplace(*profile_.foreign_load, clock_);
+}
+
+void Executor::EndWithin(double seconds) {
+  profile_.until =
+      seconds > 0 ? clock_.Now() + Nanos(static_cast<int64_t>(seconds * 1e9)) : Nanos::max();
+}
+
+// The host to ourselves, as far as it can be had: our own kind by the lock, others by waiting.
+StatusOr<std::optional<FileLock>> Executor::Alone(int index) {
+  AG_LET(auto alone, MeasureAlone(
+                         *device_, [this, index] { on_progress_(index); }, profile_.until));
+  if (quiet_.has_value()) quiet_->Wait(profile_.until);
+  return alone;
+}
 
 StatusOr<Measurement> Executor::MeasureGroup(int index, const std::string& problem_bytes) {
   on_progress_(index);
   AG_LET(const GroupProblem problem, DecodeGroupProblem(problem_bytes));
   StatusOr<Measurement> measurement = Err(StatusCode::kInternal, "not measured");
   {
-    AG_LET(const auto alone, MeasureAlone(*device_, [&] { on_progress_(index); }));
+    AG_LET(const auto alone, Alone(index));
     measurement = ProfileGroup(*device_, problem, profile_, clock_);
   }
   AG_TRY(measurement);
@@ -61,7 +79,7 @@ StatusOr<Measurement> Executor::MeasureGroup(int index, const std::string& probl
 StatusOr<Measurement> Executor::MeasurePair(int index, const std::string& pair_bytes) {
   on_progress_(index);
   AG_LET(const PairProblem pair, DecodePairProblem(pair_bytes));
-  AG_LET(const auto alone, MeasureAlone(*device_, [&] { on_progress_(index); }));
+  AG_LET(const auto alone, Alone(index));
   return ProfilePair(*device_, pair, profile_, clock_);
 }
 
@@ -126,7 +144,14 @@ StatusOr<std::vector<PlanTiming>> Executor::TimePlans(const std::vector<Candidat
   std::vector<Built> built;
   std::vector<PlanToTime> plans;
   std::vector<size_t> positions;  // Of `plans` in `candidates`.
+  const Nanos begin = clock_.Now();
   for (size_t i = 0; i < candidates.size(); ++i) {
+    const bool is_limited = profile_.until != Nanos::max();
+    // The first rival is always made ready: else there is nothing to say.
+    if (is_limited && i > 1 && clock_.Now() - begin > kReadyShare * (profile_.until - begin)) {
+      timings[i].status = Err(StatusCode::kCancelled, "not timed: the time for it is up");
+      continue;
+    }
     on_progress_(static_cast<int>(i));
     StatusOr<Built> candidate = BuildCandidate(candidates[i]);
     Status status = candidate.status();
@@ -146,7 +171,7 @@ StatusOr<std::vector<PlanTiming>> Executor::TimePlans(const std::vector<Candidat
     timings[i].status = status;
   }
   on_progress_(-1);
-  AG_LET(const auto alone, MeasureAlone(*device_, [&] { on_progress_(-1); }));
+  AG_LET(const auto alone, Alone(-1));
   ProfileOptions profile = profile_;
   if (options.blocks_max > 0) profile.blocks_max = options.blocks_max;
   profile.cold_cache = options.cold_cache;

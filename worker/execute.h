@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,11 @@ class Executor {
            ProfileOptions profile, std::function<void(int)> on_progress);
 
   Device& device() { return *device_; }
+
+  // What is asked for from now on ends by then: a group or a pair that is not done is kCancelled,
+  // and so is a plan that was not made ready in time; plans that were get no further blocks. 0: no
+  // such end. A check is never cut.
+  void EndWithin(double seconds);
 
   // Times the group with every kernel. A group of at most kCheckedFlopsMax operations is also
   // compared with the reference kernels: one that computes something else is never used, the next
@@ -91,6 +97,7 @@ class Executor {
     std::unique_ptr<Executable> executable;
   };
   StatusOr<Built> BuildCandidate(const CandidateBytes& bytes);
+  StatusOr<std::optional<FileLock>> Alone(int index);
   Status TakeRightKernel(const GroupProblem& problem, Measurement* measurement);
   Status CompareWithReference(const GroupProblem& problem, const Plan& plan);
 
@@ -98,6 +105,7 @@ class Executor {
   std::unique_ptr<WeightSource> weights_;
   Clock& clock_;
   ProfileOptions profile_;
+  std::optional<QuietWait> quiet_;  // Where foreign load is watched.
   std::function<void(int)> on_progress_;
   Files files_;
 };

@@ -30,8 +30,13 @@ class ExecuteTest : public ::testing::Test {
   Executor& Use(std::unique_ptr<Device> device) {
     ProfileOptions profile;
     profile.warm_up = Nanos(1000);
+    profile.foreign_load = foreign_load_;
+    const auto on_progress = [this](int i) {
+      progress_.push_back(i);
+      clock_.Advance(entry_takes_);
+    };
     executor_ = std::make_unique<Executor>(std::move(device), testing::Share(weights_), clock_,
-                                           profile, [this](int i) { progress_.push_back(i); });
+                                           profile, on_progress);
     return *executor_;
   }
 
@@ -42,7 +47,20 @@ class ExecuteTest : public ::testing::Test {
   const std::shared_ptr<MemoryWeights> weights_ = std::make_shared<MemoryWeights>();
   FakeClock clock_;
   std::vector<int> progress_;
+  Nanos entry_takes_{0};
+  ForeignLoad* foreign_load_ = nullptr;
   std::unique_ptr<Executor> executor_;
+};
+
+// Others who use a core until some time.
+class OthersUntil : public ForeignLoad {
+ public:
+  OthersUntil(Clock& clock, Nanos end) : clock_(clock), end_(end) {}
+  double BusyCores() override { return clock_.Now() < end_ ? 1 : 0; }
+
+ private:
+  Clock& clock_;
+  const Nanos end_;
 };
 
 using Indices = std::vector<int>;
@@ -184,6 +202,68 @@ TEST_F(ExecuteTest, RankingTakesNoMoreBlocksThanAsked) {
   EXPECT_EQ((*timings)[1].blocks, 3);
   EXPECT_GT((*timings)[1].speedup, 1);
   EXPECT_EQ((*timings)[1].verdict, Verdict::kAmbiguous);  // Too few to be sure of anything.
+}
+
+TEST_F(ExecuteTest, WhatWasNotReadyInTimeIsLeftOut) {
+  entry_takes_ = Nanos{1'000'000'000};
+  Executor& executor = Open("");
+  const std::vector<CandidateBytes> plans(5, Candidate(kTwoLayers));
+  const auto ready = [&](double seconds) {
+    executor.EndWithin(seconds);
+    const auto timings = executor.TimePlans(plans, {});
+    int count = 0;
+    for (const PlanTiming& timing : *timings) {
+      count += timing.status.ok();
+      if (timing.status.ok()) continue;
+      EXPECT_EQ(ToString(timing.status), "CANCELLED: not timed: the time for it is up");
+    }
+    return count;
+  };
+  EXPECT_EQ(ready(0), 5);
+  EXPECT_EQ(ready(0.001), 2) << "the input and one rival in any case";
+  EXPECT_EQ(ready(5.5), 4) << "ready within six tenths of the time";
+  EXPECT_EQ(ready(100), 5);
+}
+
+TEST_F(ExecuteTest, AGroupForWhichThereIsNoTimeIsCancelled) {
+  entry_takes_ = Nanos{1'000'000'000};
+  Executor& executor = Open("");
+  const std::string problem = testing::Problem(kOneLayer, executor.device().spec());
+  executor.EndWithin(1.5);
+  EXPECT_EQ(ToString(executor.MeasureGroup(0, problem).status()), "OK");
+  EXPECT_EQ(executor.MeasureGroup(1, problem).status().code(), StatusCode::kCancelled);
+  executor.EndWithin(0);
+  EXPECT_EQ(ToString(executor.MeasureGroup(2, problem).status()), "OK");
+}
+
+TEST_F(ExecuteTest, WaitsUntilOthersAreGone) {
+  OthersUntil others(clock_, Nanos{500'000'000});
+  foreign_load_ = &others;
+  Executor& executor = Open("");
+  const std::string problem = testing::Problem(kOneLayer, executor.device().spec());
+  const auto measurement = executor.MeasureGroup(0, problem);
+  ASSERT_EQ(ToString(measurement.status()), "OK");
+  EXPECT_GE(clock_.Now(), Nanos{500'000'000});
+  EXPECT_LE(clock_.Now(), Nanos{600'000'000});
+  EXPECT_EQ(measurement->disturbed + measurement->discarded, 0);
+}
+
+TEST_F(ExecuteTest, OthersWhoStayAreSaidAndCostLittle) {
+  OthersUntil others(clock_, Nanos::max());
+  foreign_load_ = &others;
+  Executor& executor = Open("");
+  const std::string problem = testing::Problem(kOneLayer, executor.device().spec());
+  for (int i = 0; i < 10; ++i) {
+    const auto measurement = executor.MeasureGroup(i, problem);
+    ASSERT_EQ(ToString(measurement.status()), "OK");
+    EXPECT_EQ(measurement->disturbed, measurement->samples);
+    EXPECT_GT(measurement->discarded, 0);
+  }
+  EXPECT_LE(clock_.Now(), QuietWait::kCreditMax);
+  const auto timings = executor.TimePlans({Candidate(kTwoLayers), Candidate(kOneLayer)}, {});
+  ASSERT_EQ(ToString(timings.status()), "OK");
+  EXPECT_EQ((*timings)[1].disturbed, (*timings)[1].blocks);
+  EXPECT_EQ((*timings)[1].verdict, Verdict::kFaster) << "the input ran beside the same";
 }
 
 // On a device whose caches hold everything, so that only cold runs wait for memory.

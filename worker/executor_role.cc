@@ -1,5 +1,6 @@
 #include "worker/executor_role.h"
 
+#include <malloc.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -41,9 +42,12 @@ StatusOr<std::unique_ptr<Executor>> Open(const Frame& frame) {
     page->index.store(index, std::memory_order_relaxed);
     page->counter.fetch_add(1, std::memory_order_release);
   };
-  auto executor =
-      std::make_unique<Executor>(std::move(device), std::make_unique<BlobWeights>(blobs),
-                                 RealClock(), ProfileOptions(), on_progress);
+  // One of a process, which opens one device.
+  static ForeignLoadMeter foreign_load(&ReadProcessorTimes, RealClock());
+  ProfileOptions profile;
+  if (!device->simulated()) profile.foreign_load = &foreign_load;
+  auto executor = std::make_unique<Executor>(
+      std::move(device), std::make_unique<BlobWeights>(blobs), RealClock(), profile, on_progress);
   executor->set_files({request.device, std::move(blobs)});
   return executor;
 }
@@ -75,6 +79,10 @@ Status Serve(int socket) {
 }
 
 int ExecutorMain(int socket) {
+  // What is large goes back to the system when it is freed: left to itself the allocator keeps up
+  // to 32 MiB of each size that came and went.
+  constexpr int kLargeBytes = 1 << 20;
+  mallopt(M_MMAP_THRESHOLD, kLargeBytes);
   InitLog("autograph-executor", "warn");
   const Status status = Serve(socket);
   // The agent going away is how an executor ends in good order; what it was told it says itself.

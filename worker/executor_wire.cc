@@ -30,6 +30,7 @@ void ToWire(const Measurement& measurement, v1::CacheRecord* record) {
   record->set_kernel(measurement.kernel);
   record->set_simulated(measurement.simulated);
   record->set_busy_cores(measurement.busy_cores);
+  record->set_disturbed(measurement.disturbed);
   for (const auto& [kernel, median_ns] : measurement.alternatives) {
     v1::KernelTime* time = record->add_alternatives();
     time->set_kernel(kernel);
@@ -47,6 +48,7 @@ void ToWire(const PlanTiming& timing, v1::PlanTiming* wire) {
   wire->set_verdict(std::string(VerdictName(timing.verdict)));
   wire->set_blocks(timing.blocks);
   wire->set_discarded(timing.discarded);
+  wire->set_disturbed(timing.disturbed);
 }
 
 void ToWire(const OutputError& error, v1::OutputError* wire) {
@@ -171,6 +173,7 @@ Status RunWorkItem(Executor& executor, const std::string& item_bytes,
     return emit(Result(-1, Err(StatusCode::kDataLoss, "work item: not a WorkItem message"))
                     .SerializeAsString());
   }
+  executor.EndWithin(item.end_within_seconds());
   const Emit send = [&](v1::ItemResult result) {
     result.set_attempt(item.attempt());
     return emit(result.SerializeAsString());

@@ -9,19 +9,11 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "device/api/device.h"
+#include "device/profile/foreign_load.h"
 #include "plan/measurement.h"
 #include "plan/pair_problem.h"
 
 namespace ag {
-
-// Tells whether others took the processor from us.
-class ForeignLoad {
- public:
-  virtual ~ForeignLoad() = default;
-  // How often our threads had to give way since the process began.
-  virtual int64_t Interruptions() = 0;
-};
-ForeignLoad& RealForeignLoad();  // Involuntary context switches, by getrusage. Thread-safe.
 
 struct ProfileOptions {
   Nanos warm_up{200'000'000};  // Once per session and after idle_max without a launch.
@@ -40,16 +32,20 @@ struct ProfileOptions {
   Nanos cold_group_time{150'000'000};
   bool cold_cache = false;  // Of plans; a group's problem says it itself.
   uint64_t seed = 1;
-  ForeignLoad* foreign_load = nullptr;  // Null: not watched (a worker gives RealForeignLoad()).
+  ForeignLoad* foreign_load = nullptr;  // Null: not watched. A worker watches real devices.
+  // By the clock: a group that is not done by then is kCancelled; plans get no further blocks, but
+  // one each in any case.
+  Nanos until = Nanos::max();
 };
 
 // The host's measuring lock, held for as long as the result lives: real devices measure alone on
 // their host, a simulated one takes nobody's cores. Waits for it; `on_wait`, when given, is called
-// about once a second meanwhile.
+// about once a second meanwhile. kCancelled: it did not come until `until` by RealClock.
 StatusOr<std::optional<FileLock>> MeasureAlone(const Device& device,
-                                               const std::function<void()>& on_wait = nullptr);
+                                               const std::function<void()>& on_wait = nullptr,
+                                               Nanos until = Nanos::max());
 // The same for a device that is known to be real.
-StatusOr<FileLock> MeasureAlone(const std::function<void()>& on_wait);
+StatusOr<FileLock> MeasureAlone(const std::function<void()>& on_wait, Nanos until = Nanos::max());
 
 // Median with the bootstrap's 95 % interval, computed exactly instead of by drawing: the seed
 // changes nothing and is kept for callers that record it. REQUIRES: samples not empty, all finite
@@ -62,10 +58,11 @@ Verdict Judge(double ratio_low, double ratio_high, double effect_min);
 
 // Times one group with every kernel the device offers and returns the best with the rest listed.
 // A cold problem's samples are Executable::ColdRunNs.
+// kCancelled: options.until came before every kernel was timed, which says nothing of the group.
 // Kernels that turn out not to build are left out; when none builds, the first one's error is
 // returned. A sample that is zero, negative or not finite fails the measurement (kDataLoss). On a
 // machine that is never quiet some chunks are thrown away and counted, the rest is believed: the
-// interval shows it.
+// interval shows it, and `disturbed` what of it was taken beside foreign load.
 StatusOr<Measurement> ProfileGroup(Device& device, const GroupProblem& problem,
                                    const ProfileOptions& options, Clock& clock);
 
@@ -79,6 +76,8 @@ StatusOr<Measurement> ProfilePair(Device& device, const PairProblem& pair,
 // same data; AMBIGUOUS ones get more blocks until blocks_max or finals_time. A candidate that fails
 // has its status in its timing; an input that fails, or kUnavailable from any, is returned. Under
 // options.cold_cache every run is one from flushed caches; the flushes are part of finals_time.
+// Of each candidate blocks_min blocks beside foreign load are thrown away; further ones are taken,
+// because the input ran beside the same, and counted as `disturbed`.
 struct PlanToTime {
   Executable* executable = nullptr;
   std::vector<Tensor> inputs;

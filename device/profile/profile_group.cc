@@ -18,6 +18,8 @@ constexpr double kChunkNs = 10e6;
 // A machine that is never quiet is believed after this many chunks thrown away; its interval is
 // wide.
 constexpr int kNoisyChunksMax = 4;
+// Others that are still there after one more chunk will stay.
+constexpr int kForeignChunksMax = 1;
 
 // A kernel whose best sample is so far behind the best kernel's median has lost.
 constexpr double kHopeless = 1.2;
@@ -37,7 +39,13 @@ double Spread(std::vector<double> samples) {
 struct Samples {
   std::vector<double> ns;
   int discarded = 0;
+  int disturbed = 0;  // Of `ns`.
 };
+
+Status CheckTime(Clock& clock, const ProfileOptions& options) {
+  if (clock.Now() < options.until) return OkStatus();
+  return Err(StatusCode::kCancelled, "not measured: the time for it is up");
+}
 
 // What is run, and whether from flushed caches.
 struct Subject {
@@ -72,20 +80,23 @@ class KernelTimer {
     const Nanos budget = subject_.is_cold ? options_.cold_group_time : options_.group_time;
     const auto time_max = static_cast<double>(budget.count());
     Samples samples;
-    int noisy = 0;
+    int noisy = 0, foreign = 0;
     for (double spent = 0; !IsEnough(samples, spent, time_max);) {
+      AG_TRY(CheckTime(clock_, options_));
       AG_TRY(canary_.Begin());
       AG_LET(const std::vector<double> chunk,
              Chunk(time_max - spent, options_.samples_max - static_cast<int>(samples.ns.size())));
       AG_LET(const bool quiet, canary_.IsQuiet());
       for (const double ns : chunk) spent += ns * runs_ + clearing_ns_;
-      if (!quiet && noisy < kNoisyChunksMax) {
-        ++noisy;
+      const bool is_foreign = canary_.others_busy();
+      if ((!quiet && noisy < kNoisyChunksMax) || (is_foreign && foreign < kForeignChunksMax)) {
+        ++(quiet ? foreign : noisy);
         samples.discarded += static_cast<int>(chunk.size());
         spent = std::min(spent, time_max / 2);  // Lost time is given back, within reason.
         continue;
       }
       samples.ns.insert(samples.ns.end(), chunk.begin(), chunk.end());
+      samples.disturbed += is_foreign ? static_cast<int>(chunk.size()) : 0;
       const bool is_hopeless = *std::ranges::min_element(samples.ns) > kHopeless * rival_ns;
       if (is_hopeless && static_cast<int>(samples.ns.size()) >= samples_min_) break;
     }
@@ -166,6 +177,7 @@ StatusOr<Measurement> ProfileGroup(Device& device, const GroupProblem& problem,
   Status failure;
   int discarded = 0;
   for (const std::string& kernel : kernels) {
+    AG_TRY(CheckTime(clock, options));
     Plan plan = SingleGroupPlan(problem);
     plan.groups[0].kernel = kernel;
     StatusOr<std::unique_ptr<Executable>> built = device.Build(problem.graph, plan, data);
@@ -184,6 +196,7 @@ StatusOr<Measurement> ProfileGroup(Device& device, const GroupProblem& problem,
     if (best.samples > 0 && best.latency.median_ns <= latency.median_ns) continue;
     best.latency = latency;
     best.samples = static_cast<int>(samples.ns.size());
+    best.disturbed = samples.disturbed;
     best.kernel = kernel;
     best.busy_cores = (*built)->busy_cores(0);
   }
@@ -213,6 +226,7 @@ StatusOr<Measurement> ProfilePair(Device& device, const PairProblem& pair,
   Measurement measurement{.latency = Summarize(samples.ns, options.seed)};
   measurement.samples = static_cast<int>(samples.ns.size());
   measurement.discarded = samples.discarded;
+  measurement.disturbed = samples.disturbed;
   measurement.canary_ns = canary.median_ns();
   measurement.simulated = device.simulated();
   return measurement;

@@ -35,6 +35,7 @@ struct Entry {
   // The same of blocks thrown away: shown where there is nothing better, never judged by.
   std::vector<double> noisy_ns, noisy_ratios;
   int discarded = 0;
+  int disturbed = 0;  // Of `ratios`.
   bool done = false;
 };
 
@@ -56,7 +57,8 @@ class Finals {
         AG_TRY(Block(entries_[i]));
         open |= !entries_[i].done;
       }
-    } while (open && spent_ns_ < static_cast<double>(options_.finals_time.count()));
+    } while (open && spent_ns_ < static_cast<double>(options_.finals_time.count()) &&
+             clock_.Now() < options_.until);
     std::vector<PlanTiming> timings;
     for (const Entry& entry : entries_) timings.push_back(TimingOf(entry));
     return timings;
@@ -108,6 +110,7 @@ class Finals {
 
   Status TimeAlone() {
     for (int i = 0; i < 2 * options_.blocks_min; ++i) {
+      if (i > 1 && clock_.Now() >= options_.until) break;
       double ns = 0;
       AG_TRY(Sample(entries_[0], entries_[0].runs, &ns));
       entries_[0].ns.push_back(ns);
@@ -127,7 +130,9 @@ class Finals {
     AG_TRY(Sample(input, input.runs, &a[1]));
     AG_LET(const bool quiet, canary_.IsQuiet());
     const double ratio = (a[0] + a[1]) / (b[0] + b[1]);
-    if (!quiet) {
+    const bool is_foreign = canary_.others_busy();
+    const int patience = std::min(options_.blocks_min, options_.blocks_max);
+    if (!quiet || (is_foreign && candidate.discarded < patience)) {
       input.noisy_ns.insert(input.noisy_ns.end(), a, a + 2);
       candidate.noisy_ns.insert(candidate.noisy_ns.end(), b, b + 2);
       candidate.noisy_ratios.push_back(ratio);
@@ -138,6 +143,7 @@ class Finals {
     input.ns.insert(input.ns.end(), a, a + 2);
     candidate.ns.insert(candidate.ns.end(), b, b + 2);
     candidate.ratios.push_back(ratio);
+    candidate.disturbed += is_foreign ? 1 : 0;
     const int blocks = static_cast<int>(candidate.ratios.size());
     if (blocks % options_.blocks_min == 0 || blocks >= options_.blocks_max) {
       candidate.done = blocks >= options_.blocks_max || VerdictOf(candidate) != Verdict::kAmbiguous;
@@ -153,6 +159,7 @@ class Finals {
 
   PlanTiming TimingOf(const Entry& entry) const {
     PlanTiming timing{.status = entry.status, .discarded = entry.discarded};
+    timing.disturbed = entry.disturbed;
     timing.blocks = static_cast<int>(entry.ratios.size());
     if (!entry.status.ok()) return timing;
     const std::vector<double>& ns = entry.ns.empty() ? entry.noisy_ns : entry.ns;

@@ -132,25 +132,85 @@ TEST(ProfilePlans, ThrowsAwayBlocksWithAMovedCanary) {
   EXPECT_EQ(timings[1].verdict, Verdict::kSame);
 }
 
-TEST(ProfilePlans, ThrowsAwayInterruptedBlocks) {
-  class FakeLoad : public ForeignLoad {
-   public:
-    int64_t Interruptions() override {
-      return ++asked_ % 10 == 0 ? ++interruptions_ : interruptions_;
-    }
+// Others who use so many cores as the test says.
+class FakeLoad : public ForeignLoad {
+ public:
+  explicit FakeLoad(std::function<double(int)> cores) : cores_(std::move(cores)) {}
+  double BusyCores() override { return cores_(asked_++); }
 
-   private:
-    int asked_ = 0;
-    int64_t interruptions_ = 0;
-  };
+ private:
+  const std::function<double(int)> cores_;
+  int asked_ = 0;
+};
+
+TEST(ProfilePlans, ThrowsAwayBlocksBesideForeignLoad) {
   FakeDevice device;
   FakeClock clock;
-  FakeLoad load;
+  FakeLoad load([](int asked) { return asked % 5 == 4 ? 1.0 : 0.1; });  // Asked once a block.
   std::vector<FakeDevice::FakeExecutable> executables(
       2, FakeDevice::FakeExecutable([] { return 3e6; }));
   const auto timings = *ProfilePlans(device, PlansOf(executables), {.foreign_load = &load}, clock);
-  EXPECT_EQ(timings[1].discarded, 2);  // Of 11 blocks, each asking twice, every fifth.
+  EXPECT_EQ(timings[1].discarded, 2);
   EXPECT_EQ(timings[1].blocks, 9);
+  EXPECT_EQ(timings[1].disturbed, 0);
+}
+
+TEST(ProfilePlans, OthersWhoStayAreMeasuredBesideAndCounted) {
+  FakeDevice device;
+  FakeClock clock;
+  FakeLoad load([](int) { return 1.0; });
+  std::vector<FakeDevice::FakeExecutable> executables{
+      FakeDevice::FakeExecutable([] { return 3e6; }),
+      FakeDevice::FakeExecutable([] { return 1e6; })};
+  const auto timings = *ProfilePlans(device, PlansOf(executables), {.foreign_load = &load}, clock);
+  EXPECT_EQ(timings[1].discarded, 9);
+  EXPECT_EQ(timings[1].blocks, 9);
+  EXPECT_EQ(timings[1].disturbed, 9);
+  EXPECT_EQ(timings[1].verdict, Verdict::kFaster);
+}
+
+TEST(ProfileGroup, OthersWhoStayCostOneChunkOfAKernel) {
+  FakeDevice device;
+  FakeClock clock;
+  FakeLoad load([](int) { return 1.0; });
+  device.kernels = {{"a", [] { return 2e5; }}};
+  const Measurement alone = *ProfileGroup(device, ReluProblem(), {}, clock);
+  const Measurement beside = *ProfileGroup(device, ReluProblem(), {.foreign_load = &load}, clock);
+  EXPECT_EQ(alone.discarded + alone.disturbed, 0);
+  EXPECT_GT(beside.discarded, 0);
+  EXPECT_EQ(beside.samples, alone.samples);
+  EXPECT_EQ(beside.disturbed, beside.samples);
+}
+
+TEST(ProfileGroup, AGroupWhoseTimeIsUpIsCancelled) {
+  FakeDevice device;
+  FakeClock clock;
+  const ProfileOptions options{.until = Nanos{1'000'000}};
+  const auto kernel = [&] {
+    clock.Advance(Nanos{100'000});
+    return 1e5;
+  };
+  device.kernels = {{"a", kernel}, {"b", kernel}};
+  EXPECT_EQ(ToString(ProfileGroup(device, ReluProblem(), options, clock).status()),
+            "CANCELLED: not measured: the time for it is up");
+  EXPECT_EQ(device.builds.size(), 1u) << "no kernel is made when the time is up";
+}
+
+TEST(ProfilePlans, WhoseTimeIsUpHaveTheirBlocksSoFar) {
+  FakeDevice device;
+  FakeClock clock;
+  const auto run = [&] {
+    clock.Advance(Nanos{3'000'000});
+    return 3e6;
+  };
+  std::vector<FakeDevice::FakeExecutable> executables(3, FakeDevice::FakeExecutable(run));
+  for (const auto& [until, blocks] : {std::pair(Nanos{0}, 1), std::pair(Nanos{80'000'000}, 3)}) {
+    const auto cut =
+        *ProfilePlans(device, PlansOf(executables), {.until = clock.Now() + until}, clock);
+    EXPECT_EQ(cut[1].blocks, blocks);
+    EXPECT_EQ(cut[2].blocks, blocks);
+    EXPECT_EQ(cut[2].verdict, Verdict::kAmbiguous);
+  }
 }
 
 TEST(ProfilePlans, IsAmbiguousOnAMachineThatIsNeverQuiet) {
@@ -166,12 +226,6 @@ TEST(ProfilePlans, IsAmbiguousOnAMachineThatIsNeverQuiet) {
   EXPECT_EQ(timings[1].verdict, Verdict::kAmbiguous);
   EXPECT_LT(timings[1].blocks, 9);
   EXPECT_GT(timings[1].discarded, 0);
-}
-
-TEST(RealForeignLoad, OnlyGrows) {
-  const int64_t before = RealForeignLoad().Interruptions();
-  EXPECT_GE(before, 0);
-  EXPECT_GE(RealForeignLoad().Interruptions(), before);
 }
 
 TEST(ProfilePlans, AFailingCandidateIsOutAndTheOthersGoOn) {
@@ -363,6 +417,20 @@ TEST(MeasureAlone, WaitsForWhoSearchesAndSaysSo) {
   EXPECT_GE(waits, 1);
   SearchTurn another;
   EXPECT_FALSE(*another.TryEnter());
+  ::unsetenv("AUTOGRAPH_MEASURING_LOCK");
+}
+
+TEST(MeasureAlone, GivesUpWhenItsTimeIsUpAndLeavesNoLock) {
+  const TempDir folder = *TempDir::Make("measure-alone");
+  ::setenv("AUTOGRAPH_MEASURING_LOCK", (folder.path() + "/lock").c_str(), 1);
+  FakeDevice device;
+  SearchTurn search;
+  ASSERT_TRUE(search.Enter().ok());
+  const Nanos until = RealClock().Now() + Nanos{20'000'000};
+  EXPECT_EQ(ToString(MeasureAlone(device, nullptr, until).status()),
+            "CANCELLED: not measured: others measured on this host until now");
+  search.Leave();
+  EXPECT_TRUE(search.Enter().ok());  // The lock that came too late was let go.
   ::unsetenv("AUTOGRAPH_MEASURING_LOCK");
 }
 

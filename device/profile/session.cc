@@ -1,7 +1,5 @@
 #include "device/profile/session.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <cmath>
 
@@ -18,21 +16,7 @@ struct Warmth {
 };
 thread_local Warmth warmth;
 
-class RusageLoad : public ForeignLoad {
- public:
-  int64_t Interruptions() override {
-    rusage usage{};
-    AG_CHECK(getrusage(RUSAGE_SELF, &usage) == 0);
-    return usage.ru_nivcsw;
-  }
-};
-
 }  // namespace
-
-ForeignLoad& RealForeignLoad() {
-  static RusageLoad load;
-  return load;
-}
 
 void MarkBusy(Device& device, Clock& clock) { warmth = {&device, &clock, clock.Now()}; }
 
@@ -50,14 +34,13 @@ Status WarmUp(Device& device, const ProfileOptions& options, Clock& clock) {
 
 Status CanaryWatch::Begin() {
   AG_LET(quiet_before_, Look());
-  if (load_ != nullptr) interruptions_before_ = load_->Interruptions();
   return OkStatus();
 }
 
 StatusOr<bool> CanaryWatch::IsQuiet() {
-  const bool alone = load_ == nullptr || load_->Interruptions() == interruptions_before_;
+  others_busy_ = load_ != nullptr && load_->BusyCores() > kForeignCoresMax;
   AG_LET(const bool quiet_after, Look());
-  return quiet_before_ && alone && quiet_after;
+  return quiet_before_ && quiet_after;
 }
 
 StatusOr<bool> CanaryWatch::Look() {

@@ -11,16 +11,17 @@ namespace ag {
 Status WarmUp(Device& device, const ProfileOptions& options, Clock& clock);
 void MarkBusy(Device& device, Clock& clock);  // The device has just run something.
 
-// Watches the canary and foreign load. A block of samples stands between two looks; it counts when
-// both saw the canary where it was lately and nothing interrupted us meanwhile.
+// Watches the canary and foreign load. A block of samples stands between two looks; it is quiet
+// when both saw the canary where it was lately.
 class CanaryWatch {
  public:
   CanaryWatch(Device& device, const ProfileOptions& options)
       : device_(device), band_(options.canary_band), load_(options.foreign_load) {}
 
-  // Begin looks before a block, IsQuiet after it; the latter says whether the block counts.
+  // Begin looks before a block, IsQuiet after it.
   Status Begin();
   StatusOr<bool> IsQuiet();
+  bool others_busy() const { return others_busy_; }  // Foreign load, at the last IsQuiet.
   double median_ns() const;
 
  private:
@@ -32,7 +33,7 @@ class CanaryWatch {
   const double band_;
   ForeignLoad* const load_;
   bool quiet_before_ = true;
-  int64_t interruptions_before_ = 0;
+  bool others_busy_ = false;
   std::deque<double> recent_;
 };
 
