@@ -385,13 +385,6 @@ StatusOr<SearchResult> FindPlan(const SearchRequest& request, Measurer& measurer
   return PlanSearch(request, measurer, clock).Run();
 }
 
-std::string_view SearchStateName(const SearchResult& result) {
-  if (result.rounds == 0) return "NOT_SEARCHED";
-  const std::string& reason = result.stop_reason;
-  const bool cut = reason == "time" || reason == "cancelled" || reason == "unavailable";
-  return cut ? "STOPPED" : "COMPLETE";
-}
-
 SearchLimits ReplayLimits(const SearchLimits& used, const SearchResult& result) {
   SearchLimits limits = used;
   limits.rounds_max = result.rounds;

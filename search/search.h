@@ -154,11 +154,6 @@ SearchState SearchStateOf(std::string_view stop_reason, int rounds);
 // cancelled or timed-out search returns what it has, with stop_reason saying so.
 StatusOr<SearchResult> FindPlan(const SearchRequest& request, Measurer& measurer, Clock& clock);
 
-// Whether the search ran: "COMPLETE" (nothing left, or a count that is the budget was reached),
-// "STOPPED" (by time, cancelled, or plans could no longer be measured), "NOT_SEARCHED" (it ended
-// before its first round).
-std::string_view SearchStateName(const SearchResult& result);
-
 // Limits by which a search that was stopped by time can be repeated: the counts it reached, no
 // time. With equal measurements the repetition gives a byte-identical plan. `used` are the limits
 // it ran under.

@@ -97,6 +97,7 @@ Status Chooser::TryRewritten() {
   const Digest input = setting_.input.digest();
   for (const FoundPlan* plan : plans) {
     if (has_chosen_ || plan->graph.digest() == input) break;  // The tuned input comes next.
+    if (plan != &found_ && IsTimeOver()) break;
     AG_LET(OutputFile file,
            MakeRewrittenFile(setting_, plan->graph, &plan->plan, measurer_, blobs_));
     Candidate candidate{std::move(file), plan == &found_ ? "the winner" : "a runner-up",

@@ -130,6 +130,9 @@ struct JobResult {
   bool simulated = false;
   int rounds = 0, expansions = 0, graphs = 0, candidates = 0;
   int groups_failed = 0;
+  // Others used the processors while much of it was measured. Known to the run alone: neither
+  // stored nor sent; `warnings` says it to people.
+  bool busy = false;
   std::vector<std::string> warnings;
   double estimate_ns = 0;
 };

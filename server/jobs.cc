@@ -1,6 +1,7 @@
 #include "server/jobs.h"
 
 #include "base/log.h"
+#include "search/search.h"
 #include "server/baseline.h"
 #include "server/job_wire.h"
 
@@ -92,6 +93,10 @@ StatusOr<std::optional<Job>> Jobs::Remembered(const JobRequest& request, const s
       (!result->report.IsZero() && !stores_.blobs->Has(result->report))) {
     LogWarn("the answer for model {} is known, but not its bytes: searched again",
             request.model.Short());
+    return std::optional<Job>();
+  }
+  // Versions before this one remembered such answers.
+  if (SearchStateOf(result->stop_reason, result->rounds) == SearchState::kNotSearched) {
     return std::optional<Job>();
   }
   Job job;
@@ -396,6 +401,9 @@ void Jobs::Finish(const LivePtr& live, StatusOr<JobResult> result) {
 // The whole answer, unless it came out the way it did for a reason that may be gone tomorrow.
 void Jobs::Remember(const JobRequest& request, const JobResult& result) {
   if (result.groups_failed > 0 || result.stop_reason == "unavailable") return;
+  const SearchState search = SearchStateOf(result.stop_reason, result.rounds);
+  if (search == SearchState::kNotSearched) return;
+  if (search == SearchState::kStopped && result.busy) return;
   for (const std::string& warning : result.warnings) {
     if (warning.starts_with("the winner is not handed out")) return;
   }

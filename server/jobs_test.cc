@@ -24,7 +24,14 @@ class FakeJobRunner : public JobRunner {
   }
   std::atomic<int> runs{0};
   std::atomic<bool> hold{false};
-  StatusOr<JobResult> answer = JobResult();
+  StatusOr<JobResult> answer = Searched();
+
+  static JobResult Searched(const std::string& stop_reason = "exhausted", int rounds = 1) {
+    JobResult result;
+    result.stop_reason = stop_reason;
+    result.rounds = rounds;
+    return result;
+  }
 };
 
 struct JobsBench {
@@ -91,10 +98,63 @@ TEST(Jobs, AJobRunsAndItsAnswerIsRemembered) {
 
 TEST(Jobs, ARememberedAnswerWithoutItsBytesIsAMiss) {
   JobsBench b;
-  JobResult result;
+  JobResult result = FakeJobRunner::Searched();
   result.report = Sha256("gone");
   b.runner.answer = result;
   b.WaitTerminal(b.jobs->Accept(b.Request())->id);
+  EXPECT_FALSE(IsTerminal(b.jobs->Accept(b.Request())->state));
+}
+
+// What another hour would answer better is searched again.
+TEST(Jobs, AnAnswerCutShortIsNotRemembered) {
+  struct Case {
+    std::string_view name, reason;
+    int rounds;
+    bool busy, is_remembered;
+  };
+  for (const Case& c : std::vector<Case>{
+           {"complete", "exhausted", 1, false, true},
+           {"complete on a busy machine", "rounds", 4, true, true},
+           {"stopped by its budget", "time", 1, false, true},
+           {"stopped on a busy machine", "time", 1, true, false},
+           {"not searched", "time", 0, false, false},
+           {"not searched on a busy machine", "time", 0, true, false},
+       }) {
+    SCOPED_TRACE(c.name);
+    JobsBench b;
+    b.runner.answer = FakeJobRunner::Searched(std::string(c.reason), c.rounds);
+    b.runner.answer->busy = c.busy;
+    b.WaitTerminal(b.jobs->Accept(b.Request())->id);
+    b.runner.hold = true;  // A second run shows itself by not ending.
+    EXPECT_EQ(IsTerminal(b.jobs->Accept(b.Request())->state), c.is_remembered);
+  }
+}
+
+TEST(Jobs, AnAnswerStoppedByTimeIsNotThatOfALongerBudget) {
+  JobsBench b;
+  b.runner.answer = FakeJobRunner::Searched("time", 1);
+  JobRequest request = b.Request();
+  request.time_seconds = 40;
+  b.WaitTerminal(b.jobs->Accept(request)->id);
+  EXPECT_EQ(b.jobs->Accept(request)->state, JobState::kSucceeded);
+  request.time_seconds = 80;
+  b.runner.hold = true;
+  EXPECT_FALSE(IsTerminal(b.jobs->Accept(request)->state));
+}
+
+TEST(Jobs, AnUnsearchedAnswerOfAnOlderVersionIsAMiss) {
+  JobsBench b;
+  JobRequest request = b.Request();
+  request.device = "cpu";
+  const JobResult old = [&] {
+    JobResult result = FakeJobRunner::Searched("time", 0);
+    result.output = b.model;
+    return result;
+  }();
+  const std::string key = fmt::format("{}environment=e\nrules=\n", AnswerText(request));
+  ASSERT_TRUE(b.cache->PutModel({key, EncodeJobResult(old), old.output}).ok());
+  ASSERT_TRUE(b.cache->FindModel(key).has_value());
+  b.runner.hold = true;
   EXPECT_FALSE(IsTerminal(b.jobs->Accept(b.Request())->state));
 }
 

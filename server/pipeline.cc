@@ -8,6 +8,7 @@
 #include "graph/clean_up.h"
 #include "plan/recording.h"
 #include "rules/rewrite.h"
+#include "server/budget.h"
 #include "server/hand_out.h"
 #include "server/pool_measurer.h"
 #include "server/report.h"
@@ -27,6 +28,14 @@ struct WorkDir {
   const std::string path;
 };
 
+// What the reference kernels take for an operation, about (docs/search.md).
+constexpr double kReferenceNsPerFlop = 0.5;
+
+// How long comparing an answer with the model takes about, most of it in the reference kernels.
+Nanos CheckTakes(const Graph& graph) {
+  return Nanos(static_cast<int64_t>(FlopsOf(graph) * kReferenceNsPerFlop));
+}
+
 }  // namespace
 
 // What one run knows; the stages fill it in from top to bottom.
@@ -35,6 +44,7 @@ struct Pipeline::Stages {
   const JobControl& control;
   Pipeline& house;
   Nanos began{0};
+  Budget budget{Nanos{0}, Nanos{0}};
   DeviceOffer offer;
   DeviceSpec spec;
   RuleSet rules;
@@ -91,6 +101,7 @@ StatusOr<JobResult> Pipeline::Run(const Job& job, const JobControl& control) {
   stages.began = clock_.Now();
   AG_LET(stages.offer, WaitForOffer(job.request.device, control));
   AG_LET(stages.offer.onnxruntime, OnnxRuntimeFor(job.request, stages.offer));
+  stages.budget = Budget(clock_.Now(), Nanos(static_cast<int64_t>(job.request.time_seconds * 1e9)));
   AG_LET(stages.spec, ParseDeviceSpec(stages.offer.device_spec));
   AG_TRY(CheckMeasures(stages.spec, job.request.policy), "policy");
   AG_TRY(control.enter(JobState::kImporting));
@@ -127,6 +138,7 @@ Status Pipeline::Stages::Import() {
   std::vector<CleanUpStep> steps;
   AG_LET(input, CleanUp(runnable, rules, &steps));
   for (const CleanUpStep& step : steps) result.clean_up.push_back({step.rule, step.count, 0});
+  budget.Imported(house.clock_.Now(), CheckTakes(runnable));
   return OkStatus();
 }
 
@@ -161,7 +173,8 @@ Status Pipeline::Stages::Search() {
   limits.expansions_max = asked.expansions;
   limits.graphs_max = asked.graphs;
   limits.candidates_max = asked.candidates;
-  limits.time_max = Nanos(static_cast<int64_t>(asked.time_seconds * 1e9));
+  limits.time_max = std::max(budget.search_end() - house.clock_.Now(), Nanos{0});
+  limits.finals_max = budget.finals_end() - budget.search_end();
   request.on_progress = [this](const SearchProgress& p) {
     control.on_progress({p.stage, p.round, p.graphs, p.candidates, p.best_speedup,
                          measurer->misses(), measurer->hits(),
@@ -183,7 +196,7 @@ void Pipeline::Stages::TakeSearchFigures() {
   result.environment = offer.environment;
   result.simulated = offer.simulated;
   result.onnxruntime = offer.onnxruntime;
-  result.search = SearchStateName(found);
+  result.search = SearchStateName(SearchStateOf(found.stop_reason, found.rounds));
   result.eager_latency = found.eager_timing.latency;
   result.stop_reason = found.stop_reason;
   result.rounds = found.rounds;
@@ -192,6 +205,8 @@ void Pipeline::Stages::TakeSearchFigures() {
   result.candidates = found.candidates;
   result.groups_failed = found.groups_failed;
   result.warnings.insert(result.warnings.end(), found.warnings.begin(), found.warnings.end());
+  result.busy = measurer->foreign_load().busy();
+  if (result.busy) result.warnings.push_back(measurer->foreign_load().Warning());
 }
 
 OutputSetting Pipeline::Stages::ToOutput(const std::string& work_dir) const {
@@ -235,9 +250,13 @@ Status Pipeline::Stages::Confirm() {
   request.rules = &rules;
   request.job = &job.request;
   request.onnxruntime = offer.onnxruntime;
-  request.seconds =
-      std::clamp(kCompareShare * job.request.time_seconds, kCompareSecondsMin, kCompareSecondsMax);
-  request.is_time_over = control.cancelled;
+  const std::chrono::duration<double> left = budget.check_begin() - house.clock_.Now();
+  request.seconds = std::clamp(std::min(kCompareShare * job.request.time_seconds, left.count() / 3),
+                               kCompareSecondsMin, kCompareSecondsMax);
+  measurer->EndBy(budget.check_begin());
+  request.is_time_over = [this] {
+    return control.cancelled() || house.clock_.Now() > budget.check_begin();
+  };
   request.stopping = control.stopping;
   AG_TRY(turn.Enter());
   auto chosen = ChooseOutput(request, *measurer, *house.blobs_);

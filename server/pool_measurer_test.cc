@@ -159,7 +159,7 @@ TEST(PoolMeasurer, ACancelledJobMeasuresItsFinals) {
 }
 
 TEST(PoolMeasurer, WorkersAreToldWhenToEnd) {
-  Bench b;
+  MeasurerBench b;
   PoolMeasurer measurer = b.Make();
   measurer.MeasureGroups({Problem(1)});
   EXPECT_EQ(b.runner.items.back().work->end_within_seconds, 0);
@@ -193,7 +193,7 @@ TEST(PoolMeasurer, AWorkerThatDoesNotHeedTheEndIsStopped) {
    private:
     FakeClock& clock_;
   };
-  Bench b;
+  MeasurerBench b;
   Hanging hanging(b.clock);
   PoolMeasurer measurer(hanging, *b.cache, b.clock, b.options);
   measurer.EndBy(Nanos{1'000'000'000});
@@ -202,7 +202,7 @@ TEST(PoolMeasurer, AWorkerThatDoesNotHeedTheEndIsStopped) {
 }
 
 TEST(PoolMeasurer, TellsWhatWasMeasuredBesideOthers) {
-  Bench b;
+  MeasurerBench b;
   PoolMeasurer measurer = b.Make();
   EXPECT_FALSE(measurer.foreign_load().busy());
   b.runner.disturbed = 1;

@@ -163,7 +163,7 @@ void Commands::AddOptimize() {
   verb->add_option("-o,--output", flags.output, "Where the answer goes")->required();
   verb->add_option("--report", flags.report, "Where the report goes, as JSON");
   verb->add_option("--budget", flags.budget,
-                   "Wall time of the search: 60s, 2m; counts are the real budget")
+                   "Wall time of the whole job: 60s, 2m; counts are the real budget")
       ->check(WrongDuration);
   verb->add_option("--precision", flags.precision,
                    "fp32 (tf32, fp16, bf16: with a device that offers them)")

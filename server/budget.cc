@@ -1,0 +1,32 @@
+#include "server/budget.h"
+
+#include <algorithm>
+
+namespace ag {
+namespace {
+
+Nanos Part(double share, Nanos of) {
+  return Nanos(static_cast<int64_t>(share * static_cast<double>(of.count())));
+}
+
+}  // namespace
+
+Budget::Budget(Nanos begin, Nanos total) : begin_(begin), end_(begin + std::max(total, Nanos{0})) {
+  Divide(begin, Nanos{0}, Nanos{0});
+}
+
+void Budget::Imported(Nanos now, Nanos check) {
+  Divide(now, kImportsAtEnd * (now - begin_), check);
+}
+
+void Budget::Divide(Nanos imported, Nanos read_backs, Nanos check) {
+  const Nanos total = end_ - begin_;
+  const Nanos most = Part(kEndShareMax, total);
+  // The last timings get the least share whole; the rest is what else is known to come.
+  const Nanos kept = std::min(Part(kEndShare, total) + read_backs + check, most);
+  check_begin_ = end_ - std::min(check, kept / 2);
+  finals_end_ = std::max(imported, end_ - kept);
+  search_end_ = finals_end_ - Part(kFinalsShare, finals_end_ - imported);
+}
+
+}  // namespace ag
