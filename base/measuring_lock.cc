@@ -1,8 +1,19 @@
 #include "base/measuring_lock.h"
 
 #include <cstdlib>
+#include <future>
+#include <memory>
+#include <thread>
+
+#include "base/file_facts.h"
 
 namespace ag {
+namespace {
+
+constexpr Nanos kLook{50'000'000};
+constexpr Nanos kSayEvery{1'000'000'000};
+
+}  // namespace
 
 std::string MeasuringLockPath() {
   if (const char* path = std::getenv("AUTOGRAPH_MEASURING_LOCK"); path != nullptr && *path != 0) {
@@ -13,8 +24,36 @@ std::string MeasuringLockPath() {
          "/autograph-measuring.lock";
 }
 
+StatusOr<FileLock> WaitForLock(const std::string& path, FileLock::Mode mode, const LockWait& wait) {
+  StatusOr<FileLock> free = FileLock::Try(path, mode);
+  if (free.status().code() != StatusCode::kUnavailable) return free;
+  // Who gives up leaves the thread behind: it lets go of the lock as soon as it has it.
+  auto promise = std::make_shared<std::promise<StatusOr<FileLock>>>();
+  std::future<StatusOr<FileLock>> taken = promise->get_future();
+  std::thread([promise, path, mode] { promise->set_value(FileLock::Wait(path, mode)); }).detach();
+  Nanos waited{0};
+  bool given_up = false;
+  while (!given_up && taken.wait_for(kLook) != std::future_status::ready) {
+    waited += kLook;
+    if (wait.on_wait && waited % kSayEvery == Nanos{0}) {
+      const pid_t holder = LockHolder(path);
+      wait.on_wait(holder > 0 ? holder : kUnknownHolder);
+    }
+    given_up = wait.give_up && wait.give_up();
+  }
+  if (wait.on_wait && waited >= kSayEvery) wait.on_wait(0);
+  if (given_up) return Err(StatusCode::kCancelled, "gave up waiting for lock {}", path);
+  return taken.get();
+}
+
+std::string MeasuringLockText(pid_t holder) {
+  if (holder == 0) return "";
+  return holder > 0 ? fmt::format("the measuring lock, held by process {}", holder)
+                    : "the measuring lock, held by another process";
+}
+
 Status SearchTurn::Enter() {
-  AG_LET(FileLock lock, FileLock::Wait(path_, FileLock::Mode::kShared));
+  AG_LET(FileLock lock, WaitForLock(path_, FileLock::Mode::kShared, wait_));
   lock_.emplace(std::move(lock));
   return OkStatus();
 }

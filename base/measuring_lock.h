@@ -3,6 +3,7 @@
 // often.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -15,11 +16,26 @@ namespace ag {
 // temporary folder.
 std::string MeasuringLockPath();
 
+inline constexpr pid_t kUnknownHolder = -1;
+struct LockWait {
+  // May be null. Called about once a second while the wait takes that long, with a process that
+  // holds the lock or kUnknownHolder; after that once with 0, when the wait is over.
+  std::function<void(pid_t holder)> on_wait = nullptr;
+  std::function<bool()> give_up = nullptr;  // May be null. Asked every 50 ms.
+};
+// Takes the lock. The wait is in the kernel's queue: a search that lets go for a moment would have
+// the lock back before the next question. kCancelled: `give_up` became true.
+StatusOr<FileLock> WaitForLock(const std::string& path, FileLock::Mode mode, const LockWait& wait);
+
+// "the measuring lock, held by process 123"; of kUnknownHolder "... another process", of 0 "".
+std::string MeasuringLockText(pid_t holder);
+
 // The searching side. Not thread-safe: each job has its own.
 class SearchTurn {
  public:
-  explicit SearchTurn(std::string path = MeasuringLockPath()) : path_(std::move(path)) {}
-  Status Enter();             // Waits until nothing measures.
+  explicit SearchTurn(std::string path = MeasuringLockPath(), LockWait wait = {})
+      : path_(std::move(path)), wait_(std::move(wait)) {}
+  Status Enter();             // Waits until nothing measures; kCancelled: see LockWait.
   StatusOr<bool> TryEnter();  // False: something measures.
   void Leave();               // Before waiting for measurements, and at the end.
   // Lets a waiting measurement in when this turn has lasted for `slice`; cheap otherwise.
@@ -27,6 +43,7 @@ class SearchTurn {
 
  private:
   std::string path_;
+  LockWait wait_;
   std::optional<FileLock> lock_;
   Nanos entered_{0};
 };

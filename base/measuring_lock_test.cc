@@ -1,6 +1,7 @@
 #include "base/measuring_lock.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
 
@@ -45,6 +46,30 @@ TEST_F(MeasuringLockTest, ATryDoesNotWait) {
   EXPECT_FALSE(Free());
   turn.Leave();
   EXPECT_TRUE(Free());
+}
+
+TEST_F(MeasuringLockTest, AWaitSaysWhoHoldsTheLockAndMayBeGivenUp) {
+  SearchTurn measuring(path_);
+  ASSERT_TRUE(measuring.Enter().ok());
+  std::vector<pid_t> holders;
+  bool enough = false;
+  const LockWait wait = {[&](pid_t holder) {
+                           holders.push_back(holder);
+                           enough = true;
+                         },
+                         [&] { return enough; }};
+  EXPECT_EQ(ToString(WaitForLock(path_, FileLock::Mode::kExclusive, wait).status()),
+            fmt::format("CANCELLED: gave up waiting for lock {}", path_));
+  EXPECT_EQ(holders, (std::vector<pid_t>{::getpid(), 0}));
+  measuring.Leave();
+  // What was given up lets go by itself.
+  EXPECT_TRUE(WaitForLock(path_, FileLock::Mode::kExclusive, {}).ok());
+}
+
+TEST_F(MeasuringLockTest, TheHolderIsNamed) {
+  EXPECT_EQ(MeasuringLockText(123), "the measuring lock, held by process 123");
+  EXPECT_EQ(MeasuringLockText(kUnknownHolder), "the measuring lock, held by another process");
+  EXPECT_EQ(MeasuringLockText(0), "");
 }
 
 TEST_F(MeasuringLockTest, YieldPausesOncePerSlice) {

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/measuring_lock.h"
 #include "device/api/device.h"
 #include "device/profile/foreign_load.h"
 #include "plan/measurement.h"
@@ -40,12 +41,13 @@ struct ProfileOptions {
 
 // The host's measuring lock, held for as long as the result lives: real devices measure alone on
 // their host, a simulated one takes nobody's cores. Waits for it; `on_wait`, when given, is called
-// about once a second meanwhile. kCancelled: it did not come until `until` by RealClock.
-StatusOr<std::optional<FileLock>> MeasureAlone(const Device& device,
-                                               const std::function<void()>& on_wait = nullptr,
-                                               Nanos until = Nanos::max());
+// as LockWait::on_wait is (base/measuring_lock.h). kCancelled: it did not come until `until` by
+// RealClock.
+StatusOr<std::optional<FileLock>> MeasureAlone(
+    const Device& device, const std::function<void(pid_t holder)>& on_wait = nullptr,
+    Nanos until = Nanos::max());
 // The same for a device that is known to be real.
-StatusOr<FileLock> MeasureAlone(const std::function<void()>& on_wait, Nanos until = Nanos::max());
+StatusOr<FileLock> MeasureAlone(const LockWait& wait);
 
 // Median with the bootstrap's 95 % interval, computed exactly instead of by drawing: the seed
 // changes nothing and is kept for callers that record it. REQUIRES: samples not empty, all finite

@@ -1,6 +1,7 @@
 #include "device/profile/profile.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -409,12 +410,13 @@ TEST(MeasureAlone, WaitsForWhoSearchesAndSaysSo) {
   FakeDevice device;
   SearchTurn search;
   ASSERT_TRUE(search.Enter().ok());
-  int waits = 0;
-  const auto alone = MeasureAlone(device, [&] {
-    if (++waits == 1) search.Leave();
+  std::vector<pid_t> holders;
+  const auto alone = MeasureAlone(device, [&](pid_t holder) {
+    holders.push_back(holder);
+    search.Leave();
   });
   EXPECT_TRUE(alone.ok() && alone->has_value());
-  EXPECT_GE(waits, 1);
+  EXPECT_EQ(holders, (std::vector<pid_t>{::getpid(), 0}));
   SearchTurn another;
   EXPECT_FALSE(*another.TryEnter());
   ::unsetenv("AUTOGRAPH_MEASURING_LOCK");

@@ -113,7 +113,11 @@ StatusOr<FileTimes> TimeFiles(const TimeFilesRequest& request) {
   if (request.files.empty()) return Err(StatusCode::kInvalidArgument, "no files to time");
   std::optional<FileLock> alone;
   if (!IsSimulated(request.device)) {
-    AG_LET(alone, MeasureAlone(request.on_progress));
+    const auto on_wait = [&](pid_t holder) {
+      if (request.on_progress) request.on_progress();
+      if (request.on_wait) request.on_wait(holder);
+    };
+    AG_LET(alone, MeasureAlone(LockWait{on_wait, request.stop}));
   }
   return Contest(request).Run();
 }

@@ -34,6 +34,7 @@ struct TimeFilesRequest {
   std::string program = {};           // The binary with the role "time-file"; empty: our own.
   std::function<bool()> stop;         // May be null. Asked often; true ends with kCancelled.
   std::function<void()> on_progress;  // May be null. Called often.
+  std::function<void(pid_t)> on_wait = nullptr;  // May be null. As LockWait::on_wait.
 };
 
 // Holds the host's measuring lock while it times on a real device. Files that cannot be loaded or
