@@ -16,6 +16,7 @@
 #include <system_error>
 
 #include "base/file_ops.h"
+#include "base/partial_files.h"
 
 namespace ag {
 namespace {
@@ -142,6 +143,7 @@ Status WriteFileAtomically(const std::string& path, std::string_view bytes) {
   std::string name;
   Fd fd;
   if (const int error = CreateBeside(path, name, fd)) return WriteError(path, error);
+  const PartialFile partial(name);
   if (const int error = FillAndRename(fd, name, path, bytes)) {
     file_ops::Remove(name);  // The first error is the one to report.
     return WriteError(path, error);

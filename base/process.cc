@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -29,6 +30,14 @@ namespace {
 constexpr std::string_view kChildFlag = "--child=";
 constexpr std::string_view kParentFlag = "--parent=";
 
+// The kernel ends a process that has used up its processor time with one of these two.
+std::string LimitText(int signal) {
+  rlimit limit{};
+  if (signal != SIGXCPU && signal != SIGKILL) return "";
+  if (::getrlimit(RLIMIT_CPU, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return "";
+  return fmt::format(" (a process may use {} s of processor time here: ulimit -t)", limit.rlim_cur);
+}
+
 Status ExitStatus(pid_t pid, const siginfo_t& info) {
   if (info.si_code == CLD_EXITED) {
     if (info.si_status == 0) return OkStatus();
@@ -38,7 +47,8 @@ Status ExitStatus(pid_t pid, const siginfo_t& info) {
   if (name == nullptr) {
     return Err(StatusCode::kUnavailable, "child {}: killed by signal {}", pid, info.si_status);
   }
-  return Err(StatusCode::kUnavailable, "child {}: killed by SIG{}", pid, name);
+  return Err(StatusCode::kUnavailable, "child {}: killed by SIG{}{}", pid, name,
+             LimitText(info.si_status));
 }
 
 Status WaitError(pid_t pid, int error) {

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -107,6 +108,20 @@ TEST(ProcessTest, SaysHowAChildEnded) {
   killed.Kill();
   EXPECT_EQ(ToString(killed.Wait()),
             fmt::format("UNAVAILABLE: child {}: killed by SIGKILL", killed.pid()));
+}
+
+TEST(ProcessTest, SaysThatProcessorTimeIsLimited) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_CPU, &before), 0);
+  const rlimit low{.rlim_cur = 1000, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_CPU, &low), 0);
+  ChildProcess killed = SpawnRole("hang").value();
+  killed.Kill();
+  EXPECT_EQ(ToString(killed.Wait()),
+            fmt::format("UNAVAILABLE: child {}: killed by SIGKILL (a process may use 1000 s of "
+                        "processor time here: ulimit -t)",
+                        killed.pid()));
+  EXPECT_EQ(::setrlimit(RLIMIT_CPU, &before), 0);
 }
 
 TEST(ProcessTest, ChildStartsClean) {

@@ -1,11 +1,15 @@
 #include "base/signals.h"
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstdio>
 #include <thread>
 
+#include "base/partial_files.h"
 #include "base/status.h"
 
 namespace ag {
@@ -13,10 +17,22 @@ namespace {
 
 std::atomic<int> stop_signal{0};
 
+constexpr rlim_t kEarlySeconds = 2;
+
 int Take(const sigset_t& signals) {
   int signal = 0;
   AG_CHECK(::sigwait(&signals, &signal) == 0);
+  if (signal == SIGXCPU) std::fputs("\nthe processor time is nearly used up (ulimit -t)\n", stderr);
   return signal;
+}
+
+// The kernel kills without a word who reaches the hard limit; the soft one gives time to stop.
+void AskForWarningOfLimit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_CPU, &limit) != 0 || limit.rlim_max == RLIM_INFINITY) return;
+  const rlim_t early = limit.rlim_max > kEarlySeconds ? limit.rlim_max - kEarlySeconds : 1;
+  limit.rlim_cur = std::min(limit.rlim_cur, early);
+  (void)::setrlimit(RLIMIT_CPU, &limit);  // Without it the end is as sudden as it would be.
 }
 
 }  // namespace
@@ -26,11 +42,14 @@ void CatchStopSignals() {
   ::sigemptyset(&signals);
   ::sigaddset(&signals, SIGINT);
   ::sigaddset(&signals, SIGTERM);
+  ::sigaddset(&signals, SIGXCPU);
+  AskForWarningOfLimit();
   AG_CHECK(::pthread_sigmask(SIG_BLOCK, &signals, nullptr) == 0);
   std::thread([signals] {
     stop_signal = Take(signals);
     stop_signal.notify_all();
     Take(signals);
+    RemovePartialFiles();
     ::_exit(kStoppedExitCode);  // No destructors: whatever hangs, this does not.
   }).detach();
 }

@@ -1,6 +1,8 @@
 // SIGINT and SIGTERM as ordinary code: blocked in every thread and taken by one that waits for
 // them, so that nothing of ours runs inside a signal handler. The first asks the program to stop;
-// the second ends it at once, and its children die with it (base/process.h). Thread-safe.
+// the second ends it at once, its children die with it (base/process.h) and files that are not
+// whole yet go (base/partial_files.h). SIGXCPU asks to stop as well: it comes 2 s of processor time
+// before the hard limit (ulimit -t), and is said on standard error. Thread-safe.
 #pragma once
 
 namespace ag {

@@ -2,9 +2,14 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdio>
+#include <string>
+
+#include "base/file.h"
+#include "base/partial_files.h"
 
 namespace ag {
 namespace {
@@ -24,6 +29,40 @@ TEST(SignalsDeathTest, TheFirstAsksAndTheSecondEnds) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(StopTwice(SIGTERM, SIGTERM), testing::ExitedWithCode(kStoppedExitCode), "0, 15, 15");
   EXPECT_EXIT(StopTwice(SIGINT, SIGTERM), testing::ExitedWithCode(kStoppedExitCode), "0, 2, 2");
+}
+
+// Leaves one file unfinished, one whole, and is ended.
+void StopWhileWriting(const std::string& folder) {
+  const PartialFile partial(folder + "/partial");
+  { const PartialFile whole(folder + "/whole"); }
+  StopTwice(SIGINT, SIGINT);
+}
+
+TEST(SignalsDeathTest, TheSecondTakesUnfinishedFilesWithIt) {
+  GTEST_FLAG_SET(death_test_style, "fast");  // The folder is this process's.
+  const TempDir folder = *TempDir::Make("signals");
+  for (const char* name : {"/partial", "/whole"}) {
+    ASSERT_TRUE(WriteFileAtomically(folder.path() + name, "").ok());
+  }
+  EXPECT_EXIT(StopWhileWriting(folder.path()), testing::ExitedWithCode(kStoppedExitCode), "");
+  EXPECT_FALSE(FileExists(folder.path() + "/partial"));
+  EXPECT_TRUE(FileExists(folder.path() + "/whole"));
+}
+
+// Computes until the processor time is nearly used up, and ends in good order.
+void UseUpProcessorTime() {
+  const rlimit limit{3, 3};
+  ::setrlimit(RLIMIT_CPU, &limit);
+  CatchStopSignals();
+  volatile uint64_t turns = 0;
+  while (StopSignal() == 0) turns = turns + 1;
+  ::_exit(StopSignal() == SIGXCPU ? 0 : 1);
+}
+
+TEST(SignalsDeathTest, TheEndOfProcessorTimeAsksToStop) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(UseUpProcessorTime(), testing::ExitedWithCode(0),
+              "the processor time is nearly used up");
 }
 
 TEST(SignalsDeathTest, OthersKeepTheirMeaning) {

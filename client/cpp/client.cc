@@ -17,6 +17,7 @@
 #include "base/file.h"
 #include "base/file_reader.h"
 #include "base/mutex.h"
+#include "base/partial_files.h"
 
 namespace ag {
 namespace {
@@ -229,6 +230,7 @@ StatusOr<bool> Client::State::CopyShared(const Digest& digest, const std::string
   std::future<StatusOr<Digest>> hashed =
       std::async(std::launch::async, [&] { return Sha256OfFile(blob); });
   const std::string partial = fmt::format("{}.partial-{}", path, getpid());
+  const PartialFile unfinished(partial);
   std::error_code error;
   std::filesystem::copy_file(blob, partial, std::filesystem::copy_options::overwrite_existing,
                              error);

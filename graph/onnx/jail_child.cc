@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <functional>
 #include <initializer_list>
 #include <new>
@@ -25,8 +26,17 @@ struct FilterTraits {
 };
 using Filter = UniqueHandle<FilterTraits>;
 
+// The lower one where this process has a limit already (ulimit): nobody may raise it.
+int64_t Lowest(__rlimit_resource resource, int64_t value) {
+  rlimit limit{};
+  if (::getrlimit(resource, &limit) != 0) return value;
+  return static_cast<int64_t>(
+      std::min({limit.rlim_cur, limit.rlim_max, static_cast<rlim_t>(value)}));
+}
+
 Status SetLimit(__rlimit_resource resource, int64_t value) {
-  const rlimit limit{static_cast<rlim_t>(value), static_cast<rlim_t>(value)};
+  const auto lowest = static_cast<rlim_t>(Lowest(resource, value));
+  const rlimit limit{lowest, lowest};
   if (::setrlimit(resource, &limit) == 0) return OkStatus();
   return FromErrno(errno, "limit of the jail");
 }
@@ -134,7 +144,7 @@ Status Serve(int socket) {
   (void)Sha256("");  // The library reads its settings now, not behind the filter.
   OutOfMemoryError() = EncodeError(Err(StatusCode::kResourceExhausted,
                                        "model import needs more than its limit of {} MiB",
-                                       request.memory_bytes >> 20));
+                                       Lowest(RLIMIT_AS, request.memory_bytes) >> 20));
   std::set_new_handler(ReportOutOfMemory);
   AG_TRY(LockDown(request));
   SocketSink sink(socket, model->bytes());

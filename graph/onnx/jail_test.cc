@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <cinttypes>
 #include <cstdio>
@@ -34,6 +35,10 @@ int RunMisbehaving(int socket) {
   if (way == "hang") RealClock().SleepFor(std::chrono::hours(1));
   if (way == "crash") std::abort();
   if (way == "silent") return 0;
+  if (way == "limited") {  // As below ulimit -t 30.
+    const rlimit limit{30, 30};
+    return ::setrlimit(RLIMIT_CPU, &limit) == 0 ? RunJail(socket) : 1;
+  }
   if (way == "open") {
     if (!LockDown({.memory_bytes = int64_t{8} << 30, .cpu_seconds = 10}).ok()) return 1;
     return ::open("/dev/null", O_RDONLY) < 0 ? 1 : 0;
@@ -176,6 +181,12 @@ TEST_F(JailTest, CrashesAreTheModelsFault) {
 TEST_F(JailTest, TheFilterKillsWhoOpensAFile) {
   EXPECT_EQ(ToString(Misbehave("open")),
             "INVALID_ARGUMENT: model import crashed: killed by SIGSYS");
+}
+
+// A process may lower its limits and not raise them.
+TEST_F(JailTest, ALowerLimitStays) {
+  ::setenv("AG_JAIL_TEST", "limited", 1);
+  EXPECT_EQ(ToString(Import(testing::ConvModel()).status()), "OK");
 }
 
 TEST_F(JailTest, HangsEndAtTheDeadline) {
