@@ -6,6 +6,8 @@
 
 #include <map>
 
+#include "server/listen_error.h"
+
 namespace ag {
 namespace {
 
@@ -112,7 +114,9 @@ StatusOr<std::unique_ptr<MetricsEndpoint>> MetricsEndpoint::Start(const std::str
   try {
     state->exposer = std::make_unique<prometheus::Exposer>(address, 1);
   } catch (const std::exception& e) {
-    return Err(StatusCode::kUnavailable, "cannot listen for metrics on {}: {}", address, e.what());
+    const Status why = ListenError(address);
+    if (why.code() != StatusCode::kInternal) return Within(why, "metrics");
+    return Err(StatusCode::kUnavailable, "metrics: {}: {}", Message(why), e.what());
   }
   state->exposer->RegisterCollectable(state->collector);
   return std::unique_ptr<MetricsEndpoint>(new MetricsEndpoint(std::move(state)));

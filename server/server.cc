@@ -14,6 +14,7 @@
 #include "base/measuring_lock.h"
 #include "rules/rule_set.h"
 #include "server/export_child.h"
+#include "server/listen_error.h"
 #include "server/metrics.h"
 #include "server/pipeline.h"
 #include "server/rpc.h"
@@ -195,7 +196,7 @@ Status Server::Impl::StartGrpc() {
   grpc_ = builder.BuildAndStart();
   const bool unix_socket = options_.listen.starts_with("unix:");
   if (grpc_ == nullptr || (!options_.listen.empty() && !unix_socket && port_ == 0)) {
-    return Err(StatusCode::kUnavailable, "cannot listen on {}: address in use", options_.listen);
+    return ListenError(options_.listen);
   }
   grpc::HealthCheckServiceInterface* health = grpc_->GetHealthCheckService();
   for (const char* name :

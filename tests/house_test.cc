@@ -70,7 +70,7 @@ const std::vector<Library>& Libraries() {
       {"cublas", {"device/cuda"}},
       {"nvrtc", {"device/cuda"}},
       {"nvml", {"device/cuda"}},
-      {"CLI/", {"client/cli", "server", "worker"}},
+      {"CLI/", {"base", "client/cli", "server", "worker"}},
       {"seccomp.h", {"graph/onnx", "base", "server"}},
   };
   return libraries;

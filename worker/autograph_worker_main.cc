@@ -1,14 +1,15 @@
 // autograph-worker: offers one device to a coordinator.
 #include <grpcpp/grpcpp.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstring>
 
 #include "base/build_facts.h"
+#include "base/command_line.h"
 #include "base/log.h"
 #include "base/process.h"
 #include "base/signals.h"
+#include "device/api/device_name.h"
 #include "worker/agent.h"
 #include "worker/executor_role.h"
 
@@ -33,17 +34,20 @@ void AddFlags(CLI::App& app, Flags& flags) {
       ->envname("AUTOGRAPH_SERVER")
       ->capture_default_str();
   app.add_option("--device", flags.agent.device, "cpu, cpu:CORES, sim:NAME, sim:FILE.spec, cuda:N")
+      ->check([](const std::string& text) { return Message(ParseDeviceName(text).status()); })
       ->capture_default_str();
-  app.add_option("--id", flags.agent.worker_id, "Name of this worker (default: HOST/DEVICE)");
+  app.add_option("--id", flags.agent.worker_id, "Name of this worker")->default_str("HOST/DEVICE");
   app.add_option("--blob-cache", flags.agent.blob_cache_dir,
                  "Folder for weights of a coordinator on another host")
       ->capture_default_str();
   app.add_option("--blob-cache-gib", flags.blob_cache_gib, "Largest size of that folder")
-      ->check(CLI::PositiveNumber)
+      ->check(WrongAmount)
       ->capture_default_str();
   app.add_option("--tick", flags.tick_seconds, "Seconds between states when nothing changes")
+      ->check(WrongAmount)
       ->capture_default_str();
-  app.add_option("--log-level", flags.log_level, "debug, info, warn or error")
+  app.add_option("--log-level", flags.log_level, "info, warn, error or off")
+      ->check(OneOf({"info", "warn", "error", "off"}))
       ->capture_default_str();
   app.set_version_flag("--version", BuildFacts("autograph-worker"));
 }
@@ -68,7 +72,7 @@ int Main(int argc, char** argv) {
   Flags flags;
   flags.agent.blob_cache_dir = DefaultCacheDir();
   AddFlags(app, flags);
-  CLI11_PARSE(app, argc, argv);
+  if (const int code = ParseCommandLine(app, argc, argv); code >= 0) return code;
   InitLog("autograph-worker", flags.log_level);
   flags.agent.blob_cache_bytes_max = static_cast<int64_t>(flags.blob_cache_gib * (1 << 30));
   flags.agent.tick = Nanos(static_cast<int64_t>(flags.tick_seconds * 1e9));
