@@ -66,7 +66,8 @@ typedef struct {
   size_t bytes;         /* Of the whole tensor: row-major, without gaps. */
 } ag_tensor_info;
 
-/* Sizes for an input whose sizes the model leaves open; also overrides those it states. */
+/* Sizes for an input whose sizes the model leaves open; those it states must be given as they are.
+ */
 typedef struct {
   const char* input; /* Its name. */
   int32_t rank;

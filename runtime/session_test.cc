@@ -256,7 +256,7 @@ TEST(Session, RefusesWhatItCannotLoad) {
       {"not a model",
        "garbage",
        {.device = "sim:small"},
-       "INVALID_ARGUMENT: not ONNX, or cut short: no whole field at byte 0 of 7"},
+       "INVALID_ARGUMENT: not ONNX: this is text"},
       {"empty", "", {.device = "sim:small"}, "INVALID_ARGUMENT: the model is empty"},
       {"open batch",
        testing::ModelFromText(kOpenBatch),

@@ -39,7 +39,9 @@ std::string ModelWithWeight(std::vector<int64_t> dims) {
 std::vector<BadModel> BadFiles() {
   const std::string good = testing::ConvModel();
   return {
-      {"text", "this is no model", "not ONNX, or cut short: no whole field at byte 0 of 16"},
+      {"text", "this is no model", "not ONNX: this is text"},
+      {"json", "{\"nodes\": []}", "not ONNX: this is JSON"},
+      {"picture", "\xff\xd8\xff\xe0 JFIF", "not ONNX: this is a JPEG picture"},
       {"empty", "", "the model is empty"},
       {"cut", good.substr(0, good.size() - 100),
        fmt::format("not ONNX, or cut short: no whole field at byte 2 of {}", good.size() - 100)},
@@ -148,7 +150,7 @@ TEST_F(BadInput, EmbeddedOptimizeSaysTheSame) {
   const std::string file = alone().Write("embedded.onnx", "this is no model");
   const CommandResult result =
       Cli({"optimize", file, "-o", alone().path("o.onnx"), "--device", "sim:small", "--json"});
-  ExpectSays(result, 3, "jobs/1: not ONNX, or cut short: no whole field at byte 0 of 16", "text");
+  ExpectSays(result, 3, "jobs/1: not ONNX: this is text", "text");
 }
 
 TEST_F(BadInput, ABoundDimensionWorks) {
@@ -165,6 +167,12 @@ TEST_F(BadInput, ABoundDimensionWorks) {
              file + ": --shape names \"z\", the inputs are \"x\"", "no such input");
   ExpectSays(Cli({"run", file, "--device", "sim:small", "--shape", "x=2"}), 3,
              file + ": input \"x\" has rank 2, --shape gives [2]", "another rank");
+  const std::string message = "input \"x\": dimension 1 is 3 in the model, --shape gives 4";
+  ExpectSays(Cli({"run", file, "--device", "sim:small", "--shape", "x=2x4"}), 3,
+             file + ": " + message, "another size");
+  ExpectSays(
+      cluster.Cli({"optimize", file, "-o", out, "--device", "sim:small", "--shape", "x=2x4"}), 3,
+      "jobs/2: " + message, "another size");
 }
 
 TEST_F(BadInput, FilesThatCannotBeRead) {

@@ -99,23 +99,21 @@ Status CheckBound(const OnnxModel& model, const ImportOptions& options, DimSizes
       return Err(StatusCode::kInvalidArgument, "input {} has rank {}, --shape gives {}",
                  Quoted(name), input->dims.size(), ShapeToString(shape));
     }
+    for (size_t i = 0; i < shape.size(); ++i) {
+      const int64_t stated = input->dims[i].size;
+      if (stated < 0 || stated == shape[i]) continue;
+      return Err(StatusCode::kInvalidArgument,
+                 "input {}: dimension {} is {} in the model, --shape gives {}", Quoted(name), i,
+                 stated, shape[i]);
+    }
     AG_TRY(LearnSizes(*input, shape, sizes));
   }
   return OkStatus();
 }
 
-// The complete types that the model states for its tensors. None when a bound shape overrides a
-// size that the model states: then what it says of other tensors is stale.
-std::map<std::string, TensorType> StatedTypes(const OnnxModel& model, const ImportOptions& options,
-                                              const DimSizes& sizes) {
+// The complete types that the model states for its tensors.
+std::map<std::string, TensorType> StatedTypes(const OnnxModel& model, const DimSizes& sizes) {
   std::map<std::string, TensorType> stated;
-  for (const OnnxValueInfo& input : model.inputs) {
-    const auto bound = options.shapes.find(input.name);
-    if (bound == options.shapes.end() || !input.has_shape) continue;
-    for (size_t i = 0; i < input.dims.size(); ++i) {
-      if (input.dims[i].size >= 0 && input.dims[i].size != bound->second[i]) return {};
-    }
-  }
   for (const auto* infos : {&model.value_infos, &model.outputs}) {
     for (const OnnxValueInfo& info : *infos) {
       const StatusOr<DType> dtype = DTypeFromOnnx(info.data_type);
@@ -184,7 +182,7 @@ Status BindInputs(const OnnxModel& model, const ImportOptions& options, Importer
           fmt::format("input {} has a default value and is taken as constant", Quoted(input.name)));
     }
   }
-  importer.SetStated(StatedTypes(model, options, sizes));
+  importer.SetStated(StatedTypes(model, sizes));
   return OkStatus();
 }
 

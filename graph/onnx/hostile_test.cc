@@ -69,8 +69,11 @@ TEST(HostileTest, ExternalDataIsNeverOpened) {
 
 TEST(HostileTest, NotAModel) {
   EXPECT_EQ(ToString(Try("")), "INVALID_ARGUMENT: the model is empty");
-  EXPECT_EQ(ToString(Try("hello, this is text")),
-            "INVALID_ARGUMENT: not ONNX, or cut short: no whole field at byte 2 of 19");
+  EXPECT_EQ(ToString(Try("hello, this is text")), "INVALID_ARGUMENT: not ONNX: this is text");
+  EXPECT_EQ(ToString(Try("\x89PNG\r\n\x1a\n")),
+            "INVALID_ARGUMENT: not ONNX: this is a PNG picture");
+  EXPECT_EQ(ToString(Try("\x01hello")),
+            "INVALID_ARGUMENT: not ONNX, or cut short: no whole field at byte 0 of 6");
   const std::string model = testing::ConvModel();
   for (size_t size = 0; size < model.size(); ++size) {
     EXPECT_FALSE(Try(model.substr(0, size)).ok()) << size;

@@ -3,6 +3,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
 #include "base/bytes.h"
+#include "graph/onnx/file_kind.h"
 #include "graph/onnx/importer.h"
 #include "graph/onnx/plan_metadata.h"
 
@@ -112,7 +113,11 @@ StatusOr<ImportedModel> ImportOnnx(std::string_view bytes, const ImportOptions& 
     return Err(StatusCode::kResourceExhausted, "the model has {} bytes, the limit is {}",
                bytes.size(), options.limits.model_bytes_max);
   }
-  AG_LET(OnnxModel model, ParseModel(bytes, options.limits.nodes_max));
+  StatusOr<OnnxModel> parsed = ParseModel(bytes, options.limits.nodes_max);
+  if (parsed.status().code() == StatusCode::kInvalidArgument && !KindOfFile(bytes).empty()) {
+    return Err(StatusCode::kInvalidArgument, "not ONNX: this is {}", KindOfFile(bytes));
+  }
+  AG_LET(OnnxModel model, std::move(parsed));
   AG_TRY(CheckModel(model, options.limits));
   Importer importer(options, model.origin, sink);
   if (model.training_infos > 0) importer.warnings.push_back("training information is ignored");

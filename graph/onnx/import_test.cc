@@ -266,6 +266,7 @@ TEST(ImportErrorsTest, Shapes) {
   EXPECT_EQ(error({{"x", {3, 2}}}), "");  // z shares n.
   EXPECT_EQ(error({{"q", {3, 2}}}), "--shape names \"q\", the inputs are \"x\", \"z\"");
   EXPECT_EQ(error({{"x", {3}}}), "input \"x\" has rank 2, --shape gives [3]");
+  EXPECT_EQ(error({{"x", {3, 5}}}), "input \"x\": dimension 1 is 2 in the model, --shape gives 5");
   EXPECT_EQ(error({{"x", {3, 2}}, {"z", {4}}}),
             "input \"z\": dimension 0 (\"n\") is 4 here, 3 before");
 }
