@@ -29,18 +29,22 @@ Dispatcher::Dispatcher(uint64_t epoch, const PoolOptions& options, Clock& clock)
 Status Dispatcher::Run(ItemRequest request, const std::function<void(const Delivery&)>& on_result,
                        const std::function<bool()>& cancelled) {
   uint64_t item = 0;
+  const auto on_wait = request.on_wait;
+  std::string waits_for;
   {
     MutexLock lock(mutex_);
     item = pool_.Submit(clock_.Now(), std::move(request));
     changed_.NotifyAll();
   }
-  const Withdrawal withdrawal([this, item] {
+  const Withdrawal withdrawal([&, this] {
+    if (!waits_for.empty()) on_wait("");
     MutexLock lock(mutex_);
     pool_.Withdraw(item);
     changed_.NotifyAll();
   });
   while (true) {
     std::vector<Delivery> deliveries;
+    std::string waits_for_now;
     {
       MutexLock lock(mutex_);
       pool_.Tick(clock_.Now());
@@ -49,7 +53,9 @@ Status Dispatcher::Run(ItemRequest request, const std::function<void(const Deliv
         if (pool_.Ended(item)) return OkStatus();
         changed_.WaitFor(mutex_, kLook);
       }
+      waits_for_now = pool_.WaitsFor(item);
     }
+    if (on_wait && waits_for_now != waits_for) on_wait(waits_for = waits_for_now);
     for (const Delivery& delivery : deliveries) on_result(delivery);
     if (!deliveries.empty()) {
       MutexLock lock(mutex_);

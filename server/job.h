@@ -67,7 +67,9 @@ struct JobProgress {
   double best_speedup = 1;
   int groups_measured = 0;
   int cache_hits = 0;
-  double fraction = 0;
+  double fraction = 0;         // Never falls.
+  std::string waits_for = {};  // "the measuring lock, held by process 123"; empty: nothing.
+  double elapsed_seconds = 0;  // Since the job began to run.
 };
 
 struct RewriteTotal {

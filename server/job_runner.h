@@ -8,8 +8,9 @@
 namespace ag {
 
 struct JobControl {
-  std::function<Status(JobState)> enter;  // A stage began; durable when OK.
-  std::function<void(const JobProgress&)> on_progress;
+  std::function<Status(JobState)> enter;                // A stage began; durable when OK.
+  std::function<void(const JobProgress&)> on_progress;  // Without waits_for and elapsed_seconds.
+  std::function<void(const std::string&)> on_wait;      // What it waits for; "": nothing.
   std::function<bool()> cancelled;  // Somebody asked the job to stop, or `stopping`.
   std::function<bool()> stopping;   // The server stops: leave at once, without a result.
 };

@@ -294,6 +294,8 @@ void ToProto(const JobProgress& progress, v1::Progress* p) {
   p->set_groups_measured(progress.groups_measured);
   p->set_cache_hits(progress.cache_hits);
   p->set_fraction(progress.fraction);
+  p->set_waits_for(progress.waits_for);
+  p->set_elapsed_seconds(progress.elapsed_seconds);
 }
 
 }  // namespace

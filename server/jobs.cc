@@ -10,6 +10,23 @@ namespace {
 
 // A resumed job's version jumps by this: what watchers saw of it was partly not stored.
 constexpr uint64_t kResumeStep = 1'000'000;
+constexpr size_t kEndedMax = 1000;
+constexpr double kRunningMax = 0.99;  // The fraction of a job that has not ended.
+
+double SecondsOf(Nanos duration) { return std::chrono::duration<double>(duration).count(); }
+
+// What the result tells of the progress that led to it.
+JobProgress ProgressOf(const JobResult& result) {
+  JobProgress progress;
+  progress.round = result.rounds;
+  progress.graphs = result.graphs;
+  progress.candidates = result.candidates;
+  progress.best_speedup = result.speedup.median;
+  progress.groups_measured = result.cache.misses;
+  progress.cache_hits = result.cache.hits;
+  progress.elapsed_seconds = result.seconds;
+  return progress;
+}
 
 JobRow ToRow(const Job& job, JobRow row) {
   row.id = job.id;
@@ -57,7 +74,11 @@ StatusOr<Job> Jobs::FromRow(const JobRow& row) {
   job.finished_unix_seconds = row.finished_unix_seconds;
   job.version = row.version;
   job.resumed = row.resumed;
-  job.progress.fraction = row.terminal ? 1 : 0;
+  if (!row.terminal) return job;
+  if (job.result.has_value()) job.progress = ProgressOf(*job.result);
+  job.progress.fraction = 1;
+  MutexLock lock(mutex_);
+  if (const auto ended = ended_.find(job.id); ended != ended_.end()) job.progress = ended->second;
   return job;
 }
 
@@ -105,6 +126,7 @@ StatusOr<std::optional<Job>> Jobs::Remembered(const JobRequest& request, const s
   job.result = *std::move(result);
   job.result->cache = {0, 0, true};
   job.result->seconds = 0;
+  job.progress.fraction = 1;
   job.finished_unix_seconds = clock_.UnixSeconds();
   AG_LET(Job inserted, Insert(std::move(job), Sha256(key).Hex(), body));
   return std::optional<Job>(std::move(inserted));
@@ -174,10 +196,31 @@ StatusOr<Job> Jobs::Accept(JobRequest request) {
 // --- Looking
 // -----------------------------------------------------------------------------------------
 
+Job Jobs::Now(Live& live) {
+  JobProgress& progress = live.job.progress;
+  if (live.began.has_value()) {
+    progress.elapsed_seconds = SecondsOf(clock_.Now() - *live.began);
+    const double budget = live.job.request.time_seconds;
+    if (budget > 0) {
+      progress.fraction =
+          std::max(progress.fraction, std::min(progress.elapsed_seconds / budget, kRunningMax));
+    }
+    return live.job;
+  }
+  Job job = live.job;
+  for (const auto& [id, other] : live_) {
+    if (!other->running || other->job.request.device != job.request.device) continue;
+    job.progress.waits_for =
+        fmt::format("{}, which runs on device {}", other->job.name(), job.request.device);
+    break;
+  }
+  return job;
+}
+
 StatusOr<Job> Jobs::Get(int64_t id) {
   {
     MutexLock lock(mutex_);
-    if (const auto found = live_.find(id); found != live_.end()) return found->second->job;
+    if (const auto found = live_.find(id); found != live_.end()) return Now(*found->second);
   }
   AG_LET(const JobRow row, stores_.jobs->Get(id));
   return FromRow(row);
@@ -202,7 +245,7 @@ StatusOr<Job> Jobs::Wait(int64_t id, uint64_t version, Nanos timeout) {
       const auto found = live_.find(id);
       if (found == live_.end()) break;
       const Nanos left = end - clock_.Now();
-      if (found->second->job.version > version || left <= Nanos{0}) return found->second->job;
+      if (found->second->job.version > version || left <= Nanos{0}) return Now(*found->second);
       changed_.WaitFor(mutex_, left);
     }
   }
@@ -242,9 +285,14 @@ Status Jobs::Change(const LivePtr& live, const std::function<void(Job&)>& change
   MutexLock lock(mutex_);
   // Progress and cancellation may have moved on meanwhile; the stored change comes after both.
   job.version = std::max(job.version, live->job.version + 1);
+  job.progress.fraction = std::max(job.progress.fraction, live->job.progress.fraction);
   live->job = job;
   live->row = row;
-  if (IsTerminal(job.state)) live_.erase(job.id);
+  if (IsTerminal(job.state)) {
+    ended_[job.id] = job.progress;
+    if (ended_.size() > kEndedMax) ended_.erase(ended_.begin());
+    live_.erase(job.id);
+  }
   changed_.NotifyAll();
   return OkStatus();
 }
@@ -342,24 +390,43 @@ void Jobs::RunOne(const LivePtr& live) {
   Job job;
   {
     MutexLock lock(mutex_);
+    live->began = clock_.Now();
     job = live->job;
   }
   JobControl control;
   control.enter = [this, live](JobState state) {
-    return Change(live, [state](Job& job) { job.state = state; });
+    return Change(live, [state](Job& job) {
+      job.state = state;
+      job.progress.stage.clear();
+      job.progress.waits_for.clear();
+    });
   };
   control.on_progress = [this, live](const JobProgress& progress) {
     MutexLock lock(mutex_);
-    live->job.progress = progress;
+    JobProgress& shown = live->job.progress;
+    const double fraction = std::max(shown.fraction, std::min(progress.fraction, kRunningMax));
+    const std::string waits_for = std::move(shown.waits_for);
+    shown = progress;
+    shown.fraction = fraction;
+    shown.waits_for = waits_for;
     ++live->job.version;
     changed_.NotifyAll();
   };
+  control.on_wait = [this, live](const std::string& what) { SayWaits(live, what); };
   control.stopping = [this] { return stopping(); };
   control.cancelled = [this, live] {
     MutexLock lock(mutex_);
     return stopping_ || live->cancel;
   };
   Finish(live, runner_.Run(job, control));
+}
+
+void Jobs::SayWaits(const LivePtr& live, const std::string& what) {
+  MutexLock lock(mutex_);
+  if (live->job.progress.waits_for == what) return;
+  live->job.progress.waits_for = what;
+  ++live->job.version;
+  changed_.NotifyAll();
 }
 
 void Jobs::Finish(const LivePtr& live, StatusOr<JobResult> result) {
@@ -381,7 +448,9 @@ void Jobs::Finish(const LivePtr& live, StatusOr<JobResult> result) {
       job.state = JobState::kFailed;
       job.error = result.status();
     }
+    job.progress.waits_for.clear();
     job.progress.fraction = 1;
+    job.progress.elapsed_seconds = SecondsOf(clock_.Now() - *live->began);
   };
   // Remembered before it is shown: who saw the result and asks again is answered from the cache.
   if (result.ok() && !cancel) Remember(live->job.request, *result);

@@ -73,6 +73,7 @@ class Jobs {
     JobRow row;  // As last stored.
     bool running = false;
     bool cancel = false;
+    std::optional<Nanos> began;  // When it began to run, in this life.
   };
   using LivePtr = std::shared_ptr<Live>;
 
@@ -86,6 +87,9 @@ class Jobs {
   StatusOr<Job> FromRow(const JobRow& row);
   std::string AnswerKey(const JobRequest& request, const Environment& environment,
                         const std::string& onnxruntime) const;
+  // The job as it is now: time that passed and what it waits for are not stored.
+  Job Now(Live& live) AG_REQUIRES(mutex_);
+  void SayWaits(const LivePtr& live, const std::string& what);
 
   void RunnerMain();
   LivePtr NextQueued() AG_REQUIRES(mutex_);
@@ -105,6 +109,9 @@ class Jobs {
   CondVar changed_;
   std::map<int64_t, LivePtr> live_ AG_GUARDED_BY(mutex_);     // Not terminal, by id.
   std::map<std::string, int> running_ AG_GUARDED_BY(mutex_);  // By device.
+  // The last progress of the latest jobs that have ended, by id: a row keeps only what the result
+  // tells.
+  std::map<int64_t, JobProgress> ended_ AG_GUARDED_BY(mutex_);
   bool stopping_ AG_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;
 };

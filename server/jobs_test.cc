@@ -14,6 +14,7 @@ class FakeJobRunner : public JobRunner {
   StatusOr<JobResult> Run(const Job& job, const JobControl& control) override {
     ++runs;
     AG_TRY(control.enter(JobState::kSearching));
+    if (during) during(control);
     while (hold && !control.cancelled()) RealClock().SleepFor(std::chrono::milliseconds(1));
     if (control.cancelled()) return Err(StatusCode::kCancelled, "cancelled");
     if (!answer.ok()) return answer.status();
@@ -24,6 +25,7 @@ class FakeJobRunner : public JobRunner {
   }
   std::atomic<int> runs{0};
   std::atomic<bool> hold{false};
+  std::function<void(const JobControl&)> during;  // May be null.
   StatusOr<JobResult> answer = Searched();
 
   static JobResult Searched(const std::string& stop_reason = "exhausted", int rounds = 1) {
@@ -216,8 +218,76 @@ TEST(Jobs, OneJobAtATimePerDevice) {
   const Job second = *b.jobs->Accept(other);
   b.WaitState(first.id, JobState::kSearching);
   EXPECT_EQ(b.jobs->Get(second.id)->state, JobState::kQueued);
+  EXPECT_EQ(b.jobs->Get(second.id)->progress.waits_for, "jobs/1, which runs on device cpu");
+  EXPECT_EQ(b.jobs->Get(first.id)->progress.waits_for, "");
   b.runner.hold = false;
   EXPECT_EQ(b.WaitTerminal(second.id).state, JobState::kSucceeded);
+}
+
+TEST(Jobs, ProgressOnlyGrowsAndKeepsItsLastValues) {
+  JobsBench b;
+  std::vector<JobProgress> seen;
+  const auto look = [&] { seen.push_back(b.jobs->Get(1)->progress); };
+  b.runner.during = [&](const JobControl& control) {
+    control.on_wait("the measuring lock, held by process 7");
+    look();
+    control.on_progress({.stage = "rewriting", .graphs = 5, .best_speedup = 1.5, .fraction = 0.75});
+    look();
+    control.on_wait("");
+    control.on_progress({.stage = "measuring plans", .graphs = 9, .best_speedup = 1.5});
+    look();
+    ASSERT_TRUE(control.enter(JobState::kConfirming).ok());
+    look();
+  };
+  b.runner.answer = Err(StatusCode::kUnimplemented, "no");
+  JobRequest request = b.Request();
+  request.time_seconds = 1e9;
+  const Job job = b.WaitTerminal(b.jobs->Accept(request)->id);
+  ASSERT_EQ(seen.size(), 4u);
+  EXPECT_EQ(seen[0].waits_for, "the measuring lock, held by process 7");
+  EXPECT_EQ(seen[1].waits_for, seen[0].waits_for);
+  EXPECT_EQ(seen[2].waits_for, "");
+  EXPECT_EQ(seen[2].stage, "measuring plans");
+  EXPECT_EQ(seen[3].stage, "") << "it was the search's";
+  double fraction = 0, elapsed = 0;
+  for (const JobProgress& progress : seen) {
+    EXPECT_GE(progress.fraction, fraction);
+    EXPECT_GE(progress.elapsed_seconds, elapsed);
+    fraction = progress.fraction;
+    elapsed = progress.elapsed_seconds;
+  }
+  EXPECT_EQ(fraction, 0.75);
+  EXPECT_GT(elapsed, 0);
+  EXPECT_EQ(job.state, JobState::kFailed);
+  EXPECT_EQ(job.progress.graphs, 9);
+  EXPECT_EQ(job.progress.best_speedup, 1.5);
+  EXPECT_EQ(job.progress.fraction, 1);
+  EXPECT_GE(job.progress.elapsed_seconds, elapsed);
+}
+
+TEST(Jobs, TheFractionFollowsTheTime) {
+  JobsBench b;
+  b.runner.hold = true;
+  JobRequest request = b.Request();
+  request.time_seconds = 1e-9;
+  const Job job = *b.jobs->Accept(request);
+  EXPECT_EQ(b.WaitState(job.id, JobState::kSearching).progress.fraction, 0.99);
+}
+
+TEST(Jobs, ARowTellsWhatTheResultDoes) {
+  JobsBench b;
+  JobResult result;
+  result.graphs = 12;
+  result.speedup.median = 1.25;
+  result.seconds = 3;
+  b.runner.answer = result;
+  const int64_t id = b.WaitTerminal(b.jobs->Accept(b.Request())->id).id;
+  b.Restart();
+  const JobProgress progress = b.jobs->Get(id)->progress;
+  EXPECT_EQ(progress.graphs, 12);
+  EXPECT_EQ(progress.best_speedup, 1.25);
+  EXPECT_EQ(progress.elapsed_seconds, 3);
+  EXPECT_EQ(progress.fraction, 1);
 }
 
 TEST(Jobs, CancelsQueuedAndRunning) {

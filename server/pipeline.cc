@@ -48,7 +48,11 @@ struct Pipeline::Stages {
   DeviceOffer offer;
   DeviceSpec spec;
   RuleSet rules;
-  SearchTurn turn{MeasuringLockPath()};
+  bool confirming = false;
+  SearchTurn turn{MeasuringLockPath(),
+                  {[this](pid_t holder) { control.on_wait(MeasuringLockText(holder)); },
+                   // A cancelled job's best result is confirmed to the end.
+                   [this] { return confirming ? control.stopping() : control.cancelled(); }}};
   ImportOptions import;
   ImportedModel model;
   Graph runnable;
@@ -90,6 +94,7 @@ StatusOr<DeviceOffer> Pipeline::WaitForOffer(const std::string& device, const Jo
   while (true) {
     auto offer = dispatcher_.FindOffer(device);
     if (offer.status().code() != StatusCode::kUnavailable) return offer;
+    control.on_wait(fmt::format("a worker of device {}", device));
     if (control.cancelled()) return Err(StatusCode::kCancelled, "cancelled");
     if (clock_.Now() - begin > options_.offer_wait_max) return offer;
     clock_.SleepFor(std::chrono::milliseconds(50));
@@ -153,6 +158,7 @@ Status Pipeline::Stages::Search() {
   measuring.cancelled = control.cancelled;
   measuring.stopping = control.stopping;
   measuring.turn = &turn;
+  measuring.on_wait = control.on_wait;
   measuring.group_seconds_max = std::chrono::duration<double>(house.options_.hang_time_max).count();
   measuring.plan_seconds_max = 2 * measuring.group_seconds_max;
   measuring.check_seconds_max = 10 * measuring.group_seconds_max;
@@ -244,6 +250,7 @@ Status Pipeline::Stages::Confirm() {
   AG_TRY(house.blobs_->Adopt(job.request.model));  // Workers time the file itself.
   // From here on a cancelled job is confirmed to the end: its best result is to be kept.
   measurer->set_cancelled(control.stopping);
+  confirming = true;
   HandOutRequest request;
   request.setting = ToOutput(work_dir.path);
   request.found = &found;

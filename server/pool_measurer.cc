@@ -151,11 +151,14 @@ Status PoolMeasurer::RunItem(WorkItem work, const std::function<void(const Deliv
   }
   const auto is_over = [&] { return (stop && stop()) || clock_.Now() > end; };
   if (options_.turn != nullptr) options_.turn->Leave();
-  const Status ran = runner_.Run(
-      {options_.device, options_.environment, std::make_shared<const WorkItem>(std::move(work))},
-      on_result, is_over);
-  if (options_.turn != nullptr) AG_TRY(options_.turn->Enter());
-  return ran;
+  const Status ran =
+      runner_.Run({options_.device, options_.environment,
+                   std::make_shared<const WorkItem>(std::move(work)), options_.on_wait},
+                  on_result, is_over);
+  if (options_.turn == nullptr) return ran;
+  // A cancelled job does not wait for its turn: what is left of it needs no core.
+  const Status entered = options_.turn->Enter();
+  return entered.ok() || entered.code() == StatusCode::kCancelled ? ran : entered;
 }
 
 StatusOr<std::vector<PlanTiming>> PoolMeasurer::MeasurePlans(

@@ -28,7 +28,8 @@ class PoolMeasurer : public Measurer {
     // May be null. Ends timings for a verdict, which a cancellation does not: without its finals
     // the best so far would be lost.
     std::function<bool()> stopping;
-    SearchTurn* turn = nullptr;     // Left while measurements are awaited. May be null.
+    SearchTurn* turn = nullptr;  // Left while measurements are awaited. May be null.
+    std::function<void(const std::string&)> on_wait;  // May be null. As ItemRequest::on_wait.
     double group_seconds_max = 60;  // Without progress for so long the executor is killed.
     double plan_seconds_max = 120;
     double check_seconds_max = 600;

@@ -14,6 +14,7 @@ class FakeRunner : public WorkRunner {
   Status Run(ItemRequest request, const std::function<void(const Delivery&)>& on_result,
              const std::function<bool()>& cancelled) override {
     items.push_back(request);
+    if (request.on_wait) request.on_wait("nothing");
     const int entries = EntryCount(*request.work);
     for (int entry = 0; entry < entries; ++entry) {
       if (cancelled && cancelled()) return Err(StatusCode::kCancelled, "cancelled");

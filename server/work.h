@@ -104,6 +104,7 @@ struct WorkerReport {
   int executor_restarts = 0;
   bool simulated = false;
   std::string onnxruntime;  // Its version beside the worker; empty: none.
+  std::string waits_for;    // What the work in hand waits for; empty: nothing.
 };
 
 // What a worker should be doing.

@@ -323,6 +323,17 @@ bool WorkerPool::Ended(uint64_t id) const {
   return item.AllDone() && item.inbox.empty();
 }
 
+std::string WorkerPool::WaitsFor(uint64_t id) const {
+  const Item& item = *items_.at(id);
+  if (item.AllDone()) return "";
+  if (item.worker.empty()) {
+    return fmt::format("a {}worker of device {}", AnyFits(item) ? "free " : "",
+                       item.request.device);
+  }
+  const WorkerReport& state = workers_.at(item.worker)->state;
+  return state.attempt == item.attempt ? state.waits_for : "";
+}
+
 void WorkerPool::Durable(const Delivery& delivery) {
   if (delivery.worker_id.empty()) return;
   for (const auto& [id, item] : items_) {

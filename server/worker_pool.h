@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -34,6 +35,9 @@ struct ItemRequest {
   std::string device;
   Environment environment;
   std::shared_ptr<const WorkItem> work;
+  // May be null. Hears what the item waits for, in the words of Progress.waits_for, when that
+  // changes; "" when it is nothing.
+  std::function<void(const std::string&)> on_wait = nullptr;
 };
 
 // A result on its way to the one who submitted the item.
@@ -73,9 +77,10 @@ class WorkerPool {
   uint64_t Submit(Nanos now, ItemRequest request);
   // Results since the last call, in order of arrival. REQUIRES: submitted and not withdrawn.
   std::vector<Delivery> Take(uint64_t item);
-  bool Ended(uint64_t item) const;         // Every entry has been taken.
-  void Durable(const Delivery& delivery);  // Stored: the worker may forget it.
-  void Withdraw(uint64_t item);            // Done or not wanted; its worker is stopped.
+  bool Ended(uint64_t item) const;            // Every entry has been taken.
+  std::string WaitsFor(uint64_t item) const;  // "a free worker of device cpu"; empty: it is run.
+  void Durable(const Delivery& delivery);     // Stored: the worker may forget it.
+  void Withdraw(uint64_t item);               // Done or not wanted; its worker is stopped.
 
   std::vector<WorkerView> Workers() const;  // By id.
   int waiting() const;                      // Items without a worker.

@@ -113,6 +113,20 @@ TEST(WorkerPool, TheWorkIsSentUntilItIsInHand) {
   EXPECT_EQ(b.Hear("w").lease->work, nullptr);
 }
 
+TEST(WorkerPool, SaysWhatAnItemWaitsFor) {
+  PoolBench b;
+  const uint64_t item = b.Submit(1);
+  EXPECT_EQ(b.pool.WaitsFor(item), "a worker of device cpu");
+  ASSERT_TRUE(b.Connect("w").ok());
+  const uint64_t another = b.Submit(1);
+  EXPECT_EQ(b.pool.WaitsFor(item), "");
+  EXPECT_EQ(b.pool.WaitsFor(another), "a free worker of device cpu");
+  b.states["w"].waits_for = "the measuring lock, held by process 7";
+  EXPECT_EQ(b.pool.WaitsFor(item), "") << "said of something else";
+  b.Begin("w");
+  EXPECT_EQ(b.pool.WaitsFor(item), "the measuring lock, held by process 7");
+}
+
 TEST(WorkerPool, AResultIsAcknowledgedWhenItIsDurable) {
   PoolBench b;
   ASSERT_TRUE(b.Connect("w").ok());

@@ -238,9 +238,11 @@ void Agent::Impl::RunTask(const AgentState::Task& task) {
     state_.AddResult(task, std::move(result));
     return last;
   };
-  const ExecutorProcess::End end =
-      executor_->Run(task.item.SerializeAsString(), Nanos(static_cast<int64_t>(seconds * 1e9)),
-                     on_result, [&] { return !state_.StillWanted(attempt); });
+  const ExecutorProcess::End end = executor_->Run(
+      task.item.SerializeAsString(), Nanos(static_cast<int64_t>(seconds * 1e9)), on_result, [&] {
+        state_.SetWaitsFor(executor_->WaitsFor());
+        return !state_.StillWanted(attempt);
+      });
   if (!end.alive) ReportDeath(task, end);
   state_.End(attempt);
 }

@@ -108,10 +108,18 @@ void AgentState::AddResult(const Task& task, v1::ItemResult result) {
   Changed();
 }
 
+void AgentState::SetWaitsFor(const std::string& what) {
+  MutexLock lock(mutex_);
+  if (state_.waits_for() == what) return;
+  state_.set_waits_for(what);
+  Changed();
+}
+
 void AgentState::End(const std::string& attempt) {
   MutexLock lock(mutex_);
   ended_attempt_ = attempt;
   state_.clear_attempt();
+  state_.clear_waits_for();
   Changed();
 }
 

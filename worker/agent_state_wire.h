@@ -40,6 +40,7 @@ class AgentState {
   bool StillWanted(const std::string& attempt) const AG_EXCLUDES(mutex_);
   void Begin(const std::string& attempt) AG_EXCLUDES(mutex_);
   void AddResult(const Task& task, autograph::v1::ItemResult result) AG_EXCLUDES(mutex_);
+  void SetWaitsFor(const std::string& what) AG_EXCLUDES(mutex_);  // Empty: nothing.
   void End(const std::string& attempt) AG_EXCLUDES(mutex_);
   void SetHealth(autograph::v1::WorkerState::Health health, std::string reason) AG_EXCLUDES(mutex_);
   void SetFacts(const DeviceFacts& facts) AG_EXCLUDES(mutex_);

@@ -148,6 +148,8 @@ TEST(AgentState, EveryChangeWakesTheSender) {
   } kCases[] = {
       {"begin", [&] { state.Begin("e1.1"); }, true},
       {"result", [&] { state.AddResult(task, Entry(0)); }, true},
+      {"a wait", [&] { state.SetWaitsFor("the lock"); }, true},
+      {"the same wait", [&] { state.SetWaitsFor("the lock"); }, false},
       {"end", [&] { state.End("e1.1"); }, true},
       {"health", [&] { state.SetHealth(v1::WorkerState::SERVING, ""); }, true},
       {"facts", [&] { state.SetFacts({}); }, true},
@@ -161,6 +163,16 @@ TEST(AgentState, EveryChangeWakesTheSender) {
     c.change();
     EXPECT_EQ(state.WaitForChange(0s), c.wakes) << c.name;
   }
+}
+
+TEST(AgentState, AWaitEndsWithItsAttempt) {
+  AgentState state("w", "d");
+  state.Desire(Desired(1, "e1.1"));
+  state.Begin("e1.1");
+  state.SetWaitsFor("the lock");
+  EXPECT_EQ(state.Snapshot(false).waits_for(), "the lock");
+  state.End("e1.1");
+  EXPECT_EQ(state.Snapshot(false).waits_for(), "");
 }
 
 TEST(AgentState, WaitingThreadsAreWoken) {

@@ -41,12 +41,14 @@ std::vector<Tensor> EmptyOutputs(const Graph& graph) {
 }
 
 Executor::Executor(std::unique_ptr<Device> device, std::unique_ptr<WeightSource> weights,
-                   Clock& clock, ProfileOptions profile, std::function<void(int)> on_progress)
+                   Clock& clock, ProfileOptions profile, std::function<void(int)> on_progress,
+                   std::function<void(pid_t)> on_wait)
     : device_(std::move(device)),
       weights_(std::move(weights)),
       clock_(clock),
       profile_(profile),
-      on_progress_(std::move(on_progress)) {
+      on_progress_(std::move(on_progress)),
+      on_wait_(std::move(on_wait)) {
   if (profile_.foreign_load != nullptr) quiet_.emplace(*profile_.foreign_load, clock_);
 }
 
@@ -57,8 +59,11 @@ void Executor::EndWithin(double seconds) {
 
 // The host to ourselves, as far as it can be had: our own kind by the lock, others by waiting.
 StatusOr<std::optional<FileLock>> Executor::Alone(int index) {
-  AG_LET(auto alone, MeasureAlone(
-                         *device_, [this, index] { on_progress_(index); }, profile_.until));
+  const auto on_wait = [this, index](pid_t holder) {
+    on_progress_(index);
+    if (on_wait_) on_wait_(holder);
+  };
+  AG_LET(auto alone, MeasureAlone(*device_, on_wait, profile_.until));
   if (quiet_.has_value()) quiet_->Wait(profile_.until);
   return alone;
 }
@@ -230,6 +235,7 @@ StatusOr<FileTimes> Executor::TimeFileSet(const FileSetRequest& request) {
   to_time.seconds = request.seconds;
   to_time.blocks_max = request.blocks_max;
   to_time.on_progress = [this] { on_progress_(0); };
+  to_time.on_wait = on_wait_;
   return TimeFiles(to_time);
 }
 

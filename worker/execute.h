@@ -42,9 +42,11 @@ struct FileSetRequest {
 class Executor {
  public:
   // `on_progress(index)` is called when entry `index` begins (and often within long ones); the
-  // watchdog of the agent lives on it.
+  // watchdog of the agent lives on it. `on_wait` (may be null) hears of the wait for the measuring
+  // lock, as LockWait::on_wait does.
   Executor(std::unique_ptr<Device> device, std::unique_ptr<WeightSource> weights, Clock& clock,
-           ProfileOptions profile, std::function<void(int)> on_progress);
+           ProfileOptions profile, std::function<void(int)> on_progress,
+           std::function<void(pid_t)> on_wait = nullptr);
 
   Device& device() { return *device_; }
 
@@ -108,6 +110,7 @@ class Executor {
   std::optional<QuietWait> quiet_;  // Where foreign load is watched.
   std::function<void(int)> on_progress_;
   Files files_;
+  std::function<void(pid_t)> on_wait_;
 };
 
 // Random data for every input of the graph; equal seeds give equal data.

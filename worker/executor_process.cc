@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/frames.h"
+#include "base/measuring_lock.h"
 
 namespace ag {
 namespace {
@@ -66,6 +67,10 @@ StatusOr<std::unique_ptr<ExecutorProcess>> ExecutorProcess::Start(const Options&
   }
   AG_LET(executor->facts_, DecodeFacts(answer->payload));
   return executor;
+}
+
+std::string ExecutorProcess::WaitsFor() const {
+  return MeasuringLockText(page_->lock_holder.load());
 }
 
 ExecutorProcess::End ExecutorProcess::Died(Status status) {

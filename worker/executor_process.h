@@ -31,6 +31,7 @@ class ExecutorProcess {
 
   const DeviceFacts& facts() const { return facts_; }
   pid_t pid() const { return child_->pid(); }
+  std::string WaitsFor() const;  // "the measuring lock, held by process 123"; empty: it works.
 
   // How an item ended: `alive` is false when the executor is gone (crashed, hung and killed,
   // stopped); `index` is the entry it was at. This object is of no more use then.

@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 
 #include "autograph/v1/worker.pb.h"
 #include "base/file.h"
@@ -134,6 +136,30 @@ TEST_F(ExecutorProcessTest, StreamsResultsAndIsKept) {
     EXPECT_EQ(Text(end, executor->pid()), "alive=true index=-1 OK");
     EXPECT_EQ(seen_, (Seen{"0 ", "1 ", "-1 "}));
   }
+}
+
+TEST_F(ExecutorProcessTest, SaysWhatItWaitsFor) {
+  const std::string lock = folder_.path() + "/measuring.lock";
+  ::setenv("AUTOGRAPH_MEASURING_LOCK", lock.c_str(), 1);
+  std::optional<FileLock> held = *FileLock::Wait(lock, FileLock::Mode::kShared);
+  const auto executor = *Start("cpu");
+  ::unsetenv("AUTOGRAPH_MEASURING_LOCK");
+  EXPECT_EQ(executor->WaitsFor(), "");
+  std::string waits_for;
+  const auto end = executor->Run(
+      Groups({"input x f32[4]; output y = relu(x)"}), 60s,
+      [](const std::string& bytes) {
+        v1::ItemResult result;
+        return result.ParseFromString(bytes) && result.index() < 0;
+      },
+      [&] {
+        if (!executor->WaitsFor().empty()) waits_for = executor->WaitsFor();
+        if (!waits_for.empty()) held.reset();
+        return false;
+      });
+  EXPECT_TRUE(end.alive) << ToString(end.status);
+  EXPECT_EQ(waits_for, fmt::format("the measuring lock, held by process {}", ::getpid()));
+  EXPECT_EQ(executor->WaitsFor(), "");
 }
 
 TEST_F(ExecutorProcessTest, ABadItemIsAResult) {

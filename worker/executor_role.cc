@@ -42,12 +42,14 @@ StatusOr<std::unique_ptr<Executor>> Open(const Frame& frame) {
     page->index.store(index, std::memory_order_relaxed);
     page->counter.fetch_add(1, std::memory_order_release);
   };
+  const auto on_wait = [page](pid_t holder) { page->lock_holder.store(holder); };
   // One of a process, which opens one device.
   static ForeignLoadMeter foreign_load(&ReadProcessorTimes, RealClock());
   ProfileOptions profile;
   if (!device->simulated()) profile.foreign_load = &foreign_load;
-  auto executor = std::make_unique<Executor>(
-      std::move(device), std::make_unique<BlobWeights>(blobs), RealClock(), profile, on_progress);
+  auto executor =
+      std::make_unique<Executor>(std::move(device), std::make_unique<BlobWeights>(blobs),
+                                 RealClock(), profile, on_progress, on_wait);
   executor->set_files({request.device, std::move(blobs)});
   return executor;
 }

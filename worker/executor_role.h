@@ -35,6 +35,8 @@ enum ExecutorFrame : uint32_t {
 struct ProgressPage {
   std::atomic<uint64_t> counter;  // Grows whenever something was got done.
   std::atomic<int32_t> index;     // The entry in hand; -1 between entries.
+  // While the executor waits for the measuring lock: who holds it, or kUnknownHolder; else 0.
+  std::atomic<int32_t> lock_holder;
 };
 
 struct OpenRequest {
