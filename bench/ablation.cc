@@ -47,7 +47,7 @@ class Ablation {
     } else {
       AG_TRY(Add("whole", whole, {.tune = true}));
     }
-    if (streams > 1) AG_TRY(Add("one stream", whole, {.tune = true}));
+    if (streams > 1) AG_TRY(Add("one stream", whole, {.streams = 1, .tune = true}));
     if (output != model) AG_TRY(Add("no rules", input, {.streams = streams, .tune = true}));
     for (const Layout layout : LayoutsOf(whole.graph)) {
       AG_TRY(Add(std::string(LayoutName(layout)) + " only", whole,

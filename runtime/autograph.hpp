@@ -101,7 +101,7 @@ struct TensorInfo {
 struct Options {
   std::string device = "cpu";  // "cpu:2", "sim:NAME", "cuda:0".
   ag_plan_choice plan = AG_PLAN_CARRIED;
-  int32_t streams = 0;  // 0: as the plan says.
+  int32_t streams = 0;  // 0: as the plan says; tuned, as many as measure best.
   // Sizes for inputs whose sizes the model leaves open, by input name.
   std::vector<std::pair<std::string, std::vector<int64_t>>> shapes = {};
   // Whether a plan that is made here comes from measurements: seconds to a minute while loading.

@@ -3,27 +3,18 @@
 #include <algorithm>
 
 #include "base/file.h"
-#include "device/profile/refine_kernels.h"
-#include "plan/schedule.h"
+#include "device/profile/profile.h"
+#include "runtime/tune_plan.h"
 
 namespace ag {
 namespace {
 
-// A third of what the service takes for a group that it remembers for good.
-constexpr Nanos kGroupTime{10'000'000};
-
-StatusOr<Plan> PlanBy(GroupTimes& times, const Graph& graph, const DeviceSpec& spec,
-                      const OwnPlanOptions& options) {
-  const GroupingOptions grouping{
-      .grouped = options.grouped, .layout = options.layout, .mixed_layouts = options.tune};
-  return MakePlan(graph, spec, Policy(), times, grouping, options.streams);
-}
-
 std::string PathOf(const Graph& graph, const Device& device, const OwnPlanOptions& options) {
-  const std::string key = PlanKey(graph.digest(), device.environment(), Policy());
-  return fmt::format("{}/{}{}-s{}{}.plan", options.folder, key, options.grouped ? "" : "-eager",
-                     options.streams,
-                     options.layout ? "-" + std::string(LayoutName(*options.layout)) : "");
+  std::string name = PlanKey(graph.digest(), device.environment(), Policy());
+  if (!options.grouped) name += "-eager";
+  if (options.streams > 0) name += fmt::format("-s{}", options.streams);
+  if (options.layout) name += fmt::format("-{}", LayoutName(*options.layout));
+  return fmt::format("{}/{}.plan", options.folder, name);
 }
 
 StatusOr<Plan> ReadTuned(const std::string& path, const Graph& graph, const DeviceSpec& spec) {
@@ -38,7 +29,7 @@ StatusOr<Plan> ReadTuned(const std::string& path, const Graph& graph, const Devi
 StatusOr<Plan> MakeOwnPlan(const Graph& graph, Device& device, const OwnPlanOptions& options) {
   if (!options.tune) {
     RooflineTimes times(device.spec());
-    return PlanBy(times, graph, device.spec(), options);
+    return PlanByTimes(graph, device.spec(), times, options, std::max(1, options.streams));
   }
   const std::string path = PathOf(graph, device, options);
   if (!options.folder.empty()) {
@@ -46,10 +37,7 @@ StatusOr<Plan> MakeOwnPlan(const Graph& graph, Device& device, const OwnPlanOpti
     if (known.ok()) return known;
   }
   AG_LET(const auto alone, MeasureAlone(device));
-  MeasuredTimes times(device, {.group_time = kGroupTime}, RealClock());
-  AG_LET(Plan plan, PlanBy(times, graph, device.spec(), options));
-  AG_LET(plan, RefineKernels(graph, std::move(plan), device, times));
-  plan.environment = device.environment();
+  AG_LET(Plan plan, TunePlan(graph, device, options));
   if (options.folder.empty()) return plan;
   AG_TRY(MakeDirs(options.folder));
   AG_TRY(WriteFileAtomically(path, EncodePlan(plan)), "tuned plan");

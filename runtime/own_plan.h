@@ -10,8 +10,10 @@ namespace ag {
 
 struct OwnPlanOptions {
   bool grouped = true;  // false: every operator by itself.
-  int streams = 1;      // Beyond 1: greedy list scheduling on so many (plan/schedule.h).
-  bool tune = false;    // Layouts, groups and kernels from measurements on `device`.
+  // 0: one, or with `tune` as many as measure best. Beyond 1: greedy list scheduling on so many
+  // (plan/schedule.h).
+  int streams = 0;
+  bool tune = false;                            // From measurements on `device` (tune_plan.h).
   std::optional<Layout> layout = std::nullopt;  // What contractions prefer; nothing: the cheapest.
   // Where tuned plans are kept, a file each, named by what they are bound to. Empty: nowhere. One
   // that is damaged or does not fit is made anew; a folder that is not there is made.

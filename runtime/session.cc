@@ -121,7 +121,7 @@ Status Session::Build(const ImportedModel& model, const WeightSource& weights,
   AG_LET(graph_, CleanUp(model.graph, RuleSet::Shipped()));
   AG_LET(plan_, MakeOwnPlan(graph_, *device_,
                             {.grouped = options.plan != PlanChoice::kEager,
-                             .streams = std::max(1, options.streams),
+                             .streams = options.streams,
                              .tune = options.tune,
                              .folder = options.tuned_plans}));
   AG_LET(executable_, device_->Build(graph_, plan_, weights));

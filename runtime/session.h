@@ -28,7 +28,9 @@ struct SessionOptions {
   std::string device = "cpu";
   std::map<std::string, Shape> shapes;  // For inputs whose sizes the model leaves open.
   PlanChoice plan = PlanChoice::kCarried;
-  int streams = 0;  // Beyond 1: kInput scheduled on so many streams. 0: as the plan says.
+  // From 1: a plan made here, kInput scheduled on at most so many streams. 0: as the carried plan
+  // says; one made here has one, or with `tune` as many as measure best.
+  int streams = 0;
   // Whether a plan that is made here (kInput, kEager, or because none is carried that fits) comes
   // from measurements: every kernel of every group is timed while loading, seconds to a minute, in
   // which the host's measuring lock is held. false: from the spec's rates, at once.

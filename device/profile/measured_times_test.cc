@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "device/profile/fake_device.h"
-#include "device/profile/refine_kernels.h"
 #include "device/profile/timing_data.h"
 
 namespace ag {
@@ -64,63 +63,6 @@ TEST(ProfileGroup, StopsWhenSamplesHaveSettledOrTheKernelHasLost) {
   EXPECT_EQ(measured->samples, 15);
   EXPECT_EQ(slow, 1 + 15);   // One chunk.
   EXPECT_EQ(noisy, 1 + 40);  // Never settles: all that it may have.
-}
-
-// Two kernels that are close alone; in the plan it may be otherwise.
-TEST(RefineKernels, TakesWhatIsFasterInThePlan) {
-  const struct {
-    const char* name;
-    double first_alone, second_alone, first_inside, second_inside;
-    const char* kernel;
-  } kCases[] = {
-      {"as alone", 10e3, 11e3, 10e3, 11e3, "first"},
-      {"the other way round", 10e3, 11e3, 14e3, 11e3, "second"},
-      {"within noise", 10e3, 11e3, 11e3, 10.9e3, "first"},
-      {"too far behind to be asked", 10e3, 13e3, 20e3, 13e3, "first"},
-  };
-  for (const auto& c : kCases) {
-    FakeDevice device;
-    bool inside = false;
-    device.kernels = {{"first", [&] { return inside ? c.first_inside : c.first_alone; }},
-                      {"second", [&] { return inside ? c.second_inside : c.second_alone; }}};
-    MeasuredTimes times(device, {}, RealClock());
-    Plan plan = SingleGroupPlan(ReluProblem());
-    const GroupProblem cut = ExtractGroup(ReluProblem().graph, plan.groups[0], plan.policy);
-    plan.groups[0].kernel = times.Time(cut).kernel;
-    ASSERT_EQ(plan.groups[0].kernel, "first") << c.name;
-    inside = true;
-    const auto refined = RefineKernels(ReluProblem().graph, plan, device, times);
-    ASSERT_EQ(ToString(refined.status()), "OK") << c.name;
-    EXPECT_EQ(refined->groups[0].kernel, c.kernel) << c.name;
-  }
-}
-
-TEST(RefineKernels, TheWholePlanHasTheLastWord) {
-  FakeDevice device;
-  bool inside = false;
-  int traced = 0;  // Fifteen traced runs promise a gain that the whole then does not show.
-  device.kernels = {{"first", [] { return 10e3; }},
-                    {"second", [&] { return inside && ++traced <= 15 ? 8e3 : 11e3; }}};
-  MeasuredTimes times(device, {}, RealClock());
-  Plan plan = SingleGroupPlan(ReluProblem());
-  const GroupProblem cut = ExtractGroup(ReluProblem().graph, plan.groups[0], plan.policy);
-  plan.groups[0].kernel = times.Time(cut).kernel;
-  inside = true;
-  const auto refined = RefineKernels(ReluProblem().graph, plan, device, times);
-  ASSERT_EQ(ToString(refined.status()), "OK");
-  EXPECT_GT(traced, 15);
-  EXPECT_EQ(refined->groups[0].kernel, "first");
-}
-
-TEST(RefineKernels, WithoutRivalsNothingIsBuilt) {
-  FakeDevice device;
-  device.kernels = {{"only", [] { return 1e4; }}};
-  MeasuredTimes times(device, {}, RealClock());
-  Plan plan = SingleGroupPlan(ReluProblem());
-  const GroupProblem cut = ExtractGroup(ReluProblem().graph, plan.groups[0], plan.policy);
-  plan.groups[0].kernel = times.Time(cut).kernel;
-  device.kernels.clear();  // Building anything would fail now.
-  EXPECT_EQ(ToString(RefineKernels(ReluProblem().graph, plan, device, times).status()), "OK");
 }
 
 TEST(TimingData, LargeTensorsAreNormalAndDifferent) {

@@ -1,5 +1,6 @@
 #include "device/profile/refine_kernels.h"
 
+#include <algorithm>
 #include <map>
 
 #include "device/profile/timing_data.h"
@@ -8,7 +9,6 @@
 namespace ag {
 namespace {
 
-constexpr int kRuns = 15;
 constexpr double kGain = 0.98;  // A rival must take less than this share of the time.
 constexpr uint64_t kSeed = 1;
 
@@ -18,89 +18,128 @@ struct Runner {
   std::vector<Tensor> inputs, outputs;
 };
 
-StatusOr<Runner> MakeRunner(const Graph& graph, const Plan& plan, Device& device) {
-  const TimingData data(kSeed);
+class Refinement {
+ public:
+  Refinement(const Graph& graph, Device& device, const RefineOptions& options)
+      : graph_(graph), device_(device), options_(options), data_(kSeed) {}
+
+  // The rivals that are faster in traced runs. Equal problems are judged together.
+  StatusOr<std::vector<KernelChoice>> FasterInside(const Plan& plan,
+                                                   const std::vector<KernelChoice>& rivals);
+  StatusOr<bool> IsFaster(const Plan& plan, const Plan& other);
+
+ private:
+  using Samples = std::vector<std::vector<double>>;  // By group.
+
+  StatusOr<Runner> MakeRunner(const Plan& plan);
+  Status Trace(Runner& runner, Samples* samples);
+  StatusOr<double> Time(Runner& runner);
+  bool Goes(int run) const;
+  void Tick() const {
+    if (options_.on_run) options_.on_run();
+  }
+
+  const Graph& graph_;
+  Device& device_;
+  const RefineOptions& options_;
+  const TimingData data_;
+  double spent_ns_ = 0;  // In the comparison that goes on.
+};
+
+bool Refinement::Goes(int run) const {
+  if (run >= kRefineRunsMax) return false;
+  return run < kRefineRunsMin || spent_ns_ < static_cast<double>(options_.time_max.count()) / 2;
+}
+
+StatusOr<Runner> Refinement::MakeRunner(const Plan& plan) {
+  Tick();
   Runner runner;
-  AG_LET(runner.executable, device.Build(graph, plan, data));
-  data.FillBuffers(graph, &runner.inputs, &runner.outputs);
+  const WeightSource& weights = options_.weights != nullptr ? *options_.weights : data_;
+  AG_LET(runner.executable, device_.Build(graph_, plan, weights));
+  data_.FillBuffers(graph_, &runner.inputs, &runner.outputs);
   return runner;
 }
 
-// Adds what each group took in one traced run to samples[group].
-Status Trace(Runner& runner, std::vector<std::vector<double>>* samples) {
+// Adds what each group took in one run.
+Status Refinement::Trace(Runner& runner, Samples* samples) {
+  Tick();
   AG_LET(const std::vector<TraceEvent> trace,
          runner.executable->TracedRun(runner.inputs, runner.outputs));
   for (const TraceEvent& event : trace) {
-    (*samples)[event.group].push_back(static_cast<double>((event.end - event.begin).count()));
+    const auto ns = static_cast<double>((event.end - event.begin).count());
+    samples->at(static_cast<size_t>(event.group)).push_back(ns);
+    spent_ns_ += ns;
   }
   return OkStatus();
 }
 
-// By group: its problem's bytes, for groups that have a rival. `rivals` gets the plan with rivals.
-std::map<size_t, std::string> PlanRivals(const Graph& graph, const Plan& plan,
-                                         const MeasuredTimes& times, Plan* rivals) {
-  std::map<size_t, std::string> problems;
-  for (size_t g = 0; g < plan.groups.size(); ++g) {
-    const GroupProblem problem = ExtractGroup(graph, plan.groups[g], plan.policy);
-    const Measurement* found = times.Find(problem);
-    if (found == nullptr) continue;
-    const std::pair<std::string, double>* rival = nullptr;
-    for (const auto& alternative : found->alternatives) {
-      if (rival == nullptr || alternative.second < rival->second) rival = &alternative;
-    }
-    if (rival == nullptr || rival->second > kRivalRatio * found->latency.median_ns) continue;
-    rivals->groups[g].kernel = rival->first;
-    problems[g] = EncodeGroupProblem(problem);
-  }
-  return problems;
+StatusOr<double> Refinement::Time(Runner& runner) {
+  Tick();
+  AG_LET(const Nanos time, runner.executable->TimedRun(runner.inputs, runner.outputs));
+  const auto ns = static_cast<double>(time.count());
+  spent_ns_ += ns;
+  return ns;
 }
 
-// The plan with the rivals that were faster in place. Equal problems are judged together.
-StatusOr<Plan> Judged(const Graph& graph, const Plan& plan, const Plan& rivals,
-                      const std::map<size_t, std::string>& problems, Device& device) {
-  AG_LET(Runner before, MakeRunner(graph, plan, device));
-  AG_LET(Runner after, MakeRunner(graph, rivals, device));
-  std::vector<std::vector<double>> old_ns(plan.groups.size()), new_ns(plan.groups.size());
-  for (int run = 0; run < kRuns; ++run) {
+StatusOr<std::vector<KernelChoice>> Refinement::FasterInside(
+    const Plan& plan, const std::vector<KernelChoice>& rivals) {
+  AG_LET(Runner before, MakeRunner(plan));
+  AG_LET(Runner after, MakeRunner(WithKernels(plan, rivals)));
+  Samples old_ns(plan.groups.size()), new_ns(plan.groups.size());
+  spent_ns_ = 0;
+  for (int run = 0; Goes(run); ++run) {
     AG_TRY(Trace(before, &old_ns));
     AG_TRY(Trace(after, &new_ns));
   }
   std::map<std::string, std::pair<double, double>> sums;  // By problem.
-  for (const auto& [g, problem] : problems) {
-    sums[problem].first += Median(old_ns[g]);
-    sums[problem].second += Median(new_ns[g]);
+  std::vector<std::string> problems;                      // Of each rival.
+  for (const KernelChoice& rival : rivals) {
+    const auto g = static_cast<size_t>(rival.group);
+    problems.push_back(EncodeGroupProblem(ExtractGroup(graph_, plan.groups[g], plan.policy)));
+    if (old_ns[g].empty() || new_ns[g].empty()) continue;  // Of a view, say: never launched.
+    auto& [old_sum, new_sum] = sums[problems.back()];
+    old_sum += Median(old_ns[g]);
+    new_sum += Median(new_ns[g]);
   }
-  Plan judged = plan;
-  for (const auto& [g, problem] : problems) {
-    const auto& [old_sum, new_sum] = sums[problem];
-    if (new_sum < kGain * old_sum) judged.groups[g].kernel = rivals.groups[g].kernel;
+  std::vector<KernelChoice> faster;
+  for (size_t i = 0; i < rivals.size(); ++i) {
+    const auto& [old_sum, new_sum] = sums[problems[i]];
+    if (new_sum < kGain * old_sum) faster.push_back(rivals[i]);
   }
-  return judged;
+  return faster;
 }
 
-StatusOr<bool> IsFaster(const Graph& graph, const Plan& plan, const Plan& other, Device& device) {
-  AG_LET(Runner a, MakeRunner(graph, plan, device));
-  AG_LET(Runner b, MakeRunner(graph, other, device));
+StatusOr<bool> Refinement::IsFaster(const Plan& plan, const Plan& other) {
+  AG_LET(Runner a, MakeRunner(plan));
+  AG_LET(Runner b, MakeRunner(other));
   std::vector<double> ratios;
-  for (int run = 0; run < kRuns; ++run) {
-    AG_LET(const Nanos a_time, a.executable->TimedRun(a.inputs, a.outputs));
-    AG_LET(const Nanos b_time, b.executable->TimedRun(b.inputs, b.outputs));
-    ratios.push_back(static_cast<double>(b_time.count()) / static_cast<double>(a_time.count()));
+  spent_ns_ = 0;
+  for (int run = 0; Goes(run); ++run) {
+    AG_LET(const double a_ns, Time(a));
+    AG_LET(const double b_ns, Time(b));
+    ratios.push_back(b_ns / a_ns);
   }
   return Median(ratios) < 1;
 }
 
 }  // namespace
 
-StatusOr<Plan> RefineKernels(const Graph& graph, Plan plan, Device& device,
-                             const MeasuredTimes& times) {
-  if (device.simulated() || plan.policy.cold_cache) return plan;
-  Plan rivals = plan;
-  const std::map<size_t, std::string> problems = PlanRivals(graph, plan, times, &rivals);
-  if (problems.empty()) return plan;
-  AG_LET(Plan judged, Judged(graph, plan, rivals, problems, device));
-  AG_LET(const bool is_faster, IsFaster(graph, plan, judged, device));
-  return is_faster ? std::move(judged) : std::move(plan);
+StatusOr<std::vector<KernelChoice>> RefineKernels(const Graph& graph, const Plan& plan,
+                                                  const std::vector<KernelChoice>& rivals,
+                                                  Device& device, const RefineOptions& options) {
+  const auto groups = static_cast<int>(plan.groups.size());
+  for (const KernelChoice& rival : rivals) {
+    if (rival.group >= 0 && rival.group < groups) continue;
+    return Err(StatusCode::kInvalidArgument, "rival kernel {}: of group {}, the plan has {}",
+               rival.kernel, rival.group, groups);
+  }
+  if (device.simulated() || rivals.empty()) return std::vector<KernelChoice>();
+  Refinement refinement(graph, device, options);
+  AG_LET(std::vector<KernelChoice> faster, refinement.FasterInside(plan, rivals));
+  if (faster.empty()) return faster;
+  AG_LET(const bool is_faster, refinement.IsFaster(plan, WithKernels(plan, faster)));
+  if (!is_faster) faster.clear();
+  return faster;
 }
 
 }  // namespace ag

@@ -103,7 +103,8 @@ class Session:
             device: "cpu", "cpu:CORES", "sim:NAME", "cuda:0".
             plan: "carried": the plan in the model where it fits this machine, else one made here
                 (with a `SessionWarning`); "input": made here; "eager": every operator by itself.
-            streams: at most so many streams, for a plan made here; 0: as the plan says.
+            streams: at most so many streams, for a plan made here; 0: as the plan says; with `tune`
+                as many as measure best.
             shapes: sizes for inputs that the model leaves open.
             tune: measure every group's kernels while loading (seconds to a minute), for a plan made
                 here; plans that a model carries were measured when they were made.
