@@ -39,7 +39,9 @@ function(ag_room path)
                                AG_BINARY_DIR="${CMAKE_BINARY_DIR}")
     ag_unity(${name}_test)
     add_test(NAME ${name} COMMAND ${name}_test)
-    set_tests_properties(${name} PROPERTIES TIMEOUT 600)
+    # What a test tunes and does not keep in a folder of its own goes here, not into a home.
+    set_tests_properties(${name} PROPERTIES TIMEOUT 600
+                         ENVIRONMENT "XDG_CACHE_HOME=${CMAKE_BINARY_DIR}/test-caches")
   endif()
 endfunction()
 

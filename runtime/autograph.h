@@ -95,7 +95,9 @@ typedef struct {
    * while loading (seconds to a minute, with the machine to itself); without, plans come from the
    * device's rates at once and may be much slower. Carried plans are measured already. */
   int32_t tune;
-  const char* tuned_plans; /* A folder that remembers what tuning found. NULL: none does. */
+  /* A folder that remembers what tuning found, for later sessions that tune. NULL:
+   * $XDG_CACHE_HOME/autograph/tuned-plans or ~/.cache/autograph/tuned-plans. "": none does. */
+  const char* tuned_plans;
 } ag_session_options;
 
 /* The library's version, e.g. "0.1.0". */

@@ -106,7 +106,9 @@ struct Options {
   std::vector<std::pair<std::string, std::vector<int64_t>>> shapes = {};
   // Whether a plan that is made here comes from measurements: seconds to a minute while loading.
   bool tune = false;
-  std::string tuned_plans = {};  // A folder that remembers what tuning found; empty: none does.
+  // A folder that remembers what tuning found. Nothing: the user's own, below ~/.cache. Empty:
+  // none.
+  std::optional<std::string> tuned_plans = std::nullopt;
 };
 
 // A loaded model on its device. Movable; freed with the last owner.
@@ -211,7 +213,7 @@ class Session {
     converted.shapes = shapes.data();
     converted.shapes_count = shapes.size();
     converted.tune = options.tune ? 1 : 0;
-    converted.tuned_plans = options.tuned_plans.empty() ? nullptr : options.tuned_plans.c_str();
+    converted.tuned_plans = options.tuned_plans ? options.tuned_plans->c_str() : nullptr;
     ag_session* session = nullptr;
     const ag_status code = create(converted, &session);
     if (code != AG_OK) return Status{code, ag_last_error()};

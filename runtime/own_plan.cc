@@ -2,9 +2,10 @@
 
 #include <algorithm>
 
-#include "base/file.h"
+#include "base/log.h"
 #include "device/profile/profile.h"
 #include "runtime/tune_plan.h"
+#include "runtime/tuned_plans.h"
 
 namespace ag {
 namespace {
@@ -17,13 +18,6 @@ std::string PathOf(const Graph& graph, const Device& device, const OwnPlanOption
   return fmt::format("{}/{}.plan", options.folder, name);
 }
 
-StatusOr<Plan> ReadTuned(const std::string& path, const Graph& graph, const DeviceSpec& spec) {
-  AG_LET(const std::string bytes, ReadFile(path));
-  AG_LET(Plan plan, DecodePlan(bytes));
-  AG_TRY(ValidatePlan(graph, plan, spec));
-  return plan;
-}
-
 }  // namespace
 
 StatusOr<Plan> MakeOwnPlan(const Graph& graph, Device& device, const OwnPlanOptions& options) {
@@ -31,16 +25,21 @@ StatusOr<Plan> MakeOwnPlan(const Graph& graph, Device& device, const OwnPlanOpti
     RooflineTimes times(device.spec());
     return PlanByTimes(graph, device.spec(), times, options, std::max(1, options.streams));
   }
+  const bool is_kept = !options.folder.empty();
   const std::string path = PathOf(graph, device, options);
-  if (!options.folder.empty()) {
-    StatusOr<Plan> known = ReadTuned(path, graph, device.spec());
-    if (known.ok()) return known;
-  }
+  const auto known = [&]() -> StatusOr<Plan> {
+    if (!is_kept || options.renew) return Err(StatusCode::kNotFound, "not looked for");
+    return ReadTunedPlan(path, graph, device);
+  };
+  if (StatusOr<Plan> plan = known(); plan.ok()) return plan;
   AG_LET(const auto alone, MeasureAlone(device));
+  // Another session may have tuned the same model while this one waited.
+  if (StatusOr<Plan> plan = known(); plan.ok()) return plan;
   AG_LET(Plan plan, TunePlan(graph, device, options));
-  if (options.folder.empty()) return plan;
-  AG_TRY(MakeDirs(options.folder));
-  AG_TRY(WriteFileAtomically(path, EncodePlan(plan)), "tuned plan");
+  if (!is_kept) return plan;
+  const Status written = WriteTunedPlan(path, plan);
+  if (options.must_keep) AG_TRY(written);
+  if (!written.ok()) LogWarn("a tuned plan is not kept: {}", Message(written));
   return plan;
 }
 

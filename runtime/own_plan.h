@@ -15,9 +15,11 @@ struct OwnPlanOptions {
   int streams = 0;
   bool tune = false;                            // From measurements on `device` (tune_plan.h).
   std::optional<Layout> layout = std::nullopt;  // What contractions prefer; nothing: the cheapest.
-  // Where tuned plans are kept, a file each, named by what they are bound to. Empty: nowhere. One
-  // that is damaged or does not fit is made anew; a folder that is not there is made.
+  // Where tuned plans are kept (tuned_plans.h). Empty: nowhere. One that is damaged or does not fit
+  // is made anew.
   std::string folder = {};
+  bool must_keep = true;  // false: a folder that cannot be written to is a line in the log.
+  bool renew = false;     // The folder is written to, not looked at.
 };
 
 // kUnimplemented: an operator that the device cannot run.

@@ -66,10 +66,38 @@ TEST_F(OwnPlan, DamagedFilesAreMadeAnew) {
   EXPECT_EQ(ToString(DecodePlan(*ReadFile(path)).status()), "OK");
 }
 
-TEST_F(OwnPlan, AFolderThatCannotBeIsAnError) {
-  const OwnPlanOptions options{.tune = true, .folder = "/dev/null/plans"};
+TEST_F(OwnPlan, PlansOfOtherMachinesAreMadeAnew) {
+  const OwnPlanOptions options{.tune = true, .folder = folder_.path()};
+  ASSERT_EQ(ToString(MakeOwnPlan(graph_, *device_, options).status()), "OK");
+  Plan foreign = *DecodePlan(*ReadFile(StoredPath()));
+  foreign.environment = "device=other";
+  ASSERT_EQ(ToString(WriteFileAtomically(StoredPath(), EncodePlan(foreign))), "OK");
+  EXPECT_EQ(MakeOwnPlan(graph_, *device_, options)->environment, device_->environment());
+  EXPECT_EQ(DecodePlan(*ReadFile(StoredPath()))->environment, device_->environment());
+}
+
+TEST_F(OwnPlan, RenewingLooksAtNothing) {
+  OwnPlanOptions options{.tune = true, .folder = folder_.path()};
+  ASSERT_EQ(ToString(MakeOwnPlan(graph_, *device_, options).status()), "OK");
+  Plan other = *DecodePlan(*ReadFile(StoredPath()));
+  for (Group& group : other.groups) group.kernel = "marked";
+  ASSERT_EQ(ToString(WriteFileAtomically(StoredPath(), EncodePlan(other))), "OK");
+  options.renew = true;
+  EXPECT_NE(EncodePlan(*MakeOwnPlan(graph_, *device_, options)), EncodePlan(other));
+  EXPECT_NE(*ReadFile(StoredPath()), EncodePlan(other));
+}
+
+TEST_F(OwnPlan, UntunedOnesLookNowhere) {
+  ASSERT_EQ(ToString(MakeOwnPlan(graph_, *device_, {.folder = folder_.path()}).status()), "OK");
+  EXPECT_TRUE(ListDir(folder_.path())->empty());
+}
+
+TEST_F(OwnPlan, AFolderThatCannotBeIsAnErrorWhereItWasAskedFor) {
+  OwnPlanOptions options{.tune = true, .folder = "/dev/null/plans"};
   EXPECT_EQ(MakeOwnPlan(graph_, *device_, options).status().code(),
             StatusCode::kFailedPrecondition);
+  options.must_keep = false;
+  EXPECT_EQ(ToString(MakeOwnPlan(graph_, *device_, options).status()), "OK");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "rules/rewrite.h"
 #include "runtime/model_weights.h"
 #include "runtime/own_plan.h"
+#include "runtime/tuned_plans.h"
 
 namespace ag {
 namespace {
@@ -41,6 +42,12 @@ Status CheckRunnable(const Graph& graph) {
                kept.domain, kept.domain.empty() ? "" : ".", kept.op_type);
   }
   return OkStatus();
+}
+
+// What building says of a remembered plan with a kernel that is no more.
+bool MayBeOutdated(const Status& status) {
+  return status.code() == StatusCode::kInvalidArgument ||
+         status.code() == StatusCode::kUnimplemented;
 }
 
 // `pointers` are what RunInPlace takes for `infos`.
@@ -119,12 +126,23 @@ Status Session::Build(const ImportedModel& model, const WeightSource& weights,
     }
   }
   AG_LET(graph_, CleanUp(model.graph, RuleSet::Shipped()));
-  AG_LET(plan_, MakeOwnPlan(graph_, *device_,
-                            {.grouped = options.plan != PlanChoice::kEager,
-                             .streams = options.streams,
-                             .tune = options.tune,
-                             .folder = options.tuned_plans}));
-  AG_LET(executable_, device_->Build(graph_, plan_, weights));
+  return BuildOwn(weights, options);
+}
+
+Status Session::BuildOwn(const WeightSource& weights, const SessionOptions& options) {
+  OwnPlanOptions own{.grouped = options.plan != PlanChoice::kEager,
+                     .streams = options.streams,
+                     .tune = options.tune,
+                     .must_keep = options.tuned_plans.has_value()};
+  if (own.tune) own.folder = options.tuned_plans ? *options.tuned_plans : DefaultTunedPlans();
+  AG_LET(plan_, MakeOwnPlan(graph_, *device_, own));
+  auto built = device_->Build(graph_, plan_, weights);
+  if (!own.folder.empty() && MayBeOutdated(built.status())) {
+    own.renew = true;
+    AG_LET(plan_, MakeOwnPlan(graph_, *device_, own));
+    built = device_->Build(graph_, plan_, weights);
+  }
+  AG_LET(executable_, std::move(built));
   return OkStatus();
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,8 +36,10 @@ struct SessionOptions {
   // from measurements: every kernel of every group is timed while loading, seconds to a minute, in
   // which the host's measuring lock is held. false: from the spec's rates, at once.
   bool tune = false;
-  std::string tuned_plans = {};  // A folder that remembers what tuning found; empty: none does.
-  std::string name = {};         // Of the model, in errors about it; empty: not said.
+  // A folder that remembers what tuning found, for later sessions with `tune` alone. Nothing: the
+  // user's own (DefaultTunedPlans), or none where it cannot be written to. Empty: none.
+  std::optional<std::string> tuned_plans = std::nullopt;
+  std::string name = {};  // Of the model, in errors about it; empty: not said.
   // What keeps the model's bytes alive and unchanged, e.g. a MappedFile: weights are then used
   // where they lie. Empty: the session copies what it needs of the bytes.
   std::shared_ptr<const void> owner = {};
@@ -87,6 +90,7 @@ class Session {
   // The first carried plan that the device can build, or one made here.
   Status Build(const ImportedModel& model, const WeightSource& weights,
                const SessionOptions& options);
+  Status BuildOwn(const WeightSource& weights, const SessionOptions& options);
   Status BuildCarried(const Graph& graph, std::string_view plan_bytes, const WeightSource& weights);
   StatusOr<Nanos> RunOnDevice(std::span<const Tensor> inputs, std::span<Tensor> outputs)
       AG_REQUIRES(mutex_);

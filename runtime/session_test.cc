@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
+#include "base/file.h"
 #include "device/open_device.h"
 #include "device/sim/sim_device.h"
 #include "graph/evaluate.h"
@@ -315,6 +318,76 @@ TEST(PlanKey, FollowsAllThatAPlanIsBoundTo) {
   EXPECT_NE(PlanKey(b, "cpu=1", fp32), key);
   EXPECT_NE(PlanKey(a, "cpu=2", fp32), key);
   EXPECT_NE(PlanKey(a, "cpu=1", tf32), key);
+}
+
+// A home of the test's own, so that no test writes into the user's.
+class TunedSession : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (const char* old = std::getenv("XDG_CACHE_HOME")) old_ = old;
+    ::setenv("XDG_CACHE_HOME", home_.path().c_str(), 1);
+  }
+  void TearDown() override {
+    if (old_) {
+      ::setenv("XDG_CACHE_HOME", old_->c_str(), 1);
+    } else {
+      ::unsetenv("XDG_CACHE_HOME");
+    }
+  }
+  std::vector<std::string> Kept() const {
+    const auto names = ListDir(Folder());
+    return names.ok() ? *names : std::vector<std::string>();
+  }
+  std::string Folder() const { return home_.path() + "/autograph/tuned-plans"; }
+  Plan Load(const SessionOptions& options) {
+    auto session = Session::Load(model_, options, *device_);
+    AG_CHECK(session.ok());
+    ExpectRunsRight(**session, model_, "tuned");
+    return (*session)->plan();
+  }
+
+  const TempDir home_ = *TempDir::Make("tuned-session-test");
+  std::optional<std::string> old_;
+  const std::string model_ = testing::ModelFromText(kModel);
+  const std::unique_ptr<Device> device_ = *OpenDevice("sim:small");
+};
+
+TEST_F(TunedSession, KeepsItsPlanInTheUsersCache) {
+  const Plan plan = Load({.tune = true});
+  ASSERT_EQ(Kept().size(), 1u);
+  EXPECT_EQ(*ReadFile(Folder() + "/" + Kept()[0]), EncodePlan(plan));
+}
+
+TEST_F(TunedSession, KeepsNothingWhenToldSo) {
+  Load({.tune = true, .tuned_plans = ""});
+  EXPECT_TRUE(Kept().empty());
+}
+
+TEST_F(TunedSession, AnUntunedOneNeitherLooksNorKeeps) {
+  Load({});
+  EXPECT_TRUE(Kept().empty());
+  Load({.tune = true});
+  EXPECT_EQ(Load({}).environment, "") << "by estimate";
+}
+
+TEST_F(TunedSession, APlanThatCanNoLongerBeBuiltIsMadeAnew) {
+  const Plan tuned = Load({.tune = true});
+  const std::string path = Folder() + "/" + Kept().at(0);
+  Plan outdated = tuned;
+  for (Group& group : outdated.groups) {
+    if (!group.kernel.empty()) group.kernel = "of an older release";
+  }
+  ASSERT_EQ(ToString(WriteFileAtomically(path, EncodePlan(outdated))), "OK");
+  EXPECT_EQ(EncodePlan(Load({.tune = true})), EncodePlan(tuned));
+  EXPECT_EQ(*ReadFile(path), EncodePlan(tuned));
+}
+
+TEST_F(TunedSession, AHomeThatCannotBeWrittenToIsNoError) {
+  ::setenv("XDG_CACHE_HOME", "/dev/null", 1);
+  EXPECT_EQ(Load({.tune = true}).environment, device_->environment());
+  const auto named =
+      Session::Load(model_, {.tune = true, .tuned_plans = "/dev/null/plans"}, *device_);
+  EXPECT_EQ(named.status().code(), StatusCode::kFailedPrecondition);
 }
 
 }  // namespace

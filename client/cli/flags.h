@@ -34,6 +34,7 @@ struct ModelFlags {
   std::string device = "cpu";
   std::vector<std::string> shapes;  // NAME=1x3x299x299
   bool tune = false;                // Plans made here come from measurements.
+  std::string tuned_plans;          // Their folder; empty: the user's own, "none": none.
 };
 
 // Times in ONNX Runtime beside ours.

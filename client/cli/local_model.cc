@@ -13,6 +13,11 @@ StatusOr<SessionOptions> MakeOptions(const ModelFlags& flags, PlanChoice plan, i
                          .streams = streams,
                          .tune = flags.tune,
                          .name = flags.model};
+  if (flags.tuned_plans == "none") {
+    options.tuned_plans = "";
+  } else if (!flags.tuned_plans.empty()) {
+    options.tuned_plans = flags.tuned_plans;
+  }
   for (const std::string& text : flags.shapes) {
     AG_LET(const auto shape, ParseShapeFlag(text));
     options.shapes[shape.first] = Shape(shape.second.begin(), shape.second.end());

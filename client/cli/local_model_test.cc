@@ -131,5 +131,16 @@ TEST_F(LocalModelTest, LoadsWithShapes) {
             "NOT_FOUND: read /none.onnx: No such file or directory");
 }
 
+TEST_F(LocalModelTest, TunedPlansGoWhereTheFlagSays) {
+  ModelFlags flags = Flags(kModel);
+  flags.tune = true;
+  flags.tuned_plans = folder_.path() + "/plans";
+  ASSERT_EQ(ToString(LoadSession(flags, PlanChoice::kInput).status()), "OK");
+  EXPECT_EQ(ListDir(flags.tuned_plans)->size(), 1u);
+  flags.tuned_plans = "none";
+  ASSERT_EQ(ToString(LoadSession(flags, PlanChoice::kInput).status()), "OK");
+  EXPECT_FALSE(FileExists("none"));
+}
+
 }  // namespace
 }  // namespace ag

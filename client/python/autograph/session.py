@@ -108,7 +108,8 @@ class Session:
             shapes: sizes for inputs that the model leaves open.
             tune: measure every group's kernels while loading (seconds to a minute), for a plan made
                 here; plans that a model carries were measured when they were made.
-            tuned_plans: folder that remembers what tuning found; None: none does.
+            tuned_plans: folder that remembers what tuning found, for later sessions that tune;
+                None: the user's own (~/.cache/autograph/tuned-plans); "": none.
 
         Raises:
             NotFound: no such file. InvalidArgument: not a model, or an option is wrong.
