@@ -97,6 +97,12 @@ std::vector<StatusOr<Measurement>> FakeMeasurer::MeasurePairs(
   return results;
 }
 
+StatusOr<std::vector<KernelChoice>> FakeMeasurer::RefinePlan(const Candidate& candidate) {
+  refine_calls.push_back(candidate);
+  if (refine) return refine(candidate);
+  return std::vector<KernelChoice>();
+}
+
 std::vector<StatusOr<Measurement>> FakeMeasurer::MeasureGroups(
     const std::vector<GroupProblem>& problems) {
   group_calls.push_back(problems);

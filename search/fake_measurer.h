@@ -27,6 +27,7 @@ class FakeMeasurer : public Measurer {
   std::vector<StatusOr<Measurement>> MeasurePairs(const std::vector<PairProblem>& pairs) override;
   StatusOr<std::vector<PlanTiming>> MeasurePlans(const std::vector<Candidate>& candidates,
                                                  Effort effort) override;
+  StatusOr<std::vector<KernelChoice>> RefinePlan(const Candidate& candidate) override;
 
   // Nanoseconds of a group before anyone changes them: its roofline times 1.0 to 1.5 by its bytes.
   double HashedNs(const GroupProblem& problem) const;
@@ -40,7 +41,8 @@ class FakeMeasurer : public Measurer {
   std::function<Status(const GroupProblem&)> group_failure;
   std::function<Status(const Candidate&)> plan_failure;
   std::function<Status(int call)> call_failure;  // Of MeasurePlans as a whole; calls count from 0.
-  std::function<int(const GroupProblem&)> busy_cores;  // Null: not known.
+  std::function<int(const GroupProblem&)> busy_cores;                           // Null: not known.
+  std::function<StatusOr<std::vector<KernelChoice>>(const Candidate&)> refine;  // Null: none.
   double overlap = 1;   // What plans and pairs really do (plan/sharing.h).
   Status pair_failure;  // Of every pair.
   double noise = 0;     // Each plan's time is multiplied by 1 +- noise.
@@ -54,6 +56,7 @@ class FakeMeasurer : public Measurer {
   std::vector<std::vector<PairProblem>> pair_calls;
   std::vector<std::vector<Candidate>> plan_calls;
   std::vector<Effort> plan_efforts;
+  std::vector<Candidate> refine_calls;
 
  private:
   double GroupNs(const GroupProblem& problem) const;

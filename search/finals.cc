@@ -76,4 +76,11 @@ StatusOr<std::vector<PlanTiming>> MeasureAgainstInput(
   return timings;
 }
 
+StatusOr<std::vector<KernelChoice>> RefineCandidate(Measurer& measurer, PlanCandidate* candidate) {
+  AG_LET(std::vector<KernelChoice> kernels,
+         measurer.RefinePlan({candidate->graph, candidate->plan}));
+  candidate->plan = WithKernels(std::move(candidate->plan), kernels);
+  return kernels;
+}
+
 }  // namespace ag

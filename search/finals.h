@@ -37,4 +37,8 @@ StatusOr<std::vector<PlanTiming>> MeasureAgainstInput(
     Measurer& measurer, const PlanCandidate& input,
     const std::vector<const PlanCandidate*>& candidates, Measurer::Effort effort);
 
+// Puts the kernels that are faster inside the candidate's plan there and returns them. Errors: the
+// Measurer's; the candidate stays as it is.
+StatusOr<std::vector<KernelChoice>> RefineCandidate(Measurer& measurer, PlanCandidate* candidate);
+
 }  // namespace ag

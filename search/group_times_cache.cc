@@ -84,6 +84,15 @@ GroupTimesCache::Known GroupTimesCache::Find(const GroupProblem& problem) const 
   return known;
 }
 
+void GroupTimesCache::Prefer(const GroupProblem& problem, std::string kernel) {
+  const std::string bytes = EncodeGroupProblem(problem);
+  const MutexLock lock(mutex_);
+  const auto it = known_.find(bytes);
+  if (it == known_.end() || it->second.state != State::kMeasured) return;
+  it->second.time.kernel = std::move(kernel);
+  remembered_.clear();  // Which of them are of this group, their keys do not tell.
+}
+
 void GroupTimesCache::Want(const GroupProblem& problem) {
   if (NeedsNoTime(problem)) return;
   std::string bytes = EncodeGroupProblem(problem);

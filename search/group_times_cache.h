@@ -52,6 +52,11 @@ class GroupTimesCache : public GroupTimes {
   };
   Known Find(const GroupProblem& problem) const;
 
+  // From now on the group runs by `kernel` wherever it stands: one that was a little slower alone
+  // and is faster inside a plan. Its time stays what it was. Nothing happens when it is not
+  // measured.
+  void Prefer(const GroupProblem& problem, std::string kernel);
+
   // Marks the group for the next MeasureWanted. Nothing happens when it is known, failed or wanted.
   void Want(const GroupProblem& problem);
 

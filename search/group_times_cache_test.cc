@@ -55,6 +55,20 @@ TEST_F(GroupTimesCacheTest, AWantedGroupIsMeasuredOnce) {
   EXPECT_EQ(cache.measured(), 1);
 }
 
+TEST_F(GroupTimesCacheTest, APreferredKernelIsTakenFromThenOn) {
+  GroupTimesCache cache = Cache();
+  cache.Prefer(Relu(1000), "inside");  // Not measured: says nothing.
+  cache.Want(Relu(1000));
+  cache.MeasureWanted();
+  const LocalKey key{1, 2};
+  cache.Remember(key, cache.Time(Relu(1000)));
+  EXPECT_EQ(cache.Recall(key)->kernel, "fake");
+  cache.Prefer(Relu(1000), "inside");
+  EXPECT_EQ(cache.Time(Relu(1000)).kernel, "inside");
+  EXPECT_EQ(cache.Time(Relu(1000)).ns, measurer_.HashedNs(Relu(1000)));
+  EXPECT_EQ(cache.Recall(key), std::nullopt);
+}
+
 TEST_F(GroupTimesCacheTest, AnEstimateIsScaledByTheMedianRatioOfItsKind) {
   measurer_.group_ns = [&](const GroupProblem& problem) {
     const bool is_large = problem.graph.type({problem.graph.inputs()[0], 0}).shape[0] > 2000;

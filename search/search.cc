@@ -25,6 +25,9 @@ constexpr double kInputPlanEnd = 0.5;
 
 // A round keeps up to this part of the time that is left for timing its plans.
 constexpr double kPlansShare = 0.5;
+// What refining a plan may take, in runs of it: some 60 runs, and four builds that take as long as
+// so many again or twice that.
+constexpr double kRefineRuns = 200;
 
 class PlanSearch {
  public:
@@ -47,12 +50,14 @@ class PlanSearch {
   Status PlanInput();
   void BeginRound();
   void KeepWhatFits(std::vector<PlanCandidate>* plans);
+  void RefineInput();
   Status MeasureInput();
   void SearchRounds();
   void SearchFrom(const RankedGraph& root);
   std::vector<PlanCandidate> PlansOf(const std::vector<RankedGraph>& graphs);
   bool MeasureRound(std::vector<PlanCandidate> plans, const std::vector<RankedGraph>& graphs);
   void Enqueue(RankedGraph graph, double speedup);
+  std::vector<KernelChoice> Refine(PlanCandidate* candidate);
   void RunFinals(SearchResult* result);
   void TakeWinners(const std::vector<size_t>& finalists, const std::vector<PlanTiming>& timings,
                    SearchResult* result) const;
@@ -77,7 +82,8 @@ class PlanSearch {
   std::map<std::pair<double, Digest>, RankedGraph> queue_;
   double best_speedup_ = 1;
   int input_groups_ = 0, input_alternatives_ = 0;
-  Nanos plan_takes_{0};  // To make one ready and time it, as the last call took.
+  Nanos plan_takes_{0};     // To make one ready and time it, as the last call took.
+  bool may_refine_ = true;  // Once false it stays so: a replay refines the same plans.
   StopReason stop_ = StopReason::kNone;
 };
 
@@ -86,6 +92,7 @@ StatusOr<SearchResult> PlanSearch::Run() {
   if (run_.Cancelled()) {
     stop_ = StopReason::kCancelled;
   } else {
+    RefineInput();
     const Status measured = MeasureInput();
     if (measured.code() == StatusCode::kCancelled) {  // The finals are its last chance.
       stop_ = run_.Cancelled() ? StopReason::kCancelled : StopReason::kTime;
@@ -96,6 +103,7 @@ StatusOr<SearchResult> PlanSearch::Run() {
   }
   SearchResult result = InputResult();
   RunFinals(&result);
+  result.plans_refined = run_.counts.refined;
   result.stop_reason = StopReasonName(stop_);
   result.warnings = run_.warnings();
   return result;
@@ -124,6 +132,30 @@ Status PlanSearch::PlanInput() {
   eager_ = MakeOneStreamPlan(request_.input, setting_, {.grouped = false, .allow_failed = true});
   input_groups_ = times_.asked();
   return OkStatus();
+}
+
+// Kernels that are faster inside the plan, now in it.
+std::vector<KernelChoice> PlanSearch::Refine(PlanCandidate* candidate) {
+  const auto left_ns = static_cast<double>(run_.TimeLeft().count());
+  if (run_.Over() || left_ns < kRefineRuns * candidate->makespan_ns) may_refine_ = false;
+  if (run_.counts.refined >= request_.options.limits.refines_max) may_refine_ = false;
+  if (!may_refine_) return {};
+  ++run_.counts.refined;
+  run_.Report("refining kernels");
+  StatusOr<std::vector<KernelChoice>> kernels = RefineCandidate(measurer_, candidate);
+  if (kernels.ok()) return *std::move(kernels);
+  const bool is_news = !run_.Cancelled() && kernels.status().code() != StatusCode::kUnimplemented;
+  if (is_news) run_.Warn("refining kernels: " + Message(kernels.status()));
+  return {};
+}
+
+// Candidates share most groups with the input: what is faster inside its plan they begin with, so
+// that both are compared at their best.
+void PlanSearch::RefineInput() {
+  for (const KernelChoice& choice : Refine(&input_)) {
+    const Group& group = input_.plan.groups[static_cast<size_t>(choice.group)];
+    times_.Prefer(ExtractGroup(input_.graph, group, request_.policy), choice.kernel);
+  }
 }
 
 // Times the input, and beside it the input's own graph on several streams.
@@ -310,6 +342,7 @@ SearchResult PlanSearch::InputResult() const {
 void PlanSearch::RunFinals(SearchResult* result) {
   const std::vector<size_t> finalists = ChooseFinalists(measured_);
   if (run_.Cancelled() && finalists.empty()) return;
+  for (const size_t i : finalists) Refine(&measured_[i].candidate);
   std::vector<const PlanCandidate*> candidates;
   for (const size_t i : finalists) candidates.push_back(&measured_[i].candidate);
   // For information: given up first.
@@ -360,6 +393,10 @@ std::vector<StatusOr<Measurement>> Measurer::MeasurePairs(const std::vector<Pair
       pairs.size(), Err(StatusCode::kUnimplemented, "pairs of groups are not timed here"));
 }
 
+StatusOr<std::vector<KernelChoice>> Measurer::RefinePlan(const Candidate&) {
+  return std::vector<KernelChoice>();
+}
+
 std::string_view SearchStateName(SearchState state) {
   switch (state) {
     case SearchState::kComplete:
@@ -397,6 +434,7 @@ SearchLimits ReplayLimits(const SearchLimits& used, const SearchResult& result) 
   limits.input_alternatives_max = result.input_alternatives;
   limits.groups_max = result.groups_measured + result.groups_failed;
   limits.pairs_max = result.pairs_measured + result.pairs_failed;
+  limits.refines_max = result.plans_refined;
   limits.time_max = Nanos::max();
   return limits;
 }

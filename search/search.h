@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "graph/graph.h"
 #include "plan/estimator.h"
+#include "plan/kernel_rivals.h"
 #include "plan/measurement.h"
 #include "plan/pair_problem.h"
 #include "plan/plan.h"
@@ -46,6 +47,9 @@ class Measurer {
   // When what is asked for from now on should be answered, by the search's clock: entries that were
   // not reached by then are kCancelled. A Measurer need not heed it.
   virtual void EndBy(Nanos) {}
+  // Kernels that are faster inside the candidate's plan than those it names, although they were a
+  // little slower alone. A Measurer need not know any: then none.
+  virtual StatusOr<std::vector<KernelChoice>> RefinePlan(const Candidate& candidate);
 };
 
 // Counts are the budget; times are backstops (DESIGN section 5).
@@ -60,6 +64,9 @@ struct SearchLimits {
   // whatever core is free (DeviceSpec::block_outputs); elsewhere each stream has cores of its own,
   // and none is timed.
   int pairs_max = 8;
+  // Plans whose kernels are refined (Measurer::RefinePlan), per search: the input's, then the
+  // finalists, the best first. When the time left may not suffice for one, no further one is.
+  int refines_max = 5;
   // Over all rounds; 0: no limit but the ones above. A replay sets them (ReplayLimits).
   int expansions_total_max = 0;
   int graphs_total_max = 0;
@@ -85,7 +92,8 @@ struct AppliedRewrite {
 };
 
 struct SearchProgress {
-  // "measuring groups", "measuring pairs of groups", "rewriting", "measuring plans"
+  // "measuring groups", "measuring pairs of groups", "rewriting", "measuring plans",
+  // "refining kernels"
   std::string stage;
   int round = 0;
   int graphs = 0;
@@ -135,7 +143,8 @@ struct SearchResult : FoundPlan {
   int input_groups = 0, input_alternatives = 0;
   int groups_measured = 0, groups_failed = 0;
   int pairs_measured = 0, pairs_failed = 0;
-  double overlap = 1;  // How groups share the device (plan/sharing.h), as the pairs say.
+  int plans_refined = 0;  // Of which it was asked, whatever came of it.
+  double overlap = 1;     // How groups share the device (plan/sharing.h), as the pairs say.
   std::vector<std::string> warnings;  // E.g. a rule that could not be applied where it matched.
 };
 

@@ -57,6 +57,11 @@ bool SearchRun::TimeUp() {
   return time_up_;
 }
 
+Nanos SearchRun::TimeLeft() {
+  if (TimeUp()) return Nanos(0);
+  return request_.options.limits.time_max - (clock_.Now() - start_);
+}
+
 StopReason SearchRun::OverReason() {
   if (Cancelled()) return StopReason::kCancelled;
   return TimeUp() ? StopReason::kTime : StopReason::kNone;

@@ -29,6 +29,7 @@ struct SearchCounts {
   int graphs = 0;
   int candidates = 0;
   int plans_timed = 0;
+  int refined = 0;
 };
 
 class SearchRun {
@@ -50,6 +51,8 @@ class SearchRun {
   // Both stay true once they were true, so that everything after sees one cut.
   bool Cancelled();
   bool TimeUp();
+  // What is left of the time limit; 0 once it is up.
+  Nanos TimeLeft();
   bool Over() { return Cancelled() || TimeUp(); }
   StopReason OverReason();  // kCancelled, kTime or kNone.
 

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <set>
+
 #include "graph/text_form.h"
 #include "search/fake_measurer.h"
 #include "search/testing.h"
@@ -40,10 +42,14 @@ output "y" = add(p, q)
 // A clock that moves with every question stops the search at many different points.
 class TickingClock : public FakeClock {
  public:
+  explicit TickingClock(Nanos tick = Nanos{1}) : tick_(tick) {}
   Nanos Now() override {
-    Advance(Nanos{1});
+    Advance(tick_);
     return FakeClock::Now();
   }
+
+ private:
+  const Nanos tick_;
 };
 
 class SearchTest : public testing::Test {
@@ -334,22 +340,105 @@ TEST_F(SearchTest, EqualSearchesGiveEqualBytes) {
 
 TEST_F(SearchTest, ASearchStoppedByTimeIsReplayedByItsCounts) {
   SearchRequest request = Request(kSixProducts, kReassociate);
+  measurer_.refine = [](const Measurer::Candidate&) {
+    return std::vector<KernelChoice>{{0, "inside"}};
+  };
   int stopped = 0;
-  for (int64_t ticks = 1; ticks <= 60; ++ticks) {
-    request.options.limits = {.candidates_max = 2, .time_max = Nanos{ticks}};
-    TickingClock clock;
-    const auto timed = FindPlan(request, measurer_, clock);
-    ASSERT_TRUE(timed.ok()) << Message(timed.status());
-    stopped += timed->stop_reason == "time";
-    request.options.limits = ReplayLimits(request.options.limits, *timed);
-    const auto replay = Find(request);
-    ASSERT_TRUE(replay.ok()) << Message(replay.status());
-    EXPECT_EQ(EncodePlan(timed->plan), EncodePlan(replay->plan)) << ticks;
-    EXPECT_EQ(timed->graph.digest(), replay->graph.digest()) << ticks;
-    EXPECT_EQ(timed->graphs, replay->graphs) << ticks;
-    EXPECT_EQ(timed->groups_measured, replay->groups_measured) << ticks;
+  std::set<int> refined;
+  // Ticks within which nothing can be refined, and such that the input or all finalists can.
+  for (const Nanos tick : {Nanos{1}, Nanos{20'000'000}}) {
+    for (int64_t ticks = 1; ticks <= 60; ++ticks) {
+      request.options.limits = {.candidates_max = 2, .time_max = ticks * tick};
+      TickingClock clock(tick);
+      const auto timed = FindPlan(request, measurer_, clock);
+      ASSERT_TRUE(timed.ok()) << Message(timed.status());
+      stopped += timed->stop_reason == "time";
+      refined.insert(timed->plans_refined);
+      request.options.limits = ReplayLimits(request.options.limits, *timed);
+      const auto replay = Find(request);
+      ASSERT_TRUE(replay.ok()) << Message(replay.status());
+      EXPECT_EQ(EncodePlan(timed->plan), EncodePlan(replay->plan)) << ticks;
+      EXPECT_EQ(timed->graph.digest(), replay->graph.digest()) << ticks;
+      EXPECT_EQ(timed->graphs, replay->graphs) << ticks;
+      EXPECT_EQ(timed->groups_measured, replay->groups_measured) << ticks;
+      EXPECT_EQ(timed->plans_refined, replay->plans_refined) << ticks;
+    }
   }
-  EXPECT_GT(stopped, 20);
+  EXPECT_GT(stopped, 40);
+  EXPECT_THAT(refined, testing::IsSupersetOf({0, 1, 2}));
+}
+
+std::string KernelOf(const Plan& plan) { return plan.groups.at(0).kernel; }
+
+// All groups of plans of kTwoProducts stand for one problem.
+std::vector<KernelChoice> All(const Plan& plan, const std::string& kernel) {
+  std::vector<KernelChoice> choices;
+  for (size_t g = 0; g < plan.groups.size(); ++g) choices.push_back({static_cast<int>(g), kernel});
+  return choices;
+}
+
+TEST_F(SearchTest, CandidatesBeginWithTheKernelsOfTheRefinedInput) {
+  const SearchRequest request = Request(kTwoProducts, kReassociate);
+  measurer_.refine = [&](const Measurer::Candidate& candidate) {
+    const bool is_input = candidate.graph.digest() == request.input.digest();
+    return All(candidate.plan, is_input ? "inside" : KernelOf(candidate.plan));
+  };
+  const auto result = Find(request);
+  ASSERT_TRUE(result.ok()) << Message(result.status());
+  ExpectSound(request, *result);
+  EXPECT_EQ(result->timing.verdict, Verdict::kFaster);
+  EXPECT_EQ(KernelOf(result->input_plan), "inside");
+  EXPECT_EQ(KernelOf(result->plan), "inside");
+  ASSERT_THAT(measurer_.refine_calls, SizeIs(2));
+  EXPECT_EQ(KernelOf(measurer_.refine_calls[1].plan), "inside");
+  EXPECT_EQ(result->plans_refined, 2);
+}
+
+TEST_F(SearchTest, FinalistsAreRefinedBeforeTheyAreTimed) {
+  const SearchRequest request = Request(kTwoProducts, kReassociate);
+  measurer_.refine = [&](const Measurer::Candidate& candidate) {
+    const bool is_input = candidate.graph.digest() == request.input.digest();
+    return All(candidate.plan, is_input ? "fake" : "last");
+  };
+  const auto result = Find(request);
+  ASSERT_TRUE(result.ok()) << Message(result.status());
+  EXPECT_EQ(KernelOf(result->input_plan), "fake");
+  EXPECT_EQ(KernelOf(result->plan), "last");
+  EXPECT_EQ(KernelOf(measurer_.plan_calls.back()[1].plan), "last");
+}
+
+TEST_F(SearchTest, ARefinementThatFailsChangesNothing) {
+  const struct {
+    Status failure;
+    std::vector<std::string> warnings;
+  } kCases[] = {
+      {Err(StatusCode::kUnimplemented, "an older worker"), {}},
+      {Err(StatusCode::kUnavailable, "no worker"), {"refining kernels: no worker"}},
+  };
+  for (const auto& c : kCases) {
+    const SearchRequest request = Request(kTwoProducts, kReassociate);
+    measurer_.refine = [&](const Measurer::Candidate&) { return c.failure; };
+    const auto result = Find(request);
+    ASSERT_TRUE(result.ok()) << Message(result.status());
+    ExpectSound(request, *result);
+    EXPECT_EQ(result->timing.verdict, Verdict::kFaster);
+    EXPECT_EQ(KernelOf(result->plan), "fake");
+    EXPECT_EQ(result->warnings, c.warnings);
+  }
+}
+
+TEST_F(SearchTest, NothingIsRefinedBeyondTheLimits) {
+  SearchRequest request = Request(kTwoProducts, kReassociate);
+  const auto refined = [&](const SearchLimits& limits) {
+    request.options.limits = limits;
+    measurer_.refine_calls.clear();
+    EXPECT_TRUE(Find(request).ok());
+    return measurer_.refine_calls.size();
+  };
+  EXPECT_EQ(refined({}), 2u);
+  EXPECT_EQ(refined({.refines_max = 1}), 1u);
+  EXPECT_EQ(refined({.refines_max = 0}), 0u);
+  EXPECT_EQ(refined({.time_max = Nanos{1}}), 0u);  // Too little to begin, and the clock stands.
 }
 
 // Groups and plans take so long by the clock; what is not reached in time is cancelled.

@@ -194,6 +194,28 @@ std::string PoolMeasurer::ForeignLoadSeen::Warning() const {
       groups_disturbed, groups, blocks_disturbed, blocks);
 }
 
+StatusOr<std::vector<KernelChoice>> PoolMeasurer::RefinePlan(const Candidate& candidate) {
+  RefineWork work = {ToWork(candidate), {}};
+  work.rivals = CloseRivals(candidate.graph, candidate.plan,
+                            [this](const GroupProblem& problem) { return Remembered(problem); });
+  std::vector<KernelChoice> faster;
+  if (work.rivals.empty()) return faster;
+  const std::vector<KernelChoice> rivals = work.rivals;
+  Status refined = Err(StatusCode::kInternal, "not refined");
+  const auto keep = [&](const Delivery& delivery) {
+    refined = delivery.result.status;
+    faster = delivery.result.kernels;
+  };
+  AG_TRY(RunItem({std::move(work), options_.plan_seconds_max}, keep, options_.cancelled,
+                 {until_, kPlansGrace}));
+  AG_TRY(refined);
+  // A worker may choose among what it was asked; nothing else gets into a plan.
+  std::erase_if(faster, [&](const KernelChoice& choice) {
+    return std::ranges::find(rivals, choice) == rivals.end();
+  });
+  return faster;
+}
+
 StatusOr<std::vector<OutputError>> PoolMeasurer::Check(const CheckRequest& request) {
   CheckWork work = {ToWork(request.reference), ToWork(request.candidate), request.seeds,
                     request.reference_kernels, options_.policy.tolerance};

@@ -45,6 +45,8 @@ class PoolMeasurer : public Measurer {
   void EndBy(Nanos until) override { until_ = until; }
   static constexpr Nanos kGroupGrace{2'000'000'000};
   static constexpr Nanos kPlansGrace{3'000'000'000};  // The input and a rival, ready and run once.
+  // Asks a worker where kernels were close when their groups were timed; measures no group anew.
+  StatusOr<std::vector<KernelChoice>> RefinePlan(const Candidate& candidate) override;
 
   // The largest differences of `candidate` from `reference` over `seeds`, by output.
   struct CheckRequest {

@@ -31,6 +31,8 @@ class FakeRunner : public WorkRunner {
       delivery.result.timing.latency = {ns, ns, ns};
       delivery.result.timing.blocks = 10;
       delivery.result.timing.disturbed = disturbed;
+      delivery.result.measurement.alternatives = alternatives;
+      delivery.result.kernels = kernels;
       on_result(delivery);
     }
     return OkStatus();
@@ -40,6 +42,8 @@ class FakeRunner : public WorkRunner {
   bool quarantine = false;
   int cut_at = 1000;  // The first entry for which there is no time.
   int disturbed = 0;  // Groups, and blocks of each plan, measured beside others.
+  std::vector<std::pair<std::string, double>> alternatives;  // Of every group.
+  std::vector<KernelChoice> kernels;                         // Of every refinement.
 };
 
 struct MeasurerBench {
@@ -219,6 +223,43 @@ TEST(PoolMeasurer, TellsWhatWasMeasuredBesideOthers) {
   EXPECT_EQ(measurer.foreign_load().Warning(),
             "others used the processors while 1 of 5 groups and 9 of 30 blocks of plans were "
             "measured: times are less sure than on a quiet machine");
+}
+
+// The plan of one group, as timed alone by "k" in 100 ns.
+struct Refined {
+  GroupProblem problem = Problem(1);
+  Measurer::Candidate candidate{problem.graph, SingleGroupPlan(problem)};
+  explicit Refined(PoolMeasurer& measurer) {
+    candidate.plan.groups[0].kernel = "k";
+    measurer.MeasureGroups({ExtractGroup(problem.graph, candidate.plan.groups[0], {})});
+  }
+};
+
+TEST(PoolMeasurer, CloseKernelsAreRefinedByAWorker) {
+  MeasurerBench b;
+  b.runner.alternatives = {{"far", 130}, {"close", 110}};
+  PoolMeasurer measurer = b.Make();
+  const Refined refined(measurer);
+  // What the worker was not asked for is not taken.
+  b.runner.kernels = {{0, "close"}, {0, "far"}, {7, "close"}};
+  EXPECT_EQ(*measurer.RefinePlan(refined.candidate), (std::vector<KernelChoice>{{0, "close"}}));
+  const auto& work = std::get<RefineWork>(b.runner.items.back().work->body);
+  EXPECT_EQ(work.rivals, (std::vector<KernelChoice>{{0, "close"}}));
+  EXPECT_EQ(work.candidate.plan, EncodePlan(refined.candidate.plan));
+  b.runner.failure = Err(StatusCode::kUnimplemented, "an older worker");
+  EXPECT_EQ(ToString(measurer.RefinePlan(refined.candidate).status()),
+            "UNIMPLEMENTED: an older worker");
+  b.options.cancelled = [] { return true; };
+  EXPECT_EQ(b.Make().RefinePlan(refined.candidate).status().code(), StatusCode::kCancelled);
+}
+
+TEST(PoolMeasurer, WithoutCloseKernelsNobodyIsAsked) {
+  MeasurerBench b;
+  b.runner.alternatives = {{"far", 130}};
+  PoolMeasurer measurer = b.Make();
+  const Refined refined(measurer);
+  EXPECT_EQ(*measurer.RefinePlan(refined.candidate), std::vector<KernelChoice>());
+  EXPECT_EQ(b.runner.items.size(), 1u) << "the groups";
 }
 
 TEST(PoolMeasurer, ColdTimesAreOtherRows) {

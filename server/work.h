@@ -11,6 +11,7 @@
 
 #include "base/digest.h"
 #include "plan/file_times.h"
+#include "plan/kernel_rivals.h"
 #include "plan/measurement.h"
 #include "server/bound_shape.h"
 
@@ -56,27 +57,33 @@ struct FileSetWork {
   int compare_seeds = 0;
 };
 
+struct RefineWork {
+  CandidateWork candidate;
+  std::vector<KernelChoice> rivals;
+};
+
 struct WorkItem {
-  std::variant<GroupBatchWork, PlanSetWork, CheckWork, FileSetWork> body;
+  std::variant<GroupBatchWork, PlanSetWork, CheckWork, FileSetWork, RefineWork> body;
   double time_max_seconds = 60;  // Without progress for this long the executor is killed.
   // Entries not measured so long after the item began come back kCancelled; 0: no such end.
   double end_within_seconds = 0;
 };
 
-// How many results an item gives: one per group or candidate, one for a check.
+// How many results an item gives: one per group or candidate, one for any other.
 int EntryCount(const WorkItem& work);
 
-// The item with only these entries, in this order. REQUIRES: in range; for a check {0}.
+// The item with only these entries, in this order. REQUIRES: in range; for one entry {0}.
 WorkItem Subset(const WorkItem& work, const std::vector<int>& entries);
 
 struct EntryResult {
   int index = 0;  // -1: the item as a whole ended.
   Status status;
-  Measurement measurement;          // GroupBatch.
-  PlanTiming timing;                // PlanSet.
-  std::vector<OutputError> errors;  // Check; FileSet that compares.
-  FileTimes file_times;             // FileSet that times.
-  bool executor_died = false;       // It took the executor with it; the attempt ended.
+  Measurement measurement;            // GroupBatch.
+  PlanTiming timing;                  // PlanSet.
+  std::vector<OutputError> errors;    // Check; FileSet that compares.
+  FileTimes file_times;               // FileSet that times.
+  std::vector<KernelChoice> kernels;  // Refine.
+  bool executor_died = false;         // It took the executor with it; the attempt ended.
 };
 
 struct WorkerResult {

@@ -82,6 +82,9 @@ WorkerResult ResultOf(const v1::ItemResult& p) {
   r.entry.timing.status = r.entry.status;
   for (const v1::OutputError& error : p.errors()) r.entry.errors.push_back(FromProto(error));
   r.entry.file_times = FileTimesOf(p.file_times());
+  for (const v1::KernelChoice& choice : p.kernels()) {
+    r.entry.kernels.push_back({choice.group(), choice.kernel()});
+  }
   r.entry.executor_died = p.executor_died();
   return r;
 }
@@ -129,6 +132,13 @@ void ToProto(const WorkItem& work, v1::WorkItem* p) {
     p->mutable_check()->set_tolerance(check->tolerance);
   } else if (const auto* files = std::get_if<FileSetWork>(&work.body)) {
     ToProto(*files, p->mutable_files());
+  } else if (const auto* refine = std::get_if<RefineWork>(&work.body)) {
+    ToProto(refine->candidate, p->mutable_refine()->mutable_candidate());
+    for (const KernelChoice& rival : refine->rivals) {
+      v1::KernelChoice* wire = p->mutable_refine()->add_rivals();
+      wire->set_group(rival.group);
+      wire->set_kernel(rival.kernel);
+    }
   }
 }
 

@@ -1,10 +1,12 @@
 #include "worker/execute.h"
 
 #include <algorithm>
+#include <map>
 #include <thread>
 #include <utility>
 
 #include "base/log.h"
+#include "device/profile/refine_kernels.h"
 #include "graph/codec.h"
 #include "graph/evaluate.h"
 #include "graph/text_form.h"
@@ -251,6 +253,46 @@ StatusOr<std::vector<OutputError>> Executor::CompareFileSet(const FileSetRequest
                                .shapes = request.shapes,
                                .seeds = seeds,
                                .on_progress = [this] { on_progress_(0); }});
+}
+
+StatusOr<bool> Executor::IsRight(const GroupProblem& problem, const std::string& kernel) {
+  if (WorkOf(problem).flops > kCheckedFlopsMax) return true;
+  Plan plan = SingleGroupPlan(problem);
+  plan.groups[0].kernel = kernel;
+  const Status status = CompareWithReference(problem, plan);
+  if (status.code() != StatusCode::kDataLoss) {
+    AG_TRY(status);
+    return true;
+  }
+  LogWarn("{}", Message(status));
+  return false;
+}
+
+StatusOr<std::vector<KernelChoice>> Executor::RefinePlan(const CandidateBytes& candidate,
+                                                         const std::vector<KernelChoice>& rivals) {
+  const auto tick = [this] { on_progress_(0); };
+  tick();
+  AG_LET(const Graph graph, DecodeGraph(candidate.graph));
+  AG_LET(const Plan plan, DecodePlan(candidate.plan));
+  std::vector<KernelChoice> faster;
+  {
+    AG_LET(const auto alone, MeasureAlone(*device_, tick));
+    AG_LET(faster, RefineKernels(graph, plan, rivals, *device_,
+                                 {.weights = weights_.get(), .on_run = tick}));
+  }
+  std::map<std::string, bool> is_right;  // By problem and kernel.
+  std::vector<KernelChoice> taken;
+  for (KernelChoice& choice : faster) {
+    const Group& group = plan.groups[static_cast<size_t>(choice.group)];
+    const GroupProblem problem = ExtractGroup(graph, group, plan.policy);
+    const auto [known, is_new] = is_right.try_emplace(EncodeGroupProblem(problem) + choice.kernel);
+    tick();
+    if (is_new) {
+      AG_LET(known->second, IsRight(problem, choice.kernel));
+    }
+    if (known->second) taken.push_back(std::move(choice));
+  }
+  return taken;
 }
 
 Status Executor::Qualify() {

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "device/api/device.h"
 #include "device/profile/profile.h"
+#include "plan/kernel_rivals.h"
 #include "plan/measurement.h"
 #include "runtime/timing/time_files.h"
 
@@ -90,6 +91,12 @@ class Executor {
   // Compares the outputs of the second file with the first's in ONNX Runtime.
   StatusOr<std::vector<OutputError>> CompareFileSet(const FileSetRequest& request, int seeds);
 
+  // The rivals that are faster inside the plan than what it names
+  // (device/profile/refine_kernels.h), and right: of one group of each problem of at most
+  // kCheckedFlopsMax operations the new kernel is compared with the reference kernels.
+  StatusOr<std::vector<KernelChoice>> RefinePlan(const CandidateBytes& candidate,
+                                                 const std::vector<KernelChoice>& rivals);
+
   // Runs a convolution with a known answer; kUnavailable when the device gets it wrong.
   Status Qualify();
 
@@ -102,6 +109,7 @@ class Executor {
   StatusOr<std::optional<FileLock>> Alone(int index);
   Status TakeRightKernel(const GroupProblem& problem, Measurement* measurement);
   Status CompareWithReference(const GroupProblem& problem, const Plan& plan);
+  StatusOr<bool> IsRight(const GroupProblem& problem, const std::string& kernel);
 
   std::unique_ptr<Device> device_;
   std::unique_ptr<WeightSource> weights_;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "device/open_device.h"
 #include "device/sim/sim_device.h"
 #include "graph/codec.h"
@@ -81,11 +83,13 @@ TEST_F(ExecuteTest, MeasuresAGroupWithEveryKernel) {
   EXPECT_LE(measurement->latency.median_ns, 1.6 * roofline + 1);
 }
 
-// A device whose kernel `wrong` adds one to every output.
+// A device whose kernel `wrong` adds one to every output. With `ns`, times by kernel of the first
+// group, it is a real one.
 class OneWrongKernel : public Device {
  public:
-  OneWrongKernel(std::unique_ptr<Device> inner, std::string wrong)
-      : inner_(std::move(inner)), wrong_(std::move(wrong)) {}
+  using Times = std::map<std::string, int64_t>;
+  OneWrongKernel(std::unique_ptr<Device> inner, std::string wrong, Times ns = {})
+      : inner_(std::move(inner)), wrong_(std::move(wrong)), ns_(std::move(ns)) {}
   const DeviceSpec& spec() const override { return inner_->spec(); }
   const Environment& environment() const override { return inner_->environment(); }
   StatusOr<std::vector<std::string>> Kernels(const GroupProblem& problem) override {
@@ -94,22 +98,22 @@ class OneWrongKernel : public Device {
   StatusOr<std::unique_ptr<Executable>> Build(const Graph& graph, const Plan& plan,
                                               const WeightSource& weights) override {
     AG_LET(std::unique_ptr<Executable> executable, inner_->Build(graph, plan, weights));
-    if (plan.groups[0].kernel != wrong_) return executable;
+    const std::string& kernel = plan.groups[0].kernel;
+    if (ns_.contains(kernel)) {
+      executable = std::make_unique<Timed>(std::move(executable), Nanos(ns_.at(kernel)));
+    }
+    if (kernel != wrong_) return executable;
     return std::make_unique<Wrong>(std::move(executable));
   }
   StatusOr<Nanos> Canary() override { return inner_->Canary(); }
-  bool simulated() const override { return true; }
+  bool simulated() const override { return ns_.empty(); }
 
  private:
-  class Wrong : public Executable {
+  class Same : public Executable {
    public:
-    explicit Wrong(std::unique_ptr<Executable> inner) : inner_(std::move(inner)) {}
+    explicit Same(std::unique_ptr<Executable> inner) : inner_(std::move(inner)) {}
     Status Run(std::span<const Tensor> inputs, std::span<Tensor> outputs) override {
-      AG_TRY(inner_->Run(inputs, outputs));
-      for (Tensor& output : outputs) {
-        for (float& value : output.Mutable<float>()) value += 1;
-      }
-      return OkStatus();
+      return inner_->Run(inputs, outputs);
     }
     StatusOr<Nanos> TimedRun(std::span<const Tensor> inputs, std::span<Tensor> outputs) override {
       return inner_->TimedRun(inputs, outputs);
@@ -120,12 +124,38 @@ class OneWrongKernel : public Device {
     }
     int64_t device_bytes() const override { return inner_->device_bytes(); }
 
-   private:
+   protected:
     std::unique_ptr<Executable> inner_;
   };
 
+  class Wrong : public Same {
+   public:
+    using Same::Same;
+    Status Run(std::span<const Tensor> inputs, std::span<Tensor> outputs) override {
+      AG_TRY(inner_->Run(inputs, outputs));
+      for (Tensor& output : outputs) {
+        for (float& value : output.Mutable<float>()) value += 1;
+      }
+      return OkStatus();
+    }
+  };
+
+  class Timed : public Same {
+   public:
+    Timed(std::unique_ptr<Executable> inner, Nanos ns) : Same(std::move(inner)), ns_(ns) {}
+    StatusOr<Nanos> TimedRun(std::span<const Tensor>, std::span<Tensor>) override { return ns_; }
+    StatusOr<std::vector<TraceEvent>> TracedRun(std::span<const Tensor>,
+                                                std::span<Tensor>) override {
+      return std::vector<TraceEvent>{{.end = ns_}};
+    }
+
+   private:
+    const Nanos ns_;
+  };
+
   std::unique_ptr<Device> inner_;
-  std::string wrong_;
+  const std::string wrong_;
+  const Times ns_;
 };
 
 TEST_F(ExecuteTest, TheNextFastestKernelStandsInForAWrongOne) {
@@ -317,6 +347,42 @@ TEST_F(ExecuteTest, ALostDeviceEndsTheSet) {
       {Candidate(kOneLayer), Candidate(testing::kWideSoftmax), Candidate(kOneLayer)}, {});
   EXPECT_EQ(ToString(timings.status()), "UNAVAILABLE: small: sticky error, open the device anew");
   EXPECT_EQ(progress_, (Indices{0, 1}));
+}
+
+// --- Refinements
+
+// The plan names one of the group's two kernels, the other one is the rival.
+TEST_F(ExecuteTest, TakesTheRivalThatIsFasterAndRight) {
+  const auto open = [&] { return *OpenSimDevice(testing::SmallSpec("")); };
+  Executor& simulated = Use(open());
+  const GroupProblem problem =
+      *DecodeGroupProblem(testing::Problem(kOneLayer, simulated.device().spec()));
+  const std::vector<std::string> kernels = *simulated.device().Kernels(problem);
+  ASSERT_EQ(kernels.size(), 2u);
+  const std::vector<KernelChoice> rival = {{0, kernels[1]}};
+  CandidateBytes candidate = Candidate(kOneLayer);
+  Plan plan = *DecodePlan(candidate.plan);
+  plan.groups[0].kernel = kernels[0];
+  candidate.plan = EncodePlan(plan);
+  const auto refine = [&](int64_t old_ns, int64_t new_ns, const std::string& wrong) {
+    Use(std::make_unique<OneWrongKernel>(
+        open(), wrong, OneWrongKernel::Times{{kernels[0], old_ns}, {kernels[1], new_ns}}));
+    return *executor_->RefinePlan(candidate, rival);
+  };
+  EXPECT_EQ(refine(2000, 1000, ""), rival);
+  EXPECT_EQ(Indices(progress_.size(), 0), progress_);  // One entry, often said.
+  EXPECT_GE(progress_.size(), 60u);
+  EXPECT_EQ(refine(1000, 2000, ""), std::vector<KernelChoice>());
+  EXPECT_EQ(refine(2000, 1000, kernels[1]), std::vector<KernelChoice>()) << "it is wrong";
+  EXPECT_EQ(*Use(open()).RefinePlan(candidate, rival), std::vector<KernelChoice>())
+      << "a simulated device has nothing to refine";
+}
+
+TEST_F(ExecuteTest, WhatCannotBeRefinedIsAStatus) {
+  Executor& executor = Open("");
+  EXPECT_FALSE(executor.RefinePlan({"x", "y"}, {}).ok());
+  EXPECT_EQ(ToString(executor.RefinePlan(Candidate(kOneLayer), {{7, "k"}}).status()),
+            "INVALID_ARGUMENT: rival kernel k: of group 7, the plan has 1");
 }
 
 // --- Checks

@@ -164,6 +164,25 @@ Status RunFiles(Executor& executor, const v1::FileSet& set, const Emit& emit) {
   return emit(Result(-1, OkStatus()));
 }
 
+Status RunRefine(Executor& executor, const v1::Refine& refine, const Emit& emit) {
+  std::vector<KernelChoice> rivals;
+  for (const v1::KernelChoice& rival : refine.rivals()) {
+    rivals.push_back({rival.group(), rival.kernel()});
+  }
+  const auto faster = executor.RefinePlan(FromWire(refine.candidate()), rivals);
+  if (IsLost(faster.status())) return faster.status();
+  if (faster.ok()) {
+    v1::ItemResult result = Result(0, OkStatus());
+    for (const KernelChoice& choice : *faster) {
+      v1::KernelChoice* wire = result.add_kernels();
+      wire->set_group(choice.group);
+      wire->set_kernel(choice.kernel);
+    }
+    AG_TRY(emit(result));
+  }
+  return emit(Result(-1, faster.status()));
+}
+
 }  // namespace
 
 Status RunWorkItem(Executor& executor, const std::string& item_bytes,
@@ -187,6 +206,8 @@ Status RunWorkItem(Executor& executor, const std::string& item_bytes,
       return RunCheck(executor, item.check(), send);
     case v1::WorkItem::kFiles:
       return RunFiles(executor, item.files(), send);
+    case v1::WorkItem::kRefine:
+      return RunRefine(executor, item.refine(), send);
     case v1::WorkItem::kQualify:
       return send(Result(-1, executor.Qualify()));
     case v1::WorkItem::ITEM_NOT_SET:

@@ -182,6 +182,18 @@ TEST_F(ExecutorWireTest, ACheckGivesAnErrorPerOutput) {
   EXPECT_EQ(results_[0].errors(0).max_rel(), 0);
 }
 
+TEST_F(ExecutorWireTest, ARefinementGivesKernels) {
+  Open("");
+  v1::WorkItem item;
+  *item.mutable_refine()->mutable_candidate() = Candidate(testing::kLayer);
+  EXPECT_EQ(ToString(Run(item)), "OK");
+  EXPECT_EQ(Texts(), (Lines{"0 0 ", "-1 0 "}));
+  EXPECT_EQ(results_[0].kernels_size(), 0);
+  item.mutable_refine()->add_rivals()->set_group(9);
+  EXPECT_EQ(ToString(Run(item)), "OK");
+  EXPECT_EQ(Texts(), Lines{"-1 3 rival kernel : of group 9, the plan has 1"});
+}
+
 TEST_F(ExecutorWireTest, OtherItemsHaveOneResult) {
   Open("");
   v1::WorkItem qualify;

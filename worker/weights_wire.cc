@@ -86,6 +86,7 @@ StatusOr<std::vector<Digest>> WeightsOf(const std::string& item_bytes) {
     AG_LET(const Digest digest, ParseDigest(file.digest()));
     digests.push_back(digest);
   }
+  if (item.has_refine()) AG_TRY(AddWeights(item.refine().candidate(), &digests));
   std::sort(digests.begin(), digests.end());
   digests.erase(std::unique(digests.begin(), digests.end()), digests.end());
   return digests;

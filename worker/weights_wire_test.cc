@@ -60,6 +60,14 @@ TEST(WeightsOf, NamesEachLargeConstantOnce) {
   EXPECT_EQ(*WeightsOf(qualify.SerializeAsString()), std::vector<Digest>());
 }
 
+TEST(WeightsOf, ARefinementNeedsThoseOfItsCandidate) {
+  v1::WorkItem plans, refine;
+  *plans.mutable_plans()->add_candidates() = Wire(kModel);
+  *refine.mutable_refine()->mutable_candidate() = Wire(kModel);
+  EXPECT_EQ(*WeightsOf(refine.SerializeAsString()), *WeightsOf(plans.SerializeAsString()));
+  EXPECT_FALSE(WeightsOf(refine.SerializeAsString())->empty());
+}
+
 TEST(WeightsOf, AnEmptyTensorHasNoBytesToFetch) {
   v1::WorkItem item;
   *item.mutable_plans()->add_candidates() =
