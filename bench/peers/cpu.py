@@ -111,7 +111,7 @@ def open_sides(model, output, args):
             sides[name] = peer(model, feeds, args.threads)
         except Exception as error:  # Whatever it is: the others are measured all the same.
             print(f"  {name} is left out: {type(error).__name__}: {str(error).strip()[:300]}", flush=True)
-    tuned = {"plan": "input", "tune": True, "streams": args.streams, "tuned_plans": args.tuned_plans}
+    tuned = {"plan": "input", "tune": True, "streams": args.streams, "tuned_plans": args.tuned_plans or ""}
     sides["untuned"] = Ours(model, feeds, args.threads, plan="input")
     sides["tuned"] = Ours(model, feeds, args.threads, **tuned)
     if output:
