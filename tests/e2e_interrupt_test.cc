@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
@@ -53,6 +54,62 @@ TEST(Interrupt, CtrlCEmbedded) {
   EXPECT_EQ(cli.Wait(), 130);
   EXPECT_THAT(cli.Log(), HasSubstr("stopping; the best found so far is kept"));
   ExpectKept(cli.Log(), model, out);
+}
+
+// Processes that were started for this place: its folder stands in their environment.
+std::vector<std::string> ProcessesOf(const Alone& place) {
+  std::vector<std::string> found;
+  const std::vector<std::string> pids = *ListDir("/proc");
+  for (const std::string& pid : pids) {
+    if (pid.find_first_not_of("0123456789") != std::string::npos) continue;
+    const auto environment = ReadFile("/proc/" + pid + "/environ");
+    if (environment.ok() && environment->find(place.folder.path()) != std::string::npos) {
+      found.push_back(pid);
+    }
+  }
+  return found;
+}
+
+// Whatever it is at: it ends, no process is left, and no file that is not whole.
+TEST(Interrupt, CtrlCInEachStage) {
+  for (const char* stage : {"importing", "searching: measuring groups", "rewriting",
+                            "searching, round 1: measuring plans", "confirming"}) {
+    const Alone place;
+    const std::string model = place.Zoo("tiny_nasnet"), out = place.path("out/out.onnx");
+    ASSERT_TRUE(MakeDirs(place.path("out")).ok());
+    Background cli = place.CliInBackground(
+        {"optimize", model, "-o", out, "--device", "sim:small", "--rounds", "2"}, "cli.log");
+    ASSERT_TRUE(Says(cli, stage)) << stage << "\n" << cli.Log();
+    cli.Signal(SIGINT);
+    const int code = cli.Wait();
+    EXPECT_TRUE(code == 130 || (code == 0 && stage == std::string("confirming"))) << cli.Log();
+    EXPECT_EQ(ProcessesOf(place), std::vector<std::string>()) << stage;
+    const bool written = cli.Log().find("written ") != std::string::npos;
+    EXPECT_EQ(*ListDir(place.path("out")),
+              written ? std::vector<std::string>{"out.onnx"} : std::vector<std::string>())
+        << stage << "\n"
+        << cli.Log();
+  }
+}
+
+// What it waits for is said, and it is not waited for any longer.
+TEST(Interrupt, CtrlCWhileSomebodyElseMeasures) {
+  for (const FileLock::Mode mode : {FileLock::Mode::kExclusive, FileLock::Mode::kShared}) {
+    const Alone place;
+    const std::string model = place.Zoo("tiny_cnn"), out = place.path("out.onnx");
+    const FileLock held = *FileLock::Wait(place.variables.at("AUTOGRAPH_MEASURING_LOCK"), mode);
+    Background cli =
+        place.CliInBackground({"optimize", model, "-o", out, "--device", "cpu"}, "cli.log");
+    ASSERT_TRUE(
+        Says(cli, fmt::format("waits for the measuring lock, held by process {}", ::getpid())))
+        << cli.Log();
+    cli.Signal(SIGINT);
+    EXPECT_TRUE(Eventually([&] { return !cli.Running(); }, 5)) << cli.Log();
+    EXPECT_EQ(cli.Wait(), 130);
+    EXPECT_THAT(cli.Log(), HasSubstr("interrupted; nothing was verified yet"));
+    EXPECT_FALSE(FileExists(out));
+    EXPECT_EQ(ProcessesOf(place), std::vector<std::string>());
+  }
 }
 
 TEST(Interrupt, CtrlCBeforeAnythingWasMeasured) {

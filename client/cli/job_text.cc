@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -11,8 +10,6 @@ namespace {
 
 namespace v1 = autograph::v1;
 using Json = nlohmann::ordered_json;
-
-constexpr int kBarCells = 24;
 
 Json LatencyJson(const v1::Latency& latency) {
   return {{"median", latency.median_ms()}, {"low", latency.low_ms()}, {"high", latency.high_ms()}};
@@ -156,16 +153,16 @@ std::string PolicyText(const v1::Policy& policy) {
                      policy.nonfinite_strict() ? ", Inf and NaN kept exactly" : "");
 }
 
+std::string Row(const char* name, const std::string& value) { return TableRow(name, value) + "\n"; }
+
+}  // namespace
+
 std::string StateText(v1::Job::State state) {
   std::string text = v1::Job::State_Name(state);
   std::transform(text.begin(), text.end(), text.begin(),
                  [](unsigned char c) { return std::tolower(c); });
   return text;
 }
-
-std::string Row(const char* name, const std::string& value) { return TableRow(name, value) + "\n"; }
-
-}  // namespace
 
 Json JobJson(const v1::Job& job) {
   Json j;
@@ -326,49 +323,6 @@ std::string ResultTable(const v1::Job& job) {
                                                            r.cache().misses()));
   text += Row("time", fmt::format("{:.1f} s", r.seconds()));
   return text;
-}
-
-std::string ProgressLine(const v1::Job& job) {
-  const v1::Progress& p = job.progress();
-  std::string line = StateText(job.state());
-  if (!p.stage().empty()) line += ": " + p.stage();
-  if (p.graphs() > 0) line += fmt::format("  graphs {}", p.graphs());
-  if (p.groups_measured() > 0) line += fmt::format("  groups {}", p.groups_measured());
-  if (p.candidates() > 0) line += fmt::format("  measured {}", p.candidates());
-  if (p.best_speedup() > 1) line += fmt::format("  best {:.3f}x", p.best_speedup());
-  return line;
-}
-
-void ProgressPrinter::Draw(const std::string& line, double fraction) {
-  const int filled = static_cast<int>(std::clamp(fraction, 0.0, 1.0) * kBarCells);
-  std::fprintf(stderr, "\r\033[K[%s%s] %s", std::string(filled, '#').c_str(),
-               std::string(kBarCells - filled, ' ').c_str(), line.c_str());
-  std::fflush(stderr);
-  drawn_ = true;
-}
-
-void ProgressPrinter::Show(const v1::Job& job) {
-  const std::string line = ProgressLine(job);
-  if (context_.terminal()) {
-    Draw(line, job.progress().fraction());
-    return;
-  }
-  const std::string stage = fmt::format("{} {} {}", static_cast<int>(job.state()),
-                                        job.progress().stage(), job.progress().round());
-  if (stage == last_stage_) return;
-  last_stage_ = stage;
-  context_.Note(line);
-}
-
-void ProgressPrinter::ShowBytes(const std::string& what, int64_t done, int64_t total) {
-  const double fraction = total > 0 ? static_cast<double>(done) / static_cast<double>(total) : 1;
-  if (context_.terminal())
-    Draw(fmt::format("{} {} of {} MiB", what, done >> 20, total >> 20), fraction);
-}
-
-void ProgressPrinter::Clear() {
-  if (drawn_) std::fputs("\r\033[K", stderr);
-  drawn_ = false;
 }
 
 }  // namespace ag

@@ -250,44 +250,5 @@ TEST(JobText, JsonOfAJobWithoutResult) {
   EXPECT_EQ(JobJson(job)["error"].dump(), R"({"code":3,"message":"no model"})");
 }
 
-TEST(JobText, ProgressIsOneLine) {
-  v1::Job job;
-  job.set_state(v1::Job::SEARCHING);
-  EXPECT_EQ(ProgressLine(job), "searching");
-  v1::Progress& p = *job.mutable_progress();
-  p.set_stage("round 2");
-  p.set_graphs(310);
-  p.set_groups_measured(40);
-  p.set_candidates(8);
-  p.set_best_speedup(1.07);
-  EXPECT_EQ(ProgressLine(job),
-            "searching: round 2  graphs 310  groups 40  measured 8  best 1.070x");
-  p.set_best_speedup(1);
-  EXPECT_EQ(ProgressLine(job), "searching: round 2  graphs 310  groups 40  measured 8");
-}
-
-// Where no terminal is, a line is printed when the stage changes and not with every number.
-TEST(JobText, PrintsALinePerStage) {
-  ::testing::internal::CaptureStderr();
-  const Context context(CommonFlags{});
-  ASSERT_FALSE(context.terminal());
-  {
-    ProgressPrinter printer(context);
-    v1::Job job;
-    job.set_state(v1::Job::SEARCHING);
-    job.mutable_progress()->set_stage("groups");
-    printer.Show(job);
-    job.mutable_progress()->set_graphs(5);
-    printer.Show(job);
-    job.mutable_progress()->set_stage("finals");
-    printer.Show(job);
-    printer.ShowBytes("uploading", 1, 2);
-    job.set_state(v1::Job::CONFIRMING);
-    printer.Show(job);
-  }
-  EXPECT_EQ(::testing::internal::GetCapturedStderr(),
-            "searching: groups\nsearching: finals  graphs 5\nconfirming: finals  graphs 5\n");
-}
-
 }  // namespace
 }  // namespace ag

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "client/cli/job_text.h"
+#include "client/cli/progress.h"
 #include "client/cli/verbs.h"
 
 namespace ag {

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/signals.h"
 #include "client/cli/job_text.h"
+#include "client/cli/progress.h"
 #include "client/cli/verbs.h"
 
 namespace ag {
