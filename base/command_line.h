@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,25 @@ inline std::function<std::string(const std::string&)> OneOf(std::vector<std::str
     return fmt::format("\"{}\" is none of {}{}", text, Join(words, ", "), DidYouMean(text, words));
   };
 }
+
+// --- Help
+
+// Shows the default of each value, as "--rounds INT [4]".
+class HelpFormatter : public CLI::Formatter {
+ public:
+  std::string make_option_opts(const CLI::Option* option) const override {
+    std::string text;
+    if (option->get_type_size() != 0) {
+      text += " " + option->get_type_name();
+      const std::string otherwise = option->get_default_str();
+      if (!otherwise.empty()) text += fmt::format(" [{}]", otherwise);
+      if (option->get_expected_max() == CLI::detail::expected_max_vector_size) text += " ...";
+      if (option->get_required()) text += " REQUIRED";
+    }
+    if (!option->get_envname().empty()) text += fmt::format(" (Env:{})", option->get_envname());
+    return text;
+  }
+};
 
 // --- What is wrong
 

@@ -134,6 +134,7 @@ void AddTimes(CLI::App& app, Flags& flags) {
 int Main(int argc, char** argv) {
   CLI::App app("The AutoGraph coordinator: takes models, searches faster forms, remembers.",
                "autographd");
+  app.formatter(std::make_shared<HelpFormatter>());
   Flags flags;
   flags.server.data_dir = DefaultDataDir();
   flags.server.listen = fmt::format("127.0.0.1:{}", kDefaultPort);

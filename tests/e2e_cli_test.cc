@@ -42,7 +42,7 @@ TEST(CommandLine, WrongWords) {
        {"jobs", "lst"},
        2,
        "unknown verb \"lst\"; did you mean 'list'?"},
-      {"jobs alone", {"jobs"}, 2, "a verb is missing: list, show, watch, cancel"},
+      {"jobs alone", {"jobs"}, 2, "a verb is missing: list, show, watch, cancel, fetch"},
       {"flag with a typo",
        {"optimize", file, "-o", "y", "--devise", "cpu"},
        2,
@@ -94,6 +94,8 @@ TEST(CommandLine, WrongValues) {
       {"shape of optimize", optimize("--shape", "x=1xtwo"), 2, "\"two\" is not a size"},
       {"budget in words", optimize("--budget", "soon"), 2,
        "\"soon\" is not a duration; try 60s, 2m or 1h"},
+      {"budget without a unit", optimize("--budget", "5"), 2,
+       "\"5\" has no unit; try 5s, 5m or 5h"},
       {"budget of nothing", optimize("--budget", "0s"), 2, "\"0s\" is not a duration"},
       {"budget below zero", optimize("--budget", "-5s"), 2, "\"-5s\" is not a duration"},
       {"budget without end", optimize("--budget", "inf"), 2, "\"inf\" is not a duration"},
@@ -154,6 +156,13 @@ TEST(CommandLine, APortInUseIsSaid) {
   EXPECT_EQ(second.code, 1);
   EXPECT_THAT(second.err,
               HasSubstr("autographd: cannot listen on " + cluster.address() + ": address in use"));
+  const CommandResult metrics =
+      RunCommand({Program("autographd"), "--listen", "127.0.0.1:0", "--data",
+                  cluster.path("metrics"), "--metrics", cluster.address()},
+                 cluster.variables());
+  EXPECT_EQ(metrics.code, 1);
+  EXPECT_THAT(metrics.err, HasSubstr("autographd: metrics: cannot listen on " + cluster.address() +
+                                     ": address in use"));
   // The same folder: the message names who holds it.
   const CommandResult same =
       RunCommand({Program("autographd"), "--listen", "127.0.0.1:0", "--data", cluster.path("data")},
@@ -161,6 +170,154 @@ TEST(CommandLine, APortInUseIsSaid) {
   EXPECT_EQ(same.code, 1);
   EXPECT_THAT(same.err, HasSubstr(fmt::format("held by autographd, process {}, listening on {}",
                                               cluster.coordinator().pid(), cluster.address())));
+}
+
+// The daemons say what the command line does.
+TEST(CommandLine, WrongWordsForTheDaemons) {
+  const Alone place;
+  const struct {
+    std::string program;
+    std::vector<std::string> words;
+    std::string message;
+  } cases[] = {
+      {"autographd", {"--lisen", "x"}, "unknown flag --lisen; did you mean '--listen'?"},
+      {"autographd",
+       {"--log-level", "warning"},
+       "--log-level: \"warning\" is none of info, warn, error, off; did you mean 'warn'?"},
+      {"autographd", {"--tick", "-1"}, "--tick: \"-1\" is not a number of 0 or more"},
+      {"autograph-worker", {"--devise", "cpu"}, "unknown flag --devise; did you mean '--device'?"},
+      {"autograph-worker",
+       {"--device", "gpu"},
+       "--device: device \"gpu\": expected one of cpu, cpu:<cores>, cuda:<ordinal>, sim:<spec>"},
+      {"autograph-worker", {"--tick", "soon"}, "--tick: \"soon\" is not a number above 0"},
+  };
+  for (const auto& c : cases) {
+    std::vector<std::string> argv = {Program(c.program)};
+    argv.insert(argv.end(), c.words.begin(), c.words.end());
+    const CommandResult result = RunCommand(argv, place.variables);
+    EXPECT_EQ(result.code, 2) << c.message;
+    EXPECT_EQ(result.err, fmt::format("{0}: {1}\nTry {0} --help.\n", c.program, c.message));
+    EXPECT_EQ(result.out, "");
+  }
+  for (const char* program : {"autographd", "autograph-worker"}) {
+    EXPECT_EQ(RunCommand({Program(program), "--help"}, place.variables).code, 0);
+  }
+}
+
+TEST(CommandLine, APlaceWithoutPermissionIsSaid) {
+  const Alone place;
+  ASSERT_TRUE(MakeDirs(place.path("closed")).ok());
+  ASSERT_TRUE(MakeDirs(place.path("open")).ok());
+  ASSERT_EQ(chmod(place.folder.path().c_str(), 0755), 0);
+  ASSERT_EQ(chmod(place.path("closed").c_str(), 0555), 0);
+  ASSERT_EQ(chmod(place.path("open").c_str(), 0777), 0);
+  std::vector<std::pair<std::string, std::string>> places = {
+      {"unix:" + place.path("closed") + "/socket", "permission denied"}};
+  // Where every port is everybody's (as in containers) there is none to be refused.
+  if (*ReadFile("/proc/sys/net/ipv4/ip_unprivileged_port_start") != "0\n") {
+    places.push_back(
+        {"127.0.0.1:80", "permission denied (ports below 1024 are the administrator's)"});
+  }
+  for (const auto& [address, reason] : places) {
+    const CommandResult daemon = RunCommand(WithoutRoot({Program("autographd"), "--listen", address,
+                                                         "--data", place.path("open") + "/data"}),
+                                            place.variables);
+    if (daemon.code == 127) GTEST_SKIP() << "the programs cannot be run as another user here";
+    EXPECT_EQ(daemon.code, 1);
+    EXPECT_THAT(daemon.err,
+                HasSubstr("autographd: cannot listen on " + address + ": " + reason + "\n"));
+  }
+}
+
+// With --json whatever fails prints a document as well.
+TEST(CommandLine, EveryErrorIsADocument) {
+  const Alone place;
+  const std::string file = place.Write("text.onnx", "this is not a model"),
+                    gone = place.path("none/o.onnx");
+  const struct {
+    std::vector<std::string> words;
+    int exit, code;
+  } cases[] = {
+      {{"optimise"}, 2, 3},
+      {{"optimize", file}, 2, 3},
+      {{"optimize", file, "-o", file}, 2, 3},
+      {{"optimize", file, "-o", gone}, 3, 9},
+      {{"optimize", file, "-o", place.path("o"), "--device", "sim:small"}, 3, 3},
+      {{"optimize", file, "-o", place.path("o"), "--device", "sim:smal"}, 4, 14},
+      {{"optimize", file, "-o", place.path("o"), "--server", "127.0.0.1:1"}, 4, 14},
+      {{"run", file, "--device", "sim:small"}, 3, 3},
+      {{"run", place.path("none"), "--device", "sim:small"}, 3, 5},
+      {{"verify", file, "--against", file, "--device", "sim:small"}, 3, 3},
+      {{"bench", file, "--device", "sim:small"}, 3, 3},
+      {{"bench", "--compare", file, file, "--device", "sim:small"}, 3, 3},
+      {{"plan", "show", file, "--device", "sim:small"}, 3, 3},
+      {{"plan", "show", "jobs/7"}, 3, 5},
+      {{"zoo", "resnet51", "-o", place.path("o")}, 3, 5},
+      {{"zoo", "tiny_cnn", "-o", gone}, 3, 9},
+      {{"jobs", "list", "--server", "127.0.0.1:1"}, 4, 14},
+      {{"jobs", "show", "7"}, 3, 5},
+      {{"jobs", "fetch", "7", "-o", place.path("o")}, 3, 5},
+      {{"cache", "import", gone}, 3, 5},
+      {{"cache", "export", gone}, 3, 9},
+      {{"workers", "list", "--server", "127.0.0.1:1"}, 4, 14},
+      {{"rules", "list", gone}, 3, 5},
+      {{"rules", "verify", file}, 3, 3},
+      {{"rules", "coverage", file}, 3, 3},
+      {{"rules", "import", gone, "-o", place.path("o")}, 3, 5},
+      {{"rules", "generate", "-o", gone}, 3, 9},
+  };
+  for (const auto& c : cases) {
+    std::vector<std::string> words = c.words;
+    words.push_back("--json");
+    const CommandResult result = place.Cli(words);
+    const std::string noun = fmt::format("{}", fmt::join(c.words, " "));
+    EXPECT_EQ(result.code, c.exit) << noun << ": " << result.err;
+    const json document = json::parse(result.out, nullptr, false);
+    ASSERT_TRUE(document.is_object()) << noun << ": " << result.out;
+    EXPECT_EQ(document["error"]["code"], c.code) << noun;
+    const std::string message = document["error"]["message"];
+    EXPECT_THAT(result.err, HasSubstr(message)) << noun;
+  }
+}
+
+// A job that was left to itself is taken by its name.
+TEST(CommandLine, ADetachedJobIsFetched) {
+  Cluster cluster;
+  const std::string model = cluster.Zoo("tiny_nasnet"), out = cluster.path("fetched.onnx");
+  const CommandResult detached =
+      cluster.Cli({"optimize", model, "--detach", "--device", "sim:small"});
+  ASSERT_EQ(detached.code, 0) << detached.err;
+  EXPECT_EQ(detached.out, "jobs/1\n");
+  EXPECT_EQ(detached.err, "when it is done: autograph jobs fetch jobs/1 -o FILE\n");
+  EXPECT_EQ(cluster.Watch("jobs/1")["state"], "succeeded");
+  const CommandResult fetched = cluster.Cli({"jobs", "fetch", "1", "-o", out, "--json"});
+  EXPECT_EQ(fetched.code, 0) << fetched.err;
+  EXPECT_EQ(json::parse(fetched.out)["output_sha256"], DigestOfFile(out));
+}
+
+TEST(CommandLine, TheModelIsReplacedWhenThatIsForced) {
+  const Alone place;
+  const std::string model = place.Zoo("tiny_nasnet"), before = DigestOfFile(model);
+  const std::vector<std::string> words = {"optimize", model, "-o", model, "--device", "sim:small"};
+  EXPECT_EQ(place.Cli(words).code, 2);
+  EXPECT_EQ(DigestOfFile(model), before);
+  std::vector<std::string> forced = words;
+  forced.insert(forced.end(), {"--force", "--json"});
+  const CommandResult result = place.Cli(forced);
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(json::parse(result.out)["model"], "tiny_nasnet.onnx");
+  EXPECT_EQ(json::parse(result.out)["output_sha256"], DigestOfFile(model));
+  EXPECT_NE(DigestOfFile(model), before);
+}
+
+// ulimit -t: what is lower already stays as it is.
+TEST(CommandLine, ALowerLimitOfProcessorTime) {
+  const Alone place;
+  const std::string script =
+      fmt::format("ulimit -t 60; exec {} optimize {} -o {} --device sim:small",
+                  Program("autograph"), place.Zoo("tiny_cnn"), place.path("o.onnx"));
+  const CommandResult result = RunCommand({"/bin/bash", "-c", script}, place.variables);
+  EXPECT_EQ(result.code, 0) << result.err;
 }
 
 TEST(CommandLine, JobsThatAreNot) {
@@ -233,6 +390,14 @@ TEST(CommandLine, AReadOnlyDataFolder) {
   EXPECT_EQ(embedded.code, 3);
   EXPECT_EQ(embedded.err, "autograph: data folder " + data + " (another one: --data): write " +
                               data + "/lock: Permission denied\n");
+  // A folder for the output is asked before any work, and before the store is opened.
+  const CommandResult output =
+      RunCommand(WithoutRoot({Program("autograph"), "optimize", model, "-o", data + "/o.onnx",
+                              "--device", "sim:small", "--data", place.path("out/store")}),
+                 place.variables);
+  EXPECT_EQ(output.code, 3);
+  EXPECT_EQ(output.err, "autograph: write " + data + "/o.onnx: Permission denied\n");
+  EXPECT_FALSE(FileExists(place.path("out/store")));
 }
 
 TEST(CommandLine, EmbeddedRunsSideBySide) {

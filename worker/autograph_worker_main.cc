@@ -69,6 +69,7 @@ std::shared_ptr<grpc::Channel> Connect(const std::string& server) {
 int Main(int argc, char** argv) {
   CLI::App app("Offers one device to an AutoGraph coordinator and measures what it is sent.",
                "autograph-worker");
+  app.formatter(std::make_shared<HelpFormatter>());
   Flags flags;
   flags.agent.blob_cache_dir = DefaultCacheDir();
   AddFlags(app, flags);

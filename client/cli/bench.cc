@@ -73,16 +73,16 @@ Status CheckForms(const BenchFlags& flags) {
 
 int BenchAlone(Context& context, const BenchFlags& flags) {
   const auto device = OpenLocalDevice(flags.model.device);
-  if (!device.ok()) return Fail(device.status());
+  if (!device.ok()) return context.Fail(device.status());
   const auto contenders = LoadContenders(flags, **device);
-  if (!contenders.ok()) return Fail(contenders.status());
+  if (!contenders.ok()) return context.Fail(contenders.status());
   const auto timings = Time(*contenders, **device, flags);
-  if (!timings.ok()) return Fail(timings.status());
+  if (!timings.ok()) return context.Fail(timings.status());
   Json list = Json::array();
   for (size_t i = 0; i < timings->size(); ++i) {
     const PlanTiming& timing = (*timings)[i];
     const std::string& name = (*contenders)[i].name;
-    if (!timing.status.ok()) return Fail(Within(timing.status, name));
+    if (!timing.status.ok()) return context.Fail(Within(timing.status, name));
     list.push_back(TimingJson(name, timing));
     if (context.flags().json) continue;
     context.Print(fmt::format("{:<20} {}  {:.3f}x of input  {}", name, LatencyText(timing.latency),
@@ -91,7 +91,7 @@ int BenchAlone(Context& context, const BenchFlags& flags) {
   Json json = BenchJson(flags, **device);
   json["timings"] = list;
   const Status ort = AddOrtTimes(context, flags, {flags.model.model}, &json);
-  if (!ort.ok()) return Fail(ort);
+  if (!ort.ok()) return context.Fail(ort);
   FinishBench(context, **device, json);
   return kExitOk;
 }
@@ -157,11 +157,8 @@ void FinishBench(Context& context, const Device& device, const Json& json) {
 }
 
 int RunBench(Context& context, const BenchFlags& flags) {
-  if (const Status forms = CheckForms(flags); !forms.ok()) {
-    Fail(forms);
-    return kExitUsage;
-  }
-  if (const Status ort = CheckOrt(flags.ort); !ort.ok()) return Fail(ort);
+  if (const Status forms = CheckForms(flags); !forms.ok()) return context.FailUsage(forms);
+  if (const Status ort = CheckOrt(flags.ort); !ort.ok()) return context.Fail(ort);
   if (!flags.compare.empty()) return BenchCompare(context, flags);
   return flags.clients > 0 ? BenchClients(context, flags) : BenchAlone(context, flags);
 }

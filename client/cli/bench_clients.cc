@@ -153,9 +153,9 @@ void PrintRow(Context& context, const Row& row, const LoadFigures& figures) {
 
 int BenchClients(Context& context, const BenchFlags& flags) {
   const auto rows = PlanRows(flags);
-  if (!rows.ok()) return Fail(rows.status());
+  if (!rows.ok()) return context.Fail(rows.status());
   const auto device = OpenLocalDevice(flags.model.device);
-  if (!device.ok()) return Fail(device.status());
+  if (!device.ok()) return context.Fail(device.status());
   const LoadLimits limits{.runs = flags.runs,
                           .seconds = flags.seconds > 0 ? flags.seconds : kRowSecondsDefault};
   Json json = BenchJson(flags, **device);
@@ -163,7 +163,7 @@ int BenchClients(Context& context, const BenchFlags& flags) {
   for (const Row& row : *rows) {
     std::vector<std::string> warnings;
     const auto figures = RunLoad(row.model, row.clients, limits, &warnings);
-    if (!figures.ok()) return Fail(figures.status());
+    if (!figures.ok()) return context.Fail(figures.status());
     for (const std::string& warning : warnings) context.Note("warning: " + warning);
     json["rows"].push_back(RowJson(row, *figures));
     if (!context.flags().json) PrintRow(context, row, *figures);
@@ -175,7 +175,7 @@ int BenchClients(Context& context, const BenchFlags& flags) {
     context.Print(fmt::format("{:<28} {:>9.3f}x of one client's", "throughput", gain));
   }
   const Status ort = AddOrtTimes(context, flags, {flags.model.model}, &json);
-  if (!ort.ok()) return Fail(ort);
+  if (!ort.ok()) return context.Fail(ort);
   FinishBench(context, **device, json);
   return kExitOk;
 }

@@ -104,23 +104,23 @@ int ExitOf(Verdict verdict, bool equivalent, const BenchFlags& flags) {
 
 int BenchCompare(Context& context, const BenchFlags& flags) {
   const auto device = OpenLocalDevice(flags.model.device);
-  if (!device.ok()) return Fail(device.status());
+  if (!device.ok()) return context.Fail(device.status());
   const auto pair = LoadPair(context, flags, **device);
-  if (!pair.ok()) return Fail(pair.status());
+  if (!pair.ok()) return context.Fail(pair.status());
   Json json = BenchJson(flags, **device);
   json["old"] = flags.compare;
   json["new"] = flags.model.model;
   bool equivalent = true;
   if (!flags.no_verify) {
     const auto errors = CompareOutputs(*pair->before, *pair->after, pair->match, kSeeds);
-    if (!errors.ok()) return Fail(errors.status());
+    if (!errors.ok()) return context.Fail(errors.status());
     equivalent = SayErrors(context, *errors, flags.tolerance, &json);
   }
   const auto timings = Time(*pair, flags, **device);
-  if (!timings.ok()) return Fail(timings.status());
+  if (!timings.ok()) return context.Fail(timings.status());
   SayTimings(context, *timings, &json);
   const Status ort = AddOrtTimes(context, flags, {flags.compare, flags.model.model}, &json);
-  if (!ort.ok()) return Fail(ort);
+  if (!ort.ok()) return context.Fail(ort);
   FinishBench(context, **device, json);
   return ExitOf((*timings)[1].verdict, equivalent, flags);
 }

@@ -121,9 +121,9 @@ StatusOr<Recording> Collect(Client& client, const CacheFlags& flags) {
 
 int RunCacheStats(Context& context, const CacheFlags&) {
   const StatusOr<Client*> client = context.Connect("");
-  if (!client.ok()) return Fail(client.status());
+  if (!client.ok()) return context.Fail(client.status());
   const auto stats = (*client)->GetCacheStats();
-  if (!stats.ok()) return Fail(stats.status());
+  if (!stats.ok()) return context.Fail(stats.status());
   Json json = {{"measurements", stats->measurements()},
                {"failures", stats->failures()},
                {"models", stats->models()},
@@ -152,11 +152,11 @@ int RunCacheStats(Context& context, const CacheFlags&) {
 
 int RunCacheList(Context& context, const CacheFlags& flags) {
   const StatusOr<Client*> client = context.Connect("");
-  if (!client.ok()) return Fail(client.status());
+  if (!client.ok()) return context.Fail(client.status());
   v1::ListMeasurementsRequest request;
   request.set_page_size(flags.count);
   const auto response = (*client)->ListMeasurements(request);
-  if (!response.ok()) return Fail(response.status());
+  if (!response.ok()) return context.Fail(response.status());
   Json list = Json::array();
   for (const v1::CacheRecord& record : response->records()) {
     list.push_back(RecordJson(record));
@@ -169,12 +169,15 @@ int RunCacheList(Context& context, const CacheFlags& flags) {
 }
 
 int RunCacheExport(Context& context, const CacheFlags& flags) {
+  if (const Status writable = CheckWritable(flags.file); !writable.ok()) {
+    return context.Fail(writable);
+  }
   const StatusOr<Client*> client = context.Connect("");
-  if (!client.ok()) return Fail(client.status());
+  if (!client.ok()) return context.Fail(client.status());
   const StatusOr<Recording> recording = Collect(**client, flags);
   Status status = recording.status();
   if (status.ok()) status = WriteFileAtomically(flags.file, FormatRecording(*recording));
-  if (!status.ok()) return Fail(status);
+  if (!status.ok()) return context.Fail(status);
   const size_t count = recording->groups.size() + recording->pairs.size();
   context.Print(context.flags().json
                     ? Json{{"exported", count}}.dump()
@@ -184,12 +187,12 @@ int RunCacheExport(Context& context, const CacheFlags& flags) {
 
 int RunCacheImport(Context& context, const CacheFlags& flags) {
   const StatusOr<std::string> text = ReadFile(flags.file);
-  if (!text.ok()) return Fail(text.status());
+  if (!text.ok()) return context.Fail(text.status());
   // Everything is parsed before anything is sent: a bad line imports nothing.
   const StatusOr<Recording> recording = ParseRecording(*text);
-  if (!recording.ok()) return Fail(Within(recording.status(), flags.file));
+  if (!recording.ok()) return context.Fail(Within(recording.status(), flags.file));
   const StatusOr<Client*> client = context.Connect("");
-  if (!client.ok()) return Fail(client.status());
+  if (!client.ok()) return context.Fail(client.status());
   const std::vector<v1::CacheRecord> records = ToRecords(*recording);
   size_t next = 0;
   const auto response = (*client)->ImportCache([&](v1::CacheRecord* record) {
@@ -197,7 +200,7 @@ int RunCacheImport(Context& context, const CacheFlags& flags) {
     *record = records[next++];
     return true;
   });
-  if (!response.ok()) return Fail(response.status());
+  if (!response.ok()) return context.Fail(response.status());
   context.Print(
       context.flags().json
           ? Json{{"added", response->added()}, {"known", response->known()}}.dump()

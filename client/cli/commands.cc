@@ -1,6 +1,5 @@
 #include "client/cli/commands.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -9,10 +8,12 @@
 #include <vector>
 
 #include "base/build_facts.h"
+#include "base/command_line.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "client/cli/verbs.h"
 #include "device/api/device_name.h"
+#include "search/search.h"
 
 namespace ag {
 namespace {
@@ -43,17 +44,6 @@ using Action = std::function<int(Context&)>;
 // What CLI11 asks of a check: what is wrong with the text, or nothing.
 std::string WrongShape(const std::string& text) { return Message(ParseShapeFlag(text).status()); }
 std::string WrongDevice(const std::string& text) { return Message(ParseDeviceName(text).status()); }
-std::string WrongAmount(const std::string& text) {
-  const auto value = ParseDouble(text);
-  return value.ok() && *value > 0 ? "" : fmt::format("\"{}\" is not a number above 0", text);
-}
-// A check for one of these words.
-std::function<std::string(const std::string&)> OneOf(std::vector<std::string> words) {
-  return [words = std::move(words)](const std::string& text) {
-    if (std::ranges::find(words, text) != words.end()) return std::string();
-    return fmt::format("\"{}\" is none of {}{}", text, Join(words, ", "), DidYouMean(text, words));
-  };
-}
 std::string WrongDuration(const std::string& text) { return Message(ParseDuration(text).status()); }
 
 // Builds the tree of verbs; each leaf sets `chosen` when it is parsed.
@@ -79,10 +69,6 @@ class Commands {
   void AddTaso(CLI::App* rules);
   void AddGenerate(CLI::App* rules);
   void AddOthers();
-  int Report(const CLI::ParseError& error, const std::vector<std::string>& words);
-  const CLI::Option* FindFlag(const CLI::App* app, const std::string& word) const;
-  std::string UnknownFlag(const CLI::App* app, const std::string& word) const;
-  std::string Suggestion(const std::vector<std::string>& words) const;
 
   CLI::App app_{"Makes trained networks faster and proves it.", "autograph"};
   AllFlags flags_;
@@ -90,8 +76,10 @@ class Commands {
 };
 
 Commands::Commands() {
+  app_.formatter(std::make_shared<HelpFormatter>());  // Of the verbs below as well.
   app_.set_version_flag("--version", BuildFacts("autograph"));
-  app_.set_config("--config", "", "File with defaults: server=HOST:PORT, data=FOLDER");
+  app_.set_config("--config", "", "File with defaults: server=HOST:PORT, data=FOLDER")
+      ->default_str("none");
   app_.allow_config_extras(CLI::config_extras_mode::error);  // A misspelt key is not left out.
   app_.require_subcommand(1);
   app_.footer(kFooter);
@@ -119,9 +107,11 @@ void Commands::AddCommon(CLI::App* app) {
   CommonFlags& flags = flags_.common;
   app->add_option("--server", flags.server,
                   "Coordinator, HOST:PORT; without it the service runs embedded")
-      ->envname("AUTOGRAPH_SERVER");
+      ->envname("AUTOGRAPH_SERVER")
+      ->default_str("none");
   app->add_option("--data", flags.data_dir, "Folder of the embedded service's cache and jobs")
-      ->envname("AUTOGRAPH_DATA");
+      ->envname("AUTOGRAPH_DATA")
+      ->default_str(DefaultDataDir());
   app->add_flag("--json", flags.json, "Print one JSON document and nothing else");
   app->add_flag("-v,--verbose", flags.verbose, "Log what the embedded service does");
 }
@@ -132,7 +122,8 @@ void Commands::AddModel(CLI::App* verb, ModelFlags& flags, const char* model_hel
       ->check(WrongDevice)
       ->capture_default_str();
   verb->add_option("--shape", flags.shapes, "NAME=1x3x299x299 for an input whose sizes are open")
-      ->check(WrongShape);
+      ->check(WrongShape)
+      ->default_str("the model's");
 }
 
 void Commands::AddTune(CLI::App* verb, ModelFlags& flags) {
@@ -160,33 +151,42 @@ void Commands::AddOrt(CLI::App* verb, OrtFlags& flags) {
 
 void Commands::AddOptimize() {
   OptimizeFlags& flags = flags_.optimize;
+  const SearchLimits limits;  // Whose defaults the coordinator takes.
   CLI::App* verb = Verb(&app_, "optimize", "Find a faster model, prove it equal, write it",
                         [&flags](Context& c) { return RunOptimize(c, flags); });
   AddModel(verb, flags.model, "ONNX file");
-  verb->add_option("-o,--output", flags.output, "Where the answer goes")->required();
-  verb->add_option("--report", flags.report, "Where the report goes, as JSON");
+  verb->add_option("-o,--output", flags.output, "Where the answer goes")
+      ->default_str("required without --detach");
+  verb->add_option("--report", flags.report, "Where the report goes, as JSON")->default_str("none");
+  verb->add_flag("--force", flags.force, "The output may be the model itself, which is replaced");
   verb->add_option("--budget", flags.budget,
-                   "Wall time of the whole job: 60s, 2m; counts are the real budget")
-      ->check(WrongDuration);
+                   "Wall time of the whole job: 90s, 2m, 1h; counts are the real budget")
+      ->check(WrongDuration)
+      ->default_str(fmt::format("{}s", limits.time_max / std::chrono::seconds(1)));
   verb->add_option("--precision", flags.precision,
                    "fp32 (tf32, fp16, bf16: with a device that offers them)")
       ->capture_default_str();
   verb->add_option("--tolerance", flags.tolerance,
                    "Largest |a-b| / max|a| of any output; without it 1e-3, in tf32 5e-3, in fp16 "
                    "1e-2, in bf16 5e-2")
-      ->check(WrongAmount);
+      ->check(WrongAmount)
+      ->default_str("by --precision");
   verb->add_flag("--cold-cache", flags.cold_cache,
                  "Take every time with the device's caches flushed before the run");
-  const auto count = [&](const char* name, int& value, const char* help) {
-    verb->add_option(name, value, help)->check(WrongAmount);
+  const auto count = [&](const char* name, int& value, const std::string& otherwise,
+                         const char* help) {
+    verb->add_option(name, value, help)->check(WrongAmount)->default_str(otherwise);
   };
-  count("--rounds", flags.rounds, "Measured rounds");
-  count("--expansions", flags.expansions, "Graphs expanded per round");
-  count("--graphs", flags.graphs, "Graphs scored per round");
-  count("--candidates", flags.candidates, "Whole graphs measured per round");
-  count("--streams", flags.streams, "At most so many streams");
+  count("--rounds", flags.rounds, fmt::to_string(limits.rounds_max), "Measured rounds");
+  count("--expansions", flags.expansions, fmt::to_string(limits.expansions_max),
+        "Graphs expanded per round");
+  count("--graphs", flags.graphs, fmt::to_string(limits.graphs_max), "Graphs scored per round");
+  count("--candidates", flags.candidates, fmt::to_string(limits.candidates_max),
+        "Whole graphs measured per round");
+  count("--streams", flags.streams, "the device's", "At most so many streams");
   verb->add_option("--seed", flags.seed, "Seed of the search and its data")->capture_default_str();
-  verb->add_option("--without", flags.without, "A rule to leave out; may be repeated");
+  verb->add_option("--without", flags.without, "A rule to leave out; may be repeated")
+      ->default_str("none");
   verb->add_flag("--no-cache", flags.no_cache, "Search again though the answer is known");
   verb->add_flag("--detach", flags.detach,
                  "Submit, print the job's name and leave (needs --server)");
@@ -208,15 +208,18 @@ void Commands::AddLocalVerbs() {
                         [&run](Context& c) { return RunModel(c, run); });
   AddModel(verb, run.model, "ONNX file");
   AddTune(verb, run.model);
-  verb->add_option("--input", run.inputs, "NAME=FILE.npy or NAME=FILE.pb; others get random data");
-  verb->add_option("--output", run.output_dir, "Folder for the outputs as .npy files");
+  verb->add_option("--input", run.inputs, "NAME=FILE.npy or NAME=FILE.pb; others get random data")
+      ->default_str("none");
+  verb->add_option("--output", run.output_dir, "Folder for the outputs as .npy files")
+      ->default_str("none");
   verb->add_option("--seed", run.seed, "Seed of random inputs")->capture_default_str();
 
   VerifyFlags& verify = flags_.verify;
   verb = Verb(&app_, "verify", "Compare two models, or a model with its ONNX test data",
               [&verify](Context& c) { return RunVerify(c, verify); });
   AddModel(verb, verify.model, "ONNX file, or a folder with model.onnx and test_data_set_N");
-  verb->add_option("--against", verify.against, "The other ONNX file");
+  verb->add_option("--against", verify.against, "The other ONNX file")
+      ->default_str("test data of a folder");
   verb->add_option("--tolerance", verify.tolerance, "Largest |a-b| / max|a| of any output")
       ->capture_default_str();
   verb->add_option("--seeds", verify.seeds, "Sets of random inputs")
@@ -230,17 +233,19 @@ void Commands::AddBench() {
                         [&bench](Context& c) { return RunBench(c, bench); });
   AddModel(verb, bench.model, "ONNX file");
   AddTune(verb, bench.model);
-  const auto count = [&](const char* name, int& value, const char* help) {
-    verb->add_option(name, value, help)->check(WrongAmount);
+  const auto count = [&](const char* name, int& value, const char* otherwise, const char* help) {
+    verb->add_option(name, value, help)->check(WrongAmount)->default_str(otherwise);
   };
-  count("--streams", bench.streams, "Also time the input on so many streams");
+  count("--streams", bench.streams, "none", "Also time the input on so many streams");
   verb->add_option("--seconds", bench.seconds,
-                   "About how long to sample (default: 10; with --clients 3 for each row)")
-      ->check(WrongAmount);
+                   "About how long to sample; with --clients for each row")
+      ->check(WrongAmount)
+      ->default_str("10, with --clients 3");
   verb->add_flag("--cold-cache", bench.cold_cache,
                  "Flush the device's caches before every run (not with --clients)");
   verb->add_option("--compare", bench.compare,
-                   "OLD.onnx, to time the model against: exit 0 not slower, 6 SLOWER");
+                   "OLD.onnx, to time the model against: exit 0 not slower, 6 SLOWER")
+      ->default_str("none");
   verb->add_option("--tolerance", bench.tolerance,
                    "With --compare: largest |a-b| / max|a| of any output; beyond it exit 1")
       ->check(WrongAmount)
@@ -248,10 +253,9 @@ void Commands::AddBench() {
   verb->add_flag("--no-verify", bench.no_verify, "With --compare: do not compare outputs");
   verb->add_flag("--fail-ambiguous", bench.fail_ambiguous,
                  "With --compare: AMBIGUOUS ends with 6 as SLOWER does");
-  count("--clients", bench.clients, "Time so many sessions at once, beside one alone");
-  count("--cores-each", bench.cores_each,
-        "Cores of each client (default: the device's over the clients)");
-  count("--runs", bench.runs, "With --clients: runs of each client, instead of --seconds");
+  count("--clients", bench.clients, "none", "Time so many sessions at once, beside one alone");
+  count("--cores-each", bench.cores_each, "the device's over the clients", "Cores of each client");
+  count("--runs", bench.runs, "by --seconds", "With --clients: runs of each client");
   AddOrt(verb, bench.ort);
 }
 
@@ -273,13 +277,16 @@ void Commands::AddJobs() {
   verb->add_option("-n", flags.count, "At most so many")->capture_default_str();
   const auto named = [&](const char* name, const char* help,
                          int (*run)(Context&, const JobsFlags&)) {
-    Verb(jobs, name, help, [&flags, run](Context& c) { return run(c, flags); })
-        ->add_option("job", flags.name, "jobs/... as listed")
-        ->required();
+    CLI::App* one = Verb(jobs, name, help, [&flags, run](Context& c) { return run(c, flags); });
+    one->add_option("job", flags.name, "jobs/... as listed")->required();
+    return one;
   };
   named("show", "One job whole", RunJobsShow);
   named("watch", "Follow a job to its end", RunJobsWatch);
   named("cancel", "Stop a job; the best so far is kept", RunJobsCancel);
+  verb = named("fetch", "Write what a job made to a file", RunJobsFetch);
+  verb->add_option("-o,--output", flags.output, "Where the model goes")->required();
+  verb->add_option("--report", flags.report, "Where the report goes, as JSON")->default_str("none");
 }
 
 void Commands::AddCache() {
@@ -294,9 +301,11 @@ void Commands::AddCache() {
   CLI::App* save = Verb(cache, "export", "Write all measurements to a file",
                         [&flags](Context& c) { return RunCacheExport(c, flags); });
   save->add_option("file", flags.file, "The file to write")->required();
-  save->add_option("--environment", flags.environment, "Only of this environment");
+  save->add_option("--environment", flags.environment, "Only of this environment")
+      ->default_str("all");
   save->add_option("--device", flags.device,
-                   "Only of this device as it is here, with its spec: a file that sim:FILE takes");
+                   "Only of this device as it is here, with its spec: a file that sim:FILE takes")
+      ->default_str("all");
   CLI::App* load = Verb(cache, "import", "Read measurements that export wrote",
                         [&flags](Context& c) { return RunCacheImport(c, flags); });
   load->add_option("file", flags.file, "The file to read")->required();
@@ -316,8 +325,9 @@ void Commands::AddRules() {
       ->check(WrongAmount)
       ->capture_default_str();
   verify->add_option("--seed", flags.seed, "Seed of the instances")->capture_default_str();
-  verify->add_option("--jobs", flags.jobs, "Rules at a time (default: one for each core)")
-      ->check(WrongAmount);
+  verify->add_option("--jobs", flags.jobs, "Rules at a time")
+      ->check(WrongAmount)
+      ->default_str("one for each core");
   verify->add_flag("--no-cache", flags.no_cache, "Prove anew, remember nothing");
   AddTaso(rules);
   AddGenerate(rules);
@@ -328,7 +338,7 @@ void Commands::AddTaso(CLI::App* rules) {
   CLI::App* coverage = Verb(rules, "coverage", "What our rules make of a file of TASO's rules",
                             [&flags](Context& c) { return RunRulesCoverage(c, flags); });
   coverage->add_option("file", flags.file, "A file in TASO's format (.pb)")->required();
-  coverage->add_option("--rules", flags.rules, "A rules file (default: the shipped ones)");
+  coverage->add_option("--rules", flags.rules, "A rules file")->default_str("the shipped ones");
   coverage->add_option("--steps", flags.steps, "Our rules, one after another, at most")
       ->check(CLI::Range(0, 6))
       ->capture_default_str();
@@ -350,9 +360,8 @@ void Commands::AddGenerate(CLI::App* rules) {
   generate->add_option("--max-ops", flags.ops_max, "Operators of a graph, 1 to 4")
       ->check(CLI::Range(1, 4))
       ->capture_default_str();
-  generate
-      ->add_option("--ops", flags.ops,
-                   "Only these operators: add,relu,concat (default: all it has)")
+  generate->add_option("--ops", flags.ops, "Only these operators: add,relu,concat")
+      ->default_str("all it has")
       ->delimiter(',');
   generate->add_option("--seed", flags.seed, "Seed of the values")->capture_default_str();
   generate->add_option("--proofs", flags.proofs, "Proofs of each rule, with different seeds")
@@ -366,7 +375,8 @@ void Commands::AddOthers() {
       Verb(&app_, "zoo", "Write a model of the zoo: published networks, seeded weights",
            [&zoo](Context& c) { return RunZoo(c, zoo); });
   verb->add_option("name", zoo.name, "A name that --list prints");
-  verb->add_option("-o,--output", zoo.output, "The ONNX file to write");
+  verb->add_option("-o,--output", zoo.output, "The ONNX file to write")
+      ->default_str("required without --list");
   verb->add_flag("--list", zoo.list, "List the models");
   verb->add_option("--batch", zoo.batch, "Batch size")->capture_default_str();
   verb->add_option("--seed", zoo.seed, "Seed of the weights")->capture_default_str();
@@ -382,87 +392,20 @@ void Commands::AddOthers() {
       ->capture_default_str();
 }
 
-std::vector<std::string> VerbsOf(const CLI::App* app) {
-  std::vector<std::string> verbs;
-  for (const CLI::App* sub : app->get_subcommands([](const CLI::App*) { return true; })) {
-    verbs.push_back(sub->get_name());
-  }
-  return verbs;
-}
-
-// "--flag" of "--flag=value", "-f" of "-fvalue".
-std::string FlagOf(const std::string& word) {
-  return word.starts_with("--") ? word.substr(0, word.find('=')) : word.substr(0, 2);
-}
-
-// The flag of `app` or of the whole that `word` names; null: none.
-const CLI::Option* Commands::FindFlag(const CLI::App* app, const std::string& word) const {
-  const std::string name = FlagOf(word);
-  for (const CLI::App* place : {app, &app_}) {
-    for (const CLI::Option* option : place->get_options()) {
-      if (!option->get_positional() && option->check_name(name)) return option;
-    }
-  }
-  return nullptr;
-}
-
-// What is wrong with the flag, and which one may have been meant.
-std::string Commands::UnknownFlag(const CLI::App* app, const std::string& word) const {
-  std::vector<std::string> names;
-  for (const CLI::App* place : {app, &app_}) {
-    for (const CLI::Option* option : place->get_options()) {
-      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-    }
-  }
-  const std::string flag = FlagOf(word);
-  return fmt::format("unknown flag {}{}", flag, DidYouMean(flag, names));
-}
-
-std::string Commands::Suggestion(const std::vector<std::string>& words) const {
-  const CLI::App* at = &app_;
-  for (size_t i = 0; i < words.size(); ++i) {
-    const std::string& word = words[i];
-    if (word.starts_with("-") && word.size() > 1) {
-      const CLI::Option* flag = FindFlag(at, word);
-      if (flag == nullptr) return UnknownFlag(at, word);
-      // Its value is the next word, unless this one holds it.
-      if (FlagOf(word) == word && flag->get_items_expected_min() > 0) ++i;
-      continue;
-    }
-    const std::vector<std::string> verbs = VerbsOf(at);
-    if (verbs.empty()) continue;
-    const auto found = std::find(verbs.begin(), verbs.end(), word);
-    if (found == verbs.end())
-      return fmt::format("unknown verb \"{}\"{}", word, DidYouMean(word, verbs));
-    at = at->get_subcommand(word);
-  }
-  const std::vector<std::string> verbs = VerbsOf(at);
-  return verbs.empty() ? "" : fmt::format("a verb is missing: {}", Join(verbs, ", "));
-}
-
-int Commands::Report(const CLI::ParseError& error, const std::vector<std::string>& words) {
-  if (error.get_exit_code() == 0) return app_.exit(error);  // --help and --version.
-  // A value that is wrong is no typo in a name.
-  const bool wrong_value = dynamic_cast<const CLI::ValidationError*>(&error) != nullptr ||
-                           dynamic_cast<const CLI::ConversionError*>(&error) != nullptr;
-  std::string message = wrong_value ? "" : Suggestion(words);
-  if (message.empty()) message = error.what();
-  std::fprintf(stderr, "autograph: %s\nTry autograph --help.\n", message.c_str());
-  return kExitUsage;
-}
-
 int Commands::Run(int argc, char** argv) {
-  const std::vector<std::string> words(argv + 1, argv + argc);
-  try {
-    app_.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return Report(error, words);
-  }
+  const auto print_json = [&](const std::string& message) {
+    // The flag may stand behind the wrong word and not be parsed.
+    const std::vector<std::string> words(argv, argv + argc);
+    if (std::ranges::find(words, "--json") == words.end()) return;
+    std::puts(ErrorJson(Err(StatusCode::kInvalidArgument, "{}", message)).c_str());
+  };
+  if (const int code = ParseCommandLine(app_, argc, argv, print_json); code >= 0) return code;
   InitLog("autograph", flags_.common.verbose ? "info" : "error");
   Context context(flags_.common);
   const int code = chosen_(context);
   if (code != kExitOk || (std::fflush(stdout) == 0 && std::ferror(stdout) == 0)) return code;
-  return Fail(Err(StatusCode::kResourceExhausted, "standard output did not take everything"));
+  return context.Fail(
+      Err(StatusCode::kResourceExhausted, "standard output did not take everything"));
 }
 
 }  // namespace

@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <filesystem>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "client/cli/flags.h"
 
 namespace ag {
@@ -31,13 +33,14 @@ TEST(Commands, WrongWordsAreSaid) {
        "doctor"},
       {{"optimise"}, "unknown verb \"optimise\"; did you mean 'optimize'?"},
       {{"xyzzy"}, "unknown verb \"xyzzy\""},
-      {{"jobs"}, "a verb is missing: list, show, watch, cancel"},
+      {{"jobs"}, "a verb is missing: list, show, watch, cancel, fetch"},
       {{"jobs", "lst"}, "unknown verb \"lst\"; did you mean 'list'?"},
       {{"optimize", "m", "-o", "o", "--budgt", "1s"},
        "unknown flag --budgt; did you mean '--budget'?"},
       {{"optimize", "m", "-o", "o", "--jsn"}, "unknown flag --jsn; did you mean '--json'?"},
       {{"optimize"}, "model is required"},
-      {{"optimize", "m"}, "--output is required"},
+      {{"optimize", "m", "-o", "o", "--budget", "5"},
+       "--budget: \"5\" has no unit; try 5s, 5m or 5h"},
       {{"verify"}, "model is required"},
       {{"bench", "m", "--seconds", "soon"}, "--seconds: \"soon\" is not a number above 0"},
       {{"optimize", "m", "-o", "o", "--budget", "soon"},
@@ -53,13 +56,23 @@ TEST(Commands, WrongWordsAreSaid) {
       {{"bench", "m", "--comprae", "o"}, "unknown flag --comprae; did you mean '--compare'?"},
       {{"cache", "export"}, "file is required"},
       {{"jobs", "show"}, "job is required"},
+      {{"jobs", "fetch", "7"}, "--output is required"},
   };
   for (const auto& c : kCases) {
     const Ran ran = Call(c.words);
     EXPECT_EQ(ran.code, kExitUsage);
     EXPECT_EQ(ran.err, fmt::format("autograph: {}\nTry autograph --help.\n", c.message));
     EXPECT_EQ(ran.out, "");
+    // With --json the same is a document, wherever the flag stands.
+    std::vector<std::string> words = c.words;
+    words.insert(words.begin(), "--json");
+    const Ran json = Call(words);
+    EXPECT_EQ(json.err, ran.err);
+    EXPECT_EQ(json.json()["error"]["code"], 3) << json.out;
+    EXPECT_EQ(json.json()["error"]["message"], c.message);
   }
+  EXPECT_EQ(Call({"optimise", "--json"}).json()["error"]["message"],
+            "unknown verb \"optimise\"; did you mean 'optimize'?");
 }
 
 TEST(Commands, HelpAndVersionAreNoErrors) {
@@ -76,6 +89,10 @@ TEST(Commands, WrongValuesAreUsageErrors) {
     std::vector<std::string> words;
     const char* message;
   } kCases[] = {
+      {{"optimize", "m"}, "--output is required (not with --detach)"},
+      {{"optimize", "m", "-o", "o", "--report", "o"}, "--output and --report are one file: o"},
+      {{"optimize", "m", "--detach"},
+       "--detach needs --server: an embedded service ends with this command"},
       {{"optimize", "m", "-o", "o", "--detach"},
        "--detach needs --server: an embedded service ends with this command"},
       {{"zoo"}, "zoo needs a name and -o FILE, or --list"},
@@ -87,6 +104,60 @@ TEST(Commands, WrongValuesAreUsageErrors) {
     EXPECT_EQ(ran.code, kExitUsage);
     EXPECT_EQ(ran.err, fmt::format("autograph: {}\n", c.message));
   }
+}
+
+TEST(Commands, TheModelIsNotReplacedByMistake) {
+  const TempDir folder = *TempDir::Make("commands-test");
+  const std::string model = folder.path() + "/m.onnx", link = folder.path() + "/link",
+                    other = folder.path() + "/o";
+  ASSERT_TRUE(WriteFileAtomically(model, "bytes").ok());
+  std::filesystem::create_symlink(model, link);
+  for (const std::string& output : {model, folder.path() + "/./m.onnx", link}) {
+    const Ran ran = Call({"optimize", model, "-o", output});
+    EXPECT_EQ(ran.code, kExitUsage);
+    EXPECT_EQ(ran.err, fmt::format("autograph: --output {} is the model itself: choose another "
+                                   "file, or --force to replace it\n",
+                                   output));
+  }
+  EXPECT_EQ(Call({"optimize", link, "-o", other, "--report", model}).code, kExitUsage);
+  EXPECT_EQ(*ReadFile(model), "bytes");
+}
+
+// Each option that takes a value says what holds without it.
+TEST(Commands, HelpShowsEveryDefault) {
+  const std::vector<std::vector<std::string>> verbs = {{},
+                                                       {"optimize"},
+                                                       {"run"},
+                                                       {"verify"},
+                                                       {"bench"},
+                                                       {"plan", "show"},
+                                                       {"jobs", "list"},
+                                                       {"jobs", "fetch"},
+                                                       {"cache", "list"},
+                                                       {"cache", "export"},
+                                                       {"rules", "verify"},
+                                                       {"rules", "coverage"},
+                                                       {"rules", "import"},
+                                                       {"rules", "generate"},
+                                                       {"zoo"},
+                                                       {"doctor"}};
+  for (std::vector<std::string> words : verbs) {
+    words.push_back("--help");
+    const std::string help = Call(words).out;
+    int options = 0;
+    for (const std::string_view line : Split(help, '\n')) {
+      const std::string_view option = Trim(line);
+      if (!option.starts_with("-")) continue;
+      const std::string_view takes = option.substr(std::min(option.find(' '), option.size()));
+      const bool has_value = takes.starts_with(" TEXT") || takes.starts_with(" INT") ||
+                             takes.starts_with(" UINT") || takes.starts_with(" FLOAT");
+      options += has_value ? 1 : 0;
+      const bool says = takes.find('[') != takes.npos || takes.find("REQUIRED") != takes.npos;
+      EXPECT_TRUE(!has_value || says) << words[0] << ": " << option;
+    }
+    EXPECT_GT(options, 0) << words[0];
+  }
+  EXPECT_NE(Call({"optimize", "--help"}).out.find("--rounds INT [4]"), std::string::npos);
 }
 
 // Which server is asked: the flag, else the file named by --config, else the environment.

@@ -5,13 +5,12 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 
 #include "base/text.h"
 #include "client/cli/embedded.h"
 
 namespace ag {
-namespace {
-
 std::string DefaultDataDir() {
   if (const char* dir = std::getenv("XDG_DATA_HOME"); dir != nullptr && *dir != 0) {
     return std::string(dir) + "/autograph";
@@ -19,8 +18,6 @@ std::string DefaultDataDir() {
   const char* home = std::getenv("HOME");
   return std::string(home != nullptr && *home != 0 ? home : "/tmp") + "/.local/share/autograph";
 }
-
-}  // namespace
 
 Context::Context(CommonFlags flags)
     : flags_(std::move(flags)), terminal_(isatty(STDERR_FILENO) != 0 && !flags_.json) {
@@ -42,6 +39,7 @@ StatusOr<Client*> Context::Connect(const std::string& device) {
 }
 
 void Context::Print(const std::string& line) const {
+  printed_ = true;
   std::fputs((line + "\n").c_str(), stdout);
   std::fflush(stdout);
 }
@@ -70,9 +68,22 @@ int ExitCodeOf(const Status& status) {
   }
 }
 
-int Fail(const Status& status) {
+int Context::Fail(const Status& status) const {
   std::fprintf(stderr, "autograph: %s\n", Message(status).c_str());
+  if (flags_.json && !printed_) Print(ErrorJson(status));
   return ExitCodeOf(status);
+}
+
+int Context::FailUsage(const Status& status) const {
+  (void)Fail(status);
+  return kExitUsage;
+}
+
+std::string ErrorJson(const Status& status) {
+  const nlohmann::ordered_json error = {{"code", static_cast<int>(status.code())},
+                                        {"message", Message(status)}};
+  return nlohmann::ordered_json{{"error", error}}.dump(2, ' ', false,
+                                                       nlohmann::json::error_handler_t::replace);
 }
 
 StatusOr<std::pair<std::string, std::vector<int64_t>>> ParseShapeFlag(const std::string& text) {
@@ -93,19 +104,17 @@ StatusOr<std::pair<std::string, std::vector<int64_t>>> ParseShapeFlag(const std:
 }
 
 StatusOr<double> ParseDuration(const std::string& text) {
-  double factor = 1;
-  std::string number = text;
-  if (!number.empty()) {
-    const char unit = number.back();
-    if (unit == 'h') factor = 3600;
-    if (unit == 'm') factor = 60;
-    if (unit == 'h' || unit == 'm' || unit == 's') number.pop_back();
-  }
-  const auto value = ParseDouble(number);
+  const auto seconds_of = [](char unit) { return unit == 's' ? 1 : unit == 'm' ? 60 : 3600; };
+  const bool has_unit = !text.empty() && std::string_view("smh").find(text.back()) != text.npos;
+  const auto value =
+      ParseDouble(std::string_view(text).substr(0, text.size() - (has_unit ? 1 : 0)));
   if (!value.ok() || !(*value > 0) || !std::isfinite(*value)) {
     return Err(StatusCode::kInvalidArgument, "\"{}\" is not a duration; try 60s, 2m or 1h", text);
   }
-  return *value * factor;
+  if (!has_unit) {
+    return Err(StatusCode::kInvalidArgument, "\"{0}\" has no unit; try {0}s, {0}m or {0}h", text);
+  }
+  return *value * seconds_of(text.back());
 }
 
 }  // namespace ag

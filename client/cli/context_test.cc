@@ -1,4 +1,5 @@
 #include "client/cli/context.h"
+#include "client/cli/testing.h"
 
 #include <gtest/gtest.h>
 
@@ -59,7 +60,7 @@ TEST(Context, ParsesDurations) {
   const struct {
     const char* text;
     double seconds;
-  } kGood[] = {{"90", 90}, {"90s", 90}, {"2m", 120}, {"1h", 3600}, {"0.5m", 30}, {"1e2", 100}};
+  } kGood[] = {{"90s", 90}, {"2m", 120}, {"1h", 3600}, {"0.5m", 30}, {"1e2s", 100}};
   for (const auto& c : kGood) {
     const auto seconds = ParseDuration(c.text);
     ASSERT_EQ(ToString(seconds.status()), "OK") << c.text;
@@ -68,6 +69,13 @@ TEST(Context, ParsesDurations) {
   for (const char* text : {"", "s", "0", "0s", "-1s", "1d", "1ms", "m2", "nan", "inf", "1 s"}) {
     EXPECT_EQ(ToString(ParseDuration(text).status()),
               fmt::format("INVALID_ARGUMENT: \"{}\" is not a duration; try 60s, 2m or 1h", text));
+  }
+}
+
+TEST(Context, ADurationWithoutAUnitIsRefused) {
+  for (const char* text : {"5", "0.5", "1e2"}) {
+    EXPECT_EQ(ToString(ParseDuration(text).status()),
+              fmt::format("INVALID_ARGUMENT: \"{0}\" has no unit; try {0}s, {0}m or {0}h", text));
   }
 }
 
@@ -92,9 +100,29 @@ TEST(Context, EveryStatusHasItsExitCode) {
   for (const auto& c : kCases) {
     EXPECT_EQ(ExitCodeOf(Status(c.code, "why")), c.exit) << static_cast<int>(c.code);
   }
-  ::testing::internal::CaptureStderr();
-  EXPECT_EQ(Fail(Err(StatusCode::kNotFound, "no such thing")), kExitInput);
-  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "autograph: no such thing\n");
+}
+
+TEST(Context, AnErrorIsOneDocument) {
+  const Status missing = Err(StatusCode::kNotFound, "no such thing");
+  for (const bool json : {false, true}) {
+    const Ran failed = Capture([&] { return Context({.json = json}).Fail(missing); });
+    EXPECT_EQ(failed.code, kExitInput);
+    EXPECT_EQ(failed.err, "autograph: no such thing\n");
+    EXPECT_EQ(failed.out, json ? ErrorJson(missing) + "\n" : "");
+    EXPECT_EQ(Capture([&] { return Context({.json = json}).FailUsage(missing); }).code, kExitUsage);
+  }
+  EXPECT_EQ(nlohmann::json::parse(ErrorJson(missing)).dump(),
+            R"({"error":{"code":5,"message":"no such thing"}})");
+  // Names of files may be no text at all.
+  EXPECT_TRUE(nlohmann::json::accept(ErrorJson(Err(StatusCode::kNotFound, "read \xff"))));
+  // A verb that has printed its document prints no second one.
+  const Ran both = Capture([&] {
+    const Context context({.json = true});
+    context.Print("{}");
+    return context.Fail(missing);
+  });
+  EXPECT_EQ(both.out, "{}\n");
+  EXPECT_EQ(both.err, "autograph: no such thing\n");
 }
 
 TEST(Context, KnowsWhereTheStoreIs) {

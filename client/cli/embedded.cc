@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/signals.h"
 #include "server/server.h"
 #include "worker/agent.h"
 #include "worker/executor_role.h"
@@ -68,6 +69,7 @@ Status EmbeddedService::Parts::StartAgent(const std::string& device) {
     const Status health = agent->health();
     if (health.ok() && server->OffersDevice()) return OkStatus();  // It has heard so, too.
     if (!health.ok() && Message(health) != "starting") return health;
+    if (StopSignal() != 0) return Err(StatusCode::kCancelled, "interrupted");
     RealClock().SleepFor(kPoll);
   }
   return Err(StatusCode::kUnavailable, "device {} did not come up in time", device);

@@ -59,6 +59,7 @@ struct OptimizeFlags {
   bool no_cache = false;
   bool detach = false;
   bool keep_bytes = false;
+  bool force = false;  // The output may be the model itself.
 };
 
 struct RunFlags {
@@ -107,6 +108,8 @@ struct ZooFlags {
 struct JobsFlags {
   std::string name;
   int count = 50;
+  std::string output;  // fetch: where the model goes.
+  std::string report;  // fetch: where the report goes; empty: not written.
 };
 
 struct CacheFlags {

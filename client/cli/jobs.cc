@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "client/cli/job_text.h"
 #include "client/cli/progress.h"
 #include "client/cli/verbs.h"
@@ -45,11 +46,11 @@ std::string ListLine(const v1::Job& job) {
 
 int RunJobsList(Context& context, const JobsFlags& flags) {
   const StatusOr<Client*> client = context.Connect("");
-  if (!client.ok()) return Fail(client.status());
+  if (!client.ok()) return context.Fail(client.status());
   v1::ListJobsRequest request;
   request.set_page_size(flags.count);
   const auto response = (*client)->ListJobs(request);
-  if (!response.ok()) return Fail(response.status());
+  if (!response.ok()) return context.Fail(response.status());
   if (context.flags().json) {
     auto list = nlohmann::ordered_json::array();
     for (const v1::Job& job : response->jobs()) list.push_back(JobJson(job));
@@ -63,35 +64,61 @@ int RunJobsList(Context& context, const JobsFlags& flags) {
 
 int RunJobsShow(Context& context, const JobsFlags& flags) {
   const StatusOr<Client*> client = context.Connect("");
-  if (!client.ok()) return Fail(client.status());
+  if (!client.ok()) return context.Fail(client.status());
   const auto job = (*client)->GetJob(FullName(flags.name));
-  return job.ok() ? PrintJob(context, *job) : Fail(job.status());
+  return job.ok() ? PrintJob(context, *job) : context.Fail(job.status());
 }
 
 int RunJobsWatch(Context& context, const JobsFlags& flags) {
   const StatusOr<Client*> client = context.Connect("");
-  if (!client.ok()) return Fail(client.status());
+  if (!client.ok()) return context.Fail(client.status());
   ProgressPrinter printer(context);
   const auto job = (*client)->Watch(FullName(flags.name), [&](const v1::Job& state) {
     printer.Show(state);
     return true;
   });
   printer.Clear();
-  return job.ok() ? PrintJob(context, *job) : Fail(job.status());
+  return job.ok() ? PrintJob(context, *job) : context.Fail(job.status());
 }
 
 int RunJobsCancel(Context& context, const JobsFlags& flags) {
   const StatusOr<Client*> client = context.Connect("");
-  if (!client.ok()) return Fail(client.status());
+  if (!client.ok()) return context.Fail(client.status());
   const auto job = (*client)->CancelJob(FullName(flags.name));
-  return job.ok() ? PrintJob(context, *job) : Fail(job.status());
+  return job.ok() ? PrintJob(context, *job) : context.Fail(job.status());
+}
+
+int RunJobsFetch(Context& context, const JobsFlags& flags) {
+  for (const std::string& path : {flags.output, flags.report}) {
+    if (path.empty()) continue;
+    if (const Status writable = CheckWritable(path); !writable.ok()) return context.Fail(writable);
+  }
+  const StatusOr<Client*> client = context.Connect("");
+  if (!client.ok()) return context.Fail(client.status());
+  const auto job = (*client)->GetJob(FullName(flags.name));
+  if (!job.ok()) return context.Fail(job.status());
+  if (job->state() == v1::Job::FAILED) {
+    (void)PrintJob(context, *job);
+    return kExitFailed;
+  }
+  if (!job->has_result()) {
+    const bool over = job->state() == v1::Job::CANCELLED;
+    return context.Fail(
+        Err(StatusCode::kFailedPrecondition, "{} is {}: {}", job->name(), StateText(job->state()),
+            over ? "nothing was verified before that" : "autograph jobs watch waits for its end"));
+  }
+  const Status taken = TakeResult(**client, *job, flags.output, flags.report);
+  if (!taken.ok()) return context.Fail(taken);
+  const int code = PrintJob(context, *job);
+  if (!context.flags().json) context.Print(TableRow("written", flags.output));
+  return code;
 }
 
 int RunWorkersList(Context& context) {
   const StatusOr<Client*> client = context.Connect("");
-  if (!client.ok()) return Fail(client.status());
+  if (!client.ok()) return context.Fail(client.status());
   const auto response = (*client)->ListWorkers();
-  if (!response.ok()) return Fail(response.status());
+  if (!response.ok()) return context.Fail(response.status());
   auto list = nlohmann::ordered_json::array();
   for (const v1::WorkerSummary& worker : response->workers()) {
     list.push_back({{"worker", worker.worker_id()},

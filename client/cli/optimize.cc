@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "base/file.h"
+#include "base/file_facts.h"
 #include "base/signals.h"
 #include "client/cli/job_text.h"
 #include "client/cli/progress.h"
@@ -77,16 +78,6 @@ StatusOr<v1::Job> Follow(Context& context, Client& client, const std::string& na
   });
 }
 
-// The output to `path`, and the report where it is wanted.
-Status TakeResult(Client& client, const v1::Job& job, const OptimizeFlags& flags,
-                  const std::string& path) {
-  AG_LET(const Digest output, ParseDigest(job.result().output_digest()));
-  AG_TRY(client.DownloadFile(output, path));
-  if (flags.report.empty()) return OkStatus();
-  AG_LET(const Digest report, ParseDigest(job.result().report_digest()));
-  return client.DownloadFile(report, flags.report);
-}
-
 std::string HowToRun(const v1::Result& result, const OptimizeFlags& flags) {
   if (result.output_runtime().starts_with("ONNX")) return "in ONNX Runtime, as today's model";
   if (result.output_runtime().empty()) return "as today's model";
@@ -116,15 +107,15 @@ int SayCancelled(Context& context, bool written) {
 
 int Finish(Context& context, Client& client, const v1::Job& job, const OptimizeFlags& flags) {
   const bool written = job.has_result();
-  const Status taken = written ? TakeResult(client, job, flags, flags.output) : OkStatus();
+  const Status taken = written ? TakeResult(client, job, flags.output, flags.report) : OkStatus();
   if (!written && context.flags().json) context.Print(JobJson(job).dump(2));
   if (job.state() == v1::Job::FAILED) {
     const Status error(static_cast<StatusCode>(job.error().code()), job.error().message());
-    return Fail(Within(error, job.name()));
+    return context.Fail(Within(error, job.name()));
   }
   if (!taken.ok()) {
     if (context.flags().json) context.Print(JobJson(job).dump(2));
-    return Fail(taken);
+    return context.Fail(taken);
   }
   if (written) PrintWritten(context, job, flags);
   return job.state() == v1::Job::CANCELLED ? SayCancelled(context, written) : kExitOk;
@@ -151,42 +142,75 @@ Status CheckUsage(const Context& context, const OptimizeFlags& flags) {
     return Err(StatusCode::kInvalidArgument,
                "--target portable measures in ONNX Runtime: leave --ort off out");
   }
-  if (flags.detach && context.flags().server.empty()) {
+  if (!flags.detach) {
+    if (!flags.output.empty()) return OkStatus();
+    return Err(StatusCode::kInvalidArgument, "--output is required (not with --detach)");
+  }
+  if (context.flags().server.empty()) {
     return Err(StatusCode::kInvalidArgument,
                "--detach needs --server: an embedded service ends with this command");
   }
   return OkStatus();
 }
 
-}  // namespace
+// Files that are written: none of them is the model, unless that is forced, and no two are one.
+Status CheckPlaces(const OptimizeFlags& flags) {
+  const std::pair<const char*, std::string> places[] = {{"--output", flags.output},
+                                                        {"--report", flags.report}};
+  for (const auto& [flag, path] : places) {
+    if (path.empty() || flags.force || !IsSameFile(path, flags.model.model)) continue;
+    return Err(StatusCode::kInvalidArgument,
+               "{} {} is the model itself: choose another file, or --force to replace it", flag,
+               path);
+  }
+  if (!flags.report.empty() &&
+      (flags.report == flags.output || IsSameFile(flags.report, flags.output))) {
+    return Err(StatusCode::kInvalidArgument, "--output and --report are one file: {}",
+               flags.report);
+  }
+  return OkStatus();
+}
 
-int RunOptimize(Context& context, const OptimizeFlags& flags) {
-  StatusOr<v1::OptimizeRequest> request = MakeRequest(flags);
-  const Status usage = request.ok() ? CheckUsage(context, flags) : request.status();
-  if (!usage.ok()) {
-    Fail(usage);
-    return kExitUsage;
-  }
-  if (!flags.detach) {
-    for (const std::string& path : {flags.output, flags.report}) {
-      if (path.empty()) continue;
-      if (const Status writable = CheckWritable(path); !writable.ok()) return Fail(writable);
-    }
-  }
+int Optimize(Context& context, const OptimizeFlags& flags, v1::OptimizeRequest request) {
   CatchStopSignals();
   const StatusOr<Client*> client = context.Connect(flags.model.device);
-  if (!client.ok()) return Fail(client.status());
+  if (!client.ok()) return context.Fail(client.status());
   if (!flags.detach) (*client)->LookAhead(flags.output);
-  StatusOr<v1::Job> job = Submit(context, **client, flags, *std::move(request));
-  if (!job.ok()) return Fail(job.status());
+  StatusOr<v1::Job> job = Submit(context, **client, flags, std::move(request));
+  if (!job.ok()) return context.Fail(job.status());
   if (flags.detach) {
     context.Print(context.flags().json ? JobJson(*job).dump(2) : job->name());
+    context.Note(fmt::format("when it is done: autograph jobs fetch {} -o {}", job->name(),
+                             flags.output.empty() ? "FILE" : flags.output));
     return kExitOk;
   }
   const bool running = job->state() < v1::Job::SUCCEEDED;
   if (running) job = Follow(context, **client, job->name());
-  if (!job.ok()) return Fail(job.status());
+  if (!job.ok()) return context.Fail(job.status());
   return Finish(context, **client, *job, flags);
+}
+
+}  // namespace
+
+Status TakeResult(Client& client, const v1::Job& job, const std::string& output,
+                  const std::string& report) {
+  AG_LET(const Digest bytes, ParseDigest(job.result().output_digest()));
+  AG_TRY(client.DownloadFile(bytes, output));
+  if (report.empty()) return OkStatus();
+  AG_LET(const Digest said, ParseDigest(job.result().report_digest()));
+  return client.DownloadFile(said, report);
+}
+
+int RunOptimize(Context& context, const OptimizeFlags& flags) {
+  StatusOr<v1::OptimizeRequest> request = MakeRequest(flags);
+  Status usage = request.ok() ? CheckUsage(context, flags) : request.status();
+  if (usage.ok() && !flags.detach) usage = CheckPlaces(flags);
+  if (!usage.ok()) return context.FailUsage(usage);
+  for (const std::string& path : {flags.output, flags.report}) {
+    if (path.empty() || flags.detach) continue;
+    if (const Status writable = CheckWritable(path); !writable.ok()) return context.Fail(writable);
+  }
+  return Optimize(context, flags, *std::move(request));
 }
 
 }  // namespace ag

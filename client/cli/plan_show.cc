@@ -108,7 +108,7 @@ StatusOr<KernelTimes> RememberedKernels(Context& context, Session& session) {
 
 int ShowModel(Context& context, const ModelFlags& flags) {
   const auto session = LoadSession(flags, PlanChoice::kCarried);
-  if (!session.ok()) return Fail(session.status());
+  if (!session.ok()) return context.Fail(session.status());
   for (const std::string& warning : (*session)->warnings()) context.Note("warning: " + warning);
   StatusOr<KernelTimes> times = RememberedKernels(context, **session);
   if (!times.ok()) {  // The plan is worth showing without them.
@@ -170,7 +170,7 @@ KernelTimes KernelsOfReport(const Json& report) {
 int ShowJob(Context& context, const std::string& name) {
   v1::Job job;
   const StatusOr<Json> report = FetchReport(context, name, &job);
-  if (!report.ok()) return Fail(report.status());
+  if (!report.ok()) return context.Fail(report.status());
   const KernelTimes times = KernelsOfReport(*report);
   std::vector<std::string> lines;
   for (const Json& line : report->value("output_plan", Json::array())) {

@@ -142,7 +142,7 @@ StatusOr<RuleSet> LoadRules(const std::string& file) {
 
 int RunRulesList(Context& context, const RulesFlags& flags) {
   const auto rules = LoadRules(flags.file);
-  if (!rules.ok()) return Fail(rules.status());
+  if (!rules.ok()) return context.Fail(rules.status());
   Json list = Json::array();
   for (const Rule& rule : rules->rules()) {
     const std::string kind(RuleClassName(rule.rule_class));
@@ -161,13 +161,13 @@ int RunRulesList(Context& context, const RulesFlags& flags) {
 
 int RunRulesVerify(Context& context, const RulesFlags& flags) {
   const auto rules = LoadRules(flags.file);
-  if (!rules.ok()) return Fail(rules.status());
+  if (!rules.ok()) return context.Fail(rules.status());
   CatchStopSignals();
   const Nanos begin = RealClock().Now();
   const VerifyOptions options{.instances_min = flags.instances, .seed = flags.seed};
   VerdictCache cache(context.flags().data_dir);
   const VerifyWork work = Divide(*rules, cache, options, !flags.no_cache);
-  if (const Status types = CheckTypes(work.open); !types.ok()) return Fail(types);
+  if (const Status types = CheckTypes(work.open); !types.ok()) return context.Fail(types);
 
   VerdictPrinter printer(context);
   size_t next = 0;  // Of the rules of the set.
@@ -191,13 +191,14 @@ int RunRulesVerify(Context& context, const RulesFlags& flags) {
     const Status saved = cache.Save();
     if (!saved.ok()) context.Note("verdicts are not remembered: " + Message(saved));
   }
-  if (StopSignal() != 0) return kExitInterrupted;
+  if (StopSignal() != 0) return context.Fail(Err(StatusCode::kCancelled, "interrupted"));
   const std::chrono::duration<double> taken = RealClock().Now() - begin;
   return printer.Finish(taken.count());
 }
 
 int RunRulesGenerate(Context& context, const GenerateFlags& flags) {
-  if (const Status writable = CheckWritable(flags.output); !writable.ok()) return Fail(writable);
+  if (const Status writable = CheckWritable(flags.output); !writable.ok())
+    return context.Fail(writable);
   CatchStopSignals();
   const auto report =
       generate::Generate({.ops_max = flags.ops_max,
@@ -206,9 +207,9 @@ int RunRulesGenerate(Context& context, const GenerateFlags& flags) {
                           .proofs = flags.proofs,
                           .stop = [] { return StopSignal() != 0; },
                           .progress = [&](const std::string& line) { context.Note(line); }});
-  if (!report.ok()) return Fail(report.status());
+  if (!report.ok()) return context.Fail(report.status());
   if (const Status written = WriteFileAtomically(flags.output, report->text); !written.ok()) {
-    return Fail(written);
+    return context.Fail(written);
   }
   PrintGenerated(context, flags.output, *report);
   if (StopSignal() != 0) {

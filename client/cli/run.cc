@@ -122,17 +122,17 @@ StatusOr<std::vector<OutputError>> CompareWithTestData(const VerifyFlags& flags)
 
 int RunModel(Context& context, const RunFlags& flags) {
   if (!flags.output_dir.empty()) {  // Before the work, which may be long.
-    if (const Status made = MakeDirs(flags.output_dir); !made.ok()) return Fail(made);
+    if (const Status made = MakeDirs(flags.output_dir); !made.ok()) return context.Fail(made);
     const Status writable = CheckWritable(flags.output_dir + "/output.npy");
-    if (!writable.ok()) return Fail(writable);
+    if (!writable.ok()) return context.Fail(writable);
   }
   const auto session = LoadSession(flags.model, PlanChoice::kCarried);
-  if (!session.ok()) return Fail(session.status());
+  if (!session.ok()) return context.Fail(session.status());
   for (const std::string& warning : (*session)->warnings()) context.Note("warning: " + warning);
   const auto inputs = GatherInputs(**session, flags.inputs, flags.seed);
-  if (!inputs.ok()) return Fail(inputs.status());
+  if (!inputs.ok()) return context.Fail(inputs.status());
   const auto outputs = (*session)->Run(*inputs);
-  if (!outputs.ok()) return Fail(outputs.status());
+  if (!outputs.ok()) return context.Fail(outputs.status());
   Json list = Json::array();
   std::set<std::string> taken;
   for (size_t i = 0; i < outputs->size(); ++i) {
@@ -142,7 +142,8 @@ int RunModel(Context& context, const RunFlags& flags) {
     Json entry = {{"output", info.name}, {"type", info.type.ToString()}};
     if (!flags.output_dir.empty()) {
       const std::string path = flags.output_dir + "/" + FileName(info.name, &taken) + ".npy";
-      if (const Status written = WriteNpy(path, (*outputs)[i]); !written.ok()) return Fail(written);
+      if (const Status written = WriteNpy(path, (*outputs)[i]); !written.ok())
+        return context.Fail(written);
       line += "  -> " + path;
       entry["file"] = path;
     }
@@ -160,7 +161,7 @@ int RunModel(Context& context, const RunFlags& flags) {
 
 int RunVerify(Context& context, const VerifyFlags& flags) {
   const auto errors = flags.against.empty() ? CompareWithTestData(flags) : CompareModels(flags);
-  if (!errors.ok()) return Fail(errors.status());
+  if (!errors.ok()) return context.Fail(errors.status());
   return PrintErrors(context, *errors, flags.tolerance);
 }
 

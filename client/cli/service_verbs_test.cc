@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "autograph/v1/blobs.grpc.pb.h"
 #include "autograph/v1/cache.grpc.pb.h"
 #include "autograph/v1/optimizer.grpc.pb.h"
 #include "autograph/v1/worker.grpc.pb.h"
@@ -54,6 +55,23 @@ class FakeOptimizer : public v1::Optimizer::Service {
     asked = fmt::format("list {}", request->page_size());
     if (!job.name().empty()) *response->add_jobs() = job;
     return grpc::Status::OK;
+  }
+};
+
+class FakeBlobs : public v1::Blobs::Service {
+ public:
+  std::vector<std::string> blobs;
+  grpc::Status Download(grpc::ServerContext*, const v1::DownloadRequest* request,
+                        grpc::ServerWriter<v1::DownloadResponse>* writer) override {
+    for (const std::string& blob : blobs) {
+      if (Sha256(blob).Hex() != request->digest()) continue;
+      v1::DownloadResponse response;
+      response.set_size_bytes(static_cast<int64_t>(blob.size()));
+      response.set_data(blob);
+      writer->Write(response);
+      return grpc::Status::OK;
+    }
+    return {grpc::StatusCode::NOT_FOUND, "no blob " + request->digest()};
   }
 };
 
@@ -112,6 +130,7 @@ class ServiceVerbsTest : public ::testing::Test {
     int port = 0;
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
     builder.RegisterService(&optimizer_);
+    builder.RegisterService(&blobs_);
     builder.RegisterService(&cache_);
     builder.RegisterService(&workers_);
     server_ = builder.BuildAndStart();
@@ -133,6 +152,7 @@ class ServiceVerbsTest : public ::testing::Test {
 
   const TempDir folder_ = *TempDir::Make("service-verbs-test");
   FakeOptimizer optimizer_;
+  FakeBlobs blobs_;
   FakeCache cache_;
   FakeWorkers workers_;
   std::unique_ptr<grpc::Server> server_;
@@ -227,6 +247,35 @@ TEST_F(ServiceVerbsTest, AJobIsShownWatchedAndCancelled) {
   }
 }
 
+TEST_F(ServiceVerbsTest, WhatAJobMadeIsFetched) {
+  const JobsFlags flags{.name = "7", .output = Path("out.onnx"), .report = Path("report.json")};
+  const Ran early = Call(false, RunJobsFetch, flags);
+  EXPECT_EQ(early.code, kExitInput);
+  EXPECT_EQ(early.err, "autograph: jobs/7 is searching: autograph jobs watch waits for its end\n");
+  optimizer_.job.set_state(v1::Job::CANCELLED);
+  EXPECT_EQ(Call(false, RunJobsFetch, flags).err,
+            "autograph: jobs/7 is cancelled: nothing was verified before that\n");
+  EXPECT_FALSE(FileExists(flags.output));
+
+  blobs_.blobs = {"the model", "{}"};
+  optimizer_.job.set_state(v1::Job::SUCCEEDED);
+  optimizer_.job.mutable_result()->set_output_digest(Sha256("the model").Hex());
+  optimizer_.job.mutable_result()->set_report_digest(Sha256("{}").Hex());
+  const Ran ran = Call(false, RunJobsFetch, flags);
+  EXPECT_EQ(ran.code, kExitOk) << ran.err;
+  EXPECT_TRUE(ran.out.ends_with("  written      " + flags.output + "\n")) << ran.out;
+  EXPECT_EQ(*ReadFile(flags.output), "the model");
+  EXPECT_EQ(*ReadFile(flags.report), "{}");
+  EXPECT_EQ(Call(true, RunJobsFetch, flags).json()["job"], "jobs/7");
+
+  const Ran nowhere = Call(true, RunJobsFetch, JobsFlags{.name = "7", .output = "/none/out"});
+  EXPECT_EQ(nowhere.code, kExitInput);
+  EXPECT_EQ(nowhere.json()["error"]["message"], "write /none/out: No such file or directory");
+  optimizer_.job.clear_result();
+  optimizer_.job.set_state(v1::Job::FAILED);
+  EXPECT_EQ(Call(false, RunJobsFetch, flags).code, kExitFailed);
+}
+
 // --- Cache
 
 TEST_F(ServiceVerbsTest, TheCacheTellsItsSize) {
@@ -313,6 +362,7 @@ TEST_F(ServiceVerbsTest, EveryVerbSaysThatNoServerIsThere) {
   for (const Ran& ran :
        {Call(false, RunJobsList, JobsFlags()), Call(false, RunJobsShow, JobsFlags()),
         Call(false, RunJobsWatch, JobsFlags()), Call(false, RunJobsCancel, JobsFlags()),
+        Call(false, RunJobsFetch, JobsFlags{.output = Path("out")}),
         Call(false, RunCacheStats, CacheFlags()), Call(false, RunCacheList, CacheFlags()),
         Call(false, RunCacheExport, file), Call(false, RunCacheImport, file),
         Call(false, RunWorkersList)}) {

@@ -42,16 +42,16 @@ Json ToJson(const TasoCoverage& c) {
 
 int RunRulesCoverage(Context& context, const TasoFlags& flags) {
   auto rules = Load(flags.file);
-  if (!rules.ok()) return Fail(rules.status());
+  if (!rules.ok()) return context.Fail(rules.status());
   const auto ours = LoadRules(flags.rules);
-  if (!ours.ok()) return Fail(ours.status());
+  if (!ours.ok()) return context.Fail(ours.status());
   for (TasoRule& builtin : TasoBuiltins()) rules->push_back(std::move(builtin));
   CatchStopSignals();
   std::vector<TasoCoverage> coverage;
   Json list = Json::array();
   int unknown = 0;
   for (const TasoRule& rule : *rules) {
-    if (StopSignal() != 0) return kExitInterrupted;
+    if (StopSignal() != 0) return context.Fail(Err(StatusCode::kCancelled, "interrupted"));
     coverage.push_back(CoverTasoRule(rule, *ours, {.steps_max = flags.steps, .seed = flags.seed}));
     unknown += coverage.back().verdict == TasoVerdict::kUnknown;
     list.push_back(ToJson(coverage.back()));
@@ -65,14 +65,15 @@ int RunRulesCoverage(Context& context, const TasoFlags& flags) {
 
 int RunRulesImport(Context& context, const TasoFlags& flags) {
   const auto rules = Load(flags.file);
-  if (!rules.ok()) return Fail(rules.status());
-  if (const Status writable = CheckWritable(flags.output); !writable.ok()) return Fail(writable);
+  if (!rules.ok()) return context.Fail(rules.status());
+  if (const Status writable = CheckWritable(flags.output); !writable.ok())
+    return context.Fail(writable);
   CatchStopSignals();
   std::vector<TasoImport> imports;
   Json list = Json::array();
   int proved = 0;
   for (const TasoRule& rule : *rules) {
-    if (StopSignal() != 0) return kExitInterrupted;
+    if (StopSignal() != 0) return context.Fail(Err(StatusCode::kCancelled, "interrupted"));
     imports.push_back(ImportTasoRule(rule, {.instances = flags.instances, .seed = flags.seed}));
     const TasoImport& import = imports.back();
     proved += import.proved;
@@ -84,7 +85,7 @@ int RunRulesImport(Context& context, const TasoFlags& flags) {
   }
   const std::string name = flags.file.substr(flags.file.find_last_of('/') + 1);
   const Status written = WriteFileAtomically(flags.output, FormatTasoImport(*rules, imports, name));
-  if (!written.ok()) return Fail(written);
+  if (!written.ok()) return context.Fail(written);
   context.Print(context.flags().json
                     ? Json{{"file", flags.output}, {"proved", proved}, {"rules", list}}.dump(2)
                     : fmt::format("{}: {} of {} rules proved, the others commented out",

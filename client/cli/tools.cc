@@ -45,14 +45,15 @@ Status CheckJail() {
 int RunZoo(Context& context, const ZooFlags& flags) {
   if (flags.list) return ListZoo(context);
   if (flags.name.empty() || flags.output.empty()) {
-    Fail(Err(StatusCode::kInvalidArgument, "zoo needs a name and -o FILE, or --list"));
-    return kExitUsage;
+    return context.FailUsage(
+        Err(StatusCode::kInvalidArgument, "zoo needs a name and -o FILE, or --list"));
   }
-  if (const Status writable = CheckWritable(flags.output); !writable.ok()) return Fail(writable);
+  if (const Status writable = CheckWritable(flags.output); !writable.ok())
+    return context.Fail(writable);
   const auto model = ZooModelOnnx(flags.name, {.batch = flags.batch, .seed = flags.seed});
-  if (!model.ok()) return Fail(model.status());
+  if (!model.ok()) return context.Fail(model.status());
   if (const Status written = WriteFileAtomically(flags.output, *model); !written.ok()) {
-    return Fail(written);
+    return context.Fail(written);
   }
   const std::string digest = Sha256(*model).Hex();
   context.Print(

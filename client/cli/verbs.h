@@ -29,6 +29,10 @@ int RunJobsList(Context& context, const JobsFlags& flags);
 int RunJobsShow(Context& context, const JobsFlags& flags);
 int RunJobsWatch(Context& context, const JobsFlags& flags);
 int RunJobsCancel(Context& context, const JobsFlags& flags);
+int RunJobsFetch(Context& context, const JobsFlags& flags);
+// What a job made: the model to `output`, its report to `report` unless that is empty.
+Status TakeResult(Client& client, const autograph::v1::Job& job, const std::string& output,
+                  const std::string& report);
 
 int RunCacheStats(Context& context, const CacheFlags& flags);
 int RunCacheList(Context& context, const CacheFlags& flags);
