@@ -130,8 +130,8 @@ void Commands::AddTune(CLI::App* verb, ModelFlags& flags) {
   verb->add_flag("--tune", flags.tune,
                  "Measure every group's kernels first where no plan is carried (up to a minute)");
   verb->add_option("--tuned-plans", flags.tuned_plans,
-                   "Folder that remembers what --tune found, or none (default: "
-                   "~/.cache/autograph/tuned-plans)");
+                   "Folder that remembers what --tune found, or none")
+      ->default_str("~/.cache/autograph/tuned-plans");
 }
 
 void Commands::AddOrtMode(CLI::App* verb, OrtFlags& flags, const std::string& help) {
