@@ -44,7 +44,13 @@ class Compiler {
       pass_.outputs.push_back({slot, context_.graph.type(edge).dtype, made_.at(edge)});
     }
     Collapse(&pass_.space, &pass_.inputs);
-    for (PassInput& input : pass_.inputs) input.form = FormOf(pass_.space, input);
+    for (PassInput& input : pass_.inputs) {
+      SetForm(pass_.space, kOwn, &input);
+      const bool is_short =
+          input.form == PassInput::Form::kRepeat && input.repeat.period < kLongPeriod;
+      if (is_short)
+        pass_.block = std::max(pass_.block / input.repeat.period, int64_t{1}) * input.repeat.period;
+    }
     AssignRegisters();
     return std::move(pass_);
   }
@@ -189,13 +195,14 @@ class Compiler {
     return Emit(ScaleShiftOp<T>(), x, a, b);
   }
 
-  // Dense values of type T live where they lie; the others get a register each.
+  // Dense values of type T live where they lie, long runs too; the others get a register each.
   void AssignRegisters() {
-    constexpr DType kOwn = std::is_same_v<T, float> ? DType::kFloat32 : DType::kFloat64;
     pass_.register_of.assign(values_, 0);
     for (const PassInput& input : pass_.inputs) {
-      const bool in_place = input.form == PassInput::Form::kDense && input.dtype == kOwn;
-      if (in_place) pass_.register_of[input.value] = -1;
+      const bool lies_so =
+          input.form == PassInput::Form::kDense ||
+          (input.form == PassInput::Form::kRepeat && input.repeat.period >= kLongPeriod);
+      if (lies_so && input.dtype == kOwn) pass_.register_of[input.value] = -1;
     }
     for (const PassOutput& output : pass_.outputs) {
       if (output.dtype == kOwn) pass_.register_of[output.value] = -1;
@@ -204,6 +211,8 @@ class Compiler {
       if (r == 0) r = pass_.registers++;
     }
   }
+
+  static constexpr DType kOwn = std::is_same_v<T, float> ? DType::kFloat32 : DType::kFloat64;
 
   const GroupContext& context_;
   const size_t first_;
@@ -260,7 +269,7 @@ class Chain : public Kernel {
       passes_.push_back(std::move(pass));
     }
     AG_LET(registers_, AlignedBuffer::Make(registers * cores_ * kBlock * sizeof(T)));
-    AG_LET(pointers_, AlignedBuffer::Make(pointers * cores_ * sizeof(T*)));
+    AG_LET(pointers_, AlignedBuffer::Make(2 * pointers * cores_ * sizeof(T*)));
     return OkStatus();
   }
 

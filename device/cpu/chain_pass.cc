@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <limits>
 #include <type_traits>
 
@@ -82,6 +83,32 @@ void Walk(const Space& space, const PassInput& input, const Src* src, int64_t st
   }
 }
 
+// Where the element of the space that is number `start` lies in an input that repeats; `left`: so
+// many elements later another run begins (short runs), or the same one again (long runs).
+int64_t RepeatAt(const Space& space, const PassInput& input, int64_t start, int64_t* left) {
+  const PassInput::Repeat& r = input.repeat;
+  const int64_t phase = start % r.period;
+  *left = r.period >= kLongPeriod ? r.period - phase : r.span - start % r.span;
+  int64_t at = phase, rest = start / r.span;
+  for (size_t d = r.outer; d-- > 0 && rest > 0;) {
+    at += rest % space.dims[d] * input.strides[d];
+    rest /= space.dims[d];
+  }
+  return at;
+}
+
+// Fills dst with the run of `period` elements at src, from its element `phase` on.
+template <class T>
+void FillRepeated(const T* src, int64_t period, int64_t phase, T* dst) {
+  for (int64_t i = 0; i < period; ++i) {
+    dst[i] = src[phase];
+    phase = phase + 1 == period ? 0 : phase + 1;
+  }
+  for (int64_t made = period; made < kBlock; made *= 2) {
+    std::memcpy(dst + made, dst, std::min(made, kBlock - made) * sizeof(T));
+  }
+}
+
 template <class T>
 void Load(const Space& space, const PassInput& input, const void* data, int64_t start, int64_t n,
           T* dst) {
@@ -144,9 +171,14 @@ template <class T>
 class Worker {
  public:
   Worker(const Pass<T>& pass, T* registers, T** pointers, Inputs inputs, Outputs outputs)
-      : pass_(pass), at_(pointers), inputs_(inputs), outputs_(outputs) {
+      : pass_(pass),
+        at_(pointers),
+        repeated_(pointers + pass.register_of.size()),
+        inputs_(inputs),
+        outputs_(outputs) {
     for (size_t v = 0; v < pass.register_of.size(); ++v) {
       at_[v] = pass.register_of[v] < 0 ? nullptr : registers + pass.register_of[v] * kBlock;
+      repeated_[v] = nullptr;
     }
   }
 
@@ -156,8 +188,13 @@ class Worker {
       Load(pass_.space, input, DataOf(input), 0, 1, at_[input.value]);
       std::fill_n(at_[input.value], kBlock, at_[input.value][0]);
     }
-    for (int64_t start = begin; start < end; start += kBlock) {
-      RunBlock(start, std::min(kBlock, end - start));
+    for (int64_t start = begin; start < end;) {
+      int64_t n = std::min(pass_.block, end - start);
+      for (const PassInput& input : pass_.inputs) {
+        if (input.form == PassInput::Form::kRepeat) n = Repeat(input, start, n);
+      }
+      RunBlock(start, n);
+      start += n;
     }
     if (pass_.space.lanes_used == pass_.space.lanes) return;
     for (const PassOutput& output : pass_.outputs) {
@@ -172,9 +209,25 @@ class Worker {
     return input.constant != nullptr ? input.constant : inputs_[input.slot];
   }
 
+  // Makes the input's elements from `start` on readable; how many of `n` are.
+  int64_t Repeat(const PassInput& input, int64_t start, int64_t n) {
+    int64_t left = 0;
+    const int64_t offset = RepeatAt(pass_.space, input, start, &left);
+    T* const from = static_cast<T*>(const_cast<void*>(DataOf(input))) + offset;
+    if (pass_.register_of[input.value] < 0) {
+      at_[input.value] = from;
+    } else if (repeated_[input.value] != from) {
+      const int64_t phase = start % input.repeat.period;
+      FillRepeated(from - phase, input.repeat.period, phase, at_[input.value]);
+      repeated_[input.value] = from;
+    }
+    return std::min(n, left);
+  }
+
   void RunBlock(int64_t start, int64_t n) {
     for (const PassInput& input : pass_.inputs) {
-      if (input.form == PassInput::Form::kScalar) continue;
+      using Form = PassInput::Form;
+      if (input.form == Form::kScalar || input.form == Form::kRepeat) continue;
       const void* data = DataOf(input);
       if (input.form == PassInput::Form::kDense && InMemory<T>(input.dtype)) {
         at_[input.value] = static_cast<T*>(const_cast<void*>(data)) + start;
@@ -197,6 +250,7 @@ class Worker {
 
   const Pass<T>& pass_;
   T** at_;
+  T** repeated_;  // What the registers of short runs were filled from.
   Inputs inputs_;
   Outputs outputs_;
 };
@@ -208,7 +262,7 @@ void RunPass(const Pass<T>& pass, int cores, T* registers, T** pointers, Inputs 
              Outputs outputs) {
   ParallelFor(cores, pass.space.elements, kLightGrain, [&](int64_t begin, int64_t end, int worker) {
     Worker<T>(pass, registers + int64_t{worker} * pass.registers * kBlock,
-              pointers + worker * pass.register_of.size(), inputs, outputs)
+              pointers + 2 * worker * pass.register_of.size(), inputs, outputs)
         .Run(begin, end);
   });
 }

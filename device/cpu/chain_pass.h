@@ -27,7 +27,18 @@ struct PassInput {
   int slot = -1;
   DType dtype = DType::kFloat32;
   std::vector<int64_t> strides;  // Elements per step of each axis of the space; 0 repeats.
-  enum class Form { kDense, kScalar, kWalk } form = Form::kWalk;
+  enum class Form {
+    kDense,   // As the space.
+    kScalar,  // One element for all.
+    kRepeat,  // A dense run of `period` elements, again and again; see Repeat.
+    kWalk,    // Anything else, element by element.
+  } form = Form::kWalk;
+  // A run that repeats, `span` elements of the space in all, before the first `outer` axes take the
+  // next one: a vector over channels (span is the whole space), or blocks of it.
+  struct Repeat {
+    int64_t period = 1, span = 1;
+    size_t outer = 0;
+  } repeat;
   int value = -1;
 };
 
@@ -53,10 +64,15 @@ struct Pass {
   std::vector<Instruction<T>> code;
   std::vector<int> register_of;  // Per value; -1: it lives in memory.
   int registers = 0;
+  int64_t block =
+      kBlock;  // At most; whole periods of the short runs, so that each block has one phase.
 };
 
+// Runs of this length are read where they lie; shorter ones are repeated in a register.
+inline constexpr int64_t kLongPeriod = 256;
+
 // Runs one pass on `cores` cores; `registers` holds cores * pass.registers * kBlock elements and
-// `pointers` cores * pass.register_of.size() entries.
+// `pointers` cores * 2 * pass.register_of.size() entries.
 template <class T>
 void RunPass(const Pass<T>& pass, int cores, T* registers, T** pointers, Inputs inputs,
              Outputs outputs);

@@ -1,5 +1,7 @@
 #include "device/cpu/chain_space.h"
 
+#include <optional>
+
 namespace ag::cpu {
 
 Space SpaceOf(const TensorType& type, Layout layout) {
@@ -96,16 +98,39 @@ void Collapse(Space* space, std::vector<PassInput>* inputs) {
   for (size_t i = 0; i < inputs->size(); ++i) (*inputs)[i].strides = strides[i];
 }
 
-PassInput::Form FormOf(const Space& space, const PassInput& input) {
+namespace {
+
+// Shorter repetitions cost more to set up than to walk.
+constexpr int64_t kSpanMin = 256;
+
+// The innermost run that repeats; nothing for one that does not, or too seldom.
+std::optional<PassInput::Repeat> RepeatOf(const Space& space, const PassInput& input) {
+  PassInput::Repeat repeat{.outer = space.dims.size()};
+  const auto stride = [&] { return input.strides[repeat.outer - 1]; };
+  if (stride() == 1) repeat.period = space.dims[--repeat.outer];
+  repeat.span = repeat.period;
+  while (repeat.outer > 0 && stride() == 0) repeat.span *= space.dims[--repeat.outer];
+  const bool often = repeat.span > repeat.period && repeat.span >= kSpanMin;
+  return often ? std::optional(repeat) : std::nullopt;
+}
+
+}  // namespace
+
+void SetForm(const Space& space, DType own, PassInput* input) {
+  using Form = PassInput::Form;
   int64_t stride = 1;
   bool dense = true, scalar = true;
   for (size_t d = space.dims.size(); d-- > 0;) {
-    scalar &= input.strides[d] == 0;
-    dense &= input.strides[d] == stride || space.dims[d] == 1;
+    scalar &= input->strides[d] == 0;
+    dense &= input->strides[d] == stride || space.dims[d] == 1;
     stride *= space.dims[d];
   }
-  if (scalar) return PassInput::Form::kScalar;
-  return dense ? PassInput::Form::kDense : PassInput::Form::kWalk;
+  const std::optional<PassInput::Repeat> repeat = RepeatOf(space, *input);
+  input->form = scalar                          ? Form::kScalar
+                : dense                         ? Form::kDense
+                : repeat && input->dtype == own ? Form::kRepeat
+                                                : Form::kWalk;
+  if (repeat) input->repeat = *repeat;
 }
 
 Tensor PaddedConstant(const Tensor& value, const Shape& shape, int64_t block) {

@@ -23,7 +23,8 @@ StatusOr<std::vector<int64_t>> BlockedStrides(const Shape& shape, Layout layout,
 // Removes axes of size 1 and joins neighbours that every input steps over evenly.
 void Collapse(Space* space, std::vector<PassInput>* inputs);
 
-PassInput::Form FormOf(const Space& space, const PassInput& input);
+// Sets form and, for that form, repeat. Only elements of type `own` are seen as repeating.
+void SetForm(const Space& space, DType own, PassInput* input);
 
 // A constant of `shape` (broadcast, right-aligned) as it would lie in a blocked layout.
 Tensor PaddedConstant(const Tensor& value, const Shape& shape, int64_t block);
