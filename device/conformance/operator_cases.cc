@@ -87,6 +87,10 @@ constexpr ConformanceCase kOperatorCases[] = {
     {"conv depthwise odd", "input x f32[1,20,9,9]; w = const f32[20,1,5,5] seed 1; b = const f32[20] seed 2; output y = conv(x, w, b) strides=[1,1] pads=[2,2,2,2] dilations=[1,1] group=20"},
     {"conv to 1x1", "input x f32[1,8,4,4]; w = const f32[8,8,4,4] seed 1; b = const f32[8] seed 2; output y = conv(x, w, b) strides=[1,1] pads=[0,0,0,0] dilations=[1,1]"},
     {"conv 1-d", "input x f32[2,8,21]; w = const f32[6,8,5] seed 1; b = const f32[6] seed 2; output y = conv(x, w, b) strides=[2] pads=[2,1] dilations=[1]"},
+    {"conv column", "input x f32[1,32,40,1]; w = const f32[48,32,5,1] seed 1; b = const f32[48] seed 2; output y = relu(conv(x, w, b) strides=[1,1] pads=[2,0,2,0] dilations=[1,1])"},
+    {"conv column, strides and residual", "input x f32[2,19,21,1]; input r f32[2,24,11,1]; w = const f32[24,19,3,1] seed 1; b = const f32[24] seed 2; output y = relu(add(conv(x, w, b) strides=[2,1] pads=[1,0,3,0] dilations=[2,1], r))"},
+    {"conv column, grouped", "input x f32[1,32,33,1]; w = const f32[32,1,4,1] seed 1; b = const f32[32] seed 2; output y = conv(x, w, b) strides=[1,3] pads=[0,0,0,0] dilations=[1,2] group=32"},
+    {"conv column, weights given", "input x f32[1,4,9,1]; input w f32[8,4,3,1]; input b f32[8]; output y = conv(x, w, b) strides=[1,1] pads=[1,0,1,0] dilations=[1,1]"},
     {"conv 3-d", "input x f32[1,4,5,6,7]; w = const f32[6,4,3,3,3] seed 1; b = const f32[6] seed 2; output y = conv(x, w, b) strides=[1,1,1] pads=[1,1,1,1,1,1] dilations=[1,1,1]"},
     {"conv weights given", "input x f32[1,4,6,6]; input w f32[8,4,3,3]; input b f32[8]; output y = conv(x, w, b) strides=[1,1] pads=[1,1,1,1] dilations=[1,1]"},
     // Matrix products.

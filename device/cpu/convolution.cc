@@ -17,7 +17,22 @@ struct ConvolutionProblem {
   Dims src, weights, bias, dst;
   Dims strides, dilations, pads_begin, pads_end;
   Desc src_given, dst_given, weights_given;
+  bool turned = false;  // Height and width have changed places.
 };
+
+// Whether the images are columns: one pixel wide, and windows too. oneDNN's kernels work along the
+// width, so a column is described as a row, which lies the same in every layout.
+bool IsColumn(const Shape& x, const Shape& w, const Ints& pads) {
+  return x.size() == 4 && x[3] == 1 && w[3] == 1 && pads[1] == 0 && pads[3] == 0;
+}
+
+void Turn(Dims* dims) { std::swap((*dims)[dims->size() - 2], dims->back()); }
+
+Desc TurnedDesc(const TensorType& type, Layout layout, bool turned) {
+  TensorType lies = type;
+  if (turned) std::swap(lies.shape[2], lies.shape[3]);
+  return DescOf(lies, layout);
+}
 
 ConvolutionProblem ConvolutionProblemOf(const GroupContext& context) {
   const Node& node = context.node(0);
@@ -39,8 +54,16 @@ ConvolutionProblem ConvolutionProblemOf(const GroupContext& context) {
   for (int64_t& d : p.dilations) --d;
   p.pads_begin.assign(pads.begin(), pads.begin() + axes);
   p.pads_end.assign(pads.begin() + axes, pads.end());
-  p.src_given = DescOf(x, context.group.inputs[context.InputOf(node.inputs[0])].layout);
-  p.dst_given = DescOf(node.outputs[0], context.group.outputs[0].layout);
+  p.turned = IsColumn(x.shape, w.shape, pads);
+  if (p.turned) {
+    for (Dims* dims :
+         {&p.src, &p.dst, &p.weights, &p.strides, &p.dilations, &p.pads_begin, &p.pads_end}) {
+      Turn(dims);
+    }
+  }
+  const Layout src_layout = context.group.inputs[context.InputOf(node.inputs[0])].layout;
+  p.src_given = TurnedDesc(x, src_layout, p.turned);
+  p.dst_given = TurnedDesc(node.outputs[0], context.group.outputs[0].layout, p.turned);
   p.weights_given = PlainDesc(p.weights);
   return p;
 }
@@ -169,7 +192,8 @@ class Convolution : public CallKernel {
     if (type.shape == context.node(0).outputs[0].shape) {
       if (!HasSoundResidual(p)) return {};
       if (port < 0) return {form.dst, PlainDesc(p.dst)};
-      const bool same = DescOf(type, context.group.inputs[port].layout) == form.dst;
+      const Layout layout = context.group.inputs[port].layout;
+      const bool same = TurnedDesc(type, layout, p.turned) == form.dst;
       return same ? OperandDescs{form.dst, form.dst} : OperandDescs{};
     }
     if (port >= 0) return {};
