@@ -4,6 +4,7 @@
 #include <omp.h>
 
 #include "base/counting_new.h"
+#include "device/cpu/host.h"
 #include "graph/evaluate.h"
 #include "graph/text_form.h"
 #include "plan/group_problem.h"
@@ -216,6 +217,42 @@ TEST(CpuDevice, StreamsRunOneByOneWithoutATeam) {
   if (omp_get_thread_num() == 1) status = built.executable->Run(built.inputs, built.outputs);
   EXPECT_EQ(ToString(status), "OK");
   EXPECT_NEAR(built.outputs[0].At(12345), expected[0].At(12345), 1e-5);
+}
+
+// What a session that measures nothing runs.
+TEST(CpuDevice, GuessesTheFastestKernelFirst) {
+  const auto device = *OpenCpuDevice();
+  if (cpu::InstructionSet() != "avx512") GTEST_SKIP() << "no AVX-512";
+  struct Case {
+    std::string_view name, text, first;
+  };
+  constexpr Case kCases[] = {
+      {"wide",
+       "input x f32[1,64,28,28]\nw = const f32[64,64,3,3] seed 1\nb = const f32[64] seed 2\n"
+       "output conv(x, w, b) strides=[1,1] pads=[1,1,1,1] dilations=[1,1]\n",
+       "winograd"},
+      {"32 to 32",
+       "input x f32[1,32,28,28]\nw = const f32[32,32,3,3] seed 1\nb = const f32[32] seed 2\n"
+       "output conv(x, w, b) strides=[1,1] pads=[1,1,1,1] dilations=[1,1]\n",
+       "direct"},
+      {"rows", "input x f32[197,768]\nw = const f32[768,768] seed 1\noutput matmul(x, w)\n",
+       "convolution"},
+      {"row", "input x f32[1,768]\nw = const f32[768,768] seed 1\noutput matmul(x, w)\n",
+       "matmul"}};
+  for (const Case& c : kCases) {
+    MemoryWeights weights;
+    const Graph graph = *ParseGraph(c.text, &weights);
+    const Plan plan = PlanOf(*device, graph, 1);
+    const auto is_anchor = [](const Group& g) {
+      return g.pattern == "conv" || g.pattern == "dense";
+    };
+    const auto group = std::ranges::find_if(plan.groups, is_anchor);
+    ASSERT_NE(group, plan.groups.end()) << c.name;
+    const StatusOr<std::vector<std::string>> names =
+        device->Kernels(ExtractGroup(graph, *group, Policy()));
+    ASSERT_EQ(ToString(names.status()), "OK") << c.name;
+    EXPECT_EQ(names->front(), c.first) << c.name;
+  }
 }
 
 TEST(CpuDevice, RefusesPlansWithoutTheirWaits) {
