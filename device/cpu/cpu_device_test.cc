@@ -5,6 +5,8 @@
 
 #include "base/counting_new.h"
 #include "device/cpu/host.h"
+#include "device/cpu/onednn_threads.h"
+#include "device/cpu/team.h"
 #include "graph/evaluate.h"
 #include "graph/text_form.h"
 #include "plan/group_problem.h"
@@ -203,8 +205,8 @@ TEST(CpuDevice, RefusesAGroupOnAllCoresBesideOthers) {
             "cpu: group 0: 2 cores beside other groups, which have one each");
 }
 
-// Inside a parallel region of the caller there is no team for the streams.
-TEST(CpuDevice, StreamsRunOneByOneWithoutATeam) {
+// A caller's own OpenMP has nothing to do with ours.
+TEST(CpuDevice, StreamsRunInsideTheCallersParallelRegion) {
   const auto device = *OpenCpuDevice();
   if (device->spec().cores < 2) GTEST_SKIP() << "one core";
   Built built;
@@ -215,6 +217,24 @@ TEST(CpuDevice, StreamsRunOneByOneWithoutATeam) {
   Status status = Err(StatusCode::kInternal, "never ran");
 #pragma omp parallel num_threads(2)
   if (omp_get_thread_num() == 1) status = built.executable->Run(built.inputs, built.outputs);
+  EXPECT_EQ(ToString(status), "OK");
+  EXPECT_NEAR(built.outputs[0].At(12345), expected[0].At(12345), 1e-5);
+}
+
+// Inside a part of the caller's there is one thread for all streams.
+TEST(CpuDevice, StreamsRunOneByOneInsideAPart) {
+  const auto device = *OpenCpuDevice();
+  if (device->spec().cores < 2) GTEST_SKIP() << "one core";
+  Built built;
+  built.graph = *ParseGraph(kWideBetween, built.weights.get());
+  built.plan = BesidePlanOf(*device, built.graph);
+  built = BuildPlan(*device, std::move(built));
+  const auto expected = *Evaluate(built.graph, built.inputs, *built.weights, {.threads = 2});
+  cpu::Team team(2);
+  Status status = Err(StatusCode::kInternal, "never ran");
+  team.Run(2, [&](int part) {
+    if (part == 1) status = built.executable->Run(built.inputs, built.outputs);
+  });
   EXPECT_EQ(ToString(status), "OK");
   EXPECT_NEAR(built.outputs[0].At(12345), expected[0].At(12345), 1e-5);
 }
@@ -254,6 +274,9 @@ TEST(CpuDevice, GuessesTheFastestKernelFirst) {
     EXPECT_EQ(names->front(), c.first) << c.name;
   }
 }
+
+// Else oneDNN waits for libgomp's threads, whether they run or not.
+TEST(CpuDevice, OneDnnRunsOnOurTeams) { EXPECT_TRUE(cpu::RunOneDnnOnTeams()); }
 
 TEST(CpuDevice, RefusesPlansWithoutTheirWaits) {
   const auto device = *OpenCpuDevice();

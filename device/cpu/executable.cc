@@ -213,6 +213,7 @@ Status CpuExecutable::PrepareStream(const Graph& graph, const Plan& plan, const 
 Status CpuExecutable::Prepare(const Graph& graph, const Plan& plan, const WeightSource& weights,
                               const ExecutableOptions& options) {
   types_.emplace(graph);
+  const TeamScope team(options.cores);  // Weights are packed on all cores.
   if (plan.arena_bytes > options.memory_bytes_max) {
     return Err(StatusCode::kResourceExhausted, "cpu memory: asked for {} bytes, there are {}",
                plan.arena_bytes, options.memory_bytes_max);
@@ -342,6 +343,7 @@ void CpuExecutable::Resolve(std::span<const Tensor> inputs, std::span<Tensor> ou
 StatusOr<Nanos> CpuExecutable::RunAll(std::span<const Tensor> inputs, std::span<Tensor> outputs,
                                       const How& how) {
   AG_TRY(types_->Check(inputs, outputs));
+  const TeamScope team(cores_);
   Resolve(inputs, outputs);
   AG_TRY(ConvertStaged(/*is_output=*/false, inputs, outputs));
   if (++epoch_ == 0) ++epoch_;
@@ -374,7 +376,10 @@ void CpuExecutable::RunPhase(const Phase& phase) {
   const auto run = [&](int s) { RunSteps(s, phase.steps[s]); };
   if (!phase.is_beside) {
     for (size_t s = 0; s < streams_.size(); ++s) run(static_cast<int>(s));
-  } else if (!RunBeside(cores_, static_cast<int>(streams_.size()), run)) {
+  } else if (const Team::Place here = Team::Here();
+             !here.inside && here.team->size() >= static_cast<int>(streams_.size())) {
+    here.team->Run(static_cast<int>(streams_.size()), run);
+  } else {
     std::vector<Phase::Range> left = phase.steps;
     for (const size_t s : phase.one_by_one) RunStep(s, streams_[s]->steps[left[s].begin++]);
   }

@@ -1,6 +1,6 @@
 // A plan on the CPU: kernels made, memory allocated. Several streams run on the threads of one
-// OpenMP team, a core each, from one group that takes several cores to the next: with a team of its
-// own for each stream, the teams' idle threads spin on the cores that the others want.
+// team, a core each, from one group that takes several cores to the next: with a team of its own
+// for each stream, the teams' idle threads spin on the cores that the others want.
 #pragma once
 
 #include "base/clock.h"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "device/cpu/onednn_threads.h"
 #include "device/cpu/packed_weights.h"
 
 namespace ag::cpu {
@@ -34,7 +35,10 @@ Desc Plain(const Dims& dims, dnnl::memory::data_type type) {
 }  // namespace
 
 const dnnl::engine& Engine() {
-  static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  static const dnnl::engine engine = [] {
+    RunOneDnnOnTeams();
+    return dnnl::engine(dnnl::engine::kind::cpu, 0);
+  }();
   return engine;
 }
 

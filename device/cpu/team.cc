@@ -1,0 +1,209 @@
+#include "device/cpu/team.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <system_error>
+#include <utility>
+
+#include "base/mutex.h"
+
+namespace ag::cpu {
+namespace {
+
+using Steady = std::chrono::steady_clock;
+
+// How long a thread stays awake for what comes next. Helpers: through the groups of a plan that
+// one core computes (a wake-up costs 50 us). The caller: until a helper that runs has ended its
+// part; one that does not run needs the core.
+constexpr auto kHelperSpin = std::chrono::microseconds(300);
+constexpr auto kCallerSpin = std::chrono::microseconds(100);
+constexpr int kPausesPerLook = 32;  // Looks at the clock are dearer than pauses.
+
+void Pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+// Spins until done() or so long; whether it is done.
+template <class Done>
+bool Spin(Steady::duration most, const Done& done) {
+  Steady::time_point end{};
+  while (true) {
+    for (int i = 0; i < kPausesPerLook; ++i) {
+      if (done()) return true;
+      Pause();
+    }
+    const Steady::time_point now = Steady::now();
+    if (end == Steady::time_point{}) end = now + most;
+    if (now >= end) return false;
+  }
+}
+
+// Sleeps while `word` is `value`; may return early.
+void SleepWhile(std::atomic<uint32_t>* word, uint32_t value) {
+  syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, nullptr, nullptr, 0);
+}
+void Wake(std::atomic<uint32_t>* word, int sleepers) {
+  syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, sleepers, nullptr, nullptr, 0);
+}
+
+constexpr int kCountBits = 16;
+constexpr uint64_t kCountMask = (1u << kCountBits) - 1;
+
+uint64_t OpenWord(uint32_t job, int parts, int next) {
+  return uint64_t{job} << (2 * kCountBits) | static_cast<uint64_t>(parts) << kCountBits |
+         static_cast<uint64_t>(next);
+}
+
+// Teams that nobody uses. Never destroyed: their threads end with the process.
+class Shelf {
+ public:
+  static Shelf& Instance() {
+    static Shelf* const shelf = new Shelf();
+    return *shelf;
+  }
+
+  // Null: none of this size.
+  std::unique_ptr<Team> Take(int threads) {
+    const MutexLock lock(mutex_);
+    const auto found =
+        std::ranges::find_if(teams_, [&](const auto& team) { return team->wanted() == threads; });
+    if (found == teams_.end()) return nullptr;
+    std::swap(*found, teams_.back());
+    std::unique_ptr<Team> team = std::move(teams_.back());
+    teams_.pop_back();
+    return team;
+  }
+
+  void Put(std::unique_ptr<Team> team) {
+    const MutexLock lock(mutex_);
+    teams_.push_back(std::move(team));
+  }
+
+ private:
+  Mutex mutex_;
+  std::vector<std::unique_ptr<Team>> teams_ AG_GUARDED_BY(mutex_);
+};
+
+}  // namespace
+
+Team::Place& Team::Here() {
+  static thread_local Place place;
+  return place;
+}
+
+Team::Team(int threads) : wanted_(threads) {
+  try {
+    for (int i = 1; i < threads; ++i) helpers_.emplace_back([this] { Help(); });
+  } catch (const std::system_error&) {
+    // A limit on threads: those that there are do it all.
+  }
+}
+
+Team::~Team() {
+  stop_ = true;
+  job_.fetch_add(1);
+  Wake(&job_, size());
+  for (std::thread& helper : helpers_) helper.join();
+}
+
+void Team::RunParts(int parts, Function function, const void* data) {
+  const Place before = Here();
+  if (parts <= 1 || before.inside) {
+    for (int part = 0; part < parts; ++part) {
+      Here() = {this, part, parts, true};
+      function(data, part);
+    }
+    Here() = before;
+    return;
+  }
+  function_ = function;
+  data_ = data;
+  left_.store(static_cast<uint32_t>(parts), std::memory_order_relaxed);
+  const uint32_t job = job_.load(std::memory_order_relaxed) + 1;
+  open_.store(OpenWord(job, parts, 1), std::memory_order_release);
+  job_.store(job);  // Sequentially consistent, as asleep_: one of both sides sees the other.
+  if (asleep_.load() > 0) Wake(&job_, parts - 1);
+  RunPart(0, parts);
+  int part = 0;
+  while (TakePart(job, &part, &parts)) RunPart(part, parts);
+  WaitForParts();
+  Here() = before;
+}
+
+void Team::RunPart(int part, int parts) {
+  Here() = {this, part, parts, true};
+  function_(data_, part);
+  if (left_.fetch_sub(1) == 1 && caller_asleep_.load()) Wake(&left_, 1);
+}
+
+bool Team::TakePart(uint32_t job, int* part, int* parts) {
+  uint64_t open = open_.load(std::memory_order_acquire);
+  while (static_cast<uint32_t>(open >> (2 * kCountBits)) == job) {
+    *part = static_cast<int>(open & kCountMask);
+    *parts = static_cast<int>(open >> kCountBits & kCountMask);
+    if (*part >= *parts) return false;
+    if (open_.compare_exchange_weak(open, open + 1, std::memory_order_acq_rel)) return true;
+  }
+  return false;
+}
+
+void Team::WaitForParts() {
+  const auto done = [this] { return left_.load(std::memory_order_acquire) == 0; };
+  if (Spin(kCallerSpin, done)) return;
+  caller_asleep_.store(true);
+  for (uint32_t left = left_.load(); left != 0; left = left_.load()) SleepWhile(&left_, left);
+  caller_asleep_.store(false);
+}
+
+uint32_t Team::WaitForJob(uint32_t seen) {
+  const auto done = [&] { return job_.load(std::memory_order_acquire) != seen; };
+  if (!Spin(kHelperSpin, done)) {
+    asleep_.fetch_add(1);
+    while (job_.load() == seen) SleepWhile(&job_, seen);
+    asleep_.fetch_sub(1);
+  }
+  return job_.load(std::memory_order_acquire);
+}
+
+void Team::Help() {
+  uint32_t job = 0;
+  while (true) {
+    job = WaitForJob(job);
+    if (stop_.load()) return;
+    int part = 0, parts = 0;
+    while (TakePart(job, &part, &parts)) RunPart(part, parts);
+    Here() = {};
+  }
+}
+
+void Team::Barrier() {
+  const int parts = Here().parts;
+  const uint32_t before = barriers_.load();
+  if (at_barrier_.fetch_add(1) + 1 == parts) {
+    at_barrier_.store(0);
+    barriers_.fetch_add(1);
+    return;
+  }
+  while (barriers_.load(std::memory_order_acquire) == before) Pause();
+}
+
+TeamScope::TeamScope(int threads) : before_(Team::Here()) {
+  if (before_.inside || (before_.team != nullptr && before_.team->wanted() >= threads)) return;
+  taken_ = Shelf::Instance().Take(threads);
+  if (taken_ == nullptr) taken_ = std::make_unique<Team>(threads);
+  Team::Here() = {.team = taken_.get()};
+}
+
+TeamScope::~TeamScope() {
+  if (taken_ == nullptr) return;
+  Team::Here() = before_;
+  Shelf::Instance().Put(std::move(taken_));
+}
+
+}  // namespace ag::cpu
