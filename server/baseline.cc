@@ -141,8 +141,7 @@ StatusOr<BaselineResult> CompareWithBaseline(const BaselineRequest& request,
   NoteFailures(times, places, &result);
   const Reading reading(times, places);
   Conclude(reading, places, &result);
-  result.over_untuned =
-      places.output == places.untuned ? std::nullopt : reading.Over(places.untuned, places.output);
+  result.over_untuned = reading.Over(places.untuned, places.output);
   result.fresh_session = reading.Over(places.output, places.second);
   return result;
 }

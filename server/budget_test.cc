@@ -19,9 +19,12 @@ TEST(Budget, ASmallModelIsSearchedMostOfTheTime) {
 
 TEST(Budget, WhatTheBeginningTookIsKeptForTheEnd) {
   Budget budget(BudgetSeconds(0), BudgetSeconds(40));
-  budget.Imported(BudgetSeconds(2), BudgetSeconds(3));
-  EXPECT_DOUBLE_EQ(SecondsOf(budget.check_begin()), 37);
-  EXPECT_DOUBLE_EQ(SecondsOf(budget.finals_end()), 40 - 10 - 8 - 3);
+  budget.Imported(BudgetSeconds(2), BudgetSeconds(1));
+  EXPECT_DOUBLE_EQ(SecondsOf(budget.check_begin()), 39);
+  EXPECT_DOUBLE_EQ(SecondsOf(budget.finals_end()), 40 - 10 - 8 - 1);
+  budget.Imported(BudgetSeconds(2), BudgetSeconds(30));  // At most half of the total.
+  EXPECT_DOUBLE_EQ(SecondsOf(budget.check_begin()), 30);
+  EXPECT_DOUBLE_EQ(SecondsOf(budget.finals_end()), 20);
 }
 
 // However slow the machine, each part comes after the one before, and the search has its share.

@@ -241,8 +241,7 @@ StatusOr<EntryResult> PoolMeasurer::RunFiles(FileSetWork work) {
       entry = delivery.result.status;
     }
   };
-  const double seconds_max = options_.plan_seconds_max + work.seconds_max;
-  AG_TRY(RunItem({std::move(work), seconds_max}, keep, options_.cancelled, {}));
+  AG_TRY(RunItem({std::move(work), options_.plan_seconds_max}, keep, options_.cancelled, {}));
   return entry;
 }
 

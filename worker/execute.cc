@@ -236,6 +236,7 @@ StatusOr<FileTimes> Executor::TimeFileSet(const FileSetRequest& request) {
   to_time.cold_cache = request.cold_cache;
   to_time.seconds = request.seconds;
   to_time.blocks_max = request.blocks_max;
+  to_time.answer_max = request.answer_max;
   to_time.on_progress = [this] { on_progress_(0); };
   to_time.on_wait = on_wait_;
   return TimeFiles(to_time);
@@ -276,7 +277,7 @@ StatusOr<std::vector<KernelChoice>> Executor::RefinePlan(const CandidateBytes& c
   AG_LET(const Plan plan, DecodePlan(candidate.plan));
   std::vector<KernelChoice> faster;
   {
-    AG_LET(const auto alone, MeasureAlone(*device_, tick));
+    AG_LET(const auto alone, Alone(0));
     AG_LET(faster, RefineKernels(graph, plan, rivals, *device_,
                                  {.weights = weights_.get(), .on_run = tick}));
   }

@@ -38,6 +38,7 @@ struct FileSetRequest {
   bool cold_cache = false;
   double seconds = 10;
   int blocks_max = 21;
+  Nanos answer_max{60'000'000'000};  // A process that is silent for so long counts as hung.
 };
 
 class Executor {

@@ -147,9 +147,11 @@ StatusOr<FileSetRequest> FromWire(const v1::FileSet& set) {
   return request;
 }
 
-Status RunFiles(Executor& executor, const v1::FileSet& set, const Emit& emit) {
-  const StatusOr<FileSetRequest> request = FromWire(set);
+// `silence_max` in seconds, of each file's process; 0: the default.
+Status RunFiles(Executor& executor, const v1::FileSet& set, double silence_max, const Emit& emit) {
+  StatusOr<FileSetRequest> request = FromWire(set);
   if (!request.ok()) return emit(Result(-1, request.status()));
+  if (silence_max > 0) request->answer_max = Nanos(static_cast<int64_t>(silence_max * 1e9));
   v1::ItemResult result = Result(0, OkStatus());
   if (set.compare_seeds() > 0) {
     const auto errors = executor.CompareFileSet(*request, set.compare_seeds());
@@ -205,7 +207,7 @@ Status RunWorkItem(Executor& executor, const std::string& item_bytes,
     case v1::WorkItem::kCheck:
       return RunCheck(executor, item.check(), send);
     case v1::WorkItem::kFiles:
-      return RunFiles(executor, item.files(), send);
+      return RunFiles(executor, item.files(), item.time_max_seconds(), send);
     case v1::WorkItem::kRefine:
       return RunRefine(executor, item.refine(), send);
     case v1::WorkItem::kQualify:

@@ -35,7 +35,7 @@ StatusOr<OrtTimes> TimeInOrt(const OrtRequest& request) {
   to_time.threads = request.threads;
   to_time.seconds = request.seconds;
   to_time.blocks_max = kBlocksMax;
-  to_time.start_max = request.start_max;
+  to_time.answer_max = request.start_max;
   to_time.stop = [] { return StopSignal() != 0; };
   AG_LET(const FileTimes measured, TimeFiles(to_time));
   for (const FileRunner& runner : measured.runners) AG_TRY(runner.status);

@@ -16,7 +16,8 @@ struct OrtRequest {
   int threads = 1;
   double seconds = 5;               // Of sampling, at most.
   std::vector<std::string> shapes;  // As --shape takes them.
-  Nanos start_max{60'000'000'000};  // Beyond `seconds`: for Python to start and models to load.
+  Nanos start_max{
+      60'000'000'000};  // For Python to start and models to load, and for any other answer.
 };
 
 struct OrtTimes {

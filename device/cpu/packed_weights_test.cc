@@ -5,6 +5,7 @@
 #include "device/cpu/cpu_device.h"
 #include "graph/text_form.h"
 #include "plan/estimator.h"
+#include "plan/schedule.h"
 
 namespace ag::cpu {
 namespace {
@@ -62,7 +63,8 @@ TEST(PackedWeights, ExecutablesOfADeviceShareThem) {
       "output y = matmul(x, add(w, v))\n",
       &weights);
   const std::unique_ptr<Device> device = *OpenCpuDevice({.cores = 1});
-  const Plan plan = *EagerPlan(graph, device->spec(), {});
+  RooflineTimes times(device->spec());
+  const Plan plan = *MakePlan(graph, device->spec(), Policy(), times, {.grouped = false}, 1);
   const std::vector<Tensor> inputs = {RandomTensor({DType::kFloat32, {1, 32}}, 1)};
   for (const bool names_content : {true, false}) {
     const CountedWeights counted(weights, names_content);

@@ -20,8 +20,7 @@ using Json = nlohmann::ordered_json;
 constexpr double kPlaceNs = 20e6;
 constexpr int kRunsMax = 64;
 
-// Without an answer for so long a process counts as hung.
-constexpr Nanos kRunTimeMax{60'000'000'000};
+constexpr Nanos kCompareTimeMax{600'000'000'000};
 
 class Contest {
  public:
@@ -44,9 +43,7 @@ class Contest {
   }
 
  private:
-  Waiting WaitFor(Nanos time_max) const {
-    return {time_max, &request_.stop, &request_.on_progress};
-  }
+  Waiting Answer() const { return {request_.answer_max, &request_.stop, &request_.on_progress}; }
 
   // All processes load at once: more than two files on few cores load no faster one by one.
   void StartAll() {
@@ -61,13 +58,13 @@ class Contest {
     for (size_t f = 0; f < processes_.size(); ++f) {
       FileRunner& runner = times_.runners[f];
       if (!runner.status.ok()) continue;
-      StatusOr<FileRunner> ready = processes_[f]->Ready(WaitFor(request_.start_max));
+      StatusOr<FileRunner> ready = processes_[f]->Ready(Answer());
       if (ready.ok()) runner = *std::move(ready);
       AG_TRY(Take(f, ready.status()));
     }
     for (size_t f = 0; f < processes_.size(); ++f) {
       if (!times_.runners[f].status.ok()) continue;
-      const StatusOr<double> ns = processes_[f]->Run(1, WaitFor(kRunTimeMax));
+      const StatusOr<double> ns = processes_[f]->Run(1, Answer());
       AG_TRY(Take(f, ns.status()));
       if (ns.ok()) runs_[f] = std::clamp(static_cast<int>(kPlaceNs / *ns), 1, kRunsMax);
     }
@@ -80,7 +77,7 @@ class Contest {
     for (size_t place = 0; place < 2 * n; ++place) {
       const size_t f = place < n ? place : 2 * n - 1 - place;
       if (!times_.runners[f].status.ok()) continue;
-      const StatusOr<double> ns = processes_[f]->Run(runs_[f], WaitFor(kRunTimeMax));
+      const StatusOr<double> ns = processes_[f]->Run(runs_[f], Answer());
       AG_TRY(Take(f, ns.status()));
       if (ns.ok()) block[place] = *ns;
     }
@@ -139,7 +136,7 @@ StatusOr<std::vector<OutputError>> CompareInOnnxRuntime(const CompareFilesReques
   std::string rest;
   AG_LET(const std::string line,
          internal::ReadLine(child, "ONNX Runtime", &rest,
-                            {10 * kRunTimeMax, nullptr, &request.on_progress}));
+                            {kCompareTimeMax, nullptr, &request.on_progress}));
   const Json list = Json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (!list.is_array()) return internal::ParseReady(line, "ONNX Runtime").status();
   std::vector<OutputError> errors;

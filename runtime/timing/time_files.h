@@ -30,7 +30,7 @@ struct TimeFilesRequest {
   bool cold_cache = false;              // Our runtime flushes caches before each run.
   double seconds = 10;                  // Of sampling, at most.
   int blocks_max = 21;
-  Nanos start_max{60'000'000'000};    // For processes to start and models to load.
+  Nanos answer_max{60'000'000'000};   // A process that says nothing for so long counts as hung.
   std::string program = {};           // The binary with the role "time-file"; empty: our own.
   std::function<bool()> stop;         // May be null. Asked often; true ends with kCancelled.
   std::function<void()> on_progress;  // May be null. Called often.

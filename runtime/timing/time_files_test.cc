@@ -121,13 +121,13 @@ TEST_F(TimeFilesTest, WhatIsMissingOrBrokenIsSaid) {
 TEST_F(TimeFilesTest, WhoDoesNotAnswerIsNotWaitedFor) {
   Python("sleep 30");
   TimeFilesRequest request = Two();
-  request.start_max = Nanos{100'000'000};
+  request.answer_max = Nanos{100'000'000};
   const Nanos begin = RealClock().Now();
   const auto times = TimeFiles(request);
   ASSERT_TRUE(times.ok());
   EXPECT_EQ(Message(times->runners[0].status), "ONNX Runtime did not answer in 0 s");
   EXPECT_EQ(times->runners[0].status.code(), StatusCode::kDeadlineExceeded);
-  request.start_max = Nanos{60'000'000'000};
+  request.answer_max = Nanos{60'000'000'000};
   request.stop = [] { return true; };
   EXPECT_EQ(TimeFiles(request).status().code(), StatusCode::kCancelled);
   EXPECT_LT(RealClock().Now() - begin, Nanos{10'000'000'000});
