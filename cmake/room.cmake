@@ -1,9 +1,37 @@
-# ag_unity(TARGET): compiles the target's sources in batches, one compiler run each (AG_UNITY):
-# most of a file's time goes into the same headers. Batches are large where files are short. A
-# source with settings of its own is compiled alone.
+# ag_unity(TARGET): compiles the target's sources in batches of at most AG_UNITY_BATCH, one compiler
+# run each: most of a file's time goes into the same headers. So names in unnamed namespaces are
+# unique in a room. A source with settings of its own is compiled alone; it has the property
+# SKIP_UNITY_BUILD_INCLUSION before this. The batches are not CMake's own (UNITY_BUILD): those name
+# their files by absolute paths, and ccache finds no such object in another checkout.
 function(ag_unity target)
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ${AG_UNITY}
-                        UNITY_BUILD_BATCH_SIZE ${AG_UNITY_BATCH})
+  get_target_property(sources ${target} SOURCES)
+  set(together)
+  foreach(source ${sources})
+    get_source_file_property(alone ${source} SKIP_UNITY_BUILD_INCLUSION)
+    if(source MATCHES "\\.cc$" AND NOT alone)
+      list(APPEND together ${source})
+    endif()
+  endforeach()
+  list(LENGTH together count)
+  if(NOT AG_UNITY OR count LESS 2)
+    return()
+  endif()
+  math(EXPR batches "(${count} + ${AG_UNITY_BATCH} - 1) / ${AG_UNITY_BATCH}")
+  math(EXPR size "(${count} + ${batches} - 1) / ${batches}")
+  set_source_files_properties(${together} PROPERTIES HEADER_FILE_ONLY ON)
+  foreach(number RANGE 1 ${batches})
+    math(EXPR begin "(${number} - 1) * ${size}")
+    list(SUBLIST together ${begin} ${size} batch)
+    set(text "// Made by ag_unity (cmake/room.cmake).\n")
+    foreach(source ${batch})
+      string(REPLACE "${AG_GENERATED}/" "" source ${source})
+      string(REPLACE "${CMAKE_SOURCE_DIR}/" "" source ${source})
+      string(APPEND text "#include \"${source}\"\n")
+    endforeach()
+    set(file ${CMAKE_BINARY_DIR}/batches/${target}_${number}.cc)
+    file(CONFIGURE OUTPUT ${file} CONTENT "${text}" @ONLY)
+    target_sources(${target} PRIVATE ${file})
+  endforeach()
 endfunction()
 
 # ag_room(PATH [ROOMS path...] [LIBS target...])
