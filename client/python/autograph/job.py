@@ -36,7 +36,8 @@ class Progress:
         round: of the outer loop. graphs: scored so far. candidates: whole graphs measured so far.
         best_speedup: of the measured candidates so far; 1 before any.
         groups_measured, cache_hits: group measurements made, and taken from the cache.
-        fraction: of the budget that is used, 0 to 1; an estimate.
+        fraction: of the budget that is used, 0 to 1; it only grows. elapsed_seconds: since it ran.
+        waits_for: "the measuring lock, held by process 123"; "" when it does not wait.
     """
 
     stage: str
@@ -47,6 +48,8 @@ class Progress:
     groups_measured: int
     cache_hits: int
     fraction: float
+    elapsed_seconds: float = 0.0
+    waits_for: str = ""
 
 
 @dataclass(frozen=True)
@@ -105,6 +108,8 @@ def job_of(message: Any) -> Job:
             groups_measured=progress.groups_measured,
             cache_hits=progress.cache_hits,
             fraction=progress.fraction,
+            elapsed_seconds=progress.elapsed_seconds,
+            waits_for=progress.waits_for,
         ),
         model_name=request.model_name,
         model_digest=request.model_digest,
