@@ -27,7 +27,6 @@ struct Measurement {
   Latency latency;
   int samples = 0;
   int discarded = 0;     // Samples thrown away: moved canary, foreign load, changed clocks.
-  int disturbed = 0;     // Of `samples`: taken beside foreign load all the same.
   double canary_ns = 0;  // The canary's time beside it.
   std::string kernel;    // The fastest kernel, and what the others took:
   std::vector<std::pair<std::string, double>> alternatives;  // name, median ns.
@@ -35,6 +34,7 @@ struct Measurement {
   // How many of the device's cores (SMs of a GPU) the fastest kernel keeps busy while it runs
   // alone; 0: not known.
   int busy_cores = 0;
+  int disturbed = 0;  // Of `samples`: taken beside foreign load all the same.
 };
 
 // kInvalidArgument: a time that is not finite or not positive, a median outside of its interval, or
