@@ -187,9 +187,10 @@ class Convolution : public CallKernel {
   }
 
   // oneDNN's (2.6) SSE4.1 and AVX convolutions add a residual at wrong places where the channels
-  // are no multiple of their block of 8; the loops behind the convolution do it then.
+  // are no multiple of their block of 8, and to columns described as rows; the loops behind the
+  // convolution do it then.
   static bool HasSoundResidual(const ConvolutionProblem& p) {
-    return p.dst[1] % 8 == 0 || InstructionSet() != "sse41";
+    return InstructionSet() != "sse41" || (!p.turned && p.dst[1] % 8 == 0);
   }
 
   // Residuals in the result's own layout, vectors over channels, scalars.
