@@ -62,6 +62,8 @@ class WheelTest(unittest.TestCase):
         wanted = re.findall(r"=> (\S.*?)(?: \(0x[0-9a-f]+\))?$", said.stdout, flags=re.MULTILINE)
         self.assertTrue(any(str(NATIVE) in path for path in wanted))
         outside = {path for path in wanted if str(NATIVE) not in path and not SYSTEM.search(path)}
+        # The CUDA module, where it is built, loads the toolkit of the machine it runs on.
+        outside = {path for path in outside if not re.search(r"/lib(cuda|cublas|cudnn|nv)", path)}
         self.assertEqual(outside, set())
         self.assertNotIn("not found", said.stdout)
 
