@@ -30,7 +30,6 @@ class Contest {
   }
 
   StatusOr<FileTimes> Run() {
-    StartAll();
     AG_TRY(FirstRuns());
     const Nanos begin = RealClock().Now();
     const Nanos sampling(static_cast<int64_t>(request_.seconds * 1e9));
@@ -45,23 +44,19 @@ class Contest {
  private:
   Waiting Answer() const { return {request_.answer_max, &request_.stop, &request_.on_progress}; }
 
-  // All processes load at once: more than two files on few cores load no faster one by one.
-  void StartAll() {
-    for (size_t f = 0; f < processes_.size(); ++f) {
-      StatusOr<TimerProcess> started = TimerProcess::Start(request_, request_.files[f]);
-      times_.runners[f].status = started.status();
-      if (started.ok()) processes_[f] = *std::move(started);
-    }
+  // One after the other: what loading needs beyond the session is then needed once.
+  Status Start(size_t f) {
+    StatusOr<TimerProcess> started = TimerProcess::Start(request_, request_.files[f]);
+    times_.runners[f].status = started.status();
+    if (!started.ok()) return OkStatus();
+    processes_[f] = *std::move(started);
+    StatusOr<FileRunner> ready = processes_[f]->Ready(Answer());
+    if (ready.ok()) times_.runners[f] = *std::move(ready);
+    return Take(f, ready.status());
   }
 
   Status FirstRuns() {
-    for (size_t f = 0; f < processes_.size(); ++f) {
-      FileRunner& runner = times_.runners[f];
-      if (!runner.status.ok()) continue;
-      StatusOr<FileRunner> ready = processes_[f]->Ready(Answer());
-      if (ready.ok()) runner = *std::move(ready);
-      AG_TRY(Take(f, ready.status()));
-    }
+    for (size_t f = 0; f < processes_.size(); ++f) AG_TRY(Start(f));
     for (size_t f = 0; f < processes_.size(); ++f) {
       if (!times_.runners[f].status.ok()) continue;
       const StatusOr<double> ns = processes_[f]->Run(1, Answer());
