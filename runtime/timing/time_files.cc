@@ -51,8 +51,9 @@ class Contest {
     if (!started.ok()) return OkStatus();
     processes_[f] = *std::move(started);
     StatusOr<FileRunner> ready = processes_[f]->Ready(Answer());
-    if (ready.ok()) times_.runners[f] = *std::move(ready);
-    return Take(f, ready.status());
+    if (!ready.ok()) return Take(f, ready.status());
+    times_.runners[f] = *std::move(ready);
+    return OkStatus();
   }
 
   Status FirstRuns() {
