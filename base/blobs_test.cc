@@ -88,6 +88,9 @@ TEST_F(BlobsTest, WriterNamesWhatWasWritten) {
   EXPECT_EQ(ToString(writer->Append("c")), "OK");
   EXPECT_EQ(writer->Commit().value().Hex(), kAbc);
   EXPECT_EQ(ToString(blobs_->Verify(Sha256("abc"))), "OK");
+  writer = blobs_->NewWriter().value();
+  EXPECT_EQ(ToString(writer->Append("abc")), "OK");
+  EXPECT_EQ(writer->Commit().value().Hex(), kAbc);
 }
 
 TEST_F(BlobsTest, AWriterMayLeaveTheSyncToLater) {
@@ -110,8 +113,11 @@ TEST_F(BlobsTest, WhatIsMissingIsReadFromBelowAndNeverWrittenThere) {
   EXPECT_EQ(above->List().value(), std::vector<Digest>());
   EXPECT_EQ(ToString(above->Remove(abc)),
             std::string("NOT_FOUND: blob ") + kAbc + ": not in " + root);
-  EXPECT_EQ(above->Put("abc").value(), abc);
+  EXPECT_EQ(ToString(above->Adopt(abc)), "OK");
   EXPECT_EQ(above->PathOf(abc), root + "/ba/" + kAbc);
+  EXPECT_EQ(ToString(above->Adopt(abc)), "OK") << "it is here already";
+  EXPECT_EQ(above->Adopt(Sha256("x")).code(), StatusCode::kNotFound);
+  EXPECT_EQ(above->Put("abc").value(), abc);
   const Digest empty = above->Put("").value();
   EXPECT_EQ(blobs_->List().value(), std::vector<Digest>({abc}));
   EXPECT_FALSE(above->Has(Sha256("x")));
