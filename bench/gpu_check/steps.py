@@ -190,7 +190,7 @@ class Steps:
             f"{self.args.budget}s", "--report", report, "--ort", "off", "--json", *words))
         self.autograph("cache", "export", recording, "--device", self.args.device)
         keep = ("verdict", "environment", "input_latency_ms", "output_latency_ms", "eager_latency_ms", "speedup",
-                "speedup_low", "speedup_high", "max_rel_error", "rewrites", "groups", "streams", "stop_reason", "counts",
+                "speedup_low", "speedup_high", "over_tuned_input", "max_rel_error", "rewrites", "groups", "streams", "stop_reason", "counts",
                 "seconds", "cache", "warnings")
         kept = {key: result.get(key) for key in keep}
         with open(report) as file:
