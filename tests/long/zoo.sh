@@ -17,7 +17,7 @@ for _ in $(seq 100); do
   sleep 0.2
 done
 failed=0
-printf '%-14s %-10s %8s %10s %10s %10s %8s %9s  %s\n' model verdict speedup eager_ms input_ms output_ms seconds max_rel onnxruntime
+printf '%-14s %-13s %8s %10s %10s %10s %8s %9s  %s\n' model verdict speedup eager_ms today_ms output_ms seconds max_rel onnxruntime
 for model in $models; do
   build/autograph zoo "$model" -o "$out/m.onnx" >/dev/null
   if ! build/autograph optimize "$out/m.onnx" -o "$out/o.onnx" --device cpu --json >"$out/r.json" 2>"$out/err"; then
@@ -30,7 +30,7 @@ import json, sys
 name, agree, path = sys.argv[1:]
 r = json.load(open(path))
 ms = lambda k: r[k]["median"]
-print(f"{name:<14} {r['verdict']:<10} {r['speedup']:8.3f} {ms('eager_latency_ms'):10.3f} {ms('input_latency_ms'):10.3f} "
+print(f"{name:<14} {r['verdict']:<13} {r['speedup']:8.3f} {ms('eager_latency_ms'):10.3f} {ms('input_latency_ms'):10.3f} "
       f"{ms('output_latency_ms'):10.3f} {r['seconds']:8.1f} {r['max_rel_error']:9.1e}  {agree}", flush=True)
 PY
   [[ -n "${KEEP:-}" ]] && { mkdir -p "$KEEP"; cp "$out/r.json" "$KEEP/$model.json"; }
