@@ -3,9 +3,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <filesystem>
-
 #include "base/digest.h"
+#include "runtime/timing/testing.h"
 
 namespace ag {
 namespace {
@@ -158,8 +157,7 @@ std::string Alone::Write(const std::string& name, const std::string& bytes) cons
 }
 
 void FakePython(Variables& variables, const std::string& path, const std::string& script) {
-  EXPECT_TRUE(WriteFileAtomically(path, "#!/bin/sh\n" + script + "\n").ok());
-  std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  testing::WriteFakePython(path, script);
   variables["AUTOGRAPH_PYTHON"] = path;
 }
 
@@ -170,8 +168,8 @@ void FakeOnnxRuntime(Variables& variables, const std::string& path, const std::s
   // A blob folder names a file by its digest: what stands behind the first two digits.
   FakePython(variables, path,
              "case $3 in *compare*) echo '" + same + "' >&3; exit;; *" +
-                 DigestOfFile(input).substr(2) + "*) t=100;; *) t=" + other +
-                 ";; esac; echo 'ready - 9.9' >&3; while read -r line <&3; do echo $t >&3; done");
+                 DigestOfFile(input).substr(2) + "*) t=100;; *) t=" + other + ";; esac; " +
+                 testing::FakeAnswers("$t", "9.9"));
 }
 
 std::string DigestOfFile(const std::string& path) {

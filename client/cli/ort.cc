@@ -15,9 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// As for finals (device/profile): fewer blocks than this say nothing, and FASTER must be sure.
-constexpr int kBlocksMin = 9;
-constexpr int kBlocksMax = 45;
+constexpr int kBlocksMax = 45;  // As for finals (device/profile).
 constexpr double kEffectMin = 0.01;
 
 }  // namespace
@@ -52,9 +50,7 @@ StatusOr<OrtTimes> TimeInOrt(const OrtRequest& request) {
   times.second.speedup = ratio.median;
   times.second.speedup_low = ratio.low;
   times.second.speedup_high = ratio.high;
-  times.second.verdict = times.second.blocks < kBlocksMin
-                             ? Verdict::kAmbiguous
-                             : Judge(ratio.low, ratio.high, kEffectMin);
+  times.second.verdict = Judge(ratio.low, ratio.high, kEffectMin);
   return times;
 }
 

@@ -4,13 +4,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
-#include "base/file.h"
 #include "device/cpu/host.h"
+#include "runtime/timing/testing.h"
 
 namespace ag {
 namespace {
@@ -19,34 +18,16 @@ using ::testing::HasSubstr;
 
 class OrtTest : public ::testing::Test {
  protected:
-  OrtTest() { setenv("AUTOGRAPH_MEASURING_LOCK", (folder_.path() + "/lock").c_str(), 1); }
-  ~OrtTest() override {
-    unsetenv("AUTOGRAPH_PYTHON");
-    unsetenv("PYTHONPATH");
-  }
-  std::string Write(const std::string& name, const std::string& text) const {
-    AG_CHECK(MakeDirs(folder_.path() + "/modules").ok());
-    AG_CHECK(WriteFileAtomically(folder_.path() + "/" + name, text).ok());
-    return folder_.path() + "/" + name;
-  }
-  // Makes the interpreter a shell script with this body.
-  void Python(const std::string& body) const {
-    const std::string path = Write("python", "#!/bin/sh\n" + body + "\n");
-    AG_CHECK(chmod(path.c_str(), 0755) == 0);
-    setenv("AUTOGRAPH_PYTHON", path.c_str(), 1);
-  }
   static OrtRequest Two() {
     return {.models = {"a.onnx", "b.onnx"}, .threads = 3, .seconds = 0.05};
   }
-  const TempDir folder_ = *TempDir::Make("ort-test");
+  const ::ag::testing::FakePython python_;
 };
 
-// Answers `ready` and a time for each question: `first` for a.onnx, `second` for others.
-std::string Answers(const char* first, const char* second) {
-  return fmt::format(
-      "case $3 in *a.onnx*) t={};; *) t={};; esac; echo 'ready - 1.2.3' >&3; "
-      "while read -r line <&3; do echo $t >&3; done",
-      first, second);
+// `first` for a.onnx, `second` for others.
+std::string TimesOfTwo(const char* first, const char* second) {
+  return fmt::format("case $3 in *a.onnx*) t={};; *) t={};; esac; ", first, second) +
+         ::ag::testing::FakeAnswers("$t");
 }
 
 TEST_F(OrtTest, VerdictsComeFromTheBlocks) {
@@ -60,7 +41,7 @@ TEST_F(OrtTest, VerdictsComeFromTheBlocks) {
       {"same", "100", "100", Verdict::kSame, 1},
   };
   for (const auto& c : kCases) {
-    Python(Answers(c.first, c.second));
+    python_.Runs(TimesOfTwo(c.first, c.second));
     OrtRequest request = Two();
     request.seconds = 60;
     const auto times = TimeInOrt(request);
@@ -72,15 +53,8 @@ TEST_F(OrtTest, VerdictsComeFromTheBlocks) {
   }
 }
 
-TEST_F(OrtTest, FewBlocksSayNothing) {
-  Python(Answers("200", "100"));
-  OrtRequest request = Two();
-  request.seconds = 0;
-  EXPECT_EQ(TimeInOrt(request)->second.verdict, Verdict::kAmbiguous);
-}
-
 TEST_F(OrtTest, OneModelHasOneLatency) {
-  Python(Answers("1500000", "0"));
+  python_.Runs(TimesOfTwo("1500000", "0"));
   const auto times = TimeInOrt({.models = {"a.onnx"}, .threads = 2, .seconds = 0.01});
   ASSERT_TRUE(times.ok()) << Message(times.status());
   EXPECT_DOUBLE_EQ(times->first.median_ns, 1.5e6);
@@ -89,7 +63,7 @@ TEST_F(OrtTest, OneModelHasOneLatency) {
 }
 
 TEST_F(OrtTest, TextAndJsonNameBothModels) {
-  Python(Answers("3000000", "2000000"));
+  python_.Runs(TimesOfTwo("3000000", "2000000"));
   OrtRequest request = Two();
   request.seconds = 60;
   const auto times = TimeInOrt(request);
@@ -104,14 +78,14 @@ TEST_F(OrtTest, TextAndJsonNameBothModels) {
 }
 
 TEST_F(OrtTest, RequireIsCheckedBeforeTheWork) {
-  Python(R"(echo 'missing No module named onnxruntime' >&3)");
+  python_.Runs(R"(echo 'missing No module named onnxruntime' >&3)");
   EXPECT_TRUE(CheckOrt({.mode = "auto"}).ok());
   EXPECT_TRUE(CheckOrt({.mode = "off"}).ok());
   const Status status = CheckOrt({.mode = "require"});
   EXPECT_EQ(status.code(), StatusCode::kUnavailable);
   EXPECT_THAT(Message(status), HasSubstr("pip install onnxruntime"));
   EXPECT_THAT(Message(status), HasSubstr("AUTOGRAPH_PYTHON"));
-  Python(R"(echo 'ready - 1.2.3' >&3)");
+  python_.Runs(R"(echo 'ready - 1.2.3' >&3)");
   EXPECT_TRUE(CheckOrt({.mode = "require"}).ok());
 }
 

@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "runtime/session.h"
 #include "runtime/timing/time_files.h"
+#include "runtime/timing/timer_process.h"
 
 namespace ag {
 namespace internal {
@@ -68,14 +69,14 @@ struct Loaded {
   std::vector<Tensor> inputs, outputs;
   bool cold_cache = false;
 
-  // The mean of `runs` runs, after one that is not counted.
-  StatusOr<double> MeanNs(int runs) {
+  // The mean of the place's runs.
+  StatusOr<double> MeanNs(const Place& place) {
     Executable& executable = session->executable();
     if (cold_cache) return executable.ColdRunNs(inputs, outputs);
-    if (!session->device().simulated()) {
+    if (place.warm && !session->device().simulated()) {
       AG_TRY(executable.TimedRun(inputs, outputs).status());
     }
-    return executable.MeanRunNs(inputs, outputs, runs);
+    return executable.MeanRunNs(inputs, outputs, place.runs);
   }
 };
 
@@ -91,12 +92,12 @@ StatusOr<Loaded> Load(const FileTimerRequest& request) {
   for (const TensorInfo& info : loaded.session->outputs()) {
     loaded.outputs.push_back(Tensor::Zeros(info.type));
   }
-  for (int run = 0; run < kWarmRuns; ++run) AG_TRY(loaded.MeanNs(1).status());
+  for (int run = 0; run < kWarmRuns; ++run) AG_TRY(loaded.MeanNs({}).status());
   // What only loading needed goes back: several such processes stand beside each other. Pages of
   // the file that runs still read come again from the page cache.
   malloc_trim(0);
   madvise(const_cast<char*>(file->bytes().data()), file->bytes().size(), MADV_DONTNEED);
-  AG_TRY(loaded.MeanNs(1).status());
+  AG_TRY(loaded.MeanNs({}).status());
   return loaded;
 }
 
@@ -127,11 +128,14 @@ Status Serve(int socket) {
   Say(out, fmt::format("ready {} {}", plan, Version()));
   char line[64];
   while (std::fgets(line, sizeof(line), in) != nullptr) {
-    int runs = 0;
-    if (std::sscanf(line, "run %d", &runs) != 1 || runs < 1) {
+    char word[8] = "";
+    Place place;
+    const bool read = std::sscanf(line, "%7s %d", word, &place.runs) == 2;
+    place.warm = std::string_view(word) == "warm";
+    if (!read || place.runs < 1 || (!place.warm && std::string_view(word) != "run")) {
       return Err(StatusCode::kInvalidArgument, "asked for \"{}\"", line);
     }
-    const StatusOr<double> mean = loaded->MeanNs(runs);
+    const StatusOr<double> mean = loaded->MeanNs(place);
     if (!Say(out, mean.ok() ? fmt::format("{}", *mean) : ErrorLine(mean.status()))) break;
   }
   return OkStatus();

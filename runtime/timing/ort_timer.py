@@ -5,8 +5,8 @@ REQUEST is a JSON object:
 
   {}                                    answers `ready - VERSION` without loading ONNX Runtime
   {"model", "threads", "shapes"}        answers `ready - VERSION`, then each line `run N` with the
-                                        mean of N runs in nanoseconds, after one run that is not
-                                        counted; ends when the descriptor is closed
+                                        mean of N runs in nanoseconds (`warm N`: after one more that
+                                        is not counted); ends when the descriptor is closed
   {"compare": [A, B], "shapes", "seeds"}  answers one JSON list: differences of B's outputs from A's
 
 `missing WHY` instead says that ONNX Runtime is not installed, `error WHY` that it failed.
@@ -60,16 +60,19 @@ def make_feeds(numpy: Any, session: Any, shapes: dict[str, list[int]], seed: int
             for i, info in enumerate(inputs)}
 
 
-def serve(ort: Any, numpy: Any, request: dict[str, Any], channel: TextIO) -> None:
+def serve(
+    ort: Any, numpy: Any, request: dict[str, Any], reader: TextIO, channel: TextIO
+) -> None:
     """Loads the model, says so, and runs it as often as it is asked to."""
     session = open_session(ort, request["model"], request["threads"])
     feeds = make_feeds(numpy, session, request["shapes"], 0)
     for _ in range(WARM_RUNS):
         session.run(None, feeds)
     print("ready -", ort.__version__, file=channel, flush=True)
-    for line in channel:
-        runs = int(line.split()[1])
-        session.run(None, feeds)
+    for line in iter(reader.readline, ""):
+        word, runs = line.split()[0], int(line.split()[1])
+        if word == "warm":
+            session.run(None, feeds)
         begin = time.perf_counter_ns()
         for _ in range(runs):
             session.run(None, feeds)
@@ -115,7 +118,7 @@ def compare(ort: Any, numpy: Any, request: dict[str, Any]) -> list[dict[str, Any
     return worst
 
 
-def answer(request: dict[str, Any], channel: TextIO) -> None:
+def answer(request: dict[str, Any], reader: TextIO, channel: TextIO) -> None:
     """Answers the request, or says why not."""
     try:
         if not request:
@@ -138,7 +141,7 @@ def answer(request: dict[str, Any], channel: TextIO) -> None:
         elif "compare" in request:
             print(json.dumps(compare(ort, numpy, request)), file=channel, flush=True)
         else:
-            serve(ort, numpy, request, channel)
+            serve(ort, numpy, request, reader, channel)
     except Exception as error:  # Whatever it is, the caller has to hear of it.
         text = " ".join(f"{type(error).__name__}: {error}".split())
         print("error", text, file=channel, flush=True)
@@ -150,16 +153,7 @@ def main() -> None:
     sys.path = [entry for entry in sys.path if entry]  # Not from the working folder.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     with os.fdopen(os.dup(ANSWER_FD), "r") as reader, os.fdopen(ANSWER_FD, "w") as writer:
-        class Both:
-            """Lines in, lines out."""
-
-            write = writer.write
-            flush = writer.flush
-
-            def __iter__(self) -> Any:
-                return iter(reader.readline, "")
-
-        answer(json.loads(sys.argv[1]), Both())  # type: ignore[arg-type]
+        answer(json.loads(sys.argv[1]), reader, writer)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 
 #include <cstdlib>
 
@@ -12,30 +11,16 @@
 #include "graph/onnx/onnx.h"
 #include "graph/text_form.h"
 #include "runtime/timing/file_timer.h"
+#include "runtime/timing/testing.h"
 
 namespace ag {
 namespace {
 
+using ::ag::testing::FakeAnswers;
 using ::testing::HasSubstr;
 
 class TimeFilesTest : public ::testing::Test {
  protected:
-  TimeFilesTest() { setenv("AUTOGRAPH_MEASURING_LOCK", (folder_.path() + "/lock").c_str(), 1); }
-  ~TimeFilesTest() override {
-    unsetenv("AUTOGRAPH_PYTHON");
-    unsetenv("PYTHONPATH");
-  }
-  std::string Write(const std::string& name, const std::string& text) const {
-    AG_CHECK(MakeDirs(folder_.path() + "/modules").ok());
-    AG_CHECK(WriteFileAtomically(folder_.path() + "/" + name, text).ok());
-    return folder_.path() + "/" + name;
-  }
-  // Makes the interpreter a shell script with this body.
-  void Python(const std::string& body) const {
-    const std::string path = Write("python", "#!/bin/sh\n" + body + "\n");
-    AG_CHECK(chmod(path.c_str(), 0755) == 0);
-    setenv("AUTOGRAPH_PYTHON", path.c_str(), 1);
-  }
   static TimeFilesRequest Two() {
     TimeFilesRequest request;
     request.files = {{"a.onnx", FileRuntime::kOnnxRuntime}, {"b.onnx", FileRuntime::kOnnxRuntime}};
@@ -49,19 +34,14 @@ class TimeFilesTest : public ::testing::Test {
     const Graph graph = *ParseGraph("input x f32[4,8]\noutput y = relu(x)\n", &weights);
     OnnxOrigin origin;
     origin.opsets = {{"", 13}};
-    return Write(name, *ExportOnnx(graph, origin, weights));
+    return python_.Write(name, *ExportOnnx(graph, origin, weights));
   }
-  const TempDir folder_ = *TempDir::Make("time-files-test");
+  const ::ag::testing::FakePython python_;
 };
 
-// Answers `ready` and the same time for each question.
-std::string Answers(const char* ns) {
-  return std::string("echo 'ready - 1.2.3' >&3; while read -r line <&3; do echo ") + ns +
-         " >&3; done";
-}
-
 TEST_F(TimeFilesTest, RatiosAreOfBlocks) {
-  Python("case $3 in *a.onnx*) " + Answers("2000000") + ";; *) " + Answers("1000000") + ";; esac");
+  python_.Runs("case $3 in *a.onnx*) " + FakeAnswers("2000000") + ";; *) " +
+               FakeAnswers("1000000") + ";; esac");
   TimeFilesRequest request = Two();
   request.seconds = 60;
   request.blocks_max = 15;
@@ -76,6 +56,8 @@ TEST_F(TimeFilesTest, RatiosAreOfBlocks) {
   EXPECT_DOUBLE_EQ(ratio.low, 2);
   EXPECT_TRUE(CheckFileTimes(*times, 2).ok());
   EXPECT_FALSE(CheckFileTimes(*times, 3).ok());
+  request.seconds = 0;
+  EXPECT_EQ(TimeFiles(request)->blocks.size(), 9u) << "fewer would not hold what is claimed";
 }
 
 TEST_F(TimeFilesTest, WhatIsMissingOrBrokenIsSaid) {
@@ -93,14 +75,14 @@ TEST_F(TimeFilesTest, WhatIsMissingOrBrokenIsSaid) {
       {"crash", "kill -9 $$", StatusCode::kUnavailable, "killed by SIGKILL"},
       {"garbage", "echo hello >&3", StatusCode::kInternal, "ONNX Runtime answered \"hello\""},
       {"no version", "echo ready >&3", StatusCode::kInternal, "ONNX Runtime answered \"ready\""},
-      {"zero", Answers("0"), StatusCode::kInternal, "a time that is none"},
-      {"words", Answers("soon"), StatusCode::kInternal, "a time that is none: \"soon\""},
-      {"no number", Answers("nan"), StatusCode::kInternal, "a time that is none"},
+      {"zero", FakeAnswers("0"), StatusCode::kInternal, "a time that is none"},
+      {"words", FakeAnswers("soon"), StatusCode::kInternal, "a time that is none: \"soon\""},
+      {"no number", FakeAnswers("nan"), StatusCode::kInternal, "a time that is none"},
       {"dies later", "echo 'ready - 1' >&3; read -r line <&3; exit 4", StatusCode::kUnavailable,
        "gave no answer"},
   };
   for (const auto& c : kCases) {
-    Python(c.body);
+    python_.Runs(c.body);
     const auto times = TimeFiles(Two());
     ASSERT_TRUE(times.ok()) << c.name;
     for (const FileRunner& runner : times->runners) {
@@ -114,12 +96,12 @@ TEST_F(TimeFilesTest, WhatIsMissingOrBrokenIsSaid) {
     EXPECT_EQ(Message(FindOnnxRuntime().status()),
               fmt::format("there is no {} to ask for ONNX Runtime", python));
   }
-  setenv("AUTOGRAPH_PYTHON", folder_.path().c_str(), 1);
+  setenv("AUTOGRAPH_PYTHON", python_.path().c_str(), 1);
   EXPECT_EQ(FindOnnxRuntime().status().code(), StatusCode::kNotFound) << "a folder is no program";
 }
 
 TEST_F(TimeFilesTest, WhoDoesNotAnswerIsNotWaitedFor) {
-  Python("sleep 30");
+  python_.Runs("sleep 30");
   TimeFilesRequest request = Two();
   request.answer_max = Nanos{100'000'000};
   const Nanos begin = RealClock().Now();
@@ -134,11 +116,11 @@ TEST_F(TimeFilesTest, WhoDoesNotAnswerIsNotWaitedFor) {
 }
 
 TEST_F(TimeFilesTest, OurSessionsRunInProcessesOfTheirOwn) {
-  Python(Answers("1000"));
+  python_.Runs(FakeAnswers("1000"));
   TimeFilesRequest request;
   const std::string model = Model("relu.onnx");
   request.files = {{model, FileRuntime::kAutograph},
-                   {folder_.path() + "/none.onnx", FileRuntime::kAutograph},
+                   {python_.path() + "/none.onnx", FileRuntime::kAutograph},
                    {model, FileRuntime::kOnnxRuntime}};
   request.device = "cpu:1";
   request.blocks_max = 3;
@@ -208,9 +190,9 @@ class InferenceSession:
 
 TEST_F(TimeFilesTest, TheScriptTimesWhatItIsGiven) {
   if (std::system("python3 -c '' 2>/dev/null") != 0) GTEST_SKIP() << "there is no python3";
-  Write("modules/numpy.py", kFakeNumpy);
-  Write("modules/onnxruntime.py", kFakeOrt);
-  setenv("PYTHONPATH", (folder_.path() + "/modules").c_str(), 1);
+  python_.Write("modules/numpy.py", kFakeNumpy);
+  python_.Write("modules/onnxruntime.py", kFakeOrt);
+  setenv("PYTHONPATH", (python_.path() + "/modules").c_str(), 1);
 
   ::testing::internal::CaptureStdout();
   TimeFilesRequest request = Two();

@@ -151,8 +151,8 @@ StatusOr<FileRunner> TimerProcess::Ready(const Waiting& waiting) {
   return ParseReady(line, noun_);
 }
 
-StatusOr<double> TimerProcess::Run(int runs, const Waiting& waiting) {
-  const std::string asked = fmt::format("run {}\n", runs);
+StatusOr<double> TimerProcess::Run(const Place& place, const Waiting& waiting) {
+  const std::string asked = fmt::format("{} {}\n", place.warm ? "warm" : "run", place.runs);
   if (send(child_.socket(), asked.data(), asked.size(), MSG_NOSIGNAL) !=
       static_cast<ssize_t>(asked.size())) {
     return Err(StatusCode::kUnavailable, "{} is gone", noun_);

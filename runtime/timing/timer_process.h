@@ -17,6 +17,12 @@ struct Waiting {
   const std::function<void()>* on_progress = nullptr;  // As `stop`.
 };
 
+// What a file does when its turn comes.
+struct Place {
+  int runs = 1;
+  bool warm = true;  // One more run before, not counted.
+};
+
 class TimerProcess {
  public:
   // Starts the process; Ready waits until its model is loaded. kNotFound: no Python.
@@ -26,9 +32,9 @@ class TimerProcess {
   // refuses the file; the session's own error; kDeadlineExceeded; kCancelled.
   StatusOr<FileRunner> Ready(const Waiting& waiting);
 
-  // The mean of `runs` runs in nanoseconds, after one that is not counted. kUnavailable: the
-  // process died; kInternal: it answered with a time that is none.
-  StatusOr<double> Run(int runs, const Waiting& waiting);
+  // The mean of the place's runs in nanoseconds. kUnavailable: the process died; kInternal: it
+  // answered with a time that is none.
+  StatusOr<double> Run(const Place& place, const Waiting& waiting);
 
  private:
   explicit TimerProcess(ChildProcess child, std::string noun)
