@@ -54,11 +54,14 @@ StatusOr<BaselineResult> CompareWithBaseline(const BaselineRequest& request,
 // their ratio includes 1 or lies within 3 %. Without a ratio there is nothing to contradict.
 bool AgreesWithFreshSession(const BaselineResult& result);
 
-// How many times faster our session runs `output` than `tuned_input`; nothing when one of them does
-// not run.
-StatusOr<std::optional<Ratio>> CompareWithTunedInput(const Digest& tuned_input,
-                                                     const Digest& output,
-                                                     const std::vector<BoundShape>& shapes,
-                                                     double seconds, PoolMeasurer& measurer);
+// Two files in one runtime, timed beside each other.
+struct FilePair {
+  Digest before, after;
+  bool in_onnxruntime = false;  // Else in our sessions.
+  std::vector<BoundShape> shapes;
+  double seconds = 10;  // Of sampling, at most.
+};
+// How many times faster `after` is. The error of a file that does not run; else of the world.
+StatusOr<Ratio> CompareFiles(const FilePair& pair, PoolMeasurer& measurer);
 
 }  // namespace ag

@@ -1,5 +1,7 @@
 #include "server/hand_out.h"
 
+#include <map>
+
 #include "base/log.h"
 #include "server/portable.h"
 #include "server/transfer_plan.h"
@@ -15,11 +17,7 @@ class Chooser {
         found_(*request.found),
         measurer_(measurer),
         blobs_(blobs),
-        runs_here_(!setting_.has_opaque()) {
-    for (const auto& [name, shape] : setting_.import.shapes) {
-      shapes_.push_back({name, {shape.begin(), shape.end()}});
-    }
-  }
+        runs_here_(!setting_.has_opaque()) {}
 
   StatusOr<HandedOut> Run();
 
@@ -30,6 +28,7 @@ class Chooser {
     const char* what = "";
     std::vector<AppliedRewrite> rewrites;
     double estimate_ns = 0;
+    bool must_be_faster = false;  // There is a file already that is not.
   };
 
   Status ChooseForDevice();
@@ -37,10 +36,11 @@ class Chooser {
   Status TryTunedInput();
   StatusOr<bool> Try(Candidate candidate);
   StatusOr<std::string> WhyNot(const Candidate& candidate, HandedOut* tried);
+  StatusOr<std::string> WhyNotBesideTunedInput(const OutputFile& file, HandedOut* tried);
   Status TakeInput();
   Status TryPortable();
   StatusOr<PortableResult> FindPortable();
-  StatusOr<Ratio> TimeElsewhere(const Digest& before, const Digest& after);
+  StatusOr<Ratio> TimePair(const Digest& before, const Digest& after, bool in_onnxruntime);
   StatusOr<BaselineResult> Compare(const Digest& output, const OutputFile* file);
   void Refuse(const char* what, const std::string& why);
   bool IsTimeOver() const { return request_.is_time_over && request_.is_time_over(); }
@@ -51,7 +51,6 @@ class Chooser {
   PoolMeasurer& measurer_;
   BlobDir& blobs_;
   const bool runs_here_;
-  std::vector<BoundShape> shapes_;
   Digest tuned_input_;  // Zero: it could not be made.
   HandedOut chosen_;
   bool has_chosen_ = false;
@@ -121,7 +120,7 @@ StatusOr<BaselineResult> Chooser::Compare(const Digest& output, const OutputFile
   compared.carries_plan = file != nullptr && file->carries_plan;
   compared.runs_here = runs_here_ && request_.job->target != "portable";
   compared.onnxruntime = request_.onnxruntime;
-  compared.shapes = shapes_;
+  compared.shapes = request_.job->shapes;
   compared.seconds = request_.seconds;
   return CompareWithBaseline(compared, measurer_);
 }
@@ -164,6 +163,9 @@ StatusOr<std::string> Chooser::WhyNot(const Candidate& candidate, HandedOut* tri
   if (candidate.file.carries_plan && !baseline.over_untuned) {
     return fmt::format("it does not run: {}", fmt::join(baseline.notes, "; "));
   }
+  if (candidate.must_be_faster && baseline.verdict != kFaster) {
+    return "timed as a whole it is " + RatioText(baseline.speedup);
+  }
   // What ONNX Runtime runs is not our session's to judge.
   if (baseline.output_runtime != kOurRuntime) return std::string();
   if (!AgreesWithFreshSession(baseline)) {
@@ -174,16 +176,22 @@ StatusOr<std::string> Chooser::WhyNot(const Candidate& candidate, HandedOut* tri
            RatioText(*baseline.over_untuned);
   }
   if (!candidate.file.rewritten || !candidate.file.carries_plan) return std::string();
+  return WhyNotBesideTunedInput(candidate.file, tried);
+}
+
+StatusOr<std::string> Chooser::WhyNotBesideTunedInput(const OutputFile& file, HandedOut* tried) {
   if (tuned_input_.IsZero()) {
     AG_LET(const OutputFile tuned,
            AddPlanToInput(setting_, TunedInput(found_, setting_.input).plan, measurer_, blobs_));
     tuned_input_ = tuned.digest;
   }
   if (tuned_input_.IsZero()) return std::string();
-  AG_LET(tried->over_tuned_input, CompareWithTunedInput(tuned_input_, candidate.file.digest,
-                                                        shapes_, request_.seconds, measurer_));
-  if (!tried->over_tuned_input || tried->over_tuned_input->median >= 1) return std::string();
-  return "the input with its own plan is as fast: " + RatioText(*tried->over_tuned_input);
+  const StatusOr<Ratio> ratio = TimePair(tuned_input_, file.digest, /*in_onnxruntime=*/false);
+  if (ratio.status().code() == StatusCode::kCancelled) return ratio.status();
+  if (!ratio.ok()) return std::string();
+  tried->over_tuned_input = *ratio;
+  if (ratio->median >= 1) return std::string();
+  return "the input with its own plan is as fast: " + RatioText(*ratio);
 }
 
 Status Chooser::TakeInput() {
@@ -192,16 +200,9 @@ Status Chooser::TakeInput() {
   return OkStatus();
 }
 
-StatusOr<Ratio> Chooser::TimeElsewhere(const Digest& before, const Digest& after) {
-  FileSetWork work;
-  work.files = {{before, true}, {after, true}};
-  work.shapes = shapes_;
-  work.seconds_max = request_.seconds;
-  work.blocks_max = 21;
-  AG_LET(const FileTimes times, measurer_.TimeFiles(std::move(work)));
-  for (const FileRunner& runner : times.runners) AG_TRY(runner.status);
-  if (times.blocks.empty()) return Err(StatusCode::kInternal, "ONNX Runtime took no times");
-  return RatioOf(times, 0, 1);
+StatusOr<Ratio> Chooser::TimePair(const Digest& before, const Digest& after, bool in_onnxruntime) {
+  return CompareFiles({before, after, in_onnxruntime, request_.job->shapes, request_.seconds},
+                      measurer_);
 }
 
 StatusOr<PortableResult> Chooser::FindPortable() {
@@ -223,8 +224,8 @@ StatusOr<PortableResult> Chooser::FindPortable() {
       return Ratio{0, 0, 0};
     }
     files[candidate.digest()] = file.digest;
-    return TimeElsewhere(before == nullptr ? setting_.model_digest : files[before->digest()],
-                         file.digest);
+    return TimePair(before == nullptr ? setting_.model_digest : files[before->digest()],
+                    file.digest, /*in_onnxruntime=*/true);
   };
   return KeepWhatHelps(portable);
 }
@@ -248,6 +249,7 @@ Status Chooser::TryPortable() {
   AG_LET(OutputFile file,
          MakeRewrittenFile(setting_, *found->best, plan ? &*plan : nullptr, measurer_, blobs_));
   Candidate candidate{std::move(file), "what ONNX Runtime gains by", {}, 0};
+  candidate.must_be_faster = true;
   for (const PortableStep& step : found->steps) {
     if (!step.kept || step.rule == kCleanUpStep) continue;
     if (step.rule == kWinnerStep) {
@@ -256,13 +258,7 @@ Status Chooser::TryPortable() {
       candidate.rewrites.push_back({step.rule, step.applied, 0});
     }
   }
-  const HandedOut before = chosen_;
-  AG_LET(const bool taken, Try(std::move(candidate)));
-  if (!taken || chosen_.baseline.verdict == kFaster) return OkStatus();
-  const std::string why = "timed once more it is " + RatioText(chosen_.baseline.speedup);
-  chosen_ = before;
-  Refuse("what ONNX Runtime gains by", why);
-  return OkStatus();
+  return Try(std::move(candidate)).status();
 }
 
 }  // namespace

@@ -50,6 +50,7 @@ TEST(Elsewhere, IsTheBaselineOnTheCpuAlone) {
   EXPECT_EQ(beside["output_runtime"], "AutoGraph");
   EXPECT_EQ(beside["input_latency_ms"]["median"], 1000);
   EXPECT_EQ(beside["over_onnxruntime"]["median"], beside["speedup"]);
+  EXPECT_EQ(beside["over_untuned"].is_null(), false);
 
   const json without = json::parse(on("cpu:1", {"--ort", "off"}).out);
   EXPECT_EQ(without["baseline"], "AutoGraph, untuned");
@@ -61,6 +62,24 @@ TEST(Elsewhere, IsTheBaselineOnTheCpuAlone) {
   const CommandResult bench = place.Cli({"bench", model, "--device", "sim:small", "--seconds",
                                          "0.01", "--ort", "require", "--ort-seconds", "0.1"});
   EXPECT_THAT(bench.out, HasSubstr("onnxruntime          model 1000.000 ms  [9.9, "));
+}
+
+// What it refuses is compared with our own session, and that is said.
+TEST(Elsewhere, AModelThatItRefusesIsComparedWithOurSession) {
+  Alone place;
+  const std::string model = place.Zoo("tiny_cnn");
+  Python(place,
+         R"(case $3 in {}) echo 'ready - 9.9' >&3;; *) echo 'error InvalidGraph' >&3;; esac)");
+  const CommandResult result =
+      place.Cli({"optimize", model, "-o", place.path("o.onnx"), "--json", "--rounds", "1",
+                 "--expansions", "2", "--device", "cpu:1"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  const json document = json::parse(result.out);
+  EXPECT_EQ(document["baseline"], "AutoGraph, untuned");
+  EXPECT_TRUE(document["over_onnxruntime"].is_null());
+  EXPECT_FALSE(document["over_untuned"].is_null());
+  EXPECT_THAT(document["warnings"].dump(),
+              HasSubstr("ONNX Runtime on the input: ONNX Runtime: InvalidGraph"));
 }
 
 TEST(Elsewhere, WithoutItNothingFails) {
