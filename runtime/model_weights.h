@@ -26,6 +26,8 @@ class ModelWeights : public WeightSink, public WeightSource {
   // Remembers bytes that lie inside `model`, copies others (weights stored as lists of numbers).
   StatusOr<Digest> Put(std::string_view bytes) override;
   StatusOr<Tensor> Get(const Digest& digest, const TensorType& type) const override;
+  // Groups that read one constant then share one packed copy, e.g. the steps of a recurrent model.
+  bool names_content() const override { return true; }
 
  private:
   Digest DigestOf(std::string_view bytes);

@@ -36,6 +36,13 @@ TEST(ModelWeights, KeepsBytesWhereTheyLie) {
   }
 }
 
+// A digest is that of the bytes, so packed copies are shared by it.
+TEST(ModelWeights, DigestsNameContent) {
+  ModelWeights weights(kView, nullptr);
+  EXPECT_TRUE(weights.names_content());
+  EXPECT_EQ(*weights.Put(kView.substr(10, 6)), *weights.Put(kView.substr(26, 6)));
+}
+
 TEST(ModelWeights, CopiesWithoutOwner) {
   std::string model(kView);
   Tensor tensor;
