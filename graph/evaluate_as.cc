@@ -30,9 +30,10 @@ class Runner {
     std::vector<Array<T>> results;
     for (const Edge& e : edges) {
       AG_TRY(Need(e.node));
-      const Array<T>& value = values_[e.node][static_cast<size_t>(e.output)];
+      Array<T>& value = values_[e.node][static_cast<size_t>(e.output)];
       AG_TRY(CheckPoison(e, value));
-      results.push_back(value);
+      const bool is_last = readers_[e.node] == 1;
+      results.push_back(is_last ? std::move(value) : value);
       Release(e.node);
     }
     return results;

@@ -89,6 +89,28 @@ TEST(EvaluateTest, EdgesAreRoundedOnce) {
             9.313225746154785e-10);  // 2^-30.
 }
 
+// Large values are computed a few rows at a time, which changes no bit.
+TEST(EvaluateTest, LargeConstantsComeByRows) {
+  MemoryWeights weights;
+  const Graph graph = *ParseGraph(
+      "w = const f32[70,11,43] seed 1\n"
+      "s = const f32[70,1,1] seed 2\n"
+      "t = const f32[43] seed 3\n"
+      "output a = mul(w, sqrt(mul(s, s)))\n"
+      "output b = add(t, w)\n"
+      "output c = mul(w, w)\n"
+      "output d = add(mul(w, w), w)\n"
+      "output e = mul(const f32[1,11,43] seed 4, s)\n"
+      "output f = cast(w) to=i32\n",
+      &weights);
+  const std::vector<Tensor> whole = Evaluate(graph, {}, weights).value();
+  for (size_t i = 0; i < whole.size(); ++i) {
+    const Tensor tensor = Materialize(graph, graph.outputs()[i].edge, weights).value();
+    EXPECT_EQ(tensor.type(), whole[i].type());
+    EXPECT_EQ(tensor.bytes(), whole[i].bytes()) << graph.outputs()[i].name;
+  }
+}
+
 // A model's weights never stand in memory all at once.
 TEST(EvaluateTest, ConstantsAreMadeForTheirFirstReader) {
   MemoryWeights weights;
