@@ -173,6 +173,10 @@ StatusOr<BaselineResult> CompareWithBaseline(const BaselineRequest& request,
   if (result.verdict == kNotMeasured) {
     return CompareWithoutOnnxRuntime(request, result.notes, measurer);
   }
+  if (request.is_time_over && request.is_time_over()) {
+    result.notes.push_back("our untuned session on the input: the budget is spent");
+    return result;
+  }
   const StatusOr<Ratio> over_untuned = CompareFiles(
       {request.input, request.output, false, request.shapes, request.seconds}, measurer);
   if (over_untuned.status().code() == StatusCode::kCancelled) return over_untuned.status();

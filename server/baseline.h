@@ -2,6 +2,7 @@
 // a fresh process, interleaved on the worker's machine; and the verdict that follows.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,7 +24,8 @@ struct BaselineRequest {
   bool runs_here = true;    // False: an operator has no kernel here, only ONNX Runtime can run it.
   std::string onnxruntime;  // Its version beside the worker; empty: it is left out.
   std::vector<BoundShape> shapes;
-  double seconds = 10;  // Of sampling, at most.
+  double seconds = 10;                 // Of sampling, at most.
+  std::function<bool()> is_time_over;  // May be null. Once true, a second set of files is left out.
 };
 
 struct BaselineResult {
@@ -36,7 +38,7 @@ struct BaselineResult {
   std::optional<Ratio> over_onnxruntime;  // Of the output in output_runtime.
   std::optional<Ratio> over_untuned;      // Of our session on the output.
   std::optional<Ratio> fresh_session;     // Of a second process on the output over the first.
-  // Why our runtime or ONNX Runtime did not run both files; empty: they did, or were left out.
+  // What was not timed and why: a runtime does not run a file, or the time was over.
   std::vector<std::string> notes;
 };
 

@@ -26,7 +26,7 @@ class Budget {
 
   // The end's share of the total: at least kEndShare, at most kEndShareMax.
   static constexpr double kEndShare = 0.25;
-  static constexpr double kEndShareMax = 0.5;
+  static constexpr double kEndShareMax = 0.6;
   static constexpr double kFinalsShare = 0.2;  // Of what the end leaves.
   // Two exports, each read back.
   static constexpr int kImportsAtEnd = 4;

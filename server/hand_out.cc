@@ -122,6 +122,7 @@ StatusOr<BaselineResult> Chooser::Compare(const Digest& output, const OutputFile
   compared.onnxruntime = request_.onnxruntime;
   compared.shapes = request_.job->shapes;
   compared.seconds = request_.seconds;
+  compared.is_time_over = request_.is_time_over;
   return CompareWithBaseline(compared, measurer_);
 }
 
@@ -160,7 +161,7 @@ std::string RatioText(const Ratio& ratio) {
 StatusOr<std::string> Chooser::WhyNot(const Candidate& candidate, HandedOut* tried) {
   AG_LET(tried->baseline, Compare(candidate.file.digest, &candidate.file));
   const BaselineResult& baseline = tried->baseline;
-  if (candidate.file.carries_plan && !baseline.over_untuned) {
+  if (candidate.file.carries_plan && !baseline.fresh_session) {
     return fmt::format("it does not run: {}", fmt::join(baseline.notes, "; "));
   }
   if (candidate.must_be_faster && baseline.verdict != kFaster) {
@@ -176,6 +177,7 @@ StatusOr<std::string> Chooser::WhyNot(const Candidate& candidate, HandedOut* tri
            RatioText(*baseline.over_untuned);
   }
   if (!candidate.file.rewritten || !candidate.file.carries_plan) return std::string();
+  if (IsTimeOver()) return std::string();
   return WhyNotBesideTunedInput(candidate.file, tried);
 }
 
