@@ -245,15 +245,18 @@ class Session:
             )
             for info in self.outputs
         }
-        if given:
-            _check_apart(results, {i.name: a for i, a in zip(self.inputs, sources)})
+        read = [_address(array) for array in sources]
+        written = [_address(array) for array in results.values()]
+        if given and not _stand_apart(
+            [(begin, array.nbytes) for begin, array in zip(read, sources)],
+            [(begin, array.nbytes) for begin, array in zip(written, results.values())],
+        ):
+            _refuse_shared(results, {i.name: a for i, a in zip(self.inputs, sources)})
         nanoseconds = ctypes.c_int64()
         with self._lock:
             handle = self._open()
-            for i, array in enumerate(sources):
-                self._input_pointers[i] = array.ctypes.data
-            for i, array in enumerate(results.values()):
-                self._output_pointers[i] = array.ctypes.data
+            self._input_pointers[:] = [*read]
+            self._output_pointers[:] = [*written]
             check(
                 self._library.ag_session_run_timed(
                     handle, self._input_pointers, self._output_pointers, nanoseconds
@@ -415,8 +418,32 @@ def _output(info: TensorInfo, array: Any) -> NDArray[Any]:
     return result
 
 
-def _check_apart(results: Mapping[str, NDArray[Any]], sources: Mapping[str, NDArray[Any]]) -> None:
-    """Raises InvalidArgument when an output would be written over another array."""
+def _address(array: NDArray[Any]) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address
+
+
+def _stand_apart(inputs: List[Tuple[int, int]], outputs: List[Tuple[int, int]]) -> bool:
+    """Whether no output shares a byte with another array, by addresses and sizes in bytes.
+
+    One sweep over the sorted ranges: models have hundreds of inputs and outputs.
+    """
+    spans = [(begin, size, False) for begin, size in inputs if size > 0]
+    spans += [(begin, size, True) for begin, size in outputs if size > 0]
+    end = end_of_outputs = 0  # Of the ranges so far.
+    for begin, size, is_output in sorted(spans):
+        if begin < (end if is_output else end_of_outputs):
+            return False
+        end = max(end, begin + size)
+        if is_output:
+            end_of_outputs = max(end_of_outputs, begin + size)
+    return True
+
+
+def _refuse_shared(
+    results: Mapping[str, NDArray[Any]], sources: Mapping[str, NDArray[Any]]
+) -> None:
+    """Raises InvalidArgument that names the output which would be written over another array."""
     arrays = [(f"input {name}", array) for name, array in sources.items()]
     for name, array in results.items():
         for other, taken in arrays:
