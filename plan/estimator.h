@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "base/mutex.h"
 #include "plan/group_problem.h"
+#include "plan/measurement.h"
 #include "plan/plan.h"
 
 namespace ag {
@@ -20,7 +21,12 @@ struct GroupTime {
   bool measured = false;
   std::string kernel;  // The measured best kernel.
   int busy_cores = 0;  // As Measurement::busy_cores.
+  // By how much two measurements of one group may differ; 0 for estimates and simulated times.
+  double noise_ns = 0;
 };
+
+// The measured time as grouping reads it.
+GroupTime GroupTimeOf(const Measurement& measurement);
 
 // A 128-bit hash of all that a group's problem depends on, made from the nodes where they stand:
 // equal keys mean equal problems. For one process only; stored keys are GroupKey.
@@ -100,8 +106,10 @@ struct GroupingOptions {
 std::vector<Layout> LayoutChoices(const Graph& graph, const DeviceSpec& spec);
 
 // Groups with layouts and reorders, without schedule or places: the cheapest cover of the graph by
-// the spec's patterns by the sum of GroupTimes (exact on trees of single-reader edges).
-// kUnimplemented names the operator that no pattern of the device takes.
+// the spec's patterns by the sum of GroupTimes (exact on trees of single-reader edges). Several
+// operators stay in one group unless others are cheaper by more than its time's noise: alone, what
+// a further group writes and reads again lies in the caches. kUnimplemented names the operator that
+// no pattern of the device takes.
 //
 // A group is a path: each operator reads the one before by an edge that nothing else reads. Layouts
 // are chosen first (options.layout, plan/node_layouts.h), so a group's price does not depend on its

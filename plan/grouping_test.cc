@@ -290,6 +290,49 @@ TEST(FormGroups, AsCheapAsTheBestCover) {
 }
 
 // A network of 600 operators in a few milliseconds, most of them spent the first time.
+// Times as of a real device: a group of one operator takes `alone`, of two `together`.
+class NoisyTimes : public GroupTimes {
+ public:
+  NoisyTimes(double alone, double together) : alone_(alone), together_(together) {}
+  GroupTime Time(const GroupProblem& problem) override {
+    const bool is_one = problem.graph.outputs().size() == 1 && problem.graph.size() <= 2;
+    Measurement measurement;
+    measurement.latency.median_ns = is_one ? alone_ : together_;
+    measurement.latency.low_ns = measurement.latency.high_ns = measurement.latency.median_ns;
+    return GroupTimeOf(measurement);
+  }
+
+ private:
+  const double alone_, together_;
+};
+
+TEST(FormGroups, OperatorsPartOnlyForMoreThanNoise) {
+  const Graph graph = GraphOf("input x f32[4]\ny = exp(x)\noutput exp(y)\n");
+  const struct {
+    const char* name;
+    double alone, together;
+    size_t groups;
+  } kCases[] = {
+      {"less together", 100, 150, 1},
+      {"a little less alone", 100, 208, 1},
+      {"much less alone", 100, 220, 2},
+  };
+  for (const auto& c : kCases) {
+    NoisyTimes times(c.alone, c.together);
+    EXPECT_EQ(FormGroups(graph, SmallSpec(), {}, times)->size(), c.groups) << c.name;
+  }
+}
+
+TEST(GroupTimeOf, SimulatedTimesHaveNoNoise) {
+  Measurement measurement{.latency = {100, 80, 140}, .kernel = "k", .busy_cores = 2};
+  EXPECT_DOUBLE_EQ(GroupTimeOf(measurement).noise_ns, 30);
+  measurement.latency = {100, 99, 101};
+  EXPECT_DOUBLE_EQ(GroupTimeOf(measurement).noise_ns, 5);
+  measurement.simulated = true;
+  EXPECT_DOUBLE_EQ(GroupTimeOf(measurement).noise_ns, 0);
+  EXPECT_TRUE(GroupTimeOf(measurement).measured);
+}
+
 TEST(FormGroups, IsFastOnLargeGraphs) {
   std::string text = std::string(kW16) + "y0 = relu(x)\n";
   for (int i = 1; i <= 150; ++i) {

@@ -104,6 +104,7 @@ class Cover {
 
   double CostOf(const PathGroup& group) const {
     double cost = group.time.ns + hanging_[group.first];
+    if (group.first != group.last) cost -= group.time.noise_ns;
     for (NodeId id = group.first; id != group.last; id = in_.reader[id]) {
       // The operator before is in the group and does not hang. Infinities do not subtract.
       const NodeId next = in_.reader[id];

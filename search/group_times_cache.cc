@@ -131,11 +131,7 @@ void GroupTimesCache::Record(const Wanted& wanted, const StatusOr<Measurement>& 
     return;
   }
   const double ns = measurement->latency.median_ns;
-  known = {.state = State::kMeasured,
-           .time = {.ns = ns,
-                    .measured = true,
-                    .kernel = measurement->kernel,
-                    .busy_cores = measurement->busy_cores}};
+  known = {.state = State::kMeasured, .time = GroupTimeOf(*measurement)};
   ++measured_;
   const double roofline = RooflineNs(wanted.problem, spec_);
   if (!(roofline > 0)) return;

@@ -11,10 +11,7 @@ GroupTime MeasuredTimes::Time(const GroupProblem& problem) {
   }
   const StatusOr<Measurement>& known = it->second;
   if (!known.ok()) return {.ns = kPenalty * RooflineNs(problem, device_.spec())};
-  return {.ns = known->latency.median_ns,
-          .measured = true,
-          .kernel = known->kernel,
-          .busy_cores = known->busy_cores};
+  return GroupTimeOf(*known);
 }
 
 std::optional<GroupTime> MeasuredTimes::Recall(const LocalKey& key) {
