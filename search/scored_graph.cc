@@ -47,8 +47,10 @@ ScoredGraph ScoreGroups(const Graph& graph, const SearchSetting& setting,
 StatusOr<ScoredGraph> ScoreGraph(const Graph& graph, const SearchSetting& setting,
                                  const GroupingOptions& options) {
   const SearchRequest& request = setting.request;
+  GroupingOptions grouping = options;
+  if (!grouping.layout) grouping.layout = setting.layout;
   AG_LET(TimedGroups timed,
-         FormTimedGroups(graph, request.spec, request.policy, setting.times, options));
+         FormTimedGroups(graph, request.spec, request.policy, setting.times, grouping));
   ScoredGraph scored;
   for (size_t i = 0; i < timed.groups.size(); ++i) {
     AddTime(graph, setting, &timed.times[i], &timed.groups[i], &scored);

@@ -2,6 +2,7 @@
 // and what plans are made of.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "search/group_times_cache.h"
@@ -17,6 +18,8 @@ struct SearchSetting {
   GroupTimesCache& times;
   PairTimes& pairs;
   SearchRun& run;
+  // The layout that contractions of every graph prefer; nothing: the cheapest by group times.
+  std::optional<Layout> layout = std::nullopt;
 };
 
 struct ScoredGraph {

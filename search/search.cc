@@ -29,6 +29,11 @@ constexpr double kPlansShare = 0.5;
 // so many again or twice that.
 constexpr double kRefineRuns = 200;
 
+// Layouts whose plans of the input are within this factor of the cheapest, by group times, are
+// timed whole: what a group reads was left elsewhere by the group before, which its time alone
+// leaves out.
+constexpr double kCloseLayout = 1.15;
+
 class PlanSearch {
  public:
   PlanSearch(const SearchRequest& request, Measurer& measurer, Clock& clock)
@@ -51,12 +56,14 @@ class PlanSearch {
   void BeginRound();
   void KeepWhatFits(std::vector<PlanCandidate>* plans);
   void RefineInput();
+  void ChooseLayout();
   Status MeasureInput();
   void SearchRounds();
   void SearchFrom(const RankedGraph& root);
   std::vector<PlanCandidate> PlansOf(const std::vector<RankedGraph>& graphs);
   bool MeasureRound(std::vector<PlanCandidate> plans, const std::vector<RankedGraph>& graphs);
   void Enqueue(RankedGraph graph, double speedup);
+  bool MayRefine(const PlanCandidate& candidate);
   std::vector<KernelChoice> Refine(PlanCandidate* candidate);
   void RunFinals(SearchResult* result);
   void TakeWinners(const std::vector<size_t>& finalists, const std::vector<PlanTiming>& timings,
@@ -69,7 +76,7 @@ class PlanSearch {
   const RuleSet rules_;
   GroupTimesCache times_;
   PairTimes pairs_;
-  const SearchSetting setting_;
+  SearchSetting setting_;
   RewriteTrail trail_;
 
   PlanCandidate input_;
@@ -92,6 +99,7 @@ StatusOr<SearchResult> PlanSearch::Run() {
   if (run_.Cancelled()) {
     stop_ = StopReason::kCancelled;
   } else {
+    ChooseLayout();
     RefineInput();
     const Status measured = MeasureInput();
     if (measured.code() == StatusCode::kCancelled) {  // The finals are its last chance.
@@ -134,12 +142,17 @@ Status PlanSearch::PlanInput() {
   return OkStatus();
 }
 
+// Whether there is time left to refine the candidate.
+bool PlanSearch::MayRefine(const PlanCandidate& candidate) {
+  const auto left_ns = static_cast<double>(run_.TimeLeft().count());
+  if (run_.Over() || left_ns < kRefineRuns * candidate.makespan_ns) may_refine_ = false;
+  if (run_.counts.refined >= request_.options.limits.refines_max) may_refine_ = false;
+  return may_refine_;
+}
+
 // Kernels that are faster inside the plan, now in it.
 std::vector<KernelChoice> PlanSearch::Refine(PlanCandidate* candidate) {
-  const auto left_ns = static_cast<double>(run_.TimeLeft().count());
-  if (run_.Over() || left_ns < kRefineRuns * candidate->makespan_ns) may_refine_ = false;
-  if (run_.counts.refined >= request_.options.limits.refines_max) may_refine_ = false;
-  if (!may_refine_) return {};
+  if (!MayRefine(*candidate)) return {};
   ++run_.counts.refined;
   run_.Report("refining kernels");
   StatusOr<std::vector<KernelChoice>> kernels = RefineCandidate(measurer_, candidate);
@@ -147,6 +160,44 @@ std::vector<KernelChoice> PlanSearch::Refine(PlanCandidate* candidate) {
   const bool is_news = !run_.Cancelled() && kernels.status().code() != StatusCode::kUnimplemented;
   if (is_news) run_.Warn("refining kernels: " + Message(kernels.status()));
   return {};
+}
+
+// Times the input's plans in one layout each beside its plan. When one of them is faster, its
+// layout is that of all plans from here on.
+void PlanSearch::ChooseLayout() {
+  const std::vector<Layout> choices = LayoutChoices(request_.input, request_.spec);
+  if (choices.size() < 2 || !MayRefine(input_)) return;
+  std::vector<PlanCandidate> plans;
+  std::vector<Layout> layouts;
+  for (const Layout layout : choices) {
+    setting_.layout = layout;
+    StatusOr<PlanCandidate> plan = MakeOneStreamPlan(request_.input, setting_);
+    if (!plan.ok() || plan->makespan_ns == input_.makespan_ns) continue;  // Equal: the same plan.
+    if (plan->makespan_ns > kCloseLayout * input_.makespan_ns) continue;
+    plans.push_back(*std::move(plan));
+    layouts.push_back(layout);
+  }
+  setting_.layout = std::nullopt;
+  input_groups_ = times_.asked();
+  if (plans.empty() || run_.Over()) return;
+  ++run_.counts.refined;
+  run_.Report("measuring layouts");
+  std::vector<const PlanCandidate*> pointers;
+  for (const PlanCandidate& plan : plans) pointers.push_back(&plan);
+  const StatusOr<std::vector<PlanTiming>> timings =
+      MeasureAgainstInput(measurer_, input_, pointers, Measurer::Effort::kRanking);
+  if (!timings.ok()) return;  // The next measurement meets the same error, and says so.
+  double best = 1;
+  for (size_t i = 0; i < plans.size(); ++i) {
+    const PlanTiming& timing = (*timings)[i + 1];
+    if (!timing.status.ok() || timing.speedup <= best) continue;
+    best = timing.speedup;
+    input_ = plans[i];
+    setting_.layout = layouts[i];
+  }
+  if (!setting_.layout) return;
+  const StatusOr<ScoredGraph> scored = ScoreGraph(request_.input, setting_);
+  if (scored.ok()) input_graph_.estimate_ns = scored->estimate_ns;
 }
 
 // Candidates share most groups with the input: what is faster inside its plan they begin with, so

@@ -64,9 +64,10 @@ struct SearchLimits {
   // whatever core is free (DeviceSpec::block_outputs); elsewhere each stream has cores of its own,
   // and none is timed.
   int pairs_max = 8;
-  // Plans whose kernels are refined (Measurer::RefinePlan), per search: the input's, then the
-  // finalists, the best first. When the time left may not suffice for one, no further one is.
-  int refines_max = 5;
+  // Whole plans that are tuned, per search: the layout of the input's, where plans in several are
+  // timed; then the kernels (Measurer::RefinePlan) of the input's and of the finalists, the best
+  // first. When the time left may not suffice for one, no further one is.
+  int refines_max = 6;
   // Over all rounds; 0: no limit but the ones above. A replay sets them (ReplayLimits).
   int expansions_total_max = 0;
   int graphs_total_max = 0;
