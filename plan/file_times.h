@@ -21,6 +21,7 @@ struct FileTimes {
   // Nanoseconds a run. A block visits every file once in order and once in reverse: entries f and
   // 2 n - 1 - f are of file f. 0 where the file has no times.
   std::vector<std::vector<double>> blocks;
+  int disturbed = 0;  // Of the blocks: others used the processors meanwhile.
 
   bool HasTimes(size_t file) const { return runners[file].status.ok() && !blocks.empty(); }
 };

@@ -211,8 +211,6 @@ void Pipeline::Stages::TakeSearchFigures() {
   result.candidates = found.candidates;
   result.groups_failed = found.groups_failed;
   result.warnings.insert(result.warnings.end(), found.warnings.begin(), found.warnings.end());
-  result.busy = measurer->foreign_load().busy();
-  if (result.busy) result.warnings.push_back(measurer->foreign_load().Warning());
 }
 
 OutputSetting Pipeline::Stages::ToOutput(const std::string& work_dir) const {
@@ -353,6 +351,8 @@ Status Pipeline::Stages::CountFiles() {
 
 Status Pipeline::Stages::Report() {
   CountEstimatedGroups();
+  result.busy = measurer->foreign_load().busy();
+  if (result.busy) result.warnings.push_back(measurer->foreign_load().Warning());
   result.groups = static_cast<int>(OutputPlan().groups.size());
   result.streams = static_cast<int>(OutputPlan().streams.size());
   result.cache = {measurer->hits(), measurer->misses(), false};

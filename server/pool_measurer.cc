@@ -189,8 +189,8 @@ StatusOr<std::vector<PlanTiming>> PoolMeasurer::MeasurePlans(
 std::string PoolMeasurer::ForeignLoadSeen::Warning() const {
   if (!busy()) return "";
   return fmt::format(
-      "others used the processors while {} of {} groups and {} of {} blocks of plans were "
-      "measured: times are less sure than on a quiet machine",
+      "others used the processors while {} of {} groups and {} of {} blocks of plans and files "
+      "were measured: times are less sure than on a quiet machine",
       groups_disturbed, groups, blocks_disturbed, blocks);
 }
 
@@ -249,6 +249,8 @@ StatusOr<FileTimes> PoolMeasurer::TimeFiles(FileSetWork work) {
   const size_t files = work.files.size();
   AG_LET(const EntryResult entry, RunFiles(std::move(work)));
   AG_TRY(CheckFileTimes(entry.file_times, files));
+  foreign_load_.blocks += static_cast<int>(entry.file_times.blocks.size());
+  foreign_load_.blocks_disturbed += entry.file_times.disturbed;
   return entry.file_times;
 }
 

@@ -74,7 +74,7 @@ class PoolMeasurer : public Measurer {
   // What of this job was measured while others used the machine's processors.
   struct ForeignLoadSeen {
     int groups = 0, groups_disturbed = 0;  // Disturbed: most of a group's samples.
-    int blocks = 0, blocks_disturbed = 0;  // Of plans.
+    int blocks = 0, blocks_disturbed = 0;  // Of plans and of files.
     bool busy() const { return groups_disturbed * 5 > groups || blocks_disturbed * 5 > blocks; }
     std::string Warning() const;  // Empty unless busy().
   };

@@ -221,8 +221,8 @@ TEST(PoolMeasurer, TellsWhatWasMeasuredBesideOthers) {
   ASSERT_TRUE(measurer.MeasurePlans({{}, {}, {}}, Measurer::Effort::kVerdict).ok());
   EXPECT_TRUE(measurer.foreign_load().busy());
   EXPECT_EQ(measurer.foreign_load().Warning(),
-            "others used the processors while 1 of 5 groups and 9 of 30 blocks of plans were "
-            "measured: times are less sure than on a quiet machine");
+            "others used the processors while 1 of 5 groups and 9 of 30 blocks of plans and files "
+            "were measured: times are less sure than on a quiet machine");
 }
 
 // The plan of one group, as timed alone by "k" in 100 ns.

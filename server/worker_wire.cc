@@ -67,6 +67,7 @@ FileTimes FileTimesOf(const v1::FileTimes& p) {
   for (const v1::FileBlock& block : p.blocks()) {
     times.blocks.emplace_back(block.ns().begin(), block.ns().end());
   }
+  times.disturbed = std::clamp(p.disturbed(), 0, p.blocks_size());
   return times;
 }
 

@@ -44,7 +44,7 @@ StatusOr<std::unique_ptr<Executor>> Open(const Frame& frame) {
   };
   const auto on_wait = [page](pid_t holder) { page->lock_holder.store(holder); };
   // One of a process, which opens one device.
-  static ForeignLoadMeter foreign_load(&ReadProcessorTimes, RealClock());
+  static ForeignLoadMeter foreign_load([] { return ReadProcessorTimes(); }, RealClock());
   ProfileOptions profile;
   if (!device->simulated()) profile.foreign_load = &foreign_load;
   auto executor =

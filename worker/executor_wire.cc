@@ -128,6 +128,7 @@ void ToWire(const FileTimes& times, v1::FileTimes* wire) {
   for (const std::vector<double>& block : times.blocks) {
     wire->add_blocks()->mutable_ns()->Assign(block.begin(), block.end());
   }
+  wire->set_disturbed(times.disturbed);
 }
 
 StatusOr<FileSetRequest> FromWire(const v1::FileSet& set) {

@@ -69,7 +69,7 @@ int64_t BusyTicks(std::string_view proc_stat, const std::function<bool(int)>& is
   return ticks;
 }
 
-ProcessorTimes ReadProcessorTimes() {
+ProcessorTimes ReadProcessorTimes(std::span<const pid_t> helpers) {
   ProcessorTimes times{.at = RealClock().Now()};
   const StatusOr<std::string> text = ReadFile("/proc/stat");
   cpu_set_t ours;
@@ -79,6 +79,7 @@ ProcessorTimes ReadProcessorTimes() {
   rusage usage{};
   AG_CHECK(::getrusage(RUSAGE_SELF, &usage) == 0);
   times.own = Used(usage.ru_utime) + Used(usage.ru_stime) + FromTicks(TicksOf(::getppid()));
+  for (const pid_t helper : helpers) times.own += FromTicks(TicksOf(helper));
   return times;
 }
 

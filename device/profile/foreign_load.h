@@ -1,8 +1,11 @@
 // Whether others use the processors while we measure, and waiting until they do not.
 #pragma once
 
+#include <sys/types.h>
+
 #include <deque>
 #include <functional>
+#include <span>
 #include <string_view>
 
 #include "base/clock.h"
@@ -45,9 +48,9 @@ class ForeignLoadMeter : public ForeignLoad {
   double busy_cores_ = 0;
 };
 
-// /proc/stat, less what this process and its parent (the agent, the command line) used. A machine
-// without it never has foreign load. One thread.
-ProcessorTimes ReadProcessorTimes();
+// /proc/stat, less what this process, its parent (the agent, the command line) and `helpers` used.
+// A machine without it never has foreign load. One thread.
+ProcessorTimes ReadProcessorTimes(std::span<const pid_t> helpers = {});
 
 // The busy and stolen time in the text of /proc/stat, in its ticks, of the cores for which
 // `is_ours` is true.

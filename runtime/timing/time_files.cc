@@ -28,7 +28,15 @@ constexpr double kLongRunNs = 50e6;
 // median in 0.4 % of cases.
 constexpr int kBlocksMin = 9;
 
+// Blocks beside others are repeated so often.
+constexpr int kRepeatsMax = kBlocksMin;
+
 constexpr Nanos kCompareTimeMax{600'000'000'000};
+
+bool IsSimulated(const std::string& device) {
+  const StatusOr<DeviceName> name = ParseDeviceName(device);
+  return name.ok() && name->kind == DeviceName::Kind::kSim;
+}
 
 class Contest {
  public:
@@ -39,11 +47,14 @@ class Contest {
 
   StatusOr<FileTimes> Run() {
     AG_TRY(FirstRuns());
+    WatchOthers();
     const Nanos begin = RealClock().Now();
     const Nanos sampling(static_cast<int64_t>(request_.seconds * 1e9));
     const bool any = std::ranges::any_of(times_.runners, [](auto& r) { return r.status.ok(); });
     while (any && static_cast<int>(times_.blocks.size()) < request_.blocks_max) {
+      quiet_.Wait(Nanos::max());
       AG_TRY(OneBlock());
+      KeepBlock();
       const bool is_enough = static_cast<int>(times_.blocks.size()) >= kBlocksMin;
       if (is_enough && RealClock().Now() - begin >= sampling) break;
     }
@@ -100,7 +111,7 @@ class Contest {
   Status OneBlock() {
     const size_t n = processes_.size();
     const bool is_odd = times_.blocks.size() % 2 == 1;
-    std::vector<double> block(2 * n, 0.0);
+    std::vector<double>& block = times_.blocks.emplace_back(2 * n, 0.0);
     for (size_t place = 0; place < 2 * n; ++place) {
       const size_t f = place < n ? place : 2 * n - 1 - place;
       if (!times_.runners[f].status.ok()) continue;
@@ -112,8 +123,31 @@ class Contest {
       block[place] = *ns;
       if (is_long) block[2 * n - 1 - place] = *ns;
     }
-    times_.blocks.push_back(std::move(block));
     return OkStatus();
+  }
+
+  // The meter's readings begin here: what processes needed for loading is over.
+  void WatchOthers() {
+    for (const auto& process : processes_) {
+      if (process) helpers_.push_back(process->pid());
+    }
+    load_.BusyCores();
+  }
+
+  ProcessorTimes Read() const {
+    if (request_.read_times) return request_.read_times(helpers_);
+    if (IsSimulated(request_.device)) return {.at = RealClock().Now()};
+    return ReadProcessorTimes(helpers_);
+  }
+
+  // Drops the last block when others were in its way, a few times.
+  void KeepBlock() {
+    if (load_.BusyCores() <= kForeignCoresMax) return;
+    if (repeats_++ < kRepeatsMax) {
+      times_.blocks.pop_back();
+    } else {
+      ++times_.disturbed;
+    }
   }
 
   // Ends the file's process when it failed; an error only when nothing more is wanted.
@@ -127,13 +161,12 @@ class Contest {
   const TimeFilesRequest& request_;
   std::vector<std::optional<TimerProcess>> processes_;
   std::vector<internal::Place> places_;  // By file.
+  std::vector<pid_t> helpers_;           // The processes.
+  ForeignLoadMeter load_{[this] { return Read(); }, RealClock()};
+  QuietWait quiet_{load_, RealClock()};
+  int repeats_ = 0;
   FileTimes times_;
 };
-
-bool IsSimulated(const std::string& device) {
-  const StatusOr<DeviceName> name = ParseDeviceName(device);
-  return name.ok() && name->kind == DeviceName::Kind::kSim;
-}
 
 }  // namespace
 

@@ -6,10 +6,12 @@
 
 #include <functional>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
+#include "device/profile/foreign_load.h"
 #include "graph/types.h"
 #include "plan/file_times.h"
 
@@ -34,6 +36,9 @@ struct TimeFilesRequest {
   std::string program = {};           // The binary with the role "time-file"; empty: our own.
   std::function<bool()> stop;         // May be null. Asked often; true ends with kCancelled.
   std::function<void()> on_progress;  // May be null. Called often.
+  // What was used so far, by these processes as by us; empty: ReadProcessorTimes. A block beside
+  // others is waited for and repeated in bounded time, then counted (FileTimes::disturbed).
+  std::function<ProcessorTimes(std::span<const pid_t>)> read_times = nullptr;
   std::function<void(pid_t)> on_wait = nullptr;  // May be null. As LockWait::on_wait.
 };
 

@@ -60,6 +60,29 @@ TEST_F(TimeFilesTest, RatiosAreOfBlocks) {
   EXPECT_EQ(TimeFiles(request)->blocks.size(), 9u) << "fewer would not hold what is claimed";
 }
 
+// Blocks beside others are waited for and repeated, and counted when that did not help.
+TEST_F(TimeFilesTest, OthersAreNoticed) {
+  python_.Runs(FakeAnswers("1000"));
+  for (const double cores : {0.0, 1.5}) {
+    TimeFilesRequest request = Two();
+    request.seconds = cores > 1 ? 1.6 : 0.4;  // The wait for quiet takes 1 s.
+    request.blocks_max = 1'000'000;
+    size_t helpers = 0;
+    request.read_times = [&](std::span<const pid_t> pids) {
+      helpers = pids.size();
+      const Nanos now = RealClock().Now();
+      const auto busy = static_cast<int64_t>(cores * static_cast<double>(now.count()));
+      return ProcessorTimes{.at = now, .busy = Nanos(busy)};
+    };
+    const auto times = TimeFiles(request);
+    ASSERT_TRUE(times.ok()) << Message(times.status());
+    EXPECT_EQ(helpers, 2u);
+    EXPECT_EQ(times->disturbed > 0, cores > 1);
+    EXPECT_GT(times->blocks.size(), static_cast<size_t>(times->disturbed))
+        << "the first say little";
+  }
+}
+
 TEST_F(TimeFilesTest, WhatIsMissingOrBrokenIsSaid) {
   const struct {
     const char* name;

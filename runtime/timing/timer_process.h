@@ -36,6 +36,8 @@ class TimerProcess {
   // answered with a time that is none.
   StatusOr<double> Run(const Place& place, const Waiting& waiting);
 
+  pid_t pid() const { return child_.pid(); }
+
  private:
   explicit TimerProcess(ChildProcess child, std::string noun)
       : child_(std::move(child)), noun_(std::move(noun)) {}
