@@ -13,7 +13,7 @@ struct WrongRule {
   const char* text;
 };
 
-// Each is a rule that looks right; most are slips of published rule sets (research/taso.md).
+// Each is a rule that looks right; most are slips of published rule sets.
 const WrongRule kWrongRules[] = {
     {"bias dropped", "w [exact]: add(matmul(x, v), b) => matmul(x, v) if shape(b) == [dim(v, 1)]"},
     {"scale dropped (TASO's conv-mul)",

@@ -1,16 +1,22 @@
 // Pages that speak of more than one room: docs/protocol.md names only what proto/ and the metrics
-// have, and no page names a flag that no program takes.
+// have, no page names a flag that no program takes, docs/tour.md names files that exist with what
+// is in them, and nothing cites a page that does not exist.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <regex>
 #include <set>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "autograph/v1/blobs.pb.h"
 #include "autograph/v1/cache.pb.h"
 #include "autograph/v1/optimizer.pb.h"
 #include "autograph/v1/worker.pb.h"
 #include "base/file.h"
+#include "base/text.h"
 
 namespace ag {
 namespace {
@@ -125,6 +131,98 @@ TEST(Docs, FlagsAreThoseOfThePrograms) {
       EXPECT_TRUE(flags.contains(flag)) << entry.path().filename() << ": " << flag;
     }
   }
+}
+
+// The numbered stops of docs/tour.md; the lines below a number belong to its stop.
+std::vector<std::string> TourStops(const std::string& page) {
+  std::vector<std::string> stops;
+  for (const std::string_view line : Split(page, '\n')) {
+    if (!line.empty() && line[0] >= '0' && line[0] <= '9') stops.emplace_back();
+    if (!stops.empty()) stops.back() += std::string(line) + "\n";
+  }
+  return stops;
+}
+
+TEST(Docs, TheTourNamesFilesThatExist) {
+  const std::string page = *ReadFile(kRoot + "/docs/tour.md");
+  const Names paths = Matches(page, "`([A-Za-z0-9_-]+/[A-Za-z0-9_./-]+\\.[a-z]+)`");
+  EXPECT_GE(paths.size(), 20u);
+  for (const std::string& path : paths) EXPECT_TRUE(FileExists(kRoot + "/" + path)) << path;
+}
+
+// "`ImportInJail` in `graph/onnx/jail.h`": at least one in each stop, and the file has the word.
+TEST(Docs, EachStopOfTheTourNamesWhatItsFileHas) {
+  const std::regex named("`([A-Za-z_]+)`\\s+in\\s+`([^`\\s]+)`");
+  const std::vector<std::string> stops = TourStops(*ReadFile(kRoot + "/docs/tour.md"));
+  EXPECT_EQ(stops.size(), 10u);
+  for (const std::string& stop : stops) {
+    int count = 0;
+    for (std::sregex_iterator it(stop.begin(), stop.end(), named), end; it != end; ++it) {
+      const std::string word = (*it)[1], path = (*it)[2];
+      const StatusOr<std::string> text = ReadFile(kRoot + "/" + path);
+      ASSERT_TRUE(text.ok()) << path;
+      EXPECT_TRUE(std::regex_search(*text, std::regex("\\b" + word + "\\b")))
+          << path << " has no " << word;
+      ++count;
+    }
+    EXPECT_GE(count, 1) << stop;
+  }
+}
+
+// Folders that hold nothing of the tree: what is built, fetched or hidden.
+bool IsOutside(const std::string& folder) {
+  return (folder.starts_with(".") && folder != ".github") || folder.starts_with("build") ||
+         folder == "out" || folder == "__pycache__";
+}
+
+// Pages, sources and scripts.
+std::vector<std::filesystem::path> TextFiles() {
+  const Names extensions = {"",     ".md",   ".cc",    ".h",     ".hpp",  ".c",
+                            ".def", ".inc",  ".py",    ".sh",    ".toml", ".txt",
+                            ".map", ".spec", ".proto", ".rules", ".cmake"};
+  std::vector<std::filesystem::path> files;
+  for (std::filesystem::recursive_directory_iterator it(kRoot), end; it != end; ++it) {
+    const std::filesystem::path& path = it->path();
+    if (it->is_directory()) {
+      if (IsOutside(path.filename().string())) it.disable_recursion_pending();
+    } else if (it->is_regular_file() && extensions.contains(path.extension().string())) {
+      files.push_back(path);
+    }
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+// Pages that a line names: a path with a folder everywhere; on a page also what is in backticks,
+// and where links lead.
+Names PagesCited(const std::string& line, bool on_page) {
+  Names pages = Matches(line,
+                        "(?:^|[^A-Za-z0-9_./$}-])"
+                        "((?:\\.\\./)*(?:[A-Za-z0-9_-]+/)+[A-Za-z0-9_.-]+\\.md)\\b");
+  if (on_page) {
+    pages.merge(Matches(line, "`([A-Za-z0-9_./-]+\\.md)`"));
+    pages.merge(Matches(line, "\\]\\(([A-Za-z0-9_./-]+\\.md)[)#]"));
+  }
+  return pages;
+}
+
+// A path is of the root, or of the folder of the file that names it.
+TEST(Docs, PagesThatAreCitedExist) {
+  int cited = 0;
+  for (const std::filesystem::path& file : TextFiles()) {
+    const StatusOr<std::string> text = ReadFile(file.string());
+    ASSERT_TRUE(text.ok()) << file;
+    for (const std::string_view line : Split(*text, '\n')) {
+      if (line.find(".md") == std::string_view::npos) continue;
+      for (const std::string& page : PagesCited(std::string(line), file.extension() == ".md")) {
+        EXPECT_TRUE(FileExists(kRoot + "/" + page) ||
+                    FileExists((file.parent_path() / page).string()))
+            << file << " cites " << page;
+        ++cited;
+      }
+    }
+  }
+  EXPECT_GE(cited, 100);
 }
 
 }  // namespace
