@@ -12,7 +12,7 @@ cd "$(dirname "$0")/.."
 packages=(
   build-essential cmake ninja-build ccache mold pkg-config ca-certificates
   libgrpc++-dev protobuf-compiler-grpc libprotobuf-dev protobuf-compiler libabsl-dev
-  libonnx-dev libonnx-testdata libsqlite3-dev libgtest-dev libgmock-dev libbenchmark-dev
+  libonnx-dev libonnx-testdata libsqlite3-dev libgtest-dev libgmock-dev
   libdnnl-dev prometheus-cpp-dev libcli11-dev libspdlog-dev libfmt-dev nlohmann-json3-dev
   libssl-dev libseccomp-dev grpc-proto
 )
