@@ -28,13 +28,13 @@ Status BlobsWriteError(const std::string& root, int error) {
   return FromErrno(error, "write to blobs " + root);
 }
 
-// Whether `fd` got the lock that a living writer holds and its file still has a name.
+// Whether `fd` gets the lock (no living writer holds it) and its file still has a name.
 bool OwnsFile(int fd) {
   struct stat info {};
   return ::flock(fd, LOCK_EX | LOCK_NB) == 0 && ::fstat(fd, &info) == 0 && info.st_nlink > 0;
 }
 
-// Removes temporary files that no living writer holds. One that cannot be opened or removed stays.
+// Removes the temporary files that no living writer holds, except those that cannot be opened.
 void RemoveAbandoned(const std::string& root) {
   const StatusOr<std::vector<std::string>> names = ListDir(TempFolder(root));
   if (!names.ok()) return;
@@ -45,14 +45,14 @@ void RemoveAbandoned(const std::string& root) {
   }
 }
 
-// Whether there is a file of this size. A power loss may leave a name whose bytes never came to the
-// disk; such a file is empty or short, and is replaced by the next Put.
+// Whether there is a file of this size. After a power loss a name may exist without its bytes; such
+// a file is empty or short, and the next Put replaces it.
 bool HasSize(const std::string& path, uint64_t size) {
   struct stat info {};
   return ::stat(path.c_str(), &info) == 0 && static_cast<uint64_t>(info.st_size) == size;
 }
 
-// Makes the folder `path` in `root`, unless it is there, and its name durable.
+// Makes the folder `path` in `root`, unless it exists, and makes its name durable.
 int MakeFolder(const std::string& root, const std::string& path) {
   const int error = file_ops::MakeDir(path);
   if (error == EEXIST) return 0;
@@ -107,7 +107,8 @@ std::string BlobDir::PathOf(const Digest& digest) const {
 
 Status BlobDir::Verify(const Digest& digest) const {
   AG_LET(const std::shared_ptr<const MappedFile> file, Get(digest));
-  AG_LET(const Digest found, Sha256OfFile(PathOf(digest)));  // Not by its pages: they would stay.
+  // Not through the mapping: its pages would stay in memory.
+  AG_LET(const Digest found, Sha256OfFile(PathOf(digest)));
   if (found == digest) return OkStatus();
   return Err(StatusCode::kDataLoss, "blob {}: its {} bytes in {} have the digest {}", digest.Hex(),
              file->bytes().size(), root_, found.Hex());
@@ -140,8 +141,8 @@ StatusOr<std::vector<Digest>> BlobDir::List() const {
 
 StatusOr<std::unique_ptr<BlobDir::Writer>> BlobDir::NewWriter() {
   static std::atomic<uint64_t> next{0};
-  // Names of writers that died, and a file that Open took between its creation and its lock, are
-  // skipped.
+  // Skips names of writers that died, and a file that Open locked between its creation and our
+  // lock.
   for (int attempt = 0; attempt < 1000; ++attempt) {
     std::string path = fmt::format("{}/{}.{}", TempFolder(root_), ::getpid(), next++);
     Fd fd;
@@ -155,7 +156,7 @@ StatusOr<std::unique_ptr<BlobDir::Writer>> BlobDir::NewWriter() {
 }
 
 BlobDir::Writer::~Writer() {
-  if (!path_.empty()) file_ops::Remove(path_);  // What stays is removed by the next Open.
+  if (!path_.empty()) file_ops::Remove(path_);  // The next Open removes a file that stays.
 }
 
 Status BlobDir::Writer::Append(std::string_view bytes) {

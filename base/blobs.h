@@ -1,7 +1,8 @@
 // A folder of immutable bytes named by their SHA-256: weights, models, artifacts.
-// Layout: <root>/<first two digits>/<64 digits>. Thread-safe and safe between processes: a blob
-// appears by rename only when it is whole, its digest was checked and its bytes are on the disk.
-// Errors name the folder's path.
+// Layout: <root>/<first two digits>/<64 digits>.
+// A blob appears under its name by a rename, after it is whole and its digest is known. Errors name
+// the folder's path. BlobDir is thread-safe, also between processes; a Writer belongs to one
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -18,57 +19,59 @@ namespace ag {
 
 class BlobDir {
  public:
-  // Makes the folder when it is missing and removes what writers that died have left in <root>/tmp.
-  // What is not in `root` is read from the folder `below`, which is never written ("": none); Put,
-  // Remove and List mean `root` alone.
+  // Opens the folder and makes it when it is missing. Removes the files in <root>/tmp whose writer
+  // died. `below` is a second folder that is only read ("": none): Get, Has, PathOf, Verify and
+  // Adopt look there for a blob that `root` does not have. Put, Remove and List use `root` only.
   static StatusOr<std::shared_ptr<BlobDir>> Open(const std::string& root,
                                                  const std::string& below = "");
 
-  // When a new blob must survive a power loss (a crash of ours it survives at once).
+  // When a new blob survives a power loss: at once, or after Sync. Both survive a crash of the
+  // process.
   enum class Durable { kNow, kAfterSync };
-  // Stores `bytes` and returns their name; a blob that exists with the right size is left alone.
-  // A durable blob costs two fsyncs, some 10 ms: the thousand weights of a model are better put
-  // with kAfterSync and one Sync at the end.
+  // Stores `bytes` and returns their digest. Does nothing when a blob with this name and size
+  // exists. kNow costs two fsyncs, about 10 ms; to store many blobs, use kAfterSync and call Sync
+  // once at the end.
   StatusOr<Digest> Put(std::string_view bytes, Durable durable = Durable::kNow);
-  Status Sync();  // Makes all blobs so far durable: one syncfs.
+  Status Sync();  // Makes all blobs stored so far durable, with one syncfs.
 
-  // Maps the blob. kNotFound: no such blob. kDataLoss: its size is wrong is found by Verify only.
+  // Returns the blob as a mapping. Does not check its bytes; Verify does. kNotFound: no such blob.
   StatusOr<std::shared_ptr<const MappedFile>> Get(const Digest& digest) const;
 
-  // Copies a blob that only the folder below has into this one, for readers that know nothing of
-  // the other. kNotFound: neither has it.
+  // Copies a blob from the folder `below` into `root`, for readers that know only `root`. Does
+  // nothing when `root` has it. kNotFound: neither folder has it.
   Status Adopt(const Digest& digest);
 
+  // Returns the path of the blob; when there is none, the path that Put would give it.
   bool Has(const Digest& digest) const;
   std::string PathOf(const Digest& digest) const;
-  Status Verify(const Digest& digest) const;  // Re-hashes; kDataLoss when the bytes changed.
-  // kNotFound: no such blob. Who has it mapped keeps its bytes.
+  Status Verify(const Digest& digest) const;  // Hashes the bytes again. kDataLoss: they changed.
+  // Removes the blob's name; existing mappings stay valid. kNotFound: no such blob.
   Status Remove(const Digest& digest);
-  StatusOr<std::vector<Digest>> List() const;  // Sorted.
+  StatusOr<std::vector<Digest>> List() const;  // Returns all names, sorted.
 
-  // Bytes that arrive in pieces (an upload, a download). Nothing is visible until Commit. A writer
-  // belongs to one thread and may outlive its BlobDir; after an error it is of no further use.
+  // Writes one blob in pieces (an upload, a download). The blob is visible after Commit. One thread
+  // at a time. A writer may outlive its BlobDir. After an error it cannot be used any more.
   class Writer {
    public:
-    ~Writer();  // Removes what was not committed.
+    ~Writer();  // Removes the temporary file when nothing was committed.
     Status Append(std::string_view bytes);
     uint64_t size() const { return size_; }
-    // kInvalidArgument, with both digests, when `expected` is not what was written. An OK writer is
-    // used up. REQUIRES: one Commit, once, after the last Append.
+    // Publishes the bytes under `expected`. kInvalidArgument, with both digests: the bytes have
+    // another digest. REQUIRES: one Commit, once, after the last Append.
     Status Commit(const Digest& expected, Durable durable = Durable::kNow);
-    // Names the blob by what was written, and returns that name.
+    // Publishes the bytes under their own digest and returns it.
     StatusOr<Digest> Commit(Durable durable = Durable::kNow);
 
    private:
     friend class BlobDir;
     Writer(std::string root, std::string path, Fd fd)
         : root_(std::move(root)), path_(std::move(path)), fd_(std::move(fd)) {}
-    Status Write(std::string_view bytes);  // Append without hashing.
+    Status Write(std::string_view bytes);  // Appends without hashing.
     Status Publish(const Digest& digest, Durable durable);
 
     std::string root_;
-    std::string path_;  // Of the temporary file; empty when there is none to remove.
-    Fd fd_;             // Locked (flock) as long as this writer lives: others leave the file alone.
+    std::string path_;  // The temporary file's; empty when there is none to remove.
+    Fd fd_;  // Locked (flock) while this writer lives, so that Open does not remove the file.
     Hasher hasher_;
     uint64_t size_ = 0;
   };

@@ -19,7 +19,7 @@ constexpr char kAbc[] = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff6
 class BlobsTest : public testing::Test {
  protected:
   std::shared_ptr<BlobDir> Open() { return BlobDir::Open(root_).value(); }
-  // The names of unfinished writes.
+  // Returns the names of unfinished writes.
   Names Unfinished() { return ListDir(root_ + "/tmp").value(); }
 
   const TempDir folder_ = TempDir::Make("blobs_test.").value();
@@ -182,7 +182,7 @@ TEST_F(BlobsTest, ThreadsMayPutTheSameBytes) {
   EXPECT_EQ(Unfinished(), Names());
 }
 
-// A blob that shows is whole, whichever call fails, or is the last before a crash; and a second try
+// After a failure of any call, or a crash after it, a visible blob is complete, and a second try
 // works.
 TEST_F(BlobsTest, FailedPutsShowNothingHalf) {
   for (const bool all_later : {false, true}) {
@@ -205,7 +205,7 @@ TEST_F(BlobsTest, FailedPutsShowNothingHalf) {
       EXPECT_EQ(Unfinished(), Names()) << n;
       EXPECT_EQ(ToString(blobs_->Put("abc").status()), "OK") << n;
       EXPECT_EQ(ToString(blobs_->Remove(Sha256("abc"))), "OK") << n;
-      if (fired) ::rmdir((root_ + "/ba").c_str());  // So that each round makes it.
+      if (fired) ::rmdir((root_ + "/ba").c_str());  // So that each round makes it again.
     }
     // Create, write, sync, make the folder, sync its name, rename, sync; then a round without
     // error.

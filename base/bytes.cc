@@ -9,7 +9,7 @@
 namespace ag {
 namespace {
 
-// Values are copied as they lie in memory; a big-endian port would swap them in Append and Load.
+// Values are copied as they lie in memory; a big-endian port would swap bytes in Append and Load.
 static_assert(std::endian::native == std::endian::little);
 static_assert(std::numeric_limits<double>::is_iec559);
 
@@ -151,7 +151,7 @@ namespace {
 constexpr std::string_view kBase64Digits =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-// The value of each base64 digit, -1 for every other character.
+// Returns the value of each base64 digit, -1 for every other character.
 constexpr std::array<int, 256> Base64Values() {
   std::array<int, 256> values{};
   for (int& value : values) value = -1;
@@ -188,7 +188,7 @@ StatusOr<std::string> FromBase64(std::string_view text) {
   const size_t padding = text.ends_with("==") ? 2 : text.ends_with("=") ? 1 : 0;
   std::string bytes;
   bytes.reserve(text.size() / 4 * 3);
-  uint32_t bits = 0;  // The digits that are not yet bytes, at the low end.
+  uint32_t bits = 0;  // The digits that are not bytes yet, at the low end.
   int bit_count = 0;
   for (size_t i = 0; i < text.size() - padding; ++i) {
     const int value = kValues[static_cast<uint8_t>(text[i])];
@@ -202,7 +202,7 @@ StatusOr<std::string> FromBase64(std::string_view text) {
     bit_count -= 8;
     bytes += static_cast<char>(bits >> bit_count & 0xff);
   }
-  // One text for each byte string: the unused bits of the last digit are zero.
+  // Each byte string has one text: the unused bits of the last digit must be zero.
   if ((bits & ((1U << bit_count) - 1)) != 0) {
     return Err(StatusCode::kInvalidArgument, "base64: bits are left over after {} bytes",
                bytes.size());

@@ -1,6 +1,7 @@
-// Canonical bytes: little-endian, length-prefixed, one way to write each value. What graph/, plan/
-// and the executor frames store and send is made of these. A reader never trusts its input: every
-// read is bounded and a short or oversized field is kDataLoss.
+// Canonical bytes: little-endian, length-prefixed, exactly one encoding for each value. Stored
+// graphs, stored plans and the executor's frames consist of them. A reader never trusts its input:
+// it checks every length, and a field that is too short or too long is kDataLoss. One thread at a
+// time per object.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,7 @@ class ByteWriter {
   void U32(uint32_t v);
   void U64(uint64_t v);
   void I64(int64_t v);
-  void F64(double v);                       // The bit pattern; every NaN is written as one NaN.
+  void F64(double v);                       // The bit pattern; every NaN becomes the same NaN.
   void String(std::string_view v);          // u64 length, then the bytes.
   void Ints(std::span<const int64_t> v);    // u64 count, then each as I64.
   void Doubles(std::span<const double> v);  // u64 count, then each as F64.
@@ -45,10 +46,11 @@ class ByteReader {
   StatusOr<std::vector<int64_t>> Ints();
   StatusOr<std::vector<double>> Doubles();
   StatusOr<Digest> ReadDigest();
-  // A count of items of at least `item_bytes_min` bytes each that still fit into what is left.
+  // Reads a count of items. kDataLoss: the rest cannot hold that many items of `item_bytes_min`
+  // bytes.
   StatusOr<uint64_t> Count(size_t item_bytes_min);
   size_t left() const { return rest_.size(); }
-  Status End() const;  // kDataLoss when bytes are left over.
+  Status End() const;  // Returns kDataLoss when bytes are left over.
 
  private:
   StatusOr<std::string_view> Take(size_t n);
@@ -56,6 +58,8 @@ class ByteReader {
 };
 
 std::string Base64(std::string_view bytes);
+// Converts bytes to base64 and back. FromBase64 returns kInvalidArgument for text that Base64 does
+// not write.
 StatusOr<std::string> FromBase64(std::string_view text);
 
 }  // namespace ag

@@ -95,7 +95,7 @@ TEST(BytesTest, RefusesBadBytes) {
       {"doubles", huge, [](ByteReader& r) { return r.Doubles().status(); },
        "DATA_LOSS: bytes: expected 18446744073709551615 items of at least 8 bytes, "
        "0 bytes are left"},
-      // 2^61 items of 8 bytes are 2^64 bytes, 0 to who multiplies in 64 bits.
+      // 2^61 items of 8 bytes are 2^64 bytes, which is 0 in 64-bit arithmetic.
       {"a product that wraps", "\0\0\0\0\0\0\0\x20"s,
        [](ByteReader& r) { return r.Ints().status(); },
        "DATA_LOSS: bytes: expected 2305843009213693952 items of at least 8 bytes, "

@@ -20,7 +20,7 @@ class SystemClock : public Clock {
 }  // namespace
 
 Clock& RealClock() {
-  static SystemClock* const kClock = new SystemClock;  // Outlives every thread that asks it.
+  static SystemClock* const kClock = new SystemClock;  // Outlives every thread.
   return *kClock;
 }
 

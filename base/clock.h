@@ -1,5 +1,5 @@
-// Time as a seam: nothing else in the house asks the operating system for the time or sleeps.
-// Implementations are thread-safe.
+// The source of time and of sleep. Code that depends on time takes a Clock, so that a test can pass
+// a FakeClock. Thread-safe.
 #pragma once
 
 #include <chrono>
@@ -21,7 +21,7 @@ class Clock {
 
 Clock& RealClock();
 
-// A clock that a test moves; SleepFor moves it and returns at once. It starts at Now() == 0 and
+// A clock that a test moves. SleepFor moves it and returns at once. It starts with Now() == 0 and
 // UnixSeconds() == kUnixStart.
 class FakeClock : public Clock {
  public:
@@ -37,7 +37,7 @@ class FakeClock : public Clock {
   Nanos now_{0};
 };
 
-// "2026-11-21T03:04:05Z".
+// Returns the UTC time as "2026-11-21T03:04:05Z".
 std::string FormatUnixSeconds(int64_t seconds);
 
 }  // namespace ag

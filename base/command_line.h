@@ -1,6 +1,6 @@
-// What every program of ours says of a wrong command line: one line that names the word which was
-// meant, and exit code 2. A header alone, because CLI11 takes 10 s to compile: it is included where
-// a program builds its CLI::App, which includes CLI11 anyway.
+// Parsing of a program's command line, with the same errors in every program: one line that
+// suggests the word that was probably meant, and exit code 2. Header-only, because CLI11 takes 10 s
+// to compile and only the file that builds the CLI::App needs it. Not thread-safe: called by main.
 #pragma once
 
 #include <fmt/format.h>
@@ -19,7 +19,8 @@ namespace ag {
 
 inline constexpr int kWrongCommandLine = 2;
 
-// --- Checks of values, for CLI::Option::check: what is wrong with the text, or "".
+// --- Checks of values, for CLI::Option::check. Each returns the error's text; "": the value is
+// good.
 
 inline std::string WrongAmount(const std::string& text) {
   const auto value = ParseDouble(text);
@@ -31,7 +32,7 @@ inline std::string WrongTime(const std::string& text) {
   return value.ok() && *value >= 0 ? "" : fmt::format("\"{}\" is not a number of 0 or more", text);
 }
 
-// A check for one of these words.
+// Returns a check that the value is one of `words`.
 inline std::function<std::string(const std::string&)> OneOf(std::vector<std::string> words) {
   return [words = std::move(words)](const std::string& text) {
     if (std::ranges::find(words, text) != words.end()) return std::string();
@@ -58,7 +59,7 @@ class HelpFormatter : public CLI::Formatter {
   }
 };
 
-// --- What is wrong
+// --- Errors
 
 namespace command_line {
 
@@ -70,12 +71,12 @@ inline std::vector<std::string> VerbsOf(const CLI::App& app) {
   return verbs;
 }
 
-// "--flag" of "--flag=value", "-f" of "-fvalue".
+// Returns "--flag" for "--flag=value" and "-f" for "-fvalue".
 inline std::string FlagOf(const std::string& word) {
   return word.starts_with("--") ? word.substr(0, word.find('=')) : word.substr(0, 2);
 }
 
-// The flag of `verb` or of the whole that `word` names; null: none.
+// Returns the flag of `verb` or of `whole` that `word` names; null: none.
 inline const CLI::Option* FindFlag(const CLI::App& whole, const CLI::App& verb,
                                    const std::string& word) {
   const std::string name = FlagOf(word);
@@ -87,7 +88,7 @@ inline const CLI::Option* FindFlag(const CLI::App& whole, const CLI::App& verb,
   return nullptr;
 }
 
-// What is wrong with the flag, and which one may have been meant.
+// Returns the error text for an unknown flag, with a suggestion.
 inline std::string UnknownFlag(const CLI::App& whole, const CLI::App& verb,
                                const std::string& word) {
   std::vector<std::string> names;
@@ -100,7 +101,8 @@ inline std::string UnknownFlag(const CLI::App& whole, const CLI::App& verb,
   return fmt::format("unknown flag {}{}", flag, DidYouMean(flag, names));
 }
 
-// The first word that names no verb and no flag, with the one that was meant; "": there is none.
+// Returns the error text for the first unknown verb or flag, with a suggestion, or for a missing
+// verb. "": all words are known.
 inline std::string UnknownWord(const CLI::App& whole, const std::vector<std::string>& words) {
   const CLI::App* at = &whole;
   for (size_t i = 0; i < words.size(); ++i) {
@@ -108,7 +110,7 @@ inline std::string UnknownWord(const CLI::App& whole, const std::vector<std::str
     if (word.starts_with("-") && word.size() > 1) {
       const CLI::Option* flag = FindFlag(whole, *at, word);
       if (flag == nullptr) return UnknownFlag(whole, *at, word);
-      // Its value is the next word, unless this one holds it.
+      // The next word is the flag's value, unless this word holds it.
       if (FlagOf(word) == word && flag->get_items_expected_min() > 0) ++i;
       continue;
     }
@@ -125,18 +127,20 @@ inline std::string UnknownWord(const CLI::App& whole, const std::vector<std::str
 
 }  // namespace command_line
 
-// What `error`, thrown when `whole` parsed `words` (without the program's name), comes from.
+// Returns the text for `error`, which CLI11 threw when `whole` parsed `words` (the command line
+// without the program's name). Misspelt verbs and flags produce a suggestion.
 inline std::string WhatIsWrong(const CLI::App& whole, const CLI::ParseError& error,
                                const std::vector<std::string>& words) {
-  // A value that is wrong is no typo in a name.
+  // A wrong value is not a misspelt name.
   const bool wrong_value = dynamic_cast<const CLI::ValidationError*>(&error) != nullptr ||
                            dynamic_cast<const CLI::ConversionError*>(&error) != nullptr;
   const std::string message = wrong_value ? "" : command_line::UnknownWord(whole, words);
   return message.empty() ? error.what() : message;
 }
 
-// Parses; returns the exit code when the program is to end: 0 after --help and --version, which are
-// printed, and kWrongCommandLine after a message, which `on_error` hears as well. -1: it goes on.
+// Parses the command line. Returns -1 when the program continues, else its exit code: 0 after
+// --help and --version, which are printed; kWrongCommandLine after an error, which is printed and
+// passed to `on_error`.
 inline int ParseCommandLine(CLI::App& app, int argc, char** argv,
                             const std::function<void(const std::string&)>& on_error = nullptr) {
   const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);

@@ -1,5 +1,5 @@
-// Replaces operator new by one that counts: for tests that something does not allocate. Included by
-// one file of a program at most.
+// An operator new that counts its calls, for tests that some code does not allocate. Included by at
+// most one file of a program. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -8,10 +8,11 @@
 #include <new>
 
 namespace ag {
-inline std::atomic<int64_t> allocations{0};  // Calls of operator new so far, of all threads.
+inline std::atomic<int64_t> allocations{0};  // Calls of operator new so far, in all threads.
 }  // namespace ag
 
-// Not inlined: GCC then sees malloc and free but not that both operators are replaced together.
+// Not inlined: otherwise GCC sees malloc and free, but not that both operators are replaced
+// together.
 __attribute__((noinline)) void* operator new(size_t bytes) {
   ++ag::allocations;
   if (void* p = std::malloc(bytes == 0 ? 1 : bytes)) return p;

@@ -16,8 +16,8 @@ struct DigestContextTraits {
 };
 using DigestContext = UniqueHandle<DigestContextTraits>;
 
-// Fetched once: EVP_sha256() looks the algorithm up on every initialization, which costs more than
-// hashing a stored key. OpenSSL picks the CPU's SHA instructions by itself.
+// Returns SHA-256's algorithm, fetched once: EVP_sha256() looks it up on every initialization,
+// which costs more than hashing a stored key. OpenSSL uses the CPU's SHA instructions by itself.
 const EVP_MD* Algorithm() {
   static const EVP_MD* const kAlgorithm = EVP_MD_fetch(nullptr, "SHA256", nullptr);
   AG_CHECK(kAlgorithm != nullptr);
@@ -38,7 +38,7 @@ Digest End(EVP_MD_CTX* context) {
   return digest;
 }
 
-// The value of a hexadecimal digit, or -1.
+// Returns the value of a hexadecimal digit, or -1.
 int HexValue(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;

@@ -1,5 +1,5 @@
-// SHA-256 names for bytes. Every blob, graph and stored key in the house is named by a Digest.
-// Values are plain data and safe to copy between threads; a Hasher belongs to one thread.
+// SHA-256 names for bytes. Every blob, graph and stored key is named by a Digest. A Digest is plain
+// data; ParseDigest and Sha256 are thread-safe; a Hasher belongs to one thread.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ struct Digest {
   std::array<uint8_t, 32> bytes{};
 
   auto operator<=>(const Digest&) const = default;
-  bool IsZero() const;        // The zero digest stands for "none".
+  bool IsZero() const;        // The zero digest means "none".
   std::string Hex() const;    // 64 lower-case digits.
   std::string Short() const;  // The first 12 digits, for people.
 
@@ -28,13 +28,13 @@ struct Digest {
   }
 };
 
-// Parses 64 hexadecimal digits; kInvalidArgument otherwise.
+// Returns the digest of 64 hexadecimal digits; kInvalidArgument for any other text.
 StatusOr<Digest> ParseDigest(std::string_view hex);
 
-// SHA-256 of `bytes`.
+// Returns the SHA-256 of `bytes`.
 Digest Sha256(std::string_view bytes);
 
-// SHA-256 of bytes that come in pieces.
+// Computes the SHA-256 of bytes that come in pieces.
 class Hasher {
  public:
   Hasher();

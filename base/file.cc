@@ -62,7 +62,7 @@ StatusCode CodeOf(int error) {
 
 Status ReadError(const std::string& path, int error) { return FromErrno(error, "read " + path); }
 
-// A missing folder is a state to change before the write, not something to make first by name.
+// Returns kFailedPrecondition, not kNotFound, for a missing folder: the caller must make it first.
 Status WriteError(const std::string& path, int error) {
   Status status = FromErrno(error, "write " + path);
   if (status.code() != StatusCode::kNotFound) return status;
@@ -74,7 +74,7 @@ std::string FolderOf(const std::string& path) {
   return folder.empty() ? "." : folder;
 }
 
-// Creates a file beside `path`; a name left over by a process that died is skipped.
+// Creates a new file beside `path`; skips names that a dead process left.
 int CreateBeside(const std::string& path, std::string& name, Fd& fd) {
   static std::atomic<uint64_t> next{0};
   for (int attempt = 0; attempt < 1000; ++attempt) {
@@ -85,7 +85,7 @@ int CreateBeside(const std::string& path, std::string& name, Fd& fd) {
   return EEXIST;
 }
 
-// Makes `name` a durable file with `bytes` and gives it the name `path`.
+// Writes `bytes` to `name`, makes it durable and renames it to `path`.
 int FillAndRename(const Fd& fd, const std::string& name, const std::string& path,
                   std::string_view bytes) {
   if (const int error = file_ops::WriteAll(fd.get(), bytes)) return error;
@@ -99,11 +99,11 @@ StatusOr<Fd> OpenForReading(const std::string& path) {
   return fd;
 }
 
-// Reads `fd` to its end, whatever its size claims to be (files in /proc claim 0).
+// Reads `fd` to its end. Does not trust the size: files in /proc have the size 0.
 int ReadAll(int fd, size_t size_expected, std::string& bytes) {
   constexpr size_t kStep = 4096;
   size_t size = 0;
-  bytes.resize(size_expected + 1);  // One more, so that the end shows without growing.
+  bytes.resize(size_expected + 1);  // One more byte: the read that finds the end needs no growth.
   for (;;) {
     const ssize_t got = ::read(fd, bytes.data() + size, bytes.size() - size);
     if (got < 0 && errno == EINTR) continue;
@@ -145,7 +145,7 @@ Status WriteFileAtomically(const std::string& path, std::string_view bytes) {
   if (const int error = CreateBeside(path, name, fd)) return WriteError(path, error);
   const PartialFile partial(name);
   if (const int error = FillAndRename(fd, name, path, bytes)) {
-    file_ops::Remove(name);  // The first error is the one to report.
+    file_ops::Remove(name);  // The first error is reported.
     return WriteError(path, error);
   }
   if (const int error = file_ops::SyncDir(FolderOf(path))) return WriteError(path, error);
@@ -167,7 +167,7 @@ Status MakeDirs(const std::string& path) {
     made = (std::filesystem::path(made) / part).string();
     if (part.empty() || IsDirectory(made)) continue;
     const int error = file_ops::MakeDir(made);
-    if (error == EEXIST && IsDirectory(made)) continue;  // Another one did it.
+    if (error == EEXIST && IsDirectory(made)) continue;  // Another process made it.
     if (error != 0) return FromErrno(error, "make folder " + made);
     if (const int failed = file_ops::SyncDir(FolderOf(made))) {
       return FromErrno(failed, "make folder " + made);
@@ -241,19 +241,19 @@ StatusOr<TempDir> TempDir::Make(std::string_view prefix) {
 TempDir::TempDir(TempDir&& other) noexcept : path_(std::exchange(other.path_, "")) {}
 
 TempDir& TempDir::operator=(TempDir&& other) noexcept {
-  std::swap(path_, other.path_);  // `other` removes what this one held.
+  std::swap(path_, other.path_);  // `other` now removes the folder of this one.
   return *this;
 }
 
 TempDir::~TempDir() {
-  std::error_code ignored;  // A destructor has nobody to tell.
+  std::error_code ignored;  // A destructor cannot report an error.
   if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
 }
 
 namespace {
 
-// An existing lock file is opened first and for reading only, if need be: a file in a sticky folder
-// that another user made can be locked, but neither written nor opened with O_CREAT.
+// Opens the lock file; creates it only when it is missing. In a sticky folder a file of another
+// user can be locked, but it can be opened neither for writing nor with O_CREAT.
 StatusOr<Fd> OpenLockFile(const std::string& path, int access) {
   Fd fd(::open(path.c_str(), access | O_CLOEXEC));
   if (!fd && errno == ENOENT) fd.reset(::open(path.c_str(), access | O_CREAT | O_CLOEXEC, 0666));
@@ -274,7 +274,7 @@ StatusOr<FileLock> FileLock::TryExclusive(const std::string& path, std::string_v
   AG_LET(Fd fd, OpenLockFile(path, O_RDWR));
   const int error = Flock(fd.get(), LOCK_EX | LOCK_NB);
   if (error == EWOULDBLOCK) {
-    std::string holder;  // Empty in the instant between the other one's lock and its write.
+    std::string holder;  // Empty between the other process's lock and its write.
     if (ReadAll(fd.get(), 0, holder) != 0 || holder.empty()) holder = "another process";
     return Err(StatusCode::kUnavailable, "lock {}: held by {}", path, holder);
   }

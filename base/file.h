@@ -1,6 +1,8 @@
-// Whole files: read, map, write so that a crash leaves the old or the new bytes, never a mixture.
-// Errors name the path. kNotFound: no such file; kFailedPrecondition: no permission or read-only
-// (also a missing folder on write); kResourceExhausted: disk full or a limit; kInternal: the rest.
+// Whole files: read, map, write, lock. A crash during a write leaves the old or the new bytes,
+// never a mixture. Errors name the path. kNotFound: no such file; kFailedPrecondition: no
+// permission, read-only, or a missing folder on write; kResourceExhausted: disk full or a limit;
+// kInternal: other errors. Functions are thread-safe; an object belongs to one thread at a time,
+// except MappedFile.
 #pragma once
 
 #include <cstdint>
@@ -14,26 +16,27 @@
 
 namespace ag {
 
+// Returns the file's bytes.
 StatusOr<std::string> ReadFile(const std::string& path);
 
-// Writes to a temporary name in the same folder, fsyncs, renames, fsyncs the folder.
-// On an error the old bytes are there, unless only the last step failed. A symbolic link is
-// replaced.
+// Replaces the file: writes to a temporary name in the same folder, fsyncs, renames, fsyncs the
+// folder. After an error the old bytes are there, unless only the last step failed. A symbolic link
+// is replaced, not followed.
 Status WriteFileAtomically(const std::string& path, std::string_view bytes);
 
-// Fails as WriteFileAtomically would at its first step, leaves nothing behind: asked before long
-// work whose result is to go there.
+// Returns the error that WriteFileAtomically would return at its first step. Leaves nothing behind.
+// For a check before long work whose result goes to `path`.
 Status CheckWritable(const std::string& path);
 
-Status MakeDirs(const std::string& path);  // mkdir -p.
-StatusOr<std::vector<std::string>> ListDir(
-    const std::string& path);  // Sorted names without "." and "..".
+Status MakeDirs(const std::string& path);  // Makes the folder and its parents, as mkdir -p.
+// Returns the sorted names in the folder, without "." and "..".
+StatusOr<std::vector<std::string>> ListDir(const std::string& path);
 bool FileExists(const std::string& path);
 
-// Returns an absl status for errno value `error` about `subject`.
+// Returns the status for errno value `error`; the message begins with `subject`.
 Status FromErrno(int error, std::string_view subject);
 
-// A read-only mapping; thread-safe to read. Empty files map to an empty view.
+// A read-only mapping of a file. Safe to share between threads. An empty file gives an empty view.
 class MappedFile {
  public:
   static StatusOr<std::shared_ptr<const MappedFile>> Open(const std::string& path);
@@ -47,7 +50,7 @@ class MappedFile {
   size_t size_;
 };
 
-// A temporary folder that is removed with its contents.
+// A new temporary folder, in $TMPDIR or else /tmp. The destructor removes it with its contents.
 class TempDir {
  public:
   static StatusOr<TempDir> Make(std::string_view prefix);
@@ -61,15 +64,17 @@ class TempDir {
   std::string path_;
 };
 
-// An exclusive advisory lock on a file (flock), held until destruction or process death.
-// kUnavailable when another process holds it; the message carries `who` as that process wrote it.
+// An advisory lock on a file (flock), held until destruction or until the process dies. Any number
+// of shared holders, or one exclusive holder.
 class FileLock {
  public:
+  // Takes the lock exclusively and writes `who` into the file. kUnavailable: another process holds
+  // it; the message has the `who` that it wrote.
   static StatusOr<FileLock> TryExclusive(const std::string& path, std::string_view who);
-  // Waits for the lock. `shared` holders exclude only exclusive ones.
+  // Wait waits for the lock; Try does not wait.
   enum class Mode { kShared, kExclusive };
   static StatusOr<FileLock> Wait(const std::string& path, Mode mode);
-  static StatusOr<FileLock> Try(const std::string& path, Mode mode);  // kUnavailable: held.
+  static StatusOr<FileLock> Try(const std::string& path, Mode mode);  // kUnavailable: it is held.
 
  private:
   explicit FileLock(Fd fd) : fd_(std::move(fd)) {}

@@ -17,8 +17,8 @@ bool IsSameFile(const std::string& a, const std::string& b) {
          first.st_dev == second.st_dev && first.st_ino == second.st_ino;
 }
 
-// A line of /proc/locks is "12: FLOCK  ADVISORY  WRITE 123 fe:00:4711 0 EOF"; one that waits has an
-// arrow after its number.
+// A line of /proc/locks is "12: FLOCK  ADVISORY  WRITE 123 fe:00:4711 0 EOF"; a process that waits
+// has an arrow after the number.
 pid_t LockHolder(const std::string& path) {
   struct stat info {};
   const StatusOr<std::string> locks = ReadFile("/proc/locks");

@@ -1,4 +1,5 @@
-// What the system knows of files: which names are one file, who holds a lock. Thread-safe.
+// Facts that the system knows about files: which names lead to one file, and who holds a lock.
+// Thread-safe.
 #pragma once
 
 #include <sys/types.h>
@@ -7,11 +8,11 @@
 
 namespace ag {
 
-// True when both names lead to one existing file, be it through links.
+// Returns true when both names lead, directly or through links, to one existing file.
 bool IsSameFile(const std::string& a, const std::string& b);
 
-// A process that holds a FileLock (base/file.h) on the file, as the kernel lists it; 0: none, or it
-// is not listed (it belongs to another container).
+// Returns a process that holds a FileLock (base/file.h) on the file, as the kernel lists it. 0:
+// none, or the holder is not listed because it runs in another container.
 pid_t LockHolder(const std::string& path);
 
 }  // namespace ag

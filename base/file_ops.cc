@@ -20,7 +20,7 @@ struct FaultState {
 };
 std::atomic<FaultState*> fault{nullptr};
 
-// The errno value with which a test makes this call fail, else 0.
+// Returns the errno value that a test set for this call, else 0.
 int InjectedFault() {
   FaultState* const state = fault.load(std::memory_order_acquire);
   if (state == nullptr) return 0;
@@ -74,7 +74,7 @@ int SyncDir(const std::string& path) {
   return Run([&] {
     const Fd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!fd) return -1;
-    // EINVAL: a file system that keeps no names on a disk has nothing to sync.
+    // EINVAL: this file system has no durable names, so there is nothing to sync.
     return ::fsync(fd.get()) == 0 || errno == EINVAL ? 0 : -1;
   });
 }
@@ -104,7 +104,7 @@ FileFault::FileFault(const Options& options) {
   AG_CHECK(fault.exchange(state) == nullptr);
 }
 
-// The caller's threads no longer write when the test ends, so the state can go.
+// At the end of a test its threads have stopped writing, so nobody reads the state.
 FileFault::~FileFault() { delete fault.exchange(nullptr); }
 
 bool FileFault::Fired() const { return fault.load()->calls >= fault.load()->options.n; }

@@ -1,6 +1,6 @@
-// The system calls that change files, one thin function each, so that a test can make the n-th of
-// them fail (FileFault). What writes files in this house goes through here; file.h is for callers.
-// Each returns 0 or an errno value and retries EINTR. Thread-safe.
+// The system calls that change files, one thin function for each, so that a test can make the n-th
+// call fail (FileFault). Code that writes files calls these; most callers use base/file.h. Each
+// function returns 0 or an errno value and repeats after EINTR. Thread-safe.
 #pragma once
 
 #include <sys/types.h>
@@ -12,18 +12,19 @@
 
 namespace ag::file_ops {
 
-// Creates a file for writing; EEXIST when there is one. Close-on-exec, as every descriptor here.
+// Creates a file for writing, close-on-exec. EEXIST: there is one.
 int CreateNew(const std::string& path, mode_t mode, Fd& fd);
-int WriteAll(int fd, std::string_view bytes);  // On failure a first part may be written.
+int WriteAll(int fd, std::string_view bytes);  // After a failure some of the bytes may be written.
 int Sync(int fd);
 int SyncDir(const std::string& path);         // Makes created, renamed and removed names durable.
-int SyncFileSystem(const std::string& path);  // All files of the file system that has `path`.
+int SyncFileSystem(const std::string& path);  // Syncs the whole file system that has `path`.
 int Rename(const std::string& from, const std::string& to);
 int Remove(const std::string& path);
-int MakeDir(const std::string& path);  // EEXIST when there is anything of that name.
+int MakeDir(const std::string& path);  // EEXIST: the name is taken.
 
-// For tests: while it lives, the n-th (from 1) call above in this process fails with `error` and
-// without effect, but a WriteAll leaves half of its bytes. One at a time.
+// For tests. While it lives, the n-th (from 1) call of a function above fails with `error`. The
+// failed call has no effect, except that a WriteAll writes half of its bytes. At most one lives at
+// a time in a process.
 class FileFault {
  public:
   struct Options {
@@ -35,7 +36,7 @@ class FileFault {
   ~FileFault();
   FileFault(const FileFault&) = delete;
   FileFault& operator=(const FileFault&) = delete;
-  bool Fired() const;  // Whether there was an n-th call yet.
+  bool Fired() const;  // True once the n-th call has come.
 };
 
 }  // namespace ag::file_ops

@@ -38,7 +38,7 @@ StatusOr<std::string_view> FileReader::Read(uint64_t offset, size_t size) {
 }
 
 StatusOr<Digest> Sha256OfFile(const std::string& path) {
-  constexpr int64_t kPieceBytes = 256 << 10;  // Stays in the core's own cache.
+  constexpr int64_t kPieceBytes = 256 << 10;  // Fits into the core's own cache.
   AG_LET(FileReader file, FileReader::Open(path));
   Hasher hasher;
   for (int64_t begin = 0; begin < file.size(); begin += kPieceBytes) {

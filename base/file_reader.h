@@ -1,5 +1,6 @@
-// A regular file read piece by piece: it never stands in memory whole, and when somebody cuts it
-// short while it is read, that is an error and not the signal that ends who reads a mapping.
+// A regular file that is read piece by piece, so it is never in memory as a whole. A file that
+// becomes shorter while it is read gives an error; a mapping would end the process with a signal.
+// One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +15,14 @@ namespace ag {
 
 class FileReader {
  public:
-  // Errors as MappedFile::Open (base/file.h).
+  // Opens the file. Errors as MappedFile::Open (base/file.h).
   static StatusOr<FileReader> Open(const std::string& path);
 
-  int64_t size() const { return size_; }  // When it was opened.
-  int fd() const { return fd_.get(); }    // Borrowed.
+  int64_t size() const { return size_; }  // At the time of Open.
+  int fd() const { return fd_.get(); }    // The reader keeps the descriptor.
 
-  // `size` bytes from `offset` on; good until the next call. kFailedPrecondition: the file is
-  // shorter.
+  // Returns `size` bytes from `offset` on, valid until the next call. kFailedPrecondition: the file
+  // is shorter.
   StatusOr<std::string_view> Read(uint64_t offset, size_t size);
 
  private:
@@ -33,8 +34,8 @@ class FileReader {
   std::string piece_;
 };
 
-// SHA-256 of the whole file, read piece by piece: no page of it is mapped, which is half of the
-// work when it lies in the page cache.
+// Returns the SHA-256 of the whole file. Reads it piece by piece: for a file in the page cache, the
+// mapping of its pages would be half of the work.
 StatusOr<Digest> Sha256OfFile(const std::string& path);
 
 }  // namespace ag

@@ -48,7 +48,7 @@ TEST_F(FileTest, ReadsWhatWasWritten) {
     EXPECT_EQ(MappedFile::Open(Path("a")).value()->bytes(), bytes);
   }
   EXPECT_EQ(ListDir(folder_.path()).value(), Names({"a"}));
-  EXPECT_FALSE(ReadFile("/proc/self/stat").value().empty());  // Its size claims to be 0.
+  EXPECT_FALSE(ReadFile("/proc/self/stat").value().empty());  // Its size is given as 0.
 }
 
 TEST_F(FileTest, ErrorsNameThePath) {
@@ -103,8 +103,8 @@ TEST_F(FileTest, MakesAndListsFolders) {
   EXPECT_FALSE(FileExists(Path("b/x")));
 }
 
-// Whatever single call fails, and whatever call is the last before a crash, the file has its old
-// bytes or its new ones, and the next write works.
+// When any single call fails, or is the last one before a crash, the file has its old or its new
+// bytes, and the next write works.
 TEST_F(FileTest, FailedWritesLeaveOldOrNewBytes) {
   for (const bool all_later : {false, true}) {
     int n = 1;
@@ -120,13 +120,13 @@ TEST_F(FileTest, FailedWritesLeaveOldOrNewBytes) {
           "RESOURCE_EXHAUSTED: write " + Path("a") + ": No space left on device";
       EXPECT_EQ(ToString(status), fired ? expected : "OK") << n;
       const std::string bytes = ReadFile(Path("a")).value();
-      // Only the last call, the folder's fsync, fails after the rename.
+      // Only the last call, the folder's fsync, comes after the rename.
       EXPECT_EQ(bytes, n < 5 ? "old" : "new bytes") << n;
       if (!all_later) {
         EXPECT_EQ(ListDir(folder_.path()).value(), Names({"a"})) << n;
       }
     }
-    EXPECT_EQ(n, 7);  // Five calls, and a sixth round in which none failed.
+    EXPECT_EQ(n, 7);  // Five calls, each failing in one round, and a sixth round without failure.
   }
 }
 

@@ -19,8 +19,8 @@ namespace {
 constexpr size_t kHeaderBytes = sizeof(uint32_t) + sizeof(uint64_t);
 constexpr size_t kControlBytes = CMSG_SPACE(kFrameFdsMax * sizeof(int));
 
-// A payload's buffer starts with at most this much, whatever length the peer claims, and then grows
-// only behind bytes that have arrived. Doubling copies each byte once on average.
+// A payload's buffer starts with at most this size, whatever length the peer claims. It doubles
+// each time it is full of received bytes, so each byte is copied once on average.
 constexpr uint64_t kFirstBufferBytes = uint64_t{1} << 20;
 
 bool IsPeerGone(int error) { return error == EPIPE || error == ECONNRESET || error == ENOTCONN; }
@@ -37,7 +37,8 @@ void AttachFds(const std::vector<int>& fds, char* control, msghdr& message) {
   std::memcpy(CMSG_DATA(header), fds.data(), fds.size() * sizeof(int));
 }
 
-// Takes the file descriptors that came with `message`, so that none leaks whatever happens next.
+// Takes the file descriptors that came with `message` into `fds`, which closes them after any
+// error.
 void CollectFds(msghdr& message, std::vector<Fd>& fds) {
   for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
        header = CMSG_NXTHDR(&message, header)) {
@@ -88,7 +89,7 @@ class Receiver {
   uint64_t payload_got_ = 0;
 };
 
-// The status for a frame that does not come to its end; says how far it came.
+// Returns the status for an incomplete frame; it says how much arrived.
 Status Receiver::Ended(StatusCode code, std::string_view what) const {
   if (header_got_ < kHeaderBytes) {
     return Err(code, "frame: {} after {} of {} header bytes", what, header_got_, kHeaderBytes);
@@ -169,8 +170,8 @@ Status Receiver::ReadPayload() {
   return OkStatus();
 }
 
-// What follows on the socket is the rest of a frame that nobody will read: closes it in both
-// directions and drops what has arrived, so that the next call finds the end and no wrong header.
+// Drops the rest of a frame that nobody will read: shuts the socket down in both directions and
+// discards the bytes that arrived. The next call then finds the end, not a wrong header.
 void Receiver::Abandon() {
   ::shutdown(socket_, SHUT_RDWR);
   std::array<char, 65536> dropped;

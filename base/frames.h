@@ -1,8 +1,9 @@
-// Messages over a socket pair: a 4-byte type, an 8-byte length, the payload, and up to
-// kFrameFdsMax file descriptors. Used between worker agent and executor, and with the jail.
-// One thread may send while another receives; the sockets are blocking ones. Only the system calls
-// sendmsg, recvmsg and ppoll (with a timeout) are used until a frame is refused; then also shutdown
-// and recvfrom. A payload's memory grows with the bytes that came, never with the length claimed.
+// Messages over a socket pair: a 4-byte type, an 8-byte length, the payload, and up to kFrameFdsMax
+// file descriptors. The worker agent and the executor use them, and the jail. Sockets are blocking.
+// One thread may send while another one receives.
+// System calls, for the jail's filter: sendmsg and recvmsg, ppoll when there is a timeout, and
+// shutdown and recvfrom after a frame is refused. The memory of a payload grows with the bytes that
+// arrived, never with the length that the peer claims.
 #pragma once
 
 #include <cstdint>
@@ -24,16 +25,16 @@ struct Frame {
   std::vector<Fd> fds;
 };
 
-// Blocks until the peer or the socket's buffer took all of it; the fds stay open here.
-// kUnavailable when the peer is gone (never SIGPIPE). kInvalidArgument: too many fds.
+// Sends one frame and returns when the peer or the socket's buffer has all of it. The fds stay open
+// in this process. kUnavailable: the peer is gone (never SIGPIPE). kInvalidArgument: too many fds.
 Status SendFrame(int socket, uint32_t type, std::string_view payload,
                  const std::vector<int>& fds = {});
 
-// Waits for one frame. kUnavailable: the peer closed or died. kDeadlineExceeded: nothing complete
+// Waits for one frame. kUnavailable: the peer closed or died. kDeadlineExceeded: no complete frame
 // within `timeout` (zero: no limit). kResourceExhausted: the frame is larger than
-// `payload_bytes_max`, or it has more fds than fit. A timeout before a frame began may be followed
-// by another try; every other error in the middle of a frame shuts the socket down, and later calls
-// return kUnavailable.
+// `payload_bytes_max`, or it has too many fds. After a timeout before the first byte of a frame the
+// caller may try again. Every error inside a frame shuts the socket down; later calls return
+// kUnavailable.
 struct ReceiveOptions {
   Nanos timeout{0};
   uint64_t payload_bytes_max = uint64_t{1} << 32;

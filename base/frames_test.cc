@@ -27,7 +27,7 @@ class FramesTest : public testing::Test {
     a_.reset(ends[0]);
     b_.reset(ends[1]);
   }
-  // The bytes of a frame's header, for a length that SendFrame would not write.
+  // Returns a frame's header with a length that SendFrame would not write.
   static std::string Header(uint32_t type, uint64_t length) {
     ByteWriter writer;
     writer.U32(type);
@@ -159,7 +159,7 @@ TEST_F(FramesTest, RefusesAnOversizedFrameAndItsRest) {
             "UNAVAILABLE: frame: the peer is gone after 0 of 12 header bytes");
 }
 
-// The length claims 4 GiB, 3 bytes come: nothing near 4 GiB may be allocated.
+// The length says 4 GiB, but 3 bytes come: the memory must stay far below 4 GiB.
 TEST_F(FramesTest, AClaimedLengthAllocatesNothing) {
   SendRaw(Header(7, uint64_t{1} << 32) + "abc");
   a_.reset();

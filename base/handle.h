@@ -1,5 +1,5 @@
-// UniqueHandle owns one C handle: move-only, freed once, never throws. Traits name the raw type,
-// the value that means "none" and how to free:
+// An owner of one C handle: move-only, frees it once, never throws. One thread at a time. Traits
+// give the raw type, the value that means "none" and the function that frees:
 //   struct FdTraits { using Raw = int; static constexpr Raw kNone = -1; static void Free(Raw); };
 #pragma once
 

@@ -36,7 +36,7 @@ TEST(HandleTest, FreesOnce) {
     Fake c(2);
     c = std::move(b);
     EXPECT_EQ(Freed(), Freeds({2}));
-    c = std::move(*&c);  // Onto itself.
+    c = std::move(*&c);  // Self-move.
     EXPECT_EQ(c.get(), 1);
     const Fake none;
   }

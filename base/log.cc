@@ -18,7 +18,7 @@ std::shared_ptr<spdlog::logger> MakeLogger(std::string program, spdlog::level::l
   return logger;
 }
 
-// Never destroyed, so that the last words of other threads and destructors still come out.
+// Never destroyed, so that other threads and destructors can log until the end.
 std::shared_ptr<spdlog::logger>& Logger() {
   static auto* const kLogger =
       new std::shared_ptr<spdlog::logger>(MakeLogger("autograph", spdlog::level::warn));

@@ -1,5 +1,5 @@
-// Log lines for people, on stderr: one line each, UTC. Before InitLog only warnings and errors are
-// shown, which is what the command line wants. Thread-safe, except InitLog.
+// Log lines for people, on stderr: one line for each message, in UTC. Before InitLog only warnings
+// and errors are shown, as the command line needs it. Thread-safe, except InitLog.
 //   2026-11-21T03:04:05.123Z info autographd: job 7: started
 #pragma once
 
@@ -10,15 +10,16 @@
 
 namespace ag {
 
-// Names the program in each line and shows lines of `level` ("info", "warn", "error", "off") and
-// above; another level is reported and taken as "info". To be called by main before threads start.
+// Sets the program's name in each line and the lowest level shown: "info", "warn", "error" or
+// "off". Another level gives a warning and counts as "info". REQUIRES: called before other threads
+// start.
 void InitLog(std::string_view program, std::string_view level);
 
 namespace internal {
 
 enum class LogLevel { kInfo, kWarn, kError };
 bool LogShows(LogLevel level);
-// Control characters in `message` are written as escapes: what a client sent cannot forge a line.
+// Writes one line. Control characters in `message` become escapes, so a client cannot forge a line.
 void LogMessage(LogLevel level, std::string_view message);
 
 template <class... Args>

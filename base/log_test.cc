@@ -11,7 +11,7 @@
 namespace ag {
 namespace {
 
-// `text` with TIME for what looks like a time at the start of each line.
+// Returns `text` with TIME in place of each time at the start of a line.
 std::string WithoutTimes(std::string_view text) {
   constexpr std::string_view kShape = "0000-00-00T00:00:00.000Z";
   std::string masked;
@@ -25,7 +25,7 @@ std::string WithoutTimes(std::string_view text) {
   return masked;
 }
 
-// What the calls below write at this level.
+// Returns the output of the calls below at this level.
 std::string Logged(std::string_view level) {
   testing::internal::CaptureStderr();
   InitLog("prog", level);

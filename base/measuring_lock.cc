@@ -27,7 +27,7 @@ std::string MeasuringLockPath() {
 StatusOr<FileLock> WaitForLock(const std::string& path, FileLock::Mode mode, const LockWait& wait) {
   StatusOr<FileLock> free = FileLock::Try(path, mode);
   if (free.status().code() != StatusCode::kUnavailable) return free;
-  // Who gives up leaves the thread behind: it lets go of the lock as soon as it has it.
+  // After a give-up this thread continues; it releases the lock as soon as it gets it.
   auto promise = std::make_shared<std::promise<StatusOr<FileLock>>>();
   std::future<StatusOr<FileLock>> taken = promise->get_future();
   std::thread([promise, path, mode] { promise->set_value(FileLock::Wait(path, mode)); }).detach();
@@ -77,7 +77,7 @@ Status SearchTurn::Yield(Clock& clock, Nanos slice) {
   if (entered_ == Nanos{0}) entered_ = now;
   if (now - entered_ < slice) return OkStatus();
   Leave();
-  // flock is not fair: without a pause the next Enter would overtake the measurement that waits.
+  // flock is not fair: without a pause the next Enter would overtake the waiting measurement.
   clock.SleepFor(Nanos{1'000'000});
   AG_TRY(Enter());
   entered_ = clock.Now();

@@ -1,6 +1,6 @@
-// The host-wide measuring lock (DESIGN section 8): on a host whose cores both search and measure,
-// the two never overlap. A measurement holds the lock exclusively, a search shares it and lets go
-// often.
+// The host-wide measuring lock (docs/design.md, Measuring): on a host whose cores both search and
+// measure, the two never overlap. A measurement holds the lock exclusively. A search shares it and
+// releases it often. Functions are thread-safe; a SearchTurn belongs to one thread.
 #pragma once
 
 #include <functional>
@@ -12,33 +12,36 @@
 
 namespace ag {
 
-// One path for all processes of the host: $AUTOGRAPH_MEASURING_LOCK, else a file in the system's
-// temporary folder.
+// Returns the path of the lock, one for all processes of the host: $AUTOGRAPH_MEASURING_LOCK, else
+// a file in the system's temporary folder.
 std::string MeasuringLockPath();
 
 inline constexpr pid_t kUnknownHolder = -1;
 struct LockWait {
-  // May be null. Called about once a second while the wait takes that long, with a process that
-  // holds the lock or kUnknownHolder; after that once with 0, when the wait is over.
+  // May be null. Called about once a second during the wait, with a process that holds the lock or
+  // with kUnknownHolder. When it was called, it is called a last time with 0 after the wait.
   std::function<void(pid_t holder)> on_wait = nullptr;
-  std::function<bool()> give_up = nullptr;  // May be null. Asked every 50 ms.
+  std::function<bool()> give_up = nullptr;  // May be null. Called every 50 ms.
 };
-// Takes the lock. The wait is in the kernel's queue: a search that lets go for a moment would have
-// the lock back before the next question. kCancelled: `give_up` became true.
+// Waits for the lock and takes it. It waits in the kernel's queue: polling would fail, because a
+// search that releases the lock for a moment takes it back before the next poll. kCancelled:
+// `give_up` returned true.
 StatusOr<FileLock> WaitForLock(const std::string& path, FileLock::Mode mode, const LockWait& wait);
 
-// "the measuring lock, held by process 123"; of kUnknownHolder "... another process", of 0 "".
+// Returns "the measuring lock, held by process 123"; for kUnknownHolder "... another process", for
+// 0 "".
 std::string MeasuringLockText(pid_t holder);
 
-// The searching side. Not thread-safe: each job has its own.
+// The search's side of the lock. Not thread-safe: each job has its own.
 class SearchTurn {
  public:
   explicit SearchTurn(std::string path = MeasuringLockPath(), LockWait wait = {})
       : path_(std::move(path)), wait_(std::move(wait)) {}
   Status Enter();             // Waits until nothing measures; kCancelled: see LockWait.
-  StatusOr<bool> TryEnter();  // False: something measures.
-  void Leave();               // Before waiting for measurements, and at the end.
-  // Lets a waiting measurement in when this turn has lasted for `slice`; cheap otherwise.
+  StatusOr<bool> TryEnter();  // False: something measures now.
+  void Leave();               // Called before the search waits for measurements, and at its end.
+  // Releases and takes the lock when this turn has lasted for `slice`, so that a waiting
+  // measurement gets it. Cheap otherwise. Errors as Enter.
   Status Yield(Clock& clock, Nanos slice = Nanos{50'000'000});
 
  private:

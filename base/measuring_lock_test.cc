@@ -62,7 +62,7 @@ TEST_F(MeasuringLockTest, AWaitSaysWhoHoldsTheLockAndMayBeGivenUp) {
             fmt::format("CANCELLED: gave up waiting for lock {}", path_));
   EXPECT_EQ(holders, (std::vector<pid_t>{::getpid(), 0}));
   measuring.Leave();
-  // What was given up lets go by itself.
+  // After a give-up the thread releases the lock by itself.
   EXPECT_TRUE(WaitForLock(path_, FileLock::Mode::kExclusive, {}).ok());
 }
 
@@ -85,7 +85,7 @@ TEST_F(MeasuringLockTest, YieldPausesOncePerSlice) {
   clock.Advance(1ms);
   EXPECT_EQ(ToString(turn.Yield(clock)), "OK");
   EXPECT_EQ(clock.Now(), 1051ms);  // 1 ms of pause.
-  EXPECT_FALSE(Free());            // And entered again.
+  EXPECT_FALSE(Free());            // It has entered again.
 }
 
 }  // namespace

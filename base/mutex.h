@@ -1,6 +1,6 @@
-// std::mutex with clang's thread-safety annotations (scripts/check.sh runs that analysis).
-// std::mutex and not absl::Mutex, because the distribution's abseil is not instrumented and TSan
-// then reports false races.
+// std::mutex and std::condition_variable with clang's thread-safety annotations; scripts/check.sh
+// runs that analysis. Not absl::Mutex: the distribution's abseil is not instrumented, and TSan then
+// reports false races. Mutex and CondVar are thread-safe; a MutexLock belongs to one thread.
 #pragma once
 
 #include <chrono>

@@ -39,7 +39,7 @@ TEST(MutexTest, GuardsAndWakes) {
 TEST(MutexTest, WaitForEndsOnTimeout) {
   Counter counter;
   const MutexLock lock(counter.mutex);
-  // A wake-up without a notification is allowed, a wait without an end is not.
+  // A wake-up without a notification is allowed; an endless wait is not.
   while (counter.changed.WaitFor(counter.mutex, std::chrono::microseconds{1})) continue;
 }
 

@@ -10,7 +10,7 @@
 namespace ag {
 namespace {
 
-// Never destroyed: it is asked for until the program's last instant.
+// Never destroyed, because it is used until the program's last instant.
 struct Partial {
   Mutex mutex;
   std::multiset<std::string> paths AG_GUARDED_BY(mutex);
@@ -32,7 +32,7 @@ PartialFile::~PartialFile() {
   ThePartial().paths.extract(path_);
 }
 
-// The lock is kept: what begins a file now waits for the end.
+// Keeps the lock: a thread that begins a file now waits until the program has ended.
 void RemovePartialFiles() AG_ANNOTATE(no_thread_safety_analysis) {
   ThePartial().mutex.Lock();
   for (const std::string& path : ThePartial().paths) ::unlink(path.c_str());

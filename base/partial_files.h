@@ -1,12 +1,12 @@
-// Files that are written under a temporary name until they are whole: a program that is ended at
-// once (base/signals.h) takes them with it. Thread-safe.
+// Files under a temporary name, not complete yet. They are removed when the program is ended at
+// once (base/signals.h). Thread-safe.
 #pragma once
 
 #include <string>
 
 namespace ag {
 
-// While it lives, the file is removed when the program is ended at once.
+// While it lives, an immediate end of the program removes the file.
 class PartialFile {
  public:
   explicit PartialFile(std::string path);
@@ -18,7 +18,8 @@ class PartialFile {
   const std::string path_;
 };
 
-// To be called by who ends the program next: no PartialFile can be made after it.
+// Removes the files of all PartialFiles. For code that ends the program next: no PartialFile can be
+// made afterwards.
 void RemovePartialFiles();
 
 }  // namespace ag

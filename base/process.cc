@@ -30,7 +30,8 @@ namespace {
 constexpr std::string_view kChildFlag = "--child=";
 constexpr std::string_view kParentFlag = "--parent=";
 
-// The kernel ends a process that has used up its processor time with one of these two.
+// Returns the hint for a message about a child that `signal` ended. The kernel ends a process that
+// has used up its processor time by SIGXCPU or SIGKILL.
 std::string LimitText(int signal) {
   rlimit limit{};
   if (signal != SIGXCPU && signal != SIGKILL) return "";
@@ -64,8 +65,8 @@ int WaitId(pid_t pid, int flags, siginfo_t& info) {
   return 0;
 }
 
-// Waits until the child has ended, at most `timeout` (Nanos::max(): no limit); leaves it unreaped.
-// Polls: pidfd_open is refused by the system-call filters of some container runtimes.
+// Waits at most `timeout` for the child's end (Nanos::max(): no limit) and returns whether it came.
+// Does not reap. Polls, because system-call filters of some container runtimes refuse pidfd_open.
 StatusOr<bool> HasEnded(pid_t pid, Nanos timeout) {
   const int hang = timeout == Nanos::max() ? 0 : WNOHANG;
   const Nanos start = RealClock().Now();
@@ -79,7 +80,7 @@ StatusOr<bool> HasEnded(pid_t pid, Nanos timeout) {
   }
 }
 
-// Our environment with `added` in place of variables of the same name.
+// Returns our environment; variables in `added` replace those of the same name.
 std::vector<std::string> MergedEnvironment(const std::vector<std::string>& added) {
   const auto name_of = [](std::string_view entry) { return entry.substr(0, entry.find('=')); };
   std::vector<std::string> merged;
@@ -117,7 +118,7 @@ ChildProcess::ChildProcess(ChildProcess&& other) noexcept
       socket_(std::move(other.socket_)) {}
 
 ChildProcess& ChildProcess::operator=(ChildProcess&& other) noexcept {
-  ChildProcess taken(std::move(other));  // Ends with what this one held, so that is killed now.
+  ChildProcess taken(std::move(other));  // Its destructor kills what this one held.
   std::swap(pid_, taken.pid_);
   std::swap(reaped_, taken.reaped_);
   std::swap(socket_, taken.socket_);
@@ -127,7 +128,7 @@ ChildProcess& ChildProcess::operator=(ChildProcess&& other) noexcept {
 ChildProcess::~ChildProcess() {
   if (reaped_) return;
   Kill();
-  (void)WaitFor(Nanos::max());  // How it ended is of no interest to who dropped it.
+  (void)WaitFor(Nanos::max());  // The caller dropped the child: nobody needs its exit status.
 }
 
 void ChildProcess::Kill() {
@@ -143,7 +144,7 @@ Status ChildProcess::WaitFor(Nanos timeout) {
     return Err(StatusCode::kDeadlineExceeded, "child {}: still running after {} ms", pid_,
                timeout / std::chrono::milliseconds{1});
   }
-  // As long as the dead child is not reaped no other process group can get its number.
+  // Until the child is reaped, no other process group can get its number.
   ::kill(-pid_, SIGKILL);
   siginfo_t info{};
   if (const int error = WaitId(pid_, 0, info)) return WaitError(pid_, error);
@@ -159,13 +160,13 @@ std::string SelfExe() {
 
 void DieWithParent(pid_t parent_pid) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // The parent may have died before the call above: then nobody waits for an exit code.
+  // The parent may have died before the call above; then nobody waits for the exit code.
   if (::getppid() != parent_pid) ::_exit(1);
 }
 
 namespace {
 
-// Written by main before threads start, read later.
+// Written by main before threads start, only read later.
 std::map<std::string, ChildMain, std::less<>>& Roles() {
   static auto* const kRoles = new std::map<std::string, ChildMain, std::less<>>;
   return *kRoles;
@@ -190,19 +191,19 @@ int RunChildRole(int argc, char** argv) {
   const std::string_view parent = argc > 2 ? argv[2] : "";
   const StatusOr<int64_t> parent_pid =
       ParseInt(parent.starts_with(kParentFlag) ? parent.substr(kParentFlag.size()) : "");
-  // The socket came as an inheritable descriptor and must go no further.
+  // The socket came as an inheritable descriptor; grandchildren must not get it.
   if (!parent_pid.ok() || ::fcntl(kChildSocketFd, F_SETFD, FD_CLOEXEC) != 0) {
     return RefuseRole(
         "--child is how AutoGraph starts its own processes, not an option for people");
   }
   DieWithParent(static_cast<pid_t>(*parent_pid));
-  ::prctl(PR_SET_NAME, std::string(role).c_str());  // What ps and top show.
-  return found->second(kChildSocketFd) & 0xff;      // As exit(3) takes it: never the -1 above.
+  ::prctl(PR_SET_NAME, std::string(role).c_str());  // The name in ps and top.
+  return found->second(kChildSocketFd) & 0xff;      // As exit(3) reduces it; never -1.
 }
 
 StatusOr<ChildProcess> SpawnRole(const std::string& role, std::vector<std::string> environment,
                                  const std::string& program) {
-  // The link and not SelfExe(): it starts this very file, even after an upgrade has replaced it.
+  // The link, not SelfExe(): it starts this same file also after an upgrade has replaced it.
   return ChildProcess::Spawn({.program = program.empty() ? "/proc/self/exe" : program,
                               .args = {fmt::format("{}{}", kChildFlag, role),
                                        fmt::format("{}{}", kParentFlag, ::getpid())},

@@ -41,10 +41,10 @@ int Hang(int) {
   for (;;) ::pause();
 }
 
-// Sends what a child can see of its start, one fact a line.
+// Sends the facts about its start that a child can see, one fact per line.
 int Facts(int socket) {
   std::vector<std::string> fds = ListDir("/proc/self/fd").value();
-  fds.pop_back();  // The one that lists.
+  fds.pop_back();  // The descriptor of the listing itself.
   struct sigaction pipe {};
   ::sigaction(SIGPIPE, nullptr, &pipe);
   sigset_t blocked;
@@ -61,7 +61,7 @@ int Facts(int socket) {
   return SendFrame(socket, 0, facts).ok() ? 0 : 1;
 }
 
-// Starts a child that hangs with the descriptor it was given, says so, and hangs too.
+// Starts a grandchild that hangs with the inherited descriptor, reports it, and hangs too.
 int Parent(int socket) {
   const Frame frame = ReceiveFrame(socket).value();
   const ChildProcess child = SpawnRole("hold").value();
@@ -147,7 +147,7 @@ TEST(ProcessTest, DestructionAndAssignmentKill) {
   ChildProcess first = SpawnRole("hang").value();
   const pid_t pid = first.pid();
   first = SpawnRole("hang").value();
-  EXPECT_EQ(::kill(pid, 0), -1);  // Reaped: nobody has this number.
+  EXPECT_EQ(::kill(pid, 0), -1);  // Reaped: no process has this number.
   const pid_t second_pid = first.pid();
   {
     const ChildProcess second = std::move(first);
@@ -156,7 +156,7 @@ TEST(ProcessTest, DestructionAndAssignmentKill) {
   EXPECT_EQ(::kill(second_pid, 0), -1);
 }
 
-// The held descriptor closes when the grandchild, in a process group of its own, is dead.
+// The descriptor closes when the grandchild, in a process group of its own, is dead.
 TEST(ProcessTest, ChildrenDieWithTheirParent) {
   int ends[2];
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
@@ -217,7 +217,7 @@ TEST(ProcessTest, SelfExeIsThisProgram) {
 }  // namespace
 }  // namespace ag
 
-// A test program whose tests spawn roles needs its own main: roles first, then the tests.
+// A test program whose tests spawn roles has its own main: roles first, then the tests.
 int main(int argc, char** argv) {
   ag::RegisterChildRole("echo", ag::Echo);
   ag::RegisterChildRole("exit-three", ag::ExitThree);

@@ -7,9 +7,10 @@
 namespace ag {
 namespace {
 
-// The natural logarithm by additions, products and quotients only: libm's differs in its last bit
-// between versions and CPUs. ln m = 2 artanh((m - 1) / (m + 1)); with m in [sqrt(1/2), sqrt(2)) the
-// series' ratio is below 0.0295, so 12 terms leave less than 1e-18. REQUIRES: x is normal, > 0.
+// Returns the natural logarithm, with additions, products and quotients only: libm's last bit
+// differs between versions and CPUs. ln m = 2 artanh((m - 1) / (m + 1)). For m in [sqrt(1/2),
+// sqrt(2)) the ratio of the series is below 0.0295, so 12 terms leave an error below 1e-18.
+// REQUIRES: x is normal, > 0.
 double Ln(double x) {
   constexpr double kLn2 = 0.69314718055994530942;
   constexpr double kSqrtHalf = 0.70710678118654752440;
@@ -39,7 +40,7 @@ uint64_t Random::Next() {
 uint64_t Random::Below(uint64_t n) {
   AG_CHECK(n > 0);
   const uint64_t skipped =
-      -n % n;  // 2^64 mod n: without the lowest ones each remainder is as likely.
+      -n % n;  // 2^64 mod n: without these lowest values all remainders are equally likely.
   uint64_t value = Next();
   while (value < skipped) value = Next();
   return value % n;

@@ -1,5 +1,5 @@
-// Seeded random numbers, the same on every machine and library (std's distributions are not).
-// An object belongs to one thread.
+// Seeded random numbers, the same on every machine and with every library; the distributions of std
+// are not. One thread at a time.
 #pragma once
 
 #include <cstdint>

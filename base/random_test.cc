@@ -9,7 +9,7 @@
 namespace ag {
 namespace {
 
-// The values of the authors' C code.
+// The values come from the authors' C code.
 TEST(RandomTest, IsSplitMix64) {
   Random zero(0);
   EXPECT_EQ(zero.Next(), 0xe220a8397b1dcdaf);
@@ -73,7 +73,7 @@ TEST(RandomTest, NormalHasItsMoments) {
   EXPECT_NEAR(beyond_two / double{kCount}, 0.0455, 0.0075);
 }
 
-// Bit for bit: a seed means the same data on every machine and in every build.
+// Bit for bit: a seed gives the same data on every machine and in every build.
 TEST(RandomTest, NormalIsTheSameEverywhere) {
   Random random(5);
   const double expected[] = {-0x1.42a6bbbf4c1dep-1, -0x1.b7b77bbd789f4p-3, -0x1.2fa15d60d6feep+0};

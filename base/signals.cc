@@ -26,13 +26,14 @@ int Take(const sigset_t& signals) {
   return signal;
 }
 
-// The kernel kills without a word who reaches the hard limit; the soft one gives time to stop.
+// Sets the soft limit below the hard one: the kernel sends SIGXCPU at the soft limit, and kills
+// without a warning at the hard limit.
 void AskForWarningOfLimit() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_CPU, &limit) != 0 || limit.rlim_max == RLIM_INFINITY) return;
   const rlim_t early = limit.rlim_max > kEarlySeconds ? limit.rlim_max - kEarlySeconds : 1;
   limit.rlim_cur = std::min(limit.rlim_cur, early);
-  (void)::setrlimit(RLIMIT_CPU, &limit);  // Without it the end is as sudden as it would be.
+  (void)::setrlimit(RLIMIT_CPU, &limit);  // On failure the process ends without a warning.
 }
 
 }  // namespace
@@ -50,7 +51,7 @@ void CatchStopSignals() {
     stop_signal.notify_all();
     Take(signals);
     RemovePartialFiles();
-    ::_exit(kStoppedExitCode);  // No destructors: whatever hangs, this does not.
+    ::_exit(kStoppedExitCode);  // No destructors: they could hang.
   }).detach();
 }
 

@@ -1,19 +1,19 @@
-// SIGINT and SIGTERM as ordinary code: blocked in every thread and taken by one that waits for
-// them, so that nothing of ours runs inside a signal handler. The first asks the program to stop;
-// the second ends it at once, its children die with it (base/process.h) and files that are not
-// whole yet go (base/partial_files.h). SIGXCPU asks to stop as well: it comes 2 s of processor time
-// before the hard limit (ulimit -t), and is said on standard error. Thread-safe.
+// SIGINT and SIGTERM without signal handlers: every thread blocks them, and one thread waits for
+// them. The first signal asks the program to stop. The second one ends it at once: children die
+// with it (base/process.h) and incomplete files are removed (base/partial_files.h). SIGXCPU also
+// asks to stop, with a message on standard error; it comes 2 s of processor time before the hard
+// limit (ulimit -t). Thread-safe.
 #pragma once
 
 namespace ag {
 
-inline constexpr int kStoppedExitCode = 130;  // Of a program that the second signal ended.
+inline constexpr int kStoppedExitCode = 130;  // Exit code after the second signal.
 
-// Takes both signals from here on. REQUIRES: called once, before any other thread starts: threads
-// inherit what is blocked.
+// Takes the signals from here on. REQUIRES: called once, before any other thread starts, because
+// threads inherit the set of blocked signals.
 void CatchStopSignals();
 
-int StopSignal();         // The signal that asked to stop; 0: none did.
-int WaitForStopSignal();  // Waits for it.
+int StopSignal();         // Returns the signal that asked to stop; 0: none.
+int WaitForStopSignal();  // Waits for a signal that asks to stop, and returns it.
 
 }  // namespace ag

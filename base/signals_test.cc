@@ -14,7 +14,7 @@
 namespace ag {
 namespace {
 
-// Runs in a process of its own: takes one signal, says so, takes the other.
+// Runs in its own process: waits for one signal, reports it, and waits for the other.
 void StopTwice(int first, int second) {
   CatchStopSignals();
   const int before = StopSignal();
@@ -31,7 +31,7 @@ TEST(SignalsDeathTest, TheFirstAsksAndTheSecondEnds) {
   EXPECT_EXIT(StopTwice(SIGINT, SIGTERM), testing::ExitedWithCode(kStoppedExitCode), "0, 2, 2");
 }
 
-// Leaves one file unfinished, one whole, and is ended.
+// Leaves one file incomplete and one complete, and is ended.
 void StopWhileWriting(const std::string& folder) {
   const PartialFile partial(folder + "/partial");
   { const PartialFile whole(folder + "/whole"); }
@@ -49,7 +49,7 @@ TEST(SignalsDeathTest, TheSecondTakesUnfinishedFilesWithIt) {
   EXPECT_TRUE(FileExists(folder.path() + "/whole"));
 }
 
-// Computes until the processor time is nearly used up, and ends in good order.
+// Computes until the processor time is nearly used up, and ends normally.
 void UseUpProcessorTime() {
   const rlimit limit{3, 3};
   ::setrlimit(RLIMIT_CPU, &limit);

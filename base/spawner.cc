@@ -15,7 +15,7 @@
 namespace ag {
 namespace {
 
-// What posix_spawn does in the child before it becomes the program.
+// The steps of posix_spawn in the child before the program starts.
 class ChildSetup {
  public:
   ChildSetup() {
@@ -29,15 +29,15 @@ class ChildSetup {
   ChildSetup(const ChildSetup&) = delete;
   ChildSetup& operator=(const ChildSetup&) = delete;
 
-  // The socket first: it may have any number, even one that the next lines use. Close-on-exec is
-  // not trusted for the rest, since libraries open descriptors without it.
+  // Moves the socket first: its number may be one that the next lines use. Closes all others:
+  // libraries open descriptors without close-on-exec.
   void SetFiles(int socket) {
     Keep(::posix_spawn_file_actions_adddup2(&actions_, socket, kChildSocketFd));
     Keep(::posix_spawn_file_actions_addopen(&actions_, 0, "/dev/null", O_RDONLY, 0));
     Keep(::posix_spawn_file_actions_addclosefrom_np(&actions_, kChildSocketFd + 1));
   }
 
-  // Ignored and blocked signals would be inherited; the child starts with the system's defaults.
+  // The child would inherit ignored and blocked signals; it starts with the system's defaults.
   void SetGroupAndSignals() {
     sigset_t none;
     sigset_t all;
@@ -61,10 +61,10 @@ class ChildSetup {
 
   posix_spawn_file_actions_t actions_;
   posix_spawnattr_t attributes_;
-  int error_ = 0;  // The first one.
+  int error_ = 0;  // The first error.
 };
 
-// The strings as exec takes them; valid as long as `strings`.
+// Returns the strings in the form for exec; valid as long as `strings`.
 std::vector<char*> Pointers(const std::vector<std::string>& strings) {
   std::vector<char*> pointers;
   for (const std::string& string : strings) pointers.push_back(const_cast<char*>(string.c_str()));
@@ -88,7 +88,8 @@ StatusOr<pid_t> SpawnHere(const SpawnRequest& request) {
 
 class Spawner {
  public:
-  // The process's own; never destroyed, since its thread waits until the process ends.
+  // Returns the process's only one. Never destroyed, because its thread runs until the process
+  // ends.
   static Spawner& Instance() {
     static Spawner* const kInstance = new Spawner;
     return *kInstance;

@@ -13,7 +13,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// The child asked for a signal when its parent's thread ends; the thread that wanted it is gone.
+// A child asks for a signal at the end of its parent's thread; the thread that called Spawn has
+// ended.
 TEST(SpawnerTest, ChildrenOutliveTheThreadThatWantedThem) {
   std::optional<ChildProcess> child;
   std::thread([&child] {

@@ -1,11 +1,12 @@
-// Errors as values: absl::Status with messages made by fmt, and the three macros of the house.
+// Errors as values: absl::Status with messages formatted by fmt, and three macros. Pure functions.
 //
 // Choose the code by what the caller should do next:
 //   kInvalidArgument    fix the request           kUnimplemented      try another provider
 //   kNotFound           make it first             kUnavailable        retry, maybe elsewhere
 //   kFailedPrecondition change state, then retry  kResourceExhausted  smaller, or another device
 //   kDeadlineExceeded   the budget is spent       kDataLoss/kInternal stored bytes / our own bug
-// The message names the subject and both values. Each layer adds its noun once, with Within.
+// The message names the subject, the expected and the found value. Each layer adds its noun once,
+// with Within.
 #pragma once
 
 #include <fmt/format.h>
@@ -35,7 +36,7 @@ Status Err(StatusCode code, fmt::format_string<Args...> format, Args&&... args) 
 // Returns `status` with "noun: " before its message; an OK status is returned unchanged.
 Status Within(Status status, std::string_view noun);
 
-// Returns the message as a std::string (this absl's string_view is not std's).
+// Returns the message as a std::string: absl::string_view may differ from std::string_view.
 std::string Message(const Status& status);
 
 // Returns "INVALID_ARGUMENT: the message", or "OK".
@@ -63,7 +64,8 @@ const Status& ToStatus(const StatusOr<T>& status_or) {
 #define AG_CONCAT_(a, b) a##b
 #define AG_CONCAT(a, b) AG_CONCAT_(a, b)
 
-// AG_TRY(expression) or AG_TRY(expression, "noun {}", args...): returns the error, within the noun.
+// AG_TRY(expression) or AG_TRY(expression, "noun {}", args...): returns the error, if there is one,
+// with the noun before its message.
 #define AG_TRY(expression, ...)                                                             \
   do {                                                                                      \
     ::ag::Status ag_try_status = ::ag::internal::ToStatus(expression);                      \
@@ -72,7 +74,8 @@ const Status& ToStatus(const StatusOr<T>& status_or) {
     }                                                                                       \
   } while (false)
 
-// AG_LET(Type name, expression): declares name from a StatusOr, or returns its error.
+// AG_LET(Type name, expression): declares `name` with the value of a StatusOr, or returns its
+// error.
 #define AG_LET(declaration, ...)                             \
   auto AG_CONCAT(ag_let_, __LINE__) = (__VA_ARGS__);         \
   if (!AG_CONCAT(ag_let_, __LINE__).ok()) {                  \
@@ -80,6 +83,6 @@ const Status& ToStatus(const StatusOr<T>& status_or) {
   }                                                          \
   declaration = *std::move(AG_CONCAT(ag_let_, __LINE__))
 
-// AG_CHECK(condition): a broken promise of our own stops the process, in every build mode.
+// AG_CHECK(condition): stops the process, in every build mode, when the condition is false: a bug.
 #define AG_CHECK(condition) \
   ((condition) ? (void)0 : ::ag::internal::CheckFailed(__FILE__, __LINE__, #condition))

@@ -57,7 +57,7 @@ TEST(StatusTest, MacrosAndMessages) {
   EXPECT_EQ(*MovedThrough().value(), 5);
 }
 
-// In a suite that gtest runs first: its fork wants no other threads.
+// gtest runs this suite first: a death test forks and needs a process with one thread.
 TEST(StatusDeathTest, CheckStopsTheProcess) {
   AG_CHECK(1 + 1 == 2);
   EXPECT_DEATH(AG_CHECK(1 + 1 == 3), "status_test.cc:[0-9]+: AG_CHECK failed: 1 \\+ 1 == 3");

@@ -1,5 +1,6 @@
-// For test programs that are their own children. gtest brings the main, so the role is run before
-// it, by a constant: const int kRole = RunRoleBeforeMain("jail", RunMisbehaving);
+// A role (base/process.h) for test programs that start themselves as children. gtest provides main,
+// so a constant runs the role before it: const int kRole = RunRoleBeforeMain("jail",
+// RunMisbehaving); Runs before main, on its one thread.
 #pragma once
 
 #include <unistd.h>
@@ -12,8 +13,8 @@
 
 namespace ag {
 
-// Ends the process where it was started as that child; else -1, as RunChildRole. (A test asserts
-// the -1, so that the constant is not left out.)
+// Runs the role and ends the process when it was started as that child; else returns -1. A test
+// asserts the -1, so that the linker keeps the constant.
 inline int RunRoleBeforeMain(const char* role, ChildMain run) {
   RegisterChildRole(role, run);
   const StatusOr<std::string> line = ReadFile("/proc/self/cmdline");

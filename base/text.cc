@@ -23,7 +23,7 @@ StatusOr<T> ParseNumber(std::string_view text, std::string_view noun) {
   return value;
 }
 
-// ASCII only, independent of the locale.
+// ASCII only, so independent of the locale.
 std::string LowerCase(std::string_view text) {
   std::string lower(text);
   for (char& c : lower) {
