@@ -1,4 +1,5 @@
-// A dense row-major array of any scalar (graph/scalar.h): what reference kernels read and give.
+// A dense row-major array of a scalar type (graph/scalar.h), for the operands and results of
+// reference kernels. Plain data and pure functions; a Walker belongs to one thread.
 #pragma once
 
 #include <array>
@@ -12,7 +13,7 @@ namespace ag {
 template <class T>
 struct Array {
   Shape shape;
-  std::vector<T> values;  // As many as NumElements(shape).
+  std::vector<T> values;  // NumElements(shape) of them.
 
   explicit Array(Shape s = {0}) : shape(std::move(s)) {
     values.resize(static_cast<size_t>(NumElements(shape)));
@@ -20,15 +21,15 @@ struct Array {
   Array(Shape s, std::vector<T> v) : shape(std::move(s)), values(std::move(v)) {}
 };
 
-// The distance in elements between neighbours along each axis.
+// Returns the distance in elements between neighbours along each axis.
 Shape StridesOf(std::span<const int64_t> shape);
 
-// Strides for reading an operand of `shape` at positions of the broadcast shape `as`: 0 where it
-// repeats. REQUIRES: shape broadcasts to `as`.
+// Returns the strides for reading an operand of `shape` at positions of the broadcast shape `as`;
+// the stride is 0 along an axis that the operand repeats. REQUIRES: shape broadcasts to `as`.
 Shape BroadcastStrides(std::span<const int64_t> shape, std::span<const int64_t> as);
 
-// Walks all positions of `shape` in row-major order and keeps one offset per operand. Each operand
-// moves by its stride of the axis that advances.
+// A walk over all positions of `shape` in row-major order that keeps one offset per operand. A step
+// along an axis adds each operand's stride of that axis.
 template <size_t N>
 class Walker {
  public:
@@ -53,8 +54,8 @@ class Walker {
   std::array<int64_t, N> offsets_{};
 };
 
-// Axes before, at and after one axis, multiplied together: element (o, i, n) stands at
-// (o * axis + i) * inner + n.
+// The axes before, at and after one axis, each group multiplied together: element (o, i, n) has the
+// offset (o * axis + i) * inner + n.
 struct AxisView {
   int64_t outer = 1;
   int64_t axis = 1;

@@ -1,6 +1,6 @@
-// The attributes of a node: a small map from name to value, kept sorted by name so that equal maps
-// have equal canonical bytes. Which attributes an operator has is said in graph/ops.def; a built
-// node always holds all of them, with defaults filled in.
+// The attributes of a node: a small map from name to value, sorted by name so that equal maps have
+// equal canonical bytes. graph/ops.def lists the attributes of each operator. A built node holds
+// all of them; defaults are filled in. Plain data.
 #pragma once
 
 #include <cstdint>
@@ -25,14 +25,15 @@ class Attributes {
   void Set(std::string_view name, AttributeValue value);
   const AttributeValue* Find(std::string_view name) const;  // Null when absent.
 
-  // REQUIRES: present with that type (the operator table guarantees it for built nodes).
+  // REQUIRES: the attribute is present with that type. Built nodes fulfil this.
   int64_t Int(std::string_view name) const;
   double Float(std::string_view name) const;
   const Ints& IntList(std::string_view name) const;
   const std::string& String(std::string_view name) const;
 
   const std::vector<std::pair<std::string, AttributeValue>>& items() const { return items_; }
-  // Equal when the canonical bytes are: floats compare by their bits, every NaN is the same.
+  // Equal when the canonical bytes are equal: floats compare by their bits, and all NaNs are the
+  // same.
   bool operator==(const Attributes& other) const;
 
  private:

@@ -28,7 +28,7 @@ uint64_t HashOf(const TensorType& type) {
   return hash;
 }
 
-// The node without its operands.
+// Returns a hash of the node without its operands.
 uint64_t HashOfItself(const Node& node) {
   uint64_t hash = MixBytes(0, Info(node.op).text_name);
   for (const auto& [name, value] : node.attributes->items()) {
@@ -42,9 +42,10 @@ uint64_t HashOfItself(const Node& node) {
   return hash;
 }
 
-// Works on the graph in place: most graphs that a search makes have little to merge, and then
-// little is made. Nodes are compared by a hash of the structure below them, which merging does not
-// change.
+// Merges equal nodes in one pass over the nodes in order. hashes_ holds for each node a hash of the
+// structure below it; merging does not change that hash, and nodes with equal hashes are compared
+// in full. The graph is changed through a builder, so that a graph with little to merge costs
+// little.
 class Deduper {
  public:
   explicit Deduper(const Graph& graph)
@@ -68,8 +69,8 @@ class Deduper {
 
   using Edges = absl::InlinedVector<Edge, 3>;
 
-  // Constants last, then by structure, so that the order does not depend on how the graph was
-  // built.
+  // Returns the operands; for a commutative operator constants last, then by the hash of their
+  // structure. So the order does not depend on how the graph was built.
   Edges OrderedOperands(const Node& node) const {
     Edges operands = node.inputs;
     if (Has(node.op, kCommutative)) {
@@ -114,7 +115,8 @@ class Deduper {
     return operands == twins;
   }
 
-  // `made` is a node of the builder or an old one.
+  // Replaces the outputs of `id` by those of `made`, which is an old node or a new one of the
+  // builder.
   Status ReplaceOutputs(NodeId id, NodeId made) {
     for (int32_t i = 0; i < static_cast<int32_t>(graph_.node(id).outputs.size()); ++i) {
       const Edge to = New({made, i});
@@ -124,7 +126,7 @@ class Deduper {
     return OkStatus();
   }
 
-  // What stands for an old edge.
+  // Returns the edge that replaces an old edge.
   Edge New(Edge old) const {
     if (replaced_.empty()) return old;
     const auto found = replaced_.find(old);
@@ -154,13 +156,13 @@ bool AllZero(const Ints& values) {
   return std::all_of(values.begin(), values.end(), [](int64_t v) { return v == 0; });
 }
 
-// Does output 0 always equal operand 0? `same` says that their types are equal.
+// Returns true when output 0 always equals operand 0. `same`: their types are equal.
 bool IsNoOp(const Node& node, bool same) {
   const auto is = [&](OpKind op) { return node.op == op; };
   if (is(OpKind::kCast) || is(OpKind::kReshape) || is(OpKind::kExpand)) return same;
   if (is(OpKind::kTranspose)) return IsIdentityPerm(node.IntList("perm"));
   if (is(OpKind::kPad)) return AllZero(node.IntList("pads"));
-  // Forward and of full size: every element stays.
+  // A forward slice of full size keeps every element.
   if (is(OpKind::kSlice)) return same && AllPositive(node.IntList("steps"));
   if (is(OpKind::kConcat)) return node.inputs.size() == 1;
   if (is(OpKind::kSplit)) return node.outputs.size() == 1;
@@ -171,12 +173,12 @@ bool IsNoOp(const Graph& graph, const Node& node) {
   return IsNoOp(node, !node.inputs.empty() && graph.type(node.inputs[0]) == node.outputs[0]);
 }
 
-// With an operand of the same kind.
+// Whether the node merges with an operand of the same kind.
 bool MayMerge(const Node& node) {
   return node.op == OpKind::kReshape || node.op == OpKind::kTranspose;
 }
 
-// Copies `id`, a reshape or transpose, on top of what its operand of the same kind reads.
+// Copies `id`, a reshape or transpose, so that it reads the operand of its operand.
 StatusOr<Edge> CopyMerged(NodeId id, const Node& node, Rebuild* rebuild) {
   const Edge operand = rebuild->New(node.inputs[0]);
   const Node& below = rebuild->builder().node(operand.node);

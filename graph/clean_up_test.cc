@@ -172,7 +172,7 @@ TEST(CutOpaqueTest, RandomGraphsComeBack) {
     const Graph g = RandomGraph(seed, nullptr, {.nodes = 25, .opaque = true});
     const OpaqueCut cut = CutOpaque(g).value();
     for (const Node& node : cut.graph.nodes()) EXPECT_NE(node.op, OpKind::kOpaque);
-    // Constants that both sides read stand twice until they are merged.
+    // Constants that both sides read occur twice until they are merged.
     const Graph stitched = Dedupe(Stitch(g, cut.graph).value()).value();
     EXPECT_EQ(FormatGraph(stitched), FormatGraph(Dedupe(g).value())) << "seed " << seed;
   }
@@ -183,7 +183,7 @@ TEST(CutOpaqueTest, RefusesWhatClosesACycle) {
                       "input x f32[2]\na = relu(x)\nb = opaque(a) -> f32[2]\n"
                       "output \"y\" = exp(b)")
                       .value();
-  // Both outputs from one split: the opaque node would read what depends on it.
+  // One split gives both outputs: the opaque node would read a result that depends on it.
   const Graph joined = ParseGraph(
                            "input x f32[2]\ninput b f32[2]\n"
                            "p, q = split(concat(exp(b), relu(x)) axis=0) axis=0 sizes=[2,2]\n"

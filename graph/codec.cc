@@ -41,9 +41,11 @@ void WriteEdge(Edge e, ByteWriter* out) {
   out->U32(static_cast<uint32_t>(e.output));
 }
 
-// Types are written where nothing says them: those of other nodes follow from the shape rules.
+// Writes a node. Only leaves and opaque nodes have their types written; shape rules give the
+// others.
 void WriteNode(const Node& node, ByteWriter* out) {
-  out->String(Info(node.op).text_name);  // A name, because OpKind's numbers move with the table.
+  // The name, because OpKind's numbers change with the table.
+  out->String(Info(node.op).text_name);
   WriteAttributes(*node.attributes, out);
   out->U64(node.inputs.size());
   for (const Edge& e : node.inputs) WriteEdge(e, out);
@@ -115,8 +117,8 @@ StatusOr<Attributes> ReadAttributes(ByteReader* in) {
   return attributes;
 }
 
-// Reads nodes into a builder. Constants wait for the trailer, which holds their bytes, so the
-// builder is filled only after everything was read.
+// Reads nodes into a builder. Reads everything first and fills the builder afterwards, because the
+// bytes of constants are in the trailer.
 class Decoder {
  public:
   explicit Decoder(std::string_view bytes) : bytes_(bytes), in_(bytes) {}
@@ -215,7 +217,7 @@ class Decoder {
     return OkStatus();
   }
 
-  // An edge of a node that the builder has already.
+  // Checks that the builder already has the edge.
   Status CheckEdge(Edge e) const {
     if (e.node < 0 || e.node >= added_) {
       return Err(StatusCode::kDataLoss, "reads node {} of {}", e.node, added_);
@@ -283,8 +285,7 @@ std::string EncodeGraph(const Graph& graph) {
 StatusOr<Graph> DecodeGraph(std::string_view bytes) {
   StatusOr<Graph> graph = Decoder(bytes).Decode();
   if (graph.ok()) return graph;
-  // An operator that is not known is stored bytes gone bad, as everything else that is not
-  // ill-typed.
+  // An unknown operator is kDataLoss, as every error except an ill-typed graph.
   const bool ill_typed = graph.status().code() == StatusCode::kInvalidArgument;
   return Err(ill_typed ? StatusCode::kInvalidArgument : StatusCode::kDataLoss, "graph bytes: {}",
              Message(graph.status()));

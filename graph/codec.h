@@ -1,8 +1,7 @@
-// The canonical bytes of a graph, and back (docs/graph-bytes.md). Equal graphs have equal bytes;
-// names of inputs and outputs, and the bytes of small constants, are in a separate trailer that the
-// digest leaves out. The decoder is ours and fuzzed: hostile bytes give kDataLoss or
-// kInvalidArgument, never a crash or an unbounded allocation; it re-infers every type and refuses
-// bytes that are not canonical.
+// The canonical bytes of a graph (docs/graph-bytes.md). Equal graphs have equal bytes. A separate
+// trailer, which the digest leaves out, holds the names of inputs and outputs and the bytes of
+// small constants. The decoder accepts hostile bytes: it infers every type again, and it returns an
+// error, never a crash or an unbounded allocation. Pure functions.
 #pragma once
 
 #include <string>
@@ -14,12 +13,14 @@ namespace ag {
 
 inline constexpr uint32_t kGraphBytesVersion = 1;
 
-// Everything but names and inline bytes: what Graph::digest() hashes. Equal exactly when two graphs
-// are equal.
+// Returns the bytes that Graph::digest() hashes: all but names and inline bytes. They are equal
+// exactly when two graphs are equal.
 std::string CanonicalBytes(const Graph& graph);
 
-// The canonical bytes and the trailer.
+// Returns the canonical bytes and the trailer.
 std::string EncodeGraph(const Graph& graph);
+// Returns the graph of bytes from EncodeGraph. kDataLoss: the bytes are broken or not canonical.
+// kInvalidArgument: the graph is ill-typed.
 StatusOr<Graph> DecodeGraph(std::string_view bytes);
 
 }  // namespace ag

@@ -32,7 +32,7 @@ TEST(CodecTest, DoesNotForgetInlineBytesAndNames) {
   EXPECT_EQ(again.node(1).constant->inline_bytes.size(), 8u);
 }
 
-// Bytes from anywhere: an error or a graph whose bytes these are, never anything else.
+// Expects an error, or a graph with exactly these bytes.
 void ExpectHarmless(const std::string& bytes, uint64_t seed) {
   const StatusOr<Graph> graph = DecodeGraph(bytes);
   if (graph.ok()) {
@@ -62,7 +62,7 @@ std::string Mutated(std::string bytes, Random* random) {
     case 1:
       bytes += "more";
       break;
-    case 2: {  // A piece is repeated elsewhere.
+    case 2: {  // Repeats a piece at another place.
       const size_t from = random->Below(bytes.size()), to = random->Below(bytes.size());
       bytes.insert(to, bytes.substr(from, random->Below(40)));
       break;

@@ -13,7 +13,7 @@ StatusOr<Tensor> Constants::Get(Edge edge) {
                edge.node, edge.output);
   }
   AG_LET(Tensor value, Materialize(graph_, edge, weights_));
-  // Only what was computed is worth keeping: a model's weights would stand in memory twice.
+  // Keeps computed values only: a kept copy of a model's weights would double their memory.
   if (graph_.node(edge.node).op != OpKind::kConstant) known_[edge] = value;
   return value;
 }

@@ -1,5 +1,5 @@
-// The constants of a graph for one build of a plan: what was computed from a recipe is kept, so
-// that each is made real once. One thread.
+// The constants of a graph during one build of a plan. Values computed from a recipe are kept, so
+// each recipe is computed once. One thread at a time.
 #pragma once
 
 #include <map>
@@ -12,14 +12,15 @@ namespace ag {
 
 class Constants {
  public:
-  // Borrows both, which outlive it.
+  // Keeps references to both, which must outlive this.
   Constants(const Graph& graph, const WeightSource& weights) : graph_(graph), weights_(weights) {}
 
-  // kInvalidArgument: the edge is not constant. The codes of Materialize.
+  // Returns the value of the edge. kInvalidArgument: the edge is not constant. Other codes as
+  // Materialize.
   StatusOr<Tensor> Get(Edge edge);
 
-  // A name for the value: equal for equal recipes over equal bytes, in any graph. Nothing when the
-  // source's digests do not name bytes. REQUIRES: the edge is constant.
+  // Returns a name for the value: equal for equal recipes over equal bytes, in any graph. Nothing
+  // when the source's digests do not name bytes. REQUIRES: the edge is constant.
   std::optional<Digest> Name(Edge edge);
 
  private:

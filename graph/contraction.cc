@@ -11,7 +11,7 @@ namespace {
 using Lanes = double __attribute__((vector_size(32), aligned(8)));
 static_assert(kPanelColumns * sizeof(double) == 2 * sizeof(Lanes));
 
-// kRows rows of one panel. The accumulators stay in registers for all of k.
+// Multiplies kRows rows with one panel. The accumulators stay in registers for all of k.
 template <int kRows>
 [[gnu::always_inline]] inline void MultiplyRows(const double* a, int64_t depth, const double* panel,
                                                 int64_t columns, double* out, int64_t out_stride) {
@@ -72,7 +72,7 @@ void Multiply(const BlockProduct<T>& p) {
   }
 }
 
-// By hand and not by target_clones: the resolvers of those run before the sanitizers are ready.
+// Selects by hand, not by target_clones: their resolvers run before the sanitizers are ready.
 template <>
 void Multiply(const BlockProduct<double>& product) {
 #if defined(__x86_64__)

@@ -10,7 +10,7 @@
 namespace ag {
 namespace {
 
-// Whatever the vector width of this machine: the bits of the plain loop.
+// On a machine of any vector width, the results have the bits of the plain loop.
 TEST(ContractionTest, GivesTheBitsOfThePlainLoop) {
   for (uint64_t seed = 0; seed < 100; ++seed) {
     Random random(seed);

@@ -8,13 +8,14 @@ namespace {
 // The borders of the opaque nodes of a graph, in the order that cut graphs declare them.
 struct Borders {
   std::vector<NodeId> nodes;
-  std::vector<Edge> gives;  // All outputs of opaque nodes: extra inputs.
-  std::vector<Edge> reads;  // What they read that must be computed first: extra outputs.
+  std::vector<Edge> gives;  // All outputs of opaque nodes; extra inputs of the cut graph.
+  // Their operands that must be computed first; extra outputs of the cut graph.
+  std::vector<Edge> reads;
 };
 
 bool IsOpaque(const Graph& graph, NodeId id) { return Has(graph.node(id).op, kBarrier); }
 
-// Inputs, constants and what opaque nodes give are at hand without the cut graph.
+// Returns false for inputs, constants and outputs of opaque nodes: they need no cut graph.
 bool IsComputed(const Graph& graph, NodeId id) {
   return graph.node(id).op != OpKind::kInput && !graph.is_constant(id) && !IsOpaque(graph, id);
 }
@@ -83,7 +84,7 @@ class Stitcher {
     }
   }
 
-  // Opaque nodes, and the constants (or recipes of constants) that they read.
+  // Returns which nodes to copy: opaque nodes, and the constants or recipes that they read.
   std::vector<bool> WantedNodes() const {
     std::vector<bool> wanted(static_cast<size_t>(original_.size()));
     for (NodeId id = original_.size() - 1; id >= 0; --id) {

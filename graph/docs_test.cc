@@ -1,4 +1,4 @@
-// The worked examples of docs/text-form.md and docs/graph-bytes.md are run as they stand there.
+// Runs the worked examples of docs/text-form.md and docs/graph-bytes.md exactly as written there.
 #include <gtest/gtest.h>
 
 #include <sstream>
@@ -10,7 +10,7 @@
 namespace ag {
 namespace {
 
-// The indented blocks of a page, in order.
+// Returns the indented blocks of a page, in order.
 std::vector<std::string> Snippets(const std::string& page) {
   std::istringstream lines(ReadFile(AG_SOURCE_DIR "/docs/" + page).value());
   std::vector<std::string> snippets;
@@ -24,7 +24,7 @@ std::vector<std::string> Snippets(const std::string& page) {
   return snippets;
 }
 
-// The two-digit hexadecimal numbers in front of each line's comment.
+// Returns the bytes of the two-digit hexadecimal numbers before each line's comment.
 std::string FromHexDump(const std::string& dump) {
   constexpr size_t kCommentColumn = 52;
   std::istringstream lines(dump);

@@ -1,5 +1,5 @@
-// Runs a graph on the reference kernels: the meaning of every operator, in plain code. Slow, exact,
-// and the judge of every rule, device and export.
+// Runs a graph on the reference kernels, which define every operator in plain code. Slow and exact:
+// rules, devices and exports are judged by its results. Thread-safe.
 #pragma once
 
 #include <functional>
@@ -13,27 +13,28 @@ namespace ag {
 struct EvaluateOptions {
   int threads =
       1;  // Contractions are blocked over these many threads; the result does not depend on it.
-  // Called after each node, e.g. to report progress; a non-OK status stops the run with it.
+  // Called after each node, for example to report progress. An error ends the run with that error.
   std::function<Status(NodeId)> on_node;
 };
 
-// Computes every output of `graph` in double precision and rounds once, at the outputs, to their
-// dtypes. `inputs` stand in the order of graph.inputs(). Values are freed after their last use.
-// kInvalidArgument: an input's type differs (names it). kUnimplemented: an opaque node.
+// Returns every output of `graph`, computed in double precision and rounded once, at the output, to
+// its dtype. `inputs` has the order of graph.inputs(). Values are freed after their last use.
+// kInvalidArgument: an input has another type (the message names it). kUnimplemented: an opaque
+// node.
 StatusOr<std::vector<Tensor>> Evaluate(const Graph& graph, const std::vector<Tensor>& inputs,
                                        const WeightSource& weights,
                                        const EvaluateOptions& options = {});
 
-// The same at edges of the caller's choice.
+// Returns the values of `edges`, as Evaluate does.
 StatusOr<std::vector<Tensor>> EvaluateEdges(const Graph& graph, std::span<const Edge> edges,
                                             const std::vector<Tensor>& inputs,
                                             const WeightSource& weights,
                                             const EvaluateOptions& options = {});
 
-// The value of a constant edge (graph.is_constant): a constant's bytes, or the recipe (operators
-// over constants) made real, in double precision, rounded once to the edge's dtype. This is the one
-// function that does so: worker and exporter get bit-identical bytes (DESIGN section 9).
-// REQUIRES: graph.is_constant(edge.node).
+// Returns the value of a constant edge: the bytes of a Constant, or the result of a recipe
+// (operators over constants), in double precision, rounded once to the edge's dtype. Worker and
+// exporter both call it, so they get bit-identical bytes (docs/design.md, Processes, weights and
+// keys). REQUIRES: graph.is_constant(edge.node).
 StatusOr<Tensor> Materialize(const Graph& graph, Edge edge, const WeightSource& weights);
 
 }  // namespace ag

@@ -8,7 +8,7 @@
 namespace ag {
 namespace {
 
-// Runs the nodes that the wanted edges depend on, in order. One use.
+// Runs the nodes that the wanted edges depend on, in order. Used once.
 template <class T>
 class Runner {
  public:
@@ -57,8 +57,8 @@ class Runner {
     return OkStatus();
   }
 
-  // readers_[n] = needed operand slots and wanted edges that read node n; operands stand before
-  // their readers, so one sweep from the back finds all that is needed.
+  // Sets readers_[n] to the number of needed operands and wanted edges that read node n. One sweep
+  // from the back suffices: operands come before their readers.
   void CountReaders(std::span<const Edge> edges) {
     for (const Edge& e : edges) ++readers_[e.node];
     for (NodeId id = graph_.size() - 1; id >= 0; --id) {
@@ -69,7 +69,8 @@ class Runner {
 
   bool IsConstant(NodeId id) const { return graph_.node(id).op == OpKind::kConstant; }
 
-  // Constants are made for their first reader: a model's weights never stand in memory all at once.
+  // Computes a constant for its first reader, so that a model's weights are never in memory all at
+  // once.
   Status Need(NodeId id) {
     return IsConstant(id) && values_[id].empty() ? Compute(id) : OkStatus();
   }

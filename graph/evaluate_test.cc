@@ -37,7 +37,7 @@ TEST(EvaluateTest, TheResultDoesNotDependOnThreads) {
   }
 }
 
-// The definition of conv, written once more without any packing.
+// The definition of conv, written again without any packing.
 double ConvAt(const Tensor& x, const Tensor& w, double bias, std::span<const int64_t> at) {
   double sum = 0;
   for (int64_t c = 0; c < 3; ++c) {
@@ -89,7 +89,7 @@ TEST(EvaluateTest, EdgesAreRoundedOnce) {
             9.313225746154785e-10);  // 2^-30.
 }
 
-// Large values are computed a few rows at a time, which changes no bit.
+// Large values are computed a few rows at a time; no bit changes.
 TEST(EvaluateTest, LargeConstantsComeByRows) {
   MemoryWeights weights;
   const Graph graph = *ParseGraph(
@@ -111,7 +111,7 @@ TEST(EvaluateTest, LargeConstantsComeByRows) {
   }
 }
 
-// A model's weights never stand in memory all at once.
+// A model's weights are never in memory all at once.
 TEST(EvaluateTest, ConstantsAreMadeForTheirFirstReader) {
   MemoryWeights weights;
   const Graph graph = *ParseGraph(

@@ -7,8 +7,8 @@
 namespace ag {
 namespace {
 
-// Results are evaluated together up to this many bytes, so that recipes share what they have in
-// common while memory stays bounded.
+// Results are evaluated in batches of about this size: recipes in a batch share common parts, and
+// memory stays bounded.
 constexpr int64_t kBatchBytes = int64_t{64} << 20;
 
 class Folder {
@@ -41,7 +41,7 @@ class Folder {
     return result_bytes <= std::max(bytes_max, operand_bytes);
   }
 
-  // Folded edges that something unfolded reads.
+  // Whether the edge is folded and an unfolded node or an output reads it.
   bool IsFrontier(Edge e) const {
     if (graph_.is_output(e)) return true;
     for (const Use& use : graph_.uses(e)) {

@@ -69,7 +69,7 @@ std::shared_ptr<const Graph::Data> Graph::IndexGraph(std::vector<Node> nodes,
     return static_cast<size_t>(data->edge_begin[e.node] + e.output);
   };
 
-  // Counting sort of all uses by the edge that they read.
+  // Sorts all uses by the edge that they read (counting sort).
   data->use_begin.assign(static_cast<size_t>(edges) + 2, 0);
   for (const Node& node : nodes) {
     for (const Edge& e : node.inputs) ++data->use_begin[index(e) + 2];

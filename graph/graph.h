@@ -1,13 +1,13 @@
 // The IR: a directed acyclic graph of operators over typed tensors.
 //
-// A Graph is immutable and cheap to copy (copies share). It is always canonical: nodes stand in one
-// deterministic topological order (post-order of a depth-first walk from the outputs, operands in
-// order; declared inputs first), nothing dead is in it, every node is well typed, and every
-// attribute of the operator table is present. Two graphs of the same structure have equal nodes()
-// whatever order they were built in. Thread-safe to read.
+// A Graph is immutable and cheap to copy (copies share their data). It is always canonical: nodes
+// are in one deterministic topological order (declared inputs first, then the post-order of a
+// depth-first walk from the outputs, operands in order), there are no dead nodes, every node is
+// well typed, and every attribute of the operator table is present. Two graphs of the same
+// structure have equal nodes(), in whatever order they were built. Safe to share between threads.
 //
-// Nothing carries a name but the graph's inputs and outputs: their names are the model's contract.
-// Names are not part of the canonical bytes.
+// Only the graph's inputs and outputs have names, because users of the model rely on these. Names
+// are not part of the canonical bytes.
 #pragma once
 
 #include <cstdint>
@@ -39,12 +39,12 @@ struct Edge {
   }
 };
 
-// The payload of a Constant node. Constants of at most kInlineBytesMax bytes carry their bytes, so
-// that guards and shape logic can read them; the others are named by digest only.
+// The payload of a Constant node. A constant of at most kInlineBytesMax bytes carries its bytes, so
+// that guards and shape logic can read them; a larger one has only its digest.
 struct ConstantData {
   static constexpr int64_t kInlineBytesMax = 256;
   Digest digest;
-  std::string inline_bytes;  // Empty for larger ones (and for empty tensors).
+  std::string inline_bytes;  // Empty for a larger constant, and for an empty tensor.
 };
 
 struct Node {
@@ -59,7 +59,7 @@ struct Node {
   const Ints& IntList(std::string_view name) const { return attributes->IntList(name); }
 };
 
-// Input `index` of node `node` reads some edge.
+// A reader of an edge: input `index` of node `node`.
 struct Use {
   NodeId node = -1;
   int32_t index = 0;
@@ -80,19 +80,20 @@ class Graph {
   int size() const { return static_cast<int>(nodes().size()); }
   const TensorType& type(Edge e) const { return node(e.node).outputs[e.output]; }
 
-  const std::vector<NodeId>& inputs() const;  // Declared order; unused ones included.
+  const std::vector<NodeId>& inputs() const;  // In declared order; also the unused ones.
   const std::string& input_name(size_t i) const;
-  const std::vector<GraphOutput>& outputs() const;  // Declared order; edges may repeat.
+  const std::vector<GraphOutput>& outputs() const;  // In declared order; edges may repeat.
 
-  std::span<const Use> uses(Edge e) const;  // Readers of `e`; graph outputs not included.
+  std::span<const Use> uses(Edge e) const;  // The readers of `e`, without graph outputs.
   bool is_output(Edge e) const;
-  // True when the node's value depends on constants alone: it is folded before anything runs.
+  // True when the node's value depends only on constants. It is computed before the graph runs.
   bool is_constant(NodeId id) const;
 
-  // True for copies of one graph; false says nothing.
+  // True for copies of one graph. False does not mean that the graphs differ.
   bool SharesAll(const Graph& other) const { return data_ == other.data_; }
 
-  // SHA-256 of the canonical bytes (CanonicalBytes of graph/codec.h). Computed on first use.
+  // Returns the SHA-256 of the canonical bytes (CanonicalBytes of graph/codec.h). Computed on first
+  // use.
   const Digest& digest() const;
 
  private:
@@ -100,15 +101,15 @@ class Graph {
   friend class GraphPatch;  // graph/patch.h
   struct Data;
   explicit Graph(std::shared_ptr<const Data> data);
-  // Indexes nodes that stand in canonical order.
+  // Builds the indexes over nodes that are in canonical order.
   static std::shared_ptr<const Data> IndexGraph(std::vector<Node> nodes, std::vector<NodeId> inputs,
                                                 std::vector<std::string> input_names,
                                                 std::vector<GraphOutput> outputs);
   std::shared_ptr<const Data> data_;
 };
 
-// Builds a graph, from nothing or from another graph: add nodes, replace edges, Build.
-// Not thread-safe. Every Edge handed in must have come from this builder (or its graph).
+// Builds a graph, from nothing or from another graph: add nodes, replace edges, then Build. Every
+// Edge argument must come from this builder or its graph. One thread at a time.
 class GraphBuilder {
  public:
   GraphBuilder();
@@ -117,35 +118,36 @@ class GraphBuilder {
   ~GraphBuilder();
   GraphBuilder(GraphBuilder&&) noexcept;
 
-  // REQUIRES (Input, Constant): CheckType(type) is OK.
+  // Adds an input or a constant. REQUIRES: CheckType(type) is OK.
   Edge Input(std::string name, TensorType type);
-  // Adds a constant named by digest; `bytes` fills inline_bytes when it is small enough and known.
+  // The constant is named by `digest`. `bytes` becomes inline_bytes when it is small enough.
   Edge Constant(TensorType type, const Digest& digest, std::string_view bytes = {});
-  // Adds an operator node and infers its output types. Attributes left out take the defaults of
-  // graph/ops.def; reshape's shape may hold one -1. kInvalidArgument: wrong arity, unknown or
-  // missing attribute, ill-typed operands; the message begins with the operator's name.
+  // Adds an operator node and infers its output types. Attributes that are left out take the
+  // defaults of graph/ops.def; reshape's shape may hold one -1. kInvalidArgument: wrong arity,
+  // unknown or missing attribute, or ill-typed operands; the message begins with the operator's
+  // name.
   StatusOr<NodeId> Add(OpKind op, std::span<const Edge> inputs, Attributes attributes = {});
-  // As Add, and returns output 0.
+  // Adds a node as Add does, and returns its output 0.
   StatusOr<Edge> Add1(OpKind op, std::initializer_list<Edge> inputs, Attributes attributes = {});
-  // Adds an opaque node: kept exactly, its output types as given (graph/onnx makes these).
+  // Adds an opaque node, which is kept exactly, with the given output types. For graph/onnx.
   NodeId AddOpaque(std::span<const Edge> inputs, Attributes attributes,
                    std::span<const TensorType> outputs);
   void Output(Edge edge, std::string name);
 
-  // Every reader of `from` (and every graph output that is `from`) reads `to` from now on, except
-  // nodes and outputs added after this call that name `from` themselves. When `to` was replaced
-  // before, its replacement is meant. kInvalidArgument: the types differ.
+  // Makes every reader of `from`, and every graph output that is `from`, read `to` from now on.
+  // Nodes and outputs that are added later may name `from` and read it. When `to` was replaced
+  // before, readers get its replacement. kInvalidArgument: the types differ.
   Status Replace(Edge from, Edge to);
 
-  // Takes back all outputs, or the declaration of one input (nothing may read it at Build).
+  // Removes all outputs, or the declaration of one input, which nothing may read at Build.
   void ForgetOutputs();
   void ForgetInput(Edge input);
 
   const TensorType& type(Edge e) const;
   const Node& node(NodeId id) const;
 
-  // Removes the dead, orders canonically. kInvalidArgument: the graph has a cycle (a replacement
-  // made it), no output, or reads a forgotten input. Linear in nodes and edges.
+  // Returns the graph of the live nodes in canonical order. kInvalidArgument: a replacement made a
+  // cycle, or the graph has no output, or it reads a forgotten input. Linear in nodes and edges.
   StatusOr<Graph> Build() const;
 
  private:

@@ -10,10 +10,10 @@ namespace ag {
 namespace {
 
 constexpr NodeId kUnseen = -1;
-constexpr NodeId kOpen = -2;  // On the walk's stack: reading it again closes a cycle.
+constexpr NodeId kOpen = -2;  // On the walk's stack; reading it again closes a cycle.
 
 struct Replacement {
-  int32_t number;  // Replacements are numbered in the order they were made.
+  int32_t number;  // Replacements are numbered in order.
   Edge to;
 };
 
@@ -26,13 +26,14 @@ struct BuilderOutput {
 
 struct GraphBuilder::State {
   Graph base;
-  std::deque<Node> added;            // A deque, so that node() references stay valid.
-  std::vector<int32_t> added_since;  // Per added node, as BuilderOutput::since. Base nodes: 0.
+  std::deque<Node> added;  // A deque: references from node() stay valid.
+  // For each added node, as BuilderOutput::since. Base nodes have 0.
+  std::vector<int32_t> added_since;
   std::vector<NodeId> inputs;
   std::vector<std::string> input_names;
   std::vector<BuilderOutput> outputs;
   absl::flat_hash_map<Edge, absl::InlinedVector<Replacement, 1>> replacements;
-  std::vector<uint8_t> is_replaced;  // By node; shorter than the nodes when the rest is not.
+  std::vector<uint8_t> is_replaced;  // By node; nodes past the end are not replaced.
   int32_t replacement_count = 0;
 
   int size() const { return base.size() + static_cast<int>(added.size()); }
@@ -57,8 +58,8 @@ struct GraphBuilder::State {
     return size() - 1;
   }
 
-  // What a reader of `e` reads that was added when `since` replacements had been made. Each step
-  // uses a later replacement than the one before, so that this ends.
+  // Returns the edge that a reader of `e` reads, if the reader was added after `since`
+  // replacements. Ends because each step uses a later replacement than the step before.
   Edge Resolve(Edge e, int32_t since) const {
     while (static_cast<size_t>(e.node) < is_replaced.size() && is_replaced[e.node] != 0) {
       const auto found = replacements.find(e);
@@ -165,7 +166,8 @@ const TensorType& GraphBuilder::type(Edge e) const {
 
 const Node& GraphBuilder::node(NodeId id) const { return state_->node(id); }
 
-// Lays the live nodes out in post-order of a depth-first walk with its own stack.
+// Lays out the live nodes in the post-order of a depth-first walk, with its own stack. Each node is
+// pushed once; meeting a node that is still on the stack is a cycle. Linear in nodes and edges.
 class GraphBuilder::Walk {
  public:
   explicit Walk(const State& state)
@@ -181,7 +183,7 @@ class GraphBuilder::Walk {
     }
   }
 
-  // Places `root` and all it depends on.
+  // Places `root` and all nodes that it depends on.
   Status Visit(NodeId root) {
     if (place_[root] >= 0) return OkStatus();
     AG_TRY(Push(root));
@@ -206,7 +208,7 @@ class GraphBuilder::Walk {
  private:
   struct Frame {
     NodeId id;
-    size_t next;  // The operand to look at next.
+    size_t next;  // The next operand to visit.
   };
 
   Status Push(NodeId id) {

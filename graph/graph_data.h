@@ -1,4 +1,5 @@
-// What a Graph holds: private to graph.cc and graph_builder.cc.
+// The data of a Graph. Private to graph.cc, graph_builder.cc and patch.cc. Immutable once built,
+// except the digest, which is computed once; safe to share between threads.
 #pragma once
 
 #include <mutex>
@@ -13,7 +14,7 @@ struct Graph::Data {
   std::vector<std::string> input_names;
   std::vector<GraphOutput> outputs;
 
-  // Edges are numbered node by node: edge (n, o) has number edge_begin[n] + o, and the uses of edge
+  // Edges are numbered node by node: edge (n, o) has the number edge_begin[n] + o. The uses of edge
   // e are uses[use_begin[e] .. use_begin[e + 1]).
   std::vector<int32_t> edge_begin;
   std::vector<int32_t> use_begin;

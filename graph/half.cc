@@ -6,15 +6,15 @@
 namespace ag {
 namespace {
 
-// Rounds a double to a float so that rounding the float to fewer than 22 bits gives what rounding
-// the double would: to odd (Boldo and Melquiond, "When double rounding is odd", 2005).
+// Rounds a double to a float "to odd", so that a second rounding to fewer than 22 bits gives the
+// result of one rounding (Boldo and Melquiond, "When double rounding is odd", 2005).
 float ToFloatOdd(double value) {
   const float nearest = static_cast<float>(value);
   if (std::isnan(nearest) || static_cast<double>(nearest) == value) return nearest;
   uint32_t bits = std::bit_cast<uint32_t>(nearest);
-  if (std::isinf(nearest)) return nearest;  // Infinity in the narrower types as well.
+  if (std::isinf(nearest)) return nearest;  // Infinity also in the narrower types.
   if ((bits & 1) != 0) return nearest;
-  // The even neighbour was chosen: the odd one stands on the other side of `value`.
+  // The even neighbour was chosen; the odd one is on the other side of `value`.
   const bool grew = std::fabs(static_cast<double>(nearest)) > std::fabs(value);
   bits = grew ? bits - 1 : bits + 1;
   return std::bit_cast<float>(bits);
@@ -39,7 +39,7 @@ uint16_t FloatToHalf(float value) {
   const auto sign = static_cast<uint16_t>((bits >> 16) & 0x8000u);
   const uint32_t magnitude = bits & 0x7fffffffu;
   if (magnitude > 0x7f800000u) return sign | 0x7e00u;
-  if (magnitude >= 0x477ff000u) return sign | 0x7c00u;  // 65520 and above round to infinity.
+  if (magnitude >= 0x477ff000u) return sign | 0x7c00u;  // 65520 and more round to infinity.
   if (magnitude < 0x38800000u) {                        // Below 2^-14: steps of 2^-24.
     const float steps = std::nearbyint(std::ldexp(std::bit_cast<float>(magnitude), 24));
     return sign | static_cast<uint16_t>(steps);

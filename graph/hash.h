@@ -1,4 +1,5 @@
-// Fast 64-bit mixing for hashes inside one search; the same on every machine, not for stored keys.
+// Fast 64-bit hashing inside one search: the same on every machine, but not for stored keys. Pure
+// functions.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +7,8 @@
 
 namespace ag {
 
-// The finalizer of SplitMix64: a bijection in which every input bit moves half of the output bits.
+// Returns SplitMix64's finalizer of `v`: a bijection; each input bit changes half of the output
+// bits.
 inline uint64_t Mix(uint64_t v) {
   v += 0x9e3779b97f4a7c15ull;
   v = (v ^ (v >> 30)) * 0xbf58476d1ce4e5b9ull;

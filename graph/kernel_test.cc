@@ -1,5 +1,4 @@
-// Every operator of graph/ops.def has at least one row here: a graph in text form, and what it
-// gives.
+// At least one row for every operator of graph/ops.def: a graph in text form, and its result.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// The nodes that GraphBuilder and GraphPatch add.
+// Makes the nodes that GraphBuilder and GraphPatch add. Thread-safe.
 #pragma once
 
 #include <span>
@@ -7,13 +7,13 @@
 
 namespace ag {
 
-// The attributes of a node that has none: one object for all of them.
+// Returns the shared attributes of all nodes that have none.
 const std::shared_ptr<const Attributes>& NoAttributes();
 
-// GraphBuilder::Constant's node. REQUIRES: CheckType(type) is OK.
+// Returns the node of GraphBuilder::Constant. REQUIRES: CheckType(type) is OK.
 Node MakeConstantNode(TensorType type, const Digest& digest, std::string_view bytes);
 
-// GraphBuilder::Add's node, for operands of these types; its errors.
+// Returns the node of GraphBuilder::Add for operands of these types, or its errors.
 StatusOr<Node> MakeOperatorNode(OpKind op, std::span<const Edge> inputs,
                                 std::span<const TensorType> types, Attributes attributes);
 

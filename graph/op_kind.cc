@@ -12,7 +12,7 @@
 namespace ag {
 namespace {
 
-// "LayerNorm" -> "layer_norm". "MatMul" is one word in every paper and in the rules.
+// Returns "layer_norm" for "LayerNorm". "MatMul" is one word in papers and in the rules.
 std::string TextName(std::string_view name) {
   if (name == "MatMul") return "matmul";
   std::string text;
@@ -39,7 +39,7 @@ AttributeValue ParseDefault(char kind, const std::string& text) {
   return value;
 }
 
-// "alpha:f=0.01 beta:f" -> schemas, sorted by name.
+// Returns the schemas of a column such as "alpha:f=0.01 beta:f", sorted by name.
 std::vector<AttributeSchema> ParseSchemas(std::string_view column) {
   std::vector<AttributeSchema> schemas;
   const std::string text(column);

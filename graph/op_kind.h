@@ -1,6 +1,6 @@
-// The operator kinds and what the table (graph/ops.def) says of each. This and ops.def are the only
-// places that list operators; a switch over OpKind has no default, so the compiler asks for a new
-// one.
+// The operator kinds, and the facts about each from the table graph/ops.def. Only these two files
+// list operators; a switch over OpKind has no default, so the compiler reports a missing operator.
+// Immutable tables; safe to share between threads.
 #pragma once
 
 #include <cstdint>
@@ -27,36 +27,38 @@ inline constexpr int kOpKindCount = 0
 #undef OP
     ;
 
-// What passes may ask about an operator instead of switching on its kind.
+// The properties of operators that passes ask for, instead of switching on the kind.
 enum OpTrait : uint32_t {
   kLeaf = 1u << 0,         // Input, Constant: no operands.
-  kElementwise = 1u << 1,  // Output element i depends on operand elements i (after broadcast) only.
+  kElementwise = 1u << 1,  // Output element i depends only on operand elements i, after broadcast.
   kUnary = 1u << 2,        // Element-wise with one tensor operand.
-  kBinary = 1u << 3,       // Element-wise with two, numpy broadcast.
+  kBinary = 1u << 3,       // Element-wise with two operands, numpy broadcast.
   kCommutative = 1u << 4,
   kContraction = 1u << 5,  // Conv, MatMul: sums of products.
   kReduction = 1u << 6,
   kPooling = 1u << 7,
-  kMovement = 1u << 8,  // Moves elements, computes nothing: may be a view where placement allows.
+  kMovement = 1u << 8,  // Moves elements, computes nothing; may be a view.
   kNormalization = 1u << 9,
-  kComposite = 1u << 10,   // Export expands it where the model's opset lacks it.
-  kBarrier = 1u << 11,     // Opaque: nothing moves across.
+  kComposite = 1u << 10,   // Export expands it when the model's opset lacks it.
+  kBarrier = 1u << 11,     // Opaque: nothing moves across it.
   kZeroToZero = 1u << 12,  // Unary with f(0) = 0.
   kResampling = 1u << 13,  // Resize: weighted sums of a few elements along each axis.
 };
 
-// Attribute kinds of the schema column: "i" int, "f" float, "is" list of ints, "s" string.
+// One attribute of an operator, from ops.def's schema column: "i" int, "f" float, "is" list of
+// ints, "s" string.
 struct AttributeSchema {
   std::string name;
-  char kind;                 // 'i', 'f', 'L' (list of ints), 's'.
-  std::string default_text;  // As ops.def says it; "" when required (or when the default is "").
+  char kind;  // 'i', 'f', 'L' for a list of ints, 's'.
+  // As in ops.def; "" when the attribute is required, or when the default is "".
+  std::string default_text;
   std::optional<AttributeValue> default_value;  // None: required.
 };
 
 struct OpInfo {
   OpKind kind;
-  std::string_view name;       // Table name, "LayerNorm".
-  std::string text_name;       // Text form and rules, "layer_norm".
+  std::string_view name;       // The name in the table, "LayerNorm".
+  std::string text_name;       // The name in the text form and in rules, "layer_norm".
   std::string_view onnx_name;  // "" when ONNX has no such operator.
   int arity_min;
   int arity_max;  // -1: no limit.
@@ -67,12 +69,12 @@ struct OpInfo {
 const OpInfo& Info(OpKind kind);
 inline bool Has(OpKind kind, OpTrait trait) { return (Info(kind).traits & trait) != 0; }
 
-// kNotFound with a suggestion when no operator has this name.
+// Returns the operator of this name. kNotFound, with a suggestion: there is none.
 StatusOr<OpKind> OpKindFromText(std::string_view text_name);
 std::span<const OpInfo> AllOps();
 
-// docs/operators.md: the table as a page. A test compares; AG_WRITE_DOCS=1 graph_test writes it
-// anew.
+// Returns the page docs/operators.md. A test compares it with the file; AG_WRITE_DOCS=1 graph_test
+// writes the file.
 std::string FormatOperatorTable();
 
 }  // namespace ag

@@ -76,7 +76,7 @@ Status GraphPatch::Replace(Edge from, Edge to) {
   return OkStatus();
 }
 
-// Each step uses a later replacement than the one before, so that this ends.
+// Ends because each step uses a later replacement than the step before.
 Edge GraphPatch::Resolve(Edge e) const {
   auto since = replacements_.begin();
   while (e.node < base_.size() && is_replaced_[e.node] != 0) {
@@ -90,6 +90,13 @@ Edge GraphPatch::Resolve(Edge e) const {
 }
 
 // ---- The hash.
+//
+// A node's hash depends on the node alone and on the hashes of its operands. So only added nodes
+// and nodes above a replaced edge get a new hash (hash_); all others keep base_hash_. MarkChanged
+// finds these nodes, in one sweep over the readers behind the first replaced node. HashIfReady
+// hashes most of them in order. HashBelow hashes the rest depth first, starting at the outputs. It
+// ends because it opens each node once; meeting an open node again is a cycle. Cost: the sweep, and
+// the operands of added and changed nodes.
 
 void GraphPatch::HashBase() {
   const auto nodes = static_cast<size_t>(base_.size());
@@ -105,7 +112,7 @@ void GraphPatch::HashBase() {
   for (NodeId id = 0; id < base_.size(); ++id) {
     const Node& node = base_.node(id);
     if (node.op != OpKind::kInput) alone_[id] = HashOfNodeAlone(node);
-    // Opaque nodes are never the same: they may have effects, or be random.
+    // Every opaque node has its own hash: it may have effects, or be random.
     if (Has(node.op, kBarrier)) alone_[id].a = MixIn(alone_[id].a, ++barriers);
     base_hash_[id] = HashOfOperands(node, alone_[id], Edges::kOriginal);
   }
@@ -131,7 +138,7 @@ StructureHash GraphPatch::HashOfOperands(const Node& node, StructureHash own, Ed
   return own;
 }
 
-// Operands stand before their readers in a graph, so one sweep finds all that is above a change.
+// Marks the nodes above the replaced edges. One sweep suffices: operands come before their readers.
 void GraphPatch::MarkChanged() {
   const auto nodes = static_cast<size_t>(base_.size());
   for (const NodeId id : changed_) state_[id] = kAsBefore;
@@ -154,7 +161,7 @@ void GraphPatch::MarkChanged() {
   }
 }
 
-// Hashes the node when all that it reads is known; most are, when taken in order.
+// Hashes the node when the hashes of all its operands are known; in order, most nodes are ready.
 void GraphPatch::HashIfReady(NodeId id, const Node& node) {
   for (const Edge& e : node.inputs) {
     const State state = state_[Resolve(e).node];
@@ -165,11 +172,11 @@ void GraphPatch::HashIfReady(NodeId id, const Node& node) {
   state_[id] = kDone;
 }
 
-// Hashes `root` and the changed nodes that it depends on, depth first with a stack of its own.
+// Hashes `root` and the changed nodes that it depends on, depth first with its own stack.
 Status GraphPatch::HashBelow(NodeId root) {
   struct Frame {
     NodeId id;
-    size_t next;  // The operand to look at next.
+    size_t next;  // The next operand to visit.
   };
   std::vector<Frame> stack;
   const auto open = [&](NodeId id) {
@@ -218,7 +225,8 @@ StatusOr<StructureHash> GraphPatch::Hash() {
 
 // ---- The graph.
 
-// Lays the live nodes out as GraphBuilder does: in post-order of a walk from the outputs.
+// Lays out the live nodes as GraphBuilder does: in the post-order of a walk from the outputs. Each
+// node is pushed once; meeting an open node again is a cycle. Linear in nodes and edges.
 class GraphPatch::Layout {
  public:
   Layout(const GraphPatch& patch, std::vector<NodeId>* place) : patch_(patch), place_(*place) {
@@ -242,7 +250,7 @@ class GraphPatch::Layout {
     return OkStatus();
   }
 
-  // The nodes in their order, reading one another by their new ids.
+  // Returns the nodes in their order, with operands named by new ids.
   std::vector<Node> Take() {
     std::vector<Node> nodes;
     nodes.reserve(order_.size());
@@ -261,7 +269,7 @@ class GraphPatch::Layout {
   static constexpr NodeId kOpen = -2;
   struct Frame {
     NodeId id;
-    const Edge* next;  // The operand to look at next.
+    const Edge* next;  // The next operand to visit.
     const Edge* end;
   };
 

@@ -1,6 +1,6 @@
-// One change of a graph, laid over it: nodes are added and edges replaced, and what comes of it has
-// a hash before it is made. Trying many changes of one graph costs little more than the nodes that
-// each adds; only Build is linear in the graph.
+// One change of a graph, as an overlay: added nodes and replaced edges. The hash of the changed
+// graph is known before that graph is built. A trial of one change costs little more than the nodes
+// that it adds; only Build is linear in the graph. One thread at a time.
 #pragma once
 
 #include <deque>
@@ -12,35 +12,35 @@
 
 namespace ag {
 
-// Means what GraphBuilder(graph) with the same calls means. Not thread-safe.
+// Has the meaning of GraphBuilder(graph) with the same calls.
 class GraphPatch {
  public:
   explicit GraphPatch(const Graph& graph);
 
-  // Forgets what was added and replaced.
+  // Removes all added nodes and replacements.
   void Clear();
 
   const Graph& base() const { return base_; }
-  // The graph's nodes keep their ids; added ones are numbered from base().size().
+  // Nodes of the graph keep their ids; added ones have the ids from base().size() on.
   const Node& node(NodeId id) const;
   const TensorType& type(Edge e) const;
   int size() const { return base_.size() + static_cast<int>(added_.size()); }
 
-  // As GraphBuilder's, but that all is added before anything is replaced.
+  // As in GraphBuilder. REQUIRES: no Add after the first Replace.
   Edge Constant(TensorType type, const Digest& digest, std::string_view bytes = {});
   StatusOr<NodeId> Add(OpKind op, std::span<const Edge> inputs, Attributes attributes = {});
   Status Replace(Edge from, Edge to);
 
-  // What a reader of `e` reads.
+  // Returns the edge that a reader of `e` reads after the replacements.
   Edge Resolve(Edge e) const;
   std::span<const NodeId> replaced_nodes() const { return replaced_nodes_; }  // Each once.
 
-  // HashOfStructure(*Build()), from what changed: nodes above the replaced edges are hashed again,
-  // the others are looked at briefly. kInvalidArgument: a cycle.
+  // Returns HashOfStructure(*Build()). Hashes only the nodes above the replaced edges again.
+  // kInvalidArgument: a cycle.
   StatusOr<StructureHash> Hash();
 
-  // The graph. place[i], when asked for: where node i of base() or of the patch stands in it, -1
-  // when it is dead. kInvalidArgument: a cycle.
+  // Returns the changed graph. Sets place[i] to the id in it of node i of base() or of the patch;
+  // -1: the node is dead. kInvalidArgument: a cycle.
   StatusOr<Graph> Build(std::vector<NodeId>* place = nullptr) const;
 
  private:
@@ -64,18 +64,19 @@ class GraphPatch {
   std::vector<NodeId> replaced_nodes_;
   std::vector<uint8_t> is_replaced_;  // By node of the base.
 
-  // Operands of the base's nodes, flat: those of node n are operands_[begin_[n] .. begin_[n + 1]).
+  // The operands of the base's nodes in one array: those of node n are operands_[begin_[n] ..
+  // begin_[n + 1]).
   std::vector<int32_t> begin_;
   std::vector<Edge> operands_;
   std::vector<NodeId> readers_;  // Nodes with operands, ascending.
 
-  // By node of the base; alone_ and base_hash_ are made on first use.
+  // By node of the base; alone_ and base_hash_ are filled on first use.
   std::vector<StructureHash> alone_;
   std::vector<StructureHash> base_hash_;
-  std::vector<StructureHash> hash_;  // By node of the patch; of the changed and added ones.
+  std::vector<StructureHash> hash_;  // By node of the patch; valid for changed and added ones.
   enum State : uint8_t { kAsBefore, kChanged, kOpen, kDone };
   std::vector<State> state_;     // By node of the patch.
-  std::vector<NodeId> changed_;  // Of the base, ascending.
+  std::vector<NodeId> changed_;  // Nodes of the base, ascending.
 };
 
 }  // namespace ag

@@ -35,7 +35,7 @@ class Grower {
     return builder_.Constant(tensor.type(), digest, tensor.bytes());
   }
 
-  // What is ill-typed is not added: the next step tries something else.
+  // Keeps a node that was added; an ill-typed one was not, and the next step tries another.
   void Keep(const StatusOr<NodeId>& id) {
     if (!id.ok()) return;
     const auto outputs = static_cast<int32_t>(builder_.node(*id).outputs.size());

@@ -1,5 +1,5 @@
-// Random well-typed graphs, for property tests and fuzzers of any room. The same seed gives the
-// same graph on every machine.
+// Random well-typed graphs for property tests and fuzzers. The same seed gives the same graph on
+// every machine. Pure functions, except for `weights`.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 namespace ag {
 
 struct RandomGraphOptions {
-  int nodes = 12;       // Operators to try; some may end up dead and vanish.
-  bool opaque = false;  // Now and then an opaque node.
+  int nodes = 12;       // Operators to try; the graph has fewer when some are ill-typed or dead.
+  bool opaque = false;  // Adds an opaque node now and then.
 };
 
-// Constants are put into `weights` when it is not null.
+// Returns a random graph. Puts its constants into `weights` when it is not null.
 Graph RandomGraph(uint64_t seed, MemoryWeights* weights, const RandomGraphOptions& options = {});
 
 }  // namespace ag

@@ -1,6 +1,6 @@
-// Rebuilds a graph node by node into a new builder: what clean-up passes share. A pass visits the
-// nodes in order and for each either copies it or maps its outputs to edges that it made itself.
-// One use; not thread-safe.
+// A copy of a graph, node by node, into a new builder; the base of clean-up passes. A pass visits
+// the nodes in order. It copies a node, or maps the node's outputs to edges that it made. Used
+// once; one thread at a time.
 #pragma once
 
 #include <span>
@@ -17,17 +17,17 @@ class Rebuild {
 
   GraphBuilder& builder() { return builder_; }
 
-  // Edges of the old graph in the new one. REQUIRES (New): mapped before.
+  // Returns the new edge of an old one. REQUIRES (New): mapped before.
   Edge New(Edge old) const;
   std::vector<Edge> NewOperands(NodeId old) const;
   void Map(Edge old, Edge made);
 
-  // Adds a copy of a node that is no Input, with these operands, and maps its outputs to it.
+  // Adds a copy of a node, not an Input, with these operands, and maps its outputs to the copy.
   StatusOr<NodeId> Copy(NodeId old, std::span<const Edge> operands);
   StatusOr<NodeId> Copy(NodeId old) { return Copy(old, NewOperands(old)); }
 
-  void DeclareOutputs();  // The old graph's.
-  // DeclareOutputs and Build.
+  void DeclareOutputs();  // Declares the outputs of the old graph.
+  // Calls DeclareOutputs and returns Build's graph.
   StatusOr<Graph> Finish();
 
  private:
@@ -36,7 +36,7 @@ class Rebuild {
   std::vector<absl::InlinedVector<Edge, 1>> made_;  // By old node and output; node -1: not mapped.
 };
 
-// Adds a copy of `node`, no Input, with these operands to `builder`.
+// Adds a copy of `node`, not an Input, with these operands to `builder`.
 StatusOr<NodeId> AddCopy(const Node& node, std::span<const Edge> operands, GraphBuilder* builder);
 
 }  // namespace ag

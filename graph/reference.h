@@ -1,10 +1,10 @@
-// The reference kernels: the meaning of every operator in plain code, templates over the scalar
-// (graph/scalar.h). graph/ops.def names the kernel of each row; families live in reference_*.cc,
-// which instantiate them for double, Rational and Residue. Pure functions; no result depends on
-// KernelCall::threads.
+// The reference kernels: the definition of every operator in plain code, as templates over the
+// scalar (graph/scalar.h). graph/ops.def names the kernel of each operator. The files
+// reference_*.cc define them in families and instantiate them for double, Rational and Residue.
+// Pure functions; no result depends on KernelCall::threads.
 //
-// Integer element types keep integer meaning in double: division truncates toward zero, results are
-// whole numbers. Whole numbers are exact up to 2^53; wrap-around is not imitated.
+// In double, integer types keep their meaning: division truncates toward zero, results are whole
+// numbers. Whole numbers are exact up to 2^53; wrap-around is not imitated.
 #pragma once
 
 #include <span>
@@ -22,7 +22,7 @@ using Arrays = std::vector<Array<T>>;
 template <class T>
 struct KernelCall {
   const Node& node;                          // Attributes and output types.
-  std::span<const TensorType* const> types;  // Of the operands.
+  std::span<const TensorType* const> types;  // The operands' types.
   std::span<const Array<T>* const> inputs;
   int threads = 1;
 
@@ -33,18 +33,18 @@ struct KernelCall {
 template <class T>
 using Kernel = StatusOr<Arrays<T>> (*)(const KernelCall<T>&);
 
-// REQUIRES: the operator has a kernel (it is no leaf and not opaque).
+// Returns the operator's kernel. REQUIRES: it has one; leaves and opaque nodes have none.
 template <class T>
 Kernel<T> KernelOf(OpKind op);
 
-namespace internal {  // The kernels, by the names that graph/ops.def uses.
+namespace internal {  // The kernels, with the names of graph/ops.def.
 #define OP(name, onnx_name, arity_min, arity_max, traits, attributes, shape_rule, kernel) \
   template <class T>                                                                      \
   StatusOr<Arrays<T>> kernel(const KernelCall<T>& call);
 #include "graph/ops.def"
 #undef OP
 
-// One result, as kernels return it.
+// Returns one result in the form that kernels return.
 template <class T>
 Arrays<T> One(Array<T> array) {
   Arrays<T> arrays;

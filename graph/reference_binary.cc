@@ -6,13 +6,13 @@
 namespace ag::internal {
 namespace {
 
-// The last axes of a broadcast over which each operand either advances by one or stands still.
+// The last axes of a broadcast, along which each operand either advances by one or stays.
 struct Row {
   size_t length = 1;
   size_t x = 0, y = 0;  // 1: the operand advances.
 };
 
-// Takes these axes off the end of `shape` and of both strides.
+// Removes these axes from the end of `shape` and of both strides.
 Row TakeRow(Shape* shape, std::array<Shape, 2>* strides) {
   Row row;
   while (!shape->empty()) {
@@ -55,7 +55,7 @@ StatusOr<Arrays<T>> Zip(const KernelCall<T>& call, F f) {
   return One(std::move(out));
 }
 
-// As Zip, for predicates: 1 or 0, and what is poisoned stays so.
+// As Zip, for predicates: gives 1 or 0, or poison for poisoned operands.
 template <class T, class F>
 StatusOr<Arrays<T>> Test(const KernelCall<T>& call, F f) {
   using S = Scalar<T>;
@@ -67,7 +67,7 @@ StatusOr<Arrays<T>> Test(const KernelCall<T>& call, F f) {
   });
 }
 
-// a, or b when `take_b`; NaN and poison win.
+// Returns b when `take_b`, else a; NaN and poison of either one win.
 template <class T>
 T Select(T a, T b, bool take_b) {
   using S = Scalar<T>;

@@ -7,14 +7,14 @@
 namespace ag::internal {
 namespace {
 
-// Below this many products a call is not worth the start of threads (about 20 us each).
+// A call with fewer products runs on one thread: starting a thread takes about 20 us.
 constexpr int64_t kProductsPerThread = 1 << 18;
 
 int UsefulThreads(int threads, int64_t products) {
   return static_cast<int>(std::clamp<int64_t>(products / kProductsPerThread, 1, threads));
 }
 
-// The input of one image and group as the right operand of a product: row k is a (channel, tap)
+// The input of one image and group as the right matrix of a product: row k is a (channel, tap)
 // pair, column j an output position.
 class Columns {
  public:
@@ -49,7 +49,8 @@ class Columns {
   }
 
  private:
-  // For output position `at`: where in the plane each tap reads, -1 in the padding.
+  // Sets sources[tap] to the offset in the plane that each tap reads for output position `at`; -1
+  // in the padding.
   void Sources(int64_t at, int64_t step, int64_t* sources) const {
     Shape origin(out_.size());
     for (size_t axis = out_.size(); axis-- > 0; at /= out_[axis]) {
@@ -84,7 +85,7 @@ void AddBias(const Array<T>& bias, int64_t plane, Array<T>* out) {
   }
 }
 
-// The offset of batch `i` of the broadcast batch shape in an operand's own batches.
+// Returns an operand's offset for batch `i` of the broadcast batch shape.
 int64_t BatchOf(int64_t i, std::span<const int64_t> batch, std::span<const int64_t> strides) {
   int64_t offset = 0;
   for (size_t axis = batch.size(); axis-- > 0; i /= batch[axis]) {

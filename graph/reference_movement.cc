@@ -1,4 +1,4 @@
-// Reference kernels of movement: nothing is computed, elements change their places.
+// Reference kernels of movement: elements change their places, no value is computed.
 #include <algorithm>
 
 #include "graph/reference.h"
@@ -7,7 +7,7 @@
 namespace ag::internal {
 namespace {
 
-// out element at position p = in element at `origin` + sum of p * strides.
+// Element at position p of the result = operand element at `origin` + sum of p * strides.
 template <class T>
 StatusOr<Arrays<T>> Gathered(const KernelCall<T>& call, int64_t origin, const Shape& strides) {
   Array<T> out(call.out_type().shape);
@@ -19,7 +19,7 @@ StatusOr<Arrays<T>> Gathered(const KernelCall<T>& call, int64_t origin, const Sh
   return One(std::move(out));
 }
 
-// Where axis position `i` of a padded axis reads, or -1 for the pad value.
+// Returns the source of position `i` of a padded axis, or -1 for the pad value.
 int64_t PadSource(int64_t i, int64_t size, const std::string& mode) {
   if (i >= 0 && i < size) return i;
   if (mode == "constant") return -1;
@@ -82,7 +82,7 @@ StatusOr<Arrays<T>> RefSlice(const KernelCall<T>& call) {
         ResolveSlice(call.in(0).shape[axis], call.node.IntList("starts")[i],
                      call.node.IntList("ends")[i], call.node.IntList("steps")[i]);
     origin += range.start * strides[axis];
-    // A single element may come with any step; times a stride it could overflow.
+    // A single element may have any step, and the product with a stride could overflow.
     strides[axis] = range.count <= 1 ? 0 : strides[axis] * range.step;
   }
   return Gathered(call, origin, strides);

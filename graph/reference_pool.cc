@@ -6,8 +6,8 @@
 namespace ag::internal {
 namespace {
 
-// What one window sees: the elements of the plane it covers, and how many positions it has inside
-// the padded input (a window of ceil_mode may reach beyond the padding as well).
+// The elements of the plane that one window covers, and its number of positions inside the padded
+// input. In ceil_mode a window may also reach beyond the padding.
 struct Covered {
   std::vector<int64_t> offsets;
   int64_t padded_count = 0;
@@ -53,7 +53,7 @@ class Windows {
   Ints kernel_, strides_, pads_, dilations_;
 };
 
-// Calls fold(plane, covered) for each output element. Windows are the same for every channel.
+// Calls fold(plane, covered) for each output element. All channels have the same windows.
 template <class T, class Fold>
 StatusOr<Arrays<T>> Pool(const KernelCall<T>& call, Fold fold) {
   const Array<T>& x = call.in(0);
@@ -78,7 +78,7 @@ template <class T>
 StatusOr<Arrays<T>> RefMaxPool(const KernelCall<T>& call) {
   using S = Scalar<T>;
   return Pool<T>(call, [](const T* plane, const Covered& covered) {
-    // Dilated taps may all fall into the padding: the greatest of nothing.
+    // All dilated taps may be in the padding; the maximum of nothing is -infinity.
     if (covered.offsets.empty()) return S::Of(-std::numeric_limits<double>::infinity());
     T best = plane[covered.offsets[0]];
     for (const int64_t offset : covered.offsets) {

@@ -6,7 +6,7 @@
 namespace ag::internal {
 namespace {
 
-// Calls take(to, from) for each element of the operand, in order: `to` is the offset of its result.
+// Calls take(to, from) for each operand element, in order: `to` is the offset of its result.
 template <class T, class Take>
 void Reduce(const KernelCall<T>& call, Take take) {
   const Shape& shape = call.in(0).shape;
@@ -26,7 +26,7 @@ Array<T> Sum(const KernelCall<T>& call) {
   return out;
 }
 
-// exp(v - max) in double, so that nothing overflows; the same number on paper.
+// Softmax of one line. exp(v - max) avoids overflow and gives the same quotients.
 template <class T>
 void SoftmaxLine(const T* in, T* out, int64_t count, int64_t step) {
   using S = Scalar<T>;
@@ -43,7 +43,7 @@ void SoftmaxLine(const T* in, T* out, int64_t count, int64_t step) {
   for (int64_t i = 0; i < count; ++i) out[i * step] = out[i * step] / sum;
 }
 
-// (x - mean) / sqrt(variance + epsilon) * scale + bias of `count` neighbours.
+// Computes (x - mean) / sqrt(variance + epsilon) * scale + bias over `count` neighbours.
 template <class T>
 void NormalizeLine(const T* in, T* out, int64_t count, T epsilon, const T* scale, const T* bias) {
   using S = Scalar<T>;
@@ -56,7 +56,7 @@ void NormalizeLine(const T* in, T* out, int64_t count, T epsilon, const T* scale
   for (int64_t i = 0; i < count; ++i) out[i] = (in[i] - mean) / deviation * scale[i] + bias[i];
 }
 
-// x / sqrt(mean of squares + epsilon) * scale of `count` neighbours.
+// Computes x / sqrt(mean of squares + epsilon) * scale over `count` neighbours.
 template <class T>
 void NormalizeByRootMeanSquare(const T* in, T* out, int64_t count, T epsilon, const T* scale) {
   using S = Scalar<T>;

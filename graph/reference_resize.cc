@@ -1,4 +1,4 @@
-// The reference kernel of resampling: one axis after the other, since weights of axes multiply.
+// The reference kernel of resampling: one axis after the other, because weights of axes multiply.
 #include "graph/reference.h"
 #include "graph/resize.h"
 

@@ -32,7 +32,7 @@ T Hard(T v, double alpha, double beta) {
   }
 }
 
-// Rounds as storing in the float type `dtype` would.
+// Returns `v` rounded as a store in the float type `dtype` rounds it.
 double RoundTo(DType dtype, double v) {
   if (dtype == DType::kFloat32) return static_cast<float>(v);
   if (dtype == DType::kFloat16) return HalfToFloat(DoubleToHalf(v));
@@ -47,7 +47,7 @@ StatusOr<Arrays<T>> RefRelu(const KernelCall<T>& call) {
   using S = Scalar<T>;
   return Map<T>(call, [](T v) {
     if constexpr (S::kOrdered) {
-      return S::Less(v, T{}) ? T{} : v;  // NaN is not less: it stays.
+      return S::Less(v, T{}) ? T{} : v;  // NaN is not less, so it stays.
     } else {
       return S::Opaque(Function::kRelu, 0, v, true);
     }
@@ -130,7 +130,7 @@ StatusOr<Arrays<T>> RefSqrt(const KernelCall<T>& call) {
 
 template <class T>
 StatusOr<Arrays<T>> RefNeg(const KernelCall<T>& call) {
-  return Map<T>(call, [](T v) { return Scalar<T>::Of(-1) * v; });  // Not 0 - v: -0.0 is kept.
+  return Map<T>(call, [](T v) { return Scalar<T>::Of(-1) * v; });  // Not 0 - v, which loses -0.0.
 }
 
 template <class T>

@@ -11,11 +11,11 @@ namespace {
 template <class Enum, size_t N>
 Enum Named(const std::string_view (&names)[N], const std::string& name) {
   const auto found = std::find(std::begin(names), std::end(names), name);
-  AG_CHECK(found != std::end(names));  // The shape rule has refused every other.
+  AG_CHECK(found != std::end(names));  // The shape rule has refused all other names.
   return static_cast<Enum>(found - std::begin(names));
 }
 
-// What the scale is where only the sizes are given. Nothing grows or shrinks to nothing.
+// Returns the scale when only the sizes are given. An axis of size 0 has scale 1.
 float ScaleOfSizes(int64_t in, int64_t out) {
   return in == 0 ? 1.0f : static_cast<float>(out) / static_cast<float>(in);
 }
@@ -37,7 +37,8 @@ int64_t Nearest(Resize::Rounding rounding, float place) {
   return 0;
 }
 
-// Keys' convolution (1981) with the free parameter a, at distances 1 + s, s, 1 - s, 2 - s.
+// Returns the weights of Keys' convolution (1981) with the free parameter a, at distances 1 + s, s,
+// 1 - s, 2 - s.
 std::array<double, 4> CubicWeights(double a, double s) {
   const auto near = [a](double d) { return ((a + 2) * d - (a + 3)) * d * d + 1; };
   const auto far = [a](double d) { return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a; };
@@ -69,11 +70,12 @@ void AddCubic(const Resize& resize, const ResizeAxis& axis, float place, ResizeT
   }
 }
 
-// The scales that say what the sizes do not; empty where they say nothing.
+// Returns the scales, as simplest fractions, when they differ from what the sizes give; else
+// nothing.
 Ints NeededScales(const Shape& in, const Attributes& attributes) {
   const Ints& scales = attributes.IntList("scales");
   const Ints& sizes = attributes.IntList("sizes");
-  if (std::equal(in.begin(), in.end(), sizes.begin())) return {};  // A copy, whatever they say.
+  if (std::equal(in.begin(), in.end(), sizes.begin())) return {};  // A copy, with any scales.
   if (attributes.String("coordinate_transformation_mode") == "align_corners") return {};
   Ints reduced;
   bool is_needed = false;
@@ -89,7 +91,7 @@ Ints NeededScales(const Shape& in, const Attributes& attributes) {
   return is_needed ? reduced : Ints();
 }
 
-// Whether the two forms of half a pixel differ: only where an axis gets one element.
+// Whether the two half-pixel modes differ: only where an axis has one result.
 bool HasSingleResult(const Shape& in, const Ints& sizes, const Ints& scales) {
   for (size_t i = 0; i < in.size(); ++i) {
     const bool is_unscaled = scales.size() != 2 * in.size() || scales[2 * i] == scales[2 * i + 1];
@@ -175,7 +177,7 @@ ResizeTaps TapsOf(const Resize& resize, size_t axis) {
   return taps;
 }
 
-// The convergents of the continued fraction, until one divides to the same f32.
+// Tries the convergents of the continued fraction until the f32 quotient of one equals `scale`.
 StatusOr<ResizeScale> ScaleOf(float scale) {
   ResizeScale before{0, 1}, found{1, 0};
   double rest = scale;

@@ -1,11 +1,11 @@
-// What `resize` means along each axis: which elements a result is made of, and with which weights.
-// The reference kernel, the shape rule, devices and the importer all ask here. Plain values and
-// pure functions.
+// The definition of `resize` along each axis: the operand's elements that make up each result, and
+// their weights. The reference kernel, the shape rule, the devices and the importer all use it.
+// Plain data and pure functions.
 //
-// The place in the operand that a result belongs to is worked out in f32, operation by operation as
-// ONNX Runtime does it: beside whole numbers these roundings decide which element is the nearest
-// one. Who works places out anew (generated kernels) repeats PlaceOf to the letter. Of two elements
-// that are equally far but for kResizeTie none is nearer.
+// The place in the operand to which a result belongs is computed in f32, operation by operation as
+// in ONNX Runtime: next to whole numbers these roundings decide which element is the nearest. Code
+// that computes places elsewhere (generated kernels) must repeat PlaceOf exactly. A place within
+// kResizeTie of the middle between two elements counts as the middle.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace ag {
 
-// The words of the attributes mode, coordinate_transformation_mode and nearest_mode, in the order
+// The values of the attributes mode, coordinate_transformation_mode and nearest_mode, in the order
 // of Resize's enumerators.
 inline constexpr std::string_view kResizeModes[] = {"nearest", "linear", "cubic"};
 inline constexpr std::string_view kResizePlaces[] = {
@@ -31,7 +31,7 @@ inline constexpr float kResizeTie = 1e-6f;
 struct ResizeAxis {
   int64_t in = 1, out = 1;  // Sizes.
   float scale = 1;
-  bool is_identity = true;  // Every result is the element of its own place.
+  bool is_identity = true;  // Every result is the element at its own index.
 };
 
 struct Resize {
@@ -53,24 +53,27 @@ struct Resize {
   bool exclude_outside = false;
   std::vector<ResizeAxis> axes;
 
-  // Elements along a resized axis that a result is made of: 1, 2 or 4.
+  // Returns the number of elements along a resized axis that make up one result: 1, 2 or 4.
   int64_t taps() const { return mode == Mode::kNearest ? 1 : mode == Mode::kLinear ? 2 : 4; }
-  // The same over all axes.
+  // Returns that number over all axes.
   int64_t all_taps() const;
-  // Whether images stay whole and in their order: the axes before `first` are not resized.
+  // Returns true when the axes before `first` are not resized.
   bool Keeps(size_t first) const;
 };
 
-// REQUIRES: the attributes are those of a built node whose operand has the shape `in`.
+// Returns the definition for one node. REQUIRES: the attributes are those of a built node whose
+// operand has the shape `in`.
 Resize ResizeOf(const Attributes& attributes, const Shape& in);
 
-// How the symmetric form moves all places of an axis: by centring what rounding down left out.
+// Returns the shift of all places of an axis in the symmetric mode: it centres what rounding down
+// of the size left out.
 float SymmetricOffset(const ResizeAxis& axis);
+// Returns the place of a result in the operand, along one axis.
 float PlaceOf(Resize::Places places, const ResizeAxis& axis, int64_t result);
 
-// Of result i along an axis, elements[i * count + t] with weights[i * count + t], t < count. All
-// elements are inside; a weight of one outside has gone to the nearest inside (or, where these are
-// excluded, to all others).
+// The elements and weights of the results along an axis: result i has elements[i * count + t] with
+// weights[i * count + t], t < count. All elements are inside the axis. The weight of an element
+// outside goes to the nearest one inside or, with exclude_outside, to all others.
 struct ResizeTaps {
   int64_t count = 1;
   std::vector<int64_t> elements;
@@ -78,23 +81,25 @@ struct ResizeTaps {
 };
 ResizeTaps TapsOf(const Resize& resize, size_t axis);
 
-// The factors of an axis as fractions: `scales` holds numerator and denominator of each axis.
+// The scale of an axis as a fraction; `scales` holds the numerator and denominator of each axis.
 struct ResizeScale {
   int64_t over = 1, under = 1;
   bool operator==(const ResizeScale&) const = default;
 };
-inline constexpr int64_t kScaleTermMax = int64_t{1} << 24;  // Whole numbers up to here are f32.
+// Whole numbers up to here are exact in f32.
+inline constexpr int64_t kScaleTermMax = int64_t{1} << 24;
 
-// The one fraction that stands for `scale`: its f32 quotient is `scale` again. kUnimplemented: its
-// terms would be above kScaleTermMax, or `scale` is not above 0.
+// Returns the one fraction for `scale`: its f32 quotient equals `scale`. kUnimplemented: its terms
+// would be above kScaleTermMax, or `scale` is not above 0.
 StatusOr<ResizeScale> ScaleOf(float scale);
 float QuotientOf(ResizeScale scale);
-// The size that an axis of `in` elements gets; kElementsMax + 1 when it is above that.
+// Returns the new size of an axis of `in` elements; kElementsMax + 1 when it is above kElementsMax.
 int64_t ScaledSize(int64_t in, float scale);
 
-// Brings attributes into the form of built nodes: what the mode does not ask for has its default;
-// no scales where they follow from the sizes, or places do not depend on them, or no size changes;
-// one name for places that are the same. Leaves alone what the shape rule is going to refuse.
+// Brings attributes into the form of built nodes. Attributes that the mode does not use get their
+// defaults. Scales are removed where they follow from the sizes, where places do not depend on
+// them, or where no size changes. Places that are the same get one name. Attributes that the shape
+// rule will refuse stay unchanged.
 void CompleteResize(const Shape& in, Attributes* attributes);
 
 }  // namespace ag

@@ -42,7 +42,7 @@ TEST(ResizeScaleTest, OfTwoSizesIsTheirFraction) {
   }
 }
 
-// An operand and a resize of it, "x f32[5] : sizes=[3]".
+// Returns the resize node for an operand and attributes, such as "x f32[5]" and "sizes=[3]".
 StatusOr<Node> ResizeNode(const std::string& operand, const std::string& attributes) {
   AG_LET(const Graph graph,
          ParseGraph("input x " + operand + "\noutput y = resize(x) " + attributes));
@@ -96,7 +96,7 @@ constexpr NearestCase kNearest[] = {
     {4, "sizes=[2]", "0,2 1,3 0,2 1,3"},
     {2, "sizes=[5]", "0,0,0,1,1 0,0,1,1,1 0,0,0,0,1 0,1,1,1,1"},
     {4, "sizes=[2] coordinate_transformation_mode=asymmetric", "0,2 0,2 0,2 0,2"},
-    // 3 / 0.6f is 5 in f32, though 0.6f is above 0.6.
+    // 3 / 0.6f is 5 in f32, although 0.6f is above 0.6.
     {10, "sizes=[6] coordinate_transformation_mode=asymmetric",
      "0,2,3,5,7,8 0,2,3,5,7,8 0,1,3,5,6,8 0,2,4,5,7,9"},
     {4, "sizes=[3] coordinate_transformation_mode=align_corners", "0,1,3 0,2,3 0,1,3 0,2,3"},
@@ -104,9 +104,9 @@ constexpr NearestCase kNearest[] = {
     {4, "sizes=[1] coordinate_transformation_mode=pytorch_half_pixel", "0 0 0 0"},
     {4, "sizes=[1]", "1 2 1 2"},
     {4, "sizes=[2] coordinate_transformation_mode=tf_half_pixel_for_nn", "1,3 1,3 1,3 1,3"},
-    // 14.5 but for the rounding of 6 / 20.
+    // Exactly 14.5, except for the rounding of 6 / 20.
     {20, "sizes=[6]", "1,4,8,11,14,18 1,5,8,11,15,18 1,4,7,11,14,17 2,5,8,12,15,18"},
-    // One element and a half make one; it lies in the middle of them, or a quarter before it.
+    // One and a half elements make one: its place is their middle, or a quarter before it.
     {3, "sizes=[1] scales=[1,2] coordinate_transformation_mode=half_pixel_symmetric", "1 1 1 1"},
     {3, "sizes=[1] scales=[1,2]", "0 1 0 1"},
 };

@@ -14,7 +14,7 @@ double Scalar<double>::Erf(double v) { return std::erf(v); }
 double Scalar<double>::Tanh(double v) { return std::tanh(v); }
 double Scalar<double>::Sigmoid(double v) {
   if (v >= 0) return 1 / (1 + std::exp(-v));
-  const double e = std::exp(v);  // Does not overflow for large negative v.
+  const double e = std::exp(v);  // exp does not overflow for large negative v.
   return e / (1 + e);
 }
 double Scalar<double>::Floor(double v) { return std::floor(v); }
@@ -41,9 +41,10 @@ struct Fraction {
   int64_t den;  // 0: not a finite number.
 };
 
-// The simplest fraction within 2^-50 of `value`, relatively: the first convergent of its continued
-// fraction that is. The margin is a few units in the last place, so that 0.1 * 0.2 is 1/50, and too
-// narrow for a float's 24 bits to become another fraction. Falls back to the dyadic value itself.
+// Returns the simplest fraction within a relative distance of 2^-50 of `value`: the first such
+// convergent of its continued fraction. The margin is a few units in the last place, so 0.1 * 0.2
+// is 1/50; it is too narrow to change the 24 bits of a float into another fraction. Without such a
+// convergent it returns the dyadic value itself.
 Fraction SimplestFraction(double value) {
   if (!std::isfinite(value) || std::fabs(value) >= 9e18) return {0, 0};
   const double magnitude = std::fabs(value);
@@ -142,7 +143,7 @@ bool IsPoisoned(Residue v) { return v.p == Residue::kNone; }
 
 constexpr Residue kPoisonedResidue{Residue::kNone, Residue::kNone};
 
-// Applies `f(a, b, modulus)` to the parts that are known.
+// Applies `f(a, b, modulus)` to the parts that both operands have.
 template <class F>
 Residue PartWise(Residue a, Residue b, F f) {
   if (IsPoisoned(a) || IsPoisoned(b)) return kPoisonedResidue;
@@ -162,7 +163,7 @@ uint64_t HashOf(Rational v) {
   return Mix(fold(v.num) + 3 * fold(v.den));
 }
 
-// A number made of a hash. Rationals are positive and small, so that sums of them do not overflow.
+// Makes a number from a hash. Rationals are positive and small, so that their sums do not overflow.
 void FromHash(uint64_t hash, Residue* result) {
   *result = {hash % Residue::kP, Mix(hash) % Residue::kQ};
 }
@@ -214,7 +215,7 @@ Residue operator*(Residue a, Residue b) { return PartWise(a, b, MulMod); }
 
 Residue operator/(Residue a, Residue b) {
   if (IsPoisoned(b) || b.p == 0) return kPoisonedResidue;
-  if (b.q == 0) b.q = Residue::kNone;  // Not zero, but no inverse is known modulo q.
+  if (b.q == 0) b.q = Residue::kNone;  // Not zero, but without an inverse modulo q.
   return PartWise(a, b, [](uint64_t x, uint64_t y, uint64_t m) {
     return MulMod(x, PowMod(y, m - 2, m), m);  // Fermat: y^(m-2) is the inverse.
   });
@@ -223,7 +224,7 @@ Residue operator/(Residue a, Residue b) {
 bool operator==(Residue a, Residue b) { return !IsPoisoned(a) && !IsPoisoned(b) && a.p == b.p; }
 
 bool Scalar<Rational>::Less(Rational a, Rational b) {
-  // By the continued fractions, so that nothing overflows.
+  // Compares continued fractions term by term, so that nothing overflows.
   while (!IsPoisoned(a) && !IsPoisoned(b)) {
     const Int whole_a = FloorOf(a), whole_b = FloorOf(b);
     if (whole_a != whole_b) return whole_a < whole_b;
@@ -288,7 +289,7 @@ Residue ExactScalar<Residue>::Exp(Residue v) {
 
 template <class T>
 T ExactScalar<T>::Tanh(T v) {
-  const T one = Of(1);  // Rationals stay integers: sums of quotients would overflow soon.
+  const T one = Of(1);  // Rationals stay integers, because sums of quotients would soon overflow.
   if constexpr (Scalar<T>::kOrdered) return Opaque(Function::kTanh, 0, v, true);
   return one - Of(2) / (Exp(v + v) + one);
 }
@@ -307,12 +308,13 @@ std::optional<int64_t> ExactScalar<Rational>::ToInt(Rational v) {
 }
 template <>
 std::optional<int64_t> ExactScalar<Residue>::ToInt(Residue v) {
-  constexpr uint64_t kSmall = uint64_t{1} << 40;  // A random residue is small once in 2^21 draws.
+  // A random residue is below it once in 2^21 draws.
+  constexpr uint64_t kSmall = uint64_t{1} << 40;
   if (IsPoisoned(v)) return std::nullopt;
   std::optional<int64_t> result;
   if (v.p < kSmall) result = static_cast<int64_t>(v.p);
   if (v.p > Residue::kP - kSmall) result = -static_cast<int64_t>(Residue::kP - v.p);
-  // The other part tells a true integer from a residue that happens to be small.
+  // The q part distinguishes a true integer from a residue that is small by chance.
   if (result.has_value() && v.q != Residue::kNone && ResidueOf(*result).q != v.q) return {};
   return result;
 }

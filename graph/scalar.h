@@ -1,13 +1,14 @@
-// The numbers that reference kernels compute with: double; exact rationals; residues in a pair of
-// prime fields. What kernels need beyond + - * / goes through Scalar<T>. Values are plain data and
-// all functions are pure.
+// The numbers of reference kernels: double, exact rationals, and residues in a pair of prime
+// fields. Scalar<T> has the functions that kernels need beyond + - * /. Plain data and pure
+// functions.
 //
-// An exact number can fail: a rational overflows 128 bits, a division is by zero. It is then
-// *poisoned*, all that is computed from it is poisoned, and EvaluateAs reports a poisoned output.
+// An exact number can fail: a rational overflows 128 bits, or a division is by zero. It is then
+// *poisoned*; every result computed from it is poisoned too, and EvaluateAs reports a poisoned
+// output.
 //
-// Functions that an exact type cannot compute are *uninterpreted*: a keyed hash of the function,
-// its parameters and the argument, so that f(x) = f(y) exactly when x = y (but for a chance of
-// about 2^-60, 2^-16 for rationals), and f(0) = 0 where the operator table says so.
+// Functions that an exact type cannot compute are *uninterpreted*: the result is a keyed hash of
+// the function, its parameters and the argument. So f(x) = f(y) exactly when x = y, except with a
+// probability of about 2^-60 (2^-16 for rationals), and f(0) = 0 where the operator table says so.
 #pragma once
 
 #include <cstdint>
@@ -26,16 +27,16 @@ Rational operator*(Rational a, Rational b);
 Rational operator/(Rational a, Rational b);
 bool operator==(Rational a, Rational b);  // A poisoned value equals nothing.
 
-// A residue modulo p, and where it is known modulo q, with p = 2 q + 1 both prime (Mirage, OSDI
-// 2025, section 5: two fields let an exponential be a homomorphism). Arithmetic works on both
-// parts. exp maps the q part b to g^b mod p, where g has order q: exp(x + y) = exp(x) exp(y) holds,
-// and exp(x) = exp(y) exactly when x = y. The result has no q part; exp of such a value is
+// A residue modulo p and, where it is known, modulo q, with p = 2 q + 1 and both prime (Mirage,
+// OSDI 2025, section 5: with two fields an exponential is a homomorphism). Arithmetic works on both
+// parts. exp maps the q part b to g^b mod p, where g has order q: exp(x + y) = exp(x) exp(y), and
+// exp(x) = exp(y) exactly when x = y. The result has no q part; exp of a value without a q part is
 // uninterpreted.
 struct Residue {
   static constexpr uint64_t kQ = 2305843009213688669ull;  // The largest such q below 2^61.
   static constexpr uint64_t kP = 2 * kQ + 1;
   static constexpr uint64_t kGenerator = 4;  // A square, not 1: its order is q.
-  static constexpr uint64_t kNone = ~0ull;   // In p: poisoned. In q: not known.
+  static constexpr uint64_t kNone = ~0ull;   // In p: poisoned. In q: unknown.
   uint64_t p = 0;
   uint64_t q = 0;
 };
@@ -43,9 +44,9 @@ Residue operator+(Residue a, Residue b);
 Residue operator-(Residue a, Residue b);
 Residue operator*(Residue a, Residue b);
 Residue operator/(Residue a, Residue b);
-bool operator==(Residue a, Residue b);  // By the p part; a poisoned value equals nothing.
+bool operator==(Residue a, Residue b);  // Compares the p part; a poisoned value equals nothing.
 
-// What may be uninterpreted. The numbers are hashed and never leave the process.
+// The functions that may be uninterpreted. The numbers are hashed and never leave the process.
 enum class Function : uint8_t {
   kExp,
   kLog,
@@ -66,9 +67,9 @@ enum class Function : uint8_t {
   kSigmoid,
 };
 
-// kOrdered: < agrees with arithmetic, so that relu and its like may be computed. Less of residues
-// is a fixed total order without meaning: enough for max and min to be commutative, associative and
-// idempotent, and for comparisons to be consistent.
+// The functions on numbers of type T. kOrdered: Less agrees with arithmetic, so relu and similar
+// functions may be computed. For residues, Less is a fixed total order without a meaning: it makes
+// max and min commutative, associative and idempotent, and comparisons consistent.
 template <class T>
 struct Scalar;
 
@@ -90,14 +91,14 @@ struct Scalar<double> {
   static double Ceil(double v);
   static double Truncate(double v);
   static double Pow(double base, double exponent);
-  static double Modulo(double a, double b);     // Sign of the divisor.
-  static double Remainder(double a, double b);  // Sign of the dividend, as C's fmod.
+  static double Modulo(double a, double b);     // With the sign of the divisor.
+  static double Remainder(double a, double b);  // With the sign of the dividend, as C's fmod.
   static std::optional<int64_t> ToInt(double v);
 };
 
-// What Rational and Residue share: constants are the simplest fraction close to the double (0.1 is
-// 1/10, 0.1 * 0.2 is 1/50), so that attribute arithmetic comes out as on paper. Infinities and NaN
-// are poisoned.
+// The shared part of Rational and Residue. A constant becomes the simplest fraction close to the
+// double (0.1 is 1/10, 0.1 * 0.2 is 1/50), so that attribute arithmetic gives the results of exact
+// calculation. Infinities and NaN are poisoned.
 template <class T>
 struct ExactScalar {
   static constexpr bool kExact = true;
@@ -114,17 +115,17 @@ struct ExactScalar {
   static T Floor(T v);
   static T Ceil(T v);
   static T Truncate(T v);
-  static T Pow(T base, T exponent);  // Small integer powers by multiplication, 1/2 by Sqrt.
+  static T Pow(T base, T exponent);  // Multiplies for small integer powers; Sqrt for 1/2.
   static T Modulo(T a, T b);
   static T Remainder(T a, T b);
-  static std::optional<int64_t> ToInt(T v);  // Small integers only.
+  static std::optional<int64_t> ToInt(T v);  // Small integers only; else nothing.
 
-  // The uninterpreted f with parameters `key` at v, or at (v, w).
+  // Returns the uninterpreted f with parameters `key` at v, or at (v, w).
   static T Opaque(Function f, uint64_t key, T v, bool zero_to_zero = false);
   static T Opaque2(Function f, T v, T w);
 };
 
-// What differs between them; the rest is instantiated in scalar.cc.
+// The parts that differ; scalar.cc instantiates the rest.
 template <>
 Rational ExactScalar<Rational>::Poison();
 template <>

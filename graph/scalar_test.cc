@@ -104,13 +104,13 @@ TEST(ResidueTest, ExpIsAHomomorphism) {
 }
 
 TEST(ResidueTest, TheGeneratorHasOrderQ) {
-  // exp of an integer n is g^n; g^q = 1 and g is not 1, and q is prime.
+  // exp of an integer n is g^n. g^q = 1 and g is not 1, and q is prime.
   const Residue q_minus_1{0, Residue::kQ - 1}, one{0, 1};
   EXPECT_TRUE(Scalar<Residue>::Exp(q_minus_1) * Scalar<Residue>::Exp(one) == Of<Residue>(1));
   EXPECT_FALSE(Scalar<Residue>::Exp(one) == Of<Residue>(1));
 }
 
-// Two graphs over the same random inputs, compared in the prime field.
+// Compares two graphs over the same random inputs in the prime field.
 bool Agree(const std::string& left, const std::string& right) {
   std::vector<Array<Residue>> results[2];
   const std::string calls[] = {left, right};

@@ -49,14 +49,14 @@ Status CheckSchemas(const OpInfo& info, Attributes* attributes) {
   return OkStatus();
 }
 
-// Resolves the one -1 that reshape's shape may have.
+// Replaces the one -1 that reshape's shape may have.
 void ResolveReshape(const TensorType& input, Attributes* attributes) {
   Ints shape = attributes->IntList("shape");
   const auto unknown = std::find(shape.begin(), shape.end(), -1);
   if (unknown == shape.end()) return;
   *unknown = 1;
   const int64_t known = NumElements(shape);
-  if (known <= 0 || input.NumElements() % known != 0) return;  // The shape rule says what is wrong.
+  if (known <= 0 || input.NumElements() % known != 0) return;  // The shape rule reports the error.
   *unknown = input.NumElements() / known;
   attributes->Set("shape", std::move(shape));
 }

@@ -1,6 +1,7 @@
-// Shape rules: the output types of every operator, from its operands' types and its attributes.
-// graph/ops.def names the rule of each row; rules are pure functions and thread-safe. Every rule
-// returns kInvalidArgument with both values ("expected 64 input channels, got 32") for what is
+// Shape rules: the output types of every operator, from its operands' types and attributes.
+// graph/ops.def names the rule of each operator. A rule returns kInvalidArgument with both values
+// ("expected 64 input channels, got 32") for an ill-typed node, and never overflows on hostile
+// attributes. Pure functions.
 // ill-typed, and never overflows on hostile attributes.
 #pragma once
 
@@ -15,7 +16,7 @@ namespace ag {
 
 using TensorTypes = absl::InlinedVector<TensorType, 1>;
 
-// What a rule sees. The arity is checked and all attributes are present with their kinds.
+// The arguments of a rule. The arity is checked, and all attributes are present with their kinds.
 struct ShapeCall {
   OpKind op;
   const Attributes& attributes;
@@ -24,21 +25,22 @@ struct ShapeCall {
 
 using ShapeRule = StatusOr<TensorTypes> (*)(const ShapeCall& call);
 
-// Fills in defaults and brings attributes into the form that built nodes have: axes of reductions
-// increasing, a -1 of reshape's shape resolved, resize as graph/resize.h says. kInvalidArgument:
-// wrong arity, unknown or missing attribute, wrong kind; the message begins with the operator's
-// name.
+// Fills in defaults and brings attributes into the form of built nodes: axes of reductions
+// increase, the -1 of reshape's shape is resolved, resize is as graph/resize.h says.
+// kInvalidArgument: wrong arity, unknown or missing attribute, or wrong kind; the message begins
+// with the operator's name.
 Status CompleteAttributes(OpKind op, std::span<const TensorType> inputs, Attributes* attributes);
 
-// The output types. REQUIRES: CompleteAttributes went well and the inputs are checked types
-// (CheckType). kInvalidArgument: ill-typed; the message begins with the operator's name.
+// Returns the output types. kInvalidArgument: ill-typed; the message begins with the operator's
+// name. REQUIRES: CompleteAttributes returned OK, and CheckType is OK for each input.
 StatusOr<TensorTypes> InferTypes(OpKind op, std::span<const TensorType> inputs,
                                  const Attributes& attributes);
 
-// The numpy broadcast of two shapes, sizes aligned at the last axis.
+// Returns the numpy broadcast of two shapes, aligned at the last axis. kInvalidArgument: there is
+// none.
 StatusOr<Shape> BroadcastShapes(std::span<const int64_t> a, std::span<const int64_t> b);
 
-// A window's view of one spatial axis, for conv and pooling.
+// A window along one spatial axis, for conv and pooling.
 struct Window {
   int64_t in = 0;
   int64_t kernel = 1;
@@ -49,20 +51,21 @@ struct Window {
   bool ceil_mode = false;
 };
 
-// The number of positions a window takes: floor or ceil((in + pads - extent) / stride) + 1; windows
-// that would start in the end padding are left out.
+// Returns the number of positions of a window: floor or ceil((in + pads - extent) / stride) + 1,
+// without windows that would start in the end padding.
 StatusOr<int64_t> WindowOutput(const Window& window);
 
-// One axis of a slice with starts and ends as ONNX has them (negative count from the end, both
-// clamped): `count` elements from `start`, `step` apart.
+// One axis of a slice: `count` elements from `start`, `step` apart.
 struct SliceRange {
   int64_t start = 0;
   int64_t step = 1;
   int64_t count = 0;
 };
+// Returns the range for a start and an end as ONNX defines them: negative values count from the
+// end, and both are clamped.
 SliceRange ResolveSlice(int64_t size, int64_t start, int64_t end, int64_t step);
 
-namespace internal {  // The rules, by the names that graph/ops.def uses.
+namespace internal {  // The rules, with the names of graph/ops.def.
 #define OP(name, onnx_name, arity_min, arity_max, traits, attributes, shape_rule, kernel) \
   StatusOr<TensorTypes> shape_rule(const ShapeCall& call);
 #include "graph/ops.def"

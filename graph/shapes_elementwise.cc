@@ -26,7 +26,7 @@ Status CheckBool(const TensorType& type) {
   return Err(StatusCode::kInvalidArgument, "expected bool, got {}", type.ToString());
 }
 
-// The broadcast of all operands, which share one element type.
+// Returns the broadcast of all operands. kInvalidArgument: other element types, or no broadcast.
 StatusOr<TensorType> Broadcast(std::span<const TensorType> inputs) {
   TensorType result = inputs[0];
   for (const TensorType& input : inputs.subspan(1)) {

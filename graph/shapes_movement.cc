@@ -12,7 +12,7 @@ Status CheckAxis(int64_t axis, size_t rank) {
   return Err(StatusCode::kInvalidArgument, "axis {} is outside [0, {})", axis, rank);
 }
 
-// Checks sizes that come from an attribute.
+// Returns the type with the sizes of an attribute. kInvalidArgument: CheckType refuses it.
 StatusOr<TensorType> TypeOf(DType dtype, const Ints& shape) {
   TensorType type{dtype, Shape(shape.begin(), shape.end())};
   AG_TRY(CheckType(type));

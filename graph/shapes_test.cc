@@ -1,4 +1,4 @@
-// Ill-typed graphs and the messages they give; well-typed ones and their types.
+// Ill-typed graphs with their messages; well-typed graphs with their types.
 #include <gtest/gtest.h>
 
 #include "graph/shapes.h"
@@ -10,7 +10,7 @@ namespace {
 struct ShapeCase {
   std::string name;
   std::string call;      // Over the inputs below.
-  std::string expected;  // The type, or the message behind "line L:C: ".
+  std::string expected;  // The type, or the message after "line L:C: ".
 };
 
 constexpr std::string_view kShapeInputs =

@@ -4,7 +4,8 @@
 namespace ag {
 namespace {
 
-// Window attributes above this are refused; products of two of them still fit into 64 bits.
+// The greatest value allowed in window attributes; the product of two such values fits into 64
+// bits.
 constexpr int64_t kWindowValueMax = int64_t{1} << 30;
 
 Status CheckInts(std::string_view name, const Ints& values, size_t count, int64_t low) {

@@ -9,13 +9,13 @@
 namespace ag {
 namespace {
 
-constexpr uint64_t kOther = 0x2545f4914f6cdd1dull;  // Tells the second half from the first.
+constexpr uint64_t kOther = 0x2545f4914f6cdd1dull;  // Makes the second half differ from the first.
 
 StructureHash MixWord(StructureHash hash, uint64_t v) {
   return {MixIn(hash.a, v), MixIn(hash.b, v ^ kOther)};
 }
 
-// Equal for what Attributes compare as equal: every NaN is the same.
+// Equal for values that compare equal in Attributes: all NaNs are the same.
 StructureHash MixValue(StructureHash hash, const AttributeValue& value) {
   hash = MixWord(hash, value.index());
   if (const auto* i = std::get_if<int64_t>(&value)) return MixWord(hash, static_cast<uint64_t>(*i));

@@ -1,6 +1,6 @@
-// A 128-bit name of what a graph computes, for searches: equal for graphs that differ only in the
-// order of commutative operands, in nodes that stand twice, in dead nodes and in names. The same on
-// every machine; not for stored keys (those are Graph::digest()).
+// A 128-bit hash of what a graph computes, for searches. Graphs that differ only in the order of
+// commutative operands, in duplicate or dead nodes, or in names have the same hash. The same on
+// every machine, but not for stored keys (those use Graph::digest()). Pure functions.
 #pragma once
 
 #include <compare>
@@ -21,16 +21,16 @@ struct StructureHash {
   }
 };
 
-// Both halves mix the same values from different starts.
+// Mixes `v` into `hash`; both halves mix the same values from different starts.
 inline StructureHash MixIn(StructureHash hash, StructureHash v) {
   return {MixIn(hash.a, v.a), MixIn(hash.b, v.b)};
 }
 
-// The node without its operands: operator, attributes, and of leaves their type and bytes. Inputs
-// of one type hash alike: their declared place is the caller's to mix in.
+// Returns the hash of a node without its operands: operator and attributes, and for leaves their
+// type and bytes. Inputs of one type hash alike; the caller mixes in their declared place.
 StructureHash HashOfNodeAlone(const Node& node);
 
-// Linear in nodes, edges and attributes.
+// Returns the hash of the graph. Linear in nodes, edges and attributes.
 StructureHash HashOfStructure(const Graph& graph);
 
 }  // namespace ag

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::align_val_t kAlignment{64};
 
-// Truncates toward zero and saturates; NaN gives 0. (What C++ leaves undefined, defined.)
+// Truncates toward zero and saturates; NaN gives 0. C++ leaves these cases undefined.
 template <class T>
 T Saturate(double value) {
   if (std::isnan(value)) return 0;
@@ -26,8 +26,8 @@ T Saturate(double value) {
   return static_cast<T>(value);
 }
 
-// Calls visit(load, store, element type) for the type that stands for `dtype` in memory: load makes
-// a double of an element, store an element of a double.
+// Calls visit(load, store, element type) for the type of `dtype` in memory: load converts an
+// element to double, store converts a double to an element.
 template <class Visit>
 void WithElement(DType dtype, Visit visit) {
   const auto cast = [](auto v) { return static_cast<double>(v); };
@@ -124,7 +124,7 @@ std::vector<double> Tensor::ToDoubles() const {
     using Element = decltype(element);
     const char* in = static_cast<const char*>(data_);
     for (size_t i = 0; i < values.size(); ++i) {
-      Element raw;  // Mapped blobs may stand at any address.
+      Element raw;  // Mapped blobs may have any address.
       std::memcpy(&raw, in + i * sizeof(raw), sizeof(raw));
       values[i] = load(raw);
     }

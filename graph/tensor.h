@@ -1,5 +1,5 @@
-// A dense row-major tensor of known type over shared bytes. Copies share the bytes; the bytes of a
-// Tensor that others may hold are never written.
+// A dense row-major tensor of known type over shared bytes. Copies share the bytes; shared bytes
+// are never written. Safe to share between threads, except Mutable and Put.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,14 @@ namespace ag {
 class Tensor {
  public:
   Tensor() = default;
-  // Zero-filled, aligned to 64 bytes.
+  // Returns a tensor of zeros, aligned to 64 bytes.
   static Tensor Zeros(TensorType type);
-  // A view of bytes that `owner` keeps alive. REQUIRES: bytes.size() == type.Bytes().
+  // Returns a view of bytes that `owner` keeps alive. REQUIRES: bytes.size() == type.Bytes().
   static Tensor View(TensorType type, std::string_view bytes, std::shared_ptr<const void> owner);
-  // A copy of `bytes`. REQUIRES: bytes.size() == type.Bytes().
+  // Returns a tensor with a copy of `bytes`. REQUIRES: bytes.size() == type.Bytes().
   static Tensor FromBytes(TensorType type, std::string_view bytes);
-  // Values rounded (floats) or truncated and saturated (integers; NaN is 0) to the dtype.
-  // REQUIRES: as many values as elements, a numeric dtype.
+  // Returns a tensor of the values. Float dtypes round; integer dtypes truncate and saturate, and
+  // NaN gives 0. REQUIRES: one value per element, a numeric dtype.
   static Tensor FromDoubles(TensorType type, std::span<const double> values);
   static Tensor FromFloats(Shape shape, std::span<const float> values);
   static Tensor FromInts(Shape shape, std::span<const int64_t> values);
@@ -42,10 +42,10 @@ class Tensor {
   std::span<T> Mutable() {
     return {static_cast<T*>(const_cast<void*>(data_)), size_ / sizeof(T)};
   }
-  // Element i as a double, whatever the dtype. REQUIRES: a numeric dtype.
+  // Returns element i of any dtype as a double. REQUIRES: a numeric dtype.
   double At(int64_t i) const;
-  std::vector<double> ToDoubles() const;  // All elements, as At gives them.
-  // Sets element i, as FromDoubles does. REQUIRES: as for Mutable.
+  std::vector<double> ToDoubles() const;  // All elements, as from At.
+  // Sets element i; converts as FromDoubles. REQUIRES: as for Mutable.
   void Put(int64_t i, double value);
 
  private:

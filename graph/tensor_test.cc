@@ -50,7 +50,7 @@ TEST(HalfTest, AllBitsReadBack) {
   }
 }
 
-// The nearest half by search among all, ties to even bits.
+// Returns the nearest half, found by a search among all, with ties to even bits.
 uint16_t NearestHalf(double value) {
   uint16_t best = 0;
   for (uint32_t bits = 0; bits <= 0x7bff; ++bits) {

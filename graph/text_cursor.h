@@ -1,5 +1,5 @@
-// A place in the text form: skips blanks and comments, takes tokens, says line and column in
-// errors. Private to the text form.
+// A position in the text form: skips blanks and comments, takes tokens, and gives line and column
+// in errors. Private to the text form. One thread at a time.
 #pragma once
 
 #include <string>
@@ -13,22 +13,22 @@ class TextCursor {
  public:
   explicit TextCursor(std::string_view text) : text_(text) {}
 
-  // Skips blanks and comments; line ends too while inside brackets.
+  // Skips blanks and comments; inside brackets also line ends.
   void SkipBlanks();
-  bool AtEnd();               // Of the text.
-  bool AtLineEnd();           // Or of the text.
+  bool AtEnd();               // At the end of the text.
+  bool AtLineEnd();           // At the end of a line or of the text.
   void NextLine() { ++at_; }  // REQUIRES: AtLineEnd and not AtEnd.
 
-  // The next character after blanks; '\0' at the end.
+  // Returns the next character after blanks; '\0' at the end.
   char Peek();
-  bool Take(std::string_view token);  // Takes `token` if it stands next.
+  bool Take(std::string_view token);  // Takes `token` if it is next.
   Status Expect(std::string_view token);
 
-  // [A-Za-z_][A-Za-z0-9_.]*; empty when none stands next.
+  // Takes and returns [A-Za-z_][A-Za-z0-9_.]*; empty when none is next.
   std::string_view Word();
-  // True when a word and "=" stand next.
+  // Returns true when a word and "=" are next.
   bool AtAttribute();
-  // Characters of numbers and of their names (inf, nan, true, digits of digests).
+  // Takes characters of numbers and of their names (inf, nan, true, digits of digests).
   std::string_view NumberWord();
   StatusOr<std::string> Quoted();
   StatusOr<int64_t> Int();
@@ -39,7 +39,7 @@ class TextCursor {
 
   size_t at() const { return at_; }
   void MoveTo(size_t at) { at_ = at; }
-  // An error at `at`: "line L:C: ...".
+  // Returns an error at `at`: "line L:C: ...".
   Status Fail(size_t at, std::string_view what) const;
   Status Fail(std::string_view what) const { return Fail(at_, what); }
 
@@ -51,7 +51,7 @@ class TextCursor {
   int depth_ = 0;
 };
 
-// "text" with quotes, escapes for what is not printable.
+// Returns the text in quotes, with escapes for characters that are not printable.
 std::string Quote(std::string_view text);
 
 }  // namespace ag

@@ -8,7 +8,8 @@
 namespace ag {
 namespace {
 
-constexpr int kNestingMax = 200;  // Calls in calls; bounds the parser's own recursion.
+// Greatest depth of nested calls; it bounds the parser's recursion.
+constexpr int kNestingMax = 200;
 
 class Parser {
  public:
@@ -56,7 +57,7 @@ class Parser {
     return OkStatus();
   }
 
-  // output "name" = expression, or: output name.
+  // Parses: output "name" = expression, or: output name.
   Status ParseOutput() {
     cursor_.SkipBlanks();
     const size_t begin = cursor_.at();
@@ -78,7 +79,7 @@ class Parser {
     return result;
   }
 
-  // A word, or any characters in quotes.
+  // Returns a word, or any characters in quotes.
   StatusOr<std::string> ParseName() {
     if (cursor_.Peek() == '"') return cursor_.Quoted();
     const std::string_view word = cursor_.Word();
@@ -174,8 +175,8 @@ class Parser {
     return results;
   }
 
-  // ... -> f32[1,2], i64[3]: the types that an opaque node gives; one in a nested call, where a
-  // comma begins the next operand.
+  // Parses "-> f32[1,2], i64[3]", the output types of an opaque node. In a nested call there is
+  // only one type, because a comma begins the next operand.
   StatusOr<NodeId> AddOpaque(const std::vector<Edge>& operands, Attributes attributes) {
     AG_TRY(cursor_.Expect("->"));
     std::vector<TensorType> types;
@@ -207,7 +208,7 @@ class Parser {
   }
 
   StatusOr<AttributeValue> ParseValue(OpKind op, const AttributeSchema& schema) {
-    if (op == OpKind::kCast) {  // to=f16: the number of an element type, by its name.
+    if (op == OpKind::kCast) {  // to=f16: the name of an element type for its number.
       const size_t begin = cursor_.at();
       const StatusOr<DType> dtype = ParseDType(cursor_.Word());
       if (!dtype.ok()) return cursor_.Fail(begin, Message(dtype.status()));
@@ -260,7 +261,7 @@ class Parser {
     return cursor_.Fail(at, fmt::format("{} cannot be written as data", type.ToString()));
   }
 
-  // {1, 2, 3}; one value stands for all elements.
+  // Parses {1, 2, 3}; a single value fills all elements.
   StatusOr<Tensor> ParseValues(const TensorType& type) {
     const size_t begin = cursor_.at();
     AG_TRY(CheckData(begin, type));

@@ -1,4 +1,5 @@
-// The text form of graphs: what tests, `plan show` and the docs read and write (docs/text-form.md).
+// The text form of graphs, for tests, `plan show` and the docs (docs/text-form.md). Pure functions,
+// except for `weights`.
 //
 //   input x f32[1,3,8,8]
 //   w = const f32[4,3,3,3] seed 7          // synthetic data, see SyntheticWeights
@@ -9,7 +10,7 @@
 //   output "logits" = relu(p)
 //   output q                               // an output called "q"
 //
-// One statement a line; // and # start comments. Operators by their text names; attributes that
+// One statement per line; // and # start comments. Operators have their text names. Attributes that
 // have a default may be left out. Calls may nest.
 #pragma once
 
@@ -21,11 +22,12 @@
 
 namespace ag {
 
-// kInvalidArgument with "line L:C: what" for every mistake. Constants with data (inline values,
-// seed) are put into `weights` when it is not null.
+// Returns the graph. kInvalidArgument with "line L:C: what" for every mistake. Puts constants with
+// data (inline values, seed) into `weights` when it is not null.
 StatusOr<Graph> ParseGraph(std::string_view text, MemoryWeights* weights = nullptr);
 
-// Parses back to an equal graph. Constants too large to be inline are written by digest.
+// Returns a text that parses to an equal graph. A constant that is too large to be inline appears
+// as its digest.
 std::string FormatGraph(const Graph& graph);
 
 }  // namespace ag

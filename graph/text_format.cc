@@ -21,7 +21,7 @@ class Formatter {
   explicit Formatter(const Graph& graph) : graph_(graph) {
     for (size_t i = 0; i < graph.inputs().size(); ++i) {
       std::string name = graph.input_name(i);
-      while (!taken_.insert(name).second) name += '_';  // The text form wants distinct names.
+      while (!taken_.insert(name).second) name += '_';  // Names in the text form are distinct.
       input_names_.emplace(graph.inputs()[i], name);
     }
   }
@@ -84,7 +84,7 @@ class Formatter {
     return NameText(std::get<std::string>(value));
   }
 
-  // Inline values where they read back to the same bytes, else the digest.
+  // Writes inline values when they parse back to the same bytes, else the digest.
   static std::string ConstantText(const Node& node) {
     const TensorType& type = node.outputs[0];
     const std::string head = "const " + type.ToString();
@@ -109,7 +109,7 @@ class Formatter {
   }
 
   static std::string ElementText(DType dtype, double value) {
-    // The shortest digits that give the float back, not those of the double it was widened to.
+    // The shortest digits for the float, not for the double that it was converted to.
     if (dtype == DType::kFloat32) return fmt::format("{}", static_cast<float>(value));
     return fmt::format("{}", value);
   }

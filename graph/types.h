@@ -1,4 +1,4 @@
-// Element types, shapes and tensor types: plain values.
+// Element types, shapes and tensor types. Plain data and pure functions.
 #pragma once
 
 #include <cstdint>
@@ -26,24 +26,25 @@ enum class DType : uint8_t {
   kUInt16 = 11,
   kUInt32 = 12,
   kUInt64 = 13,
-  kString = 14,  // Only ever seen at opaque nodes; no kernel computes on it.
+  kString = 14,  // Only at opaque nodes; no kernel computes on it.
 };
 
 int64_t SizeOf(DType dtype);              // Bytes per element; 0 for kString.
 std::string_view DTypeName(DType dtype);  // "f32", "i64", "bool", ...
 StatusOr<DType> ParseDType(std::string_view name);
 bool IsFloat(DType dtype);
-bool IsInteger(DType dtype);   // Neither floating point nor bool nor string.
-bool IsDType(int64_t number);  // Is `number` the number of an element type?
+bool IsInteger(DType dtype);   // Not floating point, not bool, not string.
+bool IsDType(int64_t number);  // True when `number` is the number of an element type.
 
 inline constexpr size_t kRankMax = 32;
 inline constexpr int64_t kElementsMax = int64_t{1} << 40;
-inline constexpr int64_t kElementsOverflow = int64_t{1} << 58;  // Times 8 bytes still fits.
+// Times 8 bytes still fits into 64 bits.
+inline constexpr int64_t kElementsOverflow = int64_t{1} << 58;
 
-// Sizes of the axes, outermost first; every size is known and >= 0 (graphs hold no symbols).
+// Sizes of the axes, outermost first. Every size is known and >= 0; graphs hold no symbolic sizes.
 using Shape = absl::InlinedVector<int64_t, 6>;
 
-// 1 for a scalar. A product that does not fit is kElementsOverflow (CheckType refuses such shapes).
+// Returns 1 for a scalar; kElementsOverflow for a product that does not fit (CheckType refuses it).
 int64_t NumElements(std::span<const int64_t> shape);
 std::string ShapeToString(std::span<const int64_t> shape);  // "[1,3,224,224]"
 
@@ -57,8 +58,8 @@ struct TensorType {
   std::string ToString() const;  // "f32[1,3,224,224]"
 };
 
-// kInvalidArgument: a negative size, a rank above kRankMax, or more than kElementsMax elements
-// (sizes of zero not counted), so that no arithmetic on a checked type overflows.
+// Returns kInvalidArgument for a negative size, a rank above kRankMax, or more than kElementsMax
+// elements (sizes of zero not counted). So no arithmetic on a checked type overflows.
 Status CheckType(const TensorType& type);
 
 }  // namespace ag

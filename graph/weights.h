@@ -1,5 +1,5 @@
-// Where the bytes of constants come from. Graphs name constants by digest only; a WeightSource
-// turns the digest into a tensor. All sources are thread-safe.
+// Sources of the bytes of constants. Graphs name constants by digest; a WeightSource turns a digest
+// into a tensor. Thread-safe.
 #pragma once
 
 #include <map>
@@ -14,13 +14,15 @@ namespace ag {
 class WeightSource {
  public:
   virtual ~WeightSource() = default;
-  // kNotFound: no such constant. kDataLoss: the blob's size does not fit `type`.
+  // Returns the constant. kNotFound: no such constant. kDataLoss: the blob's size does not fit
+  // `type`.
   virtual StatusOr<Tensor> Get(const Digest& digest, const TensorType& type) const = 0;
-  // Whether a digest stands for the bytes that it is the SHA-256 of, so that what was made from
-  // them serves wherever the same digest comes.
+  // Whether each digest is the SHA-256 of its bytes. Then a result computed from them is valid
+  // wherever the same digest occurs.
   virtual bool names_content() const { return false; }
 };
 
+// Holds tensors in memory.
 class MemoryWeights : public WeightSource {
  public:
   Digest Put(const Tensor& tensor);
@@ -32,7 +34,7 @@ class MemoryWeights : public WeightSource {
   std::map<Digest, Tensor> tensors_ AG_GUARDED_BY(mutex_);
 };
 
-// Maps blobs read-only.
+// Maps blobs of a BlobDir, read-only.
 class BlobWeights : public WeightSource {
  public:
   explicit BlobWeights(std::shared_ptr<BlobDir> blobs) : blobs_(std::move(blobs)) {}
@@ -43,18 +45,19 @@ class BlobWeights : public WeightSource {
   std::shared_ptr<BlobDir> blobs_;
 };
 
-// Floats normal with standard deviation 0.1 (never zeros, never denormals), integers 0 or 1.
+// Returns synthetic data: floats are normal with standard deviation 0.1 (never zero, never
+// denormal), integers are 0 or 1.
 Tensor SyntheticTensor(const TensorType& type, uint64_t seed);
 
-// Makes data for any digest, a SyntheticTensor seeded by the digest. What group measurements run on
-// (DESIGN section 7).
+// Makes data for any digest: a SyntheticTensor seeded by the digest. Group measurements run on it
+// (docs/design.md, Devices).
 class SyntheticWeights : public WeightSource {
  public:
   StatusOr<Tensor> Get(const Digest& digest, const TensorType& type) const override;
 };
 
-// Random data for inputs of measurements and checks: floats standard normal, integers uniform in
-// [0, int_below), booleans fair.
+// Returns random data for inputs of measurements and checks: floats standard normal, integers
+// uniform in [0, int_below), booleans fair.
 Tensor RandomTensor(const TensorType& type, uint64_t seed, int64_t int_below = 2);
 
 }  // namespace ag
