@@ -1,4 +1,4 @@
-// What is checked before the first node: versions, inputs and their sizes, the order of nodes.
+// Checks before the first node: versions, inputs and their sizes, the order of nodes.
 #include <set>
 
 #include "absl/strings/str_join.h"
@@ -29,7 +29,7 @@ Status CheckVersions(const OnnxOrigin& origin) {
   return Err(StatusCode::kInvalidArgument, "the model imports no opset of the standard operators");
 }
 
-// Names of inputs and outputs travel through protobuf strings and command lines.
+// Names of inputs and outputs are used in protobuf strings and on command lines.
 Status CheckName(std::string_view what, const std::string& name) {
   constexpr size_t kNameBytesMax = 1024;
   const bool printable = std::all_of(name.begin(), name.end(), [](char c) {
@@ -40,7 +40,7 @@ Status CheckName(std::string_view what, const std::string& name) {
              what, Quoted(name));
 }
 
-// "?x3x224x224": what the user is asked to complete.
+// Returns "?x3x224x224", the text that the user completes.
 std::string Template(const OnnxValueInfo& input) {
   if (input.dims.empty()) return "...";
   return absl::StrJoin(input.dims, "x", [](std::string* out, const OnnxDim& dim) {
@@ -48,7 +48,7 @@ std::string Template(const OnnxValueInfo& input) {
   });
 }
 
-// Sizes of symbolic dimensions, by the name they share.
+// Sizes of symbolic dimensions by name.
 using DimSizes = std::map<std::string, int64_t>;
 
 Status LearnSizes(const OnnxValueInfo& input, const Shape& bound, DimSizes& sizes) {
@@ -111,7 +111,7 @@ Status CheckBound(const OnnxModel& model, const ImportOptions& options, DimSizes
   return OkStatus();
 }
 
-// The complete types that the model states for its tensors.
+// Returns the complete types that the model states for its tensors.
 std::map<std::string, TensorType> StatedTypes(const OnnxModel& model, const DimSizes& sizes) {
   std::map<std::string, TensorType> stated;
   for (const auto* infos : {&model.value_infos, &model.outputs}) {
@@ -209,7 +209,7 @@ StatusOr<std::vector<int>> OrderNodes(const OnnxModel& model) {
       ++waits[i];
     }
   }
-  std::set<int> ready;  // Nodes keep the model's order where it is one.
+  std::set<int> ready;  // The smallest first: a correct order of the model stays.
   for (int i = 0; i < count; ++i) {
     if (waits[i] == 0) ready.insert(i);
   }

@@ -1,5 +1,5 @@
-// What each operator of the IR is in ONNX, by opset: attributes that became inputs, composites that
-// an older opset lacks.
+// The ONNX form of each IR operator, by opset: attributes that became inputs, composites that an
+// older opset lacks.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -12,7 +12,7 @@
 namespace ag {
 namespace {
 
-// One node on its way out.
+// One node during export.
 struct Out {
   Exporter& to;
   const NodeId id;
@@ -23,7 +23,7 @@ struct Out {
   DType dtype() const { return node.outputs[0].dtype; }
   const Shape& InShape(size_t i) const { return to.graph().type(node.inputs[i]).shape; }
   std::string Scalar(double value) const { return to.ScalarName(dtype(), value); }
-  // An inner node, and the last one, which gives the results.
+  // Step adds an inner node; Last adds the node that gives the results.
   std::string Step(std::string_view op, std::vector<std::string> inputs,
                    std::vector<OnnxAttribute> attributes = {}) const {
     return to.Append(op, std::move(inputs), std::move(attributes));
@@ -48,7 +48,8 @@ OnnxAttribute Translate(const AttributeSchema& schema, const Attributes& attribu
   }
 }
 
-// ONNX has the operator under its own name, with the table's attributes but `left_out`.
+// Writes an operator that ONNX has under its own name, with the table's attributes except
+// `left_out`.
 Status WritePlain(const Out& out, std::string_view left_out = "") {
   const OpInfo& info = Info(out.node.op);
   std::vector<OnnxAttribute> attributes;
@@ -65,7 +66,7 @@ StatusOr<bool> IsZero(const Out& out, size_t operand) {
          std::all_of(tensor->bytes().begin(), tensor->bytes().end(), [](char c) { return c == 0; });
 }
 
-// A bias of zeros is the IR's word for no bias.
+// Returns the node's names without a bias of zeros, which in the IR means no bias.
 StatusOr<Out> WithoutZeroBias(Exporter& exporter, NodeId id) {
   const Node& node = exporter.graph().node(id);
   Out out{exporter, id, node, {}, {}};
@@ -100,7 +101,7 @@ Status WriteReduce(const Out& out) {
   const Ints& axes = out.node.IntList("axes");
   const Shape& x = out.InShape(0);
   const bool keep = out.node.Int("keepdims") != 0;
-  if (axes.empty()) return out.Last("Identity", out.in);  // To ONNX an empty list means all.
+  if (axes.empty()) return out.Last("Identity", out.in);  // In ONNX an empty list means all axes.
   if (out.node.op == OpKind::kReduceMean && axes == Ints{2, 3} && x.size() == 4 && keep &&
       IsFloat(out.dtype())) {
     return out.Last("GlobalAveragePool", out.in);
@@ -112,8 +113,7 @@ Status WriteReduce(const Out& out) {
   return WritePlain(out);
 }
 
-// By its sizes, unless the scales say more than these. Inputs that are left out are empty tensors
-// before opset 13.
+// Writes sizes, or scales when they say more. Before opset 13, omitted inputs are empty tensors.
 Status WriteResize(const Out& out) {
   const Resize resize = ResizeOf(*out.node.attributes, out.InShape(0));
   const std::string& places = out.node.attributes->String("coordinate_transformation_mode");
@@ -142,7 +142,7 @@ Status WriteResize(const Out& out) {
   return out.Last("Resize", std::move(inputs), std::move(attributes));
 }
 
-// Before opset 13 softmax takes all axes from `axis` on together, so only the last one is safe.
+// Before opset 13 softmax works on all axes from `axis` on, so only the last axis can be written.
 Status WriteSoftmax(const Out& out) {
   const int64_t axis = out.node.Int("axis");
   const auto last = static_cast<int64_t>(out.InShape(0).size()) - 1;
@@ -185,7 +185,7 @@ Status WriteRmsNorm(const Out& out) {
   return out.Last("Mul", {x, out.in[1]});
 }
 
-// As exporters write it: x * (erf(x / sqrt(2)) + 1) * 0.5, or with the tanh approximation.
+// Writes gelu as exporters do: x * (erf(x / sqrt(2)) + 1) * 0.5, or with the tanh approximation.
 Status WriteGelu(const Out& out) {
   const std::string& x = out.in[0];
   std::string y;
@@ -254,7 +254,7 @@ Status WriteSlice(const Out& out) {
   return out.Last("Slice", std::move(inputs));
 }
 
-// A size of 0 means "as in the operand" unless allowzero says otherwise.
+// In ONNX a size of 0 means "as in the operand" without allowzero.
 Status WriteReshape(const Out& out) {
   const Ints& shape = out.node.IntList("shape");
   std::vector<OnnxAttribute> attributes;
@@ -279,7 +279,7 @@ Status WritePad(const Out& out) {
   return out.Last("Pad", std::move(inputs), {StringAttribute("mode", mode)});
 }
 
-// The kept node with the names it has now.
+// Writes the kept node with its present names.
 Status WriteOpaque(const Out& out) {
   AG_LET(OnnxNode kept, ParseNode(out.node.attributes->String("onnx_node")));
   size_t in = 0, result = 0;

@@ -38,7 +38,7 @@ std::string OpsOf(const std::string& bytes) {
   return ops;
 }
 
-// Large weights go out as they lie, without a copy; the pieces make the file that comes in one.
+// The pieces together are the whole file. Large weights are not copied.
 TEST(ExportPieces, MakeTheWholeFile) {
   Parsed parsed;
   Parse(R"(
@@ -101,7 +101,7 @@ std::vector<Tensor> InputsOf(const Graph& graph) {
   return inputs;
 }
 
-// The operators are those expected, and what comes back computes the same.
+// The model has the expected operators, and its import computes the same values.
 TEST_P(ExportTest, WritesAndComesBack) {
   const Case& c = GetParam();
   Parsed parsed;

@@ -23,7 +23,7 @@ std::string Exporter::Fresh(std::string_view stem) {
   }
 }
 
-// Inputs and outputs keep their names; a value with two output names is called by the first.
+// Keeps the names of inputs and outputs. A value with two output names gets the first one.
 void Exporter::NameOutputs() {
   for (size_t i = 0; i < graph_.inputs().size(); ++i) {
     const Edge edge{graph_.inputs()[i], 0};
@@ -65,7 +65,7 @@ StatusOr<std::string> Exporter::NameOf(Edge edge) {
   const auto found = names_.find(edge);
   if (found != names_.end()) return found->second;
   AG_LET(const Tensor* tensor, ConstantOf(edge));
-  AG_CHECK(tensor != nullptr);  // Every other value is named by the node that makes it.
+  AG_CHECK(tensor != nullptr);  // The node that makes a value names it.
   return names_[edge] = AddInitializer(*tensor);
 }
 
@@ -127,8 +127,7 @@ void Exporter::AppendKept(OnnxNode node) {
   model_.nodes.push_back(std::move(node));
 }
 
-// A value that is an input, a constant, or an output already, gets its (other) name from an
-// Identity.
+// Adds an Identity for an output whose value is an input, a constant, or already another output.
 Status Exporter::WriteOutputs() {
   std::set<Edge> done;
   for (const GraphOutput& output : graph_.outputs()) {

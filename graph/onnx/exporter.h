@@ -1,6 +1,6 @@
-// The state of one export: the ONNX model that grows, the names it has used, the tensors whose
-// bytes it will hold. Writers of single operators (export_ops.cc) say what a node is in ONNX; this
-// says how things are called and where constants live.
+// The state of one export: the growing ONNX model, the names in use, and the tensors of the
+// initializers. The writers of single operators (export_ops.cc) express a node in ONNX; this class
+// chooses names and stores constants. One thread at a time.
 #pragma once
 
 #include <deque>
@@ -20,17 +20,19 @@ class Exporter {
   const Graph& graph() const { return graph_; }
   int64_t opset() const { return opset_; }
 
-  // Everything that the graph says, in order. Call once.
+  // Returns the whole model. REQUIRES: called once.
   StatusOr<OnnxModel> Run();
 
-  // The name of an operand; a constant becomes an initializer at its first use.
+  // Returns the name of an operand. A constant becomes an initializer at its first use.
   StatusOr<std::string> NameOf(Edge edge);
-  // The elements of a constant edge, or null for another.
+  // Returns the elements of a constant edge; null: the edge is not constant.
   StatusOr<const Tensor*> ConstantOf(Edge edge);
-  std::string IntsName(const std::vector<int64_t>& values);  // An i64 list as initializer.
-  std::string FloatsName(const std::vector<float>& values);  // An f32 list, likewise.
-  std::string ScalarName(DType dtype, double value);         // One element as initializer.
-  // Adds a node of the present operator. Its outputs: the given names, or one fresh name.
+  // Adds an i64 list as initializer; returns its name.
+  std::string IntsName(const std::vector<int64_t>& values);
+  std::string FloatsName(const std::vector<float>& values);  // The same for f32.
+  std::string ScalarName(DType dtype, double value);         // The same for one element.
+  // Adds an operator with the given outputs, or with one fresh name. Returns the name of the first
+  // output.
   std::string Append(std::string_view op_type, std::vector<std::string> inputs,
                      std::vector<OnnxAttribute> attributes = {},
                      std::vector<std::string> outputs = {});
@@ -38,7 +40,7 @@ class Exporter {
   std::vector<std::string> OutputNames(NodeId id);
 
  private:
-  std::string Fresh(std::string_view stem);  // "conv_12", and never a name that is taken.
+  std::string Fresh(std::string_view stem);  // Returns "conv_12" or a similar name that is free.
   void NameOutputs();
   void AddValueInfo(Edge edge, const std::string& name, std::vector<OnnxValueInfo>& list) const;
   std::string AddInitializer(const Tensor& tensor);
@@ -51,15 +53,15 @@ class Exporter {
   std::set<std::string> taken_;
   int next_ = 0;
   std::map<Edge, std::string> names_;
-  std::deque<Tensor> tensors_;  // What the initializers of model_ point into.
+  std::deque<Tensor> tensors_;  // The bytes of model_'s initializers.
   std::map<Edge, Tensor> constants_;
   std::map<std::vector<int64_t>, std::string> ints_;
   std::map<std::vector<float>, std::string> floats_;
   std::map<std::pair<DType, double>, std::string> scalars_;
 };
 
-// Writes node `id` as operators of the exporter's opset (export_ops.cc). kUnimplemented when it has
-// none.
+// Writes node `id` as operators of the exporter's opset (export_ops.cc). kUnimplemented: the opset
+// has none for it.
 Status WriteNode(NodeId id, Exporter& exporter);
 
 OnnxAttribute IntAttribute(std::string_view name, int64_t value);

@@ -17,7 +17,7 @@ struct Cursor {
     return false;
   }
 
-  // Skips the value of wire type `type`. False: not a value, or cut short.
+  // Skips the value of wire type `type`. Returns false: not a value, or truncated.
   bool Value(uint32_t type, WireField& field) {
     uint64_t size = 0;
     if (type == 0) return Varint(size);

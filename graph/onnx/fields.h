@@ -1,5 +1,5 @@
-// The wire format of protobuf, field by field: what lets weights stay where they are in a mapped
-// model and be copied once into an exported one. No generated code.
+// The wire format of protobuf, field by field and without generated code. It lets weights stay in a
+// mapped model on import, and copies them once on export. Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace ag {
 
-// Field numbers of onnx.proto that are walked by hand.
+// Field numbers of onnx.proto that this code reads or writes directly.
 inline constexpr uint32_t kModelGraph = 7;
 inline constexpr uint32_t kGraphNode = 1, kGraphInitializer = 5;
 inline constexpr uint32_t kTensorRawData = 9;
@@ -23,12 +23,12 @@ struct WireField {
   std::string_view payload;  // The bytes of a length-delimited field.
 };
 
-// Calls `visit` for each field of a message. kInvalidArgument: no protobuf, or cut short; the
-// message says at which byte. Stops at the first error of `visit`.
+// Calls `visit` for each field of a message and stops at its first error. kInvalidArgument: not a
+// protobuf, or truncated; the message gives the byte.
 Status ForEachField(std::string_view message, const std::function<Status(const WireField&)>& visit);
 
 void AppendVarint(uint64_t value, std::string& out);
-// Tag and length of a length-delimited field; its bytes come next.
+// Appends the tag and the length of a length-delimited field; its bytes follow.
 void AppendLengthTag(uint32_t number, uint64_t size, std::string& out);
 
 }  // namespace ag

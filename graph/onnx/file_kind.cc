@@ -53,7 +53,7 @@ bool IsText(std::string_view bytes) {
   });
 }
 
-// Of bytes that read as text.
+// Returns the kind of bytes that are text.
 std::string_view KindOfText(std::string_view text) {
   const size_t begin = text.find_first_not_of(" \t\r\n");
   if (begin == std::string_view::npos) return "blank text";
@@ -78,8 +78,8 @@ std::string_view KindOfFile(std::string_view bytes) {
     }
   }
   if (bytes.size() > 9 && bytes[8] == '{' && bytes[7] == '\0') return "a safetensors file";
-  if (bytes.starts_with("\xef\xbb\xbf")) bytes.remove_prefix(3);  // A byte-order mark.
-  // A picture format too short a magic to be asked for before text.
+  if (bytes.starts_with("\xef\xbb\xbf")) bytes.remove_prefix(3);  // Byte-order mark.
+  // After text, because the magic number of BMP is so short.
   const std::string_view head = bytes.substr(0, kLookedAt);
   if (!head.empty() && IsText(head)) return KindOfText(head);
   if (bytes.starts_with("BM")) return "a BMP picture";

@@ -1,12 +1,14 @@
-// What a file is that is no ONNX model: said instead of where it stopped to be one.
+// A guess at the kind of a file that is not an ONNX model, for a clear error message. Pure
+// functions.
 #pragma once
 
 #include <string_view>
 
 namespace ag {
 
-// "a PNG picture", "JSON", "text", "a zip archive (PyTorch?)": what the first bytes say; "": bytes
-// that could be anything. A model may begin like some of them: ask only when it does not parse.
+// Returns "a PNG picture", "JSON", "text", "a zip archive (PyTorch?)" or similar, from the first
+// bytes; "": unknown. A model may begin like some of these, so call it only for bytes that do not
+// parse.
 std::string_view KindOfFile(std::string_view bytes);
 
 }  // namespace ag

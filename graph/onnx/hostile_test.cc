@@ -1,4 +1,4 @@
-// Bytes that mean harm: every one gives a graph or an error, quickly and within bounds.
+// Hostile bytes: each input gives a graph or an error, quickly and within the limits.
 #include <gtest/gtest.h>
 
 #include "base/random.h"
@@ -80,7 +80,7 @@ TEST(HostileTest, NotAModel) {
   }
 }
 
-// A model of one empty node, wrapped in a node with a subgraph, `depth` times.
+// Returns a model of one empty node inside `depth` nodes with subgraphs.
 std::string NestedModel(int depth) {
   std::string graph("\x0a\x00", 2);
   for (int i = 0; i < depth; ++i) {
@@ -146,7 +146,7 @@ TEST(HostileTest, KnownValuesOutOfRange) {
   }
 }
 
-// AG_SEED=n repeats one run.
+// AG_SEED=n repeats the run with seed n.
 TEST(HostileTest, MutationsNeverCrash) {
   const char* const given = std::getenv("AG_SEED");
   const uint64_t seed = given == nullptr ? 1 : std::strtoull(given, nullptr, 10);

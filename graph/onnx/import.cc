@@ -10,7 +10,7 @@
 namespace ag {
 namespace {
 
-// Weights are defined before nodes; their bytes are read at their first use.
+// Defines weights before nodes. Their bytes are read at their first use.
 Status AddWeights(OnnxModel& model, Importer& importer, WeightSink& sink) {
   for (OnnxTensor& weight : model.initializers) {
     AG_LET(const Tensor tensor, ToTensor(weight));
@@ -79,7 +79,7 @@ void TakePlans(ImportedModel& imported) {
   imported.origin.metadata = std::move(rest);
 }
 
-// Sizes that the model leaves open: "x:0" and the symbol, "" where it has none.
+// Returns the sizes that the model leaves open: "x:0" and the symbol, "" for none.
 std::vector<std::pair<std::string, std::string>> OpenDims(const OnnxModel& model) {
   std::set<std::string_view> weights;
   for (const OnnxTensor& tensor : model.initializers) weights.insert(tensor.name);

@@ -1,4 +1,4 @@
-// One node: by its own importer, by the operator table, or kept as it is.
+// Imports one node: by its own importer, by the operator table, or unchanged as an opaque node.
 #include <algorithm>
 
 #include "absl/container/flat_hash_map.h"
@@ -53,7 +53,7 @@ Status ReadAttribute(const AttributeSchema& schema, NodeImport& node, Attributes
   return OkStatus();
 }
 
-// An operator that ONNX has under the same attributes; an axis may count from the end.
+// Imports an operator that ONNX has with the same attributes; an axis may count from the end.
 Status ImportPlain(OpKind op, NodeImport& node) {
   const OpInfo& info = Info(op);
   const size_t high = info.arity_max < 0 ? node.size() : static_cast<size_t>(info.arity_max);
@@ -95,7 +95,7 @@ StatusOr<std::vector<ValueId>> ImportNatively(const OnnxNode& node, int64_t opse
   return context.results();
 }
 
-// Operators that give other values each time: equal nodes of these are not the same value.
+// Whether the operator gives other values each time, so that equal nodes have different values.
 bool IsRandom(const OnnxNode& node) {
   static constexpr std::string_view kNames[] = {
       "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike",
@@ -113,7 +113,7 @@ Status CheckSubgraphs(const OnnxNode& node, const ImportLimits& limits) {
              Quoted(node.captures[0]));
 }
 
-// The types that the model itself states for the outputs of `node`.
+// Returns the types that the model states for the outputs of `node`.
 StatusOr<std::vector<TensorType>> StatedTypes(const OnnxNode& node, const Importer& importer) {
   std::vector<TensorType> types;
   for (const std::string& name : node.outputs) {
@@ -164,7 +164,7 @@ StatusOr<std::vector<ValueId>> ImportOpaque(const OnnxNode& node, Importer& impo
   return results;
 }
 
-// A form that only the kernels of the IR lack: integers where it has floating point alone.
+// Whether an operand is not floating point: then the IR's kernels may lack the form.
 bool HasUnusualTypes(const OnnxNode& node, const Importer& importer) {
   return std::any_of(node.inputs.begin(), node.inputs.end(), [&](const std::string& name) {
     const ValueId value = name.empty() ? kNoValue : importer.Find(name);

@@ -5,7 +5,7 @@
 namespace ag {
 namespace {
 
-// Shape chains are tiny; masks and position tables of attention are some KB.
+// Shape chains are tiny; masks and position tables of attention have some KB.
 constexpr int64_t kKnownBytesMax = 64 << 10;
 
 }  // namespace
@@ -65,7 +65,7 @@ StatusOr<Edge> Importer::EdgeOf(ValueId value) {
   if (v.edge.node >= 0) return v.edge;
   AG_LET(const Digest digest, sink_.Put(v.tensor->bytes()));
   v.edge = builder_.Constant(v.type, digest, v.tensor->bytes());
-  if (known(value) == nullptr) v.tensor.reset();  // Frees bytes that only this import held.
+  if (known(value) == nullptr) v.tensor.reset();  // Frees bytes that only this import holds.
   return v.edge;
 }
 

@@ -1,8 +1,8 @@
-// The state of one import: the values of a model by name, and the graph that grows. A value is a
+// The state of one import: the values of a model by name, and the growing graph. A value is a
 // tensor that nodes read: an edge of the graph, a weight that is stored at its first use, or a
-// small tensor whose elements are known. Nodes whose operands are all known are computed at once on
-// the reference kernels, so that the shape chains of real exporters (Shape, Gather, Concat,
-// Reshape) leave no node.
+// small tensor with known elements. A node whose operands are all known is computed at once on the
+// reference kernels, so the shape chains of real exporters (Shape, Gather, Concat, Reshape) leave
+// no nodes. One thread at a time.
 #pragma once
 
 #include <map>
@@ -18,7 +18,7 @@
 namespace ag {
 
 using ValueId = int32_t;
-inline constexpr ValueId kNoValue = -1;  // An optional operand that is left out.
+inline constexpr ValueId kNoValue = -1;  // An omitted optional operand.
 
 class Importer {
  public:
@@ -28,28 +28,29 @@ class Importer {
   const OnnxOrigin& origin() const { return origin_; }
   const ImportLimits& limits() const { return options_.limits; }
 
-  // Names. Define fails when the name is taken; Find returns kNoValue when it is not.
+  // Names. Define returns kInvalidArgument when the name is taken; Find returns kNoValue when no
+  // value has it.
   Status Define(const std::string& name, ValueId value);
   ValueId Find(const std::string& name) const;
 
   const TensorType& type(ValueId value) const { return values_[value].type; }
-  // The elements, when they are known; else null.
+  // Returns the elements when they are known, else null.
   const Tensor* known(ValueId value) const;
 
-  // The type that the model states for a tensor, when it is complete; else null.
+  // Returns the complete type that the model states for a tensor, else null.
   const TensorType* Stated(const std::string& name) const;
   void SetStated(std::map<std::string, TensorType> stated) { stated_ = std::move(stated); }
 
   // New values.
   StatusOr<ValueId> AddInput(const std::string& name, const TensorType& type);
   StatusOr<ValueId> AddTensor(const Tensor& tensor);  // A weight or a computed constant.
-  // An operator over values; computed at once where that is possible. One value per output.
+  // Adds an operator over values, or computes it at once when it can. Returns one value per output.
   StatusOr<std::vector<ValueId>> AddNode(OpKind op, std::span<const ValueId> inputs,
                                          Attributes attributes);
   StatusOr<std::vector<ValueId>> AddOpaque(std::span<const ValueId> inputs, Attributes attributes,
                                            std::span<const TensorType> outputs);
 
-  // The edge of a value; stores its bytes when it has none yet.
+  // Returns the edge of a value; stores the value's bytes when it has no edge yet.
   StatusOr<Edge> EdgeOf(ValueId value);
   Status Output(ValueId value, const std::string& name);
   StatusOr<Graph> Build() const { return builder_.Build(); }
@@ -59,11 +60,11 @@ class Importer {
  private:
   struct Value {
     TensorType type;
-    Edge edge;                     // node -1: not in the graph yet.
-    std::optional<Tensor> tensor;  // The bytes, until they are stored; kept when small.
+    Edge edge;                     // Node -1: not in the graph yet.
+    std::optional<Tensor> tensor;  // The bytes until they are stored; small ones are kept.
   };
   StatusOr<ValueId> Add(Value value);
-  // None: not computed here.
+  // Returns the results, or nothing when the operator cannot be computed now.
   StatusOr<std::optional<std::vector<ValueId>>> Compute(OpKind op, std::span<const ValueId> inputs,
                                                         const Attributes& attributes);
 
@@ -77,13 +78,13 @@ class Importer {
   int64_t total_bytes_ = 0;
 };
 
-// The importer's steps, in their order.
+// The importer's steps, in order.
 Status CheckModel(const OnnxModel& model, const ImportLimits& limits);
 Status BindInputs(const OnnxModel& model, const ImportOptions& options, Importer& importer);
 StatusOr<std::vector<int>> OrderNodes(const OnnxModel& model);  // Producers first.
 Status ImportNode(const OnnxNode& node, const std::string& noun, Importer& importer);
 
-// "node \"conv1\" (Conv)", or "node 12 (Conv)" when it has no name.
+// Returns "node \"conv1\" (Conv)", or "node 12 (Conv)" for a node without a name.
 std::string NodeNoun(const OnnxNode& node, size_t index);
 
 }  // namespace ag

@@ -1,4 +1,4 @@
-// Importers of arithmetic that the IR has in other words.
+// Importers of arithmetic that the IR expresses with other operators.
 #include <limits>
 
 #include "graph/onnx/node_import.h"
@@ -6,7 +6,7 @@
 namespace ag {
 namespace {
 
-// op(op(a, b), c)...: the n-ary operators of ONNX.
+// Imports an n-ary operator as op(op(a, b), c)...
 StatusOr<ValueId> Chain(NodeImport& node, OpKind op) {
   AG_TRY(node.CheckInputs(std::max<size_t>(node.size(), 1), node.size()));
   ValueId value = node.In(0);
@@ -40,7 +40,7 @@ StatusOr<ValueId> Scaled(NodeImport& node, ValueId value, double factor) {
   return node.Emit(OpKind::kMul, {value, scalar});
 }
 
-// alpha * A' * B' + beta * C.
+// Imports alpha * A' * B' + beta * C.
 Status ImportGemm(NodeImport& node) {
   AG_TRY(node.CheckInputs(2, 3));
   ValueId a = node.In(0), b = node.In(1);
@@ -70,7 +70,7 @@ Status ImportGemm(NodeImport& node) {
   return OkStatus();
 }
 
-// Vectors become matrices with one row or column, and back.
+// Turns vectors into matrices with one row or column, and the result back.
 Status ImportMatMul(NodeImport& node) {
   AG_TRY(node.CheckInputs(2, 2));
   ValueId a = node.In(0), b = node.In(1);
@@ -92,7 +92,7 @@ Status ImportMatMul(NodeImport& node) {
   return OkStatus();
 }
 
-// Bounds that are known become attributes, the others max and min.
+// Known bounds become attributes, other bounds become max and min.
 Status ImportClip(NodeImport& node) {
   AG_TRY(node.CheckInputs(1, 3));
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -119,7 +119,7 @@ Status ImportClip(NodeImport& node) {
   return OkStatus();
 }
 
-// The exponent may have another element type than the base.
+// The exponent and the base may have different element types.
 Status ImportPow(NodeImport& node) {
   AG_TRY(node.CheckInputs(2, 2));
   const ValueId base = node.In(0);
@@ -162,7 +162,7 @@ Status ImportCastLike(NodeImport& node) {
   return CastTo(node, node.Type(node.In(1)).dtype);
 }
 
-// a >= b is (a > b or a = b), also for NaN.
+// a >= b equals (a > b or a = b), also for NaN.
 template <OpKind op>
 Status ImportOrEqual(NodeImport& node) {
   AG_TRY(node.CheckInputs(2, 2));

@@ -1,6 +1,5 @@
-// Importers of constants, and of operators that only ever leave a constant behind: with static
-// shapes a Shape is a value, and so is what shape chains compute with operators that the IR does
-// not have.
+// Importers of constants, and of operators that always become constants: with static shapes a Shape
+// is a known value, and so are the results of shape chains with operators that the IR lacks.
 #include <cmath>
 #include <cstring>
 
@@ -49,7 +48,7 @@ StatusOr<TensorType> CheckedType(DType dtype, std::span<const int64_t> sizes) {
   return type;
 }
 
-// Small: the elements. Large: an expand of one.
+// A small result becomes its elements, a large one an expand of one element.
 Status ImportConstantOfShape(NodeImport& node) {
   AG_TRY(node.CheckInputs(1, 1));
   AG_LET(const Ints sizes, node.KnownInts(0));
@@ -129,7 +128,7 @@ Status ImportRange(NodeImport& node) {
   return OkStatus();
 }
 
-// The product of all elements of a known list: how exporters count elements.
+// Computes the product of all elements of a known list; exporters count elements with it.
 Status ImportReduceProd(NodeImport& node) {
   AG_TRY(node.CheckInputs(1, 1));
   const Ints axes = node.IntList("axes").value_or(Ints{0});
@@ -151,7 +150,7 @@ Status ImportReduceProd(NodeImport& node) {
   return OkStatus();
 }
 
-// The triangle of a known mask.
+// Computes the triangle of a known mask.
 Status ImportTrilu(NodeImport& node) {
   AG_TRY(node.CheckInputs(1, 2));
   const bool upper = node.Int("upper", 1) != 0;
@@ -175,7 +174,8 @@ Status ImportTrilu(NodeImport& node) {
   return OkStatus();
 }
 
-// Where in `shape` the index tuple `indices` points, in slices of what the tuple leaves open.
+// Returns the position in `shape` of the index tuple `indices`, counted in slices of the remaining
+// axes.
 StatusOr<int64_t> SliceAt(const Shape& shape, std::span<const int64_t> indices) {
   int64_t at = 0;
   for (size_t i = 0; i < indices.size(); ++i) {
@@ -188,7 +188,7 @@ StatusOr<int64_t> SliceAt(const Shape& shape, std::span<const int64_t> indices) 
   return at;
 }
 
-// Slices put into a known tensor: how exporters build attention masks.
+// Puts slices into a known tensor; exporters build attention masks with it.
 Status ImportScatterNd(NodeImport& node) {
   AG_TRY(node.CheckInputs(3, 3));
   const Tensor* data = node.Known(node.In(0));

@@ -6,7 +6,8 @@
 namespace ag {
 namespace {
 
-// Before opset 13 softmax works on the matrix that the axes before and from `axis` make.
+// The matrix on which softmax works before opset 13: the axes before `axis` are rows, the others
+// columns.
 struct Rows {
   ValueId x = kNoValue;
   int64_t axis = 0;
@@ -33,7 +34,8 @@ Status ImportSoftmax(NodeImport& node) {
   return OkStatus();
 }
 
-// x - max - log(sum(exp(x - max))), which never takes the logarithm of a rounded zero.
+// Computes x - max - log(sum(exp(x - max))), which never takes the logarithm of a sum rounded to
+// zero.
 Status ImportLogSoftmax(NodeImport& node) {
   AG_LET(const Rows rows, RowsOf(node));
   const Attributes reduce{{"axes", Ints{rows.axis}}, {"keepdims", int64_t{1}}};
@@ -78,8 +80,8 @@ Status ImportLayerNormalization(NodeImport& node) {
   return OkStatus();
 }
 
-// RMSNormalization has this name since opset 23; models written by ONNX Runtime carry it as
-// SimplifiedLayerNormalization below.
+// RMSNormalization has this name since opset 23. Models from ONNX Runtime have it as
+// SimplifiedLayerNormalization, below.
 Status ImportRmsNormalization(NodeImport& node) {
   AG_TRY(node.CheckInputs(2, 2));
   AG_TRY(node.OnlyFirstOutput());
@@ -92,7 +94,7 @@ Status ImportRmsNormalization(NodeImport& node) {
   return OkStatus();
 }
 
-// None: `noop_with_empty_axes` says that nothing is reduced.
+// Returns nothing when `noop_with_empty_axes` turns the reduction off.
 StatusOr<std::optional<Attributes>> ReductionOf(NodeImport& node, bool axes_are_input) {
   AG_TRY(node.CheckInputs(1, axes_are_input ? 2 : 1));
   const int64_t rank = node.Rank(node.In(0));
@@ -113,7 +115,7 @@ StatusOr<std::optional<Attributes>> ReductionOf(NodeImport& node, bool axes_are_
       Attributes{{"axes", std::move(resolved)}, {"keepdims", keepdims}});
 }
 
-// after(reduce(before(x))): the reductions that the IR has, and those made of them.
+// Reductions as after(reduce(before(x))), with the reductions that the IR has.
 enum class Before { kNothing, kAbs, kSquare, kNeg };
 enum class After { kNothing, kSqrt, kLog, kNeg };
 

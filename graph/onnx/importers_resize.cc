@@ -1,4 +1,4 @@
-// Importers of Resize in its forms since opset 10, and of Upsample, which it replaced.
+// Importers of Resize in its forms since opset 10, and of its predecessor Upsample.
 #include <algorithm>
 
 #include "graph/onnx/node_import.h"
@@ -7,7 +7,7 @@
 namespace ag {
 namespace {
 
-// The attributes of a resize to given sizes, of all axes.
+// Returns the attributes of a resize of all axes to given sizes.
 Attributes BySizes(Ints sizes) { return {{"sizes", std::move(sizes)}}; }
 
 StatusOr<Attributes> ByScales(const Shape& in, const std::vector<float>& scales) {
@@ -27,7 +27,7 @@ StatusOr<Attributes> ByScales(const Shape& in, const std::vector<float>& scales)
 Status Finish(NodeImport& node, Attributes attributes) {
   const Shape& in = node.ShapeOf(node.In(0));
   const Ints& sizes = attributes.IntList("sizes");
-  if (std::equal(sizes.begin(), sizes.end(), in.begin(), in.end())) {  // Whatever the scales say.
+  if (std::equal(sizes.begin(), sizes.end(), in.begin(), in.end())) {  // The scales do not matter.
     node.Out(0, node.In(0));
     return OkStatus();
   }
@@ -36,8 +36,8 @@ Status Finish(NodeImport& node, Attributes attributes) {
   return OkStatus();
 }
 
-// Before opset 11 the nearest element is the one before where an axis grows, after where it
-// shrinks.
+// Before opset 11 the nearest element is the one before the place on a growing axis, and the one
+// after it on a shrinking axis.
 Status ImportOldForm(NodeImport& node, const std::vector<float>& scales) {
   const Shape& in = node.ShapeOf(node.In(0));
   if (scales.size() != in.size()) {
@@ -58,7 +58,7 @@ Status ImportOldForm(NodeImport& node, const std::vector<float>& scales) {
   return Finish(node, std::move(attributes));
 }
 
-// One value for each axis, from one for each of `axes`; the others have `unchanged`.
+// Returns one value per axis, from one value for each of `axes`; the other axes have `unchanged`.
 template <class T, class List>
 StatusOr<std::vector<T>> Spread(std::string_view name, const std::vector<T>& given,
                                 const std::optional<Ints>& axes, const List& unchanged) {
@@ -74,7 +74,7 @@ StatusOr<std::vector<T>> Spread(std::string_view name, const std::vector<T>& giv
   return all;
 }
 
-// What opset 18 brought and the IR lacks.
+// Refuses features of opset 18 that the IR lacks.
 Status CheckPlainSampling(NodeImport& node) {
   if (node.opset() < 18) return OkStatus();
   if (node.Int("antialias", 0) != 0) {
@@ -122,7 +122,7 @@ Status ImportResize(NodeImport& node) {
   if (places == "tf_crop_and_resize") {
     return Err(StatusCode::kUnimplemented, "{} is not supported", places);
   }
-  node.Ignore("extrapolation_value");  // Only a crop reaches outside.
+  node.Ignore("extrapolation_value");  // Only a crop uses it.
   AG_LET(Attributes attributes, GivenSizes(node));
   attributes.Set("coordinate_transformation_mode", places);
   attributes.Set("mode", node.String("mode", "nearest"));

@@ -1,5 +1,4 @@
-// Forms of Resize and Upsample that belong to opsets outside of the range that a whole model may
-// have: nodes alone.
+// Forms of Resize and Upsample from opsets that a whole model may not have, as single nodes.
 #include <gtest/gtest.h>
 
 #include "graph/onnx/importer.h"
@@ -33,7 +32,7 @@ OnnxNode Make(const char* op, std::vector<std::string> inputs,
           .attributes = std::move(attributes)};
 }
 
-// What becomes of a node that reads x f32[1,3,4] and constants.
+// Returns the import of a node that reads x f32[1,3,4] and constants.
 std::string ImportAlone(int64_t opset, const OnnxNode& node) {
   const std::shared_ptr<BlobDir> blobs = testing::NewBlobs();
   BlobSink sink(*blobs);
@@ -66,7 +65,7 @@ struct ResizeCase {
   const char* name;
   int64_t opset;
   OnnxNode node;
-  std::string expected;  // The call; "opaque": the node is kept.
+  std::string expected;  // The call; "opaque": the node is kept unchanged.
 };
 
 void Check(const ResizeCase& c) {

@@ -1,4 +1,4 @@
-// Importers of operators that move elements: their operands become attributes.
+// Importers of operators that move elements. Their constant operands become attributes.
 #include <algorithm>
 
 #include "graph/onnx/node_import.h"
@@ -9,7 +9,7 @@ namespace {
 
 int64_t Product(std::span<const int64_t> sizes) { return NumElements(sizes); }
 
-// The axes of a node whose axes moved from an attribute to input 1 at opset 13.
+// Returns the axes of a node; since opset 13 they are input 1, before that an attribute.
 StatusOr<std::optional<Ints>> AxesOf(NodeImport& node) {
   if (node.opset() < 13) return node.IntList("axes");
   if (!node.Has(1)) return std::optional<Ints>();
@@ -127,7 +127,7 @@ Status ImportExpand(NodeImport& node) {
   return OkStatus();
 }
 
-// Tile is an expand between two reshapes: [a,b] -> [1,a,1,b] -> [r,a,s,b] -> [r*a,s*b].
+// Imports Tile as an expand between two reshapes: [a,b] -> [1,a,1,b] -> [r,a,s,b] -> [r*a,s*b].
 Status ImportTile(NodeImport& node) {
   AG_TRY(node.CheckInputs(2, 2));
   AG_LET(const Ints repeats, node.KnownInts(1));
@@ -211,7 +211,7 @@ StatusOr<SliceLists> SliceListsOf(NodeImport& node) {
   return lists;
 }
 
-// One form of each slice: axes increasing, whole ones left out, bounds inside the tensor.
+// Gives each slice one form: axes increase, whole axes are left out, bounds are inside the tensor.
 Status ImportSlice(NodeImport& node) {
   AG_TRY(node.CheckInputs(3, 5));
   AG_LET(const SliceLists given, SliceListsOf(node));
@@ -229,7 +229,7 @@ Status ImportSlice(NodeImport& node) {
     if (range.count == from[axis] && (range.step == 1 || range.count <= 1)) continue;
     const int64_t last = range.start + (range.count - 1) * range.step;
     int64_t end = range.step > 0 ? last + 1 : last - 1;
-    if (end < 0) end = -from[axis] - 1;  // One before the first element, going down.
+    if (end < 0) end = -from[axis] - 1;  // One before the first element, for a negative step.
     slices.axes.push_back(axis);
     slices.starts.push_back(range.count == 0 ? 0 : range.start);
     slices.ends.push_back(range.count == 0 ? 0 : end);
@@ -274,7 +274,7 @@ Status ImportIdentity(NodeImport& node) {
   return OkStatus();
 }
 
-// In inference a dropout gives its input.
+// In inference a dropout returns its input.
 Status ImportDropout(NodeImport& node) {
   AG_TRY(node.CheckInputs(1, 3));
   AG_TRY(node.OnlyFirstOutput());
@@ -288,7 +288,7 @@ Status ImportDropout(NodeImport& node) {
   return OkStatus();
 }
 
-// Blocks of `size` x `size` positions to channels or back: reshape, transpose, reshape.
+// Moves blocks of `size` x `size` positions to channels or back: reshape, transpose, reshape.
 Status MoveBlocks(NodeImport& node, const Ints& split, const Ints& perm, const Ints& merged) {
   AG_LET(ValueId value, node.Reshape(node.In(0), split));
   AG_LET(value, node.Emit(OpKind::kTranspose, {value}, {{"perm", perm}}));

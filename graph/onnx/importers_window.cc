@@ -1,5 +1,5 @@
-// Importers of convolution and pooling: padding made explicit, a bias always there, one spatial
-// axis turned into two. More than two spatial axes stay as they are (opaque).
+// Importers of convolution and pooling. Padding becomes explicit, a missing bias is added, and one
+// spatial axis becomes two. Nodes with more than two spatial axes are kept as opaque nodes.
 #include <algorithm>
 
 #include "graph/onnx/node_import.h"
@@ -17,7 +17,7 @@ Status CheckCount(std::string_view name, const Ints& values, size_t count) {
              values.size());
 }
 
-// SAME_UPPER and SAME_LOWER: as many positions as ceil(size / stride).
+// SAME_UPPER and SAME_LOWER: the result has ceil(size / stride) positions.
 Status PadSame(const Shape& x, bool upper, WindowAttributes& window) {
   const size_t axes = window.kernel.size();
   for (size_t i = 0; i < axes; ++i) {
@@ -65,7 +65,7 @@ Status CheckRank(const Shape& x) {
   return Err(StatusCode::kInvalidArgument, "expected rank 3 or more, got {}", ShapeToString(x));
 }
 
-// One spatial axis becomes the second of two.
+// Makes the one spatial axis the second of two.
 Shape Widened(const Shape& shape) { return {shape[0], shape[1], 1, shape[2]}; }
 
 void Widen(WindowAttributes& window) {
@@ -136,7 +136,8 @@ Status ImportPool(NodeImport& node, OpKind op) {
   if (op == OpKind::kAveragePool) {
     attributes.Set("count_include_pad", node.Int("count_include_pad", 0));
   } else {
-    node.Ignore("storage_order");  // It only orders the indices, which nobody wants here.
+    // It only orders the indices output, which the node does not want.
+    node.Ignore("storage_order");
   }
   AG_LET(ValueId value, node.Emit(op, {x}, std::move(attributes)));
   if (narrow) {

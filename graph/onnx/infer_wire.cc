@@ -7,7 +7,7 @@
 namespace ag {
 namespace {
 
-// Values above this size cannot steer a shape.
+// Larger values do not decide shapes.
 constexpr int64_t kInferredBytesMax = 1 << 16;
 
 void TypeTo(const TensorType& type, onnx::TypeProto& proto) {
@@ -16,7 +16,7 @@ void TypeTo(const TensorType& type, onnx::TypeProto& proto) {
   for (const int64_t size : type.shape) shape->add_dim()->set_dim_value(size);
 }
 
-// A model of this one node, its operands as inputs "x0", "x1", ..., its outputs "y0", "y1", ...
+// Makes a model of this one node, with inputs "x0", "x1", ... and outputs "y0", "y1", ...
 Status ModelOf(const OnnxNode& node, std::span<const OperandInfo> operands,
                onnx::ModelProto& model) {
   model.set_ir_version(8);

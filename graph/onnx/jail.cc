@@ -21,16 +21,16 @@ Digest DigestOf(std::string_view bytes) {
   return digest;
 }
 
-// Takes the child's frames; nothing in them is believed.
+// Receives the child's frames and checks all of them.
 class Receiver {
  public:
   Receiver(BlobDir& blobs, FileReader& model)
       : blobs_(blobs),
         model_(model),
-        // A list of numbers of one byte each in the model may become eight bytes each.
+        // A list in the model may have one byte per number and need eight bytes per number here.
         weight_bytes_max_(8 * model.size() + (int64_t{64} << 20)) {}
 
-  // True when the child is done.
+  // Returns true when the child is done.
   StatusOr<bool> Take(const Frame& frame) {
     switch (frame.type) {
       case kJailWeight:
@@ -103,7 +103,7 @@ class Receiver {
     return OkStatus();
   }
 
-  // Read piece by piece, never mapped: a file that somebody cuts short must not kill this process.
+  // Reads piece by piece, without a mapping: a file that is cut short must not kill this process.
   Status TakePlace(std::string_view payload) {
     AG_LET(const WeightPlace place, DecodePlace(payload));
     const auto model_bytes = static_cast<uint64_t>(model_.size());
@@ -112,7 +112,7 @@ class Receiver {
     }
     AG_TRY(Count(place.size));
     Digest digest;
-    if (place.size <= kJailPieceBytes) {  // What is here already is not written again.
+    if (place.size <= kJailPieceBytes) {  // Put writes nothing that exists already.
       AG_LET(const std::string_view bytes, model_.Read(place.offset, place.size));
       AG_LET(digest, blobs_.Put(bytes, BlobDir::Durable::kAfterSync));
     } else {
@@ -142,7 +142,7 @@ Status Late(const JailOptions& jail) {
              std::chrono::duration<double>(jail.time_max).count());
 }
 
-// What the parent says when the child is gone or says nothing.
+// Returns the parent's error after the child has ended or has not answered.
 Status Ended(Status status, ChildProcess& child, const JailOptions& jail) {
   if (status.code() == StatusCode::kDeadlineExceeded) return Late(jail);
   if (status.code() != StatusCode::kUnavailable) return status;

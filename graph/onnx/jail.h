@@ -1,8 +1,7 @@
-// Import in a child process: spawned anew, with limits on memory, processor time and open files,
-// and a system-call filter (no new files, no sockets). The child gets the model as a file
-// descriptor and a folder for weights through its parent only; it returns canonical bytes that our
-// decoder reads. A crash, a limit or a timeout of the child is an error of the model, never of the
-// caller.
+// Import in a child process: a new program with limits on memory, processor time and open files,
+// and with a system-call filter (no new files, no sockets). The child gets only the model, as a
+// file descriptor. It sends weights and canonical bytes, which our decoder checks. A crash, a limit
+// or a timeout of the child is an error of the model, never of the caller. Thread-safe.
 #pragma once
 
 #include <string>
@@ -16,15 +15,16 @@ struct JailOptions {
   Nanos time_max{120'000'000'000};
   int64_t memory_base_bytes = int64_t{1} << 30;  // Address space: base + factor x model bytes.
   double memory_factor = 4;
-  std::string program;  // The binary with the role "jail"; empty: our own.
+  std::string program;  // The binary that has the role "jail"; "": the running one.
 };
 
-// As ImportOnnx, for the model in file `path`, in the jail. kInvalidArgument "model import crashed
-// ..." when the child died, kResourceExhausted when it met a limit, kDeadlineExceeded on timeout.
+// Imports the model in the file `path` as ImportOnnx does, in the jail. kInvalidArgument "model
+// import crashed ...": the child died. kResourceExhausted: it reached a limit. kDeadlineExceeded:
+// it took longer than time_max.
 StatusOr<ImportedModel> ImportInJail(const std::string& path, const ImportOptions& options,
                                      BlobDir& blobs, const JailOptions& jail = {});
 
-// Registers the role "jail" (base/process.h). Call at the top of main.
+// Registers the role "jail" (base/process.h). REQUIRES: called at the start of main.
 void RegisterJailRole();
 
 }  // namespace ag

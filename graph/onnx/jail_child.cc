@@ -26,7 +26,7 @@ struct FilterTraits {
 };
 using Filter = UniqueHandle<FilterTraits>;
 
-// The lower one where this process has a limit already (ulimit): nobody may raise it.
+// Returns the lower of `value` and the process's limit (ulimit), which may not be raised.
 int64_t Lowest(__rlimit_resource resource, int64_t value) {
   rlimit limit{};
   if (::getrlimit(resource, &limit) != 0) return value;
@@ -42,7 +42,8 @@ Status SetLimit(__rlimit_resource resource, int64_t value) {
 }
 
 Status SetLimits([[maybe_unused]] const JailRequest& limits) {
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // These reserve terabytes.
+// Sanitizers reserve terabytes.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   AG_TRY(SetLimit(RLIMIT_AS, limits.memory_bytes));
 #endif
   AG_TRY(SetLimit(RLIMIT_CPU, limits.cpu_seconds));
@@ -70,7 +71,7 @@ int AddRules(scmp_filter_ctx filter) {
                          SCMP_SYS(restart_syscall)}) {
     allow(call);
   }
-  // Memory, but never memory that runs; a signal (abort's) to nobody but itself.
+  // Memory must not be executable; a signal (of abort) may go only to this process.
   const scmp_arg_cmp data_only = SCMP_A2_64(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0);
   const scmp_arg_cmp itself = SCMP_A0_64(SCMP_CMP_EQ, static_cast<scmp_datum_t>(::getpid()));
   for (const auto& [call, condition] : {std::pair{SCMP_SYS(mmap), data_only},
@@ -91,8 +92,8 @@ Status InstallFilter() {
              -error);
 }
 
-// Says where in the model a weight lies, and the parent reads it there; what the model does not
-// have as it is goes in pieces, so that the parent never holds a whole large one.
+// Sends the place of a weight that lies in the model, and the parent reads it there. Other weights
+// are sent in pieces, so that the parent never holds a whole large one.
 class SocketSink : public WeightSink {
  public:
   SocketSink(int socket, std::string_view model) : socket_(socket), model_(model) {}
@@ -124,7 +125,7 @@ class SocketSink : public WeightSink {
   std::string_view model_;
 };
 
-// What the new-handler sends; made before memory can run out.
+// Returns the frame that the new-handler sends; made before memory can run out.
 std::string& OutOfMemoryError() {
   static auto& error = *new std::string;
   return error;
@@ -141,7 +142,7 @@ Status Serve(int socket) {
   if (frame.fds.size() != 1) return Err(StatusCode::kInternal, "jail: no model came");
   AG_LET(const std::shared_ptr<const MappedFile> model, MappedFile::FromFd(frame.fds[0].get()));
   frame.fds.clear();
-  (void)Sha256("");  // The library reads its settings now, not behind the filter.
+  (void)Sha256("");  // Makes the library read its settings before the filter forbids it.
   OutOfMemoryError() = EncodeError(Err(StatusCode::kResourceExhausted,
                                        "model import needs more than its limit of {} MiB",
                                        Lowest(RLIMIT_AS, request.memory_bytes) >> 20));
@@ -167,7 +168,7 @@ Status LockDown(const JailRequest& limits) {
 int RunJail(int socket_fd) {
   const Status status = Serve(socket_fd);
   if (!status.ok()) (void)SendFrame(socket_fd, kJailError, EncodeError(status));
-  ::_exit(0);  // Destructors of other parts of the program would meet the filter.
+  ::_exit(0);  // The filter would kill destructors of other parts of the program.
 }
 
 }  // namespace ag

@@ -1,17 +1,16 @@
-// The child's side of the jail.
+// The child's side of the jail. Its process has one thread.
 #pragma once
 
 #include "graph/onnx/jail_frames.h"
 
 namespace ag {
 
-// Gives up what an import does not need: memory and processor time above the limits, and every
-// system call but those on memory and on descriptors that are open already. Anything else kills the
-// process (SIGSYS). kFailedPrecondition: the kernel has no such filter; nothing hostile may be read
-// then.
+// Restricts this process: memory and processor time to the limits, system calls to those on memory
+// and on descriptors that are already open. Any other call kills the process (SIGSYS).
+// kFailedPrecondition: the kernel has no such filter; then no hostile bytes may be read.
 Status LockDown(const JailRequest& limits);
 
-// The role "jail": one request, one answer.
+// Runs the role "jail": answers one request. Returns the exit code.
 int RunJail(int socket_fd);
 
 }  // namespace ag

@@ -1,6 +1,6 @@
-// What parent and child of the jail say to each other over base/frames. The parent sends one
-// request with the model as file descriptor; the child answers with weights, then a result or an
-// error.
+// The frames between parent and child of the jail, over base/frames. The parent sends one request
+// with the model as file descriptor. The child answers with weights, then with a result or an
+// error. Decoders accept hostile bytes (kDataLoss). Pure functions.
 #pragma once
 
 #include <string>
@@ -10,22 +10,22 @@
 namespace ag {
 
 enum JailFrame : uint32_t {
-  kJailRequest = 1,      // JailRequest; one descriptor: the model.
-  kJailWeight = 2,       // Digest and bytes of a weight of at most kJailPieceBytes.
-  kJailWeightPart = 3,   // A piece of a larger weight,
-  kJailWeightEnd = 4,    // and its digest after the last piece.
-  kJailResultPart = 5,   // A piece of the encoded ImportedModel,
-  kJailDone = 6,         // and the end of it.
+  kJailRequest = 1,      // A JailRequest, with the model as descriptor.
+  kJailWeight = 2,       // A weight of at most kJailPieceBytes: digest and bytes.
+  kJailWeightPart = 3,   // A piece of a larger weight.
+  kJailWeightEnd = 4,    // The digest, after the last piece.
+  kJailResultPart = 5,   // A piece of the encoded ImportedModel.
+  kJailDone = 6,         // The end of the ImportedModel.
   kJailError = 7,        // Status code and message.
-  kJailWeightPlace = 8,  // A weight that lies in the model as it is: digest, offset, size.
+  kJailWeightPlace = 8,  // A weight inside the model's bytes: digest, offset, size.
 };
 
-// Bounds what the parent holds of a model at any time.
+// The most bytes of a model that the parent holds at any time.
 inline constexpr size_t kJailPieceBytes = size_t{16} << 20;
 
 struct JailRequest {
   ImportOptions options;
-  int64_t memory_bytes = 0;  // Address space of the child.
+  int64_t memory_bytes = 0;  // The child's limit on address space.
   int64_t cpu_seconds = 0;
 };
 
@@ -41,6 +41,6 @@ StatusOr<JailRequest> DecodeRequest(std::string_view bytes);
 std::string EncodeImported(const ImportedModel& model);
 StatusOr<ImportedModel> DecodeImported(std::string_view bytes);
 std::string EncodeError(const Status& status);
-Status DecodeError(std::string_view bytes);  // The error itself; kDataLoss when it is none.
+Status DecodeError(std::string_view bytes);  // Returns that error; kDataLoss: the bytes hold none.
 
 }  // namespace ag

@@ -27,7 +27,7 @@ std::string Bytes(const Digest& digest) {
   return {reinterpret_cast<const char*>(digest.bytes.data()), digest.bytes.size()};
 }
 
-// Ways for a child to go wrong, chosen by the environment.
+// Runs a child that misbehaves in the way that the environment names.
 int RunMisbehaving(int socket) {
   const char* const how = std::getenv("AG_JAIL_TEST");
   const std::string_view way = how == nullptr ? "" : how;
@@ -35,7 +35,7 @@ int RunMisbehaving(int socket) {
   if (way == "hang") RealClock().SleepFor(std::chrono::hours(1));
   if (way == "crash") std::abort();
   if (way == "silent") return 0;
-  if (way == "limited") {  // As below ulimit -t 30.
+  if (way == "limited") {  // As under ulimit -t 30.
     const rlimit limit{30, 30};
     return ::setrlimit(RLIMIT_CPU, &limit) == 0 ? RunJail(socket) : 1;
   }
@@ -43,14 +43,14 @@ int RunMisbehaving(int socket) {
     if (!LockDown({.memory_bytes = int64_t{8} << 30, .cpu_seconds = 10}).ok()) return 1;
     return ::open("/dev/null", O_RDONLY) < 0 ? 1 : 0;
   }
-  // A child that answers has read what it was asked: the parent may still be sending it.
+  // Reads the request first, because the parent may still be sending it.
   (void)ReceiveFrame(socket);
   if (way == "lie") {
     (void)SendFrame(socket, kJailResultPart, "nonsense");
     (void)SendFrame(socket, kJailDone, "");
     return 0;
   }
-  // What follows speaks of weights of the model "x".
+  // The frames below are about weights of the model "x".
   if (way == "parts") {
     (void)SendFrame(socket, kJailWeightPart, "ab");
     (void)SendFrame(socket, kJailWeightPart, "c");
@@ -73,7 +73,7 @@ int RunMisbehaving(int socket) {
   return 1;
 }
 
-// The test program is its own jail: before main, because gtest brings the main.
+// The test program is its own jail. The role runs before main, because gtest provides main.
 const int kRole = RunRoleBeforeMain("jail", RunMisbehaving);
 
 class JailTest : public ::testing::Test {
@@ -122,7 +122,7 @@ TEST_F(JailTest, LargeWeightsComeInPieces) {
   EXPECT_EQ(jailed->weight_bytes, static_cast<int64_t>(kJailPieceBytes + 4));
 }
 
-// Each way that the bytes of a weight may come. The child ends after it, without an answer.
+// The bytes of a weight may come in each of these ways. Then the child ends without an answer.
 TEST_F(JailTest, WeightsComeInOnePieceInPiecesOrByTheirPlace) {
   for (const auto& [way, bytes] :
        {std::pair{"frame", "abc"}, {"parts", "abc"}, {"place 0 1 x", "x"}, {"place 0 1 x", "x"}}) {
@@ -146,7 +146,7 @@ TEST_F(JailTest, APlaceIsNotBelieved) {
       {"place 0 0 x", "the digest of a weight"},
   };
   for (const auto& [way, what] : cases) EXPECT_EQ(ToString(Misbehave(way)), broken + what) << way;
-  ASSERT_TRUE(blobs_->Put("y").ok());  // Known bytes do not make the place right.
+  ASSERT_TRUE(blobs_->Put("y").ok());  // The place stays wrong, although the bytes exist.
   EXPECT_EQ(ToString(Misbehave("place 0 1 y")), broken + "the digest of a weight");
 }
 
@@ -183,7 +183,7 @@ TEST_F(JailTest, TheFilterKillsWhoOpensAFile) {
             "INVALID_ARGUMENT: model import crashed: killed by SIGSYS");
 }
 
-// A process may lower its limits and not raise them.
+// A process may lower its limits but not raise them.
 TEST_F(JailTest, ALowerLimitStays) {
   ::setenv("AG_JAIL_TEST", "limited", 1);
   EXPECT_EQ(ToString(Import(testing::ConvModel()).status()), "OK");

@@ -9,7 +9,7 @@ namespace {
 constexpr uint32_t kNodeOpType = 4;
 constexpr uint32_t kTensorDims = 1;
 
-// Takes a varint off `in`; kInvalidArgument: it does not end.
+// Takes a varint from the front of `in`. kInvalidArgument: it does not end.
 StatusOr<uint64_t> TakeVarint(std::string_view* in) {
   uint64_t value = 0;
   for (int shift = 0; shift < 64 && !in->empty(); shift += 7) {
@@ -21,7 +21,7 @@ StatusOr<uint64_t> TakeVarint(std::string_view* in) {
   return Err(StatusCode::kInvalidArgument, "a varint without an end");
 }
 
-// Multiplies `elements` by the dims of one field, packed or a single one behind its tag.
+// Multiplies `elements` by the dims in one field: a packed list, or a single value after its tag.
 Status TakeDims(const WireField& field, int64_t* elements) {
   std::string_view dims = field.payload;
   if (!field.is_bytes) {

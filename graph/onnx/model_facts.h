@@ -1,5 +1,5 @@
-// What a model file consists of, for people: counted on the serialized model as ONNX's own tools
-// count, without importing it.
+// Facts about a model file, for people. They are counted on the serialized model, as ONNX's own
+// tools do, without an import. Pure functions.
 #pragma once
 
 #include <map>
@@ -13,10 +13,10 @@ namespace ag {
 struct ModelFacts {
   int64_t file_bytes = 0;
   int64_t parameters = 0;                // Elements of all initializers.
-  std::map<std::string, int> operators;  // Nodes of the main graph by op_type, Constant included.
+  std::map<std::string, int> operators;  // Nodes of the main graph by op_type, also Constant.
 };
 
-// kInvalidArgument: not a protobuf.
+// Counts a serialized model. kInvalidArgument: not a protobuf.
 StatusOr<ModelFacts> CountModel(std::string_view model);
 
 }  // namespace ag

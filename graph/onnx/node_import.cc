@@ -6,8 +6,8 @@
 namespace ag {
 namespace {
 
-// The double that people mean by this float: of 1e-05f the 1e-05 that operator tables and patterns
-// say.
+// Returns the double with the same decimal text: for the float 1e-05f the double 1e-05, which
+// operator tables and patterns contain.
 double AsWritten(float value) {
   char text[64];
   const auto printed = std::to_chars(text, text + sizeof(text), value);

@@ -1,6 +1,6 @@
-// What the importer of one operator sees of its node. Attributes that nobody asked for, and forms
-// that an importer refuses with kUnimplemented, make the node an opaque one; every other error is
-// the model's.
+// The view of one node for the importer of its operator. An unread attribute, and a form that the
+// importer refuses with kUnimplemented, make the node opaque; any other error is an error of the
+// model. One thread at a time.
 #pragma once
 
 #include <initializer_list>
@@ -20,22 +20,23 @@ class NodeImport {
   const OnnxNode& node() const { return node_; }
   int64_t opset() const { return opset_; }
 
-  // Operands. Has is false for an optional one that is left out.
+  // Operands. Has is false for an omitted optional one.
   size_t size() const { return inputs_.size(); }
   bool Has(size_t i) const { return i < inputs_.size() && inputs_[i] != kNoValue; }
   ValueId In(size_t i) const { return inputs_[i]; }
   const std::vector<ValueId>& inputs() const { return inputs_; }
-  Status CheckInputs(size_t low, size_t high) const;  // All of the first `low` are present.
+  Status CheckInputs(size_t low, size_t high) const;  // The first `low` are required.
   const TensorType& Type(ValueId value) const { return importer_.type(value); }
   const Shape& ShapeOf(ValueId value) const { return importer_.type(value).shape; }
   int64_t Rank(ValueId value) const { return static_cast<int64_t>(ShapeOf(value).size()); }
   const Tensor* Known(ValueId value) const { return importer_.known(value); }
-  // The integers of operand `i`. kUnimplemented: not known before the model runs.
+  // Returns the integers of operand `i`. kUnimplemented: they are unknown before the model runs.
   StatusOr<Ints> KnownInts(size_t i) const;
-  StatusOr<std::vector<float>> KnownFloats(size_t i) const;  // The same of f32.
+  StatusOr<std::vector<float>> KnownFloats(size_t i) const;  // The same for f32.
   StatusOr<double> KnownScalar(size_t i) const;
 
-  // Attributes. A value of the wrong type is remembered and fails the node at its end.
+  // Attributes. Getters return `otherwise` for an absent one. CheckAttributes reports a wrong type
+  // later.
   bool HasAttribute(std::string_view name) { return Find(name) != nullptr; }
   int64_t Int(std::string_view name, int64_t otherwise);
   double Float(std::string_view name, double otherwise);
@@ -44,7 +45,8 @@ class NodeImport {
   const OnnxAttribute* Find(std::string_view name);  // Null when absent.
   void Ignore(std::string_view name) { (void)Find(name); }
 
-  // `axis` of a tensor of `rank`, counted from the end when negative. kInvalidArgument: outside.
+  // Returns `axis` of a tensor of `rank`; a negative one counts from the end. kInvalidArgument:
+  // outside.
   static StatusOr<int64_t> Axis(int64_t axis, int64_t rank);
   static StatusOr<Ints> Axes(Ints axes, int64_t rank);
 
@@ -58,14 +60,15 @@ class NodeImport {
   StatusOr<ValueId> Filled(const TensorType& type, double value);
   StatusOr<ValueId> Reshape(ValueId value, std::span<const int64_t> shape);
 
-  // Outputs. Wants is false for one that the node leaves out.
+  // Outputs. Wants is false for an omitted one.
   bool Wants(size_t i) const { return i < node_.outputs.size() && !node_.outputs[i].empty(); }
-  Status OnlyFirstOutput() const;  // kUnimplemented when another one is wanted.
+  Status OnlyFirstOutput() const;  // kUnimplemented: the node wants another one.
   void Out(size_t i, ValueId value);
   Status OutAll(const std::vector<ValueId>& values);
   const std::vector<ValueId>& results() const { return results_; }
 
-  // The first wrong attribute (kInvalidArgument), or one that nobody asked for (kUnimplemented).
+  // Returns the first wrong attribute (kInvalidArgument), or one that was never read
+  // (kUnimplemented).
   Status CheckAttributes() const;
 
  private:

@@ -32,7 +32,7 @@ void AppendAs(const From& values, std::string& out) {
   }
 }
 
-// The typed list of `proto` (float_data, int32_data, ...) as the bytes of its element type.
+// Returns the typed list of `proto` (float_data, int32_data, ...) as bytes of its element type.
 std::string BytesOfLists(const onnx::TensorProto& proto) {
   using P = onnx::TensorProto;
   std::string out;
@@ -76,7 +76,7 @@ std::string BytesOfLists(const onnx::TensorProto& proto) {
   return out;
 }
 
-// All of a tensor but its raw bytes, if these were found outside.
+// Returns the tensor of `proto`; its raw bytes are in `raw` when they are not in `proto`.
 OnnxTensor FromProto(onnx::TensorProto& proto, std::string_view raw) {
   OnnxTensor tensor{.name = proto.name(), .data_type = proto.data_type()};
   tensor.dims.assign(proto.dims().begin(), proto.dims().end());
@@ -119,8 +119,8 @@ OnnxAttribute FromProto(onnx::AttributeProto& proto) {
   return attribute;
 }
 
-// Adds the names that `graph` reads and does not define. The recursion is bounded by protobuf's own
-// limit on nested messages. Returns the depth of nesting, 1 for a graph without subgraphs.
+// Adds the names that `graph` reads but does not define. Returns the depth of nesting, 1 for a
+// graph without subgraphs. Protobuf's limit on nested messages bounds the recursion.
 int Captures(const onnx::GraphProto& graph, std::set<std::string>& captured) {
   std::set<std::string> defined, read;
   for (const auto& input : graph.input()) defined.insert(input.name());

@@ -6,12 +6,12 @@
 namespace ag {
 namespace {
 
-// ModelProto.metadata_props and StringStringEntryProto's fields.
+// The fields of ModelProto.metadata_props and StringStringEntryProto.
 constexpr uint32_t kMetadataField = 14;
 constexpr uint32_t kKeyField = 1;
 constexpr uint32_t kValueField = 2;
 
-// The key of a StringStringEntryProto; the last one counts, as for every protobuf reader.
+// Returns the key of a StringStringEntryProto. As in every protobuf reader, the last one counts.
 std::string_view KeyOf(std::string_view entry) {
   std::string_view key;
   const Status read = ForEachField(entry, [&](const WireField& field) {

@@ -42,7 +42,7 @@ TEST(AppendPlanTest, AKeyStandsOnceAndOtherKeysStay) {
   const std::string again = Added(both, "here", "new");
   EXPECT_EQ(PlansOf(again), (Plans{{"there", "other"}, {"here", "new"}}));
   EXPECT_TRUE(again.starts_with(model));
-  // Only what has the key goes: another key that begins alike is another.
+  // Only the same key is replaced, not one with the same beginning.
   EXPECT_EQ(PlansOf(Added(Added(model, "here2", "x"), "here", "y")),
             (Plans{{"here2", "x"}, {"here", "y"}}));
   EXPECT_EQ(Added(Added(model, "here", "old"), "here", ""), model) << "nothing but removed";

@@ -7,10 +7,10 @@
 namespace ag {
 namespace {
 
-constexpr size_t kGatheredBytes = size_t{64} << 10;  // Less is not worth a write of its own.
+constexpr size_t kGatheredBytes = size_t{64} << 10;  // Smaller pieces are collected before a write.
 constexpr uint64_t kProtobufBytesMax = (uint64_t{1} << 31) - 1;
 
-// All fields of a TensorProto but its bytes.
+// Writes all fields of a TensorProto except its bytes.
 void HeadTo(const OnnxTensor& tensor, onnx::TensorProto& proto) {
   if (!tensor.name.empty()) proto.set_name(tensor.name);
   proto.set_data_type(tensor.data_type);
@@ -22,7 +22,7 @@ void ValueTo(const OnnxAttribute& attribute, onnx::AttributeProto& proto) {
     case OnnxAttributeType::kNone:
     case OnnxAttributeType::kGraph:
     case OnnxAttributeType::kStrings:
-      break;  // Only ever inside `proto` of a node.
+      break;  // Occurs only inside `proto` of a node.
     case OnnxAttributeType::kFloat:
       proto.set_f(attribute.f);
       break;
@@ -103,7 +103,7 @@ void OriginTo(const OnnxOrigin& origin, onnx::ModelProto& proto) {
   }
 }
 
-// One initializer's message without its bytes, and the size of the whole.
+// The message of one initializer without its bytes, and the size of the whole message.
 struct Piece {
   std::string head;
   const OnnxTensor* tensor;
@@ -123,7 +123,7 @@ std::vector<Piece> Pieces(const OnnxModel& model) {
   return pieces;
 }
 
-// Sends `out` and the initializers after it; the bytes of large ones go as they lie.
+// Sends `out`, then the initializers; the bytes of large ones without a copy.
 Status PiecesTo(const std::vector<Piece>& pieces, std::string out, const ByteSink& sink) {
   for (const Piece& piece : pieces) {
     AppendLengthTag(kGraphInitializer, piece.size, out);

@@ -6,7 +6,8 @@ namespace ag {
 StatusOr<Tensor> ParseTensorProto(std::string_view bytes) {
   AG_LET(const OnnxTensor tensor, ParseTensor(bytes));
   AG_LET(const Tensor view, ToTensor(tensor));
-  return Tensor::FromBytes(view.type(), view.bytes());  // The view borrows from `bytes`.
+  // A copy, because the view points into `bytes`.
+  return Tensor::FromBytes(view.type(), view.bytes());
 }
 
 }  // namespace ag

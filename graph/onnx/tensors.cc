@@ -13,7 +13,7 @@ struct Row {
   DType dtype;
 };
 
-// TensorProto.DataType beside our own numbers.
+// TensorProto.DataType and the element type of the IR.
 constexpr std::array<Row, 14> kRows = {{
     {1, DType::kFloat32},
     {2, DType::kUInt8},
@@ -70,7 +70,7 @@ StatusOr<Tensor> ToTensor(const OnnxTensor& tensor) {
                                             [](char c) { return c != 0 && c != 1; })) {
     return Err(StatusCode::kInvalidArgument, "{}: a bool is neither 0 nor 1", noun);
   }
-  // Small ones are copied: others read their elements, which need an aligned address.
+  // Copies small tensors: other code reads their elements, which must be aligned.
   constexpr size_t kCopiedBytesMax = 64 << 10;
   if (tensor.bytes.size() <= kCopiedBytesMax)
     return Tensor::FromBytes(std::move(type), tensor.bytes);

@@ -1,6 +1,6 @@
-// ONNX's own test data (package libonnx-testdata): every model of our opsets is imported; those
-// without opaque nodes are run on the reference kernels and compared with the stored outputs, and
-// so is what comes back from their export.
+// ONNX's own test data (package libonnx-testdata). Every model of our opsets is imported. Models
+// without opaque nodes run on the reference kernels, before and after an export, and their outputs
+// are compared with the stored ones.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -32,7 +32,7 @@ StatusOr<std::vector<Tensor>> ReadTensors(const std::string& folder, std::string
   }
 }
 
-// The data's writer had no bfloat16: it stored the same bits as u16.
+// The program that wrote the data had no bfloat16: it stored the same bits as u16.
 void RestoreBFloat16(std::vector<Tensor>& tensors) {
   for (Tensor& tensor : tensors) {
     if (tensor.type().dtype != DType::kUInt16) continue;
@@ -57,7 +57,7 @@ bool HasOpaque(const Graph& graph) {
                      [](const Node& node) { return node.op == OpKind::kOpaque; });
 }
 
-// The number of elements that differ by more than `dtype` excuses; -1: the types differ.
+// Returns the number of elements that differ by more than `dtype` allows; -1: the types differ.
 int64_t Differences(const Tensor& a, const Tensor& b) {
   if (a.type() != b.type()) return -1;
   const bool coarse = a.type().dtype == DType::kFloat16 || a.type().dtype == DType::kBFloat16;
@@ -74,11 +74,11 @@ int64_t Differences(const Tensor& a, const Tensor& b) {
 
 struct Imported {
   ImportedModel model;
-  std::vector<Tensor> inputs;  // Those that are left.
+  std::vector<Tensor> inputs;  // The remaining ones.
 };
 
-// What exporters write as constants: nothing of the inputs after the first one, integers and
-// booleans (shapes, axes), or all of them (scales).
+// The inputs after the first one that exporters write as constants: none; integers and booleans
+// (shapes, axes); or all of them (scales).
 enum class Constants { kNone, kIntegers, kAll };
 
 // Imports with the shapes of the data.
@@ -114,7 +114,7 @@ Status Compare(const Graph& graph, const Imported& imported, const Sample& sampl
   return OkStatus();
 }
 
-// What comes back from export computes the same.
+// The model from the export computes the same values.
 Status CompareExported(const Imported& imported, const Sample& sample,
                        const std::shared_ptr<BlobDir>& blobs) {
   const BlobWeights weights(blobs);
@@ -154,8 +154,8 @@ Verdict Try(const std::string& folder, const std::shared_ptr<BlobDir>& blobs) {
   return {status.ok() ? Outcome::kPassed : Outcome::kFailed, ToString(status)};
 }
 
-// By corners the data divides by the size before it was rounded down; ONNX Runtime and the IR take
-// the size.
+// With align_corners, the data divide by the size before rounding down; ONNX Runtime and the IR
+// divide by the size after it.
 constexpr std::string_view kOtherwise[] = {"test_resize_downsample_scales_cubic_align_corners",
                                            "test_resize_downsample_scales_linear_align_corners"};
 
@@ -182,7 +182,7 @@ TEST(TestDataTest, Coverage) {
   EXPECT_LE(counts[Outcome::kRefused], 20);
 }
 
-// Samples of another source, as tests/long/resize.sh makes them: all of them must pass.
+// Samples from another source (tests/long/resize.sh): all of them must pass.
 TEST(TestDataTest, Samples) {
   const char* folder = std::getenv("AG_ONNX_SAMPLES");
   if (folder == nullptr) GTEST_SKIP() << "AG_ONNX_SAMPLES names no folder of samples";

@@ -1,4 +1,5 @@
-// Where an import puts the bytes of constants: a blob folder, or the jail's socket.
+// The place where an import puts the bytes of constants: a blob folder, or the jail's socket. One
+// thread at a time.
 #pragma once
 
 #include <string_view>
@@ -12,14 +13,15 @@ namespace ag {
 class WeightSink {
  public:
   virtual ~WeightSink() = default;
-  // Weights that the import found in the model's own bytes come here, all before the first Put, so
-  // that a sink may hash them side by side. A Put of the same address may follow, or none.
+  // Announces a weight that lies in the model's own bytes, so that a sink may hash weights in
+  // parallel. All calls come before the first Put. A Put of the same address may follow or not.
   virtual void Expect(std::string_view bytes) { (void)bytes; }
-  // Stores the bytes and returns their digest. May be called twice with the same bytes.
+  // Stores the bytes and returns their digest. The same bytes may come twice.
   virtual StatusOr<Digest> Put(std::string_view bytes) = 0;
 };
 
-// A model has a thousand weights, each fsync costs 10 ms: power-loss safety is left to one Sync.
+// Puts weights into a blob folder without an fsync for each: a model has a thousand weights, and an
+// fsync takes 10 ms. The caller makes them durable with one Sync.
 class BlobSink : public WeightSink {
  public:
   explicit BlobSink(BlobDir& blobs) : blobs_(blobs) {}

@@ -1,7 +1,7 @@
-// ONNX's messages as plain values, so that only the *_wire.cc files of this folder see the
-// generated headers. Tensors point into the model's bytes where they can: weights are never copied
-// through protobuf. Nothing here trusts the bytes: every length is checked, no path is ever opened.
-// Values are plain data.
+// ONNX's messages as plain values: only the *_wire.cc files of this folder include the generated
+// headers. Tensors point into the model's bytes where possible, so weights are never copied through
+// protobuf. The bytes are never trusted: every length is checked and no path is opened. Plain data
+// and pure functions.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,9 @@ struct OnnxTensor {
   std::string name;
   int32_t data_type = 0;  // TensorProto.DataType; DTypeFromOnnx translates.
   std::vector<int64_t> dims;
-  std::string_view bytes;  // Elements, little-endian: in the model's bytes or in `owned`.
+  std::string_view bytes;  // Elements, little-endian; in the model's bytes or in `owned`.
   std::shared_ptr<const std::string> owned;
-  std::optional<std::string> external;  // The location that external data points to.
+  std::optional<std::string> external;  // The location of external data.
 };
 
 // The numbers of AttributeProto.AttributeType.
@@ -52,15 +52,15 @@ struct OnnxAttribute {
 
 struct OnnxNode {
   std::string op_type, domain, name;
-  std::vector<std::string> inputs, outputs;  // "" where an optional one is left out.
+  std::vector<std::string> inputs, outputs;  // "": an omitted optional one.
   std::vector<OnnxAttribute> attributes;
-  std::string_view proto;             // The node's own bytes, when it was read from a model.
-  int subgraph_depth = 0;             // 0: it carries no subgraph.
-  std::vector<std::string> captures;  // What its subgraphs read from outside by name; sorted.
+  std::string_view proto;             // The node's own bytes, if it comes from a model.
+  int subgraph_depth = 0;             // 0: the node has no subgraph.
+  std::vector<std::string> captures;  // Outer names that its subgraphs read; sorted.
 };
 
 struct OnnxDim {
-  int64_t size = -1;  // -1: not known.
+  int64_t size = -1;  // -1: unknown.
   std::string name;   // The symbolic name, if any.
 };
 
@@ -73,52 +73,51 @@ struct OnnxValueInfo {
 };
 
 struct OnnxModel {
-  OnnxOrigin origin;  // Metadata still holds our own plans.
+  OnnxOrigin origin;  // Its metadata still has our own plans.
   std::vector<OnnxNode> nodes;
   std::vector<OnnxTensor> initializers;
   std::vector<OnnxValueInfo> inputs, outputs, value_infos;
   int functions = 0, sparse_initializers = 0, training_infos = 0;
 };
 
-// Reads a model. `bytes` must outlive the result. kInvalidArgument: not a protobuf, truncated,
-// empty, an unreadable tensor. kResourceExhausted: more than `nodes_max` nodes.
+// Returns the parsed model, which points into `bytes`. kInvalidArgument: not a protobuf, truncated,
+// empty, or an unreadable tensor. kResourceExhausted: more than `nodes_max` nodes.
 StatusOr<OnnxModel> ParseModel(std::string_view bytes, int64_t nodes_max);
 
-// Reads one serialized NodeProto or TensorProto. `bytes` must outlive the result.
+// Returns one parsed NodeProto or TensorProto, which points into `bytes`.
 StatusOr<OnnxNode> ParseNode(std::string_view bytes);
 StatusOr<OnnxTensor> ParseTensor(std::string_view bytes);
 
-// Writes a model; equal models give equal bytes. Of a node with `proto`, everything but the names
-// is taken from there. kResourceExhausted: over protobuf's 2 GiB.
+// Returns a serialized model; equal models give equal bytes. A node with `proto` keeps all of it
+// except the names. kResourceExhausted: it exceeds protobuf's 2 GiB.
 StatusOr<std::string> SerializeModel(const OnnxModel& model);
 Status SerializeModel(const OnnxModel& model, const ByteSink& sink);  // In pieces.
 
-// The bytes of `node` without what differs between equal nodes: its name, its comment, and the
-// names of its operands ("x" stands for each that is present, "" for each left out). `name` stays
-// when given: it tells equal nodes apart that are not the same value.
+// Returns the bytes of `node` without the parts in which equal nodes differ: its name, its comment,
+// and the names of its operands ("x" for a present one, "" for an omitted one). `name`, when given,
+// stays: it keeps equal nodes apart that have different values.
 StatusOr<std::string> AnonymousNode(const OnnxNode& node, const std::string& name = "");
 
-// The types of the outputs of `node` (none for those left out) by ONNX's own inference.
-// `values[i]`, where present, is the known value of input i. kUnimplemented: it does not know them
-// all. kInvalidArgument: it says that the node is wrong.
+// Returns the types of the outputs of `node`, without omitted ones, by ONNX's own inference.
+// kUnimplemented: it cannot infer all of them. kInvalidArgument: it finds the node wrong.
 struct OperandInfo {
   TensorType type;
-  const Tensor* known = nullptr;
+  const Tensor* known = nullptr;  // The value, when it is known.
 };
 StatusOr<std::vector<TensorType>> InferOutputs(
     const OnnxNode& node, std::span<const OperandInfo> operands,
     const std::vector<std::pair<std::string, int64_t>>& opsets);
 
-// kUnimplemented: an element type that the IR does not have.
+// Returns our element type. kUnimplemented: the IR does not have it.
 StatusOr<DType> DTypeFromOnnx(int32_t data_type);
 int32_t DTypeToOnnx(DType dtype);
 
-// The tensor, its type and size checked against its bytes. A view: `tensor`'s bytes must outlive
-// it, or be owned. Errors name the tensor.
+// Returns a view of the tensor's bytes, which must outlive it unless `tensor` owns them.
+// kInvalidArgument, with the tensor's name: the bytes do not fit its type and shape.
 StatusOr<Tensor> ToTensor(const OnnxTensor& tensor);
 OnnxTensor FromTensor(std::string name, const Tensor& tensor);
 
-// A name from a model as a message may show it: in quotes, printable, not endless.
+// Returns a name from a model for use in a message: in quotes, printable, shortened.
 std::string Quoted(std::string_view name);
 
 }  // namespace ag
