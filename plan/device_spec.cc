@@ -12,13 +12,13 @@
 namespace ag {
 namespace {
 
-// Words of a pattern's steps that stand for all operators of a trait.
+// Words in a step for all operators of a trait.
 constexpr std::pair<std::string_view, OpTrait> kTraitWords[] = {
     {"{elementwise}", kElementwise},     {"{unary}", kUnary},         {"{binary}", kBinary},
     {"{contraction}", kContraction},     {"{reduction}", kReduction}, {"{pooling}", kPooling},
     {"{normalization}", kNormalization}, {"{movement}", kMovement}};
 
-// Words that stand for convolutions of a form.
+// Words in a step for convolutions of a form.
 constexpr std::pair<std::string_view, ConvolutionForm> kFormWords[] = {
     {"{depthwise}", ConvolutionForm::kDepthwise}, {"{pointwise}", ConvolutionForm::kPointwise}};
 
@@ -42,7 +42,7 @@ StatusOr<std::vector<OpKind>> ParseOps(std::string_view word) {
   return Invalid(fmt::format("unknown operator '{}'{}", word, DidYouMean(word, names)));
 }
 
-// "Conv", "[Add]", "[Relu|Clip]", "{elementwise}+", "{depthwise}".
+// Parses a step: "Conv", "[Add]", "[Relu|Clip]", "{elementwise}+", "{depthwise}".
 StatusOr<PatternStep> ParseStep(std::string_view word) {
   PatternStep step;
   if (word.ends_with('+')) {
@@ -94,7 +94,7 @@ StatusOr<std::vector<Layout>> ParseLayouts(std::string_view word) {
   return layouts;
 }
 
-// "conv = Conv [Add] [Relu|Clip] max 3 layouts blocked16,plain"
+// Parses "conv = Conv [Add] [Relu|Clip] max 3 layouts blocked16,plain".
 StatusOr<GroupPattern> ParsePattern(std::string_view text) {
   const std::vector<std::string_view> words = Words(text);
   if (words.size() < 3 || words[1] != "=") return Invalid("pattern: expected 'name = step ...'");
@@ -135,7 +135,7 @@ Status AddPattern(std::string_view text, DeviceSpec* spec) {
   return OkStatus();
 }
 
-// The fields that are numbers. Reading and writing go through this one list.
+// A field that is a number. Reading and writing both use this list.
 struct NumberField {
   std::string_view name;
   double minimum;
@@ -168,7 +168,7 @@ const NumberField kFields[] = {
 };
 #undef AG_FIELD
 
-// Without these no estimate is possible; the rest has defaults.
+// The words that an estimate needs; the others have defaults.
 constexpr std::string_view kRequired[] = {
     "name", "dtypes", "cores", "flops_per_second", "bytes_per_second", "pattern"};
 
@@ -193,7 +193,7 @@ Status SetDTypes(std::string_view word, DeviceSpec* spec) {
   return OkStatus();
 }
 
-// "tf32 3e12"
+// Parses "tf32 3e12".
 Status AddPrecision(std::string_view text, DeviceSpec* spec) {
   const std::vector<std::string_view> words = Words(text);
   if (words.size() != 2) return Invalid("precision: expected 'name flops_per_second'");

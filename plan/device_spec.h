@@ -1,6 +1,6 @@
-// A device described as data (deploy/devices/*.spec, docs/device-spec.md): which groups it can run,
-// in which layouts, and the rates that estimates use until a measurement exists. The planner and
-// the search know devices only through this.
+// A device as data (deploy/devices/*.spec, docs/device-spec.md): the groups that it can run, their
+// layouts, and the rates for estimates before a measurement exists. The planner and the search know
+// devices only through this. Plain data and pure functions.
 #pragma once
 
 #include <string>
@@ -13,21 +13,22 @@
 
 namespace ag {
 
-// A group pattern: an anchor operator followed by optional steps along single-reader edges, e.g.
+// A group pattern: an anchor operator, then steps along single-reader edges. Examples:
 //   pattern conv  = Conv [Add] [Relu|Clip|Sigmoid|Swish]  layouts blocked16,plain
 //   pattern chain = {elementwise}+  max 16                layouts any
 //   pattern softmax = Softmax                             layouts plain
-// A step in brackets may be missing; alternatives are operator names or {elementwise}, {movement},
-// ... (the traits of graph/op_kind.h), or {depthwise}, {pointwise}. A binary step reads its other
-// operand from outside the group. "one" patterns name a single operator of any listed kind.
+// A step in brackets is optional. Alternatives are operator names, traits of graph/op_kind.h
+// ({elementwise}, {movement}, ...), {depthwise} or {pointwise}. A binary step reads its other
+// operand from outside the group.
 enum class ConvolutionForm : uint8_t {
   kAny,
-  kDepthwise,  // Two spatial axes, one filter for each channel; its weights are constants.
-  kPointwise,  // Two spatial axes, a 1 x 1 window without strides, pads or groups; likewise.
+  kDepthwise,  // Two spatial axes, one filter per channel; its weights are constants.
+  // Two spatial axes, a 1 x 1 window without strides, pads or groups; its weights are constants.
+  kPointwise,
 };
 struct PatternStep {
   std::vector<OpKind> ops;                       // Ascending, without repeats.
-  ConvolutionForm form = ConvolutionForm::kAny;  // If not any, ops is Conv alone.
+  ConvolutionForm form = ConvolutionForm::kAny;  // When not kAny, ops is only Conv.
   bool optional = false;
   bool repeated = false;
   bool operator==(const PatternStep&) const = default;
@@ -36,70 +37,73 @@ struct GroupPattern {
   std::string name;
   std::vector<PatternStep> steps;
   int nodes_max = 0;            // 0: no limit beyond the steps.
-  std::vector<Layout> layouts;  // Preferred first; empty: any, and all ports share it.
+  std::vector<Layout> layouts;  // Preferred first; empty: any layout, the same at all ports.
   bool operator==(const GroupPattern&) const = default;
 };
 
 struct DeviceSpec {
   std::string name;  // "cpu", "sim:h200", ...
-  std::vector<GroupPattern>
-      patterns;  // Every operator the device runs is the anchor of one of them.
+  // Every operator that the device runs is the anchor of at least one pattern.
+  std::vector<GroupPattern> patterns;
   std::vector<DType> dtypes;
-  int cores = 1;  // CPU cores or SMs: what streams share.
+  int cores = 1;  // CPU cores or SMs, shared by the streams.
   int streams_max = 1;
-  int stream_cores = 0;  // What each of several streams has; 0: an even share. See StreamCores.
-  // Elements that one block of a kernel computes, on devices that deal blocks out to whatever core
-  // is free (GPUs): a group then takes as many cores as it has blocks, and streams have no cores of
-  // their own. 0: the device is not so.
+  int stream_cores = 0;  // Cores of each of several streams; 0: an even share. See StreamCores.
+  // For devices that deal blocks out to any free core (GPUs): the elements that one block of a
+  // kernel computes. A group then takes as many cores as it has blocks, and streams have no cores
+  // of their own. 0: not such a device.
   int64_t block_outputs = 0;
-  // Bytes of a pixel's channels that the fast kernels of convolutions take at a time, on devices
-  // whose libraries copy tensors with other channels into padded ones (cuDNN: 16). 0: none do.
+  // For devices whose libraries copy tensors into padded ones (cuDNN: 16): the bytes of a pixel's
+  // channels that the fast convolution kernels read at a time. 0: the libraries make no such
+  // copies.
   int64_t channel_bytes = 0;
   double flops_per_second = 0;  // Peak of one core or SM in fp32, multiply and add counted as two.
-  // What it offers besides fp32, with the peak there; as in the file.
+  // Precisions besides fp32, with the peak of one core in each; in the order of the file.
   std::vector<std::pair<std::string, double>> precisions;
   double bytes_per_second = 0;        // Memory, all cores together.
   double cache_bytes_per_second = 0;  // From the last-level cache.
   int64_t cache_bytes = 0;
-  double launch_ns = 0;  // Fixed cost of a group.
-  double event_ns = 0;   // Cost of waiting for another stream.
+  double launch_ns = 0;  // Fixed time of a group.
+  double event_ns = 0;   // Time to wait for another stream.
   int64_t memory_bytes = 0;
   int64_t alignment_bytes = 64;
-  bool can_flush = true;  // Its caches can be flushed: it measures under a cold policy.
-  // Noise and faults are read by device/sim only; other devices ignore them. Kept as text lines.
+  bool can_flush = true;  // Its caches can be flushed, so it can measure under a cold policy.
+  // Noise and faults, as lines of text. Only device/sim reads them.
   std::vector<std::pair<std::string, std::string>> extra;
 
-  const GroupPattern* FindPattern(std::string_view name) const;  // Null when there is none.
+  const GroupPattern* FindPattern(std::string_view name) const;  // Null: there is none.
   bool Offers(std::string_view precision) const { return FlopsPerSecond(precision) > 0; }
-  double FlopsPerSecond(std::string_view precision) const;  // 0 for one that it does not offer.
+  double FlopsPerSecond(std::string_view precision) const;  // 0: not offered.
   bool operator==(const DeviceSpec&) const = default;
 };
 
-// kUnimplemented: the device does not offer the precision; the message lists what it offers.
+// Returns kUnimplemented when the device does not offer the precision; the message lists its
+// precisions.
 Status CheckOffers(const DeviceSpec& spec, std::string_view precision);
 
-// Also when the policy is cold and the device cannot flush its caches.
+// As CheckOffers; kUnimplemented also for a cold policy when the caches cannot be flushed.
 Status CheckMeasures(const DeviceSpec& spec, const Policy& policy);
 
-// The cores of each of `streams` streams, 2 or more; 0, all of them, where blocks are dealt out.
+// Returns the cores of each of `streams` (2 or more) streams. 0, all of them: blocks are dealt out.
 int StreamCores(const DeviceSpec& spec, int streams);
 
-// How many of `cores` cores a group takes whose largest output has so many elements.
+// Returns how many of `cores` cores a group takes; `outputs`: the elements of its largest output.
 int CoresTaken(const DeviceSpec& spec, int64_t outputs, int cores);
 
-// Keys of lines that only device/sim reads; ParseDeviceSpec keeps them in `extra`, in order.
+// Keys of the lines that only device/sim reads. ParseDeviceSpec keeps them in `extra`, in order.
 inline constexpr std::string_view kExtraKeys[] = {"fault", "noise",     "drift",
                                                   "seed",  "recording", "overlap"};
 inline constexpr size_t kPatternStepsMax = 31;  // A match is a set of steps in 32 bits.
 
-// kInvalidArgument "line N: ..." for unknown words, operators or missing fields.
+// Returns the spec. kInvalidArgument "line N: ...": unknown words or operators, or missing fields.
 StatusOr<DeviceSpec> ParseDeviceSpec(std::string_view text);
 
-// Parses back to an equal spec.
+// Returns a text that parses to an equal spec.
 std::string FormatDeviceSpec(const DeviceSpec& spec);
 
-// Device, driver and library versions and the measuring policy's version: one line of
-// "key=value;..." sorted by key. Part of every key; a commit hash never is (DESIGN section 3).
+// Versions of device, driver, libraries and measuring policy, as one line "key=value;..." sorted by
+// key. Part of every key. It never holds a commit hash (docs/design.md, Processes, weights and
+// keys).
 using Environment = std::string;
 
 }  // namespace ag

@@ -1,4 +1,4 @@
-// docs/plan.md and docs/device-spec.md show real things: what they show is made again here.
+// Makes the contents of docs/plan.md and docs/device-spec.md again and compares.
 #include <gtest/gtest.h>
 
 #include "base/bytes.h"
@@ -9,7 +9,7 @@
 namespace ag {
 namespace {
 
-// The text of the first block fenced with ``` after `heading`.
+// Returns the text of the first block fenced with ``` after `heading`.
 std::string BlockAfter(const std::string& page, const std::string& heading) {
   const size_t begin = page.find("\n```", page.find("\n" + heading + "\n"));
   const size_t first = page.find('\n', begin + 1) + 1;
@@ -55,7 +55,7 @@ TEST(Docs, TheRecordingOfTheExample) {
   const StatusOr<Recording> recording = ParseRecording(text);
   ASSERT_TRUE(recording.ok()) << ToString(recording.status());
   EXPECT_EQ(recording->groups.size(), 2u);
-  // The groups are as they are written, and the problems as a planner would cut them out.
+  // The groups are as written, and the problems as a planner would extract them.
   EXPECT_NE(FormatRecording(*recording).find(text.substr(text.find("environment "))),
             std::string::npos);
 }

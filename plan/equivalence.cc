@@ -6,7 +6,7 @@
 namespace ag {
 namespace {
 
-// Elements smaller than this share of the largest one say nothing about relative precision.
+// Elements below this fraction of the largest one do not count for max_elementwise.
 constexpr double kElementwiseFloor = 1e-3;
 
 double LargestFinite(const Tensor& tensor) {
@@ -20,7 +20,7 @@ double LargestFinite(const Tensor& tensor) {
 
 bool SameNonfinite(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
-// Differences of f(a_i) and f(b_i) over all elements.
+// Returns the differences of f(a_i) and f(b_i) over all elements.
 template <class F>
 OutputError CompareMapped(const Tensor& expected, const Tensor& actual, double largest, F f) {
   OutputError error;
@@ -42,7 +42,7 @@ OutputError CompareMapped(const Tensor& expected, const Tensor& actual, double l
   return error;
 }
 
-// log(p), with everything below a probability that fp32 still resolves taken as equal.
+// Returns log(p); probabilities that fp32 does not resolve count as equal.
 double LogProbability(double p) { return std::log(std::max(p, 1e-12)); }
 
 }  // namespace

@@ -55,7 +55,7 @@ TEST(Equivalence, ShapesMustBeEqual) {
   EXPECT_TRUE(error.nonfinite_differs);
 }
 
-// A softmax over many classes is nearly flat; an error in one small logit shows only in the
+// A softmax over many classes is nearly flat; an error in one small logit is visible only in the
 // logarithm.
 TEST(Equivalence, SoftmaxOutputsAreComparedByLogarithmToo) {
   const auto graph = ParseGraph("input x f32[1,2]\noutput \"y\" = softmax(x) axis=1\n");

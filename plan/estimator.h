@@ -1,5 +1,6 @@
-// Predicted time of a graph under a device spec: groups by dynamic programming over the spec's
-// patterns (the operator fusion of AutoGTCO), layouts, then one number from group times.
+// The predicted time of a graph under a device spec. Dynamic programming over the spec's patterns
+// forms groups (the operator fusion of AutoGTCO), layouts are chosen, and group times give one
+// number. Functions are thread-safe when their GroupTimes is.
 #pragma once
 
 #include <optional>
@@ -14,22 +15,21 @@
 
 namespace ag {
 
-// Answers what a group takes: a measurement when one is known, else the roofline of the spec.
-// `measured` says which. Thread-safe implementations only.
+// The time of a group: measured, or the roofline of the spec.
 struct GroupTime {
   double ns = 0;
   bool measured = false;
-  std::string kernel;  // The measured best kernel.
+  std::string kernel;  // The fastest kernel of the measurement.
   int busy_cores = 0;  // As Measurement::busy_cores.
   // By how much two measurements of one group may differ; 0 for estimates and simulated times.
   double noise_ns = 0;
 };
 
-// The measured time as grouping reads it.
+// Returns the measured time as grouping reads it.
 GroupTime GroupTimeOf(const Measurement& measurement);
 
-// A 128-bit hash of all that a group's problem depends on, made from the nodes where they stand:
-// equal keys mean equal problems. For one process only; stored keys are GroupKey.
+// A 128-bit hash of everything that a group's problem depends on, computed from the nodes in place.
+// Equal keys mean equal problems. Valid in one process only; stored keys are GroupKey.
 struct LocalKey {
   uint64_t a = 0;
   uint64_t b = 0;
@@ -40,25 +40,27 @@ struct LocalKey {
   }
 };
 
-// max(flops / peak, bytes / bandwidth) + launch; the estimate before any measurement. Compute and
-// cache bandwidth grow with problem.cores (0: all) or with those that the group takes (CoresTaken);
-// memory bandwidth is drawn in full by a quarter of them. A cold problem's bytes move at the rate
-// of memory, however few they are. A convolution whose tensors have channels last, but not in whole
-// DeviceSpec::channel_bytes, moves padded copies of them as well, each a launch of its own.
+// Returns max(flops / peak, bytes / bandwidth) + launch, the estimate without a measurement. Peak
+// and cache bandwidth grow with problem.cores (0: all), or with the cores that the group takes
+// (CoresTaken). A quarter of the cores can use the whole memory bandwidth. The bytes of a cold
+// problem always move at the rate of memory. A convolution in channels_last whose channels are no
+// multiple of DeviceSpec::channel_bytes also moves padded copies of its tensors; each copy is a
+// launch of its own.
 double RooflineNs(const GroupProblem& problem, const DeviceSpec& spec);
 
+// A source of group times. Implementations are thread-safe.
 class GroupTimes {
  public:
   virtual ~GroupTimes() = default;
   virtual GroupTime Time(const GroupProblem& problem) = 0;
 
-  // A short cut that saves cutting out the problem: what Time answered for the last group of the
-  // same local key, when the implementation remembers. FormGroups asks Recall before Time.
+  // A cache for FormGroups, which asks Recall before Time, so that it need not extract the problem.
+  // Recall returns the time that Remember stored for the key, if the implementation stores times.
   virtual std::optional<GroupTime> Recall(const LocalKey&) { return std::nullopt; }
   virtual void Remember(const LocalKey&, const GroupTime&) {}
 };
 
-// Asks the spec alone.
+// Returns the roofline of the spec. The spec must outlive it.
 class RooflineTimes : public GroupTimes {
  public:
   explicit RooflineTimes(const DeviceSpec& spec) : spec_(spec) {}  // Borrowed.
@@ -70,9 +72,9 @@ class RooflineTimes : public GroupTimes {
   const DeviceSpec& spec_;
 };
 
-// Remembers what `inner` (borrowed) answered, by local key and across graphs, until Forget: what
-// makes FormGroups fast enough to be called for each candidate of a search. Call Forget when
-// `inner` learns (a measurement arrived).
+// Caches the times of `inner`, which must outlive it, by local key and across graphs. It makes
+// FormGroups fast enough for each candidate of a search. Call Forget when a new measurement changes
+// the answers of `inner`.
 class MemoizedGroupTimes : public GroupTimes {
  public:
   explicit MemoizedGroupTimes(GroupTimes& inner) : inner_(inner) {}
@@ -88,55 +90,56 @@ class MemoizedGroupTimes : public GroupTimes {
 };
 
 struct GroupingOptions {
-  bool grouped = true;  // false: every operator is its own group (`eager`).
+  bool grouped = true;  // False: every operator is its own group (`eager`).
   int cores = 0;        // Cores per group; 0: all.
-  // What contractions work in where their pattern lists it and it suits them; the others take the
-  // first listed layout that does. Nothing: the layout with the cheapest groups, reorders included,
-  // among LayoutChoices.
+  // The layout that contractions prefer: a contraction takes it when its pattern lists it and it
+  // fits, else the first fitting layout of the pattern. Nothing: the layout of LayoutChoices with
+  // the cheapest groups, including reorders.
   std::optional<Layout> layout = std::nullopt;
-  // Whether the layout may change along the graph where that is cheaper (plan/layout_runs.h): for
-  // plans that are going to run; a search compares graphs well enough without. Without, channels
-  // are padded wherever channels_last8 would, which is one cover less to form.
+  // Whether the layout may change along the graph where that is cheaper (plan/layout_runs.h). True
+  // for plans that will run; false compares graphs well enough in a search, and forms one cover
+  // less: it takes channels_last8 wherever that pads channels.
   bool mixed_layouts = false;
 };
 
-// The layouts that contractions of `graph` may prefer on this device, in the order in which its
-// patterns list them; plain only when there is no other, channels_last8 only where it pads channels
-// of one. One at least.
+// Returns the layouts that contractions of `graph` may prefer on this device, in the order of its
+// patterns, at least one. Plain is included only when there is no other, channels_last8 only when
+// it pads the channels of a contraction.
 std::vector<Layout> LayoutChoices(const Graph& graph, const DeviceSpec& spec);
 
-// Groups with layouts and reorders, without schedule or places: the cheapest cover of the graph by
-// the spec's patterns by the sum of GroupTimes (exact on trees of single-reader edges). Several
-// operators stay in one group unless others are cheaper by more than its time's noise: alone, what
-// a further group writes and reads again lies in the caches. kUnimplemented names the operator that
-// no pattern of the device takes.
+// Returns groups with layouts and reorders, without schedule and places: the cover of the graph by
+// the spec's patterns with the least sum of GroupTimes (exact on trees of single-reader edges).
+// Several operators stay in one group unless other groups are cheaper by more than the noise of its
+// time: in a measurement of one group alone, its inputs lie in the caches.
+// kUnimplemented: no pattern of the device takes an operator, which the message names.
 //
-// A group is a path: each operator reads the one before by an edge that nothing else reads. Layouts
-// are chosen first (options.layout, plan/node_layouts.h), so a group's price does not depend on its
-// neighbours. A movement operator is a view where plan/views.h lets it, and then costs nothing; one
-// reorder per edge and layout serves all its readers. Groups stand in topological order.
+// A group is a path: each operator reads the one before by an edge that has no other reader.
+// Layouts are chosen first (options.layout, plan/node_layouts.h), so a group's time does not depend
+// on its neighbours. A movement operator is a view, which costs nothing, where plan/views.h allows
+// it. One reorder per edge and layout serves all readers. Groups are in topological order.
 // Deterministic.
 StatusOr<std::vector<Group>> FormGroups(const Graph& graph, const DeviceSpec& spec,
                                         const Policy& policy, GroupTimes& times,
                                         const GroupingOptions& options = {});
 
-// The same with what each group takes: times[i] is of groups[i], 0 for views. Asking here is free;
-// asking again costs cutting the group out. kernel is filled in from measured times.
+// Groups with their times: times[i] belongs to groups[i] and is 0 for a view. Measured times also
+// fill in `kernel`.
 struct TimedGroups {
   std::vector<Group> groups;
   std::vector<GroupTime> times;
 };
+// Returns the groups of FormGroups with the times that it computed anyway.
 StatusOr<TimedGroups> FormTimedGroups(const Graph& graph, const DeviceSpec& spec,
                                       const Policy& policy, GroupTimes& times,
                                       const GroupingOptions& options = {});
 
-// The paper's estimate (AutoGraph, AAAI 2023): sum over all groups + alpha x the sum over the
-// groups of the critical path.
+// Returns the paper's estimate (AutoGraph, AAAI 2023): the sum over all groups + alpha x the sum
+// over the groups of the critical path.
 double MixedEstimateNs(const Graph& graph, const std::vector<Group>& groups,
                        const std::vector<double>& group_ns, double alpha);
 
-// groups[i] must end before groups[j] begins, for each i in the returned[j], ascending; views are
-// looked through: they are in no list, and a view's own list is that of its readers.
+// Returns for each groups[j] the groups that must end before it begins, ascending. Views are in no
+// list: a reader of a view depends on the groups that the view depends on.
 std::vector<std::vector<int>> GroupDependencies(const Graph& graph,
                                                 const std::vector<Group>& groups);
 

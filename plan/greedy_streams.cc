@@ -8,18 +8,23 @@ namespace ag {
 namespace {
 
 // Ratios narrow / wide from which a group takes all cores although something could run beside it.
-// Below 1 all do; at the last none.
+// With the last one no group does.
 constexpr double kWideRatios[] = {1.0, 1.2, 1.4, 1.6, 1.8, 1e300};
 
-// What the scheduler decides by.
+// The times and shares by which the scheduler decides.
 struct Costs {
   std::vector<double> narrow_ns;  // On one stream's cores.
-  std::vector<double> wide_ns;    // On all cores, beside nothing. Empty: no group takes them.
-  double wide_ratio = 0;          // Of kWideRatios.
-  std::vector<int> shares = {};   // Cores that each group takes; empty: none slows another down.
+  std::vector<double> wide_ns;    // On all cores, alone. Empty: no group is wide.
+  double wide_ratio = 0;          // One of kWideRatios.
+  std::vector<int> shares = {};   // Cores of each group; empty: no slowdown.
   double overlap = 1;
 };
 
+// List scheduling. Each step places the ready group with the longest remaining path, and its
+// followers become ready when all their predecessors are placed; so each group is placed once,
+// after its predecessors, and the streams cannot wait in a cycle. ended_[g] holds all groups that
+// have ended when g begins, by stream order and waits; a wait for one of these is left out. Each
+// step costs one pass over the ready groups, and one over the group's predecessors for each stream.
 class ListScheduler {
  public:
   ListScheduler(const std::vector<Group>& groups, const std::vector<std::vector<int>>& before,
@@ -77,7 +82,7 @@ class ListScheduler {
     return MayBeWide() ? std::min(costs_.narrow_ns[g], costs_.wide_ns[g]) : costs_.narrow_ns[g];
   }
 
-  // The longest path from the begin of each group to the end of all.
+  // Computes the longest path from the begin of each group to the end of all.
   void RankByRemainingPath() {
     std::vector<int> left, done;
     remaining_ns_.assign(groups_.size(), 0);
@@ -96,7 +101,7 @@ class ListScheduler {
     }
   }
 
-  // What g must wait for: its operands, and a wide group that was placed before it.
+  // Returns the groups for which g must wait: its operands, and the last wide group.
   std::vector<int> Predecessors(int g) const {
     std::vector<int> all = before_[g];
     if (last_wide_ >= 0) all.push_back(last_wide_);
@@ -111,7 +116,7 @@ class ListScheduler {
     return begin;
   }
 
-  // `alone`: nothing else could begin now.
+  // Places g. `alone`: nothing else could begin now.
   void Place(int g, bool alone) {
     const auto [begin, stream] = FirstStream(g);
     if (MayBeWide()) {
@@ -123,8 +128,8 @@ class ListScheduler {
     Launch(g, stream, {begin, begin + costs_.narrow_ns[g] / SpeedAt(g, begin)}, Predecessors(g));
   }
 
-  // Of g when it begins then: what was placed before keeps its end, as blocks do on a GPU that were
-  // dealt out first.
+  // Returns the speed of g when it begins at `begin`. Groups placed before keep their end, as
+  // blocks on a GPU that were dealt out first.
   double SpeedAt(int g, double begin) const {
     if (costs_.shares.empty()) return 1;
     int running = 1;
@@ -141,7 +146,8 @@ class ListScheduler {
     return SpeedBeside(running, wanted, cores_, costs_.overlap);
   }
 
-  // Where g begins first, and when; of equals where it needs the fewest waits.
+  // Returns the time and stream at which g begins first; of equal ones the stream with the fewest
+  // waits.
   std::pair<double, int> FirstStream(int g) const {
     int chosen = 0;
     std::pair<double, int> best;
@@ -156,7 +162,7 @@ class ListScheduler {
     return {best.first, chosen};
   }
 
-  // Onto the stream that ends last: the others are waited for anyway.
+  // Places g on the stream that ends last; it waits for the others anyway.
   void PlaceWide(int g) {
     const int stream = static_cast<int>(std::ranges::max_element(free_) - free_.begin());
     std::vector<int> all = Predecessors(g);
@@ -184,8 +190,8 @@ class ListScheduler {
     streams_[stream].launches.push_back({g, WaitsOf(g, stream, std::move(predecessors))});
   }
 
-  // The predecessors on other streams that nothing else makes g wait for. The latest placed ones
-  // are looked at first: what they waited for need not be waited for again.
+  // Returns the predecessors on other streams for which g must wait itself. It visits the latest
+  // placed ones first, because g need not wait for the groups for which these waited.
   std::vector<int> WaitsOf(int g, int stream, std::vector<int> predecessors) {
     GroupSet& ended = ended_[g];
     const auto include = [&](int b) {
@@ -212,14 +218,14 @@ class ListScheduler {
   const int cores_;
   std::vector<std::vector<int>> after_;
   std::vector<double> remaining_ns_;
-  std::vector<double> free_;  // When each stream ends.
+  std::vector<double> free_;  // The end of each stream.
   std::vector<Stream> streams_;
   std::vector<int> stream_of_;
   std::vector<bool> is_wide_;
   int last_wide_ = -1;
   std::vector<double> begin_, end_;
-  std::vector<GroupSet> ended_;  // What has ended when a group begins.
-  std::vector<int> position_;    // In the order of placing.
+  std::vector<GroupSet> ended_;  // The groups that have ended when a group begins.
+  std::vector<int> position_;    // In the order of placement.
   int placed_ = 0;
 };
 
@@ -244,7 +250,7 @@ std::vector<Stream> GreedyStreams(const Graph& graph, const std::vector<Group>& 
   ListScheduler scheduler(groups, before, costs, spec, streams);
   scheduler.Run();
   std::vector<Stream> result = scheduler.TakeStreams();
-  // One stream has the device to itself.
+  // A single stream has all cores.
   const int cores = result.size() < 2 ? 0 : StreamCores(spec, streams);
   for (Stream& stream : result) stream.cores = cores;
   if (result.empty()) result.emplace_back();

@@ -6,7 +6,7 @@
 namespace ag {
 namespace {
 
-// The group that writes each port. A copy writes no port's home.
+// Returns the group that writes each port. A copy writes no home.
 std::map<Port, int> Writers(const std::vector<Group>& groups) {
   std::map<Port, int> writers;
   for (size_t g = 0; g < groups.size(); ++g) {
@@ -16,7 +16,7 @@ std::map<Port, int> Writers(const std::vector<Group>& groups) {
   return writers;
 }
 
-// Fills in the dependencies of a group after those of the views it reads.
+// Computes the dependencies of a group after those of the views that it reads.
 class Resolver {
  public:
   explicit Resolver(const std::vector<Group>& groups)
@@ -28,8 +28,8 @@ class Resolver {
   }
 
  private:
-  // Recurses into views only, which are as deep as movement operators follow each other; a circle
-  // (of groups nobody formed) ends because a group is marked before it is done.
+  // Recurses only into views, so the depth is at most the length of a chain of movement operators.
+  // A cycle, which only a hostile plan has, ends because a group is marked first.
   void Visit(int g) {
     if (done_[g]) return;
     done_[g] = true;
@@ -67,7 +67,7 @@ double MixedEstimateNs(const Graph& graph, const std::vector<Group>& groups,
   double sum = 0;
   double critical = 0;
   std::vector<double> end(groups.size(), -1);
-  // Groups need not stand in topological order: a group is visited when what it needs is.
+  // Groups may be in any order: a group is visited after those that it needs.
   const auto visit = [&](const auto& self, int g) -> double {
     if (end[g] >= 0) return end[g];
     end[g] = 0;

@@ -20,7 +20,7 @@ void AddType(LocalKey* key, const TensorType& type) {
   for (const int64_t size : type.shape) Add(key, static_cast<uint64_t>(size));
 }
 
-// Names are left out: every node of an operator has the same attributes in the same order.
+// Leaves names out: every node of an operator has the same attributes in the same order.
 void AddAttributes(LocalKey* key, const Attributes& attributes) {
   for (const auto& [name, value] : attributes.items()) {
     if (const auto* i = std::get_if<int64_t>(&value)) {
@@ -75,7 +75,7 @@ LocalKey GroupKeys::OfNode(NodeId id) const {
 
 LocalKey GroupKeys::OfPath(std::span<const NodeId> path, const KeyFrame& frame) const {
   LocalKey key = Begin(frame);
-  absl::InlinedVector<Edge, 8> seen;  // Which operands are the same tensor matters as well.
+  absl::InlinedVector<Edge, 8> seen;  // The key also depends on which operands are the same tensor.
   for (size_t i = 0; i < path.size(); ++i) {
     Add(&key, nodes_[path[i]].a);
     Add(&key, nodes_[path[i]].b);

@@ -1,4 +1,5 @@
-// Local keys of groups (see LocalKey): hashed once per node, then combined per group.
+// Local keys of groups (see LocalKey): one hash per node, combined per group. Safe to share between
+// threads once built.
 #pragma once
 
 #include <span>
@@ -10,7 +11,7 @@
 
 namespace ag {
 
-// What a group's problem depends on besides its nodes.
+// The parts of a group's problem besides its nodes.
 struct KeyFrame {
   std::string_view pattern;
   std::string_view precision;
@@ -18,15 +19,15 @@ struct KeyFrame {
   bool cold_cache = false;
 };
 
-// The key of a reorder, or of a copy.
+// Returns the key of a reorder or of a copy.
 LocalKey KeyOfReorder(const TensorType& type, Layout from, Layout to, const KeyFrame& frame);
 
 class GroupKeys {
  public:
-  // Borrows both, which outlive it.
+  // Both arguments must outlive it.
   GroupKeys(const Graph& graph, const NodeLayouts& layouts);
 
-  // The key of the group of `path`, each of whose nodes reads the one before.
+  // Returns the key of the group with these nodes, each of which reads the one before.
   LocalKey OfPath(std::span<const NodeId> path, const KeyFrame& frame) const;
 
  private:

@@ -13,15 +13,15 @@ constexpr uint32_t kGroupMagic = 0x50474741;  // "AGGP".
 constexpr uint32_t kVersionWarm = 1;
 constexpr uint32_t kVersionCold = 2;  // The same fields.
 
-// Values matter where they are part of what is computed: scalars, parameters of element-wise
-// operators (an exponent, a condition) and the indices of a gather.
+// Whether the value of the constant matters to the computation: scalars, parameters of element-wise
+// operators (an exponent, a condition), and the indices of a gather.
 bool KeepsValue(const Node& constant, const Node& reader) {
   if (constant.op != OpKind::kConstant || constant.constant->inline_bytes.empty()) return false;
   return constant.outputs[0].NumElements() == 1 || Has(reader.op, kElementwise) ||
          reader.op == OpKind::kGather;
 }
 
-// Copies a group's operators into a graph of their own.
+// Copies a group's operators into a separate graph.
 class Extractor {
  public:
   Extractor(const Graph& graph, const Group& group) : graph_(graph), group_(group) {}
@@ -41,7 +41,8 @@ class Extractor {
   }
 
  private:
-  // A reorder's output is its input; what writes a constant to an output is timed like a copy.
+  // Returns the copy of an output edge. The output of a reorder is its input; a copy of a constant
+  // is timed like a copy.
   Edge OutputEdge(Edge edge) {
     const auto [it, is_new] = copies_.try_emplace(edge);
     if (is_new) it->second = builder_.Input("i0", graph_.type(edge));

@@ -83,7 +83,7 @@ TEST(GroupProblem, KeyDependsOnTheEnvironment) {
   EXPECT_NE(GroupKey("ab", "c"), GroupKey("a", "bc"));
 }
 
-// Problems that are not cold keep the bytes that they had before there were cold ones.
+// Warm problems keep the bytes of version 1.
 TEST(GroupProblem, AColdProblemIsAnotherOne) {
   const Graph graph = GraphOf(kNetwork);
   RooflineTimes times(SmallSpec());

@@ -33,7 +33,9 @@ Status CheckSupported(const Graph& graph, const DeviceSpec& spec, const HomePatt
   return OkStatus();
 }
 
-// One run of FormGroups: layouts, then views, then the cover, then reorders and copies.
+// One run of FormGroups: layouts, then reorders and views, then the cover, then copies. Each step
+// only uses results of the steps before it, so a group's time never depends on the grouping of
+// others.
 class Grouping {
  public:
   Grouping(const Graph& graph, const DeviceSpec& spec, const Policy& policy, GroupTimes& times,
@@ -66,7 +68,7 @@ class Grouping {
     GroupTime time;
   };
 
-  // Every layout in which an edge is wanted but not written.
+  // Lists every layout in which an edge is read but not written.
   void FindReorders() {
     std::vector<Port> wanted;
     for (NodeId id = 0; id < graph_.size(); ++id) {
@@ -120,7 +122,7 @@ class Grouping {
     }
   }
 
-  // reader_[v]: who alone reads v's only output, in the layout in which it leaves v.
+  // Sets reader_[v] to the only reader of v's only output, if it reads the layout that v writes.
   void FindReaders() {
     reader_.assign(graph_.size(), -1);
     for (NodeId id = 0; id < graph_.size(); ++id) {
@@ -154,8 +156,8 @@ class Grouping {
     return time;
   }
 
-  // Graph outputs that cannot be the home of their tensor: all but the first of an edge, and all of
-  // an input or a constant.
+  // Lists the graph outputs that cannot be the home of their tensor: all but the first of an edge,
+  // and all of an input or a constant.
   void FindCopies() {
     std::map<Edge, int> places;
     for (const GraphOutput& output : graph_.outputs()) {
@@ -175,7 +177,8 @@ class Grouping {
     }
   }
 
-  // Operators by their last node, each reorder right after what writes its tensor, copies last.
+  // Returns operators by their last node, each reorder right after the producer of its tensor,
+  // copies last.
   TimedGroups Emit() {
     FindCopies();
     std::ranges::move(views_, std::back_inserter(items_));
@@ -219,7 +222,7 @@ double SumNs(const TimedGroups& timed) {
   return sum;
 }
 
-// What LayoutCover::node_ns holds.
+// Returns LayoutCover::node_ns.
 std::vector<double> NodeNs(const Graph& graph, const TimedGroups& timed) {
   std::vector<double> ns(graph.size(), 0);
   for (size_t i = 0; i < timed.groups.size(); ++i) {

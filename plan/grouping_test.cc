@@ -13,7 +13,7 @@ namespace {
 
 using testing::ElementsAre;
 
-// Counts what it is asked, and answers by the roofline of the small device.
+// Counts its calls and answers by the roofline of the small device.
 class CountingTimes : public GroupTimes {
  public:
   explicit CountingTimes(const DeviceSpec& spec) : spec_(spec) {}
@@ -141,7 +141,7 @@ TEST(FormGroups, OutputsThatNeedACopy) {
             "chain Relu; copy");
 }
 
-// Fire module of SqueezeNet: the concat of blocked tensors at batch 1 is free.
+// The fire module of SqueezeNet: the concat of blocked tensors at batch 1 is free.
 std::string Fire(int batch, int left, int right) {
   return fmt::format(
       "input x f32[{},32,4,4]\nw0 = const f32[16,32,1,1] seed 1\nb0 = const f32[16] seed 2\n"
@@ -159,7 +159,7 @@ TEST(FormGroups, ConcatIsAViewWhereItCanBe) {
             "reorder; conv Conv+Relu; conv Conv+Relu; conv Conv+Relu; view Concat; reorder");
   EXPECT_EQ(Groups(GraphOf(Fire(2, 32, 48))),
             "reorder; conv Conv+Relu; conv Conv+Relu; conv Conv+Relu; concat Concat; reorder");
-  // 24 channels are no whole blocks: the concat works on plain tensors, and is a view of those.
+  // 24 channels are not whole blocks: the concat works on plain tensors and is a view of these.
   EXPECT_EQ(
       Groups(GraphOf(Fire(1, 32, 24))),
       "reorder; conv Conv+Relu; conv Conv+Relu; reorder; conv Conv+Relu; reorder; view Concat");
@@ -190,7 +190,7 @@ TEST(FormGroups, LocalKeysSaveExtraction) {
   const Graph graph = GraphOf(text + "output y39\n");
   CountingTimes counting(SmallSpec());
   ASSERT_TRUE(FormGroups(graph, SmallSpec(), {}, counting).ok());
-  EXPECT_EQ(counting.asked, 16);  // One for each length.
+  EXPECT_EQ(counting.asked, 16);  // One call for each length.
   MemoizedGroupTimes memo(counting);
   const auto first = FormGroups(graph, SmallSpec(), {}, memo);
   const auto second = FormGroups(graph, SmallSpec(), {}, memo);
@@ -200,7 +200,7 @@ TEST(FormGroups, LocalKeysSaveExtraction) {
   EXPECT_EQ(counting.asked, 48);
 }
 
-// A random tree of element-wise operators over f32[8].
+// Returns a random tree of element-wise operators over f32[8].
 std::string RandomTree(Random* random, int operators) {
   std::string text = "input x f32[8]\ninput y f32[8]\n";
   std::vector<std::string> open{"x", "y"};
@@ -219,7 +219,7 @@ std::string RandomTree(Random* random, int operators) {
   return text + fmt::format("output n{}\n", operators - 1);
 }
 
-// The least sum over all covers by paths, tried one after the other.
+// The least sum over all covers by paths, found by trying all.
 class BruteForce {
  public:
   BruteForce(const Graph& graph, GroupTimes& times) : graph_(graph), times_(times) {}
@@ -267,7 +267,7 @@ class BruteForce {
   std::vector<bool> used_;
 };
 
-// Answers by a hash of the problem, so that no structure helps.
+// Answers by a hash of the problem, so that no structure of the times helps.
 class HashTimes : public GroupTimes {
  public:
   GroupTime Time(const GroupProblem& problem) override {
@@ -289,7 +289,6 @@ TEST(FormGroups, AsCheapAsTheBestCover) {
   }
 }
 
-// A network of 600 operators in a few milliseconds, most of them spent the first time.
 // Times as of a real device: a group of one operator takes `alone`, of two `together`.
 class NoisyTimes : public GroupTimes {
  public:
@@ -333,6 +332,7 @@ TEST(GroupTimeOf, SimulatedTimesHaveNoNoise) {
   EXPECT_TRUE(GroupTimeOf(measurement).measured);
 }
 
+// A network of 600 operators takes a few milliseconds, most of them the first time.
 TEST(FormGroups, IsFastOnLargeGraphs) {
   std::string text = std::string(kW16) + "y0 = relu(x)\n";
   for (int i = 1; i <= 150; ++i) {
@@ -377,9 +377,9 @@ TEST(Estimate, RooflineByHand) {
   const Work work = WorkOf(problem);
   EXPECT_EQ(work.flops, 2 * 8 * 4 * 16);
   EXPECT_EQ(work.bytes, 4 * (8 * 16 + 16 * 4 + 8 * 4));
-  EXPECT_DOUBLE_EQ(RooflineNs(problem, SmallSpec()), 896 + 100);  // Memory: 1 byte a ns.
+  EXPECT_DOUBLE_EQ(RooflineNs(problem, SmallSpec()), 896 + 100);  // Memory: 1 byte per ns.
   problem.cores = 1;
-  EXPECT_DOUBLE_EQ(RooflineNs(problem, SmallSpec()), 1024 + 100);  // Compute: 1 operation a ns.
+  EXPECT_DOUBLE_EQ(RooflineNs(problem, SmallSpec()), 1024 + 100);  // Compute: 1 operation per ns.
 }
 
 TEST(Estimate, AColdProblemsBytesComeFromMemory) {
@@ -396,7 +396,7 @@ TEST(Estimate, AColdProblemsBytesComeFromMemory) {
   }
 }
 
-// Times remembered of one policy are no answer under the other.
+// Times remembered under one policy are not used under the other.
 TEST(Estimate, ColdGroupsAreRememberedByThemselves) {
   DeviceSpec spec = SmallSpec();
   spec.cache_bytes = 1'000'000;

@@ -1,4 +1,5 @@
-// Which launches have ended before which begin, in every execution that streams and waits allow.
+// The order of launches that holds in every execution that streams and waits allow. Immutable once
+// made; safe to share between threads.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,7 @@
 
 namespace ag {
 
-// A set of groups.
+// A set of group numbers.
 class GroupSet {
  public:
   explicit GroupSet(size_t size = 0) : words_((size + 63) / 64) {}
@@ -16,7 +17,7 @@ class GroupSet {
   bool Has(int group) const { return (words_[group / 64] >> group % 64 & 1) != 0; }
   void Unite(const GroupSet& other);
   void Intersect(const GroupSet& other);
-  bool IsWithin(const GroupSet& other) const;  // Every group of this one is in `other`.
+  bool IsWithin(const GroupSet& other) const;  // True when every group of this one is in `other`.
   void Fill();                                 // Adds every group.
   int Count() const;
 
@@ -26,15 +27,16 @@ class GroupSet {
 
 class HappensBefore {
  public:
-  // kInvalidArgument: a launch or a wait names a group out of range, a group is launched twice, a
-  // wait is for a group that is not launched, or streams wait for each other in a circle.
+  // Computes the order. kInvalidArgument: a launch or a wait names a group out of range, a group is
+  // launched twice, a wait is for a group without a launch, or streams wait for each other in a
+  // cycle.
   static StatusOr<HappensBefore> Make(size_t groups, const std::vector<Stream>& streams);
 
-  // The groups that have ended when `group` begins. Empty for one that is not launched.
+  // Returns the groups that have ended when `group` begins. Empty: the group is not launched.
   const GroupSet& Before(int group) const { return before_[group]; }
   bool IsBefore(int a, int b) const { return before_[b].Has(a); }
   int StreamOf(int group) const { return stream_of_[group]; }  // -1: not launched.
-  // Launched groups so that each stands after all that are before it.
+  // Returns the launched groups in an order in which each comes after all that are before it.
   const std::vector<int>& order() const { return order_; }
 
  private:

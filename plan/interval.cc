@@ -7,7 +7,7 @@
 namespace ag {
 namespace {
 
-// P(Binomial(n, p) >= k).
+// Returns P(Binomial(n, p) >= k).
 double BinomialTail(int n, int k, double p) {
   if (p >= 1) return 1;
   double tail = 0;
@@ -30,11 +30,11 @@ double Median(std::span<const double> values) {
 }
 
 // A resampled median is at most the k-th smallest sample when more than half of the n draws are,
-// and each draw is with probability k/n: the bootstrap's distribution in closed form.
+// and each draw is so with probability k/n. This gives the bootstrap's distribution in closed form.
 OrderRanks BootstrapRanks(int n, double confidence) {
   AG_CHECK(n > 0);
   const double enough = 1 - (1 - confidence) / 2;
-  int low = 1, high = n;  // The smallest k that is enough; n always is.
+  int low = 1, high = n;  // The smallest k with enough probability; n always has it.
   while (low < high) {
     const int k = (low + high) / 2;
     const bool is_enough = BinomialTail(n, n / 2 + 1, static_cast<double>(k) / n) >= enough;

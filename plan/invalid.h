@@ -1,4 +1,4 @@
-// Errors of texts and plans that callers give.
+// Errors for texts and plans that callers give. Pure functions.
 #pragma once
 
 #include <string>

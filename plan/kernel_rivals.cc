@@ -6,7 +6,7 @@
 namespace ag {
 namespace {
 
-// The fastest kernel beside `own`, if it is close to the fastest of all.
+// Returns the fastest kernel other than `own`, if it is close to the fastest of all.
 std::optional<std::string> CloseRival(const Measurement& measured, const std::string& own) {
   std::vector<std::pair<std::string, double>> kernels = measured.alternatives;
   kernels.emplace_back(measured.kernel, measured.latency.median_ns);

@@ -1,5 +1,5 @@
-// Kernels that came close to those of a plan when their groups were timed alone. Which of two such
-// kernels is faster where it stands only the whole plan can tell.
+// Rivals: kernels that were close to a plan's kernels when their groups were timed alone. Only a
+// run of the whole plan can tell which of the two is faster there. Pure functions.
 #pragma once
 
 #include <functional>
@@ -19,18 +19,18 @@ struct KernelChoice {
   bool operator==(const KernelChoice&) const = default;
 };
 
-// A rival takes at most so many times what the group's fastest kernel does.
+// The greatest ratio of a rival's time to the time of the group's fastest kernel.
 inline constexpr double kRivalRatio = 1.2;
 
-// What is known of a group; nothing when it was not measured or failed.
+// Returns the measurement of a group; nothing: it was not measured, or it failed.
 using MeasuredGroups = std::function<std::optional<Measurement>(const GroupProblem&)>;
 
-// One rival each for the groups that have any: the fastest kernel beside the plan's own. Simulated
-// times have none, and neither has a plan of a cold policy: plans are compared warm.
+// Returns at most one rival for each group: the fastest kernel other than the plan's own. Returns
+// none for simulated times, and none for a plan of a cold policy, because plans are compared warm.
 std::vector<KernelChoice> CloseRivals(const Graph& graph, const Plan& plan,
                                       const MeasuredGroups& measured);
 
-// The plan with these kernels in place. REQUIRES: each is of a group of the plan.
+// Returns the plan with these kernels. REQUIRES: each choice is for a group of the plan.
 Plan WithKernels(Plan plan, const std::vector<KernelChoice>& kernels);
 
 }  // namespace ag

@@ -9,7 +9,7 @@ namespace {
 
 using Choices = std::vector<KernelChoice>;
 
-// A reader of nothing but its input, as the plan of one group.
+// A relu as the plan of one group.
 struct Relu {
   const Graph graph = GraphOf("input i0 f32[4]\noutput o0 = relu(i0)\n");
   Plan plan;

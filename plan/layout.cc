@@ -9,8 +9,8 @@ namespace {
 constexpr std::array<std::string_view, kLayoutCount> kNames = {"plain", "blocked8", "blocked16",
                                                                "channels_last", "channels_last8"};
 
-// The axes as they lie in memory, outermost first. The blocked axis stands where its whole blocks
-// are counted; its inside is not split off.
+// Returns the axes in memory order, outermost first. The blocked axis is at the place of its block
+// count; the inside of a block is no axis here.
 std::vector<int64_t> AxesInMemory(const TensorType& type, Layout layout) {
   if (IsChannelsLast(layout)) return {0, 2, 3, 1};
   std::vector<int64_t> order;
@@ -20,7 +20,7 @@ std::vector<int64_t> AxesInMemory(const TensorType& type, Layout layout) {
   return order;
 }
 
-// Length of `axis` in memory, where channels are padded to whole blocks.
+// Returns the length of `axis` in memory, with channels padded to whole blocks.
 int64_t MemoryLength(const TensorType& type, Layout layout, int64_t axis) {
   return axis == 1 ? ChannelsInMemory(type.shape, layout) : type.shape[axis];
 }
@@ -94,8 +94,8 @@ bool IsViewAlongAxis(const TensorType& type, Layout layout, int64_t axis, int64_
   if ((begin == 0 && size == type.shape[axis]) || type.NumElements() == 0) return true;
   const int64_t block = BlockOf(layout), multiple = ChannelMultipleOf(layout);
   if (axis == 1 && (begin % multiple != 0 || size % multiple != 0)) return false;
-  int64_t outside = 1;  // How many separate runs the part is made of.
-  int64_t inside = 1;   // Elements that one step along the axis skips.
+  int64_t outside = 1;  // Number of separate runs that form the part.
+  int64_t inside = 1;   // Elements skipped by one step along the axis.
   bool seen = false;
   for (const int64_t other : AxesInMemory(type, layout)) {
     if (other == axis) {

@@ -6,6 +6,9 @@
 namespace ag {
 namespace {
 
+// Dynamic programming over the topological order. After node id, best[c] is the least cost of all
+// nodes so far when node id uses cover c; live_ holds the tensors that cross the cut after it. Time
+// O(nodes x covers^2 x live tensors).
 class Runs {
  public:
   Runs(const Graph& graph, const DeviceSpec& spec, const std::vector<LayoutCover>& covers)
@@ -15,7 +18,8 @@ class Runs {
 
   std::vector<Layout> Choose() {
     std::vector<double> best(count_, 0);
-    std::vector<size_t> before(graph_.size() * count_);  // By node and cover: the cover before it.
+    // By node and cover: the cover of the node before.
+    std::vector<size_t> before(graph_.size() * count_);
     for (NodeId id = 0; id < graph_.size(); ++id) {
       best = Step(id, best, &before[static_cast<size_t>(id) * count_]);
       Enter(id);
@@ -43,7 +47,7 @@ class Runs {
     }
   }
 
-  // Costs up to and with node `id`, by its cover.
+  // Returns the cost of all nodes up to `id`, by the cover of `id`.
   std::vector<double> Step(NodeId id, const std::vector<double>& best, size_t* before) {
     std::erase_if(live_, [&](Edge e) { return last_reader_[e.node][e.output] < id; });
     std::vector<double> next(count_, std::numeric_limits<double>::infinity());
@@ -59,7 +63,7 @@ class Runs {
     return next;
   }
 
-  // The tensors of `id` that somebody reads cross every cut until their last reader.
+  // Adds the tensors of `id` that have readers: they cross every cut until their last reader.
   void Enter(NodeId id) {
     if (graph_.is_constant(id)) return;
     for (size_t i = 0; i < graph_.node(id).outputs.size(); ++i) {
@@ -84,7 +88,7 @@ class Runs {
   const DeviceSpec& spec_;
   const std::vector<LayoutCover>& covers_;
   const size_t count_;
-  std::vector<std::vector<NodeId>> last_reader_;  // By node and output; -1: nobody reads it.
+  std::vector<std::vector<NodeId>> last_reader_;  // By node and output; -1: no reader.
   std::vector<Edge> live_;
 };
 

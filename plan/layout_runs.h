@@ -1,5 +1,5 @@
-// Layouts that change along a graph: early, wide layers and late, deep ones like different layouts,
-// and a reorder between them may cost less than it gives.
+// Layouts that change along a graph: early, wide layers and late, deep layers prefer different
+// layouts, and a change may save more than its reorders cost. Pure functions.
 #pragma once
 
 #include <vector>
@@ -9,19 +9,19 @@
 
 namespace ag {
 
-// The graph covered with groups while contractions prefer one layout.
+// The cover of the graph with groups when contractions prefer one layout.
 struct LayoutCover {
   Layout preferred = Layout::kPlain;
   NodeLayouts layouts;
-  // By NodeId: what the group takes that begins with it, and the reorders that it is the first to
-  // need; 0 for the rest.
+  // By NodeId: the time of the group that begins at the node, and of the reorders that the node
+  // needs first; 0 for other nodes.
   std::vector<double> node_ns;
 };
 
-// The layout to prefer, by NodeId, when the graph's topological order is cut into runs of one cover
-// each: the cheapest cut by dynamic programming over the order. A change is priced with a reorder,
-// at the spec's rates, of every tensor that crosses it and lies differently in the two covers.
-// REQUIRES: one cover at least, all of `graph`.
+// Returns the preferred layout by NodeId. It cuts the topological order into runs that use one
+// cover each, and takes the cheapest cut, by dynamic programming. A change costs a reorder, at the
+// spec's rates, of every tensor that crosses it and has different layouts in the two covers.
+// REQUIRES: at least one cover; each is of all of `graph`.
 std::vector<Layout> ChooseRuns(const Graph& graph, const DeviceSpec& spec,
                                const std::vector<LayoutCover>& covers);
 

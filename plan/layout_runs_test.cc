@@ -7,7 +7,7 @@
 namespace ag {
 namespace {
 
-// Convolutions of 3x3 are fast in blocks, of 5x5 with channels last; the rest is cheap.
+// 3x3 convolutions are fast in blocks, 5x5 ones with channels last; other groups are cheap.
 class TasteTimes : public GroupTimes {
  public:
   explicit TasteTimes(double reorder_ns) : reorder_ns_(reorder_ns) {}
@@ -32,7 +32,7 @@ DeviceSpec SpecOf(double cache_bytes_per_second) {
   return spec;
 }
 
-// 3x3, 3x3, 5x5, 5x5 in a row.
+// Returns four convolutions in a row: 3x3, 3x3, 5x5, 5x5.
 Graph Row() {
   const std::string same = " strides=[1,1] dilations=[1,1] pads=";
   return GraphOf(
@@ -57,8 +57,8 @@ std::string LayoutsOf(const TimedGroups& timed) {
 TEST(ChooseRuns, ChangesWhereAReorderCostsLess) {
   const struct {
     const char* name;
-    double cache_bytes_per_second;  // What a change is priced by, ...
-    double reorder_ns;              // ... and what it then takes.
+    double cache_bytes_per_second;  // The price of a change, ...
+    double reorder_ns;              // ... and its real time.
     bool mixed;
     const char* layouts;
   } kCases[] = {

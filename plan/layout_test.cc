@@ -49,7 +49,7 @@ TEST(Layout, ViewsAlongAnAxis) {
     Shape shape;
     Layout layout;
     int64_t axis, begin, size;
-    int64_t offset;  // -1: no view.
+    int64_t offset;  // -1: not a view.
   };
   const Case cases[] = {
       {"plain channels, batch 1", {1, 8, 2, 3}, Layout::kPlain, 1, 3, 2, 3 * 6 * 4},

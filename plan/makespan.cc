@@ -7,14 +7,17 @@
 namespace ag {
 namespace {
 
-// One stream's state in the simulation.
+// The state of one stream in the simulation.
 struct Lane {
-  size_t next = 0;  // Launch that runs or is to begin.
+  size_t next = 0;  // The launch that runs or will begin next.
   bool running = false;
-  double left_ns = 0;   // Work of the running group, at its full share of cores.
-  double ready_ns = 0;  // When the next launch may begin, its waits being over.
+  double left_ns = 0;   // Remaining time of the running group at full speed.
+  double ready_ns = 0;  // The end of the stream's previous launch.
 };
 
+// Event-driven simulation. Between two events the set of running groups, and so their common speed,
+// does not change. Each step goes to the next end of a group or of a wait. It ends because each
+// launch begins and ends once; when nothing runs and no wait can end, streams wait in a cycle.
 class Simulation {
  public:
   Simulation(const Graph& graph, const Plan& plan, const std::vector<double>& group_ns,
@@ -34,7 +37,7 @@ class Simulation {
     while (left > 0) {
       BeginReady();
       const double step = NextStep();
-      if (step == std::numeric_limits<double>::infinity()) return step;  // Waits in a circle.
+      if (step == std::numeric_limits<double>::infinity()) return step;  // Streams wait in a cycle.
       left -= Advance(step);
     }
     return now_;
@@ -71,7 +74,8 @@ class Simulation {
                    spec_);
   }
 
-  // When the waits of the next launch are over; infinity while one still runs.
+  // Returns when the waits of the next launch end; infinity while a group that it waits for has not
+  // ended.
   double ReadyAt(size_t s) const {
     double ready = lanes_[s].ready_ns;
     for (const int wait : Current(s).waits) {
@@ -111,7 +115,7 @@ class Simulation {
     return step;
   }
 
-  // Lets `step` pass; returns how many groups ended.
+  // Advances the time by `step`; returns how many groups ended.
   size_t Advance(double step) {
     const double speed = Speed();
     now_ += step;

@@ -1,4 +1,4 @@
-// Timed results as they travel between device, worker, coordinator, cache and search.
+// Timed results, exchanged by device, worker, coordinator, cache and search. Plain data.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,14 @@
 
 namespace ag {
 
-// Median and the 95 % bootstrap interval of the median, in nanoseconds.
+// The median and the 95 % bootstrap interval of the median, in nanoseconds.
 struct Latency {
   double median_ns = 0;
   double low_ns = 0;
   double high_ns = 0;
 };
 
-// How many times faster one thing is than another: the median of paired ratios with its interval.
+// The ratio of two times: the median of paired ratios, with its interval.
 struct Ratio {
   double median = 1;
   double low = 1;
@@ -26,38 +26,40 @@ struct Ratio {
 struct Measurement {
   Latency latency;
   int samples = 0;
-  int discarded = 0;     // Samples thrown away: moved canary, foreign load, changed clocks.
-  double canary_ns = 0;  // The canary's time beside it.
-  std::string kernel;    // The fastest kernel, and what the others took:
-  std::vector<std::pair<std::string, double>> alternatives;  // name, median ns.
-  bool simulated = false;  // From device/sim: an estimate by nature, labelled so everywhere.
-  // How many of the device's cores (SMs of a GPU) the fastest kernel keeps busy while it runs
-  // alone; 0: not known.
+  // Samples thrown away because of a moved canary, foreign load or changed clocks.
+  int discarded = 0;
+  double canary_ns = 0;  // The canary's time during the measurement.
+  std::string kernel;    // The fastest kernel.
+  std::vector<std::pair<std::string, double>> alternatives;  // The other kernels: name, median ns.
+  bool simulated = false;  // From device/sim: always an estimate, and labelled as one.
+  // The cores of the device (SMs of a GPU) that the fastest kernel keeps busy when it runs alone;
+  // 0: unknown.
   int busy_cores = 0;
-  int disturbed = 0;  // Of `samples`: taken beside foreign load all the same.
+  int disturbed = 0;  // Of `samples`: taken in spite of foreign load.
 };
 
-// kInvalidArgument: a time that is not finite or not positive, a median outside of its interval, or
-// fewer than 0 busy cores. Whether there are more than the device has, who knows the device says.
+// Returns kInvalidArgument for a time that is not finite and positive, a median outside its
+// interval, or busy_cores below 0. The caller compares busy_cores with the device's cores.
 Status CheckMeasurement(const Measurement& measurement);
 
 enum class Verdict : uint8_t { kFaster = 0, kSlower = 1, kSame = 2, kAmbiguous = 3 };
 std::string_view VerdictName(Verdict verdict);  // "FASTER", ...
 
-// Finals: candidates against the input, interleaved in blocks. Entry 0 is the input itself.
+// The result for one candidate of the finals: candidates and the input are timed interleaved, in
+// blocks. Entry 0 is the input.
 struct PlanTiming {
-  Status status;  // Why it has no timing (crashed, wrong, ...); OK otherwise.
+  Status status;  // The reason for no timing (crashed, wrong, ...), or OK.
   Latency latency;
-  double speedup = 1;  // Median of paired block ratios input/candidate, with interval.
+  double speedup = 1;  // Median of paired block ratios input/candidate, with its interval.
   double speedup_low = 1;
   double speedup_high = 1;
   Verdict verdict = Verdict::kSame;
   int blocks = 0;
-  int discarded = 0;  // Blocks thrown away, as samples are of groups.
-  int disturbed = 0;  // Of `blocks`: taken beside foreign load all the same.
+  int discarded = 0;  // Blocks thrown away, for the same reasons as samples.
+  int disturbed = 0;  // Of `blocks`: taken in spite of foreign load.
 };
 
-// Equivalence of one output of a candidate with the input's.
+// The error of one output of a candidate, compared with the input's.
 struct OutputError {
   std::string name;
   double max_abs = 0;

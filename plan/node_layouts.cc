@@ -9,7 +9,7 @@
 namespace ag {
 namespace {
 
-// Whether a tensor may be given `layout` by choice; CanHave says what is possible at all.
+// Whether `layout` may be chosen for a tensor; CanHave says whether it is possible at all.
 bool Fits(const TensorType& type, Layout layout) {
   if (layout == Layout::kPlain) return true;
   if (!CanHave(type, layout)) return false;
@@ -21,7 +21,7 @@ bool HasWholeBlocks(const TensorType& type, Layout layout) {
   return type.shape[1] % BlockOf(layout) == 0;
 }
 
-// Whether zeros in the padding of the operands give zeros in the padding of the result.
+// Whether zeros in the operands' padding give zeros in the result's padding.
 bool KeepsZeros(const Graph& graph, const Node& node) {
   if (GivesZeroForZero(node) || node.op == OpKind::kMul) return true;
   if (node.op != OpKind::kAdd && node.op != OpKind::kSub) return false;
@@ -30,8 +30,8 @@ bool KeepsZeros(const Graph& graph, const Node& node) {
   });
 }
 
-// An operand of an element-wise node whose result has `layout`: a scalar, or one value per channel
-// at least. Others would be broadcast against the order of the blocks.
+// Whether an element-wise node with a result in `layout` can read the operand: a scalar, or at
+// least one value per channel. Other operands would need a broadcast across the blocks.
 bool IsOperandUsable(const Graph& graph, Edge operand, const TensorType& result, Layout layout) {
   const TensorType& type = graph.type(operand);
   if (type.NumElements() == 1) return true;
@@ -47,20 +47,21 @@ bool CanElementwise(const Graph& graph, const Node& node, Layout layout) {
       node.inputs, [&](Edge operand) { return IsOperandUsable(graph, operand, result, layout); });
 }
 
-// The layout of a tensor at a node that works in `layout`.
+// Returns the layout of a tensor at a node that works in `layout`.
 Layout AtTensor(const TensorType& type, Layout layout) {
   if (!Fits(type, layout)) return Layout::kPlain;
   const bool is_whole = type.shape.size() == 4 && HasSameBytes(type, layout, Layout::kChannelsLast);
   return layout == Layout::kChannelsLast8 && is_whole ? Layout::kChannelsLast : layout;
 }
 
-// The name of the layout for a node: channels_last where channels_last8 would pad nothing.
+// Returns the node's layout under its name: channels_last when channels_last8 would pad nothing.
 Layout NameFor(const Graph& graph, const Node& node, Layout layout) {
   const bool pads = layout != Layout::kChannelsLast8 || IsPadded(graph, node);
   return pads ? layout : Layout::kChannelsLast;
 }
 
-// Grouped convolutions are padded only when no block spans two groups; depthwise ones always are.
+// Whether a convolution can work in `layout`: with groups, only when no block spans two groups; a
+// depthwise one always can.
 bool CanConv(const Graph& graph, const Node& node, Layout layout) {
   const int64_t groups = node.Int("group"), multiple = ChannelMultipleOf(layout);
   if (groups == 1 || multiple == 1) return true;
@@ -100,7 +101,7 @@ bool CanCut(const Graph& graph, const Node& node, Layout layout) {
   });
 }
 
-// Layouts other than plain are of images: batch and channels stay as they are.
+// Other layouts than plain are for images: a resize must keep batch and channels.
 bool CanResize(const Graph& graph, const Node& node, Layout layout) {
   const TensorType& x = graph.type(node.inputs[0]);
   return Fits(x, layout) && ResizeOf(*node.attributes, x.shape).Keeps(2);

@@ -1,17 +1,17 @@
-// The layouts in which the operators of a graph read and write, chosen before groups are formed and
-// for each node alone, so that they do not depend on the grouping:
-//   - a contraction takes the layout preferred for it when its pattern lists it and it suits, else
-//     the first layout of that list that does;
-//   - every other operator follows the first operand that is not plain, where it can and its
-//     pattern lists that layout (or lists none: any), and is plain otherwise.
+// The layouts in which operators read and write. They are chosen per node before groups are formed,
+// so they do not depend on the grouping:
+//   - a contraction takes its preferred layout when its pattern lists it and it fits, else the
+//     first layout of that list that fits;
+//   - every other operator takes the layout of its first operand that is not plain, when it can
+//     work in it and its pattern lists it (or lists none: any); otherwise it is plain.
 // Blocked layouts are chosen for f32 of rank 4 with at least one whole block of channels. An
-// operator that would write something else than zeros into the padding of a broken block stays
-// plain. (Devices with channels_last8 write its zeros whatever the operator is.)
+// operator that would write nonzero values into the padding of an incomplete block stays plain.
+// (Devices with channels_last8 write the zeros of the padding for every operator.)
 //
-// A tensor whose channels channels_last8 does not pad is called channels_last: so a graph of round
-// channels has the same groups whichever of the two is preferred, and groups that do the same have
-// one key. Where channels_last8 is preferred, what follows an operand with channels last does so in
-// channels_last8.
+// A tensor that channels_last8 would not pad is called channels_last. So a graph with whole blocks
+// of channels has the same groups under both preferences, and equal groups have one key. Under a
+// preference for channels_last8, an operator that follows an operand with channels last takes
+// channels_last8. Immutable; pure functions.
 #pragma once
 
 #include <vector>
@@ -21,27 +21,28 @@
 namespace ag {
 
 struct NodeLayouts {
-  // By NodeId; the layout of a node's group. Under channels_last8 tensors of whole blocks lie in
+  // By NodeId: the layout of the node's group. Under channels_last8, tensors of whole blocks are in
   // channels_last.
   std::vector<Layout> of;
 
-  // The layout in which `edge` leaves its producer, plain for inputs.
+  // Returns the layout in which the producer of `edge` writes it; plain for inputs.
   Layout Written(const Graph& graph, Edge edge) const;
-  // The layout in which a node wants operand `index`. REQUIRES: that operand is not constant.
+  // Returns the layout in which a node reads operand `index`. REQUIRES: the operand is not
+  // constant.
   Layout Read(const Graph& graph, NodeId node, size_t index) const;
 };
 
-// `home[op]` is the first pattern that begins with op, or null.
+// home[op] is the first pattern that begins with op, or null.
 using HomePatterns = std::vector<const GroupPattern*>;
 HomePatterns FindHomePatterns(const DeviceSpec& spec);
 
-// Whether a unary operator makes zeros of zeros, so that padding stays what it is.
+// Returns true when the unary operator maps zero to zero, so that padding stays zero.
 bool GivesZeroForZero(const Node& node);
 
-// Whether channels_last8 pads a tensor that the operator reads or writes.
+// Returns true when channels_last8 pads a tensor that the operator reads or writes.
 bool IsPadded(const Graph& graph, const Node& node);
 
-// `preferred[id]`: the layout that node `id` prefers when it is a contraction.
+// Returns the layouts. preferred[id] is the layout that node `id` prefers if it is a contraction.
 NodeLayouts ChooseLayouts(const Graph& graph, const HomePatterns& home,
                           const std::vector<Layout>& preferred);
 

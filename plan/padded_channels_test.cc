@@ -1,4 +1,4 @@
-// Channels padded for libraries: which tensors get channels_last8, what it is worth to estimates.
+// Channels padded for libraries: which tensors get channels_last8, and its effect on estimates.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,21 +12,21 @@
 namespace ag {
 namespace {
 
-// Every convolution by itself, as libraries have it.
+// Returns the spec with every convolution alone in its group, as libraries have it.
 DeviceSpec H200() {
   DeviceSpec spec = LoadSpec(AG_SOURCE_DIR, "h200");
   std::erase_if(spec.patterns, [](const GroupPattern& p) { return p.name == "separable"; });
   return spec;
 }
 
-// The spec of a device that does not know channels_last8.
+// Returns the spec of a device without channels_last8.
 DeviceSpec Unpadded() {
   DeviceSpec spec = H200();
   for (GroupPattern& pattern : spec.patterns) std::erase(pattern.layouts, Layout::kChannelsLast8);
   return spec;
 }
 
-// "conv last8,last8>last; ...": the layouts at the ports of each group, by order.
+// Returns "conv last8,last8>last; ...": the layouts at the ports of each group, in order.
 std::string PortsOf(const std::vector<Group>& groups) {
   static constexpr const char* kNames[] = {"plain", "block8", "block16", "last", "last8"};
   const auto layouts = [](const std::vector<Port>& ports) {
@@ -49,7 +49,7 @@ std::string PortsIn(const Graph& graph, Layout preferred) {
   return groups.ok() ? PortsOf(*groups) : ToString(groups.status());
 }
 
-// "NAME = conv(FROM)" by weights of one pixel.
+// Returns "NAME = conv(FROM)" with 1x1 weights.
 std::string Conv(std::string_view name, std::string_view from, int in, int out) {
   return fmt::format(
       "w{0} = const f32[{3},{2},1,1] seed 1\nb{0} = const f32[{3}] seed 2\n"
@@ -117,7 +117,7 @@ TEST(PaddedChannels, RoundChannelsSeeNoDifference) {
   EXPECT_EQ(LayoutChoices(broken, Unpadded()), std::vector<Layout>{Layout::kChannelsLast});
 }
 
-// Padding is dear.
+// Makes padding expensive.
 class DearPadding : public GroupTimes {
  public:
   GroupTime Time(const GroupProblem& problem) override {
@@ -126,7 +126,7 @@ class DearPadding : public GroupTimes {
   }
 };
 
-// A search forms one cover with channels last; plans that are going to run compare both.
+// A search forms one cover with channels last; a plan that will run compares both.
 TEST(PaddedChannels, WholePlansMayDoWithout) {
   const Graph graph = GraphOf("input x f32[1,3,8,8]\n" + Conv("c", "x", 3, 44) + "output c\n");
   const DeviceSpec spec = H200();
@@ -139,7 +139,7 @@ TEST(PaddedChannels, WholePlansMayDoWithout) {
   EXPECT_EQ(layout_of(true), "channels_last");
 }
 
-// The tensors of a convolution that its estimate says are copied.
+// Returns the number of tensors of a convolution that its estimate copies.
 double CopiesOf(const GroupProblem& problem) {
   DeviceSpec spec = H200();
   const double ns = RooflineNs(problem, spec);
@@ -181,8 +181,8 @@ TEST(PaddedChannels, EstimatesCountTheCopiesOfBrokenChannels) {
 
 struct Predicted {
   double ns = 0;
-  int padded = 0;  // Convolutions by libraries with padded channels, ...
-  int copied = 0;  // ... and those whose tensors would be copied.
+  int padded = 0;  // Library convolutions with padded channels, ...
+  int copied = 0;  // ... and those with copied tensors.
   int64_t arena = 0;
 };
 
@@ -208,15 +208,15 @@ Predicted PredictedOf(const Graph& graph, const DeviceSpec& spec, const std::str
   return predicted;
 }
 
-// By the spec's estimates NASNet takes the layout for every convolution of 11, 22, 42 and 44
-// channels; networks of round channels for the first one alone. The bytes of the padding cost less
-// than 1 % of what would be predicted if copies were free.
+// By the spec's estimates NASNet uses the layout for every convolution with 11, 22, 42 and 44
+// channels; networks with whole blocks of channels use it only for the first one. The padding costs
+// less than 1 % of the prediction without copies.
 TEST(PaddedChannels, TheZooIsPredictedFaster) {
   const struct {
     const char* model;
     const char* precision;
     int padded;
-    double ratio_max;  // Of the prediction to the one without the layout.
+    double ratio_max;  // Of the prediction with the layout to the one without.
   } cases[] = {
       {"nasnet_mobile", "fp16", 76, 0.85}, {"nasnet_mobile", "tf32", 38, 0.95},
       {"nasnet_a", "fp16", 27, 0.96},      {"squeezenet", "fp16", 1, 1},

@@ -13,7 +13,7 @@ namespace {
 constexpr uint32_t kPairMagic = 0x50504741;  // "AGPP".
 constexpr uint32_t kVersion = 1;
 
-// The second group has weights of its own: two groups of a network seldom read the same bytes.
+// Returns another name, because two groups of a network seldom read the same weights.
 Digest NameBeside(const Digest& name) { return Sha256("beside " + name.Hex()); }
 
 class PairBuilder {
@@ -65,7 +65,7 @@ class PairBuilder {
   GraphBuilder builder_;
 };
 
-// What `edges` need to be computed: the group's operators, wherever they stand in the whole.
+// Returns the operators that compute `edges`: the group's nodes in the joint graph.
 std::vector<NodeId> OperatorsOf(const Graph& graph, std::vector<Edge> edges) {
   std::set<NodeId> found;
   while (!edges.empty()) {
@@ -78,7 +78,7 @@ std::vector<NodeId> OperatorsOf(const Graph& graph, std::vector<Edge> edges) {
   return {found.begin(), found.end()};
 }
 
-// Adds the group whose first input and output stand at `inputs` and `outputs` of the graph's.
+// Adds the group whose inputs and outputs begin at positions `inputs` and `outputs` of the graph's.
 void AddGroup(const PairRun& run, const GroupProblem& problem, size_t inputs, size_t outputs,
               Plan* plan) {
   const Graph& graph = run.graph;

@@ -1,5 +1,5 @@
-// Two groups that are timed together: each on a stream of its own, begun at once. Stored, sent and
-// keyed like a GroupProblem, of which its bytes are told apart by how they begin.
+// Two groups that are timed together, started at once on two streams. Stored, sent and keyed like a
+// GroupProblem; the first bytes distinguish the two kinds. Plain data and pure functions.
 #pragma once
 
 #include <array>
@@ -10,33 +10,37 @@
 
 namespace ag {
 
-// Both groups have operators (they are no reorders), one precision, and both are cold or neither.
+// Both groups have operators (no reorders), they have one precision, and both are cold or both
+// warm.
 struct PairProblem {
   std::array<GroupProblem, 2> groups;
-  std::array<std::string, 2> kernels;  // That they run: the fastest alone.
+  std::array<std::string, 2> kernels;  // Their kernels: the fastest when alone.
 };
 
-// kDataLoss: it is not, as in what was read from elsewhere.
+// Returns kDataLoss when the pair breaks these rules. For pairs that come from outside.
 Status CheckPairProblem(const PairProblem& pair);
 
-// The pair in its one order: that of the bytes of group and kernel. So (a, b) and (b, a) are equal.
+// Returns the pair in canonical order, by the bytes of group and kernel: (a, b) and (b, a) are
+// equal.
 PairProblem MakePair(PairProblem pair);
 
-// Equal pairs have equal bytes; hostile bytes give kDataLoss or kInvalidArgument, never a crash.
+// Returns the bytes of the pair; equal pairs have equal bytes.
 std::string EncodePairProblem(const PairProblem& pair);
-bool IsPairProblem(std::string_view bytes);  // Whether DecodePairProblem is the one to ask.
+bool IsPairProblem(std::string_view bytes);  // True: DecodePairProblem decodes it.
+// Returns the pair. Hostile bytes give kDataLoss or kInvalidArgument, never a crash.
 StatusOr<PairProblem> DecodePairProblem(std::string_view bytes);
 
-// For people: "dense: MatMul f32[4,4] beside chain: Relu f32[4]".
+// Returns a text for people: "dense: MatMul f32[4,4] beside chain: Relu f32[4]".
 std::string Summary(const PairProblem& pair);
 
-// Both groups in one graph that share nothing (inputs and outputs of the first, then of the second;
-// synthetic constants of the second have other names), and a plan that runs them on two streams.
-// kInvalidArgument: groups that do not make a graph.
+// One graph that holds both groups, which share nothing, and a plan that runs them on two streams.
+// Inputs and outputs of the first group come first. Synthetic constants of the second have other
+// names.
 struct PairRun {
   Graph graph;
   Plan plan;
 };
+// Returns the run of a pair. kInvalidArgument: the groups do not form a graph.
 StatusOr<PairRun> PlanOfPair(const PairProblem& pair);
 
 }  // namespace ag

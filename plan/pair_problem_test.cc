@@ -23,7 +23,7 @@ constexpr std::string_view kPairNetwork =
     "output z = reduce_mean(q) axes=[2,3]\n"
     "output r = tanh(add(c, d))\n";
 
-// Every group of the network but views and reorders.
+// Returns every group of the network except views and reorders.
 std::vector<GroupProblem> PairProblems() {
   const Graph graph = GraphOf(kPairNetwork);
   RooflineTimes times(SmallSpec());
@@ -51,7 +51,7 @@ TEST(PairProblem, EveryTwoGroupsMakeAPlanThatComputesBoth) {
       EXPECT_EQ(run->plan.groups[0].kernel, pair.kernels[0]);
       EXPECT_EQ(run->plan.groups[1].pattern, pair.groups[1].pattern);
       EXPECT_EQ(run->graph.size(), a.graph.size() + b.graph.size());
-      // The first group's outputs are those that it has alone.
+      // The first group's outputs equal those of the group alone.
       std::vector<Tensor> inputs;
       for (const NodeId id : run->graph.inputs()) {
         inputs.push_back(RandomTensor(run->graph.type({id, 0}), 5 + inputs.size()));
@@ -121,7 +121,7 @@ TEST(PairProblem, RefusesWhatIsNone) {
   for (size_t at = 0; at < bytes.size(); at += 3) {
     std::string flipped = bytes;
     flipped[at] = static_cast<char>(flipped[at] ^ 0x15);
-    const auto read = DecodePairProblem(flipped);  // Whatever it is, it makes a plan or an error.
+    const auto read = DecodePairProblem(flipped);  // Any bytes give a plan or an error.
     if (read.ok()) static_cast<void>(PlanOfPair(*read).ok());
   }
 }

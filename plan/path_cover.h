@@ -1,5 +1,5 @@
 // The cheapest cover of a graph by groups: dynamic programming over the trees that single-reader
-// edges make (each operator has at most one reader it could be grouped with).
+// edges form. Each operator has at most one reader that may join its group. Thread-safe.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace ag {
 
-// One group: the operators from `first` along the single-reader edges, ending with `last`.
+// One group: the operators from `first` along single-reader edges to `last`.
 struct PathGroup {
   NodeId first = 0;
   NodeId last = 0;
@@ -17,8 +17,8 @@ struct PathGroup {
   GroupTime time;
 };
 
-// reader[id]: the operator that a group may go on with after `id`; -1: none. An operator that is
-// `taken` is in no path and no reader.
+// reader[id] is the operator that may follow `id` in a group; -1: none. An operator that is `taken`
+// is in no path and is no reader.
 struct CoverRequest {
   const Graph& graph;
   const DeviceSpec& spec;
@@ -30,13 +30,14 @@ struct CoverRequest {
   GroupingOptions options;
 };
 
-// The groups by ascending last operator. kUnimplemented names an operator that fits no group.
+// Returns the groups by ascending last operator. kUnimplemented: an operator fits no group; the
+// message names it.
 StatusOr<std::vector<PathGroup>> CoverByPaths(const CoverRequest& request);
 
-// The group of `path`, with its ports, which only depend on nodes and layouts.
+// Returns the group of `path` with its ports, which depend only on nodes and layouts.
 Group MakeGroup(const Graph& graph, const NodeLayouts& layouts, std::vector<NodeId> path);
 
-// The operators from `first` to `last`.
+// Returns the operators from `first` to `last`.
 std::vector<NodeId> PathOf(const std::vector<NodeId>& reader, NodeId first, NodeId last);
 
 }  // namespace ag

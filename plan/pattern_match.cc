@@ -28,7 +28,7 @@ bool Takes(const PatternStep& step, const Graph& graph, NodeId id) {
   return std::ranges::binary_search(step.ops, node.op) && HasForm(graph, node, step.form);
 }
 
-// A broadcast that runs along `axis` of `shape` alone, or a scalar.
+// Whether the operand is a scalar, or runs only along `axis` of `shape` in a broadcast.
 bool RunsAlong(const Shape& operand, const Shape& shape, size_t axis) {
   if (operand.size() > shape.size()) return false;
   const size_t missing = shape.size() - operand.size();

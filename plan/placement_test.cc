@@ -1,5 +1,5 @@
-// Plans of random graphs are run in random orders on a memory of symbols: each group writes symbols
-// of its own, and whoever reads must find them. Nothing here knows of lives or happens-before.
+// Runs plans of random graphs in random orders on a memory of symbols. Each group writes its own
+// symbols, and every reader must find them. This file does not use lives or happens-before.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 
 using Symbols = std::vector<uint64_t>;  // One per 4 bytes.
 
-// The values of a random network at hand: f32 of [1,C,2,2], or [1,4C].
+// The available values of a random network: f32 of [1,C,2,2], or [1,4C].
 class RandomNetwork {
  public:
   explicit RandomNetwork(Random* random) : random_(*random) {}
@@ -114,7 +114,7 @@ class Machine {
     }
   }
 
-  // Runs every launch, begin and end in an order drawn from what streams and waits allow.
+  // Runs every launch; draws the order of begins and ends from those that streams and waits allow.
   std::string Run(Random* random) {
     Reset();
     size_t left = 0;
@@ -141,7 +141,7 @@ class Machine {
     return error_;
   }
 
-  // Offset in the arena and bytes, by group.
+  // Sets offset in the arena and bytes by group.
   void SetWorkspaces(std::vector<std::pair<int64_t, int64_t>> workspaces) {
     workspaces_ = std::move(workspaces);
   }
@@ -149,7 +149,7 @@ class Machine {
  private:
   using Buffer = std::pair<Place::Kind, int32_t>;
 
-  // A group's own symbols in its workspace, there from its beginning to its end.
+  // A group's own symbols in its workspace, while the group runs.
   std::span<uint64_t> WorkspaceOf(int g) {
     if (workspaces_.empty() || workspaces_[g].second == 0) return {};
     Symbols& arena = memory_[{Place::Kind::kArena, 0}];
@@ -170,7 +170,7 @@ class Machine {
     return symbols;
   }
 
-  // What a reader must find: what the launched writer wrote, seen through views.
+  // Returns the symbols that a reader must find: those of the launched writer, through views.
   Symbols Expected(const Port& port) const {
     const auto it = writer_.find(port);
     if (it == writer_.end() || plan_.groups[it->second].pattern != kViewPattern) return Fresh(port);
@@ -186,7 +186,7 @@ class Machine {
       }
       return all;
     }
-    size_t begin = 0;  // All cuts are of channels at batch 1: dense runs.
+    size_t begin = 0;  // All cuts are along channels at batch 1: dense runs.
     if (node.op == OpKind::kSlice) begin = node.IntList("starts")[0] * 4;
     if (node.op == OpKind::kSplit) begin = port.edge.output * CellsOf(port);
     return Symbols(first.begin() + begin, first.begin() + begin + CellsOf(port));
@@ -303,7 +303,7 @@ TEST(Placement, RandomPlansFindTheirDataInEveryOrder) {
   EXPECT_GT(views, 100);
 }
 
-// Workspaces of random sizes for half of the launched groups.
+// Random workspaces for half of the launched groups.
 struct Workspaces {
   std::vector<int64_t> bytes, offsets;
 };
@@ -341,7 +341,8 @@ TEST(Placement, NothingIsWrittenToAWorkspaceWhileItsGroupRuns) {
     Machine machine(made.graph, made.plan);
     machine.SetWorkspaces(Zip(workspaces));
     for (int run = 0; run < 10; ++run) ASSERT_EQ(machine.Run(&random), "") << "seed " << seed;
-    for (int64_t& offset : workspaces.offsets) offset = 0;  // One for all: the machine sees it.
+    // One offset for all: the machine detects it.
+    for (int64_t& offset : workspaces.offsets) offset = 0;
     machine.SetWorkspaces(Zip(workspaces));
     for (int run = 0; run < 3; ++run) {
       if (machine.Run(&random).empty()) continue;
@@ -397,7 +398,7 @@ TEST(Placement, MemoryIsShared) {
   const std::vector<Group> groups = *FormGroups(graph, spec, {}, times);
   const Plan plan = *CompletePlan(graph, groups, OneStream(graph, groups), spec, {});
   EXPECT_EQ(plan.arena_bytes, 2 * 4096);
-  const DeviceSpec gpu = LoadSpec(AG_SOURCE_DIR, "h200");  // Half the bytes in fp16.
+  const DeviceSpec gpu = LoadSpec(AG_SOURCE_DIR, "h200");  // fp16 needs half the bytes.
   EXPECT_EQ(CompletePlan(graph, groups, OneStream(graph, groups), gpu, {.precision = "fp16"})
                 ->arena_bytes,
             2 * 2048);
@@ -408,7 +409,7 @@ TEST(Placement, MemoryIsShared) {
 }
 
 TEST(Placement, DenseConcatenationsNestAtBatchOne) {
-  // DenseNet: each layer's concat holds the one before.
+  // DenseNet: each layer's concat contains the one before.
   const std::string conv = " strides=[1,1] pads=[0,0,0,0] dilations=[1,1]\n";
   std::string text =
       "input x f32[1,16,2,2]\nb = const f32[16] seed 1\n"

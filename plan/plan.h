@@ -1,6 +1,6 @@
-// A plan: how a device runs one graph. Groups say what one launch computes, streams in which order
-// and beside what, places where every tensor lies. Plain data; a device turns it into something
-// that runs.
+// A plan: how a device runs one graph. Groups say what one launch computes, streams give the order
+// and the overlap of launches, places give the memory of every tensor. A device builds something
+// that runs from it. Plain data and pure functions.
 #pragma once
 
 #include <compare>
@@ -17,7 +17,8 @@
 
 namespace ag {
 
-inline constexpr int kCoresMax = 1'000'000;  // What decoders take for a number of cores or groups.
+// Greatest number of cores or groups that decoders accept.
+inline constexpr int kCoresMax = 1'000'000;
 
 // A tensor as a group reads or writes it.
 struct Port {
@@ -26,43 +27,44 @@ struct Port {
   auto operator<=>(const Port&) const = default;
 };
 
-// Groups whose pattern is one of these contain no launch pattern of the spec.
+// The two group patterns that no spec defines.
 //
-// A reorder has no nodes and writes inputs[0] in another layout to outputs[0], the same edge. With
-// equal layouts it is a *copy*: it writes a tensor to graph outputs that cannot be the tensor's own
-// place, because it is a graph input as well, or another output already, or a constant. It
-// writes every further place of its port (CopiesOf); there is one copy per edge. The copy of a
-// constant has no inputs: constants are never ports, the device has their bytes.
+// A reorder has no nodes; it writes inputs[0] in another layout to outputs[0], the same edge. With
+// equal layouts it is a *copy*: it fills the graph outputs that cannot be the home of their tensor,
+// because the tensor is a graph input, a constant, or another output already. It writes all places
+// of its port except the home (CopiesOf); there is one copy per edge. The copy of a constant has no
+// inputs: constants are never ports, and the device has their bytes.
 //
-// A view has one movement operator (or is a reorder that changes no byte). Placement alone does it;
-// it is never launched, takes no time, and its outputs are there as soon as its inputs are.
+// A view has one movement operator, or is a reorder that changes no byte. Placement alone does its
+// work: it is never launched, takes no time, and its outputs exist as soon as its inputs do.
 inline constexpr std::string_view kReorderPattern = "reorder";
 inline constexpr std::string_view kViewPattern = "view";
 
 struct Group {
   std::string pattern;        // A name of DeviceSpec::patterns, or one of the two above.
-  std::vector<NodeId> nodes;  // Ascending; operators that are not constant. Empty for a reorder.
-  std::vector<Port> inputs;   // Read from outside, without constants, in order of first reading.
-  std::vector<Port> outputs;  // Written, and read by something outside.
-  std::string kernel;         // The device's name of the chosen kernel; "": the device's default.
-  int cores = 0;              // What the group was built and measured for; 0: its stream's.
+  std::vector<NodeId> nodes;  // Ascending; operators that are not constant. Empty: a reorder.
+  std::vector<Port> inputs;  // Read from outside, without constants, in the order of first reading.
+  std::vector<Port> outputs;  // Written, and read outside.
+  std::string kernel;         // The device's name of the kernel; "": the device's default.
+  int cores = 0;  // The cores for which the group was built and measured; 0: its stream's.
 };
 
 struct Launch {
   int group = 0;
-  std::vector<int> waits;  // Groups on other streams that must have ended. Transitively reduced.
+  // Groups on other streams that must have ended. Transitively reduced.
+  std::vector<int> waits;
 };
 
 struct Stream {
-  int cores = 0;  // 0: all of the device.
+  int cores = 0;  // 0: all of the device's.
   std::vector<Launch> launches;
 };
 
-// Where a tensor in a layout lies. kInput and kOutput are the caller's buffers, which hold plain
-// bytes: where the port has another layout (only SingleGroupPlan and PlanOfPair make such places)
-// or the policy's precision another type (StoredType; offsets and sizes are the stored ones) the
-// device keeps a buffer of its own of LayoutBytes and converts on the way in and out, which no
-// timing includes.
+// The memory of a tensor in a layout. kInput and kOutput are the caller's buffers, which hold plain
+// bytes. Where the port has another layout (only in SingleGroupPlan and PlanOfPair) or the policy's
+// precision another type (StoredType; offsets and sizes are those of the stored type), the device
+// keeps an own buffer of LayoutBytes and converts on the way in and out. No timing includes the
+// conversion.
 struct Place {
   enum class Kind : uint8_t { kArena = 0, kInput = 1, kOutput = 2 };
   Port port;
@@ -73,22 +75,22 @@ struct Place {
 };
 
 struct Plan {
-  Digest graph;             // Digest of the graph that the NodeIds speak of.
-  Environment environment;  // Where it was measured; "" for one that was only estimated.
+  Digest graph;             // Digest of the graph to which the NodeIds belong.
+  Environment environment;  // Where it was measured; "": only estimated.
   Policy policy;
   std::vector<Group> groups;
-  std::vector<Stream> streams;  // Every group but views stands in exactly one launch.
-  // Sorted. One per distinct port that is read or written, its home; after it, all kOutput, those
-  // that a copy group fills. A constant has no home.
+  std::vector<Stream> streams;  // Every group except views is in exactly one launch.
+  // Sorted. Each port that is read or written has one home; after the home come the places, all
+  // kOutput, that a copy fills. A constant has no home.
   std::vector<Place> places;
   int64_t arena_bytes = 0;
 };
 
-// Where the port is written and read; null when it has no place. REQUIRES: sorted places, and the
-// port is no constant.
+// Returns the home of the port; null: it has no place. REQUIRES: sorted places, and the port is not
+// a constant.
 const Place* FindPlace(const Plan& plan, const Port& port);
 
-// The places that the copy group of `port` writes: all but its home; all when it is a constant.
+// Returns the places that the copy of `port` writes: all but its home; all for a constant.
 std::span<const Place> CopiesOf(const Graph& graph, const Plan& plan, const Port& port);
 
 inline bool IsCopy(const Group& group) {
@@ -96,18 +98,19 @@ inline bool IsCopy(const Group& group) {
          (group.inputs.empty() || group.inputs == group.outputs);
 }
 
-// Checks everything a device relies on: the digest, ids in range, every operator node in exactly
-// one group, groups convex, each port placed, launches complete, waits enough (every read happens
-// after its write and after all earlier readers of reused memory are done), placements in bounds
-// and disjoint where lives overlap by happens-before. kInvalidArgument says what is wrong.
+// Checks everything that devices rely on: the digest, ids in range, every operator in exactly one
+// group, convex groups, every port placed, complete launches, sufficient waits (each read happens
+// after its write and after all earlier readers of reused memory), and places that are in bounds
+// and disjoint where lives overlap by happens-before. kInvalidArgument: the message says what is
+// wrong.
 Status ValidatePlan(const Graph& graph, const Plan& plan, const DeviceSpec& spec);
 
-// Versioned bytes (docs/plan.md); hostile input gives kDataLoss, never a crash.
+// Versioned bytes (docs/plan.md). Hostile bytes give kDataLoss, never a crash.
 inline constexpr uint32_t kPlanBytesVersion = 1;
 std::string EncodePlan(const Plan& plan);
 StatusOr<Plan> DecodePlan(std::string_view bytes);
 
-// For people: one line a launch, with streams, waits, kernels.
+// Returns a text for people: one line per launch, with streams, waits and kernels.
 std::string FormatPlan(const Graph& graph, const Plan& plan);
 
 }  // namespace ag

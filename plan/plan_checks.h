@@ -1,22 +1,24 @@
-// The parts of ValidatePlan. Each trusts what the ones before it checked; all return
-// kInvalidArgument that says what is wrong.
+// The parts of ValidatePlan, to be called in this order: each relies on the checks before it. Each
+// returns kInvalidArgument with the mistake. Pure functions.
 #pragma once
 
 #include "plan/happens_before.h"
 
 namespace ag {
 
-// Groups: patterns, nodes (each operator in exactly one group, groups convex), ports, layouts.
+// Checks groups: patterns, nodes (each operator in exactly one group, convex groups), ports,
+// layouts.
 Status CheckGroups(const Graph& graph, const Plan& plan, const DeviceSpec& spec);
 
-// Streams: launches complete, every read after its write.
+// Checks streams: complete launches, every read after its write.
 StatusOr<HappensBefore> CheckSchedule(const Graph& graph, const Plan& plan, const DeviceSpec& spec);
 
-// Places: complete, in bounds, views consistent, shared bytes never alive twice.
+// Checks places: complete, in bounds, consistent views, shared bytes never needed by two tensors at
+// once.
 Status CheckPlaces(const Graph& graph, const Plan& plan, const DeviceSpec& spec,
                    const HappensBefore& before);
 
-// "[3:0 plain]", for messages.
+// Returns "[3:0 plain]", for messages.
 std::string PortText(const Port& port);
 
 }  // namespace ag

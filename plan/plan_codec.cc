@@ -47,7 +47,7 @@ void WritePlace(const Place& place, ByteWriter* out) {
   out->I64(place.offset_bytes);
 }
 
-// Numbers of nodes, groups, cores, indices: never negative, and an int.
+// Reads a number of nodes, groups, cores or an index: never negative, and an int.
 StatusOr<int> ReadNumber(ByteReader* in) {
   AG_LET(const uint32_t value, in->U32());
   if (value > static_cast<uint32_t>(INT32_MAX)) {

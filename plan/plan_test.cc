@@ -24,7 +24,7 @@ struct TwoBranches {
   Plan plan;
 };
 
-// One thing made wrong in Made::plan, and what ValidatePlan says ("*": the rest does not matter).
+// One mistake in Made::plan, and the message of ValidatePlan ("*": the rest does not matter).
 struct Spoiled {
   const char* name;
   std::function<void(Plan*)> spoil;

@@ -55,7 +55,8 @@ std::vector<Edge> SortedEdges(const std::vector<Port>& ports) {
   return edges;
 }
 
-// Inputs and outputs must be just what the nodes read from outside and what is read of them there.
+// Checks that the inputs are exactly the edges that the nodes read from outside, and the outputs
+// exactly those that others read.
 Status CheckPortsOfNodes(const Graph& graph, const Group& group, size_t g) {
   const auto is_inside = [&](NodeId id) { return std::ranges::binary_search(group.nodes, id); };
   std::vector<Edge> reads, writes;
@@ -82,7 +83,7 @@ Status CheckPortsOfNodes(const Graph& graph, const Group& group, size_t g) {
   return OkStatus();
 }
 
-// No path may leave a group and come back: neither part could run first.
+// Checks that no path leaves the group and comes back; then neither part could run first.
 Status CheckConvex(const Graph& graph, const Group& group, size_t g) {
   if (group.nodes.size() < 2) return OkStatus();
   const NodeId first = group.nodes.front();
@@ -135,8 +136,8 @@ Status CheckPattern(const Graph& graph, const Group& group, size_t g, const Devi
   return OkStatus();
 }
 
-// The group that writes each port; copies write no home. A reorder reads what an operator wrote or
-// the caller gave, so that views and reorders cannot feed each other in a circle.
+// Returns the group that writes each port; copies write no home. A reorder must read the port of an
+// operator or of the caller, so views and reorders cannot form a cycle.
 StatusOr<std::map<Port, size_t>> CheckWriters(const Plan& plan) {
   std::map<Port, size_t> writers;
   for (size_t g = 0; g < plan.groups.size(); ++g) {

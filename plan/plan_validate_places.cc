@@ -12,7 +12,7 @@ int64_t BytesOf(const Graph& graph, const Plan& plan, const Port& port) {
   return LayoutBytes(StoredType(graph.type(port.edge), plan.policy.precision), port.layout);
 }
 
-// The bytes that a place has to lie in.
+// Returns the size of the buffer that holds a place.
 StatusOr<int64_t> BufferBytes(const Graph& graph, const Plan& plan, const Place& place) {
   if (place.kind == Place::Kind::kArena) return plan.arena_bytes;
   const bool is_input = place.kind == Place::Kind::kInput;
@@ -23,13 +23,13 @@ StatusOr<int64_t> BufferBytes(const Graph& graph, const Plan& plan, const Place&
   }
   const Edge edge =
       is_input ? Edge{graph.inputs()[place.index], 0} : graph.outputs()[place.index].edge;
-  // A tensor in another layout has a buffer of its own there.
+  // A tensor in another layout has its own buffer there.
   const bool is_own = place.port.edge == edge && place.offset_bytes == 0;
   const TensorType type = StoredType(graph.type(edge), plan.policy.precision);
   return LayoutBytes(type, is_own ? place.port.layout : Layout::kPlain);
 }
 
-// All ports are placed and nothing else is; all places lie within their buffers.
+// Checks that exactly the ports are placed, and that all places are within their buffers.
 Status CheckBounds(const Graph& graph, const Plan& plan, const DeviceSpec& spec) {
   std::set<Port> ports;
   for (const Group& group : plan.groups) {
@@ -58,7 +58,8 @@ Status CheckBounds(const Graph& graph, const Plan& plan, const DeviceSpec& spec)
   return OkStatus();
 }
 
-// A port inside another lies just there; a root lies in the buffer that is its own.
+// Checks that a port inside another one has the offset of its view, and that a root is in its own
+// buffer.
 Status CheckHome(const Graph& graph, const Plan& plan, const ViewForest& forest,
                  const Place& place) {
   const ViewForest::Location location = forest.Find(place.port);
@@ -78,7 +79,7 @@ Status CheckHome(const Graph& graph, const Plan& plan, const ViewForest& forest,
   return InvalidPlan(fmt::format("{}: lies in the buffer of another tensor", PortText(place.port)));
 }
 
-// Each graph output is written once: by its tensor having its home there, or by a copy.
+// Checks that each graph output is written once: as the home of its tensor, or by a copy.
 Status CheckOutputs(const Graph& graph, const Plan& plan, const ViewForest& forest) {
   std::vector<int> writers(graph.outputs().size());
   for (const Place& place : plan.places) {
@@ -112,8 +113,8 @@ Status CheckOutputs(const Graph& graph, const Plan& plan, const ViewForest& fore
   return OkStatus();
 }
 
-// What launches write lies in no input, what they read was given or written, and bytes that two
-// tensors share are never needed by both.
+// Checks that launches write no graph input, that every tensor that is read is an input or is
+// written, and that no bytes are needed by two tensors at once.
 Status CheckLives(const Graph& graph, const Plan& plan, const ViewForest& forest,
                   const HappensBefore& before) {
   struct Used {

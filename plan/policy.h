@@ -1,4 +1,4 @@
-// What the caller fixes about the answer; part of every key.
+// The caller's requirements for the answer; part of every key. Plain data and pure functions.
 #pragma once
 
 #include <string>
@@ -9,21 +9,21 @@
 namespace ag {
 
 struct Policy {
-  std::string precision = "fp32";  // fp32 | tf32 | fp16 | bf16; a device says which it offers.
-  double tolerance = 1e-3;         // Largest |a-b| / max|a| per output that is still equivalent.
-  bool cold_cache = false;         // Every run that is timed finds the device's caches flushed.
+  std::string precision = "fp32";  // fp32 | tf32 | fp16 | bf16, if the device offers it.
+  double tolerance = 1e-3;         // Largest |a-b| / max|a| per output that counts as equivalent.
+  bool cold_cache = false;         // The device's caches are flushed before every timed run.
   bool nonfinite_strict = false;   // Keep Inf and NaN exactly: rules of class "finite" are off.
 
   bool operator==(const Policy&) const = default;
-  std::string Text() const;  // Canonical "precision=fp32;tolerance=0.001;..."
+  std::string Text() const;  // Canonical "precision=fp32;tolerance=0.001;...".
 };
 
-// What is taken for equivalent where the caller says nothing: the roundings of a whole network in
-// that precision.
+// Returns the tolerance when the caller gives none: the rounding errors of a whole network in that
+// precision.
 double DefaultTolerance(std::string_view precision);
 
-// The inverse of Text(). Keys that are left out keep their default, so "" is the default policy.
-// kInvalidArgument names an unknown key or a value that does not fit.
+// Returns the policy of a Text(). Missing keys keep their default, so "" is the default policy.
+// kInvalidArgument: an unknown key or a value that does not fit; the message names it.
 StatusOr<Policy> ParsePolicy(std::string_view text);
 
 }  // namespace ag

@@ -13,7 +13,8 @@ constexpr std::string_view kGraphKey = "graph=";
 constexpr std::string_view kBytesKey = "problem=";
 constexpr std::string_view kColdKey = "cold_cache=";
 
-// The statements of a graph's text: line ends, or semicolons outside of quotes.
+// Returns the statements of a graph's text, which line ends, or semicolons outside quotes,
+// separate.
 std::vector<std::string> Statements(std::string_view text, char separator) {
   std::vector<std::string> statements(1);
   bool quoted = false;
@@ -29,7 +30,7 @@ std::vector<std::string> Statements(std::string_view text, char separator) {
   return statements;
 }
 
-// "v1 = const f32[4] " of a constant's statement, with its type; null where it is another one.
+// "v1 = const f32[4] " of a constant's statement, with its value.
 struct ConstantStatement {
   std::string_view head;  // With the blank at its end.
   std::string_view value;

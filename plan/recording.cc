@@ -50,7 +50,7 @@ StatusOr<int64_t> TakeCount(std::string_view key, int64_t high, std::string_view
   return *value;
 }
 
-// "winograd@2300,repacked@2500"
+// Parses "winograd@2300,repacked@2500".
 Status ParseOthers(const std::string& text, Measurement* measurement) {
   if (text.empty()) return OkStatus();
   for (const std::string_view other : Split(text, ',')) {
@@ -65,7 +65,7 @@ Status ParseOthers(const std::string& text, Measurement* measurement) {
   return OkStatus();
 }
 
-// Takes what FormatTimes writes.
+// Parses the words that FormatTimes writes.
 Status TakeTimes(std::string_view* text, Measurement* m, int64_t* measured_unix_seconds) {
   constexpr int64_t kCountMax = 1'000'000'000;
   constexpr int64_t kSecondsMax = 1'000'000'000'000;
@@ -101,7 +101,7 @@ StatusOr<RecordedGroup> ParseGroup(std::string_view text) {
   return group;
 }
 
-// "groups=1,4 first=direct second=tiled"; `groups` are those that the numbers count.
+// Parses "groups=1,4 first=direct second=tiled"; the numbers count in `groups`.
 StatusOr<PairProblem> ParsePair(std::string_view text, const std::vector<GroupProblem>& groups) {
   AG_LET(const std::string numbers, TakeWord("groups", &text));
   const std::vector<std::string_view> words = Split(numbers, ',');
@@ -157,7 +157,7 @@ class Parser {
     if (word != "spec") {
       return Invalid(fmt::format("expected spec, environment, group or pair, got '{}'", word));
     }
-    // The spec's own parser names the line: each of its lines stays where it is in the file.
+    // The spec's own parser names lines, so each line keeps its place in the file.
     spec_text_ += rest;
     has_spec_ = true;
     return OkStatus();
@@ -193,11 +193,11 @@ class Parser {
   Environment environment_;
   std::string spec_text_;
   bool has_spec_ = false;
-  std::map<Environment, std::vector<GroupProblem>> counted_;  // Groups in the order of their lines.
+  std::map<Environment, std::vector<GroupProblem>> counted_;  // In the order of their lines.
   std::map<Digest, int> lines_;
 };
 
-// A group as its line, and its bytes, by which pairs name it.
+// A group as its line, and its bytes, by which pairs find it.
 struct RecordedGroupLine {
   std::string problem;
   std::string times;
@@ -205,7 +205,7 @@ struct RecordedGroupLine {
   auto operator<=>(const RecordedGroupLine&) const = default;
 };
 
-// The lines of the pairs whose groups are among `groups`, in order.
+// Returns the lines of the pairs whose groups are in `groups`, in order.
 std::vector<std::string> PairLines(const std::vector<const RecordedPair*>& pairs,
                                    const std::vector<RecordedGroupLine>& groups) {
   std::map<std::string_view, size_t> numbers;

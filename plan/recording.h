@@ -1,13 +1,14 @@
-// A recording: measurements of a device's groups, and of pairs of them run together, as a text file
-// (docs/recording.md), one line each, which can be committed. `autograph cache export` writes one,
-// `cache import` reads it, and a simulated device answers from it (device/sim).
+// A recording: a device's measurements of groups, and of pairs of groups run together, as a text
+// file with one line for each (docs/recording.md). It can be committed. `autograph cache export`
+// writes it, `cache import` reads it, and a simulated device (device/sim) answers from it. Plain
+// data and pure functions.
 //   autograph-measurements 3
 //   spec name h200
 //   environment device=...;driver=...
 //   group ns=2127.5 low=2120 high=2131 samples=15 ... kernel=direct others=... pattern=conv ...
 //   pair ns=3100 low=... time=... groups=1,4 first=direct second=tiled
-//
-// spec: the device as data, a line of docs/device-spec.md each; optional. environment: of the lines
+// spec: a line of docs/device-spec.md; these lines are optional. environment: of all following
+// lines. A pair names its two groups by their numbers.
 // that follow. A group is one line; a pair names two of them by number.
 #pragma once
 
@@ -24,7 +25,7 @@ namespace ag {
 
 inline constexpr std::string_view kRecordingHeader = "autograph-measurements 3";
 
-// The kernel of groups whose time a simulated device with a recording had to estimate.
+// The kernel name of a group whose time a simulated device with a recording had to estimate.
 inline constexpr std::string_view kEstimatedKernel = "estimated";
 
 struct RecordedGroup {
@@ -37,7 +38,7 @@ struct RecordedGroup {
 struct RecordedPair {
   PairProblem problem;
   Environment environment;
-  Measurement measurement;  // Of both together; no kernel, no alternatives.
+  Measurement measurement;  // Of both groups together; no kernel, no alternatives.
   int64_t measured_unix_seconds = 0;
 };
 
@@ -47,16 +48,16 @@ struct Recording {
   std::vector<RecordedPair> pairs;
 };
 
-// Whether the text means to be a recording, of any version.
+// Returns true when the text begins as a recording of any version.
 bool IsRecording(std::string_view text);
 
-// The file's text: ordered by environment and group, so equal recordings have equal texts whatever
-// the order of their groups and pairs. A pair is written only where both of its groups are, of its
-// environment: alone it says nothing.
+// Returns the file's text, sorted by environment and group: equal recordings have equal texts, in
+// whatever order they hold groups and pairs. A pair is written only when both of its groups are
+// there with its environment; without them it has no meaning.
 std::string FormatRecording(const Recording& recording);
 
-// Reads versions 2 (which has no pairs) and 3. kInvalidArgument "line N: ..." for the first thing
-// that is wrong; hostile text never crashes.
+// Returns the recording in a text of version 3, or 2, which has no pairs. kInvalidArgument "line N:
+// ...": the first mistake. Hostile text never crashes.
 StatusOr<Recording> ParseRecording(std::string_view text);
 
 }  // namespace ag

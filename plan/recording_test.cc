@@ -86,7 +86,7 @@ TEST(ProblemText, AColdProblemSaysSo) {
 
 TEST(ProblemText, WhatTextCannotSayIsWrittenAsBytes) {
   GroupProblem problem = ReluProblem();
-  // A NaN with a payload: no number word reads back to its bits.
+  // A NaN with a payload: no number in text reads back to its bits.
   GraphBuilder builder;
   const TensorType type{DType::kFloat32, {1}};
   const std::string nan("\x01\x00\xc0\x7f", 4);
@@ -144,7 +144,7 @@ TEST(Recording, IsOrderedText) {
   EXPECT_TRUE(again->groups[0].measurement.simulated);
 }
 
-// Two groups and both together, in two environments; one pair's group is missing in the second.
+// Two groups and their pair, in two environments; in the second one a group of the pair is missing.
 Recording WithPairs() {
   Recording recording;
   for (const char* environment : {"a=1", "b=1"}) {

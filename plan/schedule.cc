@@ -11,8 +11,8 @@ int64_t OutputBytes(const Graph& graph, const Group& group) {
   return bytes;
 }
 
-// Orders launches for one stream and counts the bytes that are alive, taking the outputs of a group
-// as one piece that lives until its last follower (views looked through).
+// Orders launches for one stream and counts the live bytes. The outputs of a group count as one
+// piece that lives until its last follower, with views looked through.
 class MemoryOrder {
  public:
   MemoryOrder(const Graph& graph, const std::vector<Group>& groups)
@@ -98,7 +98,7 @@ StatusOr<Plan> CompletePlan(const Graph& graph, std::vector<Group> groups,
 
 namespace {
 
-// The same groups on `cores` cores each.
+// Returns the same groups, each on `cores` cores.
 TimedGroups TimeGroups(const Graph& graph, std::vector<Group> groups, const Policy& policy,
                        GroupTimes& times, int cores) {
   TimedGroups timed;

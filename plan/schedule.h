@@ -1,4 +1,5 @@
 // From groups to a complete plan: streams and launch order, memory, and the simulated makespan.
+// Pure functions.
 #pragma once
 
 #include <vector>
@@ -8,69 +9,71 @@
 
 namespace ag {
 
-// One stream in an order that keeps memory low.
+// Returns one stream, in an order that keeps memory low.
 std::vector<Stream> OneStream(const Graph& graph, const std::vector<Group>& groups);
 
-// Greedy list scheduling: ready groups by longest remaining path, onto the stream where they begin
-// first; each of the `streams` streams has StreamCores. A group that begins beside others is taken
-// to run as fast as `sharing` says of those that run then. Waits are transitively reduced.
+// Returns streams by greedy list scheduling: of the ready groups, the one with the longest
+// remaining path goes to the stream where it begins first. Each of the `streams` streams has
+// StreamCores. A group that begins beside others has the speed that `sharing` gives for the groups
+// that run then. Waits are transitively reduced.
 std::vector<Stream> GreedyStreams(const Graph& graph, const std::vector<Group>& groups,
                                   const std::vector<double>& group_ns, const DeviceSpec& spec,
                                   int streams, const Sharing& sharing = {});
 
-// Groups, each on one stream's cores or on all, with what they take, and their launches.
+// Groups with their times, each for one stream's cores or for all cores, and their launches.
 struct Schedule {
   TimedGroups timed;
   std::vector<Stream> streams;
 };
 
-// The same where a group may also take all cores, beside nothing: before it begins the other
-// streams have ended what was launched before it, and what is launched later waits for it. A group
-// is wide when nothing could run beside it, or when the cores make it faster by a certain ratio;
-// the ratio whose schedule ends first is taken. `narrow` and `wide` are the same groups, for one
-// stream's cores and for all (Group::cores says so; its 0 is the stream's, which has all here). No
-// group slows another down: each stream's cores are its own.
+// Returns a schedule as GreedyStreams does, in which a *wide* group takes all cores and runs alone:
+// it begins after everything that was launched before it, and later launches wait for it. A group
+// becomes wide when nothing could run beside it, or when all cores make it faster by at least a
+// certain ratio; of several ratios the one whose schedule ends first is taken. `narrow` and `wide`
+// are the same groups for one stream's cores and for all cores (see Group::cores). Narrow groups do
+// not slow each other down: each stream has its own cores.
 Schedule GreedyWideStreams(const Graph& graph, const TimedGroups& narrow, const TimedGroups& wide,
                            const DeviceSpec& spec, int streams);
 
-// Arena places by happens-before: two tensors share bytes only when every reader of the first has
-// ended before the writer of the second begins, in every execution the waits allow. View groups
-// (FormGroups says which) become places inside other places. kInvalidArgument: streams that wait in
-// a circle, or a group that cannot be a view. kResourceExhausted: the arena exceeds the device.
+// Sets plan->places and plan->arena_bytes. By happens-before, two tensors share bytes only when
+// every reader of the first has ended before the writer of the second begins, in every execution
+// that the waits allow. View groups become places inside other places. kInvalidArgument: streams
+// wait in a cycle, or a group cannot be a view. kResourceExhausted: the arena exceeds the device's
+// memory.
 Status PlaceTensors(const Graph& graph, const DeviceSpec& spec, Plan* plan);
 
-// Makes room in the arena of a plan with places for what each group works in while it runs:
-// bytes[g] for group g, 0 for none. A workspace is a tensor that lives for its group alone, so it
-// may lie where tensors do that have ended or not begun, and where another group's does that cannot
-// run beside it. Grows plan->arena_bytes where needed and returns the offset of each, -1 for none.
+// Adds workspaces to the arena of a plan with places: bytes[g] for group g, 0 for none. A workspace
+// lives while its group runs. It may share bytes with a tensor that has ended or not begun, and
+// with the workspace of a group that cannot run at the same time. Increases plan->arena_bytes where
+// needed. Returns the offset of each workspace, -1 for none.
 StatusOr<std::vector<int64_t>> PlaceWorkspaces(const Graph& graph, const DeviceSpec& spec,
                                                const std::vector<int64_t>& bytes, Plan* plan);
 
-// Simulates the launches on the spec's streams, events and cores; the end of the last one. Groups
-// that run beside each other slow down alike, as SpeedBeside says. Infinity when streams wait for
-// each other in a circle.
+// Returns the end of the last launch in a simulation with the spec's streams, events and cores. All
+// groups that run beside each other have the same slower speed (SpeedBeside). Infinity: streams
+// wait for each other in a cycle.
 double MakespanNs(const Graph& graph, const Plan& plan, const std::vector<double>& group_ns,
                   const DeviceSpec& spec, const Sharing& sharing = {});
 
-// Two groups of different streams that ran beside each other in that simulation, and how long.
+// Two groups of different streams that overlapped in the simulation, and for how long.
 struct BesidePair {
   int first = 0;  // first < second.
   int second = 0;
   double ns = 0;
 };
-// All of them, the longest first. Empty when streams wait for each other in a circle.
+// Returns all overlapping pairs, the longest first. Empty: streams wait for each other in a cycle.
 std::vector<BesidePair> PairsBeside(const Graph& graph, const Plan& plan,
                                     const std::vector<double>& group_ns, const DeviceSpec& spec,
                                     const Sharing& sharing = {});
 
-// Groups + streams + places, validated: a plan that a device can build. `environment` is left
-// empty.
+// Returns a validated plan of groups, streams and places, which a device can build. `environment`
+// stays empty.
 StatusOr<Plan> CompletePlan(const Graph& graph, std::vector<Group> groups,
                             std::vector<Stream> streams, const DeviceSpec& spec,
                             const Policy& policy);
 
-// The whole way for one graph: groups, streams and places by what `times` answers. Several streams
-// where the spec lets a group take all cores: the groups of one stream, by GreedyWideStreams.
+// Returns the plan of one graph: groups, streams and places by the answers of `times`. With several
+// streams on a spec that lets a group take all cores, it uses GreedyWideStreams.
 StatusOr<Plan> MakePlan(const Graph& graph, const DeviceSpec& spec, const Policy& policy,
                         GroupTimes& times, const GroupingOptions& grouping, int streams);
 

@@ -12,7 +12,7 @@ namespace {
 
 using testing::ElementsAre;
 
-// exp -> {relu, neg} -> add, one group each.
+// The graph exp -> {relu, neg} -> add with one group for each operator.
 struct Diamond {
   Diamond() : graph(GraphOf("input x f32[4]\na = exp(x)\noutput add(relu(a), neg(a))\n")) {
     RooflineTimes times(SmallSpec());
@@ -24,7 +24,7 @@ struct Diamond {
 
 Stream StreamOf(std::vector<Launch> launches, int cores) { return {cores, std::move(launches)}; }
 
-// Where blocks are dealt out, groups of few blocks run beside each other at full speed.
+// On a device that deals out blocks, groups of few blocks run beside each other at full speed.
 TEST(Makespan, SmallGroupsShareAGpu) {
   DeviceSpec spec = SmallSpec();
   spec.cores = 8;
@@ -40,7 +40,7 @@ TEST(Makespan, SmallGroupsShareAGpu) {
   }
 }
 
-// Two groups of 100 ns and 8 cores by their blocks; what was measured of them counts instead.
+// Two groups of 100 ns that want 8 cores by their blocks; measured values replace these.
 TEST(Makespan, MeasuredSharesAndOverlap) {
   DeviceSpec spec = SmallSpec();
   spec.cores = 8;
@@ -126,7 +126,7 @@ TEST(GreedyStreams, TheLongBranchStaysAndTheShortOneMoves) {
   const auto streams = GreedyStreams(d.graph, d.groups, {100, 50, 80, 10}, SmallSpec(), 2);
   ASSERT_EQ(streams.size(), 2u);
   EXPECT_EQ(streams[0].cores, 2);
-  // neg (the longer path) goes on at once; relu waits for the event on the other stream.
+  // neg, on the longer path, continues at once; relu waits for the event on the other stream.
   ASSERT_EQ(streams[0].launches.size(), 3u);
   EXPECT_EQ(streams[0].launches[0].group, 0);
   EXPECT_EQ(streams[0].launches[1].group, 2);
@@ -164,10 +164,10 @@ TEST(GreedyStreams, WhatBeginsBesideAFullGroupTakesLonger) {
   // Half of the device each: Tanh and Sqrt run beside the chain.
   EXPECT_THAT(launched({.busy_cores = {4, 4, 4, 4, 4}}),
               ElementsAre(ElementsAre("Exp", "Relu", "Neg"), ElementsAre("Tanh", "Sqrt")));
-  // All of it by their blocks: Tanh is taken to need 302 ns beside Exp, so Sqrt goes to the other.
+  // All of it by their blocks: Tanh would need 302 ns beside Exp, so Sqrt goes to the other stream.
   EXPECT_THAT(launched({}),
               ElementsAre(ElementsAre("Exp", "Relu", "Sqrt"), ElementsAre("Tanh", "Neg")));
-  // The same where they share the device worse than their cores say.
+  // The same when overlap says that they share the device worse.
   EXPECT_THAT(launched({.busy_cores = {4, 4, 4, 4, 4}, .overlap = 0}),
               ElementsAre(ElementsAre("Exp", "Relu", "Sqrt"), ElementsAre("Tanh", "Neg")));
 }
@@ -181,7 +181,7 @@ TEST(GreedyStreams, AChainStaysOnOneStreamWithAllCores) {
   EXPECT_EQ(streams[0].cores, 0);
 }
 
-// Times of the diamond's groups; cores 0 is all of them.
+// Returns times of the diamond's groups; cores 0: all cores.
 TimedGroups Timed(const Diamond& d, std::vector<double> ns, int cores) {
   TimedGroups timed{.groups = d.groups};
   for (Group& group : timed.groups) group.cores = cores;
@@ -199,7 +199,7 @@ TEST(GreedyWideStreams, TakesAllCoresWhereNothingRunsBeside) {
     double makespan_ns;
   };
   const Case cases[] = {
-      // exp and add stand alone; relu and neg beside each other take 10 + 50, on all cores 80.
+      // exp and add run alone; relu and neg beside each other take 10 + 50, on all cores 80.
       {"branches side by side", {100, 50, 50, 100}, {60, 40, 40, 60}, {0, 1, 1, 0}, 2, 180},
       {"all cores always", {100, 100, 100, 100}, {50, 50, 50, 50}, {0, 0, 0, 0}, 1, 200},
       {"all cores bring nothing", {50, 50, 50, 50}, {50, 50, 50, 50}, {1, 1, 1, 1}, 2, 160},
@@ -239,7 +239,7 @@ TEST(OneStream, FinishesABranchBeforeTheNext) {
   RooflineTimes times(SmallSpec());
   const auto groups = *FormGroups(graph, SmallSpec(), {}, times, {.grouped = false});
   const Plan plan = *CompletePlan(graph, groups, OneStream(graph, groups), SmallSpec(), {});
-  EXPECT_EQ(plan.arena_bytes, 2 * 4096 + 16);  // Two large ones and the first product.
+  EXPECT_EQ(plan.arena_bytes, 2 * 4096 + 16);  // Two large tensors and the first product.
 }
 
 TEST(OneStream, AConstantIsCopied) {

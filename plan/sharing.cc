@@ -6,10 +6,10 @@
 namespace ag {
 namespace {
 
-// Steps of 0.01: finer than times of two sessions agree.
+// Steps of 0.01: finer than the agreement of two measuring sessions.
 constexpr int kSteps = 100;
 
-// Two sums of misses closer than this are equal: rounding alone makes them differ.
+// Sums that differ by less than this count as equal; rounding alone makes them differ.
 constexpr double kEqual = 1e-9;
 
 double Misses(std::span<const PairTime> pairs, int cores, double overlap) {
@@ -43,7 +43,7 @@ double SpeedBeside(int running, double wanted, int cores, double overlap) {
 double TogetherNs(const PairTime& pair, int cores, double overlap) {
   const double speed = SpeedBeside(2, pair.cores[0] + pair.cores[1], cores, overlap);
   const auto [shorter, longer] = std::minmax(pair.ns[0], pair.ns[1]);
-  return shorter / speed + longer - shorter;  // What is left of the longer one runs alone.
+  return shorter / speed + longer - shorter;  // The rest of the longer one runs alone.
 }
 
 double FitOverlap(std::span<const PairTime> pairs, int cores) {

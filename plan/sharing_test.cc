@@ -87,11 +87,11 @@ TEST(FitOverlap, OneBadMeasurementDoesNotCount) {
 
 TEST(FitOverlap, NothingIsSaidByNothing) {
   EXPECT_EQ(FitOverlap({}, 8), 1);
-  // Between 0 and 1 the model says the same of groups that want all cores.
+  // Between 0 and 1 the model is the same for groups that want all cores.
   std::vector<PairTime> full = {Pair(100, 100, 8, 8)};
   full[0].together_ns = 200;
   EXPECT_EQ(FitOverlap(full, 8), 1);
-  full[0].together_ns = 300;  // Longer than one after the other.
+  full[0].together_ns = 300;  // Longer than one group after the other.
   EXPECT_EQ(FitOverlap(full, 8), 1);
 }
 

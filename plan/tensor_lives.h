@@ -1,4 +1,5 @@
-// Who touches the memory of each tensor, for sharing memory between them.
+// The life of each tensor's memory, for sharing memory between tensors. Plain data and pure
+// functions.
 #pragma once
 
 #include <map>
@@ -8,22 +9,23 @@
 
 namespace ag {
 
-// The life of a root of the view forest, with all that lies inside it.
+// The life of a root of the view forest and of all ports inside it.
 struct TensorLife {
-  GroupSet accesses;      // Launched groups that read or write any of it.
-  GroupSet before_write;  // Groups that have ended before anything writes it.
+  GroupSet accesses;      // Launched groups that read or write any part.
+  GroupSet before_write;  // Groups that have ended before any write.
   int writers = 0;
 };
 
-// By root. Constants, which are no tensors of the plan, are left out.
+// Returns the lives by root. Constants have none: they are not tensors of the plan.
 std::map<Port, TensorLife> TensorLives(const Graph& graph, const Plan& plan,
                                        const ViewForest& forest, const HappensBefore& before);
 
-// True when all that touches `a` has ended before anything writes to `b`, in every execution that
-// streams and waits allow: then b may take a's bytes.
+// Returns true when all accesses to `a` have ended before any write to `b`, in every execution that
+// streams and waits allow. Then b may use a's bytes.
 bool EndsBefore(const TensorLife& a, const TensorLife& b);
 
-// The forest of a plan's view groups. kInvalidArgument names a group that cannot be a view.
+// Returns the forest of a plan's view groups. kInvalidArgument: a group cannot be a view; the
+// message names it.
 StatusOr<ViewForest> ForestOf(const Graph& graph, const Plan& plan, const DeviceSpec& spec);
 
 }  // namespace ag

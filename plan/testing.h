@@ -1,4 +1,5 @@
-// Helpers for tests of this room and of those that follow it: specs from deploy/, groups, plans.
+// Helpers for tests of this room and of rooms above it: specs from deploy/, groups, plans. One
+// thread at a time.
 #pragma once
 
 #include <string>
@@ -8,22 +9,22 @@
 
 namespace ag {
 
-// deploy/devices/<name>.spec under `source_dir`, which tests have as AG_SOURCE_DIR. Stops on
-// errors.
+// Returns the spec in deploy/devices/<name>.spec under `source_dir` (AG_SOURCE_DIR in tests). An
+// error ends the program.
 DeviceSpec LoadSpec(const std::string& source_dir, const std::string& name);
 
 #ifdef AG_SOURCE_DIR
-// deploy/devices/small.spec: 4 cores, an event takes 10 ns.
+// Returns deploy/devices/small.spec: 4 cores; an event takes 10 ns.
 inline const DeviceSpec& SmallSpec() {
   static const DeviceSpec spec = LoadSpec(AG_SOURCE_DIR, "small");
   return spec;
 }
 #endif
 
-// The graph of a text form. Stops on errors.
+// Returns the graph of a text form. An error ends the program.
 Graph GraphOf(std::string_view text);
 
-// "conv Conv+Relu", "view Concat", "reorder", ... one per group, in order.
+// Returns "conv Conv+Relu", "view Concat", "reorder", ... for each group, in order.
 std::vector<std::string> Summary(const Graph& graph, const std::vector<Group>& groups);
 
 }  // namespace ag

@@ -17,12 +17,12 @@ bool IsDense(OpKind op) {
   return op == OpKind::kReshape || op == OpKind::kTranspose || op == OpKind::kExpand;
 }
 
-// True when the node's result is its operand's elements in the same order.
+// Whether the result has the operand's elements in the same order.
 bool KeepsOrder(const Graph& graph, const Node& node) {
   if (node.op == OpKind::kReshape) return true;
   const TensorType& in = graph.type(node.inputs[0]);
   if (node.op == OpKind::kExpand) return in.NumElements() == node.outputs[0].NumElements();
-  int64_t last = -1;  // A transpose that moves axes of length 1 alone.
+  int64_t last = -1;  // A transpose that moves only axes of length 1.
   for (const int64_t axis : node.IntList("perm")) {
     if (in.shape[axis] == 1) continue;
     if (axis < last) return false;
@@ -31,7 +31,7 @@ bool KeepsOrder(const Graph& graph, const Node& node) {
   return true;
 }
 
-// The one axis that a slice cuts, with step 1; -1 when it is not so simple.
+// The one axis that a slice with step 1 cuts; -1: the slice is not of this form.
 struct Cut {
   int64_t axis = -1;
   int64_t begin = 0;
@@ -49,7 +49,7 @@ Cut FindCut(const TensorType& in, const Node& node) {
   return cut;
 }
 
-// Whether the tensor lies alike in both layouts of its two names.
+// Whether the tensor has the same bytes in both layouts, or these are two names of one layout.
 bool IsAlike(const TensorType& type, Layout a, Layout b) {
   return a == b || (IsChannelsLast(a) && IsChannelsLast(b) && HasSameBytes(type, a, b));
 }
@@ -77,7 +77,7 @@ bool ViewForest::AddAll(std::span<const Home> homes) {
 bool ViewForest::AddConcat(const Group& group) {
   const Node& node = graph_.node(group.nodes[0]);
   const Port out = group.outputs[0];
-  if (group.inputs.size() != node.inputs.size()) return false;  // Constants or repeats.
+  if (group.inputs.size() != node.inputs.size()) return false;  // Constants, or repeated operands.
   const int64_t axis = node.Int("axis");
   std::vector<Home> homes;
   int64_t begin = 0;

@@ -1,12 +1,13 @@
-// Tensors that lie inside other tensors: what makes a concat, a split, a slice or a reshape free. A
-// forest over ports: each port has at most one home and an offset there; the roots of the trees are
-// what gets memory of its own.
+// Views: tensors that lie inside other tensors, so that a concat, split, slice or reshape costs
+// nothing. A forest over ports: each port has at most one home and an offset in it; the roots of
+// the trees get memory of their own.
 //   concat                    its operands lie inside its result
 //   split, slice              their results lie inside their operand
-//   reshape and whatever keeps the order of all elements, and reorders that change no byte:
+//   reshape, other operators that keep the order of all elements, and reorders that change no byte:
 //                             the result lies in the operand, or else the operand in the result
-// Nothing may hold a graph input (the caller's memory) or a graph output in plain layout (which
-// lies in the caller's buffer); a second home is refused, so a tensor lies inside one concat at
+// A graph input (the caller's memory) and a graph output in plain layout (the caller's buffer) lie
+// inside nothing. A port never gets a second home, so a tensor lies inside at most one concat. One
+// thread at a time.
 // most.
 #pragma once
 
@@ -20,15 +21,16 @@ namespace ag {
 
 class ViewForest {
  public:
-  // `precision`: what the tensors are kept in (StoredType).
+  // `precision` is that of the stored tensors (StoredType). `graph` must outlive this.
   ViewForest(const Graph& graph, int64_t alignment_bytes, std::string_view precision)
       : graph_(graph), alignment_(alignment_bytes), precision_(precision) {}
 
-  // Puts the ports of `group`, one movement operator or a reorder, into one another. False, and
-  // nothing is changed, when layouts, homes or the alignment do not let it.
+  // Adds the homes for `group`, one movement operator or a reorder. Returns false, and changes
+  // nothing, when layouts, homes or the alignment do not allow it.
   bool TryAdd(const Group& group);
 
-  // Where the port lies in the end: a root (itself when it has no home) and the offset in it.
+  // The final location of a port: a root (the port itself when it has no home) and the offset in
+  // it.
   struct Location {
     Port root;
     int64_t offset_bytes = 0;
@@ -56,10 +58,9 @@ class ViewForest {
   absl::flat_hash_map<uint64_t, Home> homes_;  // By the inner port; never iterated.
 };
 
-// The order in which views are added, the same wherever a forest is built: concats, splits and
-// slices by size (a tensor that two concats hold saves most in the larger), then the rest from the
-// graph's end, so that a chain of reshapes can lie in the graph's output. Returns positions in
-// `groups`.
+// Returns the positions in `groups` in the order in which every forest adds views: concats, splits
+// and slices by size, largest first (a tensor in two concats saves most in the larger one), then
+// the others from the graph's end on, so that a chain of reshapes can lie in the graph's output.
 std::vector<int> ViewOrder(const Graph& graph, const std::vector<Group>& groups);
 
 }  // namespace ag

@@ -6,12 +6,12 @@
 namespace ag {
 namespace {
 
-// A transcendental function is about ten multiply-adds of a polynomial.
+// A transcendental function counts as ten multiply-adds of a polynomial.
 constexpr OpKind kTranscendental[] = {OpKind::kSigmoid, OpKind::kTanh, OpKind::kSwish,
                                       OpKind::kGelu,    OpKind::kErf,  OpKind::kExp,
                                       OpKind::kLog,     OpKind::kPow};
 
-// Operations per element of an element-wise result.
+// Returns the operations per element of an element-wise result.
 double ElementwiseFlops(OpKind op) { return std::ranges::count(kTranscendental, op) > 0 ? 20 : 1; }
 
 double Product(const Ints& values) {
@@ -20,7 +20,7 @@ double Product(const Ints& values) {
   return product;
 }
 
-// Elements of the operand that one result of a resize is made of.
+// Returns the number of operand elements in one result of a resize.
 int64_t ResizeTapsOf(const Graph& graph, const Node& node) {
   return ResizeOf(*node.attributes, graph.type(node.inputs[0]).shape).all_taps();
 }
@@ -47,8 +47,8 @@ double FlopsOf(const Graph& graph, const Node& node) {
   return 0;
 }
 
-// Bytes that a reader takes of an operand: a gather, a slice and the nearest elements of a resize
-// are only what is given.
+// Returns the bytes of an operand that a reader takes: a gather, a slice and a nearest resize read
+// only the elements that they return.
 double BytesRead(const Node& node, size_t index, double bytes, std::string_view precision) {
   const bool picks =
       node.op == OpKind::kGather || node.op == OpKind::kSlice ||
@@ -88,8 +88,8 @@ double BytesOfInputs(const GroupProblem& problem) {
   return bytes;
 }
 
-// The convolution of the problem that libraries run, not depthwise: for those there are kernels
-// that take any channels. Null: none.
+// Returns the convolution that a library runs, or null. Not a depthwise one: its kernels take any
+// channels.
 const Node* FindConvolution(const Graph& graph) {
   for (const Node& node : graph.nodes()) {
     if (node.op != OpKind::kConv) continue;
@@ -99,8 +99,8 @@ const Node* FindConvolution(const Graph& graph) {
   return nullptr;
 }
 
-// What the padded copies move that a library makes of a convolution's tensors (each is a kernel of
-// its own: what is copied is read, written, and read again padded).
+// The bytes that the padded copies of a convolution's tensors move. Each copy is a kernel: it reads
+// and writes the tensor, and the padded one is then read.
 struct PaddedCopies {
   double bytes = 0;
   int count = 0;
@@ -158,11 +158,11 @@ double RooflineNs(const GroupProblem& problem, const DeviceSpec& spec) {
   }
   const int given = problem.cores > 0 ? std::min(problem.cores, spec.cores) : spec.cores;
   const double cores = CoresTaken(spec, outputs, given);
-  // A quarter of the cores draws all that the memory gives; caches belong to the cores.
+  // A quarter of the cores can use the whole memory bandwidth; cache bandwidth is per core.
   const double memory = spec.bytes_per_second * std::min(1.0, 4 * cores / spec.cores);
   const double cache = spec.cache_bytes_per_second * cores / spec.cores;
-  // From flushed caches inputs and constants come at the rate of memory, and what is written drives
-  // as much out to it.
+  // With flushed caches, inputs and constants come at the rate of memory, and written bytes evict
+  // as many.
   const bool cached = !problem.cold_cache && work.bytes <= static_cast<double>(spec.cache_bytes);
   const double bandwidth = cached ? std::max(memory, cache) : memory;
   const double own = spec.FlopsPerSecond(problem.precision);
