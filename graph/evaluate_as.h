@@ -19,8 +19,8 @@ using ConstantValue = std::function<StatusOr<Array<T>>(NodeId)>;
 
 struct RunOptions {
   int threads = 1;
-  std::function<Status(NodeId)> on_node;  // Called after each node; an error stops the run.
-};                                        // Called after each node; an error ends the run.
+  std::function<Status(NodeId)> on_node;  // Called after each node; an error ends the run.
+};
 
 // Returns the values of `edges`. Computes only the nodes that they depend on and frees values after
 // their last use. `inputs` has the order of graph.inputs(); it may be empty when no edge depends on

@@ -1,4 +1,4 @@
-// The shipped rules on a block of attention as exporters write it: what the search makes of it.
+// The shipped rules on a block of attention as exporters write it, and the search's result.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 namespace ag {
 namespace {
 
-// One layer's attention of a BERT with 4 heads of 32 and 64 tokens.
+// The attention of one layer of a BERT with 4 heads of 32 and 64 tokens.
 constexpr std::string_view kBert = R"(
 input x f32[1,64,128]
 input m f32[1,1,1,64]
@@ -22,7 +22,7 @@ c = transpose(matmul(p, transpose(v) perm=[0,2,1,3])) perm=[0,2,1,3]
 output y = matmul(reshape(c) shape=[1,64,128], const f32[128,128] seed 7)
 )";
 
-// A device of the specs that ship, by what it says of itself.
+// Returns a shipped device spec.
 DeviceSpec SpecOf(const std::string& file) {
   const auto text = ReadFile(std::string(AG_SOURCE_DIR) + "/deploy/devices/" + file);
   EXPECT_TRUE(text.ok());
@@ -39,7 +39,8 @@ TEST(AttentionSearch, ThePriceLeadsToOneProductOfAllHeads) {
   request.rules = &RuleSet::Shipped();
   request.spec = measurer.spec();
   request.environment = "device=test";
-  request.options.streams_max = 1;  // With several the three products run side by side instead.
+  // With several streams the three products run beside each other instead.
+  request.options.streams_max = 1;
   const auto result = FindPlan(request, measurer, clock);
   ASSERT_TRUE(result.ok()) << Message(result.status());
   EXPECT_GT(result->timing.speedup, 1.15);

@@ -5,12 +5,12 @@
 namespace ag {
 namespace {
 
-// An estimate below this part of another is a gain; sums of the same terms in another order differ
-// by less.
+// An estimate below this fraction of another one is a gain. Sums of the same terms in another order
+// differ by less.
 constexpr double kGain = 1 - 1e-9;
-// How many graphs near the last gain are expanded before a gain elsewhere is taken.
+// The number of graphs near the last gain that are expanded before a gain elsewhere is taken.
 constexpr int kPatience = 50;
-// How many operators lie at most between a detour and what may follow it.
+// The most operators between a detour and a rewrite that may follow it.
 constexpr int kNear = 2;
 
 bool Reached(int count, int begin, int max, int total_max) {
@@ -25,6 +25,14 @@ Backtracking::Backtracking(const SearchSetting& setting, RewriteTrail& trail)
       trail_(trail),
       graphs_(setting.rules) {}
 
+// Always: seen_ has the structure of every graph met so far, so each is scored as a child once. An
+// entry of queue_ with a step is settled. best_ns_ is the least settled estimate; it only
+// decreases, and so does the bound beta x best. An expanded graph keeps the rewrites that it may
+// still follow in `later`.
+// Each turn of the loop expands one graph of the queue or takes one rewrite of a `later`. It ends
+// because rewrites may not grow a graph beyond the size limit, no structure comes twice, and the
+// limits on graphs, expansions and time hold. A known graph costs one hash; a new one is made and
+// scored.
 std::vector<RankedGraph> Backtracking::Run(const RankedGraph& root,
                                            const absl::flat_hash_set<StructureHash>& skip) {
   skip_ = &skip;
@@ -54,7 +62,7 @@ std::vector<RankedGraph> Backtracking::Run(const RankedGraph& root,
   return TakeBest();
 }
 
-// What may also end an expansion that has begun.
+// Returns the limit that also ends an expansion that has begun.
 StopReason Backtracking::GraphLimitReached() {
   const StopReason reason = setting_.run.OverReason();
   if (reason != StopReason::kNone) return reason;
@@ -79,8 +87,8 @@ bool Backtracking::HasGain() const {
   return HasLater() && expanded_[best_node_].later.back().first < expanded_[best_node_].estimate_ns;
 }
 
-// Makes the child of the best graph that promises most, unless its graph was made another way, and
-// looks at its surroundings before the next.
+// Makes the most promising child of the best graph, unless its graph was made another way. Its
+// surroundings are searched before the next one.
 void Backtracking::TakeLater() {
   const int parent = best_node_;
   const int site = expanded_[parent].later.back().second;
@@ -89,8 +97,8 @@ void Backtracking::TakeLater() {
   FollowAll(parent, {site});
 }
 
-// Whether the rewrite is followed from `parent`: not when it is there after the gain that was taken
-// from it as well.
+// Whether to follow the rewrite from `parent`: not when it still exists after the gain that was
+// taken from `parent`.
 bool Backtracking::IsWanted(int parent, int64_t serial) const {
   const int best = expanded_[parent].best_child;
   return best < 0 || !std::ranges::binary_search(expanded_[best].kept, serial);
@@ -116,7 +124,7 @@ void Backtracking::Visit(const Key& key, const Entry& entry) {
   ++setting_.run.counts.expansions;
   ++without_gain_;
   setting_.run.Report("rewriting");
-  if (entry.parent >= 0) Matches(expanded_[entry.parent]);  // From which those of `node` come.
+  if (entry.parent >= 0) Matches(expanded_[entry.parent]);  // Those of `node` derive from these.
   if (best_node_ < 0 || key.first < expanded_[best_node_].estimate_ns * kGain) {
     best_node_ = static_cast<int>(expanded_.size());
     without_gain_ = 0;
@@ -127,7 +135,8 @@ void Backtracking::Visit(const Key& key, const Entry& entry) {
   if (entry.parent >= 0 && expanded_[entry.parent].best_child == id) FollowOthers(entry.parent);
 }
 
-// Makes what the gain just taken from `parent` leaves no room for: it may lead further.
+// Makes the children whose rewrites do not exist any more after the gain just taken from `parent`:
+// they may lead further.
 void Backtracking::FollowOthers(int parent) {
   std::vector<int> others;
   for (const auto& [promised_ns, site] : expanded_[parent].later) {
@@ -137,7 +146,8 @@ void Backtracking::FollowOthers(int parent) {
   if (!others.empty()) FollowAll(parent, others);
 }
 
-// The nodes near what the rewrite that made `graph` changed, and those where the parent's area is.
+// Returns the nodes near the change of the rewrite that made the graph, and those of the parent's
+// area.
 std::vector<bool> Backtracking::AreaOf(DerivedGraphs::Id id, const std::vector<bool>& parents) {
   const Graph graph = graphs_.Get(id);
   const std::vector<NodeId>& place = graphs_.Place(id);
@@ -160,8 +170,8 @@ std::vector<bool> Backtracking::AreaOf(DerivedGraphs::Id id, const std::vector<b
   return area;
 }
 
-// The matches of an expanded graph. When they were thrown away meanwhile, they are found again, in
-// the same order, and their new serials stand for the first ones.
+// Returns the matches of an expanded graph. Matches that were thrown away are found again in the
+// same order; first_serial_ maps their new serials to the first ones.
 std::shared_ptr<const MatchSet> Backtracking::Matches(const Expanded& node) {
   std::shared_ptr<const MatchSet> matches = graphs_.Matches(node.graph);
   for (size_t i = 0; i < matches->sites().size(); ++i) {
@@ -197,8 +207,8 @@ void Backtracking::Expand(int id) {
   FollowAll(id, fresh);
 }
 
-// Whether a rewrite may follow in a detour: it was not there before, or it is near and no gain of
-// its own.
+// Whether a rewrite may follow in a detour: it is new since the detour began, or it is near and is
+// not a gain by itself.
 bool Backtracking::IsNear(const Expanded& node, int i, const Site& site) const {
   if (node.area.empty() || node.serials[i] > node.old_serial) return true;
   const auto gain = gain_ns_.find(node.serials[i]);
@@ -222,9 +232,9 @@ void Backtracking::FollowAll(int parent, const std::vector<int>& sites) {
   }
 }
 
-// The cleaned-up graph after `rewrite`; kAlreadyExists when it was seen before: mostly that is
-// known before it is made, so that commuting rewrites cost a hash in all their orders but the
-// first.
+// Returns the cleaned-up graph after `rewrite`. kAlreadyExists: its structure was seen before.
+// Mostly the hash tells this before the graph is made, so commuting rewrites cost only a hash in
+// all orders but the first.
 StatusOr<ChildGraph> Backtracking::MakeChild(const Rewrite& rewrite, ChildGraphs* children) {
   const auto seen = [] { return Err(StatusCode::kAlreadyExists, "graph: seen before"); };
   AG_LET(const StructureHash hash, children->Try(rewrite));
@@ -252,9 +262,10 @@ void Backtracking::AddChild(int parent, int64_t serial, Rewrite rewrite, ChildGr
   }
 }
 
-// Entries come and go from the front as their estimates move, so it is looked at until all are
-// settled. When no more may be measured, what rests on estimates is settled after all that rests on
-// measurements, so that the bound it must keep does not depend on when measuring ended.
+// Measures and scores the front of the queue until all of it is settled: entries move as their
+// estimates change. When no more groups may be measured, graphs with estimates are settled after
+// those with measurements, so that the bound for them does not depend on the moment when measuring
+// ended. It ends because each entry is measured at most kCoverTurnsMax times and then settled.
 void Backtracking::SettleFront() {
   for (auto front = TakeUnsettledFront(); !front.empty(); front = TakeUnsettledFront()) {
     const bool is_exhausted = setting_.times.Exhausted();
@@ -306,11 +317,11 @@ std::vector<std::pair<Backtracking::Key, Backtracking::Entry>> Backtracking::Tak
   return front;
 }
 
-// Puts a graph whose estimate is final into the queue and among the best.
+// Puts a graph with a final estimate into the queue and among the best.
 void Backtracking::Settle(const Graph& graph, const Key& key, Entry entry) {
   const Expanded& parent = expanded_[entry.parent];
   gain_ns_[entry.serial] = key.first - parent.estimate_ns;
-  // A parent that needs a failed group has no estimate to gain on.
+  // A parent that needs a failed group has no estimate, so there is no gain.
   const bool has_gain = parent.estimate_ns < kFailedGroupNs;
   entry.step = trail_.Add(parent.step, entry.rule, has_gain ? parent.estimate_ns - key.first : 0);
   best_ns_ = std::min(best_ns_, key.first);
@@ -327,13 +338,13 @@ void Backtracking::Offer(const Graph& graph, const Key& key, int step) {
   }
 }
 
-// Inside the search a graph's commutative operands stand as its parent had them; outside there is
-// one order.
+// Returns the best graphs, cleaned up. In the search, commutative operands have the order of the
+// parent's; outside they have one fixed order.
 std::vector<RankedGraph> Backtracking::TakeBest() {
   std::vector<RankedGraph> best;
   for (auto& [key, ranked] : best_) {
     StatusOr<Graph> clean = CleanUp(ranked.graph, setting_.rules);
-    AG_CHECK(clean.ok());  // It went well on this graph's way here.
+    AG_CHECK(clean.ok());  // It succeeded when this graph was made.
     ranked.graph = *std::move(clean);
     best.push_back(std::move(ranked));
   }

@@ -25,7 +25,7 @@ output "q" = matmul(matmul(x, b), c)
 
 class BacktrackingTest : public testing::Test {
  protected:
-  // Runs from `graph`, its own groups measured.
+  // Runs from `graph`, whose groups are measured first.
   std::vector<RankedGraph> Run(std::string_view graph, std::string_view rules,
                                SearchOptions options = {}) {
     rules_ = TestRules(rules);
@@ -58,9 +58,10 @@ class BacktrackingTest : public testing::Test {
 
 TEST_F(BacktrackingTest, CommutingRewritesAreOneGraph) {
   const auto best = Run(kTwoPlaces, kReassociate);
-  ASSERT_THAT(best, SizeIs(3));  // One place, the other, both.
+  ASSERT_THAT(best, SizeIs(3));  // The one place, the other, both.
   EXPECT_EQ(counts_.graphs, 3);
-  EXPECT_EQ(counts_.expansions, 3);  // Not the other place: it is above beta x both.
+  // Not the other place: it is above beta x the estimate of both.
+  EXPECT_EQ(counts_.expansions, 3);
   EXPECT_EQ(stop_, StopReason::kNone);
   EXPECT_EQ(trail_.Path(best[0].step)[0].count, 2);
   EXPECT_LT(best[0].estimate_ns, best[1].estimate_ns);
@@ -68,7 +69,7 @@ TEST_F(BacktrackingTest, CommutingRewritesAreOneGraph) {
   EXPECT_NEAR(trail_.Path(best[0].step)[0].gain_ns, root_ns_ - best[0].estimate_ns, 1e-6);
 }
 
-// Chains that share nothing, each with one operator for the rules of the test.
+// Returns chains that share nothing, each with one operator for the rules of the test.
 std::string Chains(int count, std::string_view op) {
   std::string graph;
   for (int i = 0; i < count; ++i) {
@@ -79,7 +80,7 @@ std::string Chains(int count, std::string_view op) {
   return graph;
 }
 
-// A device on which each operator has its price: neg is cheap, sigmoid dear.
+// A device on which each operator has its own price: neg is cheap, sigmoid is expensive.
 double NsByOperator(const GroupProblem& problem) {
   double ns = 0;
   for (const Node& node : problem.graph.nodes()) {
@@ -94,7 +95,7 @@ TEST_F(BacktrackingTest, GainsFarFromEachOtherAreTakenInOneOrder) {
   constexpr int kChains = 6;
   const auto best = Run(Chains(kChains, "tanh"), "to-neg [exact]: tanh(x) => neg(x)\n");
   EXPECT_EQ(trail_.Path(best[0].step)[0].count, kChains);
-  EXPECT_EQ(counts_.graphs, kChains + (kChains - 1));  // Of 2^6 - 1.
+  EXPECT_EQ(counts_.graphs, kChains + (kChains - 1));  // Not 2^6 - 1.
   EXPECT_EQ(stop_, StopReason::kNone);
 }
 
@@ -106,7 +107,8 @@ TEST_F(BacktrackingTest, DetoursFarFromEachOtherAreNotCombined) {
   EXPECT_EQ(stop_, StopReason::kNone);
 }
 
-// What one step makes dearer, the next makes cheap; and a gain at the same place is in its way.
+// The first step costs more, the second saves more than that; a gain at the same place prevents
+// both.
 TEST_F(BacktrackingTest, ADetourThatPaysIsFoundBesideASmallerGain) {
   measurer_.group_ns = NsByOperator;
   constexpr std::string_view kRules =
@@ -120,7 +122,7 @@ TEST_F(BacktrackingTest, ADetourThatPaysIsFoundBesideASmallerGain) {
   EXPECT_EQ(stop_, StopReason::kNone);
 }
 
-// Both sides of a sum must be rewritten before it can be.
+// Both operands of a sum must be rewritten before the sum can be.
 TEST_F(BacktrackingTest, ADetourGoesOnBesideItself) {
   constexpr std::string_view kSum =
       "input x f32[64,64]\ninput z f32[64,64]\noutput \"y\" = add(tanh(x), tanh(z))\n";
@@ -201,7 +203,7 @@ TEST_F(BacktrackingTest, GroupsAreMeasuredOnceHoweverManyGraphsHoldThem) {
 }
 
 TEST_F(BacktrackingTest, AWrongEstimateIsPutRightBeforeItCounts) {
-  // The rewritten graph looks like the root until its abs is measured.
+  // The rewritten graph seems equal to the root until its abs is measured.
   constexpr std::string_view kNegated =
       "input x f32[64,64]\nw = const f32[64,64] seed 1\noutput \"y\" = neg(matmul(x, w))\n";
   constexpr std::string_view kAbs = "neg-inside [exact]: neg(matmul(x, w)) => matmul(abs(x), w)\n";
@@ -215,7 +217,7 @@ TEST_F(BacktrackingTest, AWrongEstimateIsPutRightBeforeItCounts) {
   EXPECT_EQ(measurer_.group_calls.size(), 2u);  // The root's groups, then abs.
 }
 
-// More graphs than the look-ahead seem good and turn out bad: none is expanded on its estimate.
+// More graphs than the look-ahead seem good and are bad: none is expanded by its estimate.
 TEST_F(BacktrackingTest, WhatStepsUpToTheFrontIsMeasuredToo) {
   std::string graph;
   for (size_t i = 0; i < Backtracking::kLookAhead + 4; ++i) {

@@ -8,7 +8,7 @@
 namespace ag {
 namespace {
 
-// Streams + places for `groups`, and the simulation of the whole.
+// Returns the plan with places for `groups` and `streams`, and its simulated makespan.
 StatusOr<PlanCandidate> Complete(const Graph& graph, const SearchSetting& setting,
                                  std::vector<Group> groups, std::vector<Stream> streams) {
   const SearchRequest& request = setting.request;
@@ -16,7 +16,7 @@ StatusOr<PlanCandidate> Complete(const Graph& graph, const SearchSetting& settin
   AG_LET(candidate.plan,
          CompletePlan(graph, std::move(groups), std::move(streams), request.spec, request.policy));
   candidate.plan.environment = request.environment;
-  // Asked anew: placement may have made views of groups, which then take no time.
+  // Scored again: placement may have turned groups into views, which take no time.
   ScoredGraph scored = ScoreGroups(graph, setting, std::move(candidate.plan.groups));
   candidate.plan.groups = std::move(scored.groups);
   if (scored.failure.ok()) {
@@ -44,7 +44,7 @@ TimedGroups TimedOf(const ScoredGraph& scored) {
   return timed;
 }
 
-// The cover of one stream, its groups on one stream's cores or on all.
+// Schedules the cover of one stream, each group on one stream's cores or on all cores.
 StatusOr<Schedule> TryWideStreams(const Graph& graph, const SearchSetting& setting, int streams,
                                   StreamsTrial* trial) {
   const DeviceSpec& spec = setting.request.spec;
@@ -77,8 +77,8 @@ StatusOr<StreamsTrial> TryStreams(const Graph& graph, const SearchSetting& setti
   return trial;
 }
 
-// Times pairs of groups that the plan would run beside each other. True: its makespan, and that of
-// others, is another now.
+// Times pairs of groups that the plan would run beside each other. Returns true when that changed
+// the overlap, and so the makespans of all plans.
 bool LearnPairs(const PlanCandidate& candidate, const SearchSetting& setting) {
   if (!setting.pairs.CanLearn() || setting.run.Over()) return false;
   const ScoredGraph scored = ScoreGroups(candidate.graph, setting, candidate.plan.groups);
@@ -106,7 +106,8 @@ StatusOr<PlanCandidate> MakeOneStreamPlan(const Graph& graph, const SearchSettin
 
 std::optional<PlanCandidate> MakeStreamsPlan(const Graph& graph, const SearchSetting& setting,
                                              double below_ns) {
-  // Estimates first; then the leader's groups are measured until the leader stands on measurements.
+  // Uses estimates first, then measures the leader's groups until the leader has only measured
+  // groups.
   std::vector<std::optional<StreamsTrial>> trials;  // Entry i: i + 2 streams.
   const auto attempt = [&](int streams) -> std::optional<StreamsTrial> {
     StatusOr<StreamsTrial> trial = TryStreams(graph, setting, streams);

@@ -1,5 +1,6 @@
-// Plans of one graph that are worth measuring whole: one stream always, and the best greedy
-// schedule on several streams when its simulation promises to beat one stream.
+// Plans of one graph that are worth a measurement as a whole: always one on one stream, and the
+// best greedy schedule on several streams when its simulation ends before one stream's. One thread
+// at a time.
 #pragma once
 
 #include <optional>
@@ -13,34 +14,36 @@ namespace ag {
 struct PlanCandidate {
   Graph graph;
   Plan plan;  // Complete and validated; its environment is the request's.
-  // Simulated, from the times of the plan's groups; kFailedGroupNs when one of them failed.
+  // Simulated with the times of the plan's groups; kFailedGroupNs: the measurement of one of them
+  // failed.
   double makespan_ns = kFailedGroupNs;
-  int step = RewriteTrail::kInput;  // The graph's, in the trail.
+  int step = RewriteTrail::kInput;  // Of the graph in the trail.
 };
 
 struct OneStreamOptions {
-  bool grouped = true;  // false: every operator is its own group (`eager`), nothing is measured.
-  // Whether a plan that needs a group whose measurement failed is made all the same: right for the
-  // input alone, of which a measurement as a whole has the last word.
+  // False: every operator is its own group (`eager`), and nothing is measured.
+  bool grouped = true;
+  // Whether to make a plan that needs a group whose measurement failed. Only for the input, which
+  // is then judged by a measurement of the whole plan.
   bool allow_failed = false;
 };
 
-// All cores, one stream. kUnimplemented: the device lacks an operator of the graph. The failure of
-// a group that the plan cannot do without.
+// Returns a plan on one stream with all cores. kUnimplemented: the device lacks an operator of the
+// graph. Else the failure of a group that the plan needs.
 StatusOr<PlanCandidate> MakeOneStreamPlan(const Graph& graph, const SearchSetting& setting,
                                           const OneStreamOptions& options = {});
 
-// The greedy plan on 2 to streams_max streams that ends first by simulation, its groups measured on
-// the cores of one stream (and on all, where the spec lets a group take them), and pairs of them
-// timed together as far as setting.pairs goes. None: the spec or
-// the options allow one stream only, or none of these plans ends before `below_ns`.
+// Returns the greedy plan on 2 to streams_max streams with the earliest simulated end. Its groups
+// are measured on the cores of one stream (and on all cores, where the spec lets a group take
+// them), and setting.pairs times pairs of them. Nothing: the spec or the options allow one stream
+// only, or no such plan ends before `below_ns`.
 std::optional<PlanCandidate> MakeStreamsPlan(const Graph& graph, const SearchSetting& setting,
                                              double below_ns);
 
-// One stream first, then the plan on several streams if any.
+// Returns the plan on one stream, then the plan on several streams if there is one.
 StatusOr<std::vector<PlanCandidate>> MakePlans(const Graph& graph, const SearchSetting& setting);
 
-// The plan's number of streams that launch something.
+// Returns the number of streams with launches.
 int UsedStreams(const Plan& plan);
 
 }  // namespace ag

@@ -24,16 +24,16 @@ DerivedGraphs::Id DerivedGraphs::Add(Id parent, Rewrite rewrite, ChildGraph chil
 
 Graph DerivedGraphs::Get(Id id) { return MustFind(id).graph; }
 
-// The graph of `id`, made again along its path when it is not held.
+// Returns the graph of `id`; makes it again along its path when it is not held.
 DerivedGraphs::Held& DerivedGraphs::MustFind(Id id) {
-  std::vector<Id> path;  // From `id` up to what is at hand.
+  std::vector<Id> path;  // From `id` up to the nearest held graph.
   Held* held = Find(id);
   for (; held == nullptr; held = Find(id)) {
     path.push_back(id);
     id = recipes_[id].parent;
   }
   for (; !path.empty(); path.pop_back()) {
-    // It worked before, and all of it is deterministic.
+    // It succeeded before, and every step is deterministic.
     ChildGraphs children(held->graph, rules_, clean_up_rules_, {.parent_is_clean = held->is_clean});
     AG_CHECK(children.Try(recipes_[path.back()].rewrite).ok());
     StatusOr<ChildGraph> child = children.Make();
@@ -48,7 +48,7 @@ DerivedGraphs::Held& DerivedGraphs::MustFind(Id id) {
 std::shared_ptr<const MatchSet> DerivedGraphs::Matches(Id id) {
   Held& held = MustFind(id);
   if (held.matches != nullptr) return held.matches;
-  // Making the graph again may have thrown the parent away: then all is matched.
+  // Making the graph again may have dropped the parent; then all rules are matched.
   const Held* parent = recipes_[id].parent < 0 ? nullptr : Find(recipes_[id].parent);
   if (parent != nullptr && parent->matches != nullptr && !held.place.empty()) {
     held.matches = std::make_shared<const MatchSet>(parent->matches->Next(held.graph, held.place));

@@ -1,7 +1,6 @@
-// The graphs of one search, held as recipes: a parent and the rewrite that leads from it. A search
-// sees thousands of graphs of thousands of nodes and looks at few of them twice, so only roots and
-// the graphs used last are held whole; any other is made again along its path when it is asked for.
-// Not thread-safe.
+// The graphs of one search, stored as recipes: a parent and a rewrite. A search makes thousands of
+// graphs with thousands of nodes and uses few of them twice. So only roots and the last used graphs
+// are held as a whole; another graph is made again along its path on demand. One thread at a time.
 #pragma once
 
 #include <list>
@@ -18,10 +17,10 @@ class DerivedGraphs {
  public:
   using Id = int32_t;
 
-  // Nodes of the graphs held besides roots, in all: some 30 MB.
+  // The most nodes of all held graphs except roots; they take about 30 MB.
   static constexpr int64_t kNodesMax = 128 * 1024;
 
-  // Borrows `rules`, which outlives it.
+  // `rules` must outlive it.
   explicit DerivedGraphs(const RuleSet& rules, int64_t nodes_max = kNodesMax)
       : rules_(rules),
         search_rules_(rules, RuleIndex::Kind::kSearch),
@@ -29,21 +28,23 @@ class DerivedGraphs {
         nodes_max_(nodes_max) {}
 
   Id AddRoot(Graph graph);
-  // REQUIRES: `child` is what Children(parent) makes of `rewrite`.
+  // Adds a graph and returns its id. REQUIRES: `child` is the result of Children(parent) for
+  // `rewrite`.
   Id Add(Id parent, Rewrite rewrite, ChildGraph child);
-  // The graph that was added as `id`, node by node.
+  // Returns the graph with this id, with the same nodes in the same order.
   Graph Get(Id id);
 
-  // Where its parent's nodes stand in it: ChildGraph::place. Valid until the next call.
-  // REQUIRES: no root.
+  // Returns the places of its parent's nodes in it (ChildGraph::place). Valid until the next call.
+  // REQUIRES: not a root.
   const std::vector<NodeId>& Place(Id id) { return MustFind(id).place; }
 
-  // Its rewrites: from its parent's where those are at hand, else by matching everywhere.
+  // Returns its rewrites: derived from its parent's when these are held, else matched everywhere.
   std::shared_ptr<const MatchSet> Matches(Id id);
-  // Makes its children, cleaned up, of at most `size_max` nodes before that.
+  // Returns the maker of its children: cleaned up, and of at most `size_max` nodes before the
+  // clean-up.
   ChildGraphs Children(Id id, int size_max = INT32_MAX);
 
-  int made_again() const { return made_again_; }      // How many graphs Get had to make.
+  int made_again() const { return made_again_; }      // Number of graphs that were made again.
   int64_t nodes_held() const { return nodes_held_; }  // Without roots.
 
  private:
@@ -54,9 +55,9 @@ class DerivedGraphs {
   struct Held {
     Graph graph;
     std::vector<NodeId> place;                // ChildGraph::place.
-    std::shared_ptr<const MatchSet> matches;  // Null until asked for.
+    std::shared_ptr<const MatchSet> matches;  // Null: not computed yet.
     bool is_clean = true;                     // ChildGraphsOptions::parent_is_clean.
-    std::list<Id>::iterator position;         // In order_; roots stand in no order.
+    std::list<Id>::iterator position;         // In order_; roots have none.
   };
   void Hold(Id id, ChildGraph child);
   Held* Find(Id id);
@@ -67,8 +68,8 @@ class DerivedGraphs {
   const RuleIndex clean_up_rules_;
   const int64_t nodes_max_;
   std::vector<Recipe> recipes_;
-  std::list<Id> order_;                                  // The last used first.
-  absl::flat_hash_map<Id, std::unique_ptr<Held>> held_;  // Roots for ever.
+  std::list<Id> order_;                                  // The last used one first.
+  absl::flat_hash_map<Id, std::unique_ptr<Held>> held_;  // Roots always.
   int64_t nodes_held_ = 0;
   int made_again_ = 0;
 };

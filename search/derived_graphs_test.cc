@@ -8,7 +8,7 @@
 namespace ag {
 namespace {
 
-// Four places in a row, so that rewrites stand on rewrites.
+// Four places in a row, so that rewrites build on rewrites.
 constexpr std::string_view kFourPlaces = R"(
 input x f32[8,8]
 a = const f32[8,8] seed 1
@@ -24,7 +24,7 @@ struct Added {
   int size;
 };
 
-// Every graph within two rewrites of the root, in order.
+// Returns every graph within two rewrites of the root, in order.
 std::vector<Added> AddAll(const Graph& root, DerivedGraphs& graphs) {
   std::vector<Added> all = {{graphs.AddRoot(root), root.digest(), root.size()}};
   for (size_t i = 0; i < all.size() && i < 8; ++i) {

@@ -1,4 +1,5 @@
-// A Measurer for tests: deterministic times, failures on request, and a record of what was asked.
+// A Measurer for tests: deterministic times, failures on request, and a record of all calls. One
+// thread at a time.
 #pragma once
 
 #include <functional>
@@ -10,11 +11,11 @@
 
 namespace ag {
 
-// A small device for tests: plain layout, one launch per MatMul [Relu], per element-wise operator,
-// and per operator of any other kind; 4 cores, up to `streams_max` streams.
+// Returns a small device for tests: plain layout, one launch per MatMul [Relu], per element-wise
+// operator, and per operator of any other kind; 4 cores, up to `streams_max` streams.
 DeviceSpec TestSpec(int streams_max = 1);
 
-// Reads a graph or rules from text. REQUIRES: the text is right; it is the test's own.
+// Parse a graph or rules. REQUIRES: the text is correct.
 Graph TestGraph(std::string_view text);
 RuleSet TestRules(std::string_view text);
 
@@ -29,29 +30,30 @@ class FakeMeasurer : public Measurer {
                                                  Effort effort) override;
   StatusOr<std::vector<KernelChoice>> RefinePlan(const Candidate& candidate) override;
 
-  // Nanoseconds of a group before anyone changes them: its roofline times 1.0 to 1.5 by its bytes.
+  // Returns a group's time before replacements: its roofline times 1.0 to 1.5, by a hash of its
+  // bytes.
   double HashedNs(const GroupProblem& problem) const;
-  // Makespan of the plan with the times of its groups.
+  // Returns the makespan of the plan with the times of its groups.
   double SimulatedNs(const Candidate& candidate) const;
   const DeviceSpec& spec() const { return spec_; }
 
-  // Replacements and failures; null: HashedNs, SimulatedNs, no failure.
+  // Replacements and failures. Null: HashedNs, SimulatedNs, no failure.
   std::function<double(const GroupProblem&)> group_ns;
   std::function<double(const Candidate&)> plan_ns;
   std::function<Status(const GroupProblem&)> group_failure;
   std::function<Status(const Candidate&)> plan_failure;
-  std::function<Status(int call)> call_failure;  // Of MeasurePlans as a whole; calls count from 0.
-  std::function<int(const GroupProblem&)> busy_cores;                           // Null: not known.
+  std::function<Status(int call)> call_failure;  // For MeasurePlans as a whole; calls count from 0.
+  std::function<int(const GroupProblem&)> busy_cores;                           // Null: unknown.
   std::function<StatusOr<std::vector<KernelChoice>>(const Candidate&)> refine;  // Null: none.
-  double overlap = 1;   // What plans and pairs really do (plan/sharing.h).
-  Status pair_failure;  // Of every pair.
+  double overlap = 1;   // The true overlap of plans and pairs (plan/sharing.h).
+  Status pair_failure;  // For every pair.
   double noise = 0;     // Each plan's time is multiplied by 1 +- noise.
   Random random{1};     // Draws the noise.
 
-  // Half the width of a speedup's interval, as a share of it.
+  // Half the width of a speedup's interval, as a fraction of the speedup.
   static constexpr double kIntervalShare = 0.01;
 
-  // What was asked, by call.
+  // The arguments of all calls, in order.
   std::vector<std::vector<GroupProblem>> group_calls;
   std::vector<std::vector<PairProblem>> pair_calls;
   std::vector<std::vector<Candidate>> plan_calls;

@@ -1,4 +1,5 @@
-// The finals: the best measured plans once more, fresh and paired with the input, and the decision.
+// The finals: the best measured plans are measured again, paired with the input, and the winner is
+// chosen. Pure functions, except for the Measurer.
 #pragma once
 
 #include <vector>
@@ -13,32 +14,32 @@ struct MeasuredPlan {
   PlanTiming timing;
 };
 
-// How many plans meet in the finals beside the input, its eager plan, and a plan on one stream.
+// The number of plans in the finals besides the input, its eager plan, and a plan on one stream.
 inline constexpr size_t kFinalistsMax = 3;
 
-// Indices into `measured`, best first by measured speedup (ties: the earlier one). Only plans that
-// looked faster than the input. When none of them runs on one stream, the one-stream plan of the
-// first one's graph joins, whatever it measured before.
+// Returns indices into `measured`, the best by measured speedup first (of equals the earlier one),
+// of plans that were faster than the input. When none of them runs on one stream, it adds the
+// one-stream plan of the first one's graph, whatever its timing.
 std::vector<size_t> ChooseFinalists(const std::vector<MeasuredPlan>& measured);
 
-// The finalists that may replace the input, those with verdict FASTER, the one with the largest
-// lower end of its speedup's interval first. Entry i of `timings` is finalist i's.
+// Returns the finalists that may replace the input: those with verdict FASTER, by the lower end of
+// their speedup's interval, the largest first. Entry i of `timings` belongs to finalist i.
 std::vector<size_t> ChooseWinners(const std::vector<PlanTiming>& timings);
 
-// What the best rival of an input that was not beaten got: AMBIGUOUS before SAME before SLOWER.
+// Returns the best verdict of rivals of an unbeaten input: AMBIGUOUS before SAME before SLOWER.
 Verdict BestVerdict(const std::vector<PlanTiming>& timings);
 
-// An OK timing that holds a time of zero, below zero or not a number becomes kInternal.
+// Returns the timing. An OK timing with a time that is zero, negative or NaN becomes kInternal.
 PlanTiming CheckedTiming(PlanTiming timing);
 
-// Measures input and candidates in one call. Returns one timing per candidate, `input` first, each
-// checked. Errors: the Measurer's, also that of the input alone.
+// Measures input and candidates in one call. Returns one checked timing each, `input` first.
+// Errors: the Measurer's, and the error of the input's own timing.
 StatusOr<std::vector<PlanTiming>> MeasureAgainstInput(
     Measurer& measurer, const PlanCandidate& input,
     const std::vector<const PlanCandidate*>& candidates, Measurer::Effort effort);
 
-// Puts the kernels that are faster inside the candidate's plan there and returns them. Errors: the
-// Measurer's; the candidate stays as it is.
+// Sets the kernels that are faster inside the candidate's plan and returns them. On an error of the
+// Measurer the candidate stays unchanged.
 StatusOr<std::vector<KernelChoice>> RefineCandidate(Measurer& measurer, PlanCandidate* candidate);
 
 }  // namespace ag

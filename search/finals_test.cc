@@ -18,7 +18,7 @@ PlanTiming Timing(double speedup, Verdict verdict) {
           .verdict = verdict};
 }
 
-// A measured plan of graph number `graph` on `streams` streams.
+// Returns a measured plan of graph number `graph` on `streams` streams.
 MeasuredPlan Measured(int graph, int streams, double speedup) {
   MeasuredPlan measured;
   measured.candidate.plan.graph.bytes[0] = static_cast<uint8_t>(graph);

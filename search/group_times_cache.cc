@@ -8,8 +8,8 @@
 namespace ag {
 namespace {
 
-// A pattern's ratio is trusted for other layouts or all patterns from the first value on: one ratio
-// is far nearer to the truth than the roofline.
+// Returns the keys of a problem's ratios, the most special first. A single ratio is enough: it is
+// far nearer to the truth than the roofline.
 std::array<std::string, 3> RatioKeys(const GroupProblem& problem) {
   std::string layouts = problem.pattern;
   for (const Layout layout : problem.input_layouts) layouts += fmt::format(" {}", int(layout));
@@ -23,8 +23,8 @@ double Median(const std::vector<double>& sorted) {
   return n % 2 == 1 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
 }
 
-// A time of zero, below zero or not a number is a failure, whatever its status said. So is a group
-// that keeps more cores busy than the device has.
+// Returns the measurement's status. A time that is zero, negative or NaN is a failure, and so are
+// more busy cores than the device has.
 Status CheckMeasurement(const StatusOr<Measurement>& measurement, int cores) {
   AG_TRY(measurement);
   const double ns = measurement->latency.median_ns;
@@ -90,7 +90,7 @@ void GroupTimesCache::Prefer(const GroupProblem& problem, std::string kernel) {
   const auto it = known_.find(bytes);
   if (it == known_.end() || it->second.state != State::kMeasured) return;
   it->second.time.kernel = std::move(kernel);
-  remembered_.clear();  // Which of them are of this group, their keys do not tell.
+  remembered_.clear();  // Their keys do not tell which of them belong to this group.
 }
 
 void GroupTimesCache::Want(const GroupProblem& problem) {
@@ -118,7 +118,7 @@ void GroupTimesCache::Record(const Wanted& wanted, const StatusOr<Measurement>& 
   const Status status = CheckMeasurement(measurement, spec_.cores);
   const MutexLock lock(mutex_);
   ++version_;
-  if (status.code() == StatusCode::kCancelled) {  // Says nothing of the group.
+  if (status.code() == StatusCode::kCancelled) {  // Says nothing about the group.
     known_.erase(wanted.bytes);
     --asked_;
     stopped_ = true;

@@ -1,13 +1,13 @@
-// What groups take, as far as this search knows: measurements where the Measurer gave one,
-// estimates elsewhere. An estimate is the roofline times the median ratio measurement / roofline of
-// like groups, so that it stands beside measurements without favour: a bare roofline is what no
-// kernel reaches and would make every unmeasured group look better than every measured one.
+// The times of groups that this search knows: measurements, or estimates for groups without one. An
+// estimate is the roofline times the median ratio measurement / roofline of similar groups, so it
+// is comparable with measurements. No kernel reaches a bare roofline; it would make every
+// unmeasured group look better than every measured one.
 //
-// A group whose measurement failed is never asked for again. Time() answers kFailedGroupNs for it,
-// which makes FormGroups take another cover where there is one; Find tells that it failed, and a
-// graph that still needs it is no candidate. No result ever holds that number.
+// A group whose measurement failed is never requested again. Time() returns kFailedGroupNs for it,
+// so FormGroups takes another cover if there is one. Find reports the failure; a graph that still
+// needs the group is no candidate. kFailedGroupNs appears in no result.
 //
-// All but MeasureWanted are thread-safe; MeasureWanted is called by one thread at a time.
+// Thread-safe, except MeasureWanted, which one thread at a time may call.
 #pragma once
 
 #include <functional>
@@ -23,54 +23,54 @@
 
 namespace ag {
 
-// Eleven days: above every sum of real groups, and a double still resolves 1/8 ns beside it.
+// Eleven days: more than every sum of real groups, and a double still resolves 1/8 ns next to it.
 inline constexpr double kFailedGroupNs = 1e15;
 
-// What one call of MeasureGroups carries at most (DESIGN section 8: a GroupBatch).
+// The most groups in one call of MeasureGroups (docs/design.md, Measuring: a GroupBatch).
 inline constexpr int kGroupBatchMax = 256;
 
 class GroupTimesCache : public GroupTimes {
  public:
   struct Options {
-    int groups_max = 0;  // Distinct groups asked of the Measurer; then Exhausted().
-    std::function<bool()>
-        stop;  // May be null. Asked before each batch; true ends measuring for good.
+    int groups_max = 0;  // Most distinct groups requested; then Exhausted().
+    // May be null. Called before each batch; true ends measuring for the current stage.
+    std::function<bool()> stop;
   };
-  // Borrows `spec` and `measurer`; they outlive it.
+  // `spec` and `measurer` must outlive it.
   GroupTimesCache(const DeviceSpec& spec, Measurer& measurer, Options options);
 
   GroupTime Time(const GroupProblem& problem) override;
-  // Measured and failed times are remembered for good, estimates until the next measurement.
+  // Keep measured and failed times for good, estimates until the next measurement.
   std::optional<GroupTime> Recall(const LocalKey& key) override;
   void Remember(const LocalKey& key, const GroupTime& time) override;
 
   enum class State { kUnknown, kMeasured, kFailed };
   struct Known {
     State state = State::kUnknown;
-    GroupTime time;  // As Time() answers.
-    Status failure;  // Why the measurement failed; OK otherwise.
+    GroupTime time;  // As from Time().
+    Status failure;  // Why the measurement failed, or OK.
   };
   Known Find(const GroupProblem& problem) const;
 
-  // From now on the group runs by `kernel` wherever it stands: one that was a little slower alone
-  // and is faster inside a plan. Its time stays what it was. Nothing happens when it is not
-  // measured.
+  // Makes the group run by `kernel` from now on: a kernel that was a little slower alone and is
+  // faster inside a plan. The group's time stays. Does nothing for a group that is not measured.
   void Prefer(const GroupProblem& problem, std::string kernel);
 
-  // Marks the group for the next MeasureWanted. Nothing happens when it is known, failed or wanted.
+  // Marks the group for the next MeasureWanted. Does nothing for a group that is known, failed or
+  // marked.
   void Want(const GroupProblem& problem);
 
-  // Asks the Measurer for the wanted groups, at most `count_max`, in the order of wanting, in
-  // batches. Wanted groups that it did not come to are forgotten: the limit, `stop` or an answer
-  // kCancelled (which says nothing of the group) ended it.
+  // Requests up to `count_max` of the marked groups from the Measurer, in the order of marking, in
+  // batches, and unmarks all others. A limit, `stop` or an answer kCancelled (which says nothing
+  // about the group) ends it early.
   void MeasureWanted(int count_max = std::numeric_limits<int>::max());
 
-  // A stage of the search begins, in which at most so many distinct groups more are asked for. An
-  // answer kCancelled ended the stage before, not this one.
+  // Begins a stage of the search, which may request `groups_max` more distinct groups. An answer
+  // kCancelled ends only its own stage.
   void BeginStage(int groups_max = std::numeric_limits<int>::max());
 
-  bool Exhausted() const;  // No further group will be measured, in this stage at least.
-  int asked() const;       // Distinct groups, so far.
+  bool Exhausted() const;  // True: this stage measures no more groups.
+  int asked() const;       // Distinct groups requested so far.
   int measured() const;
   int failed() const;
 
@@ -92,24 +92,25 @@ class GroupTimesCache : public GroupTimes {
   Measurer& measurer_;
   const Options options_;
   mutable Mutex mutex_;
-  // By the problem's bytes; never iterated. kUnknown: wanted and not answered yet.
+  // By the problem's bytes; never iterated. kUnknown: marked, without an answer yet.
   absl::flat_hash_map<std::string, Known> known_ AG_GUARDED_BY(mutex_);
   std::vector<Wanted> wanted_ AG_GUARDED_BY(mutex_);
   absl::flat_hash_map<LocalKey, Remembered> remembered_ AG_GUARDED_BY(mutex_);
-  int64_t version_ AG_GUARDED_BY(mutex_) = 0;  // Grows with each answer of the Measurer.
-  // Sorted ratios measurement / roofline: of one pattern in given layouts, of a pattern, of all.
+  int64_t version_ AG_GUARDED_BY(mutex_) = 0;  // Increases with each answer of the Measurer.
+  // Sorted ratios measurement / roofline: by pattern and layouts, by pattern, and of all.
   std::map<std::string, std::vector<double>> ratios_ AG_GUARDED_BY(mutex_);
   int LeftToAsk() const AG_REQUIRES(mutex_);
 
   int asked_ AG_GUARDED_BY(mutex_) = 0;
-  int64_t stage_max_ AG_GUARDED_BY(mutex_) = std::numeric_limits<int64_t>::max();  // Of asked_.
+  // Upper limit of asked_.
+  int64_t stage_max_ AG_GUARDED_BY(mutex_) = std::numeric_limits<int64_t>::max();
   int measured_ AG_GUARDED_BY(mutex_) = 0;
   int failed_ AG_GUARDED_BY(mutex_) = 0;
   bool stopped_ AG_GUARDED_BY(mutex_) = false;
 };
 
-// Forwards to a cache and wants every group that was answered by an estimate: what a first look at
-// the input uses, so that its cover is chosen among measurements.
+// Forwards to a cache and marks every group whose time is an estimate. For the first look at the
+// input, so that its cover is chosen among measurements.
 class WantingTimes : public GroupTimes {
  public:
   explicit WantingTimes(GroupTimesCache& cache) : cache_(cache) {}

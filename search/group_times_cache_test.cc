@@ -11,7 +11,7 @@ namespace {
 
 using State = GroupTimesCache::State;
 
-// relu over n floats: one group of the pattern "one".
+// Returns relu over n floats: one group of the pattern "one".
 GroupProblem Relu(int64_t n) {
   return {.graph = TestGraph(fmt::format("input i0 f32[{}]\noutput \"o0\" = relu(i0)\n", n)),
           .pattern = "one",
@@ -57,7 +57,7 @@ TEST_F(GroupTimesCacheTest, AWantedGroupIsMeasuredOnce) {
 
 TEST_F(GroupTimesCacheTest, APreferredKernelIsTakenFromThenOn) {
   GroupTimesCache cache = Cache();
-  cache.Prefer(Relu(1000), "inside");  // Not measured: says nothing.
+  cache.Prefer(Relu(1000), "inside");  // Not measured, so it does nothing.
   cache.Want(Relu(1000));
   cache.MeasureWanted();
   const LocalKey key{1, 2};
@@ -78,7 +78,7 @@ TEST_F(GroupTimesCacheTest, AnEstimateIsScaledByTheMedianRatioOfItsKind) {
   for (const int64_t n : {1000, 2000, 3000}) cache.Want(Relu(n));
   cache.MeasureWanted();
   EXPECT_DOUBLE_EQ(cache.Time(Relu(4000)).ns, 3 * Roofline(4000));
-  GroupProblem other = Relu(4000);  // No ratio of its pattern: that of all patterns.
+  GroupProblem other = Relu(4000);  // No ratio of its pattern, so the ratio of all patterns.
   other.pattern = "other";
   EXPECT_DOUBLE_EQ(cache.Time(other).ns, 3 * RooflineNs(other, spec_));
 }

@@ -5,7 +5,7 @@
 namespace ag {
 namespace {
 
-// Views take no time and reorders are no groups of a pattern: neither is timed beside another.
+// Views take no time and reorders have no pattern of the spec; neither is timed in a pair.
 bool MayBePaired(const Group& group) {
   return group.pattern != kViewPattern && group.pattern != kReorderPattern;
 }
@@ -43,7 +43,7 @@ std::vector<PairTimes::Wanted> PairTimes::Choose(const Graph& graph, const Plan&
       wanted.time.ns[i] = group_ns[g];
       wanted.time.cores[i] = ShareOf(graph, group, StreamCoresOf(plan, g), busy_cores[g], spec_);
     }
-    // The model does not ask which of both is the first, so the times need not follow.
+    // The model is symmetric, so the order of the times does not matter.
     wanted.problem = MakePair(std::move(wanted.problem));
     if (known_.insert(EncodePairProblem(wanted.problem)).second) {
       chosen.push_back(std::move(wanted));
@@ -62,7 +62,7 @@ bool PairTimes::Learn(const Graph& graph, const Plan& plan, const std::vector<do
   AG_CHECK(results.size() == chosen.size());
   for (size_t i = 0; i < chosen.size(); ++i) {
     Status status = results[i].status();
-    if (status.code() == StatusCode::kCancelled) continue;  // Says nothing of the pair.
+    if (status.code() == StatusCode::kCancelled) continue;  // Says nothing about the pair.
     ++asked_;
     if (status.ok()) status = CheckMeasurement(*results[i]);
     if (!status.ok()) {

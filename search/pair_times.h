@@ -1,6 +1,6 @@
-// What the device makes of groups that run beside each other, as far as this search knows: pairs of
-// groups that a plan would run so are timed together, a few of them per search, and one number is
-// fitted to all (plan/sharing.h). One thread.
+// The overlap of groups on the device, as far as this search knows. A few pairs of groups that a
+// plan would run beside each other are timed together, and one number is fitted to all of them
+// (plan/sharing.h). One thread at a time.
 #pragma once
 
 #include <set>
@@ -14,14 +14,13 @@ namespace ag {
 
 class PairTimes {
  public:
-  // Asks for `pairs_max` pairs at most; for none where the device does not deal blocks out. Borrows
-  // `spec` and `measurer`; they outlive it.
+  // Requests at most `pairs_max` pairs, and none on a device that does not deal blocks out. `spec`
+  // and `measurer` must outlive it.
   PairTimes(const DeviceSpec& spec, Measurer& measurer, int pairs_max);
 
-  // Times the pairs that ran longest beside each other in the simulation of `plan` and were not
-  // asked for before, as far as the limit goes. group_ns and busy_cores are those of its groups,
-  // all of them measured. True: overlap() is another than before. A pair that fails, costs only
-  // itself; see failure().
+  // Times the pairs that overlap longest in the simulation of `plan` and were not requested before,
+  // within the limit. group_ns and busy_cores belong to its groups, which are all measured. Returns
+  // true when overlap() changed. A failed pair affects only itself; see failure().
   bool Learn(const Graph& graph, const Plan& plan, const std::vector<double>& group_ns,
              const std::vector<int>& busy_cores);
   bool CanLearn() const { return asked_ < pairs_max_; }
@@ -30,12 +29,12 @@ class PairTimes {
   Sharing SharingOf(const std::vector<int>& busy_cores) const { return {busy_cores, overlap_}; }
   int measured() const { return static_cast<int>(times_.size()); }
   int failed() const { return asked_ - measured(); }
-  const Status& failure() const { return failure_; }  // Of the first pair that failed.
+  const Status& failure() const { return failure_; }  // Of the first failed pair.
 
  private:
   struct Wanted {
     PairProblem problem;
-    PairTime time;  // together_ns comes from the Measurer.
+    PairTime time;  // The Measurer gives together_ns.
   };
   std::vector<Wanted> Choose(const Graph& graph, const Plan& plan,
                              const std::vector<double>& group_ns,
@@ -44,7 +43,7 @@ class PairTimes {
   const DeviceSpec& spec_;
   Measurer& measurer_;
   const int pairs_max_;
-  std::set<std::string> known_;  // What was asked for, by its bytes.
+  std::set<std::string> known_;  // The bytes of requested pairs.
   std::vector<PairTime> times_;
   int asked_ = 0;
   double overlap_ = 1;

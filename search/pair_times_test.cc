@@ -12,7 +12,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-// Four products that do not need each other, of one block each.
+// Four independent products of one block each.
 constexpr std::string_view kFourProducts = R"(
 input x f32[64,64]
 a = const f32[64,64] seed 1
@@ -35,7 +35,7 @@ DeviceSpec Gpu() {
 class PairTimesTest : public testing::Test {
  protected:
   PairTimesTest() {
-    // Times that do not hang on cores, as launches of small kernels.
+    // Times that do not depend on cores, as launches of small kernels.
     measurer_.group_ns = [](const GroupProblem& problem) {
       return 1e5 + static_cast<double>(problem.graph.type(problem.graph.outputs()[0].edge).Bytes());
     };
@@ -68,7 +68,7 @@ TEST_F(PairTimesTest, FindsHowGroupsShareTheDevice) {
     EXPECT_EQ(result.pairs_measured, 6) << "of four groups";
     EXPECT_EQ(PairsAsked(), 6);
     EXPECT_EQ(result.pairs_failed, 0);
-    // What is predicted is what is measured.
+    // The prediction equals the measurement.
     EXPECT_EQ(result.timing.verdict, Verdict::kFaster);
     EXPECT_EQ(result.plan.streams.size(), 4u) << overlap;
     EXPECT_NEAR(result.estimate_ns, result.timing.latency.median_ns, 1e-6 * result.estimate_ns);
@@ -93,7 +93,7 @@ TEST_F(PairTimesTest, GroupsThatRunInTurnStayOnOneStream) {
   EXPECT_EQ(result.estimate_ns, result.input_estimate_ns);
 }
 
-// By their blocks they run beside each other; measured, each keeps all cores busy.
+// By their blocks they run beside each other; by measurement each keeps all cores busy.
 TEST_F(PairTimesTest, MeasuredSharesCount) {
   measurer_.busy_cores = [](const GroupProblem&) { return 8; };
   EXPECT_EQ(Find().plan.streams.size(), 1u);
@@ -140,7 +140,8 @@ TEST_F(PairTimesTest, AFailedPairCostsOnlyItself) {
   EXPECT_THAT(result.warnings, ElementsAre("two groups together: no"));
 }
 
-// As when the search is over: nothing is said of these pairs, and a replay asks for none of them.
+// As at the end of a search: nothing is known about these pairs, and a replay requests none of
+// them.
 TEST_F(PairTimesTest, ACancelledPairIsNotAsked) {
   measurer_.pair_failure = Err(StatusCode::kCancelled, "not measured: cancelled");
   const SearchResult result = Find();
@@ -160,7 +161,7 @@ TEST_F(PairTimesTest, AReplayGivesTheSamePlan) {
   EXPECT_EQ(second.overlap, first.overlap);
 }
 
-// A Measurer that does not time pairs is as good as before, without a word.
+// A Measurer that does not time pairs works as before, without a warning.
 TEST_F(PairTimesTest, PairsNeedNotBeOffered) {
   measurer_.pair_failure = Err(StatusCode::kUnimplemented, "not here");
   const SearchResult result = Find();

@@ -1,6 +1,6 @@
-// Cuts a graph into pieces and pieces into regions (AutoGraph's flow-based partition): minimum
+// Cuts a graph into pieces, and pieces into regions (AutoGraph's flow-based partition): minimum
 // vertex cuts until every piece is small, then every run of adjacent pieces that is not too large.
-// What backtracking explores region by region where a whole graph is too large for it.
+// Meant for a search region by region where the whole graph is too large. Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -15,25 +15,25 @@ struct PartitionOptions {
   int region_nodes_max = 120;  // The paper's Size_U.
 };
 
-// Operator nodes that run (no inputs, constants or constant recipes), ascending.
+// The nodes of operators that run (no inputs, constants or constant recipes), ascending.
 using Piece = std::vector<NodeId>;
 
-// Every operator node that runs in exactly one piece; no piece reads from a later one; each has at
-// most piece_nodes_max nodes. `capacity[id]` says how much it hurts to cut at a node, e.g. 1 + the
-// number of rewrite sites that touch it. Same graph, same pieces. REQUIRES: one capacity >= 0 per
-// node of the graph.
+// Returns pieces with every operator node that runs in exactly one of them. No piece reads from a
+// later one, and each has at most piece_nodes_max nodes. capacity[id] is the cost of a cut at a
+// node, for example 1 + the number of rewrite sites that touch it. Deterministic. REQUIRES: one
+// capacity >= 0 for each node of the graph.
 std::vector<Piece> PartitionGraph(const Graph& graph, const std::vector<int64_t>& capacity,
                                   const PartitionOptions& options = {});
 
-// Pieces first to end - 1 together.
+// The pieces `first` to `end` - 1 together.
 struct Region {
   int first = 0;
   int end = 0;
   bool operator==(const Region&) const = default;
 };
 
-// Every run of adjacent pieces with at most region_nodes_max nodes, by first piece, then by length;
-// a single piece is always a region.
+// Returns every run of adjacent pieces with at most region_nodes_max nodes, by first piece, then by
+// length. A single piece is always a region.
 std::vector<Region> RegionsOf(const std::vector<Piece>& pieces,
                               const PartitionOptions& options = {});
 

@@ -14,7 +14,7 @@ using testing::SizeIs;
 
 std::vector<int64_t> Ones(const Graph& graph) { return std::vector<int64_t>(graph.size(), 1); }
 
-// n element-wise operators; each reads one or two of the last `reach` values.
+// Returns n element-wise operators; each reads one or two of the last `reach` values.
 Graph RandomGraph(uint64_t seed, int n, int reach) {
   Random random(seed);
   GraphBuilder builder;

@@ -1,5 +1,6 @@
-// How each graph of the search came to be: its parent and the rule that made it. Holds no graphs,
-// so it may grow with the search; a winner's path becomes the report's list of rewrites.
+// The history of each graph of the search: its parent, and the rule that made it. It holds no
+// graphs, so it may grow with the search. The path of the winner becomes the report's list of
+// rewrites. One thread at a time.
 #pragma once
 
 #include <vector>
@@ -10,15 +11,16 @@ namespace ag {
 
 class RewriteTrail {
  public:
-  static constexpr int kInput = 0;  // The input graph's step.
+  static constexpr int kInput = 0;  // The step of the input graph.
 
   RewriteTrail() : steps_(1) {}
 
-  // Adds a graph made from `parent` by `rule`; gain_ns is the parent's estimate less its own.
-  // Returns its step. `rule` outlives the trail.
+  // Adds the graph that `rule` made from `parent` and returns its step. gain_ns: the parent's
+  // estimate minus its own. `rule` must outlive the trail.
   int Add(int parent, const Rule* rule, double gain_ns);
 
-  // The rewrites from the input to `step`, one entry a rule, in the order of first application.
+  // Returns the rewrites from the input to `step`, one entry per rule, in the order of first
+  // application.
   std::vector<AppliedRewrite> Path(int step) const;
 
  private:

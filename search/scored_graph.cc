@@ -6,7 +6,7 @@ namespace ag {
 
 namespace {
 
-// Adds what `group` takes to `scored`. `time` is what FormGroups was answered for it, if known.
+// Adds the time of `group` to `scored`. `time` is the answer that FormGroups got, if known.
 void AddTime(const Graph& graph, const SearchSetting& setting, const GroupTime* time, Group* group,
              ScoredGraph* scored) {
   const bool is_view = group->pattern == kViewPattern;

@@ -1,5 +1,5 @@
-// A graph cut into groups, with their times and the paper's estimate: what backtracking compares
-// and what plans are made of.
+// A graph with its groups, their times and the paper's estimate. Backtracking compares these; plans
+// are made from them. One thread at a time.
 #pragma once
 
 #include <optional>
@@ -11,10 +11,10 @@
 
 namespace ag {
 
-// What the parts of one search work with. Everything is borrowed and outlives them.
+// The shared parts of one search. All references must outlive it.
 struct SearchSetting {
   const SearchRequest& request;
-  const RuleSet& rules;  // Those the policy allows.
+  const RuleSet& rules;  // The rules that the policy allows.
   GroupTimesCache& times;
   PairTimes& pairs;
   SearchRun& run;
@@ -25,28 +25,29 @@ struct SearchSetting {
 struct ScoredGraph {
   std::vector<Group> groups;  // With the kernels that measurements chose.
   std::vector<double> group_ns;
-  std::vector<int> busy_cores;           // As Measurement::busy_cores, by group.
-  double estimate_ns = 0;                // MixedEstimateNs; constant recipes are in no group: free.
-  std::vector<GroupProblem> unmeasured;  // Of those groups: what would replace an estimate.
-  Status failure;  // Not OK: the graph needs a group whose measurement failed, and why it failed.
+  std::vector<int> busy_cores;  // As Measurement::busy_cores, by group.
+  double estimate_ns = 0;  // MixedEstimateNs. Constant recipes are in no group and cost nothing.
+  std::vector<GroupProblem> unmeasured;  // The problems of groups whose time is an estimate.
+  // Not OK: the graph needs a group whose measurement failed; the reason of that failure.
+  Status failure;
 };
 
-// Given groups with what they take as they stand; views take nothing. No estimate_ns.
+// Returns the given groups with their times; views have time 0. estimate_ns is not set.
 ScoredGraph ScoreGroups(const Graph& graph, const SearchSetting& setting,
                         std::vector<Group> groups);
 
-// The best cover of `graph` by what is known now; nothing is measured. kUnimplemented: the device
-// lacks an operator of the graph.
+// Returns the best cover of `graph` by the times known now; measures nothing. kUnimplemented: the
+// device lacks an operator of the graph.
 StatusOr<ScoredGraph> ScoreGraph(const Graph& graph, const SearchSetting& setting,
                                  const GroupingOptions& options = {});
 
-// The same, measuring the chosen groups and choosing again until all chosen ones are measured (or
-// no more may be, or some keep turning up after many turns).
+// As ScoreGraph, but measures the chosen groups and chooses again, until all chosen groups are
+// measured, or no more groups may be measured, or kCoverTurnsMax turns were made.
 StatusOr<ScoredGraph> ScoreMeasured(const Graph& graph, const SearchSetting& setting,
                                     const GroupingOptions& options = {});
 
-// How often a cover is chosen anew after its groups were measured. Each turn replaces estimates by
-// measurements, mostly of the same few alternatives, so two or three turns settle it.
+// The most times that a cover is chosen again after its groups were measured. Each turn replaces
+// estimates by measurements, mostly of the same few alternatives, so two or three turns are enough.
 inline constexpr int kCoverTurnsMax = 8;
 
 }  // namespace ag

@@ -12,26 +12,25 @@
 namespace ag {
 namespace {
 
-// Other covers of the input whose groups are measured as well, so that the input, the denominator
-// of every speedup, is as good as grouping makes it. Two batches.
+// The most other covers of the input whose groups are measured too, so that the input, the
+// denominator of every speedup, has the best grouping. Two batches.
 constexpr int kInputAlternativesMax = 2 * kGroupBatchMax;
 
-// The parts of the search's time by which the input's stages end, so that most of it is left for
-// rounds however long a measurement takes here: its cover measured, alternatives to it, its plan
-// and the groups of its plan on several streams.
+// The fractions of the search's time by which the input's stages end: its cover is measured,
+// alternatives to it, its plan with the groups of its plan on several streams. They leave most of
+// the time for rounds, however slow measurements are.
 constexpr double kInputCoverEnd = 0.4;
 constexpr double kInputAlternativesEnd = 0.3;
 constexpr double kInputPlanEnd = 0.5;
 
-// A round keeps up to this part of the time that is left for timing its plans.
+// A round keeps up to this fraction of the remaining time for timing its plans.
 constexpr double kPlansShare = 0.5;
-// What refining a plan may take, in runs of it: some 60 runs, and four builds that take as long as
-// so many again or twice that.
+// The cost of refining a plan, in runs of the plan: about 60 runs, and four builds that take as
+// long as about 60 runs again, or twice as many.
 constexpr double kRefineRuns = 200;
 
-// Layouts whose plans of the input are within this factor of the cheapest, by group times, are
-// timed whole: what a group reads was left elsewhere by the group before, which its time alone
-// leaves out.
+// A layout's plan of the input is timed as a whole when its group times are within this factor of
+// the cheapest plan's. Group times are taken alone and do not tell layouts that are closer.
 constexpr double kCloseLayout = 1.15;
 
 class PlanSearch {
@@ -89,8 +88,8 @@ class PlanSearch {
   std::map<std::pair<double, Digest>, RankedGraph> queue_;
   double best_speedup_ = 1;
   int input_groups_ = 0, input_alternatives_ = 0;
-  Nanos plan_takes_{0};     // To make one ready and time it, as the last call took.
-  bool may_refine_ = true;  // Once false it stays so: a replay refines the same plans.
+  Nanos plan_takes_{0};     // Time to build and time one plan, in the last call.
+  bool may_refine_ = true;  // Once false it stays false: a replay refines the same plans.
   StopReason stop_ = StopReason::kNone;
 };
 
@@ -102,7 +101,7 @@ StatusOr<SearchResult> PlanSearch::Run() {
     ChooseLayout();
     RefineInput();
     const Status measured = MeasureInput();
-    if (measured.code() == StatusCode::kCancelled) {  // The finals are its last chance.
+    if (measured.code() == StatusCode::kCancelled) {  // The finals may still measure it.
       stop_ = run_.Cancelled() ? StopReason::kCancelled : StopReason::kTime;
     } else {
       AG_TRY(measured);
@@ -117,7 +116,7 @@ StatusOr<SearchResult> PlanSearch::Run() {
   return result;
 }
 
-// What is cut here is cut for the input alone: the rounds measure on.
+// A stage that is cut here is cut only for the input; the rounds measure again.
 Status PlanSearch::PlanInput() {
   const SearchLimits& limits = request_.options.limits;
   run_.Report("measuring groups");
@@ -131,7 +130,7 @@ Status PlanSearch::PlanInput() {
   measurer_.EndBy(run_.PointAt(kInputAlternativesEnd));
   times_.MeasureWanted(std::min(kInputAlternativesMax, limits.input_alternatives_max));
   input_alternatives_ = times_.asked() - covered;
-  // Alternatives that were cut leave time for the cover that those which were measured make best.
+  // When alternatives were cut, the best cover of the measured ones still gets its time.
   if (!is_cut) times_.BeginStage(limits.input_groups_max - times_.asked());
   measurer_.EndBy(run_.PointAt(kInputPlanEnd));
   AG_LET(input_, MakeOneStreamPlan(request_.input, setting_, {.allow_failed = true}));
@@ -150,7 +149,7 @@ bool PlanSearch::MayRefine(const PlanCandidate& candidate) {
   return may_refine_;
 }
 
-// Kernels that are faster inside the plan, now in it.
+// Returns the kernels that are faster inside the plan, and sets them in it.
 std::vector<KernelChoice> PlanSearch::Refine(PlanCandidate* candidate) {
   if (!MayRefine(*candidate)) return {};
   ++run_.counts.refined;
@@ -162,8 +161,8 @@ std::vector<KernelChoice> PlanSearch::Refine(PlanCandidate* candidate) {
   return {};
 }
 
-// Times the input's plans in one layout each beside its plan. When one of them is faster, its
-// layout is that of all plans from here on.
+// Times plans of the input, one per layout, beside the input's plan. When one of them is faster,
+// all plans use its layout from here on.
 void PlanSearch::ChooseLayout() {
   const std::vector<Layout> choices = LayoutChoices(request_.input, request_.spec);
   if (choices.size() < 2 || !MayRefine(input_)) return;
@@ -200,8 +199,8 @@ void PlanSearch::ChooseLayout() {
   if (scored.ok()) input_graph_.estimate_ns = scored->estimate_ns;
 }
 
-// Candidates share most groups with the input: what is faster inside its plan they begin with, so
-// that both are compared at their best.
+// Candidates share most groups with the input, so they begin with its refined kernels: both are
+// compared at their best.
 void PlanSearch::RefineInput() {
   for (const KernelChoice& choice : Refine(&input_)) {
     const Group& group = input_.plan.groups[static_cast<size_t>(choice.group)];
@@ -209,7 +208,7 @@ void PlanSearch::RefineInput() {
   }
 }
 
-// Times the input, and beside it the input's own graph on several streams.
+// Times the input, together with a plan of its graph on several streams.
 Status PlanSearch::MeasureInput() {
   std::optional<PlanCandidate> streams =
       MakeStreamsPlan(request_.input, setting_, input_.makespan_ns);
@@ -256,7 +255,7 @@ void PlanSearch::SearchRounds() {
     const int expansions = run_.counts.expansions;
     BeginRound();
     SearchFrom(queue_.extract(queue_.begin()).mapped());
-    // Stopped before it looked at anything: no round.
+    // It was stopped before it expanded a graph, so it does not count as a round.
     if (run_.Over() && run_.counts.expansions == expansions) --run_.counts.rounds;
     const bool has_reason = stop_ == StopReason::kUnavailable || stop_ == StopReason::kCancelled;
     if (!has_reason && run_.TimeUp()) {
@@ -266,7 +265,7 @@ void PlanSearch::SearchRounds() {
   }
 }
 
-// Keeps time for the plans of the round that begins.
+// Reserves time for timing the plans of this round.
 void PlanSearch::BeginRound() {
   if (run_.search_end() == Nanos::max()) return;
   const auto left = std::max(run_.search_end() - run_.Now(), Nanos{0});
@@ -278,7 +277,7 @@ void PlanSearch::BeginRound() {
   measurer_.EndBy(run_.search_end() - kept);
 }
 
-// Leaves the plans, best first, that can be timed until the search's end; one in any case.
+// Keeps the plans, best first, that can be timed until the search's end, and at least one.
 void PlanSearch::KeepWhatFits(std::vector<PlanCandidate>* plans) {
   const int64_t allowed = request_.options.limits.plans_total_max - run_.counts.plans_timed;
   if (static_cast<int64_t>(plans->size()) > allowed) {
@@ -288,7 +287,7 @@ void PlanSearch::KeepWhatFits(std::vector<PlanCandidate>* plans) {
   const int64_t fit = std::max<int64_t>((run_.search_end() - run_.Now()) / plan_takes_ - 1, 1);
   if (static_cast<int64_t>(plans->size()) <= fit) return;
   plans->resize(static_cast<size_t>(fit));
-  run_.EndAt(Nanos::min());  // A round that time cut is the last.
+  run_.EndAt(Nanos::min());  // A round that is cut by time is the last.
 }
 
 void PlanSearch::SearchFrom(const RankedGraph& root) {
@@ -321,7 +320,7 @@ std::vector<PlanCandidate> PlanSearch::PlansOf(const std::vector<RankedGraph>& g
   return all;
 }
 
-// Returns false when nothing could be measured. A candidate without a timing is left out.
+// Returns false when no plan could be measured. Leaves out candidates without a timing.
 bool PlanSearch::MeasureRound(std::vector<PlanCandidate> plans,
                               const std::vector<RankedGraph>& graphs) {
   KeepWhatFits(&plans);
@@ -336,12 +335,13 @@ bool PlanSearch::MeasureRound(std::vector<PlanCandidate> plans,
   if (!timings.ok()) {
     const bool is_cut = timings.status().code() == StatusCode::kCancelled;
     if (!is_cut) run_.Warn("measuring plans: " + Message(timings.status()));
-    return is_cut && run_.TimeUp();  // Else it was cancelled, or the device went away.
+    return is_cut && run_.TimeUp();  // Otherwise it was cancelled, or the device is lost.
   }
-  std::map<int, double> speedups;  // Of each graph's best plan, by step.
+  std::map<int, double> speedups;  // The speedup of each graph's best plan, by step.
   for (size_t i = 0; i < plans.size(); ++i) {
     const PlanTiming& timing = (*timings)[i + 1];
-    if (timing.status.code() == StatusCode::kCancelled) {  // As all after it: no time was left.
+    // No time was left for it and all later ones.
+    if (timing.status.code() == StatusCode::kCancelled) {
       run_.EndAt(Nanos::min());
       break;
     }
@@ -362,7 +362,7 @@ bool PlanSearch::MeasureRound(std::vector<PlanCandidate> plans,
   return true;
 }
 
-// The answer when nothing beats the input.
+// Returns the answer for the case that nothing beats the input.
 SearchResult PlanSearch::InputResult() const {
   SearchResult result;
   result.graph = request_.input;
@@ -396,7 +396,7 @@ void PlanSearch::RunFinals(SearchResult* result) {
   for (const size_t i : finalists) Refine(&measured_[i].candidate);
   std::vector<const PlanCandidate*> candidates;
   for (const size_t i : finalists) candidates.push_back(&measured_[i].candidate);
-  // For information: given up first.
+  // The eager plan is only information, so it is the first to be left out.
   const Nanos all_take = plan_takes_ * static_cast<int64_t>(candidates.size() + 2);
   const bool has_time = run_.finals_end() - run_.Now() > 2 * all_take;
   const bool has_eager = eager_.ok() && !run_.Cancelled() && has_time;

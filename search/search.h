@@ -1,7 +1,8 @@
-// The search of AutoGraph (AAAI 2023, Algorithm 1): a queue of whole graphs keyed by measured
-// latency; pop, rewrite by backtracking scored by estimate, measure the best few, keep those not
-// slower than the best; stop when the queue is empty or a budget is spent. A pure library: it
-// reaches devices only through Measurer, time only through Clock.
+// The search of AutoGraph (AAAI 2023, Algorithm 1): a queue of whole graphs, ordered by measured
+// speedup. Each round takes the first graph, rewrites it by backtracking scored by estimate,
+// measures the best few results, and keeps those that are not slower than the best. It stops when
+// the queue is empty or a budget is spent. A pure library: it reaches devices only through a
+// Measurer, and time only through a Clock. FindPlan is one thread; several may run at once.
 #pragma once
 
 #include <functional>
@@ -22,74 +23,78 @@
 
 namespace ag {
 
-// Where measurements come from: the cache first, then a worker. Blocking; the search is parked
-// meanwhile. One result per request, in order; a failed one is a status, never a number.
+// The source of measurements: the cache first, then a worker. Calls block; the search waits.
+// Returns one result per request, in order; a failed one is a status, never a number. Called by one
+// thread.
 class Measurer {
  public:
   virtual ~Measurer() = default;
   virtual std::vector<StatusOr<Measurement>> MeasureGroups(
       const std::vector<GroupProblem>& problems) = 0;
 
-  // The same of two groups started together. A Measurer need not offer it: then kUnimplemented.
+  // Measures two groups started together. Optional: kUnimplemented by default.
   virtual std::vector<StatusOr<Measurement>> MeasurePairs(const std::vector<PairProblem>& pairs);
 
   struct Candidate {
     Graph graph;
     Plan plan;
   };
-  // What a timing is for: kRanking tells which candidates are worth more, in a few paired blocks;
-  // kVerdict goes on until it is sure who is faster, or the device's time for it is spent.
+  // The purpose of a timing. kRanking tells which candidates are better, in a few paired blocks.
+  // kVerdict continues until it is sure which one is faster, or until the device's time for it is
+  // spent.
   enum class Effort { kRanking, kVerdict };
-  // Interleaved with candidates[0], the input. An error status: none could be timed.
+  // Measures interleaved with candidates[0], the input. An error status: none could be timed.
   virtual StatusOr<std::vector<PlanTiming>> MeasurePlans(const std::vector<Candidate>& candidates,
                                                          Effort effort) = 0;
 
-  // When what is asked for from now on should be answered, by the search's clock: entries that were
-  // not reached by then are kCancelled. A Measurer need not heed it.
+  // Sets the time, by the search's clock, until which later requests are to be answered; entries
+  // not reached by then are kCancelled. Optional.
   virtual void EndBy(Nanos) {}
-  // Kernels that are faster inside the candidate's plan than those it names, although they were a
-  // little slower alone. A Measurer need not know any: then none.
+  // Returns kernels that are faster inside the candidate's plan than its own, although they were a
+  // little slower alone. Optional: none by default.
   virtual StatusOr<std::vector<KernelChoice>> RefinePlan(const Candidate& candidate);
 };
 
-// Counts are the budget; times are backstops (DESIGN section 5).
+// Counts are the budget; times are backstops (docs/design.md, Search).
 struct SearchLimits {
-  int rounds_max = 4;         // Pops of the outer queue.
+  int rounds_max = 4;         // Graphs taken from the outer queue.
   int expansions_max = 1000;  // Graphs expanded by backtracking, per round.
   int graphs_max = 5000;      // Graphs scored, per round.
-  int detour_max = 4;         // Rewrites in a row that do not gain.
+  int detour_max = 4;         // Rewrites in a row without a gain.
   int candidates_max = 8;     // Whole graphs measured per round (the paper's top-K is 20).
-  int groups_max = 1000;      // Distinct groups whose measurement is asked for, per search.
-  // Pairs of groups that are timed together, per search, where the device deals blocks out to
-  // whatever core is free (DeviceSpec::block_outputs); elsewhere each stream has cores of its own,
-  // and none is timed.
+  int groups_max = 1000;      // Distinct groups requested, per search.
+  // Pairs of groups timed together, per search. Only on a device that deals blocks out to any free
+  // core (DeviceSpec::block_outputs); on other devices each stream has its own cores.
   int pairs_max = 8;
-  // Whole plans that are tuned, per search: the layout of the input's, where plans in several are
-  // timed; then the kernels (Measurer::RefinePlan) of the input's and of the finalists, the best
-  // first. When the time left may not suffice for one, no further one is.
+  // Whole plans that are tuned, per search: first the layout of the input's plan, where plans in
+  // several layouts are timed; then the kernels (Measurer::RefinePlan) of the input's plan and of
+  // the finalists, the best first. After one for which the time left may not suffice, no more are
+  // tuned.
   int refines_max = 6;
-  // Over all rounds; 0: no limit but the ones above. A replay sets them (ReplayLimits).
+  // Over all rounds; 0: only the limits above. A replay sets them (ReplayLimits).
   int expansions_total_max = 0;
   int graphs_total_max = 0;
-  int plans_total_max = std::numeric_limits<int>::max();         // Plans timed, over all rounds.
-  int input_groups_max = std::numeric_limits<int>::max();        // Asked for before the input is
-  int input_alternatives_max = std::numeric_limits<int>::max();  // timed; of these, alternatives.
-  Nanos time_max{60'000'000'000};                                // Until the last round ends,
-  Nanos finals_max{30'000'000'000};  // and the finals so long after time_max at the latest.
+  int plans_total_max = std::numeric_limits<int>::max();  // Plans timed, over all rounds.
+  // Groups requested before the input is timed, and those of them that are alternatives to its
+  // cover.
+  int input_groups_max = std::numeric_limits<int>::max();
+  int input_alternatives_max = std::numeric_limits<int>::max();
+  Nanos time_max{60'000'000'000};    // Until the last round ends.
+  Nanos finals_max{30'000'000'000};  // Until the finals end, counted from time_max.
 };
 
 struct SearchOptions {
   double alpha = 0.25;  // Weight of the critical path in the mixed estimate (the paper's).
-  double beta = 1.1;    // Backtracking keeps what is below beta x best (the paper's).
-  int streams_max = 0;  // 0: what the spec allows.
-  uint64_t seed = 1;    // For parts that sample; none does yet: the search draws nothing.
+  double beta = 1.1;    // Backtracking keeps graphs below beta x best (the paper's).
+  int streams_max = 0;  // 0: the spec's.
+  uint64_t seed = 1;    // For parts that sample; none does yet.
   SearchLimits limits;
 };
 
 struct AppliedRewrite {
   std::string rule;
   int count = 0;
-  double gain_ns = 0;  // Sum of estimate differences when applied; an estimate.
+  double gain_ns = 0;  // Sum of the differences of estimates.
 };
 
 struct SearchProgress {
@@ -99,7 +104,7 @@ struct SearchProgress {
   int round = 0;
   int graphs = 0;
   int candidates = 0;
-  double best_speedup = 1;  // Of measured candidates so far.
+  double best_speedup = 1;  // Of the candidates measured so far.
 };
 
 struct SearchRequest {
@@ -110,25 +115,25 @@ struct SearchRequest {
   Policy policy;
   SearchOptions options;
   std::function<void(const SearchProgress&)> on_progress;  // May be null.
-  std::function<bool()> cancelled;                         // May be null. Asked often.
+  std::function<bool()> cancelled;                         // May be null. Called often.
 };
 
-// A plan as it came out of the finals.
+// A plan that was measured in the finals.
 struct FoundPlan {
   Graph graph;
   Plan plan;
   std::vector<AppliedRewrite> rewrites;  // In the order of first application.
-  PlanTiming timing;                     // Fresh, paired with the input.
-  // Simulated makespan of `plan`, from the times of its groups; 0: one of them could not be
+  PlanTiming timing;                     // From the finals, paired with the input.
+  // Simulated makespan of `plan` with the times of its groups; 0: one of them could not be
   // measured.
   double estimate_ns = 0;
 };
 
-// The winner, or the input itself when nothing beat it: then `timing` holds the input's numbers,
-// speedup is exactly 1, and the verdict is what the best rival got.
+// The winner, or the input itself when nothing beat it. Then `timing` has the input's times,
+// speedup is exactly 1, and the verdict is that of the best rival.
 struct SearchResult : FoundPlan {
-  // The other plans that were FASTER than the input, best first: what is left to hand out when the
-  // winner turns out to be no good.
+  // The other plans that were FASTER than the input, the best first: replacements for a winner that
+  // fails its confirmation.
   std::vector<FoundPlan> runners_up;
   Plan input_plan;
   Plan eager_plan;
@@ -136,7 +141,7 @@ struct SearchResult : FoundPlan {
   PlanTiming eager_timing;
   double input_estimate_ns = 0;  // As estimate_ns, of `input_plan`.
   // "exhausted" (nothing left to try); a limit: "rounds", "expansions", "graphs", "groups", "time";
-  // "cancelled"; "unavailable" (plans could no longer be measured).
+  // "cancelled"; "unavailable" (plans could not be measured any more).
   std::string stop_reason;
   // Counts reached over all rounds.
   int rounds = 0, expansions = 0, graphs = 0, candidates = 0;
@@ -144,29 +149,29 @@ struct SearchResult : FoundPlan {
   int input_groups = 0, input_alternatives = 0;
   int groups_measured = 0, groups_failed = 0;
   int pairs_measured = 0, pairs_failed = 0;
-  int plans_refined = 0;  // Of which it was asked, whatever came of it.
-  double overlap = 1;     // How groups share the device (plan/sharing.h), as the pairs say.
-  std::vector<std::string> warnings;  // E.g. a rule that could not be applied where it matched.
+  int plans_refined = 0;              // All for which it was requested.
+  double overlap = 1;                 // The overlap fitted to the pairs (plan/sharing.h).
+  std::vector<std::string> warnings;  // For example a rule that matched and could not be applied.
 };
 
-// Whether the space of graphs was searched.
+// How far the space of graphs was searched.
 enum class SearchState {
-  kComplete,     // As far as the counts of the request go, or to its end.
-  kStopped,      // Time, a cancellation or a device that went away ended it.
-  kNotSearched,  // The same, before the first round: the answer says nothing of rewrites.
+  kComplete,     // To its end, or to a limit of counts.
+  kStopped,      // Ended by time, a cancellation or a lost device.
+  kNotSearched,  // The same, before the first round: nothing is known about rewrites.
 };
 std::string_view SearchStateName(SearchState state);  // "COMPLETE", "STOPPED", "NOT_SEARCHED"
-// By a result's figures. A stop_reason that this version does not know is kStopped.
+// Returns the state for a result's fields. An unknown stop_reason is kStopped.
 SearchState SearchStateOf(std::string_view stop_reason, int rounds);
 
-// Returns the best plan found, by measurement; Errors: kUnimplemented (the device cannot run the
-// input; names the operator), the Measurer's error when not even the input could be timed. A
-// cancelled or timed-out search returns what it has, with stop_reason saying so.
+// Returns the best plan by measurement. A search that was cancelled or ran out of time returns what
+// it has, with a stop_reason. kUnimplemented: the device cannot run the input; the message names
+// the operator. Else the Measurer's error, when even the input could not be timed.
 StatusOr<SearchResult> FindPlan(const SearchRequest& request, Measurer& measurer, Clock& clock);
 
-// Limits by which a search that was stopped by time can be repeated: the counts it reached, no
-// time. With equal measurements the repetition gives a byte-identical plan. `used` are the limits
-// it ran under.
+// Returns limits that repeat a search which time stopped: the counts that it reached, and no time
+// limit. `used` are its own limits. With equal measurements the repetition gives a byte-identical
+// plan.
 SearchLimits ReplayLimits(const SearchLimits& used, const SearchResult& result);
 
 }  // namespace ag

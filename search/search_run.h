@@ -1,5 +1,5 @@
-// What the parts of one FindPlan call share: counts reached, when to stop and why, progress.
-// Not thread-safe: a search is one thread.
+// The shared state of one FindPlan call: counts, when to stop and why, progress. One thread at a
+// time.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace ag {
 
-// Why a part of the search ended. kNone: it came to its natural end.
+// Why a part of the search ended. kNone: it was complete.
 enum class StopReason {
   kNone,
   kRounds,
@@ -21,7 +21,8 @@ enum class StopReason {
   kUnavailable,
   kCancelled
 };
-std::string_view StopReasonName(StopReason reason);  // "exhausted" for kNone, else as SearchResult.
+// Returns "exhausted" for kNone, else the word of SearchResult::stop_reason.
+std::string_view StopReasonName(StopReason reason);
 
 struct SearchCounts {
   int rounds = 0;
@@ -34,33 +35,33 @@ struct SearchCounts {
 
 class SearchRun {
  public:
-  // Borrows both; they outlive it. The time limits count from here.
+  // Both must outlive it. The time limits count from here.
   SearchRun(const SearchRequest& request, Clock& clock);
 
   Nanos Now() { return clock_.Now(); }
   Nanos start() const { return start_; }
-  Nanos search_end() const { return search_end_; }  // By time_max,
-  Nanos finals_end() const { return finals_end_; }  // and finals_max after it.
-  // The point at this part of the time from the start to the search's end.
+  Nanos search_end() const { return search_end_; }  // start() + time_max.
+  Nanos finals_end() const { return finals_end_; }  // search_end() + finals_max.
+  // Returns the point after this fraction of the time from start to search_end.
   Nanos PointAt(double share) const;
 
-  // Time is up at `end` instead of search_end(). What is cut then ends the search: its last round
-  // still has plans to time.
+  // Makes TimeUp() true at `end`, not at search_end(). A round that is cut by it is the last, and
+  // its plans are still timed.
   void EndAt(Nanos end) { end_ = end; }
 
-  // Both stay true once they were true, so that everything after sees one cut.
+  // Both stay true once they are true, so that all later code sees the same end.
   bool Cancelled();
   bool TimeUp();
-  // What is left of the time limit; 0 once it is up.
+  // Returns the time left until search_end(); 0 once TimeUp().
   Nanos TimeLeft();
   bool Over() { return Cancelled() || TimeUp(); }
   StopReason OverReason();  // kCancelled, kTime or kNone.
 
-  // Says where the search stands, with the counts reached.
+  // Reports the stage with the counts so far to on_progress.
   void Report(std::string_view stage);
   void SetBestSpeedup(double speedup) { best_speedup_ = speedup; }
 
-  // Adds a warning once.
+  // Adds a warning, unless it is there already.
   void Warn(std::string warning);
   const std::vector<std::string>& warnings() const { return warnings_; }
 

@@ -39,7 +39,7 @@ q = matmul(matmul(matmul(x, b), c), d)
 output "y" = add(p, q)
 )";
 
-// A clock that moves with every question stops the search at many different points.
+// A clock that advances with every question, to stop the search at many different points.
 class TickingClock : public FakeClock {
  public:
   explicit TickingClock(Nanos tick = Nanos{1}) : tick_(tick) {}
@@ -69,7 +69,7 @@ class SearchTest : public testing::Test {
   FakeClock clock_;
 };
 
-// What must hold of every answer, whatever was measured.
+// Checks what must hold for every answer, whatever was measured.
 void ExpectSound(const SearchRequest& request, const SearchResult& result) {
   EXPECT_TRUE(ValidatePlan(result.graph, result.plan, request.spec).ok());
   EXPECT_TRUE(ValidatePlan(request.input, result.input_plan, request.spec).ok());
@@ -103,7 +103,7 @@ TEST_F(SearchTest, FindsThePlantedWinAndSaysHow) {
   EXPECT_EQ(result->plan.groups[0].kernel, "fake");
   EXPECT_TRUE(result->eager_timing.status.ok());
   EXPECT_EQ(result->groups_failed, 0);
-  // Rounds rank, the finals decide.
+  // Rounds rank; the finals decide.
   ASSERT_GE(measurer_.plan_efforts.size(), 2u);
   EXPECT_EQ(measurer_.plan_efforts.back(), Measurer::Effort::kVerdict);
   measurer_.plan_efforts.pop_back();
@@ -148,7 +148,7 @@ TEST_F(SearchTest, WhatWonOnceButNotInTheFinalsIsRefused) {
 }
 
 TEST_F(SearchTest, AFailingGroupCostsOnlyTheGraphsThatNeedIt) {
-  // Relus must not stand twice: the rule that doubles them leads to a group that crashes.
+  // The second rule leads to graphs with neg, and every group with a neg fails.
   const SearchRequest request = Request(
       "input x f32[64,64]\nv = const f32[64,64] seed 1\nw = const f32[64,64] seed 2\n"
       "output \"y\" = matmul(matmul(x, v), w)\n",
@@ -263,7 +263,7 @@ TEST_F(SearchTest, TheStateSaysWhetherTheSearchRan) {
   EXPECT_EQ(SearchStateName(SearchState::kNotSearched), "NOT_SEARCHED");
 }
 
-// Time is up when the first round begins, or while it looks at its first graph.
+// The time ends when the first round begins, or during its first graph.
 TEST_F(SearchTest, ARoundThatExpandedNothingIsNone) {
   SearchRequest request = Request(kSixProducts, kReassociate);
   int not_searched = 0, stopped = 0;
@@ -295,16 +295,18 @@ TEST_F(SearchTest, CancelledBeforeAnythingReturnsTheInputUntimed) {
 
 TEST_F(SearchTest, CancelledKeepsTheBestSoFar) {
   SearchRequest request = Request(kTwoProducts, kReassociate);
-  request.cancelled = [&] { return measurer_.plan_calls.size() >= 2; };  // Input, then round one.
+  // The input, then round one.
+  request.cancelled = [&] { return measurer_.plan_calls.size() >= 2; };
   const auto result = Find(request);
   ASSERT_TRUE(result.ok()) << Message(result.status());
   ExpectSound(request, *result);
   EXPECT_EQ(result->stop_reason, "cancelled");
   EXPECT_EQ(result->timing.verdict, Verdict::kFaster);
-  EXPECT_THAT(measurer_.plan_calls.back(), SizeIs(2));  // Input and winner, no eager plan.
+  // The input and the winner, without the eager plan.
+  EXPECT_THAT(measurer_.plan_calls.back(), SizeIs(2));
 }
 
-// Cancels at the n-th question, for every n: always a sound answer.
+// Cancels at the n-th question, for every n: the answer is always sound.
 TEST_F(SearchTest, CancelledAtAnyPointTheAnswerIsSound) {
   SearchRequest request = Request(kSixProducts, kReassociate);
   for (int n = 0, asked = n; asked >= n; ++n) {
@@ -345,7 +347,7 @@ TEST_F(SearchTest, ASearchStoppedByTimeIsReplayedByItsCounts) {
   };
   int stopped = 0;
   std::set<int> refined;
-  // Ticks within which nothing can be refined, and such that the input or all finalists can.
+  // Ticks in which nothing can be refined, and ticks in which the input or all finalists can.
   for (const Nanos tick : {Nanos{1}, Nanos{20'000'000}}) {
     for (int64_t ticks = 1; ticks <= 60; ++ticks) {
       request.options.limits = {.candidates_max = 2, .time_max = ticks * tick};
@@ -370,7 +372,7 @@ TEST_F(SearchTest, ASearchStoppedByTimeIsReplayedByItsCounts) {
 
 std::string KernelOf(const Plan& plan) { return plan.groups.at(0).kernel; }
 
-// All groups of plans of kTwoProducts stand for one problem.
+// All groups of plans of kTwoProducts have one problem.
 std::vector<KernelChoice> All(const Plan& plan, const std::string& kernel) {
   std::vector<KernelChoice> choices;
   for (size_t g = 0; g < plan.groups.size(); ++g) choices.push_back({static_cast<int>(g), kernel});
@@ -438,10 +440,11 @@ TEST_F(SearchTest, NothingIsRefinedBeyondTheLimits) {
   EXPECT_EQ(refined({}), 2u);
   EXPECT_EQ(refined({.refines_max = 1}), 1u);
   EXPECT_EQ(refined({.refines_max = 0}), 0u);
-  EXPECT_EQ(refined({.time_max = Nanos{1}}), 0u);  // Too little to begin, and the clock stands.
+  // Too little time to begin, and the clock stands still.
+  EXPECT_EQ(refined({.time_max = Nanos{1}}), 0u);
 }
 
-// Groups and plans take so long by the clock; what is not reached in time is cancelled.
+// Groups and plans take a given time by the clock; entries not reached in time are cancelled.
 class SlowMeasurer : public FakeMeasurer {
  public:
   SlowMeasurer(FakeClock& clock, Nanos group_takes, Nanos plan_takes)
@@ -489,7 +492,7 @@ class SlowMeasurer : public FakeMeasurer {
 
 constexpr Nanos kMs{1'000'000};
 
-// A dozen groups in the input's cover, as many alternatives, and rewrites to look for.
+// Returns a graph with a dozen groups in its cover, as many alternatives, and places for rewrites.
 std::string ManyGroups() {
   std::string text = "input x0 f32[64,64]\n";
   int size = 64;
@@ -553,7 +556,7 @@ TEST_F(SearchTest, TheEagerPlanIsLeftOutOfShortFinals) {
   }
 }
 
-// What was cut, where and why does not matter: the counts say it.
+// The counts tell what was cut, so it does not matter where and why.
 TEST_F(SearchTest, ASearchWhoseMeasuringWasCutIsReplayedByItsCounts) {
   SearchRequest request = Request(ManyGroups(), kReassociate);
   int cut = 0;
@@ -604,7 +607,7 @@ TEST_F(SearchTest, ARuleOfClassFiniteIsOffUnderStrict) {
 
 TEST_F(SearchTest, SeveralStreamsOfTheInputItselfMayWin) {
   measurer_ = FakeMeasurer(TestSpec(/*streams_max=*/2));
-  // Cores do not matter to these groups, so two streams halve the time.
+  // These groups do not depend on cores, so two streams halve the time.
   measurer_.group_ns = [](const GroupProblem&) { return 1e5; };
   const SearchRequest request = Request(
       "input x f32[64,64]\nv = const f32[64,64] seed 1\nw = const f32[64,64] seed 2\n"

@@ -1,4 +1,4 @@
-// Rules that this room's tests search with.
+// Rules for this room's tests. Constants.
 #pragma once
 
 #include <string_view>

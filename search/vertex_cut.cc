@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max() / 4;
 
-// Arc 2k and 2k+1 are each other's reverse; `left` is what may still flow.
+// A flow network. Arcs 2k and 2k+1 are each other's reverse; `left` is the remaining capacity.
 class FlowNetwork {
  public:
   explicit FlowNetwork(int vertices) : arcs_of_(vertices), came_by_(vertices) {}
@@ -22,7 +22,9 @@ class FlowNetwork {
     arcs_.push_back({from, 0});
   }
 
-  // Edmonds-Karp: shortest augmenting paths. Returns the flow's value.
+  // Edmonds-Karp: augments along shortest paths and returns the flow's value. Each augmentation is
+  // linear in the arcs; their number is bounded by vertices x arcs and, with whole capacities, by
+  // the flow's value.
   int64_t Maximize(int source, int sink) {
     int64_t value = 0;
     while (Reach(source, sink)) {
@@ -39,7 +41,7 @@ class FlowNetwork {
     return value;
   }
 
-  // After Maximize: whether more could flow from the source to `v`.
+  // After Maximize: whether v is on the source's side, that is, more could flow to it.
   bool IsReached(int v) const { return came_by_[v] != kNotReached; }
 
  private:
@@ -66,7 +68,7 @@ class FlowNetwork {
 
   std::vector<Arc> arcs_;
   std::vector<std::vector<int>> arcs_of_;
-  std::vector<int> came_by_;  // The arc by which each vertex was reached.
+  std::vector<int> came_by_;  // The arc to each vertex in the last search.
 };
 
 }  // namespace
@@ -74,8 +76,10 @@ class FlowNetwork {
 VertexCut MinVertexCut(const CutProblem& problem) {
   const int n = static_cast<int>(problem.successors.size());
   AG_CHECK(problem.head >= 1 && problem.tail >= 1 && problem.head + problem.tail <= n);
-  // Vertex v is an arc entry -> exit of its capacity. v stands before the cut when its entry is on
-  // the source's side; it is paid for when its exit is not.
+  // Vertex v is an arc entry -> exit with its capacity. v is before the cut when its entry is on
+  // the source's side, and it counts in the value when its exit is not. The maximum flow equals the
+  // value of the least cut. The source's side of that flow is the smallest one, so the cut is the
+  // one nearest to the head.
   const auto entry = [](int v) { return 2 * v; };
   const auto exit = [](int v) { return 2 * v + 1; };
   const int source = 2 * n;
@@ -85,7 +89,7 @@ VertexCut MinVertexCut(const CutProblem& problem) {
     network.AddArc(entry(v), exit(v), problem.capacity[v]);
     for (const int w : problem.successors[v]) {
       network.AddArc(exit(v), entry(w), kUnlimited);
-      network.AddArc(entry(w), entry(v), kUnlimited);  // Predecessors stand before it too.
+      network.AddArc(entry(w), entry(v), kUnlimited);  // Predecessors of w are also before the cut.
     }
     if (v < problem.head) network.AddArc(source, entry(v), kUnlimited);
     if (v >= n - problem.tail) network.AddArc(entry(v), sink, kUnlimited);

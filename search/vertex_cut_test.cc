@@ -9,7 +9,7 @@
 namespace ag {
 namespace {
 
-// Capacity of the vertices before the cut that have a successor behind it; -1: not closed.
+// Returns the capacity of the vertices before the cut with a successor behind it; -1: not closed.
 int64_t ValueOf(const CutProblem& problem, const std::vector<bool>& before) {
   int64_t value = 0;
   for (size_t v = 0; v < before.size(); ++v) {
@@ -23,7 +23,7 @@ int64_t ValueOf(const CutProblem& problem, const std::vector<bool>& before) {
   return value;
 }
 
-// The least value over all subsets.
+// Returns the least value over all subsets.
 int64_t LeastValue(const CutProblem& problem) {
   const int n = static_cast<int>(problem.successors.size());
   int64_t least = -1;
