@@ -72,7 +72,7 @@ class Applier {
 
   StatusOr<std::vector<Edge>> MakeOperands(const Term& term, int position) {
     std::vector<Edge> operands;
-    std::vector<std::pair<size_t, double>> scalars;  // Typed when the others are known.
+    std::vector<std::pair<size_t, double>> scalars;  // Typed after the others are known.
     for (const Term& operand : term.operands) {
       const int n = operand.spread ? bindings_.counts[operand.index] : 1;
       for (int i = 0; i < n; ++i) {
@@ -87,7 +87,7 @@ class Applier {
         }
       }
     }
-    // Without a neighbour it has the element type of the root that is replaced.
+    // Without another operand it gets the element type of the replaced root.
     const bool alone = scalars.size() == operands.size();
     for (const auto& [at, number] : scalars) {
       const Edge like = alone ? bindings_.roots[0][0] : operands[at == 0 ? 1 : 0];
@@ -127,9 +127,9 @@ class Applier {
     return attributes;
   }
 
-  // Equal nodes are added once (the k roots of a family share the operator they are outputs of),
-  // and what the graph computes already is not computed again. Roots are not reused: their readers
-  // are about to read the target, which would then read itself.
+  // Adds a node, or returns an equal one: equal added nodes are added once (the k roots of a family
+  // share an operator), and nodes of the graph are reused. Roots are not reused: their readers will
+  // read the target, which would then read itself.
   StatusOr<NodeId> Add(OpKind op, const std::vector<Edge>& operands, const Attributes& attributes) {
     const StatusOr<NodeId> id = builder_.Add(op, operands, attributes);
     if (!id.ok()) return NotHere(Message(id.status()));
@@ -164,7 +164,8 @@ class Applier {
   const Graph& graph_;
   const RulePattern& pattern_;
   const Rewrite::Bindings& bindings_;
-  std::map<std::pair<int, int>, Edge> named_;  // "name:" in the target, by slot and position.
+  // The values of "name:" in the target, by slot and position.
+  std::map<std::pair<int, int>, Edge> named_;
   std::vector<NodeId> added_;
 };
 

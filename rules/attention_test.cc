@@ -1,4 +1,4 @@
-// What the search's rules make of attention as exporters write it.
+// The search's rules on attention as exporters write it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 namespace ag {
 namespace {
 
-// The largest place at which the rule applies, rewritten and cleaned up.
+// Returns the graph after the rule is applied at its largest place, and clean-up.
 StatusOr<Graph> ApplyRule(const Graph& graph, const std::string& name) {
   Rewrite largest;
   for (const Rewrite& rewrite : FindRewrites(graph, RuleSet::Shipped())) {
@@ -31,7 +31,7 @@ std::string OperatorsOf(const Graph& graph) {
   return fmt::format("{}", fmt::join(names, " "));
 }
 
-// One head dimension of 4, three heads, five tokens, as PyTorch exports BERT.
+// Head dimension 4, three heads, five tokens, as PyTorch exports BERT.
 constexpr std::string_view kBert = R"(
 input x f32[1,5,12]
 input m f32[1,1,1,5]
@@ -48,7 +48,7 @@ struct WayCase {
   const char* name;
   std::string_view before;
   std::vector<std::string> rules;
-  const char* operators;  // What runs afterwards, in order.
+  const char* operators;  // The operators that remain, in order.
 };
 
 const WayCase kCases[] = {

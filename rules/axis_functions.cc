@@ -1,4 +1,5 @@
-// Functions of rules about axes: permutations, what a reduction leaves, cuts and pads, broadcasts.
+// Functions of rules about axes: permutations, the axes that a reduction leaves, cuts and pads,
+// broadcasts.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -12,7 +13,7 @@
 namespace ag {
 namespace {
 
-// One axis, or a list of them.
+// Returns one axis, or a list of axes.
 std::optional<Ints> AxesOf(Arguments arguments, size_t i) {
   if (const auto* axis = Get<int64_t>(arguments, i)) return Ints{*axis};
   if (const Ints* list = Get<Ints>(arguments, i)) return *list;
@@ -42,8 +43,8 @@ Result Inverse(const TensorFacts&, Arguments a) {
   return out;
 }
 
-// Transposing by p, then dropping the axes in `axes`, is dropping theirs first and transposing by
-// this.
+// To transpose by p and then drop `axes` equals to drop their operand axes first and then transpose
+// by the result.
 Result PermWithout(const TensorFacts&, Arguments a) {
   const Ints* p = Get<Ints>(a, 0);
   const Ints* axes = Get<Ints>(a, 1);
@@ -59,7 +60,7 @@ Result PermWithout(const TensorFacts&, Arguments a) {
   return out;
 }
 
-// Only axes of size 1 change places: the elements keep their order.
+// Whether only axes of size 1 change places, so that the elements keep their order.
 Result MovesOnes(const TensorFacts& facts, Arguments a) {
   const auto shape = ShapeOf(facts, a, 0);
   const Ints* p = Get<Ints>(a, 1);
@@ -104,7 +105,7 @@ Result MinOf(const TensorFacts&, Arguments a) {
   return out;
 }
 
-// A float whose reciprocal is exact in every element type; f16 reaches to 2^-14.
+// Whether the reciprocal of the float is exact in every element type; f16 reaches to 2^-14.
 Result PowerOfTwo(const TensorFacts&, Arguments a) {
   const auto* value = Get<double>(a, 0);
   if (value == nullptr) return std::nullopt;
@@ -127,7 +128,8 @@ Result Broadcast(const TensorFacts& facts, Arguments a) {
   return ToInts(out);
 }
 
-// c broadcast against y is the same all along y's axes n: its own are of size 1 there, or missing.
+// Whether c, broadcast against y, is constant along the axes n of y: its own axes there have size 1
+// or are missing.
 Result ConstantAlong(const TensorFacts& facts, Arguments a) {
   const auto c = ShapeOf(facts, a, 0);
   const auto y = ShapeOf(facts, a, 1);
@@ -158,8 +160,8 @@ Result SizeAlong(const TensorFacts& facts, Arguments a) {
   return size;
 }
 
-// The axes of a tensor that go when those in `a` are reduced, keeping them as 1 (k = 1) or not, and
-// then those in `b` of what is left.
+// Returns the axes that go when first those in `a` are reduced, kept as size 1 (k = 1) or not, and
+// then those in `b` of the result.
 Result JoinedAxes(const TensorFacts&, Arguments a) {
   const Ints* first = Get<Ints>(a, 0);
   const auto* keep = Get<int64_t>(a, 1);
@@ -177,7 +179,7 @@ Result JoinedAxes(const TensorFacts&, Arguments a) {
 
 // ---- Cuts.
 
-// Axis by axis what a slice takes, from starts and ends that may count from the end.
+// Returns the range of a slice on each axis, from starts and ends that may count from the end.
 std::optional<std::vector<SliceRange>> Ranges(const Shape& shape, Arguments a) {
   const Ints *axes = Get<Ints>(a, 0), *starts = Get<Ints>(a, 1), *ends = Get<Ints>(a, 2),
              *steps = Get<Ints>(a, 3);
@@ -194,7 +196,8 @@ std::optional<std::vector<SliceRange>> Ranges(const Shape& shape, Arguments a) {
   return ranges;
 }
 
-// A slice of a slice as one: (x, axes, starts, ends, steps of the first, then of the second).
+// Returns two slices, one after the other, as one: (x, axes, starts, ends, steps of the first, then
+// of the second).
 std::optional<std::vector<SliceRange>> JoinedRanges(const TensorFacts& facts, Arguments a) {
   const auto shape = ShapeOf(facts, a, 0);
   if (!shape || a.size() != 9) return std::nullopt;
@@ -213,7 +216,7 @@ std::optional<std::vector<SliceRange>> JoinedRanges(const TensorFacts& facts, Ar
   return both;
 }
 
-// The axes of which something is left out, so that equal slices are written alike.
+// Returns the axes that are cut, so that equal slices have equal attributes.
 Ints CutAxes(const Shape& shape, const std::vector<SliceRange>& ranges) {
   Ints axes;
   for (size_t i = 0; i < ranges.size(); ++i) {
@@ -244,7 +247,8 @@ Result SliceStarts(const TensorFacts& facts, Arguments a) {
 Result SliceSteps(const TensorFacts& facts, Arguments a) {
   return OfJoined(facts, a, [](int64_t, const SliceRange& r, int64_t) { return r.step; });
 }
-// One beyond the last; before the first element that is written from the end, as ONNX has it.
+// Returns one position after the last; before the first element it is written from the end, as in
+// ONNX.
 Result SliceEnds(const TensorFacts& facts, Arguments a) {
   return OfJoined(facts, a, [](int64_t, const SliceRange& r, int64_t size) {
     const int64_t last = r.start + (r.count - 1) * r.step;
@@ -253,7 +257,7 @@ Result SliceEnds(const TensorFacts& facts, Arguments a) {
   });
 }
 
-// The pads, all 0 or less, that cut y as the slice does; none when it takes steps.
+// Returns the pads, all 0 or less, that cut y as the slice does; nothing when it has steps.
 Result Crop(const TensorFacts& facts, Arguments a) {
   const auto shape = ShapeOf(facts, a, 0);
   if (!shape || a.size() != 5) return std::nullopt;

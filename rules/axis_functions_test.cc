@@ -59,7 +59,7 @@ const FunctionCase kFunctionCases[] = {
     {"slice_steps",
      {Ints{9, 2}, Ints{0}, Ints{1}, Ints{9}, Ints{2}, Ints{0}, Ints{-2}, Ints{9}, Ints{1}},
      Ints{2}},
-    // Backwards to the first element: its end is written from the end.
+    // A slice backwards to the first element; its end is written from the end.
     {"slice_ends",
      {Ints{5}, Ints{0}, Ints{0}, Ints{3}, Ints{1}, Ints{0}, Ints{2}, Ints{-9}, Ints{-1}},
      Ints{-6}},

@@ -1,4 +1,5 @@
-// What the names of a rule stand for at one place in one graph.
+// The values of a rule's names at one place in one graph. Plain data; safe to share between
+// threads.
 #pragma once
 
 #include <string>
@@ -10,7 +11,7 @@
 
 namespace ag {
 
-// The value of a name or an expression. A label (conv.c) is bound to the node it matched.
+// The value of a label (conv.c): the node that it matched.
 struct LabelValue {
   NodeId node = -1;
   bool operator==(const LabelValue&) const = default;
@@ -19,8 +20,9 @@ using Value = std::variant<std::monostate, int64_t, double, Ints, std::string, E
 
 inline bool IsBound(const Value& value) { return value.index() != 0; }
 
-// What expressions may ask about tensors: of a graph, or of one that the verifier is still building
-// (there only Constant nodes are constant, and every value has one reader until more is known).
+// The facts about tensors that expressions may read, from a graph, or from a builder of the
+// verifier. In a builder only Constant nodes are constant, and every value counts as having one
+// reader.
 class TensorFacts {
  public:
   TensorFacts(const Graph& graph) : graph_(&graph) {}  // NOLINT: a graph is its own facts.
@@ -40,15 +42,16 @@ class TensorFacts {
   const GraphBuilder* builder_ = nullptr;
 };
 
-// Slot s of the pattern holds slots[s]: one value, or for a family x[i] one value for each i.
+// The values of slot s of the pattern are slots[s]: one value, or for a family x[i] one value for
+// each i.
 struct Rewrite::Bindings {
   std::vector<absl::InlinedVector<Value, 1>> slots;
-  std::vector<int> counts;  // By index letter: how many i there are; -1 when not known.
+  std::vector<int> counts;               // By index letter: the number of i; -1: unknown.
   std::vector<std::vector<Edge>> roots;  // By root pattern: one edge, or one for each i.
   std::vector<NodeId> nodes;             // Every node that an operator of the pattern matched.
   int64_t serial = 0;                    // Site::serial.
 
-  // The value at `position` of the slot, unbound when there is none.
+  // Returns the value at `position` of the slot; an unbound value when there is none.
   const Value& At(int slot, int position) const {
     static const Value kNone;
     const auto& values = slots[slot];

@@ -10,7 +10,7 @@
 namespace ag {
 namespace {
 
-// Whether another constant of the graph is the same as constant `id`.
+// Whether another constant of the graph equals constant `id`.
 bool HasEqualConstant(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
   for (NodeId other = 0; other < graph.size(); ++other) {
@@ -23,7 +23,7 @@ bool HasEqualConstant(const Graph& graph, NodeId id) {
   return false;
 }
 
-// Whether another node of the graph computes what `id` does from the same operands.
+// Whether another node computes the same as `id` from the same operands.
 bool HasTwin(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
   if (Has(node.op, kBarrier)) return false;
@@ -44,8 +44,8 @@ bool StopAtFirst(void* context, const Rewrite::Bindings&, int) {
   return false;
 }
 
-// Whether a clean-up rule matches near the change. Families and several roots, which no clean-up
-// rule has, are taken to.
+// Whether a clean-up rule matches near the change. No clean-up rule has families or several roots;
+// rules that have count as matching (AreLocal).
 bool AnyMatches(const Graph& graph, const RuleIndex& rules, const GraphChange& change) {
   const NodeIndex index(graph);
   for (const auto& [id, distance] : change.above) {
@@ -85,9 +85,9 @@ StatusOr<StructureHash> ChildGraphs::Try(const Rewrite& rewrite) {
   return hash_;
 }
 
-// `place` is of the patch. In a clean parent nothing is left to do, so in the child there is
-// something only where a rewrite put it: no-ops and twins begin at changed nodes, clean-up rules
-// match above them.
+// Whether CleanUp would change the child. `place` belongs to the patch. In a clean parent nothing
+// is left to do, so only the rewrite can make work: no-ops and twins begin at changed nodes,
+// clean-up rules match above them.
 bool ChildGraphs::NeedsCleanUp(const Graph& child, const std::vector<NodeId>& place) const {
   if (!options_.parent_is_clean || !AreLocal(clean_up_)) return true;
   for (size_t added = static_cast<size_t>(parent_.size()); added < place.size(); ++added) {

@@ -1,5 +1,6 @@
-// The graphs that single rewrites make of one graph, cleaned up: named by a hash before they are
-// made, so that those seen before cost little, and cleaned up around the change alone.
+// The cleaned-up graphs that single rewrites make of one graph. The hash of a child is known before
+// it is made, so a child that was seen before costs little. Only the surroundings of the change are
+// cleaned up.
 #pragma once
 
 #include <optional>
@@ -14,29 +15,29 @@ namespace ag {
 struct ChildGraph {
   Graph graph;
   StructureHash hash;         // HashOfStructure(graph).
-  std::vector<NodeId> place;  // Where the parent's nodes stand in it; empty when not known.
+  std::vector<NodeId> place;  // Place of each of the parent's nodes in it; empty: unknown.
 };
 
 struct ChildGraphsOptions {
-  // CleanUp changes nothing in the parent but the order of commutative operands.
+  // CleanUp would change nothing in the parent except the order of commutative operands.
   bool parent_is_clean = false;
-  int nodes_max = INT32_MAX;  // Of a child before clean-up.
+  int nodes_max = INT32_MAX;  // The most nodes of a child before clean-up.
 };
 
-// Not thread-safe.
+// One thread at a time.
 class ChildGraphs {
  public:
   using Options = ChildGraphsOptions;
-  // Borrows `rules` and `clean_up`, the index of their clean-up rules.
+  // `clean_up` is the index of the clean-up rules of `rules`. Both must outlive this.
   ChildGraphs(const Graph& parent, const RuleSet& rules, const RuleIndex& clean_up,
               const Options& options = {});
 
-  // The hash of Apply(parent, rewrite). kFailedPrecondition as Apply.
+  // Returns the hash of Apply(parent, rewrite). kFailedPrecondition: as Apply.
   StatusOr<StructureHash> Try(const Rewrite& rewrite);
 
-  // The child of the rewrite tried last: CleanUp(Apply(parent, rewrite)) but for the order of
-  // commutative operands, which is the parent's where the rewrite does not touch them.
-  // kResourceExhausted: larger than nodes_max. REQUIRES: Try went well.
+  // Returns the child of the last rewrite tried: CleanUp(Apply(parent, rewrite)), but commutative
+  // operands that the rewrite does not touch keep the parent's order. kResourceExhausted: it has
+  // more than nodes_max nodes. REQUIRES: the last Try returned OK.
   StatusOr<ChildGraph> Make();
 
  private:

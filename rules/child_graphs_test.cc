@@ -1,4 +1,4 @@
-// Children cleaned up around their rewrite against children cleaned up as a whole.
+// Compares children cleaned up around their rewrite with children cleaned up as a whole.
 #include "rules/child_graphs.h"
 
 #include <gtest/gtest.h>
@@ -34,12 +34,12 @@ void CheckChildren(const Graph& parent, const RuleSet& rules, Counts* counts) {
     ASSERT_TRUE(found.ok());
     ASSERT_EQ(FormatGraph(*found), FormatGraph(*wanted));
     EXPECT_TRUE(child->hash == HashOfStructure(*wanted));
-    EXPECT_EQ(child->graph.size(), wanted->size());  // Nothing was left to do but ordering.
+    EXPECT_EQ(child->graph.size(), wanted->size());  // Clean-up only changed the order.
     ++(child->place.empty() ? counts->whole : counts->local);
   }
 }
 
-// They need not be true to leave something behind.
+// The rules need not be true to leave work for clean-up.
 constexpr std::string_view kManyPlaces = R"(
 to-sub [exact]: add(x, y) => sub(x, neg(y))
 to-add [exact]: sub(x, y) => add(neg(y), x)
@@ -74,7 +74,7 @@ struct ChildCase {
   bool local;
 };
 
-// What a rewrite may leave behind: each kind of it must be seen.
+// The kinds of work that a rewrite may leave; each kind must come up.
 const ChildCase kChildCases[] = {
     {"nothing", "input x f32[2]\noutput y = tanh(relu(relu(x)))\n",
      "a [exact]: relu(relu(x)) => relu(x)", true},

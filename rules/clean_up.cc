@@ -13,8 +13,8 @@
 namespace ag {
 namespace {
 
-// Each round applies every rule everywhere, so rounds are as many as rules can follow on one
-// another at one place, ten or so; reaching this many is a bug of a rule.
+// A round applies every rule everywhere, so about ten rounds are enough for rules that follow one
+// another at one place. More than this is a bug of a rule.
 constexpr int kRoundsMax = 1000;
 
 bool Touches(const Rewrite::Bindings& match, const std::set<NodeId>& touched) {
@@ -29,8 +29,8 @@ bool Touches(const Rewrite::Bindings& match, const std::set<NodeId>& touched) {
   return false;
 }
 
-// Applies the rule at every place where it matches, places that share nodes one after another.
-// Returns how many; 0 when nothing changed.
+// Applies the rule at every place where it matches, but not at places that share a node with one it
+// has changed. Returns the number of applications.
 StatusOr<int> ApplyEverywhere(const Rule& rule, const NodeIndex& index, Graph* graph) {
   const auto matches = FindMatches(*graph, index, *rule.pattern, /*subsets_max=*/0);
   if (matches.empty()) return 0;
@@ -39,7 +39,7 @@ StatusOr<int> ApplyEverywhere(const Rule& rule, const NodeIndex& index, Graph* g
   GraphBuilder builder(*graph);
   for (const Rewrite::Bindings& match : matches) {
     if (Touches(match, touched)) continue;
-    GraphBuilder trial(*graph);  // An ill-typed target must not leave half of itself behind.
+    GraphBuilder trial(*graph);  // An ill-typed target leaves the builder broken.
     if (!ApplyTo(&trial, *graph, *rule.pattern, match).ok() || !trial.Build().ok()) continue;
     AG_TRY(ApplyTo(&builder, *graph, *rule.pattern, match), "{}", rule.name);
     touched.insert(match.nodes.begin(), match.nodes.end());
@@ -67,7 +67,7 @@ StatusOr<Graph> CleanUp(const Graph& input, const RuleSet& rules, std::vector<Cl
   std::map<std::string, int> counts;
   for (int round = 0; round < kRoundsMax; ++round) {
     int changed = 0;
-    std::optional<NodeIndex> index;  // Of `graph` as it is.
+    std::optional<NodeIndex> index;  // Of the present `graph`.
     for (const Rule& rule : rules.rules()) {
       if (!rule.clean_up) continue;
       if (!index) index.emplace(graph);

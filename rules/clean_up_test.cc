@@ -10,7 +10,7 @@ namespace {
 struct CleanUpCase {
   const char* name;
   const char* before;
-  const char* operators;  // What runs afterwards, in order; constants and their recipes left out.
+  const char* operators;  // The operators that remain, in order, without constants and recipes.
   const char* steps;
 };
 

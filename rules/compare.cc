@@ -22,7 +22,7 @@ bool Positive(const CompareOptions& options) {
   return options.values != Values::kSmall && options.seed % 2 == 0;
 }
 
-// The values of inputs and constants, by name and digest: indices are right for `before`.
+// The values of inputs and constants, by name and digest. Indices are valid for `before`.
 class Source {
  public:
   Source(const Graph& before, const CompareOptions& options) : options_(options) {
@@ -91,7 +91,7 @@ class Source {
   }
 
   const CompareOptions& options_;
-  std::optional<int64_t> indices_below_;  // The smallest axis that a gather reads.
+  std::optional<int64_t> indices_below_;  // The smallest axis that a gather indexes.
 };
 
 template <class T>
@@ -105,7 +105,7 @@ StatusOr<std::vector<Array<T>>> Run(const Graph& graph, const Source& source) {
   });
 }
 
-// Whether anything that the graph computes, between its inputs and outputs too, is Inf or NaN.
+// Whether an input, an output or an inner value of the graph is Inf or NaN.
 bool HasNonFinite(const Graph& graph, const Source& source) {
   GraphBuilder builder(graph);
   for (NodeId id = 0; id < graph.size(); ++id) {
@@ -122,7 +122,8 @@ bool HasNonFinite(const Graph& graph, const Source& source) {
          });
 }
 
-// What an operator means exactly: in both arithmetics, where numbers are ordered, or in neither.
+// The exact meaning of an operator: in both arithmetics, only where numbers are ordered, or in
+// neither.
 enum class Meaning { kArithmetic, kOrdered, kNone };
 
 Meaning MeaningOf(OpKind op) {
@@ -160,7 +161,7 @@ Meaning MeaningOf(OpKind op) {
   }
 }
 
-// The most that an operator of either graph needs.
+// Returns the strongest need of an operator of either graph.
 Meaning MeaningOf(const Graph& before, const Graph& after) {
   Meaning most = Meaning::kArithmetic;
   for (const Graph* graph : {&before, &after}) {
@@ -198,12 +199,13 @@ double LargestOf(const Array<double>& array, double least) {
   return least;
 }
 
-// Fills in float_error and, where it is not zero, the difference.
+// Sets float_error and, when it is not zero, the difference.
 bool CompareFloats(const Graph& before, const Graph& after, const Source& source,
                    bool relative_to_inputs, Comparison* out) {
   const auto a = Run<double>(before, source);
   const auto b = Run<double>(after, source);
-  if (a.ok() && b.status().code() == StatusCode::kOutOfRange) {  // It reads beyond a tensor's end.
+  // It reads beyond the end of a tensor.
+  if (a.ok() && b.status().code() == StatusCode::kOutOfRange) {
     out->float_error = INFINITY;
     out->difference = fmt::format("the target cannot be computed: {}\n", Message(b.status()));
     return true;

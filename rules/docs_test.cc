@@ -1,4 +1,4 @@
-// The worked example of docs/rules.md is a rule that parses, and the one that is shipped.
+// The worked example of docs/rules.md parses and is the shipped rule.
 #include <gtest/gtest.h>
 
 #include "base/file.h"
@@ -8,7 +8,7 @@
 namespace ag {
 namespace {
 
-// The indented lines below `heading`, up to the next heading, without their indentation.
+// Returns the indented lines below `heading`, up to the next heading, without indentation.
 std::string BlockBelow(const std::string& page, const std::string& heading) {
   std::string block;
   bool below = false;
@@ -31,10 +31,10 @@ TEST(Docs, TheWorkedExampleIsTheShippedRule) {
   EXPECT_EQ(rule.text, shipped->text);
 }
 
-// Every form of "The parts", each in a rule that has nothing else to show.
+// Every form of "The parts", each in a rule of its own.
 TEST(Docs, ThePartsParse) {
   const struct {
-    const char* written;  // As the table has it.
+    const char* written;  // As in the table.
     const char* rule;
   } kCases[] = {
       {"`x`, `w[i]`", "a [exact]: each i: add(x, w[i]) => add(w[i], x)"},

@@ -30,7 +30,7 @@ MaybeValue IntegerArithmetic(char op, int64_t a, int64_t b) {
   return out;
 }
 
-// Element by element: pads on pads.
+// Adds or subtracts element by element, for example pads.
 MaybeValue ListArithmetic(char op, const Ints& a, const Ints& b) {
   if (a.size() != b.size() || (op != '+' && op != '-')) return std::nullopt;
   Ints out;

@@ -18,7 +18,7 @@ Expression Operator(std::string_view name, size_t offset, std::vector<Expression
   return e;
 }
 
-// Elements of a list or arguments of a call, up to `close`.
+// Parses the elements of a list or the arguments of a call, up to `close`.
 StatusOr<std::vector<Expression>> ParseArguments(Cursor& cursor, std::string_view close) {
   std::vector<Expression> arguments;
   if (cursor.Accept(close)) return arguments;
@@ -31,7 +31,7 @@ StatusOr<std::vector<Expression>> ParseArguments(Cursor& cursor, std::string_vie
   return arguments;
 }
 
-// A misspelt operator would be a guard that never holds.
+// Checks the names of operators: a misspelt one would make a guard that never holds.
 Status CheckOperators(Cursor& cursor, const std::vector<Expression>& names) {
   for (const Expression& name : names) {
     if (name.kind != Expression::Kind::kString || OpKindFromText(name.name).ok()) continue;

@@ -1,4 +1,4 @@
-// Syntax of attribute expressions and guards.
+// Syntax of attribute expressions and guards. One thread at a time per cursor.
 #pragma once
 
 #include "rules/expression.h"
@@ -6,7 +6,8 @@
 
 namespace ag {
 
-// expression := sum [(== | != | <= | >= | < | >) sum]; calls of unknown functions are refused here.
+// Parses: expression := sum [(== | != | <= | >= | < | >) sum]. kInvalidArgument: a syntax error, or
+// a call of an unknown function.
 StatusOr<Expression> ParseExpression(Cursor& cursor);
 
 }  // namespace ag

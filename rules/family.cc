@@ -1,5 +1,5 @@
-// Families of roots: "each i:" rules. Every root is matched alone; roots that agree on all that the
-// rule shares between them (everything without an [i]) make one family.
+// Families of roots, for "each i:" rules. Every root is matched alone. Roots that agree on
+// everything without an [i] form one family.
 #include <algorithm>
 #include <bit>
 
@@ -9,11 +9,11 @@
 namespace ag {
 namespace {
 
-// A text that keeps what is written apart: lengths before strings and lists.
+// A text in which different sequences of values differ: lengths precede strings and lists.
 class KeyText {
  public:
   void Add(int64_t v) { text_.append(reinterpret_cast<const char*>(&v), sizeof(v)); }
-  void Add(double v) { Add(std::bit_cast<int64_t>(v == 0 ? 0.0 : v)); }  // -0 is 0.
+  void Add(double v) { Add(std::bit_cast<int64_t>(v == 0 ? 0.0 : v)); }  // -0 equals 0.
   void Add(std::string_view v) {
     Add(static_cast<int64_t>(v.size()));
     text_.append(v);
@@ -71,7 +71,7 @@ class FamilyMaker {
  private:
   static Edge RootOf(const Element& element) { return element.bindings->roots[0][0]; }
 
-  // op(...)[i]: all outputs or none, in their order.
+  // Adds op(...)[i]: all outputs in their order, or none.
   void AddWhole(std::vector<Element> family) {
     std::sort(family.begin(), family.end(),
               [](const Element& a, const Element& b) { return a.position < b.position; });
@@ -113,7 +113,7 @@ class FamilyMaker {
     }
   }
 
-  // Guards over all i; the others held for every element.
+  // Checks guards over all i; the others held for each element.
   bool Guarded(const Guard& guard, Rewrite::Bindings* merged) const {
     if (!guard.spreads) return true;
     const Scope scope{graph_, *merged, -1};
@@ -125,11 +125,11 @@ class FamilyMaker {
 
   const Graph& graph_;
   const RulePattern& pattern_;
-  std::vector<int> slots_;  // Those with the rule's [i].
+  std::vector<int> slots_;  // The slots with the rule's [i].
   std::vector<Rewrite::Bindings> matches_;
 };
 
-// Every root's match, by family in the order of the families' first roots.
+// Collects every root's match, by family, in the order of the families' first roots.
 class Families {
  public:
   Families(const Graph& graph, const RulePattern& pattern) : graph_(graph), pattern_(pattern) {}
@@ -184,7 +184,8 @@ std::string FamilyKey(const Graph& graph, const RulePattern& pattern,
       if (const auto* edge = std::get_if<Edge>(&value)) {
         text.Add(Edge{name_of(edge->node), edge->output});
       } else if (const auto* label = std::get_if<LabelValue>(&value)) {
-        const bool is_node = slot.kind == SlotInfo::Kind::kNode;  // That very node, not its like.
+        // The same node, not an equal one.
+        const bool is_node = slot.kind == SlotInfo::Kind::kNode;
         is_node ? text.Add(Edge{name_of(label->node), 0}) : text.Add(graph.node(label->node));
       } else {
         std::visit([&](const auto& v) { text.Add(v); }, value);

@@ -21,7 +21,7 @@ constexpr int64_t kFuzzElementsMax = 20'000;
 constexpr int kStepsMax = 8;
 constexpr int kDrawsOfCase = 40;
 constexpr const char* kCleanUp = "clean-up";
-// Of doubles, where nothing exact can be had: quotients and cancellation amplify rounding.
+// For doubles, when no exact comparison exists: quotients and cancellation amplify rounding errors.
 constexpr double kTolerance = 1e-6;
 
 int64_t ElementsOf(const Graph& graph) {
@@ -32,7 +32,7 @@ int64_t ElementsOf(const Graph& graph) {
   return elements;
 }
 
-// Joins cases of several rules: an input of a later one often reads what an earlier one gives.
+// Joins cases of several rules: an input of a later case often reads a result of an earlier one.
 class Mixer {
  public:
   Mixer(const RuleSet& rules, uint64_t seed) : rules_(rules), random_(seed) {}
@@ -51,7 +51,7 @@ class Mixer {
   }
 
  private:
-  // One in which the rule applies, unless its guards are too narrow to meet soon.
+  // Returns an instance in which the rule applies, if the guards let it find one soon.
   std::optional<Instance> CaseOf(const Rule& rule) {
     std::optional<Instance> instance;
     for (int i = 0; i < kDrawsOfCase; ++i) {
@@ -119,14 +119,14 @@ class Fuzzer {
   }
 
  private:
-  // What was done to a graph: a rule, or clean-up.
+  // A change of the graph: a rule, or clean-up.
   struct Step {
     std::string what;
     bool approximate;  // It has constants that stand for irrational numbers.
-    bool exact;        // It promises the same of Inf and NaN.
+    bool exact;        // It preserves Inf and NaN.
   };
 
-  // False: a difference.
+  // Returns false after a difference.
   bool Walk(Graph graph, uint64_t seed) {
     Random random(seed ^ 0x9e3779b97f4a7c15ull);
     for (int steps = 0; steps < kStepsMax; ++steps) {
@@ -156,7 +156,7 @@ class Fuzzer {
     return Same({.what = kCleanUp, .approximate = true, .exact = false}, graph, *clean, seed);
   }
 
-  // One of all matches of one of the rules that match at all.
+  // Returns a random match of a random rule among those that match.
   std::pair<const Rule*, Rewrite::Bindings> Choose(const Graph& graph, Random& random) {
     const NodeIndex index(graph);
     std::vector<const Rule*> order;

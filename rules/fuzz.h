@@ -1,6 +1,6 @@
-// The fuzzer of the rule set: random graphs, random applicable rewrites one after another, each
-// result compared exactly with the graph before it. Where the verifier tries one rule at one place,
-// this tries what rules do to each other's results and to what stands around them.
+// The fuzzer of the rule set: random graphs and random applicable rewrites, one after another. Each
+// result is compared exactly with the graph before. The verifier tries one rule at one place; the
+// fuzzer tests what rules do to the results of others and to the nodes around them. Pure functions.
 #pragma once
 
 #include <map>
@@ -11,23 +11,23 @@
 namespace ag {
 
 struct FuzzOptions {
-  uint64_t seed = 1;   // Of the first graph; each further graph takes the next.
-  int rewrites = 300;  // Ends with the graph that reaches it.
+  uint64_t seed = 1;   // Of the first graph; each further graph takes the next one.
+  int rewrites = 300;  // Ends after the graph that reaches it.
 };
 
 struct FuzzReport {
   int64_t graphs = 0, rewrites = 0;
   int64_t exact = 0;  // Rewrites compared in exact arithmetic; the others in double.
-  // No arithmetic computes the graph; or the rule is not exact, and Inf or NaN stands in the graph.
+  // No arithmetic computes the graph; or the rule is not exact, and the graph has an Inf or a NaN.
   int64_t undecided = 0;
-  int64_t refused = 0;  // Apply refused: the target does not fit there, or closes a cycle.
+  int64_t refused = 0;  // Apply refused: the target does not fit, or makes a cycle.
   std::map<std::string, int64_t> by_rule;
-  uint64_t seed = 0;       // Of the graph at fault.
-  std::string difference;  // The rule, both graphs, where they differ; "" when all was equal.
+  uint64_t seed = 0;       // Of the graph with the difference.
+  std::string difference;  // The rule, both graphs and the difference; "": none.
 };
 
-// Stops at the first difference. `rules` may be clean-up rules too: they are applied one at a time
-// as the others are, and every last graph also goes through CleanUp. Deterministic.
+// Runs until the first difference. `rules` may have clean-up rules: each is applied alone like the
+// others, and the last graph of each walk also goes through CleanUp. Deterministic.
 FuzzReport Fuzz(const RuleSet& rules, const FuzzOptions& options);
 
 }  // namespace ag

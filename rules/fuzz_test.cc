@@ -1,5 +1,5 @@
-// A short run of the fuzzer; tests/long/rules.sh makes it long. AG_FUZZ_REWRITES says how many,
-// AG_FUZZ_SEED where to begin: the seed of a difference makes it again.
+// A short run of the fuzzer; tests/long/rules.sh makes a long one. AG_FUZZ_REWRITES sets its
+// length, AG_FUZZ_SEED the first seed; the seed of a difference reproduces it.
 #include "rules/fuzz.h"
 
 #include <gmock/gmock.h>
@@ -37,7 +37,7 @@ TEST(Fuzz, RewritesOfRandomGraphsChangeNothing) {
   }
 }
 
-// A rule that is not exact may differ where Inf or NaN stands, between the ends of a graph too.
+// A rule that is not exact may differ when an inner value is Inf or NaN.
 TEST(Fuzz, KnowsWhereSomethingIsNotFinite) {
   constexpr const char* kInputs = "input x f64[2]\nz = sub(x, x)\ni = reciprocal(z)\n";
   const struct {

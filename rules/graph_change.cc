@@ -12,7 +12,7 @@ class PlaceComparison {
   PlaceComparison(const Graph& before, const Graph& after, std::span<const NodeId> place)
       : before_(before), after_(after), place_(place) {}
 
-  // Whether a match sees node `now` of the new graph as it saw `then` of the old one.
+  // Whether a match sees node `now` of the new graph as it saw node `then` of the old one.
   bool Same(NodeId then, NodeId now) const {
     const Node& a = before_.node(then);
     const Node& b = after_.node(now);
@@ -25,7 +25,7 @@ class PlaceComparison {
       if (a.inputs[i].output != b.inputs[i].output) return false;
     }
     if (b.inputs.empty()) {
-      if (a.outputs != b.outputs) return false;  // Elsewhere they follow from the operands.
+      if (a.outputs != b.outputs) return false;  // Other nodes' types follow from their operands.
     } else if (before_.is_constant(then) != after_.is_constant(now)) {
       return false;
     }

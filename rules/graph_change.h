@@ -1,4 +1,5 @@
-// What differs between a graph and the one that a rewrite made of it, as far as matching can tell.
+// The difference between a graph and its rewritten graph, as far as matching depends on it. Pure
+// functions.
 #pragma once
 
 #include <span>
@@ -10,15 +11,15 @@
 namespace ag {
 
 struct GraphChange {
-  // Nodes of the new graph that a match may see otherwise than before: new ones, and those with
-  // another operand, or whose values became constant, single-use or neither. Ascending.
+  // Nodes of the new graph that a match may see differently: new ones, and those with another
+  // operand, or with outputs that became constant or single-use, or stopped being so. Ascending.
   std::vector<NodeId> changed;
   // All nodes at most `reach` operands above a changed one, with that distance; ascending by it.
   std::vector<std::pair<NodeId, int>> above;
 };
 
-// `place`[p] says where a copy of node p of `before` stands in `after`, -1 when there is none (or
-// none is known, which costs time only). Ids beyond `before` are not looked at.
+// Returns the change. place[p] is the copy in `after` of node p of `before`; -1: there is none, or
+// it is unknown, which only costs time. Entries beyond the nodes of `before` are ignored.
 GraphChange FindChange(const Graph& before, const Graph& after, std::span<const NodeId> place,
                        int reach);
 

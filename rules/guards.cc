@@ -10,7 +10,7 @@
 namespace ag {
 namespace {
 
-// ---- What a tensor is.
+// ---- Facts about a tensor.
 
 Result Dim(const TensorFacts& facts, Arguments a) {
   const auto shape = ShapeOf(facts, a, 0);
@@ -40,7 +40,7 @@ Result Elements(const TensorFacts& facts, Arguments a) {
   return NumElements(*shape);
 }
 
-// The shape with axis n left out: what must agree for a concat along n.
+// Returns the shape without axis n: the sizes that must agree in a concat along n.
 Result ShapeBut(const TensorFacts& facts, Arguments a) {
   const auto shape = ShapeOf(facts, a, 0);
   const auto* axis = Get<int64_t>(a, 1);
@@ -79,7 +79,7 @@ Result IsFloatTensor(const TensorFacts& facts, Arguments a) {
   return Truth(IsFloat(facts.type(*edge).dtype));
 }
 
-// k broadcast against y has y's shape and differs along y's axis n at most.
+// Whether k, broadcast against y, has y's shape and varies only along y's axis n.
 Result AlongAxis(const TensorFacts& facts, Arguments a) {
   const auto k = ShapeOf(facts, a, 0);
   const auto y = ShapeOf(facts, a, 1);
@@ -96,7 +96,7 @@ Result AlongAxis(const TensorFacts& facts, Arguments a) {
   return Truth(true);
 }
 
-// Neither operand of an element-wise operator is stretched along axis n of the result y.
+// Whether no operand of an element-wise operator is stretched along axis n of the result y.
 Result FullAlong(const TensorFacts& facts, Arguments a) {
   const auto y = ShapeOf(facts, a, 0);
   const auto* axis = Get<int64_t>(a, 1);
@@ -109,15 +109,15 @@ Result FullAlong(const TensorFacts& facts, Arguments a) {
   return Truth(true);
 }
 
-// What a rule that takes weights apart asks of them, so that it does not undo what another has
-// joined, or take apart again what it has cut itself.
+// Guards a rule that splits weights, so that it does not undo what another rule joined and does not
+// split its own pieces.
 Result IsWhole(const TensorFacts& facts, Arguments a) {
   const Edge* edge = Get<Edge>(a, 0);
   if (edge == nullptr) return std::nullopt;
   return Truth(!Has(facts.node(edge->node).op, kMovement));
 }
 
-// ---- What a labelled operator is.
+// ---- Facts about a labelled operator.
 
 Result Is(const TensorFacts& facts, Arguments a) {
   const auto* label = Get<LabelValue>(a, 0);
@@ -131,8 +131,8 @@ Result Is(const TensorFacts& facts, Arguments a) {
   return Truth(false);
 }
 
-// Not what has no value somewhere (logarithms, roots): the largest of several values may have one
-// where another has none.
+// Excludes functions without a value somewhere (logarithms, roots): the largest of several operands
+// may have a value where another operand has none.
 Result Monotone(const TensorFacts& facts, Arguments a) {
   const auto* label = Get<LabelValue>(a, 0);
   if (label == nullptr) return std::nullopt;
@@ -239,7 +239,7 @@ Result Range(const TensorFacts&, Arguments a) {
   return out;
 }
 
-// The permutation that transposing by p and then by q comes to.
+// Returns the permutation that equals a transpose by p and then by q.
 Result Compose(const TensorFacts&, Arguments a) {
   const Ints* p = Get<Ints>(a, 0);
   const Ints* q = Get<Ints>(a, 1);
@@ -249,7 +249,7 @@ Result Compose(const TensorFacts&, Arguments a) {
   return out;
 }
 
-// Where axis n of a transposed tensor comes from (or each of several), and the way back.
+// Returns the operand axis of axis n (or of several axes) of a transposed tensor, or the reverse.
 Result At(const TensorFacts&, Arguments a) {
   const Ints* list = Get<Ints>(a, 0);
   const auto is_in = [&](int64_t n) { return n >= 0 && n < static_cast<int64_t>(list->size()); };
@@ -271,11 +271,11 @@ Result Find(const TensorFacts&, Arguments a) {
   return static_cast<int64_t>(found - list->begin());
 }
 
-// ---- Enlarging a convolution's kernel (axiom A13). Tap t of a kernel reads the input at
-// t * dilation - pad_begin; the small kernel's taps must be a block of the large one's.
+// ---- Enlarging a convolution's kernel (axiom A13). Tap t of a kernel reads the input at t *
+// dilation - pad_begin; the taps of the small kernel must be a block of the large one's.
 
 struct Enlarging {
-  Ints before, after;  // Zero taps to add by spatial axis.
+  Ints before, after;  // Zero taps to add, by spatial axis.
 };
 
 std::optional<Enlarging> EnlargingOf(const TensorFacts& facts, Arguments a) {
@@ -310,7 +310,7 @@ Result Enlarges(const TensorFacts& facts, Arguments a) {
                std::any_of(e->after.begin(), e->after.end(), positive));
 }
 
-// The pads of the weights that make the small kernel as large as the large one.
+// Returns the pads of the weights that give the small kernel the size of the large one.
 Result EnlargePads(const TensorFacts& facts, Arguments a) {
   const auto e = EnlargingOf(facts, a);
   if (!e.has_value()) return std::nullopt;

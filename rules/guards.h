@@ -1,5 +1,5 @@
-// The one registry of the named pure functions that rules may call: guards and attribute
-// arithmetic.
+// The only registry of the named functions that rules may call in guards and attributes. Pure
+// functions over an immutable table.
 #pragma once
 
 #include <optional>
@@ -12,28 +12,29 @@
 
 namespace ag {
 
-// What a function reads of its tensors. A change of a graph that leaves a tensor's type as it is
-// cannot change what asks of types alone.
+// What a function reads of its tensors. A change that keeps a tensor's type cannot change the
+// answer of a function that reads only types.
 enum class Asks : uint8_t { kTypes, kGraph };
 
 struct RuleFunction {
   std::string_view name;
-  std::string_view signature;  // For docs/rules.md: "dim(x, n)".
-  std::string_view what;       // What it returns, in one line.
+  std::string_view signature;  // As in docs/rules.md: "dim(x, n)".
+  std::string_view what;       // One line on the result.
   int arity_min;
   int arity_max;  // -1: no limit.
   Asks asks;
-  // nullopt when the arguments have the wrong kinds or there is no value.
+  // Returns the value. nullopt: arguments of the wrong kinds, or no value.
   std::optional<Value> (*call)(const TensorFacts& facts, std::span<const Value> arguments);
 };
 
 const RuleFunction* FindFunction(std::string_view name);
-std::vector<RuleFunction> AllFunctions();  // By name.
+std::vector<RuleFunction> AllFunctions();  // Sorted by name.
 
-// Those of axis_functions.cc.
+// Returns the functions of axis_functions.cc.
 std::span<const RuleFunction> AxisFunctions();
 
-// The value of a small float constant that holds one number in all its elements; nullopt otherwise.
+// Returns the number that a small float constant holds in all its elements; nullopt: not such a
+// constant.
 std::optional<double> ConstantNumber(const Graph& graph, Edge edge);
 
 }  // namespace ag

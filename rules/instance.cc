@@ -9,15 +9,15 @@
 namespace ag {
 namespace {
 
-// What a guard wants to be constant; "const(x) == 0" does not.
+// Collects the slots that a guard wants constant; "const(x) == 0" wants none.
 void ConstantSlots(const Expression& guard, std::set<int>* slots) {
   if (guard.kind == Expression::Kind::kCall && guard.name == "const") {
     slots->insert(guard.arguments[0].slot);
   }
 }
 
-// The operators of a class: those that the generator favours (one of each kind of behaviour), and,
-// now and then, any other that the table lists. Not of Booleans is drawn where a Boolean is wanted.
+// The operators of a class that are drawn most often, one for each kind of behaviour; now and then
+// any other of the table is drawn. `Not` is drawn only where a Boolean is wanted.
 constexpr OpKind kUnaryOps[] = {OpKind::kRelu,       OpKind::kTanh, OpKind::kSigmoid,
                                 OpKind::kLeakyRelu,  OpKind::kNeg,  OpKind::kAbs,
                                 OpKind::kReciprocal, OpKind::kExp,  OpKind::kHardSwish};
@@ -56,7 +56,7 @@ class Drawer {
         builder_.Output(*root, fmt::format("o{}", outputs_++));
       }
     }
-    if (draw_.Chance(10) && !made_.empty()) {  // What is inside has a reader outside.
+    if (draw_.Chance(10) && !made_.empty()) {  // An inner value gets a reader outside.
       const Edge inner = made_[draw_.random().Below(made_.size())];
       builder_.Output(inner, fmt::format("o{}", outputs_++));
     }
@@ -126,7 +126,7 @@ class Drawer {
     return builder_.Constant(tensor.type(), tensor.Name(), tensor.bytes());
   }
 
-  // A float constant of the rule as another exporter may have rounded it.
+  // Returns a float constant of the rule as another exporter may have rounded it.
   double Drifted(double value) {
     if (drift_ == 0 || !IsApproximate(value)) return value;
     return value * (1 + (draw_.Chance(50) ? drift_ : -drift_));
@@ -146,7 +146,7 @@ class Drawer {
     return term.op_class == kUnary ? pick(kUnaryOps) : pick(AllWith(term.op_class));
   }
 
-  // op(...)[i] is one node for all i.
+  // Returns the existing node of op(...)[i]: one node serves all i.
   MaybeEdge MadeBefore(const Term& term, int position) {
     if (term.node_slot < 0 || !IsBound(*Slot(term.node_slot, 0))) return std::nullopt;
     return Edge{std::get<LabelValue>(*Slot(term.node_slot, 0)).node, position};
@@ -185,7 +185,7 @@ class Drawer {
 
   bool SmallEnough(Edge edge) const { return builder_.type(edge).NumElements() <= 4096; }
 
-  // Attributes by the label, by an expression that has a value, or by a name that is bound.
+  // Sets attributes from the label, from an expression that has a value, or from a bound name.
   void KnownAttributes(const Term& term, int position, OperatorDraft* draft) {
     if (term.label_slot >= 0 && IsBound(*Slot(term.label_slot, 0))) {
       draft->attributes =
@@ -196,7 +196,7 @@ class Drawer {
       auto typed =
           value.has_value() ? ToAttribute(*value, draft->op, attribute.name) : std::nullopt;
       const auto* axis = typed.has_value() ? std::get_if<int64_t>(&*typed) : nullptr;
-      // Shapes are grown until they have the axis: one that no tensor has is left to chance.
+      // Shapes grow until they have the axis; an axis that no tensor has is left to chance.
       if (attribute.name == "axis" && axis != nullptr && (*axis < 0 || *axis > 8)) continue;
       double* real = typed.has_value() ? std::get_if<double>(&*typed) : nullptr;
       if (real != nullptr && attribute.literal) *real = Drifted(*real);
@@ -204,7 +204,7 @@ class Drawer {
     }
   }
 
-  // The shape of an operand that exists already.
+  // Returns the shape of an operand that exists already.
   std::optional<Shape> Peek(const Term& term, int position) {
     if (term.slot < 0) return std::nullopt;
     const Value& value = *Slot(term.slot, position);
@@ -236,7 +236,8 @@ class Drawer {
     return edges;
   }
 
-  // Gives the term's own names and attribute names what was drawn; false when they disagree.
+  // Binds the term's own name and attribute names to the drawn values; returns false when they
+  // disagree.
   bool BindOperator(const Term& term, int position, int outer, Edge edge) {
     const auto bind = [&](int slot, int at, const Value& value) {
       Value* bound = Slot(slot, at);

@@ -1,4 +1,5 @@
-// Random graphs in which a rule may match: the verifier's test cases.
+// Random graphs in which a rule may match: the verifier's test cases. Pure functions of their
+// choices.
 #pragma once
 
 #include <optional>
@@ -9,24 +10,25 @@
 namespace ag {
 
 struct Instance {
-  Graph graph;           // Its outputs are the roots, sometimes also what is between.
-  int64_t elements = 0;  // Of all tensors together: how large the case is.
+  Graph graph;           // Its outputs are the roots, and sometimes inner values.
+  int64_t elements = 0;  // Of all tensors together: the size of the case.
 };
 
 struct DrawOptions {
   int size = 4;  // Sizes of axes go up to about this.
-  // The rule's approximate constants ({1.41421356}) are drawn this much off, relative: as large as
-  // the matcher tolerates shows what the tolerance may do to a result.
+  // The relative error of the rule's approximate constants ({1.41421356}) in the graph. The largest
+  // error that the matcher tolerates shows its effect on a result.
   double drift = 0;
 };
 
-// One draw, fully determined by what `choices` answers. nullopt when the parts do not fit together.
-// Whether the rule really matches is for the matcher to say.
+// Returns one instance, determined by the answers of `choices`. nullopt: the parts do not fit
+// together. The matcher decides whether the rule really matches.
 std::optional<Instance> DrawInstance(const RulePattern& pattern, Choices* choices,
                                      const DrawOptions& options);
 std::optional<Instance> DrawInstance(const RulePattern& pattern, uint64_t seed, int size);
 
-// The source has a float constant that is not exact in binary, so that a match is a near one.
+// Returns true when the source has a float constant that is not exact in binary, so that a match is
+// an approximate one.
 bool HasApproximateConstants(const RulePattern& pattern);
 
 }  // namespace ag

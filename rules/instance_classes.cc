@@ -70,9 +70,9 @@ void TypeClasses(const TensorType& type, Classes* classes) {
   if (IsInteger(type.dtype)) classes->insert("integers");
 }
 
-// ---- Which classes apply.
+// ---- The classes that apply.
 
-// What is known of shapes without drawing: terms with equal keys have equal shapes.
+// Facts about shapes without drawing: terms with equal keys have equal shapes.
 class ShapeKeys {
  public:
   explicit ShapeKeys(const RulePattern& pattern) {
@@ -97,7 +97,7 @@ class ShapeKeys {
     if (term.op_class == kBinary || (term.op_class == 0 && IsElementwiseOfMany(term.op))) {
       return OfElementwise(keys);
     }
-    // The same operator with the same attributes on the same shapes.
+    // The same operator with the same attributes on the same shapes has an equal key.
     if (term.label.empty() && !Info(term.op).attributes.empty()) return Fresh();
     if (term.output_choice != OutputChoice::kOnly) return Fresh();
     if (term.op_class == 0 && term.op == OpKind::kConv) keys.pop_back();  // The bias.
@@ -150,7 +150,8 @@ class Applicable {
   Classes classes = {"axis of size 1"};
 
  private:
-  // Not mentioned, or bound to a plain name: any value may come. A label shares what is said once.
+  // Whether any value may come: the attribute is not mentioned, or bound to a plain name. Terms of
+  // one label share a mention.
   bool IsOpen(const Term& term, const std::string& name) const {
     for (const AttributeTerm& attribute : term.attributes) {
       if (attribute.name == name && attribute.value.kind != Expression::Kind::kVariable)
@@ -169,7 +170,7 @@ class Applicable {
 
   static constexpr size_t kAnyRank = 99;
 
-  // The rank that a literal perm gives a transpose and its operand.
+  // Returns the rank that a literal perm gives a transpose and its operand.
   static size_t RankOf(const Term& term) {
     for (const AttributeTerm& attribute : term.attributes) {
       const bool list = attribute.value.kind == Expression::Kind::kList && attribute.literal;
@@ -178,7 +179,7 @@ class Applicable {
     return kAnyRank;
   }
 
-  // `rank_max`: of the term's value, as far as what reads it says.
+  // `rank_max`: the greatest rank of the term's value that its readers allow.
   void Visit(const Term& term, size_t rank_max) {
     if (term.kind != Term::Kind::kOperator) return;
     const bool one = term.op_class == 0;

@@ -1,5 +1,5 @@
-// Kinds of instances that published rule sets went wrong on. A proof must have seen each kind that
-// applies to its rule.
+// Kinds of instances on which published rule sets were wrong. A proof must have seen each kind that
+// applies to its rule. Pure functions.
 #pragma once
 
 #include <set>
@@ -11,14 +11,14 @@
 
 namespace ag {
 
-// What kinds of case the matched nodes are: "broadcast", "group > 1", "depthwise", "uneven cuts",
+// Returns the classes of the matched nodes: "broadcast", "group > 1", "depthwise", "uneven cuts",
 // "axis of size 1", "asymmetric pads", "dilated", "strided", "batch > 1"; and, for information,
 // "three or more roots", "scalar", "integers".
 std::set<std::string> ClassesOf(const Graph& graph, std::span<const NodeId> nodes);
 
-// The classes that the operators and attributes of the sources leave open, of the first nine. A
-// literal attribute (group=1) closes its class, operands of one shape close "broadcast". What
-// guards close is for the verifier to find out by drawing.
+// Returns those of the first nine classes that the operators and attributes of the sources allow. A
+// literal attribute (group=1) excludes its class, operands of one shape exclude "broadcast". The
+// verifier finds the classes that guards exclude by drawing.
 std::set<std::string> ApplicableClasses(const RulePattern& pattern);
 
 }  // namespace ag

@@ -39,9 +39,9 @@ Shape ShapeDraw::AnyShape(int rank_min, int rank_max) {
 
 Shape ShapeDraw::Weaker(const Shape& shape) {
   if (Chance(45) || shape.empty()) return shape;
-  if (Chance(15)) return Shape(random_.Below(shape.size() + 1), 1);  // One element.
+  if (Chance(15)) return Shape(random_.Below(shape.size() + 1), 1);  // A single element.
   Shape weak = shape;
-  if (Chance(50)) {  // One axis stays.
+  if (Chance(50)) {  // Only one axis stays.
     const auto keep = static_cast<size_t>(random_.Below(shape.size()));
     for (size_t i = 0; i < weak.size(); ++i) {
       if (i != keep) weak[i] = 1;
@@ -83,7 +83,7 @@ Ints ShapeDraw::Factors(int64_t elements) {
   return factors;
 }
 
-// ---- What an operand should look like.
+// ---- Proposals for an operand.
 
 Shape ShapeDraw::MatMulOperand(const OperatorDraft& draft, size_t index) {
   Shape& last = index == 0 ? matmul_rows_ : matmul_columns_;
@@ -116,8 +116,8 @@ Shape ShapeDraw::NewMatMulOperand(const OperatorDraft& draft, size_t index) {
   return shape;
 }
 
-// Now and then one longer along one spatial axis: windows with strides give results of one size
-// from inputs of several.
+// Now and then makes one spatial axis longer by one: windows with strides give equal sizes for
+// several input sizes.
 Shape ShapeDraw::NearlyAlike(Shape shape) {
   if (Chance(12)) ++shape[2 + random_.Below(shape.size() - 2)];
   return shape;
@@ -275,7 +275,8 @@ void ShapeDraw::WindowAttributes(OperatorDraft* draft) {
     }
     return values;
   };
-  if (pool && Lacks(*draft, "kernel_shape") && Chance(8)) {  // Windows that miss what is small.
+  // Windows that are larger than the input.
+  if (pool && Lacks(*draft, "kernel_shape") && Chance(8)) {
     draft->attributes.Set("kernel_shape", Ints(axes, 2));
     Default(draft, "dilations", Ints(axes, 3));
     Default(draft, "pads", Ints(2 * axes, 3));
@@ -310,7 +311,7 @@ void ShapeDraw::UnaryAttributes(OperatorDraft* draft) {
       const DType to = any ? kTypes[random_.Below(std::size(kTypes))] : draft->want_dtype;
       return Default(draft, "to", static_cast<int64_t>(to));
     }
-    case OpKind::kMod:  // Not unary, but the same kind of switch.
+    case OpKind::kMod:  // Not unary, but it needs the same switch.
       return Default(draft, "fmod", int64_t{Chance(50)});
     default:
       return;

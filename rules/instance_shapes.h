@@ -1,5 +1,6 @@
-// Random shapes and attributes for the verifier's instances, by operator. Everything is a proposal:
-// an instance whose parts do not fit is thrown away, so these need to be likely, not right.
+// Random shapes and attributes for the verifier's instances, by operator. They are proposals: they
+// should often fit, because an instance whose parts do not fit is thrown away. One thread at a
+// time.
 #pragma once
 
 #include <optional>
@@ -11,12 +12,12 @@
 
 namespace ag {
 
-// One operator about to be drawn.
+// One operator before it is drawn.
 struct OperatorDraft {
   OpKind op = OpKind::kRelu;
   int outputs = 1;                             // Of split.
-  std::optional<Shape> want;                   // The shape that its reader would like.
-  DType want_dtype = DType::kFloat64;          // And the element type.
+  std::optional<Shape> want;                   // The shape that its reader wants.
+  DType want_dtype = DType::kFloat64;          // The element type that its reader wants.
   std::vector<std::optional<Shape>> operands;  // Shapes that are known already.
   Attributes attributes;                       // Those that are known already.
 };
@@ -28,15 +29,15 @@ class ShapeDraw {
 
   Choices& random() { return random_; }
   bool Chance(int percent) { return random_.Chance(percent); }
-  int64_t Dim();  // In [1, size], 1 more often than its share.
+  int64_t Dim();  // In [1, size]; 1 more often than others.
   Shape AnyShape(int rank_min = 1, int rank_max = 4);
-  Shape Weaker(const Shape& shape);  // One that broadcasts to it; often itself.
+  Shape Weaker(const Shape& shape);  // Broadcasts to `shape`; often `shape` itself.
 
-  // The element type that operand `index` needs for a result of type `want`.
+  // Returns the element type of operand `index` for a result of type `want`.
   static DType OperandType(OpKind op, size_t index, DType want);
-  // A shape for operand `index`; operands before it are known.
+  // Returns a shape for operand `index`. The operands before it are known.
   Shape Operand(const OperatorDraft& draft, size_t index);
-  // Attributes that operands depend on, and, when all operands are known, the rest.
+  // Draw the attributes on which operands depend and, when all operands are known, the others.
   void EarlyAttributes(OperatorDraft* draft);
   void LateAttributes(OperatorDraft* draft);
 
@@ -57,8 +58,7 @@ class ShapeDraw {
 
   Choices& random_;
   int size_;
-  // What the last convolution, pool or matrix product looked like: siblings are alike more often
-  // than not.
+  // The last convolution, pool or matrix product; the next one is often similar.
   Shape conv_input_, conv_kernel_, pool_input_, matmul_rows_, matmul_columns_;
 };
 

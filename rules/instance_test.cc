@@ -18,7 +18,7 @@ RuleSet Parsed(const std::string& text) {
   return *set;
 }
 
-// A rule whose both sides are the operator: "relu.c(a) => relu.c(a)".
+// Returns a rule with the operator on both sides: "relu.c(a) => relu.c(a)".
 RuleSet Itself(const OpInfo& info) {
   static constexpr const char* kNames[] = {"a", "b", "c", "d", "e"};
   std::vector<std::string> operands;
@@ -30,7 +30,7 @@ RuleSet Itself(const OpInfo& info) {
 }
 
 bool IsDrawable(const OpInfo& info) {
-  return (info.traits & (kLeaf | kBarrier)) == 0;  // What a rule may name.
+  return (info.traits & (kLeaf | kBarrier)) == 0;  // The operators that a rule may name.
 }
 
 std::string TextOf(const AttributeValue& value) {

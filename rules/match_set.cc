@@ -11,7 +11,7 @@
 namespace ag {
 namespace {
 
-// Writes `to[n]` for every node n that the bindings mention.
+// Replaces every node n in the bindings by to[n].
 void Rename(std::span<const NodeId> to, Rewrite::Bindings* bindings) {
   for (auto& slot : bindings->slots) {
     for (Value& value : slot) {
@@ -38,7 +38,11 @@ int64_t NextSerial() {
 
 }  // namespace
 
-// Makes a MatchSet, from nothing or from its parent's.
+// Fills a MatchSet: from nothing, or from its parent's by the invariants of rules/match_set.h.
+// Collect lists in again_[r] every root at which the answer of rule r may differ, and in gone_[r]
+// whether the rule may have lost a root; Replace matches only there. A rule with neither shares its
+// parent's matches. The time is a sweep over the nodes (names and change), plus the matching at the
+// listed roots, plus the list of sites.
 class MatchUpdate {
  public:
   using Match = MatchSet::Match;
@@ -53,7 +57,7 @@ class MatchUpdate {
     set_.by_rule_.resize(rules_.size());
   }
 
-  // Everywhere.
+  // Matches everywhere.
   void Fill() {
     for (NodeId id = 0; id < graph_.size(); ++id) {
       if (!MayBeRoot(graph_, id)) continue;
@@ -67,7 +71,7 @@ class MatchUpdate {
     Finish(nullptr);
   }
 
-  // Around the change from `parent`.
+  // Matches around the change from `parent`.
   void FillFrom(const MatchSet& parent, std::span<const NodeId> place) {
     const GraphChange change = FindChange(parent.graph_, graph_, place, set_.rules_->reach_max());
     Collect(parent, place, change);
@@ -79,7 +83,7 @@ class MatchUpdate {
   }
 
  private:
-  // Lists the roots to match again and the rules that lose some.
+  // Lists the roots to match again, and the rules that lose some roots.
   void Collect(const MatchSet& parent, std::span<const NodeId> place, const GraphChange& change) {
     gone_.assign(rules_.size(), 0);
     for (NodeId then = 0; then < parent.graph_.size(); ++then) {
@@ -100,13 +104,14 @@ class MatchUpdate {
     }
   }
 
-  // Whether a node that stays was a root and is none any more: it has become constant.
+  // Whether the node was a root and is none any more, or the reverse: it changed between constant
+  // and not constant.
   bool WasRoot(const MatchSet& parent, NodeId then, NodeId now) const {
     return parent.graph_.is_constant(then) != graph_.is_constant(now);
   }
 
-  // First roots whose second root is near the change: those above what the second root reads, and
-  // those of old matches whose second root is gone or changed.
+  // Lists first roots whose second root is near the change: those above an operand of such a second
+  // root, and those of old matches whose second root is gone or changed.
   void CollectPartners(const MatchSet& parent, const GraphChange& change, int r) {
     const IndexedRule& rule = rules_[r];
     if (rule.partners == Partners::kAnyone) {
@@ -153,7 +158,7 @@ class MatchUpdate {
     }
   }
 
-  // The spots of the roots listed for rule r, ascending by name.
+  // Matches at the listed roots of rule r; returns their spots, ascending by name.
   std::vector<Spot> MatchAgain(int r) {
     std::vector<Spot> spots;
     for (const NodeId id : again_[r]) {
@@ -185,7 +190,7 @@ class MatchUpdate {
     return true;
   }
 
-  // Takes the spots of rule r that are gone or matched again out, and what matches now in.
+  // Removes the spots of rule r that are gone or are matched again, and adds the new ones.
   void Replace(int r) {
     const RuleMatches& old = *set_.by_rule_[r];
     std::vector<Spot> fresh = MatchAgain(r);
@@ -222,7 +227,7 @@ class MatchUpdate {
     }
   }
 
-  // Order of elements: by root, then as the matcher found them.
+  // The order of elements: by root, then as the matcher found them.
   std::pair<NodeId, int> OrderOf(const std::pair<Spot, int>& element) const {
     return {set_.node_of_[element.first.root], element.second};
   }
@@ -232,8 +237,8 @@ class MatchUpdate {
                           [&](const auto& a, const auto& b) { return OrderOf(a) < OrderOf(b); });
   }
 
-  // Elements of one key make a family. One whose elements are the same in the same order as in the
-  // parent makes the same matches: its guards ask for nothing that is not near a root.
+  // Joins elements of one key to families. A family with the same elements in the same order as in
+  // the parent has the same matches: its guards read only what is near its roots.
   void JoinFamilies(int r, const RuleMatches* old) {
     const RuleMatches& now = *set_.by_rule_[r];
     if (&now == old && std::all_of(now.families.begin(), now.families.end(),
@@ -265,7 +270,7 @@ class MatchUpdate {
     for (const Spot& spot : now.spots) {
       for (int m = 0; m < static_cast<int>(spot.matches->size()); ++m) {
         const int key = key_of[next++];
-        if (counts[key] < 2) continue;  // Alone, and no op(...)[i].
+        if (counts[key] < 2) continue;  // Alone, and without op(...)[i].
         if (family_of[key] < 0) {
           family_of[key] = static_cast<int>(joined->families.size());
           joined->families.emplace_back();
@@ -366,10 +371,10 @@ class MatchUpdate {
   const Graph& graph_;
   const NodeIndex index_;
   const std::span<const IndexedRule> rules_;
-  std::vector<std::vector<NodeId>> again_;  // By rule: first roots to match, ascending.
+  std::vector<std::vector<NodeId>> again_;  // By rule: first roots to match again, ascending.
   std::vector<uint8_t> gone_;               // By rule: may have lost a root.
   std::vector<std::optional<Matcher>> matchers_;
-  int matching_ = -1;  // The rule that found_ is of.
+  int matching_ = -1;  // The rule to which found_ belongs.
   std::vector<Match> found_;
   std::vector<std::pair<NodeId, int>> order_;
 };

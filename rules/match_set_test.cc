@@ -1,5 +1,5 @@
-// The incremental matcher against a plain one: the same rewrites, in the same order, with the same
-// bindings, along random walks of rewrites.
+// Compares the incremental matcher with a plain one along random walks: the same rewrites, in the
+// same order, with the same bindings.
 #include "rules/match_set.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 namespace ag {
 namespace {
 
-// Rules of the kinds that the shipped ones have few of: two roots, guards on readers and constants,
+// Rules of kinds that are rare among the shipped ones: two roots, guards on readers and constants,
 // families over outputs, several spreads, classes, scalars.
 constexpr std::string_view kExtraRules = R"(
 two-roots [exact]: add(x, y), r:mul(x, z) => sub(x, sub(0, y)), r if same_shape(x, y, z)
@@ -48,7 +48,7 @@ TEST(MatchSet, WalksOverRandomGraphsFindWhatAPlainMatchFinds) {
   EXPECT_GT(counts.sites, 2 * counts.steps);
 }
 
-// The second root of a match goes away, and nothing near its first root changes.
+// The second root of a match disappears, and nothing near its first root changes.
 TEST(MatchSet, ForgetsMatchesWhoseOtherRootIsGone) {
   const StatusOr<RuleSet> rules = RuleSet::Parse(
       "two-roots [exact]: add(x, y), r:mul(x, z) => sub(x, sub(0, y)), r\n"

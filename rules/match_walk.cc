@@ -46,7 +46,7 @@ Status Compare(const MatchSet& matches, const RuleSet& rules) {
              plain.size() > n ? Describe(plain[n]) : Describe(matches.At(matches.sites()[n])));
 }
 
-// Takes a site at random until one applies; false when none does.
+// Applies random sites until one succeeds; returns false when none does.
 StatusOr<bool> Step(const MatchWalkOptions& options, Random& random, MatchSet* matches,
                     MatchWalkCounts* counts) {
   GraphPatch patch(matches->graph());

@@ -1,5 +1,5 @@
-// A random walk of rewrites that checks at each step that MatchSet finds what a plain match of
-// every rule finds. For tests and the bench.
+// A random walk of rewrites. At each step it checks that MatchSet finds the same rewrites as a
+// plain match of every rule. For tests and the bench. Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -10,24 +10,24 @@
 
 namespace ag {
 
-// Every match of every search rule by the matcher alone, root after root: no index, nothing kept.
-// The same order as FindRewrites.
+// Returns every match of every search rule in the order of FindRewrites, by the matcher alone, root
+// after root, without an index and without kept matches.
 std::vector<Rewrite> FindRewritesPlainly(const Graph& graph, const RuleSet& rules,
                                          int subsets_max = MatchSet::kSubsetsMax);
 
 struct MatchWalkOptions {
   int steps = 10;
   uint64_t seed = 1;
-  int nodes_max = 20'000;  // The walk ends when the graph has grown beyond.
+  int nodes_max = 20'000;  // The walk ends when the graph has more.
 };
 struct MatchWalkCounts {
   int steps = 0;
-  int64_t sites = 0;      // Seen at all steps together.
-  int64_t forgotten = 0;  // Steps whose places were partly hidden from MatchSet.
+  int64_t sites = 0;      // Of all steps together.
+  int64_t forgotten = 0;  // Steps with some places hidden from MatchSet.
 };
-// kInternal: says at which step, rule and roots the two differ. The walk takes a rewrite at random,
-// checks the hash that GraphPatch gives of its child before it is made, goes to the child, and now
-// and then hides where some nodes stand.
+// Walks. Each step takes a random rewrite, compares GraphPatch's hash with the child's, goes to the
+// child, and now and then hides the places of some nodes. kInternal: the two ways differ; the
+// message has step, rule and roots.
 Status WalkMatches(const Graph& graph, const RuleSet& rules, const MatchWalkOptions& options,
                    MatchWalkCounts* counts);
 

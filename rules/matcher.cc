@@ -30,14 +30,14 @@ void NodeIndex::Fill() const {
   }
 }
 
-// One thing still to do; the list's rest is what comes after it.
+// One thing left to do; `next` is the rest of the list.
 struct Matcher::Goal {
   const Term* term = nullptr;            // Match this term ...
   Edge edge;                             // ... with this edge,
   const AttributeTerm* check = nullptr;  // or compare this attribute of edge.node,
-  int root = -1;                         // or find a match for this root and those after it.
-  int position = -1;                     // The i of the family the goal stands in.
-  NodeId parent = -1;                    // Whose operand the term is.
+  int root = -1;                         // or find this root and those after it.
+  int position = -1;                     // The i of the goal's family.
+  NodeId parent = -1;                    // The node whose operand the term is.
   const Goal* next = nullptr;
 };
 
@@ -68,7 +68,7 @@ bool Matcher::Solve(const Goal* goals) {
   return SolveTerm(*goals);
 }
 
-// Nodes that read a variable that is bound, or all of the operator's kind.
+// Returns the nodes that read a bound variable, or all nodes of the operator's kind.
 const std::vector<NodeId>& Matcher::Candidates(const Term& term,
                                                std::vector<NodeId>* storage) const {
   for (const Term& operand : term.operands) {
@@ -170,7 +170,7 @@ bool Matcher::SolveTerm(const Goal& goal) {
   return go_on;
 }
 
-// A float constant of one element that does not change its reader's shape.
+// Matches a float constant of one element that does not change its reader's shape.
 bool Matcher::SolveScalar(const Goal& goal) {
   const std::optional<double> number = ConstantNumber(graph_, goal.edge);
   if (!number.has_value()) return true;
@@ -188,7 +188,7 @@ bool Matcher::SolveScalar(const Goal& goal) {
   }
   const auto wanted = Evaluate(e, {graph_, bindings_, goal.position});
   if (!wanted.has_value()) return true;
-  // The last places of the constant's own element type.
+  // A difference in the last places of the constant's element type.
   const DType dtype = graph_.type(goal.edge).dtype;
   const double tolerance = dtype == DType::kBFloat16  ? 8e-3
                            : dtype == DType::kFloat16 ? 1e-3
@@ -202,7 +202,7 @@ bool Matcher::SolveScalar(const Goal& goal) {
   return CloseTo(target, *number, tolerance) ? Solve(goal.next) : true;
 }
 
-// Whether the edge is the output that the term means. `position` is the i of the term's operands.
+// Whether the edge is the term's output. Sets `position` to the i of the term's operands.
 bool Matcher::MatchOutput(const Goal& goal, int* position) {
   const Term& term = *goal.term;
   const Node& node = graph_.node(goal.edge.node);
@@ -218,7 +218,8 @@ bool Matcher::MatchOutput(const Goal& goal, int* position) {
          BindCount(term.index, static_cast<int>(node.outputs.size()));
 }
 
-// Plain names bind or compare at once; expressions over names wait until the operands are matched.
+// Binds or compares plain names at once. Expressions over names wait until the operands are
+// matched.
 bool Matcher::MatchAttributes(const Goal& goal, const Node& node) {
   for (const AttributeTerm& attribute : goal.term->attributes) {
     const Value value = ToValue(*node.attributes->Find(attribute.name));
@@ -269,8 +270,8 @@ bool Matcher::SolveOperands(const Goal& goal, const Node& node) {
   return swaps ? SolveChain(goal, ones, /*swapped=*/true) : true;
 }
 
-// Chooses how many operands each "t..." takes: at least one, and all of them together fit. When
-// there are several, each but the one that is left may also be empty.
+// Chooses how many operands each "t..." takes: all of them together must take every operand. A
+// "t..." that is alone takes at least one; with other operands it may take none.
 bool Matcher::SolveSpreads(const Goal& goal, const Node& node, size_t operand,
                            std::vector<int>* lengths, size_t used) {
   const auto& operands = goal.term->operands;
@@ -298,7 +299,7 @@ bool Matcher::SolveSpreads(const Goal& goal, const Node& node, size_t operand,
   return true;
 }
 
-// Lists the goals of all operands and of the attributes that wait for them.
+// Makes the goals of all operands and of the attributes that wait for them.
 bool Matcher::SolveChain(const Goal& goal, const std::vector<int>& lengths, bool swapped) {
   const Term& term = *goal.term;
   const Node& node = graph_.node(goal.edge.node);
@@ -330,7 +331,7 @@ bool Matcher::SolveCheck(const Goal& goal) {
   return Solve(goal.next);
 }
 
-// Guards that need all i of an "each" rule are decided by the family search.
+// Leaves guards that need all i of an "each" rule to the family search.
 bool Matcher::SolveGuards() {
   const size_t mark = trail_.size();
   const bool holds = std::all_of(pattern_.guards.begin(), pattern_.guards.end(),

@@ -1,4 +1,5 @@
-// Matching one rule's source pattern against a graph, by backtracking over a list of goals.
+// Matching of one rule's source pattern with a graph, by backtracking over a list of goals.
+// Functions are pure; a NodeIndex or Matcher belongs to one thread.
 #pragma once
 
 #include <span>
@@ -10,12 +11,12 @@
 
 namespace ag {
 
-// Whether a pattern's root may match at the node: not at leaves, opaque nodes, and nodes that
-// depend on constants alone.
+// Returns true when a pattern's root may match at the node: not a leaf, not opaque, and not
+// dependent on constants alone.
 bool MayBeRoot(const Graph& graph, NodeId id);
 
-// The nodes of a graph by operator, ascending: where a pattern's root may match. Filled on first
-// use; borrows the graph. Not thread-safe.
+// The nodes of a graph by operator, ascending: the candidates for a pattern's roots. Filled on
+// first use. The graph must outlive it.
 class NodeIndex {
  public:
   explicit NodeIndex(const Graph& graph) : graph_(graph) {}
@@ -30,45 +31,53 @@ class NodeIndex {
   mutable std::vector<NodeId> all_;
 };
 
-// True for "each i: t" where t is not op(...)[i]: each root is matched alone, then families are
-// made.
+// Returns true for "each i: t" where t is not op(...)[i]. Then each root is matched alone, and
+// families are formed afterwards.
 inline bool IsByElement(const RulePattern& pattern) {
   return pattern.each >= 0 && pattern.sources[0].output_choice != OutputChoice::kEach;
 }
 
-// Every match of `pattern`, in one deterministic order; for "each" rules with the maximal set of
-// roots first and then up to `subsets_max` smaller ones. Guards hold in all of them.
+// Returns every match of `pattern`, in a deterministic order. An "each" rule gives the match with
+// the largest set of roots first, then up to `subsets_max` smaller ones. Guards hold in all of
+// them.
 std::vector<Rewrite::Bindings> FindMatches(const Graph& graph, const NodeIndex& index,
                                            const RulePattern& pattern, int subsets_max);
 
 // One root of an "each i: t" rule, matched alone.
 struct Element {
   const Rewrite::Bindings* bindings = nullptr;
-  int position = -1;  // Which output of op(...)[i] it hangs on; -1 when the rule has no such term.
+  int position = -1;  // The output of op(...)[i] on which it depends; -1: none.
 };
 
-// What the elements of one family agree on, written so that equal texts mean agreement: the values
-// of all slots without an [i], labels as operator and attributes. Node n is written as names[n], or
-// as itself when there are no names.
+// Returns a text of everything on which the elements of one family agree: the values of all slots
+// without an [i]; labels as operator and attributes. Equal texts mean agreement. Node n appears as
+// names[n], or as n when there are no names.
 std::string FamilyKey(const Graph& graph, const RulePattern& pattern,
                       const Rewrite::Bindings& bindings, std::span<const NodeId> names);
 
-// The matches that elements of one key, in the order of their matches, make together: the maximal
-// one first, then up to `subsets_max` smaller ones; with op(...)[i] all outputs or none.
+// Returns the matches that elements of one key, in order, make together: the largest one first,
+// then up to `subsets_max` smaller ones. With op(...)[i] it is all outputs or none.
 std::vector<Rewrite::Bindings> MakeFamily(const Graph& graph, const RulePattern& pattern,
                                           std::span<const Element> elements, int subsets_max);
 
-// The source side term by term; FindMatches and the family search are made of it. Of a tensor that
-// is bound, nothing but its type, its readers and its own node may be asked: rules/match_set.h
-// counts on it.
+// Matches the source side term by term; FindMatches and the family search use it.
+//
+// A goal is one thing left to do: match a term with an edge, compare an attribute, or find the next
+// root. Goals form a list on the C++ stack; each Solve function takes the first goal, tries its
+// ways one after the other, and continues with the rest. Always: trail_ lists the bindings in the
+// order they were made, and each way is undone to its mark before the next one. A match is found
+// when no goal is left and all guards hold. It ends because each term is matched once along a path
+// (a spread term once per operand), which bounds the depth; the ways are the candidates for a root,
+// the two orders of commutative operands, and the lengths of spreads. Of a bound tensor it reads
+// only the type, the readers and the own node; rules/match_set.h relies on that.
 class Matcher {
  public:
-  // `found` is called for each match and returns false to stop.
+  // Called for each match; returns false to stop.
   using Found = bool (*)(void* context, const Rewrite::Bindings& bindings, int position);
   Matcher(const Graph& graph, const NodeIndex& index, const RulePattern& pattern, Found found,
           void* context);
   void Run();
-  // Only matches with the first root at `root`. REQUIRES: MayBeRoot. May be called again.
+  // Finds only matches with the first root at `root`. REQUIRES: MayBeRoot. May be called again.
   void RunAt(NodeId root);
 
  private:
@@ -102,7 +111,7 @@ class Matcher {
   Found found_;
   void* context_;
   Rewrite::Bindings bindings_;
-  int each_position_ = -1;  // Which output of op(...)[i] the element of an "each" rule hangs on.
+  int each_position_ = -1;                  // The output of op(...)[i] of the current element.
   std::vector<std::pair<int, int>> trail_;  // (slot, position), or (-1 - index, 0) for a count.
 };
 

@@ -1,4 +1,4 @@
-// What the matcher does beyond single rules: families, subsets, shared interiors, barriers, cycles.
+// The matcher beyond single rules: families, subsets, shared inner nodes, barriers, cycles.
 #include "rules/matcher.h"
 
 #include <gmock/gmock.h>
@@ -19,7 +19,7 @@ RuleSet MustParseRules(const std::string& text) {
   return rules.ok() ? *rules : RuleSet();
 }
 
-// The set lives on: rewrites point into it.
+// Returns a set with one rule. It is kept, because rewrites point into it.
 const RuleSet& Only(const std::string& name) {
   static std::map<std::string, RuleSet> sets;
   const auto [set, added] = sets.try_emplace(name);
@@ -27,7 +27,7 @@ const RuleSet& Only(const std::string& name) {
   return set->second;
 }
 
-// "3" roots, "2" roots, ... of every rewrite.
+// Returns the number of roots of every rewrite.
 std::vector<size_t> RootCounts(const std::vector<Rewrite>& rewrites) {
   std::vector<size_t> counts;
   for (const Rewrite& rewrite : rewrites) counts.push_back(rewrite.roots.size());

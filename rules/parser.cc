@@ -25,7 +25,8 @@ class TermParser {
   }
 
  private:
-  // term := number | {expression} | name | [name:] operator[.label](operands; attributes)[output]
+  // Parses: term := number | {expression} | name | [name:] operator[.label](operands;
+  // attributes)[output]
   StatusOr<Term> ParseTerm() {
     Term term;
     term.offset = cursor_.offset();
@@ -64,7 +65,7 @@ class TermParser {
     return cursor_.Expect("}");
   }
 
-  // The [i] of x[i].
+  // Parses the [i] of x[i].
   Status ParseIndex(Term* term) {
     if (!cursor_.Accept("[")) return OkStatus();
     const std::optional<std::string> index = cursor_.Identifier();
@@ -111,7 +112,7 @@ class TermParser {
     return OkStatus();
   }
 
-  // The [i] or [0] after the closing parenthesis.
+  // Parses the [i] or [0] after the closing parenthesis.
   Status ParseOutput(Term* term) {
     if (!cursor_.Accept("[")) return OkStatus();
     const size_t offset = cursor_.offset();
@@ -143,7 +144,7 @@ StatusOr<std::vector<Term>> ParseTerms(const SourceText& source, Cursor& cursor)
   return terms;
 }
 
-// guard := expression | name = expression
+// Parses: guard := expression | name = expression
 StatusOr<Guard> ParseGuard(Cursor& cursor, std::string* binds) {
   Guard guard;
   const Cursor::Mark mark = cursor.Save();
@@ -179,7 +180,8 @@ Status ParseHead(Cursor& cursor, Rule* rule) {
   return cursor.Expect(":");
 }
 
-// Comments, continuations and runs of blanks become one blank: the text that the digest names.
+// Returns the text with one blank for each comment, continuation or run of blanks. Its digest names
+// the rule.
 std::string CanonicalText(std::string_view blanked) {
   return absl::StrJoin(absl::StrSplit(std::string(blanked), ' ', absl::SkipEmpty()), " ");
 }

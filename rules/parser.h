@@ -1,4 +1,4 @@
-// Reads rules from text: syntax here, names and operators in rules/resolver.h.
+// Parses rules from text: the syntax. rules/resolver.h handles names and operators. Pure functions.
 #pragma once
 
 #include <string_view>
@@ -9,7 +9,7 @@
 
 namespace ag {
 
-// The rules of one file, in order. kInvalidArgument as RuleSet::Parse says.
+// Returns the rules of one file, in order. kInvalidArgument: as RuleSet::Parse.
 StatusOr<std::vector<Rule>> ParseRules(std::string_view text, std::string_view file);
 
 }  // namespace ag

@@ -1,5 +1,5 @@
-// A rule as parsed (docs/rules.md): terms whose names are resolved to slots. Plain data, made by
-// the parser only; matcher, applier and verifier read it.
+// A parsed rule (docs/rules.md): terms with names resolved to slots. Only the parser makes it;
+// matcher, applier and verifier read it. Plain data; safe to share between threads.
 #pragma once
 
 #include <string>
@@ -13,28 +13,28 @@ namespace ag {
 
 struct AttributeTerm {
   std::string name;
-  Expression value;      // A plain name binds or compares; anything else is compared.
-  bool literal = false;  // No names in it: comparable at once.
+  Expression value;      // A plain name binds or compares; other expressions compare.
+  bool literal = false;  // Without names: comparable at once.
   size_t offset = 0;
 };
 
-// Which output of the operator a term stands for.
+// The output of the operator that a term stands for.
 enum class OutputChoice : uint8_t { kOnly, kLiteral, kEach };
 
 struct Term {
   enum class Kind : uint8_t { kVariable, kScalar, kOperator };
   Kind kind = Kind::kVariable;
 
-  std::string name;  // The variable, or the name given with "name:"; "" when none.
+  std::string name;  // The variable, or the name in "name:"; "": none.
   int slot = -1;
   bool indexed = false;  // x[i]
   std::string index_name;
 
   OpKind op = OpKind::kRelu;  // kOperator.
-  uint32_t op_class = 0;      // Or any operator with this trait: unary.f, binary.f.
-  std::string label;          // The f of unary.f; "" when none.
+  uint32_t op_class = 0;      // Any operator with this trait: unary.f, binary.f.
+  std::string label;          // The f of unary.f; "": none.
   int label_slot = -1;
-  int node_slot = -1;  // For terms with [i]: binds the node itself, so all i share it.
+  int node_slot = -1;  // For terms with [i]: the node itself, shared by all i.
   std::vector<Term> operands;
   std::vector<AttributeTerm> attributes;
   OutputChoice output_choice = OutputChoice::kOnly;
@@ -51,16 +51,16 @@ struct Term {
 struct Guard {
   Expression value;
   int binds_slot = -1;       // "n = e" binds n, or compares when n is bound.
-  bool per_element = false;  // Mentions x[i] outside of a spread: holds for every i.
+  bool per_element = false;  // Has x[i] outside a spread: holds for every i.
   bool spreads = false;      // Has a spread: decided when all i are known.
-  int index = -1;            // The index letter it mentions; -1 when none.
+  int index = -1;            // Its index letter; -1: none.
 };
 
 struct SlotInfo {
   enum class Kind : uint8_t { kTensor, kAttribute, kLabel, kNode };
   std::string name;
   Kind kind = Kind::kTensor;
-  int index = -1;  // Index letter of a family; -1: one value.
+  int index = -1;  // Index letter of a family; -1: a single value.
   bool in_source = true;
 };
 
@@ -70,7 +70,7 @@ struct RulePattern {
   std::vector<Guard> guards;
   std::vector<SlotInfo> slots;
   std::vector<std::string> indices;  // Index letters.
-  int each = -1;  // "each i:": the index of the one root family; -1 when there is none.
+  int each = -1;                     // "each i:": the index of the one root family; -1: none.
   bool clean_up = false;
 };
 

@@ -1,6 +1,6 @@
-// Wrong outputs that other optimizers shipped, as graphs on which their mistake shows. Each row
-// also has what the mistake makes of the graph: the test first sees that it would notice, then runs
-// our passes, clean-up and every applicable rewrite, and compares each result exactly.
+// Wrong outputs that other optimizers shipped, as graphs that show the mistake. Each row also has
+// the graph with the mistake: the test first checks that the comparison detects it, then runs our
+// passes, clean-up and every applicable rewrite, and compares each result exactly.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -26,9 +26,9 @@ namespace {
 // 3 x 3 windows that keep the size.
 #define SAME "kernel_shape=[3,3] strides=[1,1] pads=[1,1,1,1] dilations=[1,1] "
 
-// rule: whose fault; inputs and before: the graph; after: with the fault.
+// rule: whose mistake; inputs and before: the graph; after: the graph with the mistake.
 const RuleCase kFaults[] = {
-    // onnx/optimizer's passes, by the issues that a differential fuzzing campaign filed.
+    // Passes of onnx/optimizer, by issues from a differential fuzzing campaign.
     {"optimizer #252, nop_concat: the same operand twice", "input x f32[2,3]",
      "output y = concat(x, x) axis=0", "output y = x"},
     {"optimizer #252, nop_concat: an empty operand", "input x f32[2,3]; input e f32[2,0]",
@@ -148,7 +148,7 @@ const RuleCase kFaults[] = {
      "input x f32[2,3]; w = const f32[3,2] seed "
      "1; k = const f32[2,1] {1,2}",
      "output y = add(matmul(x, w), k)", "output y = add(matmul(x, w), reshape(k) shape=[1,2])"},
-    // ONNX Runtime's.
+    // ONNX Runtime.
     {"onnxruntime #4110: a fused value that is an output too", CONV, "output y; output z = relu(y)",
      "z = relu(y); output y = z; output z"},
     {"onnxruntime, relu and clip: the lower bound", "input x f32[6]",
@@ -179,7 +179,7 @@ const RuleCase kFaults[] = {
      "input x f32[1,1,3,3]; w = const f32[2,2,1,1] seed 1; b = const f32[2] seed 2",
      "p = pad(x) pads=[0,1,0,0,0,0,0,0]; output y = conv(p, w, b) @0",
      "p = pad(x) pads=[0,0,0,0,0,1,0,0]; output y = conv(p, w, b) @0"},
-    // onnx-simplifier's.
+    // onnx-simplifier.
     {"onnxsim #50: batch norm of a value that two read", CONV,
      "z = " NORM("y") "; output v = relu(z); output u = add(z, y)",
      "z = " NORM("y") "; output v = relu(z); output u = add(z, z)"},
@@ -187,7 +187,7 @@ const RuleCase kFaults[] = {
      "input x i64[4]; k = const "
      "i64[1] {2}",
      "output y = mul(div(x, k), k)", "output y = x"},
-    // TASO's.
+    // TASO.
     {"TASO, export: an activation inside a convolution", CONV, "output z = relu(y)",
      "output z = y"},
     {"TASO, import: pad is nothing", "input x f32[1,1,2,2]",
@@ -223,7 +223,7 @@ const RuleCase kFaults[] = {
      "output p = conv(x, w, b) @0; output q = conv(x, v, b) @1",
      "u = pad(w) pads=[0,0,0,0,0,0,2,2]; output p = conv(x, u, b) @1; output q = conv(x, v, b) "
      "@1"},
-    // What moves windows, groups and scales goes wrong in these ways, whoever writes it.
+    // Common mistakes of transformations that move windows, groups and scales.
     {"a shift before a padded convolution: the border is not shifted",
      "input x f32[1,2,3,3]; w = const f32[2,2,3,3] seed 1; b = const f32[2] seed 2; k = const "
      "f32[2,1,1] {1,2}",
@@ -304,9 +304,8 @@ const RuleCase kFaults[] = {
      "p, q = split(conv(x, w, b) @0 group=2) axis=1 sizes=[1,3]; output p; output q",
      "g, h = split(x) axis=1 sizes=[1,1]; u, v = split(w) axis=0 sizes=[1,3]; c, d = split(b) "
      "axis=0 sizes=[1,3]; output p = conv(g, u, c) @0; output q = conv(h, v, d) @0"},
-    // The same kinds of slip (an axis, a sign, a broadcast, a size that is not the others') in
-    // motion,
-    // cuts, reductions and attention.
+    // The same kinds of mistake (an axis, a sign, a broadcast, a wrong size) in movement, cuts,
+    // reductions and attention.
     {"transpose past softmax: the axis that moves", "input x f32[2,3,4]",
      "output y = softmax(transpose(x) perm=[1,2,0]) axis=0",
      "output y = transpose(softmax(x) axis=0) perm=[1,2,0]"},
@@ -383,7 +382,7 @@ const RuleCase kFaults[] = {
      "output y = matmul(transpose(x) perm=[1,0,2], z)", "output y = matmul(x, z)"},
 };
 
-// "" when both compute the same under the same names.
+// Returns "" when both compute the same outputs under the same names.
 std::string DifferenceOf(const Graph& before, const Graph& after) {
   if (before.outputs().size() != after.outputs().size()) return "other outputs";
   for (size_t i = 0; i < before.outputs().size(); ++i) {
@@ -403,7 +402,7 @@ void ExpectSame(const std::string& what, const Graph& before, const StatusOr<Gra
   EXPECT_EQ(DifferenceOf(before, *after), "") << what << "\n" << FormatGraph(*after);
 }
 
-// Every rewrite there is, clean-up rules one at a time too, and what clean-up makes of its result.
+// Applies every rewrite, also single clean-up rules, and clean-up to each result.
 int RewriteEverywhere(const Graph& original, const Graph& from) {
   int applied = 0;
   const NodeIndex index(from);

@@ -1,5 +1,5 @@
-// Wrong rules, each refused with a counter-example: the slips of published rule sets and of those
-// who write rules.
+// Wrong rules, each refused with a counter-example: mistakes of published rule sets and of authors
+// of rules.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ struct WrongRule {
   const char* text;
 };
 
-// Each is a rule that looks right; most are slips of published rule sets.
+// Each rule looks right; most are mistakes of published rule sets.
 const WrongRule kWrongRules[] = {
     {"bias dropped", "w [exact]: add(matmul(x, v), b) => matmul(x, v) if shape(b) == [dim(v, 1)]"},
     {"scale dropped (TASO's conv-mul)",
@@ -192,12 +192,11 @@ TEST(PlantedRules, AreRefusedWithACounterExample) {
   }
 }
 
-// What shipped rules of windows, groups and scales ask for, each left out: the slip of whoever did
-// not think of it.
+// Shipped rules of windows, groups and scales, each without one of its guards.
 TEST(PlantedRules, AShippedRuleWithoutAGuardIsRefused) {
   const struct {
     const char* rule;
-    const char* guard;  // As the rule has it; "1" stands in its place.
+    const char* guard;  // As in the rule; "1" replaces it.
   } kCases[] = {
       {"conv-groups-to-split", "z == repeat(dim(w, 0) / length(z), length(z))"},
       {"conv-of-transpose", "elements(s) == 1"},
@@ -247,7 +246,7 @@ TEST(PlantedRules, AShippedRuleWithoutAGuardIsRefused) {
   }
 }
 
-// The same rules put right: the guard, the operand or the class that was missing.
+// The same rules corrected: with the missing guard, operand or class.
 TEST(PlantedRules, AreProvedWhenTheyArePutRight) {
   const char* const kRight[] = {
       "r [rounding]: add(conv.c(x, w, b; group=1), conv.c(y, v, d)) => conv.c(concat(x, y; "

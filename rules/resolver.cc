@@ -11,7 +11,7 @@ namespace {
 
 using Open = std::set<std::string>;  // The index letters that have one value at this place.
 
-// Words that stand for any operator with a trait.
+// A word for any operator with a trait.
 struct OperatorClass {
   std::string_view word;
   uint32_t trait;
@@ -31,7 +31,7 @@ std::string OperatorName(const Term& term) {
   return Info(term.op).text_name;
 }
 
-// Index letters that stand in `e` outside of its own spreads.
+// Collects the index letters in `e` outside its own spreads.
 void Letters(const Expression& e, Open* letters) {
   if (e.indexed) letters->insert(e.index_name);
   for (const Expression& argument : e.arguments) {
@@ -43,7 +43,7 @@ void Letters(const Term& term, Open* letters) {
   if (term.indexed) letters->insert(term.index_name);
   if (term.output_choice == OutputChoice::kEach) {
     letters->insert(term.output_index);
-    return;  // Inside op(...)[i] the letter i has no one value.
+    return;  // Inside op(...)[i], i has no single value.
   }
   if (term.kind == Term::Kind::kScalar) Letters(term.scalar, letters);
   for (const Term& operand : term.operands) {
@@ -56,7 +56,7 @@ bool MentionsSpread(const Expression& e) {
   return e.spread || std::any_of(e.arguments.begin(), e.arguments.end(), MentionsSpread);
 }
 
-// A class of operators has the attributes that all of its operators have.
+// Whether all operators of the term's class have the attribute.
 bool HasAttribute(const Term& term, std::string_view name) {
   const auto lists = [&](const OpInfo& info) {
     return std::any_of(info.attributes.begin(), info.attributes.end(),
@@ -125,7 +125,7 @@ class Resolver {
     return static_cast<int>(std::find(letters.begin(), letters.end(), letter) - letters.begin());
   }
 
-  // The one letter that a spread runs over.
+  // Finds the one letter over which a spread runs.
   Status OpenSpread(const Open& letters, const Open& outer, size_t offset, Open* open, int* index) {
     Open fresh;
     std::set_difference(letters.begin(), letters.end(), outer.begin(), outer.end(),
@@ -155,7 +155,7 @@ class Resolver {
     if (term->spread) {
       Open letters;
       Letters(*term, &letters);
-      // A letter that an enclosing "each" fixes runs again inside of op(...)[i] only.
+      // A letter that an enclosing "each" fixes runs again only inside op(...)[i].
       AG_TRY(OpenSpread(letters, outer, term->offset, &open, &term->index));
     }
     if (term->indexed) AG_TRY(CheckOpen(term->index_name, open, term->offset));
@@ -183,7 +183,7 @@ class Resolver {
                   term->offset, &term->slot);
   }
 
-  // Finds or makes the slot; a name is always used in one way.
+  // Finds or makes the slot. A name must always be used in the same way.
   Status SlotOf(const std::string& name, SlotInfo::Kind kind, const std::string& letter,
                 size_t offset, int* slot) {
     const int index = letter.empty() ? -1 : IndexOf(letter);
@@ -266,7 +266,7 @@ class Resolver {
     return ResolveExpression(&attribute->value, open);
   }
 
-  // A target without a label names all attributes that have no default.
+  // Checks that a target without a label names all attributes without a default.
   Status CheckComplete(const Term& term) {
     if (!term.label.empty()) return OkStatus();
     if (term.op_class != 0) return source_.Error(term.offset, "which operator? A label is missing");
@@ -325,8 +325,8 @@ class Resolver {
   UnresolvedRule rule_;
   RulePattern& pattern_;
   std::map<std::string, int> slots_;
-  bool in_source_ = true;  // Names may be bound: sources and guards.
-  bool in_roots_ = true;   // Sources only.
+  bool in_source_ = true;  // Names may be bound: in sources and guards.
+  bool in_roots_ = true;   // In sources only.
   bool shares_ = false;
 };
 

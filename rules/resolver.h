@@ -1,5 +1,5 @@
-// From names to slots: what a rule's text says of operators, attributes and variables is checked
-// here, so that matcher and applier need no checks.
+// Resolves names to slots and checks operators, attributes and variables of a rule, so that matcher
+// and applier need no checks. Pure functions.
 #pragma once
 
 #include <memory>
@@ -13,15 +13,15 @@ namespace ag {
 
 struct UnresolvedRule {
   RulePattern pattern;
-  std::string each;                      // The i of "each i:"; "" when none.
-  std::vector<std::string> guard_binds;  // By guard: the n of "n = e"; "" when none.
+  std::string each;                      // The i of "each i:"; "": none.
+  std::vector<std::string> guard_binds;  // By guard: the n of "n = e"; "": none.
 };
 
-// Fills in the operator (or the class of operators) that `word` names.
+// Sets the operator, or the class of operators, that `word` names. kInvalidArgument: there is none.
 Status ResolveOperator(const SourceText& source, const std::string& word, size_t offset,
                        Term* term);
 
-// Checks the rule and gives every name a slot. Errors point at the place.
+// Returns the checked pattern with slots. kInvalidArgument points at the mistake.
 StatusOr<std::shared_ptr<const RulePattern>> Resolve(const SourceText& source, UnresolvedRule rule);
 
 }  // namespace ag

@@ -19,7 +19,7 @@ StatusOr<Graph> Apply(const Graph& graph, const Rewrite& rewrite) {
   AG_TRY(ApplyTo(&patch, *rewrite.rule->pattern, *rewrite.bindings), "{}", rewrite.rule->name);
   StatusOr<Graph> applied = patch.Build();
   if (applied.ok()) return applied;
-  // The types were right, so what Build refuses is a cycle through the roots.
+  // The types were right, so an error of Build is a cycle through the roots.
   return Err(StatusCode::kFailedPrecondition, "{}: {}", rewrite.rule->name,
              Message(applied.status()));
 }

@@ -1,4 +1,4 @@
-// Finding and applying rewrites.
+// Finding and applying rewrites. Pure functions.
 #pragma once
 
 #include <memory>
@@ -10,33 +10,33 @@
 
 namespace ag {
 
-// One place where a rule applies. Valid for the graph it was found in.
+// One place where a rule applies, valid for its graph only.
 struct Rewrite {
   const Rule* rule = nullptr;
   std::vector<Edge> roots;  // The matched roots, ascending.
-  int variant = 0;          // Which of several ways at the same roots. The three identify it.
+  int variant = 0;          // One of several ways at the same roots. These three identify it.
   struct Bindings;
   std::shared_ptr<const Bindings> bindings;
 };
 
-// All rewrites of the search rules (not the clean-up ones) in `graph`, in one deterministic order:
-// by rule, then by roots. k-ary rules give the maximal match and, up to `subsets_max`, smaller
-// ones. REQUIRES: `rules` outlives the result, which points into it.
+// Returns all rewrites of the search rules (not the clean-up rules) in `graph`, in a deterministic
+// order: by rule, then by roots. A k-ary rule gives the largest match and up to `subsets_max`
+// smaller ones. REQUIRES: `rules` outlives the result, which points into it.
 std::vector<Rewrite> FindRewrites(const Graph& graph, const RuleSet& rules, int subsets_max = 8);
 
-// The graph after the rewrite. Same inputs, same outputs with the same types and names.
-// kFailedPrecondition: it would make a cycle, or the target is ill-typed here (the rewrite does not
-// apply after all); kInternal: anything else, a bug of the rule.
+// Returns the graph after the rewrite, with the same inputs, and the same outputs with their types
+// and names. kFailedPrecondition: the rewrite would make a cycle, or the target is ill-typed here.
+// kInternal: any other error, a bug of the rule.
 StatusOr<Graph> Apply(const Graph& graph, const Rewrite& rewrite);
 
 struct CleanUpStep {
   std::string rule;
   int count = 0;
 };
-// What every graph goes through before it is searched or measured, the input included:
-// graph/clean_up.h's passes and the clean-up rules (batch-norm and scale folding, composites
-// recovered) until nothing changes. Constants that shrink are left as recipes. `steps`, when given,
-// counts rule applications.
+// Returns the graph in the form in which every graph, also the input, is searched and measured. It
+// runs the passes of graph/clean_up.h and the clean-up rules (folding of batch norms and scales,
+// recovery of composites) until nothing changes. Constants that shrink stay recipes. `steps`, when
+// given, counts rule applications.
 StatusOr<Graph> CleanUp(const Graph& graph, const RuleSet& rules,
                         std::vector<CleanUpStep>* steps = nullptr);
 

@@ -16,7 +16,7 @@ namespace {
 
 std::string Canonical(const std::string& text) { return FormatGraph(MustParse(text)); }
 
-// The graphs that each match of the rule gives.
+// Returns the graphs after each match of the rule.
 std::vector<std::string> AllResults(const Rule& rule, const Graph& graph) {
   std::vector<std::string> results;
   for (const auto& match : FindMatches(graph, NodeIndex(graph), *rule.pattern, 8)) {

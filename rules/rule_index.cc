@@ -18,7 +18,7 @@ OpKinds KindsOf(const Term& term) {
   return kinds;
 }
 
-// How deep below the term its operators stand, and its variables when they count.
+// Returns how deep below the term its operators are, and its variables with `with_variables`.
 int DepthOf(const Term& term, bool with_variables) {
   int depth = 0;
   for (const Term& operand : term.operands) {
@@ -41,8 +41,8 @@ bool AsksOfTypesAlone(const Term& term) {
                      [](const Term& operand) { return AsksOfTypesAlone(operand); });
 }
 
-// A variable's tensor keeps its type as long as its reader reads it, so a change below the
-// variable matters only to what asks for more.
+// Whether the pattern reads only types. A variable's tensor keeps its type as long as its reader
+// reads it, so a change below the variable matters only to expressions that read more.
 bool AsksOfTypesAlone(const RulePattern& pattern) {
   return std::all_of(pattern.guards.begin(), pattern.guards.end(),
                      [](const Guard& guard) { return AsksOfTypesAlone(guard.value); }) &&
@@ -50,7 +50,7 @@ bool AsksOfTypesAlone(const RulePattern& pattern) {
                      [](const Term& source) { return AsksOfTypesAlone(source); });
 }
 
-// How deep below the term the variable of `slot` stands at most; -1 when nowhere.
+// Returns how deep below the term the variable of `slot` is at most; -1: nowhere.
 int DepthOfSlot(const Term& term, int slot) {
   if (term.slot == slot && !term.indexed) return 0;
   int depth = -1;
@@ -61,7 +61,7 @@ int DepthOfSlot(const Term& term, int slot) {
   return depth;
 }
 
-// The matcher goes from the first root to readers of a variable that both roots know.
+// The matcher finds a second root among the readers of a variable that both roots have.
 void FindPartners(const RulePattern& pattern, IndexedRule* indexed) {
   if (pattern.sources.size() == 1) return;
   indexed->partners = Partners::kAnyone;
@@ -89,7 +89,7 @@ IndexedRule IndexRule(const Rule& rule) {
                                    [](const Term& operand) { return operand.spread; });
   if (spreads && root.operands.size() > 1) return indexed;
   indexed.spreads = spreads;
-  // A class is taken to hold commutative operators.
+  // A class of operators may contain commutative ones.
   indexed.swaps = root.operands.size() == 2 && (root.op_class != 0 || Has(root.op, kCommutative));
   for (const Term& operand : root.operands) indexed.operands.push_back(KindsOf(operand));
   return indexed;

@@ -1,5 +1,5 @@
-// Rules by the operator that their first root may be, with what can be told of a place before the
-// matcher is asked. Immutable and thread-safe to read.
+// Rules by the operator of their first root, with quick checks of a place before the matcher runs.
+// Immutable; safe to share between threads.
 #pragma once
 
 #include <bitset>
@@ -13,39 +13,40 @@ namespace ag {
 
 using OpKinds = std::bitset<kOpKindCount>;
 
-// How a rule with several roots ("s, t => u, v") finds the other roots of a changed place.
+// How to find the other roots of a rule with several roots ("s, t => u, v") near a change.
 enum class Partners : uint8_t {
   kNone,    // One root.
-  kBelow,   // Two roots; the second reads a variable that stands `partner_climb` below the first.
-  kAnyone,  // No such variable: a change anywhere may matter to any first root.
+  kBelow,   // Two roots; the second reads a variable `partner_climb` operands below the first.
+  kAnyone,  // No such variable: a change anywhere may affect any first root.
 };
 
 struct IndexedRule {
   const Rule* rule = nullptr;
   const RulePattern* pattern = nullptr;
-  // A match depends on nothing that is further than this many operands below one of its roots.
+  // A match depends on nothing further than this many operands below one of its roots.
   int reach = 0;
   Partners partners = Partners::kNone;
   int partner_climb = 0;
-  OpKinds partner_ops;  // What the second root may be.
+  OpKinds partner_ops;  // The operators that the second root may be.
 
-  // What operand i of the first root must be, when its pattern says so; all for a variable.
+  // The operators that operand i of the first root may be; all for a variable.
   std::vector<OpKinds> operands;
-  bool swaps = false;    // Commutative: or the other way round.
-  bool spreads = false;  // "t...": all operands must be operands[0].
+  bool swaps = false;    // Commutative: also in the other order.
+  bool spreads = false;  // "t...": all operands are as operands[0].
 
-  // False when no match has `id` for its first root. REQUIRES: the node's operator is right.
+  // Returns false when no match has `id` as its first root. REQUIRES: the node has the right
+  // operator.
   bool MayMatch(const Graph& graph, NodeId id) const;
 };
 
 class RuleIndex {
  public:
   enum class Kind : uint8_t { kSearch, kCleanUp };
-  // The rules of one kind, numbered in their order. `rules` outlives this.
+  // Indexes the rules of one kind, numbered in their order. `rules` must outlive this.
   RuleIndex(const RuleSet& rules, Kind kind);
 
   std::span<const IndexedRule> rules() const { return rules_; }
-  // Numbers of the rules whose first root may be `op`, ascending.
+  // Returns the numbers of the rules whose first root may be `op`, ascending.
   std::span<const int> ByRoot(OpKind op) const { return by_root_[static_cast<size_t>(op)]; }
   int reach_max() const { return reach_max_; }
 

@@ -21,7 +21,7 @@ std::string_view RuleClassName(RuleClass rule_class) {
 }
 
 Status ErrorAt(std::string_view file, const RulePlace& place, std::string_view what) {
-  // Tabs before the column stay tabs, so that the caret stands under it.
+  // Keeps tabs, so that the caret is under its column.
   std::string blanks = place.text.substr(0, static_cast<size_t>(place.column - 1));
   for (char& c : blanks) c = c == '\t' ? '\t' : ' ';
   return Err(StatusCode::kInvalidArgument, "{}:{}:{}: {}\n  {}\n  {}^", file, place.line,

@@ -11,7 +11,7 @@ namespace {
 struct ErrorCase {
   const char* name;
   const char* text;
-  const char* message;  // Whole.
+  const char* message;  // The whole message.
 };
 
 const ErrorCase kErrorCases[] = {
@@ -103,7 +103,7 @@ TEST(RuleSet, RefusesBadFilesWithPlaceLineAndCaret) {
   }
 }
 
-// A file of anyone's may not end the process: neither its depth nor any slip of a byte.
+// No file may end the process, whatever its depth or its broken bytes.
 TEST(RuleSet, SurvivesDeepAndBrokenText) {
   const auto repeated = [](const char* text, int n) {
     std::string out;

@@ -1,4 +1,4 @@
-// One firing and one non-firing case of every shipped rule, in text form; shared by the tests.
+// One firing and one non-firing case of every shipped rule, in text form, for tests. Constants.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace ag {
 
-// "before" and "after" are statements, separated by ";", after the inputs; an empty "after" means
-// that the rule does not fire. "@p" stands for conv attributes: strides and dilations 1, pads p.
+// "before" and "after" are statements after the inputs, separated by ";". An empty "after": the
+// rule does not fire. "@p" stands for conv attributes: strides and dilations 1, pads p.
 struct RuleCase {
   const char* rule;
   const char* inputs;
@@ -15,13 +15,13 @@ struct RuleCase {
   const char* after;
 };
 
-// The whole text of one side.
+// Returns the whole text of one side.
 std::string CaseText(const RuleCase& c, const char* side);
 
 extern const std::vector<RuleCase> kSearchCases;
 extern const std::vector<RuleCase> kMovementCases;  // Attention, reductions, cuts, transposes.
 extern const std::vector<RuleCase> kCleanUpCases;
-extern const std::vector<RuleCase> kWindowCases;  // Of both kinds, about convolutions and pools.
+extern const std::vector<RuleCase> kWindowCases;  // About convolutions and pools; of both kinds.
 extern const std::vector<RuleCase> kMovementCleanUpCases;
 
 }  // namespace ag

@@ -1,4 +1,4 @@
-// The cases of convolutions and pools, and of what clean-up does before them.
+// Cases of convolutions and pools, and of clean-up before them.
 #include "rules/rules_cases.h"
 
 namespace ag {
@@ -12,8 +12,8 @@ namespace {
 #define THREE "input x f32[2,3,6,6]; w = const f32[6,1,3,3] seed 1; b = const f32[6] seed 2; "
 // A pointwise convolution.
 #define POINTWISE X4 "w = const f32[3,4,1,1] seed 1; b = const f32[3] seed 2; "
-// Windows: 3 x 3 with padding, by two places or by one, all there is, one place, every second
-// place.
+// Windows: 3 x 3 with padding, strides 2 and 1; the whole input; one position; every second
+// position.
 #define PADDED "kernel_shape=[3,3] strides=[2,2] pads=[1,1,1,1] dilations=[1,1] "
 #define STEP3 "kernel_shape=[3,3] strides=[1,1] pads=[1,1,1,1] dilations=[1,1] "
 #define WHOLE "kernel_shape=[6,6] strides=[1,1] pads=[0,0,0,0] dilations=[1,1] "

@@ -8,9 +8,9 @@
 namespace ag {
 namespace {
 
-// A try takes some hundred microseconds: half a second at the most.
+// A try takes a few hundred microseconds, so all take half a second at most.
 constexpr int kTriesMax = 3000;
-// Seeds of small whole numbers that are tried in place of random ones.
+// Seeds for small whole numbers, tried in place of random values.
 constexpr uint64_t kSmallSeeds = 12;
 
 class Shrinker {
@@ -42,7 +42,8 @@ class Shrinker {
     Graph graph;
   };
 
-  // Keeps the case when the rule is refused on it as before and it is smaller than the best.
+  // Keeps the case when the rule is refused on it with the same outcome and it is smaller than the
+  // best.
   bool Try(std::vector<uint64_t> choices) {
     if (++tries_ > kTriesMax) return false;
     Choices replay(std::move(choices));
@@ -59,7 +60,7 @@ class Shrinker {
     return true;
   }
 
-  // From the back, so that what depends on a choice goes before it.
+  // From the back, so that dependent choices go before those on which they depend.
   bool DropOrClear(size_t length) {
     bool smaller = false;
     for (size_t end = best_.choices.size(); end >= length; --end) {

@@ -1,4 +1,4 @@
-// Makes a case on which a rule is wrong as small as it gets.
+// Makes a case on which a rule is wrong as small as possible. Pure functions.
 #pragma once
 
 #include <string>
@@ -10,20 +10,20 @@
 namespace ag {
 
 struct FailingCase {
-  std::vector<uint64_t> choices;  // Of the draw, rules/choices.h.
+  std::vector<uint64_t> choices;  // Of the draw (rules/choices.h).
   DrawOptions draw;
   CompareOptions compare;
 };
 
 struct SmallestCase {
-  Trial trial;           // Refused, in the same way as the case that was handed in.
-  int64_t elements = 0;  // Of all tensors of the source graph.
+  Trial trial;           // Refused with the same outcome as the original case.
+  int64_t elements = 0;  // In all tensors of the source graph.
   uint64_t seed = 0;     // Of the values.
 };
 
-// Sizes go down, attributes to their defaults, roots, readers and operands away, and values to
-// small whole numbers, as long as the rule stays refused. Deterministic; ends after a fixed number
-// of tries. REQUIRES: the rule is refused on the case.
+// Returns a smaller case: smaller sizes, attributes at their defaults, fewer roots, readers and
+// operands, and small whole numbers as values. The rule stays refused on it. Deterministic; ends
+// after a fixed number of tries. REQUIRES: the rule is refused on the case.
 SmallestCase Shrink(const Rule& rule, const FailingCase& failing);
 
 }  // namespace ag

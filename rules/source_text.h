@@ -1,4 +1,5 @@
-// The text of one rules file, for reading character by character and for messages that point at it.
+// The text of one rules file, read character by character, and errors that point into it.
+// SourceText is immutable; a Cursor belongs to one thread.
 #pragma once
 
 #include <optional>
@@ -13,13 +14,14 @@ class SourceText {
  public:
   SourceText(std::string_view text, std::string_view file);
 
-  // kInvalidArgument "file:line:column: what", the line, and a caret under the column.
+  // Returns kInvalidArgument "file:line:column: what", the line, and a caret under the column.
   Status Error(size_t offset, std::string_view what) const;
   RulePlace PlaceOf(size_t offset) const;
   int LineOf(size_t offset) const { return PlaceOf(offset).line; }
   const std::string& file() const { return file_; }
 
-  // Comments and continued line ends ("\" before the end) read as blanks, at the same offsets.
+  // Returns the text with blanks for comments and continued line ends ("\" at the end), at the same
+  // offsets.
   std::string_view blanked() const { return blanked_; }
 
  private:
@@ -28,14 +30,14 @@ class SourceText {
   std::string file_;
 };
 
-// Reads one logical line of a SourceText. Every Accept skips blanks first and moves only on
+// Reads one logical line of a SourceText. Each Accept skips blanks first, and moves only on
 // success.
 class Cursor {
  public:
   Cursor(const SourceText& source, size_t begin, size_t end)
       : source_(source), at_(begin), end_(end) {}
 
-  size_t offset();  // Of the next character that is not blank.
+  size_t offset();  // Of the next character after blanks.
   bool AtEnd();
   bool Accept(std::string_view token);
   bool Follows(std::string_view token);
@@ -43,7 +45,8 @@ class Cursor {
 
   std::optional<std::string> Identifier();  // [a-z_][a-zA-Z0-9_]*
   std::optional<std::string> KebabName();   // [a-z][a-z0-9-]*
-  // An integer, or a float when it has a point or an exponent; nullopt also when it is too large.
+  // An integer, or a float when it has a point or an exponent. nullopt also for a number that is
+  // too large.
   struct Number {
     bool is_integer = true;
     int64_t integer = 0;
@@ -55,8 +58,8 @@ class Cursor {
   Status Error(std::string_view what) { return source_.Error(offset(), what); }
   Status ErrorAt(size_t offset, std::string_view what) { return source_.Error(offset, what); }
 
-  // What nests or chains without end would end the stack of whoever walks it: Deeper is an error
-  // beyond 100 levels, and each is left with Shallower.
+  // Deeper enters one level of nesting and returns an error beyond 100 levels, which protects the
+  // stack of recursive code. Shallower leaves the level.
   Status Deeper() { return ++depth_ <= 100 ? OkStatus() : Error("nested deeper than 100 levels"); }
   void Shallower() { --depth_; }
 

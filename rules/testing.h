@@ -1,4 +1,4 @@
-// Helpers for tests of this room.
+// Helpers for tests of this room. Pure functions.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 
 namespace ag {
 
-// The graph of a text form; an empty one, and a failed test, where it has none.
+// Returns the graph of a text form. An error fails the test and gives an empty graph.
 inline Graph MustParse(const std::string& text) {
   StatusOr<Graph> graph = ParseGraph(text);
   EXPECT_TRUE(graph.ok()) << ToString(graph.status()) << "\n" << text;

@@ -10,7 +10,7 @@
 namespace ag {
 namespace {
 
-// k-ary rules are tried on the largest match and on so many smaller ones.
+// A k-ary rule is tried on the largest match and on this many smaller ones.
 constexpr int kSubsets = 2;
 
 void Refuse(Trial::Outcome outcome, std::string text, Trial* trial) {
@@ -60,7 +60,7 @@ void TryMatch(const Rule& rule, const Graph& before, const Rewrite::Bindings& ma
                   trial);
   }
   const StatusOr<Graph> after = builder.Build();
-  if (after.ok()) CompareSides(rule, before, *after, options, trial);  // Else a cycle.
+  if (after.ok()) CompareSides(rule, before, *after, options, trial);  // Otherwise it is a cycle.
 }
 
 }  // namespace

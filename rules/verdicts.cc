@@ -1,4 +1,4 @@
-// rules/verified.txt: what was proved when the shipped rules were last changed.
+// Reads rules/verified.txt: the proofs at the last change of the shipped rules.
 #include <map>
 
 #include "base/text.h"

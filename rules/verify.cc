@@ -17,23 +17,24 @@
 namespace ag {
 namespace {
 
-// An instance is drawn in tens of microseconds and most draws fit; a rule that has not met its
-// count by then has guards that no draw satisfies, which is a fault of the rule or of the
+// Most draws fit, and each takes tens of microseconds. A rule without enough instances after this
+// many draws per instance has guards that no draw satisfies: a fault of the rule or of the
 // generator.
 constexpr int kDrawsPerInstance = 2000;
-// The first case that refuses is seldom small: so many small draws are tried for a better start.
+// The first refused case is seldom small, so this many small draws are tried for a better start.
 constexpr int kSmallerStarts = 300;
 constexpr int64_t kElementsMax = 20'000;
 
-// The matcher takes constants for equal that differ by 1e-6; a rule may not make more than ten
-// times as much of it. Its own constant may stand for a number that is off by as much.
+// The matcher accepts constants that differ by 1e-6. A rule may amplify such an error ten times at
+// most. Its own constant may have an error of the same size.
 constexpr double kDrift = 0.9e-6;
 constexpr double kDriftErrorMax = 1e-5;
 constexpr double kConstantErrorMax = 2e-6;
 constexpr int kDriftDraws = 100;
 
-// Were guards blind to a class, this many of its draws would have passed them. They seldom are: so
-// many that a class which passes a hundred times less often than others still comes up.
+// If the guards did not depend on a class, this many of its draws would pass them. The number is
+// large because guards seldom are so: a class that passes a hundred times less often still comes
+// up.
 constexpr int kExpectedToPass = 500;
 
 class Verifier {
@@ -69,7 +70,8 @@ class Verifier {
  private:
   uint64_t Mix(uint64_t draw) const { return options_.seed * 0x9e3779b97f4a7c15ull + draw; }
 
-  // From small to large, again and again; larger where small shapes do not make enough instances.
+  // Sizes go from small to large, again and again, and grow when small shapes give too few
+  // instances.
   static int SizeOf(int draw) { return 2 + draw % (4 + std::min(draw / 1000, 16)); }
 
   CompareOptions Comparing(uint64_t seed) const {
@@ -83,7 +85,7 @@ class Verifier {
     const std::optional<Instance> instance = DrawInstance(*rule_.pattern, &choices, draw);
     if (!instance.has_value() || instance->elements > kElementsMax) return;
     if (!open_.empty()) CountGuards(instance->graph);
-    // Beyond the count, only cases of classes that are still to come up are worth computing.
+    // After enough instances, only cases of classes that did not come up yet are worth computing.
     const bool enough = report_.instances >= options_.instances_min;
     if (enough && !HasOpenClass(instance->graph)) return;
     const Trial trial = TryRule(rule_, instance->graph, Comparing(seed));
@@ -114,7 +116,7 @@ class Verifier {
                        [&](const std::string& name) { return classes.contains(name); });
   }
 
-  // With the approximate constants as another exporter may have rounded them.
+  // Tries the rule with approximate constants as another exporter may have rounded them.
   void TryDrifted(uint64_t seed) {
     CompareOptions options = Comparing(seed);
     options.tolerance = kDriftErrorMax;
@@ -130,7 +132,7 @@ class Verifier {
     }
   }
 
-  // The rule with some of its guards, and where that matches.
+  // The rule with some of its guards, and the number of graphs in which it then matches.
   struct Guarded {
     RulePattern pattern;
     int64_t matches = 0;  // Graphs.
@@ -146,8 +148,8 @@ class Verifier {
     }
   };
 
-  // Looks for a guard, or all of them together, that rules a class out: none of its many cases
-  // pass.
+  // Looks for a guard, or for all guards together, that excludes a class: none of its many cases
+  // passes.
   void CountGuards(const Graph& graph) {
     if (rule_.pattern->guards.empty()) return;
     const NodeIndex index(graph);
@@ -215,10 +217,10 @@ class Verifier {
   VerifyReport report_;
   std::set<Digest> seen_;
   std::map<std::string, int> classes_;
-  std::set<std::string> open_;  // Classes that apply and have not come up yet.
+  std::set<std::string> open_;  // Classes that apply and did not come up yet.
   std::map<std::string, int> ruled_out_;
   Guarded unguarded_;
-  std::vector<Guarded> guards_;  // One guard each, and all.
+  std::vector<Guarded> guards_;  // One with each guard, and one with all.
   std::optional<FailingCase> failing_;
   Arithmetic weakest_ = Arithmetic::kField;
 };
@@ -231,14 +233,14 @@ VerifyReport Verify(const Rule& rule, const VerifyOptions& options) {
 
 namespace {
 
-// Hands reports on in the order of the rules, whichever thread made them first.
+// Passes reports on in the order of the rules, whichever thread made them first.
 class InOrder {
  public:
   InOrder(const std::vector<const Rule*>& rules,
           const std::function<bool(const Rule&, VerifyReport)>& done)
       : rules_(rules), done_(done) {}
 
-  // False when the rest is to be given up.
+  // Returns false when the remaining rules are to be skipped.
   bool Add(size_t at, VerifyReport report) AG_EXCLUDES(mutex_) {
     const MutexLock lock(mutex_);
     waiting_.emplace(at, std::move(report));
@@ -277,8 +279,8 @@ void VerifyAll(const std::vector<const Rule*>& rules, const VerifyOptions& optio
 
 namespace {
 
-// The type error of a rule whose target does not fit in more than a quarter of its small cases:
-// axes of size 1 and square shapes hide what is wrong in the others.
+// Returns the type error of a rule whose target does not fit in more than a quarter of its small
+// cases. In the others, axes of size 1 and square shapes hide the mistake.
 Status CheckTypes(const Rule& rule) {
   constexpr int kDraws = 400, kInstances = 20;
   int instances = 0, ill_typed = 0;

@@ -26,7 +26,7 @@ TEST(Verify, TheCounterExampleIsSmallAndComplete) {
   EXPECT_EQ(Verify(rule).counter_example, report.counter_example);
 }
 
-// What the first refused case of a convolution looks like, nobody wants to read.
+// The first refused case of a convolution is too large to read.
 TEST(Verify, ShrinksSizesAttributesRootsAndValues) {
   const VerifyReport report = Verify(
       ParsedRule("w [exact]: each i: relu(conv.c(x, w[i], b[i]; group=1)) => "
@@ -43,7 +43,7 @@ TEST(Verify, ShrinksSizesAttributesRootsAndValues) {
               testing::HasSubstr("output o0 element 0: 0 before, -2 after"));
 }
 
-// {c} stands for a number near c: the rule's own may be off, and so may the graph's.
+// {c} stands for a number near c: both the rule's constant and the graph's may be inexact.
 TEST(Verify, ApproximateConstantsHaveAnErrorBound) {
   const auto gelu = [](const char* root) {
     return ParsedRule(fmt::format(
@@ -56,7 +56,7 @@ TEST(Verify, ApproximateConstantsHaveAnErrorBound) {
   EXPECT_GT(best.constant_error_max, 1e-8);
   EXPECT_LT(best.constant_error_max, 1e-5);
 
-  const VerifyReport off = Verify(gelu("1.414214"));  // By 3e-7, which the matcher takes.
+  const VerifyReport off = Verify(gelu("1.414214"));  // By 3e-7, which the matcher accepts.
   EXPECT_TRUE(off.proved) << off.counter_example;
   EXPECT_EQ(off.arithmetic, "float64");
   EXPECT_GT(off.float_error_max, 1e-8);
@@ -70,7 +70,7 @@ TEST(Verify, ApproximateConstantsHaveAnErrorBound) {
   EXPECT_EQ(Verify(ParsedRule("r [exact]: relu(relu(x)) => relu(x)")).constant_error_max, 0);
 }
 
-// A rule that makes much of a small difference: the matcher would take 1.0000009 for the constant.
+// A rule that amplifies a small difference: the matcher would accept 1.0000009 for the constant.
 TEST(Verify, RefusesRulesThatAmplifyAnApproximateConstant) {
   const VerifyReport report =
       Verify(ParsedRule("w [rounding]: sub(mul(x, {1000.3333333333}), mul(x, {1000.3})) => mul(x, "
@@ -80,12 +80,12 @@ TEST(Verify, RefusesRulesThatAmplifyAnApproximateConstant) {
               testing::HasSubstr("the rule's constants are off by 9e-07 here"));
 }
 
-// The doubles are as close as rounding would leave them; exact arithmetic is not fooled.
+// The doubles are as close as rounding allows; exact arithmetic still finds the difference.
 TEST(Verify, ExactArithmeticIsFinalWhereItKnowsAllOperators) {
   const Rule rule = ParsedRule(
       "w [rounding]: add(x, mul(y, 0.0000000000009094947017729282)) => x "
       "if same_shape(x, y)");
-  const VerifyReport report = Verify(rule);  // 2^-40, exact in binary: no approximate constant.
+  const VerifyReport report = Verify(rule);  // 2^-40 is exact in binary: no approximate constant.
   EXPECT_FALSE(report.proved);
 }
 
@@ -117,8 +117,8 @@ TEST(Verify, SeesTheCasesThatCatchOthers) {
                                             "dilated", "group > 1", "strided"}));
 }
 
-// rules/verified.txt holds one line per shipped rule. AG_WRITE_DOCS=1 rules_test writes it anew,
-// then build again: it is compiled in.
+// rules/verified.txt has one line per shipped rule. AG_WRITE_DOCS=1 rules_test writes it; then
+// build again, because it is compiled in.
 TEST(Verify, TheShippedVerdictsAreUpToDate) {
   std::string text;
   for (const Rule& rule : RuleSet::Shipped().rules()) {
