@@ -61,13 +61,13 @@ class Collector {
     }
   }
 
-  // A number of axes is asked for where axes are numbers.
+  // Adds a guard for the rank where axes are numbers.
   void Ranks(const Named& name) {
     if (wording_.axes != Wording::Axes::kLiteral || name.leaf < 0) return;
     Add(fmt::format("rank({}) == {}", name.text, name.shapes[0].size()));
   }
 
-  // What the operands of one join have in common: all, or all but one axis.
+  // Adds guards for equal sizes of the operands of one join: all sizes, or all but one.
   void Family(const Named& name) {
     if (!name.spread || name.leaf < 0) return;
     const auto rank = static_cast<int64_t>(name.shapes[0].size());
@@ -83,7 +83,7 @@ class Collector {
     }
   }
 
-  // What two leaves have in common when their shapes are not the same.
+  // Adds guards for equal sizes of two leaves with different shapes.
   void Sizes(const Named& a, const Named& b) {
     if (a.shapes[0].size() != b.shapes[0].size()) return;
     std::vector<int64_t> differ;
@@ -95,7 +95,7 @@ class Collector {
       Add(fmt::format("dim({0}, {2}) == dim({1}, {2})", a.text, b.text, fit_.SizeAxis(axis, rank)));
     }
     if (differ.size() > 1 || rank < 2) return;
-    // Alike here, but in general they may differ along the axis that joins them, or in channels.
+    // Equal here, but in general they may differ along the axis that joins them, or in channels.
     if (differ.empty()) differ = JoinedAlong(a, b);
     if (differ.empty() && rank == 4) differ.push_back(1);
     if (differ.empty()) return;
@@ -103,7 +103,7 @@ class Collector {
     Add(fmt::format("shape_but({0}, {2}) == shape_but({1}, {2})", a.text, b.text, axis));
   }
 
-  // The axis along which the target joins the two, if it does.
+  // Returns the axis along which the target joins the two, if it does.
   std::vector<int64_t> JoinedAlong(const Named& a, const Named& b) const {
     for (const JoinedNames& join : joined_) {
       const bool there = join.first == a.text && join.second == b.text;
@@ -141,7 +141,7 @@ class Collector {
     }
   }
 
-  // An axis away from the ends of a tensor.
+  // Adds guards that an axis is not the first or last one of a tensor.
   void Bounds(const AttributeVariable& v) {
     const auto axis = v.Axis();
     if (!axis || !fit_.IsUsed(v.name)) return;

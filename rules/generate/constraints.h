@@ -1,5 +1,5 @@
-// What held of the leaves and attributes where an equation was found: the conditions that a rule
-// made of it may need.
+// The facts about leaves and attributes that hold where an equation was found: conditions that its
+// rule may need. Pure functions, except for the Fitter.
 #pragma once
 
 #include <string>
@@ -11,19 +11,19 @@
 
 namespace ag::generate {
 
-// An operator whose attributes go together under a name.
+// An operator whose attributes have a common name.
 struct Labelled {
   std::string label;
   int call;
 };
 
-// Two names that the target joins along an axis: they need not be alike along that one.
+// Two names that the target joins along an axis, along which they may differ.
 struct JoinedNames {
   std::string first, second;
   int64_t axis;
 };
 
-// Strict ones first. Variables that they mention count as referred to.
+// Returns the constraints, strict ones first. Refers to the variables that they mention.
 std::vector<Constraint> ConstraintsOf(const TermTable& table, const Wording& wording,
                                       const std::vector<Labelled>& labels,
                                       const std::vector<JoinedNames>& joined, Fitter* fit);

@@ -14,8 +14,8 @@
 namespace ag::generate {
 namespace {
 
-// Members of a class besides the representative that later ones are also compared with: where the
-// representative lacks a variable, another member may have it.
+// Members of a class, besides the representative, with which later members are compared. One may
+// have a variable that the representative lacks.
 constexpr size_t kMembersMax = 4;
 
 uint64_t HashOf(Residue v) { return v.p; }
@@ -24,6 +24,14 @@ uint64_t HashOf(Rational v) {
          static_cast<uint64_t>(v.num >> 64);
 }
 
+// Enumerates terms by level, that is, by their number of distinct operators.
+// Always: classes_ maps each fingerprint to one class; all members of a class have equal values in
+// every assignment, and its representative was the first one, so it has the fewest operators. Only
+// a representative keeps its value and serves as operand. A term of the last level keeps no value,
+// because no term uses it; ValueOf computes it again for a comparison.
+// Terms of level n have operands whose union has exactly n - 1 operators, so each term comes up at
+// one level. It ends because a level has finitely many terms. The time is one evaluation for each
+// operator over each tuple of operands; a full comparison follows only where fingerprints agree.
 template <class T>
 class Enumerator {
  public:
@@ -99,13 +107,13 @@ class Enumerator {
   static Nodes Union(const Nodes& a, const Nodes& b) {
     std::array<int32_t, 2 * kOpsMax> both;
     const auto end = std::set_union(a.begin(), a.end(), b.begin(), b.end(), both.begin());
-    Nodes all;  // One that is too large stays too large when it is cut off.
+    Nodes all;  // A union that is too large stays too large when it is cut off.
     for (auto id = both.begin(); id != end && all.size() < kOpsMax; ++id) all.push_back(*id);
     return all;
   }
 
-  // Calls `visit` with each representative that brings `nodes` to at most level - 1 operators, and
-  // to exactly so many if it is the last operand.
+  // Calls `visit` with each representative that makes `nodes` grow to at most level - 1 operators;
+  // with the last operand, to exactly so many.
   template <class Visit>
   void ForPartners(const Nodes& nodes, bool last, const Visit& visit) {
     const int room = level_ - 1 - static_cast<int>(nodes.size());
@@ -114,7 +122,7 @@ class Enumerator {
       const size_t end = ends_[static_cast<size_t>(level)];
       for (size_t id = begin; id < end; ++id) {
         const auto term = static_cast<TermId>(id);
-        if (values_[id].empty()) continue;  // Joined another's class.
+        if (values_[id].empty()) continue;  // It joined the class of another term.
         const Nodes all = Union(nodes, table_->term(term).nodes);
         if (!last || static_cast<int>(all.size()) == level_ - 1) visit(term, all);
       }
@@ -122,7 +130,7 @@ class Enumerator {
     VisitSharers(nodes, room, last, visit);
   }
 
-  // Those larger than the room left, which fit because they share operators with `nodes`.
+  // Visits terms larger than the room left, which fit because they share operators with `nodes`.
   template <class Visit>
   void VisitSharers(const Nodes& nodes, int room, bool last, const Visit& visit) {
     for (size_t i = 0; i < nodes.size(); ++i) {
@@ -169,7 +177,8 @@ class Enumerator {
     });
   }
 
-  // Operands with common leaves, which no network has, are not tried, except one tensor as both.
+  // Whether a convolution may have the operand: of rank 4, and without common leaves with the
+  // others, which no network has, except one tensor as both operands.
   bool ConvFits(TermId term, const Operands& before) const {
     if (table_->shapes(term)[0].size() != 4) return false;
     return std::none_of(before.begin(), before.end(), [&](TermId other) {
@@ -243,7 +252,7 @@ class Enumerator {
 
   // ---- Values.
 
-  // By output; empty when it cannot be computed exactly.
+  // Returns the values by output; empty: they cannot be computed exactly.
   std::vector<Value> Evaluate(const Call& call, const Operands& operands) {
     if constexpr (std::is_same_v<T, Residue>) {
       if (call.extra != nullptr) return {EvaluateExtra(*call.extra, operands)};
@@ -280,7 +289,8 @@ class Enumerator {
     return value;
   }
 
-  // False for what is of no use: poisoned, or zero everywhere (all differences of equal terms are).
+  // Returns false for a useless value: poisoned, or zero everywhere, as differences of equal terms
+  // are.
   static bool Fingerprint(int type, const Value& value, uint64_t* fingerprint) {
     uint64_t hash = Mix(static_cast<uint64_t>(type));
     bool zero = true;
@@ -305,7 +315,7 @@ class Enumerator {
     return true;
   }
 
-  // The value of a term whose own was evicted.
+  // Returns the value of a term; computes it again when it is not kept.
   Value ValueOf(TermId id) {
     const Value& held = values_[static_cast<size_t>(id)];
     if (!held.empty()) return held;
@@ -350,12 +360,12 @@ class Enumerator {
     }
   }
 
-  // Puts a term into its class; `same` is the term there that equals it, if there is one. -1: no
-  // use.
+  // Puts a term into its class. Sets `same` to the equal term there, if there is one. Returns -1:
+  // the term is useless.
   TermId Settle(Term term, Value value, TermId* same) {
     uint64_t fingerprint = 0;
     if (!Fingerprint(term.type, value, &fingerprint)) return -1;
-    // Fingerprints that collide take the next one.
+    // A fingerprint that collides takes the next free one.
     for (;; ++fingerprint) {
       const auto found = classes_.find(fingerprint);
       if (found == classes_.end()) break;
@@ -388,7 +398,8 @@ class Enumerator {
     Keep(std::move(term), std::move(value), fingerprint);
   }
 
-  // The term stays in the table only where an equation needs it; its value does not.
+  // Adds a term to a class, without its value. The term stays in the table only if something needs
+  // it.
   TermId Join(Term term, Class* members) {
     const auto id = static_cast<TermId>(table_->terms.size());
     table_->terms.push_back(std::move(term));
@@ -426,8 +437,8 @@ class Enumerator {
     return true;
   }
 
-  // concat(s, t) = u says as well that s and t are the parts of u. The parts are not enumerated
-  // where u has as many operators as a term may have; they need no comparison.
+  // Adds the equation of parts that concat(s, t) = u implies: s and t are the parts of u. These
+  // parts are not enumerated when u has the most operators allowed, and they need no comparison.
   void CutRoots(TermId joined, TermId whole) {
     const Term concat = table_->term(joined);
     if (concat.call < 0 || table_->call(concat).op != OpKind::kConcat ||
@@ -471,17 +482,18 @@ class Enumerator {
     AddEquation({s, t}, parts);
   }
 
-  // All outputs of one operator are known: `known`, each from less, becomes the outputs.
+  // Adds the equation of several roots: all outputs of an operator have equal, smaller terms,
+  // `known`.
   void JoinRoots(const std::vector<TermId>& known, const std::vector<TermId>& outputs) {
     const uint32_t left = VariablesOf(*table_, known), right = VariablesOf(*table_, outputs);
     if (left != right) return;
-    // The parts of a concat are its operands; that one output is a leaf says no more.
+    // The parts of a concat are its operands, and an output that equals a leaf gives nothing new.
     const Term& whole = table_->term(table_->term(outputs[0]).operands[0]);
     if (whole.call < 0 || table_->call(whole).op == OpKind::kConcat) return;
     for (const TermId root : known) {
       if (table_->term(root).call < 0) return;
     }
-    bool bound = true;  // Each output alone is a rule already.
+    bool bound = true;  // Then each output alone is a rule already.
     for (size_t i = 0; i < known.size(); ++i) {
       bound = bound && table_->term(known[i]).variables == right;
     }
@@ -496,9 +508,9 @@ class Enumerator {
   int32_t nodes_ = 0;
   int64_t bytes_ = 0;
   int64_t unreported_ = 0;
-  std::vector<size_t> ends_;                  // By level: where its terms end in the table.
-  std::vector<Value> values_;                 // By term; empty when evicted.
-  std::vector<std::vector<TermId>> readers_;  // By operator node: terms that contain it.
+  std::vector<size_t> ends_;                  // By level: the end of its terms in the table.
+  std::vector<Value> values_;                 // By term; empty: not kept.
+  std::vector<std::vector<TermId>> readers_;  // By operator node: the terms with it.
   std::map<Shapes, int> type_ids_;
   absl::flat_hash_map<uint64_t, std::vector<int>> calls_;
   absl::flat_hash_map<uint64_t, Class> classes_;

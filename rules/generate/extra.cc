@@ -12,13 +12,13 @@ namespace {
 
 constexpr uint64_t kDraws = 200;
 
-// Terms on leaves of one draw.
+// Evaluates terms on the leaves of one draw.
 class Evaluator {
  public:
   Evaluator(const TermTable& table, size_t assignment, uint64_t seed)
       : table_(table), assignment_(assignment), seed_(seed) {}
 
-  // nullptr: not to be computed.
+  // Returns the value; null: it cannot be computed.
   const Array<Residue>* Of(TermId id) {
     const auto [found, fresh] = values_.try_emplace(id);
     if (fresh) found->second = Make(table_.term(id));

@@ -7,7 +7,7 @@
 namespace ag::generate {
 namespace {
 
-// Ways to say one size; more of them are seldom more than repetitions.
+// The most ways for one size; more are mostly repetitions.
 constexpr size_t kSizeWaysMax = 4;
 
 bool AllEqual(const Numbers& values) {
@@ -20,7 +20,7 @@ Numbers NumbersOf(const Signature& signature) {
   return values;
 }
 
-// The one axis of an axis or of axes.
+// Returns the axis of an axis attribute, or of a list with one axis.
 std::optional<int64_t> AxisOf(const AttributeValue& value) {
   if (const auto* axis = std::get_if<int64_t>(&value)) return *axis;
   const auto* axes = std::get_if<Ints>(&value);
@@ -39,7 +39,8 @@ bool Mentions(const std::string& text, const std::string& name) {
   };
   for (size_t at = text.find(name); at != std::string::npos; at = text.find(name, at + 1)) {
     const size_t end = at + name.size();
-    const bool called = end < text.size() && text[end] == '(';  // shape(x) is no variable.
+    // shape(x) is a call, not a variable.
+    const bool called = end < text.size() && text[end] == '(';
     if (!is_word(end) && !called && (at == 0 || !is_word(at - 1))) return true;
   }
   return false;
@@ -101,7 +102,7 @@ MaybeText Fitter::Choose(const std::vector<std::string>& ways) {
   return chosen;
 }
 
-// One of `known`, or a variable of its own.
+// Returns one of `known`, or a new variable.
 MaybeText Fitter::Variable(const std::string& attribute, const Signature& signature,
                            std::vector<std::string> known) {
   const size_t fresh = known.size();
@@ -109,7 +110,7 @@ MaybeText Fitter::Variable(const std::string& attribute, const Signature& signat
       std::count_if(variables_.begin(), variables_.end(),
                     [&](const AttributeVariable& v) { return v.attribute == attribute; });
   const std::string name = count == 0 ? attribute : fmt::format("{}{}", attribute, count + 1);
-  // With something equal at hand a variable of its own is tried for permutations alone.
+  // When an equal variable exists, a new one is tried only for permutations.
   if (fresh > 0 && attribute != "perm") return Choose(known);
   known.push_back(name);
   const auto way = static_cast<size_t>(Pick(static_cast<int>(known.size())));
@@ -151,7 +152,7 @@ MaybeText Fitter::SourceAxis(const std::string& attribute, const Signature& sign
   for (const std::string& way : ways) {
     AddOnce(attribute == "axes" ? "[" + way + "]" : way, &known);
   }
-  // What stands at another axis than all others may be free; what stands at the same is seldom.
+  // An axis that differs from all others may be free; an equal one seldom is.
   if (std::any_of(variables_.begin(), variables_.end(),
                   [&](const AttributeVariable& v) { return v.Axis() == axis; })) {
     return Choose(known);
@@ -212,7 +213,7 @@ std::vector<std::string> Fitter::AxisWays(int64_t axis, int64_t rank) const {
   return ways;
 }
 
-// Where a transpose puts an axis, or takes it from.
+// Adds at(perm, ...) and find(perm, ...): the axis before or after a transpose.
 void Fitter::PermWays(int64_t axis, std::vector<std::string>* ways) const {
   for (const AttributeVariable& p : variables_) {
     if (p.attribute != "perm") continue;
@@ -231,7 +232,7 @@ void Fitter::PermWays(int64_t axis, std::vector<std::string>* ways) const {
   }
 }
 
-// Where an axis is once another one is gone, or was before it went.
+// Adds the axis after another axis is removed, or before it was.
 void Fitter::ShiftWays(int64_t axis, std::vector<std::string>* ways) const {
   for (const AttributeVariable& v : variables_) {
     for (const AttributeVariable& gone : variables_) {
@@ -269,7 +270,7 @@ MaybeText Fitter::FitList(const std::string& attribute, const Signature& signatu
   return "[" + Join(elements, ", ") + "]";
 }
 
-// [dim(x[i], axis)...]: of a leaf and its successor.
+// Fits [dim(x[i], axis)...], for a leaf and its successor.
 MaybeText Fitter::FitSpread(const Signature& signature) {
   if (spread_ == nullptr || std::get<Ints>(signature[0]).size() != 2) return std::nullopt;
   std::vector<std::string> ways;
@@ -320,7 +321,8 @@ std::string Fitter::SizeAxis(int64_t axis, int64_t rank) {
   return fmt::format("{}", axis);
 }
 
-// Those along an axis that a variable names come first: a literal axis needs a rank.
+// Returns the sizes. Those along an axis that a variable names come first: a literal axis needs a
+// rank.
 std::vector<Fitter::Size> Fitter::Sizes() {
   std::vector<Size> sizes;
   for (const Named& name : names_) {
@@ -357,7 +359,8 @@ void Fitter::SumWays(const Numbers& values, std::vector<std::string>* ways) {
   for (size_t i = 0; i < sizes.size(); ++i) {
     for (size_t j = i; j < sizes.size(); ++j) {
       const Size &a = sizes[i], &b = sizes[j];
-      // A join adds sizes of one axis, a reshape multiplies neighbors; all else is coincidence.
+      // A join adds sizes of one axis, a reshape multiplies neighbors; other matches are
+      // coincidence.
       const bool joined = a.axis == b.axis;
       if (!joined && (a.name != b.name || std::abs(a.axis - b.axis) != 1)) continue;
       bool fits = true;

@@ -1,6 +1,6 @@
-// Values said by expressions over what the source of a rule binds. The same value can often be said
-// in several ways (an axis is at(perm, 0) or find(perm, 0) where perm is its own inverse): a script
-// of choices says which, so that a caller can try them one after another.
+// Expressions over the names of a rule's source that have given values. Often several expressions
+// fit (an axis is at(perm, 0) or find(perm, 0) when perm is its own inverse). A script of choices
+// selects one, so that a caller can try them one after another. One thread at a time.
 #pragma once
 
 #include <optional>
@@ -17,12 +17,12 @@ using Signature = std::vector<AttributeValue>;  // By assignment.
 using Numbers = std::vector<int64_t>;           // By assignment.
 using MaybeText = std::optional<std::string>;
 
-// Which of several ways is taken, in the order in which they are asked for.
+// Selects one of several ways at each choice, in the order of the choices.
 class Script {
  public:
-  // In [0, ways). REQUIRES: ways > 0.
+  // Returns a number in [0, ways). REQUIRES: ways > 0.
   int Pick(int ways);
-  // The next combination. False: all were tried.
+  // Moves to the next combination. Returns false: all were tried.
   bool Next();
 
  private:
@@ -30,18 +30,18 @@ class Script {
   size_t at_ = 0;
 };
 
-// What a name stands for: a leaf of the table, or the bias of a convolution that has none there.
+// The meaning of a name: a leaf of the table, or the bias of a convolution, which the table lacks.
 struct Named {
   int leaf = -1;      // -1: a bias ...
   int32_t node = -1;  // ... of this operator.
   Shapes shapes;
-  Shapes last_shapes;  // Of what stands for it where i is 1; `shapes` where there is no i.
+  Shapes last_shapes;  // Shapes for i = 1; `shapes` when there is no i.
   bool spread = false;
   std::string text;  // "x", or "x[i]".
   std::string letter;
 };
 
-// Whether `name` is a word of `text`.
+// Returns true when `name` is a word of `text`.
 bool Mentions(const std::string& text, const std::string& name);
 
 struct AttributeVariable {
@@ -49,32 +49,32 @@ struct AttributeVariable {
   std::string attribute;
   Signature signature;
   bool list() const { return std::holds_alternative<Ints>(signature[0]); }
-  // The axis it stands for, where it is one.
+  // Returns the axis that the variable means, if it means one.
   std::optional<int64_t> Axis() const;
-  // "axis", or "at(axes, 0)".
+  // Returns "axis", or "at(axes, 0)".
   std::string AsInt() const;
 };
 
 struct FitOptions {
   const Wording* wording = nullptr;
-  bool literal_axes =
-      false;            // Ranks are known from the operators: an axis may be said as a number.
-  bool shifts = false;  // An operator takes an axis away: others move by one.
+  // Ranks follow from the operators, so an axis may be a number.
+  bool literal_axes = false;
+  bool shifts = false;  // An operator removes an axis, so other axes move by one.
 };
 
 class Fitter {
  public:
-  // `used`: variables that somebody reads; null when that is not known yet.
+  // `used`: variables that are read; null: unknown yet.
   Fitter(const FitOptions& options, const Spread* spread, Script* script,
          const std::set<std::string>* used)
       : options_(options), spread_(spread), script_(*script), used_(used) {}
 
-  // What an attribute of the source is said as; "" when it may be anything.
+  // Returns the text for an attribute of the source; "": any value; nullopt: there is none.
   MaybeText SourceValue(const std::string& attribute, const Signature& signature, int64_t rank);
-  // What one of the target is.
+  // Returns the text for an attribute of the target; nullopt: there is none.
   MaybeText Fit(const std::string& attribute, const Signature& signature, int64_t rank);
 
-  // One of these, by the script. nullopt: there are none.
+  // Returns one of `ways`, by the script. nullopt: there are none.
   MaybeText Choose(const std::vector<std::string>& ways);
   int Pick(int ways) { return script_.Pick(ways); }
 
@@ -83,7 +83,7 @@ class Fitter {
   bool IsUsed(const std::string& name) const { return used_ == nullptr || used_->contains(name); }
   void Refer(const std::string& name) { referenced_.insert(name); }
   const std::set<std::string>& referenced() const { return referenced_; }
-  // An axis as a size's second argument: dim(x, axis).
+  // Returns the axis as the second argument of a size: dim(x, axis).
   std::string SizeAxis(int64_t axis, int64_t rank);
 
  private:

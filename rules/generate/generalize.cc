@@ -18,22 +18,22 @@
 namespace ag::generate {
 namespace {
 
-// A wrong wording is seldom right on so many instances; what survives goes to Verify.
+// A wrong wording seldom holds on so many instances; wordings that hold are proved by Verify.
 constexpr int kScreenInstances = 16;
 constexpr int kScreenDraws = 1000;
-constexpr int kHopelessDraws = 150;  // Without a single instance.
-// A rule of few shapes (one tensor of rank 2, say) has not as many distinct instances as a proof
-// asks for: it is given up after so many draws.
+constexpr int kHopelessDraws = 150;  // The limit when no instance fits.
+// A rule with few shapes (one tensor of rank 2, say) has fewer distinct instances than a proof
+// needs. It is given up after this many draws.
 constexpr int kProofDraws = 5000;
-// Where a class of instance comes up this seldom, the rule is given up rather than proved for
-// minutes: `rules verify` looks six times as long, and finds what was found here.
+// When a class of instance comes up so seldom, the rule is given up; a proof would take minutes.
+// `rules verify` draws six times as often and accepts the rules that are found here.
 constexpr int kClassDraws = 10'000;
-// Such wordings of one equation; the next is seldom better off.
+// Wordings of one equation that may be given up for this; later ones are seldom better.
 constexpr int kScarceMax = 6;
-// Proofs before a rule counts as found. Of a thousand that pass so many a few fall later.
+// Proofs before a rule counts as found. Of a thousand rules that pass them a few fall later.
 constexpr int kFirstProofs = 3;
 
-// Whether a rule held on some instances: a quick look before the proof.
+// Whether a rule held on some instances: a quick check before the proof.
 bool Screen(const RuleSet& set, uint64_t seed) {
   const Rule& rule = set.rules()[0];
   int instances = 0;
@@ -83,7 +83,7 @@ std::optional<std::vector<Array<double>>> RunWild(const Graph& graph, uint64_t s
   return *std::move(outputs);
 }
 
-// Whether one side is finite where the other is not, once Inf or NaN comes in.
+// Whether one side is finite where the other is not, with Inf or NaN in the inputs.
 bool DiffersOnNonFinite(const Graph& source, const Graph& target, uint64_t seed) {
   for (uint64_t draw = 0; draw < 60; ++draw) {
     const auto a = RunWild(source, seed + draw), b = RunWild(target, seed + draw);
@@ -107,6 +107,9 @@ VerifyReport ProofOf(const Rule& rule, const ProofOptions& options, int round) {
 
 // ---- Wordings and constraints.
 
+// Tries wordings from general to special and returns the first rule that is proved. It ends because
+// wordings, ways and constraints are finite lists; tried_ keeps a text from coming twice, and after
+// kScarceMax wordings without enough cases it stops.
 class Generalizer {
  public:
   Generalizer(const TermTable& table, const std::vector<TermId>& source,
@@ -142,8 +145,8 @@ class Generalizer {
   std::optional<FoundRule> TryConstrained(const Phrase& phrase) {
     const std::vector<Constraint>& all = phrase.constraints;
     if (all.empty() || !Holds(phrase, all)) return std::nullopt;
-    // One guard is better than several: the weakest that is enough by itself. An attribute's value
-    // only makes what is wrong rare.
+    // One guard is better than several, so the weakest single guard that is enough comes first.
+    // Attribute values are not tried alone: they only make mistakes rare.
     for (auto constraint = all.rbegin(); constraint != all.rend(); ++constraint) {
       if (!constraint->label.empty() || !Holds(phrase, {*constraint})) continue;
       if (auto found = ProveGuarded(phrase, {*constraint})) return found;
@@ -160,8 +163,8 @@ class Generalizer {
     return ProveGuarded(phrase, kept);
   }
 
-  // With these constraints, or, where they leave open what never comes up (a broadcast), with those
-  // that close it.
+  // Proves with these constraints, or with all same_shape constraints in addition: without these
+  // the rule may allow a broadcast that never comes up.
   std::optional<FoundRule> ProveGuarded(const Phrase& phrase, std::vector<Constraint> kept) {
     if (auto found = Prove(phrase, kept)) return found;
     const size_t before = kept.size();
@@ -175,7 +178,7 @@ class Generalizer {
     return std::nullopt;
   }
 
-  // The rule with these constraints, parsed. nullopt: it does not parse.
+  // Returns the parsed rule with these constraints. nullopt: it does not parse.
   std::optional<RuleSet> Parsed(const Phrase& phrase, const std::vector<Constraint>& kept,
                                 std::string_view rule_class, std::string* body = nullptr) const {
     const std::string text = fmt::format("[{}]: {}", rule_class, phrase.With(kept));
@@ -186,18 +189,18 @@ class Generalizer {
     return *std::move(parsed);
   }
 
-  // Where the equation was found, and on some instances.
+  // Whether the rule holds where the equation was found, and on some instances.
   bool Holds(const Phrase& phrase, const std::vector<Constraint>& kept) const {
     const auto rule = Parsed(phrase, kept, "rounding");
     if (!rule) return false;
-    // One root of a family of which the table has no other cannot be rewritten alone.
+    // A single root of an "each" family cannot be rewritten alone, so Rewrites does not apply.
     const bool alone =
         source_.size() == 1 && kept.empty() && phrase.source.starts_with("each i: unary.");
     if (!Rewrites(*rule, *before_, key_) && !alone) return false;
     return ScreenOnce(*rule, phrase.With(kept));
   }
 
-  // In either class the same: what is asked is whether the two sides agree.
+  // Screens a text once. The class does not matter: the question is whether the sides agree.
   bool ScreenOnce(const RuleSet& rule, const std::string& text) const {
     if (options_.screened == nullptr) return Screen(rule, options_.seed);
     if (const auto known = options_.screened->Find(text)) return *known;
@@ -208,7 +211,7 @@ class Generalizer {
 
   std::optional<FoundRule> Prove(const Phrase& phrase, const std::vector<Constraint>& kept) {
     const bool wild = wild_ || phrase.zeros;
-    // Cases are a matter of the source and the guards: another target has no more of them.
+    // The number of cases depends on the source and the guards, not on the target.
     Phrase cases = phrase;
     cases.target.clear();
     const std::string cases_text = cases.With(kept);
@@ -238,14 +241,14 @@ class Generalizer {
     return std::nullopt;
   }
 
-  // In the other class there are as few cases.
+  // The other class has as few cases.
   std::nullopt_t GiveUp(const std::string& cases_text) {
     ++scarce_;
     without_cases_.insert(cases_text);
     return std::nullopt;
   }
 
-  // The first report that refuses, or the last one.
+  // Returns the first report that refuses, or the last one.
   VerifyReport FirstProofs(FoundRule* found) const {
     VerifyReport report;
     while (found->proofs < std::min(options_.rounds, kFirstProofs)) {
@@ -264,8 +267,8 @@ class Generalizer {
   std::string key_;
   bool wild_ = false;
   std::set<std::string> tried_;
-  std::set<std::string> without_cases_;  // Sources with guards that had too few.
-  int scarce_ = 0;                       // Wordings that were given up for want of instances.
+  std::set<std::string> without_cases_;  // Sources with guards that had too few cases.
+  int scarce_ = 0;                       // Wordings given up because of too few instances.
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Single equations of the enumeration, and the rules that are made of them.
+// Single equations of the enumeration, and their rules.
 #include "rules/generate/generalize.h"
 
 #include <gmock/gmock.h>
@@ -35,7 +35,7 @@ Enumeration EquationsOf(const World& world, int ops_max) {
   return Enumerate(*universe, {.ops_max = ops_max});
 }
 
-// How the source and the target begin when they are said plainly.
+// An equation by the begin of its source and target in plain text.
 struct OneEquation {
   const char* name;
   World world;

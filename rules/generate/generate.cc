@@ -16,14 +16,15 @@
 namespace ag::generate {
 namespace {
 
-// Equations of which those that known rules imply are left out together.
+// Equations that are checked together for being implied by known rules.
 constexpr size_t kBatch = 64;
-// Of the others so many become rules together, which are not pruned by one another before they are
-// proved: those that follow each other are often alike, so more is wasted work.
+// Equations that become rules together. They are not pruned by one another before the proof, and
+// neighbors are often alike, so a larger number wastes work.
 constexpr size_t kTogether = 2;
-// Passes over all equations; each later one proposes what the falls of the one before left open.
+// Passes over all equations. A later pass examines what was implied by rules that fell in the one
+// before.
 constexpr int kPassesMax = 4;
-constexpr size_t kReport = 1024;  // Equations between two lines of progress.
+constexpr size_t kReport = 1024;  // Equations between two progress lines.
 
 using SteadyClock = std::chrono::steady_clock;
 
@@ -31,7 +32,7 @@ double SecondsSince(SteadyClock::time_point start) {
   return std::chrono::duration<double>(SteadyClock::now() - start).count();
 }
 
-// Calls work(i) for all i below `count`, each once, from `threads` threads.
+// Calls work(i) once for each i below `count`, from `threads` threads.
 template <class Work>
 void InParallel(int threads, size_t count, const Work& work) {
   std::atomic<size_t> next = 0;
@@ -44,11 +45,17 @@ void InParallel(int threads, size_t count, const Work& work) {
   for (std::thread& other : others) other.join();
 }
 
-// Operators that no default world has join these, when they are element-wise.
+// Whether element-wise operators that no default world has are added to this world.
 bool TakesAnyElementwise(std::string_view world) {
   return world == "pointwise" || world == "layout";
 }
 
+// The whole run: enumerate all worlds, then passes over the equations, small ones first. A pass
+// leaves out equations that known rules imply, generalizes the others, removes redundant rules and
+// proves the rest; equations implied by a rule that fell are open in the next pass. Each later pass
+// begins with more refused bodies, and there are at most kPassesMax. Threads only compute
+// independent items of a batch, and results are taken in the order of equations, so the text does
+// not depend on threads.
 class Generator {
  public:
   explicit Generator(const GenerateOptions& options)
@@ -69,7 +76,7 @@ class Generator {
                 .refused = {},
                 .screened = &screened_,
                 .unproved = &unproved_};
-    // What was implied by a rule that falls later is open again.
+    // Equations implied by a rule that falls are open again.
     for (int pass = 0; pass < kPassesMax; ++pass) {
       known_.Restore();
       LookAtAll();
@@ -87,7 +94,7 @@ class Generator {
 
   struct Candidate {
     bool implied = false;
-    int growing = 0;  // Directions.
+    int growing = 0;  // Number of directions.
     std::optional<KnownEquation> found;
   };
 
@@ -158,8 +165,8 @@ class Generator {
                      [](const Equation& a, const Equation& b) { return RankOf(a) < RankOf(b); });
   }
 
-  // Small equations first, and all that read each leaf once on one side before the others: those
-  // are mostly the former with two leaves made one.
+  // Small equations first; before all others those with a side that reads each leaf once, because
+  // the others are mostly such equations with two leaves made one.
   static std::pair<bool, int> RankOf(const Equation& e) {
     const bool linear = IsLinear(*e.table, e.left) || IsLinear(*e.table, e.right);
     return {!linear, OpsOf(*e.table, e.left) + OpsOf(*e.table, e.right)};
@@ -221,7 +228,7 @@ class Generator {
     }
   }
 
-  // The proofs that are still to do, of what is left. False: some rule fell.
+  // Runs the remaining proofs of the remaining rules. Returns false: a rule fell.
   bool ProveAll() {
     const std::vector<FoundRule*> rules = known_.rules();
     std::vector<uint8_t> proved(rules.size());
@@ -257,8 +264,9 @@ class Generator {
     return known_.Imply(found.left, found.right, found.asked).Answer(found.asked);
   }
 
-  // A direction is asked for by itself where its source reads each leaf once: others are mostly
-  // such with two leaves made one. What joins several roots is asked for in that direction.
+  // Returns the directions that must be implied. A direction counts when its source reads each leaf
+  // once; other ones are mostly such with two leaves made one. A join of several roots counts in
+  // its direction.
   static Ways WaysAsked(const Equation& equation) {
     const TermTable& table = *equation.table;
     if (equation.left.size() > 1) return {.forward = true};
@@ -285,7 +293,7 @@ class Generator {
     KnownEquation found{
         .left = *std::move(left), .right = *std::move(right), .asked = asked, .implied = implied};
     int growing = 0;
-    // The right side is the larger one or the later one: what simplifies comes first.
+    // The right side is larger or later, so simplifying rules come first.
     for (const bool forward : {false, true}) {
       const auto& source = forward ? equation.left : equation.right;
       const auto& target = forward ? equation.right : equation.left;
@@ -294,7 +302,7 @@ class Generator {
         (forward ? found.grows.forward : found.grows.back) = SaysAll(table, source, target);
         continue;
       }
-      // What joins several roots leads one way only; the other way may follow from less.
+      // A join of several roots leads one way; the way back may follow from other rules.
       if (source.size() > 1 && !forward) {
         found.implied.back = known_.Imply(found.left, found.right, {.back = true}).back;
       }
@@ -308,8 +316,8 @@ class Generator {
     return {.growing = growing, .found = std::move(found)};
   }
 
-  // relu(x) => relu(relu(x)): what its target matches it makes larger again, and nothing new. What
-  // merges several roots may well look so and is the heart of the matter.
+  // Whether the target is only the source with more around it, as relu(x) => relu(relu(x)): it
+  // matches again and never ends. A rule with several roots is never counted as such.
   static bool OnlyGrows(const TermTable& table, const std::vector<TermId>& source,
                         const std::vector<TermId>& target) {
     return source.size() == 1 && target.size() == 1 &&
@@ -374,9 +382,9 @@ class Generator {
   std::vector<Universe> universes_;
   std::vector<Equation> equations_;
   KnownRules known_;
-  std::vector<Fate> fates_;  // Of the equations.
+  std::vector<Fate> fates_;  // By equation.
   ProofOptions proving_;
-  Verdicts screened_, unproved_;  // Kept over the passes.
+  Verdicts screened_, unproved_;  // Kept in all passes.
   GenerateReport report_;
   std::atomic<int64_t> reported_ = 0;
   std::mutex mutex_;

@@ -14,7 +14,7 @@
 namespace ag::generate {
 namespace {
 
-// Proofs are short here: what many of them find is for `scripts/test.sh --long generate`.
+// Runs with short proofs; `scripts/test.sh --long generate` runs long ones.
 GenerateReport Found(GenerateOptions options) {
   options.proofs = 1;
   options.proof_instances = 30;
@@ -29,7 +29,7 @@ RuleSet Parsed(const GenerateReport& report) {
   return rules.ok() ? *rules : RuleSet();
 }
 
-// "[class]: source => target if guard" of each rule.
+// Returns "[class]: source => target if guard" of each rule.
 std::set<std::string> Bodies(const GenerateReport& report) {
   std::set<std::string> bodies;
   for (const std::string_view line : Split(report.text, '\n')) {
@@ -63,7 +63,7 @@ struct SmallList {
   std::vector<std::string> ops;
   int ops_max;
   std::vector<std::string> found;   // Among others.
-  std::vector<std::string> absent;  // Implied, or wrong.
+  std::vector<std::string> absent;  // Implied or wrong.
 };
 
 const SmallList kSmallLists[] = {
@@ -108,7 +108,7 @@ const SmallList kSmallLists[] = {
       "softmax(concat(x[i]...; axis=axis2); axis=axis) if axis != axis2"},
      {"[exact]: concat(softmax(x[i]; axis=axis)...; axis=axis2) => "
       "softmax(concat(x[i]...; axis=axis2); axis=axis)"}},
-    // The merge of two roots leads from the right side to the left one, and nothing leads back.
+    // A merge of two roots leads from the right side to the left one; no rule leads back.
     {"a product of a concat is a concat of products",
      "rows",
      {"matmul", "concat", "split"},

@@ -36,7 +36,7 @@ class Keys {
                        [&](Edge e) { return IsZero(graph_.node(e.node)); });
   }
 
-  // Operands of a chain of one operator, in order.
+  // Collects the operands of a chain of one operator, in order.
   void Members(const Node& node, const Edge& edge, std::vector<std::string>* members) {
     const Node& below = graph_.node(edge.node);
     const bool same = below.op == node.op && *below.attributes == *node.attributes &&

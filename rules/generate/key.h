@@ -1,4 +1,4 @@
-// Texts that are equal for graphs which compute the same in the same way.
+// Texts that are equal for graphs with the same computation. Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@ namespace ag::generate {
 using OpMask = uint64_t;  // Operators, as bits of OpKind.
 inline OpMask MaskOf(OpKind op) { return OpMask{1} << static_cast<int>(op); }
 
-// Of a graph, leaves included.
+// Returns the operators of a graph, with leaves.
 OpMask OpsIn(const Graph& graph);
-// Operators that a graph must have for the rule to match.
+// Returns the operators that a graph needs for a match of the rule.
 OpMask OpsIn(const RulePattern& pattern);
 
-// Equal for graphs with the same inputs that differ in the order of commutative operands alone,
-// and in the grouping of what is in `grouped`: chains of one binary operator, concats along one
-// axis. Constants of zeros are all alike.
+// Returns a text that is equal for graphs with the same inputs that differ only in the order of
+// commutative operands, and in the grouping of operators in `grouped`: chains of one binary
+// operator, or concats along one axis. All constants of zeros are alike.
 std::string KeyOf(const Graph& graph, OpMask grouped = 0);
 
 }  // namespace ag::generate

@@ -11,11 +11,10 @@
 namespace ag::generate {
 namespace {
 
-// Graphs that are looked at after the first step, and how many of each: a chain through more than
-// this is not looked for.
+// Graphs examined after the first step. Longer searches are not made.
 constexpr size_t kWidth = 24;
 
-// op(x, op(y, z)) and op(y, op(x, z)), or, where the order matters, op(op(x, y), z).
+// Returns op(x, op(y, z)) and op(y, op(x, z)) or, when the order matters, op(op(x, y), z).
 StatusOr<std::pair<Graph, Graph>> Groupings(OpKind op) {
   const auto make = [&](bool right) -> StatusOr<Graph> {
     GraphBuilder builder;
@@ -144,7 +143,8 @@ std::vector<KnownRules::Reached> KnownRules::Neighbors(const Graph& graph, int w
   return reached;
 }
 
-// In at most two steps along the arrows: what merges roots binds what no single rule can.
+// Whether rules lead there in at most two steps along their arrows. A rule that merges roots binds
+// more than a single rule can.
 bool KnownRules::Leads(const Graph& from, const Graph& to, int without) const {
   const std::string goal = KeyOf(to, grouped_);
   if (KeyOf(from, grouped_) == goal) return true;
@@ -187,7 +187,7 @@ Ways KnownRules::Imply(const Graph& left, const Graph& right, const Ways& asked,
   for (const Reached& reached : from_right) {
     if (meet(reached, true)) return ways;
   }
-  // A third step from the right, which is the larger side: most rules make smaller.
+  // A third step starts at the right side, which is larger, because most rules make graphs smaller.
   for (size_t i = 0; i < from_right.size() && i < kWidth; ++i) {
     for (const Reached& reached : Neighbors(from_right[i].graph, without)) {
       if (meet(reached, from_right[i].two_way)) return ways;

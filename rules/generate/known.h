@@ -1,4 +1,4 @@
-// The rules found so far, and what follows from them. Reading is thread-safe.
+// The rules found so far, and what they imply. Safe to share between threads for reading.
 #pragma once
 
 #include <set>
@@ -10,31 +10,33 @@
 
 namespace ag::generate {
 
-// Directions between the two sides of an equation.
+// The two directions of an equation.
 struct Ways {
   bool forward = false;  // From left to right.
   bool back = false;
 
   bool any() const { return forward || back; }
-  // Whether all that are asked for are among these; when none is, whether there is any.
+  // Returns true when all directions in `asked` are here; when none is asked, when any is here.
   bool Answer(const Ways& asked) const {
     return any() && (forward || !asked.forward) && (back || !asked.back);
   }
 };
 
-// An equation that became rules: one direction or both.
+// An equation that became one rule or two, one for each direction.
 struct KnownEquation {
   Graph left;
   Graph right;
   std::vector<FoundRule> rules;
-  Ways asked;           // Directions that others must lead in for it to be redundant; none: either.
-  Ways grows;           // Directions without a rule since it would say nothing and only grow.
-  Ways implied;         // Directions without a rule since those before it lead there.
-  bool groups = false;  // It says that the grouping of an operator does not matter.
-  bool redundant = false;  // The others imply it: it takes no part and is not written.
+  // Directions in which others must lead to make it redundant; none: either.
+  Ways asked;
+  // Directions without a rule, because the target would only grow.
+  Ways grows;
+  Ways implied;            // Directions without a rule, because earlier rules lead there.
+  bool groups = false;     // It says that an operator's grouping does not matter.
+  bool redundant = false;  // The others imply it: it is not used and not written.
 
-  Ways ruled() const;  // The directions of the rules.
-  // x - x + y => y has no way back: y does not say what x is.
+  Ways ruled() const;  // The directions of its rules.
+  // Whether both directions are functions. x - x + y => y has no way back: y does not determine x.
   bool two_way() const;
 };
 
@@ -42,35 +44,34 @@ class KnownRules {
  public:
   void Add(KnownEquation equation);
   const std::vector<KnownEquation>& equations() const { return equations_; }
-  std::vector<FoundRule*> rules();  // But the redundant ones.
+  std::vector<FoundRule*> rules();  // Without the redundant ones.
 
-  // Removes these rules, and what they taught and implied.
+  // Removes these rules and everything that depends on them.
   void Remove(const std::set<const FoundRule*>& rules);
 
-  // In which directions the rules lead from one graph to the other: in at most three steps, some of
-  // them against their arrow where their equation goes both ways; of several roots in two, along
-  // their arrows. Sums, products and joins in another grouping are the same once rules say so.
-  // Looks no further once it has an answer to what is `asked`. `without`: an equation that is left
-  // out.
+  // Returns the directions in which the rules lead from one graph to the other. One root: at most
+  // three steps, also against a rule's arrow when its equation is two-way. Several roots: two
+  // steps, along the arrows. Graphs that differ only in a grouping count as equal once rules say
+  // so. Stops when `asked` is answered. `without`: an equation to leave out.
   Ways Imply(const Graph& left, const Graph& right, const Ways& asked, int without = -1) const;
 
-  // Makes redundant what the others imply, the latest first.
+  // Marks equations that the others imply as redundant, the latest first.
   void Reduce();
-  // Asks what was redundant again: without it what follows in four steps would look new.
+  // Clears the redundant marks. Else equations that follow only in four steps would look new.
   void Restore();
 
  private:
   struct Reached {
     std::string key;
     Graph graph;
-    bool two_way;  // There is a step back.
+    bool two_way;  // There is also a step back.
   };
   std::vector<Reached> Neighbors(const Graph& graph, int without) const;
   bool Leads(const Graph& from, const Graph& to, int without) const;
   void LearnGrouping();
 
   std::vector<KnownEquation> equations_;
-  OpMask grouped_ = 0;  // Operators whose grouping does not matter, as the rules say.
+  OpMask grouped_ = 0;  // Operators whose grouping does not matter, by the rules.
 };
 
 }  // namespace ag::generate

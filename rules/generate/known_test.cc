@@ -7,7 +7,7 @@ namespace {
 
 constexpr Ways kBack = {.back = true};
 
-// relu of relu of ... x, so often.
+// Returns relu applied `count` times to x.
 Graph Relus(int count) {
   GraphBuilder builder;
   Edge edge = builder.Input("x", {DType::kFloat64, {2}});
@@ -16,7 +16,7 @@ Graph Relus(int count) {
   return *builder.Build();
 }
 
-// `body` joins so many relus to one.
+// Returns the equation of one relu and `count` relus, with the rule `body`.
 KnownEquation RelusToOne(int count, const std::string& body) {
   auto rule = RuleSet::Parse("rule " + body, "test");
   EXPECT_TRUE(rule.ok()) << Message(rule.status());
@@ -56,12 +56,12 @@ TEST(KnownRules, WhatIsRedundantComesBackWhenWhatImpliedItFalls) {
   EXPECT_FALSE(known.Imply(Relus(1), Relus(2), kBack).back);
 }
 
-// relu(x) = relu(relu(x)) by a rule that makes smaller; whether the other way counts as one, too.
+// relu(x) = relu(relu(x)) with a rule in the smaller direction; whether the other way counts too.
 struct OneWay {
   const char* name;
   Ways grows;
   Ways asked;
-  bool forward, back;  // What is then known of relu(x) and relu(relu(relu(x))).
+  bool forward, back;  // What is then known about relu(x) and relu(relu(relu(x))).
 };
 
 TEST(KnownRules, AnEquationWithOneRuleLeadsOneWay) {
@@ -86,7 +86,8 @@ TEST(KnownRules, AnEquationWithOneRuleLeadsOneWay) {
   }
 }
 
-// Of three relus the longer rule comes first and needs no way back while the shorter one is known.
+// The rule for three relus has no way back of its own: the rule for two implies it, and takes it
+// along.
 TEST(KnownRules, WhatFallsTakesAlongTheWaysThatItImplied) {
   KnownRules known;
   known.Add(RelusToOne(2, "[exact]: relu(relu(x)) => relu(x)"));

@@ -12,8 +12,8 @@
 namespace ag::generate {
 namespace {
 
-// Scripts that are tried, and phrases that come of them: an axis has up to three ways to be said,
-// and few equations have more than two that matter.
+// The most scripts tried and phrases returned: an axis has up to three ways, and few equations have
+// more than two axes that matter.
 constexpr int kScriptsMax = 48;
 constexpr size_t kPhrasesMax = 12;
 
@@ -45,7 +45,7 @@ Signature SignatureOf(const Call& call, const std::string& attribute) {
   return signature;
 }
 
-// What operators occur below the roots of both sides.
+// The operators below the roots of both sides.
 struct Census {
   std::set<OpKind> unaries, binaries;
   bool unary_everywhere = true, binary_everywhere = true;  // On both sides.
@@ -120,7 +120,7 @@ class Speaker {
 
   MaybeText Side(const std::vector<TermId>& roots) {
     uses_.clear();
-    const size_t count = spread_ != nullptr ? 1 : roots.size();  // The others are [i].
+    const size_t count = spread_ != nullptr ? 1 : roots.size();  // Other roots are cases of [i].
     for (size_t i = 0; i < count; ++i) CountUses(roots[i], &uses_);
     std::vector<std::string> texts;
     for (size_t i = 0; i < count; ++i) {
@@ -156,7 +156,7 @@ class Speaker {
 
   MaybeText SayOperands(TermId id, const Term& term) {
     if (spread_ != nullptr && spread_->joins.contains(id)) {
-      if (inside_) return std::nullopt;  // A join in a join would need another letter.
+      if (inside_) return std::nullopt;  // A join inside a join would need another index letter.
       inside_ = true;
       const MaybeText operand = Say(term.operands[0]);
       inside_ = false;
@@ -200,7 +200,7 @@ class Speaker {
                     .spread = carries});
   }
 
-  // What is read as a whole is a leaf of its own.
+  // Returns the name of a term that is read as a whole, as if it were a leaf.
   MaybeText SayWhole(TermId id) {
     const int leaf = static_cast<int>(table_.universe.leaves.size()) + id;
     for (const Named& name : fit_.names()) {
@@ -219,9 +219,9 @@ class Speaker {
     return name.text;
   }
 
-  // ---- The bias of a convolution that was enumerated without one: zeros there, here any.
+  // ---- The bias of a convolution: the enumeration has zeros, the rule any bias.
 
-  // Whether something below carries [i].
+  // Whether a leaf below carries [i].
   bool CarriesBelow(const Term& term) const {
     if (spread_ == nullptr) return false;
     if (term.call < 0) return spread_->Carries(term.leaf);
@@ -229,7 +229,7 @@ class Speaker {
                        [&](TermId id) { return CarriesBelow(table_.term(id)); });
   }
 
-  // The same, but for what a join takes together.
+  // The same, without the operands of joins.
   bool CarriesBelowOutside(const Term& term) const {
     if (term.call < 0) return spread_->Carries(term.leaf);
     return std::any_of(term.operands.begin(), term.operands.end(), [&](TermId id) {
@@ -247,7 +247,7 @@ class Speaker {
     for (const Named& name : fit_.names()) {
       if (name.leaf < 0 && name.shapes == bias.shapes) known.push_back(name.text);
     }
-    // Where the convolutions of a family differ, each may have its own, or all have one.
+    // When the convolutions of a family differ, each may have a bias of its own, or all have one.
     const int fresh = CarriesBelow(term) ? 2 : 1;
     const int way = fit_.Pick(fresh + static_cast<int>(known.size()));
     if (way >= fresh) return known[static_cast<size_t>(way - fresh)];
@@ -309,7 +309,8 @@ class Speaker {
     return Info(call.op).text_name + (label.empty() ? "" : "." + label);
   }
 
-  // In the source one for each set of attributes; in the target one of the same operator.
+  // Returns the operator's label: in the source one for each set of attributes, in the target the
+  // one of an equal operator.
   std::string LabelOf(int call) {
     for (const Labelled& labelled : labels_) {
       if (SameAttributes(labelled.call, call)) return labelled.label;
@@ -338,7 +339,7 @@ class Speaker {
     if (wording_.binary_class && Has(call.op, kBinary)) return "";
     if (HasLabel(call)) {
       const std::string label = LabelOf(term.call);
-      // Where constraints on the operator's attributes go.
+      // The place for constraints on the operator's attributes.
       return in_source_ ? MaybeText("<" + label + ">") : ChangedAttributes(term, label);
     }
     std::vector<std::string> said;
@@ -372,26 +373,26 @@ class Speaker {
 
   const TermTable& table_;
   const Wording& wording_;
-  const Spread* spread_;           // Null: said with two.
+  const Spread* spread_;           // Null: no spread.
   const std::set<TermId>* whole_;  // Null: none.
   Fitter fit_;
   bool in_source_ = true;
   bool inside_ = false;  // A join.
   bool zeros_ = false;
   std::vector<Labelled> labels_;
-  std::vector<JoinedNames> joined_;  // Of the target; what is no name joins nothing by name.
+  std::vector<JoinedNames> joined_;  // Of the target; terms without a name are not listed.
   std::map<TermId, int> uses_;
   std::map<TermId, std::string> names_;
 };
 
-// Operators below the roots, the roots themselves left out.
+// Collects the operators below the roots, without the roots.
 void Below(const TermTable& table, TermId id, bool root, std::set<TermId>* below) {
   if (table.term(id).call < 0) return;
   if (!root && !below->insert(id).second) return;
   for (const TermId operand : table.term(id).operands) Below(table, operand, false, below);
 }
 
-// The largest terms that both sides read.
+// Returns the largest terms that both sides read.
 std::set<TermId> WholeTerms(const TermTable& table, const std::vector<TermId>& source,
                             const std::vector<TermId>& target) {
   std::set<TermId> left, right, both, inner;
@@ -404,7 +405,7 @@ std::set<TermId> WholeTerms(const TermTable& table, const std::vector<TermId>& s
   return both;
 }
 
-// "conv.c(x, w, b; <c>)" with the attributes of label c, or without any.
+// Returns "conv.c(x, w, b; <c>)" with the attributes of label c in place of <c>.
 std::string Fill(std::string text, const std::vector<Constraint>& kept) {
   for (const char* label : kLabels) {
     const std::string place = fmt::format("; <{}>", label);

@@ -38,7 +38,7 @@ class Finder {
   }
 
  private:
-  // Whether `last` is `first` with i = 1 for i = 0; what pairs so is noted.
+  // Whether `last` is `first` with i = 1 in place of i = 0; keeps the pairs of leaves if so.
   bool Pair(TermId first, TermId last) {
     const Spread before = spread_;
     const std::set<int> fixed = fixed_;
@@ -70,7 +70,7 @@ class Finder {
     return true;
   }
 
-  // The same operator with the same attributes; their operands may differ in size.
+  // Whether both are one operator with the same attributes; operands may differ in size.
   bool SameCall(const Term& a, const Term& b) const {
     const Call& x = table_.call(a);
     const Call& y = table_.call(b);

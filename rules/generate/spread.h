@@ -1,6 +1,6 @@
-// Finds where an equation over joins of two is the smallest case of one over joins of any number:
-// concat(relu(x), relu(y)) is concat(relu(x[i])...), and of two roots that differ in their leaves
-// alone one stands for "each i:".
+// Finds equations over joins of two operands that are the smallest case of one over any number of
+// operands: concat(relu(x), relu(y)) becomes concat(relu(x[i])...). Of two roots that differ only
+// in their leaves, one is kept under "each i:". Pure functions.
 #pragma once
 
 #include <map>
@@ -12,20 +12,20 @@
 
 namespace ag::generate {
 
-// One index i: 0 and 1 where the equation was found.
+// One index i, which is 0 and 1 where the equation was found.
 struct Spread {
-  std::map<int, int> next;  // Leaves that carry [i]: the one of i = 0 to the one of i = 1.
-  std::set<int> last;       // The latter.
-  std::set<TermId> joins;   // Concats whose operands differ in i alone.
-  int member = 0;           // The i of what stands outside of joins.
-  bool each = false;        // Something outside of joins carries [i].
+  std::map<int, int> next;  // From the leaf with i = 0 to the leaf with i = 1.
+  std::set<int> last;       // The leaves with i = 1.
+  std::set<TermId> joins;   // Concats whose operands differ only in i.
+  int member = 0;           // The i of terms outside joins.
+  bool each = false;        // A term outside joins depends on i.
 
   bool Carries(int leaf) const { return next.contains(leaf) || last.contains(leaf); }
-  // The leaf of i = 0 that `leaf` is a case of, or itself.
+  // Returns the leaf with i = 0 for `leaf`, or `leaf` itself.
   int FirstOf(int leaf) const;
 };
 
-// nullopt: nothing to spread, or its parts contradict each other.
+// Returns the index. nullopt: there is none, or its parts contradict each other.
 std::optional<Spread> FindSpread(const TermTable& table, const std::vector<TermId>& source,
                                  const std::vector<TermId>& target);
 

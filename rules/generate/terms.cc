@@ -75,7 +75,7 @@ class GraphMaker {
     return Edge{made, term.output};
   }
 
-  // One constant for each type: a rule that names one bias twice finds it twice.
+  // Returns one constant per type: a rule that names a bias twice then finds the same one.
   Edge Zeros(const TensorType& type) {
     const auto [found, fresh] = zeros_.try_emplace(type.shape);
     if (fresh) {
@@ -147,7 +147,7 @@ bool IsEmbedded(const TermTable& table, TermId small, TermId large) {
 
 namespace {
 
-// The operators below the roots that have attributes.
+// Returns the operators with attributes below the roots.
 std::vector<const Call*> AttributedCalls(const TermTable& table, std::vector<TermId> open) {
   std::vector<const Call*> calls;
   while (!open.empty()) {

@@ -9,7 +9,7 @@
 namespace ag::generate {
 namespace {
 
-// Worlds of higher rank first: what they say in general, the others only repeat.
+// Worlds of higher rank first: their rules are general, and others repeat them.
 constexpr World kWorlds[] = {
     {.name = "cube",
      .sizes = "A=2,3 B=3,4 C=4,2",
@@ -66,7 +66,7 @@ constexpr World kWorlds[] = {
 
 using Values = std::vector<int64_t>;
 
-// "A=2,3" -> A, {2, 3}.
+// Parses "A=2,3" into A and {2, 3}.
 StatusOr<std::pair<std::string, Values>> ReadSize(std::string_view text) {
   const size_t equals = text.find('=');
   Values values;
@@ -102,8 +102,8 @@ void Everywhere(Attributes attributes, size_t assignments, Grid* grid) {
   grid->push_back(std::vector<Attributes>(assignments, std::move(attributes)));
 }
 
-// What is done along an axis of size 1, or only moves such axes, has rules of its own: that it is
-// nothing at all, or a reshape. They say little and are many.
+// Whether the axis has size 1 everywhere. Operators along such axes are left out: they do nothing,
+// or are reshapes, and give many rules of little use.
 bool IsOne(const Shapes& x, size_t axis) {
   return std::all_of(x.begin(), x.end(), [&](const Shape& shape) { return shape[axis] == 1; });
 }
@@ -114,7 +114,7 @@ void AxisGrid(const char* name, const Shapes& x, Grid* grid) {
   }
 }
 
-// Every way to cut an axis in two where the first part is a size of the world or of a sum of two.
+// Returns every cut of an axis in two whose first part is a size of the world, or a sum of two.
 std::vector<Values> CutsOf(const Shapes& x, size_t axis, const Universe& universe) {
   std::vector<Values> cuts;
   for (const Values& first : universe.sizes) {
@@ -177,7 +177,7 @@ void TransposeGrid(const Shapes& x, Grid* grid) {
   }
 }
 
-// Two neighbors made one, and back to the shape of a leaf.
+// Reshapes that merge two neighbouring axes, or that give the shape of a leaf.
 void ReshapeGrid(const Shapes& x, const Universe& universe, Grid* grid) {
   for (size_t axis = 0; axis + 1 < x[0].size(); ++axis) {
     std::vector<Attributes> choice;
@@ -206,7 +206,7 @@ void SoftmaxGrid(const Shapes& x, Grid* grid) {
   }
 }
 
-// That an axis is gone is tried on matrices: of more axes it says the same many times over.
+// A reduction without its axis is tried on matrices only; higher ranks repeat it many times.
 void ReduceGrid(const Shapes& x, Grid* grid) {
   for (size_t axis = 0; axis < x[0].size(); ++axis) {
     for (const int64_t keepdims : {1, 0}) {
@@ -217,7 +217,7 @@ void ReduceGrid(const Shapes& x, Grid* grid) {
   }
 }
 
-// Strides and pads that differ, groups that the channels allow; 3x3 keeps the plane with pads 1.
+// Strides, pads, and the groups that the channels allow; 3x3 with pads 1 keeps the plane's size.
 void ConvGrid(const Shapes& x, const Shapes& w, Grid* grid) {
   if (x[0].size() != 4 || w[0].size() != 4 || x[0][1] % w[0][1] != 0) return;
   const auto groups = [&](size_t s) { return x[s][1] / std::max<int64_t>(w[s][1], 1); };
@@ -250,7 +250,7 @@ void PoolGrid(const Shapes& x, Grid* grid) {
   pool({3, 3}, {1, 1}, {1, 1, 1, 1});
 }
 
-// A 1x1 kernel grown to 3x3.
+// Pads that make a 1x1 kernel 3x3.
 void PadGrid(const Shapes& x, Grid* grid) {
   if (x[0].size() != 4 || x[0][2] != 1 || x[0][3] != 1) return;
   Everywhere({{"pads", Ints{0, 0, 1, 1, 0, 0, 1, 1}}}, x.size(), grid);
@@ -313,7 +313,7 @@ Grid AttributeGrid(OpKind op, std::span<const Shapes* const> operands, const Uni
   } else if (Has(op, kPooling)) {
     PoolGrid(x, &grid);
   } else {
-    Everywhere({}, x.size(), &grid);  // No attributes, or all have defaults; else ill-typed.
+    Everywhere({}, x.size(), &grid);  // No attributes, or all have defaults; else it is ill-typed.
   }
   return grid;
 }

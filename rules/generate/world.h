@@ -1,8 +1,8 @@
-// What the generator enumerates over: worlds, each a few typed leaves and the operators that
-// combine them, and the attribute grid. Plain data; pure functions.
+// Worlds: what the generator enumerates. A world is a few typed leaves, the operators that combine
+// them, and the grid of attributes. Plain data; pure functions.
 //
-// Sizes are symbols ("A"), and every symbol has one value for each *shape assignment*: a type is
-// its shapes in all assignments, so two sizes are equal only when they are equal in each of them.
+// Sizes are symbols ("A"). Each symbol has one value in every *shape assignment*, and a type is its
+// shapes in all assignments: two sizes are equal only when they are equal in all of them.
 #pragma once
 
 #include <span>
@@ -16,18 +16,18 @@
 
 namespace ag::generate {
 
-// As written in DefaultWorlds(): "A=2,3 B=3,4" and "x:A,B y:A,B".
+// Written as in DefaultWorlds(): "A=2,3 B=3,4" and "x:A,B y:A,B".
 struct World {
   std::string_view name;
-  bool rationals = false;  // Exact order arithmetic (max, relu) instead of the prime field.
+  bool rationals = false;  // Exact arithmetic with order (max, relu), not the prime field.
   std::string_view sizes;
   std::string_view leaves;
   std::string_view ops;       // Text names of the operator table.
-  int64_t elements_max = 48;  // Terms with larger values are left out.
+  int64_t elements_max = 48;  // Terms with more elements are left out.
 };
 std::span<const World> DefaultWorlds();
 
-// All operators of the default worlds, by text name, ascending.
+// Returns all operators of the default worlds, by text name, ascending.
 std::vector<std::string> DefaultOps();
 
 using Shapes = std::vector<Shape>;                  // One for each assignment.
@@ -38,7 +38,7 @@ struct Leaf {
   Shapes shapes;
 };
 
-// A world's text taken apart.
+// A parsed world.
 struct Universe {
   std::string name;
   bool rationals = false;
@@ -48,10 +48,10 @@ struct Universe {
   std::vector<OpKind> ops;
   size_t assignments() const { return leaves.empty() ? 0 : leaves[0].shapes.size(); }
 };
-// kInvalidArgument: the text names an unknown size or operator.
+// Returns the parsed world. kInvalidArgument: the text names an unknown size or operator.
 StatusOr<Universe> ReadWorld(const World& world);
 
-// The attributes that `op` is tried with over operands of these shapes; some may be ill-typed.
+// Returns the attributes to try for `op` over operands of these shapes; some may be ill-typed.
 Grid AttributeGrid(OpKind op, std::span<const Shapes* const> operands, const Universe& universe);
 
 }  // namespace ag::generate

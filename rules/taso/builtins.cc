@@ -34,7 +34,7 @@ constexpr Row kRows[] = {
     {"merge-groups-2-relu", Idea::kMergeGroups, 2, kTasoSame, TasoActivation::kRelu},
 };
 
-// Variables, as the generator numbers its images and weights; v21 and on are vectors.
+// Variables with the generator's numbers for images and weights; v21 and on are vectors.
 constexpr TasoTensor kX{-7}, kW{-10}, kV{-11}, kFactor{-8};
 constexpr TasoTensor kScale{-21}, kBias{-22}, kMean{-23}, kVariance{-24};
 

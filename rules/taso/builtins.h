@@ -1,5 +1,5 @@
-// The substitutions that TASO has in its code and applies whatever file it is given: 12 (a
-// convolution and what follows it), 2 (merge after enlarging) and 4 (merge groups).
+// The substitutions in TASO's code, which it applies with every file: 12 (a convolution and the
+// operator after it), 2 (merge after enlarging) and 4 (merge groups). Pure functions.
 #pragma once
 
 #include <vector>
@@ -8,6 +8,7 @@
 
 namespace ag {
 
+// Returns these substitutions as rules.
 std::vector<TasoRule> TasoBuiltins();
 
 }  // namespace ag

@@ -37,7 +37,7 @@ class Former {
     return known_[edge] = Sha256(form).Hex();
   }
 
-  // "" when it cannot be computed exactly.
+  // Returns the value of a constant part; "": it cannot be computed exactly.
   std::string Constant(Edge edge) const {
     const Edge edges[] = {edge};
     const auto value = EvaluateEdgesAs<Residue>(
@@ -70,7 +70,7 @@ class Former {
     for (const Edge& input : node.inputs) Members(input, op, members);
   }
 
-  // A sum or a product by its members.
+  // Returns the form of a sum or a product from its members.
   std::string Chain(Edge edge, OpKind op) {
     std::vector<Edge> members;
     Members(edge, op, &members);

@@ -1,6 +1,7 @@
-// What a graph computes, up to what our search takes for granted: names of operators, the order and
-// grouping of sums and products (axiom A1: add and mul are n-ary), and the value of everything that
-// depends on constants alone (it is folded before anything runs).
+// A normal form of a graph's computation under the laws that our search assumes: names of operators
+// do not matter, nor do order and grouping of sums and products (axiom A1: add and mul are n-ary),
+// and constant parts count by their value, because they are folded before anything runs. Pure
+// functions.
 #pragma once
 
 #include <string>
@@ -10,12 +11,13 @@
 namespace ag {
 
 enum class TasoForm {
-  kAsWritten,  // Two operands of a commutative operator in either order.
+  kAsWritten,  // The operands of a commutative operator in either order.
   kRegrouped,  // Sums and products also in any grouping.
 };
 
-// Equal strings: the graphs compute the same by these laws. Constant parts count by their value in
-// a prime field (a chance of 2^-61 per element that different ones agree); inputs by their names.
+// Returns a text; equal texts mean equal computations under these laws. Constant parts appear as
+// values in a prime field (different elements agree with a probability of 2^-61), inputs as their
+// names.
 std::string TasoFormOf(const Graph& graph, TasoForm form);
 
 }  // namespace ag

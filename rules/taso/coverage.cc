@@ -11,10 +11,10 @@
 namespace ag {
 namespace {
 
-// Most draws of most rules fit together; the rarest of the published ones fits once in 300.
+// Most draws of most rules fit; the rarest of the published rules fits once in 300 draws.
 constexpr int kDrawsPerInstance = 40;
-// Where the rule is wrong for some shapes, so many of those where it holds are tried before ours
-// are said not to get there.
+// For a rule that is wrong for some shapes: the number of cases in which it holds that are tried
+// before ours count as not leading there.
 constexpr int kTriesWhenWrong = 40;
 
 class Coverer {
@@ -79,8 +79,8 @@ class Coverer {
     out_.difference = difference;
   }
 
-  // "" when both sides compute the same. Random values; batch-norms need positive variances, which
-  // even seeds draw.
+  // Returns "" when both sides compute the same on random values. Even seeds draw positive values,
+  // which the variances of batch-norms need.
   std::string Difference(const TasoInstance& instance) const {
     const auto& a = instance.source.outputs();
     const auto& b = instance.target->outputs();
@@ -138,7 +138,7 @@ class Coverer {
     return true;
   }
 
-  // The rules of the path alone: most shapes take the same steps.
+  // Returns the rules of the path only: most shapes take the same steps.
   RuleSet Used() const {
     std::vector<std::string> others;
     for (const Rule& rule : rules_.rules()) {

@@ -43,7 +43,7 @@ struct VerdictCase {
   const char* name;
   TasoRule rule;
   TasoVerdict verdict;
-  const char* says;  // Part of what is said of it.
+  const char* says;  // Part of the expected text.
 };
 
 const VerdictCase kCases[] = {
@@ -134,7 +134,7 @@ TEST(Coverage, AVerdictNeedsTheRulesOfItsPath) {
   const TasoRule rule = kCases[0].rule;
   const RuleSet without = RuleSet::Shipped().Without({"matmul-sum-same-weights"}, false);
   EXPECT_EQ(CoverTasoRule(rule, without).verdict, TasoVerdict::kUnknown);
-  // Two steps where one is allowed.
+  // Two steps are needed and one is allowed.
   EXPECT_EQ(
       CoverTasoRule(ConcatToGroups(TasoActivation::kRelu), RuleSet::Shipped(), {.steps_max = 1})
           .verdict,
@@ -152,7 +152,7 @@ TEST(Coverage, TheBuiltinsAreTwelveAndTwoAndFour) {
   EXPECT_EQ(TasoCoverageSummary(coverage), "8 implied, 10 repaired, 0 noise, 0 unknown");
 }
 
-// docs/rules.md has the table between two marks. AG_WRITE_DOCS=1 rules_taso_test writes it anew.
+// docs/rules.md has the table between two marks. AG_WRITE_DOCS=1 rules_taso_test writes it.
 TEST(Coverage, ThePublishedFileIsCoveredAndTheDocsSayHow) {
   const std::string file = PublishedTasoFile();
   if (file.empty()) GTEST_SKIP() << "no graph_subst.pb: name it in AUTOGRAPH_TASO_FILE";

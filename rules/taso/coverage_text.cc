@@ -1,4 +1,4 @@
-// How coverage is written: for people, and for docs/rules.md.
+// The text of coverage, for people and for docs/rules.md.
 #include <algorithm>
 #include <array>
 

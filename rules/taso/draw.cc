@@ -19,7 +19,7 @@ bool IsWeight(const TasoOperator& op, size_t input) {
   return IsConvWeight(op, input) || (op.type == TasoOpType::kBatchNorm && input >= 1);
 }
 
-// The ranks that operators ask for, of variables and of what is between; 0 where nothing does.
+// The ranks that operators require, for variables and inner values; 0: no requirement.
 class Ranks {
  public:
   explicit Ranks(const std::vector<TasoOperator>& side) {
@@ -35,7 +35,7 @@ class Ranks {
 
  private:
   void Visit(const TasoOperator& op, int at) {
-    int rank = 0;  // Of operands and result alike.
+    int rank = 0;  // Of operands and result.
     switch (op.type) {
       case TasoOpType::kConv:
       case TasoOpType::kMaxPool:
@@ -84,7 +84,7 @@ class Drawer {
     kernel_ = Chance(60) ? 3 : random_.Between(1, 3);
     out_ = Dim();
     broadcasts_ = Chance(35);
-    thin_ = random_.Below(2);  // Where the axes are that rules join.
+    thin_ = random_.Below(2);  // On the axes that rules join.
     context_.epsilon = Chance(50) ? 1e-5 : 1e-2;
     for (const int variable : rule.Variables()) FindUses(variable);
   }
@@ -123,7 +123,7 @@ class Drawer {
     bool weight = true;
     int uses = 0;
     bool multiplies = false;
-    // What is made of weights alone is a weight: add(w4, w5).
+    // A result of weights alone is a weight: add(w4, w5).
     std::set<TasoTensor> same = {{variable, 0}};
     for (size_t at = 0; at < rule_.source.size(); ++at) {
       const TasoOperator& op = rule_.source[at];
@@ -178,8 +178,8 @@ class Drawer {
     return shape;
   }
 
-  // The shape itself, or where this draw broadcasts one that broadcasts with it, mostly along one
-  // axis, the same everywhere: narrower here, wider there.
+  // Returns the shape or, in a draw with broadcasts, one with some axes made 1 or longer: mostly
+  // only the axis thin_, the same for all operands.
   Shape Like(Shape shape) {
     if (!broadcasts_ || Chance(40)) return shape;
     const bool everywhere = Chance(20);
@@ -190,7 +190,7 @@ class Drawer {
     return shape;
   }
 
-  // 1 or n or something between.
+  // Returns 1, n, or a divisor between.
   int64_t Divisor(int64_t n) {
     if (Chance(55)) return 1;
     for (int64_t d = random_.Between(2, 3); d < n; ++d) {
@@ -239,7 +239,7 @@ class Drawer {
     return Free(op.inputs[index]);
   }
 
-  // What multiplies may be a constant of ones by channel.
+  // Returns the shape of a factor, which may be a constant of ones by channel.
   Shape Factor(const TasoOperator& op, size_t index, const Shape& other) {
     const int variable = op.inputs[index].op;
     if (!factors_.contains(variable) || op.inputs[1 - index].op < 0 || !Chance(50)) {
@@ -323,14 +323,14 @@ class Drawer {
   TasoInstance instance_;
   std::vector<std::pair<int, Leaf>> leaves_;
   std::set<int> weights_;  // Variables that are constants.
-  std::set<int> factors_;  // Those that may be ones, and those that are.
+  std::set<int> factors_;  // Variables that may be ones, and those that are.
   std::set<int> ones_;
   bool uses_epsilon_ = false;
-  int64_t alike_ = 0;  // The size of every axis; 0: they differ.
+  int64_t alike_ = 0;  // The size of every axis; 0: sizes differ.
   bool broadcasts_ = false;
   size_t thin_ = 0;
-  int rank_ = 1;  // Of what no operator asks a rank of.
-  // What convolutions and images look like in this draw, more often than not.
+  int rank_ = 1;  // The rank of variables without a requirement.
+  // The usual sizes of convolutions and images in this draw.
   std::array<int64_t, 4> image_{};
   int64_t kernel_ = 3;
   int64_t out_ = 1;

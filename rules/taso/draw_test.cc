@@ -1,5 +1,5 @@
-// What the operators of TASO's format mean: identities that hold for them, and do not when one is
-// misread.
+// The meaning of the operators of TASO's format: identities that hold only if they are read
+// correctly.
 #include "rules/taso/draw.h"
 
 #include <gtest/gtest.h>

@@ -7,8 +7,8 @@
 namespace ag {
 namespace {
 
-// TASO's files have up to 3 operators a side, its generator makes 4; more would only slow the
-// reader down.
+// TASO's files have up to 3 operators on a side, its generator makes 4. A higher limit would only
+// slow the reader down.
 constexpr size_t kOperatorsMax = 64;
 constexpr int kOutputsMax = 64;
 constexpr int kSizeMax = 1 << 20;  // Of kernels, strides and counts.
@@ -17,7 +17,7 @@ constexpr int kRankMax = 8;
 struct OperatorRow {
   TasoOpType type;
   const char* name;
-  const char* text;  // As FormatTasoRule writes it.
+  const char* text;  // As in FormatTasoRule's text.
   int inputs_min, inputs_max;
   std::vector<TasoKey> required;
 };

@@ -1,5 +1,5 @@
-// TASO's rules as its file has them (proto/autograph/v1/taso.proto): two small graphs of operators
-// over variables without shapes. Plain data; all functions are pure.
+// TASO's rules as in its file (proto/autograph/v1/taso.proto): two small graphs of operators over
+// variables without shapes. Plain data; pure functions.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace ag {
 
-// OpType of the file. The last two stand in our table of TASO's built-ins only.
+// OpType of the file. Only our table of TASO's built-ins has the last two.
 enum class TasoOpType : int32_t {
   kConv = 3,
   kMaxPool = 6,
@@ -36,7 +36,7 @@ enum class TasoOpType : int32_t {
   kConstantOne = 24,
   kConstantPool = 25,
   kFoldedWeights = -1,  // (w, scale, variance): weights with a batch-norm folded in.
-  kFoldedBias = -2,     // (scale, bias, mean, variance): the bias that goes with them.
+  kFoldedBias = -2,     // (scale, bias, mean, variance): the bias for them.
 };
 
 // PMParameter of the file.
@@ -66,7 +66,7 @@ constexpr int kTasoValid = 1;
 enum class TasoActivation : int32_t { kNone = 0, kSigmoid = 1, kRelu = 2, kTanh = 3 };
 
 struct TasoTensor {
-  int op = 0;  // Index of an operator of the same side; negative: a variable.
+  int op = 0;  // Index of an operator on the same side; negative: a variable.
   int output = 0;
   auto operator<=>(const TasoTensor&) const = default;
 };
@@ -92,29 +92,30 @@ struct TasoRule {
   std::vector<TasoOperator> source, target;
   std::vector<TasoMapping> mappings;
 
-  // Variables of the source, in the order of their first use.
+  // Returns the variables of the source, in the order of their first use.
   std::vector<int> Variables() const;
 };
 
-// "CONV2D"; "" for a number that the format does not have.
+// Returns "CONV2D" or similar; "": the format does not have the number.
 std::string_view TasoOpName(TasoOpType type);
 
-// "x1", "w4", "i2": the generator's seeds; others are called v and their number.
+// Returns "x1", "w4", "i2": the generator's names; others are v and their number.
 std::string TasoVariableName(int variable);
 
-// The permutation of a TRANSPOSE of `rank` axes; empty when `code` is none.
+// Returns the permutation of a TRANSPOSE of `rank` axes; empty: `code` is none.
 std::vector<int64_t> TasoPermutation(int code, int rank);
 
-// One line: "concat1(conv(i1, w4), conv(i2, w5)) => conv(concat1(i1, i2), concat0(w4, w5))".
+// Returns one line: "concat1(conv(i1, w4), conv(i2, w5)) => conv(concat1(i1, i2), concat0(w4,
+// w5))".
 std::string FormatTasoRule(const TasoRule& rule);
 
-// What every rule must satisfy whatever shapes it meets: known operators with their operands and
-// parameters, operands that exist and stand before, outputs that exist. kInvalidArgument names the
-// side, the operator and what is wrong.
+// Checks what must hold for all shapes: known operators with their operands and parameters,
+// operands that exist and come before, outputs that exist. kInvalidArgument names the side, the
+// operator and the mistake.
 Status CheckTasoRule(const TasoRule& rule);
 
-// Reads a file; rules are named by their number from 0. kInvalidArgument names the byte or the rule
-// and what is wrong: no TASO file, cut off, or a rule that CheckTasoRule refuses.
+// Returns the rules of a file, named by their number from 0. kInvalidArgument names the byte or the
+// rule and the mistake: not a TASO file, truncated, or a rule that CheckTasoRule refuses.
 StatusOr<std::vector<TasoRule>> ReadTasoFile(std::string_view bytes);
 
 }  // namespace ag

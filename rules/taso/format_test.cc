@@ -49,7 +49,7 @@ const TasoOperator kReluOperator = TasoOp(TasoOpType::kRelu, {kI1});
 struct DecoderCase {
   const char* name;
   TasoOperator op;
-  const char* text;  // As FormatTasoRule writes it, or the error's end.
+  const char* text;  // FormatTasoRule's text, or the end of the error.
 };
 
 const DecoderCase kDecoderCases[] = {
@@ -205,7 +205,7 @@ TEST(Format, SurvivesAnyDamage) {
       FileOf({With(TasoConv(kI1, kW4)), With(TasoConcat(1, 4, kI1, kI2)), With(kReluOperator)});
   size_t whole = 0;
   for (size_t n = 1; n <= good.size(); ++n) whole += ReadTasoFile(good.substr(0, n)).ok();
-  EXPECT_EQ(whole, 3u);  // Only after each rule.
+  EXPECT_EQ(whole, 3u);  // A prefix is a file only when it ends after a rule.
   Random random(7);
   for (int i = 0; i < 20000; ++i) {
     std::string bad = good;

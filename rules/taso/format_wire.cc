@@ -9,7 +9,7 @@ namespace {
 constexpr size_t kBytesMax = size_t{64} << 20;
 constexpr uint32_t kRuleTag = (1u << 3) | 2u;  // Field 1, length-delimited.
 
-// The number of the first field that the format does not have, in the message or below it; 0: none.
+// Returns the number of the first unknown field in the message or below it; 0: there is none.
 int UnknownField(const google::protobuf::Message& message) {
   const auto* reflection = message.GetReflection();
   const auto& unknown = reflection->GetUnknownFields(message);

@@ -12,11 +12,11 @@
 namespace ag {
 namespace {
 
-// TASO's rules need two guards at most; a rule that is true only under more is better left out.
+// TASO's rules need two guards at most; rules that need more than this are left out.
 constexpr size_t kGuardsMax = 3;
-// A wrong way to write a rule is refused by far fewer.
+// A wrong text is refused after far fewer instances.
 constexpr int kTrialInstances = 40;
-constexpr int kProofs = 6;  // Seeds that a rule is proved with before it is taken.
+constexpr int kProofs = 6;  // Proofs of a rule, each with its own seed, before it is accepted.
 
 class Importer {
  public:
@@ -54,7 +54,7 @@ class Importer {
   }
 
  private:
-  // Biases and groups in all combinations, no guards.
+  // Returns all combinations of biases and groups, without guards.
   std::vector<TasoChoice> Ways() const {
     std::vector<TasoChoice> ways = {TasoChoice{}};
     for (const auto& biases : text_.biases()) {
@@ -76,7 +76,7 @@ class Importer {
 
   bool Try(const TasoChoice& choice) {
     const std::string body = text_.Write(choice);
-    // Zeros made of other numbers, sub(b, b), are NaN for Inf.
+    // Zeros made of other numbers, sub(b, b), are NaN when b is Inf.
     const bool finite = body.find("sub(") != std::string::npos;
     const auto rule = Parse(finite ? "finite" : "rounding", body);
     if (!rule.has_value()) return false;
@@ -98,8 +98,8 @@ class Importer {
     return true;
   }
 
-  // A few instances first; then proofs from several seeds, because a guard that is missing here is
-  // seen only where two random sizes hide it (a stride that takes 3 and 4 to the same).
+  // Proves on a few instances first, then with several seeds: a missing guard shows only where two
+  // random sizes differ in a special way (a stride that gives 3 and 4 the same result).
   VerifyReport Prove(const Rule& rule) const {
     const int few = std::min(kTrialInstances, options_.instances);
     VerifyReport report = Verify(rule, {.instances_min = few, .seed = options_.seed});
@@ -122,7 +122,8 @@ class Importer {
     return body.substr(arrow, body.find(" if ", arrow) - arrow);
   }
 
-  // With more guards the same target fails on the same graphs, unless they no longer match.
+  // Whether the target fails on a known graph on which the rule still matches: more guards change
+  // only the matches.
   bool KnownToFail(const Rule& rule, const std::string& body) const {
     const std::string target = TargetOf(body);
     return std::any_of(failures_.begin(), failures_.end(), [&](const auto& failure) {
@@ -132,14 +133,14 @@ class Importer {
     });
   }
 
-  // A counter-example begins with the graph in text form, up to "=>".
+  // Keeps the graph of a counter-example: its text form, up to "=>".
   void Remember(const Rule& rule, const std::string& body, const VerifyReport& report) {
     const size_t end = report.counter_example.find("=>");
     if (end == std::string::npos) {
       if (out_.why.empty()) out_.why = report.counter_example;
       return;
     }
-    // A difference says more than a target that is ill-typed.
+    // A difference is more useful than an ill-typed target.
     const bool typed = report.counter_example.find("does not fit here") == std::string::npos;
     if (out_.line.empty() || (typed && !has_difference_)) {
       out_.line = rule.text;
@@ -153,8 +154,9 @@ class Importer {
   const TasoRuleText text_;
   const TasoImportOptions options_;
   TasoImport out_;
-  bool has_difference_ = false;                          // Of the counter-example in out_.
-  std::vector<std::pair<std::string, Graph>> failures_;  // Target texts, and where they fail.
+  bool has_difference_ = false;  // Whether out_ has a difference as counter-example.
+  // Target texts and the graphs on which they fail.
+  std::vector<std::pair<std::string, Graph>> failures_;
 };
 
 std::string Commented(const std::string& text) {

@@ -1,4 +1,5 @@
-// TASO's rules in our language, proved, with the weakest guards that make each true.
+// TASO's rules in our language, proved, with the weakest guards under which each is true. Pure
+// functions.
 #pragma once
 
 #include <string>
@@ -9,24 +10,25 @@
 namespace ag {
 
 struct TasoImportOptions {
-  int instances = 200;  // Of each proof.
+  int instances = 200;  // In each proof.
   uint64_t seed = 1;
 };
 
 struct TasoImport {
   std::string rule;     // Its name in TASO's file.
-  std::string line;     // "taso-12 [exact]: ..."; "" when our language cannot say it.
-  bool proved = false;  // Otherwise it stays out, and `why` says why.
+  std::string line;     // "taso-12 [exact]: ..."; "": our language cannot express it.
+  bool proved = false;  // False: it is left out for the reason in `why`.
   int guards = 0;
-  std::string why;  // Noise, what our language has no form for, or the counter-example.
+  std::string why;  // Noise, a form that our language lacks, or the counter-example.
 };
 
-// Guards are tried by number, from none on, in all combinations; the first that the verifier proves
-// is taken. Deterministic by options.seed. A rule that TasoNoiseOf refuses is not tried.
+// Returns the import of one rule. Tries guards by number, from none on, in all combinations, and
+// takes the first that the verifier proves. Deterministic by options.seed. Does not try a rule that
+// TasoNoiseOf refuses.
 TasoImport ImportTasoRule(const TasoRule& rule, const TasoImportOptions& options = {});
 
-// The file: proved rules, each below TASO's own text, the others commented out with their reason.
-// It loads with RuleSet::Parse.
+// Returns the file: proved rules, each below TASO's own text; the others as comments with their
+// reason. RuleSet::Parse loads it.
 std::string FormatTasoImport(const std::vector<TasoRule>& rules,
                              const std::vector<TasoImport>& imports, std::string_view source);
 

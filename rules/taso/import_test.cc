@@ -85,7 +85,7 @@ TEST(Import, KeepsOutWhatNoGuardMakesTrue) {
     const TasoImport import = ImportTasoRule(c.rule);
     EXPECT_FALSE(import.proved) << c.name << "\n" << import.line;
     EXPECT_THAT(import.why, HasSubstr(c.why)) << c.name;
-    // What stays out is a comment: nothing is left to load.
+    // A rule that is left out becomes a comment, so no rule is loaded.
     const std::string text = FormatTasoImport({c.rule}, {import}, "a.pb");
     const auto loaded = RuleSet::Parse(text, "a.rules");
     ASSERT_TRUE(loaded.ok()) << ToString(loaded.status());
@@ -109,7 +109,7 @@ TEST(Import, ThePublishedFileLoadsAndIsProved) {
   const auto loaded = RuleSet::Parse(FormatTasoImport(*rules, imports, "a.pb"), "a.rules");
   ASSERT_TRUE(loaded.ok()) << ToString(loaded.status());
   EXPECT_EQ(loaded->rules().size(), 111u);
-  // By other instances than those that chose the guards.
+  // With other instances than those that selected the guards.
   for (const Rule& rule : loaded->rules()) {
     const VerifyReport report = Verify(rule, {.instances_min = 60, .seed = 99});
     EXPECT_TRUE(report.proved) << rule.text << "\n" << report.counter_example;

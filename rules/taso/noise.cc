@@ -1,4 +1,4 @@
-// What can be said of a rule without shapes.
+// Properties of a rule that do not depend on shapes.
 #include <algorithm>
 #include <set>
 
@@ -11,7 +11,7 @@ class Walk {
  public:
   explicit Walk(const std::vector<TasoOperator>& side) : side_(side) {}
 
-  // Everything that `tensor` depends on.
+  // Collects everything on which `tensor` depends.
   void From(const TasoTensor& tensor) {
     if (tensor.op < 0) {
       variables.insert(tensor.op);
@@ -40,7 +40,7 @@ std::string DeadOperator(const TasoRule& rule, bool target) {
   return "";
 }
 
-// Roots without a common variable stand anywhere in a graph: merging them is no rule about either.
+// Roots without a common variable may be anywhere in a graph; a merge of them is useless as a rule.
 std::string UnrelatedRoots(const TasoRule& rule) {
   std::vector<std::set<int>> components;
   for (const TasoMapping& mapping : rule.mappings) {
@@ -78,7 +78,7 @@ std::string UnboundVariable(const TasoRule& rule) {
   return "";
 }
 
-// Whether a tensor of the source and one of the target are written alike.
+// Whether a tensor of the source and one of the target have the same text.
 bool Same(const TasoRule& rule, const TasoTensor& source, const TasoTensor& target) {
   if (source.op < 0 || target.op < 0) return source == target;
   const TasoOperator& a = rule.source[source.op];

@@ -10,7 +10,7 @@
 namespace ag {
 namespace {
 
-constexpr int kSubsetsMax = 8;  // As FindRewrites has it.
+constexpr int kSubsetsMax = 8;  // As in FindRewrites.
 
 struct State {
   Graph graph;

@@ -1,4 +1,4 @@
-// Whether rules rewrite one graph into another, by breadth-first search.
+// Search for a path of rules from one graph to another, breadth first. Pure functions.
 #pragma once
 
 #include <optional>
@@ -12,19 +12,19 @@ namespace ag {
 
 struct ReachOptions {
   int steps_max = 3;
-  int graphs_max = 4000;  // Graphs looked at before the search gives up.
-  bool regroup = true;    // Sums and products count as equal in any grouping.
+  int graphs_max = 4000;  // The search gives up after this many graphs.
+  bool regroup = true;    // Sums and products are equal in any grouping.
 };
 
 struct ReachPath {
-  std::vector<std::string> rules;  // Names of the rules, in order; empty: they are the same.
-  bool regrouped = false;          // Sums or products stand in another order or grouping.
+  std::vector<std::string> rules;  // Names of the rules, in order; empty: the graphs are equal.
+  bool regrouped = false;          // Sums or products have another order or grouping.
 };
 
-// The shortest way from `from` to `to` by the rules of `rules`, clean-up rules included, each step
-// followed by the clean-up passes; rules are tried in their order. The graphs are the same when
-// their TasoForm is: first as written, else, with `regroup`, regrouped. nullopt: none within the
-// limits. REQUIRES: the graphs have the same inputs and outputs.
+// Returns the shortest path from `from` to `to` by `rules`, also clean-up rules; the clean-up
+// passes run after each step, and rules are tried in order. Graphs are equal when their TasoForm
+// is: first as written, then, with `regroup`, regrouped. nullopt: no path within the limits.
+// REQUIRES: the graphs have the same inputs and outputs.
 std::optional<ReachPath> FindReachPath(const Graph& from, const Graph& to, const RuleSet& rules,
                                        const ReachOptions& options = {});
 

@@ -32,7 +32,7 @@ TEST(Reach, FindsTheShortestWayWithinItsSteps) {
   EXPECT_EQ(path->rules, (std::vector<std::string>{"out", "once"}));
   EXPECT_FALSE(path->regrouped);
   EXPECT_FALSE(Reach(from, to, 1).has_value());
-  EXPECT_FALSE(Reach(to, from, 3).has_value());  // Neither rule goes back.
+  EXPECT_FALSE(Reach(to, from, 3).has_value());  // Neither rule leads back.
 }
 
 TEST(Reach, SumsAreTheSameInAnyGrouping) {
@@ -59,8 +59,8 @@ TEST(Canonical, ConstantPartsCountByTheirValue) {
   EXPECT_NE(form("add(w, u)"), form("sub(u, w)"));
 }
 
-// Instances on which both sides are the same to FindReachPath say nothing: other groupings of a sum
-// (A1; the search has sums of two), chains that the clean-up passes merge.
+// Skips instances on which both sides are equal for FindReachPath: other groupings of a sum (A1;
+// the search has sums of two), chains that the clean-up passes merge.
 TEST(Reach, NoSearchRuleIsImpliedByTheOthersInTwoSteps) {
   constexpr int kInstances = 12;
   int compared = 0;
@@ -97,8 +97,8 @@ std::vector<std::string> NotForCleanUp(const std::string& rule) {
   return names;
 }
 
-// Each rule has a firing case that is lost with it: two steps by the others do not get there. What
-// only clean-up rules do to every graph is asked of clean-up rules.
+// Each rule has a firing case that two steps of the other rules do not reach. Cases that clean-up
+// rules alone change are tried with clean-up rules.
 TEST(Reach, EveryRuleIsMissedByItsCase) {
   std::set<std::string> missed;
   for (const auto* cases :

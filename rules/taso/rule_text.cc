@@ -10,13 +10,13 @@ bool IsBinary(const TasoOperator& op) {
   return op.type == TasoOpType::kAdd || op.type == TasoOpType::kMul;
 }
 
-// Operators whose attributes the target takes over from the source.
+// Whether the target takes the operator's attributes from the source.
 bool IsLabelled(const TasoOperator& op) {
   return op.type == TasoOpType::kConv || op.type == TasoOpType::kMaxPool ||
          op.type == TasoOpType::kAveragePool || op.type == TasoOpType::kBatchNorm;
 }
 
-// What operators agree in that share a label.
+// Returns the parameters that operators with one label share.
 std::string KindOf(const TasoOperator& op) {
   std::string kind = std::string(TasoOpName(op.type));
   for (const auto& [key, value] : op.parameters) {
@@ -68,7 +68,7 @@ const char* TextName(TasoOpType type) {
   return nullptr;
 }
 
-// "a + b" in brackets where it is an operand.
+// Returns the text with brackets if it is a sum.
 std::string Bracketed(const std::string& text) {
   return text.find(" + ") == std::string::npos ? text : "(" + text + ")";
 }
@@ -119,7 +119,7 @@ void TasoRuleText::CollectSource() {
   if (!ranks.empty()) AddGuard(fmt::format("{}", fmt::join(ranks, ", ")));
 }
 
-// Operands of a concat agree beyond its axis.
+// Adds guards that operands of a concat agree except along its axis.
 void TasoRuleText::GuardConcat(const TasoOperator& op, bool target) {
   const auto axis = static_cast<size_t>(op.Get(TasoKey::kAxis, 0));
   const Sizes first = SizesOf(op.inputs[0], target);
@@ -169,7 +169,7 @@ void TasoRuleText::CollectTarget() {
   GuardSiblings();
 }
 
-// Convolutions alike, and concats with the same cut points.
+// Adds guards for equal convolutions, and for concats with equal cut points.
 void TasoRuleText::GuardSiblings() {
   const TasoOperator* first = nullptr;
   for (const TasoOperator& op : rule_.source) {
@@ -200,12 +200,12 @@ std::string TasoRuleText::LabelOf(const TasoOperator& op) const {
   return found == labels_.end() ? "" : found->second;
 }
 
-// Source operators are called t and their number.
+// Returns the name of a tensor; source operators are t and their number.
 std::string TasoRuleText::Name(const TasoTensor& tensor) const {
   return tensor.op < 0 ? TasoVariableName(tensor.op) : fmt::format("t{}", tensor.op);
 }
 
-// The bias that goes with weights which are put together from the source's.
+// Returns the bias for weights that are joined from the source's weights.
 std::string TasoRuleText::BiasOf(const TasoTensor& weights, bool target) const {
   const auto known = source_bias_.find(weights);
   if (weights.op < 0) return known == source_bias_.end() ? "" : known->second;
@@ -252,7 +252,7 @@ TasoRuleText::Sizes TasoRuleText::SizesOf(const TasoTensor& tensor, bool target)
       return JoinedSizes(op, target);
     case TasoOpType::kMatMul:
     case TasoOpType::kConv: {
-      // Rows from the left, columns or channels from the weights.
+      // Rows come from the left operand, columns or channels from the weights.
       const Sizes second = SizesOf(op.inputs[1], target);
       const size_t from = op.type == TasoOpType::kConv ? 0 : 1;
       out.dims = {first.dim(0), second.dim(from)};

@@ -1,7 +1,7 @@
-// A TASO rule in our rule language. Convolutions get a bias (ours have one), the attributes of
-// TASO's operators become labels (what holds for one stride and padding is written for all, and the
-// verifier says if it holds), and what TASO leaves open becomes choices: of biases, of the group,
-// and of guards.
+// A TASO rule in our rule language. Convolutions get a bias, as ours have one. The attributes of
+// TASO's operators become labels: a rule for one stride and padding is written for all, and the
+// verifier says whether it holds. What TASO leaves open becomes choices: biases, the group, and
+// guards. Immutable; safe to share between threads.
 #pragma once
 
 #include <map>
@@ -12,16 +12,16 @@
 
 namespace ag {
 
-// What may stand in the "if" of the rule, or in one of its source's operators.
+// A guard that the rule or one of its source operators may need.
 struct TasoGuard {
-  std::string text;   // "same_shape(x1, x2)"; with a label: the attribute "group=1".
-  std::string label;  // The label whose source operators carry the attribute; "": a guard.
+  std::string text;   // "same_shape(x1, x2)"; with a label: "group=1".
+  std::string label;  // The label of the source operators that get the attribute; "": a guard.
 };
 
 // One way to write the rule.
 struct TasoChoice {
-  std::vector<std::string> biases;  // Of each convolution of the target, in order.
-  bool infer_group = false;         // The group of the target's convolutions from its operands.
+  std::vector<std::string> biases;  // For each convolution of the target, in order.
+  bool infer_group = false;         // Takes the group of target convolutions from their operands.
   std::vector<TasoGuard> guards;
 };
 
@@ -29,15 +29,15 @@ class TasoRuleText {
  public:
   explicit TasoRuleText(const TasoRule& rule);
 
-  // "" or why our language cannot say it: operators it has no form for.
+  // Returns "" or why our language cannot express the rule: operators without a form.
   const std::string& refusal() const { return refusal_; }
-  // The guards that may be needed, from what the target needs to be well-typed, from what operands
-  // may broadcast, from ranks and groups.
+  // Returns the guards that may be needed: for a well-typed target, for operands that may
+  // broadcast, for ranks and groups.
   const std::vector<TasoGuard>& guards() const { return guards_; }
-  // For each convolution of the target the biases that may be right, the likely ones first.
+  // Returns for each target convolution the biases that may be right, the likely ones first.
   const std::vector<std::vector<std::string>>& biases() const { return biases_; }
 
-  // "source => target if guards", without name and class.
+  // Returns "source => target if guards", without name and class.
   std::string Write(const TasoChoice& choice) const;
 
  private:
@@ -45,7 +45,7 @@ class TasoRuleText {
     std::vector<std::string> sizes;
     std::vector<Cut> parts;
   };
-  // A tensor's sizes as expressions over the variables; "" where there is none.
+  // A tensor's sizes as expressions over the variables; "": unknown.
   struct Sizes {
     std::vector<std::string> dims;
     std::vector<Cut> cuts;
@@ -72,7 +72,8 @@ class TasoRuleText {
   std::vector<TasoGuard> guards_;
   std::vector<std::vector<std::string>> biases_;
   std::map<TasoTensor, std::string> source_bias_;  // By the weights of source convolutions.
-  std::map<std::string, std::string> labels_;      // By what operators with that label agree in.
+  // By the parameters that operators with the label share.
+  std::map<std::string, std::string> labels_;
   std::vector<int> target_convs_;
 };
 

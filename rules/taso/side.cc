@@ -9,7 +9,7 @@
 namespace ag {
 namespace {
 
-// What TASO's kernels add to the variance, whatever the model says (CUDNN_BN_MIN_EPSILON).
+// The value that TASO's kernels add to the variance for every model (CUDNN_BN_MIN_EPSILON).
 constexpr double kFoldingEpsilon = 1e-5;
 
 Ints ToInts(const Shape& shape) { return {shape.begin(), shape.end()}; }
@@ -32,7 +32,7 @@ Status WrongRank(std::string_view what, const Shape& shape) {
 
 }  // namespace
 
-// n rows of a one and n zeros, read on end: after n * n numbers every row has moved by one.
+// n rows of one 1 and n zeros, read in a row: after n * n numbers each row is shifted by one.
 StatusOr<Edge> TasoSide::Identity(int64_t n) {
   AG_LET(const Edge ones, Filled({n, 1}, 1));
   AG_LET(const Edge rows, builder_.Add1(OpKind::kPad, {ones}, {{"pads", Ints{0, 0, 0, n}}}));
@@ -44,7 +44,7 @@ StatusOr<Edge> TasoSide::Identity(int64_t n) {
   return builder_.Add1(OpKind::kReshape, {first}, {{"shape", Ints{n, n}}});
 }
 
-// Large constants have no bytes in a graph; this has, whatever its size.
+// A large constant would have no bytes in the graph; an expand works for every size.
 StatusOr<Edge> TasoSide::Filled(const Ints& shape, double value) {
   return builder_.Add1(OpKind::kExpand, {Number(value)}, {{"shape", shape}});
 }
@@ -154,7 +154,7 @@ StatusOr<TasoValue> TasoSide::Transpose(const TasoOperator& op) {
   return out;
 }
 
-// The kernel grows with zeros on both sides; where that is uneven, more of them at the end.
+// Adds zeros on both sides of the kernel; of an odd number, one more at the end.
 StatusOr<TasoValue> TasoSide::Enlarge(const TasoOperator& op) {
   const Shape w = shape(op.inputs[0]);
   if (w.size() != 4) return WrongRank("w", w);
@@ -173,7 +173,8 @@ StatusOr<TasoValue> TasoSide::Enlarge(const TasoOperator& op) {
   return TasoValue{edge, {CutOf(value(op.inputs[0]), 0)}};
 }
 
-// `count` neighbouring groups become one: each keeps its weights, zeros read the others' channels.
+// Merges `count` neighbouring groups: each keeps its weights and gets zeros for the others'
+// channels.
 StatusOr<TasoValue> TasoSide::MergeGroups(const TasoOperator& op) {
   const TasoValue& w = value(op.inputs[0]);
   const Shape s = shape(op.inputs[0]);

@@ -1,9 +1,10 @@
-// One side of a TASO rule as a graph, operator by operator, once the shapes of its variables are
-// known. What TASO's operators mean in our IR stands here:
+// One side of a TASO rule as a graph, operator by operator, with known shapes of its variables. It
+// defines TASO's operators in our IR:
 //   - a convolution without bias has a bias of zeros, its group is inferred (channels of x over
-//     w's axis 1), its activation is an operator of its own;
+//     w's axis 1), and its activation is a separate operator;
 //   - SAME pads are those of ONNX's SAME_UPPER;
-//   - split cuts where the concat before it joined ("split trees"): cut points travel with tensors.
+//   - split cuts where the concat before it joined ("split trees"): tensors carry their cut points.
+// One thread at a time.
 #pragma once
 
 #include <map>
@@ -14,7 +15,8 @@
 
 namespace ag {
 
-// Where an axis was joined; without parts: nowhere. parts[i] is how part i was joined before.
+// The places where an axis was joined; without parts: none. parts[i] has the earlier joins in part
+// i.
 struct TasoCut {
   Ints sizes;
   std::vector<TasoCut> parts;
@@ -25,20 +27,21 @@ struct TasoValue {
   std::vector<TasoCut> cuts;  // By axis; may be shorter than the rank.
 };
 
-// What both sides share.
+// The shared part of both sides.
 struct TasoContext {
-  double epsilon = 1e-5;                 // Of batch-norms whose rule does not say.
-  std::map<TasoTensor, int64_t> groups;  // Of source weights: how many groups read them.
+  double epsilon = 1e-5;                 // For batch-norms whose rule has none.
+  std::map<TasoTensor, int64_t> groups;  // For source weights: the number of groups that read them.
 };
 
 class TasoSide {
  public:
-  // All three outlive the side. Variables have values before an operator that reads them is added.
+  // All three must outlive the side. REQUIRES: a variable has a value before an operator that reads
+  // it is added.
   TasoSide(const std::vector<TasoOperator>& operators, GraphBuilder* builder, TasoContext* context)
       : operators_(operators), builder_(*builder), context_(*context) {}
 
   void SetVariable(int variable, Edge edge) { values_[{variable, 0}] = {edge, {}}; }
-  // kInvalidArgument: ill-typed with these shapes.
+  // Adds an operator. kInvalidArgument: it is ill-typed with these shapes.
   Status Add(int op);
 
   bool Has(const TasoTensor& tensor) const { return values_.contains(tensor); }
@@ -58,7 +61,7 @@ class TasoSide {
   StatusOr<TasoValue> FoldedBias(const TasoOperator& op);
   StatusOr<TasoValue> Elementwise(const TasoOperator& op, OpKind kind);
   Status Split(int at);
-  // Constants get their shapes from their reader: made when it is added.
+  // Makes the constants that `reader` reads: they get their shapes from it.
   Status MakeConstants(const TasoOperator& reader);
   StatusOr<Edge> MakeConstant(const TasoOperator& constant, const TasoOperator& reader, int input);
 

@@ -1,4 +1,5 @@
-// What the tests of this room share: TASO rules written by hand, and where the published file is.
+// Helpers for the tests of this room: TASO rules written by hand, and the place of the published
+// file. Pure functions.
 #pragma once
 
 #include <cstdlib>
@@ -37,7 +38,7 @@ inline TasoOperator TasoSplit(int axis, TasoTensor x) {
   return TasoOp(TasoOpType::kSplit, {x}, {{TasoKey::kAxis, axis}, {TasoKey::kOutputs, 2}});
 }
 
-// A pool of 3 by 3 with stride 1.
+// Returns a pool of 3 by 3 with stride 1.
 inline TasoOperator TasoPool(TasoOpType type, TasoTensor x, int padding = kTasoSame) {
   return TasoOp(type, {x},
                 {{TasoKey::kKernelHeight, 3},
@@ -47,7 +48,7 @@ inline TasoOperator TasoPool(TasoOpType type, TasoTensor x, int padding = kTasoS
                  {TasoKey::kPadding, padding}});
 }
 
-// The last operator of the source is replaced by the last of the target.
+// Returns a rule that replaces the last operator of the source by the last one of the target.
 inline TasoRule TasoRuleOf(std::vector<TasoOperator> source, std::vector<TasoOperator> target) {
   TasoRule rule{.name = "test", .source = std::move(source), .target = std::move(target)};
   rule.mappings = {{{static_cast<int>(rule.source.size()) - 1, 0},
@@ -56,7 +57,8 @@ inline TasoRule TasoRuleOf(std::vector<TasoOperator> source, std::vector<TasoOpe
 }
 
 #ifdef AG_SOURCE_DIR
-// TASO's graph_subst.pb: what AUTOGRAPH_TASO_FILE names, else beside the sources; "" where neither.
+// Returns the path of TASO's graph_subst.pb: $AUTOGRAPH_TASO_FILE, else the file beside the
+// sources; "": there is none.
 inline std::string PublishedTasoFile() {
   const char* named = std::getenv("AUTOGRAPH_TASO_FILE");
   const std::string path =
