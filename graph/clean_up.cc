@@ -135,7 +135,7 @@ class Deduper {
 
   const Graph& graph_;
   GraphBuilder builder_;
-  std::vector<uint64_t> hashes_;  // Of the structure below each old node.
+  std::vector<uint64_t> hashes_;  // The hash of the structure below each old node.
   absl::flat_hash_map<uint64_t, absl::InlinedVector<NodeId, 1>> made_;  // Old nodes that stay.
   absl::flat_hash_map<Edge, Edge> replaced_;
   int opaque_count_ = 0;

@@ -65,8 +65,8 @@ struct Resize {
 // operand has the shape `in`.
 Resize ResizeOf(const Attributes& attributes, const Shape& in);
 
-// Returns the shift of all places of an axis in the symmetric mode: it centres what rounding down
-// of the size left out.
+// Returns the shift of all places of an axis in the symmetric mode. It centres the part of the
+// scaled axis that remains after its size is rounded down.
 float SymmetricOffset(const ResizeAxis& axis);
 // Returns the place of a result in the operand, along one axis.
 float PlaceOf(Resize::Places places, const ResizeAxis& axis, int64_t result);
