@@ -35,7 +35,7 @@ struct Measurement {
   // The cores of the device (SMs of a GPU) that the fastest kernel keeps busy when it runs alone;
   // 0: unknown.
   int busy_cores = 0;
-  int disturbed = 0;  // Of `samples`: taken in spite of foreign load.
+  int disturbed = 0;  // Those of `samples` that were taken in spite of foreign load.
 };
 
 // Returns kInvalidArgument for a time that is not finite and positive, a median outside its
@@ -56,7 +56,7 @@ struct PlanTiming {
   Verdict verdict = Verdict::kSame;
   int blocks = 0;
   int discarded = 0;  // Blocks thrown away, for the same reasons as samples.
-  int disturbed = 0;  // Of `blocks`: taken in spite of foreign load.
+  int disturbed = 0;  // Those of `blocks` that were taken in spite of foreign load.
 };
 
 // The error of one output of a candidate, compared with the input's.

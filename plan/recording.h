@@ -38,7 +38,7 @@ struct RecordedGroup {
 struct RecordedPair {
   PairProblem problem;
   Environment environment;
-  Measurement measurement;  // Of both groups together; no kernel, no alternatives.
+  Measurement measurement;  // The time of both groups together; no kernel, no alternatives.
   int64_t measured_unix_seconds = 0;
 };
 
