@@ -32,7 +32,7 @@ namespace ag {
 struct RankedGraph {
   Graph graph;
   double estimate_ns = 0;
-  int step = RewriteTrail::kInput;  // Of the graph in the trail.
+  int step = RewriteTrail::kInput;  // The graph's step in the trail.
 };
 
 class Backtracking {
@@ -81,7 +81,7 @@ class Backtracking {
     // Where a detour may continue: rewrites with serials above `old_serial`, or at nodes of `area`.
     int64_t old_serial = 0;
     std::vector<bool> area;                     // By node; empty: not a detour.
-    std::vector<int64_t> serials;               // Of its sites, in their order.
+    std::vector<int64_t> serials;               // Serials of its sites, in their order.
     std::vector<int64_t> kept;                  // The same serials, ascending.
     std::vector<std::pair<double, int>> later;  // Promised estimate and site, the least last.
   };
@@ -127,7 +127,8 @@ class Backtracking {
   int best_node_ = -1;    // The least estimate in expanded_; -1: none.
   // By serial: the child's estimate minus its parent's.
   absl::flat_hash_map<int64_t, double> gain_ns_;
-  absl::flat_hash_map<int64_t, int64_t> first_serial_;  // Of matches that were found again.
+  // Serials of matches that were found again, to their first ones.
+  absl::flat_hash_map<int64_t, int64_t> first_serial_;
 };
 
 }  // namespace ag

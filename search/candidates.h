@@ -17,7 +17,7 @@ struct PlanCandidate {
   // Simulated with the times of the plan's groups; kFailedGroupNs: the measurement of one of them
   // failed.
   double makespan_ns = kFailedGroupNs;
-  int step = RewriteTrail::kInput;  // Of the graph in the trail.
+  int step = RewriteTrail::kInput;  // The graph's step in the trail.
 };
 
 struct OneStreamOptions {

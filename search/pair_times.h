@@ -29,7 +29,7 @@ class PairTimes {
   Sharing SharingOf(const std::vector<int>& busy_cores) const { return {busy_cores, overlap_}; }
   int measured() const { return static_cast<int>(times_.size()); }
   int failed() const { return asked_ - measured(); }
-  const Status& failure() const { return failure_; }  // Of the first failed pair.
+  const Status& failure() const { return failure_; }  // The failure of the first failed pair.
 
  private:
   struct Wanted {

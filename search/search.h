@@ -104,7 +104,7 @@ struct SearchProgress {
   int round = 0;
   int graphs = 0;
   int candidates = 0;
-  double best_speedup = 1;  // Of the candidates measured so far.
+  double best_speedup = 1;  // The best of the candidates measured so far.
 };
 
 struct SearchRequest {

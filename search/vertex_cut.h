@@ -9,7 +9,7 @@ namespace ag {
 // A graph with vertices 0..n-1 in topological order: every successor has a larger number.
 struct CutProblem {
   std::vector<std::vector<int>> successors;
-  std::vector<int64_t> capacity;  // Of each vertex, >= 0.
+  std::vector<int64_t> capacity;  // The capacity of each vertex, >= 0.
   // The first `head` vertices are before the cut, the last `tail` behind it. REQUIRES: head >= 1,
   // tail >= 1, head + tail <= n.
   int head = 1;
