@@ -67,7 +67,7 @@ StatusOr<Graph> CleanUp(const Graph& input, const RuleSet& rules, std::vector<Cl
   std::map<std::string, int> counts;
   for (int round = 0; round < kRoundsMax; ++round) {
     int changed = 0;
-    std::optional<NodeIndex> index;  // Of the present `graph`.
+    std::optional<NodeIndex> index;  // The index of the present `graph`.
     for (const Rule& rule : rules.rules()) {
       if (!rule.clean_up) continue;
       if (!index) index.emplace(graph);

@@ -11,7 +11,7 @@
 namespace ag {
 
 struct FuzzOptions {
-  uint64_t seed = 1;   // Of the first graph; each further graph takes the next one.
+  uint64_t seed = 1;   // The seed of the first graph; each further graph takes the next one.
   int rewrites = 300;  // Ends after the graph that reaches it.
 };
 
@@ -22,7 +22,7 @@ struct FuzzReport {
   int64_t undecided = 0;
   int64_t refused = 0;  // Apply refused: the target does not fit, or makes a cycle.
   std::map<std::string, int64_t> by_rule;
-  uint64_t seed = 0;       // Of the graph with the difference.
+  uint64_t seed = 0;       // The seed of the graph with the difference.
   std::string difference;  // The rule, both graphs and the difference; "": none.
 };
 

@@ -11,7 +11,7 @@ namespace ag {
 
 struct Instance {
   Graph graph;           // Its outputs are the roots, and sometimes inner values.
-  int64_t elements = 0;  // Of all tensors together: the size of the case.
+  int64_t elements = 0;  // Elements of all tensors together: the size of the case.
 };
 
 struct DrawOptions {

@@ -15,7 +15,7 @@ namespace ag {
 // One operator before it is drawn.
 struct OperatorDraft {
   OpKind op = OpKind::kRelu;
-  int outputs = 1;                             // Of split.
+  int outputs = 1;                             // For split.
   std::optional<Shape> want;                   // The shape that its reader wants.
   DType want_dtype = DType::kFloat64;          // The element type that its reader wants.
   std::vector<std::optional<Shape>> operands;  // Shapes that are known already.

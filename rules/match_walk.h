@@ -22,7 +22,7 @@ struct MatchWalkOptions {
 };
 struct MatchWalkCounts {
   int steps = 0;
-  int64_t sites = 0;      // Of all steps together.
+  int64_t sites = 0;      // Sites of all steps together.
   int64_t forgotten = 0;  // Steps with some places hidden from MatchSet.
 };
 // Walks. Each step takes a random rewrite, compares GraphPatch's hash with the child's, goes to the

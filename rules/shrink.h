@@ -10,7 +10,7 @@
 namespace ag {
 
 struct FailingCase {
-  std::vector<uint64_t> choices;  // Of the draw (rules/choices.h).
+  std::vector<uint64_t> choices;  // The answers of the draw (rules/choices.h).
   DrawOptions draw;
   CompareOptions compare;
 };
@@ -18,7 +18,7 @@ struct FailingCase {
 struct SmallestCase {
   Trial trial;           // Refused with the same outcome as the original case.
   int64_t elements = 0;  // In all tensors of the source graph.
-  uint64_t seed = 0;     // Of the values.
+  uint64_t seed = 0;     // The seed of the values.
 };
 
 // Returns a smaller case: smaller sizes, attributes at their defaults, fewer roots, readers and

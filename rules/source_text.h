@@ -37,7 +37,7 @@ class Cursor {
   Cursor(const SourceText& source, size_t begin, size_t end)
       : source_(source), at_(begin), end_(end) {}
 
-  size_t offset();  // Of the next character after blanks.
+  size_t offset();  // The offset of the next character after blanks.
   bool AtEnd();
   bool Accept(std::string_view token);
   bool Follows(std::string_view token);

@@ -20,7 +20,7 @@ struct Trial {
   Outcome outcome = Outcome::kNoMatch;
   Arithmetic arithmetic = Arithmetic::kField;  // The weakest one that was needed.
   double float_error = 0;                      // The largest Comparison::float_error.
-  std::set<std::string> classes;               // Of the matched places (rules/instance_classes.h).
+  std::set<std::string> classes;               // Classes of the matched places.
   std::string what;                            // For kIllTyped: "the target has type ...".
   std::string text;  // For kIllTyped, kDiffers: both graphs, the difference, the input values.
 

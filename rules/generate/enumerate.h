@@ -16,7 +16,7 @@ namespace ag::generate {
 struct EnumerateOptions {
   int ops_max = 3;
   uint64_t seed = 1;
-  // Of terms and values; beyond it the enumeration ends early.
+  // The limit for terms and values; beyond it the enumeration ends early.
   int64_t bytes_max = int64_t{3} << 30;
   std::span<const ExtraOperator> extra;  // Must outlive the equations; for field worlds only.
   std::function<bool()> stop;            // Called now and then; true ends the enumeration.

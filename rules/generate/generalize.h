@@ -40,7 +40,7 @@ class Verdicts {
 };
 
 struct ProofOptions {
-  uint64_t seed = 1;  // Of the first proof; the others use seeds derived from it.
+  uint64_t seed = 1;  // The seed of the first proof; the others derive from it.
   // Proofs, each with its own seed. A rule that was found has no author who understood it, and some
   // mistakes show in one of thousands of instances only.
   int rounds = 12;

@@ -18,7 +18,7 @@ struct GenerateOptions {
   int ops_max = 3;               // In [1, 4].
   std::vector<std::string> ops;  // Text names; empty: the operators of the default worlds.
   uint64_t seed = 1;
-  int proofs = 12;            // Of each rule that is written, with different seeds.
+  int proofs = 12;            // Proofs of each rule that is written, with different seeds.
   int proof_instances = 200;  // Distinct ones in each proof; `rules verify` uses 200.
   int threads = 2;
   int64_t bytes_max = int64_t{6} << 30;  // For all worlds together.

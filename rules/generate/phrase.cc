@@ -380,7 +380,7 @@ class Speaker {
   bool inside_ = false;  // A join.
   bool zeros_ = false;
   std::vector<Labelled> labels_;
-  std::vector<JoinedNames> joined_;  // Of the target; terms without a name are not listed.
+  std::vector<JoinedNames> joined_;  // Joins of the target; terms without a name are not listed.
   std::map<TermId, int> uses_;
   std::map<TermId, std::string> names_;
 };

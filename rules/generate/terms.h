@@ -47,7 +47,7 @@ struct Call {
   std::vector<Node> nodes;               // By assignment: attributes and output types.
   // By assignment. For a convolution it has one more than the term: its bias, which is zeros.
   std::vector<std::vector<TensorType>> operands;
-  std::vector<int> types;  // Of the outputs.
+  std::vector<int> types;  // The types of the outputs.
 };
 
 struct Term {

@@ -35,7 +35,7 @@ class Ranks {
 
  private:
   void Visit(const TasoOperator& op, int at) {
-    int rank = 0;  // Of operands and result.
+    int rank = 0;  // The rank of operands and result.
     switch (op.type) {
       case TasoOpType::kConv:
       case TasoOpType::kMaxPool:

@@ -16,7 +16,7 @@ struct TasoInstance {
   std::optional<Graph> target;
   std::string target_error;  // Why there is no target; "": there is one.
   std::string shapes;        // "i1[1,2,3,3] w4[2,2,3,3]", "y[1,2,1,1]=1" for a constant of ones.
-  int64_t elements = 0;      // Of all variables together.
+  int64_t elements = 0;      // Elements of all variables together.
   double epsilon = 0;        // For batch-norms without one; 0: there are none.
 };
 

@@ -11,7 +11,7 @@ namespace {
 // slow the reader down.
 constexpr size_t kOperatorsMax = 64;
 constexpr int kOutputsMax = 64;
-constexpr int kSizeMax = 1 << 20;  // Of kernels, strides and counts.
+constexpr int kSizeMax = 1 << 20;  // The greatest kernel, stride or count.
 constexpr int kRankMax = 8;
 
 struct OperatorRow {
