@@ -1,5 +1,6 @@
-// The house rules that a machine can check (docs/tour.md, STYLE): arrows between rooms, which room
-// may include which library, sizes of files and functions, a README in each folder, no leftovers.
+// The house rules that a machine can check (docs/design.md, CONTRIBUTING.md): arrows between rooms,
+// which room may include which library, sizes of files and functions, a README in each folder, no
+// leftovers.
 #include <gtest/gtest.h>
 
 #include <algorithm>
