@@ -18,7 +18,7 @@ struct CacheDb::State {
   std::string snapshot;
   CacheBase base;
 
-  // Since when the snapshot lacks something, and when the next one may be written.
+  // When the snapshot began to lack something, and when the next one may be written.
   std::optional<Nanos> lacks_since AG_GUARDED_BY(mutex);
   Nanos next_snapshot AG_GUARDED_BY(mutex){0};
 
@@ -32,8 +32,8 @@ CacheDb::~CacheDb() = default;
 
 namespace {
 
-constexpr Nanos kSnapshotDelay{1'000'000'000};  // Writes come in crowds.
-constexpr int kSnapshotPause = 49;              // Times what one took: 1 / (1 + 49) is 2 %.
+constexpr Nanos kSnapshotDelay{1'000'000'000};  // Writes come in bursts.
+constexpr int kSnapshotPause = 49;  // Times the last snapshot's duration: 1 / (1 + 49) is 2 %.
 
 StatusOr<Database> OpenAndMigrate(const CacheDbOptions& options, Clock& clock) {
   AG_LET(Database db,
@@ -57,7 +57,7 @@ Status SetAside(const std::string& path) {
   return OkStatus();
 }
 
-// What cannot be read is a miss, with a warning.
+// Turns an error into a miss, with a warning.
 template <class T>
 std::optional<T> MissIfBroken(StatusOr<std::optional<T>> found) {
   if (found.ok()) return *std::move(found);

@@ -1,7 +1,8 @@
-// cache.db: what is remembered across requests: group measurements, failed ones, whole answers
-// (docs/store.md). It may always be lost: a corrupt row is a miss, a corrupt file is set aside and
-// made anew. What a call acknowledged survives a kill -9; a power cut may take the last writes.
-// One process has the file. Another one reads its snapshot, below a cache of its own. Thread-safe.
+// cache.db: group measurements, failed measurements and whole answers, kept across requests
+// (docs/store.md). Losing it is harmless: a corrupt row is a miss, a corrupt file is set aside and
+// made anew. What a call acknowledged survives a kill -9; a power cut may lose the last writes. One
+// process opens the file; another process reads its snapshot, below a cache of its own.
+// Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +18,11 @@
 
 namespace ag {
 
-// One remembered measurement of a group, or of a pair of groups run together; or its failure.
+// One stored measurement of a group, or of a pair of groups run together; or its failure.
 struct CacheRow {
   std::string problem;  // Canonical bytes of the group problem or the pair problem.
   Environment environment;
-  Status status;  // Not OK: the measurement failed, and no figure below counts.
+  Status status;  // Not OK: the measurement failed, and no number below counts.
   Measurement measurement;
   std::string summary;  // For people.
   int64_t measured_unix_seconds = 0;
@@ -39,7 +40,7 @@ struct CacheStats {
 };
 
 struct ModelAnswer {
-  std::string key_text;  // Canonical text of all that the answer depends on.
+  std::string key_text;  // Canonical text of everything that the answer depends on.
   std::string result;    // Encoded by server/.
   Digest output;
 };
@@ -49,27 +50,28 @@ struct CacheDbOptions {
   std::string vfs;                               // Tests only.
   Nanos failure_expiry{std::chrono::hours(24)};  // A failure is tried again after this.
   std::string snapshot;                          // Where WriteSnapshot writes; "": nowhere.
-  // The snapshot of another process's cache: what it knows is known here too, and never written.
-  // What cannot be read is left out, see base(). "": none. For a new file.
+  // The snapshot of another process's cache: its rows are found here too, and it is never written.
+  // When it cannot be read it is left out, see base(). "": none. REQUIRES: `path` names no file
+  // yet.
   std::string base;
 };
 
 // What was found in CacheDbOptions::base.
 struct CacheBase {
-  Status status;  // kNotFound: no snapshot there; or why it cannot be read.
+  Status status;  // kNotFound: no snapshot there; else why it cannot be read.
   int64_t measurements = 0;
 };
 
 class CacheDb {
  public:
-  // kFailedPrecondition: newer schema, or read-only. A corrupt file is renamed <path>.corrupt-N
-  // with a warning.
+  // Opens or creates the file. kFailedPrecondition: newer schema, or read-only. Renames a corrupt
+  // file to <path>.corrupt-N, with a warning.
   static StatusOr<std::unique_ptr<CacheDb>> Open(const CacheDbOptions& options, Clock& clock);
   ~CacheDb();
 
-  // Nothing: a miss (unknown, expired, corrupt, or the problem's bytes differ from the stored
-  // ones). Never an error: a cache that cannot be read is a miss with a warning. Does not count;
-  // see Count.
+  // Returns the row, or nothing for a miss: the key is unknown, the row expired or is corrupt, or
+  // the problem's bytes differ from the stored ones. A cache that cannot be read is a miss with a
+  // warning, never an error. Does not count hits; Count does.
   std::optional<CacheRow> Find(const std::string& problem, const Environment& environment);
   Status Put(const CacheRow& row);  // Replaces the row of the same key.
   // Adds to the counters, and one hit to each of `keys`.
@@ -84,28 +86,29 @@ class CacheDb {
     int64_t row = 0;
     CacheRow record;
   };
-  // Newest first, without failures; corrupt rows are left out.
+  // Returns the newest rows first, without failures; leaves corrupt rows out.
   StatusOr<std::vector<Listed>> List(const ListOptions& options);
-  // Adds the rows that are unknown, all or (on an error) none.
+  // Adds the rows that are unknown: all of them, or none after an error.
   struct Imported {
     int64_t added = 0;
     int64_t known = 0;
   };
   StatusOr<Imported> Import(const std::vector<CacheRow>& rows);
 
-  // Nothing: unknown, corrupt, or the key's text differs.
+  // Returns nothing when the key is unknown, the row is corrupt, or the key's text differs.
   std::optional<ModelAnswer> FindModel(const std::string& key_text);
   Status PutModel(const ModelAnswer& answer);
-  Status ForgetModel(const std::string& key_text);  // One of the base stays.
+  Status ForgetModel(const std::string& key_text);  // An answer of the base stays.
 
-  StatusOr<CacheStats> Stats();  // With those of the base; `bytes` without.
+  StatusOr<CacheStats> Stats();  // Includes the rows of the base, but `bytes` does not.
   const CacheBase& base() const;
 
-  // True when something is not in the snapshot for a second; but never so often that writing
-  // snapshots takes more than 2 % of the time.
+  // True when the snapshot has lacked something for a second. Writing snapshots never takes more
+  // than 2 % of the time.
   bool SnapshotIsDue();
-  // Writes all there is as one file that appears by rename and is never written again. Others wait.
-  // After an error the old snapshot stands, and only further writes make the next one due.
+  // Writes all rows as one file that appears by rename and is never written again. Other calls wait
+  // meanwhile. After an error the old snapshot stays, and only further writes make the next one
+  // due.
   Status WriteSnapshot();
 
  private:

@@ -63,7 +63,7 @@ TEST(CacheDb, RowsComeBackWhole) {
 TEST(CacheDb, AHitComparesTheBytes) {
   CachePlace place;
   ASSERT_TRUE((*place.Open())->Put(NewRow("p", place.clock)).ok());
-  // As if another problem had the same digest.
+  // Acts as if another problem had the same digest.
   place.Sql("UPDATE measurements SET key = '" + GroupKey("q", "cpu=x").Hex() + "'");
   EXPECT_FALSE((*place.Open())->Find("q", "cpu=x").has_value());
 }
@@ -120,7 +120,7 @@ TEST(CacheDb, ANewerSchemaIsRefusedAndKept) {
   EXPECT_FALSE(std::filesystem::exists(place.path + ".corrupt-1"));
 }
 
-// A file of version 1, whose rows are sealed without the cores that a kernel keeps busy.
+// A file of version 1, whose seals do not cover busy_cores.
 TEST(CacheDb, AFileOfTheVersionBeforeIsTakenUp) {
   CachePlace place;
   CacheRow row = NewRow("p", place.clock);

@@ -65,7 +65,7 @@ Status DecodeAlternatives(std::string_view bytes, Measurement* m) {
   return reader.End();
 }
 
-// A digest over all that a row says, so that a flipped bit in a figure is seen.
+// Returns a digest over all columns of the row, so that a flipped bit in a number is found.
 std::string Seal(const CacheRow& row) {
   const Measurement& m = row.measurement;
   ByteWriter writer;
@@ -80,7 +80,7 @@ std::string Seal(const CacheRow& row) {
   writer.String(m.kernel);
   writer.String(EncodeAlternatives(m));
   writer.String(row.summary);
-  // Left out where it is not known, so that the seals of version 1 hold.
+  // Left out when unknown, so that the seals of version 1 stay valid.
   if (m.busy_cores != 0) writer.I64(m.busy_cores);
   return Sha256(writer.bytes()).Hex();
 }

@@ -1,4 +1,5 @@
-// How the rows of cache.db are written, sealed and read back. Private to server/store.
+// The layout of cache.db's rows: how they are written, sealed and read back. Private to
+// server/store. Thread-safe apart from the database that is passed in.
 #pragma once
 
 #include "server/store/cache_db.h"
@@ -16,8 +17,8 @@ inline constexpr char kMeasurementColumns[] =
 // Inserts or replaces the row of (problem, environment).
 Status WriteRow(Database& db, const CacheRow& row);
 
-// The row that `statement` (of kMeasurementColumns) stands on; kDataLoss when its seal, its key or
-// a figure is wrong.
+// Returns the current row of `statement`, which selects kMeasurementColumns. kDataLoss: its seal,
+// its key or a number is wrong.
 StatusOr<CacheRow> ReadCacheRow(const Statement& statement);
 
 }  // namespace ag

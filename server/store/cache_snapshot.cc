@@ -7,7 +7,7 @@
 namespace ag {
 namespace {
 
-// Equal for a cache and its snapshot, unequal after any row was added. Hits do not count.
+// A text that is equal for a cache and its snapshot and changes when a row is added. Ignores hits.
 constexpr char kStamp[] = R"sql(
   SELECT (SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'measurements') || ' ' ||
          count(*) || ' ' || coalesce(max(made_unix_seconds), 0) FROM model_answers
@@ -60,7 +60,7 @@ void RemoveWithJournal(const std::string& path) {
 
 Status SaveSnapshot(Database& db, const std::string& path) {
   const std::string unfinished = path + ".new";
-  RemoveWithJournal(unfinished);  // Left over by a killed process; else there is none.
+  RemoveWithJournal(unfinished);  // Left over by a killed process, if any.
   AG_LET(Statement vacuum, db.Prepare("VACUUM INTO ?"));
   const Status copied = vacuum.Bind(1, unfinished).Run();
   const int error = copied.ok() ? file_ops::Rename(unfinished, path) : 0;
@@ -84,7 +84,7 @@ CacheBase OpenBase(Database& db, const std::string& path) {
   if (const Status attached = attach(); !attached.ok()) return {attached, 0};
   const StatusOr<int64_t> measurements = Mount(db, path);
   if (measurements.ok()) return {OkStatus(), *measurements};
-  db.Execute("DETACH base").IgnoreError();  // Our own file is as good as before.
+  db.Execute("DETACH base").IgnoreError();  // Our own file is unchanged.
   return {measurements.status(), 0};
 }
 

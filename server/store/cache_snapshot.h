@@ -1,6 +1,7 @@
-// How a cache goes from the process that has it to one that has not: as a copy that is whole from
-// the first moment and never written again. SQLite before 3.51.3 can corrupt a WAL that two
-// connections reset, so nobody but its holder may open the living file. Private to server/store.
+// The snapshot of a cache: a copy that is complete from the first moment, is never written again,
+// and is what other processes read. SQLite before 3.51.3 can corrupt a WAL that two connections
+// reset, so only the cache's holder may open the living file. Private to server/store. One thread
+// at a time for one database.
 #pragma once
 
 #include <string>
@@ -10,15 +11,15 @@
 
 namespace ag {
 
-// Writes all that `db` has to `path`, which it replaces by rename when it is whole.
+// Writes all rows of `db` to a new file and renames it to `path` when it is complete.
 Status SaveSnapshot(Database& db, const std::string& path);
 
-// Whether the file says what `db` says. False also for one that cannot be read.
+// True when the file has the same contents as `db`; false also when it cannot be read.
 bool IsSnapshotOf(const std::string& path, Database& db);
 
-// Puts the snapshot `path` below `db`: what is read without naming a schema is read from both, a
-// row of ours before one of the same key below; what is written to schema "main" is ours alone. New
-// rows get higher numbers than those below. On an error `db` is as it was.
+// Attaches the snapshot `path` below `db`. A query that names no schema then reads both, our row
+// before one of the same key below; writes to schema "main" change our file only. New rows get
+// higher numbers than those below. On an error `db` is as it was.
 CacheBase OpenBase(Database& db, const std::string& path);
 
 }  // namespace ag

@@ -26,7 +26,7 @@ CacheRow Row(const std::string& problem, double median_ns = 100) {
   return row;
 }
 
-// Each look at it takes a second.
+// A clock that advances by a second each time it is read.
 class SlowClock : public FakeClock {
  public:
   Nanos Now() override {
@@ -57,7 +57,7 @@ class CacheSnapshotTest : public testing::Test {
     return names;
   }
 
-  const TempDir folder_ = *TempDir::Make("cache snapshot?100%#");  // What a URI would take apart.
+  const TempDir folder_ = *TempDir::Make("cache snapshot?100%#");  // A URI needs these escaped.
   const std::string holder_path_ = folder_.path() + "/cache.db";
   const std::string snapshot_ = folder_.path() + "/cache.snapshot";
   FakeClock clock_;
@@ -71,7 +71,7 @@ TEST_F(CacheSnapshotTest, TheOverlayKnowsWhatTheHolderMeasured) {
   ASSERT_TRUE(holder->WriteSnapshot().ok());
   ASSERT_TRUE(holder->Put(Row("late")).ok());
 
-  const auto overlay = OpenOverlay();  // While the holder lives.
+  const auto overlay = OpenOverlay();  // The holder is still open.
   EXPECT_EQ(ToString(overlay->base().status), "OK");
   EXPECT_EQ(overlay->base().measurements, 1);
   EXPECT_EQ(overlay->Find("a", "cpu=x")->measurement.latency.median_ns, 100);
@@ -166,11 +166,11 @@ TEST_F(CacheSnapshotTest, ASnapshotIsDueASecondAfterTheFirstWriteItLacks) {
   const auto holder = OpenHolder();
   EXPECT_FALSE(holder->SnapshotIsDue());  // A second after the start at the earliest.
   clock_.Advance(1s);
-  EXPECT_TRUE(holder->SnapshotIsDue());  // There is none yet.
+  EXPECT_TRUE(holder->SnapshotIsDue());  // There is no snapshot yet.
   ASSERT_TRUE(holder->WriteSnapshot().ok());
   EXPECT_FALSE(holder->SnapshotIsDue());
 
-  for (const char* problem : {"a", "b", "c"}) {  // One that never pauses is due as well.
+  for (const char* problem : {"a", "b", "c"}) {  // A writer without pauses makes it due as well.
     ASSERT_TRUE(holder->Put(Row(problem)).ok());
     EXPECT_FALSE(holder->SnapshotIsDue());
     clock_.Advance(333ms);
@@ -188,8 +188,8 @@ TEST_F(CacheSnapshotTest, ASlowCopyIsMadeSeldom) {
   options.path = holder_path_;
   options.snapshot = snapshot_;
   const auto holder = *CacheDb::Open(options, clock);
-  ASSERT_TRUE(holder->WriteSnapshot().ok());  // Takes a second, so the next 49 are free of it.
-  ASSERT_TRUE(holder->Put(Row("a")).ok());    // This takes the first.
+  ASSERT_TRUE(holder->WriteSnapshot().ok());  // Takes a second, so none is due for 49 more.
+  ASSERT_TRUE(holder->Put(Row("a")).ok());    // Takes the first of them.
   for (int second = 2; second < 49; ++second) EXPECT_FALSE(holder->SnapshotIsDue()) << second;
   EXPECT_TRUE(holder->SnapshotIsDue());
 }
@@ -260,10 +260,10 @@ TEST_F(CacheSnapshotTest, WhatAKilledCopyLeftIsReplaced) {
   EXPECT_TRUE(OpenOverlay()->Find("a", "cpu=x").has_value());
 }
 
-// Whichever write fails, the old snapshot stands whole, nothing else is left behind, and the holder
-// goes on.
+// Whichever write fails: the old snapshot stays whole, no other file is left, and the holder goes
+// on.
 TEST_F(CacheSnapshotTest, AFailedCopyLeavesTheOldOne) {
-  SetVfsFault({});  // Registers it.
+  SetVfsFault({});  // Registers the file system.
   const auto holder = OpenHolder(kFaultVfs);
   ASSERT_TRUE(holder->Put(Row("a")).ok());
   ASSERT_TRUE(holder->WriteSnapshot().ok());

@@ -1,4 +1,4 @@
-// docs/store.md: its tables and columns are those of the files, and its queries run on them.
+// Checks that docs/store.md has the tables and columns of the real files and that its queries run.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -19,7 +19,7 @@ struct Section {
   std::vector<std::string> blocks;  // Its indented blocks, in order.
 };
 
-// The section whose heading begins with `file`.
+// Returns the section whose heading begins with `file`.
 Section SectionOf(const std::string& file) {
   Section section;
   bool below = false, inside = false;
@@ -35,7 +35,7 @@ Section SectionOf(const std::string& file) {
   return section;
 }
 
-// "name(column, column)" for each table of `schema`.
+// Returns "name(column, column)" for each table of `schema`.
 std::map<std::string, std::string> TablesIn(const std::string& schema) {
   std::map<std::string, std::string> tables;
   const std::regex table("(\\w+)\\(([^)]*)\\)");
@@ -45,7 +45,7 @@ std::map<std::string, std::string> TablesIn(const std::string& schema) {
   return tables;
 }
 
-// The same of the file's own tables, without those that SQLite keeps for itself.
+// Returns the same for the file's own tables, without SQLite's internal ones.
 std::map<std::string, std::string> TablesOf(Database& db) {
   std::map<std::string, std::string> tables;
   Statement each = *db.Prepare(

@@ -12,7 +12,7 @@ VfsFault g_fault;
 int g_operations = 0;
 sqlite3_vfs* g_real = nullptr;
 
-// Our file: the methods, then the real file behind it.
+// An open file: the methods, then the real file behind it.
 struct FaultFile {
   sqlite3_file base;
   sqlite3_file* real;
@@ -62,7 +62,7 @@ int DeviceCharacteristics(sqlite3_file* f) {
   return Real(f)->pMethods->xDeviceCharacteristics(Real(f));
 }
 
-// Version 1: without shared memory, which WAL under exclusive locking does not need.
+// Version 1 has no shared memory; WAL under exclusive locking does not need it.
 const sqlite3_io_methods kMethods = {1,
                                      Close,
                                      Read,

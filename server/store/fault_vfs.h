@@ -1,13 +1,13 @@
-// For tests: an SQLite file system that fails its n-th write or sync. Registers itself under
-// kFaultVfs.
+// An SQLite file system for tests that fails its n-th write or sync, registered as kFaultVfs. One
+// thread at a time.
 #pragma once
 
 namespace ag {
 
 inline constexpr char kFaultVfs[] = "ag-fault";
 
-// From now on the n-th write or sync fails, and with `forever` every one after it (1: the next; 0:
-// none). `code` is an SQLite result, e.g. SQLITE_FULL. Not thread-safe.
+// Makes the n-th write or sync from now on fail (1: the next; 0: none), and with `forever` every
+// later one too. `code` is an SQLite result, e.g. SQLITE_FULL.
 struct VfsFault {
   int nth = 0;
   int code = 0;

@@ -1,6 +1,6 @@
 // jobs.db: every job that was ever acknowledged (docs/store.md has the schema). Rows hold the
-// request and the result as opaque bytes; what they mean is server/'s business. A call that
-// returned OK survives a kill -9 and a power cut. Thread-safe.
+// request and the result as opaque bytes, which server/ encodes. What a call that returned OK wrote
+// survives a kill -9 and a power cut. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 namespace ag {
 
 struct JobRow {
-  int64_t id = 0;     // Rising; 0: not stored yet.
+  int64_t id = 0;     // Increasing; 0: not stored yet.
   std::string state;  // "QUEUED", ..., as in docs/protocol.md.
   bool terminal = false;
   std::string device;
@@ -27,7 +27,7 @@ struct JobRow {
   int64_t finished_unix_seconds = 0;
   uint64_t version = 0;
   int resumed = 0;
-  bool cancel = false;     // Somebody asked it to stop.
+  bool cancel = false;     // The job was cancelled.
   std::string dedupe_key;  // Equal requests have equal keys.
 };
 
@@ -38,18 +38,19 @@ struct JobsDbOptions {
 
 class JobsDb {
  public:
-  // kDataLoss: the file is corrupt; the message says how to go on. kFailedPrecondition: newer
-  // schema or read-only.
+  // Opens or creates the file. kDataLoss: it is corrupt; the message says how to go on.
+  // kFailedPrecondition: newer schema or read-only.
   static StatusOr<std::unique_ptr<JobsDb>> Open(const JobsDbOptions& options, Clock& clock);
   ~JobsDb();
 
-  // Grows the epoch by one and returns it: once per start, before anything else.
+  // Increases the epoch by one and returns it. Called once per start, before anything else.
   StatusOr<uint64_t> OpenEpoch();
 
-  // Stores a new job and returns its id. With a `request_id`, that id names this job from now on.
+  // Stores a new job and returns its id. A `request_id` that is not empty names this job from now
+  // on.
   StatusOr<int64_t> Insert(const JobRow& row, const std::string& request_id,
                            const std::string& body_digest);
-  // Replaces all but id, request, created and dedupe_key. kNotFound: no such job.
+  // Replaces all columns but id, request, created and dedupe_key. kNotFound: no such job.
   Status Update(const JobRow& row);
 
   StatusOr<JobRow> Get(int64_t id);  // kNotFound: no such job.
@@ -60,7 +61,7 @@ class JobsDb {
   };
   StatusOr<std::vector<JobRow>> List(const ListOptions& options);  // Newest first.
   StatusOr<std::vector<JobRow>> Unfinished();                      // Oldest first.
-  // The newest unfinished job with this key.
+  // Returns the newest unfinished job with this key, if any.
   StatusOr<std::optional<JobRow>> FindUnfinished(const std::string& dedupe_key);
   struct StateCount {
     std::string state;
@@ -73,7 +74,7 @@ class JobsDb {
     std::string body_digest;
   };
   StatusOr<std::optional<RequestId>> FindRequestId(const std::string& request_id);
-  // Names an existing job by one more request id.
+  // Gives an existing job one more request id.
   Status AddRequestId(const std::string& request_id, const std::string& body_digest, int64_t job);
 
  private:

@@ -141,7 +141,7 @@ TEST(JobsDb, ASecondConnectionIsRefused) {
   EXPECT_EQ(place.Open().status().code(), StatusCode::kUnavailable);
 }
 
-// For every n: the n-th write or sync of a life fails, and all after it; what was acknowledged
+// For every n, the n-th write or sync and all later ones fail. Every row that was acknowledged
 // before is there afterwards, and nothing else is.
 TEST(JobsDb, NothingAcknowledgedIsLostWhenAWriteFails) {
   for (const int code : {SQLITE_FULL, SQLITE_IOERR}) {

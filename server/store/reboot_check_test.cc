@@ -18,7 +18,7 @@ class RebootCheckTest : public testing::Test {
     return *check;
   }
   void Boot(std::string_view id) { ASSERT_TRUE(WriteFileAtomically(boot_, id).ok()); }
-  // As a power loss may leave it: the size is right.
+  // The right size with wrong bytes, as after a power loss.
   void Zero(const Digest& digest) {
     const std::string path = blobs_->PathOf(digest);
     const auto size = std::filesystem::file_size(path);
@@ -34,7 +34,7 @@ class RebootCheckTest : public testing::Test {
 TEST_F(RebootCheckTest, LooksOnlyAfterAReboot) {
   const Digest kept = *blobs_->Put("kept"), lost = *blobs_->Put("lost");
   Boot("one");
-  EXPECT_EQ(Check().checked, 2);  // Nothing is known of who wrote them.
+  EXPECT_EQ(Check().checked, 2);  // No boot id was noted before.
   Zero(lost);
   EXPECT_EQ(Check().checked, 0);
   Boot("two");

@@ -27,7 +27,7 @@ Status FromSqlite(int code, sqlite3* db, std::string_view path) {
   }
 }
 
-// A bind fails only for a wrong index or no memory: both are our own bugs.
+// A bind fails only for a wrong index or for lack of memory: both are bugs in this program.
 Statement& Statement::Bind(int index, int64_t value) {
   AG_CHECK(sqlite3_bind_int64(raw_.get(), index, value) == SQLITE_OK);
   return *this;
@@ -104,7 +104,7 @@ StatusOr<Database> Database::OpenImmutable(const std::string& path) {
 }
 
 StatusOr<Database> Database::Open(const std::string& path, const DatabaseOptions& options) {
-  // With URI a name that begins with "file:" is one; "./" before it keeps it a path.
+  // With SQLITE_OPEN_URI a name that begins with "file:" is a URI; "./" before it keeps it a path.
   const std::string name = path.starts_with("file:") ? "./" + path : path;
   const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_URI;
   AG_LET(Database db, OpenRaw(path, name.c_str(), flags, options.vfs));
@@ -117,8 +117,8 @@ StatusOr<Database> Database::Open(const std::string& path, const DatabaseOptions
   return db;
 }
 
-// Exclusive locking comes first: WAL then keeps its index in our memory, and no second connection
-// can meet the WAL-reset bug of SQLite before 3.51.3.
+// Locks the file exclusively before it sets WAL: WAL then keeps its index in this process's memory,
+// and no second connection can meet the WAL-reset bug of SQLite before 3.51.3.
 Status Database::Configure(const DatabaseOptions& options) {
   AG_TRY(Execute("PRAGMA locking_mode=EXCLUSIVE"));
   AG_TRY(Execute("PRAGMA journal_mode=WAL"));
@@ -164,7 +164,7 @@ StatusOr<Transaction> Transaction::Begin(Database& db) {
 }
 
 Transaction::~Transaction() {
-  // A failed rollback means that SQLite rolled back by itself; there is nothing left to undo.
+  // A failed rollback means that SQLite rolled back by itself; nothing is left to undo.
   if (db_ != nullptr) db_->Execute("ROLLBACK").IgnoreError();
 }
 

@@ -1,6 +1,5 @@
-// A thin skin over SQLite: one Database per file, Statements prepared once, errors as statuses. The
-// only place of the house (with its .cc) that includes sqlite3.h. Not thread-safe: the two stores
-// hold a mutex.
+// A thin wrapper of SQLite: one Database per file, Statements prepared once, errors as statuses.
+// Only this file and its .cc include sqlite3.h. One thread at a time: the two stores hold a mutex.
 #pragma once
 
 #include <sqlite3.h>
@@ -29,7 +28,7 @@ struct SqliteStatementTraits {
 
 class Database;
 
-// One prepared statement. Bind from 1, Step, read columns from 0, Reset.
+// One prepared statement. Bind counts from 1; call Step, read columns from 0, then Reset.
 class Statement {
  public:
   Statement& Bind(int index, int64_t value);
@@ -37,15 +36,15 @@ class Statement {
   Statement& Bind(int index, std::string_view text);
   Statement& BindBytes(int index, std::string_view bytes);
 
-  // True: a row stands; false: done. Errors as FromSqlite.
+  // Returns true when there is a row, false at the end. Returns the errors of FromSqlite.
   StatusOr<bool> Step();
-  // Runs a statement that gives no rows, and resets it.
+  // Runs a statement that returns no rows, and resets it.
   Status Run();
   void Reset();
 
   int64_t Int(int column) const;
   double Double(int column) const;
-  std::string Text(int column) const;  // Text and bytes alike.
+  std::string Text(int column) const;  // Of text and of bytes alike.
 
  private:
   friend class Database;
@@ -66,23 +65,23 @@ class StatementScope {
 };
 
 struct DatabaseOptions {
-  bool synchronous_full =
-      true;         // false: a power cut may lose the last writes; a killed process never does.
-  std::string vfs;  // "": the default; tests put a failing one here.
+  // False: a power cut may lose the last writes; a killed process never loses any.
+  bool synchronous_full = true;
+  std::string vfs;  // "": the default; tests set a failing one.
 };
 
-// A file that nobody writes any more, as SQLite wants it named: opened so, it is neither locked nor
-// written, and nothing is made beside it.
+// Returns the name under which SQLite opens a file that nobody writes any more: the file is neither
+// locked nor written, and no file is made beside it.
 std::string ImmutableUri(std::string_view path);
 
 class Database {
  public:
   // Opens or creates `path` in WAL mode, locked against every other process. kDataLoss: not a
-  // database, or corrupt (checked page by page). kFailedPrecondition: read-only.
+  // database, or corrupt (every page is checked). kFailedPrecondition: read-only.
   // kResourceExhausted: disk full.
   static StatusOr<Database> Open(const std::string& path, const DatabaseOptions& options);
 
-  // Opens a file that nobody writes any more (ImmutableUri). Nothing is checked yet.
+  // Opens a file that nobody writes any more (ImmutableUri), without checking its pages.
   static StatusOr<Database> OpenImmutable(const std::string& path);
 
   StatusOr<Statement> Prepare(std::string_view sql);
@@ -101,7 +100,8 @@ class Database {
   std::string path_;
 };
 
-// Begins at construction, rolls back at destruction unless Commit said OK.
+// A transaction that begins at construction and is rolled back at destruction unless Commit
+// returned OK.
 class Transaction {
  public:
   static StatusOr<Transaction> Begin(Database& db);
@@ -114,13 +114,14 @@ class Transaction {
   Database* db_;
 };
 
-// The i-th entry brings a file of version i to version i + 1. A file's version is PRAGMA
-// user_version; the table `migrations` says when each step ran. kFailedPrecondition: the file is
-// newer than this program.
+// Brings the file to version migrations.size(): the i-th entry goes from version i to i + 1. A
+// file's version is PRAGMA user_version; the table `migrations` says when each step ran.
+// kFailedPrecondition: the file is newer than this program.
 Status Migrate(Database& db, const std::vector<std::string>& migrations, int64_t unix_seconds);
 
-// kResourceExhausted: disk full; kDataLoss: corrupt; kFailedPrecondition: read-only; kUnavailable:
-// locked; kInternal: the rest. The message names the file.
+// Returns the status of an SQLite result. kResourceExhausted: disk full; kDataLoss: corrupt;
+// kFailedPrecondition: read-only; kUnavailable: locked; kInternal: the rest. The message names the
+// file.
 Status FromSqlite(int code, sqlite3* db, std::string_view path);
 
 }  // namespace ag
