@@ -1,4 +1,4 @@
-// A shape for an input whose model leaves it open.
+// A fixed shape for one model input whose dimensions the model leaves open. Plain data.
 #pragma once
 
 #include <cstdint>

@@ -22,7 +22,8 @@ void Budget::Imported(Nanos now, Nanos check) {
 void Budget::Divide(Nanos imported, Nanos read_backs, Nanos check) {
   const Nanos total = end_ - begin_;
   const Nanos most = Part(kEndShareMax, total);
-  // The last timings get the least share whole; the rest is what else is known to come.
+  // kEndShare of the total is for the last timings; the rest follows from the read-backs and the
+  // check.
   const Nanos kept = std::min(Part(kEndShare, total) + read_backs + check, most);
   check_begin_ = end_ - std::min(check, kept / 2);
   finals_end_ = std::max(imported, end_ - kept);

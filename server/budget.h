@@ -1,11 +1,11 @@
-// How a job's time is divided, so that the whole ends with its budget:
+// The division of a job's time, so that the whole job ends within its budget:
 //
 //   begin      imported          search_end     finals_end               check_begin     end
 //     |- import -|---- search ------|--- finals ---|--- exports, timings ---|--- checks ---|
 //
-// All of it is one clock's, from the moment the job began to run. What is not used of one part goes
-// to the next. What the end takes is reserved by what the beginning took: a model is exported and
-// read back about as fast as it was imported.
+// All times are of one clock, from the moment the job began to run. Time that one part leaves
+// unused goes to the next part. The time reserved for the end follows from the time of the import:
+// a model is exported and read back about as fast as it was imported. One thread at a time.
 #pragma once
 
 #include "base/clock.h"
@@ -16,19 +16,20 @@ class Budget {
  public:
   Budget(Nanos begin, Nanos total);
 
-  // The model is here. `check` is what comparing the answer with the model will take.
+  // Tells that the import is done and divides the rest of the time anew. `check` is the time that
+  // comparing the outputs with the model will take.
   void Imported(Nanos now, Nanos check);
 
-  Nanos search_end() const { return search_end_; }    // SearchLimits::time_max from now,
-  Nanos finals_end() const { return finals_end_; }    // and finals_max after it.
-  Nanos check_begin() const { return check_begin_; }  // Timings of what was read back end by then.
+  Nanos search_end() const { return search_end_; }    // SearchLimits::time_max ends here,
+  Nanos finals_end() const { return finals_end_; }    // and its finals_max here.
+  Nanos check_begin() const { return check_begin_; }  // Timings of files end by then.
   Nanos end() const { return end_; }
 
-  // The end's share of the total: at least kEndShare, at most kEndShareMax.
+  // The share of the total that is kept for the end: at least kEndShare, at most kEndShareMax.
   static constexpr double kEndShare = 0.25;
   static constexpr double kEndShareMax = 0.6;
-  static constexpr double kFinalsShare = 0.2;  // Of what the end leaves.
-  // Two exports, each read back.
+  static constexpr double kFinalsShare = 0.2;  // Of the time before the end's share.
+  // Two exports, and reading each of them back.
   static constexpr int kImportsAtEnd = 4;
 
  private:

@@ -27,7 +27,8 @@ TEST(Budget, WhatTheBeginningTookIsKeptForTheEnd) {
   EXPECT_DOUBLE_EQ(SecondsOf(budget.finals_end()), 16);
 }
 
-// However slow the machine, each part comes after the one before, and the search has its share.
+// On every machine, slow or fast, each part comes after the one before, and the search has its
+// share.
 TEST(Budget, PartsStandInOrderWhateverWasMeasured) {
   for (const double total : {0.0, 0.1, 1.0, 40.0, 3600.0}) {
     for (const double import : {0.0, 0.01, 1.0, 20.0, 100.0}) {
@@ -40,7 +41,7 @@ TEST(Budget, PartsStandInOrderWhateverWasMeasured) {
         EXPECT_LE(budget.search_end(), budget.finals_end());
         EXPECT_LE(budget.check_begin(), budget.end());
         const double rest = (1 - Budget::kEndShareMax) * total;
-        if (import >= rest) continue;  // The import alone took what the search needs.
+        if (import >= rest) continue;  // The import alone took the search's time.
         EXPECT_LE(budget.finals_end(), budget.check_begin());
         EXPECT_GE(SecondsOf(budget.search_end() - imported), 0.79 * (rest - import));
       }

@@ -7,10 +7,10 @@
 namespace ag {
 namespace {
 
-// How long a waiting call sleeps before it looks at cancellation and expiry again.
+// The time that a waiting call sleeps before it checks cancellation and expiry again.
 constexpr Nanos kLook = std::chrono::milliseconds(100);
 
-// Withdraws the item on every way out.
+// Withdraws the item on every way out of Run.
 class Withdrawal {
  public:
   explicit Withdrawal(std::function<void()> withdraw) : withdraw_(std::move(withdraw)) {}

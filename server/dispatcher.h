@@ -1,5 +1,6 @@
-// The thread-safe face of the worker pool: measurers submit items and block, worker streams report
-// and wait for what to send. Owns no thread; whoever waits also lets time pass (Tick).
+// The worker pool behind a mutex: measurers submit items and block, the threads of the worker
+// streams report and wait for what to send. Owns no thread: every waiting call also lets time pass
+// in the pool (Tick). Thread-safe.
 #pragma once
 
 #include <functional>
@@ -20,16 +21,17 @@ struct DeviceOffer {
   std::string device_spec;  // Text of the DeviceSpec.
   Environment environment;
   bool simulated = false;
-  std::string onnxruntime;  // Its version beside a worker of the device; empty: none.
+  std::string onnxruntime;  // The version of ONNX Runtime on a worker of the device; empty: none.
 };
 
-// Where measurers send work. An interface, so that they are tested without workers.
+// The interface through which measurers send work; tests implement it without workers.
 class WorkRunner {
  public:
   virtual ~WorkRunner() = default;
-  // Runs the item; `on_result` is called in this thread once per entry and must have stored what it
-  // wants to keep when it returns (then the worker forgets it). Returns when every entry had its
-  // result, or kCancelled once `cancelled()`. Not called with locks held.
+  // Runs the item and returns OK when every entry has had its result, or kCancelled once
+  // `cancelled()` is true. Calls `on_result` in this thread, once per entry; when it returns, the
+  // worker forgets the result, so it must have stored what it wants to keep. Takes `cancelled`
+  // null. REQUIRES: the caller holds no lock.
   virtual Status Run(ItemRequest request, const std::function<void(const Delivery&)>& on_result,
                      const std::function<bool()>& cancelled) = 0;
 };
@@ -41,24 +43,26 @@ class Dispatcher : public WorkRunner {
   Status Run(ItemRequest request, const std::function<void(const Delivery&)>& on_result,
              const std::function<bool()>& cancelled) override;
 
-  // Devices offered now, by name; of several workers of one device the first by id that serves.
+  // Returns the devices offered now, sorted by name. When several workers serve one device, the
+  // worker with the first id speaks for it.
   std::vector<DeviceOffer> Offers();
-  // The offer for `device` ("": the only one there is). kUnavailable: nobody offers it, with the
-  // reason; kInvalidArgument: "" and there are several.
+  // Returns the offer for `device`; "" means the only one there is. kUnavailable: no worker offers
+  // it, with the reason; kInvalidArgument: "" and there are several.
   StatusOr<DeviceOffer> FindOffer(const std::string& device);
 
-  // For worker streams.
+  // Calls for worker streams, as WorkerPool has them.
   Status Connect(const std::string& worker_id, uint64_t session);
   void Report(uint64_t session, const WorkerReport& report);
   void Disconnect(const std::string& worker_id, uint64_t session);
-  // Waits until there is something new to send (or `timeout`), and returns it.
+  // Waits until there is something newer than `last_revision` to send, or for `timeout`, and
+  // returns it. May return early with nothing changed.
   struct ToSend {
     Desired desired;
     uint64_t revision = 0;  // 0: the worker was removed.
-    bool changed = false;   // False: the timeout passed.
+    bool changed = false;   // False: there is nothing new.
   };
   ToSend WaitToSend(const std::string& worker_id, uint64_t last_revision, Nanos timeout);
-  void WakeAll();  // Streams that must look whether they ended.
+  void WakeAll();  // Streams then look whether they should end.
 
   std::vector<WorkerView> Workers();
   int waiting();

@@ -1,4 +1,4 @@
-// docs/report.md and the first table of docs/store.md show real things: they are made again here.
+// Checks that docs/report.md and the first table of docs/store.md show what the code really makes.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -20,7 +20,7 @@ std::string Page(const std::string& name) {
   return *ReadFile(std::string(AG_SOURCE_DIR) + "/docs/" + name);
 }
 
-// The words in `backticks` of one cell.
+// Returns the words in `backticks` of one cell.
 std::vector<std::string> Quoted(const std::string& cell) {
   std::vector<std::string> words;
   const std::regex quoted("`([^`]+)`");
@@ -83,7 +83,7 @@ Json RealReport() {
   return Json::parse(WriteReport(facts));
 }
 
-// Whatever `shown` has, `real` has: members in the same order, with equal values.
+// Checks that `real` has all members of `shown`, in the same order and with equal values.
 void ExpectPartOf(const Json& shown, const Json& real, const std::string& where) {
   if (shown.is_array()) {
     ASSERT_EQ(shown.size(), real.size()) << where;
@@ -131,8 +131,8 @@ TEST(Docs, TheDataFolderHasThePathsOfThePage) {
   auto server = *Server::Start(options);
   std::set<std::string> listed, found;
   for (const TableRow& row : FirstTable(Page("store.md"))) listed.insert(row.names[0]);
-  listed.erase("cache.snapshot");  // Comes with the first measurement.
-  listed.erase("verdicts.jsonl");  // Comes with the first `rules verify`.
+  listed.erase("cache.snapshot");  // Made with the first measurement.
+  listed.erase("verdicts.jsonl");  // Made with the first `rules verify`.
   for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
     const std::string name = entry.path().filename();
     if (!name.ends_with("-wal")) found.insert(entry.is_directory() ? name + "/" : name);

@@ -49,7 +49,7 @@ StatusOr<ExportRequest> Decode(std::string_view bytes) {
 Status Export(std::string_view bytes) {
   AG_LET(const ExportRequest request, Decode(bytes));
   AG_LET(const std::shared_ptr<BlobDir> blobs, BlobDir::Open(request.blob_root));
-  // A name of its own each time: who reads the old file keeps its bytes.
+  // A new file each time, so that a process that reads the old file keeps its bytes.
   file_ops::Remove(request.path);
   Fd file;
   const auto checked = [&](int error) {

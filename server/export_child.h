@@ -1,5 +1,5 @@
-// Export in a child process, so that the weights of a big model never stand in the coordinator's
-// memory: the child maps them, folds recipes, and writes the file.
+// Export of a model in a child process, so that the weights of a big model are never in the
+// coordinator's memory: the child maps them, folds recipes, and writes the file. Thread-safe.
 #pragma once
 
 #include <string>
@@ -14,16 +14,16 @@ struct ExportRequest {
   OnnxOrigin origin;
   ExportOptions options;
   std::string blob_root;  // Where the weights are.
-  std::string path;       // The file to write; replaced, and after an error half or gone.
+  std::string path;  // The file to write; replaced. After an error it is partly written or missing.
 };
 
 struct ExportChildOptions {
-  std::string program;  // The binary with the role "export"; empty: our own.
+  std::string program;  // The binary with the role "export"; empty: this program.
   Nanos time_max{std::chrono::minutes(10)};
 };
 
-// The file is not synced: what is to last goes into a BlobDir. Errors as ExportOnnx and FromErrno;
-// kDeadlineExceeded; kInternal: the child died.
+// Writes request.path, without syncing it (BlobDir keeps what is to last). Returns the errors of
+// ExportOnnx and FromErrno; kDeadlineExceeded: time_max passed; kInternal: the child died.
 Status ExportInChild(const ExportRequest& request, const ExportChildOptions& options);
 
 // Registers the role "export" (base/process.h). Call at the top of main.

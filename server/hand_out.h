@@ -1,6 +1,7 @@
-// The last stage of a job: of the plans that the search found, the file that is handed out. Every
-// candidate is a file first; it is timed as one against what the user runs today, compared on every
-// output, and what fails gives way to the next.
+// The last stage of a job: it chooses the file that is handed out among the plans that the search
+// found. Every candidate is written as a file first. The file is timed against what the user runs
+// today and compared on every output; when a candidate fails, the next one is tried. One thread at
+// a time for one measurer.
 #pragma once
 
 #include <functional>
@@ -19,9 +20,9 @@ struct HandOutRequest {
   const SearchResult* found = nullptr;
   const RuleSet* rules = nullptr;
   const JobRequest* job = nullptr;
-  std::string onnxruntime;             // Its version beside the worker; empty: it is left out.
-  double seconds = 10;                 // Of sampling, for one comparison of files.
-  std::function<bool()> is_time_over;  // May be null. Once true, what is optional is left out.
+  std::string onnxruntime;  // The version of ONNX Runtime beside the worker; empty: it is left out.
+  double seconds = 10;      // Sampling time of one comparison of files.
+  std::function<bool()> is_time_over;  // May be null. Once true, optional steps are left out.
   std::function<bool()> stopping;      // May be null. The server stops: nothing is handed out.
 };
 
@@ -31,14 +32,16 @@ struct HandedOut {
   std::optional<Ratio> over_tuned_input;
   std::vector<AppliedRewrite> rewrites;
   std::vector<PortableStep> portable;
-  std::vector<std::string> warnings;  // Why what was better on paper was not handed out.
-  double estimate_ns = 0;             // Of the file's plan, by the search; 0: none.
+  std::vector<std::string> warnings;  // Why candidates with better estimates were not handed out.
+  double estimate_ns = 0;             // The search's estimate of the file's plan; 0: none.
 };
 
-// Chooses. Of several files the order is: the winner of the search and its runners-up, the input
-// with the best plan for it, the input's own bytes. When none of these is FASTER and ONNX Runtime
-// is there (always under target "portable", always for a model with opaque nodes), what makes ONNX
-// Runtime faster is looked for and taken when it is FASTER. Errors are of the world.
+// Returns the file to hand out. The order of candidates is: the winner of the search and its
+// runners-up, the input with the best plan for it, the input's own bytes. When none of these is
+// FASTER and ONNX Runtime is there, the rewrites that make ONNX Runtime faster are looked for, and
+// their file is taken when it is FASTER. Under target "portable" and for a model with opaque nodes,
+// the winner, its runners-up and the input with a plan are not candidates. Errors come from outside
+// the files: no worker, cancelled, disk full.
 StatusOr<HandedOut> ChooseOutput(const HandOutRequest& request, PoolMeasurer& measurer,
                                  BlobDir& blobs);
 

@@ -43,7 +43,7 @@ Digest BodyDigest(const JobRequest& r) {
   writer.String(r.model_name);
   writer.U8(r.skip_model_cache);
   writer.U8(r.skip_group_cache);
-  if (r.only_cached) writer.U8(1);  // Nothing when not set: digests that are stored stay the same.
+  if (r.only_cached) writer.U8(1);  // Nothing when not set, so that stored digests stay the same.
   return Sha256(writer.bytes());
 }
 

@@ -1,5 +1,6 @@
-// A job as the coordinator thinks of it: plain data, as optimizer.proto says it in messages
-// (job_wire.cc converts). The numbers of JobState are the protocol's.
+// A job inside the coordinator: plain data, the counterpart of the messages of optimizer.proto
+// (job_wire.cc converts). The numbers of JobState are those of the protocol. Plain data and pure
+// functions.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +30,7 @@ std::string_view JobStateName(JobState state);  // "QUEUED", ...
 StatusOr<JobState> ParseJobState(std::string_view name);
 inline bool IsTerminal(JobState state) { return state >= JobState::kSucceeded; }
 
-// As accepted: defaults are filled in, the device is named.
+// A request as it was accepted: defaults are filled in, the device is named.
 struct JobRequest {
   std::string request_id;
   Digest model;
@@ -37,7 +38,7 @@ struct JobRequest {
   std::string device;
   std::vector<BoundShape> shapes;  // Sorted by input.
   Policy policy;
-  int rounds = 0, expansions = 0, graphs = 0, candidates = 0;  // Per SearchLimits.
+  int rounds = 0, expansions = 0, graphs = 0, candidates = 0;  // As in SearchLimits.
   double time_seconds = 0;
   double alpha = 0;
   double beta = 0;
@@ -46,17 +47,17 @@ struct JobRequest {
   std::vector<std::string> disabled_rules;  // Sorted.
   bool skip_model_cache = false;
   bool skip_group_cache = false;
-  bool only_cached = false;          // kNotFound in the place of a search.
+  bool only_cached = false;          // kNotFound instead of a search.
   std::string target = "device";     // "portable": only what makes ONNX Runtime faster, no plan.
-  bool keep_bytes = false;           // The input's own bytes when no rewrite wins.
-  std::string onnxruntime = "auto";  // As the baseline: "auto", "require", "off".
+  bool keep_bytes = false;           // Hand out the input's own bytes when no rewrite wins.
+  std::string onnxruntime = "auto";  // Whether it is the baseline: "auto", "require", "off".
 };
 
-// Canonical text of all that the answer depends on and the caller fixes: without request_id,
-// model_name and the skip flags.
+// Returns a canonical text of all that the caller fixes and the answer depends on: the request
+// without request_id, model_name and the skip flags.
 std::string AnswerText(const JobRequest& request);
 
-// What makes two requests with one request_id the same.
+// Returns the digest that two requests with one request_id must share.
 Digest BodyDigest(const JobRequest& request);
 
 struct JobProgress {
@@ -67,7 +68,7 @@ struct JobProgress {
   double best_speedup = 1;
   int groups_measured = 0;
   int cache_hits = 0;
-  double fraction = 0;         // Never falls.
+  double fraction = 0;         // Never decreases.
   std::string waits_for = {};  // "the measuring lock, held by process 123"; empty: nothing.
   double elapsed_seconds = 0;  // Since the job began to run.
 };
@@ -88,20 +89,20 @@ struct CacheUse {
 struct PortableStep {
   std::string rule;
   int wanted = 0;
-  int applied = 0;  // 0: it had no place, or no such rule is known here; then there is no timing.
+  int applied = 0;  // 0: it matched nowhere or is unknown here; nothing was timed.
   bool kept = false;
   std::string reason;          // "FASTER", "NO_GAIN_FOUND", "its places are gone", ...
-  std::optional<Ratio> ratio;  // Over the best before it.
+  std::optional<Ratio> ratio;  // Speed over the best graph before this step.
 };
 
 inline constexpr std::string_view kFaster = "FASTER";
 inline constexpr std::string_view kNoGainFound = "NO_GAIN_FOUND";
 inline constexpr std::string_view kNotMeasured = "NOT_MEASURED";
 
-// Gains below 1 % are none, however sure.
+// True for a certain gain of more than 1 %; a smaller gain does not count.
 inline bool IsFaster(const Ratio& ratio) { return ratio.low > 1.01; }
 
-// optimizer.proto's Result says what each field is.
+// The result of a job; optimizer.proto's Result describes each field.
 struct JobResult {
   std::string verdict{kNotMeasured};
   std::string device;
@@ -121,7 +122,7 @@ struct JobResult {
   int groups = 0;
   int streams = 0;
   ModelFacts input_facts, output_facts;
-  std::string onnxruntime;  // Its version beside the worker; part of the answer's key.
+  std::string onnxruntime;  // ONNX Runtime beside the worker; part of the answer's key.
   std::string search;
   std::string stop_reason;
   double seconds = 0;
@@ -132,8 +133,8 @@ struct JobResult {
   bool simulated = false;
   int rounds = 0, expansions = 0, graphs = 0, candidates = 0;
   int groups_failed = 0;
-  // Others used the processors while much of it was measured. Known to the run alone: neither
-  // stored nor sent; `warnings` says it to people.
+  // Other processes used the processors during much of the measuring. Neither stored nor sent;
+  // `warnings` tells it to people.
   bool busy = false;
   std::vector<std::string> warnings;
   double estimate_ns = 0;

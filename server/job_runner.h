@@ -1,4 +1,5 @@
-// What a job does once it runs: a seam, so that the queue is tested without models or devices.
+// The interface of the code that runs a job; tests of the queue implement it without models or
+// devices.
 #pragma once
 
 #include <functional>
@@ -8,18 +9,18 @@
 namespace ag {
 
 struct JobControl {
-  std::function<Status(JobState)> enter;                // A stage began; durable when OK.
+  std::function<Status(JobState)> enter;  // A stage began; stored when this returns OK.
   std::function<void(const JobProgress&)> on_progress;  // Without waits_for and elapsed_seconds.
-  std::function<void(const std::string&)> on_wait;      // What it waits for; "": nothing.
-  std::function<bool()> cancelled;  // Somebody asked the job to stop, or `stopping`.
-  std::function<bool()> stopping;   // The server stops: leave at once, without a result.
+  std::function<void(const std::string&)> on_wait;      // What the job waits for; "": nothing.
+  std::function<bool()> cancelled;                      // The job was cancelled, or `stopping`.
+  std::function<bool()> stopping;  // The server stops: return at once, without a result.
 };
 
 class JobRunner {
  public:
   virtual ~JobRunner() = default;
-  // Runs the job to its end and returns the result, whose blobs are stored. A cancelled one returns
-  // the best that was verified, or kCancelled. Thread-safe.
+  // Runs the job to its end and returns the result, whose blobs are stored. When `cancelled`,
+  // returns the best result that was verified, or kCancelled. Thread-safe.
   virtual StatusOr<JobResult> Run(const Job& job, const JobControl& control) = 0;
 };
 

@@ -49,7 +49,7 @@ Status ReadPolicy(const v1::Policy& proto, Policy* policy) {
       proto.tolerance() > 0 ? proto.tolerance() : DefaultTolerance(policy->precision);
   policy->cold_cache = proto.cold_cache();
   policy->nonfinite_strict = proto.nonfinite_strict();
-  // What of it there is is the device's to say, once the job has one.
+  // The device decides which of these it supports, once the job has one.
   for (const char* known : {"fp32", "tf32", "fp16", "bf16"}) {
     if (policy->precision == known) return OkStatus();
   }

@@ -1,4 +1,5 @@
-// Jobs between plain structs, protocol messages and stored bytes (which are serialized messages).
+// Conversions of jobs between plain structs, protocol messages and stored bytes (serialized
+// messages). Pure functions.
 #pragma once
 
 #include <string>
@@ -23,7 +24,8 @@ class RepeatedPtrField;
 
 namespace ag {
 
-// Fills in the defaults. kInvalidArgument names the field that is out of range.
+// Returns the request with defaults filled in. kInvalidArgument names the field that is out of
+// range.
 StatusOr<JobRequest> FromProto(const autograph::v1::OptimizeRequest& proto);
 
 void ToProto(const Job& job, autograph::v1::Job* proto);

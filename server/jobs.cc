@@ -8,14 +8,14 @@
 namespace ag {
 namespace {
 
-// A resumed job's version jumps by this: what watchers saw of it was partly not stored.
+// A resumed job's version grows by this, because some versions that watchers saw were not stored.
 constexpr uint64_t kResumeStep = 1'000'000;
 constexpr size_t kEndedMax = 1000;
 constexpr double kRunningMax = 0.99;  // The fraction of a job that has not ended.
 
 double SecondsOf(Nanos duration) { return std::chrono::duration<double>(duration).count(); }
 
-// What the result tells of the progress that led to it.
+// Returns the progress that the result contains.
 JobProgress ProgressOf(const JobResult& result) {
   JobProgress progress;
   progress.round = result.rounds;
@@ -82,10 +82,10 @@ StatusOr<Job> Jobs::FromRow(const JobRow& row) {
   return job;
 }
 
-// --- Accepting
-// ---------------------------------------------------------------------------------------
+// --- Accepting ---
 
-// An answer names what it was compared with: another ONNX Runtime gives another answer.
+// Returns the key of an answer. It contains the version of ONNX Runtime, since the answer depends
+// on what the output was compared with.
 std::string Jobs::AnswerKey(const JobRequest& request, const Environment& environment,
                             const std::string& onnxruntime) const {
   return fmt::format("{}environment={}\nonnxruntime={}\nrules={}\n", AnswerText(request),
@@ -104,7 +104,7 @@ StatusOr<std::optional<Job>> Jobs::Repeated(const JobRequest& request, const Dig
   return std::optional<Job>(std::move(job));
 }
 
-// A terminal job at once when the answer is known and its bytes are still there.
+// Returns a terminal job when the answer is known and its bytes are still there.
 StatusOr<std::optional<Job>> Jobs::Remembered(const JobRequest& request, const std::string& key,
                                               const std::string& body) {
   const auto answer = stores_.cache->FindModel(key);
@@ -116,7 +116,7 @@ StatusOr<std::optional<Job>> Jobs::Remembered(const JobRequest& request, const s
             request.model.Short());
     return std::optional<Job>();
   }
-  // Versions before this one remembered such answers.
+  // Earlier versions stored such answers.
   if (SearchStateOf(result->stop_reason, result->rounds) == SearchState::kNotSearched) {
     return std::optional<Job>();
   }
@@ -193,8 +193,7 @@ StatusOr<Job> Jobs::Accept(JobRequest request) {
   return Insert(std::move(job), dedupe_key, body.Hex());
 }
 
-// --- Looking
-// -----------------------------------------------------------------------------------------
+// --- Looking ---
 
 Job Jobs::Now(Live& live) {
   JobProgress& progress = live.job.progress;
@@ -264,8 +263,7 @@ bool Jobs::stopping() {
   return stopping_;
 }
 
-// --- Changing
-// ----------------------------------------------------------------------------------------
+// --- Changing ---
 
 Status Jobs::Change(const LivePtr& live, const std::function<void(Job&)>& change) {
   MutexLock one_change(live->change);
@@ -283,7 +281,8 @@ Status Jobs::Change(const LivePtr& live, const std::function<void(Job&)>& change
   row = ToRow(job, std::move(row));
   AG_TRY(stores_.jobs->Update(row));
   MutexLock lock(mutex_);
-  // Progress and cancellation may have moved on meanwhile; the stored change comes after both.
+  // Progress and cancellation may have changed during the write; they are older than the stored
+  // change.
   job.version = std::max(job.version, live->job.version + 1);
   job.progress.fraction = std::max(job.progress.fraction, live->job.progress.fraction);
   live->job = job;
@@ -306,12 +305,12 @@ StatusOr<Job> Jobs::Cancel(int64_t id) {
     if (live != nullptr) {
       live->cancel = true;
       running = live->running;
-      live->running = true;  // A queued one is taken off the queue.
+      live->running = true;  // Takes a queued job off the queue.
     }
   }
   if (live == nullptr) return Get(id);
   if (running) {
-    AG_TRY(Change(live, [](Job&) {}));  // Durable: a restart must not take it up again.
+    AG_TRY(Change(live, [](Job&) {}));  // Stored, so that a restart does not resume it.
     return Get(id);
   }
   const Status changed = Change(live, [this](Job& job) {
@@ -327,8 +326,7 @@ StatusOr<Job> Jobs::Cancel(int64_t id) {
   return Get(id);
 }
 
-// --- Running
-// -----------------------------------------------------------------------------------------
+// --- Running ---
 
 Status Jobs::Resume() {
   AG_LET(std::vector<JobRow> rows, stores_.jobs->Unfinished());
@@ -434,7 +432,7 @@ void Jobs::Finish(const LivePtr& live, StatusOr<JobResult> result) {
   {
     MutexLock lock(mutex_);
     cancel = live->cancel;
-    // Stays unfinished in the store: the next start takes it up again.
+    // The job stays unfinished in the store; the next start resumes it.
     if (stopping_ && !result.ok() && !cancel) return;
   }
   const auto end = [&](Job& job) {
@@ -452,9 +450,9 @@ void Jobs::Finish(const LivePtr& live, StatusOr<JobResult> result) {
     job.progress.fraction = 1;
     job.progress.elapsed_seconds = SecondsOf(clock_.Now() - *live->began);
   };
-  // Remembered before it is shown: who saw the result and asks again is answered from the cache.
+  // Stored before the job is shown, so that a client that saw the result finds it in the cache.
   if (result.ok() && !cancel) Remember(live->job.request, *result);
-  // A full disk pauses the job, it does not lose it: the result stays here until it can be stored.
+  // A full disk delays the end of the job but does not lose the result.
   while (true) {
     const Status stored = Change(live, end);
     if (stored.ok()) break;
@@ -467,7 +465,7 @@ void Jobs::Finish(const LivePtr& live, StatusOr<JobResult> result) {
           result.ok() ? result->verdict : ToString(result.status()));
 }
 
-// The whole answer, unless it came out the way it did for a reason that may be gone tomorrow.
+// Stores the answer in the cache, unless it depends on a cause that may be gone tomorrow.
 void Jobs::Remember(const JobRequest& request, const JobResult& result) {
   if (result.groups_failed > 0 || result.stop_reason == "unavailable") return;
   const SearchState search = SearchStateOf(result.stop_reason, result.rounds);

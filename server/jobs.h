@@ -1,5 +1,6 @@
-// The life of jobs: accepted durably, queued, run, watched, resumed after a restart.
-// docs/protocol.md tells what a client sees. Thread-safe.
+// The life of jobs: accepted, queued, run, watched, resumed after a restart. A job is stored before
+// it is acknowledged, and each state before it is shown (docs/protocol.md has the client's view).
+// Thread-safe.
 #pragma once
 
 #include <condition_variable>
@@ -20,13 +21,13 @@
 namespace ag {
 
 struct JobsOptions {
-  int runners = 4;      // Jobs that run at once, over all devices.
-  int per_device = 1;   // Of one device: beside each other they would disturb the measurements.
-  int resumes_max = 5;  // A job that was resumed more often fails.
+  int runners = 4;           // Jobs that run at once, over all devices.
+  int per_device = 1;        // Jobs of one device: together they would disturb the measurements.
+  int resumes_max = 5;       // A job that was resumed more often than this fails.
   std::string rules_digest;  // Part of every answer's key.
   std::function<StatusOr<DeviceOffer>(const std::string&)> find_offer;
   std::function<Status(const JobRequest&)>
-      validate;  // May be null. What the request alone can tell.
+      validate;  // May be null. Checks that need the request only.
 };
 
 struct JobStores {
@@ -37,26 +38,32 @@ struct JobStores {
 
 class Jobs {
  public:
-  // Takes up what an earlier life left unfinished, then starts the runners.
+  // Resumes the jobs that an earlier process left unfinished, then starts the runners. Fails when
+  // the store does.
   static StatusOr<std::unique_ptr<Jobs>> Start(const JobStores& stores, JobRunner& runner,
                                                Clock& clock, JobsOptions options);
-  ~Jobs();  // As Shutdown.
+  ~Jobs();  // Calls Shutdown.
 
-  // Answers at once; see Optimizer.Optimize for what with.
+  // Returns at once, without waiting for a run: the known job, a finished job, the running job of
+  // an equal request, or a new one. kInvalidArgument: the request_id was used with another request;
+  // kFailedPrecondition: the model was not uploaded; kNotFound: only_cached and no answer;
+  // kUnavailable: the server stops, or no worker offers the device.
   StatusOr<Job> Accept(JobRequest request);
 
-  StatusOr<Job> Get(int64_t id);  // kNotFound.
+  StatusOr<Job> Get(int64_t id);  // kNotFound: no such job.
   struct ListOptions {
     std::string state;  // "": all.
     int64_t before_id = 0;
     int rows_max = 50;
   };
   StatusOr<std::vector<Job>> List(const ListOptions& options);
-  // Waits until the job's version is above `version`, it is terminal, the jobs stop, or `timeout`.
+  // Waits until the job's version is above `version`, it is terminal, the jobs stop, or `timeout`
+  // passed; returns the job then.
   StatusOr<Job> Wait(int64_t id, uint64_t version, Nanos timeout);
   StatusOr<Job> Cancel(int64_t id);
 
-  // Stops the runners; what runs stays unfinished in the store and is resumed by the next start.
+  // Stops the runners and waits for them. A job that runs stays unfinished in the store; the next
+  // start resumes it.
   void Shutdown();
   bool stopping();
 
@@ -68,12 +75,12 @@ class Jobs {
 
  private:
   struct Live {
-    Mutex change;  // One Change at a time, over its write; taken before mutex_.
+    Mutex change;  // Held by one Change at a time, also over its write; taken before mutex_.
     Job job;
-    JobRow row;  // As last stored.
+    JobRow row;  // The row as last stored.
     bool running = false;
     bool cancel = false;
-    std::optional<Nanos> began;  // When it began to run, in this life.
+    std::optional<Nanos> began;  // When the job began to run, in this process.
   };
   using LivePtr = std::shared_ptr<Live>;
 
@@ -87,7 +94,7 @@ class Jobs {
   StatusOr<Job> FromRow(const JobRow& row);
   std::string AnswerKey(const JobRequest& request, const Environment& environment,
                         const std::string& onnxruntime) const;
-  // The job as it is now: time that passed and what it waits for are not stored.
+  // Returns the job with its elapsed time and what it waits for, which are not stored.
   Job Now(Live& live) AG_REQUIRES(mutex_);
   void SayWaits(const LivePtr& live, const std::string& what);
 
@@ -95,8 +102,8 @@ class Jobs {
   LivePtr NextQueued() AG_REQUIRES(mutex_);
   void RunOne(const LivePtr& live);
   void Finish(const LivePtr& live, StatusOr<JobResult> result);
-  // Changes the job, stores it, then shows it; a terminal job stays as it is. The store is not
-  // written under mutex_.
+  // Changes the job, stores it, then shows it; leaves a terminal job as it is. Does not hold mutex_
+  // during the write.
   Status Change(const LivePtr& live, const std::function<void(Job&)>& change);
   void Remember(const JobRequest& request, const JobResult& result);
 
@@ -107,10 +114,10 @@ class Jobs {
   Mutex accept_mutex_;  // One Accept at a time, so that equal requests find each other.
   Mutex mutex_;
   CondVar changed_;
-  std::map<int64_t, LivePtr> live_ AG_GUARDED_BY(mutex_);     // Not terminal, by id.
+  std::map<int64_t, LivePtr> live_ AG_GUARDED_BY(mutex_);     // Jobs that are not terminal, by id.
   std::map<std::string, int> running_ AG_GUARDED_BY(mutex_);  // By device.
-  // The last progress of the latest jobs that have ended, by id: a row keeps only what the result
-  // tells.
+  // The last progress of the latest jobs that ended, by id; a row keeps only the progress that its
+  // result contains.
   std::map<int64_t, JobProgress> ended_ AG_GUARDED_BY(mutex_);
   bool stopping_ AG_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;

@@ -8,7 +8,7 @@
 namespace ag {
 namespace {
 
-// Runs jobs as the test says: holds them until released, then answers.
+// A runner that holds jobs until they are released, then answers as the test says.
 class FakeJobRunner : public JobRunner {
  public:
   StatusOr<JobResult> Run(const Job& job, const JobControl& control) override {
@@ -107,7 +107,7 @@ TEST(Jobs, ARememberedAnswerWithoutItsBytesIsAMiss) {
   EXPECT_FALSE(IsTerminal(b.jobs->Accept(b.Request())->state));
 }
 
-// What another hour would answer better is searched again.
+// Answers that a later run could improve are not stored.
 TEST(Jobs, AnAnswerCutShortIsNotRemembered) {
   struct Case {
     std::string_view name, reason;
@@ -127,7 +127,7 @@ TEST(Jobs, AnAnswerCutShortIsNotRemembered) {
     b.runner.answer = FakeJobRunner::Searched(std::string(c.reason), c.rounds);
     b.runner.answer->busy = c.busy;
     b.WaitTerminal(b.jobs->Accept(b.Request())->id);
-    b.runner.hold = true;  // A second run shows itself by not ending.
+    b.runner.hold = true;  // A second run would not end.
     EXPECT_EQ(IsTerminal(b.jobs->Accept(b.Request())->state), c.is_remembered);
   }
 }

@@ -19,7 +19,7 @@ namespace {
 constexpr std::string_view kUnix = "unix:";
 constexpr int64_t kPrivilegedBelow = 1024;
 
-// An errno value; 0: it could be bound.
+// Returns an errno value, or 0 when the socket could be bound.
 int TryBind(int family, const sockaddr* address, socklen_t size) {
   const Fd socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket) return errno;

@@ -1,4 +1,4 @@
-// Why a server cannot listen at an address: gRPC says only that it cannot.
+// The reason why a server cannot listen at an address, which gRPC does not tell. Thread-safe.
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@
 
 namespace ag {
 
-// Tries to bind a socket of its own to HOST:PORT or unix:PATH and says what came of it, as "cannot
-// listen on 127.0.0.1:80: permission denied ...". kUnavailable: the address is in use;
-// kFailedPrecondition: no permission, or no such address here; kInvalidArgument: it is no address.
-// Also an error when the socket could be bound: the reason is gone, or not known.
+// Tries to bind a socket to HOST:PORT or unix:PATH and returns why it cannot, as "cannot listen on
+// 127.0.0.1:80: permission denied ...". kUnavailable: the address is in use; kFailedPrecondition:
+// no permission, or no such address on this machine; kInvalidArgument: not an address; kInternal:
+// the socket could be bound, so the reason is gone or not known. Never OK.
 Status ListenError(const std::string& address);
 
 }  // namespace ag

@@ -1,4 +1,4 @@
-// The test program hosts a server, whose children (jail, export) are this very program.
+// The test program: its servers' children (jail, export) are this same program.
 #include <gtest/gtest.h>
 
 #include "base/process.h"

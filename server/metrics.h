@@ -1,4 +1,5 @@
-// What Prometheus scrapes (docs/protocol.md lists the names): read from the parts at each scrape.
+// The metrics that Prometheus scrapes (docs/protocol.md lists the names), read from their sources
+// at each scrape. Thread-safe.
 #pragma once
 
 #include <memory>
@@ -18,10 +19,10 @@ struct MetricsSources {
   Dispatcher* dispatcher = nullptr;
 };
 
-// The HTTP endpoint; serves until destroyed.
+// An HTTP endpoint that serves the metrics until it is destroyed.
 class MetricsEndpoint {
  public:
-  // kUnavailable: cannot listen on `address`.
+  // Starts the endpoint. kUnavailable: cannot listen on `address`.
   static StatusOr<std::unique_ptr<MetricsEndpoint>> Start(const std::string& address,
                                                           const MetricsSources& sources);
   ~MetricsEndpoint();

@@ -13,7 +13,7 @@
 namespace ag {
 namespace {
 
-// What went wrong with the file itself, as opposed to the world.
+// True when the fault is in the file, false when it is outside.
 bool IsRefusal(const Status& status) {
   switch (status.code()) {
     case StatusCode::kCancelled:
@@ -26,7 +26,7 @@ bool IsRefusal(const Status& status) {
   }
 }
 
-// Exports to `path` and reads it back as a loader will see it, without its opaque nodes.
+// Exports to `path` and returns the graph that a loader reads from it, without its opaque nodes.
 StatusOr<Graph> ExportAndReadBack(const OutputSetting& setting, const Graph& whole,
                                   const std::string& path, BlobDir& blobs) {
   AG_TRY(ExportInChild({whole, setting.model->origin, {}, setting.blob_root, path}, setting.child));
@@ -57,15 +57,15 @@ Status SameInterface(const Graph& a, const Graph& b) {
   return OkStatus();
 }
 
-// A plan found for another form of the graph that is to run.
+// A plan for another form of the graph that is to run.
 struct KnownPlan {
   const Graph& graph;
   const Plan& plan;
 };
 
-// Plans what a session reads: as it is where it is what was searched, else cleaned up, because the
-// export takes composites apart that the model's opset lacks. A session does the same
-// (runtime/session.cc).
+// Sets the graph and the plan of a file that a session reads: the graph as read where it equals the
+// searched one, else cleaned up, because the export expands composites that the model's opset
+// lacks. A session does the same (runtime/session.cc).
 Status PlanAsRead(const OutputSetting& setting, const KnownPlan& known, const Graph& read,
                   PoolMeasurer& measurer, OutputFile* file) {
   file->graph = read;
@@ -120,7 +120,7 @@ Status MakeRewritten(const OutputSetting& setting, const Graph& graph, const Pla
   return Keep(setting, path, blobs, file);
 }
 
-// A refusal of the file, or the error when it is the world's.
+// Returns the file with a refusal, or the error when its cause is outside the file.
 StatusOr<OutputFile> RefusedOr(const Status& status, OutputFile file) {
   if (status.ok()) return file;
   if (!IsRefusal(status)) return status;

@@ -1,6 +1,7 @@
-// Files that may be handed out: a rewritten graph exported and read back, or the input's own bytes
-// with a plan behind them. Each carries the plan of the graph as a session reads it, and is
-// compared with the model as it came on every output before it is handed out.
+// Files that may be handed out: a rewritten graph that was exported and read back, or the input's
+// own bytes with a plan behind them. Each file carries the plan of the graph as a session reads it,
+// and each is compared with the model on every output before it is handed out. One thread at a time
+// for one measurer and work_dir.
 #pragma once
 
 #include <string>
@@ -13,12 +14,12 @@
 
 namespace ag {
 
-// What all files of one job have in common.
+// What all files of one job share.
 struct OutputSetting {
-  const ImportedModel* model = nullptr;  // As it came.
-  Digest model_digest;                   // Of its bytes.
-  Graph runnable;                        // The model without its opaque nodes; else its graph.
-  Graph input;                           // `runnable` cleaned up: what was searched.
+  const ImportedModel* model = nullptr;  // The model file as it came.
+  Digest model_digest;                   // The digest of its bytes.
+  Graph runnable;                        // The model's graph without its opaque nodes.
+  Graph input;                           // `runnable` cleaned up: the graph that was searched.
   Plan eager_plan;                       // Of `input`.
   DeviceSpec spec;
   Environment environment;
@@ -27,41 +28,42 @@ struct OutputSetting {
   JailOptions jail;
   ExportChildOptions child;
   std::string blob_root;
-  std::string work_dir;  // Files that live while the stage lasts.
-  std::string plan_key;  // Under which the plan stands in the metadata.
+  std::string work_dir;  // A folder for files that last as long as the stage.
+  std::string plan_key;  // The plan's key in the file's metadata.
   uint64_t seed = 1;
   bool has_opaque() const { return runnable.digest() != model->graph.digest(); }
 };
 
 // A file in the blob folder.
-struct OutputFile {
+struct OutputFile {     // Why it may not be handed out; empty: it may.
   std::string refusal;  // Why it is not to be handed out; empty: it may be.
   Digest digest;
   int64_t bytes = 0;
-  bool rewritten = false;  // Its graph is another than the input's.
+  bool rewritten = false;  // Its graph is not the input's.
   bool carries_plan = false;
-  Graph graph;  // As a session runs the file, and the plan of it.
+  Graph graph;  // The graph as a session runs the file; `plan` is for it.
   Plan plan;
   std::vector<OutputError> errors;  // Set by CheckOutputFile.
   std::vector<std::string> warnings;
 };
 
-// Both make a file, not yet compared. Errors are of the world (worker lost, disk full, cancelled);
-// that the file is no good is a refusal.
+// MakeRewrittenFile and AddPlanToInput make a file that is not yet compared. Their errors come from
+// outside the file: worker lost, disk full, cancelled. A fault of the file itself is a refusal.
 //
-// Exports `graph` (of `setting.input`'s interface; opaque nodes are put back around it). With a
-// `plan` of it, plans what was read back and writes the plan behind the export; without, or when
-// the model has opaque nodes, which no runtime of ours runs, no plan goes with it.
+// Exports `graph`, which has the interface of `setting.input`, puts the opaque nodes back around
+// it, and reads the file back. With a `plan` of `graph`, also plans what was read back and writes
+// that plan behind the export. A model with opaque nodes gets no plan, since our runtime does not
+// run it.
 StatusOr<OutputFile> MakeRewrittenFile(const OutputSetting& setting, const Graph& graph,
                                        const Plan* plan, PoolMeasurer& measurer, BlobDir& blobs);
-// Writes the input's bytes with a plan of `setting.input` behind them; an entry of the same key
-// that they hold is replaced.
+// Writes the input's bytes with a plan of `setting.input` behind them; replaces an entry of the
+// same key in them. REQUIRES: the model has no opaque nodes.
 StatusOr<OutputFile> AddPlanToInput(const OutputSetting& setting, const Plan& plan,
                                     PoolMeasurer& measurer, BlobDir& blobs);
 
-// Compares the file's outputs with those of the model as it came: ungrouped on the device, where it
-// can run that, and on the reference kernels; of a model with opaque nodes, which nothing here
-// runs, in ONNX Runtime. What differs beyond the policy's tolerance is a refusal.
+// Compares the file's outputs with those of the model as it came: with the model ungrouped on the
+// device, where the device can run it, and on the reference kernels. A model with opaque nodes is
+// compared in ONNX Runtime. A difference beyond the policy's tolerance is a refusal.
 Status CheckOutputFile(const OutputSetting& setting, PoolMeasurer& measurer, OutputFile* file);
 
 }  // namespace ag

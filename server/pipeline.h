@@ -1,4 +1,5 @@
-// The one way through (DESIGN section 4): import, clean-up, search, confirm, report.
+// The stages of a job from model bytes to result (docs/design.md, One way through): import,
+// clean-up, search, confirm, report. Thread-safe: several jobs run at once.
 #pragma once
 
 #include <memory>
@@ -20,9 +21,9 @@ struct PipelineOptions {
   ExportChildOptions child;
   std::string blob_root;
   std::string work_dir;                            // Emptied by the caller at start.
-  Nanos offer_wait_max{std::chrono::minutes(15)};  // For a worker to appear.
-  // Without progress for so long the executor that measures a group is killed; whole plans have
-  // twice, checks on the reference kernels ten times as long.
+  Nanos offer_wait_max{std::chrono::minutes(15)};  // Wait for a worker of the device.
+  // An executor without progress for this long is killed while it measures a group; whole plans
+  // have twice as long, checks on the reference kernels ten times as long.
   Nanos hang_time_max{std::chrono::minutes(1)};
 };
 

@@ -7,7 +7,7 @@
 namespace ag {
 namespace {
 
-// Rounds over the trail: a rule that was tried early may find further places after a later one.
+// Rounds over the trail: after a later rule was applied, an earlier one may find further places.
 constexpr int kRoundsMax = 4;
 
 RuleSet Only(const RuleSet& rules, const std::string& name) {
@@ -43,7 +43,7 @@ class Replay {
   }
 
  private:
-  // Times the candidate against the best and takes it when it is FASTER.
+  // Times the candidate against the best graph and keeps it when it is FASTER.
   StatusOr<bool> Try(PortableStep step, const Graph& candidate) {
     if (request_.stop && request_.stop()) {
       result_.stopped = true;
@@ -99,7 +99,7 @@ class Replay {
     return OkStatus();
   }
 
-  // The winner as it is, unless all of its rewrites were kept or it is what one rule alone makes.
+  // Tries the winner itself, unless all of its rewrites were kept or one rule alone makes it.
   Status TryWinner() {
     if (!request_.winner.has_value() || tried_.contains(request_.winner->digest())) {
       return OkStatus();
@@ -118,9 +118,9 @@ class Replay {
   }
 
   const PortableRequest& request_;
-  Graph base_;  // The cleaned-up input with what was kept.
+  Graph base_;  // The cleaned-up input with the rewrites that were kept.
   std::vector<TrailStep> left_;
-  std::set<Digest> tried_;  // Graphs that were timed, and what all began with.
+  std::set<Digest> tried_;  // Graphs that were timed, the model and the input.
   PortableResult result_;
 };
 

@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// Each rule turns one kind of operator into another; `second` needs what `first` makes.
+// Rules that each turn one kind of operator into another; `second` needs the result of `first`.
 constexpr char kRules[] =
     "first [exact]: relu(neg(x)) => abs(relu(x))\n"
     "second [exact]: abs(relu(x)) => sigmoid(x)\n"
@@ -30,10 +30,11 @@ int Count(const Graph& graph, OpKind op) {
   return count;
 }
 
-// A runtime in which operators take what the table says and all else 1; FASTER beyond a hundredth.
+// A runtime in which an operator takes the time in the table, any other operator 1, and a gain of
+// more than a hundredth is FASTER.
 struct FakeRuntime {
   std::map<OpKind, double> cost;
-  double model_cost = 0;  // Of the model as it came.
+  double model_cost = 0;  // The cost of the model as it came.
   int trials = 0;
 
   double CostOf(const Graph& graph) const {
@@ -74,7 +75,7 @@ class PortableTest : public ::testing::Test {
     };
     return request;
   }
-  // What the whole trail leads to.
+  // Returns the graph that the whole trail leads to.
   std::optional<Graph> Winner(const std::vector<TrailStep>& trail) const {
     Graph graph = Input();
     for (const TrailStep& step : trail) graph = ApplyRule(graph, step, rules_)->graph;
@@ -98,7 +99,7 @@ TEST_F(PortableTest, RulesAreAppliedAtSoManyPlaces) {
   EXPECT_EQ(ApplyRule(Input(), {"no-such-rule", 1}, rules_)->count, 0);
 }
 
-// There and back is no progress: the graph it came from is not counted as a new one.
+// A place that leads back to an earlier graph is not counted.
 TEST_F(PortableTest, ARuleThatLeadsBackEnds) {
   const RuleSet swap = *RuleSet::Parse("swap [exact]: add(x, y) => add(y, x)\n", "test.rules");
   const Graph graph = *ParseGraph("input x f32[2]\ninput z f32[2]\noutput y = add(x, z)\n");
@@ -143,7 +144,7 @@ TEST_F(PortableTest, NothingHelps) {
   EXPECT_TRUE(Run({}).steps.empty());
 }
 
-// Rewrites stand on the cleaned-up input; what they are measured against is the model as it came.
+// Rewrites are applied to the cleaned-up input but measured against the model as it came.
 TEST_F(PortableTest, TheCleanUpIsAStep) {
   PortableRequest request = Request({{"other", 2}});
   request.model = *ParseGraph("input x f32[2]\noutput y = relu(neg(x))\n");

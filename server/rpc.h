@@ -1,5 +1,5 @@
-// The four services, thin: they convert, call the core and convert back. Each reports for itself
-// what a call fails with.
+// The four gRPC services: they convert a call, hand it to the core, and convert the answer. Each
+// service converts the errors of its own calls. The services are thread-safe.
 #pragma once
 
 #include <atomic>
@@ -26,7 +26,7 @@ inline constexpr int kMessageBytesMax = 256
 inline constexpr int kPageDefault = 50;  // Rows of a list.
 inline constexpr int kPageMax = 1000;
 
-// What the services share; outlives them.
+// What the services share; it outlives them.
 struct RpcCore {
   Jobs* jobs = nullptr;
   Dispatcher* dispatcher = nullptr;
@@ -39,7 +39,7 @@ struct RpcCore {
   std::string shared_blob_proof;
   Nanos tick_max{std::chrono::seconds(10)};
   int watchers_max = 256;
-  std::atomic<bool> stopping{false};  // Streams end.
+  std::atomic<bool> stopping{false};  // Once true, streams end.
 };
 
 std::unique_ptr<grpc::Service> MakeOptimizerService(RpcCore& core);
@@ -47,7 +47,7 @@ std::unique_ptr<grpc::Service> MakeBlobsService(RpcCore& core);
 std::unique_ptr<grpc::Service> MakeCacheService(RpcCore& core);
 std::unique_ptr<grpc::Service> MakeWorkersService(RpcCore& core);
 
-// Long messages are cut: they travel in headers.
+// Returns the status for gRPC with a message that is cut to the size of a header.
 grpc::Status ToGrpc(const Status& status);
 
 }  // namespace ag

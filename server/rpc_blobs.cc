@@ -48,7 +48,8 @@ class BlobsService final : public v1::Blobs::Service {
                  core_.limits.model_bytes_max);
     }
     AG_LET(const std::unique_ptr<BlobDir::Writer> writer, core_.blobs->NewWriter());
-    // An over-long message looks like a half-close: only `last` says that nothing is missing.
+    // A message that is too long looks like a half-close, so only `last` tells that nothing is
+    // missing.
     while (true) {
       AG_TRY(TakeChunk(chunk, size, *writer));
       if (chunk.last()) break;

@@ -61,7 +61,7 @@ class CacheService final : public v1::Cache::Service {
   }
 
  private:
-  // All rows stand in memory until the last has come: nothing of a bad stream is kept.
+  // All rows stay in memory until the last has come, so that nothing of a bad stream is stored.
   static constexpr size_t kImportBytesMax = size_t{64} << 20;
 
   Status Take(grpc::ServerReader<v1::CacheRecord>& reader, v1::ImportCacheResponse* response) {

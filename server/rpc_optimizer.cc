@@ -14,7 +14,7 @@ namespace {
 namespace v1 = autograph::v1;
 
 constexpr Nanos kWatchLook =
-    std::chrono::milliseconds(250);  // How often a watch sees that its client left.
+    std::chrono::milliseconds(250);  // How often a watch checks whether its client left.
 
 class OptimizerService final : public v1::Optimizer::Service {
  public:

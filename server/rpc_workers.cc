@@ -37,7 +37,7 @@ class WorkersService final : public v1::Workers::Service {
       core_.dispatcher->WakeAll();
     });
     Speak(*stream, worker_id, reading);
-    // The reader waits in Read until the call ends.
+    // The reader waits in Read until the call ends, so end it first.
     context->TryCancel();
     reader.join();
     core_.dispatcher->Disconnect(worker_id, session);
@@ -74,7 +74,7 @@ class WorkersService final : public v1::Workers::Service {
       const Nanos now = core_.clock->Now();
       const uint64_t seen = now - sent >= core_.tick_max ? kAlways : revision;
       const auto to_send = core_.dispatcher->WaitToSend(worker_id, seen, kLook);
-      if (to_send.revision == 0) return;  // Expired: it has to connect anew.
+      if (to_send.revision == 0) return;  // Expired: the worker has to connect again.
       if (!to_send.changed) continue;
       revision = to_send.revision;
       v1::DesiredState message;

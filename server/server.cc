@@ -26,11 +26,12 @@ namespace {
 constexpr char kWorkersHealth[] = "autograph.v1.Workers";
 constexpr char kSnapshot[] = "/cache.snapshot";
 
-// A file whose name only a process that sees this very folder can check (docs/protocol.md).
+// Writes a file into the blob folder under a fresh name. A process that finds it sees this very
+// folder (docs/protocol.md).
 StatusOr<std::string> WriteProof(const std::string& blob_root, uint64_t epoch, Clock& clock) {
   AG_LET(const std::vector<std::string> names, ListDir(blob_root));
   for (const std::string& name : names) {
-    std::error_code ignored;  // One that stays names this folder as well.
+    std::error_code ignored;  // An old proof that stays names this folder as well.
     if (name.starts_with("proof-")) {
       std::filesystem::remove(fmt::format("{}/{}", blob_root, name), ignored);
     }
@@ -124,7 +125,7 @@ Status Server::Impl::OpenStores() {
     LogWarn("{} of {} blobs did not survive the machine's restart and were removed", check.removed,
             check.checked);
   }
-  const std::string work_dir = dir + "/work";  // Left over by a killed process.
+  const std::string work_dir = dir + "/work";  // A killed process may have left files here.
   std::error_code error;
   std::filesystem::remove_all(work_dir, error);
   AG_TRY(MakeDirs(work_dir));
@@ -179,7 +180,8 @@ Status Server::Impl::StartGrpc() {
   }();
   (void)reflection;
   grpc::ServerBuilder builder;
-  // By default a second server on the same port starts silently and takes half of the calls.
+  // By default a second server on the same port starts without an error and takes half of the
+  // calls.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 20'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
@@ -219,7 +221,7 @@ Status Server::Impl::Start() {
   return OkStatus();
 }
 
-// Lets time pass in the worker pool when nobody waits there, and tells the truth about workers.
+// Lets time pass in the worker pool when no call waits there, and updates the workers' health.
 void Server::Impl::TickerMain() {
   while (!core_.stopping) {
     dispatcher_->Tick();
@@ -229,7 +231,8 @@ void Server::Impl::TickerMain() {
   }
 }
 
-// A copy made beside a measurement would disturb it; the next tick comes soon.
+// Skips the snapshot while something is measured, since it would disturb it; the next tick comes
+// soon.
 void Server::Impl::KeepSnapshot() {
   if (!cache_->SnapshotIsDue()) return;
   SearchTurn turn;

@@ -1,5 +1,5 @@
 // autographd as an object: stores, worker pool, jobs and the gRPC services around them. The program
-// and the command line's embedded mode differ in `listen` only.
+// and the command line's embedded mode differ only in `listen`. Thread-safe after Start.
 #pragma once
 
 #include <memory>
@@ -20,21 +20,21 @@ namespace ag {
 inline constexpr int kDefaultPort = 7450;
 
 struct ServerOptions {
-  std::string data_dir;  // Made when missing; one process at a time.
-  // Another process's data folder: the measurements of its last snapshot and its blobs are known
-  // here too, and never written. "": none.
+  std::string data_dir;  // Created when missing; one process at a time.
+  // Another process's data folder: this server also reads its blobs and the measurements of its
+  // last snapshot, and never writes there. "": none.
   std::string base_dir;
   std::string listen;   // "127.0.0.1:7450"; "": only the in-process channel.
   std::string metrics;  // "127.0.0.1:9464" for Prometheus; "": none.
-  std::string program;  // The binary with the roles "jail" and "export"; "": our own.
+  std::string program;  // The binary with the roles "jail" and "export"; "": this program.
   ImportLimits limits;
   Nanos import_time_max{std::chrono::minutes(2)};
   Nanos export_time_max{std::chrono::minutes(10)};
   PoolOptions pool;                          // Worker expiry, attempts, ...
-  Nanos tick_max{std::chrono::seconds(10)};  // Ceiling between two messages of a stream.
+  Nanos tick_max{std::chrono::seconds(10)};  // The longest time between two messages of a stream.
   Nanos failure_expiry{std::chrono::hours(24)};
-  Nanos hang_time_max{std::chrono::minutes(1)};    // As PipelineOptions has it.
-  Nanos offer_wait_max{std::chrono::minutes(15)};  // A resumed job waits so long for its device.
+  Nanos hang_time_max{std::chrono::minutes(1)};    // As in PipelineOptions.
+  Nanos offer_wait_max{std::chrono::minutes(15)};  // How long a resumed job waits for its device.
   int runners = 4;
   int per_device = 1;
   int resumes_max = 5;
@@ -44,18 +44,19 @@ struct ServerOptions {
 
 class Server {
  public:
-  // kUnavailable: another process holds data_dir (it is named), or the address is in use.
-  // kDataLoss: the jobs file is corrupt.
+  // Opens the stores, resumes unfinished jobs and listens. kUnavailable: another process holds
+  // data_dir (the message names it), or the address is in use. kDataLoss: the jobs file is corrupt.
   static StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options);
-  ~Server();  // As Shutdown without grace.
+  ~Server();  // Shuts down without grace.
 
   std::shared_ptr<grpc::Channel> InProcessChannel();
   int port() const;  // 0 in embedded mode.
   uint64_t epoch() const;
   const CacheBase& cache_base() const;  // What was found in ServerOptions::base_dir.
-  bool OffersDevice() const;            // Whether a worker serves, by what workers said last.
+  bool OffersDevice() const;  // True when the last report of some worker says that it serves.
 
-  // Refuses new calls, ends streams, waits at most `grace` for the others. Jobs stay resumable.
+  // Refuses new calls, ends streams, and waits at most `grace` for other calls. Jobs can be
+  // resumed.
   void Shutdown(Nanos grace);
 
  private:
@@ -64,8 +65,8 @@ class Server {
   std::unique_ptr<Impl> impl_;
 };
 
-// The roles that a program must offer to host a Server: call at the top of main, before
-// RunChildRole.
+// Registers the roles that a program must offer to host a Server. Call it at the top of main,
+// before RunChildRole.
 void RegisterServerRoles();
 
 }  // namespace ag

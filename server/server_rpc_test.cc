@@ -1,5 +1,5 @@
-// The whole server in one process, with a worker that makes its numbers up: upload, optimize,
-// watch, download, the cached second time, cancel, and a restart with a job in flight.
+// The whole server in one process with a worker that invents its numbers: upload, optimize, watch,
+// download, the second time from the cache, cancel, and a restart with a job in flight.
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
@@ -37,9 +37,9 @@ class FakeWorker {
     context_.TryCancel();
     thread_.join();
   }
-  std::atomic<bool> hold{false};  // Takes work and does nothing.
-  std::atomic<int> wrong{0};      // So many checks find a difference.
-  std::atomic<int> groups{0};     // Measured.
+  std::atomic<bool> hold{false};  // The worker takes work and does nothing.
+  std::atomic<int> wrong{0};      // The number of checks that find a difference.
+  std::atomic<int> groups{0};     // Groups that were measured.
   std::atomic<int> cold_groups{0};
   std::atomic<int> plan_sets{0}, cold_plan_sets{0}, file_sets{0};
 
@@ -148,7 +148,8 @@ class FakeWorker {
     }
   }
 
-  // What a session takes for the file: by the plan that it carries, else by one made untuned.
+  // Returns the time of a session on the file: with the plan that it carries, else with an untuned
+  // one.
   double FileNs(const std::string& digest, v1::FileRunner* runner) {
     const auto blobs = *BlobDir::Open(blob_dir_);
     const auto file = *blobs->Get(*ParseDigest(digest));
@@ -199,7 +200,7 @@ constexpr std::string_view kOnePlace = R"(
     w = const f32[64,64] seed 2
     output y = matmul(matmul(x, v), w)
 )";
-// Three graphs are faster than this one: each place rewritten, and both.
+// Three graphs are faster than this one: one place rewritten, the other place, and both.
 constexpr std::string_view kTwoPlaces = R"(
     input x f32[64,64]
     v = const f32[64,64] seed 1
@@ -368,7 +369,7 @@ TEST(Server, MeasuresFromFlushedCachesWhereThePolicySaysSo) {
   EXPECT_EQ(b.worker->cold_plan_sets, b.worker->plan_sets);
   EXPECT_NE(b.Download(job.result().report_digest()).find(";cold_cache=1;"), std::string::npos);
   EXPECT_TRUE(b.Start(cold).result().cache().model_hit());
-  // Neither the answer nor a group of it is one of the warm policy.
+  // Neither the answer nor a group may come from the rows of the warm policy.
   const v1::Job warm = b.Watch(b.Start(b.Request()).name()).back();
   EXPECT_FALSE(warm.result().cache().model_hit());
   EXPECT_EQ(warm.result().cache().hits(), 0);
@@ -416,7 +417,7 @@ TEST(Server, WhatFailsTheCheckIsNotHandedOut) {
             "tolerance 0.001");
 }
 
-// Nothing to rewrite: the bytes as they came, with the plan behind them, or left alone.
+// Without a rewrite, the input's bytes are handed out, with a plan behind them or unchanged.
 TEST(Server, WithoutARewriteTheInputGetsItsPlan) {
   RpcBench b;
   b.model = Model("input x f32[64,64]\noutput y = relu(x)\n");

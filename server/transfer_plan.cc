@@ -15,8 +15,8 @@ namespace {
 
 using NodeMap = std::map<NodeId, NodeId>;
 
-// What each node's results go through until the graph's end, as a hash: of two alike that read the
-// same, it tells which is which.
+// Returns one hash per node over everything that reads its results, down to the graph's outputs. It
+// distinguishes two equal nodes that read the same. Linear in the uses of the graph.
 std::vector<uint64_t> HashesOfReaders(const Graph& graph) {
   std::vector<uint64_t> hashes(graph.size(), 0);
   for (size_t i = 0; i < graph.outputs().size(); ++i) {
@@ -37,8 +37,10 @@ std::vector<uint64_t> HashesOfReaders(const Graph& graph) {
   return hashes;
 }
 
-// Finds each computed node of one graph in the other: among the readers of what it reads, of equal
-// ones the first that is not taken.
+// Finds each computed node of one graph in the other. Invariant: nodes are visited in topological
+// order, so all computed inputs of a node have been matched before it; its match is among the
+// readers of its first computed input's match. Of equal candidates it takes the first that is still
+// free.
 class NodeMatch {
  public:
   NodeMatch(const Graph& from, const Graph& to)
@@ -148,9 +150,9 @@ StatusOr<Plan> TransferPlan(const Graph& from, const Plan& plan, const Graph& to
 
 namespace {
 
-// Measured times, and where there is none a pessimistic estimate: kernels seldom reach a quarter of
-// the roofline's speed on small groups, and a cover that was measured shall be preferred to one
-// that was not.
+// Measured times, or where a group was not measured, a pessimistic estimate: on small groups
+// kernels seldom reach a quarter of the roofline's speed, and a measured cover is preferred to one
+// that was not measured.
 class KnownTimes : public GroupTimes {
  public:
   explicit KnownTimes(const DeviceSpec& spec) : spec_(spec) {}

@@ -1,18 +1,20 @@
-// A plan for what was read back from the exported bytes. The search planned another graph: one with
-// recipes where the export has folded constants, or with composites that the export expanded.
+// Plans for a graph that was read back from exported bytes. The search planned another graph: one
+// with recipes where the export has folded constants, or with composites that the export expanded.
+// Thread-safe, apart from the measurer.
 #pragma once
 
 #include "search/search.h"
 
 namespace ag {
 
-// `plan` of `from`, said of `to`, when both have the same operators and differ in their order, in
-// that of commutative operands, and in constants only. kFailedPrecondition: they do not. Validated.
+// Returns `plan`, which is for `from`, as a validated plan for `to`. The two graphs may differ in
+// the order of operators and of commutative operands, and in constants only; else
+// kFailedPrecondition.
 StatusOr<Plan> TransferPlan(const Graph& from, const Plan& plan, const Graph& to,
                             const DeviceSpec& spec);
 
-// A new plan for `graph` with as many streams as `like`, from measured group times; what the cache
-// does not know is measured.
+// Makes a new plan for `graph` with as many streams as `like`, from measured group times. Group
+// times that the cache does not have are measured.
 struct ReplanRequest {
   Graph graph;
   DeviceSpec spec;
@@ -21,7 +23,7 @@ struct ReplanRequest {
 };
 StatusOr<Plan> Replan(const ReplanRequest& request, Measurer& measurer);
 
-// Every operator by itself, one stream: how a check's reference runs.
+// Returns the plan with every operator by itself on one stream, the reference of a check.
 StatusOr<Plan> EagerPlan(const Graph& graph, const DeviceSpec& spec, const Policy& policy);
 
 }  // namespace ag

@@ -22,7 +22,7 @@ Graph GraphOf(std::string_view text) {
   return *ParseGraph(text, &weights);
 }
 
-// The same plan, said of another graph, is one for it; what is another graph is told.
+// A plan transfers to a graph that differs in order, constants or commutative operands only.
 TEST(TransferPlan, FollowsOperatorsWhereverTheyStand) {
   const std::string head =
       "input x f32[1,16,8,8]\n"

@@ -1,5 +1,5 @@
-// What the coordinator asks of workers and what comes back: plain data, as worker.proto says it in
-// messages (worker_wire.cc converts). One item is leased to one worker at a time.
+// What the coordinator asks of workers and what comes back: plain data, the counterpart of the
+// messages of worker.proto (worker_wire.cc converts). One item is leased to one worker at a time.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 namespace ag {
 
 struct GroupBatchWork {
-  std::vector<std::string> problems;  // Canonical bytes, of groups or of pairs.
+  std::vector<std::string> problems;  // Canonical bytes of groups or of pairs.
   std::string policy;
 };
 
@@ -47,7 +47,8 @@ struct FileWork {
   bool in_onnxruntime = false;  // Else in our runtime.
 };
 
-// Model files timed in fresh processes, or (`compare_seeds` above 0) two compared in ONNX Runtime.
+// Model files that are timed in fresh processes, or two files that are compared in ONNX Runtime
+// (`compare_seeds` above 0).
 struct FileSetWork {
   std::vector<FileWork> files;
   std::vector<BoundShape> shapes;
@@ -64,15 +65,16 @@ struct RefineWork {
 
 struct WorkItem {
   std::variant<GroupBatchWork, PlanSetWork, CheckWork, FileSetWork, RefineWork> body;
-  double time_max_seconds = 60;  // Without progress for this long the executor is killed.
-  // Entries not measured so long after the item began come back kCancelled; 0: no such end.
+  double time_max_seconds = 60;  // An executor without progress for this long is killed.
+  // Entries not measured this long after the item began come back kCancelled; 0: no such limit.
   double end_within_seconds = 0;
 };
 
-// How many results an item gives: one per group or candidate, one for any other.
+// Returns the number of results of an item: one per group or candidate, one for any other item.
 int EntryCount(const WorkItem& work);
 
-// The item with only these entries, in this order. REQUIRES: in range; for one entry {0}.
+// Returns the item with only these entries, in this order. REQUIRES: in range; {0} when the item
+// has one entry.
 WorkItem Subset(const WorkItem& work, const std::vector<int>& entries);
 
 struct EntryResult {
@@ -83,7 +85,7 @@ struct EntryResult {
   std::vector<OutputError> errors;    // Check; FileSet that compares.
   FileTimes file_times;               // FileSet that times.
   std::vector<KernelChoice> kernels;  // Refine.
-  bool executor_died = false;         // It took the executor with it; the attempt ended.
+  bool executor_died = false;         // The entry crashed the executor, which ended the attempt.
 };
 
 struct WorkerResult {
@@ -96,11 +98,11 @@ struct WorkerResult {
 enum class WorkerHealth : uint8_t { kStarting = 1, kServing = 2, kNotServing = 3, kDraining = 4 };
 std::string_view WorkerHealthName(WorkerHealth health);
 
-// What a worker says of itself.
+// A worker's report about itself.
 struct WorkerReport {
   std::string worker_id;
   std::string device;
-  std::string device_spec;  // Empty: as said before.
+  std::string device_spec;  // Empty: unchanged since it was last sent.
   Environment environment;
   WorkerHealth health = WorkerHealth::kStarting;
   std::string reason;
@@ -110,14 +112,14 @@ struct WorkerReport {
   std::string version;
   int executor_restarts = 0;
   bool simulated = false;
-  std::string onnxruntime;  // Its version beside the worker; empty: none.
-  std::string waits_for;    // What the work in hand waits for; empty: nothing.
+  std::string onnxruntime;  // The version of ONNX Runtime beside the worker; empty: none.
+  std::string waits_for;    // What the current work waits for; empty: nothing.
 };
 
 // What a worker should be doing.
 struct Lease {
   std::string attempt;
-  std::shared_ptr<const WorkItem> work;  // Null: the worker has said that it holds this attempt.
+  std::shared_ptr<const WorkItem> work;  // Null: the worker reported that it holds this attempt.
 };
 struct Desired {
   uint64_t epoch = 0;

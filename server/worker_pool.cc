@@ -11,8 +11,8 @@ struct WorkerPool::Worker {
   uint64_t session = 0;  // 0: no stream.
   Nanos seen{0};
   Nanos disconnected{0};
-  uint64_t item = 0;     // Leased; 0: none.
-  bool in_hand = false;  // It has reported the leased attempt.
+  uint64_t item = 0;     // The item that is leased to it; 0: none.
+  bool in_hand = false;  // The worker has reported the leased attempt.
   Nanos leased{0};
   std::set<uint64_t> acknowledged;
   uint64_t revision = 1;
@@ -23,8 +23,8 @@ struct WorkerPool::Item {
     bool done = false;
     int crashes = 0;
   };
-  // Results of every attempt of this item, so that a repeated one is not refused while it is being
-  // stored.
+  // The results that an attempt of this item has sent, so that a repeated one is not refused while
+  // it is being stored.
   enum class Seen { kPending, kDurable };
   struct Attempt {
     std::map<uint64_t, Seen> seen;
@@ -33,15 +33,15 @@ struct WorkerPool::Item {
   uint64_t id = 0;
   ItemRequest request;
   std::vector<Entry> entries;
-  std::string worker;  // Holds the lease; empty: waiting.
+  std::string worker;  // The worker that holds the lease; empty: waiting.
   std::string attempt;
   std::shared_ptr<const WorkItem> leased_work;
   std::vector<int> leased_entries;
-  std::map<int, EntryResult> timings;  // PlanSet: kept until the attempt is whole.
+  std::map<int, EntryResult> timings;  // PlanSet: kept until the attempt ends.
   std::map<std::string, Attempt> attempts;
-  std::set<std::string> avoid;  // Workers that this item cost an executor.
+  std::set<std::string> avoid;  // Workers whose executor this item crashed or which lost it.
   int losses = 0;
-  std::optional<Nanos> alone_since;  // Since when no fitting worker lives.
+  std::optional<Nanos> alone_since;  // When the last fitting worker went away.
   std::deque<Delivery> inbox;
   size_t taken = 0;
 
@@ -55,8 +55,7 @@ struct WorkerPool::Item {
 WorkerPool::WorkerPool(uint64_t epoch, PoolOptions options) : epoch_(epoch), options_(options) {}
 WorkerPool::~WorkerPool() = default;
 
-// --- Workers
-// -----------------------------------------------------------------------------------------
+// --- Workers ---
 
 Status WorkerPool::Connect(Nanos now, const std::string& worker_id, uint64_t session) {
   if (worker_id.empty()) return Err(StatusCode::kInvalidArgument, "worker_id is empty");
@@ -91,10 +90,11 @@ void WorkerPool::Report(Nanos now, uint64_t session, const WorkerReport& report)
   Assign(now);
 }
 
-// Compares what the worker holds with what it should hold.
+// Compares the attempt that the worker reports with the lease that it should hold. An attempt that
+// was reported before and no longer is, or that was not begun within `worker_expiry`, is lost.
 void WorkerPool::Reconcile(Nanos now, Worker& worker, bool was_in_hand) {
   if (worker.item == 0) {
-    // It works on something that it should not: tell it again.
+    // The worker works on something that it should not: send its desired state again.
     if (!worker.state.attempt.empty()) worker.revision = ++next_revision_;
     return;
   }
@@ -175,8 +175,7 @@ std::vector<WorkerView> WorkerPool::Workers() const {
   return views;
 }
 
-// --- Results
-// -----------------------------------------------------------------------------------------
+// --- Results ---
 
 void WorkerPool::TakeResult(Worker& worker, const WorkerResult& result) {
   const std::string& id = worker.state.worker_id;
@@ -221,8 +220,8 @@ void WorkerPool::TakeEntry(Item& item, Worker& worker, const WorkerResult& resul
   delivery.attempt = item.attempt;
 }
 
-// The attempt ended with its executor. The entry that did it gets another try, on another worker
-// where there is one; the second time it is quarantined.
+// The executor died, which ended the attempt. The entry that crashed it is tried again, on another
+// worker where there is one; after attempts_max crashes it is quarantined.
 void WorkerPool::TakeCrash(Item& item, Worker& worker, const WorkerResult& result) {
   const std::string id = worker.state.worker_id;
   Acknowledge(id, result.sequence);
@@ -242,11 +241,11 @@ void WorkerPool::TakeCrash(Item& item, Worker& worker, const WorkerResult& resul
           crashed.crashes, Message(result.entry.status));
   LogWarn("entry {} of item {}: {}", entry, item.id, Message(failure.status));
   Finish(item, entry, failure, /*quarantined=*/true);
-  // Without the input there is nothing to pair the others with.
+  // Without the input there is nothing to pair the other candidates with.
   if (item.is_plan_set() && entry == 0) FailRest(item, failure.status);
 }
 
-// The worker says that the attempt is over.
+// The worker reported that the attempt is over.
 void WorkerPool::EndAttempt(Item& item, const Status& status) {
   if (!status.ok() && status.code() == StatusCode::kUnavailable) {
     return LoseAttempt(item, Message(status));
@@ -266,7 +265,7 @@ void WorkerPool::LoseAttempt(Item& item, const std::string& why) {
   }
 }
 
-// Ends the lease; what its attempt still sends is refused from now on.
+// Ends the lease; from now on results of its attempt are refused.
 void WorkerPool::Release(Item& item) {
   const auto found = workers_.find(item.worker);
   if (found != workers_.end()) {
@@ -296,8 +295,7 @@ void WorkerPool::FailRest(Item& item, const Status& status) {
   }
 }
 
-// --- Items
-// -------------------------------------------------------------------------------------------
+// --- Items ---
 
 uint64_t WorkerPool::Submit(Nanos now, ItemRequest request) {
   auto item = std::make_unique<Item>();
@@ -364,8 +362,8 @@ bool WorkerPool::AnyFits(const Item& item) const {
   });
 }
 
-// An idle worker that serves the item's device and environment; of several rather one that the item
-// has not yet cost an executor.
+// Returns an idle worker that serves the item's device and environment, preferably one that the
+// item does not avoid, or null.
 WorkerPool::Worker* WorkerPool::Choose(const Item& item) {
   Worker* second_best = nullptr;
   for (const auto& [id, worker] : workers_) {
@@ -400,7 +398,7 @@ void WorkerPool::Assign(Nanos now) {
 }
 
 void WorkerPool::LeaseTo(Nanos now, Item& item, Worker& worker) {
-  // What crashed before goes last, so that it costs the others nothing.
+  // Entries that crashed before go last, so that a new crash costs the others nothing.
   for (size_t entry = 0; entry < item.entries.size(); ++entry) {
     if (!item.entries[entry].done) item.leased_entries.push_back(static_cast<int>(entry));
   }

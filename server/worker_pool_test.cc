@@ -9,7 +9,7 @@ using namespace std::chrono_literals;
 
 constexpr uint64_t kEpoch = 3;
 
-// A pool and workers that say what a test makes them say.
+// A pool with workers whose reports the test writes.
 struct PoolBench {
   WorkerPool pool{kEpoch, {}};
   Nanos now{1'000'000'000'000};
@@ -34,7 +34,7 @@ struct PoolBench {
   }
   void Say(const std::string& id) { pool.Report(now, sessions[id], states[id]); }
   Desired Hear(const std::string& id) { return pool.TakeDesired(id); }
-  // Takes up what is desired and says so.
+  // Takes the desired work and reports it.
   std::string Begin(const std::string& id) {
     const Desired desired = Hear(id);
     if (!desired.lease.has_value()) return "";
@@ -135,7 +135,7 @@ TEST(WorkerPool, AResultIsAcknowledgedWhenItIsDurable) {
   const uint64_t sequence = b.Send("w", attempt, Group(0));
   EXPECT_FALSE(b.Acknowledged("w", sequence));
   const auto deliveries = b.pool.Take(item);
-  // Sent again before it is stored: taken once, acknowledged after.
+  // A result that is sent again before it is stored is taken once and acknowledged after.
   b.next_sequence = sequence;
   b.Send("w", attempt, Group(0));
   EXPECT_TRUE(b.pool.Take(item).empty());
@@ -239,7 +239,7 @@ TEST(WorkerPool, ACrashedEntryIsTriedTwiceThenQuarantined) {
   b.Send("w", attempt, Group(0));
   b.Crash("w", attempt, 1);
   EXPECT_EQ(b.pool.Take(item).size(), 1u);
-  // The rest goes first, the one that crashed last.
+  // The other entries come first, the one that crashed comes last.
   EXPECT_EQ(b.Leased("w"), (std::vector<std::string>{"problem 2", "problem 1"}));
   attempt = b.Begin("w");
   b.Send("w", attempt, Group(0));

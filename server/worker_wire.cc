@@ -26,7 +26,7 @@ Measurement MeasurementOf(const v1::CacheRecord& p) {
   return m;
 }
 
-// An unknown word is the verdict that promises least.
+// Reads an unknown word as the verdict that promises least.
 Verdict VerdictOf(const std::string& name) {
   for (const Verdict verdict : {Verdict::kFaster, Verdict::kSlower, Verdict::kSame}) {
     if (name == VerdictName(verdict)) return verdict;

@@ -1,4 +1,5 @@
-// Workers' messages between plain structs and worker.proto, cache.proto.
+// Conversions of workers' messages between plain structs and worker.proto, cache.proto. Pure
+// functions.
 #pragma once
 
 #include "server/store/cache_db.h"
@@ -13,11 +14,11 @@ class WorkerState;
 namespace ag {
 
 WorkerReport FromProto(const autograph::v1::WorkerState& proto);
-// Without the blob folder, which the service adds.
+// Leaves out the blob folder, which the service adds.
 void ToProto(const Desired& desired, autograph::v1::DesiredState* proto);
 
 void ToProto(const CacheRow& row, autograph::v1::CacheRecord* proto);
-// kInvalidArgument: a time out of range, a problem that does not decode, or a key that is not the
+// kInvalidArgument: a time is out of range, a problem does not decode, or the key is not the
 // problem's.
 StatusOr<CacheRow> FromProto(const autograph::v1::CacheRecord& proto);
 
