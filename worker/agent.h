@@ -1,6 +1,7 @@
-// The agent: keeps one stream to the coordinator (Workers.Synchronize), reconciles state over it,
-// and drives one executor process. It outlives executors: one that crashes, hangs or loses its
-// device costs the entry in hand and is replaced. Thread-safe.
+// The agent of a worker: it keeps one stream to the coordinator (Workers.Synchronize), reconciles
+// state over it, and drives one executor process. An executor that crashes, hangs or loses its
+// device costs only the entry in hand; the agent replaces it. Thread-safe, but one thread at a time
+// calls Stop.
 #pragma once
 
 #include <memory>
@@ -16,26 +17,28 @@ class Channel;
 namespace ag {
 
 struct AgentOptions {
-  std::string worker_id;  // Empty: host and device.
+  std::string worker_id;  // Empty: "<host>/<device>".
   std::string device = "cpu";
-  std::string blob_cache_dir;  // For weights of a coordinator on another host, ...
-  int64_t blob_cache_bytes_max = int64_t{32} << 30;  // ... at most so many bytes of them.
-  std::string executor_program;                      // Empty: our own binary.
+  std::string blob_cache_dir;  // For weights of a coordinator on another host,
+  int64_t blob_cache_bytes_max = int64_t{32} << 30;  // at most this many bytes of them.
+  std::string executor_program;                      // Empty: this program.
   Nanos tick{10'000'000'000};                        // A state is sent at least this often.
-  bool in_process = false;  // The channel is a server's own in this process: nothing to connect.
-  Nanos reconnect{200'000'000};  // Pause after a stream that ended.
-  Nanos reopen{3'000'000'000};   // Pause before a device that could not be opened is tried again.
+  bool in_process = false;       // The server is in this process: nothing to connect.
+  Nanos reconnect{200'000'000};  // Pause after a stream ended.
+  Nanos reopen{3'000'000'000};   // Pause before the next try to open a device.
 };
 
 class Agent {
  public:
   Agent(std::shared_ptr<grpc::Channel> channel, AgentOptions options, Clock& clock);
-  ~Agent();  // As Stop.
+  ~Agent();  // Calls Stop.
 
-  // Leaves: finishes the entry in hand if `drain`, kills the executor, closes the stream.
+  // Leaves the coordinator: finishes the item in hand if `drain`, kills the executor, closes the
+  // stream.
   void Stop(bool drain = false);
 
-  // Why the device does not serve; OK when it does. kUnavailable "starting" before it was opened.
+  // Returns OK when the device serves, else kUnavailable with the reason ("starting" before it is
+  // opened).
   Status health() const;
 
  private:

@@ -18,7 +18,7 @@ namespace {
 
 namespace v1 = autograph::v1;
 
-constexpr Nanos kLookAround{200'000'000};  // How often a waiting thread looks whether to stop.
+constexpr Nanos kLookAround{200'000'000};  // How often a waiting thread checks whether to stop.
 constexpr double kNoProgressSecondsDefault = 60;
 
 std::string DefaultWorkerId(const std::string& device) {
@@ -29,6 +29,18 @@ std::string DefaultWorkerId(const std::string& device) {
 
 }  // namespace
 
+// The reconciling stream and the executor, each driven by one thread; they share AgentState only.
+//
+// Invariants:
+//   - Every message to the coordinator carries the worker's whole state and all results that are
+//     not yet acknowledged. It is sent on every change and at least every `tick`, so a lost or
+//     repeated message does no harm.
+//   - A result is dropped only when its sequence is acknowledged or another epoch begins.
+//   - The executor thread runs one attempt at a time: the one in the last desired state. It never
+//     runs again the attempt that ended last. When the desired state no longer names the attempt,
+//     the executor is killed.
+//   - Every wait of both threads is short (kLookAround), or ends by a cancelled call, so Stop
+//     returns.
 class Agent::Impl {
  public:
   Impl(std::shared_ptr<grpc::Channel> channel, AgentOptions options, Clock& clock)
@@ -60,11 +72,11 @@ class Agent::Impl {
   Status health() const { return state_.health(); }
 
  private:
-  // The stream: connect, speak, connect again.
+  // The stream's thread: connects, exchanges states, connects again.
   void KeepStream();
   grpc::Status Speak(v1::Workers::Stub& stub);
 
-  // The executor: open the device, run what is wanted, replace it when it dies.
+  // The executor's thread: opens the device, runs the desired work, replaces an executor that died.
   void DriveExecutor();
   Status OpenExecutor();
   std::string BlobDirPath() const;
@@ -78,10 +90,10 @@ class Agent::Impl {
   AgentState state_;
 
   Mutex mutex_;
-  grpc::ClientContext* context_ AG_GUARDED_BY(mutex_) = nullptr;  // Of the stream that is open.
-  grpc::ClientContext* fetch_ AG_GUARDED_BY(mutex_) = nullptr;    // Of a weight on its way.
+  grpc::ClientContext* context_ AG_GUARDED_BY(mutex_) = nullptr;  // Of the open stream.
+  grpc::ClientContext* fetch_ AG_GUARDED_BY(mutex_) = nullptr;    // Of the weights' download.
 
-  std::unique_ptr<ExecutorProcess> executor_;  // The executor thread's own.
+  std::unique_ptr<ExecutorProcess> executor_;  // Used by the executor's thread only.
   std::string executor_blob_dir_;
 
   std::thread stream_thread_;
@@ -128,8 +140,7 @@ grpc::Status Agent::Impl::Speak(v1::Workers::Stub& stub) {
     MutexLock lock(reading_mutex);
     return reading;
   };
-  // The whole state at once, the device's description included; then on every change and every
-  // tick.
+  // Sends the whole state, with the device's description, at once, on every change and every tick.
   bool alive = stream->Write(state_.Snapshot(true));
   Nanos last_sent = clock_.Now();
   while (alive && is_reading() && !state_.stopped()) {
@@ -187,7 +198,7 @@ Status Agent::Impl::OpenExecutor() {
 
 void Agent::Impl::DriveExecutor() {
   while (!state_.stopped()) {
-    // Which blob folder the executor opens is known from the coordinator's first message on.
+    // The coordinator's first message tells which blob folder the executor opens.
     if (!state_.connected()) {
       clock_.SleepFor(Nanos{10'000'000});
       continue;
@@ -249,7 +260,7 @@ void Agent::Impl::RunTask(const AgentState::Task& task) {
 
 void Agent::Impl::ReportDeath(const AgentState::Task& task, const ExecutorProcess::End& end) {
   executor_.reset();
-  if (end.status.code() == StatusCode::kCancelled) return;  // Nobody wants the rest.
+  if (end.status.code() == StatusCode::kCancelled) return;  // The rest is no longer wanted.
   state_.CountRestart();
   state_.SetHealth(v1::WorkerState::NOT_SERVING, Message(end.status));
   LogWarn("{} at entry {} of {}", Message(end.status), end.index, task.item.attempt());

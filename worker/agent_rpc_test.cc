@@ -1,4 +1,4 @@
-// A whole agent with its executor process against a coordinator that the test plays.
+// Tests of a whole agent with its executor process against a coordinator that the test plays.
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ namespace {
 namespace v1 = autograph::v1;
 using namespace std::chrono_literals;
 
-// Sends what the test desires and keeps the last state and every result that came.
+// A coordinator that sends what the test desires and keeps the last state and every result.
 class FakeWorkers : public v1::Workers::Service {
  public:
   grpc::Status Synchronize(
@@ -46,10 +46,10 @@ class FakeWorkers : public v1::Workers::Service {
     MutexLock lock(mutex_);
     *desired_.mutable_work() = item;
   }
-  // Begins another life of the coordinator, whose blobs this host does not see.
+  // Acts as a new coordinator whose blobs this host does not see.
   void SetEpoch(uint64_t epoch) {
     MutexLock lock(mutex_);
-    results_.clear();  // Another life: sequences may begin anew.
+    results_.clear();  // Sequences begin anew.
     desired_.Clear();
     desired_.set_epoch(epoch);
     desired_.set_shared_blob_dir("/nowhere");
@@ -60,7 +60,7 @@ class FakeWorkers : public v1::Workers::Service {
     cut_ = true;
   }
 
-  // Waits for a state that the condition likes; the agent sends one at every tick.
+  // Waits for a state for which the condition is true; the agent sends one at every tick.
   bool Await(const std::function<bool(const v1::WorkerState&)>& condition) {
     const Nanos begin = RealClock().Now();
     MutexLock lock(mutex_);
@@ -71,7 +71,7 @@ class FakeWorkers : public v1::Workers::Service {
     return true;
   }
 
-  // Waits for the end of an attempt: "index code message" of each of its results, in order.
+  // Waits for the end of an attempt and returns "index code message" of each result, in order.
   std::vector<std::string> AwaitResults(const std::string& attempt) {
     std::vector<std::string> texts;
     Await([&](const v1::WorkerState&) AG_REQUIRES(mutex_) {
@@ -212,10 +212,10 @@ TEST_F(AgentTest, StopsInTheMiddleOfAFetch) {
   Start("");
   workers_.Desire(Plans("e1.1"));
   ASSERT_TRUE(workers_.Await([this](const v1::WorkerState&) { return blobs_.asked.load(); }));
-  agent_->Stop();  // Would wait for ever.
+  agent_->Stop();  // Without the stop it waits for ever.
 }
 
-// After the entry that took the executor down, another executor serves.
+// After an entry killed its executor, another executor serves.
 TEST_F(AgentTest, NamesTheEntryAndGoesOnWithAnotherExecutor) {
   const struct {
     const char* fault;

@@ -34,7 +34,7 @@ v1::WorkerState AgentState::Snapshot(bool with_spec) {
 void AgentState::Desire(v1::DesiredState desired) {
   MutexLock lock(mutex_);
   if (desired.epoch() != state_.epoch()) {
-    // Another life of the coordinator: what an earlier one asked for would be refused.
+    // The coordinator was started anew and would refuse what an earlier one asked for.
     results_.clear();
     ended_attempt_.clear();
     state_.set_epoch(desired.epoch());

@@ -1,5 +1,5 @@
-// What the agent's two threads share: the reader and writer of the stream on one side, the thread
-// that drives the executor on the other. All waiting is here.
+// The state that the agent's two threads share: the stream's thread and the thread that drives the
+// executor. All waiting between them is here. Thread-safe.
 #pragma once
 
 #include <deque>
@@ -18,23 +18,25 @@ class AgentState {
  public:
   AgentState(std::string worker_id, std::string device);
 
-  // The stream's side.
+  // --- Calls of the stream's thread ---
+  // Snapshot returns the whole state to send, with all results that are not acknowledged, and
+  // clears the change that WaitForChange waits for. Desire takes the coordinator's desired state.
   autograph::v1::WorkerState Snapshot(bool with_spec) AG_EXCLUDES(mutex_);
   void Desire(autograph::v1::DesiredState desired) AG_EXCLUDES(mutex_);
-  // Waits for something new to send; false after `timeout` without.
+  // Waits for something new to send; returns false when there is nothing after `timeout`.
   bool WaitForChange(Nanos timeout) AG_EXCLUDES(mutex_);
   void Nudge() AG_EXCLUDES(mutex_);  // Ends WaitForChange.
 
-  // The executor's side.
+  // --- Calls of the executor's thread ---
   struct Task {
     autograph::v1::WorkItem item;
     uint64_t epoch = 0;
-    std::string blob_dir;  // Shared by the coordinator; empty: none that this host sees.
+    std::string blob_dir;  // The coordinator's folder; empty: not on this host.
     std::string blob_proof;
   };
-  // Waits for work that is not done yet; nothing after `timeout`.
+  // Waits for work that has not ended yet; returns nothing when there is none after `timeout`.
   std::optional<Task> WaitForTask(Nanos timeout) AG_EXCLUDES(mutex_);
-  bool connected() const AG_EXCLUDES(mutex_);  // A desired state was seen.
+  bool connected() const AG_EXCLUDES(mutex_);  // A desired state has arrived.
   std::string shared_blob_dir() const AG_EXCLUDES(mutex_);
   std::string shared_blob_proof() const AG_EXCLUDES(mutex_);
   bool StillWanted(const std::string& attempt) const AG_EXCLUDES(mutex_);

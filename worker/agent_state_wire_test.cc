@@ -25,7 +25,7 @@ v1::ItemResult Entry(int index) {
   return result;
 }
 
-// "sequence attempt index" of each result that would be sent.
+// Returns "sequence attempt index" of each result that would be sent.
 std::vector<std::string> Results(AgentState& state) {
   std::vector<std::string> texts;
   const v1::WorkerState snapshot = state.Snapshot(false);
@@ -122,7 +122,7 @@ TEST(AgentState, ResultsAreSentUntilAcknowledged) {
   EXPECT_EQ(state.Snapshot(false).results(0).epoch(), 3u);
 }
 
-// A coordinator that came back asks anew; what the old one asked for would be refused.
+// A coordinator that was started anew asks again and gets no results of the old epoch.
 TEST(AgentState, AnotherEpochForgetsResults) {
   AgentState state("w", "d");
   state.Desire(Desired(3, "e3.1"));

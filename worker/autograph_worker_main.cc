@@ -1,4 +1,4 @@
-// autograph-worker: offers one device to a coordinator.
+// The program autograph-worker, which offers one device to a coordinator.
 #include <grpcpp/grpcpp.h>
 
 #include <cstdio>
@@ -52,15 +52,15 @@ void AddFlags(CLI::App& app, Flags& flags) {
   app.set_version_flag("--version", BuildFacts("autograph-worker"));
 }
 
-// gRPC's own pauses between connects grow to two minutes; the agent paces itself.
+// Returns a channel whose reconnect pauses stay short; gRPC's own grow to two minutes.
 std::shared_ptr<grpc::Channel> Connect(const std::string& server) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(
-      -1);  // A plan set carries whole graphs; the coordinator bounds it.
+      -1);  // A plan set carries whole graphs; the coordinator limits it.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
-  // A host that vanished sends no goodbye. The server takes a ping each 20 s.
+  // A ping finds a host that vanished without closing. The server accepts one each 20 s.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 30'000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
   return grpc::CreateCustomChannel(server, grpc::InsecureChannelCredentials(), arguments);

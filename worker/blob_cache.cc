@@ -15,7 +15,8 @@ struct Held {
   int64_t bytes = 0;
 };
 
-// All blobs, the one used longest ago first. What another worker removes meanwhile is left out.
+// Returns all blobs, the one used longest ago first. Leaves out blobs that another worker removes
+// meanwhile.
 StatusOr<std::vector<Held>> ListByUse(const BlobDir& blobs) {
   AG_LET(const std::vector<Digest> digests, blobs.List());
   std::vector<Held> held;
@@ -37,7 +38,7 @@ StatusOr<BlobCache> BlobCache::Open(const std::string& root, int64_t bytes_max) 
 }
 
 bool BlobCache::Use(const Digest& digest) {
-  // One system call for both: null means now.
+  // Checks and marks in one system call: null means now.
   return ::utimensat(AT_FDCWD, blobs_->PathOf(digest).c_str(), nullptr, 0) == 0;
 }
 

@@ -1,7 +1,7 @@
-// Weights fetched from a coordinator on another host: a blob folder that never holds more than so
-// many bytes. What was used longest ago goes first; the time of a blob's last use is its file's
-// time stamp, so workers may share a folder. A file that an executor has mapped keeps its bytes
-// when it goes. One thread.
+// A cache of the weights that were fetched from a coordinator on another host: a blob folder that
+// holds at most `bytes_max`. The blob that was used longest ago is removed first; a blob's last use
+// is the time stamp of its file, so several workers may share a folder. An executor that has mapped
+// a removed file keeps its bytes. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +20,11 @@ class BlobCache {
 
   BlobDir& blobs() { return *blobs_; }
 
-  // Whether the blob is here; if so, it was used now.
+  // Returns true when the blob is here, and marks it as used now.
   bool Use(const Digest& digest);
 
-  // Removes blobs, none of `keep`, until `bytes` more fit. kResourceExhausted: they cannot; then
-  // nothing was removed.
+  // Removes blobs other than `keep` until `bytes` more fit. kResourceExhausted: they cannot fit;
+  // then nothing was removed.
   Status MakeRoom(int64_t bytes, const std::vector<Digest>& keep);
 
  private:

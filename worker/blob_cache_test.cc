@@ -12,7 +12,7 @@ class BlobCacheTest : public ::testing::Test {
   BlobCache Open(int64_t bytes_max) { return *BlobCache::Open(root(), bytes_max); }
   std::string root() const { return folder_.path() + "/cache"; }
 
-  // A blob of so many bytes, last used at `second`.
+  // Stores a blob of this many bytes, last used at `second`.
   static Digest Put(BlobCache& cache, char fill, size_t bytes, int64_t second) {
     const Digest digest = *cache.blobs().Put(std::string(bytes, fill));
     const timespec at[2] = {{second, 0}, {second, 0}};

@@ -16,9 +16,9 @@
 namespace ag {
 namespace {
 
-constexpr uint64_t kSeedStride = 1'000'003;  // Keeps the data of different inputs apart.
+constexpr uint64_t kSeedStride = 1'000'003;  // Separates the data of different inputs.
 
-// Plans are made ready within this part of the time for a set; the rest is for running them.
+// The part of a set's time in which plans are made ready; the rest is for running them.
 constexpr double kReadyShare = 0.6;
 
 int Threads() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
@@ -59,7 +59,8 @@ void Executor::EndWithin(double seconds) {
       seconds > 0 ? clock_.Now() + Nanos(static_cast<int64_t>(seconds * 1e9)) : Nanos::max();
 }
 
-// The host to ourselves, as far as it can be had: our own kind by the lock, others by waiting.
+// Waits for the measuring lock (none for a simulated device), then a while for foreign load to end,
+// and returns the lock.
 StatusOr<std::optional<FileLock>> Executor::Alone(int index) {
   const auto on_wait = [this, index](pid_t holder) {
     on_progress_(index);
@@ -90,8 +91,8 @@ StatusOr<Measurement> Executor::MeasurePair(int index, const std::string& pair_b
   return ProfilePair(*device_, pair, profile_, clock_);
 }
 
-// The fastest kernel that computes what the reference does. Of one that came in later only the
-// median is known.
+// Replaces the measured kernel by the fastest one that agrees with the reference. Of an alternative
+// only the median is known, so it becomes the whole latency.
 Status Executor::TakeRightKernel(const GroupProblem& problem, Measurement* measurement) {
   Plan plan = SingleGroupPlan(problem);
   plan.groups[0].kernel = measurement->kernel;
@@ -150,11 +151,11 @@ StatusOr<std::vector<PlanTiming>> Executor::TimePlans(const std::vector<Candidat
   std::vector<PlanTiming> timings(candidates.size());
   std::vector<Built> built;
   std::vector<PlanToTime> plans;
-  std::vector<size_t> positions;  // Of `plans` in `candidates`.
+  std::vector<size_t> positions;  // Index in `candidates` of each of `plans`.
   const Nanos begin = clock_.Now();
   for (size_t i = 0; i < candidates.size(); ++i) {
     const bool is_limited = profile_.until != Nanos::max();
-    // The first rival is always made ready: else there is nothing to say.
+    // The first rival is always made ready; without it there would be no result.
     if (is_limited && i > 1 && clock_.Now() - begin > kReadyShare * (profile_.until - begin)) {
       timings[i].status = Err(StatusCode::kCancelled, "not timed: the time for it is up");
       continue;
@@ -165,7 +166,7 @@ StatusOr<std::vector<PlanTiming>> Executor::TimePlans(const std::vector<Candidat
     if (status.ok()) {
       PlanToTime plan{candidate->executable.get(), RandomInputs(candidate->graph, options.seed),
                       EmptyOutputs(candidate->graph)};
-      // The first run is where a bad candidate dies; it must do so under its own index.
+      // A bad candidate dies in its first run, which happens under its own index.
       status = candidate->executable->Run(plan.inputs, plan.outputs);
       if (status.ok()) {
         plans.push_back(std::move(plan));
@@ -174,7 +175,7 @@ StatusOr<std::vector<PlanTiming>> Executor::TimePlans(const std::vector<Candidat
       }
     }
     if (!status.ok() && i == 0) return Within(status, "the input");
-    if (status.code() == StatusCode::kUnavailable) return status;  // The device itself is lost.
+    if (status.code() == StatusCode::kUnavailable) return status;  // The device is lost.
     timings[i].status = status;
   }
   on_progress_(-1);

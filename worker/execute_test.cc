@@ -20,7 +20,7 @@ constexpr std::string_view kTwoLayers =
     "output y = matmul(relu(matmul(x, w)), v)";
 constexpr std::string_view kOneLayer =
     "input x f32[4,16]; w = const f32[16,16] seed 1; output y = relu(matmul(x, w))";
-// An executor in this process; its progress and its weights are the test's.
+// An executor in this process with the test's progress callback and weights.
 class ExecuteTest : public ::testing::Test {
  protected:
   Executor& Open(std::string_view lines) {
@@ -54,7 +54,7 @@ class ExecuteTest : public ::testing::Test {
   std::unique_ptr<Executor> executor_;
 };
 
-// Others who use a core until some time.
+// Other processes that use a core until some time.
 class OthersUntil : public ForeignLoad {
  public:
   OthersUntil(Clock& clock, Nanos end) : clock_(clock), end_(end) {}
@@ -83,8 +83,8 @@ TEST_F(ExecuteTest, MeasuresAGroupWithEveryKernel) {
   EXPECT_LE(measurement->latency.median_ns, 1.6 * roofline + 1);
 }
 
-// A device whose kernel `wrong` adds one to every output. With `ns`, times by kernel of the first
-// group, it is a real one.
+// A device whose kernel `wrong` adds one to every output. With `ns`, it answers with these times
+// per kernel for the first group, as a real device.
 class OneWrongKernel : public Device {
  public:
   using Times = std::map<std::string, int64_t>;
@@ -231,7 +231,7 @@ TEST_F(ExecuteTest, RankingTakesNoMoreBlocksThanAsked) {
   ASSERT_EQ(ToString(timings.status()), "OK");
   EXPECT_EQ((*timings)[1].blocks, 3);
   EXPECT_GT((*timings)[1].speedup, 1);
-  EXPECT_EQ((*timings)[1].verdict, Verdict::kAmbiguous);  // Too few to be sure of anything.
+  EXPECT_EQ((*timings)[1].verdict, Verdict::kAmbiguous);  // Too few blocks for a sure verdict.
 }
 
 TEST_F(ExecuteTest, WhatWasNotReadyInTimeIsLeftOut) {
@@ -296,7 +296,7 @@ TEST_F(ExecuteTest, OthersWhoStayAreSaidAndCostLittle) {
   EXPECT_EQ((*timings)[1].verdict, Verdict::kFaster) << "the input ran beside the same";
 }
 
-// On a device whose caches hold everything, so that only cold runs wait for memory.
+// A device whose caches hold everything, so that only cold runs wait for memory.
 TEST_F(ExecuteTest, TimesColdPlansAndGroups) {
   Executor& executor = Use(*OpenSimDevice(testing::CachedSpec()));
   const std::vector<CandidateBytes> plans = {Candidate(kTwoLayers), Candidate(kOneLayer)};
@@ -340,7 +340,7 @@ TEST_F(ExecuteTest, WithoutItsInputASetFails) {
   EXPECT_EQ(ToString(executor.TimePlans({}, {}).status()), "INVALID_ARGUMENT: finals: no plans");
 }
 
-// The entry that broke the device is the one in hand, and none after it is tried.
+// The entry that broke the device stays the entry in hand, and no later entry is tried.
 TEST_F(ExecuteTest, ALostDeviceEndsTheSet) {
   Executor& executor = Open("fault sticky Softmax");
   const auto timings = executor.TimePlans(
@@ -351,7 +351,7 @@ TEST_F(ExecuteTest, ALostDeviceEndsTheSet) {
 
 // --- Refinements
 
-// The plan names one of the group's two kernels, the other one is the rival.
+// The plan names one of the group's two kernels; the other one is the rival.
 TEST_F(ExecuteTest, TakesTheRivalThatIsFasterAndRight) {
   const auto open = [&] { return *OpenSimDevice(testing::SmallSpec("")); };
   Executor& simulated = Use(open());
@@ -370,7 +370,7 @@ TEST_F(ExecuteTest, TakesTheRivalThatIsFasterAndRight) {
     return *executor_->RefinePlan(candidate, rival);
   };
   EXPECT_EQ(refine(2000, 1000, ""), rival);
-  EXPECT_EQ(Indices(progress_.size(), 0), progress_);  // One entry, often said.
+  EXPECT_EQ(Indices(progress_.size(), 0), progress_);  // One entry, reported often.
   EXPECT_GE(progress_.size(), 60u);
   EXPECT_EQ(refine(1000, 2000, ""), std::vector<KernelChoice>());
   EXPECT_EQ(refine(2000, 1000, kernels[1]), std::vector<KernelChoice>()) << "it is wrong";
@@ -397,7 +397,7 @@ TEST_F(ExecuteTest, EqualModelsHaveNoError) {
   ASSERT_EQ(errors->size(), 1u);
   EXPECT_EQ(errors->front().name, "y");
   EXPECT_EQ(errors->front().max_abs, 0);
-  // One entry, whose progress also counts the nodes of the reference kernels.
+  // One entry; the nodes of the reference kernels also count as progress.
   EXPECT_EQ(Indices(progress_.size(), 0), progress_);
   EXPECT_GE(progress_.size(), 4u + 3u);
 }
@@ -413,7 +413,7 @@ TEST_F(ExecuteTest, FindsWhatDiffers) {
   EXPECT_FALSE(IsEquivalent(errors->front(), 1e-3));
 }
 
-// A device that is wrong in both runs alike is found by the reference kernels only.
+// A device that is wrong in both runs alike; only the reference kernels find it.
 TEST_F(ExecuteTest, ReferenceKernelsFindAWrongDevice) {
   Executor& executor = Open("fault wrong dense");
   CheckRequest request{

@@ -14,11 +14,11 @@
 namespace ag {
 namespace {
 
-// A frame that has begun is whole within this time, however busy the machine.
+// A frame that has begun is complete within this time, even on a busy machine.
 constexpr Nanos kFrameTimeMax{30'000'000'000};
 
-// True when a frame (or the end of the stream) can be read. A frame is not received with a short
-// time-out itself, because one that ends in the middle of a frame costs the connection.
+// Returns true when a frame or the end of the stream can be read within `timeout`. Receiving itself
+// gets no short timeout, because one that ends in the middle of a frame costs the connection.
 bool IsReadable(int socket, Nanos timeout) {
   pollfd fd{.fd = socket, .events = POLLIN, .revents = 0};
   const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(timeout).count();
@@ -45,8 +45,8 @@ StatusOr<std::unique_ptr<ExecutorProcess>> ExecutorProcess::Start(const Options&
   if (!page_fd || ftruncate(page_fd.get(), sizeof(ProgressPage)) != 0) {
     return FromErrno(errno, "make progress page");
   }
-  // A thread of the library that spins after a parallel region would disturb the next group's
-  // samples; a short spin keeps the hand-over between regions fast (docs/devices.md).
+  // A thread of the OpenMP library that spins after a parallel region would disturb the next
+  // group's samples; a short spin keeps the hand-over between regions fast (docs/devices.md).
   AG_LET(
       ChildProcess child,
       SpawnRole(kExecutorRole, {"GOMP_SPINCOUNT=20000", "OMP_PROC_BIND=false"}, options.program));
@@ -80,7 +80,7 @@ ExecutorProcess::End ExecutorProcess::Died(Status status) {
     (void)child_->Wait();
     return end;
   }
-  // The socket broke first; the exit status says why. A child that only closed it is killed.
+  // The socket broke first; the exit status says why. Kill a child that only closed its socket.
   Status exit = child_->WaitFor(Nanos{1'000'000'000});
   if (exit.code() == StatusCode::kDeadlineExceeded) {
     child_->Kill();

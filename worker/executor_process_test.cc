@@ -36,7 +36,7 @@ class ExecutorProcessTest : public ::testing::Test {
                                   RealClock());
   }
 
-  // An executor for the spec "small" with this line added.
+  // Returns an executor for the spec "small" with this line added.
   std::unique_ptr<ExecutorProcess> Open(std::string_view line) {
     auto executor = Start(testing::SimDevice(folder_.path(), line));
     AG_CHECK(executor.ok());
@@ -68,7 +68,7 @@ class ExecutorProcessTest : public ::testing::Test {
         [] { return false; });
   }
 
-  // A program of ours that is a shell script.
+  // Returns a program that is a shell script.
   std::string Script(const std::string& text) {
     const std::string path = folder_.path() + "/program";
     std::ofstream(path) << "#!/bin/sh\n" << text << "\n";
@@ -82,7 +82,7 @@ class ExecutorProcessTest : public ::testing::Test {
 
 using Seen = std::vector<std::string>;
 
-// How an end reads: the pid in the message is the child's.
+// Returns the text of an end; the pid in the message is the child's.
 std::string Text(const ExecutorProcess::End& end, pid_t pid) {
   std::string text =
       fmt::format("alive={} index={} {}", end.alive, end.index, ToString(end.status));
@@ -170,7 +170,7 @@ TEST_F(ExecutorProcessTest, ABadItemIsAResult) {
   EXPECT_EQ(seen_, (Seen{"0 ", "-1 "}));
 }
 
-// What each fault of a device does to a batch whose second group has it.
+// The result of each device fault in a batch whose second group has the fault.
 TEST_F(ExecutorProcessTest, NamesTheEntryThatTookItDown) {
   const struct {
     const char* line;
@@ -223,7 +223,7 @@ TEST_F(ExecutorProcessTest, StopsWhatNobodyWants) {
 TEST_F(ExecutorProcessTest, AnItemThatEndsWithinTheGraceKeepsItsExecutor) {
   const auto executor = Start("sim:small");
   ASSERT_EQ(ToString(executor.status()), "OK");
-  // Unwanted once and wanted again: the grace begins anew each time, so it never ends.
+  // The item is unwanted and wanted again in turn: the grace begins anew each time and never ends.
   bool unwanted = false;
   const auto end = (*executor)->Run(
       Groups({testing::kRelu}), 60s,

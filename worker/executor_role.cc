@@ -43,7 +43,7 @@ StatusOr<std::unique_ptr<Executor>> Open(const Frame& frame) {
     page->counter.fetch_add(1, std::memory_order_release);
   };
   const auto on_wait = [page](pid_t holder) { page->lock_holder.store(holder); };
-  // One of a process, which opens one device.
+  // One per process, which opens one device.
   static ForeignLoadMeter foreign_load([] { return ReadProcessorTimes(); }, RealClock());
   ProfileOptions profile;
   if (!device->simulated()) profile.foreign_load = &foreign_load;
@@ -61,7 +61,7 @@ DeviceFacts FactsOf(const Device& device) {
   return facts;
 }
 
-// Ends OK when the agent was told why, kUnavailable when the agent is gone.
+// Returns OK when the agent was told why it ends, kUnavailable when the agent is gone.
 Status Serve(int socket) {
   AG_LET(const Frame open, ReceiveFrame(socket));
   const StatusOr<std::unique_ptr<Executor>> executor = Open(open);
@@ -75,19 +75,21 @@ Status Serve(int socket) {
     AG_LET(const Frame item, ReceiveFrame(socket));
     const Status ran = RunWorkItem(**executor, item.payload, emit);
     if (ran.ok()) continue;
-    // Either the agent is gone and this fails too, or the device is lost and the agent must know.
+    // Either the agent is gone and sending fails too, or the device is lost and the agent must
+    // know.
     return SendFrame(socket, kFailedFrame, EncodeStatus(ran));
   }
 }
 
 int ExecutorMain(int socket) {
-  // What is large goes back to the system when it is freed: left to itself the allocator keeps up
-  // to 32 MiB of each size that came and went.
+  // Makes the allocator return large blocks to the system when they are freed; by default it keeps
+  // up to 32 MiB of each size that was used.
   constexpr int kLargeBytes = 1 << 20;
   mallopt(M_MMAP_THRESHOLD, kLargeBytes);
   InitLog("autograph-executor", "warn");
   const Status status = Serve(socket);
-  // The agent going away is how an executor ends in good order; what it was told it says itself.
+  // An executor normally ends because the agent goes away. An error that was sent is logged by the
+  // agent.
   if (status.ok() || status.code() == StatusCode::kUnavailable) return 0;
   LogError("executor ends: {}", ToString(status));
   return 1;
@@ -151,7 +153,7 @@ Status DecodeStatus(std::string_view bytes) {
 
 void RegisterExecutorRole() {
   RegisterChildRole(kExecutorRole, ExecutorMain);
-  RegisterTimeFileRole();  // Which an executor starts from its own program.
+  RegisterTimeFileRole();  // An executor starts it from its own program.
 }
 
 }  // namespace ag

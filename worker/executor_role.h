@@ -1,6 +1,6 @@
 // The executor process: the child that owns the device. The agent spawns it (base/process.h, role
-// "executor"), opens a device in it, sends it work items and reads results; it may kill it at any
-// time.
+// "executor"), opens a device in it, sends it work items and reads results, and may kill it at any
+// time. The codecs are pure functions; the page is shared between two processes.
 //
 // Frames (payloads are base/bytes.h or protobuf bytes):
 //   agent -> executor: kOpen {device, blob folder} + fd of the progress page
@@ -30,12 +30,13 @@ enum ExecutorFrame : uint32_t {
   kResultFrame = 5,
 };
 
-// The shared page: written by the executor, read by the agent's watchdog. A crash is blamed on
-// `index`.
+// The shared page: the executor writes it, the agent's watchdog reads it. The agent reports `index`
+// as the entry that crashed.
 struct ProgressPage {
-  std::atomic<uint64_t> counter;  // Grows whenever something was got done.
+  std::atomic<uint64_t> counter;  // Grows with every progress.
   std::atomic<int32_t> index;     // The entry in hand; -1 between entries.
-  // While the executor waits for the measuring lock: who holds it, or kUnknownHolder; else 0.
+  // The process that holds the measuring lock while the executor waits for it, or kUnknownHolder; 0
+  // when it does not wait.
   std::atomic<int32_t> lock_holder;
 };
 
@@ -50,15 +51,15 @@ struct DeviceFacts {
   std::string spec;
   std::string environment;
   bool simulated = false;
-  std::string onnxruntime;  // Its version on this machine; empty: none.
+  std::string onnxruntime;  // The version of ONNX Runtime on this machine; empty: none.
 };
 std::string EncodeFacts(const DeviceFacts& facts);
 StatusOr<DeviceFacts> DecodeFacts(std::string_view bytes);
 
 std::string EncodeStatus(const Status& status);
-Status DecodeStatus(std::string_view bytes);  // kDataLoss for bytes that are none.
+Status DecodeStatus(std::string_view bytes);  // kDataLoss: the bytes are not a status.
 
-// Makes the role known; call at the top of main, before RunChildRole.
+// Registers the role. Call it at the top of main, before RunChildRole.
 void RegisterExecutorRole();
 
 }  // namespace ag

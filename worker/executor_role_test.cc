@@ -25,7 +25,7 @@ TEST(ExecutorRole, MessagesComeBackWhole) {
   }
 }
 
-// Every prefix is too short, and one byte more is too long.
+// Every prefix is too short, and one more byte is too long.
 TEST(ExecutorRole, OtherLengthsAreRefused) {
   const struct {
     const char* name;

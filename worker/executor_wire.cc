@@ -63,13 +63,13 @@ CandidateBytes FromWire(const v1::Candidate& candidate) {
   return {candidate.graph(), candidate.plan()};
 }
 
-// What a device says when it must be opened anew in a fresh process (device/api/device.h).
+// True when the device must be opened anew in a fresh process (device/api/device.h).
 bool IsLost(const Status& status) { return status.code() == StatusCode::kUnavailable; }
 
 Status RunGroups(Executor& executor, const v1::GroupBatch& batch, const Emit& emit) {
   for (const std::string& bytes : batch.problems()) {
     const StatusOr<GroupProblem> problem = DecodeGroupProblem(bytes);
-    if (problem.ok()) executor.device().Prepare(*problem);  // MeasureGroup says what is wrong.
+    if (problem.ok()) executor.device().Prepare(*problem);  // MeasureGroup reports what is wrong.
   }
   for (int i = 0; i < batch.problems_size(); ++i) {
     const std::string& bytes = batch.problems(i);
@@ -148,7 +148,7 @@ StatusOr<FileSetRequest> FromWire(const v1::FileSet& set) {
   return request;
 }
 
-// `silence_max` in seconds, of each file's process; 0: the default.
+// `silence_max` is the longest silence of a file's process in seconds; 0: the default.
 Status RunFiles(Executor& executor, const v1::FileSet& set, double silence_max, const Emit& emit) {
   StatusOr<FileSetRequest> request = FromWire(set);
   if (!request.ok()) return emit(Result(-1, request.status()));

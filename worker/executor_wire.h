@@ -1,4 +1,5 @@
-// Work items and results between protocol bytes and worker/execute.h.
+// Work items and results between protocol bytes and worker/execute.h. One thread at a time for one
+// executor.
 #pragma once
 
 #include <functional>
@@ -11,10 +12,10 @@ namespace ag {
 
 class Executor;
 
-// Runs one serialized WorkItem; `emit` gets each serialized ItemResult, the last with index -1 and
-// the status of the item as a whole. A bad item is a result; errors are those of `emit`, and
-// kUnavailable when the device is lost (a sticky error): the entry in hand and those after it have
-// no result, and nothing will run on this device again.
+// Runs one serialized WorkItem and calls `emit` with each serialized ItemResult; the last one has
+// index -1 and the status of the whole item. A bad item is a result, not an error. Returns the
+// errors of `emit`, and kUnavailable when the device is lost: the entry in hand and those after it
+// then have no result, and nothing more can run on this device in this process.
 Status RunWorkItem(Executor& executor, const std::string& item_bytes,
                    const std::function<Status(const std::string&)>& emit);
 

@@ -48,7 +48,7 @@ class ExecutorWireTest : public ::testing::Test {
     return RunBytes(item.SerializeAsString());
   }
 
-  // Keeps the results; emitting number `emit_fails_` fails.
+  // Keeps the results; the call number `emit_fails_` fails.
   Status RunBytes(const std::string& bytes) {
     results_.clear();
     return RunWorkItem(*executor_, bytes, [this](const std::string& emitted) {
@@ -58,7 +58,7 @@ class ExecutorWireTest : public ::testing::Test {
     });
   }
 
-  // "index code message" of each.
+  // Returns "index code message" of each.
   std::vector<std::string> Texts() const {
     std::vector<std::string> texts;
     for (const v1::ItemResult& r : results_) {
@@ -101,7 +101,7 @@ TEST_F(ExecutorWireTest, AGroupBatchGivesAResultEach) {
   for (const v1::ItemResult& result : results_) EXPECT_EQ(result.attempt(), "e1.1");
 }
 
-// Each group wants all cores of "small": by its spec both are half as fast together.
+// Each group needs all cores of "small", so by its spec both are half as fast together.
 TEST_F(ExecutorWireTest, PairsStandAmongGroups) {
   for (const auto& [lines, share] :
        {std::pair("", 0.5), std::pair("overlap 1.5", 0.75), std::pair("overlap 2", 1.0)}) {
@@ -204,7 +204,7 @@ TEST_F(ExecutorWireTest, OtherItemsHaveOneResult) {
   EXPECT_EQ(Texts(), Lines{"-1 12 work item: of a kind that this worker does not know"});
 }
 
-// Whatever comes, the answer is a result and not a crash.
+// Whatever bytes arrive, the answer is a result and not a crash.
 TEST_F(ExecutorWireTest, CutBytesAreResults) {
   Open("");
   v1::WorkItem item = Groups({testing::kWideSoftmax});

@@ -1,4 +1,4 @@
-// The test program starts executors, which are this very program.
+// The test program; the executors that it starts are this same program.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -6,7 +6,7 @@
 #include "worker/executor_role.h"
 
 int main(int argc, char** argv) {
-  // Executors crash here on purpose; nobody wants their cores.
+  // Executors crash here on purpose, so no core files.
   const rlimit no_cores{0, 0};
   setrlimit(RLIMIT_CORE, &no_cores);
   ag::RegisterExecutorRole();

@@ -23,7 +23,7 @@ Status AddWeights(const v1::Candidate& candidate, std::vector<Digest>* digests) 
   return OkStatus();
 }
 
-// The body of one download: room is made when the first chunk has told the size.
+// Receives one download. Makes room when the first chunk has told the size.
 Status Receive(grpc::ClientReader<v1::DownloadResponse>& stream, const std::vector<Digest>& keep,
                BlobCache& cache, std::unique_ptr<BlobDir::Writer>* writer) {
   v1::DownloadResponse chunk;
@@ -62,7 +62,7 @@ Status FetchOne(const Digest& digest, const std::vector<Digest>& keep, v1::Blobs
   if (!end.ok()) return Err(static_cast<StatusCode>(end.error_code()), "{}", end.error_message());
   if (writer == nullptr) return Err(StatusCode::kDataLoss, "no message came");
   const Status committed = writer->Commit(digest);
-  // The request was right; it is the coordinator's bytes that are not.
+  // The request was right; the coordinator's bytes are wrong.
   const bool wrong = committed.code() == StatusCode::kInvalidArgument;
   return wrong ? Err(StatusCode::kDataLoss, "{}", Message(committed)) : committed;
 }
@@ -94,7 +94,7 @@ StatusOr<std::vector<Digest>> WeightsOf(const std::string& item_bytes) {
 
 Status FetchWeights(const std::vector<Digest>& digests, grpc::Channel& channel, BlobCache& cache,
                     const std::function<void(grpc::ClientContext*)>& on_call) {
-  // The channel is borrowed for the call; the stub wants shared ownership.
+  // The stub needs shared ownership; this pointer does not delete the borrowed channel.
   const std::shared_ptr<grpc::Channel> borrowed(&channel, [](grpc::Channel*) {});
   const auto stub = v1::Blobs::NewStub(borrowed);
   for (const Digest& digest : digests) {

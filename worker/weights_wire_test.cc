@@ -17,7 +17,7 @@ namespace {
 
 namespace v1 = autograph::v1;
 
-// Two products and a small constant that travels inside the graph.
+// Two products, and a small constant that travels inside the graph.
 constexpr std::string_view kModel =
     "input x f32[4,32]; w = const f32[32,32] seed 1; v = const f32[32,8] seed 2;"
     "b = const f32[8] {1,2,3,4,5,6,7,8}; output y = add(matmul(matmul(x, w), v), b)";
@@ -96,13 +96,13 @@ TEST(IsSharedBlobDir, IsProvedByAFile) {
   EXPECT_FALSE(IsSharedBlobDir(folder.path() + "/x", "../proof")) << "a proof is a name, no path";
 }
 
-// A coordinator's blobs, one wrong at a time.
+// A coordinator's blob service with one fault at a time.
 class FaultyBlobs : public v1::Blobs::Service {
  public:
   std::map<std::string, std::string> blobs;  // By hexadecimal digest.
-  int64_t extra_size = 0;                    // Announced beyond the truth.
+  int64_t extra_size = 0;                    // Announced in addition to the true size.
   bool silent = false;                       // Ends without a message.
-  size_t dies_after = SIZE_MAX;              // Bytes; then the call breaks.
+  size_t dies_after = SIZE_MAX;              // Bytes after which the call breaks.
   bool hangs = false;                        // Sends nothing until it is cancelled.
   std::vector<std::string> asked;
 
@@ -167,7 +167,7 @@ TEST_F(FetchWeightsTest, FetchesWhatIsMissingOnce) {
   EXPECT_EQ(ToString(cache_->blobs().Verify(b)), "OK");
 }
 
-// What may go wrong on the way: nothing of it is kept.
+// Faults on the way; nothing of a failed download is kept.
 TEST_F(FetchWeightsTest, SaysWhatWentWrongAndKeepsNothing) {
   const Digest a = Offer('a', 2500);
   const std::string right = service_.blobs[a.Hex()];
@@ -234,7 +234,7 @@ TEST_F(FetchWeightsTest, ACancelledCallEnds) {
 
 TEST_F(FetchWeightsTest, ACoordinatorThatIsGoneIsUnavailable) {
   const Digest a = Offer('a', 10);
-  // Nobody listens on port 1 of the loopback.
+  // No process listens on port 1 of the loopback.
   channel_ = grpc::CreateChannel("127.0.0.1:1", grpc::InsecureChannelCredentials());
   EXPECT_EQ(Fetch({a}).code(), StatusCode::kUnavailable);
 }
