@@ -1,14 +1,14 @@
 /* AutoGraph's runtime in C: loads an ONNX model and runs it on a device, with the plan that the
- * model carries. What a server links (libautograph.so) to serve optimized models.
+ * model carries. Servers link it (libautograph.so) to serve optimized models.
  *
  * Threads: every function may be called from every thread. Runs of one session take turns; sessions
  * are independent of each other. Only ag_session_destroy must be the last call on its session.
  *
- * Errors: what can fail returns an ag_status, and ag_last_error() then has the message. No call
- * exits the process because of its arguments or its model, and no C++ exception leaves a call.
+ * Errors: a call that can fail returns an ag_status, and ag_last_error() then has the message. No
+ * call exits the process because of its arguments or its model, and no C++ exception leaves a call.
  *
- * Trust: the model is parsed in this process. Models of strangers belong to the service, which
- * parses them in a jail. */
+ * Trust: the model is parsed in this process. Give models that are not trusted to the service,
+ * which parses them in a jail. */
 #ifndef AUTOGRAPH_H_
 #define AUTOGRAPH_H_
 
@@ -21,7 +21,7 @@ extern "C" {
 
 #define AG_API __attribute__((visibility("default")))
 
-/* How a call ended: the numbers are those of gRPC's status codes. */
+/* The status of a call. The numbers are those of gRPC's status codes. */
 typedef enum {
   AG_OK = 0,
   AG_INVALID_ARGUMENT = 3,    /* Fix the call or the model. */
@@ -30,7 +30,7 @@ typedef enum {
   AG_RESOURCE_EXHAUSTED = 8,  /* Memory: a smaller model, or another device. */
   AG_FAILED_PRECONDITION = 9, /* E.g. no permission to read the file. */
   AG_UNIMPLEMENTED = 12,      /* An operator, type or device that this library cannot run. */
-  AG_INTERNAL = 13,           /* A mistake of ours. */
+  AG_INTERNAL = 13,           /* A bug in this library. */
   AG_UNAVAILABLE = 14,        /* The device is lost: make a new session. */
   AG_DATA_LOSS = 15,          /* Stored bytes are damaged. */
   AG_UNKNOWN = 2
@@ -46,7 +46,7 @@ typedef enum {
   AG_INT64 = 7,
   AG_BOOL = 9, /* One byte each, 0 or 1. */
   AG_FLOAT64 = 11,
-  /* Rare at the edges of a model: */
+  /* Rare as inputs and outputs of a model: */
   AG_UINT16 = 4,
   AG_FLOAT16 = 10, /* IEEE half, as its 16 bits. */
   AG_UINT32 = 12,
@@ -57,7 +57,7 @@ typedef enum {
 /* A loaded model on its device. */
 typedef struct ag_session ag_session;
 
-/* What an input or output is. Lives as long as its session. */
+/* The name and type of an input or output. Lives as long as its session. */
 typedef struct {
   const char* name; /* As in the model. */
   ag_dtype dtype;
@@ -66,71 +66,70 @@ typedef struct {
   size_t bytes;         /* Of the whole tensor: row-major, without gaps. */
 } ag_tensor_info;
 
-/* Sizes for an input whose sizes the model leaves open; those it states must be given as they are.
- */
+/* All sizes of an input of which the model leaves some open; the others must equal the model's. */
 typedef struct {
   const char* input; /* Its name. */
   int32_t rank;
   const int64_t* shape; /* `rank` sizes, none negative. */
 } ag_input_shape;
 
-/* Which plan runs the model. */
+/* The plan that runs the model. */
 typedef enum {
-  AG_PLAN_CARRIED = 0, /* The model's own when it fits graph and environment; else AG_PLAN_INPUT and
-                          a warning. */
+  AG_PLAN_CARRIED = 0, /* The plan in the model when it fits graph and environment; else
+                          AG_PLAN_INPUT and a warning. */
   AG_PLAN_INPUT = 1,   /* Made here: clean-up and grouping, one stream, no rules. */
   AG_PLAN_EAGER = 2    /* Every operator by itself. */
 } ag_plan_choice;
 
-/* How to make a session. Zero everything, then set `size`: zero is the default of every field. */
+/* Options of a session. Zero everything, then set `size`: zero is the default of every field. */
 typedef struct {
   size_t size;        /* sizeof(ag_session_options): fields may be appended later. */
   const char* device; /* NULL: "cpu" with all cores. "cpu:2", "sim:NAME", "cuda:0". */
   ag_plan_choice plan;
   int32_t streams; /* 0: as the plan says; tuned, as many as measure best. From 1: a plan made here
-                      with at most so many. */
+                      with at most this many. */
   const ag_input_shape* shapes;
   size_t shapes_count;
   /* Not 0: a plan that is made here comes from measurements. Every kernel of every group is timed
-   * while loading (seconds to a minute, with the machine to itself); without, plans come from the
+   * while loading (seconds to a minute, with the machine to itself). 0: plans come from the
    * device's rates at once and may be much slower. Carried plans are measured already. */
   int32_t tune;
-  /* A folder that remembers what tuning found, for later sessions that tune. NULL:
-   * $XDG_CACHE_HOME/autograph/tuned-plans or ~/.cache/autograph/tuned-plans. "": none does. */
+  /* A folder that keeps tuned plans for later sessions that tune. NULL:
+   * $XDG_CACHE_HOME/autograph/tuned-plans or ~/.cache/autograph/tuned-plans. "": no folder. */
   const char* tuned_plans;
 } ag_session_options;
 
-/* The library's version, e.g. "0.1.0". */
+/* Returns the library's version, e.g. "0.1.0". */
 AG_API const char* ag_version(void);
 
-/* The message of the calling thread's last call that returned an error; "" before the first.
- * Valid until the thread's next failing call. */
+/* Returns the message of the calling thread's last call that returned an error; "" before the
+ * first. Valid until the thread's next failing call. */
 AG_API const char* ag_last_error(void);
 
 /* Makes a session from the bytes of an ONNX model, which may be freed after the call. `options`
- * may be NULL. On success *out is for ag_session_destroy; on an error it is NULL. */
+ * may be NULL. On success the caller frees *out with ag_session_destroy; on an error it is NULL. */
 AG_API ag_status ag_session_create(const void* onnx, size_t bytes,
                                    const ag_session_options* options, ag_session** out);
 
-/* As ag_session_create, from a file. Cheaper: the weights are mapped, not copied, so the file must
- * not be written to while the session lives (replacing it by rename is fine). */
+/* Makes a session from a file. Cheaper: the weights are mapped, not copied, so the file must not be
+ * written to while the session lives (replacing it by rename is fine). */
 AG_API ag_status ag_session_create_from_file(const char* path, const ag_session_options* options,
                                              ag_session** out);
 
-/* Frees the session. NULL is fine. */
+/* Frees the session; does nothing for NULL. */
 AG_API void ag_session_destroy(ag_session* session);
 
-/* Inputs and outputs in the model's order. A count of NULL is 0; info is NULL when out of range. */
+/* Returns inputs and outputs in the model's order. A count of NULL is 0; NULL when out of range. */
 AG_API size_t ag_session_input_count(const ag_session* session);
 AG_API size_t ag_session_output_count(const ag_session* session);
 AG_API const ag_tensor_info* ag_session_input(const ag_session* session, size_t index);
 AG_API const ag_tensor_info* ag_session_output(const ag_session* session, size_t index);
 
-/* What the load wants to be known, e.g. why a carried plan was not used. NULL when out of range. */
+/* Returns warnings of the load, e.g. why a carried plan was not used. NULL when out of range. */
 AG_API size_t ag_session_warning_count(const ag_session* session);
 AG_API const char* ag_session_warning(const ag_session* session, size_t index);
 
-/* 1 when the model runs with the plan that it carries, else 0. */
+/* Returns 1 when the model runs with the plan that it carries, else 0. */
 AG_API int ag_session_uses_carried_plan(const ag_session* session);
 
 /* Runs the model once. One pointer per input and one per output, in their order, each to exactly
@@ -139,8 +138,8 @@ AG_API int ag_session_uses_carried_plan(const ag_session* session);
 AG_API ag_status ag_session_run(ag_session* session, const void* const* inputs,
                                 void* const* outputs);
 
-/* As ag_session_run, and *device_ns gets the nanoseconds that the device spent (on sim:NAME an
- * estimate). `device_ns` may be NULL. */
+/* Runs as ag_session_run and sets *device_ns to the nanoseconds that the device spent (on sim:NAME
+ * an estimate). `device_ns` may be NULL. */
 AG_API ag_status ag_session_run_timed(ag_session* session, const void* const* inputs,
                                       void* const* outputs, int64_t* device_ns);
 

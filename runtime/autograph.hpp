@@ -5,7 +5,8 @@
 //   std::vector<float> pixels(3 * 224 * 224), scores(1000);
 //   autograph::Status status = session->Run({pixels}, {scores});
 //
-// Nothing here throws but std::bad_alloc. Threads: as in autograph.h; several may run one Session.
+// Throws nothing but std::bad_alloc. Thread-safe as autograph.h says: several threads may run one
+// Session.
 #pragma once
 
 #include <array>
@@ -33,7 +34,7 @@ struct Status {
   bool ok() const { return code == AG_OK; }
 };
 
-// A value, or why there is none.
+// A value, or the error that explains why there is none.
 template <class T>
 class Result {
  public:
@@ -51,7 +52,7 @@ class Result {
   std::optional<T> value_;
 };
 
-// Contiguous memory of the caller: any vector, array or span of plain values. Not kept.
+// Contiguous memory of the caller, read by one call: any vector, array or span of plain values.
 class Input {
  public:
   template <std::ranges::contiguous_range Range>
@@ -68,6 +69,7 @@ class Input {
   size_t bytes_;
 };
 
+// Contiguous memory of the caller, written by one call.
 class Output {
  public:
   template <std::ranges::contiguous_range Range>
@@ -84,7 +86,7 @@ class Output {
   size_t bytes_;
 };
 
-// What an input or output of the model is. Lives as long as its session.
+// The name and type of an input or output of the model. Lives as long as its session.
 struct TensorInfo {
   std::string_view name;
   ag_dtype dtype = AG_FLOAT32;
@@ -104,23 +106,24 @@ struct Options {
   int32_t streams = 0;  // 0: as the plan says; tuned, as many as measure best.
   // Sizes for inputs whose sizes the model leaves open, by input name.
   std::vector<std::pair<std::string, std::vector<int64_t>>> shapes = {};
-  // Whether a plan that is made here comes from measurements: seconds to a minute while loading.
+  // True: a plan that is made here comes from measurements, which take seconds to a minute while
+  // loading.
   bool tune = false;
-  // A folder that remembers what tuning found. Nothing: the user's own, below ~/.cache. Empty:
-  // none.
+  // A folder that keeps tuned plans for later sessions. Nothing: the user's own, below ~/.cache.
+  // Empty: no folder.
   std::optional<std::string> tuned_plans = std::nullopt;
 };
 
-// A loaded model on its device. Movable; freed with the last owner.
+// A loaded model on its device. Movable; its destructor frees it.
 class Session {
  public:
-  // From a file, whose weights are mapped: it must not be written to while the session lives.
+  // Loads a file and maps its weights: the file must not be written to while the session lives.
   static Result<Session> Open(const std::string& path, const Options& options = {}) {
     return Make(options, [&](const ag_session_options& converted, ag_session** out) {
       return ag_session_create_from_file(path.c_str(), &converted, out);
     });
   }
-  // From the bytes of a model, which may be freed afterwards.
+  // Loads the bytes of a model, which may be freed afterwards.
   static Result<Session> Load(std::span<const std::byte> onnx, const Options& options = {}) {
     return Make(options, [&](const ag_session_options& converted, ag_session** out) {
       return ag_session_create(onnx.data(), onnx.size(), &converted, out);
@@ -137,9 +140,9 @@ class Session {
     return result;
   }
 
-  // Runs once, in place: one input and output each, in the model's order, of exactly the sizes that
-  // inputs() and outputs() say. AG_INVALID_ARGUMENT names the one that does not fit.
-  // `device_time`, when given, gets what the device spent.
+  // Runs the model once, in place: one buffer per input and output, in the model's order, of
+  // exactly the sizes in inputs() and outputs(). AG_INVALID_ARGUMENT names the buffer that does not
+  // fit. Sets `device_time`, unless null, to the time that the device spent.
   Status Run(std::span<const Input> inputs, std::span<const Output> outputs,
              std::chrono::nanoseconds* device_time = nullptr) {
     if (Status status = Check("input", inputs_, inputs); !status.ok()) return status;
@@ -165,7 +168,7 @@ class Session {
     void operator()(ag_session* session) const { ag_session_destroy(session); }
   };
 
-  // One pointer per buffer, on the stack for the usual few.
+  // One pointer per buffer, without allocation for up to 16 of them.
   template <class Pointer>
   class Pointers {
    public:

@@ -1,5 +1,5 @@
 // The C interface over Session. Every function that runs C++ code which may throw does so inside
-// Guarded or over data that the load has prepared, so that no exception reaches a C caller.
+// Guarded, or only reads data that the load has prepared, so no exception reaches a C caller.
 #include <cstddef>
 #include <cstring>
 #include <exception>
@@ -27,7 +27,7 @@ std::string& LastError() {
   return message;
 }
 
-// The number of gRPC when the header has it.
+// Returns the number of gRPC when the header has it.
 ag_status ToC(StatusCode code) {
   switch (code) {
     case StatusCode::kOk:
@@ -55,7 +55,7 @@ ag_status ToC(StatusCode code) {
   }
 }
 
-// Keeps `message` for ag_last_error. Out of memory even for that, the caller gets "".
+// Keeps `message` for ag_last_error; when there is no memory for it, keeps "".
 ag_status Fail(ag_status status, std::string_view message) noexcept {
   try {
     LastError() = message;
@@ -65,7 +65,7 @@ ag_status Fail(ag_status status, std::string_view message) noexcept {
   return status;
 }
 
-// Runs body(), which returns a Status, and turns what it returns or throws into an ag_status.
+// Runs body(), which returns a Status, and returns its status or exception as an ag_status.
 template <class Body>
 ag_status Guarded(const Body& body) noexcept {
   try {
@@ -107,7 +107,8 @@ Status AddShape(const ag_input_shape& shape, std::map<std::string, ag::Shape>* s
              shape.input);
 }
 
-// What a caller gave who was compiled with this header or one that had fewer fields.
+// Returns the options of a caller that was compiled with this header or with an older one that had
+// fewer fields.
 ag::StatusOr<ag_session_options> Complete(const ag_session_options* given) {
   ag_session_options whole{};
   if (given == nullptr) return whole;

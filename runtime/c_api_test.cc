@@ -29,7 +29,7 @@ Handle Create(const std::string& model, const ag_session_options& options) {
   return {session, ag_session_destroy};
 }
 
-// How a failing create ends: "code message", or "0 " when it did not fail.
+// Returns how a create ends: "code message", or "0 " when it does not fail.
 std::string CreateError(const std::string& model, const ag_session_options& options) {
   auto* session = reinterpret_cast<ag_session*>(&ag_session_destroy);  // Must become NULL.
   const ag_status status = ag_session_create(model.data(), model.size(), &options, &session);
@@ -74,7 +74,7 @@ TEST(CApi, RunsAModel) {
   EXPECT_THAT(y[1], ::testing::ElementsAre(11.5f, 12.5f, 4.f));
 }
 
-// The model with a plan that was made on sim:small, as if in this environment.
+// Returns the model with a plan that was made on sim:small, as if in this environment.
 std::string WithPlan(const std::string& model, const std::string& environment) {
   const auto made = *Session::Load(model, {.device = "sim:small", .plan = PlanChoice::kInput});
   Plan plan = made->plan();
@@ -321,7 +321,7 @@ TEST(CApi, TheMessageBelongsToTheThread) {
 
 TEST(CApi, KnowsItsVersion) { EXPECT_EQ(std::string(ag_version()).substr(0, 2), "0."); }
 
-// What the library shows is what the header declares, and nothing of the C++ inside.
+// The library exports exactly what the header declares, and nothing of its C++.
 TEST(CApi, TheLibraryShowsTheHeaderOnly) {
   FILE* const nm = popen("nm -D --defined-only " AG_BINARY_DIR "/libautograph.so", "r");
   ASSERT_NE(nm, nullptr);

@@ -101,7 +101,7 @@ TEST(CppApi, OpensFiles) {
   EXPECT_TRUE(autograph::Session::Open(path, {.device = "sim:small"}).ok());
 }
 
-// Beyond what stands on the stack.
+// More buffers than fit on the stack.
 TEST(CppApi, RunsModelsWithManyInputs) {
   std::string inputs, sum = "a0";
   std::string nodes;

@@ -13,7 +13,7 @@ namespace {
 constexpr std::align_val_t kAlignment{64};
 
 bool IsInside(std::string_view bytes, std::string_view whole) {
-  const std::less_equal<const char*> at_most;  // Of pointers into different arrays, too.
+  const std::less_equal<const char*> at_most;  // Also orders pointers into different arrays.
   return at_most(whole.data(), bytes.data()) &&
          at_most(bytes.data() + bytes.size(), whole.data() + whole.size());
 }
@@ -22,7 +22,8 @@ std::pair<const char*, size_t> KeyOf(std::string_view bytes) {
   return {bytes.data(), bytes.size()};
 }
 
-// An aligned copy. Not Tensor::FromBytes: its zeros would be one more pass over all weights.
+// Returns an aligned copy. Tensor::FromBytes would first write zeros, one more pass over all
+// weights.
 Tensor Copy(const TensorType& type, std::string_view bytes) {
   void* const memory = ::operator new(std::max<size_t>(bytes.size(), 1), kAlignment);
   std::shared_ptr<const void> owner(memory, [](void* p) { ::operator delete(p, kAlignment); });
@@ -30,10 +31,10 @@ Tensor Copy(const TensorType& type, std::string_view bytes) {
   return Tensor::View(type, {static_cast<const char*>(memory), bytes.size()}, std::move(owner));
 }
 
-// Calls body(i) for i in [0, n), on as many threads as help. Joins them all.
+// Calls body(i) for i in [0, n) on several threads and joins them all.
 template <class Body>
 void ParallelEach(size_t n, const Body& body) {
-  constexpr size_t kThreadsMax = 8;  // Beyond, memory is the limit.
+  constexpr size_t kThreadsMax = 8;  // Beyond this, memory bandwidth is the limit.
   const size_t threads =
       std::min({n, kThreadsMax, static_cast<size_t>(std::thread::hardware_concurrency())});
   std::atomic<size_t> next{0};
@@ -49,13 +50,13 @@ void ParallelEach(size_t n, const Body& body) {
 }  // namespace
 
 void ModelWeights::Expect(std::string_view bytes) {
-  constexpr size_t kWorthAThreadBytes = 256 << 10;  // Some 150 us of hashing.
+  constexpr size_t kWorthAThreadBytes = 256 << 10;  // About 150 us of hashing.
   if (bytes.size() >= kWorthAThreadBytes) expected_.push_back(bytes);
 }
 
 Digest ModelWeights::DigestOf(std::string_view bytes) {
   if (!expected_.empty()) {
-    // The largest first, so that no thread is left alone with one at the end.
+    // The largest first, so that no thread gets a large one at the end.
     std::sort(expected_.begin(), expected_.end(),
               [](std::string_view a, std::string_view b) { return a.size() > b.size(); });
     std::vector<Digest> digests(expected_.size());

@@ -1,6 +1,6 @@
-// The constants of one model while it is loaded: import puts them in, the device takes them out.
-// They stay where the model's bytes are, so nothing is written anywhere; each is hashed once, the
-// large ones on all cores.
+// The constants of one model while it is loaded: the import puts them in, the device takes them
+// out. They stay where the model's bytes are, so nothing is written to disk; each is hashed once,
+// the large ones on all cores. One thread calls Put; Get is thread-safe once no Put follows.
 #pragma once
 
 #include <map>
@@ -14,19 +14,22 @@
 
 namespace ag {
 
-// Put is for one thread; Get is thread-safe once no Put follows.
+// A sink and source of weights over one model's bytes.
 class ModelWeights : public WeightSink, public WeightSource {
  public:
-  // `model` must outlive this. With an `owner` that keeps it alive and unchanged, tensors of Get
-  // are views of it where its alignment allows; without one they are copies and may outlive it.
+  // REQUIRES: `model` outlives this. With an `owner` that keeps the bytes alive and unchanged, the
+  // tensors of Get are views of them where the alignment allows; without one they are copies and
+  // may outlive the model.
   ModelWeights(std::string_view model, std::shared_ptr<const void> owner)
       : model_(model), owner_(std::move(owner)) {}
 
   void Expect(std::string_view bytes) override;
-  // Remembers bytes that lie inside `model`, copies others (weights stored as lists of numbers).
+  // Records bytes that lie inside `model`, copies others (weights stored as lists of numbers), and
+  // returns their digest.
   StatusOr<Digest> Put(std::string_view bytes) override;
   StatusOr<Tensor> Get(const Digest& digest, const TensorType& type) const override;
-  // Groups that read one constant then share one packed copy, e.g. the steps of a recurrent model.
+  // True: groups that read one constant then share one packed copy, e.g. the steps of a recurrent
+  // model.
   bool names_content() const override { return true; }
 
  private:

@@ -5,7 +5,7 @@
 namespace ag {
 namespace {
 
-// "Inside" a model are bytes of this array.
+// Bytes "inside" a model are bytes of this array.
 alignas(64) constexpr char kWeightBytes[] = "0123456789abcdef0123456789abcdef";
 const TensorType kFour{DType::kUInt8, {4}};
 const std::string_view kView(kWeightBytes, 32);
@@ -36,7 +36,7 @@ TEST(ModelWeights, KeepsBytesWhereTheyLie) {
   }
 }
 
-// A digest is that of the bytes, so packed copies are shared by it.
+// A digest names content, so packed copies are shared by it.
 TEST(ModelWeights, DigestsNameContent) {
   ModelWeights weights(kView, nullptr);
   EXPECT_TRUE(weights.names_content());
@@ -63,7 +63,7 @@ TEST(ModelWeights, CopiesWhatIsOutside) {
   EXPECT_EQ(weights.Get(digest, kFour)->bytes(), "abcd");
 }
 
-// Large weights are hashed before their Put; a Put that was not expected, or of another part of the
+// Large weights are hashed before their Put. A Put that was not expected, or of another part of the
 // same memory, is hashed by itself.
 TEST(ModelWeights, HashesWhatItExpects) {
   std::string model(3 << 20, 'x');

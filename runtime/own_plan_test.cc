@@ -41,14 +41,14 @@ TEST_F(OwnPlan, AFolderRemembersThem) {
   const OwnPlanOptions options{.tune = true, .folder = folder_.path() + "/plans"};
   ASSERT_EQ(ToString(MakeOwnPlan(graph_, *device_, options).status()), "OK");
   const std::string path = options.folder + "/" + ListDir(options.folder)->front();
-  // What the folder holds is taken: here a plan with another kernel than measuring chose.
+  // The plan in the folder is taken, here one with another kernel than measuring chose.
   Plan other = *DecodePlan(*ReadFile(path));
   for (Group& group : other.groups) group.kernel = "marked";
   ASSERT_EQ(ToString(WriteFileAtomically(path, EncodePlan(other))), "OK");
   const auto again = MakeOwnPlan(graph_, *device_, options);
   ASSERT_EQ(ToString(again.status()), "OK");
   EXPECT_EQ(EncodePlan(*again), EncodePlan(other));
-  // Plans of several streams and of ungrouped operators are others.
+  // Plans of several streams and of ungrouped operators have files of their own.
   for (const OwnPlanOptions& more :
        {OwnPlanOptions{.grouped = false, .tune = true, .folder = options.folder},
         OwnPlanOptions{.streams = 2, .tune = true, .folder = options.folder}}) {

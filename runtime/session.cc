@@ -12,8 +12,8 @@
 namespace ag {
 namespace {
 
-// The graph that the plan is of: the model's, or that cleaned up. A file has composites (gelu,
-// swish, ...) taken apart where its opset lacks them; a plan may be of them as whole.
+// Returns the graph of the plan: the model's, or the cleaned-up one. A file has composites (gelu,
+// swish, ...) expanded where its opset lacks them, while a plan may use them whole.
 StatusOr<Graph> GraphOfPlan(const Graph& model, const Plan& plan) {
   if (plan.graph == model.digest()) return model;
   AG_LET(Graph cleaned, CleanUp(model, RuleSet::Shipped()));
@@ -22,7 +22,7 @@ StatusOr<Graph> GraphOfPlan(const Graph& model, const Plan& plan) {
              model.digest().Short());
 }
 
-// The carried plan when it was made in this environment.
+// Returns the carried plan when it was made in this environment.
 StatusOr<Plan> ReadCarriedPlan(std::string_view bytes, const Device& device) {
   AG_LET(Plan plan, DecodePlan(bytes));
   if (plan.environment != device.environment()) {
@@ -32,7 +32,7 @@ StatusOr<Plan> ReadCarriedPlan(std::string_view bytes, const Device& device) {
   return plan;
 }
 
-// Nothing here has kernels for operators that are only kept.
+// Fails for an opaque operator, which no kernel here can run.
 Status CheckRunnable(const Graph& graph) {
   for (const Node& node : graph.nodes()) {
     if (node.op != OpKind::kOpaque) continue;
@@ -44,13 +44,14 @@ Status CheckRunnable(const Graph& graph) {
   return OkStatus();
 }
 
-// What building says of a remembered plan with a kernel that is no more.
+// True for an error of building that a stored plan causes when it names a kernel that no longer
+// exists.
 bool MayBeOutdated(const Status& status) {
   return status.code() == StatusCode::kInvalidArgument ||
          status.code() == StatusCode::kUnimplemented;
 }
 
-// `pointers` are what RunInPlace takes for `infos`.
+// Checks the pointers that RunInPlace got for `infos`.
 Status CheckPointers(std::string_view what, const std::vector<TensorInfo>& infos,
                      std::span<const void* const> pointers) {
   if (pointers.size() != infos.size()) {
@@ -71,7 +72,7 @@ Status CheckPointers(std::string_view what, const std::vector<TensorInfo>& infos
   return OkStatus();
 }
 
-// A tensor over the caller's memory, which only an output's kernel writes.
+// Returns a tensor over the caller's memory; only the kernel of an output writes to it.
 Tensor Borrow(const TensorType& type, const void* memory) {
   const auto size = static_cast<size_t>(type.Bytes());
   return Tensor::View(type, {static_cast<const char*>(memory), size}, nullptr);
@@ -184,7 +185,7 @@ StatusOr<Nanos> Session::RunInPlace(std::span<const void* const> inputs,
   return RunOnDevice(given_, wanted_);
 }
 
-// A simulated device computes in Run and tells its time in TimedRun.
+// A simulated device computes in Run and returns its time in TimedRun.
 StatusOr<Nanos> Session::RunOnDevice(std::span<const Tensor> inputs, std::span<Tensor> outputs) {
   if (device_->simulated()) AG_TRY(executable_->Run(inputs, outputs));
   return executable_->TimedRun(inputs, outputs);

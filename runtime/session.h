@@ -1,6 +1,6 @@
-// The runtime: loads an ONNX model and runs it on a device, with its plan when it carries one that
-// fits. What users link to serve optimized models; runtime/autograph.h is the same in C.
-// Thread-safe: several threads may run one Session, and runs take turns.
+// The runtime: loads an ONNX model and runs it on a device, with the plan that it carries when that
+// fits. Users link it to serve optimized models; runtime/autograph.h is the same in C. Thread-safe:
+// several threads may run one Session, and their runs take turns.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@
 
 namespace ag {
 
-// How the model is run.
+// The plan that runs the model.
 enum class PlanChoice {
   kCarried,  // The plan in the model's metadata when graph and environment match and the device
              // can build it; else kInput.
@@ -29,19 +29,19 @@ struct SessionOptions {
   std::string device = "cpu";
   std::map<std::string, Shape> shapes;  // For inputs whose sizes the model leaves open.
   PlanChoice plan = PlanChoice::kCarried;
-  // From 1: a plan made here, kInput scheduled on at most so many streams. 0: as the carried plan
-  // says; one made here has one, or with `tune` as many as measure best.
+  // From 1: a plan made here, kInput scheduled on at most this many streams. 0: the number of the
+  // carried plan; a plan made here has one, or with `tune` as many as measure best.
   int streams = 0;
-  // Whether a plan that is made here (kInput, kEager, or because none is carried that fits) comes
-  // from measurements: every kernel of every group is timed while loading, seconds to a minute, in
-  // which the host's measuring lock is held. false: from the spec's rates, at once.
+  // True: a plan that is made here (kInput, kEager, or because no carried plan fits) comes from
+  // measurements. Every kernel of every group is timed while loading, for seconds to a minute,
+  // under the host's measuring lock. False: it comes from the spec's rates, at once.
   bool tune = false;
-  // A folder that remembers what tuning found, for later sessions with `tune` alone. Nothing: the
-  // user's own (DefaultTunedPlans), or none where it cannot be written to. Empty: none.
+  // A folder that keeps tuned plans for later sessions with `tune`. Nothing: the user's own
+  // (DefaultTunedPlans), or none where it cannot be written to. Empty: none.
   std::optional<std::string> tuned_plans = std::nullopt;
-  std::string name = {};  // Of the model, in errors about it; empty: not said.
-  // What keeps the model's bytes alive and unchanged, e.g. a MappedFile: weights are then used
-  // where they lie. Empty: the session copies what it needs of the bytes.
+  std::string name = {};  // The model's name in errors; empty: not named.
+  // Keeps the model's bytes alive and unchanged, e.g. a MappedFile: weights are then used in place.
+  // Empty: the session copies the bytes that it needs.
   std::shared_ptr<const void> owner = {};
 };
 
@@ -52,34 +52,35 @@ struct TensorInfo {
 
 class Session {
  public:
-  // Opens the device and loads the model. The import runs in this process: for models that are not
-  // trusted use the service, which imports in a jail.
+  // Opens the device and loads the model. Parses the model in this process; for models that are not
+  // trusted use the service, which imports in a jail. Returns the errors of ImportOnnx and of the
+  // device; kUnimplemented: an operator cannot run here.
   static StatusOr<std::unique_ptr<Session>> Load(std::string_view onnx_bytes,
                                                  const SessionOptions& options);
-  // On a device that is open already; it must outlive the session.
+  // Loads the model on an open device. REQUIRES: the device outlives the session.
   static StatusOr<std::unique_ptr<Session>> Load(std::string_view onnx_bytes,
                                                  const SessionOptions& options, Device& device);
 
   const std::vector<TensorInfo>& inputs() const { return inputs_; }
   const std::vector<TensorInfo>& outputs() const { return outputs_; }
 
-  // Runs once on caller's tensors, in the order of inputs(). kInvalidArgument names the input whose
-  // type differs.
+  // Runs once on the caller's tensors, in the order of inputs(), and returns the outputs.
+  // kInvalidArgument names the input whose type differs.
   StatusOr<std::vector<Tensor>> Run(const std::vector<Tensor>& inputs);
 
-  // Runs once on the caller's memory, without copies and without allocating: one pointer per input
-  // and output, in their order, to exactly the bytes of its type, aligned to the element's size.
-  // Returns how long the device took (an estimate on a simulated one). kInvalidArgument names the
-  // pointer that does not fit. After an error the outputs hold anything.
+  // Runs once on the caller's memory, without copies or allocation: one pointer per input and
+  // output, in their order, to exactly the bytes of its type, aligned to the element's size.
+  // Returns the time that the device took (an estimate on a simulated one). kInvalidArgument names
+  // the pointer that does not fit. After an error the contents of the outputs are undefined.
   StatusOr<Nanos> RunInPlace(std::span<const void* const> inputs, std::span<void* const> outputs);
 
   bool uses_carried_plan() const { return uses_carried_plan_; }
   const std::vector<std::string>& warnings() const {
     return warnings_;
-  }                                              // Why a plan was not used, ...
-  const Graph& graph() const { return graph_; }  // As it runs.
+  }                                              // E.g. why a plan was not used.
+  const Graph& graph() const { return graph_; }  // The graph that runs.
   const Plan& plan() const { return plan_; }
-  // For those who measure: REQUIRES that no other thread runs the session meanwhile.
+  // For measuring. REQUIRES: no other thread runs the session meanwhile.
   Device& device() { return *device_; }
   Executable& executable() { return *executable_; }
 
@@ -87,7 +88,7 @@ class Session {
   Session() = default;
   static StatusOr<std::unique_ptr<Session>> LoadOn(Device& device, std::string_view onnx_bytes,
                                                    const SessionOptions& options);
-  // The first carried plan that the device can build, or one made here.
+  // Builds the first carried plan that the device can build, else a plan made here.
   Status Build(const ImportedModel& model, const WeightSource& weights,
                const SessionOptions& options);
   Status BuildOwn(const WeightSource& weights, const SessionOptions& options);
@@ -104,9 +105,9 @@ class Session {
   std::vector<std::string> warnings_;
   bool uses_carried_plan_ = false;
 
-  // Held over a whole run: an executable has one arena, so turns are what the memory allows.
+  // Held during a whole run: an executable has one arena, so only one run fits at a time.
   Mutex mutex_;
-  // What RunInPlace hands to the executable, made once so that a run allocates nothing.
+  // The tensors that RunInPlace hands to the executable, made once so that a run allocates nothing.
   std::vector<Tensor> given_ AG_GUARDED_BY(mutex_), wanted_ AG_GUARDED_BY(mutex_);
 };
 

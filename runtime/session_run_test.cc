@@ -1,4 +1,4 @@
-// Many runs and many threads: what a server does with sessions all day.
+// Many runs on many threads, as in a server.
 #include <gtest/gtest.h>
 #include <malloc.h>
 
@@ -16,7 +16,7 @@
 namespace ag {
 namespace {
 
-// Runs on our own kernels; oneDNN allocates a small argument map in each execution.
+// Our own kernels; oneDNN allocates a small argument map in each execution.
 constexpr std::string_view kElementwise =
     "g (float[64,300] x, float[300] s) => (float[64,300] y, float[64,1] m)"
     " { a = Add(x, s) b = Sigmoid(a) c = Mul(a, b) y = Softmax<axis = 1>(c)"
@@ -28,7 +28,7 @@ std::unique_ptr<Session> Load(const std::string& model, const char* device = "cp
   return *std::move(session);
 }
 
-// Buffers of one caller, with inputs that follow from the seed.
+// The buffers of one caller; the inputs follow from the seed.
 struct Caller {
   std::vector<Tensor> in, out;
   std::vector<const void*> inputs;
@@ -44,7 +44,7 @@ struct Caller {
       outputs.push_back(out.back().Mutable<char>().data());
     }
   }
-  // All outputs one after the other.
+  // Returns all outputs one after the other.
   std::string Results() const {
     std::string bytes;
     for (const Tensor& tensor : out) bytes += tensor.bytes();
@@ -67,7 +67,8 @@ int64_t ResidentKib() {
   return -1;
 }
 
-// What malloc has given out. Resident memory alone hides leaks that fit into what was freed before.
+// Returns the bytes that malloc has given out. Resident memory alone would hide leaks that fit into
+// memory that was freed before.
 int64_t AllocatedBytes() {
   const struct mallinfo2 info = mallinfo2();
   return static_cast<int64_t>(info.uordblks + info.hblkhd);
@@ -128,11 +129,12 @@ TEST(SessionRun, MakingAndFreeingSessionsLeavesMemoryFlat) {
   for (int i = 0; i < 200; ++i) Load(model);
   const int64_t after_kib = ResidentKib(), after_bytes = AllocatedBytes();
   EXPECT_LT(after_kib - before_kib, 1024) << before_kib << " -> " << after_kib;
-  // 80 bytes each: malloc counts what lies in its caches as given out, and oneDNN's grow in steps.
+  // 80 bytes each: malloc counts the blocks in its caches as given out, and oneDNN's caches grow in
+  // steps.
   EXPECT_LT(after_bytes - before_bytes, 16'000) << before_bytes << " -> " << after_bytes;
 }
 
-// Each thread has its own inputs, so a mixture of two runs would show.
+// Each thread has its own inputs, so that a mixture of two runs would be visible.
 void RunFromTwoThreads(Session& first, Session& second) {
   const std::string expected[] = {ResultOf(first, 1), ResultOf(second, 2)};
   ASSERT_NE(expected[0], expected[1]);
@@ -199,7 +201,7 @@ TEST(SessionRun, NamesThePointerThatDoesNotFit) {
   for (const auto& c : kCases) EXPECT_EQ(with(c.change), c.status) << c.name;
 }
 
-// With an owner, the bytes are used where they lie; without, they may go.
+// With an owner, the bytes are used in place; without, they may be freed.
 TEST(SessionRun, NeedsNoModelAfterTheLoad) {
   auto bytes = std::make_shared<std::string>(testing::ConvModel());
   auto copy = std::make_unique<std::string>(*bytes);

@@ -19,7 +19,7 @@
 namespace ag {
 namespace {
 
-// Two layers, one of them with a batch whose size the model leaves open.
+// Two layers; the model leaves the size of the batch open.
 struct Imported {
   std::shared_ptr<BlobDir> blobs = testing::NewBlobs();
   ImportedModel model;
@@ -41,7 +41,7 @@ std::vector<Tensor> Inputs(const Session& session) {
   return inputs;
 }
 
-// The session's outputs are those of the reference kernels on the model as imported.
+// Checks that the session's outputs are those of the reference kernels on the imported model.
 void ExpectRunsRight(Session& session, const std::string& bytes, const std::string& name,
                      const std::map<std::string, Shape>& shapes = {}) {
   const Imported imported = Import(bytes, shapes);
@@ -56,7 +56,7 @@ void ExpectRunsRight(Session& session, const std::string& bytes, const std::stri
   }
 }
 
-// A plan of one stream for the model as imported, as a coordinator would put into it.
+// Returns a plan of one stream for the imported model, as a coordinator would put into it.
 Plan PlanFor(const ImportedModel& model, Device& device) {
   RooflineTimes times(device.spec());
   auto plan = MakePlan(model.graph, device.spec(), Policy(), times, {}, 1);
@@ -133,7 +133,7 @@ TEST(Session, UsesThePlanThatItCarries) {
   }
 }
 
-// A file of opset 13 has swish taken apart; its plan may be of the graph with swish whole.
+// A file of opset 13 has swish expanded; its plan may be for the graph with swish whole.
 TEST(Session, UsesAPlanOfTheModelCleanedUp) {
   const auto device = *OpenDevice("sim:small");
   Imported imported = Import(testing::ModelFromText(
@@ -153,7 +153,7 @@ TEST(Session, UsesAPlanOfTheModelCleanedUp) {
   ExpectRunsRight(**session, model, "swish");
 }
 
-// Whatever is wrong with a plan, the model still runs right and says why.
+// With any fault in a plan, the model still runs right and a warning says why.
 TEST(Session, IgnoresAPlanThatDoesNotFit) {
   const auto device = *OpenDevice("sim:small");
   const Imported imported = Import(testing::ModelFromText(kModel));
@@ -227,7 +227,7 @@ TEST(Session, TakesTheFirstPlanThatFits) {
   }
 }
 
-// A plan is for the shapes it was made with.
+// A plan is valid only for the shapes that it was made with.
 TEST(Session, OtherShapesHaveNoPlan) {
   const auto device = *OpenDevice("sim:small");
   const std::string open = testing::ModelFromText(kOpenBatch);
@@ -320,7 +320,7 @@ TEST(PlanKey, FollowsAllThatAPlanIsBoundTo) {
   EXPECT_NE(PlanKey(a, "cpu=1", tf32), key);
 }
 
-// A home of the test's own, so that no test writes into the user's.
+// A home folder of the test, so that no test writes into the user's.
 class TunedSession : public ::testing::Test {
  protected:
   void SetUp() override {

@@ -1,4 +1,4 @@
-// Models of this room's tests, in ONNX's own text form.
+// Models for this room's tests, in ONNX's own text form. Constants.
 #pragma once
 
 #include <string_view>

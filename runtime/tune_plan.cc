@@ -10,18 +10,18 @@
 namespace ag {
 namespace {
 
-// A third of what the service takes for a group that it remembers for good.
+// A third of the time that the service spends on a group, whose result it stores.
 constexpr Nanos kGroupTime{10'000'000};
 
-// A plan on more streams is worth a trial when its simulation takes less than this share of the
-// time of the best one on fewer. Trials are timed whole: the last ones, which promise most.
+// A plan on more streams is tried when its simulation takes less than this share of the time of the
+// best plan on fewer. Only the last trials, which promise most, are timed whole.
 constexpr double kPromise = 0.995;
 constexpr size_t kTrialsMax = 2;
 constexpr int kTrialBlocksMax = 18;
 constexpr Nanos kTrialsTime{5'000'000'000};
 
-// What is known already, with a group on few cores as fast as on all: plans that promise nothing
-// even so need no measurement.
+// Measured times, with the assumption that a group on few cores is as fast as on all. A plan that
+// promises nothing even with these times needs no measurement.
 class HopefulTimes : public GroupTimes {
  public:
   HopefulTimes(const MeasuredTimes& known, const DeviceSpec& spec) : known_(known), spec_(spec) {}
@@ -68,7 +68,7 @@ class Tuning {
   const TimingData weights_{1};
 };
 
-// The plan on so many streams, and its simulation.
+// Returns the plan on this many streams and its simulated time.
 StatusOr<Tuning::Trial> Tuning::Try(GroupTimes& times, int streams) const {
   const DeviceSpec& spec = device_.spec();
   Trial trial;
@@ -100,7 +100,7 @@ StatusOr<std::vector<Tuning::Trial>> Tuning::PromisingTrials(double one_stream_n
       bar_ns = kPromise * trial.makespan_ns;
       trials.push_back(std::move(trial));
     } else if (spec.stream_cores == 0) {
-      break;  // Each number of streams has group times of its own: that was enough measuring.
+      break;  // Each number of streams has its own group times, and measuring more is not worth it.
     }
   }
   if (trials.size() > kTrialsMax) trials.erase(trials.begin(), trials.end() - kTrialsMax);
@@ -119,7 +119,7 @@ StatusOr<Plan> Tuning::Refined(Plan plan) {
   return WithKernels(std::move(plan), faster);
 }
 
-// plans[0], unless another one is FASTER.
+// Returns plans[0], unless another one is FASTER.
 StatusOr<Plan> Tuning::Fastest(const std::vector<Plan>& plans) {
   std::vector<std::unique_ptr<Executable>> built;
   std::vector<PlanToTime> to_time;

@@ -10,7 +10,7 @@
 namespace ag {
 namespace {
 
-// Layers after each other, and in two branches. They are so small that a launch is most of them.
+// Layers in a chain and in two branches, so small that a launch is most of their time.
 constexpr std::string_view kChain = R"(
 input x f32[2,2]
 w = const f32[2,2] seed 1

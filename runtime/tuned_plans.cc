@@ -7,7 +7,7 @@
 namespace ag {
 namespace {
 
-// The variable's value when it is an absolute path; others are to be ignored (XDG's rule).
+// Returns the variable's value when it is an absolute path, else "" (XDG's rule).
 std::string AbsolutePath(const char* variable) {
   const char* value = std::getenv(variable);
   return value != nullptr && value[0] == '/' ? value : "";

@@ -1,5 +1,5 @@
-// Plans that tuning found, kept for later sessions on the machine: a file each in one folder, named
-// by what the plan is bound to.
+// Plans that tuning found, kept for later sessions on this machine: one file each in one folder,
+// named by what the plan is bound to. Thread-safe: files appear whole.
 #pragma once
 
 #include <string>
@@ -8,15 +8,16 @@
 
 namespace ag {
 
-// $XDG_CACHE_HOME/autograph/tuned-plans, or the same below $HOME/.cache. Empty: neither variable
-// is an absolute path.
+// Returns $XDG_CACHE_HOME/autograph/tuned-plans, or the same below $HOME/.cache; empty when neither
+// variable is an absolute path.
 std::string DefaultTunedPlans();
 
-// The plan in the file when it fits graph and device. Else an error that says why; a file that is
-// damaged or was made for something else is one as well.
+// Returns the plan in the file when it fits graph and device, else an error that says why: no file,
+// damaged bytes, or a plan for something else.
 StatusOr<Plan> ReadTunedPlan(const std::string& path, const Graph& graph, const Device& device);
 
-// Makes the folder where it is missing; the file then holds the old bytes or the new ones.
+// Writes the plan and makes the folder when it is missing. After an error the file holds the old
+// bytes.
 Status WriteTunedPlan(const std::string& path, const Plan& plan);
 
 }  // namespace ag

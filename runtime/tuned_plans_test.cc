@@ -11,7 +11,7 @@
 namespace ag {
 namespace {
 
-// Sets a variable of the process for as long as it lives; null: unset.
+// Sets an environment variable while this object lives; null unsets it.
 class Variable {
  public:
   Variable(const char* name, const char* value) : name_(name) {

@@ -69,7 +69,7 @@ struct Loaded {
   std::vector<Tensor> inputs, outputs;
   bool cold_cache = false;
 
-  // The mean of the place's runs.
+  // Returns the mean time of the place's runs.
   StatusOr<double> MeanNs(const Place& place) {
     Executable& executable = session->executable();
     if (cold_cache) return executable.ColdRunNs(inputs, outputs);
@@ -93,7 +93,7 @@ StatusOr<Loaded> Load(const FileTimerRequest& request) {
     loaded.outputs.push_back(Tensor::Zeros(info.type));
   }
   for (int run = 0; run < kWarmRuns; ++run) AG_TRY(loaded.MeanNs({}).status());
-  // What only loading needed goes back: several such processes stand beside each other. Pages of
+  // Gives back memory that only loading needed, since several such processes live at once. Pages of
   // the file that runs still read come again from the page cache.
   malloc_trim(0);
   madvise(const_cast<char*>(file->bytes().data()), file->bytes().size(), MADV_DONTNEED);
@@ -115,7 +115,7 @@ std::string ErrorLine(const Status& status) {
 Status Serve(int socket) {
   AG_LET(const Frame frame, ReceiveFrame(socket));
   AG_LET(const FileTimerRequest request, DecodeFileTimerRequest(frame.payload));
-  // Two streams over one socket: stdio may not read and write through one.
+  // Uses two streams over one socket, because one stdio stream cannot both read and write it.
   FILE* const out = fdopen(dup(socket), "w");
   FILE* const in = fdopen(socket, "r");
   AG_CHECK(in != nullptr && out != nullptr);

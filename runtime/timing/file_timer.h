@@ -1,5 +1,5 @@
 // The role "time-file": a process that loads one model file as a session and runs it on request.
-// Private to this folder.
+// The codecs are pure functions. Private to this folder.
 #pragma once
 
 #include <map>

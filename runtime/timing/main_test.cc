@@ -1,4 +1,4 @@
-// The test program starts processes that run files, which are this very program.
+// The test program; the processes that it starts to run files are this same program.
 #include <gtest/gtest.h>
 
 #include "base/process.h"

@@ -25,7 +25,7 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kOrtNoun = "ONNX Runtime";
 constexpr size_t kLineMax = size_t{4} << 20;
 
-// The first program of this name in PATH; a name with a slash is a path already.
+// Returns the first program of this name in PATH; a name with a slash is a path already.
 StatusOr<std::string> FindProgram(const std::string& name) {
   std::vector<std::string> candidates;
   if (name.find('/') != std::string::npos) {
@@ -44,8 +44,8 @@ StatusOr<std::string> FindProgram(const std::string& name) {
   return Err(StatusCode::kNotFound, "there is no {} to ask for ONNX Runtime", name);
 }
 
-// Threads that make ONNX Runtime comparable with `device`: the cores of a `cpu` device, for others
-// all that this process may use.
+// Returns the number of threads that makes ONNX Runtime comparable with `device`: the cores of a
+// `cpu` device, else all cores that this process may use.
 int ThreadsBeside(const TimeFilesRequest& request) {
   if (request.threads > 0) return request.threads;
   const StatusOr<DeviceName> name = ParseDeviceName(request.device);

@@ -1,5 +1,5 @@
-// One file's process while files are timed: started, asked for runs line by line, ended. Private to
-// this folder.
+// The process of one file while files are timed: it is started, asked for runs line by line, and
+// ended with this object. One thread at a time. Private to this folder.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -17,10 +17,10 @@ struct Waiting {
   const std::function<void()>* on_progress = nullptr;  // As `stop`.
 };
 
-// What a file does when its turn comes.
+// The runs of a file in its turn.
 struct Place {
   int runs = 1;
-  bool warm = true;  // One more run before, not counted.
+  bool warm = true;  // One more run before, which is not counted.
 };
 
 class TimerProcess {
@@ -28,12 +28,13 @@ class TimerProcess {
   // Starts the process; Ready waits until its model is loaded. kNotFound: no Python.
   static StatusOr<TimerProcess> Start(const TimeFilesRequest& request, const FileToTime& file);
 
-  // Fills in what the process says of itself. kNotFound: no ONNX Runtime; kInvalidArgument: it
-  // refuses the file; the session's own error; kDeadlineExceeded; kCancelled.
+  // Waits until the model is loaded and returns what the process reports about itself. kNotFound:
+  // no ONNX Runtime; kInvalidArgument: it refuses the file, or the session's own error;
+  // kDeadlineExceeded; kCancelled; kUnavailable: the process died.
   StatusOr<FileRunner> Ready(const Waiting& waiting);
 
-  // The mean of the place's runs in nanoseconds. kUnavailable: the process died; kInternal: it
-  // answered with a time that is none.
+  // Returns the mean time of the place's runs in nanoseconds. kUnavailable: the process died;
+  // kInternal: the answer is not a time.
   StatusOr<double> Run(const Place& place, const Waiting& waiting);
 
   pid_t pid() const { return child_.pid(); }
@@ -43,20 +44,22 @@ class TimerProcess {
       : child_(std::move(child)), noun_(std::move(noun)) {}
   ChildProcess child_;
   std::string noun_;  // "ONNX Runtime", "the session".
-  std::string rest_;  // What came after the last line.
+  std::string rest_;  // Bytes after the last line.
 };
 
-// Sizes by input name, as the script takes them.
+// Returns the sizes by input name in the form that the script reads.
 nlohmann::ordered_json ShapesJson(const std::map<std::string, Shape>& shapes);
 
 // Starts Python on the embedded script with this request, a JSON document. kNotFound: no Python.
 StatusOr<ChildProcess> SpawnOrtTimer(const std::string& request_json);
 
-// The next line from the child without its end; `rest` keeps what came behind it.
+// Returns the child's next line without its end; `rest` keeps the bytes after it. kCancelled,
+// kDeadlineExceeded, and kUnavailable when the child died.
 StatusOr<std::string> ReadLine(ChildProcess& child, const std::string& noun, std::string* rest,
                                const Waiting& waiting);
 
-// "ready PLAN VERSION" as what it says; "missing", "error" and the like as their status.
+// Parses "ready PLAN VERSION"; returns the status of "missing ..." and "error ...", and kInternal
+// for anything else.
 StatusOr<FileRunner> ParseReady(const std::string& line, const std::string& noun);
 
 }  // namespace ag::internal
