@@ -1,6 +1,6 @@
 """The commands of a wheel that has the programs: each becomes the program of its name.
 
-Apart from the package, whose import would take longer than most commands do.
+Not part of the package, because importing that would take longer than most commands.
 """
 
 import os

@@ -66,7 +66,7 @@ def generate(target: Path) -> None:
 
 
 class BuildPackage(build_py):
-    """Adds what is not in the tree."""
+    """Adds the generated files to the build."""
 
     def run(self) -> None:
         """Copies the sources, then generates beside them."""
@@ -79,15 +79,15 @@ class BuildPackage(build_py):
 
 
 class PlatformDistribution(Distribution):
-    """A package that is for one platform."""
+    """A package for one platform."""
 
     def has_ext_modules(self) -> bool:
-        """Says so, though nothing is compiled here."""
+        """Returns True, though nothing is compiled here."""
         return True
 
 
 class PlatformWheel(bdist_wheel):
-    """A wheel for one platform and every Python: what is inside knows nothing of Python."""
+    """A wheel for one platform and every Python: its programs do not depend on Python."""
 
     def get_tag(self) -> "tuple[str, str, str]":
         """Returns py3-none-PLATFORM."""
@@ -95,7 +95,7 @@ class PlatformWheel(bdist_wheel):
 
 
 def commands_of(folder: str) -> "list[str]":
-    """Returns the entry points of the programs that are there."""
+    """Returns the entry points of the programs that exist."""
     names = [name for name in PROGRAMS if Path(folder, name).exists()]
     return [f"{name} = _autograph_programs:{name.replace('-', '_')}" for name in names]
 

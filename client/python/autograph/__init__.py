@@ -1,6 +1,6 @@
 """AutoGraph: a faster ONNX model that computes the same, with proof.
 
-`optimize` is the whole thing in one call. `Client` and `AsyncClient` talk to a server: submit,
+`optimize` does all of it in one call. `Client` and `AsyncClient` talk to a server: submit,
 watch, wait, cancel, list, look up. `Session` runs a model in this process, with the plan that it
 carries. Errors are `AutoGraphError`, one subclass for each thing to do next.
 """

@@ -21,7 +21,7 @@ from typing import Any, List
 from .errors import Code, FailedPrecondition, error_of
 
 LIBRARY_VARIABLE = "AUTOGRAPH_LIBRARY"
-# Programs and libraries that a wheel for one platform has inside.
+# Programs and libraries that a wheel for one platform contains.
 NATIVE = Path(__file__).with_name("_native")
 
 
@@ -58,7 +58,7 @@ class OptionsC(Structure):
     ]
 
 
-# Every function that is used: result, arguments. Handles are void pointers.
+# The functions that this package uses: result, arguments. Handles are void pointers.
 _FUNCTIONS = {
     "ag_version": (c_char_p, []),
     "ag_last_error": (c_char_p, []),
@@ -95,7 +95,7 @@ def library() -> Any:
     """Returns the loaded library: AUTOGRAPH_LIBRARY, else the package's own, else the system's.
 
     Raises:
-        FailedPrecondition: there is none that loads; the message says where it was looked for.
+        FailedPrecondition: no library loads; the message lists the places that were tried.
     """
     tried = []
     for path in _candidates():
@@ -120,7 +120,7 @@ def _declare(found: Any) -> Any:
 
 
 def runtime_version() -> str:
-    """Returns the version of the runtime library. Raises FailedPrecondition: there is none."""
+    """Returns the version of the runtime library. Raises FailedPrecondition: no library loads."""
     return str(library().ag_version().decode())
 
 

@@ -1,4 +1,4 @@
-"""A model to be sent: a file or bytes, with its digest."""
+"""A model to send: a file or bytes, with its digest."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Iterator, Optional, Union
 
 from .errors import Code, InvalidArgument, NotFound
 
-CHUNK_BYTES = 1 << 20  # What one message of an upload carries at most (proto: Blobs.Upload).
+CHUNK_BYTES = 1 << 20  # The most that one message of an upload carries (proto: Blobs.Upload).
 
 ModelLike = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview]
 
 
 class Model:
-    """The bytes of an ONNX model. A file is read twice (digest, upload) and never held whole."""
+    """The bytes of an ONNX model. A file is read twice (digest, upload), never as a whole."""
 
     def __init__(self, model: ModelLike) -> None:
         """Takes a path or the bytes themselves and computes the digest.
 
         Raises:
-            NotFound: there is no such file. InvalidArgument: it is not a file that can be read.
+            NotFound: there is no such file. InvalidArgument: the file cannot be read.
             TypeError: `model` is something else.
         """
         self._bytes = memoryview(b"")

@@ -30,14 +30,14 @@ def optimize(
 
     With a server (`server`, else the variable AUTOGRAPH_SERVER) the job runs there. Without one the
     `autograph` program runs the whole service on this machine: the wheel's own or an installed one.
-    What it has to beat is ONNX Runtime where this Python (or the one that AUTOGRAPH_PYTHON names)
+    The baseline is ONNX Runtime where this Python (or the one that AUTOGRAPH_PYTHON names)
     has it, else our untuned session.
 
     Args:
         model: path or bytes of an ONNX model.
         server: HOST:PORT or unix:PATH.
         timeout: seconds to wait; None: as long as it takes. At a server the job goes on; without
-            one the search is stopped, and what it measured is remembered for the next call.
+            one the search stops, and its measurements are kept for the next call.
         on_progress: called with a `Job` for every change. A server only.
         data: folder of the embedded service's store; default: that of the program. Without a
             server only.
@@ -50,7 +50,7 @@ def optimize(
     Raises:
         AutoGraphError: one subclass for each thing to do next; see `autograph.errors`.
         KeyboardInterrupt: Ctrl-C. A job at a server goes on, and the message has its name; without
-            a server the search is stopped, and what it measured is remembered.
+            a server the search stops, and its measurements are kept.
     """
     address = server or os.environ.get(_rpc.SERVER_VARIABLE, "")
     if address:

@@ -1,4 +1,4 @@
-"""What the synchronous and the asynchronous client have in common: messages, errors, settings."""
+"""Messages, errors and settings that the synchronous and the asynchronous client share."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from .report import Report, Result
 
 SERVER_VARIABLE = "AUTOGRAPH_SERVER"
 
-# The settings of the C++ client: a dead server is noticed and a restarted one found within a
-# second; a host that vanished sends no goodbye, and the server takes a ping each 20 s.
+# The settings of the C++ client: it finds a dead server, and a restarted one, within a second. A
+# ping finds a host that vanished without closing; the server accepts one each 20 s.
 CHANNEL_OPTIONS: List[Tuple[str, Union[int, str]]] = [
     ("grpc.max_receive_message_length", 16 << 20),
     ("grpc.initial_reconnect_backoff_ms", 100),
@@ -29,11 +29,11 @@ CHANNEL_OPTIONS: List[Tuple[str, Union[int, str]]] = [
     ("grpc.max_reconnect_backoff_ms", 1000),
     ("grpc.keepalive_time_ms", 30_000),
     ("grpc.keepalive_timeout_ms", 10_000),
-    # Each client has a connection of its own, so that closing one leaves the others alone.
+    # Each client has its own connection, so that closing one does not affect the others.
     ("grpc.use_local_subchannel_pool", 1),
 ]
 
-# gRPC's own words for a connection that could not be made, or was lost.
+# gRPC's messages for a connection that failed or was lost.
 _TRANSPORT = re.compile(
     r"failed to connect|connection (refused|reset|attempt)|socket closed|dns |name resol|recvmsg"
     r"|sendmsg|no such file or directory|keepalive|goaway|broken pipe|stream removed",
@@ -43,7 +43,7 @@ _TRANSPORT = re.compile(
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What a server offers: its version, the devices of connected workers, the largest model."""
+    """A server's offer: its version, the devices of connected workers, the largest model."""
 
     version: str
     build: str
@@ -81,7 +81,7 @@ def to_error(error: Any, address: str, job: str = "") -> AutoGraphError:
 
 
 def is_unavailable(error: Any) -> bool:
-    """Whether calling again may help."""
+    """Returns True when calling again may help."""
     return bool(error.code() == grpc.StatusCode.UNAVAILABLE)
 
 
@@ -102,14 +102,14 @@ def submission(model: Model, request_id: str, options: Mapping[str, Any]) -> Any
 
 
 def look_up(model: Model, options: Mapping[str, Any]) -> Any:
-    """Returns the request that asks for a remembered answer only."""
+    """Returns the request that asks only for a stored answer."""
     request = request_of(options, model_digest=model.digest, model_name=model.name)
     request.only_cached = True
     return request
 
 
 def upload_messages(model: Model) -> Iterator[Any]:
-    """Gives the messages of one upload."""
+    """Yields the messages of one upload."""
     sent = 0
     for chunk in model.chunks():
         first = sent == 0
@@ -126,7 +126,7 @@ def upload_messages(model: Model) -> Iterator[Any]:
 
 
 def check_download(digest: str, data: bytes) -> bytes:
-    """Returns `data` if it is what `digest` names.
+    """Returns `data` if its digest is `digest`.
 
     Raises:
         InternalError: the bytes have another digest.
@@ -139,7 +139,7 @@ def check_download(digest: str, data: bytes) -> bytes:
 
 
 def result_of(job: Job, onnx: bytes, report: bytes) -> Result:
-    """Puts a result together."""
+    """Builds a result."""
     return Result(
         job=job.name,
         model_name=job.model_name,
@@ -157,14 +157,14 @@ def list_request(state: Optional[State], page_size: int) -> Any:
 
 
 def waited_too_long(job: str, state: str, timeout: Optional[float]) -> DeadlineExceeded:
-    """Returns the error of a wait that ends before its job."""
+    """Returns the error for a wait that ends before its job."""
     return DeadlineExceeded(
         Code.DEADLINE_EXCEEDED, f"still {state} after {timeout} s; the job goes on", job=job
     )
 
 
 def interrupted(job: str, address: str) -> KeyboardInterrupt:
-    """Returns what Ctrl-C during a wait becomes. The wait ends, the job does not."""
+    """Returns the exception for Ctrl-C during a wait. The wait ends, the job goes on."""
     return KeyboardInterrupt(
         f"{job} goes on at {address}: Client.result({job!r}) waits again, "
         f"Client.cancel({job!r}) stops it"

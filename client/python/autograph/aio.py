@@ -1,4 +1,4 @@
-"""The service's client for asyncio: the same names as `Client`, to be awaited."""
+"""The service's client for asyncio: the methods of `Client` as coroutines."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class AsyncClient:
     """A connection to a server. Make it and use it in one event loop; `async with` closes it.
 
-    What each method does, takes and raises is as for `Client`. Cancelling the task that waits ends
+    Each method does, takes and raises the same as in `Client`. Cancelling the task that waits ends
     the wait; the job goes on.
     """
 
@@ -40,7 +40,7 @@ class AsyncClient:
         timeout: Optional[float] = 30.0,
         retry: Retry = Retry(),
     ) -> None:
-        """Does not connect yet; arguments as for `Client`."""
+        """Takes the arguments of `Client`. Does not connect yet."""
         self.server = _rpc.address_of(server)
         self._timeout = timeout
         self._retry = retry
@@ -50,7 +50,7 @@ class AsyncClient:
         self._closed = False
 
     async def close(self) -> None:
-        """Cuts the connection. Jobs go on."""
+        """Closes the connection. Jobs go on."""
         self._closed = True
         await self._channel.close()
 
@@ -80,13 +80,13 @@ class AsyncClient:
     async def submit(
         self, model: ModelLike, *, request_id: str = "", **options: Unpack[Options]
     ) -> Job:
-        """As `Client.submit`. The file is read beside the event loop."""
+        """As `Client.submit`. Reads the file outside of the event loop."""
         source = await asyncio.to_thread(Model, model)
         request = _rpc.submission(source, request_id, options)
         await self._upload(source)
         try:
             return job_of(await self._call(self._optimizer.Optimize, request))
-        except FailedPrecondition:  # Swept in between.
+        except FailedPrecondition:  # The server removed the file in between.
             await self._upload(source)
             return job_of(await self._call(self._optimizer.Optimize, request))
 
@@ -227,7 +227,7 @@ class AsyncClient:
         await self._pause(pause)
 
     async def _pause(self, seconds: float) -> None:
-        """Waits so long. The channel connects meanwhile, which it does only while a call waits."""
+        """Waits, in a call, so that the channel connects meanwhile."""
         end = time.monotonic() + seconds
         request = optimizer_pb2.GetCapabilitiesRequest()
         with contextlib.suppress(grpc.RpcError):
@@ -240,7 +240,7 @@ class AsyncClient:
 
 
 async def _upload_messages(model: Model) -> AsyncIterator[Any]:
-    """`_rpc.upload_messages`, each read beside the event loop."""
+    """Yields `_rpc.upload_messages`, each read outside of the event loop."""
     messages = _rpc.upload_messages(model)
     while (message := await asyncio.to_thread(next, messages, None)) is not None:
         yield message

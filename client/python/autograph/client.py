@@ -28,8 +28,9 @@ OnProgress = Callable[[Job], object]
 class Client:
     """A connection to a server. Thread-safe; use it as a context manager or `close` it.
 
-    What is UNAVAILABLE is called again as `retry` says. Errors are `AutoGraphError`. Ctrl-C during
-    `result` or `optimize` ends the wait; the job goes on, and the KeyboardInterrupt says its name.
+    Calls that are UNAVAILABLE are repeated as `retry` says. Errors are `AutoGraphError`. Ctrl-C
+    during `result` or `optimize` ends the wait; the job goes on, and the KeyboardInterrupt says its
+    name.
     """
 
     def __init__(
@@ -44,7 +45,7 @@ class Client:
         Args:
             server: HOST:PORT or unix:PATH; default: the variable AUTOGRAPH_SERVER.
             timeout: seconds for one short call (not for uploads, downloads and waits).
-            retry: how long to call again what was UNAVAILABLE.
+            retry: how long to repeat calls that are UNAVAILABLE.
         """
         self.server = _rpc.address_of(server)
         self._timeout = timeout
@@ -55,7 +56,7 @@ class Client:
         self._closed = False
 
     def close(self) -> None:
-        """Cuts the connection. Jobs go on."""
+        """Closes the connection. Jobs go on."""
         self._closed = True
         self._channel.close()
 
@@ -92,7 +93,7 @@ class Client:
             options: see `Options`.
 
         Returns:
-            A job that is done already when the answer is remembered, the running job of an equal
+            A finished job when the answer is stored, the running job of an equal
             request, or a new one. It survives a crash of the server.
 
         Raises:
@@ -104,12 +105,12 @@ class Client:
         self._upload(source)
         try:
             return job_of(self._call(self._optimizer.Optimize, request))
-        except FailedPrecondition:  # Swept in between.
+        except FailedPrecondition:  # The server removed the file in between.
             self._upload(source)
             return job_of(self._call(self._optimizer.Optimize, request))
 
     def cached(self, model: ModelLike, **options: Unpack[Options]) -> Optional[Result]:
-        """Returns the answer that the server remembers for `model` and these options, else None.
+        """Returns the server's stored answer for `model` and these options, else None.
 
         Nothing is uploaded or searched. Needs a worker of the device: an answer belongs to an
         environment.
@@ -122,9 +123,9 @@ class Client:
         return self.result(job_of(job))
 
     def watch(self, job: Union[Job, str], *, timeout: Optional[float] = None) -> Iterator[Job]:
-        """Gives the job's state now and after every change, to its end.
+        """Yields the job's state now and after every change, until its end.
 
-        Attaches again when the connection is cut. Leaving the loop leaves the job alone.
+        Attaches again when the connection breaks. Leaving the loop does not stop the job.
 
         Raises:
             NotFound: no such job. DeadlineExceeded: `timeout` seconds are over; the job goes on.
@@ -198,7 +199,7 @@ class Client:
         return job_of(self._call(self._optimizer.GetJob, request))
 
     def cancel(self, job: Union[Job, str]) -> Job:
-        """Asks the job to stop; `result` then gives the best that was verified by then, if any.
+        """Cancels the job; `result` then returns the best answer that was verified, if any.
 
         Does not wait for the end. A job that has ended stays as it is.
         """
@@ -206,7 +207,7 @@ class Client:
         return job_of(self._call(self._optimizer.CancelJob, request))
 
     def list(self, *, state: Optional[State] = None, page_size: int = 50) -> Iterator[Job]:
-        """Gives the server's jobs, the newest first, asking for the next page when it is needed."""
+        """Yields the server's jobs, the newest first; fetches the next page when needed."""
         request = _rpc.list_request(state, page_size)
         while True:
             page = self._call(self._optimizer.ListJobs, request)
@@ -216,12 +217,12 @@ class Client:
             request.page_token = page.next_page_token
 
     def capabilities(self) -> _rpc.Capabilities:
-        """Returns what the server offers."""
+        """Returns the server's capabilities."""
         found = self._call(self._optimizer.GetCapabilities, optimizer_pb2.GetCapabilitiesRequest())
         return _rpc.capabilities_of(found)
 
     def download(self, digest: str) -> bytes:
-        """Returns the blob whose SHA-256 is `digest`, checked. Goes on where a cut stream ended."""
+        """Returns the blob with the SHA-256 `digest`, checked. Resumes a stream that broke."""
         parts: List[bytes] = []
         size = 0
         backoff = Backoff(self._retry, self._retry.seconds)
@@ -266,7 +267,7 @@ class Client:
         self._pause(pause)
 
     def _pause(self, seconds: float) -> None:
-        """Waits so long. The channel connects meanwhile, which it does only while a call waits."""
+        """Waits, in a call, so that the channel connects meanwhile."""
         end = time.monotonic() + seconds
         request = optimizer_pb2.GetCapabilitiesRequest()
         with contextlib.suppress(grpc.RpcError):

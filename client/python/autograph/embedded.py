@@ -1,4 +1,4 @@
-"""Optimizing without a server: the `autograph` program with the whole service inside."""
+"""Optimization without a server: runs the `autograph` program, which contains the service."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from .report import Report, Result
 PROGRAM_VARIABLE = "AUTOGRAPH_PROGRAM"
 PYTHON_VARIABLE = "AUTOGRAPH_PYTHON"  # The Python whose ONNX Runtime the program measures.
 
-# The program's exit codes (docs/cli.md) where it gives no status: it ended before there was a job.
+# The program's exit codes (docs/cli.md) when it gives no status, because it ended before a job.
 _EXIT_CODES = {
     2: Code.INVALID_ARGUMENT,
     3: Code.INVALID_ARGUMENT,
     4: Code.UNAVAILABLE,
     130: Code.CANCELLED,
 }
-_STOP_SECONDS = 10.0  # What the program has to end in hand what it began.
+_STOP_SECONDS = 10.0  # The time that the program has to end its work.
 
 
 def find_program() -> str:
@@ -86,10 +86,10 @@ def optimize_embedded(
 
 
 def _run(words: List[str], timeout: Optional[float]) -> Tuple[int, str, str]:
-    """Runs the program; returns its exit code and what it wrote."""
-    # What is compared with is the ONNX Runtime of this Python.
+    """Runs the program; returns its exit code and its output."""
+    # The baseline is the ONNX Runtime of this Python.
     variables = {PYTHON_VARIABLE: sys.executable or "python3", **os.environ}
-    # A session of its own: Ctrl-C reaches it once, from here, wherever this process got it from.
+    # Its own process session: Ctrl-C reaches it once, from here, not also from the terminal.
     child = subprocess.Popen(
         words,
         stdin=subprocess.DEVNULL,
@@ -114,7 +114,7 @@ def _run(words: List[str], timeout: Optional[float]) -> Tuple[int, str, str]:
 
 
 def _stop(child: subprocess.Popen[str]) -> None:
-    """Ends the program if it runs: asked to, then told to."""
+    """Ends the program if it runs: by a signal to stop, then by a kill."""
     for how in (signal.SIGINT, signal.SIGKILL):
         if child.poll() is not None:
             break
@@ -133,7 +133,7 @@ def _stop(child: subprocess.Popen[str]) -> None:
 
 
 def _job_of(out: str) -> Mapping[str, Any]:
-    """Returns the document that the program printed; empty when it ended before."""
+    """Returns the document that the program printed; empty when there is none."""
     try:
         doc = json.loads(out) if out.strip() else {}
     except ValueError as error:

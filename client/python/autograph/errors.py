@@ -1,4 +1,4 @@
-"""What can go wrong, by what the caller should do next.
+"""The errors, one class for each thing that the caller should do next.
 
 Every error of this package is an :class:`AutoGraphError` with the ``code`` and the ``message`` that
 the service or the runtime gave. Where Python has a class of its own for the case (``ValueError``,
@@ -58,7 +58,7 @@ class InvalidArgument(AutoGraphError, ValueError):
 
 
 class NotFound(AutoGraphError, LookupError):
-    """Make it first: no such job, blob, file or remembered answer."""
+    """Make it first: no such job, blob, file or stored answer."""
 
 
 class FailedPrecondition(AutoGraphError):
@@ -70,11 +70,11 @@ class PermissionDenied(AutoGraphError, PermissionError):
 
 
 class ResourceExhausted(AutoGraphError):
-    """Smaller, later, or on another device."""
+    """Call with less, later, or on another device."""
 
 
 class DeadlineExceeded(AutoGraphError, TimeoutError):
-    """The time that the caller gave is over. A job goes on."""
+    """The caller's time limit passed. A job goes on."""
 
 
 class Cancelled(AutoGraphError):
@@ -90,7 +90,7 @@ class Unavailable(AutoGraphError, ConnectionError):
 
 
 class InternalError(AutoGraphError):
-    """Damaged bytes or a bug of ours."""
+    """Damaged bytes or a bug in AutoGraph."""
 
 
 _CLASSES: Dict[Code, Type[AutoGraphError]] = {
@@ -114,7 +114,7 @@ _CLASSES: Dict[Code, Type[AutoGraphError]] = {
 
 
 def error_of(code: int, message: str, *, job: str = "") -> AutoGraphError:
-    """Returns the error of the class that belongs to ``code``; an unknown code is ``UNKNOWN``."""
+    """Returns an error of the class for ``code``; an unknown code is ``UNKNOWN``."""
     try:
         known = Code(code)
     except ValueError:

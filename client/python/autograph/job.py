@@ -10,7 +10,7 @@ from .errors import AutoGraphError, Cancelled, Code, error_of
 
 
 class State(str, enum.Enum):
-    """Where a job is. A coordinator that was restarted puts what ran back to QUEUED."""
+    """A job's state. A restarted coordinator sets the jobs that ran back to QUEUED."""
 
     QUEUED = "queued"
     IMPORTING = "importing"
@@ -29,7 +29,7 @@ _ENDS = (State.SUCCEEDED, State.FAILED, State.CANCELLED)
 
 @dataclass(frozen=True)
 class Progress:
-    """How far the search is.
+    """The progress of the search.
 
     Attributes:
         stage: for people: "measuring groups".
@@ -54,7 +54,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Job:
-    """One request's life, as it was at one moment.
+    """A job as it was at one moment.
 
     Attributes:
         name: "jobs/7", permanent.
@@ -88,7 +88,7 @@ class Job:
 
     @property
     def done(self) -> bool:
-        """Whether it has ended."""
+        """True when the job has ended."""
         return self.state in _ENDS
 
 
@@ -132,7 +132,7 @@ def job_of(message: Any) -> Job:
 
 
 def raise_unless_answered(job: Job) -> None:
-    """Raises what the end of `job` means when it has no result.
+    """Raises the error of a `job` that ended without a result.
 
     Raises:
         AutoGraphError: of the class that belongs to the job's own error, with `job` set.

@@ -1,4 +1,4 @@
-"""What a caller may ask for, and how it becomes a request of the service."""
+"""The options of a caller, and their conversion to a request of the service."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .errors import Code, InvalidArgument, Unimplemented
 
 
 class Options(TypedDict, total=False):
-    """Keywords of `optimize`, `submit` and `cached`. What is left out has the service's default.
+    """Keywords of `optimize`, `submit` and `cached`. Missing ones get the service's defaults.
 
     All but `no_cache` and `remeasure` are part of the answer's key: other options, another search.
 
@@ -27,11 +27,11 @@ class Options(TypedDict, total=False):
         streams: at most so many streams.
         seed: of the search and its data; 1.
         without: names of rules to leave out.
-        target: "device" (what is fastest there) or "portable" (only what ONNX Runtime gains by).
+        target: "device" (fastest there) or "portable" (only rewrites that ONNX Runtime gains by).
         keep_bytes: when no rewrite wins, the answer is the model's own bytes, without the plan.
-        onnxruntime: what is to be beaten: "auto" (ONNX Runtime, when it is installed beside a cpu
+        onnxruntime: the baseline: "auto" (ONNX Runtime, when it is installed beside a cpu
             worker), "off" (our untuned session instead), "require".
-        no_cache: search again though the answer is known.
+        no_cache: search again even when the answer is stored.
         remeasure: measure every group again.
     """
 
@@ -59,7 +59,7 @@ class Options(TypedDict, total=False):
 
 
 def check_names(options: Mapping[str, Any]) -> None:
-    """Raises TypeError for a keyword that is none of `Options`."""
+    """Raises TypeError for a keyword that is not in `Options`."""
     for name in options:
         if name not in Options.__annotations__:
             known = ", ".join(Options.__annotations__)

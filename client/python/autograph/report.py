@@ -1,4 +1,4 @@
-"""What a job found out, typed: the JSON report of docs/report.md and the result around it."""
+"""The typed result of a job: the JSON report of docs/report.md and the result around it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Ratio:
 
 @dataclass(frozen=True)
 class FileFacts:
-    """What a model file consists of, counted as ONNX's own tools count."""
+    """The parts of a model file, counted as ONNX's own tools count."""
 
     file_bytes: int
     parameters: int
@@ -47,7 +47,7 @@ class FileFacts:
 
 @dataclass(frozen=True)
 class OutputError:
-    """How far one output of the answer is from that of the model as it came.
+    """The difference of one output of the answer from that of the input.
 
     Attributes:
         output: its name.
@@ -66,7 +66,7 @@ class OutputError:
 
 @dataclass(frozen=True)
 class Rewrite:
-    """A rule, how often it was applied, and what that was estimated (not measured) to gain."""
+    """A rule, the number of its applications, and their estimated (not measured) gain."""
 
     rule: str
     count: int
@@ -102,7 +102,7 @@ class Kernel:
 
 @dataclass(frozen=True)
 class GroupKernels:
-    """A group of the output's plan (its number there): the fastest kernel, and those that lost."""
+    """A group of the output's plan (by number): the fastest kernel and the slower ones."""
 
     group: int
     chosen: Kernel
@@ -118,11 +118,11 @@ class Report:
         verdict: "FASTER", "NO_GAIN_FOUND" (measured, not faster) or "NOT_MEASURED".
         request: the request as accepted, defaults filled in.
         environment: device, driver and library versions that the times are of.
-        rules_digest: which rules were searched with.
+        rules_digest: the rules of the search.
         simulated: the device is simulated, so every time is an estimate.
         baseline: what the user runs today: "ONNX Runtime 1.23.2" or "AutoGraph, untuned".
         output_runtime: where the output was timed, "AutoGraph" or "ONNX Runtime 1.23.2".
-        input: the file that came, in the baseline.
+        input: the input file, in the baseline.
         output: the file handed out, in output_runtime.
         eager: ungrouped, for information.
         speedup: input over output, paired; speedup_low and speedup_high are its 99 % interval.
@@ -179,7 +179,7 @@ class Report:
 
     @staticmethod
     def parse(text: str) -> Report:
-        """Reads a report. Members that this version does not know are skipped.
+        """Returns the parsed report. Skips members that this version does not know.
 
         Raises:
             InternalError: the text is no report.
@@ -300,7 +300,7 @@ class Result:
         onnx: the bytes of the answer: a standard ONNX model with its plan in the metadata,
             rewritten, or the input's own bytes with the plan behind them.
         report: everything that is known about it.
-        cached: the answer was remembered; nothing was searched or measured for this call.
+        cached: the answer was stored; nothing was searched or measured for this call.
         cancelled: the job was cancelled, and this is the best that had been verified by then.
     """
 
@@ -318,12 +318,12 @@ class Result:
 
     @property
     def faster(self) -> bool:
-        """Whether the answer is faster than what the user runs today, beyond noise."""
+        """True when the answer is faster than the baseline, beyond noise."""
         return self.report.verdict == "FASTER"
 
     @property
     def speedup(self) -> float:
-        """Latency of the input as it is run today over that of the output."""
+        """The latency of the input in the baseline over that of the output."""
         return self.report.speedup
 
     @property
@@ -333,7 +333,7 @@ class Result:
 
     @property
     def device(self) -> str:
-        """The device that it was measured on."""
+        """The device of the measurements."""
         return str(self.report.request["device"])
 
     @property

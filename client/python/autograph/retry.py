@@ -1,4 +1,4 @@
-"""When and how long to call again what was UNAVAILABLE."""
+"""The rules for repeating calls that are UNAVAILABLE."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Backoff:
         self.reset()
 
     def reset(self) -> None:
-        """Begins anew: the last attempt got somewhere."""
+        """Begins anew after an attempt that made progress."""
         self._pause = self._retry.first_pause
         self._began: Optional[float] = None
 
@@ -52,7 +52,7 @@ class Backoff:
 
 
 class Deadline:
-    """A moment by which something is to be done; None: no limit."""
+    """The end of a time limit; None: no limit."""
 
     def __init__(self, timeout: Optional[float]) -> None:
         self.timeout = timeout
@@ -63,6 +63,6 @@ class Deadline:
         return None if self._end is None else max(0.0, self._end - time.monotonic())
 
     def shorten(self, pause: float) -> float:
-        """Returns `pause`, or what is left when that is less."""
+        """Returns `pause`, or the time left when that is less."""
         left = self.left()
         return pause if left is None else min(pause, left)

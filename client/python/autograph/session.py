@@ -1,4 +1,4 @@
-"""Running a model in this process."""
+"""A session: runs a model in this process."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _DTYPES: Dict[int, Tuple[str, "np.dtype[Any]"]] = {
 
 
 class SessionWarning(UserWarning):
-    """What the runtime wants to be known about a model, e.g. that its plan was not used."""
+    """A warning of the runtime about a model, e.g. that its plan was not used."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Session:
     independent of each other. Memory and threads are freed by `close` (or ``with``, or the garbage
     collector). A session does not live through `os.fork`: make it in the child.
 
-    The model is parsed in this process: models of strangers belong to the service.
+    The model is parsed in this process: give models that are not trusted to the service.
     """
 
     def __init__(
@@ -103,12 +103,12 @@ class Session:
             device: "cpu", "cpu:CORES", "sim:NAME", "cuda:0".
             plan: "carried": the plan in the model where it fits this machine, else one made here
                 (with a `SessionWarning`); "input": made here; "eager": every operator by itself.
-            streams: at most so many streams, for a plan made here; 0: as the plan says; with `tune`
+            streams: the most streams, for a plan made here; 0: as the plan says; with `tune`
                 as many as measure best.
             shapes: sizes for inputs that the model leaves open.
             tune: measure every group's kernels while loading (seconds to a minute), for a plan made
                 here; plans that a model carries were measured when they were made.
-            tuned_plans: folder that remembers what tuning found, for later sessions that tune;
+            tuned_plans: folder that keeps tuned plans for later sessions that tune;
                 None: the user's own (~/.cache/autograph/tuned-plans); "": none.
 
         Raises:
@@ -124,7 +124,7 @@ class Session:
         options.tune = int(tune)
         options.tuned_plans = None if tuned_plans is None else os.fsencode(tuned_plans)
         self._handle = self._create(model, options)
-        del kept  # What `options` pointed to had to live until here.
+        del kept  # `options` pointed to it until here.
         with self._freed_on_error():
             self.inputs = self._infos("input")
             self.outputs = self._infos("output")
@@ -140,7 +140,7 @@ class Session:
 
     @property
     def uses_carried_plan(self) -> bool:
-        """Whether it runs the plan that the model carries."""
+        """True when the session runs the plan that the model carries."""
         with self._lock:
             return bool(self._library.ag_session_uses_carried_plan(self._open()))
 
@@ -232,7 +232,7 @@ class Session:
         *,
         out: Optional[Mapping[str, NDArray[Any]]] = None,
     ) -> Tuple[Dict[str, NDArray[Any]], int]:
-        """As `run`, and the nanoseconds that the device spent (on "sim:NAME" an estimate)."""
+        """Runs as `run`; also returns the device's nanoseconds (on "sim:NAME" an estimate)."""
         given = out or {}
         _check_names("input", self.inputs, inputs, all_of_them=True)
         _check_names("out", self.outputs, given, all_of_them=False)
@@ -268,7 +268,7 @@ class Session:
         """Frees the model after the run in hand. Closing twice is fine."""
         with self._lock:
             handle, self._handle = self._handle, None
-            # After a fork the device's threads are not here to be ended.
+            # After a fork the device's threads do not exist in this process.
             if handle is not None and self._process == os.getpid():
                 self._library.ag_session_destroy(handle)
 
@@ -336,7 +336,7 @@ class Session:
 def _options(
     device: str, plan: str, streams: int, shapes: Mapping[str, Sequence[int]]
 ) -> Tuple[OptionsC, List[Any]]:
-    """Returns the C options, and what they point to."""
+    """Returns the C options and the objects that they point to."""
     if plan not in _PLANS:
         raise InvalidArgument(
             Code.INVALID_ARGUMENT, f"plan: {plan!r} is none of {', '.join(_PLANS)}"

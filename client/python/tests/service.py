@@ -1,6 +1,6 @@
 """A whole service of real processes for tests: coordinator, worker and command line.
 
-Everything is in a folder of its own that goes at the end, as do the processes. The variable
+Everything is in one folder, which is removed at the end; the processes end then, too. The variable
 AUTOGRAPH_BUILD names the folder with the programs.
 """
 
@@ -20,7 +20,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence
 BUILD = Path(os.environ["AUTOGRAPH_BUILD"])
 ROOT = Path(__file__).resolve().parents[3]
 DEVICE = "sim:small"  # Deterministic and quick.
-# A search that would go on for minutes, in rounds short enough that a first gain shows soon.
+# A search of several minutes, in rounds so short that a first gain comes soon.
 LONG: Dict[str, Any] = {
     "device": DEVICE,
     "rounds": 100_000,
@@ -31,7 +31,7 @@ LONG: Dict[str, Any] = {
 
 
 def eventually(what: Callable[[], object], seconds: float = 20.0) -> bool:
-    """Waits until `what` is true; False: it never was."""
+    """Returns True once `what` is true, False when it never was."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if what():
@@ -41,7 +41,7 @@ def eventually(what: Callable[[], object], seconds: float = 20.0) -> bool:
 
 
 def stop(pid: int) -> None:
-    """Stops a process; when this returns none of its threads runs any more."""
+    """Stops a process; on return none of its threads runs any more."""
     os.kill(pid, signal.SIGSTOP)
 
     def stopped() -> bool:
@@ -68,7 +68,7 @@ class Place:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def cli(self, *words: str) -> str:
-        """Runs `autograph`, which must end well; returns what it printed."""
+        """Runs `autograph`, which must succeed; returns its output."""
         command = [str(BUILD / "autograph"), *words]
         return subprocess.run(
             command, env=self.variables, check=True, capture_output=True, text=True
@@ -100,21 +100,21 @@ class Service(Place):
             raise AssertionError(self.logs())
 
     def start_coordinator(self, delay: float = 0) -> None:
-        """Starts it, in `delay` seconds, at the same address and on the same data.
+        """Starts the coordinator after `delay` seconds, at the same address and on the same data.
 
-        It ends with the thread that calls this.
+        It ends with the calling thread.
         """
         words = ["--listen", self.address, "--data", str(self.folder / "served")]
         self.coordinator = self._start("autographd", words + self._flags, delay)
 
     def kill_coordinator(self) -> None:
-        """SIGKILL."""
+        """Kills the coordinator with SIGKILL."""
         if self.coordinator is not None:
             self.coordinator.kill()
             self.coordinator.wait()
 
     def close(self) -> None:
-        """Ends both."""
+        """Ends coordinator and worker."""
         for process in (self.worker, self.coordinator):
             if process is not None:
                 process.kill()
@@ -122,11 +122,11 @@ class Service(Place):
         super().close()
 
     def logs(self) -> str:
-        """Returns what both wrote."""
+        """Returns the logs of both."""
         return "".join(path.read_text() for path in self.folder.glob("*.log"))
 
     def at(self, *words: str) -> Any:
-        """The command line against this server, as JSON."""
+        """Runs the command line against this server and returns its JSON."""
         return json.loads(self.cli(*words, "--server", self.address, "--json"))
 
     def _serves(self) -> bool:

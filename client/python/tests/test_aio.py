@@ -27,7 +27,7 @@ class AsyncClientTest(unittest.IsolatedAsyncioTestCase):
         cls.service.close()
 
     async def asyncSetUp(self) -> None:
-        # Starting services blocks the loop; that is no news.
+        # Starting a service blocks the loop on purpose.
         asyncio.get_running_loop().slow_callback_duration = 60
         self.client = AsyncClient(self.service.address)
 
@@ -112,7 +112,7 @@ class AsyncClientTest(unittest.IsolatedAsyncioTestCase):
 
 
 class SameNamesTest(unittest.TestCase):
-    """What one client offers, the other does."""
+    """Both clients have the same methods."""
 
     def test_methods_and_parameters_are_the_same(self) -> None:
         def public(kind: Any) -> List[str]:

@@ -36,7 +36,7 @@ class ClientTest(unittest.TestCase):
         cls.service.close()
 
     def count_uploads(self) -> List[int]:
-        """Gives a list that grows with every upload of the client until the test ends."""
+        """Returns a list that grows with every upload of the client until the test ends."""
         uploads: List[int] = []
         stub: Any = self.client._blobs
         real = stub.Upload
@@ -72,7 +72,7 @@ class ClientTest(unittest.TestCase):
         self.assertFalse(fresh.cached)
 
     def check_result(self, result: autograph.Result) -> None:
-        """The result says what the command line says of the same job."""
+        """Checks that the result equals the command line's for the same job."""
         shown = self.service.at("jobs", "show", result.job)
         self.assertEqual(hashlib.sha256(result.onnx).hexdigest(), shown["output_sha256"])
         self.assertEqual(result.report.output_digest, shown["output_sha256"])
@@ -190,7 +190,7 @@ class ClientTest(unittest.TestCase):
 
 
 class LongJobTest(unittest.TestCase):
-    """Jobs that are stopped, left or interrupted; each test ends its own."""
+    """Jobs that are cancelled, left or interrupted; each test ends its own job."""
 
     service: Service
     client: Client
@@ -259,7 +259,7 @@ class LongJobTest(unittest.TestCase):
 
 
 class FaultTest(unittest.TestCase):
-    """Servers that are not there, or not yet again."""
+    """Servers that are missing or that restart late."""
 
     def test_a_dead_server_is_said_soon(self) -> None:
         began = time.monotonic()

@@ -1,4 +1,4 @@
-"""docs/python.md and examples/python/ do what they say."""
+"""Checks that docs/python.md and examples/python/ run as they say."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class DocsTest(unittest.TestCase):
                         self.assertTrue(hasattr(autograph, node.attr), node.attr)
 
     def run_example(self, *words: str, code: int = 0) -> str:
-        """Runs a program of examples/python; returns what it printed."""
+        """Runs a program of examples/python; returns its output."""
         command = [sys.executable, "-W", "ignore", str(EXAMPLES / words[0]), *words[1:]]
         done = subprocess.run(command, capture_output=True, text=True)
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)

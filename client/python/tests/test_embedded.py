@@ -31,7 +31,7 @@ def processes_with(word: str) -> List[int]:
 
 
 class EmbeddedTest(unittest.TestCase):
-    """Every test in one place of its own."""
+    """Each test has a folder of its own."""
 
     def setUp(self) -> None:
         self.place = Place()

@@ -17,7 +17,7 @@ from autograph.retry import Backoff
 
 
 class FakeRpcError(grpc.RpcError):  # type: ignore[misc]
-    """As a call raises it."""
+    """An error as a call raises it."""
 
     def __init__(self, code: grpc.StatusCode, details: str) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class FakeRpcError(grpc.RpcError):  # type: ignore[misc]
 
 
 class ErrorTest(unittest.TestCase):
-    """Codes and what becomes of them."""
+    """Codes and their error classes."""
 
     def test_every_grpc_code_has_a_class(self) -> None:
         for status in grpc.StatusCode:
@@ -65,7 +65,7 @@ class ErrorTest(unittest.TestCase):
 
 
 class RetryTest(unittest.TestCase):
-    """Pauses, and what is called again."""
+    """Pauses, and calls that are repeated."""
 
     def test_pauses_grow_and_end(self) -> None:
         moment = [0.0]
@@ -82,7 +82,7 @@ class RetryTest(unittest.TestCase):
                 self.assertIsNone(Backoff(Retry(), seconds=0).next_pause())
 
     def call(self, *failures: grpc.StatusCode) -> List[Any]:
-        """Calls what fails so, then answers; gives the attempts."""
+        """Makes a call that fails so, then answers; returns the attempts."""
         left, attempts = list(failures), []
 
         def method(request: object, timeout: float) -> str:
@@ -106,7 +106,7 @@ class RetryTest(unittest.TestCase):
 
 
 class FakeStream:
-    """What WatchJob gives: messages, then perhaps a cut; for both clients."""
+    """A stream of WatchJob for both clients: messages, then perhaps a break."""
 
     def __init__(self, versions: List[int], cut: bool) -> None:
         self._messages = iter([job_message(version) for version in versions])
@@ -133,22 +133,22 @@ class FakeStream:
             raise StopAsyncIteration from None
 
     def cancel(self) -> None:
-        """Nothing goes on."""
+        """Does nothing."""
 
 
 def job_message(version: int) -> Any:
-    """A job that searches, and has ended at version 4."""
+    """Returns a job that searches, and has ended at version 4."""
     state = "SUCCEEDED" if version == 4 else "SEARCHING"
     return optimizer_pb2.Job(name="jobs/7", state=state, version=version)
 
 
 class WatchTest(unittest.TestCase):
-    """What a watch shows of streams that repeat themselves and are cut."""
+    """A watch of streams that repeat states and break."""
 
     RETRY = Retry(first_pause=0.001)
 
     def streams(self) -> Any:
-        """A tick without news, a cut, an early end, and the last state twice."""
+        """Returns streams: a tick without news, a break, an early end, the last state twice."""
         made = [FakeStream([1, 1, 2], True), FakeStream([2], False), FakeStream([2, 3, 4, 4], True)]
         return lambda request, timeout: made.pop(0)
 

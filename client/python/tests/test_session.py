@@ -24,13 +24,13 @@ CPU = "cpu:1"
 
 
 def has_onnxruntime() -> bool:
-    """Whether there is a Python with ONNX Runtime to compare with."""
+    """Returns True when a Python with ONNX Runtime exists to compare with."""
     words = [ORACLE, "-c", "import onnxruntime"]
     return bool(ORACLE) and subprocess.run(words, capture_output=True).returncode == 0
 
 
 def seeded(session: Session) -> Dict[str, Any]:
-    """Floats standard normal, integers 0 or 1."""
+    """Returns standard normal floats, or integers 0 or 1."""
     random = np.random.default_rng(1)
     made = {}
     for info in session.inputs:
@@ -57,7 +57,7 @@ class SessionTest(unittest.TestCase):
         cls.place.close()
 
     def open(self, **options: Any) -> Tuple[Session, Dict[str, Any]]:
-        """A session that ends with the test, and inputs for it."""
+        """Returns a session that ends with the test, and inputs for it."""
         session = Session(self.model, **{"device": CPU, **options})
         self.addCleanup(session.close)
         return session, seeded(session)

@@ -1,4 +1,4 @@
-"""The installed wheel by itself: programs and library, where nothing else of ours can be found."""
+"""The installed wheel alone: its programs and library, without the rest of AutoGraph."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from service import DEVICE, Place
 
 PROGRAMS = ("autograph", "autographd", "autograph-worker")
 
-# Of glibc; everything else has to be inside.
+# Of glibc; the wheel contains all others.
 SYSTEM = re.compile(r"/(ld-linux[^/]*|lib(c|m|dl|rt|util|pthread|resolv|anl|nsl|mvec))\.so[.0-9]*$")
 
 OPTIMIZE = """
@@ -38,7 +38,7 @@ class WheelTest(unittest.TestCase):
         self.addCleanup(self.place.close)
 
     def alone(self, *words: str) -> str:
-        """Runs a command that sees the wheel only; returns what it printed."""
+        """Runs a command that sees only the wheel; returns its output."""
         home = {"HOME": str(self.place.folder), "PATH": "/nowhere"}
         done = subprocess.run(words, env=home, cwd=home["HOME"], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
