@@ -1,4 +1,4 @@
-// autograph: the command line, and, in its embedded mode, executor and jail of itself.
+// The program autograph: the command line and, in its embedded mode, its own executor and jail.
 #include "base/process.h"
 #include "client/cli/commands.h"
 #include "client/cli/embedded.h"

@@ -1,4 +1,5 @@
-// `autograph bench MODEL`: eager, input and its plan, interleaved; and where the other forms begin.
+// `autograph bench MODEL`: eager, input and its plan, timed interleaved; also the entry of the
+// other forms.
 #include "client/cli/bench.h"
 
 #include <nlohmann/json.hpp>
@@ -13,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kSecondsDefault = 10;  // Of a model alone and of two compared.
+constexpr double kSecondsDefault = 10;  // Of one model, or of two compared.
 
 struct Contender {
   std::string name;  // "input", "eager", "plan", "input on N streams"
@@ -26,7 +27,7 @@ StatusOr<std::vector<Contender>> LoadContenders(const BenchFlags& flags, Device&
   contenders.push_back({"input", std::move(input)});
   AG_LET(auto eager, LoadSession(flags.model, PlanChoice::kEager, device));
   contenders.push_back({"eager", std::move(eager)});
-  ModelFlags untuned = flags.model;  // A plan that is not carried is thrown away: not worth tuning.
+  ModelFlags untuned = flags.model;  // Only a carried plan is kept: no tuning.
   untuned.tune = false;
   AG_LET(auto plan, LoadSession(untuned, PlanChoice::kCarried, device));
   if (plan->uses_carried_plan()) contenders.push_back({"plan", std::move(plan)});
@@ -47,7 +48,7 @@ StatusOr<std::vector<PlanTiming>> Time(const std::vector<Contender>& contenders,
   return TimePlans(device, std::move(plans), flags);
 }
 
-// Flags of one form beside another are a mistake, not a wish.
+// Flags of one form beside another form are an error.
 Status CheckForms(const BenchFlags& flags) {
   const bool load = flags.clients > 0;
   const auto misplaced = [](const char* flag, const char* form) {

@@ -1,5 +1,5 @@
-// `autograph bench MODEL --clients N`: several sessions at once, each in a thread of its own,
-// beside one that has the device for itself.
+// `autograph bench MODEL --clients N`: several sessions at once, each in its own thread, compared
+// with one session that has the device alone.
 #include <algorithm>
 #include <latch>
 #include <nlohmann/json.hpp>
@@ -18,9 +18,9 @@ using Json = nlohmann::ordered_json;
 constexpr double kRowSecondsDefault = 3;  // For each of the two rows.
 constexpr int kClientsMax = 1024;
 constexpr int kWarmRuns = 3;
-constexpr size_t kRunsMax = 1'000'000;  // Of a client: 8 MB of times.
+constexpr size_t kRunsMax = 1'000'000;  // Of one client: 8 MB of times.
 
-// One session with a device of its own: a device serves one thread.
+// One session with its own device, because a device serves one thread.
 struct LoadClient {
   std::unique_ptr<Device> device;
   std::unique_ptr<Session> session;
@@ -48,8 +48,8 @@ Status RunOnce(LoadClient& client, double* sum_ns) {
   return OkStatus();
 }
 
-// One client's runs, until the count or the time is reached. A simulated device has a clock of its
-// own: its time is the sum of what its runs took.
+// Runs one client until the count or the time is reached. A simulated device has its own clock: its
+// time is the sum of its runs' times.
 void Serve(LoadClient& client, const LoadLimits& limits, std::latch& ready) {
   double sum_ns = 0;
   for (int i = 0; i < kWarmRuns && client.status.ok(); ++i)
@@ -98,11 +98,11 @@ StatusOr<LoadFigures> RunLoad(const ModelFlags& flags, int count, const LoadLimi
 
 struct Row {
   int clients = 1;
-  int cores_each = 0;  // 0: not a device with cores to share out.
+  int cores_each = 0;  // 0: not a device with cores to divide.
   ModelFlags model;
 };
 
-// The device whole, and shared out among the clients.
+// Returns two rows: the whole device for one client, and the device divided among the clients.
 StatusOr<std::vector<Row>> PlanRows(const BenchFlags& flags) {
   if (flags.clients > kClientsMax) {
     return Err(StatusCode::kInvalidArgument, "--clients {}: at most {}", flags.clients,
@@ -120,7 +120,8 @@ StatusOr<std::vector<Row>> PlanRows(const BenchFlags& flags) {
   load.cores_each =
       flags.cores_each > 0 ? flags.cores_each : std::max(1, single.cores_each / flags.clients);
   name.cores = load.cores_each;
-  // The device as it was named keeps its plan's environment when all of its cores are each one's.
+  // When each client has all cores, the device keeps its name, so the plan's environment still
+  // fits.
   if (load.cores_each != single.cores_each) load.model.device = name.Text();
   return std::vector<Row>{single, load};
 }

@@ -11,8 +11,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kSeeds =
-    1;  // `verify` takes more; here one set tells a wrong model from a right one.
+constexpr int kSeeds = 1;  // `verify` takes more; here one set finds a wrong model.
 
 struct Pair {
   std::unique_ptr<Session> before, after;
@@ -25,7 +24,7 @@ StatusOr<Pair> LoadPair(Context& context, const BenchFlags& flags, Device& devic
   Pair pair;
   AG_LET(pair.before, LoadSession(old, PlanChoice::kCarried, device));
   AG_LET(pair.after, LoadSession(flags.model, PlanChoice::kCarried, device));
-  if (flags.no_verify) {  // Then outputs may be others.
+  if (flags.no_verify) {  // The outputs may then differ.
     AG_LET(pair.match.inputs, MatchTensors(pair.before->inputs(), pair.after->inputs(), "inputs",
                                            old.model, flags.model.model));
   } else {
@@ -50,7 +49,7 @@ StatusOr<std::vector<PlanTiming>> Time(const Pair& pair, const BenchFlags& flags
   return timings;
 }
 
-// Prints each output that differs; true when none does.
+// Prints each output that differs; returns true when none does.
 bool SayErrors(Context& context, const std::vector<OutputError>& errors, double tolerance,
                Json* json) {
   bool equivalent = true;
@@ -93,7 +92,7 @@ void SayTimings(Context& context, const std::vector<PlanTiming>& timings, Json* 
                             after.speedup_high, after.blocks, after.discarded));
 }
 
-// Wrong outputs outweigh times: a faster model that computes something else is no progress.
+// Wrong outputs count more than times.
 int ExitOf(Verdict verdict, bool equivalent, const BenchFlags& flags) {
   if (!equivalent) return kExitFailed;
   if (verdict == Verdict::kSlower) return kExitSlower;

@@ -1,4 +1,4 @@
-// The forms of bench on a simulated device, whose times can be worked out by hand.
+// Tests of the forms of bench on a simulated device, whose times can be computed by hand.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -81,7 +81,7 @@ TEST_F(BenchTest, TheExitCodeSaysWhoIsFaster) {
   }
 }
 
-// On a device whose caches hold all that the model moves.
+// A device whose caches hold all that the model moves.
 TEST_F(BenchTest, ColdCachesTakeLonger) {
   DeviceSpec spec = *ParseDeviceSpec(*ReadFile(AG_SOURCE_DIR "/deploy/devices/small.spec"));
   spec.cache_bytes = 1'000'000;
@@ -109,7 +109,7 @@ TEST_F(BenchTest, ColdCachesTakeLonger) {
   EXPECT_THAT(Bench(load).err, HasSubstr("--cold-cache does not go with --clients"));
 }
 
-// Too little time for nine blocks leaves the question open.
+// Too little time for nine blocks gives no sure verdict.
 TEST_F(BenchTest, AmbiguousFailsOnlyWhenAskedTo) {
   BenchFlags flags = Compare(kShort, kShort);
   flags.seconds = 2e-4;
@@ -159,7 +159,7 @@ TEST_F(BenchTest, ClientsStandBesideOneAlone) {
   EXPECT_EQ(load["clients"], 3);
   EXPECT_EQ(load["runs"], 60);
   EXPECT_EQ(load["each"].size(), 3u);
-  // Each simulated client has a device of its own: three serve three times as much.
+  // Each simulated client has its own device: three clients run three times as much.
   EXPECT_NEAR(json["throughput_gain"], 3, 0.01);
   EXPECT_LE(load["latency_ms"]["p50"], load["latency_ms"]["p99"]);
   const Ran text = Bench(Load(2));
@@ -167,7 +167,7 @@ TEST_F(BenchTest, ClientsStandBesideOneAlone) {
   EXPECT_THAT(text.out, HasSubstr("  client 2  "));
 }
 
-// On real cores: each client has its share of them, unless it is told.
+// On real cores each client gets an equal share, unless told otherwise.
 TEST_F(BenchTest, CoresAreSharedOut) {
   BenchFlags flags = Load(2);
   flags.model.device = "cpu:1";

@@ -41,7 +41,7 @@ Measurement MeasurementOf(const v1::CacheRecord& record) {
   return m;
 }
 
-// Adds the record, of a group or of a pair.
+// Adds the record of a group or of a pair.
 Status AddRecord(const v1::CacheRecord& record, Recording* recording) {
   const auto fill = [&](auto recorded, auto problem) -> StatusOr<decltype(recorded)> {
     if (!problem.ok()) return Within(problem.status(), record.summary());
@@ -61,7 +61,7 @@ Status AddRecord(const v1::CacheRecord& record, Recording* recording) {
   return OkStatus();
 }
 
-// `recorded` is a RecordedGroup or a RecordedPair; `bytes` are its problem's.
+// Returns the record. `recorded` is a RecordedGroup or a RecordedPair; `bytes` are its problem's.
 template <class Recorded>
 v1::CacheRecord ToRecord(const Recorded& recorded, const std::string& bytes) {
   v1::CacheRecord record;
@@ -88,7 +88,7 @@ v1::CacheRecord ToRecord(const Recorded& recorded, const std::string& bytes) {
   return record;
 }
 
-// Groups first.
+// Returns the records of groups, then those of pairs.
 std::vector<v1::CacheRecord> ToRecords(const Recording& recording) {
   std::vector<v1::CacheRecord> records;
   for (const RecordedGroup& group : recording.groups) {
@@ -100,7 +100,8 @@ std::vector<v1::CacheRecord> ToRecords(const Recording& recording) {
   return records;
 }
 
-// What the store remembers: of the flags' device with its spec, of their environment, or all.
+// Returns the stored measurements: those of the flags' device with its spec, those of the flags'
+// environment, or all.
 StatusOr<Recording> Collect(Client& client, const CacheFlags& flags) {
   Recording recording;
   Environment environment = flags.environment;
@@ -188,7 +189,7 @@ int RunCacheExport(Context& context, const CacheFlags& flags) {
 int RunCacheImport(Context& context, const CacheFlags& flags) {
   const StatusOr<std::string> text = ReadFile(flags.file);
   if (!text.ok()) return context.Fail(text.status());
-  // Everything is parsed before anything is sent: a bad line imports nothing.
+  // Parses everything before sending anything, so that a bad line imports nothing.
   const StatusOr<Recording> recording = ParseRecording(*text);
   if (!recording.ok()) return context.Fail(Within(recording.status(), flags.file));
   const StatusOr<Client*> client = context.Connect("");

@@ -41,12 +41,12 @@ struct AllFlags {
 
 using Action = std::function<int(Context&)>;
 
-// What CLI11 asks of a check: what is wrong with the text, or nothing.
+// Checks for CLI11: each returns what is wrong with the text, or "".
 std::string WrongShape(const std::string& text) { return Message(ParseShapeFlag(text).status()); }
 std::string WrongDevice(const std::string& text) { return Message(ParseDeviceName(text).status()); }
 std::string WrongDuration(const std::string& text) { return Message(ParseDuration(text).status()); }
 
-// Builds the tree of verbs; each leaf sets `chosen` when it is parsed.
+// The tree of verbs; each leaf sets `chosen` when it is parsed.
 class Commands {
  public:
   Commands();
@@ -76,11 +76,11 @@ class Commands {
 };
 
 Commands::Commands() {
-  app_.formatter(std::make_shared<HelpFormatter>());  // Of the verbs below as well.
+  app_.formatter(std::make_shared<HelpFormatter>());  // The verbs below inherit it.
   app_.set_version_flag("--version", BuildFacts("autograph"));
   app_.set_config("--config", "", "File with defaults: server=HOST:PORT, data=FOLDER")
       ->default_str("none");
-  app_.allow_config_extras(CLI::config_extras_mode::error);  // A misspelt key is not left out.
+  app_.allow_config_extras(CLI::config_extras_mode::error);  // A misspelt key is an error.
   app_.require_subcommand(1);
   app_.footer(kFooter);
   app_.fallthrough();
@@ -151,7 +151,7 @@ void Commands::AddOrt(CLI::App* verb, OrtFlags& flags) {
 
 void Commands::AddOptimize() {
   OptimizeFlags& flags = flags_.optimize;
-  const SearchLimits limits;  // Whose defaults the coordinator takes.
+  const SearchLimits limits;  // The coordinator takes its defaults.
   CLI::App* verb = Verb(&app_, "optimize", "Find a faster model, prove it equal, write it",
                         [&flags](Context& c) { return RunOptimize(c, flags); });
   AddModel(verb, flags.model, "ONNX file");
@@ -394,7 +394,7 @@ void Commands::AddOthers() {
 
 int Commands::Run(int argc, char** argv) {
   const auto print_json = [&](const std::string& message) {
-    // The flag may stand behind the wrong word and not be parsed.
+    // CLI11 may stop before it parses the flag.
     const std::vector<std::string> words(argv, argv + argc);
     if (std::ranges::find(words, "--json") == words.end()) return;
     std::puts(ErrorJson(Err(StatusCode::kInvalidArgument, "{}", message)).c_str());

@@ -1,10 +1,10 @@
-// The command line: verbs, flags, help, suggestions. The one file that includes CLI11 is
-// commands.cc.
+// The command line: verbs, flags, help, suggestions. Misspelt verbs and flags produce an error with
+// a suggestion. Only commands.cc includes CLI11. One thread at a time.
 #pragma once
 
 namespace ag {
 
-// Parses, runs the verb, returns the exit code.
+// Parses the arguments, runs the verb, and returns the exit code.
 int CliMain(int argc, char** argv);
 
 }  // namespace ag

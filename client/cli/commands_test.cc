@@ -1,4 +1,4 @@
-// The tree of verbs: what the command line says of wrong words, and where defaults come from.
+// Tests of the tree of verbs: errors for wrong words, and the sources of defaults.
 #include "client/cli/commands.h"
 #include "client/cli/testing.h"
 
@@ -22,7 +22,7 @@ Ran Call(std::vector<std::string> words) {
   return Capture([&] { return CliMain(static_cast<int>(words.size()), argv.data()); });
 }
 
-// What is asked for is said to be wrong with the word that was meant.
+// Misspelt verbs and flags produce an error with a suggestion.
 TEST(Commands, WrongWordsAreSaid) {
   const struct {
     std::vector<std::string> words;
@@ -63,7 +63,7 @@ TEST(Commands, WrongWordsAreSaid) {
     EXPECT_EQ(ran.code, kExitUsage);
     EXPECT_EQ(ran.err, fmt::format("autograph: {}\nTry autograph --help.\n", c.message));
     EXPECT_EQ(ran.out, "");
-    // With --json the same is a document, wherever the flag stands.
+    // With --json the error is a document, wherever the flag stands.
     std::vector<std::string> words = c.words;
     words.insert(words.begin(), "--json");
     const Ran json = Call(words);
@@ -123,7 +123,7 @@ TEST(Commands, TheModelIsNotReplacedByMistake) {
   EXPECT_EQ(*ReadFile(model), "bytes");
 }
 
-// Each option that takes a value says what holds without it.
+// The help of each option that takes a value names its default.
 TEST(Commands, HelpShowsEveryDefault) {
   const std::vector<std::vector<std::string>> verbs = {{},
                                                        {"optimize"},
@@ -160,7 +160,7 @@ TEST(Commands, HelpShowsEveryDefault) {
   EXPECT_NE(Call({"optimize", "--help"}).out.find("--rounds INT [4]"), std::string::npos);
 }
 
-// Which server is asked: the flag, else the file named by --config, else the environment.
+// The server comes from the flag, else the file named by --config, else the environment.
 TEST(Commands, TheServerComesFromFlagFileOrEnvironment) {
   const TempDir folder = *TempDir::Make("commands-test");
   const std::string file = folder.path() + "/autograph.conf";

@@ -29,7 +29,7 @@ Context::~Context() = default;
 StatusOr<Client*> Context::Connect(const std::string& device) {
   if (!flags_.server.empty()) {
     client_ = Client::Connect(flags_.server);
-    AG_TRY(client_->GetCapabilities());  // A server that is not there is said at once.
+    AG_TRY(client_->GetCapabilities());  // Fails at once when no server answers.
     return client_.get();
   }
   AG_LET(embedded_, EmbeddedService::Start(flags_.data_dir, device));
@@ -91,7 +91,7 @@ StatusOr<std::pair<std::string, std::vector<int64_t>>> ParseShapeFlag(const std:
   if (equals == std::string::npos || equals == 0) {
     return Err(StatusCode::kInvalidArgument, "{}: expected NAME=1x3x224x224", text);
   }
-  const std::string sizes = text.substr(equals + 1);  // Split gives views into it.
+  const std::string sizes = text.substr(equals + 1);  // Split returns views into it.
   std::vector<int64_t> dims;
   for (const auto& part : Split(sizes, 'x')) {
     const auto size = ParseInt(part);

@@ -1,4 +1,5 @@
-// What every verb shares: output, JSON or text, the connection, interruption.
+// The context of a verb: output as JSON or text, the connection, interruption. One thread at a
+// time.
 #pragma once
 
 #include <memory>
@@ -19,20 +20,21 @@ class Context {
 
   const CommonFlags& flags() const { return flags_; }
 
-  // The service named by --server, or an embedded one started now that offers `device` ("": none).
-  // REQUIRES: called once.
+  // Returns a client of the service named by --server, or of an embedded service that is started
+  // now and offers `device` ("": none). kUnavailable: no server answers. REQUIRES: called once.
   StatusOr<Client*> Connect(const std::string& device);
   bool embedded() const { return embedded_ != nullptr; }
 
-  // One line to standard output; notes go to standard error and are left out with --json.
+  // Print writes one line to standard output. Note writes to standard error, and nothing with
+  // --json.
   void Print(const std::string& line) const;
   void Note(const std::string& line) const;
 
-  // Says "autograph: message" on standard error and returns the exit code for the status. With
-  // --json it also prints ErrorJson, unless the verb has printed its document already.
+  // Prints "autograph: message" on standard error and returns the exit code of the status. With
+  // --json also prints ErrorJson, unless the verb has printed its document already.
   int Fail(const Status& status) const;
-  int FailUsage(const Status& status) const;   // kExitUsage, whatever the status.
-  bool terminal() const { return terminal_; }  // Standard error is one: progress may be drawn.
+  int FailUsage(const Status& status) const;   // Returns kExitUsage for any status.
+  bool terminal() const { return terminal_; }  // Standard error is a terminal.
 
  private:
   CommonFlags flags_;
@@ -42,15 +44,17 @@ class Context {
   std::unique_ptr<Client> client_;
 };
 
-// The document of every error: {"error": {"code": 3, "message": "..."}}, with a gRPC status code.
+// Returns the document of an error: {"error": {"code": 3, "message": "..."}}, with a gRPC status
+// code.
 std::string ErrorJson(const Status& status);
 int ExitCodeOf(const Status& status);
 
 std::string DefaultDataDir();  // Of the embedded service.
 
-// "NAME=1x3x224x224" -> name and sizes.
+// Parses "NAME=1x3x224x224" into a name and sizes.
 StatusOr<std::pair<std::string, std::vector<int64_t>>> ParseShapeFlag(const std::string& text);
-// "90s", "2m", "1h" -> seconds. A number without a unit is refused: nobody knows what was meant.
+// Parses "90s", "2m" or "1h" into seconds. A number without a unit is an error, since it is
+// ambiguous.
 StatusOr<double> ParseDuration(const std::string& text);
 
 }  // namespace ag

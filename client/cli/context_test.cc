@@ -9,7 +9,7 @@
 namespace ag {
 namespace {
 
-// Sets a variable of the environment, or removes it, while it lives.
+// Sets or removes an environment variable while this object lives.
 class Variable {
  public:
   Variable(const char* name, const char* value) : name_(name) {
@@ -32,7 +32,7 @@ TEST(Context, ParsesShapes) {
       {"x=1x3x224x224", {"x", {1, 3, 224, 224}}},
       {"x=5", {"x", {5}}},
       {"x=0x3", {"x", {0, 3}}},
-      {"a=b=2", {"a=b", {2}}},  // Names of inputs may hold anything.
+      {"a=b=2", {"a=b", {2}}},  // Names of inputs may contain any character.
   };
   for (const auto& c : kGood) {
     const auto shape = ParseShapeFlag(c.text);
@@ -113,7 +113,7 @@ TEST(Context, AnErrorIsOneDocument) {
   }
   EXPECT_EQ(nlohmann::json::parse(ErrorJson(missing)).dump(),
             R"({"error":{"code":5,"message":"no such thing"}})");
-  // Names of files may be no text at all.
+  // File names may be invalid UTF-8.
   EXPECT_TRUE(nlohmann::json::accept(ErrorJson(Err(StatusCode::kNotFound, "read \xff"))));
   // A verb that has printed its document prints no second one.
   const Ran both = Capture([&] {

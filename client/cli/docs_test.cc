@@ -1,4 +1,4 @@
-// docs/cli.md names every verb and flag that --help does, and no other.
+// Checks that docs/cli.md names exactly the verbs and flags of --help.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -34,12 +34,12 @@ Names Matches(const std::string& text, const char* pattern) {
   return names;
 }
 
-// Long names; short ones where there is no other.
+// Returns long names, or short ones where there is no long one.
 Names FlagsOf(const std::string& help) {
   return Matches(help, "^ +(?:-[a-z],)?(--?[a-z][a-z-]*)[ ,]");
 }
 
-// Each verb ("jobs list") with its own flags; "" with those of all.
+// Returns each verb ("jobs list") with its own flags; "" with the flags of all.
 std::map<std::string, Names> RealVerbs() {
   std::map<std::string, Names> verbs;
   const auto subverbs = [](const std::string& help) {
@@ -60,7 +60,7 @@ std::map<std::string, Names> RealVerbs() {
   return verbs;
 }
 
-// The rows "| `jobs list` | ... `--flag` ..." below `heading`.
+// Returns the rows "| `jobs list` | ... `--flag` ..." below `heading`.
 std::map<std::string, Names> ListedVerbs(const std::string& page) {
   std::map<std::string, Names> verbs;
   bool below = false;
@@ -87,7 +87,7 @@ TEST(Docs, EveryVerbHasItsFlagsOnThePage) {
   for (const auto& [verb, flags] : listed) EXPECT_TRUE(real.contains(verb)) << verb;
 }
 
-// Whatever the page says elsewhere is one of these; its first table has every verb.
+// Every verb and flag that the page names exists, and its first table has every verb.
 TEST(Docs, ThePageNamesOnlyWhatThereIs) {
   const std::string page = *ReadFile(AG_SOURCE_DIR "/docs/cli.md");
   Names flags, verbs;
@@ -102,7 +102,7 @@ TEST(Docs, ThePageNamesOnlyWhatThereIs) {
   EXPECT_EQ(Matches(page.substr(0, page.find("\n## ")), "^\\| `([a-z]+)"), verbs);
 }
 
-// The commands that README.md shows: "    autograph VERB ... --flag ...".
+// Returns the commands in README.md: "    autograph VERB ... --flag ...".
 TEST(Docs, TheReadmeShowsRealCommands) {
   const std::string page = *ReadFile(AG_SOURCE_DIR "/README.md");
   const auto verbs = RealVerbs();

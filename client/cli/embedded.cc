@@ -30,7 +30,7 @@ std::string OverlayNote(const CacheBase& base) {
 }  // namespace
 
 struct EmbeddedService::Parts {
-  std::optional<TempDir> temporary;  // The store, when the usual one is taken.
+  std::optional<TempDir> temporary;  // The store when another process holds the usual one.
   std::unique_ptr<Server> server;
   std::shared_ptr<grpc::Channel> channel;
   std::unique_ptr<Agent> agent;
@@ -61,13 +61,13 @@ Status EmbeddedService::Parts::StartAgent(const std::string& device) {
   AgentOptions options;
   options.device = device;
   options.in_process = true;
-  // The embedded server's own folder is always seen, unless it is removed meanwhile; below a file
-  // nobody can make one instead, not even root.
+  // The agent sees the embedded server's folder unless it is removed meanwhile. Nobody, not even
+  // root, can make this folder below a file, so the agent has no cache.
   options.blob_cache_dir = "/dev/null/blobs";
   agent = std::make_unique<Agent>(channel, options, RealClock());
   for (Nanos waited{0}; waited < kServeMax; waited += kPoll) {
     const Status health = agent->health();
-    if (health.ok() && server->OffersDevice()) return OkStatus();  // It has heard so, too.
+    if (health.ok() && server->OffersDevice()) return OkStatus();  // The server knows it, too.
     if (!health.ok() && Message(health) != "starting") return health;
     if (StopSignal() != 0) return Err(StatusCode::kCancelled, "interrupted");
     RealClock().SleepFor(kPoll);

@@ -1,5 +1,6 @@
-// The embedded mode: the same services as autographd's over an in-process channel, and the same
-// agent and spawned executor as autograph-worker's, all in this process. No port is opened.
+// The embedded mode: the services of autographd over an in-process channel, and the agent and
+// executor of autograph-worker, all started by this process. Opens no port. One thread at a time;
+// its channel is thread-safe.
 #pragma once
 
 #include <memory>
@@ -16,8 +17,8 @@ namespace ag {
 class EmbeddedService {
  public:
   // Starts the services on the store in `data_dir` and, unless `device` is empty, a worker for it;
-  // waits until the device serves. When another process holds the store, its last snapshot is read
-  // and what is new goes to a temporary one that is gone at the end; note() says so.
+  // waits until the device serves. When another process holds the store, its last snapshot is read,
+  // new rows go to a temporary store that is removed at the end, and note() says so.
   static StatusOr<std::unique_ptr<EmbeddedService>> Start(const std::string& data_dir,
                                                           const std::string& device);
   ~EmbeddedService();
@@ -31,7 +32,7 @@ class EmbeddedService {
   std::unique_ptr<Parts> parts_;
 };
 
-// Registers the roles of the children that the embedded service spawns from our own binary.
+// Registers the roles of the children that the embedded service spawns from this program.
 void RegisterEmbeddedRoles();
 
 }  // namespace ag

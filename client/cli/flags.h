@@ -1,4 +1,5 @@
-// What each verb of the command line was asked; filled by commands.cc, read by the verbs.
+// The flags of each verb of the command line; commands.cc fills them, the verbs read them. Plain
+// data.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +14,10 @@ namespace ag {
 // Exit codes, documented in --help and docs/cli.md.
 enum ExitCode : int {
   kExitOk = 0,
-  kExitFailed = 1,       // It ran and the answer is no: not equivalent, job failed.
+  kExitFailed = 1,       // It ran and the result is negative: not equivalent, job failed.
   kExitUsage = 2,        // The command line is wrong.
   kExitInput = 3,        // A file or model is wrong or missing.
-  kExitUnavailable = 4,  // No server, no device, a lock held elsewhere.
+  kExitUnavailable = 4,  // No server, no device, or a lock held by another process.
   kExitInternal = 5,
   kExitSlower = 6,  // bench --compare: the new model is slower than the old one.
   kExitInterrupted = kStoppedExitCode,  // 130.
@@ -37,10 +38,10 @@ struct ModelFlags {
   std::string tuned_plans;          // Their folder; empty: the user's own, "none": none.
 };
 
-// Times in ONNX Runtime beside ours.
+// Times in ONNX Runtime beside our own.
 struct OrtFlags {
   std::string mode = "auto";  // auto | off | require
-  double seconds = 5;         // Of sampling, at most.
+  double seconds = 5;         // Sampling time, at most.
 };
 
 struct OptimizeFlags {
@@ -55,7 +56,7 @@ struct OptimizeFlags {
   bool cold_cache = false;
   int rounds = 0, expansions = 0, graphs = 0, candidates = 0, streams = 0;
   uint64_t seed = 1;
-  std::vector<std::string> without;  // Rules switched off.
+  std::vector<std::string> without;  // Rules to leave out.
   bool no_cache = false;
   bool detach = false;
   bool keep_bytes = false;
@@ -80,16 +81,16 @@ struct BenchFlags {
   ModelFlags model;
   OrtFlags ort;
   int streams = 0;
-  double seconds = 0;  // 0: the default of what is timed.
+  double seconds = 0;  // 0: the form's default.
   bool cold_cache = false;
-  // Two models against each other: the old one; `model` is the new one.
+  // Two models compared: `compare` is the old one, `model` the new one.
   std::string compare;
   double tolerance = 1e-3;
   bool no_verify = false;
   bool fail_ambiguous = false;
-  // Under load.
+  // Several clients at once.
   int clients = 0;
-  int cores_each = 0;  // 0: the device's cores over the clients.
+  int cores_each = 0;  // 0: the device's cores divided by the clients.
   int runs = 0;        // Of each client; 0: by time.
 };
 
@@ -108,8 +109,8 @@ struct ZooFlags {
 struct JobsFlags {
   std::string name;
   int count = 50;
-  std::string output;  // fetch: where the model goes.
-  std::string report;  // fetch: where the report goes; empty: not written.
+  std::string output;  // fetch: the file for the model.
+  std::string report;  // fetch: the file for the report; empty: not written.
 };
 
 struct CacheFlags {
@@ -124,15 +125,15 @@ struct RulesFlags {
   int instances = 200;
   uint64_t seed = 1;
   int jobs = 0;           // Threads; 0: one for each core.
-  bool no_cache = false;  // Verdicts are neither looked up nor remembered.
+  bool no_cache = false;  // Verdicts are neither looked up nor stored.
 };
 
 // A file in TASO's format.
 struct TasoFlags {
   std::string file;
   std::string output;  // import: the rules file to write.
-  std::string rules;   // coverage: by these rules; "": the shipped ones.
-  int steps = 4;       // coverage: of our rules, one after another.
+  std::string rules;   // coverage: the rules; "": the shipped ones.
+  int steps = 4;       // coverage: applications of our rules in a row.
   int instances = 200;
   uint64_t seed = 1;
 };

@@ -19,7 +19,7 @@ Json RatioJson(const v1::Ratio& ratio) {
   return {{"median", ratio.median()}, {"low", ratio.low()}, {"high", ratio.high()}};
 }
 
-// The ratios that there are, and null for the others.
+// Adds the ratios, null for those that are missing.
 void AddRatios(const v1::Result& r, Json* json) {
   Json& j = *json;
   const auto add = [&](const char* name, bool has, const v1::Ratio& ratio) {
@@ -206,7 +206,7 @@ const char* OutputText(const v1::Result& r) {
   return "the input's own bytes";
 }
 
-// Operators whose number changed, at most so many.
+// Returns the operators whose number changed, up to kShownMax of them.
 std::string OperatorChanges(const v1::Result& r) {
   constexpr int kShownMax = 8;
   std::map<std::string, std::pair<int, int>> counts;

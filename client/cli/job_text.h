@@ -1,4 +1,4 @@
-// Jobs and results for people and as JSON.
+// Jobs and results as text for people and as JSON. Pure functions.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -9,16 +9,17 @@
 
 namespace ag {
 
-// The object that `optimize --json` and `jobs show --json` print (docs/cli.md lists the fields).
+// Returns the object that `optimize --json` and `jobs show --json` print (docs/cli.md lists the
+// fields).
 nlohmann::ordered_json JobJson(const autograph::v1::Job& job);
 
-// One sentence that says what was gained, for who reads nothing else.
+// Returns one sentence that says what was gained.
 std::string Headline(const autograph::v1::Job& job);
 
-// The headline and the result table.
+// Returns the headline and the result table.
 std::string ResultTable(const autograph::v1::Job& job);
 
-// A row as the table's, without the line's end.
+// Returns one row of the table, without the line's end.
 std::string TableRow(const char* name, const std::string& value);
 
 std::string StateText(autograph::v1::Job::State state);  // "searching"

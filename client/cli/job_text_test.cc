@@ -112,7 +112,7 @@ constexpr char kTable[] =
 
 TEST(JobText, TheTableSaysItAll) { EXPECT_EQ(ResultTable(Done()), kTable); }
 
-// Which line changes with what.
+// The line that each field changes.
 TEST(JobText, TheTableFollowsTheResult) {
   const struct {
     const char* name;

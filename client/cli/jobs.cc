@@ -15,7 +15,7 @@ std::string FullName(const std::string& name) {
   return name.starts_with("jobs/") ? name : "jobs/" + name;
 }
 
-// Prints the job whole; the exit code says how it ended.
+// Prints the whole job and returns the exit code of its end.
 int PrintJob(Context& context, const v1::Job& job) {
   if (context.flags().json) {
     context.Print(JobJson(job).dump(2));

@@ -1,4 +1,5 @@
-// Figures of clients that ran at the same time: throughput and percentiles of latency.
+// Figures of clients that ran at the same time: throughput and percentiles of latency. Pure
+// functions.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -7,13 +8,13 @@
 
 namespace ag {
 
-// When a client has had enough: after `runs` runs, or when that is 0 after so many seconds.
+// The end of a client: after `runs` runs, or when that is 0, after this many seconds.
 struct LoadLimits {
   int runs = 0;
   double seconds = 3;
 };
 
-// Nearest rank: the smallest time that so many percent of the runs did not exceed.
+// Percentiles by nearest rank: the smallest time that this share of the runs did not exceed.
 struct Percentiles {
   int runs = 0;
   double p50_ns = 0;
@@ -28,13 +29,14 @@ struct LoadFigures {
   Percentiles all;
   std::vector<Percentiles> each;
 };
-// REQUIRES: every client ran, seconds > 0.
+// Returns the figures of the clients' runs. REQUIRES: every client ran, seconds > 0.
 LoadFigures SumUp(std::vector<std::vector<double>> run_ns, double seconds);
 
 // {runs, seconds, runs_per_second, latency_ms{p50, p95, p99}, each[{runs, latency_ms}]}
 nlohmann::ordered_json LoadJson(const LoadFigures& figures);
 
-// "812.5 runs/s  p50 1.21  p95 1.31  p99 1.52 ms  (2438 runs)", the second without the rate.
+// Returns "812.5 runs/s  p50 1.21  p95 1.31  p99 1.52 ms  (2438 runs)"; PercentilesText leaves out
+// the rate.
 std::string LoadText(const LoadFigures& figures);
 std::string PercentilesText(const Percentiles& percentiles);
 

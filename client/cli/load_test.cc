@@ -10,7 +10,7 @@ namespace {
 TEST(Load, PercentilesAreNearestRank) {
   const struct {
     const char* name;
-    int runs;  // Times 1, 2, ..., runs, given from the largest down.
+    int runs;  // Times 1, 2, ..., runs, in descending order.
     double p50, p95, p99;
   } kCases[] = {
       {"one", 1, 1, 1, 1},

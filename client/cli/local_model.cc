@@ -39,7 +39,7 @@ StatusOr<std::unique_ptr<Session>> LoadSession(const ModelFlags& flags, PlanChoi
   AG_LET(const std::shared_ptr<const MappedFile> file, MappedFile::Open(flags.model));
   options.owner = file;
   StatusOr<std::unique_ptr<Session>> session = Session::Load(file->bytes(), options);
-  // A device that is not there is no fault of the model's.
+  // Reports a missing device as such, not as a fault of the model.
   if (!session.ok()) AG_TRY(OpenLocalDevice(flags.device));
   return session;
 }

@@ -1,4 +1,4 @@
-// Models and tensors as files, for the verbs that run models in this process.
+// Models and tensors as files, for the verbs that run models in this process. Thread-safe.
 #pragma once
 
 #include <memory>
@@ -10,13 +10,13 @@
 
 namespace ag {
 
-// kUnavailable when it cannot be opened, whatever the reason.
+// Opens the device. kUnavailable: it cannot be opened, whatever the reason.
 StatusOr<std::unique_ptr<Device>> OpenLocalDevice(const std::string& name);
 
-// Errors about the model name its file.
+// Loads the flags' model on the flags' device. Errors about the model name its file.
 StatusOr<std::unique_ptr<Session>> LoadSession(const ModelFlags& flags, PlanChoice plan,
                                                int streams = 0);
-// On a device that is open already.
+// Loads the model on an open device.
 StatusOr<std::unique_ptr<Session>> LoadSession(const ModelFlags& flags, PlanChoice plan,
                                                Device& device, int streams = 0);
 
@@ -25,7 +25,7 @@ StatusOr<Tensor> ReadNpy(const std::string& bytes);
 StatusOr<Tensor> ReadTensorFile(const std::string& path);
 Status WriteNpy(const std::string& path, const Tensor& tensor);
 
-// One tensor per model input: from NAME=FILE flags, random data (seeded) for the rest.
+// Returns one tensor per model input: from the NAME=FILE flags, else seeded random data.
 StatusOr<std::vector<Tensor>> GatherInputs(const Session& session,
                                            const std::vector<std::string>& files, uint64_t seed);
 

@@ -12,7 +12,7 @@ constexpr std::string_view kModel =
     "g (float[2,3] x, int64[2] i) => (float[2,3] y) { a = Relu(x) y = Identity(a) }";
 constexpr std::string_view kOpen = "g (float[N,3] x) => (float[N,3] y) { y = Relu(x) }";
 
-// A serialized TensorProto: dims, data type and raw bytes.
+// Returns a serialized TensorProto: dims, data type and raw bytes.
 std::string TensorProto(const std::vector<int>& dims, int data_type, const std::string& raw) {
   std::string bytes;
   for (const int dim : dims) bytes += {'\x08', static_cast<char>(dim)};

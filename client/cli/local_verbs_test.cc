@@ -1,4 +1,4 @@
-// The verbs that need neither server nor embedded service: zoo, bench, plan show.
+// Tests of the verbs that need neither server nor embedded service: zoo, bench, plan show.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -80,7 +80,7 @@ TEST_F(LocalVerbsTest, CoverageSaysWhatIsUnknown) {
   EXPECT_EQ(json["rules"].size(), 20u);
   EXPECT_EQ(json["rules"][1]["verdict"], "unknown");
   EXPECT_EQ(json["summary"], "9 implied, 10 repaired, 0 noise, 1 unknown");
-  TasoFlags by = flags;  // Other rules than ours.
+  TasoFlags by = flags;  // Other rules than the shipped ones.
   by.rules = Write("none.rules", "neg-twice [exact]: neg(neg(x)) => x\n");
   EXPECT_TRUE(
       Call(false, RunRulesCoverage, by).out.starts_with("0                        unknown"));

@@ -19,7 +19,7 @@ const std::map<std::string, DType>& NpyTypes() {
   return types;
 }
 
-// What stands after `key` in the header's dictionary, which is Python's: {'descr': '<f4',
+// Returns the text after `key` in the header, which is a Python dictionary: {'descr': '<f4',
 // 'fortran_order': False, 'shape': (2, 3), }.
 StatusOr<std::string_view> After(std::string_view header, std::string_view key) {
   const size_t at = header.find(fmt::format("'{}'", key));
@@ -30,7 +30,7 @@ StatusOr<std::string_view> After(std::string_view header, std::string_view key) 
   return Trim(header.substr(colon + 1));
 }
 
-// The value of `key`, which is between `begin` and `end`.
+// Returns the value of `key` between `begin` and `end`.
 StatusOr<std::string> Field(std::string_view header, std::string_view key, char begin, char end) {
   AG_LET(const std::string_view value, After(header, key));
   const size_t close = value.empty() ? value.npos : value.find(end, 1);
@@ -117,7 +117,7 @@ Status WriteNpy(const std::string& path, const Tensor& tensor) {
   for (const int64_t size : tensor.type().shape) shape += fmt::format("{}, ", size);
   std::string header =
       fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", descr, shape);
-  // Data begin at a multiple of 64 bytes; the header ends with a newline.
+  // The data begins at a multiple of 64 bytes; the header ends with a newline.
   while ((10 + header.size() + 1) % 64 != 0) header += ' ';
   header += '\n';
   std::string bytes(kMagic);

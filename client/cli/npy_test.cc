@@ -8,7 +8,7 @@ namespace {
 
 using namespace std::string_literals;
 
-// A file with this header, padded to nothing: the reader takes any length.
+// Returns a file with this header, without padding: the reader accepts any length.
 std::string File(const std::string& header, const std::string& data, int version = 1) {
   std::string bytes = "\x93NUMPY"s + static_cast<char>(version) + '\0';
   for (int i = 0; i < (version == 1 ? 2 : 4); ++i) {
@@ -43,7 +43,7 @@ TEST(Npy, EveryElementTypeComesBack) {
   }
 }
 
-// What numpy itself writes for np.array([[1, 2]], '<i2').
+// The bytes that numpy writes for np.array([[1, 2]], '<i2').
 TEST(Npy, WritesWhatNumpyWrites) {
   const TempDir folder = *TempDir::Make("npy-test");
   const std::string path = folder.path() + "/t.npy";
@@ -153,7 +153,7 @@ TEST(Npy, SaysWhatItCannotRead) {
   }
 }
 
-// Any prefix is refused and none is a crash.
+// Any prefix is an error and none crashes.
 TEST(Npy, EveryCutIsNoticed) {
   for (const int version : {1, 2}) {
     const std::string whole = File(Header("'<f4'", "(2,)"), "12345678", version);

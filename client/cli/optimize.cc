@@ -49,7 +49,8 @@ StatusOr<v1::OptimizeRequest> MakeRequest(const OptimizeFlags& flags) {
   return request;
 }
 
-// Looks for Ctrl-C while another call waits for the server, and asks the job to stop once.
+// A thread that looks for Ctrl-C while another call waits for the server, and then cancels the job
+// once.
 class Canceller {
  public:
   Canceller(Context& context, Client& client, std::string job)
@@ -87,7 +88,7 @@ std::string HowToRun(const v1::Result& result, const OptimizeFlags& flags) {
       flags.output, BaseName(flags.output));
 }
 
-// Prints the result whose file is written.
+// Prints the result after its file was written.
 void PrintWritten(Context& context, const v1::Job& job, const OptimizeFlags& flags) {
   if (context.flags().json) {
     context.Print(JobJson(job).dump(2));
@@ -153,7 +154,7 @@ Status CheckUsage(const Context& context, const OptimizeFlags& flags) {
   return OkStatus();
 }
 
-// Files that are written: none of them is the model, unless that is forced, and no two are one.
+// Checks the files to write: none of them is the model, unless forced, and no two are the same.
 Status CheckPlaces(const OptimizeFlags& flags) {
   const std::pair<const char*, std::string> places[] = {{"--output", flags.output},
                                                         {"--report", flags.report}};

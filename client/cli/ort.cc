@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kBlocksMax = 45;  // As for finals (device/profile).
+constexpr int kBlocksMax = 45;  // As for whole plans (device/profile).
 constexpr double kEffectMin = 0.01;
 
 }  // namespace

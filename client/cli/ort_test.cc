@@ -1,4 +1,4 @@
-// Times from ONNX Runtime as `bench` says them: shell scripts that answer on descriptor 3 stand for
+// Tests of `bench`'s times in ONNX Runtime: shell scripts that answer on descriptor 3 stand for
 // Python (runtime/timing has the script's own tests).
 #include "client/cli/ort.h"
 
@@ -24,7 +24,7 @@ class OrtTest : public ::testing::Test {
   const ::ag::testing::FakePython python_;
 };
 
-// `first` for a.onnx, `second` for others.
+// Answers with `first` for a.onnx, `second` for others.
 std::string TimesOfTwo(const char* first, const char* second) {
   return fmt::format("case $3 in *a.onnx*) t={};; *) t={};; esac; ", first, second) +
          ::ag::testing::FakeAnswers("$t");

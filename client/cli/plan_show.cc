@@ -1,5 +1,5 @@
-// `autograph plan show`: of a model file as it would run here, or of what a job handed out; with
-// the kernels that each group was timed with.
+// `autograph plan show`: the plan of a model file as it would run here, or the plan of a job's
+// output, with the kernels that each group was timed with.
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -18,13 +18,14 @@ using Json = nlohmann::ordered_json;
 struct KernelTime {
   std::string kernel;
   double median_ms = 0;
-  int busy_cores = 0;  // Of the fastest kernel, where it is known.
+  int busy_cores = 0;  // Of the fastest kernel, when known.
 };
 
-// Of one group: kernels from fast to slow.
+// Kernels by group, from fast to slow.
 using KernelTimes = std::map<int, std::vector<KernelTime>>;
 
-// Puts each group's kernels below its line of FormatPlan's text: "    onednn:nchw 0.412 ms chosen".
+// Returns FormatPlan's text with each group's kernels below its line: "    onednn:nchw 0.412 ms
+// chosen".
 std::string WithKernels(const std::string& text, const KernelTimes& times) {
   std::string shown;
   for (const std::string_view line : Split(text, '\n')) {
@@ -70,7 +71,7 @@ void SortBySpeed(KernelTimes* times) {
   }
 }
 
-// The groups of `plan` by the key of their measurement; several may share one.
+// Returns the groups of `plan` by the key of their measurement; several may share one.
 std::multimap<std::string, int> GroupsByKey(const Graph& graph, const Plan& plan,
                                             const Environment& environment) {
   std::multimap<std::string, int> groups;
@@ -82,10 +83,10 @@ std::multimap<std::string, int> GroupsByKey(const Graph& graph, const Plan& plan
   return groups;
 }
 
-// What the store (the server's, or the one in the data folder) remembers of the plan's groups.
+// Returns the stored measurements of the plan's groups, from the server or the data folder.
 StatusOr<KernelTimes> RememberedKernels(Context& context, Session& session) {
   const bool embedded = context.flags().server.empty();
-  // Looking at a plan makes no store.
+  // Showing a plan does not create a store.
   if (embedded && !FileExists(context.flags().data_dir)) return KernelTimes();
   const Environment environment = session.device().environment();
   const auto groups = GroupsByKey(session.graph(), session.plan(), environment);
@@ -111,7 +112,7 @@ int ShowModel(Context& context, const ModelFlags& flags) {
   if (!session.ok()) return context.Fail(session.status());
   for (const std::string& warning : (*session)->warnings()) context.Note("warning: " + warning);
   StatusOr<KernelTimes> times = RememberedKernels(context, **session);
-  if (!times.ok()) {  // The plan is worth showing without them.
+  if (!times.ok()) {  // Show the plan without them.
     context.Note("warning: no kernels' times: " + Message(times.status()));
     times = KernelTimes();
   }
@@ -139,7 +140,7 @@ int ShowModel(Context& context, const ModelFlags& flags) {
   return kExitOk;
 }
 
-// Members of a report (docs/report.md), which a later version may leave out or change.
+// Fetches a job's report (docs/report.md). A later version may leave out or change its members.
 StatusOr<Json> FetchReport(Context& context, const std::string& name, v1::Job* job) {
   AG_LET(Client* const client, context.Connect(""));
   AG_LET(*job, client->GetJob(name));
@@ -202,7 +203,7 @@ int ShowJob(Context& context, const std::string& name) {
 
 int RunPlanShow(Context& context, const PlanShowFlags& flags) {
   const std::string& name = flags.model.model;
-  // A file of that name wins: it is what the other verbs would take.
+  // A file of that name comes first, as for the other verbs.
   if (name.starts_with("jobs/") && !FileExists(name)) return ShowJob(context, name);
   return ShowModel(context, flags.model);
 }

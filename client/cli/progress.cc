@@ -59,7 +59,7 @@ std::string BarText(double fraction) {
   return fmt::format("[{}{}]", std::string(filled, '#'), std::string(kBarCells - filled, ' '));
 }
 
-// The pieces that are there.
+// Joins the pieces that are not empty.
 std::string Joined(const std::vector<std::string>& pieces) {
   std::string line;
   for (const std::string& piece : pieces) {
@@ -69,7 +69,8 @@ std::string Joined(const std::vector<std::string>& pieces) {
   return line;
 }
 
-// The last column stays free: a terminal may go to the next line once it is filled.
+// Returns the columns of the terminal without the last one, since a terminal may begin a new line
+// when that is filled.
 int Columns() {
   winsize size{};
   const bool known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;

@@ -41,7 +41,7 @@ TEST(Progress, ALineSaysAllThatIsKnown) {
   EXPECT_EQ(ProgressLine(job), "searching");
 }
 
-// What is left out first when there is less room.
+// The order in which parts are left out when there is less room.
 TEST(Progress, TheLineFits) {
   const v1::Job works = Searching();
   v1::Job waits = works;
@@ -79,8 +79,8 @@ TEST(Progress, TheLineFits) {
   }
 }
 
-// Where no terminal is, a line is printed when a stage begins, one more when it waits, and none
-// with every number.
+// Without a terminal, one line is printed when a stage begins, one more when it waits, and none for
+// each number.
 TEST(Progress, PrintsALinePerStage) {
   ::testing::internal::CaptureStderr();
   const Context context(CommonFlags{});

@@ -1,4 +1,4 @@
-// rules list, rules verify, rules generate.
+// The verbs rules list, rules verify and rules generate.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -28,7 +28,7 @@ std::string CountsText(const std::vector<std::pair<std::string, int>>& counts) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-// Prints one verdict after another, or gathers them for --json.
+// A printer of verdicts, one after another; with --json it gathers them.
 class VerdictPrinter {
  public:
   explicit VerdictPrinter(const Context& context) : context_(context) {}
@@ -86,7 +86,7 @@ class VerdictPrinter {
   int count_ = 0, refused_ = 0, cached_ = 0;
 };
 
-// What is known and what is still to be proved, in the order of the set.
+// The known verdicts and the rules to prove, in the order of the set.
 struct VerifyWork {
   std::vector<std::optional<VerifyReport>> known;
   std::vector<const Rule*> open;
@@ -170,7 +170,7 @@ int RunRulesVerify(Context& context, const RulesFlags& flags) {
   if (const Status types = CheckTypes(work.open); !types.ok()) return context.Fail(types);
 
   VerdictPrinter printer(context);
-  size_t next = 0;  // Of the rules of the set.
+  size_t next = 0;  // Index of the next rule of the set.
   const auto print_known = [&] {
     for (; next < work.known.size() && work.known[next].has_value(); ++next) {
       printer.Add(rules->rules()[next], *work.known[next], /*cached=*/true);

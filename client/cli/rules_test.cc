@@ -1,4 +1,4 @@
-// rules list, verify and generate: verdicts, what is remembered of them, and files that cannot be
+// Tests of rules list, verify and generate: verdicts, the verdict cache, and files that cannot be
 // loaded.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -95,7 +95,7 @@ TEST_F(RulesTest, VerdictsAreRememberedByTextOptionsAndVersion) {
   RulesFlags other = flags;
   other.seed = 2;
   EXPECT_EQ(cached(other), Flags({false, false, false}));
-  // Another name is another rule; the others stay known.
+  // Another name makes another rule; the others stay known.
   Write("a.rules", std::string("new [exact]: tanh(x) => tanh(x)\n") + kMixed);
   EXPECT_EQ(cached(flags), Flags({false, true, true, true}));
 }
@@ -129,10 +129,10 @@ struct BadFile {
   const char* kind;
   const char* rule;
   const char* place;  // line:column.
-  const char* what;   // Where the message goes on.
+  const char* what;   // The rest of the message.
 };
 
-// Every kind of bad rule, behind a good one: the whole file is refused.
+// Every kind of bad rule after a good one: the whole file is refused.
 TEST_F(RulesTest, BadFilesAreRefusedWithPlaceLineAndCaret) {
   const BadFile kCases[] = {
       {"syntax", "b [exact]: relu(x) = x", "2:20", "expected '=>'"},

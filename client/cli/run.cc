@@ -11,8 +11,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// A name as a file that is not in `taken` yet: what a path could be misread by becomes an
-// underscore.
+// Returns a file name for `name` that is not in `taken` yet; characters that have a meaning in
+// paths become underscores.
 std::string FileName(std::string name, std::set<std::string>* taken) {
   for (char& c : name) {
     if (!std::isalnum(static_cast<unsigned char>(c)) && c != '-' && c != '.') c = '_';
@@ -42,7 +42,7 @@ Json ErrorJson(const OutputError& error) {
           {"nonfinite_differs", error.nonfinite_differs}};
 }
 
-// Prints the comparison; the exit code is its answer.
+// Prints the comparison and returns its exit code.
 int PrintErrors(Context& context, const std::vector<OutputError>& errors, double tolerance) {
   bool equivalent = true;
   Json list = Json::array();
@@ -83,7 +83,7 @@ StatusOr<std::vector<OutputError>> CompareModels(const VerifyFlags& flags) {
   return CompareOutputs(*a, *b, MatchByPosition(*a), flags.seeds);
 }
 
-// One test_data_set_N of the ONNX layout.
+// Compares with one test_data_set_N of the ONNX layout.
 Status CompareDataSet(Session& session, const std::string& folder,
                       std::vector<OutputError>* errors) {
   std::vector<Tensor> inputs;
@@ -121,7 +121,7 @@ StatusOr<std::vector<OutputError>> CompareWithTestData(const VerifyFlags& flags)
 }  // namespace
 
 int RunModel(Context& context, const RunFlags& flags) {
-  if (!flags.output_dir.empty()) {  // Before the work, which may be long.
+  if (!flags.output_dir.empty()) {  // Checked before the work, which may be long.
     if (const Status made = MakeDirs(flags.output_dir); !made.ok()) return context.Fail(made);
     const Status writable = CheckWritable(flags.output_dir + "/output.npy");
     if (!writable.ok()) return context.Fail(writable);

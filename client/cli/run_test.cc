@@ -1,4 +1,4 @@
-// The verbs that run models in this process, by what they print and how they exit.
+// Tests of the verbs that run models in this process, by their output and exit codes.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -17,7 +17,7 @@ constexpr std::string_view kTwice = "g (float[2] x) => (float[2] y) { a = Relu(x
 constexpr std::string_view kTwoOutputs =
     "g (float[2] x) => (float[2] y, float[2] z) { y = Relu(x) z = Abs(x) }";
 
-// A serialized TensorProto of floats.
+// Returns a serialized TensorProto of floats.
 std::string Proto(const std::vector<float>& values) {
   std::string bytes = {'\x08', static_cast<char>(values.size()),    '\x10', '\x01',
                        '\x4a', static_cast<char>(4 * values.size())};
@@ -158,7 +158,7 @@ TEST_F(RunTest, OutputsWhoseNamesMeetAsFilesGetTheirOwn) {
   const std::string model = Model("m.onnx",
                                   "g (float[2] x) => (float[2] aXb, float[2] a_b) "
                                   "{ aXb = Relu(x) a_b = Abs(x) }");
-  std::string bytes = *ReadFile(model);  // The text form of models has no slash in names.
+  std::string bytes = *ReadFile(model);  // The text form of models allows no slash in names.
   for (size_t at = bytes.find("aXb"); at != std::string::npos; at = bytes.find("aXb")) {
     bytes[at + 1] = '/';
   }

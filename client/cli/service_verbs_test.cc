@@ -1,4 +1,4 @@
-// The verbs that ask a server, against services that the test plays on the loopback.
+// Tests of the verbs that call a server, against services that the test plays on the loopback.
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
@@ -185,7 +185,7 @@ v1::CacheRecord Record(double median_ns, int cores = 0) {
   return record;
 }
 
-// The group of Record(..., 0) beside that of Record(..., 1).
+// Returns the group of Record(..., 0) beside that of Record(..., 1).
 v1::CacheRecord PairRecord() {
   PairProblem pair;
   for (int i = 0; i < 2; ++i) {

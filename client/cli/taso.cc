@@ -1,4 +1,4 @@
-// TASO's rules: what ours make of them, and their import.
+// The verbs for TASO's rules: coverage by our rules, and import.
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"

@@ -1,4 +1,4 @@
-// For tests of this room: what a verb or the whole command printed and how it exited.
+// Helpers for the tests of this room: the output and the exit code of a verb. One thread at a time.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ struct Ran {
   nlohmann::json json() const { return nlohmann::json::parse(out); }
 };
 
-// Runs `run`, which returns the exit code.
+// Runs `run` and returns its exit code and output.
 template <class Run>
 Ran Capture(const Run& run) {
   ::testing::internal::CaptureStdout();

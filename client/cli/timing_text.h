@@ -1,4 +1,4 @@
-// Timings of plans for people and as JSON, as every form of `bench` prints them.
+// Timings of plans as text for people and as JSON, for every form of `bench`. Pure functions.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -1,5 +1,5 @@
-// The verbs of the command line. Each returns a process exit code (flags.h) and has printed
-// everything.
+// The verbs of the command line. Each prints everything and returns a process exit code (flags.h).
+// One thread at a time.
 #pragma once
 
 #include "client/cli/context.h"
@@ -21,7 +21,7 @@ int RunRulesVerify(Context& context, const RulesFlags& flags);
 int RunRulesGenerate(Context& context, const GenerateFlags& flags);
 int RunRulesCoverage(Context& context, const TasoFlags& flags);
 int RunRulesImport(Context& context, const TasoFlags& flags);
-// The rules of a file; "": the shipped ones.
+// Returns the rules of a file; "": the shipped ones.
 StatusOr<RuleSet> LoadRules(const std::string& file);
 int RunDoctor(Context& context, const ModelFlags& flags);
 
@@ -30,7 +30,7 @@ int RunJobsShow(Context& context, const JobsFlags& flags);
 int RunJobsWatch(Context& context, const JobsFlags& flags);
 int RunJobsCancel(Context& context, const JobsFlags& flags);
 int RunJobsFetch(Context& context, const JobsFlags& flags);
-// What a job made: the model to `output`, its report to `report` unless that is empty.
+// Writes the job's model to `output`, and its report to `report` unless that is empty.
 Status TakeResult(Client& client, const autograph::v1::Job& job, const std::string& output,
                   const std::string& report);
 

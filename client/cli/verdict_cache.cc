@@ -66,7 +66,7 @@ std::optional<VerifyReport> VerdictCache::Find(const Rule& rule,
   if (line == known_.end()) return std::nullopt;
   try {
     return ToReport(Json::parse(line->second));
-  } catch (const Json::exception&) {  // A field is missing or of another kind: a miss.
+  } catch (const Json::exception&) {  // A missing or wrong field is a miss.
     return std::nullopt;
   }
 }

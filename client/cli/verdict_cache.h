@@ -1,5 +1,5 @@
-// Verdicts of the verifier that were reached before, in the file verdicts.jsonl of the data folder
-// (docs/rules.md): a rule is proved once.
+// Stored verdicts of the verifier, in the file verdicts.jsonl of the data folder (docs/rules.md),
+// so that a rule is proved once. One thread at a time.
 #pragma once
 
 #include <map>
@@ -12,15 +12,16 @@ namespace ag {
 
 class VerdictCache {
  public:
-  // Reads what is there; a line that does not read is a miss. Nothing is made or written yet.
+  // Reads the file; a line that cannot be parsed is a miss. Writes and creates nothing.
   explicit VerdictCache(const std::string& data_dir);
 
-  // By the text of the rule, the options and the version of the verifier.
+  // Returns the verdict for the rule's text, the options and the version of the verifier, if
+  // stored.
   std::optional<VerifyReport> Find(const Rule& rule, const VerifyOptions& options) const;
   void Add(const Rule& rule, const VerifyOptions& options, const VerifyReport& report);
 
-  // Writes the file when something was added. What another process added meanwhile stays, unless
-  // both write in the same moment: a verdict lost is proved again.
+  // Writes the file when something was added. Keeps what another process added meanwhile, unless
+  // both write at the same moment; a lost verdict is proved again.
   Status Save() const;
 
  private:

@@ -30,7 +30,7 @@ bool IsTerminal(v1::Job::State state) {
   return state == v1::Job::SUCCEEDED || state == v1::Job::FAILED || state == v1::Job::CANCELLED;
 }
 
-// A file as it was when its bytes began to be hashed.
+// A file as it was when its hashing began.
 struct Look {
   std::string path;
   struct stat info {};
@@ -44,7 +44,7 @@ bool Before(const struct timespec& a, const struct timespec& b) {
 }  // namespace
 
 struct Client::State {
-  std::string address;  // Empty: in process, where there is no connection to ask about.
+  std::string address;  // Empty: in process, where the connection cannot fail.
   std::shared_ptr<grpc::Channel> channel;
   std::unique_ptr<v1::Optimizer::Stub> optimizer;
   std::unique_ptr<v1::Blobs::Stub> blobs;
@@ -53,7 +53,7 @@ struct Client::State {
 
   Status FromGrpc(const grpc::Status& status) const {
     if (status.ok()) return OkStatus();
-    // gRPC's own words for a connection that could not be made name sockets, not servers.
+    // gRPC's message for a failed connection names sockets, not servers.
     if (status.error_code() == grpc::StatusCode::UNAVAILABLE && !address.empty() &&
         channel->GetState(false) != GRPC_CHANNEL_READY) {
       return Err(StatusCode::kUnavailable, "no server at {}: is autographd running?", address);
@@ -61,7 +61,7 @@ struct Client::State {
     return Err(static_cast<StatusCode>(status.error_code()), "{}", status.error_message());
   }
 
-  // One unary call.
+  // Makes one unary call.
   template <class Stub, class Request, class Response>
   StatusOr<Response> Call(Stub& stub,
                           grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
@@ -85,11 +85,11 @@ struct Client::State {
 std::unique_ptr<Client> Client::Connect(const std::string& address) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(16 << 20);
-  // A dead server is noticed and a restarted one found within a second.
+  // Finds a dead server, and a restarted one, within a second.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
-  // A host that vanished sends no goodbye. The server takes a ping each 20 s.
+  // A ping finds a host that vanished without closing. The server accepts one each 20 s.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 30'000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
   auto client = std::make_unique<Client>(
@@ -214,8 +214,8 @@ StatusOr<v1::Capabilities> Client::GetCapabilities() {
                       v1::GetCapabilitiesRequest());
 }
 
-// Copies the blob from the server's own folder when this process sees it; false: it does not, or
-// its bytes are not what they should be. The digest is checked while the kernel copies.
+// Copies the blob from the server's own folder. Returns false when this process does not see the
+// folder or the blob's bytes are wrong. Checks the digest while the kernel copies.
 StatusOr<bool> Client::State::CopyShared(const Digest& digest, const std::string& path) {
   AG_LET(const v1::Capabilities capabilities,
          Call(*optimizer, &v1::Optimizer::Stub::GetCapabilities, v1::GetCapabilitiesRequest()));
@@ -249,18 +249,18 @@ StatusOr<bool> Client::State::CopyShared(const Digest& digest, const std::string
 
 void Client::LookAhead(const std::string& path) {
   Look look{.path = path};
-  struct timespec tick {};  // What a change at this moment would be marked with.
+  struct timespec tick {};  // The time stamp of a change at this moment.
   ::clock_gettime(CLOCK_REALTIME_COARSE, &tick);
   if (::lstat(path.c_str(), &look.info) != 0 || !S_ISREG(look.info.st_mode)) return;
-  // Changed within this tick, it may change again and still look the same.
+  // A file that changed within this tick may change again and keep its time stamp.
   if (!Before(look.info.st_mtim, tick)) return;
   look.digest = std::async(std::launch::async, [path] { return Sha256OfFile(path); });
   MutexLock lock(state_->mutex);
   state_->look = std::move(look);
 }
 
-// Whether `path`, looked at before, holds the blob already, as when a request is repeated: leaving
-// it is far quicker than copying it and freeing the old one. Its time of change is set to now.
+// True when `path`, which LookAhead hashed, holds the blob already, as after a repeated request:
+// leaving it is much faster than copying it. Sets its time of change to now.
 bool Client::State::HoldsAlready(const std::string& path, const Digest& digest) {
   Look before;
   {

@@ -1,8 +1,8 @@
-// The C++ client: the service's calls with the loops around them that every caller would write
-// (upload what is missing, watch until the end and re-attach, download and check the digest).
-// Messages are those of proto/autograph/v1. Thread-safe.
+// The C++ client: the service's calls and the loops that every caller needs (upload missing files,
+// watch a job to its end and re-attach, download and check the digest). Messages are those of
+// proto/autograph/v1. Thread-safe.
 //
-// Every Status carries the server's code and message; a server that is not there gives
+// Every Status has the server's code and message. A server that cannot be reached gives
 // kUnavailable "no server at HOST:PORT: is autographd running?".
 #pragma once
 
@@ -26,24 +26,24 @@ namespace ag {
 
 class Client {
  public:
-  // `address` is HOST:PORT or unix:PATH. Does not connect yet.
+  // Returns a client of `address`, HOST:PORT or unix:PATH. Does not connect yet.
   static std::unique_ptr<Client> Connect(const std::string& address);
-  // Over the in-process channel of an embedded server.
+  // Uses the in-process channel of an embedded server.
   explicit Client(std::shared_ptr<grpc::Channel> channel);
   ~Client();
 
-  // Sends the file unless the server has it; returns its digest. `on_progress` gets bytes sent of
-  // bytes in all.
+  // Sends the file unless the server has it; returns its digest. `on_progress` gets the bytes sent
+  // and the bytes in total.
   using ByteProgress = std::function<void(int64_t done, int64_t total)>;
   StatusOr<Digest> UploadFile(const std::string& path, const ByteProgress& on_progress = nullptr);
 
   StatusOr<autograph::v1::Job> Optimize(const autograph::v1::OptimizeRequest& request);
-  // Follows the job to a terminal state, re-attaching when the stream breaks, and returns it.
-  // `on_change` is called for each state seen; returning false stops watching (the job goes on)
-  // with kCancelled. kUnavailable: so many attempts in a row have seen nothing.
+  // Follows the job to a terminal state and returns it; attaches again when the stream breaks.
+  // Calls `on_change` for each state; when it returns false, stops watching with kCancelled, and
+  // the job goes on. kUnavailable: options.attempts_max attempts in a row have seen nothing.
   struct WatchOptions {
     int attempts_max = 20;
-    Nanos pause{500'000'000};  // Before each attempt but the first.
+    Nanos pause{500'000'000};  // Pause before each attempt but the first.
   };
   StatusOr<autograph::v1::Job> Watch(
       const std::string& name, const std::function<bool(const autograph::v1::Job&)>& on_change);
@@ -55,12 +55,12 @@ class Client {
   StatusOr<autograph::v1::ListJobsResponse> ListJobs(const autograph::v1::ListJobsRequest& request);
   StatusOr<autograph::v1::Capabilities> GetCapabilities();
 
-  // Begins to look at what `path` holds, beside whatever is called next: a DownloadFile of the same
-  // bytes to it then leaves it as it is at once. Of the last such path only.
+  // Starts to hash the file `path` in the background. A later DownloadFile of the same bytes to
+  // `path` then leaves the file as it is. Only the last such path counts.
   void LookAhead(const std::string& path);
 
-  // Writes the blob to `path` atomically after checking its digest. On the server's host the file
-  // is taken from the shared blob folder when the server names one.
+  // Checks the blob's digest and writes it to `path` atomically. On the server's host, copies it
+  // from the shared blob folder when the server names one.
   Status DownloadFile(const Digest& digest, const std::string& path);
   StatusOr<std::string> DownloadBytes(const Digest& digest, int64_t bytes_max = int64_t{64} << 20);
 

@@ -1,5 +1,5 @@
-// The client against services that the test plays: what it sends, and what it makes of answers
-// that are cut, late or wrong.
+// Tests of the client against services that the test plays: what the client sends, and how it
+// treats answers that are cut, late or wrong.
 #include "client/cpp/client.h"
 
 #include <grpcpp/grpcpp.h>
@@ -26,9 +26,9 @@ constexpr size_t kMiB = size_t{1} << 20;
 class FakeBlobs : public v1::Blobs::Service {
  public:
   std::map<std::string, std::string> blobs;
-  std::vector<std::string> chunks;  // "offset size last" of each that came.
+  std::vector<std::string> chunks;  // "offset size last" of each chunk that arrived.
   int cut_upload_after = -1;        // Chunks.
-  int64_t announced = -2;           // A size that is said instead of the true one.
+  int64_t announced = -2;           // The announced size instead of the true one.
   size_t cut_download_after = SIZE_MAX;
 
   grpc::Status FindMissing(grpc::ServerContext*, const v1::FindMissingRequest* request,
@@ -86,9 +86,9 @@ class FakeOptimizer : public v1::Optimizer::Service {
   struct Watch {
     std::vector<v1::Job::State> states;
     grpc::Status end;
-    bool stays = false;  // Stays open after the states, until the client leaves.
+    bool stays = false;  // The stream stays open after the states, until the client leaves.
   };
-  std::deque<Watch> watches;  // One a call; none left: UNAVAILABLE.
+  std::deque<Watch> watches;  // One per call; when none is left: UNAVAILABLE.
   int watched = 0;
   v1::Capabilities capabilities;
   v1::OptimizeRequest optimized;
@@ -201,7 +201,7 @@ class ClientTest : public ::testing::Test {
     return Sha256(bytes);
   }
 
-  // Makes the server one of this host, with its blob folder here.
+  // Makes the server a local one, with its blob folder here.
   std::string Share(const Digest& digest, const std::string& bytes) {
     const std::string dir = Path("blobs");
     AG_CHECK(MakeDirs(dir + "/" + digest.Hex().substr(0, 2)).ok());
@@ -329,13 +329,13 @@ TEST_F(ClientTest, DownloadKeepsItsLimit) {
   const std::string limit =
       "RESOURCE_EXHAUSTED: blob " + digest.Short() + " is larger than 99 bytes";
   EXPECT_EQ(ToString(client_->DownloadBytes(digest, 99).status()), limit);
-  blobs_.announced = 1;  // A server that says little and sends much.
+  blobs_.announced = 1;  // A server that announces little and sends much.
   EXPECT_EQ(ToString(client_->DownloadBytes(digest, 99).status()), limit);
   EXPECT_EQ(ToString(client_->DownloadBytes(Sha256("x")).status()),
             "NOT_FOUND: download " + Sha256("x").Short() + ": no such blob");
 }
 
-// On the server's own host the file is copied from the blob folder.
+// On the server's host the file is copied from the blob folder.
 TEST_F(ClientTest, CopiesFromASharedFolder) {
   const Digest digest = Sha256("abc");
   const std::string dir = Share(digest, "abc");
@@ -346,7 +346,7 @@ TEST_F(ClientTest, CopiesFromASharedFolder) {
             "NOT_FOUND: write " + Path("none/out") + ": No such file or directory");
 }
 
-// A repeated request finds its answer where it left it.
+// A repeated request finds its answer in the file that it wrote before.
 TEST_F(ClientTest, WritesOnlyWhatIsNotThere) {
   const auto inode = [&] {
     struct stat info {};
@@ -361,7 +361,7 @@ TEST_F(ClientTest, WritesOnlyWhatIsNotThere) {
                                      std::filesystem::file_time_type::clock::now() - hour);
     client_->LookAhead(Path("out"));
   };
-  Write("out", "abd");  // As long, but something else.
+  Write("out", "abd");  // The same size with other bytes.
   look();
   const auto other = inode();
   EXPECT_EQ(ToString(client_->DownloadFile(digest, Path("out"))), "OK");
@@ -373,12 +373,12 @@ TEST_F(ClientTest, WritesOnlyWhatIsNotThere) {
   EXPECT_EQ(inode(), first);
   EXPECT_EQ(*ReadFile(Path("out")), "abc");
   look();
-  Write("out", "abd");  // By somebody else, in between.
+  Write("out", "abd");  // Another process writes it in between.
   EXPECT_EQ(ToString(client_->DownloadFile(digest, Path("out"))), "OK");
   EXPECT_EQ(*ReadFile(Path("out")), "abc");
 }
 
-// What is wrong with the folder costs a download and nothing else.
+// A fault of the folder only costs a download.
 TEST_F(ClientTest, DownloadsWhatTheFolderLacks) {
   const Digest digest = Offer("abc");
   const struct {
@@ -507,7 +507,7 @@ TEST_F(ClientTest, ExportsAndImportsRecords) {
 }
 
 TEST(Client, AServerThatIsNotThereIsNamed) {
-  // Nobody listens on port 1 of the loopback.
+  // No process listens on port 1 of the loopback.
   const auto client = Client::Connect("127.0.0.1:1");
   const std::string none = "no server at 127.0.0.1:1: is autographd running?";
   EXPECT_EQ(ToString(client->GetCapabilities().status()), "UNAVAILABLE: " + none);
