@@ -25,7 +25,7 @@ class Unmap {
   size_t bytes_;
 };
 
-// `bytes` of zeros that begin and end at huge pages; null when there is no memory.
+// Returns `bytes` of zeros that begin and end at huge pages; null when there is no memory.
 std::shared_ptr<std::byte> MapRegion(size_t bytes) {
   const size_t asked = bytes + kHugePage;
   void* mapped = mmap(nullptr, asked, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -34,18 +34,20 @@ std::shared_ptr<std::byte> MapRegion(size_t bytes) {
   const size_t before = (kHugePage - reinterpret_cast<uintptr_t>(begin) % kHugePage) % kHugePage;
   if (before > 0) munmap(begin, before);
   if (before < kHugePage) munmap(begin + before + bytes, kHugePage - before);
-  madvise(begin + before, bytes, MADV_HUGEPAGE);  // Where it is refused, small pages serve as well.
+  madvise(begin + before, bytes, MADV_HUGEPAGE);  // Small pages work as well.
   return {begin + before, Unmap(bytes)};
 }
 
-// Cuts pieces from one region after the other. The last region is kept and used anew once nothing
-// else holds it: measuring makes and drops small kernels by the thousand.
+// Cuts pieces from one region after the other. Invariant: the pieces in a region do not overlap,
+// and a region is reused, zero-filled, only when no piece of it is held. Only the last region is
+// kept for that, because measuring makes and drops small kernels by the thousand.
 class Pool {
  public:
   std::shared_ptr<std::byte> Cut(size_t bytes) {
     const MutexLock lock(mutex_);
     if (region_.use_count() == 1) {
-      // The count is read relaxed; what the last holder wrote must come before our zeros.
+      // The use count is read relaxed; the fence orders the last holder's writes before these
+      // zeros.
       std::atomic_thread_fence(std::memory_order_acquire);
       std::memset(region_.get(), 0, used_);
       used_ = 0;
@@ -79,7 +81,7 @@ StatusOr<AlignedBuffer> AlignedBuffer::Make(size_t bytes) {
   AlignedBuffer buffer;
   buffer.size_ = AlignUp(bytes == 0 ? 1 : bytes);
 #if defined(__SANITIZE_ADDRESS__)
-  // A block each, so that steps beyond its end are seen.
+  // One block for each buffer, so that the sanitizer sees accesses beyond its end.
   buffer.data_.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, buffer.size_)),
                      std::free);
   if (buffer.data_ != nullptr) std::memset(buffer.data_.get(), 0, buffer.size_);

@@ -1,4 +1,5 @@
 // Memory for tensors: 64-byte aligned, zero-filled, and in huge pages where the system grants them.
+// Make is thread-safe; a buffer is a shared handle.
 #pragma once
 
 #include <cstddef>
@@ -11,13 +12,13 @@ namespace ag::cpu {
 inline constexpr size_t kAlignment = 64;
 inline size_t AlignUp(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-// A model's weights are hundreds of pieces that one run reads once each: on 4 KiB pages every run
-// walks the page table for all of them (Inception-v3 took a third longer). So pieces are cut from
-// shared regions of whole huge pages; a region lives as long as one of its pieces. Thread-safe.
+// A piece of memory, cut from a shared region of whole huge pages. A model's weights are hundreds
+// of pieces that each run reads once: on 4 KiB pages every run walks the page table for all of them
+// (Inception-v3 took a third longer). A region lives as long as one of its pieces.
 class AlignedBuffer {
  public:
   AlignedBuffer() = default;
-  // kResourceExhausted, with the bytes asked for, when there is no memory.
+  // Returns a new buffer. kResourceExhausted: no memory; the message has the bytes asked for.
   static StatusOr<AlignedBuffer> Make(size_t bytes);
 
   std::byte* data() const { return data_.get(); }

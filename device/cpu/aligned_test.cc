@@ -31,7 +31,7 @@ TEST(AlignedBuffer, PiecesAreAlignedZeroAndApart) {
 }
 
 TEST(AlignedBuffer, MemoryUsedAnewIsZeroAgain) {
-  for (int round = 0; round < 40; ++round) {  // Several regions' worth.
+  for (int round = 0; round < 40; ++round) {  // Enough for several regions.
     const AlignedBuffer buffer = *AlignedBuffer::Make(1 << 20);
     ASSERT_TRUE(IsZero(buffer)) << round;
     Dirty(buffer);

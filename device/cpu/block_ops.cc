@@ -40,7 +40,8 @@ AG_INLINE T Clamp(T x, T low, T high) {
   return raised > high ? high : raised;
 }
 
-// Python's modulo: the sign of the divisor. Dividing an integer by zero gives zero, not a trap.
+// Returns Python's modulo, with the sign of the divisor. An integer divided by zero gives zero, not
+// a trap.
 template <class T>
 T PythonMod(T x, T y) {
   if (y == 0) return 0;
@@ -114,7 +115,7 @@ BlockFn<T> CastTo(DType to) {
   return IsInteger(to) ? PICK(Trunc) : PICK(Copy);
 }
 
-// Unary operators. Integers come with T = double.
+// Returns a unary operator. Integers come with T = double.
 template <class T>
 BlockOp<T> UnaryOf(const Node& node) {
   const auto number = [&](std::string_view name) { return static_cast<T>(node.Float(name)); };

@@ -1,13 +1,14 @@
 // The inner loops of element-wise chains: one operator over one block of consecutive elements.
-// float loops are vectorized for each instruction set and chosen when the program starts; double
-// ones (integers and mixed types) are plain.
+// Loops over float are vectorized for each instruction set and chosen when the program starts;
+// loops over double (integers and mixed types) are plain. Pure functions.
 #pragma once
 
 #include <cstdint>
 
 #include "graph/graph.h"
 
-// GCC compiles a function so marked once per instruction set. Sanitizers crash in the resolvers.
+// GCC compiles a function with this mark once per instruction set. Sanitizers crash in the
+// resolvers.
 #if defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__) && \
     !defined(__SANITIZE_ADDRESS__)
 #define AG_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
@@ -17,8 +18,8 @@
 
 namespace ag::cpu {
 
-// out[i] = op(a[i], b[i], c[i]) for i in [0, n). `out` may be any of the operands. p and q are the
-// operator's numbers.
+// Computes out[i] = op(a[i], b[i], c[i]) for i in [0, n). `out` may be any of the operands. p and q
+// are the operator's numbers.
 template <class T>
 using BlockFn = void (*)(const T* a, const T* b, const T* c, T* out, int64_t n, T p, T q);
 
@@ -30,7 +31,7 @@ struct BlockOp {
   T q = 0;
 };
 
-// The block operator of an element-wise node. REQUIRES: Has(node.op, kElementwise).
+// Returns the block operator of an element-wise node. REQUIRES: Has(node.op, kElementwise).
 template <class T>
 BlockOp<T> BlockOpOf(const Node& node);
 
@@ -42,7 +43,7 @@ BlockOp<T> AddNumberOp(double number);  // a + number
 template <class T>
 BlockOp<T> SqrtOp();
 
-// out[i] = exp(in[i] - shift); returns the sum. For softmax.
+// Computes out[i] = exp(in[i] - shift) and returns the sum, for softmax.
 float ExpSum(const float* in, float* out, int64_t n, float shift);
 
 }  // namespace ag::cpu

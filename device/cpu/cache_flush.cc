@@ -13,21 +13,21 @@ namespace {
 
 constexpr int64_t kDefaultBytes = int64_t{32} << 20;
 constexpr int64_t kCacheLine = 64;
-constexpr int kIndicesMax = 10;  // Caches of one CPU, instructions' included: four today.
+constexpr int kIndicesMax = 10;  // Caches of one CPU; there are four today.
 
 std::string Word(const std::string& path) {
   const StatusOr<std::string> text = ReadFile(path);
   return text.ok() ? std::string(Trim(*text)) : "";
 }
 
-// "32768K", as the kernel writes it; 0 for anything else.
+// Parses "32768K", the kernel's form; 0 for anything else.
 int64_t BytesOf(std::string_view size) {
   if (!size.ends_with('K')) return 0;
   const StatusOr<int64_t> kib = ParseInt(size.substr(0, size.size() - 1));
   return kib.ok() && *kib > 0 && *kib < int64_t{1} << 32 ? *kib << 10 : 0;
 }
 
-// The cache of the highest level that holds data: which CPUs share it names it.
+// The data cache of the highest level; the list of CPUs that share it identifies it.
 struct Cache {
   int64_t level = 0, bytes = 0;
   std::string shared_by;
@@ -61,8 +61,8 @@ int64_t LastLevelCacheBytes(const std::string& root) {
   return bytes > 0 ? bytes : kDefaultBytes;
 }
 
-// One byte a line: a line that is written comes into the caches as a whole. (A memset of this size
-// would go around them.) The reads come to each line after as many others as the caches hold.
+// Writes one byte per line, which brings the whole line into the caches. (A memset of this size
+// would bypass them.) The reads come to each line after as many others as the caches hold.
 Status CacheFlush::Run() {
   if (memory_.data() == nullptr) {
     AG_LET(memory_, AlignedBuffer::Make(bytes_));

@@ -1,4 +1,4 @@
-// Emptying the CPU's caches of everything that a run will want.
+// The flush of the CPU's caches, which removes everything that a run reads. One thread at a time.
 #pragma once
 
 #include <string>
@@ -7,19 +7,20 @@
 
 namespace ag::cpu {
 
-// Bytes of all last-level caches that serve the CPUs this process may run on, each cache counted
-// once, as the kernel describes them below `root`. sysconf's figure is not used: in a virtual
-// machine it is the socket's, of which the machine has a part. 32 MiB where nothing is described.
+// Returns the bytes of all last-level caches that serve the CPUs this process may run on, each
+// cache counted once, as the kernel describes them below `root`; 32 MiB where nothing is described.
+// Does not use sysconf: in a virtual machine that gives the whole socket's cache, of which the
+// machine has a part.
 int64_t LastLevelCacheBytes(const std::string& root = "/sys/devices/system/cpu");
 
-// Memory of twice `cache_bytes`, taken when it is first wanted. Used by one thread at a time.
+// Memory of twice `cache_bytes`, taken at first use.
 class CacheFlush {
  public:
   CacheFlush(int cores, int64_t cache_bytes) : cores_(cores), bytes_(2 * cache_bytes) {}
 
-  // Writes and reads the memory on the threads that run kernels, an equal part each: so their own
-  // caches hold nothing else either. What is left in the caches is clean: no run pays for writing
-  // it back. kResourceExhausted: there is no such memory.
+  // Writes and then reads the memory on the threads that run kernels, an equal part each, so that
+  // their own caches are flushed, too. Leaves the caches clean, so that no run pays for writing
+  // them back. kResourceExhausted: no memory.
   Status Run();
 
   int64_t bytes() const { return bytes_; }

@@ -9,7 +9,7 @@
 namespace ag::cpu {
 namespace {
 
-// The kernel's description of a machine's caches, in a folder of the test.
+// A copy of the kernel's description of caches, in a folder of the test.
 class Machine {
  public:
   void AddCache(int cpu, int index, const std::vector<std::string>& values) {

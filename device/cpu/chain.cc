@@ -14,7 +14,7 @@ bool IsSupported(DType dtype) {
   return dtype != DType::kFloat16 && dtype != DType::kBFloat16 && dtype != DType::kString;
 }
 
-// Shape of operand `index` as broadcasting sees it: batch norm's vectors lie along axis 1.
+// Returns the shape of operand `index` for broadcasting: batch norm's vectors lie along axis 1.
 Shape OperandShape(const Graph& graph, const Node& node, size_t index) {
   const Shape& shape = graph.type(node.inputs[index]).shape;
   if (node.op != OpKind::kBatchNorm || index == 0) return shape;
@@ -23,7 +23,9 @@ Shape OperandShape(const Graph& graph, const Node& node, size_t index) {
   return lifted;
 }
 
-// Compiles the ancestors of some outputs, all of one shape and layout, into one pass.
+// Compiles the ancestors of some outputs, all of one shape and layout, into one pass. Invariant:
+// values are numbered in the order of the nodes, so each instruction reads only values with smaller
+// numbers.
 template <class T>
 class Compiler {
  public:
@@ -56,7 +58,7 @@ class Compiler {
   }
 
  private:
-  // Positions in group.nodes that the outputs depend on, ascending.
+  // Returns the positions in group.nodes that the outputs depend on, ascending.
   std::vector<size_t> Needed(const std::vector<int>& output_slots) const {
     std::set<NodeId> wanted;
     for (const int slot : output_slots) wanted.insert(context_.group.outputs[slot].edge.node);
@@ -104,11 +106,11 @@ class Compiler {
                     blocked ? layout_ : Layout::kPlain);
   }
 
-  // The value of an operand: made by an earlier node, before the chain, by another group, or
-  // constant.
+  // Returns the value of an operand: made by an earlier node, before the chain, by another group,
+  // or a constant.
   StatusOr<int> Operand(const Node& node, size_t index) {
     const Edge edge = node.inputs[index];
-    // Batch norm's vectors lie along another axis than the same tensor would elsewhere.
+    // Batch norm's vectors lie along another axis than the same tensor does elsewhere.
     const bool is_vector = index > 0 && node.op == OpKind::kBatchNorm;
     const auto found = made_.find(edge);
     if (!is_vector && found != made_.end()) return found->second;
@@ -175,7 +177,7 @@ class Compiler {
     return Emit(binary(OpKind::kAdd), scaled, bias);
   }
 
-  // Batch norm with constant statistics is x * scale + shift per channel.
+  // Computes batch norm with constant statistics as x * scale + shift per channel.
   StatusOr<int> ScaleShift(const Node& node, int x) {
     Tensor parameters[4];
     for (size_t k = 0; k < 4; ++k) {
@@ -195,7 +197,7 @@ class Compiler {
     return Emit(ScaleShiftOp<T>(), x, a, b);
   }
 
-  // Dense values of type T live where they lie, long runs too; the others get a register each.
+  // Leaves dense values of type T, and long runs, in memory; gives each other value a register.
   void AssignRegisters() {
     pass_.register_of.assign(values_, 0);
     for (const PassInput& input : pass_.inputs) {
@@ -224,7 +226,7 @@ class Compiler {
   Pass<T> pass_;
 };
 
-// True when floats can hold every value: f32, and bool as 0 and 1.
+// Returns true when floats can hold every value: f32, and bool as 0 and 1.
 bool FitsFloat(const GroupContext& context, size_t first) {
   const auto fits = [](DType d) { return d == DType::kFloat32 || d == DType::kBool; };
   for (size_t i = first; i < context.group.nodes.size(); ++i) {
@@ -236,7 +238,7 @@ bool FitsFloat(const GroupContext& context, size_t first) {
   return true;
 }
 
-// Output slots, grouped by shape and layout.
+// Returns the output slots, grouped by shape and layout.
 std::vector<std::vector<int>> PassesOf(const GroupContext& context) {
   std::vector<std::vector<int>> passes;
   const auto& outputs = context.group.outputs;

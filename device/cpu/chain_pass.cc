@@ -83,8 +83,9 @@ void Walk(const Space& space, const PassInput& input, const Src* src, int64_t st
   }
 }
 
-// Where the element of the space that is number `start` lies in an input that repeats; `left`: so
-// many elements later another run begins (short runs), or the same one again (long runs).
+// Returns the offset, in an input that repeats, of element number `start` of the space. Sets `left`
+// to the number of elements until the next run begins (short runs) or the same run repeats (long
+// runs).
 int64_t RepeatAt(const Space& space, const PassInput& input, int64_t start, int64_t* left) {
   const PassInput::Repeat& r = input.repeat;
   const int64_t phase = start % r.period;
@@ -117,11 +118,11 @@ void Load(const Space& space, const PassInput& input, const void* data, int64_t 
   });
 }
 
-// As graph/tensor.h rounds: toward zero, to the nearest end when out of range, NaN to 0.
+// Rounds as graph/tensor.h does: toward zero, to the nearest end when out of range, NaN to 0.
 template <class Int>
 Int Saturate(double value) {
   if (value != value) return 0;
-  // The ends as doubles may round up to the first value that does not fit.
+  // As doubles the ends may round up to the first value that does not fit.
   if (value >= static_cast<double>(std::numeric_limits<Int>::max())) {
     return std::numeric_limits<Int>::max();
   }
@@ -148,7 +149,7 @@ void Store(DType dtype, const T* src, void* data, int64_t start, int64_t n) {
   });
 }
 
-// Zeroes the padding lanes among elements [begin, end) of a blocked output, which begin and end at
+// Zeroes the padding lanes among elements [begin, end) of a blocked output. REQUIRES: both are
 // multiples of `lanes`.
 template <class T>
 void ClearPadding(const Space& s, T* data, int64_t begin, int64_t end) {
@@ -166,7 +167,7 @@ bool InMemory(DType dtype) {
   return dtype == (std::is_same_v<T, float> ? DType::kFloat32 : DType::kFloat64);
 }
 
-// One worker's share of a pass.
+// One worker's part of a pass.
 template <class T>
 class Worker {
  public:
@@ -209,7 +210,7 @@ class Worker {
     return input.constant != nullptr ? input.constant : inputs_[input.slot];
   }
 
-  // Makes the input's elements from `start` on readable; how many of `n` are.
+  // Makes the input's elements from `start` on readable and returns how many of `n` are.
   int64_t Repeat(const PassInput& input, int64_t start, int64_t n) {
     int64_t left = 0;
     const int64_t offset = RepeatAt(pass_.space, input, start, &left);
@@ -250,7 +251,7 @@ class Worker {
 
   const Pass<T>& pass_;
   T** at_;
-  T** repeated_;  // What the registers of short runs were filled from.
+  T** repeated_;  // The runs that the registers of short runs were filled from.
   Inputs inputs_;
   Outputs outputs_;
 };

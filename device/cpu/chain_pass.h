@@ -1,4 +1,5 @@
-// The compiled form of an element-wise chain and the loop that runs it (chain.h).
+// The compiled form of an element-wise chain and the loop that runs it (chain.h). RunPass is
+// thread-safe for separate registers, pointers and outputs.
 #pragma once
 
 #include <vector>
@@ -12,29 +13,29 @@ inline constexpr int64_t kBlock =
     1024;  // Elements; 4 KiB of floats: a dozen registers fit into L2.
 inline constexpr int kSpaceRankMax = 32;
 
-// The elements a pass walks over, in the order in which they lie in memory.
+// The elements that a pass visits, in the order in which they lie in memory.
 struct Space {
   std::vector<int64_t> dims;
   int64_t elements = 1;
-  // Of a blocked layout: lanes from `lanes_used` on, in the last channel block of each image, are
-  // padding. An image is `image` elements, its last block `plane`, a block has `lanes`.
+  // In a blocked layout the lanes from `lanes_used` on, in the last channel block of each image,
+  // are padding. An image has `image` elements, its last block has `plane`, a block has `lanes`.
   int64_t lanes = 1, lanes_used = 1, plane = 0, image = 0;
 };
 
 // A tensor that the pass reads.
 struct PassInput {
-  const void* constant = nullptr;  // Or null: inputs[slot].
+  const void* constant = nullptr;  // Null: inputs[slot].
   int slot = -1;
   DType dtype = DType::kFloat32;
   std::vector<int64_t> strides;  // Elements per step of each axis of the space; 0 repeats.
   enum class Form {
-    kDense,   // As the space.
+    kDense,   // In the order of the space.
     kScalar,  // One element for all.
     kRepeat,  // A dense run of `period` elements, again and again; see Repeat.
     kWalk,    // Anything else, element by element.
   } form = Form::kWalk;
-  // A run that repeats, `span` elements of the space in all, before the first `outer` axes take the
-  // next one: a vector over channels (span is the whole space), or blocks of it.
+  // A run that repeats for `span` elements of the space, before the first `outer` axes step to the
+  // next run: a vector over channels (span is the whole space), or blocks of it.
   struct Repeat {
     int64_t period = 1, span = 1;
     size_t outer = 0;
@@ -48,8 +49,8 @@ struct PassOutput {
   int value = -1;
 };
 
-// Values are numbered: inputs first, then one per instruction. Each has a register or, when it is
-// dense and of type T already, the memory itself.
+// Values are numbered: inputs first, then one per instruction. Each value has a register or, when
+// it is dense and of type T already, is used in memory.
 template <class T>
 struct Instruction {
   BlockOp<T> op;
@@ -62,17 +63,17 @@ struct Pass {
   std::vector<PassInput> inputs;
   std::vector<PassOutput> outputs;
   std::vector<Instruction<T>> code;
-  std::vector<int> register_of;  // Per value; -1: it lives in memory.
+  std::vector<int> register_of;  // Per value; -1: it is in memory.
   int registers = 0;
   int64_t block =
-      kBlock;  // At most; whole periods of the short runs, so that each block has one phase.
+      kBlock;  // At most; a multiple of the short runs' periods, so that every block has one phase.
 };
 
-// Runs of this length are read where they lie; shorter ones are repeated in a register.
+// Runs of at least this length are read in memory; shorter ones are repeated in a register.
 inline constexpr int64_t kLongPeriod = 256;
 
-// Runs one pass on `cores` cores; `registers` holds cores * pass.registers * kBlock elements and
-// `pointers` cores * 2 * pass.register_of.size() entries.
+// Runs one pass on `cores` cores. REQUIRES: `registers` holds cores * pass.registers * kBlock
+// elements, `pointers` cores * 2 * pass.register_of.size() entries.
 template <class T>
 void RunPass(const Pass<T>& pass, int cores, T* registers, T** pointers, Inputs inputs,
              Outputs outputs);

@@ -100,10 +100,10 @@ void Collapse(Space* space, std::vector<PassInput>* inputs) {
 
 namespace {
 
-// Shorter repetitions cost more to set up than to walk.
+// Setting up a shorter repetition costs more than walking.
 constexpr int64_t kSpanMin = 256;
 
-// The innermost run that repeats; nothing for one that does not, or too seldom.
+// Returns the innermost run that repeats; nothing when none does, or too seldom.
 std::optional<PassInput::Repeat> RepeatOf(const Space& space, const PassInput& input) {
   PassInput::Repeat repeat{.outer = space.dims.size()};
   const auto stride = [&] { return input.strides[repeat.outer - 1]; };

@@ -1,5 +1,5 @@
-// The geometry of an element-wise pass: the elements it walks over and how its operands step
-// through memory beside them.
+// The geometry of an element-wise pass: the elements that it visits and the strides of its
+// operands. Pure functions.
 #pragma once
 
 #include "device/cpu/chain_pass.h"
@@ -8,25 +8,26 @@ namespace ag::cpu {
 
 Space SpaceOf(const TensorType& type, Layout layout);
 
-// Strides of a row-major tensor of `shape` (broadcast, right-aligned) over the axes of a plain
-// space.
+// Returns the strides of a row-major tensor of `shape` (broadcast, right-aligned) over the axes of
+// a plain space.
 std::vector<int64_t> PlainStrides(const Shape& shape, size_t rank);
 
-// Strides over the axes N, H, W, C of a channels-last space, of a tensor of rank 4 at most that
-// lies channels last itself or plain. kUnimplemented: it is blocked.
+// Returns the strides over the axes N, H, W, C of a channels-last space. REQUIRES: the tensor has
+// rank 4 at most. kUnimplemented: it is blocked; channels-last and plain tensors work.
 StatusOr<std::vector<int64_t>> ChannelsLastStrides(const Shape& shape, Layout layout);
 
-// Strides over the axes N, C/block, H, W, block of a blocked space, of a tensor of rank 4 at most
-// that lies blocked itself or plain. kUnimplemented: plain channels that do not fill their blocks.
+// Returns the strides over the axes N, C/block, H, W, block of a blocked space. REQUIRES: the
+// tensor has rank 4 at most and is blocked or plain. kUnimplemented: plain channels that do not
+// fill their blocks.
 StatusOr<std::vector<int64_t>> BlockedStrides(const Shape& shape, Layout layout, int64_t block);
 
-// Removes axes of size 1 and joins neighbours that every input steps over evenly.
+// Removes axes of size 1 and joins neighbouring axes that every input steps over evenly.
 void Collapse(Space* space, std::vector<PassInput>* inputs);
 
-// Sets form and, for that form, repeat. Only elements of type `own` are seen as repeating.
+// Sets the input's form and, for that form, repeat. Only elements of type `own` can repeat.
 void SetForm(const Space& space, DType own, PassInput* input);
 
-// A constant of `shape` (broadcast, right-aligned) as it would lie in a blocked layout.
+// Returns a constant of `shape` (broadcast, right-aligned) in a blocked layout.
 Tensor PaddedConstant(const Tensor& value, const Shape& shape, int64_t block);
 
 }  // namespace ag::cpu

@@ -1,6 +1,5 @@
-// Convolutions on oneDNN. Kernels: "direct" works on the layouts as they are, "repacked" reorders
-// to the layouts that oneDNN likes best and back, "winograd" is F(4x4, 3x3) where the machine has
-// it.
+// Convolutions on oneDNN. Kernels: "direct" works in the given layouts, "repacked" reorders to the
+// layouts that oneDNN prefers and back, "winograd" is F(4x4, 3x3) where the machine has it.
 #include <algorithm>
 
 #include "device/cpu/host.h"
@@ -12,16 +11,16 @@ namespace {
 using dnnl::convolution_forward;
 using Algorithm = dnnl::algorithm;
 
-// The convolution's geometry as oneDNN wants it.
+// The convolution's geometry in oneDNN's terms.
 struct ConvolutionProblem {
   Dims src, weights, bias, dst;
   Dims strides, dilations, pads_begin, pads_end;
   Desc src_given, dst_given, weights_given;
-  bool turned = false;  // Height and width have changed places.
+  bool turned = false;  // Height and width are swapped.
 };
 
-// Whether the images are columns: one pixel wide, and windows too. oneDNN's kernels work along the
-// width, so a column is described as a row, which lies the same in every layout.
+// Returns true when images and windows are one pixel wide. oneDNN's kernels work along the width,
+// so a column is described as a row, which has the same bytes in every layout.
 bool IsColumn(const Shape& x, const Shape& w, const Ints& pads) {
   return x.size() == 4 && x[3] == 1 && w[3] == 1 && pads[1] == 0 && pads[3] == 0;
 }
@@ -68,7 +67,7 @@ ConvolutionProblem ConvolutionProblemOf(const GroupContext& context) {
   return p;
 }
 
-// Which layouts the primitive works in, and by which algorithm.
+// The layouts that the primitive works in, and its algorithm.
 struct ConvolutionForm {
   Algorithm algorithm = Algorithm::convolution_direct;
   Desc src, dst;
@@ -90,7 +89,7 @@ std::string ImplOf(const convolution_forward::primitive_desc& desc) {
 }
 bool IsSlow(const std::string& impl) { return impl.empty() || impl.starts_with("ref"); }
 
-// The form of a named kernel; nothing for one that this problem has not.
+// Returns the form of a named kernel; an error for a kernel that this problem does not have.
 StatusOr<ConvolutionForm> ConvolutionFormOf(const ConvolutionProblem& p, const std::string& name) {
   ConvolutionForm form{.src = p.src_given, .dst = p.dst_given};
   if (name == "direct") {
@@ -108,9 +107,9 @@ StatusOr<ConvolutionForm> ConvolutionFormOf(const ConvolutionProblem& p, const s
   return form;
 }
 
-// Whether Winograd's fewer products are worth its transforms of images. Of the ten distinct
-// convolutions of ResNet-50 and Inception-v3 that have it, it takes 0.22 to 0.59 of the next best
-// kernel's time in nine, and 1.10 in the one from 32 to 32 channels.
+// Returns true when Winograd's fewer products are worth its transforms of images. Of the ten
+// distinct convolutions of ResNet-50 and Inception-v3 that have it, it takes 0.22 to 0.59 of the
+// next best kernel's time in nine, and 1.10 in the one from 32 to 32 channels.
 bool PaysTransforms(const ConvolutionProblem& p) {
   return p.src[1] >= 32 && p.src[1] * p.dst[1] > 32 * 32;
 }
@@ -137,7 +136,7 @@ StatusOr<std::vector<std::string>> ConvolutionNames(const GroupContext& context)
     const StatusOr<ConvolutionForm> repacked = ConvolutionFormOf(p, "repacked");
     if (!IsSlow(impl)) names.push_back("direct");
     if (repacked.ok() && (repacked->src != p.src_given || repacked->dst != p.dst_given)) {
-      // A matrix product over unfolded patches loses to a reorder and a direct kernel.
+      // A matrix product over unfolded patches is slower than a reorder and a direct kernel.
       const bool first = impl.starts_with("gemm");
       names.insert(first ? names.begin() : names.end(), "repacked");
     }
@@ -171,7 +170,7 @@ class Convolution : public CallKernel {
   }
 
  private:
-  // The longest tail with which oneDNN still has a kernel that is not its reference.
+  // Returns the longest tail with which oneDNN still has a kernel other than its reference.
   static Tail LongestTail(const GroupContext& context, const ConvolutionProblem& p,
                           const ConvolutionForm& form) {
     const auto operand = [&](const GroupContext& c, Edge edge) {
@@ -186,14 +185,14 @@ class Convolution : public CallKernel {
     return MakeTail(context, 1, 0, operand);
   }
 
-  // oneDNN's (2.6) SSE4.1 and AVX convolutions add a residual at wrong places where the channels
-  // are no multiple of their block of 8, and to columns described as rows; the loops behind the
-  // convolution do it then.
+  // Returns false where oneDNN's (2.6) SSE4.1 and AVX convolutions add a residual at wrong places:
+  // when the channels are no multiple of their block of 8, and for columns described as rows. Then
+  // the loops behind the convolution add it.
   static bool HasSoundResidual(const ConvolutionProblem& p) {
     return InstructionSet() != "sse41" || (!p.turned && p.dst[1] % 8 == 0);
   }
 
-  // Residuals in the result's own layout, vectors over channels, scalars.
+  // Accepts residuals in the result's own layout, vectors over channels, and scalars.
   static OperandDescs OperandOf(const GroupContext& context, Edge edge, const ConvolutionForm& form,
                                 const ConvolutionProblem& p) {
     const TensorType& type = context.graph.type(edge);

@@ -14,8 +14,8 @@
 namespace ag {
 namespace {
 
-// The canary: arithmetic in registers and a walk over memory beyond the second cache, on all cores;
-// about a third of a millisecond, so that a scheduling slice taken by others stands out.
+// The canary: arithmetic in registers and a pass over memory beyond the second cache, on all cores.
+// It takes about a third of a millisecond, so that a lost scheduling slice is visible.
 class CanaryWork {
  public:
   static StatusOr<CanaryWork> Make(int cores) {

@@ -28,7 +28,7 @@ Plan PlanOf(const Device& device, const Graph& graph, int streams) {
   return *MakePlan(graph, device.spec(), Policy(), times, {}, streams);
 }
 
-// Two streams, a core each, whatever the groups would take on all cores.
+// Two streams with one core each, whatever the groups would take on all cores.
 Plan BesidePlanOf(const Device& device, const Graph& graph) {
   RooflineTimes times(device.spec());
   std::vector<Group> groups = *FormGroups(graph, device.spec(), {}, times);
@@ -55,7 +55,7 @@ Built BuildText(Device& device, std::string_view text, int streams) {
   return BuildPlan(device, std::move(built));
 }
 
-// Two independent branches of about 10 ms each, so that the wake-up of a thread is small beside
+// Two independent branches of about 10 ms each, so that the wake-up of a thread is short beside
 // them.
 constexpr std::string_view kTwoBranches = R"(
 input x f32[1024,1024]
@@ -74,7 +74,7 @@ TEST(CpuDevice, DescribesItself) {
   EXPECT_GT((*device->Canary()).count(), 0);
 }
 
-// A cold run computes what any run does, through several streams and layouts that are converted.
+// A cold run computes the same as any run, with several streams and layouts that are converted.
 TEST(CpuDevice, AColdRunIsARun) {
   const auto device = *OpenCpuDevice();
   constexpr std::string_view kSmall =
@@ -104,7 +104,7 @@ TEST(CpuDevice, RefusesMoreCoresThanThereAre) {
   EXPECT_TRUE(Message(device.status()).starts_with("cpu: 100000 cores asked for, "));
 }
 
-// Its spec does not list the layout, but a stored plan may say it.
+// The spec does not list the layout, but a stored plan may have it.
 TEST(CpuDevice, RefusesPaddedChannels) {
   const auto device = *OpenCpuDevice({.cores = 1});
   MemoryWeights weights;
@@ -131,7 +131,7 @@ TEST(CpuDevice, StreamsOverlap) {
   const auto expected = *Evaluate(built.graph, built.inputs, *built.weights, {.threads = 2});
   bool overlapped = false;
   for (int attempt = 0; attempt < 5 && !overlapped;
-       ++attempt) {  // Others may hold the second core.
+       ++attempt) {  // Other processes may hold the second core.
     const auto trace = *built.executable->TracedRun(built.inputs, built.outputs);
     ASSERT_EQ(trace.size(), 2u);
     EXPECT_NE(trace[0].stream, trace[1].stream);
@@ -143,7 +143,7 @@ TEST(CpuDevice, StreamsOverlap) {
   }
 }
 
-// Two branches, a product that takes all cores, two branches.
+// Two branches, a product on all cores, two branches.
 constexpr std::string_view kWideBetween = R"(
 input x f32[512,512]
 w = const f32[512,512] seed 1
@@ -205,7 +205,7 @@ TEST(CpuDevice, RefusesAGroupOnAllCoresBesideOthers) {
             "cpu: group 0: 2 cores beside other groups, which have one each");
 }
 
-// A caller's own OpenMP has nothing to do with ours.
+// A caller's own OpenMP is independent of the device's threads.
 TEST(CpuDevice, StreamsRunInsideTheCallersParallelRegion) {
   const auto device = *OpenCpuDevice();
   if (device->spec().cores < 2) GTEST_SKIP() << "one core";
@@ -221,7 +221,7 @@ TEST(CpuDevice, StreamsRunInsideTheCallersParallelRegion) {
   EXPECT_NEAR(built.outputs[0].At(12345), expected[0].At(12345), 1e-5);
 }
 
-// Inside a part of the caller's there is one thread for all streams.
+// Inside a part of the caller's team, one thread runs all streams.
 TEST(CpuDevice, StreamsRunOneByOneInsideAPart) {
   const auto device = *OpenCpuDevice();
   if (device->spec().cores < 2) GTEST_SKIP() << "one core";
@@ -239,7 +239,7 @@ TEST(CpuDevice, StreamsRunOneByOneInsideAPart) {
   EXPECT_NEAR(built.outputs[0].At(12345), expected[0].At(12345), 1e-5);
 }
 
-// What a session that measures nothing runs.
+// The plan of a session that measures nothing.
 TEST(CpuDevice, GuessesTheFastestKernelFirst) {
   const auto device = *OpenCpuDevice();
   if (cpu::InstructionSet() != "avx512") GTEST_SKIP() << "no AVX-512";
@@ -275,7 +275,7 @@ TEST(CpuDevice, GuessesTheFastestKernelFirst) {
   }
 }
 
-// Else oneDNN waits for libgomp's threads, whether they run or not.
+// Otherwise oneDNN waits for libgomp's threads even when they do not run.
 TEST(CpuDevice, OneDnnRunsOnOurTeams) { EXPECT_TRUE(cpu::RunOneDnnOnTeams()); }
 
 TEST(CpuDevice, RefusesPlansWithoutTheirWaits) {

@@ -42,7 +42,7 @@ DenseProblem DenseProblemOf(const GroupContext& context) {
   return p;
 }
 
-// A primitive with the descriptors it settled on.
+// A primitive and the descriptors that it chose.
 struct Made {
   dnnl::primitive primitive;
   Desc weights, scratchpad;
@@ -58,7 +58,7 @@ Made MadeFrom(const typename Primitive::desc& desc, const dnnl::post_ops& ops) {
   return {Primitive(made), made.weights_desc(), made.scratchpad_desc(), made.impl_info_str()};
 }
 
-// How one kernel sees the operands.
+// The operands' descriptors for one kernel.
 struct DenseForm {
   Desc src, weights_given, weights_dims, bias, dst;
 };
@@ -119,12 +119,13 @@ Status CheckDense(const GroupContext& context) {
   return OkStatus();
 }
 
-// Fewer rows are hardly more than a walk over the weights.
+// With fewer rows a product is little more than one pass over the weights.
 constexpr int64_t kManyRows = 32;
 
-// Measured with AVX-512 on products of transformers and classifiers: "convolution" is the fastest
-// of the three, or within 2 % of it, and "inner_product" up to 1.3 times slower; with one row
-// "matmul" is. With AVX2 "matmul" falls to half the others' rate on some.
+// Returns the kernels, best guess first. Measured with AVX-512 on products of transformers and
+// classifiers: "convolution" is the fastest of the three, or within 2 % of it, and "inner_product"
+// up to 1.3 times slower; with one row "matmul" is the fastest. With AVX2 "matmul" falls to half
+// the others' rate on some.
 std::array<const char*, 3> BestGuesses(const DenseProblem& p) {
   if (InstructionSet() != "avx512") return {"inner_product", "matmul", "convolution"};
   if (p.rows < kManyRows) return {"matmul", "inner_product", "convolution"};
@@ -182,7 +183,8 @@ class Dense : public CallKernel {
   }
 
  private:
-  // An add of a constant vector over columns right after the product is the primitive's bias.
+  // Returns true when an add of a constant vector over columns follows the product: it is the
+  // primitive's bias.
   static bool HasBias(const GroupContext& context, const DenseProblem& p) {
     if (context.group.nodes.size() < 2 || context.node(1).op != OpKind::kAdd) return false;
     const int other = OtherOperand(context, 1);
@@ -193,7 +195,7 @@ class Dense : public CallKernel {
            type.NumElements() == p.columns;
   }
 
-  // Operands of the result's own shape; constant vectors over columns and scalars.
+  // Accepts operands of the result's own shape, constant vectors over columns, and scalars.
   static OperandDescs OperandOf(const GroupContext& context, Edge edge, const DenseForm& form,
                                 const std::string& name) {
     const TensorType& type = context.graph.type(edge);

@@ -13,7 +13,7 @@
 namespace ag::cpu {
 namespace {
 
-// A tensor's address: memory of ours, known at build, or the caller's, given with each run.
+// A tensor's address: in our own memory, known at build, or in the caller's, given with each run.
 struct Address {
   std::byte* fixed = nullptr;
   Place::Kind kind = Place::Kind::kArena;
@@ -21,8 +21,7 @@ struct Address {
   int64_t offset_bytes = 0;
 };
 
-// One launch made ready; those of its pointers that lie in the caller's memory are filled in before
-// each run.
+// One launch made ready. Its pointers into the caller's memory are filled in before each run.
 struct Step {
   int group = 0;
   int cores = 1;
@@ -40,26 +39,26 @@ struct StreamState {
   Status status;  // Written by the stream's thread, read after its last gate.
 };
 
-// A part of the run that begins when the one before has ended: a step that takes several cores,
-// by itself, or what several streams do beside each other, a core each.
+// A part of the run that begins when the part before has ended: one step that takes several cores,
+// or steps of several streams beside each other, a core each.
 struct Phase {
   struct Range {
     size_t begin = 0, end = 0;
   };
   std::vector<Range> steps;        // By stream.
-  std::vector<size_t> one_by_one;  // Streams in an order that one thread can run all steps in.
+  std::vector<size_t> one_by_one;  // Streams of all steps, in an order for one thread.
   bool is_beside = false;          // Two streams or more have steps.
 };
 
-// A pointer of a step to fill in; exactly one of the two is set.
+// A pointer of a step to fill in; exactly one of `in` and `out` is set.
 struct Outside {
   Address address;
   const void** in = nullptr;
   void** out = nullptr;
 };
 
-// A port in the caller's memory that has another layout than plain: our own buffer, with the
-// reorder from or to the caller's.
+// A port in the caller's memory with another layout than plain: a buffer of ours, and the reorder
+// from or to the caller's memory.
 struct Staged {
   Port port;
   AlignedBuffer memory;
@@ -97,7 +96,7 @@ class CpuExecutable : public Executable {
  private:
   struct How {
     std::vector<TraceEvent>* trace = nullptr;  // By group; null: not wanted.
-    bool is_cold = false;                      // Caches are flushed right before.
+    bool is_cold = false;                      // Flush the caches right before.
   };
   Status PrepareStream(const Graph& graph, const Plan& plan, const Stream& stream, int cores,
                        Constants* constants, StreamState* state);
@@ -123,7 +122,10 @@ class CpuExecutable : public Executable {
   std::vector<Outside> outside_;
   int64_t device_bytes_ = 0;
 
-  // A run: phase after phase; within one, each step opens its group's gate with the run's epoch.
+  // A run executes phase after phase. Invariants: within a phase each step waits for the gates of
+  // the groups that it depends on and opens its own group's gate with the run's epoch, also after
+  // an error, so every wait ends. A phase begins when all steps of the phase before have ended.
+  // `epoch_` is new in each run, so gates need no reset.
   int cores_ = 1;
   std::shared_ptr<CacheFlush> flush_;
   std::shared_ptr<PackedWeights> packed_;
@@ -131,7 +133,7 @@ class CpuExecutable : public Executable {
   uint32_t epoch_ = 0;
   std::vector<Gate> ended_;  // By group.
   std::atomic<bool> failed_{false};
-  std::vector<TraceEvent>* trace_ = nullptr;  // By group, of the run in progress.
+  std::vector<TraceEvent>* trace_ = nullptr;  // By group, of the current run.
   Nanos begin_{0};
 };
 
@@ -174,7 +176,7 @@ Status CpuExecutable::PrepareStaged(const Graph& graph, const Plan& plan) {
 Status CpuExecutable::PrepareStep(const Graph& graph, const Plan& plan, Constants* constants,
                                   Step* step) {
   const Group& group = plan.groups[step->group];
-  const OmpThreads threads(step->cores);  // oneDNN plans for the team it finds when it is made.
+  const OmpThreads threads(step->cores);  // oneDNN plans for the current thread count.
   AG_LET(step->kernel,
          MakeKernel({graph, group, step->cores, constants, packed_.get()}, group.kernel));
   device_bytes_ += static_cast<int64_t>(step->kernel->held_bytes());
@@ -235,8 +237,8 @@ Status CpuExecutable::Prepare(const Graph& graph, const Plan& plan, const Weight
   return PreparePhases(plan);
 }
 
-// Cuts the streams at the steps that take several cores. In a plan of one stream there is nothing
-// to cut.
+// Cuts the streams into phases at the steps that take several cores. A plan of one stream is one
+// phase.
 Status CpuExecutable::PreparePhases(const Plan& plan) {
   std::vector<size_t> next(streams_.size()), end;
   if (streams_.size() == 1) {
@@ -273,7 +275,7 @@ Status CpuExecutable::PreparePhases(const Plan& plan) {
   return OkStatus();
 }
 
-// The steps from `next` to `end` of each stream; `next` is `end` then.
+// Adds the steps from `next` to `end` of each stream as a phase and sets `next` to `end`.
 void CpuExecutable::AddPhase(std::vector<size_t>* next, const std::vector<size_t>& end) {
   Phase phase;
   size_t left = 0;
@@ -289,7 +291,7 @@ void CpuExecutable::AddPhase(std::vector<size_t>* next, const std::vector<size_t
   for (size_t s = 0; s < end.size(); ++s) {
     for (size_t i = (*next)[s]; i < end[s]; ++i) done[streams_[s]->steps[i].group] = false;
   }
-  for (size_t s = 0; left > 0; s = (s + 1) % end.size()) {  // The plan has no circle.
+  for (size_t s = 0; left > 0; s = (s + 1) % end.size()) {  // Ends: the plan has no circle.
     for (size_t& i = (*next)[s]; i < end[s]; ++i, --left) {
       const Step& step = streams_[s]->steps[i];
       if (!std::ranges::all_of(step.waits, [&](int group) { return done[group]; })) break;
@@ -306,12 +308,13 @@ std::byte* CpuExecutable::At(const Address& address, std::span<const Tensor> inp
   if (address.kind == Place::Kind::kOutput) {
     return outputs[address.index].Mutable<std::byte>().data() + address.offset_bytes;
   }
-  // Groups only read their inputs; the cast is for the one pointer type.
+  // Groups only read their inputs; the cast gives one pointer type.
   const char* input = inputs[address.index].bytes().data() + address.offset_bytes;
   return reinterpret_cast<std::byte*>(const_cast<char*>(input));
 }
 
-// Fills in what lies in our own memory and lists the rest. Steps keep their place from here on.
+// Fills in pointers into our own memory and lists the others. From here on steps do not move in
+// memory.
 void CpuExecutable::ListOutside() {
   for (const auto& stream : streams_) {
     for (Step& step : stream->steps) {
@@ -398,7 +401,7 @@ void CpuExecutable::RunStep(size_t stream, const Step& step) {
     Status status = step.kernel->Run({state.queue.get(), state.scratch.data()}, step.in, step.out);
     if (!status.ok()) {
       state.status = Within(std::move(status), fmt::format("group {}", step.group));
-      failed_ = true;  // The others run dry, so that every gate opens.
+      failed_ = true;  // The other steps are skipped, but every gate opens.
     }
   }
   if (trace_ != nullptr) {

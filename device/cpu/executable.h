@@ -1,6 +1,7 @@
-// A plan on the CPU: kernels made, memory allocated. Several streams run on the threads of one
-// team, a core each, from one group that takes several cores to the next: with a team of its own
-// for each stream, the teams' idle threads spin on the cores that the others want.
+// A plan on the CPU: kernels made, memory allocated. Several streams run on the threads of one team
+// with one core each, and a group that takes several cores runs between them. (With a team for each
+// stream, the teams' idle threads would spin on the cores that other streams need.) One thread at a
+// time for one executable.
 #pragma once
 
 #include "base/clock.h"
@@ -11,8 +12,8 @@ namespace ag::cpu {
 
 class PackedWeights;
 
-// `cores`: what streams of 0 cores have. `memory_bytes_max`: more than this is kResourceExhausted.
-// `flush`: before each cold run, for as many cores; the device's executables share it, and
+// `cores`: the cores of streams that have 0. `memory_bytes_max`: a larger plan is
+// kResourceExhausted. `flush` runs before each cold run. The device's executables share `flush` and
 // `packed`.
 struct ExecutableOptions {
   int cores = 1;
@@ -21,8 +22,8 @@ struct ExecutableOptions {
   std::shared_ptr<PackedWeights> packed;
 };
 
-// REQUIRES: ValidatePlan accepted the plan. kUnimplemented: a group that has several cores beside
-// others.
+// Makes the plan ready. REQUIRES: ValidatePlan accepted the plan. kUnimplemented: a group that has
+// several cores beside other groups.
 StatusOr<std::unique_ptr<Executable>> MakeExecutable(const Graph& graph, const Plan& plan,
                                                      const WeightSource& weights,
                                                      const ExecutableOptions& options);

@@ -1,5 +1,6 @@
 // Elementary functions as short straight-line code, so that loops over them vectorize. Worst errors
 // (fast_math_test.cc checks them): exp 2e-7 and sigmoid 3e-7 relative, tanh and erf 5e-7 absolute.
+// Pure functions.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +13,8 @@ namespace ag::cpu {
 
 #define AG_INLINE inline __attribute__((always_inline))
 
-// exp by 2^n * e^r with |r| <= ln(2)/2 and Cephes' polynomial of degree 7. Below -87.3 it gives 0
-// and no denormals; above 88.72 infinity; NaN stays NaN.
+// Returns exp(x) as 2^n * e^r with |r| <= ln(2)/2 and Cephes' polynomial of degree 7. Below -87.3
+// it is 0, without denormals; above 88.72 infinity; NaN stays NaN.
 AG_INLINE float FastExp(float x) {
   constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer.
   const float clamped = x < -87.33f ? -87.33f : (x > 88.73f ? 88.73f : x);
@@ -27,7 +28,7 @@ AG_INLINE float FastExp(float x) {
   y = y * r + 1.6666665459e-1f;
   y = y * r + 5.0000001201e-1f;
   y = y * (r * r) + r + 1.0f;
-  // 2^n in two factors, so that n = 128 does not overflow before y < 1 brings it back.
+  // Multiplies 2^n in two factors, so that n = 128 does not overflow while y < 1.
   const int32_t k = std::bit_cast<int32_t>(shifted) - std::bit_cast<int32_t>(kRound);
   const int32_t half = k >> 1;
   const float low = std::bit_cast<float>((half + 127) << 23);
@@ -38,7 +39,8 @@ AG_INLINE float FastExp(float x) {
 }
 AG_INLINE double FastExp(double x) { return std::exp(x); }
 
-// Rational approximation of degree 13/6 on |x| < 7.9, beyond which float tanh is 1 (as in Eigen).
+// Returns tanh(x) by a rational approximation of degree 13/6 on |x| < 7.9, beyond which float tanh
+// is 1 (as in Eigen).
 AG_INLINE float FastTanh(float x) {
   const float c = x < -7.90531110763549805f ? -7.90531110763549805f
                                             : (x > 7.90531110763549805f ? 7.90531110763549805f : x);
@@ -58,7 +60,8 @@ AG_INLINE float FastTanh(float x) {
 }
 AG_INLINE double FastTanh(double x) { return std::tanh(x); }
 
-// Rational approximation of degree 13/8 on |x| < 4, beyond which float erf is 1 (as in Eigen).
+// Returns erf(x) by a rational approximation of degree 13/8 on |x| < 4, beyond which float erf is 1
+// (as in Eigen).
 AG_INLINE float FastErf(float x) {
   const float c = x < -4.0f ? -4.0f : (x > 4.0f ? 4.0f : x);
   const float s = c * c;

@@ -8,7 +8,7 @@
 namespace ag::cpu {
 namespace {
 
-// The largest error over `low` to `high`; relative when `relative`.
+// Returns the largest error from `low` to `high`; relative when `relative`.
 double WorstError(float (*fast)(float), const std::function<double(double)>& exact, float low,
                   float high, bool relative) {
   double worst = 0;

@@ -1,4 +1,5 @@
-// Waiting between the streams of one run: a number that only grows, and those who wait for it.
+// A gate between the streams of one run: a number that one thread sets and others wait for.
+// Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -6,8 +7,8 @@
 
 namespace ag::cpu {
 
-// Waits spin this long before they sleep: groups are tens of microseconds, and a sleep costs as
-// much.
+// Waits spin this often before they sleep, because a group takes tens of microseconds and a sleep
+// costs as much.
 inline constexpr int kSpins = 4000;
 
 class Gate {

@@ -1,4 +1,4 @@
-// Gather: rows of one tensor picked by another.
+// Gather: picks rows of one tensor by the indices in another.
 #include <algorithm>
 
 #include "device/cpu/kernel.h"
@@ -7,7 +7,7 @@
 namespace ag::cpu {
 namespace {
 
-// Rows of `data` picked by indices, which count from the end when negative.
+// Picks rows of `data` by indices, which count from the end when negative.
 class Gather : public Kernel {
  public:
   Status Prepare(const GroupContext& context) {

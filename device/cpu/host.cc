@@ -12,12 +12,12 @@
 namespace ag::cpu {
 namespace {
 
-// Version of how this house measures on CPUs: warm-up, canary, blocks. A change makes old
-// measurements incomparable.
+// The version of the measuring policy on CPUs: warm-up, canary, blocks. With a new version old
+// measurements do not count.
 constexpr int kMeasuringPolicy = 2;
 
-// Rates are of one core of a current server: 2.5 GHz with two multiply-add units of 8 floats (16
-// for AVX-512), of which well-packed kernels reach about 80 %; memory as measured by a copy.
+// The rates are of one core of a current server: 2.5 GHz with two multiply-add units of 8 floats
+// (16 for AVX-512), of which well-packed kernels reach about 80 %; memory as measured by a copy.
 // deploy/devices/cpu.spec documents the same patterns.
 constexpr std::string_view kActivations =
     "Relu|LeakyRelu|Clip|Sigmoid|Tanh|HardSigmoid|HardSwish|Swish|Gelu";

@@ -1,4 +1,5 @@
-// What this machine is: cores, instruction set, the device spec and environment made of them.
+// The facts of this machine: cores, instruction set, and the device spec and environment that
+// follow from them. Thread-safe.
 #pragma once
 
 #include <string>
@@ -7,16 +8,16 @@
 
 namespace ag::cpu {
 
-// Cores that this process may run on.
+// Returns the number of cores that this process may run on.
 int UsableCores();
 
-// "avx512", "avx2" or "sse41": what oneDNN and our loops are chosen by.
+// Returns "avx512", "avx2" or "sse41", by which oneDNN's and our loops are chosen.
 std::string InstructionSet();
 
-// The spec of the CPU device with `cores` cores; the text is ParseDeviceSpec's.
+// Returns the spec of the CPU device with `cores` cores, as text for ParseDeviceSpec.
 std::string SpecText(int cores);
 
-// "cores=2;cpu=AMD EPYC;isa=avx512;onednn=2.6.3;policy=2".
+// Returns the environment, e.g. "cores=2;cpu=AMD EPYC;isa=avx512;onednn=2.6.3;policy=2".
 Environment EnvironmentOf(int cores);
 
 }  // namespace ag::cpu

@@ -1,5 +1,5 @@
-// What every kernel of the CPU device is: made once for a group (weights packed, primitives
-// compiled), then run any number of times without allocating.
+// The kernels of the CPU device: made once for a group (weights packed, primitives compiled), then
+// run any number of times without allocating. One thread at a time for one kernel.
 #pragma once
 
 #include <memory>
@@ -17,13 +17,13 @@ namespace ag::cpu {
 
 class PackedWeights;
 
-// What a kernel may use while it runs. Belongs to one stream.
+// The resources of a kernel while it runs. Belongs to one stream.
 struct RunContext {
   dnnl_stream* stream = nullptr;
   std::byte* scratch = nullptr;  // Kernel::scratch_bytes() of memory, 64-byte aligned.
 };
 
-// Inputs and outputs stand in the order of the group's ports.
+// Inputs and outputs are in the order of the group's ports.
 using Inputs = std::span<const void* const>;
 using Outputs = std::span<void* const>;
 
@@ -44,16 +44,19 @@ struct GroupContext {
   PackedWeights* packed = nullptr;  // Null: every kernel packs its own.
 
   const Node& node(size_t i) const { return graph.node(group.nodes[i]); }
-  // Position of `edge` among the group's input ports; -1: it is a constant or made inside.
+  // Returns the position of `edge` among the group's input ports; -1: it is a constant or made
+  // inside.
   int InputOf(Edge edge) const;
-  // Port of node i's operand `index`; kUnimplemented when it is a constant or made inside.
+  // Returns the port of node i's operand `index`; kUnimplemented when it is a constant or made
+  // inside.
   StatusOr<int> InputPort(size_t i, size_t index) const;
   bool IsInside(NodeId id) const;
 };
 
-// One family of kernels, chosen by the group's first operator (its anchor). `names` lists what can
-// run the group, best guess first. `make` computes the group's first *done nodes (at least 1) into
-// outputs[0], laid out as the group's output; kernels.cc adds an element-wise pass for the rest.
+// A family of kernels, chosen by the group's first operator (its anchor). `names` returns the
+// kernels that can run the group, best guess first. `make` makes a kernel that computes the group's
+// first *done nodes (at least 1) into outputs[0], in the layout of the group's output; kernels.cc
+// adds an element-wise pass for the rest.
 struct Family {
   StatusOr<std::vector<std::string>> (*names)(const GroupContext& context);
   StatusOr<std::unique_ptr<Kernel>> (*make)(const GroupContext& context, const std::string& name,
@@ -72,7 +75,7 @@ extern const Family kMovementFamily;
 extern const Family kGatherFamily;
 extern const Family kReorderFamily;
 
-// Kernels for the group, best guess first. kUnimplemented names what is missing.
+// Returns the kernels for the group, best guess first. kUnimplemented names what is missing.
 StatusOr<std::vector<std::string>> KernelNames(const GroupContext& context);
 
 // Makes the group's kernel; "" is the first of KernelNames. kInvalidArgument: no such kernel.

@@ -1,4 +1,5 @@
-// Which family runs a group, and the element-wise pass over what the family leaves.
+// The choice of the family that runs a group, and the element-wise pass over the nodes that the
+// family leaves.
 #include <algorithm>
 
 #include "device/cpu/chain.h"
@@ -39,10 +40,10 @@ StatusOr<const Family*> FamilyOf(const GroupContext& context) {
   return Err(StatusCode::kUnimplemented, "cpu: no kernel for {}", info.name);
 }
 
-// A kernel for the first nodes, writing `middle`, then an element-wise pass for the rest.
+// A kernel for the first nodes, which writes `middle`, then an element-wise pass for the rest.
 class StagedKernel : public Kernel {
  public:
-  // `middle_bytes` > 0: the first kernel's result does not fit the output and lies in scratch.
+  // `middle_bytes` > 0: the first kernel's result does not fit the output and is kept in scratch.
   StagedKernel(std::unique_ptr<Kernel> first, std::unique_ptr<Kernel> rest, size_t middle_bytes,
                size_t inputs)
       : first_(std::move(first)),
@@ -70,7 +71,7 @@ class StagedKernel : public Kernel {
   std::vector<const void*> inputs_;
 };
 
-// The group cut after its first `count` nodes, whose last value is the only output.
+// Returns the group cut after its first `count` nodes, whose last value is the only output.
 Group Head(const GroupContext& context, size_t count) {
   Group head = context.group;
   head.nodes.resize(count);
@@ -78,8 +79,9 @@ Group Head(const GroupContext& context, size_t count) {
   return head;
 }
 
-// A family that computed only part of the group did so into the layout of outputs[0]. Groups whose
-// middle has another shape are made of two kernels from the start: head alone, then the rest.
+// Makes a family's kernel and a pass for the rest. A family that computes part of the group writes
+// it in the layout of outputs[0]. For a middle of another shape there are two kernels from the
+// start: the head alone, then the rest.
 StatusOr<std::unique_ptr<Kernel>> MakeStaged(const GroupContext& context, const Family& family,
                                              const std::string& name) {
   size_t done = 0;

@@ -83,7 +83,7 @@ class LayerNorm : public Kernel {
   }
 
   int cores_ = 1;
-  bool centred_ = true;  // Layer norm: less the mean, plus a bias.
+  bool centred_ = true;  // Layer norm: subtract the mean, add a bias.
   int64_t rows_ = 0, size_ = 0;
   double epsilon_ = 0;
   int ports_[3] = {-1, -1, -1};

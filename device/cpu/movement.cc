@@ -1,6 +1,6 @@
 // Operators that move elements: each is one or several strided copies. Concat, split, slice and
-// padding by a constant also work on blocked channels, as long as channels are not cut inside a
-// block.
+// padding by a constant also work on blocked channels, as long as no cut is inside a block of
+// channels.
 #include <algorithm>
 
 #include "device/cpu/kernel.h"
@@ -12,8 +12,8 @@ namespace {
 
 using Sizes = std::vector<int64_t>;
 
-// A tensor's axes with their strides in memory: blocked ones have five, the channel axis counted in
-// blocks.
+// A tensor's axes with their strides in memory; a blocked tensor has five, its channel axis counted
+// in blocks.
 struct Box {
   Sizes dims;
   Sizes strides;
@@ -34,7 +34,7 @@ Box BoxOf(const TensorType& type, Layout layout) {
 
 struct Move {
   Copy copy;
-  int input = 0;  // A port, or a held constant counted from the ports' end.
+  int input = 0;  // A port, or, beyond the ports, a held constant.
   int output = 0;
 };
 
@@ -43,7 +43,7 @@ class Movement : public Kernel {
   Movement(std::vector<Move> moves, std::vector<Tensor> held, int cores)
       : moves_(std::move(moves)), held_(std::move(held)), cores_(cores) {}
 
-  // outputs[0] is filled with copies of this element first.
+  // Fills outputs[0] with copies of this element first.
   void FillFirst(int64_t elements, int64_t element_bytes, const Tensor& element) {
     fill_ = Copy({{elements, 0, 1}}, 0, 0, element_bytes);
     element_ = element;
@@ -70,7 +70,7 @@ class Movement : public Kernel {
   Tensor element_;
 };
 
-// The copies of one node, collected.
+// Collects the copies of one node.
 class Builder {
  public:
   explicit Builder(const GroupContext& context)
@@ -117,7 +117,7 @@ class Builder {
                LayoutName(layout), why);
   }
 
-  // What a slice takes of axis 1.
+  // Returns the range of axis 1 that a slice takes.
   SliceRange ChannelRange() const {
     const int64_t size = context_.graph.type(node_.inputs[0]).shape[1];
     const Ints& axes = node_.IntList("axes");
@@ -129,7 +129,7 @@ class Builder {
     return {0, 1, size};
   }
 
-  // Blocked channels move in whole blocks only.
+  // Returns true when only whole blocks of channels move.
   bool SuitsBlocks(int64_t block) const {
     const auto channels = [&](const TensorType& type) { return type.shape[1]; };
     switch (node_.op) {
@@ -175,7 +175,7 @@ class Builder {
     moves_.push_back({Copy(std::move(axes), from_offset, to_offset, bytes_), input, output});
   }
 
-  // Position among the group's outputs of the node's output; -1: nobody reads it.
+  // Returns the position of the node's output among the group's outputs; -1: nothing reads it.
   int OutputOf(int32_t output) const {
     for (size_t i = 0; i < context_.group.outputs.size(); ++i) {
       if (context_.group.outputs[i].edge == Edge{context_.group.nodes[0], output}) {
@@ -282,7 +282,8 @@ class Builder {
     return OkStatus();
   }
 
-  // Negative pads crop. Constant mode is one copy of what stays; the others are made of runs.
+  // Pads; negative pads crop. Constant mode is one copy of the rest; the other modes are made of
+  // runs.
   Status Pad() {
     const Box in = In(0), out = Out(0);
     AG_LET(const int port, Source(0));
@@ -301,7 +302,7 @@ class Builder {
     return OkStatus();
   }
 
-  // Reflect and edge: every axis is cut into runs that step by 1, 0 or -1 through the input; the
+  // Reflect and edge modes cut every axis into runs that step by 1, 0 or -1 through the input; the
   // copies are the product of the axes' runs (3 per padded axis).
   struct Run {
     int64_t from, to, size, step;

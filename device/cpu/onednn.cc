@@ -112,7 +112,7 @@ Call::Step Call::Reorder(const dnnl::memory& from, const dnnl::memory& to) {
 
 namespace {
 
-// The bytes of `value`, which lie as `given`, in the form `wanted`.
+// Returns the bytes of `value`, given in the form `given`, in the form `wanted`.
 StatusOr<AlignedBuffer> Pack(const Tensor& value, const Desc& wanted, const Desc& given) {
   AG_LET(AlignedBuffer packed, AlignedBuffer::Make(wanted.get_size()));
   dnnl::memory from(given, Engine(), const_cast<char*>(value.bytes().data()));
@@ -203,7 +203,7 @@ Status Call::Run(const RunContext& context, Inputs inputs, Outputs outputs) {
     if (b.source == Source::kInput) data = inputs[b.place];
     if (b.source == Source::kOutput) data = outputs[b.place];
     if (b.source == Source::kScratch) data = context.scratch + b.place;
-    // Setting a handle also clears padding, which costs; arena addresses stay the same.
+    // Setting a handle also clears padding, which costs time; arena addresses stay the same.
     if (data == b.bound) continue;
     dnnl_memory_set_data_handle(b.memory.get(), const_cast<void*>(data));
     b.bound = data;

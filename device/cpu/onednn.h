@@ -1,5 +1,6 @@
-// The edge to oneDNN 2.6: descriptors for our layouts, errors as Status, and Call, which runs one
-// primitive on the ports of a group with whatever reorders it wants around it.
+// The interface to oneDNN 2.6: descriptors for our layouts, errors as Status, and Call, which runs
+// one primitive on the ports of a group with the reorders that it needs. The functions are
+// thread-safe; a Call is used by one thread at a time.
 #pragma once
 
 #include <oneapi/dnnl/dnnl.hpp>
@@ -10,10 +11,10 @@
 
 namespace ag::cpu {
 
-// The process's one CPU engine. Thread-safe.
+// Returns the process's only CPU engine.
 const dnnl::engine& Engine();
 
-// "2.6.3"
+// Returns e.g. "2.6.3".
 std::string OneDnnVersion();
 
 using Desc = dnnl::memory::desc;
@@ -21,15 +22,15 @@ using Dims = dnnl::memory::dims;
 
 Desc DescOf(const TensorType& type, Layout layout);  // REQUIRES: dtype is f32, i32, i8 or u8.
 Desc PlainDesc(const Dims& dims);                    // f32, row-major.
-Desc AnyDesc(const Dims& dims);                      // f32, oneDNN chooses.
+Desc AnyDesc(const Dims& dims);                      // f32; oneDNN chooses the layout.
 Dims ToDims(std::span<const int64_t> values);
 
-// Attributes that every primitive here has: memory for scratch is ours.
+// Returns the attributes of every primitive here: the caller gives the scratch memory.
 dnnl::primitive_attr UserScratchpad();
 
 Status FromDnnl(const dnnl::error& error, std::string_view what);
 
-// Calls body() and turns what oneDNN throws into a status.
+// Calls body() and returns oneDNN's exceptions as a status.
 template <class Body>
 Status Guarded(std::string_view what, const Body& body) {
   try {
@@ -39,15 +40,16 @@ Status Guarded(std::string_view what, const Body& body) {
   }
 }
 
-// One primitive with its arguments bound to ports and constants. Where the primitive wants another
+// One primitive with its arguments bound to ports and constants. Where the primitive needs another
 // layout than the port has, constants are reordered once and ports by a reorder before or after.
 class Call {
  public:
-  // Each may fail with what a reorder cannot do. Call them inside Guarded; Finish comes last.
+  // Bind the arguments and finish the call. A reorder that oneDNN does not have fails. Call them
+  // inside Guarded; Finish comes last.
   Status Constant(const GroupContext& context, Edge edge, int arg, const Desc& wanted,
                   const Desc& given);
   void Input(int arg, const Desc& wanted, const Desc& given, int port);
-  // `edge` wherever it comes from: a port of the group, or a constant.
+  // Binds `edge`, a port of the group or a constant.
   Status Operand(const GroupContext& context, Edge edge, int arg, const Desc& wanted,
                  const Desc& given);
   void Output(int arg, const Desc& wanted, const Desc& given, int port);
@@ -86,7 +88,7 @@ class Call {
   size_t held_bytes_ = 0;
 };
 
-// A kernel that is one call. What derives from it has a Prepare that binds and finishes `call_`.
+// A kernel that is one call. A derived class has a Prepare that binds and finishes `call_`.
 class CallKernel : public Kernel {
  public:
   Status Run(const RunContext& context, Inputs inputs, Outputs outputs) final {
@@ -99,7 +101,7 @@ class CallKernel : public Kernel {
   Call call_;
 };
 
-// A kernel of class K after its Prepare(arguments...).
+// Returns a kernel of class K after its Prepare(arguments...).
 template <class K, class... Arguments>
 StatusOr<std::unique_ptr<Kernel>> Prepared(std::string_view what, const Arguments&... arguments) {
   auto kernel = std::make_unique<K>();

@@ -16,7 +16,7 @@
 namespace ag::cpu {
 namespace {
 
-// What the calls went to before.
+// The functions that the calls reached before.
 struct Gomp {
   void (*parallel)(void (*)(void*), void*, unsigned, unsigned) = nullptr;
   void (*barrier)() = nullptr;
@@ -48,7 +48,7 @@ int ThreadNum() {
 }
 int InParallel() { return Team::Here().inside ? 1 : gomp.in_parallel(); }
 
-// One import: its name, where the old address goes, the new one.
+// One import: its name, where to store the old address, the new address.
 struct Import {
   std::string_view name;
   void** before;
@@ -56,7 +56,7 @@ struct Import {
   void** slot = nullptr;  // In the table of imports.
 };
 
-// The dynamic section's entry of this tag; 0: none.
+// Returns the dynamic section's entry of this tag; 0: none.
 ElfW(Addr) Dynamic(const ElfW(Dyn) * dynamic, ElfW(Sxword) tag) {
   for (; dynamic->d_tag != DT_NULL; ++dynamic) {
     if (dynamic->d_tag == tag) return dynamic->d_un.d_ptr;
@@ -64,7 +64,7 @@ ElfW(Addr) Dynamic(const ElfW(Dyn) * dynamic, ElfW(Sxword) tag) {
   return 0;
 }
 
-// Finds the slots among the calls of the library at `base`; whether all were there.
+// Finds the slots among the calls of the library at `base`; returns true when all were found.
 bool FindSlots(ElfW(Addr) base, const ElfW(Dyn) * dynamic, std::span<Import> imports) {
   // The loader has added the base to these two.
   const auto* const symbols = reinterpret_cast<const ElfW(Sym)*>(Dynamic(dynamic, DT_SYMTAB));
@@ -79,7 +79,7 @@ bool FindSlots(ElfW(Addr) base, const ElfW(Dyn) * dynamic, std::span<Import> imp
   return std::ranges::all_of(imports, [](const Import& import) { return import.slot; });
 }
 
-// Writes one slot; the loader has made its page read-only where the library is linked so.
+// Writes one slot. The loader may have made its page read-only.
 bool ReplaceSlot(const Import& import) {
   const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGE_SIZE));
   const auto at = reinterpret_cast<uintptr_t>(import.slot);
@@ -93,7 +93,7 @@ bool ReplaceSlot(const Import& import) {
 struct Library {
   ElfW(Addr) base = 0;
   const ElfW(Dyn) * dynamic = nullptr;
-  ElfW(Addr) read_only = 0;  // After loading; 0 bytes: none.
+  ElfW(Addr) read_only = 0;  // Read-only after loading; 0 bytes: none.
   size_t read_only_bytes = 0;
 };
 
@@ -134,7 +134,7 @@ bool ReplaceImports() {
   }
   const bool replaced = std::ranges::all_of(imports, ReplaceSlot);
   if (library.read_only_bytes > 0) {
-    // As the loader does it: whole pages.
+    // Whole pages, as the loader does.
     const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGE_SIZE));
     const uintptr_t begin = library.read_only & ~(page - 1);
     const uintptr_t end = (library.read_only + library.read_only_bytes) & ~(page - 1);

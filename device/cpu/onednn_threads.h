@@ -1,13 +1,13 @@
 // oneDNN's parallel regions on our own threads. Debian's oneDNN is built for OpenMP, and libgomp
-// waits for its threads whether they run or not; how long is settled when it is loaded.
+// waits for its threads whether they run or not; its wait policy is fixed when it is loaded.
 #pragma once
 
 namespace ag::cpu {
 
-// Points oneDNN's five calls of OpenMP (GOMP_parallel and what is asked inside) at Team, in that
-// library's own table of imports: nobody else's OpenMP changes. Where the calling thread has no
-// team (somebody else's use of oneDNN), they go on to libgomp. False, and nothing changed, where
-// the calls are not found. Once for the process; thread-safe before the first primitive.
+// Redirects oneDNN's five calls of OpenMP (GOMP_parallel and the queries inside it) to Team, in
+// oneDNN's own table of imports, so no other user of OpenMP changes. A thread without a team
+// (another user of oneDNN) still reaches libgomp. Returns false, with nothing changed, where the
+// calls are not found. Takes effect once for the process. Thread-safe before the first primitive.
 bool RunOneDnnOnTeams();
 
 }  // namespace ag::cpu

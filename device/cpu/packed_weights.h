@@ -1,5 +1,5 @@
-// Weights in the forms that kernels want, shared by the executables of a device that live at the
-// same time: the candidates of a search pack the same weights to the same few forms.
+// Weights in the forms that kernels need, shared by the executables of a device that live at the
+// same time: the candidates of a search pack the same weights to the same few forms. Thread-safe.
 #pragma once
 
 #include <functional>
@@ -15,13 +15,14 @@ namespace ag::cpu {
 
 class PackedWeights {
  public:
-  // The constant called `name` (Constants::Name), in the form `wanted`, made from the form `given`:
-  // what another holder has of it, else what `pack` makes. It goes with its last holder.
+  // Returns the constant called `name` (Constants::Name) in the form `wanted`, made from the form
+  // `given`. Shares a copy that another holder has, else calls `pack`. The copy is freed with its
+  // last holder.
   using Pack = std::function<StatusOr<AlignedBuffer>()>;
   StatusOr<std::shared_ptr<const AlignedBuffer>> Get(const Digest& name, const Desc& wanted,
                                                      const Desc& given, const Pack& pack);
 
-  // Bytes that are held now.
+  // Returns the bytes that are held now.
   size_t bytes() const;
 
  private:

@@ -38,7 +38,7 @@ TEST(PackedWeights, AFailureIsNotKept) {
   EXPECT_TRUE(weights.Get(Sha256("a"), plain, plain, [] { return AlignedBuffer::Make(64); }).ok());
 }
 
-// Counts what is read.
+// Counts the constants that are read.
 class CountedWeights : public WeightSource {
  public:
   explicit CountedWeights(const MemoryWeights& weights, bool names_content)
@@ -55,7 +55,7 @@ class CountedWeights : public WeightSource {
   const bool names_content_;
 };
 
-// Two executables of one model read its weights once, and compute the same.
+// Two executables of one model read its weights once and compute the same.
 TEST(PackedWeights, ExecutablesOfADeviceShareThem) {
   MemoryWeights weights;
   const Graph graph = *ParseGraph(

@@ -1,4 +1,4 @@
-// Loops over the cores that a kernel was built for.
+// Loops over the cores that a kernel was built for. One loop at a time for one team.
 #pragma once
 
 #include <omp.h>
@@ -10,9 +10,9 @@
 
 namespace ag::cpu {
 
-// Calls body(begin, end, worker) on disjoint ranges that cover [0, n), with worker in [0, cores),
-// each range a multiple of `grain` long but the last, no two calls with the same worker. Work of
-// one grain stays on the calling thread.
+// Calls body(begin, end, worker) on disjoint ranges that cover [0, n), with worker in [0, cores).
+// Each range but the last is a multiple of `grain` long, and no two calls have the same worker.
+// Work of one grain stays on the calling thread.
 template <class Body>
 void ParallelFor(int cores, int64_t n, int64_t grain, const Body& body) {
   if (n <= 0) return;
@@ -30,10 +30,11 @@ void ParallelFor(int cores, int64_t n, int64_t grain, const Body& body) {
   });
 }
 
-// Elements of light work (a few operations each) below which threads cost more than they give.
+// With fewer elements of light work (a few operations each) threads cost more than they gain.
 inline constexpr int64_t kLightGrain = 8192;
 
-// Runs with omp's thread count set to `threads`, for code (oneDNN) that asks omp for it.
+// Sets omp's thread count to `threads` until the end of the scope, for code (oneDNN) that asks omp
+// for it.
 class OmpThreads {
  public:
   explicit OmpThreads(int threads) : before_(omp_get_max_threads()) {

@@ -70,7 +70,7 @@ dnnl::pooling_v2_forward::primitive_desc Describe(const PoolProblem& p) {
   using Algorithm = dnnl::algorithm;
   Dims pads_end(p.kernel.size()), dilations = p.dilations;
   for (size_t i = 0; i < p.kernel.size(); ++i) {
-    // Exactly what the last window needs: oneDNN wants sizes that come out even.
+    // Exactly the padding of the last window, because oneDNN requires sizes without remainder.
     const int64_t extent = p.dilations[i] * (p.kernel[i] - 1) + 1;
     const int64_t end = (p.out[i] - 1) * p.strides[i] + extent - p.in[i] - p.pads_begin[i];
     pads_end[i] = std::max<int64_t>(end, 0);
@@ -101,7 +101,7 @@ class LoopPool : public Kernel {
  public:
   LoopPool(PoolProblem problem, int port, int cores)
       : p_(std::move(problem)), port_(port), cores_(cores) {
-    // Every window as three axes; missing ones have size 1.
+    // Describes every window by three axes; missing ones have size 1.
     const size_t missing = kAxesMax - p_.kernel.size();
     for (size_t i = 0; i < kAxesMax; ++i) {
       Axis& axis = axes_[i];
@@ -162,7 +162,7 @@ class LoopPool : public Kernel {
     for (int64_t lane = 0; lane < p_.lanes; ++lane) dst[lane] /= count;
   }
 
-  // Folds one row of a window into dst; returns how many real elements it had.
+  // Folds one row of a window into dst; returns the number of real elements.
   int64_t Row(const float* row, int64_t first, float* dst) const {
     int64_t real = 0;
     for (int64_t k = 0; k < axes_[2].kernel; ++k) {

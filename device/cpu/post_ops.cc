@@ -11,7 +11,8 @@ struct Eltwise {
   float beta = 0;
 };
 
-// The unary operators that oneDNN 2.6 computes as we define them. HardSigmoid takes two.
+// Returns the oneDNN operations of a unary operator, where oneDNN 2.6 computes it as we define it.
+// HardSigmoid takes two.
 std::vector<Eltwise> EltwiseOf(const Node& node) {
   using A = dnnl::algorithm;
   const auto number = [&](std::string_view name) { return static_cast<float>(node.Float(name)); };

@@ -1,4 +1,5 @@
-// The element-wise tail of a group (residual adds, activations) as oneDNN post-operations.
+// The element-wise tail of a group (residual adds, activations) as oneDNN post-operations. Pure
+// functions.
 #pragma once
 
 #include <functional>
@@ -11,8 +12,8 @@ namespace ag::cpu {
 struct TailOperand {
   int post_op = 0;  // Position among the post-operations.
   Edge edge;
-  Desc desc;   // As the primitive reads it; a port's bytes must lie like that already.
-  Desc given;  // As a constant's bytes lie.
+  Desc desc;   // The primitive's view; a port's bytes must have this form already.
+  Desc given;  // The form of a constant's bytes.
 };
 
 struct Tail {
@@ -21,25 +22,25 @@ struct Tail {
   size_t done = 1;  // Nodes of the group computed by anchor and tail together.
 };
 
-// How the primitive sees an operand of the result's shape or broadcast to it; empty descriptors
+// The primitive's view of an operand of the result's shape or broadcast to it; empty descriptors
 // when it cannot be read in place.
 struct OperandDescs {
   Desc desc, given;
 };
 using OperandDesc = std::function<OperandDescs(const GroupContext& context, Edge edge)>;
 
-// Turns nodes [first, first + count_max) into post-operations, as many as can be. Each must read
-// the node before it once, and nothing outside the group may read that one.
+// Turns as many nodes of [first, first + count_max) as possible into post-operations. Each must
+// read the node before it once, and nothing outside the group may read that node.
 Tail MakeTail(const GroupContext& context, size_t first, size_t count_max, const OperandDesc& desc);
 
 // Binds the tail's operands to `call`.
 Status BindTail(const GroupContext& context, const Tail& tail, Call* call);
 
-// Position of the operand of node i that is not node i-1's output, for binary operators; -1
-// otherwise.
+// Returns, for a binary operator, the position of node i's operand that is not node i-1's output;
+// -1 otherwise.
 int OtherOperand(const GroupContext& context, size_t i);
 
-// True when node i reads node i-1's only output exactly once and no port outside reads that output.
+// Returns true when node i reads node i-1's only output exactly once and no port outside reads it.
 bool Follows(const GroupContext& context, size_t i);
 
 }  // namespace ag::cpu

@@ -115,7 +115,7 @@ class Reduce : public Kernel {
     *y = p_.is_max ? static_cast<T>(most) : Finish(sum);
   }
 
-  // The same for `lane.size` neighbouring results at once. Only float has dense lanes.
+  // Does the same for `lane.size` neighbouring results at once. Only float has dense lanes.
   void Lanes(const T* x, T* y) const {
     if constexpr (std::is_same_v<T, float>) {
       constexpr int64_t kWidth = 256;
@@ -140,7 +140,7 @@ Status Refuse(const Node& node, std::string_view why) {
   return Err(StatusCode::kUnimplemented, "{}: {}", Info(node.op).name, why);
 }
 
-// Kept axes of size 1 go; folded neighbours that are one run join.
+// Removes kept axes of size 1 and joins neighbouring folded axes that are one run.
 void Simplify(ReduceProblem* p, bool is_float) {
   std::erase_if(p->kept, [](const KeptAxis& axis) { return axis.size == 1; });
   std::erase_if(p->folded, [](const FoldedAxis& axis) { return axis.size == 1; });
@@ -165,7 +165,7 @@ void Simplify(ReduceProblem* p, bool is_float) {
   for (const KeptAxis& axis : p->kept) p->results *= axis.size;
 }
 
-// The axes as they lie in memory, outermost first, as (logical axis, size, stride): five of a
+// Returns the axes in memory order, outermost first, as (logical axis, size, stride): five of a
 // blocked tensor, else one per axis.
 struct MemoryAxis {
   size_t axis;
@@ -210,7 +210,7 @@ StatusOr<ReduceProblem> ReduceProblemOf(const GroupContext& context) {
   if (BlockOf(in) > 1 && out == Layout::kPlain && type.shape[1] % BlockOf(in) != 0) {
     return Refuse(node, "plain output of padded channels");
   }
-  // Strides of the output as if the folded axes were kept with size 1.
+  // The output's strides as if the folded axes were kept with size 1.
   TensorType whole = type;
   for (const int64_t axis : axes) whole.shape[axis] = 1;
   const std::vector<MemoryAxis> targets = AxesOf(whole, out);

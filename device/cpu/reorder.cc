@@ -1,4 +1,4 @@
-// Reorders: one tensor from one layout to another; and copies (plan/plan.h), which write a tensor
+// Reorders of one tensor from one layout to another, and copies (plan/plan.h), which write a tensor
 // to further places.
 #include <cstring>
 

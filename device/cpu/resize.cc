@@ -1,7 +1,7 @@
-// Resize. Kernel "rows": each row of the output is a sum of rows of the input by the weights of the
-// axes around it, which then is summed along the row. A row is the last axis that changes, with all
-// that lies side by side inside of it (channels or one block of them): loops over these, or over
-// the row, are vectorized.
+// Resize. Kernel "rows": each row of the output is a weighted sum of rows of the input over the
+// outer axes, which is then summed along the row. A row is the last axis that changes, with
+// everything that lies inside it (channels or one block of them): loops over these, or over the
+// row, are vectorized.
 #include <algorithm>
 #include <cstring>
 
@@ -14,7 +14,7 @@
 namespace ag::cpu {
 namespace {
 
-// One axis as it lies in memory; `taps` is for axes that change.
+// One axis in memory order; `taps` is for axes that change.
 struct Axis {
   int64_t in = 1, out = 1;
   bool changes = false;
@@ -26,7 +26,7 @@ struct ResizeProblem {
   int64_t element_bytes = 4;
   std::vector<Axis> outer;
   Axis along;
-  int64_t lanes = 1;  // Elements that lie side by side inside of `along`.
+  int64_t lanes = 1;  // Elements inside one step of `along`.
   int64_t rows = 1;   // Of the output.
   int64_t row_in() const { return along.in * lanes; }
   int64_t row_out() const { return along.out * lanes; }
@@ -40,7 +40,7 @@ Axis AxisOf(const Resize& resize, size_t axis) {
   return {.in = a.in, .out = a.out, .changes = true, .taps = TapsOf(resize, axis)};
 }
 
-// The axes as they lie in memory, outermost first.
+// Returns the axes in memory order, outermost first.
 std::vector<Axis> AxesIn(const Resize& resize, Layout layout) {
   std::vector<Axis> axes;
   if (layout == Layout::kPlain) {
@@ -65,7 +65,7 @@ ResizeProblem ResizeProblemOf(const GroupContext& context) {
     p.lanes *= axes.back().in;
     axes.pop_back();
   }
-  if (axes.empty()) return p;  // Nothing changes: one row of all.
+  if (axes.empty()) return p;  // Nothing changes: all elements are one row.
   p.along = std::move(axes.back());
   axes.pop_back();
   for (Axis& axis : axes) {
@@ -79,7 +79,7 @@ ResizeProblem ResizeProblemOf(const GroupContext& context) {
   return p;
 }
 
-// to[i] (+)= v * a[i] + w * b[i].
+// Computes to[i] (+)= v * a[i] + w * b[i].
 template <class T>
 AG_INLINE void AddTwo(const T* a, const T* b, T v, T w, bool adds, T* to, int64_t n) {
   if (adds) {
@@ -99,7 +99,7 @@ void AddRows(const double* a, const double* b, double v, double w, bool adds, do
   AddTwo(a, b, v, w, adds, to, n);
 }
 
-// to[i] = the sum over t of weights[t * n + i] * row[elements[t * n + i]].
+// Computes to[i] = the sum over t of weights[t * n + i] * row[elements[t * n + i]].
 template <int K, class T>
 AG_INLINE void SumOf(const T* row, const int32_t* elements, const T* weights, T* to, int64_t n) {
 #pragma omp simd
@@ -118,8 +118,7 @@ void SumAlong(const double* row, const int32_t* elements, const double* weights,
   k == 2 ? SumOf<2>(row, elements, weights, to, n) : SumOf<4>(row, elements, weights, to, n);
 }
 
-// Where the rows of the input begin that a row of the output is made of, one combination of taps at
-// a time.
+// The rows of the input that make up a row of the output, one combination of taps at a time.
 class Sources {
  public:
   explicit Sources(const ResizeProblem& p) : p_(p) {
@@ -127,7 +126,7 @@ class Sources {
   }
 
   int64_t count() const { return count_; }
-  // Combination `tap` of output row `row`: the row's first element, and its weight.
+  // Returns the first element and the weight of combination `tap` of output row `row`.
   std::pair<int64_t, double> Of(int64_t row, int64_t tap) const {
     int64_t begin = 0, pitch = p_.row_in();
     double weight = 1;
@@ -156,7 +155,8 @@ int64_t GrainOf(const ResizeProblem& p, int64_t taps) {
   return std::max<int64_t>(kLightGrain / std::max<int64_t>(p.row_out() * taps, 1), 1);
 }
 
-// Copies the nearest elements. A row that comes from the same row as the one before is that one.
+// Copies the nearest elements. A row from the same input row as the one before is copied from that
+// one.
 class NearestRows : public Kernel {
  public:
   NearestRows(ResizeProblem problem, int port, int cores)
@@ -253,10 +253,10 @@ class WeightedRows : public Kernel {
     return sources_.count() == 1 ? 0 : AlignUp(p_.row_in() * sizeof(T));
   }
 
-  // The sum of the rows that output row `row` is made of.
+  // Returns the weighted sum of the input rows for output row `row`.
   const T* Combined(const T* from, int64_t row, T* middle) const {
     if (sources_.count() == 1) return from + sources_.Of(row, 0).first;
-    for (int64_t tap = 0; tap < sources_.count(); tap += 2) {  // Taps come in twos and fours.
+    for (int64_t tap = 0; tap < sources_.count(); tap += 2) {  // The number is even.
       const auto [a, v] = sources_.Of(row, tap);
       const auto [b, w] = sources_.Of(row, tap + 1);
       AddRows(from + a, from + b, static_cast<T>(v), static_cast<T>(w), tap > 0, middle,

@@ -1,5 +1,4 @@
-// Softmax along any axis: rows that are dense go through vectorized exponentials, others in
-// columns.
+// Softmax along any axis: dense rows by vectorized exponentials, others column by column.
 #include <algorithm>
 
 #include "device/cpu/block_ops.h"
@@ -22,7 +21,7 @@ AG_CLONES void Scale(float* x, int64_t n, float factor) {
   for (int64_t i = 0; i < n; ++i) x[i] *= factor;
 }
 
-// One step down the axis for `n` neighbouring columns.
+// One step along the axis for `n` neighbouring columns.
 AG_CLONES void RaiseMax(const float* x, float* most, int64_t n) {
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) most[i] = std::max(most[i], x[i]);

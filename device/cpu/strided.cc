@@ -9,7 +9,7 @@
 namespace ag::cpu {
 namespace {
 
-// Drops axes of size 1 and joins neighbours that are one axis on both sides.
+// Removes axes of size 1 and joins neighbouring axes that are one axis on both sides.
 std::vector<CopyAxis> Joined(const std::vector<CopyAxis>& axes) {
   std::vector<CopyAxis> joined;
   for (const CopyAxis& axis : axes) {
@@ -53,8 +53,8 @@ void CopyLine(const std::byte* from, const CopyAxis& axis, int64_t element_bytes
   }
 }
 
-// Swaps two axes, the rows dense in the source. Goes through a tile that fits the first cache:
-// lines a power of two apart share few of its sets, so each must be read once and whole.
+// Swaps two axes; the rows are dense in the source. Uses a tile that fits the first cache: lines a
+// power of two apart share few of its sets, so each must be read once and whole.
 template <class T>
 void Transpose(const std::byte* from, const CopyAxis& rows, const CopyAxis& inner, std::byte* to) {
   constexpr int64_t kTile = 32;
@@ -105,8 +105,8 @@ Copy::Copy(std::vector<CopyAxis> axes, int64_t from_offset, int64_t to_offset,
     inner_ = *at;
     outer_.erase(at);
   }
-  // A source that is not dense along the target's inner axis is read in tiles with the axis along
-  // which it is, so that each cache line is used whole.
+  // Reads a source that is not dense along the target's inner axis in tiles with the source's dense
+  // axis, so that each cache line is used whole.
   const auto dense = [&](const CopyAxis& axis) { return axis.from == element_bytes; };
   const auto at = std::find_if(outer_.begin(), outer_.end(), dense);
   if (!dense(inner_) && inner_.from != 0 && at != outer_.end()) {
@@ -133,7 +133,7 @@ void Copy::Inner(const std::byte* from, std::byte* to) const {
 }
 
 void Copy::RunRange(int64_t begin, int64_t end, const std::byte* from, std::byte* to) const {
-  // Steps along the last outer axis need no division: short lines are most of what movements copy.
+  // Steps along the last outer axis need no division; movements mostly copy short lines.
   const CopyAxis last = outer_.empty() ? CopyAxis{1, 0, 0} : outer_.back();
   for (int64_t step = begin; step < end;) {
     int64_t rest = step / last.size, from_at = from_offset_, to_at = to_offset_;

@@ -1,4 +1,5 @@
-// Copies between boxes of strided memory: what every movement operator comes down to.
+// Copies between boxes of strided memory, the basis of every movement operator. Immutable once
+// made, so thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -7,15 +8,15 @@
 
 namespace ag::cpu {
 
-// One axis of a copy: `size` steps of so many elements on each side. A source stride of 0 repeats,
-// a negative one walks backwards.
+// One axis of a copy: `size` steps of `from` and `to` elements. A source stride of 0 repeats, a
+// negative one walks backwards.
 struct CopyAxis {
   int64_t size = 1;
   int64_t from = 0;
   int64_t to = 0;
 };
 
-// A copy made ready: axes joined and ordered. Offsets are in elements, from the tensors' first.
+// A copy made ready: axes joined and ordered. Offsets are in elements from the tensors' first.
 class Copy {
  public:
   Copy() = default;
@@ -35,7 +36,7 @@ class Copy {
   int64_t element_bytes_ = 1;
 };
 
-// Strides of a dense row-major tensor.
+// Returns the strides of a dense row-major tensor.
 std::vector<int64_t> RowMajorStrides(const std::vector<int64_t>& dims);
 
 }  // namespace ag::cpu

@@ -9,7 +9,7 @@
 namespace ag::cpu {
 namespace {
 
-// The same copy, element by element.
+// Does the same copy element by element.
 void Naive(const std::vector<CopyAxis>& axes, size_t axis, const int32_t* from, int32_t* to) {
   if (axis == axes.size()) {
     *to = *from;

@@ -16,14 +16,14 @@ namespace {
 
 using Steady = std::chrono::steady_clock;
 
-// How long a thread stays awake for what comes next. Helpers: to the next group of a plan; a
-// wake-up costs about 50 us. The caller: until a helper that runs has ended its part. On a busy
-// machine a thread that spins uses up the share of its core that it needs for the next part: of
-// SqueezeNet's medians beside a busy loop 100 and 300 us gave 10.4 ms, these 8.1, nearly none 6.7;
-// without the loop 3.5, 3.6 and 4.6.
+// How long a thread spins before it sleeps. Helpers spin until the next group of a plan; a wake-up
+// costs about 50 us. The caller spins until a running helper has ended its part. On a busy machine
+// a thread that spins uses up the share of its core that it needs for the next part. Median times
+// of SqueezeNet beside a busy loop: 10.4 ms with 100 and 300 us, 8.1 with these, 6.7 with almost no
+// spinning; without the loop: 3.5, 3.6 and 4.6.
 constexpr auto kHelperSpin = std::chrono::microseconds(50);
 constexpr auto kCallerSpin = std::chrono::microseconds(20);
-constexpr int kPausesPerLook = 32;  // Looks at the clock are dearer than pauses.
+constexpr int kPausesPerLook = 32;  // Reading the clock costs more than a pause.
 
 void Pause() {
 #if defined(__x86_64__)
@@ -31,7 +31,7 @@ void Pause() {
 #endif
 }
 
-// Spins until done() or so long; whether it is done.
+// Spins until done() or for `most`; returns whether it is done.
 template <class Done>
 bool Spin(Steady::duration most, const Done& done) {
   Steady::time_point end{};
@@ -62,7 +62,7 @@ uint64_t OpenWord(uint32_t job, int parts, int next) {
          static_cast<uint64_t>(next);
 }
 
-// Teams that nobody uses. Never destroyed: their threads end with the process.
+// Teams that are not in use. Never destroyed: their threads end with the process.
 class Shelf {
  public:
   static Shelf& Instance() {
@@ -70,7 +70,7 @@ class Shelf {
     return *shelf;
   }
 
-  // Null: none of this size.
+  // Returns null when there is none of this size.
   std::unique_ptr<Team> Take(int threads) {
     const MutexLock lock(mutex_);
     const auto found =
@@ -103,7 +103,7 @@ Team::Team(int threads) : wanted_(threads) {
   try {
     for (int i = 1; i < threads; ++i) helpers_.emplace_back([this] { Help(); });
   } catch (const std::system_error&) {
-    // A limit on threads: those that there are do it all.
+    // The system limits threads: the existing ones compute everything.
   }
 }
 
@@ -129,7 +129,7 @@ void Team::RunParts(int parts, Function function, const void* data) {
   left_.store(static_cast<uint32_t>(parts), std::memory_order_relaxed);
   const uint32_t job = job_.load(std::memory_order_relaxed) + 1;
   open_.store(OpenWord(job, parts, 1), std::memory_order_release);
-  job_.store(job);  // Sequentially consistent, as asleep_: one of both sides sees the other.
+  job_.store(job);  // Sequentially consistent, as asleep_: one side sees the other.
   if (asleep_.load() > 0) Wake(&job_, parts - 1);
   RunPart(0, parts);
   int part = 0;

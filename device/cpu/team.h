@@ -1,6 +1,7 @@
-// The threads that compute one run: the caller and helpers who wait beside it. A job's parts are
-// taken, not dealt out: a helper who is not running, because somebody else has its core, takes
-// none, and the caller does that part as well (bench/results/2026-11-22-busy-serving.md).
+// The threads that compute one run: the caller and helpers that wait beside it. The parts of a job
+// are taken, not assigned: a helper that does not run, because another process has its core, takes
+// none, and the caller computes that part as well (bench/results/2026-11-22-busy-serving.md). One
+// thread at a time runs a team; Here and TeamScope work on the calling thread.
 #pragma once
 
 #include <atomic>
@@ -11,9 +12,20 @@
 
 namespace ag::cpu {
 
+// Invariants of a job:
+//   - `open_` holds the job's number, its parts and the next part to take in one word, and a part
+//     is taken by a compare-and-exchange on it. So each part is taken once, and a helper that comes
+//     late, with an old number, takes nothing.
+//   - `function_`, `data_` and `parts` do not change while a part that was taken has not ended,
+//     because RunParts returns only when `left_` is 0.
+//   - The caller takes parts, too, so a job ends even when no helper runs. Only parts that wait for
+//     each other (Barrier) need a thread each, hence parts <= size().
+//   - No wake-up is lost. A helper counts itself in `asleep_` before its last look at `job_`; the
+//     caller writes `job_` before it reads `asleep_`; both are sequentially consistent, so one of
+//     them sees the other. The same holds for `caller_asleep_` and `left_`.
 class Team {
  public:
-  // Fewer threads than asked for where the system gives no more; size() says how many.
+  // Starts threads - 1 helpers, or fewer where the system gives no more; size() is the real number.
   explicit Team(int threads);
   ~Team();
   Team(const Team&) = delete;
@@ -23,19 +35,19 @@ class Team {
   int size() const { return static_cast<int>(helpers_.size()) + 1; }
 
   // Calls body(part) once for each part in [0, parts) and returns after the last. Parts may wait
-  // for each other: each has a thread of its own if need be. Runs everything in turn, on the
-  // caller's thread, from inside a part.
-  // REQUIRES: one thread at a time calls it; parts <= size().
+  // for each other (Barrier), since each has its own thread if need be. From inside a part, runs
+  // everything in turn on the caller's thread. REQUIRES: one thread at a time calls it; parts <=
+  // size().
   template <class Body>
   void Run(int parts, const Body& body) {
     RunParts(
         parts, [](const void* data, int part) { (*static_cast<const Body*>(data))(part); }, &body);
   }
 
-  // Of a part: returns once every part of its job has called it as often.
+  // Returns, inside a part, once every part of its job has called it as often.
   void Barrier();
 
-  // What the calling thread is in: a part of a job, or nothing.
+  // The calling thread's place: a part of a job, or none.
   struct Place {
     Team* team = nullptr;  // Of the run or the part; null: neither.
     int part = 0;
@@ -55,8 +67,7 @@ class Team {
   uint32_t WaitForJob(uint32_t seen);
 
   const int wanted_;
-  // The job in progress. `open_` is number, parts and next part to take, in one word: who takes a
-  // part of this number knows that the rest stands still until the part has ended.
+  // The current job.
   Function function_ = nullptr;
   const void* data_ = nullptr;
   alignas(64) std::atomic<uint64_t> open_{0};
@@ -70,8 +81,8 @@ class Team {
   std::vector<std::thread> helpers_;
 };
 
-// Gives the calling thread a team of so many threads until the end of the scope: its own from the
-// outer scope where it has one, or one that nobody else uses. Teams are kept for later.
+// Gives the calling thread a team of this many threads until the end of the scope: the outer
+// scope's where that is large enough, else one that nothing else uses. Teams are kept for later.
 class TeamScope {
  public:
   explicit TeamScope(int threads);

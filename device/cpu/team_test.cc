@@ -98,8 +98,8 @@ void PinTo(int core) {
   sched_setaffinity(0, sizeof(set), &set);
 }
 
-// The helper may run on a core only that somebody's loop is on: it seldom runs. The caller does not
-// wait for it, but does both parts.
+// The helper may only run on a core that a busy loop occupies, so it seldom runs. The caller does
+// not wait for it, but computes both parts.
 TEST(Team, DoesNotWaitForAHelperWhoDoesNotRun) {
   cpu_set_t usable;
   sched_getaffinity(0, sizeof(usable), &usable);
@@ -110,7 +110,7 @@ TEST(Team, DoesNotWaitForAHelperWhoDoesNotRun) {
   if (cores.size() < 2) GTEST_SKIP() << "one core";
   std::thread([&] {
     PinTo(cores[1]);
-    Team team(2);  // Its helper is pinned as its maker is.
+    Team team(2);  // Its helper is pinned like the thread that makes it.
     std::atomic<bool> stop{false};
     std::thread loop([&] {
       while (!stop) {
