@@ -1,4 +1,4 @@
-// A device for tests of measuring: nothing runs, the test says every time.
+// A device for tests of measuring: runs nothing; the test gives every time. One thread at a time.
 #pragma once
 
 #include <cmath>
@@ -10,12 +10,12 @@
 
 namespace ag {
 
-// A device whose every time the test says.
+// A device whose times come from the test.
 class FakeDevice : public Device {
  public:
   using Times = std::function<double()>;  // Nanoseconds of the next run.
 
-  // How flushes go: each takes so long by the clock.
+  // Flushes that each take `takes` by the clock.
   struct Flushes {
     FakeClock& clock;
     Nanos takes{0};
@@ -32,7 +32,7 @@ class FakeDevice : public Device {
       if (!fails.ok()) return fails;
       return Nanos(std::llround(times_()));
     }
-    // A run as any other, after a flush.
+    // Flushes, then runs once.
     StatusOr<double> ColdRunNs(std::span<const Tensor> inputs, std::span<Tensor> outputs) override {
       if (flushes_ == nullptr) return Executable::ColdRunNs(inputs, outputs);
       ++flushes_->count;
@@ -50,7 +50,7 @@ class FakeDevice : public Device {
 
    private:
     Times times_;
-    Flushes* flushes_;  // Null: it cannot.
+    Flushes* flushes_;  // Null: it cannot flush.
     int busy_cores_;
   };
 
@@ -82,7 +82,7 @@ class FakeDevice : public Device {
 
   std::vector<std::pair<std::string, Times>> kernels;
   std::map<std::string, int> busy_cores;  // By kernel.
-  std::vector<Plan> builds;               // That were built.
+  std::vector<Plan> builds;               // The plans that were built.
   Times canary = [] { return 100'000.0; };
   int canaries = 0;
   bool cools = false;

@@ -1,5 +1,5 @@
-// Group times by measuring, there and then: what plans are made from where no search, cache or
-// worker is at hand (a session that tunes itself, benches).
+// Group times by measuring at once, for plans that are made without search, cache and worker (a
+// session that tunes itself, benches). One thread at a time, the device's.
 #pragma once
 
 #include <map>
@@ -12,17 +12,17 @@ namespace ag {
 
 class MeasuredTimes : public GroupTimes {
  public:
-  // `device` and `clock` are borrowed. One thread at a time, the device's.
+  // REQUIRES: `device` and `clock` outlive this.
   MeasuredTimes(Device& device, const ProfileOptions& options, Clock& clock)
       : device_(device), options_(options), clock_(clock) {}
 
-  // Measures an unknown problem with every kernel. A group that cannot be measured gets the
-  // roofline's estimate times kPenalty, so that others are preferred where there are others.
+  // Returns the time of a problem; measures an unknown one with every kernel. A group that cannot
+  // be measured gets the roofline's estimate times kPenalty, so that other groups are preferred.
   GroupTime Time(const GroupProblem& problem) override;
   std::optional<GroupTime> Recall(const LocalKey& key) override;
   void Remember(const LocalKey& key, const GroupTime& time) override;
 
-  // What was measured for the problem; null when it was not asked for or failed.
+  // Returns the problem's measurement; null when it was not asked for or failed.
   const Measurement* Find(const GroupProblem& problem) const;
 
  private:

@@ -45,7 +45,7 @@ TEST(ProfileGroup, CoolsBeforeEachSampleWhereTheDeviceCan) {
   const auto measured = ProfileGroup(device, ReluProblem(), {.launches_before = 3}, RealClock());
   ASSERT_EQ(ToString(measured.status()), "OK");
   EXPECT_EQ(device.coolings, measured->samples);
-  EXPECT_EQ(runs, measured->samples + 3);  // One run a sample: a second one would be warm.
+  EXPECT_EQ(runs, measured->samples + 3);  // One run a sample, because a second one would be warm.
 }
 
 TEST(ProfileGroup, StopsWhenSamplesHaveSettledOrTheKernelHasLost) {
@@ -62,7 +62,7 @@ TEST(ProfileGroup, StopsWhenSamplesHaveSettledOrTheKernelHasLost) {
   ASSERT_EQ(ToString(measured.status()), "OK");
   EXPECT_EQ(measured->samples, 15);
   EXPECT_EQ(slow, 1 + 15);   // One chunk.
-  EXPECT_EQ(noisy, 1 + 40);  // Never settles: all that it may have.
+  EXPECT_EQ(noisy, 1 + 40);  // Never settles: as many as allowed.
 }
 
 TEST(TimingData, LargeTensorsAreNormalAndDifferent) {

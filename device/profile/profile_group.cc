@@ -1,4 +1,4 @@
-// Times one group with each kernel of the device.
+// The timing of one group with each kernel of the device.
 #include <algorithm>
 #include <limits>
 
@@ -10,26 +10,27 @@
 namespace ag {
 namespace {
 
-// Clock reads cost about 30 ns each; 20 us a sample keeps them below 0.3 %.
+// A clock read costs about 30 ns; with 20 us a sample that is below 0.3 %.
 constexpr double kSampleNs = 20e3;
 constexpr int kGroupRunsMax = 64;
-// Samples between two looks at the canary: 10 ms of them, so that looking does not cost more.
+// Time of the samples between two looks at the canary: 10 ms, so that looking does not cost more.
 constexpr double kChunkNs = 10e6;
-// A machine that is never quiet is believed after this many chunks thrown away; its interval is
-// wide.
+// Chunks that the canary discards; after them the machine counts as never quiet and its chunks are
+// used.
 constexpr int kNoisyChunksMax = 4;
-// Others that are still there after one more chunk will stay.
+// Chunks that foreign load discards; load that is still there after them will stay.
 constexpr int kForeignChunksMax = 1;
 
-// A kernel whose best sample is so far behind the best kernel's median has lost.
+// A kernel whose best sample is slower than the best kernel's median by this factor is not timed
+// further.
 constexpr double kHopeless = 1.2;
 constexpr double kNoRival = std::numeric_limits<double>::infinity();
 
-// So many samples whose middle half lies so close together need no more.
+// Sampling ends with this many samples when their middle half is this narrow.
 constexpr int kSettledSamples = 15;
 constexpr double kSettledSpread = 0.03;
 
-// The middle half's width over the median.
+// Returns the width of the middle half over the median.
 double Spread(std::vector<double> samples) {
   std::ranges::sort(samples);
   const size_t n = samples.size();
@@ -47,7 +48,7 @@ Status CheckTime(Clock& clock, const ProfileOptions& options) {
   return Err(StatusCode::kCancelled, "not measured: the time for it is up");
 }
 
-// What is run, and whether from flushed caches.
+// The executable to time, and whether from flushed caches.
 struct Subject {
   Executable& executable;
   const std::vector<Tensor>& inputs;
@@ -55,6 +56,12 @@ struct Subject {
   bool is_cold = false;
 };
 
+// Samples one executable. Invariants:
+//   - Samples are taken in chunks between two looks at the canary and at the foreign load. A chunk
+//     is used or discarded as a whole.
+//   - Sampling ends at samples_max, when the samples have settled, when the kernel is hopeless, or
+//     when the budget is spent and samples_min are there. Flushes and cooling count in the budget.
+//   - A discarded chunk gives back budget up to a half of it, so that later chunks can replace it.
 class KernelTimer {
  public:
   KernelTimer(Device& device, Clock& clock, const ProfileOptions& options, CanaryWatch& canary,
@@ -66,14 +73,15 @@ class KernelTimer {
         subject_(subject),
         samples_min_(options.samples_min) {}
 
-  // `rival_ns`: the best kernel's median so far; one that is clearly slower is not timed further.
+  // Returns the samples. `rival_ns` is the best kernel's median so far; a clearly slower kernel is
+  // not timed further.
   StatusOr<Samples> Time(double rival_ns) {
     double run_ns = 0;
     for (int i = 0; i < std::max(1, options_.launches_before); ++i) {
       AG_LET(run_ns, subject_.executable.MeanRunNs(subject_.inputs, subject_.outputs, 1));
     }
     runs_ = RunsPerSample(run_ns, kSampleNs, kGroupRunsMax);
-    if (subject_.is_cold && runs_ > 1) {  // A second run would be warm: rather more samples.
+    if (subject_.is_cold && runs_ > 1) {  // A second run would be warm: more samples.
       runs_ = 1;
       samples_min_ = std::max(samples_min_, kSettledSamples);
     }
@@ -92,7 +100,7 @@ class KernelTimer {
       if ((!quiet && noisy < kNoisyChunksMax) || (is_foreign && foreign < kForeignChunksMax)) {
         ++(quiet ? foreign : noisy);
         samples.discarded += static_cast<int>(chunk.size());
-        spent = std::min(spent, time_max / 2);  // Lost time is given back, within reason.
+        spent = std::min(spent, time_max / 2);  // Gives lost time back, up to a half.
         continue;
       }
       samples.ns.insert(samples.ns.end(), chunk.begin(), chunk.end());
@@ -125,8 +133,9 @@ class KernelTimer {
     return chunk;
   }
 
-  // One sample. In a plan a group's inputs were just written and its weights were not touched since
-  // the last run; without that, kernels that trade larger weights for fewer operations look best.
+  // Returns one sample. In a plan a group's inputs were just written, and its weights were last
+  // touched in the run before. Without this state, kernels with larger weights and fewer operations
+  // look best.
   StatusOr<double> WarmSample() {
     const Nanos begin = clock_.Now();
     if (device_.CoolCaches()) {
@@ -137,7 +146,8 @@ class KernelTimer {
     return subject_.executable.MeanRunNs(subject_.inputs, subject_.outputs, runs_);
   }
 
-  // One sample with weights and inputs in memory. The device may run several times for it.
+  // Returns one sample with weights and inputs in memory only. The device may run several times for
+  // it.
   StatusOr<double> ColdSample() {
     const Nanos begin = clock_.Now();
     AG_LET(const double ns, subject_.executable.ColdRunNs(subject_.inputs, subject_.outputs));
@@ -159,7 +169,7 @@ class KernelTimer {
   const Subject subject_;
   int samples_min_;
   int runs_ = 1;
-  double clearing_ns_ = 0;  // What clearing caches took for the last sample: on the budget as well.
+  double clearing_ns_ = 0;  // Time of the last clearing of caches; counts in the budget.
 };
 
 }  // namespace
@@ -182,7 +192,7 @@ StatusOr<Measurement> ProfileGroup(Device& device, const GroupProblem& problem,
     plan.groups[0].kernel = kernel;
     StatusOr<std::unique_ptr<Executable>> built = device.Build(problem.graph, plan, data);
     if (!built.ok()) {
-      // A kernel may turn out not to fit when it is made; the others still can.
+      // A kernel may be refused when it is built; the others may still work.
       if (failure.ok()) failure = Within(built.status(), "kernel " + kernel);
       continue;
     }

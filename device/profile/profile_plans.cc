@@ -1,4 +1,4 @@
-// Finals: candidates against the input in interleaved A B B A blocks.
+// The finals: candidates against the input in interleaved A B B A blocks.
 #include <algorithm>
 
 #include "device/profile/profile.h"
@@ -8,22 +8,22 @@
 namespace ag {
 namespace {
 
-// Short plans run several times per place in a block: 2 ms, so that one interruption (about 0.1 ms)
-// is not the whole of it.
+// Time of a place in a block. Short plans run several times per place: 2 ms, so that one
+// interruption (about 0.1 ms) is a small part of it.
 constexpr double kPlaceNs = 2e6;
 constexpr int kPlanRunsMax = 64;
 
-// A place of cold runs is the median of a few: their flushes take longer than they do. What these
-// take together is limited, so that candidates get their blocks within finals_time.
+// A place of cold runs is the median of a few runs, because their flushes take longer than they do.
+// The time of a place is limited, so that candidates get their blocks within finals_time.
 constexpr int kColdRunsMax = 5;
 constexpr double kColdPlaceNs = 50e6;
 
-// Verdicts are drawn after 9, 18, ... blocks while they are AMBIGUOUS: up to five looks at one
-// question. At 99.8 % a look, an A/A comparison is called FASTER or SLOWER in less than 1 % of
-// cases however large the noise (profile_test.cc counts).
+// A verdict is drawn after 9, 18, ... blocks while it is AMBIGUOUS: up to five times for one
+// question. At 99.8 % each time, a comparison of a plan with itself is called FASTER or SLOWER in
+// less than 1 % of cases with any noise (profile_test.cc counts).
 constexpr double kRatioConfidence = 0.998;
 
-// Of every candidate this many blocks may be thrown away for each that it needs at most.
+// The discarded blocks of a candidate are at most this factor times blocks_max.
 constexpr int kDiscardFactor = 2;
 
 struct Entry {
@@ -32,13 +32,22 @@ struct Entry {
   int runs = 1;
   std::vector<double> ns;      // Per place.
   std::vector<double> ratios;  // Per block, input over candidate.
-  // The same of blocks thrown away: shown where there is nothing better, never judged by.
+  // The same of discarded blocks: shown when there is nothing better, never used for a verdict.
   std::vector<double> noisy_ns, noisy_ratios;
   int discarded = 0;
   int disturbed = 0;  // Of `ratios`.
   bool done = false;
 };
 
+// Invariants:
+//   - A block times input, candidate, candidate, input (A B B A) between two looks at the canary.
+//     Its ratio is the sum of the two A over the sum of the two B, so steady drift within a block
+//     cancels.
+//   - Verdicts come from blocks that were not discarded: from the interval of the median of their
+//     ratios, and from at least blocks_min of them.
+//   - A candidate is done when its verdict is not AMBIGUOUS, after blocks_max blocks, or after
+//     kDiscardFactor * blocks_max discarded ones; so the finals end. finals_time and `until` end
+//     them earlier, but never before each candidate has had one block.
 class Finals {
  public:
   Finals(Device& device, std::vector<PlanToTime> plans, const ProfileOptions& options, Clock& clock)
@@ -50,7 +59,7 @@ class Finals {
     for (Entry& entry : entries_) AG_TRY(Prepare(entry));
     if (entries_.size() == 1) AG_TRY(TimeAlone());
     bool open = false;
-    do {  // One block each whatever it takes: without any there is nothing to say.
+    do {  // At least one block each, because without any there is no result.
       open = false;
       for (size_t i = 1; i < entries_.size(); ++i) {
         if (entries_[i].done) continue;
@@ -65,8 +74,8 @@ class Finals {
   }
 
  private:
-  // A few runs untimed, then how many runs fill a place. A candidate that fails is out; an input
-  // that fails, or a device that is lost, ends the finals.
+  // Runs a few times untimed and sets the number of runs that fill a place. A candidate that fails
+  // is out; an input that fails, or a device that is lost, ends the finals.
   Status Prepare(Entry& entry) {
     double run_ns = 0;
     for (int i = 0; i < std::max(1, options_.launches_before) && entry.status.ok(); ++i) {
@@ -185,8 +194,8 @@ class Finals {
   Clock& clock_;
   CanaryWatch canary_;
   std::vector<Entry> entries_;
-  double sample_ns_ = 0;  // The last sample, of finals_time.
-  double spent_ns_ = 0;   // All of them.
+  double sample_ns_ = 0;  // The last sample's share of finals_time.
+  double spent_ns_ = 0;   // All samples together.
 };
 
 }  // namespace

@@ -47,7 +47,7 @@ TEST(Summarize, MedianAndOrder) {
   EXPECT_EQ(Summarize(one, 1).low_ns, 7);
 }
 
-// The closed form against real resampling.
+// Compares the closed form with real resampling.
 TEST(BootstrapRanks, AgreeWithDrawing) {
   for (const int n : {9, 15, 45}) {
     Random random(5);
@@ -66,7 +66,7 @@ TEST(BootstrapRanks, AgreeWithDrawing) {
   }
 }
 
-// Nothing is faster than itself: at most 1 % of comparisons of a plan with itself may say so.
+// A plan compared with itself: at most 1 % of the comparisons may say FASTER or SLOWER.
 int FalseVerdicts(const std::function<double(Random&)>& time, int comparisons) {
   FakeDevice device;
   FakeClock clock;
@@ -133,7 +133,7 @@ TEST(ProfilePlans, ThrowsAwayBlocksWithAMovedCanary) {
   EXPECT_EQ(timings[1].verdict, Verdict::kSame);
 }
 
-// Others who use so many cores as the test says.
+// Other processes that use as many cores as the test says.
 class FakeLoad : public ForeignLoad {
  public:
   explicit FakeLoad(std::function<double(int)> cores) : cores_(std::move(cores)) {}
@@ -147,7 +147,7 @@ class FakeLoad : public ForeignLoad {
 TEST(ProfilePlans, ThrowsAwayBlocksBesideForeignLoad) {
   FakeDevice device;
   FakeClock clock;
-  FakeLoad load([](int asked) { return asked % 5 == 4 ? 1.0 : 0.1; });  // Asked once a block.
+  FakeLoad load([](int asked) { return asked % 5 == 4 ? 1.0 : 0.1; });  // Asked once per block.
   std::vector<FakeDevice::FakeExecutable> executables(
       2, FakeDevice::FakeExecutable([] { return 3e6; }));
   const auto timings = *ProfilePlans(device, PlansOf(executables), {.foreign_load = &load}, clock);
@@ -320,8 +320,8 @@ GroupProblem ColdProblem() {
   return problem;
 }
 
-// Each sample is a run from flushed caches; short ones are not repeated within a sample, there are
-// more samples instead. Flushes are on the budget.
+// Each sample is a run from flushed caches. Short runs are not repeated within a sample; there are
+// more samples instead. Flushes count in the budget.
 TEST(ProfileGroup, AColdProblemIsTimedFromFlushedCaches) {
   const struct {
     const char* name;
@@ -340,7 +340,7 @@ TEST(ProfileGroup, AColdProblemIsTimedFromFlushedCaches) {
     FakeDevice::Flushes flushes{clock, c.flush};
     device.flushes = &flushes;
     device.cools = true;
-    int runs = 0;  // Never settles, so that the budget says when it is enough.
+    int runs = 0;  // Never settles, so that the budget ends it.
     device.kernels = {{"only", [&] { return ++runs % 2 == 0 ? c.run_ns : 1.2 * c.run_ns; }}};
     const auto measured =
         ProfileGroup(device, ColdProblem(), {.samples_min = 7, .samples_max = 15}, clock);
@@ -378,7 +378,7 @@ TEST(ProfilePlans, ColdPlansAreTimedFromFlushedCaches) {
   EXPECT_EQ(executables[0].runs + executables[1].runs, flushes.count);
 }
 
-// Flushes of 200 ms: one run a place, and no more blocks than finals_time has room for.
+// Flushes of 200 ms: one run a place, and only as many blocks as fit into finals_time.
 TEST(ProfilePlans, FlushesAreOnTheFinalsBudget) {
   FakeDevice device;
   FakeClock clock;
@@ -432,7 +432,7 @@ TEST(MeasureAlone, GivesUpWhenItsTimeIsUpAndLeavesNoLock) {
   EXPECT_EQ(ToString(MeasureAlone(device, nullptr, until).status()),
             "CANCELLED: not measured: others measured on this host until now");
   search.Leave();
-  EXPECT_TRUE(search.Enter().ok());  // The lock that came too late was let go.
+  EXPECT_TRUE(search.Enter().ok());  // The lock that came too late was released.
   ::unsetenv("AUTOGRAPH_MEASURING_LOCK");
 }
 

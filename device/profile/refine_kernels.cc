@@ -23,7 +23,7 @@ class Refinement {
   Refinement(const Graph& graph, Device& device, const RefineOptions& options)
       : graph_(graph), device_(device), options_(options), data_(kSeed) {}
 
-  // The rivals that are faster in traced runs. Equal problems are judged together.
+  // Returns the rivals that are faster in traced runs. Equal problems are judged together.
   StatusOr<std::vector<KernelChoice>> FasterInside(const Plan& plan,
                                                    const std::vector<KernelChoice>& rivals);
   StatusOr<bool> IsFaster(const Plan& plan, const Plan& other);
@@ -43,7 +43,7 @@ class Refinement {
   Device& device_;
   const RefineOptions& options_;
   const TimingData data_;
-  double spent_ns_ = 0;  // In the comparison that goes on.
+  double spent_ns_ = 0;  // Time spent in the current comparison.
 };
 
 bool Refinement::Goes(int run) const {
@@ -60,7 +60,7 @@ StatusOr<Runner> Refinement::MakeRunner(const Plan& plan) {
   return runner;
 }
 
-// Adds what each group took in one run.
+// Adds the time of each group in one run.
 Status Refinement::Trace(Runner& runner, Samples* samples) {
   Tick();
   AG_LET(const std::vector<TraceEvent> trace,
@@ -96,7 +96,7 @@ StatusOr<std::vector<KernelChoice>> Refinement::FasterInside(
   for (const KernelChoice& rival : rivals) {
     const auto g = static_cast<size_t>(rival.group);
     problems.push_back(EncodeGroupProblem(ExtractGroup(graph_, plan.groups[g], plan.policy)));
-    if (old_ns[g].empty() || new_ns[g].empty()) continue;  // Of a view, say: never launched.
+    if (old_ns[g].empty() || new_ns[g].empty()) continue;  // Never launched, e.g. a view.
     auto& [old_sum, new_sum] = sums[problems.back()];
     old_sum += Median(old_ns[g]);
     new_sum += Median(new_ns[g]);

@@ -41,7 +41,7 @@ TEST(RefineKernels, TakesWhatIsFasterInThePlan) {
 
 TEST(RefineKernels, TheWholePlanHasTheLastWord) {
   FakeDevice device;
-  int traced = 0;  // The traced runs promise a gain that the whole then does not show.
+  int traced = 0;  // The traced runs promise a gain that the whole plan does not show.
   device.kernels = {{"first", [] { return 10e3; }},
                     {"second", [&] { return ++traced <= kRefineRunsMax ? 8e3 : 11e3; }}};
   EXPECT_EQ(*Refine(device), Choices());
@@ -58,7 +58,7 @@ TEST(RefineKernels, LongRunsAreFew) {
 }
 
 TEST(RefineKernels, WithoutRivalsNothingIsBuilt) {
-  FakeDevice device;  // Without kernels: building anything would fail.
+  FakeDevice device;  // Without kernels, so that any build would fail.
   const auto taken = RefineKernels(ReluProblem().graph, FirstKernelPlan(), {}, device);
   EXPECT_EQ(ToString(taken.status()), "OK");
   EXPECT_NE(ToString(Refine(device).status()), "OK");

@@ -8,7 +8,7 @@
 namespace ag {
 namespace {
 
-// A device is used by one thread at a time, so the thread remembers when that was.
+// The thread's last use of a device, which is used by one thread at a time.
 struct Warmth {
   const Device* device = nullptr;
   const Clock* clock = nullptr;
@@ -26,7 +26,7 @@ Status WarmUp(Device& device, const ProfileOptions& options, Clock& clock) {
   if (same && now - warmth.last < options.idle_max) return OkStatus();
   for (Nanos spent{0}; spent < options.warm_up;) {
     AG_LET(const Nanos canary, device.Canary());
-    spent += std::max(canary, Nanos(1000));  // Ends even when a canary claims to take no time.
+    spent += std::max(canary, Nanos(1000));  // Ends even when a canary takes no time.
   }
   MarkBusy(device, clock);
   return OkStatus();

@@ -1,4 +1,5 @@
-// What both kinds of measurement share: the warm device, the canary, and valid samples.
+// The parts that measurements of groups and of plans share: the warm device, the canary, the number
+// of runs in a sample. One thread at a time.
 #pragma once
 
 #include <deque>
@@ -9,10 +10,10 @@ namespace ag {
 
 // Keeps the device busy for options.warm_up unless this thread used it within options.idle_max.
 Status WarmUp(Device& device, const ProfileOptions& options, Clock& clock);
-void MarkBusy(Device& device, Clock& clock);  // The device has just run something.
+void MarkBusy(Device& device, Clock& clock);  // Notes that the device has just run something.
 
-// Watches the canary and foreign load. A block of samples stands between two looks; it is quiet
-// when both saw the canary where it was lately.
+// Watches the canary and foreign load. A block of samples lies between two looks; it is quiet when
+// at both looks the canary's time was close to its recent median.
 class CanaryWatch {
  public:
   CanaryWatch(Device& device, const ProfileOptions& options)
@@ -25,7 +26,7 @@ class CanaryWatch {
   double median_ns() const;
 
  private:
-  StatusOr<bool> Look();  // The median of kLooks runs: is it within the band of its recent median?
+  StatusOr<bool> Look();  // Compares kLooks runs with the recent median.
 
   static constexpr int kLooks = 3;
   static constexpr size_t kRecentMax = 15;  // Slow drift moves the median; a jump does not.
@@ -37,7 +38,7 @@ class CanaryWatch {
   std::deque<double> recent_;
 };
 
-// How many runs make a sample of at least `sample_ns`, given that one takes `run_ns`.
+// Returns the number of runs that make a sample of at least `sample_ns` when one takes `run_ns`.
 int RunsPerSample(double run_ns, double sample_ns, int runs_max);
 
 }  // namespace ag

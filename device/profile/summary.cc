@@ -1,4 +1,4 @@
-// Samples as a latency, ratios as a verdict.
+// Latencies from samples, and verdicts from ratios.
 #include <cmath>
 
 #include "device/profile/profile.h"

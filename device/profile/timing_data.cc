@@ -12,7 +12,7 @@ Tensor Stretch(uint64_t seed) { return SyntheticTensor({DType::kFloat32, {kStret
 
 }  // namespace
 
-// One stretch for all groups: it only depends on the seed, of which a process knows one or two.
+// One stretch for all groups: it only depends on the seed, and a process uses one or two seeds.
 TimingData::TimingData(uint64_t seed)
     : seed_(seed), stretch_([seed] {
         static Mutex mutex;

@@ -1,4 +1,4 @@
-// Data that groups are timed on: as SyntheticWeights gives, but made at the speed of memory.
+// Data to time groups on: like SyntheticWeights, but made at the speed of memory. Thread-safe.
 #pragma once
 
 #include <map>
@@ -9,16 +9,16 @@
 
 namespace ag {
 
-// Large f32 tensors repeat one seeded stretch of normal numbers from an offset of their own:
-// drawing every number would take longer than timing the group. Others are SyntheticTensors. What
-// was made is kept, so that all kernels of a group share it. Thread-safe.
+// Large f32 tensors repeat one seeded stretch of normal numbers, each from its own offset, because
+// drawing every number would take longer than timing the group. Other tensors are SyntheticTensors.
+// Tensors are kept, so that all kernels of a group share them.
 class TimingData : public WeightSource {
  public:
   explicit TimingData(uint64_t seed);
   StatusOr<Tensor> Get(const Digest& digest, const TensorType& type) const override;
-  // Data for an input; f32 with standard deviation 0.1.
+  // Returns data for an input; f32 with standard deviation 0.1.
   Tensor Input(const TensorType& type, uint64_t seed) const;
-  // One tensor per graph input, and zeros for the outputs to be written to.
+  // Makes one tensor per graph input, and zeros for the outputs.
   void FillBuffers(const Graph& graph, std::vector<Tensor>* inputs,
                    std::vector<Tensor>* outputs) const;
 
