@@ -9,13 +9,14 @@
 namespace ag::sim {
 namespace {
 
-// Of so many nearest groups the median is taken; fewer of a kind say too little about it.
+// The median is of this many nearest groups; with fewer than kEnough of a kind, the kind is
+// widened.
 constexpr size_t kNearest = 5;
 constexpr size_t kEnough = 3;
 
 double Distance(double a, double b) { return std::abs(a - b); }
 
-// 0: not recorded.
+// Returns 0 when it was not recorded.
 double TimeOf(const RecordedTimes::Kernels& kernels, const std::string& kernel) {
   const auto found = std::ranges::find(kernels, kernel, &std::pair<std::string, double>::first);
   return found == kernels.end() ? 0 : found->second;
@@ -124,7 +125,7 @@ RecordedTimes::Like RecordedTimes::Describe(const GroupProblem& problem) const {
 
 double RecordedTimes::EstimateNs(const GroupProblem& problem) const {
   const Like wanted = Describe(problem);
-  // How many marks of kind a group shares, kind before size.
+  // The number of shared marks of kind; kind counts before size.
   const auto kind = [&](const Like& like) {
     return (like.pattern == wanted.pattern ? 4 : 0) + (like.precision == wanted.precision ? 2 : 0) +
            (like.cold_cache == wanted.cold_cache ? 1 : 0);

@@ -1,5 +1,5 @@
-// What a simulated device knows from a recording (plan/recording.h): the times of the groups in it,
-// and the spec's roofline corrected by them for the others.
+// The times that a simulated device takes from a recording (plan/recording.h): those of its groups,
+// and for other groups the spec's roofline corrected by them. Immutable, so thread-safe.
 #pragma once
 
 #include <map>
@@ -10,34 +10,35 @@
 
 namespace ag::sim {
 
-// Immutable once made, so thread-safe.
+// The recorded groups of one device and environment.
 class RecordedTimes {
  public:
-  // kInvalidArgument: no group, groups of several environments, none of a pattern of `spec`, or one
-  // that keeps more cores busy than the spec has.
+  // Returns the times of a recording. kInvalidArgument: no group, groups of several environments,
+  // none of a pattern of `spec`, or one that keeps more cores busy than the spec has.
   static StatusOr<RecordedTimes> Of(const Recording& recording, const DeviceSpec& spec);
 
-  // The group's kernels with their median times, the fastest first; null when it was not recorded.
-  // Groups that name no cores (0) are also looked for with `stream_cores`.
+  // Returns the group's kernels with their median times, the fastest first; null when it was not
+  // recorded. Also looks for groups that name no cores (0) with `stream_cores`.
   using Kernels = std::vector<std::pair<std::string, double>>;
   const Kernels* Find(const GroupProblem& problem, int stream_cores = 0) const;
 
-  // Measurement::busy_cores, which were recorded of the group's fastest kernel; 0 for others.
+  // Returns Measurement::busy_cores, which is recorded for the group's fastest kernel; 0 for
+  // others.
   int BusyCores(const GroupProblem& problem, const std::string& kernel, int stream_cores = 0) const;
 
-  // What the recorded pairs say of the device (plan/sharing.h); 1 without pairs. Pairs count whose
-  // kernels' times are recorded.
+  // Returns the device's overlap (plan/sharing.h) from the recorded pairs whose kernels' times are
+  // recorded; 1 without pairs.
   double overlap() const { return overlap_; }
 
-  // The roofline times the median of measured over roofline among the recorded groups most like
-  // this one: of its pattern and precision, cold or warm as it is, where there are enough; near in
-  // operations, bytes and cores. A median, so that single bad measurements do not count.
+  // Returns the roofline times the median of measured over roofline among the most similar recorded
+  // groups: of the same pattern, precision and cache state where there are enough of them, and near
+  // in operations, bytes and cores. The median ignores single bad measurements.
   double EstimateNs(const GroupProblem& problem) const;
 
   size_t size() const { return groups_.size(); }
 
  private:
-  // A recorded group as far as another one is compared with it.
+  // The properties of a recorded group that decide its similarity.
   struct Like {
     std::string pattern, precision;
     bool cold_cache = false;
@@ -47,7 +48,7 @@ class RecordedTimes {
 
   struct Recorded {
     Kernels kernels;
-    std::string measured;  // The kernel of which the busy cores are.
+    std::string measured;  // The kernel that busy_cores is for.
     int busy_cores = 0;
   };
 

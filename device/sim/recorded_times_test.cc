@@ -25,7 +25,7 @@ pattern chain = {elementwise}+ max 16 layouts any
 pattern other = Softmax|LayerNorm|BatchNorm|{movement}|{reduction}|{pooling} layouts plain
 )";
 
-// The machine as it is, and as somebody described it without having it.
+// The machine itself, and a wrong description of it.
 std::string Truth() {
   return std::string(kPatterns) +
          "name truth\nflops_per_second 3e9\nbytes_per_second 4e9\nlaunch_ns 5000\n";
@@ -59,7 +59,7 @@ std::vector<GroupProblem> Problems(const DeviceSpec& spec) {
   return problems;
 }
 
-// What `device` says of each of the problems, as its worker would measure it.
+// Returns `device`'s times of the problems, as its worker would measure them.
 std::vector<RecordedGroup> Record(Device& device, const std::vector<GroupProblem>& problems) {
   std::vector<RecordedGroup> groups;
   for (const GroupProblem& problem : problems) {
@@ -80,7 +80,7 @@ double TimeOf(Device& device, const GroupProblem& problem, const std::string& ke
 
 struct Recorded {
   std::vector<RecordedGroup> known, held_out;
-  Recording recording;  // Of the known ones, with the guessed spec.
+  Recording recording;  // Of the known groups, with the guessed spec.
 };
 
 Recorded TakeRecording() {
@@ -128,7 +128,7 @@ TEST(RecordedTimes, OtherGroupsAreEstimatedAndSaySo) {
             "INVALID_ARGUMENT: guess: no kernel sim_a");
 }
 
-// A cold problem is another entry: what was recorded of a warm one does not answer it.
+// A cold problem is another entry: the record of a warm one does not answer it.
 TEST(RecordedTimes, ColdGroupsAreRecordedByThemselves) {
   Recorded recorded = TakeRecording();
   RecordedGroup cold = recorded.known[0];
@@ -142,7 +142,7 @@ TEST(RecordedTimes, ColdGroupsAreRecordedByThemselves) {
   EXPECT_EQ(device->Kernels(recorded.known[0].problem)->size(), 2u);
   const auto measured = ProfileGroup(*device, cold.problem, {}, RealClock());
   EXPECT_EQ(measured->latency.median_ns, 9e6);
-  // Its kernel was not recorded warm: an estimate. One that it has nowhere is refused.
+  // Its kernel was not recorded warm: an estimate. A kernel with no record at all is an error.
   EXPECT_NE(TimeOf(*device, cold.problem, "cold_one"), 9e6);
   EXPECT_GT(TimeOf(*device, cold.problem, "cold_one"), 0);
   Plan plan = SingleGroupPlan(cold.problem);
@@ -155,7 +155,7 @@ TEST(RecordedTimes, ColdGroupsAreRecordedByThemselves) {
   EXPECT_EQ(ProfileGroup(*device, other, {}, RealClock())->kernel, kEstimatedKernel);
 }
 
-// How far off the device is on groups that nobody recorded: the mean |log2(said / measured)|.
+// Returns the device's error on groups without a record: the mean |log2(said / measured)|.
 double Off(Device& device, const std::vector<RecordedGroup>& groups) {
   double sum = 0;
   for (const RecordedGroup& group : groups) {
@@ -173,7 +173,7 @@ TEST(RecordedTimes, PredictsHeldOutGroupsBetterThanTheSpec) {
   const double after = Off(*calibrated, recorded.held_out);
   EXPECT_GT(before, 1.0);
   EXPECT_LT(after, 0.25);
-  // One measurement in five is ten times too long: medians do not mind.
+  // One measurement in five is ten times too long; medians ignore it.
   for (size_t i = 0; i < recorded.known.size(); i += 5) {
     Measurement& m = recorded.recording.groups[i].measurement;
     m.latency = {10 * m.latency.median_ns, 10 * m.latency.low_ns, 10 * m.latency.high_ns};
@@ -201,7 +201,8 @@ TEST(RecordedTimes, ASpecNamesItsRecording) {
             "NOT_FOUND: read " + folder.path() + "/none: No such file or directory");
 }
 
-// Pairs and busy cores of a recording: the device shares its cores as the recorded one did.
+// Pairs and busy cores of a recording: the simulated device shares its cores as the recorded one
+// did.
 TEST(RecordedTimes, PairsSayHowGroupsShareTheDevice) {
   const std::string gpu = Truth() + "block_outputs 1024\n";
   const auto truth = *OpenSimDevice(gpu + "overlap 0.6\n");
@@ -226,13 +227,13 @@ TEST(RecordedTimes, PairsSayHowGroupsShareTheDevice) {
   const auto times = sim::RecordedTimes::Of(recording, *recording.spec);
   ASSERT_EQ(ToString(times.status()), "OK");
   EXPECT_DOUBLE_EQ(times->overlap(), 0.6);
-  // The spec line is not in the recording; its effect is.
+  // The recording lacks the spec line, but has its effect.
   const auto device = *OpenSimDevice(FormatRecording(recording));
   for (const RecordedPair& pair : recording.pairs) {
     const auto measured = ProfilePair(*device, pair.problem, {}, RealClock());
     EXPECT_NEAR(measured->latency.median_ns, pair.measurement.latency.median_ns, 2);
   }
-  // Pairs of kernels that nobody recorded say nothing.
+  // Pairs of kernels without a record do not count.
   for (RecordedPair& pair : recording.pairs) pair.problem.kernels[0] = "other";
   EXPECT_EQ(sim::RecordedTimes::Of(recording, *recording.spec)->overlap(), 1);
 }

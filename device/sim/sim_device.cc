@@ -17,18 +17,18 @@
 namespace ag {
 namespace {
 
-// Every group has these kernels. Which is faster depends on the problem, so that choosing matters.
+// Every group has these kernels. The faster one depends on the problem, so that choosing matters.
 const std::vector<std::string> kKernels = {"sim_a", "sim_b"};
 constexpr std::string_view kCopyKernel = "copy";
 
-// What all executables of one device share.
+// The state that all executables of one device share.
 struct State {
   DeviceSpec spec;
   Environment environment;
   sim::Traits traits;
   std::optional<sim::RecordedTimes> recorded;
   double overlap = 1;    // How groups beside each other share the cores (plan/sharing.h).
-  Nanos device_time{0};  // Spent so far; drift follows it.
+  Nanos device_time{0};  // Device time so far; drift follows it.
   bool sticky = false;
   uint64_t builds = 0;
 
@@ -46,8 +46,8 @@ struct State {
   }
 };
 
-// A kernel's time over the roofline: between 1.1 and 1.6, by the problem and the kernel's name. The
-// same of a warm and a cold problem, so that the cold one is never faster.
+// Returns a kernel's time over the roofline: between 1.1 and 1.6, by the problem and the kernel's
+// name. It is the same for a warm and a cold problem, so that the cold one is never faster.
 double FactorOf(GroupProblem problem, const std::string& kernel) {
   problem.cold_cache = false;
   const Digest digest = Sha256(EncodeGroupProblem(problem) + kernel);
@@ -55,8 +55,7 @@ double FactorOf(GroupProblem problem, const std::string& kernel) {
   return 1.1 + 0.5 * number / 65535;
 }
 
-// The constants a graph needs, kept beyond the build. Synthetic ones are made when they are asked
-// for.
+// The constants of a graph, kept after the build. Synthetic ones are made when they are needed.
 class HeldWeights : public WeightSource {
  public:
   static StatusOr<std::unique_ptr<HeldWeights>> Of(const Graph& graph,
@@ -148,8 +147,8 @@ class SimExecutable : public Executable {
     return static_cast<double>(state_->Spend(cold_makespan_ns_, &random_).count());
   }
 
-  // Groups in launch order, each as soon as its stream and what it waits for are done, stretched so
-  // that the whole ends when a timed run does.
+  // Returns the groups in launch order, each as soon as its stream is free and its waits are done,
+  // stretched so that the trace takes as long as a timed run.
   StatusOr<std::vector<TraceEvent>> TracedRun(std::span<const Tensor>, std::span<Tensor>) override {
     AG_TRY(Fail());
     std::vector<double> begin(plan_.groups.size(), 0), end(plan_.groups.size(), -1);
@@ -177,7 +176,7 @@ class SimExecutable : public Executable {
   int busy_cores(int group) const override { return sharing_.busy_cores[group]; }
 
  private:
-  // By group; 0 of those that are not launched.
+  // Returns the times by group; 0 for groups that are not launched.
   StatusOr<std::vector<double>> NsByGroup(bool is_cold) const {
     std::vector<double> ns(plan_.groups.size(), 0);
     for (const Stream& stream : plan_.streams) {
@@ -205,9 +204,9 @@ class SimExecutable : public Executable {
     return RooflineNs(problem, state_->spec) * FactorOf(problem, kernel);
   }
 
-  // As recorded for the kernel, or the corrected estimate where the group was not recorded. A plan
-  // has the kernels of its own policy: what they take from caches in the other state is estimated
-  // where it was not recorded.
+  // Returns the kernel's recorded time, or the corrected estimate of a group that was not recorded.
+  // A plan's kernels are those of its own policy, so for the other cache state their time may be
+  // missing and is then estimated.
   StatusOr<double> RecordedNs(GroupProblem problem, const Group& group,
                               const Stream& stream) const {
     const auto* kernels = state_->recorded->Find(problem, stream.cores);
@@ -227,7 +226,7 @@ class SimExecutable : public Executable {
     return Err(StatusCode::kInvalidArgument, "{}: no kernel {}", state_->spec.name, kernel);
   }
 
-  // Begins launch `index` of stream `s` when all that it waits for is done.
+  // Begins launch `index` of stream `s` when all its waits are done; returns false otherwise.
   bool TryLaunch(size_t s, size_t index, std::vector<double>* begin,
                  std::vector<double>* end) const {
     const Stream& stream = plan_.streams[s];
@@ -250,7 +249,7 @@ class SimExecutable : public Executable {
     });
   }
 
-  // The faults that keep a run from ending well.
+  // Acts on the faults that end a run.
   Status Fail() const {
     AG_TRY(state_->CheckAlive());
     if (Hit(sim::Fault::Kind::kCrash)) std::abort();
@@ -335,7 +334,8 @@ class SimDevice : public Device {
   Random random_;
 };
 
-// The recording that the text is or names, with its device's spec; null when there is none.
+// Returns the recording that the text is or names and sets its device's spec; nothing when there is
+// none.
 StatusOr<std::optional<Recording>> FindRecording(std::string_view text, const std::string& folder,
                                                  State* state) {
   if (IsRecording(text)) {

@@ -1,6 +1,7 @@
-// A device from a text file: times by the spec's rates, numbers by the reference kernels, faults on
+// A device from a text file: times by the spec's rates, outputs by the reference kernels, faults on
 // request. Deterministic: the same spec text gives the same sequence of times. docs/devices.md
-// lists the lines of a spec that only this device reads (fault, noise, drift, seed).
+// lists the spec lines that only this device reads (fault, noise, drift, seed). The device is used
+// by one thread at a time.
 #pragma once
 
 #include <memory>
@@ -11,18 +12,19 @@
 
 namespace ag {
 
-// `text` is a spec, or a recording (plan/recording.h) that holds its device's spec. A spec's line
-// "recording FILE" names one, looked for in `folder` when the path is relative.
+// Opens a simulated device. `text` is a spec, or a recording (plan/recording.h), which contains its
+// device's spec. A spec's line "recording FILE" names one; a relative path is looked for in
+// `folder`.
 //
-// With a recording, recorded groups take their recorded times, each kernel its own; the others are
-// estimated by the spec's roofline, corrected by what was recorded of groups like them, and their
-// only kernel is kEstimatedKernel: so Kernels says which groups were recorded.
+// With a recording, recorded groups take their recorded times, each kernel its own. Other groups
+// are estimated by the spec's roofline, corrected by similar recorded groups, and their only kernel
+// is kEstimatedKernel; so Kernels tells which groups were recorded.
 //
-// kInvalidArgument with the line for a text that does not parse or a fault line that says nothing.
+// kInvalidArgument names the line of a text that does not parse, or of a fault that has no effect.
 //
-// Executable::Run computes the outputs on the reference kernels. TimedRun and TracedRun answer from
-// the model alone and leave the outputs as they are: timing a large network costs nothing.
-// ColdRunNs answers for the same groups as cold problems; a spec with "cold_cache no" has none.
+// Executable::Run computes the outputs on the reference kernels. TimedRun and TracedRun only ask
+// the model and leave the outputs unchanged, so timing a large network is cheap. ColdRunNs gives
+// the time of the same groups as cold problems; a spec with "cold_cache no" has none.
 StatusOr<std::unique_ptr<Device>> OpenSimDevice(std::string_view text,
                                                 const std::string& folder = ".");
 

@@ -154,7 +154,7 @@ TEST(SimDevice, DriftMovesRunsAndCanaryAlike) {
   EXPECT_NEAR(static_cast<double>((*built->device->Canary()).count()) / canary, 1.1, 0.002);
 }
 
-// Two streams of two cores each: by the spec they do not slow each other down.
+// Two streams of two cores each, which do not slow each other down by the spec.
 TEST(SimDevice, OverlapIsHowStreamsShareTheDevice) {
   const int64_t one_stream = TimeOf(*Build(""));
   const int64_t full = TimeOf(*Build("", 2));

@@ -1,13 +1,15 @@
-// What a spec says about a simulated device beyond its rates: how its times scatter and what goes
-// wrong.
+// The traits of a simulated device beyond its rates: the noise of its times and its faults. Pure
+// functions.
+//
 //   noise gaussian 0.02      normal scatter, as a fraction of the time
 //   noise heavy-tail 0.02    the same, and every twentieth time up to five times as long
 //   drift 0.1                times grow by this fraction over the first second of device time
 //   seed 7
-//   overlap 0.6              how groups beside each other really share the cores (plan/sharing.h)
-//   fault crash conv         running a group of this pattern, or with this operator, ends the
-//   process fault hang Softmax       ... never returns fault wrong dense        ... gives wrong
-//   outputs fault sticky MatMul      ... fails, and so does everything on this device from then on
+//   overlap 0.6              how groups beside each other share the cores (plan/sharing.h)
+//   fault crash conv         a group of this pattern, or with this operator, ends the process
+//   fault hang Softmax       ... never returns
+//   fault wrong dense        ... gives wrong outputs
+//   fault sticky MatMul      ... fails, and so does everything on this device from then on
 #pragma once
 
 #include <optional>
@@ -36,10 +38,10 @@ struct Traits {
   std::vector<Fault> faults;
 };
 
-// kInvalidArgument names the line's word and what was expected.
+// Returns the traits in the spec. kInvalidArgument names the line's word and the expected value.
 StatusOr<Traits> ParseTraits(const DeviceSpec& spec);
 
-// A factor for one time: 1 without noise.
+// Returns a factor for one time: 1 without noise.
 double NoiseFactor(const Traits& traits, Random* random);
 
 }  // namespace ag::sim
