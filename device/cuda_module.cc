@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 constexpr char kModule[] = "libautograph_cuda.so";
 
-// What the module links, and what to install where it is missing.
+// The libraries that the module links, and what to install where one is missing.
 struct Library {
   const char* name;
   const char* remedy;
@@ -33,7 +33,7 @@ void AddFolder(const fs::path& folder, std::vector<std::string>* folders) {
   if (fs::is_directory(folder, error)) folders->push_back(folder.string());
 }
 
-// The lib folders of all wheels nvidia-* below a Python environment.
+// Adds the lib folders of all wheels nvidia-* below a Python environment.
 void AddWheels(const fs::path& environment, std::vector<std::string>* folders) {
   std::error_code error;
   for (const auto& python : fs::directory_iterator(environment / "lib", error)) {
@@ -52,7 +52,8 @@ std::string LoaderError() {
   return error == nullptr ? "unknown error" : error;
 }
 
-// Loads a library into the process by its bare name, else from the first folder that has it.
+// Loads a library by its bare name, else from the first folder that has it; returns false when
+// neither works.
 bool Load(const std::string& name, const std::vector<std::string>& folders) {
   if (dlopen(name.c_str(), RTLD_NOW | RTLD_GLOBAL) != nullptr) return true;
   for (const std::string& folder : folders) {
@@ -61,8 +62,8 @@ bool Load(const std::string& name, const std::vector<std::string>& folders) {
   return false;
 }
 
-// Beside the code that asks (a program, or the runtime's library), or in the lib folder beside a
-// program's bin.
+// Returns the module's possible paths: beside this code (a program, or the runtime's library), and
+// in the lib folder beside a program's bin.
 std::vector<std::string> ModulePaths() {
   std::vector<std::string> paths;
   Dl_info own{};

@@ -11,7 +11,7 @@
 namespace ag {
 namespace {
 
-// The text of a shipped spec, by its file name without ".spec".
+// Returns the text of a shipped spec, by its file name without ".spec".
 StatusOr<std::string> ShippedSpec(const std::string& name) {
   std::vector<std::string> names;
   for (const EmbeddedFile& file : DeviceSpecs()) {

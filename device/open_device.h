@@ -1,4 +1,5 @@
-// Devices by name: "cpu", "cpu:CORES", "sim:NAME" of a shipped spec or "sim:FILE.spec", "cuda:N".
+// Opens devices by name: "cpu", "cpu:CORES", "sim:NAME" of a shipped spec or "sim:FILE.spec",
+// "cuda:N". Thread-safe.
 #pragma once
 
 #include <memory>
@@ -9,8 +10,9 @@
 
 namespace ag {
 
-// kInvalidArgument: not a device name; the message lists the forms. kNotFound: no such spec.
-// kUnimplemented: this build or machine lacks what the device needs, and the message says what.
+// Opens the device. kInvalidArgument: not a device name; the message lists the forms. kNotFound: no
+// such spec. kUnimplemented: this build or machine lacks what the device needs; the message says
+// what.
 StatusOr<std::unique_ptr<Device>> OpenDevice(const std::string& name);
 
 }  // namespace ag

@@ -35,7 +35,7 @@ TEST(OpenDevice, OpensEveryShippedSpec) {
   }
 }
 
-// A file is the same device as the shipped name, down to the keys of its measurements.
+// A file gives the same device as the shipped name, with the same keys of measurements.
 TEST(OpenDevice, OpensASpecFile) {
   const TempDir folder = *TempDir::Make("open-device-test");
   const std::string path = folder.path() + "/mine.spec";
@@ -84,8 +84,8 @@ TEST(OpenDevice, SaysWhatIsWrong) {
   }
 }
 
-// Whatever is missing (the module, the driver, a library, the GPU), one message says it, and the
-// other devices work.
+// When anything is missing (the module, the driver, a library, the GPU), one message says it, and
+// the other devices work.
 TEST(OpenDevice, SaysWhatAGpuIsMissing) {
   const auto gpu = OpenDevice("cuda:0");
   if (gpu.ok()) GTEST_SKIP() << "there is a GPU: " << (*gpu)->environment();

@@ -14,7 +14,7 @@
 
 namespace ag {
 
-// One group's stay on the device during a traced run.
+// The time of one group on the device in a traced run.
 struct TraceEvent {
   int group = 0;
   int stream = 0;
@@ -27,41 +27,42 @@ class Executable {
  public:
   virtual ~Executable() = default;
 
-  // Runs once. `inputs` and `outputs` stand in the graph's order and hold exactly the plain bytes
-  // of each tensor; the buffers are the caller's and are used in place where the plan says so.
-  // kUnavailable with "sticky" in the message: the device must be opened anew in a fresh process.
+  // Runs once. `inputs` and `outputs` are in the graph's order and hold exactly the plain bytes of
+  // each tensor; the caller's buffers are used in place where the plan says so. kUnavailable with
+  // "sticky" in the message: the device must be opened anew in a fresh process.
   virtual Status Run(std::span<const Tensor> inputs, std::span<Tensor> outputs) = 0;
 
-  // Runs once and returns how long the device took (what profile/ samples). Timing excludes copies
+  // Runs once and returns the time that the device took, which profile/ samples. Leaves out copies
   // to and from the caller.
   virtual StatusOr<Nanos> TimedRun(std::span<const Tensor> inputs, std::span<Tensor> outputs) = 0;
 
-  // Runs `runs` times, one after the other, and returns how long one took on the average. What is
-  // sampled: a device whose clock is coarse times all of them at once, one that is far from the
-  // caller's memory need not copy the same inputs again, nor give outputs. kDataLoss: a time that
-  // is not positive. REQUIRES: runs > 0.
+  // Runs `runs` times in a row and returns the mean time of one run, which profile/ samples. A
+  // device with a coarse clock may time all runs at once; a device far from the caller's memory
+  // need not copy the same inputs again, nor give outputs. kDataLoss: a time that is not positive.
+  // REQUIRES: runs > 0.
   virtual StatusOr<double> MeanRunNs(std::span<const Tensor> inputs, std::span<Tensor> outputs,
                                      int runs);
 
-  // What one run takes that finds the device's caches flushed, the flush not in the time: a sample
-  // under a cold policy. Runs as often as the device's clock needs, a flush before each run, and
-  // returns the mean; no run finds what another one left. kUnimplemented: the device cannot flush.
-  // kDataLoss: a time that is not positive.
+  // Returns the time of a run from flushed caches, without the flush: a sample under a cold policy.
+  // Runs as often as the device's clock needs, with a flush before each run, and returns the mean;
+  // no run finds data that another one left. kUnimplemented: the device cannot flush. kDataLoss: a
+  // time that is not positive.
   virtual StatusOr<double> ColdRunNs(std::span<const Tensor> inputs, std::span<Tensor> outputs);
 
-  // Runs once, recording when each group began and ended.
+  // Runs once and records when each group began and ended.
   virtual StatusOr<std::vector<TraceEvent>> TracedRun(std::span<const Tensor> inputs,
                                                       std::span<Tensor> outputs) = 0;
 
-  // Bytes held on the device: arena + packed weights.
+  // Returns the bytes held on the device: arena and packed weights.
   virtual int64_t device_bytes() const = 0;
 
-  // How many of the device's cores (SMs) the plan's group keeps busy while it runs alone; 0: not
-  // known.
+  // Returns how many of the device's cores (SMs) the plan's group keeps busy while it runs alone;
+  // 0: unknown.
   virtual int busy_cores(int) const { return 0; }
 };
 
-// Whether a run's buffers are what the graph wants; the messages name what is not.
+// The types of a graph's inputs and outputs. Check fails with the name of the buffer of a run that
+// does not fit.
 class RunTypes {
  public:
   explicit RunTypes(const Graph& graph);
@@ -82,29 +83,30 @@ class Device {
   virtual const DeviceSpec& spec() const = 0;
   virtual const Environment& environment() const = 0;
 
-  // Kernels that can run the group, best guess first; measurement chooses. Never empty on success.
-  // kUnimplemented names what is missing (operator, dtype, layout).
+  // Returns the kernels that can run the group, best guess first; measurement chooses. Never empty
+  // on success. kUnimplemented names what is missing (operator, dtype, layout).
   virtual StatusOr<std::vector<std::string>> Kernels(const GroupProblem& problem) = 0;
 
-  // The problem's kernels will be built soon, each alone: what takes long (compiling) may begin.
-  // Returns at once.
+  // Begins long preparations (compiling) of the problem's kernels, which will soon be built, each
+  // alone. Returns at once.
   virtual void Prepare(const GroupProblem&) {}
 
   // Makes `plan` runnable. Constants and recipes come from `weights`. kInvalidArgument: the plan
-  // does not fit the graph or this device. kResourceExhausted: memory, with the bytes asked for.
+  // does not fit the graph or this device. kResourceExhausted: no memory; the message has the bytes
+  // asked for.
   virtual StatusOr<std::unique_ptr<Executable>> Build(const Graph& graph, const Plan& plan,
                                                       const WeightSource& weights) = 0;
 
-  // A fixed piece of work whose time tells drift and foreign load from one sample to the next. It
-  // is warm whatever the policy: it speaks of the machine, not of a plan.
+  // Runs a fixed piece of work and returns its time, which shows drift and foreign load between
+  // samples. It is warm under every policy: it measures the machine, not a plan.
   virtual StatusOr<Nanos> Canary() = 0;
 
   // Under a warm policy: leaves the caches about as the rest of a plan would before a group runs,
-  // so that the group's weights are not in the fast ones. False: nothing was done, the device has
-  // no such state.
+  // so that the group's weights are not in the fast ones. Returns false when the device has no such
+  // state and nothing was done.
   virtual bool CoolCaches() { return false; }
 
-  // True when timing comes from a model and not from a clock.
+  // Returns true when times come from a model and not from a clock.
   virtual bool simulated() const { return false; }
 };
 

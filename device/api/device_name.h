@@ -1,5 +1,5 @@
-// Names of devices as people write them: "cpu", "cpu:2", "cuda:0", "sim:<file or shipped name>".
-// Opening a device by its name is the worker's business; here is only what the words mean.
+// Names of devices as users write them: "cpu", "cpu:2", "cuda:0", "sim:<file or shipped name>".
+// Only parses names; device/open_device.h opens devices. Pure functions.
 #pragma once
 
 #include <string>
@@ -13,18 +13,18 @@ struct DeviceName {
   enum class Kind { kCpu, kCuda, kSim };
   Kind kind = Kind::kCpu;
   int cores = 0;     // kCpu: cores to use; 0: all.
-  int ordinal = 0;   // kCuda: which GPU.
+  int ordinal = 0;   // kCuda: the number of the GPU.
   std::string spec;  // kSim: path of a spec or recording (it has a '/' or ends with ".spec" or
                      // ".recording"), or a shipped name.
 
   bool operator==(const DeviceName&) const = default;
-  std::string Text() const;  // Canonical; parses back to an equal name.
+  std::string Text() const;  // Returns the canonical name, which parses to an equal one.
 };
 
-// kInvalidArgument says what is wrong with `text` and which forms there are.
+// Returns the parsed name. kInvalidArgument says what is wrong with `text` and lists the forms.
 StatusOr<DeviceName> ParseDeviceName(std::string_view text);
 
-// True when `spec` of a kSim name is a file rather than the name of a shipped spec.
+// Returns true when `spec` of a kSim name is a file and not the name of a shipped spec.
 bool IsSpecFile(std::string_view spec);
 
 }  // namespace ag

@@ -1,4 +1,5 @@
-// The graphs of the conformance suite, in text form with "; " between statements: one case a line.
+// The graphs of the conformance suite in text form, with "; " between statements, one case a line.
+// Constant tables.
 #pragma once
 
 #include <span>
@@ -11,11 +12,11 @@ struct ConformanceCase {
   std::string_view text;
 };
 
-// Every operator in its forms: odd sizes, groups, dilations, uneven padding, broadcasts, axes of
-// size 1.
+// Returns every operator in its forms: odd sizes, groups, dilations, uneven padding, broadcasts,
+// axes of size 1.
 std::span<const ConformanceCase> OperatorCases();
 
-// Operators one after another, as patterns fuse them, and small whole networks with branches.
+// Returns operators in sequence, as patterns fuse them, and small whole networks with branches.
 std::span<const ConformanceCase> NetworkCases();
 
 }  // namespace ag

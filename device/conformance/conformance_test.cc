@@ -1,5 +1,5 @@
-// The suite on every device that this machine can open. A failure prints the case; run one with
-// --gtest_filter='*<name>*'.
+// Runs the suite on every device that this machine can open. A failure prints the case; run one
+// case with --gtest_filter='*<name>*'.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -27,12 +27,12 @@ Device& OpenOnce(const std::string& name) {
   if (name == "cpu") {
     device = *OpenCpuDevice();
   } else if (name == "sim") {
-    // The CPU's own spec makes the simulation take the same plans.
+    // With the CPU's own spec the simulation takes the same plans.
     device = *OpenSimDevice(FormatDeviceSpec((*OpenCpuDevice())->spec()));
   } else if (name == "cuda_host" || name == "cuda_generated") {
     const bool is_generated = name == "cuda_generated";
     DeviceSpec spec = OpenOnce("sim:h200").spec();
-    spec.cache_bytes = 1 << 20;  // The host would take seconds to fill twice what an H200 has.
+    spec.cache_bytes = 1 << 20;  // The host would take seconds to fill an H200's caches twice.
     device = cuda::OpenHostDevice(
         is_generated ? cuda::HostKernels::kGenerated : cuda::HostKernels::kReference,
         std::move(spec));
@@ -51,7 +51,7 @@ struct Param {
 std::vector<Param> AllParams() {
   std::vector<std::pair<std::string, std::string>> devices = {
       {"cpu", "fp32"}, {"sim", "fp32"}, {"cuda_host", "fp32"}, {"cuda_host", "fp16"}};
-  // Each kernel is compiled by the host's compiler: half a second each (tests/long/cuda_host.sh).
+  // The host's compiler compiles each kernel in half a second (tests/long/cuda_host.sh).
   if (std::getenv("AUTOGRAPH_TEST_GENERATED") != nullptr) {
     for (const char* precision : {"fp32", "fp16", "bf16"}) {
       devices.emplace_back("cuda_generated", precision);
@@ -102,7 +102,7 @@ TEST_P(Conformance, Pairs) {
 
 INSTANTIATE_TEST_SUITE_P(All, Conformance, testing::ValuesIn(AllParams()), NameOf);
 
-// One network will do: what differs by operator is the same run as any other.
+// One network is enough, because a cold run is the same for all operators.
 TEST(ConformanceCases, RunFromFlushedCaches) {
   std::vector<std::string> devices = {"cpu", "sim", "cuda_host"};
   if (OpenDevice(kGpu).ok()) devices.emplace_back(kGpu);

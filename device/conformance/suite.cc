@@ -25,7 +25,7 @@ Tolerance ToleranceOf(std::string_view precision) {
   return {KernelTolerance(precision), precision == "fp32" ? 0 : 0.02};
 }
 
-// The tensor's values as the precision stores them.
+// Returns the tensor's values as the precision stores them.
 Tensor Stored(const Tensor& tensor, std::string_view precision) {
   const DType stored = StoredDType(tensor.type().dtype, precision);
   if (stored == tensor.type().dtype) return tensor;
@@ -96,7 +96,7 @@ Status Compare(const std::vector<Tensor>& expected, const std::vector<Tensor>& a
   return OkStatus();
 }
 
-// Builds, runs twice, compares with the reference and the runs with each other.
+// Builds the plan, runs it twice, and compares the runs with the reference and with each other.
 Status BuildAndCompare(Device& device, const Graph& graph, const Plan& plan,
                        const WeightSource& weights, const std::vector<Tensor>& inputs,
                        const std::vector<Tensor>& expected) {
@@ -125,7 +125,7 @@ Status BuildAndCompare(Device& device, const Graph& graph, const Plan& plan,
              launched.size());
 }
 
-// The problem on synthetic data, with one kernel.
+// Checks the problem on synthetic data with one kernel.
 Status CheckProblem(Device& device, const GroupProblem& problem, const std::string& kernel) {
   Plan plan = SingleGroupPlan(problem);
   plan.groups[0].kernel = kernel;
@@ -139,7 +139,7 @@ Status CheckProblem(Device& device, const GroupProblem& problem, const std::stri
   return BuildAndCompare(device, problem.graph, plan, weights, inputs, expected);
 }
 
-// Gives every port that can have it the layout. False: none can.
+// Sets the layout at every port that can have it; returns false when none can.
 bool SetLayouts(Layout layout, GroupProblem* problem) {
   bool any = false;
   const auto set = [&](const TensorType& type, Layout* at) {
@@ -158,7 +158,7 @@ bool SetLayouts(Layout layout, GroupProblem* problem) {
   return any;
 }
 
-// Two streams, every third group on all cores.
+// Returns a plan of two streams in which every third group has all cores.
 StatusOr<Plan> MakeWidePlan(const Device& device, const Graph& graph, bool grouped) {
   RooflineTimes times(device.spec());
   AG_LET(TimedGroups wide,
