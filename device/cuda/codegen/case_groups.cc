@@ -9,8 +9,8 @@
 namespace ag::cuda {
 namespace {
 
-// Gives every port that can have it the layout. False: none can, or channels_last8 would be nothing
-// but another name of channels_last.
+// Sets the layout at every port that can have it. Returns false when none can, or when
+// channels_last8 would only be another name of channels_last.
 bool SetLayouts(Layout layout, GroupProblem* problem) {
   bool any = false;
   const Graph& graph = problem->graph;
@@ -43,7 +43,7 @@ std::string NameOf(const GroupProblem& problem) {
 StatusOr<std::vector<NamedProblem>> GroupsOfCase(const std::string& source_dir,
                                                  std::string_view text, bool all_layouts) {
   DeviceSpec spec = LoadSpec(source_dir, "h200");
-  spec.dtypes.push_back(DType::kFloat64);  // Generated kernels have it, though no plan asks for it.
+  spec.dtypes.push_back(DType::kFloat64);  // Generated kernels have it; no plan asks for it.
   std::string lines(text);
   std::replace(lines.begin(), lines.end(), ';', '\n');
   MemoryWeights weights;

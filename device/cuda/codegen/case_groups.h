@@ -1,4 +1,4 @@
-// For tests: the groups that a device spec's patterns form of a graph in text form.
+// The groups that a device spec's patterns form in a graph in text form, for tests. Thread-safe.
 #pragma once
 
 #include <string>
@@ -13,9 +13,9 @@ struct NamedProblem {
   GroupProblem problem;
 };
 
-// Of the grouped and the ungrouped plan under deploy/devices/h200.spec, without repeats.
-// `all_layouts`: each in every layout that its pattern lists as well. `text` has "; " between
-// statements.
+// Returns the groups of the grouped and of the ungrouped plan under deploy/devices/h200.spec,
+// without repeats. `all_layouts`: each also in every layout that its pattern lists. `text` has "; "
+// between statements.
 StatusOr<std::vector<NamedProblem>> GroupsOfCase(const std::string& source_dir,
                                                  std::string_view text, bool all_layouts);
 

@@ -1,5 +1,5 @@
-// Element-wise operators in one pass: what one thread computes is read and written 16 bytes at a
-// time where all tensors allow it.
+// Element-wise operators in one pass: a thread reads and writes 16 bytes at a time where all
+// tensors allow it.
 #include <algorithm>
 
 #include "device/cuda/codegen/families.h"
@@ -14,12 +14,12 @@ struct Chain {
   Pointwise operators;
   std::vector<TensorArgument> results, operands;
   Space space;          // Tensors in that order.
-  int64_t padding = 0;  // Channels behind each pixel's own that are computed too, and set to zero.
-  int64_t bytes = 8;    // Of the smallest element that is read or written side by side.
+  int64_t padding = 0;  // Channels behind each pixel's own that are computed, too, and set to zero.
+  int64_t bytes = 8;    // Of the smallest element that is accessed in vectors.
 };
 
-// Where every tensor has its channels padded alike, or one value for all channels, a chain takes
-// the padding along: pixels are whole vectors then.
+// Returns the padding that the chain computes, too: where every tensor has its channels padded
+// alike, or has one value for all channels. Pixels are whole vectors then.
 int64_t CommonPadding(const Chain& chain) {
   const TensorArgument& first = chain.results[0];
   const auto is_alike = [&](const TensorArgument& argument) {
@@ -53,7 +53,7 @@ StatusOr<Chain> MakeChain(GroupText* group) {
     if (is_last && operand.shape.size() == 4) form.order = {0, 2, 3, 1};
     if (operand.shape != context.graph.type(operand.edge).shape) form.order.clear();
     AG_LET(TensorArgument argument, group->Source(operand.edge, form));
-    // A vector is lifted: its only axis is the one that is longer than 1.
+    // A lifted vector: its only axis is the one that is longer than 1.
     if (operand.shape != argument.shape) argument.strides.resize(operand.shape.size(), 1);
     argument.shape = operand.shape;
     chain.operands.push_back(std::move(argument));
@@ -83,7 +83,7 @@ StatusOr<std::vector<std::string>> ChainVariants(const GroupContext& context) {
   return LaneVariants(chain.space, chain.bytes);
 }
 
-// The last, incomplete vector of a space of one axis.
+// Writes the last, incomplete vector of a space of one axis.
 void Rest(Text* text, const Lanes& lanes, const Chain& chain) {
   std::vector<std::string> arguments;
   const auto add = [&](const TensorArgument& argument, size_t tensor) {

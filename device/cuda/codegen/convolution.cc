@@ -1,6 +1,6 @@
-// Convolutions and what follows them, any strides, pads, dilations, groups and spatial axes. The
-// direct kernel here has one sum, or one per neighbouring channel, a thread; it does everything.
-// Others are for what is common: depthwise.cc, tiled_convolution.cc.
+// Convolutions with what follows them, for any strides, pads, dilations, groups and spatial axes.
+// In the direct kernel here a thread has one sum, or one per neighbouring channel; it supports
+// everything. depthwise.cc and tiled_convolution.cc have kernels for common cases.
 #include "device/cuda/codegen/convolution.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace ag::cuda {
 namespace {
 
-// Output channels of one thread of the direct kernel.
+// Returns the output channels of one thread of the direct kernel.
 int64_t DirectVector(const Convolution& c) {
   if (!c.is_last || c.w.strides[0] != 1) return 1;
   int64_t vector = std::min<int64_t>(16 / SizeOf(c.w.stored), 4);
@@ -36,7 +36,7 @@ StatusOr<std::vector<std::string>> ConvolutionVariants(const GroupContext& conte
   return names;
 }
 
-// The sums of the thread's output, as acc[vector].
+// Writes the sums of the thread's output, as acc[vector].
 void DirectSums(const Convolution& c, int64_t vector, Text* text) {
   const std::string_view type = ComputedType(c.x.stored);
   text->Line(
@@ -83,7 +83,7 @@ Status Direct(GroupText* group, const Convolution& c, Epilogue* epilogue, int64_
   text.Line("const int channel = ({}) * {};", at[1], vector);
   DeclareWindow(c, "position", &text);
   DirectSums(c, vector, &text);
-  // The output may lie otherwise than the sums were given out: then they are written one by one.
+  // The output's layout may not allow vectors; then its elements are written one by one.
   const int64_t written = epilogue->VectorOf(1, vector);
   if (written == vector) {
     epilogue->Apply(&text, {"image", "channel", "position"}, 1, vector, "acc[k]");

@@ -1,5 +1,6 @@
-// Matrix products and what follows them: tiles through shared memory, with the depth cut where the
-// tiles are few, and for few rows a kernel in which neighbouring threads read neighbouring columns.
+// Matrix products with what follows them: tiles through shared memory, with the depth cut where
+// there are few tiles, and for few rows a kernel in which neighbouring threads read neighbouring
+// columns.
 #include <algorithm>
 
 #include "device/cuda/codegen/families.h"
@@ -21,7 +22,8 @@ struct DenseProblem {
   }
 };
 
-// The widest vector for lines `apart` from each other (and all batches), of `count` elements.
+// Returns the widest vector for lines `apart` from each other (and all batches), of `count`
+// elements.
 int64_t VectorFor(const TensorArgument& tensor, int64_t count) {
   int64_t vector = std::min<int64_t>(16 / SizeOf(tensor.stored), 8);
   while (count % vector != 0) vector /= 2;
@@ -34,8 +36,8 @@ Sizes BatchStrides(const TensorArgument& tensor, const Sizes& batches) {
                      batches);
 }
 
-// Operands, batches and cuts. The product's functions are made by Finish, when nothing moves.
-// `by_depth`: a constant right operand is wanted with the depth innermost.
+// Returns operands, batches and cuts. Finish makes the product's functions when nothing moves any
+// more. `by_depth`: a constant right operand has the depth innermost.
 StatusOr<DenseProblem> DenseProblemOf(GroupText* group, bool by_depth) {
   const GroupContext& context = group->context();
   const Node& node = context.node(0);
@@ -100,14 +102,15 @@ void Finish(DenseProblem* problem) {
     text->Line("const {}* b = {};", p.right.type(),
                Plus(p.right.name, Offset(at, p.right_batches)));
   };
-  // Where all batches are rows of one, the epilogue's rows are counted in its first two axes.
+  // Where all batches are rows of one product, the epilogue's rows are its first two axes.
   const bool has_batches = product.batches > 1;
   product.at = [has_batches](const std::string& row, const std::string& column) {
     return std::vector<std::string>{has_batches ? "batch" : "0", row, column};
   };
 }
 
-// "thin/<slices>v<vector>/<parts>": a block has 32 x vector columns and its slices of the depth.
+// Returns names "thin/<slices>v<vector>/<parts>": a block has 32 x vector columns and slices of the
+// depth.
 std::vector<std::string> ThinVariants(const DenseProblem& p, const Chip& chip) {
   const int64_t vector = std::min<int64_t>(VectorFor(p.right, p.product.columns), 4);
   std::vector<std::string> names;
@@ -133,7 +136,8 @@ StatusOr<std::vector<std::string>> DenseVariants(const GroupContext& context) {
   return names;
 }
 
-// Sums of all rows for the thread's columns: slices of the depth by warp, added in shared memory.
+// Writes the sums of all rows for the thread's columns: each warp has a slice of the depth, added
+// in shared memory.
 GroupText::Launch ThinKernel(const DenseProblem& p, int64_t slices, int64_t vector, int64_t parts,
                              const Epilogue& epilogue, const TensorArgument* partial, Text* text) {
   const Product& product = p.product;

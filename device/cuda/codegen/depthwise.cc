@@ -1,5 +1,5 @@
 // Depthwise convolutions with channels last: a thread has a few neighbouring channels of a few
-// neighbouring outputs of a row; what their windows share is read once.
+// neighbouring outputs of a row, and reads the shared part of their windows once.
 #include <algorithm>
 
 #include "device/cuda/codegen/convolution.h"

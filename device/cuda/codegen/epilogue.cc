@@ -7,7 +7,7 @@
 namespace ag::cuda {
 namespace {
 
-// Three axes in place of those of the output: `by_axis` are strides (0: repeats) or sizes.
+// Returns `by_axis`, strides (0: repeats) or sizes, for the three axes of the view.
 Sizes InView(Epilogue::View view, const Sizes& by_axis, const Shape& shape, bool is_size) {
   const size_t rank = shape.size();
   if (view == Epilogue::View::kConvolution) {
@@ -17,12 +17,12 @@ Sizes InView(Epilogue::View view, const Sizes& by_axis, const Shape& shape, bool
   const Sizes matrix{by_axis[rank - 2], by_axis[rank - 1]};
   const int64_t batches = NumElements(std::span(shape).first(rank - 2));
   if (is_size) return {batches, matrix[0], matrix[1]};
-  // Batches lie one after another where the tensor has them.
+  // Batches follow each other where the tensor has them.
   const bool has_batches = batches > 1 && by_axis[rank - 2] != 0;
   return {has_batches ? shape[rank - 2] * shape[rank - 1] : 0, matrix[0], matrix[1]};
 }
 
-// Whether a shape that broadcasts to `whole` repeats along all axes but one.
+// Returns true when a shape that broadcasts to `whole` repeats along all axes but one.
 bool RunsAlong(const Shape& shape, const Shape& whole, size_t axis) {
   const size_t missing = whole.size() - shape.size();
   for (size_t i = 0; i < shape.size(); ++i) {
@@ -60,7 +60,7 @@ int64_t Epilogue::PaddingOf(const GroupContext& context) {
   for (size_t i = 1; i < context.group.nodes.size(); ++i) {
     for (const Edge operand : context.node(i).inputs) {
       if (!context.graph.is_constant(operand.node)) continue;
-      if (context.graph.type(operand).shape == result) return 0;  // Has its exact channels.
+      if (context.graph.type(operand).shape == result) return 0;  // Its channels are exact.
     }
   }
   return wanted;
@@ -76,7 +76,8 @@ Status Epilogue::Bind(GroupText* group, View view, std::optional<Edge> bias, int
   padding_ = padding;
   sizes_[1] += padding;
   if (padding > 0) group->PaddingIsWritten();
-  // The form of a constant with as many elements along `axis` as there are channels, or one.
+  // Returns the form of a constant that has as many elements along `axis` as there are channels, or
+  // one.
   const auto form_of = [&](const Shape& of, size_t axis) {
     ConstantForm form;
     if (padding == 0 || of[axis] == 1) return form;
@@ -87,7 +88,7 @@ Status Epilogue::Bind(GroupText* group, View view, std::optional<Edge> bias, int
   const auto add = [&](const TensorArgument& argument) {
     const bool is_whole = argument.shape == shape;
     Sizes strides = argument.StridesAs(shape);
-    // An axis of one element says nothing of its stride, but three axes are made of it.
+    // An axis of one element has no stride of its own, but the three axes need one.
     if (is_whole) strides = argument.strides;
     operands_.push_back({argument, InView(view, strides, shape, false)});
   };

@@ -1,5 +1,5 @@
-// Gather: rows of one tensor picked by another. Indices count from the end when negative; one
-// outside the axis, which the reference refuses, gives zeros.
+// Gather: picks rows of one tensor by the indices in another. Indices count from the end when
+// negative; one outside the axis, which the reference refuses, gives zeros.
 #include "device/cuda/codegen/families.h"
 #include "device/cuda/codegen/lanes.h"
 #include "graph/array.h"

@@ -1,4 +1,4 @@
-// Which family a group goes to.
+// The choice of the family of a group.
 #include "device/cuda/codegen/generate.h"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ StatusOr<const Family*> FamilyOf(const GroupContext& context) {
   return Err(StatusCode::kUnimplemented, "generated {}: no kernel", Info(op).name);
 }
 
-// "Conv+Relu", "reorder".
+// Returns "Conv+Relu", "reorder".
 std::string NameOf(const GroupContext& context) {
   std::vector<std::string_view> names;
   for (size_t i = 0; i < context.group.nodes.size(); ++i) {
@@ -38,7 +38,7 @@ std::string NameOf(const GroupContext& context) {
   return names.empty() ? context.group.pattern : Join(names, "+");
 }
 
-// The text's first line: what is computed, of which tensors, how.
+// Returns the text's first line: the operators, the variant, the tensors.
 std::string TitleOf(const GroupContext& context, const std::string& variant) {
   const auto types = [&](const std::vector<Port>& ports) {
     std::vector<std::string> names;
@@ -53,7 +53,7 @@ std::string TitleOf(const GroupContext& context, const std::string& variant) {
                      types(context.group.inputs), types(context.group.outputs));
 }
 
-// Whether there is nothing to compute: no kernel then.
+// Returns true when there is nothing to compute; then there is no kernel.
 bool IsEmpty(const GroupContext& context) {
   return std::ranges::all_of(context.group.outputs, [&](const Port& port) {
     return context.graph.type(port.edge).NumElements() == 0;

@@ -11,7 +11,7 @@
 namespace ag::cuda {
 namespace {
 
-// The first group of this pattern ("": any) of a graph in text form, and its context.
+// Returns the first group of this pattern ("": any) of a graph in text form, and its context.
 class FirstGroup {
  public:
   explicit FirstGroup(std::string_view text, std::string precision = "fp32",
@@ -244,8 +244,8 @@ TEST(Generate, OffersVariants) {
     EXPECT_EQ(FirstGroup(c.text).Variants(), c.variants) << c.name;
 }
 
-// Where all tensors are padded alike, whole pixels are vectors and the padding is made zero in
-// them; elsewhere blocks of their own write it.
+// Where all tensors are padded alike, whole pixels are vectors and their padding is set to zero;
+// elsewhere further blocks write it.
 TEST(Generate, WritesThePaddingOfChannels) {
   FirstGroup chain("input x f32[1,42,4,4]; output y = sigmoid(x)", "fp16");
   chain.group().inputs[0].layout = chain.group().outputs[0].layout = Layout::kChannelsLast8;

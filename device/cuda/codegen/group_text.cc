@@ -8,7 +8,7 @@ namespace {
 
 constexpr int64_t kGridMax[] = {2147483647, 65535, 65535};
 
-// Strides of a dense tensor whose axes lie in memory in `order`; empty: as they are.
+// Returns the strides of a dense tensor whose axes are in memory in `order`; empty: as they are.
 Sizes StridesIn(std::span<const int64_t> shape, std::vector<int> order) {
   if (order.empty()) {
     order.resize(shape.size());
@@ -81,7 +81,7 @@ StatusOr<TensorArgument> GroupText::Target(size_t index) {
   return target;
 }
 
-// A thread writes the padding of one pixel; blocks for it follow those of the body along axis 0.
+// Writes the padding, one pixel per thread; its blocks follow those of the body along axis 0.
 void GroupText::WritePadding(Launch* launch, Text* text) const {
   for (const TensorArgument& target : padded_) {
     const int64_t channels = target.shape[1];

@@ -18,7 +18,7 @@ namespace {
 constexpr size_t kPage = 4096;
 constexpr uint8_t kUntouched = 0xa5;
 
-// Memory whose end lies at a page that cannot be touched, aligned to 16 bytes and no more.
+// Memory that ends at a page that cannot be touched, aligned to exactly 16 bytes.
 class GuardedBuffer {
  public:
   explicit GuardedBuffer(size_t bytes) : bytes_(bytes) {
@@ -32,7 +32,7 @@ class GuardedBuffer {
     mprotect(map_ + mapped_ - kPage, kPage, PROT_NONE);
     data_ = map_ + mapped_ - kPage - whole;
     std::memset(map_ + kPage, kUntouched, mapped_ - 2 * kPage);
-    if (bytes > 0) std::memset(data_, 0xff, bytes);  // Floats: NaN.
+    if (bytes > 0) std::memset(data_, 0xff, bytes);  // NaN in floats.
   }
   GuardedBuffer(GuardedBuffer&& other) noexcept { *this = std::move(other); }
   GuardedBuffer& operator=(GuardedBuffer&& other) noexcept {
@@ -62,7 +62,7 @@ class GuardedBuffer {
   size_t bytes_ = 0;
 };
 
-// Where a tensor's elements lie, and in how many bytes.
+// The places of a tensor's elements, and the number of bytes.
 struct Placing {
   Sizes strides;
   int64_t bytes = 0;
@@ -72,11 +72,11 @@ Placing PlacingIn(const TensorType& stored, Layout layout) {
   return {DenseStrides(stored.shape, layout), LayoutBytes(stored, layout)};
 }
 
-// What lies between a tensor's elements: of constants the zeros that the kernel asked for,
-// elsewhere NaN, which may not reach a result (though it is zero outside of tests).
+// The bytes between a tensor's elements: in constants the zeros that the kernel asked for,
+// elsewhere NaN, which must not reach a result (outside of tests it is zero).
 enum class Between : uint8_t { kZero = 0, kNan = 0xff };
 
-// A plain tensor's elements in another type, so placed.
+// Returns a plain tensor's elements in another type and placing.
 GuardedBuffer Packed(const Tensor& tensor, DType stored, const Placing& placing, Between between) {
   const Tensor converted = Tensor::FromDoubles({stored, tensor.type().shape}, tensor.ToDoubles());
   GuardedBuffer buffer(placing.bytes);
@@ -92,7 +92,7 @@ GuardedBuffer Packed(const Tensor& tensor, DType stored, const Placing& placing,
   return buffer;
 }
 
-// The elements of what a kernel wrote. kInternal: padding is not zero.
+// Returns the elements that a kernel wrote. kInternal: padding is not zero.
 StatusOr<Tensor> Unpacked(const GuardedBuffer& buffer, const TensorType& type, DType stored,
                           const Placing& placing) {
   const int64_t size = SizeOf(stored);
@@ -110,7 +110,8 @@ StatusOr<Tensor> Unpacked(const GuardedBuffer& buffer, const TensorType& type, D
   return Err(StatusCode::kInternal, "byte {} of the padding is not zero", wrong);
 }
 
-// Of a constant whose axes lie in `order`, as long as `padded` says; empty: as they are.
+// Returns the placing of a constant whose axes are in `order` and as long as `padded` says; empty:
+// as they are.
 Placing PlacingOf(const GeneratedConstant& constant, const Shape& shape) {
   const Shape& padded = constant.padded.empty() ? shape : constant.padded;
   Placing placing{DenseStrides(padded, Layout::kPlain)};
@@ -223,7 +224,7 @@ StatusOr<std::vector<GroupCheck>> ChecksOf(const std::string& name, const GroupP
   for (const NodeId id : check.graph.inputs()) {
     const TensorType type = check.graph.type({id, 0});
     const Tensor values = RandomTensor(type, 5 + check.inputs.size());
-    // What the kernel reads is rounded already; the reference begins with the same.
+    // The kernel reads rounded values, so the reference gets the same.
     const DType stored = StoredDType(type.dtype, precision);
     const Tensor rounded = Tensor::FromDoubles({stored, type.shape}, values.ToDoubles());
     check.inputs.push_back(Tensor::FromDoubles(type, rounded.ToDoubles()));

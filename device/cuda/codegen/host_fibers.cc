@@ -8,8 +8,8 @@
 #include <sanitizer/asan_interface.h>
 #endif
 
-// ag_switch_fiber(from, to): saves the registers that a call must keep on this stack, writes where
-// to *from, and goes on at `to`, which an earlier switch wrote.
+// ag_switch_fiber(from, to): saves the registers that a call must keep on this stack, stores the
+// stack pointer in *from, and continues at `to`, which an earlier switch stored.
 extern "C" void ag_switch_fiber(void** from, void* to);
 
 #if defined(__x86_64__)
@@ -106,7 +106,7 @@ void Fibers::Start(int count, std::function<void(int)> work) {
     __asan_unpoison_memory_region(fiber.stack.data(), fiber.stack.size());
 #endif
     fiber.has_ended = false;
-    // What ag_switch_fiber finds: registers, and where to return to.
+    // The frame that ag_switch_fiber pops: registers, and the return address.
     void (*entry)() = [] { Run(starting); };
     auto* top = reinterpret_cast<uintptr_t*>(fiber.stack.data() + kStackBytes);
 #if defined(__x86_64__)

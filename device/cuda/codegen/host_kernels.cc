@@ -15,7 +15,7 @@
 namespace ag::cuda {
 namespace {
 
-// What the prelude for the host declares under the same names.
+// The same declarations as in the host's prelude.
 struct AgWords {
   unsigned at[6];
 };
@@ -38,7 +38,8 @@ std::string FindCompiler() {
   return "";
 }
 
-// The threads of one block: which wait at the block's barrier, which for their warp.
+// The threads of one block: which of them wait at the block's barrier, and which for their warp. A
+// barrier opens only when all threads of the block, or of the warp, wait at it.
 class BlockRun {
  public:
   BlockRun(AgHost* host, int threads)
@@ -64,7 +65,7 @@ class BlockRun {
     }
   }
 
-  // What the kernel calls.
+  // The functions that the kernel calls.
   static void Barrier() { running->Pause(Wait::kBlock); }
   static const AgWords* Gather(const AgWords& mine) {
     BlockRun& run = *running;
@@ -84,7 +85,7 @@ class BlockRun {
   enum class Wait : uint8_t { kNone, kBlock, kWarp };
   struct Lane {
     Wait wait = Wait::kNone;
-    AgWords words{};  // What it gives to its warp.
+    AgWords words{};  // The words that it gives to its warp.
   };
 
   void Pause(Wait wait) {
@@ -104,7 +105,7 @@ class BlockRun {
                                           [&](const Lane& lane) { return lane.wait == wait; }));
   }
 
-  // Nobody can go on: lets those go whose company is complete.
+  // No thread can continue: releases the threads whose block or warp is complete.
   Status Release() {
     if (Waiting(0, threads_, Wait::kBlock) == threads_) {
       for (Lane& lane : lanes_) lane.wait = Wait::kNone;
@@ -133,8 +134,8 @@ class BlockRun {
   int threads_;
   Fibers* fibers_ = nullptr;
   std::vector<Lane> lanes_;
-  // What the warp's threads gave when the last of them came. All have read it before they give
-  // anew, because only then is their company complete again.
+  // The words of the warp's threads when the last of them arrived. All have read them before any
+  // gives new ones, because only then is the warp complete again.
   std::vector<std::array<AgWords, 32>> warps_;
   Status error_;
 };
@@ -156,7 +157,8 @@ StatusOr<std::string> CompileForHost(const std::string& source) {
   const std::string text = folder.path() + "/kernels.cc", object = folder.path() + "/kernels.so";
   const std::string log = folder.path() + "/log";
   AG_TRY(WriteFileAtomically(text, HostPrelude() + source));
-  // A shell sends what the compiler says to a file. The paths are its parameters, not its text.
+  // A shell writes the compiler's output to a file. The paths are its parameters, not part of its
+  // text.
   static constexpr char kCommand[] = R"(exec "$0" -std=c++20 -O1 -fno-strict-aliasing -w \
       -shared -fPIC -o "$1" "$2" 2>"$3")";
   const SpawnOptions options{.program = "/bin/sh",

@@ -40,7 +40,7 @@ TEST_F(HostKernels, RunEveryThreadOfEveryBlock) {
 }
 
 TEST_F(HostKernels, WaitAtBarriers) {
-  // Everyone reads what another has written before the barrier.
+  // Every thread reads what another has written before the barrier.
   const auto values = RunOn(
       "AG_SHARED float s[40];\n"
       "s[ag_thread()] = x[ag_thread()];\nag_barrier();\nx[ag_thread()] = s[39 - ag_thread()];",

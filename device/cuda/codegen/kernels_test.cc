@@ -1,5 +1,5 @@
-// Every group that the conformance cases form under the H200's spec, generated in every layout and
-// by every variant, run on the host and compared with the reference kernels.
+// Tests every group that the conformance cases form under the H200's spec, generated in every
+// layout and by every variant, run on the host and compared with the reference kernels.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -62,8 +62,7 @@ class Kernels : public testing::Test {
 
 TEST_F(Kernels, ComputeAsTheReferenceInTf32) { RunAll(Precision::kTf32, false); }
 
-// Products of several tiles in both directions, odd in all of them, cut as small and large chips
-// would have it.
+// Products of several odd tiles in both directions, with the cuts of small and large chips.
 constexpr std::string_view kProducts[] = {
     "input x f32[130,200]; w = const f32[200,151] seed 1; output y = relu(matmul(x, w))",
     "input r f32[70,136]; input x f32[70,256]; w = const f32[256,136] seed 1; b = const f32[136] "
@@ -108,8 +107,8 @@ TEST_F(Kernels, ComputeProductsInEveryCut) {
   }
 }
 
-// Groups over channels in no whole blocks: every family that writes channels_last8, and what would
-// be no zero if the padding were computed as channels are.
+// Groups over channels that are not whole blocks: every family that writes channels_last8, with
+// operators that would not give zero if the padding were computed like channels.
 constexpr std::string_view kPadded[] = {
     "input x f32[2,11,3,5]; input r f32[2,11,3,5]; output y = sigmoid(add(exp(x), r))",
     "input x f32[2,11,3,5]; input s f32[2,11,1,1]; output y = div(x, s)",

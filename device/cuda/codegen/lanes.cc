@@ -5,12 +5,12 @@
 namespace ag::cuda {
 namespace {
 
-// Stride of a tensor along the innermost axis, in elements.
+// Returns the stride of a tensor along the innermost axis, in elements.
 int64_t LaneStride(const Lanes& lanes, size_t tensor) {
   return lanes.space.strides[tensor].back() / lanes.vector;
 }
 
-// One run for all: a last incomplete vector can be done element by element.
+// Returns true for one run: a last incomplete vector can then be done element by element.
 bool HasRest(const Space& space, int64_t vector) {
   return space.sizes.size() == 1 && space.sizes[0] % vector != 0 && space.sizes[0] > vector;
 }

@@ -5,7 +5,7 @@
 namespace ag::cuda {
 namespace {
 
-// The widest vector at which the move's first elements are aligned.
+// Returns the widest vector at which the move's first elements are aligned.
 int64_t AlignedVector(const Move& move, int64_t vector) {
   while (move.from_offset % vector != 0 || move.to_offset % vector != 0) vector /= 2;
   return vector;
@@ -15,7 +15,7 @@ std::string Pointer(const TensorArgument& tensor, int64_t offset) {
   return offset == 0 ? tensor.name : fmt::format("{} + {}", tensor.name, offset);
 }
 
-// What one block of a move does; `block` is its number within the move.
+// Writes one block of a move; `block` is its number within the move.
 void LanesOfBlock(Text* text, const Move& move, const Lanes& lanes, const std::string& block) {
   const std::string from = Pointer(move.from, move.from_offset);
   const std::string to = Pointer(move.to, move.to_offset);
@@ -33,8 +33,8 @@ void LanesOfBlock(Text* text, const Move& move, const Lanes& lanes, const std::s
              LoadLanes(lanes, 1, Plus(from, Offset(at, lanes.space.strides[1]))));
 }
 
-// A padded move: its channels and their padding are the innermost axis, in vectors of its target
-// alone. What is read is not so aligned.
+// Returns the lanes of a padded move: its channels and their padding are the innermost axis, in
+// vectors of its target only. The source is not aligned like that.
 Lanes PaddedLanes(const Move& move, int64_t vector, int64_t threads) {
   Space space{.sizes = move.sizes, .strides = {move.to_strides, move.from_strides}};
   space.sizes[1] += move.padding;
@@ -60,7 +60,7 @@ void PaddedLanesOfBlock(Text* text, const Move& move, const Lanes& lanes) {
   StoreLanes(text, lanes, 0, Plus(move.to.name, Offset(at, lanes.space.strides[0])), "y");
 }
 
-// The axes of a transposing move: neighbours in what is written, and in what is read.
+// The innermost axes of a transposing move: of the target, and of the source.
 struct TileAxes {
   size_t written = 0, read = 0;
 };
@@ -88,7 +88,7 @@ bool IsTransposing(const Move& move) {
 }
 
 std::vector<std::string> MoveVariants(std::span<const Move> moves) {
-  // The names of the longest move; narrower ones take what they can of it.
+  // The names of the longest move; narrower moves take as much of the vector as they can.
   const auto longest =
       std::ranges::max_element(moves, {}, [](const Move& move) { return NumElements(move.sizes); });
   const int64_t bytes = SizeOf(longest->to.stored);

@@ -9,7 +9,7 @@
 namespace ag::cuda {
 namespace {
 
-// The whole of a tensor in what both tensors' shapes agree on.
+// Returns the move of a whole tensor, over the common axes of both shapes.
 Move WholeMove(const TensorArgument& from, const TensorArgument& to) {
   return {.from = from,
           .to = to,

@@ -1,26 +1,27 @@
-// Padding: each element is read from where its axes' positions lead, or is the value.
+// Padding: each element is read from the place that its axes' positions give, or is the value.
 #include "device/cuda/codegen/families.h"
 #include "device/cuda/codegen/lanes.h"
 
 namespace ag::cuda {
 namespace {
 
-// What a pad looks like, by axis of the output, sorted as in memory.
+// The parameters of a pad, by axis of the output, sorted as in memory.
 struct PadProblem {
   TensorArgument from, to;
   Space space;
   Sizes begins, from_sizes;  // Pads before the first element; sizes of the input.
   std::string mode;
-  // Axes of one element are settled here.
-  int64_t offset = 0;     // Where in the input they lead.
-  bool is_value = false;  // Into the padding.
+  // Axes of one element are resolved here.
+  int64_t offset = 0;     // Their place in the input.
+  bool is_value = false;  // They are in the padding.
 
   bool IsPadded(size_t axis) const {
     return begins[axis] != 0 || from_sizes[axis] != space.sizes[axis];
   }
 };
 
-// Where the first element of an axis reads; -1: the value. REQUIRES: the pads are checked.
+// Returns the place that the first element of an axis reads; -1: the value. REQUIRES: the pads are
+// checked.
 int64_t FirstSource(const std::string& mode, int64_t begin, int64_t size) {
   if (begin <= 0) return -begin < size ? -begin : -1;
   if (mode == "constant") return -1;
@@ -54,7 +55,7 @@ StatusOr<PadProblem> PadProblemOf(GroupText* group) {
   return p;
 }
 
-// Only an axis that is whole can be moved in vectors.
+// Returns the widest vector; only an axis without padding moves in vectors.
 int64_t WidestVector(const PadProblem& p, int64_t most) {
   int64_t vector = p.IsPadded(p.space.sizes.size() - 1) ? 1 : VectorOf(p.space, most);
   while (p.offset % vector != 0) vector /= 2;
@@ -70,7 +71,7 @@ StatusOr<std::vector<std::string>> PadVariants(const GroupContext& context) {
   return names;
 }
 
-// Where position `at` of a padded axis reads.
+// Returns the place that position `at` of a padded axis reads.
 std::string SourceOf(const std::string& mode, const std::string& at, int64_t begin, int64_t size) {
   const std::string moved =
       begin < 0 ? fmt::format("{} + {}", at, -begin) : fmt::format("{} - {}", at, begin);

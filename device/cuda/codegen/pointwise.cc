@@ -7,7 +7,7 @@
 namespace ag::cuda {
 namespace {
 
-// Shape of operand `index` as broadcasting sees it.
+// Returns the shape of operand `index` for broadcasting.
 Shape OperandShape(const Graph& graph, const Node& node, size_t index) {
   const Shape& shape = graph.type(node.inputs[index]).shape;
   if (node.op != OpKind::kBatchNorm || index == 0) return shape;

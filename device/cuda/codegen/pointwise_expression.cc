@@ -1,5 +1,5 @@
-// What each element-wise operator is in generated text; graph/reference_unary.cc and
-// reference_binary.cc say what it means.
+// The generated text of each element-wise operator; graph/reference_unary.cc and
+// reference_binary.cc define its meaning.
 #include <cmath>
 #include <limits>
 
@@ -8,7 +8,7 @@
 namespace ag::cuda {
 namespace {
 
-// x between bounds; the upper one wins, as in ONNX.
+// Returns x between bounds; the upper bound wins, as in ONNX.
 std::string Clip(const Node& node, const std::string& x, DType dtype) {
   constexpr double kInf = std::numeric_limits<double>::infinity();
   const double min = node.Float("min"), max = node.Float("max");
@@ -29,7 +29,7 @@ std::string Cast(DType from, DType to, const std::string& x) {
   return IsFloat(from) ? fmt::format("ag_whole({})", x) : fmt::format("(long long){}", x);
 }
 
-// Squares and cubes are products; other powers go through the general function.
+// Writes squares and cubes as products; other powers use the general function.
 std::string Power(const Node& node, const std::string& x, const std::string& exponent) {
   const DType dtype = node.outputs[0].dtype;
   if (IsFloat(dtype) && exponent == Literal(2, dtype)) return fmt::format("{0} * {0}", x);
@@ -53,7 +53,7 @@ std::string Unary(const Node& node, const std::string& x, DType from) {
   if (node.op == OpKind::kReciprocal) return fmt::format("{} / {}", Literal(1, dtype), x);
   if (node.op == OpKind::kClip) return Clip(node, x, dtype);
   if (node.op == OpKind::kCast) return Cast(from, dtype, x);
-  // The prelude has the others by the operator's own name.
+  // The prelude has the other functions by the operator's own name.
   return fmt::format("ag_{}({})", Info(node.op).text_name, x);
 }
 

@@ -1,4 +1,4 @@
-// Pooling: a thread has one window, of several neighbouring channels where these lie side by side.
+// Pooling: a thread has one window, of several channels where these are neighbours in memory.
 #include <limits>
 
 #include "device/cuda/codegen/families.h"
@@ -12,8 +12,8 @@ struct PoolProblem {
   TensorArgument from, to;
   std::vector<WindowAxis> windows;
   Space space;               // Of the output, as in memory; tensors: output, input.
-  std::vector<size_t> axes;  // Which of the output's axes these are.
-  int64_t padding = 0;       // Channels of the output's padding, computed too and set to zero.
+  std::vector<size_t> axes;  // The output's axes in this order.
+  int64_t padding = 0;       // Channels of the output's padding, computed, too, and set to zero.
   bool is_max = false, includes_pads = false;
 };
 
@@ -37,7 +37,7 @@ StatusOr<PoolProblem> PoolProblemOf(GroupText* group) {
   return p;
 }
 
-// Channels that one thread has; 1 where they are not neighbours.
+// Returns the channels of one thread; 1 where they are not neighbours.
 int64_t WidestVector(const PoolProblem& p) {
   const bool is_along = !p.axes.empty() && p.axes.back() == 1 && p.from.strides[1] == 1;
   return is_along ? VectorOf(p.space, 16 / SizeOf(p.to.stored)) : 1;
@@ -54,7 +54,7 @@ StatusOr<std::vector<std::string>> PoolVariants(const GroupContext& context) {
   return names;
 }
 
-// The loops over the window, with `body` inside them; `from` is where the input's image begins.
+// Writes the loops over the window with `body` inside; `from` is the begin of the input's image.
 void Loops(Text* text, const PoolProblem& p, const std::vector<std::string>& body) {
   std::string place = "from";
   for (size_t i = 0; i < p.windows.size(); ++i) {
@@ -70,7 +70,7 @@ void Loops(Text* text, const PoolProblem& p, const std::vector<std::string>& bod
   for (size_t i = 0; i < p.windows.size(); ++i) text->Close();
 }
 
-// How many elements of the window an average counts.
+// Writes the number of elements of the window that an average counts.
 void Count(Text* text, const PoolProblem& p) {
   text->Line("int count = {};", p.includes_pads ? 1 : 0);
   if (!p.includes_pads) return Loops(text, p, {"++count;"});

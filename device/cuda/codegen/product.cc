@@ -10,8 +10,9 @@ namespace {
 constexpr int64_t kThreads = 256;  // 16 x 16, each with a square of sums.
 constexpr int64_t kDepth = 16;     // Of a slice.
 
-// Cycles of the slowest SM for one cut: products at the rate that what a thread or warp keeps of
-// the tile allows, a fixed time for each round of blocks, another kernel where the depth is cut.
+// Estimates the cycles of the slowest SM for one cut: the products at the rate that the part of the
+// tile in a thread or warp allows, a fixed time for each round of blocks, and another kernel where
+// the depth is cut.
 double CyclesOf(const Product& p, const TileCut& cut, int sms) {
   const double side = static_cast<double>(cut.rows * cut.columns) /
                       static_cast<double>(16 * (cut.rows + cut.columns));
@@ -28,7 +29,7 @@ std::string NameOf(const TileCut& cut) {
          (cut.parts > 1 ? fmt::format("/{}", cut.parts) : "");
 }
 
-// The names of the best cuts of one kind.
+// Returns the names of the best cuts of one kind.
 std::vector<std::string> BestCuts(const Product& product, const Chip& chip, bool uses_matrix_cores,
                                   size_t count) {
   static constexpr std::pair<int64_t, int64_t> kTiles[] = {
@@ -51,7 +52,7 @@ std::vector<std::string> BestCuts(const Product& product, const Chip& chip, bool
   return names;
 }
 
-// The sums of one slice of the depth.
+// Writes the sums of one slice of the depth.
 void AddSlice(std::string_view type, int64_t rows, int64_t columns, Text* text) {
   text->Line("AG_UNROLL");
   text->Open("for (int d = 0; d < {}; ++d)", kDepth);
@@ -89,7 +90,7 @@ void WriteTile(const Product& p, const TileCut& cut, const Epilogue& epilogue,
   text->Close();
 }
 
-// The body of the kernel that adds up partial sums and finishes.
+// Writes the body of the kernel that adds up partial sums and applies the epilogue.
 GroupText::Launch AddParts(const Product& p, int64_t parts, const Epilogue& epilogue,
                            const TensorArgument& partial, Text* text) {
   constexpr int64_t kLanes = 128;

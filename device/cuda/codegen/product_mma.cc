@@ -1,6 +1,6 @@
-// Tiles of matrix products by the matrix instructions of warps: 16 rows x 8 columns of sums, and 32
-// bytes of depth, at a time. The eight rows (or columns) g and four words t of a fragment belong to
-// the threads g * 4 + t of a warp.
+// Tiles of matrix products by the matrix instructions of warps: 16 rows x 8 columns of sums and 32
+// bytes of depth at a time. Thread g * 4 + t of a warp has row (or column) g and word t of a
+// fragment, of eight rows and four words.
 #include <algorithm>
 
 #include "device/cuda/codegen/product_tile.h"
@@ -8,10 +8,10 @@
 namespace ag::cuda {
 namespace {
 
-// How the warps of a block share its tile.
+// The division of a block's tile among its warps.
 struct WarpCut {
   int64_t down = 2, across = 2;    // Warps.
-  int64_t rows = 16, columns = 8;  // Of sums, of one warp.
+  int64_t rows = 16, columns = 8;  // Sums of one warp.
   int64_t threads() const { return 32 * down * across; }
 };
 
@@ -29,10 +29,10 @@ WarpCut WarpsOf(const TileCut& cut) {
   return warps;
 }
 
-// Elements in 64 bytes: of a slice of the depth. One instruction takes half of them.
+// Returns the elements in 64 bytes, the depth of a slice. One instruction takes half of them.
 int64_t DepthOf(const Product& p) { return p.left.type == "float" ? 16 : 32; }
 
-// The sums of one slice.
+// Writes the sums of one slice.
 void AddSlice(const Product& p, const WarpCut& warps, Text* text) {
   const int64_t depth = DepthOf(p), rows = warps.rows / 16, columns = warps.columns / 8;
   text->Line("AG_UNROLL");
@@ -60,7 +60,7 @@ void AddSlice(const Product& p, const WarpCut& warps, Text* text) {
   text->Close();
 }
 
-// Writes the sums of a thread: two neighbours of two rows of each instruction's.
+// Writes the sums of a thread: two neighbours in two rows of each instruction's result.
 void WriteTile(const Product& p, const WarpCut& warps, const Epilogue& epilogue,
                const TensorArgument* partial, Text* text) {
   int64_t vector = partial == nullptr ? epilogue.VectorOf(p.column_axis, 2) : 2;

@@ -5,7 +5,7 @@
 namespace ag::cuda {
 
 void OperandTile::Declare(std::string_view computed_type, Text* text) const {
-  // What pads a line keeps it aligned to 16 bytes, and neighbouring lines off each other's banks.
+  // The padding of a line keeps it aligned to 16 bytes and neighbouring lines on different banks.
   if (shape_.order == TileOrder::kByDepth) {
     text->Line("AG_SHARED {} {}[{}][{}];", computed_type, name_, shape_.depth, shape_.lines + 4);
   } else {

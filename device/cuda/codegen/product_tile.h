@@ -1,25 +1,25 @@
-// What the kernels of products share: a block's place in the product, and operands' tiles in shared
-// memory. Private to the room.
+// The parts that the kernels of products share: a block's place in the product, and operands' tiles
+// in shared memory. Private to the room. One thread at a time for one Text.
 #pragma once
 
 #include "device/cuda/codegen/product.h"
 
 namespace ag::cuda {
 
-// How a tile lies in shared memory.
+// The order of a tile in shared memory.
 enum class TileOrder : uint8_t {
   kByDepth,  // [depth][line], of the computed type: threads read neighbouring lines.
-  kByLine,   // [line][depth], of the stored type: what matrix instructions take.
+  kByLine,   // [line][depth], of the stored type, for matrix instructions.
 };
 
 struct TileShape {
   int64_t lines = 64, depth = 16;
-  int64_t threads = 256;  // Of the block, all of which fill the tile.
+  int64_t threads = 256;  // Of the block; all of them fill the tile.
   TileOrder order = TileOrder::kByDepth;
 };
 
-// One operand's tile: read into registers while the slice before is added up, then put into shared
-// memory. `first` names the tile's first line.
+// One operand's tile: the next slice is read into registers while the current one is summed, then
+// stored in shared memory. `first` names the tile's first line.
 class OperandTile {
  public:
   OperandTile(const ProductOperand& operand, std::string name, std::string first, int64_t lines_max,
@@ -31,9 +31,9 @@ class OperandTile {
         shape_(shape) {}
 
   void Declare(std::string_view computed_type, Text* text) const;
-  // Reads the slice that begins at depth k0; zeros beyond the operand's end.
+  // Writes the text that reads the slice that begins at depth k0; zeros beyond the operand's end.
   void Fetch(bool is_whole_depth, Text* text) const;
-  // Puts what was read into shared memory. `rounded`: by ag_tf32.
+  // Writes the text that stores the slice in shared memory. `rounded`: by ag_tf32.
   void Keep(bool rounded, Text* text) const;
 
  private:
@@ -47,7 +47,7 @@ class OperandTile {
   const TileShape shape_;
 };
 
-// Blocks along the product's tiles.
+// Numbers of blocks along the product's tiles.
 inline int64_t TilesAcross(const Product& p, const TileCut& cut) {
   return CeilDiv(p.columns, cut.columns);
 }
@@ -56,12 +56,12 @@ inline int64_t BlocksOf(const Product& p, const TileCut& cut) {
   return TilesAcross(p, cut) * TilesDown(p, cut) * p.batches * cut.parts;
 }
 
-// Declares batch, part, row0, column0, and the depths [begin, end) of the block, and the function
+// Declares batch, part, row0, column0, the depths [begin, end) of the block, and the function
 // fetch(k0) that reads a slice of both tiles.
 void BeginTiles(const Product& p, const TileCut& cut, int64_t depth, const OperandTile& left,
                 const OperandTile& right, Text* text);
 
-// The loop over the slices; `add` writes the sums of one.
+// Writes the loop over the slices; `add` writes the sums of one.
 void LoopSlices(int64_t depth, bool rounded, const OperandTile& left, const OperandTile& right,
                 const std::function<void()>& add, Text* text);
 

@@ -1,6 +1,6 @@
-// Sums, means and maxima over any axes. "rows/T": T neighbouring threads fold one result, for what
-// is folded along memory. "columns/TvV": 32 neighbouring threads have V results each and T such
-// rows of threads share the terms, for what is kept along memory.
+// Sums, means and maxima over any axes. "rows/T": T neighbouring threads fold one result; for axes
+// that are folded along memory. "columns/TvV": 32 neighbouring threads have V results each, and T
+// such rows of threads share the terms; for axes that are kept along memory.
 #include <algorithm>
 
 #include "device/cuda/codegen/families.h"
@@ -17,7 +17,7 @@ struct ReduceProblem {
 
   std::string type() const { return std::string(ComputedType(dtype)); }
   std::string_view fold() const { return op == OpKind::kReduceMax ? "ag_most" : "ag_sum"; }
-  // What folding begins with.
+  // Returns the initial value of a fold.
   std::string Nothing() const {
     if (op != OpKind::kReduceMax) return Literal(0, dtype);
     if (IsFloat(dtype)) return Literal(-std::numeric_limits<double>::infinity(), dtype);
@@ -28,7 +28,7 @@ struct ReduceProblem {
     return fmt::format("ag_div({}, {})", value,
                        Literal(static_cast<double>(folded.Count()), dtype));
   }
-  // The type that positions in kept and folded axes need together.
+  // Returns the type for positions in kept and folded axes together.
   std::string Index() const {
     const bool is_wide = IndexType(kept) != "int" || IndexType(folded) != "int" ||
                          IsWide(kept.Count() * std::max<int64_t>(folded.Count(), 1));
@@ -72,7 +72,7 @@ bool IsAlongRows(const ReduceProblem& p) {
          !(p.kept.strides[1].back() == 1 && p.kept.sizes.back() >= 32);
 }
 
-// Neighbouring terms that are read at once.
+// Returns the number of neighbouring terms that are read at once.
 int64_t RowVector(const ReduceProblem& p) {
   Space both = p.folded;
   for (const int64_t stride : p.kept.strides[1]) {
@@ -82,7 +82,7 @@ int64_t RowVector(const ReduceProblem& p) {
   return VectorOf(both, 16 / SizeOf(p.from.stored));
 }
 
-// Neighbouring results whose terms are read at once.
+// Returns the number of neighbouring results whose terms are read at once.
 int64_t ColumnVector(const ReduceProblem& p) {
   if (p.kept.strides[0].back() != 1 || p.kept.strides[1].back() != 1) return 1;
   Space both = p.kept;

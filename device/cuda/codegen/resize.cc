@@ -1,6 +1,6 @@
-// Resize: a thread has a few neighbouring results. A function per axis that changes says which
-// elements a result there is made of and with which weights; places are worked out as
-// graph/resize.h does it, in f32 and by the same operations.
+// Resize: a thread has a few neighbouring results. For each axis that changes, a function returns
+// the elements and weights of a result; it computes places as graph/resize.h does, in f32 and by
+// the same operations.
 #include "graph/resize.h"
 
 #include <algorithm>
@@ -15,12 +15,12 @@ struct ResizeProblem {
   TensorArgument from, to;
   Resize resize;
   Space space;               // Of the output, as in memory.
-  std::vector<size_t> axes;  // Which of the output's axes these are.
-  Sizes from_strides;        // Along these.
+  std::vector<size_t> axes;  // The output's axes in this order.
+  Sizes from_strides;        // Along these axes.
   DType dtype = DType::kFloat32;
   bool moves() const { return resize.mode == Resize::Mode::kNearest; }
   bool Changes(size_t at) const { return !axes.empty() && !resize.axes[axes[at]].is_identity; }
-  // Whether neighbours of a thread lie at places of their own.
+  // Returns true when each neighbour of a thread has its own place.
   bool IsAlong() const { return Changes(space.sizes.size() - 1); }
   std::string index;  // "int", or "long long" where a tensor is too large for it.
 };
@@ -46,7 +46,8 @@ StatusOr<ResizeProblem> ResizeProblemOf(GroupText* group) {
   return p;
 }
 
-// Results of one thread: as many as one access of the operand gives, unless each has its own place.
+// Returns the results of one thread: the elements of one access of the operand, unless each has its
+// own place.
 int64_t WidestVector(const ResizeProblem& p) {
   Space space = p.space;
   if (!p.IsAlong()) space.strides.push_back(p.from_strides);
@@ -66,7 +67,7 @@ StatusOr<std::vector<std::string>> ResizeVariants(const GroupContext& context) {
 
 std::string F32(double value) { return Literal(value, DType::kFloat32); }
 
-// PlaceOf, of the number `at`.
+// Returns PlaceOf of the number `at` as text.
 std::string PlaceText(Resize::Places places, const ResizeAxis& axis) {
   const std::string scale = F32(axis.scale);
   switch (places) {
@@ -205,7 +206,8 @@ class Body {
     text_.Line("taps{0}({1}, e{0}, w{0});", axis, at);
   }
 
-  // The pointer to what the result reads; of the taps t<axis> where there are several.
+  // Returns the pointer to the element that the result reads; of the taps t<axis> where there are
+  // several.
   std::string Place() const {
     std::vector<std::string> at = at_;
     for (size_t i = 0; i < at.size(); ++i) {
@@ -218,7 +220,7 @@ class Body {
     return Plus(p_.from.name, Offset(at, strides));
   }
 
-  // The thread's elements that lie side by side in the operand too.
+  // Returns the thread's elements that are also neighbours in the operand.
   std::string Load(const std::string& place) const {
     const int64_t stride = p_.from_strides.back();
     if (stride == 1) return fmt::format("ag_load<{}>({})", lanes_.vector, place);

@@ -1,6 +1,6 @@
 // Kernels over rows of neighbouring elements, in which several threads share a row: softmax and
-// normalizations. A thread keeps its elements in registers where they are few, else reads them
-// again for every pass.
+// normalizations. A thread keeps few elements in registers and reads many again in every pass. One
+// thread at a time for one Text.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,7 @@
 
 namespace ag::cuda {
 
-// How rows are given out to threads.
+// The division of rows among threads.
 struct RowCut {
   int64_t rows = 0, count = 0;  // Rows, and elements of each.
   int64_t vector = 1;           // Elements that are read at once.
@@ -22,11 +22,11 @@ struct RowCut {
   static constexpr int64_t kRegistersMax = 32;
 };
 
-// Names "rows/<threads>" to try, best first, and the cut that a name means.
+// Returns the names "rows/<threads>" to try, best guess first; CutOf returns the cut of a name.
 std::vector<std::string> RowVariants(int64_t count, int64_t vector);
 RowCut CutOf(int64_t rows, int64_t count, int64_t vector, const std::string& variant);
 
-// The widest vector for rows of `count` elements of this size.
+// Returns the widest vector for rows of `count` elements of this size.
 int64_t RowVectorOf(int64_t count, int64_t bytes);
 
 // Writes the passes over the rows of `from`.
@@ -38,22 +38,22 @@ class RowText {
   bool keeps() const { return cut_.in_registers(); }
   std::string type() const { return std::string(ComputedType(from_.stored)); }
 
-  // A pass: `body` is a statement over each element v at place e + k of the row. Where the row is
-  // kept, the statement may change v for later passes.
+  // Writes a pass: `body` is a statement over each element v at place e + k of the row. Where the
+  // row is kept, the statement may change v for later passes.
   void ForEach(const std::string& body);
-  // variable = its fold over the threads of the row by ag_sum or ag_most.
+  // Writes variable = its fold over the threads of the row by ag_sum or ag_most.
   void Fold(const std::string& fold, const std::string& variable);
-  // Writes `value`, an expression of v, to `to`; `operands` are vectors along the row that are read
-  // as c0, c1, ...
+  // Writes `value`, an expression of v, to `to`; `operands` are vectors along the row, read as c0,
+  // c1, ...
   void Store(const TensorArgument& to, const std::string& value,
              std::span<const TensorArgument> operands = {});
 
   GroupText::Launch launch() const;
 
  private:
-  void OpenVectors();  // For each vector of the thread's, with e where it begins.
+  void OpenVectors();  // For each vector of the thread's, which begins at e.
   void CloseVectors();
-  std::string Element() const;  // How v is declared.
+  std::string Element() const;  // The declaration of v.
 
   Text& text_;
   const RowCut cut_;

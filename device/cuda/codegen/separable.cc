@@ -1,7 +1,7 @@
-// A depthwise convolution, what follows it, and the pointwise convolution that reads that, as one
-// kernel: a matrix product of tiles whose left operand is not read but computed while a tile is
-// filled, so that what lies between the two never is in memory. A tile's channels are computed once
-// for each tile of output channels.
+// A depthwise convolution, the operators after it, and the pointwise convolution that reads them,
+// as one kernel: a matrix product of tiles whose left operand is computed while a tile is filled,
+// so that the values between the two are never in memory. A tile's channels are computed once for
+// each tile of output channels.
 #include <algorithm>
 
 #include "device/cuda/codegen/convolution.h"
@@ -10,19 +10,19 @@
 namespace ag::cuda {
 namespace {
 
-// The two convolutions and what lies between them, in the kernel that is being written.
+// The two convolutions and the operators between them, in the kernel that is being written.
 struct Separable {
   Convolution depthwise;
   TensorArgument bias;       // Of the depthwise convolution.
   size_t pointwise = 1;      // Its position in the group.
   TensorArgument weights;    // Of the pointwise convolution: output channels, channels.
   bool is_by_depth = false;  // Neighbours of these weights are neighbouring channels.
-  int64_t channels = 1;      // Between the two; the input's padding counts, and is made zero.
+  int64_t channels = 1;      // Between the two; includes the input's padding, which is set to zero.
   int64_t channels_out = 1;
   int64_t vector = 1;  // Neighbouring channels that are computed at once.
 };
 
-// The second convolution of the group. REQUIRES: there is one.
+// Returns the second convolution of the group. REQUIRES: there is one.
 size_t PointwiseOf(const GroupContext& context) {
   size_t i = 1;
   while (context.node(i).op != OpKind::kConv) ++i;
@@ -69,8 +69,8 @@ StatusOr<Separable> SeparableOf(GroupText* group, bool by_depth) {
   return s;
 }
 
-// Writes the sums of the channels from k on at position `line`, and what makes of them what the
-// pointwise convolution reads; returns that pack.
+// Writes the sums of the channels from k on at position `line`, and the operators that make the
+// pointwise convolution's operand from them; returns that pack.
 std::string ComputedChannels(const Separable& s, Text* text) {
   const Convolution& c = s.depthwise;
   const std::string lanes = fmt::format("for (int v = 0; v < {}; ++v)", s.vector);
@@ -110,7 +110,7 @@ ProductOperand WeightOperand(const Separable& s) {
   return operand;
 }
 
-// Borrows both.
+// REQUIRES: `s` outlives the product.
 Product ProductOf(const Separable& s) {
   const Convolution& c = s.depthwise;
   Product p{.batches = c.images, .depth = s.channels, .dtype = c.x.stored};

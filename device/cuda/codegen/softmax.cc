@@ -1,5 +1,5 @@
-// Softmax along any axis: rows of neighbours by several threads each, other axes by one thread a
-// line, neighbouring threads on neighbouring lines.
+// Softmax along any axis: several threads share a row of neighbours; along other axes one thread
+// has one line, and neighbouring threads have neighbouring lines.
 #include "device/cuda/codegen/families.h"
 #include "device/cuda/codegen/rows.h"
 #include "graph/array.h"

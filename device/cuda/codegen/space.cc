@@ -65,7 +65,7 @@ Sizes BroadcastTo(std::span<const int64_t> shape, std::span<const int64_t> strid
 }
 
 bool IsWide(int64_t count) {
-  // Beyond the end is a block's worth at most, with its vectors.
+  // At most one block with its vectors is beyond the end.
   return count >= std::numeric_limits<int32_t>::max() - (1 << 16);
 }
 

@@ -47,7 +47,7 @@ std::string_view ComputedType(DType dtype) {
 
 namespace {
 
-// Negative ones in brackets, so that they may stand behind any operator.
+// Puts a negative literal in brackets, so that it may follow any operator.
 std::string Bracketed(std::string literal) {
   return literal[0] == '-' ? "(" + literal + ")" : literal;
 }

@@ -1,4 +1,4 @@
-// How element types are called in generated text.
+// The names of element types in generated text. Pure functions.
 #pragma once
 
 #include <string>
@@ -8,13 +8,14 @@
 
 namespace ag::cuda {
 
-// Of what lies in memory: "float", "ag_f16", ... kUnimplemented: u64 and strings.
+// Returns the type in memory: "float", "ag_f16", ... kUnimplemented: u64 and strings.
 StatusOr<std::string_view> StoredType(DType dtype);
 
-// Of what is computed with: "float", "double", "long long" or "bool". REQUIRES: StoredType is OK.
+// Returns the type of computations: "float", "double", "long long" or "bool". REQUIRES: StoredType
+// is OK.
 std::string_view ComputedType(DType dtype);
 
-// `value` as a literal of the computed type: "0.5f", "3ll", "true".
+// Returns `value` as a literal of the computed type: "0.5f", "3ll", "true".
 std::string Literal(double value, DType dtype);
 
 }  // namespace ag::cuda

@@ -1,4 +1,4 @@
-// Source text, line by line, indented by what is open.
+// Source text, line by line, indented by its open blocks. One thread at a time.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@ namespace ag::cuda {
 
 class Text {
  public:
-  // Appends one line; Open appends "... {" and indents what follows, Close ends that.
+  // Line appends one line; Open appends "... {" and indents the following lines until Close.
   template <class... Args>
   void Line(fmt::format_string<Args...> format, Args&&... args) {
     Append(fmt::format(format, std::forward<Args>(args)...));
@@ -23,7 +23,7 @@ class Text {
     --depth_;
     Append("}" + std::string(after));
   }
-  // Lines made by another Text, indented as what is open here.
+  // Appends the lines of another Text at the current indentation.
   void Insert(const Text& other);
 
   const std::string& str() const { return lines_; }

@@ -1,7 +1,7 @@
-// Convolutions as matrix products of tiles: one operand is the weights, the other the input as its
-// windows see it, found element by element while a tile is filled. With channels last the result's
-// rows are positions and its columns channels; else the other way round, so that neighbouring
-// columns are neighbours in memory.
+// Convolutions as matrix products of tiles: one operand is the weights, the other is the input seen
+// through its windows, found element by element while a tile is filled. With channels last the
+// result's rows are positions and its columns channels, else the other way round, so that
+// neighbouring columns are neighbours in memory.
 #include <algorithm>
 
 #include "device/cuda/codegen/convolution.h"
@@ -16,7 +16,7 @@ int64_t WidestDivisor(std::span<const int64_t> counts, DType stored) {
   return vector;
 }
 
-// The parts of depth k, as "tap" and "c": with channels last c is the faster one.
+// Writes the parts of depth k, "tap" and "c"; with channels last c changes faster.
 void SplitDepth(const Convolution& c, Text* text) {
   if (c.is_last) {
     text->Line("const int tap = k / {0}, c = k % {0};", c.channels_summed);
@@ -25,7 +25,7 @@ void SplitDepth(const Convolution& c, Text* text) {
   }
 }
 
-// Where the input has depth k of the window at position `line`.
+// Returns the input's address of depth k of the window at position `line`.
 std::string InputAddress(const Convolution& c, Text* text, std::string* valid) {
   SplitDepth(c, text);
   DeclareWindow(c, "line", text);
@@ -46,7 +46,7 @@ std::string InputAddress(const Convolution& c, Text* text, std::string* valid) {
   return fmt::format("{} + ({})c * {}", place, c.index, c.x.strides[1]);
 }
 
-// Where the weights have depth k of output channel `line` of the group.
+// Returns the weights' address of depth k of output channel `line` of the group.
 std::string WeightAddress(const Convolution& c, Text* text) {
   SplitDepth(c, text);
   Sizes kernel;
@@ -83,7 +83,7 @@ ProductOperand WeightOperand(const Convolution& c) {
   return operand;
 }
 
-// Borrows the convolution.
+// REQUIRES: `c` outlives the product.
 Product ProductOf(const Convolution& c) {
   Product p{
       .batches = c.images * c.groups, .depth = c.channels_summed * c.taps, .dtype = c.x.stored};

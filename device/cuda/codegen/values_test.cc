@@ -1,5 +1,5 @@
-// Values that random data does not have: NaN, infinities, divisions by zero, what does not fit a
-// type; and groups that no graph of the conformance cases forms.
+// Tests with values that random data does not have: NaN, infinities, divisions by zero, values that
+// do not fit a type; and with groups that no graph of the conformance cases forms.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -103,7 +103,7 @@ class Values : public testing::Test {
   }
 };
 
-// Checks of the case's last group by every variant, on the values given.
+// Returns checks of the case's last group by every variant, on the given values.
 StatusOr<std::vector<GroupCheck>> ChecksOfCase(const ValuesCase& c) {
   AG_LET(const std::vector<NamedProblem> problems, GroupsOfCase(AG_SOURCE_DIR, c.text, false));
   AG_LET(std::vector<GroupCheck> checks, ChecksOf(c.name, problems[0].problem, Precision::kFp32));
@@ -128,7 +128,7 @@ TEST_F(Values, AreAsTheReferenceHasThem) {
   for (const std::string& line : *wrong) ADD_FAILURE() << line;
 }
 
-// Copies stand in no case: their places say where they write (plan/plan.h).
+// No case has copies, because a plan's places say where they write (plan/plan.h).
 TEST_F(Values, AreCopiedToEveryOutput) {
   auto weights = std::make_shared<MemoryWeights>();
   const StatusOr<Graph> graph = ParseGraph(
@@ -163,7 +163,7 @@ TEST_F(Values, AreCopiedToEveryOutput) {
   for (const std::string& line : *wrong) ADD_FAILURE() << line;
 }
 
-// The check itself must see what is wrong.
+// The check itself must find an error.
 TEST_F(Values, WhenWrongAreReported) {
   const ValuesCase c{"relu", "input x f32[4]; output y = relu(x)", {{1, 2, 3, 4}}};
   StatusOr<std::vector<GroupCheck>> checks = ChecksOfCase(c);

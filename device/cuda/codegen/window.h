@@ -1,4 +1,5 @@
-// The spatial axes of convolutions and pooling: where the windows of an output position lie.
+// The spatial axes of convolutions and pooling, and the places of an output position's window. Pure
+// functions.
 #pragma once
 
 #include "device/cuda/codegen/space.h"
@@ -11,13 +12,13 @@ struct WindowAxis {
   int64_t kernel = 1, stride = 1, dilation = 1;
   int64_t pad_begin = 0, pad_end = 0;
 
-  // Whether every window lies within the input.
+  // Returns true when every window lies within the input.
   bool is_inside() const {
     return pad_begin == 0 && (out - 1) * stride + (kernel - 1) * dilation < in;
   }
 };
 
-// One per spatial axis. `kernel` are the window's sizes.
+// Returns one per spatial axis. `kernel` has the window's sizes.
 std::vector<WindowAxis> WindowAxesOf(const Node& node, const Shape& in,
                                      std::span<const int64_t> kernel);
 
