@@ -15,8 +15,8 @@ StatusOr<OwnedMemory> Buffers::Allocate(int64_t bytes) {
   return owned;
 }
 
-// A tensor that is the graph's input or output itself may lie in a layout; what lies inside one is
-// part of a plain tensor (plan/plan.h).
+// A graph input or output itself may have a layout; a place inside one is part of a plain tensor
+// (plan/plan.h).
 Buffers::Key Buffers::KeyOf(const Place& place) const {
   const bool is_input = place.kind == Place::Kind::kInput;
   const Edge own =

@@ -1,5 +1,5 @@
 // The device memory of one plan: the arena with its workspaces, and a buffer for each graph input
-// and output in the form that the plan's groups want.
+// and output in the form that the plan's groups use. One thread at a time.
 #pragma once
 
 #include <map>
@@ -15,17 +15,17 @@ namespace ag::cuda {
 
 class Buffers {
  public:
-  // Allocates; all memory begins as zeros. kResourceExhausted: more than the device has.
-  // `driver` and `stream` outlive it.
+  // Allocates the memory, all zeros. kResourceExhausted: more than the device has. REQUIRES:
+  // `driver` and `stream` outlive the result.
   static StatusOr<Buffers> Make(Driver& driver, StreamRef stream, const Graph& graph,
                                 const Plan& plan, Precision precision);
 
-  // REQUIRES: a place of the plan.
+  // Returns the address of a place. REQUIRES: a place of the plan.
   std::byte* AddressOf(const Place& place) const;
   std::byte* Arena(int64_t offset_bytes) const { return arena_.get() + offset_bytes; }
 
-  // Copies between the caller's tensors and the buffers, converted where the forms differ.
-  // REQUIRES: the graph's types, in its order. Download has waited for the stream when it returns.
+  // Copy between the caller's tensors and the buffers, and convert where the forms differ. Download
+  // waits for the stream. REQUIRES: the graph's types, in its order.
   Status Upload(std::span<const Tensor> inputs);
   Status Download(std::span<Tensor> outputs);
 

@@ -3,7 +3,7 @@
 namespace ag::cuda {
 namespace {
 
-// Where a spec does not say how large the cache is.
+// The size when a spec does not give one.
 constexpr int64_t kBytesUnknown = int64_t{64} << 20;
 constexpr uint8_t kValue = 0x5A;
 

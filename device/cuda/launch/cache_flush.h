@@ -1,20 +1,20 @@
-// Emptying the GPU's second-level cache before what is timed.
+// The flush of the GPU's second-level cache before a timed run. One thread at a time.
 #pragma once
 
 #include "device/cuda/launch/driver.h"
 
 namespace ag::cuda {
 
-// A fill of a buffer twice the size of the cache, shared by all executables of a device. The driver
-// outlives it.
+// A fill of a buffer twice the size of the cache, shared by all executables of a device. REQUIRES:
+// the driver outlives it.
 class CacheFlush {
  public:
   CacheFlush(Driver& driver, int64_t cache_bytes);
 
-  // Allocates the buffer unless that was done. kResourceExhausted: there is no such memory.
+  // Allocates the buffer on the first call. kResourceExhausted: no memory.
   Status Prepare();
 
-  // Sends the fill to `stream`; while that is captured it becomes a node. REQUIRES: Prepare
+  // Sends the fill to `stream`; while that is captured, the fill becomes a node. REQUIRES: Prepare
   // returned OK.
   Status Enqueue(StreamRef stream);
 

@@ -16,7 +16,7 @@ class Capturer {
   StatusOr<CapturedGraph> Run() {
     AG_LET(const GraphRef graph, driver_.MakeGraph());
     captured_.graph = OwnedGraph(driver_, graph);
-    std::vector<NodeRef> before;  // What has ended when all that was captured so far has.
+    std::vector<NodeRef> before;  // The nodes that end last of all captured so far.
     for (int copy = 0; copy < options_.copies; ++copy) {
       if (options_.flush != nullptr) {
         AG_LET(before, AddFlush(before));
@@ -33,7 +33,7 @@ class Capturer {
   }
 
  private:
-  // The ends of the last copy.
+  // Returns the end nodes of the last copy.
   std::vector<NodeRef> Ends() const {
     std::set<int> parents;
     for (const ReadyLaunch& launch : launches_) {
@@ -70,7 +70,7 @@ class Capturer {
         if (std::ranges::find(edges, node, &NodeEdge::from) == edges.end()) edges.push_back(edge);
       }
     }
-    // Edges of both kinds into one node are not relied on.
+    // A node never gets edges of both kinds.
     const bool is_early = options_.early_launch && launch.kernel->can_begin_early() &&
                           edges.size() == 1 && kernels_.contains(edges[0].from);
     if (is_early) edges[0].is_early = true;
@@ -84,7 +84,7 @@ class Capturer {
     return Inspect(launch, copy);
   }
 
-  // The nodes that are new since the last launch.
+  // Looks at the nodes that are new since the last launch.
   Status Inspect(const ReadyLaunch& launch, int copy) {
     AG_LET(const std::vector<NodeRef> all, driver_.Nodes(captured_.graph.get()));
     std::vector<NodeInfo> own;

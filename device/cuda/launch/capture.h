@@ -1,5 +1,5 @@
-// Launches made ready, and the two ways to send them: into a graph, each after its parents, and
-// directly into the plan's streams.
+// Launches made ready, and the two ways to run them: captured into a graph, each after its parents,
+// or sent directly to the plan's streams. One thread at a time.
 #pragma once
 
 #include <memory>
@@ -24,7 +24,7 @@ struct ReadyLaunch {
   Status Enqueue(StreamRef stream, bool is_early) const;
 };
 
-// A graph that can be replayed, with the nodes that each launch became, in launch order.
+// A graph that can be replayed, with the nodes of each launch, in launch order.
 struct CapturedGraph {
   OwnedGraph graph;
   OwnedReplay replay;
@@ -33,19 +33,19 @@ struct CapturedGraph {
 };
 
 struct CaptureOptions {
-  int copies = 1;               // The launches so often, one whole after the other.
-  bool early_launch = false;    // Where a launch has one parent and waits by itself.
-  CacheFlush* flush = nullptr;  // Prepared; sent before each copy, after all of the one before.
+  int copies = 1;  // How often the launches are captured, each copy after the one before.
+  bool early_launch = false;    // For launches that have one parent and wait by themselves.
+  CacheFlush* flush = nullptr;  // Prepared; sent before each copy, after all of the copy before.
 };
 
-// `stream` is only captured from, nothing runs. Without launches the copies are flushes alone.
-// kUnimplemented: a node that allocates.
+// Captures the launches; runs nothing on `stream`. Without launches the copies are only flushes.
+// kUnimplemented: a node allocates memory.
 StatusOr<CapturedGraph> Capture(Driver& driver, StreamRef stream,
                                 const std::vector<ReadyLaunch>& launches,
                                 const CaptureOptions& options);
 
-// Runs the launches uncaptured: launch i in streams[launch.order.stream], after its parents on
-// other streams. Returns when all have ended. Fills `trace` when it is given.
+// Runs the launches without capture: launch i in streams[launch.order.stream], after its parents in
+// other streams. Returns when all have ended. Fills `trace` when given.
 Status RunDirectly(Driver& driver, const std::vector<OwnedStream>& streams,
                    const std::vector<ReadyLaunch>& launches, std::vector<TraceEvent>* trace);
 

@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kSealBytes = sizeof(Digest::bytes);  // The image's digest stands before it.
+constexpr size_t kSealBytes = sizeof(Digest::bytes);  // The image's digest precedes it.
 
 std::string Seal(const std::string& image) {
   const Digest digest = Sha256(image);

@@ -1,5 +1,5 @@
-// What was compiled (NVRTC's images, cuDNN's plans), on disk, by digest. Any file may be lost or
-// spoilt: that is a miss. Several processes may share a folder. Thread-safe.
+// A cache of compiled code (NVRTC's images, cuDNN's plans) on disk, by digest. A lost or damaged
+// file is a miss. Several processes may share a folder. Thread-safe.
 #pragma once
 
 #include <optional>
@@ -11,15 +11,16 @@ namespace ag::cuda {
 
 class CompiledCache {
  public:
-  // "" keeps nothing. When the folder holds more than `bytes_max`, the oldest files go until half
-  // of that is left; a folder that cannot be made keeps nothing, with a warning.
+  // Opens the cache; "" keeps nothing. When the folder holds more than `bytes_max`, removes the
+  // oldest files until half of that is left. A folder that cannot be made keeps nothing, with a
+  // warning.
   CompiledCache(std::string folder, int64_t bytes_max);
 
   std::optional<std::string> Find(const Digest& key) const;
-  void Put(const Digest& key, const std::string& compiled) const;  // A failure is only warned of.
+  void Put(const Digest& key, const std::string& compiled) const;  // A failure is only a warning.
   bool keeps_anything() const { return !folder_.empty(); }
 
-  // autograph/compiled in XDG_CACHE_HOME or in .cache of HOME; "" where neither is set.
+  // Returns autograph/compiled in XDG_CACHE_HOME or in .cache of HOME; "" where neither is set.
   static std::string DefaultFolder();
   static constexpr int64_t kBytesMax = int64_t{512} << 20;
 

@@ -22,10 +22,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kProgram[] = "autograph-nvrtc";
-// Part of the key of an image: all minor versions of a compiler share images.
+// Part of an image's key: all minor versions of a compiler share images.
 constexpr char kLibrary[] = "libnvrtc.so.13";
 
-// Beside the code that asks, or in the bin folder beside its lib.
+// Returns the program beside this code, or in the bin folder beside its lib.
 std::string FindProgram() {
   Dl_info own{};
   if (dladdr(reinterpret_cast<const void*>(&FindProgram), &own) == 0) return "";
@@ -37,12 +37,12 @@ std::string FindProgram() {
   return "";
 }
 
-// One child; of one thread at a time.
+// One child. One thread at a time.
 class Child {
  public:
   explicit Child(const NvrtcOptions& options) : options_(options) {}
 
-  // `text` with its prelude.
+  // Compiles `text`, which includes its prelude.
   StatusOr<std::string> Compile(const std::string& text, int compute_capability) {
     if (!process_.has_value()) AG_TRY(Start());
     ByteWriter request;
@@ -71,7 +71,7 @@ class Child {
     return OkStatus();
   }
 
-  // The child crashed, or hangs and is killed; the next source gets a fresh one.
+  // Reports that the child crashed, or hangs and is killed; the next source gets a new child.
   Status Gone(const Status& why) {
     const bool hangs = why.code() == StatusCode::kDeadlineExceeded;
     if (hangs) process_->Kill();
@@ -106,7 +106,7 @@ class NvrtcCompiler : public Compiler {
     const MutexLock lock(mutex_);
     const std::shared_ptr<Job> job = Add(key, source, compute_capability);
     while (!job->result.has_value()) changed_.Wait(mutex_);
-    jobs_.erase(key);  // A later wish finds it in the cache, or tries again.
+    jobs_.erase(key);  // A later call finds it in the cache, or tries again.
     return *job->result;
   }
 
@@ -168,7 +168,7 @@ class NvrtcCompiler : public Compiler {
   CondVar changed_;
   std::map<Digest, std::shared_ptr<Job>> jobs_ AG_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<Child>> idle_ AG_GUARDED_BY(mutex_);
-  Workers workers_;  // One for each child. Ends before what its tasks use.
+  Workers workers_;  // One for each child. Ends before the members that its tasks use.
 };
 
 }  // namespace

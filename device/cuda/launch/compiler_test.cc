@@ -39,7 +39,7 @@ int Misbehave(int socket) {
   }
 }
 
-// The test program is its own compiler: before main, because gtest brings the main.
+// The test program is its own compiler; registered before main, because gtest brings the main.
 const int kRole = RunRoleBeforeMain(kNvrtcRole, Misbehave);
 
 std::string Said(const StatusOr<std::string>& image) {
@@ -91,7 +91,7 @@ TEST_F(FakeNvrtc, CompilesAheadWhatIsPrepared) {
   }
 }
 
-// What is prepared and not wanted any more is let go with the compiler.
+// Prepared sources that are no longer needed are dropped with the compiler.
 TEST_F(FakeNvrtc, MayBeLeftWithWorkInItsQueue) {
   const auto compiler = Make(Nanos(50'000'000));
   for (int i = 0; i < 5; ++i) compiler->Prepare(fmt::format("// {}\nhang", i), 90);
@@ -154,8 +154,8 @@ TEST_F(RealNvrtc, SaysWhatIsWrongWithAText) {
   EXPECT_NE(said.find("identifier \"x\" is undefined"), std::string::npos) << said;
 }
 
-// Groups of the conformance cases as a few texts: by their first variant, or in every layout and
-// by every one.
+// Groups of the conformance cases as a few texts: by their first variant, or in every layout by
+// every variant.
 std::vector<std::string> SourcesOfCases(Precision precision, bool all) {
   constexpr size_t kTogether = 40;
   std::vector<GroupCheck> checks;

@@ -11,16 +11,16 @@
 namespace ag::cuda {
 namespace {
 
-// Short plans are timed as copies, one after the other in one graph: replays of a graph of a few
-// microseconds would be limited by the host that asks for them.
+// Short plans are timed as copies in a row in one graph, because the host limits the rate of
+// replays of a graph of a few microseconds.
 constexpr size_t kShortPlan = 8;
 constexpr int kCopies = 20;
 
-// Replays of a longer plan in each part of a cold sample; of a short one one replay has kCopies.
+// Replays of a longer plan in each part of a cold sample; one replay of a short plan has kCopies.
 constexpr int kColdReplays = 4;
 
-// Flushes take tens of microseconds, a short plan two: where their scatter hides it, the sample
-// goes on for so many rounds.
+// Flushes take tens of microseconds, a short plan two. Where their scatter hides the plan, the
+// sample takes up to this many rounds.
 constexpr int kColdRoundsMax = 3;
 
 // Rounds of A B B A replays that decide whether launches begin early.
@@ -33,7 +33,7 @@ class PlanExecutable : public GpuExecutable {
       : driver_(driver), flush_(flush), types_(graph) {}
   ~PlanExecutable() override {
     for (const OwnedStream& stream : streams_) {
-      static_cast<void>(driver_.Synchronize(stream.get()));  // Nothing we free may be in use.
+      static_cast<void>(driver_.Synchronize(stream.get()));  // Freed memory must not be in use.
     }
   }
 
@@ -99,9 +99,9 @@ class PlanExecutable : public GpuExecutable {
   std::optional<Buffers> buffers_;
   std::vector<ReadyLaunch> launches_;
   CapturedGraph captured_;
-  // Made when they are first wanted.
+  // Made at first use.
   CapturedGraph copies_;
-  CapturedGraph cold_, flushes_;  // Flushes with the plan after each, and by themselves.
+  CapturedGraph cold_, flushes_;  // Flushes with the plan after each, and alone.
   std::vector<GroupNodes> nodes_;
   int cores_ = 0;
   std::vector<Tensor> uploaded_;  // By MeanRunNs, while is_uploaded_.
@@ -120,7 +120,7 @@ Status PlanExecutable::MakeStreams(const Plan& plan) {
   return OkStatus();
 }
 
-// Launches in the plan's order; Order brings them into theirs.
+// Makes the launches in the plan's order; Order sorts them.
 Status PlanExecutable::MakeKernels(KernelSources& sources, const Chip& chip, const Graph& graph,
                                    const Plan& plan, const WeightSource& weights,
                                    Precision precision) {
@@ -203,7 +203,7 @@ Status PlanExecutable::CaptureBest(const Chip& chip) {
   };
   if (chip.has_early_launch() && std::ranges::any_of(launches_, may_begin_early)) {
     StatusOr<CapturedGraph> early = Capture(driver_, stream(), launches_, {.early_launch = true});
-    // A driver may refuse edges of the kind; the plan then does without.
+    // A driver may refuse early edges; the plan then does without.
     if (early.ok() && early->early_edges > 0) {
       Nanos plain{0}, begun_early{0};
       for (int i = 0; i < kEarlyRounds; ++i) {
@@ -235,8 +235,8 @@ Status PlanExecutable::Prepare(KernelSources& sources, const Chip& chip, const D
   return CaptureBest(chip);
 }
 
-// A sample's inputs are those of the sample before: converting and copying them takes longer than
-// most groups. We hold them, so nobody may have written to them.
+// Uploads the inputs unless they are those of the sample before, because converting and copying
+// takes longer than most groups. This object holds them, so nobody has written to them.
 Status PlanExecutable::UploadOnce(std::span<const Tensor> inputs) {
   const auto is_same = [](const Tensor& a, const Tensor& b) {
     return a.bytes().data() == b.bytes().data();
@@ -277,11 +277,12 @@ Status PlanExecutable::CaptureCold() {
   return OkStatus();
 }
 
-// What the plans of two replayed series take beyond those of flushes alone before and after them.
+// Returns the time of two replayed series of plans less that of the flushes alone before and after
+// them.
 StatusOr<Nanos> PlanExecutable::TimeColdRound(int replays) {
   Nanos difference{0};
   for (const bool has_plan : {false, true, true, false}) {
-    // The device is busy with this while the host sends what is timed.
+    // Keeps the device busy while the host sends the timed work.
     AG_TRY(flush_.Enqueue(stream()));
     const ReplayRef replay = has_plan ? cold_.replay.get() : flushes_.replay.get();
     AG_LET(const Nanos took, TimeReplays(replay, replays));

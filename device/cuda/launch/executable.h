@@ -1,6 +1,6 @@
 // A plan on a GPU: kernels made, memory laid out, every launch captured into one graph in planned
-// order (launch_order.h), replayed as often as asked. A replay allocates nothing and does no work
-// on the host.
+// order (launch_order.h), which is replayed. A replay allocates nothing and does no work on the
+// host. One thread at a time.
 #pragma once
 
 #include <memory>
@@ -11,17 +11,17 @@
 
 namespace ag::cuda {
 
-// What one group became: the nodes of its launch. Their blocks and shared memory say how much of
-// the chip it takes.
+// The nodes of one group's launch. Their blocks and shared memory tell how much of the chip it
+// uses.
 struct GroupNodes {
   int group = 0;
   std::vector<NodeInfo> nodes;
 };
 
-// How many of a chip's `cores` SMs the group keeps busy while it runs alone: as many as its largest
-// kernel has blocks, since the hardware deals a block to the SM that has the fewest. (How many
-// blocks fit on one SM decides what else may run there, which pairs of groups show.) 0: it has no
-// kernel, or the driver does not tell its blocks.
+// Returns how many of a chip's `cores` SMs the group keeps busy while it runs alone: the blocks of
+// its largest kernel, since the hardware gives each block to the SM with the fewest. (The number of
+// blocks that fit on one SM decides what else may run there, which pairs of groups show.) 0: it has
+// no kernel, or the driver does not tell its blocks.
 int BusyCores(const GroupNodes& group, int cores);
 
 class GpuExecutable : public Executable {
@@ -31,19 +31,20 @@ class GpuExecutable : public Executable {
   virtual bool has_early_launches() const = 0;
 };
 
-// A cold sample (ColdRunNs) is the difference between two graphs, each replayed in the order A B B
-// A: one of flushes (cache_flush.h), each with the plan after it, and one of as many flushes alone.
-// So neither the launch of a graph (a few microseconds) nor an event's resolution (half of one) is
-// in it, which would be most of a small group's time between two events. What the flush left to be
-// written back is in neither: what the plan drives out of the cache, the next flush need not. And a
-// group has the gap of one launch in it, as in a plan and as when it is sampled warm.
+// A cold sample (ColdRunNs) is the difference between two graphs, replayed in the order A B B A:
+// one of flushes (cache_flush.h) with the plan after each, and one of as many flushes alone. The
+// difference contains neither the launch of a graph (a few microseconds) nor an event's resolution
+// (half of one), which would be most of a small group's time between two events. It does not
+// contain the write-back of the flush's data either: the next flush need not write back what the
+// plan removed from the cache. It contains the gap of one launch per group, as in a plan and in a
+// warm sample.
 //
-// Makes the kernels, runs the plan once uncaptured (on zeros), captures it, and keeps launches that
-// begin early only where two interleaved series of replays say that they make the plan faster. All
-// references outlive the result.
+// MakeExecutable makes the kernels, runs the plan once uncaptured (on zeros), captures it, and
+// keeps early launches only where two interleaved series of replays show that they make the plan
+// faster. All references outlive the result.
 //
-// REQUIRES: ValidatePlan accepted the plan. kUnimplemented: a kernel that allocates memory while it
-// is captured; the message names group and kernel.
+// REQUIRES: ValidatePlan accepted the plan. kUnimplemented: a kernel allocates memory while it is
+// captured; the message names group and kernel.
 StatusOr<std::unique_ptr<GpuExecutable>> MakeExecutable(Driver& driver, KernelSources& sources,
                                                         CacheFlush& flush, const Chip& chip,
                                                         const DeviceSpec& spec, const Graph& graph,

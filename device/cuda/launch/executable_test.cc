@@ -26,7 +26,7 @@ constexpr std::string_view kBranches =
     "h = softmax(g) axis=1\n"
     "output h\noutput d\n";
 
-// A device on the host, with what a test wants of its parts.
+// A device on the host with the parts that a test wants.
 struct Bench {
   explicit Bench(HostDriver::Options options = {}) {
     auto functions = std::make_shared<std::map<std::string, HostDriver::Function>>();
@@ -150,7 +150,7 @@ TEST(GpuExecutable, TimesShortPlansAsCopies) {
   EXPECT_LT(subject.Error(outputs), 1e-5);
 }
 
-// A session times each run, on memory that its caller writes to between them.
+// A session times each run, on memory that its caller writes to between runs.
 TEST(GpuExecutable, TimesRunsOnTheCallersMemory) {
   const Subject subject("input x f32[4]\ny = relu(x)\noutput y\n");
   Bench bench;
@@ -167,9 +167,10 @@ TEST(GpuExecutable, TimesRunsOnTheCallersMemory) {
   }
 }
 
-constexpr char kFlushOfTheTest[] = "fill 2097152";  // Twice what Bench says of its cache.
+constexpr char kFlushOfTheTest[] = "fill 2097152";  // Twice Bench's cache.
 
-// How often the whole plan ran between two flushes. Fails the test when it ran twice, or in part.
+// Returns how often the whole plan ran between two flushes. Fails the test when it ran twice, or in
+// part.
 int RunsBetweenFlushes(const std::vector<std::string>& work, int launches) {
   int runs = 0, since_flush = launches;
   for (const std::string& piece : work) {
@@ -182,10 +183,10 @@ int RunsBetweenFlushes(const std::vector<std::string>& work, int launches) {
     }
   }
   EXPECT_EQ(since_flush, 0);  // Flushes alone come last.
-  return runs - 1;            // What came before the first one does not count.
+  return runs - 1;            // The part before the first one does not count.
 }
 
-// Flushes take as long as 50 kernels and longer than the plan; none of it is in the sample.
+// Flushes take as long as 50 kernels and longer than the plan; the sample contains none of it.
 TEST(GpuExecutable, FlushesBeforeEveryColdRunAndLeavesItOutOfTheTime) {
   const struct {
     const char* name;
@@ -226,7 +227,8 @@ TEST(GpuExecutable, FlushesBeforeEveryColdRunAndLeavesItOutOfTheTime) {
   }
 }
 
-// A cold sample's every call fails once: the sample fails, nothing leaks, and the next one is good.
+// Every call of a cold sample fails once: the sample fails, nothing leaks, and the next one is
+// good.
 TEST(GpuExecutable, AColdSampleGivesEverythingBackWhenAnyCallFails) {
   const Subject subject("input x f32[4,4]\ny = softmax(x) axis=1\noutput y\n");
   int first = 0, last = 0;
@@ -337,8 +339,8 @@ class QuickCanary : public Device {
   std::unique_ptr<Device> inner_;
 };
 
-// What a worker measures of groups and pairs on this device. The driver on the host runs one node
-// after the other, and that is what the pairs say.
+// Measures groups and pairs on this device as a worker does. The driver on the host runs one node
+// after the other, and the pairs show that.
 TEST(GpuDevice, GroupsAndPairsAreMeasuredWithTheirShares) {
   const DeviceSpec spec = LoadSpec(AG_SOURCE_DIR, "h200");
   QuickCanary device(OpenHostDevice(HostKernels::kReference, spec));
@@ -416,8 +418,8 @@ TEST(GpuExecutable, GivesEverythingBackWhenAnyCallFails) {
   EXPECT_GT(failures, 100);
 }
 
-// The first 21 fills of a sample are the one that leads in and those of its first part. 5 us more
-// each hide two series of a plan of 2 us behind one of flushes; a second round brings it out.
+// The first 21 fills of a sample are the leading one and those of its first part. With 5 us more
+// each they hide two series of a plan of 2 us behind one of flushes; a second round shows it.
 TEST(GpuExecutable, AColdSampleGoesOnWhereFlushesScatter) {
   const Subject subject("input x f32[4,4]\ny = softmax(x) axis=1\noutput y\n");
   bool is_slow = false;
@@ -441,7 +443,7 @@ TEST(GpuExecutable, AColdSampleGoesOnWhereFlushesScatter) {
   EXPECT_EQ(bench.driver->work().size() - before, 2u * (4 + 4 * 20 + 2 * 40));
 }
 
-// Kernels that no clock sees are no sample.
+// Kernels that the clock does not show give no sample.
 TEST(GpuExecutable, AColdSampleOfNothingIsAnError) {
   const Subject subject(
       "input x f32[4,4]\na = softmax(x) axis=1\nb = softmax(a) axis=0\noutput b\n");

@@ -1,5 +1,6 @@
-// Kernels that are generated for the group and compiled on request: what every group can fall back
-// to, and the third to compete with the libraries. Kernel names are "generated:" and the variant.
+// Kernels that are generated for the group and compiled on request: the fallback of every group,
+// and a competitor of the libraries. Kernel names are "generated:" and the variant. One thread at a
+// time.
 #pragma once
 
 #include <memory>
@@ -9,7 +10,7 @@
 
 namespace ag::cuda {
 
-// `driver` outlives the source, the source the kernels it made.
+// Returns the source. REQUIRES: `driver` outlives the source, the source its kernels.
 std::unique_ptr<KernelSource> MakeGeneratedSource(Driver& driver,
                                                   std::unique_ptr<Compiler> compiler);
 

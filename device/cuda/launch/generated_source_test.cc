@@ -15,7 +15,7 @@
 namespace ag::cuda {
 namespace {
 
-// A network of one generated kernel of each sort: its plan on two streams, captured, replayed in
+// A network of one generated kernel of each kind: its plan on two streams, captured, replayed in
 // random orders.
 TEST(GeneratedSource, RunsAWholePlan) {
   MemoryWeights weights;
@@ -52,7 +52,7 @@ TEST(GeneratedSource, RunsAWholePlan) {
   }
 }
 
-// Compiles nothing; remembers what it was asked for.
+// Compiles nothing; records the requests.
 class Recorder : public Compiler {
  public:
   explicit Recorder(std::set<std::string>* prepared) : prepared_(*prepared) {}

@@ -7,7 +7,7 @@
 namespace ag::cuda {
 namespace {
 
-// Matrix products of 0.3 GFLOP between passes over memory: its time follows the clocks of both.
+// Matrix products of 0.3 GFLOP between passes over memory, so that its time follows both clocks.
 constexpr std::string_view kCanary =
     "input x f32[512,512]\n"
     "a = matmul(x, x)\n"
@@ -16,7 +16,7 @@ constexpr std::string_view kCanary =
     "d = softmax(c) axis=1\n"
     "output d\n";
 
-// What the canary runs on. Executables borrow their graph's device, not the graph.
+// The canary's executable and its data. Executables borrow their graph's device, not the graph.
 struct CanaryRun {
   std::unique_ptr<Executable> executable;
   std::vector<Tensor> inputs, outputs;
@@ -39,7 +39,7 @@ class GpuDevice : public Device {
   void Prepare(const GroupProblem& problem) override {
     const Plan plan = SingleGroupPlan(problem);
     const StatusOr<Precision> precision = PrecisionOf(plan.policy);
-    if (!precision.ok()) return;  // Build will say so.
+    if (!precision.ok()) return;  // Build reports it.
     parts_.sources->Prepare({problem.graph, plan.groups[0], *precision, parts_.chip});
   }
 
@@ -69,7 +69,7 @@ class GpuDevice : public Device {
     return OkStatus();
   }
 
-  GpuParts parts_;  // Outlives what follows.
+  GpuParts parts_;  // Outlives the members below.
   CacheFlush flush_;
   CanaryRun canary_;
 };

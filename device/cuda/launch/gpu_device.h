@@ -1,6 +1,6 @@
-// The device behind `cuda:N`: a chip, the kernels that it can run, and the driver that runs them.
-// Knows nothing of how these were found, so that it is the same where a driver stands in for the
-// real one.
+// The device behind `cuda:N`: a chip, its kernels, and the driver that runs them. It does not know
+// where these come from, so it also works with a driver that stands in for the real one. One thread
+// at a time.
 #pragma once
 
 #include <memory>
@@ -18,8 +18,8 @@ struct GpuParts {
   Environment environment;
 };
 
-// Executables do not outlive the device. Canary runs a fixed small network; the first call makes
-// it.
+// Returns the device. Executables must not outlive it. Canary runs a fixed small network, which the
+// first call makes.
 std::unique_ptr<Device> MakeGpuDevice(GpuParts parts);
 
 }  // namespace ag::cuda

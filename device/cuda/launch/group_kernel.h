@@ -1,5 +1,5 @@
-// A group made ready to be launched, and the sources such kernels come from: cuDNN, cuBLASLt and
-// our own generator compete, and a measurement chooses.
+// Kernels of groups, ready to launch, and their sources: cuDNN, cuBLASLt and our own generator
+// compete, and a measurement chooses. One thread at a time.
 #pragma once
 
 #include <map>
@@ -16,11 +16,12 @@
 
 namespace ag::cuda {
 
-// Device memory for what kernels keep (packed weights), in one place, freed with it.
+// Device memory for data that kernels keep (packed weights), in one place, freed with this object.
 class WeightMemory {
  public:
   WeightMemory(Driver& driver, StreamRef stream) : driver_(driver), stream_(stream) {}
-  // Copies `bytes` to the device once: equal bytes have one address. 256-byte aligned.
+  // Copies `bytes` to the device once and returns the address, 256-byte aligned; equal bytes have
+  // one address.
   StatusOr<const std::byte*> Put(std::span<const std::byte> bytes);
   int64_t held_bytes() const { return held_bytes_; }
 
@@ -28,17 +29,17 @@ class WeightMemory {
   Driver& driver_;
   StreamRef stream_;
   int64_t held_bytes_ = 0;
-  std::map<Digest, OwnedMemory> known_;  // By what they hold.
+  std::map<Digest, OwnedMemory> known_;  // By contents.
 };
 
-// A kernel that has its weights on the device. Not thread-safe.
+// A kernel that has its weights on the device.
 class GroupKernel {
  public:
   virtual ~GroupKernel() = default;
 
-  // Sends the group's work to `stream`, which may be capturing. Pointers stand in the order of the
-  // group's ports; all are valid until the stream has run it, or as long as what was captured
-  // lives. `workspace` has workspace_bytes() and belongs to this launch alone until it has ended.
+  // Sends the group's work to `stream`, which may be capturing. Pointers are in the order of the
+  // group's ports; they stay valid until the stream has run the work, or while the capture lives.
+  // `workspace` has workspace_bytes() and belongs to this launch alone until it has ended.
   struct Operands {
     std::span<const std::byte* const> inputs;
     std::span<std::byte* const> outputs;
@@ -49,23 +50,24 @@ class GroupKernel {
   virtual Status Enqueue(StreamRef stream, const Operands& operands, bool is_early) = 0;
 
   virtual int64_t workspace_bytes() const { return 0; }
-  // Its first kernel waits by itself before its first access to what others wrote or read.
+  // True when its first kernel waits by itself before its first access to memory that others read
+  // or write.
   virtual bool can_begin_early() const { return false; }
 };
 
-// One family of kernels. Not thread-safe.
+// A source of kernels of one family.
 class KernelSource {
  public:
   virtual ~KernelSource() = default;
 
-  // The word that all its kernels' names begin with, before ':' ("cudnn", "cublaslt", "generated").
+  // Returns the word before ':' in the names of all its kernels ("cudnn", "cublaslt", "generated").
   virtual std::string_view name() const = 0;
 
-  // Kernels that can run the group, best guess first, as "cudnn:...". Empty or kUnimplemented (says
-  // what is missing): this source has none; other sources may.
+  // Returns the kernels that can run the group, best guess first, as "cudnn:...". Empty, or
+  // kUnimplemented with what is missing: this source has none; other sources may.
   virtual StatusOr<std::vector<std::string>> Kernels(const GroupContext& context) = 0;
 
-  // All of them will be made soon: what takes long may begin. Returns at once.
+  // Begins long preparations of the group's kernels, which will soon be made. Returns at once.
   virtual void Prepare(const GroupContext&) {}
 
   // Makes one of them. kInvalidArgument: no such kernel for this group.

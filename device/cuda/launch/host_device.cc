@@ -8,7 +8,7 @@
 namespace ag::cuda {
 namespace {
 
-// The host's compiler; what was compiled before is remembered.
+// The host's compiler; keeps what it has compiled.
 class HostCompiler : public Compiler {
  public:
   StatusOr<std::string> Compile(const std::string& source, int) override {

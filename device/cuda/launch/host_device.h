@@ -1,4 +1,4 @@
-// A GPU device without a GPU, for tests: gpu_device.h on a host_driver.h.
+// A GPU device without a GPU, for tests: gpu_device.h on a host_driver.h. One thread at a time.
 #pragma once
 
 #include "device/cuda/launch/gpu_device.h"
@@ -7,8 +7,8 @@
 namespace ag::cuda {
 
 enum class HostKernels : uint8_t {
-  kReference,  // reference_source.h: tests what lies between a plan and its kernels.
-  kGenerated,  // generated_source.h, compiled for the host: tests the kernels as well. Slow.
+  kReference,  // reference_source.h: tests the code between a plan and its kernels.
+  kGenerated,  // generated_source.h, compiled for the host: tests the kernels, too. Slow.
 };
 
 std::unique_ptr<Device> OpenHostDevice(HostKernels kernels, DeviceSpec spec, uint64_t seed = 1);

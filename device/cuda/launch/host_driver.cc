@@ -16,7 +16,7 @@ Ref RefTo(Own* own) {
   return reinterpret_cast<Ref>(own);
 }
 
-// Takes what `ref` names out of the set.
+// Removes the object of `ref` from the set.
 template <class Own, class Ref>
 void EraseRef(std::set<std::unique_ptr<Own>>* owners, Ref ref) {
   std::erase_if(*owners, [&](const auto& own) { return RefTo<Ref>(own.get()) == ref; });
@@ -37,7 +37,7 @@ struct HostDriver::Module {
   std::map<std::string, std::unique_ptr<FunctionInfo>> functions;
 };
 struct HostDriver::Event {
-  int recorded = 0, done = 0;  // How often; a wait is for what was recorded when it was sent.
+  int recorded = 0, done = 0;  // A wait is for the number of records when it was sent.
   Nanos at{0};
 };
 struct HostDriver::Node {
@@ -51,14 +51,14 @@ struct HostDriver::Graph {
 };
 struct HostDriver::Work {
   std::function<Status()> run;
-  std::shared_ptr<const Event> wait;  // Goes on when the event is done `count` times.
+  std::shared_ptr<const Event> wait;  // Continues when the event is done `count` times.
   int count = 0;
   NodeInfo info;
 };
 struct HostDriver::Stream {
   std::deque<Work> queue;
   Graph* capturing = nullptr;
-  std::vector<NodeEdge> last;  // What the next captured node comes after.
+  std::vector<NodeEdge> last;  // The edges to the next captured node.
 };
 
 HostDriver::HostDriver(Options options) : options_(std::move(options)), random_(options_.seed) {}
@@ -89,7 +89,7 @@ StatusOr<std::byte*> HostDriver::Allocate(int64_t bytes) {
   return memory;
 }
 
-// What was sent may still write to the memory.
+// Sent work may still write to the memory.
 void HostDriver::Free(std::byte* memory) {
   for (bool moved = true; std::exchange(moved, false);) {
     for (const auto& [ref, stream] : streams_) {
@@ -114,7 +114,7 @@ Status HostDriver::CheckGuards() const {
   return OkStatus();
 }
 
-// Work becomes a node while its stream is captured.
+// Sends work; while its stream is captured, it becomes a node.
 Status HostDriver::Send(StreamRef ref, Work work) {
   Stream& stream = *streams_.at(ref);
   if (stream.capturing == nullptr) {
@@ -222,7 +222,7 @@ Status HostDriver::Step(Stream& stream, bool* moved) {
   return work.run ? work.run() : OkStatus();
 }
 
-// Others go on meanwhile, as far as chance takes them.
+// Work of other streams continues meanwhile, as far as chance decides.
 Status HostDriver::Synchronize(StreamRef ref) {
   AG_TRY(Count("Synchronize"));
   Stream& wanted = *streams_.at(ref);
@@ -298,7 +298,7 @@ Status HostDriver::BeginCapture(StreamRef ref, GraphRef graph, std::span<const N
 StatusOr<std::vector<NodeRef>> HostDriver::EndCapture(StreamRef ref) {
   Stream& stream = *streams_.at(ref);
   if (stream.capturing == nullptr) return Err(StatusCode::kInternal, "not captured");
-  stream.capturing = nullptr;  // Even when this call is the one that fails.
+  stream.capturing = nullptr;  // Even when this call fails.
   AG_TRY(Count("EndCapture"));
   std::vector<NodeRef> ends;
   for (const NodeEdge& edge : stream.last) ends.push_back(edge.from);

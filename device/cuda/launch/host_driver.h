@@ -1,10 +1,11 @@
 // A driver without a GPU, for tests: device memory is the host's, kernels are functions of the
-// host. What streams, events and edges leave open is decided by a seed: work of different streams
-// runs in a random order, the nodes of a graph in a random order that its edges allow. So a missing
-// wait or edge shows as a wrong result sooner or later. Time is virtual: each kernel takes 1000 ns.
+// host. A seed decides what streams, events and edges leave open: work of different streams runs in
+// a random order, and so do the nodes of a graph as far as its edges allow. So a missing wait or
+// edge gives a wrong result sooner or later. Time is virtual: each kernel takes 1000 ns. One thread
+// at a time.
 //
 // Every allocation begins as bytes of 0xFF (a NaN in every float type) and lies between guards that
-// CheckGuards looks at. Any call can be made to fail.
+// CheckGuards checks. Any call can be made to fail.
 #pragma once
 
 #include <deque>
@@ -22,24 +23,24 @@ class HostDriver : public Driver {
  public:
   using Function = std::function<Status(const KernelLaunch& launch)>;
   struct Options {
-    // What `name` in a module's image is. Null: no module can be loaded.
+    // Returns function `name` of a module's image. Null: no module can be loaded.
     std::function<StatusOr<Function>(const std::string& image, const std::string& name)> find;
     uint64_t seed = 1;
     int fail_at = -1;       // The number of the call that fails, from 0; -1: none.
-    Nanos early_gain{500};  // What a replay saves for each node that begins early.
+    Nanos early_gain{500};  // The time that a replay saves for each node that begins early.
     std::function<Nanos(int fill)> fill_time;  // Of the n-th fill, from 0; null: none.
     bool keep_work = false;                    // Fills work().
   };
   explicit HostDriver(Options options);
   ~HostDriver() override;
 
-  int calls() const { return calls_; }  // That could fail, so far.
+  int calls() const { return calls_; }  // Calls so far that could fail.
   int live() const;                     // Handles and allocations that were not given back.
   int launches() const { return launches_; }
   const std::vector<std::string>& log() const { return log_; }  // Graph calls, in order.
-  // Kernels and fills in the order in which they ran: "softmax", "fill 4096".
+  // Returns kernels and fills in the order in which they ran: "softmax", "fill 4096".
   const std::vector<std::string>& work() const { return work_; }
-  Status CheckGuards() const;  // kDataLoss: something was written beside an allocation.
+  Status CheckGuards() const;  // kDataLoss: something beside an allocation was written.
 
   StatusOr<std::byte*> Allocate(int64_t bytes) override;
   void Free(std::byte* memory) override;
@@ -84,20 +85,20 @@ class HostDriver : public Driver {
   void Keep(const std::string& work) {
     if (options_.keep_work) work_.push_back(work);
   }
-  Status Count(const char* call);  // The injected failure, when it is this call's turn.
+  Status Count(const char* call);  // Returns the injected failure when it is this call's turn.
   Status Send(StreamRef stream, Work work);
   Status RunNodes(const Graph& graph);
   Status Step(Stream& stream, bool* moved);  // Runs its first piece of work, unless that waits.
 
   Options options_;
   Random random_;
-  Status error_;  // Of work that ran later than it was sent, as a GPU would say it.
+  Status error_;  // The error of work that ran later than it was sent, as on a GPU.
   Nanos now_{0};
   int calls_ = 0, launches_ = 0, fills_ = 0;
   std::vector<std::string> log_, work_;
   std::map<std::byte*, std::unique_ptr<Allocation>> memory_;
   std::set<std::unique_ptr<Module>> modules_;
-  // What was sent keeps its event or replay when that is freed, as the real driver does.
+  // Sent work keeps its event or replay after that is freed, as with the real driver.
   std::map<EventRef, std::shared_ptr<Event>> events_;
   std::map<ReplayRef, std::shared_ptr<Graph>> replays_;  // Copies of graphs.
   std::set<std::unique_ptr<Graph>> graphs_;

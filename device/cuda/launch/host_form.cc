@@ -9,8 +9,8 @@
 namespace ag::cuda {
 namespace {
 
-// Calls visit(plain, own) for each element: its number in plain order and where `strides`, in
-// elements by axis, put it.
+// Calls visit(plain, own) for each element: its number in plain order, and its place by `strides`,
+// which are in elements by axis.
 template <class Visit>
 void ForEachElement(const Shape& shape, const std::vector<int64_t>& strides, Visit visit) {
   const int64_t elements = NumElements(shape);
@@ -36,7 +36,7 @@ void WithWidth(int64_t bytes, Visit visit) {
   visit(uint64_t{});
 }
 
-// Where elements go: their strides by axis, and how many there are in all, gaps included.
+// The places of elements: their strides by axis, and the number of elements including gaps.
 struct Spread {
   std::vector<int64_t> strides;
   int64_t elements = 0;
@@ -46,7 +46,7 @@ Spread SpreadIn(const Shape& shape, Layout layout) {
   return {DenseStrides(shape, layout), LayoutBytes({DType::kInt8, shape}, layout)};
 }
 
-// The tensor's elements, as `stored`, at their strides; zeros in the gaps.
+// Returns the tensor's elements, as `stored`, at their strides; zeros in the gaps.
 std::vector<std::byte> Pack(const Tensor& tensor, DType stored, const Spread& spread) {
   const TensorType& type = tensor.type();
   const std::vector<int64_t>& strides = spread.strides;

@@ -1,5 +1,5 @@
-// Tensors between the caller's form (plain, the graph's type) and the device's (a layout, the
-// stored type). Done on the host, outside of all timing. Pure functions.
+// Conversions of tensors between the caller's form (plain, the graph's type) and the device's (a
+// layout, the stored type). They run on the host, outside of all timing. Pure functions.
 #pragma once
 
 #include <cstddef>
@@ -11,24 +11,25 @@
 
 namespace ag::cuda {
 
-// True when a tensor of the type has the same bytes in both forms.
+// Returns true when a tensor of the type has the same bytes in both forms.
 bool HasHostForm(const TensorType& type, Layout layout, Precision precision);
 
-// The tensor's bytes as the device keeps them, padding zero. REQUIRES: BlockOf(layout) == 1,
+// Returns the tensor's bytes in the device's form, padding zero. REQUIRES: BlockOf(layout) == 1,
 // CanHave.
 std::vector<std::byte> ToDeviceForm(const Tensor& tensor, Layout layout, Precision precision);
 
-// The inverse, into `tensor`, whose type says what is wanted; padding is not looked at. REQUIRES:
-// as many bytes as the type has in device form.
+// Does the inverse into `tensor`, which has the wanted type; ignores padding. REQUIRES: as many
+// bytes as the type has in device form.
 void FromDeviceForm(std::span<const std::byte> bytes, Layout layout, Precision precision,
                     Tensor* tensor);
 
-// Whether all padding of a tensor in device form is zero, as plan/layout.h promises. For tests.
+// Returns true when all padding of a tensor in device form is zero, as plan/layout.h promises. For
+// tests.
 bool HasZeroPadding(std::span<const std::byte> bytes, const TensorType& stored, Layout layout);
 
-// A constant's bytes in the element type `stored`, its axes so ordered in memory that axis order[i]
-// is the i-th from outside (empty: as they are), among zeros where `padded` asks for longer axes
-// (empty: none). REQUIRES: `stored` is the tensor's type, or a 16-bit float where that is f32;
+// Returns a constant's bytes in the element type `stored`. Its axes are ordered in memory so that
+// axis order[i] is the i-th from outside (empty: as they are), with zeros where `padded` has longer
+// axes (empty: none). REQUIRES: `stored` is the tensor's type, or a 16-bit float where that is f32;
 // `order` is a permutation of its axes; `padded` has no shorter one.
 std::vector<std::byte> PackTensor(const Tensor& tensor, DType stored, std::span<const int> order,
                                   std::span<const int64_t> padded = {});

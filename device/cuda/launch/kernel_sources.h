@@ -1,4 +1,4 @@
-// All the kernels of a device: its sources, asked one after the other.
+// All kernels of a device: its sources, asked in order. One thread at a time.
 #pragma once
 
 #include <memory>
@@ -11,20 +11,20 @@ namespace ag::cuda {
 
 class KernelSources {
  public:
-  // The first source's guess is the device's default.
+  // Takes the sources; the first one's best guess is the device's default.
   explicit KernelSources(std::vector<std::unique_ptr<KernelSource>> sources)
       : sources_(std::move(sources)) {}
 
-  // Kernels of all sources that can run the group. kUnimplemented when none has any: what each
-  // source misses.
+  // Returns the kernels of all sources that can run the group. kUnimplemented when none has any:
+  // lists what each source misses.
   StatusOr<std::vector<std::string>> Kernels(const GroupContext& context);
 
-  // Tells all sources that the group's kernels will be made soon.
+  // Tells all sources that the group's kernels will soon be made.
   void Prepare(const GroupContext& context) {
     for (const auto& source : sources_) source->Prepare(context);
   }
 
-  // "" is the first of Kernels. kInvalidArgument: no source has that name.
+  // Makes a kernel; "" is the first of Kernels. kInvalidArgument: no source has that name.
   StatusOr<std::unique_ptr<GroupKernel>> Make(const GroupContext& context,
                                               const std::string& kernel, Constants& constants,
                                               WeightMemory& memory);

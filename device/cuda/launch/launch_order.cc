@@ -19,7 +19,7 @@ class Orderer {
       std::ranges::stable_sort(node.launch.parents, {},
                                [&](int parent) { return -nodes_[parent].ends_ns; });
     }
-    std::vector<int> ends;  // What nothing comes after, the longest path first.
+    std::vector<int> ends;  // Launches without successors, the longest path first.
     for (const int group : before_.order()) {
       if (!nodes_[group].has_children) ends.push_back(group);
     }
@@ -37,8 +37,8 @@ class Orderer {
     bool is_recorded = false;
   };
 
-  // Each launch with the one before it in its stream and what it waits for, without what others of
-  // these imply.
+  // Sets each launch's parents: the launch before it in its stream and its waits, without those
+  // that another parent implies.
   void ReadPlan() {
     for (size_t s = 0; s < plan_.streams.size(); ++s) {
       int previous = -1;
@@ -82,7 +82,8 @@ class Orderer {
     }
   }
 
-  // Depth first, by a stack of its own: graphs are deeper than a thread's stack.
+  // Records all ancestors of `last`, depth first, then `last`. Uses its own stack, because graphs
+  // can be deeper than a thread's stack.
   void Record(int last) {
     std::vector<std::pair<int, size_t>> stack{{last, 0}};
     while (!stack.empty()) {
@@ -104,7 +105,7 @@ class Orderer {
   const Plan& plan_;
   const HappensBefore& before_;
   const std::vector<double>& group_ns_;
-  std::vector<Node> nodes_;  // By group; those of views are empty.
+  std::vector<Node> nodes_;  // By group; empty for views.
   std::vector<OrderedLaunch> ordered_;
 };
 

@@ -5,7 +5,7 @@
 namespace ag::cuda {
 namespace {
 
-// "2<0,1!": group 2 after 0 (the more critical) and 1, on the critical path.
+// Returns e.g. "2<0,1!": group 2 after 0 (the more critical) and 1, on the critical path.
 std::string TextOf(const std::vector<OrderedLaunch>& launches) {
   std::string text;
   for (const OrderedLaunch& launch : launches) {

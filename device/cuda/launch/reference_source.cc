@@ -8,9 +8,9 @@
 namespace ag::cuda {
 namespace {
 
-constexpr int64_t kWorkspaceBytes = 1000;  // No multiple of any alignment.
+constexpr int64_t kWorkspaceBytes = 1000;  // Not a multiple of any alignment.
 
-// The node alone, its operands as inputs, computed on `operands`.
+// Computes the node alone, with its operands as inputs.
 StatusOr<std::vector<Tensor>> Compute(const Node& node, const std::vector<Tensor>& operands) {
   GraphBuilder builder;
   std::vector<Edge> edges;
@@ -25,7 +25,7 @@ StatusOr<std::vector<Tensor>> Compute(const Node& node, const std::vector<Tensor
   return Evaluate(graph, operands, MemoryWeights());
 }
 
-// A tensor whose values have been through the stored type.
+// Rounds the tensor's values to the stored type.
 void Round(Precision precision, Tensor* tensor) {
   if (StoredDType(tensor->type().dtype, precision) == tensor->type().dtype) return;
   const std::vector<std::byte> bytes = ToDeviceForm(*tensor, Layout::kPlain, precision);
@@ -81,7 +81,7 @@ class ReferenceKernel : public GroupKernel {
   bool can_begin_early() const override { return can_begin_early_; }
 
  private:
-  // So many as a kernel might have: one for each 16 elements of the largest output.
+  // Returns a plausible number of blocks: one for each 16 elements of the largest output.
   int64_t Blocks() const {
     int64_t blocks = 1;
     for (const Port& port : group_.outputs) {

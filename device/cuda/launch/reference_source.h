@@ -1,7 +1,7 @@
-// Kernels for a HostDriver that compute with the reference kernels, in the stored types and layouts
-// of the group: for tests of all that lies between a plan and its kernels. Each launch is two
-// kernels; the first leaves marks in the workspace and spoils the outputs, the second finds the
-// marks or fails.
+// Kernels for a HostDriver that compute by the reference kernels, in the group's stored types and
+// layouts: for tests of the code between a plan and its kernels. Each launch is two kernels; the
+// first leaves marks in the workspace and spoils the outputs, the second fails unless it finds the
+// marks. One thread at a time.
 #pragma once
 
 #include <map>
@@ -12,15 +12,15 @@
 
 namespace ag::cuda {
 
-// Functions by name, shared between a source that makes them and the driver that finds them.
+// Functions by name, shared between the source that makes them and the driver that finds them.
 using HostFunctions = std::shared_ptr<std::map<std::string, HostDriver::Function>>;
 
-// HostDriver::Options::find over `functions`.
+// Returns HostDriver::Options::find over `functions`.
 std::function<StatusOr<HostDriver::Function>(const std::string&, const std::string&)> FindIn(
     HostFunctions functions);
 
-// Its kernels are "reference:plain" and "reference:early", of which the second can begin early.
-// `driver` outlives it.
+// Returns the source. Its kernels are "reference:plain" and "reference:early", of which the second
+// can begin early. REQUIRES: `driver` outlives it.
 std::unique_ptr<KernelSource> MakeReferenceSource(Driver& driver, HostFunctions functions);
 
 }  // namespace ag::cuda

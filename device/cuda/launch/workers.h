@@ -1,4 +1,4 @@
-// A few threads that work off a queue: what a caller need not wait for yet.
+// A few threads that run queued tasks for which a caller need not wait yet.
 #pragma once
 
 #include <deque>
@@ -10,10 +10,10 @@
 
 namespace ag::cuda {
 
-// Thread-safe. What is still queued at the end is dropped, what runs is waited for.
+// Thread-safe. The destructor drops queued tasks and waits for running ones.
 class Workers {
  public:
-  // `begin` runs first on each thread; threads start as tasks come, at most so many. 0: half as
+  // `begin` runs first on each thread; threads start as tasks come, up to threads_max. 0: half as
   // many as there are cores, 8 at most.
   explicit Workers(size_t threads_max, std::function<void()> begin = {});
   ~Workers();
@@ -28,7 +28,7 @@ class Workers {
   Mutex mutex_;
   CondVar changed_;
   std::deque<std::function<void()>> queue_ AG_GUARDED_BY(mutex_);
-  std::vector<std::thread> threads_;  // Grows under mutex_ while it is open.
+  std::vector<std::thread> threads_;  // Grows under mutex_ before the end.
   size_t idle_ AG_GUARDED_BY(mutex_) = 0;
   bool is_closing_ AG_GUARDED_BY(mutex_) = false;
 };
