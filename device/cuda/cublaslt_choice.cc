@@ -22,7 +22,7 @@ void ForEachSetting(Choice& choice, const Visit& visit) {
   visit("cluster", choice.cluster, 0);
 }
 
-// Reads a number that begins `text` into `number`.
+// Reads the number at the begin of `text` into `number`.
 template <class T>
 bool TakeNumber(std::string_view* text, T* number) {
   uint32_t read = 0;
@@ -64,7 +64,7 @@ StatusOr<CublasLtChoice> ParseCublasLtName(std::string_view name) {
   ForEachSetting(choice, [&](std::string_view word, auto& field, int) {
     if (good && TakeWord(fmt::format(",{}=", word), &rest)) good = TakeNumber(&rest, &field);
   });
-  if (!good || !rest.empty() || CublasLtName(choice) != name) {  // One way to write each.
+  if (!good || !rest.empty() || CublasLtName(choice) != name) {  // Each choice has one name.
     return Err(StatusCode::kInvalidArgument, "'{}' is no kernel of cuBLASLt", name);
   }
   return choice;

@@ -1,8 +1,8 @@
-// The kernels of cuBLASLt as names that mean the same in every process: how the right side lies,
-// the algorithm's number and what it is set to,
+// The kernels of cuBLASLt as names that mean the same in every process: the layout of the right
+// side, the algorithm's number and its settings,
 // "cublaslt:tn/66,tile=20,stages=24,split=4,reduce=2". The words stand for cuBLASLt's numbers
-// (cublasLtMatmulAlgoConfigAttributes_t); one that is left out is the default. Numbers are good for
-// one version of the library, which is part of the environment. Pure values: nothing here needs a
+// (cublasLtMatmulAlgoConfigAttributes_t); a missing one is the default. Numbers are valid for one
+// version of the library, which is part of the environment. Pure functions; nothing here needs a
 // device.
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace ag::cuda {
 
-// How the right side B of D = A B lies in memory.
+// The layout of the right side B of D = A B in memory.
 enum class MatmulForm : uint8_t {
   kRows,     // "nn": row by row, as the graph has it.
   kColumns,  // "tn": column by column; for constants, which are packed so.
@@ -26,7 +26,7 @@ struct CublasLtChoice {
   uint32_t tile = 0;
   uint32_t stages = 0;
   int32_t split = 1;    // Parts of the sum.
-  uint32_t reduce = 0;  // How they are added up (cublasLtReductionScheme_t).
+  uint32_t reduce = 0;  // How the parts are added (cublasLtReductionScheme_t).
   uint32_t swizzle = 0;
   uint32_t custom = 0;
   uint16_t inner = 0;
@@ -35,7 +35,7 @@ struct CublasLtChoice {
 };
 
 std::string CublasLtName(const CublasLtChoice& choice);
-// kInvalidArgument: not a name that CublasLtName writes.
+// Returns the choice of a name. kInvalidArgument: not a name that CublasLtName writes.
 StatusOr<CublasLtChoice> ParseCublasLtName(std::string_view name);
 
 }  // namespace ag::cuda

@@ -34,8 +34,8 @@ StatusOr<CublasLtChoice> ChoiceOf(const cublasLtMatmulAlgo_t& algo, MatmulForm f
   return c;
 }
 
-// Sets what differs from what AlgoInit left: some algorithms take no value at all for a setting
-// that they do not have.
+// Sets a value that differs from AlgoInit's: some algorithms take no value for a setting that they
+// do not have.
 template <class T>
 Status Set(cublasLtMatmulAlgo_t* algo, cublasLtMatmulAlgoConfigAttributes_t name, T value) {
   T before{};

@@ -1,5 +1,5 @@
-// The calls of cuBLASLt that need a device, as a seam: one implementation is the library, tests
-// have another. Used by one thread at a time.
+// The calls of cuBLASLt that need a device, as an interface: the library implements it, and so do
+// tests. One thread at a time.
 #pragma once
 
 #include <memory>
@@ -19,12 +19,12 @@ class CublasLtLibrary {
  public:
   virtual ~CublasLtLibrary() = default;
 
-  // What the library would take, best guess first, at most `max`. kUnimplemented: nothing.
+  // Returns the library's suggestions, best guess first, at most `max`. kUnimplemented: none.
   virtual StatusOr<std::vector<CublasLtChoice>> Suggest(const CublasLtProblem& problem,
                                                         MatmulForm form, int max) = 0;
 
-  // The algorithm of a choice. kInvalidArgument: none such for this problem and device, or one that
-  // the problem's masks forbid.
+  // Returns the algorithm of a choice. kInvalidArgument: it does not exist for this problem and
+  // device, or the problem's masks forbid it.
   virtual StatusOr<CublasLtAlgorithm> Build(const CublasLtProblem& problem,
                                             const CublasLtChoice& choice) = 0;
 
@@ -40,10 +40,11 @@ class CublasLtLibrary {
                           const Pointers& pointers, StreamRef stream) = 0;
 };
 
-// For the calling thread's current device. kFailedPrecondition: no driver or no device.
+// Opens the library for the calling thread's current device. kFailedPrecondition: no driver or no
+// device.
 StatusOr<std::unique_ptr<CublasLtLibrary>> OpenCublasLt();
 
-// "13.1.0", of the library that is loaded.
+// Returns the version of the loaded library, e.g. "13.1.0".
 std::string CublasLtVersion();
 
 }  // namespace ag::cuda

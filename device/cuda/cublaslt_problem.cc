@@ -5,8 +5,8 @@ namespace {
 
 constexpr uint32_t kPortAlignment = 16;
 
-// Stands for the bias while lists are made: the library looks at its alignment alone, which is that
-// of packed weights.
+// A stand-in for the bias while lists are made: the library only looks at its alignment, which is
+// that of packed weights.
 alignas(256) constexpr std::byte kAnyBias{};
 
 template <class T>
@@ -36,7 +36,7 @@ Status MakeLayout(const Matrix& m, cudaDataType_t type, UniqueHandle<MatrixLayou
   return SetLayout(layout->get(), CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, m.stride);
 }
 
-// The epilogue without its bias.
+// Returns the epilogue without its bias.
 StatusOr<cublasLtEpilogue_t> EpilogueOf(const DenseProblem& p) {
   const Node* node = p.tail.activation;
   if (node == nullptr) return CUBLASLT_EPILOGUE_DEFAULT;
@@ -56,7 +56,7 @@ cublasLtEpilogue_t WithBias(cublasLtEpilogue_t epilogue) {
   return CUBLASLT_EPILOGUE_BIAS;
 }
 
-// How it is computed under the policy.
+// Sets the computation of a policy.
 void SetPolicy(DType stored, Precision precision, CublasLtProblem* p) {
   const bool is_f32 = stored == DType::kFloat32;
   p->type = is_f32 ? CUDA_R_32F : stored == DType::kFloat16 ? CUDA_R_16F : CUDA_R_16BF;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr uintptr_t kCublasAlignment = 16;
 
-// Where an operand comes from: a port of the group, or packed memory.
+// The source of an operand: a port of the group, or packed memory.
 struct Source {
   int port = -1;
   const std::byte* constant = nullptr;
@@ -64,14 +64,14 @@ class CublasLtKernel : public GroupKernel {
   Parts parts_;
 };
 
-// A right side that is one constant matrix may be packed column by column.
+// Returns true for a right side that is one constant matrix, which may be packed column by column.
 bool HasColumns(const GroupContext& context, const DenseProblem& problem) {
   return context.InputOf(problem.b) < 0 && problem.b_stride == 0 &&
          (problem.b_is_transposed || context.graph.type(problem.b).shape.size() == 2);
 }
 
-// Axes of the right side as `form` wants them: the first two exchanged where the graph has them the
-// other way.
+// Returns the axes of the right side for `form`: the first two exchanged where the graph has them
+// in the other order.
 std::vector<int> RightOrder(const GroupContext& context, const DenseProblem& problem,
                             MatmulForm form) {
   if (problem.b_is_transposed == (form == MatmulForm::kColumns)) return {};
@@ -81,7 +81,7 @@ std::vector<int> RightOrder(const GroupContext& context, const DenseProblem& pro
   return order;
 }
 
-// Axes of a constant addend as the result has them.
+// Returns the axes of a constant addend in the result's order.
 std::vector<int> AddendOrder(const DenseProblem& problem) {
   std::vector<int> order;
   if (!problem.is_channels_last) return order;
@@ -92,7 +92,7 @@ std::vector<int> AddendOrder(const DenseProblem& problem) {
   return order;
 }
 
-// How long the axes of a constant right side or addend are in memory; empty: as they are.
+// Returns the length of the axes of a constant right side or addend in memory; empty: as they are.
 std::vector<int64_t> PaddedRight(const GroupContext& context, const DenseProblem& problem) {
   if (!problem.is_channels_last) return {};
   const Shape& w = context.graph.type(problem.b).shape;
@@ -108,7 +108,7 @@ std::vector<int64_t> PaddedAddend(const DenseProblem& problem) {
   return padded;
 }
 
-// Puts constants where kernels read them.
+// Packs constants and puts them into device memory.
 class Packer {
  public:
   Packer(const GroupContext& context, DType stored, Constants& constants, WeightMemory& memory)
@@ -136,7 +136,7 @@ class Packer {
   WeightMemory& memory_;
 };
 
-// Those that their names rebuild, once each. kUnimplemented: none of them is.
+// Returns the suggestions that their names rebuild, once each. kUnimplemented: none does.
 StatusOr<std::vector<CublasLtChoice>> Rebuilt(CublasLtLibrary& library,
                                               const CublasLtProblem& problem,
                                               const std::vector<CublasLtChoice>& suggested) {
@@ -158,7 +158,7 @@ StatusOr<std::vector<CublasLtChoice>> Rebuilt(CublasLtLibrary& library,
              suggested.size(), Message(last));
 }
 
-// One of each in turn.
+// Merges the lists, one of each in turn.
 std::vector<CublasLtChoice> InTurn(const std::vector<std::vector<CublasLtChoice>>& lists) {
   std::vector<CublasLtChoice> merged;
   size_t longest = 0;
@@ -185,7 +185,7 @@ StatusOr<std::vector<std::string>> CublasLtSource::Kernels(const GroupContext& c
     if (suggested.status().code() == StatusCode::kUnimplemented) continue;
     AG_TRY(suggested);
     StatusOr<std::vector<CublasLtChoice>> kept = Rebuilt(*library_, problem, *suggested);
-    if (kept.status().code() == StatusCode::kUnimplemented) {  // The other form may do.
+    if (kept.status().code() == StatusCode::kUnimplemented) {  // The other form may work.
       refused = kept.status();
       continue;
     }

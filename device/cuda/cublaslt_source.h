@@ -1,10 +1,10 @@
-// Kernels of cuBLASLt for products: MatMul [Add] [Add] [ReLU, GELU], and likewise convolutions that
-// look at one pixel, in channels last, as one call (names:
-// cublaslt_choice.h; what is exact under a policy and what is refused: cublaslt_problem.h).
+// Kernels of cuBLASLt for products, MatMul [Add] [Add] [ReLU, GELU], and for convolutions that read
+// one pixel, in channels last, as one call (names: cublaslt_choice.h; exactness under a policy and
+// refusals: cublaslt_problem.h). One thread at a time.
 //
 // The list is the library's own, of up to kSuggestedMax for each form. A kernel is always made from
-// its name, never from what the list gave: so it is the same one in every process. What the name
-// does not rebuild is not listed.
+// its name and never from the list's answer, so it is the same in every process. A suggestion that
+// its name does not rebuild is not listed.
 #pragma once
 
 #include "device/cuda/cublaslt_library.h"

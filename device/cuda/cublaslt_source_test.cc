@@ -1,5 +1,5 @@
-// The source against a library of ours: what needs a device (lists, checks, products) is recorded;
-// descriptors are cuBLASLt's own, which need none.
+// Tests of the source against a library of the test: calls that need a device (lists, checks,
+// products) are recorded; descriptors are cuBLASLt's own, which need none.
 #include "device/cuda/cublaslt_source.h"
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ T DescAttribute(const CublasLtProblem& p, cublasLtMatmulDescAttributes_t name) {
   return value;
 }
 
-// "8x4 ld 8", and of a batch " x3 by 32".
+// Returns "8x4 ld 8", and for a batch " x3 by 32".
 std::string Say(cublasLtMatrixLayout_t m) {
   std::string said =
       fmt::format("{}x{} ld {}", LayoutAttribute<uint64_t>(m, CUBLASLT_MATRIX_LAYOUT_ROWS),
@@ -124,7 +124,7 @@ TEST(CublasLtProblem, ComputesAsThePolicySays) {
   }
 }
 
-// Why its GELU is not taken for the erf form: below zero, where results are small, they differ by
+// cuBLASLt's GELU is not used for the erf form: below zero, where results are small, they differ by
 // many units of f16 and even of bf16.
 TEST(CublasLtProblem, TheTanhFormOfGeluIsNotTheErfForm) {
   double worst = 0, worst_ratio = 0;
@@ -169,7 +169,7 @@ output y = {}
   }
 }
 
-// Records what it is asked. It suggests algorithms 1 to 3, of which it cannot build the second.
+// A library that records its calls. It suggests algorithms 1 to 3, and cannot build the second.
 class Recorder : public CublasLtLibrary {
  public:
   StatusOr<std::vector<CublasLtChoice>> Suggest(const CublasLtProblem&, MatmulForm form,
@@ -259,7 +259,7 @@ TEST(CublasLtSource, HandsOverOperandsInCublassOrder) {
   EXPECT_EQ(p.c, r);
   EXPECT_EQ(p.d, y);
   EXPECT_EQ(p.workspace, workspace);
-  // The weights and the bias lie packed, f16.
+  // The weights and the bias are packed, f16.
   Constants constants(run.group.graph, run.group.weights);
   const DenseProblem dense = *DenseProblemOf(run.group.context());
   const auto expect_packed = [&](const std::byte* at, const ConstantRecipe& recipe) {
@@ -276,7 +276,7 @@ TEST(CublasLtSource, HandsOverOperandsInCublassOrder) {
                 {.sum = {dense.b}, .shape = {16, 32}, .order = {1, 0}, .stored = DType::kFloat16});
 }
 
-// Weights of a convolution are [channels out][channels in]: by columns as they are.
+// Weights of a convolution are [channels out][channels in], which is by columns.
 TEST(CublasLtSource, RunsConvolutionsOfOnePixel) {
   Workbench run(R"(
 input x f32[1,8,4,4]

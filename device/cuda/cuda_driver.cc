@@ -10,7 +10,7 @@
 namespace ag::cuda {
 namespace {
 
-// Each handle of the seam is one of the library's under another name.
+// Each handle of the interface is one of the library's under another name.
 cudaStream_t RawOf(StreamRef ref) { return reinterpret_cast<cudaStream_t>(ref); }
 cudaEvent_t RawOf(EventRef ref) { return reinterpret_cast<cudaEvent_t>(ref); }
 cudaGraph_t RawOf(GraphRef ref) { return reinterpret_cast<cudaGraph_t>(ref); }
@@ -23,8 +23,8 @@ Ref Wrap(RawHandle raw) {
   return reinterpret_cast<Ref>(raw);
 }
 
-// What the runtime cannot say of a library's kernels, which the driver's own interface launched.
-// Null where the driver has no such call; names are then left out.
+// Calls of the driver for kernels that a library launched through the driver's own interface, which
+// the runtime does not know. Null where the driver has no such call; names are then left out.
 struct DriverCalls {
   CUresult (*kernel_node_params)(CUgraphNode, CUDA_KERNEL_NODE_PARAMS*) = nullptr;
   CUresult (*function_name)(const char**, CUfunction) = nullptr;
@@ -35,7 +35,7 @@ template <class Call>
 void FindCall(const char* name, Call* call) {
   void* address = nullptr;
   cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
-  // The version in which the last of these calls, and the form of the node's parameters, came.
+  // The version that brought the last of these calls and the form of the node's parameters.
   constexpr unsigned int kVersion = 12030;
   const cudaError_t code =
       cudaGetDriverEntryPointByVersion(name, &address, kVersion, cudaEnableDefault, &found);
@@ -178,9 +178,9 @@ class CudaDriver : public Driver {
   }
 
  private:
-  // The current device is each thread's own, and others in the process choose theirs.
+  // Each thread has its own current device, and other code in the process may change it.
   Status Use() { return FromCuda(cudaSetDevice(ordinal_), "use device {}", ordinal_); }
-  // Freeing after the context is lost fails too; the process ends then.
+  // Freeing also fails after the context is lost; the process ends then.
   static void Ignore(cudaError_t) {}
   // The library counts downwards from the least urgent.
   int RawPriority(int priority) const {
@@ -192,7 +192,7 @@ class CudaDriver : public Driver {
   int priority_least_ = 0, priority_most_ = 0;
 };
 
-// The runtime has one code for no driver and for an old one.
+// The runtime has one code for a missing and for an old driver.
 Status CheckDriver() {
   int driver = 0, runtime = 0;
   AG_TRY(FromCuda(cudaDriverGetVersion(&driver), "read the driver's version"));
@@ -236,7 +236,7 @@ Status CudaDriver::Launch(const KernelLaunch& launch, StreamRef stream) {
     config.numAttrs = 1;
   }
   std::vector<const void*> pointers = launch.arguments;
-  std::vector<void*> arguments;  // The library wants the address of each argument.
+  std::vector<void*> arguments;  // The library takes the address of each argument.
   for (const void*& pointer : pointers) arguments.push_back(&pointer);
   return FromCuda(cudaLaunchKernelExC(&config, reinterpret_cast<const void*>(launch.function),
                                       arguments.data()),

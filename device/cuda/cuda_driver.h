@@ -1,5 +1,5 @@
-// The CUDA runtime behind launch/driver.h. What begins early is said by an attribute of the launch,
-// which a capture turns into a programmatic edge.
+// The CUDA runtime behind launch/driver.h. An early launch has an attribute, which a capture turns
+// into a programmatic edge. One thread at a time.
 #pragma once
 
 #include <memory>
@@ -8,8 +8,8 @@
 
 namespace ag::cuda {
 
-// Uses device `ordinal` in this process from now on (it makes the primary context). kNotFound: no
-// such device; kUnimplemented: no driver, or one that is too old; kUnavailable: others hold it.
+// Opens device `ordinal` in this process (makes the primary context). kNotFound: no such device;
+// kUnimplemented: no driver, or one that is too old; kUnavailable: another process holds it.
 StatusOr<std::unique_ptr<Driver>> OpenCudaDriver(int ordinal);
 
 }  // namespace ag::cuda

@@ -3,7 +3,7 @@
 namespace ag::cuda::internal {
 namespace {
 
-// After these the context is lost: every later call returns the same code.
+// True for codes after which the context is lost: every later call returns the same code.
 bool IsSticky(cudaError_t code) {
   switch (code) {
     case cudaErrorIllegalAddress:

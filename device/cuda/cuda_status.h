@@ -1,4 +1,5 @@
-// The CUDA runtime's codes as Status. See launch/driver.h for which code means what.
+// The CUDA runtime's codes as Status; launch/driver.h lists the meanings of the codes. Pure
+// functions.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -11,8 +12,8 @@ namespace internal {
 Status MakeCudaStatus(cudaError_t code, std::string what);
 }  // namespace internal
 
-// OK for cudaSuccess; else what was tried, the code's name and its text. A code after which no call
-// of this process will work says "sticky".
+// Returns OK for cudaSuccess; else a status with what was tried, the code's name and its text.
+// After a "sticky" code no call of this process works any more.
 template <class... Args>
 Status FromCuda(cudaError_t code, fmt::format_string<Args...> what, Args&&... args) {
   if (code == cudaSuccess) return OkStatus();

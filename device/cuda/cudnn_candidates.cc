@@ -15,7 +15,7 @@ constexpr int64_t kConfigsMax = 128;
 
 constexpr int64_t kLongSum = 2048;
 
-// The engine with this many kernel configurations is the one whose tiles the menu knows.
+// The menu knows the tiles of the engine with this many kernel configurations.
 constexpr int64_t kMenuConfigLast = 41;
 
 StatusOr<std::vector<CudnnKnob>> KnobsOf(const Descriptor& config) {
@@ -56,7 +56,7 @@ StatusOr<std::vector<Descriptor>> Heuristics(const CudnnGraph& graph,
                                    CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, kConfigsMax);
 }
 
-// The engine that the menu is for; -1: this graph has none here.
+// Returns the engine that the menu is for; -1: this graph has none here.
 StatusOr<int64_t> MenuEngine(const CudnnGraph& graph, const DeviceProperties& device) {
   AG_LET(const auto count, graph.graph.Get<int64_t>(CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT));
   for (int64_t i = 0; i < count; ++i) {
@@ -73,8 +73,8 @@ StatusOr<int64_t> MenuEngine(const CudnnGraph& graph, const DeviceProperties& de
 
 int64_t TilesOf64(const ProductShape& p) { return p.batch * ((p.m + 63) / 64) * ((p.n + 63) / 64); }
 
-// Engines that copy and split sums have other sizes as well: an engine of which every candidate has
-// a workspace at least as large as the smallest copy counts as copying.
+// Marks copies. Engines that copy and split sums also have other sizes, so an engine counts as
+// copying when each of its candidates has a workspace at least as large as the smallest copy.
 void MarkCopies(std::vector<CudnnCandidate>* found) {
   int64_t smallest = std::numeric_limits<int64_t>::max();
   for (const CudnnCandidate& candidate : *found) {
@@ -91,7 +91,7 @@ void MarkCopies(std::vector<CudnnCandidate>* found) {
   }
 }
 
-// Of modes A and B, and of the fallback where these have nothing; what the rules allow.
+// Returns the allowed candidates of modes A and B, or of the fallback where these have none.
 StatusOr<std::vector<CudnnCandidate>> FromHeuristics(const CudnnGraph& graph,
                                                      const DeviceProperties& device,
                                                      Precision precision) {
@@ -120,9 +120,9 @@ bool HasReady(const std::vector<CudnnCandidate>& found) {
   return std::ranges::any_of(found, IsReady);
 }
 
-// How many of the menu are worth their compilation of 0.2 to 1 s each, beside what was found:
-// most where nothing else is on tensor cores and without a copy, none where much is, unless the
-// product has so few tiles that splitting a long sum fills the device.
+// Returns how many of the menu are worth their compilation of 0.2 to 1 s each, beside the found
+// ones: most where nothing else is on tensor cores and without a copy, none where much is, unless
+// the product has so few tiles that splitting a long sum fills the device.
 size_t MenuSize(const std::vector<CudnnCandidate>& found, bool wants_split) {
   const bool all_compile = std::ranges::all_of(
       found, [](const CudnnCandidate& c) { return c.notes.compiles_at_run_time; });
@@ -132,8 +132,8 @@ size_t MenuSize(const std::vector<CudnnCandidate>& found, bool wants_split) {
   return ready < 8 ? 1 : 0;
 }
 
-// The other tiles of engines that compute on plain units without a copy: the heuristics offer one
-// tile each.
+// Returns the other tiles of engines that compute on plain units without a copy; the heuristics
+// offer one tile each.
 StatusOr<std::vector<CudnnCandidate>> OtherTiles(const CudnnGraph& graph,
                                                  const DeviceProperties& device,
                                                  Precision precision,
@@ -150,7 +150,7 @@ StatusOr<std::vector<CudnnCandidate>> OtherTiles(const CudnnGraph& graph,
       CudnnChoice choice = given.choice;
       choice.knobs[tile - given.choice.knobs.begin()].value = size;
       StatusOr<CudnnCandidate> candidate = FindCudnnCandidate(graph, device, precision, choice);
-      if (candidate.status().code() == StatusCode::kInvalidArgument) continue;  // Not taken.
+      if (candidate.status().code() == StatusCode::kInvalidArgument) continue;  // Not accepted.
       AG_TRY(candidate);
       more.push_back(*std::move(candidate));
     }
@@ -163,7 +163,7 @@ struct MenuOptions {
   size_t max = 0;
 };
 
-// The menu's choices that the engine takes.
+// Returns the menu's choices that the engine accepts.
 StatusOr<std::vector<CudnnCandidate>> FromMenu(const CudnnGraph& graph,
                                                const DeviceProperties& device, Precision precision,
                                                const MenuOptions& options) {
@@ -175,7 +175,7 @@ StatusOr<std::vector<CudnnCandidate>> FromMenu(const CudnnGraph& graph,
   for (const CudnnChoice& choice : CudnnMenu(engine, graph.product, options.sms, tries)) {
     if (found.size() == options.max) break;
     StatusOr<CudnnCandidate> candidate = FindCudnnCandidate(graph, device, precision, choice);
-    if (candidate.status().code() == StatusCode::kInvalidArgument) continue;  // Not taken.
+    if (candidate.status().code() == StatusCode::kInvalidArgument) continue;  // Not accepted.
     AG_TRY(candidate);
     found.push_back(*std::move(candidate));
   }
@@ -192,7 +192,7 @@ StatusOr<std::vector<CudnnCandidate>> CudnnCandidates(const CudnnGraph& graph,
   const size_t menu_max = MenuSize(found, is_small && graph.product.k >= kLongSum);
   AG_LET(std::vector<CudnnCandidate> menu,
          FromMenu(graph, device, precision, {.sms = chip.sms, .max = menu_max}));
-  // What the heuristics say of run-time engines are large tiles.
+  // The heuristics offer large tiles of the run-time engines.
   const auto at = is_small && !HasReady(found) ? found.begin() : found.end();
   found.insert(at, std::make_move_iterator(menu.begin()), std::make_move_iterator(menu.end()));
   if (!HasReady(found)) {

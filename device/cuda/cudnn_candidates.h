@@ -1,19 +1,19 @@
 // The kernels that cuDNN has for a graph, as names that mean the same in every process: an engine
 // and its knobs, "cudnn:e41/2=5,13=1,25=1" (cudnnBackendKnobType_t=value, ascending; engines and
-// knobs are numbered by pattern and version of cuDNN, which is part of the environment).
+// knobs are numbered by pattern and version of cuDNN, which is part of the environment). Pure
+// functions.
 //
 // Candidates come from cuDNN's heuristics (modes A and B; the fallback list when these give
 // nothing) and from a menu of our own: the heuristics never offer the small tiles and the split
 // sums of the engines that compile at run time, nor all tiles of those on plain units (strict
-// fp32). Refused by rule:
+// fp32). These are refused:
 //   - inputs rounded to a narrower type (DOWN_CONVERT_INPUTS) for f32 operands;
 //   - tensor cores (TENSOR_CORE) for f32 operands under fp32, which means no TF32;
 //   - sums in less than f32 (REDUCED_PRECISION_REDUCTION);
 //   - results that differ from run to run (NONDETERMINISTIC);
 //   - weights in a layout of its own (the int8 reorderings).
-// A workspace as large as whole packed tensors is a hidden copy: such candidates come last. Engines
-// that would allocate or cannot be captured cannot be told by their notes: that is seen when their
-// nodes are captured.
+// A workspace as large as whole packed tensors is a hidden copy: such candidates come last. Notes
+// do not tell which engines allocate or cannot be captured; capturing their nodes shows it.
 //
 // Nothing here needs a device. Engines that compile at run time are listed only where libcuda.so.1
 // can be loaded.
@@ -32,17 +32,17 @@ struct CudnnKnob {
   auto operator<=>(const CudnnKnob&) const = default;
 };
 
-// What a kernel's name says.
+// The contents of a kernel's name.
 struct CudnnChoice {
   int64_t engine = 0;
   std::vector<CudnnKnob> knobs;  // By type, ascending. Others have the engine's defaults.
   bool operator==(const CudnnChoice&) const = default;
 };
 std::string CudnnName(const CudnnChoice& choice);
-// kInvalidArgument: not a name that CudnnName writes.
+// Returns the choice of a name. kInvalidArgument: not a name that CudnnName writes.
 StatusOr<CudnnChoice> ParseCudnnName(std::string_view name);
 
-// Notes of an engine; numerical first.
+// The notes of an engine; numerical first.
 struct CudnnNotes {
   bool tensor_core = false;
   bool down_convert_inputs = false;
@@ -60,24 +60,25 @@ struct CudnnCandidate {
   Descriptor config;      // The finalized engine configuration.
 };
 
-// Why a kernel of these notes may not compute for this precision and stored type; "": it may.
+// Returns why a kernel with these notes may not compute for this precision and stored type; "": it
+// may.
 std::string RefusalOf(const CudnnNotes& notes, Precision precision, DType stored);
 
-// Whether a workspace is the size of packed copies of some of the tensors.
+// Returns true when a workspace has the size of packed copies of some of the tensors.
 bool HoldsCopy(const CudnnGraph& graph, const CudnnChoice& choice, int64_t workspace_bytes);
 
-// Candidates for `graph`, best guess first. Empty: cuDNN has none that may be taken.
+// Returns the candidates for `graph`, best guess first. Empty: cuDNN has none that is allowed.
 StatusOr<std::vector<CudnnCandidate>> CudnnCandidates(const CudnnGraph& graph,
                                                       const DeviceProperties& device,
                                                       Precision precision, const Chip& chip);
 
-// The candidate of a choice. kInvalidArgument: the engine, a knob or its value does not exist for
-// this graph, or the rules refuse it.
+// Returns the candidate of a choice. kInvalidArgument: the engine, a knob or its value does not
+// exist for this graph, or the rules refuse it.
 StatusOr<CudnnCandidate> FindCudnnCandidate(const CudnnGraph& graph, const DeviceProperties& device,
                                             Precision precision, const CudnnChoice& choice);
 
-// The menu: choices for an engine that has the two knobs KERNEL_CFG and SPLIT_K_SLC, for a product
-// of this shape on `sms` multiprocessors, best guess first, at most `max`.
+// Returns the menu: choices for an engine with the two knobs KERNEL_CFG and SPLIT_K_SLC, for a
+// product of this shape on `sms` multiprocessors, best guess first, at most `max`.
 std::vector<CudnnChoice> CudnnMenu(int64_t engine, const ProductShape& product, int sms,
                                    size_t max);
 

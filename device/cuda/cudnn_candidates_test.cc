@@ -1,4 +1,4 @@
-// What cuDNN has for the zoo's convolutions on an H200 and an H100, asked without a device.
+// Tests of cuDNN's candidates for the zoo's convolutions on an H200 and an H100, without a device.
 #include "device/cuda/cudnn_candidates.h"
 
 #include <gtest/gtest.h>
@@ -19,8 +19,8 @@ DeviceProperties Properties(const std::string& name) {
   return *DeviceProperties::FromJson(DevicePropertiesText(name));
 }
 
-// The distinct convolution groups of a zoo model, with channels last, padded where they are no
-// multiple of 8, and whether each has more than one channel in a group.
+// Returns the distinct convolution groups of a zoo model, with channels last, padded where they are
+// no multiple of 8, and whether each has more than one channel in a group.
 struct ZooGroup {
   GroupProblem problem;
   Plan plan;
@@ -32,7 +32,7 @@ std::vector<ZooGroup> ConvolutionsOf(const std::string& model) {
   MemoryWeights weights;
   const Graph graph = *CleanUp(*BuildZooModel(model, {}, &weights), RuleSet::Shipped());
   DeviceSpec spec = LoadSpec(AG_SOURCE_DIR, "h200");
-  // Both convolutions of a separable group can also run alone, and then are cuDNN's as well.
+  // Both convolutions of a separable group can also run alone, and then cuDNN can run them.
   std::erase_if(spec.patterns, [](const GroupPattern& p) { return p.name == "separable"; });
   RooflineTimes times(spec);
   std::vector<ZooGroup> found;
@@ -54,7 +54,7 @@ std::vector<ZooGroup> ConvolutionsOf(const std::string& model) {
   return found;
 }
 
-// What one group has.
+// The candidates of one group.
 struct Count {
   int all = 0;
   int ready = 0;  // On tensor cores, without a hidden copy, not compiled at run time.
@@ -88,15 +88,15 @@ Count CountOf(const ZooGroup& zoo, const DeviceProperties& device, Precision pre
   return count;
 }
 
-// Every convolution that is not depthwise has a choice of ready kernels on tensor cores, in the
-// three precisions that allow them (that of an image by 7 x 7 few or none); the rest has a kernel
-// at least.
+// Every convolution that is not depthwise has several ready kernels on tensor cores in the three
+// precisions that allow them (that of an image by 7 x 7 few or none); the others have at least one
+// kernel.
 TEST(CudnnCandidates, CoverTheZoo) {
   const DeviceProperties h200 = Properties("h200");
   const struct {
     std::string model;
     size_t shapes;
-    int tf32, fp16, bf16;  // Ready kernels, at least, of each shape; 0: not asked.
+    int tf32, fp16, bf16;  // Ready kernels, at least, of each shape; 0: not checked.
   } cases[] = {
       {"resnet50", 29, 3, 14, 14},  {"resnext50", 28, 3, 3, 0},      {"inception_v3", 43, 3, 14, 0},
       {"squeezenet", 18, 3, 14, 0}, {"nasnet_mobile", 61, 3, 14, 0},
@@ -124,7 +124,7 @@ TEST(CudnnCandidates, CoverTheZoo) {
   }
 }
 
-// The same group with its channels as they are.
+// Returns the same group with its exact channels.
 ZooGroup Unpadded(const ZooGroup& padded) {
   ZooGroup zoo = padded;
   for (auto* layouts : {&zoo.problem.input_layouts, &zoo.problem.output_layouts}) {
@@ -134,9 +134,9 @@ ZooGroup Unpadded(const ZooGroup& padded) {
   return zoo;
 }
 
-// Convolutions of 3, 11, 22, 42, 44 and 84 channels: padded, they have a choice of kernels on
-// tensor cores that do not copy. As they are, all copy whole tensors in tf32, and most in fp16
-// where the image is such a tensor (a result alone mostly is not copied there).
+// Convolutions of 3, 11, 22, 42, 44 and 84 channels: padded, they have several kernels on tensor
+// cores that do not copy. With exact channels, all copy whole tensors in tf32, and most in fp16
+// where the image is such a tensor (a result alone is mostly not copied there).
 TEST(CudnnCandidates, PaddedChannelsNeedNoCopies) {
   const DeviceProperties h200 = Properties("h200");
   const struct {
@@ -207,7 +207,7 @@ b = const f32[256] seed 2
 output y = relu(conv(x, w, b) strides=[1,1] pads=[1,1,1,1] dilations=[1,1])
 )";
 
-// Without TF32 there are few kernels; the tiles of those without a copy are a choice.
+// Without TF32 there are few kernels, so the tiles of those without a copy are listed.
 TEST(CudnnCandidates, OfferTheTilesOfPlainUnits) {
   const TextGroup group(kImage, Precision::kFp32);
   int without_copy = 0;
@@ -218,7 +218,7 @@ TEST(CudnnCandidates, OfferTheTilesOfPlainUnits) {
   EXPECT_GE(without_copy, 5);
 }
 
-// A plain image is transposed by every kernel: all are marked, and so come last beside others.
+// Every kernel transposes a plain image: all are marked, and so come last beside others.
 TEST(CudnnCandidates, MarkTheCopiesOfPlainImages) {
   TextGroup group(kImage);
   group.group.inputs[0].layout = Layout::kPlain;
@@ -233,7 +233,7 @@ TEST(CudnnCandidates, MarkTheCopiesOfPlainImages) {
   EXPECT_GE(copies, 8);
 }
 
-// Channels last: no copy at all among the first ten, and none of these wants a large workspace.
+// Channels last: no copy among the first ten, and none of these has a large workspace.
 TEST(CudnnCandidates, BeginWithoutCopies) {
   for (const std::string device : {"h200", "h100"}) {
     for (const Precision precision : {Precision::kTf32, Precision::kFp16, Precision::kBf16}) {

@@ -1,4 +1,4 @@
-// Names of cuDNN's kernels, and the menu of those that its heuristics never offer.
+// The names of cuDNN's kernels, and the menu of kernels that its heuristics never offer.
 #include <algorithm>
 #include <charconv>
 #include <optional>
@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view kPrefix = "cudnn:e";
 
-// Reads a number at the front; nullopt: there is none, or it does not fit.
+// Reads the number at the front; nullopt: there is none, or it does not fit.
 std::optional<int64_t> TakeNumber(std::string_view* text) {
   int64_t number = 0;
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), number);
@@ -25,14 +25,14 @@ bool TakeMark(char mark, std::string_view* text) {
   return true;
 }
 
-// Kernel configurations of the engine by tile: pixels x channels x summed elements per step.
+// The engine's kernel configurations by tile: pixels x channels x summed elements per step.
 struct Tile {
   int64_t config, m, n, k;
 };
 constexpr Tile kTiles[] = {{36, 32, 32, 64}, {20, 64, 64, 32}, {12, 64, 64, 64}, {39, 16, 64, 32}};
 
-// Microseconds that the product may take, by how much each multiprocessor loads (about 67 KB/us)
-// and how many rounds of blocks there are; splitting costs another pass.
+// Estimates the product's microseconds from the bytes that each multiprocessor loads (about 67
+// KB/us) and the rounds of blocks; splitting costs another pass.
 double GuessMicros(const ProductShape& p, const Tile& tile, int64_t split, int sms) {
   const int64_t blocks =
       p.batch * ((p.m + tile.m - 1) / tile.m) * ((p.n + tile.n - 1) / tile.n) * split;
@@ -68,7 +68,7 @@ StatusOr<CudnnChoice> ParseCudnnName(std::string_view name) {
     if (!value || (!choice.knobs.empty() && choice.knobs.back().type >= *type)) return bad;
     choice.knobs.push_back({static_cast<int>(*type), *value});
   }
-  if (!rest.empty() || CudnnName(choice) != name) return bad;  // One way to write each name.
+  if (!rest.empty() || CudnnName(choice) != name) return bad;  // Each choice has one name.
   return choice;
 }
 
@@ -81,7 +81,7 @@ std::vector<CudnnChoice> CudnnMenu(int64_t engine, const ProductShape& product, 
   std::vector<Priced> menu;
   for (const Tile& tile : kTiles) {
     for (int64_t split = 1; split <= 16; split *= 2) {
-      if (split > 1 && product.k / split < 2 * tile.k) break;  // Nothing left to overlap.
+      if (split > 1 && product.k / split < 2 * tile.k) break;  // Nothing is left to overlap.
       menu.push_back(
           {GuessMicros(product, tile, split, sms),
            {engine,

@@ -1,4 +1,4 @@
-// Convolution groups as operation graphs.
+// Convolution groups as cuDNN's operation graphs.
 #include "device/cuda/cudnn_maker.h"
 #include "plan/node_layouts.h"
 
@@ -8,8 +8,8 @@ namespace {
 using Raw = cudnnBackendDescriptor_t;
 using Kind = CudnnBinding::Kind;
 
-// Padded channels count as channels. An activation of rank 3 becomes an image of one row. Where
-// both layouts are the same bytes the tensor counts as channels last.
+// Returns the tensor's place. Padded channels count as channels. An activation of rank 3 becomes an
+// image of one row. Where both layouts have the same bytes the tensor counts as channels last.
 StatusOr<CudnnPlace> PlaceOf(const Shape& shape, Layout layout) {
   if (BlockOf(layout) != 1 || shape.size() < 3 || shape.size() > 5) {
     return Err(StatusCode::kUnimplemented, "Conv: {} in layout {}", ShapeToString(shape),
@@ -26,7 +26,7 @@ StatusOr<CudnnPlace> PlaceOf(const Shape& shape, Layout layout) {
   return place;
 }
 
-// Axes of a tensor of `rank`, channels last.
+// Returns the axes of a tensor of `rank`, channels last.
 std::vector<int> LastOrder(size_t rank) {
   std::vector<int> order{0};
   for (size_t i = 2; i < rank; ++i) order.push_back(static_cast<int>(i));
@@ -77,8 +77,8 @@ Status CheckConvolution(const GroupContext& context) {
   return OkStatus();
 }
 
-// How long the weights' axes are in memory: as many channels as x and y have there. kUnimplemented:
-// padding falls into the middle of the channels of groups.
+// Returns the length of the weights' axes in memory: as many channels as x and y have there.
+// kUnimplemented: padding is between the channels of groups.
 StatusOr<CudnnNumbers> PaddedWeights(const Node& node, const Shape& w, const CudnnPlace& x,
                                      const CudnnPlace& y) {
   const int64_t groups = node.Int("group");
@@ -95,7 +95,7 @@ StatusOr<CudnnNumbers> PaddedWeights(const Node& node, const Shape& w, const Cud
   return padded;
 }
 
-// Padding must stay zero behind the activation.
+// Fails unless padding stays zero after the activation.
 Status CheckActivation(const GroupTail& tail, const Shape& shape, const CudnnPlace& y) {
   const bool stays = tail.activation == nullptr || GivesZeroForZero(*tail.activation);
   if (stays || y.dims[1] == shape[1]) return OkStatus();
@@ -128,7 +128,7 @@ StatusOr<ConvolutionTensors> MakeTensors(const GroupContext& context, CudnnMaker
   return t;
 }
 
-// Addend and bias of a convolution; the bias takes up all vectors that are added.
+// Makes addend and bias of a convolution; the bias is the sum of all added vectors.
 Status MakeAddends(const GroupContext& context, const GroupTail& tail, const CudnnPlace& y,
                    DType stored, CudnnMaker* maker, CudnnMaker::Addends* addends) {
   const Node& node = context.node(0);

@@ -1,4 +1,4 @@
-// Dense groups as operation graphs.
+// Dense groups as cuDNN's operation graphs.
 #include "device/cuda/cudnn_maker.h"
 #include "device/cuda/dense_problem.h"
 
@@ -7,13 +7,13 @@ namespace {
 
 using Raw = cudnnBackendDescriptor_t;
 
-// A row-major matrix per product of the batch; one that is shared has a batch of 1.
+// Returns a row-major matrix per product of the batch; a shared one has a batch of 1.
 CudnnPlace MatrixPlace(int64_t batch, int64_t stride, int64_t rows, int64_t columns) {
   const int64_t count = stride == 0 ? 1 : batch;
   return {{count, rows, columns}, {stride == 0 ? rows * columns : stride, columns, 1}};
 }
 
-// The tensors of a matmul, addend and bias included.
+// The tensors of a matmul, with addend and bias.
 struct DenseTensors {
   CudnnPlace d;
   Raw a_tensor = nullptr, b_tensor = nullptr, d_tensor = nullptr;

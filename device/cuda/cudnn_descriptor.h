@@ -1,13 +1,14 @@
-// Descriptors of cuDNN's backend interface: everything there is an opaque object with numbered,
-// typed attributes that is filled, then finalized, then read. A Descriptor owns one.
+// Descriptors of cuDNN's backend interface: each is an opaque object with numbered, typed
+// attributes that is filled, then finalized, then read. A Descriptor owns one. One thread at a
+// time; no call here needs a device or a driver.
 //
 //   AG_LET(Descriptor relu, DescriptorBuilder(CUDNN_BACKEND_POINTWISE_DESCRIPTOR, "relu")
 //                               .Set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_POINTWISE_RELU_FWD)
 //                               .Set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_FLOAT)
 //                               .Finish());
 //
-// A descriptor that another one refers to must live until that one is finalized: cuDNN then holds
-// what it needs of it. No call here needs a device or a driver. Not thread-safe.
+// A descriptor that another one refers to must live until that one is finalized; then cuDNN holds
+// what it needs of it.
 #pragma once
 
 #include <cudnn_backend.h>
@@ -22,7 +23,7 @@
 
 namespace ag::cuda {
 
-// The type that the library wants named beside each value.
+// The library's type that is named beside each value.
 template <class T>
 inline constexpr cudnnBackendAttributeType_t kAttributeType = [] {
   static_assert(sizeof(T) == 0, "no attribute of cuDNN has this type");
@@ -56,7 +57,7 @@ struct DescriptorTraits {
 
 class Descriptor {
  public:
-  // An empty one, not finalized: for GetAttribute to fill.
+  // Returns an empty one, not finalized, which GetAttribute fills.
   static StatusOr<Descriptor> Make(cudnnBackendDescriptorType_t type);
 
   cudnnBackendDescriptor_t get() const { return handle_.get(); }
@@ -69,7 +70,7 @@ class Descriptor {
       return Err(StatusCode::kInternal, "cuDNN: attribute {} is missing", static_cast<int>(name));
     return value;
   }
-  // All of them, at most `max`.
+  // Returns all values, at most `max`.
   template <class T>
   StatusOr<std::vector<T>> GetAll(cudnnBackendAttributeName_t name, int64_t max) const {
     std::vector<T> values(max);
@@ -78,7 +79,7 @@ class Descriptor {
     return values;
   }
   StatusOr<std::string> GetText(cudnnBackendAttributeName_t name) const;
-  // The descriptors of an attribute, of the type that it holds, at most `max`. (cuDNN fills
+  // Returns the descriptors of an attribute, which have `type`, at most `max`. (cuDNN fills
   // descriptors that the caller made.)
   StatusOr<std::vector<Descriptor>> GetDescriptors(cudnnBackendAttributeName_t name,
                                                    cudnnBackendDescriptorType_t type,
@@ -91,7 +92,7 @@ class Descriptor {
   UniqueHandle<DescriptorTraits> handle_;
 };
 
-// Fills a descriptor. The first error is kept and returned by Finish, within `what`.
+// A builder of one descriptor. Finish returns the first error, within `what`.
 class DescriptorBuilder {
  public:
   DescriptorBuilder(cudnnBackendDescriptorType_t type, std::string what);

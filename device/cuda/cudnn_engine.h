@@ -1,4 +1,4 @@
-// Engines of cuDNN and their configurations: what a graph's candidates are made of.
+// Engines of cuDNN and their configurations, the parts of a graph's candidates. Pure functions.
 #pragma once
 
 #include "device/cuda/cudnn_candidates.h"
@@ -7,15 +7,16 @@ namespace ag::cuda {
 
 inline constexpr int64_t kCudnnKnobsMax = CUDNN_KNOB_TYPE_COUNTS;
 
-// An engine for the graph. An error: there is none of this number, or not for this device.
+// Returns an engine for the graph, or an error when this number does not exist or is not for this
+// device.
 StatusOr<Descriptor> CudnnEngine(const CudnnGraph& graph, const DeviceProperties& device,
                                  int64_t index);
 StatusOr<CudnnNotes> CudnnNotesOf(const Descriptor& engine);
 
-// The last value of knob `type`; -1: the engine does not have it.
+// Returns the last value of knob `type`; -1: the engine does not have it.
 StatusOr<int64_t> LastKnobValue(const Descriptor& engine, cudnnBackendKnobType_t type);
 
-// Completes what is known of a finalized configuration.
+// Returns the candidate of a finalized configuration.
 StatusOr<CudnnCandidate> DescribeCudnn(const CudnnGraph& graph, Descriptor config,
                                        CudnnChoice choice, const CudnnNotes& notes);
 

@@ -8,7 +8,7 @@
 namespace ag::cuda {
 namespace {
 
-// "uid kind index", one a tensor.
+// Returns "uid kind index", one per tensor.
 std::string Bindings(const CudnnGraph& graph) {
   static constexpr const char* kKinds[] = {"in", "out", "const", "scalar"};
   std::string said;
@@ -34,7 +34,7 @@ TEST(CudnnGraph, OfAConvolutionWithAResidual) {
   const StatusOr<CudnnGraph> graph = BuildCudnnGraph(group.context());
   ASSERT_TRUE(graph.ok()) << graph.status();
   EXPECT_EQ(Bindings(*graph), "in 0, const 0, out 0, in 1, const 1");
-  // Weights lie as the image does, channels last.
+  // Weights have the image's order, channels last.
   EXPECT_EQ(graph->constants[0].order, (std::vector<int>{0, 2, 3, 1}));
   EXPECT_EQ(graph->constants[0].stored, DType::kFloat16);
   EXPECT_EQ(graph->constants[1].shape, (Shape{64}));
@@ -44,7 +44,7 @@ TEST(CudnnGraph, OfAConvolutionWithAResidual) {
   EXPECT_EQ(graph->tensor_bytes[0].exact, 401'408);
 }
 
-// What is added and the result are padded to 24 channels, the image to 48; weights and bias alike.
+// Addend and result are padded to 24 channels, the image to 48; weights and bias likewise.
 constexpr std::string_view kBroken = R"(
 input x f32[1,42,14,14]
 input r f32[1,22,14,14]
@@ -132,7 +132,7 @@ output y = add(conv(x, w, b) strides=[2,2] pads=[0,1,1,0] dilations=[1,1] group=
   EXPECT_EQ(graph->product.batch, 2);
 }
 
-// Every activation of the spec's patterns has an exact form; scalars are handed over by value.
+// Every activation of the spec's patterns has an exact form; scalars are passed by value.
 TEST(CudnnGraph, EveryActivationHasAForm) {
   const struct {
     std::string_view activation;

@@ -6,11 +6,11 @@ namespace {
 using Kind = CudnnBinding::Kind;
 using Raw = cudnnBackendDescriptor_t;
 
-// What cuDNN may assume of every pointer; DeviceSpec::alignment_bytes promises it.
+// The alignment of every pointer for cuDNN; DeviceSpec::alignment_bytes promises it.
 constexpr int64_t kCudnnAlignment = 16;
 constexpr int64_t kInnerUid = 1000;  // Above those of tensors in memory.
 
-// The sum in the order that precompiled engines know, then the activation.
+// Returns the sum in the order of precompiled engines, then the activation.
 StatusOr<std::vector<PointwiseStep>> StepsOf(const GroupTail& tail,
                                              const CudnnMaker::Addends& addends) {
   using Operand = PointwiseStep::Operand;

@@ -1,4 +1,5 @@
-// Makes the descriptors of one operation graph: tensors, then the product, then what follows it.
+// The maker of one operation graph's descriptors: tensors, then the product, then the steps after
+// it. One thread at a time.
 #pragma once
 
 #include "device/cuda/cudnn_graph.h"
@@ -9,22 +10,22 @@ namespace ag::cuda {
 
 using CudnnNumbers = std::vector<int64_t>;
 
-// A tensor as cuDNN wants it said.
+// A tensor in cuDNN's terms.
 struct CudnnPlace {
   CudnnNumbers dims, strides;
   bool channels_last = false;
 };
 
-// Strides of a dense tensor, in elements.
+// Returns the strides of a dense tensor, in elements.
 CudnnNumbers CudnnStrides(const CudnnNumbers& dims, bool channels_last);
 
 class CudnnMaker {
  public:
-  // kUnimplemented: `stored` is none of f32, f16, bf16.
+  // Returns a maker. kUnimplemented: `stored` is none of f32, f16, bf16.
   static StatusOr<CudnnMaker> For(DType stored);
 
-  // A tensor in memory: at a port, at a constant, or at what of both the edge is. `channel_axis` is
-  // the axis that cuDNN would pad. Pointers stay good as long as the graph.
+  // Make a tensor in memory: at a port, at a constant, or at either (Operand). `channel_axis` is
+  // the axis that cuDNN would pad. Pointers stay valid as long as the graph.
   StatusOr<cudnnBackendDescriptor_t> Bound(const CudnnPlace& place, CudnnBinding binding,
                                            int64_t channel_axis);
   StatusOr<cudnnBackendDescriptor_t> Constant(const CudnnPlace& place, ConstantRecipe recipe,
@@ -32,9 +33,9 @@ class CudnnMaker {
   StatusOr<cudnnBackendDescriptor_t> Operand(const GroupContext& context, Edge edge,
                                              const CudnnPlace& place, ConstantRecipe recipe,
                                              int64_t channel_axis);
-  // A tensor inside the graph, in f32.
+  // Makes a tensor inside the graph, in f32.
   StatusOr<cudnnBackendDescriptor_t> Inner(const CudnnPlace& place);
-  // Adds to the graph's signature. Tensors and what follows the product are in it already.
+  // Adds to the graph's signature, which already contains tensors and the steps after the product.
   void Sign(std::string_view text) { graph_.signature += text; }
   // Finishes a descriptor and keeps it.
   StatusOr<cudnnBackendDescriptor_t> Keep(DescriptorBuilder& builder);
@@ -44,12 +45,12 @@ class CudnnMaker {
     cudnnBackendDescriptor_t addend = nullptr;
     cudnnBackendDescriptor_t bias = nullptr;
   };
-  // Whether anything follows the product, so that it is an inner tensor.
+  // Returns true when anything follows the product, so that the product is an inner tensor.
   static bool HasTail(const GroupTail& tail, const Addends& addends) {
     return addends.addend != nullptr || addends.bias != nullptr || tail.activation != nullptr;
   }
-  // Appends what follows `operation`, which writes `product`; the last step writes `y`. Both lie as
-  // `place` says. REQUIRES: product == y exactly when nothing follows.
+  // Appends the steps after `operation`, which writes `product`; the last step writes `y`. Both
+  // have the form `place`. REQUIRES: product == y exactly when nothing follows.
   StatusOr<CudnnGraph> Finish(cudnnBackendDescriptor_t operation, cudnnBackendDescriptor_t product,
                               cudnnBackendDescriptor_t y, const CudnnPlace& place,
                               const GroupTail& tail, const Addends& addends) &&;
@@ -73,7 +74,7 @@ class CudnnMaker {
   int64_t inner_ = 0;
 };
 
-// The two kinds of product (BuildCudnnGraph chooses).
+// Return the graph of each kind of product (BuildCudnnGraph chooses).
 StatusOr<CudnnGraph> BuildCudnnConvolution(const GroupContext& context);
 StatusOr<CudnnGraph> BuildCudnnDense(const GroupContext& context);
 

@@ -26,7 +26,7 @@ class Chain {
     steps_.push_back(
         {.mode = CUDNN_POINTWISE_RELU_FWD, .x = last(), .upper = upper, .slope = slope});
   }
-  // alpha x + beta, clipped to [0, 1].
+  // Appends alpha x + beta, clipped to [0, 1].
   void HardSigmoid(double alpha, double beta) {
     Scalar(CUDNN_POINTWISE_MUL, alpha);
     Scalar(CUDNN_POINTWISE_ADD, beta);

@@ -1,4 +1,4 @@
-// The element-wise steps behind a product in an operation graph of cuDNN.
+// The element-wise steps after a product in an operation graph of cuDNN. Pure functions.
 #pragma once
 
 #include <limits>
@@ -18,13 +18,13 @@ struct PointwiseStep {
   Operand operand = Operand::kNone;
   ChainValue b = 0;
   float scalar = 0;
-  // RELU_FWD alone.
+  // RELU_FWD only.
   double upper = std::numeric_limits<double>::infinity();
   double slope = 0;
 };
 
-// Appends the activation of the chain's last value, by the reference's formula. Where cuDNN has a
-// mode of that meaning it is one step, else a composition. kUnimplemented: an operator that is no
+// Appends the activation of the chain's last value, by the reference's formula: one step where
+// cuDNN has a mode of that meaning, else a composition. kUnimplemented: the operator is not an
 // activation.
 Status AppendActivation(const Node& node, std::vector<PointwiseStep>* steps);
 

@@ -1,4 +1,4 @@
-// The steps of every activation, carried out on numbers, against the reference kernels.
+// Computes the steps of every activation on numbers and compares them with the reference kernels.
 #include "device/cuda/cudnn_pointwise.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 namespace ag::cuda {
 namespace {
 
-// What cuDNN documents of each mode.
+// cuDNN's documented meaning of each mode.
 double Apply(const PointwiseStep& step, double x, double b) {
   switch (step.mode) {
     case CUDNN_POINTWISE_ADD:

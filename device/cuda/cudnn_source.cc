@@ -29,7 +29,7 @@ Status CheckVersion() {
 
 class CudnnKernel : public GroupKernel {
  public:
-  // `constants` are the device's addresses of the graph's.
+  // `constants` are the device addresses of the graph's constants.
   CudnnKernel(std::shared_ptr<CudnnHandle> handle, std::vector<CudnnBinding> bindings,
               std::shared_ptr<const CudnnSource::CudnnPlan> plan,
               std::vector<const std::byte*> constants)
@@ -68,7 +68,7 @@ class CudnnKernel : public GroupKernel {
         pointer = constants_[binding.index];
         break;
       case Kind::kScalar:
-        return const_cast<float*>(&binding.scalar);  // Read by cuDNN at once, from the host.
+        return const_cast<float*>(&binding.scalar);  // cuDNN reads it at once, from the host.
     }
     if (pointer == nullptr || reinterpret_cast<uintptr_t>(pointer) % kAlignment != 0) {
       return Err(StatusCode::kInvalidArgument, "{}: tensor {} at {} is not aligned to {} bytes",
@@ -97,7 +97,7 @@ class CudnnKernel : public GroupKernel {
   }
 
   std::shared_ptr<CudnnHandle> handle_;
-  std::vector<CudnnBinding> bindings_;                  // Those of plan_ but for the ports.
+  std::vector<CudnnBinding> bindings_;                  // Those of plan_ except the ports.
   std::shared_ptr<const CudnnSource::CudnnPlan> plan_;  // Of this graph, or of an equal one.
   std::vector<const std::byte*> constants_;
 };
@@ -110,7 +110,7 @@ StatusOr<Descriptor> BuildPlan(const CudnnCandidate& candidate, const DeviceProp
       .Finish();
 }
 
-// A plan as its JSON text says.
+// Returns the plan of a JSON text.
 StatusOr<Descriptor> ReadPlan(std::string_view text, const DeviceProperties& device) {
   return DescriptorBuilder(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, "kept plan")
       .Set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, device.descriptor())
@@ -118,7 +118,7 @@ StatusOr<Descriptor> ReadPlan(std::string_view text, const DeviceProperties& dev
       .Finish();
 }
 
-// What other threads must do first, to work on the calling one's device.
+// Returns a function that makes the calling thread's device the current one of another thread.
 std::function<void()> UseThisDevice() {
   int ordinal = 0;
   const Status status = FromCuda(cudaGetDevice(&ordinal), "ask for the device");
@@ -172,7 +172,7 @@ StatusOr<std::vector<std::string>> CudnnSource::Kernels(const GroupContext& cont
   const StatusOr<std::vector<CudnnCandidate>> candidates =
       CudnnCandidates(graph, device_, context.precision, context.chip);
   if (candidates.status().code() == StatusCode::kInternal) {
-    // A graph that the library chokes on: other sources may have a kernel.
+    // The library fails for this graph; other sources may have a kernel.
     return Err(StatusCode::kUnimplemented, "{}", Message(candidates.status()));
   }
   AG_TRY(candidates);
@@ -182,7 +182,7 @@ StatusOr<std::vector<std::string>> CudnnSource::Kernels(const GroupContext& cont
 }
 
 StatusOr<Descriptor> CudnnSource::Build(const CudnnCandidate& candidate, const std::string& key) {
-  // cuDNN takes damaged code for good; what the folder gives is whole.
+  // cuDNN accepts damaged code, but the folder only gives complete files.
   const bool keep = compiled_plans_.keeps_anything() && candidate.notes.compiles_at_run_time;
   const Digest digest = keep ? Sha256(device_key_ + key) : Digest();
   if (keep) {
@@ -210,7 +210,7 @@ StatusOr<CudnnSource::SharedPlan> CudnnSource::NewPlan(CudnnGraph graph, Precisi
   AG_LET(plan->candidate, FindCudnnCandidate(plan->graph, device_, precision, choice));
   StatusOr<Descriptor> built = Build(plan->candidate, key);
   if (!built.ok() && built.status().code() != StatusCode::kResourceExhausted) {
-    // A kernel that does not compile or load: others may.
+    // A kernel that does not compile or load; others may.
     return Err(StatusCode::kUnimplemented, "{}", Message(built.status()));
   }
   AG_TRY(built);
@@ -230,7 +230,8 @@ CudnnSource::SharedPlan CudnnSource::Kept(const std::string& key, Precision prec
 
 StatusOr<CudnnSource::SharedPlan> CudnnSource::PlanOf(CudnnGraph graph, Precision precision,
                                                       const CudnnChoice& choice) {
-  // Plans of one precision are waited for: another one's may be refused where this one is not.
+  // Waits only for plans of the same precision: for another one the rules may refuse a kernel that
+  // is allowed here.
   const std::string key = graph.signature + CudnnName(choice);
   const std::string making_key = fmt::format("{} {}", key, static_cast<int>(precision));
   auto making = std::make_shared<Making>();
@@ -277,7 +278,7 @@ void CudnnSource::Prepare(const GroupContext& context) {
   workers_.Add([this, group = std::make_shared<const KeptGroup>(context)] { PrepareAll(group); });
 }
 
-// What goes wrong here is said when the kernel is made.
+// Compiles all; errors are reported when the kernel is made.
 void CudnnSource::PrepareAll(const std::shared_ptr<const KeptGroup>& group) {
   const StatusOr<CudnnGraph> graph = BuildCudnnGraph(group->context());
   if (!graph.ok()) return;

@@ -29,7 +29,7 @@ std::unique_ptr<CudnnSource> OpenDeviceless(const CudnnOptions& options = {}) {
   return *CudnnSource::Deviceless(DevicePropertiesText("h200"), options);
 }
 
-// A made kernel with the memory it uses.
+// A made kernel with the memory that it uses.
 struct Made {
   HostWeights weights;
   StatusOr<std::unique_ptr<GroupKernel>> kernel;
@@ -58,7 +58,7 @@ TEST(DeviceProperties, OtherTextsAreRefused) {
   }
 }
 
-// A name means the same kernel in another process: it is found again by a source that never listed.
+// A name means the same kernel in another process: a source that never listed it finds it.
 TEST(CudnnSource, EveryNameCanBeMadeAgain) {
   const TextGroup group(kConvolution);
   const std::vector<std::string> names = *OpenDeviceless()->Kernels(group.context());
@@ -130,7 +130,7 @@ TEST(CudnnSource, EnginesThatCompileAtRunTime) {
   EXPECT_GT((*made.kernel)->workspace_bytes(), 0);  // Partial sums.
 }
 
-// What was compiled is read by another process; what is damaged is compiled anew.
+// Another process reads compiled code; damaged code is compiled anew.
 TEST(CudnnSource, CompiledKernelsAreKeptInAFolder) {
   const TempDir dir = *TempDir::Make("plans");
   const TextGroup group(kSwish);
@@ -149,13 +149,13 @@ TEST(CudnnSource, CompiledKernelsAreKeptInAFolder) {
   const std::string kept = *ReadFile(path);
   EXPECT_GT(kept.size(), 10'000u);  // With the kernel's code.
   EXPECT_EQ(workspace_of_new_source(), compiled);
-  EXPECT_EQ(*ReadFile(path), kept);  // Not compiled again, which gives other bytes.
+  EXPECT_EQ(*ReadFile(path), kept);  // Not compiled again, which would give other bytes.
   ASSERT_TRUE(WriteFileAtomically(path, kept.substr(0, kept.size() / 2)).ok());
   EXPECT_EQ(workspace_of_new_source(), compiled);
   EXPECT_GT(ReadFile(path)->size(), kept.size() * 3 / 4);
 }
 
-// Which kernels were compiled at run time; waits for as many.
+// The kernels that were compiled at run time; waits for a number of them.
 class Compiled {
  public:
   void Note(const std::string& kernel) {
@@ -179,7 +179,7 @@ class Compiled {
   std::vector<std::string> kernels_ AG_GUARDED_BY(mutex_);
 };
 
-// A swish that makes every engine compile, of a size that is compiled quickly.
+// A swish that makes every engine compile, of a size that compiles quickly.
 constexpr std::string_view kSmallSwish = R"(
 input x f32[1,64,7,7]
 w = const f32[64,64,1,1] seed 1
@@ -218,7 +218,7 @@ TEST(CudnnSource, EndsWithWorkLeft) {
             OpenDeviceless()->Kernels(TextGroup(kSmallSwish).context())->size());
 }
 
-// Equal groups share a compiled kernel; groups that differ in anything do not.
+// Equal groups share a compiled kernel; different groups do not.
 TEST(CudnnGraph, SignaturesTellGraphsApart) {
   const auto signature = [](std::string_view attributes, std::string_view activation) {
     const TextGroup group(fmt::format(R"(

@@ -7,13 +7,13 @@
 namespace ag::cuda {
 namespace {
 
-// An axis of the batch: its size in the result, and how far A and B move along it.
+// An axis of the batch: its size in the result, and the strides of A and B along it.
 struct BatchAxis {
   int64_t size = 1;
   int64_t a = 0, b = 0;
 };
 
-// Batch axes from outside, without those of size 1.
+// Returns the batch axes from outside, without those of size 1.
 std::vector<BatchAxis> BatchAxes(const Shape& a, const Shape& b, const Shape& result) {
   std::vector<BatchAxis> axes;
   int64_t a_stride = a[a.size() - 1] * a[a.size() - 2];
@@ -33,7 +33,7 @@ std::vector<BatchAxis> BatchAxes(const Shape& a, const Shape& b, const Shape& re
   return axes;
 }
 
-// Joins neighbours that one stride walks through in both operands.
+// Joins neighbouring axes that have one stride in both operands.
 std::vector<BatchAxis> Joined(const std::vector<BatchAxis>& axes) {
   std::vector<BatchAxis> joined;
   for (const BatchAxis& axis : axes) {
@@ -47,8 +47,7 @@ std::vector<BatchAxis> Joined(const std::vector<BatchAxis>& axes) {
   return joined;
 }
 
-// What padding asks of a convolution: that whatever is as large as the result has it, and that it
-// stays zero.
+// Fails unless every tensor of the result's size has the result's padding and padding stays zero.
 Status CheckPadding(const GroupContext& context, const DenseProblem& p) {
   const Port& result = context.group.outputs[0];
   const bool is_padded = p.n != p.result[1];
@@ -70,7 +69,7 @@ Status CheckOperands(const GroupContext& context, DType stored, Layout layout) {
   std::vector<Port> ports = context.group.inputs;
   ports.push_back(context.group.outputs[0]);
   for (const Port& port : ports) {
-    // (A vector of channels is the same in every layout.)
+    // (A vector of channels has the same bytes in every layout.)
     const bool is_last = IsChannelsLast(layout) && IsChannelsLast(port.layout);
     if (port.layout != layout && !is_last &&
         !HasSameBytes(context.graph.type(port.edge), port.layout, layout)) {
@@ -94,7 +93,7 @@ bool AreAll(const Ints& values, int64_t wanted) {
   return std::ranges::all_of(values, [&](int64_t value) { return value == wanted; });
 }
 
-// A convolution that looks at one pixel.
+// Sets the problem of a convolution that reads one pixel.
 Status SetPointwise(const GroupContext& context, DenseProblem* p) {
   const Node& node = context.node(0);
   const Shape& w = context.graph.type(p->b).shape;
@@ -127,7 +126,7 @@ Status SetMatMul(const GroupContext& context, DenseProblem* p) {
   p->k = a.back();
   p->n = b.back();
   std::vector<BatchAxis> axes = Joined(BatchAxes(a, b, p->result));
-  // Rows lie behind one another where B is shared by the innermost axis and A is not.
+  // Rows follow each other where B is shared along the innermost axis and A is not.
   if (!axes.empty() && axes.back().b == 0 && axes.back().a == p->m * p->k) {
     p->m *= axes.back().size;
     axes.pop_back();

@@ -7,7 +7,7 @@
 namespace ag::cuda {
 namespace {
 
-// "batch x [m,k]*[k,n], strides a/b/d", what is added and applied.
+// Returns "batch x [m,k]*[k,n], strides a/b/d", and the addends and the activation.
 std::string Say(const DenseProblem& p) {
   return fmt::format(
       "{} x [{},{}]*[{},{}] strides {}/{}/{}{}{}{}", p.batch, p.m, p.k, p.k, p.n, p.a_stride,

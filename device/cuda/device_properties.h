@@ -1,6 +1,6 @@
-// What cuDNN must know of a device to choose and build kernels for it. From a running device, or
-// from the JSON text of one (deploy/devices/*.deviceprop.json): then no device and no driver is
-// needed, and what there is for a GPU can be tested anywhere.
+// The properties of a device from which cuDNN chooses and builds kernels: of a running device, or
+// from a JSON text (deploy/devices/*.deviceprop.json), which needs neither device nor driver, so
+// that a GPU's kernels can be tested anywhere. Immutable.
 #pragma once
 
 #include "device/cuda/cudnn_descriptor.h"
@@ -9,9 +9,10 @@ namespace ag::cuda {
 
 class DeviceProperties {
  public:
-  // kInvalidArgument: cuDNN does not take the text (it wants every key that ToJson writes).
+  // Returns the properties in the text. kInvalidArgument: cuDNN does not accept it (it needs every
+  // key that ToJson writes).
   static StatusOr<DeviceProperties> FromJson(std::string_view json);
-  // Of the device that `handle` belongs to.
+  // Returns the properties of the device of `handle`.
   static StatusOr<DeviceProperties> OfHandle(cudnnHandle_t handle);
 
   StatusOr<std::string> ToJson() const;

@@ -7,7 +7,7 @@ namespace {
 
 bool IsActivation(const Node& node) { return Has(node.op, kElementwise) && Has(node.op, kUnary); }
 
-// Is `operand` one element, or as many as `axis` of `shape` has and along it?
+// Returns true when `operand` has one element, or one for each element of `axis` of `shape`.
 bool IsVector(const Shape& operand, const Shape& shape, size_t axis) {
   const int64_t elements = NumElements(operand);
   if (elements == 1) return operand.size() <= shape.size();
@@ -16,7 +16,7 @@ bool IsVector(const Shape& operand, const Shape& shape, size_t axis) {
   return axis >= missing && operand[axis - missing] == elements;
 }
 
-// The operand of node i that is not node i-1's result.
+// Returns the operand of node i that is not node i-1's result.
 StatusOr<Edge> OtherOperand(const GroupContext& context, size_t i) {
   const Node& node = context.node(i);
   const Edge before{context.group.nodes[i - 1], 0};

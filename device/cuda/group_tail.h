@@ -1,5 +1,6 @@
-// What follows the product of a convolution or dense group, sorted by what a library's epilogue can
-// do: constant vectors that are added, one addend as large as the result, one activation.
+// The operators after the product of a convolution or dense group, sorted as a library's epilogue
+// takes them: constant vectors that are added, one addend as large as the result, one activation.
+// Pure functions.
 #pragma once
 
 #include <optional>
@@ -15,9 +16,9 @@ struct GroupTail {
   const Node* activation = nullptr;  // The group's last node; null: none.
 };
 
-// Reads the nodes after the group's first. Channels are axis 1 after a convolution, else the last.
-// kUnimplemented: something else follows (two large addends, an operand made inside the group, an
-// operator after the activation), or an inner result is wanted outside.
+// Returns the tail of the nodes after the group's first. Channels are axis 1 after a convolution,
+// else the last axis. kUnimplemented: something else follows (two large addends, an operand made
+// inside the group, an operator after the activation), or an inner result is read outside.
 StatusOr<GroupTail> ReadTail(const GroupContext& context);
 
 }  // namespace ag::cuda

@@ -44,7 +44,7 @@ StatusCode CodeOf(cublasStatus_t status) {
   }
 }
 
-// What cuDNN says of its last error on this thread, as one line; "" when it says nothing.
+// Returns cuDNN's text about its last error on this thread, as one line; "" when there is none.
 std::string LastText() {
   std::array<char, 1024> text{};
   cudnnGetLastErrorString(text.data(), text.size());

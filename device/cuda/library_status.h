@@ -1,4 +1,4 @@
-// Status from what cuDNN and cuBLASLt return: one converter a library.
+// Status from the codes of cuDNN and cuBLASLt, one converter per library. Thread-safe.
 //
 //   AG_TRY(FromCudnn(cudnnSetStream(handle, stream), "set the stream"));
 //
@@ -6,10 +6,10 @@
 //   kUnimplemented       this graph or algorithm is not supported: take another kernel
 //   kResourceExhausted   memory on the host or the device
 //   kFailedPrecondition  no driver, the library is not loaded or of another version
-//   kUnavailable         a kernel could not be launched or failed; whether the context is lost is
-//                        what the driver says next
-//   kInternal            our own mistake (a bad parameter), or the library's
-// The message is "{what}: {the library}: {the code's name}", and for cuDNN what it says of its last
+//   kUnavailable         a kernel could not be launched or failed; the driver's next call tells
+//                        whether the context is lost
+//   kInternal            a bug here (a bad parameter), or in the library
+// The message is "{what}: {the library}: {the code's name}", and for cuDNN its text about the last
 // error, cut to kErrorTextMax characters of one line.
 #pragma once
 

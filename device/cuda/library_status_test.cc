@@ -46,7 +46,7 @@ TEST(LibraryStatus, TheMessageNamesWhatWasDoneAndTheCode) {
             "UNIMPLEMENTED: multiply 7 rows: cuBLASLt: CUBLAS_STATUS_NOT_SUPPORTED");
 }
 
-// What cuDNN says of its last error stands in the message, as one line of bounded length.
+// The message has cuDNN's text about its last error, as one line of bounded length.
 TEST(LibraryStatus, CudnnsOwnTextIsTold) {
   const Status status = DescriptorBuilder(CUDNN_BACKEND_TENSOR_DESCRIPTOR, "a tensor")
                             .SetAll(CUDNN_ATTR_TENSOR_DIMENSIONS, std::vector<int64_t>{1, 2})

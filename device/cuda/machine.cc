@@ -12,11 +12,11 @@
 namespace ag::cuda {
 namespace {
 
-// Version of how GPUs are measured: events, copies, canary. A change makes old measurements
-// incomparable.
+// The version of the measuring policy on GPUs: events, copies, canary. With a new version old
+// measurements do not count.
 constexpr int kMeasuringPolicy = 1;
 
-// What kernels reach in practice of what a datasheet promises.
+// The part of a datasheet's rates that kernels reach in practice.
 constexpr double kReached = 0.8;
 constexpr double kBandwidthReached = 0.9;
 
@@ -164,11 +164,11 @@ StatusOr<DeviceSpec> SpecOf(const MachineFacts& facts) {
   const double bandwidth =
       2.0 * facts.memory_clock_mhz * 1e6 * facts.memory_bus_bits / 8 * kBandwidthReached;
   std::string text = "name cuda\ndtypes f32,f16,bf16,f64,i64,i32,i8,u8,bool\nstreams_max 8\n";
-  text += "channel_bytes 16\n";    // What cuDNN's fast kernels read of a pixel at a time.
-  text += "block_outputs 4096\n";  // 64 x 64, as the libraries mostly choose.
+  text += "channel_bytes 16\n";    // Bytes of a pixel that cuDNN's fast kernels read at once.
+  text += "block_outputs 4096\n";  // 64 x 64, the libraries' usual choice.
   text += fmt::format("cores {}\nflops_per_second {}\n", facts.sms, own->fp32 * clock);
   text += fmt::format("bytes_per_second {}\n", std::max(bandwidth, 1e9));
-  // The level-2 cache of these chips gives about half as much again as their memory, or more.
+  // The level-2 cache of these chips has about 1.5 times the bandwidth of their memory, or more.
   text += fmt::format("cache_bytes_per_second {}\ncache_bytes {}\n",
                       std::max(1.5 * bandwidth, 1.5e9), facts.l2_bytes);
   text += fmt::format("launch_ns 1200\nevent_ns 1000\nmemory_bytes {}\nalignment_bytes 16\n",

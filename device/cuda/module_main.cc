@@ -1,4 +1,4 @@
-// The module's one door (device/cuda_module.h says how it is found).
+// The module's only exported function (device/cuda_module.h describes how it is found).
 #include <cublasLt.h>
 #include <cudnn.h>
 

@@ -1,5 +1,6 @@
-// autograph-nvrtc: compiles CUDA C++ for the process that spawned it (launch/compiler.h), so that a
-// compiler that crashes takes nobody with it. NVRTC is loaded on the first source.
+// The program autograph-nvrtc, which compiles CUDA C++ for the process that spawned it
+// (launch/compiler.h), so that a crash of the compiler ends no other process. Loads NVRTC with the
+// first source.
 #include <dlfcn.h>
 #include <glob.h>
 #include <nvrtc.h>
@@ -36,7 +37,7 @@ bool Find(void* library, const char* name, Call* call) {
   return *call != nullptr;
 }
 
-// NVRTC asks for these by the name of its own minor version, and not in its own folder.
+// Loads NVRTC's builtins, which NVRTC looks for by its own minor version and not in its own folder.
 void LoadBuiltins(const std::string& path) {
   glob_t found{};
   if (::glob((path + "libnvrtc-builtins.so.13*").c_str(), 0, nullptr, &found) == 0) {
@@ -112,7 +113,7 @@ StatusOr<std::string> CompileText(const Nvrtc& nvrtc, const std::string& text,
   return image;
 }
 
-// OK is an answer that was sent, whatever it says.
+// Returns OK when an answer was sent, whatever it says.
 Status Answer(int socket, const Frame& frame, StatusOr<Nvrtc>* nvrtc) {
   ByteReader request(frame.payload);
   AG_LET(const uint32_t capability, request.U32());

@@ -9,7 +9,7 @@ bool IsStoredFloat(DType dtype) {
   return dtype == DType::kFloat32 || dtype == DType::kFloat16 || dtype == DType::kBFloat16;
 }
 
-// The tensor in f32.
+// Returns the tensor in f32.
 Tensor Widened(const Tensor& tensor) {
   Tensor wide = Tensor::Zeros({DType::kFloat32, tensor.type().shape});
   for (int64_t i = 0; i < tensor.type().NumElements(); ++i) {

@@ -52,7 +52,7 @@ output y = add(add(add(x, a), b), c)
   }
   ASSERT_EQ(edges.size(), 3u);
   const ConstantRecipe recipe{.sum = edges, .shape = {2}, .stored = DType::kFloat16};
-  // 1.000732 in f16 is 1 + 2^-10 by rounding once; 2.250732 lies closer to 2.25 + 2^-9 / 2.
+  // 1.000732 in f16 is 1 + 2^-10 when rounded once; 2.250732 is closer to 2.25 + 2^-9 / 2.
   const std::vector<uint16_t> expected = {FloatToHalf(1.000732421875f),
                                           FloatToHalf(2.250732421875f)};
   EXPECT_EQ(As<uint16_t>(*PackConstant(recipe, constants)), expected);

@@ -1,5 +1,5 @@
-// Helpers for tests of this room: groups from text, host memory in the place of a device's, and the
-// stand-in of the CUDA driver.
+// Helpers for tests of this room: groups from text, host memory instead of a device's, and the
+// stand-in of the CUDA driver. One thread at a time.
 #pragma once
 
 #include <dlfcn.h>
@@ -40,13 +40,13 @@ struct TextGroup {
   Precision precision;
 };
 
-// deploy/devices/<name>.deviceprop.json.
+// Returns the text of deploy/devices/<name>.deviceprop.json.
 inline std::string DevicePropertiesText(const std::string& name) {
   return *ReadFile(std::string(AG_SOURCE_DIR) + "/deploy/devices/" + name + ".deviceprop.json");
 }
 
-// Loads the stand-in (stand_in/driver.cc) where there is no driver. Call before the first use of a
-// library in the process. False: there is neither.
+// Loads the stand-in (stand_in/driver.cc) where there is no driver. Returns false when there is
+// neither. Call it before the first use of a library in the process.
 inline bool HasDriverOrStandIn() {
   static const bool has = [] {
     if (dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL) != nullptr) return true;
@@ -55,9 +55,9 @@ inline bool HasDriverOrStandIn() {
   return has;
 }
 
-// Memory for a kernel's weights, which is the host's.
+// Host memory for a kernel's weights.
 struct HostWeights {
-  // Call before the weights are looked at.
+  // Waits for the copies. Call it before the weights are read.
   void Wait() { AG_CHECK(driver.Synchronize(stream).ok()); }
 
   HostDriver driver{{}};

@@ -1,5 +1,5 @@
-// The functions of the CUDA driver that cuDNN looks up before it compiles a kernel. Not called but
-// for the first four: cuInit says that there is no device, modules are taken and forgotten.
+// The functions of the CUDA driver that cuDNN looks up before it compiles a kernel. Only the first
+// four are called: cuInit reports no device; modules are accepted and ignored.
 extern "C" {
 
 using Code = int;  // CUresult.
