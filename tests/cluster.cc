@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-// A test says itself what ONNX Runtime there is; what is installed beside it changes no answer.
+// The test chooses its ONNX Runtime; an installed one changes no answer.
 constexpr char kNoPython[] = "/none/python";
 
 template <class Container>
@@ -99,7 +99,7 @@ json Cluster::Show(const std::string& job) {
 std::string Cluster::StateOf(const std::string& job) { return Show(job).value("state", ""); }
 
 json Cluster::Watch(const std::string& job) {
-  // `jobs watch` would wait for ever for a job that was lost.
+  // `jobs watch` would wait for ever for a lost job.
   const bool ended = Eventually(
       [&] {
         const std::string state = StateOf(job);
@@ -165,7 +165,7 @@ void FakeOnnxRuntime(Variables& variables, const std::string& path, const std::s
                      const std::string& other) {
   const std::string same =
       R"([{"output":"y","max_abs":0,"max_rel":0,"max_elementwise":0,"nonfinite_differs":false}])";
-  // A blob folder names a file by its digest: what stands behind the first two digits.
+  // A blob's path is the first two digits of its digest, then the digest.
   FakePython(variables, path,
              "case $3 in *compare*) echo '" + same + "' >&3; exit;; *" +
                  DigestOfFile(input).substr(2) + "*) t=100;; *) t=" + other + ";; esac; " +

@@ -1,5 +1,6 @@
 // A whole service of real processes for end-to-end tests: a coordinator, a worker and the command
-// line, in a folder of their own that goes at the end.
+// line, in one folder that is removed at the end. A process that does not start fails the running
+// test with the logs. One thread at a time.
 #pragma once
 
 #include <memory>
@@ -19,7 +20,7 @@ struct ClusterOptions {
   Variables worker_variables = {};  // Added to the cluster's.
 };
 
-// Not thread-safe. What does not come up fails the running test with the logs.
+// A coordinator and a worker.
 class Cluster {
  public:
   explicit Cluster(ClusterOptions options = {});
@@ -31,26 +32,26 @@ class Cluster {
   void KillWorker();       // SIGKILL.
   bool WorkerServes();
 
-  // The command line against this coordinator, to its end or in the background.
+  // Runs the command line against this coordinator, to its end or in the background.
   CommandResult Cli(std::vector<std::string> words);
   Background CliInBackground(std::vector<std::string> words, const std::string& log);
 
-  // Submits with --detach and these further flags; the job's name.
+  // Submits with --detach and these further flags; returns the job's name.
   std::string Submit(const std::string& model, const std::vector<std::string>& flags = {});
-  // The job as `jobs show --json` prints it.
+  // Returns the job as `jobs show --json` prints it.
   nlohmann::json Show(const std::string& job);
-  std::string StateOf(const std::string& job);  // "searching"; "" when nobody answers.
-  // Waits for the job's end, half a minute at most: the document that `jobs watch --json` prints.
+  std::string StateOf(const std::string& job);  // "searching"; "" when nothing answers.
+  // Waits half a minute at most for the job's end; returns the document of `jobs watch --json`.
   nlohmann::json Watch(const std::string& job);
 
-  std::string Zoo(const std::string& name);  // The path of the model, written anew.
+  std::string Zoo(const std::string& name);  // Returns the path of the model, written anew.
   std::string path(const std::string& name) const { return folder_.path() + "/" + name; }
   std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
   std::string Logs() const;
   Background& coordinator() { return *coordinator_; }
   Background& worker() { return *worker_; }
   const Variables& variables() const { return variables_; }
-  // The file that keeps searches and measurements apart; who holds it stops both.
+  // Returns the file that keeps searches and measurements apart; its holder stops both.
   std::string measuring_lock() const { return path("measuring.lock"); }
 
  private:
@@ -61,19 +62,19 @@ class Cluster {
   std::unique_ptr<Background> coordinator_, worker_;
 };
 
-// Optimizes through the cluster and gives the document of --json; the command must end well.
+// Optimizes through the cluster and returns the document of --json. The command must succeed.
 nlohmann::json Optimized(Cluster& cluster, const std::string& model, const std::string& output,
                          const std::vector<std::string>& more = {},
                          const std::string& device = "sim:small");
 
-// A folder of its own for commands that run without a coordinator: home, store, measuring lock.
+// A folder for commands that run without a coordinator: home, store, measuring lock.
 struct Alone {
   Alone();
   std::string path(const std::string& name) const { return folder.path() + "/" + name; }
   CommandResult Cli(std::vector<std::string> words) const;
   Background CliInBackground(std::vector<std::string> words, const std::string& log) const;
   std::string Zoo(const std::string& name) const;
-  std::string Write(const std::string& name, const std::string& bytes) const;  // Its path.
+  std::string Write(const std::string& name, const std::string& bytes) const;  // Returns its path.
 
   TempDir folder;
   Variables variables;
@@ -84,13 +85,15 @@ struct Alone {
 // do not differ.
 void FakeOnnxRuntime(Variables& variables, const std::string& path, const std::string& input,
                      const std::string& other);
-// The same with a shell script that answers on descriptor 3; $3 is the request.
+// Does the same with a shell script that answers on descriptor 3; $3 is the request.
 void FakePython(Variables& variables, const std::string& path, const std::string& script);
 
-// SHA-256 of the file, in hex; a failure shows this and not the bytes. "" when it cannot be read.
+// Returns the file's SHA-256 in hex, so that a failure shows it and not the bytes; "" when it
+// cannot be read.
 std::string DigestOfFile(const std::string& path);
 
-// `argv` as it is to be run so that file permissions hold: under another user id when we are root.
+// Returns the command that runs `argv` so that file permissions hold: for root, under another user
+// id.
 std::vector<std::string> WithoutRoot(std::vector<std::string> argv);
 
 }  // namespace ag

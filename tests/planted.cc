@@ -8,7 +8,7 @@ namespace {
 using Rewire = std::function<StatusOr<Edge>(GraphBuilder&, const Graph&, NodeId)>;
 using Fits = std::function<bool(const Graph&, NodeId)>;
 
-// Replaces output 0 of the place-th node that fits by what `rewire` makes.
+// Replaces output 0 of the place-th node that fits by the result of `rewire`.
 StatusOr<Graph> RewireAt(const Graph& graph, int place, const Fits& fits, const Rewire& rewire) {
   for (NodeId id = 0; id < graph.size(); ++id) {
     if (graph.is_constant(id) || !fits(graph, id) || place-- > 0) continue;
@@ -26,11 +26,11 @@ bool IsContraction(const Graph& graph, NodeId id) {
   return graph.type(node.inputs[1]).shape.size() == (node.op == OpKind::kConv ? 4u : 2u);
 }
 
-// The axis of the weights that output channels lie on, and that input channels lie on.
+// Return the axis of the weights for output channels, and for input channels.
 int64_t OutputAxis(const Node& node) { return node.op == OpKind::kConv ? 0 : 1; }
 int64_t InputAxis(const Node& node) { return node.op == OpKind::kConv ? 1 : 0; }
 
-// The same node with other operands.
+// Adds the same node with other operands.
 StatusOr<Edge> Again(GraphBuilder& builder, const Node& node, std::vector<Edge> inputs) {
   AG_LET(const NodeId id, builder.Add(node.op, inputs, *node.attributes));
   return Edge{id, 0};
@@ -42,7 +42,7 @@ StatusOr<Edge> Slice(GraphBuilder& builder, Edge x, int64_t axis, int64_t begin,
       {{"axes", Ints{axis}}, {"starts", Ints{begin}}, {"ends", Ints{end}}, {"steps", Ints{1}}});
 }
 
-// The tensor rotated by `by` along the axis: last elements first.
+// Rotates the tensor by `by` along the axis: last elements first.
 StatusOr<Edge> Rotate(GraphBuilder& builder, Edge x, int64_t axis, int64_t by) {
   const int64_t size = builder.type(x).shape[axis];
   AG_LET(const Edge tail, Slice(builder, x, axis, size - by, size));
@@ -79,9 +79,9 @@ bool IsZeros(const Graph& graph, Edge e) {
          node.constant->digest == Tensor::Zeros(node.outputs[0]).Name();
 }
 
-// Whether more than a movement operator reads it, constants added on the way looked through. The
-// projections of attention go into its heads like that, and a bias of the keys changes nothing:
-// softmax does not see what it adds to all scores of a row.
+// Returns true when more than a movement operator reads the node, ignoring constants added on the
+// way. The projections of attention go into its heads like that, and a bias of the keys changes
+// nothing, because softmax ignores what is added to all scores of a row.
 bool IsRead(const Graph& graph, NodeId id) {
   for (auto uses = graph.uses({id, 0}); !uses.empty(); uses = graph.uses({uses[0].node, 0})) {
     const Node& reader = graph.node(uses[0].node);
@@ -92,7 +92,7 @@ bool IsRead(const Graph& graph, NodeId id) {
   return true;
 }
 
-// Bias: a convolution's third operand, or a constant added to a product.
+// Drops a bias: a convolution's third operand, or a constant added to a product.
 StatusOr<Graph> DropBias(const Graph& graph, int place, MemoryWeights* weights) {
   const auto fits = [](const Graph& g, NodeId id) {
     const Node& node = g.node(id);
@@ -106,8 +106,7 @@ StatusOr<Graph> DropBias(const Graph& graph, int place, MemoryWeights* weights) 
       graph, place, fits, [weights](GraphBuilder& b, const Graph& g, NodeId id) -> StatusOr<Edge> {
         const Node node = b.node(id);
         if (node.op == OpKind::kAdd) return node.inputs[g.is_constant(node.inputs[0].node) ? 1 : 0];
-        // For a convolution zeros; for a bare product a bias that is not there is one that should
-        // not be: 0.5.
+        // A convolution gets zeros; a bare product gets a bias that should not be there: 0.5.
         const bool conv = node.op == OpKind::kConv;
         Tensor tensor =
             Tensor::Zeros(conv ? b.type(node.inputs[2]) : TensorType{DType::kFloat32, {1}});
@@ -119,8 +118,8 @@ StatusOr<Graph> DropBias(const Graph& graph, int place, MemoryWeights* weights) 
       });
 }
 
-// Two halves of the output channels computed apart; `shift` moves the second half's begin, `swap`
-// joins them the wrong way round.
+// Computes two halves of the output channels apart; `shift` moves the second half's begin, `swap`
+// joins them in the wrong order.
 StatusOr<Graph> WrongHalves(const Graph& graph, int place, int64_t shift, bool swap) {
   const auto fits = [](const Graph& g, NodeId id) {
     const Node& node = g.node(id);
@@ -141,7 +140,7 @@ StatusOr<Graph> WrongHalves(const Graph& graph, int place, int64_t shift, bool s
         AG_LET(const Edge second, part(half - shift, size - shift));
         const int64_t joined =
             node.op == OpKind::kConv ? 1 : static_cast<int64_t>(node.outputs[0].shape.size()) - 1;
-        // Unequal halves can only be told apart by order, which a swap then changes all the same.
+        // Unequal halves differ only in their order, which a swap changes as well.
         return swap ? b.Add1(OpKind::kConcat, {second, first}, {{"axis", joined}})
                     : b.Add1(OpKind::kConcat, {first, second}, {{"axis", joined}});
       });
@@ -169,7 +168,7 @@ StatusOr<Graph> OtherActivation(const Graph& graph, int place, MemoryWeights*) {
                   });
 }
 
-// An operand of an element-wise pair, or of a concat (the other is taken twice), is lost.
+// Drops an operand of an element-wise pair, or of a concat (the other is taken twice).
 StatusOr<Graph> DropOperand(const Graph& graph, int place, MemoryWeights*) {
   const auto fits = [](const Graph& g, NodeId id) {
     const Node& node = g.node(id);
@@ -203,8 +202,7 @@ StatusOr<Graph> ScaleWeights(const Graph& graph, int place, MemoryWeights* weigh
                   });
 }
 
-// A window that begins one too late: pads of a convolution, or the operand of a product moved by
-// one.
+// Begins a window one too late: moves the pads of a convolution, or the operand of a product.
 StatusOr<Graph> ShiftWindow(const Graph& graph, int place, MemoryWeights*) {
   const auto fits = [](const Graph& g, NodeId id) {
     const Node& node = g.node(id);

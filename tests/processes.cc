@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 
 int CodeOf(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
 
-// Whether no thread of the process runs any more.
+// Returns true when no thread of the process runs any more.
 bool IsStopped(pid_t pid) {
   std::error_code gone;
   for (const auto& task : fs::directory_iterator(fmt::format("/proc/{}/task", pid), gone)) {
@@ -42,7 +42,7 @@ std::vector<std::string> MergedEnvironment(const Variables& variables) {
   std::vector<std::string> merged;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string text = *entry;
-    // What a developer has set for his own use must not reach the programs under test.
+    // A developer's own variables must not reach the programs under test.
     if (text.starts_with("AUTOGRAPH_")) continue;
     if (!variables.contains(text.substr(0, text.find('=')))) merged.push_back(text);
   }
@@ -85,7 +85,7 @@ std::string ReadAll(const std::string& path) {
 }  // namespace
 
 std::string Program(const std::string& name) {
-  // Test programs and products stand in the same folder of the build tree.
+  // Test programs and products are in the same folder of the build tree.
   const std::string self = SelfExe();
   return self.substr(0, self.rfind('/') + 1) + name;
 }
@@ -155,7 +155,7 @@ std::vector<pid_t> ChildrenOf(pid_t parent, const std::string& word) {
     const std::string name = entry.path().filename();
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
     const std::string stat = ReadAll(entry.path() / "stat");
-    const size_t close = stat.rfind(')');  // The name in parentheses may hold anything.
+    const size_t close = stat.rfind(')');  // The name in parentheses may contain anything.
     if (close == std::string::npos) continue;
     std::istringstream fields(stat.substr(close + 1));
     char state = 0;

@@ -1,5 +1,5 @@
-// Real processes for end-to-end tests: run a command to its end, keep one in the background, find a
-// port.
+// Real processes for end-to-end tests: runs a command to its end, keeps one in the background,
+// finds a free port. One thread at a time for one object.
 #pragma once
 
 #include <sys/types.h>
@@ -21,13 +21,13 @@ struct CommandResult {
   std::string err;
 };
 
-// Path of one of our programs in the build folder, e.g. Program("autograph").
+// Returns the path of a program in the build folder, e.g. Program("autograph").
 std::string Program(const std::string& name);
 
 // Runs argv[0] to its end with these variables added to the environment.
 CommandResult RunCommand(const std::vector<std::string>& argv, const Variables& variables = {});
 
-// A process in the background; destruction kills it with SIGKILL and reaps it.
+// A process in the background; the destructor kills it with SIGKILL and reaps it.
 class Background {
  public:
   Background(const std::vector<std::string>& argv, const std::string& log_path,
@@ -38,9 +38,9 @@ class Background {
 
   pid_t pid() const { return pid_; }
   void Signal(int signal) const;  // After SIGSTOP none of its threads runs any more.
-  int Wait();                     // Its exit code, as CommandResult::code.
+  int Wait();                     // Returns its exit code, as CommandResult::code.
   bool Running();
-  std::string Log() const;  // Everything it printed so far.
+  std::string Log() const;  // Returns everything that it has printed.
 
  private:
   pid_t pid_ = -1;
@@ -49,10 +49,10 @@ class Background {
 
 int FreePort();
 
-// The pids of `parent`'s children whose command line contains `word`.
+// Returns the pids of `parent`'s children whose command line contains `word`.
 std::vector<pid_t> ChildrenOf(pid_t parent, const std::string& word);
 
-// Polls until `condition` holds; false after `seconds`.
+// Polls until `condition` is true; returns false after `seconds`.
 template <class Condition>
 bool Eventually(Condition condition, double seconds = 20) {
   for (int i = 0; i < seconds * 50; ++i) {
