@@ -1,7 +1,7 @@
-// The false-verdict rate of the finals: one plan against itself, over and over (an A/A test).
+// The false-verdict rate of the finals: one plan against itself many times (an A/A test).
 //   build/aa_verdicts [RUNS [MODEL [DEVICE]]]     (200 squeezenet cpu)
-// Two executables are built from the same plan, as a candidate and the input are. Prints each
-// verdict's share; exits 1 when more than 1 % of the runs say FASTER or SLOWER.
+// Builds two executables from the same plan, like a candidate and the input. Prints each verdict's
+// share; exits with 1 when more than 1 % of the runs are FASTER or SLOWER.
 #include <cstdio>
 #include <cstdlib>
 #include <map>

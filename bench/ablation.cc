@@ -1,8 +1,9 @@
-// What each part of a plan brings: the whole beside the same without it, interleaved.
+// The gain of each part of a plan: the whole beside the same without the part, interleaved.
 //   build/ablation MODEL.onnx [OUTPUT.onnx [DEVICE [SECONDS]]]     (DEVICE: cpu; SECONDS: 20)
-// MODEL is what a user has, OUTPUT what `autograph optimize` made of it (its plan is the whole);
-// without OUTPUT the whole is MODEL's own tuned plan, and there are no rules to take away. Prints a
-// line each: median, and its time over the whole's with the interval; above 1 the part pays.
+// MODEL is the user's model, OUTPUT the result of `autograph optimize` (its plan is the whole);
+// without OUTPUT the whole is MODEL's own tuned plan, and there are no rules to remove. Prints a
+// line for each part: median, and its time over the whole's with the interval; above 1 the part
+// pays.
 #include <cstdio>
 #include <cstdlib>
 

@@ -1,7 +1,7 @@
-// What caches are worth: groups and models with their data in the caches and from flushed ones
+// The effect of caches: groups and models with their data in the caches and from flushed ones
 // (docs/devices.md, "Cold caches"), sample by sample in turns.
 //   build/cold_cache [DEVICE [MODEL...]]          (DEVICE: cpu; MODEL: of the zoo)
-// Prints a line each: medians of both, cold over warm, megabytes that a run moves once.
+// Prints a line for each: medians of both, cold over warm, megabytes that a run moves once.
 #include <algorithm>
 #include <cstdio>
 
@@ -46,7 +46,7 @@ Status PrintRow(const std::string& name, const Graph& graph, const WeightSource&
   std::vector<double> warm, cold;
   for (int i = 0; i < kPairs; ++i) {
     AG_LET(const double cold_ns, executable->ColdRunNs(inputs, outputs));
-    AG_TRY(executable->MeanRunNs(inputs, outputs, 1));  // Brings its data back.
+    AG_TRY(executable->MeanRunNs(inputs, outputs, 1));  // Brings its data back into the caches.
     AG_LET(const double warm_ns, executable->MeanRunNs(inputs, outputs, 1));
     cold.push_back(cold_ns);
     warm.push_back(warm_ns);

@@ -1,7 +1,7 @@
-// What decides speed on a GPU, measured: gaps between the kernels of a graph, with and without
-// early launches, forks and joins, how many small kernels run beside each other, bandwidths and
-// rates by number of blocks. Prints one JSON object; each figure replaces an assumption of the
-// estimates.
+// The facts that decide speed on a GPU, measured: gaps between the kernels of a graph, with and
+// without early launches, forks and joins, the number of small kernels that run beside each other,
+// bandwidths and rates by number of blocks. Prints one JSON object; each number replaces an
+// assumption of the estimates.
 //
 //   gpu_facts [ORDINAL] [FOLDER-OF-CUDA-LIBRARIES...]     needs a GPU
 //   gpu_facts --compile [FOLDER...]      only compiles its kernels, for sm_90
@@ -22,12 +22,11 @@ namespace {
 
 constexpr int kReplays = 50;
 constexpr int kRounds = 7;
-constexpr int64_t kLargeBytes = int64_t{1} << 30;   // Beyond every cache.
-constexpr int64_t kSmallBytes = int64_t{16} << 20;  // Within the second-level cache.
+constexpr int64_t kLargeBytes = int64_t{1} << 30;   // Larger than every cache.
+constexpr int64_t kSmallBytes = int64_t{16} << 20;  // Fits the second-level cache.
 
 // `spin` keeps its blocks busy for about 5 us; `read` sums 16-byte words, each block its part, so
-// that its time is that of the memory behind; `fma_chain` and `mma_chain` are chains without
-// memory.
+// its time is that of the memory behind it; `fma_chain` and `mma_chain` are chains without memory.
 constexpr char kSource[] = R"(
 typedef unsigned int u32;
 typedef unsigned long long u64;
@@ -106,7 +105,7 @@ class Facts {
   }
 
  private:
-  // A node to capture: a kernel, its blocks, and the nodes before it by position.
+  // A node to capture: a kernel, its blocks, and the positions of the nodes before it.
   struct Item {
     std::string function;
     uint32_t blocks = 1;
@@ -128,7 +127,7 @@ class Facts {
     return driver_->Fill(memory, 0, kLargeBytes, stream);
   }
 
-  // Median nanoseconds of one replay of the items.
+  // Returns the median nanoseconds of one replay of the items.
   StatusOr<double> Time(const std::vector<Item>& items, int replays) {
     AG_LET(const GraphRef graph, driver_->MakeGraph());
     const OwnedGraph owned(*driver_, graph);
@@ -165,7 +164,7 @@ class Facts {
     return samples[samples.size() / 2];
   }
 
-  // One after the other: by number of nodes.
+  // Times nodes in a row, by number of nodes.
   StatusOr<nlohmann::json> Chains(const std::string& function) {
     nlohmann::json json;
     if (function == "early" && !ChipOf(machine_).has_early_launch()) return json;
@@ -180,14 +179,16 @@ class Facts {
     return json;
   }
 
-  // Does a node that begins early after one parent and plainly after another instantiate?
+  // Returns whether a node instantiates that begins early after one parent and plainly after
+  // another.
   std::string EarlyAfterTwo() {
     if (!ChipOf(machine_).has_early_launch()) return "no early launches on this chip";
     const auto ns = Time({{"empty", 1, 32, {}}, {"empty", 1, 32, {}}, {"early", 1, 32, {0, 1}}}, 1);
     return ns.ok() ? "ok" : Message(ns.status());
   }
 
-  // A node, then branches of 8 spinning kernels of 8 blocks each, then a node: by branches.
+  // Times a node, then branches of 8 spinning kernels of 8 blocks each, then a node; by number of
+  // branches.
   StatusOr<nlohmann::json> Forks() {
     nlohmann::json json;
     for (const int branches : {1, 2, 4, 8, 16}) {
@@ -208,7 +209,7 @@ class Facts {
     return json;
   }
 
-  // Eight independent spinning kernels of 1024 threads: by blocks of each.
+  // Times eight independent spinning kernels of 1024 threads; by blocks of each.
   StatusOr<nlohmann::json> Beside() {
     nlohmann::json json;
     for (const uint32_t blocks : {8, 16, 32, 64, 132, 264}) {

@@ -1,8 +1,9 @@
-// Where a model's time goes: each group alone, as the cache holds it, and in the whole plan.
-//   build/group_times MODEL [DEVICE [LAYOUT]]     (MODEL: of the zoo; DEVICE: cpu; LAYOUT: what
-//                                                  contractions prefer, else the cheapest)
-// Prints a line a group: pattern, kernel, microseconds alone and in the plan, the other kernels;
-// then sums by pattern, and the whole plan's median beside the sum.
+// The times of a model's groups: each group measured alone, as for the cache, and in the whole
+// plan.
+//   build/group_times MODEL [DEVICE [LAYOUT]]     (MODEL: of the zoo; DEVICE: cpu; LAYOUT: of
+//                                                  contractions, else the cheapest)
+// Prints a line for each group: pattern, kernel, microseconds alone and in the plan, the other
+// kernels; then sums by pattern, and the whole plan's median beside the sum.
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -28,7 +29,7 @@ double SumNs(const TimedGroups& timed) {
   return sum;
 }
 
-// Operators, and a convolution's geometry.
+// Returns the operators, and a convolution's geometry.
 std::string Describe(const Graph& graph, const Group& group) {
   std::string text;
   for (const NodeId id : group.nodes) text += std::string(Info(graph.node(id).op).name) + " ";
@@ -52,7 +53,7 @@ std::string Others(const Measurement* found) {
   return others;
 }
 
-// What each layout's groups would take, one by one.
+// Prints the sum of the groups' times for each layout.
 Status PrintLayouts(const Graph& graph, const Device& device, GroupTimes& times) {
   for (const Layout layout : LayoutChoices(graph, device.spec())) {
     AG_LET(const TimedGroups timed,

@@ -1,5 +1,5 @@
-// Import (in the jail) and export (in its child) of one model file, as a job does them: medians of
-// several runs into fresh folders, and the peak memory of each child beside the model's size.
+// Import (in the jail) and export (in its child) of one model file, as in a job: medians of several
+// runs into fresh folders, and the peak memory of each child beside the model's size.
 //   import_export MODEL.onnx [RUNS]
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -23,14 +23,14 @@ namespace {
 
 struct Numbers {
   double seconds = 0;
-  double cpu_seconds = 0;       // Of this process and its child: says more on a busy machine.
+  double cpu_seconds = 0;       // Of this process and its child; exact on a busy machine.
   int64_t child_bytes_max = 0;  // Of the one child.
 };
 
 struct Place {
   std::string model, folder;
   std::string blobs() const { return folder + "/blobs"; }
-  std::string graph() const { return folder + "/graph"; }  // What import hands to export.
+  std::string graph() const { return folder + "/graph"; }  // The file from import to export.
   std::string output() const { return folder + "/out.onnx"; }
 };
 
@@ -80,8 +80,8 @@ StatusOr<Numbers> Export(const Place& place) {
   return NumbersOf(seconds);
 }
 
-// In a process of its own: the peak memory of its children is that of one child, and what an
-// earlier step has touched does not count.
+// Runs a step in a process of its own, so that the peak memory of its children is that of one child
+// and an earlier step's memory does not count.
 Numbers Alone(StatusOr<Numbers> (*step)(const Place&), const Place& place) {
   int ends[2];
   AG_CHECK(::pipe(ends) == 0);

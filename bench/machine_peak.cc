@@ -1,9 +1,10 @@
-// What this machine can do at most, measured, and what that means for models: the floor under any
-// engine's latency.
+// The measured peak rates of this machine, and the floor that they set for a model's latency in any
+// engine.
 //   build/machine_peak [MODEL...]        (models of the zoo)
 // First line: multiply-adds (GFLOP/s, fp32, all cores) and memory (GB/s read, all cores). Then a
-// line a model: its operations, the bytes that every run must read and write (weights, inputs,
-// outputs; what lies between may stay in caches), and max(operations / peak, bytes / bandwidth).
+// line for each model: its operations, the bytes that every run must read and write (weights,
+// inputs, outputs; tensors between may stay in caches), and max(operations / peak, bytes /
+// bandwidth).
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -18,10 +19,10 @@ namespace ag {
 namespace {
 
 using Vector = float __attribute__((vector_size(64)));
-constexpr int kRegisters = 16;  // Independent sums: two units, four cycles each, and room.
+constexpr int kRegisters = 16;  // Independent sums: two units of four cycles each, and spare ones.
 
-// Returns seconds of `rounds` rounds of 16 multiply-adds on 16 lanes. Cloned per instruction set;
-// a + b * c is one instruction where the target has it.
+// Returns the seconds of `rounds` rounds of 16 multiply-adds on 16 lanes. Cloned per instruction
+// set; a + b * c is one instruction where the target has it.
 __attribute__((target_clones("avx512f", "avx2,fma", "default"),
                optimize("fp-contract=fast"))) double
 MultiplyAdds(int64_t rounds, float* sink) {
@@ -39,7 +40,7 @@ MultiplyAdds(int64_t rounds, float* sink) {
   return took.count();
 }
 
-// One pass over `floats`, seconds.
+// Returns the seconds of one pass over `floats`.
 __attribute__((target_clones("avx512f", "avx2", "default"))) double ReadAll(
     const std::vector<float>& floats, float* sink) {
   Vector sums[4] = {};
@@ -56,8 +57,8 @@ __attribute__((target_clones("avx512f", "avx2", "default"))) double ReadAll(
   return took.count();
 }
 
-// Calls work(core) on every core at once and returns the best total rate of several trials, where
-// work returns units per second.
+// Calls work(core) on every core at once and returns the best total rate of several trials. `work`
+// returns units per second.
 template <class Work>
 double BestRate(int cores, const Work& work) {
   double best = 0;
@@ -84,7 +85,7 @@ double PeakFlops(int cores) {
 }
 
 double PeakBytes(int cores) {
-  constexpr size_t kFloats = size_t{64} << 20;  // 256 MiB a core: beyond what caches share out.
+  constexpr size_t kFloats = size_t{64} << 20;  // 256 MiB a core: beyond its share of caches.
   std::vector<std::vector<float>> memory(cores, std::vector<float>(kFloats, 1.0f));
   std::vector<float> sinks(cores);
   return BestRate(cores, [&](int core) {

@@ -1,5 +1,5 @@
-// How fast rules are matched, rewrites applied and hashed, with the rules of this build and with
-// three times as many:
+// The speed of matching rules and of applying and hashing rewrites, with this build's rules and
+// with three times as many:
 //   build/match_speed [MODEL...]      (1,000-node pieces of the four largest, a 100-operator
 //   region)
 #include <time.h>
@@ -18,8 +18,7 @@
 namespace ag {
 namespace {
 
-// What this thread has run, in microseconds: what a core gives on a machine that others use as
-// well.
+// Returns this thread's processor time in microseconds, which other processes do not change.
 double CpuMicros() {
   timespec t{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
@@ -32,7 +31,8 @@ double Percentile(std::vector<double> values, double share) {
   return values[static_cast<size_t>(share * static_cast<double>(values.size() - 1))];
 }
 
-// The first `nodes` nodes of the graph (leaves included) with what they leave unread as outputs.
+// Returns the first `nodes` nodes of the graph (leaves included); values that nothing reads become
+// outputs.
 StatusOr<Graph> FirstNodes(const Graph& graph, int nodes) {
   GraphBuilder builder(graph);
   builder.ForgetOutputs();
@@ -58,7 +58,7 @@ int Operators(const Graph& graph) {
   return count;
 }
 
-// As many nodes as hold `operators` operators that run.
+// Returns the first nodes that contain `operators` operators that run.
 StatusOr<Graph> Region(const Graph& graph, int operators) {
   int nodes = 0;
   for (int found = 0; nodes < graph.size() && found < operators; ++nodes) {
@@ -67,7 +67,7 @@ StatusOr<Graph> Region(const Graph& graph, int operators) {
   return FirstNodes(graph, nodes);
 }
 
-// The rules and copies of them under other names, which match the same places.
+// Returns the rules and copies of them under other names, which match the same places.
 StatusOr<RuleSet> Times(const RuleSet& rules, int n) {
   RuleSet all = rules;
   for (int i = 2; i <= n; ++i) {
@@ -86,7 +86,7 @@ struct Incremental {
   std::vector<double> full_us, next_us;
 };
 
-// A random walk: each step's matches from the parent's, and all again for comparison.
+// Walks at random: takes each step's matches from the parent's, and finds all again for comparison.
 StatusOr<Incremental> Walk(const Graph& graph, const RuleIndex& index, int steps) {
   Random random(1);
   Incremental times;
@@ -124,7 +124,7 @@ Status PrintMatching(const std::string& name, const Graph& graph, const RuleSet&
   return OkStatus();
 }
 
-// Every rewrite of the region laid over it and hashed, again and again for a second.
+// Applies every rewrite of the region and hashes the result, repeatedly for a second.
 Status PrintApplied(const std::string& name, const Graph& graph, const RuleSet& rules) {
   const RuleIndex index(rules, RuleIndex::Kind::kSearch);
   const RuleIndex clean_up(rules, RuleIndex::Kind::kCleanUp);

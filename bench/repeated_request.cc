@@ -1,8 +1,8 @@
-// How long the service takes to answer a request that it has answered before: the Optimize call
-// alone, over a socket, no upload, no download.
+// The time of the service's answer to a request that it has answered before: only the Optimize
+// call, over a socket, without upload and download.
 //   repeated_request SERVER MODEL.onnx DEVICE [REPEATS]          (21)
-// The first request runs with small budgets; the others must be answers from the cache. Prints the
-// median and the range; exits 1 when an answer was not from the cache.
+// The first request runs with small budgets; the others must be answered from the cache. Prints the
+// median and the range; exits with 1 when an answer was not from the cache.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

@@ -1,6 +1,6 @@
-// What the runtime adds to a model: how long a session takes to make, and whole runs through the
-// C interface minus what the device spent in them. The two of one run are subtracted before the
-// median is taken, so that a machine that slows down does not enter. The limit is 20 us.
+// The runtime's overhead for a model: the time to make a session, and whole runs through the C
+// interface minus the device's time in them. The two times of one run are subtracted before the
+// median is taken, so that a machine that slows down has no effect. The limit is 20 us.
 //   runtime_overhead MODEL.onnx [RUNS] [DEVICE]
 #include <algorithm>
 #include <chrono>
@@ -41,7 +41,7 @@ ag_session* Open(const char* path, const char* device) {
   return session;
 }
 
-// Median of three: the first finds a cold page cache and cold libraries.
+// Returns the median of three; the first has a cold page cache and cold libraries.
 double CreateNs(const char* path, const char* device, double* first_ns) {
   std::vector<int64_t> spent;
   for (int i = 0; i < 3; ++i) {
@@ -54,7 +54,7 @@ double CreateNs(const char* path, const char* device, double* first_ns) {
   return Median(spent);
 }
 
-// Memory for all inputs or outputs, filled with zeros or, where they are floats, small numbers.
+// Memory for all inputs or outputs, filled with zeros or, for floats, small numbers.
 class Buffers {
  public:
   void Add(const ag_tensor_info& info) {

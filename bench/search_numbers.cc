@@ -1,6 +1,6 @@
-// How fast the search goes through graphs and how much memory it holds, on models of the zoo:
+// The speed and the memory of the search on models of the zoo:
 //   build/search_numbers [ROUNDS [MODEL...]]          (1 and the four largest)
-// Groups are answered by a hashed roofline of sim:cpu, so that nothing but the search is timed.
+// A hashed roofline of sim:cpu gives the groups' times, so that only the search is timed.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -16,7 +16,7 @@
 namespace ag {
 namespace {
 
-// FakeMeasurer without its memory of what was asked.
+// FakeMeasurer without its record of requests.
 class ForgetfulMeasurer : public FakeMeasurer {
  public:
   using FakeMeasurer::FakeMeasurer;
@@ -34,7 +34,7 @@ class ForgetfulMeasurer : public FakeMeasurer {
   }
 };
 
-// One line of /proc/self/status, in MiB.
+// Returns one line of /proc/self/status, in MiB.
 double StatusMib(std::string_view field) {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {

@@ -38,7 +38,7 @@ struct Bert {
     return LayerNorm(b.Add(b.Add(word, type), position));
   }
 
-  // 0 where the mask is 1, a large negative number elsewhere: [batch,1,1,sequence].
+  // Returns 0 where the mask is 1, a large negative number elsewhere: [batch,1,1,sequence].
   Edge Penalty(Edge mask) {
     const Edge wide = b.Reshape(mask, {batch, 1, 1, size.sequence});
     const Edge kept = b.Op(OpKind::kCast, {wide}, {{"to", int64_t{1}}});

@@ -6,11 +6,12 @@ namespace ag {
 namespace {
 
 constexpr double kEpsilon = 1e-3;
-// A cell's sums and maxima have about twice the variance of its inputs; this takes it back.
+// A cell's sums and maxima have about twice the variance of its inputs; this scale compensates for
+// it.
 constexpr double kCellScale = 0.65;
 
-// The blocks of NASNet-A (figures 2 and 4 of the paper's appendix). Names: `h` is the last cell's
-// output, `p` the one before.
+// The blocks of NASNet-A (figures 2 and 4 of the paper's appendix): `h` is the last cell's output,
+// `p` the one before.
 struct NasNet {
   ZooBuilder& b;
 
@@ -18,7 +19,7 @@ struct NasNet {
     return b.BatchNorm(x, {.epsilon = kEpsilon, .scale = scale});
   }
 
-  // Depthwise then pointwise, no batch norm between.
+  // Depthwise, then pointwise convolution without batch norm between them.
   Edge Separable(Edge x, int64_t channels, int64_t kernel, int64_t stride, double scale) {
     const int64_t in = b.Channels(x);
     const Edge deep = b.Conv(x, {.channels = in,
@@ -28,7 +29,7 @@ struct NasNet {
                                  .group = in});
     return Norm(b.Conv(deep, {.channels = channels, .gain = 1}), scale);
   }
-  // Twice; the width changes at the second, or at the first in the stem.
+  // Two separable convolutions; the width changes at the second, or at the first in the stem.
   struct Branch {
     int64_t channels;
     int64_t kernel;
@@ -38,7 +39,7 @@ struct NasNet {
   Edge Twice(Edge x, const Branch& branch) {
     const int64_t inner = branch.stem ? branch.channels : b.Channels(x);
     const Edge first = Separable(b.Relu(x), inner, branch.kernel, branch.stride, 1);
-    // Two branches are added each time; the smaller scale keeps the sum as large as its parts.
+    // Two branches are always added; the smaller scale keeps the sum as large as its parts.
     return Separable(b.Relu(first), branch.channels, branch.kernel, 1, 0.6);
   }
   Edge Average(Edge x, int64_t stride = 1) {
@@ -46,9 +47,9 @@ struct NasNet {
   }
   Edge Max(Edge x) { return b.MaxPool(x, {.kernel = 3, .stride = 2, .pad = 1}); }
 
-  // Fits a cell's input to the cell's width.
+  // Changes a cell's input to the cell's width.
   Edge Squeeze(Edge x, int64_t channels) { return Norm(b.Conv(b.Relu(x), {.channels = channels})); }
-  // The same for an input of twice the size: two paths, one shifted by a pixel.
+  // Does the same for an input of twice the size: two paths, one shifted by a pixel.
   Edge Halve(Edge x, int64_t channels) {
     x = b.Relu(x);
     const Shape shape = b.ShapeOf(x);

@@ -1,5 +1,6 @@
-// The network families: each builds one network of any size into a ZooBuilder. The full-size
-// members are the published ones; the tiny ones have the same structure and run in milliseconds.
+// The network families: each function builds one network of any size into a ZooBuilder. The
+// full-size members are the published ones; the tiny ones have the same structure and run in
+// milliseconds. One thread at a time for one builder.
 #pragma once
 
 #include "bench/zoo/zoo_builder.h"
@@ -32,7 +33,7 @@ struct NasNetSize {
 };
 void BuildNasNet(ZooBuilder& b, int64_t batch, const NasNetSize& size);
 
-// Devlin et al., NAACL 2019, as an exporter writes it below opset 17: LayerNorm and GELU in
+// Devlin et al., NAACL 2019, as an exporter writes it below opset 17: LayerNorm and GELU as
 // primitives.
 struct BertSize {
   int64_t layers = 12;
@@ -44,8 +45,8 @@ struct BertSize {
 };
 void BuildBert(ZooBuilder& b, int64_t batch, const BertSize& size);
 
-// RNNTC with simple recurrent units, as MetaFlow's benchmark has it (Jia et al., MLSys 2019): per
-// step three products of the same x, f and r by sigmoid, c' = f c + f x1, h = r c' + r x.
+// RNNTC with simple recurrent units, as in MetaFlow's benchmark (Jia et al., MLSys 2019): per step
+// three products of the same x, f and r by sigmoid, c' = f c + f x1, h = r c' + r x.
 struct SruSize {
   int64_t steps = 20;
   int64_t hidden = 1024;

@@ -58,7 +58,7 @@ const std::vector<Row>& Rows() {
   return rows;
 }
 
-// How many characters two names share at the same places: enough to find a typo.
+// Returns how many characters two names share at the same places, which is enough to find a typo.
 size_t Likeness(std::string_view a, std::string_view b) {
   size_t same = 0;
   for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) same += a[i] == b[i] ? 1 : 0;

@@ -1,6 +1,6 @@
 // The model zoo: the papers' networks at their published sizes, built with our own graph builder
-// from a seed. He-scaled weights, non-trivial batch-norm statistics; outputs are not a flat
-// softmax.
+// from a seed. Weights are He-scaled and batch-norm statistics are not trivial, so that outputs are
+// not a flat softmax. Pure functions.
 #pragma once
 
 #include <string>
@@ -24,11 +24,13 @@ struct ZooOptions {
   uint64_t seed = 1;
 };
 
-// kNotFound with the closest name. The constants' bytes go into `weights`.
+// Returns the network's graph; its constants' bytes go into `weights`. kNotFound: no such name; the
+// message has the closest one.
 StatusOr<Graph> BuildZooModel(std::string_view name, const ZooOptions& options,
                               MemoryWeights* weights);
 
-// The model as ONNX bytes (opset 17), batch norms and biases as an exporter would write them.
+// Returns the model as ONNX bytes (opset 17), with batch norms and biases as an exporter writes
+// them.
 StatusOr<std::string> ZooModelOnnx(std::string_view name, const ZooOptions& options = {});
 
 }  // namespace ag

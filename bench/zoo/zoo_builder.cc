@@ -7,16 +7,16 @@
 namespace ag {
 namespace {
 
-// Element i of a stream is a function of i alone (SplitMix64's mixer), so that the loop has no
-// chain.
+// Element i of a stream is a function of i alone (SplitMix64's mixer), so iterations are
+// independent.
 inline uint64_t Mix(uint64_t z) {
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
   z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
   return z ^ (z >> 31);
 }
 
-// The sum of four 16-bit uniforms, scaled to mean 0 and variance 1: normal enough for weights, with
-// no logarithm per element.
+// Fills with the sum of four 16-bit uniforms, scaled to mean 0 and variance 1: normal enough for
+// weights, and without a logarithm per element.
 void FillNormal(uint64_t seed, double mean, double deviation, std::span<float> out) {
   constexpr double kSumMean = 4 * 32767.5;
   const double scale = deviation * std::sqrt(3.0) / 65536;

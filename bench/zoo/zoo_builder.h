@@ -1,7 +1,7 @@
-// A fluent builder for networks: layers with their weights drawn from one seed. The weights keep
-// activations of a sane size through any depth: variance 2 / fan-in before a ReLU (He et al., ICCV
-// 2015), 1 / fan-in elsewhere, and batch-norm statistics near those that such a network has. A
-// wrong network is our own bug and stops the process. Not thread-safe.
+// A fluent builder for networks: layers with weights from one seed. The weights keep the size of
+// activations through any depth: variance 2 / fan-in before a ReLU (He et al., ICCV 2015), 1 /
+// fan-in elsewhere, and batch-norm statistics close to those of such a network. A wrong network is
+// a bug and stops the process. One thread at a time.
 #pragma once
 
 #include <array>
@@ -51,7 +51,7 @@ class ZooBuilder {
   Edge Conv(Edge x, const ConvOptions& options);
   struct NormOptions {
     double epsilon = 1e-5;
-    double scale = 1;  // Around which the scales are drawn.
+    double scale = 1;  // The mean of the drawn scales.
   };
   Edge BatchNorm(Edge x, const NormOptions& options);
   Edge BatchNorm(Edge x) { return BatchNorm(x, {}); }
@@ -66,10 +66,9 @@ class ZooBuilder {
   Edge AveragePool(Edge x, const PoolOptions& options);
   Edge GlobalAveragePool(Edge x);  // [N,C,1,1].
   // Global average, then a dense layer to `classes` whose outputs spread enough for a peaked
-  // softmax.
-  // `size`: of the features, against 1 in a network that keeps their size.
+  // softmax. `size`: of the features, relative to 1 in a network that keeps their size.
   Edge Classifier(Edge x, int64_t classes, double size = 1);
-  // x * W + b on the last axis.
+  // Returns x * W + b on the last axis.
   Edge Dense(Edge x, int64_t outputs, double gain = 1);
 
   void Output(Edge edge, std::string name) { graph_.Output(edge, std::move(name)); }

@@ -13,7 +13,7 @@
 namespace ag {
 namespace {
 
-// Learned numbers as papers count them: no batch-norm statistics, no absent biases, no scalars.
+// Counts learned numbers as papers do: no batch-norm statistics, no absent biases, no scalars.
 int64_t CountParameters(const Graph& graph) {
   int64_t count = 0;
   for (NodeId id = 0; id < graph.size(); ++id) {
