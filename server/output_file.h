@@ -14,7 +14,7 @@
 
 namespace ag {
 
-// What all files of one job share.
+// The parts that all files of one job share.
 struct OutputSetting {
   const ImportedModel* model = nullptr;  // The model file as it came.
   Digest model_digest;                   // The digest of its bytes.
@@ -35,8 +35,8 @@ struct OutputSetting {
 };
 
 // A file in the blob folder.
-struct OutputFile {     // Why it may not be handed out; empty: it may.
-  std::string refusal;  // Why it is not to be handed out; empty: it may be.
+struct OutputFile {
+  std::string refusal;  // The reason not to hand it out; empty: it may be handed out.
   Digest digest;
   int64_t bytes = 0;
   bool rewritten = false;  // Its graph is not the input's.

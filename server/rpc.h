@@ -20,13 +20,13 @@ class Status;
 namespace ag {
 
 inline constexpr size_t kChunkBytes = size_t{1} << 20;
-inline constexpr int kMessageBytesMax = 256
-                                        << 20;  // Plan sets of big graphs travel in one message.
+// Plan sets of big graphs travel in one message.
+inline constexpr int kMessageBytesMax = 256 << 20;
 
 inline constexpr int kPageDefault = 50;  // Rows of a list.
 inline constexpr int kPageMax = 1000;
 
-// What the services share; it outlives them.
+// The parts that the services share; outlives them.
 struct RpcCore {
   Jobs* jobs = nullptr;
   Dispatcher* dispatcher = nullptr;

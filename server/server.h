@@ -52,7 +52,7 @@ class Server {
   std::shared_ptr<grpc::Channel> InProcessChannel();
   int port() const;  // 0 in embedded mode.
   uint64_t epoch() const;
-  const CacheBase& cache_base() const;  // What was found in ServerOptions::base_dir.
+  const CacheBase& cache_base() const;  // Of ServerOptions::base_dir.
   bool OffersDevice() const;  // True when the last report of some worker says that it serves.
 
   // Refuses new calls, ends streams, and waits at most `grace` for other calls. Jobs can be

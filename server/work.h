@@ -1,5 +1,6 @@
-// What the coordinator asks of workers and what comes back: plain data, the counterpart of the
-// messages of worker.proto (worker_wire.cc converts). One item is leased to one worker at a time.
+// The work that the coordinator gives to workers, and their results: plain data, the counterpart of
+// the messages of worker.proto (worker_wire.cc converts). One item is leased to one worker at a
+// time.
 #pragma once
 
 #include <cstdint>
@@ -116,7 +117,7 @@ struct WorkerReport {
   std::string waits_for;    // What the current work waits for; empty: nothing.
 };
 
-// What a worker should be doing.
+// The state that the coordinator wants of a worker.
 struct Lease {
   std::string attempt;
   std::shared_ptr<const WorkItem> work;  // Null: the worker reported that it holds this attempt.

@@ -33,9 +33,9 @@
 namespace ag {
 
 struct PoolOptions {
-  Nanos worker_expiry{std::chrono::seconds(30)};  // Silence that ends a worker.
-  Nanos reconnect_max{std::chrono::seconds(5)};   // Wait for a closed stream's return.
-  Nanos no_worker_max{std::chrono::minutes(15)};  // Wait of an item that no worker fits.
+  Nanos worker_expiry{std::chrono::seconds(30)};  // A worker silent this long is gone.
+  Nanos reconnect_max{std::chrono::seconds(5)};   // Time for a closed stream to return.
+  Nanos no_worker_max{std::chrono::minutes(15)};  // Wait of an item without a fitting worker.
   int attempts_max = 2;                           // How many executors one entry may crash.
   int losses_max = 3;                             // An item that lost this many workers fails.
 };

@@ -56,7 +56,7 @@ struct CacheDbOptions {
   std::string base;
 };
 
-// What was found in CacheDbOptions::base.
+// The result of opening CacheDbOptions::base.
 struct CacheBase {
   Status status;  // kNotFound: no snapshot there; else why it cannot be read.
   int64_t measurements = 0;
