@@ -97,8 +97,9 @@ class KernelTimer {
       AG_LET(const bool quiet, canary_.IsQuiet());
       for (const double ns : chunk) spent += ns * runs_ + clearing_ns_;
       const bool is_foreign = canary_.others_busy();
-      if ((!quiet && noisy < kNoisyChunksMax) || (is_foreign && foreign < kForeignChunksMax)) {
-        ++(quiet ? foreign : noisy);
+      const bool is_noise = !quiet && noisy < kNoisyChunksMax;
+      if (is_noise || (is_foreign && foreign < kForeignChunksMax)) {
+        ++(is_noise ? noisy : foreign);
         samples.discarded += static_cast<int>(chunk.size());
         spent = std::min(spent, time_max / 2);  // Gives lost time back, up to a half.
         continue;

@@ -183,6 +183,19 @@ TEST(ProfileGroup, OthersWhoStayCostOneChunkOfAKernel) {
   EXPECT_EQ(beside.disturbed, beside.samples);
 }
 
+// Noise and others at once: each is waited out a few times, and then the group is measured.
+TEST(ProfileGroup, NoiseBesideOthersEnds) {
+  FakeDevice device;
+  FakeClock clock;
+  FakeLoad load([](int) { return 1.0; });
+  int look = 0;
+  device.canary = [&] { return look++ > 2000 && look % 2 == 0 ? 150'000.0 : 100'000.0; };
+  device.kernels = {{"a", [] { return 2e5; }}};
+  const Measurement beside = *ProfileGroup(device, ReluProblem(), {.foreign_load = &load}, clock);
+  EXPECT_GT(beside.discarded, 0);
+  EXPECT_EQ(beside.disturbed, beside.samples);
+}
+
 TEST(ProfileGroup, AGroupWhoseTimeIsUpIsCancelled) {
   FakeDevice device;
   FakeClock clock;
