@@ -56,8 +56,8 @@ class Agent::Impl {
 
   void Stop(bool drain) {
     if (drain) {
-      state_.SetHealth(v1::WorkerState::DRAINING, "draining");
-      while (!state_.Snapshot(false).attempt().empty()) clock_.SleepFor(kLookAround);
+      state_.Drain();
+      while (state_.IsBusy()) clock_.SleepFor(kLookAround);
     }
     state_.Stop();
     {

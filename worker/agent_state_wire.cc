@@ -64,7 +64,8 @@ void AgentState::Nudge() {
 std::optional<AgentState::Task> AgentState::WaitForTask(Nanos timeout) {
   MutexLock lock(mutex_);
   const auto ready = [this]() AG_REQUIRES(mutex_) {
-    return desired_.has_work() && desired_.work().attempt() != ended_attempt_ && !desired_.drain();
+    return desired_.has_work() && desired_.work().attempt() != ended_attempt_ &&
+           !desired_.drain() && !draining_;
   };
   if (!ready() && !stopped_) condition_.WaitFor(mutex_, timeout);
   if (!ready() || stopped_) return std::nullopt;
@@ -123,8 +124,22 @@ void AgentState::End(const std::string& attempt) {
   Changed();
 }
 
+void AgentState::Drain() {
+  MutexLock lock(mutex_);
+  draining_ = true;
+  state_.set_health(v1::WorkerState::DRAINING);
+  state_.set_reason("draining");
+  Changed();
+}
+
+bool AgentState::IsBusy() const {
+  MutexLock lock(mutex_);
+  return !state_.attempt().empty();
+}
+
 void AgentState::SetHealth(v1::WorkerState::Health health, std::string reason) {
   MutexLock lock(mutex_);
+  if (draining_ && health == v1::WorkerState::SERVING) return;
   state_.set_health(health);
   state_.set_reason(std::move(reason));
   Changed();

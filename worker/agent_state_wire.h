@@ -49,6 +49,9 @@ class AgentState {
   void CountRestart() AG_EXCLUDES(mutex_);
 
   Status health() const AG_EXCLUDES(mutex_);
+  // Takes no further work and says so: SERVING is not reported any more.
+  void Drain() AG_EXCLUDES(mutex_);
+  bool IsBusy() const AG_EXCLUDES(mutex_);  // An item is in hand.
   void Stop() AG_EXCLUDES(mutex_);
   bool stopped() const AG_EXCLUDES(mutex_);
 
@@ -64,6 +67,7 @@ class AgentState {
   uint64_t sequence_ AG_GUARDED_BY(mutex_) = 0;
   bool changed_ AG_GUARDED_BY(mutex_) = true;
   bool connected_ AG_GUARDED_BY(mutex_) = false;
+  bool draining_ AG_GUARDED_BY(mutex_) = false;
   bool stopped_ AG_GUARDED_BY(mutex_) = false;
 };
 

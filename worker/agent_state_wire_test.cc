@@ -67,6 +67,27 @@ TEST(AgentState, TellsHealthAndFacts) {
   EXPECT_EQ(state.Snapshot(false).executor_restarts(), 1);
 }
 
+TEST(AgentState, ADrainingWorkerTakesNothingAndStaysSo) {
+  AgentState state("w", "sim:small");
+  state.SetHealth(v1::WorkerState::SERVING, "");
+  v1::DesiredState desired;
+  desired.mutable_work()->set_attempt("1");
+  state.Desire(desired);
+  ASSERT_TRUE(state.WaitForTask(Nanos{0}).has_value());
+  state.Begin("1");
+  state.Snapshot(false);
+  state.Drain();
+  EXPECT_TRUE(state.IsBusy());
+  EXPECT_TRUE(state.WaitForChange(Nanos{0})) << "looking sends nothing and forgets nothing";
+  state.SetHealth(v1::WorkerState::SERVING, "");  // An executor that was opened anew.
+  EXPECT_EQ(state.Snapshot(false).health(), v1::WorkerState::DRAINING);
+  state.End("1");
+  EXPECT_FALSE(state.IsBusy());
+  desired.mutable_work()->set_attempt("2");
+  state.Desire(desired);
+  EXPECT_FALSE(state.WaitForTask(Nanos{0}).has_value());
+}
+
 TEST(AgentState, ATaskIsWhatIsDesiredAndNotDone) {
   AgentState state("w", "d");
   EXPECT_FALSE(state.WaitForTask(0s).has_value()) << "nothing was desired";
