@@ -429,39 +429,40 @@ void Jobs::SayWaits(const LivePtr& live, const std::string& what) {
 
 void Jobs::Finish(const LivePtr& live, StatusOr<JobResult> result) {
   bool cancel = false;
+  JobRequest request;
+  std::string name;
   {
     MutexLock lock(mutex_);
     cancel = live->cancel;
+    request = live->job.request;
+    name = live->job.name();
     // The job stays unfinished in the store; the next start resumes it.
     if (stopping_ && !result.ok() && !cancel) return;
   }
+  const JobState state = cancel        ? JobState::kCancelled
+                         : result.ok() ? JobState::kSucceeded
+                                       : JobState::kFailed;
   const auto end = [&](Job& job) {
     job.finished_unix_seconds = clock_.UnixSeconds();
     if (result.ok()) job.result = *result;
-    if (cancel) {
-      job.state = JobState::kCancelled;
-    } else if (result.ok()) {
-      job.state = JobState::kSucceeded;
-    } else {
-      job.state = JobState::kFailed;
-      job.error = result.status();
-    }
+    job.state = state;
+    if (state == JobState::kFailed) job.error = result.status();
     job.progress.waits_for.clear();
     job.progress.fraction = 1;
     job.progress.elapsed_seconds = SecondsOf(clock_.Now() - *live->began);
   };
   // Stored before the job is shown, so that a client that saw the result finds it in the cache.
-  if (result.ok() && !cancel) Remember(live->job.request, *result);
+  if (result.ok() && !cancel) Remember(request, *result);
   // A full disk delays the end of the job but does not lose the result.
   while (true) {
     const Status stored = Change(live, end);
     if (stored.ok()) break;
-    LogError("{}: the result cannot be stored yet: {}", live->job.name(), Message(stored));
+    LogError("{}: the result cannot be stored yet: {}", name, Message(stored));
     MutexLock lock(mutex_);
     if (stopping_) return;
     changed_.WaitFor(mutex_, std::chrono::seconds(1));
   }
-  LogInfo("{}: {} {}", live->job.name(), JobStateName(live->job.state),
+  LogInfo("{}: {} {}", name, JobStateName(state),
           result.ok() ? result->verdict : ToString(result.status()));
 }
 
