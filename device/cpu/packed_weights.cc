@@ -1,5 +1,6 @@
 #include "device/cpu/packed_weights.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace ag::cpu {
@@ -21,6 +22,9 @@ StatusOr<std::shared_ptr<const AlignedBuffer>> PackedWeights::Get(const Digest& 
   AG_LET(AlignedBuffer made, pack());  // Takes long. Two threads that pack one form keep two.
   auto packed = std::make_shared<const AlignedBuffer>(std::move(made));
   const MutexLock lock(mutex_);
+  std::erase_if(forms_, [](const auto& entry) {
+    return std::ranges::all_of(entry.second, [](const Form& f) { return f.packed.expired(); });
+  });
   forms_[name].push_back({wanted, given, packed});
   return packed;
 }
