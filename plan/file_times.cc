@@ -1,6 +1,7 @@
 #include "plan/file_times.h"
 
 #include <cmath>
+#include <numeric>
 
 #include "plan/interval.h"
 
@@ -12,13 +13,21 @@ namespace {
 constexpr double kRatioConfidence = 0.99;
 constexpr double kLatencyConfidence = 0.95;
 
-// The sums of both places of a file, by block.
-std::vector<double> Sums(const FileTimes& times, size_t file) {
-  std::vector<double> sums;
+// Returns the file's times in the block, one or two.
+std::vector<double> TimesIn(const std::vector<double>& block, size_t file) {
+  std::vector<double> ns = {block[file], block[block.size() - 1 - file]};
+  std::erase(ns, 0.0);
+  return ns;
+}
+
+// Returns the mean of the file's times in each block.
+std::vector<double> Means(const FileTimes& times, size_t file) {
+  std::vector<double> means;
   for (const std::vector<double>& block : times.blocks) {
-    sums.push_back(block[file] + block[block.size() - 1 - file]);
+    const std::vector<double> ns = TimesIn(block, file);
+    means.push_back(std::accumulate(ns.begin(), ns.end(), 0.0) / static_cast<double>(ns.size()));
   }
-  return sums;
+  return means;
 }
 
 }  // namespace
@@ -32,11 +41,14 @@ Status CheckFileTimes(const FileTimes& times, size_t files) {
       return Err(StatusCode::kInternal, "file times: a block of {} times for {} files",
                  block.size(), files);
     }
-    for (size_t place = 0; place < block.size(); ++place) {
-      const size_t file = place < files ? place : block.size() - 1 - place;
+    for (size_t file = 0; file < files; ++file) {
       if (!times.runners[file].status.ok()) continue;
-      if (std::isfinite(block[place]) && block[place] > 0) continue;
-      return Err(StatusCode::kInternal, "file times: a time of {} ns", block[place]);
+      const std::vector<double> ns = TimesIn(block, file);
+      if (ns.empty()) return Err(StatusCode::kInternal, "file times: a time of 0 ns");
+      for (const double time : ns) {
+        if (std::isfinite(time) && time > 0) continue;
+        return Err(StatusCode::kInternal, "file times: a time of {} ns", time);
+      }
     }
   }
   return OkStatus();
@@ -45,13 +57,14 @@ Status CheckFileTimes(const FileTimes& times, size_t files) {
 Latency LatencyOf(const FileTimes& times, size_t file) {
   std::vector<double> ns;
   for (const std::vector<double>& block : times.blocks) {
-    ns.insert(ns.end(), {block[file], block[block.size() - 1 - file]});
+    const std::vector<double> in_block = TimesIn(block, file);
+    ns.insert(ns.end(), in_block.begin(), in_block.end());
   }
   return MedianInterval(ns, kLatencyConfidence);
 }
 
 Ratio RatioOf(const FileTimes& times, size_t baseline, size_t file) {
-  const std::vector<double> before = Sums(times, baseline), after = Sums(times, file);
+  const std::vector<double> before = Means(times, baseline), after = Means(times, file);
   std::vector<double> ratios;
   for (size_t b = 0; b < before.size(); ++b) ratios.push_back(before[b] / after[b]);
   const Latency interval = MedianInterval(ratios, kRatioConfidence);

@@ -19,15 +19,16 @@ struct FileRunner {
 struct FileTimes {
   std::vector<FileRunner> runners;  // By file.
   // Nanoseconds a run. A block visits every file once in order and once in reverse: entries f and
-  // 2 n - 1 - f are of file f. 0 where the file has no times.
+  // 2 n - 1 - f are of file f. An entry is 0 where the file was not timed: a file whose runs are
+  // long has one time a block.
   std::vector<std::vector<double>> blocks;
   int disturbed = 0;  // Of the blocks: others used the processors meanwhile.
 
   bool HasTimes(size_t file) const { return runners[file].status.ok() && !blocks.empty(); }
 };
 
-// kInternal: blocks of another size than the runners ask for, or a time of a file with status OK
-// that is not finite or not positive.
+// kInternal: blocks of another size than the runners ask for, or a file with status OK that
+// has no time in a block, or a time that is not finite or negative.
 Status CheckFileTimes(const FileTimes& times, size_t files);
 
 // Median and 95 % interval of a file's times. REQUIRES: HasTimes(file).

@@ -106,8 +106,8 @@ class Contest {
     return OkStatus();
   }
 
-  // The files in one order and then in the other. A long model stands in one half alone, which
-  // changes from block to block; its time is noted in both.
+  // The files in one order and then in the other. A long model runs in one half alone, which
+  // changes from block to block.
   Status OneBlock() {
     const size_t n = processes_.size();
     const bool is_odd = times_.blocks.size() % 2 == 1;
@@ -119,9 +119,7 @@ class Contest {
       if (is_long && (place >= n) != is_odd) continue;
       const StatusOr<double> ns = processes_[f]->Run(places_[f], Answer());
       AG_TRY(Take(f, ns.status()));
-      if (!ns.ok()) continue;
-      block[place] = *ns;
-      if (is_long) block[2 * n - 1 - place] = *ns;
+      if (ns.ok()) block[place] = *ns;
     }
     return OkStatus();
   }

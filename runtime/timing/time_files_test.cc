@@ -60,6 +60,25 @@ TEST_F(TimeFilesTest, RatiosAreOfBlocks) {
   EXPECT_EQ(TimeFiles(request)->blocks.size(), 9u) << "fewer would not hold what is claimed";
 }
 
+// Its interval is that of nine times, not of eighteen.
+TEST_F(TimeFilesTest, ALongModelRunsOnceInABlock) {
+  python_.Runs("case $3 in *a.onnx*) " + FakeAnswers("60000000") + ";; *) " +
+               FakeAnswers("1000000") + ";; esac");
+  TimeFilesRequest request = Two();
+  request.seconds = 0;
+  const auto times = TimeFiles(request);
+  ASSERT_TRUE(times.ok()) << Message(times.status());
+  ASSERT_EQ(times->blocks.size(), 9u);
+  EXPECT_EQ(times->blocks[0], (std::vector<double>{6e7, 1e6, 1e6, 0}));
+  EXPECT_EQ(times->blocks[1], (std::vector<double>{0, 1e6, 1e6, 6e7}));
+  EXPECT_TRUE(CheckFileTimes(*times, 2).ok());
+  EXPECT_DOUBLE_EQ(LatencyOf(*times, 0).median_ns, 6e7);
+  EXPECT_DOUBLE_EQ(RatioOf(*times, 0, 1).median, 60);
+  FileTimes none = *times;
+  none.blocks[4] = {0, 1e6, 1e6, 0};
+  EXPECT_EQ(Message(CheckFileTimes(none, 2)), "file times: a time of 0 ns");
+}
+
 // Blocks beside others are waited for and repeated, and counted when that did not help.
 TEST_F(TimeFilesTest, OthersAreNoticed) {
   python_.Runs(FakeAnswers("1000"));
