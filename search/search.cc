@@ -171,7 +171,7 @@ void PlanSearch::ChooseLayout() {
   for (const Layout layout : choices) {
     setting_.layout = layout;
     StatusOr<PlanCandidate> plan = MakeOneStreamPlan(request_.input, setting_);
-    if (!plan.ok() || plan->makespan_ns == input_.makespan_ns) continue;  // Equal: the same plan.
+    if (!plan.ok() || EncodePlan(plan->plan) == EncodePlan(input_.plan)) continue;
     if (plan->makespan_ns > kCloseLayout * input_.makespan_ns) continue;
     plans.push_back(*std::move(plan));
     layouts.push_back(layout);

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "graph/text_form.h"
+#include "plan/testing.h"
 #include "search/fake_measurer.h"
 #include "search/testing.h"
 
@@ -108,6 +109,42 @@ TEST_F(SearchTest, FindsThePlantedWinAndSaysHow) {
   EXPECT_EQ(measurer_.plan_efforts.back(), Measurer::Effort::kVerdict);
   measurer_.plan_efforts.pop_back();
   EXPECT_THAT(measurer_.plan_efforts, Each(Measurer::Effort::kRanking));
+}
+
+// Groups that take equally long in both layouts: plans timed as a whole tell which one is faster.
+TEST_F(SearchTest, TheInputsLayoutIsChosenByWholePlans) {
+  constexpr std::string_view kConv = R"(
+input x f32[1,32,8,8]
+w = const f32[32,32,3,3] seed 1
+b = const f32[32] seed 2
+output "y" = conv(x, w, b) strides=[1,1] pads=[1,1,1,1] dilations=[1,1]
+)";
+  const auto has = [](const Plan& plan, Layout layout) {
+    return std::ranges::any_of(plan.groups, [&](const Group& group) {
+      return group.pattern == "conv" && group.outputs[0].layout == layout;
+    });
+  };
+  DeviceSpec spec = SmallSpec();
+  spec.cache_bytes_per_second = 1e9;
+  for (GroupPattern& pattern : spec.patterns) {
+    if (pattern.name == "conv") pattern.layouts = {Layout::kBlocked16, Layout::kChannelsLast};
+  }
+  for (const auto& [refines_max, faster, expected] :
+       {std::tuple(6, Layout::kChannelsLast, Layout::kChannelsLast),
+        std::tuple(6, Layout::kBlocked16, Layout::kBlocked16),
+        std::tuple(0, Layout::kChannelsLast, Layout::kBlocked16)}) {
+    FakeMeasurer measurer(spec);
+    measurer.group_ns = [](const GroupProblem&) { return 1000.0; };
+    measurer.plan_ns = [&, layout = faster](const Measurer::Candidate& candidate) {
+      return has(candidate.plan, layout) ? 2000.0 : 2500.0;
+    };
+    SearchRequest request = Request(kConv, "");
+    request.spec = measurer.spec();
+    request.options.limits.refines_max = refines_max;
+    const auto result = FindPlan(request, measurer, clock_);
+    ASSERT_TRUE(result.ok()) << Message(result.status());
+    EXPECT_TRUE(has(result->input_plan, expected)) << refines_max;
+  }
 }
 
 TEST_F(SearchTest, WithoutRulesTheInputComesBack) {
