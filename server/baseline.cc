@@ -22,7 +22,7 @@ int Add(FileSetWork& work, const Digest& file, bool in_onnxruntime) {
 
 // Beside ONNX Runtime our untuned session is timed in a set of its own: two of our sessions at once
 // are enough for the memory of a large model.
-bool NeedsUntuned(const BaselineRequest& request) {
+bool IsOneSetEnough(const BaselineRequest& request) {
   return request.onnxruntime.empty() || request.output == request.input;
 }
 
@@ -31,7 +31,7 @@ Places AddFiles(const BaselineRequest& request, FileSetWork& work) {
   const bool is_input = request.output == request.input;
   if (!request.onnxruntime.empty()) places.onnxruntime_input = Add(work, request.input, true);
   if (request.runs_here) {
-    if (NeedsUntuned(request)) places.untuned = Add(work, request.input, false);
+    if (IsOneSetEnough(request)) places.untuned = Add(work, request.input, false);
     if (!is_input) places.output = Add(work, request.output, false);
     places.second = Add(work, request.output, false);
   }
@@ -169,7 +169,7 @@ StatusOr<BaselineResult> CompareWithoutOnnxRuntime(BaselineRequest request,
 StatusOr<BaselineResult> CompareWithBaseline(const BaselineRequest& request,
                                              PoolMeasurer& measurer) {
   AG_LET(BaselineResult result, CompareInOneSet(request, measurer));
-  if (NeedsUntuned(request) || !request.runs_here) return result;
+  if (IsOneSetEnough(request) || !request.runs_here) return result;
   if (result.verdict == kNotMeasured) {
     return CompareWithoutOnnxRuntime(request, result.notes, measurer);
   }

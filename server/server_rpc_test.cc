@@ -39,7 +39,9 @@ class FakeWorker {
   }
   std::atomic<bool> hold{false};  // The worker takes work and does nothing.
   std::atomic<int> wrong{0};      // The number of checks that find a difference.
-  std::atomic<int> groups{0};     // Groups that were measured.
+  std::atomic<int> unsteady{0};   // The number of file sets whose second process differs by 10 %.
+  std::atomic<int> disturbed_blocks{0};  // Of each file set.
+  std::atomic<int> groups{0};            // Groups that were measured.
   std::atomic<int> cold_groups{0};
   std::atomic<int> plan_sets{0}, cold_plan_sets{0}, file_sets{0};
 
@@ -174,11 +176,14 @@ class FakeWorker {
     for (const v1::FileToTime& file : work.files().files()) {
       ns.push_back(FileNs(file.digest(), times->add_runners()));
     }
+    // The last file is the output's second process.
+    if (unsteady > 0 && unsteady-- > 0) ns.back() *= 1.1;
     for (int block = 0; block < 9; ++block) {
       v1::FileBlock* written = times->add_blocks();
       for (const double time : ns) written->add_ns(time);
       for (size_t i = ns.size(); i-- > 0;) written->add_ns(ns[i]);
     }
+    times->set_disturbed(disturbed_blocks);
     file_sets += 1;
   }
 
@@ -396,6 +401,34 @@ TEST(Server, WhenTheWinnerFailsTheCheckTheNextBestIsHandedOut) {
   EXPECT_EQ(result.warnings(0),
             "the winner is not handed out: output y differs: max|a-b|/max|a| 0.5, tolerance "
             "0.001");
+}
+
+TEST(Server, AFileWhoseSessionsDisagreeIsTimedOnceMore) {
+  for (const int sets : {1, 2}) {
+    RpcBench b;
+    b.worker->unsteady = sets;
+    b.UploadModel();
+    const v1::Job job = b.Watch(b.Start(b.Request()).name()).back();
+    ASSERT_EQ(job.state(), v1::Job::SUCCEEDED) << job.error().message();
+    EXPECT_EQ(job.result().output(), sets == 1 ? "REWRITTEN" : "PLAN_ADDED");
+    EXPECT_EQ(job.result().fresh_session().median(), 1);
+    ASSERT_EQ(job.result().warnings_size(), sets - 1);
+    if (sets == 1) continue;
+    EXPECT_EQ(job.result().warnings(0),
+              "the winner is not handed out: another fresh session takes another time: 0.909x "
+              "(0.909 to 0.909)");
+  }
+}
+
+TEST(Server, FilesTimedBesideOthersAreSaid) {
+  RpcBench b;
+  b.worker->disturbed_blocks = 9;
+  b.UploadModel();
+  const v1::Job job = b.Watch(b.Start(b.Request()).name()).back();
+  ASSERT_EQ(job.state(), v1::Job::SUCCEEDED) << job.error().message();
+  ASSERT_EQ(job.result().warnings_size(), 1);
+  EXPECT_TRUE(job.result().warnings(0).starts_with("others used the processors while 0 of "))
+      << job.result().warnings(0);
 }
 
 TEST(Server, WhatFailsTheCheckIsNotHandedOut) {

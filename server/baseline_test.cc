@@ -1,0 +1,123 @@
+#include "server/baseline.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "base/file.h"
+
+namespace ag {
+namespace {
+
+const Digest kInput = Sha256("input"), kOutput = Sha256("output");
+constexpr double kOnnxRuntimeNs = 400, kUntunedNs = 300, kOutputNs = 200;
+
+// Answers every set of files with nine blocks of the same times, and counts the sets.
+class FileRunnerFake : public WorkRunner {
+ public:
+  Status Run(ItemRequest request, const std::function<void(const Delivery&)>& on_result,
+             const std::function<bool()>&) override {
+    const auto& work = std::get<FileSetWork>(request.work->body);
+    sets.push_back(work.files.size());
+    Delivery delivery;
+    std::vector<double> block(2 * work.files.size());
+    for (size_t f = 0; f < work.files.size(); ++f) {
+      const FileWork& file = work.files[f];
+      FileRunner runner;
+      runner.carried_plan = file.file == kOutput;
+      if (file.in_onnxruntime) {
+        runner.version = "9.9";
+        runner.status = onnxruntime;
+      }
+      const double ns = file.in_onnxruntime   ? kOnnxRuntimeNs
+                        : file.file == kInput ? kUntunedNs
+                                              : kOutputNs;
+      block[f] = block[block.size() - 1 - f] = runner.status.ok() ? ns : 0;
+      delivery.result.file_times.runners.push_back(runner);
+    }
+    delivery.result.file_times.blocks.assign(9, block);
+    on_result(delivery);
+    return OkStatus();
+  }
+  std::vector<size_t> sets;  // Files of each.
+  Status onnxruntime;        // Of every file there.
+};
+
+class BaselineTest : public ::testing::Test {
+ protected:
+  BaselineTest() {
+    request_.input = kInput;
+    request_.output = kOutput;
+    request_.carries_plan = true;
+    request_.onnxruntime = "9.9";
+    CacheDbOptions options;
+    options.path = dir_.path() + "/cache.db";
+    cache_ = *CacheDb::Open(options, clock_);
+    measurer_.emplace(runner_, *cache_, clock_,
+                      PoolMeasurer::Options{.device = "cpu", .environment = "e"});
+  }
+  BaselineResult Compare() {
+    StatusOr<BaselineResult> result = CompareWithBaseline(request_, *measurer_);
+    EXPECT_TRUE(result.ok()) << Message(result.status());
+    return result.ok() ? *std::move(result) : BaselineResult();
+  }
+
+  const TempDir dir_ = *TempDir::Make("baseline-test-");
+  FakeClock clock_;
+  FileRunnerFake runner_;
+  std::unique_ptr<CacheDb> cache_;
+  std::optional<PoolMeasurer> measurer_;
+  BaselineRequest request_;
+};
+
+TEST_F(BaselineTest, NoMoreThanTwoOfOurSessionsStandInOneSetBesideOnnxRuntime) {
+  const BaselineResult result = Compare();
+  EXPECT_EQ(runner_.sets, (std::vector<size_t>{3, 2}));
+  EXPECT_EQ(result.verdict, kFaster);
+  EXPECT_EQ(result.baseline, "ONNX Runtime 9.9");
+  EXPECT_EQ(result.speedup.median, kOnnxRuntimeNs / kOutputNs);
+  EXPECT_EQ(result.over_untuned->median, kUntunedNs / kOutputNs);
+  EXPECT_EQ(result.fresh_session->median, 1);
+  EXPECT_TRUE(result.notes.empty());
+}
+
+TEST_F(BaselineTest, TheSecondSetIsLeftOutWhenTimeIsOver) {
+  request_.is_time_over = [] { return true; };
+  const BaselineResult result = Compare();
+  EXPECT_EQ(runner_.sets, (std::vector<size_t>{3}));
+  EXPECT_EQ(result.verdict, kFaster);
+  EXPECT_FALSE(result.over_untuned.has_value());
+  EXPECT_TRUE(result.fresh_session.has_value());
+  EXPECT_EQ(result.notes,
+            std::vector<std::string>{"our untuned session on the input: the budget is spent"});
+}
+
+TEST_F(BaselineTest, WithoutOnnxRuntimeOneSetIsEnough) {
+  request_.onnxruntime.clear();
+  request_.is_time_over = [] { return true; };
+  const BaselineResult result = Compare();
+  EXPECT_EQ(runner_.sets, (std::vector<size_t>{3}));
+  EXPECT_EQ(result.baseline, "AutoGraph, untuned");
+  EXPECT_EQ(result.over_untuned->median, kUntunedNs / kOutputNs);
+}
+
+TEST_F(BaselineTest, WhatOnnxRuntimeRefusesIsComparedWithOurSession) {
+  runner_.onnxruntime = Err(StatusCode::kInvalidArgument, "InvalidGraph");
+  const BaselineResult result = Compare();
+  EXPECT_EQ(runner_.sets, (std::vector<size_t>{3, 3}));
+  EXPECT_EQ(result.verdict, kFaster);
+  EXPECT_EQ(result.baseline, "AutoGraph, untuned");
+  EXPECT_FALSE(result.over_onnxruntime.has_value());
+  EXPECT_EQ(result.notes, std::vector<std::string>{"ONNX Runtime on the input: InvalidGraph"});
+}
+
+TEST_F(BaselineTest, APairNeedsBothFiles) {
+  EXPECT_EQ(CompareFiles({kInput, kOutput, false, {}, 1}, *measurer_)->median,
+            kUntunedNs / kOutputNs);
+  runner_.onnxruntime = Err(StatusCode::kInvalidArgument, "InvalidGraph");
+  EXPECT_EQ(ToString(CompareFiles({kInput, kOutput, true, {}, 1}, *measurer_).status()),
+            "INVALID_ARGUMENT: InvalidGraph");
+}
+
+}  // namespace
+}  // namespace ag
