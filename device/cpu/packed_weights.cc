@@ -1,6 +1,5 @@
 #include "device/cpu/packed_weights.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace ag::cpu {
@@ -12,7 +11,6 @@ StatusOr<std::shared_ptr<const AlignedBuffer>> PackedWeights::Get(const Digest& 
   {
     const MutexLock lock(mutex_);
     if (const auto found = forms_.find(name); found != forms_.end()) {
-      std::erase_if(found->second, [](const Form& form) { return form.packed.expired(); });
       for (const Form& form : found->second) {
         if (form.wanted != wanted || form.given != given) continue;
         if (auto packed = form.packed.lock(); packed != nullptr) return packed;
@@ -22,9 +20,10 @@ StatusOr<std::shared_ptr<const AlignedBuffer>> PackedWeights::Get(const Digest& 
   AG_LET(AlignedBuffer made, pack());  // Takes long. Two threads that pack one form keep two.
   auto packed = std::make_shared<const AlignedBuffer>(std::move(made));
   const MutexLock lock(mutex_);
-  std::erase_if(forms_, [](const auto& entry) {
-    return std::ranges::all_of(entry.second, [](const Form& f) { return f.packed.expired(); });
-  });
+  for (auto it = forms_.begin(); it != forms_.end();) {
+    std::erase_if(it->second, [](const Form& form) { return form.packed.expired(); });
+    it = it->second.empty() ? forms_.erase(it) : std::next(it);
+  }
   forms_[name].push_back({wanted, given, packed});
   return packed;
 }

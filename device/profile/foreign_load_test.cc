@@ -61,6 +61,8 @@ TEST(ReadProcessorTimes, OursAreAmongAll) {
   const ProcessorTimes after = ReadProcessorTimes();
   EXPECT_GT(after.at, before.at);
   EXPECT_GE(after.busy - before.busy, 20 * kMs);  // Counted in steps of 10 ms.
+  const pid_t helper = ::getpid();                // A process that used as much as this one.
+  EXPECT_GE(ReadProcessorTimes({&helper, 1}).own - ReadProcessorTimes().own, 20 * kMs);
 }
 
 class Steady : public ForeignLoad {
