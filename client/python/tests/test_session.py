@@ -17,6 +17,7 @@ from unittest import mock
 import autograph
 import numpy as np
 from autograph import Session, SessionWarning
+from autograph.session import _stand_apart
 from service import BUILD, DEVICE, Place
 
 ORACLE = os.environ.get("AUTOGRAPH_PYTHON", "")
@@ -174,6 +175,20 @@ class SessionTest(unittest.TestCase):
             with self.subTest(name), self.assertRaises(autograph.InvalidArgument) as caught:
                 session.run({"input": shared.reshape(1, 3, 15, 15)}, out=given)
             self.assertIn(message, str(caught.exception))
+
+    def test_ranges_of_memory_stand_apart_or_not(self) -> None:
+        for name, inputs, outputs, apart in (
+            ("beside each other", [(0, 8)], [(8, 8)], True),
+            ("one input twice", [(0, 8), (0, 8)], [(8, 8)], True),
+            ("input within an output", [(4, 2)], [(0, 8)], False),
+            ("output within an input", [(0, 8)], [(4, 2)], False),
+            ("output over a far end", [(0, 20), (2, 2)], [(8, 4)], False),
+            ("two outputs", [], [(0, 8), (7, 8)], False),
+            ("one output twice", [], [(0, 8), (0, 8)], False),
+            ("nothing in it", [(0, 8)], [(4, 0)], True),
+        ):
+            with self.subTest(name):
+                self.assertEqual(_stand_apart(inputs, outputs), apart)
 
     def test_it_is_called_with_arrays(self) -> None:
         session, good = self.open()
