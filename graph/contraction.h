@@ -12,7 +12,7 @@
 namespace ag {
 
 inline constexpr int64_t kPanelColumns = 8;
-inline constexpr int64_t kBlockPanels = 4;
+inline constexpr int64_t kBlockPanels = 8;
 inline constexpr int64_t kBlockColumns = kPanelColumns * kBlockPanels;
 
 // The operands of out[m][j] = sum over k of a[m][k] * b[k][j], for one block of columns.

@@ -32,17 +32,26 @@ class Columns {
   int64_t count() const { return NumElements(out_); }
   int64_t plane() const { return plane_; }
 
-  // Packs columns [begin, begin + columns) of `x`, the channels of one image and group.
-  template <class T>
-  void Pack(const T* x, int64_t begin, int64_t columns, std::vector<T>* panels) const {
+  // The offsets in a plane that the columns [begin, begin + columns) read, [tap][column]; -1 in the
+  // padding. All images and groups have the same.
+  std::vector<int64_t> Sources(int64_t begin, int64_t columns) const {
     std::vector<int64_t> sources(static_cast<size_t>(taps_ * columns));
-    for (int64_t j = 0; j < columns; ++j) Sources(begin + j, columns, sources.data() + j);
-    for (int64_t j = 0; j < columns; ++j) {
-      T* out = panels->data() + j / kPanelColumns * kPanelColumns * depth() + j % kPanelColumns;
+    for (int64_t j = 0; j < columns; ++j) SetSources(begin + j, columns, sources.data() + j);
+    return sources;
+  }
+
+  // Packs the columns of `sources` of `x`, the channels of one image and group.
+  template <class T>
+  void Pack(const T* x, const std::vector<int64_t>& sources, int64_t columns,
+            std::vector<T>* panels) const {
+    for (int64_t first = 0; first < columns; first += kPanelColumns) {
+      const int64_t count = std::min(kPanelColumns, columns - first);
+      T* out = panels->data() + first * depth();
       for (int64_t c = 0; c < channels_; ++c) {
-        for (int64_t t = 0; t < taps_; ++t, out += kPanelColumns) {
-          const int64_t source = sources[static_cast<size_t>(t * columns + j)];
-          *out = source < 0 ? T{} : x[c * plane_ + source];
+        const T* plane = x + c * plane_;
+        const int64_t* source = sources.data() + first;
+        for (int64_t t = 0; t < taps_; ++t, out += kPanelColumns, source += columns) {
+          for (int64_t j = 0; j < count; ++j) out[j] = source[j] < 0 ? T{} : plane[source[j]];
         }
       }
     }
@@ -51,7 +60,7 @@ class Columns {
  private:
   // Sets sources[tap] to the offset in the plane that each tap reads for output position `at`; -1
   // in the padding.
-  void Sources(int64_t at, int64_t step, int64_t* sources) const {
+  void SetSources(int64_t at, int64_t step, int64_t* sources) const {
     Shape origin(out_.size());
     for (size_t axis = out_.size(); axis-- > 0; at /= out_[axis]) {
       origin[axis] = at % out_[axis] * strides_[axis] - pads_[axis];
@@ -118,12 +127,15 @@ StatusOr<Arrays<T>> RefConv(const KernelCall<T>& call) {
   const int64_t depth = columns.depth(), count = columns.count();
   const int64_t blocks = (count + kBlockColumns - 1) / kBlockColumns;
   const int64_t products = static_cast<int64_t>(out.values.size()) * depth;
+  const int64_t image_groups = x.shape[0] * group;
   const auto work = [&](int64_t begin, int64_t end) {
     std::vector<T> panels(static_cast<size_t>(depth * kBlockColumns));
+    std::vector<int64_t> sources;
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t block = i % blocks * kBlockColumns, image_group = i / blocks;
+      const int64_t block = i / image_groups * kBlockColumns, image_group = i % image_groups;
       const int64_t size = std::min(kBlockColumns, count - block);
-      columns.Pack(x.values.data() + image_group * w.shape[1] * columns.plane(), block, size,
+      if (i == begin || image_group == 0) sources = columns.Sources(block, size);
+      columns.Pack(x.values.data() + image_group * w.shape[1] * columns.plane(), sources, size,
                    &panels);
       Multiply<T>({.a = w.values.data() + image_group % group * rows * depth,
                    .rows = rows,
@@ -134,7 +146,7 @@ StatusOr<Arrays<T>> RefConv(const KernelCall<T>& call) {
                    .out_stride = count});
     }
   };
-  ParallelFor(UsefulThreads(call.threads, products), x.shape[0] * group * blocks, work);
+  ParallelFor(UsefulThreads(call.threads, products), image_groups * blocks, work);
   AddBias(call.in(2), count, &out);
   return One(std::move(out));
 }
