@@ -58,7 +58,6 @@ StatusOr<FileTimerRequest> DecodeFileTimerRequest(std::string_view bytes) {
 
 namespace {
 
-constexpr int kWarmRuns = 2;
 // Allocations from this size on go back to the system when they are freed.
 constexpr int kLargeBytes = 256 << 10;
 constexpr uint64_t kSeed = 1;
@@ -92,12 +91,10 @@ StatusOr<Loaded> Load(const FileTimerRequest& request) {
   for (const TensorInfo& info : loaded.session->outputs()) {
     loaded.outputs.push_back(Tensor::Zeros(info.type));
   }
-  for (int run = 0; run < kWarmRuns; ++run) AG_TRY(loaded.MeanNs({}).status());
   // Gives back memory that only loading needed, since several such processes live at once. Pages of
   // the file that runs still read come again from the page cache.
   malloc_trim(0);
   madvise(const_cast<char*>(file->bytes().data()), file->bytes().size(), MADV_DONTNEED);
-  AG_TRY(loaded.MeanNs({}).status());
   return loaded;
 }
 

@@ -22,7 +22,6 @@ import sys
 import time
 from typing import Any, TextIO
 
-WARM_RUNS = 2
 FLOOR = 1e-3  # Of the largest value: smaller elements have no relative error.
 PR_SET_PDEATHSIG = 1
 ANSWER_FD = 3
@@ -66,8 +65,6 @@ def serve(
     """Loads the model, says so, and runs it as often as it is asked to."""
     session = open_session(ort, request["model"], request["threads"])
     feeds = make_feeds(numpy, session, request["shapes"], 0)
-    for _ in range(WARM_RUNS):
-        session.run(None, feeds)
     print("ready -", ort.__version__, file=channel, flush=True)
     for line in iter(reader.readline, ""):
         word, runs = line.split()[0], int(line.split()[1])

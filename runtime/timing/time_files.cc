@@ -95,6 +95,8 @@ class Contest {
     for (size_t f = 0; f < processes_.size(); ++f) {
       if (is_elsewhere(f)) AG_TRY(Load(f));
     }
+    // Nothing runs while another one loads: two that run beside each other take several times as
+    // long. A place's first value brings one run before the one that is timed.
     for (size_t f = 0; f < processes_.size(); ++f) {
       if (!times_.runners[f].status.ok()) continue;
       const StatusOr<double> ns = processes_[f]->Run(places_[f], Answer());
