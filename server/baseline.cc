@@ -168,12 +168,14 @@ StatusOr<BaselineResult> CompareWithoutOnnxRuntime(BaselineRequest request,
 
 StatusOr<BaselineResult> CompareWithBaseline(const BaselineRequest& request,
                                              PoolMeasurer& measurer) {
+  const Nanos before = request.time_left ? request.time_left() : Nanos::max();
   AG_LET(BaselineResult result, CompareInOneSet(request, measurer));
   if (IsOneSetEnough(request) || !request.runs_here) return result;
   if (result.verdict == kNotMeasured) {
     return CompareWithoutOnnxRuntime(request, result.notes, measurer);
   }
-  if (request.is_time_over && request.is_time_over()) {
+  const Nanos left = request.time_left ? request.time_left() : Nanos::max();
+  if (left <= Nanos{0} || left < before - left) {
     result.notes.push_back("our untuned session on the input: the budget is spent");
     return result;
   }

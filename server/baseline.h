@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "server/job.h"
 #include "server/pool_measurer.h"
 
@@ -24,8 +25,9 @@ struct BaselineRequest {
   bool runs_here = true;    // False: an operator has no kernel here, only ONNX Runtime can run it.
   std::string onnxruntime;  // Its version beside the worker; empty: it is left out.
   std::vector<BoundShape> shapes;
-  double seconds = 10;                 // Of sampling, at most.
-  std::function<bool()> is_time_over;  // May be null. Once true, a second set of files is left out.
+  double seconds = 10;  // Of sampling, at most.
+  // May be null. A second set of files is left out when less is left than the first one took.
+  std::function<Nanos()> time_left;
 };
 
 struct BaselineResult {

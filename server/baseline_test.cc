@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <utility>
 
 #include "base/file.h"
 
@@ -81,8 +82,9 @@ TEST_F(BaselineTest, NoMoreThanTwoOfOurSessionsStandInOneSetBesideOnnxRuntime) {
   EXPECT_TRUE(result.notes.empty());
 }
 
-TEST_F(BaselineTest, TheSecondSetIsLeftOutWhenTimeIsOver) {
-  request_.is_time_over = [] { return true; };
+TEST_F(BaselineTest, TheSecondSetIsLeftOutWhenLessTimeIsLeftThanTheFirstTook) {
+  Nanos left = std::chrono::seconds(5);  // Each reading is 3 s later.
+  request_.time_left = [&] { return std::exchange(left, left - std::chrono::seconds(3)); };
   const BaselineResult result = Compare();
   EXPECT_EQ(runner_.sets, (std::vector<size_t>{3}));
   EXPECT_EQ(result.verdict, kFaster);
@@ -92,9 +94,16 @@ TEST_F(BaselineTest, TheSecondSetIsLeftOutWhenTimeIsOver) {
             std::vector<std::string>{"our untuned session on the input: the budget is spent"});
 }
 
+TEST_F(BaselineTest, TheSecondSetIsTimedWhenThereIsTime) {
+  Nanos left = std::chrono::seconds(6);
+  request_.time_left = [&] { return std::exchange(left, left - std::chrono::seconds(3)); };
+  EXPECT_TRUE(Compare().over_untuned.has_value());
+  EXPECT_EQ(runner_.sets, (std::vector<size_t>{3, 2}));
+}
+
 TEST_F(BaselineTest, WithoutOnnxRuntimeOneSetIsEnough) {
   request_.onnxruntime.clear();
-  request_.is_time_over = [] { return true; };
+  request_.time_left = [] { return Nanos{0}; };
   const BaselineResult result = Compare();
   EXPECT_EQ(runner_.sets, (std::vector<size_t>{3}));
   EXPECT_EQ(result.baseline, "AutoGraph, untuned");

@@ -43,7 +43,9 @@ class Chooser {
   StatusOr<Ratio> TimePair(const Digest& before, const Digest& after, bool in_onnxruntime);
   StatusOr<BaselineResult> Compare(const Digest& output, const OutputFile* file);
   void Refuse(const char* what, const std::string& why);
-  bool IsTimeOver() const { return request_.is_time_over && request_.is_time_over(); }
+  Nanos TimeLeft() const { return request_.time_left ? request_.time_left() : Nanos::max(); }
+  bool IsTimeOver() const { return TimeLeft() <= Nanos{0}; }
+  bool IsTimeForAnotherSet() const { return !IsTimeOver() && TimeLeft() >= set_takes_; }
 
   const HandOutRequest& request_;
   const OutputSetting& setting_;
@@ -54,6 +56,7 @@ class Chooser {
   Digest tuned_input_;  // Zero: it could not be made.
   HandedOut chosen_;
   bool has_chosen_ = false;
+  Nanos set_takes_{0};  // The time of the last comparison with the baseline.
 };
 
 // The best plan of the unrewritten input, which may use several streams.
@@ -71,7 +74,8 @@ StatusOr<HandedOut> Chooser::Run() {
   if (!has_chosen_) AG_TRY(TakeInput());
   const bool is_faster = chosen_.baseline.verdict == kFaster;
   if ((portable || !is_faster) && !request_.onnxruntime.empty() && !IsTimeOver()) {
-    measurer_.set_cancelled(request_.is_time_over);  // What is there may be handed out as it is.
+    measurer_.set_cancelled(
+        [this] { return IsTimeOver(); });  // What is there may be handed out as it is.
     const Status tried = TryPortable();
     measurer_.set_cancelled(request_.stopping);
     if (tried.code() != StatusCode::kCancelled) AG_TRY(tried);
@@ -122,8 +126,11 @@ StatusOr<BaselineResult> Chooser::Compare(const Digest& output, const OutputFile
   compared.onnxruntime = request_.onnxruntime;
   compared.shapes = request_.job->shapes;
   compared.seconds = request_.seconds;
-  compared.is_time_over = request_.is_time_over;
-  return CompareWithBaseline(compared, measurer_);
+  compared.time_left = request_.time_left;
+  const Nanos before = TimeLeft();
+  auto result = CompareWithBaseline(compared, measurer_);
+  set_takes_ = before - TimeLeft();
+  return result;
 }
 
 // Takes the candidate unless something speaks against it; true when it was taken.
@@ -161,7 +168,7 @@ std::string RatioText(const Ratio& ratio) {
 StatusOr<std::string> Chooser::WhyNot(const Candidate& candidate, HandedOut* tried) {
   AG_LET(tried->baseline, Compare(candidate.file.digest, &candidate.file));
   // One process may have got memory that is slower: both are started anew, once.
-  if (!AgreesWithFreshSession(tried->baseline) && !IsTimeOver()) {
+  if (!AgreesWithFreshSession(tried->baseline) && IsTimeForAnotherSet()) {
     AG_LET(tried->baseline, Compare(candidate.file.digest, &candidate.file));
   }
   const BaselineResult& baseline = tried->baseline;
@@ -181,7 +188,7 @@ StatusOr<std::string> Chooser::WhyNot(const Candidate& candidate, HandedOut* tri
            RatioText(*baseline.over_untuned);
   }
   if (!candidate.file.rewritten || !candidate.file.carries_plan) return std::string();
-  if (IsTimeOver()) return std::string();
+  if (!IsTimeForAnotherSet()) return std::string();
   return WhyNotBesideTunedInput(candidate.file, tried);
 }
 

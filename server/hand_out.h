@@ -22,8 +22,9 @@ struct HandOutRequest {
   const JobRequest* job = nullptr;
   std::string onnxruntime;  // The version of ONNX Runtime beside the worker; empty: it is left out.
   double seconds = 10;      // Sampling time of one comparison of files.
-  std::function<bool()> is_time_over;  // May be null. Once true, optional steps are left out.
-  std::function<bool()> stopping;      // May be null. The server stops: nothing is handed out.
+  // May be null. Optional steps are left out when nothing is left, or less than they take.
+  std::function<Nanos()> time_left;
+  std::function<bool()> stopping;  // May be null. The server stops: nothing is handed out.
 };
 
 struct HandedOut {

@@ -28,8 +28,8 @@ struct WorkDir {
   const std::string path;
 };
 
-// What the reference kernels take for an operation, about (docs/search.md).
-constexpr double kReferenceNsPerFlop = 0.5;
+// The time that the reference kernels take for an operation on two cores, with a reserve of two.
+constexpr double kReferenceNsPerFlop = 0.15;
 
 // How long comparing an answer with the model takes about, most of it in the reference kernels.
 Nanos CheckTakes(const Graph& graph) {
@@ -259,8 +259,8 @@ Status Pipeline::Stages::Confirm() {
   request.seconds = std::clamp(std::min(kCompareShare * job.request.time_seconds, left.count() / 3),
                                kCompareSecondsMin, kCompareSecondsMax);
   measurer->EndBy(budget.check_begin());
-  request.is_time_over = [this] {
-    return control.cancelled() || house.clock_.Now() > budget.check_begin();
+  request.time_left = [this] {
+    return control.cancelled() ? Nanos{0} : budget.check_begin() - house.clock_.Now();
   };
   request.stopping = control.stopping;
   AG_TRY(turn.Enter());
