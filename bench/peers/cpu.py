@@ -1,7 +1,7 @@
 """Our runtime beside ONNX Runtime and OpenVINO on the CPU: one process, interleaved, the same inputs.
 
     bench/peers/cpu.py [--threads 2] [--blocks 15] [--retuned] [--json FILE] MODEL.onnx[=OUTPUT.onnx]...
-    bench/peers/cpu.py --busy CORE [--runs 500] [--rounds 5] MODEL.onnx[=OUTPUT.onnx]...
+    bench/peers/cpu.py --busy CORE [--runs 500] [--rounds 5] [--sides NAME,NAME] MODEL.onnx[=OUTPUT.onnx]...
 
 bench/peers/cpu.sh makes what this needs and calls it. MODEL is what a user has, OUTPUT what `autograph optimize`
 made of it. Sides, all on so many threads and in fp32:
@@ -104,20 +104,26 @@ def make_feeds(path):
 
 
 def open_sides(model, output, args):
-    """The sides by name. One of the peers that cannot open the model is left out, and why is printed."""
+    """The wanted sides by name. A peer that cannot open the model is left out, and why is printed."""
     feeds, sides = make_feeds(model), {}
-    for name, peer in {"ONNX Runtime": Ort, "OpenVINO": OpenVino}.items():
-        try:
-            sides[name] = peer(model, feeds, args.threads)
-        except Exception as error:  # Whatever it is: the others are measured all the same.
-            print(f"  {name} is left out: {type(error).__name__}: {str(error).strip()[:300]}", flush=True)
     tuned = {"plan": "input", "tune": True, "streams": args.streams, "tuned_plans": args.tuned_plans or ""}
-    sides["untuned"] = Ours(model, feeds, args.threads, plan="input")
-    sides["tuned"] = Ours(model, feeds, args.threads, **tuned)
+    makers = {"ONNX Runtime": lambda: Ort(model, feeds, args.threads),
+              "OpenVINO": lambda: OpenVino(model, feeds, args.threads),
+              "untuned": lambda: Ours(model, feeds, args.threads, plan="input"),
+              "tuned": lambda: Ours(model, feeds, args.threads, **tuned)}
     if output:
-        sides["as returned"] = Ours(output, feeds, args.threads)
+        makers["as returned"] = lambda: Ours(output, feeds, args.threads)
         if args.retuned:
-            sides["retuned"] = Ours(output, feeds, args.threads, **tuned)
+            makers["retuned"] = lambda: Ours(output, feeds, args.threads, **tuned)
+    for name in args.sides.split(",") if args.sides else makers:
+        if name not in makers:
+            raise ValueError(f'no side "{name}": {", ".join(makers)}')
+        try:
+            sides[name] = makers[name]()
+        except Exception as error:
+            if name not in ("ONNX Runtime", "OpenVINO"):
+                raise
+            print(f"  {name} is left out: {type(error).__name__}: {str(error).strip()[:300]}", flush=True)
     return sides
 
 
@@ -252,7 +258,7 @@ def measure(pair, args):
     result["load"] = load.found()
     print("  load average {before:.2f} before, {after:.2f} after; others used {others_cores:.2f} cores meanwhile"
           .format(**result["load"]), flush=True)
-    for warning in (sides["as returned"].warnings if output else []):
+    for warning in (sides["as returned"].warnings if "as returned" in sides else []):
         print(f"  as returned: {warning}")
     far = {name: off for name, off in result["differences"].items() if not off <= TOLERANCE}
     for name, off in far.items():
@@ -276,6 +282,7 @@ def main():
     parser.add_argument("--streams", type=int, default=0, help="of the plans tuned here at most so many; 0: as tuning finds")
     parser.add_argument("--tuned-plans", help="folder that remembers what tuning found")
     parser.add_argument("--retuned", action="store_true", help="also OUTPUT with a plan tuned here")
+    parser.add_argument("--sides", metavar="NAME,NAME", help="only these sides")
     parser.add_argument("--busy", type=int, metavar="CORE", help="a process spins on this core meanwhile")
     parser.add_argument("--runs", type=int, default=500, help="with --busy: runs a round")
     parser.add_argument("--rounds", type=int, default=5, help="with --busy")
