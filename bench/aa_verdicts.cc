@@ -6,11 +6,11 @@
 #include <cstdlib>
 #include <map>
 
-#include "bench/zoo/zoo.h"
 #include "device/open_device.h"
 #include "device/profile/profile.h"
 #include "plan/schedule.h"
 #include "worker/execute.h"
+#include "zoo/zoo.h"
 
 namespace ag {
 namespace {

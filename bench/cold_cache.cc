@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "bench/zoo/zoo.h"
 #include "device/open_device.h"
 #include "device/profile/profile.h"
 #include "graph/text_form.h"
@@ -13,6 +12,7 @@
 #include "plan/schedule.h"
 #include "rules/rewrite.h"
 #include "worker/execute.h"
+#include "zoo/zoo.h"
 
 namespace ag {
 namespace {

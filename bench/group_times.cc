@@ -8,13 +8,13 @@
 #include <cstdio>
 #include <map>
 
-#include "bench/zoo/zoo.h"
 #include "device/open_device.h"
 #include "device/profile/measured_times.h"
 #include "plan/interval.h"
 #include "plan/schedule.h"
 #include "rules/rewrite.h"
 #include "worker/execute.h"
+#include "zoo/zoo.h"
 
 namespace ag {
 namespace {

@@ -10,10 +10,10 @@
 #include <cstdio>
 #include <thread>
 
-#include "bench/zoo/zoo.h"
 #include "device/open_device.h"
 #include "plan/estimator.h"
 #include "rules/rewrite.h"
+#include "zoo/zoo.h"
 
 namespace ag {
 namespace {

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "base/random.h"
-#include "bench/zoo/zoo.h"
 #include "rules/applier.h"
 #include "rules/child_graphs.h"
 #include "rules/match_set.h"
+#include "zoo/zoo.h"
 
 namespace ag {
 namespace {

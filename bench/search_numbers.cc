@@ -9,9 +9,9 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "bench/zoo/zoo.h"
 #include "device/open_device.h"
 #include "search/fake_measurer.h"
+#include "zoo/zoo.h"
 
 namespace ag {
 namespace {

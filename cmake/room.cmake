@@ -34,12 +34,28 @@ function(ag_unity target)
   endforeach()
 endfunction()
 
-# ag_room(PATH [ROOMS path...] [LIBS target...])
+# ag_arrows(PATH [ROOMS path...] [TESTS path...]): the rooms that the sources of a room, or the one
+# source of a benchmark, include; TESTS: its tests besides. ag_write_arrows writes all of them to
+# rooms.txt, a line each, and tests/house_test.cc compares them with the #include lines.
+function(ag_arrows path)
+  cmake_parse_arguments(ARG "" "" "ROOMS;TESTS" ${ARGN})
+  list(JOIN ARG_ROOMS " " rooms)
+  list(JOIN ARG_TESTS " " tests)
+  set_property(GLOBAL APPEND_STRING PROPERTY AG_ARROWS "${path}: ${rooms} | ${tests}\n")
+endfunction()
+function(ag_write_arrows)
+  get_property(arrows GLOBAL PROPERTY AG_ARROWS)
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/rooms.txt CONTENT "${arrows}" @ONLY)
+endfunction()
+
+# ag_room(PATH [ROOMS path...] [TESTS path...] [LIBS target...])
 # A room is one folder. Its *.cc files (without *_test.cc and *_main.cc) become the static library
 # ag_<path>, its *_test.cc files one test program <path>_test (slashes become underscores), and
 # testing.h style helpers live in the library under test. A room with no source yet is an interface.
+# ROOMS names every room that the sources include, TESTS what the tests include besides.
 function(ag_room path)
-  cmake_parse_arguments(ARG "" "" "ROOMS;LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "ROOMS;TESTS;LIBS" ${ARGN})
+  ag_arrows(${path} ROOMS ${ARG_ROOMS} TESTS ${ARG_TESTS})
   string(REPLACE "/" "_" name ${path})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${path}/*.cc)
   set(tests ${sources})
@@ -63,6 +79,10 @@ function(ag_room path)
   if(tests)
     add_executable(${name}_test ${tests})
     target_link_libraries(${name}_test PRIVATE ag_${name} GTest::gmock GTest::gtest_main)
+    foreach(room ${ARG_TESTS})
+      string(REPLACE "/" "_" room ${room})
+      target_link_libraries(${name}_test PRIVATE ag_${room})
+    endforeach()
     target_compile_definitions(${name}_test PRIVATE AG_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
                                AG_BINARY_DIR="${CMAKE_BINARY_DIR}")
     ag_unity(${name}_test)
@@ -105,6 +125,7 @@ function(ag_bench name main)
   if(NOT EXISTS ${CMAKE_SOURCE_DIR}/${main})
     return()
   endif()
+  ag_arrows(${main} ROOMS ${ARGN})
   add_executable(${name} ${main})
   foreach(room ${ARGN})
     string(REPLACE "/" "_" room ${room})

@@ -5,9 +5,9 @@
 #include <cmath>
 
 #include "base/text.h"
-#include "bench/zoo/zoo.h"
 #include "plan/testing.h"
 #include "rules/rewrite.h"
+#include "zoo/zoo.h"
 
 namespace ag {
 namespace {

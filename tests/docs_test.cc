@@ -121,7 +121,7 @@ TEST(Docs, TheProtocolHasEveryStateAndMetric) {
 TEST(Docs, FlagsAreThoseOfThePrograms) {
   Names flags = {"--help"};  // The library adds it.
   for (const char* source : {"/client/cli/commands.cc", "/server/autographd_main.cc",
-                             "/worker/autograph_worker_main.cc"}) {
+                             "/worker/autograph_worker_main.cc", "/lab/commands.cc"}) {
     flags.merge(Matches(*ReadFile(kRoot + source), "\"(?:-[a-z],)?(--[a-z-]+)\""));
   }
   EXPECT_GE(flags.size(), 40u);

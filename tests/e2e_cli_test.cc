@@ -262,9 +262,6 @@ TEST(CommandLine, EveryErrorIsADocument) {
       {{"workers", "list", "--server", "127.0.0.1:1"}, 4, 14},
       {{"rules", "list", gone}, 3, 5},
       {{"rules", "verify", file}, 3, 3},
-      {{"rules", "coverage", file}, 3, 3},
-      {{"rules", "import", gone, "-o", place.path("o")}, 3, 5},
-      {{"rules", "generate", "-o", gone}, 3, 9},
   };
   for (const auto& c : cases) {
     std::vector<std::string> words = c.words;

@@ -4,7 +4,6 @@
 
 #include <cstdlib>
 
-#include "bench/zoo/zoo.h"
 #include "device/open_device.h"
 #include "graph/codec.h"
 #include "plan/equivalence.h"
@@ -13,6 +12,7 @@
 #include "rules/rewrite.h"
 #include "tests/planted.h"
 #include "worker/execute.h"
+#include "zoo/zoo.h"
 
 namespace ag {
 namespace {

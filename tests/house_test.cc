@@ -4,11 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <regex>
 #include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -19,41 +23,36 @@ namespace fs = std::filesystem;
 
 const fs::path kHouse = AG_SOURCE_DIR;
 
-// Each room and the rooms to its left that it may include. Longest matching prefix wins.
-const std::map<std::string, std::set<std::string>>& Arrows() {
-  static const std::map<std::string, std::set<std::string>> arrows = {
-      {"base", {}},
-      {"graph", {"base"}},
-      {"graph/onnx", {"base", "graph"}},
-      {"rules", {"base", "graph"}},
-      {"rules/generate", {"base", "graph", "rules"}},
-      {"rules/taso", {"base", "graph", "rules", "gen"}},
-      {"plan", {"base", "graph"}},
-      {"search", {"base", "graph", "rules", "plan"}},
-      {"device/api", {"base", "graph", "plan"}},
-      {"device/profile", {"base", "graph", "plan", "device/api"}},
-      {"device/cpu", {"base", "graph", "plan", "device/api"}},
-      {"device/cuda/codegen", {"base", "graph", "plan"}},
-      {"device/cuda/launch", {"base", "graph", "plan", "device/api", "device/cuda/codegen"}},
-      {"device/cuda",
-       {"base", "graph", "plan", "device/api", "device/cuda/codegen", "device/cuda/launch"}},
-      {"device/sim", {"base", "graph", "plan", "device/api"}},
-      {"device", {"base", "graph", "plan", "device/api", "device/cpu", "device/sim"}},
-      {"device/conformance",
-       {"base", "graph", "plan", "device/api", "device/cpu", "device/sim", "device/profile"}},
-      {"server/store", {"base", "graph", "plan"}},
-      {"server", {"base", "graph", "graph/onnx", "rules", "plan", "search", "server/store", "gen"}},
-      {"worker",
-       {"base", "graph", "plan", "device", "device/api", "device/profile", "runtime/timing",
-        "gen"}},
-      {"runtime",
-       {"base", "graph", "graph/onnx", "rules", "plan", "device", "device/api", "device/profile"}},
-      {"runtime/timing",
-       {"base", "graph", "plan", "device/api", "device/cpu", "device/profile", "runtime"}},
-      {"bench/zoo", {"base", "graph", "graph/onnx"}},
-      {"client/cpp", {"base", "gen"}},
-  };
-  return arrows;
+std::vector<std::string> ReadLines(const fs::path& path) {
+  std::ifstream in(path);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+// The rooms that a room's sources include, and its tests besides.
+struct Arrows {
+  std::set<std::string> sources, tests;
+};
+
+std::set<std::string> WordsOf(const std::string& text) {
+  std::istringstream in(text);
+  return {std::istream_iterator<std::string>(in), {}};
+}
+
+// The arrows as CMake has them (cmake/room.cmake), by room or, of a program of bench, by file.
+const std::map<std::string, Arrows>& AllArrows() {
+  static const std::map<std::string, Arrows> all = [] {
+    std::map<std::string, Arrows> found;
+    for (const std::string& line : ReadLines(fs::path(AG_BINARY_DIR) / "rooms.txt")) {
+      const size_t colon = line.find(": "), bar = line.find(" | ");
+      Arrows& arrows = found[line.substr(0, colon)];
+      arrows.sources.merge(WordsOf(line.substr(colon + 1, bar - colon - 1)));
+      arrows.tests.merge(WordsOf(line.substr(bar + 3)));
+    }
+    return found;
+  }();
+  return all;
 }
 
 // A library's headers and the only rooms that may include them.
@@ -71,7 +70,7 @@ const std::vector<Library>& Libraries() {
       {"cublas", {"device/cuda"}},
       {"nvrtc", {"device/cuda"}},
       {"nvml", {"device/cuda"}},
-      {"CLI/", {"base", "client/cli", "server", "worker"}},
+      {"CLI/", {"base", "client/cli", "lab", "server", "worker"}},
       {"seccomp.h", {"graph/onnx", "base", "server"}},
   };
   return libraries;
@@ -83,13 +82,6 @@ struct Source {
   std::vector<std::string> lines;
   bool is_test() const { return path.ends_with("_test.cc"); }
 };
-
-std::vector<std::string> ReadLines(const fs::path& path) {
-  std::ifstream in(path);
-  std::vector<std::string> lines;
-  for (std::string line; std::getline(in, line);) lines.push_back(line);
-  return lines;
-}
 
 bool IsSkipped(const std::string& top) {
   return top.empty() || top[0] == '.' || top.starts_with("build") || top == "out";
@@ -121,23 +113,57 @@ const std::vector<Source>& Sources() {
 
 std::string RoomOfInclude(const std::string& include) {
   std::string room = fs::path(include).parent_path().generic_string();
-  return room == "autograph/v1" ? "gen" : room;
+  return room == "autograph/v1" ? "proto" : room;
 }
 
-TEST(House, ArrowsPointLeft) {
-  const std::regex include_line("^\\s*#\\s*include\\s+\"([^\"]+/[^\"]+)\"");
-  for (const Source& source : Sources()) {
-    const auto arrows = Arrows().find(source.room);
-    if (arrows == Arrows().end() || source.is_test()) continue;
-    for (const std::string& line : source.lines) {
-      std::smatch match;
-      if (!std::regex_search(line, match, include_line)) continue;
-      const std::string room = RoomOfInclude(match[1]);
-      const bool ours = room == "gen" || fs::exists(kHouse / room);
-      if (!ours || room == source.room) continue;
-      EXPECT_TRUE(arrows->second.contains(room)) << source.path << " includes " << match[1];
-    }
+// The rooms of ours that the source includes, without its own.
+std::set<std::string> IncludedRooms(const Source& source) {
+  static const std::regex include_line("^\\s*#\\s*include\\s+\"([^\"]+/[^\"]+)\"");
+  std::set<std::string> rooms;
+  for (const std::string& line : source.lines) {
+    std::smatch match;
+    if (!std::regex_search(line, match, include_line)) continue;
+    const std::string room = RoomOfInclude(match[1]);
+    if (room != source.room && (room == "proto" || fs::exists(kHouse / room))) rooms.insert(room);
   }
+  return rooms;
+}
+
+// The name under which CMake has the source's arrows.
+std::string ArrowsName(const Source& source) {
+  return AllArrows().contains(source.room) ? source.room : source.path;
+}
+
+TEST(House, RoomsIncludeWhatTheBuildSays) {
+  std::map<std::string, Arrows> found;
+  for (const Source& source : Sources()) {
+    Arrows& arrows = found[ArrowsName(source)];
+    (source.is_test() ? arrows.tests : arrows.sources).merge(IncludedRooms(source));
+  }
+  for (auto& [name, arrows] : found) {
+    for (const std::string& room : arrows.sources) arrows.tests.erase(room);
+    const auto built = AllArrows().find(name);
+    if (built == AllArrows().end()) {  // A folder of data, or programs without a room.
+      EXPECT_TRUE(arrows.sources.empty() && arrows.tests.empty()) << name << " is no room";
+      continue;
+    }
+    EXPECT_EQ(built->second.sources, arrows.sources) << name << ", ROOMS in CMakeLists.txt";
+    EXPECT_EQ(built->second.tests, arrows.tests) << name << ", TESTS in CMakeLists.txt";
+  }
+}
+
+// Removes rooms that include nothing that is left, until nothing changes.
+TEST(House, RoomsFormNoCycle) {
+  std::map<std::string, std::set<std::string>> left;
+  for (const auto& [name, arrows] : AllArrows()) left[name] = arrows.sources;
+  ASSERT_GT(left.size(), 20u);
+  for (bool changed = true; changed;) {
+    changed = std::erase_if(left, [&](const auto& entry) {
+                return std::ranges::none_of(entry.second,
+                                            [&](const auto& room) { return left.contains(room); });
+              }) > 0;
+  }
+  for (const auto& [name, rooms] : left) ADD_FAILURE() << name << " is on a cycle";
 }
 
 TEST(House, LibrariesStayInTheirRooms) {
@@ -168,28 +194,51 @@ TEST(House, GeneratedHeadersOnlyAtTheWire) {
   }
 }
 
-TEST(House, FilesAndFunctionsAreSmall) {
+TEST(House, FilesAreSmall) {
   constexpr size_t kFileLinesMax = 1000;
-  constexpr size_t kFunctionLinesMax = 70;
-  const std::regex not_a_function(
-      "^(namespace|class|struct|enum|union|extern|typedef|#|//|\\}|TEST)");
   for (const Source& source : Sources()) {
     EXPECT_LE(source.lines.size(), kFileLinesMax) << source.path;
-    size_t begin = 0;
-    bool open = false;
-    for (size_t i = 0; i < source.lines.size(); ++i) {
-      const std::string& line = source.lines[i];
-      if (!open && !line.empty() && line[0] != ' ' && line.ends_with("{") &&
-          !std::regex_search(line, not_a_function)) {
-        open = true;
-        begin = i;
-      } else if (open && !line.empty() && line[0] == '}') {
-        open = false;
-        if (source.is_test() || !line.starts_with("}") || line == "};") continue;
-        EXPECT_LE(i - begin + 1, kFunctionLinesMax) << source.path << ":" << begin + 1;
-      }
+  }
+}
+
+// Runs a command and returns what it prints.
+std::string OutputOf(const std::string& command) {
+  std::string text;
+  std::array<char, 4096> piece;
+  FILE* const pipe = popen(command.c_str(), "r");
+  if (pipe == nullptr) return text;
+  while (const size_t size = std::fread(piece.data(), 1, piece.size(), pipe)) {
+    text.append(piece.data(), size);
+  }
+  pclose(pipe);
+  return text;
+}
+
+// As the parser of universal-ctags reads them: also functions inside classes.
+TEST(House, FunctionsAreSmall) {
+  constexpr int kFunctionLinesMax = 70;
+  const fs::path list = fs::path(AG_BINARY_DIR) / "house_test_sources";
+  std::ofstream names(list);
+  for (const Source& source : Sources()) {
+    if (!source.is_test() && !source.path.ends_with(".def")) {
+      names << (kHouse / source.path).string() << "\n";
     }
   }
+  names.close();
+  const std::string tags = OutputOf(
+      "ctags --languages=C++ --langmap=C++:+.cu --kinds-C++=f --fields=ne --sort=no -f - -L " +
+      list.string());
+  const std::regex tag("^([^\t]+)\t([^\t]+)\t.*\tline:([0-9]+)\tend:([0-9]+)");
+  int functions = 0;
+  std::istringstream in(tags);
+  for (std::string line; std::getline(in, line);) {
+    std::smatch match;
+    if (!std::regex_search(line, match, tag)) continue;
+    ++functions;
+    EXPECT_LE(std::stoi(match[4]) - std::stoi(match[3]) + 1, kFunctionLinesMax)
+        << match[2] << ":" << match[3] << " " << match[1];
+  }
+  EXPECT_GT(functions, 3000) << "is universal-ctags installed (scripts/install.sh)?";
 }
 
 TEST(House, LinesFitAndLeaveNothingBehind) {

@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "bench/zoo/zoo.h"
 #include "rules/rewrite.h"
+#include "zoo/zoo.h"
 
 namespace ag {
 namespace {

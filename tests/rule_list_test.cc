@@ -6,9 +6,9 @@
 #include <cstdlib>
 
 #include "base/file.h"
-#include "bench/zoo/zoo.h"
 #include "rules/child_graphs.h"
 #include "rules/match_set.h"
+#include "zoo/zoo.h"
 
 namespace ag {
 namespace {

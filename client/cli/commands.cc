@@ -1,16 +1,12 @@
 #include "client/cli/commands.h"
 
-#include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "base/build_facts.h"
-#include "base/command_line.h"
-#include "base/log.h"
 #include "base/text.h"
+#include "client/cli/program.h"
 #include "client/cli/verbs.h"
 #include "device/api/device_name.h"
 #include "search/search.h"
@@ -33,13 +29,9 @@ struct AllFlags {
   JobsFlags jobs;
   CacheFlags cache;
   RulesFlags rules;
-  GenerateFlags generate;
-  TasoFlags taso;
   PlanShowFlags plan;
   ModelFlags doctor;
 };
-
-using Action = std::function<int(Context&)>;
 
 // Checks for CLI11: each returns what is wrong with the text, or "".
 std::string WrongShape(const std::string& text) { return Message(ParseShapeFlag(text).status()); }
@@ -50,7 +42,7 @@ std::string WrongDuration(const std::string& text) { return Message(ParseDuratio
 class Commands {
  public:
   Commands();
-  int Run(int argc, char** argv);
+  int Run(int argc, char** argv) { return RunProgram(app_, flags_.common, chosen_, argc, argv); }
 
  private:
   CLI::App* Verb(CLI::App* parent, const char* name, const char* help, const Action& action);
@@ -66,8 +58,6 @@ class Commands {
   void AddJobs();
   void AddCache();
   void AddRules();
-  void AddTaso(CLI::App* rules);
-  void AddGenerate(CLI::App* rules);
   void AddOthers();
 
   CLI::App app_{"Makes trained networks faster and proves it.", "autograph"};
@@ -329,44 +319,6 @@ void Commands::AddRules() {
       ->check(WrongAmount)
       ->default_str("one for each core");
   verify->add_flag("--no-cache", flags.no_cache, "Prove anew, remember nothing");
-  AddTaso(rules);
-  AddGenerate(rules);
-}
-
-void Commands::AddTaso(CLI::App* rules) {
-  TasoFlags& flags = flags_.taso;
-  CLI::App* coverage = Verb(rules, "coverage", "What our rules make of a file of TASO's rules",
-                            [&flags](Context& c) { return RunRulesCoverage(c, flags); });
-  coverage->add_option("file", flags.file, "A file in TASO's format (.pb)")->required();
-  coverage->add_option("--rules", flags.rules, "A rules file")->default_str("the shipped ones");
-  coverage->add_option("--steps", flags.steps, "Our rules, one after another, at most")
-      ->check(CLI::Range(0, 6))
-      ->capture_default_str();
-  coverage->add_option("--seed", flags.seed, "Seed of the shapes")->capture_default_str();
-  CLI::App* load = Verb(rules, "import", "Write TASO's rules in our language, guarded and proved",
-                        [&flags](Context& c) { return RunRulesImport(c, flags); });
-  load->add_option("file", flags.file, "A file in TASO's format (.pb)")->required();
-  load->add_option("-o,--output", flags.output, "The rules file to write")->required();
-  load->add_option("--instances", flags.instances, "Instances per proof")->capture_default_str();
-  load->add_option("--seed", flags.seed, "Seed of the instances")->capture_default_str();
-}
-
-void Commands::AddGenerate(CLI::App* rules) {
-  GenerateFlags& flags = flags_.generate;
-  CLI::App* generate =
-      Verb(rules, "generate", "Find rules: enumerate small graphs, prove the equal",
-           [&flags](Context& c) { return RunRulesGenerate(c, flags); });
-  generate->add_option("-o,--output", flags.output, "The rules file to write")->required();
-  generate->add_option("--max-ops", flags.ops_max, "Operators of a graph, 1 to 4")
-      ->check(CLI::Range(1, 4))
-      ->capture_default_str();
-  generate->add_option("--ops", flags.ops, "Only these operators: add,relu,concat")
-      ->default_str("all it has")
-      ->delimiter(',');
-  generate->add_option("--seed", flags.seed, "Seed of the values")->capture_default_str();
-  generate->add_option("--proofs", flags.proofs, "Proofs of each rule, with different seeds")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
 }
 
 void Commands::AddOthers() {
@@ -390,22 +342,6 @@ void Commands::AddOthers() {
   verb->add_option("--device", flags_.doctor.device, "The device to check")
       ->check(WrongDevice)
       ->capture_default_str();
-}
-
-int Commands::Run(int argc, char** argv) {
-  const auto print_json = [&](const std::string& message) {
-    // CLI11 may stop before it parses the flag.
-    const std::vector<std::string> words(argv, argv + argc);
-    if (std::ranges::find(words, "--json") == words.end()) return;
-    std::puts(ErrorJson(Err(StatusCode::kInvalidArgument, "{}", message)).c_str());
-  };
-  if (const int code = ParseCommandLine(app_, argc, argv, print_json); code >= 0) return code;
-  InitLog("autograph", flags_.common.verbose ? "info" : "error");
-  Context context(flags_.common);
-  const int code = chosen_(context);
-  if (code != kExitOk || (std::fflush(stdout) == 0 && std::ferror(stdout) == 0)) return code;
-  return context.Fail(
-      Err(StatusCode::kResourceExhausted, "standard output did not take everything"));
 }
 
 }  // namespace

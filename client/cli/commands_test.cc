@@ -136,9 +136,6 @@ TEST(Commands, HelpShowsEveryDefault) {
                                                        {"cache", "list"},
                                                        {"cache", "export"},
                                                        {"rules", "verify"},
-                                                       {"rules", "coverage"},
-                                                       {"rules", "import"},
-                                                       {"rules", "generate"},
                                                        {"zoo"},
                                                        {"doctor"}};
   for (std::vector<std::string> words : verbs) {

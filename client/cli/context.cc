@@ -69,7 +69,7 @@ int ExitCodeOf(const Status& status) {
 }
 
 int Context::Fail(const Status& status) const {
-  std::fprintf(stderr, "autograph: %s\n", Message(status).c_str());
+  std::fprintf(stderr, "%s: %s\n", flags_.program.c_str(), Message(status).c_str());
   if (flags_.json && !printed_) Print(ErrorJson(status));
   return ExitCodeOf(status);
 }

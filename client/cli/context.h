@@ -30,7 +30,7 @@ class Context {
   void Print(const std::string& line) const;
   void Note(const std::string& line) const;
 
-  // Prints "autograph: message" on standard error and returns the exit code of the status. With
+  // Prints "PROGRAM: message" on standard error and returns the exit code of the status. With
   // --json also prints ErrorJson, unless the verb has printed its document already.
   int Fail(const Status& status) const;
   int FailUsage(const Status& status) const;   // Returns kExitUsage for any status.

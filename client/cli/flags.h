@@ -24,8 +24,9 @@ enum ExitCode : int {
 };
 
 struct CommonFlags {
-  std::string server;    // HOST:PORT; empty: embedded.
-  std::string data_dir;  // Of the embedded service.
+  std::string program = "autograph";  // Its name, before messages.
+  std::string server;                 // HOST:PORT; empty: embedded.
+  std::string data_dir;               // Of the embedded service.
   bool json = false;
   bool verbose = false;
 };
@@ -126,24 +127,6 @@ struct RulesFlags {
   uint64_t seed = 1;
   int jobs = 0;           // Threads; 0: one for each core.
   bool no_cache = false;  // Verdicts are neither looked up nor stored.
-};
-
-// A file in TASO's format.
-struct TasoFlags {
-  std::string file;
-  std::string output;  // import: the rules file to write.
-  std::string rules;   // coverage: the rules; "": the shipped ones.
-  int steps = 4;       // coverage: applications of our rules in a row.
-  int instances = 200;
-  uint64_t seed = 1;
-};
-
-struct GenerateFlags {
-  std::string output;
-  int ops_max = 3;
-  std::vector<std::string> ops;  // Empty: the default ones.
-  uint64_t seed = 1;
-  int proofs = 12;  // Of each rule, with different seeds.
 };
 
 }  // namespace ag

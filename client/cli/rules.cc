@@ -1,4 +1,4 @@
-// The verbs rules list, rules verify and rules generate.
+// The verbs rules list and rules verify.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -8,7 +8,6 @@
 #include "base/signals.h"
 #include "client/cli/verbs.h"
 #include "client/cli/verdict_cache.h"
-#include "rules/generate/generate.h"
 #include "rules/verify.h"
 
 namespace ag {
@@ -102,36 +101,6 @@ VerifyWork Divide(const RuleSet& rules, const VerdictCache& cache, const VerifyO
   return work;
 }
 
-void PrintGenerated(const Context& context, const std::string& file,
-                    const generate::GenerateReport& report) {
-  const double per_second =
-      static_cast<double>(report.graphs) / std::max(report.enumerate_seconds, 1e-3);
-  if (context.flags().json) {
-    context.Print(Json{{"file", file},
-                       {"rules", report.rules},
-                       {"graphs", report.graphs},
-                       {"graphs_per_second", per_second},
-                       {"equations", report.equations},
-                       {"implied", report.implied},
-                       {"growing", report.growing},
-                       {"unproved", report.unproved},
-                       {"refused", report.fallen},
-                       {"not_looked_at", report.open},
-                       {"seconds", report.seconds},
-                       {"complete", report.complete}}
-                      .dump());
-    return;
-  }
-  context.Print(fmt::format(
-      "{}: {} rules, every one proved\n"
-      "{} graphs enumerated in {:.1f} s ({:.0f} a second), {} equations: {} follow from others, "
-      "{} not proved, {} not looked at; {} rules refused by a later proof; {} directions only "
-      "grow; "
-      "{:.1f} s in all",
-      file, report.rules, report.graphs, report.enumerate_seconds, per_second, report.equations,
-      report.implied, report.unproved, report.open, report.fallen, report.growing, report.seconds));
-}
-
 }  // namespace
 
 StatusOr<RuleSet> LoadRules(const std::string& file) {
@@ -194,30 +163,6 @@ int RunRulesVerify(Context& context, const RulesFlags& flags) {
   if (StopSignal() != 0) return context.Fail(Err(StatusCode::kCancelled, "interrupted"));
   const std::chrono::duration<double> taken = RealClock().Now() - begin;
   return printer.Finish(taken.count());
-}
-
-int RunRulesGenerate(Context& context, const GenerateFlags& flags) {
-  if (const Status writable = CheckWritable(flags.output); !writable.ok())
-    return context.Fail(writable);
-  CatchStopSignals();
-  const auto report =
-      generate::Generate({.ops_max = flags.ops_max,
-                          .ops = flags.ops,
-                          .seed = flags.seed,
-                          .proofs = flags.proofs,
-                          .stop = [] { return StopSignal() != 0; },
-                          .progress = [&](const std::string& line) { context.Note(line); }});
-  if (!report.ok()) return context.Fail(report.status());
-  if (const Status written = WriteFileAtomically(flags.output, report->text); !written.ok()) {
-    return context.Fail(written);
-  }
-  PrintGenerated(context, flags.output, *report);
-  if (StopSignal() != 0) {
-    context.Note("stopped early: the file holds what was found so far");
-    return kExitInterrupted;
-  }
-  if (!report->complete) context.Note("ended early: out of memory; the file holds what was found");
-  return kExitOk;
 }
 
 }  // namespace ag

@@ -1,4 +1,4 @@
-// Tests of rules list, verify and generate: verdicts, the verdict cache, and files that cannot be
+// Tests of rules list and verify: verdicts, the verdict cache, and files that cannot be
 // loaded.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -166,30 +166,6 @@ TEST_F(RulesTest, BadFilesAreRefusedWithPlaceLineAndCaret) {
                                                std::string(static_cast<size_t>(column - 1), ' '))));
     EXPECT_FALSE(FileExists(Path("data")));
   }
-}
-
-TEST_F(RulesTest, GenerateWritesWhatVerifyProves) {
-  const GenerateFlags flags{
-      .output = Path("found.rules"), .ops_max = 2, .ops = {"relu", "transpose"}, .proofs = 1};
-  Context context({.json = true});
-  const auto json = Capture([&] { return RunRulesGenerate(context, flags); }).json();
-  EXPECT_EQ(json["complete"], true);
-  EXPECT_GT(json["rules"], 3);
-  EXPECT_GT(json["graphs"], 100);
-  const Ran verified = Verify({.file = flags.output, .seed = 4}, {.json = true});
-  EXPECT_EQ(verified.code, kExitOk) << verified.out;
-  EXPECT_EQ(verified.json().size(), json["rules"]);
-}
-
-TEST_F(RulesTest, GenerateRefuses) {
-  Context context({});
-  const auto generate = [&](const GenerateFlags& flags) {
-    return Capture([&] { return RunRulesGenerate(context, flags); });
-  };
-  EXPECT_EQ(generate({.output = Path("no/such/folder.rules")}).code, kExitInput);
-  const Ran unknown = generate({.output = Path("a.rules"), .ops = {"softmaxx"}});
-  EXPECT_EQ(unknown.code, kExitInput);
-  EXPECT_THAT(unknown.err, HasSubstr("no operator is called 'softmaxx'"));
 }
 
 }  // namespace

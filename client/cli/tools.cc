@@ -3,11 +3,11 @@
 #include "base/build_facts.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "bench/zoo/zoo.h"
 #include "client/cli/embedded.h"
 #include "client/cli/verbs.h"
 #include "device/open_device.h"
 #include "graph/onnx/jail.h"
+#include "zoo/zoo.h"
 
 namespace ag {
 namespace {

@@ -18,9 +18,6 @@ int RunPlanShow(Context& context, const PlanShowFlags& flags);
 int RunZoo(Context& context, const ZooFlags& flags);
 int RunRulesList(Context& context, const RulesFlags& flags);
 int RunRulesVerify(Context& context, const RulesFlags& flags);
-int RunRulesGenerate(Context& context, const GenerateFlags& flags);
-int RunRulesCoverage(Context& context, const TasoFlags& flags);
-int RunRulesImport(Context& context, const TasoFlags& flags);
 // Returns the rules of a file; "": the shipped ones.
 StatusOr<RuleSet> LoadRules(const std::string& file);
 int RunDoctor(Context& context, const ModelFlags& flags);

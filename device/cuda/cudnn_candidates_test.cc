@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <set>
 
-#include "bench/zoo/zoo.h"
 #include "device/cuda/testing.h"
 #include "plan/group_problem.h"
 #include "rules/rewrite.h"
+#include "zoo/zoo.h"
 
 namespace ag::cuda {
 namespace {

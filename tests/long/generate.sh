@@ -13,7 +13,7 @@ found=${1:-$out/found.rules}
 failed=0
 
 if [[ ! -e $found ]]; then
-  python3 - build/autograph rules generate --max-ops 3 -o "$found" <<'PY' || failed=1
+  python3 - build/autograph-lab generate --max-ops 3 -o "$found" <<'PY' || failed=1
 import resource
 import subprocess
 import sys
@@ -37,8 +37,8 @@ done
 taso=${AUTOGRAPH_TASO_FILE:-../shared/data/taso/graph_subst.pb}
 if [[ -e $taso ]]; then
   # Exit code 1 where some are unknown: which of them count is decided below.
-  build/autograph rules coverage "$taso" --json >"$out/shipped" || true
-  build/autograph rules coverage "$taso" --rules "$found" --json >"$out/generated" || true
+  build/autograph-lab coverage "$taso" --json >"$out/shipped" || true
+  build/autograph-lab coverage "$taso" --rules "$found" --json >"$out/generated" || true
   python3 - "$found" "$out/shipped" "$out/generated" <<'PY' || failed=1
 import json
 import re

@@ -1,0 +1,38 @@
+// The run of a program with verbs: parse the command line, run the chosen verb, report errors in
+// the same way in every program. Header-only, as base/command_line.h is. Called by main.
+#pragma once
+
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/command_line.h"
+#include "base/log.h"
+#include "client/cli/context.h"
+
+namespace ag {
+
+using Action = std::function<int(Context&)>;
+
+// Parses the arguments, which set `flags` and `chosen`, runs the chosen verb, and returns the exit
+// code. With --json an error of the command line is printed as a document as well.
+inline int RunProgram(CLI::App& app, const CommonFlags& flags, const Action& chosen, int argc,
+                      char** argv) {
+  const auto print_json = [&](const std::string& message) {
+    // CLI11 may stop before it parses the flag.
+    const std::vector<std::string> words(argv, argv + argc);
+    if (std::ranges::find(words, "--json") == words.end()) return;
+    std::puts(ErrorJson(Err(StatusCode::kInvalidArgument, "{}", message)).c_str());
+  };
+  if (const int code = ParseCommandLine(app, argc, argv, print_json); code >= 0) return code;
+  InitLog(flags.program, flags.verbose ? "info" : "error");
+  Context context(flags);
+  const int code = chosen(context);
+  if (code != kExitOk || (std::fflush(stdout) == 0 && std::ferror(stdout) == 0)) return code;
+  return context.Fail(
+      Err(StatusCode::kResourceExhausted, "standard output did not take everything"));
+}
+
+}  // namespace ag
