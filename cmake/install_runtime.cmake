@@ -20,3 +20,13 @@ file(RELATIVE_PATH AG_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 string(REGEX REPLACE "/$" "" AG_PC_PREFIX "${AG_PC_PREFIX}")
 configure_file(cmake/autograph.pc.in ${CMAKE_BINARY_DIR}/autograph.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/autograph.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+# Our licence, and the notices of packages whose code is in the programs or linked.
+set(notices ${CMAKE_INSTALL_DATADIR}/licenses/autograph)
+install(FILES LICENSE DESTINATION ${notices})
+file(STRINGS cmake/licensed_packages.txt packages)
+foreach(package ${packages})
+  if(EXISTS /usr/share/doc/${package}/copyright)
+    install(FILES /usr/share/doc/${package}/copyright DESTINATION ${notices} RENAME ${package})
+  endif()
+endforeach()

@@ -1,4 +1,8 @@
 # Compiler settings that every room shares.
+if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
+  message(FATAL_ERROR "AutoGraph is for x86_64; this is ${CMAKE_SYSTEM_PROCESSOR}: its kernels, its "
+                      "sandbox and its packages have not been tried there")
+endif()
 add_compile_options(-Wall -Wextra -Wno-missing-field-initializers -fno-strict-aliasing)
 if(AG_WERROR)
   add_compile_options(-Werror)

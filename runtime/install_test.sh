@@ -19,7 +19,18 @@ cmake --install "$build" --prefix "$work/first" >/dev/null
 mv "$work/first" "$work/prefix"
 prefix=$work/prefix
 library=$(dirname "$(find "$prefix" -name libautograph.so)")
-for program in autograph autographd autograph-worker; do expect "^$program " "$prefix/bin/$program" --version; done
+version=$(sed -n 's/^Version: //p' "$library/pkgconfig/autograph.pc")
+for program in autograph autographd autograph-worker autograph-lab; do
+  expect "^$program ${version//./\\.}( |$)" "$prefix/bin/$program" --version
+done
+notices=$prefix/share/licenses/autograph
+for package in LICENSE libgrpc++-dev libonnx-dev nlohmann-json3-dev; do
+  [[ -s $notices/$package ]] || fail "no licence of $package in $notices"
+done
+if out=$(cmake -S "$examples/.." -B "$work/other" -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 2>&1); then
+  fail "another processor is not refused"
+fi
+grep -q 'AutoGraph is for x86_64; this is aarch64' <<<"$out" || fail "$out"
 for file in "$prefix"/include/*; do
   ! grep -nE 'absl|#include "(base|graph|device)/' "$file" || fail "$file shows what is not installed"
 done
@@ -61,4 +72,4 @@ cp "$work/model.onnx" "$work/faster.onnx"
 # What fails must say so.
 if out=$("$work/classify" "$work/none.onnx" 2>&1); then fail "a missing model is no error"; fi
 grep -q "classify: load: read $work/none.onnx: No such file or directory" <<<"$out" || fail "$out"
-echo "install_test.sh: examples run against $(cat "$library/pkgconfig/autograph.pc" | sed -n 's/^Version: /version /p')"
+echo "install_test.sh: examples run against version $version"

@@ -69,6 +69,11 @@ for library in "${needed[@]}"; do
   fi
 done
 
+# Packages of headers alone are in no library's list.
+while read -r package; do
+  if [[ -e /usr/share/doc/$package/copyright ]]; then cp -L "/usr/share/doc/$package/copyright" "$licenses/$package"; fi
+done <"$(dirname "$0")/../cmake/licensed_packages.txt"
+
 strip --strip-unneeded "${programs[@]}" "${modules[@]}"
 # What was built on a newer system would ask for a glibc that Debian 12 does not have.
 newest=$(objdump -T "${programs[@]}" "${modules[@]}" | grep -oE 'GLIBC_2\.[0-9]+' | cut -d. -f2 | sort -n | tail -1)
