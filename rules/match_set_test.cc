@@ -63,6 +63,7 @@ TEST(MatchSet, ForgetsMatchesWhoseOtherRootIsGone) {
     const Status walked = WalkMatches(*graph, *rules, {.steps = 2, .seed = seed}, &counts);
     ASSERT_TRUE(walked.ok()) << "seed " << seed << ": " << ToString(walked);
   }
+  EXPECT_GE(counts.steps, 20) << "a walk took no step";
 }
 
 }  // namespace

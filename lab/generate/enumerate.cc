@@ -5,6 +5,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/container/inlined_vector.h"
 #include "base/digest.h"
 #include "graph/evaluate_as.h"
 #include "graph/hash.h"
@@ -188,10 +189,12 @@ class Enumerator {
 
   // ---- Calls, made once for each operator and operand types.
 
+  using CallKey = absl::InlinedVector<uint64_t, 6>;  // The operator, and a type for each operand.
+
   const std::vector<int>& CallsOf(OpKind op, const ExtraOperator* extra, const Operands& operands) {
-    uint64_t key = MixIn(static_cast<uint64_t>(op), reinterpret_cast<uintptr_t>(extra));
+    CallKey key = {static_cast<uint64_t>(op), reinterpret_cast<uintptr_t>(extra)};
     for (const TermId operand : operands) {
-      key = MixIn(key, static_cast<uint64_t>(table_->term(operand).type));
+      key.push_back(static_cast<uint64_t>(table_->term(operand).type));
     }
     const auto [found, fresh] = calls_.try_emplace(key);
     if (fresh) found->second = MakeCalls(op, extra, operands);
@@ -512,7 +515,7 @@ class Enumerator {
   std::vector<Value> values_;                 // By term; empty: not kept.
   std::vector<std::vector<TermId>> readers_;  // By operator node: the terms with it.
   std::map<Shapes, int> type_ids_;
-  absl::flat_hash_map<uint64_t, std::vector<int>> calls_;
+  absl::flat_hash_map<CallKey, std::vector<int>> calls_;
   absl::flat_hash_map<uint64_t, Class> classes_;
   absl::flat_hash_set<uint64_t> equations_;
 };
