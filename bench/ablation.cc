@@ -11,11 +11,11 @@
 #include "device/open_device.h"
 #include "device/profile/profile.h"
 #include "graph/onnx/onnx.h"
-#include "plan/estimator.h"
+#include "plan/planner.h"
 #include "rules/rewrite.h"
 #include "runtime/model_weights.h"
-#include "runtime/own_plan.h"
 #include "runtime/session.h"
+#include "runtime/tuned_plans.h"
 #include "worker/execute.h"
 
 namespace ag {
@@ -46,16 +46,18 @@ class Ablation {
       contenders_.push_back({"whole", nullptr, &whole.carried->executable()});
       streams = static_cast<int>(whole.carried->plan().streams.size());
     } else {
-      AG_TRY(Add("whole", whole, {.tune = true}));
+      AG_TRY(Add("whole", whole, TuningOptions()));
     }
-    if (streams > 1) AG_TRY(Add("one stream", whole, {.streams = 1, .tune = true}));
-    if (output != model) AG_TRY(Add("no rules", input, {.streams = streams, .tune = true}));
+    if (streams > 1) AG_TRY(Add("one stream", whole, {.streams = 1}));
+    if (output != model) AG_TRY(Add("no rules", input, {.streams = streams}));
     for (const Layout layout : LayoutsOf(whole.graph)) {
       AG_TRY(Add(std::string(LayoutName(layout)) + " only", whole,
-                 {.streams = streams, .tune = true, .layout = layout}));
+                 {.streams = streams, .layout = layout}));
     }
-    AG_TRY(Add("ungrouped", whole, {.grouped = false, .streams = streams, .tune = true}));
-    AG_TRY(Add("not measured", whole, {.streams = streams}));
+    AG_TRY(Add("ungrouped", whole, {.grouped = false, .streams = streams}));
+    RooflineTimes times(device_.spec());
+    AG_TRY(Add("not measured", whole,
+               MakePlan(whole.graph, device_.spec(), Policy(), times, {}, streams)));
     return Print(whole.graph, seconds);
   }
 
@@ -78,8 +80,12 @@ class Ablation {
     return layouts;
   }
 
-  Status Add(const std::string& name, const Subject& subject, const OwnPlanOptions& options) {
-    AG_LET(const Plan plan, MakeOwnPlan(subject.graph, device_, options));
+  Status Add(const std::string& name, const Subject& subject, const TuningOptions& options) {
+    return Add(name, subject, TunedPlan(subject.graph, device_, options));
+  }
+
+  Status Add(const std::string& name, const Subject& subject, const StatusOr<Plan>& planned) {
+    AG_LET(const Plan plan, planned);
     AG_LET(std::unique_ptr<Executable> executable,
            device_.Build(subject.graph, plan, *subject.weights));
     Executable* borrowed = executable.get();

@@ -9,7 +9,7 @@
 #include "device/profile/profile.h"
 #include "graph/text_form.h"
 #include "plan/interval.h"
-#include "plan/schedule.h"
+#include "plan/planner.h"
 #include "rules/rewrite.h"
 #include "worker/execute.h"
 #include "zoo/zoo.h"

@@ -9,9 +9,9 @@
 #include <map>
 
 #include "device/open_device.h"
-#include "device/profile/measured_times.h"
+#include "device/profile/profile.h"
 #include "plan/interval.h"
-#include "plan/schedule.h"
+#include "plan/planner.h"
 #include "rules/rewrite.h"
 #include "worker/execute.h"
 #include "zoo/zoo.h"
@@ -43,9 +43,9 @@ std::string Describe(const Graph& graph, const Group& group) {
   return text;
 }
 
-std::string Others(const Measurement* found) {
+std::string Others(const std::optional<Measurement>& found) {
   std::string others;
-  if (found == nullptr) return others;
+  if (!found) return others;
   if (found->busy_cores > 0) others += fmt::format(" busy_cores={}", found->busy_cores);
   for (const auto& [name, ns] : found->alternatives) {
     others += fmt::format(" {}={:.0f}", name, ns / 1e3);
@@ -83,7 +83,7 @@ StatusOr<std::vector<double>> TimeInside(const Graph& graph, Executable& executa
 }
 
 void PrintRows(const Graph& graph, const Plan& plan, const Samples& inside_ns,
-               MeasuredTimes& times) {
+               LearnedTimes& times) {
   std::map<std::string, std::pair<double, double>> sums;  // Microseconds alone and inside.
   for (size_t i = 0; i < plan.groups.size(); ++i) {
     const Group& group = plan.groups[i];
@@ -93,7 +93,7 @@ void PrintRows(const Graph& graph, const Plan& plan, const Samples& inside_ns,
     const double inside_us = Median(inside_ns[i]) / 1e3;
     std::printf("%4zu %-8s %-12s %9.1f %9.1f %6.2f  %s %s\n", i, group.pattern.c_str(),
                 group.kernel.c_str(), alone_us, inside_us, inside_us / alone_us,
-                Describe(graph, group).c_str(), Others(times.Find(problem)).c_str());
+                Describe(graph, group).c_str(), Others(times.MeasurementOf(problem)).c_str());
     auto& [alone, inside] = sums[group.pattern + " " + group.kernel];
     alone += alone_us, inside += inside_us;
   }
@@ -109,7 +109,7 @@ Status PrintTable(const std::string& model, const std::string& device_name,
   AG_LET(const Graph zoo, BuildZooModel(model, {}, &weights));
   AG_LET(const Graph graph, CleanUp(zoo, RuleSet::Shipped()));
   AG_LET(const auto lock, MeasureAlone(*device));
-  MeasuredTimes times(*device, {}, RealClock());
+  LearnedTimes times(device->spec(), MeasureOn(*device, {}, RealClock()), {.at_once = true});
   AG_LET(TimedGroups timed, FormTimedGroups(graph, device->spec(), Policy(), times,
                                             {.layout = layout, .mixed_layouts = true}));
   AG_TRY(PrintLayouts(graph, *device, times));

@@ -3,27 +3,45 @@
 // number. Functions are thread-safe when their GroupTimes is.
 #pragma once
 
+#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
-#include "base/mutex.h"
 #include "plan/group_problem.h"
 #include "plan/measurement.h"
 #include "plan/plan.h"
 
 namespace ag {
 
-// The time of a group: measured, or the roofline of the spec.
+// How the time of a group is known.
+enum class TimeState : uint8_t { kEstimated, kMeasured, kFailed };
+
 struct GroupTime {
-  double ns = 0;
-  bool measured = false;
-  std::string kernel;  // The fastest kernel of the measurement.
-  int busy_cores = 0;  // As Measurement::busy_cores.
+  double ns = 0;  // A failed group's is an estimate; costs compare the state first.
+  TimeState state = TimeState::kEstimated;
+  Status failure = OkStatus();  // kFailed: why the measurement failed.
+  std::string kernel;           // The fastest kernel of the measurement.
+  int busy_cores = 0;           // As Measurement::busy_cores.
   // By how much two measurements of one group may differ; 0 for estimates and simulated times.
   double noise_ns = 0;
+  bool measured() const { return state == TimeState::kMeasured; }
 };
+
+// The cost of groups: the fewest groups whose measurement failed, then the least time.
+struct Cost {
+  double failed = 0;
+  double ns = 0;
+  static Cost Of(const GroupTime& time) {
+    return {time.state == TimeState::kFailed ? 1.0 : 0.0, time.ns};
+  }
+  friend Cost operator+(Cost a, Cost b) { return {a.failed + b.failed, a.ns + b.ns}; }
+  friend Cost operator-(Cost a, Cost b) { return {a.failed - b.failed, a.ns - b.ns}; }
+  Cost& operator+=(Cost other) { return *this = *this + other; }
+  auto operator<=>(const Cost&) const = default;
+};
+inline constexpr Cost kInfiniteCost{std::numeric_limits<double>::infinity(),
+                                    std::numeric_limits<double>::infinity()};
 
 // Returns the measured time as grouping reads it.
 GroupTime GroupTimeOf(const Measurement& measurement);
@@ -54,10 +72,10 @@ class GroupTimes {
   virtual ~GroupTimes() = default;
   virtual GroupTime Time(const GroupProblem& problem) = 0;
 
-  // A cache for FormGroups, which asks Recall before Time, so that it need not extract the problem.
-  // Recall returns the time that Remember stored for the key, if the implementation stores times.
-  virtual std::optional<GroupTime> Recall(const LocalKey&) { return std::nullopt; }
-  virtual void Remember(const LocalKey&, const GroupTime&) {}
+  // A cache for FormGroups, which asks Lookup before Time, so that it need not extract the problem.
+  // Lookup returns the time that Insert stored for the key, if the implementation stores times.
+  virtual std::optional<GroupTime> Lookup(const LocalKey&) { return std::nullopt; }
+  virtual void Insert(const LocalKey&, const GroupTime&) {}
 };
 
 // Returns the roofline of the spec. The spec must outlive it.
@@ -70,23 +88,6 @@ class RooflineTimes : public GroupTimes {
 
  private:
   const DeviceSpec& spec_;
-};
-
-// Caches the times of `inner`, which must outlive it, by local key and across graphs. It makes
-// FormGroups fast enough for each candidate of a search. Call Forget when a new measurement changes
-// the answers of `inner`.
-class MemoizedGroupTimes : public GroupTimes {
- public:
-  explicit MemoizedGroupTimes(GroupTimes& inner) : inner_(inner) {}
-  GroupTime Time(const GroupProblem& problem) override { return inner_.Time(problem); }
-  std::optional<GroupTime> Recall(const LocalKey& key) override;
-  void Remember(const LocalKey& key, const GroupTime& time) override;
-  void Forget();
-
- private:
-  GroupTimes& inner_;
-  Mutex mutex_;
-  absl::flat_hash_map<LocalKey, GroupTime> known_ AG_GUARDED_BY(mutex_);
 };
 
 struct GroupingOptions {
@@ -108,7 +109,7 @@ struct GroupingOptions {
 std::vector<Layout> LayoutChoices(const Graph& graph, const DeviceSpec& spec);
 
 // Returns groups with layouts and reorders, without schedule and places: the cover of the graph by
-// the spec's patterns with the least sum of GroupTimes (exact on trees of single-reader edges).
+// the spec's patterns with the least Cost (exact on trees of single-reader edges).
 // Several operators stay in one group unless other groups are cheaper by more than the noise of its
 // time: in a measurement of one group alone, its inputs lie in the caches.
 // kUnimplemented: no pattern of the device takes an operator, which the message names.

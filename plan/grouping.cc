@@ -150,9 +150,9 @@ class Grouping {
     const TensorType& type = graph_.type(to.edge);
     const KeyFrame frame{group.pattern, policy_.precision, group.cores, policy_.cold_cache};
     const LocalKey key = KeyOfReorder(type, from.layout, to.layout, frame);
-    if (auto time = times_.Recall(key)) return *std::move(time);
+    if (auto time = times_.Lookup(key)) return *std::move(time);
     GroupTime time = times_.Time(ExtractGroup(graph_, group, policy_));
-    times_.Remember(key, time);
+    times_.Insert(key, time);
     return time;
   }
 
@@ -197,7 +197,7 @@ class Grouping {
     std::ranges::move(copies_, std::back_inserter(items_));
     TimedGroups result;
     for (Item& item : items_) {
-      if (item.time.measured) item.group.kernel = item.time.kernel;
+      if (item.time.measured()) item.group.kernel = item.time.kernel;
       result.groups.push_back(std::move(item.group));
       result.times.push_back(std::move(item.time));
     }
@@ -216,24 +216,24 @@ class Grouping {
   std::vector<Item> items_, views_, reorders_, copies_;
 };
 
-double SumNs(const TimedGroups& timed) {
-  double sum = 0;
-  for (const GroupTime& time : timed.times) sum += time.ns;
+Cost SumOf(const TimedGroups& timed) {
+  Cost sum;
+  for (const GroupTime& time : timed.times) sum += Cost::Of(time);
   return sum;
 }
 
-// Returns LayoutCover::node_ns.
-std::vector<double> NodeNs(const Graph& graph, const TimedGroups& timed) {
-  std::vector<double> ns(graph.size(), 0);
+// Returns LayoutCover::node_cost.
+std::vector<Cost> NodeCosts(const Graph& graph, const TimedGroups& timed) {
+  std::vector<Cost> costs(graph.size());
   for (size_t i = 0; i < timed.groups.size(); ++i) {
     const Group& group = timed.groups[i];
     NodeId at = group.nodes.empty() ? group.outputs[0].edge.node : group.nodes.front();
     if (group.nodes.empty() && !graph.uses(group.outputs[0].edge).empty()) {
       at = graph.uses(group.outputs[0].edge)[0].node;
     }
-    ns[at] += timed.times[i].ns;
+    costs[at] += Cost::Of(timed.times[i]);
   }
-  return ns;
+  return costs;
 }
 
 }  // namespace
@@ -269,8 +269,8 @@ StatusOr<TimedGroups> FormTimedGroups(const Graph& graph, const DeviceSpec& spec
   const auto form = [&](std::vector<Layout> preferred) -> StatusOr<NodeLayouts> {
     Grouping grouping(graph, spec, policy, times, options, std::move(preferred));
     AG_LET(TimedGroups timed, grouping.Run());
-    covers.push_back({.node_ns = NodeNs(graph, timed)});
-    if (!best || SumNs(timed) < SumNs(*best)) best = std::move(timed);
+    covers.push_back({.node_cost = NodeCosts(graph, timed)});
+    if (!best || SumOf(timed) < SumOf(*best)) best = std::move(timed);
     return grouping.layouts();
   };
   for (const Layout layout : choices) {

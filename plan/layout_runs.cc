@@ -1,7 +1,6 @@
 #include "plan/layout_runs.h"
 
 #include <algorithm>
-#include <limits>
 
 namespace ag {
 namespace {
@@ -17,7 +16,7 @@ class Runs {
   }
 
   std::vector<Layout> Choose() {
-    std::vector<double> best(count_, 0);
+    std::vector<Cost> best(count_);
     // By node and cover: the cover of the node before.
     std::vector<size_t> before(graph_.size() * count_);
     for (NodeId id = 0; id < graph_.size(); ++id) {
@@ -48,13 +47,13 @@ class Runs {
   }
 
   // Returns the cost of all nodes up to `id`, by the cover of `id`.
-  std::vector<double> Step(NodeId id, const std::vector<double>& best, size_t* before) {
+  std::vector<Cost> Step(NodeId id, const std::vector<Cost>& best, size_t* before) {
     std::erase_if(live_, [&](Edge e) { return last_reader_[e.node][e.output] < id; });
-    std::vector<double> next(count_, std::numeric_limits<double>::infinity());
+    std::vector<Cost> next(count_, kInfiniteCost);
     for (size_t to = 0; to < count_; ++to) {
       for (size_t from = 0; from < count_; ++from) {
-        const double cost =
-            best[from] + (from == to ? 0 : ChangeNs(from, to)) + covers_[to].node_ns[id];
+        Cost cost = best[from] + covers_[to].node_cost[id];
+        if (from != to) cost.ns += ChangeNs(from, to);
         if (cost >= next[to]) continue;
         next[to] = cost;
         before[to] = from;

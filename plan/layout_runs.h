@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "plan/device_spec.h"
+#include "plan/estimator.h"
 #include "plan/node_layouts.h"
 
 namespace ag {
@@ -13,9 +13,9 @@ namespace ag {
 struct LayoutCover {
   Layout preferred = Layout::kPlain;
   NodeLayouts layouts;
-  // By NodeId: the time of the group that begins at the node, and of the reorders that the node
+  // By NodeId: the cost of the group that begins at the node, and of the reorders that the node
   // needs first; 0 for other nodes.
-  std::vector<double> node_ns;
+  std::vector<Cost> node_cost;
 };
 
 // Returns the preferred layout by NodeId. It cuts the topological order into runs that use one

@@ -87,7 +87,7 @@ TEST(ChooseRuns, OneCoverIsTakenWhole) {
   const DeviceSpec spec = SpecOf(1e11);
   const LayoutCover cover{.preferred = Layout::kBlocked16,
                           .layouts = {std::vector<Layout>(graph.size(), Layout::kBlocked16)},
-                          .node_ns = std::vector<double>(graph.size(), 1)};
+                          .node_cost = std::vector<Cost>(graph.size(), {.ns = 1})};
   EXPECT_EQ(ChooseRuns(graph, spec, {cover}),
             std::vector<Layout>(graph.size(), Layout::kBlocked16));
 }

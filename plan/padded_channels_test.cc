@@ -188,8 +188,7 @@ struct Predicted {
 
 Predicted PredictedOf(const Graph& graph, const DeviceSpec& spec, const std::string& precision) {
   const Policy policy{.precision = precision};
-  RooflineTimes roofline(spec);
-  MemoizedGroupTimes times(roofline);
+  LearnedTimes times(spec, nullptr);
   const Plan plan = *MakePlan(graph, spec, policy, times, {.mixed_layouts = true}, 4);
   Predicted predicted{.arena = plan.arena_bytes};
   std::vector<double> ns;

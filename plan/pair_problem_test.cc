@@ -5,7 +5,7 @@
 #include <set>
 
 #include "graph/evaluate.h"
-#include "plan/schedule.h"
+#include "plan/planner.h"
 #include "plan/testing.h"
 
 namespace ag {

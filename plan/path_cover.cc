@@ -1,15 +1,13 @@
 #include "plan/path_cover.h"
 
 #include <algorithm>
-#include <limits>
 
+#include "absl/container/flat_hash_map.h"
 #include "plan/group_key.h"
 #include "plan/pattern_match.h"
 
 namespace ag {
 namespace {
-
-constexpr double kNever = std::numeric_limits<double>::infinity();
 
 // Finds the cheapest cover in three steps:
 //   - FindCandidates walks from each operator along reader[] for each pattern and lists the groups
@@ -73,33 +71,33 @@ class Cover {
         path_, {pattern.name, in_.policy.precision, in_.options.cores, in_.policy.cold_cache});
     const auto [it, is_new] = known_.try_emplace(key);
     if (!is_new) return it->second;
-    if (auto time = in_.times.Recall(key)) return it->second = *std::move(time);
+    if (auto time = in_.times.Lookup(key)) return it->second = *std::move(time);
     Group group = MakeGroup(graph_, in_.layouts, path_);
     group.pattern = pattern.name;
     group.cores = in_.options.cores;
     it->second = in_.times.Time(ExtractGroup(graph_, group, in_.policy));
-    in_.times.Remember(key, it->second);
+    in_.times.Insert(key, it->second);
     return it->second;
   }
 
   // best_[v]: the cost of the cheapest cover of v and everything that leads to it, if a group ends
   // at v. hanging_[v]: the sum of best_ over the operators whose reader is v.
   Status Solve() {
-    best_.assign(graph_.size(), 0);
-    hanging_.assign(graph_.size(), 0);
+    best_.assign(graph_.size(), {});
+    hanging_.assign(graph_.size(), {});
     chosen_.assign(graph_.size(), -1);
     NodeId stuck = -1;  // The first operator without a finite cost.
     for (NodeId id = 0; id < graph_.size(); ++id) {
       const Node& node = graph_.node(id);
       if (in_.taken[id] || node.op == OpKind::kInput || graph_.is_constant(id)) continue;
-      best_[id] = kNever;
+      best_[id] = kInfiniteCost;
       for (size_t i = 0; i < endings_[id].size(); ++i) {
-        const double cost = CostOf(endings_[id][i]);
+        const Cost cost = CostOf(endings_[id][i]);
         if (cost >= best_[id]) continue;
         best_[id] = cost;
         chosen_[id] = static_cast<int>(i);
       }
-      if (best_[id] == kNever && stuck < 0) stuck = id;
+      if (best_[id] == kInfiniteCost && stuck < 0) stuck = id;
       if (in_.reader[id] >= 0) {
         hanging_[in_.reader[id]] += best_[id];
       } else if (chosen_[id] < 0) {
@@ -111,13 +109,13 @@ class Cover {
     return OkStatus();
   }
 
-  double CostOf(const PathGroup& group) const {
-    double cost = group.time.ns + hanging_[group.first];
-    if (group.first != group.last) cost -= group.time.noise_ns;
+  Cost CostOf(const PathGroup& group) const {
+    Cost cost = Cost::Of(group.time) + hanging_[group.first];
+    if (group.first != group.last) cost.ns -= group.time.noise_ns;
     for (NodeId id = group.first; id != group.last; id = in_.reader[id]) {
       // The operator before is in the group, so its cost is taken out. Infinities do not subtract.
       const NodeId next = in_.reader[id];
-      if (hanging_[next] == kNever) {
+      if (hanging_[next] == kInfiniteCost) {
         cost += HangingWithout(next, id);
       } else {
         cost += hanging_[next] - best_[id];
@@ -126,8 +124,8 @@ class Cover {
     return cost;
   }
 
-  double HangingWithout(NodeId id, NodeId excluded) const {
-    double sum = 0;
+  Cost HangingWithout(NodeId id, NodeId excluded) const {
+    Cost sum;
     for (const Edge operand : graph_.node(id).inputs) {
       const NodeId from = operand.node;
       if (from != excluded && in_.reader[from] == id) sum += best_[from];
@@ -154,8 +152,8 @@ class Cover {
   std::vector<NodeId> path_;
   std::vector<std::vector<PathGroup>> endings_;  // By last operator.
   absl::flat_hash_map<LocalKey, GroupTime> known_;
-  std::vector<double> best_;
-  std::vector<double> hanging_;
+  std::vector<Cost> best_;
+  std::vector<Cost> hanging_;
   std::vector<int> chosen_;
 };
 

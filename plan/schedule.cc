@@ -96,49 +96,4 @@ StatusOr<Plan> CompletePlan(const Graph& graph, std::vector<Group> groups,
   return plan;
 }
 
-namespace {
-
-// Returns the same groups, each on `cores` cores.
-TimedGroups TimeGroups(const Graph& graph, std::vector<Group> groups, const Policy& policy,
-                       GroupTimes& times, int cores) {
-  TimedGroups timed;
-  for (Group& group : groups) {
-    group.cores = cores;
-    const bool is_view = group.pattern == kViewPattern;
-    timed.times.push_back(is_view ? GroupTime{} : times.Time(ExtractGroup(graph, group, policy)));
-    group.kernel = timed.times.back().kernel;
-  }
-  timed.groups = std::move(groups);
-  return timed;
-}
-
-}  // namespace
-
-StatusOr<Plan> MakePlan(const Graph& graph, const DeviceSpec& spec, const Policy& policy,
-                        GroupTimes& times, const GroupingOptions& grouping, int streams) {
-  GroupingOptions options = grouping;
-  const bool may_be_wide = spec.stream_cores > 0;
-  if (streams > 1 && !may_be_wide) options.cores = StreamCores(spec, streams);
-  AG_LET(TimedGroups timed, FormTimedGroups(graph, spec, policy, times, options));
-  Schedule schedule;
-  if (streams > 1 && may_be_wide) {
-    const TimedGroups narrow =
-        TimeGroups(graph, timed.groups, policy, times, StreamCores(spec, streams));
-    schedule = GreedyWideStreams(graph, narrow, timed, spec, streams);
-  } else {
-    std::vector<double> ns;
-    Sharing sharing;
-    for (const GroupTime& time : timed.times) {
-      ns.push_back(time.ns);
-      sharing.busy_cores.push_back(time.busy_cores);
-    }
-    schedule.streams = streams == 1
-                           ? OneStream(graph, timed.groups)
-                           : GreedyStreams(graph, timed.groups, ns, spec, streams, sharing);
-    schedule.timed = std::move(timed);
-  }
-  return CompletePlan(graph, std::move(schedule.timed.groups), std::move(schedule.streams), spec,
-                      policy);
-}
-
 }  // namespace ag

@@ -72,9 +72,4 @@ StatusOr<Plan> CompletePlan(const Graph& graph, std::vector<Group> groups,
                             std::vector<Stream> streams, const DeviceSpec& spec,
                             const Policy& policy);
 
-// Returns the plan of one graph: groups, streams and places by the answers of `times`. With several
-// streams on a spec that lets a group take all cores, it uses GreedyWideStreams.
-StatusOr<Plan> MakePlan(const Graph& graph, const DeviceSpec& spec, const Policy& policy,
-                        GroupTimes& times, const GroupingOptions& grouping, int streams);
-
 }  // namespace ag

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "plan/schedule.h"
+#include "plan/planner.h"
 
 namespace ag {
 

@@ -1,12 +1,13 @@
 #include "runtime/session.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "device/open_device.h"
 #include "graph/onnx/wire.h"
+#include "plan/planner.h"
 #include "rules/rewrite.h"
 #include "runtime/model_weights.h"
-#include "runtime/own_plan.h"
 #include "runtime/tuned_plans.h"
 
 namespace ag {
@@ -131,16 +132,22 @@ Status Session::Build(const ImportedModel& model, const WeightSource& weights,
 }
 
 Status Session::BuildOwn(const WeightSource& weights, const SessionOptions& options) {
-  OwnPlanOptions own{.grouped = options.plan != PlanChoice::kEager,
-                     .streams = options.streams,
-                     .tune = options.tune,
-                     .must_keep = options.tuned_plans.has_value()};
-  if (own.tune) own.folder = options.tuned_plans ? *options.tuned_plans : DefaultTunedPlans();
-  AG_LET(plan_, MakeOwnPlan(graph_, *device_, own));
+  TuningOptions tuning{.grouped = options.plan != PlanChoice::kEager,
+                       .streams = options.streams,
+                       .must_keep = options.tuned_plans.has_value()};
+  if (!options.tune) {
+    RooflineTimes times(device_->spec());
+    AG_LET(plan_, MakePlan(graph_, device_->spec(), Policy(), times, {.grouped = tuning.grouped},
+                           std::max(1, options.streams)));
+    AG_LET(executable_, device_->Build(graph_, plan_, weights));
+    return OkStatus();
+  }
+  tuning.folder = options.tuned_plans ? *options.tuned_plans : DefaultTunedPlans();
+  AG_LET(plan_, TunedPlan(graph_, *device_, tuning));
   auto built = device_->Build(graph_, plan_, weights);
-  if (!own.folder.empty() && MayBeOutdated(built.status())) {
-    own.renew = true;
-    AG_LET(plan_, MakeOwnPlan(graph_, *device_, own));
+  if (!tuning.folder.empty() && MayBeOutdated(built.status())) {
+    tuning.renew = true;
+    AG_LET(plan_, TunedPlan(graph_, *device_, tuning));
     built = device_->Build(graph_, plan_, weights);
   }
   AG_LET(executable_, std::move(built));

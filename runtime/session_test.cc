@@ -1,5 +1,4 @@
 #include "runtime/session.h"
-#include "runtime/own_plan.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +11,7 @@
 #include "graph/onnx/onnx_testing.h"
 #include "plan/equivalence.h"
 #include "plan/estimator.h"
-#include "plan/schedule.h"
+#include "plan/planner.h"
 #include "rules/rewrite.h"
 #include "runtime/testing.h"
 
@@ -308,16 +307,6 @@ TEST(Session, ADeviceThatFailsIsSaid) {
   ASSERT_EQ(ToString(session.status()), "OK");
   EXPECT_EQ(ToString((*session)->Run(Inputs(**session)).status()),
             "UNAVAILABLE: small: sticky error, open the device anew");
-}
-
-TEST(PlanKey, FollowsAllThatAPlanIsBoundTo) {
-  const Digest a = Sha256("a"), b = Sha256("b");
-  const Policy fp32, tf32{.precision = "tf32"};
-  const std::string key = PlanKey(a, "cpu=1", fp32);
-  EXPECT_EQ(PlanKey(a, "cpu=1", fp32), key);
-  EXPECT_NE(PlanKey(b, "cpu=1", fp32), key);
-  EXPECT_NE(PlanKey(a, "cpu=2", fp32), key);
-  EXPECT_NE(PlanKey(a, "cpu=1", tf32), key);
 }
 
 // A home folder of the test, so that no test writes into the user's.

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "device/profile/measured_times.h"
+#include "device/profile/profile.h"
 #include "device/profile/refine_kernels.h"
 #include "device/profile/timing_data.h"
-#include "plan/schedule.h"
+#include "plan/planner.h"
 
 namespace ag {
 namespace {
@@ -24,78 +24,62 @@ constexpr Nanos kTrialsTime{5'000'000'000};
 // promises nothing even with these times needs no measurement.
 class HopefulTimes : public GroupTimes {
  public:
-  HopefulTimes(const MeasuredTimes& known, const DeviceSpec& spec) : known_(known), spec_(spec) {}
+  HopefulTimes(const LearnedTimes& known, const DeviceSpec& spec) : known_(known), spec_(spec) {}
   GroupTime Time(const GroupProblem& problem) override {
     if (problem.pattern == kViewPattern) return {};
     GroupProblem wide = problem;
     wide.cores = 0;
     for (const GroupProblem* asked : {&problem, static_cast<const GroupProblem*>(&wide)}) {
-      const Measurement* found = known_.Find(*asked);
-      if (found != nullptr) return {.ns = found->latency.median_ns};
+      const std::optional<Measurement> found = known_.MeasurementOf(*asked);
+      if (found) return {.ns = found->latency.median_ns};
     }
     return {.ns = RooflineNs(wide, spec_)};
   }
 
  private:
-  const MeasuredTimes& known_;
+  const LearnedTimes& known_;
   const DeviceSpec& spec_;
 };
 
 class Tuning {
  public:
-  Tuning(const Graph& graph, Device& device, const OwnPlanOptions& options)
+  Tuning(const Graph& graph, Device& device, const TuningOptions& options)
       : graph_(graph),
         device_(device),
         options_(options),
-        times_(device, {.group_time = kGroupTime}, RealClock()) {}
+        times_(device.spec(), MeasureOn(device, {.group_time = kGroupTime}, RealClock()),
+               {.at_once = true}) {}
 
   StatusOr<Plan> Run();
 
  private:
-  struct Trial {
-    Plan plan;
-    double makespan_ns = 0;
-  };
-  StatusOr<Trial> Try(GroupTimes& times, int streams) const;
-  StatusOr<std::vector<Trial>> PromisingTrials(double one_stream_ns);
+  StatusOr<TimedPlan> Try(GroupTimes& times, int streams) const;
+  StatusOr<std::vector<TimedPlan>> PromisingTrials(double one_stream_ns);
   StatusOr<Plan> Refined(Plan plan);
   StatusOr<Plan> Fastest(const std::vector<Plan>& plans);
 
   const Graph& graph_;
   Device& device_;
-  const OwnPlanOptions& options_;
-  MeasuredTimes times_;
+  const TuningOptions& options_;
+  LearnedTimes times_;
   const TimingData weights_{1};
 };
 
-// Returns the plan on this many streams and its simulated time.
-StatusOr<Tuning::Trial> Tuning::Try(GroupTimes& times, int streams) const {
-  const DeviceSpec& spec = device_.spec();
-  Trial trial;
-  AG_LET(trial.plan, PlanByTimes(graph_, spec, times, options_, streams));
-  std::vector<double> ns;
-  Sharing sharing;
-  for (const Group& group : trial.plan.groups) {
-    GroupTime time;
-    if (group.pattern != kViewPattern) {
-      time = times.Time(ExtractGroup(graph_, group, trial.plan.policy));
-    }
-    ns.push_back(time.ns);
-    sharing.busy_cores.push_back(time.busy_cores);
-  }
-  trial.makespan_ns = MakespanNs(graph_, trial.plan, ns, spec, sharing);
-  return trial;
+StatusOr<TimedPlan> Tuning::Try(GroupTimes& times, int streams) const {
+  const GroupingOptions grouping{
+      .grouped = options_.grouped, .layout = options_.layout, .mixed_layouts = true};
+  return MakeTimedPlan({graph_, device_.spec(), Policy(), grouping, streams}, times);
 }
 
-StatusOr<std::vector<Tuning::Trial>> Tuning::PromisingTrials(double one_stream_ns) {
+StatusOr<std::vector<TimedPlan>> Tuning::PromisingTrials(double one_stream_ns) {
   const DeviceSpec& spec = device_.spec();
   HopefulTimes hopeful(times_, spec);
   double bar_ns = kPromise * one_stream_ns;
-  std::vector<Trial> trials;
+  std::vector<TimedPlan> trials;
   for (int streams = 2; streams <= std::min(spec.streams_max, spec.cores); ++streams) {
-    AG_LET(const Trial hope, Try(hopeful, streams));
+    AG_LET(const TimedPlan hope, Try(hopeful, streams));
     if (hope.makespan_ns >= bar_ns) continue;
-    AG_LET(Trial trial, Try(times_, streams));
+    AG_LET(TimedPlan trial, Try(times_, streams));
     if (trial.makespan_ns < bar_ns) {
       bar_ns = kPromise * trial.makespan_ns;
       trials.push_back(std::move(trial));
@@ -108,11 +92,7 @@ StatusOr<std::vector<Tuning::Trial>> Tuning::PromisingTrials(double one_stream_n
 }
 
 StatusOr<Plan> Tuning::Refined(Plan plan) {
-  const auto measured = [&](const GroupProblem& problem) -> std::optional<Measurement> {
-    const Measurement* found = times_.Find(problem);
-    if (found == nullptr) return std::nullopt;
-    return *found;
-  };
+  const auto measured = [&](const GroupProblem& group) { return times_.MeasurementOf(group); };
   const std::vector<KernelChoice> rivals = CloseRivals(graph_, plan, measured);
   AG_LET(const std::vector<KernelChoice> faster,
          RefineKernels(graph_, plan, rivals, device_, {.weights = &weights_}));
@@ -144,13 +124,13 @@ StatusOr<Plan> Tuning::Fastest(const std::vector<Plan>& plans) {
 }
 
 StatusOr<Plan> Tuning::Run() {
-  AG_LET(Trial one, Try(times_, std::max(1, options_.streams)));
+  AG_LET(TimedPlan one, Try(times_, std::max(1, options_.streams)));
   AG_LET(Plan refined, Refined(std::move(one.plan)));
   std::vector<Plan> plans;
   plans.push_back(std::move(refined));
   if (options_.streams == 0 && options_.grouped) {
-    AG_LET(std::vector<Trial> trials, PromisingTrials(one.makespan_ns));
-    for (Trial& trial : trials) {
+    AG_LET(std::vector<TimedPlan> trials, PromisingTrials(one.makespan_ns));
+    for (TimedPlan& trial : trials) {
       AG_LET(Plan plan, Refined(std::move(trial.plan)));
       plans.push_back(std::move(plan));
     }
@@ -161,14 +141,7 @@ StatusOr<Plan> Tuning::Run() {
 
 }  // namespace
 
-StatusOr<Plan> PlanByTimes(const Graph& graph, const DeviceSpec& spec, GroupTimes& times,
-                           const OwnPlanOptions& options, int streams) {
-  const GroupingOptions grouping{
-      .grouped = options.grouped, .layout = options.layout, .mixed_layouts = options.tune};
-  return MakePlan(graph, spec, Policy(), times, grouping, streams);
-}
-
-StatusOr<Plan> TunePlan(const Graph& graph, Device& device, const OwnPlanOptions& options) {
+StatusOr<Plan> TunePlan(const Graph& graph, Device& device, const TuningOptions& options) {
   AG_LET(Plan plan, Tuning(graph, device, options).Run());
   plan.environment = device.environment();
   return plan;

@@ -1,21 +1,33 @@
 // Tuning: makes a plan whose groups, layouts, kernels and streams come from measurements on the
-// device. One thread at a time for one device.
+// device, for a session whose model carries no plan that fits. One thread at a time for one device.
 #pragma once
 
-#include "plan/estimator.h"
-#include "runtime/own_plan.h"
+#include <optional>
+#include <string>
+
+#include "device/api/device.h"
 
 namespace ag {
+
+struct TuningOptions {
+  bool grouped = true;  // False: every operator by itself.
+  // 0: as many streams as measure best. Above: greedy list scheduling on this many
+  // (plan/schedule.h).
+  int streams = 0;
+  std::optional<Layout> layout = std::nullopt;  // Layout of contractions; nothing: the cheapest.
+  // The folder of tuned plans (tuned_plans.h); empty: none. A plan there that is damaged or does
+  // not fit is made anew.
+  std::string folder = {};
+  bool must_keep = true;  // False: an unwritable folder only logs a warning.
+  bool renew = false;     // Write to the folder without reading from it.
+};
 
 // Times every kernel of every group, makes a plan by these times, and compares kernels that are
 // close inside the plan. With options.streams == 0 and grouping, also refines up to two plans on
 // several streams that promise a gain by simulation and times them beside the plan of one stream,
-// which stays unless another is FASTER. The plan's environment is the device's. REQUIRES: nothing
-// else measures on the host meanwhile (MeasureAlone).
-StatusOr<Plan> TunePlan(const Graph& graph, Device& device, const OwnPlanOptions& options);
-
-// Returns the plan that follows from `times`.
-StatusOr<Plan> PlanByTimes(const Graph& graph, const DeviceSpec& spec, GroupTimes& times,
-                           const OwnPlanOptions& options, int streams);
+// which stays unless another is FASTER. The plan's environment is the device's. Looks in no folder.
+// kUnimplemented: the device cannot run an operator. REQUIRES: nothing else measures on the host
+// meanwhile (MeasureAlone).
+StatusOr<Plan> TunePlan(const Graph& graph, Device& device, const TuningOptions& options);
 
 }  // namespace ag

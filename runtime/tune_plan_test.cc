@@ -30,7 +30,7 @@ int UsedStreams(const Plan& plan) {
 }
 
 Plan Tune(std::string_view graph, Device& device, int streams) {
-  auto plan = TunePlan(GraphOf(graph), device, {.streams = streams, .tune = true});
+  auto plan = TunePlan(GraphOf(graph), device, {.streams = streams});
   AG_CHECK(plan.ok());
   AG_CHECK(ValidatePlan(GraphOf(graph), *plan, device.spec()).ok());
   return *std::move(plan);
@@ -51,7 +51,7 @@ TEST(TunePlan, OneStreamGivesTheSamePlanAsBefore) {
 
 TEST(TunePlan, UngroupedOperatorsStayOnOneStream) {
   const auto device = *OpenDevice("sim:small");
-  const auto plan = TunePlan(GraphOf(kBeside), *device, {.grouped = false, .tune = true});
+  const auto plan = TunePlan(GraphOf(kBeside), *device, {.grouped = false});
   ASSERT_EQ(ToString(plan.status()), "OK");
   EXPECT_EQ(UsedStreams(*plan), 1);
 }

@@ -3,6 +3,8 @@
 #include <cstdlib>
 
 #include "base/file.h"
+#include "base/log.h"
+#include "device/profile/profile.h"
 
 namespace ag {
 namespace {
@@ -13,7 +15,36 @@ std::string AbsolutePath(const char* variable) {
   return value != nullptr && value[0] == '/' ? value : "";
 }
 
+// The name is a digest of all that the plan is bound to.
+std::string PathOf(const Graph& graph, const Device& device, const TuningOptions& options) {
+  std::string name =
+      Sha256(graph.digest().Hex() + "\n" + device.environment() + "\n" + Policy().Text()).Hex();
+  if (!options.grouped) name += "-eager";
+  if (options.streams > 0) name += fmt::format("-s{}", options.streams);
+  if (options.layout) name += fmt::format("-{}", LayoutName(*options.layout));
+  return fmt::format("{}/{}.plan", options.folder, name);
+}
+
 }  // namespace
+
+StatusOr<Plan> TunedPlan(const Graph& graph, Device& device, const TuningOptions& options) {
+  const bool is_kept = !options.folder.empty();
+  const std::string path = PathOf(graph, device, options);
+  const auto known = [&]() -> StatusOr<Plan> {
+    if (!is_kept || options.renew) return Err(StatusCode::kNotFound, "not looked for");
+    return ReadTunedPlan(path, graph, device);
+  };
+  if (StatusOr<Plan> plan = known(); plan.ok()) return plan;
+  AG_LET(const auto alone, MeasureAlone(device));
+  // Another session may have tuned the same model while this one waited.
+  if (StatusOr<Plan> plan = known(); plan.ok()) return plan;
+  AG_LET(Plan plan, TunePlan(graph, device, options));
+  if (!is_kept) return plan;
+  const Status written = WriteTunedPlan(path, plan);
+  if (options.must_keep) AG_TRY(written);
+  if (!written.ok()) LogWarn("a tuned plan is not kept: {}", Message(written));
+  return plan;
+}
 
 std::string DefaultTunedPlans() {
   constexpr std::string_view kFolder = "/autograph/tuned-plans";

@@ -4,13 +4,17 @@
 
 #include <string>
 
-#include "device/api/device.h"
+#include "runtime/tune_plan.h"
 
 namespace ag {
 
 // Returns $XDG_CACHE_HOME/autograph/tuned-plans, or the same below $HOME/.cache; empty when neither
 // variable is an absolute path.
 std::string DefaultTunedPlans();
+
+// Returns the plan of TunePlan from options.folder, where it is made and kept when it is not there.
+// Measures under the host's measuring lock.
+StatusOr<Plan> TunedPlan(const Graph& graph, Device& device, const TuningOptions& options);
 
 // Returns the plan in the file when it fits graph and device, else an error that says why: no file,
 // damaged bytes, or a plan for something else.

@@ -103,5 +103,85 @@ TEST_F(TunedPlansFile, AFolderThatCannotBeMadeIsAStatus) {
             StatusCode::kFailedPrecondition);
 }
 
+Graph Layer() {
+  return GraphOf(
+      "input x f32[1,16,8,8]\nw = const f32[16,16,3,3] seed 1\nb = const f32[16] seed 2\n"
+      "output relu(conv(x, w, b) strides=[1,1] pads=[1,1,1,1] dilations=[1,1])\n");
+}
+
+class TunedPlanTest : public ::testing::Test {
+ protected:
+  const Graph graph_ = Layer();
+  const std::unique_ptr<Device> device_ = *OpenDevice("cpu:1");
+  const TempDir folder_ = *TempDir::Make("tuned-plan-test");
+
+  std::string StoredPath() const { return folder_.path() + "/" + ListDir(folder_.path())->front(); }
+};
+
+TEST_F(TunedPlanTest, NamesItsKernelsAndEnvironment) {
+  const auto tuned = TunedPlan(graph_, *device_, {});
+  ASSERT_EQ(ToString(tuned.status()), "OK");
+  EXPECT_EQ(tuned->environment, device_->environment());
+  for (const Group& group : tuned->groups) {
+    EXPECT_EQ(group.kernel.empty(), group.pattern == kViewPattern) << group.pattern;
+  }
+}
+
+TEST_F(TunedPlanTest, AFolderRemembersThem) {
+  const TuningOptions options{.folder = folder_.path() + "/plans"};
+  ASSERT_EQ(ToString(TunedPlan(graph_, *device_, options).status()), "OK");
+  const std::string path = options.folder + "/" + ListDir(options.folder)->front();
+  // The plan in the folder is taken, here one with another kernel than measuring chose.
+  Plan other = *DecodePlan(*ReadFile(path));
+  for (Group& group : other.groups) group.kernel = "marked";
+  ASSERT_EQ(ToString(WriteFileAtomically(path, EncodePlan(other))), "OK");
+  const auto again = TunedPlan(graph_, *device_, options);
+  ASSERT_EQ(ToString(again.status()), "OK");
+  EXPECT_EQ(EncodePlan(*again), EncodePlan(other));
+  // Plans of several streams and of ungrouped operators have files of their own.
+  for (const TuningOptions& more : {TuningOptions{.grouped = false, .folder = options.folder},
+                                    TuningOptions{.streams = 2, .folder = options.folder}}) {
+    ASSERT_EQ(ToString(TunedPlan(graph_, *device_, more).status()), "OK");
+  }
+  EXPECT_EQ(ListDir(options.folder)->size(), 3u);
+}
+
+TEST_F(TunedPlanTest, DamagedFilesAreMadeAnew) {
+  const TuningOptions options{.folder = folder_.path()};
+  ASSERT_EQ(ToString(TunedPlan(graph_, *device_, options).status()), "OK");
+  const std::string path = StoredPath();
+  ASSERT_EQ(ToString(WriteFileAtomically(path, "no plan")), "OK");
+  ASSERT_EQ(ToString(TunedPlan(graph_, *device_, options).status()), "OK");
+  EXPECT_EQ(ToString(DecodePlan(*ReadFile(path)).status()), "OK");
+}
+
+TEST_F(TunedPlanTest, PlansOfOtherMachinesAreMadeAnew) {
+  const TuningOptions options{.folder = folder_.path()};
+  ASSERT_EQ(ToString(TunedPlan(graph_, *device_, options).status()), "OK");
+  Plan foreign = *DecodePlan(*ReadFile(StoredPath()));
+  foreign.environment = "device=other";
+  ASSERT_EQ(ToString(WriteFileAtomically(StoredPath(), EncodePlan(foreign))), "OK");
+  EXPECT_EQ(TunedPlan(graph_, *device_, options)->environment, device_->environment());
+  EXPECT_EQ(DecodePlan(*ReadFile(StoredPath()))->environment, device_->environment());
+}
+
+TEST_F(TunedPlanTest, RenewingLooksAtNothing) {
+  TuningOptions options{.folder = folder_.path()};
+  ASSERT_EQ(ToString(TunedPlan(graph_, *device_, options).status()), "OK");
+  Plan other = *DecodePlan(*ReadFile(StoredPath()));
+  for (Group& group : other.groups) group.kernel = "marked";
+  ASSERT_EQ(ToString(WriteFileAtomically(StoredPath(), EncodePlan(other))), "OK");
+  options.renew = true;
+  EXPECT_NE(EncodePlan(*TunedPlan(graph_, *device_, options)), EncodePlan(other));
+  EXPECT_NE(*ReadFile(StoredPath()), EncodePlan(other));
+}
+
+TEST_F(TunedPlanTest, AFolderThatCannotBeIsAnErrorWhereItWasAskedFor) {
+  TuningOptions options{.folder = "/dev/null/plans"};
+  EXPECT_EQ(TunedPlan(graph_, *device_, options).status().code(), StatusCode::kFailedPrecondition);
+  options.must_keep = false;
+  EXPECT_EQ(ToString(TunedPlan(graph_, *device_, options).status()), "OK");
+}
+
 }  // namespace
 }  // namespace ag

@@ -248,8 +248,10 @@ void Backtracking::AddChild(int parent, int64_t serial, Rewrite rewrite, ChildGr
   ++setting_.run.counts.graphs;
   const StatusOr<ScoredGraph> scored = ScoreGraph(child.graph, setting_);
   const bool has_estimate = scored.ok() && scored->failure.ok();
-  const double ns = has_estimate ? scored->estimate_ns : kFailedGroupNs;
-  gain_ns_[serial] = ns - expanded_[parent].estimate_ns;
+  const double ns = has_estimate ? scored->estimate_ns : kNoTimeNs;
+  if (expanded_[parent].estimate_ns < kNoTimeNs) {
+    gain_ns_[serial] = ns - expanded_[parent].estimate_ns;
+  }
   if (!has_estimate || ns >= BoundNs()) return;
   Entry entry{.parent = parent, .rule = rewrite.rule, .serial = serial};
   const Graph graph = child.graph;
@@ -289,7 +291,6 @@ void Backtracking::SettleFront() {
       queue_.emplace(now, entry);
     }
     SettleEstimated(estimated, /*wait=*/settled_ != settled_before);
-    setting_.run.Report("measuring groups");
     setting_.times.MeasureWanted();
   }
 }
@@ -320,9 +321,9 @@ std::vector<std::pair<Backtracking::Key, Backtracking::Entry>> Backtracking::Tak
 // Puts a graph with a final estimate into the queue and among the best.
 void Backtracking::Settle(const Graph& graph, const Key& key, Entry entry) {
   const Expanded& parent = expanded_[entry.parent];
-  gain_ns_[entry.serial] = key.first - parent.estimate_ns;
   // A parent that needs a failed group has no estimate, so there is no gain.
-  const bool has_gain = parent.estimate_ns < kFailedGroupNs;
+  const bool has_gain = parent.estimate_ns < kNoTimeNs;
+  if (has_gain) gain_ns_[entry.serial] = key.first - parent.estimate_ns;
   entry.step = trail_.Add(parent.step, entry.rule, has_gain ? parent.estimate_ns - key.first : 0);
   best_ns_ = std::min(best_ns_, key.first);
   ++settled_;

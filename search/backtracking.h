@@ -31,7 +31,7 @@ namespace ag {
 
 struct RankedGraph {
   Graph graph;
-  double estimate_ns = 0;
+  double estimate_ns = 0;           // kNoTimeNs: it needs a group whose measurement failed.
   int step = RewriteTrail::kInput;  // The graph's step in the trail.
 };
 

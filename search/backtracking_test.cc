@@ -31,10 +31,11 @@ class BacktrackingTest : public testing::Test {
     rules_ = TestRules(rules);
     request_ = {.input = TestGraph(graph), .spec = spec_, .options = options};
     SearchRun run(request_, clock_);
-    GroupTimesCache times(spec_, measurer_, {.groups_max = options.limits.groups_max});
+    LearnedTimes times(spec_, measurer_.ForGroups(), {.groups_max = options.limits.groups_max});
     PairTimes pairs(measurer_.spec(), measurer_, 0);
     const SearchSetting setting{request_, rules_, times, pairs, run};
-    const StatusOr<ScoredGraph> root = ScoreMeasured(request_.input, setting);
+    AG_CHECK(FormMeasuredGroups(setting.For(request_.input), times).ok());
+    const StatusOr<ScoredGraph> root = ScoreGraph(request_.input, setting);
     AG_CHECK(root.ok());
     root_ns_ = root->estimate_ns;
     Backtracking backtracking(setting, trail_);

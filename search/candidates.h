@@ -13,10 +13,8 @@ namespace ag {
 
 struct PlanCandidate {
   Graph graph;
-  Plan plan;  // Complete and validated; its environment is the request's.
-  // Simulated with the times of the plan's groups; kFailedGroupNs: the measurement of one of them
-  // failed.
-  double makespan_ns = kFailedGroupNs;
+  Plan plan;                        // Complete and validated; its environment is the request's.
+  double makespan_ns = kNoTimeNs;   // As TimedPlan::makespan_ns.
   int step = RewriteTrail::kInput;  // The graph's step in the trail.
 };
 

@@ -32,7 +32,7 @@ class CandidatesTest : public testing::Test {
   StatusOr<std::vector<PlanCandidate>> Plans(std::string_view graph, SearchOptions options = {}) {
     request_ = {.input = TestGraph(graph), .spec = spec_, .environment = "e", .options = options};
     SearchRun run(request_, clock_);
-    GroupTimesCache times(spec_, measurer_, {.groups_max = options.limits.groups_max});
+    LearnedTimes times(spec_, measurer_.ForGroups(), {.groups_max = options.limits.groups_max});
     PairTimes pairs(spec_, measurer_, options.limits.pairs_max);
     return MakePlans(request_.input, {request_, rules_, times, pairs, run});
   }
@@ -49,7 +49,7 @@ TEST_F(CandidatesTest, OneStreamIsAlwaysFirst) {
   ASSERT_TRUE(plans.ok()) << Message(plans.status());
   EXPECT_EQ(UsedStreams((*plans)[0].plan), 1);
   EXPECT_EQ((*plans)[0].plan.environment, "e");
-  EXPECT_LT((*plans)[0].makespan_ns, kFailedGroupNs);
+  EXPECT_LT((*plans)[0].makespan_ns, kNoTimeNs);
 }
 
 TEST_F(CandidatesTest, GroupsThatDoNotScaleGoOnAsManyStreamsAsThereAre) {

@@ -24,12 +24,12 @@ int StreamCoresOf(const Plan& plan, int group) {
 PairTimes::PairTimes(const DeviceSpec& spec, Measurer& measurer, int pairs_max)
     : spec_(spec), measurer_(measurer), pairs_max_(spec.block_outputs > 0 ? pairs_max : 0) {}
 
-std::vector<PairTimes::Wanted> PairTimes::Choose(const Graph& graph, const Plan& plan,
-                                                 const std::vector<double>& group_ns,
-                                                 const std::vector<int>& busy_cores) {
+std::vector<PairTimes::Wanted> PairTimes::Choose(const Graph& graph, const TimedPlan& timed) {
+  const Plan& plan = timed.plan;
+  const std::vector<GroupTime>& times = timed.times;
   std::vector<Wanted> chosen;
   for (const BesidePair& beside :
-       PairsBeside(graph, plan, group_ns, spec_, SharingOf(busy_cores))) {
+       PairsBeside(graph, plan, NsOf(times), spec_, SharingOf(times, overlap_))) {
     if (asked_ + static_cast<int>(chosen.size()) >= pairs_max_) break;
     if (!MayBePaired(plan.groups[beside.first]) || !MayBePaired(plan.groups[beside.second])) {
       continue;
@@ -40,8 +40,9 @@ std::vector<PairTimes::Wanted> PairTimes::Choose(const Graph& graph, const Plan&
       const Group& group = plan.groups[g];
       wanted.problem.groups[i] = ExtractGroup(graph, group, plan.policy);
       wanted.problem.kernels[i] = group.kernel;
-      wanted.time.ns[i] = group_ns[g];
-      wanted.time.cores[i] = ShareOf(graph, group, StreamCoresOf(plan, g), busy_cores[g], spec_);
+      wanted.time.ns[i] = times[g].ns;
+      wanted.time.cores[i] =
+          ShareOf(graph, group, StreamCoresOf(plan, g), times[g].busy_cores, spec_);
     }
     // The model is symmetric, so the order of the times does not matter.
     wanted.problem = MakePair(std::move(wanted.problem));
@@ -52,9 +53,8 @@ std::vector<PairTimes::Wanted> PairTimes::Choose(const Graph& graph, const Plan&
   return chosen;
 }
 
-bool PairTimes::Learn(const Graph& graph, const Plan& plan, const std::vector<double>& group_ns,
-                      const std::vector<int>& busy_cores) {
-  const std::vector<Wanted> chosen = Choose(graph, plan, group_ns, busy_cores);
+bool PairTimes::Learn(const Graph& graph, const TimedPlan& plan) {
+  const std::vector<Wanted> chosen = Choose(graph, plan);
   if (chosen.empty()) return false;
   std::vector<PairProblem> problems;
   for (const Wanted& wanted : chosen) problems.push_back(wanted.problem);

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "plan/schedule.h"
+#include "plan/planner.h"
 #include "search/search.h"
 
 namespace ag {
@@ -19,14 +19,12 @@ class PairTimes {
   PairTimes(const DeviceSpec& spec, Measurer& measurer, int pairs_max);
 
   // Times the pairs that overlap longest in the simulation of `plan` and were not requested before,
-  // within the limit. group_ns and busy_cores belong to its groups, which are all measured. Returns
-  // true when overlap() changed. A failed pair affects only itself; see failure().
-  bool Learn(const Graph& graph, const Plan& plan, const std::vector<double>& group_ns,
-             const std::vector<int>& busy_cores);
+  // within the limit. Returns true when overlap() changed. A failed pair affects only itself; see
+  // failure(). REQUIRES: all groups of the plan are measured.
+  bool Learn(const Graph& graph, const TimedPlan& plan);
   bool CanLearn() const { return asked_ < pairs_max_; }
 
   double overlap() const { return overlap_; }
-  Sharing SharingOf(const std::vector<int>& busy_cores) const { return {busy_cores, overlap_}; }
   int measured() const { return static_cast<int>(times_.size()); }
   int failed() const { return asked_ - measured(); }
   const Status& failure() const { return failure_; }  // The failure of the first failed pair.
@@ -36,9 +34,7 @@ class PairTimes {
     PairProblem problem;
     PairTime time;  // The Measurer gives together_ns.
   };
-  std::vector<Wanted> Choose(const Graph& graph, const Plan& plan,
-                             const std::vector<double>& group_ns,
-                             const std::vector<int>& busy_cores);
+  std::vector<Wanted> Choose(const Graph& graph, const TimedPlan& timed);
 
   const DeviceSpec& spec_;
   Measurer& measurer_;

@@ -42,7 +42,11 @@ class PlanSearch {
         rules_(request.rules == nullptr
                    ? RuleSet()
                    : request.rules->Without({}, request.policy.nonfinite_strict)),
-        times_(request.spec, measurer,
+        times_(request.spec,
+               [this](const std::vector<GroupProblem>& problems) {
+                 run_.Report("measuring groups");
+                 return measurer_.MeasureGroups(problems);
+               },
                {.groups_max = request.options.limits.groups_max,
                 .stop = [this] { return run_.Over(); }}),
         pairs_(request.spec, measurer, request.options.limits.pairs_max),
@@ -52,6 +56,7 @@ class PlanSearch {
 
  private:
   Status PlanInput();
+  StatusOr<RankedGraph> RankInput() const;
   void BeginRound();
   void KeepWhatFits(std::vector<PlanCandidate>* plans);
   void RefineInput();
@@ -73,7 +78,7 @@ class PlanSearch {
   Measurer& measurer_;
   SearchRun run_;
   const RuleSet rules_;
-  GroupTimesCache times_;
+  LearnedTimes times_;
   PairTimes pairs_;
   SearchSetting setting_;
   RewriteTrail trail_;
@@ -119,10 +124,9 @@ StatusOr<SearchResult> PlanSearch::Run() {
 // A stage that is cut here is cut only for the input; the rounds measure again.
 Status PlanSearch::PlanInput() {
   const SearchLimits& limits = request_.options.limits;
-  run_.Report("measuring groups");
   times_.BeginStage(limits.input_groups_max);
   measurer_.EndBy(run_.PointAt(kInputCoverEnd));
-  AG_TRY(ScoreMeasured(request_.input, setting_));
+  AG_TRY(FormMeasuredGroups(setting_.For(request_.input), times_));
   WantingTimes wanting(times_);
   AG_TRY(FormGroups(request_.input, request_.spec, request_.policy, wanting));
   const int covered = times_.asked();
@@ -134,11 +138,15 @@ Status PlanSearch::PlanInput() {
   if (!is_cut) times_.BeginStage(limits.input_groups_max - times_.asked());
   measurer_.EndBy(run_.PointAt(kInputPlanEnd));
   AG_LET(input_, MakeOneStreamPlan(request_.input, setting_, {.allow_failed = true}));
-  AG_LET(ScoredGraph scored, ScoreGraph(request_.input, setting_));
-  input_graph_ = {.graph = request_.input, .estimate_ns = scored.estimate_ns};
+  AG_LET(input_graph_, RankInput());
   eager_ = MakeOneStreamPlan(request_.input, setting_, {.grouped = false, .allow_failed = true});
   input_groups_ = times_.asked();
   return OkStatus();
+}
+
+StatusOr<RankedGraph> PlanSearch::RankInput() const {
+  AG_LET(const ScoredGraph scored, ScoreGraph(request_.input, setting_));
+  return RankedGraph{request_.input, scored.failure.ok() ? scored.estimate_ns : kNoTimeNs};
 }
 
 // Whether there is time left to refine the candidate.
@@ -195,8 +203,8 @@ void PlanSearch::ChooseLayout() {
     setting_.layout = layouts[i];
   }
   if (!setting_.layout) return;
-  const StatusOr<ScoredGraph> scored = ScoreGraph(request_.input, setting_);
-  if (scored.ok()) input_graph_.estimate_ns = scored->estimate_ns;
+  StatusOr<RankedGraph> ranked = RankInput();
+  if (ranked.ok()) input_graph_ = *std::move(ranked);
 }
 
 // Candidates share most groups with the input, so they begin with its refined kernels: both are
@@ -373,7 +381,7 @@ SearchResult PlanSearch::InputResult() const {
   result.eager_timing.status =
       eager_.ok() ? Err(StatusCode::kCancelled, "eager: not measured") : eager_.status();
   result.timing = input_timing_;
-  result.input_estimate_ns = input_.makespan_ns < kFailedGroupNs ? input_.makespan_ns : 0;
+  result.input_estimate_ns = input_.makespan_ns < kNoTimeNs ? input_.makespan_ns : 0;
   result.estimate_ns = result.input_estimate_ns;
   result.rounds = run_.counts.rounds;
   result.expansions = run_.counts.expansions;

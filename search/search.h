@@ -14,8 +14,8 @@
 
 #include "base/clock.h"
 #include "graph/graph.h"
-#include "plan/estimator.h"
 #include "plan/kernel_rivals.h"
+#include "plan/learned_times.h"
 #include "plan/measurement.h"
 #include "plan/pair_problem.h"
 #include "plan/plan.h"
@@ -31,6 +31,9 @@ class Measurer {
   virtual ~Measurer() = default;
   virtual std::vector<StatusOr<Measurement>> MeasureGroups(
       const std::vector<GroupProblem>& problems) = 0;
+  GroupMeasurer ForGroups() {
+    return [this](const std::vector<GroupProblem>& problems) { return MeasureGroups(problems); };
+  }
 
   // Measures two groups started together. Optional: kUnimplemented by default.
   virtual std::vector<StatusOr<Measurement>> MeasurePairs(const std::vector<PairProblem>& pairs);

@@ -4,7 +4,6 @@
 
 #include "base/log.h"
 #include "server/portable.h"
-#include "server/transfer_plan.h"
 
 namespace ag {
 namespace {
@@ -256,8 +255,7 @@ Status Chooser::TryPortable() {
   if (!found->best || IsTimeOver()) return OkStatus();
   std::optional<Plan> plan;
   if (runs_here_ && !asked) {
-    AG_LET(plan,
-           Replan({*found->best, setting_.spec, setting_.policy, found_.input_plan}, measurer_));
+    AG_LET(plan, PlanAnew(setting_, *found->best, found_.input_plan, measurer_));
   }
   AG_LET(OutputFile file,
          MakeRewrittenFile(setting_, *found->best, plan ? &*plan : nullptr, measurer_, blobs_));

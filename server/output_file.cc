@@ -7,6 +7,7 @@
 #include "graph/clean_up.h"
 #include "graph/onnx/plan_metadata.h"
 #include "plan/equivalence.h"
+#include "plan/planner.h"
 #include "rules/rewrite.h"
 #include "server/transfer_plan.h"
 
@@ -76,7 +77,7 @@ Status PlanAsRead(const OutputSetting& setting, const KnownPlan& known, const Gr
   }
   if (!plan.ok()) {
     LogInfo("what was read back is planned anew: {}", Message(plan.status()));
-    plan = Replan({file->graph, setting.spec, setting.policy, known.plan}, measurer);
+    plan = PlanAnew(setting, file->graph, known.plan, measurer);
   }
   AG_LET(file->plan, std::move(plan));
   file->plan.environment = setting.environment;
@@ -155,16 +156,22 @@ StatusOr<std::vector<OutputError>> CompareElsewhere(const OutputSetting& setting
   return measurer.CompareFiles(std::move(work));
 }
 
+// Returns the plan with every operator by itself on one stream, the reference of a check.
+StatusOr<Plan> EagerPlan(const OutputSetting& setting, const Graph& graph) {
+  RooflineTimes times(setting.spec);
+  return MakePlan(graph, setting.spec, setting.policy, times, {.grouped = false}, 1);
+}
+
 StatusOr<std::vector<OutputError>> CompareHere(const OutputSetting& setting, PoolMeasurer& measurer,
                                                OutputFile* file) {
   PoolMeasurer::CheckRequest check;
   check.candidate = {file->graph, file->plan};
   if (!file->carries_plan) {
-    AG_LET(check.candidate.plan, EagerPlan(file->graph, setting.spec, setting.policy));
+    AG_LET(check.candidate.plan, EagerPlan(setting, file->graph));
   }
   for (int i = 0; i < kSeeds; ++i) check.seeds.push_back(setting.seed + static_cast<uint64_t>(i));
   check.reference_kernels = true;
-  if (auto eager = EagerPlan(setting.runnable, setting.spec, setting.policy); eager.ok()) {
+  if (auto eager = EagerPlan(setting, setting.runnable); eager.ok()) {
     check.reference = {setting.runnable, *std::move(eager)};
   } else {
     check.reference = {setting.input, setting.eager_plan};
@@ -174,6 +181,15 @@ StatusOr<std::vector<OutputError>> CompareHere(const OutputSetting& setting, Poo
 }
 
 }  // namespace
+
+StatusOr<Plan> PlanAnew(const OutputSetting& setting, const Graph& graph, const Plan& like,
+                        Measurer& measurer) {
+  LearnedTimes times(setting.spec, measurer.ForGroups());
+  const int streams = std::max(1, static_cast<int>(like.streams.size()));
+  AG_LET(TimedPlan made,
+         MakeMeasuredPlan({graph, setting.spec, setting.policy, {}, streams}, times));
+  return std::move(made.plan);
+}
 
 StatusOr<OutputFile> MakeRewrittenFile(const OutputSetting& setting, const Graph& graph,
                                        const Plan* plan, PoolMeasurer& measurer, BlobDir& blobs) {

@@ -61,6 +61,11 @@ StatusOr<OutputFile> MakeRewrittenFile(const OutputSetting& setting, const Graph
 StatusOr<OutputFile> AddPlanToInput(const OutputSetting& setting, const Plan& plan,
                                     PoolMeasurer& measurer, BlobDir& blobs);
 
+// Makes a new plan for `graph` on as many streams as `like` has, from measured group times.
+// Measures groups that the cache does not have.
+StatusOr<Plan> PlanAnew(const OutputSetting& setting, const Graph& graph, const Plan& like,
+                        Measurer& measurer);
+
 // Compares the file's outputs with those of the model as it came: with the model ungrouped on the
 // device, where the device can run it, and on the reference kernels. A model with opaque nodes is
 // compared in ONNX Runtime. A difference beyond the policy's tolerance is a refusal.

@@ -13,7 +13,7 @@
 #include "graph/codec.h"
 #include "graph/onnx/onnx.h"
 #include "graph/text_form.h"
-#include "plan/schedule.h"
+#include "plan/planner.h"
 #include "rules/rewrite.h"
 #include "server/server.h"
 

@@ -3,12 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <set>
 #include <span>
 
 #include "graph/structure_hash.h"
-#include "plan/group_problem.h"
-#include "plan/schedule.h"
 
 namespace ag {
 namespace {
@@ -146,77 +143,6 @@ StatusOr<Plan> TransferPlan(const Graph& from, const Plan& plan, const Graph& to
             [](const Place& a, const Place& b) { return a.port < b.port; });
   AG_TRY(ValidatePlan(to, moved, spec));
   return moved;
-}
-
-namespace {
-
-// Measured times, or where a group was not measured, a pessimistic estimate: on small groups
-// kernels seldom reach a quarter of the roofline's speed, and a measured cover is preferred to one
-// that was not measured.
-class KnownTimes : public GroupTimes {
- public:
-  explicit KnownTimes(const DeviceSpec& spec) : spec_(spec) {}
-
-  GroupTime Time(const GroupProblem& problem) override {
-    const auto found = known_.find(EncodeGroupProblem(problem));
-    if (found != known_.end()) return found->second;
-    return {4 * RooflineNs(problem, spec_), false, ""};
-  }
-
-  // Measures the groups of the cover that are unknown; returns how many there were.
-  int Learn(const Graph& graph, const std::vector<Group>& groups, const Policy& policy,
-            Measurer& measurer) {
-    std::vector<GroupProblem> problems;
-    std::set<std::string> asked;
-    for (const Group& group : groups) {
-      if (group.pattern == kViewPattern) continue;
-      GroupProblem problem = ExtractGroup(graph, group, policy);
-      const std::string bytes = EncodeGroupProblem(problem);
-      if (known_.contains(bytes) || !asked.insert(bytes).second) continue;
-      problems.push_back(std::move(problem));
-    }
-    const auto measured = measurer.MeasureGroups(problems);
-    for (size_t i = 0; i < measured.size(); ++i) {
-      GroupTime& time = known_[EncodeGroupProblem(problems[i])];
-      time = {1e15, false, ""};
-      if (!measured[i].ok()) continue;
-      time = {measured[i]->latency.median_ns, true, measured[i]->kernel, measured[i]->busy_cores};
-    }
-    return static_cast<int>(problems.size());
-  }
-
- private:
-  const DeviceSpec& spec_;
-  std::map<std::string, GroupTime> known_;
-};
-
-constexpr int kRoundsMax = 8;
-
-}  // namespace
-
-StatusOr<Plan> Replan(const ReplanRequest& request, Measurer& measurer) {
-  KnownTimes times(request.spec);
-  const int streams = std::max<int>(1, static_cast<int>(request.like.streams.size()));
-  const bool may_be_wide = request.spec.stream_cores > 0;
-  const int narrow = streams > 1 ? StreamCores(request.spec, streams) : 0;
-  const GroupingOptions grouping{.cores = may_be_wide ? 0 : narrow};
-  std::vector<Group> groups;
-  for (int round = 0; round < kRoundsMax; ++round) {
-    AG_LET(groups, FormGroups(request.graph, request.spec, request.policy, times, grouping));
-    if (times.Learn(request.graph, groups, request.policy, measurer) == 0) break;
-  }
-  if (may_be_wide && streams > 1) {
-    for (Group& group : groups) group.cores = narrow;
-    times.Learn(request.graph, groups, request.policy, measurer);
-  }
-  AG_LET(Plan plan, MakePlan(request.graph, request.spec, request.policy, times, {}, streams));
-  plan.environment = request.like.environment;
-  return plan;
-}
-
-StatusOr<Plan> EagerPlan(const Graph& graph, const DeviceSpec& spec, const Policy& policy) {
-  KnownTimes times(spec);
-  return MakePlan(graph, spec, policy, times, {.grouped = false}, 1);
 }
 
 }  // namespace ag

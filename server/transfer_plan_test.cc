@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "graph/text_form.h"
-#include "plan/schedule.h"
+#include "plan/planner.h"
 #include "plan/testing.h"
 
 namespace ag {

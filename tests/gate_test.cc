@@ -8,7 +8,7 @@
 #include "graph/codec.h"
 #include "plan/equivalence.h"
 #include "plan/estimator.h"
-#include "plan/schedule.h"
+#include "plan/planner.h"
 #include "rules/rewrite.h"
 #include "tests/planted.h"
 #include "worker/execute.h"

@@ -7,7 +7,7 @@
 #include "graph/codec.h"
 #include "graph/text_form.h"
 #include "plan/estimator.h"
-#include "plan/schedule.h"
+#include "plan/planner.h"
 
 namespace ag::testing {
 namespace {

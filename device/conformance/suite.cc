@@ -10,7 +10,7 @@
 #include "graph/text_form.h"
 #include "plan/equivalence.h"
 #include "plan/pair_problem.h"
-#include "plan/schedule.h"
+#include "plan/planner.h"
 
 namespace ag {
 namespace {

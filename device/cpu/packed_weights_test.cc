@@ -5,7 +5,7 @@
 #include "device/cpu/cpu_device.h"
 #include "graph/text_form.h"
 #include "plan/estimator.h"
-#include "plan/schedule.h"
+#include "plan/planner.h"
 
 namespace ag::cpu {
 namespace {

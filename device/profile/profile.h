@@ -12,7 +12,7 @@
 #include "base/measuring_lock.h"
 #include "device/api/device.h"
 #include "device/profile/foreign_load.h"
-#include "plan/measurement.h"
+#include "plan/learned_times.h"
 #include "plan/pair_problem.h"
 
 namespace ag {
@@ -68,6 +68,10 @@ Verdict Judge(double ratio_low, double ratio_high, double effect_min);
 // foreign load.
 StatusOr<Measurement> ProfileGroup(Device& device, const GroupProblem& problem,
                                    const ProfileOptions& options, Clock& clock);
+
+// Returns a function that times groups one after the other, for LearnedTimes. All references must
+// outlive it.
+GroupMeasurer MeasureOn(Device& device, const ProfileOptions& options, Clock& clock);
 
 // Times both groups of the pair together, on two streams, from the common begin to the end of the
 // later one. The measurement has no kernel and no busy cores. kInvalidArgument: the device has one

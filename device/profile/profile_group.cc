@@ -221,6 +221,16 @@ StatusOr<Measurement> ProfileGroup(Device& device, const GroupProblem& problem,
   return best;
 }
 
+GroupMeasurer MeasureOn(Device& device, const ProfileOptions& options, Clock& clock) {
+  return [&device, options, &clock](const std::vector<GroupProblem>& problems) {
+    std::vector<StatusOr<Measurement>> results;
+    for (const GroupProblem& problem : problems) {
+      results.push_back(ProfileGroup(device, problem, options, clock));
+    }
+    return results;
+  };
+}
+
 StatusOr<Measurement> ProfilePair(Device& device, const PairProblem& pair,
                                   const ProfileOptions& options, Clock& clock) {
   AG_LET(const PairRun run, PlanOfPair(pair));

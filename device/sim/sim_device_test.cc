@@ -10,7 +10,7 @@
 
 #include "graph/evaluate.h"
 #include "graph/text_form.h"
-#include "plan/schedule.h"
+#include "plan/planner.h"
 
 namespace ag {
 namespace {

@@ -8,7 +8,7 @@
 #include "device/profile/profile.h"
 #include "graph/evaluate.h"
 #include "graph/text_form.h"
-#include "plan/schedule.h"
+#include "plan/planner.h"
 #include "plan/testing.h"
 
 namespace ag::cuda {

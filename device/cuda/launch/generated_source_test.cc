@@ -9,7 +9,7 @@
 #include "graph/evaluate.h"
 #include "graph/text_form.h"
 #include "plan/group_problem.h"
-#include "plan/schedule.h"
+#include "plan/planner.h"
 #include "plan/testing.h"
 
 namespace ag::cuda {

@@ -2,7 +2,7 @@
 
 #include "device/cuda/launch/executable.h"
 #include "graph/text_form.h"
-#include "plan/schedule.h"
+#include "plan/planner.h"
 
 namespace ag::cuda {
 namespace {

@@ -1,12 +1,15 @@
-#include "search/group_times_cache.h"
+#include "plan/learned_times.h"
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <utility>
 
 namespace ag {
 namespace {
+
+// The share by which medians of one group differ from minute to minute on a quiet machine (2 cores,
+// AMD EPYC).
+constexpr double kNoise = 0.05;
 
 // Returns the keys of a problem's ratios, the most special first. A single ratio is enough: it is
 // far nearer to the truth than the roofline.
@@ -18,21 +21,17 @@ std::array<std::string, 3> RatioKeys(const GroupProblem& problem) {
   return {layouts, problem.pattern, ""};
 }
 
-double Median(const std::vector<double>& sorted) {
+double MedianOf(const std::vector<double>& sorted) {
   const size_t n = sorted.size();
   return n % 2 == 1 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
 }
 
-// Returns the measurement's status. A time that is zero, negative or NaN is a failure, and so are
-// more busy cores than the device has.
-Status CheckMeasurement(const StatusOr<Measurement>& measurement, int cores) {
+// Returns the measurement's status; a measurement that cannot be true is a failure.
+Status CheckAnswer(const StatusOr<Measurement>& measurement, int cores) {
   AG_TRY(measurement);
-  const double ns = measurement->latency.median_ns;
-  if (!std::isfinite(ns) || ns <= 0) {
-    return Err(StatusCode::kInternal, "group measurement: expected a time above 0 ns, got {}", ns);
-  }
-  if (measurement->busy_cores >= 0 && measurement->busy_cores <= cores) return OkStatus();
-  return Err(StatusCode::kInternal, "group measurement: expected 0 to {} busy cores, got {}", cores,
+  AG_TRY(CheckMeasurement(*measurement));
+  if (measurement->busy_cores <= cores) return OkStatus();
+  return Err(StatusCode::kInternal, "measurement: expected 0 to {} busy cores, got {}", cores,
              measurement->busy_cores);
 }
 
@@ -40,68 +39,81 @@ bool NeedsNoTime(const GroupProblem& problem) { return problem.pattern == kViewP
 
 }  // namespace
 
-GroupTimesCache::GroupTimesCache(const DeviceSpec& spec, Measurer& measurer, Options options)
-    : spec_(spec), measurer_(measurer), options_(std::move(options)) {}
+GroupTime GroupTimeOf(const Measurement& measurement) {
+  const Latency& latency = measurement.latency;
+  GroupTime time{.ns = latency.median_ns,
+                 .state = TimeState::kMeasured,
+                 .kernel = measurement.kernel,
+                 .busy_cores = measurement.busy_cores};
+  if (!measurement.simulated) {
+    time.noise_ns = std::max(kNoise * latency.median_ns, (latency.high_ns - latency.low_ns) / 2);
+  }
+  return time;
+}
 
-double GroupTimesCache::EstimateNs(const GroupProblem& problem) const {
+LearnedTimes::LearnedTimes(const DeviceSpec& spec, GroupMeasurer measure, LearningOptions options)
+    : spec_(spec), measure_(std::move(measure)), options_(std::move(options)) {}
+
+double LearnedTimes::EstimateNs(const GroupProblem& problem) const {
   const double roofline = RooflineNs(problem, spec_);
   for (const std::string& key : RatioKeys(problem)) {
     const auto it = ratios_.find(key);
-    if (it != ratios_.end()) return roofline * Median(it->second);
+    if (it != ratios_.end()) return roofline * MedianOf(it->second);
   }
   return roofline;
 }
 
-GroupTime GroupTimesCache::TimeOf(const Known* known, const GroupProblem& problem) const {
-  if (known == nullptr || known->state == State::kUnknown) return {.ns = EstimateNs(problem)};
-  return known->time;
-}
-
-GroupTime GroupTimesCache::Time(const GroupProblem& problem) { return Find(problem).time; }
-
-std::optional<GroupTime> GroupTimesCache::Recall(const LocalKey& key) {
+GroupTime LearnedTimes::Time(const GroupProblem& problem) {
+  if (NeedsNoTime(problem)) return {.state = TimeState::kMeasured};
+  if (options_.at_once && Want(problem)) MeasureWanted();
+  const std::string bytes = EncodeGroupProblem(problem);
   const MutexLock lock(mutex_);
-  const auto it = remembered_.find(key);
-  if (it == remembered_.end()) return std::nullopt;
-  const auto& [time, version] = it->second;
-  const bool is_final = time.measured || time.ns == kFailedGroupNs;
-  if (!is_final && version != version_) return std::nullopt;
+  const auto it = known_.find(bytes);
+  GroupTime time = it == known_.end() ? GroupTime() : it->second.time;
+  if (!time.measured()) time.ns = EstimateNs(problem);
   return time;
 }
 
-void GroupTimesCache::Remember(const LocalKey& key, const GroupTime& time) {
+std::optional<GroupTime> LearnedTimes::Lookup(const LocalKey& key) {
   const MutexLock lock(mutex_);
-  remembered_.insert_or_assign(key, Remembered{time, version_});
+  const auto it = stored_.find(key);
+  if (it == stored_.end()) return std::nullopt;
+  const auto& [time, version] = it->second;
+  if (time.state == TimeState::kEstimated && version != version_) return std::nullopt;
+  return time;
 }
 
-GroupTimesCache::Known GroupTimesCache::Find(const GroupProblem& problem) const {
-  if (NeedsNoTime(problem)) return {.state = State::kMeasured, .time = {.ns = 0, .measured = true}};
+void LearnedTimes::Insert(const LocalKey& key, const GroupTime& time) {
+  const MutexLock lock(mutex_);
+  stored_.insert_or_assign(key, Stored{time, version_});
+}
+
+std::optional<Measurement> LearnedTimes::MeasurementOf(const GroupProblem& problem) const {
   const std::string bytes = EncodeGroupProblem(problem);
   const MutexLock lock(mutex_);
   const auto it = known_.find(bytes);
-  Known known = it == known_.end() ? Known{} : it->second;
-  known.time = TimeOf(&known, problem);
-  return known;
+  return it == known_.end() ? std::nullopt : it->second.measurement;
 }
 
-void GroupTimesCache::Prefer(const GroupProblem& problem, std::string kernel) {
+void LearnedTimes::Prefer(const GroupProblem& problem, std::string kernel) {
   const std::string bytes = EncodeGroupProblem(problem);
   const MutexLock lock(mutex_);
   const auto it = known_.find(bytes);
-  if (it == known_.end() || it->second.state != State::kMeasured) return;
+  if (it == known_.end() || !it->second.time.measured()) return;
   it->second.time.kernel = std::move(kernel);
-  remembered_.clear();  // Their keys do not tell which of them belong to this group.
+  stored_.clear();  // Their keys do not tell which of them belong to this group.
 }
 
-void GroupTimesCache::Want(const GroupProblem& problem) {
-  if (NeedsNoTime(problem)) return;
+bool LearnedTimes::Want(const GroupProblem& problem) {
+  if (NeedsNoTime(problem)) return false;
   std::string bytes = EncodeGroupProblem(problem);
   const MutexLock lock(mutex_);
   const bool is_new = known_.try_emplace(bytes).second;
   if (is_new) wanted_.push_back({std::move(bytes), problem});
+  return is_new;
 }
 
-std::vector<GroupTimesCache::Wanted> GroupTimesCache::TakeBatch(int count_max) {
+std::vector<LearnedTimes::Wanted> LearnedTimes::TakeBatch(int count_max) {
   const bool stop = options_.stop && options_.stop();
   const MutexLock lock(mutex_);
   stopped_ = stopped_ || stop;
@@ -114,8 +126,8 @@ std::vector<GroupTimesCache::Wanted> GroupTimesCache::TakeBatch(int count_max) {
   return batch;
 }
 
-void GroupTimesCache::Record(const Wanted& wanted, const StatusOr<Measurement>& measurement) {
-  const Status status = CheckMeasurement(measurement, spec_.cores);
+void LearnedTimes::Record(const Wanted& wanted, const StatusOr<Measurement>& measurement) {
+  const Status status = CheckAnswer(measurement, spec_.cores);
   const MutexLock lock(mutex_);
   ++version_;
   if (status.code() == StatusCode::kCancelled) {  // Says nothing about the group.
@@ -126,22 +138,22 @@ void GroupTimesCache::Record(const Wanted& wanted, const StatusOr<Measurement>& 
   }
   Known& known = known_[wanted.bytes];
   if (!status.ok()) {
-    known = {.state = State::kFailed, .time = {.ns = kFailedGroupNs}, .failure = status};
+    known.time = {.state = TimeState::kFailed, .failure = status};
     ++failed_;
     return;
   }
-  const double ns = measurement->latency.median_ns;
-  known = {.state = State::kMeasured, .time = GroupTimeOf(*measurement)};
+  known = {GroupTimeOf(*measurement), *measurement};
   ++measured_;
   const double roofline = RooflineNs(wanted.problem, spec_);
   if (!(roofline > 0)) return;
+  const double ratio = known.time.ns / roofline;
   for (const std::string& key : RatioKeys(wanted.problem)) {
     std::vector<double>& ratios = ratios_[key];
-    ratios.insert(std::ranges::upper_bound(ratios, ns / roofline), ns / roofline);
+    ratios.insert(std::ranges::upper_bound(ratios, ratio), ratio);
   }
 }
 
-void GroupTimesCache::MeasureWanted(int count_max) {
+void LearnedTimes::MeasureWanted(int count_max) {
   while (true) {
     const std::vector<Wanted> batch = TakeBatch(count_max);
     if (batch.empty()) break;
@@ -149,7 +161,7 @@ void GroupTimesCache::MeasureWanted(int count_max) {
     std::vector<GroupProblem> problems;
     problems.reserve(batch.size());
     for (const Wanted& wanted : batch) problems.push_back(wanted.problem);
-    const auto results = measurer_.MeasureGroups(problems);
+    const auto results = measure_(problems);
     AG_CHECK(results.size() == batch.size());
     for (size_t i = 0; i < batch.size(); ++i) Record(batch[i], results[i]);
   }
@@ -158,42 +170,36 @@ void GroupTimesCache::MeasureWanted(int count_max) {
   wanted_.clear();
 }
 
-void GroupTimesCache::BeginStage(int groups_max) {
+void LearnedTimes::BeginStage(int groups_max) {
   const bool stop = options_.stop && options_.stop();
   const MutexLock lock(mutex_);
   stopped_ = stop;
   stage_max_ = int64_t{asked_} + groups_max;
 }
 
-int GroupTimesCache::LeftToAsk() const {
+int LearnedTimes::LeftToAsk() const {
   const int64_t max = std::min<int64_t>(options_.groups_max, stage_max_);
   return static_cast<int>(std::max<int64_t>(max - asked_, 0));
 }
 
-bool GroupTimesCache::Exhausted() const {
+bool LearnedTimes::Exhausted() const {
   const MutexLock lock(mutex_);
   return stopped_ || LeftToAsk() == 0;
 }
 
-int GroupTimesCache::asked() const {
+int LearnedTimes::asked() const {
   const MutexLock lock(mutex_);
   return asked_;
 }
 
-int GroupTimesCache::measured() const {
+int LearnedTimes::measured() const {
   const MutexLock lock(mutex_);
   return measured_;
 }
 
-int GroupTimesCache::failed() const {
+int LearnedTimes::failed() const {
   const MutexLock lock(mutex_);
   return failed_;
-}
-
-GroupTime WantingTimes::Time(const GroupProblem& problem) {
-  const GroupTimesCache::Known known = cache_.Find(problem);
-  if (known.state == GroupTimesCache::State::kUnknown) cache_.Want(problem);
-  return known.time;
 }
 
 }  // namespace ag

@@ -1,4 +1,4 @@
-#include "device/profile/measured_times.h"
+#include "device/profile/profile.h"
 
 #include <gtest/gtest.h>
 
@@ -10,31 +10,31 @@
 namespace ag {
 namespace {
 
-TEST(MeasuredTimes, MeasuresOnceAndKeepsTheRest) {
+TEST(MeasureOn, ProfilesEachGroupOnce) {
   FakeDevice device;
   device.kernels = {{"slow", [] { return 2e6; }}, {"fast", [] { return 1e6; }}};
-  MeasuredTimes times(device, {}, RealClock());
-  EXPECT_EQ(times.Find(ReluProblem()), nullptr);
+  LearnedTimes times(device.spec(), MeasureOn(device, {}, RealClock()), {.at_once = true});
+  EXPECT_FALSE(times.MeasurementOf(ReluProblem()).has_value());
   const GroupTime first = times.Time(ReluProblem());
-  EXPECT_TRUE(first.measured);
+  EXPECT_TRUE(first.measured());
   EXPECT_EQ(first.ns, 1e6);
   EXPECT_EQ(first.kernel, "fast");
-  const Measurement* found = times.Find(ReluProblem());
-  ASSERT_NE(found, nullptr);
+  const std::optional<Measurement> found = times.MeasurementOf(ReluProblem());
+  ASSERT_TRUE(found.has_value());
   ASSERT_EQ(found->alternatives.size(), 1u);
   EXPECT_EQ(found->alternatives[0].first, "slow");
   device.kernels = {{"other", [] { return 5e5; }}};
   EXPECT_EQ(times.Time(ReluProblem()).kernel, "fast");
 }
 
-TEST(MeasuredTimes, AGroupThatFailsIsTheLastResort) {
+TEST(MeasureOn, SaysWhyAGroupFailed) {
   FakeDevice device;
   device.kernels = {{"broken", nullptr}};
-  MeasuredTimes times(device, {}, RealClock());
+  LearnedTimes times(device.spec(), MeasureOn(device, {}, RealClock()), {.at_once = true});
   const GroupTime time = times.Time(ReluProblem());
-  EXPECT_FALSE(time.measured);
-  EXPECT_EQ(time.ns, 100 * RooflineNs(ReluProblem(), device.spec()));
-  EXPECT_EQ(times.Find(ReluProblem()), nullptr);
+  EXPECT_EQ(time.state, TimeState::kFailed);
+  EXPECT_EQ(ToString(time.failure), "UNIMPLEMENTED: kernel broken: fake: no broken");
+  EXPECT_FALSE(times.MeasurementOf(ReluProblem()).has_value());
 }
 
 TEST(ProfileGroup, CoolsBeforeEachSampleWhereTheDeviceCan) {
