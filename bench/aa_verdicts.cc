@@ -27,8 +27,8 @@ StatusOr<bool> Compare(int runs, const std::string& model, const std::string& de
   MemoryWeights weights;
   AG_LET(const Graph graph, BuildZooModel(model, {}, &weights));
   AG_LET(const Plan plan, GroupedPlan(graph, *device));
-  AG_LET(const std::unique_ptr<Executable> a, device->Build(graph, plan, weights));
-  AG_LET(const std::unique_ptr<Executable> b, device->Build(graph, plan, weights));
+  AG_LET(const std::unique_ptr<Executable> a, device->Build({graph, plan, weights}));
+  AG_LET(const std::unique_ptr<Executable> b, device->Build({graph, plan, weights}));
   AG_LET(const auto alone, MeasureAlone(*device));
   std::map<Verdict, int> counts;
   for (int run = 0; run < runs; ++run) {

@@ -87,7 +87,7 @@ class Ablation {
   Status Add(const std::string& name, const Subject& subject, const StatusOr<Plan>& planned) {
     AG_LET(const Plan plan, planned);
     AG_LET(std::unique_ptr<Executable> executable,
-           device_.Build(subject.graph, plan, *subject.weights));
+           device_.Build({subject.graph, plan, *subject.weights}));
     Executable* borrowed = executable.get();
     contenders_.push_back({name, std::move(executable), borrowed});
     return OkStatus();

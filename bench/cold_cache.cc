@@ -40,14 +40,14 @@ Status PrintRow(const std::string& name, const Graph& graph, const WeightSource&
                 Device& device) {
   RooflineTimes times(device.spec());
   AG_LET(const Plan plan, MakePlan(graph, device.spec(), Policy(), times, {}, 1));
-  AG_LET(const std::unique_ptr<Executable> executable, device.Build(graph, plan, weights));
+  AG_LET(const std::unique_ptr<Executable> executable, device.Build({graph, plan, weights}));
   const std::vector<Tensor> inputs = RandomInputs(graph, 1);
   std::vector<Tensor> outputs = EmptyOutputs(graph);
   std::vector<double> warm, cold;
   for (int i = 0; i < kPairs; ++i) {
-    AG_LET(const double cold_ns, executable->ColdRunNs(inputs, outputs));
-    AG_TRY(executable->MeanRunNs(inputs, outputs, 1));  // Brings its data back into the caches.
-    AG_LET(const double warm_ns, executable->MeanRunNs(inputs, outputs, 1));
+    AG_LET(const double cold_ns, executable->Time({inputs, outputs, 1, Caches::kFlushed}));
+    AG_TRY(executable->Time({inputs, outputs}));  // Brings its data back into the caches.
+    AG_LET(const double warm_ns, executable->Time({inputs, outputs}));
     cold.push_back(cold_ns);
     warm.push_back(warm_ns);
   }

@@ -71,10 +71,11 @@ StatusOr<std::vector<double>> TimeInside(const Graph& graph, Executable& executa
   std::vector<Tensor> outputs = EmptyOutputs(graph);
   std::vector<double> whole;
   for (int run = -3; run < kRuns; ++run) {
-    AG_LET(const Nanos took, executable.TimedRun(inputs, outputs));
-    AG_LET(const std::vector<TraceEvent> trace, executable.TracedRun(inputs, outputs));
+    AG_LET(const double took_ns, executable.Time({inputs, outputs}));
+    std::vector<TraceEvent> trace;
+    AG_TRY(executable.Time({inputs, outputs, 1, Caches::kAsLeft, &trace}));
     if (run < 0) continue;
-    whole.push_back(static_cast<double>(took.count()));
+    whole.push_back(took_ns);
     for (const TraceEvent& event : trace) {
       (*inside)[event.group].push_back(static_cast<double>((event.end - event.begin).count()));
     }
@@ -117,7 +118,7 @@ Status PrintTable(const std::string& model, const std::string& device_name,
   std::vector<Stream> streams = OneStream(graph, timed.groups);
   AG_LET(const Plan plan, CompletePlan(graph, std::move(timed.groups), std::move(streams),
                                        device->spec(), Policy()));
-  AG_LET(const std::unique_ptr<Executable> executable, device->Build(graph, plan, weights));
+  AG_LET(const std::unique_ptr<Executable> executable, device->Build({graph, plan, weights}));
   Samples inside(plan.groups.size());
   AG_LET(const std::vector<double> whole, TimeInside(graph, *executable, &inside));
   PrintRows(graph, plan, inside, times);

@@ -139,16 +139,16 @@ Status Session::BuildOwn(const WeightSource& weights, const SessionOptions& opti
     RooflineTimes times(device_->spec());
     AG_LET(plan_, MakePlan(graph_, device_->spec(), Policy(), times, {.grouped = tuning.grouped},
                            std::max(1, options.streams)));
-    AG_LET(executable_, device_->Build(graph_, plan_, weights));
+    AG_LET(executable_, device_->Build({graph_, plan_, weights}));
     return OkStatus();
   }
   tuning.folder = options.tuned_plans ? *options.tuned_plans : DefaultTunedPlans();
   AG_LET(plan_, TunedPlan(graph_, *device_, tuning));
-  auto built = device_->Build(graph_, plan_, weights);
+  auto built = device_->Build({graph_, plan_, weights});
   if (!tuning.folder.empty() && MayBeOutdated(built.status())) {
     tuning.renew = true;
     AG_LET(plan_, TunedPlan(graph_, *device_, tuning));
-    built = device_->Build(graph_, plan_, weights);
+    built = device_->Build({graph_, plan_, weights});
   }
   AG_LET(executable_, std::move(built));
   return OkStatus();
@@ -158,7 +158,7 @@ Status Session::BuildCarried(const Graph& graph, std::string_view plan_bytes,
                              const WeightSource& weights) {
   AG_LET(Plan plan, ReadCarriedPlan(plan_bytes, *device_));
   AG_LET(Graph of_plan, GraphOfPlan(graph, plan));
-  AG_LET(executable_, device_->Build(of_plan, plan, weights));
+  AG_LET(executable_, device_->Build({of_plan, plan, weights}));
   graph_ = std::move(of_plan);
   plan_ = std::move(plan);
   uses_carried_plan_ = true;
@@ -189,13 +189,7 @@ StatusOr<Nanos> Session::RunInPlace(std::span<const void* const> inputs,
   MutexLock lock(mutex_);
   for (size_t i = 0; i < inputs.size(); ++i) given_[i] = Borrow(inputs_[i].type, inputs[i]);
   for (size_t i = 0; i < outputs.size(); ++i) wanted_[i] = Borrow(outputs_[i].type, outputs[i]);
-  return RunOnDevice(given_, wanted_);
-}
-
-// A simulated device computes in Run and returns its time in TimedRun.
-StatusOr<Nanos> Session::RunOnDevice(std::span<const Tensor> inputs, std::span<Tensor> outputs) {
-  if (device_->simulated()) AG_TRY(executable_->Run(inputs, outputs));
-  return executable_->TimedRun(inputs, outputs);
+  return executable_->Run(given_, wanted_);
 }
 
 }  // namespace ag

@@ -93,8 +93,6 @@ class Session {
                const SessionOptions& options);
   Status BuildOwn(const WeightSource& weights, const SessionOptions& options);
   Status BuildCarried(const Graph& graph, std::string_view plan_bytes, const WeightSource& weights);
-  StatusOr<Nanos> RunOnDevice(std::span<const Tensor> inputs, std::span<Tensor> outputs)
-      AG_REQUIRES(mutex_);
 
   std::unique_ptr<Device> owned_device_;
   Device* device_ = nullptr;

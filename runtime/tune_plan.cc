@@ -104,7 +104,7 @@ StatusOr<Plan> Tuning::Fastest(const std::vector<Plan>& plans) {
   std::vector<std::unique_ptr<Executable>> built;
   std::vector<PlanToTime> to_time;
   for (const Plan& plan : plans) {
-    AG_LET(std::unique_ptr<Executable> executable, device_.Build(graph_, plan, weights_));
+    AG_LET(std::unique_ptr<Executable> executable, device_.Build({graph_, plan, weights_}));
     PlanToTime one{.executable = executable.get()};
     weights_.FillBuffers(graph_, &one.inputs, &one.outputs);
     built.push_back(std::move(executable));

@@ -121,7 +121,7 @@ Status Executor::TakeRightKernel(const GroupProblem& problem, Measurement* measu
 Status Executor::CompareWithReference(const GroupProblem& problem, const Plan& plan) {
   const SyntheticWeights weights;
   AG_LET(const std::unique_ptr<Executable> executable,
-         device_->Build(problem.graph, plan, weights));
+         device_->Build({problem.graph, plan, weights}));
   const std::vector<Tensor> inputs = RandomInputs(problem.graph, 1);
   std::vector<Tensor> outputs = EmptyOutputs(problem.graph);
   AG_TRY(executable->Run(inputs, outputs));
@@ -142,7 +142,7 @@ Status Executor::CompareWithReference(const GroupProblem& problem, const Plan& p
 StatusOr<Executor::Built> Executor::BuildCandidate(const CandidateBytes& bytes) {
   AG_LET(Graph graph, DecodeGraph(bytes.graph));
   AG_LET(const Plan plan, DecodePlan(bytes.plan));
-  AG_LET(std::unique_ptr<Executable> executable, device_->Build(graph, plan, *weights_));
+  AG_LET(std::unique_ptr<Executable> executable, device_->Build({graph, plan, *weights_}));
   return Built{std::move(graph), std::move(executable)};
 }
 
@@ -167,7 +167,7 @@ StatusOr<std::vector<PlanTiming>> Executor::TimePlans(const std::vector<Candidat
       PlanToTime plan{candidate->executable.get(), RandomInputs(candidate->graph, options.seed),
                       EmptyOutputs(candidate->graph)};
       // A bad candidate dies in its first run, which happens under its own index.
-      status = candidate->executable->Run(plan.inputs, plan.outputs);
+      status = candidate->executable->Run(plan.inputs, plan.outputs).status();
       if (status.ok()) {
         plans.push_back(std::move(plan));
         built.push_back(*std::move(candidate));

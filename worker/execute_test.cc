@@ -89,16 +89,17 @@ class OneWrongKernel : public Device {
  public:
   using Times = std::map<std::string, int64_t>;
   OneWrongKernel(std::unique_ptr<Device> inner, std::string wrong, Times ns = {})
-      : inner_(std::move(inner)), wrong_(std::move(wrong)), ns_(std::move(ns)) {}
-  const DeviceSpec& spec() const override { return inner_->spec(); }
-  const Environment& environment() const override { return inner_->environment(); }
+      : Device(
+            {.spec = inner->spec(), .environment = inner->environment(), .simulated = ns.empty()}),
+        inner_(std::move(inner)),
+        wrong_(std::move(wrong)),
+        ns_(std::move(ns)) {}
   StatusOr<std::vector<std::string>> Kernels(const GroupProblem& problem) override {
     return inner_->Kernels(problem);
   }
-  StatusOr<std::unique_ptr<Executable>> Build(const Graph& graph, const Plan& plan,
-                                              const WeightSource& weights) override {
-    AG_LET(std::unique_ptr<Executable> executable, inner_->Build(graph, plan, weights));
-    const std::string& kernel = plan.groups[0].kernel;
+  StatusOr<std::unique_ptr<Executable>> Build(const BuildRequest& request) override {
+    AG_LET(std::unique_ptr<Executable> executable, inner_->Build(request));
+    const std::string& kernel = request.plan.groups[0].kernel;
     if (ns_.contains(kernel)) {
       executable = std::make_unique<Timed>(std::move(executable), Nanos(ns_.at(kernel)));
     }
@@ -106,23 +107,15 @@ class OneWrongKernel : public Device {
     return std::make_unique<Wrong>(std::move(executable));
   }
   StatusOr<Nanos> Canary() override { return inner_->Canary(); }
-  bool simulated() const override { return ns_.empty(); }
 
  private:
   class Same : public Executable {
    public:
     explicit Same(std::unique_ptr<Executable> inner) : inner_(std::move(inner)) {}
-    Status Run(std::span<const Tensor> inputs, std::span<Tensor> outputs) override {
+    StatusOr<Nanos> Run(std::span<const Tensor> inputs, std::span<Tensor> outputs) override {
       return inner_->Run(inputs, outputs);
     }
-    StatusOr<Nanos> TimedRun(std::span<const Tensor> inputs, std::span<Tensor> outputs) override {
-      return inner_->TimedRun(inputs, outputs);
-    }
-    StatusOr<std::vector<TraceEvent>> TracedRun(std::span<const Tensor> inputs,
-                                                std::span<Tensor> outputs) override {
-      return inner_->TracedRun(inputs, outputs);
-    }
-    int64_t device_bytes() const override { return inner_->device_bytes(); }
+    StatusOr<double> Time(const TimeRequest& request) override { return inner_->Time(request); }
 
    protected:
     std::unique_ptr<Executable> inner_;
@@ -131,22 +124,21 @@ class OneWrongKernel : public Device {
   class Wrong : public Same {
    public:
     using Same::Same;
-    Status Run(std::span<const Tensor> inputs, std::span<Tensor> outputs) override {
-      AG_TRY(inner_->Run(inputs, outputs));
+    StatusOr<Nanos> Run(std::span<const Tensor> inputs, std::span<Tensor> outputs) override {
+      AG_LET(const Nanos took, inner_->Run(inputs, outputs));
       for (Tensor& output : outputs) {
         for (float& value : output.Mutable<float>()) value += 1;
       }
-      return OkStatus();
+      return took;
     }
   };
 
   class Timed : public Same {
    public:
     Timed(std::unique_ptr<Executable> inner, Nanos ns) : Same(std::move(inner)), ns_(ns) {}
-    StatusOr<Nanos> TimedRun(std::span<const Tensor>, std::span<Tensor>) override { return ns_; }
-    StatusOr<std::vector<TraceEvent>> TracedRun(std::span<const Tensor>,
-                                                std::span<Tensor>) override {
-      return std::vector<TraceEvent>{{.end = ns_}};
+    StatusOr<double> Time(const TimeRequest& request) override {
+      if (request.trace != nullptr) *request.trace = {{.end = ns_}};
+      return static_cast<double>(ns_.count());
     }
 
    private:

@@ -2,15 +2,10 @@
 
 namespace ag {
 
-StatusOr<double> Executable::ColdRunNs(std::span<const Tensor>, std::span<Tensor>) {
-  return Err(StatusCode::kUnimplemented, "cold run: this device cannot flush its caches");
-}
-
-StatusOr<double> Executable::MeanRunNs(std::span<const Tensor> inputs, std::span<Tensor> outputs,
-                                       int runs) {
+StatusOr<double> MeanNs(int runs, const std::function<StatusOr<Nanos>()>& run) {
   double total = 0;
   for (int i = 0; i < runs; ++i) {
-    AG_LET(const Nanos time, TimedRun(inputs, outputs));
+    AG_LET(const Nanos time, run());
     if (time.count() <= 0) {
       return Err(StatusCode::kDataLoss, "sample of {} ns: expected more than 0", time.count());
     }

@@ -2,9 +2,11 @@
 // for every implementation. A Device is used by one thread at a time; so is an Executable.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -22,44 +24,52 @@ struct TraceEvent {
   Nanos end{0};
 };
 
+// What the caches hold when a timed run begins.
+enum class Caches : uint8_t {
+  kAsLeft,  // What ran before.
+  // About what the rest of a plan leaves before a group: its inputs, which were just written, and
+  // not its weights. As kAsLeft on a device that does not cool its caches.
+  kInputs,
+  kFlushed,  // Nothing of the plan.
+};
+
+struct TimeRequest {
+  std::span<const Tensor> inputs;
+  std::span<Tensor> outputs;
+  int runs = 1;  // 1 with other caches than kAsLeft, and with a trace.
+  Caches caches = Caches::kAsLeft;
+  std::vector<TraceEvent>* trace = nullptr;  // Not null: set to the times of the groups.
+};
+
 // A plan made ready: weights packed, memory allocated, kernels chosen.
 class Executable {
  public:
   virtual ~Executable() = default;
 
-  // Runs once. `inputs` and `outputs` are in the graph's order and hold exactly the plain bytes of
-  // each tensor; the caller's buffers are used in place where the plan says so. kUnavailable with
+  // Runs once and returns the time that the device took, without copies to and from the caller.
+  // `inputs` and `outputs` are in the graph's order and hold exactly the plain bytes of each
+  // tensor; the caller's buffers are used in place where the plan says so. kUnavailable with
   // "sticky" in the message: the device must be opened anew in a fresh process.
-  virtual Status Run(std::span<const Tensor> inputs, std::span<Tensor> outputs) = 0;
+  virtual StatusOr<Nanos> Run(std::span<const Tensor> inputs, std::span<Tensor> outputs) = 0;
 
-  // Runs once and returns the time that the device took, which profile/ samples. Leaves out copies
-  // to and from the caller.
-  virtual StatusOr<Nanos> TimedRun(std::span<const Tensor> inputs, std::span<Tensor> outputs) = 0;
-
-  // Runs `runs` times in a row and returns the mean time of one run, which profile/ samples. A
-  // device with a coarse clock may time all runs at once; a device far from the caller's memory
-  // need not copy the same inputs again, nor give outputs. kDataLoss: a time that is not positive.
-  // REQUIRES: runs > 0.
-  virtual StatusOr<double> MeanRunNs(std::span<const Tensor> inputs, std::span<Tensor> outputs,
-                                     int runs);
-
-  // Returns the time of a run from flushed caches, without the flush: a sample under a cold policy.
-  // Runs as often as the device's clock needs, with a flush before each run, and returns the mean;
-  // no run finds data that another one left. kUnimplemented: the device cannot flush. kDataLoss: a
-  // time that is not positive.
-  virtual StatusOr<double> ColdRunNs(std::span<const Tensor> inputs, std::span<Tensor> outputs);
-
-  // Runs once and records when each group began and ended.
-  virtual StatusOr<std::vector<TraceEvent>> TracedRun(std::span<const Tensor> inputs,
-                                                      std::span<Tensor> outputs) = 0;
-
-  // Returns the bytes held on the device: arena and packed weights.
-  virtual int64_t device_bytes() const = 0;
+  // Runs `runs` times in a row and returns the mean time of one run in nanoseconds, which profile/
+  // samples. Leaves out copies to and from the caller and what brings the caches into their state.
+  // A device with a coarse clock may time all runs at once, and make more runs from flushed caches
+  // with a flush before each; a device far from the caller's memory need not copy the same inputs
+  // again, nor give outputs. kUnimplemented: the device cannot flush. kDataLoss: a time that is not
+  // positive.
+  virtual StatusOr<double> Time(const TimeRequest& request) = 0;
 
   // Returns how many of the device's cores (SMs) the plan's group keeps busy while it runs alone;
   // 0: unknown.
-  virtual int busy_cores(int) const { return 0; }
+  int busy_cores(size_t group) const { return group < busy_cores_.size() ? busy_cores_[group] : 0; }
+
+ protected:
+  std::vector<int> busy_cores_;  // By group; empty: all unknown.
 };
+
+// Calls `run` so often and returns its mean time, for Executable::Time.
+StatusOr<double> MeanNs(int runs, const std::function<StatusOr<Nanos>()>& run);
 
 // The types of a graph's inputs and outputs. Check fails with the name of the buffer of a run that
 // does not fit.
@@ -76,12 +86,29 @@ class RunTypes {
   std::vector<Named> inputs_, outputs_;
 };
 
+struct DeviceDescription {
+  DeviceSpec spec;
+  Environment environment;
+  bool simulated = false;     // Times come from a model and not from a clock.
+  bool cools_caches = false;  // The cores have caches that Caches::kInputs describes.
+};
+
+// All references must outlive the call.
+struct BuildRequest {
+  const Graph& graph;
+  const Plan& plan;
+  const WeightSource& weights;  // Of constants and recipes.
+};
+
 class Device {
  public:
+  explicit Device(DeviceDescription description) : description_(std::move(description)) {}
   virtual ~Device() = default;
 
-  virtual const DeviceSpec& spec() const = 0;
-  virtual const Environment& environment() const = 0;
+  const DeviceSpec& spec() const { return description_.spec; }
+  const Environment& environment() const { return description_.environment; }
+  bool simulated() const { return description_.simulated; }
+  bool cools_caches() const { return description_.cools_caches; }
 
   // Returns the kernels that can run the group, best guess first; measurement chooses. Never empty
   // on success. kUnimplemented names what is missing (operator, dtype, layout).
@@ -91,23 +118,16 @@ class Device {
   // alone. Returns at once.
   virtual void Prepare(const GroupProblem&) {}
 
-  // Makes `plan` runnable. Constants and recipes come from `weights`. kInvalidArgument: the plan
-  // does not fit the graph or this device. kResourceExhausted: no memory; the message has the bytes
-  // asked for.
-  virtual StatusOr<std::unique_ptr<Executable>> Build(const Graph& graph, const Plan& plan,
-                                                      const WeightSource& weights) = 0;
+  // Makes the plan runnable. kInvalidArgument: the plan does not fit the graph or this device.
+  // kResourceExhausted: no memory; the message has the bytes asked for.
+  virtual StatusOr<std::unique_ptr<Executable>> Build(const BuildRequest& request) = 0;
 
   // Runs a fixed piece of work and returns its time, which shows drift and foreign load between
   // samples. It is warm under every policy: it measures the machine, not a plan.
   virtual StatusOr<Nanos> Canary() = 0;
 
-  // Under a warm policy: leaves the caches about as the rest of a plan would before a group runs,
-  // so that the group's weights are not in the fast ones. Returns false when the device has no such
-  // state and nothing was done.
-  virtual bool CoolCaches() { return false; }
-
-  // Returns true when times come from a model and not from a clock.
-  virtual bool simulated() const { return false; }
+ protected:
+  DeviceDescription description_;
 };
 
 }  // namespace ag

@@ -100,7 +100,7 @@ Status Compare(const std::vector<Tensor>& expected, const std::vector<Tensor>& a
 Status BuildAndCompare(Device& device, const Graph& graph, const Plan& plan,
                        const WeightSource& weights, const std::vector<Tensor>& inputs,
                        const std::vector<Tensor>& expected) {
-  AG_LET(const std::unique_ptr<Executable> executable, device.Build(graph, plan, weights));
+  AG_LET(const std::unique_ptr<Executable> executable, device.Build({graph, plan, weights}));
   std::vector<Tensor> first = OutputsOf(graph), second = OutputsOf(graph);
   AG_TRY(executable->Run(inputs, first), "first run");
   AG_TRY(Compare(expected, first, ToleranceOf(plan.policy.precision)));
@@ -110,7 +110,8 @@ Status BuildAndCompare(Device& device, const Graph& graph, const Plan& plan,
     return Err(StatusCode::kInternal, "output {}: two runs differ", i);
   }
   std::vector<Tensor> traced = OutputsOf(graph);
-  AG_LET(const std::vector<TraceEvent> trace, executable->TracedRun(inputs, traced));
+  std::vector<TraceEvent> trace;
+  AG_TRY(executable->Time({inputs, traced, 1, Caches::kAsLeft, &trace}));
   std::set<int> seen, launched;
   for (const TraceEvent& event : trace) {
     if (!seen.insert(event.group).second || event.end < event.begin) {
@@ -208,10 +209,10 @@ Status CheckColdRuns(Device& device, std::string_view text, const std::string& p
   RooflineTimes times(device.spec());
   AG_LET(const Plan plan, MakePlan(subject.graph, device.spec(), policy, times, {}, 1));
   AG_LET(const std::unique_ptr<Executable> executable,
-         device.Build(subject.graph, plan, *subject.weights));
+         device.Build({subject.graph, plan, *subject.weights}));
   std::vector<Tensor> outputs = OutputsOf(subject.graph);
   for (int run = 0; run < 2; ++run) {
-    const StatusOr<double> ns = executable->ColdRunNs(subject.inputs, outputs);
+    const StatusOr<double> ns = executable->Time({subject.inputs, outputs, 1, Caches::kFlushed});
     if (!device.spec().can_flush) {
       if (ns.status().code() == StatusCode::kUnimplemented) continue;
       return Err(StatusCode::kInternal, "cold run: its spec says cold_cache no, got {}",

@@ -23,12 +23,16 @@ class CacheFlush {
   // them back. kResourceExhausted: no memory.
   Status Run();
 
+  // Writes other memory of the size of a core's own caches on each core, as the rest of a plan does
+  // before a group runs. kResourceExhausted: no memory.
+  Status Cool();
+
   int64_t bytes() const { return bytes_; }
 
  private:
   const int cores_;
   const int64_t bytes_;
-  AlignedBuffer memory_;
+  AlignedBuffer memory_, cooling_;
 };
 
 }  // namespace ag::cpu

@@ -77,7 +77,10 @@ TEST(LastLevelCacheBytes, CountsEachCacheOnce) {
 TEST(CacheFlush, IsTwiceTheCaches) {
   CacheFlush flush(UsableCores(), int64_t{3} << 20);
   EXPECT_EQ(flush.bytes(), int64_t{6} << 20);
-  for (int i = 0; i < 2; ++i) EXPECT_EQ(ToString(flush.Run()), "OK");
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(ToString(flush.Run()), "OK");
+    EXPECT_EQ(ToString(flush.Cool()), "OK");
+  }
 }
 
 }  // namespace

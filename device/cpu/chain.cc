@@ -282,12 +282,6 @@ class Chain : public Kernel {
     return OkStatus();
   }
 
-  size_t held_bytes() const override {
-    size_t bytes = registers_.size() + pointers_.size();
-    for (const Tensor& tensor : held_) bytes += tensor.bytes().size();
-    return bytes;
-  }
-
  private:
   int cores_ = 1;
   std::vector<Tensor> held_;

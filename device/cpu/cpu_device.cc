@@ -1,8 +1,5 @@
 #include "device/cpu/cpu_device.h"
 
-#include <cmath>
-#include <cstring>
-
 #include "device/cpu/aligned.h"
 #include "device/cpu/cache_flush.h"
 #include "device/cpu/executable.h"
@@ -49,55 +46,36 @@ class CanaryWork {
 class CpuDevice : public Device {
  public:
   static StatusOr<std::unique_ptr<Device>> Open(int cores) {
-    auto device = std::make_unique<CpuDevice>();
-    AG_LET(device->spec_, ParseDeviceSpec(cpu::SpecText(cores)));
-    device->environment_ = cpu::EnvironmentOf(cores);
+    AG_LET(DeviceSpec spec, ParseDeviceSpec(cpu::SpecText(cores)));
+    auto device = std::make_unique<CpuDevice>(std::move(spec), cpu::EnvironmentOf(cores));
     AG_LET(device->canary_, CanaryWork::Make(cores));
-    AG_LET(device->cooling_, cpu::AlignedBuffer::Make(kCoolingBytes * cores));
-    device->flush_ = std::make_shared<cpu::CacheFlush>(cores, cpu::LastLevelCacheBytes());
     return device;
   }
-
-  const DeviceSpec& spec() const override { return spec_; }
-  const Environment& environment() const override { return environment_; }
+  CpuDevice(DeviceSpec spec, Environment environment)
+      : Device(
+            {.spec = std::move(spec), .environment = std::move(environment), .cools_caches = true}),
+        flush_(std::make_shared<cpu::CacheFlush>(this->spec().cores, cpu::LastLevelCacheBytes())) {}
 
   StatusOr<std::vector<std::string>> Kernels(const GroupProblem& problem) override {
     const Plan plan = SingleGroupPlan(problem);
-    const int cores = problem.cores > 0 ? problem.cores : spec_.cores;
+    const int cores = problem.cores > 0 ? problem.cores : spec().cores;
     const cpu::OmpThreads threads(cores);
     return cpu::KernelNames({problem.graph, plan.groups[0], cores, nullptr});
   }
 
-  StatusOr<std::unique_ptr<Executable>> Build(const Graph& graph, const Plan& plan,
-                                              const WeightSource& weights) override {
-    AG_TRY(ValidatePlan(graph, plan, spec_));
-    return cpu::MakeExecutable(graph, plan, weights,
-                               {.cores = spec_.cores,
-                                .memory_bytes_max = spec_.memory_bytes,
-                                .flush = flush_,
-                                .packed = packed_});
+  StatusOr<std::unique_ptr<Executable>> Build(const BuildRequest& request) override {
+    AG_TRY(ValidatePlan(request.graph, request.plan, spec()));
+    return cpu::MakeExecutable(request, {.cores = spec().cores,
+                                         .memory_bytes_max = spec().memory_bytes,
+                                         .flush = flush_,
+                                         .packed = packed_});
   }
 
   StatusOr<Nanos> Canary() override { return canary_.Run(); }
 
-  bool CoolCaches() override {
-    cpu::ParallelFor(spec_.cores, spec_.cores, 1, [&](int64_t first, int64_t last, int) {
-      for (int64_t part = first; part < last; ++part) {
-        std::memset(cooling_.data() + part * kCoolingBytes, static_cast<int>(part), kCoolingBytes);
-      }
-    });
-    return true;
-  }
-
  private:
-  // A core's own caches are 2 MiB on current servers, half of that on most.
-  static constexpr int64_t kCoolingBytes = int64_t{3} << 20;
-
-  DeviceSpec spec_;
-  Environment environment_;
   CanaryWork canary_;
-  cpu::AlignedBuffer cooling_;
-  std::shared_ptr<cpu::CacheFlush> flush_;
+  const std::shared_ptr<cpu::CacheFlush> flush_;
   const std::shared_ptr<cpu::PackedWeights> packed_ = std::make_shared<cpu::PackedWeights>();
 };
 

@@ -38,7 +38,7 @@ Plan BesidePlanOf(const Device& device, const Graph& graph) {
 }
 
 Built BuildPlan(Device& device, Built built) {
-  built.executable = *device.Build(built.graph, built.plan, *built.weights);
+  built.executable = *device.Build({built.graph, built.plan, *built.weights});
   for (const NodeId id : built.graph.inputs()) {
     built.inputs.push_back(RandomTensor(built.graph.type({id, 0}), 3));
   }
@@ -84,7 +84,7 @@ TEST(CpuDevice, AColdRunIsARun) {
       "output b = relu(conv(x, v, k) strides=[1,1] pads=[0,0,0,0] dilations=[1,1])\n";
   for (const int streams : {1, 2}) {
     Built built = BuildText(*device, kSmall, std::min(streams, device->spec().streams_max));
-    const auto ns = built.executable->ColdRunNs(built.inputs, built.outputs);
+    const auto ns = built.executable->Time({built.inputs, built.outputs, 1, Caches::kFlushed});
     ASSERT_EQ(ToString(ns.status()), "OK");
     EXPECT_GT(*ns, 0);
     std::vector<Tensor> warm;
@@ -94,7 +94,7 @@ TEST(CpuDevice, AColdRunIsARun) {
   }
   std::vector<Tensor> none;
   Built built = BuildText(*device, kSmall, 1);
-  EXPECT_EQ(Message(built.executable->ColdRunNs(none, none).status()),
+  EXPECT_EQ(Message(built.executable->Time({none, none, 1, Caches::kFlushed}).status()),
             "run: expected 1 inputs and 2 outputs, got 0 and 0");
 }
 
@@ -116,7 +116,7 @@ TEST(CpuDevice, RefusesPaddedChannels) {
   EXPECT_EQ(ToString(device->Kernels(problem).status()),
             "UNIMPLEMENTED: cpu: layout channels_last8");
   const Plan plan = SingleGroupPlan(problem);
-  EXPECT_EQ(ToString(device->Build(problem.graph, plan, weights).status()),
+  EXPECT_EQ(ToString(device->Build({problem.graph, plan, weights}).status()),
             "UNIMPLEMENTED: cpu: layout channels_last8");
 }
 
@@ -132,7 +132,9 @@ TEST(CpuDevice, StreamsOverlap) {
   bool overlapped = false;
   for (int attempt = 0; attempt < 5 && !overlapped;
        ++attempt) {  // Other processes may hold the second core.
-    const auto trace = *built.executable->TracedRun(built.inputs, built.outputs);
+    std::vector<TraceEvent> trace;
+    ASSERT_TRUE(
+        built.executable->Time({built.inputs, built.outputs, 1, Caches::kAsLeft, &trace}).ok());
     ASSERT_EQ(trace.size(), 2u);
     EXPECT_NE(trace[0].stream, trace[1].stream);
     overlapped = trace[0].begin < trace[1].end && trace[1].begin < trace[0].end;
@@ -178,7 +180,9 @@ TEST(CpuDevice, AGroupOnAllCoresRunsBesideNothing) {
   ASSERT_EQ(built.plan.streams.size(), 2u);
   const auto expected = *Evaluate(built.graph, built.inputs, *built.weights, {.threads = 2});
   for (int run = 0; run < 20; ++run) {
-    const auto trace = *built.executable->TracedRun(built.inputs, built.outputs);
+    std::vector<TraceEvent> trace;
+    ASSERT_TRUE(
+        built.executable->Time({built.inputs, built.outputs, 1, Caches::kAsLeft, &trace}).ok());
     int wide = 0;
     for (const TraceEvent& event : trace) {
       if (built.plan.groups[event.group].cores == 1) continue;
@@ -201,7 +205,7 @@ TEST(CpuDevice, RefusesAGroupOnAllCoresBesideOthers) {
   const Graph graph = *ParseGraph(kTwoBranches, &weights);
   Plan plan = BesidePlanOf(*device, graph);
   plan.groups[0].cores = 2;
-  EXPECT_EQ(Message(device->Build(graph, plan, weights).status()),
+  EXPECT_EQ(Message(device->Build({graph, plan, weights}).status()),
             "cpu: group 0: 2 cores beside other groups, which have one each");
 }
 
@@ -216,7 +220,8 @@ TEST(CpuDevice, StreamsRunInsideTheCallersParallelRegion) {
   const auto expected = *Evaluate(built.graph, built.inputs, *built.weights, {.threads = 2});
   Status status = Err(StatusCode::kInternal, "never ran");
 #pragma omp parallel num_threads(2)
-  if (omp_get_thread_num() == 1) status = built.executable->Run(built.inputs, built.outputs);
+  if (omp_get_thread_num() == 1)
+    status = built.executable->Run(built.inputs, built.outputs).status();
   EXPECT_EQ(ToString(status), "OK");
   EXPECT_NEAR(built.outputs[0].At(12345), expected[0].At(12345), 1e-5);
 }
@@ -233,7 +238,7 @@ TEST(CpuDevice, StreamsRunOneByOneInsideAPart) {
   cpu::Team team(2);
   Status status = Err(StatusCode::kInternal, "never ran");
   team.Run(2, [&](int part) {
-    if (part == 1) status = built.executable->Run(built.inputs, built.outputs);
+    if (part == 1) status = built.executable->Run(built.inputs, built.outputs).status();
   });
   EXPECT_EQ(ToString(status), "OK");
   EXPECT_NEAR(built.outputs[0].At(12345), expected[0].At(12345), 1e-5);
@@ -299,14 +304,14 @@ output y = matmul(a, b)
     }
   }
   ASSERT_GT(removed, 0);
-  EXPECT_EQ(device->Build(graph, plan, weights).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(device->Build({graph, plan, weights}).status().code(), StatusCode::kInvalidArgument);
 }
 
 TEST(CpuDevice, ChecksBuffers) {
   const auto device = *OpenCpuDevice();
   Built built = BuildText(*device, "input x f32[2,3]\noutput y = relu(x)", 1);
   built.inputs[0] = RandomTensor({DType::kFloat32, {3, 2}}, 1);
-  EXPECT_EQ(Message(built.executable->Run(built.inputs, built.outputs)),
+  EXPECT_EQ(Message(built.executable->Run(built.inputs, built.outputs).status()),
             "run: input \"x\": expected f32[2,3], got f32[3,2]");
 }
 
@@ -315,11 +320,11 @@ TEST(CpuDevice, RefusesUnknownKernelsAndPrecisions) {
   Built built = BuildText(*device, "input x f32[2,3]\noutput y = relu(x)", 1);
   Plan plan = built.plan;
   plan.groups[0].kernel = "magic";
-  EXPECT_EQ(Message(device->Build(built.graph, plan, *built.weights).status()),
+  EXPECT_EQ(Message(device->Build({built.graph, plan, *built.weights}).status()),
             "stream 0: group 0: group chain: no kernel magic");
   plan = built.plan;
   plan.policy.precision = "bf16";
-  EXPECT_EQ(Message(device->Build(built.graph, plan, *built.weights).status()),
+  EXPECT_EQ(Message(device->Build({built.graph, plan, *built.weights}).status()),
             "cpu: precision bf16; it offers fp32");
 }
 
@@ -340,7 +345,7 @@ output m
                           1);
   ASSERT_TRUE(built.executable->Run(built.inputs, built.outputs).ok());
   const int64_t before = allocations;
-  const Status status = built.executable->Run(built.inputs, built.outputs);
+  const Status status = built.executable->Run(built.inputs, built.outputs).status();
   EXPECT_EQ(allocations - before, 0);
   EXPECT_TRUE(status.ok());
 }

@@ -70,40 +70,27 @@ struct Staged {
 
 class CpuExecutable : public Executable {
  public:
-  Status Prepare(const Graph& graph, const Plan& plan, const WeightSource& weights,
-                 const ExecutableOptions& options);
+  Status Prepare(const BuildRequest& request, const ExecutableOptions& options);
 
-  Status Run(std::span<const Tensor> inputs, std::span<Tensor> outputs) override {
-    return RunAll(inputs, outputs, {}).status();
+  StatusOr<Nanos> Run(std::span<const Tensor> inputs, std::span<Tensor> outputs) override {
+    return RunAll({inputs, outputs});
   }
-  StatusOr<Nanos> TimedRun(std::span<const Tensor> inputs, std::span<Tensor> outputs) override {
-    return RunAll(inputs, outputs, {});
+  StatusOr<double> Time(const TimeRequest& request) override {
+    if (request.trace != nullptr) request.trace->assign(ended_.size(), {});
+    AG_LET(const double ns, MeanNs(request.runs, [&] { return RunAll(request); }));
+    if (request.trace != nullptr) {
+      std::erase_if(*request.trace, [](const TraceEvent& event) { return event.end.count() == 0; });
+    }
+    return ns;
   }
-  StatusOr<double> ColdRunNs(std::span<const Tensor> inputs, std::span<Tensor> outputs) override {
-    AG_LET(const Nanos took, RunAll(inputs, outputs, {.is_cold = true}));
-    if (took.count() > 0) return static_cast<double>(took.count());
-    return Err(StatusCode::kDataLoss, "sample of {} ns: expected more than 0", took.count());
-  }
-  StatusOr<std::vector<TraceEvent>> TracedRun(std::span<const Tensor> inputs,
-                                              std::span<Tensor> outputs) override {
-    std::vector<TraceEvent> trace(ended_.size());
-    AG_TRY(RunAll(inputs, outputs, {.trace = &trace}));
-    std::erase_if(trace, [](const TraceEvent& event) { return event.end.count() == 0; });
-    return trace;
-  }
-  int64_t device_bytes() const override { return device_bytes_; }
 
  private:
-  struct How {
-    std::vector<TraceEvent>* trace = nullptr;  // By group; null: not wanted.
-    bool is_cold = false;                      // Flush the caches right before.
-  };
   Status PrepareStream(const Graph& graph, const Plan& plan, const Stream& stream, int cores,
                        Constants* constants, StreamState* state);
   Status PrepareStep(const Graph& graph, const Plan& plan, Constants* constants, Step* step);
   Status PrepareStaged(const Graph& graph, const Plan& plan);
   Address AddressOf(const Place& place) const;
-  StatusOr<Nanos> RunAll(std::span<const Tensor> inputs, std::span<Tensor> outputs, const How& how);
+  StatusOr<Nanos> RunAll(const TimeRequest& request);
   Status ConvertStaged(bool is_output, std::span<const Tensor> inputs, std::span<Tensor> outputs);
   void ListOutside();
   void Resolve(std::span<const Tensor> inputs, std::span<Tensor> outputs);
@@ -120,7 +107,6 @@ class CpuExecutable : public Executable {
   std::vector<std::unique_ptr<StreamState>> streams_;
   std::vector<std::unique_ptr<Staged>> staged_;
   std::vector<Outside> outside_;
-  int64_t device_bytes_ = 0;
 
   // A run executes phase after phase. Invariants: within a phase each step waits for the gates of
   // the groups that it depends on and opens its own group's gate with the run's epoch, also after
@@ -167,7 +153,6 @@ Status CpuExecutable::PrepareStaged(const Graph& graph, const Plan& plan) {
     staged->call.Output(DNNL_ARG_TO, to, to, 0);
     staged->call.Finish(dnnl::reorder(desc), desc.scratchpad_desc());
     AG_LET(staged->scratch, AlignedBuffer::Make(staged->call.scratch_bytes()));
-    device_bytes_ += static_cast<int64_t>(staged->memory.size());
     staged_.push_back(std::move(staged));
   }
   return OkStatus();
@@ -179,7 +164,6 @@ Status CpuExecutable::PrepareStep(const Graph& graph, const Plan& plan, Constant
   const OmpThreads threads(step->cores);  // oneDNN plans for the current thread count.
   AG_LET(step->kernel,
          MakeKernel({graph, group, step->cores, constants, packed_.get()}, group.kernel));
-  device_bytes_ += static_cast<int64_t>(step->kernel->held_bytes());
   for (const Port& port : group.inputs) step->inputs.push_back(AddressOf(*FindPlace(plan, port)));
   if (IsCopy(group)) {
     for (const Place& place : CopiesOf(graph, plan, group.outputs[0])) {
@@ -208,12 +192,11 @@ Status CpuExecutable::PrepareStream(const Graph& graph, const Plan& plan, const 
     state->steps.push_back(std::move(step));
   }
   AG_LET(state->scratch, AlignedBuffer::Make(scratch));
-  device_bytes_ += static_cast<int64_t>(scratch);
   return OkStatus();
 }
 
-Status CpuExecutable::Prepare(const Graph& graph, const Plan& plan, const WeightSource& weights,
-                              const ExecutableOptions& options) {
+Status CpuExecutable::Prepare(const BuildRequest& request, const ExecutableOptions& options) {
+  const auto& [graph, plan, weights] = request;
   types_.emplace(graph);
   const TeamScope team(options.cores);  // Weights are packed on all cores.
   if (plan.arena_bytes > options.memory_bytes_max) {
@@ -221,7 +204,6 @@ Status CpuExecutable::Prepare(const Graph& graph, const Plan& plan, const Weight
                plan.arena_bytes, options.memory_bytes_max);
   }
   AG_LET(arena_, AlignedBuffer::Make(plan.arena_bytes));
-  device_bytes_ = plan.arena_bytes;
   AG_TRY(PrepareStaged(graph, plan));
   packed_ = options.packed;
   Constants constants(graph, weights);
@@ -343,17 +325,29 @@ void CpuExecutable::Resolve(std::span<const Tensor> inputs, std::span<Tensor> ou
   }
 }
 
-StatusOr<Nanos> CpuExecutable::RunAll(std::span<const Tensor> inputs, std::span<Tensor> outputs,
-                                      const How& how) {
+// Reads one byte of each cache line.
+void Touch(std::string_view bytes) {
+  constexpr size_t kCacheLine = 64;
+  for (size_t i = 0; i < bytes.size(); i += kCacheLine) {
+    static_cast<void>(*static_cast<const volatile char*>(bytes.data() + i));
+  }
+}
+
+StatusOr<Nanos> CpuExecutable::RunAll(const TimeRequest& request) {
+  const auto& [inputs, outputs, runs, caches, trace] = request;
   AG_TRY(types_->Check(inputs, outputs));
   const TeamScope team(cores_);
   Resolve(inputs, outputs);
+  if (caches == Caches::kInputs) {
+    AG_TRY(flush_->Cool(), "cooling of the caches");
+    for (const Tensor& input : inputs) Touch(input.bytes());
+  }
   AG_TRY(ConvertStaged(/*is_output=*/false, inputs, outputs));
   if (++epoch_ == 0) ++epoch_;
-  trace_ = how.trace;
+  trace_ = trace;
   failed_ = false;
   for (const auto& stream : streams_) stream->status = OkStatus();
-  if (how.is_cold) AG_TRY(flush_->Run(), "flush of the caches");
+  if (caches == Caches::kFlushed) AG_TRY(flush_->Run(), "flush of the caches");
   begin_ = RealClock().Now();
   for (const Phase& phase : phases_) RunPhase(phase);
   const Nanos spent = RealClock().Now() - begin_;
@@ -413,12 +407,10 @@ void CpuExecutable::RunStep(size_t stream, const Step& step) {
 
 }  // namespace
 
-StatusOr<std::unique_ptr<Executable>> MakeExecutable(const Graph& graph, const Plan& plan,
-                                                     const WeightSource& weights,
+StatusOr<std::unique_ptr<Executable>> MakeExecutable(const BuildRequest& request,
                                                      const ExecutableOptions& options) {
   auto executable = std::make_unique<CpuExecutable>();
-  const Status status =
-      Guarded("build", [&] { return executable->Prepare(graph, plan, weights, options); });
+  const Status status = Guarded("build", [&] { return executable->Prepare(request, options); });
   AG_TRY(status);
   return executable;
 }

@@ -13,8 +13,8 @@ namespace ag::cpu {
 class PackedWeights;
 
 // `cores`: the cores of streams that have 0. `memory_bytes_max`: a larger plan is
-// kResourceExhausted. `flush` runs before each cold run. The device's executables share `flush` and
-// `packed`.
+// kResourceExhausted. `flush` brings the caches into their state before a timed run. The device's
+// executables share `flush` and `packed`.
 struct ExecutableOptions {
   int cores = 1;
   int64_t memory_bytes_max = 0;
@@ -24,8 +24,7 @@ struct ExecutableOptions {
 
 // Makes the plan ready. REQUIRES: ValidatePlan accepted the plan. kUnimplemented: a group that has
 // several cores beside other groups.
-StatusOr<std::unique_ptr<Executable>> MakeExecutable(const Graph& graph, const Plan& plan,
-                                                     const WeightSource& weights,
+StatusOr<std::unique_ptr<Executable>> MakeExecutable(const BuildRequest& request,
                                                      const ExecutableOptions& options);
 
 }  // namespace ag::cpu

@@ -52,8 +52,6 @@ class Gather : public Kernel {
     return OkStatus();
   }
 
-  size_t held_bytes() const override { return held_[0].bytes().size() + held_[1].bytes().size(); }
-
  private:
   const void* Operand(Inputs inputs, int i) const {
     return ports_[i] >= 0 ? inputs[ports_[i]] : held_[i].bytes().data();

@@ -32,7 +32,6 @@ class Kernel {
   virtual ~Kernel() = default;
   virtual Status Run(const RunContext& context, Inputs inputs, Outputs outputs) = 0;
   virtual size_t scratch_bytes() const { return 0; }
-  virtual size_t held_bytes() const { return 0; }  // Packed weights.
 };
 
 // A group to make a kernel for.

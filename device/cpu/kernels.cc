@@ -63,7 +63,6 @@ class StagedKernel : public Kernel {
   size_t scratch_bytes() const override {
     return middle_bytes_ + std::max(first_->scratch_bytes(), rest_->scratch_bytes());
   }
-  size_t held_bytes() const override { return first_->held_bytes() + rest_->held_bytes(); }
 
  private:
   std::unique_ptr<Kernel> first_, rest_;

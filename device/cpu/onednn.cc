@@ -141,7 +141,6 @@ Status Call::Constant(const GroupContext& context, Edge edge, int arg, const Des
     packed = std::make_shared<const AlignedBuffer>(std::move(own));
   }
   const dnnl::memory to(wanted, Engine(), packed->data());
-  held_bytes_ += packed->size();
   args_.push_back({arg, to.get()});
   held_.push_back(to);
   packed_.push_back(std::move(packed));

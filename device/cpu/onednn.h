@@ -57,7 +57,6 @@ class Call {
 
   Status Run(const RunContext& context, Inputs inputs, Outputs outputs);
   size_t scratch_bytes() const { return scratch_bytes_; }
-  size_t held_bytes() const { return held_bytes_; }
 
  private:
   enum class Source { kInput, kOutput, kScratch };
@@ -85,7 +84,6 @@ class Call {
   size_t temporaries_bytes_ = 0;
   size_t scratchpad_bytes_ = 0;
   size_t scratch_bytes_ = 0;
-  size_t held_bytes_ = 0;
 };
 
 // A kernel that is one call. A derived class has a Prepare that binds and finishes `call_`.
@@ -95,7 +93,6 @@ class CallKernel : public Kernel {
     return call_.Run(context, inputs, outputs);
   }
   size_t scratch_bytes() const final { return call_.scratch_bytes(); }
-  size_t held_bytes() const final { return call_.held_bytes(); }
 
  protected:
   Call call_;

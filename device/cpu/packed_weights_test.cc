@@ -71,7 +71,7 @@ TEST(PackedWeights, ExecutablesOfADeviceShareThem) {
     std::vector<std::unique_ptr<Executable>> executables;
     std::vector<std::string> results;
     for (int i = 0; i < 3; ++i) {
-      executables.push_back(*device->Build(graph, plan, counted));
+      executables.push_back(*device->Build({graph, plan, counted}));
       std::vector<Tensor> outputs = {Tensor::Zeros({DType::kFloat32, {1, 32}})};
       ASSERT_TRUE(executables.back()->Run(inputs, outputs).ok());
       results.emplace_back(outputs[0].bytes());

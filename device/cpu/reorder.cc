@@ -36,7 +36,6 @@ class CopyOut : public Kernel {
     for (void* to : outputs) std::memcpy(to, from, bytes_);
     return OkStatus();
   }
-  size_t held_bytes() const override { return constant_.bytes().size(); }
 
  private:
   int64_t bytes_ = 0;

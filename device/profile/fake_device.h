@@ -24,56 +24,54 @@ class FakeDevice : public Device {
 
   class FakeExecutable : public Executable {
    public:
-    explicit FakeExecutable(Times times, Flushes* flushes = nullptr, int busy_cores = 0)
-        : times_(std::move(times)), flushes_(flushes), busy_cores_(busy_cores) {}
-    Status Run(std::span<const Tensor>, std::span<Tensor>) override { return OkStatus(); }
-    StatusOr<Nanos> TimedRun(std::span<const Tensor>, std::span<Tensor>) override {
+    explicit FakeExecutable(Times times, Flushes* flushes = nullptr)
+        : times_(std::move(times)), flushes_(flushes) {}
+    FakeExecutable(Times times, FakeDevice& device, int busy_cores)
+        : times_(std::move(times)), flushes_(device.flushes), coolings_(&device.coolings) {
+      busy_cores_ = {busy_cores};
+    }
+
+    StatusOr<Nanos> Run(std::span<const Tensor>, std::span<Tensor>) override {
       ++runs;
       if (!fails.ok()) return fails;
       return Nanos(std::llround(times_()));
     }
-    // Flushes, then runs once.
-    StatusOr<double> ColdRunNs(std::span<const Tensor> inputs, std::span<Tensor> outputs) override {
-      if (flushes_ == nullptr) return Executable::ColdRunNs(inputs, outputs);
-      ++flushes_->count;
-      flushes_->clock.Advance(flushes_->takes);
-      return MeanRunNs(inputs, outputs, 1);
+    StatusOr<double> Time(const TimeRequest& request) override {
+      if (request.caches == Caches::kInputs) ++*coolings_;
+      if (request.caches == Caches::kFlushed) {
+        if (flushes_ == nullptr) return Err(StatusCode::kUnimplemented, "fake: cannot flush");
+        ++flushes_->count;
+        flushes_->clock.Advance(flushes_->takes);
+      }
+      AG_LET(const double ns, MeanNs(request.runs, [this] { return Run({}, {}); }));
+      if (request.trace != nullptr) *request.trace = {{.end = Nanos(std::llround(ns))}};
+      return ns;
     }
-    StatusOr<std::vector<TraceEvent>> TracedRun(std::span<const Tensor>,
-                                                std::span<Tensor>) override {
-      return std::vector<TraceEvent>{{.end = Nanos(std::llround(times_()))}};
-    }
-    int64_t device_bytes() const override { return 0; }
-    int busy_cores(int) const override { return busy_cores_; }
+
     int runs = 0;
     Status fails;
 
    private:
     Times times_;
     Flushes* flushes_;  // Null: it cannot flush.
-    int busy_cores_;
+    int* coolings_ = nullptr;
   };
 
-  const DeviceSpec& spec() const override { return spec_; }
-  const Environment& environment() const override { return environment_; }
+  FakeDevice() : Device({.environment = "fake"}) {}
+  void CoolCaches() { description_.cools_caches = true; }
   StatusOr<std::vector<std::string>> Kernels(const GroupProblem&) override {
     std::vector<std::string> names;
     for (const auto& [name, times] : kernels) names.push_back(name);
     return names;
   }
-  StatusOr<std::unique_ptr<Executable>> Build(const Graph&, const Plan& plan,
-                                              const WeightSource&) override {
-    const std::string& name = plan.groups[0].kernel;
+  StatusOr<std::unique_ptr<Executable>> Build(const BuildRequest& request) override {
+    const std::string& name = request.plan.groups[0].kernel;
     for (const auto& [kernel, times] : kernels) {
       if (kernel != name || !times) continue;
-      builds.push_back(plan);
-      return std::make_unique<FakeExecutable>(times, flushes, busy_cores[name]);
+      builds.push_back(request.plan);
+      return std::make_unique<FakeExecutable>(times, *this, busy_cores[name]);
     }
     return Err(StatusCode::kUnimplemented, "fake: no {}", name);
-  }
-  bool CoolCaches() override {
-    coolings += cools ? 1 : 0;
-    return cools;
   }
   StatusOr<Nanos> Canary() override {
     ++canaries;
@@ -85,13 +83,8 @@ class FakeDevice : public Device {
   std::vector<Plan> builds;               // The plans that were built.
   Times canary = [] { return 100'000.0; };
   int canaries = 0;
-  bool cools = false;
   int coolings = 0;
   Flushes* flushes = nullptr;
-
- private:
-  DeviceSpec spec_;
-  Environment environment_ = "fake";
 };
 
 inline GroupProblem ReluProblem() {

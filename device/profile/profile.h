@@ -60,7 +60,7 @@ Latency Summarize(std::span<const double> samples_ns, uint64_t seed);
 Verdict Judge(double ratio_low, double ratio_high, double effect_min);
 
 // Times one group with every kernel that the device offers and returns the fastest, with the others
-// listed. Samples of a cold problem are Executable::ColdRunNs. Leaves out kernels that cannot be
+// listed. Samples of a cold problem begin with flushed caches. Leaves out kernels that cannot be
 // built; when none can, returns the first one's error. kCancelled: options.until came before every
 // kernel was timed, which says nothing about the group. kDataLoss: a sample is zero, negative or
 // not finite. On a machine that is never quiet some chunks are discarded and counted and later ones

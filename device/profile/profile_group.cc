@@ -48,13 +48,20 @@ Status CheckTime(Clock& clock, const ProfileOptions& options) {
   return Err(StatusCode::kCancelled, "not measured: the time for it is up");
 }
 
-// The executable to time, and whether from flushed caches.
+// The executable to time, and what the caches hold before each sample. In a plan a group's inputs
+// were just written, and its weights were last touched in the run before. Without this state,
+// kernels with larger weights and fewer operations look best.
 struct Subject {
   Executable& executable;
   const std::vector<Tensor>& inputs;
   std::vector<Tensor>& outputs;
-  bool is_cold = false;
+  Caches caches = Caches::kAsLeft;
 };
+
+Caches CachesFor(const Device& device, const GroupProblem& problem) {
+  if (problem.cold_cache) return Caches::kFlushed;
+  return device.cools_caches() ? Caches::kInputs : Caches::kAsLeft;
+}
 
 // Samples one executable. Invariants:
 //   - Samples are taken in chunks between two looks at the canary and at the foreign load. A chunk
@@ -64,10 +71,9 @@ struct Subject {
 //   - A discarded chunk gives back budget up to a half of it, so that later chunks can replace it.
 class KernelTimer {
  public:
-  KernelTimer(Device& device, Clock& clock, const ProfileOptions& options, CanaryWatch& canary,
+  KernelTimer(Clock& clock, const ProfileOptions& options, CanaryWatch& canary,
               const Subject& subject)
-      : device_(device),
-        clock_(clock),
+      : clock_(clock),
         options_(options),
         canary_(canary),
         subject_(subject),
@@ -78,14 +84,14 @@ class KernelTimer {
   StatusOr<Samples> Time(double rival_ns) {
     double run_ns = 0;
     for (int i = 0; i < std::max(1, options_.launches_before); ++i) {
-      AG_LET(run_ns, subject_.executable.MeanRunNs(subject_.inputs, subject_.outputs, 1));
+      AG_LET(run_ns, subject_.executable.Time({subject_.inputs, subject_.outputs}));
     }
     runs_ = RunsPerSample(run_ns, kSampleNs, kGroupRunsMax);
-    if (subject_.is_cold && runs_ > 1) {  // A second run would be warm: more samples.
-      runs_ = 1;
-      samples_min_ = std::max(samples_min_, kSettledSamples);
-    }
-    const Nanos budget = subject_.is_cold ? options_.cold_group_time : options_.group_time;
+    const bool is_cold = subject_.caches == Caches::kFlushed;
+    // A second run would be warm: more samples.
+    if (is_cold && runs_ > 1) samples_min_ = std::max(samples_min_, kSettledSamples);
+    if (subject_.caches != Caches::kAsLeft) runs_ = 1;
+    const Nanos budget = is_cold ? options_.cold_group_time : options_.group_time;
     const auto time_max = static_cast<double>(budget.count());
     Samples samples;
     int noisy = 0, foreign = 0;
@@ -127,43 +133,24 @@ class KernelTimer {
     double spent = 0;
     while (static_cast<int>(chunk.size()) < count_max &&
            (spent < end || static_cast<int>(chunk.size()) < samples_min_)) {
-      AG_LET(const double sample, subject_.is_cold ? ColdSample() : WarmSample());
+      AG_LET(const double sample, Sample());
       spent += sample * runs_ + clearing_ns_;
       chunk.push_back(sample);
     }
     return chunk;
   }
 
-  // Returns one sample. In a plan a group's inputs were just written, and its weights were last
-  // touched in the run before. Without this state, kernels with larger weights and fewer operations
-  // look best.
-  StatusOr<double> WarmSample() {
+  // The device may run several times for a sample from flushed caches.
+  StatusOr<double> Sample() {
     const Nanos begin = clock_.Now();
-    if (device_.CoolCaches()) {
-      clearing_ns_ = static_cast<double>((clock_.Now() - begin).count());
-      runs_ = 1;
-      for (const Tensor& input : subject_.inputs) Touch(input.bytes());
+    AG_LET(const double ns,
+           subject_.executable.Time({subject_.inputs, subject_.outputs, runs_, subject_.caches}));
+    if (subject_.caches != Caches::kAsLeft) {
+      clearing_ns_ = std::max(0.0, static_cast<double>((clock_.Now() - begin).count()) - ns);
     }
-    return subject_.executable.MeanRunNs(subject_.inputs, subject_.outputs, runs_);
-  }
-
-  // Returns one sample with weights and inputs in memory only. The device may run several times for
-  // it.
-  StatusOr<double> ColdSample() {
-    const Nanos begin = clock_.Now();
-    AG_LET(const double ns, subject_.executable.ColdRunNs(subject_.inputs, subject_.outputs));
-    clearing_ns_ = std::max(0.0, static_cast<double>((clock_.Now() - begin).count()) - ns);
     return ns;
   }
 
-  static void Touch(std::string_view bytes) {
-    constexpr size_t kCacheLine = 64;
-    for (size_t i = 0; i < bytes.size(); i += kCacheLine) {
-      static_cast<void>(*static_cast<const volatile char*>(bytes.data() + i));
-    }
-  }
-
-  Device& device_;
   Clock& clock_;
   const ProfileOptions& options_;
   CanaryWatch& canary_;
@@ -191,14 +178,14 @@ StatusOr<Measurement> ProfileGroup(Device& device, const GroupProblem& problem,
     AG_TRY(CheckTime(clock, options));
     Plan plan = SingleGroupPlan(problem);
     plan.groups[0].kernel = kernel;
-    StatusOr<std::unique_ptr<Executable>> built = device.Build(problem.graph, plan, data);
+    StatusOr<std::unique_ptr<Executable>> built = device.Build({problem.graph, plan, data});
     if (!built.ok()) {
       // A kernel may be refused when it is built; the others may still work.
       if (failure.ok()) failure = Within(built.status(), "kernel " + kernel);
       continue;
     }
-    KernelTimer timer(device, clock, options, canary,
-                      {**built, inputs, outputs, problem.cold_cache});
+    KernelTimer timer(clock, options, canary,
+                      {**built, inputs, outputs, CachesFor(device, problem)});
     const bool has_rival = best.samples > 0;
     AG_LET(const Samples samples, timer.Time(has_rival ? best.latency.median_ns : kNoRival));
     const Latency latency = Summarize(samples.ns, options.seed);
@@ -237,11 +224,11 @@ StatusOr<Measurement> ProfilePair(Device& device, const PairProblem& pair,
   std::vector<Tensor> inputs, outputs;
   const TimingData data(options.seed);
   data.FillBuffers(run.graph, &inputs, &outputs);
-  AG_LET(const std::unique_ptr<Executable> built, device.Build(run.graph, run.plan, data));
+  AG_LET(const std::unique_ptr<Executable> built, device.Build({run.graph, run.plan, data}));
   AG_TRY(WarmUp(device, options, clock));
   CanaryWatch canary(device, options);
-  KernelTimer timer(device, clock, options, canary,
-                    {*built, inputs, outputs, pair.groups[0].cold_cache});
+  KernelTimer timer(clock, options, canary,
+                    {*built, inputs, outputs, CachesFor(device, pair.groups[0])});
   AG_LET(const Samples samples, timer.Time(kNoRival));
   MarkBusy(device, clock);
   Measurement measurement{.latency = Summarize(samples.ns, options.seed)};

@@ -39,7 +39,7 @@ TEST(MeasureOn, SaysWhyAGroupFailed) {
 
 TEST(ProfileGroup, CoolsBeforeEachSampleWhereTheDeviceCan) {
   FakeDevice device;
-  device.cools = true;
+  device.CoolCaches();
   int runs = 0;
   device.kernels = {{"only", [&] { return ++runs, 1e3; }}};
   const auto measured = ProfileGroup(device, ReluProblem(), {.launches_before = 3}, RealClock());
@@ -51,7 +51,7 @@ TEST(ProfileGroup, CoolsBeforeEachSampleWhereTheDeviceCan) {
 TEST(ProfileGroup, StopsWhenSamplesHaveSettledOrTheKernelHasLost) {
   FakeDevice device;
   int slow = 0, noisy = 0;
-  device.cools = true;
+  device.CoolCaches();
   device.kernels = {
       {"best", [] { return 1e4; }},
       {"lost", [&] { return ++slow, 2e4; }},

@@ -91,10 +91,11 @@ class Finals {
   }
 
   StatusOr<double> Take(PlanToTime& plan, int runs) const {
-    if (!options_.cold_cache) return plan.executable->MeanRunNs(plan.inputs, plan.outputs, runs);
+    if (!options_.cold_cache) return plan.executable->Time({plan.inputs, plan.outputs, runs});
     std::vector<double> cold;
     for (int i = 0; i < runs; ++i) {
-      AG_LET(const double ns, plan.executable->ColdRunNs(plan.inputs, plan.outputs));
+      AG_LET(const double ns,
+             plan.executable->Time({plan.inputs, plan.outputs, 1, Caches::kFlushed}));
       cold.push_back(ns);
     }
     return Median(cold);

@@ -352,7 +352,7 @@ TEST(ProfileGroup, AColdProblemIsTimedFromFlushedCaches) {
     FakeClock clock;
     FakeDevice::Flushes flushes{clock, c.flush};
     device.flushes = &flushes;
-    device.cools = true;
+    device.CoolCaches();
     int runs = 0;  // Never settles, so that the budget ends it.
     device.kernels = {{"only", [&] { return ++runs % 2 == 0 ? c.run_ns : 1.2 * c.run_ns; }}};
     const auto measured =
@@ -370,7 +370,7 @@ TEST(ProfileGroup, ADeviceThatCannotFlushSaysSo) {
   FakeClock clock;
   device.kernels = {{"only", [] { return 1e6; }}};
   EXPECT_EQ(ToString(ProfileGroup(device, ColdProblem(), {}, clock).status()),
-            "UNIMPLEMENTED: cold run: this device cannot flush its caches");
+            "UNIMPLEMENTED: fake: cannot flush");
 }
 
 TEST(ProfilePlans, ColdPlansAreTimedFromFlushedCaches) {
@@ -414,7 +414,7 @@ TEST(ProfilePlans, AnInputThatCannotBeFlushedEndsIt) {
       2, FakeDevice::FakeExecutable([] { return 3e6; }));
   EXPECT_EQ(
       ToString(ProfilePlans(device, PlansOf(executables), {.cold_cache = true}, clock).status()),
-      "UNIMPLEMENTED: cold run: this device cannot flush its caches");
+      "UNIMPLEMENTED: fake: cannot flush");
 }
 
 TEST(MeasureAlone, WaitsForWhoSearchesAndSaysSo) {

@@ -55,7 +55,7 @@ StatusOr<Runner> Refinement::MakeRunner(const Plan& plan) {
   Tick();
   Runner runner;
   const WeightSource& weights = options_.weights != nullptr ? *options_.weights : data_;
-  AG_LET(runner.executable, device_.Build(graph_, plan, weights));
+  AG_LET(runner.executable, device_.Build({graph_, plan, weights}));
   data_.FillBuffers(graph_, &runner.inputs, &runner.outputs);
   return runner;
 }
@@ -63,8 +63,8 @@ StatusOr<Runner> Refinement::MakeRunner(const Plan& plan) {
 // Adds the time of each group in one run.
 Status Refinement::Trace(Runner& runner, Samples* samples) {
   Tick();
-  AG_LET(const std::vector<TraceEvent> trace,
-         runner.executable->TracedRun(runner.inputs, runner.outputs));
+  std::vector<TraceEvent> trace;
+  AG_TRY(runner.executable->Time({runner.inputs, runner.outputs, 1, Caches::kAsLeft, &trace}));
   for (const TraceEvent& event : trace) {
     const auto ns = static_cast<double>((event.end - event.begin).count());
     samples->at(static_cast<size_t>(event.group)).push_back(ns);
@@ -75,8 +75,7 @@ Status Refinement::Trace(Runner& runner, Samples* samples) {
 
 StatusOr<double> Refinement::Time(Runner& runner) {
   Tick();
-  AG_LET(const Nanos time, runner.executable->TimedRun(runner.inputs, runner.outputs));
-  const auto ns = static_cast<double>(time.count());
+  AG_LET(const double ns, runner.executable->Time({runner.inputs, runner.outputs}));
   spent_ns_ += ns;
   return ns;
 }

@@ -73,9 +73,9 @@ std::vector<RecordedGroup> Record(Device& device, const std::vector<GroupProblem
 double TimeOf(Device& device, const GroupProblem& problem, const std::string& kernel) {
   Plan plan = SingleGroupPlan(problem);
   plan.groups[0].kernel = kernel;
-  const auto built = device.Build(problem.graph, plan, SyntheticWeights());
+  const auto built = device.Build({problem.graph, plan, SyntheticWeights()});
   EXPECT_TRUE(built.ok()) << ToString(built.status());
-  return built.ok() ? static_cast<double>((*(*built)->TimedRun({}, {})).count()) : 0;
+  return built.ok() ? *(*built)->Time({}) : 0;
 }
 
 struct Recorded {
@@ -124,7 +124,7 @@ TEST(RecordedTimes, OtherGroupsAreEstimatedAndSaySo) {
   EXPECT_EQ(ProfileGroup(*device, problem, {}, RealClock())->kernel, kEstimatedKernel);
   Plan plan = SingleGroupPlan(problem);
   plan.groups[0].kernel = "sim_a";
-  EXPECT_EQ(ToString(device->Build(problem.graph, plan, SyntheticWeights()).status()),
+  EXPECT_EQ(ToString(device->Build({problem.graph, plan, SyntheticWeights()}).status()),
             "INVALID_ARGUMENT: guess: no kernel sim_a");
 }
 
@@ -147,7 +147,7 @@ TEST(RecordedTimes, ColdGroupsAreRecordedByThemselves) {
   EXPECT_GT(TimeOf(*device, cold.problem, "cold_one"), 0);
   Plan plan = SingleGroupPlan(cold.problem);
   plan.groups[0].kernel = recorded.known[0].measurement.kernel;
-  EXPECT_EQ(ToString(device->Build(cold.problem.graph, plan, SyntheticWeights()).status()),
+  EXPECT_EQ(ToString(device->Build({cold.problem.graph, plan, SyntheticWeights()}).status()),
             "INVALID_ARGUMENT: guess: no kernel " + plan.groups[0].kernel);
   GroupProblem other = recorded.known[1].problem;
   other.cold_cache = true;
@@ -248,7 +248,7 @@ TEST(RecordedTimes, BusyCoresAreThoseOfTheFastestKernel) {
                                      std::pair(m.alternatives[0].first, 0)}) {
     Plan plan = SingleGroupPlan(group.problem);
     plan.groups[0].kernel = kernel;
-    const auto built = *device->Build(group.problem.graph, plan, SyntheticWeights());
+    const auto built = *device->Build({group.problem.graph, plan, SyntheticWeights()});
     EXPECT_EQ(built->busy_cores(0), busy) << kernel;
   }
   EXPECT_EQ(ProfileGroup(*device, group.problem, {}, RealClock())->busy_cores, 3);

@@ -24,7 +24,6 @@ constexpr std::string_view kCopyKernel = "copy";
 // The state that all executables of one device share.
 struct State {
   DeviceSpec spec;
-  Environment environment;
   sim::Traits traits;
   std::optional<sim::RecordedTimes> recorded;
   double overlap = 1;    // How groups beside each other share the cores (plan/sharing.h).
@@ -83,12 +82,6 @@ class HeldWeights : public WeightSource {
     return Err(StatusCode::kNotFound, "constant {}", digest.Short());
   }
 
-  int64_t bytes() const {
-    int64_t bytes = 0;
-    for (const auto& [digest, tensor] : tensors_) bytes += tensor.type().Bytes();
-    return bytes;
-  }
-
  private:
   bool synthetic_ = false;
   std::map<Digest, Tensor> tensors_;
@@ -107,21 +100,22 @@ class SimExecutable : public Executable {
   Status Prepare() {
     AG_LET(group_ns_, NsByGroup(/*is_cold=*/false));
     AG_LET(const std::vector<double> cold_ns, NsByGroup(/*is_cold=*/true));
-    sharing_ = {std::vector<int>(plan_.groups.size(), 0), state_->overlap};
+    busy_cores_.assign(plan_.groups.size(), 0);
     for (const Stream& stream : plan_.streams) {
       for (const Launch& launch : stream.launches) {
         if (!state_->recorded.has_value()) continue;
         const Group& group = plan_.groups[launch.group];
-        sharing_.busy_cores[launch.group] = state_->recorded->BusyCores(
+        busy_cores_[launch.group] = state_->recorded->BusyCores(
             ExtractGroup(graph_, group, plan_.policy), group.kernel, stream.cores);
       }
     }
-    makespan_ns_ = MakespanNs(graph_, plan_, group_ns_, state_->spec, sharing_);
-    cold_makespan_ns_ = MakespanNs(graph_, plan_, cold_ns, state_->spec, sharing_);
+    const Sharing sharing{busy_cores_, state_->overlap};
+    makespan_ns_ = MakespanNs(graph_, plan_, group_ns_, state_->spec, sharing);
+    cold_makespan_ns_ = MakespanNs(graph_, plan_, cold_ns, state_->spec, sharing);
     return OkStatus();
   }
 
-  Status Run(std::span<const Tensor> inputs, std::span<Tensor> outputs) override {
+  StatusOr<Nanos> Run(std::span<const Tensor> inputs, std::span<Tensor> outputs) override {
     AG_TRY(RunTypes(graph_).Check(inputs, outputs));
     AG_TRY(Fail());
     const EvaluateOptions options{.threads = static_cast<int>(std::thread::hardware_concurrency())};
@@ -132,32 +126,31 @@ class SimExecutable : public Executable {
       std::copy(bytes.begin(), bytes.end(), outputs[i].Mutable<char>().begin());
     }
     if (Hit(sim::Fault::Kind::kWrong)) Spoil(outputs);
-    state_->Spend(makespan_ns_, &random_);
-    return OkStatus();
-  }
-
-  StatusOr<Nanos> TimedRun(std::span<const Tensor>, std::span<Tensor>) override {
-    AG_TRY(Fail());
     return state_->Spend(makespan_ns_, &random_);
   }
 
-  StatusOr<double> ColdRunNs(std::span<const Tensor>, std::span<Tensor>) override {
-    AG_TRY(CheckMeasures(state_->spec, {.cold_cache = true}));
-    AG_TRY(Fail());
-    return static_cast<double>(state_->Spend(cold_makespan_ns_, &random_).count());
+  StatusOr<double> Time(const TimeRequest& request) override {
+    const bool is_cold = request.caches == Caches::kFlushed;
+    if (is_cold) AG_TRY(CheckMeasures(state_->spec, {.cold_cache = true}));
+    if (request.trace != nullptr) return Trace(request.trace);
+    return MeanNs(request.runs, [&]() -> StatusOr<Nanos> {
+      AG_TRY(Fail());
+      return state_->Spend(is_cold ? cold_makespan_ns_ : makespan_ns_, &random_);
+    });
   }
 
-  // Returns the groups in launch order, each as soon as its stream is free and its waits are done,
+ private:
+  // Lists the groups in launch order, each as soon as its stream is free and its waits are done,
   // stretched so that the trace takes as long as a timed run.
-  StatusOr<std::vector<TraceEvent>> TracedRun(std::span<const Tensor>, std::span<Tensor>) override {
+  StatusOr<double> Trace(std::vector<TraceEvent>* trace) {
     AG_TRY(Fail());
     std::vector<double> begin(plan_.groups.size(), 0), end(plan_.groups.size(), -1);
     std::vector<size_t> next(plan_.streams.size(), 0);
-    std::vector<TraceEvent> trace;
+    trace->clear();
     for (bool moved = true; std::exchange(moved, false);) {
       for (size_t s = 0; s < plan_.streams.size(); ++s) {
         while (TryLaunch(s, next[s], &begin, &end)) {
-          trace.push_back({plan_.streams[s].launches[next[s]++].group, static_cast<int>(s)});
+          trace->push_back({plan_.streams[s].launches[next[s]++].group, static_cast<int>(s)});
           moved = true;
         }
       }
@@ -165,17 +158,13 @@ class SimExecutable : public Executable {
     const double last = end.empty() ? 0 : *std::max_element(end.begin(), end.end());
     const Nanos spent = state_->Spend(makespan_ns_, &random_);
     const double scale = last > 0 ? static_cast<double>(spent.count()) / last : 0;
-    for (TraceEvent& event : trace) {
+    for (TraceEvent& event : *trace) {
       event.begin = Nanos(std::llround(begin[event.group] * scale));
       event.end = Nanos(std::llround(end[event.group] * scale));
     }
-    return trace;
+    return static_cast<double>(spent.count());
   }
 
-  int64_t device_bytes() const override { return plan_.arena_bytes + weights_->bytes(); }
-  int busy_cores(int group) const override { return sharing_.busy_cores[group]; }
-
- private:
   // Returns the times by group; 0 for groups that are not launched.
   StatusOr<std::vector<double>> NsByGroup(bool is_cold) const {
     std::vector<double> ns(plan_.groups.size(), 0);
@@ -272,19 +261,16 @@ class SimExecutable : public Executable {
   std::unique_ptr<HeldWeights> weights_;
   Random random_;
   std::vector<double> group_ns_;
-  Sharing sharing_;
   double makespan_ns_ = 0;
   double cold_makespan_ns_ = 0;
 };
 
 class SimDevice : public Device {
  public:
-  explicit SimDevice(std::shared_ptr<State> state)
-      : state_(std::move(state)), random_(state_->traits.seed) {}
-
-  const DeviceSpec& spec() const override { return state_->spec; }
-  const Environment& environment() const override { return state_->environment; }
-  bool simulated() const override { return true; }
+  SimDevice(std::shared_ptr<State> state, Environment environment)
+      : Device({.spec = state->spec, .environment = std::move(environment), .simulated = true}),
+        state_(std::move(state)),
+        random_(state_->traits.seed) {}
 
   StatusOr<std::vector<std::string>> Kernels(const GroupProblem& problem) override {
     AG_TRY(state_->CheckAlive());
@@ -300,8 +286,8 @@ class SimDevice : public Device {
     return kKernels;
   }
 
-  StatusOr<std::unique_ptr<Executable>> Build(const Graph& graph, const Plan& plan,
-                                              const WeightSource& weights) override {
+  StatusOr<std::unique_ptr<Executable>> Build(const BuildRequest& request) override {
+    const auto& [graph, plan, weights] = request;
     AG_TRY(state_->CheckAlive());
     AG_TRY(ValidatePlan(graph, plan, state_->spec));
     const int64_t memory = state_->spec.memory_bytes;
@@ -374,9 +360,9 @@ StatusOr<std::unique_ptr<Device>> OpenSimDevice(std::string_view text, const std
     recorded = "recording=" + Sha256(FormatRecording(*recording)).Short() + ";";
   }
   state->overlap = state->traits.overlap.value_or(state->overlap);
-  state->environment = fmt::format("device={};policy=1;{}spec={}", name, recorded,
-                                   Sha256(FormatDeviceSpec(state->spec)).Short());
-  return std::make_unique<SimDevice>(std::move(state));
+  Environment environment = fmt::format("device={};policy=1;{}spec={}", name, recorded,
+                                        Sha256(FormatDeviceSpec(state->spec)).Short());
+  return std::make_unique<SimDevice>(std::move(state), std::move(environment));
 }
 
 }  // namespace ag

@@ -54,14 +54,14 @@ std::unique_ptr<Built> Build(std::string_view extra, int streams = 1) {
   const DeviceSpec& spec = built->device->spec();
   RooflineTimes times(spec);
   const Plan plan = *MakePlan(built->graph, spec, {}, times, {}, streams);
-  built->executable = *built->device->Build(built->graph, plan, built->weights);
+  built->executable = *built->device->Build({built->graph, plan, built->weights});
   built->inputs = {RandomTensor({DType::kFloat32, {64, 64}}, 1)};
   built->outputs = {Tensor::Zeros({DType::kFloat32, {64, 64}})};
   return built;
 }
 
 int64_t TimeOf(Built& built) {
-  return (*built.executable->TimedRun(built.inputs, built.outputs)).count();
+  return std::llround(*built.executable->Time({built.inputs, built.outputs}));
 }
 
 TEST(SimDevice, ComputesByTheReference) {
@@ -87,18 +87,21 @@ TEST(SimDevice, AColdRunTakesItsBytesFromMemory) {
   constexpr char kCache[] = "cache_bytes 1000000\ncache_bytes_per_second 1e12\n";
   const auto plain = Build(""), cached = Build(kCache);
   EXPECT_LT(TimeOf(*cached), TimeOf(*plain));
-  const double cold = *cached->executable->ColdRunNs(cached->inputs, cached->outputs);
-  EXPECT_NEAR(cold, static_cast<double>(TimeOf(*plain)), 1);
-  EXPECT_NEAR(*plain->executable->ColdRunNs(plain->inputs, plain->outputs),
-              static_cast<double>(TimeOf(*plain)), 1);
+  const auto cold = [](Built& built) {
+    return built.executable->Time({built.inputs, built.outputs, 1, Caches::kFlushed});
+  };
+  EXPECT_NEAR(*cold(*cached), static_cast<double>(TimeOf(*plain)), 1);
+  EXPECT_NEAR(*cold(*plain), static_cast<double>(TimeOf(*plain)), 1);
   const auto cannot = Build("cold_cache no\n");
-  EXPECT_EQ(ToString(cannot->executable->ColdRunNs(cannot->inputs, cannot->outputs).status()),
+  EXPECT_EQ(ToString(cold(*cannot).status()),
             "UNIMPLEMENTED: test: cold_cache: its caches cannot be flushed");
 }
 
 TEST(SimDevice, TraceFollowsStreamsAndWaits) {
   const auto built = Build("", 2);
-  const auto trace = *built->executable->TracedRun(built->inputs, built->outputs);
+  std::vector<TraceEvent> trace;
+  const double ns =
+      *built->executable->Time({built->inputs, built->outputs, 1, Caches::kAsLeft, &trace});
   std::map<int, Nanos> stream_end;
   int streams = 0;
   for (const TraceEvent& event : trace) {
@@ -108,6 +111,7 @@ TEST(SimDevice, TraceFollowsStreamsAndWaits) {
     stream_end[event.stream] = event.end;
   }
   EXPECT_EQ(streams, 2);
+  EXPECT_EQ(static_cast<double>(std::ranges::max(trace, {}, &TraceEvent::end).end.count()), ns);
 }
 
 TEST(SimDevice, KernelsDifferByProblem) {
@@ -121,8 +125,8 @@ TEST(SimDevice, KernelsDifferByProblem) {
     for (const std::string& kernel : kernels) {
       Plan plan = SingleGroupPlan(problem);
       plan.groups[0].kernel = kernel;
-      const auto executable = *built->device->Build(problem.graph, plan, SyntheticWeights());
-      seen.insert((*executable->TimedRun({}, {})).count());
+      const auto executable = *built->device->Build({problem.graph, plan, SyntheticWeights()});
+      seen.insert(std::llround(*executable->Time({})));
     }
   }
   EXPECT_GT(seen.size(), groups.size());
@@ -179,7 +183,7 @@ TEST(SimDevice, FaultWrong) {
 TEST(SimDevice, FaultSticky) {
   const auto built = Build("fault sticky Softmax\n");
   EXPECT_TRUE(built->device->Canary().ok());
-  const Status status = built->executable->Run(built->inputs, built->outputs);
+  const Status status = built->executable->Run(built->inputs, built->outputs).status();
   EXPECT_EQ(ToString(status), "UNAVAILABLE: test: sticky error, open the device anew");
   EXPECT_EQ(built->device->Canary().status(), status);
 }

@@ -71,11 +71,9 @@ struct Loaded {
   // Returns the mean time of the place's runs.
   StatusOr<double> MeanNs(const Place& place) {
     Executable& executable = session->executable();
-    if (cold_cache) return executable.ColdRunNs(inputs, outputs);
-    if (place.warm && !session->device().simulated()) {
-      AG_TRY(executable.TimedRun(inputs, outputs).status());
-    }
-    return executable.MeanRunNs(inputs, outputs, place.runs);
+    if (cold_cache) return executable.Time({inputs, outputs, 1, Caches::kFlushed});
+    if (place.warm && !session->device().simulated()) AG_TRY(executable.Run(inputs, outputs));
+    return executable.Time({inputs, outputs, place.runs});
   }
 };
 

@@ -11,7 +11,6 @@ StatusOr<OwnedMemory> Buffers::Allocate(int64_t bytes) {
   AG_LET(std::byte* const memory, driver_->Allocate(bytes));
   OwnedMemory owned(*driver_, memory);
   AG_TRY(driver_->Fill(memory, 0, bytes, stream_));
-  bytes_ += bytes;
   return owned;
 }
 

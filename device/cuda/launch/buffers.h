@@ -29,8 +29,6 @@ class Buffers {
   Status Upload(std::span<const Tensor> inputs);
   Status Download(std::span<Tensor> outputs);
 
-  int64_t bytes() const { return bytes_; }
-
  private:
   using Key = std::tuple<Place::Kind, int32_t, Layout>;
   struct Buffer {
@@ -50,7 +48,6 @@ class Buffers {
   Precision precision_;
   OwnedMemory arena_;
   std::map<Key, Buffer> buffers_;
-  int64_t bytes_ = 0;
 };
 
 }  // namespace ag::cuda

@@ -29,49 +29,27 @@ constexpr int kEarlyReplays = 10;
 
 class PlanExecutable : public GpuExecutable {
  public:
-  PlanExecutable(Driver& driver, CacheFlush& flush, const Graph& graph)
-      : driver_(driver), flush_(flush), types_(graph) {}
+  PlanExecutable(const GpuContext& gpu, const Graph& graph)
+      : driver_(gpu.driver), flush_(gpu.flush), types_(graph) {}
   ~PlanExecutable() override {
     for (const OwnedStream& stream : streams_) {
       static_cast<void>(driver_.Synchronize(stream.get()));  // Freed memory must not be in use.
     }
   }
 
-  Status Prepare(KernelSources& sources, const Chip& chip, const DeviceSpec& spec,
-                 const Graph& graph, Plan plan, const WeightSource& weights);
+  Status Prepare(const GpuContext& gpu, const BuildRequest& request);
 
-  Status Run(std::span<const Tensor> inputs, std::span<Tensor> outputs) override {
-    AG_TRY(types_.Check(inputs, outputs));
-    is_uploaded_ = false;
-    AG_TRY(buffers_->Upload(inputs));
-    AG_TRY(driver_.Replay(captured_.replay.get(), stream()));
-    return buffers_->Download(outputs);
-  }
-  StatusOr<Nanos> TimedRun(std::span<const Tensor> inputs, std::span<Tensor> outputs) override {
-    AG_TRY(types_.Check(inputs, outputs));
-    is_uploaded_ = false;
-    AG_TRY(buffers_->Upload(inputs));
+  StatusOr<Nanos> Run(std::span<const Tensor> inputs, std::span<Tensor> outputs) override {
+    AG_TRY(UploadAnew(inputs, outputs));
     AG_LET(const Nanos took, TimeReplays(captured_.replay.get(), 1));
     AG_TRY(buffers_->Download(outputs));
     return took;
   }
-  StatusOr<double> MeanRunNs(std::span<const Tensor> inputs, std::span<Tensor> outputs,
-                             int runs) override;
-  StatusOr<double> ColdRunNs(std::span<const Tensor> inputs, std::span<Tensor> outputs) override;
-  StatusOr<std::vector<TraceEvent>> TracedRun(std::span<const Tensor> inputs,
-                                              std::span<Tensor> outputs) override {
-    AG_TRY(types_.Check(inputs, outputs));
-    is_uploaded_ = false;
-    AG_TRY(buffers_->Upload(inputs));
-    std::vector<TraceEvent> trace;
-    AG_TRY(RunDirectly(driver_, streams_, launches_, &trace));
-    AG_TRY(buffers_->Download(outputs));
-    return trace;
-  }
-  int64_t device_bytes() const override { return buffers_->bytes() + weights_->held_bytes(); }
-  int busy_cores(int group) const override {
-    const auto found = std::ranges::find(nodes_, group, &GroupNodes::group);
-    return found == nodes_.end() ? 0 : BusyCores(*found, cores_);
+  StatusOr<double> Time(const TimeRequest& request) override {
+    if (request.trace != nullptr) return Trace(request);
+    AG_TRY(types_.Check(request.inputs, request.outputs));
+    return request.caches == Caches::kFlushed ? ColdNs(request.inputs)
+                                              : WarmNs(request.inputs, request.runs);
   }
   const std::vector<GroupNodes>& nodes() const override { return nodes_; }
   bool has_early_launches() const override { return captured_.early_edges > 0; }
@@ -84,7 +62,11 @@ class PlanExecutable : public GpuExecutable {
   Status LayOut(const DeviceSpec& spec, const Graph& graph, Plan* plan, Precision precision);
   Status Order(const DeviceSpec& spec, const Graph& graph, const Plan& plan);
   Status CaptureBest(const Chip& chip);
+  Status UploadAnew(std::span<const Tensor> inputs, std::span<Tensor> outputs);
   Status UploadOnce(std::span<const Tensor> inputs);
+  StatusOr<double> WarmNs(std::span<const Tensor> inputs, int runs);
+  StatusOr<double> ColdNs(std::span<const Tensor> inputs);
+  StatusOr<double> Trace(const TimeRequest& request);
   StatusOr<Nanos> TimeReplays(ReplayRef replay, int replays);
   bool is_short() const { return launches_.size() <= kShortPlan; }
   Status CaptureCold();
@@ -103,8 +85,7 @@ class PlanExecutable : public GpuExecutable {
   CapturedGraph copies_;
   CapturedGraph cold_, flushes_;  // Flushes with the plan after each, and alone.
   std::vector<GroupNodes> nodes_;
-  int cores_ = 0;
-  std::vector<Tensor> uploaded_;  // By MeanRunNs, while is_uploaded_.
+  std::vector<Tensor> uploaded_;  // By Time, while is_uploaded_.
   bool is_uploaded_ = false;
 };
 
@@ -222,17 +203,28 @@ Status PlanExecutable::CaptureBest(const Chip& chip) {
   return OkStatus();
 }
 
-Status PlanExecutable::Prepare(KernelSources& sources, const Chip& chip, const DeviceSpec& spec,
-                               const Graph& graph, Plan plan, const WeightSource& weights) {
+Status PlanExecutable::Prepare(const GpuContext& gpu, const BuildRequest& request) {
+  const Graph& graph = request.graph;
+  Plan plan = request.plan;
   AG_LET(const Precision precision, PrecisionOf(plan.policy));
-  cores_ = spec.cores;
   AG_TRY(MakeStreams(plan));
-  AG_TRY(MakeKernels(sources, chip, graph, plan, weights, precision));
-  AG_TRY(LayOut(spec, graph, &plan, precision));
-  AG_TRY(Order(spec, graph, plan));
+  AG_TRY(MakeKernels(gpu.sources, gpu.chip, graph, plan, request.weights, precision));
+  AG_TRY(LayOut(gpu.spec, graph, &plan, precision));
+  AG_TRY(Order(gpu.spec, graph, plan));
   AG_TRY(driver_.Synchronize(stream()));
   AG_TRY(RunDirectly(driver_, streams_, launches_, nullptr), "first run");
-  return CaptureBest(chip);
+  AG_TRY(CaptureBest(gpu.chip));
+  busy_cores_.assign(plan.groups.size(), 0);
+  for (const GroupNodes& group : nodes_) {
+    busy_cores_[group.group] = BusyCores(group, gpu.spec.cores);
+  }
+  return OkStatus();
+}
+
+Status PlanExecutable::UploadAnew(std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+  AG_TRY(types_.Check(inputs, outputs));
+  is_uploaded_ = false;
+  return buffers_->Upload(inputs);
 }
 
 // Uploads the inputs unless they are those of the sample before, because converting and copying
@@ -248,9 +240,7 @@ Status PlanExecutable::UploadOnce(std::span<const Tensor> inputs) {
   return OkStatus();
 }
 
-StatusOr<double> PlanExecutable::MeanRunNs(std::span<const Tensor> inputs,
-                                           std::span<Tensor> outputs, int runs) {
-  AG_TRY(types_.Check(inputs, outputs));
+StatusOr<double> PlanExecutable::WarmNs(std::span<const Tensor> inputs, int runs) {
   const bool as_copies = runs > 1 && is_short();
   if (as_copies && copies_.replay.get() == nullptr) {
     AG_LET(copies_, Capture(driver_, stream(), launches_,
@@ -291,9 +281,17 @@ StatusOr<Nanos> PlanExecutable::TimeColdRound(int replays) {
   return difference;
 }
 
-StatusOr<double> PlanExecutable::ColdRunNs(std::span<const Tensor> inputs,
-                                           std::span<Tensor> outputs) {
-  AG_TRY(types_.Check(inputs, outputs));
+StatusOr<double> PlanExecutable::Trace(const TimeRequest& request) {
+  AG_TRY(UploadAnew(request.inputs, request.outputs));
+  request.trace->clear();
+  AG_TRY(RunDirectly(driver_, streams_, launches_, request.trace));
+  AG_TRY(buffers_->Download(request.outputs));
+  Nanos end{0};
+  for (const TraceEvent& event : *request.trace) end = std::max(end, event.end);
+  return static_cast<double>(end.count());
+}
+
+StatusOr<double> PlanExecutable::ColdNs(std::span<const Tensor> inputs) {
   AG_TRY(CaptureCold(), "cold run");
   AG_TRY(UploadOnce(inputs));
   const int replays = is_short() ? 1 : kColdReplays;
@@ -319,13 +317,10 @@ int BusyCores(const GroupNodes& group, int cores) {
   return static_cast<int>(std::min<int64_t>(blocks, cores));
 }
 
-StatusOr<std::unique_ptr<GpuExecutable>> MakeExecutable(Driver& driver, KernelSources& sources,
-                                                        CacheFlush& flush, const Chip& chip,
-                                                        const DeviceSpec& spec, const Graph& graph,
-                                                        const Plan& plan,
-                                                        const WeightSource& weights) {
-  auto executable = std::make_unique<PlanExecutable>(driver, flush, graph);
-  AG_TRY(executable->Prepare(sources, chip, spec, graph, plan, weights));
+StatusOr<std::unique_ptr<GpuExecutable>> MakeExecutable(const GpuContext& gpu,
+                                                        const BuildRequest& request) {
+  auto executable = std::make_unique<PlanExecutable>(gpu, request.graph);
+  AG_TRY(executable->Prepare(gpu, request));
   return executable;
 }
 

@@ -31,13 +31,22 @@ class GpuExecutable : public Executable {
   virtual bool has_early_launches() const = 0;
 };
 
-// A cold sample (ColdRunNs) is the difference between two graphs, replayed in the order A B B A:
-// one of flushes (cache_flush.h) with the plan after each, and one of as many flushes alone. The
-// difference contains neither the launch of a graph (a few microseconds) nor an event's resolution
-// (half of one), which would be most of a small group's time between two events. It does not
-// contain the write-back of the flush's data either: the next flush need not write back what the
-// plan removed from the cache. It contains the gap of one launch per group, as in a plan and in a
-// warm sample.
+// What the executables of one device share.
+struct GpuContext {
+  Driver& driver;
+  KernelSources& sources;
+  CacheFlush& flush;
+  const Chip& chip;
+  const DeviceSpec& spec;
+};
+
+// A cold sample (Caches::kFlushed) is the difference between two graphs, replayed in the order A B
+// B A: one of flushes (cache_flush.h) with the plan after each, and one of as many flushes alone.
+// The difference contains neither the launch of a graph (a few microseconds) nor an event's
+// resolution (half of one), which would be most of a small group's time between two events. It does
+// not contain the write-back of the flush's data either: the next flush need not write back what
+// the plan removed from the cache. It contains the gap of one launch per group, as in a plan and in
+// a warm sample.
 //
 // MakeExecutable makes the kernels, runs the plan once uncaptured (on zeros), captures it, and
 // keeps early launches only where two interleaved series of replays show that they make the plan
@@ -45,10 +54,7 @@ class GpuExecutable : public Executable {
 //
 // REQUIRES: ValidatePlan accepted the plan. kUnimplemented: a kernel allocates memory while it is
 // captured; the message names group and kernel.
-StatusOr<std::unique_ptr<GpuExecutable>> MakeExecutable(Driver& driver, KernelSources& sources,
-                                                        CacheFlush& flush, const Chip& chip,
-                                                        const DeviceSpec& spec, const Graph& graph,
-                                                        const Plan& plan,
-                                                        const WeightSource& weights);
+StatusOr<std::unique_ptr<GpuExecutable>> MakeExecutable(const GpuContext& gpu,
+                                                        const BuildRequest& request);
 
 }  // namespace ag::cuda

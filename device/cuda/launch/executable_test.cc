@@ -41,7 +41,7 @@ struct Bench {
 
   StatusOr<std::unique_ptr<GpuExecutable>> Make(const Graph& graph, const Plan& plan,
                                                 const WeightSource& weights) {
-    return MakeExecutable(*driver, *sources, *flush, chip, spec, graph, plan, weights);
+    return MakeExecutable({*driver, *sources, *flush, chip, spec}, {graph, plan, weights});
   }
 
   std::unique_ptr<HostDriver> driver;
@@ -103,13 +103,14 @@ TEST(GpuExecutable, ComputesInEveryOrderThatStreamsAndEdgesAllow) {
         ASSERT_EQ(ToString(made.status()), "OK") << precision << " " << streams;
         for (int run = 0; run < 3; ++run) {
           std::vector<Tensor> outputs = subject.Outputs();
-          ASSERT_EQ(ToString((*made)->Run(subject.inputs, outputs)), "OK");
+          ASSERT_EQ(ToString((*made)->Run(subject.inputs, outputs).status()), "OK");
           EXPECT_LT(subject.Error(outputs), tolerance) << precision << " " << streams;
         }
         std::vector<Tensor> traced = subject.Outputs();
-        const auto trace = (*made)->TracedRun(subject.inputs, traced);
-        ASSERT_EQ(ToString(trace.status()), "OK");
-        EXPECT_EQ(trace->size(), (*made)->nodes().size());
+        std::vector<TraceEvent> trace;
+        const auto ns = (*made)->Time({subject.inputs, traced, 1, Caches::kAsLeft, &trace});
+        ASSERT_EQ(ToString(ns.status()), "OK");
+        EXPECT_EQ(trace.size(), (*made)->nodes().size());
         EXPECT_LT(subject.Error(traced), tolerance);
         EXPECT_EQ(ToString(bench.driver->CheckGuards()), "OK");
       }
@@ -125,9 +126,10 @@ TEST(GpuExecutable, ReplaysWithoutAnotherCall) {
   ASSERT_EQ(ToString(made.status()), "OK");
   std::vector<Tensor> outputs = subject.Outputs();
   const int before = bench.driver->calls();
-  ASSERT_EQ(ToString((*made)->Run(subject.inputs, outputs)), "OK");
-  // One upload, one replay, a download for each output, one wait.
-  EXPECT_EQ(bench.driver->calls() - before, 1 + 1 + 2 + 1);
+  ASSERT_EQ(ToString((*made)->Run(subject.inputs, outputs).status()), "OK");
+  // One upload, one replay between two records, the time, which waits, a download for each output,
+  // one wait.
+  EXPECT_EQ(bench.driver->calls() - before, 1 + 3 + 2 + 2 + 1);
 }
 
 TEST(GpuExecutable, TimesShortPlansAsCopies) {
@@ -138,15 +140,15 @@ TEST(GpuExecutable, TimesShortPlansAsCopies) {
   ASSERT_EQ(ToString(made.status()), "OK");
   std::vector<Tensor> outputs = subject.Outputs();
   const int before = bench.driver->launches();
-  const auto mean = (*made)->MeanRunNs(subject.inputs, outputs, 50);
+  const auto mean = (*made)->Time({subject.inputs, outputs, 50});
   ASSERT_EQ(ToString(mean.status()), "OK");
   EXPECT_EQ(bench.driver->launches() - before, 3 * 20 * 2);  // Three replays of 20 copies.
   EXPECT_NEAR(*mean, 2000, 10);                              // Two kernels of 1000 ns.
   const int calls = bench.driver->calls();
-  ASSERT_TRUE((*made)->MeanRunNs(subject.inputs, outputs, 20).ok());
+  ASSERT_TRUE((*made)->Time({subject.inputs, outputs, 20}).ok());
   // Two records, one replay, the time, which waits; no copies.
   EXPECT_EQ(bench.driver->calls() - calls, 5);
-  ASSERT_TRUE((*made)->TimedRun(subject.inputs, outputs).ok());
+  ASSERT_TRUE((*made)->Run(subject.inputs, outputs).ok());
   EXPECT_LT(subject.Error(outputs), 1e-5);
 }
 
@@ -162,7 +164,7 @@ TEST(GpuExecutable, TimesRunsOnTheCallersMemory) {
   for (const float value : {1.0f, 7.0f}) {
     memory[0] = value;
     std::vector<Tensor> outputs = subject.Outputs();
-    ASSERT_TRUE((*made)->TimedRun(inputs, outputs).ok());
+    ASSERT_TRUE((*made)->Run(inputs, outputs).ok());
     EXPECT_EQ(outputs[0].At(0), value);
   }
 }
@@ -212,7 +214,7 @@ TEST(GpuExecutable, FlushesBeforeEveryColdRunAndLeavesItOutOfTheTime) {
     std::vector<Tensor> outputs = subject.Outputs();
     for (int sample = 1; sample <= 2; ++sample) {
       const size_t before = bench.driver->work().size();
-      const auto ns = (*made)->ColdRunNs(subject.inputs, outputs);
+      const auto ns = (*made)->Time({subject.inputs, outputs, 1, Caches::kFlushed});
       ASSERT_EQ(ToString(ns.status()), "OK") << c.name;
       EXPECT_NEAR(*ns, 1000 * launches, 1) << c.name;
       const auto& all = bench.driver->work();
@@ -221,7 +223,7 @@ TEST(GpuExecutable, FlushesBeforeEveryColdRunAndLeavesItOutOfTheTime) {
       EXPECT_EQ(RunsBetweenFlushes(work, launches), c.runs) << c.name;
       EXPECT_EQ(std::ranges::count(work, kFlushOfTheTest), 4 + 2 * c.runs) << c.name;
     }
-    ASSERT_EQ(ToString((*made)->Run(subject.inputs, outputs)), "OK");
+    ASSERT_EQ(ToString((*made)->Run(subject.inputs, outputs).status()), "OK");
     EXPECT_LT(subject.Error(outputs), 1e-5) << c.name;
     EXPECT_EQ(ToString(bench.driver->CheckGuards()), "OK") << c.name;
   }
@@ -238,7 +240,7 @@ TEST(GpuExecutable, AColdSampleGivesEverythingBackWhenAnyCallFails) {
     const auto made = bench.Make(subject.graph, plan, subject.weights);
     std::vector<Tensor> outputs = subject.Outputs();
     first = bench.driver->calls();
-    ASSERT_TRUE((*made)->ColdRunNs(subject.inputs, outputs).ok());
+    ASSERT_TRUE((*made)->Time({subject.inputs, outputs, 1, Caches::kFlushed}).ok());
     last = bench.driver->calls();
   }
   EXPECT_GT(last - first, 100);
@@ -249,9 +251,10 @@ TEST(GpuExecutable, AColdSampleGivesEverythingBackWhenAnyCallFails) {
       const auto made = bench.Make(subject.graph, plan, subject.weights);
       ASSERT_EQ(ToString(made.status()), "OK") << fail_at;
       std::vector<Tensor> outputs = subject.Outputs();
-      const auto failed = (*made)->ColdRunNs(subject.inputs, outputs);
+      const auto failed = (*made)->Time({subject.inputs, outputs, 1, Caches::kFlushed});
       EXPECT_NE(Message(failed.status()).find("made to fail"), std::string::npos) << fail_at;
-      EXPECT_NEAR(*(*made)->ColdRunNs(subject.inputs, outputs), 2000, 1) << fail_at;
+      EXPECT_NEAR(*(*made)->Time({subject.inputs, outputs, 1, Caches::kFlushed}), 2000, 1)
+          << fail_at;
     }
     bench.flush.reset();
     EXPECT_EQ(bench.driver->live(), 0) << fail_at;
@@ -323,15 +326,14 @@ TEST(GpuExecutable, SaysHowManyCoresItsGroupsKeepBusy) {
 // The host device, with a canary that costs nothing.
 class QuickCanary : public Device {
  public:
-  explicit QuickCanary(std::unique_ptr<Device> inner) : inner_(std::move(inner)) {}
-  const DeviceSpec& spec() const override { return inner_->spec(); }
-  const Environment& environment() const override { return inner_->environment(); }
+  explicit QuickCanary(std::unique_ptr<Device> inner)
+      : Device({.spec = inner->spec(), .environment = inner->environment()}),
+        inner_(std::move(inner)) {}
   StatusOr<std::vector<std::string>> Kernels(const GroupProblem& problem) override {
     return inner_->Kernels(problem);
   }
-  StatusOr<std::unique_ptr<Executable>> Build(const Graph& graph, const Plan& plan,
-                                              const WeightSource& weights) override {
-    return inner_->Build(graph, plan, weights);
+  StatusOr<std::unique_ptr<Executable>> Build(const BuildRequest& request) override {
+    return inner_->Build(request);
   }
   StatusOr<Nanos> Canary() override { return Nanos(100'000); }
 
@@ -394,7 +396,7 @@ TEST(GpuExecutable, BeginsEarlyOnlyWhereThatIsFaster) {
     ASSERT_EQ(ToString(made.status()), "OK") << c.name;
     EXPECT_EQ((*made)->has_early_launches(), c.early) << c.name;
     std::vector<Tensor> outputs = subject.Outputs();
-    ASSERT_EQ(ToString((*made)->Run(subject.inputs, outputs)), "OK");
+    ASSERT_EQ(ToString((*made)->Run(subject.inputs, outputs).status()), "OK");
     EXPECT_LT(subject.Error(outputs), 1e-5);
   }
 }
@@ -436,7 +438,7 @@ TEST(GpuExecutable, AColdSampleGoesOnWhereFlushesScatter) {
   first = 0;
   is_slow = true;
   const size_t before = bench.driver->work().size();
-  const auto ns = (*made)->ColdRunNs(subject.inputs, outputs);
+  const auto ns = (*made)->Time({subject.inputs, outputs, 1, Caches::kFlushed});
   ASSERT_EQ(ToString(ns.status()), "OK");
   // Two rounds of 40 runs of 2000 ns, less 20 fills that took 5000 ns longer.
   EXPECT_NEAR(*ns, (2 * 40 * 2000 - 20 * 5000) / 80.0, 1);
@@ -454,7 +456,7 @@ TEST(GpuExecutable, AColdSampleOfNothingIsAnError) {
   ASSERT_EQ(ToString(made.status()), "OK");
   ASSERT_TRUE((*made)->has_early_launches());
   std::vector<Tensor> outputs = subject.Outputs();
-  EXPECT_EQ(ToString((*made)->ColdRunNs(subject.inputs, outputs).status()),
+  EXPECT_EQ(ToString((*made)->Time({subject.inputs, outputs, 1, Caches::kFlushed}).status()),
             "DATA_LOSS: sample of 0 ns beyond its flushes: expected more than 0");
 }
 
@@ -466,7 +468,8 @@ TEST(GpuExecutable, RefusesWhatIsNone) {
             "group 0: kernel 'cudnn:e1': no source is called 'cudnn'");
   const auto made = bench.Make(subject.graph, subject.MakePlan(bench.spec, {}, 1), subject.weights);
   std::vector<Tensor> none;
-  EXPECT_EQ(Message((*made)->Run(none, none)), "run: expected 1 inputs and 1 outputs, got 0 and 0");
+  EXPECT_EQ(Message((*made)->Run(none, none).status()),
+            "run: expected 1 inputs and 1 outputs, got 0 and 0");
 }
 
 }  // namespace

@@ -36,14 +36,14 @@ TEST(GeneratedSource, RunsAWholePlan) {
   RooflineTimes times(spec);
   for (const char* precision : {"fp32", "fp16"}) {
     const Plan plan = *MakePlan(graph, spec, {.precision = precision}, times, {}, 2);
-    const auto executable = device->Build(graph, plan, weights);
+    const auto executable = device->Build({graph, plan, weights});
     if (executable.status().code() == StatusCode::kUnimplemented) {
       GTEST_SKIP() << executable.status();  // No compiler on this machine.
     }
     ASSERT_EQ(ToString(executable.status()), "OK");
     std::vector<Tensor> outputs;
     for (const Tensor& tensor : expected) outputs.push_back(Tensor::Zeros(tensor.type()));
-    ASSERT_EQ(ToString((*executable)->Run(inputs, outputs)), "OK");
+    ASSERT_EQ(ToString((*executable)->Run(inputs, outputs).status()), "OK");
     for (size_t i = 0; i < outputs.size(); ++i) {
       for (int64_t k = 0; k < outputs[i].type().NumElements(); ++k) {
         EXPECT_NEAR(outputs[i].At(k), expected[i].At(k), precision[2] == '3' ? 1e-5 : 4e-3);
@@ -85,7 +85,7 @@ TEST(GeneratedSource, BeginsToCompileEveryVariant) {
   EXPECT_EQ(prepared.size(), device->Kernels(problem)->size());
   EXPECT_GE(prepared.size(), 2u);
   const SyntheticWeights weights;
-  EXPECT_TRUE(Message(device->Build(graph, plan, weights).status()).ends_with("not here"));
+  EXPECT_TRUE(Message(device->Build({graph, plan, weights}).status()).ends_with("not here"));
 }
 
 }  // namespace

@@ -25,10 +25,9 @@ struct CanaryRun {
 class GpuDevice : public Device {
  public:
   explicit GpuDevice(GpuParts parts)
-      : parts_(std::move(parts)), flush_(*parts_.driver, parts_.spec.cache_bytes) {}
-
-  const DeviceSpec& spec() const override { return parts_.spec; }
-  const Environment& environment() const override { return parts_.environment; }
+      : Device({.spec = parts.spec, .environment = parts.environment}),
+        parts_(std::move(parts)),
+        flush_(*parts_.driver, spec().cache_bytes) {}
 
   StatusOr<std::vector<std::string>> Kernels(const GroupProblem& problem) override {
     const Plan plan = SingleGroupPlan(problem);
@@ -43,27 +42,25 @@ class GpuDevice : public Device {
     parts_.sources->Prepare({problem.graph, plan.groups[0], *precision, parts_.chip});
   }
 
-  StatusOr<std::unique_ptr<Executable>> Build(const Graph& graph, const Plan& plan,
-                                              const WeightSource& weights) override {
-    AG_TRY(ValidatePlan(graph, plan, parts_.spec));
+  StatusOr<std::unique_ptr<Executable>> Build(const BuildRequest& request) override {
+    AG_TRY(ValidatePlan(request.graph, request.plan, spec()));
     AG_LET(std::unique_ptr<GpuExecutable> executable,
-           MakeExecutable(*parts_.driver, *parts_.sources, flush_, parts_.chip, parts_.spec, graph,
-                          plan, weights));
+           MakeExecutable({*parts_.driver, *parts_.sources, flush_, parts_.chip, spec()}, request));
     return std::unique_ptr<Executable>(std::move(executable));
   }
 
   StatusOr<Nanos> Canary() override {
     if (canary_.executable == nullptr) AG_TRY(MakeCanary(), "canary");
-    return canary_.executable->TimedRun(canary_.inputs, canary_.outputs);
+    return canary_.executable->Run(canary_.inputs, canary_.outputs);
   }
 
  private:
   Status MakeCanary() {
     MemoryWeights weights;
     AG_LET(const Graph graph, ParseGraph(kCanary, &weights));
-    RooflineTimes times(parts_.spec);
-    AG_LET(const Plan plan, MakePlan(graph, parts_.spec, {}, times, {}, 1));
-    AG_LET(canary_.executable, Build(graph, plan, weights));
+    RooflineTimes times(spec());
+    AG_LET(const Plan plan, MakePlan(graph, spec(), {}, times, {}, 1));
+    AG_LET(canary_.executable, Build({graph, plan, weights}));
     canary_.inputs = {RandomTensor(graph.type({graph.inputs()[0], 0}), 1)};
     canary_.outputs = {Tensor::Zeros(graph.type(graph.outputs()[0].edge))};
     return OkStatus();
