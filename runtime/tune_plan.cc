@@ -62,7 +62,7 @@ class Tuning {
   Device& device_;
   const TuningOptions& options_;
   LearnedTimes times_;
-  const TimingData weights_{1};
+  const TimingData weights_{};
 };
 
 StatusOr<TimedPlan> Tuning::Try(GroupTimes& times, int streams) const {

@@ -90,7 +90,6 @@ struct SearchOptions {
   double alpha = 0.25;  // Weight of the critical path in the mixed estimate (the paper's).
   double beta = 1.1;    // Backtracking keeps graphs below beta x best (the paper's).
   int streams_max = 0;  // 0: the spec's.
-  uint64_t seed = 1;    // For parts that sample; none does yet.
   SearchLimits limits;
 };
 

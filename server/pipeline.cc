@@ -173,7 +173,6 @@ Status Pipeline::Stages::Search() {
   request.options.alpha = asked.alpha;
   request.options.beta = asked.beta;
   request.options.streams_max = asked.streams_max;
-  request.options.seed = asked.seed;
   SearchLimits& limits = request.options.limits;
   limits.rounds_max = asked.rounds;
   limits.expansions_max = asked.expansions;

@@ -32,8 +32,7 @@ struct ProfileOptions {
   // The end of the sampling of a cold kernel, in place of group_time. A cold sample is a flush and
   // a run, and both count: flushing 64 MiB takes about 10 ms, so this is about 15 samples.
   Nanos cold_group_time{150'000'000};
-  bool cold_cache = false;  // For plans; a group's problem says it itself.
-  uint64_t seed = 1;
+  bool cold_cache = false;              // For plans; a group's problem says it itself.
   ForeignLoad* foreign_load = nullptr;  // Null: not watched. A worker watches real devices.
   // A time of the clock: a group that is not done by then is kCancelled; plans get no further
   // blocks, but at least one each.
@@ -50,10 +49,9 @@ StatusOr<std::optional<FileLock>> MeasureAlone(
 // Does the same for a device that is known to be real.
 StatusOr<FileLock> MeasureAlone(const LockWait& wait);
 
-// Returns the median with the bootstrap's 95 % interval, computed exactly instead of by drawing:
-// the seed changes nothing and is kept for callers that record it. REQUIRES: samples not empty, all
-// finite and > 0.
-Latency Summarize(std::span<const double> samples_ns, uint64_t seed);
+// Returns the median with the bootstrap's 95 % interval, computed exactly instead of by drawing.
+// REQUIRES: samples not empty, all finite and > 0.
+Latency Summarize(std::span<const double> samples_ns);
 
 // Returns FASTER or SLOWER when the interval of the paired ratio is beyond 1 by effect_min, SAME
 // when it lies within, AMBIGUOUS otherwise.

@@ -166,7 +166,7 @@ StatusOr<Measurement> ProfileGroup(Device& device, const GroupProblem& problem,
                                    const ProfileOptions& options, Clock& clock) {
   AG_LET(const std::vector<std::string> kernels, device.Kernels(problem));
   std::vector<Tensor> inputs, outputs;
-  const TimingData data(options.seed);
+  const TimingData data{};
   data.FillBuffers(problem.graph, &inputs, &outputs);
   AG_TRY(WarmUp(device, options, clock));
   CanaryWatch canary(device, options);
@@ -188,7 +188,7 @@ StatusOr<Measurement> ProfileGroup(Device& device, const GroupProblem& problem,
                       {**built, inputs, outputs, CachesFor(device, problem)});
     const bool has_rival = best.samples > 0;
     AG_LET(const Samples samples, timer.Time(has_rival ? best.latency.median_ns : kNoRival));
-    const Latency latency = Summarize(samples.ns, options.seed);
+    const Latency latency = Summarize(samples.ns);
     all.emplace_back(kernel, latency.median_ns);
     discarded += samples.discarded;
     if (best.samples > 0 && best.latency.median_ns <= latency.median_ns) continue;
@@ -222,7 +222,7 @@ StatusOr<Measurement> ProfilePair(Device& device, const PairProblem& pair,
                                   const ProfileOptions& options, Clock& clock) {
   AG_LET(const PairRun run, PlanOfPair(pair));
   std::vector<Tensor> inputs, outputs;
-  const TimingData data(options.seed);
+  const TimingData data{};
   data.FillBuffers(run.graph, &inputs, &outputs);
   AG_LET(const std::unique_ptr<Executable> built, device.Build({run.graph, run.plan, data}));
   AG_TRY(WarmUp(device, options, clock));
@@ -231,7 +231,7 @@ StatusOr<Measurement> ProfilePair(Device& device, const PairProblem& pair,
                     {*built, inputs, outputs, CachesFor(device, pair.groups[0])});
   AG_LET(const Samples samples, timer.Time(kNoRival));
   MarkBusy(device, clock);
-  Measurement measurement{.latency = Summarize(samples.ns, options.seed)};
+  Measurement measurement{.latency = Summarize(samples.ns)};
   measurement.samples = static_cast<int>(samples.ns.size());
   measurement.discarded = samples.discarded;
   measurement.disturbed = samples.disturbed;

@@ -66,7 +66,7 @@ TEST(ProfileGroup, StopsWhenSamplesHaveSettledOrTheKernelHasLost) {
 }
 
 TEST(TimingData, LargeTensorsAreNormalAndDifferent) {
-  const TimingData data(1);
+  const TimingData data{};
   const TensorType type{DType::kFloat32, {300'000}};
   const Tensor a = *data.Get(Sha256("a"), type), b = *data.Get(Sha256("b"), type);
   double sum = 0, squares = 0;
@@ -80,7 +80,7 @@ TEST(TimingData, LargeTensorsAreNormalAndDifferent) {
   EXPECT_NEAR(std::sqrt(squares / 300'000), 0.1, 0.002);
   EXPECT_NE(a.bytes(), b.bytes());
   EXPECT_EQ(data.Get(Sha256("a"), type)->bytes().data(), a.bytes().data());
-  EXPECT_EQ(TimingData(1).Get(Sha256("a"), type)->bytes(), a.bytes());
+  EXPECT_EQ(TimingData().Get(Sha256("a"), type)->bytes(), a.bytes());
 }
 
 }  // namespace

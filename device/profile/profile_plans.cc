@@ -177,7 +177,7 @@ class Finals {
       timing.status = Err(StatusCode::kDeadlineExceeded, "finals: no block was completed");
       return timing;
     }
-    timing.latency = Summarize(ns, options_.seed);
+    timing.latency = Summarize(ns);
     if (&entry == &entries_[0]) {
       timing.blocks = static_cast<int>(entry.ns.size()) / 2;
       return timing;

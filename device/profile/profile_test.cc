@@ -39,12 +39,12 @@ TEST(Judge, Table) {
 
 TEST(Summarize, MedianAndOrder) {
   const double samples[] = {5, 1, 4, 2, 3};
-  const Latency latency = Summarize(samples, 1);
+  const Latency latency = Summarize(samples);
   EXPECT_EQ(latency.median_ns, 3);
   EXPECT_EQ(latency.low_ns, 1);
   EXPECT_EQ(latency.high_ns, 5);
   const double one[] = {7};
-  EXPECT_EQ(Summarize(one, 1).low_ns, 7);
+  EXPECT_EQ(Summarize(one).low_ns, 7);
 }
 
 // Compares the closed form with real resampling.

@@ -10,7 +10,6 @@ namespace ag {
 namespace {
 
 constexpr double kGain = 0.98;  // A rival must take less than this share of the time.
-constexpr uint64_t kSeed = 1;
 
 // A built plan with data to run on.
 struct Runner {
@@ -21,7 +20,7 @@ struct Runner {
 class Refinement {
  public:
   Refinement(const Graph& graph, Device& device, const RefineOptions& options)
-      : graph_(graph), device_(device), options_(options), data_(kSeed) {}
+      : graph_(graph), device_(device), options_(options) {}
 
   // Returns the rivals that are faster in traced runs. Equal problems are judged together.
   StatusOr<std::vector<KernelChoice>> FasterInside(const Plan& plan,
@@ -42,7 +41,7 @@ class Refinement {
   const Graph& graph_;
   Device& device_;
   const RefineOptions& options_;
-  const TimingData data_;
+  const TimingData data_{};
   double spent_ns_ = 0;  // Time spent in the current comparison.
 };
 

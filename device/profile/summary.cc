@@ -6,7 +6,7 @@
 
 namespace ag {
 
-Latency Summarize(std::span<const double> samples_ns, uint64_t) {
+Latency Summarize(std::span<const double> samples_ns) {
   for (const double sample : samples_ns) AG_CHECK(std::isfinite(sample) && sample > 0);
   return MedianInterval(samples_ns, 0.95);
 }

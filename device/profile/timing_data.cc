@@ -8,28 +8,17 @@ namespace {
 
 constexpr int64_t kStretch = int64_t{1} << 16;
 
-Tensor Stretch(uint64_t seed) { return SyntheticTensor({DType::kFloat32, {kStretch}}, seed); }
+constexpr uint64_t kSeed = 1;
 
-}  // namespace
-
-// One stretch for all groups: it only depends on the seed, and a process uses one or two seeds.
-TimingData::TimingData(uint64_t seed)
-    : seed_(seed), stretch_([seed] {
-        static Mutex mutex;
-        static std::map<uint64_t, Tensor>& known = *new std::map<uint64_t, Tensor>();
-        const MutexLock lock(mutex);
-        const auto [it, is_new] = known.try_emplace(seed);
-        if (is_new) it->second = Stretch(seed);
-        return it->second;
-      }()) {}
-
-Tensor TimingData::Input(const TensorType& type, uint64_t seed) const {
+Tensor DataOf(const TensorType& type, uint64_t seed) {
+  // One stretch for all groups of a process.
+  static const Tensor& stretch = *new Tensor(SyntheticTensor({DType::kFloat32, {kStretch}}, kSeed));
   if (type.dtype != DType::kFloat32 || type.NumElements() <= kStretch) {
     return SyntheticTensor(type, seed);
   }
   Tensor tensor = Tensor::Zeros(type);
   const auto to = tensor.Mutable<float>();
-  const auto from = stretch_.As<float>();
+  const auto from = stretch.As<float>();
   size_t at = seed % kStretch;
   for (size_t i = 0; i < to.size();) {
     const size_t count = std::min(from.size() - at, to.size() - i);
@@ -40,10 +29,12 @@ Tensor TimingData::Input(const TensorType& type, uint64_t seed) const {
   return tensor;
 }
 
+}  // namespace
+
 void TimingData::FillBuffers(const Graph& graph, std::vector<Tensor>* inputs,
                              std::vector<Tensor>* outputs) const {
   for (const NodeId id : graph.inputs()) {
-    inputs->push_back(Input(graph.type({id, 0}), seed_ + inputs->size()));
+    inputs->push_back(DataOf(graph.type({id, 0}), kSeed + inputs->size()));
   }
   for (const GraphOutput& output : graph.outputs()) {
     outputs->push_back(Tensor::Zeros(graph.type(output.edge)));
@@ -56,7 +47,7 @@ StatusOr<Tensor> TimingData::Get(const Digest& digest, const TensorType& type) c
   if (is_new) {
     uint64_t seed = 0;
     std::memcpy(&seed, digest.bytes.data(), sizeof(seed));
-    it->second = Input(type, seed);
+    it->second = DataOf(type, seed);
   }
   return it->second;
 }

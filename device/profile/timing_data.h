@@ -14,17 +14,12 @@ namespace ag {
 // Tensors are kept, so that all kernels of a group share them.
 class TimingData : public WeightSource {
  public:
-  explicit TimingData(uint64_t seed);
   StatusOr<Tensor> Get(const Digest& digest, const TensorType& type) const override;
-  // Returns data for an input; f32 with standard deviation 0.1.
-  Tensor Input(const TensorType& type, uint64_t seed) const;
-  // Makes one tensor per graph input, and zeros for the outputs.
+  // Makes one tensor per graph input (f32 has standard deviation 0.1), and zeros for the outputs.
   void FillBuffers(const Graph& graph, std::vector<Tensor>* inputs,
                    std::vector<Tensor>* outputs) const;
 
  private:
-  const uint64_t seed_;
-  const Tensor stretch_;
   mutable Mutex mutex_;
   mutable std::map<std::pair<Digest, int64_t>, Tensor> made_ AG_GUARDED_BY(mutex_);
 };
