@@ -1,13 +1,16 @@
-// At least one row for every operator of graph/ops.def: a graph in text form, and its result.
+// At least one row for every operator of graph/ops.def, here or in graph/function_cases.h: a graph
+// in text form, and its result.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <set>
 
 #include "graph/evaluate.h"
 #include "graph/evaluate_as.h"
+#include "graph/function_cases.h"
 #include "graph/text_form.h"
 
 namespace ag {
@@ -26,27 +29,9 @@ struct KernelCase {
 };
 
 const KernelCase kCases[] = {
-    {"relu", "relu(const f32[3] {-1, 0, 2})", {0, 0, 2}},
-    {"relu keeps nan", "relu(const f32[3] {nan, -inf, inf})", {kNan, 0, kInf}, kRounded},
     {"relu of ints", "relu(const i32[2] {-3, 3})", {0, 3}},
-    {"leaky_relu", "leaky_relu(const f32[2] {-2, 3}) alpha=0.5", {-1, 3}},
-    {"sigmoid", "sigmoid(const f64[3] {0, 1, -800})", {0.5, 0.7310585786300049, 0}, kRounded},
-    {"tanh", "tanh(const f64[2] {0, 1})", {0, 0.7615941559557649}, kRounded},
-    {"hard_sigmoid", "hard_sigmoid(const f64[4] {-9, 0, 1, 9})", {0, 0.5, 0.7, 1}},
-    {"hard_swish", "hard_swish(const f64[3] {-4, 3, 1})", {0, 3, 2.0 / 3}},
-    {"swish", "swish(const f64[2] {0, 1})", {0, 0.7310585786300049}, kRounded},
     {"gelu", "gelu(const f64[2] {0, 1})", {0, 0.8413447460685429}, kRounded},
     {"gelu by tanh", "gelu(const f64[1] {1}) approximate=tanh", {0.8411919906082768}, kRounded},
-    {"erf", "erf(const f64[2] {0, 1})", {0, 0.8427007929497149}, kRounded},
-    {"exp", "exp(const f64[2] {0, 1})", {1, 2.718281828459045}, kRounded},
-    {"log", "log(const f64[2] {1, 0})", {0, -kInf}, kRounded},
-    {"sqrt", "sqrt(const f64[3] {0, 4, -1})", {0, 2, kNan}, kRounded},
-    {"neg", "neg(const f32[2] {1, -2})", {-1, 2}},
-    {"abs", "abs(const f32[2] {1, -2})", {1, 2}},
-    {"reciprocal", "reciprocal(const f32[2] {2, -4})", {0.5, -0.25}},
-    {"floor", "floor(const f32[3] {1.5, -1.5, 2})", {1, -2, 2}},
-    {"ceil", "ceil(const f32[3] {1.5, -1.5, 2})", {2, -1, 2}},
-    {"not", "not(const bool[2] {true, false})", {0, 1}},
     {"clip", "clip(const f32[3] {-1, 0.5, 9}) min=0 max=6", {0, 0.5, 6}},
     {"clip one bound", "clip(const f32[2] {-1, 9}) min=0", {0, 9}},
     {"clip keeps nan", "clip(const f32[1] {nan}) min=0 max=6", {kNan}, kRounded},
@@ -77,8 +62,6 @@ const KernelCase kCases[] = {
     {"equal", "equal(const i64[2] {1, 2}, const i64[1] {2})", {0, 1}},
     {"greater", "greater(const f32[3] {1, 2, 3}, const f32[1] {2})", {0, 0, 1}},
     {"less", "less(const f32[3] {1, 2, 3}, const f32[1] {2})", {1, 0, 0}},
-    {"and", "and(const bool[2] {1, 1}, const bool[2] {1, 0})", {1, 0}},
-    {"or", "or(const bool[2] {0, 1}, const bool[2] {0, 0})", {0, 1}},
     {"where", "where(const bool[2,1] {1, 0}, const f32[2] {1, 2}, const f32 {9})", {1, 2, 9, 9}},
 
     {"conv",
@@ -311,6 +294,7 @@ TEST(KernelTest, EveryOperatorRunsInThePrimeField) {
 
 TEST(KernelTest, EveryOperatorHasARow) {
   std::set<OpKind> seen = {OpKind::kInput, OpKind::kConstant, OpKind::kOpaque};
+  for (const FunctionCase& c : FunctionCases()) seen.insert(OpOf(c));
   for (const KernelCase& c : kCases) {
     const StatusOr<Graph> graph = GraphOf(c, nullptr);
     ASSERT_TRUE(graph.ok()) << c.name << ": " << ToString(graph.status());
@@ -318,6 +302,70 @@ TEST(KernelTest, EveryOperatorHasARow) {
   }
   for (const OpInfo& info : AllOps()) {
     EXPECT_TRUE(seen.contains(info.kind)) << info.name << " has no row in graph/kernel_test.cc";
+  }
+}
+
+// Returns the case's graph over doubles, and its operands of elements `places`.
+StatusOr<Graph> GraphOfFunction(const FunctionCase& c, const std::vector<size_t>& places,
+                                std::vector<std::vector<double>>* operands) {
+  for (const std::initializer_list<double> values : {c.x, c.y}) {
+    if (values.size() == 0) continue;
+    operands->emplace_back();
+    for (const size_t i : places) operands->back().push_back(values.begin()[i]);
+  }
+  std::string text = StatementsOf(c, fmt::format("[{}]", places.size()));
+  for (size_t at = 0; (at = text.find("f32[", at)) != text.npos;) text.replace(at, 3, "f64");
+  std::replace(text.begin(), text.end(), ';', '\n');
+  return ParseGraph(text);
+}
+
+TEST(KernelTest, FunctionsGiveTheExpectedValues) {
+  for (const FunctionCase& c : FunctionCases()) {
+    SCOPED_TRACE(c.name);
+    std::vector<size_t> places(c.x.size());
+    std::iota(places.begin(), places.end(), 0);
+    std::vector<std::vector<double>> operands;
+    const StatusOr<Graph> graph = GraphOfFunction(c, places, &operands);
+    ASSERT_TRUE(graph.ok()) << ToString(graph.status());
+    std::vector<Tensor> inputs;
+    for (const std::vector<double>& values : operands) {
+      const Edge input{graph->inputs()[inputs.size()], 0};
+      inputs.push_back(Tensor::FromDoubles(graph->type(input), values));
+    }
+    const auto outputs = Evaluate(*graph, inputs, MemoryWeights());
+    ASSERT_TRUE(outputs.ok()) << ToString(outputs.status());
+    ExpectNear((*outputs)[0].ToDoubles(), c.expected);
+  }
+}
+
+// Exact numbers compute what the operator table says, and give poison for nothing that is finite.
+TEST(KernelTest, FunctionsOfExactNumbers) {
+  for (const FunctionCase& c : FunctionCases()) {
+    SCOPED_TRACE(c.name);
+    std::vector<size_t> places;
+    for (size_t i = 0; i < c.x.size(); ++i) {
+      if (std::isfinite(c.x.begin()[i]) && std::isfinite(c.expected.begin()[i]))
+        places.push_back(i);
+    }
+    std::vector<std::vector<double>> operands;
+    const StatusOr<Graph> graph = GraphOfFunction(c, places, &operands);
+    ASSERT_TRUE(graph.ok()) << ToString(graph.status());
+    std::vector<Array<Rational>> rationals;
+    std::vector<Array<Residue>> residues;
+    const Shape shape{static_cast<int64_t>(places.size())};
+    for (const std::vector<double>& values : operands) {
+      rationals.push_back(ArrayOf<Rational>(shape, values));
+      residues.push_back(ArrayOf<Residue>(shape, values));
+    }
+    const auto field = EvaluateAs<Residue>(*graph, residues, {});
+    EXPECT_TRUE(field.ok()) << ToString(field.status());
+    const auto exact = EvaluateAs<Rational>(*graph, rationals, {});
+    ASSERT_TRUE(exact.ok()) << ToString(exact.status());
+    if (!Has(OpOf(c), kArithmetic) && !Has(OpOf(c), kOrdered)) continue;
+    for (size_t i = 0; i < places.size(); ++i) {
+      EXPECT_TRUE((*exact)[0].values[i] == Rational(c.expected.begin()[places[i]]))
+          << "element " << i;
+    }
   }
 }
 

@@ -61,11 +61,45 @@ std::vector<AttributeSchema> ParseSchemas(std::string_view column) {
   return schemas;
 }
 
+struct OnnxForm {
+  std::string name;
+  int since = 0;
+  std::string otherwise;
+};
+
+// Parses a column such as "Mish 18: mul(x, tanh(softplus(x)))".
+OnnxForm ParseOnnx(std::string_view column) {
+  OnnxForm form;
+  if (const size_t colon = column.find(": "); colon != column.npos) {
+    form.otherwise = column.substr(colon + 2);
+    column = column.substr(0, colon);
+  }
+  const size_t blank = column.find(' ');
+  form.name = column.substr(0, blank);
+  if (blank != column.npos)
+    AG_CHECK(absl::SimpleAtoi(std::string(column.substr(blank + 1)), &form.since));
+  return form;
+}
+
+OpInfo MakeInfo(OpKind kind, std::string_view name, std::string_view onnx, int arity_min,
+                int arity_max, uint32_t traits, std::string_view attributes) {
+  OnnxForm form = ParseOnnx(onnx);
+  return {.kind = kind,
+          .name = name,
+          .text_name = TextName(name),
+          .onnx_name = std::move(form.name),
+          .onnx_since = form.since,
+          .onnx_else = std::move(form.otherwise),
+          .arity_min = arity_min,
+          .arity_max = arity_max,
+          .traits = traits,
+          .attributes = ParseSchemas(attributes)};
+}
+
 const std::vector<OpInfo>& Table() {
   static const auto& table = *new std::vector<OpInfo>{
-#define OP(name, onnx_name, arity_min, arity_max, traits, attributes, shape_rule, kernel) \
-  OpInfo{OpKind::k##name, #name,     TextName(#name),      onnx_name,                     \
-         arity_min,       arity_max, uint32_t{0} | traits, ParseSchemas(attributes)},
+#define OP(name, onnx, arity_min, arity_max, traits, attributes, shape_rule, kernel) \
+  MakeInfo(OpKind::k##name, #name, onnx, arity_min, arity_max, uint32_t{0} | traits, attributes),
 #include "graph/ops.def"
 #undef OP
   };
@@ -109,6 +143,13 @@ std::string AttributesText(const OpInfo& info) {
   return absl::StrJoin(items, ", ");
 }
 
+std::string OnnxText(const OpInfo& info) {
+  std::string text = info.onnx_name.empty() ? "-" : info.onnx_name;
+  if (info.onnx_since > 0) text += fmt::format(" from opset {}", info.onnx_since);
+  if (!info.onnx_else.empty()) text += fmt::format(", else `{}`", info.onnx_else);
+  return text;
+}
+
 std::string TraitsText(uint32_t traits) {
   static constexpr std::pair<uint32_t, std::string_view> kNames[] = {
       {kLeaf, "leaf"},
@@ -124,7 +165,14 @@ std::string TraitsText(uint32_t traits) {
       {kComposite, "composite"},
       {kBarrier, "barrier"},
       {kZeroToZero, "f(0) = 0"},
-      {kResampling, "resampling"}};
+      {kResampling, "resampling"},
+      {kActivation, "activation"},
+      {kTranscendental, "transcendental"},
+      {kMonotone, "monotone"},
+      {kArithmetic, "arithmetic"},
+      {kOrdered, "ordered"},
+      {kLogic, "logic"},
+      {kPredicate, "predicate"}};
   std::vector<std::string> items;
   for (const auto& [bit, name] : kNames) {
     if ((traits & bit) != 0) items.emplace_back(name);
@@ -172,9 +220,8 @@ std::string FormatOperatorTable() {
       " operands share one type.\n\n"
       "| text name | ONNX | operands | attributes | traits |\n|---|---|---|---|---|\n";
   for (const OpInfo& info : Table()) {
-    page += fmt::format("| `{}` | {} | {} | {} | {} |\n", info.text_name,
-                        info.onnx_name.empty() ? "-" : info.onnx_name, ArityText(info),
-                        AttributesText(info), TraitsText(info.traits));
+    page += fmt::format("| `{}` | {} | {} | {} | {} |\n", info.text_name, OnnxText(info),
+                        ArityText(info), AttributesText(info), TraitsText(info.traits));
   }
   return page;
 }

@@ -1,5 +1,6 @@
 // The operator kinds, and the facts about each from the table graph/ops.def. Only these two files
-// list operators; a switch over OpKind has no default, so the compiler reports a missing operator.
+// list operators. Nothing switches over OpKind: what several places ask of an operator is a trait,
+// what one place knows of a few operators is a table or a test there.
 // Immutable tables; safe to share between threads.
 #pragma once
 
@@ -39,10 +40,17 @@ enum OpTrait : uint32_t {
   kPooling = 1u << 7,
   kMovement = 1u << 8,  // Moves elements, computes nothing; may be a view.
   kNormalization = 1u << 9,
-  kComposite = 1u << 10,   // Export expands it when the model's opset lacks it.
-  kBarrier = 1u << 11,     // Opaque: nothing moves across it.
-  kZeroToZero = 1u << 12,  // Unary with f(0) = 0.
-  kResampling = 1u << 13,  // Resize: weighted sums of a few elements along each axis.
+  kComposite = 1u << 10,       // Export expands it when the model's opset lacks it.
+  kBarrier = 1u << 11,         // Opaque: nothing moves across it.
+  kZeroToZero = 1u << 12,      // Unary with f(0) = 0.
+  kResampling = 1u << 13,      // Resize: weighted sums of a few elements along each axis.
+  kActivation = 1u << 14,      // Unary, float to float; devices fuse it behind a contraction.
+  kTranscendental = 1u << 15,  // Costs about as much as a polynomial of degree ten.
+  kMonotone = 1u << 16,    // Never falls where its operand rises, while alpha and gamma are >= 0.
+  kArithmetic = 1u << 17,  // Sums, products, quotients: every field computes it exactly.
+  kOrdered = 1u << 18,     // Computed exactly where numbers have an order: it compares or rounds.
+  kLogic = 1u << 19,       // Booleans from Booleans.
+  kPredicate = 1u << 20,   // Booleans from numbers.
 };
 
 // One attribute of an operator, from ops.def's schema column: "i" int, "f" float, "is" list of
@@ -57,9 +65,11 @@ struct AttributeSchema {
 
 struct OpInfo {
   OpKind kind;
-  std::string_view name;       // The name in the table, "LayerNorm".
-  std::string text_name;       // The name in the text form and in rules, "layer_norm".
-  std::string_view onnx_name;  // "" when ONNX has no such operator.
+  std::string_view name;  // The name in the table, "LayerNorm".
+  std::string text_name;  // The name in the text form and in rules, "layer_norm".
+  std::string onnx_name;  // "" when ONNX has no such operator.
+  int onnx_since;         // The opset that brought it, when exports may be older; else 0.
+  std::string onnx_else;  // Export to older opsets: an expression of x in the text form, or "".
   int arity_min;
   int arity_max;  // -1: no limit.
   uint32_t traits;

@@ -38,8 +38,8 @@ template <class T>
 Kernel<T> KernelOf(OpKind op);
 
 namespace internal {  // The kernels, with the names of graph/ops.def.
-#define OP(name, onnx_name, arity_min, arity_max, traits, attributes, shape_rule, kernel) \
-  template <class T>                                                                      \
+#define OP(name, onnx, arity_min, arity_max, traits, attributes, shape_rule, kernel) \
+  template <class T>                                                                 \
   StatusOr<Arrays<T>> kernel(const KernelCall<T>& call);
 #include "graph/ops.def"
 #undef OP

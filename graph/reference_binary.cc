@@ -55,43 +55,40 @@ StatusOr<Arrays<T>> Zip(const KernelCall<T>& call, F f) {
   return One(std::move(out));
 }
 
-// As Zip, for predicates: gives 1 or 0, or poison for poisoned operands.
+// As Zip, with poison for poisoned operands.
 template <class T, class F>
-StatusOr<Arrays<T>> Test(const KernelCall<T>& call, F f) {
+StatusOr<Arrays<T>> ZipSound(const KernelCall<T>& call, F f) {
   using S = Scalar<T>;
-  const T no = S::Of(0), yes = S::Of(1);
-  return Zip<T>(call, [&](T a, T b) {
-    if (S::Poisoned(a)) return a;
-    if (S::Poisoned(b)) return b;
-    return f(a, b) ? yes : no;
-  });
+  return Zip<T>(call, [&](T a, T b) { return S::Poisoned(a) ? a : S::Poisoned(b) ? b : f(a, b); });
 }
 
 // Returns b when `take_b`, else a; NaN and poison of either one win.
 template <class T>
 T Select(T a, T b, bool take_b) {
-  using S = Scalar<T>;
-  if (S::IsNan(a) || S::Poisoned(a)) return a;
-  if (S::IsNan(b) || S::Poisoned(b)) return b;
+  if (!(a == a)) return a;
+  if (!(b == b)) return b;
   return take_b ? b : a;
 }
 
 }  // namespace
 
-template <class T>
-StatusOr<Arrays<T>> RefAdd(const KernelCall<T>& call) {
-  return Zip<T>(call, [](T a, T b) { return a + b; });
-}
-
-template <class T>
-StatusOr<Arrays<T>> RefSub(const KernelCall<T>& call) {
-  return Zip<T>(call, [](T a, T b) { return a - b; });
-}
-
-template <class T>
-StatusOr<Arrays<T>> RefMul(const KernelCall<T>& call) {
-  return Zip<T>(call, [](T a, T b) { return a * b; });
-}
+#define MATH(Name, word)
+#define UNARY(...)
+#define UNARY1(...)
+#define UNARY2(...)
+#define FUNCTION(Name, parameters, arguments, ...)           \
+  template <class T>                                         \
+  StatusOr<Arrays<T>> Ref##Name(const KernelCall<T>& call) { \
+    return ZipSound<T>(call, [](T x, T y) {                  \
+      if constexpr (requires { T(__VA_ARGS__); }) {          \
+        return T(__VA_ARGS__);                               \
+      } else {                                               \
+        return Scalar<T>::Opaque(OpKind::k##Name, x, {y});   \
+      }                                                      \
+    });                                                      \
+  }                                                          \
+  AG_KERNEL(Ref##Name);
+#include "graph/functions.def"
 
 template <class T>
 StatusOr<Arrays<T>> RefDiv(const KernelCall<T>& call) {
@@ -130,28 +127,13 @@ StatusOr<Arrays<T>> RefMod(const KernelCall<T>& call) {
 }
 
 template <class T>
-StatusOr<Arrays<T>> RefEqual(const KernelCall<T>& call) {
-  return Test<T>(call, [](T a, T b) { return a == b; });
-}
-
-template <class T>
 StatusOr<Arrays<T>> RefGreater(const KernelCall<T>& call) {
-  return Test<T>(call, [](T a, T b) { return Scalar<T>::Less(b, a); });
+  return ZipSound<T>(call, [](T a, T b) { return T(Scalar<T>::Less(b, a) ? 1 : 0); });
 }
 
 template <class T>
 StatusOr<Arrays<T>> RefLess(const KernelCall<T>& call) {
-  return Test<T>(call, [](T a, T b) { return Scalar<T>::Less(a, b); });
-}
-
-template <class T>
-StatusOr<Arrays<T>> RefAnd(const KernelCall<T>& call) {
-  return Test<T>(call, [](T a, T b) { return !(a == T{}) && !(b == T{}); });
-}
-
-template <class T>
-StatusOr<Arrays<T>> RefOr(const KernelCall<T>& call) {
-  return Test<T>(call, [](T a, T b) { return !(a == T{}) || !(b == T{}); });
+  return ZipSound<T>(call, [](T a, T b) { return T(Scalar<T>::Less(a, b) ? 1 : 0); });
 }
 
 template <class T>
@@ -175,19 +157,13 @@ StatusOr<Arrays<T>> RefWhere(const KernelCall<T>& call) {
   return One(std::move(out));
 }
 
-AG_KERNEL(RefAdd);
-AG_KERNEL(RefSub);
-AG_KERNEL(RefMul);
 AG_KERNEL(RefDiv);
 AG_KERNEL(RefPow);
 AG_KERNEL(RefMin);
 AG_KERNEL(RefMax);
 AG_KERNEL(RefMod);
-AG_KERNEL(RefEqual);
 AG_KERNEL(RefGreater);
 AG_KERNEL(RefLess);
-AG_KERNEL(RefAnd);
-AG_KERNEL(RefOr);
 AG_KERNEL(RefWhere);
 
 }  // namespace ag::internal

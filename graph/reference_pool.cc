@@ -83,8 +83,8 @@ StatusOr<Arrays<T>> RefMaxPool(const KernelCall<T>& call) {
     T best = plane[covered.offsets[0]];
     for (const int64_t offset : covered.offsets) {
       const T v = plane[offset];
-      if (S::IsNan(best) || S::Poisoned(best)) break;
-      if (S::IsNan(v) || S::Poisoned(v) || S::Less(best, v)) best = v;
+      if (!(best == best)) break;  // NaN or poison.
+      if (!(v == v) || S::Less(best, v)) best = v;
     }
     return best;
   });

@@ -95,9 +95,8 @@ StatusOr<Arrays<T>> RefReduceMax(const KernelCall<T>& call) {
   const std::vector<T>& in = call.in(0).values;
   Reduce<T>(call, [&](size_t to, size_t from) {
     T& best = out.values[to];
-    const bool stays = seen[to] && (S::IsNan(best) || S::Poisoned(best));
-    const bool wins =
-        !seen[to] || S::IsNan(in[from]) || S::Poisoned(in[from]) || S::Less(best, in[from]);
+    const bool stays = seen[to] && !(best == best);
+    const bool wins = !seen[to] || !(in[from] == in[from]) || S::Less(best, in[from]);
     if (!stays && wins) best = in[from];
     seen[to] = true;
   });

@@ -8,7 +8,6 @@
 namespace ag {
 
 double Scalar<double>::Exp(double v) { return std::exp(v); }
-double Scalar<double>::Log(double v) { return std::log(v); }
 double Scalar<double>::Sqrt(double v) { return std::sqrt(v); }
 double Scalar<double>::Erf(double v) { return std::erf(v); }
 double Scalar<double>::Tanh(double v) { return std::tanh(v); }
@@ -17,8 +16,6 @@ double Scalar<double>::Sigmoid(double v) {
   const double e = std::exp(v);  // exp does not overflow for large negative v.
   return e / (1 + e);
 }
-double Scalar<double>::Floor(double v) { return std::floor(v); }
-double Scalar<double>::Ceil(double v) { return std::ceil(v); }
 double Scalar<double>::Truncate(double v) { return std::trunc(v); }
 double Scalar<double>::Pow(double base, double exponent) { return std::pow(base, exponent); }
 double Scalar<double>::Remainder(double a, double b) { return std::fmod(a, b); }
@@ -184,7 +181,8 @@ Rational operator+(Rational a, Rational b) {
   return Reduced(left + right, den);
 }
 
-Rational operator-(Rational a, Rational b) { return a + Rational{-b.num, b.den}; }
+Rational operator-(Rational v) { return {-v.num, v.den}; }
+Rational operator-(Rational a, Rational b) { return a + -b; }
 
 Rational operator*(Rational a, Rational b) {
   if (IsPoisoned(a) || IsPoisoned(b)) return kPoisonedRational;
@@ -211,6 +209,8 @@ Residue operator-(Residue a, Residue b) {
   return PartWise(a, b, [](uint64_t x, uint64_t y, uint64_t m) { return AddMod(x, m - y, m); });
 }
 
+Residue operator-(Residue v) { return Residue{} - v; }
+
 Residue operator*(Residue a, Residue b) { return PartWise(a, b, MulMod); }
 
 Residue operator/(Residue a, Residue b) {
@@ -223,7 +223,9 @@ Residue operator/(Residue a, Residue b) {
 
 bool operator==(Residue a, Residue b) { return !IsPoisoned(a) && !IsPoisoned(b) && a.p == b.p; }
 
-bool Scalar<Rational>::Less(Rational a, Rational b) {
+bool Scalar<Rational>::Less(Rational a, Rational b) { return a < b; }
+
+bool operator<(Rational a, Rational b) {
   // Compares continued fractions term by term, so that nothing overflows.
   while (!IsPoisoned(a) && !IsPoisoned(b)) {
     const Int whole_a = FloorOf(a), whole_b = FloorOf(b);
@@ -264,40 +266,43 @@ Residue ExactScalar<Residue>::Of(double v) {
   return f.den == 1 ? ResidueOf(f.num) : ResidueOf(f.num) / ResidueOf(f.den);
 }
 
-template <class T>
-T ExactScalar<T>::Opaque(Function f, uint64_t key, T v, bool zero_to_zero) {
-  if (Poisoned(v) || (zero_to_zero && v == T{})) return v;
-  T result;
-  FromHash(Mix(HashOf(v) ^ Mix(key + static_cast<uint64_t>(f) + 1)), &result);
-  return result;
-}
+Rational::Rational(double v) : Rational(Scalar<Rational>::Of(v)) {}
+Residue::Residue(double v) : Residue(Scalar<Residue>::Of(v)) {}
 
 template <class T>
-T ExactScalar<T>::Opaque2(Function f, T v, T w) {
-  return Poisoned(w) ? w : Opaque(f, HashOf(w), v);
+T ExactScalar<T>::Opaque(OpKind f, T v, std::initializer_list<T> more) {
+  uint64_t key = static_cast<uint64_t>(f) + 1;
+  for (const T argument : more) {
+    if (Poisoned(argument)) return argument;
+    key = Mix(key) ^ HashOf(argument);
+  }
+  if (Poisoned(v) || (Has(f, kZeroToZero) && v == T{})) return v;
+  T result;
+  FromHash(Mix(HashOf(v) ^ Mix(key)), &result);
+  return result;
 }
 
 template <>
 Rational ExactScalar<Rational>::Exp(Rational v) {
-  return v == Rational{} ? Rational{1, 1} : Opaque(Function::kExp, 0, v);
+  return v == Rational{} ? Rational{1, 1} : Opaque(OpKind::kExp, v);
 }
 template <>
 Residue ExactScalar<Residue>::Exp(Residue v) {
-  if (IsPoisoned(v) || v.q == Residue::kNone) return Opaque(Function::kExp, 0, v);
+  if (IsPoisoned(v) || v.q == Residue::kNone) return Opaque(OpKind::kExp, v);
   return {PowMod(Residue::kGenerator, v.q, Residue::kP), Residue::kNone};
 }
 
 template <class T>
 T ExactScalar<T>::Tanh(T v) {
   const T one = Of(1);  // Rationals stay integers, because sums of quotients would soon overflow.
-  if constexpr (Scalar<T>::kOrdered) return Opaque(Function::kTanh, 0, v, true);
+  if constexpr (Scalar<T>::kOrdered) return Opaque(OpKind::kTanh, v);
   return one - Of(2) / (Exp(v + v) + one);
 }
 
 template <class T>
 T ExactScalar<T>::Sigmoid(T v) {
   const T one = Of(1);
-  if constexpr (Scalar<T>::kOrdered) return Opaque(Function::kSigmoid, 0, v);
+  if constexpr (Scalar<T>::kOrdered) return Opaque(OpKind::kSigmoid, v);
   return one / (one + Exp(T{} - v));
 }
 
@@ -325,7 +330,7 @@ Rational ExactScalar<Rational>::Floor(Rational v) {
 }
 template <>
 Residue ExactScalar<Residue>::Floor(Residue v) {
-  return Opaque(Function::kFloor, 0, v, true);
+  return Opaque(OpKind::kFloor, v);
 }
 template <>
 Rational ExactScalar<Rational>::Ceil(Rational v) {
@@ -333,7 +338,7 @@ Rational ExactScalar<Rational>::Ceil(Rational v) {
 }
 template <>
 Residue ExactScalar<Residue>::Ceil(Residue v) {
-  return Opaque(Function::kCeil, 0, v, true);
+  return Opaque(OpKind::kCeil, v);
 }
 template <>
 Rational ExactScalar<Rational>::Truncate(Rational v) {
@@ -341,7 +346,7 @@ Rational ExactScalar<Rational>::Truncate(Rational v) {
 }
 template <>
 Residue ExactScalar<Residue>::Truncate(Residue v) {
-  return ToInt(v).has_value() ? v : Opaque(Function::kTruncate, 0, v, true);
+  return ToInt(v).has_value() ? v : Opaque(OpKind::kCast, v);
 }
 
 template <class T>
@@ -350,7 +355,7 @@ T ExactScalar<T>::Pow(T base, T exponent) {
   if (exponent == Of(0.5)) return Sqrt(base);
   const std::optional<int64_t> power = ToInt(exponent);
   if (!power.has_value() || *power > kPowerMax || *power < -kPowerMax) {
-    return Opaque2(Function::kPow, base, exponent);
+    return Opaque(OpKind::kPow, base, {exponent});
   }
   T product = Of(1);
   for (int64_t i = 0; i < std::abs(*power); ++i) product = product * base;
@@ -360,13 +365,13 @@ T ExactScalar<T>::Pow(T base, T exponent) {
 template <class T>
 T ExactScalar<T>::Modulo(T a, T b) {
   if constexpr (Scalar<T>::kOrdered) return a - b * Floor(a / b);
-  return Opaque2(Function::kModulo, a, b);
+  return Opaque(OpKind::kMod, a, {b});
 }
 
 template <class T>
 T ExactScalar<T>::Remainder(T a, T b) {
   if constexpr (Scalar<T>::kOrdered) return a - b * Truncate(a / b);
-  return Opaque2(Function::kRemainder, a, b);
+  return Opaque(OpKind::kMod, a, {b, T{}});
 }
 
 template struct ExactScalar<Rational>;

@@ -12,20 +12,28 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
+
+#include "graph/op_kind.h"
 
 namespace ag {
 
 // A reduced fraction; the denominator is positive, or 0 when poisoned.
 struct Rational {
+  constexpr Rational() = default;
+  constexpr Rational(__int128 num, __int128 den) : num(num), den(den) {}
+  explicit Rational(double v);  // As Scalar<Rational>::Of.
   __int128 num = 0;
   __int128 den = 1;
 };
+Rational operator-(Rational v);
 Rational operator+(Rational a, Rational b);
 Rational operator-(Rational a, Rational b);
 Rational operator*(Rational a, Rational b);
 Rational operator/(Rational a, Rational b);
 bool operator==(Rational a, Rational b);  // A poisoned value equals nothing.
+bool operator<(Rational a, Rational b);
 
 // A residue modulo p and, where it is known, modulo q, with p = 2 q + 1 and both prime (Mirage,
 // OSDI 2025, section 5: with two fields an exponential is a homomorphism). Arithmetic works on both
@@ -37,35 +45,18 @@ struct Residue {
   static constexpr uint64_t kP = 2 * kQ + 1;
   static constexpr uint64_t kGenerator = 4;  // A square, not 1: its order is q.
   static constexpr uint64_t kNone = ~0ull;   // In p: poisoned. In q: unknown.
+  constexpr Residue() = default;
+  constexpr Residue(uint64_t p, uint64_t q) : p(p), q(q) {}
+  explicit Residue(double v);  // As Scalar<Residue>::Of.
   uint64_t p = 0;
   uint64_t q = 0;
 };
+Residue operator-(Residue v);
 Residue operator+(Residue a, Residue b);
 Residue operator-(Residue a, Residue b);
 Residue operator*(Residue a, Residue b);
 Residue operator/(Residue a, Residue b);
 bool operator==(Residue a, Residue b);  // Compares the p part; a poisoned value equals nothing.
-
-// The functions that may be uninterpreted. The numbers are hashed and never leave the process.
-enum class Function : uint8_t {
-  kExp,
-  kLog,
-  kSqrt,
-  kErf,
-  kAbs,
-  kRelu,
-  kLeakyRelu,
-  kHardSigmoid,
-  kClip,
-  kFloor,
-  kCeil,
-  kTruncate,
-  kPow,
-  kModulo,
-  kRemainder,
-  kTanh,
-  kSigmoid,
-};
 
 // The functions on numbers of type T. kOrdered: Less agrees with arithmetic, so relu and similar
 // functions may be computed. For residues, Less is a fixed total order without a meaning: it makes
@@ -80,15 +71,11 @@ struct Scalar<double> {
   static double Of(double v) { return v; }
   static bool Poisoned(double) { return false; }
   static bool Less(double a, double b) { return a < b; }
-  static bool IsNan(double v) { return v != v; }
   static double Exp(double v);
-  static double Log(double v);
   static double Sqrt(double v);
   static double Erf(double v);
   static double Tanh(double v);
   static double Sigmoid(double v);
-  static double Floor(double v);
-  static double Ceil(double v);
   static double Truncate(double v);
   static double Pow(double base, double exponent);
   static double Modulo(double a, double b);     // With the sign of the divisor.
@@ -105,11 +92,10 @@ struct ExactScalar {
   static T Of(double v);
   static T Poison();
   static bool Poisoned(T v);
-  static bool IsNan(T) { return false; }
   static T Exp(T v);
-  static T Log(T v) { return Opaque(Function::kLog, 0, v); }
-  static T Sqrt(T v) { return Opaque(Function::kSqrt, 0, v, true); }
-  static T Erf(T v) { return Opaque(Function::kErf, 0, v, true); }
+  static T Log(T v) { return Opaque(OpKind::kLog, v); }
+  static T Sqrt(T v) { return Opaque(OpKind::kSqrt, v); }
+  static T Erf(T v) { return Opaque(OpKind::kErf, v); }
   static T Tanh(T v);     // Residues: 1 - 2 / (exp(2 v) + 1). Rationals: uninterpreted.
   static T Sigmoid(T v);  // Residues: 1 / (1 + exp(-v)). Rationals: uninterpreted.
   static T Floor(T v);
@@ -120,9 +106,8 @@ struct ExactScalar {
   static T Remainder(T a, T b);
   static std::optional<int64_t> ToInt(T v);  // Small integers only; else nothing.
 
-  // Returns the uninterpreted f with parameters `key` at v, or at (v, w).
-  static T Opaque(Function f, uint64_t key, T v, bool zero_to_zero = false);
-  static T Opaque2(Function f, T v, T w);
+  // Returns the uninterpreted function of an operator at v and further arguments.
+  static T Opaque(OpKind f, T v, std::initializer_list<T> more = {});
 };
 
 // The parts that differ; scalar.cc instantiates the rest.

@@ -70,7 +70,12 @@ TYPED_TEST(ExactTest, UninterpretedFunctionsTellArgumentsApart) {
   EXPECT_FALSE(S::Erf(Of<T>(2)) == S::Erf(Of<T>(3)));
   EXPECT_FALSE(S::Erf(Of<T>(2)) == S::Log(Of<T>(2)));
   EXPECT_TRUE(S::Erf(T{}) == T{});
-  EXPECT_FALSE(S::Opaque(Function::kClip, 1, Of<T>(2)) == S::Opaque(Function::kClip, 2, Of<T>(2)));
+  const auto clip = [](double v, double bound) {
+    return S::Opaque(OpKind::kClip, Of<T>(v), {Of<T>(bound)});
+  };
+  EXPECT_TRUE(clip(2, 1) == clip(2, 1));
+  EXPECT_FALSE(clip(2, 1) == clip(2, 2));
+  EXPECT_TRUE(S::Poisoned(S::Opaque(OpKind::kClip, Of<T>(2), {S::Poison()})));
 }
 
 TEST(RationalTest, OverflowIsPoison) {

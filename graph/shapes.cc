@@ -111,6 +111,11 @@ StatusOr<TensorTypes> InferTypes(OpKind op, std::span<const TensorType> inputs,
   return types;
 }
 
+Status CheckAxis(int64_t axis, size_t rank) {
+  if (axis >= 0 && axis < static_cast<int64_t>(rank)) return OkStatus();
+  return Err(StatusCode::kInvalidArgument, "axis {} is outside [0, {})", axis, rank);
+}
+
 StatusOr<Shape> BroadcastShapes(std::span<const int64_t> a, std::span<const int64_t> b) {
   if (a.size() < b.size()) std::swap(a, b);
   Shape shape(a.begin(), a.end());

@@ -2,7 +2,6 @@
 // graph/ops.def names the rule of each operator. A rule returns kInvalidArgument with both values
 // ("expected 64 input channels, got 32") for an ill-typed node, and never overflows on hostile
 // attributes. Pure functions.
-// ill-typed, and never overflows on hostile attributes.
 #pragma once
 
 #include <span>
@@ -40,6 +39,9 @@ StatusOr<TensorTypes> InferTypes(OpKind op, std::span<const TensorType> inputs,
 // none.
 StatusOr<Shape> BroadcastShapes(std::span<const int64_t> a, std::span<const int64_t> b);
 
+// kInvalidArgument: the axis is not in [0, rank).
+Status CheckAxis(int64_t axis, size_t rank);
+
 // A window along one spatial axis, for conv and pooling.
 struct Window {
   int64_t in = 0;
@@ -66,7 +68,7 @@ struct SliceRange {
 SliceRange ResolveSlice(int64_t size, int64_t start, int64_t end, int64_t step);
 
 namespace internal {  // The rules, with the names of graph/ops.def.
-#define OP(name, onnx_name, arity_min, arity_max, traits, attributes, shape_rule, kernel) \
+#define OP(name, onnx, arity_min, arity_max, traits, attributes, shape_rule, kernel) \
   StatusOr<TensorTypes> shape_rule(const ShapeCall& call);
 #include "graph/ops.def"
 #undef OP

@@ -6,11 +6,6 @@
 namespace ag::internal {
 namespace {
 
-Status CheckAxis(int64_t axis, size_t rank) {
-  if (axis >= 0 && axis < static_cast<int64_t>(rank)) return OkStatus();
-  return Err(StatusCode::kInvalidArgument, "axis {} is outside [0, {})", axis, rank);
-}
-
 Status CheckFloat(const TensorType& type) {
   if (IsFloat(type.dtype)) return OkStatus();
   return Err(StatusCode::kInvalidArgument, "expected floating point, got {}", type.ToString());

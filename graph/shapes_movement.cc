@@ -7,11 +7,6 @@
 namespace ag {
 namespace {
 
-Status CheckAxis(int64_t axis, size_t rank) {
-  if (axis >= 0 && axis < static_cast<int64_t>(rank)) return OkStatus();
-  return Err(StatusCode::kInvalidArgument, "axis {} is outside [0, {})", axis, rank);
-}
-
 // Returns the type with the sizes of an attribute. kInvalidArgument: CheckType refuses it.
 StatusOr<TensorType> TypeOf(DType dtype, const Ints& shape) {
   TensorType type{dtype, Shape(shape.begin(), shape.end())};

@@ -6,13 +6,9 @@
 namespace ag {
 namespace {
 
-// A transcendental function counts as ten multiply-adds of a polynomial.
-constexpr OpKind kTranscendental[] = {OpKind::kSigmoid, OpKind::kTanh, OpKind::kSwish,
-                                      OpKind::kGelu,    OpKind::kErf,  OpKind::kExp,
-                                      OpKind::kLog,     OpKind::kPow};
-
-// Returns the operations per element of an element-wise result.
-double ElementwiseFlops(OpKind op) { return std::ranges::count(kTranscendental, op) > 0 ? 20 : 1; }
+// Returns the operations per element of an element-wise result: a transcendental function counts as
+// ten multiply-adds of a polynomial.
+double ElementwiseFlops(OpKind op) { return Has(op, kTranscendental) ? 20 : 1; }
 
 double Product(const Ints& values) {
   double product = 1;

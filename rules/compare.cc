@@ -127,38 +127,8 @@ bool HasNonFinite(const Graph& graph, const Source& source) {
 enum class Meaning { kArithmetic, kOrdered, kNone };
 
 Meaning MeaningOf(OpKind op) {
-  switch (op) {
-    case OpKind::kInput:
-    case OpKind::kConstant:
-    case OpKind::kNeg:
-    case OpKind::kReciprocal:
-    case OpKind::kAdd:
-    case OpKind::kSub:
-    case OpKind::kMul:
-    case OpKind::kConv:
-    case OpKind::kMatMul:
-    case OpKind::kAveragePool:
-    case OpKind::kResize:
-    case OpKind::kReduceMean:
-    case OpKind::kReduceSum:
-      return Meaning::kArithmetic;
-    case OpKind::kDiv:
-    case OpKind::kRelu:
-    case OpKind::kLeakyRelu:
-    case OpKind::kHardSigmoid:
-    case OpKind::kHardSwish:
-    case OpKind::kAbs:
-    case OpKind::kFloor:
-    case OpKind::kCeil:
-    case OpKind::kClip:
-    case OpKind::kMin:
-    case OpKind::kMax:
-    case OpKind::kMaxPool:
-    case OpKind::kReduceMax:
-      return Meaning::kOrdered;
-    default:
-      return Has(op, kMovement) ? Meaning::kArithmetic : Meaning::kNone;
-  }
+  if (Has(op, kArithmetic) || Has(op, kMovement) || Has(op, kLeaf)) return Meaning::kArithmetic;
+  return Has(op, kOrdered) ? Meaning::kOrdered : Meaning::kNone;
 }
 
 // Returns the strongest need of an operator of either graph.

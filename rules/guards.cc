@@ -131,28 +131,18 @@ Result Is(const TensorFacts& facts, Arguments a) {
   return Truth(false);
 }
 
-// Excludes functions without a value somewhere (logarithms, roots): the largest of several operands
-// may have a value where another operand has none.
+// The trait excludes functions without a value somewhere (logarithms, roots): the largest of
+// several operands may have a value where another operand has none.
 Result Monotone(const TensorFacts& facts, Arguments a) {
   const auto* label = Get<LabelValue>(a, 0);
   if (label == nullptr) return std::nullopt;
   const Node& node = facts.node(label->node);
-  switch (node.op) {
-    case OpKind::kRelu:
-    case OpKind::kSigmoid:
-    case OpKind::kTanh:
-    case OpKind::kErf:
-    case OpKind::kExp:
-    case OpKind::kFloor:
-    case OpKind::kCeil:
-    case OpKind::kClip:
-      return Truth(true);
-    case OpKind::kLeakyRelu:
-    case OpKind::kHardSigmoid:
-      return Truth(node.Float("alpha") >= 0);
-    default:
-      return Truth(false);
+  if (!Has(node.op, kMonotone)) return Truth(false);
+  for (const AttributeSchema& schema : Info(node.op).attributes) {
+    const bool is_slope = schema.name == "alpha" || schema.name == "gamma";
+    if (is_slope && !(node.Float(schema.name) >= 0)) return Truth(false);
   }
+  return Truth(true);
 }
 
 // ---- Arithmetic on attributes.

@@ -170,84 +170,66 @@ Shape ShapeDraw::ConcatOperand(const OperatorDraft& draft, size_t index) {
 }
 
 DType ShapeDraw::OperandType(OpKind op, size_t index, DType want) {
-  switch (op) {
-    case OpKind::kNot:
-    case OpKind::kAnd:
-    case OpKind::kOr:
-      return DType::kBool;
-    case OpKind::kWhere:
-      return index == 0 ? DType::kBool : want;
-    case OpKind::kGather:
-      return index == 1 ? DType::kInt64 : want;
-    case OpKind::kEqual:
-    case OpKind::kGreater:
-    case OpKind::kLess:
-    case OpKind::kCast:
-      return want == DType::kBool ? DType::kFloat64 : want;
-    default:
-      return want;
-  }
+  if (Has(op, kLogic) || (op == OpKind::kWhere && index == 0)) return DType::kBool;
+  if (op == OpKind::kGather && index == 1) return DType::kInt64;
+  const bool converts = Has(op, kPredicate) || op == OpKind::kCast;
+  return converts && want == DType::kBool ? DType::kFloat64 : want;
 }
 
-Shape ShapeDraw::Operand(const OperatorDraft& draft, size_t index) {
-  switch (draft.op) {
-    case OpKind::kMatMul:
-      return MatMulOperand(draft, index);
-    case OpKind::kConv:
-      return ConvOperand(draft, index);
-    case OpKind::kConcat:
-      return ConcatOperand(draft, index);
-    case OpKind::kMaxPool:
-    case OpKind::kAveragePool:
-      if (draft.want) return *draft.want;
-      if (pool_input_.empty() || Chance(50)) pool_input_ = AnyShape(4, 4);
-      return NearlyAlike(pool_input_);
-    case OpKind::kBatchNorm: {
-      if (index == 0) return draft.want ? *draft.want : AnyShape(2, 4);
-      const auto& x = draft.operands[0];
-      return {x && x->size() > 1 ? (*x)[1] : 1};
-    }
-    case OpKind::kLayerNorm:
-    case OpKind::kRmsNorm: {
-      const auto axis = static_cast<size_t>(KnownInt(draft, "axis").value_or(0));
-      if (index == 0) {
-        Shape shape = draft.want ? *draft.want : AnyShape();
-        while (shape.size() <= axis) shape.push_back(Dim());
-        return shape;
-      }
-      const Shape x = draft.operands[0].value_or(Shape{1});
-      return Shape(x.begin() + static_cast<std::ptrdiff_t>(std::min(axis, x.size())), x.end());
-    }
-    case OpKind::kGather: {
-      if (index == 1) return AnyShape(0, 2);
-      const auto axis = static_cast<size_t>(KnownInt(draft, "axis").value_or(0));
-      Shape shape = AnyShape();
-      while (shape.size() <= axis) shape.push_back(Dim());
-      return shape;
-    }
-    case OpKind::kSplit: {
-      Shape shape = AnyShape();
-      const auto axis = static_cast<size_t>(KnownInt(draft, "axis").value_or(0));
-      while (shape.size() <= axis) shape.push_back(Dim());
-      shape[axis] = draft.outputs + random_.Between(0, size_);
-      return shape;
-    }
-    case OpKind::kResize: {
-      const size_t rank = draft.want ? draft.want->size() : random_.Between(1, 4);
-      return AnyShape(static_cast<int>(rank), static_cast<int>(rank));
-    }
-    case OpKind::kTranspose: {
-      const Ints* perm = KnownList(draft, "perm");
-      if (perm == nullptr) return draft.want ? *draft.want : AnyShape(1, 4);
-      Shape shape(perm->size());
-      for (int64_t& dim : shape) dim = Dim();
-      if (!draft.want || draft.want->size() != perm->size()) return shape;
-      for (size_t i = 0; i < perm->size(); ++i) shape[(*perm)[i]] = (*draft.want)[i];
-      return shape;
-    }
-    default:
-      break;
-  }
+Shape ShapeDraw::PoolOperand(const OperatorDraft& draft, size_t) {
+  if (draft.want) return *draft.want;
+  if (pool_input_.empty() || Chance(50)) pool_input_ = AnyShape(4, 4);
+  return NearlyAlike(pool_input_);
+}
+
+Shape ShapeDraw::BatchNormOperand(const OperatorDraft& draft, size_t index) {
+  if (index == 0) return draft.want ? *draft.want : AnyShape(2, 4);
+  const auto& x = draft.operands[0];
+  return {x && x->size() > 1 ? (*x)[1] : 1};
+}
+
+// Returns a shape that has the draft's axis.
+Shape ShapeDraw::WithAxis(const OperatorDraft& draft, Shape shape) {
+  const auto axis = static_cast<size_t>(KnownInt(draft, "axis").value_or(0));
+  while (shape.size() <= axis) shape.push_back(Dim());
+  return shape;
+}
+
+Shape ShapeDraw::LayerNormOperand(const OperatorDraft& draft, size_t index) {
+  if (index == 0) return WithAxis(draft, draft.want ? *draft.want : AnyShape());
+  const auto axis = static_cast<size_t>(KnownInt(draft, "axis").value_or(0));
+  const Shape x = draft.operands[0].value_or(Shape{1});
+  return Shape(x.begin() + static_cast<std::ptrdiff_t>(std::min(axis, x.size())), x.end());
+}
+
+Shape ShapeDraw::GatherOperand(const OperatorDraft& draft, size_t index) {
+  return index == 1 ? AnyShape(0, 2) : WithAxis(draft, AnyShape());
+}
+
+Shape ShapeDraw::SplitOperand(const OperatorDraft& draft, size_t) {
+  Shape shape = WithAxis(draft, AnyShape());
+  const auto axis = static_cast<size_t>(KnownInt(draft, "axis").value_or(0));
+  shape[axis] = draft.outputs + random_.Between(0, size_);
+  return shape;
+}
+
+Shape ShapeDraw::ResizeOperand(const OperatorDraft& draft, size_t) {
+  const size_t rank = draft.want ? draft.want->size() : random_.Between(1, 4);
+  return AnyShape(static_cast<int>(rank), static_cast<int>(rank));
+}
+
+Shape ShapeDraw::TransposeOperand(const OperatorDraft& draft, size_t) {
+  const Ints* perm = KnownList(draft, "perm");
+  if (perm == nullptr) return draft.want ? *draft.want : AnyShape(1, 4);
+  Shape shape(perm->size());
+  for (int64_t& dim : shape) dim = Dim();
+  if (!draft.want || draft.want->size() != perm->size()) return shape;
+  for (size_t i = 0; i < perm->size(); ++i) shape[(*perm)[i]] = (*draft.want)[i];
+  return shape;
+}
+
+// Returns the shape that the reader wants, or one that broadcasts with the other operands.
+Shape ShapeDraw::PlainOperand(const OperatorDraft& draft, size_t index) {
   if (!Has(draft.op, kBinary) && draft.op != OpKind::kWhere) {
     return draft.want ? *draft.want : AnyShape(0);
   }
@@ -255,6 +237,28 @@ Shape ShapeDraw::Operand(const OperatorDraft& draft, size_t index) {
     if (i != index && draft.operands[i]) return Weaker(*draft.operands[i]);
   }
   return draft.want ? Weaker(*draft.want) : AnyShape(0);
+}
+
+Shape ShapeDraw::Operand(const OperatorDraft& draft, size_t index) {
+  using Draw = Shape (ShapeDraw::*)(const OperatorDraft&, size_t);
+  static constexpr std::pair<OpKind, Draw> kDraws[] = {
+      {OpKind::kMatMul, &ShapeDraw::MatMulOperand},
+      {OpKind::kConv, &ShapeDraw::ConvOperand},
+      {OpKind::kConcat, &ShapeDraw::ConcatOperand},
+      {OpKind::kMaxPool, &ShapeDraw::PoolOperand},
+      {OpKind::kAveragePool, &ShapeDraw::PoolOperand},
+      {OpKind::kBatchNorm, &ShapeDraw::BatchNormOperand},
+      {OpKind::kLayerNorm, &ShapeDraw::LayerNormOperand},
+      {OpKind::kRmsNorm, &ShapeDraw::LayerNormOperand},
+      {OpKind::kGather, &ShapeDraw::GatherOperand},
+      {OpKind::kSplit, &ShapeDraw::SplitOperand},
+      {OpKind::kResize, &ShapeDraw::ResizeOperand},
+      {OpKind::kTranspose, &ShapeDraw::TransposeOperand},
+  };
+  for (const auto& [op, draw] : kDraws) {
+    if (op == draft.op) return (this->*draw)(draft, index);
+  }
+  return PlainOperand(draft, index);
 }
 
 // ---- Attributes.
@@ -292,29 +296,25 @@ void ShapeDraw::WindowAttributes(OperatorDraft* draft) {
   if (draft->op == OpKind::kAveragePool) Default(draft, "count_include_pad", int64_t{Chance(50)});
 }
 
-void ShapeDraw::UnaryAttributes(OperatorDraft* draft) {
-  switch (draft->op) {
-    case OpKind::kLeakyRelu:
-      return Default(draft, "alpha", Chance(50) ? 0.25 : 0.5);
-    case OpKind::kHardSigmoid:
-      Default(draft, "alpha", Chance(50) ? 0.25 : 0.5);
-      return Default(draft, "beta", Chance(50) ? 0.25 : 0.5);
-    case OpKind::kClip:
-      if (Chance(10)) Default(draft, "max", -0.25);
-      Default(draft, "min", Chance(50) ? 0.0 : Chance(50) ? -0.5 : 0.25);
-      return Default(draft, "max", Chance(50) ? 0.75 : 6.0);
-    case OpKind::kGelu:
-      return Default(draft, "approximate", std::string(Chance(50) ? "tanh" : "none"));
-    case OpKind::kCast: {
-      static constexpr DType kTypes[] = {DType::kFloat32, DType::kInt64, DType::kBool};
-      const bool any = draft->want_dtype == DType::kFloat64 && Chance(75);
-      const DType to = any ? kTypes[random_.Below(std::size(kTypes))] : draft->want_dtype;
-      return Default(draft, "to", static_cast<int64_t>(to));
-    }
-    case OpKind::kMod:  // Not unary, but it needs the same switch.
-      return Default(draft, "fmod", int64_t{Chance(50)});
-    default:
-      return;
+// Numbers are simple fractions and flags; clip, gelu and cast need more.
+void ShapeDraw::ElementwiseAttributes(OperatorDraft* draft) {
+  if (draft->op == OpKind::kClip) {
+    if (Chance(10)) Default(draft, "max", -0.25);
+    Default(draft, "min", Chance(50) ? 0.0 : Chance(50) ? -0.5 : 0.25);
+    return Default(draft, "max", Chance(50) ? 0.75 : 6.0);
+  }
+  if (draft->op == OpKind::kGelu) {
+    return Default(draft, "approximate", std::string(Chance(50) ? "tanh" : "none"));
+  }
+  if (draft->op == OpKind::kCast) {
+    static constexpr DType kTypes[] = {DType::kFloat32, DType::kInt64, DType::kBool};
+    const bool any = draft->want_dtype == DType::kFloat64 && Chance(75);
+    const DType to = any ? kTypes[random_.Below(std::size(kTypes))] : draft->want_dtype;
+    return Default(draft, "to", static_cast<int64_t>(to));
+  }
+  for (const AttributeSchema& schema : Info(draft->op).attributes) {
+    if (schema.kind == 'f') Default(draft, schema.name, Chance(50) ? 0.25 : 0.5);
+    if (schema.kind == 'i') Default(draft, schema.name, int64_t{Chance(50)});
   }
 }
 
@@ -338,7 +338,7 @@ void ShapeDraw::EarlyAttributes(OperatorDraft* draft) {
     for (size_t i = perm.size(); i > 1; --i) std::swap(perm[i - 1], perm[random_.Below(i)]);
     draft->attributes.Set("perm", perm);
   }
-  UnaryAttributes(draft);
+  if (Has(draft->op, kElementwise)) ElementwiseAttributes(draft);
 }
 
 void ShapeDraw::SliceRanges(OperatorDraft* draft, const Shape& x) {

@@ -47,8 +47,17 @@ class ShapeDraw {
   Shape MatMulOperand(const OperatorDraft& draft, size_t index);
   Shape NewMatMulOperand(const OperatorDraft& draft, size_t index);
   Shape ConcatOperand(const OperatorDraft& draft, size_t index);
+  Shape PoolOperand(const OperatorDraft& draft, size_t index);
+  Shape BatchNormOperand(const OperatorDraft& draft, size_t index);
+  Shape WithAxis(const OperatorDraft& draft, Shape shape);
+  Shape LayerNormOperand(const OperatorDraft& draft, size_t index);
+  Shape GatherOperand(const OperatorDraft& draft, size_t index);
+  Shape SplitOperand(const OperatorDraft& draft, size_t index);
+  Shape ResizeOperand(const OperatorDraft& draft, size_t index);
+  Shape TransposeOperand(const OperatorDraft& draft, size_t index);
+  Shape PlainOperand(const OperatorDraft& draft, size_t index);
   void WindowAttributes(OperatorDraft* draft);
-  void UnaryAttributes(OperatorDraft* draft);
+  void ElementwiseAttributes(OperatorDraft* draft);
   void SliceRanges(OperatorDraft* draft, const Shape& x);
   void PadSizes(OperatorDraft* draft, const Shape& x);
   void SplitSizes(OperatorDraft* draft);

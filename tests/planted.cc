@@ -148,8 +148,7 @@ StatusOr<Graph> WrongHalves(const Graph& graph, int place, int64_t shift, bool s
 
 bool IsActivation(const Graph& graph, NodeId id) {
   const OpKind op = graph.node(id).op;
-  return Has(op, kUnary) && op != OpKind::kCast && op != OpKind::kNot &&
-         IsFloat(graph.node(id).outputs[0].dtype);
+  return Has(op, kUnary) && op != OpKind::kCast && IsFloat(graph.node(id).outputs[0].dtype);
 }
 
 StatusOr<Graph> DropActivation(const Graph& graph, int place, MemoryWeights*) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <map>
 #include <set>
@@ -13,6 +14,7 @@
 #include "device/cuda/launch/host_device.h"
 #include "device/open_device.h"
 #include "device/sim/sim_device.h"
+#include "graph/function_cases.h"
 #include "graph/text_form.h"
 
 namespace ag {
@@ -108,6 +110,39 @@ TEST(ConformanceCases, RunFromFlushedCaches) {
   if (OpenDevice(kGpu).ok()) devices.emplace_back(kGpu);
   for (const std::string& device : devices) {
     EXPECT_EQ(ToString(CheckColdRuns(OpenOnce(device), NetworkCases()[0].text)), "OK") << device;
+  }
+}
+
+// Returns whether oneDNN's relu and clip, which give a bound for NaN, stand behind a product.
+bool LosesNan(const std::string& device, OpKind op) {
+  return device == "cpu" && (op == OpKind::kRelu || op == OpKind::kHardSigmoid);
+}
+
+// NaN, infinities and large values through every function: alone, and fused behind a product.
+TEST(ConformanceCases, FunctionsGiveTheExpectedValues) {
+  std::vector<std::string> devices = {"cpu", "cuda_host"};
+  if (OpenDevice(kGpu).ok()) devices.emplace_back(kGpu);
+  for (const std::string& device : devices) {
+    for (const FunctionCase& c : FunctionCases()) {
+      const std::string alone = StatementsOf(c, fmt::format("[{}]", c.x.size()));
+      std::vector<std::vector<double>> inputs{c.x};
+      if (c.y.size() > 0) inputs.push_back(c.y);
+      std::vector<double> expected = c.expected;
+      EXPECT_EQ(ToString(CheckValues(OpenOnce(device), alone, inputs, expected)), "OK")
+          << c.name << " on " << device;
+      if (!Has(OpOf(c), kActivation)) continue;
+      if (LosesNan(device, OpOf(c))) {
+        ASSERT_TRUE(std::isnan(expected.back()));
+        expected.pop_back();
+        inputs[0].pop_back();
+      }
+      const std::string fused = StatementsOf(
+          c, "",
+          fmt::format("input i f32[{},1]; w = const f32[1,1] {{1}}; x = matmul(i, w); ",
+                      expected.size()));
+      EXPECT_EQ(ToString(CheckValues(OpenOnce(device), fused, inputs, expected)), "OK")
+          << c.name << " fused on " << device;
+    }
   }
 }
 

@@ -1,4 +1,8 @@
+#include <deque>
+#include <set>
+
 #include "device/conformance/cases.h"
+#include "graph/function_cases.h"
 
 namespace ag {
 namespace {
@@ -6,31 +10,15 @@ namespace {
 // clang-format off
 constexpr ConformanceCase kOperatorCases[] = {
     // Element-wise, one operand.
-    {"relu", "input x f32[3,1037]; output y = relu(x)"},
+    {"relu long", "input x f32[3,1037]; output y = relu(x)"},
     {"relu rank 4", "input x f32[2,16,5,7]; output y = relu(x)"},
     {"relu scalar", "input x f32[]; output y = relu(x)"},
     {"relu empty", "input x f32[0,4]; output y = relu(x)"},
     {"relu i64", "input x i64[9]; output y = relu(x)"},
-    {"leaky_relu", "input x f32[2,33]; output y = leaky_relu(x) alpha=0.2"},
-    {"sigmoid", "input x f32[2,33]; output y = sigmoid(x)"},
     {"sigmoid f64", "input x f64[2,33]; output y = sigmoid(x)"},
-    {"tanh", "input x f32[2,33]; output y = tanh(x)"},
-    {"hard_sigmoid", "input x f32[2,33]; output y = hard_sigmoid(x) alpha=0.3 beta=0.4"},
-    {"hard_swish", "input x f32[2,33]; output y = hard_swish(x)"},
-    {"swish", "input x f32[2,33]; output y = swish(x)"},
     {"gelu", "input x f32[2,33]; output y = gelu(x)"},
     {"gelu tanh", "input x f32[2,33]; output y = gelu(x) approximate=tanh"},
-    {"erf", "input x f32[2,33]; output y = erf(x)"},
-    {"exp", "input x f32[2,33]; output y = exp(x)"},
-    {"log", "input x f32[2,33]; output y = log(abs(x))"},
-    {"sqrt", "input x f32[2,33]; output y = sqrt(abs(x))"},
-    {"neg", "input x f32[2,33]; output y = neg(x)"},
     {"neg i32", "input x i32[2,33]; output y = neg(x)"},
-    {"abs", "input x f32[2,33]; output y = abs(x)"},
-    {"reciprocal", "input x f32[2,33]; output y = reciprocal(x)"},
-    {"floor", "input x f32[2,33]; output y = floor(x)"},
-    {"ceil", "input x f32[2,33]; output y = ceil(x)"},
-    {"not", "input x bool[2,33]; output y = not(x)"},
     {"clip", "input x f32[2,33]; output y = clip(x) min=-0.5 max=0.75"},
     {"clip one-sided", "input x f32[2,33]; output y = clip(x) max=0.75"},
     {"cast to i64", "input x f32[2,33]; output y = cast(x) to=i64"},
@@ -66,8 +54,6 @@ constexpr ConformanceCase kOperatorCases[] = {
     {"equal", "input a i64[4,6]; input b i64[6]; output y = equal(a, b)"},
     {"greater", "input a f32[4,6]; input b f32[6]; output y = greater(a, b)"},
     {"less", "input a f32[4,6]; input b f32[4,1]; output y = less(a, b)"},
-    {"and", "input a bool[4,6]; input b bool[6]; output y = and(a, b)"},
-    {"or", "input a bool[4,6]; input b bool[4,1]; output y = or(a, b)"},
     {"where", "input c bool[4,1]; input a f32[4,6]; input b f32[6]; output y = where(c, a, b)"},
     {"where i64", "input c bool[6]; input a i64[4,6]; input b i64[1]; output y = where(c, a, b)"},
     // Convolutions.
@@ -207,8 +193,33 @@ constexpr ConformanceCase kOperatorCases[] = {
 };
 // clang-format on
 
+// What an activation may be fused behind.
+constexpr std::string_view kConvolved =
+    "input i f32[1,16,8,8]; w = const f32[32,16,3,3] seed 1; b = const f32[32] seed 2; x = conv(i, "
+    "w, b) strides=[1,1] pads=[1,1,1,1] dilations=[1,1]; ";
+constexpr std::string_view kMultiplied =
+    "input i f32[7,19]; w = const f32[19,23] seed 1; x = matmul(i, w); ";
+
 }  // namespace
 
-std::span<const ConformanceCase> OperatorCases() { return kOperatorCases; }
+std::span<const ConformanceCase> OperatorCases() {
+  static const std::vector<ConformanceCase>& cases = *[] {
+    auto* all = new std::vector(std::begin(kOperatorCases), std::end(kOperatorCases));
+    auto* texts = new std::deque<std::string>;
+    const auto add = [&](const FunctionCase& c, const std::string& where, std::string text) {
+      const std::string& name = texts->emplace_back(std::string(c.name) + where);
+      all->push_back({name, texts->emplace_back(std::move(text))});
+    };
+    std::set<OpKind> seen;
+    for (const FunctionCase& c : FunctionCases()) {
+      add(c, "", StatementsOf(c, "[2,33]"));
+      if (!Has(OpOf(c), kActivation) || !seen.insert(OpOf(c)).second) continue;
+      add(c, " after conv", StatementsOf(c, "", kConvolved));
+      add(c, " after matmul", StatementsOf(c, "", kMultiplied));
+    }
+    return all;
+  }();
+  return cases;
+}
 
 }  // namespace ag

@@ -203,6 +203,29 @@ Status CheckPlans(Device& device, std::string_view text, const std::string& prec
   return OkStatus();
 }
 
+Status CheckValues(Device& device, std::string_view text,
+                   const std::vector<std::vector<double>>& inputs,
+                   const std::vector<double>& expected) {
+  AG_LET(const Subject subject, Parse(text, "fp32"));
+  std::vector<Tensor> given;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    given.push_back(Tensor::FromDoubles(subject.inputs[i].type(), inputs[i]));
+  }
+  RooflineTimes times(device.spec());
+  AG_LET(const Plan plan, MakePlan(subject.graph, device.spec(), Policy(), times, {}, 1));
+  AG_LET(const std::unique_ptr<Executable> executable,
+         device.Build(subject.graph, plan, *subject.weights));
+  std::vector<Tensor> outputs = OutputsOf(subject.graph);
+  AG_TRY(executable->Run(given, outputs));
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const double want = expected[i], got = outputs[0].At(static_cast<int64_t>(i));
+    if (want == got || (std::isnan(want) && std::isnan(got))) continue;
+    if (std::abs(want - got) <= 2e-6 * std::max(1.0, std::abs(want))) continue;
+    return Err(StatusCode::kInternal, "element {}: expected {}, got {}", i, want, got);
+  }
+  return OkStatus();
+}
+
 Status CheckColdRuns(Device& device, std::string_view text, const std::string& precision) {
   const Policy policy{.precision = precision, .cold_cache = true};
   AG_LET(const Subject subject, Parse(text, precision));

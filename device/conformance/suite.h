@@ -16,6 +16,12 @@ namespace ag {
 // two runs of one executable are bit-identical, and the trace has every launched group once.
 Status CheckPlans(Device& device, std::string_view text, const std::string& precision = "fp32");
 
+// Checks that the grouped plan gives the expected values of one output, element by element. Values
+// of `inputs` that a precision below f32 would round are not for this.
+Status CheckValues(Device& device, std::string_view text,
+                   const std::vector<std::vector<double>>& inputs,
+                   const std::vector<double>& expected);
+
 // Checks that cold runs of a plan return a time, twice, and do not change what the next run
 // computes. On a device whose spec says that caches cannot be flushed, checks for kUnimplemented.
 Status CheckColdRuns(Device& device, std::string_view text, const std::string& precision = "fp32");

@@ -1,9 +1,11 @@
 #include "device/cpu/block_ops.h"
 
 #include <cmath>
+#include <span>
 #include <type_traits>
 
 #include "device/cpu/fast_math.h"
+#include "graph/function_numbers.h"
 
 namespace ag::cpu {
 namespace {
@@ -34,6 +36,35 @@ AG_INLINE T GeluByTanh(T x) {
   return T(0.5) * x * (T(1) + FastTanh(inner));
 }
 
+// The functions of the operator table; those of fast_math.h take the place of C's.
+namespace functions {
+
+template <class T>
+AG_INLINE T Log1p(T x) {
+  return FastLog1p(x);
+}
+#define MATH(Name, word)                         \
+  template <class T>                             \
+  AG_INLINE T Name(T x) {                        \
+    if constexpr (requires { Fast##Name(x); }) { \
+      return Fast##Name(x);                      \
+    } else {                                     \
+      return std::word(x);                       \
+    }                                            \
+  }
+#define FUNCTION(Name, parameters, arguments, ...)      \
+  template <class T>                                    \
+  AG_INLINE T Name parameters {                         \
+    if constexpr (requires { Fast##Name arguments; }) { \
+      return Fast##Name arguments;                      \
+    } else {                                            \
+      return __VA_ARGS__;                               \
+    }                                                   \
+  }
+#include "graph/functions.def"
+
+}  // namespace functions
+
 template <class T>
 AG_INLINE T Clamp(T x, T low, T high) {
   const T raised = x < low ? low : x;
@@ -53,34 +84,16 @@ T IntegerDiv(T x, T y) {
   return y == 0 ? T(0) : std::trunc(x / y);
 }
 
+#define FUNCTION(Name, parameters, arguments, ...) BLOCK(Name, functions::Name arguments)
+#define MATH(Name, word) FUNCTION(Name, , (x))
+#include "graph/functions.def"
 BLOCK(Copy, x)
-BLOCK(Relu, x < 0 ? 0 : x)
-BLOCK(LeakyRelu, x < 0 ? p * x : x)
-BLOCK(Sigmoid, FastSigmoid(x))
-BLOCK(Tanh, FastTanh(x))
-BLOCK(HardSigmoid, Clamp(p* x + q, decltype(x + 0)(0), decltype(x + 0)(1)))
-BLOCK(HardSwish, x* Clamp(x + 3, decltype(x + 0)(0), decltype(x + 0)(6)) / 6)
-BLOCK(Swish, x* FastSigmoid(x))
 BLOCK(GeluErf, Gelu(x))
 BLOCK(GeluTanh, GeluByTanh(x))
-BLOCK(Erf, FastErf(x))
-BLOCK(Exp, FastExp(x))
-BLOCK(Log, std::log(x))
-BLOCK(Sqrt, std::sqrt(x))
-BLOCK(Neg, -x)
-BLOCK(Abs, std::abs(x))
-BLOCK(Reciprocal, 1 / x)
-BLOCK(ReciprocalOfInteger, x == 0 ? 0 : std::trunc(1 / x))
-BLOCK(Floor, std::floor(x))
-BLOCK(Ceil, std::ceil(x))
-BLOCK(Not, x == 0 ? 1 : 0)
 BLOCK(IsSet, x == 0 ? 0 : 1)
 BLOCK(Trunc, std::trunc(x))
 BLOCK(Clip, Clamp(x, p, q))
-BLOCK(Add, x + y)
 BLOCK(AddNumber, x + p)
-BLOCK(Sub, x - y)
-BLOCK(Mul, x* y)
 BLOCK(Div, x / y)
 BLOCK(DivOfIntegers, IntegerDiv(x, y))
 BLOCK(Pow, std::pow(x, y))
@@ -89,11 +102,8 @@ BLOCK(Min, (x < y || x != x) ? x : y)
 BLOCK(Max, (x > y || x != x) ? x : y)
 BLOCK(ModC, y == 0 ? 0 * y / y : std::fmod(x, y))
 BLOCK(ModPython, PythonMod(x, y))
-BLOCK(Equal, x == y ? 1 : 0)
 BLOCK(Greater, x > y ? 1 : 0)
 BLOCK(Less, x < y ? 1 : 0)
-BLOCK(And, (x != 0 && y != 0) ? 1 : 0)
-BLOCK(Or, (x != 0 || y != 0) ? 1 : 0)
 BLOCK(Where, x != 0 ? y : z)
 BLOCK(ScaleShift, x* y + z)
 
@@ -115,99 +125,42 @@ BlockFn<T> CastTo(DType to) {
   return IsInteger(to) ? PICK(Trunc) : PICK(Copy);
 }
 
-// Returns a unary operator. Integers come with T = double.
+// The operators that one loop computes for all element types and attributes.
 template <class T>
-BlockOp<T> UnaryOf(const Node& node) {
-  const auto number = [&](std::string_view name) { return static_cast<T>(node.Float(name)); };
-  const bool integer = IsInteger(node.outputs[0].dtype);
-  switch (node.op) {
-    case OpKind::kRelu:
-      return {PICK(Relu)};
-    case OpKind::kLeakyRelu:
-      return {PICK(LeakyRelu), number("alpha")};
-    case OpKind::kSigmoid:
-      return {PICK(Sigmoid)};
-    case OpKind::kTanh:
-      return {PICK(Tanh)};
-    case OpKind::kHardSigmoid:
-      return {PICK(HardSigmoid), number("alpha"), number("beta")};
-    case OpKind::kHardSwish:
-      return {PICK(HardSwish)};
-    case OpKind::kSwish:
-      return {PICK(Swish)};
-    case OpKind::kGelu:
-      return {node.attributes->String("approximate") == "none" ? PICK(GeluErf) : PICK(GeluTanh)};
-    case OpKind::kErf:
-      return {PICK(Erf)};
-    case OpKind::kExp:
-      return {PICK(Exp)};
-    case OpKind::kLog:
-      return {PICK(Log)};
-    case OpKind::kSqrt:
-      return {PICK(Sqrt)};
-    case OpKind::kNeg:
-      return {PICK(Neg)};
-    case OpKind::kAbs:
-      return {PICK(Abs)};
-    case OpKind::kReciprocal:
-      return {integer ? PICK(ReciprocalOfInteger) : PICK(Reciprocal)};
-    case OpKind::kFloor:
-      return {PICK(Floor)};
-    case OpKind::kCeil:
-      return {PICK(Ceil)};
-    case OpKind::kNot:
-      return {PICK(Not)};
-    case OpKind::kClip:
-      return {PICK(Clip), number("min"), number("max")};
-    case OpKind::kCast:
-      return {CastTo<T>(static_cast<DType>(node.Int("to")))};
-    default:
-      return {};
-  }
-}
-
+struct BlockRow {
+  OpKind op;
+  BlockFn<T> run;
+};
 template <class T>
-BlockOp<T> BinaryOf(const Node& node) {
-  const bool integer = IsInteger(node.outputs[0].dtype);
-  switch (node.op) {
-    case OpKind::kAdd:
-      return {PICK(Add)};
-    case OpKind::kSub:
-      return {PICK(Sub)};
-    case OpKind::kMul:
-      return {PICK(Mul)};
-    case OpKind::kDiv:
-      return {integer ? PICK(DivOfIntegers) : PICK(Div)};
-    case OpKind::kPow:
-      return {integer ? PICK(PowOfIntegers) : PICK(Pow)};
-    case OpKind::kMin:
-      return {PICK(Min)};
-    case OpKind::kMax:
-      return {PICK(Max)};
-    case OpKind::kMod:
-      return {node.Int("fmod") != 0 ? PICK(ModC) : PICK(ModPython)};
-    case OpKind::kEqual:
-      return {PICK(Equal)};
-    case OpKind::kGreater:
-      return {PICK(Greater)};
-    case OpKind::kLess:
-      return {PICK(Less)};
-    case OpKind::kAnd:
-      return {PICK(And)};
-    case OpKind::kOr:
-      return {PICK(Or)};
-    case OpKind::kWhere:
-      return {PICK(Where)};
-    default:
-      return {};
-  }
+std::span<const BlockRow<T>> BlockRows() {
+  static const BlockRow<T> rows[] = {
+#define FUNCTION(Name, parameters, arguments, ...) {OpKind::k##Name, PICK(Name)},
+#define MATH(Name, word) FUNCTION(Name, , )
+#include "graph/functions.def"
+      {OpKind::kMin, PICK(Min)},   {OpKind::kMax, PICK(Max)},     {OpKind::kGreater, PICK(Greater)},
+      {OpKind::kLess, PICK(Less)}, {OpKind::kWhere, PICK(Where)},
+  };
+  return rows;
 }
 
 }  // namespace
 
 template <class T>
 BlockOp<T> BlockOpOf(const Node& node) {
-  return Has(node.op, kUnary) ? UnaryOf<T>(node) : BinaryOf<T>(node);
+  for (const BlockRow<T>& row : BlockRows<T>()) {
+    if (row.op != node.op) continue;
+    const auto [p, q] = FunctionNumbers(node);
+    return {row.run, static_cast<T>(p), static_cast<T>(q)};
+  }
+  const bool integer = IsInteger(node.outputs[0].dtype);  // Integers come with T = double.
+  const auto number = [&](std::string_view name) { return static_cast<T>(node.Float(name)); };
+  if (node.op == OpKind::kDiv) return {integer ? PICK(DivOfIntegers) : PICK(Div)};
+  if (node.op == OpKind::kPow) return {integer ? PICK(PowOfIntegers) : PICK(Pow)};
+  if (node.op == OpKind::kMod) return {node.Int("fmod") != 0 ? PICK(ModC) : PICK(ModPython)};
+  if (node.op == OpKind::kClip) return {PICK(Clip), number("min"), number("max")};
+  if (node.op == OpKind::kCast) return {CastTo<T>(static_cast<DType>(node.Int("to")))};
+  AG_CHECK(node.op == OpKind::kGelu);
+  return {node.attributes->String("approximate") == "none" ? PICK(GeluErf) : PICK(GeluTanh)};
 }
 template BlockOp<float> BlockOpOf<float>(const Node& node);
 template BlockOp<double> BlockOpOf<double>(const Node& node);

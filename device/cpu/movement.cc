@@ -132,35 +132,28 @@ class Builder {
   // Returns true when only whole blocks of channels move.
   bool SuitsBlocks(int64_t block) const {
     const auto channels = [&](const TensorType& type) { return type.shape[1]; };
-    switch (node_.op) {
-      case OpKind::kConcat: {
-        if (node_.Int("axis") != 1) return true;
-        for (size_t i = 0; i + 1 < node_.inputs.size(); ++i) {
-          if (channels(context_.graph.type(node_.inputs[i])) % block != 0) return false;
-        }
-        return true;
+    if (node_.op == OpKind::kConcat) {
+      if (node_.Int("axis") != 1) return true;
+      for (size_t i = 0; i + 1 < node_.inputs.size(); ++i) {
+        if (channels(context_.graph.type(node_.inputs[i])) % block != 0) return false;
       }
-      case OpKind::kSplit: {
-        if (node_.Int("axis") != 1) return true;
-        const Ints& sizes = node_.IntList("sizes");
-        return std::all_of(sizes.begin(), sizes.end() - 1,
-                           [&](int64_t size) { return size % block == 0; });
-      }
-      case OpKind::kSlice: {
-        const SliceRange range = ChannelRange();
-        const int64_t left = channels(context_.graph.type(node_.inputs[0])) - range.start;
-        return range.step == 1 && range.start % block == 0 &&
-               (range.count % block == 0 || range.count == left);
-      }
-      case OpKind::kPad: {
-        const Ints& pads = node_.IntList("pads");
-        const bool zero = node_.Float("value") == 0 || channels(node_.outputs[0]) % block == 0;
-        return zero && pads[1] == 0 && pads[5] == 0 &&
-               node_.attributes->String("mode") == "constant";
-      }
-      default:
-        return false;
+      return true;
     }
+    if (node_.op == OpKind::kSplit) {
+      const Ints& sizes = node_.IntList("sizes");
+      return node_.Int("axis") != 1 || std::all_of(sizes.begin(), sizes.end() - 1,
+                                                   [&](int64_t size) { return size % block == 0; });
+    }
+    if (node_.op == OpKind::kSlice) {
+      const SliceRange range = ChannelRange();
+      const int64_t left = channels(context_.graph.type(node_.inputs[0])) - range.start;
+      return range.step == 1 && range.start % block == 0 &&
+             (range.count % block == 0 || range.count == left);
+    }
+    if (node_.op != OpKind::kPad) return false;
+    const Ints& pads = node_.IntList("pads");
+    const bool zero = node_.Float("value") == 0 || channels(node_.outputs[0]) % block == 0;
+    return zero && pads[1] == 0 && pads[5] == 0 && node_.attributes->String("mode") == "constant";
   }
 
   Box In(size_t i) const {
@@ -186,24 +179,14 @@ class Builder {
   }
 
   Status AddMoves() {
-    switch (node_.op) {
-      case OpKind::kConcat:
-        return Concat();
-      case OpKind::kSplit:
-        return Split();
-      case OpKind::kSlice:
-        return Slice();
-      case OpKind::kTranspose:
-        return Transpose();
-      case OpKind::kReshape:
-        return Reshape();
-      case OpKind::kExpand:
-        return Expand();
-      case OpKind::kPad:
-        return Pad();
-      default:
-        return Err(StatusCode::kUnimplemented, "{}: not a movement", Info(node_.op).name);
-    }
+    if (node_.op == OpKind::kConcat) return Concat();
+    if (node_.op == OpKind::kSplit) return Split();
+    if (node_.op == OpKind::kSlice) return Slice();
+    if (node_.op == OpKind::kTranspose) return Transpose();
+    if (node_.op == OpKind::kReshape) return Reshape();
+    if (node_.op == OpKind::kExpand) return Expand();
+    if (node_.op == OpKind::kPad) return Pad();
+    return Err(StatusCode::kUnimplemented, "{}: not a movement", Info(node_.op).name);
   }
 
   Status Concat() {

@@ -2,35 +2,48 @@
 
 #include <algorithm>
 
+#include "graph/function_numbers.h"
+
 namespace ag::cpu {
 namespace {
 
+using Algorithm = dnnl::algorithm;
+
+// What oneDNN 2.6 computes as we define it, with the number p of graph/functions.def as its alpha.
 struct Eltwise {
-  dnnl::algorithm algorithm;
-  float alpha = 0;
-  float beta = 0;
+  OpKind op;
+  Algorithm algorithm;
+};
+constexpr Eltwise kEltwise[] = {
+    {OpKind::kRelu, Algorithm::eltwise_relu},
+    {OpKind::kLeakyRelu, Algorithm::eltwise_relu},
+    {OpKind::kSigmoid, Algorithm::eltwise_logistic},
+    {OpKind::kTanh, Algorithm::eltwise_tanh},
+    {OpKind::kHardSwish, Algorithm::eltwise_hardswish},
 };
 
-// Returns the oneDNN operations of a unary operator, where oneDNN 2.6 computes it as we define it.
-// HardSigmoid takes two.
-std::vector<Eltwise> EltwiseOf(const Node& node) {
-  using A = dnnl::algorithm;
+// Appends a unary operator, maybe as two operations of oneDNN. Returns false when it has no form.
+bool AppendUnary(const Node& node, Tail* tail) {
   const auto number = [&](std::string_view name) { return static_cast<float>(node.Float(name)); };
-  if (node.op == OpKind::kRelu) return {{A::eltwise_relu}};
-  if (node.op == OpKind::kLeakyRelu) return {{A::eltwise_relu, number("alpha")}};
-  if (node.op == OpKind::kSigmoid) return {{A::eltwise_logistic}};
-  if (node.op == OpKind::kTanh) return {{A::eltwise_tanh}};
-  if (node.op == OpKind::kSwish) return {{A::eltwise_swish, 1}};
-  if (node.op == OpKind::kHardSwish) return {{A::eltwise_hardswish}};
-  if (node.op == OpKind::kClip) return {{A::eltwise_clip, number("min"), number("max")}};
+  const auto append = [&](Algorithm algorithm, float alpha, float beta) {
+    tail->ops.append_eltwise(1.0f, algorithm, alpha, beta);
+    return true;
+  };
+  for (const Eltwise& row : kEltwise) {
+    if (row.op != node.op) continue;
+    return append(row.algorithm, static_cast<float>(FunctionNumbers(node)[0]), 0);
+  }
+  if (node.op == OpKind::kSwish) return append(Algorithm::eltwise_swish, 1, 0);
+  if (node.op == OpKind::kClip) {
+    return append(Algorithm::eltwise_clip, number("min"), number("max"));
+  }
   if (node.op == OpKind::kHardSigmoid) {
-    return {{A::eltwise_linear, number("alpha"), number("beta")}, {A::eltwise_clip, 0, 1}};
+    append(Algorithm::eltwise_linear, number("alpha"), number("beta"));
+    return append(Algorithm::eltwise_clip, 0, 1);
   }
-  if (node.op == OpKind::kGelu) {
-    const bool none = node.attributes->String("approximate") == "none";
-    return {{none ? A::eltwise_gelu_erf : A::eltwise_gelu_tanh}};
-  }
-  return {};
+  if (node.op != OpKind::kGelu) return false;
+  const bool none = node.attributes->String("approximate") == "none";
+  return append(none ? Algorithm::eltwise_gelu_erf : Algorithm::eltwise_gelu_tanh, 0, 0);
 }
 
 bool AppendBinary(const GroupContext& context, size_t i, const OperandDesc& desc, Tail* tail) {
@@ -43,14 +56,6 @@ bool AppendBinary(const GroupContext& context, size_t i, const OperandDesc& desc
   tail->operands.push_back({tail->ops.len(), node.inputs[other], operand.desc, operand.given});
   tail->ops.append_binary(dnnl::algorithm::binary_add, operand.desc);
   return true;
-}
-
-bool AppendUnary(const Node& node, Tail* tail) {
-  const std::vector<Eltwise> steps = EltwiseOf(node);
-  for (const Eltwise& step : steps) {
-    tail->ops.append_eltwise(1.0f, step.algorithm, step.alpha, step.beta);
-  }
-  return !steps.empty();
 }
 
 }  // namespace

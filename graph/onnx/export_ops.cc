@@ -8,6 +8,7 @@
 
 #include "graph/onnx/exporter.h"
 #include "graph/resize.h"
+#include "graph/text_form.h"
 
 namespace ag {
 namespace {
@@ -49,15 +50,20 @@ OnnxAttribute Translate(const AttributeSchema& schema, const Attributes& attribu
 }
 
 // Writes an operator that ONNX has under its own name, with the table's attributes except
-// `left_out`.
-Status WritePlain(const Out& out, std::string_view left_out = "") {
+// `left_out`. Returns the name of the result.
+std::string AppendPlain(const Out& out, std::string_view left_out = "") {
   const OpInfo& info = Info(out.node.op);
   std::vector<OnnxAttribute> attributes;
   for (const AttributeSchema& schema : info.attributes) {
     if (schema.name == left_out) continue;
     attributes.push_back(Translate(schema, *out.node.attributes));
   }
-  return out.Last(info.onnx_name, out.in, std::move(attributes));
+  return out.to.Append(info.onnx_name, out.in, std::move(attributes), out.out);
+}
+
+Status WritePlain(const Out& out, std::string_view left_out = "") {
+  AppendPlain(out, left_out);
+  return OkStatus();
 }
 
 StatusOr<bool> IsZero(const Out& out, size_t operand) {
@@ -156,10 +162,9 @@ Status WriteSoftmax(const Out& out) {
 }
 
 Status WriteLayerNorm(const Out& out) {
-  const int64_t axis = out.node.Int("axis");
-  if (out.to.opset() >= 17) return WritePlain(out);
   Ints axes;
-  for (int64_t i = axis; i < static_cast<int64_t>(out.InShape(0).size()); ++i) axes.push_back(i);
+  for (int64_t i = out.node.Int("axis"); i < static_cast<int64_t>(out.InShape(0).size()); ++i)
+    axes.push_back(i);
   const std::vector<OnnxAttribute> reduce = {IntsAttribute("axes", axes),
                                              IntAttribute("keepdims", 1)};
   const std::string mean = out.Step("ReduceMean", {out.in[0]}, reduce);
@@ -202,18 +207,6 @@ Status WriteGelu(const Out& out) {
   y = out.Step("Add", {y, out.Scalar(1)});
   y = out.Step("Mul", {x, y});
   return out.Last("Mul", {y, out.Scalar(0.5)});
-}
-
-Status WriteSwish(const Out& out) {
-  const std::string gate = out.Step("Sigmoid", out.in);
-  return out.Last("Mul", {out.in[0], gate});
-}
-
-Status WriteHardSwish(const Out& out) {
-  if (out.to.opset() >= 14) return WritePlain(out);
-  const std::string gate = out.Step(
-      "HardSigmoid", out.in, {FloatAttribute("alpha", 1.0 / 6), FloatAttribute("beta", 0.5)});
-  return out.Last("Mul", {out.in[0], gate});
 }
 
 Status CheckNumbers(const Out& out) {
@@ -299,65 +292,60 @@ Status WriteOpaque(const Out& out) {
   return OkStatus();
 }
 
-Status Write(const Out& out) {
-  switch (out.node.op) {
-    case OpKind::kInput:
-    case OpKind::kConstant:
-      return OkStatus();
-    case OpKind::kOpaque:
-      return WriteOpaque(out);
-    // clang-format off
-    case OpKind::kRelu: case OpKind::kLeakyRelu: case OpKind::kSigmoid: case OpKind::kTanh:
-    case OpKind::kHardSigmoid: case OpKind::kErf: case OpKind::kExp: case OpKind::kLog:
-    case OpKind::kSqrt: case OpKind::kNeg: case OpKind::kAbs: case OpKind::kReciprocal:
-    case OpKind::kFloor: case OpKind::kCeil: case OpKind::kNot: case OpKind::kAdd:
-    case OpKind::kSub: case OpKind::kMul: case OpKind::kDiv: case OpKind::kPow: case OpKind::kMod:
-    case OpKind::kEqual: case OpKind::kGreater: case OpKind::kLess: case OpKind::kAnd:
-    case OpKind::kOr: case OpKind::kWhere: case OpKind::kMatMul: case OpKind::kMaxPool:
-    case OpKind::kBatchNorm: case OpKind::kConcat: case OpKind::kTranspose: case OpKind::kGather:
-      return WritePlain(out);
-    // clang-format on
-    case OpKind::kMin:
-    case OpKind::kMax:
-      return WriteMinMax(out);
-    case OpKind::kHardSwish:
-      return WriteHardSwish(out);
-    case OpKind::kSwish:
-      return WriteSwish(out);
-    case OpKind::kGelu:
-      return WriteGelu(out);
-    case OpKind::kClip:
-      return WriteClip(out);
-    case OpKind::kCast:
-      return WriteCast(out);
-    case OpKind::kConv:
-      return WriteConv(out);
-    case OpKind::kAveragePool:
-      return WriteAveragePool(out);
-    case OpKind::kReduceMean:
-    case OpKind::kReduceSum:
-    case OpKind::kReduceMax:
-      return WriteReduce(out);
-    case OpKind::kResize:
-      return WriteResize(out);
-    case OpKind::kSoftmax:
-      return WriteSoftmax(out);
-    case OpKind::kLayerNorm:
-      return WriteLayerNorm(out);
-    case OpKind::kRmsNorm:
-      return WriteRmsNorm(out);
-    case OpKind::kSplit:
-      return WriteSplit(out);
-    case OpKind::kSlice:
-      return WriteSlice(out);
-    case OpKind::kReshape:
-      return WriteReshape(out);
-    case OpKind::kExpand:
-      return WriteExpand(out);
-    case OpKind::kPad:
-      return WritePad(out);
+// What an older opset has instead of an operator, as the operator table says it.
+Status WriteExpression(const Out& out, const std::string& expression) {
+  const Edge x = out.node.inputs[0];
+  AG_LET(const Graph graph, ParseGraph(fmt::format("input x {}\noutput y = {}",
+                                                   out.to.graph().type(x).ToString(), expression),
+                                       nullptr));
+  std::vector<std::string> names(graph.size(), out.in[0]);
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    const Node& node = graph.node(id);
+    if (node.inputs.empty()) continue;
+    Out step{out.to, id, node, {}, {}};
+    for (const Edge operand : node.inputs) step.in.push_back(names[operand.node]);
+    if (id == graph.outputs()[0].edge.node) step.out = out.out;
+    names[id] = AppendPlain(step);
   }
-  return Err(StatusCode::kInternal, "no such operator");
+  return OkStatus();
+}
+
+// The operators whose form in ONNX is not the table's.
+constexpr std::pair<OpKind, Status (*)(const Out&)> kWriters[] = {
+    {OpKind::kOpaque, WriteOpaque},
+    {OpKind::kMin, WriteMinMax},
+    {OpKind::kMax, WriteMinMax},
+    {OpKind::kClip, WriteClip},
+    {OpKind::kCast, WriteCast},
+    {OpKind::kConv, WriteConv},
+    {OpKind::kAveragePool, WriteAveragePool},
+    {OpKind::kReduceMean, WriteReduce},
+    {OpKind::kReduceSum, WriteReduce},
+    {OpKind::kReduceMax, WriteReduce},
+    {OpKind::kResize, WriteResize},
+    {OpKind::kSoftmax, WriteSoftmax},
+    {OpKind::kSplit, WriteSplit},
+    {OpKind::kSlice, WriteSlice},
+    {OpKind::kReshape, WriteReshape},
+    {OpKind::kExpand, WriteExpand},
+    {OpKind::kPad, WritePad},
+    // Composites, for opsets that lack them.
+    {OpKind::kGelu, WriteGelu},
+    {OpKind::kLayerNorm, WriteLayerNorm},
+    {OpKind::kRmsNorm, WriteRmsNorm},
+};
+
+Status Write(const Out& out) {
+  const OpInfo& info = Info(out.node.op);
+  if (Has(info.kind, kLeaf)) return OkStatus();
+  const bool has = !info.onnx_name.empty() && out.to.opset() >= info.onnx_since;
+  if (has && Has(info.kind, kComposite)) return WritePlain(out);
+  for (const auto& [op, write] : kWriters) {
+    if (op == info.kind) return write(out);
+  }
+  if (has) return WritePlain(out);
+  if (!info.onnx_else.empty()) return WriteExpression(out, info.onnx_else);
+  return Err(StatusCode::kUnimplemented, "opset {} has no {}", out.to.opset(), info.onnx_name);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "base/bytes.h"
 #include "graph/evaluate.h"
+#include "graph/function_cases.h"
 #include "graph/onnx/onnx_testing.h"
 #include "graph/onnx/wire.h"
 #include "graph/text_form.h"
@@ -196,6 +197,46 @@ std::string CaseName(const ::testing::TestParamInfo<Case>& info) {
 }
 INSTANTIATE_TEST_SUITE_P(Table, ExportTest, ::testing::ValuesIn(kCases), CaseName);
 
+// Every function comes back from the oldest and the newest opset with its values.
+TEST(ExportFunctionTest, ComesBack) {
+  for (const FunctionCase& c : FunctionCases()) {
+    for (const int64_t opset : {11, 17}) {
+      SCOPED_TRACE(fmt::format("{}, opset {}", c.name, opset));
+      Parsed parsed;
+      std::string text = StatementsOf(c, fmt::format("[{}]", c.x.size()));
+      std::replace(text.begin(), text.end(), ';', '\n');
+      Parse(text.c_str(), parsed);
+      const auto bytes = ExportOnnx(parsed.graph, OriginOf(opset), parsed.weights);
+      const OpInfo& info = Info(OpOf(c));
+      if (opset < info.onnx_since && info.onnx_else.empty()) {
+        EXPECT_EQ(Message(bytes.status()),
+                  fmt::format("node {} ({}): opset {} has no {}", parsed.graph.size() - 1,
+                              info.text_name, opset, info.onnx_name));
+        continue;
+      }
+      ASSERT_TRUE(bytes.ok()) << ToString(bytes.status());
+      const auto again = ImportOnnx(*bytes, {}, *testing::NewBlobs());
+      ASSERT_TRUE(again.ok()) << ToString(again.status());
+      EXPECT_EQ(again->graph.digest() == parsed.graph.digest(),
+                opset >= info.onnx_since && !info.onnx_name.empty());
+      std::vector<Tensor> inputs;
+      for (const std::initializer_list<double> values : {c.x, c.y}) {
+        if (values.size() == 0) continue;
+        const Edge input{parsed.graph.inputs()[inputs.size()], 0};
+        inputs.push_back(Tensor::FromDoubles(parsed.graph.type(input), values));
+      }
+      const auto outputs = Evaluate(again->graph, inputs, MemoryWeights());
+      ASSERT_TRUE(outputs.ok()) << ToString(outputs.status());
+      for (size_t i = 0; i < c.expected.size(); ++i) {
+        const double want = c.expected.begin()[i], got = (*outputs)[0].At(static_cast<int64_t>(i));
+        const bool same = want == got || (std::isnan(want) && std::isnan(got));
+        EXPECT_TRUE(same || std::fabs(want - got) <= 1e-6 * std::max(1.0, std::fabs(want)))
+            << "element " << i << ": " << got << ", expected " << want;
+      }
+    }
+  }
+}
+
 TEST(ExportModelTest, KeepsOriginAndPlans) {
   Parsed parsed;
   Parse("input x f32[2]\noutput y = relu(x)", parsed);
@@ -234,12 +275,12 @@ TEST(ExportModelTest, OpaqueNodesComeBackEqual) {
   const auto blobs = testing::NewBlobs();
   const std::string bytes = testing::ModelFromText(
       "g (float[2,3] x, int64 i) => (float[2,3] y)"
-      "{ a = CumSum<exclusive = 1>(x, i) b = Selu(a) y = Relu(b) }");
+      "{ a = CumSum<exclusive = 1>(x, i) b = Hardmax(a) y = Relu(b) }");
   const auto imported = ImportOnnx(bytes, {}, *blobs);
   ASSERT_TRUE(imported.ok()) << ToString(imported.status());
   const auto exported = ExportOnnx(imported->graph, imported->origin, BlobWeights(blobs));
   ASSERT_TRUE(exported.ok()) << ToString(exported.status());
-  EXPECT_EQ(OpsOf(*exported), "CumSum Selu Relu");
+  EXPECT_EQ(OpsOf(*exported), "CumSum Hardmax Relu");
   const auto again = ImportOnnx(*exported, {}, *blobs);
   ASSERT_TRUE(again.ok()) << ToString(again.status());
   EXPECT_EQ(again->graph.digest(), imported->graph.digest());

@@ -53,7 +53,7 @@ TEST(Generate, WritesChains) {
 AG_DEVICE void chain_at(float x0, float x1, float& y0) {
   const float v0 = ag_get(x0) + ag_get(x1);
   const float v1 = v0 * ag_get(x0);
-  const float v2 = ag_relu(v1);
+  const float v2 = Relu(v1);
   ag_put(y0, v2);
 }
 
@@ -253,7 +253,7 @@ TEST(Generate, WritesThePaddingOfChannels) {
   EXPECT_EQ(chain.Text("v8/128"), R"(
 // Sigmoid by v8/128: f32[1,42,4,4] channels_last8 -> f32[1,42,4,4] channels_last8
 AG_DEVICE void chain_at(ag_f16 x0, ag_f16& y0) {
-  const float v0 = ag_sigmoid(ag_get(x0));
+  const float v0 = Sigmoid(ag_get(x0));
   ag_put(y0, v0);
 }
 

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "device/cuda/codegen/pointwise.h"
+#include "graph/function_numbers.h"
 
 namespace ag::cuda {
 namespace {
@@ -37,24 +38,14 @@ std::string Power(const Node& node, const std::string& x, const std::string& exp
   return fmt::format("ag_power({}, {})", x, exponent);
 }
 
-std::string Unary(const Node& node, const std::string& x, DType from) {
-  const DType dtype = node.outputs[0].dtype;
-  const auto number = [&](std::string_view name) { return Literal(node.Float(name), dtype); };
-  if (node.op == OpKind::kLeakyRelu)
-    return fmt::format("ag_leaky_relu({}, {})", x, number("alpha"));
-  if (node.op == OpKind::kHardSigmoid)
-    return fmt::format("ag_hard_sigmoid({}, {}, {})", x, number("alpha"), number("beta"));
-  if (node.op == OpKind::kGelu) {
-    return fmt::format("ag_gelu{}({})",
-                       node.attributes->String("approximate") == "tanh" ? "_tanh" : "", x);
+// Returns the call of the operator's function of graph/functions.def. `from`: the operands' type.
+std::string Function(const Node& node, std::span<const std::string> x, DType from) {
+  std::vector<std::string> arguments(x.begin(), x.end());
+  const std::array<double, 2> numbers = FunctionNumbers(node);
+  for (size_t i = 0; i < Info(node.op).attributes.size(); ++i) {
+    arguments.push_back(Literal(numbers[i], from));
   }
-  if (node.op == OpKind::kNeg) return fmt::format("-{}", x);
-  if (node.op == OpKind::kNot) return fmt::format("!{}", x);
-  if (node.op == OpKind::kReciprocal) return fmt::format("{} / {}", Literal(1, dtype), x);
-  if (node.op == OpKind::kClip) return Clip(node, x, dtype);
-  if (node.op == OpKind::kCast) return Cast(from, dtype, x);
-  // The prelude has the other functions by the operator's own name.
-  return fmt::format("ag_{}({})", Info(node.op).text_name, x);
+  return fmt::format("{}({})", Info(node.op).name, fmt::join(arguments, ", "));
 }
 
 }  // namespace
@@ -64,6 +55,8 @@ StatusOr<std::string> PointwiseExpression(const Graph& graph, const Node& node,
   if (node.op == OpKind::kAdd) return fmt::format("{} + {}", x[0], x[1]);
   if (node.op == OpKind::kSub) return fmt::format("{} - {}", x[0], x[1]);
   if (node.op == OpKind::kMul) return fmt::format("{} * {}", x[0], x[1]);
+  if (node.op == OpKind::kNeg) return fmt::format("-{}", x[0]);
+  if (node.op == OpKind::kNot) return fmt::format("!{}", x[0]);
   if (node.op == OpKind::kDiv) return fmt::format("ag_div({}, {})", x[0], x[1]);
   if (node.op == OpKind::kPow) return Power(node, x[0], x[1]);
   if (node.op == OpKind::kMin) return fmt::format("ag_min({}, {})", x[0], x[1]);
@@ -81,7 +74,14 @@ StatusOr<std::string> PointwiseExpression(const Graph& graph, const Node& node,
     return fmt::format("({} - {}) / ag_sqrt({} + {}) * {} + {}", x[0], x[3], x[4],
                        Literal(node.Float("epsilon"), node.outputs[0].dtype), x[1], x[2]);
   }
-  if (Has(node.op, kUnary)) return Unary(node, x[0], graph.type(node.inputs[0]).dtype);
+  const DType from = graph.type(node.inputs[0]).dtype;
+  if (node.op == OpKind::kClip) return Clip(node, x[0], from);
+  if (node.op == OpKind::kCast) return Cast(from, node.outputs[0].dtype, x[0]);
+  if (node.op == OpKind::kGelu) {
+    const bool none = node.attributes->String("approximate") == "none";
+    return fmt::format("ag_gelu{}({})", none ? "" : "_tanh", x[0]);
+  }
+  if (Has(node.op, kElementwise)) return Function(node, x, from);
   return Err(StatusCode::kUnimplemented, "is not element-wise");
 }
 

@@ -16,8 +16,19 @@ std::string_view TextOf(std::string_view name) {
   return {};
 }
 
+// The functions of the operator table, by the operators' names.
+constexpr std::string_view kFunctions =
+    "\nAG_MATH(log1p)\ntemplate <class T>\nAG_DEVICE T Log1p(T x) { return ag_log1p(x); }\n"
+#define MATH(Name, word)                                                                          \
+  "AG_MATH(" #word ")\ntemplate <class T>\nAG_DEVICE T " #Name "(T x) { return ag_" #word "(x); " \
+                                                                                          "}\n"
+#define FUNCTION(Name, parameters, arguments, ...) \
+  "template <class T>\nAG_DEVICE T " #Name #parameters " { return " #__VA_ARGS__ "; }\n"
+#include "graph/functions.def"
+    ;
+
 std::string Joined(std::string_view machine) {
-  return std::string(TextOf(machine)) + "\n" + std::string(TextOf("words.inc")) + "\n";
+  return fmt::format("{}{}\n{}\n", TextOf(machine), kFunctions, TextOf("words.inc"));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "device/cuda/codegen/host_check.h"
 #include "device/cuda/codegen/host_kernels.h"
 #include "graph/evaluate.h"
+#include "graph/function_cases.h"
 #include "graph/text_form.h"
 
 namespace ag::cuda {
@@ -17,8 +18,8 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 struct ValuesCase {
-  const char* name;
-  const char* text;
+  std::string name;
+  std::string text;
   std::vector<std::vector<double>> inputs;
 };
 
@@ -26,17 +27,8 @@ const std::vector<ValuesCase>& Cases() {
   static const std::vector<double> all{-kInf, -3.5, -1, -0.0, 0, 0.25, 1, 70000, kInf, kNan};
   static const std::vector<double> turned{kNan, kInf, 0, -1, -0.0, 0, 0, -kInf, 1, 2};
   static const std::vector<ValuesCase> cases = {
-      {"relu", "input x f32[10]; output y = relu(x)", {all}},
-      {"leaky_relu", "input x f32[10]; output y = leaky_relu(x) alpha=0.1", {all}},
       {"clip", "input x f32[10]; output y = clip(x) min=-1 max=0.5", {all}},
-      {"hard_swish", "input x f32[10]; output y = hard_swish(x)", {all}},
-      {"sigmoid", "input x f32[10]; output y = sigmoid(x)", {all}},
-      {"swish", "input x f32[10]; output y = swish(x)", {all}},
-      {"tanh", "input x f32[10]; output y = tanh(x)", {all}},
       {"gelu", "input x f32[10]; output y = gelu(x)", {all}},
-      {"reciprocal", "input x f32[10]; output y = reciprocal(x)", {all}},
-      {"sqrt", "input x f32[10]; output y = sqrt(x)", {all}},
-      {"log", "input x f32[10]; output y = log(x)", {all}},
       {"min", "input a f32[10]; input b f32[10]; output y = min(a, b)", {all, turned}},
       {"max", "input a f32[10]; input b f32[10]; output y = max(a, b)", {all, turned}},
       {"div", "input a f32[10]; input b f32[10]; output y = div(a, b)", {all, turned}},
@@ -118,7 +110,14 @@ StatusOr<std::vector<GroupCheck>> ChecksOfCase(const ValuesCase& c) {
 
 TEST_F(Values, AreAsTheReferenceHasThem) {
   std::vector<GroupCheck> checks;
-  for (const ValuesCase& c : Cases()) {
+  std::vector<ValuesCase> cases = Cases();
+  for (const FunctionCase& c : FunctionCases()) {
+    std::vector<std::vector<double>> inputs{c.x};
+    if (c.y.size() > 0) inputs.push_back(c.y);
+    const std::string shape = fmt::format("[{}]", c.x.size());
+    cases.push_back({std::string(c.name), StatementsOf(c, shape), std::move(inputs)});
+  }
+  for (const ValuesCase& c : cases) {
     const StatusOr<std::vector<GroupCheck>> found = ChecksOfCase(c);
     ASSERT_EQ(ToString(found.status()), "OK") << c.name;
     checks.insert(checks.end(), found->begin(), found->end());
