@@ -13,10 +13,15 @@ namespace ag {
 namespace {
 
 // Words in a step for all operators of a trait.
-constexpr std::pair<std::string_view, OpTrait> kTraitWords[] = {
-    {"{elementwise}", kElementwise},     {"{unary}", kUnary},         {"{binary}", kBinary},
-    {"{contraction}", kContraction},     {"{reduction}", kReduction}, {"{pooling}", kPooling},
-    {"{normalization}", kNormalization}, {"{movement}", kMovement}};
+constexpr std::pair<std::string_view, OpTrait> kTraitWords[] = {{"{elementwise}", kElementwise},
+                                                                {"{unary}", kUnary},
+                                                                {"{binary}", kBinary},
+                                                                {"{contraction}", kContraction},
+                                                                {"{reduction}", kReduction},
+                                                                {"{pooling}", kPooling},
+                                                                {"{normalization}", kNormalization},
+                                                                {"{movement}", kMovement},
+                                                                {"{activation}", kActivation}};
 
 // Words in a step for convolutions of a form.
 constexpr std::pair<std::string_view, ConvolutionForm> kFormWords[] = {

@@ -14,11 +14,11 @@
 namespace ag {
 
 // A group pattern: an anchor operator, then steps along single-reader edges. Examples:
-//   pattern conv  = Conv [Add] [Relu|Clip|Sigmoid|Swish]  layouts blocked16,plain
+//   pattern conv  = Conv [Add] [{activation}]             layouts blocked16,plain
 //   pattern chain = {elementwise}+  max 16                layouts any
 //   pattern softmax = Softmax                             layouts plain
 // A step in brackets is optional. Alternatives are operator names, traits of graph/op_kind.h
-// ({elementwise}, {movement}, ...), {depthwise} or {pointwise}. A binary step reads its other
+// ({elementwise}, {activation}, ...), {depthwise} or {pointwise}. A binary step reads its other
 // operand from outside the group.
 enum class ConvolutionForm : uint8_t {
   kAny,

@@ -19,8 +19,6 @@ constexpr int kMeasuringPolicy = 2;
 // The rates are of one core of a current server: 2.5 GHz with two multiply-add units of 8 floats
 // (16 for AVX-512), of which well-packed kernels reach about 80 %; memory as measured by a copy.
 // deploy/devices/cpu.spec documents the same patterns.
-constexpr std::string_view kActivations =
-    "Relu|LeakyRelu|Clip|Sigmoid|Tanh|HardSigmoid|HardSwish|Swish|Gelu";
 constexpr std::string_view kSpec = R"(
 name cpu
 dtypes f32,f64,i64,i32,i16,i8,u8,bool
@@ -35,8 +33,8 @@ launch_ns 1500
 event_ns 1000
 memory_bytes {memory}
 alignment_bytes 64
-pattern conv = Conv [Add] [{activations}] layouts {blocked}plain
-pattern dense = MatMul [Add] [Add] [{activations}] layouts plain
+pattern conv = Conv [Add] [{activation}] layouts {blocked}plain
+pattern dense = MatMul [Add] [Add] [{activation}] layouts plain
 pattern chain = {elementwise}+ max 16 layouts any
 pattern batch_norm = BatchNorm layouts {blocked}plain
 pattern pool = {pooling} layouts {blocked}plain
@@ -90,7 +88,6 @@ std::string SpecText(int cores) {
   text = Replace(std::move(text), "{cores}", fmt::format("{}", cores));
   text = Replace(std::move(text), "{flops}", wide ? "1.2e11" : "9e10");
   text = Replace(std::move(text), "{memory}", fmt::format("{}", memory));
-  text = Replace(std::move(text), "{activations}", kActivations);
   return Replace(std::move(text), "{blocked}",
                  wide ? "channels_last,blocked16," : "blocked8,channels_last,");
 }

@@ -30,16 +30,14 @@ constexpr Generation kGenerations[] = {
     {90, 256, 2048, 4096}, {100, 256, 2048, 4096}, {120, 256, 512, 1024}};
 
 // deploy/devices/h200.spec documents the same patterns.
-constexpr std::string_view kActivations =
-    "Relu|LeakyRelu|Clip|Sigmoid|Tanh|HardSigmoid|HardSwish|Swish|Gelu";
 constexpr std::string_view kPatterns =
     R"(
-pattern conv = Conv [Add] [{activations}] layouts channels_last,channels_last8,plain
+pattern conv = Conv [Add] [{activation}] layouts channels_last,channels_last8,plain
 )"
-    "pattern separable = {depthwise} [{activations}] {pointwise} [Add] [{activations}] "
+    "pattern separable = {depthwise} [{activation}] {pointwise} [Add] [{activation}] "
     "layouts channels_last,channels_last8"
     R"(
-pattern dense = MatMul [Add] [Add] [{activations}] layouts plain
+pattern dense = MatMul [Add] [Add] [{activation}] layouts plain
 pattern chain = {elementwise}+ max 16 layouts any
 pattern batch_norm = BatchNorm layouts any
 pattern pool = {pooling} layouts any
@@ -177,10 +175,6 @@ StatusOr<DeviceSpec> SpecOf(const MachineFacts& facts) {
   text += fmt::format("precision fp16 {}\n", own->fp16 * clock);
   if (own->tf32 > 0) text += fmt::format("precision bf16 {}\n", own->fp16 * clock);
   text += kPatterns;
-  constexpr std::string_view kWord = "{activations}";
-  for (size_t at = text.find(kWord); at != text.npos; at = text.find(kWord)) {
-    text.replace(at, kWord.size(), kActivations);
-  }
   return ParseDeviceSpec(text);
 }
 
