@@ -90,6 +90,19 @@ StatusOr<TensorTypes> CompareShape(const ShapeCall& call) {
   return TensorTypes{std::move(result)};
 }
 
+StatusOr<TensorTypes> TestShape(const ShapeCall& call) {
+  AG_TRY(CheckFloat(call.inputs[0]));
+  return TensorTypes{TensorType{DType::kBool, call.inputs[0].shape}};
+}
+
+StatusOr<TensorTypes> PreluShape(const ShapeCall& call) {
+  AG_LET(TensorType result, Broadcast(call.inputs));
+  AG_TRY(CheckNumber(result));
+  if (result.shape == call.inputs[0].shape) return TensorTypes{std::move(result)};
+  return Err(StatusCode::kInvalidArgument, "the slope {} does not broadcast to {}",
+             call.inputs[1].ToString(), call.inputs[0].ToString());
+}
+
 StatusOr<TensorTypes> WhereShape(const ShapeCall& call) {
   AG_TRY(CheckBool(call.inputs[0]));
   AG_LET(TensorType result, Broadcast(call.inputs.subspan(1)));

@@ -20,6 +20,7 @@ constexpr Eltwise kEltwise[] = {
     {OpKind::kSigmoid, Algorithm::eltwise_logistic},
     {OpKind::kTanh, Algorithm::eltwise_tanh},
     {OpKind::kHardSwish, Algorithm::eltwise_hardswish},
+    {OpKind::kElu, Algorithm::eltwise_elu},
 };
 
 // Appends a unary operator, maybe as two operations of oneDNN. Returns false when it has no form.

@@ -21,7 +21,7 @@ struct FoundRule {
   std::string name;
   RuleSet rule;         // With this rule only.
   bool forward = true;  // From the left side of its equation to the right side.
-  OpMask ops = 0;       // Operators that a graph needs for a match.
+  OpMask ops;           // Operators that a graph needs for a match.
   int instances = 0;    // In all proofs so far.
   int proofs = 0;
   std::string arithmetic;

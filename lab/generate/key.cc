@@ -9,8 +9,6 @@
 namespace ag::generate {
 namespace {
 
-static_assert(kOpKindCount <= 64, "operators are bits of one word");
-
 class Keys {
  public:
   Keys(const Graph& graph, OpMask grouped)
@@ -40,7 +38,7 @@ class Keys {
   void Members(const Node& node, const Edge& edge, std::vector<std::string>* members) {
     const Node& below = graph_.node(edge.node);
     const bool same = below.op == node.op && *below.attributes == *node.attributes &&
-                      (grouped_ & MaskOf(node.op)) != 0;
+                      (grouped_ & MaskOf(node.op)).any();
     if (!same) {
       members->push_back(Of(edge));
       return;
@@ -84,13 +82,13 @@ void Count(const ag::Term& term, OpMask* mask) {
 }  // namespace
 
 OpMask OpsIn(const Graph& graph) {
-  OpMask ops = 0;
+  OpMask ops;
   for (const Node& node : graph.nodes()) ops |= MaskOf(node.op);
   return ops;
 }
 
 OpMask OpsIn(const RulePattern& pattern) {
-  OpMask ops = 0;
+  OpMask ops;
   for (const ag::Term& source : pattern.sources) Count(source, &ops);
   return ops;
 }

@@ -99,7 +99,7 @@ void KnownRules::Remove(const std::set<const FoundRule*>& rules) {
 void KnownRules::LearnGrouping() {
   for (const OpKind op :
        {OpKind::kAdd, OpKind::kMul, OpKind::kMax, OpKind::kMatMul, OpKind::kConcat}) {
-    if ((grouped_ & MaskOf(op)) != 0) continue;
+    if ((grouped_ & MaskOf(op)).any()) continue;
     const auto said = [&](const FoundRule& rule) {
       const RulePattern& pattern = *rule.rule.rules()[0].pattern;
       return pattern.guards.empty() && OpsIn(pattern) == MaskOf(op);

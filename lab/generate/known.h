@@ -71,7 +71,7 @@ class KnownRules {
   void LearnGrouping();
 
   std::vector<KnownEquation> equations_;
-  OpMask grouped_ = 0;  // Operators whose grouping does not matter, by the rules.
+  OpMask grouped_;  // Operators whose grouping does not matter, by the rules.
 };
 
 }  // namespace ag::generate
