@@ -21,6 +21,7 @@ constexpr Eltwise kEltwise[] = {
     {OpKind::kTanh, Algorithm::eltwise_tanh},
     {OpKind::kHardSwish, Algorithm::eltwise_hardswish},
     {OpKind::kElu, Algorithm::eltwise_elu},
+    {OpKind::kMish, Algorithm::eltwise_mish},
 };
 
 // Appends a unary operator, maybe as two operations of oneDNN. Returns false when it has no form.
