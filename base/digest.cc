@@ -3,7 +3,9 @@
 #include <openssl/evp.h>
 
 #include <algorithm>
+#include <atomic>
 
+#include "base/digest_count.h"
 #include "base/handle.h"
 
 namespace ag {
@@ -32,7 +34,10 @@ void Add(EVP_MD_CTX* context, std::string_view bytes) {
   AG_CHECK(EVP_DigestUpdate(context, bytes.data(), bytes.size()) == 1);
 }
 
+std::atomic<uint64_t> digests_computed{0};
+
 Digest End(EVP_MD_CTX* context) {
+  digests_computed.fetch_add(1, std::memory_order_relaxed);
   Digest digest;
   AG_CHECK(EVP_DigestFinal_ex(context, digest.bytes.data(), nullptr) == 1);
   return digest;
@@ -47,6 +52,8 @@ int HexValue(char c) {
 }
 
 }  // namespace
+
+uint64_t DigestsComputed() { return digests_computed.load(std::memory_order_relaxed); }
 
 bool Digest::IsZero() const {
   return std::all_of(bytes.begin(), bytes.end(), [](uint8_t b) { return b == 0; });

@@ -1,10 +1,13 @@
 #include "server/job_wire.h"
 
+#include <absl/strings/ascii.h>
+
 #include <algorithm>
 #include <cmath>
 
 #include "autograph/v1/optimizer.pb.h"
 #include "search/search.h"
+#include "wire/measurement_wire.h"
 
 namespace ag {
 
@@ -102,6 +105,14 @@ Status ReadTarget(const v1::OptimizeRequest& p, JobRequest* request) {
   return OkStatus();
 }
 
+// Returns the value with this name, or 0.
+template <class Enum>
+Enum EnumOf(bool (*parse)(google::protobuf::ConstStringParam, Enum*), std::string_view name) {
+  Enum value{};
+  parse(std::string(name), &value);
+  return value;
+}
+
 template <class T>
 T Or(T value, T otherwise) {
   return value == 0 ? otherwise : value;
@@ -145,6 +156,8 @@ StatusOr<JobRequest> FromProto(const v1::OptimizeRequest& p) {
 
 namespace {
 
+using ag::FromProto, ag::ToProto;  // Those of measured values.
+
 void ToProto(const JobRequest& r, v1::OptimizeRequest* p) {
   p->set_request_id(r.request_id);
   p->set_model_digest(r.model.Hex());
@@ -177,37 +190,15 @@ void ToProto(const JobRequest& r, v1::OptimizeRequest* p) {
   p->set_onnxruntime(r.onnxruntime);
 }
 
-void ToProto(const Latency& latency, v1::Latency* p) {
-  p->set_median_ms(latency.median_ns / 1e6);
-  p->set_low_ms(latency.low_ns / 1e6);
-  p->set_high_ms(latency.high_ns / 1e6);
-}
-
 void ToProto(const std::vector<RewriteTotal>& totals,
              google::protobuf::RepeatedPtrField<v1::RewriteCount>* p) {
   for (const RewriteTotal& total : totals) {
     v1::RewriteCount* count = p->Add();
     count->set_rule(total.rule);
     count->set_count(total.count);
-    count->set_gain_ms(total.gain_ns / 1e6);
+    count->set_gain_ns(total.gain_ns);
   }
 }
-
-void ToProto(const OutputError& error, v1::OutputError* p) {
-  p->set_output(error.name);
-  p->set_max_abs(error.max_abs);
-  p->set_max_rel(error.max_rel);
-  p->set_max_elementwise(error.max_elementwise);
-  p->set_nonfinite_differs(error.nonfinite_differs);
-}
-
-void ToProto(const Ratio& ratio, v1::Ratio* p) {
-  p->set_median(ratio.median);
-  p->set_low(ratio.low);
-  p->set_high(ratio.high);
-}
-
-Ratio FromProto(const v1::Ratio& p) { return {p.median(), p.low(), p.high()}; }
 
 void ToProto(const ModelFacts& facts, v1::ModelFacts* p) {
   p->set_file_bytes(facts.file_bytes);
@@ -241,7 +232,7 @@ PortableStep FromProto(const v1::PortableStep& p) {
 }
 
 void ToProto(const JobResult& r, v1::Result* p) {
-  p->set_verdict(r.verdict);
+  p->set_verdict(EnumOf(v1::Result::Verdict_Parse, r.verdict));
   p->set_device(r.device);
   p->set_environment(r.environment);
   ToProto(r.input_latency, p->mutable_input_latency());
@@ -255,7 +246,7 @@ void ToProto(const JobResult& r, v1::Result* p) {
   ToProto(r.clean_up, p->mutable_clean_up());
   p->set_groups(r.groups);
   p->set_streams(r.streams);
-  p->set_stop_reason(r.stop_reason);
+  p->set_stop_reason(EnumOf(v1::Result::StopReason_Parse, absl::AsciiStrToUpper(r.stop_reason)));
   p->set_seconds(r.seconds);
   p->mutable_cache()->set_hits(r.cache.hits);
   p->mutable_cache()->set_misses(r.cache.misses);
@@ -270,12 +261,12 @@ void ToProto(const JobResult& r, v1::Result* p) {
   p->set_candidates(r.candidates);
   p->set_groups_failed(r.groups_failed);
   for (const std::string& warning : r.warnings) p->add_warnings(warning);
-  p->set_estimate_ms(r.estimate_ns / 1e6);
+  p->set_estimate_ns(r.estimate_ns);
   p->set_onnxruntime(r.onnxruntime);
   ToProto(r.input_facts, p->mutable_input_facts());
   ToProto(r.output_facts, p->mutable_output_facts());
-  p->set_search(r.search);
-  p->set_output(r.output_kind);
+  p->set_search(EnumOf(v1::Result::SearchState_Parse, r.search));
+  p->set_output(EnumOf(v1::Result::Output_Parse, r.output_kind));
   p->set_baseline(r.baseline);
   p->set_output_runtime(r.output_runtime);
   if (r.over_onnxruntime) ToProto(*r.over_onnxruntime, p->mutable_over_onnxruntime());
@@ -310,24 +301,16 @@ void ToProto(const Job& job, v1::Job* p) {
     p->mutable_error()->set_message(Message(job.error));
   }
   ToProto(job.request, p->mutable_request());
-  p->set_created_unix_seconds(job.created_unix_seconds);
-  p->set_finished_unix_seconds(job.finished_unix_seconds);
+  p->set_created_unix_seconds(static_cast<double>(job.created_unix_seconds));
+  p->set_finished_unix_seconds(static_cast<double>(job.finished_unix_seconds));
   p->set_version(job.version);
   p->set_resumed(job.resumed);
 }
 
-Latency FromProto(const v1::Latency& p) {
-  return {p.median_ms() * 1e6, p.low_ms() * 1e6, p.high_ms() * 1e6};
-}
-
 std::vector<RewriteTotal> FromProto(const google::protobuf::RepeatedPtrField<v1::RewriteCount>& p) {
   std::vector<RewriteTotal> totals;
-  for (const v1::RewriteCount& c : p) totals.push_back({c.rule(), c.count(), c.gain_ms() * 1e6});
+  for (const v1::RewriteCount& c : p) totals.push_back({c.rule(), c.count(), c.gain_ns()});
   return totals;
-}
-
-OutputError FromProto(const v1::OutputError& p) {
-  return {p.output(), p.max_abs(), p.max_rel(), p.max_elementwise(), p.nonfinite_differs()};
 }
 
 std::string EncodeJobRequest(const JobRequest& request) {
@@ -356,7 +339,7 @@ StatusOr<JobResult> DecodeJobResult(std::string_view bytes) {
     return Err(StatusCode::kDataLoss, "stored result does not parse");
   }
   JobResult r;
-  r.verdict = p.verdict();
+  r.verdict = v1::Result::Verdict_Name(p.verdict());
   r.device = p.device();
   r.environment = p.environment();
   r.input_latency = FromProto(p.input_latency());
@@ -368,7 +351,7 @@ StatusOr<JobResult> DecodeJobResult(std::string_view bytes) {
   r.clean_up = FromProto(p.clean_up());
   r.groups = p.groups();
   r.streams = p.streams();
-  r.stop_reason = p.stop_reason();
+  r.stop_reason = absl::AsciiStrToLower(v1::Result::StopReason_Name(p.stop_reason()));
   r.seconds = p.seconds();
   r.cache = {p.cache().hits(), p.cache().misses(), p.cache().model_hit()};
   AG_LET(r.output, ParseDigest(p.output_digest()));
@@ -383,12 +366,12 @@ StatusOr<JobResult> DecodeJobResult(std::string_view bytes) {
   r.candidates = p.candidates();
   r.groups_failed = p.groups_failed();
   r.warnings.assign(p.warnings().begin(), p.warnings().end());
-  r.estimate_ns = p.estimate_ms() * 1e6;
+  r.estimate_ns = p.estimate_ns();
   r.input_facts = FromProto(p.input_facts());
   r.output_facts = FromProto(p.output_facts());
   r.onnxruntime = p.onnxruntime();
-  r.search = p.search();
-  r.output_kind = p.output();
+  r.search = v1::Result::SearchState_Name(p.search());
+  r.output_kind = v1::Result::Output_Name(p.output());
   r.baseline = p.baseline();
   r.output_runtime = p.output_runtime();
   if (p.has_over_onnxruntime()) r.over_onnxruntime = FromProto(p.over_onnxruntime());

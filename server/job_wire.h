@@ -10,9 +10,7 @@
 
 namespace autograph::v1 {
 class Job;
-class Latency;
 class OptimizeRequest;
-class OutputError;
 class Result;
 class RewriteCount;
 }  // namespace autograph::v1
@@ -29,8 +27,6 @@ namespace ag {
 StatusOr<JobRequest> FromProto(const autograph::v1::OptimizeRequest& proto);
 
 void ToProto(const Job& job, autograph::v1::Job* proto);
-OutputError FromProto(const autograph::v1::OutputError& proto);
-Latency FromProto(const autograph::v1::Latency& proto);
 std::vector<RewriteTotal> FromProto(
     const google::protobuf::RepeatedPtrField<autograph::v1::RewriteCount>& proto);
 

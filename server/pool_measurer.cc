@@ -1,7 +1,7 @@
 #include "server/pool_measurer.h"
 
 #include <algorithm>
-#include <set>
+#include <map>
 
 #include "base/log.h"
 #include "graph/codec.h"
@@ -40,10 +40,11 @@ CandidateWork ToWork(const Measurer::Candidate& candidate) {
 PoolMeasurer::PoolMeasurer(WorkRunner& runner, CacheDb& cache, Clock& clock, Options options)
     : runner_(runner), cache_(cache), clock_(clock), options_(std::move(options)) {}
 
-std::optional<StatusOr<Measurement>> PoolMeasurer::Known(const std::string& bytes) {
+std::optional<StatusOr<Measurement>> PoolMeasurer::Known(const std::string& bytes,
+                                                         const Digest& key) {
   if (const auto found = fresh_.find(bytes); found != fresh_.end()) return found->second;
   if (options_.skip_group_cache) return std::nullopt;
-  const auto row = cache_.Find(bytes, options_.environment);
+  const auto row = cache_.Find(key, bytes, options_.environment);
   if (!row.has_value()) return std::nullopt;
   if (!row->status.ok()) return StatusOr<Measurement>(row->status);
   return StatusOr<Measurement>(row->measurement);
@@ -51,7 +52,8 @@ std::optional<StatusOr<Measurement>> PoolMeasurer::Known(const std::string& byte
 
 std::optional<Measurement> PoolMeasurer::Remembered(const GroupProblem& problem) {
   const std::string bytes = EncodeGroupProblem(problem);
-  if (const auto known = Known(bytes); known.has_value() && known->ok()) return **known;
+  const auto known = Known(bytes, GroupKey(bytes, options_.environment));
+  if (known.has_value() && known->ok()) return **known;
   return std::nullopt;
 }
 
@@ -74,11 +76,14 @@ std::vector<StatusOr<Measurement>> PoolMeasurer::MeasurePairs(
 std::vector<StatusOr<Measurement>> PoolMeasurer::Measure(const std::vector<Asked>& all) {
   std::vector<Digest> hit_keys;
   std::vector<Asked> missing;
-  std::set<std::string> distinct;
+  std::map<std::string_view, std::optional<StatusOr<Measurement>>> distinct;
   for (const Asked& asked : all) {
-    if (!distinct.insert(asked.bytes).second) continue;
-    if (Known(asked.bytes).has_value()) {
-      hit_keys.push_back(GroupKey(asked.bytes, options_.environment));
+    const auto [entry, is_new] = distinct.try_emplace(asked.bytes);
+    if (!is_new) continue;
+    const Digest key = GroupKey(asked.bytes, options_.environment);
+    entry->second = Known(asked.bytes, key);
+    if (entry->second.has_value()) {
+      hit_keys.push_back(key);
     } else {
       missing.push_back(asked);
     }
@@ -95,9 +100,13 @@ std::vector<StatusOr<Measurement>> PoolMeasurer::Measure(const std::vector<Asked
   if (!counted.ok()) LogWarn("cache counters: {}", Message(counted));
   std::vector<StatusOr<Measurement>> results;
   for (const Asked& asked : all) {
-    auto known = Known(asked.bytes);
-    results.push_back(known.has_value() ? *std::move(known)
-                                        : Err(StatusCode::kCancelled, "not measured: cancelled"));
+    if (const auto& known = distinct[asked.bytes]; known.has_value()) {
+      results.push_back(*known);
+    } else if (const auto measured = fresh_.find(asked.bytes); measured != fresh_.end()) {
+      results.push_back(measured->second);
+    } else {
+      results.push_back(Err(StatusCode::kCancelled, "not measured: cancelled"));
+    }
   }
   return results;
 }

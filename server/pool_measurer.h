@@ -86,7 +86,7 @@ class PoolMeasurer : public Measurer {
     std::string summary;
   };
   std::vector<StatusOr<Measurement>> Measure(const std::vector<Asked>& all);
-  std::optional<StatusOr<Measurement>> Known(const std::string& bytes);
+  std::optional<StatusOr<Measurement>> Known(const std::string& bytes, const Digest& key);
   void MeasureBatch(const std::vector<Asked>& batch);
   void Keep(const Asked& asked, const Delivery& delivery);
   StatusOr<EntryResult> RunFiles(FileSetWork work);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/digest_count.h"
 #include "base/file.h"
 #include "plan/testing.h"
 
@@ -85,6 +86,17 @@ TEST(PoolMeasurer, AsksTheCacheFirst) {
   EXPECT_EQ(b.runner.items.size(), 1u);
   EXPECT_EQ(b.cache->Stats()->hits, 2);
   EXPECT_EQ(b.cache->Stats()->misses, 2);
+}
+
+// A read of a row computes one digest, its seal; the key is the other one.
+TEST(PoolMeasurer, AHitIsOneReadWithTwoDigests) {
+  MeasurerBench b;
+  b.Make().MeasureGroups({Problem(1), Problem(2)});
+  PoolMeasurer measurer = b.Make();
+  const uint64_t before = DigestsComputed();
+  measurer.MeasureGroups({Problem(1), Problem(2), Problem(1)});
+  EXPECT_EQ(measurer.hits(), 2);
+  EXPECT_EQ(DigestsComputed() - before, 4u);
 }
 
 TEST(PoolMeasurer, SkippingTheCacheMeasuresOncePerJob) {

@@ -97,12 +97,12 @@ class FakeWorker {
     for (int i = 0; i < work.groups().problems_size(); ++i) {
       const GroupProblem problem = *DecodeGroupProblem(work.groups().problems(i));
       const double ns = 2 * RooflineNs(problem, spec_);
-      v1::CacheRecord* record = Add(work, i)->mutable_measurement();
-      record->set_median_ns(ns);
-      record->set_low_ns(ns * 0.99);
-      record->set_high_ns(ns * 1.01);
-      record->set_samples(9);
-      record->set_simulated(true);
+      v1::Measurement* measurement = Add(work, i)->mutable_measurement();
+      measurement->mutable_latency()->set_median_ns(ns);
+      measurement->mutable_latency()->set_low_ns(ns * 0.99);
+      measurement->mutable_latency()->set_high_ns(ns * 1.01);
+      measurement->set_samples(9);
+      measurement->set_simulated(true);
       ++groups;
       cold_groups += problem.cold_cache ? 1 : 0;
     }
@@ -127,14 +127,16 @@ class FakeWorker {
     for (int i = 0; i < work.plans().candidates_size(); ++i) {
       const double ns = PlanNs(work.plans().candidates(i));
       v1::PlanTiming* timing = Add(work, i)->mutable_timing();
-      timing->mutable_latency()->set_median_ms(ns / 1e6);
-      timing->mutable_latency()->set_low_ms(ns / 1e6);
-      timing->mutable_latency()->set_high_ms(ns / 1e6);
+      timing->mutable_latency()->set_median_ns(ns);
+      timing->mutable_latency()->set_low_ns(ns);
+      timing->mutable_latency()->set_high_ns(ns);
       const double speedup = input_ns / ns;
       timing->set_speedup(speedup);
       timing->set_speedup_low(speedup * 0.99);
       timing->set_speedup_high(speedup * 1.01);
-      timing->set_verdict(speedup > 1.05 ? "FASTER" : speedup < 0.95 ? "SLOWER" : "SAME");
+      timing->set_verdict(speedup > 1.05   ? v1::PlanTiming::FASTER
+                          : speedup < 0.95 ? v1::PlanTiming::SLOWER
+                                           : v1::PlanTiming::SAME);
       timing->set_blocks(9);
     }
   }
@@ -326,9 +328,9 @@ TEST(Server, OptimizesAModelAndRemembersIt) {
   const v1::Job& last = seen.back();
   ASSERT_EQ(last.state(), v1::Job::SUCCEEDED) << last.error().message();
   const v1::Result& result = last.result();
-  EXPECT_EQ(result.verdict(), "FASTER") << last.DebugString();
-  EXPECT_EQ(result.search(), "COMPLETE");
-  EXPECT_EQ(result.output(), "REWRITTEN");
+  EXPECT_EQ(result.verdict(), v1::Result::FASTER) << last.DebugString();
+  EXPECT_EQ(result.search(), v1::Result::COMPLETE);
+  EXPECT_EQ(result.output(), v1::Result::REWRITTEN);
   EXPECT_EQ(result.baseline(), "AutoGraph, untuned");
   EXPECT_EQ(result.output_runtime(), "AutoGraph");
   EXPECT_GT(result.speedup(), 1.3);
@@ -392,7 +394,7 @@ TEST(Server, WhenTheWinnerFailsTheCheckTheNextBestIsHandedOut) {
   const v1::Job job = b.Watch(b.Start(request).name()).back();
   ASSERT_EQ(job.state(), v1::Job::SUCCEEDED) << job.error().message();
   const v1::Result& result = job.result();
-  EXPECT_EQ(result.verdict(), "FASTER") << result.DebugString();
+  EXPECT_EQ(result.verdict(), v1::Result::FASTER) << result.DebugString();
   EXPECT_LE(result.speedup(), winner.result().speedup());
   EXPECT_GT(result.rewrites_size(), 0);
   EXPECT_NE(result.output_digest(), Sha256(b.model).Hex());
@@ -410,7 +412,7 @@ TEST(Server, AFileWhoseSessionsDisagreeIsTimedOnceMore) {
     b.UploadModel();
     const v1::Job job = b.Watch(b.Start(b.Request()).name()).back();
     ASSERT_EQ(job.state(), v1::Job::SUCCEEDED) << job.error().message();
-    EXPECT_EQ(job.result().output(), sets == 1 ? "REWRITTEN" : "PLAN_ADDED");
+    EXPECT_EQ(job.result().output(), sets == 1 ? v1::Result::REWRITTEN : v1::Result::PLAN_ADDED);
     EXPECT_EQ(job.result().fresh_session().median(), 1);
     ASSERT_EQ(job.result().warnings_size(), sets - 1);
     if (sets == 1) continue;
@@ -437,8 +439,8 @@ TEST(Server, WhatFailsTheCheckIsNotHandedOut) {
   b.UploadModel();
   const v1::Job job = b.Watch(b.Start(b.Request()).name()).back();
   ASSERT_EQ(job.state(), v1::Job::SUCCEEDED) << job.error().message();
-  EXPECT_EQ(job.result().verdict(), "NO_GAIN_FOUND");
-  EXPECT_EQ(job.result().output(), "INPUT");
+  EXPECT_EQ(job.result().verdict(), v1::Result::NO_GAIN_FOUND);
+  EXPECT_EQ(job.result().output(), v1::Result::INPUT);
   EXPECT_EQ(job.result().speedup(), 1);
   EXPECT_EQ(job.result().output_digest(), Sha256(b.model).Hex());
   EXPECT_EQ(job.result().rewrites_size(), 0);
@@ -458,8 +460,8 @@ TEST(Server, WithoutARewriteTheInputGetsItsPlan) {
   const v1::Job job = b.Watch(b.Start(b.Request()).name()).back();
   ASSERT_EQ(job.state(), v1::Job::SUCCEEDED) << job.error().message();
   const v1::Result& result = job.result();
-  EXPECT_EQ(result.output(), "PLAN_ADDED");
-  EXPECT_EQ(result.verdict(), "FASTER") << "over an untuned session";
+  EXPECT_EQ(result.output(), v1::Result::PLAN_ADDED);
+  EXPECT_EQ(result.verdict(), v1::Result::FASTER) << "over an untuned session";
   EXPECT_EQ(result.over_tuned_input().median(), 1);
   EXPECT_EQ(result.clean_up_size(), 0);
   const std::string output = b.Download(result.output_digest());
@@ -470,9 +472,9 @@ TEST(Server, WithoutARewriteTheInputGetsItsPlan) {
   keep.set_keep_bytes(true);
   const v1::Job kept = b.Watch(b.Start(keep).name()).back();
   EXPECT_FALSE(kept.result().cache().model_hit()) << "another answer";
-  EXPECT_EQ(kept.result().output(), "INPUT");
+  EXPECT_EQ(kept.result().output(), v1::Result::INPUT);
   EXPECT_EQ(kept.result().output_digest(), Sha256(b.model).Hex());
-  EXPECT_EQ(kept.result().verdict(), "NO_GAIN_FOUND");
+  EXPECT_EQ(kept.result().verdict(), v1::Result::NO_GAIN_FOUND);
 }
 
 TEST(Server, CancelsARunningJob) {

@@ -1,8 +1,9 @@
 #include "server/worker_wire.h"
 
+#include "autograph/v1/cache.pb.h"
 #include "autograph/v1/worker.pb.h"
 #include "plan/pair_problem.h"
-#include "server/job_wire.h"
+#include "wire/measurement_wire.h"
 
 namespace ag {
 
@@ -10,66 +11,8 @@ namespace v1 = autograph::v1;
 
 namespace {
 
-Measurement MeasurementOf(const v1::CacheRecord& p) {
-  Measurement m;
-  m.latency = {p.median_ns(), p.low_ns(), p.high_ns()};
-  m.samples = p.samples();
-  m.discarded = p.discarded();
-  m.canary_ns = p.canary_ns();
-  m.kernel = p.kernel();
-  m.simulated = p.simulated();
-  m.busy_cores = p.busy_cores();
-  m.disturbed = p.disturbed();
-  for (const v1::KernelTime& time : p.alternatives()) {
-    m.alternatives.emplace_back(time.kernel(), time.median_ns());
-  }
-  return m;
-}
-
-// Reads an unknown word as the verdict that promises least.
-Verdict VerdictOf(const std::string& name) {
-  for (const Verdict verdict : {Verdict::kFaster, Verdict::kSlower, Verdict::kSame}) {
-    if (name == VerdictName(verdict)) return verdict;
-  }
-  return Verdict::kAmbiguous;
-}
-
-PlanTiming TimingOf(const v1::PlanTiming& p) {
-  PlanTiming t;
-  t.latency = {p.latency().median_ms() * 1e6, p.latency().low_ms() * 1e6,
-               p.latency().high_ms() * 1e6};
-  t.speedup = p.speedup();
-  t.speedup_low = p.speedup_low();
-  t.speedup_high = p.speedup_high();
-  t.verdict = VerdictOf(p.verdict());
-  t.blocks = p.blocks();
-  t.discarded = p.discarded();
-  t.disturbed = p.disturbed();
-  return t;
-}
-
 constexpr size_t kReasonBytesMax = 3000;
 constexpr size_t kVersionBytesMax = 100;
-
-Status StatusOf(int code, const std::string& message) {
-  if (code == 0) return OkStatus();
-  const bool known = code > 0 && code <= 16;
-  return Status(known ? static_cast<StatusCode>(code) : StatusCode::kInternal,
-                message.substr(0, kReasonBytesMax));
-}
-
-FileTimes FileTimesOf(const v1::FileTimes& p) {
-  FileTimes times;
-  for (const v1::FileRunner& runner : p.runners()) {
-    times.runners.push_back({StatusOf(runner.code(), runner.message()),
-                             runner.version().substr(0, kVersionBytesMax), runner.carried_plan()});
-  }
-  for (const v1::FileBlock& block : p.blocks()) {
-    times.blocks.emplace_back(block.ns().begin(), block.ns().end());
-  }
-  times.disturbed = std::clamp(p.disturbed(), 0, p.blocks_size());
-  return times;
-}
 
 WorkerResult ResultOf(const v1::ItemResult& p) {
   WorkerResult r;
@@ -77,15 +20,13 @@ WorkerResult ResultOf(const v1::ItemResult& p) {
   r.epoch = p.epoch();
   r.attempt = p.attempt();
   r.entry.index = p.index();
-  r.entry.status = StatusOf(p.code(), p.message());
-  r.entry.measurement = MeasurementOf(p.measurement());
-  r.entry.timing = TimingOf(p.timing());
+  r.entry.status = StatusFromWire(p.code(), p.message());
+  r.entry.measurement = FromProto(p.measurement());
+  r.entry.timing = FromProto(p.timing());
   r.entry.timing.status = r.entry.status;
   for (const v1::OutputError& error : p.errors()) r.entry.errors.push_back(FromProto(error));
-  r.entry.file_times = FileTimesOf(p.file_times());
-  for (const v1::KernelChoice& choice : p.kernels()) {
-    r.entry.kernels.push_back({choice.group(), choice.kernel()});
-  }
+  r.entry.file_times = FromProto(p.file_times());
+  for (const v1::KernelChoice& choice : p.kernels()) r.entry.kernels.push_back(FromProto(choice));
   r.entry.executor_died = p.executor_died();
   return r;
 }
@@ -136,9 +77,7 @@ void ToProto(const WorkItem& work, v1::WorkItem* p) {
   } else if (const auto* refine = std::get_if<RefineWork>(&work.body)) {
     ToProto(refine->candidate, p->mutable_refine()->mutable_candidate());
     for (const KernelChoice& rival : refine->rivals) {
-      v1::KernelChoice* wire = p->mutable_refine()->add_rivals();
-      wire->set_group(rival.group);
-      wire->set_kernel(rival.kernel);
+      ToProto(rival, p->mutable_refine()->add_rivals());
     }
   }
 }
@@ -179,22 +118,8 @@ void ToProto(const CacheRow& row, v1::CacheRecord* p) {
   p->set_key(GroupKey(row.problem, row.environment).Hex());
   p->set_problem(row.problem);
   p->set_environment(row.environment);
-  const Measurement& m = row.measurement;
-  p->set_median_ns(m.latency.median_ns);
-  p->set_low_ns(m.latency.low_ns);
-  p->set_high_ns(m.latency.high_ns);
-  p->set_samples(m.samples);
-  p->set_discarded(m.discarded);
-  p->set_canary_ns(m.canary_ns);
-  p->set_kernel(m.kernel);
-  for (const auto& [kernel, ns] : m.alternatives) {
-    v1::KernelTime* time = p->add_alternatives();
-    time->set_kernel(kernel);
-    time->set_median_ns(ns);
-  }
-  p->set_simulated(m.simulated);
-  p->set_busy_cores(m.busy_cores);
-  p->set_measured_unix_seconds(row.measured_unix_seconds);
+  ToProto(row.measurement, p->mutable_measurement());
+  p->set_measured_unix_seconds(static_cast<double>(row.measured_unix_seconds));
   p->set_summary(row.summary);
 }
 
@@ -202,8 +127,8 @@ StatusOr<CacheRow> FromProto(const v1::CacheRecord& p) {
   CacheRow row;
   row.problem = p.problem();
   row.environment = p.environment();
-  row.measurement = MeasurementOf(p);
-  row.measured_unix_seconds = p.measured_unix_seconds();
+  row.measurement = FromProto(p.measurement());
+  row.measured_unix_seconds = static_cast<int64_t>(p.measured_unix_seconds());
   row.summary = p.summary();
   if (p.key() != GroupKey(row.problem, row.environment).Hex()) {
     return Err(StatusCode::kInvalidArgument, "the key {} is not that of problem and environment",

@@ -4,6 +4,7 @@
 
 #include "autograph/v1/worker.pb.h"
 #include "plan/pair_problem.h"
+#include "wire/measurement_wire.h"
 #include "worker/execute.h"
 
 namespace ag {
@@ -18,45 +19,6 @@ v1::ItemResult Result(int index, const Status& status) {
   result.set_code(static_cast<int>(status.code()));
   result.set_message(Message(status));
   return result;
-}
-
-void ToWire(const Measurement& measurement, v1::CacheRecord* record) {
-  record->set_median_ns(measurement.latency.median_ns);
-  record->set_low_ns(measurement.latency.low_ns);
-  record->set_high_ns(measurement.latency.high_ns);
-  record->set_samples(measurement.samples);
-  record->set_discarded(measurement.discarded);
-  record->set_canary_ns(measurement.canary_ns);
-  record->set_kernel(measurement.kernel);
-  record->set_simulated(measurement.simulated);
-  record->set_busy_cores(measurement.busy_cores);
-  record->set_disturbed(measurement.disturbed);
-  for (const auto& [kernel, median_ns] : measurement.alternatives) {
-    v1::KernelTime* time = record->add_alternatives();
-    time->set_kernel(kernel);
-    time->set_median_ns(median_ns);
-  }
-}
-
-void ToWire(const PlanTiming& timing, v1::PlanTiming* wire) {
-  wire->mutable_latency()->set_median_ms(timing.latency.median_ns / 1e6);
-  wire->mutable_latency()->set_low_ms(timing.latency.low_ns / 1e6);
-  wire->mutable_latency()->set_high_ms(timing.latency.high_ns / 1e6);
-  wire->set_speedup(timing.speedup);
-  wire->set_speedup_low(timing.speedup_low);
-  wire->set_speedup_high(timing.speedup_high);
-  wire->set_verdict(std::string(VerdictName(timing.verdict)));
-  wire->set_blocks(timing.blocks);
-  wire->set_discarded(timing.discarded);
-  wire->set_disturbed(timing.disturbed);
-}
-
-void ToWire(const OutputError& error, v1::OutputError* wire) {
-  wire->set_output(error.name);
-  wire->set_max_abs(error.max_abs);
-  wire->set_max_rel(error.max_rel);
-  wire->set_max_elementwise(error.max_elementwise);
-  wire->set_nonfinite_differs(error.nonfinite_differs);
 }
 
 CandidateBytes FromWire(const v1::Candidate& candidate) {
@@ -77,7 +39,7 @@ Status RunGroups(Executor& executor, const v1::GroupBatch& batch, const Emit& em
         IsPairProblem(bytes) ? executor.MeasurePair(i, bytes) : executor.MeasureGroup(i, bytes);
     if (IsLost(measurement.status())) return measurement.status();
     v1::ItemResult result = Result(i, measurement.status());
-    if (measurement.ok()) ToWire(*measurement, result.mutable_measurement());
+    if (measurement.ok()) ToProto(*measurement, result.mutable_measurement());
     AG_TRY(emit(result));
   }
   return emit(Result(-1, OkStatus()));
@@ -95,7 +57,7 @@ Status RunPlans(Executor& executor, const v1::PlanSet& set, const Emit& emit) {
   if (timings.ok()) {
     for (size_t i = 0; i < timings->size(); ++i) {
       v1::ItemResult result = Result(static_cast<int>(i), (*timings)[i].status);
-      ToWire((*timings)[i], result.mutable_timing());
+      ToProto((*timings)[i], result.mutable_timing());
       AG_TRY(emit(result));
     }
   }
@@ -112,23 +74,9 @@ Status RunCheck(Executor& executor, const v1::Check& check, const Emit& emit) {
   if (IsLost(errors.status())) return errors.status();
   v1::ItemResult result = Result(-1, errors.status());
   if (errors.ok()) {
-    for (const OutputError& error : *errors) ToWire(error, result.add_errors());
+    for (const OutputError& error : *errors) ToProto(error, result.add_errors());
   }
   return emit(result);
-}
-
-void ToWire(const FileTimes& times, v1::FileTimes* wire) {
-  for (const FileRunner& runner : times.runners) {
-    v1::FileRunner* file = wire->add_runners();
-    file->set_code(static_cast<int>(runner.status.code()));
-    file->set_message(Message(runner.status));
-    file->set_version(runner.version);
-    file->set_carried_plan(runner.carried_plan);
-  }
-  for (const std::vector<double>& block : times.blocks) {
-    wire->add_blocks()->mutable_ns()->Assign(block.begin(), block.end());
-  }
-  wire->set_disturbed(times.disturbed);
 }
 
 StatusOr<FileSetRequest> FromWire(const v1::FileSet& set) {
@@ -157,11 +105,11 @@ Status RunFiles(Executor& executor, const v1::FileSet& set, double silence_max, 
   if (set.compare_seeds() > 0) {
     const auto errors = executor.CompareFileSet(*request, set.compare_seeds());
     if (!errors.ok()) return emit(Result(-1, errors.status()));
-    for (const OutputError& error : *errors) ToWire(error, result.add_errors());
+    for (const OutputError& error : *errors) ToProto(error, result.add_errors());
   } else {
     const StatusOr<FileTimes> times = executor.TimeFileSet(*request);
     if (!times.ok()) return emit(Result(-1, times.status()));
-    ToWire(*times, result.mutable_file_times());
+    ToProto(*times, result.mutable_file_times());
   }
   AG_TRY(emit(result));
   return emit(Result(-1, OkStatus()));
@@ -169,18 +117,12 @@ Status RunFiles(Executor& executor, const v1::FileSet& set, double silence_max, 
 
 Status RunRefine(Executor& executor, const v1::Refine& refine, const Emit& emit) {
   std::vector<KernelChoice> rivals;
-  for (const v1::KernelChoice& rival : refine.rivals()) {
-    rivals.push_back({rival.group(), rival.kernel()});
-  }
+  for (const v1::KernelChoice& rival : refine.rivals()) rivals.push_back(FromProto(rival));
   const auto faster = executor.RefinePlan(FromWire(refine.candidate()), rivals);
   if (IsLost(faster.status())) return faster.status();
   if (faster.ok()) {
     v1::ItemResult result = Result(0, OkStatus());
-    for (const KernelChoice& choice : *faster) {
-      v1::KernelChoice* wire = result.add_kernels();
-      wire->set_group(choice.group);
-      wire->set_kernel(choice.kernel);
-    }
+    for (const KernelChoice& choice : *faster) ToProto(choice, result.add_kernels());
     AG_TRY(emit(result));
   }
   return emit(Result(-1, faster.status()));

@@ -88,16 +88,16 @@ TEST_F(ExecutorWireTest, AGroupBatchGivesAResultEach) {
   EXPECT_NE(results_[2].code(), 0);
   EXPECT_FALSE(results_[2].has_measurement());
   EXPECT_EQ(Texts()[3], "-1 0 ");
-  const v1::CacheRecord& record = results_[0].measurement();
-  EXPECT_GT(record.median_ns(), 0);
-  EXPECT_LE(record.low_ns(), record.median_ns());
-  EXPECT_GE(record.high_ns(), record.median_ns());
+  const v1::Measurement& record = results_[0].measurement();
+  EXPECT_GT(record.latency().median_ns(), 0);
+  EXPECT_LE(record.latency().low_ns(), record.latency().median_ns());
+  EXPECT_GE(record.latency().high_ns(), record.latency().median_ns());
   EXPECT_GE(record.samples(), 7);
   EXPECT_EQ(record.canary_ns(), 100'000);
   EXPECT_TRUE(record.simulated());
   ASSERT_EQ(record.alternatives_size(), 1);
   EXPECT_NE(record.alternatives(0).kernel(), record.kernel());
-  EXPECT_GE(record.alternatives(0).median_ns(), record.median_ns());
+  EXPECT_GE(record.alternatives(0).median_ns(), record.latency().median_ns());
   for (const v1::ItemResult& result : results_) EXPECT_EQ(result.attempt(), "e1.1");
 }
 
@@ -113,7 +113,7 @@ TEST_F(ExecutorWireTest, PairsStandAmongGroups) {
     for (int i = 0; i < 2; ++i) {
       pair.groups[i] = *DecodeGroupProblem(item.groups().problems(0));
       pair.kernels[i] = results_[0].measurement().kernel();
-      alone_ns[i] = results_[0].measurement().median_ns();
+      alone_ns[i] = results_[0].measurement().latency().median_ns();
     }
     item.mutable_groups()->add_problems(EncodePairProblem(MakePair(pair)));
     PairProblem wrong = pair;
@@ -122,8 +122,8 @@ TEST_F(ExecutorWireTest, PairsStandAmongGroups) {
     ASSERT_EQ(ToString(Run(item)), "OK");
     EXPECT_EQ(Texts()[2], "2 0 ");
     EXPECT_EQ(Texts()[3], "3 3 small: no kernel none");
-    const v1::CacheRecord& record = results_[2].measurement();
-    EXPECT_NEAR(record.median_ns(), alone_ns[0] / share, 2);
+    const v1::Measurement& record = results_[2].measurement();
+    EXPECT_NEAR(record.latency().median_ns(), alone_ns[0] / share, 2);
     EXPECT_EQ(record.kernel(), "");
     EXPECT_GE(record.samples(), 7);
     EXPECT_TRUE(record.simulated());
@@ -138,10 +138,10 @@ TEST_F(ExecutorWireTest, APlanSetGivesATimingEach) {
   item.mutable_plans()->add_candidates()->set_graph("garbage");
   EXPECT_EQ(ToString(Run(item)), "OK");
   ASSERT_EQ(results_.size(), 4u);
-  EXPECT_EQ(results_[1].timing().verdict(), "SAME");
+  EXPECT_EQ(results_[1].timing().verdict(), v1::PlanTiming::SAME);
   EXPECT_EQ(results_[1].timing().speedup(), 1);
   EXPECT_GT(results_[1].timing().blocks(), 0);
-  EXPECT_GT(results_[1].timing().latency().median_ms(), 0);
+  EXPECT_GT(results_[1].timing().latency().median_ns(), 0);
   EXPECT_NE(results_[2].code(), 0);
   EXPECT_EQ(Texts()[3], "-1 0 ");
 }
@@ -151,10 +151,10 @@ TEST_F(ExecutorWireTest, APlanSetsPolicySaysWhetherItIsCold) {
   v1::WorkItem item;
   *item.mutable_plans()->add_candidates() = Candidate(testing::kLayer);
   EXPECT_EQ(ToString(Run(item)), "OK");
-  const double warm_ms = results_[0].timing().latency().median_ms();
+  const double warm_ns = results_[0].timing().latency().median_ns();
   item.mutable_plans()->set_policy(Policy{.cold_cache = true}.Text());
   EXPECT_EQ(ToString(Run(item)), "OK");
-  EXPECT_GT(results_[0].timing().latency().median_ms(), warm_ms);
+  EXPECT_GT(results_[0].timing().latency().median_ns(), warm_ns);
   item.mutable_plans()->set_policy("cold_cache=maybe");
   EXPECT_EQ(ToString(Run(item)), "OK");
   EXPECT_EQ(Texts(), Lines{"-1 3 policy: cold_cache: expected 0 or 1, got 'maybe'"});

@@ -5,6 +5,8 @@
 #include "client/cli/verbs.h"
 #include "device/open_device.h"
 #include "plan/recording.h"
+#include "wire/json_wire.h"
+#include "wire/measurement_wire.h"
 
 namespace ag {
 namespace {
@@ -12,33 +14,9 @@ namespace {
 namespace v1 = autograph::v1;
 using Json = nlohmann::ordered_json;
 
-Json RecordJson(const v1::CacheRecord& record) {
-  return {{"key", record.key()},
-          {"summary", record.summary()},
-          {"environment", record.environment()},
-          {"median_ns", record.median_ns()},
-          {"low_ns", record.low_ns()},
-          {"high_ns", record.high_ns()},
-          {"samples", record.samples()},
-          {"kernel", record.kernel()},
-          {"busy_cores", record.busy_cores()},
-          {"simulated", record.simulated()},
-          {"measured", FormatUnixSeconds(record.measured_unix_seconds())}};
-}
-
-Measurement MeasurementOf(const v1::CacheRecord& record) {
-  Measurement m;
-  m.latency = {record.median_ns(), record.low_ns(), record.high_ns()};
-  m.samples = record.samples();
-  m.discarded = record.discarded();
-  m.canary_ns = record.canary_ns();
-  m.kernel = record.kernel();
-  for (const v1::KernelTime& other : record.alternatives()) {
-    m.alternatives.emplace_back(other.kernel(), other.median_ns());
-  }
-  m.simulated = record.simulated();
-  m.busy_cores = record.busy_cores();
-  return m;
+Json RecordJson(v1::CacheRecord record) {
+  record.clear_problem();  // Bytes that nobody reads.
+  return Json::parse(ToJson(record));
 }
 
 // Adds the record of a group or of a pair.
@@ -47,8 +25,8 @@ Status AddRecord(const v1::CacheRecord& record, Recording* recording) {
     if (!problem.ok()) return Within(problem.status(), record.summary());
     recorded.problem = *std::move(problem);
     recorded.environment = record.environment();
-    recorded.measured_unix_seconds = record.measured_unix_seconds();
-    recorded.measurement = MeasurementOf(record);
+    recorded.measured_unix_seconds = static_cast<int64_t>(record.measured_unix_seconds());
+    recorded.measurement = FromProto(record.measurement());
     return recorded;
   };
   if (IsPairProblem(record.problem())) {
@@ -69,22 +47,8 @@ v1::CacheRecord ToRecord(const Recorded& recorded, const std::string& bytes) {
   record.set_key(GroupKey(bytes, recorded.environment).Hex());
   record.set_summary(Summary(recorded.problem));
   record.set_environment(recorded.environment);
-  record.set_measured_unix_seconds(recorded.measured_unix_seconds);
-  const Measurement& m = recorded.measurement;
-  record.set_median_ns(m.latency.median_ns);
-  record.set_low_ns(m.latency.low_ns);
-  record.set_high_ns(m.latency.high_ns);
-  record.set_samples(m.samples);
-  record.set_discarded(m.discarded);
-  record.set_canary_ns(m.canary_ns);
-  record.set_kernel(m.kernel);
-  for (const auto& [kernel, ns] : m.alternatives) {
-    v1::KernelTime* time = record.add_alternatives();
-    time->set_kernel(kernel);
-    time->set_median_ns(ns);
-  }
-  record.set_simulated(m.simulated);
-  record.set_busy_cores(m.busy_cores);
+  record.set_measured_unix_seconds(static_cast<double>(recorded.measured_unix_seconds));
+  ToProto(recorded.measurement, record.mutable_measurement());
   return record;
 }
 
@@ -162,8 +126,9 @@ int RunCacheList(Context& context, const CacheFlags& flags) {
   for (const v1::CacheRecord& record : response->records()) {
     list.push_back(RecordJson(record));
     if (context.flags().json) continue;
-    context.Print(fmt::format("{:>12.1f} us  {:<32} {}", record.median_ns() / 1e3, record.kernel(),
-                              record.summary()));
+    context.Print(fmt::format("{:>12.1f} us  {:<32} {}",
+                              record.measurement().latency().median_ns() / 1e3,
+                              record.measurement().kernel(), record.summary()));
   }
   if (context.flags().json) context.Print(list.dump(2));
   return kExitOk;

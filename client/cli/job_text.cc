@@ -1,5 +1,7 @@
 #include "client/cli/job_text.h"
 
+#include <absl/strings/ascii.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -11,8 +13,14 @@ namespace {
 namespace v1 = autograph::v1;
 using Json = nlohmann::ordered_json;
 
+std::string StopText(const v1::Result& result) {
+  return absl::AsciiStrToLower(v1::Result::StopReason_Name(result.stop_reason()));
+}
+
 Json LatencyJson(const v1::Latency& latency) {
-  return {{"median", latency.median_ms()}, {"low", latency.low_ms()}, {"high", latency.high_ms()}};
+  return {{"median", latency.median_ns() / 1e6},
+          {"low", latency.low_ns() / 1e6},
+          {"high", latency.high_ns() / 1e6}};
 }
 
 Json RatioJson(const v1::Ratio& ratio) {
@@ -57,7 +65,7 @@ Json RewritesJson(const google::protobuf::RepeatedPtrField<v1::RewriteCount>& re
   for (const v1::RewriteCount& rewrite : rewrites) {
     list.push_back({{"rule", rewrite.rule()},
                     {"count", rewrite.count()},
-                    {"estimated_gain_ms", rewrite.gain_ms()}});
+                    {"estimated_gain_ms", rewrite.gain_ns() / 1e6}});
   }
   return list;
 }
@@ -89,10 +97,10 @@ double Largest(const v1::Result& result, double (v1::OutputError::*field)() cons
 
 void AddResult(const v1::Result& result, Json* json) {
   Json& j = *json;
-  j["verdict"] = result.verdict();
-  j["search"] = result.search();
+  j["verdict"] = v1::Result::Verdict_Name(result.verdict());
+  j["search"] = v1::Result::SearchState_Name(result.search());
   j["baseline"] = result.baseline();
-  j["output"] = result.output();
+  j["output"] = v1::Result::Output_Name(result.output());
   j["output_runtime"] = result.output_runtime();
   j["device"] = result.device();
   j["environment"] = result.environment();
@@ -114,8 +122,8 @@ void AddResult(const v1::Result& result, Json* json) {
   j["output_file"] = FactsJson(result.output_facts());
   j["groups"] = result.groups();
   j["streams"] = result.streams();
-  j["estimate_ms"] = result.estimate_ms();
-  j["stop_reason"] = result.stop_reason();
+  j["estimate_ms"] = result.estimate_ns() / 1e6;
+  j["stop_reason"] = StopText(result);
   j["counts"] = {{"rounds", result.rounds()},
                  {"expansions", result.expansions()},
                  {"graphs", result.graphs()},
@@ -133,8 +141,8 @@ void AddResult(const v1::Result& result, Json* json) {
 }
 
 std::string LatencyText(const v1::Latency& latency) {
-  return fmt::format("{:.3f} ms  ({:.3f} to {:.3f})", latency.median_ms(), latency.low_ms(),
-                     latency.high_ms());
+  return fmt::format("{:.3f} ms  ({:.3f} to {:.3f})", latency.median_ns() / 1e6,
+                     latency.low_ns() / 1e6, latency.high_ns() / 1e6);
 }
 
 std::string RewritesText(const google::protobuf::RepeatedPtrField<v1::RewriteCount>& rewrites) {
@@ -201,8 +209,8 @@ std::string AnswersText(const v1::Job& job) {
 }
 
 const char* OutputText(const v1::Result& r) {
-  if (r.output() == "REWRITTEN") return "a rewritten model with its plan";
-  if (r.output() == "PLAN_ADDED") return "the input's own bytes with a plan behind them";
+  if (r.output() == v1::Result::REWRITTEN) return "a rewritten model with its plan";
+  if (r.output() == v1::Result::PLAN_ADDED) return "the input's own bytes with a plan behind them";
   return "the input's own bytes";
 }
 
@@ -250,7 +258,7 @@ std::string RatioRows(const v1::Result& r) {
   if (r.has_over_untuned()) {
     text += Row("over", RatioText(r.over_untuned()) + "  our untuned session on the input");
   }
-  if (r.has_over_tuned_input() && r.output() != "PLAN_ADDED") {
+  if (r.has_over_tuned_input() && r.output() != v1::Result::PLAN_ADDED) {
     text += Row("over", RatioText(r.over_tuned_input()) + "  the input with the best plan for it");
   }
   return text;
@@ -270,8 +278,8 @@ std::string PortableRows(const v1::Result& r) {
 
 std::string SearchText(const v1::Result& r) {
   return fmt::format("{} (stopped: {}); {} rounds, {} graphs, {} measured whole, {} groups failed",
-                     r.search(), r.stop_reason(), r.rounds(), r.graphs(), r.candidates(),
-                     r.groups_failed());
+                     v1::Result::SearchState_Name(r.search()), StopText(r), r.rounds(), r.graphs(),
+                     r.candidates(), r.groups_failed());
 }
 
 }  // namespace
@@ -279,13 +287,13 @@ std::string SearchText(const v1::Result& r) {
 std::string Headline(const v1::Job& job) {
   const v1::Result& r = job.result();
   const char* estimate = r.simulated() ? " (simulated device: an estimate)" : "";
-  if (r.verdict() == "FASTER") {
+  if (r.verdict() == v1::Result::FASTER) {
     const double less = 100 * (1 - 1 / r.speedup());
     return fmt::format("FASTER: {:.0f} % less time than {}, {:.3f}x ({:.3f} to {:.3f}){}{}{}", less,
                        r.baseline(), r.speedup(), r.speedup_low(), r.speedup_high(),
                        AnswersText(job), SizeChange(r), estimate);
   }
-  if (r.verdict() == "NO_GAIN_FOUND") {
+  if (r.verdict() == v1::Result::NO_GAIN_FOUND) {
     return fmt::format(
         "NO GAIN FOUND over {}: {:.3f}x, at most {:.3f}x; {} graphs scored, {} plans measured{}{}",
         r.baseline(), r.speedup(), r.speedup_high(), r.graphs(), r.candidates(), AnswersText(job),

@@ -10,9 +10,9 @@ namespace {
 namespace v1 = autograph::v1;
 
 void Set(v1::Latency* latency, double median) {
-  latency->set_median_ms(median);
-  latency->set_low_ms(median - 0.5);
-  latency->set_high_ms(median + 0.5);
+  latency->set_median_ns(median * 1e6);
+  latency->set_low_ns((median - 0.5) * 1e6);
+  latency->set_high_ns((median + 0.5) * 1e6);
 }
 
 v1::Ratio Ratio(double median) {
@@ -43,9 +43,9 @@ v1::Job Done() {
   job.mutable_request()->mutable_policy()->set_precision("fp32");
   job.mutable_request()->mutable_policy()->set_tolerance(0.001);
   v1::Result& r = *job.mutable_result();
-  r.set_verdict("FASTER");
-  r.set_search("COMPLETE");
-  r.set_output("REWRITTEN");
+  r.set_verdict(v1::Result::FASTER);
+  r.set_search(v1::Result::COMPLETE);
+  r.set_output(v1::Result::REWRITTEN);
   r.set_baseline("ONNX Runtime 1.23.2");
   r.set_output_runtime("AutoGraph");
   r.set_device("cpu");
@@ -70,10 +70,10 @@ v1::Job Done() {
   v1::RewriteCount* rewrite = r.add_rewrites();
   rewrite->set_rule("merge-convs");
   rewrite->set_count(3);
-  rewrite->set_gain_ms(0.25);
+  rewrite->set_gain_ns(0.25e6);
   r.set_groups(10);
   r.set_streams(2);
-  r.set_stop_reason("the queue is empty");
+  r.set_stop_reason(v1::Result::EXHAUSTED);
   r.set_rounds(4);
   r.set_graphs(300);
   r.set_candidates(20);
@@ -104,7 +104,7 @@ constexpr char kTable[] =
   rewrites     merge-convs x3
   plan         10 groups on 2 streams
 )"
-    "  search       COMPLETE (stopped: the queue is empty); 4 rounds, 300 graphs, "
+    "  search       COMPLETE (stopped: exhausted); 4 rounds, 300 graphs, "
     R"(20 measured whole, 0 groups failed
   cache        5 hits, 6 misses
   time         12.3 s
@@ -121,17 +121,17 @@ TEST(JobText, TheTableFollowsTheResult) {
   } kCases[] = {
       {"not faster",
        [](v1::Result& r) {
-         r.set_verdict("NO_GAIN_FOUND");
+         r.set_verdict(v1::Result::NO_GAIN_FOUND);
          r.set_speedup(0.99);
          r.set_speedup_high(1.01);
-         r.set_output("PLAN_ADDED");
+         r.set_output(v1::Result::PLAN_ADDED);
        },
        "NO GAIN FOUND over ONNX Runtime 1.23.2: 0.990x, at most 1.010x; 300 graphs scored, 20 "
        "plans "
        "measured, same answers within 0.001\n"},
-      {"not measured", [](v1::Result& r) { r.set_verdict("NOT_MEASURED"); },
+      {"not measured", [](v1::Result& r) { r.set_verdict(v1::Result::NOT_MEASURED); },
        "NOT MEASURED: neither our runtime nor ONNX Runtime could run both files\n"},
-      {"plan added", [](v1::Result& r) { r.set_output("PLAN_ADDED"); },
+      {"plan added", [](v1::Result& r) { r.set_output(v1::Result::PLAN_ADDED); },
        "  written is   the input's own bytes with a plan behind them\n"},
       {"simulated", [](v1::Result& r) { r.set_simulated(true); },
        "file 2.0 % larger (simulated device: an estimate)\n"},

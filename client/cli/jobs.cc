@@ -33,13 +33,14 @@ int PrintJob(Context& context, const v1::Job& job) {
 std::string ListLine(const v1::Job& job) {
   std::string what = ProgressLine(job);
   if (job.has_result()) {
-    what = fmt::format("{} {:.3f}x{}", job.result().verdict(), job.result().speedup(),
+    what = fmt::format("{} {:.3f}x{}", v1::Result::Verdict_Name(job.result().verdict()),
+                       job.result().speedup(),
                        job.result().cache().model_hit() ? " (from the cache)" : "");
   }
   if (job.state() == v1::Job::FAILED) what = "failed: " + job.error().message();
   return fmt::format("{:<24} {}  {:<20} {:<10} {}", job.name(),
-                     FormatUnixSeconds(job.created_unix_seconds()), job.request().model_name(),
-                     job.request().device(), what);
+                     FormatUnixSeconds(static_cast<int64_t>(job.created_unix_seconds())),
+                     job.request().model_name(), job.request().device(), what);
 }
 
 }  // namespace

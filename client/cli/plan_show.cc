@@ -96,8 +96,9 @@ StatusOr<KernelTimes> RememberedKernels(Context& context, Session& session) {
     const auto [begin, end] = groups.equal_range(record.key());
     for (auto it = begin; it != end; ++it) {
       std::vector<KernelTime>& kernels = times[it->second];
-      kernels = {{record.kernel(), record.median_ns() / 1e6, record.busy_cores()}};
-      for (const v1::KernelTime& other : record.alternatives()) {
+      const v1::Measurement& m = record.measurement();
+      kernels = {{m.kernel(), m.latency().median_ns() / 1e6, m.busy_cores()}};
+      for (const v1::KernelTime& other : m.alternatives()) {
         kernels.push_back({other.kernel(), other.median_ns() / 1e6});
       }
     }

@@ -170,17 +170,18 @@ v1::CacheRecord Record(double median_ns, int cores = 0) {
   record.set_environment("cores=2");
   record.set_key(GroupKey(record.problem(), record.environment()).Hex());
   record.set_summary("chain: Relu f32[4]");
-  record.set_kernel("jit");
-  v1::KernelTime* other = record.add_alternatives();
+  v1::Measurement& measurement = *record.mutable_measurement();
+  measurement.set_kernel("jit");
+  v1::KernelTime* other = measurement.add_alternatives();
   other->set_kernel("slow, old");
   other->set_median_ns(3 * median_ns);
-  record.set_median_ns(median_ns);
-  record.set_low_ns(median_ns / 2);
-  record.set_high_ns(median_ns * 2);
-  record.set_samples(15);
-  record.set_discarded(1);
-  record.set_canary_ns(1e5);
-  record.set_simulated(cores == 1);
+  measurement.mutable_latency()->set_median_ns(median_ns);
+  measurement.mutable_latency()->set_low_ns(median_ns / 2);
+  measurement.mutable_latency()->set_high_ns(median_ns * 2);
+  measurement.set_samples(15);
+  measurement.set_discarded(1);
+  measurement.set_canary_ns(1e5);
+  measurement.set_simulated(cores == 1);
   record.set_measured_unix_seconds(1'763'800'000);
   return record;
 }
@@ -196,8 +197,8 @@ v1::CacheRecord PairRecord() {
   record.set_problem(EncodePairProblem(MakePair(pair)));
   record.set_key(GroupKey(record.problem(), record.environment()).Hex());
   record.set_summary(Summary(pair));
-  record.clear_kernel();
-  record.clear_alternatives();
+  record.mutable_measurement()->clear_kernel();
+  record.mutable_measurement()->clear_alternatives();
   return record;
 }
 
@@ -292,12 +293,12 @@ TEST_F(ServiceVerbsTest, MeasurementsAreListed) {
   EXPECT_EQ(Call(false, RunCacheList, CacheFlags()).out,
             "        12.3 us  jit                              chain: Relu f32[4]\n");
   const auto json = nlohmann::json::parse(Call(true, RunCacheList, CacheFlags()).out);
-  EXPECT_EQ(json[0]["median_ns"], 12345.0);
+  EXPECT_EQ(json[0]["measurement"]["latency"]["median_ns"], 12345.0);
 }
 
 TEST_F(ServiceVerbsTest, WhatIsExportedIsImported) {
   cache_.records = {Record(1), Record(2, 1), PairRecord()};
-  cache_.records[1].set_busy_cores(2);
+  cache_.records[1].mutable_measurement()->set_busy_cores(2);
   const CacheFlags flags{.file = Path("cache")};
   EXPECT_EQ(Call(false, RunCacheExport, flags).out,
             "3 measurements written to " + flags.file + "\n");

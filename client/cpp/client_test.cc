@@ -154,7 +154,7 @@ class FakeCache : public v1::Cache::Service {
                       grpc::ServerWriter<v1::CacheRecord>* writer) override {
     for (int i = 0; i < records; ++i) {
       v1::CacheRecord record;
-      record.set_median_ns(i);
+      record.set_measured_unix_seconds(i);
       if (!writer->Write(record)) break;
     }
     return grpc::Status::OK;
@@ -163,8 +163,9 @@ class FakeCache : public v1::Cache::Service {
                       v1::ImportCacheResponse*) override {
     v1::CacheRecord record;
     while (reader->Read(&record)) {
-      if (record.median_ns() < 0) return {grpc::StatusCode::INVALID_ARGUMENT, "record 1: no time"};
-      imported.push_back(record.median_ns());
+      if (record.measured_unix_seconds() < 0)
+        return {grpc::StatusCode::INVALID_ARGUMENT, "record 1: no time"};
+      imported.push_back(record.measured_unix_seconds());
     }
     return grpc::Status::OK;
   }
@@ -484,7 +485,7 @@ TEST_F(ClientTest, CallsCarryRequestsAndAnswers) {
 TEST_F(ClientTest, ExportsAndImportsRecords) {
   std::vector<double> seen;
   const auto take = [&](const v1::CacheRecord& record) {
-    seen.push_back(record.median_ns());
+    seen.push_back(record.measured_unix_seconds());
     return seen.size() < 5 ? OkStatus() : Err(StatusCode::kResourceExhausted, "disk full");
   };
   EXPECT_EQ(ToString(client_->ExportCache("", take)), "OK");
@@ -496,7 +497,7 @@ TEST_F(ClientTest, ExportsAndImportsRecords) {
   std::deque<double> give = {1, 2, 3};
   const auto next = [&](v1::CacheRecord* record) {
     if (give.empty()) return false;
-    record->set_median_ns(give.front());
+    record->set_measured_unix_seconds(give.front());
     give.pop_front();
     return true;
   };

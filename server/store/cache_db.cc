@@ -38,22 +38,22 @@ constexpr int kSnapshotPause = 49;  // Times the last snapshot's duration: 1 / (
 StatusOr<Database> OpenAndMigrate(const CacheDbOptions& options, Clock& clock) {
   AG_LET(Database db,
          Database::Open(options.path, {.synchronous_full = false, .vfs = options.vfs}));
-  AG_TRY(Migrate(db, CacheMigrations(), clock.UnixSeconds()));
+  AG_TRY(Migrate(db, CacheSchema(), clock.UnixSeconds()));
   return db;
 }
 
-// Renames the file and its companions to the first free <path>.corrupt-N.
-Status SetAside(const std::string& path) {
+// Renames the file and its companions to the first free <path>.<why>-N.
+Status SetAside(const std::string& path, std::string_view why) {
   int number = 1;
   std::error_code error;
-  while (std::filesystem::exists(fmt::format("{}.corrupt-{}", path, number), error)) ++number;
+  while (std::filesystem::exists(fmt::format("{}.{}-{}", path, why, number), error)) ++number;
   for (const char* suffix : {"", "-wal", "-shm"}) {
     const std::string from = path + suffix;
     if (!std::filesystem::exists(from, error) && !error) continue;
-    std::filesystem::rename(from, fmt::format("{}.corrupt-{}{}", path, number, suffix), error);
+    std::filesystem::rename(from, fmt::format("{}.{}-{}{}", path, why, number, suffix), error);
     if (error) return Err(StatusCode::kFailedPrecondition, "{}: {}", from, error.message());
   }
-  LogWarn("cache file {} set aside as {}.corrupt-{}", path, path, number);
+  LogWarn("cache file {} set aside as {}.{}-{}", path, path, why, number);
   return OkStatus();
 }
 
@@ -73,9 +73,10 @@ std::string AnswerSeal(const ModelAnswer& answer) {
 
 StatusOr<std::unique_ptr<CacheDb>> CacheDb::Open(const CacheDbOptions& options, Clock& clock) {
   auto db = OpenAndMigrate(options, clock);
-  if (db.status().code() == StatusCode::kDataLoss) {
-    LogWarn("cache file is corrupt: {}", Message(db.status()));
-    AG_TRY(SetAside(options.path), "cache file");
+  const bool corrupt = db.status().code() == StatusCode::kDataLoss;
+  if (corrupt || db.status().code() == StatusCode::kUnimplemented) {
+    LogWarn("cache file cannot be read: {}", Message(db.status()));
+    AG_TRY(SetAside(options.path, corrupt ? "corrupt" : "old"), "cache file");
     db = OpenAndMigrate(options, clock);
   }
   AG_TRY(db.status(), "cache file");
@@ -95,13 +96,14 @@ StatusOr<std::unique_ptr<CacheDb>> CacheDb::Open(const CacheDbOptions& options, 
   return std::unique_ptr<CacheDb>(new CacheDb(std::move(state)));
 }
 
-std::optional<CacheRow> CacheDb::Find(const std::string& problem, const Environment& environment) {
+std::optional<CacheRow> CacheDb::Find(const Digest& key, std::string_view problem,
+                                      const Environment& environment) {
   MutexLock lock(state_->mutex);
   const auto find = [&]() AG_REQUIRES(state_->mutex) -> StatusOr<std::optional<CacheRow>> {
     AG_LET(Statement select,
            state_->db.Prepare(
                fmt::format("SELECT {} FROM measurements WHERE key = ?", kMeasurementColumns)));
-    AG_LET(const bool found, select.Bind(1, GroupKey(problem, environment).Hex()).Step());
+    AG_LET(const bool found, select.Bind(1, key.Hex()).Step());
     if (!found) return std::optional<CacheRow>();
     AG_LET(CacheRow row, ReadCacheRow(select));
     if (row.problem != problem || row.environment != environment) return std::optional<CacheRow>();
@@ -116,7 +118,7 @@ Status CacheDb::Put(const CacheRow& row) {
   if (row.status.ok()) AG_TRY(CheckMeasurement(row.measurement));
   MutexLock lock(state_->mutex);
   state_->SnapshotLacks();
-  return WriteRow(state_->db, row);
+  return WriteRow(state_->db, GroupKey(row.problem, row.environment), row);
 }
 
 Status CacheDb::Count(int64_t hits, int64_t misses, const std::vector<Digest>& keys) {
@@ -162,10 +164,10 @@ StatusOr<CacheDb::Imported> CacheDb::Import(const std::vector<CacheRow>& rows) {
   for (size_t i = 0; i < rows.size(); ++i) {
     AG_TRY(CheckMeasurement(rows[i].measurement), "record {}", i);
     known.Reset();
-    AG_LET(const bool found,
-           known.Bind(1, GroupKey(rows[i].problem, rows[i].environment).Hex()).Step());
+    const Digest key = GroupKey(rows[i].problem, rows[i].environment);
+    AG_LET(const bool found, known.Bind(1, key.Hex()).Step());
     found ? ++imported.known : ++imported.added;
-    if (!found) AG_TRY(WriteRow(state_->db, rows[i]));
+    if (!found) AG_TRY(WriteRow(state_->db, key, rows[i]));
   }
   known.Reset();
   AG_TRY(transaction.Commit());

@@ -65,14 +65,16 @@ struct CacheBase {
 class CacheDb {
  public:
   // Opens or creates the file. kFailedPrecondition: newer schema, or read-only. Renames a corrupt
-  // file to <path>.corrupt-N, with a warning.
+  // file to <path>.corrupt-N and one of an older schema to <path>.old-N, with a warning.
   static StatusOr<std::unique_ptr<CacheDb>> Open(const CacheDbOptions& options, Clock& clock);
   ~CacheDb();
 
   // Returns the row, or nothing for a miss: the key is unknown, the row expired or is corrupt, or
   // the problem's bytes differ from the stored ones. A cache that cannot be read is a miss with a
-  // warning, never an error. Does not count hits; Count does.
-  std::optional<CacheRow> Find(const std::string& problem, const Environment& environment);
+  // warning, never an error. Does not count hits; Count does. REQUIRES: key == GroupKey(problem,
+  // environment); the caller needs it for Count as well.
+  std::optional<CacheRow> Find(const Digest& key, std::string_view problem,
+                               const Environment& environment);
   Status Put(const CacheRow& row);  // Replaces the row of the same key.
   // Adds to the counters, and one hit to each of `keys`.
   Status Count(int64_t hits, int64_t misses, const std::vector<Digest>& keys);

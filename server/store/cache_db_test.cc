@@ -8,6 +8,7 @@
 #include <fstream>
 #include <limits>
 
+#include "base/digest_count.h"
 #include "base/file.h"
 #include "plan/group_problem.h"
 #include "server/store/fault_vfs.h"
@@ -44,20 +45,24 @@ CacheRow NewRow(const std::string& problem, FakeClock& clock) {
   return row;
 }
 
+std::optional<CacheRow> Find(CacheDb& db, const std::string& problem, const Environment& at) {
+  return db.Find(GroupKey(problem, at), problem, at);
+}
+
 TEST(CacheDb, RowsComeBackWhole) {
   CachePlace place;
   auto db = *place.Open();
-  EXPECT_FALSE(db->Find("p", "cpu=x").has_value());
+  EXPECT_FALSE(Find(*db, "p", "cpu=x").has_value());
   ASSERT_TRUE(db->Put(NewRow("p", place.clock)).ok());
   db.reset();
   db = *place.Open();
-  const auto row = db->Find("p", "cpu=x");
+  const auto row = Find(*db, "p", "cpu=x");
   ASSERT_TRUE(row.has_value());
   EXPECT_EQ(row->measurement.latency.median_ns, 100);
   EXPECT_EQ(row->measurement.alternatives.at(0).first, "other");
   EXPECT_EQ(row->measurement.busy_cores, 12);
   EXPECT_EQ(row->summary, "conv: Conv");
-  EXPECT_FALSE(db->Find("p", "cpu=y").has_value());
+  EXPECT_FALSE(Find(*db, "p", "cpu=y").has_value());
 }
 
 TEST(CacheDb, AHitComparesTheBytes) {
@@ -65,23 +70,28 @@ TEST(CacheDb, AHitComparesTheBytes) {
   ASSERT_TRUE((*place.Open())->Put(NewRow("p", place.clock)).ok());
   // Acts as if another problem had the same digest.
   place.Sql("UPDATE measurements SET key = '" + GroupKey("q", "cpu=x").Hex() + "'");
-  EXPECT_FALSE((*place.Open())->Find("q", "cpu=x").has_value());
+  EXPECT_FALSE(Find(**place.Open(), "q", "cpu=x").has_value());
 }
 
 TEST(CacheDb, ACorruptRowIsAMiss) {
-  const char* damages[] = {"median_ns = 1",    "median_ns = NULL", "alternatives = x'00'",
-                           "kernel = 'k'",     "seal = ''",        "code = 13",
-                           "environment = ''", "samples = 3",      "busy_cores = 13",
-                           "busy_cores = 0"};
+  const char* damages[] = {"measurement = x''",
+                           "measurement = x'0a7f'",
+                           "measurement = zeroblob(length(measurement))",
+                           "summary = 'k'",
+                           "seal = ''",
+                           "code = 13",
+                           "environment = ''",
+                           "measured_unix_seconds = 1",
+                           "problem = x'71'"};
   for (const char* damage : damages) {
     CachePlace place;
     ASSERT_TRUE((*place.Open())->Put(NewRow("p", place.clock)).ok());
     place.Sql(std::string("UPDATE measurements SET ") + damage);
     auto db = *place.Open();
-    EXPECT_FALSE(db->Find("p", "cpu=x").has_value()) << damage;
+    EXPECT_FALSE(Find(*db, "p", "cpu=x").has_value()) << damage;
     EXPECT_TRUE(db->List({})->empty()) << damage;
     ASSERT_TRUE(db->Put(NewRow("p", place.clock)).ok());
-    EXPECT_TRUE(db->Find("p", "cpu=x").has_value()) << damage;
+    EXPECT_TRUE(Find(*db, "p", "cpu=x").has_value()) << damage;
   }
 }
 
@@ -120,22 +130,24 @@ TEST(CacheDb, ANewerSchemaIsRefusedAndKept) {
   EXPECT_FALSE(std::filesystem::exists(place.path + ".corrupt-1"));
 }
 
-// A file of version 1, whose seals do not cover busy_cores.
-TEST(CacheDb, AFileOfTheVersionBeforeIsTakenUp) {
+TEST(CacheDb, AFileOfAnOlderSchemaIsSetAside) {
   CachePlace place;
-  CacheRow row = NewRow("p", place.clock);
-  row.measurement.busy_cores = 0;
-  ASSERT_TRUE((*place.Open())->Put(row).ok());
-  place.Sql(
-      "ALTER TABLE measurements DROP COLUMN busy_cores;"
-      "DELETE FROM migrations WHERE version = 2; PRAGMA user_version = 1");
+  ASSERT_TRUE((*place.Open())->Put(NewRow("p", place.clock)).ok());
+  place.Sql("PRAGMA user_version=2");
   auto db = *place.Open();
-  const auto found = db->Find("p", "cpu=x");
-  ASSERT_TRUE(found.has_value());
-  EXPECT_EQ(found->measurement.latency.median_ns, 100);
-  EXPECT_EQ(found->measurement.busy_cores, 0);
-  ASSERT_TRUE(db->Put(NewRow("q", place.clock)).ok());
-  EXPECT_EQ(db->Find("q", "cpu=x")->measurement.busy_cores, 12);
+  EXPECT_TRUE(std::filesystem::exists(place.path + ".old-1"));
+  EXPECT_FALSE(Find(*db, "p", "cpu=x").has_value());
+  EXPECT_TRUE(db->Put(NewRow("p", place.clock)).ok());
+}
+
+// One digest is the key's, the other one the seal's.
+TEST(CacheDb, AHitIsOneReadWithTwoDigests) {
+  CachePlace place;
+  auto db = *place.Open();
+  ASSERT_TRUE(db->Put(NewRow("p", place.clock)).ok());
+  const uint64_t before = DigestsComputed();
+  EXPECT_TRUE(Find(*db, "p", "cpu=x").has_value());
+  EXPECT_EQ(DigestsComputed() - before, 2u);
 }
 
 TEST(CacheDb, BadTimesAreRefused) {
@@ -158,11 +170,11 @@ TEST(CacheDb, FailuresAreRememberedForAWhile) {
   CacheRow row = NewRow("p", place.clock);
   row.status = Err(StatusCode::kInternal, "quarantined");
   ASSERT_TRUE(db->Put(row).ok());
-  EXPECT_EQ(Message(db->Find("p", "cpu=x")->status), "quarantined");
+  EXPECT_EQ(Message(Find(*db, "p", "cpu=x")->status), "quarantined");
   EXPECT_EQ(db->Stats()->failures, 1);
   EXPECT_TRUE(db->List({})->empty());
   place.clock.Advance(std::chrono::hours(25));
-  EXPECT_FALSE(db->Find("p", "cpu=x").has_value());
+  EXPECT_FALSE(Find(*db, "p", "cpu=x").has_value());
 }
 
 TEST(CacheDb, ImportsAllOrNothing) {
@@ -201,7 +213,7 @@ TEST(CacheDb, CountsHitsAndMisses) {
   ASSERT_TRUE(db->Count(1, 2, {GroupKey("p", "cpu=x")}).ok());
   EXPECT_EQ(db->Stats()->hits, 1);
   EXPECT_EQ(db->Stats()->misses, 2);
-  EXPECT_EQ(db->Find("p", "cpu=x")->hits, 1);
+  EXPECT_EQ(Find(*db, "p", "cpu=x")->hits, 1);
 }
 
 TEST(CacheDb, NothingAcknowledgedIsLostWhenAWriteFails) {
@@ -218,7 +230,8 @@ TEST(CacheDb, NothingAcknowledgedIsLostWhenAWriteFails) {
     SetVfsFault({});
     auto db = *place.Open(kFaultVfs);
     for (const std::string& problem : acknowledged) {
-      EXPECT_TRUE(db->Find(problem, "cpu=x").has_value()) << problem << " lost, failure at " << nth;
+      EXPECT_TRUE(Find(*db, problem, "cpu=x").has_value())
+          << problem << " lost, failure at " << nth;
     }
   }
 }

@@ -7,18 +7,17 @@
 
 namespace ag {
 
-const std::vector<std::string>& CacheMigrations();
+const Schema& CacheSchema();
 
 inline constexpr char kMeasurementColumns[] =
-    "row, key, problem, environment, code, reason, median_ns, low_ns, high_ns, samples, discarded, "
-    "canary_ns, kernel, alternatives, simulated, measured_unix_seconds, summary, hits, seal, "
-    "busy_cores";
+    "row, problem, environment, code, reason, measurement, measured_unix_seconds, summary, hits, "
+    "seal";
 
-// Inserts or replaces the row of (problem, environment).
-Status WriteRow(Database& db, const CacheRow& row);
+// Inserts or replaces the row. REQUIRES: key == GroupKey(row.problem, row.environment).
+Status WriteRow(Database& db, const Digest& key, const CacheRow& row);
 
-// Returns the current row of `statement`, which selects kMeasurementColumns. kDataLoss: its seal,
-// its key or a number is wrong.
+// Returns the current row of `statement`, which selects kMeasurementColumns. kDataLoss: its seal or
+// a number is wrong.
 StatusOr<CacheRow> ReadCacheRow(const Statement& statement);
 
 }  // namespace ag

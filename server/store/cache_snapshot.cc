@@ -35,7 +35,7 @@ Status Check(Database& db, const std::string& path) {
   AG_LET(const std::string check, db.ReadText("PRAGMA base.quick_check(1)"));
   if (check != "ok") return Err(StatusCode::kDataLoss, "{}: {}", path, check);
   AG_LET(const int64_t version, db.ReadInt("PRAGMA base.user_version"));
-  const auto ours = static_cast<int64_t>(CacheMigrations().size());
+  const int64_t ours = CacheSchema().newest();
   if (version == ours) return OkStatus();
   return Err(StatusCode::kFailedPrecondition, "{}: schema version {}, expected {}", path, version,
              ours);

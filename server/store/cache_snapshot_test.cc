@@ -26,6 +26,10 @@ CacheRow Row(const std::string& problem, double median_ns = 100) {
   return row;
 }
 
+std::optional<CacheRow> FindRow(CacheDb& db, const std::string& problem, const Environment& at) {
+  return db.Find(GroupKey(problem, at), problem, at);
+}
+
 // A clock that advances by a second each time it is read.
 class SlowClock : public FakeClock {
  public:
@@ -74,9 +78,9 @@ TEST_F(CacheSnapshotTest, TheOverlayKnowsWhatTheHolderMeasured) {
   const auto overlay = OpenOverlay();  // The holder is still open.
   EXPECT_EQ(ToString(overlay->base().status), "OK");
   EXPECT_EQ(overlay->base().measurements, 1);
-  EXPECT_EQ(overlay->Find("a", "cpu=x")->measurement.latency.median_ns, 100);
+  EXPECT_EQ(FindRow(*overlay, "a", "cpu=x")->measurement.latency.median_ns, 100);
   EXPECT_EQ(overlay->FindModel("key")->result, "result");
-  EXPECT_FALSE(overlay->Find("late", "cpu=x").has_value());
+  EXPECT_FALSE(FindRow(*overlay, "late", "cpu=x").has_value());
   EXPECT_EQ(overlay->Stats()->measurements, 1);
   EXPECT_EQ(overlay->Stats()->models, 1);
   EXPECT_EQ(overlay->Stats()->hits, 3);
@@ -97,15 +101,15 @@ TEST_F(CacheSnapshotTest, WhatTheOverlayAddsStaysAbove) {
   ASSERT_TRUE(overlay->Put(Row("b", 50)).ok());
   ASSERT_TRUE(overlay->PutModel({"key", "ours", Sha256("output")}).ok());
   ASSERT_TRUE(overlay->Count(1, 0, {GroupKey("a", "cpu=x"), GroupKey("c", "cpu=x")}).ok());
-  EXPECT_EQ(overlay->Find("b", "cpu=x")->measurement.latency.median_ns, 50);
+  EXPECT_EQ(FindRow(*overlay, "b", "cpu=x")->measurement.latency.median_ns, 50);
   EXPECT_EQ(overlay->FindModel("key")->result, "ours");
-  EXPECT_EQ(overlay->Find("c", "cpu=x")->hits, 1);
+  EXPECT_EQ(FindRow(*overlay, "c", "cpu=x")->hits, 1);
   EXPECT_EQ(Problems(*overlay), Names({"b", "c", "a"}));  // Newest first, each once.
   EXPECT_EQ(overlay->Stats()->measurements, 3);
 
   EXPECT_EQ(*ReadFile(snapshot_), before);
-  EXPECT_EQ(holder->Find("b", "cpu=x")->measurement.latency.median_ns, 100);
-  EXPECT_FALSE(holder->Find("c", "cpu=x").has_value());
+  EXPECT_EQ(FindRow(*holder, "b", "cpu=x")->measurement.latency.median_ns, 100);
+  EXPECT_FALSE(FindRow(*holder, "c", "cpu=x").has_value());
   EXPECT_EQ(*ListDir(folder_.path()),
             Names({"cache.db", "cache.db-wal", "cache.snapshot", "overlay.db", "overlay.db-wal"}));
 }
@@ -142,11 +146,11 @@ TEST_F(CacheSnapshotTest, ABaseThatCannotBeReadIsLeftOut) {
     std::string error;
   } cases[] = {
       {"not a database", std::string(8192, 'x'), "DATA_LOSS: "},
-      {"empty", "", "FAILED_PRECONDITION: " + snapshot_ + ": schema version 0, expected 2"},
+      {"empty", "", "FAILED_PRECONDITION: " + snapshot_ + ": schema version 0, expected 3"},
       {"a damaged page", torn, "DATA_LOSS: " + snapshot_},
       {"half", whole.substr(0, 8192), "DATA_LOSS: "},
       {"newer schema", newer,
-       "FAILED_PRECONDITION: " + snapshot_ + ": schema version 99, expected 2"},
+       "FAILED_PRECONDITION: " + snapshot_ + ": schema version 99, expected 3"},
   };
   for (const auto& c : cases) {
     ASSERT_TRUE(WriteFileAtomically(snapshot_, c.bytes).ok());
@@ -154,7 +158,7 @@ TEST_F(CacheSnapshotTest, ABaseThatCannotBeReadIsLeftOut) {
     EXPECT_TRUE(ToString(overlay->base().status).starts_with(c.error))
         << c.name << ": " << ToString(overlay->base().status);
     EXPECT_EQ(overlay->base().measurements, 0) << c.name;
-    EXPECT_FALSE(overlay->Find("a", "cpu=x").has_value()) << c.name;
+    EXPECT_FALSE(FindRow(*overlay, "a", "cpu=x").has_value()) << c.name;
     EXPECT_TRUE(overlay->Put(Row("b")).ok()) << c.name;
     EXPECT_EQ(Problems(*overlay), Names({"b"})) << c.name;
   }
@@ -246,8 +250,8 @@ TEST_F(CacheSnapshotTest, AnOpenOverlayKeepsTheSnapshotItBeganWith) {
   const auto overlay = OpenOverlay();
   ASSERT_TRUE(holder->Put(Row("b")).ok());
   ASSERT_TRUE(holder->WriteSnapshot().ok());
-  EXPECT_TRUE(overlay->Find("a", "cpu=x").has_value());
-  EXPECT_FALSE(overlay->Find("b", "cpu=x").has_value());
+  EXPECT_TRUE(FindRow(*overlay, "a", "cpu=x").has_value());
+  EXPECT_FALSE(FindRow(*overlay, "b", "cpu=x").has_value());
 }
 
 TEST_F(CacheSnapshotTest, WhatAKilledCopyLeftIsReplaced) {
@@ -257,7 +261,7 @@ TEST_F(CacheSnapshotTest, WhatAKilledCopyLeftIsReplaced) {
   ASSERT_TRUE(WriteFileAtomically(snapshot_ + ".new-journal", std::string(5000, 'x')).ok());
   EXPECT_EQ(ToString(holder->WriteSnapshot()), "OK");
   EXPECT_EQ(*ListDir(folder_.path()), Names({"cache.db", "cache.db-wal", "cache.snapshot"}));
-  EXPECT_TRUE(OpenOverlay()->Find("a", "cpu=x").has_value());
+  EXPECT_TRUE(FindRow(*OpenOverlay(), "a", "cpu=x").has_value());
 }
 
 // Whichever write fails: the old snapshot stays whole, no other file is left, and the holder goes
@@ -279,10 +283,10 @@ TEST_F(CacheSnapshotTest, AFailedCopyLeavesTheOldOne) {
     EXPECT_EQ(*ReadFile(snapshot_), before) << nth;
     EXPECT_EQ(*ListDir(folder_.path()), Names({"cache.db", "cache.db-wal", "cache.snapshot"}))
         << nth;
-    EXPECT_TRUE(holder->Find("b", "cpu=x").has_value()) << nth;
+    EXPECT_TRUE(FindRow(*holder, "b", "cpu=x").has_value()) << nth;
   }
   EXPECT_GT(failed, 2);
-  EXPECT_TRUE(OpenOverlay()->Find("b", "cpu=x").has_value());
+  EXPECT_TRUE(FindRow(*OpenOverlay(), "b", "cpu=x").has_value());
 }
 
 }  // namespace

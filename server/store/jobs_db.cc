@@ -6,8 +6,8 @@
 namespace ag {
 namespace {
 
-const std::vector<std::string>& Migrations() {
-  static const std::vector<std::string> migrations = {R"sql(
+const Schema& JobsSchema() {
+  static const Schema schema = {.oldest = 2, .create = R"sql(
     CREATE TABLE jobs(
       id INTEGER PRIMARY KEY AUTOINCREMENT,
       state TEXT NOT NULL,
@@ -33,7 +33,7 @@ const std::vector<std::string>& Migrations() {
       epoch INTEGER PRIMARY KEY AUTOINCREMENT,
       opened_unix_seconds INTEGER NOT NULL);
   )sql"};
-  return migrations;
+  return schema;
 }
 
 constexpr char kColumns[] =
@@ -92,7 +92,12 @@ StatusOr<std::unique_ptr<JobsDb>> JobsDb::Open(const JobsDbOptions& options, Clo
   {
     MutexLock lock(state->mutex);
     state->db = *std::move(opened);
-    AG_TRY(Migrate(state->db, Migrations(), clock.UnixSeconds()), "jobs file");
+    const Status migrated = Migrate(state->db, JobsSchema(), clock.UnixSeconds());
+    if (migrated.code() == StatusCode::kUnimplemented) {
+      return Err(StatusCode::kFailedPrecondition,
+                 "jobs file: {}; move it away to begin without jobs", Message(migrated));
+    }
+    AG_TRY(migrated, "jobs file");
   }
   return std::unique_ptr<JobsDb>(new JobsDb(std::move(state)));
 }

@@ -39,7 +39,7 @@ struct JobsDbOptions {
 class JobsDb {
  public:
   // Opens or creates the file. kDataLoss: it is corrupt; the message says how to go on.
-  // kFailedPrecondition: newer schema or read-only.
+  // kFailedPrecondition: newer or older schema, or read-only.
   static StatusOr<std::unique_ptr<JobsDb>> Open(const JobsDbOptions& options, Clock& clock);
   ~JobsDb();
 

@@ -120,18 +120,25 @@ TEST(JobsDb, ACorruptFileStopsTheStart) {
   EXPECT_TRUE(std::filesystem::exists(place.path)) << "it was moved";
 }
 
-TEST(JobsDb, ANewerSchemaIsRefused) {
-  JobsPlace place;
-  ASSERT_TRUE(place.Open().ok());
-  sqlite3* raw = nullptr;
-  ASSERT_EQ(sqlite3_open(place.path.c_str(), &raw), SQLITE_OK);
-  ASSERT_EQ(sqlite3_exec(raw, "PRAGMA user_version=99", nullptr, nullptr, nullptr), SQLITE_OK);
-  sqlite3_close(raw);
-  const auto db = place.Open();
-  EXPECT_EQ(db.status().code(), StatusCode::kFailedPrecondition);
-  EXPECT_EQ(Message(db.status()),
-            "jobs file: " + place.path +
-                ": schema version 99 is newer than this program's 1; use the newer program");
+TEST(JobsDb, AnotherSchemaIsRefusedAndKept) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"99", "99 is newer than this program's 2; use the newer program"},
+      {"1",
+       "1 is older than the oldest that this program reads, 2; move it away to begin without "
+       "jobs"}};
+  for (const auto& [version, message] : cases) {
+    JobsPlace place;
+    ASSERT_TRUE(place.Open().ok());
+    sqlite3* raw = nullptr;
+    ASSERT_EQ(sqlite3_open(place.path.c_str(), &raw), SQLITE_OK);
+    const std::string change = std::string("PRAGMA user_version=") + version;
+    ASSERT_EQ(sqlite3_exec(raw, change.c_str(), nullptr, nullptr, nullptr), SQLITE_OK);
+    sqlite3_close(raw);
+    for (int attempt = 0; attempt < 2; ++attempt) {
+      EXPECT_EQ(ToString(place.Open().status()),
+                "FAILED_PRECONDITION: jobs file: " + place.path + ": schema version " + message);
+    }
+  }
 }
 
 TEST(JobsDb, ASecondConnectionIsRefused) {

@@ -174,23 +174,29 @@ Status Transaction::Commit() {
   return OkStatus();
 }
 
-Status Migrate(Database& db, const std::vector<std::string>& migrations, int64_t unix_seconds) {
+Status Migrate(Database& db, const Schema& schema, int64_t unix_seconds) {
   AG_LET(const int64_t version, db.ReadInt("PRAGMA user_version"));
-  const int64_t newest = static_cast<int64_t>(migrations.size());
-  if (version > newest) {
+  if (version > schema.newest()) {
     return Err(StatusCode::kFailedPrecondition,
                "{}: schema version {} is newer than this program's {}; use the newer program",
-               db.path(), version, newest);
+               db.path(), version, schema.newest());
   }
-  for (int64_t step = version; step < newest; ++step) {
+  if (version > 0 && version < schema.oldest) {
+    return Err(StatusCode::kUnimplemented,
+               "{}: schema version {} is older than the oldest that this program reads, {}",
+               db.path(), version, schema.oldest);
+  }
+  for (int64_t next = version == 0 ? schema.oldest : version + 1; next <= schema.newest(); ++next) {
+    const std::string& step = next == schema.oldest
+                                  ? schema.create
+                                  : schema.steps[static_cast<size_t>(next - schema.oldest - 1)];
     AG_LET(Transaction transaction, Transaction::Begin(db));
     AG_TRY(
         db.Execute("CREATE TABLE IF NOT EXISTS migrations("
                    "version INTEGER PRIMARY KEY, applied_unix_seconds INTEGER NOT NULL)"));
-    AG_TRY(db.Execute(migrations[static_cast<size_t>(step)]), "migration to version {}", step + 1);
-    AG_TRY(
-        db.Execute(fmt::format("INSERT INTO migrations VALUES({}, {})", step + 1, unix_seconds)));
-    AG_TRY(db.Execute(fmt::format("PRAGMA user_version={}", step + 1)));
+    AG_TRY(db.Execute(step), "migration to version {}", next);
+    AG_TRY(db.Execute(fmt::format("INSERT INTO migrations VALUES({}, {})", next, unix_seconds)));
+    AG_TRY(db.Execute(fmt::format("PRAGMA user_version={}", next)));
     AG_TRY(transaction.Commit());
   }
   return OkStatus();

@@ -114,10 +114,19 @@ class Transaction {
   Database* db_;
 };
 
-// Brings the file to version migrations.size(): the i-th entry goes from version i to i + 1. A
-// file's version is PRAGMA user_version; the table `migrations` says when each step ran.
-// kFailedPrecondition: the file is newer than this program.
-Status Migrate(Database& db, const std::vector<std::string>& migrations, int64_t unix_seconds);
+// What the versions of a file are: `create` makes version `oldest`, and the i-th of `steps` goes
+// from version oldest + i to the next. A file's version is PRAGMA user_version; the table
+// `migrations` says when each step ran.
+struct Schema {
+  int64_t oldest = 1;
+  std::string create;
+  std::vector<std::string> steps = {};
+  int64_t newest() const { return oldest + static_cast<int64_t>(steps.size()); }
+};
+
+// Brings the file to the newest version. kFailedPrecondition: the file is newer than this program;
+// kUnimplemented: it is older than the oldest version that this program reads.
+Status Migrate(Database& db, const Schema& schema, int64_t unix_seconds);
 
 // Returns the status of an SQLite result. kResourceExhausted: disk full; kDataLoss: corrupt;
 // kFailedPrecondition: read-only; kUnavailable: locked; kInternal: the rest. The message names the

@@ -114,8 +114,8 @@ def job_of(message: Any) -> Job:
         model_name=request.model_name,
         model_digest=request.model_digest,
         device=request.device,
-        created=message.created_unix_seconds,
-        finished=message.finished_unix_seconds,
+        created=int(message.created_unix_seconds),
+        finished=int(message.finished_unix_seconds),
         resumed=message.resumed,
         version=message.version,
         error=(
@@ -123,7 +123,7 @@ def job_of(message: Any) -> Job:
             if failed
             else None
         ),
-        verdict=result.verdict,
+        verdict=type(result).Verdict.Name(result.verdict) if message.HasField("result") else "",
         speedup=result.speedup if message.HasField("result") else 1.0,
         cached=result.cache.model_hit,
         output_digest=result.output_digest,
