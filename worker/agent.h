@@ -37,9 +37,9 @@ class Agent {
   // stream.
   void Stop(bool drain = false);
 
-  // Returns OK when the device serves, else kUnavailable with the reason ("starting" before it is
-  // opened).
+  // Returns OK when the device serves, else kUnavailable with the reason.
   Status health() const;
+  bool starting() const;  // The device is not open yet.
 
  private:
   class Impl;

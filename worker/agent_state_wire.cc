@@ -165,6 +165,11 @@ Status AgentState::health() const {
   return Err(StatusCode::kUnavailable, "{}", state_.reason());
 }
 
+bool AgentState::starting() const {
+  MutexLock lock(mutex_);
+  return state_.health() == v1::WorkerState::STARTING;
+}
+
 void AgentState::Stop() {
   MutexLock lock(mutex_);
   stopped_ = true;

@@ -49,6 +49,7 @@ class AgentState {
   void CountRestart() AG_EXCLUDES(mutex_);
 
   Status health() const AG_EXCLUDES(mutex_);
+  bool starting() const AG_EXCLUDES(mutex_);
   // Takes no further work and says so: SERVING is not reported any more.
   void Drain() AG_EXCLUDES(mutex_);
   bool IsBusy() const AG_EXCLUDES(mutex_);  // An item is in hand.

@@ -47,6 +47,7 @@ TEST(AgentState, BeginsAsStarting) {
   expected.set_version(std::string(Version()));
   EXPECT_EQ(state.Snapshot(true).DebugString(), expected.DebugString());
   EXPECT_EQ(ToString(state.health()), "UNAVAILABLE: starting");
+  EXPECT_TRUE(state.starting());
   EXPECT_FALSE(state.connected());
   EXPECT_FALSE(state.stopped());
 }
@@ -56,6 +57,7 @@ TEST(AgentState, TellsHealthAndFacts) {
   state.SetFacts({"name small\n", "device=small", true});
   state.SetHealth(v1::WorkerState::SERVING, "");
   EXPECT_EQ(ToString(state.health()), "OK");
+  EXPECT_FALSE(state.starting());
   const v1::WorkerState whole = state.Snapshot(true);
   EXPECT_EQ(whole.device_spec(), "name small\n");
   EXPECT_EQ(whole.environment(), "device=small");
@@ -64,6 +66,7 @@ TEST(AgentState, TellsHealthAndFacts) {
   state.CountRestart();
   state.SetHealth(v1::WorkerState::NOT_SERVING, "executor died");
   EXPECT_EQ(ToString(state.health()), "UNAVAILABLE: executor died");
+  EXPECT_FALSE(state.starting());
   EXPECT_EQ(state.Snapshot(false).executor_restarts(), 1);
 }
 

@@ -68,7 +68,7 @@ Status EmbeddedService::Parts::StartAgent(const std::string& device) {
   for (Nanos waited{0}; waited < kServeMax; waited += kPoll) {
     const Status health = agent->health();
     if (health.ok() && server->OffersDevice()) return OkStatus();  // The server knows it, too.
-    if (!health.ok() && Message(health) != "starting") return health;
+    if (!health.ok() && !agent->starting()) return health;
     if (StopSignal() != 0) return Err(StatusCode::kCancelled, "interrupted");
     RealClock().SleepFor(kPoll);
   }
