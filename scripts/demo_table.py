@@ -8,17 +8,18 @@ import json
 import sys
 
 # The document's members that are read (docs/cli.md, `optimize --json`).
-BASELINE, BASELINE_MS, OUTPUT_MS = "baseline", "input_latency_ms", "output_latency_ms"
+BASELINE, INPUT_LATENCY, OUTPUT_LATENCY = "baseline", "input_latency", "output_latency"
 OVER_ONNXRUNTIME, OVER_UNTUNED, OVER_TUNED = "over_onnxruntime", "over_untuned", "over_tuned_input"
 VERDICT, SEARCH, OUTPUT, CACHE, HIT = "verdict", "search", "output", "cache", "model_hit"
-MEDIAN, LOW, HIGH = "median", "low", "high"  # Of a time and of a ratio.
+MEDIAN, LOW, HIGH = "median", "low", "high"  # Of a ratio.
+MEDIAN_NS = "median_ns"  # Of a time.
 
 TITLE, CELL = 24, 28  # Two models fill 80 columns.
 
 
 def milliseconds(value):
-    """A time; "-" when there is none."""
-    return f"{value:.3f} ms" if value else "-"
+    """A time in nanoseconds; "-" when there is none."""
+    return f"{value / 1e6:.3f} ms" if value else "-"
 
 
 def ratio(found):
@@ -33,7 +34,7 @@ def words(text):
 
 def column(document, seconds):
     """All rows of one model."""
-    today, after = (document.get(name, {}).get(MEDIAN) for name in (BASELINE_MS, OUTPUT_MS))
+    today, after = (document.get(name, {}).get(MEDIAN_NS) for name in (INPUT_LATENCY, OUTPUT_LATENCY))
     in_ort = str(document.get(BASELINE, "")).startswith("ONNX Runtime")
     untuned = document.get(OVER_UNTUNED)
     before = after * untuned[MEDIAN] if untuned and after else None if in_ort else today
@@ -74,7 +75,7 @@ def main():
             failed = True
             print(f"{name}: no result: {document['error']['message']}")
         else:
-            columns[name] = column(document, seconds)
+            columns[name] = column(document["result"], seconds)
     names = list(columns)
     for begin in range(0, len(names), 2):
         part = names[begin:begin + 2]

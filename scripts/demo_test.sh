@@ -37,13 +37,13 @@ stop_in() {
 
 # The table says what the document says; what was not measured is a dash.
 cat >"$work/gain.json" <<'END'
-{"verdict": "FASTER", "search": "COMPLETE", "output": "REWRITTEN", "baseline": "ONNX Runtime 1.32.0", "cache": {"model_hit": true},
- "input_latency_ms": {"median": 6}, "output_latency_ms": {"median": 3}, "over_tuned_input": null,
- "over_onnxruntime": {"median": 2, "low": 1.9, "high": 2.1}, "over_untuned": {"median": 1.5, "low": 1.4, "high": 1.6}}
+{"result": {"verdict": "FASTER", "search": "COMPLETE", "output": "REWRITTEN", "baseline": "ONNX Runtime 1.32.0",
+ "cache": {"model_hit": true}, "input_latency": {"median_ns": 6e6}, "output_latency": {"median_ns": 3e6},
+ "over_onnxruntime": {"median": 2, "low": 1.9, "high": 2.1}, "over_untuned": {"median": 1.5, "low": 1.4, "high": 1.6}}}
 END
 cat >"$work/none.json" <<'END'
-{"verdict": "NO_GAIN_FOUND", "search": "NOT_SEARCHED", "output": "PLAN_ADDED", "baseline": "AutoGraph, untuned",
- "input_latency_ms": {"median": 4}, "output_latency_ms": {"median": 4}, "over_onnxruntime": null, "over_tuned_input": null}
+{"result": {"verdict": "NO_GAIN_FOUND", "search": "NOT_SEARCHED", "output": "PLAN_ADDED", "baseline": "AutoGraph, untuned",
+ "input_latency": {"median_ns": 4e6}, "output_latency": {"median_ns": 4e6}}}
 END
 cat >"$work/expected" <<'END'
                         a=b                         none

@@ -116,7 +116,7 @@ StatusOr<SearchResult> PlanSearch::Run() {
   SearchResult result = InputResult();
   RunFinals(&result);
   result.plans_refined = run_.counts.refined;
-  result.stop_reason = StopReasonName(stop_);
+  result.stop_reason = stop_;
   result.warnings = run_.warnings();
   return result;
 }
@@ -456,25 +456,21 @@ StatusOr<std::vector<KernelChoice>> Measurer::RefinePlan(const Candidate&) {
   return std::vector<KernelChoice>();
 }
 
-std::string_view SearchStateName(SearchState state) {
-  switch (state) {
-    case SearchState::kComplete:
-      return "COMPLETE";
-    case SearchState::kStopped:
-      return "STOPPED";
-    case SearchState::kNotSearched:
-      return "NOT_SEARCHED";
+SearchState SearchStateOf(StopReason stop_reason, int rounds) {
+  if (rounds <= 0) return SearchState::kNotSearched;
+  switch (stop_reason) {
+    case StopReason::kNone:
+    case StopReason::kRounds:
+    case StopReason::kExpansions:
+    case StopReason::kGraphs:
+    case StopReason::kGroups:
+      return SearchState::kComplete;
+    case StopReason::kTime:
+    case StopReason::kUnavailable:
+    case StopReason::kCancelled:
+      return SearchState::kStopped;
   }
   AG_CHECK(false);
-}
-
-SearchState SearchStateOf(std::string_view stop_reason, int rounds) {
-  if (rounds <= 0) return SearchState::kNotSearched;
-  for (const StopReason reason : {StopReason::kNone, StopReason::kRounds, StopReason::kExpansions,
-                                  StopReason::kGraphs, StopReason::kGroups}) {
-    if (stop_reason == StopReasonName(reason)) return SearchState::kComplete;
-  }
-  return SearchState::kStopped;
 }
 
 StatusOr<SearchResult> FindPlan(const SearchRequest& request, Measurer& measurer, Clock& clock) {

@@ -120,6 +120,18 @@ struct SearchRequest {
   std::function<bool()> cancelled;                         // May be null. Called often.
 };
 
+// Why a search ended.
+enum class StopReason {
+  kNone,  // Nothing was left to try.
+  kRounds,
+  kExpansions,
+  kGraphs,
+  kGroups,
+  kTime,
+  kUnavailable,  // Plans could not be measured any more.
+  kCancelled
+};
+
 // A plan that was measured in the finals.
 struct FoundPlan {
   Graph graph;
@@ -142,9 +154,7 @@ struct SearchResult : FoundPlan {
   PlanTiming input_timing;
   PlanTiming eager_timing;
   double input_estimate_ns = 0;  // As estimate_ns, of `input_plan`.
-  // "exhausted" (nothing left to try); a limit: "rounds", "expansions", "graphs", "groups", "time";
-  // "cancelled"; "unavailable" (plans could not be measured any more).
-  std::string stop_reason;
+  StopReason stop_reason = StopReason::kNone;
   // Counts reached over all rounds.
   int rounds = 0, expansions = 0, graphs = 0, candidates = 0;
   int plans_timed = 0;  // In rounds.
@@ -162,9 +172,8 @@ enum class SearchState {
   kStopped,      // Ended by time, a cancellation or a lost device.
   kNotSearched,  // The same, before the first round: nothing is known about rewrites.
 };
-std::string_view SearchStateName(SearchState state);  // "COMPLETE", "STOPPED", "NOT_SEARCHED"
-// Returns the state for a result's fields. An unknown stop_reason is kStopped.
-SearchState SearchStateOf(std::string_view stop_reason, int rounds);
+// Returns the state for a result's fields.
+SearchState SearchStateOf(StopReason stop_reason, int rounds);
 
 // Returns the best plan by measurement. A search that was cancelled or ran out of time returns what
 // it has, with a stop_reason. kUnimplemented: the device cannot run the input; the message names

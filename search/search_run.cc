@@ -4,28 +4,6 @@
 
 namespace ag {
 
-std::string_view StopReasonName(StopReason reason) {
-  switch (reason) {
-    case StopReason::kNone:
-      return "exhausted";
-    case StopReason::kRounds:
-      return "rounds";
-    case StopReason::kExpansions:
-      return "expansions";
-    case StopReason::kGraphs:
-      return "graphs";
-    case StopReason::kGroups:
-      return "groups";
-    case StopReason::kTime:
-      return "time";
-    case StopReason::kUnavailable:
-      return "unavailable";
-    case StopReason::kCancelled:
-      return "cancelled";
-  }
-  AG_CHECK(false);
-}
-
 namespace {
 
 Nanos After(Nanos begin, Nanos duration) {

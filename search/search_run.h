@@ -3,26 +3,11 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "search/search.h"
 
 namespace ag {
-
-// Why a part of the search ended. kNone: it was complete.
-enum class StopReason {
-  kNone,
-  kRounds,
-  kExpansions,
-  kGraphs,
-  kGroups,
-  kTime,
-  kUnavailable,
-  kCancelled
-};
-// Returns "exhausted" for kNone, else the word of SearchResult::stop_reason.
-std::string_view StopReasonName(StopReason reason);
 
 struct SearchCounts {
   int rounds = 0;

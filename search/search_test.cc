@@ -99,7 +99,7 @@ TEST_F(SearchTest, FindsThePlantedWinAndSaysHow) {
   EXPECT_EQ(result->rewrites[0].rule, "matmul-reassociate");
   EXPECT_EQ(result->rewrites[0].count, 1);
   EXPECT_GT(result->rewrites[0].gain_ns, 0);
-  EXPECT_EQ(result->stop_reason, "exhausted");
+  EXPECT_EQ(result->stop_reason, StopReason::kNone);
   EXPECT_EQ(result->plan.environment, "device=test");
   EXPECT_EQ(result->plan.groups[0].kernel, "fake");
   EXPECT_TRUE(result->eager_timing.status.ok());
@@ -153,7 +153,7 @@ TEST_F(SearchTest, WithoutRulesTheInputComesBack) {
   ASSERT_TRUE(result.ok()) << Message(result.status());
   ExpectSound(request, *result);
   EXPECT_EQ(result->timing.verdict, Verdict::kSame);
-  EXPECT_EQ(result->stop_reason, "exhausted");
+  EXPECT_EQ(result->stop_reason, StopReason::kNone);
   EXPECT_EQ(result->rounds, 1);
   EXPECT_EQ(result->expansions, 1);
   EXPECT_EQ(result->candidates, 0);
@@ -256,7 +256,7 @@ TEST_F(SearchTest, PlansThatCanNoLongerBeMeasuredEndTheSearch) {
   const auto result = Find(request);
   ASSERT_TRUE(result.ok()) << Message(result.status());
   ExpectSound(request, *result);
-  EXPECT_EQ(result->stop_reason, "unavailable");
+  EXPECT_EQ(result->stop_reason, StopReason::kUnavailable);
   EXPECT_TRUE(result->input_timing.status.ok());
 }
 
@@ -264,15 +264,17 @@ TEST_F(SearchTest, EachCountLimitNamesTheStop) {
   struct Case {
     std::string_view name;
     SearchLimits limits;
-    std::string_view reason;
+    StopReason reason;
   };
   const std::vector<Case> cases = {
-      {"rounds", {.rounds_max = 1}, "rounds"},
-      {"expansions", {.rounds_max = 9, .expansions_max = 1, .candidates_max = 0}, "expansions"},
-      {"graphs", {.rounds_max = 9, .graphs_max = 1, .candidates_max = 0}, "graphs"},
-      {"groups", {.candidates_max = 0, .groups_max = 1}, "groups"},
-      {"time", {.time_max = Nanos{0}}, "time"},
-      {"none", {.rounds_max = 99}, "exhausted"},
+      {"rounds", {.rounds_max = 1}, StopReason::kRounds},
+      {"expansions",
+       {.rounds_max = 9, .expansions_max = 1, .candidates_max = 0},
+       StopReason::kExpansions},
+      {"graphs", {.rounds_max = 9, .graphs_max = 1, .candidates_max = 0}, StopReason::kGraphs},
+      {"groups", {.candidates_max = 0, .groups_max = 1}, StopReason::kGroups},
+      {"time", {.time_max = Nanos{0}}, StopReason::kTime},
+      {"none", {.rounds_max = 99}, StopReason::kNone},
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.name);
@@ -288,16 +290,15 @@ TEST_F(SearchTest, EachCountLimitNamesTheStop) {
 }
 
 TEST_F(SearchTest, TheStateSaysWhetherTheSearchRan) {
-  for (const char* reason : {"exhausted", "rounds", "expansions", "graphs", "groups"}) {
-    EXPECT_EQ(SearchStateOf(reason, 1), SearchState::kComplete) << reason;
+  for (const StopReason reason : {StopReason::kNone, StopReason::kRounds, StopReason::kExpansions,
+                                  StopReason::kGraphs, StopReason::kGroups}) {
+    EXPECT_EQ(SearchStateOf(reason, 1), SearchState::kComplete);
   }
-  for (const char* reason : {"time", "cancelled", "unavailable", "of a later version"}) {
-    EXPECT_EQ(SearchStateOf(reason, 1), SearchState::kStopped) << reason;
-    EXPECT_EQ(SearchStateOf(reason, 0), SearchState::kNotSearched) << reason;
+  for (const StopReason reason :
+       {StopReason::kTime, StopReason::kCancelled, StopReason::kUnavailable}) {
+    EXPECT_EQ(SearchStateOf(reason, 1), SearchState::kStopped);
+    EXPECT_EQ(SearchStateOf(reason, 0), SearchState::kNotSearched);
   }
-  EXPECT_EQ(SearchStateName(SearchState::kComplete), "COMPLETE");
-  EXPECT_EQ(SearchStateName(SearchState::kStopped), "STOPPED");
-  EXPECT_EQ(SearchStateName(SearchState::kNotSearched), "NOT_SEARCHED");
 }
 
 // The time ends when the first round begins, or during its first graph.
@@ -309,7 +310,7 @@ TEST_F(SearchTest, ARoundThatExpandedNothingIsNone) {
     TickingClock clock;
     const auto result = FindPlan(request, measurer_, clock);
     ASSERT_TRUE(result.ok()) << Message(result.status());
-    if (result->stop_reason != "time") continue;
+    if (result->stop_reason != StopReason::kTime) continue;
     const SearchState state = SearchStateOf(result->stop_reason, result->rounds);
     EXPECT_EQ(state == SearchState::kNotSearched, result->expansions == 0) << ticks;
     ++(state == SearchState::kNotSearched ? not_searched : stopped);
@@ -323,7 +324,7 @@ TEST_F(SearchTest, CancelledBeforeAnythingReturnsTheInputUntimed) {
   request.cancelled = [] { return true; };
   const auto result = Find(request);
   ASSERT_TRUE(result.ok()) << Message(result.status());
-  EXPECT_EQ(result->stop_reason, "cancelled");
+  EXPECT_EQ(result->stop_reason, StopReason::kCancelled);
   EXPECT_EQ(result->graph.digest(), request.input.digest());
   EXPECT_EQ(result->input_timing.status.code(), StatusCode::kCancelled);
   EXPECT_THAT(measurer_.plan_calls, IsEmpty());
@@ -337,7 +338,7 @@ TEST_F(SearchTest, CancelledKeepsTheBestSoFar) {
   const auto result = Find(request);
   ASSERT_TRUE(result.ok()) << Message(result.status());
   ExpectSound(request, *result);
-  EXPECT_EQ(result->stop_reason, "cancelled");
+  EXPECT_EQ(result->stop_reason, StopReason::kCancelled);
   EXPECT_EQ(result->timing.verdict, Verdict::kFaster);
   // The input and the winner, without the eager plan.
   EXPECT_THAT(measurer_.plan_calls.back(), SizeIs(2));
@@ -352,8 +353,8 @@ TEST_F(SearchTest, CancelledAtAnyPointTheAnswerIsSound) {
     const auto result = Find(request);
     ASSERT_TRUE(result.ok()) << n << ": " << Message(result.status());
     ExpectSound(request, *result);
-    EXPECT_THAT(result->stop_reason, AnyOf("cancelled", "exhausted")) << n;
-    if (result->stop_reason == "exhausted") break;
+    EXPECT_THAT(result->stop_reason, AnyOf(StopReason::kCancelled, StopReason::kNone)) << n;
+    if (result->stop_reason == StopReason::kNone) break;
   }
 }
 
@@ -363,8 +364,9 @@ std::string Bytes(const SearchResult& result) {
   for (const AppliedRewrite& r : result.rewrites) {
     bytes += fmt::format("{} {} {}\n", r.rule, r.count, r.gain_ns);
   }
-  bytes += fmt::format("{} {} {} {} {} {}", result.stop_reason, result.expansions, result.graphs,
-                       result.candidates, result.groups_measured, result.estimate_ns);
+  bytes +=
+      fmt::format("{} {} {} {} {} {}", static_cast<int>(result.stop_reason), result.expansions,
+                  result.graphs, result.candidates, result.groups_measured, result.estimate_ns);
   return bytes;
 }
 
@@ -391,7 +393,7 @@ TEST_F(SearchTest, ASearchStoppedByTimeIsReplayedByItsCounts) {
       TickingClock clock(tick);
       const auto timed = FindPlan(request, measurer_, clock);
       ASSERT_TRUE(timed.ok()) << Message(timed.status());
-      stopped += timed->stop_reason == "time";
+      stopped += timed->stop_reason == StopReason::kTime;
       refined.insert(timed->plans_refined);
       request.options.limits = ReplayLimits(request.options.limits, *timed);
       const auto replay = Find(request);
@@ -571,7 +573,7 @@ TEST_F(SearchTest, PlansThatDoNotFitAreNotTimedAndTheSearchSaysTime) {
   SlowMeasurer measurer(clock, 1 * kMs, 1'500 * kMs);
   const auto result = FindPlan(request, measurer, clock);
   ASSERT_TRUE(result.ok()) << Message(result.status());
-  EXPECT_EQ(result->stop_reason, "time");
+  EXPECT_EQ(result->stop_reason, StopReason::kTime);
   EXPECT_LT(result->plans_timed, 7);
   EXPECT_GT(result->plans_timed, 0);
   EXPECT_EQ(result->timing.verdict, Verdict::kFaster);
@@ -605,7 +607,7 @@ TEST_F(SearchTest, ASearchWhoseMeasuringWasCutIsReplayedByItsCounts) {
       SlowMeasurer measurer(clock, group_ms * kMs, plan_ms * kMs);
       const auto timed = FindPlan(request, measurer, clock);
       ASSERT_TRUE(timed.ok()) << Message(timed.status());
-      cut += timed->stop_reason == "time";
+      cut += timed->stop_reason == StopReason::kTime;
       request.options.limits = ReplayLimits(request.options.limits, *timed);
       const auto replay = Find(request);
       ASSERT_TRUE(replay.ok()) << Message(replay.status());

@@ -56,10 +56,11 @@ class Reading {
     if (!Has(baseline) || !Has(file)) return std::nullopt;
     return RatioOf(times_, static_cast<size_t>(baseline), static_cast<size_t>(file));
   }
+  bool IsOnnxRuntime(int place) const {
+    return place == places_.onnxruntime_input || place == places_.onnxruntime_output;
+  }
   std::string RuntimeOf(int place) const {
-    const bool elsewhere =
-        place == places_.onnxruntime_input || place == places_.onnxruntime_output;
-    if (!elsewhere) return std::string(kOurRuntime);
+    if (!IsOnnxRuntime(place)) return std::string(kOurRuntime);
     return "ONNX Runtime " + times_.runners[static_cast<size_t>(place)].version;
   }
 
@@ -102,19 +103,20 @@ void Conclude(const Reading& reading, const Places& places, BaselineResult* resu
   result->baseline = reading.RuntimeOf(today);
   if (today == places.untuned) result->baseline += ", untuned";
   result->output_runtime = reading.RuntimeOf(output);
+  result->output_in_onnxruntime = reading.IsOnnxRuntime(output);
   result->input_latency = reading.Of(today);
   result->output_latency = reading.Of(output);
   if (today != output) result->speedup = *reading.Over(today, output);
-  result->verdict = IsFaster(result->speedup) ? kFaster : kNoGainFound;
+  result->verdict = IsFaster(result->speedup) ? v1::Result::FASTER : v1::Result::NO_GAIN_FOUND;
   if (today == places.onnxruntime_input) result->over_onnxruntime = result->speedup;
 }
 
 }  // namespace
 
-StatusOr<std::string> OnnxRuntimeFor(const JobRequest& request, const DeviceOffer& offer) {
-  if (request.onnxruntime == "off") return std::string();
-  const bool portable = request.target == "portable";
-  const bool required = portable || request.onnxruntime == "require";
+StatusOr<std::string> OnnxRuntimeFor(const v1::OptimizeRequest& request, const DeviceOffer& offer) {
+  if (request.onnxruntime() == "off") return std::string();
+  const bool portable = IsPortable(request);
+  const bool required = portable || request.onnxruntime() == "require";
   if (!portable && !offer.device.starts_with("cpu")) {
     if (!required) return std::string();
     return Err(StatusCode::kInvalidArgument,
@@ -171,7 +173,7 @@ StatusOr<BaselineResult> CompareWithBaseline(const BaselineRequest& request,
   const Nanos before = request.time_left ? request.time_left() : Nanos::max();
   AG_LET(BaselineResult result, CompareInOneSet(request, measurer));
   if (IsOneSetEnough(request) || !request.runs_here) return result;
-  if (result.verdict == kNotMeasured) {
+  if (result.verdict == v1::Result::NOT_MEASURED) {
     return CompareWithoutOnnxRuntime(request, result.notes, measurer);
   }
   const Nanos left = request.time_left ? request.time_left() : Nanos::max();

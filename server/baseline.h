@@ -24,16 +24,17 @@ struct BaselineRequest {
   bool carries_plan = false;  // Of `output`: our session must run it with that plan.
   bool runs_here = true;    // False: an operator has no kernel here, only ONNX Runtime can run it.
   std::string onnxruntime;  // Its version beside the worker; empty: it is left out.
-  std::vector<BoundShape> shapes;
+  BoundShapes shapes;
   double seconds = 10;  // Of sampling, at most.
   // May be null. A second set of files is left out when less is left than the first one took.
   std::function<Nanos()> time_left;
 };
 
 struct BaselineResult {
-  std::string verdict{kNotMeasured};
+  v1::Result::Verdict verdict = v1::Result::NOT_MEASURED;
   std::string baseline;        // What `input_latency` was taken in; empty: NOT_MEASURED.
   std::string output_runtime;  // What `output_latency` was taken in: where the output is fastest.
+  bool output_in_onnxruntime = false;  // It is ONNX Runtime.
   Latency input_latency;
   Latency output_latency;
   Ratio speedup;
@@ -48,7 +49,7 @@ struct BaselineResult {
 // alone, since times on this machine's cores say nothing beside another device; empty: none. A
 // portable job compares files in ONNX Runtime only, whatever its device. kUnavailable: the job
 // needs one and there is none; kInvalidArgument: it requires one beside another device than `cpu`.
-StatusOr<std::string> OnnxRuntimeFor(const JobRequest& request, const DeviceOffer& offer);
+StatusOr<std::string> OnnxRuntimeFor(const v1::OptimizeRequest& request, const DeviceOffer& offer);
 
 // Errors are of the world: no worker, cancelled.
 StatusOr<BaselineResult> CompareWithBaseline(const BaselineRequest& request,
@@ -62,7 +63,7 @@ bool AgreesWithFreshSession(const BaselineResult& result);
 struct FilePair {
   Digest before, after;
   bool in_onnxruntime = false;  // Else in our sessions.
-  std::vector<BoundShape> shapes;
+  BoundShapes shapes;
   double seconds = 10;  // Of sampling, at most.
 };
 // How many times faster `after` is. The error of a file that does not run; else of the world.

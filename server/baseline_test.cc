@@ -74,7 +74,7 @@ class BaselineTest : public ::testing::Test {
 TEST_F(BaselineTest, NoMoreThanTwoOfOurSessionsStandInOneSetBesideOnnxRuntime) {
   const BaselineResult result = Compare();
   EXPECT_EQ(runner_.sets, (std::vector<size_t>{3, 2}));
-  EXPECT_EQ(result.verdict, kFaster);
+  EXPECT_EQ(result.verdict, v1::Result::FASTER);
   EXPECT_EQ(result.baseline, "ONNX Runtime 9.9");
   EXPECT_EQ(result.speedup.median, kOnnxRuntimeNs / kOutputNs);
   EXPECT_EQ(result.over_untuned->median, kUntunedNs / kOutputNs);
@@ -87,7 +87,7 @@ TEST_F(BaselineTest, TheSecondSetIsLeftOutWhenLessTimeIsLeftThanTheFirstTook) {
   request_.time_left = [&] { return std::exchange(left, left - std::chrono::seconds(3)); };
   const BaselineResult result = Compare();
   EXPECT_EQ(runner_.sets, (std::vector<size_t>{3}));
-  EXPECT_EQ(result.verdict, kFaster);
+  EXPECT_EQ(result.verdict, v1::Result::FASTER);
   EXPECT_FALSE(result.over_untuned.has_value());
   EXPECT_TRUE(result.fresh_session.has_value());
   EXPECT_EQ(result.notes,
@@ -114,7 +114,7 @@ TEST_F(BaselineTest, WhatOnnxRuntimeRefusesIsComparedWithOurSession) {
   runner_.onnxruntime = Err(StatusCode::kInvalidArgument, "InvalidGraph");
   const BaselineResult result = Compare();
   EXPECT_EQ(runner_.sets, (std::vector<size_t>{3, 3}));
-  EXPECT_EQ(result.verdict, kFaster);
+  EXPECT_EQ(result.verdict, v1::Result::FASTER);
   EXPECT_EQ(result.baseline, "AutoGraph, untuned");
   EXPECT_FALSE(result.over_onnxruntime.has_value());
   EXPECT_EQ(result.notes, std::vector<std::string>{"ONNX Runtime on the input: InvalidGraph"});

@@ -27,6 +27,7 @@ class Chooser {
     const char* what = "";
     std::vector<AppliedRewrite> rewrites;
     double estimate_ns = 0;
+    bool is_winner = false;       // Of the search.
     bool must_be_faster = false;  // There is a file already that is not.
   };
 
@@ -34,8 +35,8 @@ class Chooser {
   Status TryRewritten();
   Status TryTunedInput();
   StatusOr<bool> Try(Candidate candidate);
-  StatusOr<std::string> WhyNot(const Candidate& candidate, HandedOut* tried);
-  StatusOr<std::string> WhyNotBesideTunedInput(const OutputFile& file, HandedOut* tried);
+  StatusOr<Refusal> WhyNot(const Candidate& candidate, HandedOut* tried);
+  StatusOr<Refusal> WhyNotBesideTunedInput(const OutputFile& file, HandedOut* tried);
   Status TakeInput();
   Status TryPortable();
   StatusOr<PortableResult> FindPortable();
@@ -68,10 +69,10 @@ FoundPlan TunedInput(const SearchResult& found, const Graph& input) {
 }
 
 StatusOr<HandedOut> Chooser::Run() {
-  const bool portable = request_.job->target == "portable";
+  const bool portable = IsPortable(*request_.job);
   if (!portable && runs_here_) AG_TRY(ChooseForDevice());
   if (!has_chosen_) AG_TRY(TakeInput());
-  const bool is_faster = chosen_.baseline.verdict == kFaster;
+  const bool is_faster = chosen_.baseline.verdict == v1::Result::FASTER;
   if ((portable || !is_faster) && !request_.onnxruntime.empty() && !IsTimeOver()) {
     measurer_.set_cancelled(
         [this] { return IsTimeOver(); });  // What is there may be handed out as it is.
@@ -84,7 +85,7 @@ StatusOr<HandedOut> Chooser::Run() {
 
 Status Chooser::ChooseForDevice() {
   AG_TRY(TryRewritten());
-  if (!has_chosen_ && !request_.job->keep_bytes) AG_TRY(TryTunedInput());
+  if (!has_chosen_ && !request_.job->keep_bytes()) AG_TRY(TryTunedInput());
   return OkStatus();
 }
 
@@ -103,7 +104,7 @@ Status Chooser::TryRewritten() {
     AG_LET(OutputFile file,
            MakeRewrittenFile(setting_, plan->graph, &plan->plan, measurer_, blobs_));
     Candidate candidate{std::move(file), plan == &found_ ? "the winner" : "a runner-up",
-                        plan->rewrites, plan->estimate_ns};
+                        plan->rewrites, plan->estimate_ns, plan == &found_};
     AG_TRY(Try(std::move(candidate)).status());
   }
   return OkStatus();
@@ -121,9 +122,9 @@ StatusOr<BaselineResult> Chooser::Compare(const Digest& output, const OutputFile
   compared.output = output;
   compared.rewritten = file != nullptr && file->rewritten;
   compared.carries_plan = file != nullptr && file->carries_plan;
-  compared.runs_here = runs_here_ && request_.job->target != "portable";
+  compared.runs_here = runs_here_ && !IsPortable(*request_.job);
   compared.onnxruntime = request_.onnxruntime;
-  compared.shapes = request_.job->shapes;
+  compared.shapes = request_.job->shapes();
   compared.seconds = request_.seconds;
   compared.time_left = request_.time_left;
   const Nanos before = TimeLeft();
@@ -135,21 +136,23 @@ StatusOr<BaselineResult> Chooser::Compare(const Digest& output, const OutputFile
 // Takes the candidate unless something speaks against it; true when it was taken.
 StatusOr<bool> Chooser::Try(Candidate candidate) {
   HandedOut tried;
-  std::string why = candidate.file.refusal;
-  if (why.empty()) {
-    AG_LET(why, WhyNot(candidate, &tried));
+  Refusal refusal = candidate.file.refusal;
+  if (!refusal) {
+    AG_LET(refusal, WhyNot(candidate, &tried));
   }
-  if (why.empty()) {
+  if (!refusal) {
     AG_TRY(CheckOutputFile(setting_, measurer_, &candidate.file));
-    why = candidate.file.refusal;
+    refusal = candidate.file.refusal;
   }
-  if (!why.empty()) {
-    Refuse(candidate.what, why);
+  if (refusal) {
+    Refuse(candidate.what, refusal.text);
+    chosen_.winner_refused |= candidate.is_winner;
     return false;
   }
   tried.warnings = std::move(chosen_.warnings);
   tried.warnings.insert(tried.warnings.end(), candidate.file.warnings.begin(),
                         candidate.file.warnings.end());
+  tried.winner_refused = chosen_.winner_refused;
   tried.portable = std::move(chosen_.portable);
   tried.file = std::move(candidate.file);
   tried.rewrites = std::move(candidate.rewrites);
@@ -164,7 +167,7 @@ std::string RatioText(const Ratio& ratio) {
 }
 
 // Fills in `tried` with what was measured of the candidate's file.
-StatusOr<std::string> Chooser::WhyNot(const Candidate& candidate, HandedOut* tried) {
+StatusOr<Refusal> Chooser::WhyNot(const Candidate& candidate, HandedOut* tried) {
   AG_LET(tried->baseline, Compare(candidate.file.digest, &candidate.file));
   // One process may have got memory that is slower: both are started anew, once.
   if (!AgreesWithFreshSession(tried->baseline) && IsTimeForAnotherSet()) {
@@ -172,38 +175,41 @@ StatusOr<std::string> Chooser::WhyNot(const Candidate& candidate, HandedOut* tri
   }
   const BaselineResult& baseline = tried->baseline;
   if (candidate.file.carries_plan && !baseline.fresh_session) {
-    return fmt::format("it does not run: {}", fmt::join(baseline.notes, "; "));
+    return Refusal{Refusal::Kind::kNotRun,
+                   fmt::format("it does not run: {}", fmt::join(baseline.notes, "; "))};
   }
-  if (candidate.must_be_faster && baseline.verdict != kFaster) {
-    return "timed as a whole it is " + RatioText(baseline.speedup);
+  if (candidate.must_be_faster && baseline.verdict != v1::Result::FASTER) {
+    return Refusal{Refusal::Kind::kNoGain, "timed as a whole it is " + RatioText(baseline.speedup)};
   }
   // What ONNX Runtime runs is not our session's to judge.
-  if (baseline.output_runtime != kOurRuntime) return std::string();
+  if (baseline.output_in_onnxruntime) return Refusal();
   if (!AgreesWithFreshSession(baseline)) {
-    return "another fresh session takes another time: " + RatioText(*baseline.fresh_session);
+    return Refusal{Refusal::Kind::kUnsteady, "another fresh session takes another time: " +
+                                                 RatioText(*baseline.fresh_session)};
   }
   if (baseline.over_untuned && baseline.over_untuned->high < 1) {
-    return "it is slower than an untuned session on the input: " +
-           RatioText(*baseline.over_untuned);
+    return Refusal{Refusal::Kind::kNoGain, "it is slower than an untuned session on the input: " +
+                                               RatioText(*baseline.over_untuned)};
   }
-  if (!candidate.file.rewritten || !candidate.file.carries_plan) return std::string();
-  if (!IsTimeForAnotherSet()) return std::string();
+  if (!candidate.file.rewritten || !candidate.file.carries_plan) return Refusal();
+  if (!IsTimeForAnotherSet()) return Refusal();
   return WhyNotBesideTunedInput(candidate.file, tried);
 }
 
-StatusOr<std::string> Chooser::WhyNotBesideTunedInput(const OutputFile& file, HandedOut* tried) {
+StatusOr<Refusal> Chooser::WhyNotBesideTunedInput(const OutputFile& file, HandedOut* tried) {
   if (tuned_input_.IsZero()) {
     AG_LET(const OutputFile tuned,
            AddPlanToInput(setting_, TunedInput(found_, setting_.input).plan, measurer_, blobs_));
     tuned_input_ = tuned.digest;
   }
-  if (tuned_input_.IsZero()) return std::string();
+  if (tuned_input_.IsZero()) return Refusal();
   const StatusOr<Ratio> ratio = TimePair(tuned_input_, file.digest, /*in_onnxruntime=*/false);
   if (ratio.status().code() == StatusCode::kCancelled) return ratio.status();
-  if (!ratio.ok()) return std::string();
+  if (!ratio.ok()) return Refusal();
   tried->over_tuned_input = *ratio;
-  if (ratio->median >= 1) return std::string();
-  return "the input with its own plan is as fast: " + RatioText(*ratio);
+  if (ratio->median >= 1) return Refusal();
+  return Refusal{Refusal::Kind::kNoGain,
+                 "the input with its own plan is as fast: " + RatioText(*ratio)};
 }
 
 Status Chooser::TakeInput() {
@@ -213,7 +219,7 @@ Status Chooser::TakeInput() {
 }
 
 StatusOr<Ratio> Chooser::TimePair(const Digest& before, const Digest& after, bool in_onnxruntime) {
-  return CompareFiles({before, after, in_onnxruntime, request_.job->shapes, request_.seconds},
+  return CompareFiles({before, after, in_onnxruntime, request_.job->shapes(), request_.seconds},
                       measurer_);
 }
 
@@ -231,8 +237,8 @@ StatusOr<PortableResult> Chooser::FindPortable() {
   portable.try_graph = [&](const Graph* before, const Graph& candidate) -> StatusOr<Ratio> {
     AG_LET(const OutputFile file,
            MakeRewrittenFile(setting_, candidate, nullptr, measurer_, blobs_));
-    if (!file.refusal.empty()) {
-      LogWarn("portable: not exported: {}", file.refusal);
+    if (file.refusal) {
+      LogWarn("portable: not exported: {}", file.refusal.text);
       return Ratio{0, 0, 0};
     }
     files[candidate.digest()] = file.digest;
@@ -245,7 +251,7 @@ StatusOr<PortableResult> Chooser::FindPortable() {
 // Looks for what makes ONNX Runtime faster, and takes it when the file as a whole is FASTER.
 Status Chooser::TryPortable() {
   StatusOr<PortableResult> found = FindPortable();
-  const bool asked = request_.job->target == "portable";
+  const bool asked = IsPortable(*request_.job);
   if (found.status().code() == StatusCode::kInvalidArgument && !asked) {  // It refuses the model.
     chosen_.warnings.push_back(Message(found.status()));
     return OkStatus();
@@ -261,12 +267,12 @@ Status Chooser::TryPortable() {
          MakeRewrittenFile(setting_, *found->best, plan ? &*plan : nullptr, measurer_, blobs_));
   Candidate candidate{std::move(file), "what ONNX Runtime gains by", {}, 0};
   candidate.must_be_faster = true;
-  for (const PortableStep& step : found->steps) {
-    if (!step.kept || step.rule == kCleanUpStep) continue;
-    if (step.rule == kWinnerStep) {
+  for (const v1::PortableStep& step : found->steps) {
+    if (!step.kept() || step.rule() == kCleanUpStep) continue;
+    if (step.rule() == kWinnerStep) {
       candidate.rewrites = found_.rewrites;
     } else {
-      candidate.rewrites.push_back({step.rule, step.applied, 0});
+      candidate.rewrites.push_back({step.rule(), step.applied(), 0});
     }
   }
   return Try(std::move(candidate)).status();

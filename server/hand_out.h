@@ -19,7 +19,7 @@ struct HandOutRequest {
   OutputSetting setting;
   const SearchResult* found = nullptr;
   const RuleSet* rules = nullptr;
-  const JobRequest* job = nullptr;
+  const v1::OptimizeRequest* job = nullptr;
   std::string onnxruntime;  // The version of ONNX Runtime beside the worker; empty: it is left out.
   double seconds = 10;      // Sampling time of one comparison of files.
   // May be null. Optional steps are left out when nothing is left, or less than they take.
@@ -32,8 +32,9 @@ struct HandedOut {
   BaselineResult baseline;
   std::optional<Ratio> over_tuned_input;
   std::vector<AppliedRewrite> rewrites;
-  std::vector<PortableStep> portable;
+  std::vector<v1::PortableStep> portable;
   std::vector<std::string> warnings;  // Why candidates with better estimates were not handed out.
+  bool winner_refused = false;        // The best by the search was not handed out.
   double estimate_ns = 0;             // The search's estimate of the file's plan; 0: none.
 };
 

@@ -26,7 +26,7 @@ struct JobsOptions {
   int resumes_max = 5;       // A job that was resumed more often than this fails.
   std::string rules_digest;  // Part of every answer's key.
   std::function<StatusOr<DeviceOffer>(const std::string&)> find_offer;
-  std::function<Status(const JobRequest&)>
+  std::function<Status(const v1::OptimizeRequest&)>
       validate;  // May be null. Checks that need the request only.
 };
 
@@ -48,7 +48,7 @@ class Jobs {
   // an equal request, or a new one. kInvalidArgument: the request_id was used with another request;
   // kFailedPrecondition: the model was not uploaded; kNotFound: only_cached and no answer;
   // kUnavailable: the server stops, or no worker offers the device.
-  StatusOr<Job> Accept(JobRequest request);
+  StatusOr<Job> Accept(v1::OptimizeRequest request);
 
   StatusOr<Job> Get(int64_t id);  // kNotFound: no such job.
   struct ListOptions {
@@ -87,12 +87,13 @@ class Jobs {
   Jobs(const JobStores& stores, JobRunner& runner, Clock& clock, JobsOptions options);
   Status Resume();
   Status ResumeOne(JobRow row);
-  StatusOr<std::optional<Job>> Repeated(const JobRequest& request, const Digest& body);
-  StatusOr<std::optional<Job>> Remembered(const JobRequest& request, const std::string& key,
-                                          const std::string& body);
+  StatusOr<std::optional<Job>> Repeated(const v1::OptimizeRequest& request, const Digest& body);
+  StatusOr<std::optional<Job>> Remembered(const v1::OptimizeRequest& request,
+                                          const std::string& key, const std::string& body);
+  bool HasBlob(const std::string& digest) const;  // True for "" as well.
   StatusOr<Job> Insert(Job job, const std::string& dedupe_key, const std::string& body);
   StatusOr<Job> FromRow(const JobRow& row);
-  std::string AnswerKey(const JobRequest& request, const Environment& environment,
+  std::string AnswerKey(const v1::OptimizeRequest& request, const Environment& environment,
                         const std::string& onnxruntime) const;
   // Returns the job with its elapsed time and what it waits for, which are not stored.
   Job Now(Live& live) AG_REQUIRES(mutex_);
@@ -101,11 +102,11 @@ class Jobs {
   void RunnerMain();
   LivePtr NextQueued() AG_REQUIRES(mutex_);
   void RunOne(const LivePtr& live);
-  void Finish(const LivePtr& live, StatusOr<JobResult> result);
+  void Finish(const LivePtr& live, StatusOr<JobOutcome> outcome);
   // Changes the job, stores it, then shows it; leaves a terminal job as it is. Does not hold mutex_
   // during the write.
   Status Change(const LivePtr& live, const std::function<void(Job&)>& change);
-  void Remember(const JobRequest& request, const JobResult& result);
+  void Remember(const v1::OptimizeRequest& request, const JobOutcome& outcome);
 
   const JobStores stores_;
   JobRunner& runner_;
@@ -118,7 +119,7 @@ class Jobs {
   std::map<std::string, int> running_ AG_GUARDED_BY(mutex_);  // By device.
   // The last progress of the latest jobs that ended, by id; a row keeps only the progress that its
   // result contains.
-  std::map<int64_t, JobProgress> ended_ AG_GUARDED_BY(mutex_);
+  std::map<int64_t, v1::Progress> ended_ AG_GUARDED_BY(mutex_);
   bool stopping_ AG_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;
 };

@@ -9,6 +9,7 @@
 #include "plan/equivalence.h"
 #include "plan/planner.h"
 #include "rules/rewrite.h"
+#include "server/job.h"
 #include "server/transfer_plan.h"
 
 namespace ag {
@@ -125,19 +126,21 @@ Status MakeRewritten(const OutputSetting& setting, const Graph& graph, const Pla
 StatusOr<OutputFile> RefusedOr(const Status& status, OutputFile file) {
   if (status.ok()) return file;
   if (!IsRefusal(status)) return status;
-  file.refusal = Message(status);
+  file.refusal = {Refusal::Kind::kNotMade, Message(status)};
   return file;
 }
 
 void RefuseWhatDiffers(const OutputSetting& setting, size_t outputs, OutputFile* file) {
   if (file->errors.size() != outputs) {
-    file->refusal = fmt::format("{} of {} outputs were compared", file->errors.size(), outputs);
+    file->refusal = {Refusal::Kind::kDiffers,
+                     fmt::format("{} of {} outputs were compared", file->errors.size(), outputs)};
   }
   for (const OutputError& error : file->errors) {
     if (IsEquivalent(error, setting.policy.tolerance)) continue;
-    file->refusal = fmt::format("output {} differs: max|a-b|/max|a| {:.3g}, tolerance {:.3g}{}",
-                                error.name, error.max_rel, setting.policy.tolerance,
-                                error.nonfinite_differs ? ", Inf or NaN elsewhere" : "");
+    file->refusal = {Refusal::Kind::kDiffers,
+                     fmt::format("output {} differs: max|a-b|/max|a| {:.3g}, tolerance {:.3g}{}",
+                                 error.name, error.max_rel, setting.policy.tolerance,
+                                 error.nonfinite_differs ? ", Inf or NaN elsewhere" : "")};
     break;
   }
 }
@@ -150,7 +153,9 @@ StatusOr<std::vector<OutputError>> CompareElsewhere(const OutputSetting& setting
   FileSetWork work;
   work.files = {{setting.model_digest, true}, {file.digest, true}};
   for (const auto& [name, shape] : setting.import.shapes) {
-    work.shapes.push_back({name, {shape.begin(), shape.end()}});
+    v1::BoundShape* bound = work.shapes.Add();
+    bound->set_input(name);
+    bound->mutable_dims()->Assign(shape.begin(), shape.end());
   }
   work.compare_seeds = kSeeds;
   return measurer.CompareFiles(std::move(work));
@@ -213,7 +218,7 @@ Status CheckOutputFile(const OutputSetting& setting, PoolMeasurer& measurer, Out
                                      : CompareHere(setting, measurer, file);
   if (!errors.ok()) {
     if (!IsRefusal(errors.status())) return errors.status();
-    file->refusal = "comparing outputs: " + Message(errors.status());
+    file->refusal = {Refusal::Kind::kDiffers, "comparing outputs: " + Message(errors.status())};
     return OkStatus();
   }
   file->errors = *std::move(errors);

@@ -34,9 +34,24 @@ struct OutputSetting {
   bool has_opaque() const { return runnable.digest() != model->graph.digest(); }
 };
 
+// Why a file is not handed out; `text` is for people.
+struct Refusal {
+  enum class Kind : uint8_t {
+    kNone,      // It may be handed out.
+    kNotMade,   // It could not be exported, read back or planned.
+    kNotRun,    // A fresh session does not run it.
+    kDiffers,   // An output differs from the model's, or could not be compared.
+    kUnsteady,  // Another fresh process takes another time.
+    kNoGain,    // It is slower than what there is without it.
+  };
+  Kind kind = Kind::kNone;
+  std::string text;
+  explicit operator bool() const { return kind != Kind::kNone; }
+};
+
 // A file in the blob folder.
 struct OutputFile {
-  std::string refusal;  // The reason not to hand it out; empty: it may be handed out.
+  Refusal refusal;
   Digest digest;
   int64_t bytes = 0;
   bool rewritten = false;  // Its graph is not the input's.

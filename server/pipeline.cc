@@ -5,13 +5,16 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/measuring_lock.h"
+#include "base/text.h"
 #include "graph/clean_up.h"
+#include "graph/onnx/model_facts.h"
 #include "plan/recording.h"
 #include "rules/rewrite.h"
 #include "server/budget.h"
 #include "server/hand_out.h"
 #include "server/pool_measurer.h"
-#include "server/report.h"
+#include "wire/json_wire.h"
+#include "wire/measurement_wire.h"
 
 namespace ag {
 
@@ -38,45 +41,29 @@ Nanos CheckTakes(const Graph& graph) {
 
 }  // namespace
 
-// What one run knows; the stages fill it in from top to bottom.
-struct Pipeline::Stages {
+// What is known before the first stage.
+struct Pipeline::Setting {
   const Job& job;
   const JobControl& control;
-  Pipeline& house;
-  Nanos began{0};
-  Budget budget{Nanos{0}, Nanos{0}};
+  Nanos began;
+  Policy policy;
   DeviceOffer offer;
   DeviceSpec spec;
   RuleSet rules;
-  bool confirming = false;
-  SearchTurn turn{MeasuringLockPath(),
-                  {[this](pid_t holder) { control.on_wait(MeasuringLockText(holder)); },
-                   // A cancelled job's best result is confirmed to the end.
-                   [this] { return confirming ? control.stopping() : control.cancelled(); }}};
-  ImportOptions import;
-  ImportedModel model;
-  Graph runnable;
-  Graph input;
-  std::unique_ptr<PoolMeasurer> measurer;
-  SearchResult found;
-  JobResult result;
-  HandedOut output;
+};
 
-  Status Import();
-  Status Search();
-  Status Confirm();
-  Status CountFiles();
-  Status Report();
-  std::vector<GroupKernels> OutputKernels() const;
-  void CountEstimatedGroups();
-  void TakeSearchFigures();
-  OutputSetting ToOutput(const std::string& work_dir) const;
-  void TakeOutput();
-  void WarnOfFixedSizes();
-  const Graph& OutputGraph() const { return output.file.carries_plan ? output.file.graph : input; }
-  const Plan& OutputPlan() const {
-    return output.file.carries_plan ? output.file.plan : found.input_plan;
-  }
+struct Pipeline::Imported {
+  ImportOptions options;
+  ImportedModel model;
+  Graph runnable;  // Without the opaque nodes.
+  Graph input;     // Cleaned up.
+  std::vector<CleanUpStep> clean_up;
+};
+
+// The graph and the plan that our runtime runs.
+struct Pipeline::Output {
+  const Graph& graph;
+  const Plan& plan;
 };
 
 Pipeline::Pipeline(Dispatcher& dispatcher, CacheDb& cache, std::shared_ptr<BlobDir> blobs,
@@ -101,275 +88,405 @@ StatusOr<DeviceOffer> Pipeline::WaitForOffer(const std::string& device, const Jo
   }
 }
 
-StatusOr<JobResult> Pipeline::Run(const Job& job, const JobControl& control) {
-  Stages stages{.job = job, .control = control, .house = *this};
-  stages.began = clock_.Now();
-  AG_LET(stages.offer, WaitForOffer(job.request.device, control));
-  AG_LET(stages.offer.onnxruntime, OnnxRuntimeFor(job.request, stages.offer));
-  stages.budget = Budget(clock_.Now(), Nanos(static_cast<int64_t>(job.request.time_seconds * 1e9)));
-  AG_LET(stages.spec, ParseDeviceSpec(stages.offer.device_spec));
-  AG_TRY(CheckMeasures(stages.spec, job.request.policy), "policy");
-  AG_TRY(control.enter(JobState::kImporting));
-  AG_TRY(stages.Import());
-  AG_TRY(control.enter(JobState::kSearching));
-  AG_TRY(stages.Search());
-  stages.TakeSearchFigures();
-  const bool faster = stages.found.timing.verdict == Verdict::kFaster;
-  if (!faster && control.cancelled()) return Err(StatusCode::kCancelled, "cancelled");
-  AG_TRY(control.enter(JobState::kConfirming));
-  AG_TRY(stages.Confirm(), "confirming");
-  AG_TRY(stages.Report());
-  return stages.result;
+StatusOr<Pipeline::Setting> Pipeline::Prepare(const Job& job, const JobControl& control) {
+  const Nanos began = clock_.Now();
+  AG_LET(DeviceOffer offer, WaitForOffer(job.request.device(), control));
+  AG_LET(offer.onnxruntime, OnnxRuntimeFor(job.request, offer));
+  AG_LET(DeviceSpec spec, ParseDeviceSpec(offer.device_spec));
+  const Policy policy = PolicyOf(job.request);
+  AG_TRY(CheckMeasures(spec, policy), "policy");
+  const auto& disabled = job.request.disabled_rules();
+  return Setting{job,
+                 control,
+                 began,
+                 policy,
+                 std::move(offer),
+                 std::move(spec),
+                 rules_.Without({disabled.begin(), disabled.end()}, policy.nonfinite_strict)};
 }
 
-Status Pipeline::Stages::Import() {
-  for (const BoundShape& shape : job.request.shapes) {
-    import.shapes[shape.input] = Shape(shape.dims.begin(), shape.dims.end());
-  }
-  import.limits = house.options_.limits;
+StatusOr<JobOutcome> Pipeline::Run(const Job& job, const JobControl& control) {
+  AG_LET(const Setting setting, Prepare(job, control));
+  Budget budget(clock_.Now(),
+                Nanos(static_cast<int64_t>(job.request.budget().time_seconds() * 1e9)));
+  bool confirming = false;
+  SearchTurn turn(MeasuringLockPath(),
+                  {[&](pid_t holder) { control.on_wait(MeasuringLockText(holder)); },
+                   // A cancelled job's best result is confirmed to the end.
+                   [&] { return confirming ? control.stopping() : control.cancelled(); }});
+  AG_TRY(control.enter(v1::Job::IMPORTING));
   AG_TRY(turn.Enter());
-  AG_LET(model, ImportInJail(house.blobs_->PathOf(job.request.model), import, *house.blobs_,
-                             house.options_.jail));
-  result.warnings = model.warnings;
-  AG_LET(OpaqueCut cut, CutOpaque(model.graph));
-  runnable = cut.opaque_nodes > 0 ? cut.graph : model.graph;
+  AG_LET(const Imported imported, Import(setting));
+  budget.Imported(clock_.Now(), CheckTakes(imported.runnable));
+  AG_TRY(control.enter(v1::Job::SEARCHING));
+  PoolMeasurer measurer(dispatcher_, cache_, clock_, Measuring(setting, turn));
+  auto searched = Search(setting, imported, budget, turn, measurer);
+  turn.Leave();
+  AG_LET(const SearchResult found, std::move(searched));
+  if (control.stopping()) return Err(StatusCode::kCancelled, "the server stops");
+  const bool faster = found.timing.verdict == Verdict::kFaster;
+  if (!faster && control.cancelled()) return Err(StatusCode::kCancelled, "cancelled");
+  AG_TRY(control.enter(v1::Job::CONFIRMING));
+  confirming = true;
+  AG_TRY(turn.Enter(), "confirming");
+  auto confirmed = Confirm(setting, imported, found, budget, measurer);
+  turn.Leave();
+  AG_TRY(confirmed, "confirming");
+  return Conclude(setting, imported, found, *confirmed, measurer);
+}
+
+StatusOr<Pipeline::Imported> Pipeline::Import(const Setting& setting) {
+  const v1::OptimizeRequest& asked = setting.job.request;
+  Imported imported;
+  for (const v1::BoundShape& shape : asked.shapes()) {
+    imported.options.shapes[shape.input()] = Shape(shape.dims().begin(), shape.dims().end());
+  }
+  imported.options.limits = options_.limits;
+  AG_LET(imported.model,
+         ImportInJail(blobs_->PathOf(ModelOf(asked)), imported.options, *blobs_, options_.jail));
+  AG_LET(OpaqueCut cut, CutOpaque(imported.model.graph));
+  imported.runnable = cut.opaque_nodes > 0 ? cut.graph : imported.model.graph;
   if (cut.opaque_nodes > 0) {
-    result.warnings.push_back(
+    imported.model.warnings.push_back(
         fmt::format("{} operators are opaque: kept as they are, nothing moves across them, and the "
                     "times are of what is left",
                     cut.opaque_nodes));
   }
-  rules = house.rules_.Without(job.request.disabled_rules, job.request.policy.nonfinite_strict);
-  std::vector<CleanUpStep> steps;
-  AG_LET(input, CleanUp(runnable, rules, &steps));
-  for (const CleanUpStep& step : steps) result.clean_up.push_back({step.rule, step.count, 0});
-  budget.Imported(house.clock_.Now(), CheckTakes(runnable));
-  return OkStatus();
+  AG_LET(imported.input, CleanUp(imported.runnable, setting.rules, &imported.clean_up));
+  return imported;
 }
 
-Status Pipeline::Stages::Search() {
-  const JobRequest& asked = job.request;
+PoolMeasurer::Options Pipeline::Measuring(const Setting& setting, SearchTurn& turn) const {
   PoolMeasurer::Options measuring;
-  measuring.device = offer.device;
-  measuring.environment = offer.environment;
-  measuring.policy = asked.policy;
-  measuring.seed = asked.seed;
-  measuring.skip_group_cache = asked.skip_group_cache;
-  measuring.cancelled = control.cancelled;
-  measuring.stopping = control.stopping;
+  measuring.device = setting.offer.device;
+  measuring.environment = setting.offer.environment;
+  measuring.policy = setting.policy;
+  measuring.seed = setting.job.request.seed();
+  measuring.skip_group_cache = setting.job.request.skip_group_cache();
+  measuring.cancelled = setting.control.cancelled;
+  measuring.stopping = setting.control.stopping;
   measuring.turn = &turn;
-  measuring.on_wait = control.on_wait;
-  measuring.group_seconds_max = std::chrono::duration<double>(house.options_.hang_time_max).count();
+  measuring.on_wait = setting.control.on_wait;
+  measuring.group_seconds_max = std::chrono::duration<double>(options_.hang_time_max).count();
   measuring.plan_seconds_max = 2 * measuring.group_seconds_max;
   measuring.check_seconds_max = 10 * measuring.group_seconds_max;
-  measurer =
-      std::make_unique<PoolMeasurer>(house.dispatcher_, house.cache_, house.clock_, measuring);
+  return measuring;
+}
+
+StatusOr<SearchResult> Pipeline::Search(const Setting& setting, const Imported& imported,
+                                        const Budget& budget, SearchTurn& turn,
+                                        PoolMeasurer& measurer) {
+  const v1::OptimizeRequest& asked = setting.job.request;
   SearchRequest request;
-  request.input = input;
-  request.rules = &rules;
-  request.spec = spec;
-  request.environment = offer.environment;
-  request.policy = asked.policy;
-  request.options.alpha = asked.alpha;
-  request.options.beta = asked.beta;
-  request.options.streams_max = asked.streams_max;
+  request.input = imported.input;
+  request.rules = &setting.rules;
+  request.spec = setting.spec;
+  request.environment = setting.offer.environment;
+  request.policy = setting.policy;
+  request.options.alpha = asked.alpha();
+  request.options.beta = asked.beta();
+  request.options.streams_max = asked.streams_max();
   SearchLimits& limits = request.options.limits;
-  limits.rounds_max = asked.rounds;
-  limits.expansions_max = asked.expansions;
-  limits.graphs_max = asked.graphs;
-  limits.candidates_max = asked.candidates;
-  limits.time_max = std::max(budget.search_end() - house.clock_.Now(), Nanos{0});
+  limits.rounds_max = asked.budget().rounds();
+  limits.expansions_max = asked.budget().expansions();
+  limits.graphs_max = asked.budget().graphs();
+  limits.candidates_max = asked.budget().candidates();
+  limits.time_max = std::max(budget.search_end() - clock_.Now(), Nanos{0});
   limits.finals_max = budget.finals_end() - budget.search_end();
-  request.on_progress = [this](const SearchProgress& p) {
-    control.on_progress({p.stage, p.round, p.graphs, p.candidates, p.best_speedup,
-                         measurer->misses(), measurer->hits(),
-                         static_cast<double>(p.round) / std::max(1, job.request.rounds)});
+  request.on_progress = [&](const SearchProgress& p) {
+    v1::Progress progress;
+    progress.set_stage(p.stage);
+    progress.set_round(p.round);
+    progress.set_graphs(p.graphs);
+    progress.set_candidates(p.candidates);
+    progress.set_best_speedup(p.best_speedup);
+    progress.set_groups_measured(measurer.misses());
+    progress.set_cache_hits(measurer.hits());
+    progress.set_fraction(static_cast<double>(p.round) / std::max(1, asked.budget().rounds()));
+    setting.control.on_progress(progress);
   };
-  request.cancelled = [this] {
+  request.cancelled = [&] {
     // A turn that cannot be renewed ends the search: it must not run beside a measurement.
-    return control.cancelled() || !turn.Yield(house.clock_).ok();
+    return setting.control.cancelled() || !turn.Yield(clock_).ok();
   };
-  auto searched = FindPlan(request, *measurer, house.clock_);
-  turn.Leave();
-  AG_TRY(searched.status());
-  found = *std::move(searched);
-  return control.stopping() ? Err(StatusCode::kCancelled, "the server stops") : OkStatus();
+  return FindPlan(request, measurer, clock_);
 }
 
-void Pipeline::Stages::TakeSearchFigures() {
-  result.device = offer.device;
-  result.environment = offer.environment;
-  result.simulated = offer.simulated;
-  result.onnxruntime = offer.onnxruntime;
-  result.search = SearchStateName(SearchStateOf(found.stop_reason, found.rounds));
-  result.eager_latency = found.eager_timing.latency;
-  result.stop_reason = found.stop_reason;
-  result.rounds = found.rounds;
-  result.expansions = found.expansions;
-  result.graphs = found.graphs;
-  result.candidates = found.candidates;
-  result.groups_failed = found.groups_failed;
-  result.warnings.insert(result.warnings.end(), found.warnings.begin(), found.warnings.end());
-}
-
-OutputSetting Pipeline::Stages::ToOutput(const std::string& work_dir) const {
-  OutputSetting setting;
-  setting.model = &model;
-  setting.model_digest = job.request.model;
-  setting.runnable = runnable;
-  setting.input = input;
-  setting.eager_plan = found.eager_plan;
-  setting.spec = spec;
-  setting.environment = offer.environment;
-  setting.policy = job.request.policy;
-  setting.import = import;
-  setting.jail = house.options_.jail;
-  setting.child = house.options_.child;
-  setting.blob_root = house.options_.blob_root;
-  setting.work_dir = work_dir;
+OutputSetting Pipeline::ToOutput(const Setting& setting, const Imported& imported,
+                                 const SearchResult& found, const std::string& work_dir) const {
+  const v1::OptimizeRequest& asked = setting.job.request;
+  OutputSetting output;
+  output.model = &imported.model;
+  output.model_digest = ModelOf(asked);
+  output.runnable = imported.runnable;
+  output.input = imported.input;
+  output.eager_plan = found.eager_plan;
+  output.spec = setting.spec;
+  output.environment = setting.offer.environment;
+  output.policy = setting.policy;
+  output.import = imported.options;
+  output.jail = options_.jail;
+  output.child = options_.child;
+  output.blob_root = options_.blob_root;
+  output.work_dir = work_dir;
   std::string shapes;
-  for (const BoundShape& shape : job.request.shapes) {
-    shapes += fmt::format("{}={};", shape.input, fmt::join(shape.dims, "x"));
+  for (const v1::BoundShape& shape : asked.shapes()) {
+    shapes += fmt::format("{}={};", shape.input(), fmt::join(shape.dims(), "x"));
   }
-  setting.plan_key =
-      Sha256(offer.environment + "\n" + shapes + "\n" + job.request.policy.Text()).Short();
-  setting.seed = job.request.seed;
-  return setting;
+  output.plan_key =
+      Sha256(setting.offer.environment + "\n" + shapes + "\n" + setting.policy.Text()).Short();
+  output.seed = asked.seed();
+  return output;
 }
 
 // The part of the budget that one comparison of files may sample for.
 constexpr double kCompareShare = 0.1;
 constexpr double kCompareSecondsMin = 2, kCompareSecondsMax = 10;
 
-Status Pipeline::Stages::Confirm() {
-  const WorkDir work_dir(fmt::format("{}/{}", house.options_.work_dir, job.id));
+StatusOr<HandedOut> Pipeline::Confirm(const Setting& setting, const Imported& imported,
+                                      const SearchResult& found, const Budget& budget,
+                                      PoolMeasurer& measurer) {
+  const v1::OptimizeRequest& asked = setting.job.request;
+  const WorkDir work_dir(fmt::format("{}/{}", options_.work_dir, setting.job.id));
   AG_TRY(MakeDirs(work_dir.path));
-  AG_TRY(house.blobs_->Adopt(job.request.model));  // Workers time the file itself.
+  AG_TRY(blobs_->Adopt(ModelOf(asked)));  // Workers time the file itself.
   // From here on a cancelled job is confirmed to the end: its best result is to be kept.
-  measurer->set_cancelled(control.stopping);
-  confirming = true;
+  measurer.set_cancelled(setting.control.stopping);
   HandOutRequest request;
-  request.setting = ToOutput(work_dir.path);
+  request.setting = ToOutput(setting, imported, found, work_dir.path);
   request.found = &found;
-  request.rules = &rules;
-  request.job = &job.request;
-  request.onnxruntime = offer.onnxruntime;
-  const std::chrono::duration<double> left = budget.check_begin() - house.clock_.Now();
-  request.seconds = std::clamp(std::min(kCompareShare * job.request.time_seconds, left.count() / 3),
-                               kCompareSecondsMin, kCompareSecondsMax);
-  measurer->EndBy(budget.check_begin());
-  request.time_left = [this] {
-    return control.cancelled() ? Nanos{0} : budget.check_begin() - house.clock_.Now();
+  request.rules = &setting.rules;
+  request.job = &asked;
+  request.onnxruntime = setting.offer.onnxruntime;
+  const std::chrono::duration<double> left = budget.check_begin() - clock_.Now();
+  request.seconds =
+      std::clamp(std::min(kCompareShare * asked.budget().time_seconds(), left.count() / 3),
+                 kCompareSecondsMin, kCompareSecondsMax);
+  measurer.EndBy(budget.check_begin());
+  request.time_left = [&] {
+    return setting.control.cancelled() ? Nanos{0} : budget.check_begin() - clock_.Now();
   };
-  request.stopping = control.stopping;
-  AG_TRY(turn.Enter());
-  auto chosen = ChooseOutput(request, *measurer, *house.blobs_);
-  turn.Leave();
-  AG_LET(output, std::move(chosen));
-  TakeOutput();
-  return OkStatus();
+  request.stopping = setting.control.stopping;
+  return ChooseOutput(request, measurer, *blobs_);
 }
 
-void Pipeline::Stages::TakeOutput() {
+namespace {
+
+v1::Result::SearchState ToWire(SearchState state) {
+  switch (state) {
+    case SearchState::kComplete:
+      return v1::Result::COMPLETE;
+    case SearchState::kStopped:
+      return v1::Result::STOPPED;
+    case SearchState::kNotSearched:
+      return v1::Result::NOT_SEARCHED;
+  }
+  AG_CHECK(false);
+}
+
+v1::Result::StopReason ToWire(StopReason reason) {
+  switch (reason) {
+    case StopReason::kNone:
+      return v1::Result::EXHAUSTED;
+    case StopReason::kRounds:
+      return v1::Result::ROUNDS;
+    case StopReason::kExpansions:
+      return v1::Result::EXPANSIONS;
+    case StopReason::kGraphs:
+      return v1::Result::GRAPHS;
+    case StopReason::kGroups:
+      return v1::Result::GROUPS;
+    case StopReason::kTime:
+      return v1::Result::TIME;
+    case StopReason::kUnavailable:
+      return v1::Result::UNAVAILABLE;
+    case StopReason::kCancelled:
+      return v1::Result::CANCELLED;
+  }
+  AG_CHECK(false);
+}
+
+void TakeSearchFigures(const SearchResult& found, v1::Result* result) {
+  result->set_search(ToWire(SearchStateOf(found.stop_reason, found.rounds)));
+  result->set_stop_reason(ToWire(found.stop_reason));
+  ToProto(found.eager_timing.latency, result->mutable_eager_latency());
+  result->set_rounds(found.rounds);
+  result->set_expansions(found.expansions);
+  result->set_graphs(found.graphs);
+  result->set_candidates(found.candidates);
+  result->set_groups_failed(found.groups_failed);
+}
+
+void TakeBaseline(const BaselineResult& baseline, v1::Result* result) {
+  const auto put = [](const std::optional<Ratio>& ratio, auto mutable_field) {
+    if (ratio.has_value()) ToProto(*ratio, mutable_field());
+  };
+  result->set_verdict(baseline.verdict);
+  result->set_baseline(baseline.baseline);
+  result->set_output_runtime(baseline.output_runtime);
+  result->set_output_in_onnxruntime(baseline.output_in_onnxruntime);
+  ToProto(baseline.input_latency, result->mutable_input_latency());
+  ToProto(baseline.output_latency, result->mutable_output_latency());
+  result->set_speedup(baseline.speedup.median);
+  result->set_speedup_low(baseline.speedup.low);
+  result->set_speedup_high(baseline.speedup.high);
+  put(baseline.over_onnxruntime, [&] { return result->mutable_over_onnxruntime(); });
+  put(baseline.over_untuned, [&] { return result->mutable_over_untuned(); });
+  put(baseline.fresh_session, [&] { return result->mutable_fresh_session(); });
+}
+
+void TakeOutput(const HandedOut& output, const Digest& model, v1::Result* result) {
   const OutputFile& file = output.file;
   const bool is_input = file.digest.IsZero();
-  result.output = is_input ? job.request.model : file.digest;
-  result.output_kind = is_input ? "INPUT" : file.rewritten ? "REWRITTEN" : "PLAN_ADDED";
-  const BaselineResult& baseline = output.baseline;
-  result.verdict = baseline.verdict;
-  result.baseline = baseline.baseline;
-  result.output_runtime = baseline.output_runtime;
-  result.input_latency = baseline.input_latency;
-  result.output_latency = baseline.output_latency;
-  result.speedup = baseline.speedup;
-  result.over_onnxruntime = baseline.over_onnxruntime;
-  result.over_untuned = baseline.over_untuned;
-  result.over_tuned_input = output.over_tuned_input;
-  if (result.output_kind == "PLAN_ADDED") result.over_tuned_input = Ratio{1, 1, 1};  // It is that.
-  result.fresh_session = baseline.fresh_session;
-  result.errors = file.errors;
-  result.estimate_ns = output.estimate_ns;
-  result.portable = output.portable;
+  result->set_output_digest((is_input ? model : file.digest).Hex());
+  result->set_output(is_input         ? v1::Result::INPUT
+                     : file.rewritten ? v1::Result::REWRITTEN
+                                      : v1::Result::PLAN_ADDED);
+  TakeBaseline(output.baseline, result);
+  std::optional<Ratio> over_tuned_input = output.over_tuned_input;
+  if (result->output() == v1::Result::PLAN_ADDED) over_tuned_input = Ratio{1, 1, 1};  // It is that.
+  if (over_tuned_input) ToProto(*over_tuned_input, result->mutable_over_tuned_input());
+  for (const OutputError& error : file.errors) ToProto(error, result->add_errors());
+  result->set_estimate_ns(output.estimate_ns);
+  result->mutable_portable()->Assign(output.portable.begin(), output.portable.end());
   for (const AppliedRewrite& r : output.rewrites) {
-    result.rewrites.push_back({r.rule, r.count, r.gain_ns});
+    v1::RewriteCount* rewrite = result->add_rewrites();
+    rewrite->set_rule(r.rule);
+    rewrite->set_count(r.count);
+    rewrite->set_gain_ns(r.gain_ns);
   }
-  if (file.rewritten) WarnOfFixedSizes();
-  if (!file.rewritten) result.clean_up.clear();
-  for (const std::string& note : baseline.notes) result.warnings.push_back("not timed: " + note);
-  result.warnings.insert(result.warnings.end(), output.warnings.begin(), output.warnings.end());
 }
 
-// First of all warnings: the file cannot be used as the one that came.
-void Pipeline::Stages::WarnOfFixedSizes() {
-  if (model.origin.dim_names.empty()) return;
+// The file cannot be used as the one that came.
+std::string WarningOfFixedSizes(const ImportedModel& model) {
   std::vector<std::string> open;
   for (const auto& [place, symbol] : model.origin.dim_names) {
     open.push_back(symbol.empty() ? place : fmt::format("{} ({})", place, symbol));
   }
-  result.warnings.insert(result.warnings.begin(),
-                         fmt::format("sizes that the input leaves open are fixed in the output: {}",
-                                     fmt::join(open, ", ")));
-}
-
-std::vector<GroupKernels> Pipeline::Stages::OutputKernels() const {
-  std::vector<GroupKernels> kernels;
-  for (size_t g = 0; g < OutputPlan().groups.size(); ++g) {
-    const Group& group = OutputPlan().groups[g];
-    if (group.pattern == kViewPattern) continue;
-    const auto measured =
-        measurer->Remembered(ExtractGroup(OutputGraph(), group, job.request.policy));
-    if (measured.has_value()) kernels.push_back({static_cast<int>(g), *measured});
-  }
-  return kernels;
+  return fmt::format("sizes that the input leaves open are fixed in the output: {}",
+                     fmt::join(open, ", "));
 }
 
 // A device that answers from a recording estimates what is not in it, and says so by the kernel.
-void Pipeline::Stages::CountEstimatedGroups() {
+std::string WarningOfEstimates(const Plan& plan) {
   int estimated = 0, timed = 0;
-  for (const Group& group : OutputPlan().groups) {
+  for (const Group& group : plan.groups) {
     estimated += group.kernel == kEstimatedKernel ? 1 : 0;
     timed += group.pattern != kViewPattern ? 1 : 0;
   }
-  if (estimated == 0) return;
-  result.warnings.push_back(
-      fmt::format("{} of the output's {} groups are not in the device's recording: their times are "
-                  "estimates by its spec and what was recorded",
-                  estimated, timed));
+  if (estimated == 0) return "";
+  return fmt::format(
+      "{} of the output's {} groups are not in the device's recording: their times are "
+      "estimates by its spec and what was recorded",
+      estimated, timed);
 }
 
-Status Pipeline::Stages::CountFiles() {
-  using Counted = std::pair<const Digest*, ModelFacts*>;
-  for (const auto& [digest, facts] : {Counted{&job.request.model, &result.input_facts},
-                                      Counted{&result.output, &result.output_facts}}) {
-    AG_LET(const std::shared_ptr<const MappedFile> file, house.blobs_->Get(*digest));
-    AG_LET(*facts, CountModel(file->bytes()));
+Status CountFile(BlobDir& blobs, const std::string& digest, v1::ModelFacts* facts) {
+  AG_LET(const Digest parsed, ParseDigest(digest));
+  AG_LET(const std::shared_ptr<const MappedFile> file, blobs.Get(parsed));
+  AG_LET(const ModelFacts counted, CountModel(file->bytes()));
+  facts->set_file_bytes(counted.file_bytes);
+  facts->set_parameters(counted.parameters);
+  for (const auto& [op_type, count] : counted.operators) {
+    v1::OperatorCount* row = facts->add_operators();
+    row->set_op_type(op_type);
+    row->set_count(count);
   }
-  result.output_bytes = result.output_facts.file_bytes;
   return OkStatus();
 }
 
-Status Pipeline::Stages::Report() {
-  CountEstimatedGroups();
-  result.busy = measurer->foreign_load().busy();
-  if (result.busy) result.warnings.push_back(measurer->foreign_load().Warning());
-  result.groups = static_cast<int>(OutputPlan().groups.size());
-  result.streams = static_cast<int>(OutputPlan().streams.size());
-  result.cache = {measurer->hits(), measurer->misses(), false};
-  result.seconds = static_cast<double>((house.clock_.Now() - began).count()) / 1e9;
-  AG_TRY(CountFiles());
-  ReportFacts facts;
-  facts.request = &job.request;
-  facts.result = &result;
-  facts.input_plan = FormatPlan(input, found.input_plan);
-  facts.output_plan = FormatPlan(OutputGraph(), OutputPlan());
-  facts.output_kernels = OutputKernels();
-  facts.pairs = found.pairs_measured;
-  facts.overlap = found.overlap;
-  facts.rules_digest = rules.digest().Hex();
-  facts.nodes_in = input.size();
-  facts.nodes_out = OutputGraph().size();
-  AG_LET(result.report, house.blobs_->Put(WriteReport(facts)));
-  return OkStatus();
+void AddLines(const std::string& text, google::protobuf::RepeatedPtrField<std::string>* lines) {
+  for (const std::string_view line : Split(text, '\n')) {
+    if (!line.empty()) lines->Add(std::string(line));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> Pipeline::Warnings(const Imported& imported, const SearchResult& found,
+                                            const HandedOut& handed_out, const Plan& plan,
+                                            const PoolMeasurer& measurer) {
+  std::vector<std::string> warnings;
+  const auto add = [&](const std::vector<std::string>& more) {
+    warnings.insert(warnings.end(), more.begin(), more.end());
+  };
+  if (handed_out.file.rewritten && !imported.model.origin.dim_names.empty()) {
+    warnings.push_back(WarningOfFixedSizes(imported.model));
+  }
+  add(imported.model.warnings);
+  add(found.warnings);
+  for (const std::string& note : handed_out.baseline.notes) {
+    warnings.push_back("not timed: " + note);
+  }
+  add(handed_out.warnings);
+  warnings.push_back(WarningOfEstimates(plan));
+  warnings.push_back(measurer.foreign_load().Warning());
+  std::erase(warnings, "");
+  return warnings;
+}
+
+v1::Report Pipeline::ReportOf(const Setting& setting, const Imported& imported,
+                              const SearchResult& found, const Output& output,
+                              PoolMeasurer& measurer) {
+  v1::Report report;
+  report.set_report_version(kReportVersion);
+  *report.mutable_request() = setting.job.request;
+  report.set_rules_digest(setting.rules.digest().Hex());
+  report.set_nodes_in(imported.input.size());
+  report.set_nodes_out(output.graph.size());
+  report.set_pairs(found.pairs_measured);
+  report.set_overlap(found.overlap);
+  AddLines(FormatPlan(imported.input, found.input_plan), report.mutable_input_plan());
+  AddLines(FormatPlan(output.graph, output.plan), report.mutable_output_plan());
+  for (size_t g = 0; g < output.plan.groups.size(); ++g) {
+    const Group& group = output.plan.groups[g];
+    if (group.pattern == kViewPattern) continue;
+    const auto measured = measurer.Remembered(ExtractGroup(output.graph, group, setting.policy));
+    if (!measured.has_value()) continue;
+    v1::GroupKernels* kernels = report.add_output_kernels();
+    kernels->set_group(static_cast<int>(g));
+    ToProto(*measured, kernels->mutable_measurement());
+  }
+  return report;
+}
+
+StatusOr<JobOutcome> Pipeline::Conclude(const Setting& setting, const Imported& imported,
+                                        const SearchResult& found, const HandedOut& handed_out,
+                                        PoolMeasurer& measurer) {
+  const OutputFile& file = handed_out.file;
+  const Output output =
+      file.carries_plan ? Output{file.graph, file.plan} : Output{imported.input, found.input_plan};
+  JobOutcome outcome;
+  outcome.winner_refused = handed_out.winner_refused;
+  outcome.busy = measurer.foreign_load().busy();
+  v1::Result& result = outcome.result;
+  result.set_device(setting.offer.device);
+  result.set_environment(setting.offer.environment);
+  result.set_simulated(setting.offer.simulated);
+  result.set_onnxruntime(setting.offer.onnxruntime);
+  TakeSearchFigures(found, &result);
+  TakeOutput(handed_out, ModelOf(setting.job.request), &result);
+  for (const CleanUpStep& step : imported.clean_up) {
+    if (!file.rewritten) break;
+    v1::RewriteCount* rewrite = result.add_clean_up();
+    rewrite->set_rule(step.rule);
+    rewrite->set_count(step.count);
+  }
+  const auto warnings = Warnings(imported, found, handed_out, output.plan, measurer);
+  result.mutable_warnings()->Assign(warnings.begin(), warnings.end());
+  result.set_groups(static_cast<int>(output.plan.groups.size()));
+  result.set_streams(static_cast<int>(output.plan.streams.size()));
+  result.mutable_cache()->set_hits(measurer.hits());
+  result.mutable_cache()->set_misses(measurer.misses());
+  result.set_seconds(std::chrono::duration<double>(clock_.Now() - setting.began).count());
+  AG_TRY(CountFile(*blobs_, setting.job.request.model_digest(), result.mutable_input_facts()));
+  AG_TRY(CountFile(*blobs_, result.output_digest(), result.mutable_output_facts()));
+  result.set_output_bytes(result.output_facts().file_bytes());
+  v1::Report report = ReportOf(setting, imported, found, output, measurer);
+  *report.mutable_result() = result;
+  AG_LET(const Digest stored, blobs_->Put(ToJson(report) + "\n"));
+  result.set_report_digest(stored.Hex());
+  return outcome;
 }
 
 }  // namespace ag

@@ -1,19 +1,26 @@
 // The stages of a job from model bytes to result (docs/design.md, One way through): import,
-// clean-up, search, confirm, report. Thread-safe: several jobs run at once.
+// clean-up, search, confirm, conclude. Each stage takes values and returns one. Thread-safe:
+// several jobs run at once.
 #pragma once
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "graph/onnx/jail.h"
 #include "rules/rule_set.h"
+#include "server/budget.h"
 #include "server/dispatcher.h"
 #include "server/export_child.h"
+#include "server/hand_out.h"
 #include "server/job_runner.h"
 #include "server/store/cache_db.h"
 
 namespace ag {
+
+// Of the JSON report (docs/report.md).
+inline constexpr int kReportVersion = 3;
 
 struct PipelineOptions {
   ImportLimits limits;
@@ -31,11 +38,34 @@ class Pipeline : public JobRunner {
  public:
   Pipeline(Dispatcher& dispatcher, CacheDb& cache, std::shared_ptr<BlobDir> blobs,
            const RuleSet& rules, Clock& clock, PipelineOptions options);
-  StatusOr<JobResult> Run(const Job& job, const JobControl& control) override;
+  StatusOr<JobOutcome> Run(const Job& job, const JobControl& control) override;
 
  private:
-  struct Stages;
+  struct Setting;
+  struct Imported;
+  struct Output;
+
   StatusOr<DeviceOffer> WaitForOffer(const std::string& device, const JobControl& control);
+  PoolMeasurer::Options Measuring(const Setting& setting, SearchTurn& turn) const;
+  OutputSetting ToOutput(const Setting& setting, const Imported& imported,
+                         const SearchResult& found, const std::string& work_dir) const;
+
+  StatusOr<Setting> Prepare(const Job& job, const JobControl& control);
+  StatusOr<Imported> Import(const Setting& setting);
+  StatusOr<SearchResult> Search(const Setting& setting, const Imported& imported,
+                                const Budget& budget, SearchTurn& turn, PoolMeasurer& measurer);
+  StatusOr<HandedOut> Confirm(const Setting& setting, const Imported& imported,
+                              const SearchResult& found, const Budget& budget,
+                              PoolMeasurer& measurer);
+  StatusOr<JobOutcome> Conclude(const Setting& setting, const Imported& imported,
+                                const SearchResult& found, const HandedOut& handed_out,
+                                PoolMeasurer& measurer);
+  static std::vector<std::string> Warnings(const Imported& imported, const SearchResult& found,
+                                           const HandedOut& handed_out, const Plan& plan,
+                                           const PoolMeasurer& measurer);
+  static v1::Report ReportOf(const Setting& setting, const Imported& imported,
+                             const SearchResult& found, const Output& output,
+                             PoolMeasurer& measurer);
 
   Dispatcher& dispatcher_;
   CacheDb& cache_;

@@ -4,6 +4,8 @@
 #include <set>
 #include <utility>
 
+#include "wire/measurement_wire.h"
+
 namespace ag {
 namespace {
 
@@ -16,6 +18,14 @@ RuleSet Only(const RuleSet& rules, const std::string& name) {
     if (rule.name != name) others.push_back(rule.name);
   }
   return rules.Without(others, /*strict=*/false);
+}
+
+v1::PortableStep StepOf(const std::string& rule, int wanted, int applied) {
+  v1::PortableStep step;
+  step.set_rule(rule);
+  step.set_wanted(wanted);
+  step.set_applied(applied);
+  return step;
 }
 
 class Replay {
@@ -44,7 +54,7 @@ class Replay {
 
  private:
   // Times the candidate against the best graph and keeps it when it is FASTER.
-  StatusOr<bool> Try(PortableStep step, const Graph& candidate) {
+  StatusOr<bool> Try(v1::PortableStep step, const Graph& candidate) {
     if (request_.stop && request_.stop()) {
       result_.stopped = true;
       return false;
@@ -57,40 +67,40 @@ class Replay {
     }
     AG_TRY(ratio);
     tried_.insert(candidate.digest());
-    step.ratio = *ratio;
-    step.kept = IsFaster(*ratio);
-    step.reason = step.kept ? kFaster : kNoGainFound;
-    if (step.kept) result_.best = candidate;
+    ToProto(*ratio, step.mutable_ratio());
+    step.set_kept(IsFaster(*ratio));
+    step.set_reason(
+        v1::Result::Verdict_Name(step.kept() ? v1::Result::FASTER : v1::Result::NO_GAIN_FOUND));
+    if (step.kept()) result_.best = candidate;
     Say(std::move(step));
-    return result_.steps.back().kept;
+    return result_.steps.back().kept();
   }
 
-  void Say(PortableStep step) {
+  void Say(v1::PortableStep step) {
     if (request_.on_step) request_.on_step(step);
     result_.steps.push_back(std::move(step));
   }
 
   void SayGone(const TrailStep& step) {
     const bool known = request_.rules->Find(step.rule) != nullptr;
-    Say({.rule = step.rule,
-         .wanted = step.count,
-         .reason = known ? "its places are gone" : "this program does not have the rule"});
+    v1::PortableStep gone = StepOf(step.rule, step.count, 0);
+    gone.set_reason(known ? "its places are gone" : "this program does not have the rule");
+    Say(std::move(gone));
   }
 
   bool WasTried(const std::string& rule) const {
-    return std::ranges::find(result_.steps, rule, &PortableStep::rule) != result_.steps.end();
+    return std::ranges::any_of(result_.steps, [&](auto& step) { return step.rule() == rule; });
   }
 
   Status TryCleanUp() {
     if (request_.input.digest() == request_.model.digest()) return OkStatus();
-    return Try({.rule = kCleanUpStep, .wanted = 1, .applied = 1}, request_.input).status();
+    return Try(StepOf(kCleanUpStep, 1, 1), request_.input).status();
   }
 
   Status TryRule(TrailStep& step, bool* kept) {
     AG_LET(const Applied applied, ApplyRule(base_, step, *request_.rules));
     if (applied.count == 0) return OkStatus();  // A later rule may make places for it.
-    PortableStep tried{.rule = step.rule, .wanted = step.count, .applied = applied.count};
-    AG_LET(const bool helps, Try(std::move(tried), applied.graph));
+    AG_LET(const bool helps, Try(StepOf(step.rule, step.count, applied.count), applied.graph));
     if (result_.stopped) return OkStatus();
     step.count = helps ? step.count - applied.count : 0;
     if (!helps) return OkStatus();
@@ -106,15 +116,14 @@ class Replay {
     }
     int wanted = 0, kept = 0, timed = 0;
     for (const TrailStep& step : request_.trail) wanted += step.count;
-    for (const PortableStep& step : result_.steps) {
-      if (step.rule == kCleanUpStep) continue;
-      kept += step.kept ? step.applied : 0;
-      timed += step.applied;
+    for (const v1::PortableStep& step : result_.steps) {
+      if (step.rule() == kCleanUpStep) continue;
+      kept += step.kept() ? step.applied() : 0;
+      timed += step.applied();
     }
     const bool one_rule = request_.trail.size() == 1 && timed == wanted;
     if (kept == wanted || one_rule) return OkStatus();
-    PortableStep step{.rule = kWinnerStep, .wanted = wanted, .applied = wanted};
-    return Try(std::move(step), *request_.winner).status();
+    return Try(StepOf(kWinnerStep, wanted, wanted), *request_.winner).status();
   }
 
   const PortableRequest& request_;

@@ -33,7 +33,7 @@ using TryGraph = std::function<StatusOr<Ratio>(const Graph* best, const Graph& c
 
 struct PortableResult {
   std::optional<Graph> best;  // Nothing: the model as it came.
-  std::vector<PortableStep> steps;
+  std::vector<v1::PortableStep> steps;
   bool stopped = false;  // `stop` was true before every step was tried.
 };
 
@@ -54,7 +54,7 @@ struct PortableRequest {
   const RuleSet* rules = nullptr;
   TryGraph try_graph;
   std::function<bool()> stop;
-  std::function<void(const PortableStep&)> on_step;
+  std::function<void(const v1::PortableStep&)> on_step;
 };
 StatusOr<PortableResult> KeepWhatHelps(const PortableRequest& request);
 

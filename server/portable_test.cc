@@ -54,9 +54,9 @@ struct FakeRuntime {
 
 std::vector<std::string> VerdictsOf(const PortableResult& result) {
   std::vector<std::string> names;
-  for (const PortableStep& step : result.steps) {
-    names.push_back(fmt::format("{}{} {}/{} {}", step.kept ? "+" : "-", step.rule, step.applied,
-                                step.wanted, step.reason));
+  for (const v1::PortableStep& step : result.steps) {
+    names.push_back(fmt::format("{}{} {}/{} {}", step.kept() ? "+" : "-", step.rule(),
+                                step.applied(), step.wanted(), step.reason()));
   }
   return names;
 }

@@ -5,7 +5,6 @@
 #include "autograph/v1/optimizer.grpc.pb.h"
 #include "base/build_facts.h"
 #include "base/text.h"
-#include "server/job_wire.h"
 #include "server/rpc.h"
 
 namespace ag {
@@ -22,9 +21,9 @@ class OptimizerService final : public v1::Optimizer::Service {
 
   grpc::Status Optimize(grpc::ServerContext*, const v1::OptimizeRequest* request,
                         v1::Job* response) override {
-    auto parsed = FromProto(*request);
-    if (!parsed.ok()) return ToGrpc(parsed.status());
-    return Answer(core_.jobs->Accept(*std::move(parsed)), response);
+    auto accepted = AcceptedRequest(*request);
+    if (!accepted.ok()) return ToGrpc(accepted.status());
+    return Answer(core_.jobs->Accept(*std::move(accepted)), response);
   }
 
   grpc::Status GetJob(grpc::ServerContext*, const v1::GetJobRequest* request,
@@ -90,7 +89,7 @@ class OptimizerService final : public v1::Optimizer::Service {
       if (!v1::Job::State_IsValid(request.state())) {
         return Err(StatusCode::kInvalidArgument, "state: {}", static_cast<int>(request.state()));
       }
-      options.state = JobStateName(static_cast<JobState>(request.state()));
+      options.state = v1::Job::State_Name(request.state());
     }
     if (!request.page_token().empty()) {
       auto token = ParseInt(request.page_token());

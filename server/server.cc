@@ -43,8 +43,8 @@ StatusOr<std::string> WriteProof(const std::string& blob_root, uint64_t epoch, C
   return proof;
 }
 
-Status CheckRules(const RuleSet& rules, const JobRequest& request) {
-  for (const std::string& name : request.disabled_rules) {
+Status CheckRules(const RuleSet& rules, const v1::OptimizeRequest& request) {
+  for (const std::string& name : request.disabled_rules()) {
     if (rules.Find(name) != nullptr) continue;
     return Err(StatusCode::kInvalidArgument, "disabled_rules: no rule is called {}", name);
   }
@@ -153,7 +153,9 @@ Status Server::Impl::StartJobs() {
   jobs.resumes_max = options_.resumes_max;
   jobs.rules_digest = rules.digest().Hex();
   jobs.find_offer = [this](const std::string& device) { return dispatcher_->FindOffer(device); };
-  jobs.validate = [&rules](const JobRequest& request) { return CheckRules(rules, request); };
+  jobs.validate = [&rules](const v1::OptimizeRequest& request) {
+    return CheckRules(rules, request);
+  };
   AG_LET(jobs_,
          Jobs::Start({jobs_db_.get(), cache_.get(), blobs_.get()}, *pipeline_, clock_, jobs));
   core_.jobs = jobs_.get();

@@ -346,7 +346,7 @@ TEST(Server, OptimizesAModelAndRemembersIt) {
   const std::string output = b.Download(result.output_digest());
   EXPECT_EQ(Sha256(output).Hex(), result.output_digest());
   EXPECT_NE(output.find("autograph.plan."), std::string::npos);
-  EXPECT_NE(b.Download(result.report_digest()).find("\"report_version\": 2"), std::string::npos);
+  EXPECT_NE(b.Download(result.report_digest()).find("\"report_version\": 3"), std::string::npos);
 
   const int groups = b.worker->groups;
   const v1::Job again = b.Start(b.Request());
@@ -374,7 +374,8 @@ TEST(Server, MeasuresFromFlushedCachesWhereThePolicySaysSo) {
   EXPECT_EQ(b.worker->cold_groups, groups);
   EXPECT_GT(b.worker->plan_sets, 0);
   EXPECT_EQ(b.worker->cold_plan_sets, b.worker->plan_sets);
-  EXPECT_NE(b.Download(job.result().report_digest()).find(";cold_cache=1;"), std::string::npos);
+  EXPECT_NE(b.Download(job.result().report_digest()).find("\"cold_cache\": true"),
+            std::string::npos);
   EXPECT_TRUE(b.Start(cold).result().cache().model_hit());
   // Neither the answer nor a group may come from the rows of the warm policy.
   const v1::Job warm = b.Watch(b.Start(b.Request()).name()).back();

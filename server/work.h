@@ -10,13 +10,15 @@
 #include <variant>
 #include <vector>
 
+#include "autograph/v1/optimizer.pb.h"
 #include "base/digest.h"
 #include "plan/file_times.h"
 #include "plan/kernel_rivals.h"
 #include "plan/measurement.h"
-#include "server/bound_shape.h"
 
 namespace ag {
+
+using BoundShapes = google::protobuf::RepeatedPtrField<autograph::v1::BoundShape>;
 
 struct GroupBatchWork {
   std::vector<std::string> problems;  // Canonical bytes of groups or of pairs.
@@ -52,7 +54,7 @@ struct FileWork {
 // (`compare_seeds` above 0).
 struct FileSetWork {
   std::vector<FileWork> files;
-  std::vector<BoundShape> shapes;
+  BoundShapes shapes;
   std::string policy;
   double seconds_max = 10;
   int blocks_max = 0;

@@ -42,11 +42,7 @@ void ToProto(const FileSetWork& work, v1::FileSet* p) {
     to_time->set_digest(file.file.Hex());
     to_time->set_in_onnxruntime(file.in_onnxruntime);
   }
-  for (const BoundShape& shape : work.shapes) {
-    v1::BoundShape* bound = p->add_shapes();
-    bound->set_input(shape.input);
-    bound->mutable_dims()->Assign(shape.dims.begin(), shape.dims.end());
-  }
+  *p->mutable_shapes() = work.shapes;
   p->set_policy(work.policy);
   p->set_seconds_max(work.seconds_max);
   p->set_blocks_max(work.blocks_max);

@@ -103,7 +103,7 @@ json Cluster::Watch(const std::string& job) {
   const bool ended = Eventually(
       [&] {
         const std::string state = StateOf(job);
-        return state == "succeeded" || state == "failed" || state == "cancelled";
+        return state == "SUCCEEDED" || state == "FAILED" || state == "CANCELLED";
       },
       30);
   EXPECT_TRUE(ended) << job << " is " << StateOf(job) << "\n" << Logs();
@@ -122,13 +122,18 @@ std::string Cluster::Logs() const {
   return (coordinator_ ? coordinator_->Log() : "") + (worker_ ? worker_->Log() : "");
 }
 
+json ResultIn(const std::string& document) {
+  const json job = json::parse(document, nullptr, false);
+  return job.is_object() ? job.value("result", json::object()) : json::object();
+}
+
 json Optimized(Cluster& cluster, const std::string& model, const std::string& output,
                const std::vector<std::string>& more, const std::string& device) {
   std::vector<std::string> words = {"optimize", model, "-o", output, "--device", device, "--json"};
   Append(words, more);
   const CommandResult result = cluster.Cli(words);
   EXPECT_EQ(result.code, 0) << result.err << cluster.Logs();
-  return json::parse(result.out, nullptr, false);
+  return ResultIn(result.out);
 }
 
 Alone::Alone()

@@ -40,7 +40,7 @@ class Cluster {
   std::string Submit(const std::string& model, const std::vector<std::string>& flags = {});
   // Returns the job as `jobs show --json` prints it.
   nlohmann::json Show(const std::string& job);
-  std::string StateOf(const std::string& job);  // "searching"; "" when nothing answers.
+  std::string StateOf(const std::string& job);  // "SEARCHING"; "" when nothing answers.
   // Waits half a minute at most for the job's end; returns the document of `jobs watch --json`.
   nlohmann::json Watch(const std::string& job);
 
@@ -62,7 +62,10 @@ class Cluster {
   std::unique_ptr<Background> coordinator_, worker_;
 };
 
-// Optimizes through the cluster and returns the document of --json. The command must succeed.
+// Returns the result in the document that `--json` prints; an empty one when there is none.
+nlohmann::json ResultIn(const std::string& document);
+
+// Optimizes through the cluster and returns the result. The command must succeed.
 nlohmann::json Optimized(Cluster& cluster, const std::string& model, const std::string& output,
                          const std::vector<std::string>& more = {},
                          const std::string& device = "sim:small");

@@ -137,7 +137,7 @@ TEST_F(BadInput, OptimizeNamesTheModelAndWritesNothing) {
     ExpectSays(result, 3, fmt::format("jobs/{}: {}", job, c.message), c.name);
     const json document = json::parse(result.out, nullptr, false);
     ASSERT_TRUE(document.is_object()) << c.name;
-    EXPECT_EQ(document["state"], "failed") << c.name;
+    EXPECT_EQ(document["state"], "FAILED") << c.name;
     EXPECT_EQ(document["error"]["message"], c.message) << c.name;
     EXPECT_FALSE(FileExists(out)) << c.name;
   }
@@ -237,7 +237,7 @@ TEST_F(BadInput, AnOperatorOfSomebodyElseIsKept) {
   const json result = Optimized(cluster, file, out, {}, "cpu:1");
   EXPECT_EQ(result["verdict"], "FASTER") << result.dump(2);
   EXPECT_EQ(result["output_runtime"], "ONNX Runtime 9.9");
-  EXPECT_TRUE(result["over_untuned"].is_null());
+  EXPECT_FALSE(result.contains("over_untuned"));
   EXPECT_THAT(result["warnings"].dump(), HasSubstr("1 operators are opaque"));
 
   const std::string before = *ReadFile(file), after = *ReadFile(out);

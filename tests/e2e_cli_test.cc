@@ -286,10 +286,10 @@ TEST(CommandLine, ADetachedJobIsFetched) {
   ASSERT_EQ(detached.code, 0) << detached.err;
   EXPECT_EQ(detached.out, "jobs/1\n");
   EXPECT_EQ(detached.err, "when it is done: autograph jobs fetch jobs/1 -o FILE\n");
-  EXPECT_EQ(cluster.Watch("jobs/1")["state"], "succeeded");
+  EXPECT_EQ(cluster.Watch("jobs/1")["state"], "SUCCEEDED");
   const CommandResult fetched = cluster.Cli({"jobs", "fetch", "1", "-o", out, "--json"});
   EXPECT_EQ(fetched.code, 0) << fetched.err;
-  EXPECT_EQ(json::parse(fetched.out)["output_sha256"], DigestOfFile(out));
+  EXPECT_EQ(ResultIn(fetched.out)["output_digest"], DigestOfFile(out));
 }
 
 TEST(CommandLine, TheModelIsReplacedWhenThatIsForced) {
@@ -302,8 +302,8 @@ TEST(CommandLine, TheModelIsReplacedWhenThatIsForced) {
   forced.insert(forced.end(), {"--force", "--json"});
   const CommandResult result = place.Cli(forced);
   ASSERT_EQ(result.code, 0) << result.err;
-  EXPECT_EQ(json::parse(result.out)["model"], "tiny_nasnet.onnx");
-  EXPECT_EQ(json::parse(result.out)["output_sha256"], DigestOfFile(model));
+  EXPECT_EQ(json::parse(result.out)["request"]["model_name"], "tiny_nasnet.onnx");
+  EXPECT_EQ(ResultIn(result.out)["output_digest"], DigestOfFile(model));
   EXPECT_NE(DigestOfFile(model), before);
 }
 

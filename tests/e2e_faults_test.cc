@@ -43,7 +43,7 @@ const std::string& UndisturbedDigest() {
     Cluster cluster;
     const json result = Optimized(cluster, WriteProducts(cluster), cluster.path("out.onnx"));
     EXPECT_EQ(result["verdict"], "FASTER");
-    return result["output_sha256"].get<std::string>();
+    return result["output_digest"].get<std::string>();
   }();
   return digest;
 }
@@ -57,8 +57,8 @@ void RestartCoordinator(Cluster& cluster) {
 
 void ExpectUndisturbedEnd(Cluster& cluster, const std::string& job) {
   const json ended = cluster.Watch(job);
-  EXPECT_EQ(ended["state"], "succeeded") << ended.dump(2) << cluster.Logs();
-  EXPECT_EQ(ended["output_sha256"], UndisturbedDigest()) << ended.dump(2);
+  EXPECT_EQ(ended["state"], "SUCCEEDED") << ended.dump(2) << cluster.Logs();
+  EXPECT_EQ(ended["result"]["output_digest"], UndisturbedDigest()) << ended.dump(2);
 }
 
 TEST(Faults, AKilledExecutorCostsOneCandidate) {
@@ -84,9 +84,9 @@ TEST(Faults, AKilledWorkerIsWaitedFor) {
   Cluster cluster;
   cluster.worker().Signal(SIGSTOP);  // The job comes as far as its first measurement.
   const std::string job = cluster.Submit(WriteProducts(cluster));
-  ASSERT_TRUE(Eventually([&] { return cluster.StateOf(job) == "searching"; })) << cluster.Logs();
+  ASSERT_TRUE(Eventually([&] { return cluster.StateOf(job) == "SEARCHING"; })) << cluster.Logs();
   cluster.KillWorker();
-  EXPECT_EQ(cluster.StateOf(job), "searching");
+  EXPECT_EQ(cluster.StateOf(job), "SEARCHING");
   cluster.StartWorker();
   ExpectUndisturbedEnd(cluster, job);
 }
@@ -95,12 +95,12 @@ TEST(Faults, WithoutAnyWorkerAJobFailsWithAReason) {
   Cluster cluster({.coordinator_flags = {"--no-worker", "0.5", "--reconnect", "0.2"}});
   cluster.worker().Signal(SIGSTOP);
   const std::string job = cluster.Submit(WriteProducts(cluster));
-  ASSERT_TRUE(Eventually([&] { return cluster.StateOf(job) == "searching"; })) << cluster.Logs();
+  ASSERT_TRUE(Eventually([&] { return cluster.StateOf(job) == "SEARCHING"; })) << cluster.Logs();
   cluster.KillWorker();
   const CommandResult watched = cluster.Cli({"jobs", "watch", job, "--json"});
   EXPECT_EQ(watched.code, 1);
   const json ended = json::parse(watched.out, nullptr, false);
-  EXPECT_EQ(ended["state"], "failed") << watched.out;
+  EXPECT_EQ(ended["state"], "FAILED") << watched.out;
   EXPECT_THAT(ended["error"]["message"].dump(), HasSubstr("no worker offers device sim:small"));
 }
 
@@ -121,21 +121,21 @@ TEST(Faults, ACoordinatorKilledWithJobsQueuedAndImporting) {
     ASSERT_TRUE(lock.ok());
     const std::string model = WriteProducts(cluster);
     importing = cluster.Submit(model);
-    ASSERT_TRUE(Eventually([&] { return cluster.StateOf(importing) == "importing"; }));
+    ASSERT_TRUE(Eventually([&] { return cluster.StateOf(importing) == "IMPORTING"; }));
     queued = cluster.Submit(model, {"--rounds", "3"});
-    EXPECT_EQ(cluster.StateOf(queued), "queued");
+    EXPECT_EQ(cluster.StateOf(queued), "QUEUED");
     cluster.KillCoordinator();
   }
   RestartCoordinator(cluster);
   ExpectUndisturbedEnd(cluster, importing);
-  EXPECT_EQ(cluster.Watch(queued)["state"], "succeeded");
+  EXPECT_EQ(cluster.Watch(queued)["state"], "SUCCEEDED");
 }
 
 TEST(Faults, ACoordinatorKilledWhileAJobSearches) {
   Cluster cluster;
   cluster.worker().Signal(SIGSTOP);
   const std::string job = cluster.Submit(WriteProducts(cluster));
-  ASSERT_TRUE(Eventually([&] { return cluster.StateOf(job) == "searching"; })) << cluster.Logs();
+  ASSERT_TRUE(Eventually([&] { return cluster.StateOf(job) == "SEARCHING"; })) << cluster.Logs();
   cluster.KillCoordinator();
   cluster.worker().Signal(SIGCONT);
   RestartCoordinator(cluster);
@@ -203,9 +203,8 @@ TEST(Faults, ADeviceThatHangsOrDiesCostsCandidatesOnly) {
     const std::string model = place.Write("m.onnx", ProductThenSigmoid());
     const std::string out = cluster.path("out.onnx");
     const json result = Optimized(cluster, model, out, {}, device);
-    ASSERT_TRUE(result.is_object()) << c.name;
-    ASSERT_EQ(result["state"], "succeeded") << c.name;
-    EXPECT_GT(result["counts"]["groups_failed"], 0) << c.name << result.dump(2);
+    ASSERT_FALSE(result.empty()) << c.name;
+    EXPECT_GT(result["groups_failed"], 0) << c.name << result.dump(2);
     EXPECT_THAT(cluster.Logs(), HasSubstr(c.reason)) << c.name;
     const CommandResult same =
         cluster.Cli({"verify", model, "--against", out, "--device", "sim:small"});
@@ -220,10 +219,10 @@ TEST(Faults, WrongGroupsAreNotUsed) {
   Cluster cluster(device);
   const std::string model = WriteProducts(cluster), out = cluster.path("out.onnx");
   const json result = Optimized(cluster, model, out, {}, device);
-  ASSERT_EQ(result.value("state", ""), "succeeded");
+  ASSERT_FALSE(result.empty());
   EXPECT_NE(result["verdict"], "FASTER");
   EXPECT_EQ(result["speedup"], 1.0);
-  EXPECT_GT(result["counts"]["groups_failed"], 0);
+  EXPECT_GT(result["groups_failed"], 0);
   EXPECT_EQ(DigestOfFile(out), DigestOfFile(model));
   // Asked again it searches again: an answer after failures is none to remember.
   const json again = Optimized(cluster, model, out, {}, device);
@@ -252,7 +251,7 @@ TEST(Faults, WrongModelsAreNotHandedOut) {
   const std::string model = place.Write("large.onnx", LargeProducts());
   const std::string out = cluster.path("out.onnx");
   const json result = Optimized(cluster, model, out, {}, device);
-  ASSERT_EQ(result.value("state", ""), "succeeded");
+  ASSERT_FALSE(result.empty());
   EXPECT_NE(result["verdict"], "FASTER");
   EXPECT_EQ(result["speedup"], 1.0);
   EXPECT_THAT(result["warnings"].dump(),

@@ -42,7 +42,7 @@ TEST(Interrupt, CtrlCAgainstAServer) {
   EXPECT_EQ(cli.Wait(), 130);
   EXPECT_THAT(cli.Log(), HasSubstr("stopping; the best found so far is kept"));
   ExpectKept(cli.Log(), model, out);
-  EXPECT_EQ(cluster.StateOf("jobs/1"), "cancelled");
+  EXPECT_EQ(cluster.StateOf("jobs/1"), "CANCELLED");
 }
 
 TEST(Interrupt, CtrlCEmbedded) {
@@ -122,7 +122,7 @@ TEST(Interrupt, CtrlCBeforeAnythingWasMeasured) {
   EXPECT_EQ(cli.Wait(), 130);
   EXPECT_THAT(cli.Log(), HasSubstr("interrupted; nothing was verified yet, nothing was written"));
   EXPECT_FALSE(FileExists(out));
-  EXPECT_EQ(cluster.StateOf("jobs/1"), "cancelled");
+  EXPECT_EQ(cluster.StateOf("jobs/1"), "CANCELLED");
 }
 
 TEST(Interrupt, ASecondCtrlCEndsAtOnce) {
@@ -163,7 +163,7 @@ TEST(Interrupt, AnotherClientCancels) {
   EXPECT_EQ(cli.Wait(), 130);
   EXPECT_THAT(cli.Log(), HasSubstr("cancelled by another client; "));
   ExpectKept(cli.Log(), model, out);
-  EXPECT_EQ(cluster.StateOf("jobs/1"), "cancelled");
+  EXPECT_EQ(cluster.StateOf("jobs/1"), "CANCELLED");
   // Again: it has ended, and nothing changes.
   EXPECT_EQ(cluster.Cli({"jobs", "cancel", "jobs/1"}).code, 0);
 }
@@ -178,7 +178,7 @@ TEST(Interrupt, AWatchIsLeftAtOnce) {
   cli.Signal(SIGINT);
   EXPECT_TRUE(Eventually([&] { return !cli.Running(); }, 2));
   EXPECT_EQ(cli.Wait(), 130);
-  EXPECT_EQ(cluster.StateOf(job), "searching");
+  EXPECT_EQ(cluster.StateOf(job), "SEARCHING");
 }
 
 // A job that waits is taken off the queue at once.
@@ -188,11 +188,11 @@ TEST(Interrupt, AQueuedJobIsCancelled) {
   const std::string model = cluster.Zoo("tiny_cnn");
   const std::string first = cluster.Submit(model);
   const std::string second = cluster.Submit(model, {"--rounds", "3"});
-  EXPECT_EQ(cluster.StateOf(second), "queued");
+  EXPECT_EQ(cluster.StateOf(second), "QUEUED");
   EXPECT_EQ(cluster.Cli({"jobs", "cancel", second}).code, 0);
-  EXPECT_EQ(cluster.StateOf(second), "cancelled");
+  EXPECT_EQ(cluster.StateOf(second), "CANCELLED");
   cluster.worker().Signal(SIGCONT);
-  EXPECT_EQ(cluster.Watch(first)["state"], "succeeded");
+  EXPECT_EQ(cluster.Watch(first)["state"], "SUCCEEDED");
 }
 
 }  // namespace

@@ -31,27 +31,27 @@ json ReportOn(const Alone& place, const std::string& device, const std::string& 
   return json::parse(*ReadFile(report), nullptr, false);
 }
 
-double OutputMs(const json& report) { return report["times"]["output"]["median_ms"]; }
-double EstimateMs(const json& report) { return report["times"]["estimate_ms"]; }
+double OutputNs(const json& report) { return report["result"]["output_latency"]["median_ns"]; }
+double EstimateNs(const json& report) { return report["result"]["estimate_ns"]; }
 
 TEST(Sharing, IsFoundByPairsAndPredicted) {
   const Alone place;
   const json by_the_spec = ReportOn(place, GpuSpec(place, "spec", ""), "spec");
-  EXPECT_EQ(by_the_spec["search"]["overlap"], 1.0);
-  EXPECT_GT(by_the_spec["graph"]["streams"], 1);
+  EXPECT_EQ(by_the_spec["overlap"], 1.0);
+  EXPECT_GT(by_the_spec["result"]["streams"], 1);
 
   const std::string device = GpuSpec(place, "truth", "overlap 0.6\n");
   const json report = ReportOn(place, device, "truth");
-  EXPECT_NEAR(report["search"]["overlap"].get<double>(), 0.6, 0.011);
-  EXPECT_EQ(report["search"]["pairs"], 8);
-  EXPECT_GT(report["graph"]["streams"], 1);
-  EXPECT_GT(OutputMs(report), 1.05 * OutputMs(by_the_spec));
-  EXPECT_NEAR(EstimateMs(report), OutputMs(report), 0.01 * OutputMs(report));
+  EXPECT_NEAR(report["overlap"].get<double>(), 0.6, 0.011);
+  EXPECT_EQ(report["pairs"], 8);
+  EXPECT_GT(report["result"]["streams"], 1);
+  EXPECT_GT(OutputNs(report), 1.05 * OutputNs(by_the_spec));
+  EXPECT_NEAR(EstimateNs(report), OutputNs(report), 0.01 * OutputNs(report));
 
   // A restarted program remembers the pairs, and the recording takes them along.
   const json again = ReportOn(place, device, "truth");
-  EXPECT_EQ(again["search"]["overlap"], report["search"]["overlap"]);
-  EXPECT_EQ(again["search"]["cache_misses"], 0);
+  EXPECT_EQ(again["overlap"], report["overlap"]);
+  EXPECT_EQ(again["result"]["cache"]["misses"], 0);
   const std::string recording = place.path("gpu.recording");
   const CommandResult exported =
       place.Cli({"cache", "export", recording, "--device", device, "--data", place.path("truth")});
@@ -59,8 +59,8 @@ TEST(Sharing, IsFoundByPairsAndPredicted) {
   EXPECT_THAT(*ReadFile(recording), HasSubstr("\npair ns="));
   EXPECT_THAT(*ReadFile(recording), Not(HasSubstr("overlap")));
   const json replayed = ReportOn(place, "sim:" + recording, "replayed");
-  EXPECT_NEAR(OutputMs(replayed), OutputMs(report), 0.01 * OutputMs(report));
-  EXPECT_EQ(replayed["search"]["overlap"], report["search"]["overlap"]);
+  EXPECT_NEAR(OutputNs(replayed), OutputNs(report), 0.01 * OutputNs(report));
+  EXPECT_EQ(replayed["overlap"], report["overlap"]);
 
   // Imported, they are known and name the same environment.
   const CommandResult imported =

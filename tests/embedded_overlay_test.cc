@@ -34,7 +34,7 @@ class EmbeddedOverlayTest : public ::testing::Test {
     words.insert(words.end(), more.begin(), more.end());
     const CommandResult result = Cli(words);
     EXPECT_EQ(result.code, 0) << result.err;
-    return json::parse(result.out, nullptr, false);
+    return ResultIn(result.out);
   }
   int Measurements() {
     const CommandResult stats = Cli({"cache", "stats", "--json"});
@@ -99,14 +99,14 @@ TEST_F(EmbeddedOverlayTest, WhatTheHolderKnowsIsAHitAndNothingIsWrittenThere) {
   const json again =
       Optimized("again.onnx");  // The whole answer, its bytes from the holder's blobs.
   EXPECT_TRUE(again["cache"]["model_hit"]);
-  EXPECT_EQ(again["output_sha256"], first["output_sha256"]);
+  EXPECT_EQ(again["output_digest"], first["output_digest"]);
   EXPECT_EQ(*ReadFile(path("again.onnx")), *ReadFile(path("first.onnx")));
 
   const json search = Optimized("search.onnx", {"--no-cache"});  // Every group is measured already.
   EXPECT_FALSE(search["cache"]["model_hit"]);
   EXPECT_EQ(search["cache"]["misses"], 0);
   EXPECT_GT(search["cache"]["hits"], 10);
-  EXPECT_EQ(search["output_sha256"], first["output_sha256"]);
+  EXPECT_EQ(search["output_digest"], first["output_digest"]);
 
   ASSERT_EQ(Cli({"zoo", "tiny_cnn", "-o", path("m.onnx")}).code, 0);
   EXPECT_GT(Optimized("new.onnx")["cache"]["misses"], 0);

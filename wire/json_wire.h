@@ -6,13 +6,18 @@
 
 #include "base/status.h"
 
+#include "base/status.h"
+
 namespace google::protobuf {
 class Message;
 }  // namespace google::protobuf
 
 namespace ag {
 
-// Returns the message as indented JSON with a line end behind it.
+// Returns the message as indented JSON.
 std::string ToJson(const google::protobuf::Message& message);
+
+// Reads such JSON and skips members that the message does not have. kDataLoss: it is none.
+Status FromJson(const std::string& json, google::protobuf::Message* message);
 
 }  // namespace ag

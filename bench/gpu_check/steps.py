@@ -15,6 +15,7 @@ MODELS = ["inception_v3", "resnet50", "resnext50", "nasnet_a", "nasnet_mobile", 
 PRECISIONS = ["fp32", "tf32", "fp16"]
 SHARDS = 8
 # Each kind of kernel once; under the sanitizer a case takes seconds.
+COUNTS = ("rounds", "expansions", "graphs", "candidates")  # Of a search; a replay takes them as limits.
 SANITIZED = ["relu", "conv_1x1", "conv_dilated", "conv_depthwise", "depthwise_pointwise", "conv_residual_relu", "matmul_batched", "dense_bias_gelu",
              "softmax_last", "layer_norm", "reduce_mean_pooling", "max_pool", "concat_channels", "chain", "inception"]
 
@@ -171,7 +172,7 @@ class Steps:
         return json.loads(last_line(out))
 
     def optimize(self, name, precision, kind, counts=None):
-        """`counts`: of an earlier search, which goes no further this time."""
+        """`counts`: the result of an earlier search, which goes no further this time."""
         self.need_device()
         if precision != "fp32" and not self.is_gpu:
             raise Skip(f"{self.args.device} has no {precision}")
@@ -181,18 +182,18 @@ class Steps:
             self.autograph("cache", "import", recording)
         words = ["--streams", "1"] if kind == "one stream" else []
         if counts:
-            for flag in ("rounds", "expansions", "graphs", "candidates"):
+            for flag in COUNTS:
                 words += [f"--{flag}", str(max(1, counts[flag]))]
         elif self.args.rounds:
             words += ["--rounds", str(self.args.rounds)]
-        result = json.loads(self.autograph(
+        job = json.loads(self.autograph(
             "optimize", model, "-o", output, "--device", self.args.device, "--precision", precision, "--budget",
             f"{self.args.budget}s", "--report", report, "--ort", "off", "--json", *words))
         self.autograph("cache", "export", recording, "--device", self.args.device)
-        keep = ("verdict", "environment", "input_latency_ms", "output_latency_ms", "eager_latency_ms", "speedup",
-                "speedup_low", "speedup_high", "over_tuned_input", "max_rel_error", "rewrites", "groups", "streams", "stop_reason", "counts",
+        keep = ("verdict", "environment", "input_latency", "output_latency", "eager_latency", "speedup",
+                "speedup_low", "speedup_high", "over_tuned_input", "errors", "rewrites", "groups", "streams", "stop_reason", *COUNTS,
                 "seconds", "cache", "warnings")
-        kept = {key: result.get(key) for key in keep}
+        kept = {key: job["result"].get(key) for key in keep}
         with open(report) as file:
             facts = json.load(file)
         kept["plan"], kept["kernels"] = facts["output_plan"], facts["output_kernels"]
@@ -207,7 +208,7 @@ class Steps:
                 continue
             path = self.output(name, precision, kind)
             if not os.path.exists(path):
-                self.optimize(name, precision, kind, done["result"]["counts"])
+                self.optimize(name, precision, kind, done["result"])
             words += ["--ours", f"{kind}={path}"]
         return words
 

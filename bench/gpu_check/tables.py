@@ -31,11 +31,12 @@ def ours_table(state, models, precisions):
         for precision in precisions:
             one, best = (result_of(state, f"{kind} {model} {precision}") for kind in ("one stream", "best"))
 
-            def median(result, key):
-                return (result.get(key) or {}).get("median")
-            output, over = median(one, "output_latency_ms"), median(one, "over_tuned_input")
+            def median_ms(result, key):
+                median_ns = (result.get(key) or {}).get("median_ns")
+                return median_ns and median_ns / 1e6
+            output, over = median_ms(one, "output_latency"), (one.get("over_tuned_input") or {}).get("median")
             tuned_input = output * over if output and over else None  # What rewrites alone gain is over this.
-            times = [median(one, "eager_latency_ms"), tuned_input, output, median(best, "output_latency_ms")]
+            times = [median_ms(one, "eager_latency"), tuned_input, output, median_ms(best, "output_latency")]
             gains = [a / b if a and b else None for a, b in zip(times, times[1:])]
             rows.append([model, precision, *[number(t, "{:.4f}") for t in times], *[number(g) for g in gains],
                          number(best.get("speedup")), best.get("verdict") or "-", number(best.get("streams"), "{}")])
@@ -90,10 +91,11 @@ def groups(state, models, precisions):
                 if colon and head.isdigit():
                     lines[int(head)] = rest.split("  kernel ")[0].replace("|", "/")
             rows = []
-            for group in sorted(result["kernels"], key=lambda g: -g["median_ms"]):
-                others = ", ".join(f"{o['kernel']} {o['median_ms'] * 1e3:.2f}" for o in group["alternatives"])
-                rows.append([str(group["group"]), lines.get(group["group"], "-"), group["kernel"],
-                             number(group["median_ms"] * 1e3, "{:.2f}"), others or "-"])
+            for group in sorted(result["kernels"], key=lambda g: -g["measurement"]["latency"]["median_ns"]):
+                measured = group["measurement"]
+                others = ", ".join(f"{o['kernel']} {o['median_ns'] / 1e3:.2f}" for o in measured["alternatives"])
+                rows.append([str(group["group"]), lines.get(group["group"], "-"), measured["kernel"],
+                             number(measured["latency"]["median_ns"] / 1e3, "{:.2f}"), others or "-"])
             parts.append(f"## {model} {precision}\n\n" +
                          rows_table(["group", "what", "kernel", "us", "others, us"], rows))
     return "\n".join(parts)

@@ -5,139 +5,17 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 
 namespace ag {
 namespace {
 
 namespace v1 = autograph::v1;
-using Json = nlohmann::ordered_json;
-
-std::string StopText(const v1::Result& result) {
-  return absl::AsciiStrToLower(v1::Result::StopReason_Name(result.stop_reason()));
-}
-
-Json LatencyJson(const v1::Latency& latency) {
-  return {{"median", latency.median_ns() / 1e6},
-          {"low", latency.low_ns() / 1e6},
-          {"high", latency.high_ns() / 1e6}};
-}
-
-Json RatioJson(const v1::Ratio& ratio) {
-  return {{"median", ratio.median()}, {"low", ratio.low()}, {"high", ratio.high()}};
-}
-
-// Adds the ratios, null for those that are missing.
-void AddRatios(const v1::Result& r, Json* json) {
-  Json& j = *json;
-  const auto add = [&](const char* name, bool has, const v1::Ratio& ratio) {
-    j[name] = has ? RatioJson(ratio) : Json(nullptr);
-  };
-  add("over_onnxruntime", r.has_over_onnxruntime(), r.over_onnxruntime());
-  add("over_untuned", r.has_over_untuned(), r.over_untuned());
-  add("over_tuned_input", r.has_over_tuned_input(), r.over_tuned_input());
-  add("fresh_session", r.has_fresh_session(), r.fresh_session());
-}
-
-Json FactsJson(const v1::ModelFacts& facts) {
-  Json operators = Json::object();
-  for (const v1::OperatorCount& row : facts.operators()) operators[row.op_type()] = row.count();
-  return {{"file_bytes", facts.file_bytes()},
-          {"parameters", facts.parameters()},
-          {"operators", operators}};
-}
-
-Json PortableJson(const v1::Result& result) {
-  Json list = Json::array();
-  for (const v1::PortableStep& step : result.portable()) {
-    list.push_back({{"rule", step.rule()},
-                    {"wanted", step.wanted()},
-                    {"applied", step.applied()},
-                    {"kept", step.kept()},
-                    {"reason", step.reason()},
-                    {"ratio", step.has_ratio() ? RatioJson(step.ratio()) : Json(nullptr)}});
-  }
-  return list;
-}
-
-Json RewritesJson(const google::protobuf::RepeatedPtrField<v1::RewriteCount>& rewrites) {
-  Json list = Json::array();
-  for (const v1::RewriteCount& rewrite : rewrites) {
-    list.push_back({{"rule", rewrite.rule()},
-                    {"count", rewrite.count()},
-                    {"estimated_gain_ms", rewrite.gain_ns() / 1e6}});
-  }
-  return list;
-}
-
-Json ErrorsJson(const v1::Result& result) {
-  Json list = Json::array();
-  for (const v1::OutputError& error : result.errors()) {
-    list.push_back({{"output", error.output()},
-                    {"max_abs", error.max_abs()},
-                    {"max_rel", error.max_rel()},
-                    {"max_elementwise", error.max_elementwise()}});
-  }
-  return list;
-}
-
-Json PolicyJson(const v1::Policy& policy) {
-  return {{"precision", policy.precision()},
-          {"tolerance", policy.tolerance()},
-          {"cold_cache", policy.cold_cache()},
-          {"nonfinite_strict", policy.nonfinite_strict()}};
-}
 
 double Largest(const v1::Result& result, double (v1::OutputError::*field)() const) {
   double largest = 0;
   for (const v1::OutputError& error : result.errors())
     largest = std::max(largest, (error.*field)());
   return largest;
-}
-
-void AddResult(const v1::Result& result, Json* json) {
-  Json& j = *json;
-  j["verdict"] = v1::Result::Verdict_Name(result.verdict());
-  j["search"] = v1::Result::SearchState_Name(result.search());
-  j["baseline"] = result.baseline();
-  j["output"] = v1::Result::Output_Name(result.output());
-  j["output_runtime"] = result.output_runtime();
-  j["device"] = result.device();
-  j["environment"] = result.environment();
-  j["simulated"] = result.simulated();
-  j["input_latency_ms"] = LatencyJson(result.input_latency());
-  j["output_latency_ms"] = LatencyJson(result.output_latency());
-  j["eager_latency_ms"] = LatencyJson(result.eager_latency());
-  j["speedup"] = result.speedup();
-  j["speedup_low"] = result.speedup_low();
-  j["speedup_high"] = result.speedup_high();
-  AddRatios(result, &j);
-  j["max_abs_error"] = Largest(result, &v1::OutputError::max_abs);
-  j["max_rel_error"] = Largest(result, &v1::OutputError::max_rel);
-  j["errors"] = ErrorsJson(result);
-  j["rewrites"] = RewritesJson(result.rewrites());
-  j["clean_up"] = RewritesJson(result.clean_up());
-  j["portable"] = PortableJson(result);
-  j["input_file"] = FactsJson(result.input_facts());
-  j["output_file"] = FactsJson(result.output_facts());
-  j["groups"] = result.groups();
-  j["streams"] = result.streams();
-  j["estimate_ms"] = result.estimate_ns() / 1e6;
-  j["stop_reason"] = StopText(result);
-  j["counts"] = {{"rounds", result.rounds()},
-                 {"expansions", result.expansions()},
-                 {"graphs", result.graphs()},
-                 {"candidates", result.candidates()},
-                 {"groups_failed", result.groups_failed()}};
-  j["seconds"] = result.seconds();
-  j["cache"] = {{"hits", result.cache().hits()},
-                {"misses", result.cache().misses()},
-                {"model_hit", result.cache().model_hit()}};
-  j["output_sha256"] = result.output_digest();
-  j["output_bytes"] = result.output_bytes();
-  j["report_sha256"] = result.report_digest();
-  j["warnings"] = Json::array();
-  for (const std::string& warning : result.warnings()) j["warnings"].push_back(warning);
 }
 
 std::string LatencyText(const v1::Latency& latency) {
@@ -170,19 +48,6 @@ std::string StateText(v1::Job::State state) {
   std::transform(text.begin(), text.end(), text.begin(),
                  [](unsigned char c) { return std::tolower(c); });
   return text;
-}
-
-Json JobJson(const v1::Job& job) {
-  Json j;
-  j["job"] = job.name();
-  j["state"] = StateText(job.state());
-  j["model"] = job.request().model_name();
-  j["model_sha256"] = job.request().model_digest();
-  if (job.request().has_policy()) j["policy"] = PolicyJson(job.request().policy());
-  if (job.has_error())
-    j["error"] = {{"code", job.error().code()}, {"message", job.error().message()}};
-  if (job.has_result()) AddResult(job.result(), &j);
-  return j;
 }
 
 std::string TableRow(const char* name, const std::string& value) {
@@ -278,8 +143,9 @@ std::string PortableRows(const v1::Result& r) {
 
 std::string SearchText(const v1::Result& r) {
   return fmt::format("{} (stopped: {}); {} rounds, {} graphs, {} measured whole, {} groups failed",
-                     v1::Result::SearchState_Name(r.search()), StopText(r), r.rounds(), r.graphs(),
-                     r.candidates(), r.groups_failed());
+                     v1::Result::SearchState_Name(r.search()),
+                     absl::AsciiStrToLower(v1::Result::StopReason_Name(r.stop_reason())),
+                     r.rounds(), r.graphs(), r.candidates(), r.groups_failed());
 }
 
 }  // namespace

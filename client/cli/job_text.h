@@ -1,17 +1,13 @@
-// Jobs and results as text for people and as JSON. Pure functions.
+// Jobs and results as text for people; ToJson (wire/json_wire.h) shows them to programs. Pure
+// functions.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "autograph/v1/optimizer.pb.h"
 #include "client/cli/context.h"
 
 namespace ag {
-
-// Returns the object that `optimize --json` and `jobs show --json` print (docs/cli.md lists the
-// fields).
-nlohmann::ordered_json JobJson(const autograph::v1::Job& job);
 
 // Returns one sentence that says what was gained.
 std::string Headline(const autograph::v1::Job& job);

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
 namespace ag {
 namespace {
 
@@ -177,77 +175,6 @@ TEST(JobText, TheTableSaysThePolicy) {
   policy.set_nonfinite_strict(true);
   EXPECT_NE(ResultTable(job).find(", caches flushed before every run, Inf and NaN kept exactly\n"),
             std::string::npos);
-  EXPECT_EQ(JobJson(job)["policy"].dump(),
-            R"({"precision":"fp32","tolerance":0.001,"cold_cache":true,"nonfinite_strict":true})");
-}
-
-TEST(JobText, JsonHasEveryField) {
-  const auto json = JobJson(Done());
-  std::vector<std::string> names;
-  for (const auto& [name, value] : json.items()) names.push_back(name);
-  EXPECT_EQ(names, (std::vector<std::string>{"job",
-                                             "state",
-                                             "model",
-                                             "model_sha256",
-                                             "policy",
-                                             "verdict",
-                                             "search",
-                                             "baseline",
-                                             "output",
-                                             "output_runtime",
-                                             "device",
-                                             "environment",
-                                             "simulated",
-                                             "input_latency_ms",
-                                             "output_latency_ms",
-                                             "eager_latency_ms",
-                                             "speedup",
-                                             "speedup_low",
-                                             "speedup_high",
-                                             "over_onnxruntime",
-                                             "over_untuned",
-                                             "over_tuned_input",
-                                             "fresh_session",
-                                             "max_abs_error",
-                                             "max_rel_error",
-                                             "errors",
-                                             "rewrites",
-                                             "clean_up",
-                                             "portable",
-                                             "input_file",
-                                             "output_file",
-                                             "groups",
-                                             "streams",
-                                             "estimate_ms",
-                                             "stop_reason",
-                                             "counts",
-                                             "seconds",
-                                             "cache",
-                                             "output_sha256",
-                                             "output_bytes",
-                                             "report_sha256",
-                                             "warnings"}));
-  EXPECT_EQ(json["state"], "succeeded");
-  EXPECT_EQ(json["input_latency_ms"].dump(), R"({"median":3.0,"low":2.5,"high":3.5})");
-  EXPECT_EQ(json["max_abs_error"], 2e-5);
-  EXPECT_EQ(json["errors"].size(), 2u);
-  EXPECT_EQ(json["rewrites"].dump(),
-            R"([{"rule":"merge-convs","count":3,"estimated_gain_ms":0.25}])");
-  EXPECT_EQ(json["counts"].dump(),
-            R"({"rounds":4,"expansions":0,"graphs":300,"candidates":20,"groups_failed":0})");
-  EXPECT_EQ(json["cache"].dump(), R"({"hits":5,"misses":6,"model_hit":false})");
-}
-
-TEST(JobText, JsonOfAJobWithoutResult) {
-  v1::Job job;
-  job.set_name("jobs/8");
-  job.set_state(v1::Job::QUEUED);
-  EXPECT_EQ(JobJson(job).dump(),
-            R"({"job":"jobs/8","state":"queued","model":"","model_sha256":""})");
-  job.set_state(v1::Job::FAILED);
-  job.mutable_error()->set_code(3);
-  job.mutable_error()->set_message("no model");
-  EXPECT_EQ(JobJson(job)["error"].dump(), R"({"code":3,"message":"no model"})");
 }
 
 }  // namespace

@@ -5,11 +5,13 @@
 #include "client/cli/job_text.h"
 #include "client/cli/progress.h"
 #include "client/cli/verbs.h"
+#include "wire/json_wire.h"
 
 namespace ag {
 namespace {
 
 namespace v1 = autograph::v1;
+using Json = nlohmann::ordered_json;
 
 std::string FullName(const std::string& name) {
   return name.starts_with("jobs/") ? name : "jobs/" + name;
@@ -18,7 +20,7 @@ std::string FullName(const std::string& name) {
 // Prints the whole job and returns the exit code of its end.
 int PrintJob(Context& context, const v1::Job& job) {
   if (context.flags().json) {
-    context.Print(JobJson(job).dump(2));
+    context.Print(ToJson(job));
   } else if (job.has_result()) {
     context.Print(ResultTable(job));
   } else {
@@ -53,8 +55,8 @@ int RunJobsList(Context& context, const JobsFlags& flags) {
   const auto response = (*client)->ListJobs(request);
   if (!response.ok()) return context.Fail(response.status());
   if (context.flags().json) {
-    auto list = nlohmann::ordered_json::array();
-    for (const v1::Job& job : response->jobs()) list.push_back(JobJson(job));
+    Json list = Json::array();
+    for (const v1::Job& job : response->jobs()) list.push_back(Json::parse(ToJson(job)));
     context.Print(list.dump(2));
     return kExitOk;
   }
@@ -120,17 +122,9 @@ int RunWorkersList(Context& context) {
   if (!client.ok()) return context.Fail(client.status());
   const auto response = (*client)->ListWorkers();
   if (!response.ok()) return context.Fail(response.status());
-  auto list = nlohmann::ordered_json::array();
+  Json list = Json::array();
   for (const v1::WorkerSummary& worker : response->workers()) {
-    list.push_back({{"worker", worker.worker_id()},
-                    {"device", worker.device()},
-                    {"environment", worker.environment()},
-                    {"health", v1::WorkerState::Health_Name(worker.health())},
-                    {"reason", worker.reason()},
-                    {"attempt", worker.attempt()},
-                    {"seconds_since_seen", worker.seconds_since_seen()},
-                    {"executor_restarts", worker.executor_restarts()},
-                    {"simulated", worker.simulated()}});
+    list.push_back(Json::parse(ToJson(worker)));
     if (context.flags().json) continue;
     context.Print(fmt::format("{:<28} {:<12} {:<12} {} {}", worker.worker_id(), worker.device(),
                               v1::WorkerState::Health_Name(worker.health()),

@@ -1,5 +1,4 @@
 #include <atomic>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
 
@@ -9,6 +8,7 @@
 #include "client/cli/job_text.h"
 #include "client/cli/progress.h"
 #include "client/cli/verbs.h"
+#include "wire/json_wire.h"
 
 namespace ag {
 namespace {
@@ -80,7 +80,7 @@ StatusOr<v1::Job> Follow(Context& context, Client& client, const std::string& na
 }
 
 std::string HowToRun(const v1::Result& result, const OptimizeFlags& flags) {
-  if (result.output_runtime().starts_with("ONNX")) return "in ONNX Runtime, as today's model";
+  if (result.output_in_onnxruntime()) return "in ONNX Runtime, as today's model";
   if (result.output_runtime().empty()) return "as today's model";
   return fmt::format(
       "autograph run {}; to serve it: autograph.Session(\"{}\") in Python, "
@@ -91,7 +91,7 @@ std::string HowToRun(const v1::Result& result, const OptimizeFlags& flags) {
 // Prints the result after its file was written.
 void PrintWritten(Context& context, const v1::Job& job, const OptimizeFlags& flags) {
   if (context.flags().json) {
-    context.Print(JobJson(job).dump(2));
+    context.Print(ToJson(job));
   } else {
     context.Print(ResultTable(job) + TableRow("written", flags.output) + "\n" +
                   TableRow("run it", HowToRun(job.result(), flags)));
@@ -109,13 +109,13 @@ int SayCancelled(Context& context, bool written) {
 int Finish(Context& context, Client& client, const v1::Job& job, const OptimizeFlags& flags) {
   const bool written = job.has_result();
   const Status taken = written ? TakeResult(client, job, flags.output, flags.report) : OkStatus();
-  if (!written && context.flags().json) context.Print(JobJson(job).dump(2));
+  if (!written && context.flags().json) context.Print(ToJson(job));
   if (job.state() == v1::Job::FAILED) {
     const Status error(static_cast<StatusCode>(job.error().code()), job.error().message());
     return context.Fail(Within(error, job.name()));
   }
   if (!taken.ok()) {
-    if (context.flags().json) context.Print(JobJson(job).dump(2));
+    if (context.flags().json) context.Print(ToJson(job));
     return context.Fail(taken);
   }
   if (written) PrintWritten(context, job, flags);
@@ -180,7 +180,7 @@ int Optimize(Context& context, const OptimizeFlags& flags, v1::OptimizeRequest r
   StatusOr<v1::Job> job = Submit(context, **client, flags, std::move(request));
   if (!job.ok()) return context.Fail(job.status());
   if (flags.detach) {
-    context.Print(context.flags().json ? JobJson(*job).dump(2) : job->name());
+    context.Print(context.flags().json ? ToJson(*job) : job->name());
     context.Note(fmt::format("when it is done: autograph jobs fetch {} -o {}", job->name(),
                              flags.output.empty() ? "FILE" : flags.output));
     return kExitOk;

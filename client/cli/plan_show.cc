@@ -1,5 +1,6 @@
 // `autograph plan show`: the plan of a model file as it would run here, or the plan of a job's
 // output, with the kernels that each group was timed with.
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -8,6 +9,7 @@
 #include "client/cli/local_model.h"
 #include "client/cli/verbs.h"
 #include "plan/group_problem.h"
+#include "wire/json_wire.h"
 
 namespace ag {
 namespace {
@@ -15,18 +17,12 @@ namespace {
 namespace v1 = autograph::v1;
 using Json = nlohmann::ordered_json;
 
-struct KernelTime {
-  std::string kernel;
-  double median_ms = 0;
-  int busy_cores = 0;  // Of the fastest kernel, when known.
-};
-
-// Kernels by group, from fast to slow.
-using KernelTimes = std::map<int, std::vector<KernelTime>>;
+// Measurements by group.
+using GroupTimes = std::map<int, v1::Measurement>;
 
 // Returns FormatPlan's text with each group's kernels below its line: "    onednn:nchw 0.412 ms
 // chosen".
-std::string WithKernels(const std::string& text, const KernelTimes& times) {
+std::string WithKernels(const std::string& text, const GroupTimes& times) {
   std::string shown;
   for (const std::string_view line : Split(text, '\n')) {
     shown += std::string(line) + "\n";
@@ -34,41 +30,34 @@ std::string WithKernels(const std::string& text, const KernelTimes& times) {
     const StatusOr<int64_t> group = ParseInt(Trim(line.substr(0, line.find(':'))));
     const auto found = times.find(group.ok() ? static_cast<int>(*group) : -1);
     if (found == times.end()) continue;
-    const std::vector<KernelTime>& kernels = found->second;
+    const v1::Measurement& m = found->second;
+    std::vector<std::pair<double, std::string>> kernels = {{m.latency().median_ns(), m.kernel()}};
+    for (const v1::KernelTime& other : m.alternatives()) {
+      kernels.emplace_back(other.median_ns(), other.kernel());
+    }
+    std::ranges::stable_sort(kernels, {}, [](auto& kernel) { return kernel.first; });
     for (size_t i = 0; i < kernels.size(); ++i) {
+      const auto& [ns, kernel] = kernels[i];
       const std::string how =
-          i == 0 ? "fastest"
-                 : fmt::format("{:.2f}x as long", kernels[i].median_ms / kernels[0].median_ms);
-      const int busy = kernels[i].busy_cores;
-      shown +=
-          fmt::format("       {:<28} {:>9.4f} ms  {}{}\n", kernels[i].kernel, kernels[i].median_ms,
-                      how, busy > 0 ? fmt::format(", busy cores: {}", busy) : "");
+          i == 0 ? "fastest" : fmt::format("{:.2f}x as long", ns / kernels[0].first);
+      const bool show_busy = kernel == m.kernel() && m.busy_cores() > 0;
+      shown += fmt::format("       {:<28} {:>9.4f} ms  {}{}\n", kernel, ns / 1e6, how,
+                           show_busy ? fmt::format(", busy cores: {}", m.busy_cores()) : "");
     }
   }
   while (shown.ends_with("\n")) shown.pop_back();
   return shown;
 }
 
-Json KernelsJson(const KernelTimes& times) {
+Json KernelsJson(const GroupTimes& times) {
   Json list = Json::array();
-  for (const auto& [group, kernels] : times) {
-    Json alternatives = Json::array();
-    for (size_t i = 1; i < kernels.size(); ++i) {
-      alternatives.push_back({{"kernel", kernels[i].kernel}, {"median_ms", kernels[i].median_ms}});
-    }
-    list.push_back({{"group", group},
-                    {"kernel", kernels[0].kernel},
-                    {"median_ms", kernels[0].median_ms},
-                    {"busy_cores", kernels[0].busy_cores},
-                    {"alternatives", alternatives}});
+  for (const auto& [group, measurement] : times) {
+    v1::GroupKernels kernels;
+    kernels.set_group(group);
+    *kernels.mutable_measurement() = measurement;
+    list.push_back(Json::parse(ToJson(kernels)));
   }
   return list;
-}
-
-void SortBySpeed(KernelTimes* times) {
-  for (auto& [group, kernels] : *times) {
-    std::ranges::stable_sort(kernels, {}, &KernelTime::median_ms);
-  }
 }
 
 // Returns the groups of `plan` by the key of their measurement; several may share one.
@@ -84,27 +73,19 @@ std::multimap<std::string, int> GroupsByKey(const Graph& graph, const Plan& plan
 }
 
 // Returns the stored measurements of the plan's groups, from the server or the data folder.
-StatusOr<KernelTimes> RememberedKernels(Context& context, Session& session) {
+StatusOr<GroupTimes> RememberedKernels(Context& context, Session& session) {
   const bool embedded = context.flags().server.empty();
   // Showing a plan does not create a store.
-  if (embedded && !FileExists(context.flags().data_dir)) return KernelTimes();
+  if (embedded && !FileExists(context.flags().data_dir)) return GroupTimes();
   const Environment environment = session.device().environment();
   const auto groups = GroupsByKey(session.graph(), session.plan(), environment);
   AG_LET(Client* const client, context.Connect(""));
-  KernelTimes times;
+  GroupTimes times;
   AG_TRY(client->ExportCache(environment, [&](const v1::CacheRecord& record) {
     const auto [begin, end] = groups.equal_range(record.key());
-    for (auto it = begin; it != end; ++it) {
-      std::vector<KernelTime>& kernels = times[it->second];
-      const v1::Measurement& m = record.measurement();
-      kernels = {{m.kernel(), m.latency().median_ns() / 1e6, m.busy_cores()}};
-      for (const v1::KernelTime& other : m.alternatives()) {
-        kernels.push_back({other.kernel(), other.median_ns() / 1e6});
-      }
-    }
+    for (auto it = begin; it != end; ++it) times[it->second] = record.measurement();
     return OkStatus();
   }));
-  SortBySpeed(&times);
   return times;
 }
 
@@ -112,10 +93,10 @@ int ShowModel(Context& context, const ModelFlags& flags) {
   const auto session = LoadSession(flags, PlanChoice::kCarried);
   if (!session.ok()) return context.Fail(session.status());
   for (const std::string& warning : (*session)->warnings()) context.Note("warning: " + warning);
-  StatusOr<KernelTimes> times = RememberedKernels(context, **session);
+  StatusOr<GroupTimes> times = RememberedKernels(context, **session);
   if (!times.ok()) {  // Show the plan without them.
     context.Note("warning: no kernels' times: " + Message(times.status()));
-    times = KernelTimes();
+    times = GroupTimes();
   }
   const Plan& plan = (*session)->plan();
   const std::string text = FormatPlan((*session)->graph(), plan);
@@ -141,8 +122,8 @@ int ShowModel(Context& context, const ModelFlags& flags) {
   return kExitOk;
 }
 
-// Fetches a job's report (docs/report.md). A later version may leave out or change its members.
-StatusOr<Json> FetchReport(Context& context, const std::string& name, v1::Job* job) {
+// Fetches a job's report (docs/report.md).
+StatusOr<v1::Report> FetchReport(Context& context, const std::string& name, v1::Job* job) {
   AG_LET(Client* const client, context.Connect(""));
   AG_LET(*job, client->GetJob(name));
   if (!job->has_result()) {
@@ -150,35 +131,20 @@ StatusOr<Json> FetchReport(Context& context, const std::string& name, v1::Job* j
   }
   AG_LET(const Digest digest, ParseDigest(job->result().report_digest()));
   AG_LET(const std::string bytes, client->DownloadBytes(digest));
-  Json report = Json::parse(bytes, nullptr, /*allow_exceptions=*/false);
-  if (report.is_object()) return report;
-  return Err(StatusCode::kDataLoss, "the report of {} is no JSON object", name);
-}
-
-KernelTimes KernelsOfReport(const Json& report) {
-  KernelTimes times;
-  for (const Json& entry : report.value("output_kernels", Json::array())) {
-    std::vector<KernelTime>& kernels = times[entry.value("group", -1)];
-    kernels = {
-        {entry.value("kernel", ""), entry.value("median_ms", 0.0), entry.value("busy_cores", 0)}};
-    for (const Json& other : entry.value("alternatives", Json::array())) {
-      kernels.push_back({other.value("kernel", ""), other.value("median_ms", 0.0)});
-    }
-  }
-  SortBySpeed(&times);
-  return times;
+  v1::Report report;
+  AG_TRY(FromJson(bytes, &report), "the report of {}", name);
+  return report;
 }
 
 int ShowJob(Context& context, const std::string& name) {
   v1::Job job;
-  const StatusOr<Json> report = FetchReport(context, name, &job);
+  const StatusOr<v1::Report> report = FetchReport(context, name, &job);
   if (!report.ok()) return context.Fail(report.status());
-  const KernelTimes times = KernelsOfReport(*report);
-  std::vector<std::string> lines;
-  for (const Json& line : report->value("output_plan", Json::array())) {
-    if (line.is_string()) lines.push_back(line.get<std::string>());
+  GroupTimes times;
+  for (const v1::GroupKernels& kernels : report->output_kernels()) {
+    times[kernels.group()] = kernels.measurement();
   }
-  const std::string text = Join(lines, "\n");
+  const std::string text = Join(report->output_plan(), "\n");
   if (context.flags().json) {
     context.Print(Json{
         {"job", job.name()},
@@ -194,9 +160,6 @@ int ShowJob(Context& context, const std::string& name) {
   context.Note(fmt::format("{} of {}, on {}:", job.name(), job.request().model_name(),
                            job.result().environment()));
   context.Print(WithKernels(text, times));
-  if (!report->contains("output_kernels")) {
-    context.Note("the report was written before kernels' times were part of it");
-  }
   return kExitOk;
 }
 

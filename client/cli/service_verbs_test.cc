@@ -211,7 +211,7 @@ TEST_F(ServiceVerbsTest, JobsAreListed) {
   EXPECT_EQ(one.out,
             "jobs/7                   1970-01-01T00:00:00Z  m.onnx               cpu        "
             "searching\n");
-  EXPECT_EQ(nlohmann::json::parse(Call(true, RunJobsList, JobsFlags()).out)[0]["job"], "jobs/7");
+  EXPECT_EQ(nlohmann::json::parse(Call(true, RunJobsList, JobsFlags()).out)[0]["name"], "jobs/7");
   optimizer_.job.set_state(v1::Job::FAILED);
   optimizer_.job.mutable_error()->set_message("no device");
   EXPECT_NE(Call(false, RunJobsList, JobsFlags()).out.find("failed: no device"), std::string::npos);
@@ -267,7 +267,7 @@ TEST_F(ServiceVerbsTest, WhatAJobMadeIsFetched) {
   EXPECT_TRUE(ran.out.ends_with("  written      " + flags.output + "\n")) << ran.out;
   EXPECT_EQ(*ReadFile(flags.output), "the model");
   EXPECT_EQ(*ReadFile(flags.report), "{}");
-  EXPECT_EQ(Call(true, RunJobsFetch, flags).json()["job"], "jobs/7");
+  EXPECT_EQ(Call(true, RunJobsFetch, flags).json()["name"], "jobs/7");
 
   const Ran nowhere = Call(true, RunJobsFetch, JobsFlags{.name = "7", .output = "/none/out"});
   EXPECT_EQ(nowhere.code, kExitInput);

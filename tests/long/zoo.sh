@@ -28,10 +28,11 @@ for model in $models; do
   .venv/bin/python - "$model" "$agree" "$out/r.json" <<'PY'
 import json, sys
 name, agree, path = sys.argv[1:]
-r = json.load(open(path))
-ms = lambda k: r[k]["median"]
-print(f"{name:<14} {r['verdict']:<13} {r['speedup']:8.3f} {ms('eager_latency_ms'):10.3f} {ms('input_latency_ms'):10.3f} "
-      f"{ms('output_latency_ms'):10.3f} {r['seconds']:8.1f} {r['max_rel_error']:9.1e}  {agree}", flush=True)
+r = json.load(open(path))["result"]
+ms = lambda k: r[k]["median_ns"] / 1e6
+max_rel = max((e["max_rel"] for e in r["errors"]), default=0)
+print(f"{name:<14} {r['verdict']:<13} {r['speedup']:8.3f} {ms('eager_latency'):10.3f} {ms('input_latency'):10.3f} "
+      f"{ms('output_latency'):10.3f} {r['seconds']:8.1f} {max_rel:9.1e}  {agree}", flush=True)
 PY
   [[ -n "${KEEP:-}" ]] && { mkdir -p "$KEEP"; cp "$out/r.json" "$KEEP/$model.json"; }
 done

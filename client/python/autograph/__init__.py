@@ -28,7 +28,7 @@ from .errors import (
 )
 from .job import Job, Progress, State
 from .options import Options
-from .report import GroupKernels, Kernel, Latency, OutputError, Report, Result, Rewrite, Search
+from .report import Latency, OutputError, Ratio, Report, Result, RewriteCount
 from .retry import Retry
 from .session import Session, SessionWarning, TensorInfo
 
@@ -43,23 +43,21 @@ __all__ = [
     "Code",
     "DeadlineExceeded",
     "FailedPrecondition",
-    "GroupKernels",
     "InternalError",
     "InvalidArgument",
     "Job",
-    "Kernel",
     "Latency",
     "NotFound",
     "Options",
     "OutputError",
     "PermissionDenied",
     "Progress",
+    "Ratio",
     "Report",
     "ResourceExhausted",
     "Result",
     "Retry",
-    "Rewrite",
-    "Search",
+    "RewriteCount",
     "Session",
     "SessionWarning",
     "State",

@@ -16,7 +16,7 @@ from ._wire import blobs_pb2, optimizer_pb2
 from .errors import AutoGraphError, Code, DeadlineExceeded, InternalError, InvalidArgument, error_of
 from .job import Job, State
 from .options import request_of
-from .report import Report, Result
+from .report import Result, parse_report
 
 SERVER_VARIABLE = "AUTOGRAPH_SERVER"
 
@@ -140,11 +140,13 @@ def check_download(digest: str, data: bytes) -> bytes:
 
 def result_of(job: Job, onnx: bytes, report: bytes) -> Result:
     """Builds a result."""
+    text = report.decode("utf-8")
     return Result(
         job=job.name,
         model_name=job.model_name,
         onnx=onnx,
-        report=Report.parse(report.decode("utf-8")),
+        report=parse_report(text),
+        report_json=text,
         cached=job.cached,
         cancelled=job.state is State.CANCELLED,
     )

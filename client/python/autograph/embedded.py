@@ -16,7 +16,7 @@ from ._library import NATIVE
 from ._model import Model, ModelLike
 from .errors import Code, DeadlineExceeded, FailedPrecondition, InternalError, error_of
 from .options import flags_of
-from .report import Report, Result
+from .report import Result, parse_report
 
 PROGRAM_VARIABLE = "AUTOGRAPH_PROGRAM"
 PYTHON_VARIABLE = "AUTOGRAPH_PYTHON"  # The Python whose ONNX Runtime the program measures.
@@ -73,15 +73,17 @@ def optimize_embedded(
         words += ["--json", *flags] + (["--data", data] if data else [])
         code, out, err = _run(words, timeout)
         job = _job_of(out)
-        if "output_sha256" not in job or not output.exists():
+        if "result" not in job or not output.exists():
             raise _error_of(code, job, err)
+        text = report.read_text(encoding="utf-8")
         return Result(
-            job=str(job["job"]),
+            job=str(job["name"]),
             model_name=source.name,
             onnx=output.read_bytes(),
-            report=Report.parse(report.read_text(encoding="utf-8")),
-            cached=bool(job["cache"]["model_hit"]),
-            cancelled=job["state"] == "cancelled",
+            report=parse_report(text),
+            report_json=text,
+            cached=bool(job["result"].get("cache", {}).get("model_hit", False)),
+            cancelled=job["state"] == "CANCELLED",
         )
 
 
@@ -145,7 +147,7 @@ def _job_of(out: str) -> Mapping[str, Any]:
 
 def _error_of(code: int, job: Mapping[str, Any], err: str) -> Exception:
     """Returns the error of a run that has no result."""
-    name = str(job.get("job", ""))
+    name = str(job.get("name", ""))
     if "error" in job:
         return error_of(int(job["error"]["code"]), str(job["error"]["message"]), job=name)
     message = err.strip()

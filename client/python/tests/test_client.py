@@ -73,9 +73,9 @@ class ClientTest(unittest.TestCase):
 
     def check_result(self, result: autograph.Result) -> None:
         """Checks that the result equals the command line's for the same job."""
-        shown = self.service.at("jobs", "show", result.job)
-        self.assertEqual(hashlib.sha256(result.onnx).hexdigest(), shown["output_sha256"])
-        self.assertEqual(result.report.output_digest, shown["output_sha256"])
+        shown = self.service.at("jobs", "show", result.job)["result"]
+        self.assertEqual(hashlib.sha256(result.onnx).hexdigest(), shown["output_digest"])
+        self.assertEqual(result.report.result.output_digest, shown["output_digest"])
         self.assertEqual(result.verdict, "FASTER")
         self.assertTrue(result.faster)
         self.assertGreater(result.speedup, 1.05)
@@ -85,18 +85,21 @@ class ClientTest(unittest.TestCase):
         self.assertLessEqual(low, result.speedup)
         self.assertLessEqual(result.speedup, high)
         self.assertEqual(result.device, DEVICE)
-        self.assertEqual(result.report.simulated, True)
-        self.assertAlmostEqual(result.report.input.median_ms, shown["input_latency_ms"]["median"])
+        self.assertEqual(result.report.result.simulated, True)
+        self.assertAlmostEqual(
+            result.report.result.input_latency.median_ns, shown["input_latency"]["median_ns"]
+        )
         self.assertEqual(
-            [[r.rule, r.count] for r in result.report.clean_up],
+            [[r.rule, r.count] for r in result.report.result.clean_up],
             [[r["rule"], r["count"]] for r in shown["clean_up"]],
         )
         self.assertEqual([e.output for e in result.errors], ["logits"])
         self.assertLess(result.errors[0].max_rel, 1e-3)
-        self.assertEqual(result.report.search.stop_reason, shown["stop_reason"])
+        self.assertEqual(result.report.result.rounds, shown["rounds"])
         self.assertGreater(len(result.report.output_plan), 0)
         self.assertGreater(len(result.report.output_kernels), 0)
-        self.assertGreater(result.report.output_kernels[0].chosen.median_ms, 0)
+        measured = result.report.output_kernels[0].measurement
+        self.assertGreater(measured.latency.median_ns, 0)
         self.assertRegex(
             repr(result),
             r"^<autograph\.Result FASTER \d\.\d{3}x \(\d\.\d{3} to \d\.\d{3}\) over AutoGraph, untuned: "

@@ -47,7 +47,7 @@ class EmbeddedTest(unittest.TestCase):
         self.assertTrue(result.faster)
         self.assertFalse(result.cached)
         self.assertEqual(result.model_name, "tiny_inception.onnx")
-        self.assertEqual(result.report.request["rounds"], 2)
+        self.assertEqual(result.report.request.budget.rounds, 2)
         self.assertGreater(len(result.onnx), 1000)
         again = autograph.optimize(
             model.read_bytes(),
@@ -57,7 +57,7 @@ class EmbeddedTest(unittest.TestCase):
             data=self.place.folder / "data",
         )
         self.assertTrue(again.cached)
-        self.assertEqual((again.onnx, again.report.json), (result.onnx, result.report.json))
+        self.assertEqual((again.onnx, again.report_json), (result.onnx, result.report_json))
 
     def test_it_is_the_servers_answer(self) -> None:
         model = self.place.zoo("tiny_resnet")
