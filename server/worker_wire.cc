@@ -98,7 +98,7 @@ WorkerReport FromProto(const v1::WorkerState& p) {
   r.executor_restarts = p.executor_restarts();
   r.simulated = p.simulated();
   r.onnxruntime = p.onnxruntime().substr(0, kVersionBytesMax);
-  r.waits_for = p.waits_for().substr(0, kMessageBytesMax);
+  r.waits_for = p.waits_for().substr(0, kReasonBytesMax);
   return r;
 }
 
