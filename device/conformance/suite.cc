@@ -214,7 +214,7 @@ Status CheckValues(Device& device, std::string_view text,
   RooflineTimes times(device.spec());
   AG_LET(const Plan plan, MakePlan(subject.graph, device.spec(), Policy(), times, {}, 1));
   AG_LET(const std::unique_ptr<Executable> executable,
-         device.Build(subject.graph, plan, *subject.weights));
+         device.Build({subject.graph, plan, *subject.weights}));
   std::vector<Tensor> outputs = OutputsOf(subject.graph);
   AG_TRY(executable->Run(given, outputs));
   for (size_t i = 0; i < expected.size(); ++i) {
