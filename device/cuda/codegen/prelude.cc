@@ -19,9 +19,10 @@ std::string_view TextOf(std::string_view name) {
 // The functions of the operator table, by the operators' names.
 constexpr std::string_view kFunctions =
     "\nAG_MATH(log1p)\ntemplate <class T>\nAG_DEVICE T Log1p(T x) { return ag_log1p(x); }\n"
-#define MATH(Name, word)                                                                          \
-  "AG_MATH(" #word ")\ntemplate <class T>\nAG_DEVICE T " #Name "(T x) { return ag_" #word "(x); " \
-                                                                                          "}\n"
+#define MATH(Name, word)                                                                  \
+  "AG_MATH(" #word ")\ntemplate <class T>\nAG_DEVICE T " #Name "(T x) { return ag_" #word \
+  "(x); "                                                                                 \
+  "}\n"
 #define FUNCTION(Name, parameters, arguments, ...) \
   "template <class T>\nAG_DEVICE T " #Name #parameters " { return " #__VA_ARGS__ "; }\n"
 #include "graph/functions.def"
