@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "graph/codec.h"
+#include "plan/learned_times.h"
 
 namespace ag {
 namespace {
@@ -90,8 +91,9 @@ std::vector<StatusOr<Measurement>> PoolMeasurer::Measure(const std::vector<Asked
   }
   hits_ += static_cast<int>(hit_keys.size());
   misses_ += static_cast<int>(missing.size());
-  for (size_t begin = 0; begin < missing.size(); begin += kGroupBatchSize) {
-    const size_t end = std::min(missing.size(), begin + kGroupBatchSize);
+  constexpr size_t kBatch = kGroupBatchMax;
+  for (size_t begin = 0; begin < missing.size(); begin += kBatch) {
+    const size_t end = std::min(missing.size(), begin + kBatch);
     MeasureBatch({missing.begin() + static_cast<ptrdiff_t>(begin),
                   missing.begin() + static_cast<ptrdiff_t>(end)});
   }

@@ -14,8 +14,6 @@
 
 namespace ag {
 
-inline constexpr size_t kGroupBatchSize = 256;
-
 class PoolMeasurer : public Measurer {
  public:
   struct Options {
