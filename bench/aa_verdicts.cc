@@ -8,7 +8,7 @@
 
 #include "device/open_device.h"
 #include "device/profile/profile.h"
-#include "plan/planner.h"
+#include "plan/schedule/planner.h"
 #include "worker/execute.h"
 #include "zoo/zoo.h"
 

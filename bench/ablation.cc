@@ -10,9 +10,13 @@
 #include "base/file.h"
 #include "device/open_device.h"
 #include "device/profile/profile.h"
-#include "graph/onnx/onnx.h"
-#include "plan/planner.h"
-#include "rules/rewrite.h"
+#include "graph/onnx/import/import.h"
+#include "graph/onnx/imported_model.h"
+#include "plan/fusion/grouping.h"
+#include "plan/schedule/planner.h"
+#include "rules/match/rewrite.h"
+#include "rules/match/rule_clean_up.h"
+#include "rules/sets/built_in_rules.h"
 #include "runtime/model_weights.h"
 #include "runtime/session.h"
 #include "runtime/tuned_plans.h"
@@ -70,7 +74,7 @@ class Ablation {
     if (!subject.carried->uses_carried_plan()) subject.carried = nullptr;
     subject.weights = std::make_unique<ModelWeights>(bytes, subject.file);
     AG_LET(const ImportedModel imported, ImportOnnx(bytes, {}, *subject.weights));
-    AG_LET(subject.graph, CleanUp(imported.graph, RuleSet::Shipped()));
+    AG_LET(subject.graph, CleanUp(imported.graph, BuiltInRules()));
     return subject;
   }
 

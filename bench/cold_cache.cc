@@ -9,8 +9,10 @@
 #include "device/profile/profile.h"
 #include "graph/text_form.h"
 #include "plan/interval.h"
-#include "plan/planner.h"
-#include "rules/rewrite.h"
+#include "plan/schedule/planner.h"
+#include "rules/match/rewrite.h"
+#include "rules/match/rule_clean_up.h"
+#include "rules/sets/built_in_rules.h"
 #include "worker/execute.h"
 #include "zoo/zoo.h"
 
@@ -72,7 +74,7 @@ Status PrintRows(const std::string& device_name, const std::vector<std::string>&
   for (const std::string& model : models) {
     MemoryWeights weights;
     AG_LET(const Graph zoo, BuildZooModel(model, {}, &weights));
-    AG_LET(const Graph graph, CleanUp(zoo, RuleSet::Shipped()));
+    AG_LET(const Graph graph, CleanUp(zoo, BuiltInRules()));
     AG_TRY(PrintRow(model, graph, weights, *device), "{}", model);
   }
   return OkStatus();

@@ -10,9 +10,12 @@
 
 #include "device/open_device.h"
 #include "device/profile/profile.h"
+#include "plan/fusion/grouping.h"
 #include "plan/interval.h"
-#include "plan/planner.h"
-#include "rules/rewrite.h"
+#include "plan/schedule/planner.h"
+#include "rules/match/rewrite.h"
+#include "rules/match/rule_clean_up.h"
+#include "rules/sets/built_in_rules.h"
 #include "worker/execute.h"
 #include "zoo/zoo.h"
 
@@ -108,7 +111,7 @@ Status PrintTable(const std::string& model, const std::string& device_name,
   AG_LET(const std::unique_ptr<Device> device, OpenDevice(device_name));
   MemoryWeights weights;
   AG_LET(const Graph zoo, BuildZooModel(model, {}, &weights));
-  AG_LET(const Graph graph, CleanUp(zoo, RuleSet::Shipped()));
+  AG_LET(const Graph graph, CleanUp(zoo, BuiltInRules()));
   AG_LET(const auto lock, MeasureAlone(*device));
   LearnedTimes times(device->spec(), MeasureOn(*device, {}, RealClock()), {.at_once = true});
   AG_LET(TimedGroups timed, FormTimedGroups(graph, device->spec(), Policy(), times,

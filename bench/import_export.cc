@@ -11,10 +11,13 @@
 #include <filesystem>
 #include <vector>
 
+#include "base/blobs.h"
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/process.h"
 #include "graph/codec.h"
+#include "graph/onnx/imported_model.h"
+#include "graph/onnx/origin.h"
 #include "server/export_child.h"
 #include "server/server.h"
 

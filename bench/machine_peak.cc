@@ -11,8 +11,10 @@
 #include <thread>
 
 #include "device/open_device.h"
-#include "plan/estimator.h"
-#include "rules/rewrite.h"
+#include "plan/fusion/grouping.h"
+#include "rules/match/rewrite.h"
+#include "rules/match/rule_clean_up.h"
+#include "rules/sets/built_in_rules.h"
 #include "zoo/zoo.h"
 
 namespace ag {
@@ -108,7 +110,7 @@ Status PrintFloor(const std::string& model, double flops, double bytes) {
   AG_LET(const std::unique_ptr<Device> device, OpenDevice("cpu"));
   MemoryWeights weights;
   AG_LET(const Graph zoo, BuildZooModel(model, {}, &weights));
-  AG_LET(const Graph graph, CleanUp(zoo, RuleSet::Shipped()));
+  AG_LET(const Graph graph, CleanUp(zoo, BuiltInRules()));
   const Policy policy;
   RooflineTimes times(device->spec());
   AG_LET(const std::vector<Group> groups, FormGroups(graph, device->spec(), policy, times));

@@ -10,9 +10,11 @@
 #include <vector>
 
 #include "base/random.h"
-#include "rules/applier.h"
-#include "rules/child_graphs.h"
-#include "rules/match_set.h"
+#include "rules/match/applier.h"
+#include "rules/match/child_graphs.h"
+#include "rules/match/match_set.h"
+#include "rules/match/rule_clean_up.h"
+#include "rules/sets/built_in_rules.h"
 #include "zoo/zoo.h"
 
 namespace ag {
@@ -163,11 +165,11 @@ Status PrintApplied(const std::string& name, const Graph& graph, const RuleSet& 
 Status Measure(const std::string& name) {
   MemoryWeights weights;
   AG_LET(const Graph zoo, BuildZooModel(name, {}, &weights));
-  AG_LET(const Graph graph, CleanUp(zoo, RuleSet::Shipped()));
+  AG_LET(const Graph graph, CleanUp(zoo, BuiltInRules()));
   AG_LET(const Graph thousand, FirstNodes(graph, 1000));
   AG_LET(const Graph region, Region(graph, 100));
   for (const int n : {1, 3}) {
-    AG_LET(const RuleSet rules, Times(RuleSet::Shipped(), n));
+    AG_LET(const RuleSet rules, Times(BuiltInRules(), n));
     AG_TRY(PrintMatching(name, thousand, rules));
     AG_TRY(PrintApplied(name, region, rules));
   }

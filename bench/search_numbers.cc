@@ -10,7 +10,9 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "device/open_device.h"
-#include "search/fake_measurer.h"
+#include "rules/match/rule_clean_up.h"
+#include "rules/sets/built_in_rules.h"
+#include "search/testing/fake_measurer.h"
 #include "zoo/zoo.h"
 
 namespace ag {
@@ -51,10 +53,10 @@ Status Search(const std::string& name, int rounds) {
   {
     MemoryWeights weights;
     AG_LET(const Graph graph, BuildZooModel(name, {}, &weights));
-    AG_LET(request.input, CleanUp(graph, RuleSet::Shipped()));
+    AG_LET(request.input, CleanUp(graph, BuiltInRules()));
   }
   AG_LET(const std::unique_ptr<Device> device, OpenDevice("sim:cpu"));
-  request.rules = &RuleSet::Shipped();
+  request.rules = &BuiltInRules();
   request.spec = device->spec();
   request.options.limits.rounds_max = rounds;
   request.options.limits.time_max = std::chrono::minutes(10);

@@ -1,7 +1,7 @@
 # ag_embed(ROOM NAME FILE...): compiles text files into the library of ROOM. The build gets
 # gen/embedded/<name>.h with
 #     std::span<const EmbeddedFile> <Name>();        // by file name, ascending
-# where <Name> is NAME in camel case: ag_embed(rules rules_files rules/*.rules) gives RulesFiles().
+# where <Name> is NAME in camel case: ag_embed(rules/sets rules_files rules/sets/*.rules) gives RulesFiles().
 # FILE may be a pattern. A changed file is compiled in anew; a new one after the next configure.
 if(CMAKE_SCRIPT_MODE_FILE)
   # Run by the build: cmake -DNAME=... -DFUNCTION=... -DOUT=... -DFILES=a,b -P embed.cmake

@@ -1,5 +1,5 @@
-// A dense row-major array of a scalar type (graph/scalar.h), for the operands and results of
-// reference kernels. Plain data and pure functions; a Walker belongs to one thread.
+// A dense row-major array of a scalar type (graph/reference/scalar.h), for the operands and results
+// of reference kernels. Plain data and pure functions; a Walker belongs to one thread.
 #pragma once
 
 #include <array>

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/random.h"
-#include "graph/random_graph.h"
+#include "graph/testing/random_graph.h"
 #include "graph/text_form.h"
 
 namespace ag {

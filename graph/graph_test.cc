@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "graph/codec.h"
-#include "graph/random_graph.h"
+#include "graph/testing/random_graph.h"
 #include "graph/text_form.h"
 
 namespace ag {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/blobs.h"
 #include "base/random.h"
 #include "graph/half.h"
 #include "graph/weights.h"

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "graph/codec.h"
-#include "graph/random_graph.h"
+#include "graph/testing/random_graph.h"
 
 namespace ag {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "autograph/v1/taso.pb.h"
 #include "base/file.h"
-#include "client/cli/testing.h"
+#include "client/cli/testing/testing.h"
 #include "client/cli/verbs.h"
 #include "lab/commands.h"
 #include "lab/verbs.h"

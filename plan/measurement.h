@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "plan/device_spec.h"
+#include "plan/spec/device_spec.h"
 
 namespace ag {
 

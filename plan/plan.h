@@ -11,9 +11,9 @@
 
 #include "base/digest.h"
 #include "graph/graph.h"
-#include "plan/device_spec.h"
-#include "plan/layout.h"
-#include "plan/policy.h"
+#include "plan/spec/device_spec.h"
+#include "plan/spec/layout.h"
+#include "plan/spec/policy.h"
 
 namespace ag {
 
@@ -97,20 +97,5 @@ inline bool IsCopy(const Group& group) {
   return group.pattern == kReorderPattern &&
          (group.inputs.empty() || group.inputs == group.outputs);
 }
-
-// Checks everything that devices rely on: the digest, ids in range, every operator in exactly one
-// group, convex groups, every port placed, complete launches, sufficient waits (each read happens
-// after its write and after all earlier readers of reused memory), and places that are in bounds
-// and disjoint where lives overlap by happens-before. kInvalidArgument: the message says what is
-// wrong.
-Status ValidatePlan(const Graph& graph, const Plan& plan, const DeviceSpec& spec);
-
-// Versioned bytes (docs/plan.md). Hostile bytes give kDataLoss, never a crash.
-inline constexpr uint32_t kPlanBytesVersion = 1;
-std::string EncodePlan(const Plan& plan);
-StatusOr<Plan> DecodePlan(std::string_view bytes);
-
-// Returns a text for people: one line per launch, with streams, waits and kernels.
-std::string FormatPlan(const Graph& graph, const Plan& plan);
 
 }  // namespace ag

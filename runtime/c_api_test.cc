@@ -8,10 +8,13 @@
 #include <thread>
 
 #include "base/file.h"
-#include "graph/onnx/onnx_testing.h"
+#include "graph/onnx/export/export.h"
+#include "graph/onnx/origin.h"
+#include "graph/onnx/testing/onnx_testing.h"
+#include "plan/format/plan_codec.h"
 #include "runtime/autograph.h"
 #include "runtime/session.h"
-#include "runtime/testing.h"
+#include "runtime/testing/testing.h"
 
 namespace ag {
 namespace {

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/file.h"
-#include "graph/onnx/onnx_testing.h"
+#include "graph/onnx/testing/onnx_testing.h"
 #include "runtime/autograph.hpp"
 
 namespace ag {

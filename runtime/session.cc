@@ -4,9 +4,14 @@
 #include <utility>
 
 #include "device/open_device.h"
+#include "graph/onnx/import/import.h"
+#include "graph/onnx/imported_model.h"
 #include "graph/onnx/wire.h"
-#include "plan/planner.h"
-#include "rules/rewrite.h"
+#include "plan/format/plan_codec.h"
+#include "plan/schedule/planner.h"
+#include "rules/match/rewrite.h"
+#include "rules/match/rule_clean_up.h"
+#include "rules/sets/built_in_rules.h"
 #include "runtime/model_weights.h"
 #include "runtime/tuned_plans.h"
 
@@ -17,7 +22,7 @@ namespace {
 // swish, ...) expanded where its opset lacks them, while a plan may use them whole.
 StatusOr<Graph> GraphOfPlan(const Graph& model, const Plan& plan) {
   if (plan.graph == model.digest()) return model;
-  AG_LET(Graph cleaned, CleanUp(model, RuleSet::Shipped()));
+  AG_LET(Graph cleaned, CleanUp(model, BuiltInRules()));
   if (plan.graph == cleaned.digest()) return cleaned;
   return Err(StatusCode::kFailedPrecondition, "made for graph {}, this is {}", plan.graph.Short(),
              model.digest().Short());
@@ -127,7 +132,7 @@ Status Session::Build(const ImportedModel& model, const WeightSource& weights,
       warnings_.push_back(fmt::format("plan {} ignored: {}", key.substr(0, 12), Message(built)));
     }
   }
-  AG_LET(graph_, CleanUp(model.graph, RuleSet::Shipped()));
+  AG_LET(graph_, CleanUp(model.graph, BuiltInRules()));
   return BuildOwn(weights, options);
 }
 

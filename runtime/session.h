@@ -12,7 +12,7 @@
 
 #include "base/mutex.h"
 #include "device/api/device.h"
-#include "graph/onnx/onnx.h"
+#include "graph/onnx/imported_model.h"
 #include "plan/plan.h"
 
 namespace ag {

@@ -8,8 +8,8 @@
 #include <functional>
 #include <thread>
 
-#include "base/counting_new.h"
-#include "graph/onnx/onnx_testing.h"
+#include "base/testing/counting_new.h"
+#include "graph/onnx/testing/onnx_testing.h"
 #include "runtime/autograph.h"
 #include "runtime/session.h"
 

@@ -4,16 +4,23 @@
 
 #include <cstdlib>
 
+#include "base/blobs.h"
 #include "base/file.h"
 #include "device/open_device.h"
 #include "device/sim/sim_device.h"
-#include "graph/evaluate.h"
-#include "graph/onnx/onnx_testing.h"
+#include "graph/onnx/export/export.h"
+#include "graph/onnx/import/import.h"
+#include "graph/onnx/imported_model.h"
+#include "graph/onnx/testing/onnx_testing.h"
+#include "graph/reference/evaluate.h"
 #include "plan/equivalence.h"
-#include "plan/estimator.h"
-#include "plan/planner.h"
-#include "rules/rewrite.h"
-#include "runtime/testing.h"
+#include "plan/format/plan_codec.h"
+#include "plan/fusion/group_time.h"
+#include "plan/schedule/planner.h"
+#include "rules/match/rewrite.h"
+#include "rules/match/rule_clean_up.h"
+#include "rules/sets/built_in_rules.h"
+#include "runtime/testing/testing.h"
 
 namespace ag {
 namespace {
@@ -99,19 +106,20 @@ TEST(Session, RunsEveryChoiceAlike) {
     size_t streams_max;
   } kCases[] = {
       {"input", PlanChoice::kInput, 0, 1},
-      {"eager", PlanChoice::kEager, 0, 1},
+      {"unfused", PlanChoice::kUnfused, 0, 1},
       {"one stream", PlanChoice::kCarried, 1, 1},
       {"two streams", PlanChoice::kCarried, 2, 2},
   };
-  size_t eager_groups = 0, input_groups = 0;
+  size_t unfused_groups = 0, input_groups = 0;
   for (const auto& c : kCases) {
     const auto session = Session::Load(model, {.plan = c.plan, .streams = c.streams}, *device);
     ASSERT_EQ(ToString(session.status()), "OK") << c.name;
     EXPECT_LE((*session)->plan().streams.size(), c.streams_max) << c.name;
-    (c.plan == PlanChoice::kEager ? eager_groups : input_groups) = (*session)->plan().groups.size();
+    (c.plan == PlanChoice::kUnfused ? unfused_groups : input_groups) =
+        (*session)->plan().groups.size();
     ExpectRunsRight(**session, model, c.name);
   }
-  EXPECT_GT(eager_groups, input_groups);
+  EXPECT_GT(unfused_groups, input_groups);
 }
 
 TEST(Session, UsesThePlanThatItCarries) {
@@ -139,7 +147,7 @@ TEST(Session, UsesAPlanOfTheModelCleanedUp) {
       "g (float[2,4] x) => (float[2,3] y) <float[4,3] w = {1,-2,3,4,5,-6,7,8,9,-1,2,3}>"
       " { p = MatMul(x, w) q = Sigmoid(p) y = Mul(p, q) }"));
   const Graph raw = imported.model.graph;
-  imported.model.graph = *CleanUp(raw, RuleSet::Shipped());
+  imported.model.graph = *CleanUp(raw, BuiltInRules());
   ASSERT_LT(imported.model.graph.size(), raw.size());
   const std::string plan = EncodePlan(PlanFor(imported.model, *device));
   const std::string model = WithPlans(imported, {plan});

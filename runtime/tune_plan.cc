@@ -5,7 +5,8 @@
 #include "device/profile/profile.h"
 #include "device/profile/refine_kernels.h"
 #include "device/profile/timing_data.h"
-#include "plan/planner.h"
+#include "plan/fusion/grouping.h"
+#include "plan/schedule/planner.h"
 
 namespace ag {
 namespace {

@@ -12,7 +12,7 @@ namespace ag {
 struct TuningOptions {
   bool grouped = true;  // False: every operator by itself.
   // 0: as many streams as measure best. Above: greedy list scheduling on this many
-  // (plan/schedule.h).
+  // (plan/schedule/schedule.h).
   int streams = 0;
   std::optional<Layout> layout = std::nullopt;  // Layout of contractions; nothing: the cheapest.
   // The folder of tuned plans (tuned_plans.h); empty: none. A plan there that is damaged or does

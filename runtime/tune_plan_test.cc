@@ -5,7 +5,9 @@
 #include <algorithm>
 
 #include "device/open_device.h"
-#include "plan/testing.h"
+#include "plan/format/plan_codec.h"
+#include "plan/format/plan_validate.h"
+#include "plan/testing/testing.h"
 
 namespace ag {
 namespace {

@@ -5,6 +5,8 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "device/profile/profile.h"
+#include "plan/format/plan_codec.h"
+#include "plan/format/plan_validate.h"
 
 namespace ag {
 namespace {

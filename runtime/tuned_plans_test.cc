@@ -6,7 +6,8 @@
 
 #include "base/file.h"
 #include "device/open_device.h"
-#include "plan/testing.h"
+#include "plan/format/plan_codec.h"
+#include "plan/testing/testing.h"
 
 namespace ag {
 namespace {

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "base/file.h"
-#include "rules/rewrite.h"
-#include "search/fake_measurer.h"
+#include "rules/match/rewrite.h"
+#include "rules/match/rule_clean_up.h"
+#include "rules/sets/built_in_rules.h"
+#include "search/testing/fake_measurer.h"
 
 namespace ag {
 namespace {
@@ -35,8 +37,8 @@ TEST(AttentionSearch, ThePriceLeadsToOneProductOfAllHeads) {
   FakeMeasurer measurer(SpecOf("h200.spec"));
   FakeClock clock;
   SearchRequest request;
-  request.input = *CleanUp(TestGraph(kBert), RuleSet::Shipped());
-  request.rules = &RuleSet::Shipped();
+  request.input = *CleanUp(TestGraph(kBert), BuiltInRules());
+  request.rules = &BuiltInRules();
   request.spec = measurer.spec();
   request.environment = "device=test";
   // With several streams the three products run beside each other instead.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "rules/match/rule_clean_up.h"
+
 namespace ag {
 namespace {
 

@@ -4,7 +4,8 @@
 
 #include <set>
 
-#include "search/fake_measurer.h"
+#include "plan/format/plan_validate.h"
+#include "search/testing/fake_measurer.h"
 
 namespace ag {
 namespace {

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "rules/match/rule_clean_up.h"
+
 namespace ag {
 
 DerivedGraphs::Id DerivedGraphs::AddRoot(Graph graph) {

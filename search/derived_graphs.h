@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "rules/child_graphs.h"
-#include "rules/match_set.h"
+#include "rules/match/child_graphs.h"
+#include "rules/match/match_set.h"
 
 namespace ag {
 

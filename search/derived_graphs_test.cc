@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "search/fake_measurer.h"
-#include "search/testing.h"
+#include "search/testing/fake_measurer.h"
+#include "search/testing/testing.h"
 
 namespace ag {
 namespace {

@@ -2,6 +2,9 @@
 
 #include <utility>
 
+#include "plan/schedule/makespan.h"
+#include "plan/schedule/sharing.h"
+
 namespace ag {
 namespace {
 

@@ -2,8 +2,9 @@
 
 #include <gmock/gmock.h>
 
-#include "search/fake_measurer.h"
+#include "plan/format/plan_codec.h"
 #include "search/search.h"
+#include "search/testing/fake_measurer.h"
 
 namespace ag {
 namespace {

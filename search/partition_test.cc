@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "base/random.h"
-#include "search/fake_measurer.h"
+#include "search/testing/fake_measurer.h"
 
 namespace ag {
 namespace {

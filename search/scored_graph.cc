@@ -1,5 +1,8 @@
 #include "search/scored_graph.h"
 
+#include "plan/fusion/group_dependencies.h"
+#include "plan/fusion/grouping.h"
+
 namespace ag {
 
 StatusOr<ScoredGraph> ScoreGraph(const Graph& graph, const SearchSetting& setting) {

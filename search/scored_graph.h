@@ -6,7 +6,8 @@
 #include <optional>
 #include <vector>
 
-#include "plan/planner.h"
+#include "plan/fusion/grouping.h"
+#include "plan/schedule/planner.h"
 #include "search/pair_times.h"
 #include "search/search_run.h"
 

@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
+#include "plan/format/plan_codec.h"
+#include "plan/fusion/grouping.h"
 #include "search/backtracking.h"
 #include "search/finals.h"
 

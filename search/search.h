@@ -14,12 +14,12 @@
 
 #include "base/clock.h"
 #include "graph/graph.h"
-#include "plan/kernel_rivals.h"
-#include "plan/learned_times.h"
+#include "plan/fusion/kernel_rivals.h"
+#include "plan/fusion/learned_times.h"
+#include "plan/fusion/pair_problem.h"
 #include "plan/measurement.h"
-#include "plan/pair_problem.h"
 #include "plan/plan.h"
-#include "rules/rewrite.h"
+#include "rules/match/rewrite.h"
 
 namespace ag {
 
@@ -162,7 +162,7 @@ struct SearchResult : FoundPlan {
   int groups_measured = 0, groups_failed = 0;
   int pairs_measured = 0, pairs_failed = 0;
   int plans_refined = 0;              // All for which it was requested.
-  double overlap = 1;                 // The overlap fitted to the pairs (plan/sharing.h).
+  double overlap = 1;                 // The overlap fitted to the pairs (plan/schedule/sharing.h).
   std::vector<std::string> warnings;  // For example a rule that matched and could not be applied.
 };
 

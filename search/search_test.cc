@@ -5,9 +5,11 @@
 #include <set>
 
 #include "graph/text_form.h"
-#include "plan/testing.h"
-#include "search/fake_measurer.h"
-#include "search/testing.h"
+#include "plan/format/plan_codec.h"
+#include "plan/format/plan_validate.h"
+#include "plan/testing/testing.h"
+#include "search/testing/fake_measurer.h"
+#include "search/testing/testing.h"
 
 namespace ag {
 namespace {

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/process.h"
 #include "base/signals.h"
+#include "graph/onnx/imported_model.h"
 #include "server/server.h"
 
 namespace ag {

@@ -1,11 +1,14 @@
 #include "server/export_child.h"
 
+#include "base/blobs.h"
 #include "base/bytes.h"
 #include "base/file.h"
 #include "base/file_ops.h"
 #include "base/frames.h"
 #include "base/process.h"
 #include "graph/codec.h"
+#include "graph/onnx/export/export.h"
+#include "graph/onnx/origin.h"
 
 namespace ag {
 namespace {

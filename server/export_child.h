@@ -5,7 +5,8 @@
 #include <string>
 
 #include "base/clock.h"
-#include "graph/onnx/onnx.h"
+#include "graph/onnx/export/export.h"
+#include "graph/onnx/origin.h"
 
 namespace ag {
 

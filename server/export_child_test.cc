@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "base/blobs.h"
 #include "base/file.h"
+#include "graph/onnx/export/export.h"
 #include "graph/text_form.h"
 
 namespace ag {

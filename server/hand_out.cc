@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "base/blobs.h"
 #include "base/log.h"
 #include "server/portable.h"
 

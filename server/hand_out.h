@@ -9,7 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "rules/rule_set.h"
+#include "base/blobs.h"
+#include "rules/language/rule_set.h"
 #include "server/baseline.h"
 #include "server/output_file.h"
 

@@ -10,7 +10,7 @@
 #include "autograph/v1/optimizer.pb.h"
 #include "base/digest.h"
 #include "plan/measurement.h"
-#include "plan/policy.h"
+#include "plan/spec/policy.h"
 
 namespace ag {
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/blobs.h"
 #include "base/file.h"
 
 namespace ag {

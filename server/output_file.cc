@@ -2,13 +2,18 @@
 
 #include <algorithm>
 
+#include "base/blobs.h"
 #include "base/file_reader.h"
 #include "base/log.h"
-#include "graph/clean_up.h"
 #include "graph/onnx/plan_metadata.h"
+#include "graph/passes/clean_up.h"
+#include "graph/passes/cut_opaque.h"
 #include "plan/equivalence.h"
-#include "plan/planner.h"
-#include "rules/rewrite.h"
+#include "plan/format/plan_codec.h"
+#include "plan/schedule/planner.h"
+#include "rules/match/rewrite.h"
+#include "rules/match/rule_clean_up.h"
+#include "rules/sets/built_in_rules.h"
 #include "server/job.h"
 #include "server/transfer_plan.h"
 
@@ -73,7 +78,7 @@ Status PlanAsRead(const OutputSetting& setting, const KnownPlan& known, const Gr
   file->graph = read;
   auto plan = TransferPlan(known.graph, known.plan, read, setting.spec);
   if (!plan.ok()) {
-    AG_LET(file->graph, CleanUp(read, RuleSet::Shipped()));
+    AG_LET(file->graph, CleanUp(read, BuiltInRules()));
     plan = TransferPlan(known.graph, known.plan, file->graph, setting.spec);
   }
   if (!plan.ok()) {

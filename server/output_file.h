@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "graph/onnx/jail.h"
+#include "base/blobs.h"
+#include "graph/onnx/imported_model.h"
+#include "graph/onnx/sandbox/jail.h"
 #include "search/search.h"
 #include "server/export_child.h"
 #include "server/pool_measurer.h"

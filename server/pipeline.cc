@@ -2,14 +2,19 @@
 
 #include <filesystem>
 
+#include "base/blobs.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/measuring_lock.h"
 #include "base/text.h"
-#include "graph/clean_up.h"
+#include "graph/onnx/imported_model.h"
 #include "graph/onnx/model_facts.h"
-#include "plan/recording.h"
-#include "rules/rewrite.h"
+#include "graph/passes/clean_up.h"
+#include "graph/passes/cut_opaque.h"
+#include "plan/format/plan_format.h"
+#include "plan/format/recording.h"
+#include "rules/match/rewrite.h"
+#include "rules/match/rule_clean_up.h"
 #include "server/budget.h"
 #include "server/hand_out.h"
 #include "server/pool_measurer.h"

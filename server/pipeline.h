@@ -7,9 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "base/blobs.h"
 #include "base/clock.h"
-#include "graph/onnx/jail.h"
-#include "rules/rule_set.h"
+#include "graph/onnx/imported_model.h"
+#include "graph/onnx/sandbox/jail.h"
+#include "rules/language/rule_set.h"
 #include "server/budget.h"
 #include "server/dispatcher.h"
 #include "server/export_child.h"

@@ -5,7 +5,8 @@
 
 #include "base/log.h"
 #include "graph/codec.h"
-#include "plan/learned_times.h"
+#include "plan/format/plan_codec.h"
+#include "plan/fusion/learned_times.h"
 
 namespace ag {
 namespace {

@@ -4,7 +4,8 @@
 
 #include "base/digest_count.h"
 #include "base/file.h"
-#include "plan/testing.h"
+#include "plan/format/plan_codec.h"
+#include "plan/testing/testing.h"
 
 namespace ag {
 namespace {

@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "rules/match/rule_clean_up.h"
 #include "wire/measurement_wire.h"
 
 namespace ag {

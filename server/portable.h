@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "rules/rewrite.h"
+#include "rules/match/rewrite.h"
 #include "server/job.h"
 
 namespace ag {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/blobs.h"
-#include "graph/onnx/onnx.h"
+#include "graph/onnx/imported_model.h"
 #include "server/dispatcher.h"
 #include "server/jobs.h"
 #include "server/store/cache_db.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "autograph/v1/blobs.grpc.pb.h"
+#include "base/blobs.h"
 #include "base/file_reader.h"
 #include "server/rpc.h"
 

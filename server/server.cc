@@ -9,10 +9,12 @@
 #include <filesystem>
 #include <thread>
 
+#include "base/blobs.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/measuring_lock.h"
-#include "rules/rule_set.h"
+#include "rules/language/rule_set.h"
+#include "rules/sets/built_in_rules.h"
 #include "server/export_child.h"
 #include "server/listen_error.h"
 #include "server/metrics.h"
@@ -134,7 +136,7 @@ Status Server::Impl::OpenStores() {
 }
 
 Status Server::Impl::StartJobs() {
-  const RuleSet& rules = RuleSet::Shipped();
+  const RuleSet& rules = BuiltInRules();
   dispatcher_ = std::make_unique<Dispatcher>(epoch_, options_.pool, clock_);
   PipelineOptions pipeline;
   pipeline.limits = options_.limits;

@@ -7,7 +7,8 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "graph/onnx/jail.h"
+#include "graph/onnx/imported_model.h"
+#include "graph/onnx/sandbox/jail.h"
 #include "server/store/cache_db.h"
 #include "server/worker_pool.h"
 

@@ -9,12 +9,21 @@
 #include "autograph/v1/cache.grpc.pb.h"
 #include "autograph/v1/optimizer.grpc.pb.h"
 #include "autograph/v1/worker.grpc.pb.h"
+#include "base/blobs.h"
 #include "base/file.h"
 #include "graph/codec.h"
-#include "graph/onnx/onnx.h"
+#include "graph/onnx/export/export.h"
+#include "graph/onnx/import/import.h"
+#include "graph/onnx/imported_model.h"
+#include "graph/onnx/origin.h"
 #include "graph/text_form.h"
-#include "plan/planner.h"
-#include "rules/rewrite.h"
+#include "plan/format/plan_codec.h"
+#include "plan/format/plan_validate.h"
+#include "plan/schedule/makespan.h"
+#include "plan/schedule/planner.h"
+#include "rules/match/rewrite.h"
+#include "rules/match/rule_clean_up.h"
+#include "rules/sets/built_in_rules.h"
 #include "server/server.h"
 
 namespace ag {
@@ -158,7 +167,7 @@ class FakeWorker {
     const auto blobs = *BlobDir::Open(blob_dir_);
     const auto file = *blobs->Get(*ParseDigest(digest));
     const ImportedModel model = *ImportOnnx(file->bytes(), {}, *blobs);
-    const Graph cleaned = *CleanUp(model.graph, RuleSet::Shipped());
+    const Graph cleaned = *CleanUp(model.graph, BuiltInRules());
     v1::Candidate candidate;
     RooflineTimes times(spec_);
     Plan plan = *MakePlan(cleaned, spec_, Policy(), times, {}, 1);

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "graph/structure_hash.h"
+#include "plan/format/plan_validate.h"
 
 namespace ag {
 namespace {

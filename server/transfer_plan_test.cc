@@ -3,8 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "graph/text_form.h"
-#include "plan/planner.h"
-#include "plan/testing.h"
+#include "plan/format/plan_validate.h"
+#include "plan/schedule/planner.h"
+#include "plan/testing/testing.h"
 
 namespace ag {
 namespace {

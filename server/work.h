@@ -13,7 +13,7 @@
 #include "autograph/v1/optimizer.pb.h"
 #include "base/digest.h"
 #include "plan/file_times.h"
-#include "plan/kernel_rivals.h"
+#include "plan/fusion/kernel_rivals.h"
 #include "plan/measurement.h"
 
 namespace ag {

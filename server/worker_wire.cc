@@ -2,7 +2,7 @@
 
 #include "autograph/v1/cache.pb.h"
 #include "autograph/v1/worker.pb.h"
-#include "plan/pair_problem.h"
+#include "plan/fusion/pair_problem.h"
 #include "wire/measurement_wire.h"
 
 namespace ag {

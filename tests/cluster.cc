@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "base/digest.h"
-#include "runtime/timing/testing.h"
+#include "runtime/timing/testing/testing.h"
 
 namespace ag {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "graph/onnx/onnx_testing.h"
+#include "graph/onnx/testing/onnx_testing.h"
 #include "graph/onnx/wire.h"
 #include "tests/cluster.h"
 

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "client/cpp/client.h"
-#include "graph/onnx/onnx_testing.h"
+#include "graph/onnx/testing/onnx_testing.h"
 #include "graph/onnx/wire.h"
 #include "tests/cluster.h"
 

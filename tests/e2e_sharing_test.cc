@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "plan/schedule/sharing.h"
 #include "tests/cluster.h"
 
 namespace ag {

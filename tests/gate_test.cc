@@ -7,9 +7,12 @@
 #include "device/open_device.h"
 #include "graph/codec.h"
 #include "plan/equivalence.h"
-#include "plan/estimator.h"
-#include "plan/planner.h"
-#include "rules/rewrite.h"
+#include "plan/format/plan_codec.h"
+#include "plan/fusion/group_time.h"
+#include "plan/schedule/planner.h"
+#include "rules/match/rewrite.h"
+#include "rules/match/rule_clean_up.h"
+#include "rules/sets/built_in_rules.h"
 #include "tests/planted.h"
 #include "worker/execute.h"
 #include "zoo/zoo.h"
@@ -54,7 +57,7 @@ TEST_P(Gate, CatchesEveryPlantedBugAndPassesTheModelItself) {
   const auto weights = std::make_shared<MemoryWeights>();
   const auto built = BuildZooModel(GetParam(), {}, weights.get());
   ASSERT_TRUE(built.ok()) << built.status();
-  const auto graph = CleanUp(*built, RuleSet::Shipped());
+  const auto graph = CleanUp(*built, BuiltInRules());
   ASSERT_TRUE(graph.ok()) << graph.status();
   auto device = OpenDevice("cpu");
   ASSERT_TRUE(device.ok()) << device.status();

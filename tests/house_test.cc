@@ -63,15 +63,15 @@ struct Library {
 const std::vector<Library>& Libraries() {
   static const std::vector<Library> libraries = {
       {"oneapi/dnnl", {"device/cpu"}},
-      {"sqlite3.h", {"server/store"}},
-      {"onnx/", {"graph/onnx"}},
+      {"sqlite3.h", {"server/store", "server/store/testing"}},
+      {"onnx/", {"graph/onnx", "graph/onnx/testing"}},
       {"cuda", {"device/cuda"}},
       {"cudnn", {"device/cuda"}},
       {"cublas", {"device/cuda"}},
       {"nvrtc", {"device/cuda"}},
       {"nvml", {"device/cuda"}},
       {"CLI/", {"base", "client/cli", "lab", "server", "worker"}},
-      {"seccomp.h", {"graph/onnx", "base", "server"}},
+      {"seccomp.h", {"graph/onnx/sandbox", "base", "server"}},
   };
   return libraries;
 }
@@ -164,6 +164,19 @@ TEST(House, RoomsFormNoCycle) {
               }) > 0;
   }
   for (const auto& [name, rooms] : left) ADD_FAILURE() << name << " is on a cycle";
+}
+
+// Test support is a room of its own, <room>/testing, and no part of what is installed.
+TEST(House, TestSupportStaysInTests) {
+  for (const auto& [name, arrows] : AllArrows()) {
+    if (name.ends_with("testing") || name == "tests" || name == "device/conformance" ||
+        name.starts_with("bench/")) {
+      continue;
+    }
+    for (const std::string& room : arrows.sources) {
+      EXPECT_FALSE(room.ends_with("/testing")) << name << " includes " << room;
+    }
+  }
 }
 
 TEST(House, LibrariesStayInTheirRooms) {

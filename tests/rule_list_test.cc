@@ -1,13 +1,15 @@
 // docs/rules.md says of each rule where in the model zoo it fires.
-#include "rules/rule_list.h"
+#include "rules/sets/rule_list.h"
 
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 
 #include "base/file.h"
-#include "rules/child_graphs.h"
-#include "rules/match_set.h"
+#include "rules/match/child_graphs.h"
+#include "rules/match/match_set.h"
+#include "rules/match/rule_clean_up.h"
+#include "rules/sets/built_in_rules.h"
 #include "zoo/zoo.h"
 
 namespace ag {
@@ -22,7 +24,7 @@ struct Fires {
 };
 
 Fires FiresIn(std::string_view model) {
-  const RuleSet& rules = RuleSet::Shipped();
+  const RuleSet& rules = BuiltInRules();
   MemoryWeights weights;
   Fires fires;
   std::vector<CleanUpStep> steps;
@@ -63,7 +65,7 @@ std::map<std::string, std::string> WhereRulesFire() {
     }
   }
   std::map<std::string, std::string> where;
-  for (const Rule& rule : RuleSet::Shipped().rules()) {
+  for (const Rule& rule : BuiltInRules().rules()) {
     where[rule.name] = at_once.contains(rule.name) ? "Places: " + at_once[rule.name] + "."
                        : later.contains(rule.name) ? "After another rule: " + later[rule.name] + "."
                                                    : "In no model of the zoo.";
@@ -76,7 +78,7 @@ TEST(RuleList, TheDocsSayOfEveryRuleWhereItFires) {
   const std::string text = *ReadFile(path);
   const size_t mark = text.find(kRuleListMark);
   ASSERT_NE(mark, std::string::npos);
-  const std::string list = FormatRuleList(RuleSet::Shipped(), WhereRulesFire());
+  const std::string list = FormatRuleList(BuiltInRules(), WhereRulesFire());
   const size_t below = mark + std::string(kRuleListMark).size();
   if (std::getenv("AG_WRITE_DOCS") != nullptr) {
     ASSERT_TRUE(WriteFileAtomically(path, text.substr(0, below) + list).ok());

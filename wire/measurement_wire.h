@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "plan/file_times.h"
-#include "plan/kernel_rivals.h"
+#include "plan/fusion/kernel_rivals.h"
 #include "plan/measurement.h"
 
 namespace autograph::v1 {

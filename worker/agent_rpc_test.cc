@@ -6,11 +6,12 @@
 
 #include "autograph/v1/blobs.grpc.pb.h"
 #include "autograph/v1/worker.grpc.pb.h"
+#include "base/blobs.h"
 #include "base/file.h"
 #include "base/mutex.h"
 #include "device/open_device.h"
 #include "worker/agent.h"
-#include "worker/testing.h"
+#include "worker/testing/testing.h"
 
 namespace ag {
 namespace {

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/blobs.h"
+
 namespace ag {
 namespace {
 

@@ -8,10 +8,11 @@
 #include "base/log.h"
 #include "device/profile/refine_kernels.h"
 #include "graph/codec.h"
-#include "graph/evaluate.h"
+#include "graph/reference/evaluate.h"
 #include "graph/text_form.h"
 #include "plan/equivalence.h"
-#include "plan/group_problem.h"
+#include "plan/format/plan_codec.h"
+#include "plan/fusion/group_problem.h"
 
 namespace ag {
 namespace {

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "device/api/device.h"
 #include "device/profile/profile.h"
-#include "plan/kernel_rivals.h"
+#include "plan/fusion/kernel_rivals.h"
 #include "plan/measurement.h"
 #include "runtime/timing/time_files.h"
 

@@ -7,10 +7,11 @@
 #include "device/open_device.h"
 #include "device/sim/sim_device.h"
 #include "graph/codec.h"
-#include "graph/evaluate.h"
+#include "graph/reference/evaluate.h"
 #include "plan/equivalence.h"
-#include "plan/estimator.h"
-#include "worker/testing.h"
+#include "plan/format/plan_codec.h"
+#include "plan/fusion/group_time.h"
+#include "worker/testing/testing.h"
 
 namespace ag {
 namespace {

@@ -13,7 +13,7 @@
 #include "autograph/v1/worker.pb.h"
 #include "base/file.h"
 #include "device/open_device.h"
-#include "worker/testing.h"
+#include "worker/testing/testing.h"
 
 namespace ag {
 namespace {

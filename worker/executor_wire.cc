@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "autograph/v1/worker.pb.h"
-#include "plan/pair_problem.h"
+#include "plan/fusion/pair_problem.h"
 #include "wire/measurement_wire.h"
 #include "worker/execute.h"
 

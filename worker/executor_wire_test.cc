@@ -4,9 +4,9 @@
 
 #include "autograph/v1/worker.pb.h"
 #include "device/sim/sim_device.h"
-#include "plan/pair_problem.h"
+#include "plan/fusion/pair_problem.h"
 #include "worker/execute.h"
-#include "worker/testing.h"
+#include "worker/testing/testing.h"
 
 namespace ag {
 namespace {

@@ -6,6 +6,7 @@
 
 #include "autograph/v1/blobs.grpc.pb.h"
 #include "autograph/v1/worker.pb.h"
+#include "base/blobs.h"
 #include "base/file.h"
 #include "graph/codec.h"
 

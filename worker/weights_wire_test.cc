@@ -10,7 +10,7 @@
 #include "autograph/v1/worker.pb.h"
 #include "base/file.h"
 #include "device/open_device.h"
-#include "worker/testing.h"
+#include "worker/testing/testing.h"
 
 namespace ag {
 namespace {

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "graph/onnx/onnx.h"
+#include "graph/onnx/export/export.h"
+#include "graph/onnx/origin.h"
 #include "zoo/networks.h"
 
 namespace ag {

@@ -7,8 +7,9 @@
 #include <cmath>
 #include <set>
 
-#include "graph/evaluate.h"
-#include "graph/onnx/onnx.h"
+#include "base/blobs.h"
+#include "graph/onnx/import/import.h"
+#include "graph/reference/evaluate.h"
 
 namespace ag {
 namespace {

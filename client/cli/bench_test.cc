@@ -6,9 +6,9 @@
 
 #include "base/file.h"
 #include "client/cli/compare_models.h"
-#include "client/cli/testing.h"
+#include "client/cli/testing/testing.h"
 #include "client/cli/verbs.h"
-#include "graph/onnx/onnx_testing.h"
+#include "graph/onnx/testing/onnx_testing.h"
 
 namespace ag {
 namespace {

@@ -4,7 +4,7 @@
 #include "base/file.h"
 #include "client/cli/verbs.h"
 #include "device/open_device.h"
-#include "plan/recording.h"
+#include "plan/format/recording.h"
 #include "wire/json_wire.h"
 #include "wire/measurement_wire.h"
 

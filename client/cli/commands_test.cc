@@ -1,6 +1,6 @@
 // Tests of the tree of verbs: errors for wrong words, and the sources of defaults.
 #include "client/cli/commands.h"
-#include "client/cli/testing.h"
+#include "client/cli/testing/testing.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 #include "client/cli/context.h"
-#include "client/cli/testing.h"
+#include "client/cli/testing/testing.h"
 
 #include <gtest/gtest.h>
 

@@ -53,7 +53,7 @@ struct OptimizeFlags {
   std::string report;  // File for the report of docs/report.md; empty: not written.
   std::string budget;  // "60s", "2m"
   std::string precision = "fp32";
-  double tolerance = 0;  // 0: by precision (plan/policy.h).
+  double tolerance = 0;  // 0: by precision (plan/spec/policy.h).
   bool cold_cache = false;
   int rounds = 0, expansions = 0, graphs = 0, candidates = 0, streams = 0;
   uint64_t seed = 1;

@@ -2,7 +2,7 @@
 
 #include "base/file.h"
 #include "device/open_device.h"
-#include "graph/onnx/onnx.h"
+#include "graph/onnx/tensor_proto.h"
 
 namespace ag {
 namespace {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/file.h"
-#include "graph/onnx/onnx_testing.h"
+#include "graph/onnx/testing/onnx_testing.h"
 
 namespace ag {
 namespace {

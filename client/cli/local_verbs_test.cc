@@ -5,7 +5,7 @@
 
 #include "base/digest.h"
 #include "base/file.h"
-#include "client/cli/testing.h"
+#include "client/cli/testing/testing.h"
 #include "client/cli/verbs.h"
 #include "zoo/zoo.h"
 

@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "device/cpu/host.h"
-#include "runtime/timing/testing.h"
+#include "runtime/timing/testing/testing.h"
 
 namespace ag {
 namespace {

@@ -8,7 +8,8 @@
 #include "base/text.h"
 #include "client/cli/local_model.h"
 #include "client/cli/verbs.h"
-#include "plan/group_problem.h"
+#include "plan/format/plan_format.h"
+#include "plan/fusion/group_problem.h"
 #include "wire/json_wire.h"
 
 namespace ag {

@@ -8,7 +8,8 @@
 #include "base/signals.h"
 #include "client/cli/verbs.h"
 #include "client/cli/verdict_cache.h"
-#include "rules/verify.h"
+#include "rules/sets/built_in_rules.h"
+#include "rules/verify/verify.h"
 
 namespace ag {
 namespace {
@@ -104,7 +105,7 @@ VerifyWork Divide(const RuleSet& rules, const VerdictCache& cache, const VerifyO
 }  // namespace
 
 StatusOr<RuleSet> LoadRules(const std::string& file) {
-  if (file.empty()) return RuleSet::Shipped();
+  if (file.empty()) return BuiltInRules();
   AG_LET(const std::string text, ReadFile(file));
   return RuleSet::Parse(text, file);
 }

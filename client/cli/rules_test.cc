@@ -6,9 +6,10 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
-#include "client/cli/testing.h"
+#include "client/cli/testing/testing.h"
 #include "client/cli/verbs.h"
-#include "rules/rule_set.h"
+#include "rules/language/rule_set.h"
+#include "rules/sets/built_in_rules.h"
 
 namespace ag {
 namespace {
@@ -43,7 +44,7 @@ class RulesTest : public ::testing::Test {
 
 TEST_F(RulesTest, AreListed) {
   const Ran shipped = List(true, RulesFlags());
-  EXPECT_EQ(shipped.json().size(), RuleSet::Shipped().rules().size());
+  EXPECT_EQ(shipped.json().size(), BuiltInRules().rules().size());
   const Ran own =
       List(false, {.file = Write("a.rules", "twice [exact]: relu(relu(x)) => relu(x)\n")});
   EXPECT_EQ(own.code, kExitOk) << own.err;

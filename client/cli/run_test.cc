@@ -5,9 +5,9 @@
 
 #include "base/file.h"
 #include "client/cli/local_model.h"
-#include "client/cli/testing.h"
+#include "client/cli/testing/testing.h"
 #include "client/cli/verbs.h"
-#include "graph/onnx/onnx_testing.h"
+#include "graph/onnx/testing/onnx_testing.h"
 
 namespace ag {
 namespace {

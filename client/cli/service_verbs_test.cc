@@ -9,10 +9,10 @@
 #include "autograph/v1/optimizer.grpc.pb.h"
 #include "autograph/v1/worker.grpc.pb.h"
 #include "base/file.h"
-#include "client/cli/testing.h"
+#include "client/cli/testing/testing.h"
 #include "client/cli/verbs.h"
 #include "graph/text_form.h"
-#include "plan/pair_problem.h"
+#include "plan/fusion/pair_problem.h"
 
 namespace ag {
 namespace {

@@ -1,12 +1,13 @@
 #include <nlohmann/json.hpp>
 
+#include "base/blobs.h"
 #include "base/build_facts.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "client/cli/embedded.h"
 #include "client/cli/verbs.h"
 #include "device/open_device.h"
-#include "graph/onnx/jail.h"
+#include "graph/onnx/sandbox/jail.h"
 #include "zoo/zoo.h"
 
 namespace ag {

@@ -4,7 +4,7 @@
 
 #include "client/cli/context.h"
 #include "client/cli/flags.h"
-#include "rules/rule_set.h"
+#include "rules/language/rule_set.h"
 
 namespace ag {
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "rules/verify.h"
+#include "rules/verify/verify.h"
 
 namespace ag {
 

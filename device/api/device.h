@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "graph/weights.h"
-#include "plan/group_problem.h"
+#include "plan/fusion/group_problem.h"
 #include "plan/plan.h"
 
 namespace ag {

@@ -11,10 +11,10 @@
 #include "device/conformance/cases.h"
 #include "device/conformance/suite.h"
 #include "device/cpu/cpu_device.h"
-#include "device/cuda/launch/host_device.h"
+#include "device/cuda/launch/testing/host_device.h"
 #include "device/open_device.h"
 #include "device/sim/sim_device.h"
-#include "graph/function_cases.h"
+#include "graph/testing/function_cases.h"
 #include "graph/text_form.h"
 
 namespace ag {

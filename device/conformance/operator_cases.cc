@@ -2,7 +2,7 @@
 #include <set>
 
 #include "device/conformance/cases.h"
-#include "graph/function_cases.h"
+#include "graph/testing/function_cases.h"
 
 namespace ag {
 namespace {

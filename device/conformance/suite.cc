@@ -5,12 +5,15 @@
 #include <cstring>
 #include <set>
 
-#include "graph/evaluate.h"
 #include "graph/half.h"
+#include "graph/reference/evaluate.h"
 #include "graph/text_form.h"
 #include "plan/equivalence.h"
-#include "plan/pair_problem.h"
-#include "plan/planner.h"
+#include "plan/format/plan_format.h"
+#include "plan/fusion/grouping.h"
+#include "plan/fusion/pair_problem.h"
+#include "plan/schedule/greedy_streams.h"
+#include "plan/schedule/planner.h"
 
 namespace ag {
 namespace {

@@ -34,8 +34,8 @@ Status CheckKernels(Device& device, std::string_view text, const std::string& pr
 Status CheckLayouts(Device& device, std::string_view text, const std::string& precision = "fp32");
 
 // Checks each group of the grouped plan beside the next one, as pairs are timed
-// (plan/pair_problem.h): they share nothing, so each computes what it does alone. Checks nothing on
-// a device of one stream.
+// (plan/fusion/pair_problem.h): they share nothing, so each computes what it does alone. Checks
+// nothing on a device of one stream.
 Status CheckPairs(Device& device, std::string_view text, const std::string& precision = "fp32");
 
 }  // namespace ag

@@ -5,7 +5,7 @@
 #include <type_traits>
 
 #include "device/cpu/fast_math.h"
-#include "graph/function_numbers.h"
+#include "graph/reference/function_numbers.h"
 
 namespace ag::cpu {
 namespace {

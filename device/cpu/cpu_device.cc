@@ -7,6 +7,7 @@
 #include "device/cpu/kernel.h"
 #include "device/cpu/packed_weights.h"
 #include "device/cpu/parallel.h"
+#include "plan/format/plan_validate.h"
 
 namespace ag {
 namespace {

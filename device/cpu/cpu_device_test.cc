@@ -3,14 +3,16 @@
 #include <gtest/gtest.h>
 #include <omp.h>
 
-#include "base/counting_new.h"
+#include "base/testing/counting_new.h"
 #include "device/cpu/host.h"
 #include "device/cpu/onednn_threads.h"
 #include "device/cpu/team.h"
-#include "graph/evaluate.h"
+#include "graph/reference/evaluate.h"
 #include "graph/text_form.h"
-#include "plan/group_problem.h"
-#include "plan/planner.h"
+#include "plan/fusion/group_problem.h"
+#include "plan/fusion/grouping.h"
+#include "plan/schedule/greedy_streams.h"
+#include "plan/schedule/planner.h"
 
 namespace ag {
 namespace {

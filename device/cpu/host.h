@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "plan/device_spec.h"
+#include "plan/spec/device_spec.h"
 
 namespace ag::cpu {
 

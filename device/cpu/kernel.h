@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "device/cpu/aligned.h"
-#include "graph/constants.h"
+#include "graph/passes/constants.h"
 #include "plan/plan.h"
 
 struct dnnl_stream;

@@ -4,7 +4,7 @@
 
 #include "device/cpu/chain.h"
 #include "device/cpu/kernel.h"
-#include "graph/evaluate.h"
+#include "graph/reference/evaluate.h"
 
 namespace ag::cpu {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "device/cpu/cpu_device.h"
 #include "graph/text_form.h"
-#include "plan/estimator.h"
-#include "plan/planner.h"
+#include "plan/fusion/group_time.h"
+#include "plan/schedule/planner.h"
 
 namespace ag::cpu {
 namespace {

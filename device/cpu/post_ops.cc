@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "graph/function_numbers.h"
+#include "graph/reference/function_numbers.h"
 
 namespace ag::cpu {
 namespace {

@@ -10,7 +10,7 @@
 #include <cmath>
 
 #include "device/cuda/packed_constant.h"
-#include "device/cuda/testing.h"
+#include "device/cuda/testing/testing.h"
 
 namespace ag::cuda {
 namespace {

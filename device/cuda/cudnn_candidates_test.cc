@@ -6,9 +6,12 @@
 #include <algorithm>
 #include <set>
 
-#include "device/cuda/testing.h"
-#include "plan/group_problem.h"
-#include "rules/rewrite.h"
+#include "device/cuda/testing/testing.h"
+#include "plan/fusion/group_problem.h"
+#include "plan/fusion/grouping.h"
+#include "rules/match/rewrite.h"
+#include "rules/match/rule_clean_up.h"
+#include "rules/sets/built_in_rules.h"
 #include "zoo/zoo.h"
 
 namespace ag::cuda {
@@ -30,7 +33,7 @@ struct ZooGroup {
 
 std::vector<ZooGroup> ConvolutionsOf(const std::string& model) {
   MemoryWeights weights;
-  const Graph graph = *CleanUp(*BuildZooModel(model, {}, &weights), RuleSet::Shipped());
+  const Graph graph = *CleanUp(*BuildZooModel(model, {}, &weights), BuiltInRules());
   DeviceSpec spec = LoadSpec(AG_SOURCE_DIR, "h200");
   // Both convolutions of a separable group can also run alone, and then cuDNN can run them.
   std::erase_if(spec.patterns, [](const GroupPattern& p) { return p.name == "separable"; });

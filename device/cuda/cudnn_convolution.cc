@@ -1,6 +1,6 @@
 // Convolution groups as cuDNN's operation graphs.
 #include "device/cuda/cudnn_maker.h"
-#include "plan/node_layouts.h"
+#include "plan/spec/node_layouts.h"
 
 namespace ag::cuda {
 namespace {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "device/cuda/cudnn_pointwise.h"
-#include "device/cuda/testing.h"
+#include "device/cuda/testing/testing.h"
 
 namespace ag::cuda {
 namespace {

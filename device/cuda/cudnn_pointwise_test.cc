@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "device/cuda/testing.h"
-#include "graph/evaluate.h"
+#include "device/cuda/testing/testing.h"
+#include "graph/reference/evaluate.h"
 
 namespace ag::cuda {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "device/cuda/testing.h"
+#include "device/cuda/testing/testing.h"
 #include "graph/half.h"
 
 namespace ag::cuda {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "plan/node_layouts.h"
+#include "plan/spec/node_layouts.h"
 
 namespace ag::cuda {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "device/cuda/testing.h"
+#include "device/cuda/testing/testing.h"
 
 namespace ag::cuda {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "plan/testing.h"
+#include "plan/testing/testing.h"
 
 namespace ag::cuda {
 namespace {

@@ -12,8 +12,8 @@
 #include "base/measuring_lock.h"
 #include "device/api/device.h"
 #include "device/profile/foreign_load.h"
-#include "plan/learned_times.h"
-#include "plan/pair_problem.h"
+#include "plan/fusion/learned_times.h"
+#include "plan/fusion/pair_problem.h"
 
 namespace ag {
 

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "device/profile/fake_device.h"
+#include "device/profile/testing/fake_device.h"
 #include "device/profile/timing_data.h"
 
 namespace ag {

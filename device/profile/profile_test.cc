@@ -9,7 +9,7 @@
 
 #include "base/measuring_lock.h"
 #include "base/random.h"
-#include "device/profile/fake_device.h"
+#include "device/profile/testing/fake_device.h"
 #include "plan/interval.h"
 
 namespace ag {

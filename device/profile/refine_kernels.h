@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "device/api/device.h"
-#include "plan/kernel_rivals.h"
+#include "plan/fusion/kernel_rivals.h"
 
 namespace ag {
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "device/profile/fake_device.h"
+#include "device/profile/testing/fake_device.h"
 
 namespace ag {
 namespace {

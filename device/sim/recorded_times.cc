@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "plan/estimator.h"
-#include "plan/sharing.h"
+#include "plan/fusion/group_time.h"
+#include "plan/schedule/sharing.h"
 
 namespace ag::sim {
 namespace {

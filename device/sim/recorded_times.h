@@ -1,12 +1,12 @@
-// The times that a simulated device takes from a recording (plan/recording.h): those of its groups,
-// and for other groups the spec's roofline corrected by them. Immutable, so thread-safe.
+// The times that a simulated device takes from a recording (plan/format/recording.h): those of its
+// groups, and for other groups the spec's roofline corrected by them. Immutable, so thread-safe.
 #pragma once
 
 #include <map>
 #include <string>
 #include <vector>
 
-#include "plan/recording.h"
+#include "plan/format/recording.h"
 
 namespace ag::sim {
 
@@ -26,8 +26,8 @@ class RecordedTimes {
   // others.
   int BusyCores(const GroupProblem& problem, const std::string& kernel, int stream_cores = 0) const;
 
-  // Returns the device's overlap (plan/sharing.h) from the recorded pairs whose kernels' times are
-  // recorded; 1 without pairs.
+  // Returns the device's overlap (plan/schedule/sharing.h) from the recorded pairs whose kernels'
+  // times are recorded; 1 without pairs.
   double overlap() const { return overlap_; }
 
   // Returns the roofline times the median of measured over roofline among the most similar recorded

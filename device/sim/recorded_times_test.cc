@@ -9,7 +9,7 @@
 #include "device/profile/profile.h"
 #include "device/sim/sim_device.h"
 #include "graph/text_form.h"
-#include "plan/estimator.h"
+#include "plan/fusion/grouping.h"
 
 namespace ag {
 namespace {

@@ -11,8 +11,11 @@
 #include "base/file.h"
 #include "device/sim/recorded_times.h"
 #include "device/sim/traits.h"
-#include "graph/evaluate.h"
-#include "plan/schedule.h"
+#include "graph/reference/evaluate.h"
+#include "plan/format/plan_validate.h"
+#include "plan/schedule/makespan.h"
+#include "plan/schedule/schedule.h"
+#include "plan/schedule/sharing.h"
 
 namespace ag {
 namespace {
@@ -26,7 +29,7 @@ struct State {
   DeviceSpec spec;
   sim::Traits traits;
   std::optional<sim::RecordedTimes> recorded;
-  double overlap = 1;    // How groups beside each other share the cores (plan/sharing.h).
+  double overlap = 1;    // How groups beside each other share the cores (plan/schedule/sharing.h).
   Nanos device_time{0};  // Device time so far; drift follows it.
   bool sticky = false;
   uint64_t builds = 0;

@@ -12,9 +12,9 @@
 
 namespace ag {
 
-// Opens a simulated device. `text` is a spec, or a recording (plan/recording.h), which contains its
-// device's spec. A spec's line "recording FILE" names one; a relative path is looked for in
-// `folder`.
+// Opens a simulated device. `text` is a spec, or a recording (plan/format/recording.h), which
+// contains its device's spec. A spec's line "recording FILE" names one; a relative path is looked
+// for in `folder`.
 //
 // With a recording, recorded groups take their recorded times, each kernel its own. Other groups
 // are estimated by the spec's roofline, corrected by similar recorded groups, and their only kernel

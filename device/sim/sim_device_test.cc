@@ -8,9 +8,10 @@
 #include <map>
 #include <set>
 
-#include "graph/evaluate.h"
+#include "graph/reference/evaluate.h"
 #include "graph/text_form.h"
-#include "plan/planner.h"
+#include "plan/fusion/grouping.h"
+#include "plan/schedule/planner.h"
 
 namespace ag {
 namespace {

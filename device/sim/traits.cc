@@ -4,7 +4,7 @@
 #include <cmath>
 #include <sstream>
 
-#include "plan/sharing.h"
+#include "plan/schedule/sharing.h"
 
 namespace ag::sim {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "graph/onnx/onnx_testing.h"
+#include "graph/onnx/testing/onnx_testing.h"
 
 namespace ag {
 namespace {

@@ -1,5 +1,5 @@
+#include "graph/onnx/origin.h"
 #include "base/bytes.h"
-#include "graph/onnx/onnx.h"
 
 namespace ag {
 namespace {

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "graph/onnx/fields.h"
+#include "graph/onnx/origin.h"
 #include "graph/onnx/wire.h"
 #include "onnx/onnx_pb.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "graph/onnx/onnx.h"
+#include "graph/onnx/byte_sink.h"
 
 namespace ag {
 

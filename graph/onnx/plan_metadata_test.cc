@@ -2,8 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "graph/onnx/import/import.h"
 #include "graph/onnx/model_facts.h"
-#include "graph/onnx/onnx_testing.h"
+#include "graph/onnx/testing/onnx_testing.h"
 
 namespace ag {
 namespace {

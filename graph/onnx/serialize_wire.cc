@@ -1,6 +1,7 @@
 #include <absl/strings/escaping.h>
 
 #include "graph/onnx/fields.h"
+#include "graph/onnx/origin.h"
 #include "graph/onnx/wire.h"
 #include "onnx/onnx_pb.h"
 

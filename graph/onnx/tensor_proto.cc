@@ -1,4 +1,4 @@
-#include "graph/onnx/onnx.h"
+#include "graph/onnx/tensor_proto.h"
 #include "graph/onnx/wire.h"
 
 namespace ag {

@@ -12,7 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include "graph/onnx/onnx.h"
+#include "graph/onnx/byte_sink.h"
+#include "graph/onnx/origin.h"
 #include "graph/tensor.h"
 
 namespace ag {

@@ -7,9 +7,9 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/container/inlined_vector.h"
 #include "base/digest.h"
-#include "graph/evaluate_as.h"
 #include "graph/hash.h"
-#include "graph/reference.h"
+#include "graph/reference/evaluate_as.h"
+#include "graph/reference/reference.h"
 #include "graph/shapes.h"
 
 namespace ag::generate {

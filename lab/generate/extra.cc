@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <map>
 
-#include "graph/evaluate_as.h"
 #include "graph/hash.h"
-#include "graph/reference.h"
+#include "graph/reference/evaluate_as.h"
+#include "graph/reference/reference.h"
 
 namespace ag::generate {
 namespace {

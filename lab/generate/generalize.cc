@@ -6,14 +6,15 @@
 
 #include "base/random.h"
 #include "base/text.h"
-#include "graph/evaluate_as.h"
+#include "graph/reference/evaluate_as.h"
 #include "graph/tensor.h"
 #include "lab/generate/key.h"
 #include "lab/generate/phrase.h"
-#include "rules/instance.h"
-#include "rules/rewrite.h"
-#include "rules/trial.h"
-#include "rules/verify.h"
+#include "rules/match/rewrite.h"
+#include "rules/sets/built_in_rules.h"
+#include "rules/verify/instance.h"
+#include "rules/verify/trial.h"
+#include "rules/verify/verify.h"
 
 namespace ag::generate {
 namespace {

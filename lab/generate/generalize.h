@@ -12,7 +12,7 @@
 #include "lab/generate/key.h"
 #include "lab/generate/phrase.h"
 #include "lab/generate/terms.h"
-#include "rules/rule_set.h"
+#include "rules/language/rule_set.h"
 
 namespace ag::generate {
 
@@ -52,7 +52,7 @@ struct ProofOptions {
   Verdicts* unproved = nullptr;
 };
 
-// Returns the rule `source` => `target` after its first proofs by rules/verify. nullopt: the
+// Returns the rule `source` => `target` after its first proofs by rules/verify/verify. nullopt: the
 // language cannot express it, or no wording of it is true. Deterministic.
 std::optional<FoundRule> Generalize(const TermTable& table, const std::vector<TermId>& source,
                                     const std::vector<TermId>& target,

@@ -348,7 +348,7 @@ class Generator {
   void Write() {
     std::string text = fmt::format(
         "# Found by `autograph-lab generate --max-ops {} --seed {}`: {} graphs, {} equations.\n"
-        "# Each rule was proved by rules/verify with {} seeds.\n"
+        "# Each rule was proved by rules/verify/verify with {} seeds.\n"
         "# Operators: {}.\n",
         options_.ops_max, options_.seed, report_.graphs, report_.equations, options_.proofs,
         Join(options_.ops.empty() ? DefaultOps() : options_.ops, " "));

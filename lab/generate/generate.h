@@ -30,7 +30,7 @@ struct GenerateOptions {
 };
 
 struct GenerateReport {
-  std::string text;  // The rules in the rule language, each proved by rules/verify.
+  std::string text;  // The rules in the rule language, each proved by rules/verify/verify.
   int rules = 0;
   int64_t graphs = 0;
   int64_t equations = 0;  // Without those that only rename another.

@@ -8,8 +8,8 @@
 #include <set>
 
 #include "base/text.h"
-#include "rules/rule_set.h"
-#include "rules/verify.h"
+#include "rules/language/rule_set.h"
+#include "rules/verify/verify.h"
 
 namespace ag::generate {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "graph/graph.h"
-#include "rules/pattern.h"
+#include "rules/language/pattern.h"
 
 namespace ag::generate {
 

@@ -5,8 +5,8 @@
 #include <set>
 #include <utility>
 
-#include "rules/applier.h"
-#include "rules/matcher.h"
+#include "rules/match/applier.h"
+#include "rules/match/matcher.h"
 
 namespace ag::generate {
 namespace {

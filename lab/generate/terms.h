@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "graph/graph.h"
-#include "graph/scalar.h"
+#include "graph/reference/scalar.h"
 #include "lab/generate/world.h"
 
 namespace ag::generate {

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <map>
 
-#include "graph/evaluate_as.h"
+#include "graph/reference/evaluate_as.h"
 #include "graph/tensor.h"
 
 namespace ag {

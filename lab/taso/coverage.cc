@@ -6,7 +6,7 @@
 
 #include "lab/taso/draw.h"
 #include "lab/taso/reach.h"
-#include "rules/compare.h"
+#include "rules/verify/compare.h"
 
 namespace ag {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "lab/taso/format.h"
-#include "rules/rule_set.h"
+#include "rules/language/rule_set.h"
 
 namespace ag {
 

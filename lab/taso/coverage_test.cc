@@ -6,7 +6,8 @@
 #include <algorithm>
 
 #include "lab/taso/builtins.h"
-#include "lab/taso/testing.h"
+#include "lab/taso/testing/testing.h"
+#include "rules/sets/built_in_rules.h"
 
 namespace ag {
 namespace {
@@ -114,7 +115,7 @@ TEST(Coverage, GivesEachKindItsVerdict) {
   for (const VerdictCase& c : kCases) {
     SCOPED_TRACE(c.name);
     ASSERT_TRUE(CheckTasoRule(c.rule).ok()) << ToString(CheckTasoRule(c.rule));
-    const TasoCoverage coverage = CoverTasoRule(c.rule, RuleSet::Shipped());
+    const TasoCoverage coverage = CoverTasoRule(c.rule, BuiltInRules());
     const std::string text = FormatTasoCoverage(coverage);
     EXPECT_EQ(coverage.verdict, c.verdict) << text;
     EXPECT_THAT(text, HasSubstr(c.says));
@@ -126,19 +127,18 @@ TEST(Coverage, GivesEachKindItsVerdict) {
 
 TEST(Coverage, TheSameSeedSaysTheSame) {
   const TasoRule rule = ConcatToGroups(TasoActivation::kNone);
-  EXPECT_EQ(FormatTasoCoverage(CoverTasoRule(rule, RuleSet::Shipped(), {.seed = 3})),
-            FormatTasoCoverage(CoverTasoRule(rule, RuleSet::Shipped(), {.seed = 3})));
+  EXPECT_EQ(FormatTasoCoverage(CoverTasoRule(rule, BuiltInRules(), {.seed = 3})),
+            FormatTasoCoverage(CoverTasoRule(rule, BuiltInRules(), {.seed = 3})));
 }
 
 TEST(Coverage, AVerdictNeedsTheRulesOfItsPath) {
   const TasoRule rule = kCases[0].rule;
-  const RuleSet without = RuleSet::Shipped().Without({"matmul-sum-same-weights"}, false);
+  const RuleSet without = BuiltInRules().Without({"matmul-sum-same-weights"}, false);
   EXPECT_EQ(CoverTasoRule(rule, without).verdict, TasoVerdict::kUnknown);
   // Two steps are needed and one is allowed.
-  EXPECT_EQ(
-      CoverTasoRule(ConcatToGroups(TasoActivation::kRelu), RuleSet::Shipped(), {.steps_max = 1})
-          .verdict,
-      TasoVerdict::kUnknown);
+  EXPECT_EQ(CoverTasoRule(ConcatToGroups(TasoActivation::kRelu), BuiltInRules(), {.steps_max = 1})
+                .verdict,
+            TasoVerdict::kUnknown);
 }
 
 TEST(Coverage, TheBuiltinsAreTwelveAndTwoAndFour) {
@@ -147,7 +147,7 @@ TEST(Coverage, TheBuiltinsAreTwelveAndTwoAndFour) {
   std::vector<TasoCoverage> coverage;
   for (const TasoRule& rule : builtins) {
     EXPECT_TRUE(CheckTasoRule(rule).ok()) << rule.name;
-    coverage.push_back(CoverTasoRule(rule, RuleSet::Shipped()));
+    coverage.push_back(CoverTasoRule(rule, BuiltInRules()));
   }
   EXPECT_EQ(TasoCoverageSummary(coverage), "8 implied, 10 repaired, 0 noise, 0 unknown");
 }
@@ -162,7 +162,7 @@ TEST(Coverage, ThePublishedFileIsCoveredAndTheDocsSayHow) {
   for (TasoRule& rule : TasoBuiltins()) rules->push_back(std::move(rule));
   std::vector<TasoCoverage> coverage;
   for (const TasoRule& rule : *rules) {
-    coverage.push_back(CoverTasoRule(rule, RuleSet::Shipped()));
+    coverage.push_back(CoverTasoRule(rule, BuiltInRules()));
     EXPECT_NE(coverage.back().verdict, TasoVerdict::kUnknown)
         << FormatTasoCoverage(coverage.back());
   }

@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "lab/taso/testing.h"
-#include "rules/compare.h"
+#include "lab/taso/testing/testing.h"
+#include "rules/verify/compare.h"
 
 namespace ag {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "autograph/v1/taso.pb.h"
 #include "base/random.h"
-#include "lab/taso/testing.h"
+#include "lab/taso/testing/testing.h"
 
 namespace ag {
 namespace {

@@ -6,8 +6,8 @@
 #include "graph/text_form.h"
 #include "lab/taso/coverage.h"
 #include "lab/taso/rule_text.h"
-#include "rules/matcher.h"
-#include "rules/verify.h"
+#include "rules/match/matcher.h"
+#include "rules/verify/verify.h"
 
 namespace ag {
 namespace {

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "lab/taso/builtins.h"
-#include "lab/taso/testing.h"
-#include "rules/verify.h"
+#include "lab/taso/testing/testing.h"
+#include "rules/verify/verify.h"
 
 namespace ag {
 namespace {

@@ -2,10 +2,10 @@
 
 #include <set>
 
-#include "graph/clean_up.h"
+#include "graph/passes/clean_up.h"
 #include "lab/taso/canonical.h"
-#include "rules/applier.h"
-#include "rules/matcher.h"
+#include "rules/match/applier.h"
+#include "rules/match/matcher.h"
 
 namespace ag {
 namespace {

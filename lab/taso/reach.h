@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "graph/graph.h"
-#include "rules/rule_set.h"
+#include "rules/language/rule_set.h"
 
 namespace ag {
 

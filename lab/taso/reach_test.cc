@@ -6,10 +6,11 @@
 
 #include "graph/text_form.h"
 #include "lab/taso/canonical.h"
-#include "rules/applier.h"
-#include "rules/instance.h"
-#include "rules/matcher.h"
-#include "rules/rules_cases.h"
+#include "rules/match/applier.h"
+#include "rules/match/matcher.h"
+#include "rules/sets/built_in_rules.h"
+#include "rules/testing/rules_cases.h"
+#include "rules/verify/instance.h"
 
 namespace ag {
 namespace {
@@ -64,9 +65,9 @@ TEST(Canonical, ConstantPartsCountByTheirValue) {
 TEST(Reach, NoSearchRuleIsImpliedByTheOthersInTwoSteps) {
   constexpr int kInstances = 12;
   int compared = 0;
-  for (const Rule& rule : RuleSet::Shipped().rules()) {
+  for (const Rule& rule : BuiltInRules().rules()) {
     if (rule.clean_up) continue;
-    const RuleSet others = RuleSet::Shipped().Without({rule.name}, false);
+    const RuleSet others = BuiltInRules().Without({rule.name}, false);
     int tried = 0, implied = 0;
     for (uint64_t seed = 1; seed < 4000 && tried < kInstances; ++seed) {
       const auto instance = DrawInstance(*rule.pattern, seed, 3);
@@ -91,7 +92,7 @@ TEST(Reach, NoSearchRuleIsImpliedByTheOthersInTwoSteps) {
 
 std::vector<std::string> NotForCleanUp(const std::string& rule) {
   std::vector<std::string> names = {rule};
-  for (const Rule& other : RuleSet::Shipped().rules()) {
+  for (const Rule& other : BuiltInRules().rules()) {
     if (!other.clean_up) names.push_back(other.name);
   }
   return names;
@@ -109,16 +110,16 @@ TEST(Reach, EveryRuleIsMissedByItsCase) {
       const StatusOr<Graph> after = ParseGraph(CaseText(c, c.after));
       ASSERT_TRUE(before.ok() && after.ok()) << c.rule;
       const ReachOptions options{.steps_max = 2, .regroup = false};
-      const auto way = FindReachPath(*before, *after, RuleSet::Shipped(), options);
+      const auto way = FindReachPath(*before, *after, BuiltInRules(), options);
       EXPECT_TRUE(way.has_value()) << c.rule << "\n" << FormatGraph(*before);
-      const bool clean_up = RuleSet::Shipped().Find(c.rule)->clean_up;
-      const RuleSet others = RuleSet::Shipped().Without(
+      const bool clean_up = BuiltInRules().Find(c.rule)->clean_up;
+      const RuleSet others = BuiltInRules().Without(
           clean_up ? NotForCleanUp(c.rule) : std::vector<std::string>{c.rule}, false);
       const auto without = FindReachPath(*before, *after, others, options);
       if (way.has_value() && !without.has_value()) missed.insert(c.rule);
     }
   }
-  for (const Rule& rule : RuleSet::Shipped().rules()) {
+  for (const Rule& rule : BuiltInRules().rules()) {
     EXPECT_TRUE(missed.contains(rule.name)) << rule.name << ": the others do what its cases show";
   }
 }

@@ -8,10 +8,11 @@
 #include <cstdlib>
 
 #include "base/file.h"
-#include "graph/onnx/onnx.h"
+#include "graph/onnx/export/export.h"
+#include "graph/onnx/origin.h"
 #include "graph/text_form.h"
 #include "runtime/timing/file_timer.h"
-#include "runtime/timing/testing.h"
+#include "runtime/timing/testing/testing.h"
 
 namespace ag {
 namespace {

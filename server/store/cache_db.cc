@@ -4,7 +4,7 @@
 
 #include "base/log.h"
 #include "base/mutex.h"
-#include "plan/group_problem.h"
+#include "plan/fusion/group_problem.h"
 #include "server/store/cache_rows.h"
 #include "server/store/cache_snapshot.h"
 

@@ -10,8 +10,8 @@
 
 #include "base/digest_count.h"
 #include "base/file.h"
-#include "plan/group_problem.h"
-#include "server/store/fault_vfs.h"
+#include "plan/fusion/group_problem.h"
+#include "server/store/testing/fault_vfs.h"
 
 namespace ag {
 namespace {

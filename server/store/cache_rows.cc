@@ -1,7 +1,7 @@
 #include "server/store/cache_rows.h"
 
 #include "base/bytes.h"
-#include "plan/group_problem.h"
+#include "plan/fusion/group_problem.h"
 #include "wire/measurement_wire.h"
 
 namespace ag {

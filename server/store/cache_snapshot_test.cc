@@ -7,8 +7,8 @@
 #include <functional>
 
 #include "base/file.h"
-#include "plan/group_problem.h"
-#include "server/store/fault_vfs.h"
+#include "plan/fusion/group_problem.h"
+#include "server/store/testing/fault_vfs.h"
 
 namespace ag {
 namespace {

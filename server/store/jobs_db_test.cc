@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "base/file.h"
-#include "server/store/fault_vfs.h"
+#include "server/store/testing/fault_vfs.h"
 
 namespace ag {
 namespace {

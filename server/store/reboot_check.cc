@@ -1,5 +1,6 @@
 #include "server/store/reboot_check.h"
 
+#include "base/blobs.h"
 #include "base/file.h"
 
 namespace ag {

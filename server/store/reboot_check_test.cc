@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/blobs.h"
 #include "base/file.h"
 
 namespace ag {

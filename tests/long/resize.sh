@@ -7,4 +7,4 @@ cd "$(dirname "$0")/../.."
 samples=$(mktemp -d)
 trap 'rm -rf "$samples"' EXIT
 for opset in 11 13; do .venv/bin/python tests/resize_samples.py "$samples" "$opset"; done
-AG_ONNX_SAMPLES=$samples build/graph_onnx_test --gtest_filter='TestDataTest.Samples'
+AG_ONNX_SAMPLES=$samples build/graph_onnx_import_test --gtest_filter='TestDataTest.Samples'

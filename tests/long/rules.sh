@@ -4,4 +4,4 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 export AG_FUZZ_REWRITES=${1:-100000} AG_FUZZ_SEED=${AG_FUZZ_SEED:-1}
-build/rules_test --gtest_filter='Fuzz.RewritesOfRandomGraphsChangeNothing'
+build/rules_verify_test --gtest_filter='Fuzz.RewritesOfRandomGraphsChangeNothing'

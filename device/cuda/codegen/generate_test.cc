@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "device/cuda/codegen/case_groups.h"
+#include "device/cuda/codegen/testing/case_groups.h"
 
 namespace ag::cuda {
 namespace {

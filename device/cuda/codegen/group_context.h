@@ -12,7 +12,7 @@ namespace ag::cuda {
 // Sums are always f32.
 enum class Precision : uint8_t { kFp32, kTf32, kFp16, kBf16 };
 StatusOr<Precision> PrecisionOf(const Policy& policy);  // kInvalidArgument: none of the four.
-DType StoredDType(DType dtype, Precision precision);    // As plan/layout.h, by its word.
+DType StoredDType(DType dtype, Precision precision);    // As plan/spec/layout.h, by its word.
 
 // The properties of a device that decide which kernels exist and how they are cut.
 struct Chip {

@@ -21,7 +21,7 @@ struct TensorArgument {
   DType stored = DType::kFloat32;
   Shape shape;
   Sizes strides;  // By axis of the shape; elements.
-  // Zeros behind the channels of each pixel (plan/layout.h), where axis 1 has stride 1.
+  // Zeros behind the channels of each pixel (plan/spec/layout.h), where axis 1 has stride 1.
   int64_t padding = 0;
 
   std::string_view type() const { return *StoredType(stored); }

@@ -9,9 +9,9 @@
 
 #include "base/text.h"
 #include "device/conformance/cases.h"
-#include "device/cuda/codegen/case_groups.h"
-#include "device/cuda/codegen/host_check.h"
-#include "device/cuda/codegen/host_kernels.h"
+#include "device/cuda/codegen/testing/case_groups.h"
+#include "device/cuda/codegen/testing/host_check.h"
+#include "device/cuda/codegen/testing/host_kernels.h"
 
 namespace ag::cuda {
 namespace {

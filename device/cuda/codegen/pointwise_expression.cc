@@ -1,10 +1,10 @@
-// The generated text of each element-wise operator; graph/reference_unary.cc and
+// The generated text of each element-wise operator; graph/reference/reference_unary.cc and
 // reference_binary.cc define its meaning.
 #include <cmath>
 #include <limits>
 
 #include "device/cuda/codegen/pointwise.h"
-#include "graph/function_numbers.h"
+#include "graph/reference/function_numbers.h"
 
 namespace ag::cuda {
 namespace {

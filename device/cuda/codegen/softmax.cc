@@ -3,7 +3,7 @@
 #include "device/cuda/codegen/families.h"
 #include "device/cuda/codegen/rows.h"
 #include "graph/array.h"
-#include "plan/layout.h"
+#include "plan/spec/layout.h"
 
 namespace ag::cuda {
 namespace {

@@ -4,11 +4,11 @@
 
 #include <limits>
 
-#include "device/cuda/codegen/case_groups.h"
-#include "device/cuda/codegen/host_check.h"
-#include "device/cuda/codegen/host_kernels.h"
-#include "graph/evaluate.h"
-#include "graph/function_cases.h"
+#include "device/cuda/codegen/testing/case_groups.h"
+#include "device/cuda/codegen/testing/host_check.h"
+#include "device/cuda/codegen/testing/host_kernels.h"
+#include "graph/reference/evaluate.h"
+#include "graph/testing/function_cases.h"
 #include "graph/text_form.h"
 
 namespace ag::cuda {

@@ -11,10 +11,10 @@
 #include "base/file.h"
 #include "base/frames.h"
 #include "base/process.h"
-#include "base/test_role.h"
+#include "base/testing/test_role.h"
 #include "device/conformance/cases.h"
-#include "device/cuda/codegen/case_groups.h"
-#include "device/cuda/codegen/host_check.h"
+#include "device/cuda/codegen/testing/case_groups.h"
+#include "device/cuda/codegen/testing/host_check.h"
 #include "device/cuda/launch/compiled_cache.h"
 
 namespace ag::cuda {

@@ -5,8 +5,9 @@
 
 #include "device/cuda/launch/buffers.h"
 #include "device/cuda/launch/capture.h"
-#include "plan/estimator.h"
-#include "plan/schedule.h"
+#include "plan/fusion/group_time.h"
+#include "plan/schedule/placement.h"
+#include "plan/schedule/schedule.h"
 
 namespace ag::cuda {
 namespace {

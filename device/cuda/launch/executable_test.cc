@@ -3,13 +3,15 @@
 #include <gtest/gtest.h>
 
 #include "device/cuda/launch/gpu_device.h"
-#include "device/cuda/launch/host_device.h"
-#include "device/cuda/launch/reference_source.h"
+#include "device/cuda/launch/testing/host_device.h"
+#include "device/cuda/launch/testing/reference_source.h"
 #include "device/profile/profile.h"
-#include "graph/evaluate.h"
+#include "graph/reference/evaluate.h"
 #include "graph/text_form.h"
-#include "plan/planner.h"
-#include "plan/testing.h"
+#include "plan/fusion/grouping.h"
+#include "plan/schedule/planner.h"
+#include "plan/schedule/sharing.h"
+#include "plan/testing/testing.h"
 
 namespace ag::cuda {
 namespace {

@@ -5,12 +5,12 @@
 #include <set>
 
 #include "device/cuda/launch/gpu_device.h"
-#include "device/cuda/launch/host_device.h"
-#include "graph/evaluate.h"
+#include "device/cuda/launch/testing/host_device.h"
+#include "graph/reference/evaluate.h"
 #include "graph/text_form.h"
-#include "plan/group_problem.h"
-#include "plan/planner.h"
-#include "plan/testing.h"
+#include "plan/fusion/group_problem.h"
+#include "plan/schedule/planner.h"
+#include "plan/testing/testing.h"
 
 namespace ag::cuda {
 namespace {

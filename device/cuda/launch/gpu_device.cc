@@ -2,7 +2,8 @@
 
 #include "device/cuda/launch/executable.h"
 #include "graph/text_form.h"
-#include "plan/planner.h"
+#include "plan/format/plan_validate.h"
+#include "plan/schedule/planner.h"
 
 namespace ag::cuda {
 namespace {

@@ -12,7 +12,7 @@
 #include "base/digest.h"
 #include "device/cuda/codegen/group_context.h"
 #include "device/cuda/launch/driver.h"
-#include "graph/constants.h"
+#include "graph/passes/constants.h"
 
 namespace ag::cuda {
 

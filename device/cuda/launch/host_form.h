@@ -23,8 +23,8 @@ std::vector<std::byte> ToDeviceForm(const Tensor& tensor, Layout layout, Precisi
 void FromDeviceForm(std::span<const std::byte> bytes, Layout layout, Precision precision,
                     Tensor* tensor);
 
-// Returns true when all padding of a tensor in device form is zero, as plan/layout.h promises. For
-// tests.
+// Returns true when all padding of a tensor in device form is zero, as plan/spec/layout.h promises.
+// For tests.
 bool HasZeroPadding(std::span<const std::byte> bytes, const TensorType& stored, Layout layout);
 
 // Returns a constant's bytes in the element type `stored`. Its axes are ordered in memory so that

@@ -7,8 +7,8 @@
 
 #include <vector>
 
-#include "plan/device_spec.h"
 #include "plan/plan.h"
+#include "plan/spec/device_spec.h"
 
 namespace ag::cuda {
 

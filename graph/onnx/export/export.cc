@@ -1,0 +1,34 @@
+#include "graph/onnx/export/export.h"
+
+#include "base/bytes.h"
+#include "graph/onnx/export/exporter.h"
+#include "graph/onnx/origin.h"
+#include "graph/onnx/plan_metadata.h"
+
+namespace ag {
+
+Status ExportOnnx(const Graph& graph, const OnnxOrigin& origin, const WeightSource& weights,
+                  const ExportOptions& options, const ByteSink& sink) {
+  Exporter exporter(graph, origin, weights);
+  if (exporter.opset() < 11 || exporter.opset() > 17) {
+    return Err(StatusCode::kUnimplemented, "opset {} is outside 11 to 17", exporter.opset());
+  }
+  AG_LET(OnnxModel model, exporter.Run());
+  for (const auto& [key, plan] : options.plans) {
+    model.origin.metadata.emplace_back(std::string(kPlanPrefix) + key, Base64(plan));
+  }
+  return SerializeModel(model, sink);
+}
+
+StatusOr<std::string> ExportOnnx(const Graph& graph, const OnnxOrigin& origin,
+                                 const WeightSource& weights, const ExportOptions& options) {
+  std::string bytes;
+  const auto append = [&](std::string_view piece) {
+    bytes += piece;
+    return OkStatus();
+  };
+  AG_TRY(ExportOnnx(graph, origin, weights, options, append));
+  return bytes;
+}
+
+}  // namespace ag

@@ -1,0 +1,32 @@
+// ONNX export: writes a standard model that any runtime loads. Thread-safe.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "graph/graph.h"
+#include "graph/onnx/byte_sink.h"
+#include "graph/onnx/origin.h"
+#include "graph/weights.h"
+
+namespace ag {
+
+struct ExportOptions {
+  // Metadata key and plan bytes; stored as base64 under "autograph.plan.<key>".
+  std::vector<std::pair<std::string, std::string>> plans;
+};
+
+// Returns a serialized model with standard operators of the origin's opset only; composites that
+// the opset lacks are expanded. Names of inputs and outputs are kept, constant recipes are folded
+// (Materialize). Deterministic: same arguments, same bytes. kUnimplemented: an operator that the
+// opset cannot express. kResourceExhausted: the model exceeds protobuf's 2 GiB.
+StatusOr<std::string> ExportOnnx(const Graph& graph, const OnnxOrigin& origin,
+                                 const WeightSource& weights, const ExportOptions& options = {});
+
+// Writes the same bytes in pieces, in order, so that they are never in memory as a whole. Returns
+// the first error of `sink`.
+Status ExportOnnx(const Graph& graph, const OnnxOrigin& origin, const WeightSource& weights,
+                  const ExportOptions& options, const ByteSink& sink);
+
+}  // namespace ag

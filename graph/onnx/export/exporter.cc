@@ -1,0 +1,176 @@
+#include "graph/onnx/export/exporter.h"
+
+#include <algorithm>
+
+#include "graph/onnx/origin.h"
+#include "graph/reference/evaluate.h"
+
+namespace ag {
+
+Exporter::Exporter(const Graph& graph, const OnnxOrigin& origin, const WeightSource& weights)
+    : graph_(graph), weights_(weights) {
+  model_.origin = origin;
+  if (model_.origin.opsets.empty()) model_.origin.opsets = {{"", opset_}};
+  for (const auto& [domain, version] : model_.origin.opsets) {
+    if (domain.empty()) opset_ = version;
+  }
+  if (model_.origin.graph_name.empty()) model_.origin.graph_name = "graph";
+}
+
+std::string Exporter::Fresh(std::string_view stem) {
+  while (true) {
+    std::string name = fmt::format("{}_{}", stem, next_++);
+    if (taken_.insert(name).second) return name;
+  }
+}
+
+// Keeps the names of inputs and outputs. A value with two output names gets the first one.
+void Exporter::NameOutputs() {
+  for (size_t i = 0; i < graph_.inputs().size(); ++i) {
+    const Edge edge{graph_.inputs()[i], 0};
+    names_[edge] = graph_.input_name(i);
+    taken_.insert(graph_.input_name(i));
+    AddValueInfo(edge, graph_.input_name(i), model_.inputs);
+  }
+  for (const GraphOutput& output : graph_.outputs()) {
+    taken_.insert(output.name);
+    AddValueInfo(output.edge, output.name, model_.outputs);
+    if (!graph_.is_constant(output.edge.node)) names_.emplace(output.edge, output.name);
+  }
+}
+
+void Exporter::AddValueInfo(Edge edge, const std::string& name,
+                            std::vector<OnnxValueInfo>& list) const {
+  const TensorType& type = graph_.type(edge);
+  OnnxValueInfo info{.name = name, .data_type = DTypeToOnnx(type.dtype), .has_shape = true};
+  for (const int64_t size : type.shape) info.dims.push_back({.size = size});
+  list.push_back(std::move(info));
+}
+
+StatusOr<const Tensor*> Exporter::ConstantOf(Edge edge) {
+  if (!graph_.is_constant(edge.node)) return static_cast<const Tensor*>(nullptr);
+  const auto found = constants_.find(edge);
+  if (found != constants_.end()) return static_cast<const Tensor*>(&found->second);
+  AG_LET(Tensor tensor, Materialize(graph_, edge, weights_));
+  return static_cast<const Tensor*>(&constants_.emplace(edge, std::move(tensor)).first->second);
+}
+
+std::string Exporter::AddInitializer(const Tensor& tensor) {
+  tensors_.push_back(tensor);
+  std::string name = Fresh("const");
+  model_.initializers.push_back(FromTensor(name, tensors_.back()));
+  return name;
+}
+
+StatusOr<std::string> Exporter::NameOf(Edge edge) {
+  const auto found = names_.find(edge);
+  if (found != names_.end()) return found->second;
+  AG_LET(const Tensor* tensor, ConstantOf(edge));
+  AG_CHECK(tensor != nullptr);  // The node that makes a value names it.
+  return names_[edge] = AddInitializer(*tensor);
+}
+
+std::string Exporter::IntsName(const std::vector<int64_t>& values) {
+  std::string& name = ints_[values];
+  if (name.empty()) {
+    name = AddInitializer(Tensor::FromInts({static_cast<int64_t>(values.size())}, values));
+  }
+  return name;
+}
+
+std::string Exporter::FloatsName(const std::vector<float>& values) {
+  std::string& name = floats_[values];
+  if (name.empty()) {
+    Tensor tensor = Tensor::Zeros({DType::kFloat32, {static_cast<int64_t>(values.size())}});
+    std::copy(values.begin(), values.end(), tensor.Mutable<float>().begin());
+    name = AddInitializer(tensor);
+  }
+  return name;
+}
+
+std::string Exporter::ScalarName(DType dtype, double value) {
+  std::string& name = scalars_[{dtype, value}];
+  if (name.empty()) {
+    Tensor tensor = Tensor::Zeros({dtype, {}});
+    tensor.Put(0, value);
+    name = AddInitializer(tensor);
+  }
+  return name;
+}
+
+std::vector<std::string> Exporter::OutputNames(NodeId id) {
+  const Node& node = graph_.node(id);
+  const std::string stem = Fresh(Info(node.op).text_name);
+  std::vector<std::string> names;
+  for (int32_t i = 0; i < static_cast<int32_t>(node.outputs.size()); ++i) {
+    const auto [slot, added] = names_.emplace(Edge{id, i}, "");
+    if (added) slot->second = node.outputs.size() == 1 ? stem : Fresh(stem);
+    names.push_back(slot->second);
+  }
+  return names;
+}
+
+std::string Exporter::Append(std::string_view op_type, std::vector<std::string> inputs,
+                             std::vector<OnnxAttribute> attributes,
+                             std::vector<std::string> outputs) {
+  OnnxNode node{.op_type = std::string(op_type), .inputs = std::move(inputs)};
+  node.attributes = std::move(attributes);
+  std::string stem(op_type);
+  std::transform(stem.begin(), stem.end(), stem.begin(), [](char c) { return std::tolower(c); });
+  node.name = Fresh(stem);
+  node.outputs = outputs.empty() ? std::vector{Fresh(stem)} : std::move(outputs);
+  model_.nodes.push_back(std::move(node));
+  return model_.nodes.back().outputs[0];
+}
+
+void Exporter::AppendKept(OnnxNode node) {
+  node.name = Fresh("kept");
+  model_.nodes.push_back(std::move(node));
+}
+
+// Adds an Identity for an output whose value is an input, a constant, or already another output.
+Status Exporter::WriteOutputs() {
+  std::set<Edge> done;
+  for (const GraphOutput& output : graph_.outputs()) {
+    const bool computed =
+        graph_.node(output.edge.node).op != OpKind::kInput && !graph_.is_constant(output.edge.node);
+    if (done.insert(output.edge).second && computed) continue;
+    AG_LET(const std::string from, NameOf(output.edge));
+    Append("Identity", {from}, {}, {output.name});
+  }
+  return OkStatus();
+}
+
+StatusOr<OnnxModel> Exporter::Run() {
+  NameOutputs();
+  for (NodeId id = 0; id < graph_.size(); ++id) {
+    const Node& node = graph_.node(id);
+    if (node.op == OpKind::kInput || graph_.is_constant(id)) continue;
+    AG_TRY(WriteNode(id, *this), "node {} ({})", id, Info(node.op).text_name);
+    if (node.op != OpKind::kOpaque) continue;
+    for (int32_t i = 0; i < static_cast<int32_t>(node.outputs.size()); ++i) {
+      if (!graph_.is_output({id, i})) AddValueInfo({id, i}, names_[{id, i}], model_.value_infos);
+    }
+  }
+  AG_TRY(WriteOutputs());
+  return std::move(model_);
+}
+
+OnnxAttribute IntAttribute(std::string_view name, int64_t value) {
+  return {.name = std::string(name), .type = OnnxAttributeType::kInt, .i = value};
+}
+
+OnnxAttribute FloatAttribute(std::string_view name, double value) {
+  return {
+      .name = std::string(name), .type = OnnxAttributeType::kFloat, .f = static_cast<float>(value)};
+}
+
+OnnxAttribute StringAttribute(std::string_view name, std::string_view value) {
+  return {.name = std::string(name), .type = OnnxAttributeType::kString, .s = std::string(value)};
+}
+
+OnnxAttribute IntsAttribute(std::string_view name, std::vector<int64_t> values) {
+  return {.name = std::string(name), .type = OnnxAttributeType::kInts, .ints = std::move(values)};
+}
+
+}  // namespace ag

@@ -1,0 +1,75 @@
+// The state of one export: the growing ONNX model, the names in use, and the tensors of the
+// initializers. The writers of single operators (export_ops.cc) express a node in ONNX; this class
+// chooses names and stores constants. One thread at a time.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+#include "graph/onnx/origin.h"
+#include "graph/onnx/wire.h"
+#include "graph/weights.h"
+
+namespace ag {
+
+class Exporter {
+ public:
+  Exporter(const Graph& graph, const OnnxOrigin& origin, const WeightSource& weights);
+
+  const Graph& graph() const { return graph_; }
+  int64_t opset() const { return opset_; }
+
+  // Returns the whole model. REQUIRES: called once.
+  StatusOr<OnnxModel> Run();
+
+  // Returns the name of an operand. A constant becomes an initializer at its first use.
+  StatusOr<std::string> NameOf(Edge edge);
+  // Returns the elements of a constant edge; null: the edge is not constant.
+  StatusOr<const Tensor*> ConstantOf(Edge edge);
+  // Adds an i64 list as initializer; returns its name.
+  std::string IntsName(const std::vector<int64_t>& values);
+  std::string FloatsName(const std::vector<float>& values);  // The same for f32.
+  std::string ScalarName(DType dtype, double value);         // The same for one element.
+  // Adds an operator with the given outputs, or with one fresh name. Returns the name of the first
+  // output.
+  std::string Append(std::string_view op_type, std::vector<std::string> inputs,
+                     std::vector<OnnxAttribute> attributes = {},
+                     std::vector<std::string> outputs = {});
+  void AppendKept(OnnxNode node);
+  std::vector<std::string> OutputNames(NodeId id);
+
+ private:
+  std::string Fresh(std::string_view stem);  // Returns "conv_12" or a similar name that is free.
+  void NameOutputs();
+  void AddValueInfo(Edge edge, const std::string& name, std::vector<OnnxValueInfo>& list) const;
+  std::string AddInitializer(const Tensor& tensor);
+  Status WriteOutputs();
+
+  const Graph& graph_;
+  const WeightSource& weights_;
+  int64_t opset_ = 17;
+  OnnxModel model_;
+  std::set<std::string> taken_;
+  int next_ = 0;
+  std::map<Edge, std::string> names_;
+  std::deque<Tensor> tensors_;  // The bytes of model_'s initializers.
+  std::map<Edge, Tensor> constants_;
+  std::map<std::vector<int64_t>, std::string> ints_;
+  std::map<std::vector<float>, std::string> floats_;
+  std::map<std::pair<DType, double>, std::string> scalars_;
+};
+
+// Writes node `id` as operators of the exporter's opset (export_ops.cc). kUnimplemented: the opset
+// has none for it.
+Status WriteNode(NodeId id, Exporter& exporter);
+
+OnnxAttribute IntAttribute(std::string_view name, int64_t value);
+OnnxAttribute FloatAttribute(std::string_view name, double value);
+OnnxAttribute StringAttribute(std::string_view name, std::string_view value);
+OnnxAttribute IntsAttribute(std::string_view name, std::vector<int64_t> values);
+
+}  // namespace ag

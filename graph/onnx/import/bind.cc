@@ -1,0 +1,234 @@
+// Checks before the first node: versions, inputs and their sizes, the order of nodes.
+#include <set>
+
+#include "absl/strings/str_join.h"
+#include "graph/onnx/import/importer.h"
+#include "graph/onnx/imported_model.h"
+#include "graph/onnx/origin.h"
+
+namespace ag {
+namespace {
+
+constexpr int64_t kOpsetMin = 11, kOpsetMax = 17, kIrVersionMax = 8;
+
+Status CheckVersions(const OnnxOrigin& origin) {
+  if (origin.ir_version > kIrVersionMax) {
+    return Err(StatusCode::kUnimplemented, "ir_version {} is above {}: export for opset {} or less",
+               origin.ir_version, kIrVersionMax, kOpsetMax);
+  }
+  std::set<std::string> domains;
+  for (const auto& [domain, version] : origin.opsets) {
+    if (!domains.insert(domain).second) {
+      return Err(StatusCode::kInvalidArgument, "the model imports domain {} twice", Quoted(domain));
+    }
+    if (domain.empty() && (version < kOpsetMin || version > kOpsetMax)) {
+      return Err(StatusCode::kUnimplemented,
+                 "opset {} is outside {} to {}: convert the model (onnx.version_converter)",
+                 version, kOpsetMin, kOpsetMax);
+    }
+  }
+  if (domains.contains("")) return OkStatus();
+  return Err(StatusCode::kInvalidArgument, "the model imports no opset of the standard operators");
+}
+
+// Names of inputs and outputs are used in protobuf strings and on command lines.
+Status CheckName(std::string_view what, const std::string& name) {
+  constexpr size_t kNameBytesMax = 1024;
+  const bool printable = std::all_of(name.begin(), name.end(), [](char c) {
+    return static_cast<unsigned char>(c) >= 0x20 && static_cast<unsigned char>(c) < 0x7f;
+  });
+  if (!name.empty() && name.size() <= kNameBytesMax && printable) return OkStatus();
+  return Err(StatusCode::kInvalidArgument, "{} name {} is empty, too long or not printable ASCII",
+             what, Quoted(name));
+}
+
+// Returns "?x3x224x224", the text that the user completes.
+std::string Template(const OnnxValueInfo& input) {
+  if (input.dims.empty()) return "...";
+  return absl::StrJoin(input.dims, "x", [](std::string* out, const OnnxDim& dim) {
+    *out += dim.size >= 0 ? fmt::format("{}", dim.size) : "?";
+  });
+}
+
+// Sizes of symbolic dimensions by name.
+using DimSizes = std::map<std::string, int64_t>;
+
+Status LearnSizes(const OnnxValueInfo& input, const Shape& bound, DimSizes& sizes) {
+  for (size_t i = 0; i < bound.size(); ++i) {
+    const std::string& name = input.dims[i].name;
+    if (name.empty()) continue;
+    const auto [known, added] = sizes.emplace(name, bound[i]);
+    if (added || known->second == bound[i]) continue;
+    return Err(StatusCode::kInvalidArgument, "input {}: dimension {} ({}) is {} here, {} before",
+               Quoted(input.name), i, Quoted(name), bound[i], known->second);
+  }
+  return OkStatus();
+}
+
+StatusOr<Shape> CompleteShape(const OnnxValueInfo& input, const DimSizes& sizes) {
+  const std::string bind = fmt::format("bind it with --shape {}={}", input.name, Template(input));
+  if (!input.has_shape) {
+    return Err(StatusCode::kInvalidArgument, "input {} has no shape: {}", Quoted(input.name), bind);
+  }
+  Shape shape;
+  for (size_t i = 0; i < input.dims.size(); ++i) {
+    const OnnxDim& dim = input.dims[i];
+    const auto known = sizes.find(dim.name);
+    if (dim.size >= 0 || (!dim.name.empty() && known != sizes.end())) {
+      shape.push_back(dim.size >= 0 ? dim.size : known->second);
+      continue;
+    }
+    const std::string symbol = dim.name.empty() ? "" : fmt::format(" ({})", Quoted(dim.name));
+    return Err(StatusCode::kInvalidArgument, "input {} has no size for dimension {}{}: {}",
+               Quoted(input.name), i, symbol, bind);
+  }
+  return shape;
+}
+
+Status CheckBound(const OnnxModel& model, const ImportOptions& options, DimSizes& sizes) {
+  for (const auto& [name, shape] : options.shapes) {
+    const auto input = std::find_if(model.inputs.begin(), model.inputs.end(),
+                                    [&](const OnnxValueInfo& info) { return info.name == name; });
+    if (input == model.inputs.end()) {
+      const std::string names = absl::StrJoin(
+          model.inputs, ", ",
+          [](std::string* out, const OnnxValueInfo& info) { *out += Quoted(info.name); });
+      return Err(StatusCode::kInvalidArgument, "--shape names {}, the inputs are {}", Quoted(name),
+                 names);
+    }
+    if (!input->has_shape) continue;
+    if (input->dims.size() != shape.size()) {
+      return Err(StatusCode::kInvalidArgument, "input {} has rank {}, --shape gives {}",
+                 Quoted(name), input->dims.size(), ShapeToString(shape));
+    }
+    for (size_t i = 0; i < shape.size(); ++i) {
+      const int64_t stated = input->dims[i].size;
+      if (stated < 0 || stated == shape[i]) continue;
+      return Err(StatusCode::kInvalidArgument,
+                 "input {}: dimension {} is {} in the model, --shape gives {}", Quoted(name), i,
+                 stated, shape[i]);
+    }
+    AG_TRY(LearnSizes(*input, shape, sizes));
+  }
+  return OkStatus();
+}
+
+// Returns the complete types that the model states for its tensors.
+std::map<std::string, TensorType> StatedTypes(const OnnxModel& model, const DimSizes& sizes) {
+  std::map<std::string, TensorType> stated;
+  for (const auto* infos : {&model.value_infos, &model.outputs}) {
+    for (const OnnxValueInfo& info : *infos) {
+      const StatusOr<DType> dtype = DTypeFromOnnx(info.data_type);
+      const StatusOr<Shape> shape = CompleteShape(info, sizes);
+      if (!info.is_tensor || !dtype.ok() || !shape.ok()) continue;
+      const TensorType type{*dtype, *shape};
+      if (CheckType(type).ok()) stated.emplace(info.name, type);
+    }
+  }
+  return stated;
+}
+
+Status AddInput(const OnnxValueInfo& input, const ImportOptions& options, const DimSizes& sizes,
+                Importer& importer) {
+  AG_TRY(CheckName("input", input.name));
+  const std::string noun = fmt::format("input {}", Quoted(input.name));
+  if (!input.is_tensor) {
+    return Err(StatusCode::kUnimplemented, "{} is not a tensor", noun);
+  }
+  const StatusOr<DType> dtype = DTypeFromOnnx(input.data_type);
+  AG_TRY(dtype, "{}", noun);
+  TensorType type{*dtype, {}};
+  const auto bound = options.shapes.find(input.name);
+  if (bound != options.shapes.end()) {
+    type.shape = bound->second;
+  } else {
+    AG_LET(type.shape, CompleteShape(input, sizes));
+  }
+  AG_TRY(CheckType(type), "{}", noun);
+  const StatusOr<ValueId> value = importer.AddInput(input.name, type);
+  AG_TRY(value, "{}", noun);
+  return importer.Define(input.name, *value);
+}
+
+}  // namespace
+
+Status CheckModel(const OnnxModel& model, const ImportLimits&) {
+  AG_TRY(CheckVersions(model.origin));
+  if (model.functions > 0) {
+    return Err(StatusCode::kUnimplemented, "model-local functions are not supported");
+  }
+  if (model.sparse_initializers > 0) {
+    return Err(StatusCode::kUnimplemented, "sparse weights are not supported");
+  }
+  if (model.outputs.empty()) return Err(StatusCode::kInvalidArgument, "the model has no output");
+  std::set<std::string> names;
+  for (const OnnxValueInfo& output : model.outputs) {
+    AG_TRY(CheckName("output", output.name));
+    if (!names.insert(output.name).second) {
+      return Err(StatusCode::kInvalidArgument, "output {} is there twice", Quoted(output.name));
+    }
+  }
+  return OkStatus();
+}
+
+Status BindInputs(const OnnxModel& model, const ImportOptions& options, Importer& importer) {
+  std::set<std::string_view> weights;
+  for (const OnnxTensor& tensor : model.initializers) weights.insert(tensor.name);
+  DimSizes sizes;
+  AG_TRY(CheckBound(model, options, sizes));
+  for (const OnnxValueInfo& input : model.inputs) {
+    if (!weights.contains(input.name)) {
+      AG_TRY(AddInput(input, options, sizes, importer));
+    } else if (model.origin.ir_version >= 4) {
+      importer.warnings.push_back(
+          fmt::format("input {} has a default value and is taken as constant", Quoted(input.name)));
+    }
+  }
+  importer.SetStated(StatedTypes(model, sizes));
+  return OkStatus();
+}
+
+StatusOr<std::vector<int>> OrderNodes(const OnnxModel& model) {
+  const int count = static_cast<int>(model.nodes.size());
+  absl::flat_hash_map<std::string_view, int> producer;
+  for (int i = 0; i < count; ++i) {
+    for (const std::string& output : model.nodes[i].outputs) {
+      if (output.empty()) continue;
+      const auto [other, added] = producer.emplace(output, i);
+      if (added) continue;
+      return Err(StatusCode::kInvalidArgument, "tensor {} is an output of {} and of {}",
+                 Quoted(output), NodeNoun(model.nodes[other->second], other->second),
+                 NodeNoun(model.nodes[i], i));
+    }
+  }
+  std::vector<int> waits(count), order;
+  std::vector<std::vector<int>> readers(count);
+  for (int i = 0; i < count; ++i) {
+    for (const std::string& input : model.nodes[i].inputs) {
+      const auto found = producer.find(input);
+      if (input.empty() || found == producer.end()) continue;
+      readers[found->second].push_back(i);
+      ++waits[i];
+    }
+  }
+  std::set<int> ready;  // The smallest first: a correct order of the model stays.
+  for (int i = 0; i < count; ++i) {
+    if (waits[i] == 0) ready.insert(i);
+  }
+  while (!ready.empty()) {
+    const int next = *ready.begin();
+    ready.erase(ready.begin());
+    order.push_back(next);
+    for (const int reader : readers[next]) {
+      if (--waits[reader] == 0) ready.insert(reader);
+    }
+  }
+  for (int i = 0; i < count; ++i) {
+    if (waits[i] == 0) continue;
+    return Err(StatusCode::kInvalidArgument, "{} waits for its own output: the model has a cycle",
+               NodeNoun(model.nodes[i], i));
+  }
+  return order;
+}
+
+}  // namespace ag

@@ -1,0 +1,195 @@
+// Hostile bytes: each input gives a graph or an error, quickly and within the limits.
+#include <gtest/gtest.h>
+
+#include "base/random.h"
+#include "graph/onnx/fields.h"
+#include "graph/onnx/import/import.h"
+#include "graph/onnx/imported_model.h"
+#include "graph/onnx/testing/onnx_testing.h"
+#include "graph/onnx/wire.h"
+
+namespace ag {
+namespace {
+
+class NoSink : public WeightSink {
+ public:
+  StatusOr<Digest> Put(std::string_view bytes) override { return Sha256(bytes); }
+};
+
+Status Try(std::string_view bytes) {
+  NoSink sink;
+  ImportOptions options;
+  options.limits.tensor_bytes_max = 64 << 20;
+  options.limits.total_bytes_max = 256 << 20;
+  return ImportOnnx(bytes, options, sink).status();
+}
+
+OnnxModel ReluModel() {
+  OnnxModel model;
+  model.origin.opsets = {{"", 17}};
+  model.inputs = {{.name = "x", .data_type = 1, .has_shape = true, .dims = {{2}}}};
+  model.outputs = {{.name = "y", .data_type = 1, .has_shape = true, .dims = {{2}}}};
+  model.nodes = {{.op_type = "Add", .inputs = {"x", "w"}, .outputs = {"y"}}};
+  model.initializers = {{.name = "w", .data_type = 1, .dims = {2}, .bytes = {"12345678", 8}}};
+  return model;
+}
+
+std::string ErrorOf(const OnnxModel& model) {
+  const auto bytes = SerializeModel(model);
+  return bytes.ok() ? ToString(Try(*bytes)) : ToString(bytes.status());
+}
+
+TEST(HostileTest, Tensors) {
+  EXPECT_EQ(ErrorOf(ReluModel()), "OK");
+  OnnxModel model = ReluModel();
+  model.initializers[0].dims = {3};
+  EXPECT_EQ(ErrorOf(model),
+            "INVALID_ARGUMENT: tensor \"w\": f32[3] needs 12 bytes, the model has 8");
+  model.initializers[0].dims = {-2};
+  EXPECT_EQ(ErrorOf(model), "INVALID_ARGUMENT: tensor \"w\": negative size in f32[-2]");
+  model.initializers[0].dims = {int64_t{1} << 62, 4};
+  EXPECT_EQ(ErrorOf(model),
+            "INVALID_ARGUMENT: tensor \"w\": f32[4611686018427387904,4] has more "
+            "than 2^40 elements");
+  model.initializers[0].dims = {2};
+  model.initializers[0].data_type = 14;
+  EXPECT_EQ(ErrorOf(model),
+            "UNIMPLEMENTED: tensor \"w\": element type 14 of ONNX is not supported");
+  model.initializers[0].data_type = 9;
+  model.initializers[0].dims = {8};
+  EXPECT_EQ(ErrorOf(model), "INVALID_ARGUMENT: tensor \"w\": a bool is neither 0 nor 1");
+}
+
+TEST(HostileTest, ExternalDataIsNeverOpened) {
+  for (const char* location : {"weights.bin", "/etc/passwd", "../x", ""}) {
+    EXPECT_EQ(ToString(Try(testing::ExternalDataModel(location))),
+              fmt::format("INVALID_ARGUMENT: external data is not accepted: tensor \"w\" points to "
+                          "\"{}\"; save the model with its weights inside",
+                          location));
+  }
+}
+
+TEST(HostileTest, NotAModel) {
+  EXPECT_EQ(ToString(Try("")), "INVALID_ARGUMENT: the model is empty");
+  EXPECT_EQ(ToString(Try("hello, this is text")), "INVALID_ARGUMENT: not ONNX: this is text");
+  EXPECT_EQ(ToString(Try("\x89PNG\r\n\x1a\n")),
+            "INVALID_ARGUMENT: not ONNX: this is a PNG picture");
+  EXPECT_EQ(ToString(Try("\x01hello")),
+            "INVALID_ARGUMENT: not ONNX, or cut short: no whole field at byte 0 of 6");
+  const std::string model = testing::ConvModel();
+  for (size_t size = 0; size < model.size(); ++size) {
+    EXPECT_FALSE(Try(model.substr(0, size)).ok()) << size;
+  }
+}
+
+// Returns a model of one empty node inside `depth` nodes with subgraphs.
+std::string NestedModel(int depth) {
+  std::string graph("\x0a\x00", 2);
+  for (int i = 0; i < depth; ++i) {
+    std::string attribute;
+    AppendLengthTag(6, graph.size(), attribute);
+    attribute += graph;
+    std::string node;
+    AppendLengthTag(5, attribute.size(), node);
+    node += attribute;
+    graph.clear();
+    AppendLengthTag(1, node.size(), graph);
+    graph += node;
+  }
+  std::string model("\x08\x08\x42\x02\x10\x11", 6);
+  AppendLengthTag(7, graph.size(), model);
+  return model + graph;
+}
+
+TEST(HostileTest, DeeplyNestedSubgraphs) {
+  EXPECT_EQ(ToString(Try(NestedModel(20))), "INVALID_ARGUMENT: the model has no output");
+  EXPECT_EQ(ToString(Try(NestedModel(200))), "INVALID_ARGUMENT: not ONNX: a node is not readable");
+}
+
+TEST(HostileTest, SmallModelsThatGrow) {
+  std::string doubling;
+  for (int i = 0; i < 60; ++i) {
+    doubling +=
+        fmt::format("a{} = Concat<axis = 0>({}, {})\n", i, i == 0 ? "x" : fmt::format("a{}", i - 1),
+                    i == 0 ? "x" : fmt::format("a{}", i - 1));
+  }
+  const std::string text =
+      fmt::format("g (float[1024] x) => (float[1024] y) {{ {} y = Relu(a59) }}", doubling);
+  EXPECT_EQ(Try(testing::ModelFromText(text)).code(), StatusCode::kResourceExhausted);
+  const std::string tile = testing::ModelFromText(
+      "g (float[2,2] x) => (float[2,2] y) <int64[2] r = {4000000000000, 4000000000000}>"
+      "{ y = Tile(x, r) }");
+  EXPECT_FALSE(Try(tile).ok());
+  const std::string range = testing::ModelFromText(
+      "g (float[2] x) => (float[2] y) <int64 a = {0}, int64 b = {9000000000000000000}, int64 c = "
+      "{1}>"
+      "{ r = Range(a, b, c) y = Relu(x) }");
+  EXPECT_EQ(Try(range).code(), StatusCode::kResourceExhausted);
+}
+
+TEST(HostileTest, KnownValuesOutOfRange) {
+  const char* const steps[] = {"t = Gather(s, i)",
+                               "t = Div(s, z)",
+                               "r = Mod(s, z) t = Sub(r, s)",
+                               "t = Div(m, n)",
+                               "t = Mul(m, m)",
+                               "t = Neg(m)",
+                               "r = Mod(m, n) t = Sub(r, s)",
+                               "t = Abs(m)",
+                               "f = Cast<to = 1>(m) t = Cast<to = 7>(f)",
+                               "f = Cast<to = 1>(z) g = Log(f) t = Cast<to = 7>(g)"};
+  for (const char* step : steps) {
+    const std::string model = testing::ModelFromText(fmt::format(
+        "g (float[2,3] x) => (float[2,3] y) <int64[2] s = {{2, 3}}, int64[2] i = {{99, -99}},"
+        "int64[2] z = {{0, 0}}, int64[2] m = {{-9223372036854775807, -9223372036854775807}},"
+        "int64[2] n = {{-1, -1}}> {{ {} y = Reshape(x, t) }}",
+        step));
+    EXPECT_FALSE(Try(model).ok()) << step;
+  }
+}
+
+// AG_SEED=n repeats the run with seed n.
+TEST(HostileTest, MutationsNeverCrash) {
+  const char* const given = std::getenv("AG_SEED");
+  const uint64_t seed = given == nullptr ? 1 : std::strtoull(given, nullptr, 10);
+  fmt::print("AG_SEED={}\n", seed);
+  const std::string models[] = {
+      testing::ConvModel(),
+      testing::ModelFromText(
+          "g (float[2,3,4] x) => (float[2,12] y) <int64[1] i = {0}, int64[1] m = {-1}>"
+          "{ s = Shape(x) d = Gather(s, i) t = Concat<axis = 0>(d, m) z = Softmax<axis = 1>(x)"
+          " q = Selu(z) y = Reshape(q, t) }"),
+      testing::ModelFromText(
+          "g (float[4,6] x) => (float[4,3] y) <int64[1] s = {-3}, int64[1] e = {6}, int64[1] a = "
+          "{1}>"
+          "{ p = Slice(x, s, e, a) k = Transpose<perm = [1,0]>(p) w, v = Split<axis = 1>(k)"
+          " y = Gemm<transB = 1>(p, p) }")};
+  Random random(seed);
+  int accepted = 0;
+  for (int round = 0; round < 6000; ++round) {
+    std::string bytes = models[random.Below(std::size(models))];
+    for (uint64_t edits = 1 + random.Below(4); edits > 0; --edits) {
+      const size_t at = random.Below(bytes.size());
+      switch (random.Below(4)) {
+        case 0:
+          bytes[at] = static_cast<char>(random.Next());
+          break;
+        case 1:
+          bytes[at] ^= static_cast<char>(1 << random.Below(8));
+          break;
+        case 2:
+          bytes.erase(at, 1 + random.Below(4));
+          break;
+        default:
+          bytes.insert(at, 1, static_cast<char>(random.Next()));
+          break;
+      }
+      if (bytes.empty()) bytes = "x";
+    }
+    accepted += Try(bytes).ok() ? 1 : 0;
+  }
+  EXPECT_GT(accepted, 100);  // Many edits only change numbers.
+}
+
+}  // namespace
+}  // namespace ag

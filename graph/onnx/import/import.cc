@@ -1,0 +1,148 @@
+#include "graph/onnx/import/import.h"
+
+#include <set>
+
+#include "absl/strings/match.h"
+#include "absl/strings/strip.h"
+#include "base/blobs.h"
+#include "base/bytes.h"
+#include "graph/onnx/file_kind.h"
+#include "graph/onnx/import/importer.h"
+#include "graph/onnx/imported_model.h"
+#include "graph/onnx/plan_metadata.h"
+
+namespace ag {
+namespace {
+
+// Defines weights before nodes. Their bytes are read at their first use.
+Status AddWeights(OnnxModel& model, Importer& importer, WeightSink& sink) {
+  for (OnnxTensor& weight : model.initializers) {
+    AG_LET(const Tensor tensor, ToTensor(weight));
+    if (weight.owned == nullptr) sink.Expect(weight.bytes);
+    const StatusOr<ValueId> value = importer.AddTensor(tensor);
+    AG_TRY(value, "tensor {}", Quoted(weight.name));
+    AG_TRY(importer.Define(weight.name, *value));
+    weight.owned.reset();
+  }
+  return OkStatus();
+}
+
+Status AddNodes(const OnnxModel& model, Importer& importer) {
+  AG_LET(const std::vector<int> order, OrderNodes(model));
+  for (const int i : order) {
+    const OnnxNode& node = model.nodes[i];
+    AG_TRY(ImportNode(node, NodeNoun(node, i), importer));
+  }
+  return OkStatus();
+}
+
+Status CheckStatedOutput(const OnnxValueInfo& output, const TensorType& type, Importer& importer) {
+  const StatusOr<DType> stated = DTypeFromOnnx(output.data_type);
+  if (stated.ok() && *stated != type.dtype) {
+    return Err(StatusCode::kInvalidArgument, "output {}: the model says {}, its nodes give {}",
+               Quoted(output.name), DTypeName(*stated), DTypeName(type.dtype));
+  }
+  const TensorType* whole = importer.Stated(output.name);
+  if (whole != nullptr && whole->shape != type.shape) {
+    importer.warnings.push_back(fmt::format("output {}: the model says {}, its nodes give {}",
+                                            Quoted(output.name), whole->ToString(),
+                                            type.ToString()));
+  }
+  return OkStatus();
+}
+
+Status AddOutputs(const OnnxModel& model, Importer& importer) {
+  for (const OnnxValueInfo& output : model.outputs) {
+    const ValueId value = importer.Find(output.name);
+    if (value == kNoValue) {
+      return Err(StatusCode::kInvalidArgument, "output {} is never computed", Quoted(output.name));
+    }
+    AG_TRY(CheckStatedOutput(output, importer.type(value), importer));
+    AG_TRY(importer.Output(value, output.name));
+  }
+  return OkStatus();
+}
+
+// Moves our own plans out of the metadata.
+void TakePlans(ImportedModel& imported) {
+  std::vector<std::pair<std::string, std::string>> rest;
+  for (auto& [key, value] : imported.origin.metadata) {
+    if (!absl::StartsWith(key, {kPlanPrefix.data(), kPlanPrefix.size()})) {
+      rest.emplace_back(std::move(key), std::move(value));
+      continue;
+    }
+    const std::string name = key.substr(kPlanPrefix.size());
+    StatusOr<std::string> plan = FromBase64(value);
+    if (plan.ok()) {
+      imported.plans.emplace_back(name, *std::move(plan));
+    } else {
+      imported.warnings.push_back(
+          fmt::format("plan ignored: {}: {}", Quoted(name), Message(plan.status())));
+    }
+  }
+  imported.origin.metadata = std::move(rest);
+}
+
+// Returns the sizes that the model leaves open: "x:0" and the symbol, "" for none.
+std::vector<std::pair<std::string, std::string>> OpenDims(const OnnxModel& model) {
+  std::set<std::string_view> weights;
+  for (const OnnxTensor& tensor : model.initializers) weights.insert(tensor.name);
+  std::vector<std::pair<std::string, std::string>> open;
+  for (const OnnxValueInfo& input : model.inputs) {
+    if (weights.contains(input.name)) continue;
+    for (size_t i = 0; i < input.dims.size(); ++i) {
+      if (input.dims[i].size >= 0) continue;
+      open.emplace_back(fmt::format("{}:{}", input.name, i), input.dims[i].name);
+    }
+  }
+  return open;
+}
+
+int64_t WeightBytes(const Graph& graph) {
+  std::map<Digest, int64_t> sizes;
+  for (const Node& node : graph.nodes()) {
+    if (node.op == OpKind::kConstant) sizes[node.constant->digest] = node.outputs[0].Bytes();
+  }
+  int64_t sum = 0;
+  for (const auto& [digest, bytes] : sizes) sum += bytes;
+  return sum;
+}
+
+}  // namespace
+
+StatusOr<ImportedModel> ImportOnnx(std::string_view bytes, const ImportOptions& options,
+                                   WeightSink& sink) {
+  if (bytes.empty()) return Err(StatusCode::kInvalidArgument, "the model is empty");
+  if (static_cast<int64_t>(bytes.size()) > options.limits.model_bytes_max) {
+    return Err(StatusCode::kResourceExhausted, "the model has {} bytes, the limit is {}",
+               bytes.size(), options.limits.model_bytes_max);
+  }
+  StatusOr<OnnxModel> parsed = ParseModel(bytes, options.limits.nodes_max);
+  if (parsed.status().code() == StatusCode::kInvalidArgument && !KindOfFile(bytes).empty()) {
+    return Err(StatusCode::kInvalidArgument, "not ONNX: this is {}", KindOfFile(bytes));
+  }
+  AG_LET(OnnxModel model, std::move(parsed));
+  AG_TRY(CheckModel(model, options.limits));
+  Importer importer(options, model.origin, sink);
+  if (model.training_infos > 0) importer.warnings.push_back("training information is ignored");
+  AG_TRY(BindInputs(model, options, importer));
+  AG_TRY(AddWeights(model, importer, sink));
+  AG_TRY(AddNodes(model, importer));
+  AG_TRY(AddOutputs(model, importer));
+  ImportedModel imported;
+  AG_LET(imported.graph, importer.Build());
+  imported.origin = std::move(model.origin);
+  imported.origin.dim_names = OpenDims(model);
+  imported.warnings = std::move(importer.warnings);
+  imported.weight_bytes = WeightBytes(imported.graph);
+  TakePlans(imported);
+  return imported;
+}
+
+StatusOr<ImportedModel> ImportOnnx(std::string_view bytes, const ImportOptions& options,
+                                   BlobDir& blobs) {
+  BlobSink sink(blobs);
+  return ImportOnnx(bytes, options, sink);
+}
+
+}  // namespace ag

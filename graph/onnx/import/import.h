@@ -1,0 +1,27 @@
+// ONNX import: reads a model into the IR and puts its weights into a blob folder. ImportOnnx parses
+// hostile bytes: services call it only inside the jail (graph/onnx/sandbox/jail.h). Thread-safe.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/blobs.h"
+#include "graph/onnx/imported_model.h"
+#include "graph/onnx/weight_sink.h"
+
+namespace ag {
+
+// Imports a serialized model. kInvalidArgument, with the node in the message: not a protobuf,
+// truncated, or empty; an unbound dimension (names input and dimension, and says "--shape
+// NAME=..."); wrong types; a cycle; a missing weight; external data (never opened). kUnimplemented:
+// opset outside 11..17 or ir_version above 8. kResourceExhausted: a tensor or the total exceeds the
+// limits.
+// The blobs survive the death of any process at once; they survive a power loss after blobs.Sync(),
+// which the caller must call.
+StatusOr<ImportedModel> ImportOnnx(std::string_view bytes, const ImportOptions& options,
+                                   BlobDir& blobs);
+// Imports a model and puts the bytes of constants into `sink`.
+StatusOr<ImportedModel> ImportOnnx(std::string_view bytes, const ImportOptions& options,
+                                   WeightSink& sink);
+
+}  // namespace ag

@@ -1,0 +1,228 @@
+// Imports one node: by its own importer, by the operator table, or unchanged as an opaque node.
+#include <algorithm>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_join.h"
+#include "graph/onnx/import/node_import.h"
+#include "graph/onnx/imported_model.h"
+#include "graph/onnx/origin.h"
+
+namespace ag {
+namespace {
+
+const absl::flat_hash_map<std::string_view, NodeImporter>& SpecialImporters() {
+  static const auto& table = *new absl::flat_hash_map<std::string_view, NodeImporter>([] {
+    absl::flat_hash_map<std::string_view, NodeImporter> result;
+    for (const auto rows : {ShapeImporters(), ArithmeticImporters(), WindowImporters(),
+                            ResizeImporters(), NormImporters(), ConstantImporters()}) {
+      for (const NodeImporterRow& row : rows) AG_CHECK(result.emplace(row.name, row.run).second);
+    }
+    return result;
+  }());
+  return table;
+}
+
+const absl::flat_hash_map<std::string_view, OpKind>& PlainOperators() {
+  static const auto& table = *new absl::flat_hash_map<std::string_view, OpKind>([] {
+    absl::flat_hash_map<std::string_view, OpKind> result;
+    for (const OpInfo& info : AllOps()) {
+      if (!info.onnx_name.empty()) result.emplace(info.onnx_name, info.kind);
+    }
+    return result;
+  }());
+  return table;
+}
+
+Status ReadAttribute(const AttributeSchema& schema, NodeImport& node, Attributes& attributes) {
+  if (!node.HasAttribute(schema.name)) {
+    if (schema.default_value.has_value()) return OkStatus();
+    return Err(StatusCode::kInvalidArgument, "attribute \"{}\" is missing", schema.name);
+  }
+  switch (schema.kind) {
+    case 'i':
+      attributes.Set(schema.name, node.Int(schema.name, 0));
+      break;
+    case 'f':
+      attributes.Set(schema.name, node.Float(schema.name, 0));
+      break;
+    case 's':
+      attributes.Set(schema.name, node.String(schema.name, ""));
+      break;
+    default:
+      attributes.Set(schema.name, node.IntList(schema.name).value_or(Ints{}));
+      break;
+  }
+  return OkStatus();
+}
+
+// Imports an operator that ONNX has with the same attributes; an axis may count from the end.
+Status ImportPlain(OpKind op, NodeImport& node) {
+  const OpInfo& info = Info(op);
+  const size_t high = info.arity_max < 0 ? node.size() : static_cast<size_t>(info.arity_max);
+  AG_TRY(node.CheckInputs(std::max<size_t>(info.arity_min, info.arity_max < 0 ? node.size() : 0),
+                          high));
+  AG_TRY(node.OnlyFirstOutput());
+  Attributes attributes;
+  for (const AttributeSchema& schema : info.attributes) {
+    AG_TRY(ReadAttribute(schema, node, attributes));
+  }
+  if (attributes.Find("axis") != nullptr) {
+    AG_LET(const int64_t axis, NodeImport::Axis(attributes.Int("axis"), node.Rank(node.In(0))));
+    attributes.Set("axis", axis);
+  }
+  AG_LET(const std::vector<ValueId> values, node.EmitAll(op, node.inputs(), std::move(attributes)));
+  node.Out(0, values[0]);
+  return OkStatus();
+}
+
+StatusOr<std::vector<ValueId>> ImportNatively(const OnnxNode& node, int64_t opset,
+                                              Importer& importer) {
+  NodeImport context(node, opset, importer);
+  const auto special = SpecialImporters().find(node.op_type);
+  if (special != SpecialImporters().end()) {
+    AG_TRY(special->second(context));
+  } else {
+    const auto plain = PlainOperators().find(node.op_type);
+    if (plain == PlainOperators().end()) {
+      return Err(StatusCode::kUnimplemented, "the operator is not known");
+    }
+    AG_TRY(ImportPlain(plain->second, context));
+  }
+  AG_TRY(context.CheckAttributes());
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    if (context.Wants(i) && context.results()[i] == kNoValue) {
+      return Err(StatusCode::kUnimplemented, "output {} is not supported", i);
+    }
+  }
+  return context.results();
+}
+
+// Whether the operator gives other values each time, so that equal nodes have different values.
+bool IsRandom(const OnnxNode& node) {
+  static constexpr std::string_view kNames[] = {
+      "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike",
+      "Multinomial",  "Bernoulli",        "Dropout"};
+  return std::find(std::begin(kNames), std::end(kNames), node.op_type) != std::end(kNames);
+}
+
+Status CheckSubgraphs(const OnnxNode& node, const ImportLimits& limits) {
+  if (node.subgraph_depth > limits.subgraph_depth_max) {
+    return Err(StatusCode::kResourceExhausted, "subgraphs are nested {} deep, the limit is {}",
+               node.subgraph_depth, limits.subgraph_depth_max);
+  }
+  if (node.captures.empty()) return OkStatus();
+  return Err(StatusCode::kUnimplemented, "its subgraph reads {} from outside",
+             Quoted(node.captures[0]));
+}
+
+// Returns the types that the model states for the outputs of `node`.
+StatusOr<std::vector<TensorType>> StatedTypes(const OnnxNode& node, const Importer& importer) {
+  std::vector<TensorType> types;
+  for (const std::string& name : node.outputs) {
+    if (name.empty()) continue;
+    const TensorType* type = importer.Stated(name);
+    if (type == nullptr) {
+      return Err(StatusCode::kUnimplemented, "the model does not state the type of {}",
+                 Quoted(name));
+    }
+    types.push_back(*type);
+  }
+  return types;
+}
+
+StatusOr<std::vector<TensorType>> OpaqueTypes(const OnnxNode& node,
+                                              const std::vector<ValueId>& inputs,
+                                              const Importer& importer) {
+  std::vector<OperandInfo> operands;
+  for (const ValueId input : inputs) {
+    operands.push_back(input == kNoValue
+                           ? OperandInfo{}
+                           : OperandInfo{importer.type(input), importer.known(input)});
+  }
+  StatusOr<std::vector<TensorType>> inferred =
+      InferOutputs(node, operands, importer.origin().opsets);
+  if (inferred.ok() || inferred.status().code() == StatusCode::kInvalidArgument) return inferred;
+  StatusOr<std::vector<TensorType>> stated = StatedTypes(node, importer);
+  return stated.ok() ? stated : inferred;
+}
+
+StatusOr<std::vector<ValueId>> ImportOpaque(const OnnxNode& node, Importer& importer) {
+  AG_TRY(CheckSubgraphs(node, importer.limits()));
+  std::vector<ValueId> operands, present;
+  for (const std::string& name : node.inputs) {
+    operands.push_back(name.empty() ? kNoValue : importer.Find(name));
+    if (operands.back() != kNoValue) present.push_back(operands.back());
+  }
+  AG_LET(const std::vector<TensorType> types, OpaqueTypes(node, operands, importer));
+  AG_LET(std::string proto,
+         AnonymousNode(node, IsRandom(node) ? absl::StrJoin(node.outputs, ",") : ""));
+  Attributes attributes{{"onnx_node", std::move(proto)}, {"domain", node.domain}};
+  AG_LET(const std::vector<ValueId> values,
+         importer.AddOpaque(present, std::move(attributes), types));
+  std::vector<ValueId> results;
+  for (size_t i = 0, next = 0; i < node.outputs.size(); ++i) {
+    results.push_back(node.outputs[i].empty() ? kNoValue : values[next++]);
+  }
+  return results;
+}
+
+// Whether an operand is not floating point: then the IR's kernels may lack the form.
+bool HasUnusualTypes(const OnnxNode& node, const Importer& importer) {
+  return std::any_of(node.inputs.begin(), node.inputs.end(), [&](const std::string& name) {
+    const ValueId value = name.empty() ? kNoValue : importer.Find(name);
+    return value != kNoValue && !IsFloat(importer.type(value).dtype);
+  });
+}
+
+int64_t OpsetOf(const OnnxOrigin& origin, const std::string& domain) {
+  for (const auto& [name, version] : origin.opsets) {
+    if (name == domain) return version;
+  }
+  return 0;
+}
+
+StatusOr<std::vector<ValueId>> ImportAny(const OnnxNode& node, Importer& importer) {
+  const int64_t opset = OpsetOf(importer.origin(), node.domain);
+  if (opset == 0) {
+    return Err(StatusCode::kInvalidArgument, "the model imports no opset of domain {}",
+               Quoted(node.domain));
+  }
+  Status native = Err(StatusCode::kUnimplemented, "the operator is not known");
+  if (node.domain.empty()) {
+    StatusOr<std::vector<ValueId>> results = ImportNatively(node, opset, importer);
+    if (results.ok()) return results;
+    native = results.status();
+    const bool unsupported =
+        native.code() == StatusCode::kUnimplemented ||
+        (native.code() == StatusCode::kInvalidArgument && HasUnusualTypes(node, importer));
+    if (!unsupported) return native;
+  }
+  StatusOr<std::vector<ValueId>> kept = ImportOpaque(node, importer);
+  if (kept.ok() || kept.status().code() == StatusCode::kResourceExhausted) return kept;
+  if (native.code() == StatusCode::kInvalidArgument) return native;
+  return Err(kept.status().code(), "{}, and it cannot be kept: {}", Message(native),
+             Message(kept.status()));
+}
+
+}  // namespace
+
+Status ImportNode(const OnnxNode& node, const std::string& noun, Importer& importer) {
+  for (const std::string& name : node.inputs) {
+    if (!name.empty() && importer.Find(name) == kNoValue) {
+      return Err(StatusCode::kInvalidArgument, "{}: nothing defines its input {}", noun,
+                 Quoted(name));
+    }
+  }
+  const bool wanted = std::any_of(node.outputs.begin(), node.outputs.end(),
+                                  [](const std::string& name) { return !name.empty(); });
+  if (!wanted) return OkStatus();
+  const StatusOr<std::vector<ValueId>> results = ImportAny(node, importer);
+  if (!results.ok()) return Within(results.status(), noun);
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    if (node.outputs[i].empty()) continue;
+    AG_TRY(importer.Define(node.outputs[i], (*results)[i]), "{}", noun);
+  }
+  return OkStatus();
+}
+
+}  // namespace ag

@@ -1,0 +1,300 @@
+#include <gtest/gtest.h>
+
+#include "base/blobs.h"
+#include "graph/onnx/import/import.h"
+#include "graph/onnx/imported_model.h"
+#include "graph/onnx/testing/onnx_testing.h"
+#include "graph/text_form.h"
+
+namespace ag {
+namespace {
+
+using testing::ModelFromText;
+
+StatusOr<ImportedModel> Import(std::string_view text, int opset,
+                               const ImportOptions& options = {}) {
+  static const std::shared_ptr<BlobDir> blobs = testing::NewBlobs();
+  return ImportOnnx(ModelFromText(text, opset), options, *blobs);
+}
+
+struct ImportCase {
+  const char* name;
+  int opset;
+  const char* onnx;
+  const char* expected;  // In our own text form.
+};
+
+class ImportTest : public ::testing::TestWithParam<ImportCase> {};
+
+TEST_P(ImportTest, GivesTheGraph) {
+  const ImportCase& c = GetParam();
+  const auto imported = Import(c.onnx, c.opset);
+  ASSERT_TRUE(imported.ok()) << ToString(imported.status());
+  const auto expected = ParseGraph(c.expected);
+  ASSERT_TRUE(expected.ok()) << ToString(expected.status());
+  EXPECT_EQ(FormatGraph(imported->graph), FormatGraph(*expected));
+}
+
+const ImportCase kPlain[] = {
+    {"plain", 17, "g (float[2] x) => (float[2] y) { y = LeakyRelu<alpha = 0.1>(x) }",
+     "input x f32[2]\n output \"y\" = leaky_relu(x) alpha=0.1"},
+    {"negative axis", 17, "g (float[2,3] x) => (float[2,6] y) { y = Concat<axis = -1>(x, x) }",
+     "input x f32[2,3]\n output \"y\" = concat(x, x) axis=1"},
+    {"identity", 17, "g (float[2] x) => (float[2] y) { a = Identity(x) y = Relu(a) }",
+     "input x f32[2]\n output \"y\" = relu(x)"},
+    {"unsorted nodes", 17, "g (float[2] x) => (float[2] y) { y = Relu(a) a = Exp(x) }",
+     "input x f32[2]\n output \"y\" = relu(exp(x))"},
+    {"dropout", 13, "g (float[2] x) => (float[2] y) { a = Dropout(x) y = Relu(a) }",
+     "input x f32[2]\n output \"y\" = relu(x)"},
+    {"sum of three", 17, "g (float[2] x, float[2] z) => (float[2] y) { y = Sum(x, z, x) }",
+     "input x f32[2]\n input z f32[2]\n output \"y\" = add(add(x, z), x)"},
+    {"mean", 17, "g (float[2] x, float[2] z) => (float[2] y) { y = Mean(x, z) }",
+     "input x f32[2]\n input z f32[2]\n n = const f32[] {2}\n output \"y\" = div(add(x, z), n)"},
+    {"gemm", 17,
+     "g (float[2,3] x, float[4,3] w, float[4] c) => (float[2,4] y)"
+     "{ y = Gemm<transB = 1, alpha = 0.5>(x, w, c) }",
+     "input x f32[2,3]\n input w f32[4,3]\n input c f32[4]\n h = const f32[] {0.5}\n"
+     "output \"y\" = add(mul(matmul(x, transpose(w) perm=[1,0]), h), c)"},
+    {"matmul of vectors", 17, "g (float[3] x, float[3] w) => (float y) { y = MatMul(x, w) }",
+     "input x f32[3]\n input w f32[3]\n"
+     "a = reshape(x) shape=[1,3]\n b = reshape(w) shape=[3,1]\n"
+     "output \"y\" = reshape(matmul(a, b)) shape=[]"},
+    {"clip bounds", 17, "g (float[2] x) => (float[2] y) <float hi = {6.0}> { y = Clip(x,,hi) }",
+     "input x f32[2]\n output \"y\" = clip(x) max=6"},
+    {"clip by values", 17, "g (float[2] x, float lo) => (float[2] y) { y = Clip(x, lo) }",
+     "input x f32[2]\n input lo f32[]\n output \"y\" = max(x, lo)"},
+    {"pow casts", 17, "g (float[2] x) => (float[2] y) <int64 two = {2}> { y = Pow(x, two) }",
+     "input x f32[2]\n two = const f32[] {2}\n output \"y\" = pow(x, two)"},
+    {"greater or equal", 17,
+     "g (float[2] x, float[2] z) => (bool[2] y) { y = GreaterOrEqual(x, z) }",
+     "input x f32[2]\n input z f32[2]\n output \"y\" = or(greater(x, z), equal(x, z))"},
+};
+
+const ImportCase kShapes[] = {
+    {"reshape 0 and -1", 17,
+     "g (float[2,3,4] x) => (float[2,12] y) <int64[2] s = {0, -1}> { y = Reshape(x, s) }",
+     "input x f32[2,3,4]\n output \"y\" = reshape(x) shape=[2,12]"},
+    {"flatten", 17, "g (float[2,3,4] x) => (float[6,4] y) { y = Flatten<axis = 2>(x) }",
+     "input x f32[2,3,4]\n output \"y\" = reshape(x) shape=[6,4]"},
+    {"squeeze 11", 11, "g (float[1,3,1] x) => (float[3,1] y) { y = Squeeze<axes = [0]>(x) }",
+     "input x f32[1,3,1]\n output \"y\" = reshape(x) shape=[3,1]"},
+    {"squeeze all", 13, "g (float[1,3,1] x) => (float[3] y) { y = Squeeze(x) }",
+     "input x f32[1,3,1]\n output \"y\" = reshape(x) shape=[3]"},
+    {"unsqueeze 13", 13,
+     "g (float[3] x) => (float[1,3,1] y) <int64[2] a = {0, -1}> { y = Unsqueeze(x, a) }",
+     "input x f32[3]\n output \"y\" = reshape(x) shape=[1,3,1]"},
+    {"shape chain", 17,
+     "g (float[2,3,4] x) => (float[2,12] y) <int64[1] i = {0}, int64[1] m = {-1}>"
+     "{ s = Shape(x) d = Gather(s, i) t = Concat<axis = 0>(d, m) y = Reshape(x, t) }",
+     "input x f32[2,3,4]\n output \"y\" = reshape(x) shape=[2,12]"},
+    {"split 11", 11,
+     "g (float[5] x) => (float[2] y, float[3] z)"
+     "{ y, z = Split<split = [2,3]>(x) }",
+     "input x f32[5]\n p, q = split(x) axis=0 sizes=[2,3]\n output \"y\" = p\n output \"z\" = q"},
+    {"slice to the end", 17,
+     "g (float[4,6] x) => (float[4,3] y) <int64[1] s = {-3}, int64[1] e = {9223372036854775807},"
+     "int64[1] a = {1}> { y = Slice(x, s, e, a) }",
+     "input x f32[4,6]\n output \"y\" = slice(x) axes=[1] starts=[3] ends=[6] steps=[1]"},
+    {"slice backwards", 17,
+     "g (float[4] x) => (float[4] y) <int64[1] s = {-1}, int64[1] e = {-9223372036854775807},"
+     "int64[1] a = {0}, int64[1] t = {-1}> { y = Slice(x, s, e, a, t) }",
+     "input x f32[4]\n output \"y\" = slice(x) axes=[0] starts=[3] ends=[-5] steps=[-1]"},
+    {"tile", 17, "g (float[2,3] x) => (float[2,6] y) <int64[2] r = {1, 2}> { y = Tile(x, r) }",
+     "input x f32[2,3]\n a = reshape(x) shape=[1,2,1,3]\n b = expand(a) shape=[1,2,2,3]\n"
+     "output \"y\" = reshape(b) shape=[2,6]"},
+    {"triangle of ones", 17,
+     "g (float[2,2] x) => (float[2,2] y) <int64[2] s = {2, 2}>"
+     "{ c = ConstantOfShape<value = float[1] {1.0}>(s) t = Trilu<upper = 0>(c) y = Mul(x, t) }",
+     "input x f32[2,2]\n t = const f32[2,2] {1, 0, 1, 1}\n output \"y\" = mul(x, t)"},
+    {"scatter", 17,
+     "g (float[2,2] x) => (float[2,2] y) <float[2,2] d = {1,2,3,4}, int64[1,1] i = {-1},"
+     "float[1,2] u = {5,6}> { t = ScatterND(d, i, u) y = Mul(x, t) }",
+     "input x f32[2,2]\n t = const f32[2,2] {1, 2, 5, 6}\n output \"y\" = mul(x, t)"},
+    {"constant of shape", 17,
+     "g (float[2] x) => (float[2] y) <int64[1] s = {2}>"
+     "{ c = ConstantOfShape<value = float[1] {3.0}>(s) y = Add(x, c) }",
+     "input x f32[2]\n c = const f32[2] {3, 3}\n output \"y\" = add(x, c)"},
+};
+
+const ImportCase kWindows[] = {
+    {"conv without bias", 17,
+     "g (float[1,2,5,5] x, float[3,2,3,3] w) => (float[1,3,5,5] y)"
+     "{ y = Conv<auto_pad = \"SAME_UPPER\">(x, w) }",
+     "input x f32[1,2,5,5]\n input w f32[3,2,3,3]\n b = const f32[3] {0, 0, 0}\n"
+     "output \"y\" = conv(x, w, b) strides=[1,1] pads=[1,1,1,1] dilations=[1,1]"},
+    {"conv of one axis", 17,
+     "g (float[1,2,5] x, float[3,2,3] w, float[3] b) => (float[1,3,3] y) { y = Conv(x, w, b) }",
+     "input x f32[1,2,5]\n input w f32[3,2,3]\n input b f32[3]\n"
+     "v = reshape(x) shape=[1,2,1,5]\n k = reshape(w) shape=[3,2,1,3]\n"
+     "z = conv(v, k, b) strides=[1,1] pads=[0,0,0,0] dilations=[1,1]\n"
+     "output \"y\" = reshape(z) shape=[1,3,3]"},
+    {"global average pool", 17,
+     "g (float[1,2,5,5] x) => (float[1,2,1,1] y) { y = GlobalAveragePool(x) }",
+     "input x f32[1,2,5,5]\n output \"y\" = reduce_mean(x) axes=[2,3]"},
+    {"softmax before 13", 11, "g (float[2,3,4] x) => (float[2,3,4] y) { y = Softmax(x) }",
+     "input x f32[2,3,4]\n m = softmax(reshape(x) shape=[2,12]) axis=1\n"
+     "output \"y\" = reshape(m) shape=[2,3,4]"},
+    {"softmax from 13", 13, "g (float[2,3,4] x) => (float[2,3,4] y) { y = Softmax(x) }",
+     "input x f32[2,3,4]\n output \"y\" = softmax(x) axis=2"},
+    {"rms norm", 17,
+     "g (float[2,3] x) => (float[2,3] y) <float[3] s = {1,2,3}>"
+     "{ y = RMSNormalization<axis = -1, epsilon = 0.5>(x, s) }",
+     "input x f32[2,3]\n s = const f32[3] {1,2,3}\n output \"y\" = rms_norm(x, s) axis=1 "
+     "epsilon=0.5"},
+    {"rms norm of onnxruntime", 17,
+     "g (float[2,3] x) => (float[2,3] y) <float[2,3] s = {1,2,3,4,5,6}>"
+     "{ y = SimplifiedLayerNormalization<axis = 0, stash_type = 1>(x, s) }",
+     "input x f32[2,3]\n s = const f32[2,3] {1,2,3,4,5,6}\n output \"y\" = rms_norm(x, s) "
+     "axis=0"},
+    {"reduce all", 17, "g (float[2,3] x) => (float y) { y = ReduceMean<keepdims = 0>(x) }",
+     "input x f32[2,3]\n output \"y\" = reduce_mean(x) axes=[0,1] keepdims=0"},
+    {"reduce by input", 13,
+     "g (float[2,3] x) => (float[2,1] y) <int64[1] a = {-1}> { y = ReduceSum(x, a) }",
+     "input x f32[2,3]\n output \"y\" = reduce_sum(x) axes=[1]"},
+    {"reduce nothing", 13,
+     "g (float[2,3] x) => (float[2,3] y)"
+     "{ a = ReduceSum<noop_with_empty_axes = 1>(x) y = Relu(a) }",
+     "input x f32[2,3]\n output \"y\" = relu(x)"},
+};
+
+const ImportCase kResizes[] = {
+    {"resize to sizes", 13,
+     "g (float[1,2,3,4] x) => (float[1,2,6,5] y) <int64[4] s = {1, 2, 6, 5}>"
+     "{ y = Resize<mode = \"linear\">(x,,,s) }",
+     "input x f32[1,2,3,4]\n output \"y\" = resize(x) sizes=[1,2,6,5] mode=linear"},
+    {"resize by scales", 13,
+     "g (float[1,2,3,4] x) => (float[1,2,6,6] y) <float[4] s = {1.0, 1.0, 2.0, 1.6}>"
+     "{ y = Resize<coordinate_transformation_mode = \"asymmetric\", nearest_mode = "
+     "\"floor\">(x,,s) }",
+     "input x f32[1,2,3,4]\n output \"y\" = resize(x) sizes=[1,2,6,6] scales=[1,1,1,1,2,1,8,5]"
+     " coordinate_transformation_mode=asymmetric nearest_mode=floor"},
+    {"resize 11", 11,
+     "g (float[4] x) => (float[2] y) <float[0] n = {}, int64[1] s = {2}>"
+     "{ y = Resize<mode = \"cubic\", cubic_coeff_a = -0.5, exclude_outside = 1,"
+     "coordinate_transformation_mode = \"align_corners\">(x, n, n, s) }",
+     "input x f32[4]\n output \"y\" = resize(x) sizes=[2] mode=cubic cubic_coeff_a=-0.5"
+     " exclude_outside=1 coordinate_transformation_mode=align_corners"},
+    {"resize to a computed size", 13,
+     "g (float[1,2,3,4] x) => (float[1,2,6,8] y) <int64[1] z = {0}, int64[1] t = {2},"
+     "int64[1] f = {4}, int64[2] k = {6, 8}>"
+     "{ h = Shape(x) b = Slice(h, z, t) s = Concat<axis = 0>(b, k) y = Resize(x,,,s) }",
+     "input x f32[1,2,3,4]\n output \"y\" = resize(x) sizes=[1,2,6,8]"},
+    {"resize to the same", 13,
+     "g (float[3,4] x) => (float[3,4] y) <float[2] s = {1.0, 1.2}>"
+     "{ a = Resize<mode = \"cubic\">(x,,s) y = Relu(a) }",
+     "input x f32[3,4]\n output \"y\" = relu(x)"},
+};
+
+std::string ImportCaseName(const ::testing::TestParamInfo<ImportCase>& info) {
+  std::string name = info.param.name;
+  for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+  return name;
+}
+INSTANTIATE_TEST_SUITE_P(Plain, ImportTest, ::testing::ValuesIn(kPlain), ImportCaseName);
+INSTANTIATE_TEST_SUITE_P(Shapes, ImportTest, ::testing::ValuesIn(kShapes), ImportCaseName);
+INSTANTIATE_TEST_SUITE_P(Windows, ImportTest, ::testing::ValuesIn(kWindows), ImportCaseName);
+INSTANTIATE_TEST_SUITE_P(Resizes, ImportTest, ::testing::ValuesIn(kResizes), ImportCaseName);
+
+struct ErrorCase {
+  const char* name;
+  const char* onnx;
+  const char* expected;
+};
+
+constexpr char kRelu[] = "{ y = Relu(x) }";
+
+TEST(ImportErrorsTest, NameWhatIsWrong) {
+  const ErrorCase cases[] = {
+      {"unbound", "g (float[batch,3,4] x) => (float[batch,3,4] y) { y = Relu(x) }",
+       "INVALID_ARGUMENT: input \"x\" has no size for dimension 0 (\"batch\"): bind it with "
+       "--shape x=?x3x4"},
+      {"missing weight", "g (float[2] x) => (float[2] y) { y = Add(x, w) }",
+       "INVALID_ARGUMENT: node 0 (Add): nothing defines its input \"w\""},
+      {"cycle", "g (float[2] x) => (float[2] y) { a = Add(x, y) y = Relu(a) }",
+       "INVALID_ARGUMENT: node 0 (Add) waits for its own output: the model has a cycle"},
+      {"two producers", "g (float[2] x) => (float[2] y) { y = Exp(x) y = Relu(x) }",
+       "INVALID_ARGUMENT: tensor \"y\" is an output of node 0 (Exp) and of node 1 (Relu)"},
+      {"shadowed input", "g (float[2] x) => (float[2] x) { x = Relu(x) }",
+       "INVALID_ARGUMENT: node 0 (Relu) waits for its own output: the model has a cycle"},
+      {"no such output", "g (float[2] x) => (float[2] z) { y = Relu(x) }",
+       "INVALID_ARGUMENT: output \"z\" is never computed"},
+      {"types differ", "g (float[2] x, int64[2] i) => (float[2] y) { y = Add(x, i) }",
+       "INVALID_ARGUMENT: node 0 (Add): add: element types differ: f32 and i64"},
+      {"shapes differ", "g (float[2,3] x, float[2,3] w) => (float[2,2] y) { y = MatMul(x, w) }",
+       "INVALID_ARGUMENT: node 0 (MatMul): matmul: inner dims differ: 3 vs 2"},
+      {"stated type", "g (float[2] x) => (int64[2] y) { y = Relu(x) }",
+       "INVALID_ARGUMENT: output \"y\": the model says i64, its nodes give f32"},
+      {"unknown operator", "g (float[2] x) => (float[2] y) { a = Nonsense(x) y = Relu(a) }",
+       "UNIMPLEMENTED: node 0 (Nonsense): the operator is not known, and it cannot be kept: ONNX's "
+       "inference does not know its output type"},
+      {"bomb",
+       "g (float[2] x) => (float[2] y) <int64[1] s = {10000000000000}>"
+       "{ a = ConstantOfShape(s) y = Add(x, a) }",
+       "RESOURCE_EXHAUSTED: node 0 (ConstantOfShape): f32[10000000000000] has more than 2^40 "
+       "elements"},
+      {"large",
+       "g (float[2] x) => (float[2] y) <int64[1] s = {10000000000}>"
+       "{ a = ConstantOfShape(s) y = Add(x, a) }",
+       "RESOURCE_EXHAUSTED: node 0 (ConstantOfShape): f32[10000000000] has 40000000000 bytes, "
+       "the limit is 4294967296 a tensor"},
+      {"wrong attribute", "g (float[2] x) => (float[2] y) { y = LeakyRelu<alpha = 1>(x) }",
+       "INVALID_ARGUMENT: node 0 (LeakyRelu): attribute \"alpha\": expected type 1, got type 2"},
+      {"arity", "g (float[2] x) => (float[2] y) { y = Relu(x, x) }",
+       "INVALID_ARGUMENT: node 0 (Relu): expected 1 inputs, got 2"},
+      {"neither sizes nor scales", "g (float[2] x) => (float[4] y) { y = Resize(x) }",
+       "INVALID_ARGUMENT: node 0 (Resize): expected scales or sizes, got neither"},
+      {"scale of nothing",
+       "g (float[2] x) => (float[4] y) <float[1] s = {0.0}> { y = Resize(x,,s) }",
+       "INVALID_ARGUMENT: node 0 (Resize): scale 0 of axis 0 is not above 0"},
+      {"too few scales",
+       "g (float[2,2] x) => (float[4,4] y) <float[1] s = {2.0}> { y = Resize(x,,s) }",
+       "INVALID_ARGUMENT: node 0 (Resize): scales: expected 2 values, got 1"},
+      {"opset 10", "<ir_version: 8, opset_import: [\"\" : 10]> g (float[2] x) => (float[2] y) {}",
+       "UNIMPLEMENTED: opset 10 is outside 11 to 17: convert the model (onnx.version_converter)"},
+      {"opset 18", "<ir_version: 8, opset_import: [\"\" : 18]> g (float[2] x) => (float[2] y) {}",
+       "UNIMPLEMENTED: opset 18 is outside 11 to 17: convert the model (onnx.version_converter)"},
+      {"ir 9", "<ir_version: 9, opset_import: [\"\" : 17]> g (float[2] x) => (float[2] y) {}",
+       "UNIMPLEMENTED: ir_version 9 is above 8: export for opset 17 or less"},
+  };
+  for (const ErrorCase& c : cases) {
+    EXPECT_EQ(ToString(Import(c.onnx, 17).status()), c.expected) << c.name;
+  }
+}
+
+TEST(ImportErrorsTest, Shapes) {
+  const std::string text = std::string("g (float[n,2] x, float[n] z) => (float[n,2] y) ") + kRelu;
+  const auto error = [&](std::map<std::string, Shape> shapes) {
+    return Message(Import(text, 17, {.shapes = std::move(shapes)}).status());
+  };
+  EXPECT_EQ(error({{"x", {3, 2}}}), "");  // z shares n.
+  EXPECT_EQ(error({{"q", {3, 2}}}), "--shape names \"q\", the inputs are \"x\", \"z\"");
+  EXPECT_EQ(error({{"x", {3}}}), "input \"x\" has rank 2, --shape gives [3]");
+  EXPECT_EQ(error({{"x", {3, 5}}}), "input \"x\": dimension 1 is 2 in the model, --shape gives 5");
+  EXPECT_EQ(error({{"x", {3, 2}}, {"z", {4}}}),
+            "input \"z\": dimension 0 (\"n\") is 4 here, 3 before");
+}
+
+TEST(ImportTestOnly, DefaultsOfInputsAreConstant) {
+  const auto imported =
+      Import("g (float[2] x, float[2] b = {1, 2}) => (float[2] y) { y = Add(x, b) }", 17);
+  ASSERT_TRUE(imported.ok());
+  EXPECT_EQ(imported->warnings,
+            std::vector<std::string>{"input \"b\" has a default value and is taken as constant"});
+  EXPECT_EQ(imported->graph.inputs().size(), 1u);
+  EXPECT_EQ(imported->weight_bytes, 8);
+}
+
+TEST(ImportTestOnly, UnknownOperatorsAreKept) {
+  const auto imported =
+      Import("g (float[2,3] x) => (float[2,3] y) { a = CumSum(x, i) y = Relu(a) }", 17);
+  EXPECT_FALSE(imported.ok());
+  const auto kept =
+      Import("g (float[2,3] x, int64 i) => (float[2,3] y) { a = CumSum(x, i) y = Relu(a) }", 17);
+  ASSERT_TRUE(kept.ok()) << ToString(kept.status());
+  const Node& node = kept->graph.node(kept->graph.outputs()[0].edge.node - 1);
+  EXPECT_EQ(node.op, OpKind::kOpaque);
+  EXPECT_EQ(node.outputs[0].ToString(), "f32[2,3]");
+}
+
+}  // namespace
+}  // namespace ag

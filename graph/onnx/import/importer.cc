@@ -1,0 +1,148 @@
+#include "graph/onnx/import/importer.h"
+
+#include "graph/onnx/imported_model.h"
+#include "graph/reference/evaluate.h"
+
+namespace ag {
+namespace {
+
+// Shape chains are tiny; masks and position tables of attention have some KB.
+constexpr int64_t kKnownBytesMax = 64 << 10;
+
+}  // namespace
+
+Status Importer::Define(const std::string& name, ValueId value) {
+  if (names_.emplace(name, value).second) return OkStatus();
+  return Err(StatusCode::kInvalidArgument, "tensor {} is defined twice", Quoted(name));
+}
+
+ValueId Importer::Find(const std::string& name) const {
+  const auto found = names_.find(name);
+  return found == names_.end() ? kNoValue : found->second;
+}
+
+const Tensor* Importer::known(ValueId value) const {
+  const Value& v = values_[value];
+  return v.tensor.has_value() && v.type.Bytes() <= kKnownBytesMax ? &*v.tensor : nullptr;
+}
+
+const TensorType* Importer::Stated(const std::string& name) const {
+  const auto found = stated_.find(name);
+  return found == stated_.end() ? nullptr : &found->second;
+}
+
+StatusOr<ValueId> Importer::Add(Value value) {
+  const ImportLimits& limits = options_.limits;
+  const int64_t bytes = value.type.Bytes();
+  if (static_cast<int>(value.type.shape.size()) > limits.rank_max) {
+    return Err(StatusCode::kResourceExhausted, "{} has rank {}, the limit is {}",
+               value.type.ToString(), value.type.shape.size(), limits.rank_max);
+  }
+  if (bytes > limits.tensor_bytes_max) {
+    return Err(StatusCode::kResourceExhausted, "{} has {} bytes, the limit is {} a tensor",
+               value.type.ToString(), bytes, limits.tensor_bytes_max);
+  }
+  total_bytes_ += bytes;
+  if (total_bytes_ > limits.total_bytes_max) {
+    return Err(StatusCode::kResourceExhausted, "all tensors together pass the limit of {} bytes",
+               limits.total_bytes_max);
+  }
+  values_.push_back(std::move(value));
+  return static_cast<ValueId>(values_.size() - 1);
+}
+
+StatusOr<ValueId> Importer::AddInput(const std::string& name, const TensorType& type) {
+  AG_LET(const ValueId value, Add({.type = type}));
+  values_[value].edge = builder_.Input(name, type);
+  return value;
+}
+
+StatusOr<ValueId> Importer::AddTensor(const Tensor& tensor) {
+  return Add({.type = tensor.type(), .tensor = tensor});
+}
+
+StatusOr<Edge> Importer::EdgeOf(ValueId value) {
+  Value& v = values_[value];
+  if (v.edge.node >= 0) return v.edge;
+  AG_LET(const Digest digest, sink_.Put(v.tensor->bytes()));
+  v.edge = builder_.Constant(v.type, digest, v.tensor->bytes());
+  if (known(value) == nullptr) v.tensor.reset();  // Frees bytes that only this import holds.
+  return v.edge;
+}
+
+StatusOr<std::optional<std::vector<ValueId>>> Importer::Compute(OpKind op,
+                                                                std::span<const ValueId> inputs,
+                                                                const Attributes& attributes) {
+  GraphBuilder builder;
+  MemoryWeights weights;
+  std::vector<Edge> edges;
+  for (const ValueId input : inputs) {
+    const Tensor* tensor = known(input);
+    if (tensor == nullptr) return std::nullopt;
+    edges.push_back(builder.Constant(tensor->type(), weights.Put(*tensor), tensor->bytes()));
+  }
+  AG_LET(const NodeId node, builder.Add(op, edges, attributes));
+  const size_t count = builder.node(node).outputs.size();
+  for (size_t i = 0; i < count; ++i) {
+    const Edge edge{node, static_cast<int32_t>(i)};
+    if (builder.type(edge).Bytes() > kKnownBytesMax) return std::nullopt;
+    builder.Output(edge, fmt::format("{}", i));
+  }
+  AG_LET(const Graph graph, builder.Build());
+  AG_LET(const std::vector<Tensor> tensors, Evaluate(graph, {}, weights));
+  std::vector<ValueId> values;
+  for (const Tensor& tensor : tensors) {
+    AG_LET(const ValueId value, AddTensor(tensor));
+    values.push_back(value);
+  }
+  return values;
+}
+
+StatusOr<std::vector<ValueId>> Importer::AddNode(OpKind op, std::span<const ValueId> inputs,
+                                                 Attributes attributes) {
+  AG_LET(std::optional<std::vector<ValueId>> computed, Compute(op, inputs, attributes));
+  if (computed.has_value()) return *std::move(computed);
+  std::vector<Edge> edges;
+  for (const ValueId input : inputs) {
+    AG_LET(const Edge edge, EdgeOf(input));
+    edges.push_back(edge);
+  }
+  AG_LET(const NodeId node, builder_.Add(op, edges, std::move(attributes)));
+  std::vector<ValueId> values;
+  const auto outputs = builder_.node(node).outputs;
+  for (int32_t i = 0; i < static_cast<int32_t>(outputs.size()); ++i) {
+    AG_LET(const ValueId value, Add({.type = outputs[i], .edge = {node, i}}));
+    values.push_back(value);
+  }
+  return values;
+}
+
+StatusOr<std::vector<ValueId>> Importer::AddOpaque(std::span<const ValueId> inputs,
+                                                   Attributes attributes,
+                                                   std::span<const TensorType> outputs) {
+  std::vector<Edge> edges;
+  for (const ValueId input : inputs) {
+    AG_LET(const Edge edge, EdgeOf(input));
+    edges.push_back(edge);
+  }
+  const NodeId node = builder_.AddOpaque(edges, std::move(attributes), outputs);
+  std::vector<ValueId> values;
+  for (int32_t i = 0; i < static_cast<int32_t>(outputs.size()); ++i) {
+    AG_LET(const ValueId value, Add({.type = outputs[i], .edge = {node, i}}));
+    values.push_back(value);
+  }
+  return values;
+}
+
+Status Importer::Output(ValueId value, const std::string& name) {
+  AG_LET(const Edge edge, EdgeOf(value));
+  builder_.Output(edge, name);
+  return OkStatus();
+}
+
+std::string NodeNoun(const OnnxNode& node, size_t index) {
+  const std::string shown = node.name.empty() ? fmt::format("{}", index) : Quoted(node.name);
+  return fmt::format("node {} ({})", shown, node.op_type.substr(0, 60));
+}
+
+}  // namespace ag

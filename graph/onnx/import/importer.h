@@ -1,0 +1,92 @@
+// The state of one import: the values of a model by name, and the growing graph. A value is a
+// tensor that nodes read: an edge of the graph, a weight that is stored at its first use, or a
+// small tensor with known elements. A node whose operands are all known is computed at once on the
+// reference kernels, so the shape chains of real exporters (Shape, Gather, Concat, Reshape) leave
+// no nodes. One thread at a time.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "graph/graph.h"
+#include "graph/onnx/imported_model.h"
+#include "graph/onnx/origin.h"
+#include "graph/onnx/weight_sink.h"
+#include "graph/onnx/wire.h"
+
+namespace ag {
+
+using ValueId = int32_t;
+inline constexpr ValueId kNoValue = -1;  // An omitted optional operand.
+
+class Importer {
+ public:
+  Importer(const ImportOptions& options, const OnnxOrigin& origin, WeightSink& sink)
+      : options_(options), origin_(origin), sink_(sink) {}
+
+  const OnnxOrigin& origin() const { return origin_; }
+  const ImportLimits& limits() const { return options_.limits; }
+
+  // Names. Define returns kInvalidArgument when the name is taken; Find returns kNoValue when no
+  // value has it.
+  Status Define(const std::string& name, ValueId value);
+  ValueId Find(const std::string& name) const;
+
+  const TensorType& type(ValueId value) const { return values_[value].type; }
+  // Returns the elements when they are known, else null.
+  const Tensor* known(ValueId value) const;
+
+  // Returns the complete type that the model states for a tensor, else null.
+  const TensorType* Stated(const std::string& name) const;
+  void SetStated(std::map<std::string, TensorType> stated) { stated_ = std::move(stated); }
+
+  // New values.
+  StatusOr<ValueId> AddInput(const std::string& name, const TensorType& type);
+  StatusOr<ValueId> AddTensor(const Tensor& tensor);  // A weight or a computed constant.
+  // Adds an operator over values, or computes it at once when it can. Returns one value per output.
+  StatusOr<std::vector<ValueId>> AddNode(OpKind op, std::span<const ValueId> inputs,
+                                         Attributes attributes);
+  StatusOr<std::vector<ValueId>> AddOpaque(std::span<const ValueId> inputs, Attributes attributes,
+                                           std::span<const TensorType> outputs);
+
+  // Returns the edge of a value; stores the value's bytes when it has no edge yet.
+  StatusOr<Edge> EdgeOf(ValueId value);
+  Status Output(ValueId value, const std::string& name);
+  StatusOr<Graph> Build() const { return builder_.Build(); }
+
+  std::vector<std::string> warnings;
+
+ private:
+  struct Value {
+    TensorType type;
+    Edge edge;                     // Node -1: not in the graph yet.
+    std::optional<Tensor> tensor;  // The bytes until they are stored; small ones are kept.
+  };
+  StatusOr<ValueId> Add(Value value);
+  // Returns the results, or nothing when the operator cannot be computed now.
+  StatusOr<std::optional<std::vector<ValueId>>> Compute(OpKind op, std::span<const ValueId> inputs,
+                                                        const Attributes& attributes);
+
+  const ImportOptions& options_;
+  const OnnxOrigin& origin_;
+  WeightSink& sink_;
+  GraphBuilder builder_;
+  std::vector<Value> values_;
+  absl::flat_hash_map<std::string, ValueId> names_;
+  std::map<std::string, TensorType> stated_;
+  int64_t total_bytes_ = 0;
+};
+
+// The importer's steps, in order.
+Status CheckModel(const OnnxModel& model, const ImportLimits& limits);
+Status BindInputs(const OnnxModel& model, const ImportOptions& options, Importer& importer);
+StatusOr<std::vector<int>> OrderNodes(const OnnxModel& model);  // Producers first.
+Status ImportNode(const OnnxNode& node, const std::string& noun, Importer& importer);
+
+// Returns "node \"conv1\" (Conv)", or "node 12 (Conv)" for a node without a name.
+std::string NodeNoun(const OnnxNode& node, size_t index);
+
+}  // namespace ag

@@ -1,0 +1,196 @@
+// Importers of arithmetic that the IR expresses with other operators.
+#include <limits>
+
+#include "graph/onnx/import/node_import.h"
+
+namespace ag {
+namespace {
+
+// Imports an n-ary operator as op(op(a, b), c)...
+StatusOr<ValueId> Chain(NodeImport& node, OpKind op) {
+  AG_TRY(node.CheckInputs(std::max<size_t>(node.size(), 1), node.size()));
+  ValueId value = node.In(0);
+  for (size_t i = 1; i < node.size(); ++i) {
+    AG_LET(value, node.Emit(op, {value, node.In(i)}));
+  }
+  return value;
+}
+
+template <OpKind op>
+Status ImportChain(NodeImport& node) {
+  AG_LET(const ValueId value, Chain(node, op));
+  node.Out(0, value);
+  return OkStatus();
+}
+
+Status ImportMean(NodeImport& node) {
+  AG_LET(ValueId value, Chain(node, OpKind::kAdd));
+  if (node.size() > 1) {
+    AG_LET(const ValueId count,
+           node.Scalar(node.Type(value).dtype, static_cast<double>(node.size())));
+    AG_LET(value, node.Emit(OpKind::kDiv, {value, count}));
+  }
+  node.Out(0, value);
+  return OkStatus();
+}
+
+StatusOr<ValueId> Scaled(NodeImport& node, ValueId value, double factor) {
+  if (factor == 1) return value;
+  AG_LET(const ValueId scalar, node.Scalar(node.Type(value).dtype, factor));
+  return node.Emit(OpKind::kMul, {value, scalar});
+}
+
+// Imports alpha * A' * B' + beta * C.
+Status ImportGemm(NodeImport& node) {
+  AG_TRY(node.CheckInputs(2, 3));
+  ValueId a = node.In(0), b = node.In(1);
+  if (node.Rank(a) != 2 || node.Rank(b) != 2) {
+    return Err(StatusCode::kInvalidArgument, "expected matrices, got {} and {}",
+               node.Type(a).ToString(), node.Type(b).ToString());
+  }
+  if (node.Int("transA", 0) != 0) {
+    AG_LET(a, node.Emit(OpKind::kTranspose, {a}, {{"perm", Ints{1, 0}}}));
+  }
+  if (node.Int("transB", 0) != 0) {
+    AG_LET(b, node.Emit(OpKind::kTranspose, {b}, {{"perm", Ints{1, 0}}}));
+  }
+  AG_LET(ValueId value, node.Emit(OpKind::kMatMul, {a, b}));
+  AG_LET(value, Scaled(node, value, node.Float("alpha", 1)));
+  const double beta = node.Float("beta", 1);
+  if (node.Has(2)) {
+    const TensorType product = node.Type(value);
+    AG_LET(const ValueId c, Scaled(node, node.In(2), beta));
+    AG_LET(value, node.Emit(OpKind::kAdd, {value, c}));
+    if (node.Type(value) != product) {
+      return Err(StatusCode::kInvalidArgument, "C {} does not broadcast to {}",
+                 node.Type(c).ToString(), product.ToString());
+    }
+  }
+  node.Out(0, value);
+  return OkStatus();
+}
+
+// Turns vectors into matrices with one row or column, and the result back.
+Status ImportMatMul(NodeImport& node) {
+  AG_TRY(node.CheckInputs(2, 2));
+  ValueId a = node.In(0), b = node.In(1);
+  const bool row = node.Rank(a) == 1, column = node.Rank(b) == 1;
+  if (row) {
+    AG_LET(a, node.Reshape(a, Ints{1, node.ShapeOf(a)[0]}));
+  }
+  if (column) {
+    AG_LET(b, node.Reshape(b, Ints{node.ShapeOf(b)[0], 1}));
+  }
+  AG_LET(ValueId value, node.Emit(OpKind::kMatMul, {a, b}));
+  if (row || column) {
+    Shape shape = node.ShapeOf(value);
+    if (column) shape.pop_back();
+    if (row) shape.erase(shape.end() - (column ? 1 : 2));
+    AG_LET(value, node.Reshape(value, shape));
+  }
+  node.Out(0, value);
+  return OkStatus();
+}
+
+// Known bounds become attributes, other bounds become max and min.
+Status ImportClip(NodeImport& node) {
+  AG_TRY(node.CheckInputs(1, 3));
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  double bounds[2] = {-kInfinity, kInfinity};
+  ValueId value = node.In(0);
+  for (size_t i = 1; i <= 2; ++i) {
+    if (!node.Has(i)) continue;
+    if (node.Type(node.In(i)).dtype != node.Type(value).dtype) {
+      return Err(StatusCode::kInvalidArgument, "element types differ: {} and {}",
+                 DTypeName(node.Type(value).dtype), DTypeName(node.Type(node.In(i)).dtype));
+    }
+    if (node.Known(node.In(i)) == nullptr) {
+      AG_LET(value, node.Emit(i == 1 ? OpKind::kMax : OpKind::kMin, {value, node.In(i)}));
+      continue;
+    }
+    AG_LET(bounds[i - 1], node.KnownScalar(i));
+  }
+  if (bounds[0] == -kInfinity && bounds[1] == kInfinity) {
+    node.Out(0, value);
+    return OkStatus();
+  }
+  AG_LET(value, node.Emit(OpKind::kClip, {value}, {{"min", bounds[0]}, {"max", bounds[1]}}));
+  node.Out(0, value);
+  return OkStatus();
+}
+
+// The exponent and the base may have different element types.
+Status ImportPow(NodeImport& node) {
+  AG_TRY(node.CheckInputs(2, 2));
+  const ValueId base = node.In(0);
+  ValueId exponent = node.In(1);
+  const DType dtype = node.Type(base).dtype;
+  if (node.Type(exponent).dtype != dtype) {
+    if (!IsFloat(dtype)) {
+      return Err(StatusCode::kUnimplemented, "integers to the power of {} are not supported",
+                 DTypeName(node.Type(exponent).dtype));
+    }
+    AG_LET(exponent, node.Emit(OpKind::kCast, {exponent}, {{"to", static_cast<int64_t>(dtype)}}));
+  }
+  AG_LET(const ValueId value, node.Emit(OpKind::kPow, {base, exponent}));
+  node.Out(0, value);
+  return OkStatus();
+}
+
+Status CastTo(NodeImport& node, DType to) {
+  if (to == DType::kString || node.Type(node.In(0)).dtype == DType::kString) {
+    return Err(StatusCode::kUnimplemented, "casts of strings are not supported");
+  }
+  if (to == node.Type(node.In(0)).dtype) {
+    node.Out(0, node.In(0));
+    return OkStatus();
+  }
+  AG_LET(const ValueId value,
+         node.Emit(OpKind::kCast, {node.In(0)}, {{"to", static_cast<int64_t>(to)}}));
+  node.Out(0, value);
+  return OkStatus();
+}
+
+Status ImportCast(NodeImport& node) {
+  AG_TRY(node.CheckInputs(1, 1));
+  AG_LET(const DType to, DTypeFromOnnx(static_cast<int32_t>(node.Int("to", 0))));
+  return CastTo(node, to);
+}
+
+Status ImportCastLike(NodeImport& node) {
+  AG_TRY(node.CheckInputs(2, 2));
+  return CastTo(node, node.Type(node.In(1)).dtype);
+}
+
+// a >= b equals (a > b or a = b), also for NaN.
+template <OpKind op>
+Status ImportOrEqual(NodeImport& node) {
+  AG_TRY(node.CheckInputs(2, 2));
+  AG_LET(const ValueId strict, node.Emit(op, {node.In(0), node.In(1)}));
+  AG_LET(const ValueId equal, node.Emit(OpKind::kEqual, {node.In(0), node.In(1)}));
+  AG_LET(const ValueId value, node.Emit(OpKind::kOr, {strict, equal}));
+  node.Out(0, value);
+  return OkStatus();
+}
+
+}  // namespace
+
+std::span<const NodeImporterRow> ArithmeticImporters() {
+  static constexpr NodeImporterRow kRows[] = {
+      {"Sum", ImportChain<OpKind::kAdd>},
+      {"Min", ImportChain<OpKind::kMin>},
+      {"Max", ImportChain<OpKind::kMax>},
+      {"Mean", ImportMean},
+      {"Gemm", ImportGemm},
+      {"MatMul", ImportMatMul},
+      {"Clip", ImportClip},
+      {"Pow", ImportPow},
+      {"Cast", ImportCast},
+      {"CastLike", ImportCastLike},
+      {"GreaterOrEqual", ImportOrEqual<OpKind::kGreater>},
+      {"LessOrEqual", ImportOrEqual<OpKind::kLess>},
+  };
+  return kRows;
+}
+
+}  // namespace ag

@@ -1,0 +1,178 @@
+// Importers of softmax, normalizations and reductions.
+#include <numeric>
+
+#include "graph/onnx/import/node_import.h"
+
+namespace ag {
+namespace {
+
+// The matrix on which softmax works before opset 13: the axes before `axis` are rows, the others
+// columns.
+struct Rows {
+  ValueId x = kNoValue;
+  int64_t axis = 0;
+};
+
+StatusOr<Rows> RowsOf(NodeImport& node) {
+  AG_TRY(node.CheckInputs(1, 1));
+  const ValueId x = node.In(0);
+  const int64_t rank = node.Rank(x);
+  AG_LET(const int64_t axis, NodeImport::Axis(node.Int("axis", node.opset() < 13 ? 1 : -1), rank));
+  if (node.opset() >= 13 || axis == rank - 1) return Rows{x, axis};
+  const Shape shape = node.ShapeOf(x);
+  Ints matrix(shape.begin(), shape.begin() + axis);
+  matrix.push_back(NumElements({shape.data() + axis, shape.size() - axis}));
+  AG_LET(const ValueId flat, node.Reshape(x, matrix));
+  return Rows{flat, axis};
+}
+
+Status ImportSoftmax(NodeImport& node) {
+  AG_LET(const Rows rows, RowsOf(node));
+  AG_LET(ValueId value, node.Emit(OpKind::kSoftmax, {rows.x}, {{"axis", rows.axis}}));
+  AG_LET(value, node.Reshape(value, node.ShapeOf(node.In(0))));
+  node.Out(0, value);
+  return OkStatus();
+}
+
+// Computes x - max - log(sum(exp(x - max))), which never takes the logarithm of a sum rounded to
+// zero.
+Status ImportLogSoftmax(NodeImport& node) {
+  AG_LET(const Rows rows, RowsOf(node));
+  const Attributes reduce{{"axes", Ints{rows.axis}}, {"keepdims", int64_t{1}}};
+  AG_LET(const ValueId max, node.Emit(OpKind::kReduceMax, {rows.x}, reduce));
+  AG_LET(const ValueId shifted, node.Emit(OpKind::kSub, {rows.x, max}));
+  AG_LET(ValueId sum, node.Emit(OpKind::kExp, {shifted}));
+  AG_LET(sum, node.Emit(OpKind::kReduceSum, {sum}, reduce));
+  AG_LET(sum, node.Emit(OpKind::kLog, {sum}));
+  AG_LET(ValueId value, node.Emit(OpKind::kSub, {shifted, sum}));
+  AG_LET(value, node.Reshape(value, node.ShapeOf(node.In(0))));
+  node.Out(0, value);
+  return OkStatus();
+}
+
+Status ImportBatchNormalization(NodeImport& node) {
+  AG_TRY(node.CheckInputs(5, 5));
+  AG_TRY(node.OnlyFirstOutput());
+  node.Ignore("momentum");
+  if (node.Int("training_mode", 0) != 0) {
+    return Err(StatusCode::kUnimplemented, "training mode is not supported");
+  }
+  AG_LET(
+      const std::vector<ValueId> values,
+      node.EmitAll(OpKind::kBatchNorm, node.inputs(), {{"epsilon", node.Float("epsilon", 1e-5)}}));
+  node.Out(0, values[0]);
+  return OkStatus();
+}
+
+Status ImportLayerNormalization(NodeImport& node) {
+  AG_TRY(node.CheckInputs(2, 3));
+  AG_TRY(node.OnlyFirstOutput());
+  node.Ignore("stash_type");
+  AG_LET(const int64_t axis, NodeImport::Axis(node.Int("axis", -1), node.Rank(node.In(0))));
+  ValueId bias = node.Has(2) ? node.In(2) : kNoValue;
+  if (bias == kNoValue) {
+    AG_LET(bias, node.Filled(node.Type(node.In(1)), 0));
+  }
+  AG_LET(const ValueId value,
+         node.Emit(OpKind::kLayerNorm, {node.In(0), node.In(1), bias},
+                   {{"axis", axis}, {"epsilon", node.Float("epsilon", 1e-5)}}));
+  node.Out(0, value);
+  return OkStatus();
+}
+
+// RMSNormalization has this name since opset 23. Models from ONNX Runtime have it as
+// SimplifiedLayerNormalization, below.
+Status ImportRmsNormalization(NodeImport& node) {
+  AG_TRY(node.CheckInputs(2, 2));
+  AG_TRY(node.OnlyFirstOutput());
+  node.Ignore("stash_type");
+  AG_LET(const int64_t axis, NodeImport::Axis(node.Int("axis", -1), node.Rank(node.In(0))));
+  AG_LET(const ValueId value,
+         node.Emit(OpKind::kRmsNorm, {node.In(0), node.In(1)},
+                   {{"axis", axis}, {"epsilon", node.Float("epsilon", 1e-5)}}));
+  node.Out(0, value);
+  return OkStatus();
+}
+
+// Returns nothing when `noop_with_empty_axes` turns the reduction off.
+StatusOr<std::optional<Attributes>> ReductionOf(NodeImport& node, bool axes_are_input) {
+  AG_TRY(node.CheckInputs(1, axes_are_input ? 2 : 1));
+  const int64_t rank = node.Rank(node.In(0));
+  std::optional<Ints> axes;
+  if (!axes_are_input) axes = node.IntList("axes");
+  if (axes_are_input && node.Has(1)) {
+    AG_LET(axes, node.KnownInts(1));
+  }
+  const bool keep_all = axes_are_input && node.Int("noop_with_empty_axes", 0) != 0;
+  const int64_t keepdims = node.Int("keepdims", 1) != 0 ? 1 : 0;
+  if (!axes.has_value() || axes->empty()) {
+    if (keep_all) return std::optional<Attributes>();
+    axes = Ints(rank);
+    std::iota(axes->begin(), axes->end(), 0);
+  }
+  AG_LET(Ints resolved, NodeImport::Axes(*axes, rank));
+  return std::optional<Attributes>(
+      Attributes{{"axes", std::move(resolved)}, {"keepdims", keepdims}});
+}
+
+// Reductions as after(reduce(before(x))), with the reductions that the IR has.
+enum class Before { kNothing, kAbs, kSquare, kNeg };
+enum class After { kNothing, kSqrt, kLog, kNeg };
+
+template <OpKind op, Before before, After after>
+Status ImportReduction(NodeImport& node) {
+  const bool axes_are_input = node.node().op_type == "ReduceSum" && node.opset() >= 13;
+  AG_LET(const std::optional<Attributes> reduce, ReductionOf(node, axes_are_input));
+  ValueId value = node.In(0);
+  if (reduce.has_value()) {
+    if (before == Before::kAbs) {
+      AG_LET(value, node.Emit(OpKind::kAbs, {value}));
+    } else if (before == Before::kSquare) {
+      AG_LET(value, node.Emit(OpKind::kMul, {value, value}));
+    } else if (before == Before::kNeg) {
+      AG_LET(value, node.Emit(OpKind::kNeg, {value}));
+    }
+    AG_LET(value, node.Emit(op, {value}, *reduce));
+    if (after == After::kSqrt) {
+      AG_LET(value, node.Emit(OpKind::kSqrt, {value}));
+    } else if (after == After::kLog) {
+      AG_LET(value, node.Emit(OpKind::kLog, {value}));
+    } else if (after == After::kNeg) {
+      AG_LET(value, node.Emit(OpKind::kNeg, {value}));
+    }
+  }
+  node.Out(0, value);
+  return OkStatus();
+}
+
+Status ImportReduceMin(NodeImport& node) {
+  AG_TRY(node.CheckInputs(1, 1));
+  if (!IsFloat(node.Type(node.In(0)).dtype)) {
+    return Err(StatusCode::kUnimplemented, "the minimum of integers is not supported");
+  }
+  return ImportReduction<OpKind::kReduceMax, Before::kNeg, After::kNeg>(node);
+}
+
+}  // namespace
+
+std::span<const NodeImporterRow> NormImporters() {
+  static constexpr NodeImporterRow kRows[] = {
+      {"Softmax", ImportSoftmax},
+      {"LogSoftmax", ImportLogSoftmax},
+      {"BatchNormalization", ImportBatchNormalization},
+      {"LayerNormalization", ImportLayerNormalization},
+      {"RMSNormalization", ImportRmsNormalization},
+      {"SimplifiedLayerNormalization", ImportRmsNormalization},
+      {"ReduceMean", ImportReduction<OpKind::kReduceMean, Before::kNothing, After::kNothing>},
+      {"ReduceSum", ImportReduction<OpKind::kReduceSum, Before::kNothing, After::kNothing>},
+      {"ReduceMax", ImportReduction<OpKind::kReduceMax, Before::kNothing, After::kNothing>},
+      {"ReduceMin", ImportReduceMin},
+      {"ReduceL1", ImportReduction<OpKind::kReduceSum, Before::kAbs, After::kNothing>},
+      {"ReduceL2", ImportReduction<OpKind::kReduceSum, Before::kSquare, After::kSqrt>},
+      {"ReduceSumSquare", ImportReduction<OpKind::kReduceSum, Before::kSquare, After::kNothing>},
+      {"ReduceLogSum", ImportReduction<OpKind::kReduceSum, Before::kNothing, After::kLog>},
+  };
+  return kRows;
+}
+
+}  // namespace ag

@@ -1,0 +1,162 @@
+// Importers of Resize in its forms since opset 10, and of its predecessor Upsample.
+#include <algorithm>
+
+#include "graph/onnx/import/node_import.h"
+#include "graph/resize.h"
+
+namespace ag {
+namespace {
+
+// Returns the attributes of a resize of all axes to given sizes.
+Attributes BySizes(Ints sizes) { return {{"sizes", std::move(sizes)}}; }
+
+StatusOr<Attributes> ByScales(const Shape& in, const std::vector<float>& scales) {
+  Ints sizes, fractions;
+  for (size_t axis = 0; axis < in.size(); ++axis) {
+    if (!(scales[axis] > 0)) {
+      return Err(StatusCode::kInvalidArgument, "scale {} of axis {} is not above 0", scales[axis],
+                 axis);
+    }
+    AG_LET(const ResizeScale scale, ScaleOf(scales[axis]));
+    fractions.insert(fractions.end(), {scale.over, scale.under});
+    sizes.push_back(ScaledSize(in[axis], scales[axis]));
+  }
+  return Attributes{{"sizes", std::move(sizes)}, {"scales", std::move(fractions)}};
+}
+
+Status Finish(NodeImport& node, Attributes attributes) {
+  const Shape& in = node.ShapeOf(node.In(0));
+  const Ints& sizes = attributes.IntList("sizes");
+  if (std::equal(sizes.begin(), sizes.end(), in.begin(), in.end())) {  // The scales do not matter.
+    node.Out(0, node.In(0));
+    return OkStatus();
+  }
+  AG_LET(const ValueId value, node.Emit(OpKind::kResize, {node.In(0)}, std::move(attributes)));
+  node.Out(0, value);
+  return OkStatus();
+}
+
+// Before opset 11 the nearest element is the one before the place on a growing axis, and the one
+// after it on a shrinking axis.
+Status ImportOldForm(NodeImport& node, const std::vector<float>& scales) {
+  const Shape& in = node.ShapeOf(node.In(0));
+  if (scales.size() != in.size()) {
+    return Err(StatusCode::kInvalidArgument, "expected {} scales, got {}", in.size(),
+               scales.size());
+  }
+  AG_LET(Attributes attributes, ByScales(in, scales));
+  const bool grows = std::ranges::any_of(scales, [](float scale) { return scale > 1; });
+  const bool shrinks = std::ranges::any_of(scales, [](float scale) { return scale < 1; });
+  const std::string mode = node.String("mode", "nearest");
+  if (mode == "nearest" && grows && shrinks) {
+    return Err(StatusCode::kUnimplemented, "opset {} rounds differently for axes that shrink",
+               node.opset());
+  }
+  attributes.Set("mode", mode);
+  attributes.Set("coordinate_transformation_mode", std::string("asymmetric"));
+  attributes.Set("nearest_mode", std::string(shrinks ? "ceil" : "floor"));
+  return Finish(node, std::move(attributes));
+}
+
+// Returns one value per axis, from one value for each of `axes`; the other axes have `unchanged`.
+template <class T, class List>
+StatusOr<std::vector<T>> Spread(std::string_view name, const std::vector<T>& given,
+                                const std::optional<Ints>& axes, const List& unchanged) {
+  const size_t expected = axes.has_value() ? axes->size() : unchanged.size();
+  if (given.size() != expected) {
+    return Err(StatusCode::kInvalidArgument, "{}: expected {} values, got {}", name, expected,
+               given.size());
+  }
+  if (!axes.has_value()) return given;
+  std::vector<T> all(unchanged.begin(), unchanged.end());
+  AG_LET(const Ints resolved, NodeImport::Axes(*axes, static_cast<int64_t>(all.size())));
+  for (size_t i = 0; i < resolved.size(); ++i) all[resolved[i]] = given[i];
+  return all;
+}
+
+// Refuses features of opset 18 that the IR lacks.
+Status CheckPlainSampling(NodeImport& node) {
+  if (node.opset() < 18) return OkStatus();
+  if (node.Int("antialias", 0) != 0) {
+    return Err(StatusCode::kUnimplemented, "antialias is not supported");
+  }
+  const std::string policy = node.String("keep_aspect_ratio_policy", "stretch");
+  if (policy == "stretch") return OkStatus();
+  return Err(StatusCode::kUnimplemented, "keep_aspect_ratio_policy {} is not supported",
+             Quoted(policy));
+}
+
+StatusOr<Attributes> GivenSizes(NodeImport& node) {
+  const Shape& in = node.ShapeOf(node.In(0));
+  const std::optional<Ints> axes = node.opset() < 18 ? std::nullopt : node.IntList("axes");
+  std::vector<float> scales;
+  Ints sizes;
+  if (node.Has(2)) {
+    AG_LET(scales, node.KnownFloats(2));
+  }
+  if (node.Has(3)) {
+    AG_LET(sizes, node.KnownInts(3));
+  }
+  if (scales.empty() == sizes.empty()) {
+    return Err(StatusCode::kInvalidArgument, "expected scales or sizes, got {}",
+               scales.empty() ? "neither" : "both");
+  }
+  if (scales.empty()) {
+    AG_LET(Ints all, Spread("sizes", sizes, axes, in));
+    return BySizes(std::move(all));
+  }
+  AG_LET(const std::vector<float> all,
+         Spread("scales", scales, axes, std::vector<float>(in.size(), 1)));
+  return ByScales(in, all);
+}
+
+Status ImportResize(NodeImport& node) {
+  if (node.opset() < 11) {
+    AG_TRY(node.CheckInputs(2, 2));
+    AG_LET(const std::vector<float> scales, node.KnownFloats(1));
+    return ImportOldForm(node, scales);
+  }
+  AG_TRY(node.CheckInputs(1, 4));
+  AG_TRY(CheckPlainSampling(node));
+  const std::string places = node.String("coordinate_transformation_mode", "half_pixel");
+  if (places == "tf_crop_and_resize") {
+    return Err(StatusCode::kUnimplemented, "{} is not supported", places);
+  }
+  node.Ignore("extrapolation_value");  // Only a crop uses it.
+  AG_LET(Attributes attributes, GivenSizes(node));
+  attributes.Set("coordinate_transformation_mode", places);
+  attributes.Set("mode", node.String("mode", "nearest"));
+  attributes.Set("nearest_mode", node.String("nearest_mode", "round_prefer_floor"));
+  attributes.Set("cubic_coeff_a", node.Float("cubic_coeff_a", -0.75));
+  attributes.Set("exclude_outside", node.Int("exclude_outside", 0));
+  return Finish(node, std::move(attributes));
+}
+
+Status ImportUpsample(NodeImport& node) {
+  if (node.opset() < 7 || node.opset() > 9) {
+    return Err(StatusCode::kUnimplemented, "Upsample of opset {} is not supported", node.opset());
+  }
+  if (node.opset() == 9) {
+    AG_TRY(node.CheckInputs(2, 2));
+    AG_LET(const std::vector<float> scales, node.KnownFloats(1));
+    return ImportOldForm(node, scales);
+  }
+  AG_TRY(node.CheckInputs(1, 1));
+  const OnnxAttribute* scales = node.Find("scales");
+  if (scales == nullptr || scales->type != OnnxAttributeType::kFloats) {
+    return Err(StatusCode::kInvalidArgument, "attribute \"scales\" is missing");
+  }
+  return ImportOldForm(node, scales->floats);
+}
+
+}  // namespace
+
+std::span<const NodeImporterRow> ResizeImporters() {
+  static constexpr NodeImporterRow kRows[] = {
+      {"Resize", ImportResize},
+      {"Upsample", ImportUpsample},
+  };
+  return kRows;
+}
+
+}  // namespace ag

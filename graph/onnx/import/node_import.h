@@ -1,0 +1,100 @@
+// The view of one node for the importer of its operator. An unread attribute, and a form that the
+// importer refuses with kUnimplemented, make the node opaque; any other error is an error of the
+// model. One thread at a time.
+#pragma once
+
+#include <initializer_list>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "graph/onnx/import/importer.h"
+
+namespace ag {
+
+class NodeImport {
+ public:
+  NodeImport(const OnnxNode& node, int64_t opset, Importer& importer);
+
+  const OnnxNode& node() const { return node_; }
+  int64_t opset() const { return opset_; }
+
+  // Operands. Has is false for an omitted optional one.
+  size_t size() const { return inputs_.size(); }
+  bool Has(size_t i) const { return i < inputs_.size() && inputs_[i] != kNoValue; }
+  ValueId In(size_t i) const { return inputs_[i]; }
+  const std::vector<ValueId>& inputs() const { return inputs_; }
+  Status CheckInputs(size_t low, size_t high) const;  // The first `low` are required.
+  const TensorType& Type(ValueId value) const { return importer_.type(value); }
+  const Shape& ShapeOf(ValueId value) const { return importer_.type(value).shape; }
+  int64_t Rank(ValueId value) const { return static_cast<int64_t>(ShapeOf(value).size()); }
+  const Tensor* Known(ValueId value) const { return importer_.known(value); }
+  // Returns the integers of operand `i`. kUnimplemented: they are unknown before the model runs.
+  StatusOr<Ints> KnownInts(size_t i) const;
+  StatusOr<std::vector<float>> KnownFloats(size_t i) const;  // The same for f32.
+  StatusOr<double> KnownScalar(size_t i) const;
+
+  // Attributes. Getters return `otherwise` for an absent one. CheckAttributes reports a wrong type
+  // later.
+  bool HasAttribute(std::string_view name) { return Find(name) != nullptr; }
+  int64_t Int(std::string_view name, int64_t otherwise);
+  double Float(std::string_view name, double otherwise);
+  std::string String(std::string_view name, std::string_view otherwise);
+  std::optional<Ints> IntList(std::string_view name);
+  const OnnxAttribute* Find(std::string_view name);  // Null when absent.
+  void Ignore(std::string_view name) { (void)Find(name); }
+
+  // Returns `axis` of a tensor of `rank`; a negative one counts from the end. kInvalidArgument:
+  // outside.
+  static StatusOr<int64_t> Axis(int64_t axis, int64_t rank);
+  static StatusOr<Ints> Axes(Ints axes, int64_t rank);
+
+  // New values.
+  StatusOr<ValueId> Emit(OpKind op, std::initializer_list<ValueId> inputs,
+                         Attributes attributes = {});
+  StatusOr<std::vector<ValueId>> EmitAll(OpKind op, std::span<const ValueId> inputs,
+                                         Attributes attributes);
+  StatusOr<ValueId> Constant(const Tensor& tensor) { return importer_.AddTensor(tensor); }
+  StatusOr<ValueId> Scalar(DType dtype, double value);
+  StatusOr<ValueId> Filled(const TensorType& type, double value);
+  StatusOr<ValueId> Reshape(ValueId value, std::span<const int64_t> shape);
+
+  // Outputs. Wants is false for an omitted one.
+  bool Wants(size_t i) const { return i < node_.outputs.size() && !node_.outputs[i].empty(); }
+  Status OnlyFirstOutput() const;  // kUnimplemented: the node wants another one.
+  void Out(size_t i, ValueId value);
+  Status OutAll(const std::vector<ValueId>& values);
+  const std::vector<ValueId>& results() const { return results_; }
+
+  // Returns the first wrong attribute (kInvalidArgument), or one that was never read
+  // (kUnimplemented).
+  Status CheckAttributes() const;
+
+ private:
+  const OnnxAttribute* FindTyped(std::string_view name, OnnxAttributeType type);
+
+  const OnnxNode& node_;
+  const int64_t opset_;
+  Importer& importer_;
+  std::vector<ValueId> inputs_;
+  std::vector<ValueId> results_;
+  std::set<std::string, std::less<>> asked_;
+  Status attribute_error_;
+};
+
+using NodeImporter = Status (*)(NodeImport& node);
+
+// The special importers by ONNX name, all in namespace ag::importers.
+struct NodeImporterRow {
+  std::string_view name;
+  NodeImporter run;
+};
+std::span<const NodeImporterRow> ShapeImporters();       // Reshape, Slice, Split, Pad, ...
+std::span<const NodeImporterRow> ArithmeticImporters();  // Gemm, Sum, Clip, Pow, ...
+std::span<const NodeImporterRow> WindowImporters();      // Conv and pooling.
+std::span<const NodeImporterRow> ResizeImporters();
+std::span<const NodeImporterRow> NormImporters();      // Softmax, norms, reductions.
+std::span<const NodeImporterRow> ConstantImporters();  // Constant, Shape, Range, ...
+
+}  // namespace ag

@@ -1,0 +1,205 @@
+// ONNX's own test data (package libonnx-testdata). Every model of our opsets is imported. Models
+// without opaque nodes run on the reference kernels, before and after an export, and their outputs
+// are compared with the stored ones.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <map>
+
+#include "base/blobs.h"
+#include "base/file.h"
+#include "graph/onnx/export/export.h"
+#include "graph/onnx/import/import.h"
+#include "graph/onnx/imported_model.h"
+#include "graph/onnx/testing/onnx_testing.h"
+#include "graph/onnx/wire.h"
+#include "graph/reference/evaluate.h"
+
+namespace ag {
+namespace {
+
+constexpr char kRoot[] = "/usr/share/libonnx-testdata/data";
+
+struct Sample {
+  std::string model;
+  std::vector<Tensor> inputs, outputs;
+};
+
+StatusOr<std::vector<Tensor>> ReadTensors(const std::string& folder, std::string_view kind) {
+  std::vector<Tensor> tensors;
+  while (true) {
+    const std::string path = fmt::format("{}/{}_{}.pb", folder, kind, tensors.size());
+    if (!FileExists(path)) return tensors;
+    AG_LET(Tensor tensor, testing::ReadTensorFile(path));
+    tensors.push_back(std::move(tensor));
+  }
+}
+
+// The program that wrote the data had no bfloat16: it stored the same bits as u16.
+void RestoreBFloat16(std::vector<Tensor>& tensors) {
+  for (Tensor& tensor : tensors) {
+    if (tensor.type().dtype != DType::kUInt16) continue;
+    tensor = Tensor::FromBytes({DType::kBFloat16, tensor.type().shape}, tensor.bytes());
+  }
+}
+
+StatusOr<Sample> ReadSample(const std::string& folder) {
+  Sample sample;
+  AG_LET(sample.model, ReadFile(folder + "/model.onnx"));
+  AG_LET(sample.inputs, ReadTensors(folder + "/test_data_set_0", "input"));
+  AG_LET(sample.outputs, ReadTensors(folder + "/test_data_set_0", "output"));
+  if (folder.find("BFLOAT16") != std::string::npos) {
+    RestoreBFloat16(sample.inputs);
+    RestoreBFloat16(sample.outputs);
+  }
+  return sample;
+}
+
+bool HasOpaque(const Graph& graph) {
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(),
+                     [](const Node& node) { return node.op == OpKind::kOpaque; });
+}
+
+// Returns the number of elements that differ by more than `dtype` allows; -1: the types differ.
+int64_t Differences(const Tensor& a, const Tensor& b) {
+  if (a.type() != b.type()) return -1;
+  const bool coarse = a.type().dtype == DType::kFloat16 || a.type().dtype == DType::kBFloat16;
+  const double tolerance = !IsFloat(a.type().dtype) ? 0 : coarse ? 2e-2 : 1e-4;
+  int64_t count = 0;
+  for (int64_t i = 0; i < a.type().NumElements(); ++i) {
+    const double x = a.At(i), y = b.At(i);
+    const bool same = x == y || (std::isnan(x) && std::isnan(y)) ||
+                      std::fabs(x - y) <= tolerance * std::max(1.0, std::fabs(y));
+    count += same ? 0 : 1;
+  }
+  return count;
+}
+
+struct Imported {
+  ImportedModel model;
+  std::vector<Tensor> inputs;  // The remaining ones.
+};
+
+// The inputs after the first one that exporters write as constants: none; integers and booleans
+// (shapes, axes); or all of them (scales).
+enum class Constants { kNone, kIntegers, kAll };
+
+// Imports with the shapes of the data.
+StatusOr<Imported> Import(const Sample& sample, Constants constant, BlobDir& blobs) {
+  AG_LET(const OnnxModel parsed, ParseModel(sample.model, 1000));
+  Imported imported;
+  ImportOptions options;
+  std::vector<bool> constants;
+  for (size_t i = 0; i < std::min(sample.inputs.size(), parsed.inputs.size()); ++i) {
+    const TensorType& type = sample.inputs[i].type();
+    const bool is_float = IsFloat(type.dtype);
+    constants.push_back(
+        i > 0 && (constant == Constants::kAll || (constant == Constants::kIntegers && !is_float)));
+    if (constants.back()) continue;
+    imported.inputs.push_back(sample.inputs[i]);
+    options.shapes[parsed.inputs[i].name] = type.shape;
+  }
+  AG_LET(const std::string bytes,
+         testing::WithConstantInputs(sample.model, sample.inputs, constants));
+  AG_LET(imported.model, ImportOnnx(bytes, options, blobs));
+  return imported;
+}
+
+Status Compare(const Graph& graph, const Imported& imported, const Sample& sample,
+               const WeightSource& weights) {
+  AG_LET(const std::vector<Tensor> outputs, Evaluate(graph, imported.inputs, weights));
+  for (size_t i = 0; i < std::min(outputs.size(), sample.outputs.size()); ++i) {
+    const int64_t differences = Differences(outputs[i], sample.outputs[i]);
+    if (differences == 0) continue;
+    return Err(StatusCode::kInternal, "output {}: {} of {} elements differ from {}", i, differences,
+               outputs[i].type().ToString(), sample.outputs[i].type().ToString());
+  }
+  return OkStatus();
+}
+
+// The model from the export computes the same values.
+Status CompareExported(const Imported& imported, const Sample& sample,
+                       const std::shared_ptr<BlobDir>& blobs) {
+  const BlobWeights weights(blobs);
+  const StatusOr<std::string> bytes =
+      ExportOnnx(imported.model.graph, imported.model.origin, weights);
+  AG_TRY(bytes, "export");
+  StatusOr<ImportedModel> again = ImportOnnx(*bytes, {}, *blobs);
+  AG_TRY(again, "import of the export");
+  return Within(Compare(again->graph, imported, sample, weights), "after export");
+}
+
+enum class Outcome { kUnreadable, kOutOfRange, kRefused, kOpaque, kPassed, kFailed };
+
+struct Verdict {
+  Outcome outcome;
+  std::string why;
+};
+
+Verdict Try(const std::string& folder, const std::shared_ptr<BlobDir>& blobs) {
+  const StatusOr<Sample> sample = ReadSample(folder);
+  if (!sample.ok()) return {Outcome::kUnreadable, Message(sample.status())};
+  StatusOr<Imported> imported = Import(*sample, Constants::kNone, *blobs);
+  for (const Constants constant : {Constants::kIntegers, Constants::kAll}) {
+    if (imported.ok() && !HasOpaque(imported->model.graph)) break;
+    StatusOr<Imported> next = Import(*sample, constant, *blobs);
+    if (next.ok()) imported = std::move(next);
+  }
+  if (!imported.ok()) {
+    const std::string why = Message(imported.status());
+    const bool out_of_range = why.find("is outside 11 to 17") != std::string::npos ||
+                              why.find("imports no opset") != std::string::npos;
+    return {out_of_range ? Outcome::kOutOfRange : Outcome::kRefused, why};
+  }
+  if (HasOpaque(imported->model.graph)) return {Outcome::kOpaque, ""};
+  Status status = Compare(imported->model.graph, *imported, *sample, BlobWeights(blobs));
+  if (status.ok()) status = CompareExported(*imported, *sample, blobs);
+  return {status.ok() ? Outcome::kPassed : Outcome::kFailed, ToString(status)};
+}
+
+// With align_corners, the data divide by the size before rounding down; ONNX Runtime and the IR
+// divide by the size after it.
+constexpr std::string_view kOtherwise[] = {"test_resize_downsample_scales_cubic_align_corners",
+                                           "test_resize_downsample_scales_linear_align_corners"};
+
+TEST(TestDataTest, Coverage) {
+  if (!FileExists(kRoot)) GTEST_SKIP() << kRoot << " is absent (package libonnx-testdata)";
+  const std::shared_ptr<BlobDir> blobs = testing::NewBlobs();
+  const bool verbose = std::getenv("AG_VERBOSE") != nullptr;
+  std::map<Outcome, int> counts;
+  for (const std::string kind : {"node", "simple", "pytorch-converted", "pytorch-operator"}) {
+    const auto names = ListDir(fmt::format("{}/{}", kRoot, kind));
+    ASSERT_TRUE(names.ok());
+    for (const std::string& name : *names) {
+      const Verdict verdict = Try(fmt::format("{}/{}/{}", kRoot, kind, name), blobs);
+      ++counts[verdict.outcome];
+      if (verbose) fmt::print("{} {} {}\n", static_cast<int>(verdict.outcome), name, verdict.why);
+      const bool is_otherwise = std::ranges::count(kOtherwise, name) > 0;
+      EXPECT_EQ(verdict.outcome == Outcome::kFailed, is_otherwise) << name << ": " << verdict.why;
+    }
+  }
+  fmt::print("passed {}, opaque {}, refused {}, out of range {}, unreadable {}\n",
+             counts[Outcome::kPassed], counts[Outcome::kOpaque], counts[Outcome::kRefused],
+             counts[Outcome::kOutOfRange], counts[Outcome::kUnreadable]);
+  EXPECT_GE(counts[Outcome::kPassed], 400);
+  EXPECT_LE(counts[Outcome::kRefused], 20);
+}
+
+// Samples from another source (tests/long/resize.sh): all of them must pass.
+TEST(TestDataTest, Samples) {
+  const char* folder = std::getenv("AG_ONNX_SAMPLES");
+  if (folder == nullptr) GTEST_SKIP() << "AG_ONNX_SAMPLES names no folder of samples";
+  const auto names = ListDir(fmt::format("{}/node", folder));
+  ASSERT_TRUE(names.ok()) << ToString(names.status());
+  EXPECT_FALSE(names->empty());
+  const std::shared_ptr<BlobDir> blobs = testing::NewBlobs();
+  for (const std::string& name : *names) {
+    const Verdict verdict = Try(fmt::format("{}/node/{}", folder, name), blobs);
+    EXPECT_EQ(verdict.outcome, Outcome::kPassed) << name << ": " << verdict.why;
+  }
+  fmt::print("samples {}\n", names->size());
+}
+
+}  // namespace
+}  // namespace ag

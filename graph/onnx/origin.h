@@ -1,0 +1,27 @@
+// What of a model the IR leaves out. Plain data and pure functions.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+
+namespace ag {
+
+// The parts of a model that the IR leaves out and that export restores.
+struct OnnxOrigin {
+  int64_t ir_version = 8;
+  std::vector<std::pair<std::string, int64_t>> opsets;  // Domain and version.
+  std::string producer_name, producer_version, domain, doc_string, graph_name;
+  int64_t model_version = 0;
+  std::vector<std::pair<std::string, std::string>> metadata;  // Without our own plans.
+  // Sizes of inputs that the model leaves open: "x:0" and the symbol, "batch".
+  std::vector<std::pair<std::string, std::string>> dim_names;
+};
+
+std::string EncodeOrigin(const OnnxOrigin& origin);
+StatusOr<OnnxOrigin> DecodeOrigin(std::string_view bytes);
+
+}  // namespace ag

@@ -1,0 +1,176 @@
+#include "graph/onnx/sandbox/jail_child.h"
+
+#include <seccomp.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <functional>
+#include <initializer_list>
+#include <new>
+
+#include "base/file.h"
+#include "base/frames.h"
+#include "base/handle.h"
+#include "base/process.h"
+#include "graph/onnx/import/import.h"
+#include "graph/onnx/imported_model.h"
+#include "graph/onnx/weight_sink.h"
+
+namespace ag {
+namespace {
+
+struct FilterTraits {
+  using Raw = scmp_filter_ctx;
+  static constexpr Raw kNone = nullptr;
+  static void Free(Raw filter) { seccomp_release(filter); }
+};
+using Filter = UniqueHandle<FilterTraits>;
+
+// Returns the lower of `value` and the process's limit (ulimit), which may not be raised.
+int64_t Lowest(__rlimit_resource resource, int64_t value) {
+  rlimit limit{};
+  if (::getrlimit(resource, &limit) != 0) return value;
+  return static_cast<int64_t>(
+      std::min({limit.rlim_cur, limit.rlim_max, static_cast<rlim_t>(value)}));
+}
+
+Status SetLimit(__rlimit_resource resource, int64_t value) {
+  const auto lowest = static_cast<rlim_t>(Lowest(resource, value));
+  const rlimit limit{lowest, lowest};
+  if (::setrlimit(resource, &limit) == 0) return OkStatus();
+  return FromErrno(errno, "limit of the jail");
+}
+
+Status SetLimits([[maybe_unused]] const JailRequest& limits) {
+// Sanitizers reserve terabytes.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  AG_TRY(SetLimit(RLIMIT_AS, limits.memory_bytes));
+#endif
+  AG_TRY(SetLimit(RLIMIT_CPU, limits.cpu_seconds));
+  AG_TRY(SetLimit(RLIMIT_CORE, 0));
+  AG_TRY(SetLimit(RLIMIT_FSIZE, 0));
+  return SetLimit(RLIMIT_NOFILE, 0);
+}
+
+int AddRules(scmp_filter_ctx filter) {
+  int error = 0;
+  const auto allow = [&](int call) {
+    if (error == 0) error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, call, 0);
+  };
+  for (const int call : {SCMP_SYS(read),           SCMP_SYS(write),
+                         SCMP_SYS(recvmsg),        SCMP_SYS(sendmsg),
+                         SCMP_SYS(poll),           SCMP_SYS(ppoll),
+                         SCMP_SYS(close),          SCMP_SYS(munmap),
+                         SCMP_SYS(mremap),         SCMP_SYS(brk),
+                         SCMP_SYS(madvise),        SCMP_SYS(futex),
+                         SCMP_SYS(exit),           SCMP_SYS(exit_group),
+                         SCMP_SYS(rt_sigreturn),   SCMP_SYS(rt_sigprocmask),
+                         SCMP_SYS(rt_sigaction),   SCMP_SYS(gettid),
+                         SCMP_SYS(getpid),         SCMP_SYS(clock_gettime),
+                         SCMP_SYS(getrandom),      SCMP_SYS(sched_yield),
+                         SCMP_SYS(restart_syscall)}) {
+    allow(call);
+  }
+  // Memory must not be executable; a signal (of abort) may go only to this process.
+  const scmp_arg_cmp data_only = SCMP_A2_64(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0);
+  const scmp_arg_cmp itself = SCMP_A0_64(SCMP_CMP_EQ, static_cast<scmp_datum_t>(::getpid()));
+  for (const auto& [call, condition] : {std::pair{SCMP_SYS(mmap), data_only},
+                                        {SCMP_SYS(mprotect), data_only},
+                                        {SCMP_SYS(tgkill), itself}}) {
+    if (error == 0) error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, call, 1, condition);
+  }
+  return error;
+}
+
+Status InstallFilter() {
+  const Filter filter(seccomp_init(SCMP_ACT_KILL_PROCESS));
+  if (!filter) return Err(StatusCode::kFailedPrecondition, "jail: no memory for the filter");
+  int error = AddRules(filter.get());
+  if (error == 0) error = seccomp_load(filter.get());
+  if (error == 0) return OkStatus();
+  return Err(StatusCode::kFailedPrecondition, "jail: the kernel refuses the filter (error {})",
+             -error);
+}
+
+// Sends the place of a weight that lies in the model, and the parent reads it there. Other weights
+// are sent in pieces, so that the parent never holds a whole large one.
+class SocketSink : public WeightSink {
+ public:
+  SocketSink(int socket, std::string_view model) : socket_(socket), model_(model) {}
+
+  StatusOr<Digest> Put(std::string_view bytes) override {
+    const Digest digest = Sha256(bytes);
+    const std::less_equal<const char*> not_after;
+    if (not_after(model_.data(), bytes.data()) &&
+        not_after(bytes.data() + bytes.size(), model_.data() + model_.size())) {
+      const auto offset = static_cast<uint64_t>(bytes.data() - model_.data());
+      AG_TRY(SendFrame(socket_, kJailWeightPlace, EncodePlace({digest, offset, bytes.size()})));
+      return digest;
+    }
+    const std::string_view name(reinterpret_cast<const char*>(digest.bytes.data()),
+                                digest.bytes.size());
+    if (bytes.size() <= kJailPieceBytes) {
+      AG_TRY(SendFrame(socket_, kJailWeight, std::string(name) + std::string(bytes)));
+      return digest;
+    }
+    for (size_t at = 0; at < bytes.size(); at += kJailPieceBytes) {
+      AG_TRY(SendFrame(socket_, kJailWeightPart, bytes.substr(at, kJailPieceBytes)));
+    }
+    AG_TRY(SendFrame(socket_, kJailWeightEnd, name));
+    return digest;
+  }
+
+ private:
+  int socket_;
+  std::string_view model_;
+};
+
+// Returns the frame that the new-handler sends; made before memory can run out.
+std::string& OutOfMemoryError() {
+  static auto& error = *new std::string;
+  return error;
+}
+
+[[noreturn]] void ReportOutOfMemory() {
+  (void)SendFrame(kChildSocketFd, kJailError, OutOfMemoryError());
+  ::_exit(0);
+}
+
+Status Serve(int socket) {
+  AG_LET(Frame frame, ReceiveFrame(socket));
+  AG_LET(const JailRequest request, DecodeRequest(frame.payload));
+  if (frame.fds.size() != 1) return Err(StatusCode::kInternal, "jail: no model came");
+  AG_LET(const std::shared_ptr<const MappedFile> model, MappedFile::FromFd(frame.fds[0].get()));
+  frame.fds.clear();
+  (void)Sha256("");  // Makes the library read its settings before the filter forbids it.
+  OutOfMemoryError() = EncodeError(Err(StatusCode::kResourceExhausted,
+                                       "model import needs more than its limit of {} MiB",
+                                       Lowest(RLIMIT_AS, request.memory_bytes) >> 20));
+  std::set_new_handler(ReportOutOfMemory);
+  AG_TRY(LockDown(request));
+  SocketSink sink(socket, model->bytes());
+  AG_LET(const ImportedModel imported, ImportOnnx(model->bytes(), request.options, sink));
+  const std::string result = EncodeImported(imported);
+  for (size_t at = 0; at < result.size(); at += kJailPieceBytes) {
+    const std::string_view piece = std::string_view(result).substr(at, kJailPieceBytes);
+    AG_TRY(SendFrame(socket, kJailResultPart, piece));
+  }
+  return SendFrame(socket, kJailDone, "");
+}
+
+}  // namespace
+
+Status LockDown(const JailRequest& limits) {
+  AG_TRY(SetLimits(limits));
+  return InstallFilter();
+}
+
+int RunJail(int socket_fd) {
+  const Status status = Serve(socket_fd);
+  if (!status.ok()) (void)SendFrame(socket_fd, kJailError, EncodeError(status));
+  ::_exit(0);  // The filter would kill destructors of other parts of the program.
+}
+
+}  // namespace ag

@@ -1,0 +1,35 @@
+// Models for tests. One thread at a time. Texts have ONNX's own form (onnx/defs/parser.h):
+//   g (float[2,3] x) => (float[2,3] y) <float[3] b = {1, 2, 3}> { y = Add(x, b) }
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/blobs.h"
+#include "graph/tensor.h"
+
+namespace ag::testing {
+
+// Returns the bytes of a model. Adds the header (`<ir_version: ...>`) when the text begins with a
+// graph. A text that does not parse ends the test program.
+std::string ModelFromText(std::string_view text, int opset = 17);
+
+std::string ConvModel();  // Two convolutions, a pool, a classifier; a few KB.
+std::string LargeWeightModel(size_t weight_bytes);  // One product.
+// A small file with large constants.
+std::string ExpandingModel(int64_t constant_bytes, int constants);
+std::string ExternalDataModel(const std::string& location);  // Its weight "w" points to that file.
+
+// Opens a new blob folder that exists as long as the process.
+std::shared_ptr<BlobDir> NewBlobs();
+
+// Reads the TensorProto in a file of ONNX's test data. kUnimplemented: not a tensor.
+StatusOr<Tensor> ReadTensorFile(const std::string& path);
+
+// Returns the model with input i as a constant where constant[i]. Test data has inputs that real
+// models have as constants (shapes, axes, pads).
+StatusOr<std::string> WithConstantInputs(std::string_view model, const std::vector<Tensor>& inputs,
+                                         const std::vector<bool>& constant);
+
+}  // namespace ag::testing

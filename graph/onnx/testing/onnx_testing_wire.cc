@@ -1,0 +1,122 @@
+#include "base/blobs.h"
+#include "base/file.h"
+#include "graph/onnx/tensor_proto.h"
+#include "graph/onnx/testing/onnx_testing.h"
+#include "graph/onnx/wire.h"
+#include "onnx/defs/parser.h"
+
+namespace ag::testing {
+
+std::string ModelFromText(std::string_view text, int opset) {
+  std::string whole(text);
+  if (text[0] != '<') {
+    whole = fmt::format("<ir_version: 8, opset_import: [\"\" : {}]>\n{}", opset, text);
+  }
+  onnx::ModelProto model;
+  const auto status = onnx::OnnxParser::Parse(model, whole.c_str());
+  if (!status.IsOK()) fmt::print(stderr, "{}\n", status.ErrorMessage());
+  AG_CHECK(status.IsOK());
+  return model.SerializeAsString();
+}
+
+std::string ConvModel() {
+  std::string model = ModelFromText(R"(
+    g (float[1,3,8,8] x) => (float[1,5] y)
+      <float[4,3,3,3] w, float[4] b = {0.5, -0.5, 0.25, 1}, float[4,4,1,1] v, float[4,5] d> {
+      p = Conv<pads = [1,1,1,1]>(x, w, b)
+      q = Relu(p)
+      r = MaxPool<kernel_shape = [2,2], strides = [2,2]>(q)
+      s = Conv(r, v)
+      t = GlobalAveragePool(s)
+      u = Flatten(t)
+      y = MatMul(u, d)
+    })");
+  onnx::ModelProto proto;
+  AG_CHECK(proto.ParseFromString(model));
+  proto.mutable_graph()->clear_value_info();
+  float next = -1;
+  for (const auto& [name, dims] : {std::pair<const char*, std::vector<int64_t>>{"w", {4, 3, 3, 3}},
+                                   {"v", {4, 4, 1, 1}},
+                                   {"d", {4, 5}}}) {
+    onnx::TensorProto& tensor = *proto.mutable_graph()->add_initializer();
+    tensor.set_name(name);
+    tensor.set_data_type(onnx::TensorProto::FLOAT);
+    for (const int64_t dim : dims) tensor.add_dims(dim);
+    for (int64_t i = 0; i < NumElements(dims); ++i) {
+      next = next > 1 ? next - 1.9f : next + 0.17f;
+      tensor.mutable_raw_data()->append(reinterpret_cast<const char*>(&next), sizeof(next));
+    }
+  }
+  return proto.SerializeAsString();
+}
+
+std::string LargeWeightModel(size_t weight_bytes) {
+  const auto count = static_cast<int64_t>(weight_bytes / sizeof(float));
+  const std::string bytes(weight_bytes, '\1');
+  OnnxModel model;
+  model.origin.opsets = {{"", 17}};
+  model.origin.graph_name = "large";
+  model.inputs = {{.name = "x", .data_type = 1, .has_shape = true, .dims = {{1}, {count}}}};
+  model.outputs = {{.name = "y", .data_type = 1, .has_shape = true, .dims = {{1}, {1}}}};
+  model.initializers.push_back({.name = "w", .data_type = 1, .dims = {count, 1}, .bytes = bytes});
+  model.nodes.push_back({.op_type = "MatMul", .inputs = {"x", "w"}, .outputs = {"y"}});
+  StatusOr<std::string> serialized = SerializeModel(model);
+  AG_CHECK(serialized.ok());
+  return *std::move(serialized);
+}
+
+std::string ExpandingModel(int64_t constant_bytes, int constants) {
+  std::string nodes;
+  for (int i = 0; i < constants; ++i) nodes += fmt::format("c{} = ConstantOfShape(s)\n", i);
+  return ModelFromText(
+      fmt::format("g (float[1] x) => (float[1] y) <int64[1] s = {{{}}}> {{\n"
+                  "{} y = Relu(x) }}",
+                  constant_bytes / 4, nodes));
+}
+
+std::string ExternalDataModel(const std::string& location) {
+  onnx::ModelProto model;
+  AG_CHECK(
+      model.ParseFromString(ModelFromText("g (float[2] x) => (float[2] y) { y = Add(x, w) }")));
+  onnx::TensorProto& weight = *model.mutable_graph()->add_initializer();
+  weight.set_name("w");
+  weight.set_data_type(onnx::TensorProto::FLOAT);
+  weight.add_dims(2);
+  weight.set_data_location(onnx::TensorProto::EXTERNAL);
+  auto& entry = *weight.add_external_data();
+  entry.set_key("location");
+  entry.set_value(location);
+  return model.SerializeAsString();
+}
+
+std::shared_ptr<BlobDir> NewBlobs() {
+  static std::vector<TempDir> folders;  // Removed at exit.
+  StatusOr<TempDir> folder = TempDir::Make("onnx");
+  AG_CHECK(folder.ok());
+  folders.push_back(*std::move(folder));
+  auto blobs = BlobDir::Open(folders.back().path());
+  AG_CHECK(blobs.ok());
+  return *std::move(blobs);
+}
+
+StatusOr<Tensor> ReadTensorFile(const std::string& path) {
+  AG_LET(const std::string bytes, ReadFile(path));
+  return ParseTensorProto(bytes);
+}
+
+StatusOr<std::string> WithConstantInputs(std::string_view bytes, const std::vector<Tensor>& inputs,
+                                         const std::vector<bool>& constant) {
+  AG_LET(OnnxModel model, ParseModel(bytes, 1000));
+  std::vector<OnnxValueInfo> kept;
+  for (size_t i = 0; i < model.inputs.size(); ++i) {
+    if (i < constant.size() && constant[i]) {
+      model.initializers.push_back(FromTensor(model.inputs[i].name, inputs[i]));
+    } else {
+      kept.push_back(model.inputs[i]);
+    }
+  }
+  model.inputs = std::move(kept);
+  return SerializeModel(model);
+}
+
+}  // namespace ag::testing

@@ -1,0 +1,231 @@
+#include "graph/passes/clean_up.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "absl/container/flat_hash_map.h"
+#include "graph/hash.h"
+#include "graph/passes/rebuild.h"
+
+namespace ag {
+namespace {
+
+uint64_t HashOf(const AttributeValue& value) {
+  if (const auto* i = std::get_if<int64_t>(&value)) return Mix(static_cast<uint64_t>(*i));
+  if (const auto* f = std::get_if<double>(&value)) return Mix(std::bit_cast<uint64_t>(*f));
+  if (const auto* list = std::get_if<Ints>(&value)) {
+    uint64_t hash = list->size();
+    for (const int64_t i : *list) hash = MixIn(hash, static_cast<uint64_t>(i));
+    return hash;
+  }
+  return MixBytes(0, std::get<std::string>(value));
+}
+
+uint64_t HashOf(const TensorType& type) {
+  uint64_t hash = static_cast<uint64_t>(type.dtype);
+  for (const int64_t size : type.shape) hash = MixIn(hash, static_cast<uint64_t>(size));
+  return hash;
+}
+
+// Returns a hash of the node without its operands.
+uint64_t HashOfItself(const Node& node) {
+  uint64_t hash = MixBytes(0, Info(node.op).text_name);
+  for (const auto& [name, value] : node.attributes->items()) {
+    hash = MixIn(MixBytes(hash, name), HashOf(value));
+  }
+  if (node.op == OpKind::kConstant) {
+    uint64_t head = 0;
+    std::memcpy(&head, node.constant->digest.bytes.data(), sizeof(head));
+    hash = MixIn(MixIn(hash, head), HashOf(node.outputs[0]));
+  }
+  return hash;
+}
+
+// Merges equal nodes in one pass over the nodes in order. hashes_ holds for each node a hash of the
+// structure below it; merging does not change that hash, and nodes with equal hashes are compared
+// in full. The graph is changed through a builder, so that a graph with little to merge costs
+// little.
+class Deduper {
+ public:
+  explicit Deduper(const Graph& graph)
+      : graph_(graph), builder_(graph), hashes_(static_cast<size_t>(graph.size())) {
+    made_.reserve(hashes_.size());
+  }
+
+  StatusOr<Graph> Run() {
+    for (size_t i = 0; i < graph_.inputs().size(); ++i) hashes_[graph_.inputs()[i]] = Mix(i + 1);
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      if (graph_.node(id).op != OpKind::kInput) AG_TRY(Visit(id));
+    }
+    if (replaced_.empty()) return graph_;
+    return builder_.Build();
+  }
+
+ private:
+  uint64_t HashOfEdge(Edge e) const {
+    return MixIn(hashes_[e.node], static_cast<uint64_t>(e.output));
+  }
+
+  using Edges = absl::InlinedVector<Edge, 3>;
+
+  // Returns the operands; for a commutative operator constants last, then by the hash of their
+  // structure. So the order does not depend on how the graph was built.
+  Edges OrderedOperands(const Node& node) const {
+    Edges operands = node.inputs;
+    if (Has(node.op, kCommutative)) {
+      std::stable_sort(operands.begin(), operands.end(), [&](Edge a, Edge b) {
+        return std::pair(graph_.is_constant(a.node), HashOfEdge(a)) <
+               std::pair(graph_.is_constant(b.node), HashOfEdge(b));
+      });
+    }
+    return operands;
+  }
+
+  Status Visit(NodeId id) {
+    const Node& node = graph_.node(id);
+    Edges operands = OrderedOperands(node);
+    const bool is_ordered = operands == node.inputs;
+    uint64_t hash = HashOfItself(node);
+    for (Edge& e : operands) {
+      hash = MixIn(hash, HashOfEdge(e));
+      e = New(e);
+    }
+    if (Has(node.op, kBarrier)) hash = MixIn(hash, static_cast<uint64_t>(++opaque_count_));
+    hashes_[id] = hash;
+    auto& twins = made_[hash];
+    for (const NodeId twin : twins) {
+      if (Same(node, operands, graph_.node(twin))) return ReplaceOutputs(id, twin);
+    }
+    twins.push_back(id);
+    if (is_ordered) return OkStatus();
+    AG_LET(const NodeId made, AddCopy(node, operands, &builder_));
+    return ReplaceOutputs(id, made);
+  }
+
+  bool Same(const Node& node, const Edges& operands, const Node& twin) const {
+    if (Has(node.op, kBarrier)) return false;  // It may have effects, or be random.
+    if (node.op != twin.op || !(*node.attributes == *twin.attributes) ||
+        node.outputs != twin.outputs) {
+      return false;
+    }
+    if (node.op == OpKind::kConstant) return node.constant->digest == twin.constant->digest;
+    Edges twins = OrderedOperands(twin);
+    for (Edge& e : twins) e = New(e);
+    return operands == twins;
+  }
+
+  // Replaces the outputs of `id` by those of `made`, which is an old node or a new one of the
+  // builder.
+  Status ReplaceOutputs(NodeId id, NodeId made) {
+    for (int32_t i = 0; i < static_cast<int32_t>(graph_.node(id).outputs.size()); ++i) {
+      const Edge to = New({made, i});
+      AG_TRY(builder_.Replace({id, i}, to));
+      replaced_[{id, i}] = to;
+    }
+    return OkStatus();
+  }
+
+  // Returns the edge that replaces an old edge.
+  Edge New(Edge old) const {
+    if (replaced_.empty()) return old;
+    const auto found = replaced_.find(old);
+    return found == replaced_.end() ? old : found->second;
+  }
+
+  const Graph& graph_;
+  GraphBuilder builder_;
+  std::vector<uint64_t> hashes_;  // The hash of the structure below each old node.
+  absl::flat_hash_map<uint64_t, absl::InlinedVector<NodeId, 1>> made_;  // Old nodes that stay.
+  absl::flat_hash_map<Edge, Edge> replaced_;
+  int opaque_count_ = 0;
+};
+
+bool IsIdentityPerm(const Ints& perm) {
+  for (size_t i = 0; i < perm.size(); ++i) {
+    if (perm[i] != static_cast<int64_t>(i)) return false;
+  }
+  return true;
+}
+
+bool AllPositive(const Ints& values) {
+  return std::all_of(values.begin(), values.end(), [](int64_t v) { return v > 0; });
+}
+
+bool AllZero(const Ints& values) {
+  return std::all_of(values.begin(), values.end(), [](int64_t v) { return v == 0; });
+}
+
+// Returns true when output 0 always equals operand 0. `same`: their types are equal.
+bool IsNoOp(const Node& node, bool same) {
+  const auto is = [&](OpKind op) { return node.op == op; };
+  if (is(OpKind::kCast) || is(OpKind::kReshape) || is(OpKind::kExpand)) return same;
+  if (is(OpKind::kTranspose)) return IsIdentityPerm(node.IntList("perm"));
+  if (is(OpKind::kPad)) return AllZero(node.IntList("pads"));
+  // A forward slice of full size keeps every element.
+  if (is(OpKind::kSlice)) return same && AllPositive(node.IntList("steps"));
+  if (is(OpKind::kConcat)) return node.inputs.size() == 1;
+  if (is(OpKind::kSplit)) return node.outputs.size() == 1;
+  return Has(node.op, kReduction) && same && node.IntList("axes").empty();
+}
+
+bool IsNoOp(const Graph& graph, const Node& node) {
+  return IsNoOp(node, !node.inputs.empty() && graph.type(node.inputs[0]) == node.outputs[0]);
+}
+
+// Whether the node merges with an operand of the same kind.
+bool MayMerge(const Node& node) {
+  return node.op == OpKind::kReshape || node.op == OpKind::kTranspose;
+}
+
+// Copies `id`, a reshape or transpose, so that it reads the operand of its operand.
+StatusOr<Edge> CopyMerged(NodeId id, const Node& node, Rebuild* rebuild) {
+  const Edge operand = rebuild->New(node.inputs[0]);
+  const Node& below = rebuild->builder().node(operand.node);
+  if (below.op != node.op) {
+    AG_LET(const NodeId made, rebuild->Copy(id));
+    return Edge{made, 0};
+  }
+  const Edge source = below.inputs[0];
+  Attributes attributes = *node.attributes;
+  if (node.op == OpKind::kTranspose) {
+    Ints perm = node.IntList("perm");
+    for (int64_t& axis : perm) axis = below.IntList("perm")[static_cast<size_t>(axis)];
+    if (IsIdentityPerm(perm)) return source;
+    attributes.Set("perm", std::move(perm));
+  } else if (rebuild->builder().type(source) == node.outputs[0]) {
+    return source;
+  }
+  return rebuild->builder().Add1(node.op, {source}, std::move(attributes));
+}
+
+}  // namespace
+
+StatusOr<Graph> Dedupe(const Graph& graph) { return Deduper(graph).Run(); }
+
+bool IsRemovable(const Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  return IsNoOp(graph, node) || (MayMerge(node) && graph.node(node.inputs[0].node).op == node.op);
+}
+
+StatusOr<Graph> RemoveNoOps(const Graph& graph) {
+  bool has_work = false;
+  for (NodeId id = 0; id < graph.size() && !has_work; ++id) has_work = IsRemovable(graph, id);
+  if (!has_work) return graph;
+  Rebuild rebuild(graph);
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    const Node& node = graph.node(id);
+    if (node.op == OpKind::kInput) continue;
+    if (IsNoOp(graph, node)) {
+      rebuild.Map({id, 0}, rebuild.New(node.inputs[0]));
+    } else if (MayMerge(node)) {
+      AG_LET(const Edge made, CopyMerged(id, node, &rebuild));
+      rebuild.Map({id, 0}, made);
+    } else {
+      AG_TRY(rebuild.Copy(id));
+    }
+  }
+  return rebuild.Finish();
+}
+
+}  // namespace ag

@@ -1,0 +1,17 @@
+// The stored form of a plan. Pure functions.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "plan/plan.h"
+
+namespace ag {
+
+// Versioned bytes (docs/plan.md). Hostile bytes give kDataLoss, never a crash.
+inline constexpr uint32_t kPlanBytesVersion = 1;
+std::string EncodePlan(const Plan& plan);
+StatusOr<Plan> DecodePlan(std::string_view bytes);
+
+}  // namespace ag

@@ -1,0 +1,229 @@
+#include "plan/plan.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "base/random.h"
+#include "plan/format/plan_codec.h"
+#include "plan/format/plan_format.h"
+#include "plan/format/plan_validate.h"
+#include "plan/fusion/grouping.h"
+#include "plan/schedule/greedy_streams.h"
+#include "plan/testing/testing.h"
+
+namespace ag {
+namespace {
+
+// Two branches on two streams. Groups: 0 exp, 1 relu, 2 neg, 3 add.
+struct TwoBranches {
+  TwoBranches()
+      : graph(GraphOf("input x f32[64]\na = exp(x)\noutput \"y\" = add(relu(a), neg(a))\n")) {
+    RooflineTimes times(SmallSpec());
+    const auto groups = *FormGroups(graph, SmallSpec(), {}, times, {.grouped = false});
+    plan = *CompletePlan(graph, groups,
+                         GreedyStreams(graph, groups, {100, 50, 80, 10}, SmallSpec(), 2),
+                         SmallSpec(), {});
+  }
+  Graph graph;
+  Plan plan;
+};
+
+// One mistake in Made::plan, and the message of ValidatePlan ("*": the rest does not matter).
+struct Spoiled {
+  const char* name;
+  std::function<void(Plan*)> spoil;
+  const char* message;
+};
+const Spoiled kSpoiled[] = {
+    {"another graph", [](Plan* p) { p->graph = Digest(); },
+     "plan: made for graph 000000000000, got *"},
+    {"node in two groups", [](Plan* p) { p->groups[1].nodes = {1}; },
+     "plan: node 1: in groups 0 and 1"},
+    {"node in no group",
+     [](Plan* p) {
+       p->groups.pop_back();
+       p->streams[0].launches.pop_back();
+     },
+     "plan: node 4: Add is in no group"},
+    {"an input as a node", [](Plan* p) { p->groups[0].nodes = {0}; },
+     "plan: group 0: node 0 is no operator that runs"},
+    {"no such node", [](Plan* p) { p->groups[0].nodes = {9}; },
+     "plan: group 0: node 9 is no operator that runs"},
+    {"no such pattern", [](Plan* p) { p->groups[0].pattern = "what"; },
+     "plan: group 0: device small has no pattern 'what'"},
+    {"wrong pattern", [](Plan* p) { p->groups[0].pattern = "conv"; },
+     "plan: group 0: Exp does not fit pattern 'conv'"},
+    {"missing input", [](Plan* p) { p->groups[1].inputs.clear(); },
+     "plan: group 1: inputs are not what its nodes read"},
+    {"missing output", [](Plan* p) { p->groups[1].outputs.clear(); },
+     "plan: group 1: outputs are not what others read"},
+    {"impossible layout", [](Plan* p) { p->groups[1].outputs[0].layout = Layout::kBlocked16; },
+     "plan: group 1: [2:0 blocked16] cannot have that layout"},
+    {"an edge that is not there",
+     [](Plan* p) {
+       p->groups[1].inputs[0].edge = {7, 0};
+     },
+     "plan: group 1: no edge 7:0"},
+    {"missing wait", [](Plan* p) { p->streams[1].launches[0].waits.clear(); },
+     "plan: group 1: does not wait for group 0, which it reads"},
+    {"read before written",
+     [](Plan* p) { std::swap(p->streams[0].launches[0], p->streams[0].launches[1]); },
+     "plan: group 2: does not wait for group 0, which it reads"},
+    {"waits in a circle", [](Plan* p) { p->streams[0].launches[0].waits = {1}; },
+     "stream 0: group 0 waits for itself in a circle"},
+    {"launched twice",
+     [](Plan* p) {
+       p->streams[1].launches.push_back({3, {}});
+     },
+     "group 3: launched twice"},
+    {"not launched", [](Plan* p) { p->streams[0].launches.pop_back(); },
+     "plan: group 3: not launched"},
+    {"launch out of range", [](Plan* p) { p->streams[0].launches[0].group = -1; },
+     "stream 0: launches group -1 of 4"},
+    {"wait out of range", [](Plan* p) { p->streams[1].launches[0].waits = {17}; },
+     "group 1: waits for group 17, never launched"},
+    {"too many cores", [](Plan* p) { p->streams[0].cores = 5; },
+     "plan: a stream of 5 cores, the device has 4"},
+    {"too many streams", [](Plan* p) { p->streams.resize(5); },
+     "plan: 5 streams, the device has 4"},
+    {"unplaced port", [](Plan* p) { p->places.erase(p->places.begin() + 1); },
+     "plan: [1:0 plain]: has no place"},
+    {"unsorted", [](Plan* p) { std::swap(p->places[0], p->places[1]); },
+     "plan: places are not sorted"},
+    {"beyond the arena", [](Plan* p) { p->arena_bytes = 700; },
+     "plan: [3:0 plain]: 256 bytes at 512 do not fit a buffer of 700"},
+    {"negative offset", [](Plan* p) { p->places[1].offset_bytes = -64; },
+     "plan: [1:0 plain]: 256 bytes at -64 do not fit a buffer of 768"},
+    {"huge offset", [](Plan* p) { p->places[1].offset_bytes = INT64_MAX - 63; },
+     "plan: [1:0 plain]: 256 bytes at 9223372036854775744 do not fit a buffer of 768"},
+    {"lives overlap", [](Plan* p) { p->places[2].offset_bytes = 0; },
+     "plan: [1:0 plain] and [2:0 plain] share bytes while both are alive"},
+    {"in the output of another", [](Plan* p) { p->places[1].kind = Place::Kind::kOutput; },
+     "plan: [1:0 plain]: lies in the buffer of another tensor"},
+    {"no such output", [](Plan* p) { p->places[4].index = 3; }, "plan: [4:0 plain]: output 3 of 1"},
+    {"output in the arena", [](Plan* p) { p->places[4].kind = Place::Kind::kArena; },
+     "plan: output 0: has 0 places, expected one"},
+};
+
+TEST(ValidatePlan, SaysWhatIsWrong) {
+  const TwoBranches made;
+  ASSERT_TRUE(ValidatePlan(made.graph, made.plan, SmallSpec()).ok());
+  for (const Spoiled& c : kSpoiled) {
+    Plan plan = made.plan;
+    c.spoil(&plan);
+    std::string message = Message(ValidatePlan(made.graph, plan, SmallSpec()));
+    const std::string expected = c.message;
+    if (expected.ends_with('*')) message = message.substr(0, expected.size() - 1) + "*";
+    EXPECT_EQ(message, expected) << c.name;
+  }
+}
+
+TEST(ValidatePlan, GroupsAreConvex) {
+  TwoBranches made;
+  Plan plan = made.plan;  // exp + add in one group, around relu and neg.
+  plan.groups[0].nodes = {1, 4};
+  plan.groups[0].inputs = {{{0, 0}}, {{2, 0}}, {{3, 0}}};
+  plan.groups[0].outputs = {{{1, 0}}, {{4, 0}}};
+  plan.groups.pop_back();
+  plan.streams = {{0, {{0, {}}, {1, {}}, {2, {}}}}};
+  EXPECT_EQ(Message(ValidatePlan(made.graph, plan, SmallSpec())),
+            "plan: group 0: node 4 reads what node 2 makes of the group");
+}
+
+TEST(ValidatePlan, ViewsLieWhereTheySay) {
+  const Graph graph = GraphOf(
+      "input x f32[1,64]\na = softmax(x) axis=1\nb = softmax(a) axis=1\n"
+      "output softmax(concat(a, b) axis=0) axis=1\n");
+  RooflineTimes times(SmallSpec());
+  const auto groups = *FormGroups(graph, SmallSpec(), {}, times);
+  const Plan plan = *CompletePlan(graph, groups, OneStream(graph, groups), SmallSpec(), {});
+  ASSERT_EQ(plan.groups[2].pattern, kViewPattern);
+  Plan spoiled = plan;
+  spoiled.places[2].offset_bytes = 0;
+  EXPECT_EQ(Message(ValidatePlan(graph, spoiled, SmallSpec())),
+            "plan: [2:0 plain]: does not lie inside [3:0 plain] where its view says");
+  spoiled = plan;
+  spoiled.streams[0].launches.push_back({2, {}});
+  EXPECT_EQ(Message(ValidatePlan(graph, spoiled, SmallSpec())),
+            "plan: group 2: a view is launched");
+}
+
+TEST(ValidatePlan, CopiesFillFurtherOutputs) {
+  const Graph graph = GraphOf(
+      "input x f32[64]\nc = const f32[64] seed 1\ny = relu(x)\n"
+      "output y\noutput \"again\" = y\noutput x\noutput c\n");
+  RooflineTimes times(SmallSpec());
+  const auto groups = *FormGroups(graph, SmallSpec(), {}, times);
+  const Plan plan = *CompletePlan(graph, groups, OneStream(graph, groups), SmallSpec(), {});
+  ASSERT_EQ(groups.size(), 4u);
+  const Port x{{graph.inputs()[0], 0}};
+  const Port y{graph.outputs()[0].edge};
+  const Port c{graph.outputs()[3].edge};
+  EXPECT_EQ(FindPlace(plan, x)->kind, Place::Kind::kInput);
+  EXPECT_EQ(CopiesOf(graph, plan, x)[0].index, 2);
+  EXPECT_EQ(FindPlace(plan, y)->index, 0);
+  EXPECT_EQ(CopiesOf(graph, plan, y)[0].index, 1);
+  EXPECT_EQ(CopiesOf(graph, plan, c)[0].index, 3);
+  Plan spoiled = plan;
+  std::erase_if(spoiled.places, [](const Place& place) { return place.index == 2; });
+  EXPECT_EQ(Message(ValidatePlan(graph, spoiled, SmallSpec())),
+            "plan: output 2: has 0 places, expected one");
+}
+
+TEST(PlanCodec, DecodesToTheSame) {
+  TwoBranches made;
+  made.plan.environment = "device=small;policy=1";
+  made.plan.policy.tolerance = 0.01;
+  made.plan.groups[1].kernel = "jit:avx2";
+  const std::string bytes = EncodePlan(made.plan);
+  const StatusOr<Plan> plan = DecodePlan(bytes);
+  ASSERT_TRUE(plan.ok()) << ToString(plan.status());
+  EXPECT_EQ(EncodePlan(*plan), bytes);
+  EXPECT_EQ(plan->groups[1].kernel, "jit:avx2");
+  EXPECT_EQ(FormatPlan(made.graph, *plan), FormatPlan(made.graph, made.plan));
+  EXPECT_EQ(ToString(DecodePlan(bytes + "x").status()).substr(0, 9), "DATA_LOSS");
+  EXPECT_EQ(ToString(DecodePlan("nonsense").status()),
+            "DATA_LOSS: not a plan: magic is 0x736e6f6e");
+}
+
+TEST(PlanCodec, HostileBytesAreRefusedOrValidated) {
+  const TwoBranches made;
+  const std::string good = EncodePlan(made.plan);
+  Random random(1);
+  int decoded = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    std::string bytes = good;
+    for (uint64_t k = 0; k <= random.Below(3); ++k) {
+      const int bit = static_cast<int>(random.Below(8));
+      const size_t at = 40 + random.Below(bytes.size() - 40);
+      bytes[at] = random.Below(2) == 0 ? static_cast<char>(bytes[at] ^ (1 << bit))
+                                       : static_cast<char>(random.Below(6));
+    }
+    if (random.Below(16) == 0) bytes.resize(random.Below(bytes.size()));
+    const StatusOr<Plan> plan = DecodePlan(bytes);
+    if (!plan.ok()) {
+      EXPECT_EQ(plan.status().code(), StatusCode::kDataLoss);
+      continue;
+    }
+    ++decoded;
+    (void)ValidatePlan(made.graph, *plan, SmallSpec());
+  }
+  EXPECT_GT(decoded, 1000);
+}
+
+TEST(FormatPlan, OneLineALaunch) {
+  const TwoBranches made;
+  EXPECT_EQ(FormatPlan(made.graph, made.plan),
+            fmt::format("plan of graph {}: 4 groups (0 views), 2 streams, arena 768 bytes\n"
+                        "stream 0: cores 2\n"
+                        "  0: chain Exp (0) -> 1\n"
+                        "  2: chain Neg (1) -> 3\n"
+                        "  3: chain Add (2, 3) -> 4  waits 1\n"
+                        "stream 1: cores 2\n"
+                        "  1: chain Relu (1) -> 2  waits 0\n",
+                        made.graph.digest().Short()));
+}
+
+}  // namespace
+}  // namespace ag

@@ -1,0 +1,91 @@
+// The time of one group: measured, or estimated by the roofline of a device spec.
+#pragma once
+
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "plan/fusion/group_problem.h"
+#include "plan/measurement.h"
+#include "plan/plan.h"
+
+namespace ag {
+
+// How the time of a group is known.
+enum class TimeState : uint8_t { kEstimated, kMeasured, kFailed };
+
+struct GroupTime {
+  double ns = 0;  // A failed group's is an estimate; costs compare the state first.
+  TimeState state = TimeState::kEstimated;
+  Status failure = OkStatus();  // kFailed: why the measurement failed.
+  std::string kernel;           // The fastest kernel of the measurement.
+  int busy_cores = 0;           // As Measurement::busy_cores.
+  // By how much two measurements of one group may differ; 0 for estimates and simulated times.
+  double noise_ns = 0;
+  bool measured() const { return state == TimeState::kMeasured; }
+};
+
+// The cost of groups: the fewest groups whose measurement failed, then the least time.
+struct Cost {
+  double failed = 0;
+  double ns = 0;
+  static Cost Of(const GroupTime& time) {
+    return {time.state == TimeState::kFailed ? 1.0 : 0.0, time.ns};
+  }
+  friend Cost operator+(Cost a, Cost b) { return {a.failed + b.failed, a.ns + b.ns}; }
+  friend Cost operator-(Cost a, Cost b) { return {a.failed - b.failed, a.ns - b.ns}; }
+  Cost& operator+=(Cost other) { return *this = *this + other; }
+  auto operator<=>(const Cost&) const = default;
+};
+inline constexpr Cost kInfiniteCost{std::numeric_limits<double>::infinity(),
+                                    std::numeric_limits<double>::infinity()};
+
+// Returns the measured time as grouping reads it.
+GroupTime GroupTimeOf(const Measurement& measurement);
+
+// A 128-bit hash of everything that a group's problem depends on, computed from the nodes in place.
+// Equal keys mean equal problems. Valid in one process only; stored keys are GroupKey.
+struct LocalKey {
+  uint64_t a = 0;
+  uint64_t b = 0;
+  bool operator==(const LocalKey&) const = default;
+  template <class H>
+  friend H AbslHashValue(H h, const LocalKey& key) {
+    return H::combine(std::move(h), key.a);
+  }
+};
+
+// Returns max(flops / peak, bytes / bandwidth) + launch, the estimate without a measurement. Peak
+// and cache bandwidth grow with problem.cores (0: all), or with the cores that the group takes
+// (CoresTaken). A quarter of the cores can use the whole memory bandwidth. The bytes of a cold
+// problem always move at the rate of memory. A convolution in channels_last whose channels are no
+// multiple of DeviceSpec::channel_bytes also moves padded copies of its tensors; each copy is a
+// launch of its own.
+double RooflineNs(const GroupProblem& problem, const DeviceSpec& spec);
+
+// A source of group times. Implementations are thread-safe.
+class GroupTimes {
+ public:
+  virtual ~GroupTimes() = default;
+  virtual GroupTime Time(const GroupProblem& problem) = 0;
+
+  // A cache for FormGroups, which asks Lookup before Time, so that it need not extract the problem.
+  // Lookup returns the time that Insert stored for the key, if the implementation stores times.
+  virtual std::optional<GroupTime> Lookup(const LocalKey&) { return std::nullopt; }
+  virtual void Insert(const LocalKey&, const GroupTime&) {}
+};
+
+// Returns the roofline of the spec. The spec must outlive it.
+class RooflineTimes : public GroupTimes {
+ public:
+  explicit RooflineTimes(const DeviceSpec& spec) : spec_(spec) {}  // Borrowed.
+  GroupTime Time(const GroupProblem& problem) override {
+    return {.ns = RooflineNs(problem, spec_)};
+  }
+
+ private:
+  const DeviceSpec& spec_;
+};
+
+}  // namespace ag

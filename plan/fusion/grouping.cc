@@ -1,0 +1,295 @@
+#include "plan/fusion/grouping.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <tuple>
+
+#include "plan/fusion/group_key.h"
+#include "plan/fusion/layout_runs.h"
+#include "plan/fusion/path_cover.h"
+#include "plan/views.h"
+
+namespace ag {
+namespace {
+
+bool IsOperator(const Graph& graph, NodeId id) {
+  return graph.node(id).op != OpKind::kInput && !graph.is_constant(id);
+}
+
+Status CheckSupported(const Graph& graph, const DeviceSpec& spec, const HomePatterns& home) {
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    if (!IsOperator(graph, id)) continue;
+    const Node& node = graph.node(id);
+    if (home[static_cast<size_t>(node.op)] == nullptr) {
+      return Err(StatusCode::kUnimplemented, "{}: no pattern of device {} takes it",
+                 Info(node.op).name, spec.name);
+    }
+    for (const TensorType& type : node.outputs) {
+      if (std::ranges::count(spec.dtypes, type.dtype) > 0) continue;
+      return Err(StatusCode::kUnimplemented, "{}: device {} has no dtype {}", Info(node.op).name,
+                 spec.name, DTypeName(type.dtype));
+    }
+  }
+  return OkStatus();
+}
+
+// One run of FormGroups: layouts, then reorders and views, then the cover, then copies. Each step
+// only uses results of the steps before it, so a group's time never depends on the grouping of
+// others.
+class Grouping {
+ public:
+  Grouping(const Graph& graph, const DeviceSpec& spec, const Policy& policy, GroupTimes& times,
+           const GroupingOptions& options, std::vector<Layout> preferred)
+      : graph_(graph),
+        spec_(spec),
+        policy_(policy),
+        times_(times),
+        options_(options),
+        preferred_(std::move(preferred)) {}
+
+  StatusOr<TimedGroups> Run() {
+    const HomePatterns home = FindHomePatterns(spec_);
+    AG_TRY(CheckSupported(graph_, spec_, home));
+    layouts_ = ChooseLayouts(graph_, home, preferred_);
+    FindReorders();
+    FindViews();
+    FindReaders();
+    const CoverRequest request{graph_, spec_, policy_, layouts_, reader_, taken_, times_, options_};
+    AG_LET(const std::vector<PathGroup> paths, CoverByPaths(request));
+    for (const PathGroup& path : paths) AddPath(path);
+    return Emit();
+  }
+
+  const NodeLayouts& layouts() const { return layouts_; }
+
+ private:
+  struct Item {
+    Group group;
+    GroupTime time;
+  };
+
+  // Lists every layout in which an edge is read but not written.
+  void FindReorders() {
+    std::vector<Port> wanted;
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      if (!IsOperator(graph_, id)) continue;
+      const Node& node = graph_.node(id);
+      for (size_t i = 0; i < node.inputs.size(); ++i) {
+        const Edge edge = node.inputs[i];
+        if (graph_.is_constant(edge.node)) continue;
+        const Layout layout = layouts_.Read(graph_, id, i);
+        if (layout != layouts_.Written(graph_, edge)) wanted.push_back({edge, layout});
+      }
+    }
+    for (const GraphOutput& output : graph_.outputs()) {
+      if (graph_.is_constant(output.edge.node)) continue;
+      if (layouts_.Written(graph_, output.edge) != Layout::kPlain) {
+        wanted.push_back({output.edge, Layout::kPlain});
+      }
+    }
+    std::ranges::sort(wanted);
+    wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
+    for (const Port& port : wanted) {
+      Group group;
+      group.pattern = kReorderPattern;
+      group.inputs = {{port.edge, layouts_.Written(graph_, port.edge)}};
+      group.outputs = {port};
+      group.cores = options_.cores;
+      reorders_.push_back({std::move(group), {}});
+    }
+  }
+
+  void FindViews() {
+    taken_.assign(graph_.size(), false);
+    std::vector<Group> candidates;
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      if (!IsOperator(graph_, id) || !Has(graph_.node(id).op, kMovement)) continue;
+      candidates.push_back(MakeGroup(graph_, layouts_, {id}));
+    }
+    const size_t movements = candidates.size();
+    for (const Item& item : reorders_) candidates.push_back(item.group);
+    ViewForest forest(graph_, spec_.alignment_bytes, policy_.precision);
+    for (const int i : ViewOrder(graph_, candidates)) {
+      if (!forest.TryAdd(candidates[i])) continue;
+      if (static_cast<size_t>(i) >= movements) {
+        reorders_[i - movements].group.pattern = kViewPattern;
+        continue;
+      }
+      candidates[i].pattern = kViewPattern;
+      candidates[i].cores = options_.cores;
+      taken_[candidates[i].nodes[0]] = true;
+      views_.push_back({std::move(candidates[i]), {}});
+    }
+  }
+
+  // Sets reader_[v] to the only reader of v's only output, if it reads the layout that v writes.
+  void FindReaders() {
+    reader_.assign(graph_.size(), -1);
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      if (!IsOperator(graph_, id) || taken_[id] || graph_.node(id).outputs.size() != 1) continue;
+      const Edge edge{id, 0};
+      const auto uses = graph_.uses(edge);
+      if (uses.size() != 1 || graph_.is_output(edge) || taken_[uses[0].node]) continue;
+      if (layouts_.Read(graph_, uses[0].node, uses[0].index) != layouts_.Written(graph_, edge)) {
+        continue;
+      }
+      reader_[id] = uses[0].node;
+    }
+  }
+
+  void AddPath(const PathGroup& path) {
+    Item item;
+    item.group = MakeGroup(graph_, layouts_, PathOf(reader_, path.first, path.last));
+    item.group.pattern = path.pattern->name;
+    item.group.cores = options_.cores;
+    item.time = path.time;
+    items_.push_back(std::move(item));
+  }
+
+  GroupTime TimeOfReorder(const Group& group, const Port& from, const Port& to) {
+    const TensorType& type = graph_.type(to.edge);
+    const KeyFrame frame{group.pattern, policy_.precision, group.cores, policy_.cold_cache};
+    const LocalKey key = KeyOfReorder(type, from.layout, to.layout, frame);
+    if (auto time = times_.Lookup(key)) return *std::move(time);
+    GroupTime time = times_.Time(ExtractGroup(graph_, group, policy_));
+    times_.Insert(key, time);
+    return time;
+  }
+
+  // Lists the graph outputs that cannot be the home of their tensor: all but the first of an edge,
+  // and all of an input or a constant.
+  void FindCopies() {
+    std::map<Edge, int> places;
+    for (const GraphOutput& output : graph_.outputs()) {
+      const NodeId id = output.edge.node;
+      places[output.edge] += graph_.node(id).op == OpKind::kInput || graph_.is_constant(id) ? 2 : 1;
+    }
+    for (const auto& [edge, count] : places) {
+      if (count == 1) continue;
+      Item item;
+      const Port port{edge, Layout::kPlain};
+      item.group.pattern = kReorderPattern;
+      if (!graph_.is_constant(edge.node)) item.group.inputs = {port};
+      item.group.outputs = {port};
+      item.group.cores = options_.cores;
+      item.time = TimeOfReorder(item.group, port, port);
+      copies_.push_back(std::move(item));
+    }
+  }
+
+  // Returns operators by their last node, each reorder right after the producer of its tensor,
+  // copies last.
+  TimedGroups Emit() {
+    FindCopies();
+    std::ranges::move(views_, std::back_inserter(items_));
+    for (Item& item : reorders_) {
+      if (item.group.pattern == kReorderPattern) {
+        item.time = TimeOfReorder(item.group, item.group.inputs[0], item.group.outputs[0]);
+      }
+      items_.push_back(std::move(item));
+    }
+    std::ranges::stable_sort(items_, {}, [](const Item& item) {
+      const Port& out = item.group.outputs[0];
+      const bool is_reorder = item.group.nodes.empty();
+      const NodeId last = is_reorder ? out.edge.node : item.group.nodes.back();
+      return std::tuple(last, is_reorder, out);
+    });
+    std::ranges::move(copies_, std::back_inserter(items_));
+    TimedGroups result;
+    for (Item& item : items_) {
+      if (item.time.measured()) item.group.kernel = item.time.kernel;
+      result.groups.push_back(std::move(item.group));
+      result.times.push_back(std::move(item.time));
+    }
+    return result;
+  }
+
+  const Graph& graph_;
+  const DeviceSpec& spec_;
+  const Policy& policy_;
+  GroupTimes& times_;
+  const GroupingOptions& options_;
+  const std::vector<Layout> preferred_;  // By NodeId.
+  NodeLayouts layouts_;
+  std::vector<bool> taken_;  // By views.
+  std::vector<NodeId> reader_;
+  std::vector<Item> items_, views_, reorders_, copies_;
+};
+
+Cost SumOf(const TimedGroups& timed) {
+  Cost sum;
+  for (const GroupTime& time : timed.times) sum += Cost::Of(time);
+  return sum;
+}
+
+// Returns LayoutCover::node_cost.
+std::vector<Cost> NodeCosts(const Graph& graph, const TimedGroups& timed) {
+  std::vector<Cost> costs(graph.size());
+  for (size_t i = 0; i < timed.groups.size(); ++i) {
+    const Group& group = timed.groups[i];
+    NodeId at = group.nodes.empty() ? group.outputs[0].edge.node : group.nodes.front();
+    if (group.nodes.empty() && !graph.uses(group.outputs[0].edge).empty()) {
+      at = graph.uses(group.outputs[0].edge)[0].node;
+    }
+    costs[at] += Cost::Of(timed.times[i]);
+  }
+  return costs;
+}
+
+}  // namespace
+
+std::vector<Layout> LayoutChoices(const Graph& graph, const DeviceSpec& spec) {
+  const HomePatterns home = FindHomePatterns(spec);
+  std::vector<Layout> choices;
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    const OpKind op = graph.node(id).op;
+    const GroupPattern* pattern = home[static_cast<size_t>(op)];
+    if (pattern == nullptr || !Has(op, kContraction) || graph.is_constant(id)) continue;
+    for (const Layout layout : pattern->layouts) {
+      const bool suits = layout != Layout::kChannelsLast8 || IsPadded(graph, graph.node(id));
+      const bool is_new = suits && std::ranges::count(choices, layout) == 0;
+      if (is_new && layout != Layout::kPlain) choices.push_back(layout);
+    }
+  }
+  if (choices.empty()) choices.push_back(Layout::kPlain);
+  return choices;
+}
+
+StatusOr<TimedGroups> FormTimedGroups(const Graph& graph, const DeviceSpec& spec,
+                                      const Policy& policy, GroupTimes& times,
+                                      const GroupingOptions& options) {
+  std::vector<Layout> choices = LayoutChoices(graph, spec);
+  if (options.layout) choices = {*options.layout};
+  const bool has_padded = std::ranges::count(choices, Layout::kChannelsLast8) > 0;
+  if (has_padded && !options.layout && !options.mixed_layouts) {
+    std::erase(choices, Layout::kChannelsLast);
+  }
+  std::vector<LayoutCover> covers;
+  std::optional<TimedGroups> best;
+  const auto form = [&](std::vector<Layout> preferred) -> StatusOr<NodeLayouts> {
+    Grouping grouping(graph, spec, policy, times, options, std::move(preferred));
+    AG_LET(TimedGroups timed, grouping.Run());
+    covers.push_back({.node_cost = NodeCosts(graph, timed)});
+    if (!best || SumOf(timed) < SumOf(*best)) best = std::move(timed);
+    return grouping.layouts();
+  };
+  for (const Layout layout : choices) {
+    AG_LET(NodeLayouts layouts, form(std::vector<Layout>(graph.size(), layout)));
+    covers.back().preferred = layout;
+    covers.back().layouts = std::move(layouts);
+  }
+  if (options.mixed_layouts && covers.size() > 1) {
+    AG_TRY(form(ChooseRuns(graph, spec, covers)));
+  }
+  return *std::move(best);
+}
+
+StatusOr<std::vector<Group>> FormGroups(const Graph& graph, const DeviceSpec& spec,
+                                        const Policy& policy, GroupTimes& times,
+                                        const GroupingOptions& options) {
+  AG_LET(TimedGroups timed, FormTimedGroups(graph, spec, policy, times, options));
+  return std::move(timed.groups);
+}
+
+}  // namespace ag

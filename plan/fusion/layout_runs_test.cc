@@ -1,0 +1,112 @@
+#include "plan/fusion/layout_runs.h"
+
+#include <gtest/gtest.h>
+
+#include "plan/fusion/grouping.h"
+#include "plan/testing/testing.h"
+
+namespace ag {
+namespace {
+
+// 3x3 convolutions are fast in blocks, 5x5 ones with channels last; other groups are cheap.
+class TasteTimes : public GroupTimes {
+ public:
+  explicit TasteTimes(double reorder_ns) : reorder_ns_(reorder_ns) {}
+  GroupTime Time(const GroupProblem& problem) override {
+    if (problem.pattern == kReorderPattern) return {.ns = reorder_ns_};
+    for (const Node& node : problem.graph.nodes()) {
+      if (node.op != OpKind::kConv) continue;
+      const bool is_small = problem.graph.type(node.inputs[1]).shape[2] == 3;
+      const bool is_blocked = problem.output_layouts[0] == Layout::kBlocked16;
+      return {.ns = is_small == is_blocked ? 10e3 : 100e3};
+    }
+    return {.ns = 1e3};
+  }
+
+ private:
+  const double reorder_ns_;
+};
+
+DeviceSpec SpecOf(double cache_bytes_per_second) {
+  DeviceSpec spec = LoadSpec(AG_SOURCE_DIR, "cpu");
+  spec.cache_bytes_per_second = cache_bytes_per_second;
+  return spec;
+}
+
+// Returns four convolutions in a row: 3x3, 3x3, 5x5, 5x5.
+Graph Row() {
+  const std::string same = " strides=[1,1] dilations=[1,1] pads=";
+  return GraphOf(
+      "input x f32[1,32,8,8]\ns = const f32[32,32,3,3] seed 1\nl = const f32[32,32,5,5] seed 2\n"
+      "b = const f32[32] seed 3\n"
+      "p = conv(x, s, b)" +
+      same + "[1,1,1,1]\nq = conv(p, s, b)" + same +
+      "[1,1,1,1]\n"
+      "t = conv(q, l, b)" +
+      same + "[2,2,2,2]\noutput conv(t, l, b)" + same + "[2,2,2,2]\n");
+}
+
+std::string LayoutsOf(const TimedGroups& timed) {
+  std::string text;
+  for (const Group& group : timed.groups) {
+    if (group.pattern == "conv") text += std::string(LayoutName(group.outputs[0].layout)) + " ";
+    if (group.pattern == kReorderPattern) text += "reorder ";
+  }
+  return text;
+}
+
+TEST(ChooseRuns, ChangesWhereAReorderCostsLess) {
+  const struct {
+    const char* name;
+    double cache_bytes_per_second;  // The price of a change, ...
+    double reorder_ns;              // ... and its real time.
+    bool mixed;
+    const char* layouts;
+  } kCases[] = {
+      {"cheap", 1e11, 2e3, true,
+       "reorder blocked16 blocked16 reorder channels_last channels_last "
+       "reorder "},
+      {"cheap, not allowed", 1e11, 2e3, false,
+       "reorder channels_last channels_last channels_last channels_last reorder "},
+      {"dear by the rates", 1e7, 2e3, true,
+       "reorder channels_last channels_last channels_last channels_last reorder "},
+      {"dear when measured", 1e11, 1e6, true,
+       "reorder channels_last channels_last channels_last channels_last reorder "},
+  };
+  const Graph graph = Row();
+  for (const auto& c : kCases) {
+    TasteTimes times(c.reorder_ns);
+    const DeviceSpec spec = SpecOf(c.cache_bytes_per_second);
+    const auto timed = FormTimedGroups(graph, spec, {}, times, {.mixed_layouts = c.mixed});
+    ASSERT_EQ(ToString(timed.status()), "OK") << c.name;
+    EXPECT_EQ(LayoutsOf(*timed), c.layouts) << c.name;
+  }
+}
+
+TEST(ChooseRuns, OneCoverIsTakenWhole) {
+  const Graph graph = Row();
+  const DeviceSpec spec = SpecOf(1e11);
+  const LayoutCover cover{.preferred = Layout::kBlocked16,
+                          .layouts = {std::vector<Layout>(graph.size(), Layout::kBlocked16)},
+                          .node_cost = std::vector<Cost>(graph.size(), {.ns = 1})};
+  EXPECT_EQ(ChooseRuns(graph, spec, {cover}),
+            std::vector<Layout>(graph.size(), Layout::kBlocked16));
+}
+
+TEST(FormTimedGroups, TakesTheLayoutThatIsAskedFor) {
+  TasteTimes times(2e3);
+  const DeviceSpec spec = SpecOf(1e11);
+  EXPECT_EQ(LayoutChoices(Row(), spec),
+            (std::vector<Layout>{Layout::kChannelsLast, Layout::kBlocked16}));
+  for (const Layout layout : {Layout::kChannelsLast, Layout::kBlocked16, Layout::kPlain}) {
+    const auto timed = FormTimedGroups(Row(), spec, {}, times, {.layout = layout});
+    ASSERT_EQ(ToString(timed.status()), "OK");
+    for (const Group& group : timed->groups) {
+      if (group.pattern != "conv") continue;
+      EXPECT_EQ(group.outputs[0].layout, layout);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ag

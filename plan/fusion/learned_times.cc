@@ -1,0 +1,205 @@
+#include "plan/fusion/learned_times.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace ag {
+namespace {
+
+// The share by which medians of one group differ from minute to minute on a quiet machine (2 cores,
+// AMD EPYC).
+constexpr double kNoise = 0.05;
+
+// Returns the keys of a problem's ratios, the most special first. A single ratio is enough: it is
+// far nearer to the truth than the roofline.
+std::array<std::string, 3> RatioKeys(const GroupProblem& problem) {
+  std::string layouts = problem.pattern;
+  for (const Layout layout : problem.input_layouts) layouts += fmt::format(" {}", int(layout));
+  layouts += " >";
+  for (const Layout layout : problem.output_layouts) layouts += fmt::format(" {}", int(layout));
+  return {layouts, problem.pattern, ""};
+}
+
+double MedianOf(const std::vector<double>& sorted) {
+  const size_t n = sorted.size();
+  return n % 2 == 1 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
+}
+
+// Returns the measurement's status; a measurement that cannot be true is a failure.
+Status CheckAnswer(const StatusOr<Measurement>& measurement, int cores) {
+  AG_TRY(measurement);
+  AG_TRY(CheckMeasurement(*measurement));
+  if (measurement->busy_cores <= cores) return OkStatus();
+  return Err(StatusCode::kInternal, "measurement: expected 0 to {} busy cores, got {}", cores,
+             measurement->busy_cores);
+}
+
+bool NeedsNoTime(const GroupProblem& problem) { return problem.pattern == kViewPattern; }
+
+}  // namespace
+
+GroupTime GroupTimeOf(const Measurement& measurement) {
+  const Latency& latency = measurement.latency;
+  GroupTime time{.ns = latency.median_ns,
+                 .state = TimeState::kMeasured,
+                 .kernel = measurement.kernel,
+                 .busy_cores = measurement.busy_cores};
+  if (!measurement.simulated) {
+    time.noise_ns = std::max(kNoise * latency.median_ns, (latency.high_ns - latency.low_ns) / 2);
+  }
+  return time;
+}
+
+LearnedTimes::LearnedTimes(const DeviceSpec& spec, GroupMeasurer measure, LearningOptions options)
+    : spec_(spec), measure_(std::move(measure)), options_(std::move(options)) {}
+
+double LearnedTimes::EstimateNs(const GroupProblem& problem) const {
+  const double roofline = RooflineNs(problem, spec_);
+  for (const std::string& key : RatioKeys(problem)) {
+    const auto it = ratios_.find(key);
+    if (it != ratios_.end()) return roofline * MedianOf(it->second);
+  }
+  return roofline;
+}
+
+GroupTime LearnedTimes::Time(const GroupProblem& problem) {
+  if (NeedsNoTime(problem)) return {.state = TimeState::kMeasured};
+  if (options_.at_once && Want(problem)) MeasureWanted();
+  const std::string bytes = EncodeGroupProblem(problem);
+  const MutexLock lock(mutex_);
+  const auto it = known_.find(bytes);
+  GroupTime time = it == known_.end() ? GroupTime() : it->second.time;
+  if (!time.measured()) time.ns = EstimateNs(problem);
+  return time;
+}
+
+std::optional<GroupTime> LearnedTimes::Lookup(const LocalKey& key) {
+  const MutexLock lock(mutex_);
+  const auto it = stored_.find(key);
+  if (it == stored_.end()) return std::nullopt;
+  const auto& [time, version] = it->second;
+  if (time.state == TimeState::kEstimated && version != version_) return std::nullopt;
+  return time;
+}
+
+void LearnedTimes::Insert(const LocalKey& key, const GroupTime& time) {
+  const MutexLock lock(mutex_);
+  stored_.insert_or_assign(key, Stored{time, version_});
+}
+
+std::optional<Measurement> LearnedTimes::MeasurementOf(const GroupProblem& problem) const {
+  const std::string bytes = EncodeGroupProblem(problem);
+  const MutexLock lock(mutex_);
+  const auto it = known_.find(bytes);
+  return it == known_.end() ? std::nullopt : it->second.measurement;
+}
+
+void LearnedTimes::Prefer(const GroupProblem& problem, std::string kernel) {
+  const std::string bytes = EncodeGroupProblem(problem);
+  const MutexLock lock(mutex_);
+  const auto it = known_.find(bytes);
+  if (it == known_.end() || !it->second.time.measured()) return;
+  it->second.time.kernel = std::move(kernel);
+  stored_.clear();  // Their keys do not tell which of them belong to this group.
+}
+
+bool LearnedTimes::Want(const GroupProblem& problem) {
+  if (NeedsNoTime(problem)) return false;
+  std::string bytes = EncodeGroupProblem(problem);
+  const MutexLock lock(mutex_);
+  const bool is_new = known_.try_emplace(bytes).second;
+  if (is_new) wanted_.push_back({std::move(bytes), problem});
+  return is_new;
+}
+
+std::vector<LearnedTimes::Wanted> LearnedTimes::TakeBatch(int count_max) {
+  const bool stop = options_.stop && options_.stop();
+  const MutexLock lock(mutex_);
+  stopped_ = stopped_ || stop;
+  const int left = stopped_ ? 0 : LeftToAsk();
+  const int count = std::min({left, count_max, kGroupBatchMax, static_cast<int>(wanted_.size())});
+  std::vector<Wanted> batch(std::make_move_iterator(wanted_.begin()),
+                            std::make_move_iterator(wanted_.begin() + count));
+  wanted_.erase(wanted_.begin(), wanted_.begin() + count);
+  asked_ += count;
+  return batch;
+}
+
+void LearnedTimes::Record(const Wanted& wanted, const StatusOr<Measurement>& measurement) {
+  const Status status = CheckAnswer(measurement, spec_.cores);
+  const MutexLock lock(mutex_);
+  ++version_;
+  if (status.code() == StatusCode::kCancelled) {  // Says nothing about the group.
+    known_.erase(wanted.bytes);
+    --asked_;
+    stopped_ = true;
+    return;
+  }
+  Known& known = known_[wanted.bytes];
+  if (!status.ok()) {
+    known.time = {.state = TimeState::kFailed, .failure = status};
+    ++failed_;
+    return;
+  }
+  known = {GroupTimeOf(*measurement), *measurement};
+  ++measured_;
+  const double roofline = RooflineNs(wanted.problem, spec_);
+  if (!(roofline > 0)) return;
+  const double ratio = known.time.ns / roofline;
+  for (const std::string& key : RatioKeys(wanted.problem)) {
+    std::vector<double>& ratios = ratios_[key];
+    ratios.insert(std::ranges::upper_bound(ratios, ratio), ratio);
+  }
+}
+
+void LearnedTimes::MeasureWanted(int count_max) {
+  while (true) {
+    const std::vector<Wanted> batch = TakeBatch(count_max);
+    if (batch.empty()) break;
+    count_max -= static_cast<int>(batch.size());
+    std::vector<GroupProblem> problems;
+    problems.reserve(batch.size());
+    for (const Wanted& wanted : batch) problems.push_back(wanted.problem);
+    const auto results = measure_(problems);
+    AG_CHECK(results.size() == batch.size());
+    for (size_t i = 0; i < batch.size(); ++i) Record(batch[i], results[i]);
+  }
+  const MutexLock lock(mutex_);
+  for (const Wanted& wanted : wanted_) known_.erase(wanted.bytes);
+  wanted_.clear();
+}
+
+void LearnedTimes::BeginStage(int groups_max) {
+  const bool stop = options_.stop && options_.stop();
+  const MutexLock lock(mutex_);
+  stopped_ = stop;
+  stage_max_ = int64_t{asked_} + groups_max;
+}
+
+int LearnedTimes::LeftToAsk() const {
+  const int64_t max = std::min<int64_t>(options_.groups_max, stage_max_);
+  return static_cast<int>(std::max<int64_t>(max - asked_, 0));
+}
+
+bool LearnedTimes::Exhausted() const {
+  const MutexLock lock(mutex_);
+  return stopped_ || LeftToAsk() == 0;
+}
+
+int LearnedTimes::asked() const {
+  const MutexLock lock(mutex_);
+  return asked_;
+}
+
+int LearnedTimes::measured() const {
+  const MutexLock lock(mutex_);
+  return measured_;
+}
+
+int LearnedTimes::failed() const {
+  const MutexLock lock(mutex_);
+  return failed_;
+}
+
+}  // namespace ag

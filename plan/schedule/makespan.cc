@@ -1,0 +1,167 @@
+#include "plan/schedule/makespan.h"
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+
+#include "plan/schedule/sharing.h"
+
+namespace ag {
+namespace {
+
+// The state of one stream in the simulation.
+struct Lane {
+  size_t next = 0;  // The launch that runs or will begin next.
+  bool running = false;
+  double left_ns = 0;   // Remaining time of the running group at full speed.
+  double ready_ns = 0;  // The end of the stream's previous launch.
+};
+
+// Event-driven simulation. Between two events the set of running groups, and so their common speed,
+// does not change. Each step goes to the next end of a group or of a wait. It ends because each
+// launch begins and ends once; when nothing runs and no wait can end, streams wait in a cycle.
+class Simulation {
+ public:
+  Simulation(const Graph& graph, const Plan& plan, const std::vector<double>& group_ns,
+             const DeviceSpec& spec, const Sharing& sharing)
+      : graph_(graph),
+        plan_(plan),
+        group_ns_(group_ns),
+        spec_(spec),
+        sharing_(sharing),
+        lanes_(plan.streams.size()),
+        begin_(plan.groups.size(), 0),
+        end_(plan.groups.size(), -1) {}
+
+  double Run() {
+    size_t left = 0;
+    for (const Stream& stream : plan_.streams) left += stream.launches.size();
+    while (left > 0) {
+      BeginReady();
+      const double step = NextStep();
+      if (step == std::numeric_limits<double>::infinity()) return step;  // Streams wait in a cycle.
+      left -= Advance(step);
+    }
+    return now_;
+  }
+
+  std::vector<BesidePair> Pairs() const {
+    std::vector<BesidePair> pairs;
+    for (size_t s = 0; s < plan_.streams.size(); ++s) {
+      for (size_t t = s + 1; t < plan_.streams.size(); ++t) AddPairs(s, t, &pairs);
+    }
+    std::ranges::sort(pairs, {},
+                      [](const BesidePair& p) { return std::tuple(-p.ns, p.first, p.second); });
+    return pairs;
+  }
+
+ private:
+  void AddPairs(size_t s, size_t t, std::vector<BesidePair>* pairs) const {
+    for (const Launch& a : plan_.streams[s].launches) {
+      for (const Launch& b : plan_.streams[t].launches) {
+        const double ns =
+            std::min(end_[a.group], end_[b.group]) - std::max(begin_[a.group], begin_[b.group]);
+        if (ns <= 0) continue;
+        pairs->push_back({std::min(a.group, b.group), std::max(a.group, b.group), ns});
+      }
+    }
+  }
+
+  const Launch& Current(size_t s) const { return plan_.streams[s].launches[lanes_[s].next]; }
+  bool HasMore(size_t s) const { return lanes_[s].next < plan_.streams[s].launches.size(); }
+
+  double CoresOf(size_t s) const {
+    const int group = Current(s).group;
+    return ShareOf(graph_, plan_.groups[group], plan_.streams[s].cores, sharing_.BusyCores(group),
+                   spec_);
+  }
+
+  // Returns when the waits of the next launch end; infinity while a group that it waits for has not
+  // ended.
+  double ReadyAt(size_t s) const {
+    double ready = lanes_[s].ready_ns;
+    for (const int wait : Current(s).waits) {
+      if (end_[wait] < 0) return std::numeric_limits<double>::infinity();
+      ready = std::max(ready, end_[wait] + spec_.event_ns);
+    }
+    return ready;
+  }
+
+  void BeginReady() {
+    for (size_t s = 0; s < lanes_.size(); ++s) {
+      if (lanes_[s].running || !HasMore(s) || ReadyAt(s) > now_) continue;
+      lanes_[s].running = true;
+      lanes_[s].left_ns = group_ns_[Current(s).group];
+      begin_[Current(s).group] = now_;
+    }
+  }
+
+  double Speed() const {
+    int running = 0;
+    double wanted = 0;
+    for (size_t s = 0; s < lanes_.size(); ++s) {
+      if (!lanes_[s].running) continue;
+      ++running;
+      wanted += CoresOf(s);
+    }
+    return SpeedBeside(running, wanted, spec_.cores, sharing_.overlap);
+  }
+
+  double NextStep() const {
+    double step = std::numeric_limits<double>::infinity();
+    const double speed = Speed();
+    for (size_t s = 0; s < lanes_.size(); ++s) {
+      if (!HasMore(s)) continue;
+      step = std::min(step, lanes_[s].running ? lanes_[s].left_ns / speed : ReadyAt(s) - now_);
+    }
+    return step;
+  }
+
+  // Advances the time by `step`; returns how many groups ended.
+  size_t Advance(double step) {
+    const double speed = Speed();
+    now_ += step;
+    size_t ended = 0;
+    for (size_t s = 0; s < lanes_.size(); ++s) {
+      if (!lanes_[s].running) continue;
+      const bool ends = lanes_[s].left_ns / speed <= step;
+      lanes_[s].left_ns = ends ? 0 : lanes_[s].left_ns - step * speed;
+      if (!ends) continue;
+      end_[Current(s).group] = now_;
+      lanes_[s].ready_ns = now_;
+      lanes_[s].running = false;
+      ++lanes_[s].next;
+      ++ended;
+    }
+    return ended;
+  }
+
+  const Graph& graph_;
+  const Plan& plan_;
+  const std::vector<double>& group_ns_;
+  const DeviceSpec& spec_;
+  const Sharing& sharing_;
+  std::vector<Lane> lanes_;
+  std::vector<double> begin_;
+  std::vector<double> end_;  // Negative: not ended.
+  double now_ = 0;
+};
+
+}  // namespace
+
+double MakespanNs(const Graph& graph, const Plan& plan, const std::vector<double>& group_ns,
+                  const DeviceSpec& spec, const Sharing& sharing) {
+  AG_CHECK(group_ns.size() == plan.groups.size());
+  return Simulation(graph, plan, group_ns, spec, sharing).Run();
+}
+
+std::vector<BesidePair> PairsBeside(const Graph& graph, const Plan& plan,
+                                    const std::vector<double>& group_ns, const DeviceSpec& spec,
+                                    const Sharing& sharing) {
+  AG_CHECK(group_ns.size() == plan.groups.size());
+  Simulation simulation(graph, plan, group_ns, spec, sharing);
+  if (simulation.Run() == std::numeric_limits<double>::infinity()) return {};
+  return simulation.Pairs();
+}
+
+}  // namespace ag

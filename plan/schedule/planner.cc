@@ -1,0 +1,146 @@
+#include "plan/schedule/planner.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "plan/fusion/grouping.h"
+#include "plan/schedule/greedy_streams.h"
+#include "plan/schedule/makespan.h"
+#include "plan/schedule/sharing.h"
+
+namespace ag {
+namespace {
+
+// The groups of a plan before they have streams: for all cores or for one stream's, or for both
+// where a group may take either.
+struct GroupsToPlan {
+  TimedGroups timed;
+  std::optional<TimedGroups> narrow;
+  std::vector<GroupProblem> unmeasured;
+};
+
+// Returns the same groups, each on `cores` cores.
+TimedGroups TimeGroups(const PlanRequest& request, std::vector<Group> groups, GroupTimes& times,
+                       int cores) {
+  TimedGroups timed;
+  for (Group& group : groups) {
+    group.cores = cores;
+    timed.times.emplace_back();
+    if (group.pattern == kViewPattern) continue;
+    timed.times.back() = times.Time(ExtractGroup(request.graph, group, request.policy));
+    if (timed.times.back().measured()) group.kernel = timed.times.back().kernel;
+  }
+  timed.groups = std::move(groups);
+  return timed;
+}
+
+StatusOr<GroupsToPlan> ChooseGroups(const PlanRequest& request, GroupTimes& times) {
+  const auto& [graph, spec, policy, grouping, streams, overlap] = request;
+  GroupingOptions options = grouping;
+  const bool may_be_wide = spec.stream_cores > 0;
+  if (streams > 1 && !may_be_wide) options.cores = StreamCores(spec, streams);
+  GroupsToPlan chosen;
+  AG_LET(chosen.timed, FormTimedGroups(graph, spec, policy, times, options));
+  if (streams > 1 && may_be_wide) {
+    chosen.narrow = TimeGroups(request, chosen.timed.groups, times, StreamCores(spec, streams));
+    chosen.unmeasured = UnmeasuredOf(graph, policy, *chosen.narrow);
+  }
+  std::ranges::move(UnmeasuredOf(graph, policy, chosen.timed),
+                    std::back_inserter(chosen.unmeasured));
+  return chosen;
+}
+
+Schedule ScheduleGroups(const PlanRequest& request, GroupsToPlan chosen) {
+  const auto& [graph, spec, policy, grouping, streams, overlap] = request;
+  if (chosen.narrow) return GreedyWideStreams(graph, *chosen.narrow, chosen.timed, spec, streams);
+  Schedule schedule{.timed = std::move(chosen.timed)};
+  const auto& [groups, times] = schedule.timed;
+  schedule.streams = streams == 1 ? OneStream(graph, groups)
+                                  : GreedyStreams(graph, groups, NsOf(times), spec, streams,
+                                                  SharingOf(times, overlap));
+  return schedule;
+}
+
+StatusOr<TimedPlan> Complete(const PlanRequest& request, GroupsToPlan chosen) {
+  TimedPlan made{.unmeasured = std::move(chosen.unmeasured), .failure = FailureOf(chosen.timed)};
+  if (made.failure.ok() && chosen.narrow) made.failure = FailureOf(*chosen.narrow);
+  Schedule schedule = ScheduleGroups(request, std::move(chosen));
+  made.times = std::move(schedule.timed.times);
+  AG_LET(made.plan, CompletePlan(request.graph, std::move(schedule.timed.groups),
+                                 std::move(schedule.streams), request.spec, request.policy));
+  for (size_t g = 0; g < made.times.size(); ++g) {  // Placement may have made views of groups.
+    if (made.plan.groups[g].pattern == kViewPattern) made.times[g] = {};
+  }
+  made.makespan_ns = made.failure.ok()
+                         ? MakespanNs(request.graph, made.plan, NsOf(made.times), request.spec,
+                                      SharingOf(made.times, request.overlap))
+                         : std::numeric_limits<double>::infinity();
+  return made;
+}
+
+StatusOr<GroupsToPlan> ChooseMeasuredGroups(const PlanRequest& request, LearnedTimes& times) {
+  for (int turn = 0;; ++turn) {
+    AG_LET(GroupsToPlan chosen, ChooseGroups(request, times));
+    const bool is_settled = chosen.unmeasured.empty() || turn == kCoverTurnsMax;
+    if (is_settled || times.Exhausted()) return chosen;
+    for (const GroupProblem& problem : chosen.unmeasured) times.Want(problem);
+    times.MeasureWanted();
+  }
+}
+
+}  // namespace
+
+std::vector<double> NsOf(const std::vector<GroupTime>& times) {
+  std::vector<double> ns;
+  for (const GroupTime& time : times) ns.push_back(time.ns);
+  return ns;
+}
+
+Sharing SharingOf(const std::vector<GroupTime>& times, double overlap) {
+  Sharing sharing{.overlap = overlap};
+  for (const GroupTime& time : times) sharing.busy_cores.push_back(time.busy_cores);
+  return sharing;
+}
+
+StatusOr<TimedPlan> MakeTimedPlan(const PlanRequest& request, GroupTimes& times) {
+  AG_LET(GroupsToPlan chosen, ChooseGroups(request, times));
+  return Complete(request, std::move(chosen));
+}
+
+StatusOr<TimedPlan> MakeMeasuredPlan(const PlanRequest& request, LearnedTimes& times) {
+  AG_LET(GroupsToPlan chosen, ChooseMeasuredGroups(request, times));
+  return Complete(request, std::move(chosen));
+}
+
+StatusOr<TimedGroups> FormMeasuredGroups(const PlanRequest& request, LearnedTimes& times) {
+  AG_LET(GroupsToPlan chosen, ChooseMeasuredGroups(request, times));
+  return std::move(chosen.timed);
+}
+
+std::vector<GroupProblem> UnmeasuredOf(const Graph& graph, const Policy& policy,
+                                       const TimedGroups& timed) {
+  std::vector<GroupProblem> problems;
+  for (size_t g = 0; g < timed.groups.size(); ++g) {
+    const bool is_estimate = timed.times[g].state == TimeState::kEstimated;
+    if (!is_estimate || timed.groups[g].pattern == kViewPattern) continue;
+    problems.push_back(ExtractGroup(graph, timed.groups[g], policy));
+  }
+  return problems;
+}
+
+Status FailureOf(const TimedGroups& timed) {
+  for (size_t g = 0; g < timed.groups.size(); ++g) {
+    if (timed.times[g].state != TimeState::kFailed) continue;
+    return Within(timed.times[g].failure, fmt::format("group {}", timed.groups[g].pattern));
+  }
+  return OkStatus();
+}
+
+StatusOr<Plan> MakePlan(const Graph& graph, const DeviceSpec& spec, const Policy& policy,
+                        GroupTimes& times, const GroupingOptions& grouping, int streams) {
+  AG_LET(TimedPlan made, MakeTimedPlan({graph, spec, policy, grouping, streams}, times));
+  return std::move(made.plan);
+}
+
+}  // namespace ag

@@ -1,0 +1,65 @@
+// The planner: makes the complete plan of a graph by group times. The search, the server and the
+// runtime make every plan here. Pure functions, apart from what the times measure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "plan/fusion/grouping.h"
+#include "plan/fusion/learned_times.h"
+#include "plan/schedule/schedule.h"
+#include "plan/schedule/sharing.h"
+
+namespace ag {
+
+// What a plan is made for. All references must outlive the call.
+struct PlanRequest {
+  const Graph& graph;
+  const DeviceSpec& spec;
+  const Policy& policy;
+  GroupingOptions grouping = {};  // Its `cores` follow from `streams`.
+  int streams = 1;
+  double overlap = 1;  // How groups beside each other share the cores (plan/schedule/sharing.h).
+};
+
+struct TimedPlan {
+  Plan plan;                     // Complete and validated; `environment` stays empty.
+  std::vector<GroupTime> times;  // By group; 0 for a view.
+  double makespan_ns = 0;        // Simulated; infinity: a group's measurement failed.
+  // The groups that were chosen by an estimate: a plan with measured ones may be another.
+  std::vector<GroupProblem> unmeasured;
+  Status failure;  // Not OK: the measurement of a group that was chosen failed.
+};
+
+// Returns the plan by the answers of `times`. With several streams on a spec that lets a group take
+// all cores, it uses GreedyWideStreams. kUnimplemented: the device lacks an operator. Other errors:
+// those of PlaceTensors.
+StatusOr<TimedPlan> MakeTimedPlan(const PlanRequest& request, GroupTimes& times);
+
+// Does the same with measured groups: measures the chosen groups and chooses again, until all are
+// measured, or no more groups may be measured, or kCoverTurnsMax turns were made.
+StatusOr<TimedPlan> MakeMeasuredPlan(const PlanRequest& request, LearnedTimes& times);
+
+// Returns the groups of MakeMeasuredPlan on one stream.
+StatusOr<TimedGroups> FormMeasuredGroups(const PlanRequest& request, LearnedTimes& times);
+
+// The most times that groups are chosen again after they were measured. Each turn replaces
+// estimates by measurements, mostly of the same few alternatives, so two or three turns are enough.
+inline constexpr int kCoverTurnsMax = 8;
+
+// Returns the problems of the groups whose time is an estimate.
+std::vector<GroupProblem> UnmeasuredOf(const Graph& graph, const Policy& policy,
+                                       const TimedGroups& timed);
+
+// Returns why the first group whose measurement failed did so, or OK.
+Status FailureOf(const TimedGroups& timed);
+
+// Return the times of groups as the simulation takes them.
+std::vector<double> NsOf(const std::vector<GroupTime>& times);
+Sharing SharingOf(const std::vector<GroupTime>& times, double overlap);
+
+// Returns the plan of MakeTimedPlan alone.
+StatusOr<Plan> MakePlan(const Graph& graph, const DeviceSpec& spec, const Policy& policy,
+                        GroupTimes& times, const GroupingOptions& grouping, int streams);
+
+}  // namespace ag

@@ -1,0 +1,200 @@
+#include "plan/spec/node_layouts.h"
+
+#include <algorithm>
+
+#include "graph/resize.h"
+#include "graph/shapes.h"
+#include "plan/spec/pattern_match.h"
+
+namespace ag {
+namespace {
+
+// Whether `layout` may be chosen for a tensor; CanHave says whether it is possible at all.
+bool Fits(const TensorType& type, Layout layout) {
+  if (layout == Layout::kPlain) return true;
+  if (!CanHave(type, layout)) return false;
+  const int64_t block = BlockOf(layout);
+  return block == 1 || (type.dtype == DType::kFloat32 && type.shape[1] >= block);
+}
+
+bool HasWholeBlocks(const TensorType& type, Layout layout) {
+  return type.shape[1] % BlockOf(layout) == 0;
+}
+
+// Whether zeros in the operands' padding give zeros in the result's padding.
+bool KeepsZeros(const Graph& graph, const Node& node) {
+  if (GivesZeroForZero(node) || node.op == OpKind::kMul) return true;
+  if (node.op != OpKind::kAdd && node.op != OpKind::kSub) return false;
+  return std::ranges::all_of(node.inputs, [&](Edge operand) {
+    return graph.type(operand).shape.size() == 4 && graph.type(operand).shape[1] != 1;
+  });
+}
+
+// Whether an element-wise node with a result in `layout` can read the operand: a scalar, or at
+// least one value per channel. Other operands would need a broadcast across the blocks.
+bool IsOperandUsable(const Graph& graph, Edge operand, const TensorType& result, Layout layout) {
+  const TensorType& type = graph.type(operand);
+  if (type.NumElements() == 1) return true;
+  const size_t rank = type.shape.size();
+  if (rank < 3 || type.shape[rank - 3] != result.shape[1]) return false;
+  return graph.is_constant(operand.node) || Fits(type, layout);
+}
+
+bool CanElementwise(const Graph& graph, const Node& node, Layout layout) {
+  const TensorType& result = node.outputs[0];
+  if (!HasWholeBlocks(result, layout) && !KeepsZeros(graph, node)) return false;
+  return std::ranges::all_of(
+      node.inputs, [&](Edge operand) { return IsOperandUsable(graph, operand, result, layout); });
+}
+
+// Returns the layout of a tensor at a node that works in `layout`.
+Layout AtTensor(const TensorType& type, Layout layout) {
+  if (!Fits(type, layout)) return Layout::kPlain;
+  const bool is_whole = type.shape.size() == 4 && HasSameBytes(type, layout, Layout::kChannelsLast);
+  return layout == Layout::kChannelsLast8 && is_whole ? Layout::kChannelsLast : layout;
+}
+
+// Returns the node's layout under its name: channels_last when channels_last8 would pad nothing.
+Layout NameFor(const Graph& graph, const Node& node, Layout layout) {
+  const bool pads = layout != Layout::kChannelsLast8 || IsPadded(graph, node);
+  return pads ? layout : Layout::kChannelsLast;
+}
+
+// Whether a convolution can work in `layout`: with groups, only when no block spans two groups; a
+// depthwise one always can.
+bool CanConv(const Graph& graph, const Node& node, Layout layout) {
+  const int64_t groups = node.Int("group"), multiple = ChannelMultipleOf(layout);
+  if (groups == 1 || multiple == 1) return true;
+  const int64_t in = graph.type(node.inputs[0]).shape[1];
+  const int64_t out = node.outputs[0].shape[1];
+  if (groups == in && groups == out) return true;
+  return in / groups % multiple == 0 && out / groups % multiple == 0;
+}
+
+bool CanReduce(const Graph& graph, const Node& node, Layout layout) {
+  return node.IntList("axes") == Ints{2, 3} && node.Int("keepdims") == 1 &&
+         Fits(graph.type(node.inputs[0]), layout);
+}
+
+bool CanConcat(const Graph& graph, const Node& node, Layout layout) {
+  return std::ranges::all_of(node.inputs, [&](Edge operand) {
+    return !graph.is_constant(operand.node) && Fits(graph.type(operand), layout) &&
+           HasWholeBlocks(graph.type(operand), layout);
+  });
+}
+
+bool CanCut(const Graph& graph, const Node& node, Layout layout) {
+  const TensorType& whole = graph.type(node.inputs[0]);
+  if (!Fits(whole, layout) || !HasWholeBlocks(whole, layout)) return false;
+  if (node.op == OpKind::kSlice) {
+    const Ints& axes = node.IntList("axes");
+    const Ints& starts = node.IntList("starts");
+    for (size_t i = 0; i < axes.size(); ++i) {
+      if (node.IntList("steps")[i] != 1) return false;
+      const int64_t end = node.IntList("ends")[i];
+      const int64_t first = ResolveSlice(whole.shape[axes[i]], starts[i], end, 1).start;
+      if (axes[i] == 1 && first % BlockOf(layout) != 0) return false;
+    }
+  }
+  return std::ranges::all_of(node.outputs, [&](const TensorType& part) {
+    return Fits(part, layout) && HasWholeBlocks(part, layout);
+  });
+}
+
+// Other layouts than plain are for images: a resize must keep batch and channels.
+bool CanResize(const Graph& graph, const Node& node, Layout layout) {
+  const TensorType& x = graph.type(node.inputs[0]);
+  return Fits(x, layout) && ResizeOf(*node.attributes, x.shape).Keeps(2);
+}
+
+// Whether the operator can work on tensors in `layout`.
+bool CanWorkIn(const Graph& graph, const Node& node, Layout layout) {
+  if (layout == Layout::kPlain) return true;
+  if (!Fits(node.outputs[0], layout)) return false;
+  if (Has(node.op, kElementwise)) return CanElementwise(graph, node, layout);
+  if (node.op == OpKind::kConv) return CanConv(graph, node, layout);
+  if (Has(node.op, kPooling)) return Fits(graph.type(node.inputs[0]), layout);
+  if (Has(node.op, kResampling)) return CanResize(graph, node, layout);
+  if (node.op == OpKind::kBatchNorm) return HasWholeBlocks(node.outputs[0], layout);
+  if (Has(node.op, kReduction)) return CanReduce(graph, node, layout);
+  if (node.op == OpKind::kConcat) return CanConcat(graph, node, layout);
+  if (node.op == OpKind::kSplit || node.op == OpKind::kSlice) return CanCut(graph, node, layout);
+  return false;
+}
+
+Layout Choose(const Graph& graph, const Node& node, const GroupPattern& pattern,
+              const NodeLayouts& chosen, Layout preferred) {
+  const std::vector<Layout>& listed = pattern.layouts;
+  if (Has(node.op, kContraction)) {
+    const Layout wanted = NameFor(graph, node, preferred);
+    if (std::ranges::count(listed, wanted) > 0 && CanWorkIn(graph, node, wanted)) return wanted;
+    for (const Layout layout : listed) {
+      if (CanWorkIn(graph, node, layout)) return layout;
+    }
+  }
+  for (const Edge operand : node.inputs) {
+    if (graph.is_constant(operand.node)) continue;
+    Layout layout = chosen.Written(graph, operand);
+    if (layout == Layout::kChannelsLast && preferred == Layout::kChannelsLast8) layout = preferred;
+    layout = NameFor(graph, node, layout);
+    const bool is_listed = listed.empty() || std::ranges::count(listed, layout) > 0;
+    if (layout != Layout::kPlain && is_listed && CanWorkIn(graph, node, layout)) return layout;
+  }
+  return Layout::kPlain;
+}
+
+}  // namespace
+
+Layout NodeLayouts::Written(const Graph& graph, Edge edge) const {
+  return AtTensor(graph.type(edge), of[edge.node]);
+}
+
+Layout NodeLayouts::Read(const Graph& graph, NodeId id, size_t index) const {
+  const Node& node = graph.node(id);
+  const bool is_weight = index > 0 && (node.op == OpKind::kConv || node.op == OpKind::kBatchNorm);
+  if (of[id] == Layout::kPlain || is_weight) return Layout::kPlain;
+  return AtTensor(graph.type(node.inputs[index]), of[id]);
+}
+
+bool GivesZeroForZero(const Node& node) {
+  if (node.op == OpKind::kClip) return node.Float("min") <= 0 && node.Float("max") >= 0;
+  return Has(node.op, kZeroToZero);
+}
+
+bool IsPadded(const Graph& graph, const Node& node) {
+  const auto pads = [](const TensorType& type) {
+    return CanHave(type, Layout::kChannelsLast8) &&
+           !HasSameBytes(type, Layout::kChannelsLast8, Layout::kChannelsLast);
+  };
+  return std::ranges::any_of(node.outputs, pads) ||
+         std::ranges::any_of(node.inputs, [&](Edge operand) {
+           return !graph.is_constant(operand.node) && pads(graph.type(operand));
+         });
+}
+
+HomePatterns FindHomePatterns(const DeviceSpec& spec) {
+  HomePatterns home(kOpKindCount, nullptr);
+  for (const OpInfo& info : AllOps()) {
+    for (const GroupPattern& pattern : spec.patterns) {
+      if (!CanAnchor(pattern, info.kind)) continue;
+      home[static_cast<size_t>(info.kind)] = &pattern;
+      break;
+    }
+  }
+  return home;
+}
+
+NodeLayouts ChooseLayouts(const Graph& graph, const HomePatterns& home,
+                          const std::vector<Layout>& preferred) {
+  NodeLayouts layouts;
+  layouts.of.assign(graph.size(), Layout::kPlain);
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    const Node& node = graph.node(id);
+    const GroupPattern* pattern = home[static_cast<size_t>(node.op)];
+    if (pattern == nullptr || graph.is_constant(id) || node.outputs.empty()) continue;
+    layouts.of[id] = Choose(graph, node, *pattern, layouts, preferred[id]);
+  }
+  return layouts;
+}
+
+}  // namespace ag

@@ -1,0 +1,104 @@
+#include "plan/spec/pattern_match.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace ag {
+namespace {
+
+bool HasForm(const Graph& graph, const Node& conv, ConvolutionForm form) {
+  if (form == ConvolutionForm::kAny) return true;
+  const Shape& weights = graph.type(conv.inputs[1]).shape;
+  if (weights.size() != 4) return false;
+  if (!graph.is_constant(conv.inputs[1].node) || !graph.is_constant(conv.inputs[2].node)) {
+    return false;
+  }
+  const auto all = [](const Ints& numbers, int64_t value) {
+    return std::ranges::all_of(numbers, [&](int64_t number) { return number == value; });
+  };
+  if (form == ConvolutionForm::kDepthwise) {
+    return weights[1] == 1 && conv.Int("group") == weights[0] && weights[0] > 1;
+  }
+  return weights[2] == 1 && weights[3] == 1 && conv.Int("group") == 1 &&
+         all(conv.IntList("strides"), 1) && all(conv.IntList("pads"), 0);
+}
+
+bool Takes(const PatternStep& step, const Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  return std::ranges::binary_search(step.ops, node.op) && HasForm(graph, node, step.form);
+}
+
+// Whether the operand is a scalar, or runs only along `axis` of `shape` in a broadcast.
+bool RunsAlong(const Shape& operand, const Shape& shape, size_t axis) {
+  if (operand.size() > shape.size()) return false;
+  const size_t missing = shape.size() - operand.size();
+  for (size_t i = 0; i < operand.size(); ++i) {
+    const bool here = missing + i == axis && operand[i] == shape[axis];
+    if (operand[i] != 1 && !here) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+uint32_t BeginMatch(const GroupPattern& pattern, const Graph& graph, NodeId node) {
+  return !pattern.steps.empty() && Takes(pattern.steps[0], graph, node) ? 1u : 0u;
+}
+
+uint32_t ExtendMatch(const GroupPattern& pattern, uint32_t match, const Graph& graph, NodeId node) {
+  uint32_t next = 0;
+  for (size_t from = 0; from < pattern.steps.size(); ++from) {
+    if ((match >> from & 1u) == 0) continue;
+    if (pattern.steps[from].repeated && Takes(pattern.steps[from], graph, node)) next |= 1u << from;
+    for (size_t to = from + 1; to < pattern.steps.size(); ++to) {
+      if (Takes(pattern.steps[to], graph, node)) next |= 1u << to;
+      if (!pattern.steps[to].optional) break;
+    }
+  }
+  return next;
+}
+
+bool CanAnchor(const GroupPattern& pattern, OpKind op) {
+  if (pattern.steps.empty()) return false;
+  const PatternStep& anchor = pattern.steps[0];
+  return anchor.form == ConvolutionForm::kAny && std::ranges::binary_search(anchor.ops, op);
+}
+
+bool HasStepFor(const GroupPattern& pattern, const Graph& graph, NodeId node) {
+  return std::ranges::any_of(pattern.steps,
+                             [&](const PatternStep& step) { return Takes(step, graph, node); });
+}
+
+bool IsWholeMatch(const GroupPattern& pattern, uint32_t match) {
+  for (size_t i = pattern.steps.size(); i-- > 0;) {
+    if ((match >> i & 1u) != 0) return true;
+    if (!pattern.steps[i].optional) return false;
+  }
+  return false;
+}
+
+int NodesMax(const GroupPattern& pattern) {
+  if (pattern.nodes_max > 0) return pattern.nodes_max;
+  const bool endless = std::ranges::any_of(pattern.steps, &PatternStep::repeated);
+  return endless ? std::numeric_limits<int>::max() : static_cast<int>(pattern.steps.size());
+}
+
+bool IsStepUsable(const Graph& graph, OpKind anchor, Edge link, NodeId step) {
+  const Node& node = graph.node(step);
+  if (node.op == OpKind::kConv) {
+    return node.inputs[0] == link && graph.is_constant(node.inputs[1].node) &&
+           graph.is_constant(node.inputs[2].node);
+  }
+  if (node.outputs.size() != 1 || node.outputs[0].shape != graph.type(link).shape) return false;
+  if (Has(anchor, kElementwise)) return true;
+  const Shape& shape = node.outputs[0].shape;
+  if (shape.empty() || node.outputs[0] != graph.type(link)) return false;
+  const size_t axis = anchor == OpKind::kConv ? 1 : shape.size() - 1;
+  return std::ranges::all_of(node.inputs, [&](Edge operand) {
+    const Shape& given = graph.type(operand).shape;
+    return operand == link || given == shape ||
+           (graph.is_constant(operand.node) && RunsAlong(given, shape, axis));
+  });
+}
+
+}  // namespace ag

@@ -1,0 +1,34 @@
+// Matching of paths of operators with group patterns. A partial match is the set of steps that the
+// last operator may be, one bit each, so optional steps need no backtracking. Pure functions.
+#pragma once
+
+#include "plan/spec/device_spec.h"
+
+namespace ag {
+
+// Returns the match after the anchor; 0: the pattern does not begin with `node`.
+uint32_t BeginMatch(const GroupPattern& pattern, const Graph& graph, NodeId node);
+
+// Returns the match after a further operator; 0: it does not fit.
+uint32_t ExtendMatch(const GroupPattern& pattern, uint32_t match, const Graph& graph, NodeId node);
+
+// Returns true when the pattern takes every operator of this kind as its anchor.
+bool CanAnchor(const GroupPattern& pattern, OpKind op);
+
+// Returns true when a step takes the node.
+bool HasStepFor(const GroupPattern& pattern, const Graph& graph, NodeId node);
+
+// Returns true when the group may end here.
+bool IsWholeMatch(const GroupPattern& pattern, uint32_t match);
+
+// Returns the greatest number of operators in a group of the pattern; INT_MAX: no limit.
+int NodesMax(const GroupPattern& pattern);
+
+// Returns true when a device can run `step` after `link` in a group that begins with `anchor`. The
+// step keeps the shape of `link`, but a convolution may change the number of channels, and `link`
+// is its image. In element-wise groups the other operands may be anything. In other groups they are
+// tensors of the result's shape, or constants: a scalar, or one value per channel (axis 1 after a
+// convolution, else the last axis).
+bool IsStepUsable(const Graph& graph, OpKind anchor, Edge link, NodeId step);
+
+}  // namespace ag

@@ -1,0 +1,78 @@
+#include "rules/match/graph_change.h"
+
+namespace ag {
+namespace {
+
+bool SingleUse(const Graph& graph, Edge e) {
+  return graph.uses(e).size() == 1 && !graph.is_output(e);
+}
+
+class PlaceComparison {
+ public:
+  PlaceComparison(const Graph& before, const Graph& after, std::span<const NodeId> place)
+      : before_(before), after_(after), place_(place) {}
+
+  // Whether a match sees node `now` of the new graph as it saw node `then` of the old one.
+  bool Same(NodeId then, NodeId now) const {
+    const Node& a = before_.node(then);
+    const Node& b = after_.node(now);
+    if (a.op != b.op || a.inputs.size() != b.inputs.size() || a.constant != b.constant) {
+      return false;
+    }
+    if (a.attributes != b.attributes && !(*a.attributes == *b.attributes)) return false;
+    for (size_t i = 0; i < a.inputs.size(); ++i) {
+      if (place_[a.inputs[i].node] != b.inputs[i].node) return false;
+      if (a.inputs[i].output != b.inputs[i].output) return false;
+    }
+    if (b.inputs.empty()) {
+      if (a.outputs != b.outputs) return false;  // Other nodes' types follow from their operands.
+    } else if (before_.is_constant(then) != after_.is_constant(now)) {
+      return false;
+    }
+    for (int32_t o = 0; o < static_cast<int32_t>(a.outputs.size()); ++o) {
+      if (SingleUse(before_, {then, o}) != SingleUse(after_, {now, o})) return false;
+    }
+    return true;
+  }
+
+ private:
+  const Graph& before_;
+  const Graph& after_;
+  const std::span<const NodeId> place_;
+};
+
+}  // namespace
+
+GraphChange FindChange(const Graph& before, const Graph& after, std::span<const NodeId> place,
+                       int reach) {
+  const PlaceComparison comparison(before, after, place);
+  std::vector<uint8_t> seen(static_cast<size_t>(after.size()), 0);  // Or the same as before.
+  for (NodeId then = 0; then < before.size(); ++then) {
+    const NodeId now = place[then];
+    if (now >= 0 && comparison.Same(then, now)) seen[now] = 1;
+  }
+  GraphChange change;
+  for (NodeId id = 0; id < after.size(); ++id) {
+    if (seen[id] != 0) {
+      seen[id] = 0;
+      continue;
+    }
+    seen[id] = 1;
+    change.changed.push_back(id);
+    change.above.emplace_back(id, 0);
+  }
+  for (size_t i = 0; i < change.above.size(); ++i) {
+    const auto [id, distance] = change.above[i];
+    if (distance == reach) continue;
+    for (int32_t o = 0; o < static_cast<int32_t>(after.node(id).outputs.size()); ++o) {
+      for (const Use& use : after.uses({id, o})) {
+        if (seen[use.node] != 0) continue;
+        seen[use.node] = 1;
+        change.above.emplace_back(use.node, distance + 1);
+      }
+    }
+  }
+  return change;
+}
+
+}  // namespace ag

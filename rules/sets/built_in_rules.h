@@ -1,0 +1,19 @@
+// The rules of this build, rules/sets/*.rules, and their proofs, rules/sets/verified.txt. Both are
+// compiled in and loaded once. Thread-safe.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "rules/language/rule_set.h"
+
+namespace ag {
+
+// Returns the built-in rules. A bad rule among them is a bug and stops the process.
+const RuleSet& BuiltInRules();
+
+// Returns "field, 200 instances" when the shipped verdicts (rules/sets/verified.txt, compiled in)
+// have the rule's digest; else nullopt.
+std::optional<std::string> ProofOf(const Rule& rule);
+
+}  // namespace ag
