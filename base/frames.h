@@ -1,9 +1,9 @@
 // Messages over a socket pair: a 4-byte type, an 8-byte length, the payload, and up to kFrameFdsMax
-// file descriptors. The worker agent and the executor use them, and the jail. Sockets are blocking.
-// One thread may send while another one receives.
-// System calls, for the jail's filter: sendmsg and recvmsg, ppoll when there is a timeout, and
-// shutdown and recvfrom after a frame is refused. The memory of a payload grows with the bytes that
-// arrived, never with the length that the peer claims.
+// file descriptors. The worker agent and the executor use them, and the sandbox. Sockets are
+// blocking. One thread may send while another one receives. System calls, for the sandbox's filter:
+// sendmsg and recvmsg, ppoll when there is a timeout, and shutdown and recvfrom after a frame is
+// refused. The memory of a payload grows with the bytes that arrived, never with the length that
+// the peer claims.
 #pragma once
 
 #include <cstdint>

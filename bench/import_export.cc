@@ -1,5 +1,5 @@
-// Import (in the jail) and export (in its child) of one model file, as in a job: medians of several
-// runs into fresh folders, and the peak memory of each child beside the model's size.
+// Import (in the sandbox) and export (in its child) of one model file, as in a job: medians of
+// several runs into fresh folders, and the peak memory of each child beside the model's size.
 //   import_export MODEL.onnx [RUNS]
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -58,7 +58,7 @@ Numbers NumbersOf(double seconds) {
 StatusOr<Numbers> Import(const Place& place) {
   AG_LET(const std::shared_ptr<BlobDir> blobs, BlobDir::Open(place.blobs()));
   const Nanos began = RealClock().Now();
-  AG_LET(const ImportedModel model, ImportInJail(place.model, {}, *blobs));
+  AG_LET(const ImportedModel model, ImportInSandbox(place.model, {}, *blobs));
   const double seconds = Seconds(began);
   ByteWriter writer;
   writer.String(EncodeGraph(model.graph));
@@ -129,9 +129,9 @@ int Main(const std::string& model, int runs) {
   std::printf("%s, %.1f MB, medians of %d\n", model.c_str(), model_bytes / 1e6, runs);
   std::printf("import %.3f s, export %.3f s, both %.3f s (processor time %.3f s)\n",
               Median(imports), Median(exports), Median(sums), Median(cpus));
-  const double jail = Median(import_peaks), exporter = Median(export_peaks);
-  std::printf("peak memory: jail %.1f MB (%.2fx the model), export child %.1f MB (%.2fx)\n",
-              jail / 1e6, jail / model_bytes, exporter / 1e6, exporter / model_bytes);
+  const double sandbox = Median(import_peaks), exporter = Median(export_peaks);
+  std::printf("peak memory: sandbox %.1f MB (%.2fx the model), export child %.1f MB (%.2fx)\n",
+              sandbox / 1e6, sandbox / model_bytes, exporter / 1e6, exporter / model_bytes);
   return 0;
 }
 

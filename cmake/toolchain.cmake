@@ -15,7 +15,7 @@ endif()
 # so the compiler may not contract a*b+c into one rounding where it likes.
 add_compile_options(-ffp-contract=off)
 if(AG_SANITIZE)
-  # vptr is left out: it feels for objects through a pipe, which the jail's filter kills.
+  # vptr is left out: it feels for objects through a pipe, which the sandbox's filter kills.
   add_compile_options(-fsanitize=${AG_SANITIZE} -fno-sanitize=vptr -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${AG_SANITIZE})
 endif()

@@ -8,7 +8,7 @@
  * call exits the process because of its arguments or its model, and no C++ exception leaves a call.
  *
  * Trust: the model is parsed in this process. Give models that are not trusted to the service,
- * which parses them in a jail. */
+ * which parses them in a sandbox. */
 #ifndef AUTOGRAPH_H_
 #define AUTOGRAPH_H_
 

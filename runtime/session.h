@@ -53,8 +53,8 @@ struct TensorInfo {
 class Session {
  public:
   // Opens the device and loads the model. Parses the model in this process; for models that are not
-  // trusted use the service, which imports in a jail. Returns the errors of ImportOnnx and of the
-  // device; kUnimplemented: an operator cannot run here.
+  // trusted use the service, which imports in a sandbox. Returns the errors of ImportOnnx and of
+  // the device; kUnimplemented: an operator cannot run here.
   static StatusOr<std::unique_ptr<Session>> Load(std::string_view onnx_bytes,
                                                  const SessionOptions& options);
   // Loads the model on an open device. REQUIRES: the device outlives the session.

@@ -1,4 +1,4 @@
-// The test program: its servers' children (jail, export) are this same program.
+// The test program: its servers' children (sandbox, export) are this same program.
 #include <gtest/gtest.h>
 
 #include "base/process.h"

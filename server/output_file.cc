@@ -37,7 +37,7 @@ bool IsRefusal(const Status& status) {
 StatusOr<Graph> ExportAndReadBack(const OutputSetting& setting, const Graph& whole,
                                   const std::string& path, BlobDir& blobs) {
   AG_TRY(ExportInChild({whole, setting.model->origin, {}, setting.blob_root, path}, setting.child));
-  auto model = ImportInJail(path, setting.import, blobs, setting.jail);
+  auto model = ImportInSandbox(path, setting.import, blobs, setting.sandbox);
   AG_TRY(model.status(), "reading the export back");
   if (!setting.has_opaque()) return model->graph;
   AG_LET(OpaqueCut cut, CutOpaque(model->graph));

@@ -9,7 +9,7 @@
 
 #include "base/blobs.h"
 #include "graph/onnx/imported_model.h"
-#include "graph/onnx/sandbox/jail.h"
+#include "graph/onnx/sandbox/sandbox.h"
 #include "search/search.h"
 #include "server/export_child.h"
 #include "server/pool_measurer.h"
@@ -27,7 +27,7 @@ struct OutputSetting {
   Environment environment;
   Policy policy;
   ImportOptions import;
-  JailOptions jail;
+  SandboxOptions sandbox;
   ExportChildOptions child;
   std::string blob_root;
   std::string work_dir;  // A folder for files that last as long as the stage.

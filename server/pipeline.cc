@@ -147,8 +147,8 @@ StatusOr<Pipeline::Imported> Pipeline::Import(const Setting& setting) {
     imported.options.shapes[shape.input()] = Shape(shape.dims().begin(), shape.dims().end());
   }
   imported.options.limits = options_.limits;
-  AG_LET(imported.model,
-         ImportInJail(blobs_->PathOf(ModelOf(asked)), imported.options, *blobs_, options_.jail));
+  AG_LET(imported.model, ImportInSandbox(blobs_->PathOf(ModelOf(asked)), imported.options, *blobs_,
+                                         options_.sandbox));
   AG_LET(OpaqueCut cut, CutOpaque(imported.model.graph));
   imported.runnable = cut.opaque_nodes > 0 ? cut.graph : imported.model.graph;
   if (cut.opaque_nodes > 0) {
@@ -230,7 +230,7 @@ OutputSetting Pipeline::ToOutput(const Setting& setting, const Imported& importe
   output.environment = setting.offer.environment;
   output.policy = setting.policy;
   output.import = imported.options;
-  output.jail = options_.jail;
+  output.sandbox = options_.sandbox;
   output.child = options_.child;
   output.blob_root = options_.blob_root;
   output.work_dir = work_dir;

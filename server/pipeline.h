@@ -10,7 +10,7 @@
 #include "base/blobs.h"
 #include "base/clock.h"
 #include "graph/onnx/imported_model.h"
-#include "graph/onnx/sandbox/jail.h"
+#include "graph/onnx/sandbox/sandbox.h"
 #include "rules/language/rule_set.h"
 #include "server/budget.h"
 #include "server/dispatcher.h"
@@ -26,7 +26,7 @@ inline constexpr int kReportVersion = 3;
 
 struct PipelineOptions {
   ImportLimits limits;
-  JailOptions jail;
+  SandboxOptions sandbox;
   ExportChildOptions child;
   std::string blob_root;
   std::string work_dir;                            // Emptied by the caller at start.

@@ -140,8 +140,8 @@ Status Server::Impl::StartJobs() {
   dispatcher_ = std::make_unique<Dispatcher>(epoch_, options_.pool, clock_);
   PipelineOptions pipeline;
   pipeline.limits = options_.limits;
-  pipeline.jail.program = options_.program;
-  pipeline.jail.time_max = options_.import_time_max;
+  pipeline.sandbox.program = options_.program;
+  pipeline.sandbox.time_max = options_.import_time_max;
   pipeline.child.program = options_.program;
   pipeline.child.time_max = options_.export_time_max;
   pipeline.blob_root = options_.data_dir + "/blobs";
@@ -284,7 +284,7 @@ bool Server::OffersDevice() const { return impl_->OffersDevice(); }
 void Server::Shutdown(Nanos grace) { impl_->Shutdown(grace); }
 
 void RegisterServerRoles() {
-  RegisterJailRole();
+  RegisterSandboxRole();
   RegisterExportRole();
 }
 

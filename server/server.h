@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "graph/onnx/imported_model.h"
-#include "graph/onnx/sandbox/jail.h"
+#include "graph/onnx/sandbox/sandbox.h"
 #include "server/store/cache_db.h"
 #include "server/worker_pool.h"
 
@@ -27,7 +27,7 @@ struct ServerOptions {
   std::string base_dir;
   std::string listen;   // "127.0.0.1:7450"; "": only the in-process channel.
   std::string metrics;  // "127.0.0.1:9464" for Prometheus; "": none.
-  std::string program;  // The binary with the roles "jail" and "export"; "": this program.
+  std::string program;  // The binary with the roles "sandbox" and "export"; "": this program.
   ImportLimits limits;
   Nanos import_time_max{std::chrono::minutes(2)};
   Nanos export_time_max{std::chrono::minutes(10)};

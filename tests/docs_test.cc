@@ -150,8 +150,8 @@ TEST(Docs, TheTourNamesFilesThatExist) {
   for (const std::string& path : paths) EXPECT_TRUE(FileExists(kRoot + "/" + path)) << path;
 }
 
-// "`ImportInJail` in `graph/onnx/sandbox/jail.h`": at least one in each stop, and the file has the
-// word.
+// "`ImportInSandbox` in `graph/onnx/sandbox/sandbox.h`": at least one in each stop, and the file
+// has the word.
 TEST(Docs, EachStopOfTheTourNamesWhatItsFileHas) {
   const std::regex named("`([A-Za-z_]+)`\\s+in\\s+`([^`\\n]+)`");
   const std::vector<std::string> stops = TourStops(*ReadFile(kRoot + "/docs/tour.md"));

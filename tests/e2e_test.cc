@@ -1,6 +1,6 @@
-// The whole way with real processes: coordinator, worker, executor, jail and command line over real
-// sockets, on the small simulated device (and the CPU where a test says so). No GPU, no network
-// beyond loopback.
+// The whole way with real processes: coordinator, worker, executor, sandbox and command line over
+// real sockets, on the small simulated device (and the CPU where a test says so). No GPU, no
+// network beyond loopback.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>

@@ -93,7 +93,7 @@ class ShutdownTest : public ::testing::Test {
   pid_t StopChild(const Background& parent, const std::string& role) {
     pid_t stopped = -1;
     EXPECT_TRUE(Eventually([&] {
-      for (int look = 0; look < 20 && stopped < 0; ++look) {  // A jail lives for an instant.
+      for (int look = 0; look < 20 && stopped < 0; ++look) {  // A sandbox lives for an instant.
         const std::vector<pid_t> children = ChildrenOf(parent.pid(), "--child=" + role);
         if (!children.empty() && kill(children[0], SIGSTOP) == 0) stopped = children[0];
       }
@@ -157,13 +157,13 @@ TEST_F(ShutdownTest, ASecondSignalEndsAWorkerThatDrains) {
 }
 
 TEST_F(ShutdownTest, ASecondSignalEndsACoordinatorThatWaits) {
-  model_ = "inception_v3";  // Big enough to be caught in the jail.
+  model_ = "inception_v3";  // Big enough to be caught in the sandbox.
   Background coordinator = StartCoordinator(), worker = StartWorker();
   ASSERT_TRUE(Eventually([&] { return WorkerServes(); })) << coordinator.Log() << worker.Log();
   Background cli = StartOptimize({"--server", address_});
-  const pid_t jail = StopChild(coordinator, "jail");
-  ASSERT_GT(jail, 0);
-  ExpectTheSecondEnds(coordinator, SIGTERM, "shutting down", jail);
+  const pid_t sandbox = StopChild(coordinator, "sandbox");
+  ASSERT_GT(sandbox, 0);
+  ExpectTheSecondEnds(coordinator, SIGTERM, "shutting down", sandbox);
 }
 
 TEST_F(ShutdownTest, ASecondCtrlCEndsTheCommandLine) {

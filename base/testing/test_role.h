@@ -1,5 +1,5 @@
 // A role (base/process.h) for test programs that start themselves as children. gtest provides main,
-// so a constant runs the role before it: const int kRole = RunRoleBeforeMain("jail",
+// so a constant runs the role before it: const int kRole = RunRoleBeforeMain("sandbox",
 // RunMisbehaving); Runs before main, on its one thread.
 #pragma once
 

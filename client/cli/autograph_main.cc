@@ -1,4 +1,4 @@
-// The program autograph: the command line and, in its embedded mode, its own executor and jail.
+// The program autograph: the command line and, in its embedded mode, its own executor and sandbox.
 #include "base/process.h"
 #include "client/cli/commands.h"
 #include "client/cli/embedded.h"

@@ -337,7 +337,7 @@ void Commands::AddOthers() {
   workers->require_subcommand(1);
   Verb(workers, "list", "Devices, health and what they do", RunWorkersList);
 
-  verb = Verb(&app_, "doctor", "Check this machine: store, device, executor, jail",
+  verb = Verb(&app_, "doctor", "Check this machine: store, device, executor, sandbox",
               [this](Context& c) { return RunDoctor(c, flags_.doctor); });
   verb->add_option("--device", flags_.doctor.device, "The device to check")
       ->check(WrongDevice)

@@ -7,7 +7,7 @@
 #include "client/cli/embedded.h"
 #include "client/cli/verbs.h"
 #include "device/open_device.h"
-#include "graph/onnx/sandbox/jail.h"
+#include "graph/onnx/sandbox/sandbox.h"
 #include "zoo/zoo.h"
 
 namespace ag {
@@ -32,13 +32,13 @@ struct Finding {
   Status status;
 };
 
-Status CheckJail() {
+Status CheckSandbox() {
   AG_LET(const TempDir folder, TempDir::Make("autograph-doctor"));
   AG_LET(const std::string model, ZooModelOnnx("tiny_cnn"));
   const std::string path = folder.path() + "/model.onnx";
   AG_TRY(WriteFileAtomically(path, model));
   AG_LET(const std::shared_ptr<BlobDir> blobs, BlobDir::Open(folder.path() + "/blobs"));
-  return ImportInJail(path, {}, *blobs).status();
+  return ImportInSandbox(path, {}, *blobs).status();
 }
 
 }  // namespace
@@ -70,7 +70,7 @@ int RunDoctor(Context& context, const ModelFlags& flags) {
   const auto device = OpenDevice(flags.device);
   findings.push_back({fmt::format("device {}", flags.device), device.status()});
   if (device.ok()) findings.back().what += "  " + (*device)->environment();
-  findings.push_back({"jail imports a model", CheckJail()});
+  findings.push_back({"sandbox imports a model", CheckSandbox()});
   if (context.flags().server.empty()) {
     const auto client = context.Connect(flags.device);
     findings.push_back(

@@ -1,5 +1,5 @@
-// The place where an import puts the bytes of constants: a blob folder, or the jail's socket. One
-// thread at a time.
+// The place where an import puts the bytes of constants: a blob folder, or the sandbox's socket.
+// One thread at a time.
 #pragma once
 
 #include <string_view>

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The tests of every room under AddressSanitizer, leaks included, and UndefinedBehaviorSanitizer, in build-asan/.
 # The room `tests` runs whole services against deadlines of release builds; it runs when asked for: -R '^tests$'.
-# Left to a skip in the code: the jail's limit on address space, of which AddressSanitizer reserves terabytes.
+# Left to a skip in the code: the sandbox's limit on address space, of which AddressSanitizer reserves terabytes.
 # usage: scripts/test.sh --long asan   or   tests/long/asan.sh [-R REGEX]   (words go to ctest)
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -9,7 +9,7 @@ scripts/build.sh --preset asan
 (($# > 0)) || set -- -E '^tests$'
 
 # Findings go to files: those of a child process too, which its parent may well take for an ordinary crash.
-# Only the jail can write none: its finding shows as an import "killed by SIGSYS".
+# Only the sandbox can write none: its finding shows as an import "killed by SIGSYS".
 logs=$PWD/build-asan/findings
 rm -rf "$logs" && mkdir "$logs"
 export ASAN_OPTIONS=detect_leaks=1:check_initialization_order=1:strict_string_checks=1:log_path=$logs/asan

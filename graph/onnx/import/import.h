@@ -1,5 +1,6 @@
 // ONNX import: reads a model into the IR and puts its weights into a blob folder. ImportOnnx parses
-// hostile bytes: services call it only inside the jail (graph/onnx/sandbox/jail.h). Thread-safe.
+// hostile bytes: services call it only inside the sandbox (graph/onnx/sandbox/sandbox.h).
+// Thread-safe.
 #pragma once
 
 #include <string>

@@ -12,20 +12,20 @@
 
 namespace ag {
 
-struct JailOptions {
+struct SandboxOptions {
   Nanos time_max{120'000'000'000};
   int64_t memory_base_bytes = int64_t{1} << 30;  // Address space: base + factor x model bytes.
   double memory_factor = 4;
-  std::string program;  // The binary that has the role "jail"; "": the running one.
+  std::string program;  // The binary that has the role "sandbox"; "": the running one.
 };
 
-// Imports the model in the file `path` as ImportOnnx does, in the jail. kInvalidArgument "model
+// Imports the model in the file `path` as ImportOnnx does, in the sandbox. kInvalidArgument "model
 // import crashed ...": the child died. kResourceExhausted: it reached a limit. kDeadlineExceeded:
 // it took longer than time_max.
-StatusOr<ImportedModel> ImportInJail(const std::string& path, const ImportOptions& options,
-                                     BlobDir& blobs, const JailOptions& jail = {});
+StatusOr<ImportedModel> ImportInSandbox(const std::string& path, const ImportOptions& options,
+                                        BlobDir& blobs, const SandboxOptions& sandbox = {});
 
-// Registers the role "jail" (base/process.h). REQUIRES: called at the start of main.
-void RegisterJailRole();
+// Registers the role "sandbox" (base/process.h). REQUIRES: called at the start of main.
+void RegisterSandboxRole();
 
 }  // namespace ag

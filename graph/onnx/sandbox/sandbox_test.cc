@@ -1,4 +1,4 @@
-#include "graph/onnx/sandbox/jail.h"
+#include "graph/onnx/sandbox/sandbox.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -17,8 +17,8 @@
 #include "graph/onnx/import/import.h"
 #include "graph/onnx/imported_model.h"
 #include "graph/onnx/origin.h"
-#include "graph/onnx/sandbox/jail_child.h"
-#include "graph/onnx/sandbox/jail_frames.h"
+#include "graph/onnx/sandbox/sandbox_child.h"
+#include "graph/onnx/sandbox/sandbox_frames.h"
 #include "graph/onnx/testing/onnx_testing.h"
 
 namespace ag {
@@ -33,15 +33,15 @@ std::string Bytes(const Digest& digest) {
 
 // Runs a child that misbehaves in the way that the environment names.
 int RunMisbehaving(int socket) {
-  const char* const how = std::getenv("AG_JAIL_TEST");
+  const char* const how = std::getenv("AG_SANDBOX_TEST");
   const std::string_view way = how == nullptr ? "" : how;
-  if (way.empty()) return RunJail(socket);
+  if (way.empty()) return RunSandbox(socket);
   if (way == "hang") RealClock().SleepFor(std::chrono::hours(1));
   if (way == "crash") std::abort();
   if (way == "silent") return 0;
   if (way == "limited") {  // As under ulimit -t 30.
     const rlimit limit{30, 30};
-    return ::setrlimit(RLIMIT_CPU, &limit) == 0 ? RunJail(socket) : 1;
+    return ::setrlimit(RLIMIT_CPU, &limit) == 0 ? RunSandbox(socket) : 1;
   }
   if (way == "open") {
     if (!LockDown({.memory_bytes = int64_t{8} << 30, .cpu_seconds = 10}).ok()) return 1;
@@ -50,26 +50,26 @@ int RunMisbehaving(int socket) {
   // Reads the request first, because the parent may still be sending it.
   (void)ReceiveFrame(socket);
   if (way == "lie") {
-    (void)SendFrame(socket, kJailResultPart, "nonsense");
-    (void)SendFrame(socket, kJailDone, "");
+    (void)SendFrame(socket, kSandboxResultPart, "nonsense");
+    (void)SendFrame(socket, kSandboxDone, "");
     return 0;
   }
   // The frames below are about weights of the model "x".
   if (way == "parts") {
-    (void)SendFrame(socket, kJailWeightPart, "ab");
-    (void)SendFrame(socket, kJailWeightPart, "c");
-    (void)SendFrame(socket, kJailWeightEnd, Bytes(Sha256("abc")));
+    (void)SendFrame(socket, kSandboxWeightPart, "ab");
+    (void)SendFrame(socket, kSandboxWeightPart, "c");
+    (void)SendFrame(socket, kSandboxWeightEnd, Bytes(Sha256("abc")));
     return 0;
   }
   if (way == "frame") {
-    (void)SendFrame(socket, kJailWeight, Bytes(Sha256("abc")) + "abc");
+    (void)SendFrame(socket, kSandboxWeight, Bytes(Sha256("abc")) + "abc");
     return 0;
   }
   if (way.starts_with("place ")) {
     int64_t offset = 0, size = 0;
     char named = 0;
     (void)std::sscanf(how, "place %" SCNd64 " %" SCNd64 " %c", &offset, &size, &named);
-    (void)SendFrame(socket, kJailWeightPlace,
+    (void)SendFrame(socket, kSandboxWeightPlace,
                     EncodePlace({Sha256(std::string(1, named)), static_cast<uint64_t>(offset),
                                  static_cast<uint64_t>(size)}));
     return 0;
@@ -77,57 +77,57 @@ int RunMisbehaving(int socket) {
   return 1;
 }
 
-// The test program is its own jail. The role runs before main, because gtest provides main.
-const int kRole = RunRoleBeforeMain("jail", RunMisbehaving);
+// The test program is its own sandbox. The role runs before main, because gtest provides main.
+const int kRole = RunRoleBeforeMain("sandbox", RunMisbehaving);
 
-class JailTest : public ::testing::Test {
+class SandboxTest : public ::testing::Test {
  protected:
   void SetUp() override {
     ASSERT_EQ(kRole, -1);
-    auto folder = TempDir::Make("jail");
+    auto folder = TempDir::Make("sandbox");
     ASSERT_TRUE(folder.ok());
     folder_.emplace(*std::move(folder));
     auto blobs = BlobDir::Open(folder_->path() + "/blobs");
     ASSERT_TRUE(blobs.ok());
     blobs_ = *std::move(blobs);
   }
-  void TearDown() override { ::unsetenv("AG_JAIL_TEST"); }
+  void TearDown() override { ::unsetenv("AG_SANDBOX_TEST"); }
 
-  StatusOr<ImportedModel> Import(const std::string& bytes, const JailOptions& jail = {}) {
+  StatusOr<ImportedModel> Import(const std::string& bytes, const SandboxOptions& sandbox = {}) {
     const std::string path = folder_->path() + "/model.onnx";
     const Status written = WriteFileAtomically(path, bytes);
     if (!written.ok()) return written;
-    return ImportInJail(path, {}, *blobs_, jail);
+    return ImportInSandbox(path, {}, *blobs_, sandbox);
   }
-  Status Misbehave(const char* way, const JailOptions& jail = {}) {
-    ::setenv("AG_JAIL_TEST", way, 1);
-    return Import("x", jail).status();
+  Status Misbehave(const char* way, const SandboxOptions& sandbox = {}) {
+    ::setenv("AG_SANDBOX_TEST", way, 1);
+    return Import("x", sandbox).status();
   }
 
   std::optional<TempDir> folder_;
   std::shared_ptr<BlobDir> blobs_;
 };
 
-TEST_F(JailTest, GivesWhatADirectImportGives) {
+TEST_F(SandboxTest, GivesWhatADirectImportGives) {
   const std::string bytes = testing::ConvModel();
-  const auto jailed = Import(bytes);
-  ASSERT_TRUE(jailed.ok()) << ToString(jailed.status());
+  const auto sandboxed = Import(bytes);
+  ASSERT_TRUE(sandboxed.ok()) << ToString(sandboxed.status());
   const auto direct = ImportOnnx(bytes, {}, *blobs_);
   ASSERT_TRUE(direct.ok());
-  EXPECT_EQ(jailed->graph.digest(), direct->graph.digest());
-  EXPECT_EQ(EncodeOrigin(jailed->origin), EncodeOrigin(direct->origin));
-  EXPECT_EQ(jailed->weight_bytes, direct->weight_bytes);
+  EXPECT_EQ(sandboxed->graph.digest(), direct->graph.digest());
+  EXPECT_EQ(EncodeOrigin(sandboxed->origin), EncodeOrigin(direct->origin));
+  EXPECT_EQ(sandboxed->weight_bytes, direct->weight_bytes);
 }
 
-TEST_F(JailTest, LargeWeightsComeInPieces) {
-  const std::string bytes = testing::LargeWeightModel(kJailPieceBytes + 4);
-  const auto jailed = Import(bytes);
-  ASSERT_TRUE(jailed.ok()) << ToString(jailed.status());
-  EXPECT_EQ(jailed->weight_bytes, static_cast<int64_t>(kJailPieceBytes + 4));
+TEST_F(SandboxTest, LargeWeightsComeInPieces) {
+  const std::string bytes = testing::LargeWeightModel(kSandboxPieceBytes + 4);
+  const auto sandboxed = Import(bytes);
+  ASSERT_TRUE(sandboxed.ok()) << ToString(sandboxed.status());
+  EXPECT_EQ(sandboxed->weight_bytes, static_cast<int64_t>(kSandboxPieceBytes + 4));
 }
 
 // The bytes of a weight may come in each of these ways. Then the child ends without an answer.
-TEST_F(JailTest, WeightsComeInOnePieceInPiecesOrByTheirPlace) {
+TEST_F(SandboxTest, WeightsComeInOnePieceInPiecesOrByTheirPlace) {
   for (const auto& [way, bytes] :
        {std::pair{"frame", "abc"}, {"parts", "abc"}, {"place 0 1 x", "x"}, {"place 0 1 x", "x"}}) {
     EXPECT_EQ(ToString(Misbehave(way)), "INVALID_ARGUMENT: model import crashed: it gave no answer")
@@ -139,7 +139,7 @@ TEST_F(JailTest, WeightsComeInOnePieceInPiecesOrByTheirPlace) {
   }
 }
 
-TEST_F(JailTest, APlaceIsNotBelieved) {
+TEST_F(SandboxTest, APlaceIsNotBelieved) {
   const std::string broken = "INVALID_ARGUMENT: model import gave a broken answer: ";
   const std::pair<const char*, const char*> cases[] = {
       {"place 0 2 x", "a weight outside of the model"},
@@ -154,7 +154,7 @@ TEST_F(JailTest, APlaceIsNotBelieved) {
   EXPECT_EQ(ToString(Misbehave("place 0 1 y")), broken + "the digest of a weight");
 }
 
-TEST_F(JailTest, AWeightThatWasCutIsReplaced) {
+TEST_F(SandboxTest, AWeightThatWasCutIsReplaced) {
   const std::string bytes = testing::ConvModel();
   ASSERT_TRUE(Import(bytes).ok());
   const std::vector<Digest> digests = *blobs_->List();
@@ -164,16 +164,16 @@ TEST_F(JailTest, AWeightThatWasCutIsReplaced) {
   EXPECT_EQ(ToString(blobs_->Verify(digests[0])), "OK");
 }
 
-TEST_F(JailTest, ErrorsOfTheModelComeThrough) {
+TEST_F(SandboxTest, ErrorsOfTheModelComeThrough) {
   const Status status = Import("").status();
   EXPECT_EQ(ToString(status), "INVALID_ARGUMENT: the model is empty");
 }
 
-TEST_F(JailTest, MissingFile) {
-  EXPECT_EQ(ImportInJail("/nonexistent", {}, *blobs_).status().code(), StatusCode::kNotFound);
+TEST_F(SandboxTest, MissingFile) {
+  EXPECT_EQ(ImportInSandbox("/nonexistent", {}, *blobs_).status().code(), StatusCode::kNotFound);
 }
 
-TEST_F(JailTest, CrashesAreTheModelsFault) {
+TEST_F(SandboxTest, CrashesAreTheModelsFault) {
   EXPECT_EQ(ToString(Misbehave("crash")),
             "INVALID_ARGUMENT: model import crashed: killed by SIGABRT");
   EXPECT_EQ(ToString(Misbehave("silent")),
@@ -182,23 +182,23 @@ TEST_F(JailTest, CrashesAreTheModelsFault) {
               StartsWith("INVALID_ARGUMENT: model import gave a broken answer: "));
 }
 
-TEST_F(JailTest, TheFilterKillsWhoOpensAFile) {
+TEST_F(SandboxTest, TheFilterKillsWhoOpensAFile) {
   EXPECT_EQ(ToString(Misbehave("open")),
             "INVALID_ARGUMENT: model import crashed: killed by SIGSYS");
 }
 
 // A process may lower its limits but not raise them.
-TEST_F(JailTest, ALowerLimitStays) {
-  ::setenv("AG_JAIL_TEST", "limited", 1);
+TEST_F(SandboxTest, ALowerLimitStays) {
+  ::setenv("AG_SANDBOX_TEST", "limited", 1);
   EXPECT_EQ(ToString(Import(testing::ConvModel()).status()), "OK");
 }
 
-TEST_F(JailTest, HangsEndAtTheDeadline) {
+TEST_F(SandboxTest, HangsEndAtTheDeadline) {
   EXPECT_EQ(ToString(Misbehave("hang", {.time_max = std::chrono::milliseconds(100)})),
             "DEADLINE_EXCEEDED: model import took more than 0.1 s");
 }
 
-TEST_F(JailTest, MemoryIsLimited) {
+TEST_F(SandboxTest, MemoryIsLimited) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "sanitizers reserve more address space than any limit";
 #endif
@@ -209,7 +209,7 @@ TEST_F(JailTest, MemoryIsLimited) {
   EXPECT_THAT(Message(status), HasSubstr("model import needs more than its limit of 128 MiB"));
 }
 
-TEST_F(JailTest, SurvivesBrokenModels) {
+TEST_F(SandboxTest, SurvivesBrokenModels) {
   const std::string bytes = testing::ConvModel();
   for (const size_t size : {size_t{1}, bytes.size() / 3, bytes.size() - 1}) {
     const auto status = Import(bytes.substr(0, size)).status();

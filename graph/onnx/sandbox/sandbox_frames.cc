@@ -1,4 +1,4 @@
-#include "graph/onnx/sandbox/jail_frames.h"
+#include "graph/onnx/sandbox/sandbox_frames.h"
 
 #include <algorithm>
 
@@ -38,7 +38,7 @@ StatusOr<WeightPlace> DecodePlace(std::string_view bytes) {
   return place;
 }
 
-std::string EncodeRequest(const JailRequest& request) {
+std::string EncodeRequest(const SandboxRequest& request) {
   ByteWriter writer;
   writer.I64(request.memory_bytes);
   writer.I64(request.cpu_seconds);
@@ -57,9 +57,9 @@ std::string EncodeRequest(const JailRequest& request) {
   return writer.Take();
 }
 
-StatusOr<JailRequest> DecodeRequest(std::string_view bytes) {
+StatusOr<SandboxRequest> DecodeRequest(std::string_view bytes) {
   ByteReader reader(bytes);
-  JailRequest request;
+  SandboxRequest request;
   ImportLimits& limits = request.options.limits;
   AG_LET(request.memory_bytes, reader.I64());
   AG_LET(request.cpu_seconds, reader.I64());

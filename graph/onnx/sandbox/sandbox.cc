@@ -1,4 +1,4 @@
-#include "graph/onnx/sandbox/jail.h"
+#include "graph/onnx/sandbox/sandbox.h"
 
 #include <algorithm>
 #include <set>
@@ -8,8 +8,8 @@
 #include "base/frames.h"
 #include "base/process.h"
 #include "graph/onnx/imported_model.h"
-#include "graph/onnx/sandbox/jail_child.h"
-#include "graph/onnx/sandbox/jail_frames.h"
+#include "graph/onnx/sandbox/sandbox_child.h"
+#include "graph/onnx/sandbox/sandbox_frames.h"
 
 namespace ag {
 namespace {
@@ -35,25 +35,25 @@ class Receiver {
   // Returns true when the child is done.
   StatusOr<bool> Take(const Frame& frame) {
     switch (frame.type) {
-      case kJailWeight:
+      case kSandboxWeight:
         AG_TRY(TakeWeight(frame.payload));
         return false;
-      case kJailWeightPart:
+      case kSandboxWeightPart:
         AG_TRY(TakePart(frame.payload));
         return false;
-      case kJailWeightEnd:
+      case kSandboxWeightEnd:
         AG_TRY(TakeEnd(frame.payload));
         return false;
-      case kJailWeightPlace:
+      case kSandboxWeightPlace:
         AG_TRY(TakePlace(frame.payload));
         return false;
-      case kJailResultPart:
+      case kSandboxResultPart:
         if (result_.size() + frame.payload.size() > kResultBytesMax) return Broken("its size");
         result_ += frame.payload;
         return false;
-      case kJailDone:
+      case kSandboxDone:
         return true;
-      case kJailError:
+      case kSandboxError:
         return DecodeError(frame.payload);
       default:
         return Broken("its frames");
@@ -114,13 +114,13 @@ class Receiver {
     }
     AG_TRY(Count(place.size));
     Digest digest;
-    if (place.size <= kJailPieceBytes) {  // Put writes nothing that exists already.
+    if (place.size <= kSandboxPieceBytes) {  // Put writes nothing that exists already.
       AG_LET(const std::string_view bytes, model_.Read(place.offset, place.size));
       AG_LET(digest, blobs_.Put(bytes, BlobDir::Durable::kAfterSync));
     } else {
       AG_LET(const std::unique_ptr<BlobDir::Writer> writer, blobs_.NewWriter());
-      for (uint64_t at = 0; at < place.size; at += kJailPieceBytes) {
-        const uint64_t size = std::min<uint64_t>(place.size - at, kJailPieceBytes);
+      for (uint64_t at = 0; at < place.size; at += kSandboxPieceBytes) {
+        const uint64_t size = std::min<uint64_t>(place.size - at, kSandboxPieceBytes);
         AG_LET(const std::string_view bytes, model_.Read(place.offset + at, size));
         AG_TRY(writer->Append(bytes));
       }
@@ -139,14 +139,14 @@ class Receiver {
   std::string result_;
 };
 
-Status Late(const JailOptions& jail) {
+Status Late(const SandboxOptions& sandbox) {
   return Err(StatusCode::kDeadlineExceeded, "model import took more than {} s",
-             std::chrono::duration<double>(jail.time_max).count());
+             std::chrono::duration<double>(sandbox.time_max).count());
 }
 
 // Returns the parent's error after the child has ended or has not answered.
-Status Ended(Status status, ChildProcess& child, const JailOptions& jail) {
-  if (status.code() == StatusCode::kDeadlineExceeded) return Late(jail);
+Status Ended(Status status, ChildProcess& child, const SandboxOptions& sandbox) {
+  if (status.code() == StatusCode::kDeadlineExceeded) return Late(sandbox);
   if (status.code() != StatusCode::kUnavailable) return status;
   const Status how = child.WaitFor(std::chrono::seconds(5));
   const std::string message = Message(how);
@@ -156,30 +156,32 @@ Status Ended(Status status, ChildProcess& child, const JailOptions& jail) {
 
 }  // namespace
 
-StatusOr<ImportedModel> ImportInJail(const std::string& path, const ImportOptions& options,
-                                     BlobDir& blobs, const JailOptions& jail) {
+StatusOr<ImportedModel> ImportInSandbox(const std::string& path, const ImportOptions& options,
+                                        BlobDir& blobs, const SandboxOptions& sandbox) {
   AG_LET(FileReader model, FileReader::Open(path));
-  const double bytes = static_cast<double>(model.size()) * jail.memory_factor;
-  const JailRequest request{.options = options,
-                            .memory_bytes = jail.memory_base_bytes + static_cast<int64_t>(bytes),
-                            .cpu_seconds = jail.time_max / std::chrono::seconds(1) + 1};
+  const double bytes = static_cast<double>(model.size()) * sandbox.memory_factor;
+  const SandboxRequest request{
+      .options = options,
+      .memory_bytes = sandbox.memory_base_bytes + static_cast<int64_t>(bytes),
+      .cpu_seconds = sandbox.time_max / std::chrono::seconds(1) + 1};
   Clock& clock = RealClock();
-  const Nanos end = clock.Now() + jail.time_max;
-  AG_LET(ChildProcess child, SpawnRole("jail", {}, jail.program));
-  const Status sent = SendFrame(child.socket(), kJailRequest, EncodeRequest(request), {model.fd()});
-  if (!sent.ok()) return Ended(sent, child, jail);
+  const Nanos end = clock.Now() + sandbox.time_max;
+  AG_LET(ChildProcess child, SpawnRole("sandbox", {}, sandbox.program));
+  const Status sent =
+      SendFrame(child.socket(), kSandboxRequest, EncodeRequest(request), {model.fd()});
+  if (!sent.ok()) return Ended(sent, child, sandbox);
   Receiver receiver(blobs, model);
   while (true) {
     const Nanos left = end - clock.Now();
-    if (left <= Nanos{0}) return Late(jail);
+    if (left <= Nanos{0}) return Late(sandbox);
     StatusOr<Frame> frame = ReceiveFrame(
-        child.socket(), {.timeout = left, .payload_bytes_max = kJailPieceBytes + kDigestBytes});
-    if (!frame.ok()) return Ended(frame.status(), child, jail);
+        child.socket(), {.timeout = left, .payload_bytes_max = kSandboxPieceBytes + kDigestBytes});
+    if (!frame.ok()) return Ended(frame.status(), child, sandbox);
     AG_LET(const bool done, receiver.Take(*frame));
     if (done) return receiver.Result();
   }
 }
 
-void RegisterJailRole() { RegisterChildRole("jail", RunJail); }
+void RegisterSandboxRole() { RegisterChildRole("sandbox", RunSandbox); }
 
 }  // namespace ag

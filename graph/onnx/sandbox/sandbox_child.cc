@@ -1,4 +1,4 @@
-#include "graph/onnx/sandbox/jail_child.h"
+#include "graph/onnx/sandbox/sandbox_child.h"
 
 #include <seccomp.h>
 #include <sys/mman.h>
@@ -40,10 +40,10 @@ Status SetLimit(__rlimit_resource resource, int64_t value) {
   const auto lowest = static_cast<rlim_t>(Lowest(resource, value));
   const rlimit limit{lowest, lowest};
   if (::setrlimit(resource, &limit) == 0) return OkStatus();
-  return FromErrno(errno, "limit of the jail");
+  return FromErrno(errno, "limit of the sandbox");
 }
 
-Status SetLimits([[maybe_unused]] const JailRequest& limits) {
+Status SetLimits([[maybe_unused]] const SandboxRequest& limits) {
 // Sanitizers reserve terabytes.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   AG_TRY(SetLimit(RLIMIT_AS, limits.memory_bytes));
@@ -86,11 +86,11 @@ int AddRules(scmp_filter_ctx filter) {
 
 Status InstallFilter() {
   const Filter filter(seccomp_init(SCMP_ACT_KILL_PROCESS));
-  if (!filter) return Err(StatusCode::kFailedPrecondition, "jail: no memory for the filter");
+  if (!filter) return Err(StatusCode::kFailedPrecondition, "sandbox: no memory for the filter");
   int error = AddRules(filter.get());
   if (error == 0) error = seccomp_load(filter.get());
   if (error == 0) return OkStatus();
-  return Err(StatusCode::kFailedPrecondition, "jail: the kernel refuses the filter (error {})",
+  return Err(StatusCode::kFailedPrecondition, "sandbox: the kernel refuses the filter (error {})",
              -error);
 }
 
@@ -106,19 +106,19 @@ class SocketSink : public WeightSink {
     if (not_after(model_.data(), bytes.data()) &&
         not_after(bytes.data() + bytes.size(), model_.data() + model_.size())) {
       const auto offset = static_cast<uint64_t>(bytes.data() - model_.data());
-      AG_TRY(SendFrame(socket_, kJailWeightPlace, EncodePlace({digest, offset, bytes.size()})));
+      AG_TRY(SendFrame(socket_, kSandboxWeightPlace, EncodePlace({digest, offset, bytes.size()})));
       return digest;
     }
     const std::string_view name(reinterpret_cast<const char*>(digest.bytes.data()),
                                 digest.bytes.size());
-    if (bytes.size() <= kJailPieceBytes) {
-      AG_TRY(SendFrame(socket_, kJailWeight, std::string(name) + std::string(bytes)));
+    if (bytes.size() <= kSandboxPieceBytes) {
+      AG_TRY(SendFrame(socket_, kSandboxWeight, std::string(name) + std::string(bytes)));
       return digest;
     }
-    for (size_t at = 0; at < bytes.size(); at += kJailPieceBytes) {
-      AG_TRY(SendFrame(socket_, kJailWeightPart, bytes.substr(at, kJailPieceBytes)));
+    for (size_t at = 0; at < bytes.size(); at += kSandboxPieceBytes) {
+      AG_TRY(SendFrame(socket_, kSandboxWeightPart, bytes.substr(at, kSandboxPieceBytes)));
     }
-    AG_TRY(SendFrame(socket_, kJailWeightEnd, name));
+    AG_TRY(SendFrame(socket_, kSandboxWeightEnd, name));
     return digest;
   }
 
@@ -134,14 +134,14 @@ std::string& OutOfMemoryError() {
 }
 
 [[noreturn]] void ReportOutOfMemory() {
-  (void)SendFrame(kChildSocketFd, kJailError, OutOfMemoryError());
+  (void)SendFrame(kChildSocketFd, kSandboxError, OutOfMemoryError());
   ::_exit(0);
 }
 
 Status Serve(int socket) {
   AG_LET(Frame frame, ReceiveFrame(socket));
-  AG_LET(const JailRequest request, DecodeRequest(frame.payload));
-  if (frame.fds.size() != 1) return Err(StatusCode::kInternal, "jail: no model came");
+  AG_LET(const SandboxRequest request, DecodeRequest(frame.payload));
+  if (frame.fds.size() != 1) return Err(StatusCode::kInternal, "sandbox: no model came");
   AG_LET(const std::shared_ptr<const MappedFile> model, MappedFile::FromFd(frame.fds[0].get()));
   frame.fds.clear();
   (void)Sha256("");  // Makes the library read its settings before the filter forbids it.
@@ -153,23 +153,23 @@ Status Serve(int socket) {
   SocketSink sink(socket, model->bytes());
   AG_LET(const ImportedModel imported, ImportOnnx(model->bytes(), request.options, sink));
   const std::string result = EncodeImported(imported);
-  for (size_t at = 0; at < result.size(); at += kJailPieceBytes) {
-    const std::string_view piece = std::string_view(result).substr(at, kJailPieceBytes);
-    AG_TRY(SendFrame(socket, kJailResultPart, piece));
+  for (size_t at = 0; at < result.size(); at += kSandboxPieceBytes) {
+    const std::string_view piece = std::string_view(result).substr(at, kSandboxPieceBytes);
+    AG_TRY(SendFrame(socket, kSandboxResultPart, piece));
   }
-  return SendFrame(socket, kJailDone, "");
+  return SendFrame(socket, kSandboxDone, "");
 }
 
 }  // namespace
 
-Status LockDown(const JailRequest& limits) {
+Status LockDown(const SandboxRequest& limits) {
   AG_TRY(SetLimits(limits));
   return InstallFilter();
 }
 
-int RunJail(int socket_fd) {
+int RunSandbox(int socket_fd) {
   const Status status = Serve(socket_fd);
-  if (!status.ok()) (void)SendFrame(socket_fd, kJailError, EncodeError(status));
+  if (!status.ok()) (void)SendFrame(socket_fd, kSandboxError, EncodeError(status));
   ::_exit(0);  // The filter would kill destructors of other parts of the program.
 }
 
