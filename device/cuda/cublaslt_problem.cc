@@ -5,8 +5,8 @@ namespace {
 
 constexpr uint32_t kPortAlignment = 16;
 
-// A stand-in for the bias while lists are made: the library only looks at its alignment, which is
-// that of packed weights.
+// A placeholder for the bias while lists are made: the library only looks at its alignment, which
+// is that of packed weights.
 alignas(256) constexpr std::byte kAnyBias{};
 
 template <class T>

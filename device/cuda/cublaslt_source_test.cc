@@ -366,7 +366,7 @@ TEST(CublasLtSource, SaysWhatIsWrong) {
 }
 
 TEST(CublasLtLibrary, WithoutADeviceIsRefused) {
-  HasDriverOrStandIn();
+  HasDriverOrStub();
   const auto library = OpenCublasLt();
   if (library.ok()) GTEST_SKIP() << "this machine has a device";
   EXPECT_EQ(ToString(library.status()), "FAILED_PRECONDITION: open cuBLASLt " + CublasLtVersion() +

@@ -18,7 +18,7 @@ namespace ag::cuda {
 namespace {
 
 DeviceProperties Properties(const std::string& name) {
-  AG_CHECK(HasDriverOrStandIn());
+  AG_CHECK(HasDriverOrStub());
   return *DeviceProperties::FromJson(DevicePropertiesText(name));
 }
 

@@ -25,7 +25,7 @@ output y = swish(conv(x, w, b) strides=[1,1] pads=[1,1,1,1] dilations=[1,1])
 )";
 
 std::unique_ptr<CudnnSource> OpenDeviceless(const CudnnOptions& options = {}) {
-  AG_CHECK(HasDriverOrStandIn());
+  AG_CHECK(HasDriverOrStub());
   return *CudnnSource::Deviceless(DevicePropertiesText("h200"), options);
 }
 

@@ -1,5 +1,5 @@
 // Helpers for tests of this room: groups from text, host memory instead of a device's, and the
-// stand-in of the CUDA driver. One thread at a time.
+// stub of the CUDA driver. One thread at a time.
 #pragma once
 
 #include <dlfcn.h>
@@ -46,12 +46,12 @@ inline std::string DevicePropertiesText(const std::string& name) {
   return *ReadFile(std::string(AG_SOURCE_DIR) + "/deploy/devices/" + name + ".deviceprop.json");
 }
 
-// Loads the stand-in (stand_in/driver.cc) where there is no driver. Returns false when there is
+// Loads the stub (stub_driver/driver.cc) where there is no driver. Returns false when there is
 // neither. Call it before the first use of a library in the process.
-inline bool HasDriverOrStandIn() {
+inline bool HasDriverOrStub() {
   static const bool has = [] {
     if (dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL) != nullptr) return true;
-    return dlopen(AG_DRIVER_STAND_IN, RTLD_NOW | RTLD_GLOBAL) != nullptr;
+    return dlopen(AG_STUB_DRIVER, RTLD_NOW | RTLD_GLOBAL) != nullptr;
   }();
   return has;
 }

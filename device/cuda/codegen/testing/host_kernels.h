@@ -1,5 +1,5 @@
 // Generated kernels on the host: the same text, the host's compiler, and threads that are fibers.
-// For tests, and for drivers that stand in for a GPU. Slow, and strict about barriers: a thread
+// For tests, and for stub drivers. Slow, and strict about barriers: a thread
 // that misses one which others reach is an error, and so is an access that is not aligned to its
 // size. CompileForHost is thread-safe; a HostModule is used by one thread at a time.
 #pragma once
