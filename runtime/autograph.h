@@ -78,7 +78,7 @@ typedef enum {
   AG_PLAN_CARRIED = 0, /* The plan in the model when it fits graph and environment; else
                           AG_PLAN_INPUT and a warning. */
   AG_PLAN_INPUT = 1,   /* Made here: clean-up and grouping, one stream, no rules. */
-  AG_PLAN_EAGER = 2    /* Every operator by itself. */
+  AG_PLAN_UNFUSED = 2  /* Every operator by itself. */
 } ag_plan_choice;
 
 /* Options of a session. Zero everything, then set `size`: zero is the default of every field. */

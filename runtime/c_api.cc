@@ -135,8 +135,8 @@ ag::StatusOr<ag::SessionOptions> ToOptions(const ag_session_options* caller) {
     case AG_PLAN_INPUT:
       options.plan = ag::PlanChoice::kInput;
       break;
-    case AG_PLAN_EAGER:
-      options.plan = ag::PlanChoice::kEager;
+    case AG_PLAN_UNFUSED:
+      options.plan = ag::PlanChoice::kUnfused;
       break;
     default:
       return Err(StatusCode::kInvalidArgument, "options.plan: no choice has the number {}",

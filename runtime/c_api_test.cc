@@ -118,7 +118,7 @@ TEST(CApi, ChoosesThePlan) {
   const std::string model = testing::ConvModel();
   const std::vector<float> x(1 << 16, 0.25f);  // More than the model reads.
   std::vector<std::vector<float>> results;
-  for (const ag_plan_choice plan : {AG_PLAN_CARRIED, AG_PLAN_INPUT, AG_PLAN_EAGER}) {
+  for (const ag_plan_choice plan : {AG_PLAN_CARRIED, AG_PLAN_INPUT, AG_PLAN_UNFUSED}) {
     for (const int32_t streams : {0, 2}) {
       ag_session_options options = Options();
       options.plan = plan;

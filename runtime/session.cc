@@ -137,7 +137,7 @@ Status Session::Build(const ImportedModel& model, const WeightSource& weights,
 }
 
 Status Session::BuildOwn(const WeightSource& weights, const SessionOptions& options) {
-  TuningOptions tuning{.grouped = options.plan != PlanChoice::kEager,
+  TuningOptions tuning{.grouped = options.plan != PlanChoice::kUnfused,
                        .streams = options.streams,
                        .must_keep = options.tuned_plans.has_value()};
   if (!options.tune) {

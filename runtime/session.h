@@ -22,7 +22,7 @@ enum class PlanChoice {
   kCarried,  // The plan in the model's metadata when graph and environment match and the device
              // can build it; else kInput.
   kInput,    // Cleaned up and grouped, one stream, no rules, kernels by estimate.
-  kEager,    // Every operator by itself, one stream.
+  kUnfused,  // Every operator by itself, one stream.
 };
 
 struct SessionOptions {
@@ -32,7 +32,7 @@ struct SessionOptions {
   // From 1: a plan made here, kInput scheduled on at most this many streams. 0: the number of the
   // carried plan; a plan made here has one, or with `tune` as many as measure best.
   int streams = 0;
-  // True: a plan that is made here (kInput, kEager, or because no carried plan fits) comes from
+  // True: a plan that is made here (kInput, kUnfused, or because no carried plan fits) comes from
   // measurements. Every kernel of every group is timed while loading, for seconds to a minute,
   // under the host's measuring lock. False: it comes from the spec's rates, at once.
   bool tune = false;

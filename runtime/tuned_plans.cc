@@ -21,7 +21,7 @@ std::string AbsolutePath(const char* variable) {
 std::string PathOf(const Graph& graph, const Device& device, const TuningOptions& options) {
   std::string name =
       Sha256(graph.digest().Hex() + "\n" + device.environment() + "\n" + Policy().Text()).Hex();
-  if (!options.grouped) name += "-eager";
+  if (!options.grouped) name += "-unfused";
   if (options.streams > 0) name += fmt::format("-s{}", options.streams);
   if (options.layout) name += fmt::format("-{}", LayoutName(*options.layout));
   return fmt::format("{}/{}.plan", options.folder, name);

@@ -19,7 +19,7 @@ struct PlanCandidate {
 };
 
 struct OneStreamOptions {
-  // False: every operator is its own group (`eager`), and nothing is measured.
+  // False: every operator is its own group (`unfused`), and nothing is measured.
   bool grouped = true;
   // Whether to make a plan that needs a group whose measurement failed. Only for the input, which
   // is then judged by a measurement of the whole plan.

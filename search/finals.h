@@ -14,7 +14,7 @@ struct MeasuredPlan {
   PlanTiming timing;
 };
 
-// The number of plans in the finals besides the input, its eager plan, and a plan on one stream.
+// The number of plans in the finals besides the input, its unfused plan, and a plan on one stream.
 inline constexpr size_t kFinalistsMax = 3;
 
 // Returns indices into `measured`, the best by measured speedup first (of equals the earlier one),

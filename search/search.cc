@@ -87,7 +87,7 @@ class PlanSearch {
 
   PlanCandidate input_;
   RankedGraph input_graph_;
-  StatusOr<PlanCandidate> eager_ = Err(StatusCode::kCancelled, "eager: not planned");
+  StatusOr<PlanCandidate> unfused_ = Err(StatusCode::kCancelled, "unfused: not planned");
   PlanTiming input_timing_{.status = Err(StatusCode::kCancelled, "input: not measured")};
   std::vector<MeasuredPlan> measured_;
   absl::flat_hash_set<StructureHash> measured_graphs_;
@@ -141,7 +141,7 @@ Status PlanSearch::PlanInput() {
   measurer_.EndBy(run_.PointAt(kInputPlanEnd));
   AG_LET(input_, MakeOneStreamPlan(request_.input, setting_, {.allow_failed = true}));
   AG_LET(input_graph_, RankInput());
-  eager_ = MakeOneStreamPlan(request_.input, setting_, {.grouped = false, .allow_failed = true});
+  unfused_ = MakeOneStreamPlan(request_.input, setting_, {.grouped = false, .allow_failed = true});
   input_groups_ = times_.asked();
   return OkStatus();
 }
@@ -379,9 +379,9 @@ SearchResult PlanSearch::InputResult() const {
   result.plan = input_.plan;
   result.input_plan = input_.plan;
   result.input_timing = input_timing_;
-  if (eager_.ok()) result.eager_plan = eager_->plan;
-  result.eager_timing.status =
-      eager_.ok() ? Err(StatusCode::kCancelled, "eager: not measured") : eager_.status();
+  if (unfused_.ok()) result.unfused_plan = unfused_->plan;
+  result.unfused_timing.status =
+      unfused_.ok() ? Err(StatusCode::kCancelled, "unfused: not measured") : unfused_.status();
   result.timing = input_timing_;
   result.input_estimate_ns = input_.makespan_ns < kNoTimeNs ? input_.makespan_ns : 0;
   result.estimate_ns = result.input_estimate_ns;
@@ -406,11 +406,11 @@ void PlanSearch::RunFinals(SearchResult* result) {
   for (const size_t i : finalists) Refine(&measured_[i].candidate);
   std::vector<const PlanCandidate*> candidates;
   for (const size_t i : finalists) candidates.push_back(&measured_[i].candidate);
-  // The eager plan is only information, so it is the first to be left out.
+  // The unfused plan is only information, so it is the first to be left out.
   const Nanos all_take = plan_takes_ * static_cast<int64_t>(candidates.size() + 2);
   const bool has_time = run_.finals_end() - run_.Now() > 2 * all_take;
-  const bool has_eager = eager_.ok() && !run_.Cancelled() && has_time;
-  if (has_eager) candidates.push_back(&*eager_);
+  const bool has_unfused = unfused_.ok() && !run_.Cancelled() && has_time;
+  if (has_unfused) candidates.push_back(&*unfused_);
   run_.Report("measuring plans");
   measurer_.EndBy(run_.finals_end());
   StatusOr<std::vector<PlanTiming>> timings =
@@ -422,8 +422,8 @@ void PlanSearch::RunFinals(SearchResult* result) {
   }
   result->input_timing = timings->front();
   timings->erase(timings->begin());
-  if (has_eager) {
-    result->eager_timing = timings->back();
+  if (has_unfused) {
+    result->unfused_timing = timings->back();
     timings->pop_back();
   }
   TakeWinners(finalists, *timings, result);

@@ -150,9 +150,9 @@ struct SearchResult : FoundPlan {
   // fails its confirmation.
   std::vector<FoundPlan> runners_up;
   Plan input_plan;
-  Plan eager_plan;
+  Plan unfused_plan;
   PlanTiming input_timing;
-  PlanTiming eager_timing;
+  PlanTiming unfused_timing;
   double input_estimate_ns = 0;  // As estimate_ns, of `input_plan`.
   StopReason stop_reason = StopReason::kNone;
   // Counts reached over all rounds.

@@ -104,7 +104,7 @@ TEST_F(SearchTest, FindsThePlantedWinAndSaysHow) {
   EXPECT_EQ(result->stop_reason, StopReason::kNone);
   EXPECT_EQ(result->plan.environment, "device=test");
   EXPECT_EQ(result->plan.groups[0].kernel, "fake");
-  EXPECT_TRUE(result->eager_timing.status.ok());
+  EXPECT_TRUE(result->unfused_timing.status.ok());
   EXPECT_EQ(result->groups_failed, 0);
   // Rounds rank; the finals decide.
   ASSERT_GE(measurer_.plan_efforts.size(), 2u);
@@ -342,7 +342,7 @@ TEST_F(SearchTest, CancelledKeepsTheBestSoFar) {
   ExpectSound(request, *result);
   EXPECT_EQ(result->stop_reason, StopReason::kCancelled);
   EXPECT_EQ(result->timing.verdict, Verdict::kFaster);
-  // The input and the winner, without the eager plan.
+  // The input and the winner, without the unfused plan.
   EXPECT_THAT(measurer_.plan_calls.back(), SizeIs(2));
 }
 
@@ -362,7 +362,7 @@ TEST_F(SearchTest, CancelledAtAnyPointTheAnswerIsSound) {
 
 std::string Bytes(const SearchResult& result) {
   std::string bytes = EncodePlan(result.plan) + EncodePlan(result.input_plan) +
-                      EncodePlan(result.eager_plan) + result.graph.digest().Hex();
+                      EncodePlan(result.unfused_plan) + result.graph.digest().Hex();
   for (const AppliedRewrite& r : result.rewrites) {
     bytes += fmt::format("{} {} {}\n", r.rule, r.count, r.gain_ns);
   }
@@ -584,7 +584,7 @@ TEST_F(SearchTest, PlansThatDoNotFitAreNotTimedAndTheSearchSaysTime) {
   }
 }
 
-TEST_F(SearchTest, TheEagerPlanIsLeftOutOfShortFinals) {
+TEST_F(SearchTest, TheUnfusedPlanIsLeftOutOfShortFinals) {
   SearchRequest request = Request(kTwoProducts, kReassociate);
   for (const bool is_short : {false, true}) {
     request.options.limits.finals_max = (is_short ? 3'000 : 30'000) * kMs;
@@ -593,7 +593,7 @@ TEST_F(SearchTest, TheEagerPlanIsLeftOutOfShortFinals) {
     SlowMeasurer measurer(clock, 1 * kMs, 900 * kMs);
     const auto result = FindPlan(request, measurer, clock);
     ASSERT_TRUE(result.ok()) << Message(result.status());
-    EXPECT_EQ(result->eager_timing.status.ok(), !is_short);
+    EXPECT_EQ(result->unfused_timing.status.ok(), !is_short);
   }
 }
 

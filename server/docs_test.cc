@@ -69,7 +69,7 @@ constexpr char kExample[] = R"pb(
     environment: "device=cpu;cores=2"
     input_latency { median_ns: 4810000 low_ns: 4790000 high_ns: 4840000 }
     output_latency { median_ns: 3600000 low_ns: 3580000 high_ns: 3620000 }
-    eager_latency { median_ns: 6200000 low_ns: 6170000 high_ns: 6250000 }
+    unfused_latency { median_ns: 6200000 low_ns: 6170000 high_ns: 6250000 }
     speedup: 1.336
     speedup_low: 1.329
     speedup_high: 1.343

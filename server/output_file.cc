@@ -167,7 +167,7 @@ StatusOr<std::vector<OutputError>> CompareElsewhere(const OutputSetting& setting
 }
 
 // Returns the plan with every operator by itself on one stream, the reference of a check.
-StatusOr<Plan> EagerPlan(const OutputSetting& setting, const Graph& graph) {
+StatusOr<Plan> UnfusedPlan(const OutputSetting& setting, const Graph& graph) {
   RooflineTimes times(setting.spec);
   return MakePlan(graph, setting.spec, setting.policy, times, {.grouped = false}, 1);
 }
@@ -177,15 +177,15 @@ StatusOr<std::vector<OutputError>> CompareHere(const OutputSetting& setting, Poo
   PoolMeasurer::CheckRequest check;
   check.candidate = {file->graph, file->plan};
   if (!file->carries_plan) {
-    AG_LET(check.candidate.plan, EagerPlan(setting, file->graph));
+    AG_LET(check.candidate.plan, UnfusedPlan(setting, file->graph));
   }
   for (int i = 0; i < kSeeds; ++i) check.seeds.push_back(setting.seed + static_cast<uint64_t>(i));
   check.reference_kernels = true;
-  if (auto eager = EagerPlan(setting, setting.runnable); eager.ok()) {
-    check.reference = {setting.runnable, *std::move(eager)};
+  if (auto unfused = UnfusedPlan(setting, setting.runnable); unfused.ok()) {
+    check.reference = {setting.runnable, *std::move(unfused)};
   } else {
-    check.reference = {setting.input, setting.eager_plan};
-    file->warnings.push_back("compared with the cleaned-up input: " + Message(eager.status()));
+    check.reference = {setting.input, setting.unfused_plan};
+    file->warnings.push_back("compared with the cleaned-up input: " + Message(unfused.status()));
   }
   return measurer.Check(check);
 }

@@ -22,7 +22,7 @@ struct OutputSetting {
   Digest model_digest;                   // The digest of its bytes.
   Graph runnable;                        // The model's graph without its opaque nodes.
   Graph input;                           // `runnable` cleaned up: the graph that was searched.
-  Plan eager_plan;                       // Of `input`.
+  Plan unfused_plan;                     // Of `input`.
   DeviceSpec spec;
   Environment environment;
   Policy policy;

@@ -225,7 +225,7 @@ OutputSetting Pipeline::ToOutput(const Setting& setting, const Imported& importe
   output.model_digest = ModelOf(asked);
   output.runnable = imported.runnable;
   output.input = imported.input;
-  output.eager_plan = found.eager_plan;
+  output.unfused_plan = found.unfused_plan;
   output.spec = setting.spec;
   output.environment = setting.offer.environment;
   output.policy = setting.policy;
@@ -314,7 +314,7 @@ v1::Result::StopReason ToWire(StopReason reason) {
 void TakeSearchFigures(const SearchResult& found, v1::Result* result) {
   result->set_search(ToWire(SearchStateOf(found.stop_reason, found.rounds)));
   result->set_stop_reason(ToWire(found.stop_reason));
-  ToProto(found.eager_timing.latency, result->mutable_eager_latency());
+  ToProto(found.unfused_timing.latency, result->mutable_unfused_latency());
   result->set_rounds(found.rounds);
   result->set_expansions(found.expansions);
   result->set_graphs(found.graphs);

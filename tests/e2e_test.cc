@@ -17,9 +17,9 @@ TEST(EndToEnd, OptimizesAndAnswersAgainFromTheCache) {
   const std::string model = cluster.Zoo("tiny_inception"), out = cluster.path("out.onnx");
   const json first = Optimized(cluster, model, out);
   ASSERT_TRUE(first.is_object());
-  for (const char* field : {"verdict", "device", "input_latency", "output_latency", "eager_latency",
-                            "speedup", "errors", "rewrites", "groups", "streams", "stop_reason",
-                            "seconds", "cache", "output_digest"}) {
+  for (const char* field : {"verdict", "device", "input_latency", "output_latency",
+                            "unfused_latency", "speedup", "errors", "rewrites", "groups", "streams",
+                            "stop_reason", "seconds", "cache", "output_digest"}) {
     EXPECT_TRUE(first.contains(field)) << field;
   }
   EXPECT_FALSE(first["cache"]["model_hit"]);

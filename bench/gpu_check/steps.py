@@ -190,7 +190,7 @@ class Steps:
             "optimize", model, "-o", output, "--device", self.args.device, "--precision", precision, "--budget",
             f"{self.args.budget}s", "--report", report, "--ort", "off", "--json", *words))
         self.autograph("cache", "export", recording, "--device", self.args.device)
-        keep = ("verdict", "environment", "input_latency", "output_latency", "eager_latency", "speedup",
+        keep = ("verdict", "environment", "input_latency", "output_latency", "unfused_latency", "speedup",
                 "speedup_low", "speedup_high", "over_tuned_input", "errors", "rewrites", "groups", "streams", "stop_reason", *COUNTS,
                 "seconds", "cache", "warnings")
         kept = {key: job["result"].get(key) for key in keep}

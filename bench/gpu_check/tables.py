@@ -36,11 +36,11 @@ def ours_table(state, models, precisions):
                 return median_ns and median_ns / 1e6
             output, over = median_ms(one, "output_latency"), (one.get("over_tuned_input") or {}).get("median")
             tuned_input = output * over if output and over else None  # What rewrites alone gain is over this.
-            times = [median_ms(one, "eager_latency"), tuned_input, output, median_ms(best, "output_latency")]
+            times = [median_ms(one, "unfused_latency"), tuned_input, output, median_ms(best, "output_latency")]
             gains = [a / b if a and b else None for a, b in zip(times, times[1:])]
             rows.append([model, precision, *[number(t, "{:.4f}") for t in times], *[number(g) for g in gains],
                          number(best.get("speedup")), best.get("verdict") or "-", number(best.get("streams"), "{}")])
-    return rows_table(["model", "precision", "eager ms", "tuned input ms", "one stream ms", "best ms", "grouping", "rewrites",
+    return rows_table(["model", "precision", "unfused ms", "tuned input ms", "one stream ms", "best ms", "grouping", "rewrites",
                        "streams", "speedup", "verdict", "streams used"], rows)
 
 

@@ -1,4 +1,4 @@
-// `autograph bench MODEL`: eager, input and its plan, timed interleaved; also the entry of the
+// `autograph bench MODEL`: unfused, input and its plan, timed interleaved; also the entry of the
 // other forms.
 #include "client/cli/bench.h"
 
@@ -17,7 +17,7 @@ using Json = nlohmann::ordered_json;
 constexpr double kSecondsDefault = 10;  // Of one model, or of two compared.
 
 struct Contender {
-  std::string name;  // "input", "eager", "plan", "input on N streams"
+  std::string name;  // "input", "unfused", "plan", "input on N streams"
   std::unique_ptr<Session> session;
 };
 
@@ -25,8 +25,8 @@ StatusOr<std::vector<Contender>> LoadContenders(const BenchFlags& flags, Device&
   std::vector<Contender> contenders;
   AG_LET(auto input, LoadSession(flags.model, PlanChoice::kInput, device));
   contenders.push_back({"input", std::move(input)});
-  AG_LET(auto eager, LoadSession(flags.model, PlanChoice::kEager, device));
-  contenders.push_back({"eager", std::move(eager)});
+  AG_LET(auto unfused, LoadSession(flags.model, PlanChoice::kUnfused, device));
+  contenders.push_back({"unfused", std::move(unfused)});
   ModelFlags untuned = flags.model;  // Only a carried plan is kept: no tuning.
   untuned.tune = false;
   AG_LET(auto plan, LoadSession(untuned, PlanChoice::kCarried, device));

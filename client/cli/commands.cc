@@ -219,8 +219,9 @@ void Commands::AddLocalVerbs() {
 
 void Commands::AddBench() {
   BenchFlags& bench = flags_.bench;
-  CLI::App* verb = Verb(&app_, "bench", "Time a model here: eager, input and its plan, interleaved",
-                        [&bench](Context& c) { return RunBench(c, bench); });
+  CLI::App* verb =
+      Verb(&app_, "bench", "Time a model here: unfused, input and its plan, interleaved",
+           [&bench](Context& c) { return RunBench(c, bench); });
   AddModel(verb, bench.model, "ONNX file");
   AddTune(verb, bench.model);
   const auto count = [&](const char* name, int& value, const char* otherwise, const char* help) {

@@ -48,7 +48,7 @@ v1::Job Done() {
   r.set_output_runtime("AutoGraph");
   r.set_device("cpu");
   r.set_environment("cores=2");
-  Set(r.mutable_eager_latency(), 4);
+  Set(r.mutable_unfused_latency(), 4);
   Set(r.mutable_input_latency(), 3);
   Set(r.mutable_output_latency(), 2);
   r.set_speedup(1.5);

@@ -47,7 +47,7 @@ TEST_F(LocalVerbsTest, TheZooWritesItsModels) {
   EXPECT_FALSE(FileExists(Path("n")));
 }
 
-TEST_F(LocalVerbsTest, BenchTimesInputAndEager) {
+TEST_F(LocalVerbsTest, BenchTimesInputAndUnfused) {
   const Ran ran = Call(true, RunBench, BenchFlags{.model = Tiny(), .streams = 2, .seconds = 0.01});
   ASSERT_EQ(ran.code, kExitOk) << ran.err;
   std::vector<std::string> names;
@@ -56,7 +56,7 @@ TEST_F(LocalVerbsTest, BenchTimesInputAndEager) {
     names.push_back(timing["name"]);
     EXPECT_GT(timing["latency_ms"]["median"], 0.0);
   }
-  EXPECT_EQ(names, (std::vector<std::string>{"input", "eager", "input on 2 streams"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"input", "unfused", "input on 2 streams"}));
   EXPECT_EQ(json["simulated"], true);
   EXPECT_EQ(Call(false, RunBench, BenchFlags{.model = Tiny(), .seconds = 0.01}).err,
             "simulated device: every time is an estimate\n");

@@ -69,7 +69,7 @@ StatusOr<std::vector<OutputError>> CompareModels(const VerifyFlags& flags) {
   if (flags.seeds < 1) {
     return Err(StatusCode::kInvalidArgument, "--seeds {}: expected at least 1", flags.seeds);
   }
-  AG_LET(const auto a, LoadSession(flags.model, PlanChoice::kEager));
+  AG_LET(const auto a, LoadSession(flags.model, PlanChoice::kUnfused));
   ModelFlags other = flags.model;
   other.model = flags.against;
   AG_LET(const auto b, LoadSession(other, PlanChoice::kCarried));

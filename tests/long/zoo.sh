@@ -17,7 +17,7 @@ for _ in $(seq 100); do
   sleep 0.2
 done
 failed=0
-printf '%-14s %-13s %8s %10s %10s %10s %8s %9s  %s\n' model verdict speedup eager_ms today_ms output_ms seconds max_rel onnxruntime
+printf '%-14s %-13s %8s %10s %10s %10s %8s %9s  %s\n' model verdict speedup unfused_ms today_ms output_ms seconds max_rel onnxruntime
 for model in $models; do
   build/autograph zoo "$model" -o "$out/m.onnx" >/dev/null
   if ! build/autograph optimize "$out/m.onnx" -o "$out/o.onnx" --device cpu --json >"$out/r.json" 2>"$out/err"; then
@@ -31,7 +31,7 @@ name, agree, path = sys.argv[1:]
 r = json.load(open(path))["result"]
 ms = lambda k: r[k]["median_ns"] / 1e6
 max_rel = max((e["max_rel"] for e in r["errors"]), default=0)
-print(f"{name:<14} {r['verdict']:<13} {r['speedup']:8.3f} {ms('eager_latency'):10.3f} {ms('input_latency'):10.3f} "
+print(f"{name:<14} {r['verdict']:<13} {r['speedup']:8.3f} {ms('unfused_latency'):10.3f} {ms('input_latency'):10.3f} "
       f"{ms('output_latency'):10.3f} {r['seconds']:8.1f} {max_rel:9.1e}  {agree}", flush=True)
 PY
   [[ -n "${KEEP:-}" ]] && { mkdir -p "$KEEP"; cp "$out/r.json" "$KEEP/$model.json"; }

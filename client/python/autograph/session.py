@@ -30,7 +30,7 @@ from ._library import InputShapeC, OptionsC, TensorInfoC, check, library
 from ._model import ModelLike
 from .errors import Code, FailedPrecondition, InvalidArgument
 
-_PLANS = {"carried": 0, "input": 1, "eager": 2}
+_PLANS = {"carried": 0, "input": 1, "unfused": 2}
 
 # ag_dtype (the numbers of ONNX's TensorProto): ONNX's name, and the NumPy type of its elements.
 _DTYPES: Dict[int, Tuple[str, "np.dtype[Any]"]] = {
@@ -102,7 +102,7 @@ class Session:
                 copied; the file must not be written to meanwhile (replacing it is fine).
             device: "cpu", "cpu:CORES", "sim:NAME", "cuda:0".
             plan: "carried": the plan in the model where it fits this machine, else one made here
-                (with a `SessionWarning`); "input": made here; "eager": every operator by itself.
+                (with a `SessionWarning`); "input": made here; "unfused": every operator by itself.
             streams: the most streams, for a plan made here; 0: as the plan says; with `tune`
                 as many as measure best.
             shapes: sizes for inputs that the model leaves open.
