@@ -15,7 +15,7 @@
 #include "rules/match/rule_clean_up.h"
 #include "rules/sets/built_in_rules.h"
 #include "server/job.h"
-#include "server/transfer_plan.h"
+#include "server/remap_plan.h"
 
 namespace ag {
 namespace {
@@ -76,10 +76,10 @@ struct KnownPlan {
 Status PlanAsRead(const OutputSetting& setting, const KnownPlan& known, const Graph& read,
                   PoolMeasurer& measurer, OutputFile* file) {
   file->graph = read;
-  auto plan = TransferPlan(known.graph, known.plan, read, setting.spec);
+  auto plan = RemapPlan(known.graph, known.plan, read, setting.spec);
   if (!plan.ok()) {
     AG_LET(file->graph, CleanUp(read, BuiltInRules()));
-    plan = TransferPlan(known.graph, known.plan, file->graph, setting.spec);
+    plan = RemapPlan(known.graph, known.plan, file->graph, setting.spec);
   }
   if (!plan.ok()) {
     LogInfo("what was read back is planned anew: {}", Message(plan.status()));

@@ -50,7 +50,7 @@ class KnownRules {
   void Remove(const std::set<const FoundRule*>& rules);
 
   // Returns the directions in which the rules lead from one graph to the other. One root: at most
-  // three steps, also against a rule's arrow when its equation is two-way. Several roots: two
+  // three steps, also against a rule's arrow when its equation is bidirectional. Several roots: two
   // steps, along the arrows. Graphs that differ only in a grouping count as equal once rules say
   // so. Stops when `asked` is answered. `without`: an equation to leave out.
   Ways Imply(const Graph& left, const Graph& right, const Ways& asked, int without = -1) const;

@@ -1,4 +1,4 @@
-#include "server/transfer_plan.h"
+#include "server/remap_plan.h"
 
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ Graph GraphOf(std::string_view text) {
 }
 
 // A plan transfers to a graph that differs in order, constants or commutative operands only.
-TEST(TransferPlan, FollowsOperatorsWhereverTheyStand) {
+TEST(RemapPlan, FollowsOperatorsWhereverTheyStand) {
   const std::string head =
       "input x f32[1,16,8,8]\n"
       "w = const f32[16,16,1,1] seed 7\nb = const f32[16] seed 8\n"
@@ -55,7 +55,7 @@ TEST(TransferPlan, FollowsOperatorsWhereverTheyStand) {
   const Plan plan = *MakePlan(from, spec, Policy(), times, {}, 2);
   for (const auto& c : cases) {
     const Graph to = GraphOf(c.to);
-    const StatusOr<Plan> moved = TransferPlan(from, plan, to, spec);
+    const StatusOr<Plan> moved = RemapPlan(from, plan, to, spec);
     EXPECT_EQ(ToString(moved.status()), c.status) << c.name;
     if (!moved.ok()) continue;
     EXPECT_EQ(ToString(ValidatePlan(to, *moved, spec)), "OK") << c.name;

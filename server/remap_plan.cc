@@ -1,4 +1,4 @@
-#include "server/transfer_plan.h"
+#include "server/remap_plan.h"
 
 #include <algorithm>
 #include <array>
@@ -121,8 +121,8 @@ class NodeMatch {
 
 }  // namespace
 
-StatusOr<Plan> TransferPlan(const Graph& from, const Plan& plan, const Graph& to,
-                            const DeviceSpec& spec) {
+StatusOr<Plan> RemapPlan(const Graph& from, const Plan& plan, const Graph& to,
+                         const DeviceSpec& spec) {
   AG_LET(const NodeMap nodes, NodeMatch(from, to).Run());
   Plan moved = plan;
   moved.graph = to.digest();

@@ -10,7 +10,7 @@ namespace ag {
 // Returns `plan`, which is for `from`, as a validated plan for `to`. The two graphs may differ in
 // the order of operators and of commutative operands, and in constants only; else
 // kFailedPrecondition.
-StatusOr<Plan> TransferPlan(const Graph& from, const Plan& plan, const Graph& to,
-                            const DeviceSpec& spec);
+StatusOr<Plan> RemapPlan(const Graph& from, const Plan& plan, const Graph& to,
+                         const DeviceSpec& spec);
 
 }  // namespace ag
