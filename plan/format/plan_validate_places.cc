@@ -2,7 +2,7 @@
 #include <set>
 
 #include "plan/format/plan_checks.h"
-#include "plan/tensor_lives.h"
+#include "plan/liveness.h"
 #include "plan/spec/invalid.h"
 
 namespace ag {
@@ -119,22 +119,22 @@ Status CheckLives(const Graph& graph, const Plan& plan, const ViewForest& forest
                   const HappensBefore& before) {
   struct Used {
     const Place* place;
-    const TensorLife* life;
+    const LiveRange* range;
     int64_t end;
   };
   std::vector<Used> arena;
-  const std::map<Port, TensorLife> lives = TensorLives(graph, plan, forest, before);
-  for (const auto& [root, life] : lives) {
+  const std::map<Port, LiveRange> ranges = Liveness(graph, plan, forest, before);
+  for (const auto& [root, range] : ranges) {
     const Place* place = FindPlace(plan, root);
     if (place == nullptr) return InvalidPlan(fmt::format("{}: has no place", PortText(root)));
     const bool is_input = place->kind == Place::Kind::kInput;
-    if (is_input != (life.writers == 0)) {
+    if (is_input != (range.writers == 0)) {
       return InvalidPlan(fmt::format("{}: {}", PortText(root),
                                      is_input ? "a graph input is written" : "is never written"));
     }
     if (place->kind != Place::Kind::kArena) continue;
     const int64_t bytes = BytesOf(graph, plan, root);
-    if (bytes > 0) arena.push_back({place, &life, place->offset_bytes + bytes});
+    if (bytes > 0) arena.push_back({place, &range, place->offset_bytes + bytes});
   }
   std::ranges::sort(arena, {}, [](const Used& used) {
     return std::pair(used.place->offset_bytes, used.place->port);
@@ -142,8 +142,8 @@ Status CheckLives(const Graph& graph, const Plan& plan, const ViewForest& forest
   for (size_t i = 0; i < arena.size(); ++i) {
     for (size_t k = i + 1; k < arena.size(); ++k) {
       if (arena[k].place->offset_bytes >= arena[i].end) break;
-      if (EndsBefore(*arena[i].life, *arena[k].life)) continue;
-      if (EndsBefore(*arena[k].life, *arena[i].life)) continue;
+      if (EndsBefore(*arena[i].range, *arena[k].range)) continue;
+      if (EndsBefore(*arena[k].range, *arena[i].range)) continue;
       return InvalidPlan(fmt::format("{} and {} share bytes while both are alive",
                                      PortText(arena[i].place->port),
                                      PortText(arena[k].place->port)));

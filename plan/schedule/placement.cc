@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "plan/tensor_lives.h"
+#include "plan/liveness.h"
 
 namespace ag {
 namespace {
@@ -14,7 +14,7 @@ constexpr int64_t kArenaAlignment = 64;
 // A root of the view forest that needs memory in the arena.
 struct Block {
   Port root;
-  const TensorLife* life = nullptr;
+  const LiveRange* range = nullptr;
   int64_t bytes = 0;
   int64_t offset = 0;
 };
@@ -52,11 +52,11 @@ int64_t BestFit(std::vector<std::pair<int64_t, int64_t>> taken, int64_t bytes, i
   return best >= 0 ? best : free_from;
 }
 
-// Returns an offset for `block` that is free of all placed blocks whose lives may overlap its own.
+// Returns an offset for `block` that is free of all placed blocks whose ranges may overlap its own.
 int64_t OffsetAmong(std::span<const Block> placed, const Block& block, int64_t alignment) {
   std::vector<std::pair<int64_t, int64_t>> taken;
   for (const Block& other : placed) {
-    if (EndsBefore(*other.life, *block.life) || EndsBefore(*block.life, *other.life)) continue;
+    if (EndsBefore(*other.range, *block.range) || EndsBefore(*block.range, *other.range)) continue;
     taken.emplace_back(other.offset, other.offset + other.bytes);
   }
   return BestFit(std::move(taken), block.bytes, alignment);
@@ -101,12 +101,12 @@ std::set<Port> PortsOf(const Graph& graph, const Plan& plan) {
 Status PlaceTensors(const Graph& graph, const DeviceSpec& spec, Plan* plan) {
   AG_LET(const HappensBefore before, HappensBefore::Make(plan->groups.size(), plan->streams));
   AG_LET(const ViewForest forest, ForestOf(graph, *plan, spec));
-  const std::map<Port, TensorLife> lives = TensorLives(graph, *plan, forest, before);
+  const std::map<Port, LiveRange> ranges = Liveness(graph, *plan, forest, before);
   std::vector<Block> blocks;
-  for (const auto& [root, life] : lives) {
+  for (const auto& [root, range] : ranges) {
     if (HomeOf(graph, root).kind != Place::Kind::kArena) continue;
     const TensorType type = StoredType(graph.type(root.edge), plan->policy.precision);
-    blocks.push_back({root, &life, LayoutBytes(type, root.layout), 0});
+    blocks.push_back({root, &range, LayoutBytes(type, root.layout), 0});
   }
   plan->arena_bytes = AssignOffsets(&blocks, ArenaAlignment(spec));
   AG_TRY(CheckArena(spec, plan->arena_bytes));
@@ -137,20 +137,20 @@ StatusOr<std::vector<int64_t>> PlaceWorkspaces(const Graph& graph, const DeviceS
   AG_CHECK(bytes.size() == groups);
   AG_LET(const HappensBefore before, HappensBefore::Make(groups, plan->streams));
   AG_LET(const ViewForest forest, ForestOf(graph, *plan, spec));
-  const std::map<Port, TensorLife> lives = TensorLives(graph, *plan, forest, before);
+  const std::map<Port, LiveRange> ranges = Liveness(graph, *plan, forest, before);
   std::vector<Block> blocks;
-  for (const auto& [root, life] : lives) {
+  for (const auto& [root, range] : ranges) {
     const Place* place = FindPlace(*plan, root);
     if (place == nullptr || place->kind != Place::Kind::kArena) continue;
     const TensorType type = StoredType(graph.type(root.edge), plan->policy.precision);
-    blocks.push_back({root, &life, LayoutBytes(type, root.layout), place->offset_bytes});
+    blocks.push_back({root, &range, LayoutBytes(type, root.layout), place->offset_bytes});
   }
   std::vector<int> largest_first;
   for (size_t g = 0; g < groups; ++g) {
     if (bytes[g] > 0) largest_first.push_back(static_cast<int>(g));
   }
   std::ranges::stable_sort(largest_first, {}, [&](int g) { return -bytes[g]; });
-  std::vector<TensorLife> own(groups);
+  std::vector<LiveRange> own(groups);
   std::vector<int64_t> offsets(groups, -1);
   for (const int g : largest_first) {
     own[g] = {GroupSet(groups), before.Before(g), 1};

@@ -1,35 +1,35 @@
-#include "plan/tensor_lives.h"
+#include "plan/liveness.h"
 
 namespace ag {
 
-std::map<Port, TensorLife> TensorLives(const Graph& graph, const Plan& plan,
-                                       const ViewForest& forest, const HappensBefore& before) {
+std::map<Port, LiveRange> Liveness(const Graph& graph, const Plan& plan, const ViewForest& forest,
+                                   const HappensBefore& before) {
   const size_t groups = plan.groups.size();
-  std::map<Port, TensorLife> lives;
+  std::map<Port, LiveRange> ranges;
   const auto touch = [&](int g, const Port& port, bool writes) {
     if (graph.is_constant(port.edge.node)) return;
-    const auto [it, is_new] = lives.try_emplace(forest.Find(port).root);
-    TensorLife& life = it->second;
+    const auto [it, is_new] = ranges.try_emplace(forest.Find(port).root);
+    LiveRange& range = it->second;
     if (is_new) {
-      life.accesses = GroupSet(groups);
-      life.before_write = GroupSet(groups);
-      life.before_write.Fill();
+      range.accesses = GroupSet(groups);
+      range.before_write = GroupSet(groups);
+      range.before_write.Fill();
     }
     if (plan.groups[g].pattern == kViewPattern) return;
-    life.accesses.Add(g);
+    range.accesses.Add(g);
     if (!writes) return;
-    life.before_write.Intersect(before.Before(g));
-    ++life.writers;
+    range.before_write.Intersect(before.Before(g));
+    ++range.writers;
   };
   for (size_t i = 0; i < groups; ++i) {
     const int g = static_cast<int>(i);
     for (const Port& port : plan.groups[i].inputs) touch(g, port, false);
     for (const Port& port : plan.groups[i].outputs) touch(g, port, !IsCopy(plan.groups[i]));
   }
-  return lives;
+  return ranges;
 }
 
-bool EndsBefore(const TensorLife& a, const TensorLife& b) {
+bool EndsBefore(const LiveRange& a, const LiveRange& b) {
   return b.writers > 0 && a.accesses.IsWithin(b.before_write);
 }
 
