@@ -49,7 +49,7 @@ std::string Describe(const Graph& graph, const Group& group) {
 std::string Others(const std::optional<Measurement>& found) {
   std::string others;
   if (!found) return others;
-  if (found->busy_cores > 0) others += fmt::format(" busy_cores={}", found->busy_cores);
+  if (found->active_cores > 0) others += fmt::format(" active_cores={}", found->active_cores);
   for (const auto& [name, ns] : found->alternatives) {
     others += fmt::format(" {}={:.0f}", name, ns / 1e3);
   }

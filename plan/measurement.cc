@@ -28,8 +28,8 @@ Status CheckMeasurement(const Measurement& m) {
     return Err(StatusCode::kInvalidArgument, "measurement: median {} ns outside [{}, {}]",
                m.latency.median_ns, m.latency.low_ns, m.latency.high_ns);
   }
-  if (m.busy_cores < 0) {
-    return Err(StatusCode::kInvalidArgument, "measurement: {} busy cores", m.busy_cores);
+  if (m.active_cores < 0) {
+    return Err(StatusCode::kInvalidArgument, "measurement: {} active cores", m.active_cores);
   }
   return OkStatus();
 }

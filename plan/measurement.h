@@ -34,12 +34,12 @@ struct Measurement {
   bool simulated = false;  // From device/sim: always an estimate, and labelled as one.
   // The cores of the device (SMs of a GPU) that the fastest kernel keeps busy when it runs alone;
   // 0: unknown.
-  int busy_cores = 0;
+  int active_cores = 0;
   int disturbed = 0;  // Those of `samples` that were taken in spite of foreign load.
 };
 
 // Returns kInvalidArgument for a time that is not finite and positive, a median outside its
-// interval, or busy_cores below 0. The caller compares busy_cores with the device's cores.
+// interval, or active_cores below 0. The caller compares active_cores with the device's cores.
 Status CheckMeasurement(const Measurement& measurement);
 
 enum class Verdict : uint8_t { kFaster = 0, kSlower = 1, kSame = 2, kAmbiguous = 3 };

@@ -45,7 +45,7 @@ std::vector<PairTimes::Wanted> PairTimes::Choose(const Graph& graph, const Timed
       wanted.problem.kernels[i] = group.kernel;
       wanted.time.ns[i] = times[g].ns;
       wanted.time.cores[i] =
-          ShareOf(graph, group, StreamCoresOf(plan, g), times[g].busy_cores, spec_);
+          ShareOf(graph, group, StreamCoresOf(plan, g), times[g].active_cores, spec_);
     }
     // The model is symmetric, so the order of the times does not matter.
     wanted.problem = MakePair(std::move(wanted.problem));

@@ -96,11 +96,11 @@ TEST_F(PairTimesTest, GroupsThatRunInTurnStayOnOneStream) {
 
 // By their blocks they run beside each other; by measurement each keeps all cores busy.
 TEST_F(PairTimesTest, MeasuredSharesCount) {
-  measurer_.busy_cores = [](const GroupProblem&) { return 8; };
+  measurer_.active_cores = [](const GroupProblem&) { return 8; };
   EXPECT_EQ(Find().plan.streams.size(), 1u);
-  measurer_.busy_cores = [](const GroupProblem&) { return 2; };
+  measurer_.active_cores = [](const GroupProblem&) { return 2; };
   EXPECT_EQ(Find().plan.streams.size(), 4u);
-  measurer_.busy_cores = [](const GroupProblem&) { return 9; };
+  measurer_.active_cores = [](const GroupProblem&) { return 9; };
   SearchRequest request{.input = TestGraph(kFourProducts), .spec = measurer_.spec()};
   EXPECT_EQ(FindPlan(request, measurer_, clock_)->groups_failed, 4) << "the device has 8";
 }

@@ -122,7 +122,7 @@ constexpr char kExample[] = R"pb(
       canary_ns: 1000000
       kernel: "onednn:nhwc"
       alternatives { kernel: "onednn:nchw" median_ns: 520000 }
-      busy_cores: 2
+      active_cores: 2
     }
   }
 )pb";

@@ -9,6 +9,7 @@
 #include "client/cpp/client.h"
 #include "graph/onnx/testing/onnx_testing.h"
 #include "graph/onnx/wire.h"
+#include "graph/weights.h"
 #include "tests/cluster.h"
 
 namespace ag {

@@ -61,7 +61,7 @@ TEST(Recordings, AnswerForTheDeviceTheyWereTakenOn) {
 
 TEST(Recordings, ABrokenOneIsOneMessage) {
   const Alone place;
-  const std::string bad = place.Write("bad.recording", "autograph-measurements 2\ngroup ns=1\n");
+  const std::string bad = place.Write("bad.recording", "autograph-measurements 4\ngroup ns=1\n");
   const CommandResult ran =
       place.Cli({"bench", place.Zoo("tiny_cnn"), "--device", "sim:" + bad, "--seconds", "0.01"});
   EXPECT_EQ(ran.code, 4);  // There is no such device.

@@ -72,7 +72,7 @@ void ToProto(const Measurement& m, v1::Measurement* p) {
     time->set_median_ns(median_ns);
   }
   p->set_simulated(m.simulated);
-  p->set_busy_cores(m.busy_cores);
+  p->set_active_cores(m.active_cores);
   p->set_disturbed(m.disturbed);
 }
 
@@ -87,7 +87,7 @@ Measurement FromProto(const v1::Measurement& p) {
     m.alternatives.emplace_back(time.kernel(), time.median_ns());
   }
   m.simulated = p.simulated();
-  m.busy_cores = p.busy_cores();
+  m.active_cores = p.active_cores();
   m.disturbed = p.disturbed();
   return m;
 }

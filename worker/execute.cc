@@ -110,7 +110,7 @@ Status Executor::TakeRightKernel(const GroupProblem& problem, Measurement* measu
     if (status.ok()) {
       measurement->kernel = kernel;
       measurement->latency = {ns, ns, ns};
-      measurement->busy_cores = 0;
+      measurement->active_cores = 0;
       return OkStatus();
     }
     if (status.code() != StatusCode::kDataLoss) return status;

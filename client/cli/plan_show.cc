@@ -41,9 +41,9 @@ std::string WithKernels(const std::string& text, const GroupTimes& times) {
       const auto& [ns, kernel] = kernels[i];
       const std::string how =
           i == 0 ? "fastest" : fmt::format("{:.2f}x as long", ns / kernels[0].first);
-      const bool show_busy = kernel == m.kernel() && m.busy_cores() > 0;
+      const bool show_active = kernel == m.kernel() && m.active_cores() > 0;
       shown += fmt::format("       {:<28} {:>9.4f} ms  {}{}\n", kernel, ns / 1e6, how,
-                           show_busy ? fmt::format(", busy cores: {}", m.busy_cores()) : "");
+                           show_active ? fmt::format(", active cores: {}", m.active_cores()) : "");
     }
   }
   while (shown.ends_with("\n")) shown.pop_back();

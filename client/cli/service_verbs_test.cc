@@ -298,7 +298,7 @@ TEST_F(ServiceVerbsTest, MeasurementsAreListed) {
 
 TEST_F(ServiceVerbsTest, WhatIsExportedIsImported) {
   cache_.records = {Record(1), Record(2, 1), PairRecord()};
-  cache_.records[1].mutable_measurement()->set_busy_cores(2);
+  cache_.records[1].mutable_measurement()->set_active_cores(2);
   const CacheFlags flags{.file = Path("cache")};
   EXPECT_EQ(Call(false, RunCacheExport, flags).out,
             "3 measurements written to " + flags.file + "\n");
@@ -321,9 +321,9 @@ TEST_F(ServiceVerbsTest, ABadLineImportsNothing) {
     const char* name;
     std::string text, message;
   } kCases[] = {
-      {"empty", "", ": line 1: expected 'autograph-measurements 3', got ''"},
+      {"empty", "", ": line 1: expected 'autograph-measurements 4', got ''"},
       {"version", "autograph-measurements 1\n",
-       ": line 1: expected 'autograph-measurements 3', got 'autograph-measurements 1'"},
+       ": line 1: expected 'autograph-measurements 4', got 'autograph-measurements 1'"},
       {"another", good + "bogus\n",
        ": line 4: expected spec, environment, group or pair, got 'bogus'"},
       {"twice", good + good.substr(good.find("group ")), ": line 4: the group of line 3 again"},
@@ -358,7 +358,7 @@ TEST_F(ServiceVerbsTest, WorkersAreListed) {
 TEST_F(ServiceVerbsTest, EveryVerbSaysThatNoServerIsThere) {
   address_ = "127.0.0.1:1";
   const std::string none = "autograph: no server at 127.0.0.1:1: is autographd running?\n";
-  ASSERT_TRUE(WriteFileAtomically(Path("cache"), "autograph-measurements 2\n").ok());
+  ASSERT_TRUE(WriteFileAtomically(Path("cache"), "autograph-measurements 4\n").ok());
   const CacheFlags file{.file = Path("cache")};
   for (const Ran& ran :
        {Call(false, RunJobsList, JobsFlags()), Call(false, RunJobsShow, JobsFlags()),

@@ -62,10 +62,12 @@ class Executable {
 
   // Returns how many of the device's cores (SMs) the plan's group keeps busy while it runs alone;
   // 0: unknown.
-  int busy_cores(size_t group) const { return group < busy_cores_.size() ? busy_cores_[group] : 0; }
+  int active_cores(size_t group) const {
+    return group < active_cores_.size() ? active_cores_[group] : 0;
+  }
 
  protected:
-  std::vector<int> busy_cores_;  // By group; empty: all unknown.
+  std::vector<int> active_cores_;  // By group; empty: all unknown.
 };
 
 // Calls `run` so often and returns its mean time, for Executable::Time.

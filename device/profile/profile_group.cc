@@ -196,7 +196,7 @@ StatusOr<Measurement> ProfileGroup(Device& device, const GroupProblem& problem,
     best.samples = static_cast<int>(samples.ns.size());
     best.disturbed = samples.disturbed;
     best.kernel = kernel;
-    best.busy_cores = (*built)->busy_cores(0);
+    best.active_cores = (*built)->active_cores(0);
   }
   MarkBusy(device, clock);
   if (all.empty()) return failure;

@@ -268,10 +268,10 @@ TEST(ProfileGroup, PicksTheFastestKernel) {
   FakeClock clock;
   device.kernels = {
       {"slow", [] { return 3e6; }}, {"fast", [] { return 1e6; }}, {"missing", nullptr}};
-  device.busy_cores = {{"slow", 8}, {"fast", 3}};
+  device.active_cores = {{"slow", 8}, {"fast", 3}};
   const Measurement m = *ProfileGroup(device, ReluProblem(), {}, clock);
   EXPECT_EQ(m.kernel, "fast");
-  EXPECT_EQ(m.busy_cores, 3);
+  EXPECT_EQ(m.active_cores, 3);
   EXPECT_EQ(m.latency.median_ns, 1e6);
   EXPECT_GE(m.samples, 7);
   EXPECT_EQ(m.canary_ns, 100'000);
@@ -289,7 +289,7 @@ TEST(ProfilePair, TimesBothGroupsOnTwoStreams) {
   EXPECT_GE(m.samples, 7);
   EXPECT_EQ(m.canary_ns, 100'000);
   EXPECT_EQ(m.kernel, "");
-  EXPECT_EQ(m.busy_cores, 0);
+  EXPECT_EQ(m.active_cores, 0);
   ASSERT_EQ(device.builds.size(), 1u);
   EXPECT_EQ(device.builds[0].streams.size(), 2u);
   EXPECT_EQ(ToString(ProfilePair(device, {pair.groups, {"none", "fast"}}, {}, clock).status()),

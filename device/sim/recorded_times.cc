@@ -52,11 +52,11 @@ StatusOr<RecordedTimes> RecordedTimes::Of(const Recording& recording, const Devi
 
 Status RecordedTimes::Add(const RecordedGroup& group) {
   const Measurement& m = group.measurement;
-  if (m.busy_cores > spec_.cores) {
-    return Err(StatusCode::kInvalidArgument, "{} busy cores, {} has {}", m.busy_cores, spec_.name,
-               spec_.cores);
+  if (m.active_cores > spec_.cores) {
+    return Err(StatusCode::kInvalidArgument, "{} active cores, {} has {}", m.active_cores,
+               spec_.name, spec_.cores);
   }
-  Recorded recorded{m.alternatives, m.kernel, m.busy_cores};
+  Recorded recorded{m.alternatives, m.kernel, m.active_cores};
   Kernels& kernels = recorded.kernels;
   kernels.emplace(kernels.begin(), m.kernel, m.latency.median_ns);
   std::ranges::stable_sort(kernels, {}, &std::pair<std::string, double>::second);
@@ -80,7 +80,7 @@ double RecordedTimes::FitPairs(const std::vector<RecordedPair>& pairs) const {
       is_known = is_known && ns > 0;
       time.ns[i] = ns;
       time.cores[i] = ShareOf(problem.graph, SingleGroupPlan(problem).groups[0], problem.cores,
-                              BusyCores(problem, kernel), spec_);
+                              ActiveCores(problem, kernel), spec_);
     }
     if (is_known) times.push_back(time);
   }
@@ -103,13 +103,13 @@ const RecordedTimes::Kernels* RecordedTimes::Find(const GroupProblem& problem,
   return recorded == nullptr ? nullptr : &recorded->kernels;
 }
 
-int RecordedTimes::BusyCores(const GroupProblem& problem, const std::string& kernel,
-                             int stream_cores) const {
+int RecordedTimes::ActiveCores(const GroupProblem& problem, const std::string& kernel,
+                               int stream_cores) const {
   const Recorded* recorded = FindRecorded(problem, stream_cores);
   if (recorded == nullptr) return 0;
   // An executable whose plan names no kernel runs the fastest.
   const std::string& runs = kernel.empty() ? recorded->kernels[0].first : kernel;
-  return runs == recorded->measured ? recorded->busy_cores : 0;
+  return runs == recorded->measured ? recorded->active_cores : 0;
 }
 
 RecordedTimes::Like RecordedTimes::Describe(const GroupProblem& problem) const {

@@ -22,9 +22,10 @@ class RecordedTimes {
   using Kernels = std::vector<std::pair<std::string, double>>;
   const Kernels* Find(const GroupProblem& problem, int stream_cores = 0) const;
 
-  // Returns Measurement::busy_cores, which is recorded for the group's fastest kernel; 0 for
+  // Returns Measurement::active_cores, which is recorded for the group's fastest kernel; 0 for
   // others.
-  int BusyCores(const GroupProblem& problem, const std::string& kernel, int stream_cores = 0) const;
+  int ActiveCores(const GroupProblem& problem, const std::string& kernel,
+                  int stream_cores = 0) const;
 
   // Returns the device's overlap (plan/schedule/sharing.h) from the recorded pairs whose kernels'
   // times are recorded; 1 without pairs.
@@ -48,8 +49,8 @@ class RecordedTimes {
 
   struct Recorded {
     Kernels kernels;
-    std::string measured;  // The kernel that busy_cores is for.
-    int busy_cores = 0;
+    std::string measured;  // The kernel that active_cores is for.
+    int active_cores = 0;
   };
 
   explicit RecordedTimes(DeviceSpec spec) : spec_(std::move(spec)) {}

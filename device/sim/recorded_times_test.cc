@@ -193,7 +193,7 @@ TEST(RecordedTimes, ASpecNamesItsRecording) {
   const RecordedGroup& group = recorded.known[0];
   EXPECT_EQ(TimeOf(*device, group.problem, ""), group.measurement.latency.median_ns);
   EXPECT_NE(device->environment(), (*OpenSimDevice(Guess()))->environment());
-  ASSERT_TRUE(WriteFileAtomically(path, "autograph-measurements 2\ngroup\n").ok());
+  ASSERT_TRUE(WriteFileAtomically(path, "autograph-measurements 4\ngroup\n").ok());
   EXPECT_EQ(ToString(OpenSimDevice(spec, folder.path()).status()),
             "INVALID_ARGUMENT: " + folder.path() +
                 "/r.recording: line 2: group: no environment was said before");
@@ -201,7 +201,7 @@ TEST(RecordedTimes, ASpecNamesItsRecording) {
             "NOT_FOUND: read " + folder.path() + "/none: No such file or directory");
 }
 
-// Pairs and busy cores of a recording: the simulated device shares its cores as the recorded one
+// Pairs and active cores of a recording: the simulated device shares its cores as the recorded one
 // did.
 TEST(RecordedTimes, PairsSayHowGroupsShareTheDevice) {
   const std::string gpu = Truth() + "block_outputs 1024\n";
@@ -238,10 +238,10 @@ TEST(RecordedTimes, PairsSayHowGroupsShareTheDevice) {
   EXPECT_EQ(sim::RecordedTimes::Of(recording, *recording.spec)->overlap(), 1);
 }
 
-TEST(RecordedTimes, BusyCoresAreThoseOfTheFastestKernel) {
+TEST(RecordedTimes, ActiveCoresAreThoseOfTheFastestKernel) {
   Recorded recorded = TakeRecording();
   RecordedGroup& group = recorded.recording.groups[0];
-  group.measurement.busy_cores = 3;
+  group.measurement.active_cores = 3;
   const auto device = *OpenSimDevice(FormatRecording(recorded.recording));
   const Measurement& m = group.measurement;
   for (const auto& [kernel, busy] : {std::pair(m.kernel, 3), std::pair(std::string(), 3),
@@ -249,12 +249,12 @@ TEST(RecordedTimes, BusyCoresAreThoseOfTheFastestKernel) {
     Plan plan = SingleGroupPlan(group.problem);
     plan.groups[0].kernel = kernel;
     const auto built = *device->Build({group.problem.graph, plan, SyntheticWeights()});
-    EXPECT_EQ(built->busy_cores(0), busy) << kernel;
+    EXPECT_EQ(built->active_cores(0), busy) << kernel;
   }
-  EXPECT_EQ(ProfileGroup(*device, group.problem, {}, RealClock())->busy_cores, 3);
-  group.measurement.busy_cores = 5;
+  EXPECT_EQ(ProfileGroup(*device, group.problem, {}, RealClock())->active_cores, 3);
+  group.measurement.active_cores = 5;
   EXPECT_EQ(ToString(OpenSimDevice(FormatRecording(recorded.recording)).status()),
-            "INVALID_ARGUMENT: recording: 5 busy cores, guess has 4");
+            "INVALID_ARGUMENT: recording: 5 active cores, guess has 4");
 }
 
 TEST(RecordedTimes, RefusesWhatItCannotAnswerFrom) {

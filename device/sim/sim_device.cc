@@ -103,16 +103,16 @@ class SimExecutable : public Executable {
   Status Prepare() {
     AG_LET(group_ns_, NsByGroup(/*is_cold=*/false));
     AG_LET(const std::vector<double> cold_ns, NsByGroup(/*is_cold=*/true));
-    busy_cores_.assign(plan_.groups.size(), 0);
+    active_cores_.assign(plan_.groups.size(), 0);
     for (const Stream& stream : plan_.streams) {
       for (const Launch& launch : stream.launches) {
         if (!state_->recorded.has_value()) continue;
         const Group& group = plan_.groups[launch.group];
-        busy_cores_[launch.group] = state_->recorded->BusyCores(
+        active_cores_[launch.group] = state_->recorded->ActiveCores(
             ExtractGroup(graph_, group, plan_.policy), group.kernel, stream.cores);
       }
     }
-    const Sharing sharing{busy_cores_, state_->overlap};
+    const Sharing sharing{active_cores_, state_->overlap};
     makespan_ns_ = MakespanNs(graph_, plan_, group_ns_, state_->spec, sharing);
     cold_makespan_ns_ = MakespanNs(graph_, plan_, cold_ns, state_->spec, sharing);
     return OkStatus();

@@ -12,7 +12,6 @@ namespace ag {
 namespace {
 
 constexpr std::string_view kHeaderWord = "autograph-measurements ";
-constexpr std::string_view kHeaderBefore = "autograph-measurements 2";
 
 std::string FormatTimes(const Measurement& m, int64_t measured_unix_seconds) {
   return fmt::format("ns={} low={} high={} samples={} discarded={} canary={} time={}{}",
@@ -29,7 +28,8 @@ std::string FormatGroupTimes(const RecordedGroup& group) {
     others +=
         fmt::format("{}{}@{}", others.empty() ? "" : ",", EscapeWord(kernel), FormatDouble(ns));
   }
-  const std::string busy = m.busy_cores > 0 ? fmt::format(" busy_cores={}", m.busy_cores) : "";
+  const std::string busy =
+      m.active_cores > 0 ? fmt::format(" active_cores={}", m.active_cores) : "";
   return fmt::format("{}{} kernel={} others={}", FormatTimes(m, group.measured_unix_seconds), busy,
                      EscapeWord(m.kernel), others);
 }
@@ -88,9 +88,9 @@ StatusOr<RecordedGroup> ParseGroup(std::string_view text) {
   RecordedGroup group;
   Measurement& m = group.measurement;
   AG_TRY(TakeTimes(&text, &m, &group.measured_unix_seconds));
-  if (text.starts_with("busy_cores=")) {
-    AG_LET(const int64_t busy, TakeCount("busy_cores", kCoresMax, &text));
-    m.busy_cores = static_cast<int>(busy);
+  if (text.starts_with("active_cores=")) {
+    AG_LET(const int64_t busy, TakeCount("active_cores", kCoresMax, &text));
+    m.active_cores = static_cast<int>(busy);
   }
   AG_LET(const std::string kernel, TakeWord("kernel", &text));
   AG_LET(m.kernel, UnescapeWord(kernel));
@@ -129,7 +129,7 @@ class Parser {
     int number = 0;
     for (const std::string_view line : Split(text, '\n')) {
       ++number;
-      if (number == 1 && line != kRecordingHeader && line != kHeaderBefore) {
+      if (number == 1 && line != kRecordingHeader) {
         return Invalid(
             fmt::format("line 1: expected '{}', got '{}'", kRecordingHeader, line.substr(0, 40)));
       }

@@ -2,7 +2,7 @@
 // file with one line for each (docs/recording.md). It can be committed. `autograph cache export`
 // writes it, `cache import` reads it, and a simulated device (device/sim) answers from it. Plain
 // data and pure functions.
-//   autograph-measurements 3
+//   autograph-measurements 4
 //   spec name h200
 //   environment device=...;driver=...
 //   group ns=2127.5 low=2120 high=2131 samples=15 ... kernel=direct others=... pattern=conv ...
@@ -23,7 +23,7 @@
 
 namespace ag {
 
-inline constexpr std::string_view kRecordingHeader = "autograph-measurements 3";
+inline constexpr std::string_view kRecordingHeader = "autograph-measurements 4";
 
 // The kernel name of a group whose time a simulated device with a recording had to estimate.
 inline constexpr std::string_view kEstimatedKernel = "estimated";
@@ -56,7 +56,7 @@ bool IsRecording(std::string_view text);
 // there with its environment; without them it has no meaning.
 std::string FormatRecording(const Recording& recording);
 
-// Returns the recording in a text of version 3, or 2, which has no pairs. kInvalidArgument "line N:
+// Returns the recording in a text of this version. kInvalidArgument "line N:
 // ...": the first mistake. Hostile text never crashes.
 StatusOr<Recording> ParseRecording(std::string_view text);
 

@@ -132,7 +132,7 @@ TEST(Recording, IsOrderedText) {
   const std::string text = FormatRecording(recording);
   std::string simulated = Line("1", "10.25", "9.25", "10.75", "c%401%2cd@20.5,e@30.75");
   simulated.insert(simulated.find(" kernel="), " simulated=1");
-  EXPECT_EQ(text, "autograph-measurements 3\nenvironment a=1\n" + simulated +
+  EXPECT_EQ(text, "autograph-measurements 4\nenvironment a=1\n" + simulated +
                       "environment device=x;policy=2\n" +
                       Line("1", "10.25", "9.25", "10.75", "c%401%2cd@20.5,e@30.75") +
                       Line("2", "20", "19", "20.5", "c%401%2cd@40,e@60"));
@@ -153,7 +153,7 @@ Recording WithPairs() {
       if (cores == 2 && environment[0] == 'b') continue;
       recording.groups.push_back(Recorded(cores, 10 * cores));
       recording.groups.back().environment = environment;
-      recording.groups.back().measurement.busy_cores = 3 * cores - 3;
+      recording.groups.back().measurement.active_cores = 3 * cores - 3;
     }
     const GroupProblem &one = recording.groups[0].problem, &two = recording.groups[1].problem;
     for (const PairProblem& pair :
@@ -174,9 +174,9 @@ TEST(Recording, PairsNameTheirGroups) {
   const std::string text = FormatRecording(WithPairs());
   std::string one = Line("1", "10", "9", "10.5", "c%401%2cd@20,e@30");
   std::string two = Line("2", "20", "19", "20.5", "c%401%2cd@40,e@60");
-  two.insert(two.find(" kernel="), " busy_cores=3");
+  two.insert(two.find(" kernel="), " active_cores=3");
   const std::string same = std::string(kPairTimes) + "groups=1,1 first=k second=l\n";
-  EXPECT_EQ(text, "autograph-measurements 3\nenvironment a=1\n" + one + two + same + kPairTimes +
+  EXPECT_EQ(text, "autograph-measurements 4\nenvironment a=1\n" + one + two + same + kPairTimes +
                       "groups=1,2 first=a%20b second=k\nenvironment b=1\n" + one + same);
   const auto again = ParseRecording(text);
   ASSERT_TRUE(again.ok()) << ToString(again.status());
@@ -184,14 +184,7 @@ TEST(Recording, PairsNameTheirGroups) {
   ASSERT_EQ(again->pairs.size(), 3u);
   EXPECT_EQ(EncodePairProblem(again->pairs[1].problem),
             EncodePairProblem(WithPairs().pairs[0].problem));
-  EXPECT_EQ(again->groups[1].measurement.busy_cores, 3);
-}
-
-TEST(Recording, ReadsTheVersionBefore) {
-  const std::string line = Line("1", "10", "9", "10.5", "e@30");
-  const auto read = ParseRecording("autograph-measurements 2\nenvironment a=1\n" + line);
-  ASSERT_TRUE(read.ok()) << ToString(read.status());
-  EXPECT_EQ(FormatRecording(*read), "autograph-measurements 3\nenvironment a=1\n" + line);
+  EXPECT_EQ(again->groups[1].measurement.active_cores, 3);
 }
 
 TEST(Recording, SaysWhatIsWrongWithAPair) {
@@ -212,10 +205,10 @@ TEST(Recording, SaysWhatIsWrongWithAPair) {
       {with("first=", "1st="), "line 5: expected first=, got '1st=k'"},
       {with("second=k", "second=k third=l"), "line 6: expected no more words, got 'third=l'"},
       {with("ns=25", "ns=0"), "line 5: measurement: a time of 0 ns"},
-      {with("busy_cores=3", "busy_cores=-3"),
-       "line 4: busy_cores: expected 0 to 1000000, got '-3'"},
+      {with("active_cores=3", "active_cores=-3"),
+       "line 4: active_cores: expected 0 to 1000000, got '-3'"},
       {good + kPairTimes + "groups=1,1 first=l second=k\n", "line 10: the pair of line 9 again"},
-      {std::string("autograph-measurements 3\n") + kPairTimes,
+      {std::string("autograph-measurements 4\n") + kPairTimes,
        "line 2: pair: no environment was said before"},
   };
   for (const auto& c : kCases) {
@@ -230,14 +223,14 @@ TEST(Recording, HoldsTheSpecWithoutWhatOnlyASimulatedDeviceReads) {
   recording.spec = LoadSpec(AG_SOURCE_DIR, "small");
   recording.spec->extra = {{"drift", "0.1"}};
   const auto again =
-      ParseRecording("autograph-measurements 2\n# note\n" + FormatRecording(recording).substr(25));
+      ParseRecording("autograph-measurements 4\n# note\n" + FormatRecording(recording).substr(25));
   ASSERT_TRUE(again.ok()) << ToString(again.status());
   recording.spec->extra.clear();
   EXPECT_EQ(*again->spec, *recording.spec);
 }
 
 TEST(Recording, SaysWhatIsWrongAndWhere) {
-  const std::string head = "autograph-measurements 2\nenvironment a=1\n";
+  const std::string head = "autograph-measurements 4\nenvironment a=1\n";
   const std::string times =
       "group ns=2 low=1 high=3 samples=5 discarded=0 canary=9 time=7 kernel=k others= ";
   const std::string good = head + times + kRelu + "\n";
@@ -250,9 +243,9 @@ TEST(Recording, SaysWhatIsWrongAndWhere) {
   const struct {
     std::string text, message;
   } kCases[] = {
-      {"", "line 1: expected 'autograph-measurements 3', got ''"},
-      {"autograph-measurements 1\n",
-       "line 1: expected 'autograph-measurements 3', got 'autograph-measurements 1'"},
+      {"", "line 1: expected 'autograph-measurements 4', got ''"},
+      {"autograph-measurements 3\n",
+       "line 1: expected 'autograph-measurements 4', got 'autograph-measurements 3'"},
       {with("environment a=1", "environment"), "line 2: environment: expected a value"},
       {with("environment a=1", "#"), "line 3: group: no environment was said before"},
       {with("environment", "surroundings"),

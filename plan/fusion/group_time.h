@@ -20,7 +20,7 @@ struct GroupTime {
   TimeState state = TimeState::kEstimated;
   Status failure = OkStatus();  // kFailed: why the measurement failed.
   std::string kernel;           // The fastest kernel of the measurement.
-  int busy_cores = 0;           // As Measurement::busy_cores.
+  int active_cores = 0;         // As Measurement::active_cores.
   // By how much two measurements of one group may differ; 0 for estimates and simulated times.
   double noise_ns = 0;
   bool measured() const { return state == TimeState::kMeasured; }

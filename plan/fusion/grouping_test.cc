@@ -318,7 +318,7 @@ TEST(FormGroups, OperatorsPartOnlyForMoreThanNoise) {
 }
 
 TEST(GroupTimeOf, SimulatedTimesHaveNoNoise) {
-  Measurement measurement{.latency = {100, 80, 140}, .kernel = "k", .busy_cores = 2};
+  Measurement measurement{.latency = {100, 80, 140}, .kernel = "k", .active_cores = 2};
   EXPECT_DOUBLE_EQ(GroupTimeOf(measurement).noise_ns, 30);
   measurement.latency = {100, 99, 101};
   EXPECT_DOUBLE_EQ(GroupTimeOf(measurement).noise_ns, 5);

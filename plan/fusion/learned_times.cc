@@ -30,9 +30,9 @@ double MedianOf(const std::vector<double>& sorted) {
 Status CheckAnswer(const StatusOr<Measurement>& measurement, int cores) {
   AG_TRY(measurement);
   AG_TRY(CheckMeasurement(*measurement));
-  if (measurement->busy_cores <= cores) return OkStatus();
-  return Err(StatusCode::kInternal, "measurement: expected 0 to {} busy cores, got {}", cores,
-             measurement->busy_cores);
+  if (measurement->active_cores <= cores) return OkStatus();
+  return Err(StatusCode::kInternal, "measurement: expected 0 to {} active cores, got {}", cores,
+             measurement->active_cores);
 }
 
 bool NeedsNoTime(const GroupProblem& problem) { return problem.pattern == kViewPattern; }
@@ -44,7 +44,7 @@ GroupTime GroupTimeOf(const Measurement& measurement) {
   GroupTime time{.ns = latency.median_ns,
                  .state = TimeState::kMeasured,
                  .kernel = measurement.kernel,
-                 .busy_cores = measurement.busy_cores};
+                 .active_cores = measurement.active_cores};
   if (!measurement.simulated) {
     time.noise_ns = std::max(kNoise * latency.median_ns, (latency.high_ns - latency.low_ns) / 2);
   }

@@ -249,7 +249,7 @@ std::vector<Stream> GreedyStreams(const Graph& graph, const std::vector<Group>& 
   Costs costs{.narrow_ns = group_ns, .wide_ns = {}, .overlap = sharing.overlap};
   for (size_t g = 0; g < groups.size(); ++g) {
     costs.shares.push_back(ShareOf(graph, groups[g], StreamCores(spec, streams),
-                                   sharing.BusyCores(static_cast<int>(g)), spec));
+                                   sharing.ActiveCores(static_cast<int>(g)), spec));
   }
   ListScheduler scheduler(groups, before, costs, spec, streams);
   scheduler.Run();

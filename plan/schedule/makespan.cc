@@ -72,7 +72,7 @@ class Simulation {
 
   double CoresOf(size_t s) const {
     const int group = Current(s).group;
-    return ShareOf(graph_, plan_.groups[group], plan_.streams[s].cores, sharing_.BusyCores(group),
+    return ShareOf(graph_, plan_.groups[group], plan_.streams[s].cores, sharing_.ActiveCores(group),
                    spec_);
   }
 

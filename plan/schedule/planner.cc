@@ -99,7 +99,7 @@ std::vector<double> NsOf(const std::vector<GroupTime>& times) {
 
 Sharing SharingOf(const std::vector<GroupTime>& times, double overlap) {
   Sharing sharing{.overlap = overlap};
-  for (const GroupTime& time : times) sharing.busy_cores.push_back(time.busy_cores);
+  for (const GroupTime& time : times) sharing.active_cores.push_back(time.active_cores);
   return sharing;
 }
 

@@ -60,11 +60,11 @@ TEST(Makespan, MeasuredSharesAndOverlap) {
     double makespan_ns;
   } kCases[] = {
       {"by blocks", {}, 200},
-      {"two cores each", {.busy_cores = {2, 2}}, 100},
-      {"one is known", {.busy_cores = {2, 0}}, 125},
-      {"they run in turn", {.busy_cores = {2, 2}, .overlap = 0}, 200},
-      {"half way", {.busy_cores = {2, 2}, .overlap = 0.5}, 100 / 0.75},
-      {"they do not notice each other", {.busy_cores = {}, .overlap = 2}, 100},
+      {"two cores each", {.active_cores = {2, 2}}, 100},
+      {"one is known", {.active_cores = {2, 0}}, 125},
+      {"they run in turn", {.active_cores = {2, 2}, .overlap = 0}, 200},
+      {"half way", {.active_cores = {2, 2}, .overlap = 0.5}, 100 / 0.75},
+      {"they do not notice each other", {.active_cores = {}, .overlap = 2}, 100},
   };
   for (const auto& c : kCases) {
     EXPECT_DOUBLE_EQ(MakespanNs(graph, plan, {100, 100}, spec, c.sharing), c.makespan_ns) << c.name;
@@ -166,13 +166,13 @@ TEST(GreedyStreams, WhatBeginsBesideAFullGroupTakesLonger) {
     return names;
   };
   // Half of the device each: Tanh and Sqrt run beside the chain.
-  EXPECT_THAT(launched({.busy_cores = {4, 4, 4, 4, 4}}),
+  EXPECT_THAT(launched({.active_cores = {4, 4, 4, 4, 4}}),
               ElementsAre(ElementsAre("Exp", "Relu", "Neg"), ElementsAre("Tanh", "Sqrt")));
   // All of it by their blocks: Tanh would need 302 ns beside Exp, so Sqrt goes to the other stream.
   EXPECT_THAT(launched({}),
               ElementsAre(ElementsAre("Exp", "Relu", "Sqrt"), ElementsAre("Tanh", "Neg")));
   // The same when overlap says that they share the device worse.
-  EXPECT_THAT(launched({.busy_cores = {4, 4, 4, 4, 4}, .overlap = 0}),
+  EXPECT_THAT(launched({.active_cores = {4, 4, 4, 4, 4}, .overlap = 0}),
               ElementsAre(ElementsAre("Exp", "Relu", "Sqrt"), ElementsAre("Tanh", "Neg")));
 }
 

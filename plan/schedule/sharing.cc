@@ -22,9 +22,9 @@ double Misses(std::span<const PairTime> pairs, int cores, double overlap) {
 
 }  // namespace
 
-int ShareOf(const Graph& graph, const Group& group, int stream_cores, int busy_cores,
+int ShareOf(const Graph& graph, const Group& group, int stream_cores, int active_cores,
             const DeviceSpec& spec) {
-  if (busy_cores > 0) return std::min(busy_cores, spec.cores);
+  if (active_cores > 0) return std::min(active_cores, spec.cores);
   const int given = group.cores > 0 ? group.cores : stream_cores;
   int64_t outputs = 1;
   for (const Port& port : group.outputs) {

@@ -20,15 +20,15 @@ inline constexpr double kOverlapMax = 2;
 
 // The facts about a plan's groups besides their times.
 struct Sharing {
-  std::vector<int> busy_cores;  // Measurement::busy_cores by group; empty: unknown for all.
+  std::vector<int> active_cores;  // Measurement::active_cores by group; empty: unknown for all.
   double overlap = 1;
 
-  int BusyCores(int group) const { return busy_cores.empty() ? 0 : busy_cores[group]; }
+  int ActiveCores(int group) const { return active_cores.empty() ? 0 : active_cores[group]; }
 };
 
-// Returns the cores that the group takes on a stream with `stream_cores` (0: all): `busy_cores`
+// Returns the cores that the group takes on a stream with `stream_cores` (0: all): `active_cores`
 // when it is known, else CoresTaken of the group's own cores or the stream's.
-int ShareOf(const Graph& graph, const Group& group, int stream_cores, int busy_cores,
+int ShareOf(const Graph& graph, const Group& group, int stream_cores, int active_cores,
             const DeviceSpec& spec);
 
 // Returns the speed of each of `running` groups that together want `wanted` of the device's

@@ -39,7 +39,7 @@ TEST(ShareOf, IsMeasuredWhereThatIsKnown) {
   const struct {
     const char* name;
     int64_t block_outputs;
-    int cores, stream_cores, busy_cores, share;
+    int cores, stream_cores, active_cores, share;
   } kCases[] = {
       {"all", 0, 0, 0, 0, 8},
       {"the stream's", 0, 0, 2, 0, 2},
@@ -51,7 +51,7 @@ TEST(ShareOf, IsMeasuredWhereThatIsKnown) {
   for (const auto& c : kCases) {
     spec.block_outputs = c.block_outputs;
     group.cores = c.cores;
-    EXPECT_EQ(ShareOf(graph, group, c.stream_cores, c.busy_cores, spec), c.share) << c.name;
+    EXPECT_EQ(ShareOf(graph, group, c.stream_cores, c.active_cores, spec), c.share) << c.name;
   }
 }
 

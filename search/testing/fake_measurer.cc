@@ -80,7 +80,7 @@ double FakeMeasurer::RunNs(const Graph& graph, const Plan& plan) const {
     const bool is_view = group.pattern == kViewPattern;
     const GroupProblem problem = is_view ? GroupProblem() : ExtractGroup(graph, group, plan.policy);
     ns.push_back(is_view ? 0 : GroupNs(problem));
-    sharing.busy_cores.push_back(is_view || !busy_cores ? 0 : busy_cores(problem));
+    sharing.active_cores.push_back(is_view || !active_cores ? 0 : active_cores(problem));
   }
   return MakespanNs(graph, plan, ns, spec_, sharing);
 }
@@ -119,7 +119,7 @@ std::vector<StatusOr<Measurement>> FakeMeasurer::MeasureGroups(
     results.push_back(Measurement{.latency = {ns, ns, ns},
                                   .samples = 3,
                                   .kernel = "fake",
-                                  .busy_cores = busy_cores ? busy_cores(problem) : 0});
+                                  .active_cores = active_cores ? active_cores(problem) : 0});
   }
   return results;
 }

@@ -43,7 +43,7 @@ class FakeMeasurer : public Measurer {
   std::function<Status(const GroupProblem&)> group_failure;
   std::function<Status(const Candidate&)> plan_failure;
   std::function<Status(int call)> call_failure;  // For MeasurePlans as a whole; calls count from 0.
-  std::function<int(const GroupProblem&)> busy_cores;                           // Null: unknown.
+  std::function<int(const GroupProblem&)> active_cores;                         // Null: unknown.
   std::function<StatusOr<std::vector<KernelChoice>>(const Candidate&)> refine;  // Null: none.
   double overlap = 1;   // The true overlap of plans and pairs (plan/schedule/sharing.h).
   Status pair_failure;  // For every pair.

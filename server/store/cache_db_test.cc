@@ -60,7 +60,7 @@ TEST(CacheDb, RowsComeBackWhole) {
   ASSERT_TRUE(row.has_value());
   EXPECT_EQ(row->measurement.latency.median_ns, 100);
   EXPECT_EQ(row->measurement.alternatives.at(0).first, "other");
-  EXPECT_EQ(row->measurement.busy_cores, 12);
+  EXPECT_EQ(row->measurement.active_cores, 12);
   EXPECT_EQ(row->summary, "conv: Conv");
   EXPECT_FALSE(Find(*db, "p", "cpu=y").has_value());
 }
@@ -159,8 +159,8 @@ TEST(CacheDb, BadTimesAreRefused) {
     EXPECT_EQ(db->Put(row).code(), StatusCode::kInvalidArgument) << bad;
   }
   CacheRow row = NewRow("p", place.clock);
-  row.measurement.busy_cores = -1;
-  EXPECT_EQ(ToString(db->Put(row)), "INVALID_ARGUMENT: measurement: -1 busy cores");
+  row.measurement.active_cores = -1;
+  EXPECT_EQ(ToString(db->Put(row)), "INVALID_ARGUMENT: measurement: -1 active cores");
   EXPECT_EQ(db->Stats()->measurements, 0);
 }
 

@@ -215,9 +215,9 @@ Status PlanExecutable::Prepare(const GpuContext& gpu, const BuildRequest& reques
   AG_TRY(driver_.Synchronize(stream()));
   AG_TRY(RunDirectly(driver_, streams_, launches_, nullptr), "first run");
   AG_TRY(CaptureBest(gpu.chip));
-  busy_cores_.assign(plan.groups.size(), 0);
+  active_cores_.assign(plan.groups.size(), 0);
   for (const GroupNodes& group : nodes_) {
-    busy_cores_[group.group] = BusyCores(group, gpu.spec.cores);
+    active_cores_[group.group] = ActiveCores(group, gpu.spec.cores);
   }
   return OkStatus();
 }
@@ -309,7 +309,7 @@ StatusOr<double> PlanExecutable::ColdNs(std::span<const Tensor> inputs) {
 
 }  // namespace
 
-int BusyCores(const GroupNodes& group, int cores) {
+int ActiveCores(const GroupNodes& group, int cores) {
   int64_t blocks = 0;
   for (const NodeInfo& node : group.nodes) {
     if (node.kind != NodeKind::kKernel) continue;

@@ -22,7 +22,7 @@ struct GroupNodes {
 // its largest kernel, since the hardware gives each block to the SM with the fewest. (The number of
 // blocks that fit on one SM decides what else may run there, which pairs of groups show.) 0: it has
 // no kernel, or the driver does not tell its blocks.
-int BusyCores(const GroupNodes& group, int cores);
+int ActiveCores(const GroupNodes& group, int cores);
 
 class GpuExecutable : public Executable {
  public:

@@ -284,7 +284,7 @@ TEST(GpuExecutable, RecordsTheCriticalPathFirstAndSideWorkBeforeItsJoin) {
             (std::vector<std::string>{"Softmax", "Softmax", "Softmax", "Transpose", "MatMul"}));
 }
 
-TEST(BusyCores, AsManyAsTheLargestKernelHasBlocks) {
+TEST(ActiveCores, AsManyAsTheLargestKernelHasBlocks) {
   const auto kernel = [](uint32_t x, uint32_t y, uint32_t z) {
     return NodeInfo{.kind = NodeKind::kKernel, .grid = {x, y, z}};
   };
@@ -303,7 +303,7 @@ TEST(BusyCores, AsManyAsTheLargestKernelHasBlocks) {
       {"a driver that does not tell", {kernel(0, 0, 0)}, 0},
       {"nothing", {}, 0},
   };
-  for (const auto& c : kCases) EXPECT_EQ(BusyCores({0, c.nodes}, 132), c.busy) << c.name;
+  for (const auto& c : kCases) EXPECT_EQ(ActiveCores({0, c.nodes}, 132), c.busy) << c.name;
 }
 
 TEST(GpuExecutable, SaysHowManyCoresItsGroupsKeepBusy) {
@@ -318,11 +318,11 @@ TEST(GpuExecutable, SaysHowManyCoresItsGroupsKeepBusy) {
   std::map<int64_t, int> busy;  // By the size of the group's output.
   for (size_t g = 0; g < plan.groups.size(); ++g) {
     const Edge output = plan.groups[g].outputs[0].edge;
-    busy[subject.graph.type(output).NumElements()] = (*made)->busy_cores(static_cast<int>(g));
+    busy[subject.graph.type(output).NumElements()] = (*made)->active_cores(static_cast<int>(g));
   }
   // A block for 16 elements each (reference_source.cc).
   EXPECT_EQ(busy, (std::map<int64_t, int>{{32 * 32, 20}, {8 * 24, 12}}));
-  EXPECT_EQ((*made)->busy_cores(7), 0);
+  EXPECT_EQ((*made)->active_cores(7), 0);
 }
 
 // The host device, with a canary that costs nothing.
@@ -362,10 +362,10 @@ TEST(GpuDevice, GroupsAndPairsAreMeasuredWithTheirShares) {
     const auto measured = ProfileGroup(device, pair.groups[i], options, RealClock());
     ASSERT_EQ(ToString(measured.status()), "OK");
     const int64_t outputs = graph.type(groups[i].outputs[0].edge).NumElements();
-    EXPECT_EQ(measured->busy_cores, outputs / 16);
+    EXPECT_EQ(measured->active_cores, outputs / 16);
     pair.kernels[i] = measured->kernel;
     time.ns[i] = measured->latency.median_ns;
-    time.cores[i] = measured->busy_cores;
+    time.cores[i] = measured->active_cores;
   }
   const auto together = ProfilePair(device, MakePair(pair), options, RealClock());
   ASSERT_EQ(ToString(together.status()), "OK");

@@ -26,9 +26,9 @@ class FakeDevice : public Device {
    public:
     explicit FakeExecutable(Times times, Flushes* flushes = nullptr)
         : times_(std::move(times)), flushes_(flushes) {}
-    FakeExecutable(Times times, FakeDevice& device, int busy_cores)
+    FakeExecutable(Times times, FakeDevice& device, int active_cores)
         : times_(std::move(times)), flushes_(device.flushes), coolings_(&device.coolings) {
-      busy_cores_ = {busy_cores};
+      active_cores_ = {active_cores};
     }
 
     StatusOr<Nanos> Run(std::span<const Tensor>, std::span<Tensor>) override {
@@ -69,7 +69,7 @@ class FakeDevice : public Device {
     for (const auto& [kernel, times] : kernels) {
       if (kernel != name || !times) continue;
       builds.push_back(request.plan);
-      return std::make_unique<FakeExecutable>(times, *this, busy_cores[name]);
+      return std::make_unique<FakeExecutable>(times, *this, active_cores[name]);
     }
     return Err(StatusCode::kUnimplemented, "fake: no {}", name);
   }
@@ -79,8 +79,8 @@ class FakeDevice : public Device {
   }
 
   std::vector<std::pair<std::string, Times>> kernels;
-  std::map<std::string, int> busy_cores;  // By kernel.
-  std::vector<Plan> builds;               // The plans that were built.
+  std::map<std::string, int> active_cores;  // By kernel.
+  std::vector<Plan> builds;                 // The plans that were built.
   Times canary = [] { return 100'000.0; };
   int canaries = 0;
   int coolings = 0;
