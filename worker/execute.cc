@@ -52,7 +52,7 @@ Executor::Executor(std::unique_ptr<Device> device, std::unique_ptr<WeightSource>
       profile_(profile),
       on_progress_(std::move(on_progress)),
       on_wait_(std::move(on_wait)) {
-  if (profile_.foreign_load != nullptr) quiet_.emplace(*profile_.foreign_load, clock_);
+  if (profile_.interference != nullptr) quiet_.emplace(*profile_.interference, clock_);
 }
 
 void Executor::EndWithin(double seconds) {

@@ -33,7 +33,7 @@ class ExecuteTest : public ::testing::Test {
   Executor& Use(std::unique_ptr<Device> device) {
     ProfileOptions profile;
     profile.warm_up = Nanos(1000);
-    profile.foreign_load = foreign_load_;
+    profile.interference = foreign_load_;
     const auto on_progress = [this](int i) {
       progress_.push_back(i);
       clock_.Advance(entry_takes_);
@@ -51,12 +51,12 @@ class ExecuteTest : public ::testing::Test {
   FakeClock clock_;
   std::vector<int> progress_;
   Nanos entry_takes_{0};
-  ForeignLoad* foreign_load_ = nullptr;
+  InterferenceMonitor* foreign_load_ = nullptr;
   std::unique_ptr<Executor> executor_;
 };
 
 // Other processes that use a core until some time.
-class OthersUntil : public ForeignLoad {
+class OthersUntil : public InterferenceMonitor {
  public:
   OthersUntil(Clock& clock, Nanos end) : clock_(clock), end_(end) {}
   double BusyCores() override { return clock_.Now() < end_ ? 1 : 0; }

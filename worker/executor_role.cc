@@ -44,9 +44,9 @@ StatusOr<std::unique_ptr<Executor>> Open(const Frame& frame) {
   };
   const auto on_wait = [page](pid_t holder) { page->lock_holder.store(holder); };
   // One per process, which opens one device.
-  static ForeignLoadMeter foreign_load([] { return ReadProcessorTimes(); }, RealClock());
+  static ProcessorMonitor monitor([] { return ReadProcessorTimes(); }, RealClock());
   ProfileOptions profile;
-  if (!device->simulated()) profile.foreign_load = &foreign_load;
+  if (!device->simulated()) profile.interference = &monitor;
   auto executor =
       std::make_unique<Executor>(std::move(device), std::make_unique<BlobWeights>(blobs),
                                  RealClock(), profile, on_progress, on_wait);

@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "base/measuring_lock.h"
 #include "device/api/device.h"
-#include "device/profile/foreign_load.h"
+#include "device/profile/interference_monitor.h"
 #include "plan/fusion/learned_times.h"
 #include "plan/fusion/pair_problem.h"
 
@@ -32,8 +32,8 @@ struct ProfileOptions {
   // The end of the sampling of a cold kernel, in place of group_time. A cold sample is a flush and
   // a run, and both count: flushing 64 MiB takes about 10 ms, so this is about 15 samples.
   Nanos cold_group_time{150'000'000};
-  bool cold_cache = false;              // For plans; a group's problem says it itself.
-  ForeignLoad* foreign_load = nullptr;  // Null: not watched. A worker watches real devices.
+  bool cold_cache = false;                      // For plans; a group's problem says it itself.
+  InterferenceMonitor* interference = nullptr;  // Null: not watched. A worker watches real devices.
   // A time of the clock: a group that is not done by then is kCancelled; plans get no further
   // blocks, but at least one each.
   Nanos until = Nanos::max();

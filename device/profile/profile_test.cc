@@ -134,7 +134,7 @@ TEST(ProfilePlans, ThrowsAwayBlocksWithAMovedCanary) {
 }
 
 // Other processes that use as many cores as the test says.
-class FakeLoad : public ForeignLoad {
+class FakeLoad : public InterferenceMonitor {
  public:
   explicit FakeLoad(std::function<double(int)> cores) : cores_(std::move(cores)) {}
   double BusyCores() override { return cores_(asked_++); }
@@ -150,7 +150,7 @@ TEST(ProfilePlans, ThrowsAwayBlocksBesideForeignLoad) {
   FakeLoad load([](int asked) { return asked % 5 == 4 ? 1.0 : 0.1; });  // Asked once per block.
   std::vector<FakeDevice::FakeExecutable> executables(
       2, FakeDevice::FakeExecutable([] { return 3e6; }));
-  const auto timings = *ProfilePlans(device, PlansOf(executables), {.foreign_load = &load}, clock);
+  const auto timings = *ProfilePlans(device, PlansOf(executables), {.interference = &load}, clock);
   EXPECT_EQ(timings[1].discarded, 2);
   EXPECT_EQ(timings[1].blocks, 9);
   EXPECT_EQ(timings[1].disturbed, 0);
@@ -163,7 +163,7 @@ TEST(ProfilePlans, OthersWhoStayAreMeasuredBesideAndCounted) {
   std::vector<FakeDevice::FakeExecutable> executables{
       FakeDevice::FakeExecutable([] { return 3e6; }),
       FakeDevice::FakeExecutable([] { return 1e6; })};
-  const auto timings = *ProfilePlans(device, PlansOf(executables), {.foreign_load = &load}, clock);
+  const auto timings = *ProfilePlans(device, PlansOf(executables), {.interference = &load}, clock);
   EXPECT_EQ(timings[1].discarded, 9);
   EXPECT_EQ(timings[1].blocks, 9);
   EXPECT_EQ(timings[1].disturbed, 9);
@@ -176,7 +176,7 @@ TEST(ProfileGroup, OthersWhoStayCostOneChunkOfAKernel) {
   FakeLoad load([](int) { return 1.0; });
   device.kernels = {{"a", [] { return 2e5; }}};
   const Measurement alone = *ProfileGroup(device, ReluProblem(), {}, clock);
-  const Measurement beside = *ProfileGroup(device, ReluProblem(), {.foreign_load = &load}, clock);
+  const Measurement beside = *ProfileGroup(device, ReluProblem(), {.interference = &load}, clock);
   EXPECT_EQ(alone.discarded + alone.disturbed, 0);
   EXPECT_GT(beside.discarded, 0);
   EXPECT_EQ(beside.samples, alone.samples);
@@ -191,7 +191,7 @@ TEST(ProfileGroup, NoiseBesideOthersEnds) {
   int look = 0;
   device.canary = [&] { return look++ > 2000 && look % 2 == 0 ? 150'000.0 : 100'000.0; };
   device.kernels = {{"a", [] { return 2e5; }}};
-  const Measurement beside = *ProfileGroup(device, ReluProblem(), {.foreign_load = &load}, clock);
+  const Measurement beside = *ProfileGroup(device, ReluProblem(), {.interference = &load}, clock);
   EXPECT_GT(beside.discarded, 0);
   EXPECT_EQ(beside.disturbed, beside.samples);
 }

@@ -17,7 +17,7 @@ void MarkBusy(Device& device, Clock& clock);  // Notes that the device has just 
 class CanaryWatch {
  public:
   CanaryWatch(Device& device, const ProfileOptions& options)
-      : device_(device), band_(options.canary_band), load_(options.foreign_load) {}
+      : device_(device), band_(options.canary_band), load_(options.interference) {}
 
   // Begin looks before a block, IsQuiet after it.
   Status Begin();
@@ -32,7 +32,7 @@ class CanaryWatch {
   static constexpr size_t kRecentMax = 15;  // Slow drift moves the median; a jump does not.
   Device& device_;
   const double band_;
-  ForeignLoad* const load_;
+  InterferenceMonitor* const load_;
   bool quiet_before_ = true;
   bool others_busy_ = false;
   std::deque<double> recent_;

@@ -162,7 +162,7 @@ class Contest {
   std::vector<std::optional<TimerProcess>> processes_;
   std::vector<internal::Place> places_;  // By file.
   std::vector<pid_t> helpers_;           // The processes.
-  ForeignLoadMeter load_{[this] { return Read(); }, RealClock()};
+  ProcessorMonitor load_{[this] { return Read(); }, RealClock()};
   QuietWait quiet_{load_, RealClock()};
   int repeats_ = 0;
   FileTimes times_;

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "device/profile/foreign_load.h"
+#include "device/profile/interference_monitor.h"
 #include "graph/types.h"
 #include "plan/file_times.h"
 

@@ -1,4 +1,4 @@
-#include "device/profile/foreign_load.h"
+#include "device/profile/interference_monitor.h"
 
 #include <sched.h>
 #include <sys/resource.h>
@@ -83,7 +83,7 @@ ProcessorTimes ReadProcessorTimes(std::span<const pid_t> helpers) {
   return times;
 }
 
-double ForeignLoadMeter::BusyCores() {
+double ProcessorMonitor::BusyCores() {
   if (!readings_.empty() && clock_.Now() - readings_.back().at < kReadEvery) return busy_cores_;
   readings_.push_back(read_());
   const ProcessorTimes& now = readings_.back();

@@ -1,4 +1,4 @@
-#include "device/profile/foreign_load.h"
+#include "device/profile/interference_monitor.h"
 
 #include <gtest/gtest.h>
 
@@ -19,10 +19,10 @@ TEST(BusyTicks, CountsWhatIsNotIdleOfOurCores) {
   EXPECT_EQ(BusyTicks("", is_first), 0);
 }
 
-TEST(ForeignLoadMeter, TellsWhatOthersUsedLately) {
+TEST(ProcessorMonitor, TellsWhatOthersUsedLately) {
   FakeClock clock;
   ProcessorTimes used;
-  ForeignLoadMeter meter([&] { return used.at = clock.Now(), used; }, clock);
+  ProcessorMonitor meter([&] { return used.at = clock.Now(), used; }, clock);
   const auto pass = [&](int64_t ms, double ours, double others) {
     double last = 0;
     for (int64_t i = 0; i < ms / 50; ++i) {
@@ -41,10 +41,10 @@ TEST(ForeignLoadMeter, TellsWhatOthersUsedLately) {
   EXPECT_LT(pass(400, 2.0, 0), kForeignCoresMax) << "gone";
 }
 
-TEST(ForeignLoadMeter, ReadsNoMoreOftenThanItHelps) {
+TEST(ProcessorMonitor, ReadsNoMoreOftenThanItHelps) {
   FakeClock clock;
   int reads = 0;
-  ForeignLoadMeter meter([&] { return ++reads, ProcessorTimes{.at = clock.Now()}; }, clock);
+  ProcessorMonitor meter([&] { return ++reads, ProcessorTimes{.at = clock.Now()}; }, clock);
   for (int i = 0; i < 100; ++i) {
     meter.BusyCores();
     clock.Advance(kMs);
@@ -65,7 +65,7 @@ TEST(ReadProcessorTimes, OursAreAmongAll) {
   EXPECT_GE(ReadProcessorTimes({&helper, 1}).own - ReadProcessorTimes().own, 20 * kMs);
 }
 
-class Steady : public ForeignLoad {
+class Steady : public InterferenceMonitor {
  public:
   double BusyCores() override { return cores; }
   double cores = 1;

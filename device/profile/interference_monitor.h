@@ -13,9 +13,9 @@
 namespace ag {
 
 // Tells how much of the machine others use.
-class ForeignLoad {
+class InterferenceMonitor {
  public:
-  virtual ~ForeignLoad() = default;
+  virtual ~InterferenceMonitor() = default;
   // How many cores others kept busy lately, on the average. Cheap enough to ask after each block.
   virtual double BusyCores() = 0;
 };
@@ -31,10 +31,10 @@ struct ProcessorTimes {
 };
 
 // Differences of such readings: over kWindow, or since the first when that was later.
-class ForeignLoadMeter : public ForeignLoad {
+class ProcessorMonitor : public InterferenceMonitor {
  public:
   using Read = std::function<ProcessorTimes()>;
-  ForeignLoadMeter(Read read, Clock& clock) : read_(std::move(read)), clock_(clock) {}
+  ProcessorMonitor(Read read, Clock& clock) : read_(std::move(read)), clock_(clock) {}
   double BusyCores() override;
 
   // The kernel counts in steps of 10 ms, core by core; a shorter window would not tell 0.2 cores.
@@ -60,14 +60,15 @@ int64_t BusyTicks(std::string_view proc_stat, const std::function<bool(int)>& is
 // the time that passes between waits. So a machine that is never quiet costs little.
 class QuietWait {
  public:
-  QuietWait(ForeignLoad& load, Clock& clock) : load_(load), clock_(clock), last_(clock.Now()) {}
+  QuietWait(InterferenceMonitor& load, Clock& clock)
+      : load_(load), clock_(clock), last_(clock.Now()) {}
   void Wait(Nanos until);  // `until` at the latest.
 
   static constexpr Nanos kCreditMax{1'000'000'000};
   static constexpr int kEarnedIn = 20;  // So long for a credit of one.
 
  private:
-  ForeignLoad& load_;
+  InterferenceMonitor& load_;
   Clock& clock_;
   Nanos credit_ = kCreditMax;
   Nanos last_;
