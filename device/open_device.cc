@@ -11,21 +11,21 @@
 namespace ag {
 namespace {
 
-// Returns the text of a shipped spec, by its file name without ".spec".
-StatusOr<std::string> ShippedSpec(const std::string& name) {
+// Returns the text of a built-in spec, by its file name without ".spec".
+StatusOr<std::string> BuiltInSpec(const std::string& name) {
   std::vector<std::string> names;
   for (const EmbeddedFile& file : DeviceSpecs()) {
     const std::string stem(file.name.substr(0, file.name.rfind('.')));
     if (stem == name) return std::string(file.text);
     names.push_back(stem);
   }
-  return Err(StatusCode::kNotFound, "sim:{}: no such device spec{}; shipped are {}", name,
+  return Err(StatusCode::kNotFound, "sim:{}: no such device spec{}; built-in are {}", name,
              DidYouMean(name, names), Join(names, ", "));
 }
 
 StatusOr<std::unique_ptr<Device>> OpenSim(const std::string& spec) {
   const bool is_file = IsSpecFile(spec);
-  AG_LET(const std::string text, is_file ? ReadFile(spec) : ShippedSpec(spec));
+  AG_LET(const std::string text, is_file ? ReadFile(spec) : BuiltInSpec(spec));
   const size_t slash = spec.rfind('/');
   const std::string folder = is_file && slash != spec.npos ? spec.substr(0, slash + 1) : ".";
   StatusOr<std::unique_ptr<Device>> device = OpenSimDevice(text, folder);

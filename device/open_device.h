@@ -1,4 +1,4 @@
-// Opens devices by name: "cpu", "cpu:CORES", "sim:NAME" of a shipped spec or "sim:FILE.spec",
+// Opens devices by name: "cpu", "cpu:CORES", "sim:NAME" of a built-in spec or "sim:FILE.spec",
 // "cuda:N". Thread-safe.
 #pragma once
 

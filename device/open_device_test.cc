@@ -9,7 +9,7 @@
 namespace ag {
 namespace {
 
-std::string Shipped(const std::string& name) {
+std::string BuiltIn(const std::string& name) {
   return *ReadFile(std::string(AG_SOURCE_DIR) + "/deploy/devices/" + name + ".spec");
 }
 
@@ -24,26 +24,26 @@ TEST(OpenDevice, OpensTheCpu) {
   EXPECT_TRUE((*one)->environment().starts_with("cores=1;")) << (*one)->environment();
 }
 
-TEST(OpenDevice, OpensEveryShippedSpec) {
+TEST(OpenDevice, OpensEveryBuiltInSpec) {
   for (const char* name : {"cpu", "h200", "rtx2080ti", "small"}) {
     const auto device = OpenDevice(std::string("sim:") + name);
     ASSERT_EQ(ToString(device.status()), "OK") << name;
-    EXPECT_EQ((*device)->spec(), *ParseDeviceSpec(Shipped(name)));
+    EXPECT_EQ((*device)->spec(), *ParseDeviceSpec(BuiltIn(name)));
     EXPECT_TRUE((*device)->simulated());
     EXPECT_TRUE((*device)->environment().starts_with(fmt::format("device=sim:{};", name)))
         << (*device)->environment();
   }
 }
 
-// A file gives the same device as the shipped name, with the same keys of measurements.
+// A file gives the same device as the built-in name, with the same keys of measurements.
 TEST(OpenDevice, OpensASpecFile) {
   const TempDir folder = *TempDir::Make("open-device-test");
   const std::string path = folder.path() + "/mine.spec";
-  ASSERT_TRUE(WriteFileAtomically(path, Shipped("small")).ok());
+  ASSERT_TRUE(WriteFileAtomically(path, BuiltIn("small")).ok());
   const auto file = OpenDevice("sim:" + path);
   ASSERT_EQ(ToString(file.status()), "OK");
   EXPECT_EQ((*file)->environment(), (*OpenDevice("sim:small"))->environment());
-  ASSERT_TRUE(WriteFileAtomically(path, Shipped("small") + "drift 0.1\n").ok());
+  ASSERT_TRUE(WriteFileAtomically(path, BuiltIn("small") + "drift 0.1\n").ok());
   EXPECT_NE((*OpenDevice("sim:" + path))->environment(), (*file)->environment());
 }
 
@@ -51,7 +51,7 @@ TEST(OpenDevice, SaysWhatIsWrong) {
   const TempDir folder = *TempDir::Make("open-device-test");
   const std::string bad = folder.path() + "/bad.spec", fault = folder.path() + "/fault.spec";
   ASSERT_TRUE(WriteFileAtomically(bad, "name bad\nwheels 4\n").ok());
-  ASSERT_TRUE(WriteFileAtomically(fault, Shipped("small") + "fault crash Nothing\n").ok());
+  ASSERT_TRUE(WriteFileAtomically(fault, BuiltIn("small") + "fault crash Nothing\n").ok());
   const std::string forms = ": expected one of cpu, cpu:<cores>, cuda:<ordinal>, sim:<spec>";
   const int cores = cpu::UsableCores();
   const struct {
@@ -69,10 +69,10 @@ TEST(OpenDevice, SaysWhatIsWrong) {
        fmt::format("INVALID_ARGUMENT: cpu: {} cores asked for, {} usable", cores + 1, cores)},
       {"cuda:-1", "INVALID_ARGUMENT: device \"cuda:-1\": expected a number >= 0 after ':'"},
       {"sim:smal",
-       "NOT_FOUND: sim:smal: no such device spec; did you mean 'small'?; shipped are cpu, h200, "
+       "NOT_FOUND: sim:smal: no such device spec; did you mean 'small'?; built-in are cpu, h200, "
        "rtx2080ti, small"},
       {"sim:tpu",
-       "NOT_FOUND: sim:tpu: no such device spec; did you mean 'cpu'?; shipped are cpu, h200, "
+       "NOT_FOUND: sim:tpu: no such device spec; did you mean 'cpu'?; built-in are cpu, h200, "
        "rtx2080ti, small"},
       {"sim:/none.spec", "NOT_FOUND: read /none.spec: No such file or directory"},
       {"sim:" + bad, "INVALID_ARGUMENT: sim:" + bad + ": line 2: unknown word 'wheels'"},

@@ -46,7 +46,7 @@ void AddTaso(CLI::App& app, TasoFlags& flags, Action* chosen) {
   CLI::App* coverage = AddVerb(app, "coverage", "What our rules make of a file of TASO's rules",
                                chosen, [&flags](Context& c) { return RunCoverage(c, flags); });
   coverage->add_option("file", flags.file, "A file in TASO's format (.pb)")->required();
-  coverage->add_option("--rules", flags.rules, "A rules file")->default_str("the shipped ones");
+  coverage->add_option("--rules", flags.rules, "A rules file")->default_str("the built-in ones");
   coverage->add_option("--steps", flags.steps, "Our rules, one after another, at most")
       ->check(CLI::Range(0, 6))
       ->capture_default_str();

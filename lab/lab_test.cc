@@ -99,7 +99,7 @@ TEST_F(LabTest, CoverageSaysWhatIsUnknown) {
   EXPECT_EQ(json["rules"].size(), 20u);
   EXPECT_EQ(json["rules"][1]["verdict"], "unknown");
   EXPECT_EQ(json["summary"], "9 implied, 10 repaired, 0 noise, 1 unknown");
-  TasoFlags by = flags;  // Other rules than the shipped ones.
+  TasoFlags by = flags;  // Other rules than the built-in ones.
   by.rules = Write("none.rules", "neg-twice [exact]: neg(neg(x)) => x\n");
   EXPECT_TRUE(RunVerb(false, RunCoverage, by).out.starts_with("0                        unknown"));
   by.rules = Path("no.rules");

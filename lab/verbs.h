@@ -14,7 +14,7 @@ namespace ag {
 struct TasoFlags {
   std::string file;
   std::string output;  // import: the rules file to write.
-  std::string rules;   // coverage: the rules; "": the shipped ones.
+  std::string rules;   // coverage: the rules; "": the built-in ones.
   int steps = 4;       // coverage: applications of our rules in a row.
   int instances = 200;
   uint64_t seed = 1;

@@ -192,7 +192,7 @@ TEST(CApi, NamesTheOptionThatIsWrong) {
       {"device", Options("tpu"), ""},
       {"spec", Options("sim:none"), ""},
       {"no spec", Options("sim:tpu"),
-       "5 sim:tpu: no such device spec; did you mean 'cpu'?; shipped are cpu, h200, "
+       "5 sim:tpu: no such device spec; did you mean 'cpu'?; built-in are cpu, h200, "
        "rtx2080ti, small"},
   };
   for (const auto& c : kCases) {

@@ -261,7 +261,7 @@ TEST(Session, RefusesWhatItCannotLoad) {
       {"device",
        testing::ModelFromText(kModel),
        {.device = "sim:tpu"},
-       "NOT_FOUND: sim:tpu: no such device spec; did you mean 'cpu'?; shipped are cpu, h200, "
+       "NOT_FOUND: sim:tpu: no such device spec; did you mean 'cpu'?; built-in are cpu, h200, "
        "rtx2080ti, small"},
       {"not a model",
        "garbage",

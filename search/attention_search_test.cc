@@ -1,4 +1,4 @@
-// The shipped rules on a block of attention as exporters write it, and the search's result.
+// The built-in rules on a block of attention as exporters write it, and the search's result.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ c = transpose(matmul(p, transpose(v) perm=[0,2,1,3])) perm=[0,2,1,3]
 output y = matmul(reshape(c) shape=[1,64,128], const f32[128,128] seed 7)
 )";
 
-// Returns a shipped device spec.
+// Returns a built-in device spec.
 DeviceSpec SpecOf(const std::string& file) {
   const auto text = ReadFile(std::string(AG_SOURCE_DIR) + "/deploy/devices/" + file);
   EXPECT_TRUE(text.ok());

@@ -308,10 +308,10 @@ void Commands::AddRules() {
   rules->require_subcommand(1);
   CLI::App* list = Verb(rules, "list", "The rules with their classes",
                         [&flags](Context& c) { return RunRulesList(c, flags); });
-  list->add_option("file", flags.file, "A rules file (default: the shipped ones)");
+  list->add_option("file", flags.file, "A rules file (default: the built-in ones)");
   CLI::App* verify = Verb(rules, "verify", "Prove rules by exact arithmetic on random instances",
                           [&flags](Context& c) { return RunRulesVerify(c, flags); });
-  verify->add_option("file", flags.file, "A rules file (default: the shipped ones)");
+  verify->add_option("file", flags.file, "A rules file (default: the built-in ones)");
   verify->add_option("--instances", flags.instances, "Instances per rule")
       ->check(WrongAmount)
       ->capture_default_str();

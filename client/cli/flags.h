@@ -122,7 +122,7 @@ struct CacheFlags {
 };
 
 struct RulesFlags {
-  std::string file;  // Empty: the shipped rules.
+  std::string file;  // Empty: the built-in rules.
   int instances = 200;
   uint64_t seed = 1;
   int jobs = 0;           // Threads; 0: one for each core.

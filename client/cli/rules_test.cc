@@ -43,8 +43,8 @@ class RulesTest : public ::testing::Test {
 };
 
 TEST_F(RulesTest, AreListed) {
-  const Ran shipped = List(true, RulesFlags());
-  EXPECT_EQ(shipped.json().size(), BuiltInRules().rules().size());
+  const Ran built_in = List(true, RulesFlags());
+  EXPECT_EQ(built_in.json().size(), BuiltInRules().rules().size());
   const Ran own =
       List(false, {.file = Write("a.rules", "twice [exact]: relu(relu(x)) => relu(x)\n")});
   EXPECT_EQ(own.code, kExitOk) << own.err;

@@ -185,7 +185,7 @@ TEST_F(RunTest, RunSaysWhatIsWrong) {
       {"device",
        {.model = {.model = model, .device = "sim:tpu"}},
        kExitUnavailable,
-       "sim:tpu: no such device spec; did you mean 'cpu'?; shipped are cpu, h200, "
+       "sim:tpu: no such device spec; did you mean 'cpu'?; built-in are cpu, h200, "
        "rtx2080ti, small"},
       {"dtype",
        {.model = {.model = model, .device = "sim:small"}, .inputs = {"x=" + Path("x.npy")}},

@@ -18,7 +18,7 @@ int RunPlanShow(Context& context, const PlanShowFlags& flags);
 int RunZoo(Context& context, const ZooFlags& flags);
 int RunRulesList(Context& context, const RulesFlags& flags);
 int RunRulesVerify(Context& context, const RulesFlags& flags);
-// Returns the rules of a file; "": the shipped ones.
+// Returns the rules of a file; "": the built-in ones.
 StatusOr<RuleSet> LoadRules(const std::string& file);
 int RunDoctor(Context& context, const ModelFlags& flags);
 

@@ -1,4 +1,4 @@
-// Names of devices as users write them: "cpu", "cpu:2", "cuda:0", "sim:<file or shipped name>".
+// Names of devices as users write them: "cpu", "cpu:2", "cuda:0", "sim:<file or built-in name>".
 // Only parses names; device/open_device.h opens devices. Pure functions.
 #pragma once
 
@@ -15,7 +15,7 @@ struct DeviceName {
   int cores = 0;     // kCpu: cores to use; 0: all.
   int ordinal = 0;   // kCuda: the number of the GPU.
   std::string spec;  // kSim: path of a spec or recording (it has a '/' or ends with ".spec" or
-                     // ".recording"), or a shipped name.
+                     // ".recording"), or a built-in name.
 
   bool operator==(const DeviceName&) const = default;
   std::string Text() const;  // Returns the canonical name, which parses to an equal one.
@@ -24,7 +24,7 @@ struct DeviceName {
 // Returns the parsed name. kInvalidArgument says what is wrong with `text` and lists the forms.
 StatusOr<DeviceName> ParseDeviceName(std::string_view text);
 
-// Returns true when `spec` of a kSim name is a file and not the name of a shipped spec.
+// Returns true when `spec` of a kSim name is a file and not the name of a built-in spec.
 bool IsSpecFile(std::string_view spec);
 
 }  // namespace ag

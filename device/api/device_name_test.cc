@@ -44,7 +44,7 @@ TEST(DeviceName, Refuses) {
   }
 }
 
-TEST(DeviceName, TellsFilesFromShippedNames) {
+TEST(DeviceName, TellsFilesFromBuiltInNames) {
   EXPECT_TRUE(IsSpecFile("a/b"));
   EXPECT_TRUE(IsSpecFile("x.spec"));
   EXPECT_FALSE(IsSpecFile("h200"));

@@ -33,9 +33,9 @@ TEST(Machine, SpecHasTheRatesOfTheChip) {
   EXPECT_NEAR(spec->bytes_per_second, 4.4e12, 0.1e12);
   EXPECT_EQ(spec->cache_bytes, 60 << 20);
   EXPECT_EQ(*ParseDeviceSpec(FormatDeviceSpec(*spec)), *spec);
-  const DeviceSpec shipped = LoadSpec(AG_SOURCE_DIR, "h200");
-  EXPECT_EQ(spec->patterns, shipped.patterns);
-  EXPECT_EQ(spec->dtypes, shipped.dtypes);
+  const DeviceSpec built_in = LoadSpec(AG_SOURCE_DIR, "h200");
+  EXPECT_EQ(spec->patterns, built_in.patterns);
+  EXPECT_EQ(spec->dtypes, built_in.dtypes);
 }
 
 TEST(Machine, TuringHasNeitherTf32NorBf16) {

@@ -12,7 +12,7 @@ namespace {
 constexpr std::string_view kHead =
     "name t\ndtypes f32\ncores 2\nflops_per_second 1e9\nbytes_per_second 1e9\n";
 
-TEST(DeviceSpec, ShippedSpecsParseBackAndCoverEveryOperator) {
+TEST(DeviceSpec, BuiltInSpecsParseBackAndCoverEveryOperator) {
   for (const char* name : {"cpu", "h200", "rtx2080ti", "small"}) {
     const DeviceSpec spec = LoadSpec(AG_SOURCE_DIR, name);
     EXPECT_EQ(spec.name, name);

@@ -1,4 +1,4 @@
-// The worked example of docs/rules.md parses and is the shipped rule.
+// The worked example of docs/rules.md parses and is the built-in rule.
 #include <gtest/gtest.h>
 
 #include "base/file.h"
@@ -20,16 +20,16 @@ std::string BlockBelow(const std::string& page, const std::string& heading) {
   return block;
 }
 
-TEST(Docs, TheWorkedExampleIsTheShippedRule) {
+TEST(Docs, TheWorkedExampleIsTheBuiltInRule) {
   const std::string page = *ReadFile(std::string(AG_SOURCE_DIR) + "/docs/rules.md");
   const StatusOr<RuleSet> shown =
       RuleSet::Parse(BlockBelow(page, "## A worked example"), "rules.md");
   ASSERT_TRUE(shown.ok()) << ToString(shown.status());
   ASSERT_EQ(shown->rules().size(), 1u);
   const Rule& rule = shown->rules()[0];
-  const Rule* shipped = BuiltInRules().Find(rule.name);
-  ASSERT_NE(shipped, nullptr) << rule.name;
-  EXPECT_EQ(rule.text, shipped->text);
+  const Rule* built_in = BuiltInRules().Find(rule.name);
+  ASSERT_NE(built_in, nullptr) << rule.name;
+  EXPECT_EQ(rule.text, built_in->text);
 }
 
 // Every form of "The parts", each in a rule of its own.

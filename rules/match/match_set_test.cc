@@ -12,7 +12,7 @@
 namespace ag {
 namespace {
 
-// Rules of kinds that are rare among the shipped ones: two roots, guards on readers and constants,
+// Rules of kinds that are rare among the built-in ones: two roots, guards on readers and constants,
 // families over outputs, several spreads, classes, scalars.
 constexpr std::string_view kExtraRules = R"(
 two-roots [exact]: add(x, y), r:mul(x, z) => sub(x, sub(0, y)), r if same_shape(x, y, z)

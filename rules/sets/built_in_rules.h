@@ -12,7 +12,7 @@ namespace ag {
 // Returns the built-in rules. A bad rule among them is a bug and stops the process.
 const RuleSet& BuiltInRules();
 
-// Returns "field, 200 instances" when the shipped verdicts (rules/sets/verified.txt, compiled in)
+// Returns "field, 200 instances" when the built-in verdicts (rules/sets/verified.txt, compiled in)
 // have the rule's digest; else nullopt.
 std::optional<std::string> ProofOf(const Rule& rule);
 

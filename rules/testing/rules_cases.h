@@ -1,4 +1,4 @@
-// One firing and one non-firing case of every shipped rule, in text form, for tests. Constants.
+// One firing and one non-firing case of every built-in rule, in text form, for tests. Constants.
 #pragma once
 
 #include <string>

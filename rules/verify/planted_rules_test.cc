@@ -193,8 +193,8 @@ TEST(PlantedRules, AreRefusedWithACounterExample) {
   }
 }
 
-// Shipped rules of windows, groups and scales, each without one of its guards.
-TEST(PlantedRules, AShippedRuleWithoutAGuardIsRefused) {
+// Built-in rules of windows, groups and scales, each without one of its guards.
+TEST(PlantedRules, ABuiltInRuleWithoutAGuardIsRefused) {
   const struct {
     const char* rule;
     const char* guard;  // As in the rule; "1" replaces it.

@@ -66,7 +66,7 @@ void VerifyAll(const std::vector<const Rule*>& rules, const VerifyOptions& optio
 Status CheckTypes(const std::vector<const Rule*>& rules);
 
 // Checks a set before anything is rewritten by it. kInvalidArgument: as CheckTypes.
-// kFailedPrecondition, with the counter-example: a rule is not in the shipped verdicts and was not
+// kFailedPrecondition, with the counter-example: a rule is not in the built-in verdicts and was not
 // proved now.
 Status RequireVerified(const RuleSet& rules, const VerifyOptions& options = {});
 

@@ -118,9 +118,9 @@ TEST(Verify, SeesTheCasesThatCatchOthers) {
                                             "dilated", "group > 1", "strided"}));
 }
 
-// rules/sets/verified.txt has one line per shipped rule. AG_WRITE_DOCS=1 rules_verify_test writes it; then
-// build again, because it is compiled in.
-TEST(Verify, TheShippedVerdictsAreUpToDate) {
+// rules/sets/verified.txt has one line per built-in rule. AG_WRITE_DOCS=1 rules_verify_test writes
+// it; then build again, because it is compiled in.
+TEST(Verify, TheBuiltInVerdictsAreUpToDate) {
   std::string text;
   for (const Rule& rule : BuiltInRules().rules()) {
     const VerifyReport report = Verify(rule);

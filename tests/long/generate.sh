@@ -37,9 +37,9 @@ done
 taso=${AUTOGRAPH_TASO_FILE:-../shared/data/taso/graph_subst.pb}
 if [[ -e $taso ]]; then
   # Exit code 1 where some are unknown: which of them count is decided below.
-  build/autograph-lab coverage "$taso" --json >"$out/shipped" || true
+  build/autograph-lab coverage "$taso" --json >"$out/built_in" || true
   build/autograph-lab coverage "$taso" --rules "$found" --json >"$out/generated" || true
-  python3 - "$found" "$out/shipped" "$out/generated" <<'PY' || failed=1
+  python3 - "$found" "$out/built_in" "$out/generated" <<'PY' || failed=1
 import json
 import re
 import sys
@@ -58,20 +58,20 @@ def operators(text: str) -> set[str]:
 with open(sys.argv[1]) as file:
     listed = re.search(r"^# Operators: (.*)\.$", file.read(), re.MULTILINE)
 ours = set(listed.group(1).split())
-shipped, generated = (
+built_in, generated = (
     {rule["rule"]: rule for rule in json.load(open(path))["rules"]} for path in sys.argv[2:4]
 )
 # The file's rules have numbers, the substitutions in TASO's code have names. True is what the
-# shipped rules imply or repair: the others are noise.
+# built-in rules imply or repair: the others are noise.
 expected = [
     name
-    for name, rule in shipped.items()
+    for name, rule in built_in.items()
     if name.isdigit() and rule["verdict"] in TRUE and operators(rule["text"]) <= ours
 ]
 missing = [name for name in expected if generated[name]["verdict"] not in TRUE]
 print(f"rediscovered {len(expected) - len(missing)} of {len(expected)}")
 for name in missing:
-    print(f"missing {name}: {shipped[name]['text']}: {generated[name]['reason']}")
+    print(f"missing {name}: {built_in[name]['text']}: {generated[name]['reason']}")
 sys.exit(bool(missing) or not expected)
 PY
 fi

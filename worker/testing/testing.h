@@ -19,7 +19,7 @@ inline constexpr std::string_view kRelu = "input x f32[8]; output y = relu(x)";
 inline constexpr std::string_view kSoftmax = "input x f32[2,8]; output y = softmax(x) axis=1";
 inline constexpr std::string_view kWideSoftmax = "input x f32[4,16]; output y = softmax(x) axis=1";
 
-// Returns the text of the shipped spec "small" with these lines added.
+// Returns the text of the built-in spec "small" with these lines added.
 std::string SmallSpec(std::string_view lines);
 
 // Returns the same with a cache that holds everything a test moves and costs nothing.
