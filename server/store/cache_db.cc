@@ -65,7 +65,7 @@ std::optional<T> MissIfBroken(StatusOr<std::optional<T>> found) {
   return std::nullopt;
 }
 
-std::string AnswerSeal(const ModelAnswer& answer) {
+std::string AnswerChecksum(const ModelAnswer& answer) {
   return Sha256(answer.key_text + "\n" + answer.result + "\n" + answer.output.Hex()).Hex();
 }
 
@@ -178,14 +178,14 @@ StatusOr<CacheDb::Imported> CacheDb::Import(const std::vector<CacheRow>& rows) {
 std::optional<ModelAnswer> CacheDb::FindModel(const std::string& key_text) {
   MutexLock lock(state_->mutex);
   const auto find = [&]() AG_REQUIRES(state_->mutex) -> StatusOr<std::optional<ModelAnswer>> {
-    AG_LET(Statement select, state_->db.Prepare("SELECT key_text, result, output, seal FROM "
+    AG_LET(Statement select, state_->db.Prepare("SELECT key_text, result, output, checksum FROM "
                                                 "model_answers WHERE key = ?"));
     AG_LET(const bool found, select.Bind(1, Sha256(key_text).Hex()).Step());
     if (!found || select.Text(0) != key_text) return std::optional<ModelAnswer>();
     AG_LET(const Digest output, ParseDigest(select.Text(2)));
     ModelAnswer answer = {key_text, select.Text(1), output};
-    if (select.Text(3) != AnswerSeal(answer)) {
-      return Err(StatusCode::kDataLoss, "answer {}: the seal is broken", output.Short());
+    if (select.Text(3) != AnswerChecksum(answer)) {
+      return Err(StatusCode::kDataLoss, "answer {}: the checksum is wrong", output.Short());
     }
     return std::optional<ModelAnswer>(std::move(answer));
   };
@@ -197,11 +197,11 @@ Status CacheDb::PutModel(const ModelAnswer& answer) {
   AG_LET(
       Statement insert,
       state_->db.Prepare("INSERT OR REPLACE INTO main.model_answers(key, key_text, result, output, "
-                         "made_unix_seconds, seal) VALUES(?, ?, ?, ?, ?, ?)"));
+                         "made_unix_seconds, checksum) VALUES(?, ?, ?, ?, ?, ?)"));
   insert.Bind(1, Sha256(answer.key_text).Hex()).BindBytes(2, answer.key_text);
   insert.BindBytes(3, answer.result).Bind(4, answer.output.Hex());
   state_->SnapshotLacks();
-  insert.Bind(5, state_->clock->UnixSeconds()).Bind(6, AnswerSeal(answer));
+  insert.Bind(5, state_->clock->UnixSeconds()).Bind(6, AnswerChecksum(answer));
   return insert.Run();
 }
 

@@ -78,7 +78,7 @@ TEST(CacheDb, ACorruptRowIsAMiss) {
                            "measurement = x'0a7f'",
                            "measurement = zeroblob(length(measurement))",
                            "summary = 'k'",
-                           "seal = ''",
+                           "checksum = ''",
                            "code = 13",
                            "environment = ''",
                            "measured_unix_seconds = 1",
@@ -140,7 +140,7 @@ TEST(CacheDb, AFileOfAnOlderSchemaIsSetAside) {
   EXPECT_TRUE(db->Put(NewRow("p", place.clock)).ok());
 }
 
-// One digest is the key's, the other one the seal's.
+// One digest is the key's, the other one the checksum's.
 TEST(CacheDb, AHitIsOneReadWithTwoDigests) {
   CachePlace place;
   auto db = *place.Open();

@@ -7,7 +7,8 @@
 namespace ag {
 
 const Schema& CacheSchema() {
-  static const Schema schema = {.oldest = 3, .create = R"sql(
+  static const Schema schema = {.oldest = 3,
+                                .create = R"sql(
     CREATE TABLE measurements(
       row INTEGER PRIMARY KEY AUTOINCREMENT,
       key TEXT NOT NULL UNIQUE,
@@ -30,7 +31,11 @@ const Schema& CacheSchema() {
       seal TEXT NOT NULL) WITHOUT ROWID;
     CREATE TABLE counters(name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
     INSERT INTO counters VALUES('hits', 0), ('misses', 0);
-  )sql"};
+  )sql",
+                                .steps = {R"sql(
+    ALTER TABLE measurements RENAME COLUMN seal TO checksum;
+    ALTER TABLE model_answers RENAME COLUMN seal TO checksum;
+  )sql"}};
   return schema;
 }
 
@@ -38,7 +43,7 @@ namespace {
 
 // Returns a digest over all that the row says but its hits, so that a flipped bit is found.
 // `measurement` is the column's bytes.
-std::string Seal(const CacheRow& row, std::string_view measurement) {
+std::string Checksum(const CacheRow& row, std::string_view measurement) {
   ByteWriter writer;
   writer.String(row.problem);
   writer.String(row.environment);
@@ -55,13 +60,13 @@ std::string Seal(const CacheRow& row, std::string_view measurement) {
 Status WriteRow(Database& db, const Digest& key, const CacheRow& row) {
   AG_LET(Statement insert,
          db.Prepare("INSERT OR REPLACE INTO main.measurements(key, problem, environment, code, "
-                    "reason, measurement, measured_unix_seconds, summary, hits, seal) "
+                    "reason, measurement, measured_unix_seconds, summary, hits, checksum) "
                     "VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   const std::string measurement = EncodeMeasurement(row.measurement);
   insert.Bind(1, key.Hex()).BindBytes(2, row.problem).Bind(3, row.environment);
   insert.Bind(4, static_cast<int64_t>(row.status.code())).Bind(5, Message(row.status));
   insert.BindBytes(6, measurement).Bind(7, row.measured_unix_seconds).Bind(8, row.summary);
-  return insert.Bind(9, row.hits).Bind(10, Seal(row, measurement)).Run();
+  return insert.Bind(9, row.hits).Bind(10, Checksum(row, measurement)).Run();
 }
 
 StatusOr<CacheRow> ReadCacheRow(const Statement& s) {
@@ -73,8 +78,8 @@ StatusOr<CacheRow> ReadCacheRow(const Statement& s) {
   row.measured_unix_seconds = s.Int(6);
   row.summary = s.Text(7);
   row.hits = s.Int(8);
-  if (s.Text(9) != Seal(row, measurement)) {
-    return Err(StatusCode::kDataLoss, "measurement {}: the seal is broken", s.Int(0));
+  if (s.Text(9) != Checksum(row, measurement)) {
+    return Err(StatusCode::kDataLoss, "measurement {}: the checksum is wrong", s.Int(0));
   }
   AG_LET(row.measurement, DecodeMeasurement(measurement));
   if (row.status.ok()) AG_TRY(CheckMeasurement(row.measurement));

@@ -1,4 +1,4 @@
-// The layout of cache.db's rows: how they are written, sealed and read back. Private to
+// The layout of cache.db's rows: how they are written, with checksums, and read back. Private to
 // server/store. Thread-safe apart from the database that is passed in.
 #pragma once
 
@@ -11,13 +11,13 @@ const Schema& CacheSchema();
 
 inline constexpr char kMeasurementColumns[] =
     "row, problem, environment, code, reason, measurement, measured_unix_seconds, summary, hits, "
-    "seal";
+    "checksum";
 
 // Inserts or replaces the row. REQUIRES: key == GroupKey(row.problem, row.environment).
 Status WriteRow(Database& db, const Digest& key, const CacheRow& row);
 
-// Returns the current row of `statement`, which selects kMeasurementColumns. kDataLoss: its seal or
-// a number is wrong.
+// Returns the current row of `statement`, which selects kMeasurementColumns. kDataLoss: its
+// checksum or a number is wrong.
 StatusOr<CacheRow> ReadCacheRow(const Statement& statement);
 
 }  // namespace ag
