@@ -2,8 +2,8 @@
 
 #include <utility>
 
+#include "plan/schedule/contention_model.h"
 #include "plan/schedule/makespan.h"
-#include "plan/schedule/sharing.h"
 
 namespace ag {
 namespace {
@@ -31,8 +31,8 @@ std::vector<PairTimes::Wanted> PairTimes::Choose(const Graph& graph, const Timed
   const Plan& plan = timed.plan;
   const std::vector<GroupTime>& times = timed.times;
   std::vector<Wanted> chosen;
-  for (const BesidePair& beside :
-       PairsBeside(graph, plan, NsOf(times), spec_, SharingOf(times, overlap_))) {
+  for (const OverlappingPair& beside :
+       OverlappingPairs(graph, plan, NsOf(times), spec_, ContentionOf(times, overlap_))) {
     if (asked_ + static_cast<int>(chosen.size()) >= pairs_max_) break;
     if (!MayBePaired(plan.groups[beside.first]) || !MayBePaired(plan.groups[beside.second])) {
       continue;

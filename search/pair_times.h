@@ -1,14 +1,14 @@
 // The overlap of groups on the device, as far as this search knows. A few pairs of groups that a
 // plan would run beside each other are timed together, and one number is fitted to all of them
-// (plan/schedule/sharing.h). One thread at a time.
+// (plan/schedule/contention_model.h). One thread at a time.
 #pragma once
 
 #include <set>
 #include <string>
 #include <vector>
 
+#include "plan/schedule/contention_model.h"
 #include "plan/schedule/planner.h"
-#include "plan/schedule/sharing.h"
 #include "search/search.h"
 
 namespace ag {

@@ -161,8 +161,8 @@ struct SearchResult : FoundPlan {
   int input_groups = 0, input_alternatives = 0;
   int groups_measured = 0, groups_failed = 0;
   int pairs_measured = 0, pairs_failed = 0;
-  int plans_refined = 0;              // All for which it was requested.
-  double overlap = 1;                 // The overlap fitted to the pairs (plan/schedule/sharing.h).
+  int plans_refined = 0;  // All for which it was requested.
+  double overlap = 1;     // The overlap fitted to the pairs (plan/schedule/contention_model.h).
   std::vector<std::string> warnings;  // For example a rule that matched and could not be applied.
 };
 

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "plan/schedule/sharing.h"
+#include "plan/schedule/contention_model.h"
 #include "tests/cluster.h"
 
 namespace ag {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "plan/fusion/group_time.h"
-#include "plan/schedule/sharing.h"
+#include "plan/schedule/contention_model.h"
 
 namespace ag::sim {
 namespace {

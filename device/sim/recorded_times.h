@@ -27,8 +27,8 @@ class RecordedTimes {
   int ActiveCores(const GroupProblem& problem, const std::string& kernel,
                   int stream_cores = 0) const;
 
-  // Returns the device's overlap (plan/schedule/sharing.h) from the recorded pairs whose kernels'
-  // times are recorded; 1 without pairs.
+  // Returns the device's overlap (plan/schedule/contention_model.h) from the recorded pairs whose
+  // kernels' times are recorded; 1 without pairs.
   double overlap() const { return overlap_; }
 
   // Returns the roofline times the median of measured over roofline among the most similar recorded

@@ -13,9 +13,9 @@
 #include "device/sim/traits.h"
 #include "graph/reference/evaluate.h"
 #include "plan/format/plan_validate.h"
+#include "plan/schedule/contention_model.h"
 #include "plan/schedule/makespan.h"
 #include "plan/schedule/schedule.h"
-#include "plan/schedule/sharing.h"
 
 namespace ag {
 namespace {
@@ -29,7 +29,8 @@ struct State {
   DeviceSpec spec;
   sim::Traits traits;
   std::optional<sim::RecordedTimes> recorded;
-  double overlap = 1;    // How groups beside each other share the cores (plan/schedule/sharing.h).
+  double overlap =
+      1;  // How groups beside each other share the cores (plan/schedule/contention_model.h).
   Nanos device_time{0};  // Device time so far; drift follows it.
   bool sticky = false;
   uint64_t builds = 0;
@@ -112,9 +113,9 @@ class SimExecutable : public Executable {
             ExtractGroup(graph_, group, plan_.policy), group.kernel, stream.cores);
       }
     }
-    const Sharing sharing{active_cores_, state_->overlap};
-    makespan_ns_ = MakespanNs(graph_, plan_, group_ns_, state_->spec, sharing);
-    cold_makespan_ns_ = MakespanNs(graph_, plan_, cold_ns, state_->spec, sharing);
+    const Contention contention{active_cores_, state_->overlap};
+    makespan_ns_ = MakespanNs(graph_, plan_, group_ns_, state_->spec, contention);
+    cold_makespan_ns_ = MakespanNs(graph_, plan_, cold_ns, state_->spec, contention);
     return OkStatus();
   }
 

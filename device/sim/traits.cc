@@ -4,7 +4,7 @@
 #include <cmath>
 #include <sstream>
 
-#include "plan/schedule/sharing.h"
+#include "plan/schedule/contention_model.h"
 
 namespace ag::sim {
 namespace {

@@ -5,11 +5,11 @@
 //   noise heavy-tail 0.02    the same, and every twentieth time up to five times as long
 //   drift 0.1                times grow by this fraction over the first second of device time
 //   seed 7
-//   overlap 0.6              how groups beside each other share the cores (plan/schedule/sharing.h)
-//   fault crash conv         a group of this pattern, or with this operator, ends the process
-//   fault hang Softmax       ... never returns
-//   fault wrong dense        ... gives wrong outputs
-//   fault sticky MatMul      ... fails, and so does everything on this device from then on
+//   overlap 0.6              how groups beside each other share the cores
+//   (plan/schedule/contention_model.h) fault crash conv         a group of this pattern, or with
+//   this operator, ends the process fault hang Softmax       ... never returns fault wrong dense
+//   ... gives wrong outputs fault sticky MatMul      ... fails, and so does everything on this
+//   device from then on
 #pragma once
 
 #include <optional>

@@ -6,7 +6,7 @@
 #include "plan/fusion/group_dependencies.h"
 #include "plan/fusion/grouping.h"
 #include "plan/happens_before.h"
-#include "plan/schedule/sharing.h"
+#include "plan/schedule/contention_model.h"
 
 namespace ag {
 namespace {
@@ -147,7 +147,7 @@ class ListScheduler {
         wanted += costs_.shares[other];
       }
     }
-    return SpeedBeside(running, wanted, cores_, costs_.overlap);
+    return SpeedUnderContention(running, wanted, cores_, costs_.overlap);
   }
 
   // Returns the time and stream at which g begins first; of equal ones the stream with the fewest
@@ -243,13 +243,13 @@ std::vector<double> TimesNs(const TimedGroups& timed) {
 
 std::vector<Stream> GreedyStreams(const Graph& graph, const std::vector<Group>& groups,
                                   const std::vector<double>& group_ns, const DeviceSpec& spec,
-                                  int streams, const Sharing& sharing) {
+                                  int streams, const Contention& contention) {
   AG_CHECK(streams >= 1 && group_ns.size() == groups.size());
   const auto before = GroupDependencies(graph, groups);
-  Costs costs{.narrow_ns = group_ns, .wide_ns = {}, .overlap = sharing.overlap};
+  Costs costs{.narrow_ns = group_ns, .wide_ns = {}, .overlap = contention.overlap};
   for (size_t g = 0; g < groups.size(); ++g) {
     costs.shares.push_back(ShareOf(graph, groups[g], StreamCores(spec, streams),
-                                   sharing.ActiveCores(static_cast<int>(g)), spec));
+                                   contention.ActiveCores(static_cast<int>(g)), spec));
   }
   ListScheduler scheduler(groups, before, costs, spec, streams);
   scheduler.Run();

@@ -4,17 +4,17 @@
 #include <vector>
 
 #include "plan/fusion/grouping.h"
-#include "plan/schedule/sharing.h"
+#include "plan/schedule/contention_model.h"
 
 namespace ag {
 
 // Returns streams by greedy list scheduling: of the ready groups, the one with the longest
 // remaining path goes to the stream where it begins first. Each of the `streams` streams has
-// StreamCores. A group that begins beside others has the speed that `sharing` gives for the groups
-// that run then. Waits are transitively reduced.
+// StreamCores. A group that begins beside others has the speed that `contention_model` gives for
+// the groups that run then. Waits are transitively reduced.
 std::vector<Stream> GreedyStreams(const Graph& graph, const std::vector<Group>& groups,
                                   const std::vector<double>& group_ns, const DeviceSpec& spec,
-                                  int streams, const Sharing& sharing = {});
+                                  int streams, const Contention& contention = {});
 
 // Groups with their times, each for one stream's cores or for all cores, and their launches.
 struct Schedule {

@@ -4,7 +4,7 @@
 #include <limits>
 #include <tuple>
 
-#include "plan/schedule/sharing.h"
+#include "plan/schedule/contention_model.h"
 
 namespace ag {
 namespace {
@@ -23,12 +23,12 @@ struct Lane {
 class Simulation {
  public:
   Simulation(const Graph& graph, const Plan& plan, const std::vector<double>& group_ns,
-             const DeviceSpec& spec, const Sharing& sharing)
+             const DeviceSpec& spec, const Contention& contention)
       : graph_(graph),
         plan_(plan),
         group_ns_(group_ns),
         spec_(spec),
-        sharing_(sharing),
+        contention_(contention),
         lanes_(plan.streams.size()),
         begin_(plan.groups.size(), 0),
         end_(plan.groups.size(), -1) {}
@@ -45,18 +45,18 @@ class Simulation {
     return now_;
   }
 
-  std::vector<BesidePair> Pairs() const {
-    std::vector<BesidePair> pairs;
+  std::vector<OverlappingPair> Pairs() const {
+    std::vector<OverlappingPair> pairs;
     for (size_t s = 0; s < plan_.streams.size(); ++s) {
       for (size_t t = s + 1; t < plan_.streams.size(); ++t) AddPairs(s, t, &pairs);
     }
-    std::ranges::sort(pairs, {},
-                      [](const BesidePair& p) { return std::tuple(-p.ns, p.first, p.second); });
+    std::ranges::sort(
+        pairs, {}, [](const OverlappingPair& p) { return std::tuple(-p.ns, p.first, p.second); });
     return pairs;
   }
 
  private:
-  void AddPairs(size_t s, size_t t, std::vector<BesidePair>* pairs) const {
+  void AddPairs(size_t s, size_t t, std::vector<OverlappingPair>* pairs) const {
     for (const Launch& a : plan_.streams[s].launches) {
       for (const Launch& b : plan_.streams[t].launches) {
         const double ns =
@@ -72,8 +72,8 @@ class Simulation {
 
   double CoresOf(size_t s) const {
     const int group = Current(s).group;
-    return ShareOf(graph_, plan_.groups[group], plan_.streams[s].cores, sharing_.ActiveCores(group),
-                   spec_);
+    return ShareOf(graph_, plan_.groups[group], plan_.streams[s].cores,
+                   contention_.ActiveCores(group), spec_);
   }
 
   // Returns when the waits of the next launch end; infinity while a group that it waits for has not
@@ -104,7 +104,7 @@ class Simulation {
       ++running;
       wanted += CoresOf(s);
     }
-    return SpeedBeside(running, wanted, spec_.cores, sharing_.overlap);
+    return SpeedUnderContention(running, wanted, spec_.cores, contention_.overlap);
   }
 
   double NextStep() const {
@@ -140,7 +140,7 @@ class Simulation {
   const Plan& plan_;
   const std::vector<double>& group_ns_;
   const DeviceSpec& spec_;
-  const Sharing& sharing_;
+  const Contention& contention_;
   std::vector<Lane> lanes_;
   std::vector<double> begin_;
   std::vector<double> end_;  // Negative: not ended.
@@ -150,16 +150,17 @@ class Simulation {
 }  // namespace
 
 double MakespanNs(const Graph& graph, const Plan& plan, const std::vector<double>& group_ns,
-                  const DeviceSpec& spec, const Sharing& sharing) {
+                  const DeviceSpec& spec, const Contention& contention) {
   AG_CHECK(group_ns.size() == plan.groups.size());
-  return Simulation(graph, plan, group_ns, spec, sharing).Run();
+  return Simulation(graph, plan, group_ns, spec, contention).Run();
 }
 
-std::vector<BesidePair> PairsBeside(const Graph& graph, const Plan& plan,
-                                    const std::vector<double>& group_ns, const DeviceSpec& spec,
-                                    const Sharing& sharing) {
+std::vector<OverlappingPair> OverlappingPairs(const Graph& graph, const Plan& plan,
+                                              const std::vector<double>& group_ns,
+                                              const DeviceSpec& spec,
+                                              const Contention& contention) {
   AG_CHECK(group_ns.size() == plan.groups.size());
-  Simulation simulation(graph, plan, group_ns, spec, sharing);
+  Simulation simulation(graph, plan, group_ns, spec, contention);
   if (simulation.Run() == std::numeric_limits<double>::infinity()) return {};
   return simulation.Pairs();
 }

@@ -4,25 +4,26 @@
 #include <vector>
 
 #include "plan/plan.h"
-#include "plan/schedule/sharing.h"
+#include "plan/schedule/contention_model.h"
 
 namespace ag {
 
 // Returns the end of the last launch in a simulation with the spec's streams, events and cores. All
-// groups that run beside each other have the same slower speed (SpeedBeside). Infinity: streams
-// wait for each other in a cycle.
+// groups that run beside each other have the same slower speed (SpeedUnderContention). Infinity:
+// streams wait for each other in a cycle.
 double MakespanNs(const Graph& graph, const Plan& plan, const std::vector<double>& group_ns,
-                  const DeviceSpec& spec, const Sharing& sharing = {});
+                  const DeviceSpec& spec, const Contention& contention = {});
 
 // Two groups of different streams that overlapped in the simulation, and for how long.
-struct BesidePair {
+struct OverlappingPair {
   int first = 0;  // first < second.
   int second = 0;
   double ns = 0;
 };
 // Returns all overlapping pairs, the longest first. Empty: streams wait for each other in a cycle.
-std::vector<BesidePair> PairsBeside(const Graph& graph, const Plan& plan,
-                                    const std::vector<double>& group_ns, const DeviceSpec& spec,
-                                    const Sharing& sharing = {});
+std::vector<OverlappingPair> OverlappingPairs(const Graph& graph, const Plan& plan,
+                                              const std::vector<double>& group_ns,
+                                              const DeviceSpec& spec,
+                                              const Contention& contention = {});
 
 }  // namespace ag

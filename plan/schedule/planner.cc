@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "plan/fusion/grouping.h"
+#include "plan/schedule/contention_model.h"
 #include "plan/schedule/greedy_streams.h"
 #include "plan/schedule/makespan.h"
-#include "plan/schedule/sharing.h"
 
 namespace ag {
 namespace {
@@ -58,7 +58,7 @@ Schedule ScheduleGroups(const PlanRequest& request, GroupsToPlan chosen) {
   const auto& [groups, times] = schedule.timed;
   schedule.streams = streams == 1 ? OneStream(graph, groups)
                                   : GreedyStreams(graph, groups, NsOf(times), spec, streams,
-                                                  SharingOf(times, overlap));
+                                                  ContentionOf(times, overlap));
   return schedule;
 }
 
@@ -74,7 +74,7 @@ StatusOr<TimedPlan> Complete(const PlanRequest& request, GroupsToPlan chosen) {
   }
   made.makespan_ns = made.failure.ok()
                          ? MakespanNs(request.graph, made.plan, NsOf(made.times), request.spec,
-                                      SharingOf(made.times, request.overlap))
+                                      ContentionOf(made.times, request.overlap))
                          : std::numeric_limits<double>::infinity();
   return made;
 }
@@ -97,10 +97,10 @@ std::vector<double> NsOf(const std::vector<GroupTime>& times) {
   return ns;
 }
 
-Sharing SharingOf(const std::vector<GroupTime>& times, double overlap) {
-  Sharing sharing{.overlap = overlap};
-  for (const GroupTime& time : times) sharing.active_cores.push_back(time.active_cores);
-  return sharing;
+Contention ContentionOf(const std::vector<GroupTime>& times, double overlap) {
+  Contention contention{.overlap = overlap};
+  for (const GroupTime& time : times) contention.active_cores.push_back(time.active_cores);
+  return contention;
 }
 
 StatusOr<TimedPlan> MakeTimedPlan(const PlanRequest& request, GroupTimes& times) {

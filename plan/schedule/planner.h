@@ -7,8 +7,8 @@
 
 #include "plan/fusion/grouping.h"
 #include "plan/fusion/learned_times.h"
+#include "plan/schedule/contention_model.h"
 #include "plan/schedule/schedule.h"
-#include "plan/schedule/sharing.h"
 
 namespace ag {
 
@@ -19,7 +19,8 @@ struct PlanRequest {
   const Policy& policy;
   GroupingOptions grouping = {};  // Its `cores` follow from `streams`.
   int streams = 1;
-  double overlap = 1;  // How groups beside each other share the cores (plan/schedule/sharing.h).
+  double overlap =
+      1;  // How groups beside each other share the cores (plan/schedule/contention_model.h).
 };
 
 struct TimedPlan {
@@ -56,7 +57,7 @@ Status FailureOf(const TimedGroups& timed);
 
 // Return the times of groups as the simulation takes them.
 std::vector<double> NsOf(const std::vector<GroupTime>& times);
-Sharing SharingOf(const std::vector<GroupTime>& times, double overlap);
+Contention ContentionOf(const std::vector<GroupTime>& times, double overlap);
 
 // Returns the plan of MakeTimedPlan alone.
 StatusOr<Plan> MakePlan(const Graph& graph, const DeviceSpec& spec, const Policy& policy,

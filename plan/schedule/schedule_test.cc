@@ -6,9 +6,9 @@
 #include <limits>
 
 #include "plan/fusion/grouping.h"
+#include "plan/schedule/contention_model.h"
 #include "plan/schedule/greedy_streams.h"
 #include "plan/schedule/makespan.h"
-#include "plan/schedule/sharing.h"
 #include "plan/testing/testing.h"
 
 namespace ag {
@@ -56,7 +56,7 @@ TEST(Makespan, MeasuredSharesAndOverlap) {
   plan.streams = {{.launches = {{0, {}}}}, {.launches = {{1, {}}}}};
   const struct {
     const char* name;
-    Sharing sharing;
+    Contention contention;
     double makespan_ns;
   } kCases[] = {
       {"by blocks", {}, 200},
@@ -67,8 +67,9 @@ TEST(Makespan, MeasuredSharesAndOverlap) {
       {"they do not notice each other", {.active_cores = {}, .overlap = 2}, 100},
   };
   for (const auto& c : kCases) {
-    EXPECT_DOUBLE_EQ(MakespanNs(graph, plan, {100, 100}, spec, c.sharing), c.makespan_ns) << c.name;
-    const auto pairs = PairsBeside(graph, plan, {100, 100}, spec, c.sharing);
+    EXPECT_DOUBLE_EQ(MakespanNs(graph, plan, {100, 100}, spec, c.contention), c.makespan_ns)
+        << c.name;
+    const auto pairs = OverlappingPairs(graph, plan, {100, 100}, spec, c.contention);
     ASSERT_EQ(pairs.size(), 1u) << c.name;
     EXPECT_EQ(pairs[0].first, 0);
     EXPECT_EQ(pairs[0].second, 1);
@@ -76,19 +77,19 @@ TEST(Makespan, MeasuredSharesAndOverlap) {
   }
 }
 
-TEST(PairsBeside, TheLongestFirst) {
+TEST(OverlappingPairs, TheLongestFirst) {
   const Diamond d;
   Plan plan;
   plan.groups = d.groups;
   // relu runs from 100 to 150, neg from 110 to 190, add waits for neg.
   plan.streams = {StreamOf({{0, {}}, {1, {}}, {3, {2}}}, 2), StreamOf({{2, {0}}}, 2)};
-  const auto pairs = PairsBeside(d.graph, plan, {100, 50, 80, 10}, SmallSpec());
+  const auto pairs = OverlappingPairs(d.graph, plan, {100, 50, 80, 10}, SmallSpec());
   ASSERT_EQ(pairs.size(), 1u);
   EXPECT_EQ(pairs[0].first, 1);
   EXPECT_EQ(pairs[0].second, 2);
   EXPECT_DOUBLE_EQ(pairs[0].ns, 40);
   plan.streams = {StreamOf({{1, {2}}}, 0), StreamOf({{2, {1}}}, 0)};
-  EXPECT_TRUE(PairsBeside(d.graph, plan, {100, 50, 80, 10}, SmallSpec()).empty());
+  EXPECT_TRUE(OverlappingPairs(d.graph, plan, {100, 50, 80, 10}, SmallSpec()).empty());
 }
 
 TEST(Makespan, ByHand) {
@@ -157,9 +158,9 @@ TEST(GreedyStreams, WhatBeginsBesideAFullGroupTakesLonger) {
   for (int g = 0; g < 5; ++g) {
     ns.push_back(name(g) == "Tanh" ? 151 : name(g) == "Sqrt" ? 150 : 100);
   }
-  const auto launched = [&](const Sharing& sharing) {
+  const auto launched = [&](const Contention& contention) {
     std::vector<std::vector<std::string>> names;
-    for (const Stream& stream : GreedyStreams(graph, groups, ns, spec, 2, sharing)) {
+    for (const Stream& stream : GreedyStreams(graph, groups, ns, spec, 2, contention)) {
       names.emplace_back();
       for (const Launch& launch : stream.launches) names.back().push_back(name(launch.group));
     }

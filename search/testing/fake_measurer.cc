@@ -1,9 +1,9 @@
 #include "search/testing/fake_measurer.h"
 
 #include "graph/text_form.h"
+#include "plan/schedule/contention_model.h"
 #include "plan/schedule/makespan.h"
 #include "plan/schedule/schedule.h"
-#include "plan/schedule/sharing.h"
 
 namespace ag {
 namespace {
@@ -75,14 +75,14 @@ double FakeMeasurer::SimulatedNs(const Candidate& candidate) const {
 
 double FakeMeasurer::RunNs(const Graph& graph, const Plan& plan) const {
   std::vector<double> ns;
-  Sharing sharing{.overlap = overlap};
+  Contention contention{.overlap = overlap};
   for (const Group& group : plan.groups) {
     const bool is_view = group.pattern == kViewPattern;
     const GroupProblem problem = is_view ? GroupProblem() : ExtractGroup(graph, group, plan.policy);
     ns.push_back(is_view ? 0 : GroupNs(problem));
-    sharing.active_cores.push_back(is_view || !active_cores ? 0 : active_cores(problem));
+    contention.active_cores.push_back(is_view || !active_cores ? 0 : active_cores(problem));
   }
-  return MakespanNs(graph, plan, ns, spec_, sharing);
+  return MakespanNs(graph, plan, ns, spec_, contention);
 }
 
 std::vector<StatusOr<Measurement>> FakeMeasurer::MeasurePairs(

@@ -45,7 +45,7 @@ class FakeMeasurer : public Measurer {
   std::function<Status(int call)> call_failure;  // For MeasurePlans as a whole; calls count from 0.
   std::function<int(const GroupProblem&)> active_cores;                         // Null: unknown.
   std::function<StatusOr<std::vector<KernelChoice>>(const Candidate&)> refine;  // Null: none.
-  double overlap = 1;   // The true overlap of plans and pairs (plan/schedule/sharing.h).
+  double overlap = 1;   // The true overlap of plans and pairs (plan/schedule/contention_model.h).
   Status pair_failure;  // For every pair.
   double noise = 0;     // Each plan's time is multiplied by 1 +- noise.
   Random random{1};     // Draws the noise.

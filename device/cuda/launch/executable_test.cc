@@ -9,8 +9,8 @@
 #include "graph/reference/evaluate.h"
 #include "graph/text_form.h"
 #include "plan/fusion/grouping.h"
+#include "plan/schedule/contention_model.h"
 #include "plan/schedule/planner.h"
-#include "plan/schedule/sharing.h"
 #include "plan/testing/testing.h"
 
 namespace ag::cuda {

@@ -1,4 +1,4 @@
-#include "plan/schedule/sharing.h"
+#include "plan/schedule/contention_model.h"
 
 #include <algorithm>
 #include <cmath>
@@ -33,7 +33,7 @@ int ShareOf(const Graph& graph, const Group& group, int stream_cores, int active
   return CoresTaken(spec, outputs, given > 0 ? std::min(given, spec.cores) : spec.cores);
 }
 
-double SpeedBeside(int running, double wanted, int cores, double overlap) {
+double SpeedUnderContention(int running, double wanted, int cores, double overlap) {
   if (running <= 1) return 1;
   const double in_turn = 1.0 / running;
   const double dealt = std::clamp(cores / std::max(1.0, wanted), in_turn, 1.0);
@@ -41,7 +41,7 @@ double SpeedBeside(int running, double wanted, int cores, double overlap) {
 }
 
 double TogetherNs(const PairTime& pair, int cores, double overlap) {
-  const double speed = SpeedBeside(2, pair.cores[0] + pair.cores[1], cores, overlap);
+  const double speed = SpeedUnderContention(2, pair.cores[0] + pair.cores[1], cores, overlap);
   const auto [shorter, longer] = std::minmax(pair.ns[0], pair.ns[1]);
   return shorter / speed + longer - shorter;  // The rest of the longer one runs alone.
 }

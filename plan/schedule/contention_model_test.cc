@@ -1,4 +1,4 @@
-#include "plan/schedule/sharing.h"
+#include "plan/schedule/contention_model.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 namespace ag {
 namespace {
 
-TEST(SpeedBeside, ByHand) {
+TEST(SpeedUnderContention, ByHand) {
   const struct {
     const char* name;
     int running;
@@ -27,7 +27,7 @@ TEST(SpeedBeside, ByHand) {
       {"few cores cannot be faster than alone", 2, 4, 1.5, 1},
   };
   for (const auto& c : kCases) {
-    EXPECT_DOUBLE_EQ(SpeedBeside(c.running, c.wanted, 8, c.overlap), c.speed) << c.name;
+    EXPECT_DOUBLE_EQ(SpeedUnderContention(c.running, c.wanted, 8, c.overlap), c.speed) << c.name;
   }
 }
 

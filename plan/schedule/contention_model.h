@@ -19,7 +19,7 @@ namespace ag {
 inline constexpr double kOverlapMax = 2;
 
 // The facts about a plan's groups besides their times.
-struct Sharing {
+struct Contention {
   std::vector<int> active_cores;  // Measurement::active_cores by group; empty: unknown for all.
   double overlap = 1;
 
@@ -33,7 +33,7 @@ int ShareOf(const Graph& graph, const Group& group, int stream_cores, int active
 
 // Returns the speed of each of `running` groups that together want `wanted` of the device's
 // `cores`; 1 when at most one runs. REQUIRES: 0 <= overlap <= kOverlapMax.
-double SpeedBeside(int running, double wanted, int cores, double overlap);
+double SpeedUnderContention(int running, double wanted, int cores, double overlap);
 
 // The times of two groups, alone and started together.
 struct PairTime {
