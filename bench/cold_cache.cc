@@ -1,4 +1,4 @@
-// The effect of caches: groups and models with their data in the caches and from flushed ones
+// The effect of caches: groups and models with their data in the caches and from evicted ones
 // (docs/devices.md, "Cold caches"), sample by sample in turns.
 //   build/cold_cache [DEVICE [MODEL...]]          (DEVICE: cpu; MODEL: of the zoo)
 // Prints a line for each: medians of both, cold over warm, megabytes that a run moves once.
@@ -47,7 +47,7 @@ Status PrintRow(const std::string& name, const Graph& graph, const WeightSource&
   std::vector<Tensor> outputs = EmptyOutputs(graph);
   std::vector<double> warm, cold;
   for (int i = 0; i < kPairs; ++i) {
-    AG_LET(const double cold_ns, executable->Time({inputs, outputs, 1, Caches::kFlushed}));
+    AG_LET(const double cold_ns, executable->Time({inputs, outputs, 1, Caches::kEvicted}));
     AG_TRY(executable->Time({inputs, outputs}));  // Brings its data back into the caches.
     AG_LET(const double warm_ns, executable->Time({inputs, outputs}));
     cold.push_back(cold_ns);

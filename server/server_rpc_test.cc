@@ -371,7 +371,7 @@ TEST(Server, OptimizesAModelAndRemembersIt) {
   EXPECT_EQ(b.worker->groups, groups) << "a group was measured twice";
 }
 
-TEST(Server, MeasuresFromFlushedCachesWhereThePolicySaysSo) {
+TEST(Server, MeasuresFromEvictedCachesWhereThePolicySaysSo) {
   RpcBench b;
   b.UploadModel();
   v1::OptimizeRequest cold = b.Request();

@@ -72,7 +72,7 @@ class Executor {
   struct TimingOptions {
     uint64_t seed = 1;        // Seed of the inputs' data.
     int blocks_max = 0;       // Paired blocks per candidate; 0: until the verdict is sure.
-    bool cold_cache = false;  // Flush the caches before every run.
+    bool cold_cache = false;  // Evict the caches before every run.
   };
   StatusOr<std::vector<PlanTiming>> TimePlans(const std::vector<CandidateBytes>& candidates,
                                               const TimingOptions& options);

@@ -21,7 +21,7 @@ int BenchClients(Context& context, const BenchFlags& flags);  // Several session
 PlanToTime ToTime(Session& session, std::vector<Tensor> inputs);
 
 // Times the plans beside each other for as many seconds as the flags or the form's default say,
-// from flushed caches where the flags say so, under the host's measuring lock. plans[0] is what the
+// from evicted caches where the flags say so, under the host's measuring lock. plans[0] is what the
 // others are compared with.
 StatusOr<std::vector<PlanTiming>> TimePlans(Device& device, std::vector<PlanToTime> plans,
                                             const BenchFlags& flags);

@@ -101,9 +101,9 @@ TEST_F(BenchTest, ColdCachesTakeLonger) {
   EXPECT_EQ(cold.code, kExitOk) << cold.err;
   EXPECT_EQ(cold.json()["cold_cache"], true);
   EXPECT_GT(median(cold), median(warm));
-  spec.can_flush = false;
+  spec.can_evict = false;
   ASSERT_TRUE(WriteFileAtomically(path, FormatDeviceSpec(spec)).ok());
-  EXPECT_THAT(Bench(flags).err, HasSubstr("small: cold_cache: its caches cannot be flushed"));
+  EXPECT_THAT(Bench(flags).err, HasSubstr("small: cold_cache: its caches cannot be evicted"));
   BenchFlags load = Load(2);
   load.cold_cache = true;
   EXPECT_THAT(Bench(load).err, HasSubstr("--cold-cache does not go with --clients"));

@@ -162,7 +162,7 @@ void Commands::AddOptimize() {
       ->check(WrongAmount)
       ->default_str("by --precision");
   verb->add_flag("--cold-cache", flags.cold_cache,
-                 "Take every time with the device's caches flushed before the run");
+                 "Take every time with the device's caches evicted before the run");
   const auto count = [&](const char* name, int& value, const std::string& otherwise,
                          const char* help) {
     verb->add_option(name, value, help)->check(WrongAmount)->default_str(otherwise);
@@ -233,7 +233,7 @@ void Commands::AddBench() {
       ->check(WrongAmount)
       ->default_str("10, with --clients 3");
   verb->add_flag("--cold-cache", bench.cold_cache,
-                 "Flush the device's caches before every run (not with --clients)");
+                 "Evict the device's caches before every run (not with --clients)");
   verb->add_option("--compare", bench.compare,
                    "OLD.onnx, to time the model against: exit 0 not slower, 6 SLOWER")
       ->default_str("none");

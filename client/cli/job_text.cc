@@ -35,7 +35,7 @@ std::string RewritesText(const google::protobuf::RepeatedPtrField<v1::RewriteCou
 
 std::string PolicyText(const v1::Policy& policy) {
   return fmt::format("{}, tolerance {}{}{}", policy.precision(), policy.tolerance(),
-                     policy.cold_cache() ? ", caches flushed before every run" : "",
+                     policy.cold_cache() ? ", caches evicted before every run" : "",
                      policy.nonfinite_strict() ? ", Inf and NaN kept exactly" : "");
 }
 

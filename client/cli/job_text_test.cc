@@ -170,10 +170,10 @@ TEST(JobText, TheTableSaysThePolicy) {
   v1::Policy& policy = *job.mutable_request()->mutable_policy();
   policy.set_cold_cache(true);
   EXPECT_NE(ResultTable(job).find(
-                "  policy       fp32, tolerance 0.001, caches flushed before every run\n"),
+                "  policy       fp32, tolerance 0.001, caches evicted before every run\n"),
             std::string::npos);
   policy.set_nonfinite_strict(true);
-  EXPECT_NE(ResultTable(job).find(", caches flushed before every run, Inf and NaN kept exactly\n"),
+  EXPECT_NE(ResultTable(job).find(", caches evicted before every run, Inf and NaN kept exactly\n"),
             std::string::npos);
 }
 

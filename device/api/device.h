@@ -30,7 +30,7 @@ enum class Caches : uint8_t {
   // About what the rest of a plan leaves before a group: its inputs, which were just written, and
   // not its weights. As kAsLeft on a device that does not cool its caches.
   kInputs,
-  kFlushed,  // Nothing of the plan.
+  kEvicted,  // Nothing of the plan.
 };
 
 struct TimeRequest {
@@ -54,10 +54,10 @@ class Executable {
 
   // Runs `runs` times in a row and returns the mean time of one run in nanoseconds, which profile/
   // samples. Leaves out copies to and from the caller and what brings the caches into their state.
-  // A device with a coarse clock may time all runs at once, and make more runs from flushed caches
-  // with a flush before each; a device far from the caller's memory need not copy the same inputs
-  // again, nor give outputs. kUnimplemented: the device cannot flush. kDataLoss: a time that is not
-  // positive.
+  // A device with a coarse clock may time all runs at once, and make more runs from evicted caches
+  // with an eviction before each; a device far from the caller's memory need not copy the same
+  // inputs again, nor give outputs. kUnimplemented: the device cannot evict. kDataLoss: a time that
+  // is not positive.
   virtual StatusOr<double> Time(const TimeRequest& request) = 0;
 
   // Returns how many of the device's cores (SMs) the plan's group keeps busy while it runs alone;

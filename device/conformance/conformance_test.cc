@@ -105,7 +105,7 @@ TEST_P(Conformance, Pairs) {
 INSTANTIATE_TEST_SUITE_P(All, Conformance, testing::ValuesIn(AllParams()), NameOf);
 
 // One network is enough, because a cold run is the same for all operators.
-TEST(ConformanceCases, RunFromFlushedCaches) {
+TEST(ConformanceCases, RunFromEvictedCaches) {
   std::vector<std::string> devices = {"cpu", "sim", "cuda_host"};
   if (OpenDevice(kGpu).ok()) devices.emplace_back(kGpu);
   for (const std::string& device : devices) {

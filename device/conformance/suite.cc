@@ -238,8 +238,8 @@ Status CheckColdRuns(Device& device, std::string_view text, const std::string& p
          device.Build({subject.graph, plan, *subject.weights}));
   std::vector<Tensor> outputs = OutputsOf(subject.graph);
   for (int run = 0; run < 2; ++run) {
-    const StatusOr<double> ns = executable->Time({subject.inputs, outputs, 1, Caches::kFlushed});
-    if (!device.spec().can_flush) {
+    const StatusOr<double> ns = executable->Time({subject.inputs, outputs, 1, Caches::kEvicted});
+    if (!device.spec().can_evict) {
       if (ns.status().code() == StatusCode::kUnimplemented) continue;
       return Err(StatusCode::kInternal, "cold run: its spec says cold_cache no, got {}",
                  ToString(ns.status()));

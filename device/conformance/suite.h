@@ -23,7 +23,7 @@ Status CheckValues(Device& device, std::string_view text,
                    const std::vector<double>& expected);
 
 // Checks that cold runs of a plan return a time, twice, and do not change what the next run
-// computes. On a device whose spec says that caches cannot be flushed, checks for kUnimplemented.
+// computes. On a device whose spec says that caches cannot be evicted, checks for kUnimplemented.
 Status CheckColdRuns(Device& device, std::string_view text, const std::string& precision = "fp32");
 
 // Checks each group of the grouped plan with every kernel that the device offers for it.

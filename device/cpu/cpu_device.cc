@@ -1,7 +1,7 @@
 #include "device/cpu/cpu_device.h"
 
 #include "device/cpu/aligned.h"
-#include "device/cpu/cache_flush.h"
+#include "device/cpu/cache_eviction.h"
 #include "device/cpu/executable.h"
 #include "device/cpu/host.h"
 #include "device/cpu/kernel.h"
@@ -55,7 +55,8 @@ class CpuDevice : public Device {
   CpuDevice(DeviceSpec spec, Environment environment)
       : Device(
             {.spec = std::move(spec), .environment = std::move(environment), .cools_caches = true}),
-        flush_(std::make_shared<cpu::CacheFlush>(this->spec().cores, cpu::LastLevelCacheBytes())) {}
+        eviction_(
+            std::make_shared<cpu::CacheEviction>(this->spec().cores, cpu::LastLevelCacheBytes())) {}
 
   StatusOr<std::vector<std::string>> Kernels(const GroupProblem& problem) override {
     const Plan plan = SingleGroupPlan(problem);
@@ -68,7 +69,7 @@ class CpuDevice : public Device {
     AG_TRY(ValidatePlan(request.graph, request.plan, spec()));
     return cpu::MakeExecutable(request, {.cores = spec().cores,
                                          .memory_bytes_max = spec().memory_bytes,
-                                         .flush = flush_,
+                                         .eviction = eviction_,
                                          .packed = packed_});
   }
 
@@ -76,7 +77,7 @@ class CpuDevice : public Device {
 
  private:
   CanaryWork canary_;
-  const std::shared_ptr<cpu::CacheFlush> flush_;
+  const std::shared_ptr<cpu::CacheEviction> eviction_;
   const std::shared_ptr<cpu::PackedWeights> packed_ = std::make_shared<cpu::PackedWeights>();
 };
 

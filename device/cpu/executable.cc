@@ -113,7 +113,7 @@ class CpuExecutable : public Executable {
   // an error, so every wait ends. A phase begins when all steps of the phase before have ended.
   // `epoch_` is new in each run, so gates need no reset.
   int cores_ = 1;
-  std::shared_ptr<CacheFlush> flush_;
+  std::shared_ptr<CacheEviction> eviction_;
   std::shared_ptr<PackedWeights> packed_;
   std::vector<Phase> phases_;
   uint32_t epoch_ = 0;
@@ -214,7 +214,7 @@ Status CpuExecutable::Prepare(const BuildRequest& request, const ExecutableOptio
   }
   ListOutside();
   cores_ = options.cores;
-  flush_ = options.flush;
+  eviction_ = options.eviction;
   ended_ = std::vector<Gate>(plan.groups.size());
   return PreparePhases(plan);
 }
@@ -339,7 +339,7 @@ StatusOr<Nanos> CpuExecutable::RunAll(const TimeRequest& request) {
   const TeamScope team(cores_);
   Resolve(inputs, outputs);
   if (caches == Caches::kInputs) {
-    AG_TRY(flush_->Cool(), "cooling of the caches");
+    AG_TRY(eviction_->Cool(), "cooling of the caches");
     for (const Tensor& input : inputs) Touch(input.bytes());
   }
   AG_TRY(ConvertStaged(/*is_output=*/false, inputs, outputs));
@@ -347,7 +347,7 @@ StatusOr<Nanos> CpuExecutable::RunAll(const TimeRequest& request) {
   trace_ = trace;
   failed_ = false;
   for (const auto& stream : streams_) stream->status = OkStatus();
-  if (caches == Caches::kFlushed) AG_TRY(flush_->Run(), "flush of the caches");
+  if (caches == Caches::kEvicted) AG_TRY(eviction_->Run(), "eviction of the caches");
   begin_ = RealClock().Now();
   for (const Phase& phase : phases_) RunPhase(phase);
   const Nanos spent = RealClock().Now() - begin_;

@@ -6,19 +6,19 @@
 
 #include "base/clock.h"
 #include "device/api/device.h"
-#include "device/cpu/cache_flush.h"
+#include "device/cpu/cache_eviction.h"
 
 namespace ag::cpu {
 
 class PackedWeights;
 
 // `cores`: the cores of streams that have 0. `memory_bytes_max`: a larger plan is
-// kResourceExhausted. `flush` brings the caches into their state before a timed run. The device's
-// executables share `flush` and `packed`.
+// kResourceExhausted. `eviction` brings the caches into their state before a timed run. The
+// device's executables share `eviction` and `packed`.
 struct ExecutableOptions {
   int cores = 1;
   int64_t memory_bytes_max = 0;
-  std::shared_ptr<CacheFlush> flush;
+  std::shared_ptr<CacheEviction> eviction;
   std::shared_ptr<PackedWeights> packed;
 };
 

@@ -29,8 +29,8 @@ struct ProfileOptions {
   int blocks_max = 45;
   Nanos finals_time{20'000'000'000};
   double effect_min = 0.01;  // Smaller gains are SAME, even when sure.
-  // The end of the sampling of a cold kernel, in place of group_time. A cold sample is a flush and
-  // a run, and both count: flushing 64 MiB takes about 10 ms, so this is about 15 samples.
+  // The end of the sampling of a cold kernel, in place of group_time. A cold sample is an eviction
+  // and a run, and both count: evicting 64 MiB takes about 10 ms, so this is about 15 samples.
   Nanos cold_group_time{150'000'000};
   bool cold_cache = false;                      // For plans; a group's problem says it itself.
   InterferenceMonitor* interference = nullptr;  // Null: not watched. A worker watches real devices.
@@ -58,7 +58,7 @@ Latency Summarize(std::span<const double> samples_ns);
 Verdict Judge(double ratio_low, double ratio_high, double effect_min);
 
 // Times one group with every kernel that the device offers and returns the fastest, with the others
-// listed. Samples of a cold problem begin with flushed caches. Leaves out kernels that cannot be
+// listed. Samples of a cold problem begin with evicted caches. Leaves out kernels that cannot be
 // built; when none can, returns the first one's error. kCancelled: options.until came before every
 // kernel was timed, which says nothing about the group. kDataLoss: a sample is zero, negative or
 // not finite. On a machine that is never quiet some chunks are discarded and counted and later ones
@@ -80,7 +80,7 @@ StatusOr<Measurement> ProfilePair(Device& device, const PairProblem& pair,
 // The finals: plans[0] is the input, and every candidate is paired with it in interleaved blocks on
 // the same data. AMBIGUOUS candidates get more blocks until blocks_max or finals_time. A candidate
 // that fails has its status in its timing; an input that fails, or kUnavailable from any, is
-// returned. Under options.cold_cache every run is one from flushed caches; the flushes count in
+// returned. Under options.cold_cache every run is one from evicted caches; the evictions count in
 // finals_time. Beside foreign load, up to blocks_min blocks of each candidate are discarded;
 // further ones are used, because the input ran beside the same load, and counted as `disturbed`.
 struct PlanToTime {

@@ -59,7 +59,7 @@ struct Subject {
 };
 
 Caches CachesFor(const Device& device, const GroupProblem& problem) {
-  if (problem.cold_cache) return Caches::kFlushed;
+  if (problem.cold_cache) return Caches::kEvicted;
   return device.cools_caches() ? Caches::kInputs : Caches::kAsLeft;
 }
 
@@ -67,7 +67,8 @@ Caches CachesFor(const Device& device, const GroupProblem& problem) {
 //   - Samples are taken in chunks between two looks at the canary and at the foreign load. A chunk
 //     is used or discarded as a whole.
 //   - Sampling ends at samples_max, when the samples have settled, when the kernel is hopeless, or
-//     when the budget is spent and samples_min are there. Flushes and cooling count in the budget.
+//     when the budget is spent and samples_min are there. Evictions and cooling count in the
+//     budget.
 //   - A discarded chunk gives back budget up to a half of it, so that later chunks can replace it.
 class KernelTimer {
  public:
@@ -87,7 +88,7 @@ class KernelTimer {
       AG_LET(run_ns, subject_.executable.Time({subject_.inputs, subject_.outputs}));
     }
     runs_ = RunsPerSample(run_ns, kSampleNs, kGroupRunsMax);
-    const bool is_cold = subject_.caches == Caches::kFlushed;
+    const bool is_cold = subject_.caches == Caches::kEvicted;
     // A second run would be warm: more samples.
     if (is_cold && runs_ > 1) samples_min_ = std::max(samples_min_, kSettledSamples);
     if (subject_.caches != Caches::kAsLeft) runs_ = 1;
@@ -140,7 +141,7 @@ class KernelTimer {
     return chunk;
   }
 
-  // The device may run several times for a sample from flushed caches.
+  // The device may run several times for a sample from evicted caches.
   StatusOr<double> Sample() {
     const Nanos begin = clock_.Now();
     AG_LET(const double ns,

@@ -13,8 +13,8 @@ namespace {
 constexpr double kPlaceNs = 2e6;
 constexpr int kPlanRunsMax = 64;
 
-// A place of cold runs is the median of a few runs, because their flushes take longer than they do.
-// The time of a place is limited, so that candidates get their blocks within finals_time.
+// A place of cold runs is the median of a few runs, because their evictions take longer than they
+// do. The time of a place is limited, so that candidates get their blocks within finals_time.
 constexpr int kColdRunsMax = 5;
 constexpr double kColdPlaceNs = 50e6;
 
@@ -95,7 +95,7 @@ class Finals {
     std::vector<double> cold;
     for (int i = 0; i < runs; ++i) {
       AG_LET(const double ns,
-             plan.executable->Time({plan.inputs, plan.outputs, 1, Caches::kFlushed}));
+             plan.executable->Time({plan.inputs, plan.outputs, 1, Caches::kEvicted}));
       cold.push_back(ns);
     }
     return Median(cold);
@@ -108,7 +108,7 @@ class Finals {
       *ns = *sample;
       sample_ns_ = *sample * runs;
       const auto elapsed = static_cast<double>((clock_.Now() - begin).count());
-      if (options_.cold_cache) sample_ns_ = std::max(sample_ns_, elapsed);  // Its flushes count.
+      if (options_.cold_cache) sample_ns_ = std::max(sample_ns_, elapsed);  // Its evictions count.
       spent_ns_ += sample_ns_;
       return OkStatus();
     }

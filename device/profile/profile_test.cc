@@ -333,25 +333,25 @@ GroupProblem ColdProblem() {
   return problem;
 }
 
-// Each sample is a run from flushed caches. Short runs are not repeated within a sample; there are
-// more samples instead. Flushes count in the budget.
-TEST(ProfileGroup, AColdProblemIsTimedFromFlushedCaches) {
+// Each sample is a run from evicted caches. Short runs are not repeated within a sample; there are
+// more samples instead. Evictions count in the budget.
+TEST(ProfileGroup, AColdProblemIsTimedFromEvictedCaches) {
   const struct {
     const char* name;
     double run_ns;
-    Nanos flush;
+    Nanos eviction;
     int samples;
   } kCases[] = {
       {"short runs", 1e3, Nanos{10'000}, 15},
       {"longer runs", 1e6, Nanos{10'000}, 15},
-      {"flushes of 30 ms", 1e6, Nanos{30'000'000}, 7},
-      {"short runs, flushes of 30 ms", 1e3, Nanos{30'000'000}, 15},
+      {"evictions of 30 ms", 1e6, Nanos{30'000'000}, 7},
+      {"short runs, evictions of 30 ms", 1e3, Nanos{30'000'000}, 15},
   };
   for (const auto& c : kCases) {
     FakeDevice device;
     FakeClock clock;
-    FakeDevice::Flushes flushes{clock, c.flush};
-    device.flushes = &flushes;
+    FakeDevice::Evictions evictions{clock, c.eviction};
+    device.evictions = &evictions;
     device.CoolCaches();
     int runs = 0;  // Never settles, so that the budget ends it.
     device.kernels = {{"only", [&] { return ++runs % 2 == 0 ? c.run_ns : 1.2 * c.run_ns; }}};
@@ -359,27 +359,27 @@ TEST(ProfileGroup, AColdProblemIsTimedFromFlushedCaches) {
         ProfileGroup(device, ColdProblem(), {.samples_min = 7, .samples_max = 15}, clock);
     ASSERT_EQ(ToString(measured.status()), "OK") << c.name;
     EXPECT_EQ(measured->samples, c.samples) << c.name;
-    EXPECT_EQ(flushes.count, measured->samples) << c.name;
+    EXPECT_EQ(evictions.count, measured->samples) << c.name;
     EXPECT_EQ(runs, measured->samples + 3) << c.name;
     EXPECT_EQ(device.coolings, 0) << c.name;
   }
 }
 
-TEST(ProfileGroup, ADeviceThatCannotFlushSaysSo) {
+TEST(ProfileGroup, ADeviceThatCannotEvictSaysSo) {
   FakeDevice device;
   FakeClock clock;
   device.kernels = {{"only", [] { return 1e6; }}};
   EXPECT_EQ(ToString(ProfileGroup(device, ColdProblem(), {}, clock).status()),
-            "UNIMPLEMENTED: fake: cannot flush");
+            "UNIMPLEMENTED: fake: cannot evict");
 }
 
-TEST(ProfilePlans, ColdPlansAreTimedFromFlushedCaches) {
+TEST(ProfilePlans, ColdPlansAreTimedFromEvictedCaches) {
   FakeDevice device;
   FakeClock clock;
-  FakeDevice::Flushes flushes{clock, Nanos{1'000'000}};
+  FakeDevice::Evictions evictions{clock, Nanos{1'000'000}};
   std::vector<FakeDevice::FakeExecutable> executables{
-      FakeDevice::FakeExecutable([] { return 3e5; }, &flushes),
-      FakeDevice::FakeExecutable([] { return 2e5; }, &flushes)};
+      FakeDevice::FakeExecutable([] { return 3e5; }, &evictions),
+      FakeDevice::FakeExecutable([] { return 2e5; }, &evictions)};
   const ProfileOptions cold{.cold_cache = true};
   const auto timings = ProfilePlans(device, PlansOf(executables), cold, clock);
   ASSERT_EQ(ToString(timings.status()), "OK");
@@ -387,34 +387,34 @@ TEST(ProfilePlans, ColdPlansAreTimedFromFlushedCaches) {
   EXPECT_EQ((*timings)[1].speedup, 1.5);
   EXPECT_EQ((*timings)[1].blocks, 9);
   // Three before, then four places of five in each of nine blocks.
-  EXPECT_EQ(flushes.count, 2 * 3 + 9 * 4 * 5);
-  EXPECT_EQ(executables[0].runs + executables[1].runs, flushes.count);
+  EXPECT_EQ(evictions.count, 2 * 3 + 9 * 4 * 5);
+  EXPECT_EQ(executables[0].runs + executables[1].runs, evictions.count);
 }
 
-// Flushes of 200 ms: one run a place, and only as many blocks as fit into finals_time.
-TEST(ProfilePlans, FlushesAreOnTheFinalsBudget) {
+// Evictions of 200 ms: one run a place, and only as many blocks as fit into finals_time.
+TEST(ProfilePlans, EvictionsAreOnTheFinalsBudget) {
   FakeDevice device;
   FakeClock clock;
-  FakeDevice::Flushes flushes{clock, Nanos{200'000'000}};
+  FakeDevice::Evictions evictions{clock, Nanos{200'000'000}};
   Random random(5);
   const auto noisy = [&] { return 3e5 * std::exp(0.5 * random.Normal()); };
-  std::vector<FakeDevice::FakeExecutable> executables(2,
-                                                      FakeDevice::FakeExecutable(noisy, &flushes));
+  std::vector<FakeDevice::FakeExecutable> executables(
+      2, FakeDevice::FakeExecutable(noisy, &evictions));
   const ProfileOptions cold{.finals_time = Nanos{10'000'000'000}, .cold_cache = true};
   const auto timings = ProfilePlans(device, PlansOf(executables), cold, clock);
   ASSERT_EQ(ToString(timings.status()), "OK");
   EXPECT_EQ((*timings)[1].blocks, 11);  // 6 runs before and 4 a block are 50 of 200 ms.
-  EXPECT_EQ(flushes.count, 6 + 4 * 11);
+  EXPECT_EQ(evictions.count, 6 + 4 * 11);
 }
 
-TEST(ProfilePlans, AnInputThatCannotBeFlushedEndsIt) {
+TEST(ProfilePlans, AnInputThatCannotBeEvictedEndsIt) {
   FakeDevice device;
   FakeClock clock;
   std::vector<FakeDevice::FakeExecutable> executables(
       2, FakeDevice::FakeExecutable([] { return 3e6; }));
   EXPECT_EQ(
       ToString(ProfilePlans(device, PlansOf(executables), {.cold_cache = true}, clock).status()),
-      "UNIMPLEMENTED: fake: cannot flush");
+      "UNIMPLEMENTED: fake: cannot evict");
 }
 
 TEST(MeasureAlone, WaitsForWhoSearchesAndSaysSo) {

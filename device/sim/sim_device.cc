@@ -134,7 +134,7 @@ class SimExecutable : public Executable {
   }
 
   StatusOr<double> Time(const TimeRequest& request) override {
-    const bool is_cold = request.caches == Caches::kFlushed;
+    const bool is_cold = request.caches == Caches::kEvicted;
     if (is_cold) AG_TRY(CheckMeasures(state_->spec, {.cold_cache = true}));
     if (request.trace != nullptr) return Trace(request.trace);
     return MeanNs(request.runs, [&]() -> StatusOr<Nanos> {

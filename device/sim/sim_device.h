@@ -23,7 +23,7 @@ namespace ag {
 // kInvalidArgument names the line of a text that does not parse, or of a fault that has no effect.
 //
 // Executable::Run computes the outputs on the reference kernels. Time only asks the model and
-// leaves the outputs unchanged, so timing a large network is cheap. From flushed caches it gives
+// leaves the outputs unchanged, so timing a large network is cheap. From evicted caches it gives
 // the time of the same groups as cold problems; a spec with "cold_cache no" has none.
 StatusOr<std::unique_ptr<Device>> OpenSimDevice(std::string_view text,
                                                 const std::string& folder = ".");

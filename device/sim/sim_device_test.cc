@@ -89,13 +89,13 @@ TEST(SimDevice, AColdRunTakesItsBytesFromMemory) {
   const auto plain = Build(""), cached = Build(kCache);
   EXPECT_LT(TimeOf(*cached), TimeOf(*plain));
   const auto cold = [](Built& built) {
-    return built.executable->Time({built.inputs, built.outputs, 1, Caches::kFlushed});
+    return built.executable->Time({built.inputs, built.outputs, 1, Caches::kEvicted});
   };
   EXPECT_NEAR(*cold(*cached), static_cast<double>(TimeOf(*plain)), 1);
   EXPECT_NEAR(*cold(*plain), static_cast<double>(TimeOf(*plain)), 1);
   const auto cannot = Build("cold_cache no\n");
   EXPECT_EQ(ToString(cold(*cannot).status()),
-            "UNIMPLEMENTED: test: cold_cache: its caches cannot be flushed");
+            "UNIMPLEMENTED: test: cold_cache: its caches cannot be evicted");
 }
 
 TEST(SimDevice, TraceFollowsStreamsAndWaits) {

@@ -22,7 +22,7 @@ struct GroupProblem {
   std::vector<Layout> output_layouts;
   int cores = 0;
   std::string precision = "fp32";
-  bool cold_cache = false;  // The device's caches are flushed before every timed run.
+  bool cold_cache = false;  // The device's caches are evicted before every timed run.
 };
 
 // Returns the problem. REQUIRES: `group` is a group of `graph`, with all its ports.

@@ -158,7 +158,7 @@ double RooflineNs(const GroupProblem& problem, const DeviceSpec& spec) {
   // A quarter of the cores can use the whole memory bandwidth; cache bandwidth is per core.
   const double memory = spec.bytes_per_second * std::min(1.0, 4 * cores / spec.cores);
   const double cache = spec.cache_bytes_per_second * cores / spec.cores;
-  // With flushed caches, inputs and constants come at the rate of memory, and written bytes evict
+  // With evicted caches, inputs and constants come at the rate of memory, and written bytes evict
   // as many.
   const bool cached = !problem.cold_cache && work.bytes <= static_cast<double>(spec.cache_bytes);
   const double bandwidth = cached ? std::max(memory, cache) : memory;

@@ -219,7 +219,7 @@ Status SetColdCache(std::string_view word, DeviceSpec* spec) {
   if (word != "yes" && word != "no") {
     return Invalid(fmt::format("cold_cache: expected yes or no, got '{}'", word));
   }
-  spec->can_flush = word == "yes";
+  spec->can_evict = word == "yes";
   return OkStatus();
 }
 
@@ -309,8 +309,8 @@ Status CheckOffers(const DeviceSpec& spec, std::string_view precision) {
 
 Status CheckMeasures(const DeviceSpec& spec, const Policy& policy) {
   AG_TRY(CheckOffers(spec, policy.precision));
-  if (!policy.cold_cache || spec.can_flush) return OkStatus();
-  return Err(StatusCode::kUnimplemented, "{}: cold_cache: its caches cannot be flushed", spec.name);
+  if (!policy.cold_cache || spec.can_evict) return OkStatus();
+  return Err(StatusCode::kUnimplemented, "{}: cold_cache: its caches cannot be evicted", spec.name);
 }
 
 StatusOr<DeviceSpec> ParseDeviceSpec(std::string_view text) {
@@ -345,7 +345,7 @@ std::string FormatDeviceSpec(const DeviceSpec& spec) {
   for (const NumberField& field : kFields) {
     text += fmt::format("{} {}\n", field.name, FormatDouble(field.get(spec)));
   }
-  if (!spec.can_flush) text += "cold_cache no\n";
+  if (!spec.can_evict) text += "cold_cache no\n";
   for (const auto& [name, rate] : spec.precisions) {
     text += fmt::format("precision {} {}\n", name, FormatDouble(rate));
   }

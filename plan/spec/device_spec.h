@@ -67,7 +67,7 @@ struct DeviceSpec {
   double event_ns = 0;   // Time to wait for another stream.
   int64_t memory_bytes = 0;
   int64_t alignment_bytes = 64;
-  bool can_flush = true;  // Its caches can be flushed, so it can measure under a cold policy.
+  bool can_evict = true;  // Its caches can be evicted, so it can measure under a cold policy.
   // Noise and faults, as lines of text. Only device/sim reads them.
   std::vector<std::pair<std::string, std::string>> extra;
 
@@ -81,7 +81,7 @@ struct DeviceSpec {
 // precisions.
 Status CheckOffers(const DeviceSpec& spec, std::string_view precision);
 
-// As CheckOffers; kUnimplemented also for a cold policy when the caches cannot be flushed.
+// As CheckOffers; kUnimplemented also for a cold policy when the caches cannot be evicted.
 Status CheckMeasures(const DeviceSpec& spec, const Policy& policy);
 
 // Returns the cores of each of `streams` (2 or more) streams. 0, all of them: blocks are dealt out.

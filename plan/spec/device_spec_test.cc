@@ -94,7 +94,7 @@ TEST(DeviceSpec, SaysWhichPrecisionsItOffers) {
             "h200: precision fp8; it offers fp32, tf32, fp16, bf16");
 }
 
-TEST(DeviceSpec, SaysWhetherItsCachesCanBeFlushed) {
+TEST(DeviceSpec, SaysWhetherItsCachesCanBeEvicted) {
   const DeviceSpec cpu = LoadSpec(AG_SOURCE_DIR, "cpu");
   DeviceSpec fixed = *ParseDeviceSpec(FormatDeviceSpec(cpu) + "cold_cache no\n");
   EXPECT_EQ(*ParseDeviceSpec(FormatDeviceSpec(fixed)), fixed);
@@ -102,7 +102,7 @@ TEST(DeviceSpec, SaysWhetherItsCachesCanBeFlushed) {
   EXPECT_EQ(ToString(CheckMeasures(fixed, {})), "OK");
   EXPECT_EQ(ToString(CheckMeasures(cpu, {.cold_cache = true})), "OK");
   EXPECT_EQ(ToString(CheckMeasures(fixed, {.cold_cache = true})),
-            "UNIMPLEMENTED: cpu: cold_cache: its caches cannot be flushed");
+            "UNIMPLEMENTED: cpu: cold_cache: its caches cannot be evicted");
   EXPECT_EQ(ToString(CheckMeasures(fixed, {.precision = "tf32", .cold_cache = true})),
             "UNIMPLEMENTED: cpu: precision tf32; it offers fp32");
 }

@@ -11,7 +11,7 @@ namespace ag {
 struct Policy {
   std::string precision = "fp32";  // fp32 | tf32 | fp16 | bf16, if the device offers it.
   double tolerance = 1e-3;         // Largest |a-b| / max|a| per output that counts as equivalent.
-  bool cold_cache = false;         // The device's caches are flushed before every timed run.
+  bool cold_cache = false;         // The device's caches are evicted before every timed run.
   bool nonfinite_strict = false;   // Keep Inf and NaN exactly: rules of class "finite" are off.
 
   bool operator==(const Policy&) const = default;

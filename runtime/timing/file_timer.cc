@@ -71,7 +71,7 @@ struct Loaded {
   // Returns the mean time of the place's runs.
   StatusOr<double> MeanNs(const Place& place) {
     Executable& executable = session->executable();
-    if (cold_cache) return executable.Time({inputs, outputs, 1, Caches::kFlushed});
+    if (cold_cache) return executable.Time({inputs, outputs, 1, Caches::kEvicted});
     if (place.warm && !session->device().simulated()) AG_TRY(executable.Run(inputs, outputs));
     return executable.Time({inputs, outputs, place.runs});
   }

@@ -29,7 +29,7 @@ struct TimeFilesRequest {
   std::string device = "cpu";           // Of our runtime, by name (device/open_device.h).
   std::map<std::string, Shape> shapes;  // For inputs whose sizes a model leaves open.
   int threads = 0;                      // Of ONNX Runtime; 0: the cores of `device`.
-  bool cold_cache = false;              // Our runtime flushes caches before each run.
+  bool cold_cache = false;              // Our runtime evicts caches before each run.
   double seconds = 10;                  // Of sampling, unless 9 blocks take longer.
   int blocks_max = 21;
   Nanos answer_max{60'000'000'000};   // A process that says nothing for so long counts as hung.

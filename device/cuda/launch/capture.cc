@@ -18,8 +18,8 @@ class Capturer {
     captured_.graph = OwnedGraph(driver_, graph);
     std::vector<NodeRef> before;  // The nodes that end last of all captured so far.
     for (int copy = 0; copy < options_.copies; ++copy) {
-      if (options_.flush != nullptr) {
-        AG_LET(before, AddFlush(before));
+      if (options_.eviction != nullptr) {
+        AG_LET(before, AddEviction(before));
       }
       for (const ReadyLaunch& launch : launches_) {
         AG_TRY(Add(launch, before, copy), "group {}", launch.order.group);
@@ -46,13 +46,13 @@ class Capturer {
     return nodes;
   }
 
-  StatusOr<std::vector<NodeRef>> AddFlush(const std::vector<NodeRef>& before) {
+  StatusOr<std::vector<NodeRef>> AddEviction(const std::vector<NodeRef>& before) {
     std::vector<NodeEdge> edges;
     for (const NodeRef node : before) edges.push_back({node, false});
     AG_TRY(driver_.BeginCapture(stream_, captured_.graph.get(), edges));
-    const Status sent = options_.flush->Enqueue(stream_);
+    const Status sent = options_.eviction->Enqueue(stream_);
     StatusOr<std::vector<NodeRef>> ends = driver_.EndCapture(stream_);  // After an error as well.
-    AG_TRY(sent, "flush");
+    AG_TRY(sent, "eviction");
     AG_TRY(ends);
     AG_LET(const std::vector<NodeRef> all, driver_.Nodes(captured_.graph.get()));
     seen_.insert(all.begin(), all.end());

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "device/api/device.h"
-#include "device/cuda/launch/cache_flush.h"
+#include "device/cuda/launch/cache_eviction.h"
 #include "device/cuda/launch/group_kernel.h"
 #include "device/cuda/launch/launch_order.h"
 
@@ -34,11 +34,12 @@ struct CapturedGraph {
 
 struct CaptureOptions {
   int copies = 1;  // How often the launches are captured, each copy after the one before.
-  bool early_launch = false;    // For launches that have one parent and wait by themselves.
-  CacheFlush* flush = nullptr;  // Prepared; sent before each copy, after all of the copy before.
+  bool early_launch = false;  // For launches that have one parent and wait by themselves.
+  // Prepared; sent before each copy, after all of the copy before.
+  CacheEviction* eviction = nullptr;
 };
 
-// Captures the launches; runs nothing on `stream`. Without launches the copies are only flushes.
+// Captures the launches; runs nothing on `stream`. Without launches the copies are only evictions.
 // kUnimplemented: a node allocates memory.
 StatusOr<CapturedGraph> Capture(Driver& driver, StreamRef stream,
                                 const std::vector<ReadyLaunch>& launches,

@@ -20,7 +20,7 @@ constexpr int kCopies = 20;
 // Replays of a longer plan in each part of a cold sample; one replay of a short plan has kCopies.
 constexpr int kColdReplays = 4;
 
-// Flushes take tens of microseconds, a short plan two. Where their scatter hides the plan, the
+// Evictions take tens of microseconds, a short plan two. Where their scatter hides the plan, the
 // sample takes up to this many rounds.
 constexpr int kColdRoundsMax = 3;
 
@@ -31,7 +31,7 @@ constexpr int kEarlyReplays = 10;
 class PlanExecutable : public GpuExecutable {
  public:
   PlanExecutable(const GpuContext& gpu, const Graph& graph)
-      : driver_(gpu.driver), flush_(gpu.flush), types_(graph) {}
+      : driver_(gpu.driver), eviction_(gpu.eviction), types_(graph) {}
   ~PlanExecutable() override {
     for (const OwnedStream& stream : streams_) {
       static_cast<void>(driver_.Synchronize(stream.get()));  // Freed memory must not be in use.
@@ -49,7 +49,7 @@ class PlanExecutable : public GpuExecutable {
   StatusOr<double> Time(const TimeRequest& request) override {
     if (request.trace != nullptr) return Trace(request);
     AG_TRY(types_.Check(request.inputs, request.outputs));
-    return request.caches == Caches::kFlushed ? ColdNs(request.inputs)
+    return request.caches == Caches::kEvicted ? ColdNs(request.inputs)
                                               : WarmNs(request.inputs, request.runs);
   }
   const std::vector<GroupNodes>& nodes() const override { return nodes_; }
@@ -74,7 +74,7 @@ class PlanExecutable : public GpuExecutable {
   StatusOr<Nanos> TimeColdRound(int replays);
 
   Driver& driver_;
-  CacheFlush& flush_;
+  CacheEviction& eviction_;
   const RunTypes types_;
   std::vector<OwnedStream> streams_;  // One per stream of the plan.
   OwnedEvent begin_, end_;
@@ -84,7 +84,7 @@ class PlanExecutable : public GpuExecutable {
   CapturedGraph captured_;
   // Made at first use.
   CapturedGraph copies_;
-  CapturedGraph cold_, flushes_;  // Flushes with the plan after each, and alone.
+  CapturedGraph cold_, evictions_;  // Evictions with the plan after each, and alone.
   std::vector<GroupNodes> nodes_;
   std::vector<Tensor> uploaded_;  // By Time, while is_uploaded_.
   bool is_uploaded_ = false;
@@ -260,22 +260,22 @@ StatusOr<double> PlanExecutable::WarmNs(std::span<const Tensor> inputs, int runs
 
 Status PlanExecutable::CaptureCold() {
   if (cold_.replay.get() != nullptr) return OkStatus();
-  AG_TRY(flush_.Prepare());
-  CaptureOptions options{.copies = is_short() ? kCopies : 1, .flush = &flush_};
-  AG_LET(flushes_, Capture(driver_, stream(), {}, options));
+  AG_TRY(eviction_.Prepare());
+  CaptureOptions options{.copies = is_short() ? kCopies : 1, .eviction = &eviction_};
+  AG_LET(evictions_, Capture(driver_, stream(), {}, options));
   options.early_launch = has_early_launches();
   AG_LET(cold_, Capture(driver_, stream(), launches_, options));
   return OkStatus();
 }
 
-// Returns the time of two replayed series of plans less that of the flushes alone before and after
-// them.
+// Returns the time of two replayed series of plans less that of the evictions alone before and
+// after them.
 StatusOr<Nanos> PlanExecutable::TimeColdRound(int replays) {
   Nanos difference{0};
   for (const bool has_plan : {false, true, true, false}) {
     // Keeps the device busy while the host sends the timed work.
-    AG_TRY(flush_.Enqueue(stream()));
-    const ReplayRef replay = has_plan ? cold_.replay.get() : flushes_.replay.get();
+    AG_TRY(eviction_.Enqueue(stream()));
+    const ReplayRef replay = has_plan ? cold_.replay.get() : evictions_.replay.get();
     AG_LET(const Nanos took, TimeReplays(replay, replays));
     difference += has_plan ? took : -took;
   }
@@ -303,7 +303,7 @@ StatusOr<double> PlanExecutable::ColdNs(std::span<const Tensor> inputs) {
     spent += difference;
     if (spent.count() > 0) return static_cast<double>(spent.count()) / rounds / round_runs;
   }
-  return Err(StatusCode::kDataLoss, "sample of {} ns beyond its flushes: expected more than 0",
+  return Err(StatusCode::kDataLoss, "sample of {} ns beyond its evictions: expected more than 0",
              spent.count());
 }
 

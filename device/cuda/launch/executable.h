@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "device/api/device.h"
-#include "device/cuda/launch/cache_flush.h"
+#include "device/cuda/launch/cache_eviction.h"
 #include "device/cuda/launch/kernel_sources.h"
 
 namespace ag::cuda {
@@ -35,18 +35,18 @@ class GpuExecutable : public Executable {
 struct GpuContext {
   Driver& driver;
   KernelSources& sources;
-  CacheFlush& flush;
+  CacheEviction& eviction;
   const Chip& chip;
   const DeviceSpec& spec;
 };
 
-// A cold sample (Caches::kFlushed) is the difference between two graphs, replayed in the order A B
-// B A: one of flushes (cache_flush.h) with the plan after each, and one of as many flushes alone.
-// The difference contains neither the launch of a graph (a few microseconds) nor an event's
+// A cold sample (Caches::kEvicted) is the difference between two graphs, replayed in the order A B
+// B A: one of evictions (cache_eviction.h) with the plan after each, and one of as many evictions
+// alone. The difference contains neither the launch of a graph (a few microseconds) nor an event's
 // resolution (half of one), which would be most of a small group's time between two events. It does
-// not contain the write-back of the flush's data either: the next flush need not write back what
-// the plan removed from the cache. It contains the gap of one launch per group, as in a plan and in
-// a warm sample.
+// not contain the write-back of the evicting data either: the next eviction need not write back
+// what the plan removed from the cache. It contains the gap of one launch per group, as in a plan
+// and in a warm sample.
 //
 // MakeExecutable makes the kernels, runs the plan once uncaptured (on zeros), captures it, and
 // keeps early launches only where two interleaved series of replays show that they make the plan

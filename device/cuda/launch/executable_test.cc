@@ -38,17 +38,17 @@ struct Bench {
     list.push_back(MakeReferenceSource(*driver, functions));
     sources = std::make_unique<KernelSources>(std::move(list));
     spec = LoadSpec(AG_SOURCE_DIR, "h200");
-    flush = std::make_unique<CacheFlush>(*driver, int64_t{1} << 20);
+    eviction = std::make_unique<CacheEviction>(*driver, int64_t{1} << 20);
   }
 
   StatusOr<std::unique_ptr<GpuExecutable>> Make(const Graph& graph, const Plan& plan,
                                                 const WeightSource& weights) {
-    return MakeExecutable({*driver, *sources, *flush, chip, spec}, {graph, plan, weights});
+    return MakeExecutable({*driver, *sources, *eviction, chip, spec}, {graph, plan, weights});
   }
 
   std::unique_ptr<HostDriver> driver;
   std::unique_ptr<KernelSources> sources;
-  std::unique_ptr<CacheFlush> flush;
+  std::unique_ptr<CacheEviction> eviction;
   Chip chip;
   DeviceSpec spec;
 };
@@ -171,27 +171,27 @@ TEST(GpuExecutable, TimesRunsOnTheCallersMemory) {
   }
 }
 
-constexpr char kFlushOfTheTest[] = "fill 2097152";  // Twice Bench's cache.
+constexpr char kEvictionOfTheTest[] = "fill 2097152";  // Twice Bench's cache.
 
-// Returns how often the whole plan ran between two flushes. Fails the test when it ran twice, or in
-// part.
-int RunsBetweenFlushes(const std::vector<std::string>& work, int launches) {
-  int runs = 0, since_flush = launches;
+// Returns how often the whole plan ran between two evictions. Fails the test when it ran twice, or
+// in part.
+int RunsBetweenEvictions(const std::vector<std::string>& work, int launches) {
+  int runs = 0, since_eviction = launches;
   for (const std::string& piece : work) {
-    if (piece == kFlushOfTheTest) {
-      EXPECT_TRUE(since_flush == 0 || since_flush == launches) << since_flush;
-      runs += since_flush == launches ? 1 : 0;
-      since_flush = 0;
+    if (piece == kEvictionOfTheTest) {
+      EXPECT_TRUE(since_eviction == 0 || since_eviction == launches) << since_eviction;
+      runs += since_eviction == launches ? 1 : 0;
+      since_eviction = 0;
     } else {
-      ++since_flush;
+      ++since_eviction;
     }
   }
-  EXPECT_EQ(since_flush, 0);  // Flushes alone come last.
-  return runs - 1;            // The part before the first one does not count.
+  EXPECT_EQ(since_eviction, 0);  // Evictions alone come last.
+  return runs - 1;               // The part before the first one does not count.
 }
 
-// Flushes take as long as 50 kernels and longer than the plan; the sample contains none of it.
-TEST(GpuExecutable, FlushesBeforeEveryColdRunAndLeavesItOutOfTheTime) {
+// Evictions take as long as 50 kernels and longer than the plan; the sample contains none of it.
+TEST(GpuExecutable, EvictsBeforeEveryColdRunAndLeavesItOutOfTheTime) {
   const struct {
     const char* name;
     std::string_view text;
@@ -216,14 +216,14 @@ TEST(GpuExecutable, FlushesBeforeEveryColdRunAndLeavesItOutOfTheTime) {
     std::vector<Tensor> outputs = subject.Outputs();
     for (int sample = 1; sample <= 2; ++sample) {
       const size_t before = bench.driver->work().size();
-      const auto ns = (*made)->Time({subject.inputs, outputs, 1, Caches::kFlushed});
+      const auto ns = (*made)->Time({subject.inputs, outputs, 1, Caches::kEvicted});
       ASSERT_EQ(ToString(ns.status()), "OK") << c.name;
       EXPECT_NEAR(*ns, 1000 * launches, 1) << c.name;
       const auto& all = bench.driver->work();
       const std::vector<std::string> work(all.begin() + static_cast<int64_t>(before), all.end());
-      EXPECT_EQ(work[0], kFlushOfTheTest) << c.name;
-      EXPECT_EQ(RunsBetweenFlushes(work, launches), c.runs) << c.name;
-      EXPECT_EQ(std::ranges::count(work, kFlushOfTheTest), 4 + 2 * c.runs) << c.name;
+      EXPECT_EQ(work[0], kEvictionOfTheTest) << c.name;
+      EXPECT_EQ(RunsBetweenEvictions(work, launches), c.runs) << c.name;
+      EXPECT_EQ(std::ranges::count(work, kEvictionOfTheTest), 4 + 2 * c.runs) << c.name;
     }
     ASSERT_EQ(ToString((*made)->Run(subject.inputs, outputs).status()), "OK");
     EXPECT_LT(subject.Error(outputs), 1e-5) << c.name;
@@ -242,7 +242,7 @@ TEST(GpuExecutable, AColdSampleGivesEverythingBackWhenAnyCallFails) {
     const auto made = bench.Make(subject.graph, plan, subject.weights);
     std::vector<Tensor> outputs = subject.Outputs();
     first = bench.driver->calls();
-    ASSERT_TRUE((*made)->Time({subject.inputs, outputs, 1, Caches::kFlushed}).ok());
+    ASSERT_TRUE((*made)->Time({subject.inputs, outputs, 1, Caches::kEvicted}).ok());
     last = bench.driver->calls();
   }
   EXPECT_GT(last - first, 100);
@@ -253,12 +253,12 @@ TEST(GpuExecutable, AColdSampleGivesEverythingBackWhenAnyCallFails) {
       const auto made = bench.Make(subject.graph, plan, subject.weights);
       ASSERT_EQ(ToString(made.status()), "OK") << fail_at;
       std::vector<Tensor> outputs = subject.Outputs();
-      const auto failed = (*made)->Time({subject.inputs, outputs, 1, Caches::kFlushed});
+      const auto failed = (*made)->Time({subject.inputs, outputs, 1, Caches::kEvicted});
       EXPECT_NE(Message(failed.status()).find("made to fail"), std::string::npos) << fail_at;
-      EXPECT_NEAR(*(*made)->Time({subject.inputs, outputs, 1, Caches::kFlushed}), 2000, 1)
+      EXPECT_NEAR(*(*made)->Time({subject.inputs, outputs, 1, Caches::kEvicted}), 2000, 1)
           << fail_at;
     }
-    bench.flush.reset();
+    bench.eviction.reset();
     EXPECT_EQ(bench.driver->live(), 0) << fail_at;
   }
 }
@@ -423,8 +423,8 @@ TEST(GpuExecutable, GivesEverythingBackWhenAnyCallFails) {
 }
 
 // The first 21 fills of a sample are the leading one and those of its first part. With 5 us more
-// each they hide two series of a plan of 2 us behind one of flushes; a second round shows it.
-TEST(GpuExecutable, AColdSampleGoesOnWhereFlushesScatter) {
+// each they hide two series of a plan of 2 us behind one of evictions; a second round shows it.
+TEST(GpuExecutable, AColdSampleGoesOnWhereEvictionsScatter) {
   const Subject subject("input x f32[4,4]\ny = softmax(x) axis=1\noutput y\n");
   bool is_slow = false;
   int first = 0;
@@ -440,7 +440,7 @@ TEST(GpuExecutable, AColdSampleGoesOnWhereFlushesScatter) {
   first = 0;
   is_slow = true;
   const size_t before = bench.driver->work().size();
-  const auto ns = (*made)->Time({subject.inputs, outputs, 1, Caches::kFlushed});
+  const auto ns = (*made)->Time({subject.inputs, outputs, 1, Caches::kEvicted});
   ASSERT_EQ(ToString(ns.status()), "OK");
   // Two rounds of 40 runs of 2000 ns, less 20 fills that took 5000 ns longer.
   EXPECT_NEAR(*ns, (2 * 40 * 2000 - 20 * 5000) / 80.0, 1);
@@ -458,8 +458,8 @@ TEST(GpuExecutable, AColdSampleOfNothingIsAnError) {
   ASSERT_EQ(ToString(made.status()), "OK");
   ASSERT_TRUE((*made)->has_early_launches());
   std::vector<Tensor> outputs = subject.Outputs();
-  EXPECT_EQ(ToString((*made)->Time({subject.inputs, outputs, 1, Caches::kFlushed}).status()),
-            "DATA_LOSS: sample of 0 ns beyond its flushes: expected more than 0");
+  EXPECT_EQ(ToString((*made)->Time({subject.inputs, outputs, 1, Caches::kEvicted}).status()),
+            "DATA_LOSS: sample of 0 ns beyond its evictions: expected more than 0");
 }
 
 TEST(GpuExecutable, RefusesWhatIsNone) {

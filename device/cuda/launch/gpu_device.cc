@@ -28,7 +28,7 @@ class GpuDevice : public Device {
   explicit GpuDevice(GpuParts parts)
       : Device({.spec = parts.spec, .environment = parts.environment}),
         parts_(std::move(parts)),
-        flush_(*parts_.driver, spec().cache_bytes) {}
+        eviction_(*parts_.driver, spec().cache_bytes) {}
 
   StatusOr<std::vector<std::string>> Kernels(const GroupProblem& problem) override {
     const Plan plan = SingleGroupPlan(problem);
@@ -45,8 +45,9 @@ class GpuDevice : public Device {
 
   StatusOr<std::unique_ptr<Executable>> Build(const BuildRequest& request) override {
     AG_TRY(ValidatePlan(request.graph, request.plan, spec()));
-    AG_LET(std::unique_ptr<GpuExecutable> executable,
-           MakeExecutable({*parts_.driver, *parts_.sources, flush_, parts_.chip, spec()}, request));
+    AG_LET(
+        std::unique_ptr<GpuExecutable> executable,
+        MakeExecutable({*parts_.driver, *parts_.sources, eviction_, parts_.chip, spec()}, request));
     return std::unique_ptr<Executable>(std::move(executable));
   }
 
@@ -68,7 +69,7 @@ class GpuDevice : public Device {
   }
 
   GpuParts parts_;  // Outlives the members below.
-  CacheFlush flush_;
+  CacheEviction eviction_;
   CanaryRun canary_;
 };
 

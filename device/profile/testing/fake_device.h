@@ -15,8 +15,8 @@ class FakeDevice : public Device {
  public:
   using Times = std::function<double()>;  // Nanoseconds of the next run.
 
-  // Flushes that each take `takes` by the clock.
-  struct Flushes {
+  // Evictions that each take `takes` by the clock.
+  struct Evictions {
     FakeClock& clock;
     Nanos takes{0};
     int count = 0;
@@ -24,10 +24,10 @@ class FakeDevice : public Device {
 
   class FakeExecutable : public Executable {
    public:
-    explicit FakeExecutable(Times times, Flushes* flushes = nullptr)
-        : times_(std::move(times)), flushes_(flushes) {}
+    explicit FakeExecutable(Times times, Evictions* evictions = nullptr)
+        : times_(std::move(times)), evictions_(evictions) {}
     FakeExecutable(Times times, FakeDevice& device, int active_cores)
-        : times_(std::move(times)), flushes_(device.flushes), coolings_(&device.coolings) {
+        : times_(std::move(times)), evictions_(device.evictions), coolings_(&device.coolings) {
       active_cores_ = {active_cores};
     }
 
@@ -38,10 +38,10 @@ class FakeDevice : public Device {
     }
     StatusOr<double> Time(const TimeRequest& request) override {
       if (request.caches == Caches::kInputs) ++*coolings_;
-      if (request.caches == Caches::kFlushed) {
-        if (flushes_ == nullptr) return Err(StatusCode::kUnimplemented, "fake: cannot flush");
-        ++flushes_->count;
-        flushes_->clock.Advance(flushes_->takes);
+      if (request.caches == Caches::kEvicted) {
+        if (evictions_ == nullptr) return Err(StatusCode::kUnimplemented, "fake: cannot evict");
+        ++evictions_->count;
+        evictions_->clock.Advance(evictions_->takes);
       }
       AG_LET(const double ns, MeanNs(request.runs, [this] { return Run({}, {}); }));
       if (request.trace != nullptr) *request.trace = {{.end = Nanos(std::llround(ns))}};
@@ -53,7 +53,7 @@ class FakeDevice : public Device {
 
    private:
     Times times_;
-    Flushes* flushes_;  // Null: it cannot flush.
+    Evictions* evictions_;  // Null: it cannot evict.
     int* coolings_ = nullptr;
   };
 
@@ -84,7 +84,7 @@ class FakeDevice : public Device {
   Times canary = [] { return 100'000.0; };
   int canaries = 0;
   int coolings = 0;
-  Flushes* flushes = nullptr;
+  Evictions* evictions = nullptr;
 };
 
 inline GroupProblem ReluProblem() {

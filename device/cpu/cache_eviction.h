@@ -1,4 +1,5 @@
-// The flush of the CPU's caches, which removes everything that a run reads. One thread at a time.
+// The eviction of the CPU's caches, which removes everything that a run reads. One thread at a
+// time.
 #pragma once
 
 #include <string>
@@ -14,12 +15,12 @@ namespace ag::cpu {
 int64_t LastLevelCacheBytes(const std::string& root = "/sys/devices/system/cpu");
 
 // Memory of twice `cache_bytes`, taken at first use.
-class CacheFlush {
+class CacheEviction {
  public:
-  CacheFlush(int cores, int64_t cache_bytes) : cores_(cores), bytes_(2 * cache_bytes) {}
+  CacheEviction(int cores, int64_t cache_bytes) : cores_(cores), bytes_(2 * cache_bytes) {}
 
   // Writes and then reads the memory on the threads that run kernels, an equal part each, so that
-  // their own caches are flushed, too. Leaves the caches clean, so that no run pays for writing
+  // their own caches are evicted, too. Leaves the caches clean, so that no run pays for writing
   // them back. kResourceExhausted: no memory.
   Status Run();
 

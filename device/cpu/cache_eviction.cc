@@ -1,4 +1,4 @@
-#include "device/cpu/cache_flush.h"
+#include "device/cpu/cache_eviction.h"
 
 #include <sched.h>
 
@@ -66,7 +66,7 @@ int64_t LastLevelCacheBytes(const std::string& root) {
 
 // Writes one byte per line, which brings the whole line into the caches. (A memset of this size
 // would bypass them.) The reads come to each line after as many others as the caches hold.
-Status CacheFlush::Run() {
+Status CacheEviction::Run() {
   if (memory_.data() == nullptr) {
     AG_LET(memory_, AlignedBuffer::Make(bytes_));
   }
@@ -79,7 +79,7 @@ Status CacheFlush::Run() {
   return OkStatus();
 }
 
-Status CacheFlush::Cool() {
+Status CacheEviction::Cool() {
   if (cooling_.data() == nullptr) {
     AG_LET(cooling_, AlignedBuffer::Make(kCoolingBytes * cores_));
   }

@@ -1,4 +1,4 @@
-#include "device/cpu/cache_flush.h"
+#include "device/cpu/cache_eviction.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -23,7 +23,7 @@ class Machine {
   std::string root() const { return folder_.path(); }
 
  private:
-  TempDir folder_ = *TempDir::Make("cache-flush");
+  TempDir folder_ = *TempDir::Make("cache-eviction");
 };
 
 std::vector<int> UsableCpus() {
@@ -74,12 +74,12 @@ TEST(LastLevelCacheBytes, CountsEachCacheOnce) {
   EXPECT_GT(LastLevelCacheBytes(), 0);
 }
 
-TEST(CacheFlush, IsTwiceTheCaches) {
-  CacheFlush flush(UsableCores(), int64_t{3} << 20);
-  EXPECT_EQ(flush.bytes(), int64_t{6} << 20);
+TEST(CacheEviction, IsTwiceTheCaches) {
+  CacheEviction eviction(UsableCores(), int64_t{3} << 20);
+  EXPECT_EQ(eviction.bytes(), int64_t{6} << 20);
   for (int i = 0; i < 2; ++i) {
-    EXPECT_EQ(ToString(flush.Run()), "OK");
-    EXPECT_EQ(ToString(flush.Cool()), "OK");
+    EXPECT_EQ(ToString(eviction.Run()), "OK");
+    EXPECT_EQ(ToString(eviction.Cool()), "OK");
   }
 }
 

@@ -1,4 +1,4 @@
-// The flush of the GPU's second-level cache before a timed run. One thread at a time.
+// The eviction of the GPU's second-level cache before a timed run. One thread at a time.
 #pragma once
 
 #include "device/cuda/launch/driver.h"
@@ -7,9 +7,9 @@ namespace ag::cuda {
 
 // A fill of a buffer twice the size of the cache, shared by all executables of a device. REQUIRES:
 // the driver outlives it.
-class CacheFlush {
+class CacheEviction {
  public:
-  CacheFlush(Driver& driver, int64_t cache_bytes);
+  CacheEviction(Driver& driver, int64_t cache_bytes);
 
   // Allocates the buffer on the first call. kResourceExhausted: no memory.
   Status Prepare();

@@ -1,4 +1,4 @@
-#include "device/cuda/launch/cache_flush.h"
+#include "device/cuda/launch/cache_eviction.h"
 
 namespace ag::cuda {
 namespace {
@@ -9,17 +9,17 @@ constexpr uint8_t kValue = 0x5A;
 
 }  // namespace
 
-CacheFlush::CacheFlush(Driver& driver, int64_t cache_bytes)
+CacheEviction::CacheEviction(Driver& driver, int64_t cache_bytes)
     : driver_(driver), bytes_(cache_bytes > 0 ? 2 * cache_bytes : kBytesUnknown) {}
 
-Status CacheFlush::Prepare() {
+Status CacheEviction::Prepare() {
   if (memory_.get() != nullptr) return OkStatus();
   AG_LET(std::byte* const memory, driver_.Allocate(bytes_));
   memory_ = OwnedMemory(driver_, memory);
   return OkStatus();
 }
 
-Status CacheFlush::Enqueue(StreamRef stream) {
+Status CacheEviction::Enqueue(StreamRef stream) {
   return driver_.Fill(memory_.get(), kValue, bytes_, stream);
 }
 
