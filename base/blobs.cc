@@ -11,6 +11,7 @@
 
 #include "base/file_ops.h"
 #include "base/file_reader.h"
+#include "base/partial_files.h"
 
 namespace ag {
 namespace {
@@ -50,6 +51,41 @@ void RemoveAbandoned(const std::string& root) {
 bool HasSize(const std::string& path, uint64_t size) {
   struct stat info {};
   return ::stat(path.c_str(), &info) == 0 && static_cast<uint64_t>(info.st_size) == size;
+}
+
+std::string SharedFolder(const std::string& root, const Digest& digest) {
+  return root + "/shared/" + digest.Hex();
+}
+
+// Returns a name that changes when the file is written to.
+std::string StampOf(const struct stat& info) {
+  return fmt::format("{}.{}.{:09}", info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
+}
+
+// Returns the path of a shared blob that is as it was when it was shared, else "".
+std::string FindShared(const std::string& root, const Digest& digest) {
+  const std::string folder = SharedFolder(root, digest);
+  const StatusOr<std::vector<std::string>> names = ListDir(folder);
+  if (!names.ok()) return "";
+  for (const std::string& name : *names) {
+    const std::string path = folder + "/" + name;
+    struct stat info {};
+    if (::stat(path.c_str(), &info) == 0 && StampOf(info) == name) return path;
+  }
+  return "";
+}
+
+// Returns the blob's path in this folder, or "".
+std::string Find(const std::string& root, const Digest& digest) {
+  const std::string path = PathIn(root, digest);
+  return FileExists(path) ? path : FindShared(root, digest);
+}
+
+// Whether both are names of one file.
+bool IsSameInode(const std::string& a, const std::string& b) {
+  struct stat x {}, y {};
+  return ::lstat(a.c_str(), &x) == 0 && ::lstat(b.c_str(), &y) == 0 && x.st_dev == y.st_dev &&
+         x.st_ino == y.st_ino;
 }
 
 // Makes the folder `path` in `root`, unless it exists, and makes its name durable.
@@ -93,16 +129,63 @@ StatusOr<std::shared_ptr<const MappedFile>> BlobDir::Get(const Digest& digest) c
 bool BlobDir::Has(const Digest& digest) const { return FileExists(PathOf(digest)); }
 
 Status BlobDir::Adopt(const Digest& digest) {
-  if (FileExists(PathIn(root_, digest))) return OkStatus();
+  if (!Find(root_, digest).empty()) return OkStatus();
   AG_LET(const std::shared_ptr<const MappedFile> file, Get(digest));
   return Put(file->bytes()).status();
 }
 
+Status BlobDir::Share(const Digest& digest, const std::string& path) {
+  const auto no_link = [&] {
+    return Err(StatusCode::kUnimplemented, "blob {} cannot be linked as {}", digest.Hex(), path);
+  };
+  const std::string from = Find(root_, digest);
+  if (from.empty()) return no_link();
+  if (IsSameInode(from, path)) return MoveToShared(digest, from);
+  AG_TRY(Verify(digest));
+  const std::string link = fmt::format("{}.partial-{}", path, ::getpid());
+  const PartialFile unfinished(link);
+  file_ops::Remove(link);
+  if (file_ops::Link(from, link) != 0) return no_link();
+  Status shared = MoveToShared(digest, from);
+  if (shared.ok()) {
+    const int error = file_ops::Rename(link, path);
+    if (error == 0) return OkStatus();
+    shared = FromErrno(error, "write " + path);
+  }
+  file_ops::Remove(link);
+  return shared;
+}
+
+// Moves the file `from`, which somebody else may write to from now on, to where shared blobs are.
+// The new name holds before the file gets its time, and the old one until then.
+Status BlobDir::MoveToShared(const Digest& digest, const std::string& from) {
+  const std::string folder = SharedFolder(root_, digest);
+  AG_TRY(MakeDirs(folder));
+  AG_LET(std::vector<std::string> old, ListDir(folder));
+  struct stat info {};
+  if (::stat(from.c_str(), &info) != 0) return BlobsWriteError(root_, errno);
+  // In nanoseconds: the kernel sets times in ticks of milliseconds, so no later write gives this.
+  ::clock_gettime(CLOCK_REALTIME, &info.st_mtim);
+  const std::string path = folder + "/" + StampOf(info);
+  const auto set_times = [&] {
+    const struct timespec times[] = {info.st_mtim, info.st_mtim};
+    const bool is_set = ::chmod(path.c_str(), 0644) == 0 &&
+                        ::utimensat(AT_FDCWD, path.c_str(), times, 0) == 0;
+    return is_set ? 0 : errno;
+  };
+  int error = file_ops::Link(from, path);
+  if (error == 0) error = set_times();
+  if (error == 0 && !from.starts_with(folder)) error = file_ops::Remove(from);
+  if (error != 0) return BlobsWriteError(root_, error);
+  for (const std::string& other : old) file_ops::Remove(folder + "/" + other);
+  error = file_ops::SyncDir(folder);
+  return error == 0 ? OkStatus() : BlobsWriteError(root_, error);
+}
+
 std::string BlobDir::PathOf(const Digest& digest) const {
-  std::string own = PathIn(root_, digest);
-  if (below_.empty() || FileExists(own)) return own;
-  std::string other = PathIn(below_, digest);
-  return FileExists(other) ? other : own;
+  std::string path = Find(root_, digest);
+  if (path.empty() && !below_.empty()) path = Find(below_, digest);
+  return path.empty() ? PathIn(root_, digest) : path;
 }
 
 Status BlobDir::Verify(const Digest& digest) const {
@@ -115,7 +198,8 @@ Status BlobDir::Verify(const Digest& digest) const {
 }
 
 Status BlobDir::Remove(const Digest& digest) {
-  const int error = file_ops::Remove(PathIn(root_, digest));
+  const std::string path = Find(root_, digest);
+  const int error = path.empty() ? ENOENT : file_ops::Remove(path);
   if (error == ENOENT) {
     return Err(StatusCode::kNotFound, "blob {}: not in {}", digest.Hex(), root_);
   }
@@ -135,7 +219,13 @@ StatusOr<std::vector<Digest>> BlobDir::List() const {
       }
     }
   }
+  const StatusOr<std::vector<std::string>> shared = ListDir(root_ + "/shared");
+  for (const std::string& name : shared.value_or(std::vector<std::string>())) {
+    const StatusOr<Digest> digest = ParseDigest(name);
+    if (digest.ok() && !FindShared(root_, *digest).empty()) digests.push_back(*digest);
+  }
   std::sort(digests.begin(), digests.end());
+  digests.erase(std::unique(digests.begin(), digests.end()), digests.end());
   return digests;
 }
 
@@ -167,6 +257,19 @@ Status BlobDir::Writer::Append(std::string_view bytes) {
 Status BlobDir::Writer::Write(std::string_view bytes) {
   if (const int error = file_ops::WriteAll(fd_.get(), bytes)) return BlobsWriteError(root_, error);
   size_ += bytes.size();
+  return OkStatus();
+}
+
+Status BlobDir::Writer::TakeIn() {
+  constexpr int64_t kPieceBytes = int64_t{1} << 20;
+  AG_LET(FileReader file, FileReader::Open(path_));
+  for (auto at = static_cast<int64_t>(size_); at < file.size(); at += kPieceBytes) {
+    const int64_t size = std::min(file.size() - at, kPieceBytes);
+    AG_LET(const std::string_view piece,
+           file.Read(static_cast<uint64_t>(at), static_cast<size_t>(size)));
+    hasher_.Update(piece);
+  }
+  size_ = static_cast<uint64_t>(file.size());
   return OkStatus();
 }
 

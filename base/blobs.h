@@ -1,5 +1,6 @@
 // A folder of immutable bytes named by their SHA-256: weights, models, artifacts.
-// Layout: <root>/<first two digits>/<64 digits>.
+// Layout: <root>/<first two digits>/<64 digits>, and <root>/shared/<64 digits>/ for a blob that is
+// a user's file as well (Share).
 // A blob appears under its name by a rename, after it is whole and its digest is known. Errors name
 // the folder's path. BlobDir is thread-safe, also between processes; a Writer belongs to one
 // thread.
@@ -41,6 +42,12 @@ class BlobDir {
   // nothing when `root` has it. kNotFound: neither folder has it.
   Status Adopt(const Digest& digest);
 
+  // Makes `path` a second name (a hard link) of the blob, replaces the file of that name, and sets
+  // its time of change to now. From then on the blob counts as there only while its size and time
+  // of change stay as they are, since its user may write to it. kUnimplemented: no link is
+  // possible, copy it; kDataLoss: its bytes have another digest.
+  Status Share(const Digest& digest, const std::string& path);
+
   // Returns the path of the blob; when there is none, the path that Put would give it.
   bool Has(const Digest& digest) const;
   std::string PathOf(const Digest& digest) const;
@@ -56,6 +63,10 @@ class BlobDir {
     ~Writer();  // Removes the temporary file when nothing was committed.
     Status Append(std::string_view bytes);
     uint64_t size() const { return size_; }
+    // The unfinished file, for a process that appends to it. REQUIRES: TakeIn() afterwards.
+    int fd() const { return fd_.get(); }
+    const std::string& path() const { return path_; }
+    Status TakeIn();  // Counts and hashes what another process has appended.
     // Publishes the bytes under `expected`. kInvalidArgument, with both digests: the bytes have
     // another digest. REQUIRES: one Commit, once, after the last Append.
     Status Commit(const Digest& expected, Durable durable = Durable::kNow);
@@ -79,6 +90,7 @@ class BlobDir {
 
  private:
   BlobDir(std::string root, std::string below) : root_(std::move(root)), below_(std::move(below)) {}
+  Status MoveToShared(const Digest& digest, const std::string& from);
   std::string root_, below_;
 };
 

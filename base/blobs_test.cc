@@ -1,5 +1,6 @@
 #include "base/blobs.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -123,6 +124,82 @@ TEST_F(BlobsTest, WhatIsMissingIsReadFromBelowAndNeverWrittenThere) {
   EXPECT_FALSE(above->Has(Sha256("x")));
   EXPECT_EQ(above->PathOf(Sha256("x")), root + "/2d/" + Sha256("x").Hex());
   EXPECT_EQ(above->List().value(), std::vector<Digest>({abc, empty}));
+}
+
+class SharedBlobsTest : public BlobsTest {
+ protected:
+  const Digest abc_ = blobs_->Put("abc").value();
+  const std::string file_ = folder_.path() + "/result";
+};
+
+TEST_F(SharedBlobsTest, AFileAndABlobAreOne) {
+  ASSERT_EQ(ToString(WriteFileAtomically(file_, "old")), "OK");
+  for (int again = 0; again < 2; ++again) {
+    EXPECT_EQ(ToString(blobs_->Share(abc_, file_)), "OK");
+    EXPECT_EQ(ReadFile(file_).value(), "abc");
+    struct stat file {}, blob {};
+    ASSERT_EQ(::stat(file_.c_str(), &file), 0);
+    ASSERT_EQ(::stat(blobs_->PathOf(abc_).c_str(), &blob), 0);
+    EXPECT_EQ(file.st_ino, blob.st_ino);
+    EXPECT_EQ(file.st_nlink, 2u);
+    EXPECT_EQ(file.st_mode & 0777, 0644u);
+  }
+  EXPECT_TRUE(blobs_->Has(abc_));
+  EXPECT_EQ(ToString(blobs_->Verify(abc_)), "OK");
+  EXPECT_EQ(blobs_->List().value(), std::vector<Digest>({abc_}));
+  const auto above = BlobDir::Open(folder_.path() + "/above", root_).value();
+  EXPECT_EQ(above->Get(abc_).value()->bytes(), "abc");
+  EXPECT_EQ(above->Share(abc_, file_).code(), StatusCode::kUnimplemented);
+  EXPECT_EQ(ToString(blobs_->Share(abc_, file_ + "2")), "OK") << "a third name";
+  EXPECT_EQ(ToString(blobs_->Remove(abc_)), "OK");
+  EXPECT_FALSE(blobs_->Has(abc_));
+  EXPECT_EQ(ReadFile(file_).value(), "abc");
+}
+
+TEST_F(SharedBlobsTest, WhatItsUserHasChangedIsNotThere) {
+  ASSERT_EQ(ToString(blobs_->Share(abc_, file_)), "OK");
+  {
+    const Fd fd(::open(file_.c_str(), O_WRONLY | O_CLOEXEC));
+    ASSERT_EQ(file_ops::WriteAll(fd.get(), "x"), 0);  // The size stays.
+  }
+  EXPECT_FALSE(blobs_->Has(abc_));
+  EXPECT_EQ(blobs_->List().value(), std::vector<Digest>());
+  EXPECT_EQ(blobs_->Put("abc").value(), abc_);
+  EXPECT_EQ(blobs_->Get(abc_).value()->bytes(), "abc");
+  EXPECT_EQ(ReadFile(file_).value(), "xbc");
+  EXPECT_EQ(ToString(blobs_->Share(abc_, file_)), "OK");
+  EXPECT_EQ(ReadFile(file_).value(), "abc");
+  EXPECT_EQ(ListDir(root_ + "/shared/" + kAbc).value().size(), 1u) << "the old one is gone";
+}
+
+TEST_F(SharedBlobsTest, WhatIsWrongOrCannotBeLinkedIsNotShared) {
+  EXPECT_EQ(ToString(blobs_->Share(abc_, folder_.path() + "/none/x")),
+            std::string("UNIMPLEMENTED: blob ") + kAbc + " cannot be linked as " + folder_.path() +
+                "/none/x");
+  EXPECT_EQ(blobs_->Share(Sha256("x"), file_).code(), StatusCode::kUnimplemented);
+  ASSERT_EQ(ToString(WriteFileAtomically(blobs_->PathOf(abc_), "abd")), "OK");
+  EXPECT_EQ(blobs_->Share(abc_, file_).code(), StatusCode::kDataLoss);
+  EXPECT_FALSE(FileExists(file_));
+}
+
+// After a failure of any call the old file or the whole blob is there, and a second try works.
+TEST_F(SharedBlobsTest, AFailedShareLeavesWholeFiles) {
+  int n = 1;
+  for (bool fired = true; fired; ++n) {
+    ASSERT_EQ(ToString(WriteFileAtomically(file_, "old")), "OK");
+    Status status;
+    {
+      const file_ops::FileFault fault({.n = n, .error = ENOSPC});
+      status = blobs_->Share(abc_, file_);
+      fired = fault.Fired();
+    }
+    const std::string now = ReadFile(file_).value();
+    EXPECT_EQ(now, status.ok() ? "abc" : "old") << n;
+    EXPECT_EQ(ToString(blobs_->Verify(abc_)), "OK") << n;
+    EXPECT_EQ(ListDir(folder_.path()).value(), Names({"blobs", "result"})) << n;
+    EXPECT_EQ(ToString(blobs_->Share(abc_, file_)), "OK") << n;
+  }
+  EXPECT_GT(n, 5);
 }
 
 TEST_F(BlobsTest, OpenRemovesOnlyWhatNobodyWrites) {

@@ -90,6 +90,10 @@ int Rename(const std::string& from, const std::string& to) {
   return Run([&] { return ::rename(from.c_str(), to.c_str()); });
 }
 
+int Link(const std::string& from, const std::string& to) {
+  return Run([&] { return ::link(from.c_str(), to.c_str()); });
+}
+
 int Remove(const std::string& path) {
   return Run([&] { return ::unlink(path.c_str()); });
 }

@@ -19,6 +19,7 @@ int Sync(int fd);
 int SyncDir(const std::string& path);         // Makes created, renamed and removed names durable.
 int SyncFileSystem(const std::string& path);  // Syncs the whole file system that has `path`.
 int Rename(const std::string& from, const std::string& to);
+int Link(const std::string& from, const std::string& to);  // Hard link. EEXIST: `to` is taken.
 int Remove(const std::string& path);
 int MakeDir(const std::string& path);  // EEXIST: the name is taken.
 

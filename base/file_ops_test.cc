@@ -30,6 +30,9 @@ TEST_F(FileOpsTest, ReturnsErrnoValues) {
   EXPECT_EQ(Sync(fd.get()), 0);
   EXPECT_EQ(Rename(path_, path_ + "b"), 0);
   EXPECT_EQ(Remove(path_), ENOENT);
+  EXPECT_EQ(Link(path_ + "b", path_), 0);
+  EXPECT_EQ(Link(path_ + "b", path_), EEXIST);
+  EXPECT_EQ(Remove(path_), 0);
   EXPECT_EQ(Remove(path_ + "b"), 0);
   EXPECT_EQ(WriteAll(-1, "abc"), EBADF);
 }
