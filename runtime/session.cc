@@ -126,7 +126,9 @@ StatusOr<std::unique_ptr<Session>> Session::LoadOn(Device& device, std::string_v
 Status Session::Build(const ImportedModel& model, const WeightSource& weights,
                       const SessionOptions& options) {
   if (options.plan == PlanChoice::kCarried && options.streams == 0) {
-    for (const auto& [key, bytes] : model.plans) {
+    auto plans = model.plans;
+    if (!options.plan_bytes.empty()) plans.emplace(plans.begin(), "given", options.plan_bytes);
+    for (const auto& [key, bytes] : plans) {
       const Status built = BuildCarried(model.graph, bytes, weights);
       if (built.ok()) return OkStatus();
       warnings_.push_back(fmt::format("plan {} ignored: {}", key.substr(0, 12), Message(built)));

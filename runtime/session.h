@@ -43,6 +43,8 @@ struct SessionOptions {
   // Keeps the model's bytes alive and unchanged, e.g. a MappedFile: weights are then used in place.
   // Empty: the session copies the bytes that it needs.
   std::shared_ptr<const void> owner = {};
+  // A plan that counts as carried and comes before those in the metadata; empty: none.
+  std::string plan_bytes = {};
 };
 
 struct TensorInfo {

@@ -135,6 +135,11 @@ TEST(Session, UsesThePlanThatItCarries) {
     EXPECT_EQ(EncodePlan((*session)->plan()), plan) << name;
     ExpectRunsRight(**session, model, name);
 
+    const auto given =
+        Session::Load(WithPlans(imported, {"another"}), {.plan_bytes = plan}, *device);
+    EXPECT_TRUE((*given)->uses_carried_plan()) << name;
+    EXPECT_EQ((*given)->warnings(), std::vector<std::string>()) << "the model's own comes after it";
+
     const auto input = Session::Load(model, {.plan = PlanChoice::kInput}, *device);
     EXPECT_FALSE((*input)->uses_carried_plan()) << "it was not asked for";
   }

@@ -201,7 +201,8 @@ bool AgreesWithFreshSession(const BaselineResult& result) {
 
 StatusOr<Ratio> CompareFiles(const FilePair& pair, PoolMeasurer& measurer) {
   FileSetWork work;
-  work.files = {{pair.before, pair.in_onnxruntime}, {pair.after, pair.in_onnxruntime}};
+  work.files = {{pair.before, pair.in_onnxruntime, pair.plan_before},
+                {pair.after, pair.in_onnxruntime}};
   work.shapes = pair.shapes;
   work.seconds_max = pair.seconds;
   work.blocks_max = kBlocksMax;

@@ -65,6 +65,7 @@ struct FilePair {
   bool in_onnxruntime = false;  // Else in our sessions.
   BoundShapes shapes;
   double seconds = 10;  // Of sampling, at most.
+  std::string plan_before = {};  // The plan that runs `before`; empty: the one that it carries.
 };
 // How many times faster `after` is. The error of a file that does not run; else of the world.
 StatusOr<Ratio> CompareFiles(const FilePair& pair, PoolMeasurer& measurer);

@@ -21,12 +21,6 @@ std::string Encode(const ExportRequest& request) {
   writer.String(EncodeGraph(request.graph));
   writer.String(EncodeOrigin(request.origin));
   writer.String(request.blob_root);
-  writer.String(request.path);
-  writer.U64(request.options.plans.size());
-  for (const auto& [key, plan] : request.options.plans) {
-    writer.String(key);
-    writer.String(plan);
-  }
   return writer.Take();
 }
 
@@ -38,36 +32,24 @@ StatusOr<ExportRequest> Decode(std::string_view bytes) {
   AG_LET(const std::string origin, reader.String());
   AG_LET(request.origin, DecodeOrigin(origin));
   AG_LET(request.blob_root, reader.String());
-  AG_LET(request.path, reader.String());
-  AG_LET(const uint64_t plans, reader.Count(16));
-  for (uint64_t i = 0; i < plans; ++i) {
-    AG_LET(std::string key, reader.String());
-    AG_LET(std::string plan, reader.String());
-    request.options.plans.emplace_back(std::move(key), std::move(plan));
-  }
   AG_TRY(reader.End());
   return request;
 }
 
-Status Export(std::string_view bytes) {
+Status Export(std::string_view bytes, int fd) {
   AG_LET(const ExportRequest request, Decode(bytes));
   AG_LET(const std::shared_ptr<BlobDir> blobs, BlobDir::Open(request.blob_root));
-  // A new file each time, so that a process that reads the old file keeps its bytes.
-  file_ops::Remove(request.path);
-  Fd file;
-  const auto checked = [&](int error) {
-    return error == 0 ? OkStatus() : FromErrno(error, "write " + request.path);
-  };
-  AG_TRY(checked(file_ops::CreateNew(request.path, 0666, file)));
-  return ExportOnnx(
-      request.graph, request.origin, BlobWeights(blobs), request.options,
-      [&](std::string_view piece) { return checked(file_ops::WriteAll(file.get(), piece)); });
+  return ExportOnnx(request.graph, request.origin, BlobWeights(blobs), {},
+                    [fd](std::string_view piece) {
+                      const int error = file_ops::WriteAll(fd, piece);
+                      return error == 0 ? OkStatus() : FromErrno(error, "write");
+                    });
 }
 
 int ExportMain(int socket) {
   const auto frame = ReceiveFrame(socket);
-  if (!frame.ok() || frame->type != kRequestFrame) return 2;
-  const Status status = Export(frame->payload);
+  if (!frame.ok() || frame->type != kRequestFrame || frame->fds.size() != 1) return 2;
+  const Status status = Export(frame->payload, frame->fds[0].get());
   ByteWriter reply;
   reply.I64(static_cast<int64_t>(status.code()));
   reply.String(Message(status));
@@ -78,7 +60,7 @@ int ExportMain(int socket) {
 
 Status ExportInChild(const ExportRequest& request, const ExportChildOptions& options) {
   AG_LET(ChildProcess child, SpawnRole("export", {}, options.program));
-  AG_TRY(SendFrame(child.socket(), kRequestFrame, Encode(request)), "export");
+  AG_TRY(SendFrame(child.socket(), kRequestFrame, Encode(request), {request.fd}), "export");
   const auto frame = ReceiveFrame(child.socket(), {.timeout = options.time_max});
   if (frame.status().code() == StatusCode::kUnavailable) {
     return Err(StatusCode::kInternal, "export crashed: {}", Message(child.Wait()));

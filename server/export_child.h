@@ -1,5 +1,6 @@
 // Export of a model in a child process, so that the weights of a big model are never in the
-// coordinator's memory: the child maps them, folds recipes, and writes the file. Thread-safe.
+// coordinator's memory: the child maps them, folds recipes, and writes the file through a
+// descriptor. Thread-safe.
 #pragma once
 
 #include <string>
@@ -13,9 +14,8 @@ namespace ag {
 struct ExportRequest {
   Graph graph;
   OnnxOrigin origin;
-  ExportOptions options;
   std::string blob_root;  // Where the weights are.
-  std::string path;  // The file to write; replaced. After an error it is partly written or missing.
+  int fd = -1;            // The file to append to. After an error it is partly written.
 };
 
 struct ExportChildOptions {
@@ -23,8 +23,8 @@ struct ExportChildOptions {
   Nanos time_max{std::chrono::minutes(10)};
 };
 
-// Writes request.path, without syncing it (BlobDir keeps what is to last). Returns the errors of
-// ExportOnnx and FromErrno; kDeadlineExceeded: time_max passed; kInternal: the child died.
+// Writes the model, without syncing the file. Returns the errors of ExportOnnx and FromErrno;
+// kDeadlineExceeded: time_max passed; kInternal: the child died.
 Status ExportInChild(const ExportRequest& request, const ExportChildOptions& options);
 
 // Registers the role "export" (base/process.h). Call at the top of main.

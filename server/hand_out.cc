@@ -16,7 +16,7 @@ class Chooser {
         setting_(request.setting),
         found_(*request.found),
         measurer_(measurer),
-        blobs_(blobs),
+        files_(request.setting, measurer, blobs),
         runs_here_(!setting_.has_opaque()) {}
 
   StatusOr<HandedOut> Run();
@@ -41,7 +41,7 @@ class Chooser {
   Status TakeInput();
   Status TryPortable();
   StatusOr<PortableResult> FindPortable();
-  StatusOr<Ratio> TimePair(const Digest& before, const Digest& after, bool in_onnxruntime);
+  FilePair Pair(const Digest& before, const Digest& after) const;
   StatusOr<BaselineResult> Compare(const Digest& output, const OutputFile* file);
   void Refuse(const char* what, const std::string& why);
   Nanos TimeLeft() const { return request_.time_left ? request_.time_left() : Nanos::max(); }
@@ -52,9 +52,8 @@ class Chooser {
   const OutputSetting& setting_;
   const SearchResult& found_;
   PoolMeasurer& measurer_;
-  BlobDir& blobs_;
+  OutputFiles files_;
   const bool runs_here_;
-  Digest tuned_input_;  // Zero: it could not be made.
   HandedOut chosen_;
   bool has_chosen_ = false;
   Nanos set_takes_{0};  // The time of the last comparison with the baseline.
@@ -103,7 +102,7 @@ Status Chooser::TryRewritten() {
     if (has_chosen_ || plan->graph.digest() == input) break;  // The tuned input comes next.
     if (plan != &found_ && IsTimeOver()) break;
     AG_LET(OutputFile file,
-           MakeRewrittenFile(setting_, plan->graph, &plan->plan, measurer_, blobs_));
+           files_.Rewritten(plan->graph, &plan->plan));
     Candidate candidate{std::move(file), plan == &found_ ? "the winner" : "a runner-up",
                         plan->rewrites, plan->estimate_ns, plan == &found_};
     AG_TRY(Try(std::move(candidate)).status());
@@ -113,7 +112,7 @@ Status Chooser::TryRewritten() {
 
 Status Chooser::TryTunedInput() {
   const FoundPlan tuned = TunedInput(found_, setting_.input);
-  AG_LET(OutputFile file, AddPlanToInput(setting_, tuned.plan, measurer_, blobs_));
+  AG_LET(OutputFile file, files_.InputWithPlan(tuned.plan));
   return Try({std::move(file), "the input with its plan", {}, tuned.estimate_ns}).status();
 }
 
@@ -142,7 +141,7 @@ StatusOr<bool> Chooser::Try(Candidate candidate) {
     AG_LET(refusal, WhyNot(candidate, &tried));
   }
   if (!refusal) {
-    AG_TRY(CheckOutputFile(setting_, measurer_, &candidate.file));
+    AG_TRY(files_.Check(&candidate.file));
     refusal = candidate.file.refusal;
   }
   if (refusal) {
@@ -198,13 +197,11 @@ StatusOr<Refusal> Chooser::WhyNot(const Candidate& candidate, HandedOut* tried) 
 }
 
 StatusOr<Refusal> Chooser::WhyNotBesideTunedInput(const OutputFile& file, HandedOut* tried) {
-  if (tuned_input_.IsZero()) {
-    AG_LET(const OutputFile tuned,
-           AddPlanToInput(setting_, TunedInput(found_, setting_.input).plan, measurer_, blobs_));
-    tuned_input_ = tuned.digest;
-  }
-  if (tuned_input_.IsZero()) return Refusal();
-  const StatusOr<Ratio> ratio = TimePair(tuned_input_, file.digest, /*in_onnxruntime=*/false);
+  const StatusOr<std::string> plan = files_.PlanOfInput(TunedInput(found_, setting_.input).plan);
+  if (!plan.ok()) return IsRefusal(plan.status()) ? StatusOr<Refusal>(Refusal()) : plan.status();
+  FilePair pair = Pair(setting_.model_digest, file.digest);
+  pair.plan_before = *plan;
+  const StatusOr<Ratio> ratio = CompareFiles(pair, measurer_);
   if (ratio.status().code() == StatusCode::kCancelled) return ratio.status();
   if (!ratio.ok()) return Refusal();
   tried->over_tuned_input = *ratio;
@@ -219,9 +216,11 @@ Status Chooser::TakeInput() {
   return OkStatus();
 }
 
-StatusOr<Ratio> Chooser::TimePair(const Digest& before, const Digest& after, bool in_onnxruntime) {
-  return CompareFiles({before, after, in_onnxruntime, request_.job->shapes(), request_.seconds},
-                      measurer_);
+FilePair Chooser::Pair(const Digest& before, const Digest& after) const {
+  return {.before = before,
+          .after = after,
+          .shapes = request_.job->shapes(),
+          .seconds = request_.seconds};
 }
 
 StatusOr<PortableResult> Chooser::FindPortable() {
@@ -237,14 +236,16 @@ StatusOr<PortableResult> Chooser::FindPortable() {
   std::map<Digest, Digest> files;  // Of graphs that were exported.
   portable.try_graph = [&](const Graph* before, const Graph& candidate) -> StatusOr<Ratio> {
     AG_LET(const OutputFile file,
-           MakeRewrittenFile(setting_, candidate, nullptr, measurer_, blobs_));
+           files_.Rewritten(candidate, nullptr));
     if (file.refusal) {
       LogWarn("portable: not exported: {}", file.refusal.text);
       return Ratio{0, 0, 0};
     }
     files[candidate.digest()] = file.digest;
-    return TimePair(before == nullptr ? setting_.model_digest : files[before->digest()],
-                    file.digest, /*in_onnxruntime=*/true);
+    FilePair pair =
+        Pair(before == nullptr ? setting_.model_digest : files[before->digest()], file.digest);
+    pair.in_onnxruntime = true;
+    return CompareFiles(pair, measurer_);
   };
   return KeepWhatHelps(portable);
 }
@@ -262,10 +263,10 @@ Status Chooser::TryPortable() {
   if (!found->best || IsTimeOver()) return OkStatus();
   std::optional<Plan> plan;
   if (runs_here_ && !asked) {
-    AG_LET(plan, PlanAnew(setting_, *found->best, found_.input_plan, measurer_));
+    AG_LET(plan, files_.PlanAnew(*found->best, found_.input_plan));
   }
   AG_LET(OutputFile file,
-         MakeRewrittenFile(setting_, *found->best, plan ? &*plan : nullptr, measurer_, blobs_));
+         files_.Rewritten(*found->best, plan ? &*plan : nullptr));
   Candidate candidate{std::move(file), "what ONNX Runtime gains by", {}, 0};
   candidate.must_be_faster = true;
   for (const v1::PortableStep& step : found->steps) {

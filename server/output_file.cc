@@ -18,9 +18,7 @@
 #include "server/remap_plan.h"
 
 namespace ag {
-namespace {
 
-// True when the fault is in the file, false when it is outside.
 bool IsRefusal(const Status& status) {
   switch (status.code()) {
     case StatusCode::kCancelled:
@@ -33,16 +31,7 @@ bool IsRefusal(const Status& status) {
   }
 }
 
-// Exports to `path` and returns the graph that a loader reads from it, without its opaque nodes.
-StatusOr<Graph> ExportAndReadBack(const OutputSetting& setting, const Graph& whole,
-                                  const std::string& path, BlobDir& blobs) {
-  AG_TRY(ExportInChild({whole, setting.model->origin, {}, setting.blob_root, path}, setting.child));
-  auto model = ImportInSandbox(path, setting.import, blobs, setting.sandbox);
-  AG_TRY(model.status(), "reading the export back");
-  if (!setting.has_opaque()) return model->graph;
-  AG_LET(OpaqueCut cut, CutOpaque(model->graph));
-  return cut.graph;
-}
+namespace {
 
 Status SameInterface(const Graph& a, const Graph& b) {
   if (a.inputs().size() != b.inputs().size() || a.outputs().size() != b.outputs().size()) {
@@ -64,68 +53,7 @@ Status SameInterface(const Graph& a, const Graph& b) {
   return OkStatus();
 }
 
-// A plan for another form of the graph that is to run.
-struct KnownPlan {
-  const Graph& graph;
-  const Plan& plan;
-};
-
-// Sets the graph and the plan of a file that a session reads: the graph as read where it equals the
-// searched one, else cleaned up, because the export expands composites that the model's opset
-// lacks. A session does the same (runtime/session.cc).
-Status PlanAsRead(const OutputSetting& setting, const KnownPlan& known, const Graph& read,
-                  PoolMeasurer& measurer, OutputFile* file) {
-  file->graph = read;
-  auto plan = RemapPlan(known.graph, known.plan, read, setting.spec);
-  if (!plan.ok()) {
-    AG_LET(file->graph, CleanUp(read, BuiltInRules()));
-    plan = RemapPlan(known.graph, known.plan, file->graph, setting.spec);
-  }
-  if (!plan.ok()) {
-    LogInfo("what was read back is planned anew: {}", Message(plan.status()));
-    plan = PlanAnew(setting, file->graph, known.plan, measurer);
-  }
-  AG_LET(file->plan, std::move(plan));
-  file->plan.environment = setting.environment;
-  file->carries_plan = true;
-  return OkStatus();
-}
-
 constexpr size_t kCopyBytes = size_t{1} << 20;
-
-// Writes the model's bytes and, when there is one, the plan into the blob folder.
-Status Keep(const OutputSetting& setting, const std::string& model_path, BlobDir& blobs,
-            OutputFile* file) {
-  AG_LET(const std::shared_ptr<const MappedFile> model, MappedFile::Open(model_path));
-  AG_LET(const std::unique_ptr<BlobDir::Writer> writer, blobs.NewWriter());
-  const auto sink = [&](std::string_view bytes) -> Status {
-    for (; !bytes.empty(); bytes.remove_prefix(std::min(bytes.size(), kCopyBytes))) {
-      AG_TRY(writer->Append(bytes.substr(0, kCopyBytes)));
-    }
-    return OkStatus();
-  };
-  const std::string plan = file->carries_plan ? EncodePlan(file->plan) : "";
-  AG_TRY(AppendPlan(model->bytes(), setting.plan_key, plan, sink));
-  file->bytes = static_cast<int64_t>(writer->size());
-  AG_LET(file->digest, writer->Commit());
-  return OkStatus();
-}
-
-Status MakeRewritten(const OutputSetting& setting, const Graph& graph, const Plan* plan,
-                     PoolMeasurer& measurer, BlobDir& blobs, OutputFile* file) {
-  Graph whole = graph;
-  if (setting.has_opaque()) {
-    AG_LET(whole, Stitch(setting.model->graph, graph));
-  }
-  const std::string path = setting.work_dir + "/export.onnx";
-  AG_LET(const Graph read, ExportAndReadBack(setting, whole, path, blobs));
-  AG_TRY(SameInterface(setting.runnable, read));
-  file->graph = read;
-  if (plan != nullptr && !setting.has_opaque()) {
-    AG_TRY(PlanAsRead(setting, {graph, *plan}, read, measurer, file));
-  }
-  return Keep(setting, path, blobs, file);
-}
 
 // Returns the file with a refusal, or the error when its cause is outside the file.
 StatusOr<OutputFile> RefusedOr(const Status& status, OutputFile file) {
@@ -152,82 +80,166 @@ void RefuseWhatDiffers(const OutputSetting& setting, size_t outputs, OutputFile*
 
 constexpr int kSeeds = 3;
 
-StatusOr<std::vector<OutputError>> CompareElsewhere(const OutputSetting& setting,
-                                                    PoolMeasurer& measurer,
-                                                    const OutputFile& file) {
-  FileSetWork work;
-  work.files = {{setting.model_digest, true}, {file.digest, true}};
-  for (const auto& [name, shape] : setting.import.shapes) {
-    v1::BoundShape* bound = work.shapes.Add();
-    bound->set_input(name);
-    bound->mutable_dims()->Assign(shape.begin(), shape.end());
-  }
-  work.compare_seeds = kSeeds;
-  return measurer.CompareFiles(std::move(work));
-}
-
 // Returns the plan with every operator by itself on one stream, the reference of a check.
 StatusOr<Plan> UnfusedPlan(const OutputSetting& setting, const Graph& graph) {
   RooflineTimes times(setting.spec);
   return MakePlan(graph, setting.spec, setting.policy, times, {.grouped = false}, 1);
 }
 
-StatusOr<std::vector<OutputError>> CompareHere(const OutputSetting& setting, PoolMeasurer& measurer,
-                                               OutputFile* file) {
+}  // namespace
+
+// A plan for another form of the graph that is to run.
+struct OutputFiles::KnownPlan {
+  const Graph& graph;
+  const Plan& plan;
+};
+
+// Sets the graph and the plan of a file that a session reads: the graph as read where it equals the
+// searched one, else cleaned up, because the export expands composites that the model's opset
+// lacks. A session does the same (runtime/session.cc).
+Status OutputFiles::PlanAsRead(const KnownPlan& known, const Graph& read, OutputFile* file) {
+  file->graph = read;
+  auto plan = RemapPlan(known.graph, known.plan, read, setting_.spec);
+  if (!plan.ok()) {
+    AG_LET(file->graph, CleanUp(read, BuiltInRules()));
+    plan = RemapPlan(known.graph, known.plan, file->graph, setting_.spec);
+  }
+  if (!plan.ok()) {
+    LogInfo("what was read back is planned anew: {}", Message(plan.status()));
+    plan = PlanAnew(file->graph, known.plan);
+  }
+  AG_LET(file->plan, std::move(plan));
+  file->plan.environment = setting_.environment;
+  file->carries_plan = true;
+  return OkStatus();
+}
+
+// Writes the model's bytes and, when there is one, the plan into the blob folder.
+Status OutputFiles::CopyWithPlan(const std::string& model_path, OutputFile* file) {
+  AG_LET(const std::shared_ptr<const MappedFile> model, MappedFile::Open(model_path));
+  AG_LET(const std::unique_ptr<BlobDir::Writer> writer, blobs_.NewWriter());
+  const auto sink = [&](std::string_view bytes) -> Status {
+    for (; !bytes.empty(); bytes.remove_prefix(std::min(bytes.size(), kCopyBytes))) {
+      AG_TRY(writer->Append(bytes.substr(0, kCopyBytes)));
+    }
+    return OkStatus();
+  };
+  const std::string plan = file->carries_plan ? EncodePlan(file->plan) : "";
+  AG_TRY(AppendPlan(model->bytes(), setting_.plan_key, plan, sink));
+  file->bytes = static_cast<int64_t>(writer->size());
+  AG_LET(file->digest, writer->Commit());
+  return OkStatus();
+}
+
+// The child writes the file that becomes the blob, and the plan follows once the export was read
+// back: the model's bytes are written once.
+Status OutputFiles::Export(const Graph& graph, const Plan* plan, OutputFile* file) {
+  Graph whole = graph;
+  if (setting_.has_opaque()) {
+    AG_LET(whole, Stitch(setting_.model->graph, graph));
+  }
+  AG_LET(const std::unique_ptr<BlobDir::Writer> writer, blobs_.NewWriter());
+  AG_TRY(ExportInChild({whole, setting_.model->origin, setting_.blob_root, writer->fd()},
+                       setting_.child));
+  auto model = ImportInSandbox(writer->path(), setting_.import, blobs_, setting_.sandbox);
+  AG_TRY(model.status(), "reading the export back");
+  if (setting_.has_opaque()) {
+    AG_LET(OpaqueCut cut, CutOpaque(model->graph));
+    model->graph = cut.graph;
+  }
+  AG_TRY(SameInterface(setting_.runnable, model->graph));
+  file->graph = model->graph;
+  if (plan != nullptr) AG_TRY(PlanAsRead({graph, *plan}, model->graph, file));
+  AG_TRY(writer->TakeIn());
+  if (file->carries_plan) {
+    AG_TRY(writer->Append(PlanEntry(setting_.plan_key, EncodePlan(file->plan))));
+  }
+  file->bytes = static_cast<int64_t>(writer->size());
+  AG_LET(file->digest, writer->Commit());
+  exported_[graph.digest()] = {model->graph, file->digest, file->bytes, file->carries_plan};
+  return OkStatus();
+}
+
+Status OutputFiles::MakeRewritten(const Graph& graph, const Plan* plan, OutputFile* file) {
+  if (setting_.has_opaque()) plan = nullptr;
+  const auto known = exported_.find(graph.digest());
+  if (known == exported_.end()) return Export(graph, plan, file);
+  const Exported& exported = known->second;
+  file->graph = exported.read;
+  file->digest = exported.file;
+  file->bytes = exported.bytes;
+  if (plan != nullptr) AG_TRY(PlanAsRead({graph, *plan}, exported.read, file));
+  if (plan == nullptr && !exported.carries_plan) return OkStatus();
+  return CopyWithPlan(blobs_.PathOf(exported.file), file);
+}
+
+StatusOr<std::vector<OutputError>> OutputFiles::CompareElsewhere(const OutputFile& file) {
+  FileSetWork work;
+  work.files = {{setting_.model_digest, true}, {file.digest, true}};
+  for (const auto& [name, shape] : setting_.import.shapes) {
+    v1::BoundShape* bound = work.shapes.Add();
+    bound->set_input(name);
+    bound->mutable_dims()->Assign(shape.begin(), shape.end());
+  }
+  work.compare_seeds = kSeeds;
+  return measurer_.CompareFiles(std::move(work));
+}
+
+StatusOr<std::vector<OutputError>> OutputFiles::CompareHere(OutputFile* file) {
   PoolMeasurer::CheckRequest check;
   check.candidate = {file->graph, file->plan};
   if (!file->carries_plan) {
-    AG_LET(check.candidate.plan, UnfusedPlan(setting, file->graph));
+    AG_LET(check.candidate.plan, UnfusedPlan(setting_, file->graph));
   }
-  for (int i = 0; i < kSeeds; ++i) check.seeds.push_back(setting.seed + static_cast<uint64_t>(i));
+  for (int i = 0; i < kSeeds; ++i) check.seeds.push_back(setting_.seed + static_cast<uint64_t>(i));
   check.reference_kernels = true;
-  if (auto unfused = UnfusedPlan(setting, setting.runnable); unfused.ok()) {
-    check.reference = {setting.runnable, *std::move(unfused)};
+  if (auto unfused = UnfusedPlan(setting_, setting_.runnable); unfused.ok()) {
+    check.reference = {setting_.runnable, *std::move(unfused)};
   } else {
-    check.reference = {setting.input, setting.unfused_plan};
+    check.reference = {setting_.input, setting_.unfused_plan};
     file->warnings.push_back("compared with the cleaned-up input: " + Message(unfused.status()));
   }
-  return measurer.Check(check);
+  return measurer_.Check(check);
 }
 
-}  // namespace
-
-StatusOr<Plan> PlanAnew(const OutputSetting& setting, const Graph& graph, const Plan& like,
-                        Measurer& measurer) {
-  LearnedTimes times(setting.spec, measurer.ForGroups());
+StatusOr<Plan> OutputFiles::PlanAnew(const Graph& graph, const Plan& like) {
+  LearnedTimes times(setting_.spec, measurer_.ForGroups());
   const int streams = std::max(1, static_cast<int>(like.streams.size()));
   AG_LET(TimedPlan made,
-         MakeMeasuredPlan({graph, setting.spec, setting.policy, {}, streams}, times));
+         MakeMeasuredPlan({graph, setting_.spec, setting_.policy, {}, streams}, times));
   return std::move(made.plan);
 }
 
-StatusOr<OutputFile> MakeRewrittenFile(const OutputSetting& setting, const Graph& graph,
-                                       const Plan* plan, PoolMeasurer& measurer, BlobDir& blobs) {
+StatusOr<OutputFile> OutputFiles::Rewritten(const Graph& graph, const Plan* plan) {
   OutputFile file;
   file.rewritten = true;
-  const Status made = MakeRewritten(setting, graph, plan, measurer, blobs, &file);
+  const Status made = MakeRewritten(graph, plan, &file);
   return RefusedOr(made, std::move(file));
 }
 
-StatusOr<OutputFile> AddPlanToInput(const OutputSetting& setting, const Plan& plan,
-                                    PoolMeasurer& measurer, BlobDir& blobs) {
-  AG_CHECK(!setting.has_opaque());
+StatusOr<OutputFile> OutputFiles::InputWithPlan(const Plan& plan) {
+  AG_CHECK(!setting_.has_opaque());
   OutputFile file;
-  Status made = PlanAsRead(setting, {setting.input, plan}, setting.model->graph, measurer, &file);
-  if (made.ok()) made = Keep(setting, blobs.PathOf(setting.model_digest), blobs, &file);
+  Status made = PlanAsRead({setting_.input, plan}, setting_.model->graph, &file);
+  if (made.ok()) made = CopyWithPlan(blobs_.PathOf(setting_.model_digest), &file);
   return RefusedOr(made, std::move(file));
 }
 
-Status CheckOutputFile(const OutputSetting& setting, PoolMeasurer& measurer, OutputFile* file) {
-  auto errors = setting.has_opaque() ? CompareElsewhere(setting, measurer, *file)
-                                     : CompareHere(setting, measurer, file);
+StatusOr<std::string> OutputFiles::PlanOfInput(const Plan& plan) {
+  OutputFile file;
+  AG_TRY(PlanAsRead({setting_.input, plan}, setting_.model->graph, &file));
+  return EncodePlan(file.plan);
+}
+
+Status OutputFiles::Check(OutputFile* file) {
+  auto errors = setting_.has_opaque() ? CompareElsewhere(*file) : CompareHere(file);
   if (!errors.ok()) {
     if (!IsRefusal(errors.status())) return errors.status();
     file->refusal = {Refusal::Kind::kDiffers, "comparing outputs: " + Message(errors.status())};
     return OkStatus();
   }
   file->errors = *std::move(errors);
-  RefuseWhatDiffers(setting, setting.model->graph.outputs().size(), file);
+  RefuseWhatDiffers(setting_, setting_.model->graph.outputs().size(), file);
   return OkStatus();
 }
 

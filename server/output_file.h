@@ -1,9 +1,10 @@
 // Files that may be handed out: a rewritten graph that was exported and read back, or the input's
 // own bytes with a plan behind them. Each file carries the plan of the graph as a session reads it,
 // and each is compared with the model on every output before it is handed out. One thread at a time
-// for one measurer and work_dir.
+// for one measurer.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -30,7 +31,6 @@ struct OutputSetting {
   SandboxOptions sandbox;
   ExportChildOptions child;
   std::string blob_root;
-  std::string work_dir;  // A folder for files that last as long as the stage.
   std::string plan_key;  // The plan's key in the file's metadata.
   uint64_t seed = 1;
   bool has_opaque() const { return runnable.digest() != model->graph.digest(); }
@@ -51,6 +51,9 @@ struct Refusal {
   explicit operator bool() const { return kind != Kind::kNone; }
 };
 
+// True when the fault is in the file, false when it is outside.
+bool IsRefusal(const Status& status);
+
 // A file in the blob folder.
 struct OutputFile {
   Refusal refusal;
@@ -60,32 +63,60 @@ struct OutputFile {
   bool carries_plan = false;
   Graph graph;  // The graph as a session runs the file; `plan` is for it.
   Plan plan;
-  std::vector<OutputError> errors;  // Set by CheckOutputFile.
+  std::vector<OutputError> errors;  // Set by OutputFiles::Check.
   std::vector<std::string> warnings;
 };
 
-// MakeRewrittenFile and AddPlanToInput make a file that is not yet compared. Their errors come from
-// outside the file: worker lost, disk full, cancelled. A fault of the file itself is a refusal.
-//
-// Exports `graph`, which has the interface of `setting.input`, puts the opaque nodes back around
-// it, and reads the file back. With a `plan` of `graph`, also plans what was read back and writes
-// that plan behind the export. A model with opaque nodes gets no plan, since our runtime does not
-// run it.
-StatusOr<OutputFile> MakeRewrittenFile(const OutputSetting& setting, const Graph& graph,
-                                       const Plan* plan, PoolMeasurer& measurer, BlobDir& blobs);
-// Writes the input's bytes with a plan of `setting.input` behind them; replaces an entry of the
-// same key in them. REQUIRES: the model has no opaque nodes.
-StatusOr<OutputFile> AddPlanToInput(const OutputSetting& setting, const Plan& plan,
-                                    PoolMeasurer& measurer, BlobDir& blobs);
+// Makes and compares the files of one job. Rewritten and InputWithPlan make a file that is not yet
+// compared. Errors come from outside the file: worker lost, disk full, cancelled. A fault of the
+// file itself is a refusal.
+class OutputFiles {
+ public:
+  OutputFiles(const OutputSetting& setting, PoolMeasurer& measurer, BlobDir& blobs)
+      : setting_(setting), measurer_(measurer), blobs_(blobs) {}
 
-// Makes a new plan for `graph` on as many streams as `like` has, from measured group times.
-// Measures groups that the cache does not have.
-StatusOr<Plan> PlanAnew(const OutputSetting& setting, const Graph& graph, const Plan& like,
-                        Measurer& measurer);
+  // Exports `graph`, which has the interface of `setting.input`, puts the opaque nodes back around
+  // it, and reads the file back, once for each graph. With a `plan` of `graph`, also plans what was
+  // read back and writes that plan behind the export. A model with opaque nodes gets no plan, since
+  // our runtime does not run it.
+  StatusOr<OutputFile> Rewritten(const Graph& graph, const Plan* plan);
 
-// Compares the file's outputs with those of the model as it came: with the model ungrouped on the
-// device, where the device can run it, and on the reference kernels. A model with opaque nodes is
-// compared in ONNX Runtime. A difference beyond the policy's tolerance is a refusal.
-Status CheckOutputFile(const OutputSetting& setting, PoolMeasurer& measurer, OutputFile* file);
+  // Writes the input's bytes with a plan of `setting.input` behind them; replaces an entry of the
+  // same key in them. REQUIRES: the model has no opaque nodes.
+  StatusOr<OutputFile> InputWithPlan(const Plan& plan);
+
+  // Returns the bytes of that plan for the input as a session reads it. REQUIRES: as above.
+  StatusOr<std::string> PlanOfInput(const Plan& plan);
+
+  // Makes a new plan for `graph` on as many streams as `like` has, from measured group times.
+  // Measures groups that the cache does not have.
+  StatusOr<Plan> PlanAnew(const Graph& graph, const Plan& like);
+
+  // Compares the file's outputs with those of the model as it came: with the model ungrouped on the
+  // device, where the device can run it, and on the reference kernels. A model with opaque nodes is
+  // compared in ONNX Runtime. A difference beyond the policy's tolerance is a refusal.
+  Status Check(OutputFile* file);
+
+ private:
+  // A graph that was exported and read back.
+  struct Exported {
+    Graph read;  // Without its opaque nodes.
+    Digest file;
+    int64_t bytes = 0;
+    bool carries_plan = false;
+  };
+  struct KnownPlan;
+  Status MakeRewritten(const Graph& graph, const Plan* plan, OutputFile* file);
+  Status Export(const Graph& graph, const Plan* plan, OutputFile* file);
+  Status PlanAsRead(const KnownPlan& known, const Graph& read, OutputFile* file);
+  Status CopyWithPlan(const std::string& model_path, OutputFile* file);
+  StatusOr<std::vector<OutputError>> CompareElsewhere(const OutputFile& file);
+  StatusOr<std::vector<OutputError>> CompareHere(OutputFile* file);
+
+  const OutputSetting& setting_;
+  PoolMeasurer& measurer_;
+  BlobDir& blobs_;
+  std::map<Digest, Exported> exported_;  // By the graph that was exported.
+};
 
 }  // namespace ag

@@ -1,7 +1,5 @@
 #include "server/pipeline.h"
 
-#include <filesystem>
-
 #include "base/blobs.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -24,17 +22,6 @@
 namespace ag {
 
 namespace {
-
-// A folder that goes when the stage ends. TempDir would make one on another file system.
-struct WorkDir {
-  explicit WorkDir(std::string p) : path(std::move(p)) {}
-  WorkDir(const WorkDir&) = delete;
-  ~WorkDir() {
-    std::error_code error;  // What is left goes at the next start.
-    std::filesystem::remove_all(path, error);
-  }
-  const std::string path;
-};
 
 // The time that the reference kernels take for an operation on two cores, with a reserve of two.
 constexpr double kReferenceNsPerFlop = 0.15;
@@ -218,7 +205,7 @@ StatusOr<SearchResult> Pipeline::Search(const Setting& setting, const Imported& 
 }
 
 OutputSetting Pipeline::ToOutput(const Setting& setting, const Imported& imported,
-                                 const SearchResult& found, const std::string& work_dir) const {
+                                 const SearchResult& found) const {
   const v1::OptimizeRequest& asked = setting.job.request;
   OutputSetting output;
   output.model = &imported.model;
@@ -233,7 +220,6 @@ OutputSetting Pipeline::ToOutput(const Setting& setting, const Imported& importe
   output.sandbox = options_.sandbox;
   output.child = options_.child;
   output.blob_root = options_.blob_root;
-  output.work_dir = work_dir;
   std::string shapes;
   for (const v1::BoundShape& shape : asked.shapes()) {
     shapes += fmt::format("{}={};", shape.input(), fmt::join(shape.dims(), "x"));
@@ -252,13 +238,11 @@ StatusOr<HandedOut> Pipeline::Confirm(const Setting& setting, const Imported& im
                                       const SearchResult& found, const Budget& budget,
                                       PoolMeasurer& measurer) {
   const v1::OptimizeRequest& asked = setting.job.request;
-  const WorkDir work_dir(fmt::format("{}/{}", options_.work_dir, setting.job.id));
-  AG_TRY(MakeDirs(work_dir.path));
   AG_TRY(blobs_->Adopt(ModelOf(asked)));  // Workers time the file itself.
   // From here on a cancelled job is confirmed to the end: its best result is to be kept.
   measurer.set_cancelled(setting.control.stopping);
   HandOutRequest request;
-  request.setting = ToOutput(setting, imported, found, work_dir.path);
+  request.setting = ToOutput(setting, imported, found);
   request.found = &found;
   request.rules = &setting.rules;
   request.job = &asked;

@@ -29,7 +29,6 @@ struct PipelineOptions {
   SandboxOptions sandbox;
   ExportChildOptions child;
   std::string blob_root;
-  std::string work_dir;                            // Emptied by the caller at start.
   Nanos offer_wait_max{std::chrono::minutes(15)};  // Wait for a worker of the device.
   // An executor without progress for this long is killed while it measures a group; whole plans
   // have twice as long, checks on the reference kernels ten times as long.
@@ -50,7 +49,7 @@ class Pipeline : public JobRunner {
   StatusOr<DeviceOffer> WaitForOffer(const std::string& device, const JobControl& control);
   PoolMeasurer::Options Measuring(const Setting& setting, SearchTurn& turn) const;
   OutputSetting ToOutput(const Setting& setting, const Imported& imported,
-                         const SearchResult& found, const std::string& work_dir) const;
+                         const SearchResult& found) const;
 
   StatusOr<Setting> Prepare(const Job& job, const JobControl& control);
   StatusOr<Imported> Import(const Setting& setting);

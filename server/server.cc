@@ -27,6 +27,8 @@ namespace {
 
 constexpr char kWorkersHealth[] = "autograph.v1.Workers";
 constexpr char kSnapshot[] = "/cache.snapshot";
+// A smaller blob is copied: its copy costs less than the syncs of a link.
+constexpr uintmax_t kSharedBytesMin = uintmax_t{1} << 20;
 
 // Writes a file into the blob folder under a fresh name. A process that finds it sees this very
 // folder (docs/protocol.md).
@@ -71,6 +73,7 @@ class Server::Impl {
   uint64_t epoch() const { return epoch_; }
   const CacheBase& cache_base() const { return cache_->base(); }
   bool OffersDevice() const { return !dispatcher_->Offers().empty(); }
+  Status ShareBlob(const Digest& digest, const std::string& path);
   void Shutdown(Nanos grace);
 
  private:
@@ -127,10 +130,6 @@ Status Server::Impl::OpenStores() {
     LogWarn("{} of {} blobs did not survive the machine's restart and were removed", check.removed,
             check.checked);
   }
-  const std::string work_dir = dir + "/work";  // A killed process may have left files here.
-  std::error_code error;
-  std::filesystem::remove_all(work_dir, error);
-  AG_TRY(MakeDirs(work_dir));
   AG_LET(epoch_, jobs_db_->OpenEpoch());
   return OkStatus();
 }
@@ -145,7 +144,6 @@ Status Server::Impl::StartJobs() {
   pipeline.child.program = options_.program;
   pipeline.child.time_max = options_.export_time_max;
   pipeline.blob_root = options_.data_dir + "/blobs";
-  pipeline.work_dir = options_.data_dir + "/work";
   pipeline.offer_wait_max = options_.offer_wait_max;
   pipeline.hang_time_max = options_.hang_time_max;
   pipeline_ = std::make_unique<Pipeline>(*dispatcher_, *cache_, blobs_, rules, clock_, pipeline);
@@ -251,6 +249,14 @@ void Server::Impl::SetHealth() {
   grpc_->GetHealthCheckService()->SetServingStatus(kWorkersHealth, !dispatcher_->Offers().empty());
 }
 
+Status Server::Impl::ShareBlob(const Digest& digest, const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::file_size(blobs_->PathOf(digest), error) < kSharedBytesMin || error) {
+    return Err(StatusCode::kUnimplemented, "blob {} is copied", digest.Short());
+  }
+  return blobs_->Share(digest, path);
+}
+
 void Server::Impl::Shutdown(Nanos grace) {
   if (shut_down_) return;
   shut_down_ = true;
@@ -281,6 +287,9 @@ int Server::port() const { return impl_->port(); }
 uint64_t Server::epoch() const { return impl_->epoch(); }
 const CacheBase& Server::cache_base() const { return impl_->cache_base(); }
 bool Server::OffersDevice() const { return impl_->OffersDevice(); }
+Status Server::ShareBlob(const Digest& digest, const std::string& path) {
+  return impl_->ShareBlob(digest, path);
+}
 void Server::Shutdown(Nanos grace) { impl_->Shutdown(grace); }
 
 void RegisterServerRoles() {

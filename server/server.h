@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "base/digest.h"
 #include "base/status.h"
 #include "graph/onnx/imported_model.h"
 #include "graph/onnx/sandbox/sandbox.h"
@@ -55,6 +56,10 @@ class Server {
   uint64_t epoch() const;
   const CacheBase& cache_base() const;  // Of ServerOptions::base_dir.
   bool OffersDevice() const;  // True when the last report of some worker says that it serves.
+
+  // Makes the file `path` a second name of a large blob (BlobDir::Share), for a caller on this
+  // host. kUnimplemented: copy it; a small one always is.
+  Status ShareBlob(const Digest& digest, const std::string& path);
 
   // Refuses new calls, ends streams, and waits at most `grace` for other calls. Jobs can be
   // resumed.

@@ -163,10 +163,11 @@ class FakeWorker {
 
   // Returns the time of a session on the file: with the plan that it carries, else with an untuned
   // one.
-  double FileNs(const std::string& digest, v1::FileRunner* runner) {
+  double FileNs(const v1::FileToTime& to_time, v1::FileRunner* runner) {
     const auto blobs = *BlobDir::Open(blob_dir_);
-    const auto file = *blobs->Get(*ParseDigest(digest));
-    const ImportedModel model = *ImportOnnx(file->bytes(), {}, *blobs);
+    const auto file = *blobs->Get(*ParseDigest(to_time.digest()));
+    ImportedModel model = *ImportOnnx(file->bytes(), {}, *blobs);
+    if (!to_time.plan().empty()) model.plans = {{"given", to_time.plan()}};
     const Graph cleaned = *CleanUp(model.graph, BuiltInRules());
     v1::Candidate candidate;
     RooflineTimes times(spec_);
@@ -185,7 +186,7 @@ class FakeWorker {
     v1::FileTimes* times = Add(work, 0)->mutable_file_times();
     std::vector<double> ns;
     for (const v1::FileToTime& file : work.files().files()) {
-      ns.push_back(FileNs(file.digest(), times->add_runners()));
+      ns.push_back(FileNs(file, times->add_runners()));
     }
     // The last file is the output's second process.
     if (unsteady > 0 && unsteady-- > 0) ns.back() *= 1.1;

@@ -48,6 +48,7 @@ struct CheckWork {
 struct FileWork {
   Digest file;
   bool in_onnxruntime = false;  // Else in our runtime.
+  std::string plan = {};        // The plan to run in our runtime; empty: the one that it carries.
 };
 
 // Model files that are timed in fresh processes, or two files that are compared in ONNX Runtime

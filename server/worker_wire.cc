@@ -41,6 +41,7 @@ void ToProto(const FileSetWork& work, v1::FileSet* p) {
     v1::FileToTime* to_time = p->add_files();
     to_time->set_digest(file.file.Hex());
     to_time->set_in_onnxruntime(file.in_onnxruntime);
+    to_time->set_plan(file.plan);
   }
   *p->mutable_shapes() = work.shapes;
   p->set_policy(work.policy);

@@ -230,8 +230,8 @@ StatusOr<FileTimes> Executor::TimeFileSet(const FileSetRequest& request) {
   if (files_.blobs == nullptr) return Err(StatusCode::kFailedPrecondition, "no folder of files");
   on_progress_(0);
   TimeFilesRequest to_time;
-  for (const auto& [digest, runtime] : request.files) {
-    to_time.files.push_back({files_.blobs->PathOf(digest), runtime});
+  for (const auto& [digest, runtime, plan] : request.files) {
+    to_time.files.push_back({files_.blobs->PathOf(digest), runtime, plan});
   }
   to_time.device = files_.device;
   to_time.shapes = request.shapes;
@@ -251,8 +251,8 @@ StatusOr<std::vector<OutputError>> Executor::CompareFileSet(const FileSetRequest
     return Err(StatusCode::kInvalidArgument, "compare: {} files, not 2", request.files.size());
   }
   on_progress_(0);
-  return CompareInOnnxRuntime({.reference = files_.blobs->PathOf(request.files[0].first),
-                               .file = files_.blobs->PathOf(request.files[1].first),
+  return CompareInOnnxRuntime({.reference = files_.blobs->PathOf(request.files[0].digest),
+                               .file = files_.blobs->PathOf(request.files[1].digest),
                                .shapes = request.shapes,
                                .seeds = seeds,
                                .on_progress = [this] { on_progress_(0); }});

@@ -33,7 +33,12 @@ struct CheckRequest {
 
 // Model files to time, by digest.
 struct FileSetRequest {
-  std::vector<std::pair<Digest, FileRuntime>> files;
+  struct File {
+    Digest digest;
+    FileRuntime runtime = FileRuntime::kAutograph;
+    std::string plan = {};  // As FileToTime::plan.
+  };
+  std::vector<File> files;
   std::map<std::string, Shape> shapes;
   bool cold_cache = false;
   double seconds = 10;

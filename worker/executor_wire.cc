@@ -83,8 +83,9 @@ StatusOr<FileSetRequest> FromWire(const v1::FileSet& set) {
   FileSetRequest request;
   for (const v1::FileToTime& file : set.files()) {
     AG_LET(const Digest digest, ParseDigest(file.digest()));
-    request.files.emplace_back(
-        digest, file.in_onnxruntime() ? FileRuntime::kOnnxRuntime : FileRuntime::kAutograph);
+    request.files.push_back(
+        {digest, file.in_onnxruntime() ? FileRuntime::kOnnxRuntime : FileRuntime::kAutograph,
+         file.plan()});
   }
   for (const v1::BoundShape& shape : set.shapes()) {
     request.shapes[shape.input()] = Shape(shape.dims().begin(), shape.dims().end());

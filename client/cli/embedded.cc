@@ -93,6 +93,10 @@ StatusOr<std::unique_ptr<EmbeddedService>> EmbeddedService::Start(const std::str
 std::shared_ptr<grpc::Channel> EmbeddedService::channel() const { return parts_->channel; }
 const std::string& EmbeddedService::note() const { return parts_->note; }
 
+Status EmbeddedService::ShareBlob(const Digest& digest, const std::string& path) {
+  return parts_->server->ShareBlob(digest, path);
+}
+
 void RegisterEmbeddedRoles() {
   RegisterServerRoles();
   RegisterExecutorRole();

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "base/digest.h"
 #include "base/status.h"
 
 namespace grpc {
@@ -25,6 +26,8 @@ class EmbeddedService {
 
   std::shared_ptr<grpc::Channel> channel() const;
   const std::string& note() const;
+  // As Server::ShareBlob.
+  Status ShareBlob(const Digest& digest, const std::string& path);
 
  private:
   struct Parts;

@@ -46,6 +46,7 @@ bool Before(const struct timespec& a, const struct timespec& b) {
 struct Client::State {
   std::string address;  // Empty: in process, where the connection cannot fail.
   std::shared_ptr<grpc::Channel> channel;
+  ShareBlob share;  // May be null.
   std::unique_ptr<v1::Optimizer::Stub> optimizer;
   std::unique_ptr<v1::Blobs::Stub> blobs;
   std::unique_ptr<v1::Cache::Stub> cache;
@@ -98,7 +99,9 @@ std::unique_ptr<Client> Client::Connect(const std::string& address) {
   return client;
 }
 
-Client::Client(std::shared_ptr<grpc::Channel> channel) : state_(std::make_unique<State>()) {
+Client::Client(std::shared_ptr<grpc::Channel> channel, ShareBlob share)
+    : state_(std::make_unique<State>()) {
+  state_->share = std::move(share);
   state_->optimizer = v1::Optimizer::NewStub(channel);
   state_->blobs = v1::Blobs::NewStub(channel);
   state_->cache = v1::Cache::NewStub(channel);
@@ -278,6 +281,7 @@ bool Client::State::HoldsAlready(const std::string& path, const Digest& digest) 
 }
 
 Status Client::DownloadFile(const Digest& digest, const std::string& path) {
+  if (state_->share && state_->share(digest, path).ok()) return OkStatus();
   const StatusOr<bool> copied = state_->CopyShared(digest, path);
   if (copied.ok() && *copied) return OkStatus();
   if (!copied.ok() && copied.status().code() != StatusCode::kUnavailable) return copied.status();

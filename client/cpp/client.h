@@ -28,8 +28,10 @@ class Client {
  public:
   // Returns a client of `address`, HOST:PORT or unix:PATH. Does not connect yet.
   static std::unique_ptr<Client> Connect(const std::string& address);
-  // Uses the in-process channel of an embedded server.
-  explicit Client(std::shared_ptr<grpc::Channel> channel);
+  // Uses the in-process channel of an embedded server. `share` (may be null) makes a file a second
+  // name of a blob, without a copy; after an error DownloadFile copies.
+  using ShareBlob = std::function<Status(const Digest& digest, const std::string& path)>;
+  explicit Client(std::shared_ptr<grpc::Channel> channel, ShareBlob share = nullptr);
   ~Client();
 
   // Sends the file unless the server has it; returns its digest. `on_progress` gets the bytes sent
@@ -60,7 +62,7 @@ class Client {
   void LookAhead(const std::string& path);
 
   // Checks the blob's digest and writes it to `path` atomically. On the server's host, copies it
-  // from the shared blob folder when the server names one.
+  // from the shared blob folder when the server names one. From an embedded server, shares it.
   Status DownloadFile(const Digest& digest, const std::string& path);
   StatusOr<std::string> DownloadBytes(const Digest& digest, int64_t bytes_max = int64_t{64} << 20);
 

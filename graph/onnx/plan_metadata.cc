@@ -26,11 +26,21 @@ void AppendBytes(uint32_t number, std::string_view bytes, std::string& out) {
   out.append(bytes);
 }
 
+std::string FullKey(std::string_view key) { return std::string(kPlanPrefix) + std::string(key); }
+
 }  // namespace
+
+std::string PlanEntry(std::string_view key, std::string_view plan_bytes) {
+  std::string entry, whole;
+  AppendBytes(kKeyField, FullKey(key), entry);
+  AppendBytes(kValueField, Base64(plan_bytes), entry);
+  AppendBytes(kMetadataField, entry, whole);
+  return whole;
+}
 
 Status AppendPlan(std::string_view model, std::string_view key, std::string_view plan_bytes,
                   const ByteSink& sink) {
-  const std::string full_key = std::string(kPlanPrefix) + std::string(key);
+  const std::string full_key = FullKey(key);
   size_t kept_from = 0;
   AG_TRY(ForEachField(model, [&](const WireField& field) -> Status {
     if (field.number != kMetadataField || KeyOf(field.payload) != full_key) return OkStatus();
@@ -40,12 +50,7 @@ Status AppendPlan(std::string_view model, std::string_view key, std::string_view
     return OkStatus();
   }));
   if (model.size() > kept_from) AG_TRY(sink(model.substr(kept_from)));
-  if (plan_bytes.empty()) return OkStatus();
-  std::string entry, appended;
-  AppendBytes(kKeyField, full_key, entry);
-  AppendBytes(kValueField, Base64(plan_bytes), entry);
-  AppendBytes(kMetadataField, entry, appended);
-  return sink(appended);
+  return plan_bytes.empty() ? OkStatus() : sink(PlanEntry(key, plan_bytes));
 }
 
 }  // namespace ag

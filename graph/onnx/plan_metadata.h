@@ -19,4 +19,7 @@ inline constexpr std::string_view kPlanPrefix = "autograph.plan.";
 Status AppendPlan(std::string_view model, std::string_view key, std::string_view plan_bytes,
                   const ByteSink& sink);
 
+// Returns the bytes that add the plan to a model without an entry of that key when they follow it.
+std::string PlanEntry(std::string_view key, std::string_view plan_bytes);
+
 }  // namespace ag

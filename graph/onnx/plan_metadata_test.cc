@@ -32,6 +32,7 @@ TEST(AppendPlanTest, TheModelsBytesStayAsTheyAre) {
   const std::string once = Added(model, "here", std::string("\0\1plan", 6));
   EXPECT_TRUE(once.starts_with(model));
   EXPECT_EQ(PlansOf(once), (Plans{{"here", std::string("\0\1plan", 6)}}));
+  EXPECT_EQ(once, model + PlanEntry("here", std::string("\0\1plan", 6)));
   const auto before = ImportOnnx(model, {}, *testing::NewBlobs());
   const auto after = ImportOnnx(once, {}, *testing::NewBlobs());
   EXPECT_EQ(after->graph.digest(), before->graph.digest());

@@ -27,6 +27,7 @@ std::string EncodeFileTimerRequest(const FileTimerRequest& request) {
   out.String(request.path);
   out.String(request.device);
   out.U8(request.cold_cache);
+  out.String(request.plan);
   out.U32(static_cast<uint32_t>(request.shapes.size()));
   for (const auto& [name, shape] : request.shapes) {
     out.String(name);
@@ -42,6 +43,7 @@ StatusOr<FileTimerRequest> DecodeFileTimerRequest(std::string_view bytes) {
   AG_LET(request.path, in.String());
   AG_LET(request.device, in.String());
   AG_LET(request.cold_cache, in.U8());
+  AG_LET(request.plan, in.String());
   AG_LET(const uint32_t shapes, in.U32());
   for (uint32_t i = 0; i < shapes; ++i) {
     AG_LET(const std::string name, in.String());
@@ -80,6 +82,7 @@ struct Loaded {
 StatusOr<Loaded> Load(const FileTimerRequest& request) {
   AG_LET(const std::shared_ptr<const MappedFile> file, MappedFile::Open(request.path));
   SessionOptions options{.device = request.device, .shapes = request.shapes, .owner = file};
+  options.plan_bytes = request.plan;
   Loaded loaded;
   loaded.cold_cache = request.cold_cache;
   AG_LET(loaded.session, Session::Load(file->bytes(), options));

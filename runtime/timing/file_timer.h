@@ -18,6 +18,7 @@ struct FileTimerRequest {
   std::string device;
   std::map<std::string, Shape> shapes;
   bool cold_cache = false;
+  std::string plan = {};  // As FileToTime::plan.
 };
 
 std::string EncodeFileTimerRequest(const FileTimerRequest& request);

@@ -22,6 +22,7 @@ enum class FileRuntime : uint8_t { kAutograph = 0, kOnnxRuntime = 1 };
 struct FileToTime {
   std::string path;
   FileRuntime runtime = FileRuntime::kAutograph;
+  std::string plan = {};  // Bytes of the plan for our runtime; empty: the one that it carries.
 };
 
 struct TimeFilesRequest {

@@ -184,13 +184,15 @@ TEST_F(TimeFilesTest, OurSessionsRunInProcessesOfTheirOwn) {
 }
 
 TEST(FileTimer, RequestsComeBackEqual) {
-  const internal::FileTimerRequest request{"a b.onnx", "cpu:2", {{"x", {1, 3}}, {"y", {}}}, true};
+  const internal::FileTimerRequest request{
+      "a b.onnx", "cpu:2", {{"x", {1, 3}}, {"y", {}}}, true, "plan"};
   const auto again = internal::DecodeFileTimerRequest(internal::EncodeFileTimerRequest(request));
   ASSERT_TRUE(again.ok());
   EXPECT_EQ(again->path, request.path);
   EXPECT_EQ(again->device, request.device);
   EXPECT_EQ(again->shapes, request.shapes);
   EXPECT_TRUE(again->cold_cache);
+  EXPECT_EQ(again->plan, "plan");
   EXPECT_FALSE(internal::DecodeFileTimerRequest("x").ok());
 }
 

@@ -62,7 +62,8 @@ StatusOr<ChildProcess> SpawnOnnxRuntime(const TimeFilesRequest& request, const F
 
 StatusOr<ChildProcess> SpawnSession(const TimeFilesRequest& request, const FileToTime& file) {
   AG_LET(ChildProcess child, SpawnRole(kTimeFileRole, {}, request.program));
-  const FileTimerRequest asked{file.path, request.device, request.shapes, request.cold_cache};
+  const FileTimerRequest asked{file.path, request.device, request.shapes, request.cold_cache,
+                               file.plan};
   AG_TRY(SendFrame(child.socket(), kTimeFileFrame, EncodeFileTimerRequest(asked)));
   return child;
 }

@@ -16,6 +16,7 @@ namespace {
 
 constexpr uint64_t kResultBytesMax = uint64_t{512} << 20;
 constexpr size_t kDigestBytes = sizeof(Digest::bytes);
+constexpr uint64_t kComparedBytes = 256 << 10;  // Fits into the core's own cache.
 
 Digest DigestOf(std::string_view bytes) {
   Digest digest;
@@ -113,8 +114,10 @@ class Receiver {
       return Broken("a weight outside of the model");
     }
     AG_TRY(Count(place.size));
-    Digest digest;
-    if (place.size <= kSandboxPieceBytes) {  // Put writes nothing that exists already.
+    AG_LET(const bool is_stored, IsStored(place));
+    Digest digest = place.digest;
+    if (is_stored) {  // As when an export is read back: nothing is hashed and written again.
+    } else if (place.size <= kSandboxPieceBytes) {
       AG_LET(const std::string_view bytes, model_.Read(place.offset, place.size));
       AG_LET(digest, blobs_.Put(bytes, BlobDir::Durable::kAfterSync));
     } else {
@@ -130,6 +133,20 @@ class Receiver {
     weights_.insert(digest);
     return OkStatus();
   }
+
+  // True when the bytes of the place are those of a blob.
+  StatusOr<bool> IsStored(const WeightPlace& place) {
+    StatusOr<FileReader> blob = FileReader::Open(blobs_.PathOf(place.digest));
+    if (!blob.ok() || static_cast<uint64_t>(blob->size()) != place.size) return false;
+    for (uint64_t at = 0; at < place.size; at += kComparedBytes) {
+      const auto size = static_cast<size_t>(std::min<uint64_t>(place.size - at, kComparedBytes));
+      AG_LET(const std::string_view stored, blob->Read(at, size));
+      AG_LET(const std::string_view bytes, model_.Read(place.offset + at, size));
+      if (stored != bytes) return false;
+    }
+    return true;
+  }
+
   BlobDir& blobs_;
   FileReader& model_;
   const int64_t weight_bytes_max_;
