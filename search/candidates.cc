@@ -8,7 +8,7 @@ namespace {
 
 PlanCandidate CandidateOf(const Graph& graph, const SearchSetting& setting, TimedPlan made) {
   made.plan.environment = setting.request.environment;
-  return {.graph = graph, .plan = std::move(made.plan), .makespan_ns = made.makespan_ns};
+  return {{graph, std::move(made.plan)}, made.makespan_ns};
 }
 
 int StreamsMax(const SearchRequest& request) {

@@ -11,9 +11,8 @@
 
 namespace ag {
 
-struct PlanCandidate {
-  Graph graph;
-  Plan plan;                        // Complete and validated; its environment is the request's.
+// The plan is complete and validated; its environment is the request's.
+struct PlanCandidate : Candidate {
   double makespan_ns = kNoTimeNs;   // As TimedPlan::makespan_ns.
   int step = RewriteTrail::kInput;  // The graph's step in the trail.
 };

@@ -65,10 +65,8 @@ PlanTiming CheckedTiming(PlanTiming timing) {
 StatusOr<std::vector<PlanTiming>> MeasureAgainstInput(
     Measurer& measurer, const PlanCandidate& input,
     const std::vector<const PlanCandidate*>& candidates, Measurer::Effort effort) {
-  std::vector<Measurer::Candidate> all{{input.graph, input.plan}};
-  for (const PlanCandidate* candidate : candidates) {
-    all.push_back({candidate->graph, candidate->plan});
-  }
+  std::vector<Candidate> all{input};
+  for (const PlanCandidate* candidate : candidates) all.push_back(*candidate);
   AG_LET(std::vector<PlanTiming> timings, measurer.MeasurePlans(all, effort));
   AG_CHECK(timings.size() == all.size());
   for (PlanTiming& timing : timings) timing = CheckedTiming(std::move(timing));
@@ -77,8 +75,7 @@ StatusOr<std::vector<PlanTiming>> MeasureAgainstInput(
 }
 
 StatusOr<std::vector<KernelChoice>> RefineCandidate(Measurer& measurer, PlanCandidate* candidate) {
-  AG_LET(std::vector<KernelChoice> kernels,
-         measurer.RefinePlan({candidate->graph, candidate->plan}));
+  AG_LET(std::vector<KernelChoice> kernels, measurer.RefinePlan(*candidate));
   candidate->plan = WithKernels(std::move(candidate->plan), kernels);
   return kernels;
 }

@@ -440,7 +440,7 @@ void PlanSearch::TakeWinners(const std::vector<size_t>& finalists,
   }
   const auto found = [&](size_t winner) {
     const PlanCandidate& candidate = measured_[finalists[winner]].candidate;
-    return FoundPlan{candidate.graph, candidate.plan, trail_.Path(candidate.step), timings[winner],
+    return FoundPlan{candidate, trail_.Path(candidate.step), timings[winner],
                      candidate.makespan_ns};
   };
   static_cast<FoundPlan&>(*result) = found(winners[0]);

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "graph/graph.h"
+#include "plan/candidate.h"
 #include "plan/fusion/kernel_rivals.h"
 #include "plan/fusion/learned_times.h"
 #include "plan/fusion/pair_problem.h"
@@ -38,10 +39,6 @@ class Measurer {
   // Measures two groups started together. Optional: kUnimplemented by default.
   virtual std::vector<StatusOr<Measurement>> MeasurePairs(const std::vector<PairProblem>& pairs);
 
-  struct Candidate {
-    Graph graph;
-    Plan plan;
-  };
   // The purpose of a timing. kRanking tells which candidates are better, in a few paired blocks.
   // kVerdict continues until it is sure which one is faster, or until the device's time for it is
   // spent.
@@ -133,9 +130,7 @@ enum class StopReason {
 };
 
 // A plan that was measured in the finals.
-struct FoundPlan {
-  Graph graph;
-  Plan plan;
+struct FoundPlan : Candidate {
   std::vector<AppliedRewrite> rewrites;  // In the order of first application.
   PlanTiming timing;                     // From the finals, paired with the input.
   // Simulated makespan of `plan` with the times of its groups; 0: one of them could not be

@@ -137,7 +137,7 @@ output "y" = conv(x, w, b) strides=[1,1] pads=[1,1,1,1] dilations=[1,1]
         std::tuple(0, Layout::kChannelsLast, Layout::kBlocked16)}) {
     FakeMeasurer measurer(spec);
     measurer.group_ns = [](const GroupProblem&) { return 1000.0; };
-    measurer.plan_ns = [&, layout = faster](const Measurer::Candidate& candidate) {
+    measurer.plan_ns = [&, layout = faster](const Candidate& candidate) {
       return has(candidate.plan, layout) ? 2000.0 : 2500.0;
     };
     SearchRequest request = Request(kConv, "");
@@ -163,7 +163,7 @@ TEST_F(SearchTest, WithoutRulesTheInputComesBack) {
 
 TEST_F(SearchTest, WhatOnlyTheEstimateLikesIsRefused) {
   const SearchRequest request = Request(kTwoProducts, kReassociate);
-  measurer_.plan_ns = [&](const Measurer::Candidate& candidate) {
+  measurer_.plan_ns = [&](const Candidate& candidate) {
     return candidate.graph.digest() == request.input.digest() ? 1e6 : 2e6;
   };
   const auto result = Find(request);
@@ -176,7 +176,7 @@ TEST_F(SearchTest, WhatOnlyTheEstimateLikesIsRefused) {
 TEST_F(SearchTest, WhatWonOnceButNotInTheFinalsIsRefused) {
   const SearchRequest request = Request(kTwoProducts, kReassociate);
   int calls = 0;
-  measurer_.plan_ns = [&](const Measurer::Candidate& candidate) {
+  measurer_.plan_ns = [&](const Candidate& candidate) {
     if (candidate.graph.digest() == request.input.digest()) return 1e6;
     return ++calls == 1 ? 5e5 : 1e6;
   };
@@ -208,7 +208,7 @@ TEST_F(SearchTest, AFailingGroupCostsOnlyTheGraphsThatNeedIt) {
 
 TEST_F(SearchTest, AFailingCandidatePlanIsLeftOut) {
   const SearchRequest request = Request(kTwoProducts, kReassociate);
-  measurer_.plan_failure = [&](const Measurer::Candidate& candidate) {
+  measurer_.plan_failure = [&](const Candidate& candidate) {
     return candidate.graph.digest() == request.input.digest()
                ? OkStatus()
                : Err(StatusCode::kUnavailable, "executor died");
@@ -225,7 +225,7 @@ TEST_F(SearchTest, AnInputThatCannotBeTimedIsTheMeasurersError) {
   measurer_.call_failure = [](int) { return Err(StatusCode::kUnavailable, "no worker"); };
   EXPECT_EQ(ToString(Find(request).status()), "UNAVAILABLE: no worker");
   measurer_.call_failure = nullptr;
-  measurer_.plan_failure = [](const Measurer::Candidate&) {
+  measurer_.plan_failure = [](const Candidate&) {
     return Err(StatusCode::kUnavailable, "executor died");
   };
   EXPECT_EQ(ToString(Find(request).status()), "UNAVAILABLE: input: executor died");
@@ -383,9 +383,7 @@ TEST_F(SearchTest, EqualSearchesGiveEqualBytes) {
 
 TEST_F(SearchTest, ASearchStoppedByTimeIsReplayedByItsCounts) {
   SearchRequest request = Request(kSixProducts, kReassociate);
-  measurer_.refine = [](const Measurer::Candidate&) {
-    return std::vector<KernelChoice>{{0, "inside"}};
-  };
+  measurer_.refine = [](const Candidate&) { return std::vector<KernelChoice>{{0, "inside"}}; };
   int stopped = 0;
   std::set<int> refined;
   // Ticks in which nothing can be refined, and ticks in which the input or all finalists can.
@@ -422,7 +420,7 @@ std::vector<KernelChoice> All(const Plan& plan, const std::string& kernel) {
 
 TEST_F(SearchTest, CandidatesBeginWithTheKernelsOfTheRefinedInput) {
   const SearchRequest request = Request(kTwoProducts, kReassociate);
-  measurer_.refine = [&](const Measurer::Candidate& candidate) {
+  measurer_.refine = [&](const Candidate& candidate) {
     const bool is_input = candidate.graph.digest() == request.input.digest();
     return All(candidate.plan, is_input ? "inside" : KernelOf(candidate.plan));
   };
@@ -439,7 +437,7 @@ TEST_F(SearchTest, CandidatesBeginWithTheKernelsOfTheRefinedInput) {
 
 TEST_F(SearchTest, FinalistsAreRefinedBeforeTheyAreTimed) {
   const SearchRequest request = Request(kTwoProducts, kReassociate);
-  measurer_.refine = [&](const Measurer::Candidate& candidate) {
+  measurer_.refine = [&](const Candidate& candidate) {
     const bool is_input = candidate.graph.digest() == request.input.digest();
     return All(candidate.plan, is_input ? "fake" : "last");
   };
@@ -460,7 +458,7 @@ TEST_F(SearchTest, ARefinementThatFailsChangesNothing) {
   };
   for (const auto& c : kCases) {
     const SearchRequest request = Request(kTwoProducts, kReassociate);
-    measurer_.refine = [&](const Measurer::Candidate&) { return c.failure; };
+    measurer_.refine = [&](const Candidate&) { return c.failure; };
     const auto result = Find(request);
     ASSERT_TRUE(result.ok()) << Message(result.status());
     ExpectSound(request, *result);

@@ -15,9 +15,19 @@ struct Places {
   int onnxruntime_output = -1;
 };
 
-int Add(FileSetWork& work, const Digest& file, bool in_onnxruntime) {
-  work.files.push_back({file, in_onnxruntime});
-  return static_cast<int>(work.files.size()) - 1;
+int Add(v1::FileSet& set, const Digest& file, bool in_onnxruntime) {
+  v1::FileToTime* added = set.add_files();
+  added->set_digest(file.Hex());
+  added->set_in_onnxruntime(in_onnxruntime);
+  return set.files_size() - 1;
+}
+
+v1::FileSet SetOf(const BoundShapes& shapes, double seconds) {
+  v1::FileSet set;
+  *set.mutable_shapes() = shapes;
+  set.set_seconds_max(seconds);
+  set.set_blocks_max(kBlocksMax);
+  return set;
 }
 
 // Beside ONNX Runtime our untuned session is timed in a set of its own: two of our sessions at once
@@ -26,20 +36,20 @@ bool IsOneSetEnough(const BaselineRequest& request) {
   return request.onnxruntime.empty() || request.output == request.input;
 }
 
-Places AddFiles(const BaselineRequest& request, FileSetWork& work) {
+Places AddFiles(const BaselineRequest& request, v1::FileSet& set) {
   Places places;
   const bool is_input = request.output == request.input;
-  if (!request.onnxruntime.empty()) places.onnxruntime_input = Add(work, request.input, true);
+  if (!request.onnxruntime.empty()) places.onnxruntime_input = Add(set, request.input, true);
   if (request.runs_here) {
-    if (IsOneSetEnough(request)) places.untuned = Add(work, request.input, false);
-    if (!is_input) places.output = Add(work, request.output, false);
-    places.second = Add(work, request.output, false);
+    if (IsOneSetEnough(request)) places.untuned = Add(set, request.input, false);
+    if (!is_input) places.output = Add(set, request.output, false);
+    places.second = Add(set, request.output, false);
   }
   if (is_input) places.output = places.untuned;
   // ONNX Runtime on an unchanged graph is today's way, no gain of ours; for a model that runs
   // nowhere else it stands for the output all the same.
   if (!request.onnxruntime.empty() && request.rewritten) {
-    places.onnxruntime_output = Add(work, request.output, true);
+    places.onnxruntime_output = Add(set, request.output, true);
   } else if (!request.runs_here) {
     places.onnxruntime_output = places.onnxruntime_input;
   }
@@ -135,13 +145,10 @@ namespace {
 // Everything but `over_untuned` where that needs a set of its own.
 StatusOr<BaselineResult> CompareInOneSet(const BaselineRequest& request, PoolMeasurer& measurer) {
   BaselineResult result;
-  FileSetWork work;
-  work.shapes = request.shapes;
-  work.seconds_max = request.seconds;
-  work.blocks_max = kBlocksMax;
-  const Places places = AddFiles(request, work);
-  if (work.files.empty()) return result;
-  AG_LET(FileTimes times, measurer.TimeFiles(std::move(work)));
+  v1::FileSet set = SetOf(request.shapes, request.seconds);
+  const Places places = AddFiles(request, set);
+  if (set.files().empty()) return result;
+  AG_LET(FileTimes times, measurer.TimeFiles(std::move(set)));
   if (request.carries_plan && places.output >= 0) {
     FileRunner& runner = times.runners[static_cast<size_t>(places.output)];
     if (runner.status.ok() && !runner.carried_plan) {
@@ -200,13 +207,11 @@ bool AgreesWithFreshSession(const BaselineResult& result) {
 }
 
 StatusOr<Ratio> CompareFiles(const FilePair& pair, PoolMeasurer& measurer) {
-  FileSetWork work;
-  work.files = {{pair.before, pair.in_onnxruntime, pair.plan_before},
-                {pair.after, pair.in_onnxruntime}};
-  work.shapes = pair.shapes;
-  work.seconds_max = pair.seconds;
-  work.blocks_max = kBlocksMax;
-  AG_LET(const FileTimes times, measurer.TimeFiles(std::move(work)));
+  v1::FileSet set = SetOf(pair.shapes, pair.seconds);
+  Add(set, pair.before, pair.in_onnxruntime);
+  Add(set, pair.after, pair.in_onnxruntime);
+  set.mutable_files(0)->set_plan(pair.plan_before);
+  AG_LET(const FileTimes times, measurer.TimeFiles(std::move(set)));
   for (const FileRunner& runner : times.runners) AG_TRY(runner.status);
   if (times.blocks.empty()) return Err(StatusCode::kInternal, "no block of files was timed");
   return RatioOf(times, 0, 1);

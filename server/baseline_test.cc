@@ -18,21 +18,21 @@ class FileRunnerFake : public WorkRunner {
  public:
   Status Run(ItemRequest request, const std::function<void(const Delivery&)>& on_result,
              const std::function<bool()>&) override {
-    const auto& work = std::get<FileSetWork>(request.work->body);
-    sets.push_back(work.files.size());
+    const auto& files = request.work->files().files();
+    sets.push_back(static_cast<size_t>(files.size()));
     Delivery delivery;
-    std::vector<double> block(2 * work.files.size());
-    for (size_t f = 0; f < work.files.size(); ++f) {
-      const FileWork& file = work.files[f];
+    std::vector<double> block(2 * sets.back());
+    for (size_t f = 0; f < sets.back(); ++f) {
+      const v1::FileToTime& file = files[static_cast<int>(f)];
       FileRunner runner;
-      runner.carried_plan = file.file == kOutput;
-      if (file.in_onnxruntime) {
+      runner.carried_plan = file.digest() == kOutput.Hex();
+      if (file.in_onnxruntime()) {
         runner.version = "9.9";
         runner.status = onnxruntime;
       }
-      const double ns = file.in_onnxruntime   ? kOnnxRuntimeNs
-                        : file.file == kInput ? kUntunedNs
-                                              : kOutputNs;
+      const double ns = file.in_onnxruntime()           ? kOnnxRuntimeNs
+                        : file.digest() == kInput.Hex() ? kUntunedNs
+                                                        : kOutputNs;
       block[f] = block[block.size() - 1 - f] = runner.status.ok() ? ns : 0;
       delivery.result.file_times.runners.push_back(runner);
     }

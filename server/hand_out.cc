@@ -23,7 +23,7 @@ class Chooser {
 
  private:
   // A file with what is known of it when it is tried.
-  struct Candidate {
+  struct Trial {
     OutputFile file;
     const char* what = "";
     std::vector<AppliedRewrite> rewrites;
@@ -35,8 +35,8 @@ class Chooser {
   Status ChooseForDevice();
   Status TryRewritten();
   Status TryTunedInput();
-  StatusOr<bool> Try(Candidate candidate);
-  StatusOr<Refusal> WhyNot(const Candidate& candidate, HandedOut* tried);
+  StatusOr<bool> Try(Trial trial);
+  StatusOr<Refusal> WhyNot(const Trial& trial, HandedOut* tried);
   StatusOr<Refusal> WhyNotBesideTunedInput(const OutputFile& file, HandedOut* tried);
   Status TakeInput();
   Status TryPortable();
@@ -65,7 +65,7 @@ FoundPlan TunedInput(const SearchResult& found, const Graph& input) {
   for (const FoundPlan& runner_up : found.runners_up) {
     if (runner_up.graph.digest() == input.digest()) return runner_up;
   }
-  return {input, found.input_plan, {}, found.input_timing, found.input_estimate_ns};
+  return {{input, found.input_plan}, {}, found.input_timing, found.input_estimate_ns};
 }
 
 StatusOr<HandedOut> Chooser::Run() {
@@ -101,11 +101,10 @@ Status Chooser::TryRewritten() {
   for (const FoundPlan* plan : plans) {
     if (has_chosen_ || plan->graph.digest() == input) break;  // The tuned input comes next.
     if (plan != &found_ && IsTimeOver()) break;
-    AG_LET(OutputFile file,
-           files_.Rewritten(plan->graph, &plan->plan));
-    Candidate candidate{std::move(file), plan == &found_ ? "the winner" : "a runner-up",
-                        plan->rewrites, plan->estimate_ns, plan == &found_};
-    AG_TRY(Try(std::move(candidate)).status());
+    AG_LET(OutputFile file, files_.Rewritten(plan->graph, &plan->plan));
+    Trial trial{std::move(file), plan == &found_ ? "the winner" : "a runner-up", plan->rewrites,
+                plan->estimate_ns, plan == &found_};
+    AG_TRY(Try(std::move(trial)).status());
   }
   return OkStatus();
 }
@@ -134,29 +133,29 @@ StatusOr<BaselineResult> Chooser::Compare(const Digest& output, const OutputFile
 }
 
 // Takes the candidate unless something speaks against it; true when it was taken.
-StatusOr<bool> Chooser::Try(Candidate candidate) {
+StatusOr<bool> Chooser::Try(Trial trial) {
   HandedOut tried;
-  Refusal refusal = candidate.file.refusal;
+  Refusal refusal = trial.file.refusal;
   if (!refusal) {
-    AG_LET(refusal, WhyNot(candidate, &tried));
+    AG_LET(refusal, WhyNot(trial, &tried));
   }
   if (!refusal) {
-    AG_TRY(files_.Check(&candidate.file));
-    refusal = candidate.file.refusal;
+    AG_TRY(files_.Check(&trial.file));
+    refusal = trial.file.refusal;
   }
   if (refusal) {
-    Refuse(candidate.what, refusal.text);
-    chosen_.winner_refused |= candidate.is_winner;
+    Refuse(trial.what, refusal.text);
+    chosen_.winner_refused |= trial.is_winner;
     return false;
   }
   tried.warnings = std::move(chosen_.warnings);
-  tried.warnings.insert(tried.warnings.end(), candidate.file.warnings.begin(),
-                        candidate.file.warnings.end());
+  tried.warnings.insert(tried.warnings.end(), trial.file.warnings.begin(),
+                        trial.file.warnings.end());
   tried.winner_refused = chosen_.winner_refused;
   tried.portable = std::move(chosen_.portable);
-  tried.file = std::move(candidate.file);
-  tried.rewrites = std::move(candidate.rewrites);
-  tried.estimate_ns = candidate.estimate_ns;
+  tried.file = std::move(trial.file);
+  tried.rewrites = std::move(trial.rewrites);
+  tried.estimate_ns = trial.estimate_ns;
   chosen_ = std::move(tried);
   has_chosen_ = true;
   return true;
@@ -167,18 +166,18 @@ std::string RatioText(const Ratio& ratio) {
 }
 
 // Fills in `tried` with what was measured of the candidate's file.
-StatusOr<Refusal> Chooser::WhyNot(const Candidate& candidate, HandedOut* tried) {
-  AG_LET(tried->baseline, Compare(candidate.file.digest, &candidate.file));
+StatusOr<Refusal> Chooser::WhyNot(const Trial& trial, HandedOut* tried) {
+  AG_LET(tried->baseline, Compare(trial.file.digest, &trial.file));
   // One process may have got memory that is slower: both are started anew, once.
   if (!AgreesWithFreshSession(tried->baseline) && IsTimeForAnotherSet()) {
-    AG_LET(tried->baseline, Compare(candidate.file.digest, &candidate.file));
+    AG_LET(tried->baseline, Compare(trial.file.digest, &trial.file));
   }
   const BaselineResult& baseline = tried->baseline;
-  if (candidate.file.carries_plan && !baseline.fresh_session) {
+  if (trial.file.carries_plan && !baseline.fresh_session) {
     return Refusal{Refusal::Kind::kNotRun,
                    fmt::format("it does not run: {}", fmt::join(baseline.notes, "; "))};
   }
-  if (candidate.must_be_faster && baseline.verdict != v1::Result::FASTER) {
+  if (trial.must_be_faster && baseline.verdict != v1::Result::FASTER) {
     return Refusal{Refusal::Kind::kNoGain, "timed as a whole it is " + RatioText(baseline.speedup)};
   }
   // What ONNX Runtime runs is not our session's to judge.
@@ -191,9 +190,9 @@ StatusOr<Refusal> Chooser::WhyNot(const Candidate& candidate, HandedOut* tried) 
     return Refusal{Refusal::Kind::kNoGain, "it is slower than an untuned session on the input: " +
                                                RatioText(*baseline.over_untuned)};
   }
-  if (!candidate.file.rewritten || !candidate.file.carries_plan) return Refusal();
+  if (!trial.file.rewritten || !trial.file.carries_plan) return Refusal();
   if (!IsTimeForAnotherSet()) return Refusal();
-  return WhyNotBesideTunedInput(candidate.file, tried);
+  return WhyNotBesideTunedInput(trial.file, tried);
 }
 
 StatusOr<Refusal> Chooser::WhyNotBesideTunedInput(const OutputFile& file, HandedOut* tried) {
@@ -235,8 +234,7 @@ StatusOr<PortableResult> Chooser::FindPortable() {
   portable.stop = [this] { return IsTimeOver(); };
   std::map<Digest, Digest> files;  // Of graphs that were exported.
   portable.try_graph = [&](const Graph* before, const Graph& candidate) -> StatusOr<Ratio> {
-    AG_LET(const OutputFile file,
-           files_.Rewritten(candidate, nullptr));
+    AG_LET(const OutputFile file, files_.Rewritten(candidate, nullptr));
     if (file.refusal) {
       LogWarn("portable: not exported: {}", file.refusal.text);
       return Ratio{0, 0, 0};
@@ -265,19 +263,18 @@ Status Chooser::TryPortable() {
   if (runs_here_ && !asked) {
     AG_LET(plan, files_.PlanAnew(*found->best, found_.input_plan));
   }
-  AG_LET(OutputFile file,
-         files_.Rewritten(*found->best, plan ? &*plan : nullptr));
-  Candidate candidate{std::move(file), "what ONNX Runtime gains by", {}, 0};
-  candidate.must_be_faster = true;
+  AG_LET(OutputFile file, files_.Rewritten(*found->best, plan ? &*plan : nullptr));
+  Trial trial{std::move(file), "what ONNX Runtime gains by", {}, 0};
+  trial.must_be_faster = true;
   for (const v1::PortableStep& step : found->steps) {
     if (!step.kept() || step.rule() == kCleanUpStep) continue;
     if (step.rule() == kWinnerStep) {
-      candidate.rewrites = found_.rewrites;
+      trial.rewrites = found_.rewrites;
     } else {
-      candidate.rewrites.push_back({step.rule(), step.applied(), 0});
+      trial.rewrites.push_back({step.rule(), step.applied(), 0});
     }
   }
-  return Try(std::move(candidate)).status();
+  return Try(std::move(trial)).status();
 }
 
 }  // namespace

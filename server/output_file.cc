@@ -16,6 +16,7 @@
 #include "rules/sets/built_in_rules.h"
 #include "server/job.h"
 #include "server/remap_plan.h"
+#include "wire/candidate_wire.h"
 
 namespace ag {
 
@@ -174,32 +175,38 @@ Status OutputFiles::MakeRewritten(const Graph& graph, const Plan* plan, OutputFi
 }
 
 StatusOr<std::vector<OutputError>> OutputFiles::CompareElsewhere(const OutputFile& file) {
-  FileSetWork work;
-  work.files = {{setting_.model_digest, true}, {file.digest, true}};
+  v1::FileSet set;
+  for (const Digest& digest : {setting_.model_digest, file.digest}) {
+    v1::FileToTime* compared = set.add_files();
+    compared->set_digest(digest.Hex());
+    compared->set_in_onnxruntime(true);
+  }
   for (const auto& [name, shape] : setting_.import.shapes) {
-    v1::BoundShape* bound = work.shapes.Add();
+    v1::BoundShape* bound = set.add_shapes();
     bound->set_input(name);
     bound->mutable_dims()->Assign(shape.begin(), shape.end());
   }
-  work.compare_seeds = kSeeds;
-  return measurer_.CompareFiles(std::move(work));
+  set.set_compare_seeds(kSeeds);
+  return measurer_.CompareFiles(std::move(set));
 }
 
 StatusOr<std::vector<OutputError>> OutputFiles::CompareHere(OutputFile* file) {
-  PoolMeasurer::CheckRequest check;
-  check.candidate = {file->graph, file->plan};
+  Candidate candidate{file->graph, file->plan};
   if (!file->carries_plan) {
-    AG_LET(check.candidate.plan, UnfusedPlan(setting_, file->graph));
+    AG_LET(candidate.plan, UnfusedPlan(setting_, file->graph));
   }
-  for (int i = 0; i < kSeeds; ++i) check.seeds.push_back(setting_.seed + static_cast<uint64_t>(i));
-  check.reference_kernels = true;
+  Candidate reference{setting_.input, setting_.unfused_plan};
   if (auto unfused = UnfusedPlan(setting_, setting_.runnable); unfused.ok()) {
-    check.reference = {setting_.runnable, *std::move(unfused)};
+    reference = {setting_.runnable, *std::move(unfused)};
   } else {
-    check.reference = {setting_.input, setting_.unfused_plan};
     file->warnings.push_back("compared with the cleaned-up input: " + Message(unfused.status()));
   }
-  return measurer_.Check(check);
+  v1::Check check;
+  ToProto(reference, check.mutable_reference());
+  ToProto(candidate, check.mutable_candidate());
+  for (int i = 0; i < kSeeds; ++i) check.add_seeds(setting_.seed + static_cast<uint64_t>(i));
+  check.set_reference_kernels(true);
+  return measurer_.Check(std::move(check));
 }
 
 StatusOr<Plan> OutputFiles::PlanAnew(const Graph& graph, const Plan& like) {

@@ -4,9 +4,9 @@
 #include <map>
 
 #include "base/log.h"
-#include "graph/codec.h"
-#include "plan/format/plan_codec.h"
 #include "plan/fusion/learned_times.h"
+#include "wire/candidate_wire.h"
+#include "wire/measurement_wire.h"
 
 namespace ag {
 namespace {
@@ -33,8 +33,10 @@ bool IsDisturbed(const Measurement& measurement) {
 // Enough for a median that one disturbed block does not move.
 constexpr int kRankingBlocks = 5;
 
-CandidateWork ToWork(const Measurer::Candidate& candidate) {
-  return {EncodeGraph(candidate.graph), EncodePlan(candidate.plan)};
+v1::WorkItem ItemOf(double time_max_seconds) {
+  v1::WorkItem item;
+  item.set_time_max_seconds(time_max_seconds);
+  return item;
 }
 
 }  // namespace
@@ -117,14 +119,13 @@ std::vector<StatusOr<Measurement>> PoolMeasurer::Measure(const std::vector<Asked
 void PoolMeasurer::MeasureBatch(const std::vector<Asked>& batch) {
   if (options_.cancelled && options_.cancelled()) return;
   if (clock_.Now() >= until_) return;
-  GroupBatchWork work;
-  work.policy = options_.policy.Text();
-  for (const Asked& asked : batch) work.problems.push_back(asked.bytes);
+  v1::WorkItem item = ItemOf(options_.group_seconds_max);
+  item.mutable_groups()->set_policy(options_.policy.Text());
+  for (const Asked& asked : batch) item.mutable_groups()->add_problems(asked.bytes);
   const auto keep = [&](const Delivery& delivery) {
     Keep(batch[static_cast<size_t>(delivery.entry)], delivery);
   };
-  const Status ran = RunItem({std::move(work), options_.group_seconds_max}, keep,
-                             options_.cancelled, {until_, kGroupGrace});
+  const Status ran = RunItem(std::move(item), keep, options_.cancelled, {until_, kGroupGrace});
   if (!ran.ok() && ran.code() != StatusCode::kCancelled) LogWarn("group batch: {}", Message(ran));
 }
 
@@ -153,19 +154,20 @@ void PoolMeasurer::Keep(const Asked& asked, const Delivery& delivery) {
 }
 
 // `until` is for the worker; one that is not done `grace` later is stopped.
-Status PoolMeasurer::RunItem(WorkItem work, const std::function<void(const Delivery&)>& on_result,
+Status PoolMeasurer::RunItem(v1::WorkItem work,
+                             const std::function<void(const Delivery&)>& on_result,
                              const std::function<bool()>& stop, const Limit& limit) {
   Nanos end = Nanos::max();
   if (limit.until != Nanos::max()) {
     const std::chrono::duration<double> left = limit.until - clock_.Now();
-    work.end_within_seconds = std::max(left.count(), 1e-3);
+    work.set_end_within_seconds(std::max(left.count(), 1e-3));
     end = std::max(limit.until, clock_.Now()) + limit.grace;
   }
   const auto is_over = [&] { return (stop && stop()) || clock_.Now() > end; };
   if (options_.turn != nullptr) options_.turn->Leave();
   const Status ran =
       runner_.Run({options_.device, options_.environment,
-                   std::make_shared<const WorkItem>(std::move(work)), options_.on_wait},
+                   std::make_shared<const v1::WorkItem>(std::move(work)), options_.on_wait},
                   on_result, is_over);
   if (options_.turn == nullptr) return ran;
   // A cancelled job does not wait for its turn: what is left of it needs no core.
@@ -175,11 +177,12 @@ Status PoolMeasurer::RunItem(WorkItem work, const std::function<void(const Deliv
 
 StatusOr<std::vector<PlanTiming>> PoolMeasurer::MeasurePlans(
     const std::vector<Candidate>& candidates, Effort effort) {
-  PlanSetWork work;
-  if (effort == Effort::kRanking) work.blocks_max = kRankingBlocks;
-  work.policy = options_.policy.Text();
-  work.seed = options_.seed;
-  for (const Candidate& candidate : candidates) work.candidates.push_back(ToWork(candidate));
+  v1::WorkItem item = ItemOf(options_.plan_seconds_max);
+  v1::PlanSet& set = *item.mutable_plans();
+  if (effort == Effort::kRanking) set.set_blocks_max(kRankingBlocks);
+  set.set_policy(options_.policy.Text());
+  set.set_seed(options_.seed);
+  for (const Candidate& candidate : candidates) ToProto(candidate, set.add_candidates());
   std::vector<PlanTiming> timings(candidates.size());
   for (PlanTiming& timing : timings) timing.status = Err(StatusCode::kInternal, "not timed");
   const auto keep = [&](const Delivery& delivery) {
@@ -191,7 +194,7 @@ StatusOr<std::vector<PlanTiming>> PoolMeasurer::MeasurePlans(
     foreign_load_.blocks += timing.blocks;
     foreign_load_.blocks_disturbed += timing.disturbed;
   };
-  AG_TRY(RunItem({std::move(work), options_.plan_seconds_max}, keep,
+  AG_TRY(RunItem(std::move(item), keep,
                  effort == Effort::kVerdict ? options_.stopping : options_.cancelled,
                  {until_, kPlansGrace}));
   if (!timings.empty()) AG_TRY(timings[0].status, "the input");
@@ -207,19 +210,20 @@ std::string PoolMeasurer::ForeignLoadSeen::Warning() const {
 }
 
 StatusOr<std::vector<KernelChoice>> PoolMeasurer::RefinePlan(const Candidate& candidate) {
-  RefineWork work = {ToWork(candidate), {}};
-  work.rivals = CloseRivals(candidate.graph, candidate.plan,
-                            [this](const GroupProblem& problem) { return Remembered(problem); });
+  const std::vector<KernelChoice> rivals =
+      CloseRivals(candidate.graph, candidate.plan,
+                  [this](const GroupProblem& problem) { return Remembered(problem); });
   std::vector<KernelChoice> faster;
-  if (work.rivals.empty()) return faster;
-  const std::vector<KernelChoice> rivals = work.rivals;
+  if (rivals.empty()) return faster;
+  v1::WorkItem item = ItemOf(options_.plan_seconds_max);
+  ToProto(candidate, item.mutable_refine()->mutable_candidate());
+  for (const KernelChoice& rival : rivals) ToProto(rival, item.mutable_refine()->add_rivals());
   Status refined = Err(StatusCode::kInternal, "not refined");
   const auto keep = [&](const Delivery& delivery) {
     refined = delivery.result.status;
     faster = delivery.result.kernels;
   };
-  AG_TRY(RunItem({std::move(work), options_.plan_seconds_max}, keep, options_.cancelled,
-                 {until_, kPlansGrace}));
+  AG_TRY(RunItem(std::move(item), keep, options_.cancelled, {until_, kPlansGrace}));
   AG_TRY(refined);
   // A worker may choose among what it was asked; nothing else gets into a plan.
   std::erase_if(faster, [&](const KernelChoice& choice) {
@@ -228,9 +232,10 @@ StatusOr<std::vector<KernelChoice>> PoolMeasurer::RefinePlan(const Candidate& ca
   return faster;
 }
 
-StatusOr<std::vector<OutputError>> PoolMeasurer::Check(const CheckRequest& request) {
-  CheckWork work = {ToWork(request.reference), ToWork(request.candidate), request.seeds,
-                    request.reference_kernels, options_.policy.tolerance};
+StatusOr<std::vector<OutputError>> PoolMeasurer::Check(v1::Check check) {
+  v1::WorkItem item = ItemOf(options_.check_seconds_max);
+  check.set_tolerance(options_.policy.tolerance);
+  *item.mutable_check() = std::move(check);
   StatusOr<std::vector<OutputError>> errors = Err(StatusCode::kInternal, "not checked");
   const auto keep = [&](const Delivery& delivery) {
     if (delivery.result.status.ok()) {
@@ -239,12 +244,14 @@ StatusOr<std::vector<OutputError>> PoolMeasurer::Check(const CheckRequest& reque
       errors = delivery.result.status;
     }
   };
-  AG_TRY(RunItem({std::move(work), options_.check_seconds_max}, keep, options_.cancelled, {}));
+  AG_TRY(RunItem(std::move(item), keep, options_.cancelled, {}));
   return errors;
 }
 
-StatusOr<EntryResult> PoolMeasurer::RunFiles(FileSetWork work) {
-  work.policy = options_.policy.Text();
+StatusOr<EntryResult> PoolMeasurer::RunFiles(v1::FileSet set) {
+  v1::WorkItem item = ItemOf(options_.plan_seconds_max);
+  set.set_policy(options_.policy.Text());
+  *item.mutable_files() = std::move(set);
   StatusOr<EntryResult> entry = Err(StatusCode::kInternal, "not run");
   const auto keep = [&](const Delivery& delivery) {
     if (delivery.result.status.ok()) {
@@ -253,21 +260,21 @@ StatusOr<EntryResult> PoolMeasurer::RunFiles(FileSetWork work) {
       entry = delivery.result.status;
     }
   };
-  AG_TRY(RunItem({std::move(work), options_.plan_seconds_max}, keep, options_.cancelled, {}));
+  AG_TRY(RunItem(std::move(item), keep, options_.cancelled, {}));
   return entry;
 }
 
-StatusOr<FileTimes> PoolMeasurer::TimeFiles(FileSetWork work) {
-  const size_t files = work.files.size();
-  AG_LET(const EntryResult entry, RunFiles(std::move(work)));
+StatusOr<FileTimes> PoolMeasurer::TimeFiles(v1::FileSet set) {
+  const auto files = static_cast<size_t>(set.files_size());
+  AG_LET(const EntryResult entry, RunFiles(std::move(set)));
   AG_TRY(CheckFileTimes(entry.file_times, files));
   foreign_load_.blocks += static_cast<int>(entry.file_times.blocks.size());
   foreign_load_.blocks_disturbed += entry.file_times.disturbed;
   return entry.file_times;
 }
 
-StatusOr<std::vector<OutputError>> PoolMeasurer::CompareFiles(FileSetWork work) {
-  AG_LET(const EntryResult entry, RunFiles(std::move(work)));
+StatusOr<std::vector<OutputError>> PoolMeasurer::CompareFiles(v1::FileSet set) {
+  AG_LET(const EntryResult entry, RunFiles(std::move(set)));
   return entry.errors;
 }
 

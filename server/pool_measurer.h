@@ -47,18 +47,12 @@ class PoolMeasurer : public Measurer {
   StatusOr<std::vector<KernelChoice>> RefinePlan(const Candidate& candidate) override;
 
   // The largest differences of `candidate` from `reference` over `seeds`, by output.
-  struct CheckRequest {
-    Candidate reference;
-    Candidate candidate;
-    std::vector<uint64_t> seeds;
-    bool reference_kernels = false;
-  };
-  StatusOr<std::vector<OutputError>> Check(const CheckRequest& request);
+  StatusOr<std::vector<OutputError>> Check(v1::Check check);
 
   // Times model files in fresh processes on the worker; checked. Errors: the worker's.
-  StatusOr<FileTimes> TimeFiles(FileSetWork work);
+  StatusOr<FileTimes> TimeFiles(v1::FileSet set);
   // Differences of the second file's outputs from the first's, both run in ONNX Runtime there.
-  StatusOr<std::vector<OutputError>> CompareFiles(FileSetWork work);
+  StatusOr<std::vector<OutputError>> CompareFiles(v1::FileSet set);
 
   // What was measured for this job, or is remembered, of the group; nothing when it is unknown or
   // failed.
@@ -87,12 +81,12 @@ class PoolMeasurer : public Measurer {
   std::optional<StatusOr<Measurement>> Known(const std::string& bytes, const Digest& key);
   void MeasureBatch(const std::vector<Asked>& batch);
   void Keep(const Asked& asked, const Delivery& delivery);
-  StatusOr<EntryResult> RunFiles(FileSetWork work);
+  StatusOr<EntryResult> RunFiles(v1::FileSet set);
   struct Limit {
     Nanos until = Nanos::max();
     Nanos grace{0};
   };
-  Status RunItem(WorkItem work, const std::function<void(const Delivery&)>& on_result,
+  Status RunItem(v1::WorkItem work, const std::function<void(const Delivery&)>& on_result,
                  const std::function<bool()>& stop, const Limit& limit);
 
   WorkRunner& runner_;

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "plan/format/plan_codec.h"
 #include "plan/testing/testing.h"
+#include "wire/measurement_wire.h"
 
 namespace ag {
 namespace {
@@ -128,8 +129,9 @@ TEST(PoolMeasurer, PairsAreRememberedLikeGroups) {
     EXPECT_EQ(measurer.MeasurePairs({pair, pair})[1]->latency.median_ns, 100);
     EXPECT_EQ(measurer.misses(), 1);
   }
-  const auto& work = std::get<GroupBatchWork>(b.runner.items.at(0).work->body);
-  EXPECT_EQ(work.problems, std::vector<std::string>{EncodePairProblem(pair)});
+  const auto& work = b.runner.items.at(0).work->groups();
+  ASSERT_EQ(work.problems_size(), 1);
+  EXPECT_EQ(work.problems(0), EncodePairProblem(pair));
   PoolMeasurer measurer = b.Make();
   EXPECT_TRUE(measurer.MeasurePairs({pair})[0].ok());
   EXPECT_EQ(measurer.hits(), 1);
@@ -180,11 +182,11 @@ TEST(PoolMeasurer, WorkersAreToldWhenToEnd) {
   MeasurerBench b;
   PoolMeasurer measurer = b.Make();
   measurer.MeasureGroups({Problem(1)});
-  EXPECT_EQ(b.runner.items.back().work->end_within_seconds, 0);
+  EXPECT_EQ(b.runner.items.back().work->end_within_seconds(), 0);
   measurer.EndBy(b.clock.Now() + Nanos{2'500'000'000});
   b.runner.cut_at = 1;
   const auto groups = measurer.MeasureGroups({Problem(2), Problem(3)});
-  EXPECT_DOUBLE_EQ(b.runner.items.back().work->end_within_seconds, 2.5);
+  EXPECT_DOUBLE_EQ(b.runner.items.back().work->end_within_seconds(), 2.5);
   EXPECT_TRUE(groups[0].ok());
   EXPECT_EQ(groups[1].status().code(), StatusCode::kCancelled);
   EXPECT_EQ(b.cache->Stats()->failures, 0);
@@ -194,7 +196,7 @@ TEST(PoolMeasurer, WorkersAreToldWhenToEnd) {
   EXPECT_EQ(measurer.MeasureGroups({Problem(3)})[0].status().code(), StatusCode::kCancelled);
   EXPECT_EQ(b.runner.items.size(), items) << "nothing is asked when no time is left";
   EXPECT_TRUE(measurer.MeasurePlans({{}}, Measurer::Effort::kVerdict).ok());
-  EXPECT_DOUBLE_EQ(b.runner.items.back().work->end_within_seconds, 1e-3);
+  EXPECT_DOUBLE_EQ(b.runner.items.back().work->end_within_seconds(), 1e-3);
 }
 
 // A worker that does not come back is stopped.
@@ -241,7 +243,7 @@ TEST(PoolMeasurer, TellsWhatWasMeasuredBesideOthers) {
 // The plan of one group, as timed alone by "k" in 100 ns.
 struct Refined {
   GroupProblem problem = Problem(1);
-  Measurer::Candidate candidate{problem.graph, SingleGroupPlan(problem)};
+  Candidate candidate{problem.graph, SingleGroupPlan(problem)};
   explicit Refined(PoolMeasurer& measurer) {
     candidate.plan.groups[0].kernel = "k";
     measurer.MeasureGroups({ExtractGroup(problem.graph, candidate.plan.groups[0], {})});
@@ -256,9 +258,10 @@ TEST(PoolMeasurer, CloseKernelsAreRefinedByAWorker) {
   // What the worker was not asked for is not taken.
   b.runner.kernels = {{0, "close"}, {0, "far"}, {7, "close"}};
   EXPECT_EQ(*measurer.RefinePlan(refined.candidate), (std::vector<KernelChoice>{{0, "close"}}));
-  const auto& work = std::get<RefineWork>(b.runner.items.back().work->body);
-  EXPECT_EQ(work.rivals, (std::vector<KernelChoice>{{0, "close"}}));
-  EXPECT_EQ(work.candidate.plan, EncodePlan(refined.candidate.plan));
+  const v1::Refine& work = b.runner.items.back().work->refine();
+  ASSERT_EQ(work.rivals_size(), 1);
+  EXPECT_EQ(FromProto(work.rivals(0)), (KernelChoice{0, "close"}));
+  EXPECT_EQ(work.candidate().plan(), EncodePlan(refined.candidate.plan));
   b.runner.failure = Err(StatusCode::kUnimplemented, "an older worker");
   EXPECT_EQ(ToString(measurer.RefinePlan(refined.candidate).status()),
             "UNIMPLEMENTED: an older worker");
@@ -285,7 +288,7 @@ TEST(PoolMeasurer, ColdTimesAreOtherRows) {
   cold.MeasureGroups({problem});
   EXPECT_EQ(cold.misses(), 1);
   EXPECT_EQ(cold.MeasurePlans({{}, {}}, Measurer::Effort::kVerdict).status(), OkStatus());
-  EXPECT_EQ(std::get<PlanSetWork>(b.runner.items.back().work->body).policy,
+  EXPECT_EQ(b.runner.items.back().work->plans().policy(),
             "precision=fp32;tolerance=0.001;cold_cache=1;nonfinite_strict=0");
   PoolMeasurer again = b.Make();
   again.MeasureGroups({problem});

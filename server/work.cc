@@ -2,39 +2,22 @@
 
 namespace ag {
 
-int EntryCount(const WorkItem& work) {
-  if (const auto* groups = std::get_if<GroupBatchWork>(&work.body)) {
-    return static_cast<int>(groups->problems.size());
-  }
-  if (const auto* plans = std::get_if<PlanSetWork>(&work.body)) {
-    return static_cast<int>(plans->candidates.size());
-  }
+int EntryCount(const v1::WorkItem& work) {
+  if (work.has_groups()) return work.groups().problems_size();
+  if (work.has_plans()) return work.plans().candidates_size();
   return 1;
 }
 
-namespace {
-
-template <class T>
-std::vector<T> Pick(const std::vector<T>& all, const std::vector<int>& entries) {
-  std::vector<T> picked;
-  picked.reserve(entries.size());
-  for (const int entry : entries) picked.push_back(all.at(static_cast<size_t>(entry)));
-  return picked;
-}
-
-}  // namespace
-
-WorkItem Subset(const WorkItem& work, const std::vector<int>& entries) {
-  if (const auto* groups = std::get_if<GroupBatchWork>(&work.body)) {
-    return {GroupBatchWork{Pick(groups->problems, entries), groups->policy}, work.time_max_seconds,
-            work.end_within_seconds};
+v1::WorkItem Subset(const v1::WorkItem& work, const std::vector<int>& entries) {
+  v1::WorkItem subset = work;
+  if (work.has_groups()) subset.mutable_groups()->clear_problems();
+  if (work.has_plans()) subset.mutable_plans()->clear_candidates();
+  for (const int entry : entries) {
+    if (work.has_groups()) subset.mutable_groups()->add_problems(work.groups().problems(entry));
+    if (work.has_plans())
+      *subset.mutable_plans()->add_candidates() = work.plans().candidates(entry);
   }
-  if (const auto* plans = std::get_if<PlanSetWork>(&work.body)) {
-    return {PlanSetWork{Pick(plans->candidates, entries), plans->policy, plans->seed,
-                        plans->blocks_max},
-            work.time_max_seconds, work.end_within_seconds};
-  }
-  return work;
+  return subset;
 }
 
 std::string_view WorkerHealthName(WorkerHealth health) {

@@ -1,85 +1,30 @@
-// The work that the coordinator gives to workers, and their results: plain data, the counterpart of
-// the messages of worker.proto (worker_wire.cc converts). One item is leased to one worker at a
-// time.
+// The work that the coordinator gives to workers, as the message that is sent, and their results as
+// plain data (worker_wire.cc converts). One item is leased to one worker at a time.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
-#include "autograph/v1/optimizer.pb.h"
-#include "base/digest.h"
+#include "autograph/v1/worker.pb.h"
 #include "plan/file_times.h"
 #include "plan/fusion/kernel_rivals.h"
 #include "plan/measurement.h"
 
 namespace ag {
 
-using BoundShapes = google::protobuf::RepeatedPtrField<autograph::v1::BoundShape>;
+namespace v1 = autograph::v1;
 
-struct GroupBatchWork {
-  std::vector<std::string> problems;  // Canonical bytes of groups or of pairs.
-  std::string policy;
-};
-
-struct CandidateWork {
-  std::string graph;  // Canonical bytes.
-  std::string plan;
-};
-
-struct PlanSetWork {
-  std::vector<CandidateWork> candidates;  // Entry 0 is the input.
-  std::string policy;
-  uint64_t seed = 1;
-  int blocks_max = 0;  // Paired blocks per candidate; 0: until the verdict is sure.
-};
-
-struct CheckWork {
-  CandidateWork reference;
-  CandidateWork candidate;
-  std::vector<uint64_t> seeds;
-  bool reference_kernels = false;
-  double tolerance = 0;
-};
-
-struct FileWork {
-  Digest file;
-  bool in_onnxruntime = false;  // Else in our runtime.
-  std::string plan = {};        // The plan to run in our runtime; empty: the one that it carries.
-};
-
-// Model files that are timed in fresh processes, or two files that are compared in ONNX Runtime
-// (`compare_seeds` above 0).
-struct FileSetWork {
-  std::vector<FileWork> files;
-  BoundShapes shapes;
-  std::string policy;
-  double seconds_max = 10;
-  int blocks_max = 0;
-  int compare_seeds = 0;
-};
-
-struct RefineWork {
-  CandidateWork candidate;
-  std::vector<KernelChoice> rivals;
-};
-
-struct WorkItem {
-  std::variant<GroupBatchWork, PlanSetWork, CheckWork, FileSetWork, RefineWork> body;
-  double time_max_seconds = 60;  // An executor without progress for this long is killed.
-  // Entries not measured this long after the item began come back kCancelled; 0: no such limit.
-  double end_within_seconds = 0;
-};
+using BoundShapes = google::protobuf::RepeatedPtrField<v1::BoundShape>;
 
 // Returns the number of results of an item: one per group or candidate, one for any other item.
-int EntryCount(const WorkItem& work);
+int EntryCount(const v1::WorkItem& work);
 
 // Returns the item with only these entries, in this order. REQUIRES: in range; {0} when the item
 // has one entry.
-WorkItem Subset(const WorkItem& work, const std::vector<int>& entries);
+v1::WorkItem Subset(const v1::WorkItem& work, const std::vector<int>& entries);
 
 struct EntryResult {
   int index = 0;  // -1: the item as a whole ended.
@@ -123,7 +68,8 @@ struct WorkerReport {
 // The state that the coordinator wants of a worker.
 struct Lease {
   std::string attempt;
-  std::shared_ptr<const WorkItem> work;  // Null: the worker reported that it holds this attempt.
+  std::shared_ptr<const v1::WorkItem>
+      work;  // Null: the worker reported that it holds this attempt.
 };
 struct Desired {
   uint64_t epoch = 0;

@@ -35,7 +35,7 @@ struct WorkerPool::Item {
   std::vector<Entry> entries;
   std::string worker;  // The worker that holds the lease; empty: waiting.
   std::string attempt;
-  std::shared_ptr<const WorkItem> leased_work;
+  std::shared_ptr<const v1::WorkItem> leased_work;
   std::vector<int> leased_entries;
   std::map<int, EntryResult> timings;  // PlanSet: kept until the attempt ends.
   std::map<std::string, Attempt> attempts;
@@ -45,8 +45,8 @@ struct WorkerPool::Item {
   std::deque<Delivery> inbox;
   size_t taken = 0;
 
-  bool is_plan_set() const { return std::holds_alternative<PlanSetWork>(request.work->body); }
-  bool is_check() const { return std::holds_alternative<CheckWork>(request.work->body); }
+  bool is_plan_set() const { return request.work->has_plans(); }
+  bool is_check() const { return request.work->has_check(); }
   bool AllDone() const {
     return std::all_of(entries.begin(), entries.end(), [](const Entry& e) { return e.done; });
   }
@@ -408,7 +408,7 @@ void WorkerPool::LeaseTo(Nanos now, Item& item, Worker& worker) {
     });
   }
   item.leased_work =
-      std::make_shared<const WorkItem>(Subset(*item.request.work, item.leased_entries));
+      std::make_shared<const v1::WorkItem>(Subset(*item.request.work, item.leased_entries));
   item.attempt = fmt::format("e{}.{}", epoch_, next_attempt_++);
   item.attempts[item.attempt];
   item.worker = worker.state.worker_id;

@@ -43,7 +43,7 @@ struct PoolOptions {
 struct ItemRequest {
   std::string device;
   Environment environment;
-  std::shared_ptr<const WorkItem> work;
+  std::shared_ptr<const v1::WorkItem> work;
   // May be null. Called with what the item waits for, in the words of Progress.waits_for, when that
   // changes; "" means nothing.
   std::function<void(const std::string&)> on_wait = nullptr;

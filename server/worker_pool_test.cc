@@ -61,19 +61,24 @@ struct PoolBench {
           .executor_died = true});
   }
   uint64_t Submit(int groups) {
-    GroupBatchWork work;
-    for (int i = 0; i < groups; ++i) work.problems.push_back(fmt::format("problem {}", i));
-    return pool.Submit(now, {"cpu", "e", std::make_shared<const WorkItem>(WorkItem{work, 60})});
+    v1::WorkItem work;
+    for (int i = 0; i < groups; ++i)
+      work.mutable_groups()->add_problems(fmt::format("problem {}", i));
+    return Submit(std::move(work));
   }
   uint64_t SubmitPlans(int candidates) {
-    PlanSetWork work;
-    work.candidates.resize(static_cast<size_t>(candidates));
-    return pool.Submit(now, {"cpu", "e", std::make_shared<const WorkItem>(WorkItem{work, 60})});
+    v1::WorkItem work;
+    for (int i = 0; i < candidates; ++i) work.mutable_plans()->add_candidates();
+    return Submit(std::move(work));
+  }
+  uint64_t Submit(v1::WorkItem work) {
+    return pool.Submit(now, {"cpu", "e", std::make_shared<const v1::WorkItem>(std::move(work))});
   }
   std::vector<std::string> Leased(const std::string& id) {
     const Desired desired = Hear(id);
     if (!desired.lease.has_value() || desired.lease->work == nullptr) return {};
-    return std::get<GroupBatchWork>(desired.lease->work->body).problems;
+    const auto& problems = desired.lease->work->groups().problems();
+    return {problems.begin(), problems.end()};
   }
   bool Acknowledged(const std::string& id, uint64_t sequence) {
     const auto list = Hear(id).acknowledged;

@@ -7,8 +7,6 @@
 
 namespace ag {
 
-namespace v1 = autograph::v1;
-
 namespace {
 
 constexpr size_t kReasonBytesMax = 3000;
@@ -29,54 +27,6 @@ WorkerResult ResultOf(const v1::ItemResult& p) {
   for (const v1::KernelChoice& choice : p.kernels()) r.entry.kernels.push_back(FromProto(choice));
   r.entry.executor_died = p.executor_died();
   return r;
-}
-
-void ToProto(const CandidateWork& candidate, v1::Candidate* p) {
-  p->set_graph(candidate.graph);
-  p->set_plan(candidate.plan);
-}
-
-void ToProto(const FileSetWork& work, v1::FileSet* p) {
-  for (const FileWork& file : work.files) {
-    v1::FileToTime* to_time = p->add_files();
-    to_time->set_digest(file.file.Hex());
-    to_time->set_in_onnxruntime(file.in_onnxruntime);
-    to_time->set_plan(file.plan);
-  }
-  *p->mutable_shapes() = work.shapes;
-  p->set_policy(work.policy);
-  p->set_seconds_max(work.seconds_max);
-  p->set_blocks_max(work.blocks_max);
-  p->set_compare_seeds(work.compare_seeds);
-}
-
-void ToProto(const WorkItem& work, v1::WorkItem* p) {
-  p->set_time_max_seconds(work.time_max_seconds);
-  p->set_end_within_seconds(work.end_within_seconds);
-  if (const auto* groups = std::get_if<GroupBatchWork>(&work.body)) {
-    for (const std::string& problem : groups->problems) p->mutable_groups()->add_problems(problem);
-    p->mutable_groups()->set_policy(groups->policy);
-  } else if (const auto* plans = std::get_if<PlanSetWork>(&work.body)) {
-    for (const CandidateWork& candidate : plans->candidates) {
-      ToProto(candidate, p->mutable_plans()->add_candidates());
-    }
-    p->mutable_plans()->set_policy(plans->policy);
-    p->mutable_plans()->set_seed(plans->seed);
-    p->mutable_plans()->set_blocks_max(plans->blocks_max);
-  } else if (const auto* check = std::get_if<CheckWork>(&work.body)) {
-    ToProto(check->reference, p->mutable_check()->mutable_reference());
-    ToProto(check->candidate, p->mutable_check()->mutable_candidate());
-    for (const uint64_t seed : check->seeds) p->mutable_check()->add_seeds(seed);
-    p->mutable_check()->set_reference_kernels(check->reference_kernels);
-    p->mutable_check()->set_tolerance(check->tolerance);
-  } else if (const auto* files = std::get_if<FileSetWork>(&work.body)) {
-    ToProto(*files, p->mutable_files());
-  } else if (const auto* refine = std::get_if<RefineWork>(&work.body)) {
-    ToProto(refine->candidate, p->mutable_refine()->mutable_candidate());
-    for (const KernelChoice& rival : refine->rivals) {
-      ToProto(rival, p->mutable_refine()->add_rivals());
-    }
-  }
 }
 
 }  // namespace
@@ -107,8 +57,8 @@ void ToProto(const Desired& desired, v1::DesiredState* p) {
   p->set_epoch(desired.epoch);
   for (const uint64_t sequence : desired.acknowledged) p->add_acknowledged(sequence);
   if (!desired.lease.has_value()) return;
+  if (desired.lease->work != nullptr) *p->mutable_work() = *desired.lease->work;
   p->mutable_work()->set_attempt(desired.lease->attempt);
-  if (desired.lease->work != nullptr) ToProto(*desired.lease->work, p->mutable_work());
 }
 
 void ToProto(const CacheRow& row, v1::CacheRecord* p) {

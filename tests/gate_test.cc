@@ -5,9 +5,7 @@
 #include <cstdlib>
 
 #include "device/open_device.h"
-#include "graph/codec.h"
 #include "plan/equivalence.h"
-#include "plan/format/plan_codec.h"
 #include "plan/fusion/group_time.h"
 #include "plan/schedule/planner.h"
 #include "rules/match/rewrite.h"
@@ -34,10 +32,10 @@ class SharedWeights : public WeightSource {
   std::shared_ptr<MemoryWeights> weights_;
 };
 
-StatusOr<CandidateBytes> Bytes(const Graph& graph, const DeviceSpec& spec) {
+StatusOr<Candidate> Planned(const Graph& graph, const DeviceSpec& spec) {
   RooflineTimes times(spec);
-  AG_LET(const Plan plan, MakePlan(graph, spec, Policy(), times, {}, 1));
-  return CandidateBytes{EncodeGraph(graph), EncodePlan(plan)};
+  AG_LET(Plan plan, MakePlan(graph, spec, Policy(), times, {}, 1));
+  return Candidate{graph, std::move(plan)};
 }
 
 std::vector<std::string> Models() {
@@ -64,12 +62,12 @@ TEST_P(Gate, CatchesEveryPlantedBugAndPassesTheModelItself) {
   Executor executor(*std::move(device), std::make_unique<SharedWeights>(weights), RealClock(), {},
                     [](int) {});
   const DeviceSpec& spec = executor.device().spec();
-  const auto reference = Bytes(*built, spec);
+  const auto reference = Planned(*built, spec);
   ASSERT_TRUE(reference.ok()) << reference.status();
   const auto check = [&](const Graph& candidate) -> StatusOr<bool> {
-    AG_LET(const CandidateBytes bytes, Bytes(candidate, spec));
+    AG_LET(const Candidate planned, Planned(candidate, spec));
     AG_LET(const std::vector<OutputError> errors,
-           executor.Check({.reference = *reference, .candidate = bytes, .seeds = {1, 2}}));
+           executor.Check({.reference = *reference, .candidate = planned, .seeds = {1, 2}}));
     bool equivalent = true;
     for (const OutputError& error : errors) equivalent &= IsEquivalent(error, kTolerance);
     return equivalent;

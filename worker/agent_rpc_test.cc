@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/mutex.h"
 #include "device/open_device.h"
+#include "wire/candidate_wire.h"
 #include "worker/agent.h"
 #include "worker/testing/testing.h"
 
@@ -164,10 +165,8 @@ class AgentTest : public ::testing::Test {
     static const auto device = *OpenDevice("sim:small");
     v1::WorkItem item;
     item.set_attempt(attempt);
-    const CandidateBytes bytes = testing::Candidate(testing::kLayer, device->spec());
-    v1::Candidate* candidate = item.mutable_plans()->add_candidates();
-    candidate->set_graph(bytes.graph);
-    candidate->set_plan(bytes.plan);
+    ToProto(testing::Planned(testing::kLayer, device->spec()),
+            item.mutable_plans()->add_candidates());
     return item;
   }
 

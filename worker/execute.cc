@@ -7,11 +7,9 @@
 
 #include "base/log.h"
 #include "device/profile/refine_kernels.h"
-#include "graph/codec.h"
 #include "graph/reference/evaluate.h"
 #include "graph/text_form.h"
 #include "plan/equivalence.h"
-#include "plan/format/plan_codec.h"
 #include "plan/fusion/group_problem.h"
 
 namespace ag {
@@ -140,17 +138,14 @@ Status Executor::CompareWithReference(const GroupProblem& problem, const Plan& p
   return OkStatus();
 }
 
-StatusOr<Executor::Built> Executor::BuildCandidate(const CandidateBytes& bytes) {
-  AG_LET(Graph graph, DecodeGraph(bytes.graph));
-  AG_LET(const Plan plan, DecodePlan(bytes.plan));
-  AG_LET(std::unique_ptr<Executable> executable, device_->Build({graph, plan, *weights_}));
-  return Built{std::move(graph), std::move(executable)};
+StatusOr<std::unique_ptr<Executable>> Executor::Build(const Candidate& candidate) {
+  return device_->Build({candidate.graph, candidate.plan, *weights_});
 }
 
-StatusOr<std::vector<PlanTiming>> Executor::TimePlans(const std::vector<CandidateBytes>& candidates,
-                                                      const TimingOptions& options) {
+StatusOr<std::vector<PlanTiming>> Executor::TimePlans(
+    const std::vector<StatusOr<Candidate>>& candidates, const TimingOptions& options) {
   std::vector<PlanTiming> timings(candidates.size());
-  std::vector<Built> built;
+  std::vector<std::unique_ptr<Executable>> built;
   std::vector<PlanToTime> plans;
   std::vector<size_t> positions;  // Index in `candidates` of each of `plans`.
   const Nanos begin = clock_.Now();
@@ -162,19 +157,19 @@ StatusOr<std::vector<PlanTiming>> Executor::TimePlans(const std::vector<Candidat
       continue;
     }
     on_progress_(static_cast<int>(i));
-    StatusOr<Built> candidate = BuildCandidate(candidates[i]);
-    Status status = candidate.status();
-    if (status.ok()) {
-      PlanToTime plan{candidate->executable.get(), RandomInputs(candidate->graph, options.seed),
-                      EmptyOutputs(candidate->graph)};
+    const auto make_ready = [&]() -> Status {
+      AG_TRY(candidates[i]);
+      AG_LET(std::unique_ptr<Executable> executable, Build(*candidates[i]));
+      const Graph& graph = candidates[i]->graph;
+      PlanToTime plan{executable.get(), RandomInputs(graph, options.seed), EmptyOutputs(graph)};
       // A bad candidate dies in its first run, which happens under its own index.
-      status = candidate->executable->Run(plan.inputs, plan.outputs).status();
-      if (status.ok()) {
-        plans.push_back(std::move(plan));
-        built.push_back(*std::move(candidate));
-        positions.push_back(i);
-      }
-    }
+      AG_TRY(executable->Run(plan.inputs, plan.outputs));
+      plans.push_back(std::move(plan));
+      built.push_back(std::move(executable));
+      positions.push_back(i);
+      return OkStatus();
+    };
+    const Status status = make_ready();
     if (!status.ok() && i == 0) return Within(status, "the input");
     if (status.code() == StatusCode::kUnavailable) return status;  // The device is lost.
     timings[i].status = status;
@@ -193,34 +188,34 @@ StatusOr<std::vector<PlanTiming>> Executor::TimePlans(const std::vector<Candidat
 StatusOr<std::vector<OutputError>> Executor::Check(const CheckRequest& request) {
   if (request.seeds.empty()) return Err(StatusCode::kInvalidArgument, "check: no seeds");
   on_progress_(0);
-  AG_LET(const Built reference, BuildCandidate(request.reference));
-  AG_LET(const Built candidate, BuildCandidate(request.candidate));
-  std::vector<OutputError> largest(reference.graph.outputs().size());
+  const Graph& graph = request.reference.graph;
+  AG_LET(const std::unique_ptr<Executable> reference, Build(request.reference));
+  AG_LET(const std::unique_ptr<Executable> candidate, Build(request.candidate));
+  std::vector<OutputError> largest(graph.outputs().size());
   const auto compare = [&](const std::vector<Tensor>& expected, const std::vector<Tensor>& actual) {
     for (size_t i = 0; i < largest.size(); ++i) {
-      const OutputError error = CompareOutput(reference.graph, i, expected[i], actual[i]);
+      const OutputError error = CompareOutput(graph, i, expected[i], actual[i]);
       largest[i] = Larger(error, largest[i]);
     }
   };
   for (size_t s = 0; s < request.seeds.size(); ++s) {
     on_progress_(0);  // A check is one entry, however many seeds it has.
-    const std::vector<Tensor> inputs = RandomInputs(reference.graph, request.seeds[s]);
-    std::vector<Tensor> expected = EmptyOutputs(reference.graph);
-    std::vector<Tensor> actual = EmptyOutputs(candidate.graph);
+    const std::vector<Tensor> inputs = RandomInputs(graph, request.seeds[s]);
+    std::vector<Tensor> expected = EmptyOutputs(graph);
+    std::vector<Tensor> actual = EmptyOutputs(request.candidate.graph);
     if (actual.size() != expected.size()) {
       return Err(StatusCode::kDataLoss, "candidate has {} outputs, the input has {}", actual.size(),
                  expected.size());
     }
-    AG_TRY(reference.executable->Run(inputs, expected), "reference");
-    AG_TRY(candidate.executable->Run(inputs, actual), "candidate");
+    AG_TRY(reference->Run(inputs, expected), "reference");
+    AG_TRY(candidate->Run(inputs, actual), "candidate");
     compare(expected, actual);
     if (s > 0 || !request.reference_kernels) continue;
     const auto tick = [&](NodeId) {
       on_progress_(0);
       return OkStatus();
     };
-    AG_LET(expected,
-           Evaluate(reference.graph, inputs, *weights_, {.threads = Threads(), .on_node = tick}));
+    AG_LET(expected, Evaluate(graph, inputs, *weights_, {.threads = Threads(), .on_node = tick}));
     compare(expected, actual);
   }
   return largest;
@@ -271,12 +266,11 @@ StatusOr<bool> Executor::IsRight(const GroupProblem& problem, const std::string&
   return false;
 }
 
-StatusOr<std::vector<KernelChoice>> Executor::RefinePlan(const CandidateBytes& candidate,
+StatusOr<std::vector<KernelChoice>> Executor::RefinePlan(const Candidate& candidate,
                                                          const std::vector<KernelChoice>& rivals) {
   const auto tick = [this] { on_progress_(0); };
   tick();
-  AG_LET(const Graph graph, DecodeGraph(candidate.graph));
-  AG_LET(const Plan plan, DecodePlan(candidate.plan));
+  const auto& [graph, plan] = candidate;
   std::vector<KernelChoice> faster;
   {
     AG_LET(const auto alone, Alone(0));

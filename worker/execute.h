@@ -12,21 +12,16 @@
 #include "base/clock.h"
 #include "device/api/device.h"
 #include "device/profile/profile.h"
+#include "plan/candidate.h"
 #include "plan/fusion/kernel_rivals.h"
 #include "plan/measurement.h"
 #include "runtime/timing/time_files.h"
 
 namespace ag {
 
-// A graph and its plan as bytes from the coordinator, which are decoded and checked here.
-struct CandidateBytes {
-  std::string graph;
-  std::string plan;
-};
-
 struct CheckRequest {
-  CandidateBytes reference;
-  CandidateBytes candidate;
+  Candidate reference;
+  Candidate candidate;
   std::vector<uint64_t> seeds;
   bool reference_kernels = false;
 };
@@ -72,14 +67,15 @@ class Executor {
   // Times two groups together. kDataLoss: the bytes do not decode to a pair.
   StatusOr<Measurement> MeasurePair(int index, const std::string& pair_bytes);
 
-  // Times the candidates beside each other; entry 0 is the input. Fails as a whole when the input
-  // cannot be built or run, or when an entry is kUnavailable (the device is lost).
+  // Times the candidates beside each other; entry 0 is the input. A candidate that is an error
+  // keeps it. Fails as a whole when the input cannot be built or run, or when an entry is
+  // kUnavailable (the device is lost).
   struct TimingOptions {
     uint64_t seed = 1;        // Seed of the inputs' data.
     int blocks_max = 0;       // Paired blocks per candidate; 0: until the verdict is sure.
     bool cold_cache = false;  // Evict the caches before every run.
   };
-  StatusOr<std::vector<PlanTiming>> TimePlans(const std::vector<CandidateBytes>& candidates,
+  StatusOr<std::vector<PlanTiming>> TimePlans(const std::vector<StatusOr<Candidate>>& candidates,
                                               const TimingOptions& options);
 
   // Returns the differences of the candidate's outputs from the reference's, the largest over the
@@ -101,18 +97,14 @@ class Executor {
   // Returns the rivals that are faster inside the plan than the kernels that it names
   // (device/profile/refine_kernels.h) and that are right: for one group of each problem of at most
   // kCheckedFlopsMax operations, the new kernel is compared with the reference kernels.
-  StatusOr<std::vector<KernelChoice>> RefinePlan(const CandidateBytes& candidate,
+  StatusOr<std::vector<KernelChoice>> RefinePlan(const Candidate& candidate,
                                                  const std::vector<KernelChoice>& rivals);
 
   // Runs a convolution with a known answer. kUnavailable: the device computes it wrong.
   Status Qualify();
 
  private:
-  struct Built {
-    Graph graph;
-    std::unique_ptr<Executable> executable;
-  };
-  StatusOr<Built> BuildCandidate(const CandidateBytes& bytes);
+  StatusOr<std::unique_ptr<Executable>> Build(const Candidate& candidate);
   StatusOr<std::optional<FileLock>> Alone(int index);
   Status TakeRightKernel(const GroupProblem& problem, Measurement* measurement);
   Status CompareWithReference(const GroupProblem& problem, const Plan& plan);

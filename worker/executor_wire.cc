@@ -4,6 +4,7 @@
 
 #include "autograph/v1/worker.pb.h"
 #include "plan/fusion/pair_problem.h"
+#include "wire/candidate_wire.h"
 #include "wire/measurement_wire.h"
 #include "worker/execute.h"
 
@@ -19,10 +20,6 @@ v1::ItemResult Result(int index, const Status& status) {
   result.set_code(static_cast<int>(status.code()));
   result.set_message(Message(status));
   return result;
-}
-
-CandidateBytes FromWire(const v1::Candidate& candidate) {
-  return {candidate.graph(), candidate.plan()};
 }
 
 // True when the device must be opened anew in a fresh process (device/api/device.h).
@@ -46,8 +43,10 @@ Status RunGroups(Executor& executor, const v1::GroupBatch& batch, const Emit& em
 }
 
 Status RunPlans(Executor& executor, const v1::PlanSet& set, const Emit& emit) {
-  std::vector<CandidateBytes> candidates;
-  for (const v1::Candidate& candidate : set.candidates()) candidates.push_back(FromWire(candidate));
+  std::vector<StatusOr<Candidate>> candidates;
+  for (const v1::Candidate& candidate : set.candidates()) {
+    candidates.push_back(FromProto(candidate));
+  }
   const StatusOr<Policy> policy = ParsePolicy(set.policy());
   if (!policy.ok()) return emit(Result(-1, policy.status()));
   const StatusOr<std::vector<PlanTiming>> timings = executor.TimePlans(
@@ -64,13 +63,17 @@ Status RunPlans(Executor& executor, const v1::PlanSet& set, const Emit& emit) {
   return emit(Result(-1, timings.status()));
 }
 
-Status RunCheck(Executor& executor, const v1::Check& check, const Emit& emit) {
+StatusOr<std::vector<OutputError>> ErrorsOf(Executor& executor, const v1::Check& check) {
   CheckRequest request;
-  request.reference = FromWire(check.reference());
-  request.candidate = FromWire(check.candidate());
+  AG_LET(request.reference, FromProto(check.reference()));
+  AG_LET(request.candidate, FromProto(check.candidate()));
   request.seeds.assign(check.seeds().begin(), check.seeds().end());
   request.reference_kernels = check.reference_kernels();
-  const StatusOr<std::vector<OutputError>> errors = executor.Check(request);
+  return executor.Check(request);
+}
+
+Status RunCheck(Executor& executor, const v1::Check& check, const Emit& emit) {
+  const StatusOr<std::vector<OutputError>> errors = ErrorsOf(executor, check);
   if (IsLost(errors.status())) return errors.status();
   v1::ItemResult result = Result(-1, errors.status());
   if (errors.ok()) {
@@ -116,10 +119,15 @@ Status RunFiles(Executor& executor, const v1::FileSet& set, double silence_max, 
   return emit(Result(-1, OkStatus()));
 }
 
-Status RunRefine(Executor& executor, const v1::Refine& refine, const Emit& emit) {
+StatusOr<std::vector<KernelChoice>> FasterRivals(Executor& executor, const v1::Refine& refine) {
+  AG_LET(const Candidate candidate, FromProto(refine.candidate()));
   std::vector<KernelChoice> rivals;
   for (const v1::KernelChoice& rival : refine.rivals()) rivals.push_back(FromProto(rival));
-  const auto faster = executor.RefinePlan(FromWire(refine.candidate()), rivals);
+  return executor.RefinePlan(candidate, rivals);
+}
+
+Status RunRefine(Executor& executor, const v1::Refine& refine, const Emit& emit) {
+  const auto faster = FasterRivals(executor, refine);
   if (IsLost(faster.status())) return faster.status();
   if (faster.ok()) {
     v1::ItemResult result = Result(0, OkStatus());

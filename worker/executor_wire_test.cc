@@ -5,6 +5,7 @@
 #include "autograph/v1/worker.pb.h"
 #include "device/sim/sim_device.h"
 #include "plan/fusion/pair_problem.h"
+#include "wire/candidate_wire.h"
 #include "worker/execute.h"
 #include "worker/testing/testing.h"
 
@@ -26,12 +27,9 @@ class ExecutorWireTest : public ::testing::Test {
                                            ProfileOptions(), [](int) {});
   }
 
-  v1::Candidate Candidate(std::string_view text) {
-    const CandidateBytes bytes =
-        testing::Candidate(text, executor_->device().spec(), weights_.get());
+  v1::Candidate Planned(std::string_view text) {
     v1::Candidate candidate;
-    candidate.set_graph(bytes.graph);
-    candidate.set_plan(bytes.plan);
+    ToProto(testing::Planned(text, executor_->device().spec(), weights_.get()), &candidate);
     return candidate;
   }
 
@@ -133,8 +131,8 @@ TEST_F(ExecutorWireTest, PairsStandAmongGroups) {
 TEST_F(ExecutorWireTest, APlanSetGivesATimingEach) {
   Open("");
   v1::WorkItem item;
-  *item.mutable_plans()->add_candidates() = Candidate(testing::kLayer);
-  *item.mutable_plans()->add_candidates() = Candidate(testing::kLayer);
+  *item.mutable_plans()->add_candidates() = Planned(testing::kLayer);
+  *item.mutable_plans()->add_candidates() = Planned(testing::kLayer);
   item.mutable_plans()->add_candidates()->set_graph("garbage");
   EXPECT_EQ(ToString(Run(item)), "OK");
   ASSERT_EQ(results_.size(), 4u);
@@ -149,7 +147,7 @@ TEST_F(ExecutorWireTest, APlanSetGivesATimingEach) {
 TEST_F(ExecutorWireTest, APlanSetsPolicySaysWhetherItIsCold) {
   Use(*OpenSimDevice(testing::CachedSpec()));
   v1::WorkItem item;
-  *item.mutable_plans()->add_candidates() = Candidate(testing::kLayer);
+  *item.mutable_plans()->add_candidates() = Planned(testing::kLayer);
   EXPECT_EQ(ToString(Run(item)), "OK");
   const double warm_ns = results_[0].timing().latency().median_ns();
   item.mutable_plans()->set_policy(Policy{.cold_cache = true}.Text());
@@ -171,8 +169,8 @@ TEST_F(ExecutorWireTest, ASetWithoutInputEndsAtOnce) {
 TEST_F(ExecutorWireTest, ACheckGivesAnErrorPerOutput) {
   Open("");
   v1::WorkItem item;
-  *item.mutable_check()->mutable_reference() = Candidate(testing::kLayer);
-  *item.mutable_check()->mutable_candidate() = Candidate(testing::kLayer);
+  *item.mutable_check()->mutable_reference() = Planned(testing::kLayer);
+  *item.mutable_check()->mutable_candidate() = Planned(testing::kLayer);
   item.mutable_check()->add_seeds(1);
   item.mutable_check()->set_reference_kernels(true);
   EXPECT_EQ(ToString(Run(item)), "OK");
@@ -185,7 +183,7 @@ TEST_F(ExecutorWireTest, ACheckGivesAnErrorPerOutput) {
 TEST_F(ExecutorWireTest, ARefinementGivesKernels) {
   Open("");
   v1::WorkItem item;
-  *item.mutable_refine()->mutable_candidate() = Candidate(testing::kLayer);
+  *item.mutable_refine()->mutable_candidate() = Planned(testing::kLayer);
   EXPECT_EQ(ToString(Run(item)), "OK");
   EXPECT_EQ(Texts(), (Lines{"0 0 ", "-1 0 "}));
   EXPECT_EQ(results_[0].kernels_size(), 0);
@@ -227,14 +225,14 @@ TEST_F(ExecutorWireTest, ALostDeviceIsNoResult) {
 
   Open("fault sticky Softmax");
   v1::WorkItem plans, check;
-  *plans.mutable_plans()->add_candidates() = Candidate(testing::kLayer);
-  *plans.mutable_plans()->add_candidates() = Candidate(testing::kWideSoftmax);
+  *plans.mutable_plans()->add_candidates() = Planned(testing::kLayer);
+  *plans.mutable_plans()->add_candidates() = Planned(testing::kWideSoftmax);
   EXPECT_EQ(ToString(Run(plans)), lost);
   EXPECT_EQ(Texts(), Lines());
 
   Open("fault sticky Softmax");
-  *check.mutable_check()->mutable_reference() = Candidate(testing::kLayer);
-  *check.mutable_check()->mutable_candidate() = Candidate(testing::kWideSoftmax);
+  *check.mutable_check()->mutable_reference() = Planned(testing::kLayer);
+  *check.mutable_check()->mutable_candidate() = Planned(testing::kWideSoftmax);
   check.mutable_check()->add_seeds(1);
   EXPECT_EQ(ToString(Run(check)),
             "UNAVAILABLE: candidate: small: sticky error, open the device "

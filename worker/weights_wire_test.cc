@@ -10,6 +10,7 @@
 #include "autograph/v1/worker.pb.h"
 #include "base/file.h"
 #include "device/open_device.h"
+#include "wire/candidate_wire.h"
 #include "worker/testing/testing.h"
 
 namespace ag {
@@ -27,10 +28,8 @@ constexpr std::string_view kOther =
 
 v1::Candidate Wire(std::string_view text) {
   static const auto device = *OpenDevice("sim:small");
-  const CandidateBytes bytes = testing::Candidate(text, device->spec());
   v1::Candidate candidate;
-  candidate.set_graph(bytes.graph);
-  candidate.set_plan(bytes.plan);
+  ToProto(testing::Planned(text, device->spec()), &candidate);
   return candidate;
 }
 

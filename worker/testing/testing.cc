@@ -4,9 +4,7 @@
 
 #include "base/file.h"
 #include "device/open_device.h"
-#include "graph/codec.h"
 #include "graph/text_form.h"
-#include "plan/format/plan_codec.h"
 #include "plan/fusion/grouping.h"
 #include "plan/schedule/planner.h"
 
@@ -56,12 +54,12 @@ Graph GraphOf(std::string_view text, MemoryWeights* weights) {
   return *graph;
 }
 
-CandidateBytes Candidate(std::string_view text, const DeviceSpec& spec, MemoryWeights* weights) {
+Candidate Planned(std::string_view text, const DeviceSpec& spec, MemoryWeights* weights) {
   const Graph graph = GraphOf(text, weights);
   RooflineTimes times(spec);
   const auto plan = MakePlan(graph, spec, Policy(), times, {}, 1);
   AG_CHECK(plan.ok());
-  return {EncodeGraph(graph), EncodePlan(*plan)};
+  return {graph, *plan};
 }
 
 std::string Problem(std::string_view text, const DeviceSpec& spec) {

@@ -32,8 +32,7 @@ std::string SimDevice(const std::string& folder, std::string_view lines);
 Graph GraphOf(std::string_view text, MemoryWeights* weights = nullptr);
 
 // Returns the graph with a plan of one stream for the device.
-CandidateBytes Candidate(std::string_view text, const DeviceSpec& spec,
-                         MemoryWeights* weights = nullptr);
+Candidate Planned(std::string_view text, const DeviceSpec& spec, MemoryWeights* weights = nullptr);
 
 // Returns the bytes of the group problem of a text. REQUIRES: the graph is one group of the device.
 std::string Problem(std::string_view text, const DeviceSpec& spec);
