@@ -56,7 +56,7 @@ TEST(Recordings, AnswerForTheDeviceTheyWereTakenOn) {
   EXPECT_THAT(*ReadFile(second), HasSubstr(" simulated=1 "));
   const CommandResult imported =
       place.Cli({"cache", "import", second, "--data", place.path("third"), "--json"});
-  EXPECT_EQ(json::parse(imported.out)["known"], 0);
+  EXPECT_EQ(json::parse(imported.out)["known"], "0");
 }
 
 TEST(Recordings, ABrokenOneIsOneMessage) {

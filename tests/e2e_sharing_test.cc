@@ -66,7 +66,7 @@ TEST(Sharing, IsFoundByPairsAndPredicted) {
   // Imported, they are known and name the same environment.
   const CommandResult imported =
       place.Cli({"cache", "import", recording, "--data", place.path("truth"), "--json"});
-  EXPECT_EQ(json::parse(imported.out)["added"], 0) << imported.err;
+  EXPECT_EQ(json::parse(imported.out)["added"], "0") << imported.err;
   EXPECT_EQ(json::parse(imported.out)["known"],
             json::parse(place.Cli({"cache", "stats", "--data", place.path("truth"), "--json"})
                             .out)["measurements"]);

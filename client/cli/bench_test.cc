@@ -76,7 +76,7 @@ TEST_F(BenchTest, TheExitCodeSaysWhoIsFaster) {
     EXPECT_EQ(json["verdict"], c.verdict) << c.name;
     EXPECT_EQ(json.contains("equivalent"), !c.no_verify) << c.name;
     EXPECT_EQ(json["timings"][0]["name"], "old") << c.name;
-    EXPECT_GT(json["timings"][1]["latency_ms"]["median"], 0.0) << c.name;
+    EXPECT_GT(json["timings"][1]["latency"]["median_ns"], 0.0) << c.name;
     EXPECT_LE(json["speedup_low"], json["speedup"]) << c.name;
   }
 }
@@ -92,7 +92,7 @@ TEST_F(BenchTest, ColdCachesTakeLonger) {
   flags.no_verify = true;
   flags.model.device = "sim:" + path;
   const auto median = [&](const Ran& ran) {
-    return ran.json()["timings"][0]["latency_ms"]["median"].get<double>();
+    return ran.json()["timings"][0]["latency"]["median_ns"].get<double>();
   };
   const Ran warm = Bench(flags, /*json=*/true);
   EXPECT_EQ(warm.json()["cold_cache"], false);
@@ -161,7 +161,7 @@ TEST_F(BenchTest, ClientsStandBesideOneAlone) {
   EXPECT_EQ(load["each"].size(), 3u);
   // Each simulated client has its own device: three clients run three times as much.
   EXPECT_NEAR(json["throughput_gain"], 3, 0.01);
-  EXPECT_LE(load["latency_ms"]["p50"], load["latency_ms"]["p99"]);
+  EXPECT_LE(load["latency"]["p50_ns"], load["latency"]["p99_ns"]);
   const Ran text = Bench(Load(2));
   EXPECT_THAT(text.out, HasSubstr("1 client  "));
   EXPECT_THAT(text.out, HasSubstr("  client 2  "));

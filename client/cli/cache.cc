@@ -89,19 +89,8 @@ int RunCacheStats(Context& context, const CacheFlags&) {
   if (!client.ok()) return context.Fail(client.status());
   const auto stats = (*client)->GetCacheStats();
   if (!stats.ok()) return context.Fail(stats.status());
-  Json json = {{"measurements", stats->measurements()},
-               {"failures", stats->failures()},
-               {"models", stats->models()},
-               {"hits", stats->hits()},
-               {"misses", stats->misses()},
-               {"bytes", stats->bytes()}};
-  json["environments"] = Json::array();
-  for (const v1::EnvironmentCount& environment : stats->environments()) {
-    json["environments"].push_back(
-        {{"environment", environment.environment()}, {"measurements", environment.measurements()}});
-  }
   if (context.flags().json) {
-    context.Print(json.dump(2));
+    context.Print(ToJson(*stats));
     return kExitOk;
   }
   context.Print(fmt::format("{} measurements, {} remembered failures, {} whole models, {} KiB",
@@ -169,7 +158,7 @@ int RunCacheImport(Context& context, const CacheFlags& flags) {
   if (!response.ok()) return context.Fail(response.status());
   context.Print(
       context.flags().json
-          ? Json{{"added", response->added()}, {"known", response->known()}}.dump()
+          ? ToJson(*response)
           : fmt::format("{} added, {} known before", response->added(), response->known()));
   return kExitOk;
 }

@@ -17,7 +17,7 @@ double NearestRank(const std::vector<double>& sorted, double percent) {
 }
 
 Json PercentilesJson(const Percentiles& p) {
-  return {{"p50", p.p50_ns / 1e6}, {"p95", p.p95_ns / 1e6}, {"p99", p.p99_ns / 1e6}};
+  return {{"p50_ns", p.p50_ns}, {"p95_ns", p.p95_ns}, {"p99_ns", p.p99_ns}};
 }
 
 }  // namespace
@@ -45,12 +45,12 @@ LoadFigures SumUp(std::vector<std::vector<double>> run_ns, double seconds) {
 Json LoadJson(const LoadFigures& figures) {
   Json each = Json::array();
   for (const Percentiles& p : figures.each) {
-    each.push_back({{"runs", p.runs}, {"latency_ms", PercentilesJson(p)}});
+    each.push_back({{"runs", p.runs}, {"latency", PercentilesJson(p)}});
   }
   return {{"runs", figures.all.runs},
           {"seconds", figures.seconds},
           {"runs_per_second", figures.runs_per_second},
-          {"latency_ms", PercentilesJson(figures.all)},
+          {"latency", PercentilesJson(figures.all)},
           {"each", each}};
 }
 

@@ -32,7 +32,7 @@ struct LoadFigures {
 // Returns the figures of the clients' runs. REQUIRES: every client ran, seconds > 0.
 LoadFigures SumUp(std::vector<std::vector<double>> run_ns, double seconds);
 
-// {runs, seconds, runs_per_second, latency_ms{p50, p95, p99}, each[{runs, latency_ms}]}
+// {runs, seconds, runs_per_second, latency{p50_ns, p95_ns, p99_ns}, each[{runs, latency}]}
 nlohmann::ordered_json LoadJson(const LoadFigures& figures);
 
 // Returns "812.5 runs/s  p50 1.21  p95 1.31  p99 1.52 ms  (2438 runs)"; PercentilesText leaves out

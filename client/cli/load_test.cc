@@ -38,7 +38,7 @@ TEST(Load, ThroughputIsAllRunsOverTheTime) {
   EXPECT_EQ(figures.each[0].p99_ns, 3e6);
   EXPECT_EQ(figures.each[1].runs, 3);
   EXPECT_EQ(LoadText(figures), "    10.00 runs/s  p50 2.000  p95 3.000  p99 3.000 ms  (5 runs)");
-  EXPECT_EQ(LoadJson(figures)["each"][0]["latency_ms"]["p50"], 1.0);
+  EXPECT_EQ(LoadJson(figures)["each"][0]["latency"]["p50_ns"], 1e6);
 }
 
 }  // namespace

@@ -86,10 +86,10 @@ Json OrtJson(const StatusOr<OrtTimes>& times, const char* first, const char* sec
   if (!times.ok()) return {{"error", Message(times.status())}};
   Json json = {{"version", times->version},
                {"threads", times->threads},
-               {std::string(first) + "_latency_ms", LatencyJson(times->first)}};
+               {std::string(first) + "_latency", LatencyJson(times->first)}};
   const PlanTiming& t = times->second;
   if (second == nullptr) return json;
-  json[std::string(second) + "_latency_ms"] = LatencyJson(t.latency);
+  json[std::string(second) + "_latency"] = LatencyJson(t.latency);
   json["speedup"] = t.speedup;
   json["speedup_low"] = t.speedup_low;
   json["speedup_high"] = t.speedup_high;

@@ -49,7 +49,7 @@ Status CheckOrt(const OrtFlags& flags);
 // need it.
 std::string OrtAbsence(const Status& status, bool dim);
 
-// Returns {version, threads, FIRST_latency_ms{median, low, high}, SECOND_latency_ms, speedup,
+// Returns {version, threads, FIRST_latency{median_ns, low_ns, high_ns}, SECOND_latency, speedup,
 // speedup_low, speedup_high, verdict, blocks} with the names given (no `second` for a single
 // model); for an error {"error": message}.
 nlohmann::ordered_json OrtJson(const StatusOr<OrtTimes>& times, const char* first,

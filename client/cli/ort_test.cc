@@ -71,8 +71,8 @@ TEST_F(OrtTest, TextAndJsonNameBothModels) {
             "input 3.000 ms, output 2.000 ms: 1.500x (1.500 to 1.500) FASTER  "
             "[1.2.3, 3 threads]");
   const auto json = OrtJson(times, "input", "output");
-  EXPECT_EQ(json["input_latency_ms"]["median"], 3.0);
-  EXPECT_EQ(json["output_latency_ms"]["median"], 2.0);
+  EXPECT_EQ(json["input_latency"]["median_ns"], 3e6);
+  EXPECT_EQ(json["output_latency"]["median_ns"], 2e6);
   EXPECT_EQ(json["verdict"], "FASTER");
   EXPECT_EQ(OrtJson(Status(StatusCode::kNotFound, "none"), "a", "b").dump(), R"({"error":"none"})");
 }

@@ -285,7 +285,7 @@ TEST_F(ServiceVerbsTest, TheCacheTellsItsSize) {
             "30 hits, 4 misses\n"
             "       7  cores=2\n");
   const auto json = nlohmann::json::parse(Call(true, RunCacheStats, CacheFlags()).out);
-  EXPECT_EQ(json["environments"][0]["measurements"], 7);
+  EXPECT_EQ(json["environments"][0]["measurements"], "7");
 }
 
 TEST_F(ServiceVerbsTest, MeasurementsAreListed) {

@@ -2,27 +2,28 @@
 
 #include <nlohmann/json.hpp>
 
+#include "autograph/v1/measurement.pb.h"
 #include "base/text.h"
+#include "wire/json_wire.h"
+#include "wire/measurement_wire.h"
 
 namespace ag {
 
+namespace v1 = autograph::v1;
 using Json = nlohmann::ordered_json;
 
 Json LatencyJson(const Latency& latency) {
-  return {{"median", latency.median_ns / 1e6},
-          {"low", latency.low_ns / 1e6},
-          {"high", latency.high_ns / 1e6}};
+  v1::Latency proto;
+  ToProto(latency, &proto);
+  return Json::parse(ToJson(proto));
 }
 
 Json TimingJson(const std::string& name, const PlanTiming& timing) {
-  return {{"name", name},
-          {"latency_ms", LatencyJson(timing.latency)},
-          {"speedup", timing.speedup},
-          {"speedup_low", timing.speedup_low},
-          {"speedup_high", timing.speedup_high},
-          {"verdict", VerdictName(timing.verdict)},
-          {"blocks", timing.blocks},
-          {"discarded", timing.discarded}};
+  v1::PlanTiming proto;
+  ToProto(timing, &proto);
+  Json json = {{"name", name}};
+  json.update(Json::parse(ToJson(proto)));
+  return json;
 }
 
 std::string LatencyText(const Latency& latency) {

@@ -8,10 +8,10 @@
 
 namespace ag {
 
-// {median, low, high} in milliseconds.
+// The message Latency: {median_ns, low_ns, high_ns}.
 nlohmann::ordered_json LatencyJson(const Latency& latency);
 
-// {name, latency_ms, speedup, speedup_low, speedup_high, verdict, blocks, discarded}.
+// {name} and the message PlanTiming: {latency, speedup, speedup_low, speedup_high, verdict, ...}.
 nlohmann::ordered_json TimingJson(const std::string& name, const PlanTiming& timing);
 
 // "0.412 ms  (0.410 to 0.415)", the number right-aligned.
