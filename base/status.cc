@@ -7,7 +7,10 @@ namespace ag {
 
 Status Within(Status status, std::string_view noun) {
   if (status.ok()) return status;
-  return Status(status.code(), fmt::format("{}: {}", noun, Message(status)));
+  Status within(status.code(), fmt::format("{}: {}", noun, Message(status)));
+  status.ForEachPayload(
+      [&](absl::string_view type, const absl::Cord& payload) { within.SetPayload(type, payload); });
+  return within;
 }
 
 std::string Message(const Status& status) { return std::string(status.message()); }

@@ -33,7 +33,7 @@ Status Err(StatusCode code, fmt::format_string<Args...> format, Args&&... args) 
   return Status(code, fmt::format(format, std::forward<Args>(args)...));
 }
 
-// Returns `status` with "noun: " before its message; an OK status is returned unchanged.
+// Returns `status`, with its payloads and "noun: " before its message; an OK status as it is.
 Status Within(Status status, std::string_view noun);
 
 // Returns the message as a std::string: absl::string_view may differ from std::string_view.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "device/api/lost_device.h"
 #include "device/profile/refine_kernels.h"
 #include "graph/reference/evaluate.h"
 #include "graph/text_form.h"
@@ -171,7 +172,7 @@ StatusOr<std::vector<PlanTiming>> Executor::TimePlans(
     };
     const Status status = make_ready();
     if (!status.ok() && i == 0) return Within(status, "the input");
-    if (status.code() == StatusCode::kUnavailable) return status;  // The device is lost.
+    if (IsLostDevice(status)) return status;
     timings[i].status = status;
   }
   on_progress_(-1);

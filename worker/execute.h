@@ -68,8 +68,8 @@ class Executor {
   StatusOr<Measurement> MeasurePair(int index, const std::string& pair_bytes);
 
   // Times the candidates beside each other; entry 0 is the input. A candidate that is an error
-  // keeps it. Fails as a whole when the input cannot be built or run, or when an entry is
-  // kUnavailable (the device is lost).
+  // keeps it. Fails as a whole when the input cannot be built or run, or when an entry is a
+  // LostDevice.
   struct TimingOptions {
     uint64_t seed = 1;        // Seed of the inputs' data.
     int blocks_max = 0;       // Paired blocks per candidate; 0: until the verdict is sure.

@@ -6,10 +6,8 @@
 
 #include "device/open_device.h"
 #include "device/sim/sim_device.h"
-#include "graph/codec.h"
 #include "graph/reference/evaluate.h"
 #include "plan/equivalence.h"
-#include "plan/format/plan_codec.h"
 #include "plan/fusion/group_time.h"
 #include "worker/testing/testing.h"
 

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "autograph/v1/worker.pb.h"
+#include "device/api/lost_device.h"
 #include "plan/fusion/pair_problem.h"
 #include "wire/candidate_wire.h"
 #include "wire/measurement_wire.h"
@@ -22,9 +23,6 @@ v1::ItemResult Result(int index, const Status& status) {
   return result;
 }
 
-// True when the device must be opened anew in a fresh process (device/api/device.h).
-bool IsLost(const Status& status) { return status.code() == StatusCode::kUnavailable; }
-
 Status RunGroups(Executor& executor, const v1::GroupBatch& batch, const Emit& emit) {
   for (const std::string& bytes : batch.problems()) {
     const StatusOr<GroupProblem> problem = DecodeGroupProblem(bytes);
@@ -34,7 +32,7 @@ Status RunGroups(Executor& executor, const v1::GroupBatch& batch, const Emit& em
     const std::string& bytes = batch.problems(i);
     const StatusOr<Measurement> measurement =
         IsPairProblem(bytes) ? executor.MeasurePair(i, bytes) : executor.MeasureGroup(i, bytes);
-    if (IsLost(measurement.status())) return measurement.status();
+    if (IsLostDevice(measurement.status())) return measurement.status();
     v1::ItemResult result = Result(i, measurement.status());
     if (measurement.ok()) ToProto(*measurement, result.mutable_measurement());
     AG_TRY(emit(result));
@@ -52,7 +50,7 @@ Status RunPlans(Executor& executor, const v1::PlanSet& set, const Emit& emit) {
   const StatusOr<std::vector<PlanTiming>> timings = executor.TimePlans(
       candidates,
       {.seed = set.seed(), .blocks_max = set.blocks_max(), .cold_cache = policy->cold_cache});
-  if (IsLost(timings.status())) return timings.status();
+  if (IsLostDevice(timings.status())) return timings.status();
   if (timings.ok()) {
     for (size_t i = 0; i < timings->size(); ++i) {
       v1::ItemResult result = Result(static_cast<int>(i), (*timings)[i].status);
@@ -74,7 +72,7 @@ StatusOr<std::vector<OutputError>> ErrorsOf(Executor& executor, const v1::Check&
 
 Status RunCheck(Executor& executor, const v1::Check& check, const Emit& emit) {
   const StatusOr<std::vector<OutputError>> errors = ErrorsOf(executor, check);
-  if (IsLost(errors.status())) return errors.status();
+  if (IsLostDevice(errors.status())) return errors.status();
   v1::ItemResult result = Result(-1, errors.status());
   if (errors.ok()) {
     for (const OutputError& error : *errors) ToProto(error, result.add_errors());
@@ -128,7 +126,7 @@ StatusOr<std::vector<KernelChoice>> FasterRivals(Executor& executor, const v1::R
 
 Status RunRefine(Executor& executor, const v1::Refine& refine, const Emit& emit) {
   const auto faster = FasterRivals(executor, refine);
-  if (IsLost(faster.status())) return faster.status();
+  if (IsLostDevice(faster.status())) return faster.status();
   if (faster.ok()) {
     v1::ItemResult result = Result(0, OkStatus());
     for (const KernelChoice& choice : *faster) ToProto(choice, result.add_kernels());

@@ -48,8 +48,8 @@ class Executable {
 
   // Runs once and returns the time that the device took, without copies to and from the caller.
   // `inputs` and `outputs` are in the graph's order and hold exactly the plain bytes of each
-  // tensor; the caller's buffers are used in place where the plan says so. kUnavailable with
-  // "sticky" in the message: the device must be opened anew in a fresh process.
+  // tensor; the caller's buffers are used in place where the plan says so. LostDevice
+  // (lost_device.h): the device must be opened anew in a fresh process.
   virtual StatusOr<Nanos> Run(std::span<const Tensor> inputs, std::span<Tensor> outputs) = 0;
 
   // Runs `runs` times in a row and returns the mean time of one run in nanoseconds, which profile/

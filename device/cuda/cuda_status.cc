@@ -1,5 +1,7 @@
 #include "device/cuda/cuda_status.h"
 
+#include "device/api/lost_device.h"
+
 namespace ag::cuda::internal {
 namespace {
 
@@ -58,9 +60,10 @@ StatusCode CudaCodeOf(cudaError_t code) {
 
 Status MakeCudaStatus(cudaError_t code, std::string what) {
   const bool is_sticky = IsSticky(code);
-  return Err(is_sticky ? StatusCode::kUnavailable : CudaCodeOf(code), "{}: {}: {}{}", what,
-             cudaGetErrorName(code), cudaGetErrorString(code),
-             is_sticky ? " (sticky: the device must be opened in a fresh process)" : "");
+  Status error = Err(is_sticky ? StatusCode::kUnavailable : CudaCodeOf(code), "{}: {}: {}{}", what,
+                     cudaGetErrorName(code), cudaGetErrorString(code),
+                     is_sticky ? " (the device must be opened in a fresh process)" : "");
+  return is_sticky ? LostDevice(std::move(error)) : error;
 }
 
 }  // namespace ag::cuda::internal

@@ -13,7 +13,7 @@ Status MakeCudaStatus(cudaError_t code, std::string what);
 }  // namespace internal
 
 // Returns OK for cudaSuccess; else a status with what was tried, the code's name and its text.
-// After a "sticky" code no call of this process works any more.
+// After a LostDevice no call of this process works any more.
 template <class... Args>
 Status FromCuda(cudaError_t code, fmt::format_string<Args...> what, Args&&... args) {
   if (code == cudaSuccess) return OkStatus();

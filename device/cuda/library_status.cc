@@ -1,5 +1,7 @@
 #include "device/cuda/library_status.h"
 
+#include "device/api/lost_device.h"
+
 #include <algorithm>
 #include <array>
 
@@ -55,6 +57,11 @@ std::string LastText() {
   return line;
 }
 
+// A kernel that failed took the context with it.
+Status MayBeLost(Status error) {
+  return error.code() == StatusCode::kUnavailable ? LostDevice(std::move(error)) : error;
+}
+
 }  // namespace
 
 namespace internal {
@@ -62,12 +69,12 @@ namespace internal {
 Status CudnnError(cudnnStatus_t status, std::string_view what) {
   const StatusCode code = CodeOf(status);
   const std::string text = LastText();
-  return Err(code, "{}: cuDNN: {}{}{}{}", what, code == StatusCode::kUnavailable ? "sticky: " : "",
-             cudnnGetErrorString(status), text.empty() ? "" : ": ", text);
+  return MayBeLost(Err(code, "{}: cuDNN: {}{}{}", what, cudnnGetErrorString(status),
+                       text.empty() ? "" : ": ", text));
 }
 
 Status CublasError(cublasStatus_t status, std::string_view what) {
-  return Err(CodeOf(status), "{}: cuBLASLt: {}", what, cublasLtGetStatusName(status));
+  return MayBeLost(Err(CodeOf(status), "{}: cuBLASLt: {}", what, cublasLtGetStatusName(status)));
 }
 
 }  // namespace internal

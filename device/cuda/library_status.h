@@ -6,8 +6,7 @@
 //   kUnimplemented       this graph or algorithm is not supported: take another kernel
 //   kResourceExhausted   memory on the host or the device
 //   kFailedPrecondition  no driver, the library is not loaded or of another version
-//   kUnavailable         a kernel could not be launched or failed; the driver's next call tells
-//                        whether the context is lost
+//   kUnavailable         a kernel could not be launched or failed: a LostDevice
 //   kInternal            a bug here (a bad parameter), or in the library
 // The message is "{what}: {the library}: {the code's name}", and for cuDNN its text about the last
 // error, cut to kErrorTextMax characters of one line.

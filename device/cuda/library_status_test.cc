@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "device/api/lost_device.h"
 #include "device/cuda/cudnn_descriptor.h"
 
 namespace ag::cuda {
@@ -23,7 +24,9 @@ TEST(LibraryStatus, TheCodeSaysWhatToDoNext) {
       {CUDNN_STATUS_EXECUTION_FAILED_CUDA_DRIVER, StatusCode::kUnavailable},
   };
   for (const auto& c : cudnn) {
-    EXPECT_EQ(FromCudnn(c.status, "call").code(), c.code) << cudnnGetErrorString(c.status);
+    const Status status = FromCudnn(c.status, "call");
+    EXPECT_EQ(status.code(), c.code) << cudnnGetErrorString(c.status);
+    EXPECT_EQ(IsLostDevice(status), c.code == StatusCode::kUnavailable);
   }
   const struct {
     cublasStatus_t status;
@@ -37,7 +40,9 @@ TEST(LibraryStatus, TheCodeSaysWhatToDoNext) {
       {CUBLAS_STATUS_EXECUTION_FAILED, StatusCode::kUnavailable},
   };
   for (const auto& c : cublas) {
-    EXPECT_EQ(FromCublas(c.status, "call").code(), c.code) << cublasLtGetStatusName(c.status);
+    const Status status = FromCublas(c.status, "call");
+    EXPECT_EQ(status.code(), c.code) << cublasLtGetStatusName(c.status);
+    EXPECT_EQ(IsLostDevice(status), c.code == StatusCode::kUnavailable);
   }
 }
 

@@ -79,7 +79,7 @@ StatusOr<Measurement> ProfilePair(Device& device, const PairProblem& pair,
 
 // The finals: plans[0] is the input, and every candidate is paired with it in interleaved blocks on
 // the same data. AMBIGUOUS candidates get more blocks until blocks_max or finals_time. A candidate
-// that fails has its status in its timing; an input that fails, or kUnavailable from any, is
+// that fails has its status in its timing; an input that fails, or a LostDevice from any, is
 // returned. Under options.cold_cache every run is one from evicted caches; the evictions count in
 // finals_time. Beside foreign load, up to blocks_min blocks of each candidate are discarded;
 // further ones are used, because the input ran beside the same load, and counted as `disturbed`.

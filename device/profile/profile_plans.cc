@@ -1,6 +1,7 @@
 // The finals: candidates against the input in interleaved A B B A blocks.
 #include <algorithm>
 
+#include "device/api/lost_device.h"
 #include "device/profile/profile.h"
 #include "device/profile/session.h"
 #include "plan/interval.h"
@@ -114,8 +115,8 @@ class Finals {
     }
     entry.status = sample.status();
     entry.done = true;
-    const bool lost = entry.status.code() == StatusCode::kUnavailable;
-    return lost || &entry == &entries_[0] ? entry.status : OkStatus();
+    const bool is_input = &entry == &entries_[0];
+    return is_input || IsLostDevice(entry.status) ? entry.status : OkStatus();
   }
 
   Status TimeAlone() {

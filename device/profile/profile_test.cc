@@ -9,6 +9,7 @@
 
 #include "base/measuring_lock.h"
 #include "base/random.h"
+#include "device/api/lost_device.h"
 #include "device/profile/testing/fake_device.h"
 #include "plan/interval.h"
 
@@ -258,9 +259,9 @@ TEST(ProfilePlans, ALostDeviceEndsIt) {
   FakeClock clock;
   std::vector<FakeDevice::FakeExecutable> executables(
       2, FakeDevice::FakeExecutable([] { return 3e6; }));
-  executables[1].fails = Err(StatusCode::kUnavailable, "sticky");
+  executables[1].fails = LostDevice(Err(StatusCode::kUnavailable, "lost"));
   EXPECT_EQ(ToString(ProfilePlans(device, PlansOf(executables), {}, clock).status()),
-            "UNAVAILABLE: sticky");
+            "UNAVAILABLE: lost");
 }
 
 TEST(ProfileGroup, PicksTheFastestKernel) {

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/file.h"
+#include "device/api/lost_device.h"
 #include "device/sim/recorded_times.h"
 #include "device/sim/traits.h"
 #include "graph/reference/evaluate.h"
@@ -45,7 +46,8 @@ struct State {
 
   Status CheckAlive() const {
     if (!sticky) return OkStatus();
-    return Err(StatusCode::kUnavailable, "{}: sticky error, open the device anew", spec.name);
+    return LostDevice(
+        Err(StatusCode::kUnavailable, "{}: sticky error, open the device anew", spec.name));
   }
 };
 

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "device/api/lost_device.h"
 #include "graph/reference/evaluate.h"
 #include "graph/text_form.h"
 #include "plan/fusion/grouping.h"
@@ -186,6 +187,7 @@ TEST(SimDevice, FaultSticky) {
   EXPECT_TRUE(built->device->Canary().ok());
   const Status status = built->executable->Run(built->inputs, built->outputs).status();
   EXPECT_EQ(ToString(status), "UNAVAILABLE: test: sticky error, open the device anew");
+  EXPECT_TRUE(IsLostDevice(status));
   EXPECT_EQ(built->device->Canary().status(), status);
 }
 

@@ -2,9 +2,9 @@
 // device/cuda/cuda_driver.h is the real runtime, host_driver.h stands in for it where no GPU is.
 // One thread at a time. All handles must be given back before the driver ends.
 //
-// Errors: kResourceExhausted for memory, with the bytes; kUnavailable with "sticky" in the message
-// when the context is lost (illegal address, launch failure) and nothing works in this process any
-// more; kInternal with the name of any other code.
+// Errors: kResourceExhausted for memory, with the bytes; LostDevice when the context is lost
+// (illegal address, launch failure) and nothing works in this process any more; kInternal with the
+// name of any other code.
 #pragma once
 
 #include <array>
