@@ -124,9 +124,9 @@ void Conclude(const Reading& reading, const Places& places, BaselineResult* resu
 }  // namespace
 
 StatusOr<std::string> OnnxRuntimeFor(const v1::OptimizeRequest& request, const DeviceOffer& offer) {
-  if (request.onnxruntime() == "off") return std::string();
+  if (request.onnxruntime() == v1::OptimizeRequest::OFF) return std::string();
   const bool portable = IsPortable(request);
-  const bool required = portable || request.onnxruntime() == "require";
+  const bool required = portable || request.onnxruntime() == v1::OptimizeRequest::REQUIRE;
   if (!portable && !offer.device.starts_with("cpu")) {
     if (!required) return std::string();
     return Err(StatusCode::kInvalidArgument,

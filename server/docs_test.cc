@@ -49,7 +49,7 @@ std::vector<TableRow> FirstTable(const std::string& page) {
 
 // The report that docs/report.md shows, as the text format of protobuf.
 constexpr char kExample[] = R"pb(
-  report_version: 3
+  report_version: 4
   request {
     model_digest: "5d0c2f4e"
     model_name: "squeezenet.onnx"
@@ -60,8 +60,8 @@ constexpr char kExample[] = R"pb(
     alpha: 0.25
     beta: 1.1
     seed: 1
-    target: "device"
-    onnxruntime: "auto"
+    target: DEVICE
+    onnxruntime: AUTO
   }
   result {
     verdict: FASTER

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/strings/ascii.h"
 #include "base/bytes.h"
 #include "base/text.h"
 #include "search/search.h"
@@ -68,27 +69,24 @@ Status AcceptShapes(v1::OptimizeRequest* r) {
   return OkStatus();
 }
 
-Status CheckWord(std::string_view field, const std::string& value,
-                 std::initializer_list<const char*> known) {
-  for (const char* word : known) {
-    if (value == word) return OkStatus();
-  }
-  return Err(StatusCode::kInvalidArgument, "{}: '{}' is none of {}", field, value,
-             fmt::join(known, ", "));
-}
-
 Status AcceptTarget(v1::OptimizeRequest* r) {
-  if (r->target().empty()) r->set_target("device");
-  if (r->onnxruntime().empty()) r->set_onnxruntime("auto");
-  AG_TRY(CheckWord("target", r->target(), {"device", "portable"}));
-  AG_TRY(CheckWord("onnxruntime", r->onnxruntime(), {"auto", "require", "off"}));
+  using Request = v1::OptimizeRequest;
+  if (r->target() == Request::TARGET_UNSPECIFIED) r->set_target(Request::DEVICE);
+  if (r->onnxruntime() == Request::ONNX_RUNTIME_UNSPECIFIED) r->set_onnxruntime(Request::AUTO);
+  if (!Request::Target_IsValid(r->target())) {
+    return Err(StatusCode::kInvalidArgument, "target: {} is none", static_cast<int>(r->target()));
+  }
+  if (!Request::OnnxRuntime_IsValid(r->onnxruntime())) {
+    return Err(StatusCode::kInvalidArgument, "onnxruntime: {} is none",
+               static_cast<int>(r->onnxruntime()));
+  }
   if (!IsPortable(*r)) return OkStatus();
   if (r->keep_bytes()) {
     return Err(StatusCode::kInvalidArgument,
                "keep_bytes and target portable exclude each other: a portable output is rewritten "
                "or the input's own bytes");
   }
-  if (r->onnxruntime() == "off") {
+  if (r->onnxruntime() == Request::OFF) {
     return Err(StatusCode::kInvalidArgument,
                "target portable measures in ONNX Runtime: onnxruntime may not be off");
   }
@@ -153,8 +151,10 @@ std::string AnswerText(const v1::OptimizeRequest& r) {
                       FormatDouble(budget.time_seconds()), FormatDouble(r.alpha()),
                       FormatDouble(r.beta()), r.streams_max(), r.seed());
   for (const std::string& rule : r.disabled_rules()) text += fmt::format("without {}\n", rule);
-  text += fmt::format("target={}\nkeep_bytes={}\nonnxruntime={}\n", r.target(), int{r.keep_bytes()},
-                      r.onnxruntime());
+  text += fmt::format(
+      "target={}\nkeep_bytes={}\nonnxruntime={}\n",
+      absl::AsciiStrToLower(v1::OptimizeRequest::Target_Name(r.target())), int{r.keep_bytes()},
+      absl::AsciiStrToLower(v1::OptimizeRequest::OnnxRuntime_Name(r.onnxruntime())));
   return text;
 }
 

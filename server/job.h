@@ -26,7 +26,7 @@ StatusOr<v1::OptimizeRequest> AcceptedRequest(v1::OptimizeRequest request);
 Digest ModelOf(const v1::OptimizeRequest& request);
 Policy PolicyOf(const v1::OptimizeRequest& request);
 inline bool IsPortable(const v1::OptimizeRequest& request) {
-  return request.target() == "portable";
+  return request.target() == v1::OptimizeRequest::PORTABLE;
 }
 
 // Returns a canonical text of all that the caller fixes and the answer depends on: the request

@@ -22,7 +22,7 @@
 namespace ag {
 
 // Of the JSON report (docs/report.md).
-inline constexpr int kReportVersion = 3;
+inline constexpr int kReportVersion = 4;
 
 struct PipelineOptions {
   ImportLimits limits;

@@ -356,7 +356,7 @@ TEST(Server, OptimizesAModelAndRemembersIt) {
   const std::string output = b.Download(result.output_digest());
   EXPECT_EQ(Sha256(output).Hex(), result.output_digest());
   EXPECT_NE(output.find("autograph.plan."), std::string::npos);
-  EXPECT_NE(b.Download(result.report_digest()).find("\"report_version\": 3"), std::string::npos);
+  EXPECT_NE(b.Download(result.report_digest()).find("\"report_version\": 4"), std::string::npos);
 
   const int groups = b.worker->groups;
   const v1::Job again = b.Start(b.Request());

@@ -2,6 +2,7 @@
 #include <optional>
 #include <thread>
 
+#include "absl/strings/ascii.h"
 #include "base/file.h"
 #include "base/file_facts.h"
 #include "base/signals.h"
@@ -43,9 +44,15 @@ StatusOr<v1::OptimizeRequest> MakeRequest(const OptimizeFlags& flags) {
   request.set_seed(flags.seed);
   for (const std::string& rule : flags.without) request.add_disabled_rules(rule);
   request.set_skip_model_cache(flags.no_cache);
-  request.set_target(flags.target);
+  v1::OptimizeRequest::Target target;
+  v1::OptimizeRequest::OnnxRuntime onnxruntime;
+  // The flags' checks let no other words through.
+  AG_CHECK(v1::OptimizeRequest::Target_Parse(absl::AsciiStrToUpper(flags.target), &target));
+  AG_CHECK(
+      v1::OptimizeRequest::OnnxRuntime_Parse(absl::AsciiStrToUpper(flags.ort.mode), &onnxruntime));
+  request.set_target(target);
   request.set_keep_bytes(flags.keep_bytes);
-  request.set_onnxruntime(flags.ort.mode);
+  request.set_onnxruntime(onnxruntime);
   return request;
 }
 

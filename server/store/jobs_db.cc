@@ -7,7 +7,7 @@ namespace ag {
 namespace {
 
 const Schema& JobsSchema() {
-  static const Schema schema = {.oldest = 2, .create = R"sql(
+  static const Schema schema = {.oldest = 3, .create = R"sql(
     CREATE TABLE jobs(
       id INTEGER PRIMARY KEY AUTOINCREMENT,
       state TEXT NOT NULL,

@@ -122,9 +122,9 @@ TEST(JobsDb, ACorruptFileStopsTheStart) {
 
 TEST(JobsDb, AnotherSchemaIsRefusedAndKept) {
   const std::pair<const char*, const char*> cases[] = {
-      {"99", "99 is newer than this program's 2; use the newer program"},
-      {"1",
-       "1 is older than the oldest that this program reads, 2; move it away to begin without "
+      {"99", "99 is newer than this program's 3; use the newer program"},
+      {"2",
+       "2 is older than the oldest that this program reads, 3; move it away to begin without "
        "jobs"}};
   for (const auto& [version, message] : cases) {
     JobsPlace place;

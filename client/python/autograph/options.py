@@ -97,6 +97,8 @@ def _set(request: Any, name: str, value: Any) -> None:
         setattr(request.policy, name, value)
     elif name in ("rounds", "expansions", "graphs", "candidates", "time_seconds"):
         setattr(request.budget, name, value)
+    elif name in ("target", "onnxruntime"):
+        setattr(request, name, _enum(request.DESCRIPTOR.fields_by_name[name], value))
     else:
         fields = {
             "streams": "streams_max",
@@ -104,6 +106,13 @@ def _set(request: Any, name: str, value: Any) -> None:
             "remeasure": "skip_group_cache",
         }
         setattr(request, fields.get(name, name), value)
+
+
+def _enum(field: Any, word: Any) -> int:
+    words = {value.name.lower(): value.number for value in field.enum_type.values if value.number}
+    if word not in words:
+        raise ValueError(f"is none of {', '.join(words)}")
+    return words[word]
 
 
 def _names(value: Any) -> List[str]:

@@ -124,6 +124,7 @@ class ClientTest(unittest.TestCase):
             ("rule", model, {"without": ["no"]}, autograph.InvalidArgument, "no rule is called no"),
             ("string", model, {"without": "no"}, autograph.InvalidArgument, "not one string"),
             ("later", model, {"precision": "fp16"}, autograph.Unimplemented, "fp16"),
+            ("word", model, {"target": "x"}, autograph.InvalidArgument, "none of device, portable"),
             ("shape", model, {"shapes": {"y": [1]}}, autograph.InvalidArgument, "y"),
             ("name", model, {"round": 1}, TypeError, "there is no option 'round'"),
             ("thing", 3, {}, TypeError, "a model is a path or bytes, not int"),
