@@ -7,19 +7,6 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 scripts/build.sh --preset asan
 (($# > 0)) || set -- -E '^tests$'
-
-# Findings go to files: those of a child process too, which its parent may well take for an ordinary crash.
-# Only the sandbox can write none: its finding shows as an import "killed by SIGSYS".
-logs=$PWD/build-asan/findings
-rm -rf "$logs" && mkdir "$logs"
-export ASAN_OPTIONS=detect_leaks=1:check_initialization_order=1:strict_string_checks=1:log_path=$logs/asan
-export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1:log_path=$logs/ubsan
-failed=0
-ctest --test-dir build-asan --output-on-failure -j1 "$@" || failed=1
-for log in "$logs"/*; do
-  [[ -e $log ]] || continue
-  echo "== $log" >&2
-  cat "$log" >&2
-  failed=1
-done
-exit $failed
+export ASAN_OPTIONS=detect_leaks=1:check_initialization_order=1:strict_string_checks=1
+export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+exec tests/long/with_findings build-asan "$@"
