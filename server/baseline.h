@@ -18,7 +18,7 @@ inline constexpr std::string_view kOurRuntime = "AutoGraph";
 
 struct BaselineRequest {
   Digest input;   // The file as it came.
-  Digest output;  // What may be handed out; equal to `input`: its own bytes.
+  Digest output;  // What may be published; equal to `input`: its own bytes.
   // Whether the output's graph is another than the input's: then ONNX Runtime runs it as well.
   bool rewritten = false;
   bool carries_plan = false;  // Of `output`: our session must run it with that plan.
@@ -64,7 +64,7 @@ struct FilePair {
   Digest before, after;
   bool in_onnxruntime = false;  // Else in our sessions.
   BoundShapes shapes;
-  double seconds = 10;  // Of sampling, at most.
+  double seconds = 10;           // Of sampling, at most.
   std::string plan_before = {};  // The plan that runs `before`; empty: the one that it carries.
 };
 // How many times faster `after` is. The error of a file that does not run; else of the world.

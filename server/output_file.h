@@ -1,6 +1,6 @@
-// Files that may be handed out: a rewritten graph that was exported and read back, or the input's
+// Files that may be published: a rewritten graph that was exported and read back, or the input's
 // own bytes with a plan behind them. Each file carries the plan of the graph as a session reads it,
-// and each is compared with the model on every output before it is handed out. One thread at a time
+// and each is compared with the model on every output before it is published. One thread at a time
 // for one measurer.
 #pragma once
 
@@ -36,10 +36,10 @@ struct OutputSetting {
   bool has_opaque() const { return runnable.digest() != model->graph.digest(); }
 };
 
-// Why a file is not handed out; `text` is for people.
+// Why a file is not published; `text` is for people.
 struct Refusal {
   enum class Kind : uint8_t {
-    kNone,      // It may be handed out.
+    kNone,      // It may be published.
     kNotMade,   // It could not be exported, read back or planned.
     kNotRun,    // A fresh session does not run it.
     kDiffers,   // An output differs from the model's, or could not be compared.

@@ -14,8 +14,8 @@
 #include "rules/match/rewrite.h"
 #include "rules/match/rule_clean_up.h"
 #include "server/budget.h"
-#include "server/hand_out.h"
 #include "server/pool_measurer.h"
+#include "server/publish.h"
 #include "wire/json_wire.h"
 #include "wire/measurement_wire.h"
 
@@ -234,14 +234,14 @@ OutputSetting Pipeline::ToOutput(const Setting& setting, const Imported& importe
 constexpr double kCompareShare = 0.1;
 constexpr double kCompareSecondsMin = 2, kCompareSecondsMax = 10;
 
-StatusOr<HandedOut> Pipeline::Confirm(const Setting& setting, const Imported& imported,
+StatusOr<Published> Pipeline::Confirm(const Setting& setting, const Imported& imported,
                                       const SearchResult& found, const Budget& budget,
                                       PoolMeasurer& measurer) {
   const v1::OptimizeRequest& asked = setting.job.request;
   AG_TRY(blobs_->Adopt(ModelOf(asked)));  // Workers time the file itself.
   // From here on a cancelled job is confirmed to the end: its best result is to be kept.
   measurer.set_cancelled(setting.control.stopping);
-  HandOutRequest request;
+  PublishRequest request;
   request.setting = ToOutput(setting, imported, found);
   request.found = &found;
   request.rules = &setting.rules;
@@ -324,7 +324,7 @@ void TakeBaseline(const BaselineResult& baseline, v1::Result* result) {
   put(baseline.fresh_session, [&] { return result->mutable_fresh_session(); });
 }
 
-void TakeOutput(const HandedOut& output, const Digest& model, v1::Result* result) {
+void TakeOutput(const Published& output, const Digest& model, v1::Result* result) {
   const OutputFile& file = output.file;
   const bool is_input = file.digest.IsZero();
   result->set_output_digest((is_input ? model : file.digest).Hex());
@@ -393,21 +393,21 @@ void AddLines(const std::string& text, google::protobuf::RepeatedPtrField<std::s
 }  // namespace
 
 std::vector<std::string> Pipeline::Warnings(const Imported& imported, const SearchResult& found,
-                                            const HandedOut& handed_out, const Plan& plan,
+                                            const Published& published, const Plan& plan,
                                             const PoolMeasurer& measurer) {
   std::vector<std::string> warnings;
   const auto add = [&](const std::vector<std::string>& more) {
     warnings.insert(warnings.end(), more.begin(), more.end());
   };
-  if (handed_out.file.rewritten && !imported.model.origin.dim_names.empty()) {
+  if (published.file.rewritten && !imported.model.origin.dim_names.empty()) {
     warnings.push_back(WarningOfFixedSizes(imported.model));
   }
   add(imported.model.warnings);
   add(found.warnings);
-  for (const std::string& note : handed_out.baseline.notes) {
+  for (const std::string& note : published.baseline.notes) {
     warnings.push_back("not timed: " + note);
   }
-  add(handed_out.warnings);
+  add(published.warnings);
   warnings.push_back(WarningOfEstimates(plan));
   warnings.push_back(measurer.foreign_load().Warning());
   std::erase(warnings, "");
@@ -440,13 +440,13 @@ v1::Report Pipeline::ReportOf(const Setting& setting, const Imported& imported,
 }
 
 StatusOr<JobOutcome> Pipeline::Conclude(const Setting& setting, const Imported& imported,
-                                        const SearchResult& found, const HandedOut& handed_out,
+                                        const SearchResult& found, const Published& published,
                                         PoolMeasurer& measurer) {
-  const OutputFile& file = handed_out.file;
+  const OutputFile& file = published.file;
   const Output output =
       file.carries_plan ? Output{file.graph, file.plan} : Output{imported.input, found.input_plan};
   JobOutcome outcome;
-  outcome.winner_refused = handed_out.winner_refused;
+  outcome.winner_refused = published.winner_refused;
   outcome.busy = measurer.foreign_load().busy();
   v1::Result& result = outcome.result;
   result.set_device(setting.offer.device);
@@ -454,14 +454,14 @@ StatusOr<JobOutcome> Pipeline::Conclude(const Setting& setting, const Imported& 
   result.set_simulated(setting.offer.simulated);
   result.set_onnxruntime(setting.offer.onnxruntime);
   TakeSearchFigures(found, &result);
-  TakeOutput(handed_out, ModelOf(setting.job.request), &result);
+  TakeOutput(published, ModelOf(setting.job.request), &result);
   for (const CleanUpStep& step : imported.clean_up) {
     if (!file.rewritten) break;
     v1::RewriteCount* rewrite = result.add_clean_up();
     rewrite->set_rule(step.rule);
     rewrite->set_count(step.count);
   }
-  const auto warnings = Warnings(imported, found, handed_out, output.plan, measurer);
+  const auto warnings = Warnings(imported, found, published, output.plan, measurer);
   result.mutable_warnings()->Assign(warnings.begin(), warnings.end());
   result.set_groups(static_cast<int>(output.plan.groups.size()));
   result.set_streams(static_cast<int>(output.plan.streams.size()));

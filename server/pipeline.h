@@ -15,8 +15,8 @@
 #include "server/budget.h"
 #include "server/dispatcher.h"
 #include "server/export_child.h"
-#include "server/hand_out.h"
 #include "server/job_runner.h"
+#include "server/publish.h"
 #include "server/store/cache_db.h"
 
 namespace ag {
@@ -55,14 +55,14 @@ class Pipeline : public JobRunner {
   StatusOr<Imported> Import(const Setting& setting);
   StatusOr<SearchResult> Search(const Setting& setting, const Imported& imported,
                                 const Budget& budget, SearchTurn& turn, PoolMeasurer& measurer);
-  StatusOr<HandedOut> Confirm(const Setting& setting, const Imported& imported,
+  StatusOr<Published> Confirm(const Setting& setting, const Imported& imported,
                               const SearchResult& found, const Budget& budget,
                               PoolMeasurer& measurer);
   StatusOr<JobOutcome> Conclude(const Setting& setting, const Imported& imported,
-                                const SearchResult& found, const HandedOut& handed_out,
+                                const SearchResult& found, const Published& published,
                                 PoolMeasurer& measurer);
   static std::vector<std::string> Warnings(const Imported& imported, const SearchResult& found,
-                                           const HandedOut& handed_out, const Plan& plan,
+                                           const Published& published, const Plan& plan,
                                            const PoolMeasurer& measurer);
   static v1::Report ReportOf(const Setting& setting, const Imported& imported,
                              const SearchResult& found, const Output& output,

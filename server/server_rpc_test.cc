@@ -394,7 +394,7 @@ TEST(Server, MeasuresFromEvictedCachesWhereThePolicySaysSo) {
   EXPECT_EQ(b.worker->cold_groups, groups);
 }
 
-TEST(Server, WhenTheWinnerFailsTheCheckTheNextBestIsHandedOut) {
+TEST(Server, WhenTheWinnerFailsTheCheckTheNextBestIsPublished) {
   RpcBench b;
   b.model = Model(kTwoPlaces);
   b.UploadModel();
@@ -412,7 +412,7 @@ TEST(Server, WhenTheWinnerFailsTheCheckTheNextBestIsHandedOut) {
   EXPECT_NE(result.output_digest(), winner.result().output_digest());
   ASSERT_EQ(result.warnings_size(), 1);
   EXPECT_EQ(result.warnings(0),
-            "the winner is not handed out: output y differs: max|a-b|/max|a| 0.5, tolerance "
+            "the winner is not published: output y differs: max|a-b|/max|a| 0.5, tolerance "
             "0.001");
 }
 
@@ -428,7 +428,7 @@ TEST(Server, AFileWhoseSessionsDisagreeIsTimedOnceMore) {
     ASSERT_EQ(job.result().warnings_size(), sets - 1);
     if (sets == 1) continue;
     EXPECT_EQ(job.result().warnings(0),
-              "the winner is not handed out: another fresh session takes another time: 0.909x "
+              "the winner is not published: another fresh session takes another time: 0.909x "
               "(0.909 to 0.909)");
   }
 }
@@ -444,7 +444,7 @@ TEST(Server, FilesTimedBesideOthersAreSaid) {
       << job.result().warnings(0);
 }
 
-TEST(Server, WhatFailsTheCheckIsNotHandedOut) {
+TEST(Server, WhatFailsTheCheckIsNotPublished) {
   RpcBench b;
   b.worker->wrong = 100;
   b.UploadModel();
@@ -457,13 +457,13 @@ TEST(Server, WhatFailsTheCheckIsNotHandedOut) {
   EXPECT_EQ(job.result().rewrites_size(), 0);
   ASSERT_EQ(job.result().warnings_size(), 2);
   EXPECT_EQ(job.result().warnings(0),
-            "the winner is not handed out: output y differs: max|a-b|/max|a| 0.5, tolerance 0.001");
+            "the winner is not published: output y differs: max|a-b|/max|a| 0.5, tolerance 0.001");
   EXPECT_EQ(job.result().warnings(1),
-            "the input with its plan is not handed out: output y differs: max|a-b|/max|a| 0.5, "
+            "the input with its plan is not published: output y differs: max|a-b|/max|a| 0.5, "
             "tolerance 0.001");
 }
 
-// Without a rewrite, the input's bytes are handed out, with a plan behind them or unchanged.
+// Without a rewrite, the input's bytes are published, with a plan behind them or unchanged.
 TEST(Server, WithoutARewriteTheInputGetsItsPlan) {
   RpcBench b;
   b.model = Model("input x f32[64,64]\noutput y = relu(x)\n");

@@ -1,5 +1,5 @@
 // Processes that die, devices that lie or hang: no acknowledged job is lost, each ends with a
-// result or a reason, and no wrong model is handed out.
+// result or a reason, and no wrong model is published.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -245,7 +245,7 @@ std::string LargeProducts() {
 }
 
 // One that only large groups show passes them unchecked, and the gate on the whole model stops it.
-TEST(Faults, WrongModelsAreNotHandedOut) {
+TEST(Faults, WrongModelsAreNotPublished) {
   const Alone place;
   const std::string device = SpecWith(place, "fault wrong dense\n");
   Cluster cluster(device);
@@ -256,7 +256,7 @@ TEST(Faults, WrongModelsAreNotHandedOut) {
   EXPECT_NE(result["verdict"], "FASTER");
   EXPECT_EQ(result["speedup"], 1.0);
   EXPECT_THAT(result["warnings"].dump(),
-              HasSubstr("the winner is not handed out: output y differs"));
+              HasSubstr("the winner is not published: output y differs"));
   EXPECT_EQ(DigestOfFile(out), DigestOfFile(model));
   const json again = Optimized(cluster, model, out, {}, device);
   EXPECT_EQ(again["cache"]["model_hit"], false);

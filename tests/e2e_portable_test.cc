@@ -162,7 +162,7 @@ TEST(Portable, GivesTheInputBackWhenNothingHelps) {
   EXPECT_EQ(DigestOfFile(place.path("o.onnx")), DigestOfFile(model));
 }
 
-// Our runtime gains nothing, ONNX Runtime does: its gain is handed out, our plan beside it.
+// Our runtime gains nothing, ONNX Runtime does: its gain is published, our plan beside it.
 TEST(Portable, IsTriedWhenOurRuntimeGainsNothing) {
   Alone place;
   const std::string model = place.Zoo("tiny_sru");

@@ -255,7 +255,7 @@ void Commands::AddPlan() {
   plan->require_subcommand(1);
   CLI::App* verb = Verb(plan, "show", "How a model would run: groups, kernels, streams, waits",
                         [this](Context& c) { return RunPlanShow(c, flags_.plan); });
-  AddModel(verb, flags_.plan.model, "ONNX file, or jobs/ID for what a job handed out");
+  AddModel(verb, flags_.plan.model, "ONNX file, or jobs/ID for what a job published");
   AddTune(verb, flags_.plan.model);
 }
 

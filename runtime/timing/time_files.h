@@ -1,6 +1,6 @@
 // Times model files as users run them: each file in a fresh process of its own, in our runtime or
 // in ONNX Runtime, all interleaved. What a result says of a file is measured here, on the bytes
-// that are handed out. Nothing here needs Python: without it, or without its onnxruntime module,
+// that are published. Nothing here needs Python: without it, or without its onnxruntime module,
 // the files that want ONNX Runtime have a status instead of times.
 #pragma once
 

@@ -1,4 +1,4 @@
-#include "server/hand_out.h"
+#include "server/publish.h"
 
 #include <map>
 
@@ -11,7 +11,7 @@ namespace {
 
 class Chooser {
  public:
-  Chooser(const HandOutRequest& request, PoolMeasurer& measurer, BlobDir& blobs)
+  Chooser(const PublishRequest& request, PoolMeasurer& measurer, BlobDir& blobs)
       : request_(request),
         setting_(request.setting),
         found_(*request.found),
@@ -19,7 +19,7 @@ class Chooser {
         files_(request.setting, measurer, blobs),
         runs_here_(!setting_.has_opaque()) {}
 
-  StatusOr<HandedOut> Run();
+  StatusOr<Published> Run();
 
  private:
   // A file with what is known of it when it is tried.
@@ -36,8 +36,8 @@ class Chooser {
   Status TryRewritten();
   Status TryTunedInput();
   StatusOr<bool> Try(Trial trial);
-  StatusOr<Refusal> WhyNot(const Trial& trial, HandedOut* tried);
-  StatusOr<Refusal> WhyNotBesideTunedInput(const OutputFile& file, HandedOut* tried);
+  StatusOr<Refusal> WhyNot(const Trial& trial, Published* tried);
+  StatusOr<Refusal> WhyNotBesideTunedInput(const OutputFile& file, Published* tried);
   Status TakeInput();
   Status TryPortable();
   StatusOr<PortableResult> FindPortable();
@@ -48,13 +48,13 @@ class Chooser {
   bool IsTimeOver() const { return TimeLeft() <= Nanos{0}; }
   bool IsTimeForAnotherSet() const { return !IsTimeOver() && TimeLeft() >= set_takes_; }
 
-  const HandOutRequest& request_;
+  const PublishRequest& request_;
   const OutputSetting& setting_;
   const SearchResult& found_;
   PoolMeasurer& measurer_;
   OutputFiles files_;
   const bool runs_here_;
-  HandedOut chosen_;
+  Published chosen_;
   bool has_chosen_ = false;
   Nanos set_takes_{0};  // The time of the last comparison with the baseline.
 };
@@ -68,14 +68,14 @@ FoundPlan TunedInput(const SearchResult& found, const Graph& input) {
   return {{input, found.input_plan}, {}, found.input_timing, found.input_estimate_ns};
 }
 
-StatusOr<HandedOut> Chooser::Run() {
+StatusOr<Published> Chooser::Run() {
   const bool portable = IsPortable(*request_.job);
   if (!portable && runs_here_) AG_TRY(ChooseForDevice());
   if (!has_chosen_) AG_TRY(TakeInput());
   const bool is_faster = chosen_.baseline.verdict == v1::Result::FASTER;
   if ((portable || !is_faster) && !request_.onnxruntime.empty() && !IsTimeOver()) {
     measurer_.set_cancelled(
-        [this] { return IsTimeOver(); });  // What is there may be handed out as it is.
+        [this] { return IsTimeOver(); });  // What is there may be published as it is.
     const Status tried = TryPortable();
     measurer_.set_cancelled(request_.stopping);
     if (tried.code() != StatusCode::kCancelled) AG_TRY(tried);
@@ -90,8 +90,8 @@ Status Chooser::ChooseForDevice() {
 }
 
 void Chooser::Refuse(const char* what, const std::string& why) {
-  LogWarn("{} is not handed out: {}", what, why);
-  chosen_.warnings.push_back(fmt::format("{} is not handed out: {}", what, why));
+  LogWarn("{} is not published: {}", what, why);
+  chosen_.warnings.push_back(fmt::format("{} is not published: {}", what, why));
 }
 
 Status Chooser::TryRewritten() {
@@ -134,7 +134,7 @@ StatusOr<BaselineResult> Chooser::Compare(const Digest& output, const OutputFile
 
 // Takes the candidate unless something speaks against it; true when it was taken.
 StatusOr<bool> Chooser::Try(Trial trial) {
-  HandedOut tried;
+  Published tried;
   Refusal refusal = trial.file.refusal;
   if (!refusal) {
     AG_LET(refusal, WhyNot(trial, &tried));
@@ -166,7 +166,7 @@ std::string RatioText(const Ratio& ratio) {
 }
 
 // Fills in `tried` with what was measured of the candidate's file.
-StatusOr<Refusal> Chooser::WhyNot(const Trial& trial, HandedOut* tried) {
+StatusOr<Refusal> Chooser::WhyNot(const Trial& trial, Published* tried) {
   AG_LET(tried->baseline, Compare(trial.file.digest, &trial.file));
   // One process may have got memory that is slower: both are started anew, once.
   if (!AgreesWithFreshSession(tried->baseline) && IsTimeForAnotherSet()) {
@@ -195,7 +195,7 @@ StatusOr<Refusal> Chooser::WhyNot(const Trial& trial, HandedOut* tried) {
   return WhyNotBesideTunedInput(trial.file, tried);
 }
 
-StatusOr<Refusal> Chooser::WhyNotBesideTunedInput(const OutputFile& file, HandedOut* tried) {
+StatusOr<Refusal> Chooser::WhyNotBesideTunedInput(const OutputFile& file, Published* tried) {
   const StatusOr<std::string> plan = files_.PlanOfInput(TunedInput(found_, setting_.input).plan);
   if (!plan.ok()) return IsRefusal(plan.status()) ? StatusOr<Refusal>(Refusal()) : plan.status();
   FilePair pair = Pair(setting_.model_digest, file.digest);
@@ -279,7 +279,7 @@ Status Chooser::TryPortable() {
 
 }  // namespace
 
-StatusOr<HandedOut> ChooseOutput(const HandOutRequest& request, PoolMeasurer& measurer,
+StatusOr<Published> ChooseOutput(const PublishRequest& request, PoolMeasurer& measurer,
                                  BlobDir& blobs) {
   return Chooser(request, measurer, blobs).Run();
 }
