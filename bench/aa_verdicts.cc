@@ -1,4 +1,4 @@
-// The false-verdict rate of the finals: one plan against itself many times (an A/A test).
+// The false-verdict rate of the final comparison: one plan against itself many times (an A/A test).
 //   build/aa_verdicts [RUNS [MODEL [DEVICE]]]     (200 squeezenet cpu)
 // Builds two executables from the same plan, like a candidate and the input. Prints each verdict's
 // share; exits with 1 when more than 1 % of the runs are FASTER or SLOWER.

@@ -103,7 +103,7 @@ class Ablation {
       plans.push_back({contender.executable, RandomInputs(graph, 1), EmptyOutputs(graph)});
     }
     ProfileOptions options;
-    options.finals_time = Nanos(static_cast<int64_t>(seconds * 1e9));
+    options.comparison_time = Nanos(static_cast<int64_t>(seconds * 1e9));
     AG_LET(const auto alone, MeasureAlone(device_));
     AG_LET(const std::vector<PlanTiming> timings,
            ProfilePlans(device_, std::move(plans), options, RealClock()));

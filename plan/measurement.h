@@ -45,8 +45,8 @@ Status CheckMeasurement(const Measurement& measurement);
 enum class Verdict : uint8_t { kFaster = 0, kSlower = 1, kSame = 2, kAmbiguous = 3 };
 std::string_view VerdictName(Verdict verdict);  // "FASTER", ...
 
-// The result for one candidate of the finals: candidates and the input are timed interleaved, in
-// blocks. Entry 0 is the input.
+// The result for one candidate of the final comparison: candidates and the input are timed
+// interleaved, in blocks. Entry 0 is the input.
 struct PlanTiming {
   Status status;  // The reason for no timing (crashed, wrong, ...), or OK.
   Latency latency;

@@ -111,7 +111,7 @@ StatusOr<Plan> Tuning::Fastest(const std::vector<Plan>& plans) {
     built.push_back(std::move(executable));
     to_time.push_back(std::move(one));
   }
-  const ProfileOptions options{.blocks_max = kTrialBlocksMax, .finals_time = kTrialsTime};
+  const ProfileOptions options{.blocks_max = kTrialBlocksMax, .comparison_time = kTrialsTime};
   AG_LET(const std::vector<PlanTiming> timings,
          ProfilePlans(device_, std::move(to_time), options, RealClock()));
   size_t best = 0;

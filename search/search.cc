@@ -9,7 +9,7 @@
 #include "plan/format/plan_codec.h"
 #include "plan/fusion/grouping.h"
 #include "search/backtracking.h"
-#include "search/finals.h"
+#include "search/finalists.h"
 
 namespace ag {
 namespace {
@@ -71,7 +71,7 @@ class PlanSearch {
   void Enqueue(RankedGraph graph, double speedup);
   bool MayRefine(const PlanCandidate& candidate);
   std::vector<KernelChoice> Refine(PlanCandidate* candidate);
-  void RunFinals(SearchResult* result);
+  void CompareFinalists(SearchResult* result);
   void TakeWinners(const std::vector<size_t>& finalists, const std::vector<PlanTiming>& timings,
                    SearchResult* result) const;
   SearchResult InputResult() const;
@@ -108,7 +108,7 @@ StatusOr<SearchResult> PlanSearch::Run() {
     ChooseLayout();
     RefineInput();
     const Status measured = MeasureInput();
-    if (measured.code() == StatusCode::kCancelled) {  // The finals may still measure it.
+    if (measured.code() == StatusCode::kCancelled) {  // The final comparison may still measure it.
       stop_ = run_.Cancelled() ? StopReason::kCancelled : StopReason::kTime;
     } else {
       AG_TRY(measured);
@@ -116,7 +116,7 @@ StatusOr<SearchResult> PlanSearch::Run() {
     }
   }
   SearchResult result = InputResult();
-  RunFinals(&result);
+  CompareFinalists(&result);
   result.plans_refined = run_.counts.refined;
   result.stop_reason = stop_;
   result.warnings = run_.warnings();
@@ -400,7 +400,7 @@ SearchResult PlanSearch::InputResult() const {
   return result;
 }
 
-void PlanSearch::RunFinals(SearchResult* result) {
+void PlanSearch::CompareFinalists(SearchResult* result) {
   const std::vector<size_t> finalists = ChooseFinalists(measured_);
   if (run_.Cancelled() && finalists.empty()) return;
   for (const size_t i : finalists) Refine(&measured_[i].candidate);
@@ -408,15 +408,15 @@ void PlanSearch::RunFinals(SearchResult* result) {
   for (const size_t i : finalists) candidates.push_back(&measured_[i].candidate);
   // The unfused plan is only information, so it is the first to be left out.
   const Nanos all_take = plan_takes_ * static_cast<int64_t>(candidates.size() + 2);
-  const bool has_time = run_.finals_end() - run_.Now() > 2 * all_take;
+  const bool has_time = run_.comparison_end() - run_.Now() > 2 * all_take;
   const bool has_unfused = unfused_.ok() && !run_.Cancelled() && has_time;
   if (has_unfused) candidates.push_back(&*unfused_);
   run_.Report("measuring plans");
-  measurer_.EndBy(run_.finals_end());
+  measurer_.EndBy(run_.comparison_end());
   StatusOr<std::vector<PlanTiming>> timings =
       MeasureAgainstInput(measurer_, input_, candidates, Measurer::Effort::kVerdict);
   if (!timings.ok()) {
-    run_.Warn(fmt::format("finals: {}", Message(timings.status())));
+    run_.Warn(fmt::format("final comparison: {}", Message(timings.status())));
     if (stop_ != StopReason::kCancelled) stop_ = StopReason::kUnavailable;
     return;
   }

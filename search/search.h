@@ -79,8 +79,8 @@ struct SearchLimits {
   // cover.
   int input_groups_max = std::numeric_limits<int>::max();
   int input_alternatives_max = std::numeric_limits<int>::max();
-  Nanos time_max{60'000'000'000};    // Until the last round ends.
-  Nanos finals_max{30'000'000'000};  // Until the finals end, counted from time_max.
+  Nanos time_max{60'000'000'000};        // Until the last round ends.
+  Nanos comparison_max{30'000'000'000};  // Until the final comparison ends, counted from time_max.
 };
 
 struct SearchOptions {
@@ -129,10 +129,10 @@ enum class StopReason {
   kCancelled
 };
 
-// A plan that was measured in the finals.
+// A plan that was measured in the final comparison.
 struct FoundPlan : Candidate {
   std::vector<AppliedRewrite> rewrites;  // In the order of first application.
-  PlanTiming timing;                     // From the finals, paired with the input.
+  PlanTiming timing;                     // From the final comparison, paired with the input.
   // Simulated makespan of `plan` with the times of its groups; 0: one of them could not be
   // measured.
   double estimate_ns = 0;

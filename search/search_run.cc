@@ -17,7 +17,7 @@ SearchRun::SearchRun(const SearchRequest& request, Clock& clock)
       clock_(clock),
       start_(clock.Now()),
       search_end_(After(start_, request.options.limits.time_max)),
-      finals_end_(After(search_end_, request.options.limits.finals_max)) {}
+      comparison_end_(After(search_end_, request.options.limits.comparison_max)) {}
 
 Nanos SearchRun::PointAt(double share) const {
   if (search_end_ == Nanos::max()) return search_end_;

@@ -25,8 +25,8 @@ class SearchRun {
 
   Nanos Now() { return clock_.Now(); }
   Nanos start() const { return start_; }
-  Nanos search_end() const { return search_end_; }  // start() + time_max.
-  Nanos finals_end() const { return finals_end_; }  // search_end() + finals_max.
+  Nanos search_end() const { return search_end_; }          // start() + time_max.
+  Nanos comparison_end() const { return comparison_end_; }  // search_end() + comparison_max.
   // Returns the point after this fraction of the time from start to search_end.
   Nanos PointAt(double share) const;
 
@@ -55,7 +55,7 @@ class SearchRun {
  private:
   const SearchRequest& request_;
   Clock& clock_;
-  const Nanos start_, search_end_, finals_end_;
+  const Nanos start_, search_end_, comparison_end_;
   Nanos end_ = search_end_;
   bool cancelled_ = false;
   bool time_up_ = false;

@@ -106,7 +106,7 @@ TEST_F(SearchTest, FindsThePlantedWinAndSaysHow) {
   EXPECT_EQ(result->plan.groups[0].kernel, "fake");
   EXPECT_TRUE(result->unfused_timing.status.ok());
   EXPECT_EQ(result->groups_failed, 0);
-  // Rounds rank; the finals decide.
+  // Rounds rank; the final comparison decides.
   ASSERT_GE(measurer_.plan_efforts.size(), 2u);
   EXPECT_EQ(measurer_.plan_efforts.back(), Measurer::Effort::kVerdict);
   measurer_.plan_efforts.pop_back();
@@ -173,7 +173,7 @@ TEST_F(SearchTest, WhatOnlyTheEstimateLikesIsRefused) {
   EXPECT_EQ(result->graph.digest(), request.input.digest());
 }
 
-TEST_F(SearchTest, WhatWonOnceButNotInTheFinalsIsRefused) {
+TEST_F(SearchTest, WhatWonOnceButNotInTheFinalComparisonIsRefused) {
   const SearchRequest request = Request(kTwoProducts, kReassociate);
   int calls = 0;
   measurer_.plan_ns = [&](const Candidate& candidate) {
@@ -546,7 +546,7 @@ std::string ManyGroups() {
 TEST_F(SearchTest, HoweverSlowTheMachineThereAreRoundsAndItEndsInTime) {
   SearchRequest request = Request(ManyGroups(), kReassociate);
   request.options.limits.time_max = 10'000 * kMs;
-  request.options.limits.finals_max = 4'000 * kMs;
+  request.options.limits.comparison_max = 4'000 * kMs;
   int alternatives = 1000;
   for (const Nanos group_takes : {1 * kMs, 50 * kMs, 200 * kMs, 500 * kMs, 3'000 * kMs}) {
     SCOPED_TRACE(testing::Message() << group_takes / kMs << " ms a group");
@@ -582,10 +582,10 @@ TEST_F(SearchTest, PlansThatDoNotFitAreNotTimedAndTheSearchSaysTime) {
   }
 }
 
-TEST_F(SearchTest, TheUnfusedPlanIsLeftOutOfShortFinals) {
+TEST_F(SearchTest, TheUnfusedPlanIsLeftOutOfShortFinalComparisons) {
   SearchRequest request = Request(kTwoProducts, kReassociate);
   for (const bool is_short : {false, true}) {
-    request.options.limits.finals_max = (is_short ? 3'000 : 30'000) * kMs;
+    request.options.limits.comparison_max = (is_short ? 3'000 : 30'000) * kMs;
     request.options.limits.time_max = 3'000 * kMs;
     FakeClock clock;
     SlowMeasurer measurer(clock, 1 * kMs, 900 * kMs);

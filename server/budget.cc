@@ -26,8 +26,8 @@ void Budget::Divide(Nanos imported, Nanos read_backs, Nanos check) {
   // check.
   const Nanos kept = std::min(Part(kEndShare, total) + read_backs + check, most);
   check_begin_ = end_ - std::min(check, kept / 2);
-  finals_end_ = std::max(imported, end_ - kept);
-  search_end_ = finals_end_ - Part(kFinalsShare, finals_end_ - imported);
+  comparison_end_ = std::max(imported, end_ - kept);
+  search_end_ = comparison_end_ - Part(kComparisonShare, comparison_end_ - imported);
 }
 
 }  // namespace ag

@@ -1,7 +1,7 @@
 // The division of a job's time, so that the whole job ends within its budget:
 //
-//   begin      imported          search_end     finals_end               check_begin     end
-//     |- import -|---- search ------|--- finals ---|--- exports, timings ---|--- checks ---|
+//   begin      imported          search_end        comparison_end           check_begin     end
+//     |- import -|---- search ------|- final comparison -|--- exports, timings ---|--- checks ---|
 //
 // All times are of one clock, from the moment the job began to run. Time that one part leaves
 // unused goes to the next part. The time reserved for the end follows from the time of the import:
@@ -20,15 +20,15 @@ class Budget {
   // comparing the outputs with the model will take.
   void Imported(Nanos now, Nanos check);
 
-  Nanos search_end() const { return search_end_; }    // SearchLimits::time_max ends here,
-  Nanos finals_end() const { return finals_end_; }    // and its finals_max here.
-  Nanos check_begin() const { return check_begin_; }  // Timings of files end by then.
+  Nanos search_end() const { return search_end_; }          // SearchLimits::time_max ends here,
+  Nanos comparison_end() const { return comparison_end_; }  // and its comparison_max here.
+  Nanos check_begin() const { return check_begin_; }        // Timings of files end by then.
   Nanos end() const { return end_; }
 
   // The share of the total that is kept for the end: at least kEndShare, at most kEndShareMax.
   static constexpr double kEndShare = 0.25;
   static constexpr double kEndShareMax = 0.6;
-  static constexpr double kFinalsShare = 0.2;  // Of the time before the end's share.
+  static constexpr double kComparisonShare = 0.2;  // Of the time before the end's share.
   // Two exports, and reading each of them back.
   static constexpr int kImportsAtEnd = 4;
 
@@ -36,7 +36,7 @@ class Budget {
   void Divide(Nanos imported, Nanos read_backs, Nanos check);
 
   Nanos begin_, end_;
-  Nanos search_end_{0}, finals_end_{0}, check_begin_{0};
+  Nanos search_end_{0}, comparison_end_{0}, check_begin_{0};
 };
 
 }  // namespace ag

@@ -13,7 +13,7 @@ TEST(Budget, ASmallModelIsSearchedMostOfTheTime) {
   budget.Imported(BudgetSeconds(100.1), BudgetSeconds(0.5));
   EXPECT_EQ(budget.end(), BudgetSeconds(140));
   EXPECT_DOUBLE_EQ(SecondsOf(budget.check_begin()), 139.5);
-  EXPECT_DOUBLE_EQ(SecondsOf(budget.finals_end()), 140 - 10 - 0.4 - 0.5);
+  EXPECT_DOUBLE_EQ(SecondsOf(budget.comparison_end()), 140 - 10 - 0.4 - 0.5);
   EXPECT_DOUBLE_EQ(SecondsOf(budget.search_end()), 100.1 + 0.8 * (129.1 - 100.1));
 }
 
@@ -21,10 +21,10 @@ TEST(Budget, WhatTheBeginningTookIsKeptForTheEnd) {
   Budget budget(BudgetSeconds(0), BudgetSeconds(40));
   budget.Imported(BudgetSeconds(2), BudgetSeconds(1));
   EXPECT_DOUBLE_EQ(SecondsOf(budget.check_begin()), 39);
-  EXPECT_DOUBLE_EQ(SecondsOf(budget.finals_end()), 40 - 10 - 8 - 1);
+  EXPECT_DOUBLE_EQ(SecondsOf(budget.comparison_end()), 40 - 10 - 8 - 1);
   budget.Imported(BudgetSeconds(2), BudgetSeconds(30));  // Together at most 24 s.
   EXPECT_DOUBLE_EQ(SecondsOf(budget.check_begin()), 28);
-  EXPECT_DOUBLE_EQ(SecondsOf(budget.finals_end()), 16);
+  EXPECT_DOUBLE_EQ(SecondsOf(budget.comparison_end()), 16);
 }
 
 // On every machine, slow or fast, each part comes after the one before, and the search has its
@@ -38,11 +38,11 @@ TEST(Budget, PartsStandInOrderWhateverWasMeasured) {
         const Nanos imported = BudgetSeconds(7 + import);
         budget.Imported(imported, BudgetSeconds(check));
         EXPECT_LE(imported, budget.search_end());
-        EXPECT_LE(budget.search_end(), budget.finals_end());
+        EXPECT_LE(budget.search_end(), budget.comparison_end());
         EXPECT_LE(budget.check_begin(), budget.end());
         const double rest = (1 - Budget::kEndShareMax) * total;
         if (import >= rest) continue;  // The import alone took the search's time.
-        EXPECT_LE(budget.finals_end(), budget.check_begin());
+        EXPECT_LE(budget.comparison_end(), budget.check_begin());
         EXPECT_GE(SecondsOf(budget.search_end() - imported), 0.79 * (rest - import));
       }
     }

@@ -184,7 +184,7 @@ StatusOr<SearchResult> Pipeline::Search(const Setting& setting, const Imported& 
   limits.graphs_max = asked.budget().graphs();
   limits.candidates_max = asked.budget().candidates();
   limits.time_max = std::max(budget.search_end() - clock_.Now(), Nanos{0});
-  limits.finals_max = budget.finals_end() - budget.search_end();
+  limits.comparison_max = budget.comparison_end() - budget.search_end();
   request.on_progress = [&](const SearchProgress& p) {
     v1::Progress progress;
     progress.set_stage(p.stage);

@@ -23,8 +23,8 @@ class PoolMeasurer : public Measurer {
     uint64_t seed = 1;
     bool skip_group_cache = false;    // Measure again what the cache knows (once per job).
     std::function<bool()> cancelled;  // May be null.
-    // May be null. Ends timings for a verdict, which a cancellation does not: without its finals
-    // the best so far would be lost.
+    // May be null. Ends timings for a verdict, which a cancellation does not: without its final
+    // comparison the best so far would be lost.
     std::function<bool()> stopping;
     SearchTurn* turn = nullptr;  // Left while measurements are awaited. May be null.
     std::function<void(const std::string&)> on_wait;  // May be null. As ItemRequest::on_wait.

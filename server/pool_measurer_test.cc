@@ -165,8 +165,8 @@ TEST(PoolMeasurer, CancelledGroupsAreCancelled) {
   EXPECT_EQ(b.Make().MeasureGroups({Problem(1)})[0].status().code(), StatusCode::kCancelled);
 }
 
-// The search withdraws a round when it is cancelled, but not its finals, begun or not.
-TEST(PoolMeasurer, ACancelledJobMeasuresItsFinals) {
+// The search withdraws a round when it is cancelled, but not its final comparison, begun or not.
+TEST(PoolMeasurer, ACancelledJobMeasuresItsFinalComparison) {
   MeasurerBench b;
   b.options.cancelled = [] { return true; };
   PoolMeasurer measurer = b.Make();

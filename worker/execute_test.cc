@@ -328,7 +328,8 @@ TEST_F(ExecuteTest, WithoutItsInputASetFails) {
   const Status garbage = Err(StatusCode::kDataLoss, "graph: garbage");
   const auto timings = executor.TimePlans({garbage, Planned(kTwoLayers)}, {});
   EXPECT_TRUE(Message(timings.status()).starts_with("the input: ")) << timings.status();
-  EXPECT_EQ(ToString(executor.TimePlans({}, {}).status()), "INVALID_ARGUMENT: finals: no plans");
+  EXPECT_EQ(ToString(executor.TimePlans({}, {}).status()),
+            "INVALID_ARGUMENT: final comparison: no plans");
 }
 
 // The entry that broke the device stays the entry in hand, and no later entry is tried.

@@ -163,7 +163,7 @@ TEST_F(ExecutorWireTest, ASetWithoutInputEndsAtOnce) {
   v1::WorkItem item;
   item.mutable_plans();
   EXPECT_EQ(ToString(Run(item)), "OK");
-  EXPECT_EQ(Texts(), Lines{"-1 3 finals: no plans"});
+  EXPECT_EQ(Texts(), Lines{"-1 3 final comparison: no plans"});
 }
 
 TEST_F(ExecutorWireTest, ACheckGivesAnErrorPerOutput) {

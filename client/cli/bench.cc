@@ -114,7 +114,7 @@ StatusOr<std::vector<PlanTiming>> TimePlans(Device& device, std::vector<PlanToTi
   AG_TRY(CheckMeasures(device.spec(), {.cold_cache = flags.cold_cache}));
   ProfileOptions options;
   const double seconds = flags.seconds > 0 ? flags.seconds : kSecondsDefault;
-  options.finals_time = Nanos(static_cast<int64_t>(seconds * 1e9));
+  options.comparison_time = Nanos(static_cast<int64_t>(seconds * 1e9));
   options.cold_cache = flags.cold_cache;
   AG_LET(const auto alone, MeasureAlone(device));
   return ProfilePlans(device, std::move(plans), options, RealClock());

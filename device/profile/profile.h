@@ -25,9 +25,9 @@ struct ProfileOptions {
   int samples_min = 7;           // but not before this many samples,
   int samples_max = 101;         // nor beyond this many.
   double canary_band = 0.05;     // A canary that moved by more than this discards its block.
-  int blocks_min = 9;            // Finals: A B B A blocks per candidate.
+  int blocks_min = 9;            // Final comparison: A B B A blocks per candidate.
   int blocks_max = 45;
-  Nanos finals_time{20'000'000'000};
+  Nanos comparison_time{20'000'000'000};
   double effect_min = 0.01;  // Smaller gains are SAME, even when sure.
   // The end of the sampling of a cold kernel, in place of group_time. A cold sample is an eviction
   // and a run, and both count: evicting 64 MiB takes about 10 ms, so this is about 15 samples.
@@ -77,12 +77,13 @@ GroupMeasurer MeasureOn(Device& device, const ProfileOptions& options, Clock& cl
 StatusOr<Measurement> ProfilePair(Device& device, const PairProblem& pair,
                                   const ProfileOptions& options, Clock& clock);
 
-// The finals: plans[0] is the input, and every candidate is paired with it in interleaved blocks on
-// the same data. AMBIGUOUS candidates get more blocks until blocks_max or finals_time. A candidate
-// that fails has its status in its timing; an input that fails, or a LostDevice from any, is
-// returned. Under options.cold_cache every run is one from evicted caches; the evictions count in
-// finals_time. Beside foreign load, up to blocks_min blocks of each candidate are discarded;
-// further ones are used, because the input ran beside the same load, and counted as `disturbed`.
+// The final comparison: plans[0] is the input, and every candidate is paired with it in interleaved
+// blocks on the same data. AMBIGUOUS candidates get more blocks until blocks_max or
+// comparison_time. A candidate that fails has its status in its timing; an input that fails, or a
+// LostDevice from any, is returned. Under options.cold_cache every run is one from evicted caches;
+// the evictions count in comparison_time. Beside foreign load, up to blocks_min blocks of each
+// candidate are discarded; further ones are used, because the input ran beside the same load, and
+// counted as `disturbed`.
 struct PlanToTime {
   Executable* executable = nullptr;
   std::vector<Tensor> inputs;

@@ -1,4 +1,4 @@
-// The finals: candidates against the input in interleaved A B B A blocks.
+// The final comparison: candidates against the input in interleaved A B B A blocks.
 #include <algorithm>
 
 #include "device/api/lost_device.h"
@@ -15,7 +15,7 @@ constexpr double kPlaceNs = 2e6;
 constexpr int kPlanRunsMax = 64;
 
 // A place of cold runs is the median of a few runs, because their evictions take longer than they
-// do. The time of a place is limited, so that candidates get their blocks within finals_time.
+// do. The time of a place is limited, so that candidates get their blocks within comparison_time.
 constexpr int kColdRunsMax = 5;
 constexpr double kColdPlaceNs = 50e6;
 
@@ -47,11 +47,12 @@ struct Entry {
 //   - Verdicts come from blocks that were not discarded: from the interval of the median of their
 //     ratios, and from at least blocks_min of them.
 //   - A candidate is done when its verdict is not AMBIGUOUS, after blocks_max blocks, or after
-//     kDiscardFactor * blocks_max discarded ones; so the finals end. finals_time and `until` end
-//     them earlier, but never before each candidate has had one block.
-class Finals {
+//     kDiscardFactor * blocks_max discarded ones; so the final comparison ends. comparison_time and
+//     `until` end them earlier, but never before each candidate has had one block.
+class FinalComparison {
  public:
-  Finals(Device& device, std::vector<PlanToTime> plans, const ProfileOptions& options, Clock& clock)
+  FinalComparison(Device& device, std::vector<PlanToTime> plans, const ProfileOptions& options,
+                  Clock& clock)
       : options_(options), clock_(clock), canary_(device, options) {
     for (PlanToTime& plan : plans) entries_.push_back({.plan = std::move(plan)});
   }
@@ -67,7 +68,7 @@ class Finals {
         AG_TRY(Block(entries_[i]));
         open |= !entries_[i].done;
       }
-    } while (open && spent_ns_ < static_cast<double>(options_.finals_time.count()) &&
+    } while (open && spent_ns_ < static_cast<double>(options_.comparison_time.count()) &&
              clock_.Now() < options_.until);
     std::vector<PlanTiming> timings;
     for (const Entry& entry : entries_) timings.push_back(TimingOf(entry));
@@ -76,7 +77,7 @@ class Finals {
 
  private:
   // Runs a few times untimed and sets the number of runs that fill a place. A candidate that fails
-  // is out; an input that fails, or a device that is lost, ends the finals.
+  // is out; an input that fails, or a device that is lost, ends the final comparison.
   Status Prepare(Entry& entry) {
     double run_ns = 0;
     for (int i = 0; i < std::max(1, options_.launches_before) && entry.status.ok(); ++i) {
@@ -175,7 +176,8 @@ class Finals {
     if (!entry.status.ok()) return timing;
     const std::vector<double>& ns = entry.ns.empty() ? entry.noisy_ns : entry.ns;
     if (ns.empty()) {
-      timing.status = Err(StatusCode::kDeadlineExceeded, "finals: no block was completed");
+      timing.status =
+          Err(StatusCode::kDeadlineExceeded, "final comparison: no block was completed");
       return timing;
     }
     timing.latency = Summarize(ns);
@@ -196,7 +198,7 @@ class Finals {
   Clock& clock_;
   CanaryWatch canary_;
   std::vector<Entry> entries_;
-  double sample_ns_ = 0;  // The last sample's share of finals_time.
+  double sample_ns_ = 0;  // The last sample's share of comparison_time.
   double spent_ns_ = 0;   // All samples together.
 };
 
@@ -204,10 +206,10 @@ class Finals {
 
 StatusOr<std::vector<PlanTiming>> ProfilePlans(Device& device, std::vector<PlanToTime> plans,
                                                const ProfileOptions& options, Clock& clock) {
-  if (plans.empty()) return Err(StatusCode::kInvalidArgument, "finals: no plans");
+  if (plans.empty()) return Err(StatusCode::kInvalidArgument, "final comparison: no plans");
   AG_TRY(WarmUp(device, options, clock));
-  Finals finals(device, std::move(plans), options, clock);
-  AG_LET(std::vector<PlanTiming> timings, finals.Run());
+  FinalComparison comparison(device, std::move(plans), options, clock);
+  AG_LET(std::vector<PlanTiming> timings, comparison.Run());
   MarkBusy(device, clock);
   return timings;
 }

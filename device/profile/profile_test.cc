@@ -392,8 +392,8 @@ TEST(ProfilePlans, ColdPlansAreTimedFromEvictedCaches) {
   EXPECT_EQ(executables[0].runs + executables[1].runs, evictions.count);
 }
 
-// Evictions of 200 ms: one run a place, and only as many blocks as fit into finals_time.
-TEST(ProfilePlans, EvictionsAreOnTheFinalsBudget) {
+// Evictions of 200 ms: one run a place, and only as many blocks as fit into comparison_time.
+TEST(ProfilePlans, EvictionsAreOnTheFinalComparisonsBudget) {
   FakeDevice device;
   FakeClock clock;
   FakeDevice::Evictions evictions{clock, Nanos{200'000'000}};
@@ -401,7 +401,7 @@ TEST(ProfilePlans, EvictionsAreOnTheFinalsBudget) {
   const auto noisy = [&] { return 3e5 * std::exp(0.5 * random.Normal()); };
   std::vector<FakeDevice::FakeExecutable> executables(
       2, FakeDevice::FakeExecutable(noisy, &evictions));
-  const ProfileOptions cold{.finals_time = Nanos{10'000'000'000}, .cold_cache = true};
+  const ProfileOptions cold{.comparison_time = Nanos{10'000'000'000}, .cold_cache = true};
   const auto timings = ProfilePlans(device, PlansOf(executables), cold, clock);
   ASSERT_EQ(ToString(timings.status()), "OK");
   EXPECT_EQ((*timings)[1].blocks, 11);  // 6 runs before and 4 a block are 50 of 200 ms.

@@ -1,5 +1,5 @@
-// The finals: the best measured plans are measured again, paired with the input, and the winner is
-// chosen. Pure functions, except for the Measurer.
+// The final comparison: the best measured plans are measured again, paired with the input, and the
+// winner is chosen. Pure functions, except for the Measurer.
 #pragma once
 
 #include <vector>
@@ -14,7 +14,8 @@ struct MeasuredPlan {
   PlanTiming timing;
 };
 
-// The number of plans in the finals besides the input, its unfused plan, and a plan on one stream.
+// The number of plans in the final comparison besides the input, its unfused plan, and a plan on
+// one stream.
 inline constexpr size_t kFinalistsMax = 3;
 
 // Returns indices into `measured`, the best by measured speedup first (of equals the earlier one),

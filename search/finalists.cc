@@ -1,4 +1,4 @@
-#include "search/finals.h"
+#include "search/finalists.h"
 
 #include <algorithm>
 #include <cmath>
