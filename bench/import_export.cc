@@ -18,7 +18,7 @@
 #include "graph/codec.h"
 #include "graph/onnx/imported_model.h"
 #include "graph/onnx/origin.h"
-#include "server/export_child.h"
+#include "server/pipeline/export_child.h"
 #include "server/server.h"
 
 namespace ag {

@@ -10,7 +10,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "server/job.h"
+#include "server/jobs/job.h"
 #include "server/server.h"
 #include "wire/json_wire.h"
 

@@ -15,11 +15,11 @@
 #include "base/measuring_lock.h"
 #include "rules/language/rule_set.h"
 #include "rules/sets/built_in_rules.h"
-#include "server/export_child.h"
-#include "server/listen_error.h"
-#include "server/metrics.h"
-#include "server/pipeline.h"
-#include "server/rpc.h"
+#include "server/pipeline/export_child.h"
+#include "server/pipeline/pipeline.h"
+#include "server/rpc/listen_error.h"
+#include "server/rpc/metrics.h"
+#include "server/rpc/rpc.h"
 #include "server/store/reboot_check.h"
 
 namespace ag {

@@ -11,7 +11,7 @@
 #include "graph/onnx/imported_model.h"
 #include "graph/onnx/sandbox/sandbox.h"
 #include "server/store/cache_db.h"
-#include "server/worker_pool.h"
+#include "server/workers/worker_pool.h"
 
 namespace grpc {
 class Channel;

@@ -1,0 +1,215 @@
+#include "server/jobs/job.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/ascii.h"
+#include "base/bytes.h"
+#include "base/text.h"
+#include "search/search.h"
+
+namespace ag {
+namespace {
+
+constexpr size_t kNameBytesMax = 1000;
+
+Status CheckCount(std::string_view field, int64_t value, int64_t max) {
+  if (value >= 0 && value <= max) return OkStatus();
+  return Err(StatusCode::kInvalidArgument, "{}: {} is not in 0..{}", field, value, max);
+}
+
+Status CheckReal(std::string_view field, double value, double max) {
+  if (std::isfinite(value) && value >= 0 && value <= max) return OkStatus();
+  return Err(StatusCode::kInvalidArgument, "{}: {} is not in 0..{}", field, value, max);
+}
+
+Status CheckRanges(const v1::OptimizeRequest& p) {
+  AG_TRY(
+      CheckCount("request_id length", static_cast<int64_t>(p.request_id().size()), kNameBytesMax));
+  AG_TRY(
+      CheckCount("model_name length", static_cast<int64_t>(p.model_name().size()), kNameBytesMax));
+  AG_TRY(CheckCount("budget.rounds", p.budget().rounds(), 1'000'000));
+  AG_TRY(CheckCount("budget.expansions", p.budget().expansions(), 100'000'000));
+  AG_TRY(CheckCount("budget.graphs", p.budget().graphs(), 1'000'000'000));
+  AG_TRY(CheckCount("budget.candidates", p.budget().candidates(), 200));
+  AG_TRY(CheckReal("budget.time_seconds", p.budget().time_seconds(), 7 * 86400));
+  AG_TRY(CheckReal("alpha", p.alpha(), 100));
+  AG_TRY(CheckReal("beta", p.beta(), 100));
+  if (p.beta() != 0 && p.beta() < 1) {
+    return Err(StatusCode::kInvalidArgument, "beta: {} is below 1", p.beta());
+  }
+  AG_TRY(CheckCount("streams_max", p.streams_max(), 1024));
+  return CheckReal("policy.tolerance", p.policy().tolerance(), 1);
+}
+
+Status AcceptPolicy(v1::Policy* policy) {
+  if (policy->precision().empty()) policy->set_precision(Policy().precision);
+  if (policy->tolerance() == 0) policy->set_tolerance(DefaultTolerance(policy->precision()));
+  // The device decides which of these it supports, once the job has one.
+  for (const char* known : {"fp32", "tf32", "fp16", "bf16"}) {
+    if (policy->precision() == known) return OkStatus();
+  }
+  return Err(StatusCode::kInvalidArgument,
+             "policy.precision: '{}' is none of fp32, tf32, fp16, bf16", policy->precision());
+}
+
+Status AcceptShapes(v1::OptimizeRequest* r) {
+  for (const v1::BoundShape& shape : r->shapes()) {
+    for (const int64_t dim : shape.dims()) {
+      if (dim >= 0) continue;
+      return Err(StatusCode::kInvalidArgument, "shapes: {}: a size of {}", shape.input(), dim);
+    }
+  }
+  auto& shapes = *r->mutable_shapes();
+  std::sort(shapes.begin(), shapes.end(), [](auto& a, auto& b) { return a.input() < b.input(); });
+  for (int i = 1; i < shapes.size(); ++i) {
+    if (shapes[i].input() != shapes[i - 1].input()) continue;
+    return Err(StatusCode::kInvalidArgument, "shapes: {} is bound twice", shapes[i].input());
+  }
+  return OkStatus();
+}
+
+Status AcceptTarget(v1::OptimizeRequest* r) {
+  using Request = v1::OptimizeRequest;
+  if (r->target() == Request::TARGET_UNSPECIFIED) r->set_target(Request::DEVICE);
+  if (r->onnxruntime() == Request::ONNX_RUNTIME_UNSPECIFIED) r->set_onnxruntime(Request::AUTO);
+  if (!Request::Target_IsValid(r->target())) {
+    return Err(StatusCode::kInvalidArgument, "target: {} is none", static_cast<int>(r->target()));
+  }
+  if (!Request::OnnxRuntime_IsValid(r->onnxruntime())) {
+    return Err(StatusCode::kInvalidArgument, "onnxruntime: {} is none",
+               static_cast<int>(r->onnxruntime()));
+  }
+  if (!IsPortable(*r)) return OkStatus();
+  if (r->keep_bytes()) {
+    return Err(StatusCode::kInvalidArgument,
+               "keep_bytes and target portable exclude each other: a portable output is rewritten "
+               "or the input's own bytes");
+  }
+  if (r->onnxruntime() == Request::OFF) {
+    return Err(StatusCode::kInvalidArgument,
+               "target portable measures in ONNX Runtime: onnxruntime may not be off");
+  }
+  return OkStatus();
+}
+
+template <class T>
+T Or(T value, T otherwise) {
+  return value == 0 ? otherwise : value;
+}
+
+}  // namespace
+
+StatusOr<v1::OptimizeRequest> AcceptedRequest(v1::OptimizeRequest r) {
+  AG_TRY(CheckRanges(r));
+  AG_TRY(ParseDigest(r.model_digest()).status(), "model_digest");
+  AG_TRY(AcceptShapes(&r));
+  AG_TRY(AcceptPolicy(r.mutable_policy()));
+  const SearchOptions defaults;
+  v1::SearchBudget& budget = *r.mutable_budget();
+  budget.set_rounds(Or(budget.rounds(), defaults.limits.rounds_max));
+  budget.set_expansions(Or(budget.expansions(), defaults.limits.expansions_max));
+  budget.set_graphs(Or(budget.graphs(), defaults.limits.graphs_max));
+  budget.set_candidates(Or(budget.candidates(), defaults.limits.candidates_max));
+  budget.set_time_seconds(
+      Or(budget.time_seconds(), static_cast<double>(defaults.limits.time_max.count()) / 1e9));
+  r.set_alpha(Or(r.alpha(), defaults.alpha));
+  r.set_beta(Or(r.beta(), defaults.beta));
+  r.set_seed(Or(r.seed(), uint64_t{1}));
+  std::sort(r.mutable_disabled_rules()->begin(), r.mutable_disabled_rules()->end());
+  AG_TRY(AcceptTarget(&r));
+  if (r.only_cached() && r.skip_model_cache()) {
+    return Err(StatusCode::kInvalidArgument, "only_cached and skip_model_cache exclude each other");
+  }
+  return r;
+}
+
+Digest ModelOf(const v1::OptimizeRequest& request) {
+  const StatusOr<Digest> digest = ParseDigest(request.model_digest());
+  AG_CHECK(digest.ok());  // AcceptedRequest has read it.
+  return *digest;
+}
+
+Policy PolicyOf(const v1::OptimizeRequest& request) {
+  const v1::Policy& p = request.policy();
+  return {.precision = p.precision(),
+          .tolerance = p.tolerance(),
+          .cold_cache = p.cold_cache(),
+          .nonfinite_strict = p.nonfinite_strict()};
+}
+
+std::string AnswerText(const v1::OptimizeRequest& r) {
+  std::string text = fmt::format("model={}\ndevice={}\n", r.model_digest(), r.device());
+  for (const v1::BoundShape& shape : r.shapes()) {
+    text += fmt::format("shape {}={}\n", shape.input(), Join(shape.dims(), "x"));
+  }
+  const v1::SearchBudget& budget = r.budget();
+  text += fmt::format("policy={}\nrounds={}\nexpansions={}\ngraphs={}\ncandidates={}\n",
+                      PolicyOf(r).Text(), budget.rounds(), budget.expansions(), budget.graphs(),
+                      budget.candidates());
+  text += fmt::format("time_seconds={}\nalpha={}\nbeta={}\nstreams_max={}\nseed={}\n",
+                      FormatDouble(budget.time_seconds()), FormatDouble(r.alpha()),
+                      FormatDouble(r.beta()), r.streams_max(), r.seed());
+  for (const std::string& rule : r.disabled_rules()) text += fmt::format("without {}\n", rule);
+  text += fmt::format(
+      "target={}\nkeep_bytes={}\nonnxruntime={}\n",
+      absl::AsciiStrToLower(v1::OptimizeRequest::Target_Name(r.target())), int{r.keep_bytes()},
+      absl::AsciiStrToLower(v1::OptimizeRequest::OnnxRuntime_Name(r.onnxruntime())));
+  return text;
+}
+
+Digest BodyDigest(const v1::OptimizeRequest& r) {
+  ByteWriter writer;
+  writer.String(AnswerText(r));
+  writer.String(r.model_name());
+  writer.U8(r.skip_model_cache());
+  writer.U8(r.skip_group_cache());
+  writer.U8(r.only_cached());
+  return Sha256(writer.bytes());
+}
+
+std::string Job::name() const { return fmt::format("jobs/{}", id); }
+
+StatusOr<int64_t> ParseJobName(std::string_view name) {
+  constexpr std::string_view kPrefix = "jobs/";
+  if (name.starts_with(kPrefix)) {
+    const auto id = ParseInt(name.substr(kPrefix.size()));
+    if (id.ok() && *id > 0) return *id;
+  }
+  return Err(StatusCode::kNotFound, "no job {}", name);
+}
+
+void ToProto(const Job& job, v1::Job* p) {
+  p->set_name(job.name());
+  p->set_state(job.state);
+  *p->mutable_progress() = job.progress;
+  if (job.result.has_value()) *p->mutable_result() = *job.result;
+  if (!job.error.ok()) {
+    p->mutable_error()->set_code(static_cast<int>(job.error.code()));
+    p->mutable_error()->set_message(Message(job.error));
+  }
+  *p->mutable_request() = job.request;
+  p->set_created_unix_seconds(static_cast<double>(job.created_unix_seconds));
+  p->set_finished_unix_seconds(static_cast<double>(job.finished_unix_seconds));
+  p->set_version(job.version);
+  p->set_resumed(job.resumed);
+}
+
+StatusOr<std::string> OnnxRuntimeFor(const v1::OptimizeRequest& request, const DeviceOffer& offer) {
+  if (request.onnxruntime() == v1::OptimizeRequest::OFF) return std::string();
+  const bool portable = IsPortable(request);
+  const bool required = portable || request.onnxruntime() == v1::OptimizeRequest::REQUIRE;
+  if (!portable && !offer.device.starts_with("cpu")) {
+    if (!required) return std::string();
+    return Err(StatusCode::kInvalidArgument,
+               "ONNX Runtime runs on this machine's cores: beside {} its times say nothing",
+               offer.device);
+  }
+  if (!required || !offer.onnxruntime.empty()) return offer.onnxruntime;
+  return Err(StatusCode::kUnavailable,
+             "there is no ONNX Runtime beside {}: install it for the worker's Python (pip install "
+             "onnxruntime) or name a Python that has it in AUTOGRAPH_PYTHON",
+             offer.device);
+}
+
+}  // namespace ag

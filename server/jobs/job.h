@@ -1,0 +1,69 @@
+// A job inside the coordinator: the messages that it stores and sends (docs/adr/001). Plain data
+// and pure functions.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "autograph/v1/optimizer.pb.h"
+#include "base/digest.h"
+#include "plan/measurement.h"
+#include "plan/spec/policy.h"
+#include "server/workers/dispatcher.h"
+
+namespace ag {
+
+namespace v1 = autograph::v1;
+
+inline bool IsTerminal(v1::Job::State state) { return state >= v1::Job::SUCCEEDED; }
+
+// Returns the request with defaults filled in and lists sorted. kInvalidArgument names the field
+// that is out of range.
+StatusOr<v1::OptimizeRequest> AcceptedRequest(v1::OptimizeRequest request);
+
+// These take an accepted request.
+Digest ModelOf(const v1::OptimizeRequest& request);
+Policy PolicyOf(const v1::OptimizeRequest& request);
+inline bool IsPortable(const v1::OptimizeRequest& request) {
+  return request.target() == v1::OptimizeRequest::PORTABLE;
+}
+
+// Returns a canonical text of all that the caller fixes and the answer depends on: the request
+// without request_id, model_name and the skip flags.
+std::string AnswerText(const v1::OptimizeRequest& request);
+
+// Returns the digest that two requests with one request_id must share.
+Digest BodyDigest(const v1::OptimizeRequest& request);
+
+// True for a certain gain of more than 1 %; a smaller gain does not count.
+inline bool IsFaster(const Ratio& ratio) { return ratio.low > 1.01; }
+
+struct Job {
+  Job() { progress.set_best_speedup(1); }
+
+  int64_t id = 0;
+  v1::Job::State state = v1::Job::QUEUED;
+  v1::Progress progress;
+  std::optional<v1::Result> result;
+  Status error;
+  v1::OptimizeRequest request;  // As accepted.
+  int64_t created_unix_seconds = 0;
+  int64_t finished_unix_seconds = 0;
+  uint64_t version = 1;
+  int resumed = 0;
+
+  std::string name() const;  // "jobs/<id>"
+};
+StatusOr<int64_t> ParseJobName(std::string_view name);  // kNotFound: not a job's name.
+
+void ToProto(const Job& job, v1::Job* proto);
+
+// The version of ONNX Runtime that a job compares with: the one beside the worker, on `cpu` devices
+// alone, since times on this machine's cores say nothing beside another device; empty: none. A
+// portable job compares files in ONNX Runtime only, whatever its device. kUnavailable: the job
+// needs one and there is none; kInvalidArgument: it requires one beside another device than `cpu`.
+StatusOr<std::string> OnnxRuntimeFor(const v1::OptimizeRequest& request, const DeviceOffer& offer);
+
+}  // namespace ag

@@ -1,0 +1,508 @@
+#include "server/jobs/jobs.h"
+
+#include "base/log.h"
+
+namespace ag {
+namespace {
+
+// A resumed job's version grows by this, because some versions that watchers saw were not stored.
+constexpr uint64_t kResumeStep = 1'000'000;
+constexpr size_t kEndedMax = 1000;
+constexpr double kRunningMax = 0.99;  // The fraction of a job that has not ended.
+
+double SecondsOf(Nanos duration) { return std::chrono::duration<double>(duration).count(); }
+
+// Returns the progress that the result contains.
+v1::Progress ProgressOf(const v1::Result& result) {
+  v1::Progress progress;
+  progress.set_round(result.rounds());
+  progress.set_graphs(result.graphs());
+  progress.set_candidates(result.candidates());
+  progress.set_best_speedup(result.speedup());
+  progress.set_groups_measured(result.cache().misses());
+  progress.set_cache_hits(result.cache().hits());
+  progress.set_elapsed_seconds(result.seconds());
+  return progress;
+}
+
+template <class T>
+StatusOr<T> Decode(std::string_view bytes, std::string_view what) {
+  T message;
+  if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return Err(StatusCode::kDataLoss, "{} does not parse", what);
+  }
+  return message;
+}
+
+JobRow ToRow(const Job& job, JobRow row) {
+  row.id = job.id;
+  row.state = v1::Job::State_Name(job.state);
+  row.terminal = IsTerminal(job.state);
+  row.device = job.request.device();
+  row.result = job.result.has_value() ? job.result->SerializeAsString() : "";
+  row.error_code = static_cast<int>(job.error.code());
+  row.error_message = Message(job.error);
+  row.finished_unix_seconds = job.finished_unix_seconds;
+  row.version = job.version;
+  row.resumed = job.resumed;
+  return row;
+}
+
+}  // namespace
+
+Jobs::Jobs(const JobStores& stores, JobRunner& runner, Clock& clock, JobsOptions options)
+    : stores_(stores), runner_(runner), clock_(clock), options_(std::move(options)) {}
+
+Jobs::~Jobs() { Shutdown(); }
+
+StatusOr<std::unique_ptr<Jobs>> Jobs::Start(const JobStores& stores, JobRunner& runner,
+                                            Clock& clock, JobsOptions options) {
+  std::unique_ptr<Jobs> jobs(new Jobs(stores, runner, clock, std::move(options)));
+  AG_TRY(jobs->Resume(), "resuming jobs");
+  for (int i = 0; i < jobs->options_.runners; ++i) {
+    jobs->threads_.emplace_back([raw = jobs.get()] { raw->RunnerMain(); });
+  }
+  return jobs;
+}
+
+StatusOr<Job> Jobs::FromRow(const JobRow& row) {
+  Job job;
+  job.id = row.id;
+  if (!v1::Job::State_Parse(row.state, &job.state)) {
+    return Err(StatusCode::kDataLoss, "no job state is called {}", row.state);
+  }
+  AG_LET(job.request, Decode<v1::OptimizeRequest>(row.request, "stored request"));
+  if (!row.result.empty()) {
+    AG_LET(job.result, Decode<v1::Result>(row.result, "stored result"));
+  }
+  job.error = row.error_code == 0
+                  ? OkStatus()
+                  : Status(static_cast<StatusCode>(row.error_code), row.error_message);
+  job.created_unix_seconds = row.created_unix_seconds;
+  job.finished_unix_seconds = row.finished_unix_seconds;
+  job.version = row.version;
+  job.resumed = row.resumed;
+  if (!row.terminal) return job;
+  if (job.result.has_value()) job.progress = ProgressOf(*job.result);
+  job.progress.set_fraction(1);
+  MutexLock lock(mutex_);
+  if (const auto ended = ended_.find(job.id); ended != ended_.end()) job.progress = ended->second;
+  return job;
+}
+
+// --- Accepting ---
+
+// Returns the key of an answer. It contains the version of ONNX Runtime, since the answer depends
+// on what the output was compared with.
+std::string Jobs::AnswerKey(const v1::OptimizeRequest& request, const Environment& environment,
+                            const std::string& onnxruntime) const {
+  return fmt::format("{}environment={}\nonnxruntime={}\nrules={}\n", AnswerText(request),
+                     environment, onnxruntime, options_.rules_digest);
+}
+
+StatusOr<std::optional<Job>> Jobs::Repeated(const v1::OptimizeRequest& request,
+                                            const Digest& body) {
+  if (request.request_id().empty()) return std::optional<Job>();
+  AG_LET(const auto known, stores_.jobs->FindRequestId(request.request_id()));
+  if (!known.has_value()) return std::optional<Job>();
+  if (known->body_digest != body.Hex()) {
+    return Err(StatusCode::kInvalidArgument, "request_id {} was used before with another request",
+               request.request_id());
+  }
+  AG_LET(Job job, Get(known->job));
+  return std::optional<Job>(std::move(job));
+}
+
+bool Jobs::HasBlob(const std::string& digest) const {
+  const StatusOr<Digest> parsed = ParseDigest(digest);
+  return digest.empty() || (parsed.ok() && stores_.blobs->Has(*parsed));
+}
+
+// Returns a terminal job when the answer is known and its bytes are still there.
+StatusOr<std::optional<Job>> Jobs::Remembered(const v1::OptimizeRequest& request,
+                                              const std::string& key, const std::string& body) {
+  const auto answer = stores_.cache->FindModel(key);
+  if (!answer.has_value()) return std::optional<Job>();
+  auto result = Decode<v1::Result>(answer->result, "stored answer");
+  if (!result.ok() || !HasBlob(result->output_digest()) || !HasBlob(result->report_digest())) {
+    LogWarn("the answer for model {} is known, but not its bytes: searched again",
+            ModelOf(request).Short());
+    return std::optional<Job>();
+  }
+  Job job;
+  job.request = request;
+  job.state = v1::Job::SUCCEEDED;
+  job.result = *std::move(result);
+  job.result->clear_cache();
+  job.result->mutable_cache()->set_model_hit(true);
+  job.result->clear_seconds();
+  job.progress.set_fraction(1);
+  job.finished_unix_seconds = clock_.UnixSeconds();
+  AG_LET(Job inserted, Insert(std::move(job), Sha256(key).Hex(), body));
+  return std::optional<Job>(std::move(inserted));
+}
+
+StatusOr<Job> Jobs::Insert(Job job, const std::string& dedupe_key, const std::string& body) {
+  job.created_unix_seconds = clock_.UnixSeconds();
+  JobRow row;
+  row.request = job.request.SerializeAsString();
+  row.created_unix_seconds = job.created_unix_seconds;
+  row.dedupe_key = dedupe_key;
+  row = ToRow(job, std::move(row));
+  AG_LET(job.id, stores_.jobs->Insert(row, job.request.request_id(), body));
+  row.id = job.id;
+  if (!IsTerminal(job.state)) {
+    auto live = std::make_shared<Live>();
+    live->job = job;
+    live->row = std::move(row);
+    MutexLock lock(mutex_);
+    live_[job.id] = std::move(live);
+    changed_.NotifyAll();
+  }
+  LogInfo("{}: {} {} on {}", job.name(), v1::Job::State_Name(job.state),
+          ModelOf(job.request).Short(), job.request.device());
+  return job;
+}
+
+StatusOr<Job> Jobs::Accept(v1::OptimizeRequest request) {
+  MutexLock accept(accept_mutex_);
+  if (stopping()) return Err(StatusCode::kUnavailable, "the server stops");
+  const Digest body = BodyDigest(request);
+  AG_LET(std::optional<Job> known, Repeated(request, body));
+  if (known.has_value()) return *std::move(known);
+  if (options_.validate) AG_TRY(options_.validate(request));
+  if (!request.only_cached() && !stores_.blobs->Has(ModelOf(request))) {
+    return Err(StatusCode::kFailedPrecondition, "model {} is not here; upload it and call again",
+               request.model_digest());
+  }
+  AG_LET(const DeviceOffer offer, options_.find_offer(request.device()));
+  request.set_device(offer.device);
+  AG_LET(const std::string onnxruntime, OnnxRuntimeFor(request, offer));
+  const std::string key = AnswerKey(request, offer.environment, onnxruntime);
+  if (!request.skip_model_cache()) {
+    AG_LET(known, Remembered(request, key, body.Hex()));
+    if (known.has_value()) return *std::move(known);
+  }
+  if (request.only_cached()) {
+    return Err(StatusCode::kNotFound, "no answer for model {} on {} is remembered",
+               ModelOf(request).Short(), request.device());
+  }
+  const std::string dedupe_key =
+      Sha256(fmt::format("{}skip={}{}\n", key, int{request.skip_model_cache()},
+                         int{request.skip_group_cache()}))
+          .Hex();
+  AG_LET(const auto in_flight, stores_.jobs->FindUnfinished(dedupe_key));
+  if (in_flight.has_value() && !in_flight->cancel) {
+    if (!request.request_id().empty()) {
+      AG_TRY(stores_.jobs->AddRequestId(request.request_id(), body.Hex(), in_flight->id));
+    }
+    return Get(in_flight->id);
+  }
+  Job job;
+  job.request = std::move(request);
+  return Insert(std::move(job), dedupe_key, body.Hex());
+}
+
+// --- Looking ---
+
+Job Jobs::Now(Live& live) {
+  v1::Progress& progress = live.job.progress;
+  if (live.began.has_value()) {
+    progress.set_elapsed_seconds(SecondsOf(clock_.Now() - *live.began));
+    const double budget = live.job.request.budget().time_seconds();
+    if (budget > 0) {
+      progress.set_fraction(std::max(progress.fraction(),
+                                     std::min(progress.elapsed_seconds() / budget, kRunningMax)));
+    }
+    return live.job;
+  }
+  Job job = live.job;
+  for (const auto& [id, other] : live_) {
+    if (!other->running || other->job.request.device() != job.request.device()) continue;
+    job.progress.set_waits_for(
+        fmt::format("{}, which runs on device {}", other->job.name(), job.request.device()));
+    break;
+  }
+  return job;
+}
+
+StatusOr<Job> Jobs::Get(int64_t id) {
+  {
+    MutexLock lock(mutex_);
+    if (const auto found = live_.find(id); found != live_.end()) return Now(*found->second);
+  }
+  AG_LET(const JobRow row, stores_.jobs->Get(id));
+  return FromRow(row);
+}
+
+StatusOr<std::vector<Job>> Jobs::List(const ListOptions& options) {
+  AG_LET(const std::vector<JobRow> rows,
+         stores_.jobs->List({options.state, options.before_id, options.rows_max}));
+  std::vector<Job> jobs;
+  for (const JobRow& row : rows) {
+    AG_LET(Job job, row.terminal ? FromRow(row) : Get(row.id));
+    jobs.push_back(std::move(job));
+  }
+  return jobs;
+}
+
+StatusOr<Job> Jobs::Wait(int64_t id, uint64_t version, Nanos timeout) {
+  {
+    MutexLock lock(mutex_);
+    const Nanos end = clock_.Now() + timeout;
+    while (!stopping_) {
+      const auto found = live_.find(id);
+      if (found == live_.end()) break;
+      const Nanos left = end - clock_.Now();
+      if (found->second->job.version > version || left <= Nanos{0}) return Now(*found->second);
+      changed_.WaitFor(mutex_, left);
+    }
+  }
+  return Get(id);
+}
+
+Jobs::Counts Jobs::counts() {
+  MutexLock lock(mutex_);
+  Counts counts;
+  for (const auto& [id, live] : live_) ++(live->running ? counts.running : counts.queued);
+  return counts;
+}
+
+bool Jobs::stopping() {
+  MutexLock lock(mutex_);
+  return stopping_;
+}
+
+// --- Changing ---
+
+Status Jobs::Change(const LivePtr& live, const std::function<void(Job&)>& change) {
+  MutexLock one_change(live->change);
+  JobRow row;
+  Job job;
+  {
+    MutexLock lock(mutex_);
+    if (IsTerminal(live->job.state)) return OkStatus();
+    job = live->job;
+    change(job);
+    job.version = live->job.version + 1;
+    row = live->row;
+    row.cancel = live->cancel;
+  }
+  row = ToRow(job, std::move(row));
+  AG_TRY(stores_.jobs->Update(row));
+  MutexLock lock(mutex_);
+  // Progress and cancellation may have changed during the write; they are older than the stored
+  // change.
+  job.version = std::max(job.version, live->job.version + 1);
+  job.progress.set_fraction(std::max(job.progress.fraction(), live->job.progress.fraction()));
+  live->job = job;
+  live->row = row;
+  if (IsTerminal(job.state)) {
+    ended_[job.id] = job.progress;
+    if (ended_.size() > kEndedMax) ended_.erase(ended_.begin());
+    live_.erase(job.id);
+  }
+  changed_.NotifyAll();
+  return OkStatus();
+}
+
+StatusOr<Job> Jobs::Cancel(int64_t id) {
+  LivePtr live;
+  bool running = false;
+  {
+    MutexLock lock(mutex_);
+    if (const auto found = live_.find(id); found != live_.end()) live = found->second;
+    if (live != nullptr) {
+      live->cancel = true;
+      running = live->running;
+      live->running = true;  // Takes a queued job off the queue.
+    }
+  }
+  if (live == nullptr) return Get(id);
+  if (running) {
+    AG_TRY(Change(live, [](Job&) {}));  // Stored, so that a restart does not resume it.
+    return Get(id);
+  }
+  const Status changed = Change(live, [this](Job& job) {
+    job.state = v1::Job::CANCELLED;
+    job.finished_unix_seconds = clock_.UnixSeconds();
+  });
+  if (!changed.ok()) {
+    MutexLock lock(mutex_);
+    live->running = live->cancel = false;
+    changed_.NotifyAll();
+    return changed;
+  }
+  return Get(id);
+}
+
+// --- Running ---
+
+Status Jobs::Resume() {
+  AG_LET(std::vector<JobRow> rows, stores_.jobs->Unfinished());
+  for (JobRow& row : rows) AG_TRY(ResumeOne(std::move(row)));
+  return OkStatus();
+}
+
+Status Jobs::ResumeOne(JobRow row) {
+  AG_LET(Job job, FromRow(row));
+  job.version += kResumeStep;
+  if (row.cancel) {
+    job.state = v1::Job::CANCELLED;
+  } else if (++job.resumed > options_.resumes_max) {
+    job.state = v1::Job::FAILED;
+    job.error = Err(StatusCode::kInternal,
+                    "resumed {} times and never finished: it may be what stops the coordinator",
+                    options_.resumes_max);
+  } else {
+    job.state = v1::Job::QUEUED;
+  }
+  if (IsTerminal(job.state)) job.finished_unix_seconds = clock_.UnixSeconds();
+  row = ToRow(job, std::move(row));
+  AG_TRY(stores_.jobs->Update(row));
+  LogInfo("{}: taken up again as {} ({} times)", job.name(), v1::Job::State_Name(job.state),
+          job.resumed);
+  if (IsTerminal(job.state)) return OkStatus();
+  auto live = std::make_shared<Live>();
+  live->job = std::move(job);
+  live->row = std::move(row);
+  MutexLock lock(mutex_);
+  live_[live->job.id] = live;
+  return OkStatus();
+}
+
+Jobs::LivePtr Jobs::NextQueued() {
+  for (const auto& [id, live] : live_) {
+    if (!live->running && running_[live->job.request.device()] < options_.per_device) return live;
+  }
+  return nullptr;
+}
+
+void Jobs::RunnerMain() {
+  while (true) {
+    LivePtr live;
+    {
+      MutexLock lock(mutex_);
+      while (!stopping_ && (live = NextQueued()) == nullptr) changed_.Wait(mutex_);
+      if (stopping_) return;
+      live->running = true;
+      ++running_[live->job.request.device()];
+    }
+    RunOne(live);
+    MutexLock lock(mutex_);
+    --running_[live->job.request.device()];
+    changed_.NotifyAll();
+  }
+}
+
+void Jobs::RunOne(const LivePtr& live) {
+  Job job;
+  {
+    MutexLock lock(mutex_);
+    live->began = clock_.Now();
+    job = live->job;
+  }
+  JobControl control;
+  control.enter = [this, live](v1::Job::State state) {
+    return Change(live, [state](Job& job) {
+      job.state = state;
+      job.progress.clear_stage();
+      job.progress.clear_waits_for();
+    });
+  };
+  control.on_progress = [this, live](const v1::Progress& progress) {
+    MutexLock lock(mutex_);
+    v1::Progress& shown = live->job.progress;
+    const double fraction = std::max(shown.fraction(), std::min(progress.fraction(), kRunningMax));
+    const std::string waits_for = shown.waits_for();
+    shown = progress;
+    shown.set_fraction(fraction);
+    shown.set_waits_for(waits_for);
+    ++live->job.version;
+    changed_.NotifyAll();
+  };
+  control.on_wait = [this, live](const std::string& what) { SayWaits(live, what); };
+  control.stopping = [this] { return stopping(); };
+  control.cancelled = [this, live] {
+    MutexLock lock(mutex_);
+    return stopping_ || live->cancel;
+  };
+  Finish(live, runner_.Run(job, control));
+}
+
+void Jobs::SayWaits(const LivePtr& live, const std::string& what) {
+  MutexLock lock(mutex_);
+  if (live->job.progress.waits_for() == what) return;
+  live->job.progress.set_waits_for(what);
+  ++live->job.version;
+  changed_.NotifyAll();
+}
+
+void Jobs::Finish(const LivePtr& live, StatusOr<JobOutcome> outcome) {
+  bool cancel = false;
+  v1::OptimizeRequest request;
+  std::string name;
+  {
+    MutexLock lock(mutex_);
+    cancel = live->cancel;
+    request = live->job.request;
+    name = live->job.name();
+    // The job stays unfinished in the store; the next start resumes it.
+    if (stopping_ && !outcome.ok() && !cancel) return;
+  }
+  const v1::Job::State state = cancel         ? v1::Job::CANCELLED
+                               : outcome.ok() ? v1::Job::SUCCEEDED
+                                              : v1::Job::FAILED;
+  const auto end = [&](Job& job) {
+    job.finished_unix_seconds = clock_.UnixSeconds();
+    if (outcome.ok()) job.result = outcome->result;
+    job.state = state;
+    if (state == v1::Job::FAILED) job.error = outcome.status();
+    job.progress.clear_waits_for();
+    job.progress.set_fraction(1);
+    job.progress.set_elapsed_seconds(SecondsOf(clock_.Now() - *live->began));
+  };
+  // Stored before the job is shown, so that a client that saw the result finds it in the cache.
+  if (outcome.ok() && !cancel) Remember(request, *outcome);
+  // A full disk delays the end of the job but does not lose the result.
+  while (true) {
+    const Status stored = Change(live, end);
+    if (stored.ok()) break;
+    LogError("{}: the result cannot be stored yet: {}", name, Message(stored));
+    MutexLock lock(mutex_);
+    if (stopping_) return;
+    changed_.WaitFor(mutex_, std::chrono::seconds(1));
+  }
+  LogInfo("{}: {} {}", name, v1::Job::State_Name(state),
+          outcome.ok() ? v1::Result::Verdict_Name(outcome->result.verdict())
+                       : ToString(outcome.status()));
+}
+
+// Stores the answer in the cache, unless it depends on a cause that may be gone tomorrow.
+void Jobs::Remember(const v1::OptimizeRequest& request, const JobOutcome& outcome) {
+  const v1::Result& result = outcome.result;
+  if (result.groups_failed() > 0 || result.stop_reason() == v1::Result::UNAVAILABLE) return;
+  if (result.search() == v1::Result::NOT_SEARCHED || outcome.winner_refused) return;
+  if (result.search() == v1::Result::STOPPED && outcome.busy) return;
+  const StatusOr<Digest> output = ParseDigest(result.output_digest());
+  AG_CHECK(output.ok());
+  const Status put =
+      stores_.cache->PutModel({AnswerKey(request, result.environment(), result.onnxruntime()),
+                               result.SerializeAsString(), *output});
+  if (!put.ok()) {
+    LogWarn("model {}: the answer is not remembered: {}", ModelOf(request).Short(), Message(put));
+  }
+}
+
+void Jobs::Shutdown() {
+  {
+    MutexLock lock(mutex_);
+    stopping_ = true;
+    changed_.NotifyAll();
+  }
+  for (std::thread& thread : threads_) {
+    if (thread.joinable()) thread.join();
+  }
+}
+
+}  // namespace ag

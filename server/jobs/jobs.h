@@ -1,0 +1,127 @@
+// The life of jobs: accepted, queued, run, watched, resumed after a restart. A job is stored before
+// it is acknowledged, and each state before it is shown (docs/protocol.md has the client's view).
+// Thread-safe.
+#pragma once
+
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/blobs.h"
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "server/jobs/job_runner.h"
+#include "server/store/cache_db.h"
+#include "server/store/jobs_db.h"
+#include "server/workers/dispatcher.h"
+
+namespace ag {
+
+struct JobsOptions {
+  int runners = 4;           // Jobs that run at once, over all devices.
+  int per_device = 1;        // Jobs of one device: together they would disturb the measurements.
+  int resumes_max = 5;       // A job that was resumed more often than this fails.
+  std::string rules_digest;  // Part of every answer's key.
+  std::function<StatusOr<DeviceOffer>(const std::string&)> find_offer;
+  std::function<Status(const v1::OptimizeRequest&)>
+      validate;  // May be null. Checks that need the request only.
+};
+
+struct JobStores {
+  JobsDb* jobs = nullptr;
+  CacheDb* cache = nullptr;
+  BlobDir* blobs = nullptr;
+};
+
+class Jobs {
+ public:
+  // Resumes the jobs that an earlier process left unfinished, then starts the runners. Fails when
+  // the store does.
+  static StatusOr<std::unique_ptr<Jobs>> Start(const JobStores& stores, JobRunner& runner,
+                                               Clock& clock, JobsOptions options);
+  ~Jobs();  // Calls Shutdown.
+
+  // Returns at once, without waiting for a run: the known job, a finished job, the running job of
+  // an equal request, or a new one. kInvalidArgument: the request_id was used with another request;
+  // kFailedPrecondition: the model was not uploaded; kNotFound: only_cached and no answer;
+  // kUnavailable: the server stops, or no worker offers the device.
+  StatusOr<Job> Accept(v1::OptimizeRequest request);
+
+  StatusOr<Job> Get(int64_t id);  // kNotFound: no such job.
+  struct ListOptions {
+    std::string state;  // "": all.
+    int64_t before_id = 0;
+    int rows_max = 50;
+  };
+  StatusOr<std::vector<Job>> List(const ListOptions& options);
+  // Waits until the job's version is above `version`, it is terminal, the jobs stop, or `timeout`
+  // passed; returns the job then.
+  StatusOr<Job> Wait(int64_t id, uint64_t version, Nanos timeout);
+  StatusOr<Job> Cancel(int64_t id);
+
+  // Stops the runners and waits for them. A job that runs stays unfinished in the store; the next
+  // start resumes it.
+  void Shutdown();
+  bool stopping();
+
+  struct Counts {
+    int queued = 0;
+    int running = 0;
+  };
+  Counts counts();
+
+ private:
+  struct Live {
+    Mutex change;  // Held by one Change at a time, also over its write; taken before mutex_.
+    Job job;
+    JobRow row;  // The row as last stored.
+    bool running = false;
+    bool cancel = false;
+    std::optional<Nanos> began;  // When the job began to run, in this process.
+  };
+  using LivePtr = std::shared_ptr<Live>;
+
+  Jobs(const JobStores& stores, JobRunner& runner, Clock& clock, JobsOptions options);
+  Status Resume();
+  Status ResumeOne(JobRow row);
+  StatusOr<std::optional<Job>> Repeated(const v1::OptimizeRequest& request, const Digest& body);
+  StatusOr<std::optional<Job>> Remembered(const v1::OptimizeRequest& request,
+                                          const std::string& key, const std::string& body);
+  bool HasBlob(const std::string& digest) const;  // True for "" as well.
+  StatusOr<Job> Insert(Job job, const std::string& dedupe_key, const std::string& body);
+  StatusOr<Job> FromRow(const JobRow& row);
+  std::string AnswerKey(const v1::OptimizeRequest& request, const Environment& environment,
+                        const std::string& onnxruntime) const;
+  // Returns the job with its elapsed time and what it waits for, which are not stored.
+  Job Now(Live& live) AG_REQUIRES(mutex_);
+  void SayWaits(const LivePtr& live, const std::string& what);
+
+  void RunnerMain();
+  LivePtr NextQueued() AG_REQUIRES(mutex_);
+  void RunOne(const LivePtr& live);
+  void Finish(const LivePtr& live, StatusOr<JobOutcome> outcome);
+  // Changes the job, stores it, then shows it; leaves a terminal job as it is. Does not hold mutex_
+  // during the write.
+  Status Change(const LivePtr& live, const std::function<void(Job&)>& change);
+  void Remember(const v1::OptimizeRequest& request, const JobOutcome& outcome);
+
+  const JobStores stores_;
+  JobRunner& runner_;
+  Clock& clock_;
+  const JobsOptions options_;
+  Mutex accept_mutex_;  // One Accept at a time, so that equal requests find each other.
+  Mutex mutex_;
+  CondVar changed_;
+  std::map<int64_t, LivePtr> live_ AG_GUARDED_BY(mutex_);     // Jobs that are not terminal, by id.
+  std::map<std::string, int> running_ AG_GUARDED_BY(mutex_);  // By device.
+  // The last progress of the latest jobs that ended, by id; a row keeps only the progress that its
+  // result contains.
+  std::map<int64_t, v1::Progress> ended_ AG_GUARDED_BY(mutex_);
+  bool stopping_ AG_GUARDED_BY(mutex_) = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace ag

@@ -1,0 +1,343 @@
+#include "server/jobs/jobs.h"
+
+#include <gtest/gtest.h>
+
+#include "base/blobs.h"
+#include "base/file.h"
+
+namespace ag {
+namespace {
+
+// A runner that holds jobs until they are released, then answers as the test says.
+class FakeJobRunner : public JobRunner {
+ public:
+  StatusOr<JobOutcome> Run(const Job& job, const JobControl& control) override {
+    ++runs;
+    AG_TRY(control.enter(v1::Job::SEARCHING));
+    if (during) during(control);
+    while (hold && !control.cancelled()) RealClock().SleepFor(std::chrono::milliseconds(1));
+    if (control.cancelled()) return Err(StatusCode::kCancelled, "cancelled");
+    if (!answer.ok()) return answer.status();
+    JobOutcome outcome = *answer;
+    outcome.result.set_output_digest(job.request.model_digest());
+    outcome.result.set_environment("e");
+    return outcome;
+  }
+  std::atomic<int> runs{0};
+  std::atomic<bool> hold{false};
+  std::function<void(const JobControl&)> during;  // May be null.
+  StatusOr<JobOutcome> answer = Searched();
+
+  static JobOutcome Searched(v1::Result::SearchState search = v1::Result::COMPLETE) {
+    JobOutcome outcome;
+    outcome.result.set_search(search);
+    return outcome;
+  }
+};
+
+struct JobsBench {
+  TempDir dir = *TempDir::Make("jobs-test-");
+  std::unique_ptr<JobsDb> db;
+  std::unique_ptr<CacheDb> cache;
+  std::shared_ptr<BlobDir> blobs = *BlobDir::Open(dir.path() + "/blobs");
+  Digest model = *blobs->Put("model");
+  FakeJobRunner runner;
+  JobsOptions options;
+  std::unique_ptr<Jobs> jobs;
+
+  JobsBench() {
+    options.find_offer = [](const std::string& device) -> StatusOr<DeviceOffer> {
+      if (device == "gone") return Err(StatusCode::kUnavailable, "no worker offers device gone");
+      return DeviceOffer{"cpu", "", "e", false};
+    };
+    Restart();
+  }
+  void Restart() {
+    jobs.reset();
+    db.reset();
+    cache.reset();
+    db = *JobsDb::Open({dir.path() + "/jobs.db", ""}, RealClock());
+    CacheDbOptions cache_options;
+    cache_options.path = dir.path() + "/cache.db";
+    cache = *CacheDb::Open(cache_options, RealClock());
+    jobs = *Jobs::Start({db.get(), cache.get(), blobs.get()}, runner, RealClock(), options);
+  }
+  v1::OptimizeRequest Request(const std::string& request_id = "") {
+    v1::OptimizeRequest request;
+    request.set_request_id(request_id);
+    request.set_model_digest(model.Hex());
+    return request;
+  }
+  Job WaitTerminal(int64_t id) {
+    Job job = *jobs->Get(id);
+    while (!IsTerminal(job.state)) job = *jobs->Wait(id, job.version, std::chrono::seconds(5));
+    return job;
+  }
+  Job WaitState(int64_t id, v1::Job::State state) {
+    Job job = *jobs->Get(id);
+    while (job.state != state) job = *jobs->Wait(id, job.version, std::chrono::seconds(5));
+    return job;
+  }
+};
+
+TEST(Jobs, AJobRunsAndItsAnswerIsRemembered) {
+  JobsBench b;
+  const Job job = *b.jobs->Accept(b.Request());
+  EXPECT_EQ(job.name(), "jobs/1");
+  EXPECT_EQ(job.request.device(), "cpu");
+  EXPECT_EQ(job.progress.best_speedup(), 1);
+  EXPECT_EQ(b.WaitTerminal(job.id).state, v1::Job::SUCCEEDED);
+  const Job again = *b.jobs->Accept(b.Request());
+  EXPECT_EQ(again.state, v1::Job::SUCCEEDED);
+  EXPECT_TRUE(again.result->cache().model_hit());
+  EXPECT_NE(again.id, job.id);
+  EXPECT_EQ(b.runner.runs, 1);
+  v1::OptimizeRequest fresh = b.Request();
+  fresh.set_skip_model_cache(true);
+  EXPECT_EQ(b.WaitTerminal(b.jobs->Accept(fresh)->id).state, v1::Job::SUCCEEDED);
+  EXPECT_EQ(b.runner.runs, 2);
+}
+
+TEST(Jobs, ARememberedAnswerWithoutItsBytesIsAMiss) {
+  JobsBench b;
+  b.runner.answer->result.set_report_digest(Sha256("gone").Hex());
+  b.WaitTerminal(b.jobs->Accept(b.Request())->id);
+  EXPECT_FALSE(IsTerminal(b.jobs->Accept(b.Request())->state));
+}
+
+// Answers that a later run could improve are not stored.
+TEST(Jobs, AnAnswerCutShortIsNotRemembered) {
+  struct Case {
+    std::string_view name;
+    v1::Result::SearchState search;
+    bool busy, winner_refused, is_remembered;
+  };
+  for (const Case& c : std::vector<Case>{
+           {"complete", v1::Result::COMPLETE, false, false, true},
+           {"complete on a busy machine", v1::Result::COMPLETE, true, false, true},
+           {"the winner was refused", v1::Result::COMPLETE, false, true, false},
+           {"stopped by its budget", v1::Result::STOPPED, false, false, true},
+           {"stopped on a busy machine", v1::Result::STOPPED, true, false, false},
+           {"not searched", v1::Result::NOT_SEARCHED, false, false, false},
+           {"not searched on a busy machine", v1::Result::NOT_SEARCHED, true, false, false},
+       }) {
+    SCOPED_TRACE(c.name);
+    JobsBench b;
+    b.runner.answer = FakeJobRunner::Searched(c.search);
+    b.runner.answer->busy = c.busy;
+    b.runner.answer->winner_refused = c.winner_refused;
+    b.WaitTerminal(b.jobs->Accept(b.Request())->id);
+    b.runner.hold = true;  // A second run would not end.
+    EXPECT_EQ(IsTerminal(b.jobs->Accept(b.Request())->state), c.is_remembered);
+  }
+}
+
+TEST(Jobs, AnAnswerStoppedByTimeIsNotThatOfALongerBudget) {
+  JobsBench b;
+  b.runner.answer = FakeJobRunner::Searched(v1::Result::STOPPED);
+  v1::OptimizeRequest request = b.Request();
+  request.mutable_budget()->set_time_seconds(40);
+  b.WaitTerminal(b.jobs->Accept(request)->id);
+  EXPECT_EQ(b.jobs->Accept(request)->state, v1::Job::SUCCEEDED);
+  request.mutable_budget()->set_time_seconds(80);
+  b.runner.hold = true;
+  EXPECT_FALSE(IsTerminal(b.jobs->Accept(request)->state));
+}
+
+TEST(Jobs, ALookUpAnswersFromTheCacheOrNotAtAll) {
+  JobsBench b;
+  v1::OptimizeRequest look_up = b.Request();
+  look_up.set_only_cached(true);
+  EXPECT_EQ(ToString(b.jobs->Accept(look_up).status()),
+            "NOT_FOUND: no answer for model " + b.model.Short() + " on cpu is remembered");
+  EXPECT_TRUE(b.jobs->List({})->empty());
+  b.WaitTerminal(b.jobs->Accept(b.Request())->id);
+  EXPECT_EQ(b.jobs->Accept(look_up)->state, v1::Job::SUCCEEDED);
+  look_up.set_model_digest(Sha256("never uploaded").Hex());
+  EXPECT_EQ(b.jobs->Accept(look_up).status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(b.runner.runs, 1);
+}
+
+TEST(Jobs, ARequestIdNamesOneBody) {
+  JobsBench b;
+  b.runner.hold = true;
+  const Job job = *b.jobs->Accept(b.Request("id"));
+  EXPECT_EQ(b.jobs->Accept(b.Request("id"))->id, job.id);
+  v1::OptimizeRequest other = b.Request("id");
+  other.set_seed(7);
+  EXPECT_EQ(ToString(b.jobs->Accept(other).status()),
+            "INVALID_ARGUMENT: request_id id was used before with another request");
+}
+
+TEST(Jobs, EqualRequestsInFlightAreOne) {
+  JobsBench b;
+  b.runner.hold = true;
+  const Job job = *b.jobs->Accept(b.Request("a"));
+  EXPECT_EQ(b.jobs->Accept(b.Request("b"))->id, job.id);
+  EXPECT_EQ(b.jobs->Accept(b.Request())->id, job.id);
+  v1::OptimizeRequest other = b.Request();
+  other.set_seed(7);
+  EXPECT_NE(b.jobs->Accept(other)->id, job.id);
+  b.Restart();
+  EXPECT_EQ(b.jobs->Accept(b.Request("b"))->id, job.id) << "the second id was not durable";
+}
+
+TEST(Jobs, SaysWhatToDoFirst) {
+  JobsBench b;
+  v1::OptimizeRequest missing = b.Request();
+  missing.set_model_digest(Sha256("other").Hex());
+  EXPECT_EQ(b.jobs->Accept(missing).status().code(), StatusCode::kFailedPrecondition);
+  v1::OptimizeRequest nowhere = b.Request();
+  nowhere.set_device("gone");
+  EXPECT_EQ(b.jobs->Accept(nowhere).status().code(), StatusCode::kUnavailable);
+  EXPECT_TRUE(b.jobs->List({})->empty());
+}
+
+TEST(Jobs, OneJobAtATimePerDevice) {
+  JobsBench b;
+  b.runner.hold = true;
+  const Job first = *b.jobs->Accept(b.Request());
+  v1::OptimizeRequest other = b.Request();
+  other.set_seed(7);
+  const Job second = *b.jobs->Accept(other);
+  b.WaitState(first.id, v1::Job::SEARCHING);
+  EXPECT_EQ(b.jobs->Get(second.id)->state, v1::Job::QUEUED);
+  EXPECT_EQ(b.jobs->Get(second.id)->progress.waits_for(), "jobs/1, which runs on device cpu");
+  EXPECT_EQ(b.jobs->Get(first.id)->progress.waits_for(), "");
+  b.runner.hold = false;
+  EXPECT_EQ(b.WaitTerminal(second.id).state, v1::Job::SUCCEEDED);
+}
+
+v1::Progress ProgressOf(const std::string& stage, int graphs, double fraction) {
+  v1::Progress progress;
+  progress.set_stage(stage);
+  progress.set_graphs(graphs);
+  progress.set_best_speedup(1.5);
+  progress.set_fraction(fraction);
+  return progress;
+}
+
+TEST(Jobs, ProgressOnlyGrowsAndKeepsItsLastValues) {
+  JobsBench b;
+  std::vector<v1::Progress> seen;
+  const auto look = [&] { seen.push_back(b.jobs->Get(1)->progress); };
+  b.runner.during = [&](const JobControl& control) {
+    control.on_wait("the measuring lock, held by process 7");
+    look();
+    control.on_progress(ProgressOf("rewriting", 5, 0.75));
+    look();
+    control.on_wait("");
+    control.on_progress(ProgressOf("measuring plans", 9, 0));
+    look();
+    ASSERT_TRUE(control.enter(v1::Job::CONFIRMING).ok());
+    look();
+  };
+  b.runner.answer = Err(StatusCode::kUnimplemented, "no");
+  v1::OptimizeRequest request = b.Request();
+  request.mutable_budget()->set_time_seconds(6e5);
+  const Job job = b.WaitTerminal(b.jobs->Accept(request)->id);
+  ASSERT_EQ(seen.size(), 4u);
+  EXPECT_EQ(seen[0].waits_for(), "the measuring lock, held by process 7");
+  EXPECT_EQ(seen[1].waits_for(), seen[0].waits_for());
+  EXPECT_EQ(seen[2].waits_for(), "");
+  EXPECT_EQ(seen[2].stage(), "measuring plans");
+  EXPECT_EQ(seen[3].stage(), "") << "it was the search's";
+  double fraction = 0, elapsed = 0;
+  for (const v1::Progress& progress : seen) {
+    EXPECT_GE(progress.fraction(), fraction);
+    EXPECT_GE(progress.elapsed_seconds(), elapsed);
+    fraction = progress.fraction();
+    elapsed = progress.elapsed_seconds();
+  }
+  EXPECT_EQ(fraction, 0.75);
+  EXPECT_GT(elapsed, 0);
+  EXPECT_EQ(job.state, v1::Job::FAILED);
+  EXPECT_EQ(job.progress.graphs(), 9);
+  EXPECT_EQ(job.progress.best_speedup(), 1.5);
+  EXPECT_EQ(job.progress.fraction(), 1);
+  EXPECT_GE(job.progress.elapsed_seconds(), elapsed);
+}
+
+TEST(Jobs, TheFractionFollowsTheTime) {
+  JobsBench b;
+  b.runner.hold = true;
+  v1::OptimizeRequest request = b.Request();
+  request.mutable_budget()->set_time_seconds(1e-9);
+  const Job job = *b.jobs->Accept(request);
+  EXPECT_EQ(b.WaitState(job.id, v1::Job::SEARCHING).progress.fraction(), 0.99);
+}
+
+TEST(Jobs, ARowTellsWhatTheResultDoes) {
+  JobsBench b;
+  v1::Result& result = b.runner.answer->result;
+  result.set_graphs(12);
+  result.set_speedup(1.25);
+  result.set_seconds(3);
+  const int64_t id = b.WaitTerminal(b.jobs->Accept(b.Request())->id).id;
+  b.Restart();
+  const v1::Progress progress = b.jobs->Get(id)->progress;
+  EXPECT_EQ(progress.graphs(), 12);
+  EXPECT_EQ(progress.best_speedup(), 1.25);
+  EXPECT_EQ(progress.elapsed_seconds(), 3);
+  EXPECT_EQ(progress.fraction(), 1);
+}
+
+TEST(Jobs, CancelsQueuedAndRunning) {
+  JobsBench b;
+  b.runner.hold = true;
+  const Job first = *b.jobs->Accept(b.Request());
+  v1::OptimizeRequest other = b.Request();
+  other.set_seed(7);
+  const Job second = *b.jobs->Accept(other);
+  b.WaitState(first.id, v1::Job::SEARCHING);
+  EXPECT_EQ(b.jobs->Cancel(second.id)->state, v1::Job::CANCELLED);
+  ASSERT_TRUE(b.jobs->Cancel(first.id).ok());
+  EXPECT_EQ(b.WaitTerminal(first.id).state, v1::Job::CANCELLED);
+  EXPECT_EQ(b.jobs->Cancel(first.id)->state, v1::Job::CANCELLED);
+  EXPECT_EQ(b.jobs->Cancel(99).status().code(), StatusCode::kNotFound);
+}
+
+TEST(Jobs, AFailureKeepsItsReason) {
+  JobsBench b;
+  b.runner.answer = Err(StatusCode::kUnimplemented, "Loop: no pattern takes it");
+  const Job job = b.WaitTerminal(b.jobs->Accept(b.Request())->id);
+  EXPECT_EQ(job.state, v1::Job::FAILED);
+  b.Restart();
+  EXPECT_EQ(ToString(b.jobs->Get(job.id)->error), "UNIMPLEMENTED: Loop: no pattern takes it");
+}
+
+TEST(Jobs, AJobInFlightIsResumedByTheNextStart) {
+  JobsBench b;
+  b.runner.hold = true;
+  const Job job = *b.jobs->Accept(b.Request());
+  const uint64_t version = b.WaitState(job.id, v1::Job::SEARCHING).version;
+  b.Restart();
+  EXPECT_EQ(b.jobs->Get(job.id)->resumed, 1);
+  EXPECT_GT(b.jobs->Get(job.id)->version, version);
+  b.runner.hold = false;
+  EXPECT_EQ(b.WaitTerminal(job.id).state, v1::Job::SUCCEEDED);
+  EXPECT_EQ(b.runner.runs, 2);
+}
+
+TEST(Jobs, AJobThatNeverFinishesIsGivenUp) {
+  JobsBench b;
+  b.runner.hold = true;
+  const Job job = *b.jobs->Accept(b.Request());
+  for (int i = 0; i < 6; ++i) b.Restart();
+  EXPECT_EQ(Message(b.jobs->Get(job.id)->error),
+            "resumed 5 times and never finished: it may be what stops the coordinator");
+}
+
+TEST(Jobs, ACancelSurvivesARestart) {
+  JobsBench b;
+  JobRow row;
+  row.state = "SEARCHING";
+  row.request = b.Request().SerializeAsString();
+  row.cancel = true;
+  const int64_t id = *b.db->Insert(row, "", "");
+  b.Restart();
+  EXPECT_EQ(b.jobs->Get(id)->state, v1::Job::CANCELLED);
+}
+
+}  // namespace
+}  // namespace ag

@@ -1,0 +1,253 @@
+#include "server/pipeline/output_file.h"
+
+#include <algorithm>
+
+#include "base/blobs.h"
+#include "base/file_reader.h"
+#include "base/log.h"
+#include "graph/onnx/plan_metadata.h"
+#include "graph/passes/clean_up.h"
+#include "graph/passes/cut_opaque.h"
+#include "plan/equivalence.h"
+#include "plan/format/plan_codec.h"
+#include "plan/schedule/planner.h"
+#include "rules/match/rewrite.h"
+#include "rules/match/rule_clean_up.h"
+#include "rules/sets/built_in_rules.h"
+#include "server/jobs/job.h"
+#include "server/pipeline/remap_plan.h"
+#include "wire/candidate_wire.h"
+
+namespace ag {
+
+bool IsRefusal(const Status& status) {
+  switch (status.code()) {
+    case StatusCode::kCancelled:
+    case StatusCode::kUnavailable:
+    case StatusCode::kDeadlineExceeded:
+    case StatusCode::kResourceExhausted:
+      return false;
+    default:
+      return true;
+  }
+}
+
+namespace {
+
+Status SameInterface(const Graph& a, const Graph& b) {
+  if (a.inputs().size() != b.inputs().size() || a.outputs().size() != b.outputs().size()) {
+    return Err(StatusCode::kInternal, "read back with {} inputs and {} outputs, not {} and {}",
+               b.inputs().size(), b.outputs().size(), a.inputs().size(), a.outputs().size());
+  }
+  for (size_t i = 0; i < a.inputs().size(); ++i) {
+    const TensorType &x = a.type({a.inputs()[i], 0}), &y = b.type({b.inputs()[i], 0});
+    if (x == y && a.input_name(i) == b.input_name(i)) continue;
+    return Err(StatusCode::kInternal, "input {} {} was read back as {} {}", a.input_name(i),
+               x.ToString(), b.input_name(i), y.ToString());
+  }
+  for (size_t i = 0; i < a.outputs().size(); ++i) {
+    const TensorType &x = a.type(a.outputs()[i].edge), &y = b.type(b.outputs()[i].edge);
+    if (x == y && a.outputs()[i].name == b.outputs()[i].name) continue;
+    return Err(StatusCode::kInternal, "output {} {} was read back as {} {}", a.outputs()[i].name,
+               x.ToString(), b.outputs()[i].name, y.ToString());
+  }
+  return OkStatus();
+}
+
+constexpr size_t kCopyBytes = size_t{1} << 20;
+
+// Returns the file with a refusal, or the error when its cause is outside the file.
+StatusOr<OutputFile> RefusedOr(const Status& status, OutputFile file) {
+  if (status.ok()) return file;
+  if (!IsRefusal(status)) return status;
+  file.refusal = {Refusal::Kind::kNotMade, Message(status)};
+  return file;
+}
+
+void RefuseWhatDiffers(const OutputSetting& setting, size_t outputs, OutputFile* file) {
+  if (file->errors.size() != outputs) {
+    file->refusal = {Refusal::Kind::kDiffers,
+                     fmt::format("{} of {} outputs were compared", file->errors.size(), outputs)};
+  }
+  for (const OutputError& error : file->errors) {
+    if (IsEquivalent(error, setting.policy.tolerance)) continue;
+    file->refusal = {Refusal::Kind::kDiffers,
+                     fmt::format("output {} differs: max|a-b|/max|a| {:.3g}, tolerance {:.3g}{}",
+                                 error.name, error.max_rel, setting.policy.tolerance,
+                                 error.nonfinite_differs ? ", Inf or NaN elsewhere" : "")};
+    break;
+  }
+}
+
+constexpr int kSeeds = 3;
+
+// Returns the plan with every operator by itself on one stream, the reference of a check.
+StatusOr<Plan> UnfusedPlan(const OutputSetting& setting, const Graph& graph) {
+  RooflineTimes times(setting.spec);
+  return MakePlan(graph, setting.spec, setting.policy, times, {.grouped = false}, 1);
+}
+
+}  // namespace
+
+// A plan for another form of the graph that is to run.
+struct OutputFiles::KnownPlan {
+  const Graph& graph;
+  const Plan& plan;
+};
+
+// Sets the graph and the plan of a file that a session reads: the graph as read where it equals the
+// searched one, else cleaned up, because the export expands composites that the model's opset
+// lacks. A session does the same (runtime/session.cc).
+Status OutputFiles::PlanAsRead(const KnownPlan& known, const Graph& read, OutputFile* file) {
+  file->graph = read;
+  auto plan = RemapPlan(known.graph, known.plan, read, setting_.spec);
+  if (!plan.ok()) {
+    AG_LET(file->graph, CleanUp(read, BuiltInRules()));
+    plan = RemapPlan(known.graph, known.plan, file->graph, setting_.spec);
+  }
+  if (!plan.ok()) {
+    LogInfo("what was read back is planned anew: {}", Message(plan.status()));
+    plan = PlanAnew(file->graph, known.plan);
+  }
+  AG_LET(file->plan, std::move(plan));
+  file->plan.environment = setting_.environment;
+  file->carries_plan = true;
+  return OkStatus();
+}
+
+// Writes the model's bytes and, when there is one, the plan into the blob folder.
+Status OutputFiles::CopyWithPlan(const std::string& model_path, OutputFile* file) {
+  AG_LET(const std::shared_ptr<const MappedFile> model, MappedFile::Open(model_path));
+  AG_LET(const std::unique_ptr<BlobDir::Writer> writer, blobs_.NewWriter());
+  const auto sink = [&](std::string_view bytes) -> Status {
+    for (; !bytes.empty(); bytes.remove_prefix(std::min(bytes.size(), kCopyBytes))) {
+      AG_TRY(writer->Append(bytes.substr(0, kCopyBytes)));
+    }
+    return OkStatus();
+  };
+  const std::string plan = file->carries_plan ? EncodePlan(file->plan) : "";
+  AG_TRY(AppendPlan(model->bytes(), setting_.plan_key, plan, sink));
+  file->bytes = static_cast<int64_t>(writer->size());
+  AG_LET(file->digest, writer->Commit());
+  return OkStatus();
+}
+
+// The child writes the file that becomes the blob, and the plan follows once the export was read
+// back: the model's bytes are written once.
+Status OutputFiles::Export(const Graph& graph, const Plan* plan, OutputFile* file) {
+  Graph whole = graph;
+  if (setting_.has_opaque()) {
+    AG_LET(whole, Stitch(setting_.model->graph, graph));
+  }
+  AG_LET(const std::unique_ptr<BlobDir::Writer> writer, blobs_.NewWriter());
+  AG_TRY(ExportInChild({whole, setting_.model->origin, setting_.blob_root, writer->fd()},
+                       setting_.child));
+  auto model = ImportInSandbox(writer->path(), setting_.import, blobs_, setting_.sandbox);
+  AG_TRY(model.status(), "reading the export back");
+  if (setting_.has_opaque()) {
+    AG_LET(OpaqueCut cut, CutOpaque(model->graph));
+    model->graph = cut.graph;
+  }
+  AG_TRY(SameInterface(setting_.runnable, model->graph));
+  file->graph = model->graph;
+  if (plan != nullptr) AG_TRY(PlanAsRead({graph, *plan}, model->graph, file));
+  AG_TRY(writer->TakeIn());
+  if (file->carries_plan) {
+    AG_TRY(writer->Append(PlanEntry(setting_.plan_key, EncodePlan(file->plan))));
+  }
+  file->bytes = static_cast<int64_t>(writer->size());
+  AG_LET(file->digest, writer->Commit());
+  exported_[graph.digest()] = {model->graph, file->digest, file->bytes, file->carries_plan};
+  return OkStatus();
+}
+
+Status OutputFiles::MakeRewritten(const Graph& graph, const Plan* plan, OutputFile* file) {
+  if (setting_.has_opaque()) plan = nullptr;
+  const auto known = exported_.find(graph.digest());
+  if (known == exported_.end()) return Export(graph, plan, file);
+  const Exported& exported = known->second;
+  file->graph = exported.read;
+  file->digest = exported.file;
+  file->bytes = exported.bytes;
+  if (plan != nullptr) AG_TRY(PlanAsRead({graph, *plan}, exported.read, file));
+  if (plan == nullptr && !exported.carries_plan) return OkStatus();
+  return CopyWithPlan(blobs_.PathOf(exported.file), file);
+}
+
+StatusOr<std::vector<OutputError>> OutputFiles::CompareElsewhere(const OutputFile& file) {
+  v1::FileSet set;
+  for (const Digest& digest : {setting_.model_digest, file.digest}) {
+    v1::FileToTime* compared = set.add_files();
+    compared->set_digest(digest.Hex());
+    compared->set_in_onnxruntime(true);
+  }
+  for (const auto& [name, shape] : setting_.import.shapes) {
+    v1::BoundShape* bound = set.add_shapes();
+    bound->set_input(name);
+    bound->mutable_dims()->Assign(shape.begin(), shape.end());
+  }
+  set.set_compare_seeds(kSeeds);
+  return measurer_.CompareFiles(std::move(set));
+}
+
+StatusOr<std::vector<OutputError>> OutputFiles::CompareHere(OutputFile* file) {
+  Candidate candidate{file->graph, file->plan};
+  if (!file->carries_plan) {
+    AG_LET(candidate.plan, UnfusedPlan(setting_, file->graph));
+  }
+  Candidate reference{setting_.input, setting_.unfused_plan};
+  if (auto unfused = UnfusedPlan(setting_, setting_.runnable); unfused.ok()) {
+    reference = {setting_.runnable, *std::move(unfused)};
+  } else {
+    file->warnings.push_back("compared with the cleaned-up input: " + Message(unfused.status()));
+  }
+  v1::Check check;
+  ToProto(reference, check.mutable_reference());
+  ToProto(candidate, check.mutable_candidate());
+  for (int i = 0; i < kSeeds; ++i) check.add_seeds(setting_.seed + static_cast<uint64_t>(i));
+  check.set_reference_kernels(true);
+  return measurer_.Check(std::move(check));
+}
+
+StatusOr<Plan> OutputFiles::PlanAnew(const Graph& graph, const Plan& like) {
+  LearnedTimes times(setting_.spec, measurer_.ForGroups());
+  const int streams = std::max(1, static_cast<int>(like.streams.size()));
+  AG_LET(TimedPlan made,
+         MakeMeasuredPlan({graph, setting_.spec, setting_.policy, {}, streams}, times));
+  return std::move(made.plan);
+}
+
+StatusOr<OutputFile> OutputFiles::Rewritten(const Graph& graph, const Plan* plan) {
+  OutputFile file;
+  file.rewritten = true;
+  const Status made = MakeRewritten(graph, plan, &file);
+  return RefusedOr(made, std::move(file));
+}
+
+StatusOr<OutputFile> OutputFiles::InputWithPlan(const Plan& plan) {
+  AG_CHECK(!setting_.has_opaque());
+  OutputFile file;
+  Status made = PlanAsRead({setting_.input, plan}, setting_.model->graph, &file);
+  if (made.ok()) made = CopyWithPlan(blobs_.PathOf(setting_.model_digest), &file);
+  return RefusedOr(made, std::move(file));
+}
+
+StatusOr<std::string> OutputFiles::PlanOfInput(const Plan& plan) {
+  OutputFile file;
+  AG_TRY(PlanAsRead({setting_.input, plan}, setting_.model->graph, &file));
+  return EncodePlan(file.plan);
+}
+
+Status OutputFiles::Check(OutputFile* file) {
+  auto errors = setting_.has_opaque() ? CompareElsewhere(*file) : CompareHere(file);
+  if (!errors.ok()) {
+    if (!IsRefusal(errors.status())) return errors.status();
+    file->refusal = {Refusal::Kind::kDiffers, "comparing outputs: " + Message(errors.status())};
+    return OkStatus();
+  }
+  file->errors = *std::move(errors);
+  RefuseWhatDiffers(setting_, setting_.model->graph.outputs().size(), file);
+  return OkStatus();
+}
+
+}  // namespace ag

@@ -1,0 +1,122 @@
+// Files that may be published: a rewritten graph that was exported and read back, or the input's
+// own bytes with a plan behind them. Each file carries the plan of the graph as a session reads it,
+// and each is compared with the model on every output before it is published. One thread at a time
+// for one measurer.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/blobs.h"
+#include "graph/onnx/imported_model.h"
+#include "graph/onnx/sandbox/sandbox.h"
+#include "search/search.h"
+#include "server/pipeline/export_child.h"
+#include "server/pipeline/pool_measurer.h"
+
+namespace ag {
+
+// The parts that all files of one job share.
+struct OutputSetting {
+  const ImportedModel* model = nullptr;  // The model file as it came.
+  Digest model_digest;                   // The digest of its bytes.
+  Graph runnable;                        // The model's graph without its opaque nodes.
+  Graph input;                           // `runnable` cleaned up: the graph that was searched.
+  Plan unfused_plan;                     // Of `input`.
+  DeviceSpec spec;
+  Environment environment;
+  Policy policy;
+  ImportOptions import;
+  SandboxOptions sandbox;
+  ExportChildOptions child;
+  std::string blob_root;
+  std::string plan_key;  // The plan's key in the file's metadata.
+  uint64_t seed = 1;
+  bool has_opaque() const { return runnable.digest() != model->graph.digest(); }
+};
+
+// Why a file is not published; `text` is for people.
+struct Refusal {
+  enum class Kind : uint8_t {
+    kNone,      // It may be published.
+    kNotMade,   // It could not be exported, read back or planned.
+    kNotRun,    // A fresh session does not run it.
+    kDiffers,   // An output differs from the model's, or could not be compared.
+    kUnsteady,  // Another fresh process takes another time.
+    kNoGain,    // It is slower than what there is without it.
+  };
+  Kind kind = Kind::kNone;
+  std::string text;
+  explicit operator bool() const { return kind != Kind::kNone; }
+};
+
+// True when the fault is in the file, false when it is outside.
+bool IsRefusal(const Status& status);
+
+// A file in the blob folder.
+struct OutputFile {
+  Refusal refusal;
+  Digest digest;
+  int64_t bytes = 0;
+  bool rewritten = false;  // Its graph is not the input's.
+  bool carries_plan = false;
+  Graph graph;  // The graph as a session runs the file; `plan` is for it.
+  Plan plan;
+  std::vector<OutputError> errors;  // Set by OutputFiles::Check.
+  std::vector<std::string> warnings;
+};
+
+// Makes and compares the files of one job. Rewritten and InputWithPlan make a file that is not yet
+// compared. Errors come from outside the file: worker lost, disk full, cancelled. A fault of the
+// file itself is a refusal.
+class OutputFiles {
+ public:
+  OutputFiles(const OutputSetting& setting, PoolMeasurer& measurer, BlobDir& blobs)
+      : setting_(setting), measurer_(measurer), blobs_(blobs) {}
+
+  // Exports `graph`, which has the interface of `setting.input`, puts the opaque nodes back around
+  // it, and reads the file back, once for each graph. With a `plan` of `graph`, also plans what was
+  // read back and writes that plan behind the export. A model with opaque nodes gets no plan, since
+  // our runtime does not run it.
+  StatusOr<OutputFile> Rewritten(const Graph& graph, const Plan* plan);
+
+  // Writes the input's bytes with a plan of `setting.input` behind them; replaces an entry of the
+  // same key in them. REQUIRES: the model has no opaque nodes.
+  StatusOr<OutputFile> InputWithPlan(const Plan& plan);
+
+  // Returns the bytes of that plan for the input as a session reads it. REQUIRES: as above.
+  StatusOr<std::string> PlanOfInput(const Plan& plan);
+
+  // Makes a new plan for `graph` on as many streams as `like` has, from measured group times.
+  // Measures groups that the cache does not have.
+  StatusOr<Plan> PlanAnew(const Graph& graph, const Plan& like);
+
+  // Compares the file's outputs with those of the model as it came: with the model ungrouped on the
+  // device, where the device can run it, and on the reference kernels. A model with opaque nodes is
+  // compared in ONNX Runtime. A difference beyond the policy's tolerance is a refusal.
+  Status Check(OutputFile* file);
+
+ private:
+  // A graph that was exported and read back.
+  struct Exported {
+    Graph read;  // Without its opaque nodes.
+    Digest file;
+    int64_t bytes = 0;
+    bool carries_plan = false;
+  };
+  struct KnownPlan;
+  Status MakeRewritten(const Graph& graph, const Plan* plan, OutputFile* file);
+  Status Export(const Graph& graph, const Plan* plan, OutputFile* file);
+  Status PlanAsRead(const KnownPlan& known, const Graph& read, OutputFile* file);
+  Status CopyWithPlan(const std::string& model_path, OutputFile* file);
+  StatusOr<std::vector<OutputError>> CompareElsewhere(const OutputFile& file);
+  StatusOr<std::vector<OutputError>> CompareHere(OutputFile* file);
+
+  const OutputSetting& setting_;
+  PoolMeasurer& measurer_;
+  BlobDir& blobs_;
+  std::map<Digest, Exported> exported_;  // By the graph that was exported.
+};
+
+}  // namespace ag

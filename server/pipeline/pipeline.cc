@@ -1,0 +1,481 @@
+#include "server/pipeline/pipeline.h"
+
+#include "base/blobs.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/measuring_lock.h"
+#include "base/text.h"
+#include "graph/onnx/imported_model.h"
+#include "graph/onnx/model_facts.h"
+#include "graph/passes/clean_up.h"
+#include "graph/passes/cut_opaque.h"
+#include "plan/format/plan_format.h"
+#include "plan/format/recording.h"
+#include "rules/match/rewrite.h"
+#include "rules/match/rule_clean_up.h"
+#include "server/pipeline/budget.h"
+#include "server/pipeline/pool_measurer.h"
+#include "server/pipeline/publish.h"
+#include "wire/json_wire.h"
+#include "wire/measurement_wire.h"
+
+namespace ag {
+
+namespace {
+
+// The time that the reference kernels take for an operation on two cores, with a reserve of two.
+constexpr double kReferenceNsPerFlop = 0.15;
+
+// How long comparing an answer with the model takes about, most of it in the reference kernels.
+Nanos CheckTakes(const Graph& graph) {
+  return Nanos(static_cast<int64_t>(FlopsOf(graph) * kReferenceNsPerFlop));
+}
+
+}  // namespace
+
+// What is known before the first stage.
+struct Pipeline::Setting {
+  const Job& job;
+  const JobControl& control;
+  Nanos began;
+  Policy policy;
+  DeviceOffer offer;
+  DeviceSpec spec;
+  RuleSet rules;
+};
+
+struct Pipeline::Imported {
+  ImportOptions options;
+  ImportedModel model;
+  Graph runnable;  // Without the opaque nodes.
+  Graph input;     // Cleaned up.
+  std::vector<CleanUpStep> clean_up;
+};
+
+// The graph and the plan that our runtime runs.
+struct Pipeline::Output {
+  const Graph& graph;
+  const Plan& plan;
+};
+
+Pipeline::Pipeline(Dispatcher& dispatcher, CacheDb& cache, std::shared_ptr<BlobDir> blobs,
+                   const RuleSet& rules, Clock& clock, PipelineOptions options)
+    : dispatcher_(dispatcher),
+      cache_(cache),
+      blobs_(std::move(blobs)),
+      rules_(rules),
+      clock_(clock),
+      options_(std::move(options)) {}
+
+// A resumed job may stand here before its worker has come back.
+StatusOr<DeviceOffer> Pipeline::WaitForOffer(const std::string& device, const JobControl& control) {
+  const Nanos begin = clock_.Now();
+  while (true) {
+    auto offer = dispatcher_.FindOffer(device);
+    if (offer.status().code() != StatusCode::kUnavailable) return offer;
+    control.on_wait(fmt::format("a worker of device {}", device));
+    if (control.cancelled()) return Err(StatusCode::kCancelled, "cancelled");
+    if (clock_.Now() - begin > options_.offer_wait_max) return offer;
+    clock_.SleepFor(std::chrono::milliseconds(50));
+  }
+}
+
+StatusOr<Pipeline::Setting> Pipeline::Prepare(const Job& job, const JobControl& control) {
+  const Nanos began = clock_.Now();
+  AG_LET(DeviceOffer offer, WaitForOffer(job.request.device(), control));
+  AG_LET(offer.onnxruntime, OnnxRuntimeFor(job.request, offer));
+  AG_LET(DeviceSpec spec, ParseDeviceSpec(offer.device_spec));
+  const Policy policy = PolicyOf(job.request);
+  AG_TRY(CheckMeasures(spec, policy), "policy");
+  const auto& disabled = job.request.disabled_rules();
+  return Setting{job,
+                 control,
+                 began,
+                 policy,
+                 std::move(offer),
+                 std::move(spec),
+                 rules_.Without({disabled.begin(), disabled.end()}, policy.nonfinite_strict)};
+}
+
+StatusOr<JobOutcome> Pipeline::Run(const Job& job, const JobControl& control) {
+  AG_LET(const Setting setting, Prepare(job, control));
+  Budget budget(clock_.Now(),
+                Nanos(static_cast<int64_t>(job.request.budget().time_seconds() * 1e9)));
+  bool confirming = false;
+  SearchTurn turn(MeasuringLockPath(),
+                  {[&](pid_t holder) { control.on_wait(MeasuringLockText(holder)); },
+                   // A cancelled job's best result is confirmed to the end.
+                   [&] { return confirming ? control.stopping() : control.cancelled(); }});
+  AG_TRY(control.enter(v1::Job::IMPORTING));
+  AG_TRY(turn.Enter());
+  AG_LET(const Imported imported, Import(setting));
+  budget.Imported(clock_.Now(), CheckTakes(imported.runnable));
+  AG_TRY(control.enter(v1::Job::SEARCHING));
+  PoolMeasurer measurer(dispatcher_, cache_, clock_, Measuring(setting, turn));
+  auto searched = Search(setting, imported, budget, turn, measurer);
+  turn.Leave();
+  AG_LET(const SearchResult found, std::move(searched));
+  if (control.stopping()) return Err(StatusCode::kCancelled, "the server stops");
+  const bool faster = found.timing.verdict == Verdict::kFaster;
+  if (!faster && control.cancelled()) return Err(StatusCode::kCancelled, "cancelled");
+  AG_TRY(control.enter(v1::Job::CONFIRMING));
+  confirming = true;
+  AG_TRY(turn.Enter(), "confirming");
+  auto confirmed = Confirm(setting, imported, found, budget, measurer);
+  turn.Leave();
+  AG_TRY(confirmed, "confirming");
+  return Conclude(setting, imported, found, *confirmed, measurer);
+}
+
+StatusOr<Pipeline::Imported> Pipeline::Import(const Setting& setting) {
+  const v1::OptimizeRequest& asked = setting.job.request;
+  Imported imported;
+  for (const v1::BoundShape& shape : asked.shapes()) {
+    imported.options.shapes[shape.input()] = Shape(shape.dims().begin(), shape.dims().end());
+  }
+  imported.options.limits = options_.limits;
+  AG_LET(imported.model, ImportInSandbox(blobs_->PathOf(ModelOf(asked)), imported.options, *blobs_,
+                                         options_.sandbox));
+  AG_LET(OpaqueCut cut, CutOpaque(imported.model.graph));
+  imported.runnable = cut.opaque_nodes > 0 ? cut.graph : imported.model.graph;
+  if (cut.opaque_nodes > 0) {
+    imported.model.warnings.push_back(
+        fmt::format("{} operators are opaque: kept as they are, nothing moves across them, and the "
+                    "times are of what is left",
+                    cut.opaque_nodes));
+  }
+  AG_LET(imported.input, CleanUp(imported.runnable, setting.rules, &imported.clean_up));
+  return imported;
+}
+
+PoolMeasurer::Options Pipeline::Measuring(const Setting& setting, SearchTurn& turn) const {
+  PoolMeasurer::Options measuring;
+  measuring.device = setting.offer.device;
+  measuring.environment = setting.offer.environment;
+  measuring.policy = setting.policy;
+  measuring.seed = setting.job.request.seed();
+  measuring.skip_group_cache = setting.job.request.skip_group_cache();
+  measuring.cancelled = setting.control.cancelled;
+  measuring.stopping = setting.control.stopping;
+  measuring.turn = &turn;
+  measuring.on_wait = setting.control.on_wait;
+  measuring.group_seconds_max = std::chrono::duration<double>(options_.hang_time_max).count();
+  measuring.plan_seconds_max = 2 * measuring.group_seconds_max;
+  measuring.check_seconds_max = 10 * measuring.group_seconds_max;
+  return measuring;
+}
+
+StatusOr<SearchResult> Pipeline::Search(const Setting& setting, const Imported& imported,
+                                        const Budget& budget, SearchTurn& turn,
+                                        PoolMeasurer& measurer) {
+  const v1::OptimizeRequest& asked = setting.job.request;
+  SearchRequest request;
+  request.input = imported.input;
+  request.rules = &setting.rules;
+  request.spec = setting.spec;
+  request.environment = setting.offer.environment;
+  request.policy = setting.policy;
+  request.options.alpha = asked.alpha();
+  request.options.beta = asked.beta();
+  request.options.streams_max = asked.streams_max();
+  SearchLimits& limits = request.options.limits;
+  limits.rounds_max = asked.budget().rounds();
+  limits.expansions_max = asked.budget().expansions();
+  limits.graphs_max = asked.budget().graphs();
+  limits.candidates_max = asked.budget().candidates();
+  limits.time_max = std::max(budget.search_end() - clock_.Now(), Nanos{0});
+  limits.comparison_max = budget.comparison_end() - budget.search_end();
+  request.on_progress = [&](const SearchProgress& p) {
+    v1::Progress progress;
+    progress.set_stage(p.stage);
+    progress.set_round(p.round);
+    progress.set_graphs(p.graphs);
+    progress.set_candidates(p.candidates);
+    progress.set_best_speedup(p.best_speedup);
+    progress.set_groups_measured(measurer.misses());
+    progress.set_cache_hits(measurer.hits());
+    progress.set_fraction(static_cast<double>(p.round) / std::max(1, asked.budget().rounds()));
+    setting.control.on_progress(progress);
+  };
+  request.cancelled = [&] {
+    // A turn that cannot be renewed ends the search: it must not run beside a measurement.
+    return setting.control.cancelled() || !turn.Yield(clock_).ok();
+  };
+  return FindPlan(request, measurer, clock_);
+}
+
+OutputSetting Pipeline::ToOutput(const Setting& setting, const Imported& imported,
+                                 const SearchResult& found) const {
+  const v1::OptimizeRequest& asked = setting.job.request;
+  OutputSetting output;
+  output.model = &imported.model;
+  output.model_digest = ModelOf(asked);
+  output.runnable = imported.runnable;
+  output.input = imported.input;
+  output.unfused_plan = found.unfused_plan;
+  output.spec = setting.spec;
+  output.environment = setting.offer.environment;
+  output.policy = setting.policy;
+  output.import = imported.options;
+  output.sandbox = options_.sandbox;
+  output.child = options_.child;
+  output.blob_root = options_.blob_root;
+  std::string shapes;
+  for (const v1::BoundShape& shape : asked.shapes()) {
+    shapes += fmt::format("{}={};", shape.input(), fmt::join(shape.dims(), "x"));
+  }
+  output.plan_key =
+      Sha256(setting.offer.environment + "\n" + shapes + "\n" + setting.policy.Text()).Short();
+  output.seed = asked.seed();
+  return output;
+}
+
+// The part of the budget that one comparison of files may sample for.
+constexpr double kCompareShare = 0.1;
+constexpr double kCompareSecondsMin = 2, kCompareSecondsMax = 10;
+
+StatusOr<Published> Pipeline::Confirm(const Setting& setting, const Imported& imported,
+                                      const SearchResult& found, const Budget& budget,
+                                      PoolMeasurer& measurer) {
+  const v1::OptimizeRequest& asked = setting.job.request;
+  AG_TRY(blobs_->Adopt(ModelOf(asked)));  // Workers time the file itself.
+  // From here on a cancelled job is confirmed to the end: its best result is to be kept.
+  measurer.set_cancelled(setting.control.stopping);
+  PublishRequest request;
+  request.setting = ToOutput(setting, imported, found);
+  request.found = &found;
+  request.rules = &setting.rules;
+  request.job = &asked;
+  request.onnxruntime = setting.offer.onnxruntime;
+  const std::chrono::duration<double> left = budget.check_begin() - clock_.Now();
+  request.seconds =
+      std::clamp(std::min(kCompareShare * asked.budget().time_seconds(), left.count() / 3),
+                 kCompareSecondsMin, kCompareSecondsMax);
+  measurer.EndBy(budget.check_begin());
+  request.time_left = [&] {
+    return setting.control.cancelled() ? Nanos{0} : budget.check_begin() - clock_.Now();
+  };
+  request.stopping = setting.control.stopping;
+  return ChooseOutput(request, measurer, *blobs_);
+}
+
+namespace {
+
+v1::Result::SearchState ToWire(SearchState state) {
+  switch (state) {
+    case SearchState::kComplete:
+      return v1::Result::COMPLETE;
+    case SearchState::kStopped:
+      return v1::Result::STOPPED;
+    case SearchState::kNotSearched:
+      return v1::Result::NOT_SEARCHED;
+  }
+  AG_CHECK(false);
+}
+
+v1::Result::StopReason ToWire(StopReason reason) {
+  switch (reason) {
+    case StopReason::kNone:
+      return v1::Result::EXHAUSTED;
+    case StopReason::kRounds:
+      return v1::Result::ROUNDS;
+    case StopReason::kExpansions:
+      return v1::Result::EXPANSIONS;
+    case StopReason::kGraphs:
+      return v1::Result::GRAPHS;
+    case StopReason::kGroups:
+      return v1::Result::GROUPS;
+    case StopReason::kTime:
+      return v1::Result::TIME;
+    case StopReason::kUnavailable:
+      return v1::Result::UNAVAILABLE;
+    case StopReason::kCancelled:
+      return v1::Result::CANCELLED;
+  }
+  AG_CHECK(false);
+}
+
+void TakeSearchFigures(const SearchResult& found, v1::Result* result) {
+  result->set_search(ToWire(SearchStateOf(found.stop_reason, found.rounds)));
+  result->set_stop_reason(ToWire(found.stop_reason));
+  ToProto(found.unfused_timing.latency, result->mutable_unfused_latency());
+  result->set_rounds(found.rounds);
+  result->set_expansions(found.expansions);
+  result->set_graphs(found.graphs);
+  result->set_candidates(found.candidates);
+  result->set_groups_failed(found.groups_failed);
+}
+
+void TakeBaseline(const BaselineResult& baseline, v1::Result* result) {
+  const auto put = [](const std::optional<Ratio>& ratio, auto mutable_field) {
+    if (ratio.has_value()) ToProto(*ratio, mutable_field());
+  };
+  result->set_verdict(baseline.verdict);
+  result->set_baseline(baseline.baseline);
+  result->set_output_runtime(baseline.output_runtime);
+  result->set_output_in_onnxruntime(baseline.output_in_onnxruntime);
+  ToProto(baseline.input_latency, result->mutable_input_latency());
+  ToProto(baseline.output_latency, result->mutable_output_latency());
+  result->set_speedup(baseline.speedup.median);
+  result->set_speedup_low(baseline.speedup.low);
+  result->set_speedup_high(baseline.speedup.high);
+  put(baseline.over_onnxruntime, [&] { return result->mutable_over_onnxruntime(); });
+  put(baseline.over_untuned, [&] { return result->mutable_over_untuned(); });
+  put(baseline.fresh_session, [&] { return result->mutable_fresh_session(); });
+}
+
+void TakeOutput(const Published& output, const Digest& model, v1::Result* result) {
+  const OutputFile& file = output.file;
+  const bool is_input = file.digest.IsZero();
+  result->set_output_digest((is_input ? model : file.digest).Hex());
+  result->set_output(is_input         ? v1::Result::INPUT
+                     : file.rewritten ? v1::Result::REWRITTEN
+                                      : v1::Result::PLAN_ADDED);
+  TakeBaseline(output.baseline, result);
+  std::optional<Ratio> over_tuned_input = output.over_tuned_input;
+  if (result->output() == v1::Result::PLAN_ADDED) over_tuned_input = Ratio{1, 1, 1};  // It is that.
+  if (over_tuned_input) ToProto(*over_tuned_input, result->mutable_over_tuned_input());
+  for (const OutputError& error : file.errors) ToProto(error, result->add_errors());
+  result->set_estimate_ns(output.estimate_ns);
+  result->mutable_portable()->Assign(output.portable.begin(), output.portable.end());
+  for (const AppliedRewrite& r : output.rewrites) {
+    v1::RewriteCount* rewrite = result->add_rewrites();
+    rewrite->set_rule(r.rule);
+    rewrite->set_count(r.count);
+    rewrite->set_gain_ns(r.gain_ns);
+  }
+}
+
+// The file cannot be used as the one that came.
+std::string WarningOfFixedSizes(const ImportedModel& model) {
+  std::vector<std::string> open;
+  for (const auto& [place, symbol] : model.origin.dim_names) {
+    open.push_back(symbol.empty() ? place : fmt::format("{} ({})", place, symbol));
+  }
+  return fmt::format("sizes that the input leaves open are fixed in the output: {}",
+                     fmt::join(open, ", "));
+}
+
+// A device that answers from a recording estimates what is not in it, and says so by the kernel.
+std::string WarningOfEstimates(const Plan& plan) {
+  int estimated = 0, timed = 0;
+  for (const Group& group : plan.groups) {
+    estimated += group.kernel == kEstimatedKernel ? 1 : 0;
+    timed += group.pattern != kViewPattern ? 1 : 0;
+  }
+  if (estimated == 0) return "";
+  return fmt::format(
+      "{} of the output's {} groups are not in the device's recording: their times are "
+      "estimates by its spec and what was recorded",
+      estimated, timed);
+}
+
+Status CountFile(BlobDir& blobs, const std::string& digest, v1::ModelFacts* facts) {
+  AG_LET(const Digest parsed, ParseDigest(digest));
+  AG_LET(const std::shared_ptr<const MappedFile> file, blobs.Get(parsed));
+  AG_LET(const ModelFacts counted, CountModel(file->bytes()));
+  facts->set_file_bytes(counted.file_bytes);
+  facts->set_parameters(counted.parameters);
+  for (const auto& [op_type, count] : counted.operators) {
+    v1::OperatorCount* row = facts->add_operators();
+    row->set_op_type(op_type);
+    row->set_count(count);
+  }
+  return OkStatus();
+}
+
+void AddLines(const std::string& text, google::protobuf::RepeatedPtrField<std::string>* lines) {
+  for (const std::string_view line : Split(text, '\n')) {
+    if (!line.empty()) lines->Add(std::string(line));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> Pipeline::Warnings(const Imported& imported, const SearchResult& found,
+                                            const Published& published, const Plan& plan,
+                                            const PoolMeasurer& measurer) {
+  std::vector<std::string> warnings;
+  const auto add = [&](const std::vector<std::string>& more) {
+    warnings.insert(warnings.end(), more.begin(), more.end());
+  };
+  if (published.file.rewritten && !imported.model.origin.dim_names.empty()) {
+    warnings.push_back(WarningOfFixedSizes(imported.model));
+  }
+  add(imported.model.warnings);
+  add(found.warnings);
+  for (const std::string& note : published.baseline.notes) {
+    warnings.push_back("not timed: " + note);
+  }
+  add(published.warnings);
+  warnings.push_back(WarningOfEstimates(plan));
+  warnings.push_back(measurer.foreign_load().Warning());
+  std::erase(warnings, "");
+  return warnings;
+}
+
+v1::Report Pipeline::ReportOf(const Setting& setting, const Imported& imported,
+                              const SearchResult& found, const Output& output,
+                              PoolMeasurer& measurer) {
+  v1::Report report;
+  report.set_report_version(kReportVersion);
+  *report.mutable_request() = setting.job.request;
+  report.set_rules_digest(setting.rules.digest().Hex());
+  report.set_nodes_in(imported.input.size());
+  report.set_nodes_out(output.graph.size());
+  report.set_pairs(found.pairs_measured);
+  report.set_overlap(found.overlap);
+  AddLines(FormatPlan(imported.input, found.input_plan), report.mutable_input_plan());
+  AddLines(FormatPlan(output.graph, output.plan), report.mutable_output_plan());
+  for (size_t g = 0; g < output.plan.groups.size(); ++g) {
+    const Group& group = output.plan.groups[g];
+    if (group.pattern == kViewPattern) continue;
+    const auto measured = measurer.Remembered(ExtractGroup(output.graph, group, setting.policy));
+    if (!measured.has_value()) continue;
+    v1::GroupKernels* kernels = report.add_output_kernels();
+    kernels->set_group(static_cast<int>(g));
+    ToProto(*measured, kernels->mutable_measurement());
+  }
+  return report;
+}
+
+StatusOr<JobOutcome> Pipeline::Conclude(const Setting& setting, const Imported& imported,
+                                        const SearchResult& found, const Published& published,
+                                        PoolMeasurer& measurer) {
+  const OutputFile& file = published.file;
+  const Output output =
+      file.carries_plan ? Output{file.graph, file.plan} : Output{imported.input, found.input_plan};
+  JobOutcome outcome;
+  outcome.winner_refused = published.winner_refused;
+  outcome.busy = measurer.foreign_load().busy();
+  v1::Result& result = outcome.result;
+  result.set_device(setting.offer.device);
+  result.set_environment(setting.offer.environment);
+  result.set_simulated(setting.offer.simulated);
+  result.set_onnxruntime(setting.offer.onnxruntime);
+  TakeSearchFigures(found, &result);
+  TakeOutput(published, ModelOf(setting.job.request), &result);
+  for (const CleanUpStep& step : imported.clean_up) {
+    if (!file.rewritten) break;
+    v1::RewriteCount* rewrite = result.add_clean_up();
+    rewrite->set_rule(step.rule);
+    rewrite->set_count(step.count);
+  }
+  const auto warnings = Warnings(imported, found, published, output.plan, measurer);
+  result.mutable_warnings()->Assign(warnings.begin(), warnings.end());
+  result.set_groups(static_cast<int>(output.plan.groups.size()));
+  result.set_streams(static_cast<int>(output.plan.streams.size()));
+  result.mutable_cache()->set_hits(measurer.hits());
+  result.mutable_cache()->set_misses(measurer.misses());
+  result.set_seconds(std::chrono::duration<double>(clock_.Now() - setting.began).count());
+  AG_TRY(CountFile(*blobs_, setting.job.request.model_digest(), result.mutable_input_facts()));
+  AG_TRY(CountFile(*blobs_, result.output_digest(), result.mutable_output_facts()));
+  result.set_output_bytes(result.output_facts().file_bytes());
+  v1::Report report = ReportOf(setting, imported, found, output, measurer);
+  *report.mutable_result() = result;
+  AG_LET(const Digest stored, blobs_->Put(ToJson(report) + "\n"));
+  result.set_report_digest(stored.Hex());
+  return outcome;
+}
+
+}  // namespace ag

@@ -1,0 +1,79 @@
+// The stages of a job from model bytes to result (docs/design.md, One way through): import,
+// clean-up, search, confirm, conclude. Each stage takes values and returns one. Thread-safe:
+// several jobs run at once.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/blobs.h"
+#include "base/clock.h"
+#include "graph/onnx/imported_model.h"
+#include "graph/onnx/sandbox/sandbox.h"
+#include "rules/language/rule_set.h"
+#include "server/jobs/job_runner.h"
+#include "server/pipeline/budget.h"
+#include "server/pipeline/export_child.h"
+#include "server/pipeline/publish.h"
+#include "server/store/cache_db.h"
+#include "server/workers/dispatcher.h"
+
+namespace ag {
+
+// Of the JSON report (docs/report.md).
+inline constexpr int kReportVersion = 4;
+
+struct PipelineOptions {
+  ImportLimits limits;
+  SandboxOptions sandbox;
+  ExportChildOptions child;
+  std::string blob_root;
+  Nanos offer_wait_max{std::chrono::minutes(15)};  // Wait for a worker of the device.
+  // An executor without progress for this long is killed while it measures a group; whole plans
+  // have twice as long, checks on the reference kernels ten times as long.
+  Nanos hang_time_max{std::chrono::minutes(1)};
+};
+
+class Pipeline : public JobRunner {
+ public:
+  Pipeline(Dispatcher& dispatcher, CacheDb& cache, std::shared_ptr<BlobDir> blobs,
+           const RuleSet& rules, Clock& clock, PipelineOptions options);
+  StatusOr<JobOutcome> Run(const Job& job, const JobControl& control) override;
+
+ private:
+  struct Setting;
+  struct Imported;
+  struct Output;
+
+  StatusOr<DeviceOffer> WaitForOffer(const std::string& device, const JobControl& control);
+  PoolMeasurer::Options Measuring(const Setting& setting, SearchTurn& turn) const;
+  OutputSetting ToOutput(const Setting& setting, const Imported& imported,
+                         const SearchResult& found) const;
+
+  StatusOr<Setting> Prepare(const Job& job, const JobControl& control);
+  StatusOr<Imported> Import(const Setting& setting);
+  StatusOr<SearchResult> Search(const Setting& setting, const Imported& imported,
+                                const Budget& budget, SearchTurn& turn, PoolMeasurer& measurer);
+  StatusOr<Published> Confirm(const Setting& setting, const Imported& imported,
+                              const SearchResult& found, const Budget& budget,
+                              PoolMeasurer& measurer);
+  StatusOr<JobOutcome> Conclude(const Setting& setting, const Imported& imported,
+                                const SearchResult& found, const Published& published,
+                                PoolMeasurer& measurer);
+  static std::vector<std::string> Warnings(const Imported& imported, const SearchResult& found,
+                                           const Published& published, const Plan& plan,
+                                           const PoolMeasurer& measurer);
+  static v1::Report ReportOf(const Setting& setting, const Imported& imported,
+                             const SearchResult& found, const Output& output,
+                             PoolMeasurer& measurer);
+
+  Dispatcher& dispatcher_;
+  CacheDb& cache_;
+  std::shared_ptr<BlobDir> blobs_;
+  const RuleSet& rules_;
+  Clock& clock_;
+  PipelineOptions options_;
+};
+
+}  // namespace ag

@@ -1,0 +1,281 @@
+#include "server/pipeline/pool_measurer.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/log.h"
+#include "plan/fusion/learned_times.h"
+#include "wire/candidate_wire.h"
+#include "wire/measurement_wire.h"
+
+namespace ag {
+namespace {
+
+// True for failures that say something of the group and not of the worker or the hour.
+bool WorthRemembering(const Delivery& delivery) {
+  if (delivery.quarantined) return true;
+  switch (delivery.result.status.code()) {
+    case StatusCode::kUnimplemented:
+    case StatusCode::kInvalidArgument:
+    case StatusCode::kDataLoss:
+    case StatusCode::kResourceExhausted:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// True when most of it was measured beside others.
+bool IsDisturbed(const Measurement& measurement) {
+  return 2 * measurement.disturbed > measurement.samples;
+}
+
+// Enough for a median that one disturbed block does not move.
+constexpr int kRankingBlocks = 5;
+
+v1::WorkItem ItemOf(double time_max_seconds) {
+  v1::WorkItem item;
+  item.set_time_max_seconds(time_max_seconds);
+  return item;
+}
+
+}  // namespace
+
+PoolMeasurer::PoolMeasurer(WorkRunner& runner, CacheDb& cache, Clock& clock, Options options)
+    : runner_(runner), cache_(cache), clock_(clock), options_(std::move(options)) {}
+
+std::optional<StatusOr<Measurement>> PoolMeasurer::Known(const std::string& bytes,
+                                                         const Digest& key) {
+  if (const auto found = fresh_.find(bytes); found != fresh_.end()) return found->second;
+  if (options_.skip_group_cache) return std::nullopt;
+  const auto row = cache_.Find(key, bytes, options_.environment);
+  if (!row.has_value()) return std::nullopt;
+  if (!row->status.ok()) return StatusOr<Measurement>(row->status);
+  return StatusOr<Measurement>(row->measurement);
+}
+
+std::optional<Measurement> PoolMeasurer::Remembered(const GroupProblem& problem) {
+  const std::string bytes = EncodeGroupProblem(problem);
+  const auto known = Known(bytes, GroupKey(bytes, options_.environment));
+  if (known.has_value() && known->ok()) return **known;
+  return std::nullopt;
+}
+
+std::vector<StatusOr<Measurement>> PoolMeasurer::MeasureGroups(
+    const std::vector<GroupProblem>& problems) {
+  std::vector<Asked> all;
+  for (const GroupProblem& problem : problems) {
+    all.push_back({EncodeGroupProblem(problem), Summary(problem)});
+  }
+  return Measure(all);
+}
+
+std::vector<StatusOr<Measurement>> PoolMeasurer::MeasurePairs(
+    const std::vector<PairProblem>& pairs) {
+  std::vector<Asked> all;
+  for (const PairProblem& pair : pairs) all.push_back({EncodePairProblem(pair), Summary(pair)});
+  return Measure(all);
+}
+
+std::vector<StatusOr<Measurement>> PoolMeasurer::Measure(const std::vector<Asked>& all) {
+  std::vector<Digest> hit_keys;
+  std::vector<Asked> missing;
+  std::map<std::string_view, std::optional<StatusOr<Measurement>>> distinct;
+  for (const Asked& asked : all) {
+    const auto [entry, is_new] = distinct.try_emplace(asked.bytes);
+    if (!is_new) continue;
+    const Digest key = GroupKey(asked.bytes, options_.environment);
+    entry->second = Known(asked.bytes, key);
+    if (entry->second.has_value()) {
+      hit_keys.push_back(key);
+    } else {
+      missing.push_back(asked);
+    }
+  }
+  hits_ += static_cast<int>(hit_keys.size());
+  misses_ += static_cast<int>(missing.size());
+  constexpr size_t kBatch = kGroupBatchMax;
+  for (size_t begin = 0; begin < missing.size(); begin += kBatch) {
+    const size_t end = std::min(missing.size(), begin + kBatch);
+    MeasureBatch({missing.begin() + static_cast<ptrdiff_t>(begin),
+                  missing.begin() + static_cast<ptrdiff_t>(end)});
+  }
+  const Status counted = cache_.Count(static_cast<int64_t>(hit_keys.size()),
+                                      static_cast<int64_t>(missing.size()), hit_keys);
+  if (!counted.ok()) LogWarn("cache counters: {}", Message(counted));
+  std::vector<StatusOr<Measurement>> results;
+  for (const Asked& asked : all) {
+    if (const auto& known = distinct[asked.bytes]; known.has_value()) {
+      results.push_back(*known);
+    } else if (const auto measured = fresh_.find(asked.bytes); measured != fresh_.end()) {
+      results.push_back(measured->second);
+    } else {
+      results.push_back(Err(StatusCode::kCancelled, "not measured: cancelled"));
+    }
+  }
+  return results;
+}
+
+void PoolMeasurer::MeasureBatch(const std::vector<Asked>& batch) {
+  if (options_.cancelled && options_.cancelled()) return;
+  if (clock_.Now() >= until_) return;
+  v1::WorkItem item = ItemOf(options_.group_seconds_max);
+  item.mutable_groups()->set_policy(options_.policy.Text());
+  for (const Asked& asked : batch) item.mutable_groups()->add_problems(asked.bytes);
+  const auto keep = [&](const Delivery& delivery) {
+    Keep(batch[static_cast<size_t>(delivery.entry)], delivery);
+  };
+  const Status ran = RunItem(std::move(item), keep, options_.cancelled, {until_, kGroupGrace});
+  if (!ran.ok() && ran.code() != StatusCode::kCancelled) LogWarn("group batch: {}", Message(ran));
+}
+
+// Stores what is worth it; the caller acknowledges after this.
+void PoolMeasurer::Keep(const Asked& asked, const Delivery& delivery) {
+  Status status = delivery.result.status;
+  if (status.code() == StatusCode::kCancelled) return;  // Its time was up: not measured.
+  if (status.ok()) status = CheckMeasurement(delivery.result.measurement);
+  if (!status.ok()) ++failed_;
+  foreign_load_.groups += status.ok() ? 1 : 0;
+  foreign_load_.groups_disturbed += status.ok() && IsDisturbed(delivery.result.measurement) ? 1 : 0;
+  fresh_.insert_or_assign(asked.bytes, status.ok()
+                                           ? StatusOr<Measurement>(delivery.result.measurement)
+                                           : StatusOr<Measurement>(status));
+  if (!status.ok() && !WorthRemembering(delivery)) return;
+  CacheRow row;
+  row.problem = asked.bytes;
+  row.environment = options_.environment;
+  row.status = status;
+  if (status.ok()) row.measurement = delivery.result.measurement;
+  row.summary = asked.summary;
+  row.measured_unix_seconds = clock_.UnixSeconds();
+  if (const Status put = cache_.Put(row); !put.ok()) {
+    LogWarn("cache: not remembered: {}: {}", asked.summary, Message(put));
+  }
+}
+
+// `until` is for the worker; one that is not done `grace` later is stopped.
+Status PoolMeasurer::RunItem(v1::WorkItem work,
+                             const std::function<void(const Delivery&)>& on_result,
+                             const std::function<bool()>& stop, const Limit& limit) {
+  Nanos end = Nanos::max();
+  if (limit.until != Nanos::max()) {
+    const std::chrono::duration<double> left = limit.until - clock_.Now();
+    work.set_end_within_seconds(std::max(left.count(), 1e-3));
+    end = std::max(limit.until, clock_.Now()) + limit.grace;
+  }
+  const auto is_over = [&] { return (stop && stop()) || clock_.Now() > end; };
+  if (options_.turn != nullptr) options_.turn->Leave();
+  const Status ran =
+      runner_.Run({options_.device, options_.environment,
+                   std::make_shared<const v1::WorkItem>(std::move(work)), options_.on_wait},
+                  on_result, is_over);
+  if (options_.turn == nullptr) return ran;
+  // A cancelled job does not wait for its turn: what is left of it needs no core.
+  const Status entered = options_.turn->Enter();
+  return entered.ok() || entered.code() == StatusCode::kCancelled ? ran : entered;
+}
+
+StatusOr<std::vector<PlanTiming>> PoolMeasurer::MeasurePlans(
+    const std::vector<Candidate>& candidates, Effort effort) {
+  v1::WorkItem item = ItemOf(options_.plan_seconds_max);
+  v1::PlanSet& set = *item.mutable_plans();
+  if (effort == Effort::kRanking) set.set_blocks_max(kRankingBlocks);
+  set.set_policy(options_.policy.Text());
+  set.set_seed(options_.seed);
+  for (const Candidate& candidate : candidates) ToProto(candidate, set.add_candidates());
+  std::vector<PlanTiming> timings(candidates.size());
+  for (PlanTiming& timing : timings) timing.status = Err(StatusCode::kInternal, "not timed");
+  const auto keep = [&](const Delivery& delivery) {
+    PlanTiming& timing = timings[static_cast<size_t>(delivery.entry)];
+    timing = delivery.result.timing;
+    timing.status = delivery.result.status;
+    if (!timing.status.ok() && timing.status.code() != StatusCode::kCancelled) ++failed_;
+    if (!timing.status.ok() || delivery.entry == 0) return;  // The input's are its rivals' blocks.
+    foreign_load_.blocks += timing.blocks;
+    foreign_load_.blocks_disturbed += timing.disturbed;
+  };
+  AG_TRY(RunItem(std::move(item), keep,
+                 effort == Effort::kVerdict ? options_.stopping : options_.cancelled,
+                 {until_, kPlansGrace}));
+  if (!timings.empty()) AG_TRY(timings[0].status, "the input");
+  return timings;
+}
+
+std::string PoolMeasurer::ForeignLoadSeen::Warning() const {
+  if (!busy()) return "";
+  return fmt::format(
+      "others used the processors while {} of {} groups and {} of {} blocks of plans and files "
+      "were measured: times are less sure than on a quiet machine",
+      groups_disturbed, groups, blocks_disturbed, blocks);
+}
+
+StatusOr<std::vector<KernelChoice>> PoolMeasurer::RefinePlan(const Candidate& candidate) {
+  const std::vector<KernelChoice> rivals =
+      CloseRivals(candidate.graph, candidate.plan,
+                  [this](const GroupProblem& problem) { return Remembered(problem); });
+  std::vector<KernelChoice> faster;
+  if (rivals.empty()) return faster;
+  v1::WorkItem item = ItemOf(options_.plan_seconds_max);
+  ToProto(candidate, item.mutable_refine()->mutable_candidate());
+  for (const KernelChoice& rival : rivals) ToProto(rival, item.mutable_refine()->add_rivals());
+  Status refined = Err(StatusCode::kInternal, "not refined");
+  const auto keep = [&](const Delivery& delivery) {
+    refined = delivery.result.status;
+    faster = delivery.result.kernels;
+  };
+  AG_TRY(RunItem(std::move(item), keep, options_.cancelled, {until_, kPlansGrace}));
+  AG_TRY(refined);
+  // A worker may choose among what it was asked; nothing else gets into a plan.
+  std::erase_if(faster, [&](const KernelChoice& choice) {
+    return std::ranges::find(rivals, choice) == rivals.end();
+  });
+  return faster;
+}
+
+StatusOr<std::vector<OutputError>> PoolMeasurer::Check(v1::Check check) {
+  v1::WorkItem item = ItemOf(options_.check_seconds_max);
+  check.set_tolerance(options_.policy.tolerance);
+  *item.mutable_check() = std::move(check);
+  StatusOr<std::vector<OutputError>> errors = Err(StatusCode::kInternal, "not checked");
+  const auto keep = [&](const Delivery& delivery) {
+    if (delivery.result.status.ok()) {
+      errors = delivery.result.errors;
+    } else {
+      errors = delivery.result.status;
+    }
+  };
+  AG_TRY(RunItem(std::move(item), keep, options_.cancelled, {}));
+  return errors;
+}
+
+StatusOr<EntryResult> PoolMeasurer::RunFiles(v1::FileSet set) {
+  v1::WorkItem item = ItemOf(options_.plan_seconds_max);
+  set.set_policy(options_.policy.Text());
+  *item.mutable_files() = std::move(set);
+  StatusOr<EntryResult> entry = Err(StatusCode::kInternal, "not run");
+  const auto keep = [&](const Delivery& delivery) {
+    if (delivery.result.status.ok()) {
+      entry = delivery.result;
+    } else {
+      entry = delivery.result.status;
+    }
+  };
+  AG_TRY(RunItem(std::move(item), keep, options_.cancelled, {}));
+  return entry;
+}
+
+StatusOr<FileTimes> PoolMeasurer::TimeFiles(v1::FileSet set) {
+  const auto files = static_cast<size_t>(set.files_size());
+  AG_LET(const EntryResult entry, RunFiles(std::move(set)));
+  AG_TRY(CheckFileTimes(entry.file_times, files));
+  foreign_load_.blocks += static_cast<int>(entry.file_times.blocks.size());
+  foreign_load_.blocks_disturbed += entry.file_times.disturbed;
+  return entry.file_times;
+}
+
+StatusOr<std::vector<OutputError>> PoolMeasurer::CompareFiles(v1::FileSet set) {
+  AG_LET(const EntryResult entry, RunFiles(std::move(set)));
+  return entry.errors;
+}
+
+}  // namespace ag

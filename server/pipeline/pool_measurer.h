@@ -1,0 +1,104 @@
+// The search's Measurer: first the cache, then the workers. What a worker measured is in the cache
+// before the worker may forget it. One job's own; not thread-safe.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/measuring_lock.h"
+#include "search/search.h"
+#include "server/store/cache_db.h"
+#include "server/workers/dispatcher.h"
+
+namespace ag {
+
+class PoolMeasurer : public Measurer {
+ public:
+  struct Options {
+    std::string device;
+    Environment environment;
+    Policy policy;
+    uint64_t seed = 1;
+    bool skip_group_cache = false;    // Measure again what the cache knows (once per job).
+    std::function<bool()> cancelled;  // May be null.
+    // May be null. Ends timings for a verdict, which a cancellation does not: without its final
+    // comparison the best so far would be lost.
+    std::function<bool()> stopping;
+    SearchTurn* turn = nullptr;  // Left while measurements are awaited. May be null.
+    std::function<void(const std::string&)> on_wait;  // May be null. As ItemRequest::on_wait.
+    double group_seconds_max = 60;  // Without progress for so long the executor is killed.
+    double plan_seconds_max = 120;
+    double check_seconds_max = 600;
+  };
+  PoolMeasurer(WorkRunner& runner, CacheDb& cache, Clock& clock, Options options);
+
+  std::vector<StatusOr<Measurement>> MeasureGroups(
+      const std::vector<GroupProblem>& problems) override;
+  std::vector<StatusOr<Measurement>> MeasurePairs(const std::vector<PairProblem>& pairs) override;
+  StatusOr<std::vector<PlanTiming>> MeasurePlans(const std::vector<Candidate>& candidates,
+                                                 Effort effort) override;
+  // Workers are told; one that is not done with its entry by then is stopped a little later.
+  void EndBy(Nanos until) override { until_ = until; }
+  static constexpr Nanos kGroupGrace{2'000'000'000};
+  static constexpr Nanos kPlansGrace{3'000'000'000};  // The input and a rival, ready and run once.
+  // Asks a worker where kernels were close when their groups were timed; measures no group anew.
+  StatusOr<std::vector<KernelChoice>> RefinePlan(const Candidate& candidate) override;
+
+  // The largest differences of `candidate` from `reference` over `seeds`, by output.
+  StatusOr<std::vector<OutputError>> Check(v1::Check check);
+
+  // Times model files in fresh processes on the worker; checked. Errors: the worker's.
+  StatusOr<FileTimes> TimeFiles(v1::FileSet set);
+  // Differences of the second file's outputs from the first's, both run in ONNX Runtime there.
+  StatusOr<std::vector<OutputError>> CompareFiles(v1::FileSet set);
+
+  // What was measured for this job, or is remembered, of the group; nothing when it is unknown or
+  // failed.
+  std::optional<Measurement> Remembered(const GroupProblem& problem);
+
+  void set_cancelled(std::function<bool()> cancelled) { options_.cancelled = std::move(cancelled); }
+  int hits() const { return hits_; }
+  int misses() const { return misses_; }
+  int failed() const { return failed_; }
+
+  // What of this job was measured while others used the machine's processors.
+  struct ForeignLoadSeen {
+    int groups = 0, groups_disturbed = 0;  // Disturbed: most of a group's samples.
+    int blocks = 0, blocks_disturbed = 0;  // Of plans and of files.
+    bool busy() const { return groups_disturbed * 5 > groups || blocks_disturbed * 5 > blocks; }
+    std::string Warning() const;  // Empty unless busy().
+  };
+  const ForeignLoadSeen& foreign_load() const { return foreign_load_; }
+
+ private:
+  struct Asked {  // A group or a pair.
+    std::string bytes;
+    std::string summary;
+  };
+  std::vector<StatusOr<Measurement>> Measure(const std::vector<Asked>& all);
+  std::optional<StatusOr<Measurement>> Known(const std::string& bytes, const Digest& key);
+  void MeasureBatch(const std::vector<Asked>& batch);
+  void Keep(const Asked& asked, const Delivery& delivery);
+  StatusOr<EntryResult> RunFiles(v1::FileSet set);
+  struct Limit {
+    Nanos until = Nanos::max();
+    Nanos grace{0};
+  };
+  Status RunItem(v1::WorkItem work, const std::function<void(const Delivery&)>& on_result,
+                 const std::function<bool()>& stop, const Limit& limit);
+
+  WorkRunner& runner_;
+  CacheDb& cache_;
+  Clock& clock_;
+  Options options_;
+  std::map<std::string, StatusOr<Measurement>> fresh_;  // Measured for this job, by problem.
+  int hits_ = 0;
+  int misses_ = 0;
+  int failed_ = 0;
+  Nanos until_ = Nanos::max();
+  ForeignLoadSeen foreign_load_;
+};
+
+}  // namespace ag

@@ -1,0 +1,287 @@
+#include "server/pipeline/publish.h"
+
+#include <map>
+
+#include "base/blobs.h"
+#include "base/log.h"
+#include "server/pipeline/portable.h"
+
+namespace ag {
+namespace {
+
+class Chooser {
+ public:
+  Chooser(const PublishRequest& request, PoolMeasurer& measurer, BlobDir& blobs)
+      : request_(request),
+        setting_(request.setting),
+        found_(*request.found),
+        measurer_(measurer),
+        files_(request.setting, measurer, blobs),
+        runs_here_(!setting_.has_opaque()) {}
+
+  StatusOr<Published> Run();
+
+ private:
+  // A file with what is known of it when it is tried.
+  struct Trial {
+    OutputFile file;
+    const char* what = "";
+    std::vector<AppliedRewrite> rewrites;
+    double estimate_ns = 0;
+    bool is_winner = false;       // Of the search.
+    bool must_be_faster = false;  // There is a file already that is not.
+  };
+
+  Status ChooseForDevice();
+  Status TryRewritten();
+  Status TryTunedInput();
+  StatusOr<bool> Try(Trial trial);
+  StatusOr<Refusal> WhyNot(const Trial& trial, Published* tried);
+  StatusOr<Refusal> WhyNotBesideTunedInput(const OutputFile& file, Published* tried);
+  Status TakeInput();
+  Status TryPortable();
+  StatusOr<PortableResult> FindPortable();
+  FilePair Pair(const Digest& before, const Digest& after) const;
+  StatusOr<BaselineResult> Compare(const Digest& output, const OutputFile* file);
+  void Refuse(const char* what, const std::string& why);
+  Nanos TimeLeft() const { return request_.time_left ? request_.time_left() : Nanos::max(); }
+  bool IsTimeOver() const { return TimeLeft() <= Nanos{0}; }
+  bool IsTimeForAnotherSet() const { return !IsTimeOver() && TimeLeft() >= set_takes_; }
+
+  const PublishRequest& request_;
+  const OutputSetting& setting_;
+  const SearchResult& found_;
+  PoolMeasurer& measurer_;
+  OutputFiles files_;
+  const bool runs_here_;
+  Published chosen_;
+  bool has_chosen_ = false;
+  Nanos set_takes_{0};  // The time of the last comparison with the baseline.
+};
+
+// The best plan of the unrewritten input, which may use several streams.
+FoundPlan TunedInput(const SearchResult& found, const Graph& input) {
+  if (found.graph.digest() == input.digest()) return found;
+  for (const FoundPlan& runner_up : found.runners_up) {
+    if (runner_up.graph.digest() == input.digest()) return runner_up;
+  }
+  return {{input, found.input_plan}, {}, found.input_timing, found.input_estimate_ns};
+}
+
+StatusOr<Published> Chooser::Run() {
+  const bool portable = IsPortable(*request_.job);
+  if (!portable && runs_here_) AG_TRY(ChooseForDevice());
+  if (!has_chosen_) AG_TRY(TakeInput());
+  const bool is_faster = chosen_.baseline.verdict == v1::Result::FASTER;
+  if ((portable || !is_faster) && !request_.onnxruntime.empty() && !IsTimeOver()) {
+    measurer_.set_cancelled(
+        [this] { return IsTimeOver(); });  // What is there may be published as it is.
+    const Status tried = TryPortable();
+    measurer_.set_cancelled(request_.stopping);
+    if (tried.code() != StatusCode::kCancelled) AG_TRY(tried);
+  }
+  return std::move(chosen_);
+}
+
+Status Chooser::ChooseForDevice() {
+  AG_TRY(TryRewritten());
+  if (!has_chosen_ && !request_.job->keep_bytes()) AG_TRY(TryTunedInput());
+  return OkStatus();
+}
+
+void Chooser::Refuse(const char* what, const std::string& why) {
+  LogWarn("{} is not published: {}", what, why);
+  chosen_.warnings.push_back(fmt::format("{} is not published: {}", what, why));
+}
+
+Status Chooser::TryRewritten() {
+  std::vector<const FoundPlan*> plans = {&found_};
+  for (const FoundPlan& runner_up : found_.runners_up) plans.push_back(&runner_up);
+  const Digest input = setting_.input.digest();
+  for (const FoundPlan* plan : plans) {
+    if (has_chosen_ || plan->graph.digest() == input) break;  // The tuned input comes next.
+    if (plan != &found_ && IsTimeOver()) break;
+    AG_LET(OutputFile file, files_.Rewritten(plan->graph, &plan->plan));
+    Trial trial{std::move(file), plan == &found_ ? "the winner" : "a runner-up", plan->rewrites,
+                plan->estimate_ns, plan == &found_};
+    AG_TRY(Try(std::move(trial)).status());
+  }
+  return OkStatus();
+}
+
+Status Chooser::TryTunedInput() {
+  const FoundPlan tuned = TunedInput(found_, setting_.input);
+  AG_LET(OutputFile file, files_.InputWithPlan(tuned.plan));
+  return Try({std::move(file), "the input with its plan", {}, tuned.estimate_ns}).status();
+}
+
+StatusOr<BaselineResult> Chooser::Compare(const Digest& output, const OutputFile* file) {
+  BaselineRequest compared;
+  compared.input = setting_.model_digest;
+  compared.output = output;
+  compared.rewritten = file != nullptr && file->rewritten;
+  compared.carries_plan = file != nullptr && file->carries_plan;
+  compared.runs_here = runs_here_ && !IsPortable(*request_.job);
+  compared.onnxruntime = request_.onnxruntime;
+  compared.shapes = request_.job->shapes();
+  compared.seconds = request_.seconds;
+  compared.time_left = request_.time_left;
+  const Nanos before = TimeLeft();
+  auto result = CompareWithBaseline(compared, measurer_);
+  set_takes_ = before - TimeLeft();
+  return result;
+}
+
+// Takes the candidate unless something speaks against it; true when it was taken.
+StatusOr<bool> Chooser::Try(Trial trial) {
+  Published tried;
+  Refusal refusal = trial.file.refusal;
+  if (!refusal) {
+    AG_LET(refusal, WhyNot(trial, &tried));
+  }
+  if (!refusal) {
+    AG_TRY(files_.Check(&trial.file));
+    refusal = trial.file.refusal;
+  }
+  if (refusal) {
+    Refuse(trial.what, refusal.text);
+    chosen_.winner_refused |= trial.is_winner;
+    return false;
+  }
+  tried.warnings = std::move(chosen_.warnings);
+  tried.warnings.insert(tried.warnings.end(), trial.file.warnings.begin(),
+                        trial.file.warnings.end());
+  tried.winner_refused = chosen_.winner_refused;
+  tried.portable = std::move(chosen_.portable);
+  tried.file = std::move(trial.file);
+  tried.rewrites = std::move(trial.rewrites);
+  tried.estimate_ns = trial.estimate_ns;
+  chosen_ = std::move(tried);
+  has_chosen_ = true;
+  return true;
+}
+
+std::string RatioText(const Ratio& ratio) {
+  return fmt::format("{:.3f}x ({:.3f} to {:.3f})", ratio.median, ratio.low, ratio.high);
+}
+
+// Fills in `tried` with what was measured of the candidate's file.
+StatusOr<Refusal> Chooser::WhyNot(const Trial& trial, Published* tried) {
+  AG_LET(tried->baseline, Compare(trial.file.digest, &trial.file));
+  // One process may have got memory that is slower: both are started anew, once.
+  if (!AgreesWithFreshSession(tried->baseline) && IsTimeForAnotherSet()) {
+    AG_LET(tried->baseline, Compare(trial.file.digest, &trial.file));
+  }
+  const BaselineResult& baseline = tried->baseline;
+  if (trial.file.carries_plan && !baseline.fresh_session) {
+    return Refusal{Refusal::Kind::kNotRun,
+                   fmt::format("it does not run: {}", fmt::join(baseline.notes, "; "))};
+  }
+  if (trial.must_be_faster && baseline.verdict != v1::Result::FASTER) {
+    return Refusal{Refusal::Kind::kNoGain, "timed as a whole it is " + RatioText(baseline.speedup)};
+  }
+  // What ONNX Runtime runs is not our session's to judge.
+  if (baseline.output_in_onnxruntime) return Refusal();
+  if (!AgreesWithFreshSession(baseline)) {
+    return Refusal{Refusal::Kind::kUnsteady, "another fresh session takes another time: " +
+                                                 RatioText(*baseline.fresh_session)};
+  }
+  if (baseline.over_untuned && baseline.over_untuned->high < 1) {
+    return Refusal{Refusal::Kind::kNoGain, "it is slower than an untuned session on the input: " +
+                                               RatioText(*baseline.over_untuned)};
+  }
+  if (!trial.file.rewritten || !trial.file.carries_plan) return Refusal();
+  if (!IsTimeForAnotherSet()) return Refusal();
+  return WhyNotBesideTunedInput(trial.file, tried);
+}
+
+StatusOr<Refusal> Chooser::WhyNotBesideTunedInput(const OutputFile& file, Published* tried) {
+  const StatusOr<std::string> plan = files_.PlanOfInput(TunedInput(found_, setting_.input).plan);
+  if (!plan.ok()) return IsRefusal(plan.status()) ? StatusOr<Refusal>(Refusal()) : plan.status();
+  FilePair pair = Pair(setting_.model_digest, file.digest);
+  pair.plan_before = *plan;
+  const StatusOr<Ratio> ratio = CompareFiles(pair, measurer_);
+  if (ratio.status().code() == StatusCode::kCancelled) return ratio.status();
+  if (!ratio.ok()) return Refusal();
+  tried->over_tuned_input = *ratio;
+  if (ratio->median >= 1) return Refusal();
+  return Refusal{Refusal::Kind::kNoGain,
+                 "the input with its own plan is as fast: " + RatioText(*ratio)};
+}
+
+Status Chooser::TakeInput() {
+  AG_LET(chosen_.baseline, Compare(setting_.model_digest, nullptr));
+  has_chosen_ = true;
+  return OkStatus();
+}
+
+FilePair Chooser::Pair(const Digest& before, const Digest& after) const {
+  return {.before = before,
+          .after = after,
+          .shapes = request_.job->shapes(),
+          .seconds = request_.seconds};
+}
+
+StatusOr<PortableResult> Chooser::FindPortable() {
+  PortableRequest portable;
+  portable.model = setting_.runnable;
+  portable.input = setting_.input;
+  portable.rules = request_.rules;
+  for (const AppliedRewrite& rewrite : found_.rewrites) {
+    portable.trail.push_back({rewrite.rule, rewrite.count});
+  }
+  if (!found_.rewrites.empty()) portable.winner = found_.graph;
+  portable.stop = [this] { return IsTimeOver(); };
+  std::map<Digest, Digest> files;  // Of graphs that were exported.
+  portable.try_graph = [&](const Graph* before, const Graph& candidate) -> StatusOr<Ratio> {
+    AG_LET(const OutputFile file, files_.Rewritten(candidate, nullptr));
+    if (file.refusal) {
+      LogWarn("portable: not exported: {}", file.refusal.text);
+      return Ratio{0, 0, 0};
+    }
+    files[candidate.digest()] = file.digest;
+    FilePair pair =
+        Pair(before == nullptr ? setting_.model_digest : files[before->digest()], file.digest);
+    pair.in_onnxruntime = true;
+    return CompareFiles(pair, measurer_);
+  };
+  return KeepWhatHelps(portable);
+}
+
+// Looks for what makes ONNX Runtime faster, and takes it when the file as a whole is FASTER.
+Status Chooser::TryPortable() {
+  StatusOr<PortableResult> found = FindPortable();
+  const bool asked = IsPortable(*request_.job);
+  if (found.status().code() == StatusCode::kInvalidArgument && !asked) {  // It refuses the model.
+    chosen_.warnings.push_back(Message(found.status()));
+    return OkStatus();
+  }
+  AG_TRY(found);
+  chosen_.portable = found->steps;
+  if (!found->best || IsTimeOver()) return OkStatus();
+  std::optional<Plan> plan;
+  if (runs_here_ && !asked) {
+    AG_LET(plan, files_.PlanAnew(*found->best, found_.input_plan));
+  }
+  AG_LET(OutputFile file, files_.Rewritten(*found->best, plan ? &*plan : nullptr));
+  Trial trial{std::move(file), "what ONNX Runtime gains by", {}, 0};
+  trial.must_be_faster = true;
+  for (const v1::PortableStep& step : found->steps) {
+    if (!step.kept() || step.rule() == kCleanUpStep) continue;
+    if (step.rule() == kWinnerStep) {
+      trial.rewrites = found_.rewrites;
+    } else {
+      trial.rewrites.push_back({step.rule(), step.applied(), 0});
+    }
+  }
+  return Try(std::move(trial)).status();
+}
+
+}  // namespace
+
+StatusOr<Published> ChooseOutput(const PublishRequest& request, PoolMeasurer& measurer,
+                                 BlobDir& blobs) {
+  return Chooser(request, measurer, blobs).Run();
+}
+
+}  // namespace ag

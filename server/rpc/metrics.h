@@ -1,0 +1,36 @@
+// The metrics that Prometheus scrapes (docs/protocol.md lists the names), read from their sources
+// at each scrape. Thread-safe.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "server/jobs/jobs.h"
+#include "server/store/cache_db.h"
+#include "server/store/jobs_db.h"
+#include "server/workers/dispatcher.h"
+
+namespace ag {
+
+struct MetricsSources {
+  Jobs* jobs = nullptr;
+  JobsDb* jobs_db = nullptr;
+  CacheDb* cache = nullptr;
+  Dispatcher* dispatcher = nullptr;
+};
+
+// An HTTP endpoint that serves the metrics until it is destroyed.
+class MetricsEndpoint {
+ public:
+  // Starts the endpoint. kUnavailable: cannot listen on `address`.
+  static StatusOr<std::unique_ptr<MetricsEndpoint>> Start(const std::string& address,
+                                                          const MetricsSources& sources);
+  ~MetricsEndpoint();
+
+ private:
+  struct State;
+  explicit MetricsEndpoint(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace ag

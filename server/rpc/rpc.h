@@ -1,0 +1,53 @@
+// The four gRPC services: they convert a call, hand it to the core, and convert the answer. Each
+// service converts the errors of its own calls. The services are thread-safe.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "base/blobs.h"
+#include "graph/onnx/imported_model.h"
+#include "server/jobs/jobs.h"
+#include "server/store/cache_db.h"
+#include "server/workers/dispatcher.h"
+
+namespace grpc {
+class Service;
+class Status;
+}  // namespace grpc
+
+namespace ag {
+
+inline constexpr size_t kChunkBytes = size_t{1} << 20;
+// Plan sets of big graphs travel in one message.
+inline constexpr int kMessageBytesMax = 256 << 20;
+
+inline constexpr int kPageDefault = 50;  // Rows of a list.
+inline constexpr int kPageMax = 1000;
+
+// The parts that the services share; outlives them.
+struct RpcCore {
+  Jobs* jobs = nullptr;
+  Dispatcher* dispatcher = nullptr;
+  CacheDb* cache = nullptr;
+  BlobDir* blobs = nullptr;
+  Clock* clock = nullptr;
+  ImportLimits limits;
+  std::string rules_digest;
+  std::string shared_blob_dir;
+  std::string shared_blob_proof;
+  Nanos tick_max{std::chrono::seconds(10)};
+  int watchers_max = 256;
+  std::atomic<bool> stopping{false};  // Once true, streams end.
+};
+
+std::unique_ptr<grpc::Service> MakeOptimizerService(RpcCore& core);
+std::unique_ptr<grpc::Service> MakeBlobsService(RpcCore& core);
+std::unique_ptr<grpc::Service> MakeCacheService(RpcCore& core);
+std::unique_ptr<grpc::Service> MakeWorkersService(RpcCore& core);
+
+// Returns the status for gRPC with a message that is cut to the size of a header.
+grpc::Status ToGrpc(const Status& status);
+
+}  // namespace ag

@@ -1,0 +1,119 @@
+#include <grpcpp/grpcpp.h>
+
+#include <algorithm>
+
+#include "autograph/v1/blobs.grpc.pb.h"
+#include "base/blobs.h"
+#include "base/file_reader.h"
+#include "server/rpc/rpc.h"
+
+namespace ag {
+namespace {
+
+namespace v1 = autograph::v1;
+
+class BlobsService final : public v1::Blobs::Service {
+ public:
+  explicit BlobsService(RpcCore& core) : core_(core) {}
+
+  grpc::Status FindMissing(grpc::ServerContext*, const v1::FindMissingRequest* request,
+                           v1::FindMissingResponse* response) override {
+    for (const std::string& hex : request->digests()) {
+      const auto digest = ParseDigest(hex);
+      if (!digest.ok()) return ToGrpc(digest.status());
+      if (!core_.blobs->Has(*digest)) response->add_missing(hex);
+    }
+    return grpc::Status::OK;
+  }
+
+  grpc::Status Upload(grpc::ServerContext*, grpc::ServerReader<v1::UploadRequest>* reader,
+                      v1::UploadResponse* response) override {
+    return ToGrpc(Receive(*reader, response));
+  }
+
+  grpc::Status Download(grpc::ServerContext*, const v1::DownloadRequest* request,
+                        grpc::ServerWriter<v1::DownloadResponse>* writer) override {
+    return ToGrpc(Send(*request, *writer));
+  }
+
+ private:
+  Status Receive(grpc::ServerReader<v1::UploadRequest>& reader, v1::UploadResponse* response) {
+    v1::UploadRequest chunk;
+    if (!reader.Read(&chunk)) return Err(StatusCode::kInvalidArgument, "upload: no message");
+    auto digest = ParseDigest(chunk.digest());
+    AG_TRY(digest.status(), "upload: digest");
+    const int64_t size = chunk.size_bytes();
+    if (size < 0) return Err(StatusCode::kInvalidArgument, "upload: size_bytes {}", size);
+    if (size > core_.limits.model_bytes_max) {
+      return Err(StatusCode::kResourceExhausted, "upload: {} bytes, the limit is {}", size,
+                 core_.limits.model_bytes_max);
+    }
+    AG_LET(const std::unique_ptr<BlobDir::Writer> writer, core_.blobs->NewWriter());
+    // A message that is too long looks like a half-close, so only `last` tells that nothing is
+    // missing.
+    while (true) {
+      AG_TRY(TakeChunk(chunk, size, *writer));
+      if (chunk.last()) break;
+      if (!reader.Read(&chunk)) {
+        return Err(StatusCode::kInvalidArgument, "upload: cut after {} of {} bytes", writer->size(),
+                   size);
+      }
+    }
+    if (static_cast<int64_t>(writer->size()) != size) {
+      return Err(StatusCode::kInvalidArgument, "upload: {} bytes came, {} were announced",
+                 writer->size(), size);
+    }
+    AG_TRY(writer->Commit(*digest), "upload");
+    response->set_digest(digest->Hex());
+    response->set_size_bytes(size);
+    return OkStatus();
+  }
+
+  static Status TakeChunk(const v1::UploadRequest& chunk, int64_t size, BlobDir::Writer& writer) {
+    const int64_t end = static_cast<int64_t>(writer.size());
+    if (chunk.data().size() > kChunkBytes) {
+      return Err(StatusCode::kInvalidArgument, "upload: a chunk of {} bytes, the limit is {}",
+                 chunk.data().size(), kChunkBytes);
+    }
+    if (chunk.offset() != end) {
+      return Err(StatusCode::kInvalidArgument, "upload: a chunk at {}, expected at {}",
+                 chunk.offset(), end);
+    }
+    if (end + static_cast<int64_t>(chunk.data().size()) > size) {
+      return Err(StatusCode::kInvalidArgument, "upload: more than the {} bytes announced", size);
+    }
+    return writer.Append(chunk.data());
+  }
+
+  Status Send(const v1::DownloadRequest& request,
+              grpc::ServerWriter<v1::DownloadResponse>& writer) {
+    AG_LET(const Digest digest, ParseDigest(request.digest()));
+    AG_TRY(core_.blobs->Get(digest).status());
+    AG_LET(FileReader file, FileReader::Open(core_.blobs->PathOf(digest)));
+    if (request.offset() < 0 || request.offset() > file.size()) {
+      return Err(StatusCode::kInvalidArgument, "download: offset {} of a blob of {} bytes",
+                 request.offset(), file.size());
+    }
+    int64_t begin = request.offset();
+    do {
+      const int64_t size = std::min<int64_t>(kChunkBytes, file.size() - begin);
+      v1::DownloadResponse chunk;
+      if (begin == request.offset()) chunk.set_size_bytes(file.size());
+      AG_LET(const std::string_view piece, file.Read(begin, size));
+      chunk.set_data(std::string(piece));
+      begin += size;
+      if (!writer.Write(chunk)) return Err(StatusCode::kCancelled, "the client left");
+    } while (begin < file.size());
+    return OkStatus();
+  }
+
+  RpcCore& core_;
+};
+
+}  // namespace
+
+std::unique_ptr<grpc::Service> MakeBlobsService(RpcCore& core) {
+  return std::make_unique<BlobsService>(core);
+}
+
+}  // namespace ag

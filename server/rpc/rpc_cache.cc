@@ -1,0 +1,121 @@
+#include <grpcpp/grpcpp.h>
+
+#include <algorithm>
+
+#include "autograph/v1/cache.grpc.pb.h"
+#include "base/text.h"
+#include "server/rpc/rpc.h"
+#include "server/workers/worker_wire.h"
+
+namespace ag {
+namespace {
+
+namespace v1 = autograph::v1;
+
+class CacheService final : public v1::Cache::Service {
+ public:
+  explicit CacheService(RpcCore& core) : core_(core) {}
+
+  grpc::Status GetStats(grpc::ServerContext*, const v1::GetCacheStatsRequest*,
+                        v1::CacheStats* response) override {
+    const auto stats = core_.cache->Stats();
+    if (!stats.ok()) return ToGrpc(stats.status());
+    response->set_measurements(stats->measurements);
+    response->set_failures(stats->failures);
+    response->set_models(stats->models);
+    response->set_hits(stats->hits);
+    response->set_misses(stats->misses);
+    response->set_bytes(stats->bytes);
+    for (const auto& [environment, count] : stats->environments) {
+      v1::EnvironmentCount* entry = response->add_environments();
+      entry->set_environment(environment);
+      entry->set_measurements(count);
+    }
+    return grpc::Status::OK;
+  }
+
+  grpc::Status ListMeasurements(grpc::ServerContext*, const v1::ListMeasurementsRequest* request,
+                                v1::ListMeasurementsResponse* response) override {
+    return ToGrpc(List(*request, response));
+  }
+
+  grpc::Status Export(grpc::ServerContext*, const v1::ExportCacheRequest* request,
+                      grpc::ServerWriter<v1::CacheRecord>* writer) override {
+    CacheDb::ListOptions options = {request->environment(), 0, kPageMax};
+    while (true) {
+      const auto page = core_.cache->List(options);
+      if (!page.ok()) return ToGrpc(page.status());
+      if (page->empty()) return grpc::Status::OK;
+      for (const CacheDb::Listed& listed : *page) {
+        v1::CacheRecord record;
+        ToProto(listed.record, &record);
+        if (!writer->Write(record)) return ToGrpc(Err(StatusCode::kCancelled, "the client left"));
+      }
+      options.before_row = page->back().row;
+    }
+  }
+
+  grpc::Status Import(grpc::ServerContext*, grpc::ServerReader<v1::CacheRecord>* reader,
+                      v1::ImportCacheResponse* response) override {
+    return ToGrpc(Take(*reader, response));
+  }
+
+ private:
+  // All rows stay in memory until the last has come, so that nothing of a bad stream is stored.
+  static constexpr size_t kImportBytesMax = size_t{64} << 20;
+
+  Status Take(grpc::ServerReader<v1::CacheRecord>& reader, v1::ImportCacheResponse* response) {
+    std::vector<CacheRow> rows;
+    size_t bytes = 0;
+    v1::CacheRecord record;
+    while (reader.Read(&record)) {
+      auto row = FromProto(record);
+      if (!row.ok()) {
+        return Err(StatusCode::kInvalidArgument, "record {}: {}", rows.size(),
+                   Message(row.status()));
+      }
+      bytes += record.ByteSizeLong();
+      if (bytes > kImportBytesMax) {
+        return Err(StatusCode::kResourceExhausted, "import: more than {} bytes; send it in parts",
+                   kImportBytesMax);
+      }
+      rows.push_back(*std::move(row));
+    }
+    AG_LET(const CacheDb::Imported imported, core_.cache->Import(rows));
+    response->set_added(imported.added);
+    response->set_known(imported.known);
+    return OkStatus();
+  }
+
+  Status List(const v1::ListMeasurementsRequest& request, v1::ListMeasurementsResponse* response) {
+    CacheDb::ListOptions options = {request.environment(), 0, kPageDefault};
+    if (request.page_size() < 0) {
+      return Err(StatusCode::kInvalidArgument, "page_size: {}", request.page_size());
+    }
+    if (request.page_size() > 0) options.rows_max = std::min(request.page_size(), kPageMax);
+    if (!request.page_token().empty()) {
+      const auto token = ParseInt(request.page_token());
+      if (!token.ok() || *token <= 0) {
+        return Err(StatusCode::kInvalidArgument, "page_token: {} is none of ours",
+                   request.page_token());
+      }
+      options.before_row = *token;
+    }
+    AG_LET(const std::vector<CacheDb::Listed> page, core_.cache->List(options));
+    for (const CacheDb::Listed& listed : page) ToProto(listed.record, response->add_records());
+    if (static_cast<int>(page.size()) == options.rows_max) {
+      response->set_next_page_token(fmt::format("{}", page.back().row));
+    }
+    return OkStatus();
+  }
+
+  RpcCore& core_;
+};
+
+}  // namespace
+
+std::unique_ptr<grpc::Service> MakeCacheService(RpcCore& core) {
+  return std::make_unique<CacheService>(core);
+}
+
+}  // namespace ag

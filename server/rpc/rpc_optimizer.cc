@@ -1,0 +1,142 @@
+#include <grpcpp/grpcpp.h>
+
+#include <algorithm>
+
+#include "autograph/v1/optimizer.grpc.pb.h"
+#include "base/build_facts.h"
+#include "base/text.h"
+#include "server/rpc/rpc.h"
+
+namespace ag {
+namespace {
+
+namespace v1 = autograph::v1;
+
+constexpr Nanos kWatchLook =
+    std::chrono::milliseconds(250);  // How often a watch checks whether its client left.
+
+class OptimizerService final : public v1::Optimizer::Service {
+ public:
+  explicit OptimizerService(RpcCore& core) : core_(core) {}
+
+  grpc::Status Optimize(grpc::ServerContext*, const v1::OptimizeRequest* request,
+                        v1::Job* response) override {
+    auto accepted = AcceptedRequest(*request);
+    if (!accepted.ok()) return ToGrpc(accepted.status());
+    return Answer(core_.jobs->Accept(*std::move(accepted)), response);
+  }
+
+  grpc::Status GetJob(grpc::ServerContext*, const v1::GetJobRequest* request,
+                      v1::Job* response) override {
+    const auto id = ParseJobName(request->name());
+    if (!id.ok()) return ToGrpc(id.status());
+    return Answer(core_.jobs->Get(*id), response);
+  }
+
+  grpc::Status CancelJob(grpc::ServerContext*, const v1::CancelJobRequest* request,
+                         v1::Job* response) override {
+    const auto id = ParseJobName(request->name());
+    if (!id.ok()) return ToGrpc(id.status());
+    return Answer(core_.jobs->Cancel(*id), response);
+  }
+
+  grpc::Status ListJobs(grpc::ServerContext*, const v1::ListJobsRequest* request,
+                        v1::ListJobsResponse* response) override {
+    return ToGrpc(List(*request, response));
+  }
+
+  grpc::Status WatchJob(grpc::ServerContext* context, const v1::WatchJobRequest* request,
+                        grpc::ServerWriter<v1::Job>* writer) override {
+    const auto id = ParseJobName(request->name());
+    if (!id.ok()) return ToGrpc(id.status());
+    if (watchers_.fetch_add(1) >= core_.watchers_max) {
+      watchers_.fetch_sub(1);
+      return ToGrpc(
+          Err(StatusCode::kResourceExhausted, "{} watches are open already", core_.watchers_max));
+    }
+    const grpc::Status status = Watch(*context, *id, *writer);
+    watchers_.fetch_sub(1);
+    return status;
+  }
+
+  grpc::Status GetCapabilities(grpc::ServerContext*, const v1::GetCapabilitiesRequest*,
+                               v1::Capabilities* response) override {
+    response->set_version(std::string(Version()));
+    response->set_build(BuildFacts("autographd"));
+    for (const DeviceOffer& offer : core_.dispatcher->Offers()) response->add_devices(offer.device);
+    response->set_model_bytes_max(core_.limits.model_bytes_max);
+    response->set_rules_digest(core_.rules_digest);
+    response->set_epoch(core_.dispatcher->epoch());
+    response->set_shared_blob_dir(core_.shared_blob_dir);
+    response->set_shared_blob_proof(core_.shared_blob_proof);
+    return grpc::Status::OK;
+  }
+
+ private:
+  static grpc::Status Answer(const StatusOr<Job>& job, v1::Job* response) {
+    if (job.ok()) ToProto(*job, response);
+    return ToGrpc(job.status());
+  }
+
+  Status List(const v1::ListJobsRequest& request, v1::ListJobsResponse* response) {
+    Jobs::ListOptions options;
+    if (request.page_size() < 0) {
+      return Err(StatusCode::kInvalidArgument, "page_size: {}", request.page_size());
+    }
+    options.rows_max =
+        request.page_size() == 0 ? kPageDefault : std::min(request.page_size(), kPageMax);
+    if (request.state() != v1::Job::STATE_UNSPECIFIED) {
+      if (!v1::Job::State_IsValid(request.state())) {
+        return Err(StatusCode::kInvalidArgument, "state: {}", static_cast<int>(request.state()));
+      }
+      options.state = v1::Job::State_Name(request.state());
+    }
+    if (!request.page_token().empty()) {
+      auto token = ParseInt(request.page_token());
+      if (!token.ok() || *token <= 0) {
+        return Err(StatusCode::kInvalidArgument, "page_token: {} is none of ours",
+                   request.page_token());
+      }
+      options.before_id = *token;
+    }
+    AG_LET(const std::vector<Job> jobs, core_.jobs->List(options));
+    for (const Job& job : jobs) ToProto(job, response->add_jobs());
+    if (static_cast<int>(jobs.size()) == options.rows_max) {
+      response->set_next_page_token(fmt::format("{}", jobs.back().id));
+    }
+    return OkStatus();
+  }
+
+  grpc::Status Watch(grpc::ServerContext& context, int64_t id,
+                     grpc::ServerWriter<v1::Job>& writer) {
+    uint64_t version = 0;
+    Nanos sent = core_.clock->Now();
+    while (!context.IsCancelled()) {
+      const auto job = core_.jobs->Wait(id, version, kWatchLook);
+      if (!job.ok()) return ToGrpc(job.status());
+      const bool terminal = IsTerminal(job->state);
+      const Nanos now = core_.clock->Now();
+      if (job->version > version || terminal || now - sent >= core_.tick_max) {
+        v1::Job message;
+        ToProto(*job, &message);
+        if (!writer.Write(message)) break;
+        version = job->version;
+        sent = now;
+      }
+      if (terminal) return grpc::Status::OK;
+      if (core_.stopping) return ToGrpc(Err(StatusCode::kUnavailable, "the server stops"));
+    }
+    return ToGrpc(Err(StatusCode::kCancelled, "the client left"));
+  }
+
+  RpcCore& core_;
+  std::atomic<int> watchers_{0};
+};
+
+}  // namespace
+
+std::unique_ptr<grpc::Service> MakeOptimizerService(RpcCore& core) {
+  return std::make_unique<OptimizerService>(core);
+}
+
+}  // namespace ag

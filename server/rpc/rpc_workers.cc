@@ -1,0 +1,99 @@
+#include <grpcpp/grpcpp.h>
+
+#include <limits>
+#include <thread>
+
+#include "autograph/v1/worker.grpc.pb.h"
+#include "server/rpc/rpc.h"
+#include "server/workers/worker_wire.h"
+
+namespace ag {
+namespace {
+
+namespace v1 = autograph::v1;
+
+using WorkerStream = grpc::ServerReaderWriter<v1::DesiredState, v1::WorkerState>;
+
+class WorkersService final : public v1::Workers::Service {
+ public:
+  explicit WorkersService(RpcCore& core) : core_(core) {}
+
+  grpc::Status Synchronize(grpc::ServerContext* context, WorkerStream* stream) override {
+    v1::WorkerState state;
+    if (!stream->Read(&state)) return grpc::Status::OK;
+    const std::string worker_id = state.worker_id();
+    const uint64_t session = ++sessions_;
+    if (const Status connected = core_.dispatcher->Connect(worker_id, session); !connected.ok()) {
+      return ToGrpc(connected);
+    }
+    core_.dispatcher->Report(session, FromProto(state));
+    std::atomic<bool> reading{true};
+    std::thread reader([&] {
+      v1::WorkerState next;
+      while (stream->Read(&next)) {
+        if (next.worker_id() == worker_id) core_.dispatcher->Report(session, FromProto(next));
+      }
+      reading = false;
+      core_.dispatcher->WakeAll();
+    });
+    Speak(*stream, worker_id, reading);
+    // The reader waits in Read until the call ends, so end it first.
+    context->TryCancel();
+    reader.join();
+    core_.dispatcher->Disconnect(worker_id, session);
+    return grpc::Status::OK;
+  }
+
+  grpc::Status ListWorkers(grpc::ServerContext*, const v1::ListWorkersRequest*,
+                           v1::ListWorkersResponse* response) override {
+    const Nanos now = core_.clock->Now();
+    for (const WorkerView& view : core_.dispatcher->Workers()) {
+      v1::WorkerSummary* summary = response->add_workers();
+      summary->set_worker_id(view.state.worker_id);
+      summary->set_device(view.state.device);
+      summary->set_environment(view.state.environment);
+      summary->set_health(static_cast<v1::WorkerState::Health>(view.state.health));
+      summary->set_reason(view.state.reason);
+      summary->set_attempt(view.attempt);
+      summary->set_seconds_since_seen(static_cast<double>((now - view.seen).count()) / 1e9);
+      summary->set_executor_restarts(view.state.executor_restarts);
+      summary->set_version(view.state.version);
+      summary->set_simulated(view.state.simulated);
+    }
+    return grpc::Status::OK;
+  }
+
+ private:
+  // Sends the desired state at once, on every change, and at least every tick_max.
+  void Speak(WorkerStream& stream, const std::string& worker_id, const std::atomic<bool>& reading) {
+    constexpr uint64_t kAlways = std::numeric_limits<uint64_t>::max();
+    constexpr Nanos kLook = std::chrono::milliseconds(500);
+    uint64_t revision = kAlways;
+    Nanos sent = core_.clock->Now();
+    while (reading && !core_.stopping) {
+      const Nanos now = core_.clock->Now();
+      const uint64_t seen = now - sent >= core_.tick_max ? kAlways : revision;
+      const auto to_send = core_.dispatcher->WaitToSend(worker_id, seen, kLook);
+      if (to_send.revision == 0) return;  // Expired: the worker has to connect again.
+      if (!to_send.changed) continue;
+      revision = to_send.revision;
+      v1::DesiredState message;
+      ToProto(to_send.desired, &message);
+      message.set_shared_blob_dir(core_.shared_blob_dir);
+      message.set_shared_blob_proof(core_.shared_blob_proof);
+      if (!stream.Write(message)) return;
+      sent = now;
+    }
+  }
+
+  RpcCore& core_;
+  std::atomic<uint64_t> sessions_{0};
+};
+
+}  // namespace
+
+std::unique_ptr<grpc::Service> MakeWorkersService(RpcCore& core) {
+  return std::make_unique<WorkersService>(core);
+}
+
+}  // namespace ag

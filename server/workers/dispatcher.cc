@@ -1,0 +1,158 @@
+#include "server/workers/dispatcher.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace ag {
+namespace {
+
+// The time that a waiting call sleeps before it checks cancellation and expiry again.
+constexpr Nanos kLook = std::chrono::milliseconds(100);
+
+// Withdraws the item on every way out of Run.
+class Withdrawal {
+ public:
+  explicit Withdrawal(std::function<void()> withdraw) : withdraw_(std::move(withdraw)) {}
+  ~Withdrawal() { withdraw_(); }
+  Withdrawal(const Withdrawal&) = delete;
+
+ private:
+  std::function<void()> withdraw_;
+};
+
+}  // namespace
+
+Dispatcher::Dispatcher(uint64_t epoch, const PoolOptions& options, Clock& clock)
+    : epoch_(epoch), clock_(clock), pool_(epoch, options) {}
+
+Status Dispatcher::Run(ItemRequest request, const std::function<void(const Delivery&)>& on_result,
+                       const std::function<bool()>& cancelled) {
+  uint64_t item = 0;
+  const auto on_wait = request.on_wait;
+  std::string waits_for;
+  {
+    MutexLock lock(mutex_);
+    item = pool_.Submit(clock_.Now(), std::move(request));
+    changed_.NotifyAll();
+  }
+  const Withdrawal withdrawal([&, this] {
+    if (!waits_for.empty()) on_wait("");
+    MutexLock lock(mutex_);
+    pool_.Withdraw(item);
+    changed_.NotifyAll();
+  });
+  while (true) {
+    std::vector<Delivery> deliveries;
+    std::string waits_for_now;
+    {
+      MutexLock lock(mutex_);
+      pool_.Tick(clock_.Now());
+      deliveries = pool_.Take(item);
+      if (deliveries.empty()) {
+        if (pool_.Ended(item)) return OkStatus();
+        changed_.WaitFor(mutex_, kLook);
+      }
+      waits_for_now = pool_.WaitsFor(item);
+    }
+    if (on_wait && waits_for_now != waits_for) on_wait(waits_for = waits_for_now);
+    for (const Delivery& delivery : deliveries) on_result(delivery);
+    if (!deliveries.empty()) {
+      MutexLock lock(mutex_);
+      for (const Delivery& delivery : deliveries) pool_.Durable(delivery);
+      changed_.NotifyAll();
+    }
+    if (cancelled && cancelled()) return Err(StatusCode::kCancelled, "cancelled");
+  }
+}
+
+std::vector<DeviceOffer> Dispatcher::Offers() {
+  std::vector<DeviceOffer> offers;
+  for (const WorkerView& view : Workers()) {
+    const WorkerReport& state = view.state;
+    if (state.environment.empty() || state.device_spec.empty()) continue;
+    if (state.health != WorkerHealth::kServing) continue;
+    const bool known = std::any_of(offers.begin(), offers.end(),
+                                   [&](const auto& o) { return o.device == state.device; });
+    if (known) continue;
+    offers.push_back(
+        {state.device, state.device_spec, state.environment, state.simulated, state.onnxruntime});
+  }
+  std::sort(offers.begin(), offers.end(),
+            [](const auto& a, const auto& b) { return a.device < b.device; });
+  return offers;
+}
+
+StatusOr<DeviceOffer> Dispatcher::FindOffer(const std::string& device) {
+  const std::vector<DeviceOffer> offers = Offers();
+  std::vector<std::string> names;
+  for (const DeviceOffer& offer : offers) {
+    if (offer.device == device || (device.empty() && offers.size() == 1)) return offer;
+    names.push_back(offer.device);
+  }
+  if (device.empty() && offers.size() > 1) {
+    return Err(StatusCode::kInvalidArgument, "device: choose one of {}", Join(names, ", "));
+  }
+  for (const WorkerView& view : Workers()) {
+    if (!device.empty() && view.state.device != device) continue;
+    return Err(StatusCode::kUnavailable, "device {}: worker {} is {}{}{}", view.state.device,
+               view.state.worker_id, WorkerHealthName(view.state.health),
+               view.state.reason.empty() ? "" : ": ", view.state.reason);
+  }
+  if (device.empty()) return Err(StatusCode::kUnavailable, "no worker is connected");
+  return Err(StatusCode::kUnavailable, "no worker offers device {}; offered now: {}", device,
+             names.empty() ? "none" : Join(names, ", "));
+}
+
+Status Dispatcher::Connect(const std::string& worker_id, uint64_t session) {
+  MutexLock lock(mutex_);
+  pool_.Tick(clock_.Now());
+  changed_.NotifyAll();
+  return pool_.Connect(clock_.Now(), worker_id, session);
+}
+
+void Dispatcher::Report(uint64_t session, const WorkerReport& report) {
+  MutexLock lock(mutex_);
+  pool_.Report(clock_.Now(), session, report);
+  changed_.NotifyAll();
+}
+
+void Dispatcher::Disconnect(const std::string& worker_id, uint64_t session) {
+  MutexLock lock(mutex_);
+  pool_.Disconnect(clock_.Now(), worker_id, session);
+  changed_.NotifyAll();
+}
+
+Dispatcher::ToSend Dispatcher::WaitToSend(const std::string& worker_id, uint64_t last_revision,
+                                          Nanos timeout) {
+  MutexLock lock(mutex_);
+  if (pool_.revision(worker_id) == last_revision) changed_.WaitFor(mutex_, timeout);
+  ToSend to_send;
+  to_send.revision = pool_.revision(worker_id);
+  to_send.changed = to_send.revision != last_revision;
+  if (to_send.changed) to_send.desired = pool_.TakeDesired(worker_id);
+  return to_send;
+}
+
+void Dispatcher::WakeAll() {
+  MutexLock lock(mutex_);
+  changed_.NotifyAll();
+}
+
+std::vector<WorkerView> Dispatcher::Workers() {
+  MutexLock lock(mutex_);
+  return pool_.Workers();
+}
+
+int Dispatcher::waiting() {
+  MutexLock lock(mutex_);
+  return pool_.waiting();
+}
+
+void Dispatcher::Tick() {
+  MutexLock lock(mutex_);
+  pool_.Tick(clock_.Now());
+  changed_.NotifyAll();
+}
+
+}  // namespace ag

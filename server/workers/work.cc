@@ -1,0 +1,37 @@
+#include "server/workers/work.h"
+
+namespace ag {
+
+int EntryCount(const v1::WorkItem& work) {
+  if (work.has_groups()) return work.groups().problems_size();
+  if (work.has_plans()) return work.plans().candidates_size();
+  return 1;
+}
+
+v1::WorkItem Subset(const v1::WorkItem& work, const std::vector<int>& entries) {
+  v1::WorkItem subset = work;
+  if (work.has_groups()) subset.mutable_groups()->clear_problems();
+  if (work.has_plans()) subset.mutable_plans()->clear_candidates();
+  for (const int entry : entries) {
+    if (work.has_groups()) subset.mutable_groups()->add_problems(work.groups().problems(entry));
+    if (work.has_plans())
+      *subset.mutable_plans()->add_candidates() = work.plans().candidates(entry);
+  }
+  return subset;
+}
+
+std::string_view WorkerHealthName(WorkerHealth health) {
+  switch (health) {
+    case WorkerHealth::kStarting:
+      return "STARTING";
+    case WorkerHealth::kServing:
+      return "SERVING";
+    case WorkerHealth::kNotServing:
+      return "NOT_SERVING";
+    case WorkerHealth::kDraining:
+      return "DRAINING";
+  }
+  return "?";
+}
+
+}  // namespace ag

@@ -1,0 +1,367 @@
+#include "server/workers/worker_pool.h"
+
+#include <gtest/gtest.h>
+
+namespace ag {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr uint64_t kEpoch = 3;
+
+// A pool with workers whose reports the test writes.
+struct PoolBench {
+  WorkerPool pool{kEpoch, {}};
+  Nanos now{1'000'000'000'000};
+  std::map<std::string, WorkerReport> states;
+  std::map<std::string, uint64_t> sessions;
+  uint64_t next_session = 1;
+  uint64_t next_sequence = 1;
+
+  Status Connect(const std::string& id) {
+    const uint64_t session = next_session++;
+    const Status status = pool.Connect(now, id, session);
+    if (!status.ok()) return status;
+    sessions[id] = session;
+    WorkerReport& state = states[id];
+    state.worker_id = id;
+    state.device = "cpu";
+    state.environment = "e";
+    state.device_spec = "spec";
+    state.health = WorkerHealth::kServing;
+    Say(id);
+    return status;
+  }
+  void Say(const std::string& id) { pool.Report(now, sessions[id], states[id]); }
+  Desired Hear(const std::string& id) { return pool.TakeDesired(id); }
+  // Takes the desired work and reports it.
+  std::string Begin(const std::string& id) {
+    const Desired desired = Hear(id);
+    if (!desired.lease.has_value()) return "";
+    states[id].attempt = desired.lease->attempt;
+    Say(id);
+    return desired.lease->attempt;
+  }
+  uint64_t Send(const std::string& id, const std::string& attempt, EntryResult entry,
+                uint64_t epoch = kEpoch) {
+    WorkerReport report = states[id];
+    report.results.push_back({next_sequence, epoch, attempt, std::move(entry)});
+    pool.Report(now, sessions[id], report);
+    return next_sequence++;
+  }
+  void End(const std::string& id, const std::string& attempt, Status status = OkStatus()) {
+    states[id].attempt.clear();
+    Send(id, attempt, {.index = -1, .status = std::move(status)});
+  }
+  void Crash(const std::string& id, const std::string& attempt, int index) {
+    states[id].attempt.clear();
+    Send(id, attempt,
+         {.index = index,
+          .status = Err(StatusCode::kUnavailable, "SIGSEGV"),
+          .executor_died = true});
+  }
+  uint64_t Submit(int groups) {
+    v1::WorkItem work;
+    for (int i = 0; i < groups; ++i)
+      work.mutable_groups()->add_problems(fmt::format("problem {}", i));
+    return Submit(std::move(work));
+  }
+  uint64_t SubmitPlans(int candidates) {
+    v1::WorkItem work;
+    for (int i = 0; i < candidates; ++i) work.mutable_plans()->add_candidates();
+    return Submit(std::move(work));
+  }
+  uint64_t Submit(v1::WorkItem work) {
+    return pool.Submit(now, {"cpu", "e", std::make_shared<const v1::WorkItem>(std::move(work))});
+  }
+  std::vector<std::string> Leased(const std::string& id) {
+    const Desired desired = Hear(id);
+    if (!desired.lease.has_value() || desired.lease->work == nullptr) return {};
+    const auto& problems = desired.lease->work->groups().problems();
+    return {problems.begin(), problems.end()};
+  }
+  bool Acknowledged(const std::string& id, uint64_t sequence) {
+    const auto list = Hear(id).acknowledged;
+    return std::find(list.begin(), list.end(), sequence) != list.end();
+  }
+};
+
+EntryResult Group(int index) {
+  EntryResult entry;
+  entry.index = index;
+  entry.measurement.latency = {100, 90, 110};
+  return entry;
+}
+
+TEST(WorkerPool, ABatchRunsToItsEnd) {
+  PoolBench b;
+  ASSERT_TRUE(b.Connect("w").ok());
+  const uint64_t item = b.Submit(2);
+  const std::string attempt = b.Begin("w");
+  EXPECT_EQ(attempt, "e3.1");
+  b.Send("w", attempt, Group(0));
+  b.Send("w", attempt, Group(1));
+  EXPECT_FALSE(b.pool.Ended(item));
+  EXPECT_EQ(b.pool.Take(item).size(), 2u);
+  EXPECT_TRUE(b.pool.Ended(item));
+  b.End("w", attempt);
+  EXPECT_FALSE(b.Hear("w").lease.has_value());
+}
+
+TEST(WorkerPool, TheWorkIsSentUntilItIsInHand) {
+  PoolBench b;
+  ASSERT_TRUE(b.Connect("w").ok());
+  b.Submit(1);
+  EXPECT_NE(b.Hear("w").lease->work, nullptr);
+  EXPECT_NE(b.Hear("w").lease->work, nullptr) << "a lost message must do no harm";
+  b.Begin("w");
+  EXPECT_EQ(b.Hear("w").lease->work, nullptr);
+}
+
+TEST(WorkerPool, SaysWhatAnItemWaitsFor) {
+  PoolBench b;
+  const uint64_t item = b.Submit(1);
+  EXPECT_EQ(b.pool.WaitsFor(item), "a worker of device cpu");
+  ASSERT_TRUE(b.Connect("w").ok());
+  const uint64_t another = b.Submit(1);
+  EXPECT_EQ(b.pool.WaitsFor(item), "");
+  EXPECT_EQ(b.pool.WaitsFor(another), "a free worker of device cpu");
+  b.states["w"].waits_for = "the measuring lock, held by process 7";
+  EXPECT_EQ(b.pool.WaitsFor(item), "") << "said of something else";
+  b.Begin("w");
+  EXPECT_EQ(b.pool.WaitsFor(item), "the measuring lock, held by process 7");
+}
+
+TEST(WorkerPool, AResultIsAcknowledgedWhenItIsDurable) {
+  PoolBench b;
+  ASSERT_TRUE(b.Connect("w").ok());
+  const uint64_t item = b.Submit(2);
+  const std::string attempt = b.Begin("w");
+  const uint64_t sequence = b.Send("w", attempt, Group(0));
+  EXPECT_FALSE(b.Acknowledged("w", sequence));
+  const auto deliveries = b.pool.Take(item);
+  // A result that is sent again before it is stored is taken once and acknowledged after.
+  b.next_sequence = sequence;
+  b.Send("w", attempt, Group(0));
+  EXPECT_TRUE(b.pool.Take(item).empty());
+  EXPECT_FALSE(b.Acknowledged("w", sequence));
+  b.pool.Durable(deliveries[0]);
+  EXPECT_TRUE(b.Acknowledged("w", sequence));
+}
+
+TEST(WorkerPool, ResultsOfAnotherEpochAreRefused) {
+  PoolBench b;
+  ASSERT_TRUE(b.Connect("w").ok());
+  const uint64_t item = b.Submit(1);
+  const std::string attempt = b.Begin("w");
+  const uint64_t sequence = b.Send("w", attempt, Group(0), kEpoch - 1);
+  EXPECT_TRUE(b.Acknowledged("w", sequence)) << "so that the worker forgets it";
+  EXPECT_TRUE(b.pool.Take(item).empty());
+}
+
+TEST(WorkerPool, ASilentWorkerLosesItsItemAndItsLateResultIsRefused) {
+  PoolBench b;
+  ASSERT_TRUE(b.Connect("slow").ok());
+  const uint64_t item = b.Submit(1);
+  const std::string late = b.Begin("slow");
+  b.now += 29s;
+  b.pool.Tick(b.now);
+  EXPECT_EQ(b.pool.waiting(), 0);
+  ASSERT_TRUE(b.Connect("fresh").ok());
+  b.now += 2s;
+  b.Say("fresh");
+  b.pool.Tick(b.now);
+  const std::string attempt = b.Begin("fresh");
+  EXPECT_NE(attempt, "");
+  EXPECT_NE(attempt, late);
+  ASSERT_TRUE(b.Connect("slow").ok());
+  b.Send("slow", late, Group(0));
+  EXPECT_TRUE(b.pool.Take(item).empty());
+  b.Send("fresh", attempt, Group(0));
+  EXPECT_EQ(b.pool.Take(item).size(), 1u);
+}
+
+TEST(WorkerPool, ACutStreamMayComeBack) {
+  PoolBench b;
+  ASSERT_TRUE(b.Connect("w").ok());
+  const uint64_t item = b.Submit(1);
+  const std::string attempt = b.Begin("w");
+  b.pool.Disconnect(b.now, "w", b.sessions["w"]);
+  b.now += 4s;
+  b.pool.Tick(b.now);
+  ASSERT_TRUE(b.Connect("w").ok());
+  b.Send("w", attempt, Group(0));
+  EXPECT_EQ(b.pool.Take(item).size(), 1u);
+}
+
+TEST(WorkerPool, ACutStreamThatStaysAwayLosesItsItem) {
+  PoolBench b;
+  ASSERT_TRUE(b.Connect("w").ok());
+  b.Submit(1);
+  b.Begin("w");
+  b.pool.Disconnect(b.now, "w", b.sessions["w"]);
+  b.now += 6s;
+  b.pool.Tick(b.now);
+  EXPECT_EQ(b.pool.waiting(), 1);
+  EXPECT_TRUE(b.pool.Workers().empty());
+}
+
+TEST(WorkerPool, ARestartedWorkerGetsANewAttempt) {
+  PoolBench b;
+  ASSERT_TRUE(b.Connect("w").ok());
+  b.Submit(1);
+  const std::string attempt = b.Begin("w");
+  b.pool.Disconnect(b.now, "w", b.sessions["w"]);
+  b.states["w"].attempt.clear();
+  ASSERT_TRUE(b.Connect("w").ok());
+  const std::string again = b.Begin("w");
+  EXPECT_NE(again, "");
+  EXPECT_NE(again, attempt);
+}
+
+TEST(WorkerPool, AnItemThatLosesThreeWorkersFails) {
+  PoolBench b;
+  const uint64_t item = b.Submit(2);
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(b.Connect("w").ok());
+    EXPECT_NE(b.Begin("w"), "") << i;
+    b.pool.Disconnect(b.now, "w", b.sessions["w"]);
+    b.states["w"].attempt.clear();
+    b.now += 6s;
+    b.pool.Tick(b.now);
+  }
+  const auto deliveries = b.pool.Take(item);
+  ASSERT_EQ(deliveries.size(), 2u);
+  EXPECT_EQ(Message(deliveries[0].result.status), "lost 3 workers, the last: worker w is gone");
+  EXPECT_FALSE(deliveries[0].quarantined);
+}
+
+TEST(WorkerPool, ACrashedEntryIsTriedTwiceThenQuarantined) {
+  PoolBench b;
+  ASSERT_TRUE(b.Connect("w").ok());
+  const uint64_t item = b.Submit(3);
+  std::string attempt = b.Begin("w");
+  b.Send("w", attempt, Group(0));
+  b.Crash("w", attempt, 1);
+  EXPECT_EQ(b.pool.Take(item).size(), 1u);
+  // The other entries come first, the one that crashed comes last.
+  EXPECT_EQ(b.Leased("w"), (std::vector<std::string>{"problem 2", "problem 1"}));
+  attempt = b.Begin("w");
+  b.Send("w", attempt, Group(0));
+  b.Crash("w", attempt, 1);
+  const auto deliveries = b.pool.Take(item);
+  ASSERT_EQ(deliveries.size(), 2u);
+  EXPECT_EQ(deliveries[0].entry, 2);
+  EXPECT_EQ(deliveries[1].entry, 1);
+  EXPECT_TRUE(deliveries[1].quarantined);
+  EXPECT_EQ(Message(deliveries[1].result.status),
+            "quarantined after 2 crashed executors, the last: SIGSEGV");
+  EXPECT_TRUE(b.pool.Ended(item));
+}
+
+TEST(WorkerPool, TheSecondTryGoesToAnotherWorkerWhereThereIsOne) {
+  PoolBench b;
+  ASSERT_TRUE(b.Connect("a").ok());
+  b.Submit(1);
+  const std::string attempt = b.Begin("a");
+  ASSERT_TRUE(b.Connect("b").ok());
+  b.Crash("a", attempt, 0);
+  EXPECT_FALSE(b.Hear("a").lease.has_value());
+  EXPECT_TRUE(b.Hear("b").lease.has_value());
+}
+
+TEST(WorkerPool, APlanSetIsTimedAnewAfterACrash) {
+  PoolBench b;
+  ASSERT_TRUE(b.Connect("w").ok());
+  const uint64_t item = b.SubmitPlans(3);
+  for (int i = 0; i < 2; ++i) {
+    const std::string attempt = b.Begin("w");
+    b.Send("w", attempt, {.index = 0});
+    b.Crash("w", attempt, 1);
+  }
+  const std::string attempt = b.Begin("w");
+  b.Send("w", attempt, {.index = 0});
+  b.Send("w", attempt, {.index = 1});
+  b.End("w", attempt);
+  const auto deliveries = b.pool.Take(item);
+  ASSERT_EQ(deliveries.size(), 3u);
+  EXPECT_EQ(deliveries[0].entry, 1);
+  EXPECT_TRUE(deliveries[0].quarantined);
+  EXPECT_EQ(deliveries[1].entry, 0);
+  EXPECT_EQ(deliveries[2].entry, 2) << "index 1 of the smaller set";
+}
+
+TEST(WorkerPool, AnInputThatCrashesEndsThePlanSet) {
+  PoolBench b;
+  ASSERT_TRUE(b.Connect("w").ok());
+  const uint64_t item = b.SubmitPlans(2);
+  for (int i = 0; i < 2; ++i) b.Crash("w", b.Begin("w"), 0);
+  EXPECT_EQ(b.pool.Take(item).size(), 2u);
+  EXPECT_TRUE(b.pool.Ended(item));
+}
+
+TEST(WorkerPool, AnErrorOfTheWholeItemFailsTheRest) {
+  PoolBench b;
+  ASSERT_TRUE(b.Connect("w").ok());
+  const uint64_t item = b.Submit(2);
+  const std::string attempt = b.Begin("w");
+  b.Send("w", attempt, Group(1));
+  b.End("w", attempt, Err(StatusCode::kDataLoss, "bad batch"));
+  const auto deliveries = b.pool.Take(item);
+  ASSERT_EQ(deliveries.size(), 2u);
+  EXPECT_EQ(Message(deliveries[1].result.status), "bad batch");
+  EXPECT_TRUE(b.pool.Ended(item));
+}
+
+TEST(WorkerPool, WorkersThatDoNotServeGetNothing) {
+  for (const WorkerHealth health :
+       {WorkerHealth::kStarting, WorkerHealth::kNotServing, WorkerHealth::kDraining}) {
+    PoolBench b;
+    ASSERT_TRUE(b.Connect("w").ok());
+    b.states["w"].health = health;
+    b.Say("w");
+    b.Submit(1);
+    EXPECT_FALSE(b.Hear("w").lease.has_value()) << WorkerHealthName(health);
+    EXPECT_EQ(b.pool.waiting(), 1);
+  }
+}
+
+TEST(WorkerPool, AnotherEnvironmentGetsNothing) {
+  PoolBench b;
+  ASSERT_TRUE(b.Connect("w").ok());
+  b.states["w"].environment = "other";
+  b.Say("w");
+  const uint64_t item = b.Submit(1);
+  EXPECT_FALSE(b.Hear("w").lease.has_value());
+  for (int i = 0; i < 93; ++i) {
+    b.now += 10s;
+    b.Say("w");
+    b.pool.Tick(b.now);
+  }
+  EXPECT_EQ(Message(b.pool.Take(item).at(0).result.status),
+            "no worker offers device cpu with environment e");
+}
+
+TEST(WorkerPool, AnIdIsTakenOnce) {
+  PoolBench b;
+  ASSERT_TRUE(b.Connect("w").ok());
+  EXPECT_EQ(Message(b.Connect("w")), "another live worker is called w");
+  b.now += 31s;
+  EXPECT_TRUE(b.Connect("w").ok()) << "the silent one has lost its name";
+}
+
+TEST(WorkerPool, AWithdrawnItemStopsItsWorker) {
+  PoolBench b;
+  ASSERT_TRUE(b.Connect("w").ok());
+  const uint64_t item = b.Submit(1);
+  const std::string attempt = b.Begin("w");
+  const uint64_t before = b.pool.revision("w");
+  b.pool.Withdraw(item);
+  EXPECT_GT(b.pool.revision("w"), before);
+  EXPECT_FALSE(b.Hear("w").lease.has_value());
+  const uint64_t sequence = b.Send("w", attempt, Group(0));
+  EXPECT_TRUE(b.Acknowledged("w", sequence));
+}
+
+}  // namespace
+}  // namespace ag

@@ -1,0 +1,91 @@
+#include "server/workers/worker_wire.h"
+
+#include "autograph/v1/cache.pb.h"
+#include "autograph/v1/worker.pb.h"
+#include "plan/fusion/pair_problem.h"
+#include "wire/measurement_wire.h"
+
+namespace ag {
+
+namespace {
+
+constexpr size_t kReasonBytesMax = 3000;
+constexpr size_t kVersionBytesMax = 100;
+
+WorkerResult ResultOf(const v1::ItemResult& p) {
+  WorkerResult r;
+  r.sequence = p.sequence();
+  r.epoch = p.epoch();
+  r.attempt = p.attempt();
+  r.entry.index = p.index();
+  r.entry.status = StatusFromWire(p.code(), p.message());
+  r.entry.measurement = FromProto(p.measurement());
+  r.entry.timing = FromProto(p.timing());
+  r.entry.timing.status = r.entry.status;
+  for (const v1::OutputError& error : p.errors()) r.entry.errors.push_back(FromProto(error));
+  r.entry.file_times = FromProto(p.file_times());
+  for (const v1::KernelChoice& choice : p.kernels()) r.entry.kernels.push_back(FromProto(choice));
+  r.entry.executor_died = p.executor_died();
+  return r;
+}
+
+}  // namespace
+
+WorkerReport FromProto(const v1::WorkerState& p) {
+  WorkerReport r;
+  r.worker_id = p.worker_id();
+  r.device = p.device();
+  r.device_spec = p.device_spec();
+  r.environment = p.environment();
+  r.health =
+      p.health() == v1::WorkerState::HEALTH_UNSPECIFIED || p.health() > v1::WorkerState::DRAINING
+          ? WorkerHealth::kNotServing
+          : static_cast<WorkerHealth>(p.health());
+  r.reason = p.reason().substr(0, kReasonBytesMax);
+  r.epoch = p.epoch();
+  r.attempt = p.attempt();
+  for (const v1::ItemResult& result : p.results()) r.results.push_back(ResultOf(result));
+  r.version = p.version();
+  r.executor_restarts = p.executor_restarts();
+  r.simulated = p.simulated();
+  r.onnxruntime = p.onnxruntime().substr(0, kVersionBytesMax);
+  r.waits_for = p.waits_for().substr(0, kReasonBytesMax);
+  return r;
+}
+
+void ToProto(const Desired& desired, v1::DesiredState* p) {
+  p->set_epoch(desired.epoch);
+  for (const uint64_t sequence : desired.acknowledged) p->add_acknowledged(sequence);
+  if (!desired.lease.has_value()) return;
+  if (desired.lease->work != nullptr) *p->mutable_work() = *desired.lease->work;
+  p->mutable_work()->set_attempt(desired.lease->attempt);
+}
+
+void ToProto(const CacheRow& row, v1::CacheRecord* p) {
+  p->set_key(GroupKey(row.problem, row.environment).Hex());
+  p->set_problem(row.problem);
+  p->set_environment(row.environment);
+  ToProto(row.measurement, p->mutable_measurement());
+  p->set_measured_unix_seconds(static_cast<double>(row.measured_unix_seconds));
+  p->set_summary(row.summary);
+}
+
+StatusOr<CacheRow> FromProto(const v1::CacheRecord& p) {
+  CacheRow row;
+  row.problem = p.problem();
+  row.environment = p.environment();
+  row.measurement = FromProto(p.measurement());
+  row.measured_unix_seconds = static_cast<int64_t>(p.measured_unix_seconds());
+  row.summary = p.summary();
+  if (p.key() != GroupKey(row.problem, row.environment).Hex()) {
+    return Err(StatusCode::kInvalidArgument, "the key {} is not that of problem and environment",
+               p.key());
+  }
+  const Status problem = IsPairProblem(row.problem) ? DecodePairProblem(row.problem).status()
+                                                    : DecodeGroupProblem(row.problem).status();
+  if (!problem.ok()) return Err(StatusCode::kInvalidArgument, "problem: {}", Message(problem));
+  AG_TRY(CheckMeasurement(row.measurement));
+  return row;
+}
+
+}  // namespace ag

@@ -1,0 +1,25 @@
+// Conversions of workers' messages between plain structs and worker.proto, cache.proto. Pure
+// functions.
+#pragma once
+
+#include "server/store/cache_db.h"
+#include "server/workers/work.h"
+
+namespace autograph::v1 {
+class CacheRecord;
+class DesiredState;
+class WorkerState;
+}  // namespace autograph::v1
+
+namespace ag {
+
+WorkerReport FromProto(const autograph::v1::WorkerState& proto);
+// Leaves out the blob folder, which the service adds.
+void ToProto(const Desired& desired, autograph::v1::DesiredState* proto);
+
+void ToProto(const CacheRow& row, autograph::v1::CacheRecord* proto);
+// kInvalidArgument: a time is out of range, a problem does not decode, or the key is not the
+// problem's.
+StatusOr<CacheRow> FromProto(const autograph::v1::CacheRecord& proto);
+
+}  // namespace ag
