@@ -17,8 +17,8 @@ namespace {
 
 constexpr size_t kBytes = 4096;
 
-// Returns the counter of this process, or null. Called when the module is loaded, before the sandbox
-// forbids to open files.
+// Returns the counter of this process, or null. Called when the module is loaded, before the
+// sandbox forbids to open files.
 std::atomic<int64_t>* OpenCounter() {
   const char* path = std::getenv("AUTOGRAPH_HASHED_BYTES");
   const int fd = path == nullptr ? -1 : ::open(path, O_RDWR | O_CLOEXEC);
