@@ -149,6 +149,27 @@ TEST(ValidatePlan, ViewsLieWhereTheySay) {
             "plan: group 2: a view is launched");
 }
 
+TEST(ValidatePlan, AReorderIsOfOneEdge) {
+  const Graph graph = GraphOf(
+      "input x f32[1,16,4,4]\ninput r f32[1,16,4,4]\nw = const f32[16,16,1,1] seed 1\n"
+      "b = const f32[16] seed 2\nc = conv(x, w, b) strides=[1,1] pads=[0,0,0,0] "
+      "dilations=[1,1]\noutput add(relu(c), r)\n");
+  RooflineTimes times(SmallSpec());
+  const auto groups = *FormGroups(graph, SmallSpec(), {}, times);
+  const Plan plan = *CompletePlan(graph, groups, OneStream(graph, groups), SmallSpec(), {});
+  ASSERT_EQ(plan.groups[0].pattern, kReorderPattern);
+  const std::string message = "plan: group 0: not a reorder of one edge";
+  Plan spoiled = plan;
+  spoiled.groups[0].inputs[0].edge = {graph.inputs()[1], 0};
+  EXPECT_EQ(Message(ValidatePlan(graph, spoiled, SmallSpec())), message);
+  spoiled = plan;
+  spoiled.groups[0].outputs.push_back(plan.groups[0].outputs[0]);
+  EXPECT_EQ(Message(ValidatePlan(graph, spoiled, SmallSpec())), message);
+  spoiled = plan;
+  spoiled.groups[0].inputs.push_back(plan.groups[0].inputs[0]);
+  EXPECT_EQ(Message(ValidatePlan(graph, spoiled, SmallSpec())), message);
+}
+
 TEST(ValidatePlan, CopiesFillFurtherOutputs) {
   const Graph graph = GraphOf(
       "input x f32[64]\nc = const f32[64] seed 1\ny = relu(x)\n"

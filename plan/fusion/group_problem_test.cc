@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/random.h"
+#include "base/text.h"
 #include "graph/codec.h"
 #include "plan/format/plan_validate.h"
 #include "plan/fusion/grouping.h"
@@ -53,6 +54,22 @@ TEST(GroupProblem, BytesDecodeToTheSame) {
     EXPECT_EQ(EncodeGroupProblem(*decoded), bytes);
     EXPECT_EQ(decoded->graph.digest(), problem.graph.digest());
   }
+}
+
+// The layouts of the outputs are the last bytes but a few.
+TEST(GroupProblem, ManyOutputsDecodeToTheSame) {
+  std::string text = "input x f32[64]\n", names;
+  for (int i = 0; i < 64; ++i) names += fmt::format("{}p{}", i == 0 ? "" : ", ", i);
+  text += names + " = split(x) axis=0 sizes=[" + Join(std::vector<int>(64, 1), ",") + "]\n";
+  for (int i = 0; i < 64; ++i) text += fmt::format("output p{}\n", i);
+  const Graph graph = GraphOf(text);
+  const GroupProblem problem{.graph = graph,
+                             .pattern = "concat",
+                             .input_layouts = {Layout::kPlain},
+                             .output_layouts = std::vector<Layout>(64, Layout::kPlain)};
+  const StatusOr<GroupProblem> decoded = DecodeGroupProblem(EncodeGroupProblem(problem));
+  ASSERT_EQ(ToString(decoded.status()), "OK");
+  EXPECT_EQ(EncodeGroupProblem(*decoded), EncodeGroupProblem(problem));
 }
 
 TEST(GroupProblem, WeightsDoNotMatterButScalarsDo) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "plan/fusion/grouping.h"
 #include "plan/testing/testing.h"
 
@@ -93,6 +95,31 @@ TEST(ChooseRuns, OneCoverIsTakenWhole) {
             std::vector<Layout>(graph.size(), Layout::kBlocked16));
 }
 
+// Two branches without a common tensor: the second one begins in another layout for nothing.
+TEST(ChooseRuns, AChangeThatNoTensorCrossesIsFree) {
+  const Graph graph = GraphOf(
+      "input x f32[1,32,8,8]\noutput a = relu(x)\ninput y f32[1,32,8,8]\noutput b = exp(y)\n");
+  const auto cover = [&](Layout layout, double relu_ns, double exp_ns) {
+    LayoutCover made{.preferred = layout,
+                     .layouts = {std::vector<Layout>(graph.size(), layout)},
+                     .node_cost = std::vector<Cost>(graph.size())};
+    for (NodeId id = 0; id < graph.size(); ++id) {
+      if (graph.node(id).op == OpKind::kRelu) made.node_cost[id].ns = relu_ns;
+      if (graph.node(id).op == OpKind::kExp) made.node_cost[id].ns = exp_ns;
+      if (graph.node(id).op == OpKind::kInput) made.layouts.of[id] = Layout::kPlain;
+    }
+    return made;
+  };
+  const std::vector<Layout> chosen =
+      ChooseRuns(graph, SpecOf(1e11),
+                 {cover(Layout::kBlocked16, 1, 1.5), cover(Layout::kChannelsLast, 1.5, 1)});
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    if (graph.node(id).op == OpKind::kInput) continue;
+    const bool is_relu = graph.node(id).op == OpKind::kRelu;
+    EXPECT_EQ(chosen[id], is_relu ? Layout::kBlocked16 : Layout::kChannelsLast);
+  }
+}
+
 TEST(FormTimedGroups, TakesTheLayoutThatIsAskedFor) {
   TasteTimes times(2e3);
   const DeviceSpec spec = SpecOf(1e11);
@@ -104,6 +131,47 @@ TEST(FormTimedGroups, TakesTheLayoutThatIsAskedFor) {
     for (const Group& group : timed->groups) {
       if (group.pattern != "conv") continue;
       EXPECT_EQ(group.outputs[0].layout, layout);
+    }
+  }
+}
+
+// A convolution in blocks of 16 channels, and what follows it.
+TEST(FormTimedGroups, OperatorsFollowInBlocksWhereTheyCan) {
+  const struct {
+    const char* name;
+    int channels;
+    const char* follower;
+    bool blocked;
+  } kCases[] = {
+      {"a cut at a block", 48, "slice(c) axes=[1] starts=[16] ends=[48] steps=[1]", true},
+      {"a cut inside a block", 48, "slice(c) axes=[1] starts=[8] ends=[24] steps=[1]", false},
+      {"a cut at a block, another inside one", 48,
+       "slice(c) axes=[2,1] starts=[0,8] ends=[4,24] steps=[1,1]", false},
+      {"every second row", 48, "slice(c) axes=[2] starts=[0] ends=[8] steps=[2]", false},
+      {"a sum of two, with a block that is not full", 20, "add(c, exp(c))", true},
+      {"a difference of two", 20, "sub(c, exp(c))", true},
+      {"a quotient would be NaN behind the channels", 20, "div(c, exp(c))", false},
+      {"one value for all channels would reach behind them", 20, "add(c, r)", false},
+      {"a whole block takes all", 32, "div(c, exp(c))", true},
+      {"one per channel", 32, "add(c, s)", true},
+      {"the mean of each channel", 20, "reduce_mean(c) axes=[2,3]", true},
+      {"the mean of each row", 20, "reduce_mean(c) axes=[3]", false},
+  };
+  for (const auto& c : kCases) {
+    const Graph graph =
+        GraphOf(fmt::format("input x f32[1,{0},8,8]\ninput r f32[1,1,8,8]\ninput s f32[1,{0},1,1]\n"
+                            "w = const f32[{0},{0},1,1] seed 1\nb = const f32[{0}] seed 2\n"
+                            "c = conv(x, w, b) strides=[1,1] pads=[0,0,0,0] dilations=[1,1]\n"
+                            "output c\noutput y = {1}\n",
+                            c.channels, c.follower));
+    TasteTimes times(2e3);
+    const auto timed = FormTimedGroups(graph, SpecOf(1e11), {}, times,
+                                       {.grouped = false, .layout = Layout::kBlocked16});
+    ASSERT_EQ(ToString(timed.status()), "OK") << c.name;
+    const NodeId last = graph.outputs()[1].edge.node;
+    for (const Group& group : timed->groups) {
+      if (!std::ranges::count(group.nodes, last)) continue;
+      EXPECT_EQ(group.outputs[0].layout == Layout::kBlocked16, c.blocked) << c.name;
     }
   }
 }

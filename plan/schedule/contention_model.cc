@@ -36,7 +36,7 @@ int ShareOf(const Graph& graph, const Group& group, int stream_cores, int active
 double SpeedUnderContention(int running, double wanted, int cores, double overlap) {
   if (running <= 1) return 1;
   const double in_turn = 1.0 / running;
-  const double dealt = std::clamp(cores / std::max(1.0, wanted), in_turn, 1.0);
+  const double dealt = std::clamp(cores / wanted, in_turn, 1.0);
   return overlap <= 1 ? std::lerp(in_turn, dealt, overlap) : std::lerp(dealt, 1.0, overlap - 1);
 }
 

@@ -32,7 +32,8 @@ int ShareOf(const Graph& graph, const Group& group, int stream_cores, int active
             const DeviceSpec& spec);
 
 // Returns the speed of each of `running` groups that together want `wanted` of the device's
-// `cores`; 1 when at most one runs. REQUIRES: 0 <= overlap <= kOverlapMax.
+// `cores`; 1 when at most one runs. REQUIRES: 0 <= overlap <= kOverlapMax; both numbers of cores
+// are positive where several run.
 double SpeedUnderContention(int running, double wanted, int cores, double overlap);
 
 // The times of two groups, alone and started together.

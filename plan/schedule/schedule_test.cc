@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <map>
 
 #include "plan/fusion/grouping.h"
 #include "plan/schedule/contention_model.h"
@@ -245,6 +246,41 @@ TEST(OneStream, FinishesABranchBeforeTheNext) {
   const auto groups = *FormGroups(graph, SmallSpec(), {}, times, {.grouped = false});
   const Plan plan = *CompletePlan(graph, groups, OneStream(graph, groups), SmallSpec(), {});
   EXPECT_EQ(plan.arena_bytes, 2 * 4096 + 16);  // Two large tensors and the first product.
+}
+
+// b is freed first where a larger tensor takes its place.
+TEST(OneStream, FreesBeforeItBeginsAnew) {
+  const Graph graph = GraphOf(
+      "input x f32[1,1024]\nw = const f32[1024,1536] seed 1\nv = const f32[1536,4] seed 2\n"
+      "u = const f32[1024,4] seed 3\n"
+      "a = softmax(neg(x)) axis=1\nb = softmax(exp(x)) axis=1\n"
+      "output add(matmul(matmul(b, w), v), matmul(a, u))\n");
+  RooflineTimes times(SmallSpec());
+  const auto groups = *FormGroups(graph, SmallSpec(), {}, times);
+  const Plan plan = *CompletePlan(graph, groups, OneStream(graph, groups), SmallSpec(), {});
+  EXPECT_EQ(plan.arena_bytes, 6144 + 2 * 4096) << FormatPlan(graph, plan);
+}
+
+// Counts the cores of the problems that it is asked for.
+class CoresAsked : public GroupTimes {
+ public:
+  GroupTime Time(const GroupProblem& problem) override {
+    ++asked[problem.cores];
+    return {.ns = problem.cores == 1 ? 100.0 : 90.0};
+  }
+  std::map<int, int> asked;
+};
+
+TEST(MakeTimedPlan, AsksForGroupsOnAllCoresAndOnThoseOfAStream) {
+  const Diamond d;
+  DeviceSpec spec = SmallSpec();
+  spec.stream_cores = 1;
+  CoresAsked times;
+  const auto made = MakeTimedPlan(
+      {.graph = d.graph, .spec = spec, .policy = {}, .grouping = {.grouped = false}, .streams = 2},
+      times);
+  ASSERT_EQ(ToString(made.status()), "OK");
+  EXPECT_EQ(times.asked, (std::map<int, int>{{0, 4}, {1, 4}}));
 }
 
 TEST(OneStream, AConstantIsCopied) {
