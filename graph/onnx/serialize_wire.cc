@@ -23,6 +23,7 @@ void ValueTo(const OnnxAttribute& attribute, onnx::AttributeProto& proto) {
     case OnnxAttributeType::kNone:
     case OnnxAttributeType::kGraph:
     case OnnxAttributeType::kStrings:
+    case OnnxAttributeType::kTensor:
       break;  // Occurs only inside `proto` of a node.
     case OnnxAttributeType::kFloat:
       proto.set_f(attribute.f);
@@ -32,10 +33,6 @@ void ValueTo(const OnnxAttribute& attribute, onnx::AttributeProto& proto) {
       break;
     case OnnxAttributeType::kString:
       proto.set_s(attribute.s);
-      break;
-    case OnnxAttributeType::kTensor:
-      HeadTo(*attribute.tensor, *proto.mutable_t());
-      proto.mutable_t()->set_raw_data(std::string(attribute.tensor->bytes));
       break;
     case OnnxAttributeType::kFloats:
       proto.mutable_floats()->Add(attribute.floats.begin(), attribute.floats.end());

@@ -1,7 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "base/blobs.h"
 #include "graph/onnx/import/import.h"
+#include "graph/onnx/import/node_import.h"
 #include "graph/onnx/imported_model.h"
 #include "graph/onnx/testing/onnx_testing.h"
 #include "graph/text_form.h"
@@ -46,6 +49,11 @@ const ImportCase kPlain[] = {
      "input x f32[2]\n output \"y\" = relu(exp(x))"},
     {"dropout", 13, "g (float[2] x) => (float[2] y) { a = Dropout(x) y = Relu(a) }",
      "input x f32[2]\n output \"y\" = relu(x)"},
+    {"layer norm without a bias", 17,
+     "g (float[2,4] x) => (float[2,4] y) <float[4] s = {1, 2, 3, 4}>"
+     "{ y = LayerNormalization(x, s) }",
+     "input x f32[2,4]\n s = const f32[4] {1, 2, 3, 4}\n z = const f32[4] {0, 0, 0, 0}\n"
+     "output \"y\" = layer_norm(x, s, z) axis=1"},
     {"sum of three", 17, "g (float[2] x, float[2] z) => (float[2] y) { y = Sum(x, z, x) }",
      "input x f32[2]\n input z f32[2]\n output \"y\" = add(add(x, z), x)"},
     {"mean", 17, "g (float[2] x, float[2] z) => (float[2] y) { y = Mean(x, z) }",
@@ -76,6 +84,9 @@ const ImportCase kShapes[] = {
      "input x f32[2,3,4]\n output \"y\" = reshape(x) shape=[2,12]"},
     {"flatten", 17, "g (float[2,3,4] x) => (float[6,4] y) { y = Flatten<axis = 2>(x) }",
      "input x f32[2,3,4]\n output \"y\" = reshape(x) shape=[6,4]"},
+    {"the number of elements", 17,
+     "g (float[2,3] x) => (float[6] y) { s = Shape(x) n = ReduceProd(s) y = Reshape(x, n) }",
+     "input x f32[2,3]\n output \"y\" = reshape(x) shape=[6]"},
     {"squeeze 11", 11, "g (float[1,3,1] x) => (float[3,1] y) { y = Squeeze<axes = [0]>(x) }",
      "input x f32[1,3,1]\n output \"y\" = reshape(x) shape=[3,1]"},
     {"squeeze all", 13, "g (float[1,3,1] x) => (float[3] y) { y = Squeeze(x) }",
@@ -261,6 +272,25 @@ TEST(ImportErrorsTest, NameWhatIsWrong) {
   }
 }
 
+// Some take any number of inputs; Upsample ended with opset 9.
+TEST(ImportErrorsTest, EveryOperatorCountsItsInputs) {
+  const std::set<std::string_view> any = {"Concat", "Max", "Mean", "Min", "Sum", "Upsample"};
+  std::string inputs = "x";
+  for (int i = 1; i < 40; ++i) inputs += ", x";
+  for (const auto& rows : {ShapeImporters(), ArithmeticImporters(), WindowImporters(),
+                           ResizeImporters(), NormImporters(), ConstantImporters()}) {
+    for (const NodeImporterRow& row : rows) {
+      const Status status =
+          Import(
+              fmt::format("g (float[2,2] x) => (float[2,2] y) {{ y = {}({}) }}", row.name, inputs),
+              17)
+              .status();
+      const bool said = Message(status).find("inputs, got 40") != std::string::npos;
+      EXPECT_EQ(said, !any.contains(row.name)) << row.name << ": " << ToString(status);
+    }
+  }
+}
+
 TEST(ImportErrorsTest, Shapes) {
   const std::string text = std::string("g (float[n,2] x, float[n] z) => (float[n,2] y) ") + kRelu;
   const auto error = [&](std::map<std::string, Shape> shapes) {
@@ -294,6 +324,26 @@ TEST(ImportTestOnly, UnknownOperatorsAreKept) {
   const Node& node = kept->graph.node(kept->graph.outputs()[0].edge.node - 1);
   EXPECT_EQ(node.op, OpKind::kOpaque);
   EXPECT_EQ(node.outputs[0].ToString(), "f32[2,3]");
+}
+
+// Further outputs that somebody reads.
+TEST(ImportTestOnly, OperatorsWithOutputsThatWeLackAreKept) {
+  const char* const texts[] = {
+      "g (float[2] x) => (float[2] y, bool[2] m) { y, m = Dropout(x) }",
+      "g (float[1,2,4,4] x) => (float[1,2,3,3] y, int64[1,2,3,3] i)"
+      "{ y, i = MaxPool<kernel_shape = [2, 2]>(x) }",
+      "g (float[2,4] x, float[4] s) => (float[2,4] y, float[2,1] m)"
+      "{ y, m = LayerNormalization(x, s) }",
+      "g (float[2,4] x, float[4] s, float[4] b, float[4] m, float[4] v) => (float[2,4] y, "
+      "float[4] n, float[4] o)"
+      "{ y, n, o = BatchNormalization<training_mode = 1>(x, s, b, m, v) }",
+  };
+  for (const char* const text : texts) {
+    const auto kept = Import(text, 17);
+    ASSERT_EQ(ToString(kept.status()), "OK") << text;
+    const NodeId last = kept->graph.outputs()[0].edge.node;
+    EXPECT_EQ(kept->graph.node(last).op, OpKind::kOpaque) << text;
+  }
 }
 
 }  // namespace
