@@ -125,14 +125,11 @@ class Collector {
   void Variables() {
     const auto& variables = fit_.variables();
     for (const AttributeVariable& v : variables) {
-      if (v.attribute == "axes" && fit_.IsUsed(v.name)) {
-        Add(fmt::format("length({}) == 1", v.name));
-      }
+      if (v.attribute == "axes") Add(fmt::format("length({}) == 1", v.name));
       Bounds(v);
       for (const AttributeVariable& w : variables) {
         if (&w <= &v) continue;
         if (v.attribute == "perm" && w.attribute == "perm") Inverse(v, w);
-        if (!fit_.IsUsed(v.name) || !fit_.IsUsed(w.name)) continue;
         const auto a = v.Axis(), b = w.Axis();
         if (!a || !b || *a == *b) continue;
         Add(fmt::format("{} {} {}", v.AsInt(), *a < *b ? "<" : ">", w.AsInt()));
@@ -144,7 +141,7 @@ class Collector {
   // Adds guards that an axis is not the first or last one of a tensor.
   void Bounds(const AttributeVariable& v) {
     const auto axis = v.Axis();
-    if (!axis || !fit_.IsUsed(v.name)) return;
+    if (!axis) return;
     for (const Named& name : fit_.names()) {
       const auto rank = static_cast<int64_t>(name.shapes[0].size());
       if (name.leaf < 0 || rank < 2) continue;

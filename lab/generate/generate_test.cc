@@ -7,6 +7,7 @@
 #include <atomic>
 #include <set>
 
+#include "base/digest.h"
 #include "base/text.h"
 #include "rules/language/rule_set.h"
 #include "rules/verify/verify.h"
@@ -64,7 +65,15 @@ struct SmallList {
   int ops_max;
   std::vector<std::string> found;   // Among others.
   std::vector<std::string> absent;  // Implied or wrong.
+  const char* counts;
 };
+
+// Returns the numbers of the report, and a digest of what it says.
+std::string CountsOf(const GenerateReport& r, const std::set<std::string>& bodies) {
+  return fmt::format("{} graphs, {} equations, {} implied, {} growing, {} unproved, {} rules {}",
+                     r.graphs, r.equations, r.implied, r.growing, r.unproved, r.rules,
+                     Sha256(Join(bodies, "\n")).Short());
+}
 
 const SmallList kSmallLists[] = {
     {"transpose and relu",
@@ -76,8 +85,15 @@ const SmallList kSmallLists[] = {
       "[exact]: unary.f(transpose(x; perm=perm)) => transpose(unary.f(x); perm=perm)",
       "[exact]: transpose(unary.f(x); perm=perm) => unary.f(transpose(x; perm=perm))"},
      {"[exact]: transpose(transpose(x; perm=perm); perm=perm2) => "
-      "transpose(x; perm=compose(perm2, perm))"}},
-    {"relu in order arithmetic", "order", {"relu"}, 2, {"[exact]: relu(relu(x)) => relu(x)"}, {}},
+      "transpose(x; perm=compose(perm2, perm))"},
+     "84 graphs, 30 equations, 27 implied, 2 growing, 0 unproved, 5 rules fb4381c90ade"},
+    {"relu in order arithmetic",
+     "order",
+     {"relu"},
+     2,
+     {"[exact]: relu(relu(x)) => relu(x)"},
+     {},
+     "6 graphs, 1 equations, 0 implied, 1 growing, 0 unproved, 1 rules b4a619c95324"},
     {"concat and split, unequal parts",
      "pair",
      {"concat", "split"},
@@ -85,7 +101,8 @@ const SmallList kSmallLists[] = {
      {"[exact]: each i: split(concat(x[i]...; axis=axis); axis=axis, "
       "sizes=[dim(x[i], axis)...])[i] => x[i]"},
      {"[exact]: split(concat(x, y; axis=axis); axis=axis, sizes=[dim(x, axis), dim(y, axis)])[0] "
-      "=> x"}},
+      "=> x"},
+     "46 graphs, 24 equations, 16 implied, 4 growing, 2 unproved, 7 rules 18e47dfde5b7"},
     {"add and mul",
      "pointwise",
      {"add", "mul"},
@@ -93,13 +110,15 @@ const SmallList kSmallLists[] = {
      {"[rounding]: add(mul(x, y), mul(x, z)) => mul(x, add(y, z))",
       "[rounding]: mul(x, add(y, z)) => add(mul(x, y), mul(x, z))",
       "[rounding]: add(x, add(y, z)) => add(y, add(x, z))"},
-     {"[exact]: add(x, y) => add(y, x)", "[exact]: mul(x, y) => mul(y, x)"}},
+     {"[exact]: add(x, y) => add(y, x)", "[exact]: mul(x, y) => mul(y, x)"},
+     "2328 graphs, 168 equations, 165 implied, 0 growing, 0 unproved, 4 rules fd6d88dd183c"},
     {"differences end in finite numbers only",
      "order",
      {"add", "sub"},
      2,
      {"[finite]: add(x, sub(y, x)) => y if same_shape(x, y)"},
-     {"[rounding]: add(x, sub(y, x)) => y if same_shape(x, y)"}},
+     {"[rounding]: add(x, sub(y, x)) => y if same_shape(x, y)"},
+     "147 graphs, 22 equations, 13 implied, 4 growing, 0 unproved, 8 rules c1094c93f7c4"},
     {"the axis is guarded",
      "pair",
      {"softmax", "concat"},
@@ -107,7 +126,8 @@ const SmallList kSmallLists[] = {
      {"[exact]: concat(softmax(x[i]; axis=axis)...; axis=axis2) => "
       "softmax(concat(x[i]...; axis=axis2); axis=axis) if axis != axis2"},
      {"[exact]: concat(softmax(x[i]; axis=axis)...; axis=axis2) => "
-      "softmax(concat(x[i]...; axis=axis2); axis=axis)"}},
+      "softmax(concat(x[i]...; axis=axis2); axis=axis)"},
+     "750 graphs, 199 equations, 188 implied, 0 growing, 2 unproved, 6 rules dff875a36add"},
     // A merge of two roots leads from the right side to the left one; no rule leads back.
     {"a product of a concat is a concat of products",
      "rows",
@@ -115,7 +135,8 @@ const SmallList kSmallLists[] = {
      3,
      {"[exact]: matmul(concat(x, y; axis=axis), z) => "
       "concat(matmul(x, z), matmul(y, z); axis=axis) if rank(y) == rank(z), axis < rank(z) - 1"},
-     {}},
+     {},
+     "1105 graphs, 406 equations, 344 implied, 17 growing, 22 unproved, 41 rules f6e26cc81327"},
     {"where a transpose puts an axis, its own inverse or not",
      "cube",
      {"softmax", "transpose"},
@@ -126,7 +147,8 @@ const SmallList kSmallLists[] = {
       "if compose(perm, perm2) == range(0, length(perm))"},
      {"[exact]: transpose(softmax(x; axis=axis); perm=perm) => "
       "softmax(transpose(x; perm=perm); axis=at(perm, axis)) "
-      "if compose(perm, perm) == range(0, length(perm))"}},
+      "if compose(perm, perm) == range(0, length(perm))"},
+     "144 graphs, 40 equations, 37 implied, 2 growing, 0 unproved, 5 rules 803f1492ec95"},
 };
 
 class SmallLists : public ::testing::TestWithParam<SmallList> {};
@@ -140,6 +162,7 @@ TEST_P(SmallLists, FindTheirRules) {
   for (const std::string& body : list.absent) {
     EXPECT_THAT(bodies, ::testing::Not(::testing::Contains(body)));
   }
+  EXPECT_EQ(CountsOf(report, bodies), list.counts);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, SmallLists, ::testing::ValuesIn(kSmallLists),

@@ -86,6 +86,45 @@ TEST(KnownRules, AnEquationWithOneRuleLeadsOneWay) {
   }
 }
 
+// Returns concat(x, concat(y, z)) or concat(concat(x, y), z).
+Graph Concats(bool right) {
+  GraphBuilder builder;
+  std::vector<Edge> x;
+  for (const char* name : {"x", "y", "z"}) {
+    x.push_back(builder.Input(name, {DType::kFloat64, {2, 3}}));
+  }
+  const auto join = [&](Edge a, Edge b) {
+    return *builder.Add1(OpKind::kConcat, {a, b}, {{"axis", int64_t{0}}});
+  };
+  builder.Output(right ? join(x[0], join(x[1], x[2])) : join(join(x[0], x[1]), x[2]), "o");
+  return *builder.Build();
+}
+
+TEST(KnownRules, GroupingMatters) {
+  const std::string right = "concat(x, concat(y, z; axis=axis); axis=axis)";
+  const std::string left = "concat(concat(x, y; axis=axis), z; axis=axis)";
+  for (const bool both : {false, true}) {
+    KnownEquation equation{.left = Concats(true), .right = Concats(false), .rules = {}};
+    for (const bool forward : {true, false}) {
+      if (!forward && !both) continue;
+      const std::string body =
+          "[exact]: " + (forward ? right + " => " + left : left + " => " + right);
+      const auto rule = RuleSet::Parse("rule " + body, "test");
+      ASSERT_TRUE(rule.ok()) << Message(rule.status());
+      equation.rules.push_back({.body = body,
+                                .name = "rule",
+                                .rule = *rule,
+                                .forward = forward,
+                                .ops = MaskOf(OpKind::kConcat)});
+    }
+    KnownRules known;
+    known.Add(std::move(equation));
+    EXPECT_EQ(known.equations()[0].groups, both);  // One way is not enough.
+    const Ways ways{.forward = true, .back = true};
+    EXPECT_EQ(known.Imply(Concats(true), Concats(false), ways).Answer(ways), both);
+  }
+}
+
 // The rule for three relus has no way back of its own: the rule for two implies it, and takes it
 // along.
 TEST(KnownRules, WhatFallsTakesAlongTheWaysThatItImplied) {

@@ -21,6 +21,12 @@ constexpr World kAxes = {.name = "axes",
                          .leaves = "x:A,B,C y:A,C",
                          .ops = "transpose reduce_sum softmax slice reshape"};
 
+// The first operator that is made is that of the product of a join.
+constexpr World kFirst = {.name = "first",
+                          .sizes = "A=2,3 B=3,4 C=4,2 T=4,6",
+                          .leaves = "t:T,B w:B,C x:A,B y:A,B",
+                          .ops = "matmul concat split"};
+
 // The counts and the digest of one world. The text behind the digest stands in the build folder in
 // phrases_<world>.txt, to be compared with the text of a build before the change.
 struct Said {
@@ -42,10 +48,11 @@ const Said kSaid[] = {
     {"pool", 2, "551 graphs, 500 classes, 97 equations, 1314 phrases, 58822f42b4ad"},
     {"family", 3, "3316 graphs, 2321 classes, 826 equations, 25100 phrases, 145e8b491354"},
     {"axes", 3, "1246 graphs, 671 classes, 573 equations, 13008 phrases, c4ff36cea13f"},
+    {"first", 3, "1105 graphs, 609 classes, 406 equations, 7339 phrases, e761f5dab4af"},
 };
 
 World WorldNamed(std::string_view name) {
-  for (const World& world : {kFamily, kAxes}) {
+  for (const World& world : {kFamily, kAxes, kFirst}) {
     if (name == world.name) return world;
   }
   return *std::ranges::find(DefaultWorlds(), name, &World::name);
@@ -74,6 +81,19 @@ std::string SummaryOf(const World& world, int ops_max) {
   EXPECT_TRUE(WriteFileAtomically(file, text).ok());
   return fmt::format("{} graphs, {} classes, {} equations, {} phrases, {}", found.graphs,
                      found.classes, found.equations.size(), phrases, Sha256(text).Short());
+}
+
+TEST(Enumerate, ReportsEveryGraph) {
+  const Universe universe = *ReadWorld(WorldNamed("pointwise"));
+  int64_t reported = 0;
+  int calls = 0;
+  const auto progress = [&](int64_t more) {
+    reported += more;
+    ++calls;
+  };
+  const Enumeration found = Enumerate(universe, {.ops_max = 3, .progress = progress});
+  EXPECT_GT(calls, 2);
+  EXPECT_EQ(reported, found.graphs);
 }
 
 TEST(Phrases, OfEveryWorldAreTheSame) {
