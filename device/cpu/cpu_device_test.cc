@@ -3,12 +3,15 @@
 #include <gtest/gtest.h>
 #include <omp.h>
 
+#include <chrono>
+
 #include "base/testing/counting_new.h"
 #include "device/cpu/host.h"
 #include "device/cpu/onednn_threads.h"
 #include "device/cpu/team.h"
 #include "graph/reference/evaluate.h"
 #include "graph/text_form.h"
+#include "plan/equivalence.h"
 #include "plan/fusion/group_problem.h"
 #include "plan/fusion/grouping.h"
 #include "plan/schedule/greedy_streams.h"
@@ -74,6 +77,7 @@ TEST(CpuDevice, DescribesItself) {
   EXPECT_TRUE(device->environment().starts_with("cores=1;cpu=")) << device->environment();
   EXPECT_FALSE(device->simulated());
   EXPECT_GT((*device->Canary()).count(), 0);
+  EXPECT_LT(*device->Canary(), std::chrono::seconds(10));
 }
 
 // A cold run computes the same as any run, with several streams and layouts that are converted.
@@ -120,6 +124,132 @@ TEST(CpuDevice, RefusesPaddedChannels) {
   const Plan plan = SingleGroupPlan(problem);
   EXPECT_EQ(ToString(device->Build({problem.graph, plan, weights}).status()),
             "UNIMPLEMENTED: cpu: layout channels_last8");
+}
+
+// Builds and runs the problem's own plan. Returns what refused it, or how it differs.
+Status RunProblem(Device& device, const GroupProblem& problem) {
+  AG_TRY(device.Kernels(problem));
+  const SyntheticWeights weights;
+  AG_LET(const std::unique_ptr<Executable> executable,
+         device.Build({problem.graph, SingleGroupPlan(problem), weights}));
+  std::vector<Tensor> inputs, outputs;
+  for (const NodeId id : problem.graph.inputs()) {
+    inputs.push_back(RandomTensor(problem.graph.type({id, 0}), 3 + inputs.size()));
+  }
+  for (const GraphOutput& output : problem.graph.outputs()) {
+    outputs.push_back(Tensor::Zeros(problem.graph.type(output.edge)));
+  }
+  AG_LET(const std::vector<Tensor> expected, Evaluate(problem.graph, inputs, weights));
+  AG_TRY(executable->Run(inputs, outputs));
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const OutputError error = CompareTensors("y", expected[i], outputs[i]);
+    if (!IsEquivalent(error, 1e-5)) return Err(StatusCode::kInternal, "error {}", error.max_rel);
+  }
+  return OkStatus();
+}
+
+TEST(CpuDevice, ChainsComputeEveryType) {
+  const auto device = *OpenCpuDevice({.cores = 1});
+  for (const char* type : {"f32", "f64", "i64", "i32", "i16", "i8", "u64", "u32", "u16", "u8"}) {
+    const Graph graph = *ParseGraph(
+        fmt::format("input x {0}[37]\ninput y {0}[37]\noutput z = max(add(x, y), y)\n", type));
+    EXPECT_EQ(ToString(RunProblem(*device, {.graph = graph,
+                                            .pattern = "chain",
+                                            .input_layouts = {Layout::kPlain, Layout::kPlain},
+                                            .output_layouts = {Layout::kPlain}})),
+              "OK")
+        << type;
+  }
+}
+
+// 100,000,000 + 1 is 100,000,000 in f32.
+TEST(CpuDevice, ChainsOfFloatsComputeInFloats) {
+  const auto device = *OpenCpuDevice({.cores = 1});
+  Built built = BuildText(*device,
+                          "input x f32[20]\nc = const f32[] {100000000}\n"
+                          "output y = sub(add(x, c), c)\n",
+                          1);
+  built.inputs[0] = Tensor::FromFloats({20}, std::vector<float>(20, 1));
+  ASSERT_TRUE(built.executable->Run(built.inputs, built.outputs).ok());
+  EXPECT_EQ(built.outputs[0].At(7), 0);
+}
+
+// What works on blocks of 16 channels, and what refuses them.
+TEST(CpuDevice, BlocksOfChannelsMoveWhole) {
+  const auto device = *OpenCpuDevice({.cores = 1});
+  const struct {
+    const char* name;
+    int channels;
+    const char* node;  // Of x and y.
+    Layout out;
+    const char* status;
+  } kCases[] = {
+      {"rows folded", 32, "z = reduce_mean(x) axes=[3]", Layout::kPlain, "OK"},
+      {"planes folded", 32, "z = reduce_max(x) axes=[2,3]", Layout::kPlain, "OK"},
+      {"rows folded in blocks", 20, "z = reduce_mean(x) axes=[3]", Layout::kBlocked16, "OK"},
+      {"plain of padded channels", 20, "z = reduce_mean(x) axes=[3]", Layout::kPlain,
+       "UNIMPLEMENTED: ReduceMean: plain output of padded channels"},
+      {"channels folded", 32, "z = reduce_mean(x) axes=[1]", Layout::kBlocked16,
+       "UNIMPLEMENTED: ReduceMean: blocked channels can only be kept"},
+      {"planes grow", 20, "z = pad(x) pads=[0,0,1,1,0,0,1,2]", Layout::kBlocked16, "OK"},
+      {"channels before", 32, "z = pad(x) pads=[0,16,0,0,0,0,0,0]", Layout::kBlocked16,
+       "UNIMPLEMENTED: Pad: layout blocked16 (cut channels)"},
+      {"channels behind", 32, "z = pad(x) pads=[0,0,0,0,0,16,0,0]", Layout::kBlocked16,
+       "UNIMPLEMENTED: Pad: layout blocked16 (cut channels)"},
+      {"edges", 32, "z = pad(x) pads=[0,0,1,1,0,0,1,2] mode=edge", Layout::kBlocked16,
+       "UNIMPLEMENTED: Pad: layout blocked16 (cut channels)"},
+      {"ones beside padding", 20, "z = pad(x) pads=[0,0,1,1,0,0,1,2] value=1", Layout::kBlocked16,
+       "UNIMPLEMENTED: Pad: layout blocked16 (cut channels)"},
+      {"ones", 32, "z = pad(x) pads=[0,0,1,1,0,0,1,2] value=1", Layout::kBlocked16, "OK"},
+      {"cut at a block", 36, "z, w = split(x) axis=1 sizes=[16,20]", Layout::kBlocked16, "OK"},
+      {"cut in a block", 36, "z, w = split(x) axis=1 sizes=[20,16]", Layout::kBlocked16,
+       "UNIMPLEMENTED: Split: layout blocked16 (cut channels)"},
+      {"cut in rows", 20, "z, w = split(x) axis=3 sizes=[2,4]", Layout::kBlocked16, "OK"},
+      {"the last channels", 36, "z = slice(x) axes=[1] starts=[16] ends=[36] steps=[1]",
+       Layout::kBlocked16, "OK"},
+      {"channels from 8", 36, "z = slice(x) axes=[1] starts=[8] ends=[24] steps=[1]",
+       Layout::kBlocked16, "UNIMPLEMENTED: Slice: layout blocked16 (cut channels)"},
+      {"channels to 24", 36, "z = slice(x) axes=[1] starts=[0] ends=[24] steps=[1]",
+       Layout::kBlocked16, "UNIMPLEMENTED: Slice: layout blocked16 (cut channels)"},
+      {"every second channel", 36, "z = slice(x) axes=[1] starts=[0] ends=[32] steps=[2]",
+       Layout::kBlocked16, "UNIMPLEMENTED: Slice: layout blocked16 (cut channels)"},
+      {"every second row", 36, "z = slice(x) axes=[2] starts=[0] ends=[5] steps=[2]",
+       Layout::kBlocked16, "OK"},
+      {"joined in rows", 20, "z = concat(x, x) axis=2", Layout::kBlocked16, "OK"},
+      {"joined at a block", 32, "z = concat(x, x) axis=1", Layout::kBlocked16, "OK"},
+      {"joined in a block", 20, "z = concat(x, x) axis=1", Layout::kBlocked16,
+       "UNIMPLEMENTED: Concat: layout blocked16 (cut channels)"},
+  };
+  for (const auto& c : kCases) {
+    const std::string_view node = c.node;
+    const bool two = node.starts_with("z, w");
+    const Graph graph = *ParseGraph(fmt::format("input x f32[1,{},5,6]\n{}\noutput z\n{}",
+                                                c.channels, node, two ? "output w\n" : ""));
+    const char* pattern = node.find("reduce") != node.npos ? "reduce"
+                          : node.find("pad") != node.npos  ? "move"
+                                                           : "concat";
+    const GroupProblem problem{.graph = graph,
+                               .pattern = pattern,
+                               .input_layouts = {Layout::kBlocked16},
+                               .output_layouts = std::vector<Layout>(two ? 2 : 1, c.out)};
+    EXPECT_EQ(ToString(RunProblem(*device, problem)), c.status) << c.name;
+  }
+}
+
+TEST(CpuDevice, ProductsHaveAtMostSixAxes) {
+  const auto device = *OpenCpuDevice({.cores = 1});
+  const auto status = [&](const char* batch) {
+    return ToString(RunProblem(
+        *device, {.graph = *ParseGraph(fmt::format("input a f32[{0}3,4]\ninput b f32[{0}4,5]\n"
+                                                   "output y = matmul(a, b)\n",
+                                                   batch)),
+                  .pattern = "dense",
+                  .input_layouts = {Layout::kPlain, Layout::kPlain},
+                  .output_layouts = {Layout::kPlain}}));
+  };
+  EXPECT_EQ(status("1,2,1,2,"), "OK");
+  EXPECT_EQ(status("1,2,1,2,1,"),
+            "UNIMPLEMENTED: matmul: f32[1,2,1,2,1,3,5] is neither f32 nor of rank 6 at most");
 }
 
 TEST(CpuDevice, StreamsOverlap) {

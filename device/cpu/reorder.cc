@@ -68,8 +68,7 @@ StatusOr<std::vector<std::string>> ReorderNames(const GroupContext& context) {
 }
 
 StatusOr<std::unique_ptr<Kernel>> MakeReorder(const GroupContext& context, const std::string&,
-                                              size_t* done) {
-  *done = 0;
+                                              size_t*) {
   if (IsCopy(context.group)) {
     auto copy = std::make_unique<CopyOut>();
     AG_TRY(copy->Prepare(context));
