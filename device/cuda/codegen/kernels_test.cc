@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <set>
 
+#include "base/digest.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "device/conformance/cases.h"
 #include "device/cuda/codegen/testing/case_groups.h"
@@ -173,6 +175,103 @@ TEST_F(Kernels, WriteZerosBehindTheChannels) {
     const StatusOr<std::vector<std::string>> wrong = RunChecks(checks);
     ASSERT_EQ(ToString(wrong.status()), "OK");
     for (const std::string& line : *wrong) ADD_FAILURE() << line;
+  }
+}
+
+// What the two lists above do not have: every other family.
+constexpr std::string_view kOthers[] = {
+    "input x f32[3,70]; input y f32[70]; output z = gelu(mul(add(x, y), x))",
+    "input x f32[4,1,33]; input y f32[5,1]; output z = pow(x, y)",
+    "input x f32[1,24,5,5]; input s f32[1,24,1,1]; output y = swish(mul(x, s))",
+    "input x i64[37]; output y = mod(cast(x) to=i32, cast(x) to=i32)",
+    "input x f32[37,53]; output y = transpose(x) perm=[1,0]",
+    "input x f32[2,6,5,16]; output y = transpose(x) perm=[0,2,1,3]; output z = transpose(x) "
+    "perm=[3,1,0,2]",
+    "input x f32[5,300]; output y = reduce_mean(x) axes=[1]; output z = reduce_max(x) axes=[0]",
+    "input x f32[4,8192]; output y = reduce_sum(x) axes=[1]",
+    "input x f32[3,4,5,6]; output y = reduce_sum(x) axes=[0,2]; output z = reduce_max(x) "
+    "axes=[1,3] keepdims=0",
+    "input x f32[128,1000]; output y = softmax(x) axis=1",
+    "input x f32[4,9,32]; output y = softmax(x) axis=1",
+    "input x f32[6,768]; s = const f32[768] seed 1; h = const f32[768] seed 2; output y = "
+    "layer_norm(x, s, h) axis=1; output z = rms_norm(x, s) axis=1",
+    "input x f32[2,16,9,9]; output y = max_pool(x) kernel_shape=[3,3] strides=[2,2] "
+    "pads=[1,1,1,1] dilations=[1,1]; output z = average_pool(x) kernel_shape=[2,2] strides=[2,2] "
+    "pads=[0,0,0,0] dilations=[1,1]",
+    "input x f32[3,8]; input i i64[5]; output y = gather(x, i); output z = gather(x, i) axis=1",
+    "input x f32[2,8,4,4]; output y = pad(x) pads=[0,0,1,1,0,0,1,2] value=1; output z = pad(x) "
+    "pads=[0,0,1,1,0,0,1,1] mode=\"edge\"",
+    "input x f32[2,8,5,5]; output y = resize(x) sizes=[2,8,11,10] mode=cubic; output z = "
+    "resize(x) sizes=[2,8,3,10] mode=linear coordinate_transformation_mode=align_corners; output "
+    "w = resize(x) sizes=[2,8,10,10] nearest_mode=ceil",
+    "input x f32[1,3,16,16]; w = const f32[16,3,3,3] seed 1; b = const f32[16] seed 2; output y = "
+    "relu(conv(x, w, b) strides=[2,2] pads=[1,1,1,1] dilations=[1,1])",
+    "input x f32[1,2048]; w = const f32[2048,1000] seed 1; output y = matmul(x, w)",
+    "input a f32[2,9,16]; input b f32[2,16,24]; input r f32[24]; output y = add(matmul(a, b), r)",
+    "input x f32[2,6,4,4]; p, q = split(x) axis=1 sizes=[2,4]; output y = concat(q, p) axis=1; "
+    "output z = slice(x) axes=[2] starts=[1] ends=[4] steps=[2]",
+};
+
+// Returns how the kernels of the texts' groups look, in every layout and variant, on two chips.
+std::string Describe(std::span<const std::string_view> texts, Precision precision) {
+  std::string all;
+  for (const std::string_view text : texts) {
+    const auto problems = GroupsOfCase(AG_SOURCE_DIR, text, true);
+    EXPECT_EQ(ToString(problems.status()), "OK") << text;
+    if (!problems.ok()) continue;
+    for (const NamedProblem& p : *problems) {
+      const Group group = SingleGroupPlan(p.problem).groups[0];
+      for (const int sms : {24, 132}) {
+        const Chip chip{.sms = sms};
+        const GroupContext context{p.problem.graph, group, precision, chip};
+        const auto variants = GeneratedVariants(context);
+        all += fmt::format("\n== {}, {} SMs: {}\n", p.name, sms,
+                           variants.ok() ? Join(*variants, " ") : ToString(variants.status()));
+        if (!variants.ok()) continue;
+        for (const std::string& variant : *variants) {
+          const auto made = GenerateGroup(context, variant);
+          if (!made.ok()) all += ToString(made.status());
+          if (!made.ok()) continue;
+          all += made->source;
+          for (const GeneratedKernel& k : made->kernels) {
+            all += fmt::format("// {}: grid {}, block {}, {} bytes shared, {} arguments\n",
+                               k.function, Join(k.grid, "x"), Join(k.block, "x"), k.shared_bytes,
+                               k.arguments.size());
+          }
+          for (const GeneratedConstant& c : made->constants) {
+            all += fmt::format("// constant: order {}, padded {}, type {}\n", Join(c.order, ","),
+                               Join(c.padded, "x"), static_cast<int>(c.stored));
+          }
+          all += fmt::format("// workspace {}, early {}\n", made->workspace_bytes,
+                             made->can_begin_early);
+        }
+      }
+    }
+  }
+  return all;
+}
+
+// Changed texts are found without a run. The text behind a digest stands in the build folder, to be
+// compared with the text of a build before the change.
+TEST(KernelTexts, AreTheSame) {
+  const struct {
+    const char* name;
+    std::span<const std::string_view> texts;
+    Precision precision;
+    const char* digest;
+  } kCases[] = {
+      {"products_tf32", kProducts, Precision::kTf32, "cc8dbc1560f5"},
+      {"products_fp16", kProducts, Precision::kFp16, "1f9c6b187643"},
+      {"padded_fp32", kPadded, Precision::kFp32, "d4dfa053cfc9"},
+      {"padded_fp16", kPadded, Precision::kFp16, "22a07fc86962"},
+      {"others_fp32", kOthers, Precision::kFp32, "7d070f57efaa"},
+      {"others_bf16", kOthers, Precision::kBf16, "c80fd9912f45"},
+  };
+  for (const auto& c : kCases) {
+    const std::string text = Describe(c.texts, c.precision);
+    EXPECT_EQ(Sha256(text).Short(), c.digest) << c.name;
+    const std::string file = fmt::format("{}/kernels_{}.txt", AG_BINARY_DIR, c.name);
+    EXPECT_TRUE(WriteFileAtomically(file, text).ok());
   }
 }
 
