@@ -36,6 +36,7 @@ ROOMS = ["lab/generate", "device/cuda/codegen", "graph", "device/cpu", "plan"]
 SEPARATE = ["graph/onnx"]
 # Programs that test a room beside its own ones, with their arguments.
 FURTHER = {"device/cpu": [("device_conformance_test", ["--gtest_filter=*cpu*"])]}
+SLOW_MS = 2000  # A test above this runs by itself, after the quick ones.
 HEADER = """\
 // Says whether a mutant is chosen. Written by tests/mutants/mutants.py.
 #pragma once
@@ -253,15 +254,14 @@ class RoomRun:
                 raise SystemExit(f"mutants.py: {self.room} does not build:\n{result.stdout[-4000:]}")
 
     def run(self, program, arguments, number, limit):
-        """(killed, how, seconds) of one run; number 0 is the program as it is."""
+        """(how it failed or None, its output) of one run; number 0 is the program as it is."""
         with tempfile.TemporaryDirectory(prefix="mutant") as scratch:
             environment = {**os.environ, "AG_MUTANT": str(number), "TMPDIR": scratch,
                            "XDG_CACHE_HOME": os.path.join(scratch, "cache")}
             # A mutant may allocate or write without end. -v and -f count KiB.
             limits = "ulimit -c 0 -v 16000000 -f 2000000; exec \"$0\" \"$@\""
             words = ["bash", "-c", limits, os.path.join(self.copy.build, program),
-                     "--gtest_fail_fast", "--gtest_brief=1", *arguments]
-            begin = time.monotonic()
+                     "--gtest_fail_fast", *arguments]
             process = subprocess.Popen(words, cwd=self.copy.folder, env=environment,
                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                        start_new_session=True)
@@ -275,34 +275,44 @@ class RoomRun:
             except ProcessLookupError:
                 pass
             process.wait()
-            seconds = time.monotonic() - begin
-        failed = re.search(r"\[  FAILED  \] (\S+)", output)
-        how = "time" if code is None else failed.group(1) if failed else f"exit {code}"
-        return code != 0, how.rstrip(","), seconds
+        if code == 0:
+            return None, output
+        failed = re.search(r"\[  FAILED  \] ([^\s,]+)", output)
+        return "time" if code is None else failed.group(1) if failed else f"exit {code}", output
 
-    def judge(self, item, limits):
+    def passes_of(self, program, arguments):
+        """Runs the program as it is; returns its runs for a mutant, the quick tests first."""
+        how, output = self.run(program, arguments, 0, 3600)
+        if how is not None:
+            raise SystemExit(f"mutants.py: {program} fails without a mutant: {how}")
+        times = {name: int(ms) for name, ms in
+                 re.findall(r"\[       OK \] (\S+?)(?:, where .*)? \((\d+) ms\)", output)}
+        slow = sorted((n for n, ms in times.items() if ms > SLOW_MS), key=lambda n: times[n])
+        say(f"  {program} takes {sum(times.values()) / 1000:.1f} s without a mutant, "
+            f"{sum(times[n] for n in slow) / 1000:.1f} s of it in {len(slow)} slow tests")
+        positive = arguments[0].split("=", 1)[1] if arguments else "*"
+        quick_ms = sum(ms for n, ms in times.items() if n not in slow)
+        runs = [(f"--gtest_filter={positive}-{':'.join(slow)}", quick_ms)]
+        runs += [(f"--gtest_filter={name}", times[name]) for name in slow]
+        return [(program, [argument], 5 * ms / 1000 + 20) for argument, ms in runs]
+
+    def judge(self, item, passes):
         number, mutant = item
-        how = "survived"
-        for program, arguments in self.programs_of(mutant.path):
-            killed, how, _ = self.run(program, arguments, number, limits[program])
-            if killed:
-                return number, mutant, f"{program}: {how}"
+        for name, _ in self.programs_of(mutant.path):
+            for program, arguments, limit in passes[name]:
+                how, _ = self.run(program, arguments, number, limit)
+                if how is not None:
+                    return number, mutant, f"{program}: {how}"
         return number, mutant, None
 
     def judge_all(self):
         chosen = self.chosen()
-        limits = {}
-        for program, arguments in {n: (n, a) for _, m in chosen
-                                   for n, a in self.programs_of(m.path)}.values():
-            failed, how, seconds = self.run(program, arguments, 0, 3600)
-            if failed:
-                raise SystemExit(f"mutants.py: {program} fails without a mutant: {how}")
-            say(f"  {program} takes {seconds:.1f} s without a mutant")
-            limits[program] = 5 * seconds + 20
+        programs = {n: a for _, m in chosen for n, a in self.programs_of(m.path)}
+        passes = {name: self.passes_of(name, programs[name]) for name in sorted(programs)}
         if self.options.only:
             chosen = [(n, m) for n, m in chosen if n in self.options.only]
         with concurrent.futures.ThreadPoolExecutor(self.options.jobs) as pool:
-            for number, mutant, how in pool.map(lambda item: self.judge(item, limits), chosen):
+            for number, mutant, how in pool.map(lambda item: self.judge(item, passes), chosen):
                 if self.options.verbose or how is None:
                     say(f"  {number}: {'survived' if how is None else 'killed by ' + how}\n"
                         f"    {mutant.path}:{mutant.line + 1}\n"
