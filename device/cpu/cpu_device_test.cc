@@ -236,6 +236,21 @@ TEST(CpuDevice, BlocksOfChannelsMoveWhole) {
   }
 }
 
+// A group that says no cores gets those of the device.
+TEST(CpuDevice, NoCoresAreAllCores) {
+  const auto device = *OpenCpuDevice();
+  const Graph graph =
+      *ParseGraph("input x f32[1,64]\nw = const f32[64,64] seed 1\noutput y = matmul(x, w)\n");
+  GroupProblem problem{.graph = graph,
+                       .pattern = "dense",
+                       .input_layouts = {Layout::kPlain},
+                       .output_layouts = {Layout::kPlain}};
+  const auto names = device->Kernels(problem);
+  ASSERT_EQ(ToString(names.status()), "OK");
+  problem.cores = device->spec().cores;
+  EXPECT_EQ(*device->Kernels(problem), *names);
+}
+
 TEST(CpuDevice, ProductsHaveAtMostSixAxes) {
   const auto device = *OpenCpuDevice({.cores = 1});
   const auto status = [&](const char* batch) {

@@ -126,8 +126,8 @@ class CpuExecutable : public Executable {
 Address CpuExecutable::AddressOf(const Place& place) const {
   if (place.kind == Place::Kind::kArena) return {.fixed = arena_.data() + place.offset_bytes};
   for (const auto& staged : staged_) {
-    const bool same = staged->outside.kind == place.kind && staged->outside.index == place.index;
-    if (same && staged->port == place.port) return {.fixed = staged->memory.data()};
+    // In a plan of one group a port has one place: copies of blocks are refused.
+    if (staged->port == place.port) return {.fixed = staged->memory.data()};
   }
   return {nullptr, place.kind, place.index, place.offset_bytes};
 }
