@@ -1,6 +1,7 @@
 // Import (in the sandbox) and export (in its child) of one model file, as in a job: medians of
 // several runs into fresh folders, and the peak memory of each child beside the model's size.
 //   import_export MODEL.onnx [RUNS]
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include "base/blobs.h"
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "base/handle.h"
 #include "base/process.h"
 #include "graph/codec.h"
 #include "graph/onnx/imported_model.h"
@@ -76,7 +78,9 @@ StatusOr<Numbers> Export(const Place& place) {
   AG_LET(const std::string origin, reader.String());
   AG_LET(request.origin, DecodeOrigin(origin));
   request.blob_root = place.blobs();
-  request.path = place.output();
+  const Fd output(::open(place.output().c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0644));
+  if (!output) return FromErrno(errno, place.output());
+  request.fd = output.get();
   const Nanos began = RealClock().Now();
   AG_TRY(ExportInChild(request, {}));
   const double seconds = Seconds(began);
