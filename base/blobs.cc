@@ -83,7 +83,8 @@ std::string Find(const std::string& root, const Digest& digest) {
 
 // Whether both are names of one file.
 bool IsSameInode(const std::string& a, const std::string& b) {
-  struct stat x {}, y {};
+  struct stat x {
+  }, y{};
   return ::lstat(a.c_str(), &x) == 0 && ::lstat(b.c_str(), &y) == 0 && x.st_dev == y.st_dev &&
          x.st_ino == y.st_ino;
 }
@@ -169,8 +170,8 @@ Status BlobDir::MoveToShared(const Digest& digest, const std::string& from) {
   const std::string path = folder + "/" + StampOf(info);
   const auto set_times = [&] {
     const struct timespec times[] = {info.st_mtim, info.st_mtim};
-    const bool is_set = ::chmod(path.c_str(), 0644) == 0 &&
-                        ::utimensat(AT_FDCWD, path.c_str(), times, 0) == 0;
+    const bool is_set =
+        ::chmod(path.c_str(), 0644) == 0 && ::utimensat(AT_FDCWD, path.c_str(), times, 0) == 0;
     return is_set ? 0 : errno;
   };
   int error = file_ops::Link(from, path);

@@ -137,7 +137,8 @@ TEST_F(SharedBlobsTest, AFileAndABlobAreOne) {
   for (int again = 0; again < 2; ++again) {
     EXPECT_EQ(ToString(blobs_->Share(abc_, file_)), "OK");
     EXPECT_EQ(ReadFile(file_).value(), "abc");
-    struct stat file {}, blob {};
+    struct stat file {
+    }, blob{};
     ASSERT_EQ(::stat(file_.c_str(), &file), 0);
     ASSERT_EQ(::stat(blobs_->PathOf(abc_).c_str(), &blob), 0);
     EXPECT_EQ(file.st_ino, blob.st_ino);

@@ -114,7 +114,7 @@ TEST(Docs, TheProtocolHasEveryStateAndMetric) {
     EXPECT_TRUE(quoted.contains(states.value(i)->name())) << states.value(i)->name();
   }
   EXPECT_EQ(Matches(page, "`(autograph_[a-z_]+)"),
-            Matches(*ReadFile(kRoot + "/server/metrics.cc"), "\"(autograph_[a-z_]+)\""));
+            Matches(*ReadFile(kRoot + "/server/rpc/metrics.cc"), "\"(autograph_[a-z_]+)\""));
 }
 
 // Flags of programs that are not ours, and of scripts, are not in backticks alone.

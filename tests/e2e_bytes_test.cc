@@ -64,8 +64,8 @@ class BytesOfAModel : public ::testing::Test {
   nlohmann::json Optimized(Passes* passes) {
     place_.Write("hashed", std::string(4096, '\0'));
     const double before = BytesWritten();
-    const CommandResult run = place_.Cli({"optimize", place_.path("m.onnx"), "-o", output_,
-                                          "--device", "sim:small", "--json"});
+    const CommandResult run = place_.Cli(
+        {"optimize", place_.path("m.onnx"), "-o", output_, "--device", "sim:small", "--json"});
     EXPECT_EQ(run.code, 0) << run.err;
     int64_t hashed[2];
     std::memcpy(hashed, ReadFile(place_.path("hashed")).value().data(), sizeof(hashed));

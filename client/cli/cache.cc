@@ -156,10 +156,9 @@ int RunCacheImport(Context& context, const CacheFlags& flags) {
     return true;
   });
   if (!response.ok()) return context.Fail(response.status());
-  context.Print(
-      context.flags().json
-          ? ToJson(*response)
-          : fmt::format("{} added, {} known before", response->added(), response->known()));
+  context.Print(context.flags().json ? ToJson(*response)
+                                     : fmt::format("{} added, {} known before", response->added(),
+                                                   response->known()));
   return kExitOk;
 }
 

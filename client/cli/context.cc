@@ -34,10 +34,10 @@ StatusOr<Client*> Context::Connect(const std::string& device) {
   }
   AG_LET(embedded_, EmbeddedService::Start(flags_.data_dir, device));
   if (!embedded_->note().empty()) Note(embedded_->note());
-  client_ = std::make_unique<Client>(
-      embedded_->channel(), [this](const Digest& digest, const std::string& path) {
-        return embedded_->ShareBlob(digest, path);
-      });
+  client_ = std::make_unique<Client>(embedded_->channel(),
+                                     [this](const Digest& digest, const std::string& path) {
+                                       return embedded_->ShareBlob(digest, path);
+                                     });
   return client_.get();
 }
 
