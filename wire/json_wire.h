@@ -6,8 +6,6 @@
 
 #include "base/status.h"
 
-#include "base/status.h"
-
 namespace google::protobuf {
 class Message;
 }  // namespace google::protobuf
