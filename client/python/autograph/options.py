@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, List, Mapping, Sequence, TypedDict
+from typing import Any, Dict, List, Mapping, Sequence, TypedDict
 
 from ._wire import optimizer_pb2 as wire
 from .errors import Code, InvalidArgument, Unimplemented
@@ -109,7 +109,7 @@ def _set(request: Any, name: str, value: Any) -> None:
 
 
 def _enum(field: Any, word: Any) -> int:
-    words = {value.name.lower(): value.number for value in field.enum_type.values if value.number}
+    words: Dict[Any, int] = {v.name.lower(): v.number for v in field.enum_type.values if v.number}
     if word not in words:
         raise ValueError(f"is none of {', '.join(words)}")
     return words[word]
