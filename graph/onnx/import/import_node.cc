@@ -10,12 +10,14 @@
 namespace ag {
 namespace {
 
-const absl::flat_hash_map<std::string_view, NodeImporter>& SpecialImporters() {
-  static const auto& table = *new absl::flat_hash_map<std::string_view, NodeImporter>([] {
-    absl::flat_hash_map<std::string_view, NodeImporter> result;
+using ImporterTable = absl::flat_hash_map<std::string_view, const NodeImporterRow*>;
+
+const ImporterTable& SpecialImporters() {
+  static const auto& table = *new ImporterTable([] {
+    ImporterTable result;
     for (const auto rows : {ShapeImporters(), ArithmeticImporters(), WindowImporters(),
                             ResizeImporters(), NormImporters(), ConstantImporters()}) {
-      for (const NodeImporterRow& row : rows) AG_CHECK(result.emplace(row.name, row.run).second);
+      for (const NodeImporterRow& row : rows) AG_CHECK(result.emplace(row.name, &row).second);
     }
     return result;
   }());
@@ -71,8 +73,7 @@ Status ImportPlain(OpKind op, NodeImport& node) {
     attributes.Set("axis", axis);
   }
   AG_LET(const std::vector<ValueId> values, node.EmitAll(op, node.inputs(), std::move(attributes)));
-  node.Out(0, values[0]);
-  return OkStatus();
+  return node.Out(values[0]);
 }
 
 StatusOr<std::vector<ValueId>> ImportNatively(const OnnxNode& node, int64_t opset,
@@ -80,7 +81,9 @@ StatusOr<std::vector<ValueId>> ImportNatively(const OnnxNode& node, int64_t opse
   NodeImport context(node, opset, importer);
   const auto special = SpecialImporters().find(node.op_type);
   if (special != SpecialImporters().end()) {
-    AG_TRY(special->second(context));
+    const NodeImporterRow& row = *special->second;
+    AG_TRY(context.CheckInputs(row.inputs_min, row.inputs_max));
+    AG_TRY(row.run(context));
   } else {
     const auto plain = PlainOperators().find(node.op_type);
     if (plain == PlainOperators().end()) {

@@ -18,9 +18,7 @@ StatusOr<ValueId> Chain(NodeImport& node, OpKind op) {
 
 template <OpKind op>
 Status ImportChain(NodeImport& node) {
-  AG_LET(const ValueId value, Chain(node, op));
-  node.Out(0, value);
-  return OkStatus();
+  return node.Out(Chain(node, op));
 }
 
 Status ImportMean(NodeImport& node) {
@@ -30,8 +28,7 @@ Status ImportMean(NodeImport& node) {
            node.Scalar(node.Type(value).dtype, static_cast<double>(node.size())));
     AG_LET(value, node.Emit(OpKind::kDiv, {value, count}));
   }
-  node.Out(0, value);
-  return OkStatus();
+  return node.Out(value);
 }
 
 StatusOr<ValueId> Scaled(NodeImport& node, ValueId value, double factor) {
@@ -42,7 +39,6 @@ StatusOr<ValueId> Scaled(NodeImport& node, ValueId value, double factor) {
 
 // Imports alpha * A' * B' + beta * C.
 Status ImportGemm(NodeImport& node) {
-  AG_TRY(node.CheckInputs(2, 3));
   ValueId a = node.In(0), b = node.In(1);
   if (node.Rank(a) != 2 || node.Rank(b) != 2) {
     return Err(StatusCode::kInvalidArgument, "expected matrices, got {} and {}",
@@ -66,13 +62,11 @@ Status ImportGemm(NodeImport& node) {
                  node.Type(c).ToString(), product.ToString());
     }
   }
-  node.Out(0, value);
-  return OkStatus();
+  return node.Out(value);
 }
 
 // Turns vectors into matrices with one row or column, and the result back.
 Status ImportMatMul(NodeImport& node) {
-  AG_TRY(node.CheckInputs(2, 2));
   ValueId a = node.In(0), b = node.In(1);
   const bool row = node.Rank(a) == 1, column = node.Rank(b) == 1;
   if (row) {
@@ -88,13 +82,11 @@ Status ImportMatMul(NodeImport& node) {
     if (row) shape.erase(shape.end() - (column ? 1 : 2));
     AG_LET(value, node.Reshape(value, shape));
   }
-  node.Out(0, value);
-  return OkStatus();
+  return node.Out(value);
 }
 
 // Known bounds become attributes, other bounds become max and min.
 Status ImportClip(NodeImport& node) {
-  AG_TRY(node.CheckInputs(1, 3));
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   double bounds[2] = {-kInfinity, kInfinity};
   ValueId value = node.In(0);
@@ -111,17 +103,13 @@ Status ImportClip(NodeImport& node) {
     AG_LET(bounds[i - 1], node.KnownScalar(i));
   }
   if (bounds[0] == -kInfinity && bounds[1] == kInfinity) {
-    node.Out(0, value);
-    return OkStatus();
+    return node.Out(value);
   }
-  AG_LET(value, node.Emit(OpKind::kClip, {value}, {{"min", bounds[0]}, {"max", bounds[1]}}));
-  node.Out(0, value);
-  return OkStatus();
+  return node.Out(node.Emit(OpKind::kClip, {value}, {{"min", bounds[0]}, {"max", bounds[1]}}));
 }
 
 // The exponent and the base may have different element types.
 Status ImportPow(NodeImport& node) {
-  AG_TRY(node.CheckInputs(2, 2));
   const ValueId base = node.In(0);
   ValueId exponent = node.In(1);
   const DType dtype = node.Type(base).dtype;
@@ -132,9 +120,7 @@ Status ImportPow(NodeImport& node) {
     }
     AG_LET(exponent, node.Emit(OpKind::kCast, {exponent}, {{"to", static_cast<int64_t>(dtype)}}));
   }
-  AG_LET(const ValueId value, node.Emit(OpKind::kPow, {base, exponent}));
-  node.Out(0, value);
-  return OkStatus();
+  return node.Out(node.Emit(OpKind::kPow, {base, exponent}));
 }
 
 Status CastTo(NodeImport& node, DType to) {
@@ -142,35 +128,24 @@ Status CastTo(NodeImport& node, DType to) {
     return Err(StatusCode::kUnimplemented, "casts of strings are not supported");
   }
   if (to == node.Type(node.In(0)).dtype) {
-    node.Out(0, node.In(0));
-    return OkStatus();
+    return node.Out(node.In(0));
   }
-  AG_LET(const ValueId value,
-         node.Emit(OpKind::kCast, {node.In(0)}, {{"to", static_cast<int64_t>(to)}}));
-  node.Out(0, value);
-  return OkStatus();
+  return node.Out(node.Emit(OpKind::kCast, {node.In(0)}, {{"to", static_cast<int64_t>(to)}}));
 }
 
 Status ImportCast(NodeImport& node) {
-  AG_TRY(node.CheckInputs(1, 1));
   AG_LET(const DType to, DTypeFromOnnx(static_cast<int32_t>(node.Int("to", 0))));
   return CastTo(node, to);
 }
 
-Status ImportCastLike(NodeImport& node) {
-  AG_TRY(node.CheckInputs(2, 2));
-  return CastTo(node, node.Type(node.In(1)).dtype);
-}
+Status ImportCastLike(NodeImport& node) { return CastTo(node, node.Type(node.In(1)).dtype); }
 
 // a >= b equals (a > b or a = b), also for NaN.
 template <OpKind op>
 Status ImportOrEqual(NodeImport& node) {
-  AG_TRY(node.CheckInputs(2, 2));
   AG_LET(const ValueId strict, node.Emit(op, {node.In(0), node.In(1)}));
   AG_LET(const ValueId equal, node.Emit(OpKind::kEqual, {node.In(0), node.In(1)}));
-  AG_LET(const ValueId value, node.Emit(OpKind::kOr, {strict, equal}));
-  node.Out(0, value);
-  return OkStatus();
+  return node.Out(node.Emit(OpKind::kOr, {strict, equal}));
 }
 
 }  // namespace
@@ -181,14 +156,14 @@ std::span<const NodeImporterRow> ArithmeticImporters() {
       {"Min", ImportChain<OpKind::kMin>},
       {"Max", ImportChain<OpKind::kMax>},
       {"Mean", ImportMean},
-      {"Gemm", ImportGemm},
-      {"MatMul", ImportMatMul},
-      {"Clip", ImportClip},
-      {"Pow", ImportPow},
-      {"Cast", ImportCast},
-      {"CastLike", ImportCastLike},
-      {"GreaterOrEqual", ImportOrEqual<OpKind::kGreater>},
-      {"LessOrEqual", ImportOrEqual<OpKind::kLess>},
+      {"Gemm", ImportGemm, 2, 3},
+      {"MatMul", ImportMatMul, 2, 2},
+      {"Clip", ImportClip, 1, 3},
+      {"Pow", ImportPow, 2, 2},
+      {"Cast", ImportCast, 1, 1},
+      {"CastLike", ImportCastLike, 2, 2},
+      {"GreaterOrEqual", ImportOrEqual<OpKind::kGreater>, 2, 2},
+      {"LessOrEqual", ImportOrEqual<OpKind::kLess>, 2, 2},
   };
   return kRows;
 }

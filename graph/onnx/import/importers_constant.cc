@@ -12,12 +12,9 @@ namespace {
 constexpr int64_t kComputedBytesMax = 64 << 10;
 
 Status ImportConstant(NodeImport& node) {
-  AG_TRY(node.CheckInputs(0, 0));
   if (const OnnxAttribute* value = node.Find("value"); value != nullptr && value->tensor) {
     AG_LET(const Tensor tensor, ToTensor(*value->tensor));
-    AG_LET(const ValueId result, node.Constant(tensor));
-    node.Out(0, result);
-    return OkStatus();
+    return node.Out(node.Constant(tensor));
   }
   const OnnxAttribute* number = node.Find("value_float");
   const OnnxAttribute* list = node.Find("value_floats");
@@ -34,9 +31,7 @@ Status ImportConstant(NodeImport& node) {
   } else {
     return Err(StatusCode::kUnimplemented, "this form of constant is not supported");
   }
-  AG_LET(const ValueId result, node.Constant(tensor));
-  node.Out(0, result);
-  return OkStatus();
+  return node.Out(node.Constant(tensor));
 }
 
 StatusOr<TensorType> CheckedType(DType dtype, std::span<const int64_t> sizes) {
@@ -50,7 +45,6 @@ StatusOr<TensorType> CheckedType(DType dtype, std::span<const int64_t> sizes) {
 
 // A small result becomes its elements, a large one an expand of one element.
 Status ImportConstantOfShape(NodeImport& node) {
-  AG_TRY(node.CheckInputs(1, 1));
   AG_LET(const Ints sizes, node.KnownInts(0));
   Tensor element = Tensor::Zeros({DType::kFloat32, {}});
   if (const OnnxAttribute* value = node.Find("value"); value != nullptr && value->tensor) {
@@ -76,12 +70,10 @@ Status ImportConstantOfShape(NodeImport& node) {
     AG_LET(result, node.Constant(scalar));
     AG_LET(result, node.Emit(OpKind::kExpand, {result}, {{"shape", sizes}}));
   }
-  node.Out(0, result);
-  return OkStatus();
+  return node.Out(result);
 }
 
 Status ImportShape(NodeImport& node) {
-  AG_TRY(node.CheckInputs(1, 1));
   const Shape& shape = node.ShapeOf(node.In(0));
   const auto rank = static_cast<int64_t>(shape.size());
   const auto bound = [rank](int64_t at) {
@@ -90,21 +82,15 @@ Status ImportShape(NodeImport& node) {
   const int64_t start = bound(node.Int("start", 0));
   const int64_t end = std::max(bound(node.Int("end", rank)), start);
   const Ints sizes(shape.begin() + start, shape.begin() + end);
-  AG_LET(const ValueId value, node.Constant(Tensor::FromInts({end - start}, sizes)));
-  node.Out(0, value);
-  return OkStatus();
+  return node.Out(node.Constant(Tensor::FromInts({end - start}, sizes)));
 }
 
 Status ImportSize(NodeImport& node) {
-  AG_TRY(node.CheckInputs(1, 1));
   const int64_t elements = node.Type(node.In(0)).NumElements();
-  AG_LET(const ValueId value, node.Constant(Tensor::FromInts({}, {&elements, 1})));
-  node.Out(0, value);
-  return OkStatus();
+  return node.Out(node.Constant(Tensor::FromInts({}, {&elements, 1})));
 }
 
 Status ImportRange(NodeImport& node) {
-  AG_TRY(node.CheckInputs(3, 3));
   double bounds[3];
   for (size_t i = 0; i < 3; ++i) {
     AG_LET(bounds[i], node.KnownScalar(i));
@@ -123,14 +109,11 @@ Status ImportRange(NodeImport& node) {
   for (int64_t i = 0; i < tensor.type().NumElements(); ++i) {
     tensor.Put(i, bounds[0] + static_cast<double>(i) * bounds[2]);
   }
-  AG_LET(const ValueId value, node.Constant(tensor));
-  node.Out(0, value);
-  return OkStatus();
+  return node.Out(node.Constant(tensor));
 }
 
 // Computes the product of all elements of a known list; exporters count elements with it.
 Status ImportReduceProd(NodeImport& node) {
-  AG_TRY(node.CheckInputs(1, 1));
   const Ints axes = node.IntList("axes").value_or(Ints{0});
   const int64_t keepdims = node.Int("keepdims", 1);
   const Tensor* tensor = node.Known(node.In(0));
@@ -145,14 +128,11 @@ Status ImportReduceProd(NodeImport& node) {
     }
   }
   const Shape shape = keepdims != 0 ? Shape{1} : Shape{};
-  AG_LET(const ValueId value, node.Constant(Tensor::FromInts(shape, {&product, 1})));
-  node.Out(0, value);
-  return OkStatus();
+  return node.Out(node.Constant(Tensor::FromInts(shape, {&product, 1})));
 }
 
 // Computes the triangle of a known mask.
 Status ImportTrilu(NodeImport& node) {
-  AG_TRY(node.CheckInputs(1, 2));
   const bool upper = node.Int("upper", 1) != 0;
   double diagonal = 0;
   if (node.Has(1)) {
@@ -169,9 +149,7 @@ Status ImportTrilu(NodeImport& node) {
     const auto above = static_cast<double>(i % columns - i / columns % rows);
     if (upper ? above < diagonal : above > diagonal) result.Put(i, 0);
   }
-  AG_LET(const ValueId value, node.Constant(result));
-  node.Out(0, value);
-  return OkStatus();
+  return node.Out(node.Constant(result));
 }
 
 // Returns the position in `shape` of the index tuple `indices`, counted in slices of the remaining
@@ -190,7 +168,6 @@ StatusOr<int64_t> SliceAt(const Shape& shape, std::span<const int64_t> indices) 
 
 // Puts slices into a known tensor; exporters build attention masks with it.
 Status ImportScatterNd(NodeImport& node) {
-  AG_TRY(node.CheckInputs(3, 3));
   const Tensor* data = node.Known(node.In(0));
   const Tensor* indices = node.Known(node.In(1));
   const Tensor* updates = node.Known(node.In(2));
@@ -219,19 +196,17 @@ Status ImportScatterNd(NodeImport& node) {
     AG_LET(const int64_t at, SliceAt(shape, indices->As<int64_t>().subspan(i * width, width)));
     std::memcpy(&result.Mutable<char>()[at * bytes], &updates->bytes()[i * bytes], bytes);
   }
-  AG_LET(const ValueId value, node.Constant(result));
-  node.Out(0, value);
-  return OkStatus();
+  return node.Out(node.Constant(result));
 }
 
 }  // namespace
 
 std::span<const NodeImporterRow> ConstantImporters() {
   static constexpr NodeImporterRow kRows[] = {
-      {"Constant", ImportConstant}, {"ConstantOfShape", ImportConstantOfShape},
-      {"Shape", ImportShape},       {"Size", ImportSize},
-      {"Range", ImportRange},       {"ReduceProd", ImportReduceProd},
-      {"Trilu", ImportTrilu},       {"ScatterND", ImportScatterNd},
+      {"Constant", ImportConstant, 0, 0}, {"ConstantOfShape", ImportConstantOfShape, 1, 1},
+      {"Shape", ImportShape, 1, 1},       {"Size", ImportSize, 1, 1},
+      {"Range", ImportRange, 3, 3},       {"ReduceProd", ImportReduceProd, 1, 1},
+      {"Trilu", ImportTrilu, 1, 2},       {"ScatterND", ImportScatterNd, 3, 3},
   };
   return kRows;
 }

@@ -14,7 +14,6 @@ struct Rows {
 };
 
 StatusOr<Rows> RowsOf(NodeImport& node) {
-  AG_TRY(node.CheckInputs(1, 1));
   const ValueId x = node.In(0);
   const int64_t rank = node.Rank(x);
   AG_LET(const int64_t axis, NodeImport::Axis(node.Int("axis", node.opset() < 13 ? 1 : -1), rank));
@@ -29,9 +28,7 @@ StatusOr<Rows> RowsOf(NodeImport& node) {
 Status ImportSoftmax(NodeImport& node) {
   AG_LET(const Rows rows, RowsOf(node));
   AG_LET(ValueId value, node.Emit(OpKind::kSoftmax, {rows.x}, {{"axis", rows.axis}}));
-  AG_LET(value, node.Reshape(value, node.ShapeOf(node.In(0))));
-  node.Out(0, value);
-  return OkStatus();
+  return node.Out(node.Reshape(value, node.ShapeOf(node.In(0))));
 }
 
 // Computes x - max - log(sum(exp(x - max))), which never takes the logarithm of a sum rounded to
@@ -45,13 +42,10 @@ Status ImportLogSoftmax(NodeImport& node) {
   AG_LET(sum, node.Emit(OpKind::kReduceSum, {sum}, reduce));
   AG_LET(sum, node.Emit(OpKind::kLog, {sum}));
   AG_LET(ValueId value, node.Emit(OpKind::kSub, {shifted, sum}));
-  AG_LET(value, node.Reshape(value, node.ShapeOf(node.In(0))));
-  node.Out(0, value);
-  return OkStatus();
+  return node.Out(node.Reshape(value, node.ShapeOf(node.In(0))));
 }
 
 Status ImportBatchNormalization(NodeImport& node) {
-  AG_TRY(node.CheckInputs(5, 5));
   AG_TRY(node.OnlyFirstOutput());
   node.Ignore("momentum");
   if (node.Int("training_mode", 0) != 0) {
@@ -60,12 +54,10 @@ Status ImportBatchNormalization(NodeImport& node) {
   AG_LET(
       const std::vector<ValueId> values,
       node.EmitAll(OpKind::kBatchNorm, node.inputs(), {{"epsilon", node.Float("epsilon", 1e-5)}}));
-  node.Out(0, values[0]);
-  return OkStatus();
+  return node.Out(values[0]);
 }
 
 Status ImportLayerNormalization(NodeImport& node) {
-  AG_TRY(node.CheckInputs(2, 3));
   AG_TRY(node.OnlyFirstOutput());
   node.Ignore("stash_type");
   AG_LET(const int64_t axis, NodeImport::Axis(node.Int("axis", -1), node.Rank(node.In(0))));
@@ -73,25 +65,18 @@ Status ImportLayerNormalization(NodeImport& node) {
   if (bias == kNoValue) {
     AG_LET(bias, node.Filled(node.Type(node.In(1)), 0));
   }
-  AG_LET(const ValueId value,
-         node.Emit(OpKind::kLayerNorm, {node.In(0), node.In(1), bias},
-                   {{"axis", axis}, {"epsilon", node.Float("epsilon", 1e-5)}}));
-  node.Out(0, value);
-  return OkStatus();
+  return node.Out(node.Emit(OpKind::kLayerNorm, {node.In(0), node.In(1), bias},
+                            {{"axis", axis}, {"epsilon", node.Float("epsilon", 1e-5)}}));
 }
 
 // RMSNormalization has this name since opset 23. Models from ONNX Runtime have it as
 // SimplifiedLayerNormalization, below.
 Status ImportRmsNormalization(NodeImport& node) {
-  AG_TRY(node.CheckInputs(2, 2));
   AG_TRY(node.OnlyFirstOutput());
   node.Ignore("stash_type");
   AG_LET(const int64_t axis, NodeImport::Axis(node.Int("axis", -1), node.Rank(node.In(0))));
-  AG_LET(const ValueId value,
-         node.Emit(OpKind::kRmsNorm, {node.In(0), node.In(1)},
-                   {{"axis", axis}, {"epsilon", node.Float("epsilon", 1e-5)}}));
-  node.Out(0, value);
-  return OkStatus();
+  return node.Out(node.Emit(OpKind::kRmsNorm, {node.In(0), node.In(1)},
+                            {{"axis", axis}, {"epsilon", node.Float("epsilon", 1e-5)}}));
 }
 
 // Returns nothing when `noop_with_empty_axes` turns the reduction off.
@@ -115,62 +100,53 @@ StatusOr<std::optional<Attributes>> ReductionOf(NodeImport& node, bool axes_are_
       Attributes{{"axes", std::move(resolved)}, {"keepdims", keepdims}});
 }
 
-// Reductions as after(reduce(before(x))), with the reductions that the IR has.
-enum class Before { kNothing, kAbs, kSquare, kNeg };
-enum class After { kNothing, kSqrt, kLog, kNeg };
+constexpr OpKind kNothing = OpKind::kOpaque;
 
-template <OpKind op, Before before, After after>
+// Reductions as after(op(before(x))), with the reductions that the IR has; kMul squares.
+template <OpKind op, OpKind before = kNothing, OpKind after = kNothing>
 Status ImportReduction(NodeImport& node) {
   const bool axes_are_input = node.node().op_type == "ReduceSum" && node.opset() >= 13;
   AG_LET(const std::optional<Attributes> reduce, ReductionOf(node, axes_are_input));
   ValueId value = node.In(0);
   if (reduce.has_value()) {
-    if (before == Before::kAbs) {
-      AG_LET(value, node.Emit(OpKind::kAbs, {value}));
-    } else if (before == Before::kSquare) {
-      AG_LET(value, node.Emit(OpKind::kMul, {value, value}));
-    } else if (before == Before::kNeg) {
-      AG_LET(value, node.Emit(OpKind::kNeg, {value}));
+    if (before == OpKind::kMul) {
+      AG_LET(value, node.Emit(before, {value, value}));
+    } else if (before != kNothing) {
+      AG_LET(value, node.Emit(before, {value}));
     }
     AG_LET(value, node.Emit(op, {value}, *reduce));
-    if (after == After::kSqrt) {
-      AG_LET(value, node.Emit(OpKind::kSqrt, {value}));
-    } else if (after == After::kLog) {
-      AG_LET(value, node.Emit(OpKind::kLog, {value}));
-    } else if (after == After::kNeg) {
-      AG_LET(value, node.Emit(OpKind::kNeg, {value}));
+    if (after != kNothing) {
+      AG_LET(value, node.Emit(after, {value}));
     }
   }
-  node.Out(0, value);
-  return OkStatus();
+  return node.Out(value);
 }
 
 Status ImportReduceMin(NodeImport& node) {
-  AG_TRY(node.CheckInputs(1, 1));
   if (!IsFloat(node.Type(node.In(0)).dtype)) {
     return Err(StatusCode::kUnimplemented, "the minimum of integers is not supported");
   }
-  return ImportReduction<OpKind::kReduceMax, Before::kNeg, After::kNeg>(node);
+  return ImportReduction<OpKind::kReduceMax, OpKind::kNeg, OpKind::kNeg>(node);
 }
 
 }  // namespace
 
 std::span<const NodeImporterRow> NormImporters() {
   static constexpr NodeImporterRow kRows[] = {
-      {"Softmax", ImportSoftmax},
-      {"LogSoftmax", ImportLogSoftmax},
-      {"BatchNormalization", ImportBatchNormalization},
-      {"LayerNormalization", ImportLayerNormalization},
-      {"RMSNormalization", ImportRmsNormalization},
-      {"SimplifiedLayerNormalization", ImportRmsNormalization},
-      {"ReduceMean", ImportReduction<OpKind::kReduceMean, Before::kNothing, After::kNothing>},
-      {"ReduceSum", ImportReduction<OpKind::kReduceSum, Before::kNothing, After::kNothing>},
-      {"ReduceMax", ImportReduction<OpKind::kReduceMax, Before::kNothing, After::kNothing>},
-      {"ReduceMin", ImportReduceMin},
-      {"ReduceL1", ImportReduction<OpKind::kReduceSum, Before::kAbs, After::kNothing>},
-      {"ReduceL2", ImportReduction<OpKind::kReduceSum, Before::kSquare, After::kSqrt>},
-      {"ReduceSumSquare", ImportReduction<OpKind::kReduceSum, Before::kSquare, After::kNothing>},
-      {"ReduceLogSum", ImportReduction<OpKind::kReduceSum, Before::kNothing, After::kLog>},
+      {"Softmax", ImportSoftmax, 1, 1},
+      {"LogSoftmax", ImportLogSoftmax, 1, 1},
+      {"BatchNormalization", ImportBatchNormalization, 5, 5},
+      {"LayerNormalization", ImportLayerNormalization, 2, 3},
+      {"RMSNormalization", ImportRmsNormalization, 2, 2},
+      {"SimplifiedLayerNormalization", ImportRmsNormalization, 2, 2},
+      {"ReduceMean", ImportReduction<OpKind::kReduceMean>},
+      {"ReduceSum", ImportReduction<OpKind::kReduceSum>},
+      {"ReduceMax", ImportReduction<OpKind::kReduceMax>},
+      {"ReduceMin", ImportReduceMin, 1, 1},
+      {"ReduceL1", ImportReduction<OpKind::kReduceSum, OpKind::kAbs>},
+      {"ReduceL2", ImportReduction<OpKind::kReduceSum, OpKind::kMul, OpKind::kSqrt>},
+      {"ReduceSumSquare", ImportReduction<OpKind::kReduceSum, OpKind::kMul>},
+      {"ReduceLogSum", ImportReduction<OpKind::kReduceSum, kNothing, OpKind::kLog>},
   };
   return kRows;
 }

@@ -28,12 +28,9 @@ Status Finish(NodeImport& node, Attributes attributes) {
   const Shape& in = node.ShapeOf(node.In(0));
   const Ints& sizes = attributes.IntList("sizes");
   if (std::equal(sizes.begin(), sizes.end(), in.begin(), in.end())) {  // The scales do not matter.
-    node.Out(0, node.In(0));
-    return OkStatus();
+    return node.Out(node.In(0));
   }
-  AG_LET(const ValueId value, node.Emit(OpKind::kResize, {node.In(0)}, std::move(attributes)));
-  node.Out(0, value);
-  return OkStatus();
+  return node.Out(node.Emit(OpKind::kResize, {node.In(0)}, std::move(attributes)));
 }
 
 // Before opset 11 the nearest element is the one before the place on a growing axis, and the one

@@ -18,7 +18,6 @@ StatusOr<std::optional<Ints>> AxesOf(NodeImport& node) {
 }
 
 Status ImportReshape(NodeImport& node) {
-  AG_TRY(node.CheckInputs(2, 2));
   AG_LET(Ints shape, node.KnownInts(1));
   const bool zero_copies = node.Int("allowzero", 0) == 0;
   const Shape& from = node.ShapeOf(node.In(0));
@@ -42,13 +41,10 @@ Status ImportReshape(NodeImport& node) {
     }
     *unknown = all / rest;
   }
-  AG_LET(const ValueId value, node.Reshape(node.In(0), shape));
-  node.Out(0, value);
-  return OkStatus();
+  return node.Out(node.Reshape(node.In(0), shape));
 }
 
 Status ImportFlatten(NodeImport& node) {
-  AG_TRY(node.CheckInputs(1, 1));
   const Shape& from = node.ShapeOf(node.In(0));
   const int64_t rank = node.Rank(node.In(0));
   int64_t axis = node.Int("axis", 1);
@@ -58,13 +54,10 @@ Status ImportFlatten(NodeImport& node) {
   if (axis < 0) axis += rank;
   const Ints shape = {Product({from.data(), static_cast<size_t>(axis)}),
                       Product({from.data() + axis, static_cast<size_t>(rank - axis)})};
-  AG_LET(const ValueId value, node.Reshape(node.In(0), shape));
-  node.Out(0, value);
-  return OkStatus();
+  return node.Out(node.Reshape(node.In(0), shape));
 }
 
 Status ImportSqueeze(NodeImport& node) {
-  AG_TRY(node.CheckInputs(1, 2));
   const Shape& from = node.ShapeOf(node.In(0));
   AG_LET(std::optional<Ints> axes, AxesOf(node));
   std::vector<bool> drop(from.size());
@@ -83,13 +76,10 @@ Status ImportSqueeze(NodeImport& node) {
   for (size_t i = 0; i < from.size(); ++i) {
     if (!drop[i]) shape.push_back(from[i]);
   }
-  AG_LET(const ValueId value, node.Reshape(node.In(0), shape));
-  node.Out(0, value);
-  return OkStatus();
+  return node.Out(node.Reshape(node.In(0), shape));
 }
 
 Status ImportUnsqueeze(NodeImport& node) {
-  AG_TRY(node.CheckInputs(1, 2));
   AG_LET(const std::optional<Ints> axes, AxesOf(node));
   if (!axes.has_value()) return Err(StatusCode::kInvalidArgument, "axes are missing");
   const Shape& from = node.ShapeOf(node.In(0));
@@ -104,13 +94,10 @@ Status ImportUnsqueeze(NodeImport& node) {
   }
   Ints shape;
   for (size_t i = 0, next = 0; i < added.size(); ++i) shape.push_back(added[i] ? 1 : from[next++]);
-  AG_LET(const ValueId value, node.Reshape(node.In(0), shape));
-  node.Out(0, value);
-  return OkStatus();
+  return node.Out(node.Reshape(node.In(0), shape));
 }
 
 Status ImportExpand(NodeImport& node) {
-  AG_TRY(node.CheckInputs(2, 2));
   AG_LET(const Ints wanted, node.KnownInts(1));
   AG_LET(const Shape shape, BroadcastShapes(node.ShapeOf(node.In(0)), wanted));
   if (Product(shape) > kElementsMax) {
@@ -118,18 +105,14 @@ Status ImportExpand(NodeImport& node) {
                ShapeToString(shape));
   }
   if (shape == node.ShapeOf(node.In(0))) {
-    node.Out(0, node.In(0));
-    return OkStatus();
+    return node.Out(node.In(0));
   }
-  AG_LET(const ValueId value,
-         node.Emit(OpKind::kExpand, {node.In(0)}, {{"shape", Ints(shape.begin(), shape.end())}}));
-  node.Out(0, value);
-  return OkStatus();
+  return node.Out(
+      node.Emit(OpKind::kExpand, {node.In(0)}, {{"shape", Ints(shape.begin(), shape.end())}}));
 }
 
 // Imports Tile as an expand between two reshapes: [a,b] -> [1,a,1,b] -> [r,a,s,b] -> [r*a,s*b].
 Status ImportTile(NodeImport& node) {
-  AG_TRY(node.CheckInputs(2, 2));
   AG_LET(const Ints repeats, node.KnownInts(1));
   const Shape from = node.ShapeOf(node.In(0));
   if (repeats.size() != from.size()) {
@@ -149,19 +132,14 @@ Status ImportTile(NodeImport& node) {
   if (expanded != split) {
     AG_LET(value, node.Emit(OpKind::kExpand, {value}, {{"shape", expanded}}));
   }
-  AG_LET(value, node.Reshape(value, merged));
-  node.Out(0, value);
-  return OkStatus();
+  return node.Out(node.Reshape(value, merged));
 }
 
 Status ImportTranspose(NodeImport& node) {
-  AG_TRY(node.CheckInputs(1, 1));
   Ints reversed;
   for (int64_t i = node.Rank(node.In(0)); i > 0; --i) reversed.push_back(i - 1);
-  AG_LET(const ValueId value, node.Emit(OpKind::kTranspose, {node.In(0)},
-                                        {{"perm", node.IntList("perm").value_or(reversed)}}));
-  node.Out(0, value);
-  return OkStatus();
+  return node.Out(node.Emit(OpKind::kTranspose, {node.In(0)},
+                            {{"perm", node.IntList("perm").value_or(reversed)}}));
 }
 
 Status ImportSplit(NodeImport& node) {
@@ -213,7 +191,6 @@ StatusOr<SliceLists> SliceListsOf(NodeImport& node) {
 
 // Gives each slice one form: axes increase, whole axes are left out, bounds are inside the tensor.
 Status ImportSlice(NodeImport& node) {
-  AG_TRY(node.CheckInputs(3, 5));
   AG_LET(const SliceLists given, SliceListsOf(node));
   const Shape from = node.ShapeOf(node.In(0));
   SliceLists slices;
@@ -236,20 +213,16 @@ Status ImportSlice(NodeImport& node) {
     slices.steps.push_back(range.count <= 1 && range.step > 0 ? 1 : range.step);
   }
   if (slices.axes.empty()) {
-    node.Out(0, node.In(0));
-    return OkStatus();
+    return node.Out(node.In(0));
   }
-  AG_LET(const ValueId value, node.Emit(OpKind::kSlice, {node.In(0)},
-                                        {{"axes", slices.axes},
-                                         {"starts", slices.starts},
-                                         {"ends", slices.ends},
-                                         {"steps", slices.steps}}));
-  node.Out(0, value);
-  return OkStatus();
+  return node.Out(node.Emit(OpKind::kSlice, {node.In(0)},
+                            {{"axes", slices.axes},
+                             {"starts", slices.starts},
+                             {"ends", slices.ends},
+                             {"steps", slices.steps}}));
 }
 
 Status ImportPad(NodeImport& node) {
-  AG_TRY(node.CheckInputs(2, 3));
   AG_LET(const Ints pads, node.KnownInts(1));
   double fill = 0;
   if (node.Has(2)) {
@@ -258,25 +231,17 @@ Status ImportPad(NodeImport& node) {
   const std::string mode = node.String("mode", "constant");
   if (std::all_of(pads.begin(), pads.end(), [](int64_t pad) { return pad == 0; }) &&
       static_cast<int64_t>(pads.size()) == 2 * node.Rank(node.In(0))) {
-    node.Out(0, node.In(0));
-    return OkStatus();
+    return node.Out(node.In(0));
   }
-  AG_LET(const ValueId value,
-         node.Emit(OpKind::kPad, {node.In(0)},
-                   {{"pads", pads}, {"mode", mode}, {"value", mode == "constant" ? fill : 0.0}}));
-  node.Out(0, value);
-  return OkStatus();
+  return node.Out(
+      node.Emit(OpKind::kPad, {node.In(0)},
+                {{"pads", pads}, {"mode", mode}, {"value", mode == "constant" ? fill : 0.0}}));
 }
 
-Status ImportIdentity(NodeImport& node) {
-  AG_TRY(node.CheckInputs(1, 1));
-  node.Out(0, node.In(0));
-  return OkStatus();
-}
+Status ImportIdentity(NodeImport& node) { return node.Out(node.In(0)); }
 
 // In inference a dropout returns its input.
 Status ImportDropout(NodeImport& node) {
-  AG_TRY(node.CheckInputs(1, 3));
   AG_TRY(node.OnlyFirstOutput());
   node.Ignore("ratio");
   node.Ignore("seed");
@@ -284,21 +249,17 @@ Status ImportDropout(NodeImport& node) {
     AG_LET(const double training, node.KnownScalar(2));
     if (training != 0) return Err(StatusCode::kUnimplemented, "training mode is not supported");
   }
-  node.Out(0, node.In(0));
-  return OkStatus();
+  return node.Out(node.In(0));
 }
 
 // Moves blocks of `size` x `size` positions to channels or back: reshape, transpose, reshape.
 Status MoveBlocks(NodeImport& node, const Ints& split, const Ints& perm, const Ints& merged) {
   AG_LET(ValueId value, node.Reshape(node.In(0), split));
   AG_LET(value, node.Emit(OpKind::kTranspose, {value}, {{"perm", perm}}));
-  AG_LET(value, node.Reshape(value, merged));
-  node.Out(0, value);
-  return OkStatus();
+  return node.Out(node.Reshape(value, merged));
 }
 
 Status ImportDepthToSpace(NodeImport& node) {
-  AG_TRY(node.CheckInputs(1, 1));
   const Shape& x = node.ShapeOf(node.In(0));
   const int64_t b = node.Int("blocksize", 0);
   if (x.size() != 4 || b < 1 || b > 4096 || x[1] % (b * b) != 0) {
@@ -313,7 +274,6 @@ Status ImportDepthToSpace(NodeImport& node) {
 }
 
 Status ImportSpaceToDepth(NodeImport& node) {
-  AG_TRY(node.CheckInputs(1, 1));
   const Shape& x = node.ShapeOf(node.In(0));
   const int64_t b = node.Int("blocksize", 0);
   if (x.size() != 4 || b < 1 || b > 4096 || x[2] % b != 0 || x[3] % b != 0) {
@@ -327,20 +287,20 @@ Status ImportSpaceToDepth(NodeImport& node) {
 
 std::span<const NodeImporterRow> ShapeImporters() {
   static constexpr NodeImporterRow kRows[] = {
-      {"Reshape", ImportReshape},
-      {"Flatten", ImportFlatten},
-      {"Squeeze", ImportSqueeze},
-      {"Unsqueeze", ImportUnsqueeze},
-      {"Expand", ImportExpand},
-      {"Tile", ImportTile},
-      {"Transpose", ImportTranspose},
+      {"Reshape", ImportReshape, 2, 2},
+      {"Flatten", ImportFlatten, 1, 1},
+      {"Squeeze", ImportSqueeze, 1, 2},
+      {"Unsqueeze", ImportUnsqueeze, 1, 2},
+      {"Expand", ImportExpand, 2, 2},
+      {"Tile", ImportTile, 2, 2},
+      {"Transpose", ImportTranspose, 1, 1},
       {"Split", ImportSplit},
-      {"Slice", ImportSlice},
-      {"Pad", ImportPad},
-      {"Identity", ImportIdentity},
-      {"Dropout", ImportDropout},
-      {"DepthToSpace", ImportDepthToSpace},
-      {"SpaceToDepth", ImportSpaceToDepth},
+      {"Slice", ImportSlice, 3, 5},
+      {"Pad", ImportPad, 2, 3},
+      {"Identity", ImportIdentity, 1, 1},
+      {"Dropout", ImportDropout, 1, 3},
+      {"DepthToSpace", ImportDepthToSpace, 1, 1},
+      {"SpaceToDepth", ImportSpaceToDepth, 1, 1},
   };
   return kRows;
 }

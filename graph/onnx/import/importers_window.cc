@@ -81,7 +81,6 @@ StatusOr<ValueId> Narrowed(NodeImport& node, ValueId value) {
 }
 
 Status ImportConv(NodeImport& node) {
-  AG_TRY(node.CheckInputs(2, 3));
   ValueId x = node.In(0), w = node.In(1);
   AG_TRY(CheckRank(node.ShapeOf(x)));
   const Shape weight = node.ShapeOf(w);
@@ -113,12 +112,11 @@ Status ImportConv(NodeImport& node) {
   if (narrow) {
     AG_LET(value, Narrowed(node, value));
   }
-  node.Out(0, value);
-  return OkStatus();
+  return node.Out(value);
 }
 
-Status ImportPool(NodeImport& node, OpKind op) {
-  AG_TRY(node.CheckInputs(1, 1));
+template <OpKind op>
+Status ImportPool(NodeImport& node) {
   AG_TRY(node.OnlyFirstOutput());
   ValueId x = node.In(0);
   AG_TRY(CheckRank(node.ShapeOf(x)));
@@ -143,41 +141,29 @@ Status ImportPool(NodeImport& node, OpKind op) {
   if (narrow) {
     AG_LET(value, Narrowed(node, value));
   }
-  node.Out(0, value);
-  return OkStatus();
+  return node.Out(value);
 }
 
-Status ImportMaxPool(NodeImport& node) { return ImportPool(node, OpKind::kMaxPool); }
-Status ImportAveragePool(NodeImport& node) { return ImportPool(node, OpKind::kAveragePool); }
-
-Status ImportGlobalPool(NodeImport& node, OpKind op) {
-  AG_TRY(node.CheckInputs(1, 1));
+template <OpKind op>
+Status ImportGlobalPool(NodeImport& node) {
   if (node.Rank(node.In(0)) < 3) {
     return Err(StatusCode::kInvalidArgument, "expected rank 3 or more, got {}",
                node.Type(node.In(0)).ToString());
   }
   Ints axes;
   for (int64_t axis = 2; axis < node.Rank(node.In(0)); ++axis) axes.push_back(axis);
-  AG_LET(const ValueId value,
-         node.Emit(op, {node.In(0)}, {{"axes", axes}, {"keepdims", int64_t{1}}}));
-  node.Out(0, value);
-  return OkStatus();
+  return node.Out(node.Emit(op, {node.In(0)}, {{"axes", axes}, {"keepdims", int64_t{1}}}));
 }
-
-Status ImportGlobalAveragePool(NodeImport& node) {
-  return ImportGlobalPool(node, OpKind::kReduceMean);
-}
-Status ImportGlobalMaxPool(NodeImport& node) { return ImportGlobalPool(node, OpKind::kReduceMax); }
 
 }  // namespace
 
 std::span<const NodeImporterRow> WindowImporters() {
   static constexpr NodeImporterRow kRows[] = {
-      {"Conv", ImportConv},
-      {"MaxPool", ImportMaxPool},
-      {"AveragePool", ImportAveragePool},
-      {"GlobalAveragePool", ImportGlobalAveragePool},
-      {"GlobalMaxPool", ImportGlobalMaxPool},
+      {"Conv", ImportConv, 2, 3},
+      {"MaxPool", ImportPool<OpKind::kMaxPool>, 1, 1},
+      {"AveragePool", ImportPool<OpKind::kAveragePool>, 1, 1},
+      {"GlobalAveragePool", ImportGlobalPool<OpKind::kReduceMean>, 1, 1},
+      {"GlobalMaxPool", ImportGlobalPool<OpKind::kReduceMax>, 1, 1},
   };
   return kRows;
 }

@@ -170,8 +170,10 @@ Status NodeImport::OnlyFirstOutput() const {
   return OkStatus();
 }
 
-void NodeImport::Out(size_t i, ValueId value) {
-  if (i < results_.size()) results_[i] = value;
+Status NodeImport::Out(StatusOr<ValueId> value) {
+  AG_TRY(value.status());
+  if (!results_.empty()) results_[0] = *value;
+  return OkStatus();
 }
 
 Status NodeImport::OutAll(const std::vector<ValueId>& values) {

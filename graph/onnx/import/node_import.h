@@ -4,6 +4,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <limits>
 #include <optional>
 #include <set>
 #include <string>
@@ -62,8 +63,8 @@ class NodeImport {
 
   // Outputs. Wants is false for an omitted one.
   bool Wants(size_t i) const { return i < node_.outputs.size() && !node_.outputs[i].empty(); }
-  Status OnlyFirstOutput() const;  // kUnimplemented: the node wants another one.
-  void Out(size_t i, ValueId value);
+  Status OnlyFirstOutput() const;       // kUnimplemented: the node wants another one.
+  Status Out(StatusOr<ValueId> value);  // Gives the first output, or returns the error.
   Status OutAll(const std::vector<ValueId>& values);
   const std::vector<ValueId>& results() const { return results_; }
 
@@ -89,6 +90,8 @@ using NodeImporter = Status (*)(NodeImport& node);
 struct NodeImporterRow {
   std::string_view name;
   NodeImporter run;
+  size_t inputs_min = 0, inputs_max = kAnyInputs;  // Checked before `run`.
+  static constexpr size_t kAnyInputs = std::numeric_limits<size_t>::max();
 };
 std::span<const NodeImporterRow> ShapeImporters();       // Reshape, Slice, Split, Pad, ...
 std::span<const NodeImporterRow> ArithmeticImporters();  // Gemm, Sum, Clip, Pow, ...
