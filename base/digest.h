@@ -6,7 +6,6 @@
 #include <compare>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 

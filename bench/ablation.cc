@@ -14,7 +14,6 @@
 #include "graph/onnx/imported_model.h"
 #include "plan/fusion/grouping.h"
 #include "plan/schedule/planner.h"
-#include "rules/match/rewrite.h"
 #include "rules/match/rule_clean_up.h"
 #include "rules/sets/built_in_rules.h"
 #include "runtime/model_weights.h"

@@ -10,7 +10,6 @@
 #include "graph/text_form.h"
 #include "plan/interval.h"
 #include "plan/schedule/planner.h"
-#include "rules/match/rewrite.h"
 #include "rules/match/rule_clean_up.h"
 #include "rules/sets/built_in_rules.h"
 #include "worker/execute.h"

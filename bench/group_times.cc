@@ -13,7 +13,6 @@
 #include "plan/fusion/grouping.h"
 #include "plan/interval.h"
 #include "plan/schedule/planner.h"
-#include "rules/match/rewrite.h"
 #include "rules/match/rule_clean_up.h"
 #include "rules/sets/built_in_rules.h"
 #include "worker/execute.h"

@@ -12,7 +12,6 @@
 
 #include "device/open_device.h"
 #include "plan/fusion/grouping.h"
-#include "rules/match/rewrite.h"
 #include "rules/match/rule_clean_up.h"
 #include "rules/sets/built_in_rules.h"
 #include "zoo/zoo.h"

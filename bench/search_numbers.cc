@@ -7,8 +7,6 @@
 #include <fstream>
 
 #include "base/clock.h"
-#include "base/file.h"
-#include "base/text.h"
 #include "device/open_device.h"
 #include "rules/match/rule_clean_up.h"
 #include "rules/sets/built_in_rules.h"

@@ -10,8 +10,6 @@
 #include <variant>
 #include <vector>
 
-#include "base/status.h"
-
 namespace ag {
 
 using Ints = std::vector<int64_t>;

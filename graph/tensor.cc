@@ -1,7 +1,6 @@
 #include "graph/tensor.h"
 
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <new>

@@ -2,7 +2,6 @@
 // functions.
 #pragma once
 
-#include <span>
 #include <string>
 #include <string_view>
 

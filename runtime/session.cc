@@ -9,7 +9,6 @@
 #include "graph/onnx/wire.h"
 #include "plan/format/plan_codec.h"
 #include "plan/schedule/planner.h"
-#include "rules/match/rewrite.h"
 #include "rules/match/rule_clean_up.h"
 #include "rules/sets/built_in_rules.h"
 #include "runtime/model_weights.h"

@@ -17,7 +17,6 @@
 #include "plan/format/plan_codec.h"
 #include "plan/fusion/group_time.h"
 #include "plan/schedule/planner.h"
-#include "rules/match/rewrite.h"
 #include "rules/match/rule_clean_up.h"
 #include "rules/sets/built_in_rules.h"
 #include "runtime/testing/testing.h"

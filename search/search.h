@@ -7,9 +7,7 @@
 
 #include <functional>
 #include <limits>
-#include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/clock.h"

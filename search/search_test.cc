@@ -4,7 +4,6 @@
 
 #include <set>
 
-#include "graph/text_form.h"
 #include "plan/format/plan_codec.h"
 #include "plan/format/plan_validate.h"
 #include "plan/testing/testing.h"

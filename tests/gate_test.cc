@@ -8,7 +8,6 @@
 #include "plan/equivalence.h"
 #include "plan/fusion/group_time.h"
 #include "plan/schedule/planner.h"
-#include "rules/match/rewrite.h"
 #include "rules/match/rule_clean_up.h"
 #include "rules/sets/built_in_rules.h"
 #include "tests/planted.h"

@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include "rules/match/rewrite.h"
 #include "rules/match/rule_clean_up.h"
 #include "rules/sets/built_in_rules.h"
 #include "zoo/zoo.h"

@@ -1,7 +1,5 @@
 #include "tests/planted.h"
 
-#include <optional>
-
 namespace ag {
 namespace {
 

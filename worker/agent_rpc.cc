@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <functional>
 #include <thread>
 #include <utility>
 

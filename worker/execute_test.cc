@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <span>
 
 #include "device/open_device.h"
 #include "device/sim/sim_device.h"
-#include "graph/reference/evaluate.h"
 #include "plan/equivalence.h"
 #include "plan/fusion/group_time.h"
 #include "worker/testing/testing.h"

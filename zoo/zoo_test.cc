@@ -3,9 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <set>
 
 #include "base/blobs.h"
 #include "graph/onnx/import/import.h"

@@ -1,6 +1,5 @@
 #include <nlohmann/json.hpp>
 
-#include "base/clock.h"
 #include "base/file.h"
 #include "client/cli/verbs.h"
 #include "device/open_device.h"

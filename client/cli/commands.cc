@@ -1,11 +1,8 @@
 #include "client/cli/commands.h"
 
-#include <functional>
 #include <string>
-#include <vector>
 
 #include "base/build_facts.h"
-#include "base/text.h"
 #include "client/cli/program.h"
 #include "client/cli/verbs.h"
 #include "device/api/device_name.h"

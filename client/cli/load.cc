@@ -4,8 +4,6 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "base/text.h"
-
 namespace ag {
 namespace {
 

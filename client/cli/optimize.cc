@@ -1,5 +1,4 @@
 #include <atomic>
-#include <optional>
 #include <thread>
 
 #include "absl/strings/ascii.h"

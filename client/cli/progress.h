@@ -2,7 +2,6 @@
 // elsewhere one line per stage. The functions are pure.
 #pragma once
 
-#include <condition_variable>
 #include <optional>
 #include <set>
 #include <string>

@@ -3,7 +3,6 @@
 #include <nlohmann/json.hpp>
 
 #include "autograph/v1/measurement.pb.h"
-#include "base/text.h"
 #include "wire/json_wire.h"
 #include "wire/measurement_wire.h"
 

@@ -3,8 +3,6 @@
 #include "base/blobs.h"
 #include "base/build_facts.h"
 #include "base/file.h"
-#include "base/text.h"
-#include "client/cli/embedded.h"
 #include "client/cli/verbs.h"
 #include "device/open_device.h"
 #include "graph/onnx/sandbox/sandbox.h"

@@ -9,7 +9,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "autograph/v1/cache.pb.h"
 #include "autograph/v1/optimizer.pb.h"

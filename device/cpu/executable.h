@@ -4,7 +4,6 @@
 // time for one executable.
 #pragma once
 
-#include "base/clock.h"
 #include "device/api/device.h"
 #include "device/cpu/cache_eviction.h"
 

@@ -3,7 +3,6 @@
 // Pure functions.
 #pragma once
 
-#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>

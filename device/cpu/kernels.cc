@@ -4,7 +4,6 @@
 
 #include "device/cpu/chain.h"
 #include "device/cpu/kernel.h"
-#include "graph/reference/evaluate.h"
 
 namespace ag::cpu {
 namespace {

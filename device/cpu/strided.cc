@@ -1,7 +1,6 @@
 #include "device/cpu/strided.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 
 #include "device/cpu/parallel.h"

@@ -9,7 +9,6 @@
 #include "device/cuda/testing/testing.h"
 #include "plan/fusion/group_problem.h"
 #include "plan/fusion/grouping.h"
-#include "rules/match/rewrite.h"
 #include "rules/match/rule_clean_up.h"
 #include "rules/sets/built_in_rules.h"
 #include "zoo/zoo.h"

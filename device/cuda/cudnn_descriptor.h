@@ -13,8 +13,6 @@
 
 #include <cudnn_backend.h>
 
-#include <optional>
-#include <span>
 #include <string>
 #include <vector>
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "device/cuda/testing/testing.h"
-#include "graph/half.h"
 
 namespace ag::cuda {
 namespace {

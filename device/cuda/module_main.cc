@@ -4,7 +4,6 @@
 
 #include "base/build_facts.h"
 #include "base/log.h"
-#include "device/api/module_call.h"
 #include "device/cuda/cublaslt_source.h"
 #include "device/cuda/cuda_driver.h"
 #include "device/cuda/cudnn_source.h"

@@ -1,5 +1,7 @@
 #include "device/cuda/packed_constant.h"
 
+#include <cstring>
+
 #include <gtest/gtest.h>
 
 #include "device/cuda/testing/testing.h"

@@ -5,7 +5,6 @@
 #include "device/profile/profile.h"
 #include "device/profile/session.h"
 #include "device/profile/timing_data.h"
-#include "plan/interval.h"
 
 namespace ag {
 namespace {

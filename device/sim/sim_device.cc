@@ -16,7 +16,6 @@
 #include "plan/format/plan_validate.h"
 #include "plan/schedule/contention_model.h"
 #include "plan/schedule/makespan.h"
-#include "plan/schedule/schedule.h"
 
 namespace ag {
 namespace {

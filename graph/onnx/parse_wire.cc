@@ -1,5 +1,4 @@
 #include <bit>
-#include <cstring>
 #include <set>
 
 #include "graph/onnx/fields.h"

@@ -1,7 +1,5 @@
 #include "graph/reference/evaluate_as.h"
 
-#include <optional>
-
 #include "base/random.h"
 #include "graph/reference/reference.h"
 

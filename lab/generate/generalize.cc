@@ -5,7 +5,6 @@
 #include <set>
 
 #include "base/random.h"
-#include "base/text.h"
 #include "graph/reference/evaluate_as.h"
 #include "graph/tensor.h"
 #include "lab/generate/key.h"

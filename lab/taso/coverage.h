@@ -2,7 +2,6 @@
 // noise. Pure functions.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 

@@ -1,5 +1,4 @@
 // The text of coverage, for people and for docs/rules.md.
-#include <algorithm>
 #include <array>
 
 #include "lab/taso/coverage.h"

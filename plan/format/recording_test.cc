@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "base/text.h"
 #include "graph/text_form.h"
 #include "plan/format/problem_text.h"
 #include "plan/fusion/grouping.h"

@@ -4,7 +4,6 @@
 
 #include "base/random.h"
 #include "base/text.h"
-#include "graph/codec.h"
 #include "plan/format/plan_validate.h"
 #include "plan/fusion/grouping.h"
 #include "plan/testing/testing.h"

@@ -8,7 +8,6 @@
 #include "plan/fusion/grouping.h"
 #include "plan/schedule/makespan.h"
 #include "plan/testing/testing.h"
-#include "rules/match/rewrite.h"
 #include "rules/match/rule_clean_up.h"
 #include "rules/sets/built_in_rules.h"
 #include "zoo/zoo.h"

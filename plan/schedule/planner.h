@@ -2,7 +2,6 @@
 // runtime make every plan here. Pure functions, apart from what the times measure.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "plan/fusion/grouping.h"

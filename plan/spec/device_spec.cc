@@ -1,7 +1,6 @@
 #include "plan/spec/device_spec.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <optional>
 #include <set>

@@ -1,6 +1,7 @@
 #include "rules/language/expression_parser.h"
 
 #include <limits>
+#include <string>
 
 #include "rules/language/guards.h"
 

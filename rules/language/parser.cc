@@ -1,6 +1,5 @@
 #include "rules/language/parser.h"
 
-#include <limits>
 #include <map>
 
 #include "absl/strings/str_join.h"

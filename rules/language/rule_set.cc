@@ -1,7 +1,6 @@
 #include "rules/language/rule_set.h"
 
 #include <algorithm>
-#include <map>
 
 #include "rules/language/parser.h"
 

@@ -4,7 +4,6 @@
 // cleaned up.
 #pragma once
 
-#include <optional>
 #include <vector>
 
 #include "graph/patch.h"

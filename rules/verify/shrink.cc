@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
+#include <string>
 #include <tuple>
 
 namespace ag {

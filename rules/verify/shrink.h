@@ -1,7 +1,6 @@
 // Makes a case on which a rule is wrong as small as possible. Pure functions.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "rules/verify/instance.h"

@@ -14,7 +14,6 @@
 #include "base/handle.h"
 #include "base/log.h"
 #include "base/process.h"
-#include "base/text.h"
 #include "runtime/session.h"
 #include "runtime/timing/time_files.h"
 #include "runtime/timing/timer_process.h"

@@ -3,7 +3,6 @@
 #include "graph/text_form.h"
 #include "plan/schedule/contention_model.h"
 #include "plan/schedule/makespan.h"
-#include "plan/schedule/schedule.h"
 
 namespace ag {
 namespace {

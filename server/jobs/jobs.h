@@ -3,7 +3,6 @@
 // Thread-safe.
 #pragma once
 
-#include <condition_variable>
 #include <map>
 #include <memory>
 #include <string>

@@ -2,12 +2,10 @@
 
 #include "base/blobs.h"
 #include "base/file.h"
-#include "base/log.h"
 #include "base/measuring_lock.h"
 #include "base/text.h"
 #include "graph/onnx/imported_model.h"
 #include "graph/onnx/model_facts.h"
-#include "graph/passes/clean_up.h"
 #include "graph/passes/cut_opaque.h"
 #include "plan/format/plan_format.h"
 #include "plan/format/recording.h"

@@ -6,8 +6,6 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include <cstring>
-
 #include "base/file.h"
 #include "base/handle.h"
 

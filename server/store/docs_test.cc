@@ -3,7 +3,6 @@
 
 #include <map>
 #include <regex>
-#include <set>
 
 #include "base/file.h"
 #include "base/text.h"

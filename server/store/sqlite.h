@@ -5,7 +5,6 @@
 #include <sqlite3.h>
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -1,6 +1,9 @@
 #include "server/workers/worker_pool.h"
 
 #include <algorithm>
+#include <deque>
+#include <optional>
+#include <set>
 
 #include "base/log.h"
 

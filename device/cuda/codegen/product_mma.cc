@@ -1,7 +1,6 @@
 // Tiles of matrix products by the matrix instructions of warps: 16 rows x 8 columns of sums and 32
 // bytes of depth at a time. Thread g * 4 + t of a warp has row (or column) g and word t of a
 // fragment, of eight rows and four words.
-#include <algorithm>
 
 #include "device/cuda/codegen/product_tile.h"
 

@@ -3,8 +3,6 @@
 // the same operations.
 #include "graph/resize.h"
 
-#include <algorithm>
-
 #include "device/cuda/codegen/families.h"
 #include "device/cuda/codegen/lanes.h"
 

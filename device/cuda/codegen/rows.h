@@ -3,8 +3,6 @@
 // thread at a time for one Text.
 #pragma once
 
-#include <functional>
-
 #include "device/cuda/codegen/group_text.h"
 
 namespace ag::cuda {

@@ -2,7 +2,6 @@
 // functions.
 #pragma once
 
-#include "device/cuda/codegen/space.h"
 #include "graph/graph.h"
 
 namespace ag::cuda {

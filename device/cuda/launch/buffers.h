@@ -5,7 +5,6 @@
 #include <map>
 #include <span>
 #include <tuple>
-#include <vector>
 
 #include "device/cuda/codegen/group_context.h"
 #include "device/cuda/launch/driver.h"

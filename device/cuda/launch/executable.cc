@@ -7,7 +7,6 @@
 #include "device/cuda/launch/capture.h"
 #include "plan/fusion/group_time.h"
 #include "plan/schedule/placement.h"
-#include "plan/schedule/schedule.h"
 
 namespace ag::cuda {
 namespace {

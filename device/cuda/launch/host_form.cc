@@ -1,7 +1,6 @@
 #include "device/cuda/launch/host_form.h"
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 
 #include "graph/half.h"

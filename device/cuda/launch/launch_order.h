@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "plan/plan.h"
-#include "plan/spec/device_spec.h"
 
 namespace ag::cuda {
 

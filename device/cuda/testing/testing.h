@@ -4,9 +4,6 @@
 
 #include <dlfcn.h>
 
-#include <cstdlib>
-#include <cstring>
-#include <memory>
 #include <string>
 
 #include "base/file.h"

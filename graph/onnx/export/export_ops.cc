@@ -2,7 +2,6 @@
 // older opset lacks.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numbers>
 #include <numeric>
 

@@ -3,7 +3,6 @@
 // Thread-safe.
 #pragma once
 
-#include <string>
 #include <string_view>
 
 #include "base/blobs.h"

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <initializer_list>
 #include <new>
 
 #include "base/file.h"

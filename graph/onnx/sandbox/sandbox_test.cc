@@ -6,7 +6,6 @@
 #include <sys/resource.h>
 
 #include <cinttypes>
-#include <cstdio>
 #include <cstdlib>
 
 #include "base/blobs.h"

@@ -3,7 +3,6 @@
 #include <sqlite3.h>
 
 #include <cstdlib>
-#include <cstring>
 
 namespace ag {
 namespace {

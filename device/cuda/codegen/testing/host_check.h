@@ -3,8 +3,6 @@
 // longer than a kernel. One thread at a time.
 #pragma once
 
-#include <map>
-
 #include "device/cuda/codegen/generate.h"
 #include "graph/weights.h"
 #include "plan/fusion/group_problem.h"

@@ -5,8 +5,6 @@
 #include <cstdlib>
 #include <vector>
 
-#include "device/cuda/codegen/prelude.h"
-
 namespace ag::cuda {
 namespace {
 

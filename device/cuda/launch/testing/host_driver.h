@@ -8,7 +8,6 @@
 // CheckGuards checks. Any call can be made to fail.
 #pragma once
 
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
