@@ -58,6 +58,13 @@ class HelpFormatter : public CLI::Formatter {
   }
 };
 
+// Makes the help of `app`, and of verbs that are added later, show every option's default. Call it
+// before the first option is added.
+inline void ShowDefaults(CLI::App& app) {
+  app.formatter(std::make_shared<HelpFormatter>());
+  app.option_defaults()->always_capture_default();
+}
+
 // --- Errors
 
 namespace command_line {

@@ -31,15 +31,13 @@ void AddGenerate(CLI::App& app, GenerateFlags& flags, Action* chosen) {
                            chosen, [&flags](Context& c) { return RunGenerate(c, flags); });
   verb->add_option("-o,--output", flags.output, "The rules file to write")->required();
   verb->add_option("--max-ops", flags.ops_max, "Operators of a graph, 1 to 4")
-      ->check(CLI::Range(1, 4))
-      ->capture_default_str();
+      ->check(CLI::Range(1, 4));
   verb->add_option("--ops", flags.ops, "Only these operators: add,relu,concat")
       ->default_str("all it has")
       ->delimiter(',');
-  verb->add_option("--seed", flags.seed, "Seed of the values")->capture_default_str();
+  verb->add_option("--seed", flags.seed, "Seed of the values");
   verb->add_option("--proofs", flags.proofs, "Proofs of each rule, with different seeds")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
+      ->check(CLI::Range(1, 1000));
 }
 
 void AddTaso(CLI::App& app, TasoFlags& flags, Action* chosen) {
@@ -48,15 +46,14 @@ void AddTaso(CLI::App& app, TasoFlags& flags, Action* chosen) {
   coverage->add_option("file", flags.file, "A file in TASO's format (.pb)")->required();
   coverage->add_option("--rules", flags.rules, "A rules file")->default_str("the built-in ones");
   coverage->add_option("--steps", flags.steps, "Our rules, one after another, at most")
-      ->check(CLI::Range(0, 6))
-      ->capture_default_str();
-  coverage->add_option("--seed", flags.seed, "Seed of the shapes")->capture_default_str();
+      ->check(CLI::Range(0, 6));
+  coverage->add_option("--seed", flags.seed, "Seed of the shapes");
   CLI::App* load = AddVerb(app, "import", "Write TASO's rules in our language, guarded and proved",
                            chosen, [&flags](Context& c) { return RunImport(c, flags); });
   load->add_option("file", flags.file, "A file in TASO's format (.pb)")->required();
   load->add_option("-o,--output", flags.output, "The rules file to write")->required();
-  load->add_option("--instances", flags.instances, "Instances per proof")->capture_default_str();
-  load->add_option("--seed", flags.seed, "Seed of the instances")->capture_default_str();
+  load->add_option("--instances", flags.instances, "Instances per proof");
+  load->add_option("--seed", flags.seed, "Seed of the instances");
 }
 
 }  // namespace
@@ -65,7 +62,7 @@ int LabMain(int argc, char** argv) {
   LabFlags flags;
   Action chosen;
   CLI::App app("Tools for people who write rules.", flags.common.program);
-  app.formatter(std::make_shared<HelpFormatter>());
+  ShowDefaults(app);
   app.set_version_flag("--version", BuildFacts(flags.common.program));
   app.require_subcommand(1);
   app.footer(kLabFooter);

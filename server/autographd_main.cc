@@ -31,111 +31,53 @@ std::string DefaultDataDir() {
 void AddPlaces(CLI::App& app, Flags& flags) {
   app.add_option("--data", flags.server.data_dir,
                  "Folder of jobs, cache and blobs; one process at a time")
-      ->envname("AUTOGRAPH_DATA")
-      ->capture_default_str();
-  app.add_option("--listen", flags.server.listen, "HOST:PORT or unix:PATH")->capture_default_str();
+      ->envname("AUTOGRAPH_DATA");
+  app.add_option("--listen", flags.server.listen, "HOST:PORT or unix:PATH");
   app.add_option("--metrics", flags.server.metrics, "HOST:PORT for Prometheus")
       ->default_str("none");
   app.add_option("--log-level", flags.log_level, "info, warn, error or off")
-      ->check(OneOf({"info", "warn", "error", "off"}))
-      ->capture_default_str();
+      ->check(OneOf({"info", "warn", "error", "off"}));
   app.set_version_flag("--version", BuildFacts("autographd"));
 }
 
 void AddLimits(CLI::App& app, Flags& flags) {
   ImportLimits& limits = flags.server.limits;
-  const std::string group = "Limits of models";
-  app.add_option("--model-bytes-max", limits.model_bytes_max, "Bytes of one model file")
-      ->check(WrongAmount)
-      ->group(group)
-      ->capture_default_str();
-  app.add_option("--nodes-max", limits.nodes_max, "Nodes of one model")
-      ->check(WrongAmount)
-      ->group(group)
-      ->capture_default_str();
-  app.add_option("--tensor-bytes-max", limits.tensor_bytes_max, "Bytes of one tensor")
-      ->check(WrongAmount)
-      ->group(group)
-      ->capture_default_str();
-  app.add_option("--total-bytes-max", limits.total_bytes_max, "Bytes of all tensors of a model")
-      ->check(WrongAmount)
-      ->group(group)
-      ->capture_default_str();
-  app.add_option("--import-time", flags.import_time, "Seconds that reading a model may take")
-      ->check(WrongAmount)
-      ->group(group)
-      ->capture_default_str();
-  app.add_option("--export-time", flags.export_time, "Seconds that writing a model may take")
-      ->check(WrongAmount)
-      ->group(group)
-      ->capture_default_str();
+  const auto add = [&app](const char* flag, auto& value, const char* help) {
+    app.add_option(flag, value, help)->check(WrongAmount)->group("Limits of models");
+  };
+  add("--model-bytes-max", limits.model_bytes_max, "Bytes of one model file");
+  add("--nodes-max", limits.nodes_max, "Nodes of one model");
+  add("--tensor-bytes-max", limits.tensor_bytes_max, "Bytes of one tensor");
+  add("--total-bytes-max", limits.total_bytes_max, "Bytes of all tensors of a model");
+  add("--import-time", flags.import_time, "Seconds that reading a model may take");
+  add("--export-time", flags.export_time, "Seconds that writing a model may take");
 }
 
 void AddTimes(CLI::App& app, Flags& flags) {
-  const std::string group = "Workers and jobs";
-  app.add_option("--tick", flags.tick, "Seconds between messages when nothing changes")
-      ->check(WrongTime)
-      ->group(group)
-      ->capture_default_str();
-  app.add_option("--worker-expiry", flags.worker_expiry,
-                 "Seconds of silence after which a worker is gone")
-      ->check(WrongTime)
-      ->group(group)
-      ->capture_default_str();
-  app.add_option("--reconnect", flags.reconnect, "Seconds that a cut stream has to come back")
-      ->check(WrongTime)
-      ->group(group)
-      ->capture_default_str();
-  app.add_option("--no-worker", flags.no_worker,
-                 "Seconds that work waits for a worker of its device")
-      ->check(WrongTime)
-      ->group(group)
-      ->capture_default_str();
-  app.add_option("--hang-time", flags.hang_time,
-                 "Seconds without progress after which the measurement of a group is given up")
-      ->check(WrongTime)
-      ->group(group)
-      ->capture_default_str();
-  app.add_option("--attempts", flags.server.pool.attempts_max,
-                 "Executors that one candidate may crash")
-      ->check(WrongTime)
-      ->group(group)
-      ->capture_default_str();
-  app.add_option("--losses", flags.server.pool.losses_max, "Workers that one work item may lose")
-      ->check(WrongTime)
-      ->group(group)
-      ->capture_default_str();
-  app.add_option("--failure-expiry", flags.failure_expiry,
-                 "Seconds after which a failed measurement is tried again")
-      ->check(WrongTime)
-      ->group(group)
-      ->capture_default_str();
-  app.add_option("--runners", flags.server.runners, "Jobs that run at once, over all devices")
-      ->check(WrongTime)
-      ->group(group)
-      ->capture_default_str();
-  app.add_option("--per-device", flags.server.per_device, "Jobs that run at once on one device")
-      ->check(WrongTime)
-      ->group(group)
-      ->capture_default_str();
-  app.add_option("--resumes", flags.server.resumes_max, "Restarts that one job may live through")
-      ->check(WrongTime)
-      ->group(group)
-      ->capture_default_str();
-  app.add_option("--watchers", flags.server.watchers_max, "Open WatchJob streams")
-      ->check(WrongTime)
-      ->group(group)
-      ->capture_default_str();
-  app.add_option("--grace", flags.grace, "Seconds that open calls have at shutdown")
-      ->check(WrongTime)
-      ->group(group)
-      ->capture_default_str();
+  const auto add = [&app](const char* flag, auto& value, const char* help) {
+    app.add_option(flag, value, help)->check(WrongTime)->group("Workers and jobs");
+  };
+  add("--tick", flags.tick, "Seconds between messages when nothing changes");
+  add("--worker-expiry", flags.worker_expiry, "Seconds of silence after which a worker is gone");
+  add("--reconnect", flags.reconnect, "Seconds that a cut stream has to come back");
+  add("--no-worker", flags.no_worker, "Seconds that work waits for a worker of its device");
+  add("--hang-time", flags.hang_time,
+      "Seconds without progress after which the measurement of a group is given up");
+  add("--attempts", flags.server.pool.attempts_max, "Executors that one candidate may crash");
+  add("--losses", flags.server.pool.losses_max, "Workers that one work item may lose");
+  add("--failure-expiry", flags.failure_expiry,
+      "Seconds after which a failed measurement is tried again");
+  add("--runners", flags.server.runners, "Jobs that run at once, over all devices");
+  add("--per-device", flags.server.per_device, "Jobs that run at once on one device");
+  add("--resumes", flags.server.resumes_max, "Restarts that one job may live through");
+  add("--watchers", flags.server.watchers_max, "Open WatchJob streams");
+  add("--grace", flags.grace, "Seconds that open calls have at shutdown");
 }
 
 int Main(int argc, char** argv) {
   CLI::App app("The AutoGraph coordinator: takes models, searches faster forms, remembers.",
                "autographd");
-  app.formatter(std::make_shared<HelpFormatter>());
+  ShowDefaults(app);
   Flags flags;
   flags.server.data_dir = DefaultDataDir();
   flags.server.listen = fmt::format("127.0.0.1:{}", kDefaultPort);

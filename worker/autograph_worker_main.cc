@@ -31,24 +31,18 @@ std::string DefaultCacheDir() {
 
 void AddFlags(CLI::App& app, Flags& flags) {
   app.add_option("--server", flags.server, "Coordinator, HOST:PORT or unix:PATH")
-      ->envname("AUTOGRAPH_SERVER")
-      ->capture_default_str();
+      ->envname("AUTOGRAPH_SERVER");
   app.add_option("--device", flags.agent.device, "cpu, cpu:CORES, sim:NAME, sim:FILE.spec, cuda:N")
-      ->check([](const std::string& text) { return Message(ParseDeviceName(text).status()); })
-      ->capture_default_str();
+      ->check([](const std::string& text) { return Message(ParseDeviceName(text).status()); });
   app.add_option("--id", flags.agent.worker_id, "Name of this worker")->default_str("HOST/DEVICE");
   app.add_option("--blob-cache", flags.agent.blob_cache_dir,
-                 "Folder for weights of a coordinator on another host")
-      ->capture_default_str();
+                 "Folder for weights of a coordinator on another host");
   app.add_option("--blob-cache-gib", flags.blob_cache_gib, "Largest size of that folder")
-      ->check(WrongAmount)
-      ->capture_default_str();
+      ->check(WrongAmount);
   app.add_option("--tick", flags.tick_seconds, "Seconds between states when nothing changes")
-      ->check(WrongAmount)
-      ->capture_default_str();
+      ->check(WrongAmount);
   app.add_option("--log-level", flags.log_level, "info, warn, error or off")
-      ->check(OneOf({"info", "warn", "error", "off"}))
-      ->capture_default_str();
+      ->check(OneOf({"info", "warn", "error", "off"}));
   app.set_version_flag("--version", BuildFacts("autograph-worker"));
 }
 
@@ -69,7 +63,7 @@ std::shared_ptr<grpc::Channel> Connect(const std::string& server) {
 int Main(int argc, char** argv) {
   CLI::App app("Offers one device to an AutoGraph coordinator and measures what it is sent.",
                "autograph-worker");
-  app.formatter(std::make_shared<HelpFormatter>());
+  ShowDefaults(app);
   Flags flags;
   flags.agent.blob_cache_dir = DefaultCacheDir();
   AddFlags(app, flags);

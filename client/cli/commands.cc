@@ -63,7 +63,7 @@ class Commands {
 };
 
 Commands::Commands() {
-  app_.formatter(std::make_shared<HelpFormatter>());  // The verbs below inherit it.
+  ShowDefaults(app_);
   app_.set_version_flag("--version", BuildFacts("autograph"));
   app_.set_config("--config", "", "File with defaults: server=HOST:PORT, data=FOLDER")
       ->default_str("none");
@@ -106,8 +106,7 @@ void Commands::AddCommon(CLI::App* app) {
 void Commands::AddModel(CLI::App* verb, ModelFlags& flags, const char* model_help) {
   verb->add_option("model", flags.model, model_help)->required();
   verb->add_option("--device", flags.device, "cpu, cpu:CORES, sim:NAME, sim:FILE.spec, cuda:N")
-      ->check(WrongDevice)
-      ->capture_default_str();
+      ->check(WrongDevice);
   verb->add_option("--shape", flags.shapes, "NAME=1x3x299x299 for an input whose sizes are open")
       ->check(WrongShape)
       ->default_str("the model's");
@@ -122,9 +121,7 @@ void Commands::AddTune(CLI::App* verb, ModelFlags& flags) {
 }
 
 void Commands::AddOrtMode(CLI::App* verb, OrtFlags& flags, const std::string& help) {
-  verb->add_option("--ort", flags.mode, help)
-      ->check(OneOf({"auto", "off", "require"}))
-      ->capture_default_str();
+  verb->add_option("--ort", flags.mode, help)->check(OneOf({"auto", "off", "require"}));
 }
 
 void Commands::AddOrt(CLI::App* verb, OrtFlags& flags) {
@@ -132,8 +129,7 @@ void Commands::AddOrt(CLI::App* verb, OrtFlags& flags) {
       verb, flags,
       "Times in ONNX Runtime beside ours: auto (when it is installed, on cpu), off, require");
   verb->add_option("--ort-seconds", flags.seconds, "About how long ONNX Runtime is timed")
-      ->check(WrongAmount)
-      ->capture_default_str();
+      ->check(WrongAmount);
 }
 
 void Commands::AddOptimize() {
@@ -151,8 +147,7 @@ void Commands::AddOptimize() {
       ->check(WrongDuration)
       ->default_str(fmt::format("{}s", limits.time_max / std::chrono::seconds(1)));
   verb->add_option("--precision", flags.precision,
-                   "fp32 (tf32, fp16, bf16: with a device that offers them)")
-      ->capture_default_str();
+                   "fp32 (tf32, fp16, bf16: with a device that offers them)");
   verb->add_option("--tolerance", flags.tolerance,
                    "Largest |a-b| / max|a| of any output; without it 1e-3, in tf32 5e-3, in fp16 "
                    "1e-2, in bf16 5e-2")
@@ -171,7 +166,7 @@ void Commands::AddOptimize() {
   count("--candidates", flags.candidates, fmt::to_string(limits.candidates_max),
         "Whole graphs measured per round");
   count("--streams", flags.streams, "the device's", "At most so many streams");
-  verb->add_option("--seed", flags.seed, "Seed of the search and its data")->capture_default_str();
+  verb->add_option("--seed", flags.seed, "Seed of the search and its data");
   verb->add_option("--without", flags.without, "A rule to leave out; may be repeated")
       ->default_str("none");
   verb->add_flag("--no-cache", flags.no_cache, "Search again though the answer is known");
@@ -179,8 +174,7 @@ void Commands::AddOptimize() {
                  "Submit, print the job's name and leave (needs --server)");
   verb->add_option("--target", flags.target,
                    "device: fastest with its plan; portable: keep only what ONNX Runtime gains by")
-      ->check(OneOf({"device", "portable"}))
-      ->capture_default_str();
+      ->check(OneOf({"device", "portable"}));
   verb->add_flag("--keep-bytes", flags.keep_bytes,
                  "When no rewrite wins, write the input's own bytes, without the plan");
   AddOrtMode(
@@ -199,7 +193,7 @@ void Commands::AddLocalVerbs() {
       ->default_str("none");
   verb->add_option("--output", run.output_dir, "Folder for the outputs as .npy files")
       ->default_str("none");
-  verb->add_option("--seed", run.seed, "Seed of random inputs")->capture_default_str();
+  verb->add_option("--seed", run.seed, "Seed of random inputs");
 
   VerifyFlags& verify = flags_.verify;
   verb = Verb(&app_, "verify", "Compare two models, or a model with its ONNX test data",
@@ -207,11 +201,8 @@ void Commands::AddLocalVerbs() {
   AddModel(verb, verify.model, "ONNX file, or a folder with model.onnx and test_data_set_N");
   verb->add_option("--against", verify.against, "The other ONNX file")
       ->default_str("test data of a folder");
-  verb->add_option("--tolerance", verify.tolerance, "Largest |a-b| / max|a| of any output")
-      ->capture_default_str();
-  verb->add_option("--seeds", verify.seeds, "Sets of random inputs")
-      ->check(WrongAmount)
-      ->capture_default_str();
+  verb->add_option("--tolerance", verify.tolerance, "Largest |a-b| / max|a| of any output");
+  verb->add_option("--seeds", verify.seeds, "Sets of random inputs")->check(WrongAmount);
 }
 
 void Commands::AddBench() {
@@ -236,8 +227,7 @@ void Commands::AddBench() {
       ->default_str("none");
   verb->add_option("--tolerance", bench.tolerance,
                    "With --compare: largest |a-b| / max|a| of any output; beyond it exit 1")
-      ->check(WrongAmount)
-      ->capture_default_str();
+      ->check(WrongAmount);
   verb->add_flag("--no-verify", bench.no_verify, "With --compare: do not compare outputs");
   verb->add_flag("--fail-ambiguous", bench.fail_ambiguous,
                  "With --compare: AMBIGUOUS ends with 6 as SLOWER does");
@@ -262,7 +252,7 @@ void Commands::AddJobs() {
   jobs->require_subcommand(1);
   CLI::App* verb =
       Verb(jobs, "list", "Newest first", [&flags](Context& c) { return RunJobsList(c, flags); });
-  verb->add_option("-n", flags.count, "At most so many")->capture_default_str();
+  verb->add_option("-n", flags.count, "At most so many");
   const auto named = [&](const char* name, const char* help,
                          int (*run)(Context&, const JobsFlags&)) {
     CLI::App* one = Verb(jobs, name, help, [&flags, run](Context& c) { return run(c, flags); });
@@ -285,7 +275,7 @@ void Commands::AddCache() {
        [&flags](Context& c) { return RunCacheStats(c, flags); });
   CLI::App* list = Verb(cache, "list", "Newest measurements first",
                         [&flags](Context& c) { return RunCacheList(c, flags); });
-  list->add_option("-n", flags.count, "At most so many")->capture_default_str();
+  list->add_option("-n", flags.count, "At most so many");
   CLI::App* save = Verb(cache, "export", "Write all measurements to a file",
                         [&flags](Context& c) { return RunCacheExport(c, flags); });
   save->add_option("file", flags.file, "The file to write")->required();
@@ -309,10 +299,8 @@ void Commands::AddRules() {
   CLI::App* verify = Verb(rules, "verify", "Prove rules by exact arithmetic on random instances",
                           [&flags](Context& c) { return RunRulesVerify(c, flags); });
   verify->add_option("file", flags.file, "A rules file (default: the built-in ones)");
-  verify->add_option("--instances", flags.instances, "Instances per rule")
-      ->check(WrongAmount)
-      ->capture_default_str();
-  verify->add_option("--seed", flags.seed, "Seed of the instances")->capture_default_str();
+  verify->add_option("--instances", flags.instances, "Instances per rule")->check(WrongAmount);
+  verify->add_option("--seed", flags.seed, "Seed of the instances");
   verify->add_option("--jobs", flags.jobs, "Rules at a time")
       ->check(WrongAmount)
       ->default_str("one for each core");
@@ -328,8 +316,8 @@ void Commands::AddOthers() {
   verb->add_option("-o,--output", zoo.output, "The ONNX file to write")
       ->default_str("required without --list");
   verb->add_flag("--list", zoo.list, "List the models");
-  verb->add_option("--batch", zoo.batch, "Batch size")->capture_default_str();
-  verb->add_option("--seed", zoo.seed, "Seed of the weights")->capture_default_str();
+  verb->add_option("--batch", zoo.batch, "Batch size");
+  verb->add_option("--seed", zoo.seed, "Seed of the weights");
 
   CLI::App* workers = Verb(&app_, "workers", "Workers of the server", nullptr);
   workers->require_subcommand(1);
@@ -337,9 +325,7 @@ void Commands::AddOthers() {
 
   verb = Verb(&app_, "doctor", "Check this machine: store, device, executor, sandbox",
               [this](Context& c) { return RunDoctor(c, flags_.doctor); });
-  verb->add_option("--device", flags_.doctor.device, "The device to check")
-      ->check(WrongDevice)
-      ->capture_default_str();
+  verb->add_option("--device", flags_.doctor.device, "The device to check")->check(WrongDevice);
 }
 
 }  // namespace
