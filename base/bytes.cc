@@ -146,6 +146,24 @@ Status ByteReader::End() const {
   return Err(StatusCode::kDataLoss, "bytes: expected the end, {} are left", rest_.size());
 }
 
+std::string EncodeStatus(const Status& status) {
+  ByteWriter out;
+  out.U32(static_cast<uint32_t>(status.code()));
+  out.String(Message(status));
+  return out.Take();
+}
+
+Status DecodeStatus(std::string_view bytes) {
+  ByteReader in(bytes);
+  AG_LET(const uint32_t code, in.U32());
+  AG_LET(const std::string message, in.String());
+  AG_TRY(in.End());
+  if (code > static_cast<uint32_t>(StatusCode::kUnauthenticated)) {
+    return Err(StatusCode::kDataLoss, "status: code {}", code);
+  }
+  return Status(static_cast<StatusCode>(code), message);
+}
+
 namespace {
 
 constexpr std::string_view kBase64Digits =

@@ -57,6 +57,11 @@ class ByteReader {
   std::string_view rest_;
 };
 
+// A status as its code and message. DecodeStatus returns the status that the bytes hold, kDataLoss
+// when they hold none.
+std::string EncodeStatus(const Status& status);
+Status DecodeStatus(std::string_view bytes);
+
 std::string Base64(std::string_view bytes);
 // Converts bytes to base64 and back. FromBase64 returns kInvalidArgument for text that Base64 does
 // not write.

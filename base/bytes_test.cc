@@ -154,5 +154,29 @@ TEST(BytesTest, FromBase64Refuses) {
   }
 }
 
+TEST(StatusBytes, ComeBackWhole) {
+  for (int code = 0; code <= 16; ++code) {
+    const Status status(static_cast<StatusCode>(code), "why");
+    EXPECT_EQ(DecodeStatus(EncodeStatus(status)), status) << code;
+  }
+}
+
+// Every prefix is too short, and one more byte is too long.
+TEST(StatusBytes, OtherLengthsAreRefused) {
+  const std::string bytes = EncodeStatus(Err(StatusCode::kNotFound, "x"));
+  for (size_t n = 0; n < bytes.size(); ++n) {
+    EXPECT_EQ(DecodeStatus(std::string_view(bytes).substr(0, n)).code(), StatusCode::kDataLoss)
+        << n;
+  }
+  EXPECT_EQ(DecodeStatus(bytes + "x").code(), StatusCode::kDataLoss);
+}
+
+TEST(StatusBytes, AnUnknownCodeIsNoStatus) {
+  ByteWriter out;
+  out.U32(17);
+  out.String("why");
+  EXPECT_EQ(ToString(DecodeStatus(out.Take())), "DATA_LOSS: status: code 17");
+}
+
 }  // namespace
 }  // namespace ag

@@ -57,7 +57,7 @@ StatusOr<std::unique_ptr<ExecutorProcess>> ExecutorProcess::Start(const Options&
       std::move(child), std::move(page_fd), static_cast<ProgressPage*>(page), options, clock));
   const int socket = executor->child_->socket();
   const Status sent =
-      SendFrame(socket, kOpenFrame, EncodeOpen(options.open), {executor->page_fd_.get()});
+      SendFrame(socket, kOpenFrame, EncodeFields(options.open), {executor->page_fd_.get()});
   if (!sent.ok()) return Within(executor->Died(sent).status, "open executor");
   const StatusOr<Frame> answer = ReceiveFrame(socket, {.timeout = options.open_time_max});
   if (!answer.ok()) return Within(executor->Died(answer.status()).status, "open executor");
@@ -65,7 +65,7 @@ StatusOr<std::unique_ptr<ExecutorProcess>> ExecutorProcess::Start(const Options&
     const Status failed = DecodeStatus(answer->payload);
     return failed.ok() ? Err(StatusCode::kInternal, "open executor: it failed with OK") : failed;
   }
-  AG_LET(executor->facts_, DecodeFacts(answer->payload));
+  AG_LET(executor->facts_, DecodeFields<DeviceFacts>(answer->payload));
   return executor;
 }
 

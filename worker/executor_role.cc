@@ -33,7 +33,7 @@ StatusOr<ProgressPage*> MapPage(const Frame& open) {
 }
 
 StatusOr<std::unique_ptr<Executor>> Open(const Frame& frame) {
-  AG_LET(const OpenRequest request, DecodeOpen(frame.payload));
+  AG_LET(const OpenRequest request, DecodeFields<OpenRequest>(frame.payload));
   AG_LET(ProgressPage* const page, MapPage(frame));
   AG_LET(std::unique_ptr<Device> device, OpenDevice(request.device));
   AG_LET(std::shared_ptr<BlobDir> blobs, BlobDir::Open(request.blob_dir));
@@ -66,7 +66,7 @@ Status Serve(int socket) {
   const StatusOr<std::unique_ptr<Executor>> executor = Open(open);
   if (!executor.ok()) return SendFrame(socket, kFailedFrame, EncodeStatus(executor.status()));
   const Device& device = (*executor)->device();
-  AG_TRY(SendFrame(socket, kOpenedFrame, EncodeFacts(FactsOf(device))));
+  AG_TRY(SendFrame(socket, kOpenedFrame, EncodeFields(FactsOf(device))));
   const auto emit = [socket](const std::string& result) {
     return SendFrame(socket, kResultFrame, result);
   };
@@ -95,60 +95,6 @@ int ExecutorMain(int socket) {
 }
 
 }  // namespace
-
-std::string EncodeOpen(const OpenRequest& request) {
-  ByteWriter out;
-  out.String(request.device);
-  out.String(request.blob_dir);
-  return out.Take();
-}
-
-StatusOr<OpenRequest> DecodeOpen(std::string_view bytes) {
-  ByteReader in(bytes);
-  OpenRequest request;
-  AG_LET(request.device, in.String());
-  AG_LET(request.blob_dir, in.String());
-  AG_TRY(in.End());
-  return request;
-}
-
-std::string EncodeFacts(const DeviceFacts& facts) {
-  ByteWriter out;
-  out.String(facts.spec);
-  out.String(facts.environment);
-  out.U8(facts.simulated);
-  out.String(facts.onnxruntime);
-  return out.Take();
-}
-
-StatusOr<DeviceFacts> DecodeFacts(std::string_view bytes) {
-  ByteReader in(bytes);
-  DeviceFacts facts;
-  AG_LET(facts.spec, in.String());
-  AG_LET(facts.environment, in.String());
-  AG_LET(facts.simulated, in.U8());
-  AG_LET(facts.onnxruntime, in.String());
-  AG_TRY(in.End());
-  return facts;
-}
-
-std::string EncodeStatus(const Status& status) {
-  ByteWriter out;
-  out.U32(static_cast<uint32_t>(status.code()));
-  out.String(Message(status));
-  return out.Take();
-}
-
-Status DecodeStatus(std::string_view bytes) {
-  ByteReader in(bytes);
-  AG_LET(const uint32_t code, in.U32());
-  AG_LET(const std::string message, in.String());
-  AG_TRY(in.End());
-  if (code > static_cast<uint32_t>(StatusCode::kUnauthenticated)) {
-    return Err(StatusCode::kDataLoss, "status: code {}", code);
-  }
-  return Status(static_cast<StatusCode>(code), message);
-}
 
 void RegisterExecutorRole() {
   RegisterChildRole(kExecutorRole, ExecutorMain);

@@ -16,7 +16,7 @@
 #include <cstdint>
 #include <string>
 
-#include "base/status.h"
+#include "base/fields.h"
 
 namespace ag {
 
@@ -44,8 +44,7 @@ struct OpenRequest {
   std::string device;
   std::string blob_dir;
 };
-std::string EncodeOpen(const OpenRequest& request);
-StatusOr<OpenRequest> DecodeOpen(std::string_view bytes);
+void Fields(auto& io, Is<OpenRequest> auto& open) { io(open.device, open.blob_dir); }
 
 struct DeviceFacts {
   std::string spec;
@@ -53,11 +52,9 @@ struct DeviceFacts {
   bool simulated = false;
   std::string onnxruntime;  // The version of ONNX Runtime on this machine; empty: none.
 };
-std::string EncodeFacts(const DeviceFacts& facts);
-StatusOr<DeviceFacts> DecodeFacts(std::string_view bytes);
-
-std::string EncodeStatus(const Status& status);
-Status DecodeStatus(std::string_view bytes);  // kDataLoss: the bytes are not a status.
+void Fields(auto& io, Is<DeviceFacts> auto& facts) {
+  io(facts.spec, facts.environment, facts.simulated, facts.onnxruntime);
+}
 
 // Registers the role. Call it at the top of main, before RunChildRole.
 void RegisterExecutorRole();

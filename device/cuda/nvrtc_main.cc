@@ -123,10 +123,7 @@ Status Answer(int socket, const Frame& frame, StatusOr<Nvrtc>* nvrtc) {
   const StatusOr<std::string> image =
       nvrtc->ok() ? CompileText(**nvrtc, text, capability) : StatusOr<std::string>(nvrtc->status());
   if (image.ok()) return SendFrame(socket, kNvrtcImageFrame, *image);
-  ByteWriter failed;
-  failed.U8(static_cast<uint8_t>(image.status().code()));
-  failed.String(Message(image.status()));
-  return SendFrame(socket, kNvrtcFailedFrame, failed.bytes());
+  return SendFrame(socket, kNvrtcFailedFrame, EncodeStatus(image.status()));
 }
 
 int Serve(int socket) {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "base/bytes.h"
+#include "base/fields.h"
 #include "graph/codec.h"
 
 namespace ag {
@@ -85,24 +85,6 @@ class Extractor {
   int constants_ = 0;
 };
 
-void WriteLayouts(const std::vector<Layout>& layouts, ByteWriter* out) {
-  out->U64(layouts.size());
-  for (const Layout layout : layouts) out->U8(static_cast<uint8_t>(layout));
-}
-
-StatusOr<std::vector<Layout>> ReadLayouts(ByteReader* in) {
-  AG_LET(const uint64_t count, in->Count(1));
-  std::vector<Layout> layouts;
-  for (uint64_t i = 0; i < count; ++i) {
-    AG_LET(const uint8_t layout, in->U8());
-    if (layout >= kLayoutCount) {
-      return Err(StatusCode::kDataLoss, "no layout has number {}", layout);
-    }
-    layouts.push_back(static_cast<Layout>(layout));
-  }
-  return layouts;
-}
-
 }  // namespace
 
 Digest SyntheticConstant(int position, const TensorType& type) {
@@ -143,17 +125,17 @@ Status CheckGroupProblem(const GroupProblem& problem) {
   return OkStatus();
 }
 
+void Fields(auto& io, Is<GroupProblem> auto& problem) {
+  io.Nested(problem.graph, EncodeGraph, DecodeGraph);
+  io(problem.pattern, problem.input_layouts, problem.output_layouts, problem.cores,
+     problem.precision);
+}
+
 std::string EncodeGroupProblem(const GroupProblem& problem) {
   ByteWriter out;
   out.U32(kGroupMagic);
   out.U32(problem.cold_cache ? kVersionCold : kVersionWarm);
-  out.String(EncodeGraph(problem.graph));
-  out.String(problem.pattern);
-  WriteLayouts(problem.input_layouts, &out);
-  WriteLayouts(problem.output_layouts, &out);
-  out.U32(static_cast<uint32_t>(problem.cores));
-  out.String(problem.precision);
-  return out.Take();
+  return EncodeFields(problem, std::move(out));
 }
 
 StatusOr<GroupProblem> DecodeGroupProblem(std::string_view bytes) {
@@ -165,19 +147,11 @@ StatusOr<GroupProblem> DecodeGroupProblem(std::string_view bytes) {
                "group problem: expected version {} or {}, got {} (magic {:#x})", kVersionWarm,
                kVersionCold, version, magic);
   }
-  GroupProblem problem{.cold_cache = version == kVersionCold};
-  AG_LET(const std::string graph, in.String());
-  AG_LET(problem.graph, DecodeGraph(graph));
-  AG_LET(problem.pattern, in.String());
-  AG_LET(problem.input_layouts, ReadLayouts(&in));
-  AG_LET(problem.output_layouts, ReadLayouts(&in));
-  AG_LET(const uint32_t cores, in.U32());
-  if (cores > static_cast<uint32_t>(kCoresMax)) {
-    return Err(StatusCode::kDataLoss, "group problem: cores: {}", cores);
+  AG_LET(GroupProblem problem, DecodeFields<GroupProblem>(in));
+  problem.cold_cache = version == kVersionCold;
+  if (problem.cores > kCoresMax) {
+    return Err(StatusCode::kDataLoss, "group problem: cores: {}", problem.cores);
   }
-  problem.cores = static_cast<int>(cores);
-  AG_LET(problem.precision, in.String());
-  AG_TRY(in.End());
   AG_TRY(CheckGroupProblem(problem), "group problem");
   return problem;
 }

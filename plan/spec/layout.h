@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/fields.h"
 #include "graph/types.h"
 
 namespace ag {
@@ -24,6 +25,8 @@ enum class Layout : uint8_t {
 };
 
 inline constexpr size_t kLayoutCount = 5;
+
+void Fields(auto& io, Is<Layout> auto& layout) { io.Enum(layout, kLayoutCount, "layout"); }
 
 inline int64_t RoundUp(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
 

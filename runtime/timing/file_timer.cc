@@ -8,7 +8,6 @@
 #include <memory>
 
 #include "base/build_facts.h"
-#include "base/bytes.h"
 #include "base/file.h"
 #include "base/frames.h"
 #include "base/handle.h"
@@ -20,42 +19,6 @@
 
 namespace ag {
 namespace internal {
-
-std::string EncodeFileTimerRequest(const FileTimerRequest& request) {
-  ByteWriter out;
-  out.String(request.path);
-  out.String(request.device);
-  out.U8(request.cold_cache);
-  out.String(request.plan);
-  out.U32(static_cast<uint32_t>(request.shapes.size()));
-  for (const auto& [name, shape] : request.shapes) {
-    out.String(name);
-    out.U32(static_cast<uint32_t>(shape.size()));
-    for (const int64_t size : shape) out.I64(size);
-  }
-  return out.Take();
-}
-
-StatusOr<FileTimerRequest> DecodeFileTimerRequest(std::string_view bytes) {
-  ByteReader in(bytes);
-  FileTimerRequest request;
-  AG_LET(request.path, in.String());
-  AG_LET(request.device, in.String());
-  AG_LET(request.cold_cache, in.U8());
-  AG_LET(request.plan, in.String());
-  AG_LET(const uint32_t shapes, in.U32());
-  for (uint32_t i = 0; i < shapes; ++i) {
-    AG_LET(const std::string name, in.String());
-    AG_LET(const uint32_t rank, in.U32());
-    Shape& shape = request.shapes[name];
-    for (uint32_t d = 0; d < rank; ++d) {
-      AG_LET(const int64_t size, in.I64());
-      shape.push_back(size);
-    }
-  }
-  AG_TRY(in.End());
-  return request;
-}
 
 namespace {
 
@@ -111,7 +74,7 @@ std::string ErrorLine(const Status& status) {
 // Answers requests until the other side closes its end.
 Status Serve(int socket) {
   AG_LET(const Frame frame, ReceiveFrame(socket));
-  AG_LET(const FileTimerRequest request, DecodeFileTimerRequest(frame.payload));
+  AG_LET(const FileTimerRequest request, DecodeFields<FileTimerRequest>(frame.payload));
   // Uses two streams over one socket, because one stdio stream cannot both read and write it.
   FILE* const out = fdopen(dup(socket), "w");
   FILE* const in = fdopen(socket, "r");

@@ -1,11 +1,11 @@
 // The role "time-file": a process that loads one model file as a session and runs it on request.
-// The codecs are pure functions. Private to this folder.
+// Plain data. Private to this folder.
 #pragma once
 
 #include <map>
 #include <string>
-#include <string_view>
 
+#include "base/fields.h"
 #include "graph/types.h"
 
 namespace ag::internal {
@@ -21,7 +21,8 @@ struct FileTimerRequest {
   std::string plan = {};  // As FileToTime::plan.
 };
 
-std::string EncodeFileTimerRequest(const FileTimerRequest& request);
-StatusOr<FileTimerRequest> DecodeFileTimerRequest(std::string_view bytes);
+void Fields(auto& io, Is<FileTimerRequest> auto& request) {
+  io(request.path, request.device, request.cold_cache, request.plan, request.shapes);
+}
 
 }  // namespace ag::internal

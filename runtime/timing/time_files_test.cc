@@ -186,14 +186,14 @@ TEST_F(TimeFilesTest, OurSessionsRunInProcessesOfTheirOwn) {
 TEST(FileTimer, RequestsComeBackEqual) {
   const internal::FileTimerRequest request{
       "a b.onnx", "cpu:2", {{"x", {1, 3}}, {"y", {}}}, true, "plan"};
-  const auto again = internal::DecodeFileTimerRequest(internal::EncodeFileTimerRequest(request));
+  const auto again = DecodeFields<internal::FileTimerRequest>(EncodeFields(request));
   ASSERT_TRUE(again.ok());
   EXPECT_EQ(again->path, request.path);
   EXPECT_EQ(again->device, request.device);
   EXPECT_EQ(again->shapes, request.shapes);
   EXPECT_TRUE(again->cold_cache);
   EXPECT_EQ(again->plan, "plan");
-  EXPECT_FALSE(internal::DecodeFileTimerRequest("x").ok());
+  EXPECT_FALSE(DecodeFields<internal::FileTimerRequest>("x").ok());
 }
 
 // The script on a runtime of which the test knows what it was asked: model "slow" takes longer.

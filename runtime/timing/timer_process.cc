@@ -64,7 +64,7 @@ StatusOr<ChildProcess> SpawnSession(const TimeFilesRequest& request, const FileT
   AG_LET(ChildProcess child, SpawnRole(kTimeFileRole, {}, request.program));
   const FileTimerRequest asked{file.path, request.device, request.shapes, request.cold_cache,
                                file.plan};
-  AG_TRY(SendFrame(child.socket(), kTimeFileFrame, EncodeFileTimerRequest(asked)));
+  AG_TRY(SendFrame(child.socket(), kTimeFileFrame, EncodeFields(asked)));
   return child;
 }
 

@@ -55,10 +55,8 @@ class Child {
     }
     if (!answer.ok()) return Gone(answer.status());
     if (answer->type == kNvrtcImageFrame) return std::move(answer->payload);
-    ByteReader failed(answer->payload);
-    AG_LET(const uint8_t code, failed.U8());
-    AG_LET(const std::string message, failed.String());
-    return Status(static_cast<StatusCode>(code), message);
+    const Status failed = DecodeStatus(answer->payload);
+    return failed.ok() ? Err(StatusCode::kInternal, "the compiler failed with OK") : failed;
   }
 
  private:

@@ -48,7 +48,7 @@ inline constexpr char kNvrtcRole[] = "nvrtc";
 enum NvrtcFrame : uint32_t {
   kNvrtcSourceFrame = 1,  // u32 compute capability, string library folders, string text.
   kNvrtcImageFrame = 2,   // The image.
-  kNvrtcFailedFrame = 3,  // u8 absl code, string message.
+  kNvrtcFailedFrame = 3,  // EncodeStatus of the error.
 };
 
 }  // namespace ag::cuda

@@ -29,12 +29,10 @@ int Misbehave(int socket) {
     if (line == "crash") std::raise(SIGABRT);
     if (line == "exit") return 3;
     if (line == "hang") pause();
-    ByteWriter failed;
-    failed.U8(static_cast<uint8_t>(StatusCode::kInvalidArgument));
-    failed.String("no sense");
     const bool is_refused = line == "refuse";
-    const Status sent = SendFrame(socket, is_refused ? kNvrtcFailedFrame : kNvrtcImageFrame,
-                                  is_refused ? failed.bytes() : line);
+    const Status sent =
+        SendFrame(socket, is_refused ? kNvrtcFailedFrame : kNvrtcImageFrame,
+                  is_refused ? EncodeStatus(Err(StatusCode::kInvalidArgument, "no sense")) : line);
     if (!sent.ok()) return 0;
   }
 }

@@ -54,15 +54,17 @@ class Receiver {
         return false;
       case kSandboxDone:
         return true;
-      case kSandboxError:
-        return DecodeError(frame.payload);
+      case kSandboxError: {
+        const Status error = DecodeStatus(frame.payload);
+        return error.ok() ? Broken("an error without one") : error;
+      }
       default:
         return Broken("its frames");
     }
   }
 
   StatusOr<ImportedModel> Result() const {
-    StatusOr<ImportedModel> model = DecodeImported(result_);
+    StatusOr<ImportedModel> model = DecodeFields<ImportedModel>(result_);
     if (!model.ok()) return Broken(Message(model.status()));
     for (const Node& node : model->graph.nodes()) {
       if (node.op == OpKind::kConstant && !weights_.contains(node.constant->digest)) {
@@ -108,7 +110,7 @@ class Receiver {
 
   // Reads piece by piece, without a mapping: a file that is cut short must not kill this process.
   Status TakePlace(std::string_view payload) {
-    AG_LET(const WeightPlace place, DecodePlace(payload));
+    AG_LET(const WeightPlace place, DecodeFields<WeightPlace>(payload));
     const auto model_bytes = static_cast<uint64_t>(model_.size());
     if (place.offset > model_bytes || place.size > model_bytes - place.offset) {
       return Broken("a weight outside of the model");
@@ -185,7 +187,7 @@ StatusOr<ImportedModel> ImportInSandbox(const std::string& path, const ImportOpt
   const Nanos end = clock.Now() + sandbox.time_max;
   AG_LET(ChildProcess child, SpawnRole("sandbox", {}, sandbox.program));
   const Status sent =
-      SendFrame(child.socket(), kSandboxRequest, EncodeRequest(request), {model.fd()});
+      SendFrame(child.socket(), kSandboxRequest, EncodeFields(request), {model.fd()});
   if (!sent.ok()) return Ended(sent, child, sandbox);
   Receiver receiver(blobs, model);
   while (true) {

@@ -105,7 +105,8 @@ class SocketSink : public WeightSink {
     if (not_after(model_.data(), bytes.data()) &&
         not_after(bytes.data() + bytes.size(), model_.data() + model_.size())) {
       const auto offset = static_cast<uint64_t>(bytes.data() - model_.data());
-      AG_TRY(SendFrame(socket_, kSandboxWeightPlace, EncodePlace({digest, offset, bytes.size()})));
+      AG_TRY(SendFrame(socket_, kSandboxWeightPlace,
+                       EncodeFields(WeightPlace{digest, offset, bytes.size()})));
       return digest;
     }
     const std::string_view name(reinterpret_cast<const char*>(digest.bytes.data()),
@@ -139,19 +140,19 @@ std::string& OutOfMemoryError() {
 
 Status Serve(int socket) {
   AG_LET(Frame frame, ReceiveFrame(socket));
-  AG_LET(const SandboxRequest request, DecodeRequest(frame.payload));
+  AG_LET(const SandboxRequest request, DecodeFields<SandboxRequest>(frame.payload));
   if (frame.fds.size() != 1) return Err(StatusCode::kInternal, "sandbox: no model came");
   AG_LET(const std::shared_ptr<const MappedFile> model, MappedFile::FromFd(frame.fds[0].get()));
   frame.fds.clear();
   (void)Sha256("");  // Makes the library read its settings before the filter forbids it.
-  OutOfMemoryError() = EncodeError(Err(StatusCode::kResourceExhausted,
-                                       "model import needs more than its limit of {} MiB",
-                                       Lowest(RLIMIT_AS, request.memory_bytes) >> 20));
+  OutOfMemoryError() = EncodeStatus(Err(StatusCode::kResourceExhausted,
+                                        "model import needs more than its limit of {} MiB",
+                                        Lowest(RLIMIT_AS, request.memory_bytes) >> 20));
   std::set_new_handler(ReportOutOfMemory);
   AG_TRY(LockDown(request));
   SocketSink sink(socket, model->bytes());
   AG_LET(const ImportedModel imported, ImportOnnx(model->bytes(), request.options, sink));
-  const std::string result = EncodeImported(imported);
+  const std::string result = EncodeFields(imported);
   for (size_t at = 0; at < result.size(); at += kSandboxPieceBytes) {
     const std::string_view piece = std::string_view(result).substr(at, kSandboxPieceBytes);
     AG_TRY(SendFrame(socket, kSandboxResultPart, piece));
@@ -168,7 +169,7 @@ Status LockDown(const SandboxRequest& limits) {
 
 int RunSandbox(int socket_fd) {
   const Status status = Serve(socket_fd);
-  if (!status.ok()) (void)SendFrame(socket_fd, kSandboxError, EncodeError(status));
+  if (!status.ok()) (void)SendFrame(socket_fd, kSandboxError, EncodeStatus(status));
   ::_exit(0);  // The filter would kill destructors of other parts of the program.
 }
 

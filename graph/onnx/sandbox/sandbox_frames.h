@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include "base/fields.h"
+#include "graph/codec.h"
 #include "graph/onnx/imported_model.h"
 #include "graph/onnx/sandbox/sandbox.h"
 
@@ -34,14 +36,19 @@ struct WeightPlace {
   Digest digest;
   uint64_t offset = 0, size = 0;
 };
-std::string EncodePlace(const WeightPlace& place);
-StatusOr<WeightPlace> DecodePlace(std::string_view bytes);
+void Fields(auto& io, Is<WeightPlace> auto& place) { io(place.digest, place.offset, place.size); }
 
-std::string EncodeRequest(const SandboxRequest& request);
-StatusOr<SandboxRequest> DecodeRequest(std::string_view bytes);
-std::string EncodeImported(const ImportedModel& model);
-StatusOr<ImportedModel> DecodeImported(std::string_view bytes);
-std::string EncodeError(const Status& status);
-Status DecodeError(std::string_view bytes);  // Returns that error; kDataLoss: the bytes hold none.
+void Fields(auto& io, Is<SandboxRequest> auto& request) {
+  auto& limits = request.options.limits;
+  io(request.memory_bytes, request.cpu_seconds, limits.model_bytes_max, limits.nodes_max,
+     limits.tensor_bytes_max, limits.total_bytes_max, limits.rank_max, limits.subgraph_depth_max,
+     request.options.shapes);
+}
+
+void Fields(auto& io, Is<ImportedModel> auto& model) {
+  io.Nested(model.graph, EncodeGraph, DecodeGraph);
+  io.Nested(model.origin, EncodeOrigin, DecodeOrigin);
+  io(model.weight_bytes, model.warnings, model.plans);
+}
 
 }  // namespace ag

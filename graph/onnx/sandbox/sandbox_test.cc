@@ -68,8 +68,9 @@ int RunMisbehaving(int socket) {
     int64_t offset = 0, size = 0;
     char named = 0;
     (void)std::sscanf(how, "place %" SCNd64 " %" SCNd64 " %c", &offset, &size, &named);
-    (void)SendFrame(socket, kSandboxWeightPlace,
-                    EncodePlace({Sha256(std::string(1, named)), static_cast<uint64_t>(offset),
+    (void)SendFrame(
+        socket, kSandboxWeightPlace,
+        EncodeFields(WeightPlace{Sha256(std::string(1, named)), static_cast<uint64_t>(offset),
                                  static_cast<uint64_t>(size)}));
     return 0;
   }
