@@ -1,6 +1,7 @@
 #include "base/bytes.h"
 
-#include <array>
+#include <absl/strings/escaping.h>
+
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -164,68 +165,18 @@ Status DecodeStatus(std::string_view bytes) {
   return Status(static_cast<StatusCode>(code), message);
 }
 
-namespace {
-
-constexpr std::string_view kBase64Digits =
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-// Returns the value of each base64 digit, -1 for every other character.
-constexpr std::array<int, 256> Base64Values() {
-  std::array<int, 256> values{};
-  for (int& value : values) value = -1;
-  for (size_t i = 0; i < kBase64Digits.size(); ++i) {
-    values[static_cast<uint8_t>(kBase64Digits[i])] = static_cast<int>(i);
-  }
-  return values;
-}
-
-}  // namespace
-
 std::string Base64(std::string_view bytes) {
-  std::string text;
-  text.reserve((bytes.size() + 2) / 3 * 4);
-  for (size_t at = 0; at < bytes.size(); at += 3) {
-    uint32_t three = 0;
-    for (size_t i = at; i < at + 3; ++i) {
-      three = three << 8 | (i < bytes.size() ? static_cast<uint8_t>(bytes[i]) : 0);
-    }
-    const size_t digits = std::min<size_t>(bytes.size() - at, 3) + 1;
-    for (size_t i = 0; i < 4; ++i) {
-      text += i < digits ? kBase64Digits[three >> (18 - 6 * i) & 63] : '=';
-    }
-  }
-  return text;
+  return absl::Base64Escape({bytes.data(), bytes.size()});
 }
 
 StatusOr<std::string> FromBase64(std::string_view text) {
-  static constexpr std::array<int, 256> kValues = Base64Values();
-  if (text.size() % 4 != 0) {
-    return Err(StatusCode::kInvalidArgument, "base64: expected a multiple of 4 characters, got {}",
-               text.size());
-  }
-  const size_t padding = text.ends_with("==") ? 2 : text.ends_with("=") ? 1 : 0;
   std::string bytes;
-  bytes.reserve(text.size() / 4 * 3);
-  uint32_t bits = 0;  // The digits that are not bytes yet, at the low end.
-  int bit_count = 0;
-  for (size_t i = 0; i < text.size() - padding; ++i) {
-    const int value = kValues[static_cast<uint8_t>(text[i])];
-    if (value < 0) {
-      return Err(StatusCode::kInvalidArgument, "base64: character {:#04x} at position {}",
-                 static_cast<uint8_t>(text[i]), i);
-    }
-    bits = (bits << 6 | static_cast<uint32_t>(value)) & 0xfff;
-    bit_count += 6;
-    if (bit_count < 8) continue;
-    bit_count -= 8;
-    bytes += static_cast<char>(bits >> bit_count & 0xff);
+  // absl takes other forms of the same bytes as well.
+  if (absl::Base64Unescape({text.data(), text.size()}, &bytes) && Base64(bytes) == text) {
+    return bytes;
   }
-  // Each byte string has one text: the unused bits of the last digit must be zero.
-  if ((bits & ((1U << bit_count) - 1)) != 0) {
-    return Err(StatusCode::kInvalidArgument, "base64: bits are left over after {} bytes",
-               bytes.size());
-  }
-  return bytes;
+  return Err(StatusCode::kInvalidArgument, "base64: {} characters in no canonical form",
+             text.size());
 }
 
 }  // namespace ag

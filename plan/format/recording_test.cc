@@ -270,8 +270,7 @@ TEST(Recording, SaysWhatIsWrongAndWhere) {
       {with("graph=", "grap="),
        "line 3: expected graph=, got 'grap=input x f32[4]; v1 = relu(x); outpu'"},
       {good.substr(0, good.size() - 9), "line 3: graph: line 3:7: expected a name"},
-      {head + times + "problem=???",
-       "line 3: problem: base64: expected a multiple of 4 characters, got 3"},
+      {head + times + "problem=???", "line 3: problem: base64: 3 characters in no canonical form"},
       {good + "spec cores 0\n", "line 4: cores: expected a whole number from 1 to 1e+06, got '0'"},
       {good + "spec name x\n", "line 5: no dtypes is given"},
   };
