@@ -34,23 +34,20 @@ bool IsPermutation(const Ints& p) {
   return true;
 }
 
-Result Inverse(const TensorFacts&, Arguments a) {
-  const Ints* p = Get<Ints>(a, 0);
-  if (p == nullptr || !IsPermutation(*p)) return std::nullopt;
-  Ints out(p->size());
-  for (size_t i = 0; i < p->size(); ++i) out[(*p)[i]] = static_cast<int64_t>(i);
+Result Inverse(const TensorFacts&, const Ints& p) {
+  if (!IsPermutation(p)) return std::nullopt;
+  Ints out(p.size());
+  for (size_t i = 0; i < p.size(); ++i) out[p[i]] = static_cast<int64_t>(i);
   return out;
 }
 
 // To transpose by p and then drop `axes` equals to drop their operand axes first and then transpose
 // by the result.
-Result PermWithout(const TensorFacts&, Arguments a) {
-  const Ints* p = Get<Ints>(a, 0);
-  const Ints* axes = Get<Ints>(a, 1);
-  if (p == nullptr || axes == nullptr || !IsPermutation(*p)) return std::nullopt;
+Result PermWithout(const TensorFacts&, const Ints& p, const Ints& axes) {
+  if (!IsPermutation(p)) return std::nullopt;
   Ints kept;
-  for (size_t i = 0; i < p->size(); ++i) {
-    if (!Holds(*axes, static_cast<int64_t>(i))) kept.push_back((*p)[i]);
+  for (size_t i = 0; i < p.size(); ++i) {
+    if (!Holds(axes, static_cast<int64_t>(i))) kept.push_back(p[i]);
   }
   Ints out;
   for (const int64_t axis : kept) {
@@ -60,13 +57,11 @@ Result PermWithout(const TensorFacts&, Arguments a) {
 }
 
 // Whether only axes of size 1 change places, so that the elements keep their order.
-Result MovesOnes(const TensorFacts& facts, Arguments a) {
-  const auto shape = ShapeOf(facts, a, 0);
-  const Ints* p = Get<Ints>(a, 1);
-  if (!shape || p == nullptr || p->size() != shape->size()) return std::nullopt;
+Result MovesOnes(const TensorFacts&, const Shape& shape, const Ints& p) {
+  if (p.size() != shape.size()) return std::nullopt;
   Ints wide;
-  for (const int64_t axis : *p) {
-    if ((*shape)[axis] != 1) wide.push_back(axis);
+  for (const int64_t axis : p) {
+    if (shape[axis] != 1) wide.push_back(axis);
   }
   return Truth(std::is_sorted(wide.begin(), wide.end()));
 }
@@ -83,33 +78,14 @@ Result Contains(const TensorFacts&, Arguments a) {
                            [&](int64_t value) { return Holds(*list, value); }));
 }
 
-Result Below(const TensorFacts&, Arguments a) {
-  const Ints* list = Get<Ints>(a, 0);
-  const auto* value = Get<int64_t>(a, 1);
-  if (list == nullptr || value == nullptr) return std::nullopt;
-  return std::count_if(list->begin(), list->end(), [&](int64_t v) { return v < *value; });
-}
-
-Result MinOf(const TensorFacts&, Arguments a) {
-  int64_t out = INT64_MAX;
-  for (const Value& value : a) {
-    if (const auto* integer = std::get_if<int64_t>(&value)) {
-      out = std::min(out, *integer);
-    } else if (const auto* list = std::get_if<Ints>(&value)) {
-      for (const int64_t element : *list) out = std::min(out, element);
-    } else {
-      return std::nullopt;
-    }
-  }
-  return out;
+Result Below(const TensorFacts&, const Ints& list, int64_t value) {
+  return std::count_if(list.begin(), list.end(), [&](int64_t v) { return v < value; });
 }
 
 // Whether the reciprocal of the float is exact in every element type; f16 reaches to 2^-14.
-Result PowerOfTwo(const TensorFacts&, Arguments a) {
-  const auto* value = Get<double>(a, 0);
-  if (value == nullptr) return std::nullopt;
+Result PowerOfTwo(const TensorFacts&, double value) {
   int exponent = 0;
-  const double fraction = std::frexp(std::fabs(*value), &exponent);
+  const double fraction = std::frexp(std::fabs(value), &exponent);
   return Truth(fraction == 0.5 && std::abs(exponent - 1) <= 14);
 }
 
@@ -134,13 +110,12 @@ Result ConstantAlong(const TensorFacts& facts, Arguments a) {
   const auto y = ShapeOf(facts, a, 1);
   const auto axes = AxesOf(a, 2);
   if (!c || !y || !axes) return std::nullopt;
-  const auto rank = static_cast<int64_t>(y->size());
-  const int64_t shift = rank - static_cast<int64_t>(c->size());
+  const int64_t shift = static_cast<int64_t>(y->size()) - static_cast<int64_t>(c->size());
   if (shift < 0) return Truth(false);
   for (const int64_t axis : *axes) {
-    const int64_t at = axis < 0 ? axis + rank : axis;
-    if (at < 0 || at >= rank) return std::nullopt;
-    if (at >= shift && (*c)[at - shift] != 1) return Truth(false);
+    const auto at = AxisIn(*y, axis);
+    if (!at.has_value()) return std::nullopt;
+    if (*at >= shift && (*c)[*at - shift] != 1) return Truth(false);
   }
   return Truth(true);
 }
@@ -161,15 +136,11 @@ Result SizeAlong(const TensorFacts& facts, Arguments a) {
 
 // Returns the axes that go when first those in `a` are reduced, kept as size 1 (k = 1) or not, and
 // then those in `b` of the result.
-Result JoinedAxes(const TensorFacts&, Arguments a) {
-  const Ints* first = Get<Ints>(a, 0);
-  const auto* keep = Get<int64_t>(a, 1);
-  const Ints* second = Get<Ints>(a, 2);
-  if (first == nullptr || keep == nullptr || second == nullptr) return std::nullopt;
-  std::set<int64_t> axes(first->begin(), first->end());
-  for (int64_t axis : *second) {
-    if (*keep == 0) {
-      for (const int64_t gone : *first) axis += gone <= axis ? 1 : 0;  // Ascending.
+Result JoinedAxes(const TensorFacts&, const Ints& first, int64_t keep, const Ints& second) {
+  std::set<int64_t> axes(first.begin(), first.end());
+  for (int64_t axis : second) {
+    if (keep == 0) {
+      for (const int64_t gone : first) axis += gone <= axis ? 1 : 0;  // Ascending.
     }
     axes.insert(axis);
   }
@@ -274,7 +245,8 @@ Result Crop(const TensorFacts& facts, Arguments a) {
 
 #define SLICES "(x, a, s, e, t, b, u, f, v)"
 constexpr RuleFunction kAxisFunctions[] = {
-    {"below", "below(list, n)", "how many elements are less than n", 2, 2, Asks::kTypes, Below},
+    {"below", "below(list, n)", "how many elements are less than n", 2, 2, Asks::kTypes,
+     Typed<Below>},
     {"broadcast", "broadcast(x, ...)", "the shape that the tensors or shapes broadcast to", 1, -1,
      Asks::kTypes, Broadcast},
     {"constant_along", "constant_along(c, y, n)",
@@ -286,17 +258,16 @@ constexpr RuleFunction kAxisFunctions[] = {
      "the pads (none above 0) that take of y what a slice without steps takes", 5, 5, Asks::kTypes,
      Crop},
     {"first", "first(e...)", "the value for the first i", 1, -1, Asks::kTypes, First},
-    {"inverse", "inverse(p)", "the permutation that undoes p", 1, 1, Asks::kTypes, Inverse},
+    {"inverse", "inverse(p)", "the permutation that undoes p", 1, 1, Asks::kTypes, Typed<Inverse>},
     {"joined_axes", "joined_axes(a, k, b)",
      "the axes that go by reducing axes a with keepdims k, then axes b of the result", 3, 3,
-     Asks::kTypes, JoinedAxes},
-    {"min", "min(n, ...)", "the smallest integer", 1, -1, Asks::kTypes, MinOf},
+     Asks::kTypes, Typed<JoinedAxes>},
     {"moves_ones", "moves_ones(x, p)", "transposing x by p moves axes of size 1 only", 2, 2,
-     Asks::kTypes, MovesOnes},
+     Asks::kTypes, Typed<MovesOnes>},
     {"perm_without", "perm_without(p, a)", "the permutation p of the axes but those at a", 2, 2,
-     Asks::kTypes, PermWithout},
+     Asks::kTypes, Typed<PermWithout>},
     {"power_of_two", "power_of_two(c)", "the float is a power of two, from 2^-14 to 2^14", 1, 1,
-     Asks::kTypes, PowerOfTwo},
+     Asks::kTypes, Typed<PowerOfTwo>},
     {"size_along", "size_along(x, a)", "the product of the sizes of axes a", 2, 2, Asks::kTypes,
      SizeAlong},
     {"slice_axes", "slice_axes" SLICES,

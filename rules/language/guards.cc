@@ -12,58 +12,29 @@ namespace {
 
 // ---- Facts about a tensor.
 
-Result Dim(const TensorFacts& facts, Arguments a) {
-  const auto shape = ShapeOf(facts, a, 0);
-  const auto* axis = Get<int64_t>(a, 1);
-  if (!shape.has_value() || axis == nullptr) return std::nullopt;
-  const auto rank = static_cast<int64_t>(shape->size());
-  const int64_t at = *axis < 0 ? *axis + rank : *axis;
-  if (at < 0 || at >= rank) return std::nullopt;
-  return (*shape)[at];
+Result Dim(const TensorFacts&, const Shape& shape, int64_t axis) {
+  const auto at = AxisIn(shape, axis);
+  return at.has_value() ? Result(shape[*at]) : std::nullopt;
 }
 
-Result Rank(const TensorFacts& facts, Arguments a) {
-  const auto shape = ShapeOf(facts, a, 0);
-  if (!shape.has_value()) return std::nullopt;
-  return static_cast<int64_t>(shape->size());
-}
+Result Rank(const TensorFacts&, const Shape& shape) { return static_cast<int64_t>(shape.size()); }
 
-Result ShapeList(const TensorFacts& facts, Arguments a) {
-  const auto shape = ShapeOf(facts, a, 0);
-  if (!shape.has_value()) return std::nullopt;
-  return ToInts(*shape);
-}
+Result ShapeList(const TensorFacts&, const Shape& shape) { return ToInts(shape); }
 
-Result Elements(const TensorFacts& facts, Arguments a) {
-  const auto shape = ShapeOf(facts, a, 0);
-  if (!shape.has_value()) return std::nullopt;
-  return NumElements(*shape);
-}
+Result Elements(const TensorFacts&, const Shape& shape) { return NumElements(shape); }
 
 // Returns the shape without axis n: the sizes that must agree in a concat along n.
-Result ShapeBut(const TensorFacts& facts, Arguments a) {
-  const auto shape = ShapeOf(facts, a, 0);
-  const auto* axis = Get<int64_t>(a, 1);
-  if (!shape.has_value() || axis == nullptr) return std::nullopt;
-  const auto rank = static_cast<int64_t>(shape->size());
-  const int64_t at = *axis < 0 ? *axis + rank : *axis;
-  if (at < 0 || at >= rank) return std::nullopt;
-  Ints rest = ToInts(*shape);
-  rest.erase(rest.begin() + at);
+Result ShapeBut(const TensorFacts&, const Shape& shape, int64_t axis) {
+  const auto at = AxisIn(shape, axis);
+  if (!at.has_value()) return std::nullopt;
+  Ints rest = ToInts(shape);
+  rest.erase(rest.begin() + *at);
   return rest;
 }
 
-Result IsConst(const TensorFacts& facts, Arguments a) {
-  const Edge* edge = Get<Edge>(a, 0);
-  if (edge == nullptr) return std::nullopt;
-  return Truth(facts.is_constant(*edge));
-}
+Result IsConst(const TensorFacts& facts, Edge x) { return Truth(facts.is_constant(x)); }
 
-Result SingleUse(const TensorFacts& facts, Arguments a) {
-  const Edge* edge = Get<Edge>(a, 0);
-  if (edge == nullptr) return std::nullopt;
-  return Truth(facts.single_use(*edge));
-}
+Result SingleUse(const TensorFacts& facts, Edge x) { return Truth(facts.single_use(x)); }
 
 Result SameShape(const TensorFacts& facts, Arguments a) {
   for (size_t i = 0; i < a.size(); ++i) {
@@ -73,25 +44,18 @@ Result SameShape(const TensorFacts& facts, Arguments a) {
   return Truth(true);
 }
 
-Result IsFloatTensor(const TensorFacts& facts, Arguments a) {
-  const Edge* edge = Get<Edge>(a, 0);
-  if (edge == nullptr) return std::nullopt;
-  return Truth(IsFloat(facts.type(*edge).dtype));
+Result IsFloatTensor(const TensorFacts& facts, Edge x) {
+  return Truth(IsFloat(facts.type(x).dtype));
 }
 
 // Whether k, broadcast against y, has y's shape and varies only along y's axis n.
-Result AlongAxis(const TensorFacts& facts, Arguments a) {
-  const auto k = ShapeOf(facts, a, 0);
-  const auto y = ShapeOf(facts, a, 1);
-  const auto* axis = Get<int64_t>(a, 2);
-  if (!k.has_value() || !y.has_value() || axis == nullptr) return std::nullopt;
-  const auto rank = static_cast<int64_t>(y->size());
-  const int64_t at = *axis < 0 ? *axis + rank : *axis;
-  if (at < 0 || at >= rank || k->size() > y->size()) return Truth(false);
-  const size_t shift = y->size() - k->size();
-  for (size_t i = 0; i < k->size(); ++i) {
-    const bool is_axis = static_cast<int64_t>(i + shift) == at;
-    if ((*k)[i] != 1 && !(is_axis && (*k)[i] == (*y)[at])) return Truth(false);
+Result AlongAxis(const TensorFacts&, const Shape& k, const Shape& y, int64_t axis) {
+  const auto at = AxisIn(y, axis);
+  if (!at.has_value() || k.size() > y.size()) return Truth(false);
+  const size_t shift = y.size() - k.size();
+  for (size_t i = 0; i < k.size(); ++i) {
+    const bool is_axis = static_cast<int64_t>(i + shift) == *at;
+    if (k[i] != 1 && !(is_axis && k[i] == y[*at])) return Truth(false);
   }
   return Truth(true);
 }
@@ -111,10 +75,8 @@ Result FullAlong(const TensorFacts& facts, Arguments a) {
 
 // Guards a rule that splits weights, so that it does not undo what another rule joined and does not
 // split its own pieces.
-Result IsWhole(const TensorFacts& facts, Arguments a) {
-  const Edge* edge = Get<Edge>(a, 0);
-  if (edge == nullptr) return std::nullopt;
-  return Truth(!Has(facts.node(edge->node).op, kMovement));
+Result IsWhole(const TensorFacts& facts, Edge x) {
+  return Truth(!Has(facts.node(x.node).op, kMovement));
 }
 
 // ---- Facts about a labelled operator.
@@ -133,10 +95,8 @@ Result Is(const TensorFacts& facts, Arguments a) {
 
 // The trait excludes functions without a value somewhere (logarithms, roots): the largest of
 // several operands may have a value where another operand has none.
-Result Monotone(const TensorFacts& facts, Arguments a) {
-  const auto* label = Get<LabelValue>(a, 0);
-  if (label == nullptr) return std::nullopt;
-  const Node& node = facts.node(label->node);
+Result Monotone(const TensorFacts& facts, LabelValue label) {
+  const Node& node = facts.node(label.node);
   if (!Has(node.op, kMonotone)) return Truth(false);
   for (const AttributeSchema& schema : Info(node.op).attributes) {
     const bool is_slope = schema.name == "alpha" || schema.name == "gamma";
@@ -167,40 +127,31 @@ Result Sum(const TensorFacts&, Arguments a) {
 Result MaxOf(const TensorFacts&, Arguments a) {
   return Fold(a, INT64_MIN, [](int64_t x, int64_t y) { return std::max(x, y); });
 }
+Result MinOf(const TensorFacts&, Arguments a) {
+  return Fold(a, INT64_MAX, [](int64_t x, int64_t y) { return std::min(x, y); });
+}
 Result Count(const TensorFacts&, Arguments a) { return static_cast<int64_t>(a.size()); }
 
-Result Length(const TensorFacts&, Arguments a) {
-  const Ints* list = Get<Ints>(a, 0);
-  if (list == nullptr) return std::nullopt;
-  return static_cast<int64_t>(list->size());
-}
+Result Length(const TensorFacts&, const Ints& list) { return static_cast<int64_t>(list.size()); }
 
 Result Same(const TensorFacts&, Arguments a) {
   return Truth(std::all_of(a.begin(), a.end(), [&](const Value& v) { return SameValue(v, a[0]); }));
 }
 
-Result Near(const TensorFacts&, Arguments a) {
-  const auto* x = Get<double>(a, 0);
-  const auto* y = Get<double>(a, 1);
-  const auto* tolerance = Get<double>(a, 2);
-  if (x == nullptr || y == nullptr || tolerance == nullptr) return std::nullopt;
-  return Truth(CloseTo(*x, *y, *tolerance));
+Result Near(const TensorFacts&, double x, double y, double tolerance) {
+  return Truth(CloseTo(x, y, tolerance));
 }
 
-Result Take(const TensorFacts&, Arguments a) {
-  const Ints* list = Get<Ints>(a, 0);
-  const auto* n = Get<int64_t>(a, 1);
-  if (list == nullptr || n == nullptr || *n < 0) return std::nullopt;
-  if (static_cast<size_t>(*n) > list->size()) return std::nullopt;
-  return Ints(list->begin(), list->begin() + *n);
+bool HasCount(const Ints& list, int64_t n) {
+  return n >= 0 && static_cast<size_t>(n) <= list.size();
 }
 
-Result Drop(const TensorFacts&, Arguments a) {
-  const Ints* list = Get<Ints>(a, 0);
-  const auto* n = Get<int64_t>(a, 1);
-  if (list == nullptr || n == nullptr || *n < 0) return std::nullopt;
-  if (static_cast<size_t>(*n) > list->size()) return std::nullopt;
-  return Ints(list->begin() + *n, list->end());
+Result Take(const TensorFacts&, const Ints& list, int64_t n) {
+  return HasCount(list, n) ? Result(Ints(list.begin(), list.begin() + n)) : std::nullopt;
+}
+
+Result Drop(const TensorFacts&, const Ints& list, int64_t n) {
+  return HasCount(list, n) ? Result(Ints(list.begin() + n, list.end())) : std::nullopt;
 }
 
 Result Join(const TensorFacts&, Arguments a) {
@@ -213,29 +164,23 @@ Result Join(const TensorFacts&, Arguments a) {
   return out;
 }
 
-Result Repeat(const TensorFacts&, Arguments a) {
-  const auto* value = Get<int64_t>(a, 0);
-  const auto* n = Get<int64_t>(a, 1);
-  if (value == nullptr || n == nullptr || *n < 0 || *n > 64) return std::nullopt;
-  return Ints(static_cast<size_t>(*n), *value);
+Result Repeat(const TensorFacts&, int64_t value, int64_t n) {
+  if (n < 0 || n > 64) return std::nullopt;
+  return Ints(static_cast<size_t>(n), value);
 }
 
-Result Range(const TensorFacts&, Arguments a) {
-  const auto* low = Get<int64_t>(a, 0);
-  const auto* high = Get<int64_t>(a, 1);
-  if (low == nullptr || high == nullptr || *high < *low || *high - *low > 64) return std::nullopt;
+Result Range(const TensorFacts&, int64_t low, int64_t high) {
+  if (high < low || high - low > 64) return std::nullopt;
   Ints out;
-  for (int64_t i = *low; i < *high; ++i) out.push_back(i);
+  for (int64_t i = low; i < high; ++i) out.push_back(i);
   return out;
 }
 
 // Returns the permutation that equals a transpose by p and then by q.
-Result Compose(const TensorFacts&, Arguments a) {
-  const Ints* p = Get<Ints>(a, 0);
-  const Ints* q = Get<Ints>(a, 1);
-  if (p == nullptr || q == nullptr || p->size() != q->size()) return std::nullopt;
+Result Compose(const TensorFacts&, const Ints& p, const Ints& q) {
+  if (p.size() != q.size()) return std::nullopt;
   Ints out;
-  for (const int64_t axis : *q) out.push_back((*p)[axis]);
+  for (const int64_t axis : q) out.push_back(p[axis]);
   return out;
 }
 
@@ -252,13 +197,10 @@ Result At(const TensorFacts&, Arguments a) {
   return out;
 }
 
-Result Find(const TensorFacts&, Arguments a) {
-  const Ints* list = Get<Ints>(a, 0);
-  const auto* value = Get<int64_t>(a, 1);
-  if (list == nullptr || value == nullptr) return std::nullopt;
-  const auto found = std::find(list->begin(), list->end(), *value);
-  if (found == list->end()) return std::nullopt;
-  return static_cast<int64_t>(found - list->begin());
+Result Find(const TensorFacts&, const Ints& list, int64_t value) {
+  const auto found = std::find(list.begin(), list.end(), value);
+  if (found == list.end()) return std::nullopt;
+  return static_cast<int64_t>(found - list.begin());
 }
 
 // ---- Enlarging a convolution's kernel (axiom A13). Tap t of a kernel reads the input at t *
@@ -314,49 +256,53 @@ Result EnlargePads(const TensorFacts& facts, Arguments a) {
 constexpr RuleFunction kGuardFunctions[] = {
     {"along_axis", "along_axis(k, y, n)",
      "k broadcast against y keeps y's shape and differs along axis n at most", 3, 3, Asks::kTypes,
-     AlongAxis},
+     Typed<AlongAxis>},
     {"at", "at(list, n)", "element n of the list; the elements n when n is a list", 2, 2,
      Asks::kTypes, At},
     {"compose", "compose(p, q)", "the permutation of transposing by p, then by q", 2, 2,
-     Asks::kTypes, Compose},
-    {"const", "const(x)", "x depends on constants alone", 1, 1, Asks::kGraph, IsConst},
+     Asks::kTypes, Typed<Compose>},
+    {"const", "const(x)", "x depends on constants alone", 1, 1, Asks::kGraph, Typed<IsConst>},
     {"count", "count(e...)", "how many arguments there are", 0, -1, Asks::kTypes, Count},
-    {"length", "length(list)", "the length of the list", 1, 1, Asks::kTypes, Length},
+    {"length", "length(list)", "the length of the list", 1, 1, Asks::kTypes, Typed<Length>},
     {"dim", "dim(x, n)", "the size of axis n; negative n counts from the last", 2, 2, Asks::kTypes,
-     Dim},
-    {"drop", "drop(list, n)", "the list without its first n elements", 2, 2, Asks::kTypes, Drop},
-    {"elements", "elements(x)", "the number of elements", 1, 1, Asks::kTypes, Elements},
+     Typed<Dim>},
+    {"drop", "drop(list, n)", "the list without its first n elements", 2, 2, Asks::kTypes,
+     Typed<Drop>},
+    {"elements", "elements(x)", "the number of elements", 1, 1, Asks::kTypes, Typed<Elements>},
     {"enlarge_pads", "enlarge_pads(w, p, v, q, d)",
      "the pads of kernel w (conv pads p) that give it v's size (conv pads q) at dilation d", 5, 5,
      Asks::kTypes, EnlargePads},
     {"enlarges", "enlarges(w, p, v, q, d)",
      "kernel v with conv pads q covers kernel w with conv pads p and is larger", 5, 5, Asks::kTypes,
      Enlarges},
-    {"find", "find(list, v)", "where v stands in the list", 2, 2, Asks::kTypes, Find},
+    {"find", "find(list, v)", "where v stands in the list", 2, 2, Asks::kTypes, Typed<Find>},
     {"floating", "floating(x)", "x has a floating-point element type", 1, 1, Asks::kTypes,
-     IsFloatTensor},
+     Typed<IsFloatTensor>},
     {"full_along", "full_along(y, n, x...)",
      "no x is broadcast to y along axis n, all have y's rank", 3, -1, Asks::kTypes, FullAlong},
     {"is", "is(f, name, ...)", "the operator labelled f is one of those named", 2, -1, Asks::kTypes,
      Is},
     {"join", "join(list, ...)", "the lists one after another", 1, -1, Asks::kTypes, Join},
     {"max", "max(n, ...)", "the largest integer", 1, -1, Asks::kTypes, MaxOf},
+    {"min", "min(n, ...)", "the smallest integer", 1, -1, Asks::kTypes, MinOf},
     {"monotone", "monotone(f)", "the unary operator labelled f never falls where its operand rises",
-     1, 1, Asks::kTypes, Monotone},
-    {"near", "near(a, b, t)", "the floats differ by at most t, relative", 3, 3, Asks::kTypes, Near},
-    {"range", "range(a, b)", "the list a, a+1, ..., b-1", 2, 2, Asks::kTypes, Range},
-    {"rank", "rank(x)", "the number of axes", 1, 1, Asks::kTypes, Rank},
-    {"repeat", "repeat(v, n)", "the list of n times v", 2, 2, Asks::kTypes, Repeat},
+     1, 1, Asks::kTypes, Typed<Monotone>},
+    {"near", "near(a, b, t)", "the floats differ by at most t, relative", 3, 3, Asks::kTypes,
+     Typed<Near>},
+    {"range", "range(a, b)", "the list a, a+1, ..., b-1", 2, 2, Asks::kTypes, Typed<Range>},
+    {"rank", "rank(x)", "the number of axes", 1, 1, Asks::kTypes, Typed<Rank>},
+    {"repeat", "repeat(v, n)", "the list of n times v", 2, 2, Asks::kTypes, Typed<Repeat>},
     {"same", "same(a, ...)", "all values are equal", 1, -1, Asks::kTypes, Same},
     {"same_shape", "same_shape(x, ...)", "all shapes are equal", 1, -1, Asks::kTypes, SameShape},
-    {"shape", "shape(x)", "the sizes of all axes", 1, 1, Asks::kTypes, ShapeList},
-    {"shape_but", "shape_but(x, n)", "the sizes of all axes but n", 2, 2, Asks::kTypes, ShapeBut},
+    {"shape", "shape(x)", "the sizes of all axes", 1, 1, Asks::kTypes, Typed<ShapeList>},
+    {"shape_but", "shape_but(x, n)", "the sizes of all axes but n", 2, 2, Asks::kTypes,
+     Typed<ShapeBut>},
     {"single_use", "single_use(x)", "x has one reader and is no output of the graph", 1, 1,
-     Asks::kGraph, SingleUse},
+     Asks::kGraph, Typed<SingleUse>},
     {"sum", "sum(n, ...)", "the sum of integers and of lists", 0, -1, Asks::kTypes, Sum},
-    {"take", "take(list, n)", "the first n elements of the list", 2, 2, Asks::kTypes, Take},
+    {"take", "take(list, n)", "the first n elements of the list", 2, 2, Asks::kTypes, Typed<Take>},
     {"whole", "whole(x)", "no operator that joins, cuts or moves gives x", 1, 1, Asks::kGraph,
-     IsWhole},
+     Typed<IsWhole>},
 };
 
 }  // namespace
