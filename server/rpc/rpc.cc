@@ -2,6 +2,10 @@
 
 #include <grpcpp/support/status.h>
 
+#include <algorithm>
+
+#include "base/text.h"
+
 namespace ag {
 
 grpc::Status ToGrpc(const Status& status) {
@@ -9,6 +13,19 @@ grpc::Status ToGrpc(const Status& status) {
   if (status.ok()) return grpc::Status::OK;
   return grpc::Status(static_cast<grpc::StatusCode>(status.code()),
                       Message(status).substr(0, kMessageBytes));
+}
+
+StatusOr<Page> PageOf(int size, const std::string& token) {
+  Page page;
+  if (size < 0) return Err(StatusCode::kInvalidArgument, "page_size: {}", size);
+  if (size > 0) page.rows_max = std::min(size, kPageMax);
+  if (token.empty()) return page;
+  const auto row = ParseInt(token);
+  if (!row.ok() || *row <= 0) {
+    return Err(StatusCode::kInvalidArgument, "page_token: {} is none of ours", token);
+  }
+  page.before = *row;
+  return page;
 }
 
 }  // namespace ag

@@ -47,6 +47,14 @@ std::unique_ptr<grpc::Service> MakeBlobsService(RpcCore& core);
 std::unique_ptr<grpc::Service> MakeCacheService(RpcCore& core);
 std::unique_ptr<grpc::Service> MakeWorkersService(RpcCore& core);
 
+// The rows of a list that a request asks for: at most `rows_max`, older than row `before` (0: the
+// newest). kInvalidArgument: a size or a token that no list gives.
+struct Page {
+  int rows_max = kPageDefault;
+  int64_t before = 0;
+};
+StatusOr<Page> PageOf(int size, const std::string& token);
+
 // Returns the status for gRPC with a message that is cut to the size of a header.
 grpc::Status ToGrpc(const Status& status);
 

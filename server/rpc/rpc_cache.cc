@@ -1,9 +1,6 @@
 #include <grpcpp/grpcpp.h>
 
-#include <algorithm>
-
 #include "autograph/v1/cache.grpc.pb.h"
-#include "base/text.h"
 #include "server/rpc/rpc.h"
 #include "server/workers/worker_wire.h"
 
@@ -88,23 +85,12 @@ class CacheService final : public v1::Cache::Service {
   }
 
   Status List(const v1::ListMeasurementsRequest& request, v1::ListMeasurementsResponse* response) {
-    CacheDb::ListOptions options = {request.environment(), 0, kPageDefault};
-    if (request.page_size() < 0) {
-      return Err(StatusCode::kInvalidArgument, "page_size: {}", request.page_size());
-    }
-    if (request.page_size() > 0) options.rows_max = std::min(request.page_size(), kPageMax);
-    if (!request.page_token().empty()) {
-      const auto token = ParseInt(request.page_token());
-      if (!token.ok() || *token <= 0) {
-        return Err(StatusCode::kInvalidArgument, "page_token: {} is none of ours",
-                   request.page_token());
-      }
-      options.before_row = *token;
-    }
-    AG_LET(const std::vector<CacheDb::Listed> page, core_.cache->List(options));
-    for (const CacheDb::Listed& listed : page) ToProto(listed.record, response->add_records());
-    if (static_cast<int>(page.size()) == options.rows_max) {
-      response->set_next_page_token(fmt::format("{}", page.back().row));
+    AG_LET(const Page page, PageOf(request.page_size(), request.page_token()));
+    AG_LET(const std::vector<CacheDb::Listed> rows,
+           core_.cache->List({request.environment(), page.before, page.rows_max}));
+    for (const CacheDb::Listed& listed : rows) ToProto(listed.record, response->add_records());
+    if (static_cast<int>(rows.size()) == page.rows_max) {
+      response->set_next_page_token(fmt::format("{}", rows.back().row));
     }
     return OkStatus();
   }

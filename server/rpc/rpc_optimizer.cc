@@ -1,10 +1,7 @@
 #include <grpcpp/grpcpp.h>
 
-#include <algorithm>
-
 #include "autograph/v1/optimizer.grpc.pb.h"
 #include "base/build_facts.h"
-#include "base/text.h"
 #include "server/rpc/rpc.h"
 
 namespace ag {
@@ -79,25 +76,15 @@ class OptimizerService final : public v1::Optimizer::Service {
   }
 
   Status List(const v1::ListJobsRequest& request, v1::ListJobsResponse* response) {
+    AG_LET(const Page page, PageOf(request.page_size(), request.page_token()));
     Jobs::ListOptions options;
-    if (request.page_size() < 0) {
-      return Err(StatusCode::kInvalidArgument, "page_size: {}", request.page_size());
-    }
-    options.rows_max =
-        request.page_size() == 0 ? kPageDefault : std::min(request.page_size(), kPageMax);
+    options.rows_max = page.rows_max;
+    options.before_id = page.before;
     if (request.state() != v1::Job::STATE_UNSPECIFIED) {
       if (!v1::Job::State_IsValid(request.state())) {
         return Err(StatusCode::kInvalidArgument, "state: {}", static_cast<int>(request.state()));
       }
       options.state = v1::Job::State_Name(request.state());
-    }
-    if (!request.page_token().empty()) {
-      auto token = ParseInt(request.page_token());
-      if (!token.ok() || *token <= 0) {
-        return Err(StatusCode::kInvalidArgument, "page_token: {} is none of ours",
-                   request.page_token());
-      }
-      options.before_id = *token;
     }
     AG_LET(const std::vector<Job> jobs, core_.jobs->List(options));
     for (const Job& job : jobs) ToProto(job, response->add_jobs());
