@@ -205,13 +205,6 @@ Status CacheDb::PutModel(const ModelAnswer& answer) {
   return insert.Run();
 }
 
-Status CacheDb::ForgetModel(const std::string& key_text) {
-  MutexLock lock(state_->mutex);
-  AG_LET(Statement remove, state_->db.Prepare("DELETE FROM main.model_answers WHERE key = ?"));
-  state_->SnapshotLacks();
-  return remove.Bind(1, Sha256(key_text).Hex()).Run();
-}
-
 StatusOr<CacheStats> CacheDb::Stats() {
   MutexLock lock(state_->mutex);
   Database& db = state_->db;

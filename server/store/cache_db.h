@@ -99,7 +99,6 @@ class CacheDb {
   // Returns nothing when the key is unknown, the row is corrupt, or the key's text differs.
   std::optional<ModelAnswer> FindModel(const std::string& key_text);
   Status PutModel(const ModelAnswer& answer);
-  Status ForgetModel(const std::string& key_text);  // An answer of the base stays.
 
   StatusOr<CacheStats> Stats();  // Includes the rows of the base, but `bytes` does not.
   const CacheBase& base() const;

@@ -207,7 +207,6 @@ TEST_F(CacheSnapshotTest, EveryKindOfWriteMakesItDue) {
        [&] {
          return holder->PutModel({"key", "result", Sha256("output")});
        }},
-      {"forget", [&] { return holder->ForgetModel("key"); }},
   };
   for (const auto& [name, write] : writes) {
     ASSERT_TRUE(holder->WriteSnapshot().ok());
