@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "graph/passes/cut_opaque.h"
-#include "graph/passes/fold_constants.h"
 #include "graph/reference/evaluate.h"
 #include "graph/testing/random_graph.h"
 #include "graph/text_form.h"
@@ -97,33 +96,6 @@ TEST(RemoveNoOpsTest, Cases) {
   ExpectCases(cases, RemoveNoOps);
 }
 
-TEST(FoldConstantsTest, FoldsWhatReadsNoInput) {
-  MemoryWeights weights;
-  const Graph g = ParseGraph(
-                      "input x f32[2]\n"
-                      "c = add(const f32[2] {1, 2}, const f32[1] {10})\n"
-                      "d = mul(c, const f32[1] {2})\n"
-                      "output \"y\" = add(x, d)\noutput \"c\" = c",
-                      &weights)
-                      .value();
-  EXPECT_EQ(Text(FoldConstants(g, weights, &weights)),
-            Canonical("input x f32[2]\noutput \"y\" = add(x, const f32[2] {22, 24})\n"
-                      "output \"c\" = const f32[2] {11, 12}"));
-}
-
-TEST(FoldConstantsTest, LeavesWhatWouldGrowTooLarge) {
-  MemoryWeights weights;
-  const std::string text =
-      "input x f32[64]\noutput \"y\" = add(x, expand(const f32[1] {1}) shape=[64])\n"
-      "output \"z\" = add(x, neg(const f32[64] {3}))";
-  const Graph g = ParseGraph(text, &weights).value();
-  const Graph folded = FoldConstants(g, weights, &weights, 128).value();
-  EXPECT_EQ(
-      FormatGraph(folded),
-      Canonical("input x f32[64]\noutput \"y\" = add(x, expand(const f32[1] {1}) shape=[64])\n"
-                "output \"z\" = add(x, const f32[64] {-3})"));
-}
-
 std::vector<Tensor> RandomInputs(const Graph& graph) {
   std::vector<Tensor> inputs;
   for (const NodeId id : graph.inputs()) {
@@ -137,8 +109,7 @@ TEST(CleanUpTest, PassesKeepTheMeaning) {
     SCOPED_TRACE(seed);
     MemoryWeights weights;
     const Graph g = RandomGraph(seed, &weights, {.nodes = 20});
-    const Graph folded = FoldConstants(g, weights, &weights).value();
-    const Graph clean = RemoveNoOps(Dedupe(folded).value()).value();
+    const Graph clean = RemoveNoOps(Dedupe(g).value()).value();
     EXPECT_EQ(Dedupe(Dedupe(g).value()).value().digest(), Dedupe(g).value().digest());
     EXPECT_EQ(RemoveNoOps(clean).value().digest(), clean.digest());
     const std::vector<Tensor> inputs = RandomInputs(g);
