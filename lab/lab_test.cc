@@ -18,7 +18,7 @@ using ::testing::StartsWith;
 template <class Verb, class Flags>
 Ran RunVerb(bool json, Verb verb, const Flags& flags) {
   Context context({.json = json});
-  return Capture([&] { return verb(context, flags); });
+  return Capture([&] { return context.CodeOf(verb(context, flags)); });
 }
 
 class LabTest : public ::testing::Test {
@@ -53,7 +53,8 @@ TEST_F(LabTest, GenerateWritesWhatVerifyProves) {
   CommonFlags common{.json = true};
   common.data_dir = Path("data");
   Context context(common);
-  const Ran verified = Capture([&] { return RunRulesVerify(context, {.file = file, .seed = 4}); });
+  const Ran verified =
+      Capture([&] { return context.CodeOf(RunRulesVerify(context, {.file = file, .seed = 4})); });
   EXPECT_EQ(verified.code, kExitOk) << verified.out;
   EXPECT_EQ(verified.json().size(), json["rules"]);
 }

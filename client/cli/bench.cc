@@ -72,28 +72,24 @@ Status CheckForms(const BenchFlags& flags) {
   return OkStatus();
 }
 
-int BenchAlone(Context& context, const BenchFlags& flags) {
-  const auto device = OpenLocalDevice(flags.model.device);
-  if (!device.ok()) return context.Fail(device.status());
-  const auto contenders = LoadContenders(flags, **device);
-  if (!contenders.ok()) return context.Fail(contenders.status());
-  const auto timings = Time(*contenders, **device, flags);
-  if (!timings.ok()) return context.Fail(timings.status());
+StatusOr<int> BenchAlone(Context& context, const BenchFlags& flags) {
+  AG_LET(const auto device, OpenLocalDevice(flags.model.device));
+  AG_LET(const auto contenders, LoadContenders(flags, *device));
+  AG_LET(const auto timings, Time(contenders, *device, flags));
   Json list = Json::array();
-  for (size_t i = 0; i < timings->size(); ++i) {
-    const PlanTiming& timing = (*timings)[i];
-    const std::string& name = (*contenders)[i].name;
-    if (!timing.status.ok()) return context.Fail(Within(timing.status, name));
+  for (size_t i = 0; i < timings.size(); ++i) {
+    const PlanTiming& timing = timings[i];
+    const std::string& name = contenders[i].name;
+    if (!timing.status.ok()) return Within(timing.status, name);
     list.push_back(TimingJson(name, timing));
     if (context.flags().json) continue;
     context.Print(fmt::format("{:<20} {}  {:.3f}x of input  {}", name, LatencyText(timing.latency),
                               timing.speedup, i == 0 ? "" : VerdictName(timing.verdict)));
   }
-  Json json = BenchJson(flags, **device);
+  Json json = BenchJson(flags, *device);
   json["timings"] = list;
-  const Status ort = AddOrtTimes(context, flags, {flags.model.model}, &json);
-  if (!ort.ok()) return context.Fail(ort);
-  FinishBench(context, **device, json);
+  AG_TRY(AddOrtTimes(context, flags, {flags.model.model}, &json));
+  FinishBench(context, *device, json);
   return kExitOk;
 }
 
@@ -157,9 +153,9 @@ void FinishBench(Context& context, const Device& device, const Json& json) {
   }
 }
 
-int RunBench(Context& context, const BenchFlags& flags) {
+StatusOr<int> RunBench(Context& context, const BenchFlags& flags) {
   if (const Status forms = CheckForms(flags); !forms.ok()) return context.FailUsage(forms);
-  if (const Status ort = CheckOrt(flags.ort); !ort.ok()) return context.Fail(ort);
+  AG_TRY(CheckOrt(flags.ort));
   if (!flags.compare.empty()) return BenchCompare(context, flags);
   return flags.clients > 0 ? BenchClients(context, flags) : BenchAlone(context, flags);
 }

@@ -13,8 +13,9 @@
 
 namespace ag {
 
-int BenchCompare(Context& context, const BenchFlags& flags);  // An old model against a new one.
-int BenchClients(Context& context, const BenchFlags& flags);  // Several sessions at once.
+StatusOr<int> BenchCompare(Context& context,
+                           const BenchFlags& flags);  // An old model against a new one.
+StatusOr<int> BenchClients(Context& context, const BenchFlags& flags);  // Several sessions at once.
 
 // Returns a session's plan with these inputs and room for its outputs. REQUIRES: the session
 // outlives it.

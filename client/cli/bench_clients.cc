@@ -159,22 +159,19 @@ void PrintRow(Context& context, const Row& row, const LoadFigures& figures) {
 
 }  // namespace
 
-int BenchClients(Context& context, const BenchFlags& flags) {
-  const auto rows = PlanRows(flags);
-  if (!rows.ok()) return context.Fail(rows.status());
-  const auto device = OpenLocalDevice(flags.model.device);
-  if (!device.ok()) return context.Fail(device.status());
+StatusOr<int> BenchClients(Context& context, const BenchFlags& flags) {
+  AG_LET(const auto rows, PlanRows(flags));
+  AG_LET(const auto device, OpenLocalDevice(flags.model.device));
   const LoadLimits limits{.runs = flags.runs,
                           .seconds = flags.seconds > 0 ? flags.seconds : kRowSecondsDefault};
-  Json json = BenchJson(flags, **device);
+  Json json = BenchJson(flags, *device);
   json["rows"] = Json::array();
-  for (const Row& row : *rows) {
+  for (const Row& row : rows) {
     std::vector<std::string> warnings;
-    const auto figures = RunLoad(row.model, row.clients, limits, &warnings);
-    if (!figures.ok()) return context.Fail(figures.status());
+    AG_LET(const auto figures, RunLoad(row.model, row.clients, limits, &warnings));
     for (const std::string& warning : warnings) context.Note("warning: " + warning);
-    json["rows"].push_back(RowJson(row, *figures));
-    if (!context.flags().json) PrintRow(context, row, *figures);
+    json["rows"].push_back(RowJson(row, figures));
+    if (!context.flags().json) PrintRow(context, row, figures);
   }
   const double gain = json["rows"][1]["runs_per_second"].get<double>() /
                       json["rows"][0]["runs_per_second"].get<double>();
@@ -182,9 +179,8 @@ int BenchClients(Context& context, const BenchFlags& flags) {
   if (!context.flags().json) {
     context.Print(fmt::format("{:<28} {:>9.3f}x of one client's", "throughput", gain));
   }
-  const Status ort = AddOrtTimes(context, flags, {flags.model.model}, &json);
-  if (!ort.ok()) return context.Fail(ort);
-  FinishBench(context, **device, json);
+  AG_TRY(AddOrtTimes(context, flags, {flags.model.model}, &json));
+  FinishBench(context, *device, json);
   return kExitOk;
 }
 

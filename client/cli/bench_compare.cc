@@ -101,27 +101,22 @@ int ExitOf(Verdict verdict, bool equivalent, const BenchFlags& flags) {
 
 }  // namespace
 
-int BenchCompare(Context& context, const BenchFlags& flags) {
-  const auto device = OpenLocalDevice(flags.model.device);
-  if (!device.ok()) return context.Fail(device.status());
-  const auto pair = LoadPair(context, flags, **device);
-  if (!pair.ok()) return context.Fail(pair.status());
-  Json json = BenchJson(flags, **device);
+StatusOr<int> BenchCompare(Context& context, const BenchFlags& flags) {
+  AG_LET(const auto device, OpenLocalDevice(flags.model.device));
+  AG_LET(const auto pair, LoadPair(context, flags, *device));
+  Json json = BenchJson(flags, *device);
   json["old"] = flags.compare;
   json["new"] = flags.model.model;
   bool equivalent = true;
   if (!flags.no_verify) {
-    const auto errors = CompareOutputs(*pair->before, *pair->after, pair->match, kSeeds);
-    if (!errors.ok()) return context.Fail(errors.status());
-    equivalent = SayErrors(context, *errors, flags.tolerance, &json);
+    AG_LET(const auto errors, CompareOutputs(*pair.before, *pair.after, pair.match, kSeeds));
+    equivalent = SayErrors(context, errors, flags.tolerance, &json);
   }
-  const auto timings = Time(*pair, flags, **device);
-  if (!timings.ok()) return context.Fail(timings.status());
-  SayTimings(context, *timings, &json);
-  const Status ort = AddOrtTimes(context, flags, {flags.compare, flags.model.model}, &json);
-  if (!ort.ok()) return context.Fail(ort);
-  FinishBench(context, **device, json);
-  return ExitOf((*timings)[1].verdict, equivalent, flags);
+  AG_LET(const auto timings, Time(pair, flags, *device));
+  SayTimings(context, timings, &json);
+  AG_TRY(AddOrtTimes(context, flags, {flags.compare, flags.model.model}, &json));
+  FinishBench(context, *device, json);
+  return ExitOf(timings[1].verdict, equivalent, flags);
 }
 
 }  // namespace ag

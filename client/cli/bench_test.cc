@@ -34,7 +34,7 @@ class BenchTest : public ::testing::Test {
   }
   static Ran Bench(const BenchFlags& flags, bool json = false) {
     Context context({.json = json});
-    return Capture([&] { return RunBench(context, flags); });
+    return Capture([&] { return context.CodeOf(RunBench(context, flags)); });
   }
   BenchFlags Compare(std::string_view before, std::string_view after) {
     BenchFlags flags{.model = {.model = Model("new.onnx", after), .device = "sim:small"}};

@@ -83,35 +83,31 @@ StatusOr<Recording> Collect(Client& client, const CacheFlags& flags) {
 
 }  // namespace
 
-int RunCacheStats(Context& context, const CacheFlags&) {
-  const StatusOr<Client*> client = context.Connect("");
-  if (!client.ok()) return context.Fail(client.status());
-  const auto stats = (*client)->GetCacheStats();
-  if (!stats.ok()) return context.Fail(stats.status());
+StatusOr<int> RunCacheStats(Context& context, const CacheFlags&) {
+  AG_LET(Client* const client, context.Connect(""));
+  AG_LET(const auto stats, client->GetCacheStats());
   if (context.flags().json) {
-    context.Print(ToJson(*stats));
+    context.Print(ToJson(stats));
     return kExitOk;
   }
   context.Print(fmt::format("{} measurements, {} remembered failures, {} whole models, {} KiB",
-                            stats->measurements(), stats->failures(), stats->models(),
-                            stats->bytes() >> 10));
-  context.Print(fmt::format("{} hits, {} misses", stats->hits(), stats->misses()));
-  for (const v1::EnvironmentCount& environment : stats->environments()) {
+                            stats.measurements(), stats.failures(), stats.models(),
+                            stats.bytes() >> 10));
+  context.Print(fmt::format("{} hits, {} misses", stats.hits(), stats.misses()));
+  for (const v1::EnvironmentCount& environment : stats.environments()) {
     context.Print(
         fmt::format("  {:>6}  {}", environment.measurements(), environment.environment()));
   }
   return kExitOk;
 }
 
-int RunCacheList(Context& context, const CacheFlags& flags) {
-  const StatusOr<Client*> client = context.Connect("");
-  if (!client.ok()) return context.Fail(client.status());
+StatusOr<int> RunCacheList(Context& context, const CacheFlags& flags) {
+  AG_LET(Client* const client, context.Connect(""));
   v1::ListMeasurementsRequest request;
   request.set_page_size(flags.count);
-  const auto response = (*client)->ListMeasurements(request);
-  if (!response.ok()) return context.Fail(response.status());
+  AG_LET(const auto response, client->ListMeasurements(request));
   Json list = Json::array();
-  for (const v1::CacheRecord& record : response->records()) {
+  for (const v1::CacheRecord& record : response.records()) {
     list.push_back(RecordJson(record));
     if (context.flags().json) continue;
     context.Print(fmt::format("{:>12.1f} us  {:<32} {}",
@@ -122,39 +118,32 @@ int RunCacheList(Context& context, const CacheFlags& flags) {
   return kExitOk;
 }
 
-int RunCacheExport(Context& context, const CacheFlags& flags) {
-  if (const Status writable = CheckWritable(flags.file); !writable.ok()) {
-    return context.Fail(writable);
-  }
-  const StatusOr<Client*> client = context.Connect("");
-  if (!client.ok()) return context.Fail(client.status());
-  const StatusOr<Recording> recording = Collect(**client, flags);
-  Status status = recording.status();
-  if (status.ok()) status = WriteFileAtomically(flags.file, FormatRecording(*recording));
-  if (!status.ok()) return context.Fail(status);
-  const size_t count = recording->groups.size() + recording->pairs.size();
+StatusOr<int> RunCacheExport(Context& context, const CacheFlags& flags) {
+  AG_TRY(CheckWritable(flags.file));
+  AG_LET(Client* const client, context.Connect(""));
+  AG_LET(const Recording recording, Collect(*client, flags));
+  AG_TRY(WriteFileAtomically(flags.file, FormatRecording(recording)));
+  const size_t count = recording.groups.size() + recording.pairs.size();
   context.Print(context.flags().json
                     ? Json{{"exported", count}}.dump()
                     : fmt::format("{} measurements written to {}", count, flags.file));
   return kExitOk;
 }
 
-int RunCacheImport(Context& context, const CacheFlags& flags) {
-  const StatusOr<std::string> text = ReadFile(flags.file);
-  if (!text.ok()) return context.Fail(text.status());
+StatusOr<int> RunCacheImport(Context& context, const CacheFlags& flags) {
+  AG_LET(const auto text, ReadFile(flags.file));
   // Parses everything before sending anything, so that a bad line imports nothing.
-  const StatusOr<Recording> recording = ParseRecording(*text);
-  if (!recording.ok()) return context.Fail(Within(recording.status(), flags.file));
-  const StatusOr<Client*> client = context.Connect("");
-  if (!client.ok()) return context.Fail(client.status());
+  const StatusOr<Recording> recording = ParseRecording(text);
+  AG_TRY(recording, "{}", flags.file);
+  AG_LET(Client* const client, context.Connect(""));
   const std::vector<v1::CacheRecord> records = ToRecords(*recording);
   size_t next = 0;
-  const auto response = (*client)->ImportCache([&](v1::CacheRecord* record) {
+  const auto response = client->ImportCache([&](v1::CacheRecord* record) {
     if (next == records.size()) return false;
     *record = records[next++];
     return true;
   });
-  if (!response.ok()) return context.Fail(response.status());
+  if (!response.ok()) return response.status();
   context.Print(context.flags().json ? ToJson(*response)
                                      : fmt::format("{} added, {} known before", response->added(),
                                                    response->known()));

@@ -254,7 +254,7 @@ void Commands::AddJobs() {
       Verb(jobs, "list", "Newest first", [&flags](Context& c) { return RunJobsList(c, flags); });
   verb->add_option("-n", flags.count, "At most so many");
   const auto named = [&](const char* name, const char* help,
-                         int (*run)(Context&, const JobsFlags&)) {
+                         StatusOr<int> (*run)(Context&, const JobsFlags&)) {
     CLI::App* one = Verb(jobs, name, help, [&flags, run](Context& c) { return run(c, flags); });
     one->add_option("job", flags.name, "jobs/... as listed")->required();
     return one;

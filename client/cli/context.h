@@ -33,6 +33,8 @@ class Context {
   // Prints "PROGRAM: message" on standard error and returns the exit code of the status. With
   // --json also prints ErrorJson, unless the verb has printed its document already.
   int Fail(const Status& status) const;
+  // Returns the exit code that a verb returned, or that of its error, which is printed.
+  int CodeOf(const StatusOr<int>& code) const { return code.ok() ? *code : Fail(code.status()); }
   int FailUsage(const Status& status) const;   // Returns kExitUsage for any status.
   bool terminal() const { return terminal_; }  // Standard error is a terminal.
 

@@ -47,36 +47,32 @@ std::string ListLine(const v1::Job& job) {
 
 }  // namespace
 
-int RunJobsList(Context& context, const JobsFlags& flags) {
-  const StatusOr<Client*> client = context.Connect("");
-  if (!client.ok()) return context.Fail(client.status());
+StatusOr<int> RunJobsList(Context& context, const JobsFlags& flags) {
+  AG_LET(Client* const client, context.Connect(""));
   v1::ListJobsRequest request;
   request.set_page_size(flags.count);
-  const auto response = (*client)->ListJobs(request);
-  if (!response.ok()) return context.Fail(response.status());
+  AG_LET(const auto response, client->ListJobs(request));
   if (context.flags().json) {
     Json list = Json::array();
-    for (const v1::Job& job : response->jobs()) list.push_back(Json::parse(ToJson(job)));
+    for (const v1::Job& job : response.jobs()) list.push_back(Json::parse(ToJson(job)));
     context.Print(list.dump(2));
     return kExitOk;
   }
-  for (const v1::Job& job : response->jobs()) context.Print(ListLine(job));
-  if (response->jobs().empty()) context.Note("no jobs yet");
+  for (const v1::Job& job : response.jobs()) context.Print(ListLine(job));
+  if (response.jobs().empty()) context.Note("no jobs yet");
   return kExitOk;
 }
 
-int RunJobsShow(Context& context, const JobsFlags& flags) {
-  const StatusOr<Client*> client = context.Connect("");
-  if (!client.ok()) return context.Fail(client.status());
-  const auto job = (*client)->GetJob(FullName(flags.name));
+StatusOr<int> RunJobsShow(Context& context, const JobsFlags& flags) {
+  AG_LET(Client* const client, context.Connect(""));
+  const auto job = client->GetJob(FullName(flags.name));
   return job.ok() ? PrintJob(context, *job) : context.Fail(job.status());
 }
 
-int RunJobsWatch(Context& context, const JobsFlags& flags) {
-  const StatusOr<Client*> client = context.Connect("");
-  if (!client.ok()) return context.Fail(client.status());
+StatusOr<int> RunJobsWatch(Context& context, const JobsFlags& flags) {
+  AG_LET(Client* const client, context.Connect(""));
   ProgressPrinter printer(context);
-  const auto job = (*client)->Watch(FullName(flags.name), [&](const v1::Job& state) {
+  const auto job = client->Watch(FullName(flags.name), [&](const v1::Job& state) {
     printer.Show(state);
     return true;
   });
@@ -84,46 +80,40 @@ int RunJobsWatch(Context& context, const JobsFlags& flags) {
   return job.ok() ? PrintJob(context, *job) : context.Fail(job.status());
 }
 
-int RunJobsCancel(Context& context, const JobsFlags& flags) {
-  const StatusOr<Client*> client = context.Connect("");
-  if (!client.ok()) return context.Fail(client.status());
-  const auto job = (*client)->CancelJob(FullName(flags.name));
+StatusOr<int> RunJobsCancel(Context& context, const JobsFlags& flags) {
+  AG_LET(Client* const client, context.Connect(""));
+  const auto job = client->CancelJob(FullName(flags.name));
   return job.ok() ? PrintJob(context, *job) : context.Fail(job.status());
 }
 
-int RunJobsFetch(Context& context, const JobsFlags& flags) {
+StatusOr<int> RunJobsFetch(Context& context, const JobsFlags& flags) {
   for (const std::string& path : {flags.output, flags.report}) {
     if (path.empty()) continue;
-    if (const Status writable = CheckWritable(path); !writable.ok()) return context.Fail(writable);
+    AG_TRY(CheckWritable(path));
   }
-  const StatusOr<Client*> client = context.Connect("");
-  if (!client.ok()) return context.Fail(client.status());
-  const auto job = (*client)->GetJob(FullName(flags.name));
-  if (!job.ok()) return context.Fail(job.status());
-  if (job->state() == v1::Job::FAILED) {
-    (void)PrintJob(context, *job);
+  AG_LET(Client* const client, context.Connect(""));
+  AG_LET(const auto job, client->GetJob(FullName(flags.name)));
+  if (job.state() == v1::Job::FAILED) {
+    (void)PrintJob(context, job);
     return kExitFailed;
   }
-  if (!job->has_result()) {
-    const bool over = job->state() == v1::Job::CANCELLED;
-    return context.Fail(
-        Err(StatusCode::kFailedPrecondition, "{} is {}: {}", job->name(), StateText(job->state()),
-            over ? "nothing was verified before that" : "autograph jobs watch waits for its end"));
+  if (!job.has_result()) {
+    const bool over = job.state() == v1::Job::CANCELLED;
+    return Err(
+        StatusCode::kFailedPrecondition, "{} is {}: {}", job.name(), StateText(job.state()),
+        over ? "nothing was verified before that" : "autograph jobs watch waits for its end");
   }
-  const Status taken = TakeResult(**client, *job, flags.output, flags.report);
-  if (!taken.ok()) return context.Fail(taken);
-  const int code = PrintJob(context, *job);
+  AG_TRY(TakeResult(*client, job, flags.output, flags.report));
+  const int code = PrintJob(context, job);
   if (!context.flags().json) context.Print(TableRow("written", flags.output));
   return code;
 }
 
-int RunWorkersList(Context& context) {
-  const StatusOr<Client*> client = context.Connect("");
-  if (!client.ok()) return context.Fail(client.status());
-  const auto response = (*client)->ListWorkers();
-  if (!response.ok()) return context.Fail(response.status());
+StatusOr<int> RunWorkersList(Context& context) {
+  AG_LET(Client* const client, context.Connect(""));
+  AG_LET(const auto response, client->ListWorkers());
   Json list = Json::array();
-  for (const v1::WorkerSummary& worker : response->workers()) {
+  for (const v1::WorkerSummary& worker : response.workers()) {
     list.push_back(Json::parse(ToJson(worker)));
     if (context.flags().json) continue;
     context.Print(fmt::format("{:<28} {:<12} {:<12} {} {}", worker.worker_id(), worker.device(),
@@ -132,7 +122,7 @@ int RunWorkersList(Context& context) {
                               worker.reason()));
   }
   if (context.flags().json) context.Print(list.dump(2));
-  if (response->workers().empty()) context.Note("no worker is connected");
+  if (response.workers().empty()) context.Note("no worker is connected");
   return kExitOk;
 }
 

@@ -15,7 +15,7 @@ namespace {
 template <class Verb, class Flags>
 Ran Call(bool json, Verb verb, const Flags& flags) {
   Context context({.json = json});
-  return Capture([&] { return verb(context, flags); });
+  return Capture([&] { return context.CodeOf(verb(context, flags)); });
 }
 
 class LocalVerbsTest : public ::testing::Test {
@@ -27,7 +27,7 @@ class LocalVerbsTest : public ::testing::Test {
   }
   Ran Show(bool json, const ModelFlags& model) const {
     Context context({.data_dir = Path("data"), .json = json});
-    return Capture([&] { return RunPlanShow(context, {.model = model}); });
+    return Capture([&] { return context.CodeOf(RunPlanShow(context, {.model = model})); });
   }
   ModelFlags Tiny() {
     return {.model = Write("tiny.onnx", *ZooModelOnnx("tiny_cnn")), .device = "sim:small"};

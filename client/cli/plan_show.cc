@@ -90,20 +90,19 @@ StatusOr<GroupTimes> RememberedKernels(Context& context, Session& session) {
   return times;
 }
 
-int ShowModel(Context& context, const ModelFlags& flags) {
-  const auto session = LoadSession(flags, PlanChoice::kCarried);
-  if (!session.ok()) return context.Fail(session.status());
-  for (const std::string& warning : (*session)->warnings()) context.Note("warning: " + warning);
-  StatusOr<GroupTimes> times = RememberedKernels(context, **session);
+StatusOr<int> ShowModel(Context& context, const ModelFlags& flags) {
+  AG_LET(const auto session, LoadSession(flags, PlanChoice::kCarried));
+  for (const std::string& warning : session->warnings()) context.Note("warning: " + warning);
+  StatusOr<GroupTimes> times = RememberedKernels(context, *session);
   if (!times.ok()) {  // Show the plan without them.
     context.Note("warning: no kernels' times: " + Message(times.status()));
     times = GroupTimes();
   }
-  const Plan& plan = (*session)->plan();
-  const std::string text = FormatPlan((*session)->graph(), plan);
+  const Plan& plan = session->plan();
+  const std::string text = FormatPlan(session->graph(), plan);
   if (context.flags().json) {
     context.Print(Json{
-        {"carried", (*session)->uses_carried_plan()},
+        {"carried", session->uses_carried_plan()},
         {"environment", plan.environment},
         {"precision", plan.policy.precision},
         {"cold_cache", plan.policy.cold_cache},
@@ -115,9 +114,8 @@ int ShowModel(Context& context, const ModelFlags& flags) {
          text}}.dump(2));
     return kExitOk;
   }
-  context.Note((*session)->uses_carried_plan()
-                   ? "the plan in the model:"
-                   : "the model carries no plan; as the input would run:");
+  context.Note(session->uses_carried_plan() ? "the plan in the model:"
+                                            : "the model carries no plan; as the input would run:");
   context.Print(WithKernels(text, *times));
   if (times->empty()) context.Note("none of its groups was measured here (optimize does)");
   return kExitOk;
@@ -137,15 +135,14 @@ StatusOr<v1::Report> FetchReport(Context& context, const std::string& name, v1::
   return report;
 }
 
-int ShowJob(Context& context, const std::string& name) {
+StatusOr<int> ShowJob(Context& context, const std::string& name) {
   v1::Job job;
-  const StatusOr<v1::Report> report = FetchReport(context, name, &job);
-  if (!report.ok()) return context.Fail(report.status());
+  AG_LET(const v1::Report report, FetchReport(context, name, &job));
   GroupTimes times;
-  for (const v1::GroupKernels& kernels : report->output_kernels()) {
+  for (const v1::GroupKernels& kernels : report.output_kernels()) {
     times[kernels.group()] = kernels.measurement();
   }
-  const std::string text = Join(report->output_plan(), "\n");
+  const std::string text = Join(report.output_plan(), "\n");
   if (context.flags().json) {
     context.Print(Json{
         {"job", job.name()},
@@ -166,7 +163,7 @@ int ShowJob(Context& context, const std::string& name) {
 
 }  // namespace
 
-int RunPlanShow(Context& context, const PlanShowFlags& flags) {
+StatusOr<int> RunPlanShow(Context& context, const PlanShowFlags& flags) {
   const std::string& name = flags.model.model;
   // A file of that name comes first, as for the other verbs.
   if (name.starts_with("jobs/") && !FileExists(name)) return ShowJob(context, name);

@@ -14,7 +14,7 @@
 
 namespace ag {
 
-using Action = std::function<int(Context&)>;
+using Action = std::function<StatusOr<int>(Context&)>;
 
 // Parses the arguments, which set `flags` and `chosen`, runs the chosen verb, and returns the exit
 // code. With --json an error of the command line is printed as a document as well.
@@ -29,7 +29,7 @@ inline int RunProgram(CLI::App& app, const CommonFlags& flags, const Action& cho
   if (const int code = ParseCommandLine(app, argc, argv, print_json); code >= 0) return code;
   InitLog(flags.program, flags.verbose ? "info" : "error");
   Context context(flags);
-  const int code = chosen(context);
+  const int code = context.CodeOf(chosen(context));
   if (code != kExitOk || (std::fflush(stdout) == 0 && std::ferror(stdout) == 0)) return code;
   return context.Fail(
       Err(StatusCode::kResourceExhausted, "standard output did not take everything"));

@@ -110,11 +110,10 @@ StatusOr<RuleSet> LoadRules(const std::string& file) {
   return RuleSet::Parse(text, file);
 }
 
-int RunRulesList(Context& context, const RulesFlags& flags) {
-  const auto rules = LoadRules(flags.file);
-  if (!rules.ok()) return context.Fail(rules.status());
+StatusOr<int> RunRulesList(Context& context, const RulesFlags& flags) {
+  AG_LET(const RuleSet rules, LoadRules(flags.file));
   Json list = Json::array();
-  for (const Rule& rule : rules->rules()) {
+  for (const Rule& rule : rules.rules()) {
     const std::string kind(RuleClassName(rule.rule_class));
     list.push_back({{"name", rule.name},
                     {"class", kind},
@@ -129,21 +128,20 @@ int RunRulesList(Context& context, const RulesFlags& flags) {
   return kExitOk;
 }
 
-int RunRulesVerify(Context& context, const RulesFlags& flags) {
-  const auto rules = LoadRules(flags.file);
-  if (!rules.ok()) return context.Fail(rules.status());
+StatusOr<int> RunRulesVerify(Context& context, const RulesFlags& flags) {
+  AG_LET(const RuleSet rules, LoadRules(flags.file));
   CatchStopSignals();
   const Nanos begin = RealClock().Now();
   const VerifyOptions options{.instances_min = flags.instances, .seed = flags.seed};
   VerdictCache cache(context.flags().data_dir);
-  const VerifyWork work = Divide(*rules, cache, options, !flags.no_cache);
-  if (const Status types = CheckTypes(work.open); !types.ok()) return context.Fail(types);
+  const VerifyWork work = Divide(rules, cache, options, !flags.no_cache);
+  AG_TRY(CheckTypes(work.open));
 
   VerdictPrinter printer(context);
   size_t next = 0;  // Index of the next rule of the set.
   const auto print_known = [&] {
     for (; next < work.known.size() && work.known[next].has_value(); ++next) {
-      printer.Add(rules->rules()[next], *work.known[next], /*cached=*/true);
+      printer.Add(rules.rules()[next], *work.known[next], /*cached=*/true);
     }
   };
   print_known();
@@ -161,7 +159,7 @@ int RunRulesVerify(Context& context, const RulesFlags& flags) {
     const Status saved = cache.Save();
     if (!saved.ok()) context.Note("verdicts are not remembered: " + Message(saved));
   }
-  if (StopSignal() != 0) return context.Fail(Err(StatusCode::kCancelled, "interrupted"));
+  if (StopSignal() != 0) return Err(StatusCode::kCancelled, "interrupted");
   const std::chrono::duration<double> taken = RealClock().Now() - begin;
   return printer.Finish(taken.count());
 }

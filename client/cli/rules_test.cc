@@ -33,11 +33,11 @@ class RulesTest : public ::testing::Test {
   Ran Verify(const RulesFlags& flags, CommonFlags common = {}) const {
     common.data_dir = Path("data");
     Context context(common);
-    return Capture([&] { return RunRulesVerify(context, flags); });
+    return Capture([&] { return context.CodeOf(RunRulesVerify(context, flags)); });
   }
   static Ran List(bool json, const RulesFlags& flags) {
     Context context({.json = json});
-    return Capture([&] { return RunRulesList(context, flags); });
+    return Capture([&] { return context.CodeOf(RunRulesList(context, flags)); });
   }
   const TempDir folder_ = *TempDir::Make("rules-verb-test");
 };

@@ -120,37 +120,32 @@ StatusOr<std::vector<OutputError>> CompareWithTestData(const VerifyFlags& flags)
 
 }  // namespace
 
-int RunModel(Context& context, const RunFlags& flags) {
+StatusOr<int> RunModel(Context& context, const RunFlags& flags) {
   if (!flags.output_dir.empty()) {  // Checked before the work, which may be long.
-    if (const Status made = MakeDirs(flags.output_dir); !made.ok()) return context.Fail(made);
-    const Status writable = CheckWritable(flags.output_dir + "/output.npy");
-    if (!writable.ok()) return context.Fail(writable);
+    AG_TRY(MakeDirs(flags.output_dir));
+    AG_TRY(CheckWritable(flags.output_dir + "/output.npy"));
   }
-  const auto session = LoadSession(flags.model, PlanChoice::kCarried);
-  if (!session.ok()) return context.Fail(session.status());
-  for (const std::string& warning : (*session)->warnings()) context.Note("warning: " + warning);
-  const auto inputs = GatherInputs(**session, flags.inputs, flags.seed);
-  if (!inputs.ok()) return context.Fail(inputs.status());
-  const auto outputs = (*session)->Run(*inputs);
-  if (!outputs.ok()) return context.Fail(outputs.status());
+  AG_LET(const auto session, LoadSession(flags.model, PlanChoice::kCarried));
+  for (const std::string& warning : session->warnings()) context.Note("warning: " + warning);
+  AG_LET(const auto inputs, GatherInputs(*session, flags.inputs, flags.seed));
+  AG_LET(const auto outputs, session->Run(inputs));
   Json list = Json::array();
   std::set<std::string> taken;
-  for (size_t i = 0; i < outputs->size(); ++i) {
-    const TensorInfo& info = (*session)->outputs()[i];
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const TensorInfo& info = session->outputs()[i];
     std::string line =
-        fmt::format("{}: {}  {}", info.name, info.type.ToString(), Summary((*outputs)[i]));
+        fmt::format("{}: {}  {}", info.name, info.type.ToString(), Summary(outputs[i]));
     Json entry = {{"output", info.name}, {"type", info.type.ToString()}};
     if (!flags.output_dir.empty()) {
       const std::string path = flags.output_dir + "/" + FileName(info.name, &taken) + ".npy";
-      if (const Status written = WriteNpy(path, (*outputs)[i]); !written.ok())
-        return context.Fail(written);
+      AG_TRY(WriteNpy(path, outputs[i]));
       line += "  -> " + path;
       entry["file"] = path;
     }
     list.push_back(entry);
     if (!context.flags().json) context.Print(line);
   }
-  const bool carried = (*session)->uses_carried_plan();
+  const bool carried = session->uses_carried_plan();
   if (context.flags().json) {
     context.Print(Json{{"plan", carried ? "carried" : "input"}, {"outputs", list}}.dump(2));
   } else {
@@ -159,10 +154,10 @@ int RunModel(Context& context, const RunFlags& flags) {
   return kExitOk;
 }
 
-int RunVerify(Context& context, const VerifyFlags& flags) {
-  const auto errors = flags.against.empty() ? CompareWithTestData(flags) : CompareModels(flags);
-  if (!errors.ok()) return context.Fail(errors.status());
-  return PrintErrors(context, *errors, flags.tolerance);
+StatusOr<int> RunVerify(Context& context, const VerifyFlags& flags) {
+  AG_LET(const auto errors,
+         flags.against.empty() ? CompareWithTestData(flags) : CompareModels(flags));
+  return PrintErrors(context, errors, flags.tolerance);
 }
 
 }  // namespace ag

@@ -27,7 +27,7 @@ std::string Proto(const std::vector<float>& values) {
 template <class Verb, class Flags>
 Ran Call(Verb verb, const Flags& flags, bool json = false) {
   Context context({.json = json});
-  return Capture([&] { return verb(context, flags); });
+  return Capture([&] { return context.CodeOf(verb(context, flags)); });
 }
 
 class RunTest : public ::testing::Test {

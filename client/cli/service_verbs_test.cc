@@ -145,7 +145,7 @@ class ServiceVerbsTest : public ::testing::Test {
   template <class Verb, class... Flags>
   Ran Call(bool json, Verb verb, const Flags&... flags) {
     Context context({.server = address_, .json = json});
-    return Capture([&] { return verb(context, flags...); });
+    return Capture([&] { return context.CodeOf(verb(context, flags...)); });
   }
 
   std::string Path(const std::string& name) const { return folder_.path() + "/" + name; }
@@ -222,7 +222,7 @@ TEST_F(ServiceVerbsTest, JobsAreListed) {
 TEST_F(ServiceVerbsTest, AJobIsShownWatchedAndCancelled) {
   const struct {
     const char* call;
-    int (*verb)(Context&, const JobsFlags&);
+    StatusOr<int> (*verb)(Context&, const JobsFlags&);
     v1::Job::State state;
     int code;
     std::string out;

@@ -41,25 +41,21 @@ Status CheckSandbox() {
 
 }  // namespace
 
-int RunZoo(Context& context, const ZooFlags& flags) {
+StatusOr<int> RunZoo(Context& context, const ZooFlags& flags) {
   if (flags.list) return ListZoo(context);
   if (flags.name.empty() || flags.output.empty()) {
     return context.FailUsage(
         Err(StatusCode::kInvalidArgument, "zoo needs a name and -o FILE, or --list"));
   }
-  if (const Status writable = CheckWritable(flags.output); !writable.ok())
-    return context.Fail(writable);
-  const auto model = ZooModelOnnx(flags.name, {.batch = flags.batch, .seed = flags.seed});
-  if (!model.ok()) return context.Fail(model.status());
-  if (const Status written = WriteFileAtomically(flags.output, *model); !written.ok()) {
-    return context.Fail(written);
-  }
-  const std::string digest = Sha256(*model).Hex();
+  AG_TRY(CheckWritable(flags.output));
+  AG_LET(const auto model, ZooModelOnnx(flags.name, {.batch = flags.batch, .seed = flags.seed}));
+  AG_TRY(WriteFileAtomically(flags.output, model));
+  const std::string digest = Sha256(model).Hex();
   context.Print(
       context.flags().json
-          ? Json{{"file", flags.output}, {"bytes", model->size()}, {"sha256", digest}}.dump()
+          ? Json{{"file", flags.output}, {"bytes", model.size()}, {"sha256", digest}}.dump()
           : fmt::format("{}: {:.1f} MB, sha256 {}", flags.output,
-                        static_cast<double>(model->size()) / 1e6, digest));
+                        static_cast<double>(model.size()) / 1e6, digest));
   return kExitOk;
 }
 
