@@ -131,6 +131,8 @@ class GraphBuilder {
   // Adds an opaque node, which is kept exactly, with the given output types. For graph/onnx.
   NodeId AddOpaque(std::span<const Edge> inputs, Attributes attributes,
                    std::span<const TensorType> outputs);
+  // Adds a copy of a node of any graph, not an Input, with these operands.
+  StatusOr<NodeId> AddCopy(const Node& node, std::span<const Edge> inputs);
   void Output(Edge edge, std::string name);
 
   // Makes every reader of `from`, and every graph output that is `from`, read `to` from now on.

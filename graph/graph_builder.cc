@@ -128,6 +128,14 @@ NodeId GraphBuilder::AddOpaque(std::span<const Edge> inputs, Attributes attribut
   return state_->Append(std::move(node));
 }
 
+StatusOr<NodeId> GraphBuilder::AddCopy(const Node& node, std::span<const Edge> inputs) {
+  if (node.op == OpKind::kConstant) {
+    return Constant(node.outputs[0], node.constant->digest, node.constant->inline_bytes).node;
+  }
+  if (Has(node.op, kBarrier)) return AddOpaque(inputs, *node.attributes, node.outputs);
+  return Add(node.op, inputs, *node.attributes);
+}
+
 void GraphBuilder::Output(Edge edge, std::string name) {
   AG_CHECK(state_->Knows(edge));
   state_->outputs.push_back({{edge, std::move(name)}, state_->replacement_count});

@@ -6,7 +6,7 @@
 #include "device/open_device.h"
 #include "graph/onnx/import/import.h"
 #include "graph/onnx/imported_model.h"
-#include "graph/onnx/wire.h"
+#include "graph/onnx/operators/operators.h"
 #include "plan/format/plan_codec.h"
 #include "plan/schedule/planner.h"
 #include "rules/match/rule_clean_up.h"
@@ -37,14 +37,10 @@ StatusOr<Plan> ReadCarriedPlan(std::string_view bytes, const Device& device) {
   return plan;
 }
 
-// Fails for an opaque operator, which no kernel here can run.
+// Fails for an opaque operator that no kernel here can run.
 Status CheckRunnable(const Graph& graph) {
   for (const Node& node : graph.nodes()) {
-    if (node.op != OpKind::kOpaque) continue;
-    AG_LET(const OnnxNode kept, ParseNode(node.attributes->String("onnx_node")));
-    return Err(StatusCode::kUnimplemented,
-               "operator {}{}{}: optimize keeps it as it is, but nothing here can run it",
-               kept.domain, kept.domain.empty() ? "" : ".", kept.op_type);
+    if (Has(node.op, kBarrier)) AG_TRY(KeptOperator::Of(node));
   }
   return OkStatus();
 }

@@ -44,6 +44,7 @@ pattern softmax = Softmax layouts plain
 pattern layer_norm = LayerNorm|RmsNorm layouts plain
 pattern concat = Concat|Split|Slice layouts {blocked}plain
 pattern move = Transpose|Reshape|Expand|Pad|Gather layouts plain
+pattern kept = Opaque layouts plain
 )";
 
 std::string Replace(std::string text, std::string_view what, std::string_view with) {

@@ -72,6 +72,7 @@ extern const Family kSoftmaxFamily;
 extern const Family kLayerNormFamily;
 extern const Family kMovementFamily;
 extern const Family kGatherFamily;
+extern const Family kKeptFamily;  // Opaque nodes, by their reference kernels.
 extern const Family kReorderFamily;
 
 // Returns the kernels for the group, best guess first. kUnimplemented names what is missing.

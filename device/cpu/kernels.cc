@@ -35,6 +35,7 @@ StatusOr<const Family*> FamilyOf(const GroupContext& context) {
   if (Has(op, kResampling)) return &kResizeFamily;
   if (Has(op, kReduction)) return &kReduceFamily;
   if (op == OpKind::kGather) return &kGatherFamily;
+  if (Has(op, kBarrier)) return &kKeptFamily;
   if (Has(op, kMovement)) return &kMovementFamily;
   return Err(StatusCode::kUnimplemented, "cpu: no kernel for {}", info.name);
 }

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <exception>
 
 #include "graph/onnx/wire.h"
@@ -9,6 +10,41 @@ namespace {
 
 // Larger values do not decide shapes.
 constexpr int64_t kInferredBytesMax = 1 << 16;
+
+// The newest opset that the linked library knows.
+constexpr int64_t kLibraryOpset = 17;
+
+// Whether a later opset gave the operator a form (attributes, operands, sizes) that the library
+// would misread. Others only took more element types.
+bool HasLaterForm(std::string_view op_type, int64_t opset) {
+  struct Row {
+    std::string_view name;
+    int64_t since;
+  };
+  static constexpr Row kRows[] = {
+      {"ReduceL1", 18},
+      {"ReduceL2", 18},
+      {"ReduceLogSum", 18},
+      {"ReduceLogSumExp", 18},
+      {"ReduceMax", 18},
+      {"ReduceMean", 18},
+      {"ReduceMin", 18},
+      {"ReduceProd", 18},
+      {"ReduceSumSquare", 18},
+      {"Split", 18},
+      {"Pad", 18},
+      {"Resize", 18},
+      {"LpPool", 18},
+      {"AveragePool", 19},
+      {"DFT", 20},
+      {"GridSample", 20},
+      {"QuantizeLinear", 19},
+      {"DequantizeLinear", 21},
+      {"Upsample", 10},
+  };
+  return std::ranges::any_of(
+      kRows, [&](const Row& row) { return row.name == op_type && opset >= row.since; });
+}
 
 void TypeTo(const TensorType& type, onnx::TypeProto& proto) {
   proto.mutable_tensor_type()->set_elem_type(DTypeToOnnx(type.dtype));
@@ -68,22 +104,40 @@ StatusOr<TensorType> TypeFrom(const onnx::ValueInfoProto& info) {
 
 }  // namespace
 
+bool HasSameForm(const std::string& op_type, int64_t opset, int64_t other) {
+  if (opset == other) return true;
+  const auto since = [&](int64_t version) {
+    const auto* schema = onnx::OpSchemaRegistry::Schema(
+        op_type, static_cast<int>(std::min(version, kLibraryOpset)), "");
+    return schema == nullptr ? -1 : schema->since_version();
+  };
+  return std::max(opset, other) <= kLibraryOpset && since(opset) != -1 &&
+         since(opset) == since(other);
+}
+
 StatusOr<std::vector<TensorType>> InferOutputs(
     const OnnxNode& node, std::span<const OperandInfo> operands,
     const std::vector<std::pair<std::string, int64_t>>& opsets) {
   onnx::ModelProto model;
   AG_TRY(ModelOf(node, operands, model));
+  bool beyond = false;
   for (const auto& [domain, version] : opsets) {
     auto* opset = model.add_opset_import();
     opset->set_domain(domain);
-    opset->set_version(version);
+    opset->set_version(domain.empty() ? std::min(version, kLibraryOpset) : version);
+    if (domain != node.domain || !domain.empty()) continue;
+    beyond = version > kLibraryOpset;
+    if (HasLaterForm(node.op_type, version)) {
+      return Err(StatusCode::kUnimplemented, "ONNX's inference does not know its form");
+    }
   }
   try {
     const onnx::ShapeInferenceOptions options(/*check_type=*/true, /*strict_mode=*/1,
                                               /*data_prop=*/false);
     onnx::shape_inference::InferShapes(model, onnx::OpSchemaRegistry::Instance(), options);
   } catch (const std::exception& error) {
-    return Err(StatusCode::kInvalidArgument, "{}", error.what());
+    const auto code = beyond ? StatusCode::kUnimplemented : StatusCode::kInvalidArgument;
+    return Err(code, "{}", error.what());
   }
   std::vector<TensorType> types;
   for (const auto& output : model.graph().output()) {

@@ -115,6 +115,7 @@ OnnxAttribute FromProto(onnx::AttributeProto& proto) {
   attribute.s = proto.s();
   attribute.ints.assign(proto.ints().begin(), proto.ints().end());
   attribute.floats.assign(proto.floats().begin(), proto.floats().end());
+  attribute.strings.assign(proto.strings().begin(), proto.strings().end());
   if (proto.has_t()) attribute.tensor = FromProto(*proto.mutable_t(), {});
   return attribute;
 }

@@ -48,6 +48,7 @@ struct OnnxAttribute {
   std::string s;
   std::vector<int64_t> ints;
   std::vector<float> floats;
+  std::vector<std::string> strings;
   std::optional<OnnxTensor> tensor;
 };
 
@@ -100,7 +101,8 @@ Status SerializeModel(const OnnxModel& model, const ByteSink& sink);  // In piec
 StatusOr<std::string> AnonymousNode(const OnnxNode& node, const std::string& name = "");
 
 // Returns the types of the outputs of `node`, without omitted ones, by ONNX's own inference.
-// kUnimplemented: it cannot infer all of them. kInvalidArgument: it finds the node wrong.
+// kUnimplemented: it cannot infer all of them, or the opset brought a form that it does not know.
+// kInvalidArgument: it finds the node wrong.
 struct OperandInfo {
   TensorType type;
   const Tensor* known = nullptr;  // The value, when it is known.
@@ -108,6 +110,10 @@ struct OperandInfo {
 StatusOr<std::vector<TensorType>> InferOutputs(
     const OnnxNode& node, std::span<const OperandInfo> operands,
     const std::vector<std::pair<std::string, int64_t>>& opsets);
+
+// Whether an operator of the default domain has one form in both opsets, as far as the linked
+// library knows: true for the same opset.
+bool HasSameForm(const std::string& op_type, int64_t opset, int64_t other);
 
 // Returns our element type. kUnimplemented: the IR does not have it.
 StatusOr<DType> DTypeFromOnnx(int32_t data_type);

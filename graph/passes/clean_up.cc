@@ -99,7 +99,7 @@ class Deduper {
     }
     twins.push_back(id);
     if (is_ordered) return OkStatus();
-    AG_LET(const NodeId made, AddCopy(node, operands, &builder_));
+    AG_LET(const NodeId made, builder_.AddCopy(node, operands));
     return ReplaceOutputs(id, made);
   }
 

@@ -126,27 +126,45 @@ TEST(CleanUpTest, PassesKeepTheMeaning) {
   }
 }
 
+bool CutAll(const Node&) { return true; }
+
 TEST(CutOpaqueTest, CutsAndStitches) {
   const Graph g = ParseGraph(
                       "input x f32[2]\n"
                       "a = relu(x)\nb = opaque(a, const f32[1] {3}) -> f32[2]\n"
                       "output \"y\" = add(exp(b), a)")
                       .value();
-  const OpaqueCut cut = CutOpaque(g).value();
+  const OpaqueCut cut = CutOpaque(g, CutAll).value();
   EXPECT_EQ(cut.opaque_nodes, 1);
   EXPECT_EQ(FormatGraph(cut.graph),
             "input x f32[2]\ninput opaque.gives.0 f32[2]\nv2 = exp(opaque.gives.0)\nv3 = relu(x)\n"
             "v4 = add(v2, v3)\noutput \"y\" = v4\noutput \"opaque.reads.0\" = v3\n");
-  EXPECT_EQ(FormatGraph(Stitch(g, cut.graph).value()), FormatGraph(g));
+  EXPECT_EQ(FormatGraph(Stitch(g, cut.graph, CutAll).value()), FormatGraph(g));
+}
+
+TEST(CutOpaqueTest, LeavesWhatTheDeviceRuns) {
+  const Graph g = ParseGraph(
+                      "input x f32[2]\n"
+                      "a = opaque(x) domain=\"runs\" -> f32[2]\nb = opaque(a) -> f32[2]\n"
+                      "output \"y\" = exp(b)")
+                      .value();
+  const IsCut is_cut = [](const Node& node) { return node.attributes->String("domain").empty(); };
+  const OpaqueCut cut = CutOpaque(g, is_cut).value();
+  EXPECT_EQ(cut.opaque_nodes, 1);
+  EXPECT_EQ(FormatGraph(cut.graph),
+            "input x f32[2]\ninput opaque.gives.0 f32[2]\nv2 = exp(opaque.gives.0)\n"
+            "v3 = opaque(x) domain=runs -> f32[2]\noutput \"y\" = v2\n"
+            "output \"opaque.reads.0\" = v3\n");
+  EXPECT_EQ(FormatGraph(Stitch(g, cut.graph, is_cut).value()), FormatGraph(g));
 }
 
 TEST(CutOpaqueTest, RandomGraphsComeBack) {
   for (uint64_t seed = 0; seed < 300; ++seed) {
     const Graph g = RandomGraph(seed, nullptr, {.nodes = 25, .opaque = true});
-    const OpaqueCut cut = CutOpaque(g).value();
+    const OpaqueCut cut = CutOpaque(g, CutAll).value();
     for (const Node& node : cut.graph.nodes()) EXPECT_NE(node.op, OpKind::kOpaque);
     // Constants that both sides read occur twice until they are merged.
-    const Graph stitched = Dedupe(Stitch(g, cut.graph).value()).value();
+    const Graph stitched = Dedupe(Stitch(g, cut.graph, CutAll).value()).value();
     EXPECT_EQ(FormatGraph(stitched), FormatGraph(Dedupe(g).value())) << "seed " << seed;
   }
 }
@@ -162,8 +180,8 @@ TEST(CutOpaqueTest, RefusesWhatClosesACycle) {
                            "p, q = split(concat(exp(b), relu(x)) axis=0) axis=0 sizes=[2,2]\n"
                            "output \"y\" = p\noutput \"a\" = q")
                            .value();
-  EXPECT_EQ(Stitch(g, joined).status().code(), StatusCode::kInvalidArgument);
-  EXPECT_EQ(ToString(Stitch(g, g).status()),
+  EXPECT_EQ(Stitch(g, joined, CutAll).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(ToString(Stitch(g, g, CutAll).status()),
             "INVALID_ARGUMENT: stitch: expected 2 inputs and 2 outputs, got 1 and 1");
 }
 

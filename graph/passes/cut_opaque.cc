@@ -14,21 +14,25 @@ struct Borders {
   std::vector<Edge> reads;
 };
 
-bool IsOpaque(const Graph& graph, NodeId id) { return Has(graph.node(id).op, kBarrier); }
-
-// Returns false for inputs, constants and outputs of opaque nodes: they need no cut graph.
-bool IsComputed(const Graph& graph, NodeId id) {
-  return graph.node(id).op != OpKind::kInput && !graph.is_constant(id) && !IsOpaque(graph, id);
+// Returns, by node, whether it is cut out.
+std::vector<bool> CutNodes(const Graph& graph, const IsCut& is_cut) {
+  std::vector<bool> cut;
+  for (const Node& node : graph.nodes()) cut.push_back(Has(node.op, kBarrier) && is_cut(node));
+  return cut;
 }
 
-Borders BordersOf(const Graph& graph) {
+Borders BordersOf(const Graph& graph, const std::vector<bool>& cut) {
   Borders borders;
+  // False for inputs, constants and outputs of nodes that are cut out: they need no cut graph.
+  const auto is_computed = [&](NodeId id) {
+    return graph.node(id).op != OpKind::kInput && !graph.is_constant(id) && !cut[id];
+  };
   absl::flat_hash_map<Edge, bool> seen;
   for (NodeId id = 0; id < graph.size(); ++id) {
-    if (!IsOpaque(graph, id)) continue;
+    if (!cut[id]) continue;
     borders.nodes.push_back(id);
     for (const Edge& e : graph.node(id).inputs) {
-      if (IsComputed(graph, e.node) && seen.emplace(e, true).second) borders.reads.push_back(e);
+      if (is_computed(e.node) && seen.emplace(e, true).second) borders.reads.push_back(e);
     }
     const auto outputs = static_cast<int32_t>(graph.node(id).outputs.size());
     for (int32_t i = 0; i < outputs; ++i) borders.gives.push_back({id, i});
@@ -49,10 +53,11 @@ Status CheckBorders(const Graph& original, const Graph& rewritten, const Borders
 
 class Stitcher {
  public:
-  Stitcher(const Graph& original, const Graph& rewritten)
+  Stitcher(const Graph& original, const Graph& rewritten, const IsCut& is_cut)
       : original_(original),
         rewritten_(rewritten),
-        borders_(BordersOf(original)),
+        cut_(CutNodes(original, is_cut)),
+        borders_(BordersOf(original, cut_)),
         builder_(rewritten) {}
 
   StatusOr<Graph> Run() {
@@ -85,12 +90,12 @@ class Stitcher {
     }
   }
 
-  // Returns which nodes to copy: opaque nodes, and the constants or recipes that they read.
+  // Returns which nodes to copy: those cut out, and the constants or recipes that they read.
   std::vector<bool> WantedNodes() const {
     std::vector<bool> wanted(static_cast<size_t>(original_.size()));
     for (NodeId id = original_.size() - 1; id >= 0; --id) {
       const auto at = static_cast<size_t>(id);
-      wanted[at] = wanted[at] || IsOpaque(original_, id);
+      wanted[at] = wanted[at] || cut_[at];
       if (!wanted[at]) continue;
       for (const Edge& e : original_.node(id).inputs) {
         if (original_.is_constant(e.node)) wanted[static_cast<size_t>(e.node)] = true;
@@ -103,7 +108,7 @@ class Stitcher {
     const Node& node = original_.node(id);
     std::vector<Edge> operands;
     for (const Edge& e : node.inputs) operands.push_back(made_.at(e));
-    AG_LET(const NodeId made, AddCopy(node, operands, &builder_));
+    AG_LET(const NodeId made, builder_.AddCopy(node, operands));
     const auto outputs = static_cast<int32_t>(node.outputs.size());
     for (int32_t i = 0; i < outputs; ++i) made_[Edge{id, i}] = Edge{made, i};
     return OkStatus();
@@ -111,6 +116,7 @@ class Stitcher {
 
   const Graph& original_;
   const Graph& rewritten_;
+  const std::vector<bool> cut_;
   const Borders borders_;
   GraphBuilder builder_;
   absl::flat_hash_map<Edge, Edge> made_;  // Edges of the original in the builder.
@@ -118,8 +124,9 @@ class Stitcher {
 
 }  // namespace
 
-StatusOr<OpaqueCut> CutOpaque(const Graph& original) {
-  const Borders borders = BordersOf(original);
+StatusOr<OpaqueCut> CutOpaque(const Graph& original, const IsCut& is_cut) {
+  const std::vector<bool> cut = CutNodes(original, is_cut);
+  const Borders borders = BordersOf(original, cut);
   if (borders.nodes.empty()) return OpaqueCut{original, 0};
   Rebuild rebuild(original);
   for (size_t i = 0; i < borders.gives.size(); ++i) {
@@ -128,7 +135,7 @@ StatusOr<OpaqueCut> CutOpaque(const Graph& original) {
                 rebuild.builder().Input(fmt::format("opaque.gives.{}", i), original.type(give)));
   }
   for (NodeId id = 0; id < original.size(); ++id) {
-    const bool is_copied = original.node(id).op != OpKind::kInput && !IsOpaque(original, id);
+    const bool is_copied = original.node(id).op != OpKind::kInput && !cut[id];
     if (is_copied) AG_TRY(rebuild.Copy(id));
   }
   rebuild.DeclareOutputs();
@@ -139,8 +146,8 @@ StatusOr<OpaqueCut> CutOpaque(const Graph& original) {
   return OpaqueCut{std::move(graph), static_cast<int>(borders.nodes.size())};
 }
 
-StatusOr<Graph> Stitch(const Graph& original, const Graph& rewritten) {
-  return Stitcher(original, rewritten).Run();
+StatusOr<Graph> Stitch(const Graph& original, const Graph& rewritten, const IsCut& is_cut) {
+  return Stitcher(original, rewritten, is_cut).Run();
 }
 
 }  // namespace ag

@@ -28,7 +28,7 @@ void Rebuild::Map(Edge old, Edge made) { made_[old.node][static_cast<size_t>(old
 
 StatusOr<NodeId> Rebuild::Copy(NodeId old, std::span<const Edge> operands) {
   const Node& node = graph_.node(old);
-  AG_LET(const NodeId id, AddCopy(node, operands, &builder_));
+  AG_LET(const NodeId id, builder_.AddCopy(node, operands));
   for (int32_t i = 0; i < static_cast<int32_t>(node.outputs.size()); ++i) Map({old, i}, {id, i});
   return id;
 }
@@ -42,15 +42,6 @@ void Rebuild::DeclareOutputs() {
 StatusOr<Graph> Rebuild::Finish() {
   DeclareOutputs();
   return builder_.Build();
-}
-
-StatusOr<NodeId> AddCopy(const Node& node, std::span<const Edge> operands, GraphBuilder* builder) {
-  if (node.op == OpKind::kConstant) {
-    return builder->Constant(node.outputs[0], node.constant->digest, node.constant->inline_bytes)
-        .node;
-  }
-  if (Has(node.op, kBarrier)) return builder->AddOpaque(operands, *node.attributes, node.outputs);
-  return builder->Add(node.op, operands, *node.attributes);
 }
 
 }  // namespace ag

@@ -36,7 +36,4 @@ class Rebuild {
   std::vector<absl::InlinedVector<Edge, 1>> made_;  // By old node and output; node -1: not mapped.
 };
 
-// Adds a copy of `node`, not an Input, with these operands to `builder`.
-StatusOr<NodeId> AddCopy(const Node& node, std::span<const Edge> operands, GraphBuilder* builder);
-
 }  // namespace ag

@@ -1,10 +1,31 @@
 #include "graph/reference/evaluate_as.h"
 
 #include "base/random.h"
+#include "graph/onnx/operators/operators.h"
 #include "graph/reference/reference.h"
 
 namespace ag {
 namespace {
+
+// Runs an opaque node by the kernel of its ONNX operator, which computes on tensors.
+template <class T>
+StatusOr<Arrays<T>> RunOpaque(const KernelCall<T>& call) {
+  if constexpr (!std::is_same_v<T, double>) {
+    return Err(StatusCode::kUnimplemented, "opaque nodes have no exact values");
+  } else {
+    AG_LET(const KeptOperator kept, KeptOperator::Of(call.node));
+    std::vector<Tensor> inputs;
+    for (size_t i = 0; i < call.inputs.size(); ++i) {
+      inputs.push_back(Tensor::FromDoubles(*call.types[i], call.in(i).values));
+    }
+    AG_LET(const std::vector<Tensor> outputs, kept.Run(inputs, call.threads));
+    Arrays<T> arrays;
+    for (const Tensor& output : outputs) {
+      arrays.emplace_back(output.type().shape, output.ToDoubles());
+    }
+    return arrays;
+  }
+}
 
 // Runs the nodes that the wanted edges depend on, in order. Used once.
 template <class T>
@@ -93,9 +114,9 @@ class Runner {
       inputs.push_back(&values_[e.node][static_cast<size_t>(e.output)]);
       types.push_back(&graph_.type(e));
     }
-    AG_LET(values_[id],
-           KernelOf<T>(node.op)(
-               {.node = node, .types = types, .inputs = inputs, .threads = options_.threads}));
+    const KernelCall<T> call = {
+        .node = node, .types = types, .inputs = inputs, .threads = options_.threads};
+    AG_LET(values_[id], Has(node.op, kBarrier) ? RunOpaque(call) : KernelOf<T>(node.op)(call));
     for (const Edge& e : node.inputs) Release(e.node);
     return OkStatus();
   }

@@ -14,11 +14,11 @@ constexpr uint32_t kVersionWarm = 1;
 constexpr uint32_t kVersionCold = 2;  // The same fields.
 
 // Whether the value of the constant matters to the computation: scalars, parameters of element-wise
-// operators (an exponent, a condition), and the indices of a gather.
+// operators (an exponent, a condition), the indices of a gather, and what an opaque node reads.
 bool KeepsValue(const Node& constant, const Node& reader) {
   if (constant.op != OpKind::kConstant || constant.constant->inline_bytes.empty()) return false;
   return constant.outputs[0].NumElements() == 1 || Has(reader.op, kElementwise) ||
-         reader.op == OpKind::kGather;
+         Has(reader.op, kBarrier) || reader.op == OpKind::kGather;
 }
 
 // Copies a group's operators into a separate graph.
@@ -70,7 +70,7 @@ class Extractor {
       }
       operands.push_back(it->second);
     }
-    const StatusOr<NodeId> copy = builder_.Add(node.op, operands, *node.attributes);
+    const StatusOr<NodeId> copy = builder_.AddCopy(node, operands);
     AG_CHECK(copy.ok());
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       const int32_t output = static_cast<int32_t>(i);

@@ -72,7 +72,7 @@ class Mixer {
       if (node.op == OpKind::kInput) continue;
       std::vector<Edge> operands;
       for (const Edge& e : node.inputs) operands.push_back(made.at(e));
-      const StatusOr<NodeId> copy = AddCopy(node, operands, &builder_);
+      const StatusOr<NodeId> copy = builder_.AddCopy(node, operands);
       if (!copy.ok()) return false;
       for (int32_t i = 0; i < static_cast<int32_t>(node.outputs.size()); ++i) {
         made[{id, i}] = {*copy, i};

@@ -135,7 +135,7 @@ Status OutputFiles::CopyWithPlan(const std::string& model_path, OutputFile* file
 Status OutputFiles::Export(const Graph& graph, const Plan* plan, OutputFile* file) {
   Graph whole = graph;
   if (setting_.has_opaque()) {
-    AG_LET(whole, Stitch(setting_.model->graph, graph));
+    AG_LET(whole, Stitch(setting_.model->graph, graph, setting_.is_cut));
   }
   AG_LET(const std::unique_ptr<BlobDir::Writer> writer, blobs_.NewWriter());
   AG_TRY(ExportInChild({whole, setting_.model->origin, setting_.blob_root, writer->fd()},
@@ -143,7 +143,7 @@ Status OutputFiles::Export(const Graph& graph, const Plan* plan, OutputFile* fil
   auto model = ImportInSandbox(writer->path(), setting_.import, blobs_, setting_.sandbox);
   AG_TRY(model.status(), "reading the export back");
   if (setting_.has_opaque()) {
-    AG_LET(OpaqueCut cut, CutOpaque(model->graph));
+    AG_LET(OpaqueCut cut, CutOpaque(model->graph, setting_.is_cut));
     model->graph = cut.graph;
   }
   AG_TRY(SameInterface(setting_.runnable, model->graph));

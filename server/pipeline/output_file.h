@@ -11,6 +11,7 @@
 #include "base/blobs.h"
 #include "graph/onnx/imported_model.h"
 #include "graph/onnx/sandbox/sandbox.h"
+#include "graph/passes/cut_opaque.h"
 #include "search/search.h"
 #include "server/pipeline/export_child.h"
 #include "server/pipeline/pool_measurer.h"
@@ -21,7 +22,8 @@ namespace ag {
 struct OutputSetting {
   const ImportedModel* model = nullptr;  // The model file as it came.
   Digest model_digest;                   // The digest of its bytes.
-  Graph runnable;                        // The model's graph without its opaque nodes.
+  IsCut is_cut;                          // The opaque nodes that the device cannot run.
+  Graph runnable;                        // The model's graph without them.
   Graph input;                           // `runnable` cleaned up: the graph that was searched.
   Plan unfused_plan;                     // Of `input`.
   DeviceSpec spec;

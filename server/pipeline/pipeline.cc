@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "graph/onnx/imported_model.h"
 #include "graph/onnx/model_facts.h"
+#include "graph/onnx/operators/operators.h"
 #include "graph/passes/cut_opaque.h"
 #include "plan/format/plan_format.h"
 #include "plan/format/recording.h"
@@ -45,7 +46,8 @@ struct Pipeline::Setting {
 struct Pipeline::Imported {
   ImportOptions options;
   ImportedModel model;
-  Graph runnable;  // Without the opaque nodes.
+  IsCut is_cut;    // The opaque nodes that the device cannot run.
+  Graph runnable;  // Without them.
   Graph input;     // Cleaned up.
   std::vector<CleanUpStep> clean_up;
 };
@@ -55,6 +57,12 @@ struct Pipeline::Output {
   const Graph& graph;
   const Plan& plan;
 };
+
+// An opaque node is cut out where the device runs none or no kernel computes its operator.
+IsCut Pipeline::CutFor(const DeviceSpec& spec) {
+  const bool runs = FindHomePatterns(spec)[static_cast<size_t>(OpKind::kOpaque)] != nullptr;
+  return [runs](const Node& node) { return !runs || !KeptOperator::Of(node).ok(); };
+}
 
 Pipeline::Pipeline(Dispatcher& dispatcher, CacheDb& cache, std::shared_ptr<BlobDir> blobs,
                    const RuleSet& rules, Clock& clock, PipelineOptions options)
@@ -134,7 +142,8 @@ StatusOr<Pipeline::Imported> Pipeline::Import(const Setting& setting) {
   imported.options.limits = options_.limits;
   AG_LET(imported.model, ImportInSandbox(blobs_->PathOf(ModelOf(asked)), imported.options, *blobs_,
                                          options_.sandbox));
-  AG_LET(OpaqueCut cut, CutOpaque(imported.model.graph));
+  imported.is_cut = CutFor(setting.spec);
+  AG_LET(OpaqueCut cut, CutOpaque(imported.model.graph, imported.is_cut));
   imported.runnable = cut.opaque_nodes > 0 ? cut.graph : imported.model.graph;
   if (cut.opaque_nodes > 0) {
     imported.model.warnings.push_back(
@@ -208,6 +217,7 @@ OutputSetting Pipeline::ToOutput(const Setting& setting, const Imported& importe
   OutputSetting output;
   output.model = &imported.model;
   output.model_digest = ModelOf(asked);
+  output.is_cut = imported.is_cut;
   output.runnable = imported.runnable;
   output.input = imported.input;
   output.unfused_plan = found.unfused_plan;

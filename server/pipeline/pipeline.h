@@ -46,6 +46,7 @@ class Pipeline : public JobRunner {
   struct Imported;
   struct Output;
 
+  static IsCut CutFor(const DeviceSpec& spec);
   StatusOr<DeviceOffer> WaitForOffer(const std::string& device, const JobControl& control);
   PoolMeasurer::Options Measuring(const Setting& setting, SearchTurn& turn) const;
   OutputSetting ToOutput(const Setting& setting, const Imported& imported,

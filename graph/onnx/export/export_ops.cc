@@ -95,11 +95,33 @@ Status WriteConv(const Out& out) {
 }
 
 Status WriteAveragePool(const Out& out) {
+  if (out.to.opset() >= 19) return WritePlain(out);
   const Ints& dilations = out.node.IntList("dilations");
   if (std::any_of(dilations.begin(), dilations.end(), [](int64_t d) { return d != 1; })) {
     return Err(StatusCode::kUnimplemented, "opset {} has no dilated AveragePool", out.to.opset());
   }
   return WritePlain(out, "dilations");
+}
+
+// What a reduction needs besides its operand: the axes, which later opsets have as an input.
+struct ReduceForm {
+  std::vector<std::string> inputs;
+  std::vector<OnnxAttribute> attributes;
+};
+ReduceForm ReduceFormOf(const Out& out, std::string_view op, const std::string& x, const Ints& axes,
+                        bool keep) {
+  ReduceForm form{{x}, {}};
+  if (out.to.opset() >= 18 || (op == "ReduceSum" && out.to.opset() >= 13)) {
+    form.inputs.push_back(out.to.IntsName(axes));
+  } else {
+    form.attributes.push_back(IntsAttribute("axes", axes));
+  }
+  form.attributes.push_back(IntAttribute("keepdims", keep ? 1 : 0));
+  return form;
+}
+std::string Mean(const Out& out, const std::string& x, const Ints& axes) {
+  ReduceForm form = ReduceFormOf(out, "ReduceMean", x, axes, true);
+  return out.Step("ReduceMean", std::move(form.inputs), std::move(form.attributes));
 }
 
 Status WriteReduce(const Out& out) {
@@ -111,11 +133,9 @@ Status WriteReduce(const Out& out) {
       IsFloat(out.dtype())) {
     return out.Last("GlobalAveragePool", out.in);
   }
-  if (out.node.op == OpKind::kReduceSum && out.to.opset() >= 13) {
-    return out.Last("ReduceSum", {out.in[0], out.to.IntsName(axes)},
-                    {IntAttribute("keepdims", keep ? 1 : 0)});
-  }
-  return WritePlain(out);
+  const std::string& op = Info(out.node.op).onnx_name;
+  ReduceForm form = ReduceFormOf(out, op, out.in[0], axes, keep);
+  return out.Last(op, std::move(form.inputs), std::move(form.attributes));
 }
 
 // Writes sizes, or scales when they say more. Before opset 13, omitted inputs are empty tensors.
@@ -164,12 +184,10 @@ Status WriteLayerNorm(const Out& out) {
   Ints axes;
   for (int64_t i = out.node.Int("axis"); i < static_cast<int64_t>(out.InShape(0).size()); ++i)
     axes.push_back(i);
-  const std::vector<OnnxAttribute> reduce = {IntsAttribute("axes", axes),
-                                             IntAttribute("keepdims", 1)};
-  const std::string mean = out.Step("ReduceMean", {out.in[0]}, reduce);
+  const std::string mean = Mean(out, out.in[0], axes);
   const std::string centred = out.Step("Sub", {out.in[0], mean});
   std::string x = out.Step("Pow", {centred, out.Scalar(2)});
-  x = out.Step("ReduceMean", {x}, reduce);
+  x = Mean(out, x, axes);
   x = out.Step("Add", {x, out.Scalar(out.node.Float("epsilon"))});
   x = out.Step("Sqrt", {x});
   x = out.Step("Div", {centred, x});
@@ -182,7 +200,7 @@ Status WriteRmsNorm(const Out& out) {
   const auto rank = static_cast<int64_t>(out.InShape(0).size());
   for (int64_t i = out.node.Int("axis"); i < rank; ++i) axes.push_back(i);
   std::string x = out.Step("Pow", {out.in[0], out.Scalar(2)});
-  x = out.Step("ReduceMean", {x}, {IntsAttribute("axes", axes), IntAttribute("keepdims", 1)});
+  x = Mean(out, x, axes);
   x = out.Step("Add", {x, out.Scalar(out.node.Float("epsilon"))});
   x = out.Step("Sqrt", {x});
   x = out.Step("Div", {out.in[0], x});
@@ -274,6 +292,11 @@ Status WritePad(const Out& out) {
 // Writes the kept node with its present names.
 Status WriteOpaque(const Out& out) {
   AG_LET(OnnxNode kept, ParseNode(out.node.attributes->String("onnx_node")));
+  const int64_t opset = out.node.Int("opset");
+  if (kept.domain.empty() && opset != 0 && !HasSameForm(kept.op_type, opset, out.to.opset())) {
+    return Err(StatusCode::kUnimplemented, "operator {} has another form in opset {} than in {}",
+               kept.op_type, out.to.opset(), opset);
+  }
   size_t in = 0, result = 0;
   for (std::string& name : kept.inputs) {
     if (!name.empty() && in < out.in.size()) name = out.in[in++];

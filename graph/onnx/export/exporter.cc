@@ -6,14 +6,24 @@
 #include "graph/reference/evaluate.h"
 
 namespace ag {
+namespace {
+
+// The oldest forms that are written; a model of an older opset is raised to these. Before IR
+// version 4 every weight had to be an input as well.
+constexpr int64_t kOpsetWrittenMin = 11, kIrVersionWrittenMin = 4;
+
+}  // namespace
 
 Exporter::Exporter(const Graph& graph, const OnnxOrigin& origin, const WeightSource& weights)
     : graph_(graph), weights_(weights) {
   model_.origin = origin;
   if (model_.origin.opsets.empty()) model_.origin.opsets = {{"", opset_}};
-  for (const auto& [domain, version] : model_.origin.opsets) {
-    if (domain.empty()) opset_ = version;
+  for (auto& [domain, version] : model_.origin.opsets) {
+    if (!domain.empty()) continue;
+    version = std::max(version, kOpsetWrittenMin);
+    opset_ = version;
   }
+  model_.origin.ir_version = std::max(model_.origin.ir_version, kIrVersionWrittenMin);
   if (model_.origin.graph_name.empty()) model_.origin.graph_name = "graph";
 }
 

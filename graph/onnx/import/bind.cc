@@ -9,12 +9,13 @@
 namespace ag {
 namespace {
 
-constexpr int64_t kOpsetMin = 11, kOpsetMax = 17, kIrVersionMax = 8;
+// Opset 7 is the first with the broadcasting of today; IR version 3 came with it.
+constexpr int64_t kOpsetMin = 7, kOpsetMax = 23, kIrVersionMin = 3, kIrVersionMax = 11;
 
 Status CheckVersions(const OnnxOrigin& origin) {
-  if (origin.ir_version > kIrVersionMax) {
-    return Err(StatusCode::kUnimplemented, "ir_version {} is above {}: export for opset {} or less",
-               origin.ir_version, kIrVersionMax, kOpsetMax);
+  if (origin.ir_version < kIrVersionMin || origin.ir_version > kIrVersionMax) {
+    return Err(StatusCode::kUnimplemented, "ir_version {} is outside {} to {}: export for opset {}",
+               origin.ir_version, kIrVersionMin, kIrVersionMax, kOpsetMax);
   }
   std::set<std::string> domains;
   for (const auto& [domain, version] : origin.opsets) {
@@ -23,8 +24,8 @@ Status CheckVersions(const OnnxOrigin& origin) {
     }
     if (domain.empty() && (version < kOpsetMin || version > kOpsetMax)) {
       return Err(StatusCode::kUnimplemented,
-                 "opset {} is outside {} to {}: convert the model (onnx.version_converter)",
-                 version, kOpsetMin, kOpsetMax);
+                 "opset {} is outside {} to {}: export the model again for opset {}", version,
+                 kOpsetMin, kOpsetMax, kOpsetMax);
     }
   }
   if (domains.contains("")) return OkStatus();

@@ -5,10 +5,13 @@
 #include "absl/strings/str_join.h"
 #include "graph/onnx/import/node_import.h"
 #include "graph/onnx/imported_model.h"
+#include "graph/onnx/operators/operators.h"
 #include "graph/onnx/origin.h"
 
 namespace ag {
 namespace {
+
+constexpr int64_t kZerosBytesMax = int64_t{64} << 20;
 
 using ImporterTable = absl::flat_hash_map<std::string_view, const NodeImporterRow*>;
 
@@ -69,7 +72,7 @@ Status ImportPlain(OpKind op, NodeImport& node) {
     AG_TRY(ReadAttribute(schema, node, attributes));
   }
   if (attributes.Find("axis") != nullptr) {
-    AG_LET(const int64_t axis, NodeImport::Axis(attributes.Int("axis"), node.Rank(node.In(0))));
+    AG_LET(const int64_t axis, ResolveAxis(attributes.Int("axis"), node.Rank(node.In(0))));
     attributes.Set("axis", axis);
   }
   AG_LET(const std::vector<ValueId> values, node.EmitAll(op, node.inputs(), std::move(attributes)));
@@ -133,7 +136,47 @@ StatusOr<std::vector<TensorType>> StatedTypes(const OnnxNode& node, const Import
   return types;
 }
 
-StatusOr<std::vector<TensorType>> OpaqueTypes(const OnnxNode& node,
+// Runs the node's own kernel on its known operands, and on zeros for the others. The zeros tell the
+// types of the results where their sizes do not depend on values.
+StatusOr<std::vector<Tensor>> RunOnKnown(const OnnxNode& node, int64_t opset,
+                                         const std::vector<ValueId>& inputs,
+                                         const Importer& importer) {
+  std::vector<Tensor> zeros(inputs.size());
+  OperatorRun run = {.node = node, .opset = opset, .bytes_max = importer.limits().tensor_bytes_max};
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Tensor* known = inputs[i] == kNoValue ? nullptr : importer.known(inputs[i]);
+    if (inputs[i] != kNoValue && known == nullptr) {
+      const TensorType& type = importer.type(inputs[i]);
+      if (type.Bytes() > kZerosBytesMax) {
+        return Err(StatusCode::kUnimplemented, "its output type is not stated");
+      }
+      zeros[i] = Tensor::Zeros(type);
+      known = &zeros[i];
+    }
+    run.inputs.push_back(known);
+  }
+  return RunOperator(run);
+}
+
+// Returns the types by running the node's own kernel on zeros.
+StatusOr<std::vector<TensorType>> TypesOfZeros(const OnnxNode& node, int64_t opset,
+                                               const std::vector<ValueId>& inputs,
+                                               const Importer& importer) {
+  if (!HasOperator(node)) {
+    return Err(StatusCode::kUnimplemented, "the operator is not known");
+  }
+  if (SizesComeFromValues(node)) {
+    return Err(StatusCode::kUnimplemented, "the size of its output depends on values");
+  }
+  AG_LET(const std::vector<Tensor> tensors, RunOnKnown(node, opset, inputs, importer));
+  std::vector<TensorType> types;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (!node.outputs[i].empty()) types.push_back(tensors[i].type());
+  }
+  return types;
+}
+
+StatusOr<std::vector<TensorType>> OpaqueTypes(const OnnxNode& node, int64_t opset,
                                               const std::vector<ValueId>& inputs,
                                               const Importer& importer) {
   std::vector<OperandInfo> operands;
@@ -146,20 +189,47 @@ StatusOr<std::vector<TensorType>> OpaqueTypes(const OnnxNode& node,
       InferOutputs(node, operands, importer.origin().opsets);
   if (inferred.ok() || inferred.status().code() == StatusCode::kInvalidArgument) return inferred;
   StatusOr<std::vector<TensorType>> stated = StatedTypes(node, importer);
-  return stated.ok() ? stated : inferred;
+  if (stated.ok()) return stated;
+  StatusOr<std::vector<TensorType>> of_zeros = TypesOfZeros(node, opset, inputs, importer);
+  return of_zeros.ok() || HasOperator(node) ? of_zeros : inferred;
 }
 
-StatusOr<std::vector<ValueId>> ImportOpaque(const OnnxNode& node, Importer& importer) {
+bool AllKnown(const std::vector<ValueId>& inputs, const Importer& importer) {
+  return std::ranges::all_of(
+      inputs, [&](ValueId value) { return value == kNoValue || importer.known(value) != nullptr; });
+}
+
+// Computes a node with a kernel of its own whose operands are all known. Returns nothing when it is
+// not one, or its results are too large to be kept.
+StatusOr<std::optional<std::vector<ValueId>>> ComputeOpaque(const OnnxNode& node, int64_t opset,
+                                                            const std::vector<ValueId>& inputs,
+                                                            Importer& importer) {
+  if (!HasOperator(node) || !AllKnown(inputs, importer)) return std::nullopt;
+  AG_LET(const std::vector<Tensor> tensors, RunOnKnown(node, opset, inputs, importer));
+  std::vector<ValueId> results;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    results.push_back(kNoValue);
+    if (node.outputs[i].empty()) continue;
+    AG_LET(results.back(), importer.AddTensor(tensors[i]));
+  }
+  return results;
+}
+
+StatusOr<std::vector<ValueId>> ImportOpaque(const OnnxNode& node, int64_t opset,
+                                            Importer& importer) {
   AG_TRY(CheckSubgraphs(node, importer.limits()));
   std::vector<ValueId> operands, present;
   for (const std::string& name : node.inputs) {
     operands.push_back(name.empty() ? kNoValue : importer.Find(name));
     if (operands.back() != kNoValue) present.push_back(operands.back());
   }
-  AG_LET(const std::vector<TensorType> types, OpaqueTypes(node, operands, importer));
+  AG_LET(std::optional<std::vector<ValueId>> computed,
+         ComputeOpaque(node, opset, operands, importer));
+  if (computed.has_value()) return *std::move(computed);
+  AG_LET(const std::vector<TensorType> types, OpaqueTypes(node, opset, operands, importer));
   AG_LET(std::string proto,
          AnonymousNode(node, IsRandom(node) ? absl::StrJoin(node.outputs, ",") : ""));
-  Attributes attributes{{"onnx_node", std::move(proto)}, {"domain", node.domain}};
+  Attributes attributes{{"onnx_node", std::move(proto)}, {"domain", node.domain}, {"opset", opset}};
   AG_LET(const std::vector<ValueId> values,
          importer.AddOpaque(present, std::move(attributes), types));
   std::vector<ValueId> results;
@@ -200,7 +270,7 @@ StatusOr<std::vector<ValueId>> ImportAny(const OnnxNode& node, Importer& importe
         (native.code() == StatusCode::kInvalidArgument && HasUnusualTypes(node, importer));
     if (!unsupported) return native;
   }
-  StatusOr<std::vector<ValueId>> kept = ImportOpaque(node, importer);
+  StatusOr<std::vector<ValueId>> kept = ImportOpaque(node, opset, importer);
   if (kept.ok() || kept.status().code() == StatusCode::kResourceExhausted) return kept;
   if (native.code() == StatusCode::kInvalidArgument) return native;
   return Err(kept.status().code(), "{}, and it cannot be kept: {}", Message(native),

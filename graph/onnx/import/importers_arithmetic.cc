@@ -89,6 +89,10 @@ Status ImportMatMul(NodeImport& node) {
 Status ImportClip(NodeImport& node) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   double bounds[2] = {-kInfinity, kInfinity};
+  if (node.opset() < 11) {
+    bounds[0] = node.Float("min", bounds[0]);
+    bounds[1] = node.Float("max", bounds[1]);
+  }
   ValueId value = node.In(0);
   for (size_t i = 1; i <= 2; ++i) {
     if (!node.Has(i)) continue;
@@ -134,6 +138,7 @@ Status CastTo(NodeImport& node, DType to) {
 }
 
 Status ImportCast(NodeImport& node) {
+  node.Ignore("saturate");  // Of 8-bit floats only.
   AG_LET(const DType to, DTypeFromOnnx(static_cast<int32_t>(node.Int("to", 0))));
   return CastTo(node, to);
 }

@@ -16,7 +16,7 @@ struct Rows {
 StatusOr<Rows> RowsOf(NodeImport& node) {
   const ValueId x = node.In(0);
   const int64_t rank = node.Rank(x);
-  AG_LET(const int64_t axis, NodeImport::Axis(node.Int("axis", node.opset() < 13 ? 1 : -1), rank));
+  AG_LET(const int64_t axis, ResolveAxis(node.Int("axis", node.opset() < 13 ? 1 : -1), rank));
   if (node.opset() >= 13 || axis == rank - 1) return Rows{x, axis};
   const Shape shape = node.ShapeOf(x);
   Ints matrix(shape.begin(), shape.begin() + axis);
@@ -60,7 +60,7 @@ Status ImportBatchNormalization(NodeImport& node) {
 Status ImportLayerNormalization(NodeImport& node) {
   AG_TRY(node.OnlyFirstOutput());
   node.Ignore("stash_type");
-  AG_LET(const int64_t axis, NodeImport::Axis(node.Int("axis", -1), node.Rank(node.In(0))));
+  AG_LET(const int64_t axis, ResolveAxis(node.Int("axis", -1), node.Rank(node.In(0))));
   ValueId bias = node.Has(2) ? node.In(2) : kNoValue;
   if (bias == kNoValue) {
     AG_LET(bias, node.Filled(node.Type(node.In(1)), 0));
@@ -74,7 +74,7 @@ Status ImportLayerNormalization(NodeImport& node) {
 Status ImportRmsNormalization(NodeImport& node) {
   AG_TRY(node.OnlyFirstOutput());
   node.Ignore("stash_type");
-  AG_LET(const int64_t axis, NodeImport::Axis(node.Int("axis", -1), node.Rank(node.In(0))));
+  AG_LET(const int64_t axis, ResolveAxis(node.Int("axis", -1), node.Rank(node.In(0))));
   return node.Out(node.Emit(OpKind::kRmsNorm, {node.In(0), node.In(1)},
                             {{"axis", axis}, {"epsilon", node.Float("epsilon", 1e-5)}}));
 }
@@ -95,7 +95,7 @@ StatusOr<std::optional<Attributes>> ReductionOf(NodeImport& node, bool axes_are_
     axes = Ints(rank);
     std::iota(axes->begin(), axes->end(), 0);
   }
-  AG_LET(Ints resolved, NodeImport::Axes(*axes, rank));
+  AG_LET(Ints resolved, ResolveAxes(*axes, rank));
   return std::optional<Attributes>(
       Attributes{{"axes", std::move(resolved)}, {"keepdims", keepdims}});
 }
@@ -105,7 +105,8 @@ constexpr OpKind kNothing = OpKind::kOpaque;
 // Reductions as after(op(before(x))), with the reductions that the IR has; kMul squares.
 template <OpKind op, OpKind before = kNothing, OpKind after = kNothing>
 Status ImportReduction(NodeImport& node) {
-  const bool axes_are_input = node.node().op_type == "ReduceSum" && node.opset() >= 13;
+  const bool axes_are_input =
+      node.opset() >= 18 || (node.node().op_type == "ReduceSum" && node.opset() >= 13);
   AG_LET(const std::optional<Attributes> reduce, ReductionOf(node, axes_are_input));
   ValueId value = node.In(0);
   if (reduce.has_value()) {
@@ -142,7 +143,7 @@ std::span<const NodeImporterRow> NormImporters() {
       {"ReduceMean", ImportReduction<OpKind::kReduceMean>},
       {"ReduceSum", ImportReduction<OpKind::kReduceSum>},
       {"ReduceMax", ImportReduction<OpKind::kReduceMax>},
-      {"ReduceMin", ImportReduceMin, 1, 1},
+      {"ReduceMin", ImportReduceMin, 1, 2},
       {"ReduceL1", ImportReduction<OpKind::kReduceSum, OpKind::kAbs>},
       {"ReduceL2", ImportReduction<OpKind::kReduceSum, OpKind::kMul, OpKind::kSqrt>},
       {"ReduceSumSquare", ImportReduction<OpKind::kReduceSum, OpKind::kMul>},

@@ -66,7 +66,7 @@ StatusOr<std::vector<T>> Spread(std::string_view name, const std::vector<T>& giv
   }
   if (!axes.has_value()) return given;
   std::vector<T> all(unchanged.begin(), unchanged.end());
-  AG_LET(const Ints resolved, NodeImport::Axes(*axes, static_cast<int64_t>(all.size())));
+  AG_LET(const Ints resolved, ResolveAxes(*axes, static_cast<int64_t>(all.size())));
   for (size_t i = 0; i < resolved.size(); ++i) all[resolved[i]] = given[i];
   return all;
 }

@@ -63,7 +63,7 @@ Status ImportSqueeze(NodeImport& node) {
   std::vector<bool> drop(from.size());
   for (size_t i = 0; i < from.size(); ++i) drop[i] = !axes.has_value() && from[i] == 1;
   if (axes.has_value()) {
-    AG_LET(const Ints resolved, NodeImport::Axes(*axes, node.Rank(node.In(0))));
+    AG_LET(const Ints resolved, ResolveAxes(*axes, node.Rank(node.In(0))));
     for (const int64_t axis : resolved) {
       if (from[axis] != 1) {
         return Err(StatusCode::kInvalidArgument, "axis {} of {} is not 1", axis,
@@ -84,7 +84,7 @@ Status ImportUnsqueeze(NodeImport& node) {
   if (!axes.has_value()) return Err(StatusCode::kInvalidArgument, "axes are missing");
   const Shape& from = node.ShapeOf(node.In(0));
   const auto rank = static_cast<int64_t>(from.size() + axes->size());
-  AG_LET(const Ints resolved, NodeImport::Axes(*axes, rank));
+  AG_LET(const Ints resolved, ResolveAxes(*axes, rank));
   std::vector<bool> added(rank);
   for (const int64_t axis : resolved) {
     if (added[axis]) {
@@ -144,7 +144,7 @@ Status ImportTranspose(NodeImport& node) {
 
 Status ImportSplit(NodeImport& node) {
   AG_TRY(node.CheckInputs(1, node.opset() < 13 ? 1 : 2));
-  AG_LET(const int64_t axis, NodeImport::Axis(node.Int("axis", 0), node.Rank(node.In(0))));
+  AG_LET(const int64_t axis, ResolveAxis(node.Int("axis", 0), node.Rank(node.In(0))));
   const auto parts = static_cast<int64_t>(node.node().outputs.size());
   const int64_t size = node.ShapeOf(node.In(0))[axis];
   std::optional<Ints> sizes;
@@ -152,12 +152,20 @@ Status ImportSplit(NodeImport& node) {
   if (node.Has(1)) {
     AG_LET(sizes, node.KnownInts(1));
   }
+  const int64_t count = node.opset() < 18 ? parts : node.Int("num_outputs", parts);
+  if (count != parts) {
+    return Err(StatusCode::kInvalidArgument, "num_outputs is {}, the node has {} outputs", count,
+               parts);
+  }
   if (!sizes.has_value()) {
-    if (size % parts != 0) {
+    // From opset 18 on the last part may be smaller.
+    const int64_t part = (size + parts - 1) / parts;
+    if (part * (parts - 1) > size || (node.opset() < 18 && size % parts != 0)) {
       return Err(StatusCode::kInvalidArgument, "{} does not split into {} equal parts", size,
                  parts);
     }
-    sizes = Ints(parts, size / parts);
+    sizes = Ints(parts, part);
+    sizes->back() = size - part * (parts - 1);
   }
   AG_LET(const std::vector<ValueId> values, node.EmitAll(OpKind::kSplit, std::vector{node.In(0)},
                                                          {{"axis", axis}, {"sizes", *sizes}}));
@@ -168,16 +176,25 @@ struct SliceLists {
   Ints axes, starts, ends, steps;
 };
 
+// Before opset 10 the lists were attributes.
 StatusOr<SliceLists> SliceListsOf(NodeImport& node) {
   SliceLists lists;
-  AG_LET(lists.starts, node.KnownInts(1));
-  AG_LET(lists.ends, node.KnownInts(2));
+  if (node.opset() < 10) {
+    AG_TRY(node.CheckInputs(1, 1));
+    lists.starts = node.IntList("starts").value_or(Ints{});
+    lists.ends = node.IntList("ends").value_or(Ints{});
+  } else {
+    AG_TRY(node.CheckInputs(3, 5));
+    AG_LET(lists.starts, node.KnownInts(1));
+    AG_LET(lists.ends, node.KnownInts(2));
+  }
   const size_t count = lists.starts.size();
   for (size_t i = 0; i < count; ++i) lists.axes.push_back(static_cast<int64_t>(i));
+  if (node.opset() < 10) lists.axes = node.IntList("axes").value_or(lists.axes);
   if (node.Has(3)) {
     AG_LET(lists.axes, node.KnownInts(3));
   }
-  AG_LET(lists.axes, NodeImport::Axes(lists.axes, node.Rank(node.In(0))));
+  AG_LET(lists.axes, ResolveAxes(lists.axes, node.Rank(node.In(0))));
   lists.steps = Ints(count, 1);
   if (node.Has(4)) {
     AG_LET(lists.steps, node.KnownInts(4));
@@ -222,9 +239,29 @@ Status ImportSlice(NodeImport& node) {
                              {"steps", slices.steps}}));
 }
 
+// Returns the pads, begin and end of each axis. Before opset 11 they were an attribute; from opset
+// 18 on they may be of some axes only.
+StatusOr<Ints> PadsOf(NodeImport& node) {
+  if (node.opset() < 11) return node.IntList("pads").value_or(Ints{});
+  AG_LET(const Ints given, node.KnownInts(1));
+  if (!node.Has(3)) return given;
+  AG_LET(Ints axes, node.KnownInts(3));
+  const int64_t rank = node.Rank(node.In(0));
+  AG_LET(axes, ResolveAxes(axes, rank));
+  if (given.size() != 2 * axes.size()) {
+    return Err(StatusCode::kInvalidArgument, "{} pads for {} axes", given.size(), axes.size());
+  }
+  Ints pads(2 * rank, 0);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    pads[axes[i]] = given[i];
+    pads[rank + axes[i]] = given[axes.size() + i];
+  }
+  return pads;
+}
+
 Status ImportPad(NodeImport& node) {
-  AG_LET(const Ints pads, node.KnownInts(1));
-  double fill = 0;
+  AG_LET(const Ints pads, PadsOf(node));
+  double fill = node.opset() < 11 ? node.Float("value", 0) : 0;
   if (node.Has(2)) {
     AG_LET(fill, node.KnownScalar(2));
   }
@@ -242,12 +279,20 @@ Status ImportIdentity(NodeImport& node) { return node.Out(node.In(0)); }
 
 // In inference a dropout returns its input.
 Status ImportDropout(NodeImport& node) {
-  AG_TRY(node.OnlyFirstOutput());
-  node.Ignore("ratio");
+  double ratio = node.Float("ratio", 0.5);
   node.Ignore("seed");
-  if (node.Has(2)) {
+  if (node.Has(1)) {
+    AG_LET(ratio, node.KnownScalar(1));
+  }
+  if (node.Has(2) && ratio != 0) {
     AG_LET(const double training, node.KnownScalar(2));
     if (training != 0) return Err(StatusCode::kUnimplemented, "training mode is not supported");
+  }
+  if (node.Wants(1)) {  // Which elements were kept: all. Before opset 10 the mask was of x's type.
+    TensorType mask = node.Type(node.In(0));
+    if (node.opset() >= 10) mask.dtype = DType::kBool;
+    AG_LET(const ValueId kept, node.Filled(mask, 1));
+    node.Out(1, kept);
   }
   return node.Out(node.In(0));
 }
@@ -287,16 +332,16 @@ Status ImportSpaceToDepth(NodeImport& node) {
 
 std::span<const NodeImporterRow> ShapeImporters() {
   static constexpr NodeImporterRow kRows[] = {
-      {"Reshape", ImportReshape, 2, 2},
+      {"Reshape", ImportReshape, 1, 2},
       {"Flatten", ImportFlatten, 1, 1},
       {"Squeeze", ImportSqueeze, 1, 2},
       {"Unsqueeze", ImportUnsqueeze, 1, 2},
       {"Expand", ImportExpand, 2, 2},
       {"Tile", ImportTile, 2, 2},
       {"Transpose", ImportTranspose, 1, 1},
-      {"Split", ImportSplit},
-      {"Slice", ImportSlice, 3, 5},
-      {"Pad", ImportPad, 2, 3},
+      {"Split", ImportSplit, 1, 2},
+      {"Slice", ImportSlice, 1, 5},
+      {"Pad", ImportPad, 1, 4},
       {"Identity", ImportIdentity, 1, 1},
       {"Dropout", ImportDropout, 1, 3},
       {"DepthToSpace", ImportDepthToSpace, 1, 1},

@@ -1,25 +1,13 @@
 #include "graph/onnx/import/node_import.h"
 
 #include <algorithm>
-#include <charconv>
 
 namespace ag {
-namespace {
-
-// Returns the double with the same decimal text: for the float 1e-05f the double 1e-05, which
-// operator tables and patterns contain.
-double AsWritten(float value) {
-  char text[64];
-  const auto printed = std::to_chars(text, text + sizeof(text), value);
-  double result = value;
-  std::from_chars(text, printed.ptr, result);
-  return result;
-}
-
-}  // namespace
-
 NodeImport::NodeImport(const OnnxNode& node, int64_t opset, Importer& importer)
-    : node_(node), opset_(opset), importer_(importer), results_(node.outputs.size(), kNoValue) {
+    : NodeAttributes(node),
+      opset_(opset),
+      importer_(importer),
+      results_(node.outputs.size(), kNoValue) {
   for (const std::string& name : node.inputs) {
     inputs_.push_back(name.empty() ? kNoValue : importer.Find(name));
   }
@@ -40,16 +28,9 @@ StatusOr<Ints> NodeImport::KnownInts(size_t i) const {
   if (tensor == nullptr) {
     return Err(StatusCode::kUnimplemented, "input {} is not known before the model runs", i);
   }
-  if (tensor->type().dtype == DType::kInt64) {
-    const auto values = tensor->As<int64_t>();
-    return Ints(values.begin(), values.end());
-  }
-  if (tensor->type().dtype == DType::kInt32) {
-    const auto values = tensor->As<int32_t>();
-    return Ints(values.begin(), values.end());
-  }
-  return Err(StatusCode::kInvalidArgument, "input {}: expected i64 or i32, got {}", i,
-             tensor->type().ToString());
+  StatusOr<Ints> ints = IntsOf(*tensor);
+  AG_TRY(ints, "input {}", i);
+  return ints;
 }
 
 StatusOr<std::vector<float>> NodeImport::KnownFloats(size_t i) const {
@@ -75,59 +56,6 @@ StatusOr<double> NodeImport::KnownScalar(size_t i) const {
                tensor->type().ToString());
   }
   return tensor->At(0);
-}
-
-const OnnxAttribute* NodeImport::Find(std::string_view name) {
-  asked_.emplace(name);
-  const auto found = std::find_if(node_.attributes.begin(), node_.attributes.end(),
-                                  [&](const OnnxAttribute& a) { return a.name == name; });
-  return found == node_.attributes.end() ? nullptr : &*found;
-}
-
-const OnnxAttribute* NodeImport::FindTyped(std::string_view name, OnnxAttributeType type) {
-  const OnnxAttribute* attribute = Find(name);
-  if (attribute == nullptr || attribute->type == type) return attribute;
-  if (attribute_error_.ok()) {
-    attribute_error_ =
-        Err(StatusCode::kInvalidArgument, "attribute {}: expected type {}, got type {}",
-            Quoted(name), static_cast<int>(type), static_cast<int>(attribute->type));
-  }
-  return nullptr;
-}
-
-int64_t NodeImport::Int(std::string_view name, int64_t otherwise) {
-  const OnnxAttribute* attribute = FindTyped(name, OnnxAttributeType::kInt);
-  return attribute == nullptr ? otherwise : attribute->i;
-}
-
-double NodeImport::Float(std::string_view name, double otherwise) {
-  const OnnxAttribute* attribute = FindTyped(name, OnnxAttributeType::kFloat);
-  return attribute == nullptr ? otherwise : AsWritten(attribute->f);
-}
-
-std::string NodeImport::String(std::string_view name, std::string_view otherwise) {
-  const OnnxAttribute* attribute = FindTyped(name, OnnxAttributeType::kString);
-  return attribute == nullptr ? std::string(otherwise) : attribute->s;
-}
-
-std::optional<Ints> NodeImport::IntList(std::string_view name) {
-  const OnnxAttribute* attribute = FindTyped(name, OnnxAttributeType::kInts);
-  if (attribute == nullptr) return std::nullopt;
-  return attribute->ints;
-}
-
-StatusOr<int64_t> NodeImport::Axis(int64_t axis, int64_t rank) {
-  if (axis < -rank || axis >= rank) {
-    return Err(StatusCode::kInvalidArgument, "axis {} is outside [{}, {})", axis, -rank, rank);
-  }
-  return axis < 0 ? axis + rank : axis;
-}
-
-StatusOr<Ints> NodeImport::Axes(Ints axes, int64_t rank) {
-  for (int64_t& axis : axes) {
-    AG_LET(axis, Axis(axis, rank));
-  }
-  return axes;
 }
 
 StatusOr<ValueId> NodeImport::Emit(OpKind op, std::initializer_list<ValueId> inputs,
@@ -164,7 +92,7 @@ StatusOr<ValueId> NodeImport::Reshape(ValueId value, std::span<const int64_t> sh
 }
 
 Status NodeImport::OnlyFirstOutput() const {
-  for (size_t i = 1; i < node_.outputs.size(); ++i) {
+  for (size_t i = 1; i < node().outputs.size(); ++i) {
     if (Wants(i)) return Err(StatusCode::kUnimplemented, "output {} is not supported", i);
   }
   return OkStatus();
@@ -176,23 +104,16 @@ Status NodeImport::Out(StatusOr<ValueId> value) {
   return OkStatus();
 }
 
+void NodeImport::Out(size_t i, ValueId value) {
+  if (i < results_.size()) results_[i] = value;
+}
+
 Status NodeImport::OutAll(const std::vector<ValueId>& values) {
   if (values.size() != results_.size()) {
     return Err(StatusCode::kInvalidArgument, "expected {} outputs, got {}", values.size(),
                results_.size());
   }
   results_ = values;
-  return OkStatus();
-}
-
-Status NodeImport::CheckAttributes() const {
-  AG_TRY(attribute_error_);
-  for (const OnnxAttribute& attribute : node_.attributes) {
-    if (!asked_.contains(attribute.name)) {
-      return Err(StatusCode::kUnimplemented, "attribute {} is not supported",
-                 Quoted(attribute.name));
-    }
-  }
   return OkStatus();
 }
 

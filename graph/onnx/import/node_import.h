@@ -5,20 +5,18 @@
 
 #include <initializer_list>
 #include <limits>
-#include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "graph/onnx/import/importer.h"
+#include "graph/onnx/node_attributes.h"
 
 namespace ag {
 
-class NodeImport {
+class NodeImport : public NodeAttributes {
  public:
   NodeImport(const OnnxNode& node, int64_t opset, Importer& importer);
 
-  const OnnxNode& node() const { return node_; }
   int64_t opset() const { return opset_; }
 
   // Operands. Has is false for an omitted optional one.
@@ -36,21 +34,6 @@ class NodeImport {
   StatusOr<std::vector<float>> KnownFloats(size_t i) const;  // The same for f32.
   StatusOr<double> KnownScalar(size_t i) const;
 
-  // Attributes. Getters return `otherwise` for an absent one. CheckAttributes reports a wrong type
-  // later.
-  bool HasAttribute(std::string_view name) { return Find(name) != nullptr; }
-  int64_t Int(std::string_view name, int64_t otherwise);
-  double Float(std::string_view name, double otherwise);
-  std::string String(std::string_view name, std::string_view otherwise);
-  std::optional<Ints> IntList(std::string_view name);
-  const OnnxAttribute* Find(std::string_view name);  // Null when absent.
-  void Ignore(std::string_view name) { (void)Find(name); }
-
-  // Returns `axis` of a tensor of `rank`; a negative one counts from the end. kInvalidArgument:
-  // outside.
-  static StatusOr<int64_t> Axis(int64_t axis, int64_t rank);
-  static StatusOr<Ints> Axes(Ints axes, int64_t rank);
-
   // New values.
   StatusOr<ValueId> Emit(OpKind op, std::initializer_list<ValueId> inputs,
                          Attributes attributes = {});
@@ -62,26 +45,18 @@ class NodeImport {
   StatusOr<ValueId> Reshape(ValueId value, std::span<const int64_t> shape);
 
   // Outputs. Wants is false for an omitted one.
-  bool Wants(size_t i) const { return i < node_.outputs.size() && !node_.outputs[i].empty(); }
+  bool Wants(size_t i) const { return i < node().outputs.size() && !node().outputs[i].empty(); }
   Status OnlyFirstOutput() const;       // kUnimplemented: the node wants another one.
   Status Out(StatusOr<ValueId> value);  // Gives the first output, or returns the error.
+  void Out(size_t i, ValueId value);
   Status OutAll(const std::vector<ValueId>& values);
   const std::vector<ValueId>& results() const { return results_; }
 
-  // Returns the first wrong attribute (kInvalidArgument), or one that was never read
-  // (kUnimplemented).
-  Status CheckAttributes() const;
-
  private:
-  const OnnxAttribute* FindTyped(std::string_view name, OnnxAttributeType type);
-
-  const OnnxNode& node_;
   const int64_t opset_;
   Importer& importer_;
   std::vector<ValueId> inputs_;
   std::vector<ValueId> results_;
-  std::set<std::string, std::less<>> asked_;
-  Status attribute_error_;
 };
 
 using NodeImporter = Status (*)(NodeImport& node);

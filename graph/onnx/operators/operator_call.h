@@ -1,0 +1,100 @@
+// One call of a kernel: the node's attributes, its operands, and the results that the kernel makes.
+// One thread at a time.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "graph/onnx/node_attributes.h"
+#include "graph/onnx/operators/element.h"
+#include "graph/onnx/wire.h"
+#include "graph/tensor.h"
+
+namespace ag::onnx_operators {
+
+class OperatorCall : public NodeAttributes {
+ public:
+  // An operand that the node omits is null. `opset` is the version of the node's domain. The node
+  // and the operands must outlive the call.
+  OperatorCall(const OnnxNode& node, int64_t opset, std::vector<const Tensor*> inputs,
+               int64_t bytes_max, int threads);
+
+  int64_t opset() const { return opset_; }
+  int threads() const { return threads_; }
+
+  // Operands. Has is false for an omitted one.
+  size_t size() const { return inputs_.size(); }
+  bool Has(size_t i) const { return i < inputs_.size() && inputs_[i] != nullptr; }
+  const Tensor& In(size_t i) const { return *inputs_[i]; }
+  const TensorType& Type(size_t i) const { return inputs_[i]->type(); }
+  DType TypeOf(size_t i) const { return Type(i).dtype; }
+  const Shape& ShapeOf(size_t i) const { return Type(i).shape; }
+  int64_t Rank(size_t i) const { return static_cast<int64_t>(ShapeOf(i).size()); }
+  // REQUIRES: T is the C++ type of the operand's elements.
+  template <class T>
+  const T* Values(size_t i) const {
+    return reinterpret_cast<const T*>(inputs_[i]->bytes().data());
+  }
+  // kInvalidArgument: one of the first `low` operands is missing, or there are more than `high`.
+  Status CheckInputs(size_t low, size_t high) const;
+  // kInvalidArgument: the operand has another element type, or another rank.
+  Status CheckType(size_t i, DType dtype) const;
+  Status CheckRank(size_t i, int64_t rank) const;
+  // Returns the integers (i64 or i32) of operand `i`, or its single integer.
+  StatusOr<Ints> IntsAt(size_t i) const;
+  StatusOr<int64_t> IntAt(size_t i) const;
+  // Returns any numeric element of operand `i` as a double.
+  double NumberAt(size_t i, int64_t at = 0) const { return inputs_[i]->At(at); }
+  // Returns the attribute "axis", resolved for operand 0.
+  StatusOr<int64_t> Axis(int64_t otherwise);
+
+  // Results. Wants is false for an omitted one, which the kernel need not make.
+  size_t outputs() const { return node().outputs.size(); }
+  bool Wants(size_t i) const { return i < outputs() && !node().outputs[i].empty(); }
+  // Makes result `i`, zeros at first, and returns its elements. kResourceExhausted: it is larger
+  // than the limit on one tensor.
+  template <class T>
+  StatusOr<T*> Make(size_t i, Shape shape) {
+    AG_LET(char* bytes, MakeBytes(i, {DTypeOf<T>(), std::move(shape)}));
+    return reinterpret_cast<T*>(bytes);
+  }
+  StatusOr<char*> MakeBytes(size_t i, TensorType type);
+  void Give(size_t i, Tensor tensor);  // Makes result `i` of a tensor that is there.
+  std::vector<Tensor>& results() { return results_; }
+
+ private:
+  int64_t opset_ = 0;
+  int64_t bytes_max_ = 0;
+  int threads_ = 1;
+  std::vector<const Tensor*> inputs_;
+  std::vector<Tensor> results_;
+};
+
+// A kernel computes the wanted results of a call. kUnimplemented: it lacks the form;
+// kInvalidArgument: operands or attributes do not fit; kOutOfRange: a value does not, such as an
+// index.
+using OperatorKernel = Status (*)(OperatorCall& call);
+
+// Whether the sizes of the results depend on the values of the operands (NonZero) or follow from
+// their shapes and from operands that shapes are made of (TopK's k).
+enum class ResultSizes : uint8_t { kFromShapes, kFromValues };
+
+struct OperatorRow {
+  std::string_view name;  // ONNX's; of another domain than the default one "domain.Name".
+  OperatorKernel run;
+  ResultSizes sizes = ResultSizes::kFromShapes;
+};
+
+// The kernels by family. Each file lists its own.
+std::span<const OperatorRow> IndexOperators();   // TopK, Scatter*, Gather*, NonZero, OneHot, ...
+std::span<const OperatorRow> WindowOperators();  // ConvTranspose, n-D pools, Col2Im, RoiAlign, ...
+std::span<const OperatorRow> RecurrentOperators();  // LSTM, GRU, RNN.
+std::span<const OperatorRow> ReduceOperators();  // ReduceProd, ArgMax, CumSum, integer minima, ...
+std::span<const OperatorRow> NormOperators();  // InstanceNormalization, LRN, GroupNormalization...
+std::span<const OperatorRow> ScalarOperators();   // Acos, BitShift, ... and forms the IR lacks.
+std::span<const OperatorRow> QuantOperators();    // QuantizeLinear, QLinearConv, MatMulInteger, ...
+std::span<const OperatorRow> SignalOperators();   // DFT, STFT, windows, MelWeightMatrix.
+std::span<const OperatorRow> ProductOperators();  // Einsum, Det, Attention, losses, ...
+
+}  // namespace ag::onnx_operators

@@ -1,0 +1,99 @@
+#include "graph/onnx/operators/operators.h"
+
+#include "absl/container/flat_hash_map.h"
+#include "graph/onnx/operators/operator_call.h"
+
+namespace ag {
+namespace {
+
+using onnx_operators::OperatorCall;
+using onnx_operators::OperatorRow;
+using onnx_operators::ResultSizes;
+
+const absl::flat_hash_map<std::string_view, OperatorRow>& OperatorRows() {
+  static const auto& table = *new absl::flat_hash_map<std::string_view, OperatorRow>([] {
+    absl::flat_hash_map<std::string_view, OperatorRow> result;
+    for (const auto rows : {onnx_operators::IndexOperators(), onnx_operators::WindowOperators(),
+                            onnx_operators::RecurrentOperators(), onnx_operators::ReduceOperators(),
+                            onnx_operators::NormOperators(), onnx_operators::ScalarOperators(),
+                            onnx_operators::QuantOperators(), onnx_operators::SignalOperators(),
+                            onnx_operators::ProductOperators()}) {
+      for (const OperatorRow& row : rows) AG_CHECK(result.emplace(row.name, row).second);
+    }
+    return result;
+  }());
+  return table;
+}
+
+std::string QualifiedName(const OnnxNode& node) {
+  return node.domain.empty() ? node.op_type : fmt::format("{}.{}", node.domain, node.op_type);
+}
+
+const OperatorRow* FindOperator(const OnnxNode& node) {
+  const auto found = OperatorRows().find(QualifiedName(node));
+  return found == OperatorRows().end() ? nullptr : &found->second;
+}
+
+}  // namespace
+
+bool HasOperator(const OnnxNode& node) { return FindOperator(node) != nullptr; }
+
+bool SizesComeFromValues(const OnnxNode& node) {
+  return FindOperator(node)->sizes == ResultSizes::kFromValues;
+}
+
+StatusOr<std::vector<Tensor>> RunOperator(const OperatorRun& run) {
+  const OperatorRow* row = FindOperator(run.node);
+  if (row == nullptr) {
+    return Err(StatusCode::kUnimplemented, "operator {}: nothing here can run it",
+               Quoted(QualifiedName(run.node)));
+  }
+  OperatorCall call(run.node, run.opset, run.inputs, run.bytes_max, run.threads);
+  Status status = row->run(call);
+  if (status.ok()) status = call.CheckAttributes();
+  AG_TRY(status, "operator {}", Quoted(QualifiedName(run.node)));
+  std::vector<Tensor> results = std::move(call.results());
+  results.resize(run.node.outputs.size());
+  return results;
+}
+
+StatusOr<KeptOperator> KeptOperator::Of(const Node& node) {
+  KeptOperator kept;
+  kept.bytes_ = node.attributes->String("onnx_node");
+  AG_LET(kept.node_, ParseNode(kept.bytes_));
+  if (!HasOperator(kept.node_)) {
+    return Err(StatusCode::kUnimplemented,
+               "operator {}: optimize keeps it as it is, but nothing here can run it",
+               QualifiedName(kept.node_));
+  }
+  kept.node_.proto = {};  // Points into bytes that move.
+  kept.opset_ = node.Int("opset");
+  kept.types_.assign(node.outputs.begin(), node.outputs.end());
+  return kept;
+}
+
+StatusOr<std::vector<Tensor>> KeptOperator::Run(std::span<const Tensor> inputs, int threads) const {
+  std::vector<const Tensor*> operands;
+  size_t next = 0;
+  for (const std::string& name : node_.inputs) {
+    if (!name.empty() && next == inputs.size()) {
+      return Err(StatusCode::kInvalidArgument, "operator {}: got {} operands", node_.op_type, next);
+    }
+    operands.push_back(name.empty() ? nullptr : &inputs[next++]);
+  }
+  AG_LET(std::vector<Tensor> all,
+         RunOperator({.node = node_, .opset = opset_, .inputs = operands, .threads = threads}));
+  std::vector<Tensor> results;
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (!node_.outputs[i].empty()) results.push_back(std::move(all[i]));
+  }
+  for (size_t i = 0; i < types_.size(); ++i) {
+    if (i < results.size() && results[i].type() == types_[i]) continue;
+    return Err(StatusCode::kInvalidArgument, "operator {}: output {} is {}, the graph says {}",
+               node_.op_type, i, i < results.size() ? results[i].type().ToString() : "absent",
+               types_[i].ToString());
+  }
+  return results;
+}
+
+}  // namespace ag

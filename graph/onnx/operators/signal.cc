@@ -1,0 +1,7 @@
+#include "graph/onnx/operators/operator_call.h"
+
+namespace ag::onnx_operators {
+
+std::span<const OperatorRow> SignalOperators() { return {}; }
+
+}  // namespace ag::onnx_operators
