@@ -165,6 +165,13 @@ Verdict Try(const std::string& folder, const std::shared_ptr<BlobDir>& blobs) {
 constexpr std::string_view kOtherwise[] = {"test_resize_downsample_scales_cubic_align_corners",
                                            "test_resize_downsample_scales_linear_align_corners"};
 
+std::string Counted(std::map<Outcome, int>& counts) {
+  return fmt::format("passed {}, failed {}, opaque {}, refused {}, out of range {}, unreadable {}",
+                     counts[Outcome::kPassed], counts[Outcome::kFailed], counts[Outcome::kOpaque],
+                     counts[Outcome::kRefused], counts[Outcome::kOutOfRange],
+                     counts[Outcome::kUnreadable]);
+}
+
 TEST(TestDataTest, Coverage) {
   if (!FileExists(kRoot)) GTEST_SKIP() << kRoot << " is absent (package libonnx-testdata)";
   const std::shared_ptr<BlobDir> blobs = testing::NewBlobs();
@@ -181,14 +188,13 @@ TEST(TestDataTest, Coverage) {
       EXPECT_EQ(verdict.outcome == Outcome::kFailed, is_otherwise) << name << ": " << verdict.why;
     }
   }
-  fmt::print("passed {}, opaque {}, refused {}, out of range {}, unreadable {}\n",
-             counts[Outcome::kPassed], counts[Outcome::kOpaque], counts[Outcome::kRefused],
-             counts[Outcome::kOutOfRange], counts[Outcome::kUnreadable]);
+  fmt::print("{}\n", Counted(counts));
   EXPECT_GE(counts[Outcome::kPassed], 400);
   EXPECT_LE(counts[Outcome::kRefused], 20);
 }
 
-// Samples from another source (tests/long/resize.sh): all of them must pass.
+// Samples from another source (tests/long/resize.sh; the node tests of another version of ONNX):
+// all of them must pass, and with AG_VERBOSE each is named with its outcome, as above.
 TEST(TestDataTest, Samples) {
   const char* folder = std::getenv("AG_ONNX_SAMPLES");
   if (folder == nullptr) GTEST_SKIP() << "AG_ONNX_SAMPLES names no folder of samples";
@@ -196,11 +202,15 @@ TEST(TestDataTest, Samples) {
   ASSERT_TRUE(names.ok()) << ToString(names.status());
   EXPECT_FALSE(names->empty());
   const std::shared_ptr<BlobDir> blobs = testing::NewBlobs();
+  const bool verbose = std::getenv("AG_VERBOSE") != nullptr;
+  std::map<Outcome, int> counts;
   for (const std::string& name : *names) {
     const Verdict verdict = Try(fmt::format("{}/node/{}", folder, name), blobs);
+    ++counts[verdict.outcome];
+    if (verbose) fmt::print("{} {} {}\n", static_cast<int>(verdict.outcome), name, verdict.why);
     EXPECT_EQ(verdict.outcome, Outcome::kPassed) << name << ": " << verdict.why;
   }
-  fmt::print("samples {}\n", names->size());
+  fmt::print("samples {}: {}\n", names->size(), Counted(counts));
 }
 
 }  // namespace
