@@ -6,12 +6,18 @@
 #include "graph/onnx/plan_metadata.h"
 
 namespace ag {
+namespace {
+
+constexpr int64_t kOpsetWrittenMax = 23;
+
+}  // namespace
 
 Status ExportOnnx(const Graph& graph, const OnnxOrigin& origin, const WeightSource& weights,
                   const ExportOptions& options, const ByteSink& sink) {
   Exporter exporter(graph, origin, weights);
-  if (exporter.opset() < 11 || exporter.opset() > 17) {
-    return Err(StatusCode::kUnimplemented, "opset {} is outside 11 to 17", exporter.opset());
+  if (exporter.opset() > kOpsetWrittenMax) {
+    return Err(StatusCode::kUnimplemented, "opset {} is above {}", exporter.opset(),
+               kOpsetWrittenMax);
   }
   AG_LET(OnnxModel model, exporter.Run());
   for (const auto& [key, plan] : options.plans) {
