@@ -380,7 +380,7 @@ TEST(KernelTest, ErrorsSayWhatIsWrong) {
   EXPECT_EQ(message("output \"y\" = gather(const f32[2] {1,2}, const i64[1] {2})"),
             "OUT_OF_RANGE: gather: index 2 is outside [-2, 2)");
   EXPECT_EQ(message("output \"y\" = opaque(const f32 {1}) -> f32"),
-            "UNIMPLEMENTED: opaque: has no kernel");
+            "UNIMPLEMENTED: operator : optimize keeps it as it is, but nothing here can run it");
   EXPECT_EQ(message("input x f32[2]\noutput x"), "INVALID_ARGUMENT: expected 1 inputs, got 0");
 }
 
