@@ -12,7 +12,9 @@
 namespace ag {
 
 // Field numbers of onnx.proto that this code reads or writes directly.
-inline constexpr uint32_t kModelGraph = 7;
+inline constexpr uint32_t kModelGraph = 7, kModelFunction = 25;
+inline constexpr uint32_t kNodeAttribute = 5, kFunctionAttribute = 11, kAttributeName = 1,
+                          kAttributeGraph = 6;
 inline constexpr uint32_t kGraphNode = 1, kGraphInitializer = 5;
 inline constexpr uint32_t kTensorRawData = 9;
 

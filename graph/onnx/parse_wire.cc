@@ -1,4 +1,5 @@
 #include <bit>
+#include <map>
 #include <set>
 
 #include "graph/onnx/fields.h"
@@ -143,9 +144,11 @@ int Captures(const onnx::GraphProto& graph, std::set<std::string>& captured) {
   return deepest + 1;
 }
 
+std::string DomainOf(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
+
 OnnxNode FromProto(onnx::NodeProto& proto, std::string_view bytes) {
   OnnxNode node{.op_type = proto.op_type(), .domain = proto.domain(), .name = proto.name()};
-  if (node.domain == "ai.onnx") node.domain.clear();
+  node.domain = DomainOf(node.domain);
   node.inputs.assign(proto.input().begin(), proto.input().end());
   node.outputs.assign(proto.output().begin(), proto.output().end());
   node.proto = bytes;
@@ -207,14 +210,49 @@ Status ReadGraph(std::string_view bytes, int64_t nodes_max, OnnxModel& model) {
   return ReadRestOfGraph(rest, model);
 }
 
+StatusOr<OnnxFunction> ParseFunction(std::string_view bytes) {
+  onnx::FunctionProto proto;
+  AG_TRY(Parse(bytes, "a function", proto));
+  OnnxFunction function{.name = proto.name(), .domain = DomainOf(proto.domain()), .proto = bytes};
+  function.inputs.assign(proto.input().begin(), proto.input().end());
+  function.outputs.assign(proto.output().begin(), proto.output().end());
+  for (const auto& opset : proto.opset_import()) {
+    function.opsets.emplace_back(DomainOf(opset.domain()), opset.version());
+  }
+  return function;
+}
+
+// The attributes that a call of a function gives to its nodes.
+using AttributesByName = std::map<std::string, const onnx::AttributeProto*>;
+
+// Replaces attributes that refer to the call's; one that the call does not give goes. Protobuf's
+// limit on nested messages bounds the recursion.
+void GiveAttributes(const AttributesByName& given, onnx::NodeProto& node) {
+  auto& attributes = *node.mutable_attribute();
+  for (int i = attributes.size() - 1; i >= 0; --i) {
+    onnx::AttributeProto& attribute = attributes[i];
+    if (attribute.has_g()) {
+      for (auto& inner : *attribute.mutable_g()->mutable_node()) GiveAttributes(given, inner);
+    }
+    if (attribute.ref_attr_name().empty()) continue;
+    const auto found = given.find(attribute.ref_attr_name());
+    if (found == given.end()) {
+      attributes.DeleteSubrange(i, 1);
+      continue;
+    }
+    const std::string name = attribute.name();
+    attribute = *found->second;
+    attribute.set_name(name);
+  }
+}
+
 Status ReadRestOfModel(std::string_view bytes, OnnxModel& model) {
   onnx::ModelProto proto;
   AG_TRY(Parse(bytes, "the model", proto));
   OnnxOrigin& origin = model.origin;
   origin.ir_version = proto.ir_version();
   for (const auto& opset : proto.opset_import()) {
-    const std::string& domain = opset.domain();
-    origin.opsets.emplace_back(domain == "ai.onnx" ? "" : domain, opset.version());
+    origin.opsets.emplace_back(DomainOf(opset.domain()), opset.version());
   }
   origin.producer_name = proto.producer_name();
   origin.producer_version = proto.producer_version();
@@ -224,7 +262,6 @@ Status ReadRestOfModel(std::string_view bytes, OnnxModel& model) {
   for (const auto& entry : proto.metadata_props()) {
     origin.metadata.emplace_back(entry.key(), entry.value());
   }
-  model.functions = proto.functions_size();
   model.training_infos = proto.training_info_size();
   return OkStatus();
 }
@@ -253,6 +290,62 @@ StatusOr<OnnxNode> ParseNode(std::string_view bytes) {
   return FromProto(proto, bytes);
 }
 
+StatusOr<OnnxModel> ParseSubgraph(const OnnxNode& node, std::string_view name, int64_t nodes_max) {
+  std::optional<std::string_view> graph;
+  AG_TRY(ForEachField(node.proto, [&](const WireField& field) -> Status {
+    if (field.number != kNodeAttribute || !field.is_bytes) return OkStatus();
+    std::string_view given, body;
+    bool has_body = false;
+    AG_TRY(ForEachField(field.payload, [&](const WireField& part) {
+      if (part.number == kAttributeName && part.is_bytes) given = part.payload;
+      if (part.number == kAttributeGraph && part.is_bytes) {
+        body = part.payload;
+        has_body = true;
+      }
+      return OkStatus();
+    }));
+    if (given == name && has_body) graph = body;
+    return OkStatus();
+  }));
+  if (!graph.has_value()) {
+    return Err(StatusCode::kInvalidArgument, "attribute \"{}\" is no graph", name);
+  }
+  OnnxModel model;
+  AG_TRY(ReadGraph(*graph, nodes_max, model));
+  return model;
+}
+
+StatusOr<FunctionBody> BodyOf(const OnnxFunction& function, const OnnxNode& call) {
+  onnx::FunctionProto proto;
+  AG_TRY(Parse(function.proto, "a function", proto));
+  onnx::NodeProto caller;
+  AG_TRY(Parse(call.proto, "a node", caller));
+  AttributesByName given;
+  std::deque<onnx::AttributeProto> defaults;  // The generated class does not know the field.
+  AG_TRY(ForEachField(function.proto, [&](const WireField& field) -> Status {
+    if (field.number != kFunctionAttribute || !field.is_bytes) return OkStatus();
+    AG_TRY(Parse(field.payload, "an attribute", defaults.emplace_back()));
+    given[defaults.back().name()] = &defaults.back();
+    return OkStatus();
+  }));
+  for (const auto& attribute : caller.attribute()) given[attribute.name()] = &attribute;
+  std::set<std::string_view> omitted;
+  for (size_t i = 0; i < function.inputs.size(); ++i) {
+    if (i >= call.inputs.size() || call.inputs[i].empty()) omitted.insert(function.inputs[i]);
+  }
+  FunctionBody body;
+  for (auto& node : *proto.mutable_node()) {
+    GiveAttributes(given, node);
+    for (auto& input : *node.mutable_input()) {
+      if (omitted.contains(input)) input.clear();
+    }
+    body.bytes.push_back(node.SerializeAsString());
+    AG_LET(OnnxNode parsed, ParseNode(body.bytes.back()));
+    body.nodes.push_back(std::move(parsed));
+  }
+  return body;
+}
+
 StatusOr<OnnxModel> ParseModel(std::string_view bytes, int64_t nodes_max) {
   OnnxModel model;
   std::string rest;
@@ -262,6 +355,11 @@ StatusOr<OnnxModel> ParseModel(std::string_view bytes, int64_t nodes_max) {
       if (has_graph) return Err(StatusCode::kInvalidArgument, "the model has two graphs");
       has_graph = true;
       return ReadGraph(field.payload, nodes_max, model);
+    }
+    if (field.number == kModelFunction && field.is_bytes) {
+      AG_LET(OnnxFunction function, ParseFunction(field.payload));
+      model.functions.push_back(std::move(function));
+      return OkStatus();
     }
     rest += field.whole;
     return OkStatus();

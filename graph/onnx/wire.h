@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
@@ -61,6 +62,14 @@ struct OnnxNode {
   std::vector<std::string> captures;  // Outer names that its subgraphs read; sorted.
 };
 
+// A model-local function; `proto` is its own bytes.
+struct OnnxFunction {
+  std::string name, domain;
+  std::vector<std::string> inputs, outputs;
+  std::vector<std::pair<std::string, int64_t>> opsets;  // Of its nodes.
+  std::string_view proto;
+};
+
 struct OnnxDim {
   int64_t size = -1;  // -1: unknown.
   std::string name;   // The symbolic name, if any.
@@ -79,7 +88,8 @@ struct OnnxModel {
   std::vector<OnnxNode> nodes;
   std::vector<OnnxTensor> initializers;
   std::vector<OnnxValueInfo> inputs, outputs, value_infos;
-  int functions = 0, sparse_initializers = 0, training_infos = 0;
+  std::vector<OnnxFunction> functions;
+  int sparse_initializers = 0, training_infos = 0;
 };
 
 // Returns the parsed model, which points into `bytes`. kInvalidArgument: not a protobuf, truncated,
@@ -89,6 +99,18 @@ StatusOr<OnnxModel> ParseModel(std::string_view bytes, int64_t nodes_max);
 // Returns one parsed NodeProto or TensorProto, which points into `bytes`.
 StatusOr<OnnxNode> ParseNode(std::string_view bytes);
 StatusOr<OnnxTensor> ParseTensor(std::string_view bytes);
+
+// Returns the parsed graph that is attribute `name` of a node, without an origin. It points into
+// the node's bytes. kInvalidArgument: the node has no such graph.
+StatusOr<OnnxModel> ParseSubgraph(const OnnxNode& node, std::string_view name, int64_t nodes_max);
+
+// The nodes of a function for one call of it: with the call's attributes, and "" for the operands
+// that the call omits. The nodes point into `bytes`.
+struct FunctionBody {
+  std::deque<std::string> bytes;
+  std::vector<OnnxNode> nodes;
+};
+StatusOr<FunctionBody> BodyOf(const OnnxFunction& function, const OnnxNode& call);
 
 // Returns a serialized model; equal models give equal bytes. A node with `proto` keeps all of it
 // except the names. kResourceExhausted: it exceeds protobuf's 2 GiB.

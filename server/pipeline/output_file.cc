@@ -172,6 +172,16 @@ Status OutputFiles::MakeRewritten(const Graph& graph, const Plan* plan, OutputFi
   return CopyWithPlan(blobs_.PathOf(exported.file), file);
 }
 
+BoundShapes OutputSetting::bound_shapes() const {
+  BoundShapes shapes;
+  for (const auto& [name, shape] : import.shapes) {
+    v1::BoundShape* bound = shapes.Add();
+    bound->set_input(name);
+    bound->mutable_dims()->Assign(shape.begin(), shape.end());
+  }
+  return shapes;
+}
+
 StatusOr<std::vector<OutputError>> OutputFiles::CompareElsewhere(const OutputFile& file) {
   v1::FileSet set;
   for (const Digest& digest : {setting_.model_digest, file.digest}) {
@@ -179,11 +189,7 @@ StatusOr<std::vector<OutputError>> OutputFiles::CompareElsewhere(const OutputFil
     compared->set_digest(digest.Hex());
     compared->set_in_onnxruntime(true);
   }
-  for (const auto& [name, shape] : setting_.import.shapes) {
-    v1::BoundShape* bound = set.add_shapes();
-    bound->set_input(name);
-    bound->mutable_dims()->Assign(shape.begin(), shape.end());
-  }
+  *set.mutable_shapes() = setting_.bound_shapes();
   set.set_compare_seeds(kSeeds);
   return measurer_.CompareFiles(std::move(set));
 }

@@ -35,6 +35,7 @@ struct OutputSetting {
   std::string blob_root;
   std::string plan_key;  // The plan's key in the file's metadata.
   uint64_t seed = 1;
+  BoundShapes bound_shapes() const;  // `import`'s shapes.
   bool has_opaque() const { return runnable.digest() != model->graph.digest(); }
 };
 

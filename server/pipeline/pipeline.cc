@@ -135,6 +135,18 @@ StatusOr<JobOutcome> Pipeline::Run(const Job& job, const JobControl& control) {
   return Conclude(setting, imported, found, *confirmed, measurer);
 }
 
+// Other runtimes, and the import of what is exported, get the sizes that this import took.
+void Pipeline::BindOpenSizes(Imported& imported) {
+  const Graph& graph = imported.model.graph;
+  for (size_t i = 0; i < graph.inputs().size(); ++i) {
+    const std::string& name = graph.input_name(i);
+    const bool is_open = std::ranges::any_of(
+        imported.model.origin.dim_names,
+        [&](const auto& open) { return open.first.substr(0, open.first.rfind(':')) == name; });
+    if (is_open) imported.options.shapes[name] = graph.type({graph.inputs()[i], 0}).shape;
+  }
+}
+
 StatusOr<Pipeline::Imported> Pipeline::Import(const Setting& setting) {
   const v1::OptimizeRequest& asked = setting.job.request;
   Imported imported;
@@ -144,6 +156,7 @@ StatusOr<Pipeline::Imported> Pipeline::Import(const Setting& setting) {
   imported.options.limits = options_.limits;
   AG_LET(imported.model, ImportInSandbox(blobs_->PathOf(ModelOf(asked)), imported.options, *blobs_,
                                          options_.sandbox));
+  BindOpenSizes(imported);
   imported.is_cut = CutFor(setting.spec);
   AG_LET(OpaqueCut cut, CutOpaque(imported.model.graph, imported.is_cut));
   imported.runnable = cut.opaque_nodes > 0 ? cut.graph : imported.model.graph;
@@ -231,7 +244,7 @@ OutputSetting Pipeline::ToOutput(const Setting& setting, const Imported& importe
   output.child = options_.child;
   output.blob_root = options_.blob_root;
   std::string shapes;
-  for (const v1::BoundShape& shape : asked.shapes()) {
+  for (const v1::BoundShape& shape : output.bound_shapes()) {
     shapes += fmt::format("{}={};", shape.input(), fmt::join(shape.dims(), "x"));
   }
   output.plan_key =

@@ -47,6 +47,7 @@ class Pipeline : public JobRunner {
   struct Output;
 
   static IsCut CutFor(const DeviceSpec& spec);
+  static void BindOpenSizes(Imported& imported);
   StatusOr<DeviceOffer> WaitForOffer(const std::string& device, const JobControl& control);
   PoolMeasurer::Options Measuring(const Setting& setting, SearchTurn& turn) const;
   OutputSetting ToOutput(const Setting& setting, const Imported& imported,

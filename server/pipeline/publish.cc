@@ -123,7 +123,7 @@ StatusOr<BaselineResult> Chooser::Compare(const Digest& output, const OutputFile
   compared.carries_plan = file != nullptr && file->carries_plan;
   compared.runs_here = runs_here_ && !IsPortable(*request_.job);
   compared.onnxruntime = request_.onnxruntime;
-  compared.shapes = request_.job->shapes();
+  compared.shapes = setting_.bound_shapes();
   compared.seconds = request_.seconds;
   compared.time_left = request_.time_left;
   const Nanos before = TimeLeft();
@@ -218,7 +218,7 @@ Status Chooser::TakeInput() {
 FilePair Chooser::Pair(const Digest& before, const Digest& after) const {
   return {.before = before,
           .after = after,
-          .shapes = request_.job->shapes(),
+          .shapes = setting_.bound_shapes(),
           .seconds = request_.seconds};
 }
 

@@ -2,6 +2,7 @@
 #include <set>
 
 #include "absl/strings/str_join.h"
+#include "graph/onnx/import/default_sizes.h"
 #include "graph/onnx/import/importer.h"
 #include "graph/onnx/imported_model.h"
 #include "graph/onnx/origin.h"
@@ -9,8 +10,7 @@
 namespace ag {
 namespace {
 
-// Opset 7 is the first with the broadcasting of today; IR version 3 came with it.
-constexpr int64_t kOpsetMin = 7, kOpsetMax = 23, kIrVersionMin = 3, kIrVersionMax = 11;
+constexpr int64_t kOpsetMin = 1, kOpsetMax = 23, kIrVersionMin = 3, kIrVersionMax = 11;
 
 Status CheckVersions(const OnnxOrigin& origin) {
   if (origin.ir_version < kIrVersionMin || origin.ir_version > kIrVersionMax) {
@@ -51,13 +51,10 @@ std::string Template(const OnnxValueInfo& input) {
   });
 }
 
-// Sizes of symbolic dimensions by name.
-using DimSizes = std::map<std::string, int64_t>;
-
 Status LearnSizes(const OnnxValueInfo& input, const Shape& bound, DimSizes& sizes) {
   for (size_t i = 0; i < bound.size(); ++i) {
     const std::string& name = input.dims[i].name;
-    if (name.empty()) continue;
+    if (!IsSymbol(name)) continue;
     const auto [known, added] = sizes.emplace(name, bound[i]);
     if (added || known->second == bound[i]) continue;
     return Err(StatusCode::kInvalidArgument, "input {}: dimension {} ({}) is {} here, {} before",
@@ -75,7 +72,7 @@ StatusOr<Shape> CompleteShape(const OnnxValueInfo& input, const DimSizes& sizes)
   for (size_t i = 0; i < input.dims.size(); ++i) {
     const OnnxDim& dim = input.dims[i];
     const auto known = sizes.find(dim.name);
-    if (dim.size >= 0 || (!dim.name.empty() && known != sizes.end())) {
+    if (dim.size >= 0 || (IsSymbol(dim.name) && known != sizes.end())) {
       shape.push_back(dim.size >= 0 ? dim.size : known->second);
       continue;
     }
@@ -151,13 +148,56 @@ Status AddInput(const OnnxValueInfo& input, const ImportOptions& options, const 
   return importer.Define(input.name, *value);
 }
 
+// Returns the input with a size for every open dimension. Sets *chosen when one was chosen here.
+OnnxValueInfo WithDefaults(const OnnxValueInfo& input, DimSizes& sizes, bool* chosen) {
+  OnnxValueInfo bound = input;
+  for (size_t i = 0; i < input.dims.size(); ++i) {
+    const OnnxDim& dim = input.dims[i];
+    if (dim.size >= 0) continue;
+    const auto known = sizes.find(dim.name);
+    if (IsSymbol(dim.name) && known != sizes.end()) {
+      bound.dims[i].size = known->second;
+      continue;
+    }
+    const std::optional<int64_t> sum = SizeOfSum(dim.name, sizes);
+    *chosen = *chosen || !sum.has_value();
+    bound.dims[i].size = sum.value_or(DefaultSize(input, i));
+    if (IsSymbol(dim.name)) sizes.emplace(dim.name, bound.dims[i].size);
+  }
+  return bound;
+}
+
+// Returns the inputs with a size for every open dimension, and says which were chosen. A dimension
+// that is a sum of others comes after these.
+std::vector<OnnxValueInfo> BoundInputs(const OnnxModel& model, const ImportOptions& options,
+                                       const std::set<std::string_view>& weights, DimSizes& sizes,
+                                       Importer& importer) {
+  std::vector<OnnxValueInfo> inputs = model.inputs;
+  std::vector<std::string> texts;
+  for (const bool sums : {false, true}) {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const bool has_sum = std::ranges::any_of(
+          inputs[i].dims, [](const OnnxDim& dim) { return dim.name.find('+') != dim.name.npos; });
+      if (has_sum != sums || weights.contains(inputs[i].name) ||
+          options.shapes.contains(inputs[i].name)) {
+        continue;
+      }
+      bool chosen = false;
+      inputs[i] = WithDefaults(inputs[i], sizes, &chosen);
+      if (chosen) texts.push_back(fmt::format("{}={}", inputs[i].name, Template(inputs[i])));
+    }
+  }
+  if (texts.empty()) return inputs;
+  importer.chosen_sizes = fmt::format("the model leaves sizes open, these were chosen: --shape {}",
+                                      fmt::join(texts, " --shape "));
+  importer.warnings.push_back(importer.chosen_sizes);
+  return inputs;
+}
+
 }  // namespace
 
 Status CheckModel(const OnnxModel& model, const ImportLimits&) {
   AG_TRY(CheckVersions(model.origin));
-  if (model.functions > 0) {
-    return Err(StatusCode::kUnimplemented, "model-local functions are not supported");
-  }
   if (model.sparse_initializers > 0) {
     return Err(StatusCode::kUnimplemented, "sparse weights are not supported");
   }
@@ -177,7 +217,8 @@ Status BindInputs(const OnnxModel& model, const ImportOptions& options, Importer
   for (const OnnxTensor& tensor : model.initializers) weights.insert(tensor.name);
   DimSizes sizes;
   AG_TRY(CheckBound(model, options, sizes));
-  for (const OnnxValueInfo& input : model.inputs) {
+  const std::vector<OnnxValueInfo> inputs = BoundInputs(model, options, weights, sizes, importer);
+  for (const OnnxValueInfo& input : inputs) {
     if (!weights.contains(input.name)) {
       AG_TRY(AddInput(input, options, sizes, importer));
     } else if (model.origin.ir_version >= 4) {
@@ -189,27 +230,29 @@ Status BindInputs(const OnnxModel& model, const ImportOptions& options, Importer
   return OkStatus();
 }
 
-StatusOr<std::vector<int>> OrderNodes(const OnnxModel& model) {
-  const int count = static_cast<int>(model.nodes.size());
+StatusOr<std::vector<int>> OrderNodes(std::span<const OnnxNode> nodes) {
+  const int count = static_cast<int>(nodes.size());
   absl::flat_hash_map<std::string_view, int> producer;
   for (int i = 0; i < count; ++i) {
-    for (const std::string& output : model.nodes[i].outputs) {
+    for (const std::string& output : nodes[i].outputs) {
       if (output.empty()) continue;
       const auto [other, added] = producer.emplace(output, i);
       if (added) continue;
       return Err(StatusCode::kInvalidArgument, "tensor {} is an output of {} and of {}",
-                 Quoted(output), NodeNoun(model.nodes[other->second], other->second),
-                 NodeNoun(model.nodes[i], i));
+                 Quoted(output), NodeNoun(nodes[other->second], other->second),
+                 NodeNoun(nodes[i], i));
     }
   }
   std::vector<int> waits(count), order;
   std::vector<std::vector<int>> readers(count);
   for (int i = 0; i < count; ++i) {
-    for (const std::string& input : model.nodes[i].inputs) {
-      const auto found = producer.find(input);
-      if (input.empty() || found == producer.end()) continue;
-      readers[found->second].push_back(i);
-      ++waits[i];
+    for (const auto* names : {&nodes[i].inputs, &nodes[i].captures}) {
+      for (const std::string& input : *names) {
+        const auto found = producer.find(input);
+        if (input.empty() || found == producer.end()) continue;
+        readers[found->second].push_back(i);
+        ++waits[i];
+      }
     }
   }
   std::set<int> ready;  // The smallest first: a correct order of the model stays.
@@ -227,7 +270,7 @@ StatusOr<std::vector<int>> OrderNodes(const OnnxModel& model) {
   for (int i = 0; i < count; ++i) {
     if (waits[i] == 0) continue;
     return Err(StatusCode::kInvalidArgument, "{} waits for its own output: the model has a cycle",
-               NodeNoun(model.nodes[i], i));
+               NodeNoun(nodes[i], i));
   }
   return order;
 }

@@ -14,28 +14,6 @@
 namespace ag {
 namespace {
 
-// Defines weights before nodes. Their bytes are read at their first use.
-Status AddWeights(OnnxModel& model, Importer& importer, WeightSink& sink) {
-  for (OnnxTensor& weight : model.initializers) {
-    AG_LET(const Tensor tensor, ToTensor(weight));
-    if (weight.owned == nullptr) sink.Expect(weight.bytes);
-    const StatusOr<ValueId> value = importer.AddTensor(tensor);
-    AG_TRY(value, "tensor {}", Quoted(weight.name));
-    AG_TRY(importer.Define(weight.name, *value));
-    weight.owned.reset();
-  }
-  return OkStatus();
-}
-
-Status AddNodes(const OnnxModel& model, Importer& importer) {
-  AG_LET(const std::vector<int> order, OrderNodes(model));
-  for (const int i : order) {
-    const OnnxNode& node = model.nodes[i];
-    AG_TRY(ImportNode(node, NodeNoun(node, i), importer));
-  }
-  return OkStatus();
-}
-
 Status CheckStatedOutput(const OnnxValueInfo& output, const TensorType& type, Importer& importer) {
   const StatusOr<DType> stated = DTypeFromOnnx(output.data_type);
   if (stated.ok() && *stated != type.dtype) {
@@ -110,6 +88,27 @@ int64_t WeightBytes(const Graph& graph) {
 
 }  // namespace
 
+// Defines weights before nodes. Their bytes are read at their first use.
+Status AddWeights(OnnxModel& model, Importer& importer) {
+  for (OnnxTensor& weight : model.initializers) {
+    AG_LET(const Tensor tensor, ToTensor(weight));
+    if (weight.owned == nullptr) importer.sink().Expect(weight.bytes);
+    const StatusOr<ValueId> value = importer.AddTensor(tensor);
+    AG_TRY(value, "tensor {}", Quoted(weight.name));
+    AG_TRY(importer.Define(weight.name, *value));
+    weight.owned.reset();
+  }
+  return OkStatus();
+}
+
+Status ImportNodes(std::span<const OnnxNode> nodes, Importer& importer) {
+  AG_LET(const std::vector<int> order, OrderNodes(nodes));
+  for (const int i : order) {
+    AG_TRY(ImportNode(nodes[i], NodeNoun(nodes[i], i), importer));
+  }
+  return OkStatus();
+}
+
 StatusOr<ImportedModel> ImportOnnx(std::string_view bytes, const ImportOptions& options,
                                    WeightSink& sink) {
   if (bytes.empty()) return Err(StatusCode::kInvalidArgument, "the model is empty");
@@ -126,9 +125,14 @@ StatusOr<ImportedModel> ImportOnnx(std::string_view bytes, const ImportOptions& 
   Importer importer(options, model.origin, sink);
   if (model.training_infos > 0) importer.warnings.push_back("training information is ignored");
   AG_TRY(BindInputs(model, options, importer));
-  AG_TRY(AddWeights(model, importer, sink));
-  AG_TRY(AddNodes(model, importer));
-  AG_TRY(AddOutputs(model, importer));
+  importer.SetFunctions(model.functions);
+  AG_TRY(AddWeights(model, importer));
+  Status status = ImportNodes(model.nodes, importer);
+  if (status.ok()) status = AddOutputs(model, importer);
+  if (!status.ok() && !importer.chosen_sizes.empty()) {
+    return Err(status.code(), "{} ({})", Message(status), importer.chosen_sizes);
+  }
+  AG_TRY(status);
   ImportedModel imported;
   AG_LET(imported.graph, importer.Build());
   imported.origin = std::move(model.origin);

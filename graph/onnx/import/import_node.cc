@@ -1,6 +1,7 @@
 // Imports one node: by its own importer, by the operator table, or unchanged as an opaque node.
 #include <algorithm>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_join.h"
 #include "graph/onnx/import/node_import.h"
@@ -11,6 +12,7 @@
 namespace ag {
 namespace {
 
+// Larger operands are not set to zeros to learn a type.
 constexpr int64_t kZerosBytesMax = int64_t{64} << 20;
 
 using ImporterTable = absl::flat_hash_map<std::string_view, const NodeImporterRow*>;
@@ -18,8 +20,9 @@ using ImporterTable = absl::flat_hash_map<std::string_view, const NodeImporterRo
 const ImporterTable& SpecialImporters() {
   static const auto& table = *new ImporterTable([] {
     ImporterTable result;
-    for (const auto rows : {ShapeImporters(), ArithmeticImporters(), WindowImporters(),
-                            ResizeImporters(), NormImporters(), ConstantImporters()}) {
+    for (const auto rows :
+         {ShapeImporters(), ArithmeticImporters(), WindowImporters(), ResizeImporters(),
+          NormImporters(), ConstantImporters(), ControlImporters()}) {
       for (const NodeImporterRow& row : rows) AG_CHECK(result.emplace(row.name, &row).second);
     }
     return result;
@@ -60,6 +63,25 @@ Status ReadAttribute(const AttributeSchema& schema, NodeImport& node, Attributes
   return OkStatus();
 }
 
+// Returns operand 1 as today's broadcasting wants it. Before opset 7 an attribute said with which
+// axis of operand 0 its first one goes.
+StatusOr<ValueId> AlignedOperand(NodeImport& node) {
+  const ValueId operand = node.In(1);
+  const int64_t rank = node.Rank(node.In(0)), own = node.Rank(operand);
+  const bool is_slope = node.node().op_type == "PRelu";  // One for each channel.
+  const bool broadcast = is_slope ? own == 1 && rank > 1 : node.Int("broadcast", 0) != 0;
+  const int64_t axis = node.Int("axis", is_slope && broadcast ? 1 : rank - own);
+  if (!broadcast || axis == rank - own || own == 0) return operand;
+  AG_LET(const int64_t first, ResolveAxis(axis, rank));
+  if (first + own > rank) {
+    return Err(StatusCode::kInvalidArgument, "{} does not go with axis {} of {}",
+               node.Type(operand).ToString(), first, node.Type(node.In(0)).ToString());
+  }
+  Shape shape = node.ShapeOf(operand);
+  shape.resize(static_cast<size_t>(rank - first), 1);
+  return node.Reshape(operand, shape);
+}
+
 // Imports an operator that ONNX has with the same attributes; an axis may count from the end.
 Status ImportPlain(OpKind op, NodeImport& node) {
   const OpInfo& info = Info(op);
@@ -75,13 +97,19 @@ Status ImportPlain(OpKind op, NodeImport& node) {
     AG_LET(const int64_t axis, ResolveAxis(attributes.Int("axis"), node.Rank(node.In(0))));
     attributes.Set("axis", axis);
   }
-  AG_LET(const std::vector<ValueId> values, node.EmitAll(op, node.inputs(), std::move(attributes)));
+  std::vector<ValueId> operands = node.inputs();
+  if (node.opset() < 7 && (Has(op, kBinary) || op == OpKind::kPrelu)) {
+    AG_LET(operands[1], AlignedOperand(node));
+  }
+  AG_LET(const std::vector<ValueId> values, node.EmitAll(op, operands, std::move(attributes)));
   return node.Out(values[0]);
 }
 
 StatusOr<std::vector<ValueId>> ImportNatively(const OnnxNode& node, int64_t opset,
                                               Importer& importer) {
   NodeImport context(node, opset, importer);
+  if (opset < 6) context.Ignore("consumed_inputs");  // A hint about memory.
+  if (opset < 7) context.Ignore("is_test");          // Inference is meant.
   const auto special = SpecialImporters().find(node.op_type);
   if (special != SpecialImporters().end()) {
     const NodeImporterRow& row = *special->second;
@@ -185,8 +213,7 @@ StatusOr<std::vector<TensorType>> OpaqueTypes(const OnnxNode& node, int64_t opse
                            ? OperandInfo{}
                            : OperandInfo{importer.type(input), importer.known(input)});
   }
-  StatusOr<std::vector<TensorType>> inferred =
-      InferOutputs(node, operands, importer.origin().opsets);
+  StatusOr<std::vector<TensorType>> inferred = InferOutputs(node, operands, importer.opsets());
   if (inferred.ok() || inferred.status().code() == StatusCode::kInvalidArgument) return inferred;
   StatusOr<std::vector<TensorType>> stated = StatedTypes(node, importer);
   if (stated.ok()) return stated;
@@ -247,15 +274,43 @@ bool HasUnusualTypes(const OnnxNode& node, const Importer& importer) {
   });
 }
 
-int64_t OpsetOf(const OnnxOrigin& origin, const std::string& domain) {
-  for (const auto& [name, version] : origin.opsets) {
+int64_t OpsetOf(const Importer::Opsets& opsets, const std::string& domain) {
+  for (const auto& [name, version] : opsets) {
     if (name == domain) return version;
   }
   return 0;
 }
 
+// Writes a call of a model-local function out: its nodes stand in the place of the call.
+StatusOr<std::vector<ValueId>> ImportCall(const OnnxFunction& function, const OnnxNode& node,
+                                          Importer& importer) {
+  AG_LET(const FunctionBody body, BodyOf(function, node));
+  std::vector<ValueId> operands;
+  for (const std::string& name : node.inputs) {
+    operands.push_back(name.empty() ? kNoValue : importer.Find(name));
+  }
+  AG_TRY(importer.Enter(&function.opsets));
+  const absl::Cleanup leave = [&] { importer.Leave(); };
+  for (size_t i = 0; i < std::min(operands.size(), function.inputs.size()); ++i) {
+    if (operands[i] != kNoValue) AG_TRY(importer.Define(function.inputs[i], operands[i]));
+  }
+  AG_TRY(ImportNodes(body.nodes, importer));
+  std::vector<ValueId> results;
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    results.push_back(i < function.outputs.size() ? importer.Find(function.outputs[i]) : kNoValue);
+    if (results.back() == kNoValue && !node.outputs[i].empty()) {
+      return Err(StatusCode::kInvalidArgument, "function {} does not compute output {}",
+                 Quoted(function.name), i);
+    }
+  }
+  return results;
+}
+
 StatusOr<std::vector<ValueId>> ImportAny(const OnnxNode& node, Importer& importer) {
-  const int64_t opset = OpsetOf(importer.origin(), node.domain);
+  if (const OnnxFunction* function = importer.FunctionOf(node); function != nullptr) {
+    return ImportCall(*function, node, importer);
+  }
+  const int64_t opset = OpsetOf(importer.opsets(), node.domain);
   if (opset == 0) {
     return Err(StatusCode::kInvalidArgument, "the model imports no opset of domain {}",
                Quoted(node.domain));
@@ -286,6 +341,7 @@ Status ImportNode(const OnnxNode& node, const std::string& noun, Importer& impor
                  Quoted(name));
     }
   }
+  AG_TRY(importer.CountNode());
   const bool wanted = std::any_of(node.outputs.begin(), node.outputs.end(),
                                   [](const std::string& name) { return !name.empty(); });
   if (!wanted) return OkStatus();

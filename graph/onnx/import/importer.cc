@@ -1,5 +1,7 @@
 #include "graph/onnx/import/importer.h"
 
+#include <algorithm>
+
 #include "graph/onnx/imported_model.h"
 #include "graph/reference/evaluate.h"
 
@@ -12,13 +14,43 @@ constexpr int64_t kKnownBytesMax = 64 << 10;
 }  // namespace
 
 Status Importer::Define(const std::string& name, ValueId value) {
-  if (names_.emplace(name, value).second) return OkStatus();
+  if (scopes_.back().names.emplace(name, value).second) return OkStatus();
   return Err(StatusCode::kInvalidArgument, "tensor {} is defined twice", Quoted(name));
 }
 
 ValueId Importer::Find(const std::string& name) const {
-  const auto found = names_.find(name);
-  return found == names_.end() ? kNoValue : found->second;
+  for (size_t i = scopes_.size(); i-- > 0;) {
+    const auto found = scopes_[i].names.find(name);
+    if (found != scopes_[i].names.end()) return found->second;
+    if (scopes_[i].is_function) break;
+  }
+  return kNoValue;
+}
+
+Status Importer::Enter(const Opsets* function_opsets) {
+  const size_t limit = static_cast<size_t>(limits().subgraph_depth_max);
+  if (scopes_.size() > limit) {
+    return Err(StatusCode::kResourceExhausted,
+               "subgraphs and functions are nested {} deep, the limit is {}", scopes_.size(),
+               limit);
+  }
+  const bool is_function = function_opsets != nullptr;
+  const Opsets* opsets = is_function ? function_opsets : scopes_.back().opsets;
+  scopes_.push_back({.is_function = is_function, .opsets = opsets});
+  return OkStatus();
+}
+
+Status Importer::CountNode() {
+  if (++nodes_ <= limits().nodes_max) return OkStatus();
+  return Err(StatusCode::kResourceExhausted,
+             "more than {} nodes, subgraphs and functions written out", limits().nodes_max);
+}
+
+const OnnxFunction* Importer::FunctionOf(const OnnxNode& node) const {
+  const auto found = std::ranges::find_if(functions_, [&](const OnnxFunction& function) {
+    return function.name == node.op_type && function.domain == node.domain;
+  });
+  return found == functions_.end() ? nullptr : &*found;
 }
 
 const Tensor* Importer::known(ValueId value) const {
@@ -27,6 +59,7 @@ const Tensor* Importer::known(ValueId value) const {
 }
 
 const TensorType* Importer::Stated(const std::string& name) const {
+  if (scopes_.size() > 1 && scopes_.back().is_function) return nullptr;
   const auto found = stated_.find(name);
   return found == stated_.end() ? nullptr : &found->second;
 }

@@ -25,15 +25,31 @@ inline constexpr ValueId kNoValue = -1;  // An omitted optional operand.
 class Importer {
  public:
   Importer(const ImportOptions& options, const OnnxOrigin& origin, WeightSink& sink)
-      : options_(options), origin_(origin), sink_(sink) {}
+      : options_(options), origin_(origin), sink_(sink) {
+    scopes_.push_back({.is_function = true, .opsets = &origin_.opsets});
+  }
 
   const OnnxOrigin& origin() const { return origin_; }
   const ImportLimits& limits() const { return options_.limits; }
+  WeightSink& sink() { return sink_; }
 
   // Names. Define returns kInvalidArgument when the name is taken; Find returns kNoValue when no
   // value has it.
   Status Define(const std::string& name, ValueId value);
   ValueId Find(const std::string& name) const;
+
+  // The names of a subgraph, which sees those around it, or of a function (with its opsets), which
+  // does not. Enter returns kResourceExhausted: nested too deep.
+  using Opsets = std::vector<std::pair<std::string, int64_t>>;
+  Status Enter(const Opsets* function_opsets);
+  void Leave() { scopes_.pop_back(); }
+  const Opsets& opsets() const { return *scopes_.back().opsets; }
+  // Counts a node. kResourceExhausted: more than the limit, subgraphs and functions written out.
+  Status CountNode();
+
+  // Returns the model-local function that the node calls, else null.
+  const OnnxFunction* FunctionOf(const OnnxNode& node) const;
+  void SetFunctions(std::span<const OnnxFunction> functions) { functions_ = functions; }
 
   const TensorType& type(ValueId value) const { return values_[value].type; }
   // Returns the elements when they are known, else null.
@@ -58,6 +74,7 @@ class Importer {
   StatusOr<Graph> Build() const { return builder_.Build(); }
 
   std::vector<std::string> warnings;
+  std::string chosen_sizes;  // What to tell of the sizes that nobody gave; "": none were chosen.
 
  private:
   struct Value {
@@ -75,7 +92,14 @@ class Importer {
   WeightSink& sink_;
   GraphBuilder builder_;
   std::vector<Value> values_;
-  absl::flat_hash_map<std::string, ValueId> names_;
+  struct Scope {
+    bool is_function = false;  // Sees no names around it.
+    const Opsets* opsets = nullptr;
+    absl::flat_hash_map<std::string, ValueId> names;
+  };
+  std::vector<Scope> scopes_;  // The innermost one is the last.
+  std::span<const OnnxFunction> functions_;
+  int64_t nodes_ = 0;
   std::map<std::string, TensorType> stated_;
   int64_t total_bytes_ = 0;
 };
@@ -83,7 +107,9 @@ class Importer {
 // The importer's steps, in order.
 Status CheckModel(const OnnxModel& model, const ImportLimits& limits);
 Status BindInputs(const OnnxModel& model, const ImportOptions& options, Importer& importer);
-StatusOr<std::vector<int>> OrderNodes(const OnnxModel& model);  // Producers first.
+StatusOr<std::vector<int>> OrderNodes(std::span<const OnnxNode> nodes);  // Producers first.
+Status AddWeights(OnnxModel& model, Importer& importer);
+Status ImportNodes(std::span<const OnnxNode> nodes, Importer& importer);
 Status ImportNode(const OnnxNode& node, const std::string& noun, Importer& importer);
 
 // Returns "node \"conv1\" (Conv)", or "node 12 (Conv)" for a node without a name.

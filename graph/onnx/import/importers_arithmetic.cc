@@ -50,6 +50,7 @@ Status ImportGemm(NodeImport& node) {
   if (node.Int("transB", 0) != 0) {
     AG_LET(b, node.Emit(OpKind::kTranspose, {b}, {{"perm", Ints{1, 0}}}));
   }
+  node.Ignore("broadcast");  // Before opset 7: C broadcasts, as it does today.
   AG_LET(ValueId value, node.Emit(OpKind::kMatMul, {a, b}));
   AG_LET(value, Scaled(node, value, node.Float("alpha", 1)));
   const double beta = node.Float("beta", 1);

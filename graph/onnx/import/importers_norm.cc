@@ -48,6 +48,9 @@ Status ImportLogSoftmax(NodeImport& node) {
 Status ImportBatchNormalization(NodeImport& node) {
   AG_TRY(node.OnlyFirstOutput());
   node.Ignore("momentum");
+  if (node.opset() < 9 && node.Int("spatial", 1) != 1) {
+    return Err(StatusCode::kUnimplemented, "statistics of every position are not supported");
+  }
   if (node.Int("training_mode", 0) != 0) {
     return Err(StatusCode::kUnimplemented, "training mode is not supported");
   }

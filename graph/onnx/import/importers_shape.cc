@@ -17,8 +17,13 @@ StatusOr<std::optional<Ints>> AxesOf(NodeImport& node) {
   return std::optional<Ints>(std::move(axes));
 }
 
+// Before opset 5 the shape was an attribute.
 Status ImportReshape(NodeImport& node) {
-  AG_LET(Ints shape, node.KnownInts(1));
+  Ints shape = node.opset() < 5 ? node.IntList("shape").value_or(Ints{}) : Ints{};
+  AG_TRY(node.opset() < 5 ? node.CheckInputs(1, 1) : node.CheckInputs(2, 2));
+  if (node.opset() >= 5) {
+    AG_LET(shape, node.KnownInts(1));
+  }
   const bool zero_copies = node.Int("allowzero", 0) == 0;
   const Shape& from = node.ShapeOf(node.In(0));
   for (size_t i = 0; i < shape.size(); ++i) {

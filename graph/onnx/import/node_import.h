@@ -18,6 +18,7 @@ class NodeImport : public NodeAttributes {
   NodeImport(const OnnxNode& node, int64_t opset, Importer& importer);
 
   int64_t opset() const { return opset_; }
+  Importer& importer() { return importer_; }
 
   // Operands. Has is false for an omitted optional one.
   size_t size() const { return inputs_.size(); }
@@ -74,5 +75,6 @@ std::span<const NodeImporterRow> WindowImporters();      // Conv and pooling.
 std::span<const NodeImporterRow> ResizeImporters();
 std::span<const NodeImporterRow> NormImporters();      // Softmax, norms, reductions.
 std::span<const NodeImporterRow> ConstantImporters();  // Constant, Shape, Range, ...
+std::span<const NodeImporterRow> ControlImporters();   // If, Loop, Scan.
 
 }  // namespace ag

@@ -1,0 +1,27 @@
+// The sizes that open dimensions of inputs take where nobody gives one: by the role that the name
+// of the dimension, its place and the input's element type suggest. Pure functions.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "graph/onnx/wire.h"
+
+namespace ag {
+
+// Sizes of symbolic dimensions by name.
+using DimSizes = std::map<std::string, int64_t>;
+
+// Whether the name stands for one size wherever it occurs. "", "?", "-1" and the like do not.
+bool IsSymbol(const std::string& name);
+
+// Returns the sum that a name such as "past + sequence" or "past + 1" means, when all its parts are
+// known; else nothing.
+std::optional<int64_t> SizeOfSum(const std::string& name, const DimSizes& sizes);
+
+// Returns 1 for a batch, 128 for a sequence, 224 for the sides of a picture, 3 for its channels, 16
+// for a past, and 1 for what has no known role.
+int64_t DefaultSize(const OnnxValueInfo& input, size_t axis);
+
+}  // namespace ag

@@ -1,0 +1,250 @@
+// Importers of control flow. The graph has none: the branch of a known condition is written in its
+// place, of another condition both branches are, and a loop with a known count is unrolled.
+#include <algorithm>
+
+#include "absl/cleanup/cleanup.h"
+#include "graph/onnx/import/node_import.h"
+
+namespace ag {
+namespace {
+
+constexpr int64_t kUnrolledMax = 1024;  // Iterations; the limit on nodes holds besides.
+
+using Values = std::vector<ValueId>;
+
+// Imports the subgraph in attribute `name` with these values as its inputs, in order. Returns the
+// values of its outputs. It sees the names around the node.
+StatusOr<Values> WriteOut(NodeImport& node, std::string_view name, const Values& inputs) {
+  node.Ignore(name);
+  Importer& importer = node.importer();
+  AG_LET(OnnxModel body, ParseSubgraph(node.node(), name, importer.limits().nodes_max));
+  if (body.inputs.size() != inputs.size()) {
+    return Err(StatusCode::kInvalidArgument, "{}: the subgraph has {} inputs, the node gives {}",
+               name, body.inputs.size(), inputs.size());
+  }
+  AG_TRY(importer.Enter(nullptr));
+  const absl::Cleanup leave = [&] { importer.Leave(); };
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    AG_TRY(importer.Define(body.inputs[i].name, inputs[i]), "{}", name);
+  }
+  AG_TRY(AddWeights(body, importer), "{}", name);
+  AG_TRY(ImportNodes(body.nodes, importer), "{}", name);
+  Values outputs;
+  for (const OnnxValueInfo& output : body.outputs) {
+    outputs.push_back(importer.Find(output.name));
+    if (outputs.back() == kNoValue) {
+      return Err(StatusCode::kInvalidArgument, "{}: output {} is never computed", name,
+                 Quoted(output.name));
+    }
+  }
+  return outputs;
+}
+
+StatusOr<bool> ConditionOf(NodeImport& node, ValueId value) {
+  const Tensor* known = node.Known(value);
+  if (known == nullptr) return Err(StatusCode::kUnimplemented, "its condition is not known");
+  if (known->type().dtype != DType::kBool || known->type().NumElements() != 1) {
+    return Err(StatusCode::kInvalidArgument, "the condition is {}, not one bool",
+               known->type().ToString());
+  }
+  return known->At(0) != 0;
+}
+
+// Nodes have no effects besides their results, so both branches are computed and one result is
+// chosen. kUnimplemented: the branches give other types.
+Status ChooseBranch(NodeImport& node) {
+  AG_LET(const Values yes, WriteOut(node, "then_branch", {}));
+  AG_LET(const Values no, WriteOut(node, "else_branch", {}));
+  if (yes.size() != no.size()) {
+    return Err(StatusCode::kInvalidArgument, "the branches have {} and {} outputs", yes.size(),
+               no.size());
+  }
+  AG_LET(const ValueId condition, node.Reshape(node.In(0), Shape{}));
+  Values chosen;
+  for (size_t i = 0; i < yes.size(); ++i) {
+    if (node.Type(yes[i]) != node.Type(no[i])) {
+      return Err(StatusCode::kUnimplemented,
+                 "its branches give {} and {}: bind what the condition depends on",
+                 node.Type(yes[i]).ToString(), node.Type(no[i]).ToString());
+    }
+    AG_LET(const ValueId value, node.Emit(OpKind::kWhere, {condition, yes[i], no[i]}));
+    chosen.push_back(value);
+  }
+  return node.OutAll(chosen);
+}
+
+Status ImportIf(NodeImport& node) {
+  AG_TRY(node.CheckInputs(1, 1));
+  const TensorType& type = node.Type(node.In(0));
+  if (type.dtype != DType::kBool || type.NumElements() != 1) {
+    return Err(StatusCode::kInvalidArgument, "the condition is {}, not one bool", type.ToString());
+  }
+  if (node.Known(node.In(0)) == nullptr) return ChooseBranch(node);
+  AG_LET(const bool condition, ConditionOf(node, node.In(0)));
+  node.Ignore(condition ? "else_branch" : "then_branch");
+  AG_LET(const Values values, WriteOut(node, condition ? "then_branch" : "else_branch", {}));
+  return node.OutAll(values);
+}
+
+// Joins what the iterations gave along a new first axis, or along `axis`.
+StatusOr<ValueId> Stacked(NodeImport& node, const Values& parts, int64_t axis, bool reversed) {
+  if (parts.empty()) return Err(StatusCode::kUnimplemented, "a result of no iterations");
+  Values rows;
+  for (const ValueId part : parts) {
+    Shape shape = node.ShapeOf(part);
+    AG_LET(const int64_t at, ResolveAxis(axis, static_cast<int64_t>(shape.size()) + 1));
+    shape.insert(shape.begin() + at, 1);
+    AG_LET(const ValueId row, node.Reshape(part, shape));
+    rows.push_back(row);
+  }
+  if (reversed) std::ranges::reverse(rows);
+  AG_LET(const int64_t at, ResolveAxis(axis, node.Rank(rows[0])));
+  AG_LET(const Values joined, node.EmitAll(OpKind::kConcat, rows, {{"axis", at}}));
+  return joined[0];
+}
+
+Status CheckUnrolled(int64_t count) {
+  if (count <= kUnrolledMax) return OkStatus();
+  return Err(StatusCode::kUnimplemented, "{} iterations are more than the {} that are unrolled",
+             count, kUnrolledMax);
+}
+
+// Loop(count, condition, carried...): the body takes (iteration, condition, carried...) and gives
+// (condition, carried..., parts...).
+Status ImportLoop(NodeImport& node) {
+  if (node.size() < 2) return Err(StatusCode::kInvalidArgument, "expected 2 inputs or more");
+  int64_t count = kUnrolledMax + 1;
+  if (node.Has(0)) {
+    AG_LET(const double given, node.KnownScalar(0));
+    count = static_cast<int64_t>(std::clamp<double>(given, 0, kUnrolledMax + 1));
+  }
+  bool goes_on = true;
+  if (node.Has(1)) {
+    AG_LET(goes_on, ConditionOf(node, node.In(1)));
+  }
+  Values carried(node.inputs().begin() + 2, node.inputs().end());
+  if (std::ranges::count(carried, kNoValue) > 0) {
+    return Err(StatusCode::kInvalidArgument, "a carried value is missing");
+  }
+  std::vector<Values> parts(node.node().outputs.size() -
+                            std::min(node.node().outputs.size(), carried.size()));
+  for (int64_t i = 0; i < count && goes_on; ++i) {
+    AG_TRY(CheckUnrolled(i + 1));
+    AG_LET(const ValueId iteration, node.Constant(Tensor::FromInts({}, {&i, 1})));
+    AG_LET(const ValueId condition, node.Filled({DType::kBool, {}}, 1));
+    Values inputs = {iteration, condition};
+    inputs.insert(inputs.end(), carried.begin(), carried.end());
+    AG_LET(const Values outputs, WriteOut(node, "body", inputs));
+    if (outputs.size() < 1 + carried.size()) {
+      return Err(StatusCode::kInvalidArgument, "the body gives {} values, {} are carried",
+                 outputs.size(), carried.size());
+    }
+    AG_LET(goes_on, ConditionOf(node, outputs[0]));
+    std::copy_n(outputs.begin() + 1, carried.size(), carried.begin());
+    for (size_t p = 0; p < parts.size() && 1 + carried.size() + p < outputs.size(); ++p) {
+      parts[p].push_back(outputs[1 + carried.size() + p]);
+    }
+  }
+  node.Ignore("body");
+  for (size_t i = 0; i < carried.size(); ++i) node.Out(i, carried[i]);
+  for (size_t p = 0; p < parts.size(); ++p) {
+    if (!node.Wants(carried.size() + p)) continue;
+    AG_LET(const ValueId stacked, Stacked(node, parts[p], 0, false));
+    node.Out(carried.size() + p, stacked);
+  }
+  return OkStatus();
+}
+
+// What a Scan says of one of its sequences.
+struct ScanLists {
+  int64_t sequences = 0;  // Operands that are walked; those before them are carried.
+  Ints in_axes, in_directions, out_axes, out_directions;
+};
+
+StatusOr<ScanLists> ScanListsOf(NodeImport& node) {
+  ScanLists lists{.sequences = node.Int("num_scan_inputs", 0)};
+  const auto inputs = static_cast<int64_t>(node.size());
+  const auto outputs = static_cast<int64_t>(node.node().outputs.size());
+  const int64_t carried = inputs - lists.sequences;
+  if (lists.sequences < 1 || carried < 0 || outputs < carried) {
+    return Err(StatusCode::kInvalidArgument, "num_scan_inputs is {}, the node has {} operands",
+               lists.sequences, inputs);
+  }
+  const auto in = static_cast<size_t>(lists.sequences),
+             out = static_cast<size_t>(outputs - carried);
+  const auto list = [&](std::string_view name, size_t size, Ints* to) -> Status {
+    *to = node.IntList(name).value_or(Ints(size, 0));
+    if (to->size() == size) return OkStatus();
+    return Err(StatusCode::kInvalidArgument, "{}: expected {} values, got {}", name, size,
+               to->size());
+  };
+  AG_TRY(list("scan_input_axes", in, &lists.in_axes));
+  AG_TRY(list("scan_input_directions", in, &lists.in_directions));
+  AG_TRY(list("scan_output_axes", out, &lists.out_axes));
+  AG_TRY(list("scan_output_directions", out, &lists.out_directions));
+  return lists;
+}
+
+// Returns element `at` of a sequence along `axis`, without the axis.
+StatusOr<ValueId> ElementOf(NodeImport& node, ValueId sequence, int64_t axis, int64_t at) {
+  Shape shape = node.ShapeOf(sequence);
+  AG_LET(const ValueId part, node.Emit(OpKind::kSlice, {sequence},
+                                       {{"axes", Ints{axis}},
+                                        {"starts", Ints{at}},
+                                        {"ends", Ints{at + 1}},
+                                        {"steps", Ints{1}}}));
+  shape.erase(shape.begin() + axis);
+  return node.Reshape(part, shape);
+}
+
+// Scan of opset 9 and later: the body takes (carried..., elements...) and gives (carried...,
+// parts...).
+Status ImportScan(NodeImport& node) {
+  if (node.opset() < 9) return Err(StatusCode::kUnimplemented, "Scan of opset 8");
+  AG_LET(ScanLists lists, ScanListsOf(node));
+  AG_TRY(node.CheckInputs(node.size(), node.size()));
+  const size_t carried_count = node.size() - static_cast<size_t>(lists.sequences);
+  Values carried(node.inputs().begin(), node.inputs().begin() + carried_count);
+  const Values sequences(node.inputs().begin() + carried_count, node.inputs().end());
+  for (size_t s = 0; s < sequences.size(); ++s) {
+    AG_LET(lists.in_axes[s], ResolveAxis(lists.in_axes[s], node.Rank(sequences[s])));
+  }
+  const int64_t count = node.ShapeOf(sequences[0])[lists.in_axes[0]];
+  AG_TRY(CheckUnrolled(count));
+  std::vector<Values> parts(lists.out_axes.size());
+  for (int64_t i = 0; i < count; ++i) {
+    Values inputs = carried;
+    for (size_t s = 0; s < sequences.size(); ++s) {
+      if (node.ShapeOf(sequences[s])[lists.in_axes[s]] != count) {
+        return Err(StatusCode::kInvalidArgument, "the sequences have different lengths");
+      }
+      const int64_t at = lists.in_directions[s] == 0 ? i : count - 1 - i;
+      AG_LET(const ValueId element, ElementOf(node, sequences[s], lists.in_axes[s], at));
+      inputs.push_back(element);
+    }
+    AG_LET(const Values outputs, WriteOut(node, "body", inputs));
+    if (outputs.size() != carried.size() + parts.size()) {
+      return Err(StatusCode::kInvalidArgument, "the body gives {} values, expected {}",
+                 outputs.size(), carried.size() + parts.size());
+    }
+    std::copy_n(outputs.begin(), carried.size(), carried.begin());
+    for (size_t p = 0; p < parts.size(); ++p) parts[p].push_back(outputs[carried.size() + p]);
+  }
+  for (size_t i = 0; i < carried.size(); ++i) node.Out(i, carried[i]);
+  for (size_t p = 0; p < parts.size(); ++p) {
+    AG_LET(const ValueId stacked,
+           Stacked(node, parts[p], lists.out_axes[p], lists.out_directions[p] != 0));
+    node.Out(carried.size() + p, stacked);
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+std::span<const NodeImporterRow> ControlImporters() {
+  static constexpr NodeImporterRow kRows[] = {
+      {"If", ImportIf}, {"Loop", ImportLoop}, {"Scan", ImportScan}};
+  return kRows;
+}
+
+}  // namespace ag
