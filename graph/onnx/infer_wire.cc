@@ -14,6 +14,9 @@ constexpr int64_t kInferredBytesMax = 1 << 16;
 // The newest opset that the linked library knows.
 constexpr int64_t kLibraryOpset = 17;
 
+// Up to this opset operators only took more types and attributes, with few exceptions.
+constexpr int64_t kOldFormsEnd = 11;
+
 // Whether a later opset gave the operator a form (attributes, operands, sizes) that the library
 // would misread. Others only took more element types.
 bool HasLaterForm(std::string_view op_type, int64_t opset) {
@@ -104,15 +107,16 @@ StatusOr<TensorType> TypeFrom(const onnx::ValueInfoProto& info) {
 
 }  // namespace
 
-bool HasSameForm(const std::string& op_type, int64_t opset, int64_t other) {
-  if (opset == other) return true;
-  const auto since = [&](int64_t version) {
-    const auto* schema = onnx::OpSchemaRegistry::Schema(
-        op_type, static_cast<int>(std::min(version, kLibraryOpset)), "");
-    return schema == nullptr ? -1 : schema->since_version();
-  };
-  return std::max(opset, other) <= kLibraryOpset && since(opset) != -1 &&
-         since(opset) == since(other);
+bool MeansTheSame(const std::string& op_type, int64_t opset, int64_t later) {
+  if (opset == later) return true;
+  // Attributes that became inputs, and operators that went.
+  static constexpr std::string_view kReformed[] = {"Clip",  "Pad",     "Resize", "Scan",
+                                                   "Slice", "Scatter", "TopK",   "Upsample"};
+  const auto* schema = onnx::OpSchemaRegistry::Schema(op_type, static_cast<int>(later), "");
+  const bool unchanged = schema != nullptr && schema->since_version() <= opset;
+  const bool only_grew = schema != nullptr && later <= kOldFormsEnd && !schema->Deprecated() &&
+                         std::ranges::count(kReformed, op_type) == 0;
+  return later <= kLibraryOpset && (unchanged || only_grew);
 }
 
 StatusOr<std::vector<TensorType>> InferOutputs(

@@ -133,9 +133,9 @@ StatusOr<std::vector<TensorType>> InferOutputs(
     const OnnxNode& node, std::span<const OperandInfo> operands,
     const std::vector<std::pair<std::string, int64_t>>& opsets);
 
-// Whether an operator of the default domain has one form in both opsets, as far as the linked
+// Whether a node of the default domain means the same in a later opset, as far as the linked
 // library knows: true for the same opset.
-bool HasSameForm(const std::string& op_type, int64_t opset, int64_t other);
+bool MeansTheSame(const std::string& op_type, int64_t opset, int64_t later);
 
 // Returns our element type. kUnimplemented: the IR does not have it.
 StatusOr<DType> DTypeFromOnnx(int32_t data_type);

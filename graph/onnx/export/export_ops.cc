@@ -293,7 +293,7 @@ Status WritePad(const Out& out) {
 Status WriteOpaque(const Out& out) {
   AG_LET(OnnxNode kept, ParseNode(out.node.attributes->String("onnx_node")));
   const int64_t opset = out.node.Int("opset");
-  if (kept.domain.empty() && opset != 0 && !HasSameForm(kept.op_type, opset, out.to.opset())) {
+  if (kept.domain.empty() && opset != 0 && !MeansTheSame(kept.op_type, opset, out.to.opset())) {
     return Err(StatusCode::kUnimplemented, "operator {} has another form in opset {} than in {}",
                kept.op_type, out.to.opset(), opset);
   }

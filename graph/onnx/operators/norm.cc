@@ -1,7 +1,260 @@
+// Normalizations that the IR has no form for.
+#include <cmath>
+
 #include "graph/onnx/operators/operator_call.h"
 
 namespace ag::onnx_operators {
+namespace {
 
-std::span<const OperatorRow> NormOperators() { return {}; }
+using Doubles = std::vector<double>;
+
+Status RefuseIntegers(const OperatorCall& call) {
+  return IsFloat(call.TypeOf(0)) ? OkStatus() : RefuseType(call.TypeOf(0));
+}
+
+Status GiveLike(OperatorCall& call, size_t i, Shape shape, const Doubles& values) {
+  AG_TRY(call.MakeBytes(i, {call.TypeOf(0), shape}));
+  call.Give(i, Tensor::FromDoubles({call.TypeOf(0), std::move(shape)}, values));
+  return OkStatus();
+}
+
+Status CheckVector(const OperatorCall& call, size_t i, int64_t size) {
+  if (call.ShapeOf(i) == Shape{size}) return OkStatus();
+  return Err(StatusCode::kInvalidArgument, "input {}: expected {} values, got {}", i, size,
+             call.Type(i).ToString());
+}
+
+struct Moments {
+  double mean = 0, variance = 0;
+};
+Moments MomentsOf(std::span<const double> values) {
+  Moments moments;
+  for (const double v : values) moments.mean += v;
+  moments.mean /= static_cast<double>(values.size());
+  for (const double v : values) {
+    moments.variance += (v - moments.mean) * (v - moments.mean);
+  }
+  moments.variance /= static_cast<double>(values.size());
+  return moments;
+}
+
+// Normalizes each group of channels of [N,C,...] by its own moments, then scales each channel.
+// `per_group`: scale and bias are given by group and not by channel.
+Status NormalizeGroups(OperatorCall& call, int64_t groups, bool per_group) {
+  AG_TRY(call.CheckInputs(3, 3));
+  AG_TRY(RefuseIntegers(call));
+  const Shape x = call.ShapeOf(0);
+  if (x.size() < 2 || groups < 1 || x[1] % groups != 0) {
+    return Err(StatusCode::kInvalidArgument, "{} groups of {}", groups, call.Type(0).ToString());
+  }
+  for (const size_t i : {1, 2}) AG_TRY(CheckVector(call, i, per_group ? groups : x[1]));
+  const double epsilon = call.Float("epsilon", 1e-5);
+  const Doubles scale = call.In(1).ToDoubles(), bias = call.In(2).ToDoubles();
+  Doubles values = call.In(0).ToDoubles();
+  const int64_t inside = NumElements(std::span(x).subspan(2)), channels = x[1] / groups;
+  const int64_t size = channels * inside;
+  for (int64_t g = 0; size > 0 && g < x[0] * groups; ++g) {
+    const std::span<double> group(values.data() + g * size, static_cast<size_t>(size));
+    const Moments moments = MomentsOf(group);
+    const double by = 1 / std::sqrt(moments.variance + epsilon);
+    for (int64_t i = 0; i < size; ++i) {
+      const int64_t at = per_group ? g % groups : g % groups * channels + i / inside;
+      const auto c = static_cast<size_t>(at);
+      group[i] = (group[i] - moments.mean) * by * scale[c] + bias[c];
+    }
+  }
+  return GiveLike(call, 0, x, values);
+}
+
+Status RunInstanceNormalization(OperatorCall& call) {
+  call.Ignore("consumed_inputs");
+  return NormalizeGroups(call, call.Rank(0) < 2 ? 0 : call.ShapeOf(0)[1], false);
+}
+
+// Until opset 21 scale and bias were by group.
+Status RunGroupNormalization(OperatorCall& call) {
+  call.Ignore("stash_type");
+  return NormalizeGroups(call, call.Int("num_groups", 0), call.opset() < 21);
+}
+
+// x / (bias + alpha / size * sum of squares over `size` neighbouring channels) ^ beta.
+Status RunLrn(OperatorCall& call) {
+  AG_TRY(call.CheckInputs(1, 1));
+  AG_TRY(RefuseIntegers(call));
+  const Shape x = call.ShapeOf(0);
+  const int64_t size = call.Int("size", 0);
+  if (x.size() < 2 || size < 1) {
+    return Err(StatusCode::kInvalidArgument, "size {} of {}", size, call.Type(0).ToString());
+  }
+  const double alpha = call.Float("alpha", 1e-4) / static_cast<double>(size);
+  const double beta = call.Float("beta", 0.75), bias = call.Float("bias", 1);
+  const Doubles in = call.In(0).ToDoubles();
+  Doubles out(in.size());
+  const int64_t inside = NumElements(std::span(x).subspan(2)), channels = x[1];
+  for (int64_t i = 0; i < static_cast<int64_t>(in.size()); ++i) {
+    const int64_t c = i / inside % channels;
+    const int64_t low = std::max<int64_t>(c - (size - 1) / 2, 0);
+    const int64_t high = std::min(c + size / 2, channels - 1);
+    double sum = 0;
+    for (int64_t k = low; k <= high; ++k) {
+      const double v = in[static_cast<size_t>(i + (k - c) * inside)];
+      sum += v * v;
+    }
+    const auto at = static_cast<size_t>(i);
+    out[at] = in[at] / std::pow(bias + alpha * sum, beta);
+  }
+  return GiveLike(call, 0, x, out);
+}
+
+// Divides each line along the axis by its norm; a line of zeros stays.
+Status RunLpNormalization(OperatorCall& call) {
+  AG_TRY(call.CheckInputs(1, 1));
+  AG_TRY(RefuseIntegers(call));
+  AG_LET(const int64_t axis, call.Axis(-1));
+  const bool absolute = call.Int("p", 2) == 1;
+  const Shape x = call.ShapeOf(0);
+  const int64_t inner = NumElements(std::span(x).subspan(static_cast<size_t>(axis) + 1));
+  const int64_t size = x[static_cast<size_t>(axis)];
+  Doubles values = call.In(0).ToDoubles();
+  const auto lines = static_cast<int64_t>(values.size()) / std::max<int64_t>(size, 1);
+  for (int64_t line = 0; line < lines; ++line) {
+    double* first = values.data() + line / inner * size * inner + line % inner;
+    double norm = 0;
+    for (int64_t i = 0; i < size; ++i) {
+      const double v = first[i * inner];
+      norm += absolute ? std::fabs(v) : v * v;
+    }
+    if (!absolute) norm = std::sqrt(norm);
+    for (int64_t i = 0; i < size && norm != 0; ++i) first[i * inner] /= norm;
+  }
+  return GiveLike(call, 0, x, values);
+}
+
+// (x - mean) / (deviation + 1e-9) over the axes.
+Status RunMeanVarianceNormalization(OperatorCall& call) {
+  AG_TRY(call.CheckInputs(1, 1));
+  AG_TRY(RefuseIntegers(call));
+  const Shape x = call.ShapeOf(0);
+  AG_LET(const Ints axes, ResolveAxes(call.IntList("axes").value_or(Ints{0, 2, 3}), call.Rank(0)));
+  std::vector<bool> over(x.size());
+  for (const int64_t axis : axes) over[static_cast<size_t>(axis)] = true;
+  Doubles values = call.In(0).ToDoubles();
+  std::vector<size_t> bucket_of(values.size());
+  size_t buckets = 1;
+  for (size_t i = 0; i < x.size(); ++i) buckets *= over[i] ? 1 : static_cast<size_t>(x[i]);
+  for (size_t e = 0; e < values.size(); ++e) {
+    size_t rest = e, stride = 1, bucket = 0;
+    for (size_t i = x.size(); i-- > 0;) {
+      const auto size = static_cast<size_t>(x[i]);
+      if (!over[i]) {
+        bucket += rest % size * stride;
+        stride *= size;
+      }
+      rest /= size;
+    }
+    bucket_of[e] = bucket;
+  }
+  std::vector<Doubles> members(buckets);
+  for (size_t e = 0; e < values.size(); ++e) members[bucket_of[e]].push_back(values[e]);
+  std::vector<Moments> moments;
+  for (const Doubles& bucket : members) moments.push_back(MomentsOf(bucket));
+  for (size_t e = 0; e < values.size(); ++e) {
+    const Moments& m = moments[bucket_of[e]];
+    values[e] = (values[e] - m.mean) / (std::sqrt(m.variance) + 1e-9);
+  }
+  return GiveLike(call, 0, x, values);
+}
+
+// Mean and InvStdDev are further results; stash_type says their type.
+Status RunLayerNormalization(OperatorCall& call) {
+  AG_TRY(call.CheckInputs(2, 3));
+  AG_TRY(RefuseIntegers(call));
+  call.Ignore("stash_type");
+  AG_LET(const int64_t axis, call.Axis(-1));
+  const double epsilon = call.Float("epsilon", 1e-5);
+  const Shape x = call.ShapeOf(0);
+  const int64_t size = NumElements(std::span(x).subspan(static_cast<size_t>(axis)));
+  for (const size_t i : {1, 2}) {
+    if (call.Has(i) && call.Type(i).NumElements() != size && call.Type(i).NumElements() != 1) {
+      return Err(StatusCode::kInvalidArgument, "input {}: expected {} values, got {}", i, size,
+                 call.Type(i).ToString());
+    }
+  }
+  const Doubles scale = call.In(1).ToDoubles();
+  const Doubles bias = call.Has(2) ? call.In(2).ToDoubles() : Doubles{0};
+  Doubles values = call.In(0).ToDoubles(), means, deviations;
+  const auto lines = static_cast<int64_t>(values.size()) / std::max<int64_t>(size, 1);
+  for (int64_t line = 0; line < lines; ++line) {
+    const std::span<double> row(values.data() + line * size, static_cast<size_t>(size));
+    const Moments m = MomentsOf(row);
+    means.push_back(m.mean);
+    deviations.push_back(1 / std::sqrt(m.variance + epsilon));
+    for (size_t i = 0; i < row.size(); ++i) {
+      row[i] = (row[i] - m.mean) * deviations.back() * scale[scale.size() == 1 ? 0 : i] +
+               bias[bias.size() == 1 ? 0 : i];
+    }
+  }
+  Shape reduced = x;
+  std::fill(reduced.begin() + axis, reduced.end(), 1);
+  AG_TRY(GiveLike(call, 0, x, values));
+  const DType stash = call.TypeOf(0) == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
+  if (call.Wants(1)) call.Give(1, Tensor::FromDoubles({stash, reduced}, means));
+  if (call.Wants(2)) call.Give(2, Tensor::FromDoubles({stash, reduced}, deviations));
+  return OkStatus();
+}
+
+// Normalizes by the batch's own moments (training_mode), or by the given ones. Results 1 and 2 are
+// the running mean and variance.
+Status RunBatchNormalization(OperatorCall& call) {
+  AG_TRY(call.CheckInputs(5, 5));
+  AG_TRY(RefuseIntegers(call));
+  const bool training = call.Int("training_mode", 0) != 0;
+  const double momentum = call.Float("momentum", 0.9), epsilon = call.Float("epsilon", 1e-5);
+  if (call.Int("spatial", 1) != 1 || (!training && call.Wants(1))) {
+    return Err(StatusCode::kUnimplemented, "this form of training");
+  }
+  const Shape x = call.ShapeOf(0);
+  if (x.empty()) return Err(StatusCode::kInvalidArgument, "expected rank 1 or more");
+  const int64_t channels = x.size() > 1 ? x[1] : 1;
+  const int64_t inside = x.size() > 2 ? NumElements(std::span(x).subspan(2)) : 1;
+  for (const size_t i : {1, 2, 3, 4}) AG_TRY(CheckVector(call, i, channels));
+  const Doubles scale = call.In(1).ToDoubles(), bias = call.In(2).ToDoubles();
+  Doubles mean = call.In(3).ToDoubles(), variance = call.In(4).ToDoubles();
+  Doubles values = call.In(0).ToDoubles();
+  for (int64_t c = 0; c < channels; ++c) {
+    const auto at = static_cast<size_t>(c);
+    Doubles members;
+    const auto is_of = [&](size_t e) { return static_cast<int64_t>(e) / inside % channels == c; };
+    for (size_t e = 0; training && e < values.size(); ++e) {
+      if (is_of(e)) members.push_back(values[e]);
+    }
+    const Moments m = training ? MomentsOf(members) : Moments{mean[at], variance[at]};
+    const double by = scale[at] / std::sqrt(m.variance + epsilon);
+    for (size_t e = 0; e < values.size(); ++e) {
+      if (is_of(e)) values[e] = (values[e] - m.mean) * by + bias[at];
+    }
+    mean[at] = mean[at] * momentum + m.mean * (1 - momentum);
+    variance[at] = variance[at] * momentum + m.variance * (1 - momentum);
+  }
+  AG_TRY(GiveLike(call, 0, x, values));
+  if (call.Wants(1)) call.Give(1, Tensor::FromDoubles(call.Type(3), mean));
+  if (call.Wants(2)) call.Give(2, Tensor::FromDoubles(call.Type(4), variance));
+  return OkStatus();
+}
+
+}  // namespace
+
+std::span<const OperatorRow> NormOperators() {
+  static constexpr OperatorRow kRows[] = {
+      {"InstanceNormalization", RunInstanceNormalization},
+      {"GroupNormalization", RunGroupNormalization},
+      {"LRN", RunLrn},
+      {"LpNormalization", RunLpNormalization},
+      {"MeanVarianceNormalization", RunMeanVarianceNormalization},
+      {"LayerNormalization", RunLayerNormalization},
+      {"BatchNormalization", RunBatchNormalization},
+  };
+  return kRows;
+}
 
 }  // namespace ag::onnx_operators

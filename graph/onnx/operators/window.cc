@@ -1,7 +1,419 @@
+// Convolutions and pools over any number of spatial axes, and transposed convolutions.
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+
 #include "graph/onnx/operators/operator_call.h"
 
 namespace ag::onnx_operators {
+namespace {
 
-std::span<const OperatorRow> WindowOperators() { return {}; }
+// A window that moves over the spatial axes of [N,C,...]. Every list has one value an axis.
+struct SpatialWindow {
+  Ints in, kernel, strides, dilations, begin, end, out;
+
+  size_t axes() const { return kernel.size(); }
+  int64_t Span(size_t i) const { return (kernel[i] - 1) * dilations[i] + 1; }
+};
+
+Status CheckList(std::string_view name, const Ints& values, size_t size, int64_t low) {
+  constexpr int64_t kMost = int64_t{1} << 30;
+  if (values.size() != size) {
+    return Err(StatusCode::kInvalidArgument, "{}: expected {} values, got {}", name, size,
+               values.size());
+  }
+  for (const int64_t value : values) {
+    if (value < low || value > kMost) {
+      return Err(StatusCode::kInvalidArgument, "{}: {} is not in [{}, {}]", name, value, low,
+                 kMost);
+    }
+  }
+  return OkStatus();
+}
+
+// Reads the attributes of a window; `kernel` is that of the weights, empty when an attribute says
+// it.
+StatusOr<SpatialWindow> ReadWindow(OperatorCall& call, const Ints& kernel) {
+  if (call.Rank(0) < 3) {
+    return Err(StatusCode::kInvalidArgument, "expected rank 3 or more, got {}",
+               call.Type(0).ToString());
+  }
+  SpatialWindow window;
+  const Shape& x = call.ShapeOf(0);
+  window.in.assign(x.begin() + 2, x.end());
+  const size_t axes = window.in.size();
+  window.kernel = call.IntList("kernel_shape").value_or(kernel);
+  window.strides = call.IntList("strides").value_or(Ints(axes, 1));
+  window.dilations = call.IntList("dilations").value_or(Ints(axes, 1));
+  const Ints pads = call.IntList("pads").value_or(Ints(2 * axes, 0));
+  AG_TRY(CheckList("kernel_shape", window.kernel, axes, 1));
+  AG_TRY(CheckList("strides", window.strides, axes, 1));
+  AG_TRY(CheckList("dilations", window.dilations, axes, 1));
+  AG_TRY(CheckList("pads", pads, 2 * axes, -(int64_t{1} << 30)));
+  window.begin.assign(pads.begin(), pads.begin() + static_cast<ptrdiff_t>(axes));
+  window.end.assign(pads.begin() + static_cast<ptrdiff_t>(axes), pads.end());
+  window.out.resize(axes);
+  return window;
+}
+
+// Splits `total` padding of an axis; the odd one goes to the end, or to the begin.
+void SplitPadding(int64_t total, bool odd_at_end, int64_t* begin, int64_t* end) {
+  *begin = odd_at_end ? total / 2 : total - total / 2;
+  *end = total - *begin;
+}
+
+// Sets the result's sizes, and the padding that auto_pad means.
+Status PlaceWindow(OperatorCall& call, SpatialWindow& window) {
+  const std::string auto_pad = call.String("auto_pad", "NOTSET");
+  const bool ceil = call.Int("ceil_mode", 0) != 0;
+  for (size_t i = 0; i < window.axes(); ++i) {
+    const int64_t span = window.Span(i), stride = window.strides[i], in = window.in[i];
+    if (auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER") {
+      const int64_t places = (in + stride - 1) / stride;
+      const int64_t total = std::max<int64_t>((places - 1) * stride + span - in, 0);
+      SplitPadding(total, auto_pad == "SAME_UPPER", &window.begin[i], &window.end[i]);
+    } else if (auto_pad == "VALID") {
+      window.begin[i] = window.end[i] = 0;
+    } else if (auto_pad != "NOTSET") {
+      return Err(StatusCode::kInvalidArgument, "auto_pad {} is not known", Quoted(auto_pad));
+    }
+    const int64_t room = in + window.begin[i] + window.end[i] - span;
+    if (room < 0) {
+      return Err(StatusCode::kInvalidArgument, "a window of {} does not fit axis {} of {}", span,
+                 i + 2, call.Type(0).ToString());
+    }
+    window.out[i] = (ceil ? room + stride - 1 : room) / stride + 1;
+    // The last window must begin inside the input or its padding at the begin.
+    if (ceil && (window.out[i] - 1) * stride >= in + window.begin[i]) --window.out[i];
+  }
+  return OkStatus();
+}
+
+// Calls visit(position, offset of the position) for all positions of `sizes`, the last axis
+// fastest.
+void ForPositions(const Ints& sizes, const std::function<void(const Ints&, int64_t)>& visit) {
+  Ints at(sizes.size(), 0);
+  const int64_t count = NumElements(sizes);
+  for (int64_t offset = 0; offset < count; ++offset) {
+    visit(at, offset);
+    for (size_t i = sizes.size(); i-- > 0;) {
+      if (++at[i] < sizes[i]) break;
+      at[i] = 0;
+    }
+  }
+}
+
+constexpr int64_t kLinksMax = int64_t{1} << 26;
+
+// Returns, for each place of the window and each of its elements, the offset of the element among
+// the spatial positions of the input; -1: it is in the padding. `places` are the sizes over which
+// the window moves, `sizes` those that it looks at.
+StatusOr<std::vector<int64_t>> LinksOf(const SpatialWindow& window, const Ints& places,
+                                       const Ints& sizes) {
+  const int64_t elements = NumElements(window.kernel), count = NumElements(places);
+  if (elements > kLinksMax || count > kLinksMax / std::max<int64_t>(elements, 1)) {
+    return Err(StatusCode::kResourceExhausted, "windows of {} elements at {} places", elements,
+               count);
+  }
+  std::vector<int64_t> links(static_cast<size_t>(elements * count));
+  ForPositions(places, [&](const Ints& place, int64_t p) {
+    ForPositions(window.kernel, [&](const Ints& element, int64_t k) {
+      int64_t offset = 0;
+      for (size_t i = 0; i < window.axes(); ++i) {
+        const int64_t at =
+            place[i] * window.strides[i] - window.begin[i] + element[i] * window.dilations[i];
+        if (at < 0 || at >= sizes[i]) {
+          offset = -1;
+          break;
+        }
+        offset = offset * sizes[i] + at;
+      }
+      links[static_cast<size_t>(p * elements + k)] = offset;
+    });
+  });
+  return links;
+}
+
+Shape WithSpatial(int64_t batch, int64_t channels, const Ints& spatial) {
+  Shape shape = {batch, channels};
+  shape.insert(shape.end(), spatial.begin(), spatial.end());
+  return shape;
+}
+
+Status GiveDoubles(OperatorCall& call, size_t i, const Shape& shape,
+                   const std::vector<double>& values) {
+  AG_TRY(call.MakeBytes(i, {call.TypeOf(0), shape}));
+  call.Give(i, Tensor::FromDoubles({call.TypeOf(0), shape}, values));
+  return OkStatus();
+}
+
+StatusOr<std::vector<double>> BiasOf(const OperatorCall& call, int64_t channels) {
+  if (!call.Has(2)) return std::vector<double>(static_cast<size_t>(channels));
+  if (call.ShapeOf(2) == Shape{channels}) return call.In(2).ToDoubles();
+  return Err(StatusCode::kInvalidArgument, "input 2: expected {} values, got {}", channels,
+             call.Type(2).ToString());
+}
+
+Status RunConv(OperatorCall& call) {
+  AG_TRY(call.CheckInputs(2, 3));
+  if (!IsFloat(call.TypeOf(0))) return RefuseType(call.TypeOf(0));
+  const Shape &x = call.ShapeOf(0), &w = call.ShapeOf(1);
+  const int64_t groups = call.Int("group", 1);
+  if (w.size() != x.size() || x.size() < 3 || groups < 1 || w[0] % groups != 0 ||
+      w[1] * groups != x[1]) {
+    return Err(StatusCode::kInvalidArgument, "{} groups: {} does not fit {}", groups,
+               call.Type(1).ToString(), call.Type(0).ToString());
+  }
+  AG_LET(SpatialWindow window, ReadWindow(call, Ints(w.begin() + 2, w.end())));
+  AG_TRY(PlaceWindow(call, window));
+  AG_LET(const std::vector<int64_t> links, LinksOf(window, window.out, window.in));
+  AG_LET(const std::vector<double> bias, BiasOf(call, w[0]));
+  const std::vector<double> in = call.In(0).ToDoubles(), weight = call.In(1).ToDoubles();
+  const int64_t k = NumElements(window.kernel), inside = NumElements(window.in);
+  const int64_t places = NumElements(window.out), out_of_group = w[0] / groups;
+  const Shape shape = WithSpatial(x[0], w[0], window.out);
+  AG_TRY(call.MakeBytes(0, {call.TypeOf(0), shape}));
+  std::vector<double> out(static_cast<size_t>(NumElements(shape)));
+  for (int64_t n = 0; n < x[0]; ++n) {
+    for (int64_t o = 0; o < w[0]; ++o) {
+      double* to = out.data() + (n * w[0] + o) * places;
+      std::fill_n(to, places, bias[static_cast<size_t>(o)]);
+      for (int64_t c = 0; c < w[1]; ++c) {
+        const double* from = in.data() + (n * x[1] + o / out_of_group * w[1] + c) * inside;
+        const double* by = weight.data() + (o * w[1] + c) * k;
+        for (int64_t p = 0; p < places; ++p) {
+          const int64_t* link = links.data() + p * k;
+          for (int64_t e = 0; e < k; ++e) {
+            if (link[e] >= 0) to[p] += from[link[e]] * by[e];
+          }
+        }
+      }
+    }
+  }
+  return GiveDoubles(call, 0, shape, out);
+}
+
+// Sets the sizes and the padding of a transposed convolution: of `in` places each gives a window.
+Status PlaceTransposed(OperatorCall& call, SpatialWindow& window) {
+  const size_t axes = window.axes();
+  const std::string auto_pad = call.String("auto_pad", "NOTSET");
+  const Ints more = call.IntList("output_padding").value_or(Ints(axes, 0));
+  AG_TRY(CheckList("output_padding", more, axes, 0));
+  std::optional<Ints> asked = call.IntList("output_shape");
+  if (asked.has_value() && asked->size() == axes + 2)
+    asked->erase(asked->begin(), asked->begin() + 2);
+  if (asked.has_value()) AG_TRY(CheckList("output_shape", *asked, axes, 0));
+  const bool same = auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER";
+  for (size_t i = 0; i < axes; ++i) {
+    const int64_t whole = window.strides[i] * (window.in[i] - 1) + more[i] + window.Span(i);
+    if (asked.has_value() || same) {
+      window.out[i] = asked.has_value() ? (*asked)[i] : window.in[i] * window.strides[i];
+      const int64_t total = std::max<int64_t>(whole - window.out[i], 0);
+      SplitPadding(total, auto_pad == "SAME_UPPER", &window.begin[i], &window.end[i]);
+      continue;
+    }
+    if (auto_pad == "VALID") window.begin[i] = window.end[i] = 0;
+    window.out[i] = whole - window.begin[i] - window.end[i];
+    if (window.out[i] < 0) {
+      return Err(StatusCode::kInvalidArgument, "pads {} and {} leave nothing of axis {}",
+                 window.begin[i], window.end[i], i + 2);
+    }
+  }
+  return OkStatus();
+}
+
+Status RunConvTranspose(OperatorCall& call) {
+  AG_TRY(call.CheckInputs(2, 3));
+  if (!IsFloat(call.TypeOf(0))) return RefuseType(call.TypeOf(0));
+  const Shape &x = call.ShapeOf(0), &w = call.ShapeOf(1);
+  const int64_t groups = call.Int("group", 1);
+  if (w.size() != x.size() || x.size() < 3 || w[0] != x[1] || groups < 1 || x[1] % groups != 0) {
+    return Err(StatusCode::kInvalidArgument, "{} groups: {} does not fit {}", groups,
+               call.Type(1).ToString(), call.Type(0).ToString());
+  }
+  AG_LET(SpatialWindow window, ReadWindow(call, Ints(w.begin() + 2, w.end())));
+  AG_TRY(PlaceTransposed(call, window));
+  AG_LET(const std::vector<int64_t> links, LinksOf(window, window.in, window.out));
+  const int64_t channels = w[1] * groups, in_of_group = x[1] / groups;
+  AG_LET(const std::vector<double> bias, BiasOf(call, channels));
+  const std::vector<double> in = call.In(0).ToDoubles(), weight = call.In(1).ToDoubles();
+  const int64_t k = NumElements(window.kernel), places = NumElements(window.in);
+  const int64_t outside = NumElements(window.out);
+  const Shape shape = WithSpatial(x[0], channels, window.out);
+  AG_TRY(call.MakeBytes(0, {call.TypeOf(0), shape}));
+  std::vector<double> out(static_cast<size_t>(NumElements(shape)));
+  for (int64_t n = 0; n < x[0]; ++n) {
+    for (int64_t o = 0; o < channels; ++o) {
+      double* to = out.data() + (n * channels + o) * outside;
+      std::fill_n(to, outside, bias[static_cast<size_t>(o)]);
+      const int64_t group = o / w[1];
+      for (int64_t c = group * in_of_group; c < (group + 1) * in_of_group; ++c) {
+        const double* from = in.data() + (n * x[1] + c) * places;
+        const double* by = weight.data() + (c * w[1] + o % w[1]) * k;
+        for (int64_t p = 0; p < places; ++p) {
+          const int64_t* link = links.data() + p * k;
+          for (int64_t e = 0; e < k; ++e) {
+            if (link[e] >= 0) to[link[e]] += from[p] * by[e];
+          }
+        }
+      }
+    }
+  }
+  return GiveDoubles(call, 0, shape, out);
+}
+
+// Calls reduce(values of the window that are inside, place, plane) for each plane of the input.
+using PoolStep = std::function<double(const double* plane, const int64_t* link, int64_t place)>;
+Status RunPool(OperatorCall& call, const SpatialWindow& window, const std::vector<int64_t>& links,
+               const PoolStep& step) {
+  const Shape& x = call.ShapeOf(0);
+  const std::vector<double> in = call.In(0).ToDoubles();
+  const int64_t k = NumElements(window.kernel), inside = NumElements(window.in);
+  const int64_t places = NumElements(window.out), planes = x[0] * x[1];
+  const Shape shape = WithSpatial(x[0], x[1], window.out);
+  AG_TRY(call.MakeBytes(0, {call.TypeOf(0), shape}));
+  std::vector<double> out(static_cast<size_t>(planes * places));
+  for (int64_t plane = 0; plane < planes; ++plane) {
+    for (int64_t p = 0; p < places; ++p) {
+      out[static_cast<size_t>(plane * places + p)] =
+          step(in.data() + plane * inside, links.data() + p * k, plane * places + p);
+    }
+  }
+  return GiveDoubles(call, 0, shape, out);
+}
+
+// Returns the offset in a plane whose axes are stored with the first one fastest.
+int64_t ColumnMajor(int64_t offset, const Ints& sizes) {
+  int64_t result = 0, stride = 1;
+  Ints at(sizes.size());
+  for (size_t i = sizes.size(); i-- > 0; offset /= sizes[i]) at[i] = offset % sizes[i];
+  for (size_t i = 0; i < sizes.size(); stride *= sizes[i++]) result += at[i] * stride;
+  return result;
+}
+
+Status RunMaxPool(OperatorCall& call) {
+  AG_TRY(call.CheckInputs(1, 1));
+  AG_LET(SpatialWindow window, ReadWindow(call, {}));
+  AG_TRY(PlaceWindow(call, window));
+  AG_LET(const std::vector<int64_t> links, LinksOf(window, window.out, window.in));
+  const int64_t k = NumElements(window.kernel), inside = NumElements(window.in);
+  const int64_t places = NumElements(window.out);
+  const bool by_column = call.Int("storage_order", 0) != 0;
+  std::vector<int64_t> best;
+  AG_TRY(RunPool(call, window, links, [&](const double* plane, const int64_t* link, int64_t place) {
+    int64_t found = -1;
+    for (int64_t e = 0; e < k; ++e) {
+      if (link[e] >= 0 && (found < 0 || plane[link[e]] > plane[found])) found = link[e];
+    }
+    if (found < 0) {
+      best.push_back(0);
+      return -std::numeric_limits<double>::infinity();
+    }
+    const int64_t offset = by_column ? ColumnMajor(found, window.in) : found;
+    best.push_back(place / std::max<int64_t>(places, 1) * inside + offset);
+    return plane[found];
+  }));
+  if (!call.Wants(1)) return OkStatus();
+  const Shape& x = call.ShapeOf(0);
+  AG_LET(int64_t * indices, call.Make<int64_t>(1, WithSpatial(x[0], x[1], window.out)));
+  std::ranges::copy(best, indices);
+  return OkStatus();
+}
+
+Status RunAveragePool(OperatorCall& call) {
+  AG_TRY(call.CheckInputs(1, 1));
+  if (!IsFloat(call.TypeOf(0))) return RefuseType(call.TypeOf(0));
+  AG_LET(SpatialWindow window, ReadWindow(call, {}));
+  AG_TRY(PlaceWindow(call, window));
+  AG_LET(const std::vector<int64_t> links, LinksOf(window, window.out, window.in));
+  const int64_t k = NumElements(window.kernel);
+  const int64_t places = NumElements(window.out);
+  std::vector<int64_t> counted(static_cast<size_t>(places), 0);  // Elements that the mean is over.
+  const bool with_padding = call.Int("count_include_pad", 0) != 0;
+  ForPositions(window.out, [&](const Ints& place, int64_t p) {
+    ForPositions(window.kernel, [&](const Ints& element, int64_t e) {
+      bool counts = links[static_cast<size_t>(p * k + e)] >= 0;
+      if (with_padding) {  // What ceil_mode adds beyond the padding does not count.
+        counts = true;
+        for (size_t i = 0; i < window.axes(); ++i) {
+          const int64_t at =
+              place[i] * window.strides[i] - window.begin[i] + element[i] * window.dilations[i];
+          counts = counts && at < window.in[i] + window.end[i];
+        }
+      }
+      counted[static_cast<size_t>(p)] += counts ? 1 : 0;
+    });
+  });
+  return RunPool(call, window, links, [&](const double* plane, const int64_t* link, int64_t place) {
+    double sum = 0;
+    for (int64_t e = 0; e < k; ++e) sum += link[e] >= 0 ? plane[link[e]] : 0;
+    return sum / static_cast<double>(counted[static_cast<size_t>(place % places)]);
+  });
+}
+
+double Norm(double sum, double p) { return std::pow(sum, 1 / p); }
+
+Status RunLpPool(OperatorCall& call) {
+  AG_TRY(call.CheckInputs(1, 1));
+  if (!IsFloat(call.TypeOf(0))) return RefuseType(call.TypeOf(0));
+  AG_LET(SpatialWindow window, ReadWindow(call, {}));
+  AG_TRY(PlaceWindow(call, window));
+  AG_LET(const std::vector<int64_t> links, LinksOf(window, window.out, window.in));
+  const int64_t k = NumElements(window.kernel);
+  const auto p = static_cast<double>(call.Int("p", 2));
+  return RunPool(call, window, links, [&](const double* plane, const int64_t* link, int64_t) {
+    double sum = 0;
+    for (int64_t e = 0; e < k; ++e)
+      sum += link[e] >= 0 ? std::pow(std::fabs(plane[link[e]]), p) : 0;
+    return Norm(sum, p);
+  });
+}
+
+enum class Whole : uint8_t { kMax, kMean, kNorm };
+
+// Pools each plane to one element.
+template <Whole kind>
+Status RunGlobalPool(OperatorCall& call) {
+  AG_TRY(call.CheckInputs(1, 1));
+  if (!IsFloat(call.TypeOf(0))) return RefuseType(call.TypeOf(0));
+  if (call.Rank(0) < 2) return Err(StatusCode::kInvalidArgument, "expected rank 2 or more");
+  Shape shape = call.ShapeOf(0);
+  const double p = kind == Whole::kNorm ? static_cast<double>(call.Int("p", 2)) : 1;
+  const int64_t planes = shape[0] * shape[1];
+  const int64_t inside = NumElements(std::span(shape).subspan(2));
+  std::fill(shape.begin() + 2, shape.end(), 1);
+  const std::vector<double> in = call.In(0).ToDoubles();
+  std::vector<double> out(static_cast<size_t>(planes));
+  for (int64_t plane = 0; plane < planes; ++plane) {
+    const double* from = in.data() + plane * inside;
+    double result = kind == Whole::kMax ? -std::numeric_limits<double>::infinity() : 0;
+    for (int64_t i = 0; i < inside; ++i) {
+      if (kind == Whole::kMax) result = std::max(result, from[i]);
+      if (kind == Whole::kMean) result += from[i];
+      if (kind == Whole::kNorm) result += std::pow(std::fabs(from[i]), p);
+    }
+    if (kind == Whole::kMean) result /= static_cast<double>(inside);
+    if (kind == Whole::kNorm) result = Norm(result, p);
+    out[static_cast<size_t>(plane)] = result;
+  }
+  return GiveDoubles(call, 0, shape, out);
+}
+
+}  // namespace
+
+std::span<const OperatorRow> WindowOperators() {
+  static constexpr OperatorRow kRows[] = {
+      {"Conv", RunConv},
+      {"ConvTranspose", RunConvTranspose},
+      {"MaxPool", RunMaxPool},
+      {"AveragePool", RunAveragePool},
+      {"LpPool", RunLpPool},
+      {"GlobalMaxPool", RunGlobalPool<Whole::kMax>},
+      {"GlobalAveragePool", RunGlobalPool<Whole::kMean>},
+      {"GlobalLpPool", RunGlobalPool<Whole::kNorm>},
+  };
+  return kRows;
+}
 
 }  // namespace ag::onnx_operators
