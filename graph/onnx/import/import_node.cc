@@ -193,7 +193,11 @@ StatusOr<std::vector<TensorType>> TypesOfZeros(const OnnxNode& node, int64_t ops
   if (!HasOperator(node)) {
     return Err(StatusCode::kUnimplemented, "the operator is not known");
   }
-  if (SizesComeFromValues(node)) {
+  std::vector<bool> known;
+  for (const ValueId input : inputs) {
+    known.push_back(input == kNoValue || importer.known(input) != nullptr);
+  }
+  if (SizesComeFromValues(node, known)) {
     return Err(StatusCode::kUnimplemented, "the size of its output depends on values");
   }
   AG_LET(const std::vector<Tensor> tensors, RunOnKnown(node, opset, inputs, importer));

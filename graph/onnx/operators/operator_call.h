@@ -2,6 +2,7 @@
 // One thread at a time.
 #pragma once
 
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <vector>
@@ -76,9 +77,14 @@ class OperatorCall : public NodeAttributes {
 // index.
 using OperatorKernel = Status (*)(OperatorCall& call);
 
-// Whether the sizes of the results depend on the values of the operands (NonZero) or follow from
-// their shapes and from operands that shapes are made of (TopK's k).
-enum class ResultSizes : uint8_t { kFromShapes, kFromValues };
+// What the sizes of the results follow from besides the shapes of the operands: nothing, all values
+// (NonZero), or the values of some operands, a bit each (Reshape's shape, TopK's k).
+enum class ResultSizes : uint8_t { kFromShapes = 0, kFromValues = 0xFF };
+constexpr ResultSizes FromOperands(std::initializer_list<int> operands) {
+  unsigned bits = 0;
+  for (const int i : operands) bits |= 1U << i;
+  return static_cast<ResultSizes>(bits);
+}
 
 struct OperatorRow {
   std::string_view name;  // ONNX's; of another domain than the default one "domain.Name".

@@ -1,5 +1,7 @@
 #include "graph/onnx/operators/operators.h"
 
+#include <algorithm>
+
 #include "absl/container/flat_hash_map.h"
 #include "graph/onnx/operators/operator_call.h"
 
@@ -38,8 +40,13 @@ const OperatorRow* FindOperator(const OnnxNode& node) {
 
 bool HasOperator(const OnnxNode& node) { return FindOperator(node) != nullptr; }
 
-bool SizesComeFromValues(const OnnxNode& node) {
-  return FindOperator(node)->sizes == ResultSizes::kFromValues;
+bool SizesComeFromValues(const OnnxNode& node, const std::vector<bool>& known) {
+  const ResultSizes sizes = FindOperator(node)->sizes;
+  if (sizes == ResultSizes::kFromValues) return true;
+  for (size_t i = 0; i < std::min<size_t>(known.size(), 8); ++i) {
+    if (!known[i] && ((static_cast<unsigned>(sizes) >> i) & 1) != 0) return true;
+  }
+  return false;
 }
 
 StatusOr<std::vector<Tensor>> RunOperator(const OperatorRun& run) {

@@ -14,9 +14,10 @@ namespace ag {
 
 // Whether a kernel exists for the operator of this node.
 bool HasOperator(const OnnxNode& node);
-// Whether the sizes of its results depend on the values of its operands, so that no type can be
-// given before it runs. REQUIRES: HasOperator(node).
-bool SizesComeFromValues(const OnnxNode& node);
+// Whether the sizes of its results depend on values of operands that are not known, so that no type
+// can be given before it runs. `known`: for each of node.inputs; true for an omitted one. REQUIRES:
+// HasOperator(node).
+bool SizesComeFromValues(const OnnxNode& node, const std::vector<bool>& known);
 
 struct OperatorRun {
   const OnnxNode& node;
