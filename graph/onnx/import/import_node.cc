@@ -105,11 +105,34 @@ Status ImportPlain(OpKind op, NodeImport& node) {
   return node.Out(values[0]);
 }
 
+// Whether the node calculates with integers of 8 or 16 bits, or without a sign: ONNX's results wrap
+// around, while the IR computes in double precision and saturates.
+bool WrapsAround(const NodeImport& node) {
+  static constexpr std::string_view kNames[] = {"Add",
+                                                "Sub",
+                                                "Mul",
+                                                "Div",
+                                                "Neg",
+                                                "Abs",
+                                                "Pow",
+                                                "Mod",
+                                                "Sum",
+                                                "ReduceSum",
+                                                "ReduceSumSquare",
+                                                "ReduceL1"};
+  if (!node.Has(0) || std::ranges::count(kNames, node.node().op_type) == 0) return false;
+  const DType dtype = node.Type(node.In(0)).dtype;
+  return IsInteger(dtype) && dtype != DType::kInt64 && dtype != DType::kInt32;
+}
+
 StatusOr<std::vector<ValueId>> ImportNatively(const OnnxNode& node, int64_t opset,
                                               Importer& importer) {
   NodeImport context(node, opset, importer);
   if (opset < 6) context.Ignore("consumed_inputs");  // A hint about memory.
   if (opset < 7) context.Ignore("is_test");          // Inference is meant.
+  if (WrapsAround(context)) {
+    return Err(StatusCode::kUnimplemented, "integers that wrap around are not supported");
+  }
   const auto special = SpecialImporters().find(node.op_type);
   if (special != SpecialImporters().end()) {
     const NodeImporterRow& row = *special->second;

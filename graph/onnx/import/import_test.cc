@@ -87,6 +87,9 @@ const ImportCase kShapes[] = {
     {"the number of elements", 17,
      "g (float[2,3] x) => (float[6] y) { s = Shape(x) n = ReduceProd(s) y = Reshape(x, n) }",
      "input x f32[2,3]\n output \"y\" = reshape(x) shape=[6]"},
+    {"no axes", 18,
+     "g (float[2] x) => (float[2] y) { y = ReduceSumSquare<noop_with_empty_axes = 1>(x) }",
+     "input x f32[2]\n output \"y\" = mul(x, x)"},
     {"squeeze 11", 11, "g (float[1,3,1] x) => (float[3,1] y) { y = Squeeze<axes = [0]>(x) }",
      "input x f32[1,3,1]\n output \"y\" = reshape(x) shape=[3,1]"},
     {"squeeze all", 13, "g (float[1,3,1] x) => (float[3] y) { y = Squeeze(x) }",
@@ -323,6 +326,24 @@ TEST(ImportTestOnly, UnknownOperatorsAreKept) {
   const Node& node = kept->graph.node(kept->graph.outputs()[0].edge.node - 1);
   EXPECT_EQ(node.op, OpKind::kOpaque);
   EXPECT_EQ(node.outputs[0].ToString(), "f32[2,3]");
+}
+
+// Where the IR's kernels, which compute in double precision, would give another result.
+TEST(ImportTestOnly, IntegersThatWrapAroundAreKept) {
+  const char* const texts[] = {
+      "g (uint8[2] x) => (uint8[2] y) { y = Add(x, x) }",
+      "g (int32[2] x) => (int8[2] y) { y = Cast<to = 3>(x) }",
+      "g (int64[2] x) => (uint64[2] y) { y = Cast<to = 13>(x) }",
+      "g (float[2,0] x) => (float[2] y) { y = ReduceMax<axes = [1], keepdims = 0>(x) }",
+  };
+  for (const char* const text : texts) {
+    const auto kept = Import(text, 17);
+    ASSERT_EQ(ToString(kept.status()), "OK") << text;
+    EXPECT_EQ(kept->graph.node(kept->graph.outputs()[0].edge.node).op, OpKind::kOpaque) << text;
+  }
+  const auto native = Import("g (int64[2] x) => (int32[2] y) { y = Cast<to = 6>(x) }", 17);
+  ASSERT_EQ(ToString(native.status()), "OK");
+  EXPECT_EQ(native->graph.node(native->graph.outputs()[0].edge.node).op, OpKind::kCast);
 }
 
 // Further outputs that somebody reads.

@@ -128,12 +128,31 @@ Status ImportPow(NodeImport& node) {
   return node.Out(node.Emit(OpKind::kPow, {base, exponent}));
 }
 
+bool IsSigned(DType dtype) {
+  return dtype == DType::kInt64 || dtype == DType::kInt32 || dtype == DType::kInt16 ||
+         dtype == DType::kInt8;
+}
+
+// Whether a cast between integers may cut bits, which the IR's cast does not: it saturates. From
+// i64 to i32 is taken as one that does not, because indices and sizes are cast so.
+bool CutsBits(DType from, DType to) {
+  if (!IsInteger(from) || !IsInteger(to) || (from == DType::kInt64 && to == DType::kInt32)) {
+    return false;
+  }
+  const int64_t bits_from = 8 * SizeOf(from) - (IsSigned(from) ? 1 : 0);
+  const int64_t bits_to = 8 * SizeOf(to) - (IsSigned(to) ? 1 : 0);
+  return bits_to < bits_from || (IsSigned(from) && !IsSigned(to));
+}
+
 Status CastTo(NodeImport& node, DType to) {
   if (to == DType::kString || node.Type(node.In(0)).dtype == DType::kString) {
     return Err(StatusCode::kUnimplemented, "casts of strings are not supported");
   }
   if (to == node.Type(node.In(0)).dtype) {
     return node.Out(node.In(0));
+  }
+  if (CutsBits(node.Type(node.In(0)).dtype, to)) {
+    return Err(StatusCode::kUnimplemented, "casts that cut bits are not supported");
   }
   return node.Out(node.Emit(OpKind::kCast, {node.In(0)}, {{"to", static_cast<int64_t>(to)}}));
 }

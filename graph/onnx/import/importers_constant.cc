@@ -1,6 +1,6 @@
-// Importers of constants, and of operators that always become constants: with static shapes a Shape
-// is a known value, and so are the results of shape chains with operators that the IR lacks.
-#include <cmath>
+// Importers of constants, and of operators that become constants: with static shapes a Shape is a
+// known value.
+#include <algorithm>
 #include <cstring>
 
 #include "graph/onnx/import/node_import.h"
@@ -90,123 +90,14 @@ Status ImportSize(NodeImport& node) {
   return node.Out(node.Constant(Tensor::FromInts({}, {&elements, 1})));
 }
 
-Status ImportRange(NodeImport& node) {
-  double bounds[3];
-  for (size_t i = 0; i < 3; ++i) {
-    AG_LET(bounds[i], node.KnownScalar(i));
-  }
-  const double count = std::max(std::ceil((bounds[1] - bounds[0]) / bounds[2]), 0.0);
-  if (!std::isfinite(count)) {
-    return Err(StatusCode::kInvalidArgument, "a range of {} to {} by {} has no end", bounds[0],
-               bounds[1], bounds[2]);
-  }
-  const DType dtype = node.Type(node.In(0)).dtype;
-  if (count * static_cast<double>(SizeOf(dtype)) > kComputedBytesMax) {
-    return Err(StatusCode::kResourceExhausted, "a range of {} elements passes {} bytes", count,
-               kComputedBytesMax);
-  }
-  Tensor tensor = Tensor::Zeros({dtype, {static_cast<int64_t>(count)}});
-  for (int64_t i = 0; i < tensor.type().NumElements(); ++i) {
-    tensor.Put(i, bounds[0] + static_cast<double>(i) * bounds[2]);
-  }
-  return node.Out(node.Constant(tensor));
-}
-
-// Computes the product of all elements of a known list; exporters count elements with it.
-Status ImportReduceProd(NodeImport& node) {
-  const Ints axes = node.IntList("axes").value_or(Ints{0});
-  const int64_t keepdims = node.Int("keepdims", 1);
-  const Tensor* tensor = node.Known(node.In(0));
-  if (tensor == nullptr || tensor->type().dtype != DType::kInt64 ||
-      tensor->type().shape.size() != 1 || axes != Ints{0}) {
-    return Err(StatusCode::kUnimplemented, "products of other than known shapes");
-  }
-  int64_t product = 1;
-  for (const int64_t value : tensor->As<int64_t>()) {
-    if (__builtin_mul_overflow(product, value, &product)) {
-      return Err(StatusCode::kInvalidArgument, "the product of the sizes overflows");
-    }
-  }
-  const Shape shape = keepdims != 0 ? Shape{1} : Shape{};
-  return node.Out(node.Constant(Tensor::FromInts(shape, {&product, 1})));
-}
-
-// Computes the triangle of a known mask.
-Status ImportTrilu(NodeImport& node) {
-  const bool upper = node.Int("upper", 1) != 0;
-  double diagonal = 0;
-  if (node.Has(1)) {
-    AG_LET(diagonal, node.KnownScalar(1));
-  }
-  const Tensor* tensor = node.Known(node.In(0));
-  if (tensor == nullptr || node.Rank(node.In(0)) < 2) {
-    return Err(StatusCode::kUnimplemented, "triangles of other than known matrices");
-  }
-  const Shape& shape = tensor->type().shape;
-  const int64_t rows = shape[shape.size() - 2], columns = shape.back();
-  Tensor result = Tensor::FromBytes(tensor->type(), tensor->bytes());
-  for (int64_t i = 0; i < result.type().NumElements(); ++i) {
-    const auto above = static_cast<double>(i % columns - i / columns % rows);
-    if (upper ? above < diagonal : above > diagonal) result.Put(i, 0);
-  }
-  return node.Out(node.Constant(result));
-}
-
-// Returns the position in `shape` of the index tuple `indices`, counted in slices of the remaining
-// axes.
-StatusOr<int64_t> SliceAt(const Shape& shape, std::span<const int64_t> indices) {
-  int64_t at = 0;
-  for (size_t i = 0; i < indices.size(); ++i) {
-    if (indices[i] < -shape[i] || indices[i] >= shape[i]) {
-      return Err(StatusCode::kInvalidArgument, "index {} is outside axis {} of {}", indices[i], i,
-                 ShapeToString(shape));
-    }
-    at = at * shape[i] + (indices[i] < 0 ? indices[i] + shape[i] : indices[i]);
-  }
-  return at;
-}
-
-// Puts slices into a known tensor; exporters build attention masks with it.
-Status ImportScatterNd(NodeImport& node) {
-  const Tensor* data = node.Known(node.In(0));
-  const Tensor* indices = node.Known(node.In(1));
-  const Tensor* updates = node.Known(node.In(2));
-  if (data == nullptr || indices == nullptr || updates == nullptr ||
-      node.String("reduction", "none") != "none") {
-    return Err(StatusCode::kUnimplemented, "scatters into other than known tensors");
-  }
-  const Shape& shape = data->type().shape;
-  const Shape& list = indices->type().shape;
-  if (indices->type().dtype != DType::kInt64 || list.empty() || list.back() < 1 ||
-      list.back() > static_cast<int64_t>(shape.size()) ||
-      updates->type().dtype != data->type().dtype) {
-    return Err(StatusCode::kInvalidArgument, "indices {} do not fit {}", indices->type().ToString(),
-               data->type().ToString());
-  }
-  const int64_t width = list.back();
-  const int64_t count = indices->type().NumElements() / width;
-  const auto bytes = static_cast<size_t>(NumElements({shape.data() + width, shape.size() - width}) *
-                                         SizeOf(data->type().dtype));
-  if (updates->bytes().size() != count * bytes) {
-    return Err(StatusCode::kInvalidArgument, "updates {} do not fit indices {}",
-               updates->type().ToString(), indices->type().ToString());
-  }
-  Tensor result = Tensor::FromBytes(data->type(), data->bytes());
-  for (int64_t i = 0; i < count && bytes > 0; ++i) {
-    AG_LET(const int64_t at, SliceAt(shape, indices->As<int64_t>().subspan(i * width, width)));
-    std::memcpy(&result.Mutable<char>()[at * bytes], &updates->bytes()[i * bytes], bytes);
-  }
-  return node.Out(node.Constant(result));
-}
-
 }  // namespace
 
 std::span<const NodeImporterRow> ConstantImporters() {
   static constexpr NodeImporterRow kRows[] = {
-      {"Constant", ImportConstant, 0, 0}, {"ConstantOfShape", ImportConstantOfShape, 1, 1},
-      {"Shape", ImportShape, 1, 1},       {"Size", ImportSize, 1, 1},
-      {"Range", ImportRange, 3, 3},       {"ReduceProd", ImportReduceProd, 1, 1},
-      {"Trilu", ImportTrilu, 1, 2},       {"ScatterND", ImportScatterNd, 3, 3},
+      {"Constant", ImportConstant, 0, 0},
+      {"ConstantOfShape", ImportConstantOfShape, 1, 1},
+      {"Shape", ImportShape, 1, 1},
+      {"Size", ImportSize, 1, 1},
   };
   return kRows;
 }

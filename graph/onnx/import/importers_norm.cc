@@ -1,4 +1,5 @@
 // Importers of softmax, normalizations and reductions.
+#include <algorithm>
 #include <numeric>
 
 #include "graph/onnx/import/node_import.h"
@@ -82,7 +83,7 @@ Status ImportRmsNormalization(NodeImport& node) {
                             {{"axis", axis}, {"epsilon", node.Float("epsilon", 1e-5)}}));
 }
 
-// Returns nothing when `noop_with_empty_axes` turns the reduction off.
+// Returns nothing when `noop_with_empty_axes` turns the reduction itself off.
 StatusOr<std::optional<Attributes>> ReductionOf(NodeImport& node, bool axes_are_input) {
   AG_TRY(node.CheckInputs(1, axes_are_input ? 2 : 1));
   const int64_t rank = node.Rank(node.In(0));
@@ -105,23 +106,32 @@ StatusOr<std::optional<Attributes>> ReductionOf(NodeImport& node, bool axes_are_
 
 constexpr OpKind kNothing = OpKind::kOpaque;
 
+// Whether one of the axes of operand 0 has no elements.
+bool IsEmpty(const NodeImport& node, const Ints& axes) {
+  return std::ranges::any_of(axes,
+                             [&](int64_t axis) { return node.ShapeOf(node.In(0))[axis] == 0; });
+}
+
 // Reductions as after(op(before(x))), with the reductions that the IR has; kMul squares.
 template <OpKind op, OpKind before = kNothing, OpKind after = kNothing>
 Status ImportReduction(NodeImport& node) {
   const bool axes_are_input =
       node.opset() >= 18 || (node.node().op_type == "ReduceSum" && node.opset() >= 13);
   AG_LET(const std::optional<Attributes> reduce, ReductionOf(node, axes_are_input));
+  if (reduce.has_value() && op == OpKind::kReduceMax && IsEmpty(node, reduce->IntList("axes"))) {
+    return Err(StatusCode::kUnimplemented, "the extreme of an empty set is not supported");
+  }
   ValueId value = node.In(0);
+  if (before == OpKind::kMul) {
+    AG_LET(value, node.Emit(before, {value, value}));
+  } else if (before != kNothing) {
+    AG_LET(value, node.Emit(before, {value}));
+  }
   if (reduce.has_value()) {
-    if (before == OpKind::kMul) {
-      AG_LET(value, node.Emit(before, {value, value}));
-    } else if (before != kNothing) {
-      AG_LET(value, node.Emit(before, {value}));
-    }
     AG_LET(value, node.Emit(op, {value}, *reduce));
-    if (after != kNothing) {
-      AG_LET(value, node.Emit(after, {value}));
-    }
+  }
+  if (after != kNothing) {
+    AG_LET(value, node.Emit(after, {value}));
   }
   return node.Out(value);
 }

@@ -88,7 +88,7 @@ StatusOr<int64_t> CountOf(W start, W limit, W delta) {
     if ((way > 0) != (step > 0) || way == 0) return 0;
     const __int128 count = (way + step - (step > 0 ? 1 : -1)) / step;
     if (count > kElementsMax) {
-      return Err(StatusCode::kInvalidArgument, "a range of {} to {} by {} is too long", start,
+      return Err(StatusCode::kResourceExhausted, "a range of {} to {} by {} is too long", start,
                  limit, delta);
     }
     return static_cast<int64_t>(count);
@@ -121,6 +121,7 @@ StatusOr<int64_t> IntegerOf(const OperatorCall& call, size_t i, int64_t at) {
   return Err(StatusCode::kOutOfRange, "input {}: {} is no index", i, value);
 }
 
+// A negative index counts from the end. Before opset 11 ONNX had it outside; ONNX Runtime did not.
 Status RunOneHot(OperatorCall& call) {
   AG_TRY(call.CheckInputs(3, 3));
   const int64_t rank = call.Rank(0);
@@ -138,8 +139,8 @@ Status RunOneHot(OperatorCall& call) {
   FillWith(values, width, NumElements(shape), to);
   const int64_t inner = ElementsOf(shape, axis + 1, rank + 1);
   for (int64_t i = 0; i < count; ++i) {
-    const double given = call.NumberAt(0, i);
-    const double index = std::trunc(given < 0 && call.opset() >= 11 ? given + depth : given);
+    const double given = std::trunc(call.NumberAt(0, i));
+    const double index = given < 0 ? given + depth : given;
     if (!(index >= 0 && index < static_cast<double>(depth))) continue;
     const int64_t at = (i / inner * depth + static_cast<int64_t>(index)) * inner + i % inner;
     std::memcpy(to + at * width, values + width, static_cast<size_t>(width));
