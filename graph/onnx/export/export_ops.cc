@@ -289,14 +289,36 @@ Status WritePad(const Out& out) {
   return out.Last("Pad", std::move(inputs), {StringAttribute("mode", mode)});
 }
 
+// Gives a kept node of `opset` the form of the opset that is written. Returns the names of operands
+// that were attributes before. kUnimplemented: it has another form there.
+StatusOr<std::vector<std::string>> Modernize(const Out& out, int64_t opset, OnnxNode& kept) {
+  const int64_t written = out.to.opset();
+  if (!kept.domain.empty() || opset == 0) return std::vector<std::string>();
+  if (kept.op_type == "Scatter" && opset < 11 && written >= 11) {
+    kept.op_type = "ScatterElements";  // Its name since opset 11.
+    kept.proto = {};
+    return std::vector<std::string>();
+  }
+  if (kept.op_type == "TopK" && opset < 11 && written >= 11) {
+    if (opset == 10) return std::vector<std::string>();
+    const auto k = std::ranges::find(kept.attributes, "k", &OnnxAttribute::name);
+    if (k == kept.attributes.end()) {
+      return Err(StatusCode::kInvalidArgument, "TopK has no attribute \"k\"");
+    }
+    std::vector<std::string> operands = {out.to.IntsName({k->i})};
+    kept.attributes.erase(k);
+    kept.proto = {};
+    return operands;
+  }
+  if (MeansTheSame(kept.op_type, opset, written)) return std::vector<std::string>();
+  return Err(StatusCode::kUnimplemented, "operator {} has another form in opset {} than in {}",
+             kept.op_type, written, opset);
+}
+
 // Writes the kept node with its present names.
 Status WriteOpaque(const Out& out) {
   AG_LET(OnnxNode kept, ParseNode(out.node.attributes->String("onnx_node")));
-  const int64_t opset = out.node.Int("opset");
-  if (kept.domain.empty() && opset != 0 && !MeansTheSame(kept.op_type, opset, out.to.opset())) {
-    return Err(StatusCode::kUnimplemented, "operator {} has another form in opset {} than in {}",
-               kept.op_type, out.to.opset(), opset);
-  }
+  AG_LET(const std::vector<std::string> more, Modernize(out, out.node.Int("opset"), kept));
   size_t in = 0, result = 0;
   for (std::string& name : kept.inputs) {
     if (!name.empty() && in < out.in.size()) name = out.in[in++];
@@ -310,6 +332,7 @@ Status WriteOpaque(const Out& out) {
                "and {}",
                in, result, out.in.size(), out.out.size());
   }
+  kept.inputs.insert(kept.inputs.end(), more.begin(), more.end());
   out.to.AppendKept(std::move(kept));
   return OkStatus();
 }

@@ -289,6 +289,27 @@ TEST(ExportModelTest, OpaqueNodesComeBackEqual) {
   EXPECT_EQ(again->graph.digest(), imported->graph.digest());
 }
 
+// The oldest opset that is written is 11.
+TEST(ExportModelTest, KeptNodesOfOldOpsetsTakeNewerForms) {
+  const auto blobs = testing::NewBlobs();
+  const std::string bytes = testing::ModelFromText(
+      "g (float[2,3] x, int64[1,3] i, float[1,3] u) => (float[2,2] y, int64[2,2] at, int64[1,2] m)"
+      "{ a = Scatter<axis = 0>(x, i, u) y, at = TopK<k = 2>(a) m = ArgMax(y) }",
+      9);
+  const auto imported = ImportOnnx(bytes, {}, *blobs);
+  ASSERT_TRUE(imported.ok()) << ToString(imported.status());
+  const auto exported = ExportOnnx(imported->graph, imported->origin, BlobWeights(blobs));
+  ASSERT_TRUE(exported.ok()) << ToString(exported.status());
+  EXPECT_EQ(OpsOf(*exported), "ScatterElements TopK ArgMax");
+  const auto again = ImportOnnx(*exported, {}, *blobs);
+  ASSERT_TRUE(again.ok()) << ToString(again.status());
+  ASSERT_EQ(again->graph.outputs().size(), 3u);
+  for (size_t i = 0; i < 3; ++i) {
+    const Graph &before = imported->graph, &after = again->graph;
+    EXPECT_EQ(after.type(after.outputs()[i].edge), before.type(before.outputs()[i].edge));
+  }
+}
+
 TEST(ExportModelTest, ConvModelComesBackEqual) {
   const auto blobs = testing::NewBlobs();
   const auto imported = ImportOnnx(testing::ConvModel(), {}, *blobs);
