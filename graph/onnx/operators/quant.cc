@@ -1,7 +1,302 @@
+// Quantization, and products of integers.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
 #include "graph/onnx/operators/operator_call.h"
+#include "graph/onnx/operators/spatial_window.h"
 
 namespace ag::onnx_operators {
+namespace {
 
-std::span<const OperatorRow> QuantOperators() { return {}; }
+using Doubles = std::vector<double>;
+
+// The values of a scale or zero point for each element of a tensor: one for all, one for each place
+// along an axis, or one for each block along it.
+class PerElement {
+ public:
+  // kInvalidArgument: the operand does not fit the tensor.
+  static StatusOr<PerElement> Of(const OperatorCall& call, size_t operand, const Shape& shape,
+                                 int64_t axis, int64_t block, double otherwise) {
+    PerElement per;
+    per.values_ = {otherwise};
+    if (!call.Has(operand)) return per;
+    per.values_ = call.In(operand).ToDoubles();
+    if (per.values_.size() == 1) return per;
+    const Shape& own = call.ShapeOf(operand);
+    const auto rank = static_cast<int64_t>(shape.size());
+    AG_LET(const int64_t at, ResolveAxis(axis, rank));
+    const auto i = static_cast<size_t>(at);
+    per.inner_ = NumElements(std::span(shape).subspan(i + 1));
+    per.size_ = shape[i];
+    if (block <= 0) {
+      if (own == Shape{shape[i]}) return per;
+    } else {
+      Shape expected = shape;
+      expected[i] = (shape[i] + block - 1) / block;
+      per.block_ = block;
+      per.blocks_ = expected[i];
+      if (own == expected) return per;
+    }
+    return Err(StatusCode::kInvalidArgument, "input {}: {} does not fit axis {} of {}", operand,
+               call.Type(operand).ToString(), at, ShapeToString(shape));
+  }
+
+  double at(size_t element) const {
+    if (values_.size() == 1) return values_[0];
+    const auto e = static_cast<int64_t>(element);
+    const int64_t place = e / inner_ % size_;
+    if (block_ == 0) return values_[static_cast<size_t>(place)];
+    const int64_t outer = e / (inner_ * size_);
+    return values_[static_cast<size_t>((outer * blocks_ + place / block_) * inner_ + e % inner_)];
+  }
+
+ private:
+  Doubles values_;
+  int64_t inner_ = 1, size_ = 1;
+  int64_t block_ = 0, blocks_ = 1;  // 0: not in blocks.
+};
+
+struct Range {
+  double low = 0, high = 0;
+};
+StatusOr<Range> RangeOf(DType dtype) {
+  switch (dtype) {
+    case DType::kUInt8:
+      return Range{0, 255};
+    case DType::kInt8:
+      return Range{-128, 127};
+    case DType::kUInt16:
+      return Range{0, 65535};
+    case DType::kInt16:
+      return Range{-32768, 32767};
+    case DType::kInt32:
+      return Range{-2147483648.0, 2147483647.0};
+    default:
+      return RefuseType(dtype);
+  }
+}
+
+// Rounds half to even and saturates.
+double Quantized(double value, double zero, const Range& range) {
+  return std::clamp(std::nearbyint(value) + zero, range.low, range.high);
+}
+
+StatusOr<DType> QuantizedType(OperatorCall& call) {
+  const int64_t asked = call.Int("output_dtype", 0);
+  if (call.Has(2)) return call.TypeOf(2);
+  if (asked == 0) return DType::kUInt8;
+  return DTypeFromOnnx(static_cast<int32_t>(asked));
+}
+
+Status RunQuantizeLinear(OperatorCall& call) {
+  AG_TRY(call.CheckInputs(2, 3));
+  call.Ignore("saturate");
+  call.Ignore("precision");
+  const Shape x = call.ShapeOf(0);
+  const int64_t axis = call.Int("axis", 1), block = call.Int("block_size", 0);
+  AG_LET(const DType dtype, QuantizedType(call));
+  AG_LET(const Range range, RangeOf(dtype));
+  AG_LET(const PerElement scale, PerElement::Of(call, 1, x, axis, block, 1));
+  AG_LET(const PerElement zero, PerElement::Of(call, 2, x, axis, block, 0));
+  Doubles values = call.In(0).ToDoubles();
+  const bool in_float = call.TypeOf(0) == DType::kFloat32;
+  for (size_t i = 0; i < values.size(); ++i) {
+    // The quotient is rounded to the operand's type first, as runtimes compute it.
+    const double q = values[i] / scale.at(i);
+    values[i] = Quantized(in_float ? static_cast<float>(q) : q, zero.at(i), range);
+  }
+  AG_TRY(call.MakeBytes(0, {dtype, x}));
+  call.Give(0, Tensor::FromDoubles({dtype, x}, values));
+  return OkStatus();
+}
+
+Status RunDequantizeLinear(OperatorCall& call) {
+  AG_TRY(call.CheckInputs(2, 3));
+  const Shape x = call.ShapeOf(0);
+  const int64_t axis = call.Int("axis", 1), block = call.Int("block_size", 0);
+  DType dtype = call.TypeOf(1);
+  if (const int64_t asked = call.Int("output_dtype", 0); asked != 0) {
+    AG_LET(dtype, DTypeFromOnnx(static_cast<int32_t>(asked)));
+  }
+  if (!IsFloat(dtype)) return RefuseType(dtype);
+  AG_LET(const PerElement scale, PerElement::Of(call, 1, x, axis, block, 1));
+  AG_LET(const PerElement zero, PerElement::Of(call, 2, x, axis, block, 0));
+  Doubles values = call.In(0).ToDoubles();
+  for (size_t i = 0; i < values.size(); ++i) values[i] = (values[i] - zero.at(i)) * scale.at(i);
+  AG_TRY(call.MakeBytes(0, {dtype, x}));
+  call.Give(0, Tensor::FromDoubles({dtype, x}, values));
+  return OkStatus();
+}
+
+// Results: u8 values, their scale, their zero point. The range of the values always holds 0.
+Status RunDynamicQuantizeLinear(OperatorCall& call) {
+  AG_TRY(call.CheckInputs(1, 1));
+  AG_TRY(call.CheckType(0, DType::kFloat32));
+  const Shape x = call.ShapeOf(0);
+  const float* in = call.Values<float>(0);
+  const int64_t count = call.Type(0).NumElements();
+  float low = 0, high = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    low = std::min(low, in[i]);
+    high = std::max(high, in[i]);
+  }
+  const float scale = high == low ? 1.0F : (high - low) / 255.0F;
+  const float zero = std::nearbyint(std::clamp(-low / scale, 0.0F, 255.0F));
+  AG_LET(uint8_t * out, call.Make<uint8_t>(0, x));
+  for (int64_t i = 0; i < count; ++i) {
+    out[i] = static_cast<uint8_t>(std::clamp(std::nearbyint(in[i] / scale) + zero, 0.0F, 255.0F));
+  }
+  const Shape scalar;
+  AG_LET(float* scales, call.Make<float>(1, scalar));
+  AG_LET(uint8_t * zeros, call.Make<uint8_t>(2, scalar));
+  *scales = scale;
+  *zeros = static_cast<uint8_t>(zero);
+  return OkStatus();
+}
+
+// A matrix product with broadcast leading axes, on integers that doubles hold exactly.
+struct Product {
+  Shape shape;
+  Doubles values;
+};
+
+StatusOr<Product> MultiplyMatrices(const Doubles& a, Shape a_shape, const Doubles& b,
+                                   Shape b_shape) {
+  const bool row = a_shape.size() == 1, column = b_shape.size() == 1;
+  if (row) a_shape.insert(a_shape.begin(), 1);
+  if (column) b_shape.push_back(1);
+  if (a_shape.size() < 2 || b_shape.size() < 2 || a_shape.back() != b_shape[b_shape.size() - 2]) {
+    return Err(StatusCode::kInvalidArgument, "{} and {} do not multiply", ShapeToString(a_shape),
+               ShapeToString(b_shape));
+  }
+  const int64_t m = a_shape[a_shape.size() - 2], k = a_shape.back(), n = b_shape.back();
+  const size_t rank = std::max(a_shape.size(), b_shape.size());
+  a_shape.insert(a_shape.begin(), rank - a_shape.size(), 1);
+  b_shape.insert(b_shape.begin(), rank - b_shape.size(), 1);
+  Product product;
+  for (size_t i = 0; i + 2 < rank; ++i) {
+    const int64_t size = a_shape[i] == 1 ? b_shape[i] : a_shape[i];
+    if (a_shape[i] != size || (b_shape[i] != size && b_shape[i] != 1)) {
+      if (a_shape[i] != 1 && b_shape[i] != 1 && a_shape[i] != b_shape[i]) {
+        return Err(StatusCode::kInvalidArgument, "{} and {} do not broadcast",
+                   ShapeToString(a_shape), ShapeToString(b_shape));
+      }
+    }
+    product.shape.push_back(size);
+  }
+  const int64_t batches = NumElements(product.shape);
+  product.values.resize(static_cast<size_t>(batches * m * n));
+  for (int64_t batch = 0; batch < batches; ++batch) {
+    int64_t rest = batch, a_at = 0, b_at = 0, a_stride = 1, b_stride = 1;
+    for (size_t i = product.shape.size(); i-- > 0;) {
+      const int64_t at = rest % product.shape[i];
+      rest /= product.shape[i];
+      a_at += a_shape[i] == 1 ? 0 : at * a_stride;
+      b_at += b_shape[i] == 1 ? 0 : at * b_stride;
+      a_stride *= a_shape[i];
+      b_stride *= b_shape[i];
+    }
+    const double *left = a.data() + a_at * m * k, *right = b.data() + b_at * k * n;
+    double* out = product.values.data() + batch * m * n;
+    for (int64_t i = 0; i < m; ++i) {
+      for (int64_t c = 0; c < k; ++c) {
+        const double by = left[i * k + c];
+        for (int64_t j = 0; j < n; ++j) out[i * n + j] += by * right[c * n + j];
+      }
+    }
+  }
+  if (!row) product.shape.push_back(m);
+  if (!column) product.shape.push_back(n);
+  return product;
+}
+
+// Returns the operand's values without its zero point. The zero point of a matrix on the left goes
+// with its rows, of one on the right with its columns (`axis`).
+StatusOr<Doubles> WithoutZero(const OperatorCall& call, size_t i, size_t zero_operand,
+                              int64_t axis) {
+  const Shape& shape = call.ShapeOf(i);
+  Doubles values = call.In(i).ToDoubles();
+  AG_LET(const PerElement zero, PerElement::Of(call, zero_operand, shape, axis, 0, 0));
+  for (size_t e = 0; e < values.size(); ++e) values[e] -= zero.at(e);
+  return values;
+}
+
+int64_t RowsAxis(const OperatorCall& call, size_t i) { return call.Rank(i) > 1 ? -2 : -1; }
+
+Status RunMatMulInteger(OperatorCall& call) {
+  AG_TRY(call.CheckInputs(2, 4));
+  AG_LET(const Doubles a, WithoutZero(call, 0, 2, RowsAxis(call, 0)));
+  AG_LET(const Doubles b, WithoutZero(call, 1, 3, -1));
+  AG_LET(const Product product, MultiplyMatrices(a, call.ShapeOf(0), b, call.ShapeOf(1)));
+  AG_TRY(call.MakeBytes(0, {DType::kInt32, product.shape}));
+  call.Give(0, Tensor::FromDoubles({DType::kInt32, product.shape}, product.values));
+  return OkStatus();
+}
+
+// Scales sums of products and quantizes them with the result's scale and zero point. The scale of
+// the weights goes with `axis` of the result.
+Status GiveRequantized(OperatorCall& call, const Shape& shape, const Doubles& sums, size_t a_scale,
+                       size_t b_scale, size_t y_scale, size_t y_zero, int64_t axis) {
+  const DType dtype = call.TypeOf(y_zero);
+  AG_LET(const Range range, RangeOf(dtype));
+  AG_LET(const PerElement by_a, PerElement::Of(call, a_scale, shape, -2, 0, 1));
+  AG_LET(const PerElement by_b, PerElement::Of(call, b_scale, shape, axis, 0, 1));
+  AG_LET(const PerElement to, PerElement::Of(call, y_scale, shape, -2, 0, 1));
+  AG_LET(const PerElement zero, PerElement::Of(call, y_zero, shape, -2, 0, 0));
+  Doubles values(sums.size());
+  for (size_t i = 0; i < sums.size(); ++i) {
+    const auto factor = static_cast<float>(by_a.at(i) * by_b.at(i) / to.at(i));
+    values[i] = Quantized(static_cast<float>(sums[i] * factor), zero.at(i), range);
+  }
+  AG_TRY(call.MakeBytes(0, {dtype, shape}));
+  call.Give(0, Tensor::FromDoubles({dtype, shape}, values));
+  return OkStatus();
+}
+
+// Operands: a, its scale and zero point, b, its scale and zero point, the result's.
+Status RunQLinearMatMul(OperatorCall& call) {
+  AG_TRY(call.CheckInputs(8, 8));
+  AG_LET(const Doubles a, WithoutZero(call, 0, 2, RowsAxis(call, 0)));
+  AG_LET(const Doubles b, WithoutZero(call, 3, 5, -1));
+  AG_LET(const Product product, MultiplyMatrices(a, call.ShapeOf(0), b, call.ShapeOf(3)));
+  return GiveRequantized(call, product.shape, product.values, 1, 4, 6, 7, -1);
+}
+
+Status RunConvInteger(OperatorCall& call) {
+  AG_TRY(call.CheckInputs(2, 4));
+  AG_LET(const Doubles x, WithoutZero(call, 0, 2, 0));
+  AG_LET(const Doubles w, WithoutZero(call, 1, 3, 0));
+  AG_LET(Convolved out, Convolve(call, {x, call.ShapeOf(0)}, {w, call.ShapeOf(1)}, {}));
+  AG_TRY(call.MakeBytes(0, {DType::kInt32, out.shape}));
+  call.Give(0, Tensor::FromDoubles({DType::kInt32, out.shape}, out.values));
+  return OkStatus();
+}
+
+// Operands: x, its scale and zero point, w, its scales and zero points, the result's, a bias.
+Status RunQLinearConv(OperatorCall& call) {
+  AG_TRY(call.CheckInputs(8, 9));
+  AG_LET(const Doubles x, WithoutZero(call, 0, 2, 0));
+  AG_LET(const Doubles w, WithoutZero(call, 3, 5, 0));
+  Doubles bias;
+  if (call.Has(8)) bias = call.In(8).ToDoubles();
+  AG_LET(Convolved out, Convolve(call, {x, call.ShapeOf(0)}, {w, call.ShapeOf(3)}, bias));
+  return GiveRequantized(call, out.shape, out.values, 1, 4, 6, 7, 1);
+}
+
+}  // namespace
+
+std::span<const OperatorRow> QuantOperators() {
+  static constexpr OperatorRow kRows[] = {
+      {"QuantizeLinear", RunQuantizeLinear},
+      {"DequantizeLinear", RunDequantizeLinear},
+      {"DynamicQuantizeLinear", RunDynamicQuantizeLinear},
+      {"MatMulInteger", RunMatMulInteger},
+      {"QLinearMatMul", RunQLinearMatMul},
+      {"ConvInteger", RunConvInteger},
+      {"QLinearConv", RunQLinearConv},
+  };
+  return kRows;
+}
 
 }  // namespace ag::onnx_operators

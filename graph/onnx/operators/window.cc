@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "graph/onnx/operators/operator_call.h"
+#include "graph/onnx/operators/spatial_window.h"
 
 namespace ag::onnx_operators {
 namespace {
@@ -158,40 +159,11 @@ StatusOr<std::vector<double>> BiasOf(const OperatorCall& call, int64_t channels)
 Status RunConv(OperatorCall& call) {
   AG_TRY(call.CheckInputs(2, 3));
   if (!IsFloat(call.TypeOf(0))) return RefuseType(call.TypeOf(0));
-  const Shape &x = call.ShapeOf(0), &w = call.ShapeOf(1);
-  const int64_t groups = call.Int("group", 1);
-  if (w.size() != x.size() || x.size() < 3 || groups < 1 || w[0] % groups != 0 ||
-      w[1] * groups != x[1]) {
-    return Err(StatusCode::kInvalidArgument, "{} groups: {} does not fit {}", groups,
-               call.Type(1).ToString(), call.Type(0).ToString());
-  }
-  AG_LET(SpatialWindow window, ReadWindow(call, Ints(w.begin() + 2, w.end())));
-  AG_TRY(PlaceWindow(call, window));
-  AG_LET(const std::vector<int64_t> links, LinksOf(window, window.out, window.in));
-  AG_LET(const std::vector<double> bias, BiasOf(call, w[0]));
-  const std::vector<double> in = call.In(0).ToDoubles(), weight = call.In(1).ToDoubles();
-  const int64_t k = NumElements(window.kernel), inside = NumElements(window.in);
-  const int64_t places = NumElements(window.out), out_of_group = w[0] / groups;
-  const Shape shape = WithSpatial(x[0], w[0], window.out);
-  AG_TRY(call.MakeBytes(0, {call.TypeOf(0), shape}));
-  std::vector<double> out(static_cast<size_t>(NumElements(shape)));
-  for (int64_t n = 0; n < x[0]; ++n) {
-    for (int64_t o = 0; o < w[0]; ++o) {
-      double* to = out.data() + (n * w[0] + o) * places;
-      std::fill_n(to, places, bias[static_cast<size_t>(o)]);
-      for (int64_t c = 0; c < w[1]; ++c) {
-        const double* from = in.data() + (n * x[1] + o / out_of_group * w[1] + c) * inside;
-        const double* by = weight.data() + (o * w[1] + c) * k;
-        for (int64_t p = 0; p < places; ++p) {
-          const int64_t* link = links.data() + p * k;
-          for (int64_t e = 0; e < k; ++e) {
-            if (link[e] >= 0) to[p] += from[link[e]] * by[e];
-          }
-        }
-      }
-    }
-  }
-  return GiveDoubles(call, 0, shape, out);
+  std::vector<double> bias;
+  if (call.Has(2)) bias = call.In(2).ToDoubles();
+  const std::vector<double> x = call.In(0).ToDoubles(), w = call.In(1).ToDoubles();
+  AG_LET(const Convolved out, Convolve(call, {x, call.ShapeOf(0)}, {w, call.ShapeOf(1)}, bias));
+  return GiveDoubles(call, 0, out.shape, out.values);
 }
 
 // Sets the sizes and the padding of a transposed convolution: of `in` places each gives a window.
@@ -352,7 +324,7 @@ Status RunAveragePool(OperatorCall& call) {
   });
 }
 
-double Norm(double sum, double p) { return std::pow(sum, 1 / p); }
+double RootOf(double sum, double p) { return std::pow(sum, 1 / p); }
 
 Status RunLpPool(OperatorCall& call) {
   AG_TRY(call.CheckInputs(1, 1));
@@ -366,7 +338,7 @@ Status RunLpPool(OperatorCall& call) {
     double sum = 0;
     for (int64_t e = 0; e < k; ++e)
       sum += link[e] >= 0 ? std::pow(std::fabs(plane[link[e]]), p) : 0;
-    return Norm(sum, p);
+    return RootOf(sum, p);
   });
 }
 
@@ -394,13 +366,52 @@ Status RunGlobalPool(OperatorCall& call) {
       if (kind == Whole::kNorm) result += std::pow(std::fabs(from[i]), p);
     }
     if (kind == Whole::kMean) result /= static_cast<double>(inside);
-    if (kind == Whole::kNorm) result = Norm(result, p);
+    if (kind == Whole::kNorm) result = RootOf(result, p);
     out[static_cast<size_t>(plane)] = result;
   }
   return GiveDoubles(call, 0, shape, out);
 }
 
 }  // namespace
+
+StatusOr<Convolved> Convolve(OperatorCall& call, const Operand& x, const Operand& w,
+                             const std::vector<double>& bias) {
+  const Shape &in = x.shape, &weight = w.shape;
+  const int64_t groups = call.Int("group", 1);
+  const bool fits = weight.size() == in.size() && in.size() >= 3 && groups >= 1 &&
+                    weight[0] % groups == 0 && weight[1] * groups == in[1] &&
+                    (bias.empty() || static_cast<int64_t>(bias.size()) == weight[0]);
+  if (!fits) {
+    return Err(StatusCode::kInvalidArgument, "{} groups: {} does not fit {}", groups,
+               ShapeToString(weight), ShapeToString(in));
+  }
+  AG_LET(SpatialWindow window, ReadWindow(call, Ints(weight.begin() + 2, weight.end())));
+  AG_TRY(PlaceWindow(call, window));
+  AG_LET(const std::vector<int64_t> links, LinksOf(window, window.out, window.in));
+  const int64_t k = NumElements(window.kernel), inside = NumElements(window.in);
+  const int64_t places = NumElements(window.out), out_of_group = weight[0] / groups;
+  Convolved out{WithSpatial(in[0], weight[0], window.out), {}};
+  AG_TRY(call.MakeBytes(0, {DType::kFloat32, out.shape}));  // Checks the size.
+  out.values.resize(static_cast<size_t>(NumElements(out.shape)));
+  for (int64_t n = 0; n < in[0]; ++n) {
+    for (int64_t o = 0; o < weight[0]; ++o) {
+      double* to = out.values.data() + (n * weight[0] + o) * places;
+      std::fill_n(to, places, bias.empty() ? 0 : bias[static_cast<size_t>(o)]);
+      for (int64_t c = 0; c < weight[1]; ++c) {
+        const double* from =
+            x.values.data() + (n * in[1] + o / out_of_group * weight[1] + c) * inside;
+        const double* by = w.values.data() + (o * weight[1] + c) * k;
+        for (int64_t p = 0; p < places; ++p) {
+          const int64_t* link = links.data() + p * k;
+          for (int64_t e = 0; e < k; ++e) {
+            if (link[e] >= 0) to[p] += from[link[e]] * by[e];
+          }
+        }
+      }
+    }
+  }
+  return out;
+}
 
 std::span<const OperatorRow> WindowOperators() {
   static constexpr OperatorRow kRows[] = {
