@@ -147,11 +147,9 @@ Status RunDynamicQuantizeLinear(OperatorCall& call) {
   for (int64_t i = 0; i < count; ++i) {
     out[i] = static_cast<uint8_t>(std::clamp(std::nearbyint(in[i] / scale) + zero, 0.0F, 255.0F));
   }
-  const Shape scalar;
-  AG_LET(float* scales, call.Make<float>(1, scalar));
-  AG_LET(uint8_t * zeros, call.Make<uint8_t>(2, scalar));
-  *scales = scale;
-  *zeros = static_cast<uint8_t>(zero);
+  const double zeros[] = {zero};
+  call.Give(1, Tensor::FromFloats({}, {&scale, 1}));
+  call.Give(2, Tensor::FromDoubles({DType::kUInt8, {}}, zeros));
   return OkStatus();
 }
 
