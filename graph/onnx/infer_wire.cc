@@ -19,34 +19,26 @@ constexpr int64_t kOldFormsEnd = 11;
 
 // Whether a later opset gave the operator a form (attributes, operands, sizes) that the library
 // would misread. Others only took more element types.
-bool HasLaterForm(std::string_view op_type, int64_t opset) {
+bool HasLaterForm(const OnnxNode& node, int64_t opset) {
   struct Row {
     std::string_view name;
     int64_t since;
   };
   static constexpr Row kRows[] = {
-      {"ReduceL1", 18},
-      {"ReduceL2", 18},
-      {"ReduceLogSum", 18},
-      {"ReduceLogSumExp", 18},
-      {"ReduceMax", 18},
-      {"ReduceMean", 18},
-      {"ReduceMin", 18},
-      {"ReduceProd", 18},
-      {"ReduceSumSquare", 18},
-      {"Split", 18},
-      {"Pad", 18},
-      {"Resize", 18},
-      {"LpPool", 18},
-      {"AveragePool", 19},
-      {"DFT", 20},
-      {"GridSample", 20},
-      {"QuantizeLinear", 19},
-      {"DequantizeLinear", 21},
-      {"Upsample", 10},
+      {"ReduceL1", 18},         {"ReduceL2", 18},   {"ReduceLogSum", 18}, {"ReduceLogSumExp", 18},
+      {"ReduceMax", 18},        {"ReduceMean", 18}, {"ReduceMin", 18},    {"ReduceProd", 18},
+      {"ReduceSumSquare", 18},  {"Split", 18},      {"Pad", 18},          {"LpPool", 18},
+      {"AveragePool", 19},      {"DFT", 20},        {"GridSample", 20},   {"QuantizeLinear", 19},
+      {"DequantizeLinear", 21}, {"Upsample", 10},
   };
+  // Smoothing leaves a resize its sizes; a kept aspect and a list of axes do not.
+  const bool resizes_otherwise =
+      node.op_type == "Resize" && std::ranges::any_of(node.attributes, [](const auto& attribute) {
+        return attribute.name == "keep_aspect_ratio_policy" || attribute.name == "axes";
+      });
+  if (resizes_otherwise) return true;
   return std::ranges::any_of(
-      kRows, [&](const Row& row) { return row.name == op_type && opset >= row.since; });
+      kRows, [&](const Row& row) { return row.name == node.op_type && opset >= row.since; });
 }
 
 void TypeTo(const TensorType& type, onnx::TypeProto& proto) {
@@ -131,7 +123,7 @@ StatusOr<std::vector<TensorType>> InferOutputs(
     opset->set_version(domain.empty() ? std::min(version, kLibraryOpset) : version);
     if (domain != node.domain || !domain.empty()) continue;
     beyond = version > kLibraryOpset;
-    if (HasLaterForm(node.op_type, version)) {
+    if (HasLaterForm(node, version)) {
       return Err(StatusCode::kUnimplemented, "ONNX's inference does not know its form");
     }
   }
