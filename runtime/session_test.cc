@@ -272,11 +272,6 @@ TEST(Session, RefusesWhatItCannotLoad) {
        {.device = "sim:small"},
        "INVALID_ARGUMENT: not ONNX: this is text"},
       {"empty", "", {.device = "sim:small"}, "INVALID_ARGUMENT: the model is empty"},
-      {"open batch",
-       testing::ModelFromText(kOpenBatch),
-       {.device = "sim:small"},
-       "INVALID_ARGUMENT: input \"x\" has no size for dimension 0 (\"N\"): bind it with --shape "
-       "x=?x4"},
   };
   for (const auto& c : kCases) {
     const Status status = Session::Load(c.bytes, c.options).status();

@@ -64,8 +64,10 @@ std::vector<BadModel> BadFiles() {
 
 std::vector<BadModel> BadGraphs() {
   return {
-      {"unbound", ModelFromText("g (float[batch,3] x) => (float[batch,3] y) { y = Relu(x) }"),
-       "input \"x\" has no size for dimension 0 (\"batch\"): bind it with --shape x=?x3"},
+      {"sizes-that-do-not-fit",
+       ModelFromText("g (float[batch,3] x, float[4] w) => (float[batch,3] y) { y = Add(x, w) }"),
+       "node 0 (Add): add: [1,3] and [4] do not broadcast (the model leaves sizes open, these were "
+       "chosen: --shape x=1x3)"},
       {"cycle", ModelFromText("g (float[2] x) => (float[2] y) { a = Add(x, y) y = Relu(a) }"),
        "node 0 (Add) waits for its own output: the model has a cycle"},
       {"types", ModelFromText("g (float[2] x, int64[2] i) => (float[2] y) { y = Add(x, i) }"),
@@ -82,10 +84,8 @@ std::vector<BadModel> BadGraphs() {
                      "{ a = ConstantOfShape(s) y = Add(x, a) }"),
        "node 0 (ConstantOfShape): f32[10000000000] has 40000000000 bytes, the limit is 4294967296 "
        "a tensor"},
-      {"old", ModelFromText("g (float[2] x) => (float[2] y) { y = Relu(x) }", 10),
-       "opset 10 is outside 11 to 17: convert the model (onnx.version_converter)"},
-      {"new", ModelFromText("g (float[2] x) => (float[2] y) { y = Relu(x) }", 18),
-       "opset 18 is outside 11 to 17: convert the model (onnx.version_converter)"},
+      {"new", ModelFromText("g (float[2] x) => (float[2] y) { y = Relu(x) }", 24),
+       "opset 24 is outside 1 to 23: export the model again for opset 23"},
       {"unknown-operator",
        ModelFromText("g (float[2] x) => (float[2] y) { a = Nonsense(x) y = Relu(a) }"),
        "node 0 (Nonsense): the operator is not known, and it cannot be kept: ONNX's inference does "

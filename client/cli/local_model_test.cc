@@ -105,16 +105,14 @@ TEST_F(LocalModelTest, LoadsWithShapes) {
   const auto session = LoadSession(Flags(kOpen, {"x=5x3"}), PlanChoice::kCarried);
   ASSERT_EQ(ToString(session.status()), "OK");
   EXPECT_EQ((*session)->inputs()[0].type.ToString(), "f32[5,3]");
+  const auto chosen = LoadSession(Flags(kOpen, {}), PlanChoice::kCarried);
+  ASSERT_EQ(ToString(chosen.status()), "OK");
+  EXPECT_EQ((*chosen)->inputs()[0].type.ToString(), "f32[1,3]");
   const struct {
     const char* name;
     std::vector<std::string> shapes;
     std::string status;
   } kCases[] = {
-      {"none",
-       {},
-       "INVALID_ARGUMENT: MODEL: input \"x\" has no size for dimension 0 (\"N\"): bind it with "
-       "--shape "
-       "x=?x3"},
       {"no input", {"z=5x3"}, "INVALID_ARGUMENT: MODEL: --shape names \"z\", the inputs are \"x\""},
       {"rank", {"x=5"}, "INVALID_ARGUMENT: MODEL: input \"x\" has rank 2, --shape gives [5]"},
       {"no shape", {"x"}, "INVALID_ARGUMENT: x: expected NAME=1x3x224x224"},
