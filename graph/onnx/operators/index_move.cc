@@ -324,9 +324,10 @@ Status GivePadded(OperatorCall& call, const Ints& begins, const Ints& ends, PadM
   const Shape& from = call.ShapeOf(0);
   Shape shape;
   for (size_t i = 0; i < from.size(); ++i) {
-    int64_t size = 0;
-    if (__builtin_add_overflow(from[i], begins[i], &size) ||
-        __builtin_add_overflow(size, ends[i], &size) || size < 0) {
+    const auto limited = [](int64_t pad) { return pad >= -kElementsMax && pad <= kElementsMax; };
+    const bool fits = limited(begins[i]) && limited(ends[i]);
+    const int64_t size = fits ? from[i] + begins[i] + ends[i] : -1;
+    if (size < 0) {
       return Err(StatusCode::kInvalidArgument, "axis {} of {}: pads {} and {}", i,
                  ShapeToString(from), begins[i], ends[i]);
     }

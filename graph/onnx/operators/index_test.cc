@@ -9,6 +9,9 @@
 namespace ag {
 namespace {
 
+constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
+
 Tensor Longs(Shape shape, std::vector<int64_t> values) {
   return Tensor::FromInts(std::move(shape), values);
 }
@@ -66,7 +69,7 @@ TEST(IndexOperators, UniqueRows) {
 }
 
 TEST(IndexOperators, RangeCountsLargeIntegersExactly) {
-  const int64_t low = std::numeric_limits<int64_t>::min();
+  const int64_t low = kLeast;
   const auto y =
       RunNode({.op_type = "Range"}, {Longs({}, {low}), Longs({}, {low + 3}), Longs({}, {2})});
   ASSERT_TRUE(y.ok()) << ToString(y.status());
@@ -119,6 +122,10 @@ TEST(IndexOperators, SayWhatDoesNotFit) {
        {x, Longs({3}, {1 << 30, 2, 3})},
        "RESOURCE_EXHAUSTED: operator \"Expand\": output 0: i64[1073741824,2,3] has 51539607552 "
        "bytes, the limit is 4294967296"},
+      {{.op_type = "Pad"},
+       {x, Longs({4}, {kLeast, 0, kMost, 0})},
+       "INVALID_ARGUMENT: operator \"Pad\": axis 0 of [2,3]: pads -9223372036854775808 and "
+       "9223372036854775807"},
       {{.op_type = "Range"},
        {Longs({}, {0}), Longs({}, {5}), Longs({}, {0})},
        "INVALID_ARGUMENT: operator \"Range\": a range by 0 has no end"},

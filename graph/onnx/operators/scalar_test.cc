@@ -9,8 +9,8 @@
 namespace ag {
 namespace {
 
-constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
-constexpr int64_t kFewest = std::numeric_limits<int64_t>::min();
+constexpr int64_t kHighest = std::numeric_limits<int64_t>::max();
+constexpr int64_t kLowest = std::numeric_limits<int64_t>::min();
 
 // Integers wrap around and keep all 64 bits.
 TEST(ScalarOperators, LongsAreExact) {
@@ -20,20 +20,20 @@ TEST(ScalarOperators, LongsAreExact) {
     int64_t fmod = 0;
   };
   for (const Case& c : {
-           Case{"Add", kMost, 1, kFewest},
-           Case{"Sub", kFewest, 1, kMost},
+           Case{"Add", kHighest, 1, kLowest},
+           Case{"Sub", kLowest, 1, kHighest},
            Case{"Mul", 3037000501, 3037000501, -9223372030635300615},
-           Case{"Div", kFewest, -1, kFewest},
+           Case{"Div", kLowest, -1, kLowest},
            Case{"Div", -7, 2, -3},
            Case{"Div", 7, 0, 0},
            Case{"Mod", -7, 3, 2},
            Case{"Mod", 7, -3, -2},
-           Case{"Mod", kFewest, -1, 0},
+           Case{"Mod", kLowest, -1, 0},
            Case{"Mod", -7, 3, -1, 1},
            Case{"Pow", 3, 39, 4052555153018976267},
            Case{"Pow", -1, -3, -1},
            Case{"Pow", 2, -1, 0},
-           Case{"Max", kMost, kMost - 1, kMost},
+           Case{"Max", kHighest, kHighest - 1, kHighest},
        }) {
     TestNode node{.op_type = c.op_type};
     if (c.op_type == "Mod") node.ints = {{"fmod", c.fmod}};
