@@ -1,8 +1,8 @@
 // Operators in ONNX's own form, by the kernels that define them: right for every type, and slow.
+#include <algorithm>
 #include <cstring>
 
-#include "device/cpu/kernel.h"
-#include "graph/onnx/operators/operators.h"
+#include "device/cpu/kept.h"
 
 namespace ag::cpu {
 namespace {
@@ -29,11 +29,11 @@ class Kept : public Kernel {
     std::vector<Tensor> operands;
     for (const Operand& operand : operands_) {
       const auto bytes = static_cast<size_t>(operand.type.Bytes());
-      operands.push_back(
-          operand.port < 0
-              ? operand.held
-              : Tensor::View(operand.type, {static_cast<const char*>(inputs[operand.port]), bytes},
-                             nullptr));
+      operands.push_back(operand.port < 0
+                             ? operand.held
+                             : Tensor::View(operand.type,
+                                            {static_cast<const char*>(inputs[operand.port]), bytes},
+                                            nullptr));
     }
     AG_LET(const std::vector<Tensor> results, kept_.Run(operands, cores_));
     for (size_t i = 0; i < outputs_.size(); ++i) {
@@ -55,21 +55,67 @@ class Kept : public Kernel {
   std::vector<int32_t> outputs_;  // Of the node, by output port.
 };
 
-StatusOr<std::vector<std::string>> KeptNames(const GroupContext& context) {
-  AG_TRY(KeptOperator::Of(context.node(0)));
-  return std::vector<std::string>{"reference"};
+// Makes the fast kernel for the node's operator, if there is one.
+StatusOr<std::unique_ptr<Kernel>> MakeFast(const GroupContext& context, const KeptOperator& kept) {
+  const std::string& op = kept.node().op_type;
+  const bool is_recurrent = op == "LSTM" || op == "GRU" || op == "RNN";
+  if (kept.node().domain.empty() && is_recurrent) return MakeRecurrent(context, kept);
+  if (kept.node().domain.empty() && op == "ConvTranspose") return MakeTransposed(context, kept);
+  return Err(StatusCode::kUnimplemented, "{}: only the reference kernel", op);
 }
 
-StatusOr<std::unique_ptr<Kernel>> MakeKept(const GroupContext& context, const std::string&,
+StatusOr<std::vector<std::string>> KeptNames(const GroupContext& context) {
+  AG_LET(const KeptOperator kept, KeptOperator::Of(context.node(0)));
+  std::vector<std::string> names = {"reference"};
+  const GroupContext check{context.graph, context.group, context.cores, nullptr, nullptr};
+  if (MakeFast(check, kept).ok()) names.insert(names.begin(), "onednn");
+  return names;
+}
+
+StatusOr<std::unique_ptr<Kernel>> MakeKept(const GroupContext& context, const std::string& name,
                                            size_t* done) {
   *done = 1;
   AG_LET(KeptOperator kept, KeptOperator::Of(context.node(0)));
+  if (name == "onednn") return MakeFast(context, kept);
   auto kernel = std::make_unique<Kept>(std::move(kept));
   AG_TRY(kernel->Prepare(context));
   return kernel;
 }
 
 }  // namespace
+
+KeptOperands::KeptOperands(const GroupContext& context, const KeptOperator& kept)
+    : context_(context) {
+  const Node& node = context.node(0);
+  size_t next = 0;
+  for (const std::string& name : kept.node().inputs) {
+    edges_.push_back(name.empty() || next == node.inputs.size() ? Edge{} : node.inputs[next++]);
+  }
+  int result = 0;
+  for (const std::string& name : kept.node().outputs) {
+    results_.push_back(name.empty() ? -1 : result++);
+  }
+}
+
+bool KeptOperands::IsPlainFloat() const {
+  const Node& node = context_.node(0);
+  const auto is_float = [](const TensorType& type) { return type.dtype == DType::kFloat32; };
+  const auto is_plain = [](const Port& port) { return port.layout == Layout::kPlain; };
+  return std::ranges::all_of(node.outputs, is_float) &&
+         std::ranges::all_of(node.inputs, is_float,
+                             [&](Edge e) -> const TensorType& { return context_.graph.type(e); }) &&
+         std::ranges::all_of(context_.group.inputs, is_plain) &&
+         std::ranges::all_of(context_.group.outputs, is_plain);
+}
+
+int KeptOperands::OutputPort(size_t i) const {
+  if (i >= results_.size() || results_[i] < 0) return -1;
+  const auto& ports = context_.group.outputs;
+  for (size_t port = 0; port < ports.size(); ++port) {
+    if (ports[port].edge.output == results_[i]) return static_cast<int>(port);
+  }
+  return -1;
+}
 
 const Family kKeptFamily = {KeptNames, MakeKept};
 

@@ -112,10 +112,10 @@ Call::Step Call::Reorder(const dnnl::memory& from, const dnnl::memory& to) {
 
 namespace {
 
-// Returns the bytes of `value`, given in the form `given`, in the form `wanted`.
-StatusOr<AlignedBuffer> Pack(const Tensor& value, const Desc& wanted, const Desc& given) {
+// Returns the values that lie there in the form `given` in the form `wanted`.
+StatusOr<AlignedBuffer> Pack(const void* values, const Desc& wanted, const Desc& given) {
   AG_LET(AlignedBuffer packed, AlignedBuffer::Make(wanted.get_size()));
-  dnnl::memory from(given, Engine(), const_cast<char*>(value.bytes().data()));
+  dnnl::memory from(given, Engine(), const_cast<void*>(values));
   dnnl::memory to(wanted, Engine(), packed.data());
   dnnl::stream stream(Engine());
   dnnl::reorder(from, to).execute(stream, from, to);
@@ -129,7 +129,7 @@ Status Call::Constant(const GroupContext& context, Edge edge, int arg, const Des
                       const Desc& given) {
   const auto pack = [&]() -> StatusOr<AlignedBuffer> {
     AG_LET(const Tensor value, context.constants->Get(edge));
-    return Pack(value, wanted, given);
+    return Pack(value.bytes().data(), wanted, given);
   };
   const std::optional<Digest> name =
       context.packed == nullptr ? std::nullopt : context.constants->Name(edge);
@@ -144,6 +144,14 @@ Status Call::Constant(const GroupContext& context, Edge edge, int arg, const Des
   args_.push_back({arg, to.get()});
   held_.push_back(to);
   packed_.push_back(std::move(packed));
+  return OkStatus();
+}
+
+Status Call::Hold(int arg, const Desc& wanted, const Desc& given, std::span<const float> values) {
+  AG_LET(AlignedBuffer own, Pack(values.data(), wanted, given));
+  packed_.push_back(std::make_shared<const AlignedBuffer>(std::move(own)));
+  held_.emplace_back(wanted, Engine(), packed_.back()->data());
+  args_.push_back({arg, held_.back().get()});
   return OkStatus();
 }
 

@@ -48,6 +48,10 @@ class Call {
   // inside Guarded; Finish comes last.
   Status Constant(const GroupContext& context, Edge edge, int arg, const Desc& wanted,
                   const Desc& given);
+  // Binds values of our own, which `given` describes. They are copied.
+  Status Hold(int arg, const Desc& wanted, const Desc& given, std::span<const float> values);
+  // Binds a result that nobody reads.
+  void Drop(int arg, const Desc& desc) { args_.push_back({arg, Temporary(desc).get()}); }
   void Input(int arg, const Desc& wanted, const Desc& given, int port);
   // Binds `edge`, a port of the group or a constant.
   Status Operand(const GroupContext& context, Edge edge, int arg, const Desc& wanted,

@@ -43,6 +43,8 @@ class KeptOperator {
   // Errors as of RunOperator; kInvalidArgument: the results have other types than the graph says.
   StatusOr<std::vector<Tensor>> Run(std::span<const Tensor> inputs, int threads = 1) const;
 
+  const OnnxNode& node() const { return node_; }  // Without its bytes.
+
  private:
   std::string bytes_;  // What `node_` points into.
   OnnxNode node_;

@@ -1,0 +1,167 @@
+// Every kernel of operators in ONNX's own form against the operator's definition.
+#include "device/cpu/kept.h"
+
+#include <gtest/gtest.h>
+
+#include "device/cpu/cpu_device.h"
+#include "graph/onnx/wire.h"
+#include "graph/reference/evaluate.h"
+#include "plan/equivalence.h"
+#include "plan/fusion/group_problem.h"
+#include "plan/schedule/planner.h"
+
+namespace ag::cpu {
+namespace {
+
+OnnxAttribute IntOf(const char* name, int64_t value) {
+  return {.name = name, .type = OnnxAttributeType::kInt, .i = value};
+}
+OnnxAttribute IntsOf(const char* name, std::vector<int64_t> values) {
+  return {.name = name, .type = OnnxAttributeType::kInts, .ints = std::move(values)};
+}
+OnnxAttribute WordOf(const char* name, const char* value) {
+  return {.name = name, .type = OnnxAttributeType::kString, .s = value};
+}
+
+struct KeptCase {
+  const char* name;
+  const char* op;
+  std::vector<OnnxAttribute> attributes;
+  // Of all operands; {} is an omitted one. The first one is an input, the others are constants.
+  std::vector<Shape> operands;
+  std::string outputs;  // A letter for each of ONNX's results: 'y', or '-' for an omitted one.
+  bool is_fast = true;
+};
+
+struct KeptGraph {
+  Graph graph;
+  MemoryWeights weights;
+  std::vector<Tensor> inputs;
+};
+
+// A graph of the one node. Its types are those of its definition.
+void MakeKeptGraph(const KeptCase& c, KeptGraph* made) {
+  OnnxNode node{.op_type = c.op, .attributes = c.attributes};
+  GraphBuilder builder;
+  std::vector<Tensor> tensors(c.operands.size());
+  std::vector<const Tensor*> all;
+  std::vector<Edge> edges;
+  for (size_t i = 0; i < c.operands.size(); ++i) {
+    node.inputs.push_back(c.operands[i].empty() ? "" : "x");
+    all.push_back(nullptr);
+    if (c.operands[i].empty()) continue;
+    const TensorType type{DType::kFloat32, c.operands[i]};
+    tensors[i] = RandomTensor(type, 7 + i);
+    all.back() = &tensors[i];
+    if (i == 0) made->inputs.push_back(tensors[0]);
+    edges.push_back(i == 0 ? builder.Input("x", type)
+                           : builder.Constant(type, made->weights.Put(tensors[i])));
+  }
+  for (const char letter : c.outputs) node.outputs.push_back(letter == '-' ? "" : "y");
+  const auto results = RunOperator({.node = node, .opset = 17, .inputs = all});
+  ASSERT_TRUE(results.ok()) << c.name << ": " << ToString(results.status());
+  std::vector<TensorType> types;
+  for (size_t i = 0; i < results->size(); ++i) {
+    if (c.outputs[i] != '-') types.push_back((*results)[i].type());
+  }
+  Attributes attributes{{"onnx_node", *AnonymousNode(node)}, {"opset", int64_t{17}}};
+  const NodeId id = builder.AddOpaque(edges, std::move(attributes), types);
+  for (size_t i = 0; i < types.size(); ++i) {
+    builder.Output({id, static_cast<int32_t>(i)}, fmt::format("y{}", i));
+  }
+  made->graph = *builder.Build();
+}
+
+void CheckKept(const KeptCase& c) {
+  KeptGraph made;
+  MakeKeptGraph(c, &made);
+  const auto device = *OpenCpuDevice({.cores = 1});
+  RooflineTimes times(device->spec());
+  const Plan plan = *MakePlan(made.graph, device->spec(), Policy(), times, {}, 1);
+  ASSERT_EQ(plan.groups.size(), 1u) << c.name;
+  const auto names = device->Kernels(ExtractGroup(made.graph, plan.groups[0], Policy()));
+  ASSERT_TRUE(names.ok()) << c.name << ": " << ToString(names.status());
+  EXPECT_EQ(names->front(), c.is_fast ? "onednn" : "reference") << c.name;
+  EXPECT_EQ(names->back(), "reference") << c.name;
+  const auto expected = *Evaluate(made.graph, made.inputs, made.weights);
+  for (const std::string& name : *names) {
+    Plan chosen = plan;
+    chosen.groups[0].kernel = name;
+    const auto executable = device->Build({made.graph, chosen, made.weights});
+    ASSERT_TRUE(executable.ok()) << c.name << " " << name << ": " << ToString(executable.status());
+    std::vector<Tensor> outputs;
+    for (const Tensor& tensor : expected) outputs.push_back(Tensor::Zeros(tensor.type()));
+    ASSERT_TRUE((*executable)->Run(made.inputs, outputs).ok()) << c.name << " " << name;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const OutputError error = CompareTensors("y", expected[i], outputs[i]);
+      EXPECT_TRUE(IsEquivalent(error, 1e-5)) << c.name << " " << name << " output " << i;
+    }
+  }
+}
+
+TEST(KeptKernels, Recurrent) {
+  const OnnxAttribute both = WordOf("direction", "bidirectional");
+  const OnnxAttribute back = WordOf("direction", "reverse");
+  const KeptCase cases[] = {
+      {"lstm", "LSTM", {}, {{5, 3, 4}, {1, 32, 4}, {1, 32, 8}, {1, 64}}, "yyy"},
+      {"lstm without a bias", "LSTM", {}, {{5, 3, 4}, {1, 32, 4}, {1, 32, 8}}, "y"},
+      {"lstm back", "LSTM", {back}, {{5, 3, 4}, {1, 32, 4}, {1, 32, 8}, {1, 64}}, "yy-"},
+      {"lstm both", "LSTM", {both}, {{5, 1, 4}, {2, 32, 4}, {2, 32, 8}, {2, 64}}, "yyy"},
+      {"lstm both, two sequences", "LSTM", {both}, {{5, 2, 4}, {2, 32, 4}, {2, 32, 8}}, "y", false},
+      {"lstm from states",
+       "LSTM",
+       {},
+       {{5, 3, 4}, {1, 32, 4}, {1, 32, 8}, {1, 64}, {}, {1, 3, 8}, {1, 3, 8}},
+       "yyy"},
+      {"lstm, last state only", "LSTM", {}, {{5, 3, 4}, {1, 32, 4}, {1, 32, 8}, {1, 64}}, "-y-"},
+      {"lstm by batch", "LSTM", {IntOf("layout", 1)}, {{1, 5, 4}, {1, 32, 4}, {1, 32, 8}}, "yy"},
+      {"lstm coupled",
+       "LSTM",
+       {IntOf("input_forget", 1)},
+       {{5, 1, 4}, {1, 32, 4}, {1, 32, 8}},
+       "y",
+       false},
+      {"gru", "GRU", {}, {{6, 2, 4}, {1, 24, 4}, {1, 24, 8}, {1, 48}}, "yy"},
+      {"gru both", "GRU", {both}, {{6, 1, 4}, {2, 24, 4}, {2, 24, 8}, {2, 48}}, "yy"},
+      {"gru linear",
+       "GRU",
+       {IntOf("linear_before_reset", 1)},
+       {{6, 2, 4}, {1, 24, 4}, {1, 24, 8}, {1, 48}, {}, {1, 2, 8}},
+       "yy"},
+      {"rnn", "RNN", {}, {{6, 2, 4}, {1, 8, 4}, {1, 8, 8}, {1, 16}}, "yy"},
+  };
+  for (const KeptCase& c : cases) CheckKept(c);
+}
+
+TEST(KeptKernels, ConvTranspose) {
+  const char* const op = "ConvTranspose";
+  const OnnxAttribute by_two = IntsOf("strides", {2, 2});
+  const KeptCase cases[] = {
+      {"plain", op, {}, {{1, 3, 5, 6}, {3, 4, 3, 3}, {4}}, "y"},
+      {"doubling", op, {by_two}, {{2, 3, 5, 6}, {3, 4, 2, 2}}, "y"},
+      {"padded", op, {by_two, IntsOf("pads", {1, 1, 1, 1})}, {{1, 3, 5, 6}, {3, 4, 4, 4}}, "y"},
+      {"more at the end",
+       op,
+       {by_two, IntsOf("pads", {1, 1, 1, 1}), IntsOf("output_padding", {1, 1})},
+       {{1, 3, 5, 6}, {3, 4, 3, 3}, {4}},
+       "y"},
+      {"by groups", op, {IntOf("group", 2)}, {{1, 4, 5, 6}, {4, 3, 3, 3}, {6}}, "y"},
+      {"dilated", op, {IntsOf("dilations", {2, 2})}, {{1, 3, 5, 6}, {3, 4, 3, 3}}, "y"},
+      {"one axis", op, {IntsOf("strides", {3})}, {{1, 3, 5}, {3, 4, 3}}, "y"},
+      {"three axes", op, {}, {{1, 2, 3, 4, 5}, {2, 3, 2, 2, 2}}, "y"},
+      {"same",
+       op,
+       {by_two, WordOf("auto_pad", "SAME_UPPER")},
+       {{1, 3, 5, 6}, {3, 4, 3, 3}},
+       "y",
+       false},
+  };
+  for (const KeptCase& c : cases) CheckKept(c);
+}
+
+TEST(KeptKernels, OnlyTheReferenceForTheRest) {
+  CheckKept({"a norm", "LpNormalization", {}, {{2, 3}}, "y", false});
+}
+
+}  // namespace
+}  // namespace ag::cpu
