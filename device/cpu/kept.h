@@ -7,10 +7,10 @@
 
 namespace ag::cpu {
 
-// kUnimplemented: the library lacks the form. With `context.constants` null, checks this only and
-// returns null.
+// kUnimplemented: the library lacks the form. With `context.constants` null, checks this only.
+// `serial`: on one core, which saves the waits of small cells for each other.
 StatusOr<std::unique_ptr<Kernel>> MakeRecurrent(const GroupContext& context,
-                                                const KeptOperator& kept);
+                                                const KeptOperator& kept, bool serial);
 StatusOr<std::unique_ptr<Kernel>> MakeTransposed(const GroupContext& context,
                                                  const KeptOperator& kept);
 

@@ -81,8 +81,8 @@ void CheckKept(const KeptCase& c) {
   ASSERT_EQ(plan.groups.size(), 1u) << c.name;
   const auto names = device->Kernels(ExtractGroup(made.graph, plan.groups[0], Policy()));
   ASSERT_TRUE(names.ok()) << c.name << ": " << ToString(names.status());
-  EXPECT_EQ(names->front(), c.is_fast ? "onednn" : "reference") << c.name;
-  EXPECT_EQ(names->back(), "reference") << c.name;
+  EXPECT_EQ(names->size() > 1, c.is_fast) << c.name;
+  EXPECT_EQ(std::ranges::count(*names, "reference"), 1) << c.name;
   const auto expected = *Evaluate(made.graph, made.inputs, made.weights);
   for (const std::string& name : *names) {
     Plan chosen = plan;

@@ -4,6 +4,7 @@
 
 #include "device/cpu/kept.h"
 #include "device/cpu/onednn.h"
+#include "device/cpu/parallel.h"
 #include "graph/onnx/node_attributes.h"
 
 namespace ag::cpu {
@@ -138,9 +139,18 @@ struct RecurrentDescs {
   Desc h, c;
 };
 
-class Recurrent : public CallKernel {
+class Recurrent : public Kernel {
  public:
-  Status Prepare(const GroupContext& context, const KeptOperator& kept) {
+  Status Run(const RunContext& context, Inputs inputs, Outputs outputs) override {
+    if (!serial_) return call_.Run(context, inputs, outputs);
+    const OmpThreads one(1);
+    return call_.Run(context, inputs, outputs);
+  }
+  size_t scratch_bytes() const override { return call_.scratch_bytes(); }
+
+  Status Prepare(const GroupContext& context, const KeptOperator& kept, bool serial) {
+    serial_ = serial;
+    const OmpThreads threads(serial ? 1 : context.cores);
     const KeptOperands operands(context, kept);
     AG_LET(p_, RecurrentProblemOf(kept, operands));
     RecurrentDescs d{.layer = p_.Layer(),
@@ -222,14 +232,16 @@ class Recurrent : public CallKernel {
     }
   }
 
+  bool serial_ = false;
   RecurrentProblem p_;
+  Call call_;
 };
 
 }  // namespace
 
 StatusOr<std::unique_ptr<Kernel>> MakeRecurrent(const GroupContext& context,
-                                                const KeptOperator& kept) {
-  return Prepared<Recurrent>(kept.node().op_type, context, kept);
+                                                const KeptOperator& kept, bool serial) {
+  return Prepared<Recurrent>(kept.node().op_type, context, kept, serial);
 }
 
 }  // namespace ag::cpu
