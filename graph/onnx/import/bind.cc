@@ -85,8 +85,7 @@ StatusOr<Shape> CompleteShape(const OnnxValueInfo& input, const DimSizes& sizes)
 
 Status CheckBound(const OnnxModel& model, const ImportOptions& options, DimSizes& sizes) {
   for (const auto& [name, shape] : options.shapes) {
-    const auto input = std::find_if(model.inputs.begin(), model.inputs.end(),
-                                    [&](const OnnxValueInfo& info) { return info.name == name; });
+    const auto input = std::ranges::find(model.inputs, name, &OnnxValueInfo::name);
     if (input == model.inputs.end()) {
       const std::string names = absl::StrJoin(
           model.inputs, ", ",
