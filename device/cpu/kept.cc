@@ -120,6 +120,11 @@ bool KeptOperands::IsPlainFloat() const {
          std::ranges::all_of(context_.group.outputs, is_plain);
 }
 
+bool KeptOperands::ResultIs(size_t i, const Shape& shape) const {
+  if (i >= results_.size() || results_[i] < 0) return true;
+  return context_.node(0).outputs[static_cast<size_t>(results_[i])].shape == shape;
+}
+
 int KeptOperands::OutputPort(size_t i) const {
   if (i >= results_.size() || results_[i] < 0) return -1;
   const auto& ports = context_.group.outputs;

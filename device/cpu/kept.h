@@ -25,6 +25,8 @@ class KeptOperands {
   bool IsConstant(size_t i) const { return Has(i) && context_.InputOf(edges_[i]) < 0; }
   // True when every operand and result is f32 in plain layout.
   bool IsPlainFloat() const;
+  // True when the node omits result `i` of ONNX's form, or the graph says that it has this shape.
+  bool ResultIs(size_t i, const Shape& shape) const;
   // Returns the port of the group for the node's result `i` in ONNX's form; -1: nobody reads it.
   int OutputPort(size_t i) const;
 

@@ -133,6 +133,50 @@ TEST(KeptKernels, Recurrent) {
   for (const KeptCase& c : cases) CheckKept(c);
 }
 
+// A model may state sizes that do not go together; the kernels must not believe them.
+TEST(KeptKernels, SizesThatDoNotFitAreRefused) {
+  const struct {
+    const char* op;
+    std::vector<Shape> operands;
+    Shape result;
+  } cases[] = {
+      {"LSTM", {{2, 1, 3}, {1, 12, 3}, {1, 16, 4}}, {2, 1, 1, 4}},
+      {"LSTM", {{2, 1, 3}, {1, 16, 3}, {1, 16, 4}, {1, 16}}, {2, 1, 1, 4}},
+      {"GRU", {{2, 1, 3}, {1, 12, 3}, {1, 12, 5}}, {2, 1, 1, 4}},
+      {"RNN", {{2, 1, 3}, {1, 4, 3}, {1, 4, 4}}, {1, 1, 1, 4}},
+      {"ConvTranspose", {{1, 3, 4, 4}, {3, 3, 2, 2}}, {1, 3, 4, 5}},
+      {"ConvTranspose", {{1, 3, 4, 4}, {2, 3, 2, 2}}, {1, 3, 5, 5}},
+      {"ConvTranspose", {{1, 3, 4, 4}, {3, 3, 2, 2}, {9}}, {1, 3, 5, 5}},
+  };
+  for (const auto& c : cases) {
+    OnnxNode node{.op_type = c.op, .outputs = {"y"}};
+    GraphBuilder builder;
+    MemoryWeights weights;
+    std::vector<Edge> edges;
+    for (const Shape& shape : c.operands) {
+      const TensorType type{DType::kFloat32, shape};
+      node.inputs.push_back("x");
+      edges.push_back(edges.empty() ? builder.Input("x", type)
+                                    : builder.Constant(type, weights.Put(RandomTensor(type, 3))));
+    }
+    const TensorType result{DType::kFloat32, c.result};
+    Attributes attributes{{"onnx_node", *AnonymousNode(node)}, {"opset", int64_t{17}}};
+    builder.Output({builder.AddOpaque(edges, std::move(attributes), {&result, 1}), 0}, "y");
+    const Graph graph = *builder.Build();
+    const auto device = *OpenCpuDevice({.cores = 1});
+    RooflineTimes times(device->spec());
+    const Plan plan = *MakePlan(graph, device->spec(), Policy(), times, {}, 1);
+    const auto names = device->Kernels(ExtractGroup(graph, plan.groups[0], Policy()));
+    EXPECT_EQ(*names, std::vector<std::string>{"reference"}) << c.op;
+    const auto executable = device->Build({graph, plan, weights});
+    ASSERT_TRUE(executable.ok()) << c.op;
+    const Tensor x = RandomTensor({DType::kFloat32, c.operands[0]}, 1);
+    Tensor y = Tensor::Zeros(result);
+    EXPECT_EQ((*executable)->Run({&x, 1}, {&y, 1}).status().code(), StatusCode::kInvalidArgument)
+        << c.op;
+  }
+}
+
 TEST(KeptKernels, ConvTranspose) {
   const char* const op = "ConvTranspose";
   const OnnxAttribute by_two = IntsOf("strides", {2, 2});

@@ -79,11 +79,28 @@ StatusOr<RecurrentProblem> RecurrentProblemOf(const KeptOperator& kept,
     p.direction = dnnl::rnn_direction::bidirectional_concat;
     p.directions = 2;
   }
-  const Shape &x = operands.ShapeOf(0), &w = operands.ShapeOf(1);
+  if (!operands.Has(0) || !operands.Has(1) || !operands.Has(2)) return RefuseForm(kept);
+  const Shape& x = operands.ShapeOf(0);
+  if (x.size() != 3) return RefuseForm(kept);
   p.steps = x[by_batch ? 1 : 0];
   p.batch = x[by_batch ? 0 : 1];
   p.input = x[2];
-  p.hidden = w[1] / p.gates;
+  p.hidden = operands.ShapeOf(2).size() == 3 ? operands.ShapeOf(2)[2] : 0;
+  const int64_t rows = p.gates * p.hidden;
+  const auto has = [&](size_t i, const Shape& shape) {
+    return !operands.Has(i) || operands.ShapeOf(i) == shape;
+  };
+  const Shape state =
+      by_batch ? Shape{p.batch, p.directions, p.hidden} : Shape{p.directions, p.batch, p.hidden};
+  const Shape all = by_batch ? Shape{p.batch, p.steps, p.directions, p.hidden}
+                             : Shape{p.steps, p.directions, p.batch, p.hidden};
+  const bool results_fit =
+      operands.ResultIs(0, all) && operands.ResultIs(1, state) && operands.ResultIs(2, state);
+  const bool sizes_fit = results_fit && has(1, {p.directions, rows, p.input}) &&
+                         has(2, {p.directions, rows, p.hidden}) &&
+                         has(3, {p.directions, 2 * rows}) && has(5, state) && has(6, state) &&
+                         attributes.Int("hidden_size", p.hidden) == p.hidden;
+  if (!sizes_fit) return RefuseForm(kept);  // The reference kernel says what does not fit.
   const bool fits = operands.IsPlainFloat() && operands.IsConstant(1) && operands.IsConstant(2) &&
                     (!operands.Has(3) || operands.IsConstant(3)) && !operands.Has(4) &&
                     !operands.Has(7) && !attributes.HasAttribute("clip") && NumElements(x) > 0 &&

@@ -21,6 +21,9 @@ StatusOr<TransposedProblem> TransposedProblemOf(const GroupContext& context,
                                                 const KeptOperands& operands) {
   NodeAttributes attributes(kept.node());
   const std::string auto_pad = attributes.String("auto_pad", "NOTSET");
+  if (!operands.Has(0) || !operands.Has(1)) {
+    return Err(StatusCode::kUnimplemented, "ConvTranspose: an operand is missing");
+  }
   const Shape &x = operands.ShapeOf(0), &w = operands.ShapeOf(1);
   const Shape& y = context.node(0).outputs[0].shape;
   if (attributes.HasAttribute("output_shape") || (auto_pad != "NOTSET" && auto_pad != "VALID") ||
@@ -29,6 +32,12 @@ StatusOr<TransposedProblem> TransposedProblemOf(const GroupContext& context,
     return Err(StatusCode::kUnimplemented, "ConvTranspose: not this form");
   }
   const size_t axes = x.size() - 2;
+  const int64_t groups = attributes.Int("group", 1);
+  if (w.size() != x.size() || y.size() != x.size() || w[0] != x[1] || groups < 1 ||
+      w[0] % groups != 0 || y[1] != w[1] * groups || y[0] != x[0] ||
+      (operands.Has(2) && operands.ShapeOf(2) != Shape{y[1]})) {
+    return Err(StatusCode::kUnimplemented, "ConvTranspose: sizes do not fit");
+  }
   TransposedProblem p{.strides = attributes.IntList("strides").value_or(Ints(axes, 1)),
                       .dilations = attributes.IntList("dilations").value_or(Ints(axes, 1)),
                       .begin = Dims(axes, 0),
@@ -37,11 +46,20 @@ StatusOr<TransposedProblem> TransposedProblemOf(const GroupContext& context,
                       .y = ToDims(y),
                       .channels = y[1]};
   const Ints pads = attributes.IntList("pads").value_or(Ints(2 * axes, 0));
-  const int64_t groups = attributes.Int("group", 1), kernel = NumElements(std::span(w).subspan(2));
+  const int64_t kernel = NumElements(std::span(w).subspan(2));
+  const Ints more = attributes.IntList("output_padding").value_or(Ints(axes, 0));
+  if (more.size() != axes || p.strides.size() != axes || p.dilations.size() != axes ||
+      pads.size() != 2 * axes) {
+    return Err(StatusCode::kUnimplemented, "ConvTranspose: lists do not fit");
+  }
   for (size_t i = 0; i < axes; ++i) {
     if (auto_pad == "NOTSET") p.begin[i] = pads[i];
     const int64_t span = (w[i + 2] - 1) * p.dilations[i] + 1;
     p.end[i] = p.strides[i] * (x[i + 2] - 1) + span - p.begin[i] - y[i + 2];
+    const int64_t end = auto_pad == "NOTSET" ? pads[axes + i] : 0;
+    if (p.end[i] != end - more[i]) {
+      return Err(StatusCode::kUnimplemented, "ConvTranspose: the result has another size");
+    }
     --p.dilations[i];
   }
   // ONNX has the weights as [C, M/group, ...], oneDNN as [group, M/group, C/group, ...].

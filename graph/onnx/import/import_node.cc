@@ -355,6 +355,7 @@ StatusOr<std::vector<ValueId>> ImportAny(const OnnxNode& node, Importer& importe
   StatusOr<std::vector<ValueId>> kept = ImportOpaque(node, opset, importer);
   if (kept.ok() || kept.status().code() == StatusCode::kResourceExhausted) return kept;
   if (native.code() == StatusCode::kInvalidArgument) return native;
+  if (HasOperator(node)) return kept;
   return Err(kept.status().code(), "{}, and it cannot be kept: {}", Message(native),
              Message(kept.status()));
 }
