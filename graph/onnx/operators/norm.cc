@@ -139,6 +139,7 @@ Status RunMeanVarianceNormalization(OperatorCall& call) {
   std::vector<bool> over(x.size());
   for (const int64_t axis : axes) over[static_cast<size_t>(axis)] = true;
   Doubles values = call.In(0).ToDoubles();
+  if (values.empty()) return GiveLike(call, 0, x, values);
   std::vector<size_t> bucket_of(values.size());
   size_t buckets = 1;
   for (size_t i = 0; i < x.size(); ++i) buckets *= over[i] ? 1 : static_cast<size_t>(x[i]);

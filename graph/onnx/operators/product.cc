@@ -199,13 +199,13 @@ Status RunDet(OperatorCall& call) {
   }
   const int64_t n = shape.back();
   shape.resize(shape.size() - 2);
+  AG_TRY(call.MakeBytes(0, {call.TypeOf(0), shape}));  // Checks the size.
   const Doubles in = call.In(0).ToDoubles();
   Doubles out;
   for (int64_t i = 0; i < NumElements(shape); ++i) {
     const auto first = in.begin() + i * n * n;
     out.push_back(Determinant(Doubles(first, first + n * n), n));
   }
-  AG_TRY(call.MakeBytes(0, {call.TypeOf(0), shape}));
   call.Give(0, Tensor::FromDoubles({call.TypeOf(0), shape}, out));
   return OkStatus();
 }
@@ -246,7 +246,7 @@ Status RunNonMaxSuppression(OperatorCall& call) {
   const bool by_center = call.Int("center_point_box", 0) != 0;
   const Doubles boxes = call.In(0).ToDoubles(), scores = call.In(1).ToDoubles();
   std::vector<int64_t> found;
-  for (int64_t row = 0; most > 0 && row < s[0] * s[1]; ++row) {
+  for (int64_t row = 0; most > 0 && s[2] > 0 && row < s[0] * s[1]; ++row) {
     const double* score = scores.data() + row * s[2];
     std::vector<int64_t> candidates;
     for (int64_t i = 0; i < s[2]; ++i) {

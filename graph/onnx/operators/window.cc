@@ -49,6 +49,10 @@ StatusOr<SpatialWindow> ReadWindow(OperatorCall& call, const Ints& kernel) {
   window.dilations = call.IntList("dilations").value_or(Ints(axes, 1));
   const Ints pads = call.IntList("pads").value_or(Ints(2 * axes, 0));
   AG_TRY(CheckList("kernel_shape", window.kernel, axes, 1));
+  if (!kernel.empty() && window.kernel != kernel) {
+    return Err(StatusCode::kInvalidArgument, "kernel_shape: expected {}, that of the weights",
+               ShapeToString(kernel));
+  }
   AG_TRY(CheckList("strides", window.strides, axes, 1));
   AG_TRY(CheckList("dilations", window.dilations, axes, 1));
   AG_TRY(CheckList("pads", pads, 2 * axes, -(int64_t{1} << 30)));
@@ -355,6 +359,7 @@ Status RunGlobalPool(OperatorCall& call) {
   const int64_t planes = shape[0] * shape[1];
   const int64_t inside = NumElements(std::span(shape).subspan(2));
   std::fill(shape.begin() + 2, shape.end(), 1);
+  AG_TRY(call.MakeBytes(0, {call.TypeOf(0), shape}));  // Checks the size.
   const std::vector<double> in = call.In(0).ToDoubles();
   std::vector<double> out(static_cast<size_t>(planes));
   for (int64_t plane = 0; plane < planes; ++plane) {
