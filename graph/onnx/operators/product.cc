@@ -241,6 +241,11 @@ Status RunNonMaxSuppression(OperatorCall& call) {
   if (call.Has(2)) {
     AG_LET(most, call.IntAt(2));
   }
+  for (const size_t i : {3, 4}) {
+    if (!call.Has(i) || call.Type(i).NumElements() == 1) continue;
+    return Err(StatusCode::kInvalidArgument, "input {}: expected one element, got {}", i,
+               call.Type(i).ToString());
+  }
   const double overlap_max = call.Has(3) ? call.NumberAt(3) : 0;
   const double score_min = call.Has(4) ? call.NumberAt(4) : -INFINITY;
   const bool by_center = call.Int("center_point_box", 0) != 0;

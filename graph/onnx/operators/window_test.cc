@@ -47,6 +47,16 @@ TEST(Windows, MeansOfNothingTakeNoMemory) {
   EXPECT_EQ((*same)[0].type(), x.type());
 }
 
+TEST(Windows, AThresholdIsOneElement) {
+  const Tensor boxes = Tensor::Zeros({DType::kFloat32, {1, 2, 4}});
+  const Tensor scores = Tensor::Zeros({DType::kFloat32, {1, 1, 2}});
+  const Tensor most = Tensor::FromDoubles({DType::kInt64, {1}}, std::vector<double>{1});
+  const Tensor none = Tensor::Zeros({DType::kFloat32, {0}});
+  const OnnxNode node = WindowNode("NonMaxSuppression", 4, {});
+  const OperatorRun run = {.node = node, .opset = 11, .inputs = {&boxes, &scores, &most, &none}};
+  EXPECT_EQ(RunOperator(run).status().code(), StatusCode::kInvalidArgument);
+}
+
 TEST(Windows, NoBoxesTakeNoTime) {
   const Tensor boxes = Tensor::Zeros({DType::kFloat32, {1 << 20, 0, 4}});
   const Tensor scores = Tensor::Zeros({DType::kFloat32, {1 << 20, 1 << 19, 0}});
