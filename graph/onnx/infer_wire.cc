@@ -29,7 +29,8 @@ bool HasLaterForm(const OnnxNode& node, int64_t opset) {
       {"ReduceMax", 18},        {"ReduceMean", 18}, {"ReduceMin", 18},    {"ReduceProd", 18},
       {"ReduceSumSquare", 18},  {"Split", 18},      {"Pad", 18},          {"LpPool", 18},
       {"AveragePool", 19},      {"DFT", 20},        {"GridSample", 20},   {"QuantizeLinear", 19},
-      {"DequantizeLinear", 21}, {"Upsample", 10},
+      {"DequantizeLinear", 21}, {"Upsample", 10},   {"STFT", 17},  // It takes `onesided` for 0
+                                                                   // where it is not given.
   };
   // Smoothing leaves a resize its sizes; a kept aspect and a list of axes do not.
   const bool resizes_otherwise =

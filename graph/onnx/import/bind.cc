@@ -148,7 +148,7 @@ Status AddInput(const OnnxValueInfo& input, const ImportOptions& options, const 
 }
 
 // Returns the input with a size for every open dimension. Sets *chosen when one was chosen here.
-OnnxValueInfo WithDefaults(const OnnxValueInfo& input, DimSizes& sizes, bool* chosen) {
+OnnxValueInfo WithDefaults(const OnnxValueInfo& input, int set, DimSizes& sizes, bool* chosen) {
   OnnxValueInfo bound = input;
   for (size_t i = 0; i < input.dims.size(); ++i) {
     const OnnxDim& dim = input.dims[i];
@@ -160,7 +160,7 @@ OnnxValueInfo WithDefaults(const OnnxValueInfo& input, DimSizes& sizes, bool* ch
     }
     const std::optional<int64_t> sum = SizeOfSum(dim.name, sizes);
     *chosen = *chosen || !sum.has_value();
-    bound.dims[i].size = sum.value_or(DefaultSize(input, i));
+    bound.dims[i].size = sum.value_or(DefaultSize(input, i, set));
     if (IsSymbol(dim.name)) sizes.emplace(dim.name, bound.dims[i].size);
   }
   return bound;
@@ -169,8 +169,8 @@ OnnxValueInfo WithDefaults(const OnnxValueInfo& input, DimSizes& sizes, bool* ch
 // Returns the inputs with a size for every open dimension, and says which were chosen. A dimension
 // that is a sum of others comes after these.
 std::vector<OnnxValueInfo> BoundInputs(const OnnxModel& model, const ImportOptions& options,
-                                       const std::set<std::string_view>& weights, DimSizes& sizes,
-                                       Importer& importer) {
+                                       const std::set<std::string_view>& weights, int set,
+                                       DimSizes& sizes, Importer& importer) {
   std::vector<OnnxValueInfo> inputs = model.inputs;
   std::vector<std::string> texts;
   for (const bool sums : {false, true}) {
@@ -182,7 +182,7 @@ std::vector<OnnxValueInfo> BoundInputs(const OnnxModel& model, const ImportOptio
         continue;
       }
       bool chosen = false;
-      inputs[i] = WithDefaults(inputs[i], sizes, &chosen);
+      inputs[i] = WithDefaults(inputs[i], set, sizes, &chosen);
       if (chosen) texts.push_back(fmt::format("{}={}", inputs[i].name, Template(inputs[i])));
     }
   }
@@ -211,12 +211,14 @@ Status CheckModel(const OnnxModel& model, const ImportLimits&) {
   return OkStatus();
 }
 
-Status BindInputs(const OnnxModel& model, const ImportOptions& options, Importer& importer) {
+Status BindInputs(const OnnxModel& model, const ImportOptions& options, int set,
+                  Importer& importer) {
   std::set<std::string_view> weights;
   for (const OnnxTensor& tensor : model.initializers) weights.insert(tensor.name);
   DimSizes sizes;
   AG_TRY(CheckBound(model, options, sizes));
-  const std::vector<OnnxValueInfo> inputs = BoundInputs(model, options, weights, sizes, importer);
+  const std::vector<OnnxValueInfo> inputs =
+      BoundInputs(model, options, weights, set, sizes, importer);
   for (const OnnxValueInfo& input : inputs) {
     if (!weights.contains(input.name)) {
       AG_TRY(AddInput(input, options, sizes, importer));

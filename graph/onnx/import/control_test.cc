@@ -127,7 +127,7 @@ TEST(DefaultSizes, FollowTheRole) {
       info.dims.push_back({size > 0 ? size : -1, size > 0 ? "" : name});
     }
     Shape sizes;
-    for (size_t i = 0; i < info.dims.size(); ++i) sizes.push_back(DefaultSize(info, i));
+    for (size_t i = 0; i < info.dims.size(); ++i) sizes.push_back(DefaultSize(info, i, 0));
     return ShapeToString(sizes);
   };
   EXPECT_EQ(open({"N", "?", "?", "?"}), "[1,3,224,224]");
@@ -137,6 +137,23 @@ TEST(DefaultSizes, FollowTheRole) {
   EXPECT_EQ(open({"batch", "past_sequence_length"}, 7), "[1,16]");
   EXPECT_EQ(open({"", "features"}), "[1,1]");
   EXPECT_EQ(open({"", "", "80"}), "[1,128,128]");
+  EXPECT_EQ(open({"batch", "num_samples"}), "[1,16000]");
+  EXPECT_EQ(open({"N", "N"}), "[1,1]");
+}
+
+TEST(DefaultSizes, TheFirstSetThatTheNodesFitIsTaken) {
+  const auto imported = ImportText(
+      "g (float[N,3,H,W] x, float[16,3,300,1] w) => (float[N,16,P,Q] y) { y = Conv(x, w) }");
+  ASSERT_TRUE(imported.ok()) << ToString(imported.status());
+  EXPECT_EQ(imported->warnings[0],
+            "the model leaves sizes open, these were chosen: --shape x=1x3x640x640");
+}
+
+TEST(DefaultSizes, SizesThatTheUserGivesAreNotTriedInOtherSets) {
+  const auto imported =
+      ImportText("g (float[2,8] x, float[4,3] w) => (float[2,3] y) { y = MatMul(x, w) }");
+  EXPECT_EQ(ToString(imported.status()),
+            "INVALID_ARGUMENT: node 0 (MatMul): matmul: inner dims differ: 8 vs 4");
 }
 
 TEST(DefaultSizes, OneSymbolIsOneSizeAndAQuestionMarkIsNone) {

@@ -1,6 +1,7 @@
 #include "graph/onnx/import/default_sizes.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 
 #include "absl/strings/ascii.h"
@@ -10,7 +11,23 @@
 namespace ag {
 namespace {
 
-constexpr int64_t kBatch = 1, kSequence = 128, kPast = 16, kSide = 224, kColours = 3;
+constexpr int64_t kBatch = 1, kPast = 16, kColours = 3, kSamples = 16'000;
+
+struct SizeSet {
+  int64_t sequence, height, width;
+  int64_t unknown;  // For what has no known role.
+};
+
+// Pictures: a classifier's, lines of text, detectors'. Sequences: tokens, a voice detector's
+// window, a second of sound.
+constexpr std::array<SizeSet, kDefaultSizeSets> kSets = {{{128, 224, 224, 1},
+                                                          {512, 48, 320, 128},
+                                                          {16'000, 256, 256, 16'000},
+                                                          {64, 32, 320, 512},
+                                                          {256, 640, 640, 64},
+                                                          {32, 320, 320, 16},
+                                                          {1024, 512, 512, 1024},
+                                                          {16, 64, 64, 3}}};
 
 bool NamesAny(const std::string& name, std::initializer_list<std::string_view> words) {
   return std::ranges::any_of(words, [&](std::string_view word) {
@@ -18,24 +35,33 @@ bool NamesAny(const std::string& name, std::initializer_list<std::string_view> w
   });
 }
 
-std::optional<int64_t> ByName(const std::string& dim) {
+std::optional<int64_t> ByName(const std::string& dim, size_t axis, const SizeSet& set) {
   const std::string name = absl::AsciiStrToLower(dim);
   if (NamesAny(name, {"past", "cache"})) return kPast;
-  if (NamesAny(name, {"batch"}) || name == "n" || name == "b" || name == "bs") return kBatch;
+  if (NamesAny(name, {"batch"})) return kBatch;
+  if (axis == 0 && (name == "n" || name == "b" || name == "bs")) return kBatch;
+  if (NamesAny(name, {"sample"})) return std::max(kSamples, set.sequence);
   if (NamesAny(name, {"seq", "len", "time", "token", "frame"}) || name == "t" || name == "s") {
-    return kSequence;
+    return set.sequence;
   }
-  if (NamesAny(name, {"height", "width"}) || name == "h" || name == "w") return kSide;
+  if (NamesAny(name, {"height"}) || name == "h") return set.height;
+  if (NamesAny(name, {"width"}) || name == "w") return set.width;
   if (NamesAny(name, {"channel"}) || name == "c") return kColours;
   return std::nullopt;
 }
 
 // A picture has its channels first, or last where that size is known and small.
-int64_t OfPicture(const OnnxValueInfo& input, size_t axis) {
+int64_t OfPicture(const OnnxValueInfo& input, size_t axis, const SizeSet& set) {
   const auto is_colours = [](int64_t size) { return size == 1 || size == 3 || size == 4; };
   const bool last = is_colours(input.dims[3].size) && !is_colours(input.dims[1].size);
-  const size_t channels = last ? 3 : 1;
-  return axis == channels ? kColours : kSide;
+  const size_t channels = last ? 3 : 1, height = last ? 1 : 2;
+  if (axis == channels) return kColours;
+  return axis == height ? set.height : set.width;
+}
+
+bool IsSound(const OnnxValueInfo& input, DType dtype) {
+  return IsFloat(dtype) &&
+         NamesAny(absl::AsciiStrToLower(input.name), {"wav", "audio", "signal", "speech", "pcm"});
 }
 
 }  // namespace
@@ -61,18 +87,21 @@ std::optional<int64_t> SizeOfSum(const std::string& name, const DimSizes& sizes)
   return sum;
 }
 
-int64_t DefaultSize(const OnnxValueInfo& input, size_t axis) {
+int64_t DefaultSize(const OnnxValueInfo& input, size_t axis, int set) {
+  const SizeSet& sizes = kSets[static_cast<size_t>(set)];
   const std::string& name = input.dims[axis].name;
   if (IsSymbol(name)) {
-    const std::optional<int64_t> named = ByName(name);
+    const std::optional<int64_t> named = ByName(name, axis, sizes);
     if (named.has_value()) return *named;
   }
   const size_t rank = input.dims.size();
-  if (axis == 0) return rank == 1 && !IsSymbol(name) ? 1 : kBatch;
-  if (rank == 4) return OfPicture(input, axis);
-  const bool is_text = rank == 2 && DTypeFromOnnx(input.data_type).ok() &&
-                       IsInteger(*DTypeFromOnnx(input.data_type));
-  return is_text || (rank == 3 && axis < 3) ? kSequence : 1;
+  if (axis == 0 && (rank > 1 || IsSymbol(name))) return kBatch;
+  if (axis == 0) return sizes.unknown;
+  if (rank == 4) return OfPicture(input, axis, sizes);
+  const StatusOr<DType> dtype = DTypeFromOnnx(input.data_type);
+  if (rank == 2 && dtype.ok() && IsSound(input, *dtype)) return std::max(kSamples, sizes.unknown);
+  const bool is_text = rank == 2 && dtype.ok() && IsInteger(*dtype);
+  return is_text || (rank == 3 && axis < 3) ? sizes.sequence : sizes.unknown;
 }
 
 }  // namespace ag

@@ -20,8 +20,13 @@ bool IsSymbol(const std::string& name);
 // known; else nothing.
 std::optional<int64_t> SizeOfSum(const std::string& name, const DimSizes& sizes);
 
-// Returns 1 for a batch, 128 for a sequence, 224 for the sides of a picture, 3 for its channels, 16
-// for a past, and 1 for what has no known role.
-int64_t DefaultSize(const OnnxValueInfo& input, size_t axis);
+// Sets of sizes in the order in which they are tried: a model whose nodes do not fit one of them
+// (a text line of 48 rows, a window of 512 samples) mostly fits another.
+inline constexpr int kDefaultSizeSets = 8;
+
+// Returns the size in set `set`, from 0. In the first: 1 for a batch, 128 for a sequence, 16,000
+// for samples of sound, 224 for the sides of a picture, 3 for its channels, 16 for a past, and 1
+// for what has no known role. Sequences, sides and what has no known role differ between sets.
+int64_t DefaultSize(const OnnxValueInfo& input, size_t axis, int set);
 
 }  // namespace ag

@@ -7,6 +7,7 @@
 #include "base/blobs.h"
 #include "base/bytes.h"
 #include "graph/onnx/file_kind.h"
+#include "graph/onnx/import/default_sizes.h"
 #include "graph/onnx/import/importer.h"
 #include "graph/onnx/imported_model.h"
 #include "graph/onnx/plan_metadata.h"
@@ -109,30 +110,52 @@ Status ImportNodes(std::span<const OnnxNode> nodes, Importer& importer) {
   return OkStatus();
 }
 
-StatusOr<ImportedModel> ImportOnnx(std::string_view bytes, const ImportOptions& options,
-                                   WeightSink& sink) {
-  if (bytes.empty()) return Err(StatusCode::kInvalidArgument, "the model is empty");
-  if (static_cast<int64_t>(bytes.size()) > options.limits.model_bytes_max) {
-    return Err(StatusCode::kResourceExhausted, "the model has {} bytes, the limit is {}",
-               bytes.size(), options.limits.model_bytes_max);
+namespace {
+
+// Takes the place of a sink while sizes are tried: keeps nothing, gives every tensor a digest of
+// its own.
+class NoSink : public WeightSink {
+ public:
+  StatusOr<Digest> Put(std::string_view) override {
+    Digest digest{};
+    for (size_t i = 0; i < sizeof(count_); ++i) {
+      digest.bytes[i] = static_cast<uint8_t>(count_ >> (8 * i));
+    }
+    ++count_;
+    return digest;
   }
-  StatusOr<OnnxModel> parsed = ParseModel(bytes, options.limits.nodes_max);
+
+ private:
+  uint64_t count_ = 0;
+};
+
+StatusOr<OnnxModel> ParseAndCheck(std::string_view bytes, const ImportLimits& limits) {
+  if (bytes.empty()) return Err(StatusCode::kInvalidArgument, "the model is empty");
+  if (static_cast<int64_t>(bytes.size()) > limits.model_bytes_max) {
+    return Err(StatusCode::kResourceExhausted, "the model has {} bytes, the limit is {}",
+               bytes.size(), limits.model_bytes_max);
+  }
+  StatusOr<OnnxModel> parsed = ParseModel(bytes, limits.nodes_max);
   if (parsed.status().code() == StatusCode::kInvalidArgument && !KindOfFile(bytes).empty()) {
     return Err(StatusCode::kInvalidArgument, "not ONNX: this is {}", KindOfFile(bytes));
   }
   AG_LET(OnnxModel model, std::move(parsed));
-  AG_TRY(CheckModel(model, options.limits));
+  AG_TRY(CheckModel(model, limits));
+  return model;
+}
+
+// Imports with the sizes of set `set` where the model leaves some open. Sets *chosen to what it
+// says of them, "" when no size was open.
+StatusOr<ImportedModel> ImportWithSizes(OnnxModel model, const ImportOptions& options, int set,
+                                        WeightSink& sink, std::string* chosen) {
   Importer importer(options, model.origin, sink);
   if (model.training_infos > 0) importer.warnings.push_back("training information is ignored");
-  AG_TRY(BindInputs(model, options, importer));
+  AG_TRY(BindInputs(model, options, set, importer));
+  *chosen = importer.chosen_sizes;
   importer.SetFunctions(model.functions);
   AG_TRY(AddWeights(model, importer));
-  Status status = ImportNodes(model.nodes, importer);
-  if (status.ok()) status = AddOutputs(model, importer);
-  if (!status.ok() && !importer.chosen_sizes.empty()) {
-    return Err(status.code(), "{} ({})", Message(status), importer.chosen_sizes);
-  }
-  AG_TRY(status);
+  AG_TRY(ImportNodes(model.nodes, importer));
+  AG_TRY(AddOutputs(model, importer));
   ImportedModel imported;
   AG_LET(imported.graph, importer.Build());
   imported.origin = std::move(model.origin);
@@ -141,6 +164,36 @@ StatusOr<ImportedModel> ImportOnnx(std::string_view bytes, const ImportOptions& 
   imported.weight_bytes = WeightBytes(imported.graph);
   TakePlans(imported);
   return imported;
+}
+
+// Returns the first set of default sizes after the first that the model's nodes fit, if any does.
+StatusOr<std::optional<int>> FittingSizes(std::string_view bytes, const ImportOptions& options) {
+  for (int set = 1; set < kDefaultSizeSets; ++set) {
+    NoSink sink;
+    std::string chosen;
+    AG_LET(OnnxModel model, ParseAndCheck(bytes, options.limits));
+    if (ImportWithSizes(std::move(model), options, set, sink, &chosen).ok()) return set;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+StatusOr<ImportedModel> ImportOnnx(std::string_view bytes, const ImportOptions& options,
+                                   WeightSink& sink) {
+  AG_LET(OnnxModel model, ParseAndCheck(bytes, options.limits));
+  std::string chosen;
+  StatusOr<ImportedModel> imported = ImportWithSizes(std::move(model), options, 0, sink, &chosen);
+  const bool may_fit_others = imported.status().code() == StatusCode::kInvalidArgument ||
+                              imported.status().code() == StatusCode::kUnimplemented;
+  if (chosen.empty() || !may_fit_others) return imported;
+  AG_LET(const std::optional<int> set, FittingSizes(bytes, options));
+  if (!set.has_value()) {
+    return Err(imported.status().code(), "{} ({}; {} other sets of sizes fit no better: give them)",
+               Message(imported.status()), chosen, kDefaultSizeSets - 1);
+  }
+  AG_LET(model, ParseAndCheck(bytes, options.limits));
+  return ImportWithSizes(std::move(model), options, *set, sink, &chosen);
 }
 
 StatusOr<ImportedModel> ImportOnnx(std::string_view bytes, const ImportOptions& options,

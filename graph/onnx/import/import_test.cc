@@ -222,7 +222,8 @@ TEST(ImportErrorsTest, NameWhatIsWrong) {
       {"sizes that do not go together",
        "g (float[batch,8] x, float[batch,q] w) => (float[batch,q] y) { y = MatMul(x, w) }",
        "INVALID_ARGUMENT: node 0 (MatMul): matmul: inner dims differ: 8 vs 1 (the model leaves "
-       "sizes open, these were chosen: --shape x=1x8 --shape w=1x1)"},
+       "sizes open, these were chosen: --shape x=1x8 --shape w=1x1; 7 other sets of sizes fit no "
+       "better: give them)"},
       {"missing weight", "g (float[2] x) => (float[2] y) { y = Add(x, w) }",
        "INVALID_ARGUMENT: node 0 (Add): nothing defines its input \"w\""},
       {"cycle", "g (float[2] x) => (float[2] y) { a = Add(x, y) y = Relu(a) }",

@@ -106,7 +106,9 @@ class Importer {
 
 // The importer's steps, in order.
 Status CheckModel(const OnnxModel& model, const ImportLimits& limits);
-Status BindInputs(const OnnxModel& model, const ImportOptions& options, Importer& importer);
+// Sizes that nobody gives come from set `set` of default_sizes.h.
+Status BindInputs(const OnnxModel& model, const ImportOptions& options, int set,
+                  Importer& importer);
 StatusOr<std::vector<int>> OrderNodes(std::span<const OnnxNode> nodes);  // Producers first.
 Status AddWeights(OnnxModel& model, Importer& importer);
 Status ImportNodes(std::span<const OnnxNode> nodes, Importer& importer);
