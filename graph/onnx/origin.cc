@@ -5,13 +5,42 @@
 namespace ag {
 namespace {
 
-constexpr uint32_t kOriginVersion = 1;
+constexpr uint32_t kOriginVersion = 2;
+
+std::string EncodeType(const TensorType& type) {
+  ByteWriter out;
+  out.U8(static_cast<uint8_t>(type.dtype));
+  out.Ints(type.shape);
+  return out.Take();
+}
+
+StatusOr<TensorType> DecodeType(std::string_view bytes) {
+  ByteReader in(bytes);
+  AG_LET(const uint8_t dtype, in.U8());
+  AG_LET(const Ints sizes, in.Ints());
+  AG_TRY(in.End());
+  if (!IsDType(dtype)) return Err(StatusCode::kDataLoss, "no element type has number {}", dtype);
+  TensorType type{static_cast<DType>(dtype), Shape(sizes.begin(), sizes.end())};
+  AG_TRY(CheckType(type));
+  return type;
+}
 
 }  // namespace
 
+void Fields(auto& io, Is<DynamicPart::Weight> auto& weight) {
+  io(weight.name);
+  io.Nested(weight.type, EncodeType, DecodeType);
+  io(weight.digest);
+}
+
+void Fields(auto& io, Is<DynamicPart> auto& part) {
+  io(part.nodes, part.functions, part.weights, part.outputs);
+}
+
 void Fields(auto& io, Is<OnnxOrigin> auto& origin) {
   io(origin.ir_version, origin.opsets, origin.producer_name, origin.producer_version, origin.domain,
-     origin.doc_string, origin.graph_name, origin.model_version, origin.metadata, origin.dim_names);
+     origin.doc_string, origin.graph_name, origin.model_version, origin.metadata, origin.dim_names,
+     origin.dynamic);
 }
 
 std::string EncodeOrigin(const OnnxOrigin& origin) {

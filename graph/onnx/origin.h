@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "graph/onnx/dynamic_part.h"
 
 namespace ag {
 
@@ -19,6 +20,7 @@ struct OnnxOrigin {
   std::vector<std::pair<std::string, std::string>> metadata;  // Without our own plans.
   // Sizes of inputs that the model leaves open: "x:0" and the symbol, "batch".
   std::vector<std::pair<std::string, std::string>> dim_names;
+  DynamicPart dynamic;  // Empty for most models.
 };
 
 std::string EncodeOrigin(const OnnxOrigin& origin);

@@ -144,6 +144,24 @@ int Captures(const onnx::GraphProto& graph, std::set<std::string>& captured) {
   return deepest + 1;
 }
 
+// Protobuf's limit on nested messages bounds the recursion.
+void NamesInGraph(const onnx::GraphProto& graph, std::set<std::string>& names,
+                  std::set<std::string>& operators) {
+  for (const auto& info : graph.input()) names.insert(info.name());
+  for (const auto& info : graph.output()) names.insert(info.name());
+  for (const auto& tensor : graph.initializer()) names.insert(tensor.name());
+  for (const auto& node : graph.node()) {
+    names.insert(node.name());
+    names.insert(node.input().begin(), node.input().end());
+    names.insert(node.output().begin(), node.output().end());
+    if (node.domain().empty() || node.domain() == "ai.onnx") operators.insert(node.op_type());
+    for (const auto& attribute : node.attribute()) {
+      if (attribute.has_g()) NamesInGraph(attribute.g(), names, operators);
+      for (const auto& inner : attribute.graphs()) NamesInGraph(inner, names, operators);
+    }
+  }
+}
+
 std::string DomainOf(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
 
 OnnxNode FromProto(onnx::NodeProto& proto, std::string_view bytes) {
@@ -185,7 +203,10 @@ Status ReadRestOfGraph(std::string_view bytes, OnnxModel& model) {
   model.origin.graph_name = graph.name();
   model.sparse_initializers = graph.sparse_initializer_size();
   for (const auto& info : graph.input()) model.inputs.push_back(FromProto(info));
-  for (const auto& info : graph.output()) model.outputs.push_back(FromProto(info));
+  for (const auto& info : graph.output()) {
+    model.outputs.push_back(FromProto(info));
+    model.outputs.back().proto = info.SerializeAsString();
+  }
   for (const auto& info : graph.value_info()) model.value_infos.push_back(FromProto(info));
   return OkStatus();
 }
@@ -208,18 +229,6 @@ Status ReadGraph(std::string_view bytes, int64_t nodes_max, OnnxModel& model) {
     return OkStatus();
   }));
   return ReadRestOfGraph(rest, model);
-}
-
-StatusOr<OnnxFunction> ParseFunction(std::string_view bytes) {
-  onnx::FunctionProto proto;
-  AG_TRY(Parse(bytes, "a function", proto));
-  OnnxFunction function{.name = proto.name(), .domain = DomainOf(proto.domain()), .proto = bytes};
-  function.inputs.assign(proto.input().begin(), proto.input().end());
-  function.outputs.assign(proto.output().begin(), proto.output().end());
-  for (const auto& opset : proto.opset_import()) {
-    function.opsets.emplace_back(DomainOf(opset.domain()), opset.version());
-  }
-  return function;
 }
 
 // The attributes that a call of a function gives to its nodes.
@@ -284,10 +293,36 @@ StatusOr<OnnxTensor> ParseTensor(std::string_view bytes) {
   return FromProto(proto, raw);
 }
 
+StatusOr<OnnxFunction> ParseFunction(std::string_view bytes) {
+  onnx::FunctionProto proto;
+  AG_TRY(Parse(bytes, "a function", proto));
+  OnnxFunction function{.name = proto.name(), .domain = DomainOf(proto.domain()), .proto = bytes};
+  function.inputs.assign(proto.input().begin(), proto.input().end());
+  function.outputs.assign(proto.output().begin(), proto.output().end());
+  for (const auto& opset : proto.opset_import()) {
+    function.opsets.emplace_back(DomainOf(opset.domain()), opset.version());
+  }
+  return function;
+}
+
+StatusOr<OnnxValueInfo> ParseValueInfo(std::string_view bytes) {
+  onnx::ValueInfoProto proto;
+  AG_TRY(Parse(bytes, "an output", proto));
+  return FromProto(proto);
+}
+
 StatusOr<OnnxNode> ParseNode(std::string_view bytes) {
   onnx::NodeProto proto;
   AG_TRY(Parse(bytes, "a node", proto));
   return FromProto(proto, bytes);
+}
+
+Status NamesIn(const OnnxNode& node, std::set<std::string>& names,
+               std::set<std::string>& operators) {
+  onnx::GraphProto graph;
+  AG_TRY(Parse(node.proto, "a node", *graph.add_node()));
+  NamesInGraph(graph, names, operators);
+  return OkStatus();
 }
 
 StatusOr<OnnxModel> ParseSubgraph(const OnnxNode& node, std::string_view name, int64_t nodes_max) {

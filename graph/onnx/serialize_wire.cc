@@ -71,6 +71,7 @@ Status NodeTo(const OnnxNode& node, onnx::NodeProto& proto) {
 }
 
 void ValueInfoTo(const OnnxValueInfo& info, onnx::ValueInfoProto& proto) {
+  if (!info.proto.empty() && proto.ParseFromString(info.proto)) return;
   proto.set_name(info.name);
   auto& type = *proto.mutable_type()->mutable_tensor_type();
   type.set_elem_type(info.data_type);
@@ -142,6 +143,13 @@ Status PiecesTo(const std::vector<Piece>& pieces, std::string out, const ByteSin
 Status SerializeModel(const OnnxModel& model, const ByteSink& sink) {
   onnx::ModelProto head;
   OriginTo(model.origin, head);
+  for (const OnnxFunction& function : model.functions) {
+    auto& added = *head.add_functions();
+    if (!added.ParseFromArray(function.proto.data(), static_cast<int>(function.proto.size()))) {
+      return Err(StatusCode::kInvalidArgument, "function {} is not readable",
+                 Quoted(function.name));
+    }
+  }
   onnx::GraphProto graph;
   graph.set_name(model.origin.graph_name);
   for (const OnnxNode& node : model.nodes) AG_TRY(NodeTo(node, *graph.add_node()));

@@ -8,6 +8,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -81,6 +82,7 @@ struct OnnxValueInfo {
   bool is_tensor = true;
   bool has_shape = false;
   std::vector<OnnxDim> dims;
+  std::string proto;  // Of an output: the whole ValueInfoProto, which export then writes.
 };
 
 struct OnnxModel {
@@ -88,7 +90,7 @@ struct OnnxModel {
   std::vector<OnnxNode> nodes;
   std::vector<OnnxTensor> initializers;
   std::vector<OnnxValueInfo> inputs, outputs, value_infos;
-  std::vector<OnnxFunction> functions;
+  std::vector<OnnxFunction> functions;  // Written as their `proto`.
   int sparse_initializers = 0, training_infos = 0;
 };
 
@@ -99,6 +101,13 @@ StatusOr<OnnxModel> ParseModel(std::string_view bytes, int64_t nodes_max);
 // Returns one parsed NodeProto or TensorProto, which points into `bytes`.
 StatusOr<OnnxNode> ParseNode(std::string_view bytes);
 StatusOr<OnnxTensor> ParseTensor(std::string_view bytes);
+StatusOr<OnnxFunction> ParseFunction(std::string_view bytes);  // The same for a FunctionProto.
+StatusOr<OnnxValueInfo> ParseValueInfo(std::string_view bytes);
+
+// Adds all names of tensors and nodes that occur in the node, its subgraphs included, to `names`,
+// and its operator and those of its subgraphs to `operators` where they are of the default domain.
+Status NamesIn(const OnnxNode& node, std::set<std::string>& names,
+               std::set<std::string>& operators);
 
 // Returns the parsed graph that is attribute `name` of a node, without an origin. It points into
 // the node's bytes. kInvalidArgument: the node has no such graph.

@@ -15,8 +15,9 @@ constexpr int64_t kOpsetWrittenMin = 11, kIrVersionWrittenMin = 4;
 }  // namespace
 
 Exporter::Exporter(const Graph& graph, const OnnxOrigin& origin, const WeightSource& weights)
-    : graph_(graph), weights_(weights) {
+    : graph_(graph), dynamic_(origin.dynamic), weights_(weights) {
   model_.origin = origin;
+  given_opsets_ = origin.opsets;
   if (model_.origin.opsets.empty()) model_.origin.opsets = {{"", opset_}};
   for (auto& [domain, version] : model_.origin.opsets) {
     if (!domain.empty()) continue;
@@ -44,7 +45,7 @@ void Exporter::NameOutputs() {
   }
   for (const GraphOutput& output : graph_.outputs()) {
     taken_.insert(output.name);
-    AddValueInfo(output.edge, output.name, model_.outputs);
+    if (dynamic_.empty()) AddValueInfo(output.edge, output.name, model_.outputs);
     if (!graph_.is_constant(output.edge.node)) names_.emplace(output.edge, output.name);
   }
 }
@@ -145,13 +146,56 @@ Status Exporter::WriteOutputs() {
     const bool computed =
         graph_.node(output.edge.node).op != OpKind::kInput && !graph_.is_constant(output.edge.node);
     if (done.insert(output.edge).second && computed) continue;
+    const auto named = names_.find(output.edge);
+    if (named != names_.end() && named->second == output.name) continue;  // Handed through.
     AG_LET(const std::string from, NameOf(output.edge));
     Append("Identity", {from}, {}, {output.name});
   }
   return OkStatus();
 }
 
+Status Exporter::ReserveDynamicNames() {
+  std::set<std::string> operators;
+  for (const std::string& bytes : dynamic_.nodes) {
+    AG_LET(const OnnxNode node, ParseNode(bytes));
+    AG_TRY(NamesIn(node, taken_, operators));
+  }
+  for (const auto& [domain, version] : given_opsets_) {
+    if (!domain.empty()) continue;
+    for (const std::string& name : operators) {
+      if (MeansTheSame(name, version, opset_)) continue;
+      return Err(StatusCode::kUnimplemented, "operator {} has another form in opset {} than in {}",
+                 name, opset_, version);
+    }
+  }
+  return OkStatus();
+}
+
+Status Exporter::WriteDynamicPart() {
+  for (const auto& [name, type, digest] : dynamic_.weights) {
+    Tensor tensor = Tensor::Zeros(type);
+    if (type.Bytes() > 0) {
+      AG_LET(tensor, weights_.Get(digest, type));
+    }
+    tensors_.push_back(std::move(tensor));
+    model_.initializers.push_back(FromTensor(name, tensors_.back()));
+  }
+  for (const std::string& bytes : dynamic_.nodes) {
+    AG_LET(OnnxNode node, ParseNode(bytes));
+    model_.nodes.push_back(std::move(node));
+  }
+  for (const std::string& bytes : dynamic_.functions) {
+    AG_LET(OnnxFunction function, ParseFunction(bytes));
+    model_.functions.push_back(std::move(function));
+  }
+  for (const auto& [name, proto] : dynamic_.outputs) {
+    model_.outputs.push_back({.name = name, .proto = proto});
+  }
+  return OkStatus();
+}
+
 StatusOr<OnnxModel> Exporter::Run() {
+  AG_TRY(ReserveDynamicNames());
   NameOutputs();
   for (NodeId id = 0; id < graph_.size(); ++id) {
     const Node& node = graph_.node(id);
@@ -163,6 +207,7 @@ StatusOr<OnnxModel> Exporter::Run() {
     }
   }
   AG_TRY(WriteOutputs());
+  AG_TRY(WriteDynamicPart());
   return std::move(model_);
 }
 

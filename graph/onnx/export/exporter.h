@@ -48,10 +48,14 @@ class Exporter {
   void AddValueInfo(Edge edge, const std::string& name, std::vector<OnnxValueInfo>& list) const;
   std::string AddInitializer(const Tensor& tensor);
   Status WriteOutputs();
+  Status ReserveDynamicNames();  // No name made here may be one of the dynamic part.
+  Status WriteDynamicPart();
 
   const Graph& graph_;
+  const DynamicPart& dynamic_;
   const WeightSource& weights_;
   int64_t opset_ = 17;
+  std::vector<std::pair<std::string, int64_t>> given_opsets_;  // Before they are raised.
   OnnxModel model_;
   std::set<std::string> taken_;
   int next_ = 0;

@@ -30,8 +30,10 @@ Status CheckStatedOutput(const OnnxValueInfo& output, const TensorType& type, Im
   return OkStatus();
 }
 
-Status AddOutputs(const OnnxModel& model, Importer& importer) {
+Status AddOutputs(const OnnxModel& model, const std::set<std::string>& dynamic,
+                  Importer& importer) {
   for (const OnnxValueInfo& output : model.outputs) {
+    if (dynamic.contains(output.name)) continue;
     const ValueId value = importer.Find(output.name);
     if (value == kNoValue) {
       return Err(StatusCode::kInvalidArgument, "output {} is never computed", Quoted(output.name));
@@ -40,6 +42,80 @@ Status AddOutputs(const OnnxModel& model, Importer& importer) {
     AG_TRY(importer.Output(value, output.name));
   }
   return OkStatus();
+}
+
+// Imports the nodes whose operands are tensors of known types. Returns the indices of the others,
+// producers first, and sets *dynamic to the names that these define.
+StatusOr<std::vector<int>> ImportStaticNodes(const OnnxModel& model, Importer& importer,
+                                             std::set<std::string>* dynamic) {
+  AG_LET(const std::vector<int> order, OrderNodes(model.nodes));
+  std::vector<int> left;
+  std::string why;
+  for (const int i : order) {
+    const OnnxNode& node = model.nodes[i];
+    const bool reads_dynamic = std::ranges::any_of(
+        NamesRead(node), [&](const std::string& name) { return dynamic->contains(name); });
+    if (!reads_dynamic) {
+      const Status status = ImportNode(node, NodeNoun(node, i), importer);
+      const bool may_wait =
+          status.code() == StatusCode::kUnimplemented && CanCompute(node, importer);
+      if (!may_wait) AG_TRY(status);
+      if (status.ok()) continue;
+      if (why.empty()) why = Message(status);
+    }
+    left.push_back(i);
+    dynamic->insert(node.outputs.begin(), node.outputs.end());
+  }
+  dynamic->erase("");
+  if (!left.empty()) {
+    importer.warnings.push_back(fmt::format("{} of {} nodes run one by one behind the plan; {}",
+                                            left.size(), model.nodes.size(), why));
+  }
+  return left;
+}
+
+// Makes an output of the graph of each value that the nodes `left` read, a weight of each constant.
+StatusOr<DynamicPart> DynamicPartOf(const OnnxModel& model, const std::vector<int>& left,
+                                    const std::set<std::string>& dynamic, Importer& importer) {
+  DynamicPart part;
+  std::set<std::string> done = dynamic;
+  for (const OnnxValueInfo& input : model.inputs) done.insert(input.name);
+  for (const OnnxValueInfo& output : model.outputs) {
+    done.insert(output.name);
+    part.outputs.emplace_back(output.name, output.proto);
+  }
+  for (const OnnxTensor& weight : model.initializers) done.erase(weight.name);
+  for (const int i : left) {
+    const OnnxNode& node = model.nodes[i];
+    part.nodes.emplace_back(node.proto);
+    for (const std::string& name : NamesRead(node)) {
+      if (!done.insert(name).second) continue;
+      const ValueId value = importer.Find(name);
+      if (value == kNoValue) {
+        return Err(StatusCode::kInvalidArgument, "{}: nothing defines its input {}",
+                   NodeNoun(node, i), Quoted(name));
+      }
+      const Tensor* tensor = importer.stored(value);
+      if (tensor == nullptr) {
+        AG_TRY(importer.Output(value, name));
+        continue;
+      }
+      AG_LET(const Digest digest, importer.sink().Put(tensor->bytes()));
+      part.weights.push_back({name, tensor->type(), digest});
+    }
+  }
+  for (const OnnxFunction& function : model.functions) part.functions.emplace_back(function.proto);
+  if (importer.HasOutputs()) return part;
+  // The graph needs an output, so it hands an input through.
+  const auto input = std::ranges::find_if(model.inputs, [&](const OnnxValueInfo& info) {
+    const ValueId value = importer.Find(info.name);
+    return value != kNoValue && importer.stored(value) == nullptr;
+  });
+  if (input == model.inputs.end()) {
+    return Err(StatusCode::kUnimplemented, "a model without inputs whose sizes depend on values");
+  }
+  AG_TRY(importer.Output(importer.Find(input->name), input->name));
+  return part;
 }
 
 // Moves our own plans out of the metadata.
@@ -154,9 +230,13 @@ StatusOr<ImportedModel> ImportWithSizes(OnnxModel model, const ImportOptions& op
   *chosen = importer.chosen_sizes;
   importer.SetFunctions(model.functions);
   AG_TRY(AddWeights(model, importer));
-  AG_TRY(ImportNodes(model.nodes, importer));
-  AG_TRY(AddOutputs(model, importer));
+  std::set<std::string> dynamic;
+  AG_LET(const std::vector<int> left, ImportStaticNodes(model, importer, &dynamic));
+  AG_TRY(AddOutputs(model, dynamic, importer));
   ImportedModel imported;
+  if (!left.empty()) {
+    AG_LET(model.origin.dynamic, DynamicPartOf(model, left, dynamic, importer));
+  }
   AG_LET(imported.graph, importer.Build());
   imported.origin = std::move(model.origin);
   imported.origin.dim_names = OpenDims(model);

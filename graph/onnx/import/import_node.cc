@@ -193,7 +193,10 @@ StatusOr<std::vector<Tensor>> RunOnKnown(const OnnxNode& node, int64_t opset,
                                          const std::vector<ValueId>& inputs,
                                          const Importer& importer) {
   std::vector<Tensor> zeros(inputs.size());
-  OperatorRun run = {.node = node, .opset = opset, .bytes_max = importer.limits().tensor_bytes_max};
+  OperatorRun run = {.node = node,
+                     .opset = opset,
+                     .bytes_max = importer.limits().tensor_bytes_max,
+                     .threads = importer.threads()};
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Tensor* known = inputs[i] == kNoValue ? nullptr : importer.known(inputs[i]);
     if (inputs[i] != kNoValue && known == nullptr) {
@@ -280,6 +283,7 @@ StatusOr<std::vector<ValueId>> ImportOpaque(const OnnxNode& node, int64_t opset,
   AG_LET(std::optional<std::vector<ValueId>> computed,
          ComputeOpaque(node, opset, operands, importer));
   if (computed.has_value()) return *std::move(computed);
+  if (importer.computes_all()) return Err(StatusCode::kUnimplemented, "no kernel here runs it");
   AG_LET(const std::vector<TensorType> types, OpaqueTypes(node, opset, operands, importer));
   AG_LET(std::string proto,
          AnonymousNode(node, IsRandom(node) ? absl::StrJoin(node.outputs, ",") : ""));
@@ -361,6 +365,12 @@ StatusOr<std::vector<ValueId>> ImportAny(const OnnxNode& node, Importer& importe
 }
 
 }  // namespace
+
+bool CanCompute(const OnnxNode& node, const Importer& importer) {
+  if (importer.FunctionOf(node) != nullptr || HasOperator(node)) return true;
+  return node.domain.empty() &&
+         (SpecialImporters().contains(node.op_type) || PlainOperators().contains(node.op_type));
+}
 
 Status ImportNode(const OnnxNode& node, const std::string& noun, Importer& importer) {
   for (const std::string& name : node.inputs) {

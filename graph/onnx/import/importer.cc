@@ -13,6 +13,16 @@ constexpr int64_t kKnownBytesMax = 64 << 10;
 
 }  // namespace
 
+Importer::Importer(const ImportOptions& options, const OnnxOrigin& origin, WeightSink& sink)
+    : options_(options), origin_(origin), sink_(sink), known_bytes_max_(kKnownBytesMax) {
+  scopes_.push_back({.is_function = true, .opsets = &origin_.opsets});
+}
+
+void Importer::ComputeAll(int threads) {
+  known_bytes_max_ = options_.limits.tensor_bytes_max;
+  threads_ = std::max(threads, 1);
+}
+
 Status Importer::Define(const std::string& name, ValueId value) {
   if (scopes_.back().names.emplace(name, value).second) return OkStatus();
   return Err(StatusCode::kInvalidArgument, "tensor {} is defined twice", Quoted(name));
@@ -55,7 +65,12 @@ const OnnxFunction* Importer::FunctionOf(const OnnxNode& node) const {
 
 const Tensor* Importer::known(ValueId value) const {
   const Value& v = values_[value];
-  return v.tensor.has_value() && v.type.Bytes() <= kKnownBytesMax ? &*v.tensor : nullptr;
+  return v.tensor.has_value() && v.type.Bytes() <= known_bytes_max_ ? &*v.tensor : nullptr;
+}
+
+const Tensor* Importer::stored(ValueId value) const {
+  const Value& v = values_[value];
+  return v.tensor.has_value() ? &*v.tensor : nullptr;
 }
 
 const TensorType* Importer::Stated(const std::string& name) const {
@@ -107,22 +122,24 @@ StatusOr<std::optional<std::vector<ValueId>>> Importer::Compute(OpKind op,
                                                                 std::span<const ValueId> inputs,
                                                                 const Attributes& attributes) {
   GraphBuilder builder;
-  MemoryWeights weights;
+  std::vector<Tensor> operands;
   std::vector<Edge> edges;
   for (const ValueId input : inputs) {
     const Tensor* tensor = known(input);
     if (tensor == nullptr) return std::nullopt;
-    edges.push_back(builder.Constant(tensor->type(), weights.Put(*tensor), tensor->bytes()));
+    edges.push_back(builder.Input(fmt::format("{}", operands.size()), tensor->type()));
+    operands.push_back(*tensor);
   }
   AG_LET(const NodeId node, builder.Add(op, edges, attributes));
   const size_t count = builder.node(node).outputs.size();
   for (size_t i = 0; i < count; ++i) {
     const Edge edge{node, static_cast<int32_t>(i)};
-    if (builder.type(edge).Bytes() > kKnownBytesMax) return std::nullopt;
+    if (builder.type(edge).Bytes() > known_bytes_max_) return std::nullopt;
     builder.Output(edge, fmt::format("{}", i));
   }
   AG_LET(const Graph graph, builder.Build());
-  AG_LET(const std::vector<Tensor> tensors, Evaluate(graph, {}, weights));
+  AG_LET(const std::vector<Tensor> tensors,
+         Evaluate(graph, operands, MemoryWeights(), {.threads = threads()}));
   std::vector<ValueId> values;
   for (const Tensor& tensor : tensors) {
     AG_LET(const ValueId value, AddTensor(tensor));
@@ -135,6 +152,7 @@ StatusOr<std::vector<ValueId>> Importer::AddNode(OpKind op, std::span<const Valu
                                                  Attributes attributes) {
   AG_LET(std::optional<std::vector<ValueId>> computed, Compute(op, inputs, attributes));
   if (computed.has_value()) return *std::move(computed);
+  if (computes_all()) return Err(StatusCode::kResourceExhausted, "its result is too large");
   std::vector<Edge> edges;
   for (const ValueId input : inputs) {
     AG_LET(const Edge edge, EdgeOf(input));
@@ -170,7 +188,15 @@ StatusOr<std::vector<ValueId>> Importer::AddOpaque(std::span<const ValueId> inpu
 Status Importer::Output(ValueId value, const std::string& name) {
   AG_LET(const Edge edge, EdgeOf(value));
   builder_.Output(edge, name);
+  has_outputs_ = true;
   return OkStatus();
+}
+
+std::vector<std::string> NamesRead(const OnnxNode& node) {
+  std::vector<std::string> names = node.captures;
+  std::ranges::copy_if(node.inputs, std::back_inserter(names),
+                       [](const std::string& name) { return !name.empty(); });
+  return names;
 }
 
 std::string NodeNoun(const OnnxNode& node, size_t index) {

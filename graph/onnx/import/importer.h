@@ -2,9 +2,11 @@
 // tensor that nodes read: an edge of the graph, a weight that is stored at its first use, or a
 // small tensor with known elements. A node whose operands are all known is computed at once on the
 // reference kernels, so the shape chains of real exporters (Shape, Gather, Concat, Reshape) leave
-// no nodes. One thread at a time.
+// no nodes. An importer that computes all nodes is an interpreter: it keeps every value and adds
+// nothing to the graph (dynamic_program.h). One thread at a time.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <string>
@@ -24,10 +26,12 @@ inline constexpr ValueId kNoValue = -1;  // An omitted optional operand.
 
 class Importer {
  public:
-  Importer(const ImportOptions& options, const OnnxOrigin& origin, WeightSink& sink)
-      : options_(options), origin_(origin), sink_(sink) {
-    scopes_.push_back({.is_function = true, .opsets = &origin_.opsets});
-  }
+  Importer(const ImportOptions& options, const OnnxOrigin& origin, WeightSink& sink);
+
+  // Computes every node at once; one whose operands are not known is then an error.
+  void ComputeAll(int threads);
+  bool computes_all() const { return threads_ > 0; }
+  int threads() const { return std::max(threads_, 1); }
 
   const OnnxOrigin& origin() const { return origin_; }
   const ImportLimits& limits() const { return options_.limits; }
@@ -54,6 +58,8 @@ class Importer {
   const TensorType& type(ValueId value) const { return values_[value].type; }
   // Returns the elements when they are known, else null.
   const Tensor* known(ValueId value) const;
+  // Returns the bytes of a value that is no edge of the graph yet, known or a weight; else null.
+  const Tensor* stored(ValueId value) const;
 
   // Returns the complete type that the model states for a tensor, else null.
   const TensorType* Stated(const std::string& name) const;
@@ -71,6 +77,7 @@ class Importer {
   // Returns the edge of a value; stores the value's bytes when it has no edge yet.
   StatusOr<Edge> EdgeOf(ValueId value);
   Status Output(ValueId value, const std::string& name);
+  bool HasOutputs() const { return has_outputs_; }
   StatusOr<Graph> Build() const { return builder_.Build(); }
 
   std::vector<std::string> warnings;
@@ -102,7 +109,13 @@ class Importer {
   int64_t nodes_ = 0;
   std::map<std::string, TensorType> stated_;
   int64_t total_bytes_ = 0;
+  int64_t known_bytes_max_;
+  int threads_ = 0;  // From 1: every node is computed.
+  bool has_outputs_ = false;
 };
+
+// The names that the node's operands and subgraphs read.
+std::vector<std::string> NamesRead(const OnnxNode& node);
 
 // The importer's steps, in order.
 Status CheckModel(const OnnxModel& model, const ImportLimits& limits);
@@ -113,6 +126,8 @@ StatusOr<std::vector<int>> OrderNodes(std::span<const OnnxNode> nodes);  // Prod
 Status AddWeights(OnnxModel& model, Importer& importer);
 Status ImportNodes(std::span<const OnnxNode> nodes, Importer& importer);
 Status ImportNode(const OnnxNode& node, const std::string& noun, Importer& importer);
+// Whether an importer that computes all nodes has a kernel or a way to write the node out.
+bool CanCompute(const OnnxNode& node, const Importer& importer);
 
 // Returns "node \"conv1\" (Conv)", or "node 12 (Conv)" for a node without a name.
 std::string NodeNoun(const OnnxNode& node, size_t index);

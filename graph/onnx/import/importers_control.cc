@@ -8,7 +8,9 @@
 namespace ag {
 namespace {
 
-constexpr int64_t kUnrolledMax = 1024;  // Iterations; the limit on nodes holds besides.
+// Iterations that are written into the graph, and that are computed; the limit on nodes holds
+// besides.
+constexpr int64_t kUnrolledMax = 1024, kComputedMax = 1 << 24;
 
 using Values = std::vector<ValueId>;
 
@@ -53,8 +55,19 @@ StatusOr<bool> ConditionOf(NodeImport& node, ValueId value) {
 // Nodes have no effects besides their results, so both branches are computed and one result is
 // chosen. kUnimplemented: the branches give other types.
 Status ChooseBranch(NodeImport& node) {
-  AG_LET(const Values yes, WriteOut(node, "then_branch", {}));
-  AG_LET(const Values no, WriteOut(node, "else_branch", {}));
+  StatusOr<Values> branches[2];
+  for (const bool first : {true, false}) {
+    StatusOr<Values>& branch = branches[first ? 0 : 1];
+    branch = WriteOut(node, first ? "then_branch" : "else_branch", {});
+    if (branch.status().code() != StatusCode::kInvalidArgument) {
+      AG_TRY(branch);
+      continue;
+    }
+    // A branch that is not taken need not fit.
+    return Err(StatusCode::kUnimplemented, "its condition is not known, and {}",
+               Message(branch.status()));
+  }
+  const Values &yes = *branches[0], &no = *branches[1];
   if (yes.size() != no.size()) {
     return Err(StatusCode::kInvalidArgument, "the branches have {} and {} outputs", yes.size(),
                no.size());
@@ -86,9 +99,33 @@ Status ImportIf(NodeImport& node) {
   return node.OutAll(values);
 }
 
+int64_t IterationsMax(const NodeImport& node) {
+  return node.importer().computes_all() ? kComputedMax : kUnrolledMax;
+}
+
+// The result of no iterations: no rows of the type that the subgraph states for its output. A size
+// that it leaves open is 0.
+StatusOr<ValueId> NoRows(NodeImport& node, size_t output, int64_t axis) {
+  AG_LET(const OnnxModel body,
+         ParseSubgraph(node.node(), "body", node.importer().limits().nodes_max));
+  if (output >= body.outputs.size() || !body.outputs[output].has_shape) {
+    return Err(StatusCode::kUnimplemented,
+               "no iterations, and the shape of a result is not stated");
+  }
+  const OnnxValueInfo& info = body.outputs[output];
+  TensorType type;
+  AG_LET(type.dtype, DTypeFromOnnx(info.data_type));
+  for (const OnnxDim& dim : info.dims) type.shape.push_back(std::max<int64_t>(dim.size, 0));
+  AG_LET(const int64_t at, ResolveAxis(axis, static_cast<int64_t>(type.shape.size()) + 1));
+  type.shape.insert(type.shape.begin() + at, 0);
+  AG_TRY(CheckType(type));
+  return node.Constant(Tensor::Zeros(type));
+}
+
 // Joins what the iterations gave along a new first axis, or along `axis`.
-StatusOr<ValueId> Stacked(NodeImport& node, const Values& parts, int64_t axis, bool reversed) {
-  if (parts.empty()) return Err(StatusCode::kUnimplemented, "a result of no iterations");
+StatusOr<ValueId> Stacked(NodeImport& node, const Values& parts, int64_t axis, bool reversed,
+                          size_t output) {
+  if (parts.empty()) return NoRows(node, output, axis);
   Values rows;
   for (const ValueId part : parts) {
     Shape shape = node.ShapeOf(part);
@@ -103,20 +140,23 @@ StatusOr<ValueId> Stacked(NodeImport& node, const Values& parts, int64_t axis, b
   return joined[0];
 }
 
-Status CheckUnrolled(int64_t count) {
-  if (count <= kUnrolledMax) return OkStatus();
-  return Err(StatusCode::kUnimplemented, "{} iterations are more than the {} that are unrolled",
-             count, kUnrolledMax);
+Status CheckUnrolled(int64_t count, const NodeImport& node) {
+  if (count <= IterationsMax(node)) return OkStatus();
+  const bool computes = node.importer().computes_all();
+  return Err(computes ? StatusCode::kResourceExhausted : StatusCode::kUnimplemented,
+             "{} iterations are more than the {} that are {}", count, IterationsMax(node),
+             computes ? "run" : "unrolled");
 }
 
 // Loop(count, condition, carried...): the body takes (iteration, condition, carried...) and gives
 // (condition, carried..., parts...).
 Status ImportLoop(NodeImport& node) {
   if (node.size() < 2) return Err(StatusCode::kInvalidArgument, "expected 2 inputs or more");
-  int64_t count = kUnrolledMax + 1;
+  const int64_t most = IterationsMax(node) + 1;
+  int64_t count = most;
   if (node.Has(0)) {
     AG_LET(const double given, node.KnownScalar(0));
-    count = static_cast<int64_t>(std::clamp<double>(given, 0, kUnrolledMax + 1));
+    count = static_cast<int64_t>(std::clamp<double>(given, 0, static_cast<double>(most)));
   }
   bool goes_on = true;
   if (node.Has(1)) {
@@ -129,7 +169,7 @@ Status ImportLoop(NodeImport& node) {
   std::vector<Values> parts(node.node().outputs.size() -
                             std::min(node.node().outputs.size(), carried.size()));
   for (int64_t i = 0; i < count && goes_on; ++i) {
-    AG_TRY(CheckUnrolled(i + 1));
+    AG_TRY(CheckUnrolled(i + 1, node));
     AG_LET(const ValueId iteration, node.Constant(Tensor::FromInts({}, {&i, 1})));
     AG_LET(const ValueId condition, node.Filled({DType::kBool, {}}, 1));
     Values inputs = {iteration, condition};
@@ -149,7 +189,7 @@ Status ImportLoop(NodeImport& node) {
   for (size_t i = 0; i < carried.size(); ++i) node.Out(i, carried[i]);
   for (size_t p = 0; p < parts.size(); ++p) {
     if (!node.Wants(carried.size() + p)) continue;
-    AG_LET(const ValueId stacked, Stacked(node, parts[p], 0, false));
+    AG_LET(const ValueId stacked, Stacked(node, parts[p], 0, false, 1 + carried.size() + p));
     node.Out(carried.size() + p, stacked);
   }
   return OkStatus();
@@ -210,7 +250,7 @@ Status ImportScan(NodeImport& node) {
     AG_LET(lists.in_axes[s], ResolveAxis(lists.in_axes[s], node.Rank(sequences[s])));
   }
   const int64_t count = node.ShapeOf(sequences[0])[lists.in_axes[0]];
-  AG_TRY(CheckUnrolled(count));
+  AG_TRY(CheckUnrolled(count, node));
   std::vector<Values> parts(lists.out_axes.size());
   for (int64_t i = 0; i < count; ++i) {
     Values inputs = carried;
@@ -232,8 +272,8 @@ Status ImportScan(NodeImport& node) {
   }
   for (size_t i = 0; i < carried.size(); ++i) node.Out(i, carried[i]);
   for (size_t p = 0; p < parts.size(); ++p) {
-    AG_LET(const ValueId stacked,
-           Stacked(node, parts[p], lists.out_axes[p], lists.out_directions[p] != 0));
+    AG_LET(const ValueId stacked, Stacked(node, parts[p], lists.out_axes[p],
+                                          lists.out_directions[p] != 0, carried.size() + p));
     node.Out(carried.size() + p, stacked);
   }
   return OkStatus();

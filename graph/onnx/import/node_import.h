@@ -19,6 +19,7 @@ class NodeImport : public NodeAttributes {
 
   int64_t opset() const { return opset_; }
   Importer& importer() { return importer_; }
+  const Importer& importer() const { return importer_; }
 
   // Operands. Has is false for an omitted optional one.
   size_t size() const { return inputs_.size(); }

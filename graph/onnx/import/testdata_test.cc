@@ -10,12 +10,12 @@
 #include "base/blobs.h"
 #include "base/file.h"
 #include "graph/onnx/export/export.h"
+#include "graph/onnx/import/dynamic_program.h"
 #include "graph/onnx/import/import.h"
 #include "graph/onnx/imported_model.h"
 #include "graph/onnx/operators/operators.h"
 #include "graph/onnx/testing/onnx_testing.h"
 #include "graph/onnx/wire.h"
-#include "graph/reference/evaluate.h"
 
 namespace ag {
 namespace {
@@ -109,9 +109,10 @@ StatusOr<Imported> Import(const Sample& sample, Constants constant, BlobDir& blo
   return imported;
 }
 
-Status Compare(const Graph& graph, const Imported& imported, const Sample& sample,
+Status Compare(const ImportedModel& model, const Imported& imported, const Sample& sample,
                const WeightSource& weights) {
-  AG_LET(const std::vector<Tensor> outputs, Evaluate(graph, imported.inputs, weights));
+  AG_LET(const std::vector<Tensor> outputs,
+         EvaluateModel(model.graph, model.origin, imported.inputs, weights));
   for (size_t i = 0; i < std::min(outputs.size(), sample.outputs.size()); ++i) {
     const int64_t differences = Differences(outputs[i], sample.outputs[i]);
     if (differences == 0) continue;
@@ -130,7 +131,7 @@ Status CompareExported(const Imported& imported, const Sample& sample,
   AG_TRY(bytes, "export");
   StatusOr<ImportedModel> again = ImportOnnx(*bytes, {}, *blobs);
   AG_TRY(again, "import of the export");
-  return Within(Compare(again->graph, imported, sample, weights), "after export");
+  return Within(Compare(*again, imported, sample, weights), "after export");
 }
 
 enum class Outcome { kUnreadable, kOutOfRange, kRefused, kOpaque, kPassed, kFailed };
@@ -155,7 +156,7 @@ Verdict Try(const std::string& folder, const std::shared_ptr<BlobDir>& blobs) {
     return {out_of_range ? Outcome::kOutOfRange : Outcome::kRefused, why};
   }
   if (HasOpaque(imported->model.graph)) return {Outcome::kOpaque, ""};
-  Status status = Compare(imported->model.graph, *imported, *sample, BlobWeights(blobs));
+  Status status = Compare(imported->model, *imported, *sample, BlobWeights(blobs));
   if (status.ok()) status = CompareExported(*imported, *sample, blobs);
   return {status.ok() ? Outcome::kPassed : Outcome::kFailed, ToString(status)};
 }

@@ -71,6 +71,9 @@ class Receiver {
         return Broken("a weight that never came");
       }
     }
+    for (const DynamicPart::Weight& weight : model->origin.dynamic.weights) {
+      if (!weights_.contains(weight.digest)) return Broken("a weight that never came");
+    }
     return model;
   }
 

@@ -1,0 +1,56 @@
+// Runs the dynamic part of a model node by node, on the reference kernels: the importer with all
+// values known (importer.h). Sizes come from the values of each run; an If takes its branch, a Loop
+// ends when its condition says so. Slow and right. Thread-safe once made.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/onnx/imported_model.h"
+#include "graph/onnx/wire.h"
+#include "graph/tensor.h"
+#include "graph/weights.h"
+
+namespace ag {
+
+class DynamicProgram {
+ public:
+  // Reads the part and its weights. kUnimplemented, with the node's name: no kernel here runs it.
+  static StatusOr<DynamicProgram> Of(const OnnxOrigin& origin, const WeightSource& weights);
+
+  // Returns the outputs of the whole model, in its order. `values`: its inputs and the outputs of
+  // the graph, by name. The errors of the nodes, with their names. kResourceExhausted: a tensor
+  // above the import's limits, or more nodes than run.nodes_max.
+  struct RunOptions {
+    int threads = 1;
+    int64_t nodes_max = 10'000'000;  // Those of subgraphs count each time they run.
+  };
+  StatusOr<std::vector<Tensor>> Run(const std::map<std::string, Tensor>& values,
+                                    const RunOptions& run) const;
+
+  // The model's outputs, in order: names and the element types that the model states (f32: none).
+  const std::vector<std::pair<std::string, DType>>& outputs() const { return outputs_; }
+
+ private:
+  // On the heap, so that the parsed nodes, which point into it, stay valid when this moves.
+  std::shared_ptr<const OnnxOrigin> origin_;
+  std::vector<OnnxNode> nodes_;
+  std::vector<OnnxFunction> functions_;
+  std::vector<std::pair<std::string, Tensor>> weights_;
+  std::vector<std::pair<std::string, DType>> outputs_;
+};
+
+// Returns the outputs of the whole model on the reference kernels: those of the graph, or with a
+// dynamic part what it makes of them. Errors as of Evaluate and of DynamicProgram.
+StatusOr<std::vector<Tensor>> EvaluateModel(const Graph& graph, const OnnxOrigin& origin,
+                                            const std::vector<Tensor>& inputs,
+                                            const WeightSource& weights, int threads = 1);
+
+// Returns the values that a dynamic part reads: inputs and outputs of the graph, by name.
+std::map<std::string, Tensor> NamedValues(const Graph& graph, const std::vector<Tensor>& inputs,
+                                          const std::vector<Tensor>& outputs);
+
+}  // namespace ag

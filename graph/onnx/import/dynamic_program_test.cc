@@ -1,0 +1,165 @@
+// Models of which a part runs node by node, because sizes depend on values.
+#include "graph/onnx/import/dynamic_program.h"
+
+#include <gtest/gtest.h>
+
+#include "base/blobs.h"
+#include "graph/onnx/export/export.h"
+#include "graph/onnx/import/import.h"
+#include "graph/onnx/testing/onnx_testing.h"
+#include "graph/text_form.h"
+
+namespace ag {
+namespace {
+
+class DynamicProgramTest : public ::testing::Test {
+ protected:
+  ImportedModel Import(std::string_view text) {
+    auto imported = ImportOnnx(testing::ModelFromText(text, 17), {}, *blobs_);
+    EXPECT_TRUE(imported.ok()) << ToString(imported.status());
+    return imported.ok() ? *std::move(imported) : ImportedModel();
+  }
+
+  // Returns the outputs as text: of the model, or of its export, which must be the same.
+  std::string Run(const ImportedModel& model, const std::vector<Tensor>& inputs) {
+    const BlobWeights weights(blobs_);
+    const std::string text = TextOf(EvaluateModel(model.graph, model.origin, inputs, weights));
+    const auto bytes = ExportOnnx(model.graph, model.origin, weights);
+    EXPECT_TRUE(bytes.ok()) << ToString(bytes.status());
+    if (!bytes.ok()) return text;
+    const auto again = ImportOnnx(*bytes, {}, *blobs_);
+    EXPECT_TRUE(again.ok()) << ToString(again.status());
+    if (!again.ok()) return text;
+    EXPECT_EQ(again->graph.digest(), model.graph.digest());
+    EXPECT_EQ(TextOf(EvaluateModel(again->graph, again->origin, inputs, weights)), text);
+    return text;
+  }
+
+  static std::string TextOf(const StatusOr<std::vector<Tensor>>& outputs) {
+    if (!outputs.ok()) return ToString(outputs.status());
+    std::string text;
+    for (const Tensor& tensor : *outputs) {
+      text += (text.empty() ? "" : "; ") + tensor.type().ToString() + ":";
+      for (const double value : tensor.ToDoubles()) text += fmt::format(" {:g}", value);
+    }
+    return text;
+  }
+
+  std::shared_ptr<BlobDir> blobs_ = testing::NewBlobs();
+};
+
+Tensor FloatList(std::vector<float> values) {
+  return Tensor::FromFloats({static_cast<int64_t>(values.size())}, values);
+}
+
+Tensor Bool(bool value) {
+  Tensor tensor = Tensor::Zeros({DType::kBool, {}});
+  tensor.Put(0, value ? 1 : 0);
+  return tensor;
+}
+
+constexpr char kPositive[] =
+    "g (float[4] x) => (int64[1,n] at, float[4] r, float[n] picked) <float[4] b = {1,1,1,1}> {"
+    "r = Relu(x) n = NonZero(r) at = Identity(n) flat = Flatten<axis = 1>(at)"
+    "one = Constant<value_ints = [-1]>() line = Reshape(flat, one)"
+    "more = Add(r, b) picked = Gather(more, line) }";
+
+TEST_F(DynamicProgramTest, StartsAtTheFirstNodeWhoseSizeDependsOnValues) {
+  const ImportedModel model = Import(kPositive);
+  EXPECT_EQ(FormatGraph(model.graph),
+            FormatGraph(*ParseGraph("input x f32[4]\nr = relu(x)\noutput \"r\" = r\n"
+                                    "output \"more\" = add(r, const f32[4] {1,1,1,1})")));
+  EXPECT_EQ(model.origin.dynamic.nodes.size(), 5u);
+  ASSERT_EQ(model.origin.dynamic.weights.size(), 1u);
+  EXPECT_EQ(model.origin.dynamic.weights[0].name, "one");
+  ASSERT_EQ(model.warnings.size(), 1u);
+  EXPECT_EQ(model.warnings[0],
+            "5 of 8 nodes run one by one behind the plan; node 1 (NonZero): the size of its output "
+            "depends on values");
+  EXPECT_EQ(Run(model, {FloatList({-1, 2, 0, 3})}), "i64[1,2]: 1 3; f32[4]: 0 2 0 3; f32[2]: 3 4");
+  EXPECT_EQ(Run(model, {FloatList({-1, -2, 0, -3})}), "i64[1,0]:; f32[4]: 0 0 0 0; f32[0]:");
+}
+
+TEST_F(DynamicProgramTest, OneBranchIsTaken) {
+  const ImportedModel model = Import(
+      "g (float[2] x, bool c) => (float[k] y) { y = If<"
+      "then_branch = t () => (float[2] a) { a = Relu(x) }, "
+      "else_branch = e () => (float[4] b) { b = Concat<axis = 0>(x, x) }>(c) }");
+  EXPECT_EQ(Run(model, {FloatList({-1, 2}), Bool(true)}), "f32[2]: 0 2");
+  EXPECT_EQ(Run(model, {FloatList({-1, 2}), Bool(false)}), "f32[4]: -1 2 -1 2");
+}
+
+// Doubles v until its sum passes 100, or `count` times.
+constexpr char kDoubling[] =
+    "g (float[1] x, int64 count) => (float[1] y, float[n,1] all) <bool c = {1}> {"
+    "y, all = Loop<body = b (int64 i, bool go, float[1] v) => (bool go2, float[1] w, float[1] s) {"
+    "w = Add(v, v) limit = Constant<value_floats = [100.0]>() less = Less(w, limit)"
+    "empty = Constant<value = int64[0] {}>() go2 = Reshape(less, empty) s = Identity(w) }"
+    ">(count, c, x) }";
+
+TEST_F(DynamicProgramTest, ALoopEndsWhenItsConditionSaysSo) {
+  const ImportedModel model = Import(kDoubling);
+  const auto count = [](int64_t value) { return Tensor::FromInts({}, {&value, 1}); };
+  EXPECT_EQ(Run(model, {FloatList({30}), count(9)}), "f32[1]: 120; f32[2,1]: 60 120");
+  EXPECT_EQ(Run(model, {FloatList({1}), count(3)}), "f32[1]: 8; f32[3,1]: 2 4 8");
+  EXPECT_EQ(Run(model, {FloatList({1}), count(0)}), "f32[1]: 1; f32[0,1]:");
+}
+
+TEST_F(DynamicProgramTest, ALoopWithoutAnEndIsEnded) {
+  const ImportedModel model = Import(
+      "g (float[1] x, bool c) => (float[1] y) <int64 n = {9000000000000}> {"
+      "y = Loop<body = b (int64 i, bool go, float[1] v)"
+      "=> (bool go2, float[1] w) { go2 = Identity(c) w = Add(v, v) }>(n, c, x) }");
+  const BlobWeights weights(blobs_);
+  const auto program = DynamicProgram::Of(model.origin, weights);
+  ASSERT_TRUE(program.ok()) << ToString(program.status());
+  const auto outputs =
+      program->Run({{"x", FloatList({1})}, {"c", Bool(true)}}, {.nodes_max = 1000});
+  EXPECT_EQ(ToString(outputs.status()),
+            "RESOURCE_EXHAUSTED: node 0 (Loop): body: more than 1000 nodes, "
+            "subgraphs and functions written out");
+}
+
+TEST_F(DynamicProgramTest, FunctionsComeAlong) {
+  const auto text = testing::ModelFromText(
+      "<ir_version: 8, opset_import: [\"\" : 17, \"f\" : 1]>"
+      "g (float[3] x) => (int64[1,n] y) { r = Relu(x) y = f.positions(r) }"
+      "<domain: \"f\", opset_import: [\"\" : 17]> positions (a) => (b) { b = NonZero(a) }");
+  const auto imported = ImportOnnx(text, {}, *blobs_);
+  ASSERT_TRUE(imported.ok()) << ToString(imported.status());
+  EXPECT_EQ(Run(*imported, {FloatList({1, 0, 2})}), "i64[1,2]: 0 2");
+}
+
+TEST_F(DynamicProgramTest, AModelOfDynamicNodesHandsAnInputThrough) {
+  const ImportedModel model = Import("g (float[3] x) => (int64[1,n] y) { y = NonZero(x) }");
+  EXPECT_EQ(FormatGraph(model.graph), "input x f32[3]\noutput \"x\" = x\n");
+  EXPECT_EQ(Run(model, {FloatList({0, 5, 0})}), "i64[1,1]: 1");
+}
+
+// Names that export makes are not those of the kept nodes.
+TEST_F(DynamicProgramTest, NamesStayApart) {
+  const ImportedModel model = Import(
+      "g (float[3] x) => (int64[1,n] y, float[3] z) <float[3] w = {1, 2, 3}> {"
+      "a = Exp(x) b = Add(a, w) z = Neg(b) c = Abs(z)"
+      "const_0 = NonZero(c) exp_1 = Add(const_0, const_0) y = Identity(exp_1) }");
+  EXPECT_EQ(Run(model, {FloatList({0, 0, 0})}), "i64[1,3]: 0 2 4; f32[3]: -2 -3 -4");
+}
+
+TEST_F(DynamicProgramTest, AnOperatorWithoutAKernelIsNamed) {
+  const auto imported = ImportOnnx(
+      testing::ModelFromText("<ir_version: 8, opset_import: [\"\" : 17, \"q\" : 1]>"
+                             "g (float[3] x) => (int64[1,n] y) { a = NonZero(x) y = q.Own(a) }"),
+      {}, *blobs_);
+  ASSERT_TRUE(imported.ok()) << ToString(imported.status());
+  EXPECT_EQ(ToString(DynamicProgram::Of(imported->origin, BlobWeights(blobs_)).status()),
+            "UNIMPLEMENTED: node 1 (Own): no kernel here runs it");
+}
+
+TEST_F(DynamicProgramTest, ErrorsOfARunNameTheNode) {
+  const ImportedModel model =
+      Import("g (float[3] x) => (float[3] y) { a = NonZero(x) b = Squeeze(a) y = Add(x, b) }");
+  EXPECT_NE(Run(model, {FloatList({0, 1, 1})}).find("node 2 (Add): "), std::string::npos);
+}
+
+}  // namespace
+}  // namespace ag
