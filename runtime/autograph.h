@@ -61,10 +61,21 @@ typedef struct ag_session ag_session;
 typedef struct {
   const char* name; /* As in the model. */
   ag_dtype dtype;
-  int32_t rank;         /* 0: a scalar. */
+  int32_t rank;         /* 0: a scalar. -1: an output whose sizes are known after a run. */
   const int64_t* shape; /* `rank` sizes, outermost first; every size is known. */
   size_t bytes;         /* Of the whole tensor: row-major, without gaps. */
 } ag_tensor_info;
+
+/* A tensor for ag_session_run_any, or a result of it. */
+typedef struct {
+  ag_dtype dtype;
+  int32_t rank;
+  const int64_t* shape; /* `rank` sizes, none negative. */
+  const void* data;     /* Row-major, without gaps, aligned to the element's size. */
+} ag_tensor;
+
+/* The outputs of one run, in the library's memory. */
+typedef struct ag_results ag_results;
 
 /* All sizes of an input of which the model leaves some open; the others must equal the model's. */
 typedef struct {
@@ -142,6 +153,21 @@ AG_API ag_status ag_session_run(ag_session* session, const void* const* inputs,
  * an estimate). `device_ns` may be NULL. */
 AG_API ag_status ag_session_run_timed(ag_session* session, const void* const* inputs,
                                       void* const* outputs, int64_t* device_ns);
+
+/* Returns 1 when the model leaves this size open, so that a run may have another one. */
+AG_API int ag_session_input_is_open(const ag_session* session, size_t index, int32_t axis);
+
+/* Runs the model once on tensors of any sizes that it leaves open, one for each input, in their
+ * order; also a model whose outputs' sizes are known after a run. The first run of other sizes
+ * than the session's loads the model for them; the last eight such sets stay. On success the
+ * caller frees *out with ag_results_destroy; on an error it is NULL. */
+AG_API ag_status ag_session_run_any(ag_session* session, const ag_tensor* inputs, size_t count,
+                                    ag_results** out);
+
+/* Returns the results in the order of the model's outputs. Count of NULL: 0; NULL: out of range. */
+AG_API size_t ag_results_count(const ag_results* results);
+AG_API const ag_tensor* ag_results_at(const ag_results* results, size_t index);
+AG_API void ag_results_destroy(ag_results* results); /* Does nothing for NULL. */
 
 #ifdef __cplusplus
 }

@@ -92,6 +92,7 @@ struct TensorInfo {
   ag_dtype dtype = AG_FLOAT32;
   std::span<const int64_t> shape;  // Outermost first; every size is known.
   size_t bytes = 0;                // Row-major, without gaps.
+  bool has_shape = true;           // False: an output whose sizes are known after a run.
 
   int64_t elements() const {
     int64_t count = 1;
@@ -112,6 +113,20 @@ struct Options {
   // A folder that keeps tuned plans for later sessions. Nothing: the user's own, below ~/.cache.
   // Empty: no folder.
   std::optional<std::string> tuned_plans = std::nullopt;
+};
+
+// The outputs of one run, in the library's memory. Movable; its destructor frees them.
+class Results {
+ public:
+  explicit Results(ag_results* handle) : handle_(handle) {}
+  size_t size() const { return ag_results_count(handle_.get()); }
+  const ag_tensor& operator[](size_t index) const { return *ag_results_at(handle_.get(), index); }
+
+ private:
+  struct Free {
+    void operator()(ag_results* results) const { ag_results_destroy(results); }
+  };
+  std::unique_ptr<ag_results, Free> handle_;
 };
 
 // A loaded model on its device. Movable; its destructor frees it.
@@ -161,6 +176,16 @@ class Session {
                device_time);
   }
 
+  // Runs the model once on tensors of any sizes that it leaves open, and returns its outputs in the
+  // model's order; also a model whose outputs' sizes are known after a run (ag_session_run_any).
+  Result<Results> RunAny(std::span<const ag_tensor> inputs) {
+    ag_results* results = nullptr;
+    const ag_status code =
+        ag_session_run_any(handle_.get(), inputs.data(), inputs.size(), &results);
+    if (code != AG_OK) return Status{code, ag_last_error()};
+    return Results(results);
+  }
+
   ag_session* get() const { return handle_.get(); }  // For calls of autograph.h.
 
  private:
@@ -198,8 +223,9 @@ class Session {
   }
 
   static TensorInfo Convert(const ag_tensor_info& info) {
-    const std::span shape(info.shape, static_cast<size_t>(info.rank));
-    return {info.name, info.dtype, shape, info.bytes};
+    const bool has_shape = info.rank >= 0;
+    const std::span shape(info.shape, static_cast<size_t>(has_shape ? info.rank : 0));
+    return {info.name, info.dtype, shape, info.bytes, has_shape};
   }
 
   template <class Create>

@@ -1,5 +1,6 @@
 // The C interface over Session. Every function that runs C++ code which may throw does so inside
 // Guarded, or only reads data that the load has prepared, so no exception reaches a C caller.
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <exception>
@@ -14,6 +15,11 @@
 struct ag_session {
   std::unique_ptr<ag::Session> session;
   std::vector<ag_tensor_info> inputs, outputs;  // Names and shapes point into `session`.
+};
+
+struct ag_results {
+  std::vector<ag::Tensor> tensors;
+  std::vector<ag_tensor> views;  // Point into `tensors`.
 };
 
 namespace {
@@ -159,9 +165,15 @@ ag::StatusOr<ag::SessionOptions> ToOptions(const ag_session_options* caller) {
 std::vector<ag_tensor_info> InfosOf(const std::vector<ag::TensorInfo>& infos) {
   std::vector<ag_tensor_info> result;
   for (const ag::TensorInfo& info : infos) {
-    result.push_back({info.name.c_str(), static_cast<ag_dtype>(ag::DTypeToOnnx(info.type.dtype)),
-                      static_cast<int32_t>(info.type.shape.size()), info.type.shape.data(),
-                      static_cast<size_t>(info.type.Bytes())});
+    ag_tensor_info view{.name = info.name.c_str(),
+                        .dtype = static_cast<ag_dtype>(ag::DTypeToOnnx(info.type.dtype)),
+                        .rank = -1};
+    if (info.has_shape) {
+      view.rank = static_cast<int32_t>(info.type.shape.size());
+      view.shape = info.type.shape.data();
+      view.bytes = static_cast<size_t>(info.type.Bytes());
+    }
+    result.push_back(view);
   }
   return result;
 }
@@ -177,6 +189,50 @@ Status Create(std::string_view onnx, const ag::SessionOptions& options, ag_sessi
 
 Status NullArgument(std::string_view name) {
   return Err(StatusCode::kInvalidArgument, "{} is NULL", name);
+}
+
+// Returns a view of the caller's tensor, which `name` names in errors.
+ag::StatusOr<ag::Tensor> FromC(const ag_tensor& given, std::string_view name) {
+  const ag::StatusOr<ag::DType> dtype = ag::DTypeFromOnnx(static_cast<int32_t>(given.dtype));
+  AG_TRY(dtype, "input \"{}\"", name);
+  if (given.rank < 0 || static_cast<size_t>(given.rank) > ag::kRankMax ||
+      (given.shape == nullptr && given.rank > 0)) {
+    return Err(StatusCode::kInvalidArgument, "input \"{}\": rank {} without as many sizes", name,
+               given.rank);
+  }
+  const ag::TensorType type{*dtype, ag::Shape(given.shape, given.shape + given.rank)};
+  AG_TRY(ag::CheckType(type), "input \"{}\"", name);
+  const auto address = reinterpret_cast<uintptr_t>(given.data);
+  if ((given.data == nullptr && type.Bytes() > 0) ||
+      address % static_cast<uintptr_t>(ag::SizeOf(type.dtype)) != 0) {
+    return Err(StatusCode::kInvalidArgument, "input \"{}\": no aligned data for {}", name,
+               type.ToString());
+  }
+  const auto size = static_cast<size_t>(type.Bytes());
+  return ag::Tensor::View(type, {static_cast<const char*>(given.data), size}, nullptr);
+}
+
+Status RunAny(ag_session& session, std::span<const ag_tensor> given, ag_results** out) {
+  if (given.size() != session.inputs.size()) {
+    return Err(StatusCode::kInvalidArgument, "model: expected {} inputs, got {}",
+               session.inputs.size(), given.size());
+  }
+  std::vector<ag::Tensor> inputs;
+  for (size_t i = 0; i < given.size(); ++i) {
+    AG_LET(ag::Tensor tensor, FromC(given[i], session.inputs[i].name));
+    inputs.push_back(std::move(tensor));
+  }
+  auto results = std::make_unique<ag_results>();
+  AG_LET(results->tensors, session.session->Run(inputs));
+  for (const ag::Tensor& tensor : results->tensors) {
+    const ag::TensorType& type = tensor.type();
+    results->views.push_back({.dtype = static_cast<ag_dtype>(ag::DTypeToOnnx(type.dtype)),
+                              .rank = static_cast<int32_t>(type.shape.size()),
+                              .shape = type.shape.data(),
+                              .data = tensor.bytes().data()});
+  }
+  *out = results.release();
+  return ag::OkStatus();
 }
 
 const ag_tensor_info* At(const std::vector<ag_tensor_info>& infos, size_t index) {
@@ -261,3 +317,30 @@ ag_status ag_session_run_timed(ag_session* session, const void* const* inputs, v
     return ag::OkStatus();
   });
 }
+
+int ag_session_input_is_open(const ag_session* session, size_t index, int32_t axis) {
+  if (session == nullptr || index >= session->inputs.size() || axis < 0) return 0;
+  const auto& open = session->session->inputs()[index].open_axes;
+  return std::ranges::count(open, static_cast<size_t>(axis)) > 0 ? 1 : 0;
+}
+
+ag_status ag_session_run_any(ag_session* session, const ag_tensor* inputs, size_t count,
+                             ag_results** out) {
+  return Guarded([&]() -> Status {
+    if (out == nullptr) return NullArgument("out");
+    *out = nullptr;
+    if (session == nullptr) return NullArgument("session");
+    if (inputs == nullptr && count > 0) return NullArgument("inputs");
+    return RunAny(*session, {inputs, count}, out);
+  });
+}
+
+size_t ag_results_count(const ag_results* results) {
+  return results == nullptr ? 0 : results->views.size();
+}
+
+const ag_tensor* ag_results_at(const ag_results* results, size_t index) {
+  return index < ag_results_count(results) ? &results->views[index] : nullptr;
+}
+
+void ag_results_destroy(ag_results* results) { delete results; }

@@ -149,6 +149,48 @@ TEST(CApi, BindsOpenSizes) {
   EXPECT_EQ(ag_session_output(session.get(), 0)->bytes, 48u);
 }
 
+using ResultsHandle = std::unique_ptr<ag_results, void (*)(ag_results*)>;
+
+TEST(CApi, RunsTensorsOfAnySizes) {
+  const std::string model = testing::ModelFromText(
+      "g (float[N,2] x) => (int64[2,K] at, float[N,2] r) { r = Relu(x) at = NonZero(r) }");
+  const Handle session = Create(model, Options("cpu:1"));
+  EXPECT_EQ(ag_session_input_is_open(session.get(), 0, 0), 1);
+  EXPECT_EQ(ag_session_input_is_open(session.get(), 0, 1), 0);
+  EXPECT_EQ(ag_session_output(session.get(), 0)->rank, -1);
+  EXPECT_EQ(ag_session_output(session.get(), 0)->dtype, AG_INT64);
+  const float x[] = {0, 0, 0, -1, 0, 7};
+  const int64_t shape[] = {3, 2};
+  ag_tensor input = {.dtype = AG_FLOAT32, .rank = 2, .shape = shape, .data = x};
+  ag_results* made = nullptr;
+  ASSERT_EQ(ag_session_run_any(session.get(), &input, 1, &made), AG_OK) << ag_last_error();
+  const ResultsHandle results(made, ag_results_destroy);
+  ASSERT_EQ(ag_results_count(made), 2u);
+  const ag_tensor* at = ag_results_at(made, 0);
+  EXPECT_EQ(at->dtype, AG_INT64);
+  EXPECT_THAT(std::vector(at->shape, at->shape + at->rank), ::testing::ElementsAre(2, 1));
+  EXPECT_THAT(
+      std::vector(static_cast<const int64_t*>(at->data), static_cast<const int64_t*>(at->data) + 2),
+      ::testing::ElementsAre(2, 1));
+  EXPECT_EQ(ag_results_at(made, 2), nullptr);
+
+  const auto error = [&](size_t count) {
+    auto* none = reinterpret_cast<ag_results*>(&made);  // Must become NULL.
+    EXPECT_NE(ag_session_run_any(session.get(), &input, count, &none), AG_OK);
+    EXPECT_EQ(none, nullptr);
+    return std::string(ag_last_error());
+  };
+  EXPECT_EQ(error(0), "model: expected 1 inputs, got 0");
+  input.data = nullptr;
+  EXPECT_EQ(error(1), "input \"x\": no aligned data for f32[3,2]");
+  input = {.dtype = AG_INT64, .rank = 2, .shape = shape, .data = at->data};
+  EXPECT_EQ(error(1), "input \"x\": expected f32[1,2], got i64[3,2]");
+  input.rank = 33;
+  EXPECT_EQ(error(1), "input \"x\": rank 33 without as many sizes");
+  input = {.dtype = static_cast<ag_dtype>(99), .rank = 0};
+  EXPECT_EQ(error(1), "input \"x\": element type 99 of ONNX is not supported");
+}
+
 TEST(CApi, NamesTheOptionThatIsWrong) {
   const std::string model = testing::ModelFromText(kModel);
   const int64_t good[] = {2, 4}, negative[] = {2, -4};
@@ -300,6 +342,14 @@ TEST(CApi, BearsNull) {
   EXPECT_EQ(ag_session_warning_count(nullptr), 0u);
   EXPECT_EQ(ag_session_warning(nullptr, 0), nullptr);
   EXPECT_EQ(ag_session_uses_carried_plan(nullptr), 0);
+  EXPECT_EQ(ag_session_input_is_open(nullptr, 0, 0), 0);
+  ag_results* results = nullptr;
+  EXPECT_EQ(ag_session_run_any(nullptr, nullptr, 0, &results), AG_INVALID_ARGUMENT);
+  EXPECT_EQ(ag_session_run_any(session, nullptr, 1, &results), AG_INVALID_ARGUMENT);
+  EXPECT_EQ(ag_session_run_any(session, nullptr, 0, nullptr), AG_INVALID_ARGUMENT);
+  EXPECT_EQ(ag_results_count(nullptr), 0u);
+  EXPECT_EQ(ag_results_at(nullptr, 0), nullptr);
+  ag_results_destroy(nullptr);
 }
 
 // More bytes than an import accepts, so none of them is read.
@@ -339,7 +389,7 @@ TEST(CApi, TheLibraryShowsTheHeaderOnly) {
     const size_t begin = header.find_last_of(" *", end) + 1;
     if (header.compare(begin, 3, "ag_") == 0) declared.push_back(header.substr(begin, end - begin));
   }
-  EXPECT_EQ(declared.size(), 14u);
+  EXPECT_EQ(declared.size(), 19u);
   EXPECT_THAT(shown, ::testing::UnorderedElementsAreArray(declared));
 }
 

@@ -101,6 +101,20 @@ TEST(CppApi, OpensFiles) {
   EXPECT_TRUE(autograph::Session::Open(path, {.device = "sim:small"}).ok());
 }
 
+TEST(CppApi, RunsTensorsOfAnySizes) {
+  auto session = Load(testing::ModelFromText("g (float[N] x) => (float[N] y) { y = Neg(x) }"), {});
+  ASSERT_TRUE(session.ok()) << session.status().message;
+  const std::array<float, 3> x = {1, 2, 3};
+  const std::array<int64_t, 1> shape = {3};
+  const std::array<ag_tensor, 1> inputs = {{{AG_FLOAT32, 1, shape.data(), x.data()}}};
+  auto results = session->RunAny(inputs);
+  ASSERT_TRUE(results.ok()) << results.status().message;
+  ASSERT_EQ(results->size(), 1u);
+  EXPECT_EQ((*results)[0].shape[0], 3);
+  EXPECT_EQ(static_cast<const float*>((*results)[0].data)[2], -3);
+  EXPECT_EQ(session->RunAny({}).status().code, AG_INVALID_ARGUMENT);
+}
+
 // More buffers than fit on the stack.
 TEST(CppApi, RunsModelsWithManyInputs) {
   std::string inputs, sum = "a0";

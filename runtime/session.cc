@@ -17,6 +17,9 @@
 namespace ag {
 namespace {
 
+// Sets of sizes other than the planned ones that stay loaded.
+constexpr size_t kVariantsMax = 8;
+
 // Returns the graph of the plan: the model's, or the cleaned-up one. A file has composites (gelu,
 // swish, ...) expanded where its opset lacks them, while a plan may use them whole.
 StatusOr<Graph> GraphOfPlan(const Graph& model, const Plan& plan) {
@@ -60,7 +63,8 @@ Status CheckPointers(std::string_view what, const std::vector<TensorInfo>& infos
                pointers.size());
   }
   for (size_t i = 0; i < infos.size(); ++i) {
-    const auto& [name, type] = infos[i];
+    const std::string& name = infos[i].name;
+    const TensorType& type = infos[i].type;
     if (pointers[i] == nullptr && type.Bytes() > 0) {
       return Err(StatusCode::kInvalidArgument, "{} \"{}\": expected {} bytes of {}, got NULL", what,
                  name, type.Bytes(), type.ToString());
@@ -71,6 +75,16 @@ Status CheckPointers(std::string_view what, const std::vector<TensorInfo>& infos
                name, type.ToString(), element);
   }
   return OkStatus();
+}
+
+// Whether the type is the planned one, up to the sizes that the model leaves open.
+bool DiffersInOpenSizes(const TensorInfo& info, const TensorType& given) {
+  if (given.dtype != info.type.dtype || given.shape.size() != info.type.shape.size()) return false;
+  for (size_t axis = 0; axis < given.shape.size(); ++axis) {
+    const bool open = std::ranges::count(info.open_axes, axis) > 0;
+    if (!open && given.shape[axis] != info.type.shape[axis]) return false;
+  }
+  return true;
 }
 
 // Returns a tensor over the caller's memory; only the kernel of an output writes to it.
@@ -105,17 +119,43 @@ StatusOr<std::unique_ptr<Session>> Session::LoadOn(Device& device, std::string_v
   AG_TRY(CheckRunnable(model.graph));
   session->warnings_ = model.warnings;
   AG_TRY(session->Build(model, weights, options));
-  const Graph& graph = session->graph_;
-  for (size_t i = 0; i < graph.inputs().size(); ++i) {
-    session->inputs_.push_back({graph.input_name(i), graph.type({graph.inputs()[i], 0})});
+  AG_TRY(session->Describe(model, weights));
+  if (model.origin.dim_names.empty()) return session;
+  session->options_ = options;
+  session->options_.plan_bytes.clear();
+  session->options_.tune = false;
+  session->bytes_ = onnx_bytes;
+  if (options.owner == nullptr) {
+    const auto copy = std::make_shared<const std::string>(onnx_bytes);
+    session->bytes_ = *copy;
+    session->options_.owner = copy;
   }
-  for (const GraphOutput& output : graph.outputs()) {
-    session->outputs_.push_back({output.name, graph.type(output.edge)});
-  }
-  MutexLock lock(session->mutex_);
-  session->given_.resize(session->inputs_.size());
-  session->wanted_.resize(session->outputs_.size());
   return session;
+}
+
+Status Session::Describe(const ImportedModel& model, const WeightSource& weights) {
+  for (size_t i = 0; i < graph_.inputs().size(); ++i) {
+    TensorInfo info{graph_.input_name(i), graph_.type({graph_.inputs()[i], 0})};
+    for (size_t axis = 0; axis < info.type.shape.size(); ++axis) {
+      const std::string place = fmt::format("{}:{}", info.name, axis);
+      const auto names_it = [&](const auto& open) { return open.first == place; };
+      if (std::ranges::any_of(model.origin.dim_names, names_it)) info.open_axes.push_back(axis);
+    }
+    inputs_.push_back(std::move(info));
+  }
+  for (const GraphOutput& output : graph_.outputs()) {
+    outputs_.push_back({output.name, graph_.type(output.edge)});
+  }
+  MutexLock lock(mutex_);
+  given_.resize(inputs_.size());
+  wanted_.resize(outputs_.size());
+  if (model.origin.dynamic.empty()) return OkStatus();
+  AG_LET(dynamic_, DynamicProgram::Of(model.origin, weights));
+  outputs_.clear();
+  for (const auto& [name, dtype] : dynamic_->outputs()) {
+    outputs_.push_back({.name = name, .type = {dtype, {}}, .has_shape = false});
+  }
+  return OkStatus();
 }
 
 Status Session::Build(const ImportedModel& model, const WeightSource& weights,
@@ -172,20 +212,56 @@ StatusOr<std::vector<Tensor>> Session::Run(const std::vector<Tensor>& inputs) {
     return Err(StatusCode::kInvalidArgument, "model: expected {} inputs, got {}", inputs_.size(),
                inputs.size());
   }
+  bool is_planned = true;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (inputs[i].type() == inputs_[i].type) continue;
+    const TensorType& given = inputs[i].type();
+    is_planned = is_planned && given == inputs_[i].type;
+    if (DiffersInOpenSizes(inputs_[i], given)) continue;
     return Err(StatusCode::kInvalidArgument, "input \"{}\": expected {}, got {}", inputs_[i].name,
-               inputs_[i].type.ToString(), inputs[i].type().ToString());
+               inputs_[i].type.ToString(), given.ToString());
   }
-  std::vector<Tensor> outputs;
-  for (const TensorInfo& output : outputs_) outputs.push_back(Tensor::Zeros(output.type));
   MutexLock lock(mutex_);
+  if (is_planned) return RunPlanned(inputs);
+  AG_LET(Session* const variant, Variant(inputs));
+  MutexLock variant_lock(variant->mutex_);
+  return variant->RunPlanned(inputs);
+}
+
+StatusOr<std::vector<Tensor>> Session::RunPlanned(const std::vector<Tensor>& inputs) {
+  std::vector<Tensor> outputs;
+  for (const GraphOutput& output : graph_.outputs()) {
+    outputs.push_back(Tensor::Zeros(graph_.type(output.edge)));
+  }
   AG_TRY(executable_->Run(inputs, outputs));
-  return outputs;
+  if (!is_dynamic()) return outputs;
+  return dynamic_->Run(NamedValues(graph_, inputs, outputs), {.threads = device_->spec().cores});
+}
+
+StatusOr<Session*> Session::Variant(const std::vector<Tensor>& inputs) {
+  std::vector<Shape> shapes;
+  for (const Tensor& input : inputs) shapes.push_back(input.type().shape);
+  const auto found =
+      std::ranges::find(variants_, shapes, [](const auto& entry) { return entry.first; });
+  if (found != variants_.end()) {
+    variants_.splice(variants_.begin(), variants_, found);
+    return variants_.front().second.get();
+  }
+  SessionOptions options = options_;
+  options.shapes.clear();
+  for (size_t i = 0; i < inputs.size(); ++i) options.shapes[inputs_[i].name] = shapes[i];
+  AG_LET(std::unique_ptr<Session> variant, Load(bytes_, options, *device_));
+  if (variants_.size() == kVariantsMax) variants_.pop_back();
+  variants_.emplace_front(std::move(shapes), std::move(variant));
+  return variants_.front().second.get();
 }
 
 StatusOr<Nanos> Session::RunInPlace(std::span<const void* const> inputs,
                                     std::span<void* const> outputs) {
+  if (is_dynamic()) {
+    return Err(
+        StatusCode::kFailedPrecondition,
+        "the sizes of the model's outputs are known after a run, so it cannot write in place");
+  }
   AG_TRY(CheckPointers("input", inputs_, inputs));
   AG_TRY(CheckPointers("output", outputs_, {outputs.data(), outputs.size()}));
   MutexLock lock(mutex_);

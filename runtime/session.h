@@ -3,6 +3,7 @@
 // several threads may run one Session, and their runs take turns.
 #pragma once
 
+#include <list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -12,6 +13,7 @@
 
 #include "base/mutex.h"
 #include "device/api/device.h"
+#include "graph/onnx/import/dynamic_program.h"
 #include "graph/onnx/imported_model.h"
 #include "plan/plan.h"
 
@@ -49,7 +51,11 @@ struct SessionOptions {
 
 struct TensorInfo {
   std::string name;
-  TensorType type;
+  TensorType type;  // The planned one.
+  // Axes of an input whose sizes the model leaves open: a run may give others.
+  std::vector<size_t> open_axes = {};
+  // False for an output of a model with a dynamic part: the shape of `type` says nothing.
+  bool has_shape = true;
 };
 
 class Session {
@@ -66,17 +72,23 @@ class Session {
   const std::vector<TensorInfo>& inputs() const { return inputs_; }
   const std::vector<TensorInfo>& outputs() const { return outputs_; }
 
-  // Runs once on the caller's tensors, in the order of inputs(), and returns the outputs.
-  // kInvalidArgument names the input whose type differs.
+  // Runs once on the caller's tensors, in the order of inputs(), and returns the outputs. Sizes
+  // that the model leaves open may differ from the planned ones: the first run of other sizes loads
+  // the model for them, with a plan by estimate, and the last eight such sets are kept.
+  // kInvalidArgument names the input whose type differs; the errors of Load for other sizes; those
+  // of a dynamic part (DynamicProgram::Run).
   StatusOr<std::vector<Tensor>> Run(const std::vector<Tensor>& inputs);
 
   // Runs once on the caller's memory, without copies or allocation: one pointer per input and
   // output, in their order, to exactly the bytes of its type, aligned to the element's size.
   // Returns the time that the device took (an estimate on a simulated one). kInvalidArgument names
   // the pointer that does not fit. After an error the contents of the outputs are undefined.
+  // kFailedPrecondition: the model has a dynamic part, so Run must give the outputs.
   StatusOr<Nanos> RunInPlace(std::span<const void* const> inputs, std::span<void* const> outputs);
 
   bool uses_carried_plan() const { return uses_carried_plan_; }
+  // True: some nodes run one by one, and the sizes of outputs are known after a run.
+  bool is_dynamic() const { return dynamic_.has_value(); }
   const std::vector<std::string>& warnings() const {
     return warnings_;
   }                                              // E.g. why a plan was not used.
@@ -91,6 +103,11 @@ class Session {
   static StatusOr<std::unique_ptr<Session>> LoadOn(Device& device, std::string_view onnx_bytes,
                                                    const SessionOptions& options);
   // Builds the first carried plan that the device can build, else a plan made here.
+  // Names the inputs and outputs, and reads the dynamic part.
+  Status Describe(const ImportedModel& model, const WeightSource& weights);
+  // Returns the session for these input types, which differ in open sizes only.
+  StatusOr<Session*> Variant(const std::vector<Tensor>& inputs) AG_REQUIRES(mutex_);
+  StatusOr<std::vector<Tensor>> RunPlanned(const std::vector<Tensor>& inputs) AG_REQUIRES(mutex_);
   Status Build(const ImportedModel& model, const WeightSource& weights,
                const SessionOptions& options);
   Status BuildOwn(const WeightSource& weights, const SessionOptions& options);
@@ -104,11 +121,18 @@ class Session {
   std::vector<TensorInfo> inputs_, outputs_;
   std::vector<std::string> warnings_;
   bool uses_carried_plan_ = false;
+  std::optional<DynamicProgram> dynamic_;
+  // What loads the model for other sizes: set where the model leaves some open.
+  std::string_view bytes_;
+  SessionOptions options_;
 
   // Held during a whole run: an executable has one arena, so only one run fits at a time.
   Mutex mutex_;
   // The tensors that RunInPlace hands to the executable, made once so that a run allocates nothing.
   std::vector<Tensor> given_ AG_GUARDED_BY(mutex_), wanted_ AG_GUARDED_BY(mutex_);
+  // By the shapes of all inputs; the one used last is the first.
+  std::list<std::pair<std::vector<Shape>, std::unique_ptr<Session>>> variants_
+      AG_GUARDED_BY(mutex_);
 };
 
 }  // namespace ag

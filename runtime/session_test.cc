@@ -255,6 +255,54 @@ TEST(Session, OtherShapesHaveNoPlan) {
   ExpectRunsRight(**other, open, "five", five);
 }
 
+// Each set of sizes is loaded at its first run; more of them than are kept.
+TEST(Session, RunsOtherSizesThatTheModelLeavesOpen) {
+  const std::string bytes = testing::ModelFromText(
+      "g (float[N,4] x, float[4] s) => (float[N,3] y) <float[4,3] w = {1,2,3,4,5,6,7,8,9,1,2,3}>"
+      "{ a = Mul(x, s) y = MatMul(a, w) }");
+  auto session = Session::Load(bytes, {.device = "cpu:1", .shapes = {{"x", {2, 4}}}});
+  ASSERT_EQ(ToString(session.status()), "OK");
+  EXPECT_EQ((*session)->inputs()[0].open_axes, std::vector<size_t>{0});
+  EXPECT_TRUE((*session)->inputs()[1].open_axes.empty());
+  for (int64_t round = 0; round < 2; ++round) {
+    for (int64_t rows = 1; rows < 12; ++rows) {
+      const std::vector<Tensor> inputs = {RandomTensor({DType::kFloat32, {rows, 4}}, 1),
+                                          RandomTensor({DType::kFloat32, {4}}, 2)};
+      const auto outputs = (*session)->Run(inputs);
+      ASSERT_EQ(ToString(outputs.status()), "OK") << rows;
+      const Imported imported = Import(bytes, {{"x", {rows, 4}}});
+      const auto expected = *Evaluate(imported.model.graph, inputs, BlobWeights(imported.blobs));
+      ASSERT_EQ((*outputs)[0].type(), expected[0].type());
+      EXPECT_TRUE(IsEquivalent(CompareTensors("y", expected[0], (*outputs)[0]), 1e-5)) << rows;
+    }
+  }
+  EXPECT_EQ(ToString((*session)
+                         ->Run({Tensor::Zeros({DType::kFloat32, {3, 5}}),
+                                Tensor::Zeros({DType::kFloat32, {4}})})
+                         .status()),
+            "INVALID_ARGUMENT: input \"x\": expected f32[2,4], got f32[3,5]");
+}
+
+TEST(Session, RunsNodesWhoseSizesDependOnValuesBehindItsPlan) {
+  const std::string bytes = testing::ModelFromText(
+      "g (float[N,2] x) => (int64[2,K] at, float[N,2] r) { r = Relu(x) at = NonZero(r) }");
+  auto session = Session::Load(bytes, {.device = "cpu:1", .shapes = {{"x", {2, 2}}}});
+  ASSERT_EQ(ToString(session.status()), "OK");
+  EXPECT_TRUE((*session)->is_dynamic());
+  ASSERT_EQ((*session)->outputs().size(), 2u);
+  EXPECT_EQ((*session)->outputs()[0].type.dtype, DType::kInt64);
+  EXPECT_FALSE((*session)->outputs()[0].has_shape);
+  for (const int64_t rows : {2, 3}) {
+    Tensor x = Tensor::Zeros({DType::kFloat32, {rows, 2}});
+    x.Put(2 * rows - 1, 5);
+    const auto outputs = (*session)->Run({x});
+    ASSERT_EQ(ToString(outputs.status()), "OK");
+    EXPECT_EQ((*outputs)[0].ToDoubles(), (std::vector<double>{static_cast<double>(rows - 1), 1}));
+    EXPECT_EQ((*outputs)[1].ToDoubles(), x.ToDoubles());
+  }
+  EXPECT_EQ((*session)->RunInPlace({}, {}).status().code(), StatusCode::kFailedPrecondition);
+}
+
 TEST(Session, RefusesWhatItCannotLoad) {
   const struct {
     const char* name;

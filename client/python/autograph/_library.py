@@ -43,6 +43,17 @@ class InputShapeC(Structure):
     _fields_ = [("input", c_char_p), ("rank", c_int32), ("shape", POINTER(c_int64))]
 
 
+class TensorC(Structure):
+    """ag_tensor."""
+
+    _fields_ = [
+        ("dtype", c_int),
+        ("rank", c_int32),
+        ("shape", POINTER(c_int64)),
+        ("data", c_void_p),
+    ]
+
+
 class OptionsC(Structure):
     """ag_session_options."""
 
@@ -79,6 +90,11 @@ _FUNCTIONS = {
         c_int,
         [c_void_p, POINTER(c_void_p), POINTER(c_void_p), POINTER(c_int64)],
     ),
+    "ag_session_input_is_open": (c_int, [c_void_p, c_size_t, c_int32]),
+    "ag_session_run_any": (c_int, [c_void_p, POINTER(TensorC), c_size_t, POINTER(c_void_p)]),
+    "ag_results_count": (c_size_t, [c_void_p]),
+    "ag_results_at": (POINTER(TensorC), [c_void_p, c_size_t]),
+    "ag_results_destroy": (None, [c_void_p]),
 }
 
 

@@ -6,8 +6,9 @@ import contextlib
 import ctypes
 import os
 import threading
+import time
 import warnings as python_warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import (
     Any,
@@ -26,7 +27,7 @@ from typing import (
 import numpy as np
 from numpy.typing import NDArray
 
-from ._library import InputShapeC, OptionsC, TensorInfoC, check, library
+from ._library import InputShapeC, OptionsC, TensorC, TensorInfoC, check, library
 from ._model import ModelLike
 from .errors import Code, FailedPrecondition, InvalidArgument
 
@@ -50,6 +51,9 @@ _DTYPES: Dict[int, Tuple[str, "np.dtype[Any]"]] = {
 }
 
 
+_NUMBERS = {name: number for number, (name, _) in _DTYPES.items()}
+
+
 class SessionWarning(UserWarning):
     """A warning of the runtime about a model, e.g. that its plan was not used."""
 
@@ -60,18 +64,33 @@ class TensorInfo:
 
     Attributes:
         name: as in the model.
-        shape: all sizes, outermost first; () is a scalar.
+        shape: all sizes, outermost first; () is a scalar; None: an output whose sizes are known
+            after a run.
         dtype: of the arrays. NumPy has no bfloat16: such tensors are their bits as uint16.
         onnx_type: the element type's name in ONNX ("float32", "bfloat16").
+        open_axes: the axes of an input whose sizes the model leaves open: arrays may have others.
     """
 
     name: str
-    shape: Tuple[int, ...]
+    shape: Optional[Tuple[int, ...]]
     dtype: "np.dtype[Any]"
     onnx_type: str = field(repr=False)
+    open_axes: Tuple[int, ...] = ()
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.dtype}{list(self.shape)}"
+        return f"{self.name}: {self.dtype}{'[...]' if self.shape is None else list(self.shape)}"
+
+    def _has_open(self, array: Any) -> bool:
+        """Whether the array has this shape up to sizes that the model leaves open."""
+        return (
+            isinstance(array, np.ndarray)
+            and self.shape is not None
+            and array.ndim == len(self.shape)
+            and all(
+                axis in self.open_axes or size == own
+                for axis, (size, own) in enumerate(zip(array.shape, self.shape))
+            )
+        )
 
 
 class Session:
@@ -201,12 +220,15 @@ class Session:
         """Runs the model once: ``run(inputs)``, or ``run(None, inputs)`` as in ONNX Runtime.
 
         Args:
-            inputs: an array for every input, with exactly its dtype and shape. A C-contiguous one
+            inputs: an array for every input, with exactly its dtype, and its shape up to sizes
+                that the model leaves open (`TensorInfo.open_axes`): the first run of other sizes
+                loads the model for them, and the last eight such sets stay. A C-contiguous array
                 is used in place; another memory order is copied; another dtype or shape is an
                 error, never converted.
             feeds: the inputs, where the first argument is a list of outputs' names or None.
             out: arrays for some or all outputs, written in place: exact dtype and shape,
-                C-contiguous, writable, overlapping nothing. Others are made anew.
+                C-contiguous, writable, overlapping nothing. Others are made anew. Not for other
+                sizes than the session's, nor for outputs whose sizes are known after a run.
 
         Returns:
             An array for every output by name; those of `out` are the same objects. With `feeds` a
@@ -237,11 +259,19 @@ class Session:
         _check_names("input", self.inputs, inputs, all_of_them=True)
         _check_names("out", self.outputs, given, all_of_them=False)
         sources = [_input(info, inputs[info.name]) for info in self.inputs]
+        planned = all(array.shape == info.shape for array, info in zip(sources, self.inputs))
+        if not planned or any(info.shape is None for info in self.outputs):
+            if given:
+                raise InvalidArgument(
+                    Code.INVALID_ARGUMENT, "out: the outputs' sizes are known after the run"
+                )
+            begin = time.perf_counter_ns()
+            return self._run_any(sources), time.perf_counter_ns() - begin
         results = {
             info.name: (
                 _output(info, given[info.name])
                 if info.name in given
-                else np.empty(info.shape, info.dtype)
+                else np.empty(info.shape or (), info.dtype)
             )
             for info in self.outputs
         }
@@ -263,6 +293,29 @@ class Session:
                 )
             )
         return results, nanoseconds.value
+
+    def _run_any(self, sources: Sequence[NDArray[Any]]) -> Dict[str, NDArray[Any]]:
+        """Runs on arrays of other sizes than the session's; returns the outputs by name."""
+        tensors = (TensorC * len(sources))()
+        kept: List[Any] = []
+        for tensor, info, array in zip(tensors, self.inputs, sources):
+            kept.append((ctypes.c_int64 * array.ndim)(*array.shape))
+            tensor.dtype = _NUMBERS[info.onnx_type]
+            tensor.rank = array.ndim
+            tensor.shape = kept[-1]
+            tensor.data = _address(array)
+        results = ctypes.c_void_p()
+        with self._lock:
+            check(
+                self._library.ag_session_run_any(self._open(), tensors, len(tensors), results)
+            )
+        try:
+            return {
+                info.name: _copied(self._library.ag_results_at(results, i).contents)
+                for i, info in enumerate(self.outputs)
+            }
+        finally:
+            self._library.ag_results_destroy(results)
 
     def close(self) -> None:
         """Frees the model after the run in hand. Closing twice is fine."""
@@ -325,7 +378,21 @@ class Session:
     def _infos(self, what: str) -> Tuple[TensorInfo, ...]:
         count = getattr(self._library, f"ag_session_{what}_count")(self._handle)
         get = getattr(self._library, f"ag_session_{what}")
-        return tuple(_info(get(self._handle, i).contents) for i in range(count))
+        found = tuple(_info(get(self._handle, i).contents) for i in range(count))
+        if what == "output":
+            return found
+        is_open = self._library.ag_session_input_is_open
+        return tuple(
+            replace(
+                info,
+                open_axes=tuple(
+                    axis
+                    for axis in range(len(info.shape or ()))
+                    if is_open(self._handle, i, axis)
+                ),
+            )
+            for i, info in enumerate(found)
+        )
 
     def _warnings(self) -> Tuple[str, ...]:
         count = self._library.ag_session_warning_count(self._handle)
@@ -362,8 +429,17 @@ def _options(
 
 def _info(found: TensorInfoC) -> TensorInfo:
     onnx_type, dtype = _DTYPES[found.dtype]
-    shape = tuple(int(found.shape[i]) for i in range(found.rank))
+    shape = None if found.rank < 0 else tuple(int(found.shape[i]) for i in range(found.rank))
     return TensorInfo(found.name.decode("utf-8", "replace"), shape, dtype, onnx_type)
+
+
+def _copied(found: TensorC) -> NDArray[Any]:
+    """Returns an array with a copy of the library's tensor."""
+    _, dtype = _DTYPES[found.dtype]
+    array = np.empty(tuple(int(found.shape[i]) for i in range(found.rank)), dtype)
+    if array.nbytes > 0:
+        ctypes.memmove(_address(array), found.data, array.nbytes)
+    return array
 
 
 def _check_names(
@@ -397,12 +473,13 @@ def _check_array(what: str, info: TensorInfo, array: Any) -> None:
         return
     raise InvalidArgument(
         Code.INVALID_ARGUMENT,
-        f"{what} {info.name}: expected {info.dtype}{list(info.shape)}, got {found}",
+        f"{what} {info.name}: expected {info.dtype}{list(info.shape or ())}, got {found}",
     )
 
 
 def _input(info: TensorInfo, array: Any) -> NDArray[Any]:
-    _check_array("input", info, array)
+    if not info._has_open(array) or array.dtype != info.dtype:
+        _check_array("input", info, array)
     return np.require(array, requirements=["C", "A"])
 
 

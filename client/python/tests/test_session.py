@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import gc
 import os
 import subprocess
@@ -22,6 +23,11 @@ from service import BUILD, DEVICE, Place
 
 ORACLE = os.environ.get("AUTOGRAPH_PYTHON", "")
 CPU = "cpu:1"
+# x: float[n,2]; r = Relu(x); at = NonZero(r), whose size depends on values.
+OPEN_MODEL = base64.b64decode(
+    "CAg6ZgoMCgF4EgFyIgRSZWx1ChAKAXISAmF0IgdOb25aZXJvEgFnWhQKAXgSDwoNCAESCQoDEgFuCgII"
+    "AmIUCgFyEg8KDQgBEgkKAxIBbgoCCAJiFQoCYXQSDwoNCAcSCQoCCAIKAxIBa0IECgAQEQ=="
+)
 
 
 def has_onnxruntime() -> bool:
@@ -249,6 +255,25 @@ class SessionTest(unittest.TestCase):
         for arguments in ((None,), ("logits", good), (good, good), (["logits"],)):
             with self.assertRaisesRegex(TypeError, "run takes inputs, or a list of outputs' names"):
                 wrong(*arguments)
+
+    def test_open_sizes_and_sizes_that_depend_on_values(self) -> None:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            session = Session(OPEN_MODEL, device=CPU, shapes={"x": (2, 2)})
+        self.addCleanup(session.close)
+        self.assertIn("1 of 2 nodes run one by one", str(caught[0].message))
+        self.assertEqual(session.inputs[0].open_axes, (0,))
+        self.assertEqual([info.shape for info in session.outputs], [None, None])
+        self.assertEqual(str(session.outputs[1]), "at: int64[...]")
+        for rows in (2, 3, 1, 5):
+            x = np.arange(2 * rows, dtype=np.float32).reshape(rows, 2) - 2
+            found = session.run({"x": x})
+            np.testing.assert_array_equal(found["r"], np.maximum(x, 0))
+            np.testing.assert_array_equal(found["at"], np.nonzero(np.maximum(x, 0)))
+        with self.assertRaisesRegex(autograph.InvalidArgument, r"expected float32\[2, 2\], got"):
+            session.run({"x": np.zeros((2, 3), np.float32)})
+        with self.assertRaisesRegex(autograph.InvalidArgument, "sizes are known after the run"):
+            session.run({"x": x}, out={"r": x.copy()})
 
     def test_time_is_told(self) -> None:
         session, good = self.open()
