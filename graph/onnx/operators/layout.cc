@@ -45,6 +45,20 @@ StatusOr<Shape> BroadcastOf(const OperatorCall& call, size_t first) {
   return shape;
 }
 
+StatusOr<std::vector<double>> SpreadOf(const OperatorCall& call, size_t i, const Shape& shape) {
+  const StatusOr<Shape> all = BroadcastShapes(call.ShapeOf(i), shape);
+  if (!all.ok() || *all != shape) {
+    return Err(StatusCode::kInvalidArgument, "input {}: {} does not broadcast to {}", i,
+               call.Type(i).ToString(), ShapeToString(shape));
+  }
+  const std::vector<double> own = call.In(i).ToDoubles();
+  std::vector<double> spread;
+  spread.reserve(static_cast<size_t>(NumElements(shape)));
+  Walk<1>(shape, {BroadcastStrides(call.ShapeOf(i), shape)},
+          [&](const std::array<int64_t, 1>& at) { spread.push_back(own[at[0]]); });
+  return spread;
+}
+
 Ints BroadcastStrides(const Shape& from, const Shape& to) {
   const Ints own = StridesOf(from);
   Ints strides(to.size());

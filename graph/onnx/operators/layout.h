@@ -28,6 +28,9 @@ Ints StridesOf(const Shape& shape);
 // Returns the broadcast of the operands [first, size()). kInvalidArgument: they have none.
 StatusOr<Shape> BroadcastOf(const OperatorCall& call, size_t first = 0);
 
+// Returns the elements of operand `i` broadcast to `shape`. kInvalidArgument: it does not.
+StatusOr<std::vector<double>> SpreadOf(const OperatorCall& call, size_t i, const Shape& shape);
+
 // Returns the strides that read a tensor of shape `from` in the order of `to`, to which it
 // broadcasts: 0 along repeated axes. REQUIRES: it broadcasts.
 Ints BroadcastStrides(const Shape& from, const Shape& to);

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "graph/onnx/operators/operator_call.h"
+#include "graph/onnx/operators/matrix.h"
 #include "graph/onnx/operators/spatial_window.h"
 
 namespace ag::onnx_operators {
@@ -153,62 +153,6 @@ Status RunDynamicQuantizeLinear(OperatorCall& call) {
   return OkStatus();
 }
 
-// A matrix product with broadcast leading axes, on integers that doubles hold exactly.
-struct Product {
-  Shape shape;
-  Doubles values;
-};
-
-StatusOr<Product> MultiplyMatrices(const Doubles& a, Shape a_shape, const Doubles& b,
-                                   Shape b_shape) {
-  const bool row = a_shape.size() == 1, column = b_shape.size() == 1;
-  if (row) a_shape.insert(a_shape.begin(), 1);
-  if (column) b_shape.push_back(1);
-  if (a_shape.size() < 2 || b_shape.size() < 2 || a_shape.back() != b_shape[b_shape.size() - 2]) {
-    return Err(StatusCode::kInvalidArgument, "{} and {} do not multiply", ShapeToString(a_shape),
-               ShapeToString(b_shape));
-  }
-  const int64_t m = a_shape[a_shape.size() - 2], k = a_shape.back(), n = b_shape.back();
-  const size_t rank = std::max(a_shape.size(), b_shape.size());
-  a_shape.insert(a_shape.begin(), rank - a_shape.size(), 1);
-  b_shape.insert(b_shape.begin(), rank - b_shape.size(), 1);
-  Product product;
-  for (size_t i = 0; i + 2 < rank; ++i) {
-    const int64_t size = a_shape[i] == 1 ? b_shape[i] : a_shape[i];
-    if (a_shape[i] != size || (b_shape[i] != size && b_shape[i] != 1)) {
-      if (a_shape[i] != 1 && b_shape[i] != 1 && a_shape[i] != b_shape[i]) {
-        return Err(StatusCode::kInvalidArgument, "{} and {} do not broadcast",
-                   ShapeToString(a_shape), ShapeToString(b_shape));
-      }
-    }
-    product.shape.push_back(size);
-  }
-  const int64_t batches = NumElements(product.shape);
-  product.values.resize(static_cast<size_t>(batches * m * n));
-  for (int64_t batch = 0; batch < batches; ++batch) {
-    int64_t rest = batch, a_at = 0, b_at = 0, a_stride = 1, b_stride = 1;
-    for (size_t i = product.shape.size(); i-- > 0;) {
-      const int64_t at = rest % product.shape[i];
-      rest /= product.shape[i];
-      a_at += a_shape[i] == 1 ? 0 : at * a_stride;
-      b_at += b_shape[i] == 1 ? 0 : at * b_stride;
-      a_stride *= a_shape[i];
-      b_stride *= b_shape[i];
-    }
-    const double *left = a.data() + a_at * m * k, *right = b.data() + b_at * k * n;
-    double* out = product.values.data() + batch * m * n;
-    for (int64_t i = 0; i < m; ++i) {
-      for (int64_t c = 0; c < k; ++c) {
-        const double by = left[i * k + c];
-        for (int64_t j = 0; j < n; ++j) out[i * n + j] += by * right[c * n + j];
-      }
-    }
-  }
-  if (!row) product.shape.push_back(m);
-  if (!column) product.shape.push_back(n);
-  return product;
-}
-
 // Returns the operand's values without its zero point. The zero point of a matrix on the left goes
 // with its rows, of one on the right with its columns (`axis`).
 StatusOr<Doubles> WithoutZero(const OperatorCall& call, size_t i, size_t zero_operand,
@@ -226,8 +170,8 @@ Status RunMatMulInteger(OperatorCall& call) {
   AG_TRY(call.CheckInputs(2, 4));
   AG_LET(const Doubles a, WithoutZero(call, 0, 2, RowsAxis(call, 0)));
   AG_LET(const Doubles b, WithoutZero(call, 1, 3, -1));
-  AG_LET(const Product product, MultiplyMatrices(a, call.ShapeOf(0), b, call.ShapeOf(1)));
-  AG_TRY(call.MakeBytes(0, {DType::kInt32, product.shape}));
+  AG_LET(const Matrix product,
+         MultiplyMatrices(call, DType::kInt32, {call.ShapeOf(0), a}, {call.ShapeOf(1), b}));
   call.Give(0, Tensor::FromDoubles({DType::kInt32, product.shape}, product.values));
   return OkStatus();
 }
@@ -257,7 +201,8 @@ Status RunQLinearMatMul(OperatorCall& call) {
   AG_TRY(call.CheckInputs(8, 8));
   AG_LET(const Doubles a, WithoutZero(call, 0, 2, RowsAxis(call, 0)));
   AG_LET(const Doubles b, WithoutZero(call, 3, 5, -1));
-  AG_LET(const Product product, MultiplyMatrices(a, call.ShapeOf(0), b, call.ShapeOf(3)));
+  AG_LET(const Matrix product,
+         MultiplyMatrices(call, call.TypeOf(7), {call.ShapeOf(0), a}, {call.ShapeOf(3), b}));
   return GiveRequantized(call, product.shape, product.values, 1, 4, 6, 7, -1);
 }
 
