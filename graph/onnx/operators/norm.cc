@@ -1,7 +1,8 @@
 // Normalizations that the IR has no form for.
 #include <cmath>
 
-#include "graph/onnx/operators/operator_call.h"
+#include "graph/onnx/operators/layout.h"
+#include "graph/onnx/operators/normalize.h"
 
 namespace ag::onnx_operators {
 namespace {
@@ -38,9 +39,9 @@ Moments MomentsOf(std::span<const double> values) {
   return moments;
 }
 
-// Normalizes each group of channels of [N,C,...] by its own moments, then scales each channel.
-// `per_group`: scale and bias are given by group and not by channel.
-Status NormalizeGroups(OperatorCall& call, int64_t groups, bool per_group) {
+// Scales each channel after its group was normalized. `per_group`: scale and bias are given by
+// group and not by channel.
+Status ScaleGroups(OperatorCall& call, int64_t groups, bool per_group) {
   AG_TRY(call.CheckInputs(3, 3));
   AG_TRY(RefuseIntegers(call));
   const Shape x = call.ShapeOf(0);
@@ -51,30 +52,25 @@ Status NormalizeGroups(OperatorCall& call, int64_t groups, bool per_group) {
   const double epsilon = call.Float("epsilon", 1e-5);
   const Doubles scale = call.In(1).ToDoubles(), bias = call.In(2).ToDoubles();
   Doubles values = call.In(0).ToDoubles();
-  const int64_t inside = NumElements(std::span(x).subspan(2)), channels = x[1] / groups;
-  const int64_t size = channels * inside;
-  for (int64_t g = 0; size > 0 && g < x[0] * groups; ++g) {
-    const std::span<double> group(values.data() + g * size, static_cast<size_t>(size));
-    const Moments moments = MomentsOf(group);
-    const double by = 1 / std::sqrt(moments.variance + epsilon);
-    for (int64_t i = 0; i < size; ++i) {
-      const int64_t at = per_group ? g % groups : g % groups * channels + i / inside;
-      const auto c = static_cast<size_t>(at);
-      group[i] = (group[i] - moments.mean) * by * scale[c] + bias[c];
-    }
+  const int64_t inside = NumElements(std::span(x).subspan(2));
+  NormalizeRows(values, x[1] / groups * inside, epsilon, RowNorm::kDeviation);
+  const int64_t same = per_group ? x[1] / groups * inside : inside;  // Values of one scale.
+  for (size_t i = 0; i < values.size(); ++i) {
+    const size_t at = i / static_cast<size_t>(same) % scale.size();
+    values[i] = values[i] * scale[at] + bias[at];
   }
   return GiveLike(call, 0, x, values);
 }
 
 Status RunInstanceNormalization(OperatorCall& call) {
   call.Ignore("consumed_inputs");
-  return NormalizeGroups(call, call.Rank(0) < 2 ? 0 : call.ShapeOf(0)[1], false);
+  return ScaleGroups(call, call.Rank(0) < 2 ? 0 : call.ShapeOf(0)[1], false);
 }
 
 // Until opset 21 scale and bias were by group.
 Status RunGroupNormalization(OperatorCall& call) {
   call.Ignore("stash_type");
-  return NormalizeGroups(call, call.Int("num_groups", 0), call.opset() < 21);
+  return ScaleGroups(call, call.Int("num_groups", 0), call.opset() < 21);
 }
 
 // x / (bias + alpha / size * sum of squares over `size` neighbouring channels) ^ beta.
@@ -166,42 +162,50 @@ Status RunMeanVarianceNormalization(OperatorCall& call) {
   return GiveLike(call, 0, x, values);
 }
 
-// Mean and InvStdDev are further results; stash_type says their type.
+// Returns operand `i` broadcast to `shape`. One with the elements of a row, but other axes, goes
+// with the elements of each row.
+StatusOr<Doubles> SpreadOver(const OperatorCall& call, size_t i, const Shape& shape, int64_t size) {
+  StatusOr<Doubles> spread = SpreadOf(call, i, shape);
+  if (spread.ok() || call.Type(i).NumElements() != size) return spread;
+  const Doubles own = call.In(i).ToDoubles();
+  Doubles rows;
+  while (static_cast<int64_t>(rows.size()) < NumElements(shape)) {
+    rows.insert(rows.end(), own.begin(), own.end());
+  }
+  return rows;
+}
+
+// The result has the type of the scale. Means, when they are results, and inverse deviations have
+// that of stash_type.
+template <RowNorm norm>
 Status RunLayerNormalization(OperatorCall& call) {
-  AG_TRY(call.CheckInputs(2, 3));
+  AG_TRY(call.CheckInputs(2, norm == RowNorm::kDeviation ? 3 : 2));
   AG_TRY(RefuseIntegers(call));
   call.Ignore("stash_type");
   AG_LET(const int64_t axis, call.Axis(-1));
   const double epsilon = call.Float("epsilon", 1e-5);
   const Shape x = call.ShapeOf(0);
   const int64_t size = NumElements(std::span(x).subspan(static_cast<size_t>(axis)));
-  for (const size_t i : {1, 2}) {
-    if (call.Has(i) && call.Type(i).NumElements() != size && call.Type(i).NumElements() != 1) {
-      return Err(StatusCode::kInvalidArgument, "input {}: expected {} values, got {}", i, size,
-                 call.Type(i).ToString());
-    }
+  AG_LET(const Doubles scale, SpreadOver(call, 1, x, size));
+  Doubles bias;
+  if (call.Has(2)) {
+    AG_LET(bias, SpreadOver(call, 2, x, size));
   }
-  const Doubles scale = call.In(1).ToDoubles();
-  const Doubles bias = call.Has(2) ? call.In(2).ToDoubles() : Doubles{0};
-  Doubles values = call.In(0).ToDoubles(), means, deviations;
-  const auto lines = static_cast<int64_t>(values.size()) / std::max<int64_t>(size, 1);
-  for (int64_t line = 0; line < lines; ++line) {
-    const std::span<double> row(values.data() + line * size, static_cast<size_t>(size));
-    const Moments m = MomentsOf(row);
-    means.push_back(m.mean);
-    deviations.push_back(1 / std::sqrt(m.variance + epsilon));
-    for (size_t i = 0; i < row.size(); ++i) {
-      row[i] = (row[i] - m.mean) * deviations.back() * scale[scale.size() == 1 ? 0 : i] +
-               bias[bias.size() == 1 ? 0 : i];
-    }
+  Doubles values = call.In(0).ToDoubles();
+  RowMoments moments = NormalizeRows(values, size, epsilon, norm);
+  for (size_t i = 0; i < values.size(); ++i) {
+    values[i] = values[i] * scale[i] + (bias.empty() ? 0 : bias[i]);
   }
+  const TensorType type{call.TypeOf(1), x};
+  AG_TRY(call.MakeBytes(0, type));
+  call.Give(0, Tensor::FromDoubles(type, values));
   Shape reduced = x;
   std::fill(reduced.begin() + axis, reduced.end(), 1);
-  AG_TRY(GiveLike(call, 0, x, values));
-  const DType stash = call.TypeOf(0) == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
-  if (call.Wants(1)) call.Give(1, Tensor::FromDoubles({stash, reduced}, means));
-  if (call.Wants(2)) call.Give(2, Tensor::FromDoubles({stash, reduced}, deviations));
-  return OkStatus();
+  const TensorType stash{call.TypeOf(0) == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32,
+                         reduced};
+  if (norm == RowNorm::kDeviation) AG_TRY(GiveMoments(call, 1, stash, std::move(moments.means)));
+  constexpr size_t kLast = norm == RowNorm::kDeviation ? 2 : 1;
+  return GiveMoments(call, kLast, stash, std::move(moments.inverse_deviations));
 }
 
 // Normalizes by the batch's own moments (training_mode), or by the given ones. Results 1 and 2 are
@@ -245,6 +249,33 @@ Status RunBatchNormalization(OperatorCall& call) {
 
 }  // namespace
 
+Status GiveMoments(OperatorCall& call, size_t i, const TensorType& type, Doubles moments) {
+  if (!call.Wants(i)) return OkStatus();
+  AG_TRY(call.MakeBytes(i, type));
+  moments.resize(static_cast<size_t>(type.NumElements()));
+  call.Give(i, Tensor::FromDoubles(type, moments));
+  return OkStatus();
+}
+
+RowMoments NormalizeRows(Doubles& values, int64_t size, double epsilon, RowNorm norm) {
+  RowMoments moments;
+  const auto rows = static_cast<int64_t>(values.size()) / std::max<int64_t>(size, 1);
+  for (int64_t i = 0; i < rows; ++i) {
+    const std::span<double> row(values.data() + i * size, static_cast<size_t>(size));
+    Moments of_row;
+    if (norm == RowNorm::kDeviation) {
+      of_row = MomentsOf(row);
+    } else {
+      for (const double v : row) of_row.variance += v * v / static_cast<double>(size);
+    }
+    const double by = 1 / std::sqrt(of_row.variance + epsilon);
+    for (double& v : row) v = (v - of_row.mean) * by;
+    moments.means.push_back(of_row.mean);
+    moments.inverse_deviations.push_back(by);
+  }
+  return moments;
+}
+
 std::span<const OperatorRow> NormOperators() {
   static constexpr OperatorRow kRows[] = {
       {"InstanceNormalization", RunInstanceNormalization},
@@ -252,7 +283,9 @@ std::span<const OperatorRow> NormOperators() {
       {"LRN", RunLrn},
       {"LpNormalization", RunLpNormalization},
       {"MeanVarianceNormalization", RunMeanVarianceNormalization},
-      {"LayerNormalization", RunLayerNormalization},
+      {"LayerNormalization", RunLayerNormalization<RowNorm::kDeviation>},
+      {"RMSNormalization", RunLayerNormalization<RowNorm::kMeanSquare>},
+      {"SimplifiedLayerNormalization", RunLayerNormalization<RowNorm::kMeanSquare>},
       {"BatchNormalization", RunBatchNormalization},
   };
   return kRows;

@@ -22,6 +22,7 @@ class OperatorCall : public NodeAttributes {
                int64_t bytes_max, int threads);
 
   int64_t opset() const { return opset_; }
+  int64_t bytes_max() const { return bytes_max_; }  // Of each result.
   int threads() const { return threads_; }
 
   // Operands. Has is false for an omitted one.
@@ -98,9 +99,14 @@ std::span<const OperatorRow> WindowOperators();  // ConvTranspose, n-D pools, Co
 std::span<const OperatorRow> RecurrentOperators();  // LSTM, GRU, RNN.
 std::span<const OperatorRow> ReduceOperators();  // ReduceProd, ArgMax, CumSum, integer minima, ...
 std::span<const OperatorRow> NormOperators();  // InstanceNormalization, LRN, GroupNormalization...
-std::span<const OperatorRow> ScalarOperators();   // Acos, BitShift, ... and forms the IR lacks.
-std::span<const OperatorRow> QuantOperators();    // QuantizeLinear, QLinearConv, MatMulInteger, ...
-std::span<const OperatorRow> SignalOperators();   // DFT, STFT, windows, MelWeightMatrix.
+std::span<const OperatorRow> ScalarOperators();  // Acos, BitShift, ... and forms the IR lacks.
+std::span<const OperatorRow> QuantOperators();   // QuantizeLinear, QLinearConv, MatMulInteger, ...
+std::span<const OperatorRow> SignalOperators();  // DFT, STFT, windows, MelWeightMatrix.
+std::span<const OperatorRow> AttentionOperators();  // Attention, RotaryEmbedding.
+std::span<const OperatorRow>
+MicrosoftOperators();  // Of domain com.microsoft: fused ones, Gelu, ...
+std::span<const OperatorRow> MicrosoftAttentionOperators();
+std::span<const OperatorRow> MicrosoftQuantOperators();
 std::span<const OperatorRow> ProductOperators();  // Einsum, Det, Attention, losses, ...
 
 }  // namespace ag::onnx_operators

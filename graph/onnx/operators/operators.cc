@@ -15,11 +15,12 @@ using onnx_operators::ResultSizes;
 const absl::flat_hash_map<std::string_view, OperatorRow>& OperatorRows() {
   static const auto& table = *new absl::flat_hash_map<std::string_view, OperatorRow>([] {
     absl::flat_hash_map<std::string_view, OperatorRow> result;
-    for (const auto rows : {onnx_operators::IndexOperators(), onnx_operators::WindowOperators(),
-                            onnx_operators::RecurrentOperators(), onnx_operators::ReduceOperators(),
-                            onnx_operators::NormOperators(), onnx_operators::ScalarOperators(),
-                            onnx_operators::QuantOperators(), onnx_operators::SignalOperators(),
-                            onnx_operators::ProductOperators()}) {
+    for (const auto rows :
+         {onnx_operators::IndexOperators(), onnx_operators::WindowOperators(),
+          onnx_operators::RecurrentOperators(), onnx_operators::ReduceOperators(),
+          onnx_operators::NormOperators(), onnx_operators::ScalarOperators(),
+          onnx_operators::QuantOperators(), onnx_operators::SignalOperators(),
+          onnx_operators::ProductOperators(), onnx_operators::AttentionOperators()}) {
       for (const OperatorRow& row : rows) AG_CHECK(result.emplace(row.name, row).second);
     }
     return result;

@@ -10,18 +10,20 @@
 namespace ag {
 
 struct TestNode {
-  std::string op_type;
+  std::string op_type;  // Of another domain than the default one "domain.Name".
   int64_t opset = 17;
   size_t outputs = 1;
   std::vector<std::pair<std::string, int64_t>> ints = {};
   std::vector<std::pair<std::string, std::string>> strings = {};
+  std::vector<std::pair<std::string, float>> floats = {};
 };
 
-// Returns the results of the node on the operands.
+// Returns the results of the node on the operands; Tensor() stands for an omitted one.
 inline StatusOr<std::vector<Tensor>> RunNode(const TestNode& test,
                                              const std::vector<Tensor>& inputs) {
-  OnnxNode node{.op_type = test.op_type};
-  node.inputs.assign(inputs.size(), "x");
+  const size_t dot = test.op_type.rfind('.');
+  OnnxNode node{.op_type = test.op_type.substr(dot == std::string::npos ? 0 : dot + 1)};
+  if (dot != std::string::npos) node.domain = test.op_type.substr(0, dot);
   node.outputs.assign(test.outputs, "y");
   for (const auto& [name, value] : test.ints) {
     node.attributes.push_back({.name = name, .type = OnnxAttributeType::kInt, .i = value});
@@ -29,8 +31,15 @@ inline StatusOr<std::vector<Tensor>> RunNode(const TestNode& test,
   for (const auto& [name, value] : test.strings) {
     node.attributes.push_back({.name = name, .type = OnnxAttributeType::kString, .s = value});
   }
+  for (const auto& [name, value] : test.floats) {
+    node.attributes.push_back({.name = name, .type = OnnxAttributeType::kFloat, .f = value});
+  }
   OperatorRun run = {.node = node, .opset = test.opset};
-  for (const Tensor& input : inputs) run.inputs.push_back(&input);
+  for (const Tensor& input : inputs) {
+    const bool omitted = input.bytes().empty() && input.type() == TensorType{};
+    node.inputs.emplace_back(omitted ? "" : "x");
+    run.inputs.push_back(omitted ? nullptr : &input);
+  }
   return RunOperator(run);
 }
 
