@@ -1,86 +1,15 @@
 // Quantization, and products of integers.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "graph/onnx/operators/matrix.h"
+#include "graph/onnx/operators/quantize.h"
 #include "graph/onnx/operators/spatial_window.h"
 
 namespace ag::onnx_operators {
 namespace {
 
 using Doubles = std::vector<double>;
-
-// The values of a scale or zero point for each element of a tensor: one for all, one for each place
-// along an axis, or one for each block along it.
-class PerElement {
- public:
-  // kInvalidArgument: the operand does not fit the tensor.
-  static StatusOr<PerElement> Of(const OperatorCall& call, size_t operand, const Shape& shape,
-                                 int64_t axis, int64_t block, double otherwise) {
-    PerElement per;
-    per.values_ = {otherwise};
-    if (!call.Has(operand)) return per;
-    per.values_ = call.In(operand).ToDoubles();
-    if (per.values_.size() == 1) return per;
-    const Shape& own = call.ShapeOf(operand);
-    const auto rank = static_cast<int64_t>(shape.size());
-    AG_LET(const int64_t at, ResolveAxis(axis, rank));
-    const auto i = static_cast<size_t>(at);
-    per.inner_ = NumElements(std::span(shape).subspan(i + 1));
-    per.size_ = shape[i];
-    if (block <= 0) {
-      if (own == Shape{shape[i]}) return per;
-    } else {
-      Shape expected = shape;
-      expected[i] = (shape[i] + block - 1) / block;
-      per.block_ = block;
-      per.blocks_ = expected[i];
-      if (own == expected) return per;
-    }
-    return Err(StatusCode::kInvalidArgument, "input {}: {} does not fit axis {} of {}", operand,
-               call.Type(operand).ToString(), at, ShapeToString(shape));
-  }
-
-  double at(size_t element) const {
-    if (values_.size() == 1) return values_[0];
-    const auto e = static_cast<int64_t>(element);
-    const int64_t place = e / inner_ % size_;
-    if (block_ == 0) return values_[static_cast<size_t>(place)];
-    const int64_t outer = e / (inner_ * size_);
-    return values_[static_cast<size_t>((outer * blocks_ + place / block_) * inner_ + e % inner_)];
-  }
-
- private:
-  Doubles values_;
-  int64_t inner_ = 1, size_ = 1;
-  int64_t block_ = 0, blocks_ = 1;  // 0: not in blocks.
-};
-
-struct Range {
-  double low = 0, high = 0;
-};
-StatusOr<Range> RangeOf(DType dtype) {
-  switch (dtype) {
-    case DType::kUInt8:
-      return Range{0, 255};
-    case DType::kInt8:
-      return Range{-128, 127};
-    case DType::kUInt16:
-      return Range{0, 65535};
-    case DType::kInt16:
-      return Range{-32768, 32767};
-    case DType::kInt32:
-      return Range{-2147483648.0, 2147483647.0};
-    default:
-      return RefuseType(dtype);
-  }
-}
-
-// Rounds half to even and saturates.
-double Quantized(double value, double zero, const Range& range) {
-  return std::clamp(std::nearbyint(value) + zero, range.low, range.high);
-}
 
 StatusOr<DType> QuantizedType(OperatorCall& call) {
   const int64_t asked = call.Int("output_dtype", 0);
@@ -96,7 +25,7 @@ Status RunQuantizeLinear(OperatorCall& call) {
   const Shape x = call.ShapeOf(0);
   const int64_t axis = call.Int("axis", 1), block = call.Int("block_size", 0);
   AG_LET(const DType dtype, QuantizedType(call));
-  AG_LET(const Range range, RangeOf(dtype));
+  AG_LET(const QuantizedRange range, RangeOf(dtype));
   AG_LET(const PerElement scale, PerElement::Of(call, 1, x, axis, block, 1));
   AG_LET(const PerElement zero, PerElement::Of(call, 2, x, axis, block, 0));
   Doubles values = call.In(0).ToDoubles();
@@ -129,42 +58,21 @@ Status RunDequantizeLinear(OperatorCall& call) {
   return OkStatus();
 }
 
-// Results: u8 values, their scale, their zero point. The range of the values always holds 0.
+// Results: u8 values, their scale, their zero point.
 Status RunDynamicQuantizeLinear(OperatorCall& call) {
   AG_TRY(call.CheckInputs(1, 1));
   AG_TRY(call.CheckType(0, DType::kFloat32));
-  const Shape x = call.ShapeOf(0);
-  const float* in = call.Values<float>(0);
-  const int64_t count = call.Type(0).NumElements();
-  float low = 0, high = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    low = std::min(low, in[i]);
-    high = std::max(high, in[i]);
-  }
-  const float scale = high == low ? 1.0F : (high - low) / 255.0F;
-  const float zero = std::nearbyint(std::clamp(-low / scale, 0.0F, 255.0F));
-  AG_LET(uint8_t * out, call.Make<uint8_t>(0, x));
-  for (int64_t i = 0; i < count; ++i) {
-    out[i] = static_cast<uint8_t>(std::clamp(std::nearbyint(in[i] / scale) + zero, 0.0F, 255.0F));
-  }
-  const double zeros[] = {zero};
-  call.Give(1, Tensor::FromFloats({}, {&scale, 1}));
+  const TensorType type{DType::kUInt8, call.ShapeOf(0)};
+  Doubles values = call.In(0).ToDoubles();
+  const DynamicScale to = DynamicScaleOf(values);
+  for (double& v : values) v = to.Quantize(v);
+  AG_TRY(call.MakeBytes(0, type));
+  call.Give(0, Tensor::FromDoubles(type, values));
+  const double zeros[] = {to.zero};
+  call.Give(1, Tensor::FromFloats({}, {&to.scale, 1}));
   call.Give(2, Tensor::FromDoubles({DType::kUInt8, {}}, zeros));
   return OkStatus();
 }
-
-// Returns the operand's values without its zero point. The zero point of a matrix on the left goes
-// with its rows, of one on the right with its columns (`axis`).
-StatusOr<Doubles> WithoutZero(const OperatorCall& call, size_t i, size_t zero_operand,
-                              int64_t axis) {
-  const Shape& shape = call.ShapeOf(i);
-  Doubles values = call.In(i).ToDoubles();
-  AG_LET(const PerElement zero, PerElement::Of(call, zero_operand, shape, axis, 0, 0));
-  for (size_t e = 0; e < values.size(); ++e) values[e] -= zero.at(e);
-  return values;
-}
-
-int64_t RowsAxis(const OperatorCall& call, size_t i) { return call.Rank(i) > 1 ? -2 : -1; }
 
 Status RunMatMulInteger(OperatorCall& call) {
   AG_TRY(call.CheckInputs(2, 4));
@@ -181,7 +89,7 @@ Status RunMatMulInteger(OperatorCall& call) {
 Status GiveRequantized(OperatorCall& call, const Shape& shape, const Doubles& sums, size_t a_scale,
                        size_t b_scale, size_t y_scale, size_t y_zero, int64_t axis) {
   const DType dtype = call.TypeOf(y_zero);
-  AG_LET(const Range range, RangeOf(dtype));
+  AG_LET(const QuantizedRange range, RangeOf(dtype));
   AG_LET(const PerElement by_a, PerElement::Of(call, a_scale, shape, -2, 0, 1));
   AG_LET(const PerElement by_b, PerElement::Of(call, b_scale, shape, axis, 0, 1));
   AG_LET(const PerElement to, PerElement::Of(call, y_scale, shape, -2, 0, 1));
@@ -228,6 +136,90 @@ Status RunQLinearConv(OperatorCall& call) {
 }
 
 }  // namespace
+
+StatusOr<PerElement> PerElement::Of(const OperatorCall& call, size_t operand, const Shape& shape,
+                                    int64_t axis, int64_t block, double otherwise) {
+  PerElement per;
+  per.values_ = {otherwise};
+  if (!call.Has(operand)) return per;
+  per.values_ = call.In(operand).ToDoubles();
+  if (per.values_.size() == 1) return per;
+  const Shape& own = call.ShapeOf(operand);
+  const auto rank = static_cast<int64_t>(shape.size());
+  AG_LET(const int64_t at, ResolveAxis(axis, rank));
+  const auto i = static_cast<size_t>(at);
+  per.inner_ = NumElements(std::span(shape).subspan(i + 1));
+  per.size_ = shape[i];
+  if (block <= 0) {
+    if (own == Shape{shape[i]}) return per;
+  } else {
+    Shape expected = shape;
+    expected[i] = shape[i] / block + (shape[i] % block == 0 ? 0 : 1);
+    per.block_ = block;
+    per.blocks_ = expected[i];
+    if (own == expected) return per;
+  }
+  return Err(StatusCode::kInvalidArgument, "input {}: {} does not fit axis {} of {}", operand,
+             call.Type(operand).ToString(), at, ShapeToString(shape));
+}
+
+double PerElement::at(size_t element) const {
+  if (values_.size() == 1) return values_[0];
+  const auto e = static_cast<int64_t>(element);
+  const int64_t place = e / inner_ % size_;
+  if (block_ == 0) return values_[static_cast<size_t>(place)];
+  const int64_t outer = e / (inner_ * size_);
+  return values_[static_cast<size_t>((outer * blocks_ + place / block_) * inner_ + e % inner_)];
+}
+
+StatusOr<QuantizedRange> RangeOf(DType dtype) {
+  switch (dtype) {
+    case DType::kUInt8:
+      return QuantizedRange{0, 255};
+    case DType::kInt8:
+      return QuantizedRange{-128, 127};
+    case DType::kUInt16:
+      return QuantizedRange{0, 65535};
+    case DType::kInt16:
+      return QuantizedRange{-32768, 32767};
+    case DType::kInt32:
+      return QuantizedRange{-2147483648.0, 2147483647.0};
+    default:
+      return RefuseType(dtype);
+  }
+}
+
+double Quantized(double value, double zero, const QuantizedRange& range) {
+  return std::clamp(std::nearbyint(value) + zero, range.low, range.high);
+}
+
+float DynamicScale::Quantize(double value) const {
+  return std::clamp(std::nearbyint(static_cast<float>(value) / scale) + zero, 0.0F, 255.0F);
+}
+
+DynamicScale DynamicScaleOf(std::span<const double> values) {
+  double low = 0, high = 0;
+  for (const double v : values) {
+    low = std::min(low, v);
+    high = std::max(high, v);
+  }
+  const auto least = static_cast<float>(low), most = static_cast<float>(high);
+  DynamicScale to;
+  if (most != least) to.scale = (most - least) / 255.0F;
+  to.zero = std::nearbyint(std::clamp(-least / to.scale, 0.0F, 255.0F));
+  return to;
+}
+
+StatusOr<Doubles> WithoutZero(const OperatorCall& call, size_t i, size_t zero_operand,
+                              int64_t axis) {
+  const Shape& shape = call.ShapeOf(i);
+  Doubles values = call.In(i).ToDoubles();
+  AG_LET(const PerElement zero, PerElement::Of(call, zero_operand, shape, axis, 0, 0));
+  for (size_t e = 0; e < values.size(); ++e) values[e] -= zero.at(e);
+  return values;
+}
+
+int64_t RowsAxis(const OperatorCall& call, size_t i) { return call.Rank(i) > 1 ? -2 : -1; }
 
 std::span<const OperatorRow> QuantOperators() {
   static constexpr OperatorRow kRows[] = {

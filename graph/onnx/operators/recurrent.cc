@@ -3,55 +3,14 @@
 #include <cmath>
 #include <functional>
 
-#include "graph/onnx/operators/operator_call.h"
+#include "graph/onnx/operators/activation.h"
+#include "graph/onnx/operators/inner.h"
+#include "graph/onnx/operators/quantize.h"
 
 namespace ag::onnx_operators {
 namespace {
 
-using Function = std::function<double(double)>;
 using Doubles = std::vector<double>;
-
-// The scaling values of activation functions, consumed in the order of the functions by those that
-// take one.
-struct Scales {
-  std::vector<float> alpha, beta;
-  size_t next_alpha = 0, next_beta = 0;
-
-  double Alpha(double otherwise) {
-    return next_alpha < alpha.size() ? alpha[next_alpha++] : otherwise;
-  }
-  double Beta(double otherwise) { return next_beta < beta.size() ? beta[next_beta++] : otherwise; }
-};
-
-StatusOr<Function> ActivationOf(std::string name, Scales& scales) {
-  std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
-  const auto tanh = [](double v) { return std::tanh(v); };
-  if (name == "relu") return Function([](double v) { return std::max(v, 0.0); });
-  if (name == "tanh") return Function(tanh);
-  if (name == "sigmoid") return Function([](double v) { return 1 / (1 + std::exp(-v)); });
-  if (name == "softsign") return Function([](double v) { return v / (1 + std::fabs(v)); });
-  if (name == "softplus") return Function([](double v) { return std::log1p(std::exp(v)); });
-  if (name == "leakyrelu") {
-    const double a = scales.Alpha(0.01);
-    return Function([a](double v) { return v < 0 ? a * v : v; });
-  }
-  if (name == "thresholdedrelu") {
-    const double a = scales.Alpha(1);
-    return Function([a](double v) { return v > a ? v : 0; });
-  }
-  if (name == "elu") {
-    const double a = scales.Alpha(1);
-    return Function([a](double v) { return v < 0 ? a * std::expm1(v) : v; });
-  }
-  const bool hard = name == "hardsigmoid";
-  const double a = scales.Alpha(hard ? 0.2 : 1), b = scales.Beta(hard               ? 0.5
-                                                                 : name == "affine" ? 0
-                                                                                    : 1);
-  if (hard) return Function([a, b](double v) { return std::clamp(a * v + b, 0.0, 1.0); });
-  if (name == "affine") return Function([a, b](double v) { return a * v + b; });
-  if (name == "scaledtanh") return Function([a, b](double v) { return a * std::tanh(b * v); });
-  return Err(StatusCode::kInvalidArgument, "no activation function is named {}", Quoted(name));
-}
 
 // What the three operators have in common. Sizes: `steps`, `batch`, `input` elements a step,
 // `hidden` elements of state, 1 or 2 directions.
@@ -61,10 +20,10 @@ struct Recurrence {
   bool by_batch = false;  // layout = 1: the batch is the first axis.
   bool first_is_reverse = false;
   double clip = INFINITY;
-  std::vector<Function> functions;  // Of direction 0, then of direction 1.
-  Ints lengths;                     // By batch item.
-  Doubles x, w, r, bias;            // bias: of W, then of R, for each direction.
-  Doubles h, c;                     // States by direction and batch item.
+  std::vector<Activation> functions;  // Of direction 0, then of direction 1.
+  Ints lengths;                       // By batch item.
+  Doubles x, w, r, bias;              // bias: of W, then of R, for each direction.
+  Doubles h, c;                       // States by direction and batch item.
 
   double Clip(double v) const { return std::clamp(v, -clip, clip); }
   const double* Step(int64_t t, int64_t b) const {
@@ -107,10 +66,10 @@ Status ReadAttributes(OperatorCall& call, const std::vector<std::string>& defaul
   while (names.size() < defaults.size() * static_cast<size_t>(net.directions)) {
     names.push_back(defaults[names.size() % defaults.size()]);
   }
-  Scales scales{call.FloatList("activation_alpha").value_or(std::vector<float>{}),
-                call.FloatList("activation_beta").value_or(std::vector<float>{})};
+  ActivationScales scales{call.FloatList("activation_alpha").value_or(std::vector<float>{}),
+                          call.FloatList("activation_beta").value_or(std::vector<float>{})};
   for (const std::string& name : names) {
-    AG_LET(Function function, ActivationOf(name, scales));
+    AG_LET(Activation function, ActivationOf(name, scales));
     net.functions.push_back(std::move(function));
   }
   return OkStatus();
@@ -187,10 +146,10 @@ StatusOr<Recurrence> ReadRecurrence(OperatorCall& call, int64_t gates, size_t in
 // One step of one direction: reads and writes the state.
 struct StepOf {
   const Recurrence& net;
-  const Function* functions;  // Of the direction.
-  const double* r;            // Its matrices of R.
-  const double* bias;         // Its biases of W and of R.
-  double* gates;              // W * x of the step, without biases.
+  const Activation* functions;  // Of the direction.
+  const double* r;              // Its matrices of R.
+  const double* bias;           // Its biases of W and of R.
+  double* gates;                // W * x of the step, without biases.
   double* h;
   double* c;
 };
@@ -291,7 +250,17 @@ Status RunGru(OperatorCall& call) {
   });
 }
 
+// Replaces values by what is left of them after quantization to u8.
+void RoundTrip(Doubles& values) {
+  const DynamicScale to = DynamicScaleOf(values);
+  for (double& v : values) v = to.Back(v);
+}
+
+// Whether a step multiplies R with the state itself, or with what quantization to u8 leaves of it.
+enum class State : uint8_t { kExact, kQuantized };
+
 // Gates in the order of W: input i, output o, forget f, cell c; peepholes P in the order i, o, f.
+template <State state>
 Status RunLstm(OperatorCall& call) {
   const bool coupled = call.Int("input_forget", 0) != 0;
   AG_LET(Recurrence net, ReadRecurrence(call, 4, 8, {"Sigmoid", "Tanh", "Tanh"}));
@@ -299,11 +268,18 @@ Status RunLstm(OperatorCall& call) {
   const Doubles peepholes = call.Has(7)
                                 ? call.In(7).ToDoubles()
                                 : Doubles(static_cast<size_t>(net.directions * 3 * net.hidden));
+  Doubles read(static_cast<size_t>(net.hidden));
   return RunCells(call, net, [&](const StepOf& step) {
     const Recurrence& all = step.net;
     const int64_t n = all.hidden;
     const double* p = &peepholes[step.functions == &all.functions[0] ? 0 : 3 * n];
-    AddRecurrent(step, 4);
+    StepOf reading = step;
+    if (state == State::kQuantized) {
+      std::copy_n(step.h, n, read.data());
+      RoundTrip(read);
+      reading.h = read.data();
+    }
+    AddRecurrent(reading, 4);
     const double* g = step.gates;
     for (int64_t i = 0; i < n; ++i) {
       const double old = step.c[i];
@@ -317,10 +293,92 @@ Status RunLstm(OperatorCall& call) {
   });
 }
 
+// Returns quantized weights [directions, columns, rows] as numbers [directions, rows, columns].
+// Scales and zero points are by direction, or by direction and row.
+StatusOr<Tensor> WeightsOf(const OperatorCall& call, size_t i, size_t scale, size_t zero) {
+  AG_TRY(call.CheckRank(i, 3));
+  const Shape& s = call.ShapeOf(i);
+  for (const size_t at : {scale, zero}) {
+    if (call.Type(at).NumElements() == s[0] || call.ShapeOf(at) == Shape{s[0], s[2]}) continue;
+    return Err(StatusCode::kInvalidArgument, "input {}: {} does not fit {}", at,
+               call.Type(at).ToString(), call.Type(i).ToString());
+  }
+  const Doubles given = call.In(i).ToDoubles();
+  const Doubles scales = call.In(scale).ToDoubles(), zeros = call.In(zero).ToDoubles();
+  Doubles values;
+  for (int64_t to = 0; to < static_cast<int64_t>(given.size()); ++to) {
+    const int64_t d = to / (s[1] * s[2]), row = to / s[1] % s[2], column = to % s[1];
+    const auto at = [&](const Doubles& of) {
+      return of[static_cast<int64_t>(of.size()) == s[0] ? d : d * s[2] + row];
+    };
+    values.push_back((given[(d * s[1] + column) * s[2] + row] - at(zeros)) * at(scales));
+  }
+  return Tensor::FromDoubles({DType::kFloat32, {s[0], s[2], s[1]}}, values);
+}
+
+// An LSTM of com.microsoft with quantized weights (scales and zero points are operands 8 to 11);
+// the sequence and each state are quantized when it runs.
+Status RunDynamicQuantizeLstm(OperatorCall& call) {
+  AG_TRY(call.CheckInputs(3, 12));
+  for (const size_t i : {8, 9, 10, 11}) {
+    if (!call.Has(i)) return Err(StatusCode::kInvalidArgument, "input {} is missing", i);
+  }
+  AG_TRY(call.CheckType(0, DType::kFloat32));
+  Doubles sequence = call.In(0).ToDoubles();
+  RoundTrip(sequence);
+  const Tensor x = Tensor::FromDoubles(call.Type(0), sequence);
+  AG_LET(const Tensor w, WeightsOf(call, 1, 8, 9));
+  AG_LET(const Tensor r, WeightsOf(call, 2, 10, 11));
+  std::vector<const Tensor*> inputs = {&x, &w, &r};
+  for (size_t i = 3; i < 8; ++i) inputs.push_back(call.Has(i) ? &call.In(i) : nullptr);
+  OnnxNode node = InnerNode(call, "LSTM");
+  node.outputs = call.node().outputs;
+  OperatorCall inner(node, call.opset(), std::move(inputs), call.bytes_max(), call.threads());
+  AG_TRY(RunLstm<State::kQuantized>(inner));
+  AG_TRY(inner.CheckAttributes());
+  call.results() = std::move(inner.results());
+  return OkStatus();
+}
+
 }  // namespace
 
+StatusOr<Activation> ActivationOf(std::string name, ActivationScales& scales) {
+  std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
+  const auto tanh = [](double v) { return std::tanh(v); };
+  if (name == "relu") return Activation([](double v) { return std::max(v, 0.0); });
+  if (name == "tanh") return Activation(tanh);
+  if (name == "sigmoid") return Activation([](double v) { return 1 / (1 + std::exp(-v)); });
+  if (name == "softsign") return Activation([](double v) { return v / (1 + std::fabs(v)); });
+  if (name == "softplus") return Activation([](double v) { return std::log1p(std::exp(v)); });
+  if (name == "leakyrelu") {
+    const double a = scales.Alpha(0.01);
+    return Activation([a](double v) { return v < 0 ? a * v : v; });
+  }
+  if (name == "thresholdedrelu") {
+    const double a = scales.Alpha(1);
+    return Activation([a](double v) { return v > a ? v : 0; });
+  }
+  if (name == "elu") {
+    const double a = scales.Alpha(1);
+    return Activation([a](double v) { return v < 0 ? a * std::expm1(v) : v; });
+  }
+  const bool hard = name == "hardsigmoid";
+  const double a = scales.Alpha(hard ? 0.2 : 1), b = scales.Beta(hard               ? 0.5
+                                                                 : name == "affine" ? 0
+                                                                                    : 1);
+  if (hard) return Activation([a, b](double v) { return std::clamp(a * v + b, 0.0, 1.0); });
+  if (name == "affine") return Activation([a, b](double v) { return a * v + b; });
+  if (name == "scaledtanh") return Activation([a, b](double v) { return a * std::tanh(b * v); });
+  return Err(StatusCode::kInvalidArgument, "no activation function is named {}", Quoted(name));
+}
+
 std::span<const OperatorRow> RecurrentOperators() {
-  static constexpr OperatorRow kRows[] = {{"LSTM", RunLstm}, {"GRU", RunGru}, {"RNN", RunRnn}};
+  static constexpr OperatorRow kRows[] = {
+      {"LSTM", RunLstm<State::kExact>},
+      {"GRU", RunGru},
+      {"RNN", RunRnn},
+      {"com.microsoft.DynamicQuantizeLSTM", RunDynamicQuantizeLstm},
+  };
   return kRows;
 }
 
