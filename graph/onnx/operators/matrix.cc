@@ -1,6 +1,7 @@
 #include "graph/onnx/operators/matrix.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "graph/onnx/operators/layout.h"
 #include "graph/shapes.h"
@@ -64,6 +65,20 @@ Matrix Permuted(const Matrix& matrix, const Ints& perm) {
     result.values.push_back(matrix.values[static_cast<size_t>(at[0])]);
   });
   return result;
+}
+
+Matrix ChannelsFirst(const Matrix& matrix) {
+  Ints perm(matrix.shape.size());
+  std::iota(perm.begin(), perm.end(), 0);
+  std::rotate(perm.begin() + 1, perm.end() - 1, perm.end());
+  return Permuted(matrix, perm);
+}
+
+Matrix ChannelsLast(const Matrix& matrix) {
+  Ints perm(matrix.shape.size());
+  std::iota(perm.begin(), perm.end(), 0);
+  std::rotate(perm.begin() + 1, perm.begin() + 2, perm.end());
+  return Permuted(matrix, perm);
 }
 
 }  // namespace ag::onnx_operators

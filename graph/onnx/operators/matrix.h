@@ -22,4 +22,8 @@ StatusOr<Matrix> MultiplyMatrices(OperatorCall& call, DType dtype, const Matrix&
 // Returns the matrix with its axes in the order of `perm`. REQUIRES: a permutation.
 Matrix Permuted(const Matrix& matrix, const Ints& perm);
 
+// Returns [N,...,C] as [N,C,...], and back. REQUIRES: rank 2 or more.
+Matrix ChannelsFirst(const Matrix& matrix);
+Matrix ChannelsLast(const Matrix& matrix);
+
 }  // namespace ag::onnx_operators

@@ -20,7 +20,9 @@ const absl::flat_hash_map<std::string_view, OperatorRow>& OperatorRows() {
           onnx_operators::RecurrentOperators(), onnx_operators::ReduceOperators(),
           onnx_operators::NormOperators(), onnx_operators::ScalarOperators(),
           onnx_operators::QuantOperators(), onnx_operators::SignalOperators(),
-          onnx_operators::ProductOperators(), onnx_operators::AttentionOperators()}) {
+          onnx_operators::ProductOperators(), onnx_operators::AttentionOperators(),
+          onnx_operators::MicrosoftOperators(), onnx_operators::MicrosoftAttentionOperators(),
+          onnx_operators::MicrosoftQuantOperators()}) {
       for (const OperatorRow& row : rows) AG_CHECK(result.emplace(row.name, row).second);
     }
     return result;
