@@ -67,7 +67,7 @@ std::vector<BadModel> BadGraphs() {
       {"sizes-that-do-not-fit",
        ModelFromText("g (float[batch,3] x, float[4] w) => (float[batch,3] y) { y = Add(x, w) }"),
        "node 0 (Add): add: [1,3] and [4] do not broadcast (the model leaves sizes open, these were "
-       "chosen: --shape x=1x3)"},
+       "chosen: --shape x=1x3; 7 other sets of sizes fit no better: give them)"},
       {"cycle", ModelFromText("g (float[2] x) => (float[2] y) { a = Add(x, y) y = Relu(a) }"),
        "node 0 (Add) waits for its own output: the model has a cycle"},
       {"types", ModelFromText("g (float[2] x, int64[2] i) => (float[2] y) { y = Add(x, i) }"),
