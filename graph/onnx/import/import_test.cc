@@ -336,6 +336,7 @@ TEST(ImportTestOnly, IntegersThatWrapAroundAreKept) {
       "g (int32[2] x) => (int8[2] y) { y = Cast<to = 3>(x) }",
       "g (int64[2] x) => (uint64[2] y) { y = Cast<to = 13>(x) }",
       "g (float[2,0] x) => (float[2] y) { y = ReduceMax<axes = [1], keepdims = 0>(x) }",
+      "g (uint8[1,2,4,4] x) => (uint8[1,2,3,3] y) { y = MaxPool<kernel_shape = [2, 2]>(x) }",
   };
   for (const char* const text : texts) {
     const auto kept = Import(text, 17);

@@ -119,6 +119,9 @@ template <OpKind op>
 Status ImportPool(NodeImport& node) {
   AG_TRY(node.OnlyFirstOutput());
   ValueId x = node.In(0);
+  if (!IsFloat(node.Type(x).dtype)) {
+    return Err(StatusCode::kUnimplemented, "pools of integers are not supported");
+  }
   AG_TRY(CheckRank(node.ShapeOf(x)));
   AG_LET(WindowAttributes window, WindowOf(node, node.ShapeOf(x), {}));
   const bool narrow = node.Rank(x) == 3;
