@@ -22,7 +22,7 @@ const ImporterTable& SpecialImporters() {
     ImporterTable result;
     for (const auto rows :
          {ShapeImporters(), ArithmeticImporters(), WindowImporters(), ResizeImporters(),
-          NormImporters(), ConstantImporters(), ControlImporters()}) {
+          NormImporters(), ConstantImporters(), ControlImporters(), MicrosoftImporters()}) {
       for (const NodeImporterRow& row : rows) AG_CHECK(result.emplace(row.name, &row).second);
     }
     return result;
@@ -133,14 +133,16 @@ StatusOr<std::vector<ValueId>> ImportNatively(const OnnxNode& node, int64_t opse
   if (WrapsAround(context)) {
     return Err(StatusCode::kUnimplemented, "integers that wrap around are not supported");
   }
-  const auto special = SpecialImporters().find(node.op_type);
+  const bool is_standard = node.domain.empty();
+  const auto special = SpecialImporters().find(
+      is_standard ? node.op_type : fmt::format("{}.{}", node.domain, node.op_type));
   if (special != SpecialImporters().end()) {
     const NodeImporterRow& row = *special->second;
     AG_TRY(context.CheckInputs(row.inputs_min, row.inputs_max));
     AG_TRY(row.run(context));
   } else {
     const auto plain = PlainOperators().find(node.op_type);
-    if (plain == PlainOperators().end()) {
+    if (plain == PlainOperators().end() || !is_standard) {
       return Err(StatusCode::kUnimplemented, "the operator is not known");
     }
     AG_TRY(ImportPlain(plain->second, context));
@@ -346,16 +348,15 @@ StatusOr<std::vector<ValueId>> ImportAny(const OnnxNode& node, Importer& importe
     return Err(StatusCode::kInvalidArgument, "the model imports no opset of domain {}",
                Quoted(node.domain));
   }
-  Status native = Err(StatusCode::kUnimplemented, "the operator is not known");
-  if (node.domain.empty()) {
-    StatusOr<std::vector<ValueId>> results = ImportNatively(node, opset, importer);
-    if (results.ok()) return results;
-    native = results.status();
-    const bool unsupported =
-        native.code() == StatusCode::kUnimplemented ||
-        (native.code() == StatusCode::kInvalidArgument && HasUnusualTypes(node, importer));
-    if (!unsupported) return native;
-  }
+  // Operators of other domains are written with those of the default one.
+  StatusOr<std::vector<ValueId>> results =
+      ImportNatively(node, OpsetOf(importer.opsets(), ""), importer);
+  if (results.ok()) return results;
+  const Status native = results.status();
+  const bool unsupported =
+      native.code() == StatusCode::kUnimplemented ||
+      (native.code() == StatusCode::kInvalidArgument && HasUnusualTypes(node, importer));
+  if (!unsupported) return native;
   StatusOr<std::vector<ValueId>> kept = ImportOpaque(node, opset, importer);
   if (kept.ok() || kept.status().code() == StatusCode::kResourceExhausted) return kept;
   if (native.code() == StatusCode::kInvalidArgument) return native;

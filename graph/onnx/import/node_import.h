@@ -65,7 +65,7 @@ using NodeImporter = Status (*)(NodeImport& node);
 
 // The special importers by ONNX name, all in namespace ag::importers.
 struct NodeImporterRow {
-  std::string_view name;
+  std::string_view name;  // Of another domain than the default one "domain.Name".
   NodeImporter run;
   size_t inputs_min = 0, inputs_max = kAnyInputs;  // Checked before `run`.
   static constexpr size_t kAnyInputs = std::numeric_limits<size_t>::max();
@@ -74,8 +74,9 @@ std::span<const NodeImporterRow> ShapeImporters();       // Reshape, Slice, Spli
 std::span<const NodeImporterRow> ArithmeticImporters();  // Gemm, Sum, Clip, Pow, ...
 std::span<const NodeImporterRow> WindowImporters();      // Conv and pooling.
 std::span<const NodeImporterRow> ResizeImporters();
-std::span<const NodeImporterRow> NormImporters();      // Softmax, norms, reductions.
-std::span<const NodeImporterRow> ConstantImporters();  // Constant, Shape, Range, ...
-std::span<const NodeImporterRow> ControlImporters();   // If, Loop, Scan.
+std::span<const NodeImporterRow> NormImporters();       // Softmax, norms, reductions.
+std::span<const NodeImporterRow> ConstantImporters();   // Constant, Shape, Range, ...
+std::span<const NodeImporterRow> ControlImporters();    // If, Loop, Scan.
+std::span<const NodeImporterRow> MicrosoftImporters();  // Fused operators of com.microsoft.
 
 }  // namespace ag
