@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "graph/onnx/operators/layout.h"
 #include "graph/onnx/operators/wide.h"
@@ -25,14 +24,16 @@ Status CheckAttention(const AttentionWork& work) {
              ShapeToString(q.shape()), ShapeToString(k.shape()), ShapeToString(v.shape()));
 }
 
-// Replaces scores by their shares; a row of -infinity by zeros.
-void Softmax(std::vector<double>& scores) {
-  double most = kUnattended, sum = 0;
+// Replaces scores by their shares; a row of -infinity by zeros. `sink` is one score more, whose
+// share is dropped; -infinity: there is none.
+void Softmax(std::vector<double>& scores, double sink) {
+  double most = sink, sum = 0;
   for (const double s : scores) most = std::max(most, s);
   for (double& s : scores) {
     s = most == kUnattended ? 0 : std::exp(s - most);
     sum += s;
   }
+  if (sink != kUnattended) sum += std::exp(sink - most);
   for (double& s : scores) s /= sum == 0 ? 1 : sum;
 }
 
@@ -61,7 +62,7 @@ class QueryScores {
       for (int64_t j = 0; j < k.steps; ++j) scores_[static_cast<size_t>(j)] += bias(b, h, i, j);
     }
     Keep(ScoreStage::kBiased);
-    Softmax(scores_);
+    Softmax(scores_, work_.sinks.empty() ? kUnattended : work_.sinks[static_cast<size_t>(h)]);
     Keep(ScoreStage::kSoftmax);
     return scores_;
   }
@@ -70,7 +71,8 @@ class QueryScores {
 
  private:
   void Keep(ScoreStage stage) {
-    if (keep_ && stage == work_.stage) kept_.insert(kept_.end(), scores_.begin(), scores_.end());
+    if (!keep_ || stage != work_.stage) return;
+    for (const double s : scores_) kept_.push_back(s == kUnattended ? work_.unattended : s);
   }
 
   const AttentionWork& work_;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <vector>
 
 #include "graph/onnx/operators/operator_call.h"
@@ -54,9 +55,12 @@ struct AttentionWork {
   double scale = 1;
   double softcap = 0;           // 0: none.
   std::vector<ScoreBias> bias;  // Added up.
+  std::vector<double> sinks;    // By head: the score of a further key without a value; or none.
   RowForm form = RowForm::kHeads;
   size_t scores_result = 3;  // Made when the node wants it.
   ScoreStage stage = ScoreStage::kProduct;
+  // What that result says of keys that are not attended.
+  double unattended = -std::numeric_limits<double>::infinity();
 };
 
 // Makes result 0 of softmax(scale * q * k^T + bias) * v, in the type of operand 0. A query that

@@ -261,6 +261,9 @@ Status RunPositionedRotary(OperatorCall& call) {
   rotation.interleaved = call.Int("interleaved", 0) != 0;
   AG_LET(const Ints ids, call.IntsAt(1));
   const bool is_first = ids.size() == 1;
+  if (is_first && (ids[0] < 0 || ids[0] > kElementsMax)) {
+    return Err(StatusCode::kOutOfRange, "input 1: position {}", ids[0]);
+  }
   if (!is_first && call.ShapeOf(1) != Shape{rows.batch, rows.steps}) {
     return Err(StatusCode::kInvalidArgument, "input 1: {} positions do not fit {}",
                call.Type(1).ToString(), call.Type(0).ToString());
@@ -273,6 +276,205 @@ Status RunPositionedRotary(OperatorCall& call) {
   return GiveRows(call, 0, call.TypeOf(0), rows, form);
 }
 
+// A call of GroupQueryAttention: `steps` new tokens of each batch item, after those in the cache.
+struct CachedCall {
+  int64_t steps = 0, total = 0;  // total: the most tokens of a batch item, new ones too.
+  int64_t capacity = 0;          // Rows of the new cache.
+  Ints first;                    // The place of the first new token of each batch item.
+};
+
+Status RefuseCacheForms(OperatorCall& call) {
+  call.Ignore("kv_cache_bit_width");
+  for (const char* const name : {"k_norm_epsilon", "q_norm_epsilon", "qk_norm_epsilon"}) {
+    call.Ignore(name);
+  }
+  bool plain = call.Int("sliding_window_cache", 0) == 0;
+  for (const char* const name : {"k_quant_type", "v_quant_type"}) {
+    plain = plain && call.String(name, "NONE") == "NONE";
+  }
+  for (size_t i = 12; i < call.size(); ++i) plain = plain && !call.Has(i);
+  if (plain) return OkStatus();
+  return Err(StatusCode::kUnimplemented,
+             "caches that are quantized or slide, and norms of heads, are not supported");
+}
+
+// Reads operands 5 and 6: of each batch item the place of its last token, and the most tokens.
+StatusOr<CachedCall> ReadPlaces(const OperatorCall& call, int64_t batch, int64_t steps,
+                                int64_t cached) {
+  AG_LET(const Ints last, call.IntsAt(5));
+  CachedCall cache{.steps = steps};
+  AG_LET(cache.total, call.IntAt(6));
+  cache.capacity = std::max(cached, cache.total);
+  if (static_cast<int64_t>(last.size()) != batch || cache.total < steps) {
+    return Err(StatusCode::kInvalidArgument, "input 5: {}, {} new tokens of {}",
+               call.Type(5).ToString(), steps, cache.total);
+  }
+  for (const int64_t place : last) {
+    const bool known = place >= 0 && place < cache.total;
+    const int64_t first = steps == cache.total || !known ? 0 : place + 1 - steps;
+    if (!known || first < 0 || first > cached) {
+      return Err(StatusCode::kOutOfRange, "input 5: the last of {} new tokens is at {}, {} in all",
+                 steps, place, cache.total);
+    }
+    cache.first.push_back(first);
+  }
+  return cache;
+}
+
+// Returns the new cache: rows of `past`, then those of `now`, from their first place on, then
+// zeros.
+HeadRows UpdateCache(const HeadRows& past, const HeadRows& now, const CachedCall& cache) {
+  HeadRows rows{now.batch, now.heads, cache.capacity, now.size, {}};
+  rows.values.resize(static_cast<size_t>(NumElements(rows.shape())));
+  for (int64_t row = 0; now.size > 0 && row < now.batch * now.heads; ++row) {
+    const int64_t b = row / now.heads, h = row % now.heads;
+    const int64_t first = cache.first[static_cast<size_t>(b)];
+    if (first > 0) {
+      std::copy_n(past.values.data() + past.At(b, h, 0), first * past.size,
+                  rows.values.data() + rows.At(b, h, 0));
+    }
+    std::copy_n(now.values.data() + now.At(b, h, 0), now.steps * now.size,
+                rows.values.data() + rows.At(b, h, first));
+  }
+  return rows;
+}
+
+// Reads queries, keys and values: three operands, or one with the heads of all of them in a row.
+Status ReadGroups(OperatorCall& call, AttentionWork& work) {
+  const int64_t heads = call.Int("num_heads", 0), groups = call.Int("kv_num_heads", 0);
+  constexpr int64_t kMost = 1 << 20;
+  if (heads < 1 || groups < 1 || heads > kMost || groups > kMost) {
+    return Err(StatusCode::kInvalidArgument, "{} heads in {} groups", heads, groups);
+  }
+  AG_TRY(call.CheckRank(0, 3));
+  if (call.Has(1) != call.Has(2)) {
+    return Err(StatusCode::kInvalidArgument, "keys and values need each other");
+  }
+  if (call.Has(1)) {
+    AG_LET(work.q, HeadRowsOf(call, 0, heads));
+    AG_LET(work.k, HeadRowsOf(call, 1, groups));
+    AG_LET(work.v, HeadRowsOf(call, 2, groups));
+    return OkStatus();
+  }
+  AG_LET(const HeadRows all, HeadRowsOf(call, 0, heads + 2 * groups));
+  const auto part = [&](int64_t first, int64_t count) {
+    const int64_t by_head = all.steps * all.size;
+    return ReadRows({all.batch, count, all.steps, all.size, {}}, all.values.data(),
+                    {first * by_head, all.heads * by_head, by_head, all.size});
+  };
+  work.q = part(0, heads);
+  work.k = part(heads, groups);
+  work.v = part(heads + groups, groups);
+  return OkStatus();
+}
+
+// Rotates queries and new keys by their places, or by those of operand 9.
+Status RotateGroups(OperatorCall& call, const CachedCall& cache, AttentionWork& work) {
+  const bool interleaved = call.Int("rotary_interleaved", 0) != 0;
+  if (call.Int("do_rotary", 0) == 0) return OkStatus();
+  AG_TRY(call.CheckInputs(1, call.size()));
+  if (!call.Has(7) || !call.Has(8)) {
+    return Err(StatusCode::kInvalidArgument, "rotations need inputs 7 and 8");
+  }
+  AG_LET(Rotation rotation, RotationOf(call, 7, 8, 2));
+  rotation.interleaved = interleaved;
+  Ints ids;
+  if (call.Has(9)) {
+    AG_LET(ids, call.IntsAt(9));
+    if (call.ShapeOf(9) != Shape{work.q.batch, work.q.steps}) {
+      return Err(StatusCode::kInvalidArgument, "input 9: {} does not fit", call.Type(9).ToString());
+    }
+  }
+  rotation.row = [&](int64_t b, int64_t s) {
+    return ids.empty() ? cache.first[static_cast<size_t>(b)] + s
+                       : ids[static_cast<size_t>(b * work.q.steps + s)];
+  };
+  AG_TRY(Rotate(rotation, work.q));
+  return Rotate(rotation, work.k);
+}
+
+// Adds what limits the keys of a query: their places, a window, and operand 10.
+Status LimitGroups(OperatorCall& call, const CachedCall& cache, AttentionWork& work) {
+  const bool causal = call.Int("causal", 1) != 0;
+  const int64_t window = call.Int("local_window_size", -1);
+  AG_LET(const Ints last, call.IntsAt(5));
+  work.bias.emplace_back([=, first = cache.first](int64_t b, int64_t, int64_t query, int64_t key) {
+    const int64_t place = first[static_cast<size_t>(b)] + query;
+    const bool attends = key <= last[static_cast<size_t>(b)] && (!causal || key <= place) &&
+                         (window <= 0 || key > place - window);
+    return attends ? 0 : -std::numeric_limits<double>::infinity();
+  });
+  if (!call.Has(10)) return OkStatus();
+  const Shape scores = {work.q.batch, work.q.heads, work.q.steps, cache.total};
+  AG_LET(ScoreBias added, ScoreBiasOf(call, 10, scores, ShortBias::kBroadcast));
+  work.bias.push_back(std::move(added));
+  return OkStatus();
+}
+
+// Reads what shapes the scores: their scale and cap, operand 11 (the scores of sinks), and which
+// scores are result 3.
+Status ReadScores(OperatorCall& call, AttentionWork& work) {
+  const double size = static_cast<double>(std::max<int64_t>(work.q.size, 1));
+  const double scale = call.Float("scale", 0);
+  work.scale = scale == 0 ? 1 / std::sqrt(size) : scale;
+  work.softcap = call.Float("softcap", 0);
+  work.form = RowForm::kFlat;
+  work.stage = call.Int("qk_output", 0) == 2 ? ScoreStage::kSoftmax : ScoreStage::kBiased;
+  work.unattended = 0;
+  if (call.Int("smooth_softmax", -1) > 0) work.sinks.assign(static_cast<size_t>(work.q.heads), 0);
+  if (!call.Has(11)) return OkStatus();
+  work.sinks = call.In(11).ToDoubles();
+  if (static_cast<int64_t>(work.sinks.size()) == work.q.heads) return OkStatus();
+  return Err(StatusCode::kInvalidArgument, "input 11: {} for {} heads", call.Type(11).ToString(),
+             work.q.heads);
+}
+
+// Operands: queries, keys, values, caches of keys and values, the last places, the most tokens,
+// cosines, sines, places, a bias of the scores, scores of sinks. Results: y, the new caches,
+// scores.
+Status RunGroupQueryAttention(OperatorCall& call) {
+  for (const size_t i : {0, 5, 6}) {
+    if (!call.Has(i)) return Err(StatusCode::kInvalidArgument, "input {} is missing", i);
+  }
+  if (!IsFloat(call.TypeOf(0))) return RefuseType(call.TypeOf(0));
+  AG_TRY(RefuseCacheForms(call));
+  AttentionWork work;
+  AG_TRY(ReadGroups(call, work));
+  HeadRows past_k{work.k.batch, work.k.heads, 0, work.k.size, {}}, past_v = past_k;
+  if (call.Has(3) != call.Has(4)) {
+    return Err(StatusCode::kInvalidArgument, "past keys and values need each other");
+  }
+  if (call.Has(3)) {
+    AG_LET(past_k, HeadRowsOf(call, 3, 0));
+    AG_LET(past_v, HeadRowsOf(call, 4, 0));
+  }
+  for (const HeadRows* rows : {&work.k, &work.v, &past_k, &past_v}) {
+    const bool is_past = rows == &past_k || rows == &past_v;
+    if (rows->batch == work.q.batch && rows->heads == work.k.heads && rows->size == work.q.size &&
+        rows->steps == (is_past ? past_k.steps : work.q.steps)) {
+      continue;
+    }
+    return Err(StatusCode::kInvalidArgument, "{} does not go with queries {}",
+               ShapeToString(rows->shape()), ShapeToString(work.q.shape()));
+  }
+  AG_LET(const CachedCall cache, ReadPlaces(call, work.q.batch, work.q.steps, past_k.steps));
+  AG_TRY(RotateGroups(call, cache, work));
+  const Shape whole = {work.k.batch, work.k.heads, cache.capacity, work.k.size};
+  AG_TRY(call.MakeBytes(1, {call.TypeOf(0), whole}));  // Checks the size.
+  const HeadRows keys = UpdateCache(past_k, work.k, cache);
+  const HeadRows values = UpdateCache(past_v, work.v, cache);
+  const RowLayout all{0, keys.heads * keys.steps * keys.size, keys.steps * keys.size, keys.size};
+  const HeadRows used{keys.batch, keys.heads, cache.total, keys.size, {}};
+  work.k = ReadRows(used, keys.values.data(), all);
+  work.v = ReadRows(used, values.values.data(), all);
+  AG_TRY(ReadScores(call, work));
+  AG_TRY(LimitGroups(call, cache, work));
+  AG_TRY(GiveAttention(call, work));
+  if (call.Wants(1)) AG_TRY(GiveRows(call, 1, call.TypeOf(0), keys, RowForm::kHeads));
+  if (call.Wants(2)) AG_TRY(GiveRows(call, 2, call.TypeOf(0), values, RowForm::kHeads));
+  return OkStatus();
+}
+
 }  // namespace
 
 std::span<const OperatorRow> MicrosoftAttentionOperators() {
@@ -280,6 +482,7 @@ std::span<const OperatorRow> MicrosoftAttentionOperators() {
       {"com.microsoft.Attention", RunProjectedAttention},
       {"com.microsoft.MultiHeadAttention", RunMultiHeadAttention},
       {"com.microsoft.RotaryEmbedding", RunPositionedRotary},
+      {"com.microsoft.GroupQueryAttention", RunGroupQueryAttention, FromOperands({6})},
   };
   return kRows;
 }

@@ -113,6 +113,31 @@ TEST(MicrosoftOperators, MaskOfTheSquareOfPlaces) {
   EXPECT_EQ(Numbers((*y)[0]), (std::vector<double>{5, 3}));
 }
 
+// The second batch item has one token in the cache, the first one two; a sink takes half of a
+// share.
+TEST(MicrosoftOperators, GroupsOfQueriesAfterTheirOwnPast) {
+  TestNode node{.op_type = "com.microsoft.GroupQueryAttention",
+                .opset = 1,
+                .outputs = 3,
+                .ints = {{"num_heads", 2}, {"kv_num_heads", 1}}};
+  const Tensor zeros = Tensor::Zeros({DType::kFloat32, {2, 1, 2}});
+  const Tensor now = Reals({2, 1, 1}, {6, 7}), past = Reals({2, 1, 2, 1}, {1, 2, 3, 4});
+  const std::vector<int64_t> last = {2, 1}, far = {2, 3}, most = {3};
+  std::vector<Tensor> inputs = {
+      zeros, now, now, past, past, Tensor::FromInts({2}, last), Tensor::FromInts({}, most)};
+  const auto y = RunNode(node, inputs);
+  ASSERT_TRUE(y.ok()) << ToString(y.status());
+  EXPECT_EQ(Numbers((*y)[0]), (std::vector<double>{3, 3, 5, 5}));
+  EXPECT_EQ(Numbers((*y)[2]), (std::vector<double>{1, 2, 6, 3, 7, 0}));
+  node.ints.emplace_back("local_window_size", 1);
+  node.ints.emplace_back("smooth_softmax", 1);
+  EXPECT_EQ(Numbers((*RunNode(node, inputs))[0]), (std::vector<double>{3, 3, 3.5, 3.5}));
+  inputs[5] = Tensor::FromInts({2}, far);
+  EXPECT_EQ(ToString(RunNode(node, inputs).status()),
+            "OUT_OF_RANGE: operator \"com.microsoft.GroupQueryAttention\": input 5: the last of 1 "
+            "new tokens is at 3, 3 in all");
+}
+
 TEST(MicrosoftOperators, SayWhatDoesNotFit) {
   const Tensor x = Ones({1, 2, 4});
   EXPECT_EQ(Problem({.op_type = "BiasGelu"}, {x, Ones({3})}),
