@@ -207,6 +207,49 @@ Status RunQLinearConvAnyLayout(OperatorCall& call) {
   return OkStatus();
 }
 
+// Returns a quantized operand as a tensor of f32.
+StatusOr<Tensor> RealTensor(const OperatorCall& call, const QuantizedAt& at, int64_t axis) {
+  AG_LET(const Doubles values, RealNumbers(call, at, axis));
+  return Tensor::FromDoubles({DType::kFloat32, call.ShapeOf(at.numbers)}, values);
+}
+
+// Runs another operator of com.microsoft with the attributes and results of the call.
+Status RunFloating(OperatorCall& call, const char* name, const std::vector<const Tensor*>& inputs) {
+  OnnxNode node = InnerNode(call, name);
+  node.domain = call.node().domain;
+  node.outputs = call.node().outputs;
+  AG_LET(call.results(), RunInner(call, std::move(node), call.opset(), inputs));
+  return OkStatus();
+}
+
+// Attention with quantized x and weights. Operands: x, weights, biases, both scales, a mask, both
+// zero points, a cache.
+Status RunQAttention(OperatorCall& call) {
+  AG_TRY(call.CheckInputs(5, 9));
+  AG_LET(const Tensor x, RealTensor(call, {0, 3, 6}, -1));
+  AG_LET(const Tensor w, RealTensor(call, {1, 4, 7}, -1));
+  return RunFloating(call, "Attention",
+                     {&x, &w, &call.In(2), call.Has(5) ? &call.In(5) : nullptr,
+                      call.Has(8) ? &call.In(8) : nullptr});
+}
+
+// EmbedLayerNormalization with quantized tables, gains and shifts (operands 2 to 6), whose scales
+// are operands 8 to 12 and whose zero points are operands 13 to 17.
+Status RunQEmbedLayerNormalization(OperatorCall& call) {
+  AG_TRY(call.CheckInputs(1, 18));
+  std::vector<Tensor> real(5);
+  std::vector<const Tensor*> inputs = {&call.In(0), call.Has(1) ? &call.In(1) : nullptr};
+  for (size_t i = 0; i < real.size(); ++i) {
+    inputs.push_back(nullptr);
+    if (!call.Has(2 + i)) continue;
+    if (!call.Has(8 + i)) return Err(StatusCode::kInvalidArgument, "input {} is missing", 8 + i);
+    AG_LET(real[i], RealTensor(call, {2 + i, 8 + i, 13 + i}, 0));
+    inputs.back() = &real[i];
+  }
+  inputs.push_back(call.Has(7) ? &call.In(7) : nullptr);
+  return RunFloating(call, "EmbedLayerNormalization", inputs);
+}
+
 // Adds operand `bias`, if there is one, to a product and makes result 0 in `dtype`.
 Status GiveProduct(OperatorCall& call, DType dtype, Matrix product, size_t bias) {
   if (call.Has(bias)) {
@@ -399,6 +442,8 @@ std::span<const OperatorRow> MicrosoftQuantOperators() {
       {"com.microsoft.MatMulIntegerToFloat", RunMatMulIntegerToFloat},
       {"com.microsoft.DynamicQuantizeMatMul", RunDynamicQuantizeMatMul},
       {"com.microsoft.QGemm", RunQGemm},
+      {"com.microsoft.QAttention", RunQAttention},
+      {"com.microsoft.QEmbedLayerNormalization", RunQEmbedLayerNormalization},
       {"com.microsoft.MatMulNBits", RunMatMulNBits},
   };
   return kRows;
