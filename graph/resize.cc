@@ -37,14 +37,6 @@ int64_t Nearest(Resize::Rounding rounding, float place) {
   return 0;
 }
 
-// Returns the weights of Keys' convolution (1981) with the free parameter a, at distances 1 + s, s,
-// 1 - s, 2 - s.
-std::array<double, 4> CubicWeights(double a, double s) {
-  const auto near = [a](double d) { return ((a + 2) * d - (a + 3)) * d * d + 1; };
-  const auto far = [a](double d) { return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a; };
-  return {far(1 + s), near(s), near(1 - s), far(2 - s)};
-}
-
 void AddLinear(const ResizeAxis& axis, float place, ResizeTaps* taps) {
   const int64_t last = axis.in - 1;
   const float inside = std::clamp(place, 0.0f, static_cast<float>(last));
@@ -159,19 +151,33 @@ float PlaceOf(Resize::Places places, const ResizeAxis& axis, int64_t result) {
   return 0;
 }
 
+std::array<double, 4> CubicWeights(double a, double s) {
+  const auto near = [a](double d) { return ((a + 2) * d - (a + 3)) * d * d + 1; };
+  const auto far = [a](double d) { return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a; };
+  return {far(1 + s), near(s), near(1 - s), far(2 - s)};
+}
+
+void AddTaps(const Resize& resize, const ResizeAxis& axis, float place, ResizeTaps* taps) {
+  if (resize.mode == Resize::Mode::kNearest) {
+    const int64_t nearest = Nearest(resize.rounding, place);
+    taps->elements.push_back(std::clamp<int64_t>(nearest, 0, axis.in - 1));
+    taps->weights.push_back(1);
+  } else if (resize.mode == Resize::Mode::kLinear) {
+    AddLinear(axis, place, taps);
+  } else {
+    AddCubic(resize, axis, place, taps);
+  }
+}
+
 ResizeTaps TapsOf(const Resize& resize, size_t axis) {
   const ResizeAxis& a = resize.axes[axis];
   ResizeTaps taps{.count = a.is_identity ? 1 : resize.taps()};
   for (int64_t i = 0; i < a.out; ++i) {
-    const float place = a.is_identity ? 0 : PlaceOf(resize.places, a, i);
-    if (a.is_identity || resize.mode == Resize::Mode::kNearest) {
-      const int64_t nearest = a.is_identity ? i : Nearest(resize.rounding, place);
-      taps.elements.push_back(std::clamp<int64_t>(nearest, 0, a.in - 1));
+    if (a.is_identity) {
+      taps.elements.push_back(i);
       taps.weights.push_back(1);
-    } else if (resize.mode == Resize::Mode::kLinear) {
-      AddLinear(a, place, &taps);
     } else {
-      AddCubic(resize, a, place, &taps);
+      AddTaps(resize, a, PlaceOf(resize.places, a, i), &taps);
     }
   }
   return taps;

@@ -8,6 +8,7 @@
 // kResizeTie of the middle between two elements counts as the middle.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -80,6 +81,12 @@ struct ResizeTaps {
   std::vector<double> weights;
 };
 ResizeTaps TapsOf(const Resize& resize, size_t axis);
+// Appends the taps of one more result, at `place` in the operand. REQUIRES: resize.taps() is
+// taps->count; the axis has an element.
+void AddTaps(const Resize& resize, const ResizeAxis& axis, float place, ResizeTaps* taps);
+// Returns the weights of Keys' convolution (1981) with the free parameter a, at distances 1 + s, s,
+// 1 - s, 2 - s.
+std::array<double, 4> CubicWeights(double a, double s);
 
 // The scale of an axis as a fraction; `scales` holds the numerator and denominator of each axis.
 struct ResizeScale {
