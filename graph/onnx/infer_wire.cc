@@ -37,7 +37,12 @@ bool HasLaterForm(const OnnxNode& node, int64_t opset) {
       node.op_type == "Resize" && std::ranges::any_of(node.attributes, [](const auto& attribute) {
         return attribute.name == "keep_aspect_ratio_policy" || attribute.name == "axes";
       });
-  if (resizes_otherwise) return true;
+  // The library counts places of a window that begin in the padding at the end.
+  const bool rounds_up =
+      node.op_type.ends_with("Pool") && std::ranges::any_of(node.attributes, [](const auto& a) {
+        return a.name == "ceil_mode" && a.i != 0;
+      });
+  if (resizes_otherwise || rounds_up) return true;
   return std::ranges::any_of(
       kRows, [&](const Row& row) { return row.name == node.op_type && opset >= row.since; });
 }

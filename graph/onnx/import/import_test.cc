@@ -54,6 +54,13 @@ const ImportCase kPlain[] = {
      "{ y = LayerNormalization(x, s) }",
      "input x f32[2,4]\n s = const f32[4] {1, 2, 3, 4}\n z = const f32[4] {0, 0, 0, 0}\n"
      "output \"y\" = layer_norm(x, s, z) axis=1"},
+    {"batch norm of elements", 7,
+     "g (float[2,1,2] x, float[1,2] s, float[1,2] b, float[1,2] m, float[1,2] v) =>"
+     "(float[2,1,2] y) { y = BatchNormalization<spatial = 0>(x, s, b, m, v) }",
+     "input x f32[2,1,2]\n input s f32[1,2]\n input b f32[1,2]\n input m f32[1,2]\n"
+     "input v f32[1,2]\n t = reshape(s) shape=[2]\n c = reshape(b) shape=[2]\n"
+     "n = reshape(m) shape=[2]\n w = reshape(v) shape=[2]\n"
+     "output \"y\" = reshape(batch_norm(reshape(x) shape=[2,2], t, c, n, w)) shape=[2,1,2]"},
     {"sum of three", 17, "g (float[2] x, float[2] z) => (float[2] y) { y = Sum(x, z, x) }",
      "input x f32[2]\n input z f32[2]\n output \"y\" = add(add(x, z), x)"},
     {"mean", 17, "g (float[2] x, float[2] z) => (float[2] y) { y = Mean(x, z) }",
@@ -346,6 +353,20 @@ TEST(ImportTestOnly, IntegersThatWrapAroundAreKept) {
   const auto native = Import("g (int64[2] x) => (int32[2] y) { y = Cast<to = 6>(x) }", 17);
   ASSERT_EQ(ToString(native.status()), "OK");
   EXPECT_EQ(native->graph.node(native->graph.outputs()[0].edge.node).op, OpKind::kCast);
+}
+
+TEST(ImportTestOnly, FormsThatWeLackAreKept) {
+  const char* const texts[] = {
+      "g (float[2,3,4] x, float[3,1] s) => (float[2,3,4] y) { y = LayerNormalization<axis = 1>(x, "
+      "s) }",
+      "g (float[1,1,4] x) => (float[1,1,1] y)"
+      "{ y = MaxPool<kernel_shape = [5], strides = [2], ceil_mode = 1>(x) }",
+  };
+  for (const char* const text : texts) {
+    const auto kept = Import(text, 17);
+    ASSERT_EQ(ToString(kept.status()), "OK") << text;
+    EXPECT_EQ(kept->graph.node(kept->graph.outputs()[0].edge.node).op, OpKind::kOpaque) << text;
+  }
 }
 
 // Further outputs that somebody reads.

@@ -49,22 +49,35 @@ Status ImportLogSoftmax(NodeImport& node) {
 Status ImportBatchNormalization(NodeImport& node) {
   AG_TRY(node.OnlyFirstOutput());
   node.Ignore("momentum");
-  if (node.opset() < 9 && node.Int("spatial", 1) != 1) {
-    return Err(StatusCode::kUnimplemented, "statistics of every position are not supported");
-  }
   if (node.Int("training_mode", 0) != 0) {
     return Err(StatusCode::kUnimplemented, "training mode is not supported");
   }
-  AG_LET(
-      const std::vector<ValueId> values,
-      node.EmitAll(OpKind::kBatchNorm, node.inputs(), {{"epsilon", node.Float("epsilon", 1e-5)}}));
-  return node.Out(values[0]);
+  std::vector<ValueId> operands = node.inputs();
+  const Shape x = node.ShapeOf(node.In(0));
+  const bool by_element = node.opset() < 9 && node.Int("spatial", 1) == 0 && x.size() > 2;
+  if (by_element) {  // Every element of a batch item is a channel.
+    const int64_t channels = NumElements(std::span(x).subspan(1));
+    AG_LET(operands[0], node.Reshape(operands[0], Shape{x[0], channels}));
+    for (size_t i = 1; i < operands.size(); ++i) {
+      AG_LET(operands[i], node.Reshape(operands[i], Shape{channels}));
+    }
+  }
+  AG_LET(const std::vector<ValueId> values,
+         node.EmitAll(OpKind::kBatchNorm, operands, {{"epsilon", node.Float("epsilon", 1e-5)}}));
+  return node.Out(by_element ? node.Reshape(values[0], x) : values[0]);
 }
 
 Status ImportLayerNormalization(NodeImport& node) {
   AG_TRY(node.OnlyFirstOutput());
   node.Ignore("stash_type");
   AG_LET(const int64_t axis, ResolveAxis(node.Int("axis", -1), node.Rank(node.In(0))));
+  const std::span<const int64_t> normalized =
+      std::span(node.ShapeOf(node.In(0))).subspan(static_cast<size_t>(axis));
+  for (const size_t i : {1, 2}) {
+    if (!node.Has(i) || std::ranges::equal(node.ShapeOf(node.In(i)), normalized)) continue;
+    return Err(StatusCode::kUnimplemented, "input {}: {} is not of the normalized axes", i,
+               node.Type(node.In(i)).ToString());
+  }
   ValueId bias = node.Has(2) ? node.In(2) : kNoValue;
   if (bias == kNoValue) {
     AG_LET(bias, node.Filled(node.Type(node.In(1)), 0));

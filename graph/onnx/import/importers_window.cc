@@ -115,6 +115,20 @@ Status ImportConv(NodeImport& node) {
   return node.Out(value);
 }
 
+// With ceil_mode a window may be larger than the padded input; the IR has no such form.
+Status CheckSpans(const Shape& x, const WindowAttributes& window) {
+  const size_t axes = window.kernel.size();
+  for (size_t i = 0; i < axes; ++i) {
+    const double span =
+        static_cast<double>(window.kernel[i] - 1) * static_cast<double>(window.dilations[i]);
+    const double room = static_cast<double>(x[i + 2]) + static_cast<double>(window.pads[i]) +
+                        static_cast<double>(window.pads[axes + i]);
+    if (span < room) continue;
+    return Err(StatusCode::kUnimplemented, "axis {}: a window larger than {}", i + 2, room);
+  }
+  return OkStatus();
+}
+
 template <OpKind op>
 Status ImportPool(NodeImport& node) {
   AG_TRY(node.OnlyFirstOutput());
@@ -124,6 +138,7 @@ Status ImportPool(NodeImport& node) {
   }
   AG_TRY(CheckRank(node.ShapeOf(x)));
   AG_LET(WindowAttributes window, WindowOf(node, node.ShapeOf(x), {}));
+  if (node.Int("ceil_mode", 0) != 0) AG_TRY(CheckSpans(node.ShapeOf(x), window));
   const bool narrow = node.Rank(x) == 3;
   if (narrow) {
     AG_LET(x, node.Reshape(x, Widened(node.ShapeOf(x))));

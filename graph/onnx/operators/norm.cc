@@ -181,7 +181,8 @@ template <RowNorm norm>
 Status RunLayerNormalization(OperatorCall& call) {
   AG_TRY(call.CheckInputs(2, norm == RowNorm::kDeviation ? 3 : 2));
   AG_TRY(RefuseIntegers(call));
-  call.Ignore("stash_type");
+  AG_LET(const DType stash_type, DTypeFromOnnx(static_cast<int32_t>(call.Int("stash_type", 1))));
+  if (!IsFloat(stash_type)) return RefuseType(stash_type);
   AG_LET(const int64_t axis, call.Axis(-1));
   const double epsilon = call.Float("epsilon", 1e-5);
   const Shape x = call.ShapeOf(0);
@@ -201,49 +202,87 @@ Status RunLayerNormalization(OperatorCall& call) {
   call.Give(0, Tensor::FromDoubles(type, values));
   Shape reduced = x;
   std::fill(reduced.begin() + axis, reduced.end(), 1);
-  const TensorType stash{call.TypeOf(0) == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32,
-                         reduced};
+  const TensorType stash{stash_type, reduced};
   if (norm == RowNorm::kDeviation) AG_TRY(GiveMoments(call, 1, stash, std::move(moments.means)));
   constexpr size_t kLast = norm == RowNorm::kDeviation ? 2 : 1;
   return GiveMoments(call, kLast, stash, std::move(moments.inverse_deviations));
 }
 
-// Normalizes by the batch's own moments (training_mode), or by the given ones. Results 1 and 2 are
-// the running mean and variance.
-Status RunBatchNormalization(OperatorCall& call) {
+// Moments of each channel, or with spatial = 0 of each element of a batch item.
+struct Statistics {
+  int64_t count = 1, inside = 1;  // Of statistics, and of neighbouring elements of one.
+
+  size_t Of(size_t element) const {
+    return element / static_cast<size_t>(inside) % static_cast<size_t>(count);
+  }
+};
+
+StatusOr<Statistics> ReadStatistics(OperatorCall& call) {
   AG_TRY(call.CheckInputs(5, 5));
   AG_TRY(RefuseIntegers(call));
-  const bool training = call.Int("training_mode", 0) != 0;
-  const double momentum = call.Float("momentum", 0.9), epsilon = call.Float("epsilon", 1e-5);
-  if (call.Int("spatial", 1) != 1 || (!training && call.Wants(1))) {
-    return Err(StatusCode::kUnimplemented, "this form of training");
-  }
-  const Shape x = call.ShapeOf(0);
+  const Shape& x = call.ShapeOf(0);
   if (x.empty()) return Err(StatusCode::kInvalidArgument, "expected rank 1 or more");
-  const int64_t channels = x.size() > 1 ? x[1] : 1;
-  const int64_t inside = x.size() > 2 ? NumElements(std::span(x).subspan(2)) : 1;
-  for (const size_t i : {1, 2, 3, 4}) AG_TRY(CheckVector(call, i, channels));
+  const bool spatial = call.opset() >= 9 || call.Int("spatial", 1) != 0;
+  Statistics of;
+  Shape shape = {x.size() > 1 ? x[1] : 1};
+  if (spatial) {
+    of.inside = x.size() > 2 ? NumElements(std::span(x).subspan(2)) : 1;
+  } else {
+    shape.assign(x.begin() + 1, x.end());
+  }
+  of.count = NumElements(shape);
+  for (const size_t i : {1, 2, 3, 4}) {
+    if (call.ShapeOf(i) == shape || call.ShapeOf(i) == Shape{of.count}) continue;
+    return Err(StatusCode::kInvalidArgument, "input {}: expected {}, got {}", i,
+               ShapeToString(shape), call.Type(i).ToString());
+  }
+  return of;
+}
+
+// Returns the batch's own moments.
+std::vector<Moments> MomentsBy(const Statistics& of, const Doubles& values) {
+  std::vector<Moments> all(static_cast<size_t>(of.count));
+  const double each = static_cast<double>(values.size()) / static_cast<double>(of.count);
+  for (size_t e = 0; e < values.size(); ++e) all[of.Of(e)].mean += values[e] / each;
+  for (size_t e = 0; e < values.size(); ++e) {
+    Moments& m = all[of.Of(e)];
+    m.variance += (values[e] - m.mean) * (values[e] - m.mean) / each;
+  }
+  return all;
+}
+
+// Normalizes by the batch's own moments in training, or by the given ones. Results 1 and 2 are the
+// running mean and variance. Before opset 14 a node that has these trains, and results 3 and 4 are
+// the batch's mean and the inverse of its deviation.
+Status RunBatchNormalization(OperatorCall& call) {
+  AG_LET(const Statistics of, ReadStatistics(call));
+  const double momentum = call.Float("momentum", 0.9), epsilon = call.Float("epsilon", 1e-5);
+  bool trains = call.opset() >= 14 && call.Int("training_mode", 0) != 0;
+  for (size_t i = 1; i < call.outputs() && call.opset() < 14; ++i) trains = trains || call.Wants(i);
+  if (!trains && call.Wants(1)) {
+    return Err(StatusCode::kInvalidArgument, "output 1 is for training only");
+  }
   const Doubles scale = call.In(1).ToDoubles(), bias = call.In(2).ToDoubles();
   Doubles mean = call.In(3).ToDoubles(), variance = call.In(4).ToDoubles();
-  Doubles values = call.In(0).ToDoubles();
-  for (int64_t c = 0; c < channels; ++c) {
-    const auto at = static_cast<size_t>(c);
-    Doubles members;
-    const auto is_of = [&](size_t e) { return static_cast<int64_t>(e) / inside % channels == c; };
-    for (size_t e = 0; training && e < values.size(); ++e) {
-      if (is_of(e)) members.push_back(values[e]);
-    }
-    const Moments m = training ? MomentsOf(members) : Moments{mean[at], variance[at]};
-    const double by = scale[at] / std::sqrt(m.variance + epsilon);
-    for (size_t e = 0; e < values.size(); ++e) {
-      if (is_of(e)) values[e] = (values[e] - m.mean) * by + bias[at];
-    }
-    mean[at] = mean[at] * momentum + m.mean * (1 - momentum);
-    variance[at] = variance[at] * momentum + m.variance * (1 - momentum);
+  Doubles values = call.In(0).ToDoubles(), inverse(mean.size());
+  std::vector<Moments> moments(mean.size());
+  if (trains) moments = MomentsBy(of, values);
+  for (size_t i = 0; i < mean.size(); ++i) {
+    if (!trains) moments[i] = {mean[i], variance[i]};
+    mean[i] = mean[i] * momentum + moments[i].mean * (1 - momentum);
+    variance[i] = variance[i] * momentum + moments[i].variance * (1 - momentum);
+    inverse[i] = 1 / std::sqrt(moments[i].variance + epsilon);
   }
-  AG_TRY(GiveLike(call, 0, x, values));
+  for (size_t e = 0; e < values.size(); ++e) {
+    const size_t i = of.Of(e);
+    values[e] = (values[e] - moments[i].mean) * inverse[i] * scale[i] + bias[i];
+  }
+  AG_TRY(GiveLike(call, 0, call.ShapeOf(0), values));
   if (call.Wants(1)) call.Give(1, Tensor::FromDoubles(call.Type(3), mean));
   if (call.Wants(2)) call.Give(2, Tensor::FromDoubles(call.Type(4), variance));
+  for (size_t i = 0; i < mean.size(); ++i) mean[i] = moments[i].mean;
+  if (call.Wants(3)) call.Give(3, Tensor::FromDoubles(call.Type(3), mean));
+  if (call.Wants(4)) call.Give(4, Tensor::FromDoubles(call.Type(4), inverse));
   return OkStatus();
 }
 

@@ -5,7 +5,9 @@
 #include <map>
 
 #include "absl/strings/str_split.h"
+#include "graph/onnx/operators/arithmetic.h"
 #include "graph/onnx/operators/operator_call.h"
+#include "graph/onnx/operators/wide.h"
 
 namespace ag::onnx_operators {
 namespace {
@@ -119,6 +121,40 @@ Ints StepsOf(const Labels& labels, const Shape& shape, const Labels& order) {
   return steps;
 }
 
+// Walks over all `left` values of the labels of `order`, those of the result first, and adds the
+// product of the operands to the element of the result.
+template <class W>
+Status AddProducts(OperatorCall& call, const Contraction& sum, const Labels& order, int64_t left) {
+  std::vector<std::vector<W>> values;
+  std::vector<Ints> steps;
+  Ints sizes;
+  for (const int label : order) sizes.push_back(sum.sizes.at(label));
+  const Shape shape(sizes.begin(), sizes.begin() + static_cast<ptrdiff_t>(sum.result.size()));
+  for (size_t i = 0; i < sum.operands.size(); ++i) {
+    values.push_back(Widened<W>(call.In(i)));
+    steps.push_back(StepsOf(sum.operands[i], call.ShapeOf(i), order));
+  }
+  const Ints to = StepsOf(sum.result, shape, order);
+  std::vector<W> out(static_cast<size_t>(NumElements(shape)));
+  Ints at(order.size(), 0), offsets(values.size() + 1, 0);
+  for (; left > 0; --left) {
+    W product = 1;
+    for (size_t i = 0; i < values.size(); ++i)
+      product = Times(product, values[i][static_cast<size_t>(offsets[i])]);
+    W& target = out[static_cast<size_t>(offsets.back())];
+    target = Plus(target, product);
+    for (size_t axis = order.size(); axis-- > 0;) {
+      const bool wraps = ++at[axis] == sizes[axis];
+      const int64_t by = wraps ? 1 - sizes[axis] : 1;
+      for (size_t i = 0; i < values.size(); ++i) offsets[i] += by * steps[i][axis];
+      offsets.back() += by * to[axis];
+      if (!wraps) break;
+      at[axis] = 0;
+    }
+  }
+  return GiveNarrowed(call, 0, {call.TypeOf(0), shape}, out);
+}
+
 constexpr double kTermsMax = 1e11;
 
 Status RunEinsum(OperatorCall& call) {
@@ -129,42 +165,19 @@ Status RunEinsum(OperatorCall& call) {
   }
   double terms = 1;
   Shape shape;
-  Ints sizes;
   for (const int label : order) {
-    sizes.push_back(sum.sizes.at(label));
-    terms *= static_cast<double>(sizes.back());
-    if (shape.size() < sum.result.size()) shape.push_back(sizes.back());
+    const int64_t size = sum.sizes.at(label);
+    terms *= static_cast<double>(size);
+    if (shape.size() < sum.result.size()) shape.push_back(size);
   }
   if (terms > kTermsMax) {
     return Err(StatusCode::kResourceExhausted, "{} products are more than {}", terms, kTermsMax);
   }
   const DType dtype = call.TypeOf(0);
   AG_TRY(call.MakeBytes(0, {dtype, shape}));
-  std::vector<Doubles> values;
-  std::vector<Ints> steps;
-  for (size_t i = 0; i < sum.operands.size(); ++i) {
-    values.push_back(call.In(i).ToDoubles());
-    steps.push_back(StepsOf(sum.operands[i], call.ShapeOf(i), order));
-  }
-  const Ints to = StepsOf(sum.result, shape, order);
-  Doubles out(static_cast<size_t>(NumElements(shape)));
-  Ints at(order.size(), 0), offsets(values.size() + 1, 0);
-  for (auto left = static_cast<int64_t>(terms); left > 0; --left) {
-    double product = 1;
-    for (size_t i = 0; i < values.size(); ++i)
-      product *= values[i][static_cast<size_t>(offsets[i])];
-    out[static_cast<size_t>(offsets.back())] += product;
-    for (size_t axis = order.size(); axis-- > 0;) {
-      const bool wraps = ++at[axis] == sizes[axis];
-      const int64_t by = wraps ? 1 - sizes[axis] : 1;
-      for (size_t i = 0; i < values.size(); ++i) offsets[i] += by * steps[i][axis];
-      offsets.back() += by * to[axis];
-      if (!wraps) break;
-      at[axis] = 0;
-    }
-  }
-  call.Give(0, Tensor::FromDoubles({dtype, shape}, out));
-  return OkStatus();
+  return ForWide(dtype, [&]<class W>() {
+    return AddProducts<W>(call, sum, order, static_cast<int64_t>(terms));
+  });
 }
 
 // By elimination with the largest pivot.

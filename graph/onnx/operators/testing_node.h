@@ -43,6 +43,20 @@ inline StatusOr<std::vector<Tensor>> RunNode(const TestNode& test,
   return RunOperator(run);
 }
 
+// Tensors of the values.
+inline Tensor OfType(DType dtype, Shape shape, const std::vector<double>& values) {
+  return Tensor::FromDoubles({dtype, std::move(shape)}, values);
+}
+inline Tensor F32(Shape shape, const std::vector<double>& values) {
+  return OfType(DType::kFloat32, std::move(shape), values);
+}
+inline Tensor I64(Shape shape, const std::vector<int64_t>& values) {
+  return Tensor::FromInts(std::move(shape), values);
+}
+
+inline StatusCode CodeOf(const TestNode& node, const std::vector<Tensor>& inputs) {
+  return RunNode(node, inputs).status().code();
+}
 inline std::vector<double> Numbers(const Tensor& tensor) { return tensor.ToDoubles(); }
 
 }  // namespace ag

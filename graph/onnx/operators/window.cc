@@ -1,150 +1,17 @@
-// Convolutions and pools over any number of spatial axes, and transposed convolutions.
+// Convolutions and pools over any number of spatial axes, transposed convolutions, and what undoes
+// pools and windows.
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
 
+#include "graph/onnx/operators/arithmetic.h"
 #include "graph/onnx/operators/operator_call.h"
 #include "graph/onnx/operators/spatial_window.h"
+#include "graph/onnx/operators/wide.h"
 
 namespace ag::onnx_operators {
 namespace {
-
-// A window that moves over the spatial axes of [N,C,...]. Every list has one value an axis.
-struct SpatialWindow {
-  Ints in, kernel, strides, dilations, begin, end, out;
-
-  size_t axes() const { return kernel.size(); }
-  int64_t Span(size_t i) const { return (kernel[i] - 1) * dilations[i] + 1; }
-};
-
-Status CheckList(std::string_view name, const Ints& values, size_t size, int64_t low) {
-  constexpr int64_t kMost = int64_t{1} << 30;
-  if (values.size() != size) {
-    return Err(StatusCode::kInvalidArgument, "{}: expected {} values, got {}", name, size,
-               values.size());
-  }
-  for (const int64_t value : values) {
-    if (value < low || value > kMost) {
-      return Err(StatusCode::kInvalidArgument, "{}: {} is not in [{}, {}]", name, value, low,
-                 kMost);
-    }
-  }
-  return OkStatus();
-}
-
-// Reads the attributes of a window; `kernel` is that of the weights, empty when an attribute says
-// it.
-StatusOr<SpatialWindow> ReadWindow(OperatorCall& call, const Ints& kernel) {
-  if (call.Rank(0) < 3) {
-    return Err(StatusCode::kInvalidArgument, "expected rank 3 or more, got {}",
-               call.Type(0).ToString());
-  }
-  SpatialWindow window;
-  const Shape& x = call.ShapeOf(0);
-  window.in.assign(x.begin() + 2, x.end());
-  const size_t axes = window.in.size();
-  window.kernel = call.IntList("kernel_shape").value_or(kernel);
-  window.strides = call.IntList("strides").value_or(Ints(axes, 1));
-  window.dilations = call.IntList("dilations").value_or(Ints(axes, 1));
-  const Ints pads = call.IntList("pads").value_or(Ints(2 * axes, 0));
-  AG_TRY(CheckList("kernel_shape", window.kernel, axes, 1));
-  if (!kernel.empty() && window.kernel != kernel) {
-    return Err(StatusCode::kInvalidArgument, "kernel_shape: expected {}, that of the weights",
-               ShapeToString(kernel));
-  }
-  AG_TRY(CheckList("strides", window.strides, axes, 1));
-  AG_TRY(CheckList("dilations", window.dilations, axes, 1));
-  AG_TRY(CheckList("pads", pads, 2 * axes, -(int64_t{1} << 30)));
-  window.begin.assign(pads.begin(), pads.begin() + static_cast<ptrdiff_t>(axes));
-  window.end.assign(pads.begin() + static_cast<ptrdiff_t>(axes), pads.end());
-  window.out.resize(axes);
-  return window;
-}
-
-// Splits `total` padding of an axis; the odd one goes to the end, or to the begin.
-void SplitPadding(int64_t total, bool odd_at_end, int64_t* begin, int64_t* end) {
-  *begin = odd_at_end ? total / 2 : total - total / 2;
-  *end = total - *begin;
-}
-
-// Sets the result's sizes, and the padding that auto_pad means.
-Status PlaceWindow(OperatorCall& call, SpatialWindow& window) {
-  const std::string auto_pad = call.String("auto_pad", "NOTSET");
-  const bool ceil = call.Int("ceil_mode", 0) != 0;
-  for (size_t i = 0; i < window.axes(); ++i) {
-    const int64_t span = window.Span(i), stride = window.strides[i], in = window.in[i];
-    if (auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER") {
-      const int64_t places = (in + stride - 1) / stride;
-      const int64_t total = std::max<int64_t>((places - 1) * stride + span - in, 0);
-      SplitPadding(total, auto_pad == "SAME_UPPER", &window.begin[i], &window.end[i]);
-    } else if (auto_pad == "VALID") {
-      window.begin[i] = window.end[i] = 0;
-    } else if (auto_pad != "NOTSET") {
-      return Err(StatusCode::kInvalidArgument, "auto_pad {} is not known", Quoted(auto_pad));
-    }
-    const int64_t room = in + window.begin[i] + window.end[i] - span;
-    if (room < 0) {
-      return Err(StatusCode::kInvalidArgument, "a window of {} does not fit axis {} of {}", span,
-                 i + 2, call.Type(0).ToString());
-    }
-    window.out[i] = (ceil ? room + stride - 1 : room) / stride + 1;
-    // The last window must begin inside the input or its padding at the begin.
-    if (ceil && (window.out[i] - 1) * stride >= in + window.begin[i]) --window.out[i];
-  }
-  return OkStatus();
-}
-
-// Calls visit(position, offset of the position) for all positions of `sizes`, the last axis
-// fastest.
-void ForPositions(const Ints& sizes, const std::function<void(const Ints&, int64_t)>& visit) {
-  Ints at(sizes.size(), 0);
-  const int64_t count = NumElements(sizes);
-  for (int64_t offset = 0; offset < count; ++offset) {
-    visit(at, offset);
-    for (size_t i = sizes.size(); i-- > 0;) {
-      if (++at[i] < sizes[i]) break;
-      at[i] = 0;
-    }
-  }
-}
-
-constexpr int64_t kLinksMax = int64_t{1} << 26;
-
-// Returns, for each place of the window and each of its elements, the offset of the element among
-// the spatial positions of the input; -1: it is in the padding. `places` are the sizes over which
-// the window moves, `sizes` those that it looks at.
-StatusOr<std::vector<int64_t>> LinksOf(const SpatialWindow& window, const Ints& places,
-                                       const Ints& sizes) {
-  const int64_t elements = NumElements(window.kernel), count = NumElements(places);
-  if (elements > kLinksMax || count > kLinksMax / std::max<int64_t>(elements, 1)) {
-    return Err(StatusCode::kResourceExhausted, "windows of {} elements at {} places", elements,
-               count);
-  }
-  std::vector<int64_t> links(static_cast<size_t>(elements * count));
-  ForPositions(places, [&](const Ints& place, int64_t p) {
-    ForPositions(window.kernel, [&](const Ints& element, int64_t k) {
-      int64_t offset = 0;
-      for (size_t i = 0; i < window.axes(); ++i) {
-        const int64_t at =
-            place[i] * window.strides[i] - window.begin[i] + element[i] * window.dilations[i];
-        if (at < 0 || at >= sizes[i]) {
-          offset = -1;
-          break;
-        }
-        offset = offset * sizes[i] + at;
-      }
-      links[static_cast<size_t>(p * elements + k)] = offset;
-    });
-  });
-  return links;
-}
-
-Shape WithSpatial(int64_t batch, int64_t channels, const Ints& spatial) {
-  Shape shape = {batch, channels};
-  shape.insert(shape.end(), spatial.begin(), spatial.end());
-  return shape;
-}
 
 Status GiveDoubles(OperatorCall& call, size_t i, const Shape& shape,
                    const std::vector<double>& values) {
@@ -377,46 +244,87 @@ Status RunGlobalPool(OperatorCall& call) {
   return GiveDoubles(call, 0, shape, out);
 }
 
-}  // namespace
-
-StatusOr<Convolved> Convolve(OperatorCall& call, const Operand& x, const Operand& w,
-                             const std::vector<double>& bias) {
-  const Shape &in = x.shape, &weight = w.shape;
-  const int64_t groups = call.Int("group", 1);
-  const bool fits = weight.size() == in.size() && in.size() >= 3 && groups >= 1 &&
-                    weight[0] % groups == 0 && weight[1] * groups == in[1] &&
-                    (bias.empty() || static_cast<int64_t>(bias.size()) == weight[0]);
-  if (!fits) {
-    return Err(StatusCode::kInvalidArgument, "{} groups: {} does not fit {}", groups,
-               ShapeToString(weight), ShapeToString(in));
+// Returns the sizes of an image that MaxUnpool fills: operand 2, else those that the window gives.
+StatusOr<Shape> UnpooledShape(OperatorCall& call) {
+  AG_LET(SpatialWindow window, ReadWindow(call, {}));
+  const Shape& x = call.ShapeOf(0);
+  if (call.Has(2)) {
+    AG_LET(const Ints stated, call.IntsAt(2));
+    if (stated.size() == x.size()) return Shape(stated.begin(), stated.end());
+    return Err(StatusCode::kInvalidArgument, "input 2: expected {} sizes, got {}", x.size(),
+               stated.size());
   }
-  AG_LET(SpatialWindow window, ReadWindow(call, Ints(weight.begin() + 2, weight.end())));
+  for (size_t i = 0; i < window.axes(); ++i) {
+    window.out[i] =
+        (window.in[i] - 1) * window.strides[i] + window.kernel[i] - window.begin[i] - window.end[i];
+  }
+  return WithSpatial(x[0], x[1], window.out);
+}
+
+// Puts each element of operand 0 where operand 1 says, counted in the result; zeros elsewhere.
+Status RunMaxUnpool(OperatorCall& call) {
+  AG_TRY(call.CheckInputs(2, 3));
+  AG_TRY(call.CheckType(1, DType::kInt64));
+  if (call.ShapeOf(1) != call.ShapeOf(0)) {
+    return Err(StatusCode::kInvalidArgument, "indices {} do not fit {}", call.Type(1).ToString(),
+               call.Type(0).ToString());
+  }
+  AG_LET(Shape shape, UnpooledShape(call));
+  const TensorType type{call.TypeOf(0), std::move(shape)};
+  AG_LET(char* to, call.MakeBytes(0, type));
+  const int64_t width = SizeOf(type.dtype), count = type.NumElements();
+  const char* from = call.In(0).bytes().data();
+  for (int64_t i = 0; i < call.Type(0).NumElements(); ++i) {
+    const int64_t at = call.Values<int64_t>(1)[i];
+    if (at < 0 || at >= count) {
+      return Err(StatusCode::kOutOfRange, "index {} is outside [0, {})", at, count);
+    }
+    std::copy_n(from + i * width, width, to + at * width);
+  }
+  return OkStatus();
+}
+
+// The window of Col2Im over the image; its places are the blocks.
+StatusOr<SpatialWindow> BlocksOf(OperatorCall& call) {
+  AG_TRY(call.CheckInputs(3, 3));
+  AG_TRY(call.CheckRank(0, 3));
+  AG_LET(const Ints image, call.IntsAt(1));
+  AG_LET(const Ints block, call.IntsAt(2));
+  if (image.empty()) return Err(StatusCode::kInvalidArgument, "input 1: expected sizes, got none");
+  AG_LET(SpatialWindow window, ReadSteps(call, image, block));
   AG_TRY(PlaceWindow(call, window));
+  const Shape& x = call.ShapeOf(0);
+  const int64_t elements = NumElements(block), places = NumElements(window.out);
+  if (x[1] % elements == 0 && x[2] == places) return window;
+  return Err(StatusCode::kInvalidArgument, "{} blocks of {} elements do not fit {}", places,
+             elements, call.Type(0).ToString());
+}
+
+// Adds up the blocks where they overlap.
+Status RunCol2Im(OperatorCall& call) {
+  AG_LET(const SpatialWindow window, BlocksOf(call));
   AG_LET(const std::vector<int64_t> links, LinksOf(window, window.out, window.in));
-  const int64_t k = NumElements(window.kernel), inside = NumElements(window.in);
-  const int64_t places = NumElements(window.out), out_of_group = weight[0] / groups;
-  Convolved out{WithSpatial(in[0], weight[0], window.out), {}};
-  AG_TRY(call.MakeBytes(0, {DType::kFloat32, out.shape}));  // Checks the size.
-  out.values.resize(static_cast<size_t>(NumElements(out.shape)));
-  for (int64_t n = 0; n < in[0]; ++n) {
-    for (int64_t o = 0; o < weight[0]; ++o) {
-      double* to = out.values.data() + (n * weight[0] + o) * places;
-      std::fill_n(to, places, bias.empty() ? 0 : bias[static_cast<size_t>(o)]);
-      for (int64_t c = 0; c < weight[1]; ++c) {
-        const double* from =
-            x.values.data() + (n * in[1] + o / out_of_group * weight[1] + c) * inside;
-        const double* by = w.values.data() + (o * weight[1] + c) * k;
-        for (int64_t p = 0; p < places; ++p) {
-          const int64_t* link = links.data() + p * k;
-          for (int64_t e = 0; e < k; ++e) {
-            if (link[e] >= 0) to[p] += from[link[e]] * by[e];
-          }
-        }
+  const Shape& x = call.ShapeOf(0);
+  const int64_t k = NumElements(window.kernel), places = x[2], planes = x[0] * (x[1] / k);
+  const int64_t inside = NumElements(window.in);
+  const TensorType type{call.TypeOf(0), WithSpatial(x[0], x[1] / k, window.in)};
+  AG_TRY(call.MakeBytes(0, type));
+  return ForWide(type.dtype, [&]<class W>() -> Status {
+    const std::vector<W> in = Widened<W>(call.In(0));
+    std::vector<W> out(static_cast<size_t>(type.NumElements()));
+    for (int64_t plane = 0; plane < planes && places > 0; ++plane) {
+      for (int64_t i = 0; i < k * places; ++i) {  // Element i / places of block i % places.
+        const int64_t link = links[static_cast<size_t>(i % places * k + i / places)];
+        if (link < 0) continue;
+        W& to = out[static_cast<size_t>(plane * inside + link)];
+        to = Plus(to, in[static_cast<size_t>(plane * k * places + i)]);
       }
     }
-  }
-  return out;
+    return GiveNarrowed(call, 0, type, out);
+  });
 }
+
+}  // namespace
 
 std::span<const OperatorRow> WindowOperators() {
   static constexpr OperatorRow kRows[] = {
@@ -428,6 +336,8 @@ std::span<const OperatorRow> WindowOperators() {
       {"GlobalMaxPool", RunGlobalPool<Whole::kMax>},
       {"GlobalAveragePool", RunGlobalPool<Whole::kMean>},
       {"GlobalLpPool", RunGlobalPool<Whole::kNorm>},
+      {"MaxUnpool", RunMaxUnpool, FromOperands({2})},
+      {"Col2Im", RunCol2Im, FromOperands({1, 2})},
   };
   return kRows;
 }

@@ -1,7 +1,7 @@
-// Bad operands of windows, normalizations and products.
+// Bad operands of windows, normalizations and products, and forms that ONNX's node tests leave out.
 #include <gtest/gtest.h>
 
-#include "graph/onnx/operators/operators.h"
+#include "graph/onnx/operators/testing_node.h"
 
 namespace ag {
 namespace {
@@ -66,6 +66,65 @@ TEST(Windows, NoBoxesTakeNoTime) {
       RunOperator({.node = boxes_node, .opset = 11, .inputs = {&boxes, &scores, &most}});
   ASSERT_TRUE(none.ok()) << ToString(none.status());
   EXPECT_EQ((*none)[0].type().ToString(), "i64[0,3]");
+}
+
+TEST(Windows, BlocksAddUpInIntegers) {
+  const int64_t big = int64_t{1} << 60;
+  const auto y = RunNode({.op_type = "Col2Im", .opset = 18},
+                         {I64({1, 2, 2}, {big, 1, 1, 2}), I64({1}, {3}), I64({1}, {2})});
+  ASSERT_TRUE(y.ok()) << ToString(y.status());
+  EXPECT_EQ((*y)[0].As<int64_t>()[0], big);
+  EXPECT_EQ(Numbers((*y)[0])[1], 2);
+  EXPECT_EQ(CodeOf({.op_type = "Col2Im", .opset = 18},
+                   {I64({1, 2, 1}, {1, 1}), I64({1}, {3}), I64({1}, {2})}),
+            StatusCode::kInvalidArgument);
+}
+
+TEST(Windows, IndicesOfUnpooledElementsAreInside) {
+  OnnxNode node{.op_type = "MaxUnpool"};
+  node.inputs = {"x", "i"};
+  node.outputs = {"y"};
+  node.attributes.push_back(
+      {.name = "kernel_shape", .type = OnnxAttributeType::kInts, .ints = {2}});
+  const Tensor x = F32({1, 1, 1}, {5});
+  for (const auto& [index, code] :
+       {std::pair{2, StatusCode::kOutOfRange}, std::pair{-1, StatusCode::kOutOfRange},
+        std::pair{1, StatusCode::kOk}}) {
+    const Tensor at = I64({1, 1, 1}, {index});
+    EXPECT_EQ(RunOperator({.node = node, .opset = 11, .inputs = {&x, &at}}).status().code(), code);
+  }
+}
+
+TEST(Products, OfIntegersAreExact) {
+  const int64_t big = (int64_t{1} << 61) + 1;
+  const auto y = RunNode({.op_type = "Einsum", .strings = {{"equation", "i,j->ij"}}},
+                         {I64({1}, {big}), I64({2}, {1, 8})});
+  ASSERT_TRUE(y.ok()) << ToString(y.status());
+  EXPECT_EQ((*y)[0].As<int64_t>()[0], big);
+  EXPECT_EQ((*y)[0].As<int64_t>()[1], 8);  // Wraps around.
+}
+
+TEST(Normalizations, ScalesBroadcast) {
+  const Tensor x = F32({1, 2, 2}, {-1, 1, -1, 1});
+  const auto y =
+      RunNode({.op_type = "LayerNormalization", .ints = {{"axis", 1}}}, {x, F32({2, 1}, {1, 10})});
+  ASSERT_TRUE(y.ok()) << ToString(y.status());
+  EXPECT_NEAR(Numbers((*y)[0])[1], 1, 1e-4);
+  EXPECT_NEAR(Numbers((*y)[0])[3], 10, 1e-3);
+  EXPECT_EQ(
+      CodeOf({.op_type = "LayerNormalization", .ints = {{"axis", 1}}}, {x, F32({3}, {1, 10, 3})}),
+      StatusCode::kInvalidArgument);
+}
+
+// Before opset 14 a node that has the further results trains.
+TEST(Normalizations, OldNodesTrain) {
+  const Tensor x = F32({2, 1}, {1, 3}), one = F32({1}, {1}), zero = F32({1}, {0});
+  const auto y = RunNode({.op_type = "BatchNormalization", .opset = 9, .outputs = 5},
+                         {x, one, zero, zero, one});
+  ASSERT_TRUE(y.ok()) << ToString(y.status());
+  EXPECT_NEAR(Numbers((*y)[0])[1], 1, 1e-4);
+  EXPECT_NEAR(Numbers((*y)[1])[0], 0.2, 1e-6);
+  EXPECT_EQ(Numbers((*y)[3]), std::vector<double>{2});
 }
 
 }  // namespace
