@@ -289,28 +289,48 @@ Status WritePad(const Out& out) {
   return out.Last("Pad", std::move(inputs), {StringAttribute("mode", mode)});
 }
 
-// Gives a kept node of `opset` the form of the opset that is written. Returns the names of operands
-// that were attributes before. kUnimplemented: it has another form there.
-StatusOr<std::vector<std::string>> Modernize(const Out& out, int64_t opset, OnnxNode& kept) {
+// Gives TopK its operand k, which was an attribute until opset 9.
+Status ModernizeTopK(const Out& out, OnnxNode& kept) {
+  const auto k = std::ranges::find(kept.attributes, "k", &OnnxAttribute::name);
+  if (k == kept.attributes.end()) {
+    return Err(StatusCode::kInvalidArgument, "TopK has no attribute \"k\"");
+  }
+  kept.inputs.push_back(out.to.IntsName({k->i}));
+  kept.attributes.erase(k);
+  return OkStatus();
+}
+
+// Turns Upsample, which ended with opset 9, into Resize. Scales were an attribute until opset 8.
+Status ModernizeUpsample(const Out& out, OnnxNode& kept) {
+  const auto scales = std::ranges::find(kept.attributes, "scales", &OnnxAttribute::name);
+  if (scales != kept.attributes.end()) {
+    kept.inputs.push_back(out.to.FloatsName(scales->floats));
+    kept.attributes.erase(scales);
+  }
+  kept.op_type = "Resize";
+  kept.inputs.insert(kept.inputs.begin() + 1, out.to.opset() < 13 ? out.to.FloatsName({}) : "");
+  kept.attributes.push_back(StringAttribute("coordinate_transformation_mode", "asymmetric"));
+  kept.attributes.push_back(StringAttribute("nearest_mode", "floor"));
+  return OkStatus();
+}
+
+// Gives a kept node of `opset` the form of the opset that is written. kUnimplemented: it has
+// another form there.
+Status Modernize(const Out& out, int64_t opset, OnnxNode& kept) {
   const int64_t written = out.to.opset();
-  if (!kept.domain.empty() || opset == 0) return std::vector<std::string>();
-  if (kept.op_type == "Scatter" && opset < 11 && written >= 11) {
-    kept.op_type = "ScatterElements";  // Its name since opset 11.
-    kept.proto = {};
-    return std::vector<std::string>();
-  }
-  if (kept.op_type == "TopK" && opset < 11 && written >= 11) {
-    if (opset == 10) return std::vector<std::string>();
-    const auto k = std::ranges::find(kept.attributes, "k", &OnnxAttribute::name);
-    if (k == kept.attributes.end()) {
-      return Err(StatusCode::kInvalidArgument, "TopK has no attribute \"k\"");
+  if (!kept.domain.empty() || opset == 0) return OkStatus();
+  if (opset < 11 && written >= 11) {
+    const auto of = [&](std::string_view name) { return kept.op_type == name; };
+    if (of("TopK") && opset == 10) return OkStatus();
+    if (of("Scatter") || of("TopK") || of("Upsample")) {
+      kept.proto = {};
+      if (of("TopK")) return ModernizeTopK(out, kept);
+      if (of("Upsample")) return ModernizeUpsample(out, kept);
+      kept.op_type = "ScatterElements";  // Its name since opset 11.
+      return OkStatus();
     }
-    std::vector<std::string> operands = {out.to.IntsName({k->i})};
-    kept.attributes.erase(k);
-    kept.proto = {};
-    return operands;
   }
-  if (MeansTheSame(kept.op_type, opset, written)) return std::vector<std::string>();
+  if (MeansTheSame(kept.op_type, opset, written)) return OkStatus();
   return Err(StatusCode::kUnimplemented, "operator {} has another form in opset {} than in {}",
              kept.op_type, written, opset);
 }
@@ -318,7 +338,6 @@ StatusOr<std::vector<std::string>> Modernize(const Out& out, int64_t opset, Onnx
 // Writes the kept node with its present names.
 Status WriteOpaque(const Out& out) {
   AG_LET(OnnxNode kept, ParseNode(out.node.attributes->String("onnx_node")));
-  AG_LET(const std::vector<std::string> more, Modernize(out, out.node.Int("opset"), kept));
   size_t in = 0, result = 0;
   for (std::string& name : kept.inputs) {
     if (!name.empty() && in < out.in.size()) name = out.in[in++];
@@ -332,7 +351,7 @@ Status WriteOpaque(const Out& out) {
                "and {}",
                in, result, out.in.size(), out.out.size());
   }
-  kept.inputs.insert(kept.inputs.end(), more.begin(), more.end());
+  AG_TRY(Modernize(out, out.node.Int("opset"), kept));
   out.to.AppendKept(std::move(kept));
   return OkStatus();
 }

@@ -310,6 +310,24 @@ TEST(ExportModelTest, KeptNodesOfOldOpsetsTakeNewerForms) {
   }
 }
 
+TEST(ExportModelTest, AKeptUpsampleBecomesAResize) {
+  const auto blobs = testing::NewBlobs();
+  const std::string bytes = testing::ModelFromText(
+      "g (float[1,2] x, float[2] s) => (float[2,4] y) { y = Upsample(x, s) }", 9);
+  const auto imported = ImportOnnx(bytes, {}, *blobs);
+  ASSERT_TRUE(imported.ok()) << ToString(imported.status());
+  const auto exported = ExportOnnx(imported->graph, imported->origin, BlobWeights(blobs));
+  ASSERT_TRUE(exported.ok()) << ToString(exported.status());
+  EXPECT_EQ(OpsOf(*exported), "Resize");
+  const auto again = ImportOnnx(*exported, {}, *blobs);
+  ASSERT_TRUE(again.ok()) << ToString(again.status());
+  const std::vector<Tensor> inputs = {Tensor::FromFloats({1, 2}, std::vector<float>{1, 2}),
+                                      Tensor::FromFloats({2}, std::vector<float>{2, 2})};
+  const auto y = Evaluate(again->graph, inputs, BlobWeights(blobs));
+  ASSERT_TRUE(y.ok()) << ToString(y.status());
+  EXPECT_EQ((*y)[0].ToDoubles(), (std::vector<double>{1, 1, 2, 2, 1, 1, 2, 2}));
+}
+
 TEST(ExportModelTest, ConvModelComesBackEqual) {
   const auto blobs = testing::NewBlobs();
   const auto imported = ImportOnnx(testing::ConvModel(), {}, *blobs);

@@ -24,35 +24,39 @@ StatusOr<Attributes> ByScales(const Shape& in, const std::vector<float>& scales)
   return Attributes{{"sizes", std::move(sizes)}, {"scales", std::move(fractions)}};
 }
 
-Status Finish(NodeImport& node, Attributes attributes) {
-  const Shape& in = node.ShapeOf(node.In(0));
+StatusOr<ValueId> Resized(NodeImport& node, ValueId x, Attributes attributes) {
+  const Shape& in = node.ShapeOf(x);
   const Ints& sizes = attributes.IntList("sizes");
-  if (std::equal(sizes.begin(), sizes.end(), in.begin(), in.end())) {  // The scales do not matter.
-    return node.Out(node.In(0));
-  }
-  return node.Out(node.Emit(OpKind::kResize, {node.In(0)}, std::move(attributes)));
+  if (std::equal(sizes.begin(), sizes.end(), in.begin(), in.end())) return x;  // With any scales.
+  return node.Emit(OpKind::kResize, {x}, std::move(attributes));
+}
+
+// Resizes by scales as before opset 11: the nearest element is the one after the place with `up`,
+// else the one before it.
+StatusOr<ValueId> OldResize(NodeImport& node, ValueId x, const std::vector<float>& scales,
+                            bool up) {
+  const Shape in = node.ShapeOf(x);
+  AG_LET(Attributes attributes, ByScales(in, scales));
+  attributes.Set("mode", node.String("mode", "nearest"));
+  attributes.Set("coordinate_transformation_mode", std::string("asymmetric"));
+  attributes.Set("nearest_mode", std::string(up ? "ceil" : "floor"));
+  return Resized(node, x, std::move(attributes));
 }
 
 // Before opset 11 the nearest element is the one before the place on a growing axis, and the one
-// after it on a shrinking axis.
+// after it on a shrinking axis. Two steps do both.
 Status ImportOldForm(NodeImport& node, const std::vector<float>& scales) {
-  const Shape& in = node.ShapeOf(node.In(0));
-  if (scales.size() != in.size()) {
-    return Err(StatusCode::kInvalidArgument, "expected {} scales, got {}", in.size(),
-               scales.size());
+  const size_t rank = node.ShapeOf(node.In(0)).size();
+  if (scales.size() != rank) {
+    return Err(StatusCode::kInvalidArgument, "expected {} scales, got {}", rank, scales.size());
   }
-  AG_LET(Attributes attributes, ByScales(in, scales));
-  const bool grows = std::ranges::any_of(scales, [](float scale) { return scale > 1; });
-  const bool shrinks = std::ranges::any_of(scales, [](float scale) { return scale < 1; });
-  const std::string mode = node.String("mode", "nearest");
-  if (mode == "nearest" && grows && shrinks) {
-    return Err(StatusCode::kUnimplemented, "opset {} rounds differently for axes that shrink",
-               node.opset());
+  if (node.String("mode", "nearest") != "nearest") {
+    return node.Out(OldResize(node, node.In(0), scales, false));
   }
-  attributes.Set("mode", mode);
-  attributes.Set("coordinate_transformation_mode", std::string("asymmetric"));
-  attributes.Set("nearest_mode", std::string(shrinks ? "ceil" : "floor"));
-  return Finish(node, std::move(attributes));
+  std::vector<float> shrinking = scales, growing = scales;
+  for (size_t axis = 0; axis < rank; ++axis) (scales[axis] < 1 ? growing : shrinking)[axis] = 1;
+  AG_LET(const ValueId smaller, OldResize(node, node.In(0), shrinking, true));
+  return node.Out(OldResize(node, smaller, growing, false));
 }
 
 // Returns one value per axis, from one value for each of `axes`; the other axes have `unchanged`.
@@ -126,7 +130,7 @@ Status ImportResize(NodeImport& node) {
   attributes.Set("nearest_mode", node.String("nearest_mode", "round_prefer_floor"));
   attributes.Set("cubic_coeff_a", node.Float("cubic_coeff_a", -0.75));
   attributes.Set("exclude_outside", node.Int("exclude_outside", 0));
-  return Finish(node, std::move(attributes));
+  return node.Out(Resized(node, node.In(0), std::move(attributes)));
 }
 
 Status ImportUpsample(NodeImport& node) {

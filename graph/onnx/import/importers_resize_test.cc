@@ -98,7 +98,9 @@ TEST(ImportResize, OfOldOpsets) {
       {"resize 10 down", 10, Make("Resize", {"x", "down"}), down + " nearest_mode=ceil"},
       {"resize 10 linear", 10, Make("Resize", {"x", "both"}, {linear}),
        "resize(x) sizes=[1,1,8] scales=[1,1,1,2,2,1] mode=linear" + places},
-      {"resize 10 both ways", 10, Make("Resize", {"x", "both"}), "opaque"},
+      {"resize 10 both ways", 10, Make("Resize", {"x", "both"}),
+       "resize(resize(x) sizes=[1,1,4] scales=[1,1,1,2,1,1]" + places +
+           " nearest_mode=ceil) sizes=[1,1,8]" + places + " nearest_mode=floor"},
       {"resize 10 of too few", 10, Make("Resize", {"x", "two"}),
        "INVALID_ARGUMENT: node: expected 3 scales, got 2"},
   };
@@ -130,10 +132,7 @@ TEST(ImportResize, KeepsWhatTheOperatorLacks) {
        Make("Resize", {"x", "", "up"}, {Number("antialias", 0)}), "opaque"},
       {"smoothing", 18, Make("Resize", {"x", "", "up"}, {Number("antialias", 1)}), "opaque"},
       {"an aspect", 18,
-       Make("Resize", {"x", "", "up"}, {Word("keep_aspect_ratio_policy", "not_larger")}),
-       "UNIMPLEMENTED: node: keep_aspect_ratio_policy \"not_larger\" is not supported, and it "
-       "cannot "
-       "be kept: ONNX's inference does not know its form"},
+       Make("Resize", {"x", "", "up"}, {Word("keep_aspect_ratio_policy", "not_larger")}), "opaque"},
   };
   for (const ResizeCase& c : cases) Check(c);
 }

@@ -110,6 +110,7 @@ std::span<const OperatorRow> MicrosoftQuantOperators();
 std::span<const OperatorRow> ProductOperators();   // Einsum, Det, NonMaxSuppression.
 std::span<const OperatorRow> SampleOperators();    // GridSample, AffineGrid, DeformConv.
 std::span<const OperatorRow> RegionOperators();    // RoiAlign, MaxRoiPool.
+std::span<const OperatorRow> ResampleOperators();  // Resize, Upsample.
 std::span<const OperatorRow> LossOperators();      // NegativeLogLikelihoodLoss, ...
 
 }  // namespace ag::onnx_operators
