@@ -47,6 +47,18 @@ bool HasLaterForm(const OnnxNode& node, int64_t opset) {
       kRows, [&](const Row& row) { return row.name == node.op_type && opset >= row.since; });
 }
 
+// The library divides by strides without a look at them.
+Status CheckStrides(const OnnxNode& node) {
+  for (const OnnxAttribute& attribute : node.attributes) {
+    if (attribute.name != "strides") continue;
+    const auto low = std::ranges::find_if(attribute.ints, [](int64_t i) { return i < 1; });
+    if (low != attribute.ints.end()) {
+      return Err(StatusCode::kInvalidArgument, "strides: {} is below 1", *low);
+    }
+  }
+  return OkStatus();
+}
+
 void TypeTo(const TensorType& type, onnx::TypeProto& proto) {
   proto.mutable_tensor_type()->set_elem_type(DTypeToOnnx(type.dtype));
   auto* shape = proto.mutable_tensor_type()->mutable_shape();
@@ -120,6 +132,7 @@ bool MeansTheSame(const std::string& op_type, int64_t opset, int64_t later) {
 StatusOr<std::vector<TensorType>> InferOutputs(
     const OnnxNode& node, std::span<const OperandInfo> operands,
     const std::vector<std::pair<std::string, int64_t>>& opsets) {
+  AG_TRY(CheckStrides(node));
   onnx::ModelProto model;
   AG_TRY(ModelOf(node, operands, model));
   bool beyond = false;

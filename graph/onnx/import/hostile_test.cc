@@ -39,6 +39,15 @@ std::string ErrorOf(const OnnxModel& model) {
   return bytes.ok() ? ToString(Try(*bytes)) : ToString(bytes.status());
 }
 
+TEST(HostileTest, StridesOfAKeptNode) {
+  OnnxModel model = ReluModel();
+  model.inputs[0].dims = {{1}, {1}, {2}};
+  model.initializers[0].dims = {1, 1, 2};
+  model.nodes[0].op_type = "ConvTranspose";
+  model.nodes[0].attributes = {{.name = "strides", .type = OnnxAttributeType::kInts, .ints = {0}}};
+  EXPECT_EQ(ErrorOf(model), "INVALID_ARGUMENT: node 0 (ConvTranspose): strides: 0 is below 1");
+}
+
 TEST(HostileTest, Tensors) {
   EXPECT_EQ(ErrorOf(ReluModel()), "OK");
   OnnxModel model = ReluModel();
