@@ -34,14 +34,6 @@ std::vector<Tensor> RandomInputs(const Graph& graph, uint64_t seed) {
   return tensors;
 }
 
-std::vector<Tensor> EmptyOutputs(const Graph& graph) {
-  std::vector<Tensor> tensors;
-  for (const GraphOutput& output : graph.outputs()) {
-    tensors.push_back(Tensor::Zeros(graph.type(output.edge)));
-  }
-  return tensors;
-}
-
 Executor::Executor(std::unique_ptr<Device> device, std::unique_ptr<WeightSource> weights,
                    Clock& clock, ProfileOptions profile, std::function<void(int)> on_progress,
                    std::function<void(pid_t)> on_wait)

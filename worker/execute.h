@@ -122,6 +122,5 @@ class Executor {
 
 // Returns random data for every input of the graph; equal seeds give equal data.
 std::vector<Tensor> RandomInputs(const Graph& graph, uint64_t seed);
-std::vector<Tensor> EmptyOutputs(const Graph& graph);
 
 }  // namespace ag

@@ -14,6 +14,14 @@ StatusOr<double> MeanNs(int runs, const std::function<StatusOr<Nanos>()>& run) {
   return total / runs;
 }
 
+std::vector<Tensor> EmptyOutputs(const Graph& graph) {
+  std::vector<Tensor> outputs;
+  for (const GraphOutput& output : graph.outputs()) {
+    outputs.push_back(Tensor::Zeros(graph.type(output.edge)));
+  }
+  return outputs;
+}
+
 RunTypes::RunTypes(const Graph& graph) {
   for (size_t i = 0; i < graph.inputs().size(); ++i) {
     inputs_.push_back({graph.input_name(i), graph.node(graph.inputs()[i]).outputs[0]});

@@ -73,6 +73,9 @@ class Executable {
 // Calls `run` so often and returns its mean time, for Executable::Time.
 StatusOr<double> MeanNs(int runs, const std::function<StatusOr<Nanos>()>& run);
 
+// Returns zeros for each output of the graph, for a run to write to.
+std::vector<Tensor> EmptyOutputs(const Graph& graph);
+
 // The types of a graph's inputs and outputs. Check fails with the name of the buffer of a run that
 // does not fit.
 class RunTypes {

@@ -60,14 +60,6 @@ StatusOr<Subject> Parse(std::string_view text, std::string_view precision) {
   return subject;
 }
 
-std::vector<Tensor> OutputsOf(const Graph& graph) {
-  std::vector<Tensor> outputs;
-  for (const GraphOutput& output : graph.outputs()) {
-    outputs.push_back(Tensor::Zeros(graph.type(output.edge)));
-  }
-  return outputs;
-}
-
 Status CompareOne(const Tensor& expected, const Tensor& actual, const Tolerance& tolerance) {
   double largest = 0, error = 0;
   int64_t different = 0;
@@ -103,7 +95,7 @@ Status BuildAndCompare(Device& device, const Graph& graph, const Plan& plan,
                        const WeightSource& weights, const std::vector<Tensor>& inputs,
                        const std::vector<Tensor>& expected) {
   AG_LET(const std::unique_ptr<Executable> executable, device.Build({graph, plan, weights}));
-  std::vector<Tensor> first = OutputsOf(graph), second = OutputsOf(graph);
+  std::vector<Tensor> first = EmptyOutputs(graph), second = EmptyOutputs(graph);
   AG_TRY(executable->Run(inputs, first), "first run");
   AG_TRY(Compare(expected, first, ToleranceOf(plan.policy.precision)));
   AG_TRY(executable->Run(inputs, second), "second run");
@@ -111,7 +103,7 @@ Status BuildAndCompare(Device& device, const Graph& graph, const Plan& plan,
     if (first[i].bytes() == second[i].bytes()) continue;
     return Err(StatusCode::kInternal, "output {}: two runs differ", i);
   }
-  std::vector<Tensor> traced = OutputsOf(graph);
+  std::vector<Tensor> traced = EmptyOutputs(graph);
   std::vector<TraceEvent> trace;
   AG_TRY(executable->Time({inputs, traced, 1, Caches::kAsLeft, &trace}));
   std::set<int> seen, launched;
@@ -217,7 +209,7 @@ Status CheckValues(Device& device, std::string_view text,
   AG_LET(const Plan plan, MakePlan(subject.graph, device.spec(), Policy(), times, {}, 1));
   AG_LET(const std::unique_ptr<Executable> executable,
          device.Build({subject.graph, plan, *subject.weights}));
-  std::vector<Tensor> outputs = OutputsOf(subject.graph);
+  std::vector<Tensor> outputs = EmptyOutputs(subject.graph);
   AG_TRY(executable->Run(given, outputs));
   for (size_t i = 0; i < expected.size(); ++i) {
     const double want = expected[i], got = outputs[0].At(static_cast<int64_t>(i));
@@ -235,7 +227,7 @@ Status CheckColdRuns(Device& device, std::string_view text, const std::string& p
   AG_LET(const Plan plan, MakePlan(subject.graph, device.spec(), policy, times, {}, 1));
   AG_LET(const std::unique_ptr<Executable> executable,
          device.Build({subject.graph, plan, *subject.weights}));
-  std::vector<Tensor> outputs = OutputsOf(subject.graph);
+  std::vector<Tensor> outputs = EmptyOutputs(subject.graph);
   for (int run = 0; run < 2; ++run) {
     const StatusOr<double> ns = executable->Time({subject.inputs, outputs, 1, Caches::kEvicted});
     if (!device.spec().can_evict) {

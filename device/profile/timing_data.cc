@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "device/api/device.h"
+
 namespace ag {
 namespace {
 
@@ -36,9 +38,7 @@ void TimingData::FillBuffers(const Graph& graph, std::vector<Tensor>* inputs,
   for (const NodeId id : graph.inputs()) {
     inputs->push_back(DataOf(graph.type({id, 0}), kSeed + inputs->size()));
   }
-  for (const GraphOutput& output : graph.outputs()) {
-    outputs->push_back(Tensor::Zeros(graph.type(output.edge)));
-  }
+  *outputs = EmptyOutputs(graph);
 }
 
 StatusOr<Tensor> TimingData::Get(const Digest& digest, const TensorType& type) const {
