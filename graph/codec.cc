@@ -11,11 +11,6 @@ constexpr uint32_t kMagic = 0x52474741;  // "AGGR".
 // The numbers of attribute kinds in the bytes.
 enum ValueTag : uint8_t { kIntTag = 1, kFloatTag = 2, kIntsTag = 3, kStringTag = 4 };
 
-void WriteType(const TensorType& type, ByteWriter* out) {
-  out->U8(static_cast<uint8_t>(type.dtype));
-  out->Ints(type.shape);
-}
-
 void WriteAttributes(const Attributes& attributes, ByteWriter* out) {
   out->U64(attributes.items().size());
   for (const auto& [name, value] : attributes.items()) {
@@ -71,15 +66,6 @@ void WriteTrailer(const Graph& graph, ByteWriter* out) {
   for (const Node& node : graph.nodes()) {
     if (node.op == OpKind::kConstant) out->String(node.constant->inline_bytes);
   }
-}
-
-StatusOr<TensorType> ReadType(ByteReader* in) {
-  AG_LET(const uint8_t dtype, in->U8());
-  AG_LET(const Ints sizes, in->Ints());
-  if (!IsDType(dtype)) return Err(StatusCode::kDataLoss, "no element type has number {}", dtype);
-  TensorType type{static_cast<DType>(dtype), Shape(sizes.begin(), sizes.end())};
-  AG_TRY(CheckType(type));
-  return type;
 }
 
 StatusOr<AttributeValue> ReadValue(ByteReader* in) {
@@ -268,6 +254,20 @@ class Decoder {
 };
 
 }  // namespace
+
+void WriteType(const TensorType& type, ByteWriter* out) {
+  out->U8(static_cast<uint8_t>(type.dtype));
+  out->Ints(type.shape);
+}
+
+StatusOr<TensorType> ReadType(ByteReader* in) {
+  AG_LET(const uint8_t dtype, in->U8());
+  AG_LET(const Ints sizes, in->Ints());
+  if (!IsDType(dtype)) return Err(StatusCode::kDataLoss, "no element type has number {}", dtype);
+  TensorType type{static_cast<DType>(dtype), Shape(sizes.begin(), sizes.end())};
+  AG_TRY(CheckType(type));
+  return type;
+}
 
 std::string CanonicalBytes(const Graph& graph) {
   ByteWriter out;

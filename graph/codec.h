@@ -7,11 +7,16 @@
 #include <string>
 #include <string_view>
 
+#include "base/bytes.h"
 #include "graph/graph.h"
 
 namespace ag {
 
 inline constexpr uint32_t kGraphBytesVersion = 1;
+
+// Writes and reads a type. kDataLoss: no such element type. kInvalidArgument: of CheckType.
+void WriteType(const TensorType& type, ByteWriter* out);
+StatusOr<TensorType> ReadType(ByteReader* in);
 
 // Returns the bytes that Graph::digest() hashes: all but names and inline bytes. They are equal
 // exactly when two graphs are equal.

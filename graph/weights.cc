@@ -41,6 +41,11 @@ StatusOr<Tensor> MemoryWeights::Get(const Digest& digest, const TensorType& type
   return Tensor::View(type, tensor.bytes(), std::make_shared<Tensor>(tensor));
 }
 
+StatusOr<Tensor> ConstantOf(const WeightSource& weights, const Digest& digest,
+                            const TensorType& type) {
+  return type.Bytes() == 0 ? StatusOr<Tensor>(Tensor::Zeros(type)) : weights.Get(digest, type);
+}
+
 StatusOr<Tensor> BlobWeights::Get(const Digest& digest, const TensorType& type) const {
   AG_LET(const std::shared_ptr<const MappedFile> file, blobs_->Get(digest));
   AG_TRY(CheckBytes(digest, type, file->bytes()));

@@ -22,6 +22,10 @@ class WeightSource {
   virtual bool names_content() const { return false; }
 };
 
+// Returns the constant; one without elements is in no source.
+StatusOr<Tensor> ConstantOf(const WeightSource& weights, const Digest& digest,
+                            const TensorType& type);
+
 // Holds tensors in memory.
 class MemoryWeights : public WeightSource {
  public:

@@ -1,6 +1,7 @@
 #include "graph/onnx/origin.h"
 
 #include "base/fields.h"
+#include "graph/codec.h"
 
 namespace ag {
 namespace {
@@ -9,19 +10,14 @@ constexpr uint32_t kOriginVersion = 2;
 
 std::string EncodeType(const TensorType& type) {
   ByteWriter out;
-  out.U8(static_cast<uint8_t>(type.dtype));
-  out.Ints(type.shape);
+  WriteType(type, &out);
   return out.Take();
 }
 
 StatusOr<TensorType> DecodeType(std::string_view bytes) {
   ByteReader in(bytes);
-  AG_LET(const uint8_t dtype, in.U8());
-  AG_LET(const Ints sizes, in.Ints());
+  AG_LET(TensorType type, ReadType(&in));
   AG_TRY(in.End());
-  if (!IsDType(dtype)) return Err(StatusCode::kDataLoss, "no element type has number {}", dtype);
-  TensorType type{static_cast<DType>(dtype), Shape(sizes.begin(), sizes.end())};
-  AG_TRY(CheckType(type));
   return type;
 }
 

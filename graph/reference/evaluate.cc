@@ -172,8 +172,7 @@ StatusOr<Tensor> Materialize(const Graph& graph, Edge edge, const WeightSource& 
     const TensorType& type = node.outputs[0];
     const std::string& bytes = node.constant->inline_bytes;
     if (!bytes.empty()) return Tensor::FromBytes(type, bytes);
-    if (type.Bytes() == 0) return Tensor::Zeros(type);
-    return weights.Get(node.constant->digest, type);
+    return ConstantOf(weights, node.constant->digest, type);
   }
   if (GoesByRows(graph, node)) return MaterializeByRows(graph, node, weights);
   AG_LET(std::vector<Tensor> tensors, EvaluateEdges(graph, {&edge, 1}, {}, weights));

@@ -173,10 +173,7 @@ Status Exporter::ReserveDynamicNames() {
 
 Status Exporter::WriteDynamicPart() {
   for (const auto& [name, type, digest] : dynamic_.weights) {
-    Tensor tensor = Tensor::Zeros(type);
-    if (type.Bytes() > 0) {
-      AG_LET(tensor, weights_.Get(digest, type));
-    }
+    AG_LET(Tensor tensor, ag::ConstantOf(weights_, digest, type));
     tensors_.push_back(std::move(tensor));
     model_.initializers.push_back(FromTensor(name, tensors_.back()));
   }

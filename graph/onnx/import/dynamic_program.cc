@@ -37,10 +37,7 @@ StatusOr<DynamicProgram> DynamicProgram::Of(const OnnxOrigin& origin, const Weig
     program.nodes_.push_back(std::move(node));
   }
   for (const DynamicPart::Weight& weight : part.weights) {
-    Tensor tensor = Tensor::Zeros(weight.type);
-    if (weight.type.Bytes() > 0) {
-      AG_LET(tensor, weights.Get(weight.digest, weight.type));
-    }
+    AG_LET(Tensor tensor, ConstantOf(weights, weight.digest, weight.type));
     program.weights_.emplace_back(weight.name, std::move(tensor));
   }
   for (const auto& [name, proto] : part.outputs) {
@@ -80,8 +77,8 @@ StatusOr<std::vector<Tensor>> DynamicProgram::Run(const std::map<std::string, Te
   return outputs;
 }
 
-std::map<std::string, Tensor> NamedValues(const Graph& graph, const std::vector<Tensor>& inputs,
-                                          const std::vector<Tensor>& outputs) {
+std::map<std::string, Tensor> NamedValues(const Graph& graph, std::span<const Tensor> inputs,
+                                          std::span<const Tensor> outputs) {
   std::map<std::string, Tensor> values;
   for (size_t i = 0; i < outputs.size(); ++i) values[graph.outputs()[i].name] = outputs[i];
   for (size_t i = 0; i < inputs.size(); ++i) values[graph.input_name(i)] = inputs[i];

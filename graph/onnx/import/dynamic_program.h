@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -50,7 +51,7 @@ StatusOr<std::vector<Tensor>> EvaluateModel(const Graph& graph, const OnnxOrigin
                                             const WeightSource& weights, int threads = 1);
 
 // Returns the values that a dynamic part reads: inputs and outputs of the graph, by name.
-std::map<std::string, Tensor> NamedValues(const Graph& graph, const std::vector<Tensor>& inputs,
-                                          const std::vector<Tensor>& outputs);
+std::map<std::string, Tensor> NamedValues(const Graph& graph, std::span<const Tensor> inputs,
+                                          std::span<const Tensor> outputs);
 
 }  // namespace ag
