@@ -25,12 +25,26 @@ bool HasLaterForm(const OnnxNode& node, int64_t opset) {
     int64_t since;
   };
   static constexpr Row kRows[] = {
-      {"ReduceL1", 18},         {"ReduceL2", 18},   {"ReduceLogSum", 18}, {"ReduceLogSumExp", 18},
-      {"ReduceMax", 18},        {"ReduceMean", 18}, {"ReduceMin", 18},    {"ReduceProd", 18},
-      {"ReduceSumSquare", 18},  {"Split", 18},      {"Pad", 18},          {"LpPool", 18},
-      {"AveragePool", 19},      {"DFT", 20},        {"GridSample", 20},   {"QuantizeLinear", 19},
-      {"DequantizeLinear", 21}, {"Upsample", 10},   {"STFT", 17},  // It takes `onesided` for 0
-                                                                   // where it is not given.
+      {"ReduceL1", 18},
+      {"ReduceL2", 18},
+      {"ReduceLogSum", 18},
+      {"ReduceLogSumExp", 18},
+      {"ReduceMax", 18},
+      {"ReduceMean", 18},
+      {"ReduceMin", 18},
+      {"ReduceProd", 18},
+      {"ReduceSumSquare", 18},
+      {"Split", 18},
+      {"Pad", 18},
+      {"LpPool", 18},
+      {"AveragePool", 19},
+      {"DFT", 20},
+      {"GridSample", 20},
+      {"QuantizeLinear", 19},
+      {"DequantizeLinear", 21},
+      {"Upsample", 10},
+      // The library takes a missing `onesided` for 0.
+      {"STFT", 17},
   };
   // Smoothing leaves a resize its sizes; a kept aspect and a list of axes do not.
   const bool resizes_otherwise =

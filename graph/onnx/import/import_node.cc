@@ -41,6 +41,23 @@ const absl::flat_hash_map<std::string_view, OpKind>& PlainOperators() {
   return table;
 }
 
+// How an operator is imported natively: by an importer of its own, or by the table. Neither: it is
+// not.
+struct NativeForm {
+  const NodeImporterRow* row = nullptr;
+  std::optional<OpKind> op = std::nullopt;
+};
+
+NativeForm NativeFormOf(const OnnxNode& node) {
+  const bool is_standard = node.domain.empty();
+  const auto special = SpecialImporters().find(
+      is_standard ? node.op_type : fmt::format("{}.{}", node.domain, node.op_type));
+  if (special != SpecialImporters().end()) return {.row = special->second};
+  const auto plain = PlainOperators().find(node.op_type);
+  if (is_standard && plain != PlainOperators().end()) return {.op = plain->second};
+  return {};
+}
+
 Status ReadAttribute(const AttributeSchema& schema, NodeImport& node, Attributes& attributes) {
   if (!node.HasAttribute(schema.name)) {
     if (schema.default_value.has_value()) return OkStatus();
@@ -133,19 +150,14 @@ StatusOr<std::vector<ValueId>> ImportNatively(const OnnxNode& node, int64_t opse
   if (WrapsAround(context)) {
     return Err(StatusCode::kUnimplemented, "integers that wrap around are not supported");
   }
-  const bool is_standard = node.domain.empty();
-  const auto special = SpecialImporters().find(
-      is_standard ? node.op_type : fmt::format("{}.{}", node.domain, node.op_type));
-  if (special != SpecialImporters().end()) {
-    const NodeImporterRow& row = *special->second;
-    AG_TRY(context.CheckInputs(row.inputs_min, row.inputs_max));
-    AG_TRY(row.run(context));
+  const NativeForm form = NativeFormOf(node);
+  if (form.row != nullptr) {
+    AG_TRY(context.CheckInputs(form.row->inputs_min, form.row->inputs_max));
+    AG_TRY(form.row->run(context));
+  } else if (form.op.has_value()) {
+    AG_TRY(ImportPlain(*form.op, context));
   } else {
-    const auto plain = PlainOperators().find(node.op_type);
-    if (plain == PlainOperators().end() || !is_standard) {
-      return Err(StatusCode::kUnimplemented, "the operator is not known");
-    }
-    AG_TRY(ImportPlain(plain->second, context));
+    return Err(StatusCode::kUnimplemented, "the operator is not known");
   }
   AG_TRY(context.CheckAttributes());
   for (size_t i = 0; i < node.outputs.size(); ++i) {
@@ -368,9 +380,9 @@ StatusOr<std::vector<ValueId>> ImportAny(const OnnxNode& node, Importer& importe
 }  // namespace
 
 bool CanCompute(const OnnxNode& node, const Importer& importer) {
-  if (importer.FunctionOf(node) != nullptr || HasOperator(node)) return true;
-  return node.domain.empty() &&
-         (SpecialImporters().contains(node.op_type) || PlainOperators().contains(node.op_type));
+  const NativeForm form = NativeFormOf(node);
+  return form.row != nullptr || form.op.has_value() || HasOperator(node) ||
+         importer.FunctionOf(node) != nullptr;
 }
 
 Status ImportNode(const OnnxNode& node, const std::string& noun, Importer& importer) {

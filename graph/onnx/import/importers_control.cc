@@ -52,22 +52,19 @@ StatusOr<bool> ConditionOf(NodeImport& node, ValueId value) {
   return known->At(0) != 0;
 }
 
+// Writes out a branch that may not be taken, and so need not fit: kUnimplemented when it does not.
+StatusOr<Values> WriteOutMaybeTaken(NodeImport& node, std::string_view name) {
+  StatusOr<Values> values = WriteOut(node, name, {});
+  if (values.status().code() != StatusCode::kInvalidArgument) return values;
+  return Err(StatusCode::kUnimplemented, "its condition is not known, and {}",
+             Message(values.status()));
+}
+
 // Nodes have no effects besides their results, so both branches are computed and one result is
 // chosen. kUnimplemented: the branches give other types.
 Status ChooseBranch(NodeImport& node) {
-  StatusOr<Values> branches[2];
-  for (const bool first : {true, false}) {
-    StatusOr<Values>& branch = branches[first ? 0 : 1];
-    branch = WriteOut(node, first ? "then_branch" : "else_branch", {});
-    if (branch.status().code() != StatusCode::kInvalidArgument) {
-      AG_TRY(branch);
-      continue;
-    }
-    // A branch that is not taken need not fit.
-    return Err(StatusCode::kUnimplemented, "its condition is not known, and {}",
-               Message(branch.status()));
-  }
-  const Values &yes = *branches[0], &no = *branches[1];
+  AG_LET(const Values yes, WriteOutMaybeTaken(node, "then_branch"));
+  AG_LET(const Values no, WriteOutMaybeTaken(node, "else_branch"));
   if (yes.size() != no.size()) {
     return Err(StatusCode::kInvalidArgument, "the branches have {} and {} outputs", yes.size(),
                no.size());
