@@ -123,17 +123,7 @@ Status RunAttention(OperatorCall& call) {
   AG_LET(work.q, HeadRowsOf(call, 0, q_heads));
   AG_LET(work.k, HeadRowsOf(call, 1, kv_heads));
   AG_LET(work.v, HeadRowsOf(call, 2, kv_heads));
-  if (call.Has(4) != call.Has(5)) {
-    return Err(StatusCode::kInvalidArgument, "past keys and values need each other");
-  }
-  int64_t past = 0;
-  if (call.Has(4)) {
-    AG_LET(const HeadRows keys, HeadRowsOf(call, 4, 0));
-    AG_LET(const HeadRows values, HeadRowsOf(call, 5, 0));
-    past = keys.steps;
-    AG_LET(work.k, AppendSteps(keys, std::move(work.k)));
-    AG_LET(work.v, AppendSteps(values, std::move(work.v)));
-  }
+  AG_LET(const int64_t past, PrependCaches(call, 4, work));
   const double size = static_cast<double>(std::max<int64_t>(work.q.size, 1));
   work.scale = call.Float("scale", 1 / std::sqrt(size));
   work.softcap = call.Float("softcap", 0);
@@ -230,6 +220,18 @@ StatusOr<HeadRows> AppendSteps(const HeadRows& past, HeadRows now) {
     }
   }
   return all;
+}
+
+StatusOr<int64_t> PrependCaches(const OperatorCall& call, size_t first, AttentionWork& work) {
+  if (call.Has(first) != call.Has(first + 1)) {
+    return Err(StatusCode::kInvalidArgument, "past keys and values need each other");
+  }
+  if (!call.Has(first)) return 0;
+  AG_LET(const HeadRows keys, HeadRowsOf(call, first, 0));
+  AG_LET(const HeadRows values, HeadRowsOf(call, first + 1, 0));
+  AG_LET(work.k, AppendSteps(keys, std::move(work.k)));
+  AG_LET(work.v, AppendSteps(values, std::move(work.v)));
+  return keys.steps;
 }
 
 Status GiveRows(OperatorCall& call, size_t i, DType dtype, const HeadRows& rows, RowForm form) {

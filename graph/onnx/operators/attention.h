@@ -63,6 +63,11 @@ struct AttentionWork {
   double unattended = -std::numeric_limits<double>::infinity();
 };
 
+// Puts the caches of keys and values, operands `first` and `first` + 1, before the keys and values
+// of `work` and returns how many steps they have; 0 without caches. kInvalidArgument: only one is
+// given, or its sizes do not fit.
+StatusOr<int64_t> PrependCaches(const OperatorCall& call, size_t first, AttentionWork& work);
+
 // Makes result 0 of softmax(scale * q * k^T + bias) * v, in the type of operand 0. A query that
 // attends nothing gives zeros. kInvalidArgument: sizes do not fit.
 Status GiveAttention(OperatorCall& call, const AttentionWork& work);

@@ -224,17 +224,7 @@ Status RunMultiHeadAttention(OperatorCall& call) {
   AttentionWork work;
   AG_TRY(ReadPacked(call, call.Int("num_heads", 0), work));
   AG_TRY(AddProjectionBias(call, work));
-  int64_t past = 0;
-  if (call.Has(6) != call.Has(7)) {
-    return Err(StatusCode::kInvalidArgument, "past keys and values need each other");
-  }
-  if (call.Has(6)) {
-    AG_LET(const HeadRows keys, HeadRowsOf(call, 6, 0));
-    AG_LET(const HeadRows values, HeadRowsOf(call, 7, 0));
-    past = keys.steps;
-    AG_LET(work.k, AppendSteps(keys, std::move(work.k)));
-    AG_LET(work.v, AppendSteps(values, std::move(work.v)));
-  }
+  AG_LET(const int64_t past, PrependCaches(call, 6, work));
   work.stage = ScoreStage::kBiased;
   AG_TRY(ReadAttention(call, 5, past, work));
   AG_TRY(AddMask(call, 4, past, work));
