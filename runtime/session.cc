@@ -78,7 +78,7 @@ Status CheckPointers(std::string_view what, const std::vector<TensorInfo>& infos
 }
 
 // Whether the type is the planned one, up to the sizes that the model leaves open.
-bool DiffersInOpenSizes(const TensorInfo& info, const TensorType& given) {
+bool FitsOpenSizes(const TensorInfo& info, const TensorType& given) {
   if (given.dtype != info.type.dtype || given.shape.size() != info.type.shape.size()) return false;
   for (size_t axis = 0; axis < given.shape.size(); ++axis) {
     const bool open = std::ranges::count(info.open_axes, axis) > 0;
@@ -150,11 +150,15 @@ Status Session::Describe(const ImportedModel& model, const WeightSource& weights
   given_.resize(inputs_.size());
   wanted_.resize(outputs_.size());
   if (model.origin.dynamic.empty()) return OkStatus();
-  AG_LET(dynamic_, DynamicProgram::Of(model.origin, weights));
+  AG_LET(DynamicProgram dynamic, DynamicProgram::Of(model.origin, weights));
   outputs_.clear();
-  for (const auto& [name, dtype] : dynamic_->outputs()) {
+  for (const auto& [name, dtype] : dynamic.outputs()) {
     outputs_.push_back({.name = name, .type = {dtype, {}}, .has_shape = false});
   }
+  auto whole =
+      std::make_unique<WholeModel>(std::move(executable_), std::move(dynamic), graph_, *device_);
+  whole_ = whole.get();
+  executable_ = std::move(whole);
   return OkStatus();
 }
 
@@ -216,7 +220,7 @@ StatusOr<std::vector<Tensor>> Session::Run(const std::vector<Tensor>& inputs) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     const TensorType& given = inputs[i].type();
     is_planned = is_planned && given == inputs_[i].type;
-    if (DiffersInOpenSizes(inputs_[i], given)) continue;
+    if (FitsOpenSizes(inputs_[i], given)) continue;
     return Err(StatusCode::kInvalidArgument, "input \"{}\": expected {}, got {}", inputs_[i].name,
                inputs_[i].type.ToString(), given.ToString());
   }
@@ -228,13 +232,13 @@ StatusOr<std::vector<Tensor>> Session::Run(const std::vector<Tensor>& inputs) {
 }
 
 StatusOr<std::vector<Tensor>> Session::RunPlanned(const std::vector<Tensor>& inputs) {
-  std::vector<Tensor> outputs;
-  for (const GraphOutput& output : graph_.outputs()) {
-    outputs.push_back(Tensor::Zeros(graph_.type(output.edge)));
-  }
+  std::vector<Tensor> outputs = NewOutputs();
   AG_TRY(executable_->Run(inputs, outputs));
-  if (!is_dynamic()) return outputs;
-  return dynamic_->Run(NamedValues(graph_, inputs, outputs), {.threads = device_->spec().cores});
+  return is_dynamic() ? whole_->TakeResults() : outputs;
+}
+
+std::vector<Tensor> Session::NewOutputs() const {
+  return is_dynamic() ? std::vector<Tensor>() : EmptyOutputs(graph_);
 }
 
 StatusOr<Session*> Session::Variant(const std::vector<Tensor>& inputs) {

@@ -13,9 +13,9 @@
 
 #include "base/mutex.h"
 #include "device/api/device.h"
-#include "graph/onnx/import/dynamic_program.h"
 #include "graph/onnx/imported_model.h"
 #include "plan/plan.h"
+#include "runtime/whole_model.h"
 
 namespace ag {
 
@@ -88,7 +88,10 @@ class Session {
 
   bool uses_carried_plan() const { return uses_carried_plan_; }
   // True: some nodes run one by one, and the sizes of outputs are known after a run.
-  bool is_dynamic() const { return dynamic_.has_value(); }
+  bool is_dynamic() const { return whole_ != nullptr; }
+  // Returns zeros for a run of executable() to write to; none for a dynamic model, which gives its
+  // outputs itself (WholeModel).
+  std::vector<Tensor> NewOutputs() const;
   const std::vector<std::string>& warnings() const {
     return warnings_;
   }                                              // E.g. why a plan was not used.
@@ -118,10 +121,10 @@ class Session {
   Graph graph_;
   Plan plan_;
   std::unique_ptr<Executable> executable_;
+  WholeModel* whole_ = nullptr;  // The executable of a model with a dynamic part.
   std::vector<TensorInfo> inputs_, outputs_;
   std::vector<std::string> warnings_;
   bool uses_carried_plan_ = false;
-  std::optional<DynamicProgram> dynamic_;
   // What loads the model for other sizes: set where the model leaves some open.
   std::string_view bytes_;
   SessionOptions options_;

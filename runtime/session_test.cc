@@ -301,6 +301,19 @@ TEST(Session, RunsNodesWhoseSizesDependOnValuesBehindItsPlan) {
     EXPECT_EQ((*outputs)[1].ToDoubles(), x.ToDoubles());
   }
   EXPECT_EQ((*session)->RunInPlace({}, {}).status().code(), StatusCode::kFailedPrecondition);
+
+  // What times the session times the nodes behind the plan too.
+  Executable& whole = (*session)->executable();
+  const std::vector<Tensor> inputs = {Tensor::Zeros({DType::kFloat32, {2, 2}})};
+  std::vector<Tensor> none = (*session)->NewOutputs();
+  EXPECT_TRUE(none.empty());
+  const auto ns = whole.Time({inputs, none, 3});
+  ASSERT_EQ(ToString(ns.status()), "OK");
+  EXPECT_GT(*ns, 0);
+  EXPECT_EQ(whole.Time({inputs, none, 1, Caches::kEvicted}).status().code(),
+            StatusCode::kUnimplemented);
+  std::vector<Tensor> some = {inputs[0]};
+  EXPECT_EQ(whole.Run(inputs, some).status().code(), StatusCode::kFailedPrecondition);
 }
 
 TEST(Session, RefusesWhatItCannotLoad) {

@@ -99,9 +99,7 @@ PlanToTime ToTime(Session& session, std::vector<Tensor> inputs) {
   PlanToTime plan;
   plan.executable = &session.executable();
   plan.inputs = std::move(inputs);
-  for (const TensorInfo& info : session.outputs()) {
-    plan.outputs.push_back(Tensor::Zeros(info.type));
-  }
+  plan.outputs = session.NewOutputs();
   return plan;
 }
 

@@ -35,9 +35,7 @@ StatusOr<LoadClient> OpenClient(const ModelFlags& flags) {
   AG_LET(client.device, OpenLocalDevice(flags.device));
   AG_LET(client.session, LoadSession(flags, PlanChoice::kCarried, *client.device));
   AG_LET(client.inputs, GatherInputs(*client.session, {}, 1));
-  for (const TensorInfo& info : client.session->outputs()) {
-    client.outputs.push_back(Tensor::Zeros(info.type));
-  }
+  client.outputs = client.session->NewOutputs();
   return client;
 }
 

@@ -81,6 +81,15 @@ TEST_F(BenchTest, TheExitCodeSaysWhoIsFaster) {
   }
 }
 
+TEST_F(BenchTest, ModelsWhoseSizesDependOnValuesAreTimed) {
+  constexpr std::string_view kDynamic =
+      "g (float[2,3] x) => (int64[2,n] at) { r = Relu(x) at = NonZero(r) }";
+  const Ran ran = Bench(Compare(kDynamic, kDynamic), /*json=*/true);
+  EXPECT_EQ(ran.code, kExitOk) << ran.err;
+  EXPECT_EQ(ran.json()["verdict"], "SAME");
+  EXPECT_EQ(ran.json()["equivalent"], true);
+}
+
 // A device whose caches hold all that the model moves.
 TEST_F(BenchTest, ColdCachesTakeLonger) {
   DeviceSpec spec = *ParseDeviceSpec(*ReadFile(AG_SOURCE_DIR "/deploy/devices/small.spec"));

@@ -134,8 +134,8 @@ StatusOr<int> RunModel(Context& context, const RunFlags& flags) {
   for (size_t i = 0; i < outputs.size(); ++i) {
     const TensorInfo& info = session->outputs()[i];
     std::string line =
-        fmt::format("{}: {}  {}", info.name, info.type.ToString(), Summary(outputs[i]));
-    Json entry = {{"output", info.name}, {"type", info.type.ToString()}};
+        fmt::format("{}: {}  {}", info.name, outputs[i].type().ToString(), Summary(outputs[i]));
+    Json entry = {{"output", info.name}, {"type", outputs[i].type().ToString()}};
     if (!flags.output_dir.empty()) {
       const std::string path = flags.output_dir + "/" + FileName(info.name, &taken) + ".npy";
       AG_TRY(WriteNpy(path, outputs[i]));

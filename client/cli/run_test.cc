@@ -69,6 +69,28 @@ TEST_F(RunTest, VerifyComparesTwoModels) {
   EXPECT_EQ(answer["errors"][0]["max_rel"], 1.0);
 }
 
+// The graphs are equal: what differs runs behind them. The graph's outputs have another order.
+TEST_F(RunTest, VerifyComparesWhatRunsBehindTheGraph) {
+  const auto model = [&](const char* name, const char* last) {
+    return Model(name, fmt::format("g (float[2,3] x) => (int64[2,n] at, float[n2] v, float[2,3] r)"
+                                   "{{ r = Relu(x) at = NonZero(r) t = Transpose<perm=[1,0]>(at)"
+                                   "w = GatherND(r, t) v = {}(w) }}",
+                                   last));
+  };
+  const std::string a = model("neg.onnx", "Neg"), b = model("abs.onnx", "Abs");
+  const Ran same = Call(RunVerify, Verify(a, a));
+  EXPECT_EQ(same.code, kExitOk) << same.err;
+  EXPECT_NE(same.out.find("same      v "), std::string::npos) << same.out;
+  const Ran differ = Call(RunVerify, Verify(a, b));
+  EXPECT_EQ(differ.code, kExitFailed);
+  EXPECT_NE(differ.out.find("same      at "), std::string::npos) << differ.out;
+  EXPECT_NE(differ.out.find("DIFFERENT v "), std::string::npos) << differ.out;
+
+  const Ran ran = Call(RunModel, RunFlags{.model = {.model = a, .device = "cpu:1"}});
+  EXPECT_EQ(ran.code, kExitOk) << ran.err;
+  EXPECT_NE(ran.out.find("at: i64[2,"), std::string::npos) << ran.out;
+}
+
 TEST_F(RunTest, VerifySaysWhatCannotBeCompared) {
   const std::string a = Model("a.onnx", kRelu), c = Model("c.onnx", kTwoOutputs);
   const Ran outputs = Call(RunVerify, Verify(a, c));

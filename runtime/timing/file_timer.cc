@@ -34,19 +34,10 @@ struct Loaded {
 
   // Returns the mean time of the place's runs.
   StatusOr<double> MeanNs(const Place& place) {
-    if (session->is_dynamic()) return MeanOfWholeRunsNs(place);
     Executable& executable = session->executable();
     if (cold_cache) return executable.Time({inputs, outputs, 1, Caches::kEvicted});
     if (place.warm && !session->device().simulated()) AG_TRY(executable.Run(inputs, outputs));
     return executable.Time({inputs, outputs, place.runs});
-  }
-
-  // With the nodes that run one by one, which no executable holds.
-  StatusOr<double> MeanOfWholeRunsNs(const Place& place) {
-    if (place.warm) AG_TRY(session->Run(inputs));
-    const Nanos begin = RealClock().Now();
-    for (int i = 0; i < place.runs; ++i) AG_TRY(session->Run(inputs));
-    return static_cast<double>((RealClock().Now() - begin).count()) / place.runs;
   }
 };
 
@@ -60,9 +51,7 @@ StatusOr<Loaded> Load(const FileTimerRequest& request) {
   for (const TensorInfo& info : loaded.session->inputs()) {
     loaded.inputs.push_back(RandomTensor(info.type, kSeed + loaded.inputs.size()));
   }
-  for (const TensorInfo& info : loaded.session->outputs()) {
-    if (info.has_shape) loaded.outputs.push_back(Tensor::Zeros(info.type));
-  }
+  loaded.outputs = loaded.session->NewOutputs();
   // Gives back memory that only loading needed, since several such processes live at once. Pages of
   // the file that runs still read come again from the page cache.
   malloc_trim(0);
