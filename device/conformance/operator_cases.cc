@@ -205,7 +205,7 @@ constexpr std::string_view kMultiplied =
 std::span<const ConformanceCase> OperatorCases() {
   static const std::vector<ConformanceCase>& cases = *[] {
     auto* all = new std::vector(std::begin(kOperatorCases), std::end(kOperatorCases));
-    auto* texts = new std::deque<std::string>;
+    static auto* const texts = new std::deque<std::string>;  // What the cases point into.
     const auto add = [&](const FunctionCase& c, const std::string& where, std::string text) {
       const std::string& name = texts->emplace_back(std::string(c.name) + where);
       all->push_back({name, texts->emplace_back(std::move(text))});
