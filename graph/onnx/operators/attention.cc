@@ -206,7 +206,7 @@ StatusOr<HeadRows> HeadRowsOf(const OperatorCall& call, size_t i, int64_t heads)
                   {0, shape[1] * shape[2], size, shape[2]});
 }
 
-StatusOr<HeadRows> AppendSteps(const HeadRows& past, HeadRows now) {
+StatusOr<HeadRows> AppendSteps(const HeadRows& past, const HeadRows& now) {
   if (past.batch != now.batch || past.heads != now.heads || past.size != now.size) {
     return Err(StatusCode::kInvalidArgument, "{} does not continue {}", ShapeToString(now.shape()),
                ShapeToString(past.shape()));
@@ -214,7 +214,7 @@ StatusOr<HeadRows> AppendSteps(const HeadRows& past, HeadRows now) {
   HeadRows all{now.batch, now.heads, past.steps + now.steps, now.size, {}};
   for (int64_t row = 0; row < NumElements(all.shape()) / std::max<int64_t>(all.steps * all.size, 1);
        ++row) {
-    for (const HeadRows* part : {&past, static_cast<const HeadRows*>(&now)}) {
+    for (const HeadRows* part : {&past, &now}) {
       const auto first = part->values.begin() + row * part->steps * part->size;
       all.values.insert(all.values.end(), first, first + part->steps * part->size);
     }
@@ -229,8 +229,8 @@ StatusOr<int64_t> PrependCaches(const OperatorCall& call, size_t first, Attentio
   if (!call.Has(first)) return 0;
   AG_LET(const HeadRows keys, HeadRowsOf(call, first, 0));
   AG_LET(const HeadRows values, HeadRowsOf(call, first + 1, 0));
-  AG_LET(work.k, AppendSteps(keys, std::move(work.k)));
-  AG_LET(work.v, AppendSteps(values, std::move(work.v)));
+  AG_LET(work.k, AppendSteps(keys, work.k));
+  AG_LET(work.v, AppendSteps(values, work.v));
   return keys.steps;
 }
 

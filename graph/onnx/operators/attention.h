@@ -31,7 +31,7 @@ HeadRows ReadRows(HeadRows sizes, const double* from, const RowLayout& layout);
 StatusOr<HeadRows> HeadRowsOf(const OperatorCall& call, size_t i, int64_t heads);
 
 // Returns the steps of `past`, then those of `now`. kInvalidArgument: other sizes differ.
-StatusOr<HeadRows> AppendSteps(const HeadRows& past, HeadRows now);
+StatusOr<HeadRows> AppendSteps(const HeadRows& past, const HeadRows& now);
 
 // Makes result `i`: [batch, heads, steps, size], or flat [batch, steps, heads * size].
 enum class RowForm : uint8_t { kHeads, kFlat };

@@ -103,8 +103,8 @@ Status JoinCache(OperatorCall& call, AttentionWork& work) {
     if (s[0] != 2) return Err(StatusCode::kInvalidArgument, "input 4: expected keys and values");
     const HeadRows keys{s[1], s[2], s[3], s[4], Doubles(past.begin(), past.begin() + half)};
     const HeadRows values{s[1], s[2], s[3], s[4], Doubles(past.begin() + half, past.end())};
-    AG_LET(work.k, AppendSteps(keys, std::move(work.k)));
-    AG_LET(work.v, AppendSteps(values, std::move(work.v)));
+    AG_LET(work.k, AppendSteps(keys, work.k));
+    AG_LET(work.v, AppendSteps(values, work.v));
   }
   if (!call.Wants(1)) return OkStatus();
   if (work.k.shape() != work.v.shape()) {

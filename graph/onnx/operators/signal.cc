@@ -263,7 +263,8 @@ Status RunMelWeightMatrix(OperatorCall& call) {
     return Err(StatusCode::kInvalidArgument, "{} filters from {} to {} of {} bins at {} Hz",
                filters, low, high, length, rate);
   }
-  const TensorType type{dtype, {length / 2 + 1, filters}};
+  const int64_t bins = length / 2 + 1;
+  const TensorType type{dtype, {bins, filters}};
   AG_TRY(call.MakeBytes(0, type));  // Checks the size.
   Doubles weights(static_cast<size_t>(type.NumElements()));
   const double step = (ToMel(high) - ToMel(low)) / static_cast<double>(filters + 2);
@@ -271,14 +272,14 @@ Status RunMelWeightMatrix(OperatorCall& call) {
     const double hertz = FromMel(ToMel(low) + static_cast<double>(i) * step);
     return std::floor(static_cast<double>(length + 1) * hertz / static_cast<double>(rate));
   };
-  if (filters > 0 && bin(filters + 1) > static_cast<double>(length / 2 + 1)) {
+  if (filters > 0 && bin(filters + 1) > static_cast<double>(bins)) {
     return Err(StatusCode::kOutOfRange, "{} Hz is above half of the sample rate {}", high, rate);
   }
   for (int64_t i = 0; i < filters; ++i) {
     const auto left = static_cast<int64_t>(bin(i)), middle = static_cast<int64_t>(bin(i + 1)),
                right = static_cast<int64_t>(bin(i + 2));
     const auto set = [&](int64_t at, int64_t rise, int64_t over) {
-      if (at > length / 2) return;
+      if (at >= bins) return;
       weights[static_cast<size_t>(at * filters + i)] =
           static_cast<double>(rise) / static_cast<double>(over);
     };
