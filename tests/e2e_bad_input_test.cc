@@ -54,6 +54,8 @@ std::vector<BadModel> BadFiles() {
       {"external-outside", testing::ExternalDataModel("../../secret"),
        "external data is not accepted: tensor \"w\" points to \"../../secret\"; save the model "
        "with its weights inside"},
+      {"sparse", testing::SparseModel({.values = {1}, .indices = {6}, .index_dims = {1}}),
+       "sparse tensor \"w\": index 6 at position 0 is outside of f32[2,3]"},
       {"sizes-overflow", ModelWithWeight({int64_t{1} << 62, 4}),
        "tensor \"w\": f32[4611686018427387904,4] has more than 2^40 elements"},
       {"sizes-huge", ModelWithWeight({int64_t{1} << 40}),

@@ -15,7 +15,7 @@ namespace ag {
 inline constexpr uint32_t kModelGraph = 7, kModelFunction = 25;
 inline constexpr uint32_t kNodeAttribute = 5, kFunctionAttribute = 11, kAttributeName = 1,
                           kAttributeGraph = 6;
-inline constexpr uint32_t kGraphNode = 1, kGraphInitializer = 5;
+inline constexpr uint32_t kGraphNode = 1, kGraphInitializer = 5, kGraphSparseInitializer = 15;
 inline constexpr uint32_t kTensorRawData = 9;
 
 struct WireField {

@@ -5,9 +5,9 @@
 namespace ag {
 namespace {
 
-// Field numbers of NodeProto and TensorProto.
+// Field numbers of NodeProto, TensorProto and SparseTensorProto.
 constexpr uint32_t kNodeOpType = 4;
-constexpr uint32_t kTensorDims = 1;
+constexpr uint32_t kTensorDims = 1, kSparseDims = 3;
 
 // Takes a varint from the front of `in`. kInvalidArgument: it does not end.
 StatusOr<uint64_t> TakeVarint(std::string_view* in) {
@@ -37,10 +37,10 @@ Status TakeDims(const WireField& field, int64_t* elements) {
   return OkStatus();
 }
 
-Status CountTensor(std::string_view tensor, int64_t* parameters) {
+Status CountTensor(std::string_view tensor, uint32_t dims, int64_t* parameters) {
   int64_t elements = 1;
   AG_TRY(ForEachField(tensor, [&](const WireField& field) {
-    return field.number == kTensorDims ? TakeDims(field, &elements) : OkStatus();
+    return field.number == dims ? TakeDims(field, &elements) : OkStatus();
   }));
   if (__builtin_add_overflow(*parameters, elements, parameters)) {
     return Err(StatusCode::kInvalidArgument, "more than 2^63 parameters");
@@ -60,7 +60,12 @@ Status CountNode(std::string_view node, std::map<std::string, int>* operators) {
 
 Status CountGraph(std::string_view graph, ModelFacts* facts) {
   return ForEachField(graph, [&](const WireField& field) {
-    if (field.number == kGraphInitializer) return CountTensor(field.payload, &facts->parameters);
+    if (field.number == kGraphInitializer) {
+      return CountTensor(field.payload, kTensorDims, &facts->parameters);
+    }
+    if (field.number == kGraphSparseInitializer) {
+      return CountTensor(field.payload, kSparseDims, &facts->parameters);
+    }
     if (field.number == kGraphNode) return CountNode(field.payload, &facts->operators);
     return OkStatus();
   });

@@ -96,6 +96,13 @@ OnnxTensor FromProto(onnx::TensorProto& proto, std::string_view raw) {
   return tensor;
 }
 
+OnnxSparseTensor FromProto(onnx::SparseTensorProto& proto) {
+  OnnxSparseTensor sparse{.values = FromProto(*proto.mutable_values(), {})};
+  if (proto.has_indices()) sparse.indices = FromProto(*proto.mutable_indices(), {});
+  sparse.dims.assign(proto.dims().begin(), proto.dims().end());
+  return sparse;
+}
+
 OnnxAttributeType TypeOf(const onnx::AttributeProto& proto) {
   if (proto.type() != 0) return static_cast<OnnxAttributeType>(proto.type());
   if (proto.has_f()) return OnnxAttributeType::kFloat;
@@ -118,6 +125,7 @@ OnnxAttribute FromProto(onnx::AttributeProto& proto) {
   attribute.floats.assign(proto.floats().begin(), proto.floats().end());
   attribute.strings.assign(proto.strings().begin(), proto.strings().end());
   if (proto.has_t()) attribute.tensor = FromProto(*proto.mutable_t(), {});
+  if (proto.has_sparse_tensor()) attribute.sparse = FromProto(*proto.mutable_sparse_tensor());
   return attribute;
 }
 
@@ -150,6 +158,7 @@ void NamesInGraph(const onnx::GraphProto& graph, std::set<std::string>& names,
   for (const auto& info : graph.input()) names.insert(info.name());
   for (const auto& info : graph.output()) names.insert(info.name());
   for (const auto& tensor : graph.initializer()) names.insert(tensor.name());
+  for (const auto& tensor : graph.sparse_initializer()) names.insert(tensor.values().name());
   for (const auto& node : graph.node()) {
     names.insert(node.name());
     names.insert(node.input().begin(), node.input().end());
@@ -201,7 +210,9 @@ Status ReadRestOfGraph(std::string_view bytes, OnnxModel& model) {
   onnx::GraphProto graph;
   AG_TRY(Parse(bytes, "the graph", graph));
   model.origin.graph_name = graph.name();
-  model.sparse_initializers = graph.sparse_initializer_size();
+  for (auto& sparse : *graph.mutable_sparse_initializer()) {
+    model.sparse_initializers.push_back(FromProto(sparse));
+  }
   for (const auto& info : graph.input()) model.inputs.push_back(FromProto(info));
   for (const auto& info : graph.output()) {
     model.outputs.push_back(FromProto(info));

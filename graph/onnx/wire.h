@@ -29,6 +29,13 @@ struct OnnxTensor {
   std::optional<std::string> external;  // The location of external data.
 };
 
+// The elements of a tensor that are not zero. `values` carry its name.
+struct OnnxSparseTensor {
+  OnnxTensor values;
+  std::optional<OnnxTensor> indices;
+  std::vector<int64_t> dims;  // Of the whole tensor.
+};
+
 // The numbers of AttributeProto.AttributeType.
 enum class OnnxAttributeType : int32_t {
   kNone = 0,
@@ -52,6 +59,7 @@ struct OnnxAttribute {
   std::vector<float> floats;
   std::vector<std::string> strings;
   std::optional<OnnxTensor> tensor;
+  std::optional<OnnxSparseTensor> sparse;
 };
 
 struct OnnxNode {
@@ -89,9 +97,10 @@ struct OnnxModel {
   OnnxOrigin origin;  // Its metadata still has our own plans.
   std::vector<OnnxNode> nodes;
   std::vector<OnnxTensor> initializers;
+  std::vector<OnnxSparseTensor> sparse_initializers;  // Only read, never written.
   std::vector<OnnxValueInfo> inputs, outputs, value_infos;
   std::vector<OnnxFunction> functions;  // Written as their `proto`.
-  int sparse_initializers = 0, training_infos = 0;
+  int training_infos = 0;
 };
 
 // Returns the parsed model, which points into `bytes`. kInvalidArgument: not a protobuf, truncated,

@@ -197,9 +197,6 @@ std::vector<OnnxValueInfo> BoundInputs(const OnnxModel& model, const ImportOptio
 
 Status CheckModel(const OnnxModel& model, const ImportLimits&) {
   AG_TRY(CheckVersions(model.origin));
-  if (model.sparse_initializers > 0) {
-    return Err(StatusCode::kUnimplemented, "sparse weights are not supported");
-  }
   if (model.outputs.empty()) return Err(StatusCode::kInvalidArgument, "the model has no output");
   std::set<std::string> names;
   for (const OnnxValueInfo& output : model.outputs) {

@@ -172,7 +172,8 @@ TEST(HostileTest, MutationsNeverCrash) {
           "g (float[4,6] x) => (float[4,3] y) <int64[1] s = {-3}, int64[1] e = {6}, int64[1] a = "
           "{1}>"
           "{ p = Slice(x, s, e, a) k = Transpose<perm = [1,0]>(p) w, v = Split<axis = 1>(k)"
-          " y = Gemm<transB = 1>(p, p) }")};
+          " y = Gemm<transB = 1>(p, p) }"),
+      testing::SparseModel({.values = {1, 2}, .indices = {0, 1, 1, 0}, .index_dims = {2, 2}})};
   Random random(seed);
   int accepted = 0;
   for (int round = 0; round < 6000; ++round) {

@@ -9,6 +9,7 @@
 #include "graph/onnx/file_kind.h"
 #include "graph/onnx/import/default_sizes.h"
 #include "graph/onnx/import/importer.h"
+#include "graph/onnx/import/sparse.h"
 #include "graph/onnx/imported_model.h"
 #include "graph/onnx/plan_metadata.h"
 
@@ -217,6 +218,7 @@ StatusOr<OnnxModel> ParseAndCheck(std::string_view bytes, const ImportLimits& li
   }
   AG_LET(OnnxModel model, std::move(parsed));
   AG_TRY(CheckModel(model, limits));
+  AG_TRY(Densify(model, limits));
   return model;
 }
 

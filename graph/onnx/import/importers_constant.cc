@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "graph/onnx/import/node_import.h"
+#include "graph/onnx/import/sparse.h"
 
 namespace ag {
 namespace {
@@ -14,6 +15,11 @@ constexpr int64_t kComputedBytesMax = 64 << 10;
 Status ImportConstant(NodeImport& node) {
   if (const OnnxAttribute* value = node.Find("value"); value != nullptr && value->tensor) {
     AG_LET(const Tensor tensor, ToTensor(*value->tensor));
+    return node.Out(node.Constant(tensor));
+  }
+  if (const OnnxAttribute* value = node.Find("sparse_value"); value != nullptr && value->sparse) {
+    AG_LET(const OnnxTensor dense, Densify(*value->sparse, node.importer().limits()));
+    AG_LET(const Tensor tensor, ToTensor(dense));
     return node.Out(node.Constant(tensor));
   }
   const OnnxAttribute* number = node.Find("value_float");

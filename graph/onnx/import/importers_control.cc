@@ -4,6 +4,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "graph/onnx/import/node_import.h"
+#include "graph/onnx/import/sparse.h"
 
 namespace ag {
 namespace {
@@ -29,6 +30,7 @@ StatusOr<Values> WriteOut(NodeImport& node, std::string_view name, const Values&
   for (size_t i = 0; i < inputs.size(); ++i) {
     AG_TRY(importer.Define(body.inputs[i].name, inputs[i]), "{}", name);
   }
+  AG_TRY(Densify(body, importer.limits()), "{}", name);
   AG_TRY(AddWeights(body, importer), "{}", name);
   AG_TRY(ImportNodes(body.nodes, importer), "{}", name);
   Values outputs;

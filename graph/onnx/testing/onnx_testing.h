@@ -21,6 +21,15 @@ std::string LargeWeightModel(size_t weight_bytes);  // One product.
 std::string ExpandingModel(int64_t constant_bytes, int constants);
 std::string ExternalDataModel(const std::string& location);  // Its weight "w" points to that file.
 
+// A model y = x + w of a sparse w. Both of its branches, if it has any, are the same.
+struct SparseModelSpec {
+  std::vector<int64_t> dims = {2, 3};
+  std::vector<float> values;
+  std::vector<int64_t> indices, index_dims;
+  enum class Place { kInitializer, kConstant, kBranch } place = Place::kInitializer;
+};
+std::string SparseModel(const SparseModelSpec& spec);
+
 // Opens a new blob folder that exists as long as the process.
 std::shared_ptr<BlobDir> NewBlobs();
 

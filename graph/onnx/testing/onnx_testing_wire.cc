@@ -89,6 +89,45 @@ std::string ExternalDataModel(const std::string& location) {
   return model.SerializeAsString();
 }
 
+std::string SparseModel(const SparseModelSpec& spec) {
+  using Place = SparseModelSpec::Place;
+  const std::string type = fmt::format("float[{}]", fmt::join(spec.dims, ","));
+  const std::string branch = fmt::format("b () => ({} z) {{ z = Add(x, w) }}", type);
+  const std::string nodes =
+      spec.place == Place::kInitializer ? "y = Add(x, w)"
+      : spec.place == Place::kConstant
+          ? "w = Constant() y = Add(x, w)"
+          : fmt::format("y = If<then_branch = {0}, else_branch = {0}>(c)", branch);
+  onnx::ModelProto model;
+  AG_CHECK(model.ParseFromString(
+      ModelFromText(fmt::format("g ({0} x, bool c) => ({0} y) {{ {1} }}", type, nodes))));
+  onnx::SparseTensorProto sparse;
+  sparse.mutable_dims()->Add(spec.dims.begin(), spec.dims.end());
+  onnx::TensorProto& values = *sparse.mutable_values();
+  values.set_name("w");
+  values.set_data_type(onnx::TensorProto::FLOAT);
+  values.add_dims(static_cast<int64_t>(spec.values.size()));
+  values.mutable_float_data()->Add(spec.values.begin(), spec.values.end());
+  onnx::TensorProto& indices = *sparse.mutable_indices();
+  indices.set_data_type(onnx::TensorProto::INT64);
+  indices.mutable_dims()->Add(spec.index_dims.begin(), spec.index_dims.end());
+  indices.mutable_int64_data()->Add(spec.indices.begin(), spec.indices.end());
+  onnx::GraphProto& graph = *model.mutable_graph();
+  if (spec.place == Place::kInitializer) *graph.add_sparse_initializer() = sparse;
+  if (spec.place == Place::kConstant) {
+    onnx::AttributeProto& value = *graph.mutable_node(0)->add_attribute();
+    value.set_name("sparse_value");
+    value.set_type(onnx::AttributeProto::SPARSE_TENSOR);
+    *value.mutable_sparse_tensor() = sparse;
+  }
+  if (spec.place == Place::kBranch) {
+    for (auto& attribute : *graph.mutable_node(0)->mutable_attribute()) {
+      *attribute.mutable_g()->add_sparse_initializer() = sparse;
+    }
+  }
+  return model.SerializeAsString();
+}
+
 std::shared_ptr<BlobDir> NewBlobs() {
   static std::vector<TempDir> folders;  // Removed at exit.
   StatusOr<TempDir> folder = TempDir::Make("onnx");
