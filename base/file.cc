@@ -17,6 +17,7 @@
 
 #include "base/file_ops.h"
 #include "base/partial_files.h"
+#include "base/write_pieces.h"
 
 namespace ag {
 namespace {
@@ -85,10 +86,8 @@ int CreateBeside(const std::string& path, std::string& name, Fd& fd) {
   return EEXIST;
 }
 
-// Writes `bytes` to `name`, makes it durable and renames it to `path`.
-int FillAndRename(const Fd& fd, const std::string& name, const std::string& path,
-                  std::string_view bytes) {
-  if (const int error = file_ops::WriteAll(fd.get(), bytes)) return error;
+// Makes the file `name` durable and renames it to `path`.
+int SyncAndRename(const Fd& fd, const std::string& name, const std::string& path) {
   if (const int error = file_ops::Sync(fd.get())) return error;
   return file_ops::Rename(name, path);
 }
@@ -140,13 +139,26 @@ StatusOr<std::string> ReadFile(const std::string& path) {
 }
 
 Status WriteFileAtomically(const std::string& path, std::string_view bytes) {
+  return WriteFileInPieces(path, [&](const WritePiece& write) { return write(bytes); });
+}
+
+Status WriteFileInPieces(const std::string& path,
+                         const std::function<Status(const WritePiece& write)>& give) {
   std::string name;
   Fd fd;
   if (const int error = CreateBeside(path, name, fd)) return WriteError(path, error);
   const PartialFile partial(name);
-  if (const int error = FillAndRename(fd, name, path, bytes)) {
+  Status written = give([&](std::string_view piece) {
+    const int error = file_ops::WriteAll(fd.get(), piece);
+    return error == 0 ? OkStatus() : WriteError(path, error);
+  });
+  if (written.ok()) {
+    const int error = SyncAndRename(fd, name, path);
+    if (error != 0) written = WriteError(path, error);
+  }
+  if (!written.ok()) {
     file_ops::Remove(name);  // The first error is reported.
-    return WriteError(path, error);
+    return written;
   }
   if (const int error = file_ops::SyncDir(FolderOf(path))) return WriteError(path, error);
   return OkStatus();

@@ -122,8 +122,9 @@ AG_API const char* ag_last_error(void);
 AG_API ag_status ag_session_create(const void* onnx, size_t bytes,
                                    const ag_session_options* options, ag_session** out);
 
-/* Makes a session from a file. Cheaper: the weights are mapped, not copied, so the file must not be
- * written to while the session lives (replacing it by rename is fine). */
+/* Makes a session from a file, which may have weights in data files beside it. Cheaper: the weights
+ * are mapped, not copied, so the files must not be written to while the session lives (replacing
+ * them by rename is fine). */
 AG_API ag_status ag_session_create_from_file(const char* path, const ag_session_options* options,
                                              ag_session** out);
 

@@ -132,7 +132,8 @@ class Results {
 // A loaded model on its device. Movable; its destructor frees it.
 class Session {
  public:
-  // Loads a file and maps its weights: the file must not be written to while the session lives.
+  // Loads a file, also with data files beside it, and maps its weights: the files must not be
+  // written to while the session lives.
   static Result<Session> Open(const std::string& path, const Options& options = {}) {
     return Make(options, [&](const ag_session_options& converted, ag_session** out) {
       return ag_session_create_from_file(path.c_str(), &converted, out);

@@ -7,7 +7,7 @@
 #include <new>
 
 #include "base/build_facts.h"
-#include "base/file.h"
+#include "graph/onnx/files/model_view.h"
 #include "graph/onnx/wire.h"
 #include "runtime/autograph.h"
 #include "runtime/session.h"
@@ -264,7 +264,7 @@ ag_status ag_session_create_from_file(const char* path, const ag_session_options
     if (path == nullptr) return NullArgument("path");
     AG_LET(ag::SessionOptions converted, ToOptions(options));
     converted.name = path;
-    AG_LET(const std::shared_ptr<const ag::MappedFile> file, ag::MappedFile::Open(path));
+    AG_LET(const std::shared_ptr<const ag::ModelView> file, ag::ModelView::Open(path));
     converted.owner = file;
     return Create(file->bytes(), converted, out);
   });

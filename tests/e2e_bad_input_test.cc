@@ -45,15 +45,6 @@ std::vector<BadModel> BadFiles() {
       {"empty", "", "the model is empty"},
       {"cut", good.substr(0, good.size() - 100),
        fmt::format("not ONNX, or cut short: no whole field at byte 2 of {}", good.size() - 100)},
-      {"external-relative", testing::ExternalDataModel("weights.bin"),
-       "external data is not accepted: tensor \"w\" points to \"weights.bin\"; save the model with "
-       "its weights inside"},
-      {"external-absolute", testing::ExternalDataModel("/etc/passwd"),
-       "external data is not accepted: tensor \"w\" points to \"/etc/passwd\"; save the model with "
-       "its weights inside"},
-      {"external-outside", testing::ExternalDataModel("../../secret"),
-       "external data is not accepted: tensor \"w\" points to \"../../secret\"; save the model "
-       "with its weights inside"},
       {"sparse", testing::SparseModel({.values = {1}, .indices = {6}, .index_dims = {1}}),
        "sparse tensor \"w\": index 6 at position 0 is outside of f32[2,3]"},
       {"sizes-overflow", ModelWithWeight({int64_t{1} << 62, 4}),

@@ -2,6 +2,7 @@
 
 #include "base/file.h"
 #include "device/open_device.h"
+#include "graph/onnx/files/model_view.h"
 #include "graph/onnx/tensor_proto.h"
 
 namespace ag {
@@ -36,7 +37,7 @@ StatusOr<std::unique_ptr<Device>> OpenLocalDevice(const std::string& name) {
 StatusOr<std::unique_ptr<Session>> LoadSession(const ModelFlags& flags, PlanChoice plan,
                                                int streams) {
   AG_LET(SessionOptions options, MakeOptions(flags, plan, streams));
-  AG_LET(const std::shared_ptr<const MappedFile> file, MappedFile::Open(flags.model));
+  AG_LET(const std::shared_ptr<const ModelView> file, ModelView::Open(flags.model));
   options.owner = file;
   StatusOr<std::unique_ptr<Session>> session = Session::Load(file->bytes(), options);
   // Reports a missing device as such, not as a fault of the model.
@@ -47,7 +48,7 @@ StatusOr<std::unique_ptr<Session>> LoadSession(const ModelFlags& flags, PlanChoi
 StatusOr<std::unique_ptr<Session>> LoadSession(const ModelFlags& flags, PlanChoice plan,
                                                Device& device, int streams) {
   AG_LET(SessionOptions options, MakeOptions(flags, plan, streams));
-  AG_LET(const std::shared_ptr<const MappedFile> file, MappedFile::Open(flags.model));
+  AG_LET(const std::shared_ptr<const ModelView> file, ModelView::Open(flags.model));
   options.owner = file;
   return Session::Load(file->bytes(), options, device);
 }

@@ -8,6 +8,7 @@
 #include "client/cli/job_text.h"
 #include "client/cli/progress.h"
 #include "client/cli/verbs.h"
+#include "graph/onnx/files/model_file.h"
 #include "wire/json_wire.h"
 
 namespace ag {
@@ -131,10 +132,12 @@ int Finish(Context& context, Client& client, const v1::Job& job, const OptimizeF
 StatusOr<v1::Job> Submit(Context& context, Client& client, const OptimizeFlags& flags,
                          v1::OptimizeRequest request) {
   ProgressPrinter printer(context);
-  AG_LET(const Digest digest,
-         client.UploadFile(flags.model.model, [&](int64_t done, int64_t total) {
-           printer.ShowBytes("uploading", done, total);
-         }));
+  AG_LET(ModelFile model, ModelFile::Open(flags.model.model));
+  const auto read = [&](const Client::TakePiece& take) { return model.Read(take); };
+  AG_LET(const Digest digest, client.Upload(flags.model.model, static_cast<int64_t>(model.size()),
+                                            read, [&](int64_t done, int64_t total) {
+                                              printer.ShowBytes("uploading", done, total);
+                                            }));
   request.set_model_digest(digest.Hex());
   return client.Optimize(request);
 }
@@ -169,6 +172,14 @@ Status CheckPlaces(const OptimizeFlags& flags) {
     return Err(StatusCode::kInvalidArgument,
                "{} {} is the model itself: choose another file, or --force to replace it", flag,
                path);
+  }
+  const StatusOr<ModelFile> model = ModelFile::Open(flags.model.model);  // Its error comes later.
+  for (const std::string& data : model.ok() ? model->data_paths() : std::vector<std::string>()) {
+    for (const auto& [flag, path] : places) {
+      if (path.empty() || !IsSameFile(path, data)) continue;
+      return Err(StatusCode::kInvalidArgument,
+                 "{} {} has weights of the model: choose another file", flag, path);
+    }
   }
   if (!flags.report.empty() &&
       (flags.report == flags.output || IsSameFile(flags.report, flags.output))) {

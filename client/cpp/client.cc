@@ -25,6 +25,7 @@ namespace {
 namespace v1 = autograph::v1;
 
 constexpr size_t kChunkBytes = size_t{1} << 20;
+constexpr int64_t kReadBytes = 256 << 10;  // Fits into the core's own cache.
 
 bool IsTerminal(v1::Job::State state) {
   return state == v1::Job::SUCCEEDED || state == v1::Job::FAILED || state == v1::Job::CANCELLED;
@@ -112,37 +113,64 @@ Client::Client(std::shared_ptr<grpc::Channel> channel, ShareBlob share)
 Client::~Client() = default;
 
 StatusOr<Digest> Client::UploadFile(const std::string& path, const ByteProgress& on_progress) {
-  AG_LET(const Digest digest, Sha256OfFile(path));
+  AG_LET(FileReader file, FileReader::Open(path));
+  const auto read = [&](const TakePiece& take) -> Status {
+    for (int64_t at = 0; at < file.size(); at += kReadBytes) {
+      const auto size = static_cast<size_t>(std::min(kReadBytes, file.size() - at));
+      AG_LET(const std::string_view piece, file.Read(static_cast<uint64_t>(at), size));
+      AG_TRY(take(piece));
+    }
+    return OkStatus();
+  };
+  return Upload(path, file.size(), read, on_progress);
+}
+
+StatusOr<Digest> Client::Upload(const std::string& noun, int64_t size_bytes, const ReadPieces& read,
+                                const ByteProgress& on_progress) {
+  Hasher hasher;
+  AG_TRY(read([&](std::string_view piece) {
+    hasher.Update(piece);
+    return OkStatus();
+  }));
+  const Digest digest = hasher.Finish();
   v1::FindMissingRequest find;
   find.add_digests(digest.Hex());
   AG_LET(const v1::FindMissingResponse missing,
          state_->Call(*state_->blobs, &v1::Blobs::Stub::FindMissing, find));
   if (missing.missing().empty()) return digest;
 
-  AG_LET(const std::shared_ptr<const MappedFile> file, MappedFile::Open(path));
-  const std::string_view bytes = file->bytes();
   grpc::ClientContext context;
   v1::UploadResponse response;
   const auto stream = state_->blobs->Upload(&context, &response);
-  for (size_t offset = 0;;) {
-    v1::UploadRequest chunk;
-    if (offset == 0) {
-      chunk.set_digest(digest.Hex());
-      chunk.set_size_bytes(static_cast<int64_t>(bytes.size()));
+  v1::UploadRequest chunk;
+  chunk.set_digest(digest.Hex());
+  chunk.set_size_bytes(size_bytes);
+  int64_t sent = 0;
+  bool is_wanted = true;  // Else the final status says why.
+  const auto send = [&] {
+    const auto size = static_cast<int64_t>(chunk.data().size());
+    chunk.set_offset(sent);
+    chunk.set_last(sent + size == size_bytes);
+    is_wanted = is_wanted && stream->Write(chunk);
+    sent += size;
+    if (is_wanted && on_progress) on_progress(sent, size_bytes);
+    chunk.Clear();
+  };
+  const Status given = read([&](std::string_view piece) -> Status {
+    while (!piece.empty() && is_wanted) {
+      const std::string_view part = piece.substr(0, kChunkBytes - chunk.data().size());
+      chunk.mutable_data()->append(part);
+      piece.remove_prefix(part.size());
+      if (chunk.data().size() == kChunkBytes) send();
     }
-    const std::string_view data = bytes.substr(offset, kChunkBytes);
-    chunk.set_offset(static_cast<int64_t>(offset));
-    chunk.set_data(data.data(), data.size());
-    offset += data.size();
-    chunk.set_last(offset == bytes.size());
-    if (!stream->Write(chunk)) break;  // The final status says why.
-    if (on_progress) {
-      on_progress(static_cast<int64_t>(offset), static_cast<int64_t>(bytes.size()));
-    }
-    if (chunk.last()) break;
-  }
+    return is_wanted ? OkStatus() : Err(StatusCode::kCancelled, "nobody takes it");
+  });
+  if (is_wanted && given.ok() && (sent < size_bytes || size_bytes == 0)) send();
+  if (is_wanted && !given.ok()) context.TryCancel();
   stream->WritesDone();
-  AG_TRY(state_->FromGrpc(stream->Finish()), "upload {}", path);
+  const Status taken = state_->FromGrpc(stream->Finish());
+  if (is_wanted) AG_TRY(given);
+  AG_TRY(taken, "upload {}", noun);
   return digest;
 }
 

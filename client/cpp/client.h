@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "autograph/v1/cache.pb.h"
 #include "autograph/v1/optimizer.pb.h"
@@ -37,6 +38,12 @@ class Client {
   // and the bytes in total.
   using ByteProgress = std::function<void(int64_t done, int64_t total)>;
   StatusOr<Digest> UploadFile(const std::string& path, const ByteProgress& on_progress = nullptr);
+  // The same for `size_bytes` bytes that `read` gives in order and in pieces of any size, the same
+  // at every call. `noun` begins errors of sending. Returns also the errors of `read`.
+  using TakePiece = std::function<Status(std::string_view piece)>;
+  using ReadPieces = std::function<Status(const TakePiece& take)>;
+  StatusOr<Digest> Upload(const std::string& noun, int64_t size_bytes, const ReadPieces& read,
+                          const ByteProgress& on_progress = nullptr);
 
   StatusOr<autograph::v1::Job> Optimize(const autograph::v1::OptimizeRequest& request);
   // Follows the job to a terminal state and returns it; attaches again when the stream breaks.

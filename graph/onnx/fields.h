@@ -13,10 +13,12 @@ namespace ag {
 
 // Field numbers of onnx.proto that this code reads or writes directly.
 inline constexpr uint32_t kModelGraph = 7, kModelFunction = 25;
-inline constexpr uint32_t kNodeAttribute = 5, kFunctionAttribute = 11, kAttributeName = 1,
-                          kAttributeGraph = 6;
+inline constexpr uint32_t kNodeAttribute = 5, kFunctionNode = 7, kFunctionAttribute = 11,
+                          kAttributeName = 1, kAttributeTensor = 5, kAttributeGraph = 6,
+                          kAttributeTensors = 10, kAttributeGraphs = 11, kAttributeSparse = 22,
+                          kAttributeSparses = 23;
 inline constexpr uint32_t kGraphNode = 1, kGraphInitializer = 5, kGraphSparseInitializer = 15;
-inline constexpr uint32_t kTensorRawData = 9;
+inline constexpr uint32_t kTensorRawData = 9, kTensorExternalData = 13, kTensorDataLocation = 14;
 
 struct WireField {
   uint32_t number = 0;

@@ -82,9 +82,11 @@ OnnxTensor FromProto(onnx::TensorProto& proto, std::string_view raw) {
   OnnxTensor tensor{.name = proto.name(), .data_type = proto.data_type()};
   tensor.dims.assign(proto.dims().begin(), proto.dims().end());
   if (proto.data_location() == onnx::TensorProto::EXTERNAL || proto.external_data_size() > 0) {
-    tensor.external = "";
+    OnnxExternal& external = tensor.external.emplace();
     for (const auto& entry : proto.external_data()) {
-      if (entry.key() == "location") tensor.external = entry.value();
+      if (entry.key() == "location") external.location = entry.value();
+      if (entry.key() == "offset") external.offset = entry.value();
+      if (entry.key() == "length") external.length = entry.value();
     }
   }
   tensor.bytes = raw;

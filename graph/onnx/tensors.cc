@@ -51,9 +51,9 @@ StatusOr<Tensor> ToTensor(const OnnxTensor& tensor) {
   const std::string noun = fmt::format("tensor {}", Quoted(tensor.name));
   if (tensor.external.has_value()) {
     return Err(StatusCode::kInvalidArgument,
-               "external data is not accepted: {} points to {}; save the model with its weights "
-               "inside",
-               noun, Quoted(*tensor.external));
+               "{} has its data in another file, {}, and only the model's own bytes came: give the "
+               "model by its path with that file beside it, or save it with its weights inside",
+               noun, Quoted(tensor.external->location));
   }
   const StatusOr<DType> dtype = DTypeFromOnnx(tensor.data_type);
   AG_TRY(dtype, "{}", noun);

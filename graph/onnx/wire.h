@@ -20,13 +20,18 @@
 
 namespace ag {
 
+// The place of a tensor's bytes outside of the model, as the model says it.
+struct OnnxExternal {
+  std::string location, offset, length;  // "": not said.
+};
+
 struct OnnxTensor {
   std::string name;
   int32_t data_type = 0;  // TensorProto.DataType; DTypeFromOnnx translates.
   std::vector<int64_t> dims;
   std::string_view bytes;  // Elements, little-endian; in the model's bytes or in `owned`.
   std::shared_ptr<const std::string> owned;
-  std::optional<std::string> external;  // The location of external data.
+  std::optional<OnnxExternal> external;  // `bytes` are then no elements.
 };
 
 // The elements of a tensor that are not zero. `values` carry its name.

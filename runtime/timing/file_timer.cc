@@ -1,18 +1,17 @@
 #include "runtime/timing/file_timer.h"
 
 #include <malloc.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <memory>
 
 #include "base/build_facts.h"
-#include "base/file.h"
 #include "base/frames.h"
 #include "base/handle.h"
 #include "base/log.h"
 #include "base/process.h"
+#include "graph/onnx/files/model_view.h"
 #include "runtime/session.h"
 #include "runtime/timing/time_files.h"
 #include "runtime/timing/timer_process.h"
@@ -42,7 +41,7 @@ struct Loaded {
 };
 
 StatusOr<Loaded> Load(const FileTimerRequest& request) {
-  AG_LET(const std::shared_ptr<const MappedFile> file, MappedFile::Open(request.path));
+  AG_LET(const std::shared_ptr<const ModelView> file, ModelView::Open(request.path));
   SessionOptions options{.device = request.device, .shapes = request.shapes, .owner = file};
   options.plan_bytes = request.plan;
   Loaded loaded;
@@ -55,7 +54,7 @@ StatusOr<Loaded> Load(const FileTimerRequest& request) {
   // Gives back memory that only loading needed, since several such processes live at once. Pages of
   // the file that runs still read come again from the page cache.
   malloc_trim(0);
-  madvise(const_cast<char*>(file->bytes().data()), file->bytes().size(), MADV_DONTNEED);
+  file->DropPages();
   return loaded;
 }
 

@@ -71,9 +71,10 @@ TEST(HostileTest, Tensors) {
 
 TEST(HostileTest, ExternalDataIsNeverOpened) {
   for (const char* location : {"weights.bin", "/etc/passwd", "../x", ""}) {
-    EXPECT_EQ(ToString(Try(testing::ExternalDataModel(location))),
-              fmt::format("INVALID_ARGUMENT: external data is not accepted: tensor \"w\" points to "
-                          "\"{}\"; save the model with its weights inside",
+    EXPECT_EQ(ToString(Try(testing::ExternalDataModel({.location = location}))),
+              fmt::format("INVALID_ARGUMENT: tensor \"w\" has its data in another file, \"{}\", "
+                          "and only the model's own bytes came: give the model by its path with "
+                          "that file beside it, or save it with its weights inside",
                           location));
   }
 }

@@ -10,9 +10,9 @@
 namespace ag {
 namespace {
 
+using testing::HeldBy;
 using testing::SparseModel;
 using testing::SparseModelSpec;
-using Place = SparseModelSpec::Place;
 
 StatusOr<ImportedModel> ImportSparse(const SparseModelSpec& spec, const ImportLimits& limits = {}) {
   static const std::shared_ptr<BlobDir> blobs = testing::NewBlobs();
@@ -27,7 +27,7 @@ TEST(SparseTest, BothFormsOfIndicesGiveTheWholeTensor) {
   const SparseModelSpec cases[] = {
       {.values = {1, 2, 3}, .indices = {1, 3, 5}, .index_dims = {3}},
       {.values = {1, 2, 3}, .indices = {0, 1, 1, 0, 1, 2}, .index_dims = {3, 2}},
-      {.values = {1, 2, 3}, .indices = {1, 3, 5}, .index_dims = {3}, .place = Place::kConstant}};
+      {.values = {1, 2, 3}, .indices = {1, 3, 5}, .index_dims = {3}, .held_by = HeldBy::kConstant}};
   const auto expected = ParseGraph(
       "input x f32[2,3]\n input c bool[]\n w = const f32[2,3] {0, 1, 0, 2, 0, 3}\n"
       "output \"y\" = add(x, w)");
@@ -41,7 +41,7 @@ TEST(SparseTest, BothFormsOfIndicesGiveTheWholeTensor) {
 
 TEST(SparseTest, ABranchMayHaveOne) {
   const auto imported = ImportSparse(
-      {.values = {1, 2}, .indices = {1, 3}, .index_dims = {2}, .place = Place::kBranch});
+      {.values = {1, 2}, .indices = {1, 3}, .index_dims = {2}, .held_by = HeldBy::kBranch});
   ASSERT_TRUE(imported.ok()) << ToString(imported.status());
   EXPECT_EQ(imported->weight_bytes, 24);
 }
@@ -85,7 +85,7 @@ TEST(SparseTest, WrongIndicesAreRefusedByName) {
   };
   for (const auto& [spec, what] : cases) EXPECT_EQ(SparseError(spec), begin + what);
   EXPECT_EQ(
-      SparseError({.values = {1}, .indices = {6}, .index_dims = {1}, .place = Place::kConstant}),
+      SparseError({.values = {1}, .indices = {6}, .index_dims = {1}, .held_by = HeldBy::kConstant}),
       "INVALID_ARGUMENT: node 0 (Constant): sparse tensor \"w\": index 6 at position 0 is outside "
       "of f32[2,3]");
 }

@@ -19,14 +19,23 @@ std::string ConvModel();  // Two convolutions, a pool, a classifier; a few KB.
 std::string LargeWeightModel(size_t weight_bytes);  // One product.
 // A small file with large constants.
 std::string ExpandingModel(int64_t constant_bytes, int constants);
-std::string ExternalDataModel(const std::string& location);  // Its weight "w" points to that file.
 
-// A model y = x + w of a sparse w. Both of its branches, if it has any, are the same.
+// Where a model y = x + w has its weight "w". The two branches are the same.
+enum class HeldBy { kInitializer, kConstant, kBranch };
+
+// A weight f32[dims] in another file. What is empty is not said.
+struct ExternalModelSpec {
+  std::string location, offset, length;
+  std::vector<int64_t> dims = {2};
+  HeldBy held_by = HeldBy::kInitializer;
+};
+std::string ExternalDataModel(const ExternalModelSpec& spec);
+
 struct SparseModelSpec {
   std::vector<int64_t> dims = {2, 3};
   std::vector<float> values;
   std::vector<int64_t> indices, index_dims;
-  enum class Place { kInitializer, kConstant, kBranch } place = Place::kInitializer;
+  HeldBy held_by = HeldBy::kInitializer;
 };
 std::string SparseModel(const SparseModelSpec& spec);
 

@@ -74,33 +74,64 @@ std::string ExpandingModel(int64_t constant_bytes, int constants) {
                   constant_bytes / 4, nodes));
 }
 
-std::string ExternalDataModel(const std::string& location) {
-  onnx::ModelProto model;
-  AG_CHECK(
-      model.ParseFromString(ModelFromText("g (float[2] x) => (float[2] y) { y = Add(x, w) }")));
-  onnx::TensorProto& weight = *model.mutable_graph()->add_initializer();
-  weight.set_name("w");
-  weight.set_data_type(onnx::TensorProto::FLOAT);
-  weight.add_dims(2);
-  weight.set_data_location(onnx::TensorProto::EXTERNAL);
-  auto& entry = *weight.add_external_data();
-  entry.set_key("location");
-  entry.set_value(location);
-  return model.SerializeAsString();
-}
+namespace {
 
-std::string SparseModel(const SparseModelSpec& spec) {
-  using Place = SparseModelSpec::Place;
-  const std::string type = fmt::format("float[{}]", fmt::join(spec.dims, ","));
+// Returns a model y = x + w that lacks its weight.
+onnx::ModelProto ModelWithoutWeight(const std::vector<int64_t>& dims, HeldBy held_by) {
+  const std::string type = fmt::format("float[{}]", fmt::join(dims, ","));
   const std::string branch = fmt::format("b () => ({} z) {{ z = Add(x, w) }}", type);
   const std::string nodes =
-      spec.place == Place::kInitializer ? "y = Add(x, w)"
-      : spec.place == Place::kConstant
+      held_by == HeldBy::kInitializer ? "y = Add(x, w)"
+      : held_by == HeldBy::kConstant
           ? "w = Constant() y = Add(x, w)"
           : fmt::format("y = If<then_branch = {0}, else_branch = {0}>(c)", branch);
   onnx::ModelProto model;
   AG_CHECK(model.ParseFromString(
       ModelFromText(fmt::format("g ({0} x, bool c) => ({0} y) {{ {1} }}", type, nodes))));
+  return model;
+}
+
+// Returns the attribute of the node Constant.
+onnx::AttributeProto& ConstantAttribute(onnx::ModelProto& model, std::string_view name,
+                                        onnx::AttributeProto::AttributeType type) {
+  onnx::AttributeProto& value = *model.mutable_graph()->mutable_node(0)->add_attribute();
+  value.set_name(std::string(name));
+  value.set_type(type);
+  return value;
+}
+
+}  // namespace
+
+std::string ExternalDataModel(const ExternalModelSpec& spec) {
+  onnx::TensorProto weight;
+  weight.set_name("w");
+  weight.set_data_type(onnx::TensorProto::FLOAT);
+  weight.mutable_dims()->Add(spec.dims.begin(), spec.dims.end());
+  weight.set_data_location(onnx::TensorProto::EXTERNAL);
+  for (const auto& [key, value] : {std::pair{"location", spec.location},
+                                   {"offset", spec.offset},
+                                   {"length", spec.length},
+                                   {"checksum", "of no weight"}}) {
+    if (value.empty() && key != std::string_view("location")) continue;
+    auto& entry = *weight.add_external_data();
+    entry.set_key(key);
+    entry.set_value(value);
+  }
+  onnx::ModelProto model = ModelWithoutWeight(spec.dims, spec.held_by);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  if (spec.held_by == HeldBy::kInitializer) *graph.add_initializer() = weight;
+  if (spec.held_by == HeldBy::kConstant) {
+    *ConstantAttribute(model, "value", onnx::AttributeProto::TENSOR).mutable_t() = weight;
+  }
+  if (spec.held_by == HeldBy::kBranch) {
+    for (auto& attribute : *graph.mutable_node(0)->mutable_attribute()) {
+      *attribute.mutable_g()->add_initializer() = weight;
+    }
+  }
+  return model.SerializeAsString();
+}
+
+std::string SparseModel(const SparseModelSpec& spec) {
   onnx::SparseTensorProto sparse;
   sparse.mutable_dims()->Add(spec.dims.begin(), spec.dims.end());
   onnx::TensorProto& values = *sparse.mutable_values();
@@ -112,15 +143,14 @@ std::string SparseModel(const SparseModelSpec& spec) {
   indices.set_data_type(onnx::TensorProto::INT64);
   indices.mutable_dims()->Add(spec.index_dims.begin(), spec.index_dims.end());
   indices.mutable_int64_data()->Add(spec.indices.begin(), spec.indices.end());
+  onnx::ModelProto model = ModelWithoutWeight(spec.dims, spec.held_by);
   onnx::GraphProto& graph = *model.mutable_graph();
-  if (spec.place == Place::kInitializer) *graph.add_sparse_initializer() = sparse;
-  if (spec.place == Place::kConstant) {
-    onnx::AttributeProto& value = *graph.mutable_node(0)->add_attribute();
-    value.set_name("sparse_value");
-    value.set_type(onnx::AttributeProto::SPARSE_TENSOR);
-    *value.mutable_sparse_tensor() = sparse;
+  if (spec.held_by == HeldBy::kInitializer) *graph.add_sparse_initializer() = sparse;
+  if (spec.held_by == HeldBy::kConstant) {
+    *ConstantAttribute(model, "sparse_value", onnx::AttributeProto::SPARSE_TENSOR)
+         .mutable_sparse_tensor() = sparse;
   }
-  if (spec.place == Place::kBranch) {
+  if (spec.held_by == HeldBy::kBranch) {
     for (auto& attribute : *graph.mutable_node(0)->mutable_attribute()) {
       *attribute.mutable_g()->add_sparse_initializer() = sparse;
     }
