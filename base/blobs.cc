@@ -256,7 +256,7 @@ Status BlobDir::Writer::Append(std::string_view bytes) {
 }
 
 Status BlobDir::Writer::Write(std::string_view bytes) {
-  if (const int error = file_ops::WriteAll(fd_.get(), bytes)) return BlobsWriteError(root_, error);
+  if (const int error = file_ops::AppendAll(fd_.get(), bytes)) return BlobsWriteError(root_, error);
   size_ += bytes.size();
   return OkStatus();
 }

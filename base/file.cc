@@ -149,7 +149,7 @@ Status WriteFileInPieces(const std::string& path,
   if (const int error = CreateBeside(path, name, fd)) return WriteError(path, error);
   const PartialFile partial(name);
   Status written = give([&](std::string_view piece) {
-    const int error = file_ops::WriteAll(fd.get(), piece);
+    const int error = file_ops::AppendAll(fd.get(), piece);
     return error == 0 ? OkStatus() : WriteError(path, error);
   });
   if (written.ok()) {

@@ -4,9 +4,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <cstring>
 
 #include "base/status.h"
 
@@ -48,6 +50,24 @@ int WriteLoop(int fd, std::string_view bytes) {
   return 0;
 }
 
+constexpr size_t kHoleBytes = size_t{64} << 10;
+
+// Returns how many of the first bytes are zeros, in whole blocks.
+size_t ZeroBlocks(std::string_view bytes) {
+  size_t zeros = 0;
+  while (bytes.size() - zeros >= kHoleBytes) {
+    const char* const block = bytes.data() + zeros;
+    if (*block != 0 || std::memcmp(block, block + 1, kHoleBytes - 1) != 0) break;
+    zeros += kHoleBytes;
+  }
+  return zeros;
+}
+
+int AppendHole(int fd, size_t bytes) {
+  const off_t end = ::lseek(fd, static_cast<off_t>(bytes), SEEK_CUR);
+  return end >= 0 && ::ftruncate(fd, end) == 0 ? 0 : errno;
+}
+
 }  // namespace
 
 int CreateNew(const std::string& path, mode_t mode, Fd& fd) {
@@ -63,6 +83,26 @@ int WriteAll(int fd, std::string_view bytes) {
     return error;
   }
   return WriteLoop(fd, bytes);
+}
+
+int AppendAll(int fd, std::string_view bytes) {
+  if (const int error = InjectedFault(); error != 0) {
+    WriteLoop(fd, bytes.substr(0, bytes.size() / 2));
+    return error;
+  }
+  while (!bytes.empty()) {
+    size_t size = ZeroBlocks(bytes);
+    int error = size > 0 ? AppendHole(fd, size) : 0;
+    if (size == 0) {
+      do {
+        size += std::min(kHoleBytes, bytes.size() - size);
+      } while (size < bytes.size() && ZeroBlocks(bytes.substr(size, kHoleBytes)) == 0);
+      error = WriteLoop(fd, bytes.substr(0, size));
+    }
+    if (error != 0) return error;
+    bytes.remove_prefix(size);
+  }
+  return 0;
 }
 
 int Sync(int fd) {

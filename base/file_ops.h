@@ -15,6 +15,9 @@ namespace ag::file_ops {
 // Creates a file for writing, close-on-exec. EEXIST: there is one.
 int CreateNew(const std::string& path, mode_t mode, Fd& fd);
 int WriteAll(int fd, std::string_view bytes);  // After a failure some of the bytes may be written.
+// The same at the end of a regular file; long runs of zeros become holes, which take no room on the
+// disk and next to no time.
+int AppendAll(int fd, std::string_view bytes);
 int Sync(int fd);
 int SyncDir(const std::string& path);         // Makes created, renamed and removed names durable.
 int SyncFileSystem(const std::string& path);  // Syncs the whole file system that has `path`.

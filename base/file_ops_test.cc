@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 
@@ -35,6 +36,25 @@ TEST_F(FileOpsTest, ReturnsErrnoValues) {
   EXPECT_EQ(Remove(path_), 0);
   EXPECT_EQ(Remove(path_ + "b"), 0);
   EXPECT_EQ(WriteAll(-1, "abc"), EBADF);
+}
+
+TEST_F(FileOpsTest, ZerosBecomeHoles) {
+  constexpr size_t kKiB = 1024;
+  const std::string zeros(300 * kKiB, '\0'), text(100 * kKiB, 'a');
+  const std::string pieces[] = {"x", zeros, text + zeros + "b", zeros + text, "", zeros};
+  Fd fd;
+  ASSERT_EQ(CreateNew(path_, 0600, fd), 0);
+  std::string all;
+  for (const std::string& piece : pieces) {
+    ASSERT_EQ(AppendAll(fd.get(), piece), 0);
+    all += piece;
+    ASSERT_EQ(ReadFile(path_).value(), all);
+  }
+  struct stat info {};
+  ASSERT_EQ(::fstat(fd.get(), &info), 0);
+  EXPECT_LT(info.st_blocks * 512, static_cast<off_t>(all.size() / 2));
+  EXPECT_EQ(AppendAll(-1, zeros), EBADF);
+  EXPECT_EQ(AppendAll(-1, "x"), EBADF);
 }
 
 TEST_F(FileOpsTest, FaultHitsTheNthCallOnly) {

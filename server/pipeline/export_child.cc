@@ -28,7 +28,7 @@ Status Export(std::string_view bytes, int fd) {
   AG_LET(const std::shared_ptr<BlobDir> blobs, BlobDir::Open(request.blob_root));
   return ExportOnnx(request.graph, request.origin, BlobWeights(blobs), {},
                     [fd](std::string_view piece) {
-                      const int error = file_ops::WriteAll(fd, piece);
+                      const int error = file_ops::AppendAll(fd, piece);
                       return error == 0 ? OkStatus() : FromErrno(error, "write");
                     });
 }
