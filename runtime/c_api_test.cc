@@ -360,7 +360,7 @@ TEST(CApi, RefusesModelsBeyondAllLimits) {
   EXPECT_EQ(ag_session_create(model.data(), bytes, nullptr, &session), AG_RESOURCE_EXHAUSTED);
   EXPECT_EQ(session, nullptr);
   EXPECT_EQ(std::string(ag_last_error()),
-            "the model has 9223372036854775807 bytes, the limit is 4294967296");
+            "the model has 9223372036854775807 bytes, the limit is 34359738368");
 }
 
 TEST(CApi, TheMessageBelongsToTheThread) {

@@ -93,6 +93,14 @@ TEST_F(ModelFiles, TheDataFileIsNotWrittenOver) {
                                       "another file\n",
                                       flag, split_));
   }
+  // Nor may the output's own data file take its place.
+  const std::string other = alone_.path("in/other.onnx");
+  std::filesystem::copy_file(split_, other);
+  const CommandResult beside = Cli({"optimize", other, "-o", split_, "--device", "sim:small"});
+  EXPECT_EQ(beside.code, 2);
+  EXPECT_EQ(beside.err, fmt::format("autograph: --output {}.data has weights of the model: choose "
+                                    "another file\n",
+                                    split_));
   EXPECT_EQ(DigestOfFile(split_ + ".data"), before);
 }
 

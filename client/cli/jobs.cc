@@ -105,7 +105,7 @@ StatusOr<int> RunJobsFetch(Context& context, const JobsFlags& flags) {
   }
   AG_TRY(TakeResult(*client, job, flags.output, flags.report));
   const int code = PrintJob(context, job);
-  if (!context.flags().json) context.Print(TableRow("written", flags.output));
+  if (!context.flags().json) context.Print(TableRow("written", WrittenText(job, flags.output)));
   return code;
 }
 

@@ -1,14 +1,19 @@
+#include <unistd.h>
+
 #include <atomic>
+#include <filesystem>
 #include <thread>
 
 #include "absl/strings/ascii.h"
 #include "base/file.h"
 #include "base/file_facts.h"
+#include "base/partial_files.h"
 #include "base/signals.h"
 #include "client/cli/job_text.h"
 #include "client/cli/progress.h"
 #include "client/cli/verbs.h"
 #include "graph/onnx/files/model_file.h"
+#include "graph/onnx/files/split.h"
 #include "wire/json_wire.h"
 
 namespace ag {
@@ -86,6 +91,19 @@ StatusOr<v1::Job> Follow(Context& context, Client& client, const std::string& na
   });
 }
 
+// Writes an output that is above 2 GiB as two files, `path` and `path`.data.
+Status TakeInTwoFiles(Client& client, const Digest& digest, const std::string& path) {
+  const std::string whole = fmt::format("{}.whole.{}", path, ::getpid());
+  const PartialFile partial(whole);
+  Status taken = client.DownloadFile(digest, whole);
+  if (taken.ok()) taken = SplitModel(whole, path);
+  std::error_code ignored;
+  std::filesystem::remove(whole, ignored);
+  return taken;
+}
+
+bool IsInTwoFiles(const v1::Job& job) { return job.result().output_bytes() > kProtobufBytesMax; }
+
 std::string HowToRun(const v1::Result& result, const OptimizeFlags& flags) {
   if (result.output_in_onnxruntime()) return "in ONNX Runtime, as today's model";
   if (result.output_runtime().empty()) return "as today's model";
@@ -100,7 +118,7 @@ void PrintWritten(Context& context, const v1::Job& job, const OptimizeFlags& fla
   if (context.flags().json) {
     context.Print(ToJson(job));
   } else {
-    context.Print(ResultTable(job) + TableRow("written", flags.output) + "\n" +
+    context.Print(ResultTable(job) + TableRow("written", WrittenText(job, flags.output)) + "\n" +
                   TableRow("run it", HowToRun(job.result(), flags)));
   }
 }
@@ -129,10 +147,22 @@ int Finish(Context& context, Client& client, const v1::Job& job, const OptimizeF
   return job.state() == v1::Job::CANCELLED ? SayCancelled(context, written) : kExitOk;
 }
 
+// Says before hashing and sending gigabytes that the server does not take them.
+Status CheckSize(Client& client, int64_t bytes) {
+  if (bytes <= kProtobufBytesMax) return OkStatus();
+  AG_LET(const v1::Capabilities capabilities, client.GetCapabilities());
+  if (bytes <= capabilities.model_bytes_max()) return OkStatus();
+  return Err(StatusCode::kResourceExhausted,
+             "the model has {} bytes with its weights inside, the server takes {} (autographd "
+             "--model-bytes-max)",
+             bytes, capabilities.model_bytes_max());
+}
+
 StatusOr<v1::Job> Submit(Context& context, Client& client, const OptimizeFlags& flags,
                          v1::OptimizeRequest request) {
   ProgressPrinter printer(context);
   AG_LET(ModelFile model, ModelFile::Open(flags.model.model));
+  AG_TRY(CheckSize(client, static_cast<int64_t>(model.size())), "{}", flags.model.model);
   const auto read = [&](const Client::TakePiece& take) { return model.Read(take); };
   AG_LET(const Digest digest, client.Upload(flags.model.model, static_cast<int64_t>(model.size()),
                                             read, [&](int64_t done, int64_t total) {
@@ -176,9 +206,12 @@ Status CheckPlaces(const OptimizeFlags& flags) {
   const StatusOr<ModelFile> model = ModelFile::Open(flags.model.model);  // Its error comes later.
   for (const std::string& data : model.ok() ? model->data_paths() : std::vector<std::string>()) {
     for (const auto& [flag, path] : places) {
-      if (path.empty() || !IsSameFile(path, data)) continue;
+      const bool may_write_data = flag == std::string_view("--output") && !flags.force;
+      const bool takes_its_place = may_write_data && IsSameFile(path + ".data", data);
+      if (path.empty() || (!IsSameFile(path, data) && !takes_its_place)) continue;
       return Err(StatusCode::kInvalidArgument,
-                 "{} {} has weights of the model: choose another file", flag, path);
+                 "{} {} has weights of the model: choose another file", flag,
+                 takes_its_place ? path + ".data" : path);
     }
   }
   if (!flags.report.empty() &&
@@ -213,10 +246,15 @@ int Optimize(Context& context, const OptimizeFlags& flags, v1::OptimizeRequest r
 Status TakeResult(Client& client, const v1::Job& job, const std::string& output,
                   const std::string& report) {
   AG_LET(const Digest bytes, ParseDigest(job.result().output_digest()));
-  AG_TRY(client.DownloadFile(bytes, output));
+  AG_TRY(IsInTwoFiles(job) ? TakeInTwoFiles(client, bytes, output)
+                           : client.DownloadFile(bytes, output));
   if (report.empty()) return OkStatus();
   AG_LET(const Digest said, ParseDigest(job.result().report_digest()));
   return client.DownloadFile(said, report);
+}
+
+std::string WrittenText(const v1::Job& job, const std::string& output) {
+  return IsInTwoFiles(job) ? fmt::format("{0}, its weights in {0}.data", output) : output;
 }
 
 int RunOptimize(Context& context, const OptimizeFlags& flags) {

@@ -27,9 +27,11 @@ StatusOr<int> RunJobsShow(Context& context, const JobsFlags& flags);
 StatusOr<int> RunJobsWatch(Context& context, const JobsFlags& flags);
 StatusOr<int> RunJobsCancel(Context& context, const JobsFlags& flags);
 StatusOr<int> RunJobsFetch(Context& context, const JobsFlags& flags);
-// Writes the job's model to `output`, and its report to `report` unless that is empty.
+// Writes the job's model to `output`, and its report to `report` unless that is empty. A model
+// above 2 GiB has its weights in `output`.data. WrittenText returns the names of what was written.
 Status TakeResult(Client& client, const autograph::v1::Job& job, const std::string& output,
                   const std::string& report);
+std::string WrittenText(const autograph::v1::Job& job, const std::string& output);
 
 StatusOr<int> RunCacheStats(Context& context, const CacheFlags& flags);
 StatusOr<int> RunCacheList(Context& context, const CacheFlags& flags);

@@ -18,6 +18,7 @@
 #include "base/file_reader.h"
 #include "base/mutex.h"
 #include "base/partial_files.h"
+#include "base/write_pieces.h"
 
 namespace ag {
 namespace {
@@ -25,6 +26,7 @@ namespace {
 namespace v1 = autograph::v1;
 
 constexpr size_t kChunkBytes = size_t{1} << 20;
+constexpr int64_t kFileBytesMax = int64_t{64} << 30;
 constexpr int64_t kReadBytes = 256 << 10;  // Fits into the core's own cache.
 
 bool IsTerminal(v1::Job::State state) {
@@ -78,6 +80,7 @@ struct Client::State {
   StatusOr<v1::Job> WatchOnce(const std::string& job,
                               const std::function<bool(const v1::Job&)>& on_change);
   StatusOr<bool> CopyShared(const Digest& digest, const std::string& path);
+  Status Download(const Digest& digest, int64_t bytes_max, const TakePiece& take);
   bool HoldsAlready(const std::string& path, const Digest& digest);
 
   Mutex mutex;
@@ -313,35 +316,45 @@ Status Client::DownloadFile(const Digest& digest, const std::string& path) {
   const StatusOr<bool> copied = state_->CopyShared(digest, path);
   if (copied.ok() && *copied) return OkStatus();
   if (!copied.ok() && copied.status().code() != StatusCode::kUnavailable) return copied.status();
-  AG_LET(const std::string bytes, DownloadBytes(digest, int64_t{4} << 30));
-  return WriteFileAtomically(path, bytes);
+  return WriteFileInPieces(path, [&](const WritePiece& write) {
+    return state_->Download(digest, kFileBytesMax, write);
+  });
 }
 
 StatusOr<std::string> Client::DownloadBytes(const Digest& digest, int64_t bytes_max) {
+  std::string bytes;
+  AG_TRY(state_->Download(digest, bytes_max, [&](std::string_view piece) {
+    bytes += piece;
+    return OkStatus();
+  }));
+  return bytes;
+}
+
+// Gives the blob's bytes in pieces, and an error at their end when they have another digest.
+Status Client::State::Download(const Digest& digest, int64_t bytes_max, const TakePiece& take) {
   grpc::ClientContext context;
   v1::DownloadRequest request;
   request.set_digest(digest.Hex());
-  const auto stream = state_->blobs->Download(&context, request);
-  std::string bytes;
+  const auto stream = blobs->Download(&context, request);
+  Hasher hasher;
   v1::DownloadResponse chunk;
+  int64_t received = 0;
   while (stream->Read(&chunk)) {
-    if (chunk.size_bytes() > bytes_max ||
-        static_cast<int64_t>(bytes.size() + chunk.data().size()) > bytes_max) {
+    hasher.Update(chunk.data());
+    received += static_cast<int64_t>(chunk.data().size());
+    Status taken = std::max(received, chunk.size_bytes()) <= bytes_max
+                       ? take(chunk.data())
+                       : Err(StatusCode::kResourceExhausted, "blob {} is larger than {} bytes",
+                             digest.Short(), bytes_max);
+    if (!taken.ok()) {
       context.TryCancel();
       (void)stream->Finish();
-      return Err(StatusCode::kResourceExhausted, "blob {} is larger than {} bytes", digest.Short(),
-                 bytes_max);
+      return taken;
     }
-    if (bytes.empty() && chunk.size_bytes() > 0) {
-      bytes.reserve(static_cast<size_t>(chunk.size_bytes()));
-    }
-    bytes += chunk.data();
   }
-  AG_TRY(state_->FromGrpc(stream->Finish()), "download {}", digest.Short());
-  if (Sha256(bytes) != digest) {
-    return Err(StatusCode::kDataLoss, "download {}: the bytes have another digest", digest.Short());
-  }
-  return bytes;
+  AG_TRY(FromGrpc(stream->Finish()), "download {}", digest.Short());
+  if (hasher.Finish() == digest) return OkStatus();
+  return Err(StatusCode::kDataLoss, "download {}: the bytes have another digest", digest.Short());
 }
 
 StatusOr<v1::CacheStats> Client::GetCacheStats() {

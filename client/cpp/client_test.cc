@@ -309,8 +309,8 @@ TEST_F(ClientTest, WhatCameWrongIsNotWritten) {
       {"too few", bytes.substr(1), -2, SIZE_MAX,
        "DATA_LOSS: " + noun + "the bytes have another digest"},
       {"cut", bytes, -2, kMiB, "UNAVAILABLE: " + noun + "Socket closed"},
-      {"huge", bytes, int64_t{5} << 30, SIZE_MAX,
-       "RESOURCE_EXHAUSTED: blob " + digest.Short() + " is larger than 4294967296 bytes"},
+      {"huge", bytes, int64_t{80} << 30, SIZE_MAX,
+       "RESOURCE_EXHAUSTED: blob " + digest.Short() + " is larger than 68719476736 bytes"},
       {"a negative size does no harm", bytes, -1, SIZE_MAX, "OK"},
   };
   for (const auto& c : kCases) {

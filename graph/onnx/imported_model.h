@@ -12,7 +12,7 @@
 namespace ag {
 
 struct ImportLimits {
-  int64_t model_bytes_max = int64_t{4} << 30;
+  int64_t model_bytes_max = int64_t{32} << 30;  // With all weights inside.
   int64_t nodes_max = 200'000;
   int64_t tensor_bytes_max = int64_t{4} << 30;  // For each tensor, also activations.
   int64_t total_bytes_max = int64_t{64} << 30;  // For all activations and constants together.

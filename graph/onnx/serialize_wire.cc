@@ -158,16 +158,15 @@ Status SerializeModel(const OnnxModel& model, const ByteSink& sink) {
   for (const OnnxValueInfo& info : model.value_infos) ValueInfoTo(info, *graph.add_value_info());
   const std::vector<Piece> pieces = Pieces(model);
   uint64_t graph_size = graph.ByteSizeLong();
+  if (graph_size + head.ByteSizeLong() > kProtobufBytesMax) {
+    return Err(StatusCode::kResourceExhausted,
+               "the model has {} bytes without its weights, protobuf ends at 2 GiB", graph_size);
+  }
   std::string tag;
   for (const Piece& piece : pieces) {
     tag.clear();
     AppendLengthTag(kGraphInitializer, piece.size, tag);
     graph_size += tag.size() + piece.size;
-  }
-  const uint64_t size = head.ByteSizeLong() + 16 + graph_size;
-  if (size > kProtobufBytesMax) {
-    return Err(StatusCode::kResourceExhausted, "the model has {} bytes, protobuf ends at 2 GiB",
-               size);
   }
   std::string out = head.SerializeAsString();
   AppendLengthTag(kModelGraph, graph_size, out);

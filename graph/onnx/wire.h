@@ -136,7 +136,9 @@ struct FunctionBody {
 StatusOr<FunctionBody> BodyOf(const OnnxFunction& function, const OnnxNode& call);
 
 // Returns a serialized model; equal models give equal bytes. A node with `proto` keeps all of it
-// except the names. kResourceExhausted: it exceeds protobuf's 2 GiB.
+// except the names. With its weights a model may exceed the 2 GiB that protobuf's readers take:
+// ParseModel reads it, others after SplitModel (graph/onnx/files). kResourceExhausted: it exceeds
+// them without its weights.
 StatusOr<std::string> SerializeModel(const OnnxModel& model);
 Status SerializeModel(const OnnxModel& model, const ByteSink& sink);  // In pieces.
 

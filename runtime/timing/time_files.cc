@@ -193,7 +193,9 @@ StatusOr<std::string> FindOnnxRuntime(Nanos time_max) {
 }
 
 StatusOr<std::vector<OutputError>> CompareInOnnxRuntime(const CompareFilesRequest& request) {
-  const Json asked = {{"compare", {request.reference, request.file}},
+  AG_LET(const internal::OrtFile reference, internal::OrtFile::Of(request.reference));
+  AG_LET(const internal::OrtFile file, internal::OrtFile::Of(request.file));
+  const Json asked = {{"compare", {reference.path(), file.path()}},
                       {"shapes", internal::ShapesJson(request.shapes)},
                       {"seeds", request.seeds}};
   AG_LET(ChildProcess child, internal::SpawnOrtTimer(asked.dump()));

@@ -53,8 +53,8 @@ int ThreadsBeside(const TimeFilesRequest& request) {
   return cores ? name->cores : cpu::UsableCores();
 }
 
-StatusOr<ChildProcess> SpawnOnnxRuntime(const TimeFilesRequest& request, const FileToTime& file) {
-  const Json asked = {{"model", file.path},
+StatusOr<ChildProcess> SpawnOnnxRuntime(const TimeFilesRequest& request, const OrtFile& file) {
+  const Json asked = {{"model", file.path()},
                       {"threads", ThreadsBeside(request)},
                       {"shapes", ShapesJson(request.shapes)}};
   return SpawnOrtTimer(asked.dump());
@@ -141,10 +141,15 @@ StatusOr<FileRunner> ParseReady(const std::string& line, const std::string& noun
 
 StatusOr<TimerProcess> TimerProcess::Start(const TimeFilesRequest& request,
                                            const FileToTime& file) {
-  const bool elsewhere = file.runtime == FileRuntime::kOnnxRuntime;
-  AG_LET(ChildProcess child,
-         elsewhere ? SpawnOnnxRuntime(request, file) : SpawnSession(request, file));
-  return TimerProcess(std::move(child), elsewhere ? kOrtNoun : "the session");
+  if (file.runtime != FileRuntime::kOnnxRuntime) {
+    AG_LET(ChildProcess child, SpawnSession(request, file));
+    return TimerProcess(std::move(child), "the session");
+  }
+  AG_LET(OrtFile readable, OrtFile::Of(file.path));
+  AG_LET(ChildProcess child, SpawnOnnxRuntime(request, readable));
+  TimerProcess process(std::move(child), kOrtNoun);
+  process.file_ = std::move(readable);
+  return process;
 }
 
 StatusOr<FileRunner> TimerProcess::Ready(const Waiting& waiting) {

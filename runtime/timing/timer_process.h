@@ -3,9 +3,11 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 
 #include "base/process.h"
+#include "runtime/timing/ort_file.h"
 #include "runtime/timing/time_files.h"
 
 namespace ag::internal {
@@ -42,6 +44,7 @@ class TimerProcess {
  private:
   explicit TimerProcess(ChildProcess child, std::string noun)
       : child_(std::move(child)), noun_(std::move(noun)) {}
+  std::optional<OrtFile> file_;  // Outlives the process that reads it.
   ChildProcess child_;
   std::string noun_;  // "ONNX Runtime", "the session".
   std::string rest_;  // Bytes after the last line.

@@ -1,7 +1,8 @@
-"""A model's weights in data files beside it (ONNX: external data), put inside as it is sent.
+"""A model's weights in data files beside it (ONNX: external data).
 
-The server opens no path: it takes one model with all weights inside. The bytes made here are those
-that the command line makes (graph/onnx/files), so an answer is found again whoever asks.
+They are put inside as the model is sent: the server opens no path. The bytes made here are those
+that the command line makes (graph/onnx/files), so an answer is found again whoever asks. A result
+above 2 GiB, which protobuf's readers do not take, is written as two files.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ _EXTERNAL = 1
 # Bytes of an element by TensorProto.DataType.
 _ELEMENT_BYTES = {1: 4, 2: 1, 3: 1, 4: 2, 5: 2, 6: 4, 7: 8, 9: 1, 10: 2, 11: 8, 12: 4, 13: 8, 16: 2}
 
+PROTOBUF_BYTES_MAX = (1 << 31) - 1  # The most that any ONNX reader takes in one file.
+
+_DATA_BYTES_MIN = 1024  # Smaller weights stay inside a model that is split.
 _DEPTH_MAX = 100
 _LENGTH_BYTES = 5  # Of a message whose length changed.
 _SIZE_MAX = (1 << (7 * _LENGTH_BYTES)) - 1
@@ -54,7 +58,7 @@ def pieces_of(path: Path) -> Optional[List[memoryview]]:
     if mapped.find(b"location") < 0:  # Every tensor with external data has this key.
         return None
     try:
-        pieces = _Joiner(path).join("model", memoryview(mapped), 0)
+        pieces = _Joiner(path).rewrite("model", "", memoryview(mapped), 0)
     except _NotONNXError:
         return None
     if pieces is not None and sum(map(len, pieces)) > _SIZE_MAX:
@@ -64,33 +68,82 @@ def pieces_of(path: Path) -> Optional[List[memoryview]]:
     return pieces
 
 
-class _Joiner:
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._files: Dict[str, memoryview] = {}
+def split(
+    onnx: bytes, name: str, *, data_bytes_min: int = _DATA_BYTES_MIN
+) -> Tuple[List[memoryview], List[memoryview]]:
+    """Returns a model whose large weights are in the file `name` beside it, and that file."""
+    splitter = _Splitter(name, data_bytes_min)
+    model = memoryview(onnx)
+    rest = splitter.rewrite("model", "", model, 0)
+    return ([model] if rest is None else rest), splitter.data
 
-    def join(self, kind: str, message: memoryview, depth: int) -> Optional[List[memoryview]]:
-        """Returns the message with its tensors' data inside; None when nothing changes."""
+
+class _Rewriter:
+    """Writes a model anew around the tensors that change."""
+
+    def rewrite(
+        self, kind: str, parent: str, message: memoryview, depth: int
+    ) -> Optional[List[memoryview]]:
+        """Returns the new message in pieces; None when nothing changes."""
         if depth > _DEPTH_MAX:
             return None
         if kind == "tensor":
-            return self._join_tensor(message)
+            return self.tensor(message, parent)
         pieces: List[memoryview] = []
         changed = False
         for number, _, payload, whole in _fields(message):
             child = _CHILDREN[kind].get(number)
-            joined = None
+            rewritten = None
             if child is not None and payload is not None:
-                joined = self.join(child, payload, depth + 1)
-            if joined is None:
+                rewritten = self.rewrite(child, kind, payload, depth + 1)
+            if rewritten is None:
                 pieces.append(whole)
             else:
                 changed = True
-                pieces.append(_head(number, sum(map(len, joined))))
-                pieces.extend(joined)
+                pieces.append(_head(number, sum(map(len, rewritten))))
+                pieces.extend(rewritten)
         return pieces if changed else None
 
-    def _join_tensor(self, message: memoryview) -> Optional[List[memoryview]]:
+    def tensor(self, message: memoryview, parent: str) -> Optional[List[memoryview]]:
+        """Returns a tensor in pieces; None when it stays."""
+        raise NotImplementedError
+
+
+class _Splitter(_Rewriter):
+    def __init__(self, name: str, data_bytes_min: int) -> None:
+        self.data: List[memoryview] = []
+        self._name = name
+        self._bytes_min = data_bytes_min
+        self._end = 0
+
+    def tensor(self, message: memoryview, parent: str) -> Optional[List[memoryview]]:
+        raw = memoryview(b"")
+        kept: List[memoryview] = []
+        for number, _, payload, whole in _fields(message):
+            if number not in _DATA_FIELDS:
+                kept.append(whole)
+            elif number == _RAW_DATA and payload is not None:
+                raw = payload
+        if parent != "graph" or len(raw) < self._bytes_min:
+            return None
+        alignment = 4096 if len(raw) >= 1 << 20 else 64  # As graph/onnx/files/split.cc.
+        gap = -self._end % alignment
+        offset = self._end + gap
+        self.data += [memoryview(bytes(gap)), raw]
+        self._end = offset + len(raw)
+        for key, value in (("location", self._name), ("offset", offset), ("length", len(raw))):
+            text = str(value).encode()
+            entry = bytes(_head(1, len(key))) + key.encode() + bytes(_head(2, len(text))) + text
+            kept += [_head(_EXTERNAL_DATA, len(entry)), memoryview(entry)]
+        return [*kept, memoryview(bytes([_DATA_LOCATION << 3, _EXTERNAL]))]
+
+
+class _Joiner(_Rewriter):
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._files: Dict[str, memoryview] = {}
+
+    def tensor(self, message: memoryview, parent: str) -> Optional[List[memoryview]]:
         dims: List[int] = []
         data_type, name, is_external = 0, "", False
         said: Dict[str, str] = {}

@@ -79,7 +79,7 @@ def optimize_embedded(
         return Result(
             job=str(job["name"]),
             model_name=source.name,
-            onnx=output.read_bytes(),
+            onnx=b"".join(Model(output).chunks()),
             report=parse_report(text),
             report_json=text,
             cached=bool(job["result"].get("cache", {}).get("model_hit", False)),

@@ -6,10 +6,11 @@ import os
 import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Sequence, Tuple, Union
+from typing import Iterable, Sequence, Tuple, Union
 
 from google.protobuf import json_format
 
+from ._external import PROTOBUF_BYTES_MAX, split
 from ._wire.measurement_pb2 import Latency, OutputError, Ratio
 from ._wire.optimizer_pb2 import Report, RewriteCount
 from ._wire.optimizer_pb2 import Result as WireResult
@@ -105,8 +106,16 @@ class Result:
         return self.report.result.warnings
 
     def save(self, path: Union[str, os.PathLike[str]]) -> Path:
-        """Writes `onnx` to `path`, whole or not at all, and returns the path."""
-        return write_atomically(path, self.onnx)
+        """Writes `onnx` to `path`, whole or not at all, and returns the path.
+
+        Above 2 GiB, which no ONNX reader takes in one file, its weights go to `path`.data.
+        """
+        if len(self.onnx) <= PROTOBUF_BYTES_MAX:
+            return write_atomically(path, [self.onnx])
+        data_path = Path(f"{os.fspath(path)}.data")
+        model, data = split(self.onnx, data_path.name)
+        write_atomically(data_path, data)
+        return write_atomically(path, model)
 
     def __repr__(self) -> str:
         result = self.report.result
@@ -141,13 +150,15 @@ class Result:
         return "\n".join(lines + [f"  {'warning':<10} {text}" for text in self.warnings])
 
 
-def write_atomically(path: Union[str, os.PathLike[str]], data: bytes) -> Path:
+def write_atomically(
+    path: Union[str, os.PathLike[str]], pieces: Iterable[Union[bytes, memoryview]]
+) -> Path:
     """Writes a file beside `path` and moves it there, so that no reader sees half of it."""
     target = Path(path)
     partial = target.with_name(f".{target.name}.{uuid.uuid4().hex}.partial")
     try:
         with open(partial, "xb") as file:
-            file.write(data)
+            file.writelines(pieces)
         os.replace(partial, target)
     finally:
         partial.unlink(missing_ok=True)

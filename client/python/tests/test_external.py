@@ -6,6 +6,7 @@ import os
 import struct
 import unittest
 from typing import Optional
+from unittest import mock
 
 import autograph
 import numpy as np
@@ -114,6 +115,21 @@ class ExternalTest(unittest.TestCase):
         sizes = [len(chunk) for chunk in Model(self.path).chunks()]
         self.assertEqual(sizes[:3], [CHUNK_BYTES] * 3)
         self.assertEqual(sum(sizes), Model(self.path).size)
+
+    def test_a_large_result_is_saved_as_two_files(self) -> None:
+        onnx = model(None)
+        result = autograph.Result(
+            job="jobs/1", model_name="m", onnx=onnx, report=autograph.Report(), report_json=""
+        )
+        saved = result.save(self.place.folder / "one.onnx")
+        self.assertEqual(saved.read_bytes(), onnx)
+        with mock.patch("autograph.report.PROTOBUF_BYTES_MAX", 1000):
+            saved = result.save(self.place.folder / "two.onnx")
+        self.assertLess(saved.stat().st_size, 1000)
+        self.assertEqual((self.place.folder / "two.onnx.data").read_bytes(), WEIGHT.tobytes())
+        x = np.ones((2, COLUMNS), np.float32)
+        session = autograph.Session(saved, device="cpu:1")
+        np.testing.assert_allclose(session(x), np.maximum(x @ WEIGHT, 0), rtol=1e-4, atol=1e-4)
 
     def test_wrong_places_are_said(self) -> None:
         os.symlink("/etc/hostname", self.place.folder / "link.bin")

@@ -20,7 +20,8 @@ struct ExportOptions {
 // Returns a serialized model with standard operators of the origin's opset only; composites that
 // the opset lacks are expanded. Names of inputs and outputs are kept, constant recipes are folded
 // (Materialize). Deterministic: same arguments, same bytes. kUnimplemented: an operator that the
-// opset cannot express. kResourceExhausted: the model exceeds protobuf's 2 GiB.
+// opset cannot express. A model above 2 GiB is read by ImportOnnx, by others after SplitModel
+// (graph/onnx/files); kResourceExhausted: it is that large without its weights.
 StatusOr<std::string> ExportOnnx(const Graph& graph, const OnnxOrigin& origin,
                                  const WeightSource& weights, const ExportOptions& options = {});
 
