@@ -73,6 +73,38 @@ TEST_F(ModelFiles, EveryVerbTakesThem) {
   ExpectWholeAndEqual(out);
 }
 
+TEST_F(ModelFiles, SparseWeightsAreWhatOnnxRuntimeReads) {
+  const char* const python = std::getenv("AUTOGRAPH_PYTHON");
+  if (python == nullptr) GTEST_SKIP() << "AUTOGRAPH_PYTHON names no Python with ONNX Runtime";
+  constexpr char kMake[] =
+      "import numpy, sys; numpy.save(sys.argv[1], numpy.ones((4, 3), numpy.float32));"
+      "numpy.save(sys.argv[2], numpy.array(True))";
+  constexpr char kCompare[] =
+      "import numpy, onnxruntime, sys;"
+      "session = onnxruntime.InferenceSession(sys.argv[1], providers=['CPUExecutionProvider']);"
+      "y = session.run(None, {'x': numpy.ones((4, 3), numpy.float32), 'c': numpy.array(True)})[0];"
+      "sys.exit(not (y == numpy.load(sys.argv[2])).all())";
+  const std::string x = alone_.path("x.npy"), c = alone_.path("c.npy");
+  const CommandResult inputs = RunCommand({python, "-c", kMake, x, c});
+  ASSERT_EQ(inputs.code, 0) << inputs.err;
+  const testing::SparseModelSpec specs[] = {
+      {.dims = {4, 3}, .values = {1, -2, 3}, .indices = {1, 5, 11}, .index_dims = {3}},
+      {.dims = {4, 3}, .values = {1, -2}, .indices = {0, 2, 3, 1}, .index_dims = {2, 2}},
+      {.dims = {4, 3},
+       .values = {1, -2},
+       .indices = {2, 7},
+       .index_dims = {2},
+       .held_by = HeldBy::kConstant}};
+  for (const auto& spec : specs) {
+    const std::string in = alone_.Write("sparse.onnx", testing::SparseModel(spec));
+    const CommandResult ran = Cli({"run", in, "--device", "cpu:1", "--input", "x=" + x, "--input",
+                                   "c=" + c, "--output", alone_.path("ours")});
+    ASSERT_EQ(ran.code, 0) << ran.err;
+    const CommandResult same = RunCommand({python, "-c", kCompare, in, alone_.path("ours/y.npy")});
+    EXPECT_EQ(same.code, 0) << same.err;
+  }
+}
+
 TEST_F(ModelFiles, KeptBytesHaveTheirWeightsInside) {
   const std::string out = alone_.path("kept.onnx");
   const CommandResult kept =

@@ -81,7 +81,7 @@ std::string BytesOfLists(const onnx::TensorProto& proto) {
 OnnxTensor FromProto(onnx::TensorProto& proto, std::string_view raw) {
   OnnxTensor tensor{.name = proto.name(), .data_type = proto.data_type()};
   tensor.dims.assign(proto.dims().begin(), proto.dims().end());
-  if (proto.data_location() == onnx::TensorProto::EXTERNAL || proto.external_data_size() > 0) {
+  if (proto.data_location() == onnx::TensorProto::EXTERNAL) {
     OnnxExternal& external = tensor.external.emplace();
     for (const auto& entry : proto.external_data()) {
       if (entry.key() == "location") external.location = entry.value();
