@@ -81,8 +81,8 @@ std::vector<BadModel> BadGraphs() {
        "opset 24 is outside 1 to 23: export the model again for opset 23"},
       {"unknown-operator",
        ModelFromText("g (float[2] x) => (float[2] y) { a = Nonsense(x) y = Relu(a) }"),
-       "node 0 (Nonsense): the operator is not known, and it cannot be kept: ONNX's inference does "
-       "not know its output type"},
+       "node 0 (Nonsense): the operator is not known, and it cannot be kept: the model "
+       "does not state the type of \"a\" (as value_info)"},
   };
 }
 

@@ -131,6 +131,18 @@ StatusOr<TensorType> TypeFrom(const onnx::ValueInfoProto& info) {
 
 }  // namespace
 
+const std::vector<std::string>& StandardOperators() {
+  static const auto& names = *new std::vector<std::string>([] {
+    std::vector<std::string> result;
+    for (const onnx::OpSchema& schema : onnx::OpSchemaRegistry::get_all_schemas()) {
+      if (schema.domain().empty()) result.push_back(schema.Name());
+    }
+    std::ranges::sort(result);
+    return result;
+  }());
+  return names;
+}
+
 bool MeansTheSame(const std::string& op_type, int64_t opset, int64_t later) {
   if (opset == later) return true;
   // Attributes that became inputs, and operators that went.

@@ -158,6 +158,9 @@ StatusOr<std::vector<TensorType>> InferOutputs(
     const OnnxNode& node, std::span<const OperandInfo> operands,
     const std::vector<std::pair<std::string, int64_t>>& opsets);
 
+// Returns the names of the default domain's operators that the linked library knows, sorted.
+const std::vector<std::string>& StandardOperators();
+
 // Whether a node of the default domain means the same in a later opset, as far as the linked
 // library knows: true for the same opset.
 bool MeansTheSame(const std::string& op_type, int64_t opset, int64_t later);

@@ -208,8 +208,8 @@ Status CheckModel(const OnnxModel& model, const ImportLimits&) {
   return OkStatus();
 }
 
-Status BindInputs(const OnnxModel& model, const ImportOptions& options, int set,
-                  Importer& importer) {
+Status BindInputs(const OnnxModel& model, const ImportOptions& options, int set, Importer& importer,
+                  Obstacles& obstacles) {
   std::set<std::string_view> weights;
   for (const OnnxTensor& tensor : model.initializers) weights.insert(tensor.name);
   DimSizes sizes;
@@ -218,7 +218,9 @@ Status BindInputs(const OnnxModel& model, const ImportOptions& options, int set,
       BoundInputs(model, options, weights, set, sizes, importer);
   for (const OnnxValueInfo& input : inputs) {
     if (!weights.contains(input.name)) {
-      AG_TRY(AddInput(input, options, sizes, importer));
+      const Status status = AddInput(input, options, sizes, importer);
+      const std::string noun = fmt::format("input {}", Quoted(input.name));
+      if (!status.ok()) obstacles.Add(noun, status, {&input.name, 1});
     } else if (model.origin.ir_version >= 4) {
       importer.warnings.push_back(
           fmt::format("input {} has a default value and is taken as constant", Quoted(input.name)));

@@ -45,28 +45,44 @@ Status AddOutputs(const OnnxModel& model, const std::set<std::string>& dynamic,
   return OkStatus();
 }
 
-// Imports the nodes whose operands are tensors of known types. Returns the indices of the others,
-// producers first, and sets *dynamic to the names that these define.
+bool ReadsAny(const OnnxNode& node, const auto& contains) {
+  return std::ranges::any_of(NamesRead(node), contains);
+}
+
+// Imports the nodes whose operands are tensors of known types. Returns the indices of those that
+// wait for values, producers first, and sets *dynamic to the names that these define.
 StatusOr<std::vector<int>> ImportStaticNodes(const OnnxModel& model, Importer& importer,
-                                             std::set<std::string>* dynamic) {
+                                             std::set<std::string>* dynamic, Obstacles& obstacles) {
   AG_LET(const std::vector<int> order, OrderNodes(model.nodes));
   std::vector<int> left;
   std::string why;
   for (const int i : order) {
+    if (obstacles.Ends()) break;
     const OnnxNode& node = model.nodes[i];
-    const bool reads_dynamic = std::ranges::any_of(
-        NamesRead(node), [&](const std::string& name) { return dynamic->contains(name); });
-    if (!reads_dynamic) {
-      const Status status = ImportNode(node, NodeNoun(node, i), importer);
-      const bool may_wait =
-          status.code() == StatusCode::kUnimplemented && CanCompute(node, importer);
-      if (!may_wait) AG_TRY(status);
-      if (status.ok()) continue;
-      if (why.empty()) why = Message(status);
+    const std::string noun = NodeNoun(node, i);
+    const bool is_blocked =
+        ReadsAny(node, [&](const std::string& name) { return obstacles.Defines(name); });
+    const bool waits = !is_blocked && ReadsAny(node, [&](const std::string& name) {
+      return dynamic->contains(name);
+    });
+    Status status;
+    if (is_blocked) {
+      obstacles.Block(node.outputs);
+      status = CheckOperator(node, noun, importer);
+    } else if (!waits) {
+      status = ImportNode(node, noun, importer);
     }
-    left.push_back(i);
-    dynamic->insert(node.outputs.begin(), node.outputs.end());
+    const bool may_wait =
+        !is_blocked && status.code() == StatusCode::kUnimplemented && CanCompute(node, importer);
+    if (waits || may_wait) {
+      if (why.empty()) why = Message(status);
+      left.push_back(i);
+      dynamic->insert(node.outputs.begin(), node.outputs.end());
+    } else if (!status.ok()) {
+      obstacles.Add(noun, status, node.outputs);
+    }
   }
+  AG_TRY(obstacles.All());
   dynamic->erase("");
   if (!left.empty()) {
     importer.warnings.push_back(fmt::format("{} of {} nodes run one by one behind the plan; {}",
@@ -206,6 +222,8 @@ class NoSink : public WeightSink {
   uint64_t count_ = 0;
 };
 
+constexpr int kObstaclesMax = 8;
+
 StatusOr<OnnxModel> ParseAndCheck(std::string_view bytes, const ImportLimits& limits) {
   if (bytes.empty()) return Err(StatusCode::kInvalidArgument, "the model is empty");
   if (static_cast<int64_t>(bytes.size()) > limits.model_bytes_max) {
@@ -228,12 +246,14 @@ StatusOr<ImportedModel> ImportWithSizes(OnnxModel model, const ImportOptions& op
                                         WeightSink& sink, std::string* chosen) {
   Importer importer(options, model.origin, sink);
   if (model.training_infos > 0) importer.warnings.push_back("training information is ignored");
-  AG_TRY(BindInputs(model, options, set, importer));
+  // A try of other sizes ends at the first: only the first set's are told.
+  Obstacles obstacles(set == 0 ? kObstaclesMax : 1);
+  AG_TRY(BindInputs(model, options, set, importer, obstacles));
   *chosen = importer.chosen_sizes;
   importer.SetFunctions(model.functions);
   AG_TRY(AddWeights(model, importer));
   std::set<std::string> dynamic;
-  AG_LET(const std::vector<int> left, ImportStaticNodes(model, importer, &dynamic));
+  AG_LET(const std::vector<int> left, ImportStaticNodes(model, importer, &dynamic, obstacles));
   AG_TRY(AddOutputs(model, dynamic, importer));
   ImportedModel imported;
   if (!left.empty()) {

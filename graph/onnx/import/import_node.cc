@@ -4,6 +4,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_join.h"
+#include "base/text.h"
 #include "graph/onnx/import/node_import.h"
 #include "graph/onnx/imported_model.h"
 #include "graph/onnx/operators/operators.h"
@@ -14,6 +15,8 @@ namespace {
 
 // Larger operands are not set to zeros to learn a type.
 constexpr int64_t kZerosBytesMax = int64_t{64} << 20;
+
+constexpr std::string_view kNotKnown = "the operator is not known";
 
 using ImporterTable = absl::flat_hash_map<std::string_view, const NodeImporterRow*>;
 
@@ -157,7 +160,7 @@ StatusOr<std::vector<ValueId>> ImportNatively(const OnnxNode& node, int64_t opse
   } else if (form.op.has_value()) {
     AG_TRY(ImportPlain(*form.op, context));
   } else {
-    return Err(StatusCode::kUnimplemented, "the operator is not known");
+    return Err(StatusCode::kUnimplemented, "{}", kNotKnown);
   }
   AG_TRY(context.CheckAttributes());
   for (size_t i = 0; i < node.outputs.size(); ++i) {
@@ -193,12 +196,23 @@ StatusOr<std::vector<TensorType>> StatedTypes(const OnnxNode& node, const Import
     if (name.empty()) continue;
     const TensorType* type = importer.Stated(name);
     if (type == nullptr) {
-      return Err(StatusCode::kUnimplemented, "the model does not state the type of {}",
-                 Quoted(name));
+      return Err(StatusCode::kUnimplemented,
+                 "the model does not state the type of {} (as value_info)", Quoted(name));
     }
     types.push_back(*type);
   }
   return types;
+}
+
+// Whether the linked library knows the node's operator.
+bool IsStandard(const OnnxNode& node) {
+  return node.domain.empty() && std::ranges::binary_search(StandardOperators(), node.op_type);
+}
+
+// Returns "; did you mean 'Conv'?" for a name that no standard operator has, or "".
+std::string SimilarOperator(const OnnxNode& node) {
+  if (!node.domain.empty() || IsStandard(node)) return "";
+  return DidYouMean(node.op_type, StandardOperators());
 }
 
 // Runs the node's own kernel on its known operands, and on zeros for the others. The zeros tell the
@@ -231,7 +245,7 @@ StatusOr<std::vector<TensorType>> TypesOfZeros(const OnnxNode& node, int64_t ops
                                                const std::vector<ValueId>& inputs,
                                                const Importer& importer) {
   if (!HasOperator(node)) {
-    return Err(StatusCode::kUnimplemented, "the operator is not known");
+    return Err(StatusCode::kUnimplemented, "{}", kNotKnown);
   }
   std::vector<bool> known;
   for (const ValueId input : inputs) {
@@ -262,7 +276,8 @@ StatusOr<std::vector<TensorType>> OpaqueTypes(const OnnxNode& node, int64_t opse
   StatusOr<std::vector<TensorType>> stated = StatedTypes(node, importer);
   if (stated.ok()) return stated;
   StatusOr<std::vector<TensorType>> of_zeros = TypesOfZeros(node, opset, inputs, importer);
-  return of_zeros.ok() || HasOperator(node) ? of_zeros : inferred;
+  if (of_zeros.ok() || HasOperator(node)) return of_zeros;
+  return IsStandard(node) ? inferred : stated;
 }
 
 bool AllKnown(const std::vector<ValueId>& inputs, const Importer& importer) {
@@ -373,8 +388,8 @@ StatusOr<std::vector<ValueId>> ImportAny(const OnnxNode& node, Importer& importe
   if (kept.ok() || kept.status().code() == StatusCode::kResourceExhausted) return kept;
   if (native.code() == StatusCode::kInvalidArgument) return native;
   if (HasOperator(node)) return kept;
-  return Err(kept.status().code(), "{}, and it cannot be kept: {}", Message(native),
-             Message(kept.status()));
+  return Err(kept.status().code(), "{}, and it cannot be kept: {}{}", Message(native),
+             Message(kept.status()), SimilarOperator(node));
 }
 
 }  // namespace
@@ -383,6 +398,14 @@ bool CanCompute(const OnnxNode& node, const Importer& importer) {
   const NativeForm form = NativeFormOf(node);
   return form.row != nullptr || form.op.has_value() || HasOperator(node) ||
          importer.FunctionOf(node) != nullptr;
+}
+
+Status CheckOperator(const OnnxNode& node, const std::string& noun, const Importer& importer) {
+  if (CanCompute(node, importer) || IsStandard(node)) return OkStatus();
+  const StatusOr<std::vector<TensorType>> stated = StatedTypes(node, importer);
+  if (stated.ok()) return OkStatus();
+  return Err(StatusCode::kUnimplemented, "{}: {}, and it cannot be kept: {}{}", noun, kNotKnown,
+             Message(stated.status()), SimilarOperator(node));
 }
 
 Status ImportNode(const OnnxNode& node, const std::string& noun, Importer& importer) {

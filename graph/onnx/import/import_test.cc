@@ -248,8 +248,20 @@ TEST(ImportErrorsTest, NameWhatIsWrong) {
       {"stated type", "g (float[2] x) => (int64[2] y) { y = Relu(x) }",
        "INVALID_ARGUMENT: output \"y\": the model says i64, its nodes give f32"},
       {"unknown operator", "g (float[2] x) => (float[2] y) { a = Nonsense(x) y = Relu(a) }",
-       "UNIMPLEMENTED: node 0 (Nonsense): the operator is not known, and it cannot be kept: ONNX's "
-       "inference does not know its output type"},
+       "UNIMPLEMENTED: node 0 (Nonsense): the operator is not known, and it cannot be kept: the "
+       "model does not state the type of \"a\" (as value_info)"},
+      {"a typo", "g (float[2] x) => (float[2] y) { a = Sigmiod(x) y = Relu(a) }",
+       "UNIMPLEMENTED: node 0 (Sigmiod): the operator is not known, and it cannot be kept: the "
+       "model does not state the type of \"a\" (as value_info); did you mean 'Sigmoid'?"},
+      {"several obstacles",
+       "g (float[2] x, float[3] w) => (float[2] y)"
+       "{ a = Nonsense(x) b = Nonsense(x) c = Add(x, w) d = Other(a) e = Relu(b) y = Add(d, e) }",
+       "UNIMPLEMENTED: 3 obstacles: (1) node 0 (Nonsense): the operator is not known, and it "
+       "cannot be kept: the model does not state the type of \"a\" (as value_info) (and 1 more "
+       "like it); "
+       "(2) "
+       "node 2 (Add): add: [2] and [3] do not broadcast; (3) node 3 (Other): the operator is not "
+       "known, and it cannot be kept: the model does not state the type of \"d\" (as value_info)"},
       {"bomb",
        "g (float[2] x) => (float[2] y) <int64[1] s = {10000000000000}>"
        "{ a = ConstantOfShape(s) y = Add(x, a) }",

@@ -14,6 +14,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "graph/graph.h"
+#include "graph/onnx/import/obstacles.h"
 #include "graph/onnx/imported_model.h"
 #include "graph/onnx/origin.h"
 #include "graph/onnx/weight_sink.h"
@@ -119,15 +120,19 @@ std::vector<std::string> NamesRead(const OnnxNode& node);
 
 // The importer's steps, in order.
 Status CheckModel(const OnnxModel& model, const ImportLimits& limits);
-// Sizes that nobody gives come from set `set` of default_sizes.h.
-Status BindInputs(const OnnxModel& model, const ImportOptions& options, int set,
-                  Importer& importer);
+// Sizes that nobody gives come from set `set` of default_sizes.h. An input that cannot be imported
+// is an obstacle.
+Status BindInputs(const OnnxModel& model, const ImportOptions& options, int set, Importer& importer,
+                  Obstacles& obstacles);
 StatusOr<std::vector<int>> OrderNodes(std::span<const OnnxNode> nodes);  // Producers first.
 Status AddWeights(OnnxModel& model, Importer& importer);
 Status ImportNodes(std::span<const OnnxNode> nodes, Importer& importer);
 Status ImportNode(const OnnxNode& node, const std::string& noun, Importer& importer);
 // Whether an importer that computes all nodes has a kernel or a way to write the node out.
 bool CanCompute(const OnnxNode& node, const Importer& importer);
+// Returns an error when the node's operator is known neither here nor to ONNX and the model does
+// not state the types of its outputs: the node stops the import, whatever it reads.
+Status CheckOperator(const OnnxNode& node, const std::string& noun, const Importer& importer);
 
 // Returns "node \"conv1\" (Conv)", or "node 12 (Conv)" for a node without a name.
 std::string NodeNoun(const OnnxNode& node, size_t index);
