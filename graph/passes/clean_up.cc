@@ -42,10 +42,12 @@ uint64_t HashOfItself(const Node& node) {
   return hash;
 }
 
-// Merges equal nodes in one pass over the nodes in order. hashes_ holds for each node a hash of the
-// structure below it; merging does not change that hash, and nodes with equal hashes are compared
-// in full. The graph is changed through a builder, so that a graph with little to merge costs
-// little.
+// Merges equal nodes in one pass over the nodes in order. Nodes with equal keys are compared in
+// full; a key is made of the node itself and of the nodes that its operands became. hashes_ holds
+// for each node a hash of the structure below it, which decides the order of operands: it depends
+// neither on merging nor on the order of nodes, else sorting operands would change the order of
+// nodes, and that the next sorting. The graph is changed through a builder, so that a graph with
+// little to merge costs little.
 class Deduper {
  public:
   explicit Deduper(const Graph& graph)
@@ -87,24 +89,26 @@ class Deduper {
     Edges operands = OrderedOperands(node);
     const bool is_ordered = operands == node.inputs;
     uint64_t hash = HashOfItself(node);
+    uint64_t key = hash;
     for (Edge& e : operands) {
       hash = MixIn(hash, HashOfEdge(e));
       e = New(e);
+      key = MixIn(key, static_cast<uint64_t>(e.node) << 32 | static_cast<uint64_t>(e.output));
     }
-    if (Has(node.op, kBarrier)) hash = MixIn(hash, static_cast<uint64_t>(++opaque_count_));
     hashes_[id] = hash;
-    auto& twins = made_[hash];
-    for (const NodeId twin : twins) {
-      if (Same(node, operands, graph_.node(twin))) return ReplaceOutputs(id, twin);
+    if (!Has(node.op, kBarrier)) {  // It may have effects, or be random.
+      auto& twins = made_[key];
+      for (const NodeId twin : twins) {
+        if (Same(node, operands, graph_.node(twin))) return ReplaceOutputs(id, twin);
+      }
+      twins.push_back(id);
     }
-    twins.push_back(id);
     if (is_ordered) return OkStatus();
     AG_LET(const NodeId made, builder_.AddCopy(node, operands));
     return ReplaceOutputs(id, made);
   }
 
   bool Same(const Node& node, const Edges& operands, const Node& twin) const {
-    if (Has(node.op, kBarrier)) return false;  // It may have effects, or be random.
     if (node.op != twin.op || !(*node.attributes == *twin.attributes) ||
         node.outputs != twin.outputs) {
       return false;
@@ -136,9 +140,8 @@ class Deduper {
   const Graph& graph_;
   GraphBuilder builder_;
   std::vector<uint64_t> hashes_;  // The hash of the structure below each old node.
-  absl::flat_hash_map<uint64_t, absl::InlinedVector<NodeId, 1>> made_;  // Old nodes that stay.
+  absl::flat_hash_map<uint64_t, absl::InlinedVector<NodeId, 1>> made_;  // Old nodes, by key.
   absl::flat_hash_map<Edge, Edge> replaced_;
-  int opaque_count_ = 0;
 };
 
 bool IsIdentityPerm(const Ints& perm) {

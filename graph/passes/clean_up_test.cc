@@ -128,6 +128,22 @@ TEST(CleanUpTest, PassesKeepTheMeaning) {
 
 bool CutAll(const Node&) { return true; }
 
+// The order of operands once followed the order of opaque nodes, and that the order of operands.
+TEST(DedupeTest, OpaqueNodesInOperandsSettle) {
+  for (const char* a : {"x", "y", "relu(x)", "exp(y)", "opaque(x) -> f32[2,3,4]"}) {
+    for (const char* b : {"x", "y", "relu(x)", "exp(y)", "opaque(y) -> f32[2,3,4]"}) {
+      const Graph graph = ParseGraph(fmt::format("{}p = opaque({}) -> f32[2,3,4]\n"
+                                                 "q = opaque({}) -> f32[2,3,4]\n"
+                                                 "output \"z\" = add(p, q)\n"
+                                                 "output \"w\" = mul(q, exp(p))",
+                                                 kInputs, a, b))
+                              .value();
+      const Graph once = Dedupe(graph).value();
+      EXPECT_EQ(FormatGraph(Dedupe(once).value()), FormatGraph(once)) << a << " and " << b;
+    }
+  }
+}
+
 TEST(CutOpaqueTest, CutsAndStitches) {
   const Graph g = ParseGraph(
                       "input x f32[2]\n"
