@@ -42,7 +42,7 @@ namespace {
 
 bool IsConstant(const Node& node, const std::vector<uint8_t>& is_constant) {
   if (node.op == OpKind::kConstant) return true;
-  if (node.inputs.empty() || Has(node.op, kBarrier)) return false;
+  if (node.inputs.empty() || (Has(node.op, kBarrier) && node.Int("recipe") == 0)) return false;
   for (const Edge& input : node.inputs) {
     if (is_constant[input.node] == 0) return false;
   }

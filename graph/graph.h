@@ -85,7 +85,8 @@ class Graph {
 
   std::span<const Use> uses(Edge e) const;  // The readers of `e`, without graph outputs.
   bool is_output(Edge e) const;
-  // True when the node's value depends only on constants. It is computed before the graph runs.
+  // True when the node's value depends only on constants. It is computed before the graph runs. An
+  // opaque node must say that it always gives the same value (attribute `recipe`).
   bool is_constant(NodeId id) const;
 
   // True for copies of one graph. False does not mean that the graphs differ.

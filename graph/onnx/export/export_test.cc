@@ -289,6 +289,31 @@ TEST(ExportModelTest, OpaqueNodesComeBackEqual) {
   EXPECT_EQ(again->graph.digest(), imported->graph.digest());
 }
 
+// Quantized weights are constants for devices and rules, and stay as small as they came.
+TEST(ExportModelTest, QuantizedWeightsStayQuantized) {
+  const auto blobs = testing::NewBlobs();
+  const std::string bytes(300 * 300, 7);
+  OnnxModel model;
+  model.origin.opsets = {{"", 13}};
+  model.inputs = {{.name = "x", .data_type = 1, .has_shape = true, .dims = {{2}, {300}}}};
+  model.outputs = {{.name = "y", .data_type = 1, .has_shape = true, .dims = {{2}, {300}}}};
+  model.initializers = {{.name = "w", .data_type = 3, .dims = {300, 300}, .bytes = bytes},
+                        {.name = "s", .data_type = 1, .bytes = {"\0\0\0\x3f", 4}}};
+  model.nodes = {{.op_type = "DequantizeLinear", .inputs = {"w", "s"}, .outputs = {"f"}},
+                 {.op_type = "MatMul", .inputs = {"x", "f"}, .outputs = {"y"}}};
+  const auto imported = ImportOnnx(*SerializeModel(model), {}, *blobs);
+  ASSERT_TRUE(imported.ok()) << ToString(imported.status());
+  const Graph& graph = imported->graph;
+  const Edge weights = graph.node(graph.outputs()[0].edge.node).inputs[1];
+  EXPECT_TRUE(graph.is_constant(weights.node));
+  EXPECT_EQ(Materialize(graph, weights, BlobWeights(blobs))->ToDoubles()[5], 3.5);
+  const auto exported = ExportOnnx(graph, imported->origin, BlobWeights(blobs));
+  ASSERT_TRUE(exported.ok()) << ToString(exported.status());
+  EXPECT_EQ(OpsOf(*exported), "DequantizeLinear MatMul");
+  EXPECT_LT(exported->size(), 100'000);
+  EXPECT_EQ(ImportOnnx(*exported, {}, *blobs)->graph.digest(), graph.digest());
+}
+
 // The oldest opset that is written is 11.
 TEST(ExportModelTest, KeptNodesOfOldOpsetsTakeNewerForms) {
   const auto blobs = testing::NewBlobs();

@@ -46,7 +46,7 @@ void Exporter::NameOutputs() {
   for (const GraphOutput& output : graph_.outputs()) {
     taken_.insert(output.name);
     if (dynamic_.empty()) AddValueInfo(output.edge, output.name, model_.outputs);
-    if (!graph_.is_constant(output.edge.node)) names_.emplace(output.edge, output.name);
+    if (!IsFolded(output.edge.node)) names_.emplace(output.edge, output.name);
   }
 }
 
@@ -56,6 +56,23 @@ void Exporter::AddValueInfo(Edge edge, const std::string& name,
   OnnxValueInfo info{.name = name, .data_type = DTypeToOnnx(type.dtype), .has_shape = true};
   for (const int64_t size : type.shape) info.dims.push_back({.size = size});
   list.push_back(std::move(info));
+}
+
+bool Exporter::IsFolded(NodeId id) const {
+  return graph_.is_constant(id) && graph_.node(id).op != OpKind::kOpaque;
+}
+
+// A recipe that only folded values read is part of these.
+bool Exporter::IsWritten(NodeId id) const {
+  const Node& node = graph_.node(id);
+  if (node.op == OpKind::kInput || IsFolded(id)) return false;
+  if (!graph_.is_constant(id)) return true;
+  for (int32_t i = 0; i < static_cast<int32_t>(node.outputs.size()); ++i) {
+    const auto uses = graph_.uses({id, i});
+    const auto is_written = [&](const Use& use) { return !IsFolded(use.node); };
+    if (graph_.is_output({id, i}) || std::ranges::any_of(uses, is_written)) return true;
+  }
+  return false;
 }
 
 StatusOr<const Tensor*> Exporter::ConstantOf(Edge edge) {
@@ -144,7 +161,7 @@ Status Exporter::WriteOutputs() {
   std::set<Edge> done;
   for (const GraphOutput& output : graph_.outputs()) {
     const bool computed =
-        graph_.node(output.edge.node).op != OpKind::kInput && !graph_.is_constant(output.edge.node);
+        graph_.node(output.edge.node).op != OpKind::kInput && !IsFolded(output.edge.node);
     if (done.insert(output.edge).second && computed) continue;
     const auto named = names_.find(output.edge);
     if (named != names_.end() && named->second == output.name) continue;  // Handed through.
@@ -196,7 +213,7 @@ StatusOr<OnnxModel> Exporter::Run() {
   NameOutputs();
   for (NodeId id = 0; id < graph_.size(); ++id) {
     const Node& node = graph_.node(id);
-    if (node.op == OpKind::kInput || graph_.is_constant(id)) continue;
+    if (!IsWritten(id)) continue;
     AG_TRY(WriteNode(id, *this), "node {} ({})", id, Info(node.op).text_name);
     if (node.op != OpKind::kOpaque) continue;
     for (int32_t i = 0; i < static_cast<int32_t>(node.outputs.size()); ++i) {

@@ -43,6 +43,10 @@ class Exporter {
   std::vector<std::string> OutputNames(NodeId id);
 
  private:
+  // Whether the node's value is written as an initializer. An opaque node stays a node: quantized
+  // weights stay as small as they came.
+  bool IsFolded(NodeId id) const;
+  bool IsWritten(NodeId id) const;
   std::string Fresh(std::string_view stem);  // Returns "conv_12" or a similar name that is free.
   void NameOutputs();
   void AddValueInfo(Edge edge, const std::string& name, std::vector<OnnxValueInfo>& list) const;

@@ -179,6 +179,13 @@ bool IsRandom(const OnnxNode& node) {
   return std::find(std::begin(kNames), std::end(kNames), node.op_type) != std::end(kNames);
 }
 
+// Whether the node always makes the same of weights that are too large to be computed now.
+bool IsRecipe(const OnnxNode& node, const std::vector<ValueId>& operands,
+              const Importer& importer) {
+  return !operands.empty() && HasOperator(node) && !IsRandom(node) &&
+         std::ranges::all_of(operands, [&](ValueId value) { return importer.IsConstant(value); });
+}
+
 Status CheckSubgraphs(const OnnxNode& node, const ImportLimits& limits) {
   if (node.subgraph_depth > limits.subgraph_depth_max) {
     return Err(StatusCode::kResourceExhausted, "subgraphs are nested {} deep, the limit is {}",
@@ -317,6 +324,7 @@ StatusOr<std::vector<ValueId>> ImportOpaque(const OnnxNode& node, int64_t opset,
   AG_LET(std::string proto,
          AnonymousNode(node, IsRandom(node) ? absl::StrJoin(node.outputs, ",") : ""));
   Attributes attributes{{"onnx_node", std::move(proto)}, {"domain", node.domain}, {"opset", opset}};
+  if (IsRecipe(node, present, importer)) attributes.Set("recipe", int64_t{1});
   AG_LET(const std::vector<ValueId> values,
          importer.AddOpaque(present, std::move(attributes), types));
   std::vector<ValueId> results;

@@ -73,6 +73,13 @@ const Tensor* Importer::stored(ValueId value) const {
   return v.tensor.has_value() ? &*v.tensor : nullptr;
 }
 
+bool Importer::IsConstant(ValueId value) const {
+  const Value& v = values_[value];
+  if (v.edge.node < 0) return v.tensor.has_value();
+  const Node& node = builder_.node(v.edge.node);
+  return node.op == OpKind::kConstant || (Has(node.op, kBarrier) && node.Int("recipe") != 0);
+}
+
 const TensorType* Importer::Stated(const std::string& name) const {
   if (scopes_.size() > 1 && scopes_.back().is_function) return nullptr;
   const auto found = stated_.find(name);

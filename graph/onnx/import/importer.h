@@ -62,6 +62,9 @@ class Importer {
   // Returns the bytes of a value that is no edge of the graph yet, known or a weight; else null.
   const Tensor* stored(ValueId value) const;
 
+  // Whether the value is a weight, or what a kept operator always makes of weights.
+  bool IsConstant(ValueId value) const;
+
   // Returns the complete type that the model states for a tensor, else null.
   const TensorType* Stated(const std::string& name) const;
   void SetStated(std::map<std::string, TensorType> stated) { stated_ = std::move(stated); }
