@@ -78,6 +78,7 @@ StatusOr<Numbers> Export(const Place& place) {
   ExportRequest request;
   AG_LET(const std::string graph, reader.String());
   AG_LET(request.graph, DecodeGraph(graph));
+  request.imported = request.graph;
   AG_LET(const std::string origin, reader.String());
   AG_LET(request.origin, DecodeOrigin(origin));
   request.blob_root = place.blobs();

@@ -147,10 +147,12 @@ class GraphBuilder {
 
   const TensorType& type(Edge e) const;
   const Node& node(NodeId id) const;
+  int size() const;  // The number of nodes, also dead ones.
 
-  // Returns the graph of the live nodes in canonical order. kInvalidArgument: a replacement made a
-  // cycle, or the graph has no output, or it reads a forgotten input. Linear in nodes and edges.
-  StatusOr<Graph> Build() const;
+  // Returns the graph of the live nodes in canonical order. Sets place[i] to the id in it of node i
+  // of this builder; -1: the node is dead. kInvalidArgument: a replacement made a cycle, or the
+  // graph has no output, or it reads a forgotten input. Linear in nodes and edges.
+  StatusOr<Graph> Build(std::vector<NodeId>* place = nullptr) const;
 
  private:
   struct State;

@@ -210,6 +210,12 @@ class GraphBuilder::Walk {
   }
 
   Edge Placed(Edge e) const { return {place_[e.node], e.output}; }
+  // By the builder's ids; -1: not placed.
+  std::vector<NodeId> Places() const {
+    std::vector<NodeId> places = place_;
+    for (NodeId& id : places) id = std::max(id, -1);
+    return places;
+  }
   std::vector<Node> TakeNodes() { return std::move(nodes_); }
   std::vector<NodeId> TakeInputs() { return std::move(inputs_); }
 
@@ -247,7 +253,9 @@ class GraphBuilder::Walk {
   std::vector<Frame> stack_;
 };
 
-StatusOr<Graph> GraphBuilder::Build() const {
+int GraphBuilder::size() const { return state_->size(); }
+
+StatusOr<Graph> GraphBuilder::Build(std::vector<NodeId>* place) const {
   if (state_->outputs.empty()) return Err(StatusCode::kInvalidArgument, "graph: has no output");
   Walk walk(*state_);
   walk.PlaceInputs();
@@ -259,6 +267,7 @@ StatusOr<Graph> GraphBuilder::Build() const {
     outputs.push_back({walk.Placed(edge), o.output.name});
   }
   std::vector<NodeId> inputs = walk.TakeInputs();
+  if (place != nullptr) *place = walk.Places();
   return Graph(Graph::IndexGraph(walk.TakeNodes(), std::move(inputs), state_->input_names,
                                  std::move(outputs)));
 }

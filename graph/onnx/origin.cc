@@ -6,7 +6,7 @@
 namespace ag {
 namespace {
 
-constexpr uint32_t kOriginVersion = 2;
+constexpr uint32_t kOriginVersion = 3;
 
 std::string EncodeType(const TensorType& type) {
   ByteWriter out;
@@ -33,10 +33,12 @@ void Fields(auto& io, Is<DynamicPart> auto& part) {
   io(part.nodes, part.functions, part.weights, part.outputs);
 }
 
+void Fields(auto& io, Is<NodeNames> auto& names) { io(names.node, names.values); }
+
 void Fields(auto& io, Is<OnnxOrigin> auto& origin) {
   io(origin.ir_version, origin.opsets, origin.producer_name, origin.producer_version, origin.domain,
      origin.doc_string, origin.graph_name, origin.model_version, origin.metadata, origin.dim_names,
-     origin.dynamic);
+     origin.dynamic, origin.names);
 }
 
 std::string EncodeOrigin(const OnnxOrigin& origin) {

@@ -11,6 +11,13 @@
 
 namespace ag {
 
+// The names in the user's model of one node of the imported graph; "" where it has none that can be
+// kept. A weight has one value and no node.
+struct NodeNames {
+  std::string node;
+  std::vector<std::string> values;  // By output.
+};
+
 // The parts of a model that the IR leaves out and that export restores.
 struct OnnxOrigin {
   int64_t ir_version = 8;
@@ -20,7 +27,8 @@ struct OnnxOrigin {
   std::vector<std::pair<std::string, std::string>> metadata;  // Without our own plans.
   // Sizes of inputs that the model leaves open: "x:0" and the symbol, "batch".
   std::vector<std::pair<std::string, std::string>> dim_names;
-  DynamicPart dynamic;  // Empty for most models.
+  DynamicPart dynamic;           // Empty for most models.
+  std::vector<NodeNames> names;  // By node of the imported graph; may be empty.
 };
 
 std::string EncodeOrigin(const OnnxOrigin& origin);

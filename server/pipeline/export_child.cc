@@ -14,6 +14,7 @@ namespace ag {
 
 void Fields(auto& io, Is<ExportRequest> auto& request) {
   io.Nested(request.graph, EncodeGraph, DecodeGraph);
+  io.Nested(request.imported, EncodeGraph, DecodeGraph);
   io.Nested(request.origin, EncodeOrigin, DecodeOrigin);
   io(request.blob_root);
 }
@@ -26,8 +27,8 @@ constexpr uint32_t kReplyFrame = 2;
 Status Export(std::string_view bytes, int fd) {
   AG_LET(const ExportRequest request, DecodeFields<ExportRequest>(bytes));
   AG_LET(const std::shared_ptr<BlobDir> blobs, BlobDir::Open(request.blob_root));
-  return ExportOnnx(request.graph, request.origin, BlobWeights(blobs), {},
-                    [fd](std::string_view piece) {
+  return ExportOnnx(request.graph, request.origin, BlobWeights(blobs),
+                    {.imported = &request.imported}, [fd](std::string_view piece) {
                       const int error = file_ops::AppendAll(fd, piece);
                       return error == 0 ? OkStatus() : FromErrno(error, "write");
                     });

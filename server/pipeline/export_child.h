@@ -13,6 +13,7 @@ namespace ag {
 
 struct ExportRequest {
   Graph graph;
+  Graph imported;  // Of the origin's names.
   OnnxOrigin origin;
   std::string blob_root;  // Where the weights are.
   int fd = -1;            // The file to append to. After an error it is partly written.

@@ -17,6 +17,7 @@ class ExportChildTest : public testing::Test {
     MemoryWeights weights;
     request_.graph = *ParseGraph(
         "input x f32[4,256]\nw = const f32[256,256] seed 1\noutput y = matmul(x, w)", &weights);
+    request_.imported = request_.graph;
     request_.origin.opsets = {{"", 17}};
     for (const Node& node : request_.graph.nodes()) {
       if (node.op != OpKind::kConstant) continue;

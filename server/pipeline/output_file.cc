@@ -138,24 +138,25 @@ Status OutputFiles::Export(const Graph& graph, const Plan* plan, OutputFile* fil
     AG_LET(whole, Stitch(setting_.model->graph, graph, setting_.is_cut));
   }
   AG_LET(const std::unique_ptr<BlobDir::Writer> writer, blobs_.NewWriter());
-  AG_TRY(ExportInChild({whole, setting_.model->origin, setting_.blob_root, writer->fd()},
+  const ImportedModel& model = *setting_.model;
+  AG_TRY(ExportInChild({whole, model.graph, model.origin, setting_.blob_root, writer->fd()},
                        setting_.child));
-  auto model = ImportInSandbox(writer->path(), setting_.import, blobs_, setting_.sandbox);
-  AG_TRY(model.status(), "reading the export back");
+  auto read_back = ImportInSandbox(writer->path(), setting_.import, blobs_, setting_.sandbox);
+  AG_TRY(read_back.status(), "reading the export back");
   if (setting_.has_opaque()) {
-    AG_LET(OpaqueCut cut, CutOpaque(model->graph, setting_.is_cut));
-    model->graph = cut.graph;
+    AG_LET(OpaqueCut cut, CutOpaque(read_back->graph, setting_.is_cut));
+    read_back->graph = cut.graph;
   }
-  AG_TRY(SameInterface(setting_.runnable, model->graph));
-  file->graph = model->graph;
-  if (plan != nullptr) AG_TRY(PlanAsRead({graph, *plan}, model->graph, file));
+  AG_TRY(SameInterface(setting_.runnable, read_back->graph));
+  file->graph = read_back->graph;
+  if (plan != nullptr) AG_TRY(PlanAsRead({graph, *plan}, read_back->graph, file));
   AG_TRY(writer->TakeIn());
   if (file->carries_plan) {
     AG_TRY(writer->Append(PlanEntry(setting_.plan_key, EncodePlan(file->plan))));
   }
   file->bytes = static_cast<int64_t>(writer->size());
   AG_LET(file->digest, writer->Commit());
-  exported_[graph.digest()] = {model->graph, file->digest, file->bytes, file->carries_plan};
+  exported_[graph.digest()] = {read_back->graph, file->digest, file->bytes, file->carries_plan};
   return OkStatus();
 }
 

@@ -14,7 +14,7 @@ constexpr int64_t kOpsetWrittenMax = 23;
 
 Status ExportOnnx(const Graph& graph, const OnnxOrigin& origin, const WeightSource& weights,
                   const ExportOptions& options, const ByteSink& sink) {
-  Exporter exporter(graph, origin, weights);
+  Exporter exporter(graph, origin, weights, options.imported);
   if (exporter.opset() > kOpsetWrittenMax) {
     return Err(StatusCode::kUnimplemented, "opset {} is above {}", exporter.opset(),
                kOpsetWrittenMax);

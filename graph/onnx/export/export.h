@@ -15,6 +15,9 @@ namespace ag {
 struct ExportOptions {
   // Metadata key and plan bytes; stored as base64 under "autograph.plan.<key>".
   std::vector<std::pair<std::string, std::string>> plans;
+  // The graph that was imported with the origin: what is still there of it keeps its names. Null:
+  // all names of inner nodes and values are new.
+  const Graph* imported = nullptr;
 };
 
 // Returns a serialized model with standard operators of the origin's opset only; composites that

@@ -250,8 +250,9 @@ TEST(ExportModelTest, KeepsOriginAndPlans) {
   const std::string plan("\0\1plan", 6);
   const auto bytes = ExportOnnx(parsed.graph, origin, parsed.weights, {.plans = {{"cpu", plan}}});
   ASSERT_TRUE(bytes.ok());
-  const auto again = ImportOnnx(*bytes, {}, *testing::NewBlobs());
+  auto again = ImportOnnx(*bytes, {}, *testing::NewBlobs());
   ASSERT_TRUE(again.ok());
+  again->origin.names.clear();  // The graph above had none.
   EXPECT_EQ(EncodeOrigin(again->origin), EncodeOrigin(origin));
   const std::vector<std::pair<std::string, std::string>> plans = {{"cpu", plan}};
   EXPECT_EQ(again->plans, plans);
@@ -312,6 +313,47 @@ TEST(ExportModelTest, QuantizedWeightsStayQuantized) {
   EXPECT_EQ(OpsOf(*exported), "DequantizeLinear MatMul");
   EXPECT_LT(exported->size(), 100'000);
   EXPECT_EQ(ImportOnnx(*exported, {}, *blobs)->graph.digest(), graph.digest());
+}
+
+// What a rewrite leaves alone keeps its names; a new node is named after one that it replaces.
+TEST(ExportModelTest, NamesOfTheModelAreKept) {
+  const auto blobs = testing::NewBlobs();
+  const auto weight = [](const char* name) {
+    return OnnxTensor{
+        .name = name, .data_type = 1, .dims = {2, 2}, .bytes = {"0123456789abcdef", 16}};
+  };
+  OnnxModel model;
+  model.origin.opsets = {{"", 17}};
+  model.inputs = {{.name = "x", .data_type = 1, .has_shape = true, .dims = {{2}, {2}}}};
+  model.outputs = {{.name = "y", .data_type = 1, .has_shape = true, .dims = {{2}, {2}}}};
+  model.initializers = {weight("layer.weight")};
+  model.nodes = {
+      {.op_type = "MatMul", .name = "/a", .inputs = {"x", "layer.weight"}, .outputs = {"/a_out"}},
+      {.op_type = "Relu", .name = "/b", .inputs = {"/a_out"}, .outputs = {"relu_0"}},
+      {.op_type = "Neg", .name = "/c", .inputs = {"relu_0"}, .outputs = {"/c_out"}},
+      {.op_type = "Exp", .name = "/d", .inputs = {"/c_out"}, .outputs = {"y"}}};
+  const auto imported = ImportOnnx(*SerializeModel(model), {}, *blobs);
+  ASSERT_TRUE(imported.ok()) << ToString(imported.status());
+  // exp(neg(r)) becomes 1 / exp(r).
+  GraphBuilder builder(imported->graph);
+  const Edge exp = imported->graph.outputs()[0].edge;
+  const Edge neg = imported->graph.node(exp.node).inputs[0];
+  const Edge relu = imported->graph.node(neg.node).inputs[0];
+  const Edge made = *builder.Add1(OpKind::kExp, {relu});
+  ASSERT_TRUE(builder.Replace(exp, *builder.Add1(OpKind::kReciprocal, {made})).ok());
+  const Graph rewritten = *builder.Build();
+  const auto exported =
+      ExportOnnx(rewritten, imported->origin, BlobWeights(blobs), {.imported = &imported->graph});
+  ASSERT_TRUE(exported.ok()) << ToString(exported.status());
+  const auto again = ParseModel(*exported, 100);
+  ASSERT_TRUE(again.ok());
+  std::string text = again->initializers[0].name;
+  for (const OnnxNode& node : again->nodes) {
+    text += fmt::format(" {}:{}>{}", node.name, fmt::join(node.inputs, ","), node.outputs[0]);
+  }
+  EXPECT_EQ(text,
+            "layer.weight /a:x,layer.weight>/a_out /b:/a_out>relu_0 "
+            "/c/exp:relu_0>/c/exp_0 /c/reciprocal:/c/exp_0>y");
 }
 
 // The oldest opset that is written is 11.

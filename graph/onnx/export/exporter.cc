@@ -10,12 +10,15 @@ namespace {
 
 // The oldest forms that are written; a model of an older opset is raised to these. Before IR
 // version 4 every weight had to be an input as well.
+constexpr std::string_view kNodesKey = "autograph.nodes";
+
 constexpr int64_t kOpsetWrittenMin = 11, kIrVersionWrittenMin = 4;
 
 }  // namespace
 
-Exporter::Exporter(const Graph& graph, const OnnxOrigin& origin, const WeightSource& weights)
-    : graph_(graph), dynamic_(origin.dynamic), weights_(weights) {
+Exporter::Exporter(const Graph& graph, const OnnxOrigin& origin, const WeightSource& weights,
+                   const Graph* imported)
+    : graph_(graph), dynamic_(origin.dynamic), weights_(weights), kept_(graph, origin, imported) {
   model_.origin = origin;
   given_opsets_ = origin.opsets;
   if (model_.origin.opsets.empty()) model_.origin.opsets = {{"", opset_}};
@@ -33,6 +36,49 @@ std::string Exporter::Fresh(std::string_view stem) {
     std::string name = fmt::format("{}_{}", stem, next_++);
     if (taken_.insert(name).second) return name;
   }
+}
+
+std::string Exporter::FreshNode(const std::string& name) {
+  if (taken_nodes_.insert(name).second) return name;
+  while (true) {
+    std::string other = fmt::format("{}_{}", name, next_++);
+    if (taken_nodes_.insert(other).second) return other;
+  }
+}
+
+// Reserves the names that the user's model gives to what is still there, before any other is made.
+void Exporter::KeepNames() {
+  for (NodeId id = 0; id < graph_.size(); ++id) {
+    if (graph_.node(id).op == OpKind::kInput) continue;
+    for (int32_t i = 0; i < static_cast<int32_t>(graph_.node(id).outputs.size()); ++i) {
+      const Edge edge{id, i};
+      const std::string& name = kept_.ValueOf(edge);
+      if (name.empty() || names_.contains(edge) || !taken_.insert(name).second) continue;
+      (IsFolded(id) ? weights_names_ : names_)[edge] = name;
+    }
+  }
+}
+
+// Chooses the names of the nodes that the graph's node `id` becomes.
+void Exporter::BeginNode(NodeId id) {
+  stem_ = Info(graph_.node(id).op).text_name;
+  node_name_ = kept_.NodeOf(id);
+  if (!node_name_.empty()) return;
+  const std::vector<std::string> origins = kept_.OriginsOf(id);
+  if (origins.empty()) return;
+  stem_ = fmt::format("{}/{}", origins[0], stem_);
+  node_name_ = stem_;
+  constexpr size_t kTableBytesMax = 1 << 16;
+  if (table_.size() > kTableBytesMax) return;
+  node_name_ = FreshNode(node_name_);
+  taken_nodes_.erase(node_name_);  // The node itself takes it.
+  table_ += fmt::format("{}\t{}\n", node_name_, fmt::join(origins, "\t"));
+}
+
+void Exporter::WriteTable() {
+  auto& metadata = model_.origin.metadata;
+  std::erase_if(metadata, [](const auto& entry) { return entry.first == kNodesKey; });
+  if (!table_.empty()) metadata.emplace_back(kNodesKey, table_);
 }
 
 // Keeps the names of inputs and outputs. A value with two output names gets the first one.
@@ -83,9 +129,9 @@ StatusOr<const Tensor*> Exporter::ConstantOf(Edge edge) {
   return static_cast<const Tensor*>(&constants_.emplace(edge, std::move(tensor)).first->second);
 }
 
-std::string Exporter::AddInitializer(const Tensor& tensor) {
+std::string Exporter::AddInitializer(const Tensor& tensor, std::string name) {
   tensors_.push_back(tensor);
-  std::string name = Fresh("const");
+  if (name.empty()) name = Fresh("const");
   model_.initializers.push_back(FromTensor(name, tensors_.back()));
   return name;
 }
@@ -95,7 +141,9 @@ StatusOr<std::string> Exporter::NameOf(Edge edge) {
   if (found != names_.end()) return found->second;
   AG_LET(const Tensor* tensor, ConstantOf(edge));
   AG_CHECK(tensor != nullptr);  // The node that makes a value names it.
-  return names_[edge] = AddInitializer(*tensor);
+  std::string name = weights_names_[edge];
+  if (name.empty() && !kept_.WeightOf(edge.node).empty()) name = Fresh(kept_.WeightOf(edge.node));
+  return names_[edge] = AddInitializer(*tensor, std::move(name));
 }
 
 std::string Exporter::IntsName(const std::vector<int64_t>& values) {
@@ -128,11 +176,10 @@ std::string Exporter::ScalarName(DType dtype, double value) {
 
 std::vector<std::string> Exporter::OutputNames(NodeId id) {
   const Node& node = graph_.node(id);
-  const std::string stem = Fresh(Info(node.op).text_name);
   std::vector<std::string> names;
   for (int32_t i = 0; i < static_cast<int32_t>(node.outputs.size()); ++i) {
     const auto [slot, added] = names_.emplace(Edge{id, i}, "");
-    if (added) slot->second = node.outputs.size() == 1 ? stem : Fresh(stem);
+    if (added) slot->second = Fresh(stem_);
     names.push_back(slot->second);
   }
   return names;
@@ -145,14 +192,16 @@ std::string Exporter::Append(std::string_view op_type, std::vector<std::string> 
   node.attributes = std::move(attributes);
   std::string stem(op_type);
   std::transform(stem.begin(), stem.end(), stem.begin(), [](char c) { return std::tolower(c); });
-  node.name = Fresh(stem);
+  if (!node_name_.empty()) stem = fmt::format("{}/{}", node_name_, stem);
+  const bool is_last = !outputs.empty() && !node_name_.empty();  // The others lead to it.
+  node.name = is_last ? FreshNode(node_name_) : FreshNode(Fresh(stem));
   node.outputs = outputs.empty() ? std::vector{Fresh(stem)} : std::move(outputs);
   model_.nodes.push_back(std::move(node));
   return model_.nodes.back().outputs[0];
 }
 
 void Exporter::AppendKept(OnnxNode node) {
-  node.name = Fresh("kept");
+  node.name = FreshNode(node_name_.empty() ? Fresh("kept") : node_name_);
   model_.nodes.push_back(std::move(node));
 }
 
@@ -211,17 +260,21 @@ Status Exporter::WriteDynamicPart() {
 StatusOr<OnnxModel> Exporter::Run() {
   AG_TRY(ReserveDynamicNames());
   NameOutputs();
+  KeepNames();
   for (NodeId id = 0; id < graph_.size(); ++id) {
     const Node& node = graph_.node(id);
     if (!IsWritten(id)) continue;
+    BeginNode(id);
     AG_TRY(WriteNode(id, *this), "node {} ({})", id, Info(node.op).text_name);
     if (node.op != OpKind::kOpaque) continue;
     for (int32_t i = 0; i < static_cast<int32_t>(node.outputs.size()); ++i) {
       if (!graph_.is_output({id, i})) AddValueInfo({id, i}, names_[{id, i}], model_.value_infos);
     }
   }
+  node_name_.clear();
   AG_TRY(WriteOutputs());
   AG_TRY(WriteDynamicPart());
+  WriteTable();
   return std::move(model_);
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "graph/onnx/export/kept_names.h"
 #include "graph/onnx/origin.h"
 #include "graph/onnx/wire.h"
 #include "graph/weights.h"
@@ -18,7 +19,9 @@ namespace ag {
 
 class Exporter {
  public:
-  Exporter(const Graph& graph, const OnnxOrigin& origin, const WeightSource& weights);
+  // Names are kept where `imported`, the graph of origin.names, is given.
+  Exporter(const Graph& graph, const OnnxOrigin& origin, const WeightSource& weights,
+           const Graph* imported);
 
   const Graph& graph() const { return graph_; }
   int64_t opset() const { return opset_; }
@@ -48,9 +51,13 @@ class Exporter {
   bool IsFolded(NodeId id) const;
   bool IsWritten(NodeId id) const;
   std::string Fresh(std::string_view stem);  // Returns "conv_12" or a similar name that is free.
+  std::string FreshNode(const std::string& name);  // Returns `name`, or `name`_12 when it is taken.
   void NameOutputs();
+  void KeepNames();
+  void BeginNode(NodeId id);
+  void WriteTable();  // Says in the metadata from which nodes new ones came.
   void AddValueInfo(Edge edge, const std::string& name, std::vector<OnnxValueInfo>& list) const;
-  std::string AddInitializer(const Tensor& tensor);
+  std::string AddInitializer(const Tensor& tensor, std::string name = "");
   Status WriteOutputs();
   Status ReserveDynamicNames();  // No name made here may be one of the dynamic part.
   Status WriteDynamicPart();
@@ -61,7 +68,12 @@ class Exporter {
   int64_t opset_ = 17;
   std::vector<std::pair<std::string, int64_t>> given_opsets_;  // Before they are raised.
   OnnxModel model_;
-  std::set<std::string> taken_;
+  const KeptNames kept_;
+  std::set<std::string> taken_, taken_nodes_;  // Names of values, and of nodes.
+  std::map<Edge, std::string> weights_names_;  // Of constants that the user's model names.
+  std::string node_name_;                      // Of the node that is being written; "": any.
+  std::string stem_;                           // Of new values of that node.
+  std::string table_;                          // What WriteTable writes.
   int next_ = 0;
   std::map<Edge, std::string> names_;
   std::deque<Tensor> tensors_;  // The bytes of model_'s initializers.

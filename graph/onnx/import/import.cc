@@ -259,7 +259,7 @@ StatusOr<ImportedModel> ImportWithSizes(OnnxModel model, const ImportOptions& op
   if (!left.empty()) {
     AG_LET(model.origin.dynamic, DynamicPartOf(model, left, dynamic, importer));
   }
-  AG_LET(imported.graph, importer.Build());
+  AG_LET(imported.graph, importer.Build(&model.origin.names));
   imported.origin = std::move(model.origin);
   imported.origin.dim_names = OpenDims(model);
   imported.warnings = std::move(importer.warnings);

@@ -427,8 +427,10 @@ Status ImportNode(const OnnxNode& node, const std::string& noun, Importer& impor
   const bool wanted = std::any_of(node.outputs.begin(), node.outputs.end(),
                                   [](const std::string& name) { return !name.empty(); });
   if (!wanted) return OkStatus();
+  const int first = importer.size();
   const StatusOr<std::vector<ValueId>> results = ImportAny(node, importer);
   if (!results.ok()) return Within(results.status(), noun);
+  importer.NameNodes(first, node.name);
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (node.outputs[i].empty()) continue;
     AG_TRY(importer.Define(node.outputs[i], (*results)[i]), "{}", noun);

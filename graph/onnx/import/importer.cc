@@ -24,8 +24,11 @@ void Importer::ComputeAll(int threads) {
 }
 
 Status Importer::Define(const std::string& name, ValueId value) {
-  if (scopes_.back().names.emplace(name, value).second) return OkStatus();
-  return Err(StatusCode::kInvalidArgument, "tensor {} is defined twice", Quoted(name));
+  if (!scopes_.back().names.emplace(name, value).second) {
+    return Err(StatusCode::kInvalidArgument, "tensor {} is defined twice", Quoted(name));
+  }
+  NameValue(name, value);
+  return OkStatus();
 }
 
 ValueId Importer::Find(const std::string& name) const {
@@ -121,6 +124,8 @@ StatusOr<Edge> Importer::EdgeOf(ValueId value) {
   if (v.edge.node >= 0) return v.edge;
   AG_LET(const Digest digest, sink_.Put(v.tensor->bytes()));
   v.edge = builder_.Constant(v.type, digest, v.tensor->bytes());
+  const auto name = names_of_stored_.find(value);
+  if (name != names_of_stored_.end()) NamesOf(v.edge.node)->values = {name->second};
   if (known(value) == nullptr) v.tensor.reset();  // Frees bytes that only this import holds.
   return v.edge;
 }
@@ -190,6 +195,53 @@ StatusOr<std::vector<ValueId>> Importer::AddOpaque(std::span<const ValueId> inpu
     values.push_back(value);
   }
   return values;
+}
+
+namespace {
+
+// Names of more bytes, or with bytes that are no plain text, are not kept.
+bool IsKeptName(const std::string& name) {
+  constexpr size_t kNameBytesMax = 512;
+  return !name.empty() && name.size() <= kNameBytesMax &&
+         std::ranges::all_of(name, [](char c) { return c >= 0x20 && c < 0x7f; });
+}
+
+}  // namespace
+
+NodeNames* Importer::NamesOf(NodeId id) {
+  if (names_.size() <= static_cast<size_t>(id)) names_.resize(static_cast<size_t>(id) + 1);
+  return &names_[static_cast<size_t>(id)];
+}
+
+void Importer::NameValue(const std::string& name, ValueId value) {
+  if (computes_all() || scopes_.size() > 1 || !IsKeptName(name)) return;
+  const Edge edge = values_[value].edge;
+  if (edge.node < 0) {
+    names_of_stored_.emplace(value, name);
+    return;
+  }
+  auto& values = NamesOf(edge.node)->values;
+  values.resize(builder_.node(edge.node).outputs.size());
+  std::string& kept = values[static_cast<size_t>(edge.output)];
+  if (kept.empty()) kept = name;
+}
+
+void Importer::NameNodes(int first, const std::string& name) {
+  if (computes_all() || scopes_.size() > 1 || !IsKeptName(name)) return;
+  for (NodeId id = first; id < builder_.size(); ++id) {
+    if (!Has(builder_.node(id).op, kLeaf)) NamesOf(id)->node = name;
+  }
+}
+
+StatusOr<Graph> Importer::Build(std::vector<NodeNames>* names) const {
+  std::vector<NodeId> place;
+  AG_LET(Graph graph, builder_.Build(&place));
+  if (names == nullptr) return graph;
+  names->assign(static_cast<size_t>(graph.size()), {});
+  for (size_t i = 0; i < names_.size(); ++i) {
+    if (place[i] >= 0) (*names)[static_cast<size_t>(place[i])] = names_[i];
+  }
+  return graph;
 }
 
 Status Importer::Output(ValueId value, const std::string& name) {

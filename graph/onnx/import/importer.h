@@ -82,7 +82,13 @@ class Importer {
   StatusOr<Edge> EdgeOf(ValueId value);
   Status Output(ValueId value, const std::string& name);
   bool HasOutputs() const { return has_outputs_; }
-  StatusOr<Graph> Build() const { return builder_.Build(); }
+  // Returns the graph, and sets *names to the names of its nodes in the model.
+  StatusOr<Graph> Build(std::vector<NodeNames>* names = nullptr) const;
+
+  // The number of nodes of the graph so far. NameNodes gives those from `first` on, which have no
+  // name yet, the name of the model's node that they were made for.
+  int size() const { return builder_.size(); }
+  void NameNodes(int first, const std::string& name);
 
   std::vector<std::string> warnings;
   std::string chosen_sizes;  // What to tell of the sizes that nobody gave; "": none were chosen.
@@ -94,6 +100,9 @@ class Importer {
     std::optional<Tensor> tensor;  // The bytes until they are stored; small ones are kept.
   };
   StatusOr<ValueId> Add(Value value);
+  // Notes the name of a value of the whole model, for export.
+  void NameValue(const std::string& name, ValueId value);
+  NodeNames* NamesOf(NodeId id);
   // Returns the results, or nothing when the operator cannot be computed now.
   StatusOr<std::optional<std::vector<ValueId>>> Compute(OpKind op, std::span<const ValueId> inputs,
                                                         const Attributes& attributes);
@@ -103,6 +112,8 @@ class Importer {
   WeightSink& sink_;
   GraphBuilder builder_;
   std::vector<Value> values_;
+  std::vector<NodeNames> names_;                               // By the builder's ids.
+  absl::flat_hash_map<ValueId, std::string> names_of_stored_;  // Of values without an edge yet.
   struct Scope {
     bool is_function = false;  // Sees no names around it.
     const Opsets* opsets = nullptr;

@@ -1,0 +1,42 @@
+// The names that a rewritten graph keeps of the user's model (graph/onnx/export/correspondence.h),
+// and for new nodes the nodes in whose place they stand. Immutable.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+#include "graph/onnx/origin.h"
+
+namespace ag {
+
+class KeptNames {
+ public:
+  // `imported` is the graph that origin.names are of; null: nothing is kept. Both graphs must
+  // outlive this.
+  KeptNames(const Graph& graph, const OnnxOrigin& origin, const Graph* imported);
+
+  // The name of the node, or of the value, in the user's model; "" when it is new or had none.
+  const std::string& NodeOf(NodeId id) const;
+  const std::string& ValueOf(Edge edge) const;
+  // The name of the first weight that a constant is made of; "": it has none.
+  const std::string& WeightOf(NodeId id) const;
+  // The names of the nodes that are gone and read the same weights as the new node, or else the
+  // same values. Empty for a node that is kept. At most kOriginsMax.
+  std::vector<std::string> OriginsOf(NodeId id) const;
+  static constexpr size_t kOriginsMax = 8;
+
+ private:
+  const NodeNames* Of(NodeId id) const;
+  std::vector<std::string> GoneBeside(NodeId id) const;
+  void AddGoneReaders(NodeId old, std::vector<std::string>* names) const;
+  std::vector<NodeId> WeightsBelow(NodeId id) const;
+
+  const Graph& graph_;
+  const Graph* imported_;
+  const std::vector<NodeNames>& names_;
+  std::vector<NodeId> old_;    // By node of the graph; -1: new.
+  std::vector<bool> is_gone_;  // By node of the imported graph.
+};
+
+}  // namespace ag
