@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that building and testing need; says nothing when all are there.
-# Usage: scripts/install.sh [--python|--cpu-peers|--peers|--bundle|--check]
+# Usage: scripts/install.sh [--python|--cpu-peers|--peers|--exporters|--bundle|--check]
 #   --python     also .venv (or AUTOGRAPH_VENV): ONNX Runtime, and what tests compare with
 #   --cpu-peers  also .venv-cpu-peers: ONNX Runtime and OpenVINO, for bench/peers/cpu.sh
 #   --peers      also .venv-peers: PyTorch for the CPU, for bench/peers/check.sh
+#   --exporters  also Debian's PyTorch and torchvision, for tests/exporters
 #   --bundle, --check   also what scripts/bundle.sh and its soak, or scripts/check.sh, need
 # Exit codes: 0 all is there. 1 Debian packages are missing. 3 a virtual environment could not be filled (no network?).
 set -euo pipefail
@@ -18,6 +19,7 @@ packages=(
 )
 if [[ "${1:-}" == --python || "${1:-}" == --cpu-peers ]]; then packages+=(python3 python3-venv); fi
 if [[ "${1:-}" == --peers ]]; then packages+=(python3 python3-venv python3-torch); fi
+if [[ "${1:-}" == --exporters ]]; then packages+=(python3-torch python3-torchvision); fi
 if [[ "${1:-}" == --bundle ]]; then packages+=(patchelf debootstrap); fi
 if [[ "${1:-}" == --check ]]; then packages+=(python3 clang-14 clang-format-14 clang-tidy-14); fi
 
