@@ -10,9 +10,9 @@
 namespace ag::generate {
 namespace {
 
-constexpr uint64_t kDraws = 200;
+constexpr uint64_t kSamples = 200;
 
-// Evaluates terms on the leaves of one draw.
+// Evaluates terms on the leaves of one sample.
 class Evaluator {
  public:
   Evaluator(const TermTable& table, size_t assignment, uint64_t seed)
@@ -79,8 +79,8 @@ bool HasExtra(const TermTable& table, TermId id) {
 
 bool HoldsAgain(const TermTable& table, TermId left, TermId right, uint64_t seed) {
   for (size_t assignment = 0; assignment < table.universe.assignments(); ++assignment) {
-    for (uint64_t draw = 0; draw < kDraws; ++draw) {
-      Evaluator evaluator(table, assignment, MixIn(seed + draw, assignment));
+    for (uint64_t sample = 0; sample < kSamples; ++sample) {
+      Evaluator evaluator(table, assignment, MixIn(seed + sample, assignment));
       const Array<Residue>* a = evaluator.Of(left);
       const Array<Residue>* b = evaluator.Of(right);
       if (a == nullptr || b == nullptr || a->values != b->values) return false;

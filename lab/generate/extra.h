@@ -10,7 +10,7 @@ namespace ag::generate {
 // Returns true when the term contains an operator that is not in the table.
 bool HasExtra(const TermTable& table, TermId id);
 
-// Returns true when both terms have equal values on fresh leaves: 200 draws in each shape
+// Returns true when both terms have equal values on fresh leaves: 200 samples in each shape
 // assignment, in exact arithmetic. REQUIRES: terms of one type in a world of the prime field.
 bool HoldsAgain(const TermTable& table, TermId left, TermId right, uint64_t seed);
 

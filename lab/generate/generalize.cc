@@ -20,14 +20,14 @@ namespace {
 
 // A wrong wording seldom holds on so many instances; wordings that hold are proved by Verify.
 constexpr int kScreenInstances = 16;
-constexpr int kScreenDraws = 1000;
-constexpr int kHopelessDraws = 150;  // The limit when no instance fits.
+constexpr int kScreenSamples = 1000;
+constexpr int kHopelessSamples = 150;  // The limit when no instance fits.
 // A rule with few shapes (one tensor of rank 2, say) has fewer distinct instances than a proof
-// needs. It is given up after this many draws.
-constexpr int kProofDraws = 5000;
+// needs. It is given up after this many samples.
+constexpr int kProofSamples = 5000;
 // When a class of instance comes up so seldom, the rule is given up; a proof would take minutes.
-// `rules verify` draws six times as often and accepts the rules that are found here.
-constexpr int kClassDraws = 10'000;
+// `rules verify` samples six times as often and accepts the rules that are found here.
+constexpr int kClassSamples = 10'000;
 // Wordings of one equation that may be given up for this; later ones are seldom better.
 constexpr int kScarceMax = 6;
 // Proofs before a rule counts as found. Of a thousand rules that pass them a few fall later.
@@ -37,12 +37,12 @@ constexpr int kFirstProofs = 3;
 bool Screen(const RuleSet& set, uint64_t seed) {
   const Rule& rule = set.rules()[0];
   int instances = 0;
-  for (int draw = 0; draw < kScreenDraws && instances < kScreenInstances; ++draw) {
-    if (draw == kHopelessDraws && instances == 0) return false;
-    const uint64_t draw_seed = seed * 0x9e3779b97f4a7c15ull + static_cast<uint64_t>(draw) + 1;
-    const auto instance = DrawInstance(*rule.pattern, draw_seed, 2 + draw % 4);
+  for (int sample = 0; sample < kScreenSamples && instances < kScreenInstances; ++sample) {
+    if (sample == kHopelessSamples && instances == 0) return false;
+    const uint64_t sample_seed = seed * 0x9e3779b97f4a7c15ull + static_cast<uint64_t>(sample) + 1;
+    const auto instance = SampleInstance(*rule.pattern, sample_seed, 2 + sample % 4);
     if (!instance.has_value() || instance->elements > 8000) continue;
-    const Trial trial = TryRule(rule, instance->graph, {.seed = draw_seed});
+    const Trial trial = TryRule(rule, instance->graph, {.seed = sample_seed});
     if (trial.refused()) return false;
     instances += trial.outcome == Trial::Outcome::kHolds;
   }
@@ -51,7 +51,7 @@ bool Screen(const RuleSet& set, uint64_t seed) {
 
 // ---- Non-finite numbers.
 
-double DrawWild(Random& random) {
+double SampleWild(Random& random) {
   switch (random.Below(12)) {
     case 0:
       return INFINITY;
@@ -71,7 +71,7 @@ std::optional<std::vector<Array<double>>> RunWild(const Graph& graph, uint64_t s
   std::vector<Array<double>> inputs;
   for (const NodeId id : graph.inputs()) {
     Array<double> input(graph.type({id, 0}).shape);
-    for (double& value : input.values) value = DrawWild(random);
+    for (double& value : input.values) value = SampleWild(random);
     inputs.push_back(std::move(input));
   }
   auto outputs = EvaluateAs<double>(graph, inputs, [&](NodeId id) -> StatusOr<Array<double>> {
@@ -85,8 +85,8 @@ std::optional<std::vector<Array<double>>> RunWild(const Graph& graph, uint64_t s
 
 // Whether one side is finite where the other is not, with Inf or NaN in the inputs.
 bool DiffersOnNonFinite(const Graph& source, const Graph& target, uint64_t seed) {
-  for (uint64_t draw = 0; draw < 60; ++draw) {
-    const auto a = RunWild(source, seed + draw), b = RunWild(target, seed + draw);
+  for (uint64_t sample = 0; sample < 60; ++sample) {
+    const auto a = RunWild(source, seed + sample), b = RunWild(target, seed + sample);
     if (!a || !b) return false;
     for (size_t o = 0; o < a->size(); ++o) {
       for (size_t i = 0; i < (*a)[o].values.size(); ++i) {
@@ -100,8 +100,8 @@ bool DiffersOnNonFinite(const Graph& source, const Graph& target, uint64_t seed)
 VerifyReport ProofOf(const Rule& rule, const ProofOptions& options, int round) {
   return Verify(rule, {.instances_min = options.instances,
                        .seed = options.seed + 1000 * static_cast<uint64_t>(round),
-                       .class_draws_max = kClassDraws,
-                       .scarce_draws_max = kProofDraws,
+                       .class_samples_max = kClassSamples,
+                       .scarce_samples_max = kProofSamples,
                        .explain = false});
 }
 

@@ -42,8 +42,8 @@ struct GenerateReport {
   double enumerate_seconds = 0;
   double seconds = 0;
   bool complete = true;  // False: stopped, or out of bytes.
-  // Equations with an extra operator, each checked on 200 fresh draws in exact arithmetic. They are
-  // only reported: the rule language and Verify do not know the operator.
+  // Equations with an extra operator, each checked on 200 fresh samples in exact arithmetic. They
+  // are only reported: the rule language and Verify do not know the operator.
   std::vector<std::string> extra_equations;
 };
 

@@ -4,15 +4,15 @@
 #include <optional>
 #include <set>
 
-#include "lab/taso/draw.h"
 #include "lab/taso/reach.h"
+#include "lab/taso/sample.h"
 #include "rules/verify/compare.h"
 
 namespace ag {
 namespace {
 
-// Most draws of most rules fit; the rarest of the published rules fits once in 300 draws.
-constexpr int kDrawsPerInstance = 40;
+// Most samples of most rules fit; the rarest of the published rules fits once in 300 samples.
+constexpr int kSamplesPerInstance = 40;
 // For a rule that is wrong for some shapes: the number of cases in which it holds that are tried
 // before ours count as not leading there.
 constexpr int kTriesWhenWrong = 40;
@@ -39,11 +39,11 @@ class Coverer {
  private:
   void Test() {
     std::set<std::string> seen;
-    const int draws = options_.instances * kDrawsPerInstance;
+    const int samples = options_.instances * kSamplesPerInstance;
     int typed = 0;
-    for (int draw = 0; draw < draws && out_.tested < options_.instances; ++draw) {
-      const uint64_t seed = options_.seed * 0x9e3779b97f4a7c15ull + static_cast<uint64_t>(draw);
-      StatusOr<TasoInstance> instance = DrawTasoInstance(rule_, seed);
+    for (int sample = 0; sample < samples && out_.tested < options_.instances; ++sample) {
+      const uint64_t seed = options_.seed * 0x9e3779b97f4a7c15ull + static_cast<uint64_t>(sample);
+      StatusOr<TasoInstance> instance = SampleTasoInstance(rule_, seed);
       if (!instance.ok()) {
         source_error_ = Message(instance.status());
         continue;
@@ -79,8 +79,8 @@ class Coverer {
     out_.difference = difference;
   }
 
-  // Returns "" when both sides compute the same on random values. Even seeds draw positive values,
-  // which the variances of batch-norms need.
+  // Returns "" when both sides compute the same on random values. Even seeds sample positive
+  // values, which the variances of batch-norms need.
   std::string Difference(const TasoInstance& instance) const {
     const auto& a = instance.source.outputs();
     const auto& b = instance.target->outputs();

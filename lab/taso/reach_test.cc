@@ -70,7 +70,7 @@ TEST(Reach, NoSearchRuleIsImpliedByTheOthersInTwoSteps) {
     const RuleSet others = BuiltInRules().Without({rule.name}, false);
     int tried = 0, implied = 0;
     for (uint64_t seed = 1; seed < 4000 && tried < kInstances; ++seed) {
-      const auto instance = DrawInstance(*rule.pattern, seed, 3);
+      const auto instance = SampleInstance(*rule.pattern, seed, 3);
       if (!instance.has_value() || instance->elements > 2000) continue;
       const Graph& before = instance->graph;
       const auto matches = FindMatches(before, NodeIndex(before), *rule.pattern, 0);

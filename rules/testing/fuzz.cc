@@ -56,7 +56,7 @@ class Mixer {
   std::optional<Instance> CaseOf(const Rule& rule) {
     std::optional<Instance> instance;
     for (int i = 0; i < kDrawsOfCase; ++i) {
-      instance = DrawInstance(*rule.pattern, random_.Next(), 3);
+      instance = SampleInstance(*rule.pattern, random_.Next(), 3);
       if (!instance.has_value()) continue;
       const NodeIndex index(instance->graph);
       if (!FindMatches(instance->graph, index, *rule.pattern, 0).empty()) break;

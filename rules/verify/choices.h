@@ -1,6 +1,6 @@
-// The decisions behind one random case, drawn from a seed or replayed from a list. So a case can be
-// made again and made smaller (as in Hypothesis: MacIver, Donaldson, ECOOP 2020). One thread at a
-// time.
+// The decisions behind one random case, sampled from a seed or replayed from a list. So a case can
+// be made again and made smaller (as in Hypothesis: MacIver, Donaldson, ECOOP 2020). One thread at
+// a time.
 #pragma once
 
 #include <cstdint>

@@ -16,8 +16,8 @@ void ConstantSlots(const Expression& guard, std::set<int>* slots) {
   }
 }
 
-// The operators of a class that are drawn most often, one for each kind of behaviour; now and then
-// any other of the table is drawn. `Not` is drawn only where a Boolean is wanted.
+// The operators of a class that are sampled most often, one for each kind of behaviour; now and
+// then any other of the table is sampled. `Not` is sampled only where a Boolean is wanted.
 constexpr OpKind kUnaryOps[] = {OpKind::kRelu,       OpKind::kTanh, OpKind::kSigmoid,
                                 OpKind::kLeakyRelu,  OpKind::kNeg,  OpKind::kAbs,
                                 OpKind::kReciprocal, OpKind::kExp,  OpKind::kHardSwish};
@@ -33,10 +33,10 @@ std::vector<OpKind> AllWith(uint32_t trait) {
   return ops;
 }
 
-class Drawer {
+class Sampler {
  public:
-  Drawer(const RulePattern& pattern, Choices* choices, const DrawOptions& options)
-      : pattern_(pattern), draw_(choices, options.size), drift_(options.drift) {
+  Sampler(const RulePattern& pattern, Choices* choices, const SampleOptions& options)
+      : pattern_(pattern), sample_(choices, options.size), drift_(options.drift) {
     bindings_.slots.resize(pattern.slots.size());
     bindings_.counts.assign(pattern.indices.size(), -1);
     for (const Guard& guard : pattern.guards) ConstantSlots(guard.value, &constant_slots_);
@@ -44,10 +44,10 @@ class Drawer {
 
   std::optional<Graph> Run() {
     for (int& count : bindings_.counts) {
-      count = static_cast<int>(draw_.random().Between(draw_.Chance(60) ? 2 : 1, 4));
+      count = static_cast<int>(sample_.random().Between(sample_.Chance(60) ? 2 : 1, 4));
     }
-    if (pattern_.each >= 0) bindings_.counts[pattern_.each] = draw_.Chance(35) ? 3 : 2;
-    if (draw_.Chance(8)) dtype_ = DType::kInt64;
+    if (pattern_.each >= 0) bindings_.counts[pattern_.each] = sample_.Chance(35) ? 3 : 2;
+    if (sample_.Chance(8)) dtype_ = DType::kInt64;
     for (const Term& source : pattern_.sources) {
       const int n = pattern_.each >= 0 ? bindings_.counts[pattern_.each] : 1;
       for (int i = 0; i < n; ++i) {
@@ -56,8 +56,8 @@ class Drawer {
         builder_.Output(*root, fmt::format("o{}", outputs_++));
       }
     }
-    if (draw_.Chance(10) && !made_.empty()) {  // An inner value gets a reader outside.
-      const Edge inner = made_[draw_.random().Below(made_.size())];
+    if (sample_.Chance(10) && !made_.empty()) {  // An inner value gets a reader outside.
+      const Edge inner = made_[sample_.random().Below(made_.size())];
       builder_.Output(inner, fmt::format("o{}", outputs_++));
     }
     StatusOr<Graph> graph = builder_.Build();
@@ -97,8 +97,8 @@ class Drawer {
   MaybeEdge MakeLeaf(const Term& term, int position, const Want& want) {
     Value* value = Slot(term.slot, position);
     if (IsBound(*value)) return std::get<Edge>(*value);
-    const TensorType type{want.dtype, want.shape ? *want.shape : draw_.AnyShape(0)};
-    const bool constant = constant_slots_.contains(term.slot) || draw_.Chance(12);
+    const TensorType type{want.dtype, want.shape ? *want.shape : sample_.AnyShape(0)};
+    const bool constant = constant_slots_.contains(term.slot) || sample_.Chance(12);
     Edge edge;
     if (constant) {
       const std::string name = fmt::format("constant {}", leaves_);
@@ -114,7 +114,7 @@ class Drawer {
   MaybeEdge MakeScalar(const Term& term, int position) {
     const Expression& e = term.scalar;
     if (e.kind == Expression::Kind::kVariable && !IsBound(*Slot(e.slot, position))) {
-      *Slot(e.slot, position) = draw_.Chance(50) ? 0.25 : 2.0;
+      *Slot(e.slot, position) = sample_.Chance(50) ? 0.25 : 2.0;
     }
     const auto value = Evaluate(e, ScopeAt(position));
     if (!value.has_value()) return std::nullopt;
@@ -129,7 +129,7 @@ class Drawer {
   // Returns a float constant of the rule as another exporter may have rounded it.
   double Drifted(double value) {
     if (drift_ == 0 || !IsApproximate(value)) return value;
-    return value * (1 + (draw_.Chance(50) ? drift_ : -drift_));
+    return value * (1 + (sample_.Chance(50) ? drift_ : -drift_));
   }
 
   OpKind ChooseOp(const Term& term, DType want) {
@@ -137,10 +137,10 @@ class Drawer {
     if (term.label_slot >= 0 && IsBound(*Slot(term.label_slot, 0))) {
       return builder_.node(std::get<LabelValue>(*Slot(term.label_slot, 0)).node).op;
     }
-    const auto pick = [&](const auto& ops) { return ops[draw_.random().Below(std::size(ops))]; };
+    const auto pick = [&](const auto& ops) { return ops[sample_.random().Below(std::size(ops))]; };
     if (want == DType::kBool && term.op_class == kUnary) return OpKind::kNot;
     if (term.op_class == kReduction) return pick(AllWith(kReduction));
-    if (want == DType::kBool || draw_.Chance(30)) return pick(AllWith(term.op_class));
+    if (want == DType::kBool || sample_.Chance(30)) return pick(AllWith(term.op_class));
     if (term.op_class == kBinary) return pick(kBinaryOps);
     if (term.op_class == kZeroToZero) return pick(kZeroOps);
     return term.op_class == kUnary ? pick(kUnaryOps) : pick(AllWith(term.op_class));
@@ -160,14 +160,14 @@ class Drawer {
     draft.outputs =
         term.output_choice == OutputChoice::kEach ? bindings_.counts[term.index] : term.output + 1;
     // Other terms may name other outputs of an equal split.
-    if (term.output_choice == OutputChoice::kLiteral && draft.outputs == 1 && draw_.Chance(80)) {
+    if (term.output_choice == OutputChoice::kLiteral && draft.outputs == 1 && sample_.Chance(80)) {
       draft.outputs = 2;
     }
     KnownAttributes(term, position, &draft);
     const auto operands = MakeOperands(term, position, &draft);
     if (!operands.has_value()) return std::nullopt;
     KnownAttributes(term, position, &draft);
-    draw_.LateAttributes(&draft);
+    sample_.LateAttributes(&draft);
     const StatusOr<NodeId> node = builder_.Add(draft.op, *operands, draft.attributes);
     if (!node.ok()) return std::nullopt;
     Edge edge{*node, term.output};
@@ -220,23 +220,23 @@ class Drawer {
       for (int i = 0; i < n; ++i) places.emplace_back(&operand, operand.spread ? i : position);
     }
     for (const auto& [operand, at] : places) draft->operands.push_back(Peek(*operand, at));
-    draw_.EarlyAttributes(draft);
+    sample_.EarlyAttributes(draft);
     std::vector<Edge> edges(places.size());
     for (size_t i = 0; i < places.size(); ++i) {
       const auto& [operand, at] = places[i];
-      const DType dtype = ShapeDraw::OperandType(draft->op, i, draft->want_dtype);
-      const MaybeEdge edge = Make(*operand, at, {draw_.Operand(*draft, i), dtype});
+      const DType dtype = ShapeSampler::OperandType(draft->op, i, draft->want_dtype);
+      const MaybeEdge edge = Make(*operand, at, {sample_.Operand(*draft, i), dtype});
       if (!edge.has_value()) return std::nullopt;
       edges[i] = *edge;
       if (operand->kind != Term::Kind::kScalar) draft->operands[i] = builder_.type(*edge).shape;
     }
-    if (edges.size() == 2 && Has(draft->op, kCommutative) && draw_.Chance(25)) {
+    if (edges.size() == 2 && Has(draft->op, kCommutative) && sample_.Chance(25)) {
       std::swap(edges[0], edges[1]);
     }
     return edges;
   }
 
-  // Binds the term's own name and attribute names to the drawn values; returns false when they
+  // Binds the term's own name and attribute names to the sampled values; returns false when they
   // disagree.
   bool BindOperator(const Term& term, int position, int outer, Edge edge) {
     const auto bind = [&](int slot, int at, const Value& value) {
@@ -256,7 +256,7 @@ class Drawer {
   }
 
   const RulePattern& pattern_;
-  ShapeDraw draw_;
+  ShapeSampler sample_;
   GraphBuilder builder_;
   Bindings bindings_;
   std::set<int> constant_slots_;
@@ -269,9 +269,9 @@ class Drawer {
 
 }  // namespace
 
-std::optional<Instance> DrawInstance(const RulePattern& pattern, Choices* choices,
-                                     const DrawOptions& options) {
-  std::optional<Graph> graph = Drawer(pattern, choices, options).Run();
+std::optional<Instance> SampleInstance(const RulePattern& pattern, Choices* choices,
+                                       const SampleOptions& options) {
+  std::optional<Graph> graph = Sampler(pattern, choices, options).Run();
   if (!graph.has_value()) return std::nullopt;
   Instance instance;
   for (const Node& node : graph->nodes()) {
@@ -281,9 +281,9 @@ std::optional<Instance> DrawInstance(const RulePattern& pattern, Choices* choice
   return instance;
 }
 
-std::optional<Instance> DrawInstance(const RulePattern& pattern, uint64_t seed, int size) {
+std::optional<Instance> SampleInstance(const RulePattern& pattern, uint64_t seed, int size) {
   Choices choices(seed);
-  return DrawInstance(pattern, &choices, {.size = size});
+  return SampleInstance(pattern, &choices, {.size = size});
 }
 
 namespace {

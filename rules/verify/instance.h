@@ -14,7 +14,7 @@ struct Instance {
   int64_t elements = 0;  // Elements of all tensors together: the size of the case.
 };
 
-struct DrawOptions {
+struct SampleOptions {
   int size = 4;  // Sizes of axes go up to about this.
   // The relative error of the rule's approximate constants ({1.41421356}) in the graph. The largest
   // error that the matcher tolerates shows its effect on a result.
@@ -23,9 +23,9 @@ struct DrawOptions {
 
 // Returns one instance, determined by the answers of `choices`. nullopt: the parts do not fit
 // together. The matcher decides whether the rule really matches.
-std::optional<Instance> DrawInstance(const RulePattern& pattern, Choices* choices,
-                                     const DrawOptions& options);
-std::optional<Instance> DrawInstance(const RulePattern& pattern, uint64_t seed, int size);
+std::optional<Instance> SampleInstance(const RulePattern& pattern, Choices* choices,
+                                       const SampleOptions& options);
+std::optional<Instance> SampleInstance(const RulePattern& pattern, uint64_t seed, int size);
 
 // Returns true when the source has a float constant that is not exact in binary, so that a match is
 // an approximate one.

@@ -73,7 +73,7 @@ void TypeClasses(const TensorType& type, Classes* classes) {
 
 // ---- The classes that apply.
 
-// Facts about shapes without drawing: terms with equal keys have equal shapes.
+// Facts about shapes without sampling: terms with equal keys have equal shapes.
 class ShapeKeys {
  public:
   explicit ShapeKeys(const RulePattern& pattern) {

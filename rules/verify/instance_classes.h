@@ -17,7 +17,7 @@ std::set<std::string> ClassesOf(const Graph& graph, std::span<const NodeId> node
 
 // Returns those of the first nine classes that the operators and attributes of the sources allow. A
 // literal attribute (group=1) excludes its class, operands of one shape exclude "broadcast". The
-// verifier finds the classes that guards exclude by drawing.
+// verifier finds the classes that guards exclude by sampling.
 std::set<std::string> ApplicableClasses(const RulePattern& pattern);
 
 }  // namespace ag

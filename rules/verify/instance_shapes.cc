@@ -29,15 +29,15 @@ const Ints* KnownList(const OperatorDraft& draft, std::string_view name) {
 
 }  // namespace
 
-int64_t ShapeDraw::Dim() { return Chance(15) ? 1 : random_.Between(1, size_); }
+int64_t ShapeSampler::Dim() { return Chance(15) ? 1 : random_.Between(1, size_); }
 
-Shape ShapeDraw::AnyShape(int rank_min, int rank_max) {
+Shape ShapeSampler::AnyShape(int rank_min, int rank_max) {
   Shape shape(static_cast<size_t>(random_.Between(rank_min, rank_max)));
   for (int64_t& dim : shape) dim = Dim();
   return shape;
 }
 
-Shape ShapeDraw::Weaker(const Shape& shape) {
+Shape ShapeSampler::Weaker(const Shape& shape) {
   if (Chance(45) || shape.empty()) return shape;
   if (Chance(15)) return Shape(random_.Below(shape.size() + 1), 1);  // A single element.
   Shape weak = shape;
@@ -58,12 +58,12 @@ Shape ShapeDraw::Weaker(const Shape& shape) {
   return weak;
 }
 
-Shape ShapeDraw::ShapeOf(const OperatorDraft& draft, size_t index) {
+Shape ShapeSampler::ShapeOf(const OperatorDraft& draft, size_t index) {
   if (index < draft.operands.size() && draft.operands[index]) return *draft.operands[index];
   return AnyShape();
 }
 
-Ints ShapeDraw::Factors(int64_t elements) {
+Ints ShapeSampler::Factors(int64_t elements) {
   Ints factors;
   for (int64_t f = 2; elements > 1 && factors.size() < 5;) {
     if (elements % f != 0) {
@@ -85,7 +85,7 @@ Ints ShapeDraw::Factors(int64_t elements) {
 
 // ---- Proposals for an operand.
 
-Shape ShapeDraw::MatMulOperand(const OperatorDraft& draft, size_t index) {
+Shape ShapeSampler::MatMulOperand(const OperatorDraft& draft, size_t index) {
   Shape& last = index == 0 ? matmul_rows_ : matmul_columns_;
   const auto& other = draft.operands[1 - index];
   const bool fits = !last.empty() && (!other || other->size() < 2 ||
@@ -95,7 +95,7 @@ Shape ShapeDraw::MatMulOperand(const OperatorDraft& draft, size_t index) {
   return last;
 }
 
-Shape ShapeDraw::NewMatMulOperand(const OperatorDraft& draft, size_t index) {
+Shape ShapeSampler::NewMatMulOperand(const OperatorDraft& draft, size_t index) {
   const auto& x = draft.operands[0];
   const auto& w = draft.operands[1];
   const Shape want = draft.want && draft.want->size() >= 2 ? *draft.want : Shape{};
@@ -118,12 +118,12 @@ Shape ShapeDraw::NewMatMulOperand(const OperatorDraft& draft, size_t index) {
 
 // Now and then makes one spatial axis longer by one: windows with strides give equal sizes for
 // several input sizes.
-Shape ShapeDraw::NearlyAlike(Shape shape) {
+Shape ShapeSampler::NearlyAlike(Shape shape) {
   if (Chance(12)) ++shape[2 + random_.Below(shape.size() - 2)];
   return shape;
 }
 
-Shape ShapeDraw::ConvOperand(const OperatorDraft& draft, size_t index) {
+Shape ShapeSampler::ConvOperand(const OperatorDraft& draft, size_t index) {
   const int64_t group = KnownInt(draft, "group").value_or(1);
   const Ints* strides = KnownList(draft, "strides");
   const size_t axes = strides == nullptr ? 2 : strides->size();
@@ -154,7 +154,7 @@ Shape ShapeDraw::ConvOperand(const OperatorDraft& draft, size_t index) {
   return conv_kernel_;
 }
 
-Shape ShapeDraw::ConcatOperand(const OperatorDraft& draft, size_t index) {
+Shape ShapeSampler::ConcatOperand(const OperatorDraft& draft, size_t index) {
   const auto axis = static_cast<size_t>(KnownInt(draft, "axis").value_or(0));
   for (const auto& operand : draft.operands) {
     if (!operand || operand->size() <= axis) continue;
@@ -169,56 +169,56 @@ Shape ShapeDraw::ConcatOperand(const OperatorDraft& draft, size_t index) {
   return shape;
 }
 
-DType ShapeDraw::OperandType(OpKind op, size_t index, DType want) {
+DType ShapeSampler::OperandType(OpKind op, size_t index, DType want) {
   if (Has(op, kLogic) || (op == OpKind::kWhere && index == 0)) return DType::kBool;
   if (op == OpKind::kGather && index == 1) return DType::kInt64;
   const bool converts = Has(op, kPredicate) || op == OpKind::kCast;
   return converts && want == DType::kBool ? DType::kFloat64 : want;
 }
 
-Shape ShapeDraw::PoolOperand(const OperatorDraft& draft, size_t) {
+Shape ShapeSampler::PoolOperand(const OperatorDraft& draft, size_t) {
   if (draft.want) return *draft.want;
   if (pool_input_.empty() || Chance(50)) pool_input_ = AnyShape(4, 4);
   return NearlyAlike(pool_input_);
 }
 
-Shape ShapeDraw::BatchNormOperand(const OperatorDraft& draft, size_t index) {
+Shape ShapeSampler::BatchNormOperand(const OperatorDraft& draft, size_t index) {
   if (index == 0) return draft.want ? *draft.want : AnyShape(2, 4);
   const auto& x = draft.operands[0];
   return {x && x->size() > 1 ? (*x)[1] : 1};
 }
 
 // Returns a shape that has the draft's axis.
-Shape ShapeDraw::WithAxis(const OperatorDraft& draft, Shape shape) {
+Shape ShapeSampler::WithAxis(const OperatorDraft& draft, Shape shape) {
   const auto axis = static_cast<size_t>(KnownInt(draft, "axis").value_or(0));
   while (shape.size() <= axis) shape.push_back(Dim());
   return shape;
 }
 
-Shape ShapeDraw::LayerNormOperand(const OperatorDraft& draft, size_t index) {
+Shape ShapeSampler::LayerNormOperand(const OperatorDraft& draft, size_t index) {
   if (index == 0) return WithAxis(draft, draft.want ? *draft.want : AnyShape());
   const auto axis = static_cast<size_t>(KnownInt(draft, "axis").value_or(0));
   const Shape x = draft.operands[0].value_or(Shape{1});
   return Shape(x.begin() + static_cast<std::ptrdiff_t>(std::min(axis, x.size())), x.end());
 }
 
-Shape ShapeDraw::GatherOperand(const OperatorDraft& draft, size_t index) {
+Shape ShapeSampler::GatherOperand(const OperatorDraft& draft, size_t index) {
   return index == 1 ? AnyShape(0, 2) : WithAxis(draft, AnyShape());
 }
 
-Shape ShapeDraw::SplitOperand(const OperatorDraft& draft, size_t) {
+Shape ShapeSampler::SplitOperand(const OperatorDraft& draft, size_t) {
   Shape shape = WithAxis(draft, AnyShape());
   const auto axis = static_cast<size_t>(KnownInt(draft, "axis").value_or(0));
   shape[axis] = draft.outputs + random_.Between(0, size_);
   return shape;
 }
 
-Shape ShapeDraw::ResizeOperand(const OperatorDraft& draft, size_t) {
+Shape ShapeSampler::ResizeOperand(const OperatorDraft& draft, size_t) {
   const size_t rank = draft.want ? draft.want->size() : random_.Between(1, 4);
   return AnyShape(static_cast<int>(rank), static_cast<int>(rank));
 }
 
-Shape ShapeDraw::TransposeOperand(const OperatorDraft& draft, size_t) {
+Shape ShapeSampler::TransposeOperand(const OperatorDraft& draft, size_t) {
   const Ints* perm = KnownList(draft, "perm");
   if (perm == nullptr) return draft.want ? *draft.want : AnyShape(1, 4);
   Shape shape(perm->size());
@@ -229,7 +229,7 @@ Shape ShapeDraw::TransposeOperand(const OperatorDraft& draft, size_t) {
 }
 
 // Returns the shape that the reader wants, or one that broadcasts with the other operands.
-Shape ShapeDraw::PlainOperand(const OperatorDraft& draft, size_t index) {
+Shape ShapeSampler::PlainOperand(const OperatorDraft& draft, size_t index) {
   if (!Has(draft.op, kBinary) && draft.op != OpKind::kWhere) {
     return draft.want ? *draft.want : AnyShape(0);
   }
@@ -239,31 +239,31 @@ Shape ShapeDraw::PlainOperand(const OperatorDraft& draft, size_t index) {
   return draft.want ? Weaker(*draft.want) : AnyShape(0);
 }
 
-Shape ShapeDraw::Operand(const OperatorDraft& draft, size_t index) {
-  using Draw = Shape (ShapeDraw::*)(const OperatorDraft&, size_t);
-  static constexpr std::pair<OpKind, Draw> kDraws[] = {
-      {OpKind::kMatMul, &ShapeDraw::MatMulOperand},
-      {OpKind::kConv, &ShapeDraw::ConvOperand},
-      {OpKind::kConcat, &ShapeDraw::ConcatOperand},
-      {OpKind::kMaxPool, &ShapeDraw::PoolOperand},
-      {OpKind::kAveragePool, &ShapeDraw::PoolOperand},
-      {OpKind::kBatchNorm, &ShapeDraw::BatchNormOperand},
-      {OpKind::kLayerNorm, &ShapeDraw::LayerNormOperand},
-      {OpKind::kRmsNorm, &ShapeDraw::LayerNormOperand},
-      {OpKind::kGather, &ShapeDraw::GatherOperand},
-      {OpKind::kSplit, &ShapeDraw::SplitOperand},
-      {OpKind::kResize, &ShapeDraw::ResizeOperand},
-      {OpKind::kTranspose, &ShapeDraw::TransposeOperand},
+Shape ShapeSampler::Operand(const OperatorDraft& draft, size_t index) {
+  using Sample = Shape (ShapeSampler::*)(const OperatorDraft&, size_t);
+  static constexpr std::pair<OpKind, Sample> kSamples[] = {
+      {OpKind::kMatMul, &ShapeSampler::MatMulOperand},
+      {OpKind::kConv, &ShapeSampler::ConvOperand},
+      {OpKind::kConcat, &ShapeSampler::ConcatOperand},
+      {OpKind::kMaxPool, &ShapeSampler::PoolOperand},
+      {OpKind::kAveragePool, &ShapeSampler::PoolOperand},
+      {OpKind::kBatchNorm, &ShapeSampler::BatchNormOperand},
+      {OpKind::kLayerNorm, &ShapeSampler::LayerNormOperand},
+      {OpKind::kRmsNorm, &ShapeSampler::LayerNormOperand},
+      {OpKind::kGather, &ShapeSampler::GatherOperand},
+      {OpKind::kSplit, &ShapeSampler::SplitOperand},
+      {OpKind::kResize, &ShapeSampler::ResizeOperand},
+      {OpKind::kTranspose, &ShapeSampler::TransposeOperand},
   };
-  for (const auto& [op, draw] : kDraws) {
-    if (op == draft.op) return (this->*draw)(draft, index);
+  for (const auto& [op, sample] : kSamples) {
+    if (op == draft.op) return (this->*sample)(draft, index);
   }
   return PlainOperand(draft, index);
 }
 
 // ---- Attributes.
 
-void ShapeDraw::WindowAttributes(OperatorDraft* draft) {
+void ShapeSampler::WindowAttributes(OperatorDraft* draft) {
   const auto& x = draft->operands[0];
   const bool pool = Has(draft->op, kPooling);
   const Ints* known = KnownList(*draft, "strides");
@@ -297,7 +297,7 @@ void ShapeDraw::WindowAttributes(OperatorDraft* draft) {
 }
 
 // Numbers are simple fractions and flags; clip, gelu and cast need more.
-void ShapeDraw::ElementwiseAttributes(OperatorDraft* draft) {
+void ShapeSampler::ElementwiseAttributes(OperatorDraft* draft) {
   if (draft->op == OpKind::kClip) {
     if (Chance(10)) Default(draft, "max", -0.25);
     Default(draft, "min", Chance(50) ? 0.0 : Chance(50) ? -0.5 : 0.25);
@@ -318,7 +318,7 @@ void ShapeDraw::ElementwiseAttributes(OperatorDraft* draft) {
   }
 }
 
-void ShapeDraw::EarlyAttributes(OperatorDraft* draft) {
+void ShapeSampler::EarlyAttributes(OperatorDraft* draft) {
   const auto known = std::find_if(draft->operands.begin(), draft->operands.end(),
                                   [](const auto& operand) { return operand.has_value(); });
   const Shape* shape = known != draft->operands.end() ? &**known
@@ -341,7 +341,7 @@ void ShapeDraw::EarlyAttributes(OperatorDraft* draft) {
   if (Has(draft->op, kElementwise)) ElementwiseAttributes(draft);
 }
 
-void ShapeDraw::SliceRanges(OperatorDraft* draft, const Shape& x) {
+void ShapeSampler::SliceRanges(OperatorDraft* draft, const Shape& x) {
   const bool free = Lacks(*draft, "axes") && Lacks(*draft, "starts") && Lacks(*draft, "ends") &&
                     Lacks(*draft, "steps");
   const auto rank = static_cast<int64_t>(x.size());
@@ -369,7 +369,7 @@ void ShapeDraw::SliceRanges(OperatorDraft* draft, const Shape& x) {
   Default(draft, "steps", steps);
 }
 
-void ShapeDraw::PadSizes(OperatorDraft* draft, const Shape& x) {
+void ShapeSampler::PadSizes(OperatorDraft* draft, const Shape& x) {
   static constexpr const char* kModes[] = {"constant", "reflect", "edge"};
   if (Lacks(*draft, "pads")) {
     Ints pads(2 * x.size(), 0);
@@ -380,7 +380,7 @@ void ShapeDraw::PadSizes(OperatorDraft* draft, const Shape& x) {
   Default(draft, "value", Chance(25) ? 0.5 : 0.0);
 }
 
-void ShapeDraw::SplitSizes(OperatorDraft* draft) {
+void ShapeSampler::SplitSizes(OperatorDraft* draft) {
   const Shape x = ShapeOf(*draft, 0);
   const auto axis = static_cast<size_t>(KnownInt(*draft, "axis").value_or(0));
   if (axis >= x.size() || x[axis] < draft->outputs) return;  // Ill-typed; thrown away later.
@@ -393,7 +393,7 @@ void ShapeDraw::SplitSizes(OperatorDraft* draft) {
   draft->attributes.Set("sizes", sizes);
 }
 
-void ShapeDraw::ResizeAttributes(OperatorDraft* draft, const Shape& x) {
+void ShapeSampler::ResizeAttributes(OperatorDraft* draft, const Shape& x) {
   const bool wanted = draft->want && draft->want->size() == x.size();
   const bool scaled = !wanted && Lacks(*draft, "sizes") && Chance(30);
   Ints sizes, scales;
@@ -417,7 +417,7 @@ void ShapeDraw::ResizeAttributes(OperatorDraft* draft, const Shape& x) {
   Default(draft, "exclude_outside", int64_t{Chance(30)});
 }
 
-void ShapeDraw::LateAttributes(OperatorDraft* draft) {
+void ShapeSampler::LateAttributes(OperatorDraft* draft) {
   const Shape x = draft->operands.empty() ? Shape{} : ShapeOf(*draft, 0);
   const auto rank = static_cast<int64_t>(x.size());
   const int64_t axis =

@@ -12,7 +12,7 @@
 
 namespace ag {
 
-// One operator before it is drawn.
+// One operator before it is sampled.
 struct OperatorDraft {
   OpKind op = OpKind::kRelu;
   int outputs = 1;                             // For split.
@@ -22,10 +22,10 @@ struct OperatorDraft {
   Attributes attributes;                       // Those that are known already.
 };
 
-class ShapeDraw {
+class ShapeSampler {
  public:
   // `choices` must outlive this.
-  ShapeDraw(Choices* choices, int size) : random_(*choices), size_(size) {}
+  ShapeSampler(Choices* choices, int size) : random_(*choices), size_(size) {}
 
   Choices& random() { return random_; }
   bool Chance(int percent) { return random_.Chance(percent); }
@@ -37,7 +37,7 @@ class ShapeDraw {
   static DType OperandType(OpKind op, size_t index, DType want);
   // Returns a shape for operand `index`. The operands before it are known.
   Shape Operand(const OperatorDraft& draft, size_t index);
-  // Draw the attributes on which operands depend and, when all operands are known, the others.
+  // Sample the attributes on which operands depend and, when all operands are known, the others.
   void EarlyAttributes(OperatorDraft* draft);
   void LateAttributes(OperatorDraft* draft);
 

@@ -29,7 +29,7 @@ RuleSet Itself(const OpInfo& info) {
   return Parsed(fmt::format("r [exact]: {} => {}", term, term));
 }
 
-bool IsDrawable(const OpInfo& info) {
+bool IsSampleable(const OpInfo& info) {
   return (info.traits & (kLeaf | kBarrier)) == 0;  // The operators that a rule may name.
 }
 
@@ -40,9 +40,9 @@ std::string TextOf(const AttributeValue& value) {
   return std::get<std::string>(value);
 }
 
-TEST(Instance, EveryOperatorIsDrawnInEveryClassThatItAdmits) {
+TEST(Instance, EveryOperatorIsSampledInEveryClassThatItAdmits) {
   for (const OpInfo& info : AllOps()) {
-    if (!IsDrawable(info)) continue;
+    if (!IsSampleable(info)) continue;
     const RuleSet set = Itself(info);
     const VerifyReport report = Verify(set.rules()[0]);
     EXPECT_TRUE(report.proved) << info.text_name << ": " << report.counter_example;
@@ -52,11 +52,11 @@ TEST(Instance, EveryOperatorIsDrawnInEveryClassThatItAdmits) {
 
 TEST(Instance, EveryAttributeTakesSeveralValues) {
   for (const OpInfo& info : AllOps()) {
-    if (!IsDrawable(info)) continue;
+    if (!IsSampleable(info)) continue;
     const RuleSet set = Itself(info);
     std::map<std::string, std::set<std::string>> values;
     for (uint64_t seed = 0; seed < 600; ++seed) {
-      const auto instance = DrawInstance(*set.rules()[0].pattern, seed, 4);
+      const auto instance = SampleInstance(*set.rules()[0].pattern, seed, 4);
       if (!instance.has_value()) continue;
       for (const Node& node : instance->graph.nodes()) {
         if (node.op != info.kind) continue;
@@ -74,23 +74,24 @@ TEST(Instance, EveryAttributeTakesSeveralValues) {
 TEST(Instance, OneSeedGivesOneGraphAndItsChoicesGiveItAgain) {
   const RuleSet set = Parsed("r [exact]: relu(conv.c(x, w, b)) => relu(conv.c(x, w, b))");
   const RulePattern& pattern = *set.rules()[0].pattern;
-  int drawn = 0;
+  int sampled = 0;
   for (uint64_t seed = 0; seed < 50; ++seed) {
     Choices fresh(seed);
-    const auto instance = DrawInstance(pattern, &fresh, {.size = 4});
+    const auto instance = SampleInstance(pattern, &fresh, {.size = 4});
     if (!instance.has_value()) continue;
-    ++drawn;
-    EXPECT_EQ(DrawInstance(pattern, seed, 4)->graph.digest(), instance->graph.digest());
+    ++sampled;
+    EXPECT_EQ(SampleInstance(pattern, seed, 4)->graph.digest(), instance->graph.digest());
     Choices again(fresh.made());
-    EXPECT_EQ(DrawInstance(pattern, &again, {.size = 4})->graph.digest(), instance->graph.digest());
+    EXPECT_EQ(SampleInstance(pattern, &again, {.size = 4})->graph.digest(),
+              instance->graph.digest());
   }
-  EXPECT_GE(drawn, 10);
+  EXPECT_GE(sampled, 10);
 }
 
 TEST(Instance, NoChoicesAtAllGiveTheSimplestCase) {
   const RuleSet set = Parsed("r [exact]: each i: conv.c(x, w[i], b[i]) => conv.c(x, w[i], b[i])");
   Choices none{std::vector<uint64_t>()};
-  const auto instance = DrawInstance(*set.rules()[0].pattern, &none, {.size = 5});
+  const auto instance = SampleInstance(*set.rules()[0].pattern, &none, {.size = 5});
   ASSERT_TRUE(instance.has_value());
   EXPECT_EQ(FormatGraph(instance->graph),
             "input x0 f64[1,1,1,1]\ninput x1 f64[1,1,1,1]\ninput x2 f64[1]\n"
@@ -156,11 +157,11 @@ TEST(InstanceClasses, ARuleFailsWithoutAnInstanceOfAClassThatApplies) {
   const RuleSet set = Parsed(
       "r [rounding]: add(conv.c(x, w, b), conv.c(x, v, d)) => conv.c(x, add(w, v), add(b, d)) "
       "if same_shape(w, v)");
-  const VerifyReport few = Verify(set.rules()[0], {.instances_min = 1, .class_draws_max = 0});
+  const VerifyReport few = Verify(set.rules()[0], {.instances_min = 1, .class_samples_max = 0});
   EXPECT_FALSE(few.proved);
   EXPECT_THAT(few.counter_example,
               testing::HasSubstr("no instance of class 'depthwise', which the operators admit, was "
-                                 "drawn"));
+                                 "sampled"));
   const VerifyReport all = Verify(set.rules()[0], {.instances_min = 1});
   EXPECT_TRUE(all.proved) << all.counter_example;
 }
@@ -172,9 +173,9 @@ TEST(InstanceClasses, GuardsThatRuleAClassOutAreToldFromBadLuck) {
   const VerifyReport report = Verify(set.rules()[0]);
   EXPECT_TRUE(report.proved) << report.counter_example;
   std::set<std::string> ruled_out;
-  for (const auto& [name, draws] : report.ruled_out) {
+  for (const auto& [name, samples] : report.ruled_out) {
     ruled_out.insert(name);
-    EXPECT_GT(draws, 500) << name;
+    EXPECT_GT(samples, 500) << name;
   }
   EXPECT_EQ(ruled_out, (std::set<std::string>{"depthwise", "group > 1"}));
 }

@@ -48,7 +48,7 @@ class Shrinker {
   bool Try(std::vector<uint64_t> choices) {
     if (++tries_ > kTriesMax) return false;
     Choices replay(std::move(choices));
-    std::optional<Instance> instance = DrawInstance(*rule_.pattern, &replay, failing_.draw);
+    std::optional<Instance> instance = SampleInstance(*rule_.pattern, &replay, failing_.sample);
     if (!instance.has_value()) return false;
     const auto& made = replay.made();
     const Size size{instance->elements, instance->graph.size(),

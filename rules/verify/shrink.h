@@ -9,8 +9,8 @@
 namespace ag {
 
 struct FailingCase {
-  std::vector<uint64_t> choices;  // The answers of the draw (rules/verify/choices.h).
-  DrawOptions draw;
+  std::vector<uint64_t> choices;  // The answers of the sample (rules/verify/choices.h).
+  SampleOptions sample;
   CompareOptions compare;
 };
 

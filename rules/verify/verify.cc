@@ -18,11 +18,11 @@
 namespace ag {
 namespace {
 
-// Most draws fit, and each takes tens of microseconds. A rule without enough instances after this
-// many draws per instance has guards that no draw satisfies: a fault of the rule or of the
+// Most samples fit, and each takes tens of microseconds. A rule without enough instances after this
+// many samples per instance has guards that no sample satisfies: a fault of the rule or of the
 // generator.
-constexpr int kDrawsPerInstance = 2000;
-// The first refused case is seldom small, so this many small draws are tried for a better start.
+constexpr int kSamplesPerInstance = 2000;
+// The first refused case is seldom small, so this many small samples are tried for a better start.
 constexpr int kSmallerStarts = 300;
 constexpr int64_t kElementsMax = 20'000;
 
@@ -31,9 +31,9 @@ constexpr int64_t kElementsMax = 20'000;
 constexpr double kDrift = 0.9e-6;
 constexpr double kDriftErrorMax = 1e-5;
 constexpr double kConstantErrorMax = 2e-6;
-constexpr int kDriftDraws = 100;
+constexpr int kDriftSamples = 100;
 
-// If the guards did not depend on a class, this many of its draws would pass them. The number is
+// If the guards did not depend on a class, this many of its samples would pass them. The number is
 // large because guards seldom are so: a class that passes a hundred times less often still comes
 // up.
 constexpr int kExpectedToPass = 500;
@@ -54,14 +54,14 @@ class Verifier {
 
   VerifyReport Run() {
     report_.rule = rule_.name;
-    const int scarce = options_.scarce_draws_max;
-    const int draws_max = options_.instances_min * kDrawsPerInstance;
-    for (int draw = 0; draw < draws_max && !failing_.has_value(); ++draw) {
+    const int scarce = options_.scarce_samples_max;
+    const int samples_max = options_.instances_min * kSamplesPerInstance;
+    for (int sample = 0; sample < samples_max && !failing_.has_value(); ++sample) {
       const bool enough = report_.instances >= options_.instances_min;
-      if (enough && (open_.empty() || draw >= options_.class_draws_max)) break;
-      if (!enough && scarce > 0 && draw >= scarce) break;
-      Try(Mix(static_cast<uint64_t>(draw)), {.size = SizeOf(draw)});
-      if (approximate_ && draw < kDriftDraws) TryDrifted(Mix(static_cast<uint64_t>(draw)));
+      if (enough && (open_.empty() || sample >= options_.class_samples_max)) break;
+      if (!enough && scarce > 0 && sample >= scarce) break;
+      Try(Mix(static_cast<uint64_t>(sample)), {.size = SizeOf(sample)});
+      if (approximate_ && sample < kDriftSamples) TryDrifted(Mix(static_cast<uint64_t>(sample)));
     }
     if (failing_.has_value() && options_.explain) ReportSmallest();
     if (failing_.has_value() && !options_.explain) report_.counter_example = "differs\n";
@@ -69,11 +69,11 @@ class Verifier {
   }
 
  private:
-  uint64_t Mix(uint64_t draw) const { return options_.seed * 0x9e3779b97f4a7c15ull + draw; }
+  uint64_t Mix(uint64_t sample) const { return options_.seed * 0x9e3779b97f4a7c15ull + sample; }
 
   // Sizes go from small to large, again and again, and grow when small shapes give too few
   // instances.
-  static int SizeOf(int draw) { return 2 + draw % (4 + std::min(draw / 1000, 16)); }
+  static int SizeOf(int sample) { return 2 + sample % (4 + std::min(sample / 1000, 16)); }
 
   CompareOptions Comparing(uint64_t seed) const {
     CompareOptions options{.seed = seed, .approximate_constants = approximate_};
@@ -81,9 +81,9 @@ class Verifier {
     return options;
   }
 
-  void Try(uint64_t seed, const DrawOptions& draw) {
+  void Try(uint64_t seed, const SampleOptions& sample) {
     Choices choices(seed);
-    const std::optional<Instance> instance = DrawInstance(*rule_.pattern, &choices, draw);
+    const std::optional<Instance> instance = SampleInstance(*rule_.pattern, &choices, sample);
     if (!instance.has_value() || instance->elements > kElementsMax) return;
     if (!open_.empty()) CountGuards(instance->graph);
     // After enough instances, only cases of classes that did not come up yet are worth computing.
@@ -92,7 +92,7 @@ class Verifier {
     const Trial trial = TryRule(rule_, instance->graph, Comparing(seed));
     if (trial.outcome == Trial::Outcome::kNoMatch) return;
     if (trial.refused()) {
-      failing_ = FailingCase{choices.made(), draw, Comparing(seed)};
+      failing_ = FailingCase{choices.made(), sample, Comparing(seed)};
       return;
     }
     if (trial.outcome == Trial::Outcome::kUndecided) return;
@@ -122,14 +122,14 @@ class Verifier {
     CompareOptions options = Comparing(seed);
     options.tolerance = kDriftErrorMax;
     options.relative_to_inputs = true;
-    const DrawOptions draw{.size = 3, .drift = kDrift};
+    const SampleOptions sample{.size = 3, .drift = kDrift};
     Choices choices(seed);
-    const std::optional<Instance> instance = DrawInstance(*rule_.pattern, &choices, draw);
+    const std::optional<Instance> instance = SampleInstance(*rule_.pattern, &choices, sample);
     if (!instance.has_value() || instance->elements > kElementsMax) return;
     const Trial trial = TryRule(rule_, instance->graph, options);
     report_.constant_error_max = std::max(report_.constant_error_max, trial.float_error);
     if (trial.refused() && !failing_.has_value()) {
-      failing_ = FailingCase{choices.made(), draw, options};
+      failing_ = FailingCase{choices.made(), sample, options};
     }
   }
 
@@ -158,11 +158,11 @@ class Verifier {
     for (Guarded& guarded : guards_) {
       guarded.Count(graph, index);
       for (auto name = open_.begin(); name != open_.end();) {
-        const int64_t draws = unguarded_.classes[*name];
+        const int64_t samples = unguarded_.classes[*name];
         const bool ruled_out = guarded.classes[*name] == 0 &&
-                               draws * guarded.matches >= kExpectedToPass * unguarded_.matches &&
-                               draws > 0;
-        if (ruled_out) ruled_out_[*name] = static_cast<int>(draws);
+                               samples * guarded.matches >= kExpectedToPass * unguarded_.matches &&
+                               samples > 0;
+        if (ruled_out) ruled_out_[*name] = static_cast<int>(samples);
         name = ruled_out ? open_.erase(name) : std::next(name);
       }
     }
@@ -172,12 +172,12 @@ class Verifier {
     FailingCase start = *failing_;
     for (int i = 0; i < kSmallerStarts; ++i) {
       Choices choices(Mix(static_cast<uint64_t>(i) << 32));
-      const DrawOptions draw{.size = 2, .drift = start.draw.drift};
-      const std::optional<Instance> instance = DrawInstance(*rule_.pattern, &choices, draw);
+      const SampleOptions sample{.size = 2, .drift = start.sample.drift};
+      const std::optional<Instance> instance = SampleInstance(*rule_.pattern, &choices, sample);
       if (!instance.has_value() || choices.made().size() >= start.choices.size()) continue;
       if (!TryRule(rule_, instance->graph, start.compare).refused()) continue;
       start.choices = choices.made();
-      start.draw = draw;
+      start.sample = sample;
     }
     const SmallestCase smallest = Shrink(rule_, start);
     report_.ill_typed = smallest.trial.outcome == Trial::Outcome::kIllTyped;
@@ -186,7 +186,7 @@ class Verifier {
       const Status points = ErrorAt(rule_.file, rule_.target, smallest.trial.what);
       report_.counter_example += Message(points) + "\n";
     }
-    if (start.draw.drift > 0) {
+    if (start.sample.drift > 0) {
       report_.counter_example +=
           fmt::format("the rule's constants are off by {} here, which matches\n", kDrift);
     }
@@ -197,13 +197,14 @@ class Verifier {
     report_.ruled_out.assign(ruled_out_.begin(), ruled_out_.end());
     report_.arithmetic = ArithmeticName(weakest_);
     if (report_.counter_example.empty() && report_.instances < options_.instances_min) {
-      report_.counter_example = fmt::format("only {} of {} instances could be drawn\n",
+      report_.counter_example = fmt::format("only {} of {} instances could be sampled\n",
                                             report_.instances, options_.instances_min);
     }
     for (const std::string& name : open_) {
       if (failing_.has_value() || report_.instances < options_.instances_min) break;
       report_.counter_example += fmt::format(
-          "no instance of class '{}', which the operators admit, was drawn; without the guards {} "
+          "no instance of class '{}', which the operators admit, was sampled; without the guards "
+          "{} "
           "were: too few to say that the guards rule it out\n",
           name, unguarded_.classes[name]);
     }
@@ -283,12 +284,12 @@ namespace {
 // Returns the type error of a rule whose target does not fit in more than a quarter of its small
 // cases. In the others, axes of size 1 and square shapes hide the mistake.
 Status CheckTypes(const Rule& rule) {
-  constexpr int kDraws = 400, kInstances = 20;
+  constexpr int kSamples = 400, kInstances = 20;
   int instances = 0, ill_typed = 0;
   int64_t elements = kElementsMax;
   Trial smallest;
-  for (uint64_t seed = 0; seed < kDraws && instances < kInstances; ++seed) {
-    const std::optional<Instance> instance = DrawInstance(*rule.pattern, seed, 3);
+  for (uint64_t seed = 0; seed < kSamples && instances < kInstances; ++seed) {
+    const std::optional<Instance> instance = SampleInstance(*rule.pattern, seed, 3);
     if (!instance.has_value()) continue;
     Trial trial = TryRule(rule, instance->graph, {.seed = seed});
     instances += trial.outcome != Trial::Outcome::kNoMatch;

@@ -21,11 +21,11 @@ inline constexpr int kVerifierVersion = 5;
 struct VerifyOptions {
   int instances_min = 200;  // Distinct well-typed instances per rule.
   uint64_t seed = 1;
-  // Draws in which each class of instance that applies must come up, or prove to be excluded by the
-  // guards; after them the rule is refused.
-  int class_draws_max = 60'000;
-  // Draws after which a rule with too few instances is refused; 0: 2000 for each instance.
-  int scarce_draws_max = 0;
+  // Samples in which each class of instance that applies must come up, or prove to be excluded by
+  // the guards; after them the rule is refused.
+  int class_samples_max = 60'000;
+  // Samples after which a rule with too few instances is refused; 0: 2000 for each instance.
+  int scarce_samples_max = 0;
   // Whether a refusal has the smallest case that was found; else it says "differs".
   bool explain = true;
 };
@@ -37,12 +37,12 @@ struct VerifyReport {
   // Classes of instance (group > 1, ...), with the number of instances in which the rule matched
   // one.
   std::vector<std::pair<std::string, int>> classes;
-  // Classes that the operators allow and the guards exclude, with the number of draws of that class
-  // that match without the guards; none of these passed the guards.
+  // Classes that the operators allow and the guards exclude, with the number of samples of that
+  // class that match without the guards; none of these passed the guards.
   std::vector<std::pair<std::string, int>> ruled_out;
   std::string arithmetic;  // The weakest one needed: "field", "rationals", "float64".
   // Why it is refused: the smallest case found as graphs in text form with values, or what could
-  // not be drawn; "": proved.
+  // not be sampled; "": proved.
   std::string counter_example;
   bool too_few_cases = false;  // Refused because of too few cases, not because of a wrong one.
   bool ill_typed = false;      // Refused because the target's type differs from the source's.
@@ -60,7 +60,7 @@ VerifyReport Verify(const Rule& rule, const VerifyOptions& options = {});
 void VerifyAll(const std::vector<const Rule*>& rules, const VerifyOptions& options, int jobs,
                const std::function<bool(const Rule&, VerifyReport)>& done);
 
-// Draws a few small cases of every rule. kInvalidArgument "file:line:column: the target has type
+// Samples a few small cases of every rule. kInvalidArgument "file:line:column: the target has type
 // ...", with the line, a caret and a case: the right side has another type in more than a quarter
 // of them. Verify finds rarer cases.
 Status CheckTypes(const std::vector<const Rule*>& rules);

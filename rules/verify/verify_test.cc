@@ -93,7 +93,7 @@ TEST(Verify, ExactArithmeticIsFinalWhereItKnowsAllOperators) {
 TEST(Verify, AllOnSeveralThreadsIsTheSameInTheSameOrder) {
   std::vector<const Rule*> rules;
   for (const Rule& rule : BuiltInRules().rules()) rules.push_back(&rule);
-  const VerifyOptions options{.instances_min = 10, .class_draws_max = 1000};
+  const VerifyOptions options{.instances_min = 10, .class_samples_max = 1000};
   std::vector<std::string> names;
   VerifyAll(rules, options, 3, [&](const Rule& rule, const VerifyReport& report) {
     EXPECT_EQ(rule.name, report.rule);

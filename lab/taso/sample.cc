@@ -1,4 +1,4 @@
-#include "lab/taso/draw.h"
+#include "lab/taso/sample.h"
 
 #include <algorithm>
 #include <set>
@@ -73,9 +73,9 @@ class Ranks {
   std::map<TasoTensor, int> ranks_;
 };
 
-class Drawer {
+class Sampler {
  public:
-  Drawer(const TasoRule& rule, uint64_t seed)
+  Sampler(const TasoRule& rule, uint64_t seed)
       : rule_(rule), random_(seed), ranks_(rule.source), side_(rule.source, &builder_, &context_) {
     alike_ = Chance(30) ? random_.Between(2, 4) : 0;
     rank_ = static_cast<int>(random_.Between(1, 4));
@@ -91,7 +91,7 @@ class Drawer {
 
   StatusOr<TasoInstance> Run() {
     for (size_t at = 0; at < rule_.source.size(); ++at) {
-      DrawOperands(rule_.source[at]);
+      SampleOperands(rule_.source[at]);
       AG_TRY(side_.Add(static_cast<int>(at)));
     }
     AddOutputs(&builder_, side_, /*target=*/false);
@@ -159,10 +159,10 @@ class Drawer {
     return any;
   }
 
-  void DrawOperands(const TasoOperator& op) {
+  void SampleOperands(const TasoOperator& op) {
     for (size_t i = 0; i < op.inputs.size(); ++i) {
       const TasoTensor& input = op.inputs[i];
-      if (input.op < 0 && !side_.Has(input)) SetVariable(input.op, DrawShape(op, i));
+      if (input.op < 0 && !side_.Has(input)) SetVariable(input.op, SampleShape(op, i));
     }
   }
 
@@ -178,7 +178,7 @@ class Drawer {
     return shape;
   }
 
-  // Returns the shape or, in a draw with broadcasts, one with some axes made 1 or longer: mostly
+  // Returns the shape or, in a sample with broadcasts, one with some axes made 1 or longer: mostly
   // only the axis thin_, the same for all operands.
   Shape Like(Shape shape) {
     if (!broadcasts_ || Chance(40)) return shape;
@@ -199,7 +199,7 @@ class Drawer {
     return n;
   }
 
-  Shape DrawShape(const TasoOperator& op, size_t index) {
+  Shape SampleShape(const TasoOperator& op, size_t index) {
     const auto known = [&](size_t i) {
       return i < op.inputs.size() && i != index && side_.Has(op.inputs[i]);
     };
@@ -330,7 +330,7 @@ class Drawer {
   bool broadcasts_ = false;
   size_t thin_ = 0;
   int rank_ = 1;  // The rank of variables without a requirement.
-  // The usual sizes of convolutions and images in this draw.
+  // The usual sizes of convolutions and images in this sample.
   std::array<int64_t, 4> image_{};
   int64_t kernel_ = 3;
   int64_t out_ = 1;
@@ -338,8 +338,8 @@ class Drawer {
 
 }  // namespace
 
-StatusOr<TasoInstance> DrawTasoInstance(const TasoRule& rule, uint64_t seed) {
-  return Drawer(rule, seed).Run();
+StatusOr<TasoInstance> SampleTasoInstance(const TasoRule& rule, uint64_t seed) {
+  return Sampler(rule, seed).Run();
 }
 
 }  // namespace ag

@@ -1,6 +1,6 @@
 // The meaning of the operators of TASO's format: identities that hold only if they are read
 // correctly.
-#include "lab/taso/draw.h"
+#include "lab/taso/sample.h"
 
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ Tally TallyOf(const TasoRule& rule) {
   EXPECT_TRUE(CheckTasoRule(rule).ok()) << ToString(CheckTasoRule(rule));
   Tally tally;
   for (uint64_t seed = 1; seed < 4000 && tally.equal + tally.different < 40; ++seed) {
-    const auto instance = DrawTasoInstance(rule, seed);
+    const auto instance = SampleTasoInstance(rule, seed);
     if (!instance.ok() || !instance->target.has_value()) continue;
     const Graph& after = *instance->target;
     bool same = true;
@@ -126,7 +126,7 @@ const MeaningCase kMeaningCases[] = {
      false},
 };
 
-TEST(Draw, OperatorsMeanWhatTasoMeans) {
+TEST(Sample, OperatorsMeanWhatTasoMeans) {
   for (const MeaningCase& c : kMeaningCases) {
     SCOPED_TRACE(c.name);
     const Tally tally = TallyOf(c.rule);

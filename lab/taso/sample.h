@@ -23,7 +23,7 @@ struct TasoInstance {
 // Returns one instance, determined by `seed`: axes of 1 to 4 (images up to 5), axes of size 1,
 // operands that broadcast, groups, depthwise. Variables that are only weights of convolutions and
 // batch-norms are constants, as in a model; a factor may be ones. kInvalidArgument: the source is
-// ill-typed with these shapes (common for some rules: draw again).
-StatusOr<TasoInstance> DrawTasoInstance(const TasoRule& rule, uint64_t seed);
+// ill-typed with these shapes (common for some rules: sample again).
+StatusOr<TasoInstance> SampleTasoInstance(const TasoRule& rule, uint64_t seed);
 
 }  // namespace ag
