@@ -147,7 +147,7 @@ FileFault::FileFault(const Options& options) {
   AG_CHECK(fault.exchange(state) == nullptr);
 }
 
-// At the end of a test its threads have stopped writing, so nobody reads the state.
+// Frees the state. A test ends its writing threads before this, so no thread reads it any more.
 FileFault::~FileFault() { delete fault.exchange(nullptr); }
 
 bool FileFault::Fired() const { return fault.load()->calls >= fault.load()->options.n; }

@@ -17,7 +17,7 @@ struct Held {
   int64_t bytes = 0;
 };
 
-// Returns all blobs, the one used longest ago first. Leaves out blobs that another worker removes
+// Returns all blobs, the least recently used first. Leaves out a blob that another worker removes
 // meanwhile.
 StatusOr<std::vector<Held>> ListByUse(const BlobDir& blobs) {
   AG_LET(const std::vector<Digest> digests, blobs.List());

@@ -56,7 +56,8 @@ TEST(KnownRules, WhatIsRedundantComesBackWhenWhatImpliedItFalls) {
   EXPECT_FALSE(known.Imply(Relus(1), Relus(2), kBack).back);
 }
 
-// relu(x) = relu(relu(x)) with a rule in the smaller direction; whether the other way counts too.
+// The equation relu(x) = relu(relu(x)) is known, with a rule only for the direction that makes the
+// graph smaller. A case asks which directions then count as known.
 struct OneWay {
   const char* name;
   Ways grows;
@@ -125,8 +126,8 @@ TEST(KnownRules, GroupingMatters) {
   }
 }
 
-// The rule for three relus has no way back of its own: the rule for two implies it, and takes it
-// along.
+// The rule for two relus implies the way back for three. When the rule for two is removed, that way
+// is removed too.
 TEST(KnownRules, WhatFallsTakesAlongTheWaysThatItImplied) {
   KnownRules known;
   known.Add(RelusToOne(2, "[exact]: relu(relu(x)) => relu(x)"));

@@ -1,6 +1,6 @@
-// Finds equations over joins of two operands that are the smallest case of one over any number of
-// operands: concat(relu(x), relu(y)) becomes concat(relu(x[i])...). Of two roots that differ only
-// in their leaves, one is kept under "each i:". Pure functions.
+// Spreads an equation over two operands of a join (concat) to any number of operands, where it is
+// the smallest case of such an equation: concat(relu(x), relu(y)) becomes concat(relu(x[i])...). Of
+// two roots that differ only in their leaves, one is kept under "each i:". Pure functions.
 #pragma once
 
 #include <map>

@@ -21,7 +21,8 @@ std::string CaseText(const RuleCase& c, const char* side);
 extern const std::vector<RuleCase> kSearchCases;
 extern const std::vector<RuleCase> kMovementCases;  // Attention, reductions, cuts, transposes.
 extern const std::vector<RuleCase> kCleanUpCases;
-extern const std::vector<RuleCase> kWindowCases;  // About convolutions and pools; of both kinds.
+extern const std::vector<RuleCase>
+    kWindowCases;  // Of search and clean-up rules on convolutions and pools.
 extern const std::vector<RuleCase> kMovementCleanUpCases;
 
 }  // namespace ag

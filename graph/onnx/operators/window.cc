@@ -37,7 +37,8 @@ Status RunConv(OperatorCall& call) {
   return GiveDoubles(call, 0, out.shape, out.values);
 }
 
-// Sets the sizes and the padding of a transposed convolution: of `in` places each gives a window.
+// Sets the sizes and the padding of a transposed convolution, in which each place of the input
+// gives one window of the result.
 Status PlaceTransposed(OperatorCall& call, SpatialWindow& window) {
   const size_t axes = window.axes();
   const std::string auto_pad = call.String("auto_pad", "NOTSET");

@@ -127,7 +127,8 @@ class SocketSink : public WeightSink {
   std::string_view model_;
 };
 
-// Returns the frame that the new-handler sends; made before memory can run out.
+// Returns the frame that the new-handler sends when memory runs out. The child makes it at its
+// start, because later there may be no memory for it.
 std::string& OutOfMemoryError() {
   static auto& error = *new std::string;
   return error;
