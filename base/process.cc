@@ -5,6 +5,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,15 +32,18 @@ constexpr std::string_view kChildFlag = "--child=";
 constexpr std::string_view kParentFlag = "--parent=";
 
 // Returns the hint for a message about a child that `signal` ended. The kernel ends a process that
-// has used up its processor time by SIGXCPU or SIGKILL.
-std::string LimitText(int signal) {
+// has used up its processor time by SIGXCPU or SIGKILL; others send SIGKILL too, so the time that
+// the child used decides.
+std::string LimitText(int signal, const rusage& used) {
   rlimit limit{};
   if (signal != SIGXCPU && signal != SIGKILL) return "";
   if (::getrlimit(RLIMIT_CPU, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return "";
+  const auto seconds = static_cast<rlim_t>(used.ru_utime.tv_sec + used.ru_stime.tv_sec);
+  if (seconds + 2 < limit.rlim_cur) return "";  // Both parts are rounded down.
   return fmt::format(" (a process may use {} s of processor time here: ulimit -t)", limit.rlim_cur);
 }
 
-Status ExitStatus(pid_t pid, const siginfo_t& info) {
+Status ExitStatus(pid_t pid, const siginfo_t& info, const rusage& used) {
   if (info.si_code == CLD_EXITED) {
     if (info.si_status == 0) return OkStatus();
     return Err(StatusCode::kInternal, "child {}: exit code {}", pid, info.si_status);
@@ -49,17 +53,18 @@ Status ExitStatus(pid_t pid, const siginfo_t& info) {
     return Err(StatusCode::kUnavailable, "child {}: killed by signal {}", pid, info.si_status);
   }
   return Err(StatusCode::kUnavailable, "child {}: killed by SIG{}{}", pid, name,
-             LimitText(info.si_status));
+             LimitText(info.si_status, used));
 }
 
 Status WaitError(pid_t pid, int error) {
   return FromErrno(error, fmt::format("child {}: wait", pid));
 }
 
-// Fills `info` when the child has ended, and reaps it unless `flags` has WNOWAIT; returns an errno
-// value. With WNOHANG info.si_pid stays 0 while the child runs.
-int WaitId(pid_t pid, int flags, siginfo_t& info) {
-  while (::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | flags) != 0) {
+// Fills `info` and `used` when the child has ended, and reaps it unless `flags` has WNOWAIT;
+// returns an errno value. With WNOHANG info.si_pid stays 0 while the child runs. The C library's
+// waitid does not give the times.
+int WaitId(pid_t pid, int flags, siginfo_t& info, rusage& used) {
+  while (::syscall(SYS_waitid, P_PID, pid, &info, WEXITED | flags, &used) != 0) {
     if (errno != EINTR) return errno;
   }
   return 0;
@@ -72,7 +77,8 @@ StatusOr<bool> HasEnded(pid_t pid, Nanos timeout) {
   const Nanos start = RealClock().Now();
   for (Nanos pause{100'000};; pause = std::min(2 * pause, Nanos{10'000'000})) {
     siginfo_t info{};
-    if (const int error = WaitId(pid, WNOWAIT | hang, info)) return WaitError(pid, error);
+    rusage used{};
+    if (const int error = WaitId(pid, WNOWAIT | hang, info, used)) return WaitError(pid, error);
     if (info.si_pid != 0) return true;
     const Nanos left = timeout - (RealClock().Now() - start);
     if (left <= Nanos{0}) return false;
@@ -147,9 +153,10 @@ Status ChildProcess::WaitFor(Nanos timeout) {
   // Until the child is reaped, no other process group can get its number.
   ::kill(-pid_, SIGKILL);
   siginfo_t info{};
-  if (const int error = WaitId(pid_, 0, info)) return WaitError(pid_, error);
+  rusage used{};
+  if (const int error = WaitId(pid_, 0, info, used)) return WaitError(pid_, error);
   reaped_ = true;
-  return ExitStatus(pid_, info);
+  return ExitStatus(pid_, info, used);
 }
 
 std::string SelfExe() {

@@ -71,6 +71,9 @@ class Runs {
   }
 
   double ChangeNs(size_t from, size_t to) const {
+    const bool has_cache = spec_.cache_bytes_per_second > 0;  // A spec may leave it out.
+    const double bytes_per_second =
+        has_cache ? spec_.cache_bytes_per_second : spec_.bytes_per_second;
     double ns = 0;
     for (const Edge edge : live_) {
       const Layout a = covers_[from].layouts.Written(graph_, edge);
@@ -78,7 +81,7 @@ class Runs {
       if (a == b) continue;
       const TensorType& type = graph_.type(edge);
       const auto bytes = static_cast<double>(LayoutBytes(type, a) + LayoutBytes(type, b));
-      ns += spec_.launch_ns + bytes / spec_.cache_bytes_per_second * 1e9;
+      ns += spec_.launch_ns + bytes / bytes_per_second * 1e9;
     }
     return ns;
   }

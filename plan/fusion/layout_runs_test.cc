@@ -70,6 +70,9 @@ TEST(ChooseRuns, ChangesWhereAReorderCostsLess) {
        "reorder "},
       {"cheap, not allowed", 1e11, 2e3, false,
        "reorder channels_last channels_last channels_last channels_last reorder "},
+      {"no rate of a cache, so memory's", 0, 2e3, true,
+       "reorder blocked16 blocked16 reorder channels_last channels_last "
+       "reorder "},
       {"dear by the rates", 1e7, 2e3, true,
        "reorder channels_last channels_last channels_last channels_last reorder "},
       {"dear when measured", 1e11, 1e6, true,

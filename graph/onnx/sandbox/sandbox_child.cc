@@ -58,17 +58,14 @@ int AddRules(scmp_filter_ctx filter) {
   const auto allow = [&](int call) {
     if (error == 0) error = seccomp_rule_add(filter, SCMP_ACT_ALLOW, call, 0);
   };
-  for (const int call : {SCMP_SYS(read),           SCMP_SYS(write),
-                         SCMP_SYS(recvmsg),        SCMP_SYS(sendmsg),
-                         SCMP_SYS(poll),           SCMP_SYS(ppoll),
-                         SCMP_SYS(close),          SCMP_SYS(munmap),
-                         SCMP_SYS(mremap),         SCMP_SYS(brk),
-                         SCMP_SYS(madvise),        SCMP_SYS(futex),
-                         SCMP_SYS(exit),           SCMP_SYS(exit_group),
-                         SCMP_SYS(rt_sigreturn),   SCMP_SYS(rt_sigprocmask),
-                         SCMP_SYS(rt_sigaction),   SCMP_SYS(gettid),
-                         SCMP_SYS(getpid),         SCMP_SYS(clock_gettime),
-                         SCMP_SYS(getrandom),      SCMP_SYS(sched_yield),
+  for (const int call : {SCMP_SYS(read),           SCMP_SYS(write),        SCMP_SYS(recvmsg),
+                         SCMP_SYS(sendmsg),        SCMP_SYS(shutdown),     SCMP_SYS(recvfrom),
+                         SCMP_SYS(poll),           SCMP_SYS(ppoll),        SCMP_SYS(close),
+                         SCMP_SYS(munmap),         SCMP_SYS(mremap),       SCMP_SYS(brk),
+                         SCMP_SYS(madvise),        SCMP_SYS(futex),        SCMP_SYS(exit),
+                         SCMP_SYS(exit_group),     SCMP_SYS(rt_sigreturn), SCMP_SYS(rt_sigprocmask),
+                         SCMP_SYS(rt_sigaction),   SCMP_SYS(gettid),       SCMP_SYS(getpid),
+                         SCMP_SYS(clock_gettime),  SCMP_SYS(getrandom),    SCMP_SYS(sched_yield),
                          SCMP_SYS(restart_syscall)}) {
     allow(call);
   }
