@@ -14,7 +14,7 @@ using Counts = std::vector<std::pair<std::string, int>>;
 
 std::string KeyOf(const Rule& rule, const VerifyOptions& options) {
   return Sha256(fmt::format("verdict {} {} {} {}\n{}", kVerifierVersion, options.instances_min,
-                            options.seed, options.class_draws_max, rule.text))
+                            options.seed, options.class_samples_max, rule.text))
       .Hex();
 }
 
