@@ -153,30 +153,46 @@ void Commands::AddOptimize() {
                    "1e-2, in bf16 5e-2")
       ->check(WrongAmount)
       ->default_str("by --precision");
-  verb->add_flag("--cold-cache", flags.cold_cache,
-                 "Take every time with the device's caches evicted before the run");
-  const auto count = [&](const char* name, int& value, const std::string& otherwise,
-                         const char* help) {
-    verb->add_option(name, value, help)->check(WrongAmount)->default_str(otherwise);
+  using Budget = autograph::v1::SearchBudget;
+  using Request = autograph::v1::OptimizeRequest;
+  Request& request = flags.request;
+  autograph::v1::Policy& policy = *request.mutable_policy();
+  Budget& budget = *request.mutable_budget();
+  // Adds a flag that sets a field of a message.
+  const auto flag = [&](const char* name, auto& message, auto set, const char* help) {
+    verb->add_flag_function(
+        name, [&message, set](int64_t times) { (message.*set)(times > 0); }, help);
   };
-  count("--rounds", flags.rounds, fmt::to_string(limits.rounds_max), "Measured rounds");
-  count("--expansions", flags.expansions, fmt::to_string(limits.expansions_max),
+  const auto count = [&](const char* name, auto& message, auto set, const std::string& otherwise,
+                         const char* help) {
+    verb->add_option_function<int>(
+            name, [&message, set](const int& value) { (message.*set)(value); }, help)
+        ->check(WrongAmount)
+        ->default_str(otherwise);
+  };
+  flag("--cold-cache", policy, &autograph::v1::Policy::set_cold_cache,
+       "Take every time with the device's caches evicted before the run");
+  count("--rounds", budget, &Budget::set_rounds, fmt::to_string(limits.rounds_max),
+        "Measured rounds");
+  count("--expansions", budget, &Budget::set_expansions, fmt::to_string(limits.expansions_max),
         "Graphs expanded per round");
-  count("--graphs", flags.graphs, fmt::to_string(limits.graphs_max), "Graphs scored per round");
-  count("--candidates", flags.candidates, fmt::to_string(limits.candidates_max),
+  count("--graphs", budget, &Budget::set_graphs, fmt::to_string(limits.graphs_max),
+        "Graphs scored per round");
+  count("--candidates", budget, &Budget::set_candidates, fmt::to_string(limits.candidates_max),
         "Whole graphs measured per round");
-  count("--streams", flags.streams, "the device's", "At most so many streams");
+  count("--streams", request, &Request::set_streams_max, "the device's", "At most so many streams");
   verb->add_option("--seed", flags.seed, "Seed of the search and its data");
   verb->add_option("--without", flags.without, "A rule to leave out; may be repeated")
       ->default_str("none");
-  verb->add_flag("--no-cache", flags.no_cache, "Search again though the answer is known");
+  flag("--no-cache", request, &Request::set_skip_model_cache,
+       "Search again though the answer is known");
   verb->add_flag("--detach", flags.detach,
                  "Submit, print the job's name and leave (needs --server)");
   verb->add_option("--target", flags.target,
                    "device: fastest with its plan; portable: keep only what ONNX Runtime gains by")
       ->check(OneOf({"device", "portable"}));
-  verb->add_flag("--keep-bytes", flags.keep_bytes,
-                 "When no rewrite wins, write the input's own bytes, without the plan");
+  flag("--keep-bytes", request, &Request::set_keep_bytes,
+       "When no rewrite wins, write the input's own bytes, without the plan");
   AddOrtMode(
       verb, flags.ort,
       "ONNX Runtime as what is to be beaten: auto (when it is installed beside a cpu worker), "

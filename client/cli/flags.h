@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "autograph/v1/optimizer.pb.h"
 #include "base/signals.h"
 
 namespace ag {
@@ -53,14 +54,12 @@ struct OptimizeFlags {
   std::string budget;  // "60s", "2m"
   std::string precision = "fp32";
   double tolerance = 0;  // 0: by precision (plan/spec/policy.h).
-  bool cold_cache = false;
-  int rounds = 0, expansions = 0, graphs = 0, candidates = 0, streams = 0;
   uint64_t seed = 1;
   std::vector<std::string> without;  // Rules to leave out.
-  bool no_cache = false;
   bool detach = false;
-  bool keep_bytes = false;
   bool force = false;  // The output may be the model itself.
+  // Flags that are a field of the request are written into it.
+  autograph::v1::OptimizeRequest request;
 };
 
 struct RunFlags {

@@ -24,7 +24,7 @@ namespace v1 = autograph::v1;
 std::string BaseName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 StatusOr<v1::OptimizeRequest> MakeRequest(const OptimizeFlags& flags) {
-  v1::OptimizeRequest request;
+  v1::OptimizeRequest request = flags.request;
   request.set_model_name(BaseName(flags.model.model));
   request.set_device(flags.model.device);
   for (const std::string& text : flags.model.shapes) {
@@ -35,20 +35,12 @@ StatusOr<v1::OptimizeRequest> MakeRequest(const OptimizeFlags& flags) {
   }
   request.mutable_policy()->set_precision(flags.precision);
   request.mutable_policy()->set_tolerance(flags.tolerance);
-  request.mutable_policy()->set_cold_cache(flags.cold_cache);
-  v1::SearchBudget* budget = request.mutable_budget();
-  budget->set_rounds(flags.rounds);
-  budget->set_expansions(flags.expansions);
-  budget->set_graphs(flags.graphs);
-  budget->set_candidates(flags.candidates);
   if (!flags.budget.empty()) {
     AG_LET(const double seconds, ParseDuration(flags.budget));
-    budget->set_time_seconds(seconds);
+    request.mutable_budget()->set_time_seconds(seconds);
   }
-  request.set_streams_max(flags.streams);
   request.set_seed(flags.seed);
   for (const std::string& rule : flags.without) request.add_disabled_rules(rule);
-  request.set_skip_model_cache(flags.no_cache);
   v1::OptimizeRequest::Target target;
   v1::OptimizeRequest::OnnxRuntime onnxruntime;
   // The flags' checks let no other words through.
@@ -56,7 +48,6 @@ StatusOr<v1::OptimizeRequest> MakeRequest(const OptimizeFlags& flags) {
   AG_CHECK(
       v1::OptimizeRequest::OnnxRuntime_Parse(absl::AsciiStrToUpper(flags.ort.mode), &onnxruntime));
   request.set_target(target);
-  request.set_keep_bytes(flags.keep_bytes);
   request.set_onnxruntime(onnxruntime);
   return request;
 }
@@ -173,7 +164,7 @@ StatusOr<v1::Job> Submit(Context& context, Client& client, const OptimizeFlags& 
 }
 
 Status CheckUsage(const Context& context, const OptimizeFlags& flags) {
-  if (flags.keep_bytes && flags.target == "portable") {
+  if (flags.request.keep_bytes() && flags.target == "portable") {
     return Err(StatusCode::kInvalidArgument,
                "--keep-bytes and --target portable exclude each other: a portable output is "
                "rewritten or the input's own bytes");

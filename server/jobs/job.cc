@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "absl/strings/ascii.h"
-#include "base/bytes.h"
 #include "base/text.h"
 #include "search/search.h"
+#include "wire/json_wire.h"
 
 namespace ag {
 namespace {
@@ -138,34 +137,18 @@ Policy PolicyOf(const v1::OptimizeRequest& request) {
           .nonfinite_strict = p.nonfinite_strict()};
 }
 
-std::string AnswerText(const v1::OptimizeRequest& r) {
-  std::string text = fmt::format("model={}\ndevice={}\n", r.model_digest(), r.device());
-  for (const v1::BoundShape& shape : r.shapes()) {
-    text += fmt::format("shape {}={}\n", shape.input(), Join(shape.dims(), "x"));
-  }
-  const v1::SearchBudget& budget = r.budget();
-  text += fmt::format("policy={}\nrounds={}\nexpansions={}\ngraphs={}\ncandidates={}\n",
-                      PolicyOf(r).Text(), budget.rounds(), budget.expansions(), budget.graphs(),
-                      budget.candidates());
-  text += fmt::format("time_seconds={}\nalpha={}\nbeta={}\nstreams_max={}\nseed={}\n",
-                      FormatDouble(budget.time_seconds()), FormatDouble(r.alpha()),
-                      FormatDouble(r.beta()), r.streams_max(), r.seed());
-  for (const std::string& rule : r.disabled_rules()) text += fmt::format("without {}\n", rule);
-  text += fmt::format(
-      "target={}\nkeep_bytes={}\nonnxruntime={}\n",
-      absl::AsciiStrToLower(v1::OptimizeRequest::Target_Name(r.target())), int{r.keep_bytes()},
-      absl::AsciiStrToLower(v1::OptimizeRequest::OnnxRuntime_Name(r.onnxruntime())));
-  return text;
+std::string AnswerText(v1::OptimizeRequest request) {
+  request.clear_request_id();
+  request.clear_model_name();
+  request.clear_skip_model_cache();
+  request.clear_skip_group_cache();
+  request.clear_only_cached();
+  return ToJson(request);
 }
 
-Digest BodyDigest(const v1::OptimizeRequest& r) {
-  ByteWriter writer;
-  writer.String(AnswerText(r));
-  writer.String(r.model_name());
-  writer.U8(r.skip_model_cache());
-  writer.U8(r.skip_group_cache());
-  writer.U8(r.only_cached());
-  return Sha256(writer.bytes());
+Digest BodyDigest(v1::OptimizeRequest request) {
+  request.clear_request_id();
+  return Sha256(ToJson(request));
 }
 
 std::string Job::name() const { return fmt::format("jobs/{}", id); }

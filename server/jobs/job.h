@@ -30,12 +30,12 @@ inline bool IsPortable(const v1::OptimizeRequest& request) {
   return request.target() == v1::OptimizeRequest::PORTABLE;
 }
 
-// Returns a canonical text of all that the caller fixes and the answer depends on: the request
-// without request_id, model_name and the skip flags.
-std::string AnswerText(const v1::OptimizeRequest& request);
+// Returns a canonical text of all that the caller fixes and the answer depends on: the request as
+// JSON without request_id, model_name and what is said of caches. A new field is part of it.
+std::string AnswerText(v1::OptimizeRequest request);
 
 // Returns the digest that two requests with one request_id must share.
-Digest BodyDigest(const v1::OptimizeRequest& request);
+Digest BodyDigest(v1::OptimizeRequest request);
 
 // True for a certain gain of more than 1 %; a smaller gain does not count.
 inline bool IsFaster(const Ratio& ratio) { return ratio.low > 1.01; }
