@@ -101,8 +101,9 @@ StatusOr<TensorTypes> InferTypes(OpKind op, std::span<const TensorType> inputs,
                                  const Attributes& attributes) {
   const OpInfo& info = Info(op);
   for (const TensorType& input : inputs) {
-    if (input.dtype == DType::kString) {
-      return Err(StatusCode::kInvalidArgument, "{}: cannot compute on strings", info.text_name);
+    if (input.dtype == DType::kString || IsNarrow(input.dtype)) {
+      return Err(StatusCode::kInvalidArgument, "{}: cannot compute on {}", info.text_name,
+                 DTypeName(input.dtype));
     }
   }
   StatusOr<TensorTypes> types = CallRule({op, attributes, inputs});

@@ -71,7 +71,7 @@ StatusOr<TensorTypes> LogicShape(const ShapeCall& call) {
 
 StatusOr<TensorTypes> CastShape(const ShapeCall& call) {
   const int64_t to = call.attributes.Int("to");
-  if (!IsDType(to) || static_cast<DType>(to) == DType::kString) {
+  if (!IsDType(to) || static_cast<DType>(to) >= DType::kString) {
     return Err(StatusCode::kInvalidArgument, "no element type to cast to has number {}", to);
   }
   return TensorTypes{TensorType{static_cast<DType>(to), call.inputs[0].shape}};

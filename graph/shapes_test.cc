@@ -56,7 +56,7 @@ const ShapeCase kShapeCases[] = {
     {"where", "where(c, m, m)", "f32[2,3]"},
     {"cast", "cast(m) to=f16", "f16[2,3]"},
     {"cast to string", "cast(m) to=string", "cast: no element type to cast to has number 14"},
-    {"strings", "relu(s)", "relu: cannot compute on strings"},
+    {"strings", "relu(s)", "relu: cannot compute on string"},
     {"pool",
      "max_pool(x) kernel_shape=[3,3] strides=[2,2] pads=[0,0,0,0] dilations=[1,1]"
      " ceil_mode=1",

@@ -6,11 +6,18 @@
 #include <new>
 
 #include "graph/half.h"
+#include "graph/narrow.h"
 
 namespace ag {
 namespace {
 
 constexpr std::align_val_t kAlignment{64};
+
+// Bytes before the characters of strings; 0 for numbers.
+size_t OffsetBytes(const TensorType& type) {
+  if (type.dtype != DType::kString) return 0;
+  return (static_cast<size_t>(type.NumElements()) + 1) * sizeof(int64_t);
+}
 
 // Truncates toward zero and saturates; NaN gives 0. C++ leaves these cases undefined.
 template <class T>
@@ -61,17 +68,54 @@ void WithElement(DType dtype, Visit visit) {
       return visit(uint32_t{}, cast, Saturate<uint32_t>);
     case DType::kUInt64:
       return visit(uint64_t{}, cast, Saturate<uint64_t>);
+    case DType::kInt4:
+    case DType::kUInt4:
+    case DType::kFloat8E4M3:
+    case DType::kFloat8E4M3Fnuz:
+    case DType::kFloat8E5M2:
+    case DType::kFloat8E5M2Fnuz:
+    case DType::kFloat4E2M1:
+      return visit(
+          uint8_t{}, [dtype](uint8_t v) { return NarrowToDouble(dtype, v); },
+          [dtype](double v) {
+            const bool overflows = std::isinf(v);  // An infinity stays one where the type has it.
+            return DoubleToNarrow(dtype, v,
+                                  overflows ? Overflow::kOverflows : Overflow::kSaturates);
+          });
     case DType::kString:
       break;
   }
   AG_CHECK(false && "strings hold no numbers");
 }
 
+// Returns an offset; mapped blobs may have any address.
+int64_t OffsetAt(std::string_view bytes, size_t i) {
+  int64_t offset = 0;
+  std::memcpy(&offset, bytes.data() + i * sizeof(offset), sizeof(offset));
+  return offset;
+}
+
 }  // namespace
 
+bool BytesFit(const TensorType& type, std::string_view bytes) {
+  const size_t head = OffsetBytes(type);
+  if (head == 0) return static_cast<int64_t>(bytes.size()) == type.Bytes();
+  if (bytes.size() < head || OffsetAt(bytes, 0) != 0) return false;
+  const size_t count = head / sizeof(int64_t) - 1;
+  for (size_t i = 0; i < count; ++i) {
+    if (OffsetAt(bytes, i + 1) < OffsetAt(bytes, i)) return false;
+  }
+  return OffsetAt(bytes, count) == static_cast<int64_t>(bytes.size() - head);
+}
+
 Tensor Tensor::Zeros(TensorType type) {
+  const size_t size = OffsetBytes(type) + static_cast<size_t>(type.Bytes());
+  return Allocated(std::move(type), size);
+}
+
+Tensor Tensor::Allocated(TensorType type, size_t size) {
   Tensor tensor;
-  tensor.size_ = static_cast<size_t>(type.Bytes());
+  tensor.size_ = size;
   tensor.type_ = std::move(type);
   void* data = ::operator new(std::max<size_t>(tensor.size_, 1), kAlignment);
   std::memset(data, 0, tensor.size_);
@@ -81,7 +125,7 @@ Tensor Tensor::Zeros(TensorType type) {
 }
 
 Tensor Tensor::View(TensorType type, std::string_view bytes, std::shared_ptr<const void> owner) {
-  AG_CHECK(static_cast<int64_t>(bytes.size()) == type.Bytes());
+  AG_CHECK(BytesFit(type, bytes));
   Tensor tensor;
   tensor.type_ = std::move(type);
   tensor.owner_ = std::move(owner);
@@ -91,8 +135,8 @@ Tensor Tensor::View(TensorType type, std::string_view bytes, std::shared_ptr<con
 }
 
 Tensor Tensor::FromBytes(TensorType type, std::string_view bytes) {
-  Tensor tensor = Zeros(std::move(type));
-  AG_CHECK(bytes.size() == tensor.size_);
+  AG_CHECK(BytesFit(type, bytes));
+  Tensor tensor = Allocated(std::move(type), bytes.size());
   if (!bytes.empty()) std::memcpy(tensor.Mutable<char>().data(), bytes.data(), bytes.size());
   return tensor;
 }
@@ -105,6 +149,37 @@ Tensor Tensor::FromFloats(Shape shape, std::span<const float> values) {
 Tensor Tensor::FromInts(Shape shape, std::span<const int64_t> values) {
   return FromBytes({DType::kInt64, std::move(shape)},
                    {reinterpret_cast<const char*>(values.data()), values.size_bytes()});
+}
+
+Tensor Tensor::FromStrings(Shape shape, std::span<const std::string_view> values) {
+  TensorType type{DType::kString, std::move(shape)};
+  AG_CHECK(static_cast<int64_t>(values.size()) == type.NumElements());
+  size_t size = OffsetBytes(type);
+  for (const std::string_view value : values) size += value.size();
+  Tensor tensor = Allocated(std::move(type), size);
+  auto* offsets = tensor.Mutable<int64_t>().data();
+  char* characters = tensor.Mutable<char>().data() + (values.size() + 1) * sizeof(int64_t);
+  for (size_t i = 0; i < values.size(); ++i) {
+    std::copy(values[i].begin(), values[i].end(), characters + offsets[i]);
+    offsets[i + 1] = offsets[i] + static_cast<int64_t>(values[i].size());
+  }
+  return tensor;
+}
+
+Tensor Tensor::FromStrings(Shape shape, std::span<const std::string> values) {
+  const std::vector<std::string_view> views(values.begin(), values.end());
+  return FromStrings(std::move(shape), std::span(views));
+}
+
+std::vector<std::string_view> Tensor::Strings() const {
+  AG_CHECK(type_.dtype == DType::kString);
+  std::vector<std::string_view> values(static_cast<size_t>(type_.NumElements()));
+  const std::string_view characters = bytes().substr(OffsetBytes(type_));
+  for (size_t i = 0; i < values.size(); ++i) {
+    const auto begin = static_cast<size_t>(OffsetAt(bytes(), i));
+    values[i] = characters.substr(begin, static_cast<size_t>(OffsetAt(bytes(), i + 1)) - begin);
+  }
+  return values;
 }
 
 Tensor Tensor::FromDoubles(TensorType type, std::span<const double> values) {

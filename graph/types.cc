@@ -13,21 +13,18 @@ struct DTypeRow {
   int64_t bytes;
 };
 
-constexpr std::array<DTypeRow, 14> kDTypes = {{
-    {DType::kFloat32, "f32", 4},
-    {DType::kFloat16, "f16", 2},
-    {DType::kBFloat16, "bf16", 2},
-    {DType::kFloat64, "f64", 8},
-    {DType::kInt64, "i64", 8},
-    {DType::kInt32, "i32", 4},
-    {DType::kInt16, "i16", 2},
-    {DType::kInt8, "i8", 1},
-    {DType::kUInt8, "u8", 1},
-    {DType::kBool, "bool", 1},
-    {DType::kUInt16, "u16", 2},
-    {DType::kUInt32, "u32", 4},
-    {DType::kUInt64, "u64", 8},
-    {DType::kString, "string", 0},
+constexpr std::array<DTypeRow, 21> kDTypes = {{
+    {DType::kFloat32, "f32", 4},       {DType::kFloat16, "f16", 2},
+    {DType::kBFloat16, "bf16", 2},     {DType::kFloat64, "f64", 8},
+    {DType::kInt64, "i64", 8},         {DType::kInt32, "i32", 4},
+    {DType::kInt16, "i16", 2},         {DType::kInt8, "i8", 1},
+    {DType::kUInt8, "u8", 1},          {DType::kBool, "bool", 1},
+    {DType::kUInt16, "u16", 2},        {DType::kUInt32, "u32", 4},
+    {DType::kUInt64, "u64", 8},        {DType::kString, "string", 0},
+    {DType::kFloat8E4M3, "f8e4m3", 1}, {DType::kFloat8E4M3Fnuz, "f8e4m3fnuz", 1},
+    {DType::kFloat8E5M2, "f8e5m2", 1}, {DType::kFloat8E5M2Fnuz, "f8e5m2fnuz", 1},
+    {DType::kFloat4E2M1, "f4e2m1", 1}, {DType::kInt4, "i4", 1},
+    {DType::kUInt4, "u4", 1},
 }};
 
 const DTypeRow& RowOf(DType dtype) {
@@ -58,8 +55,10 @@ bool IsFloat(DType dtype) {
 }
 
 bool IsInteger(DType dtype) {
-  return !IsFloat(dtype) && dtype != DType::kBool && dtype != DType::kString;
+  return !IsFloat(dtype) && !IsNarrow(dtype) && dtype != DType::kBool && dtype != DType::kString;
 }
+
+bool IsNarrow(DType dtype) { return dtype > DType::kString; }
 
 int64_t NumElements(std::span<const int64_t> shape) {
   int64_t product = 1;

@@ -26,14 +26,23 @@ enum class DType : uint8_t {
   kUInt16 = 11,
   kUInt32 = 12,
   kUInt64 = 13,
-  kString = 14,  // Only at opaque nodes; no kernel computes on it.
+  kString = 14,  // Only at opaque nodes; no kernel of the IR computes on it.
+  // The narrow types (graph/narrow.h): one byte per element in memory, only at opaque nodes.
+  kFloat8E4M3 = 15,
+  kFloat8E4M3Fnuz = 16,
+  kFloat8E5M2 = 17,
+  kFloat8E5M2Fnuz = 18,
+  kFloat4E2M1 = 19,
+  kInt4 = 20,
+  kUInt4 = 21,
 };
 
 int64_t SizeOf(DType dtype);              // Bytes per element; 0 for kString.
 std::string_view DTypeName(DType dtype);  // "f32", "i64", "bool", ...
 StatusOr<DType> ParseDType(std::string_view name);
-bool IsFloat(DType dtype);
-bool IsInteger(DType dtype);   // Not floating point, not bool, not string.
+bool IsFloat(DType dtype);     // Of 16 bits or more.
+bool IsInteger(DType dtype);   // Not floating point, not bool, not string, of 8 bits or more.
+bool IsNarrow(DType dtype);    // A floating point type of 8 or 4 bits, or an integer of 4.
 bool IsDType(int64_t number);  // True when `number` is the number of an element type.
 
 inline constexpr size_t kRankMax = 32;

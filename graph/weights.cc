@@ -9,7 +9,7 @@ namespace ag {
 namespace {
 
 Status CheckBytes(const Digest& digest, const TensorType& type, std::string_view bytes) {
-  if (static_cast<int64_t>(bytes.size()) == type.Bytes()) return OkStatus();
+  if (BytesFit(type, bytes)) return OkStatus();
   return Err(StatusCode::kDataLoss, "constant {}: {} needs {} bytes, got {}", digest.Short(),
              type.ToString(), type.Bytes(), bytes.size());
 }
@@ -19,6 +19,13 @@ Tensor Fill(const TensorType& type, Draw draw) {
   std::vector<double> values(static_cast<size_t>(type.NumElements()));
   for (double& value : values) value = draw();
   return Tensor::FromDoubles(type, values);
+}
+
+// Returns strings that can be cast to numbers.
+Tensor RandomNumerals(const TensorType& type, Random& random) {
+  std::vector<std::string> numerals(static_cast<size_t>(type.NumElements()));
+  for (std::string& numeral : numerals) numeral = fmt::format("{}", random.Below(100));
+  return Tensor::FromStrings(type.shape, numerals);
 }
 
 }  // namespace
@@ -43,7 +50,8 @@ StatusOr<Tensor> MemoryWeights::Get(const Digest& digest, const TensorType& type
 
 StatusOr<Tensor> ConstantOf(const WeightSource& weights, const Digest& digest,
                             const TensorType& type) {
-  return type.Bytes() == 0 ? StatusOr<Tensor>(Tensor::Zeros(type)) : weights.Get(digest, type);
+  return type.NumElements() == 0 ? StatusOr<Tensor>(Tensor::Zeros(type))
+                                 : weights.Get(digest, type);
 }
 
 StatusOr<Tensor> BlobWeights::Get(const Digest& digest, const TensorType& type) const {
@@ -71,6 +79,7 @@ StatusOr<Tensor> SyntheticWeights::Get(const Digest& digest, const TensorType& t
 
 Tensor RandomTensor(const TensorType& type, uint64_t seed, int64_t int_below) {
   Random random(seed);
+  if (type.dtype == DType::kString) return RandomNumerals(type, random);
   if (IsFloat(type.dtype)) return Fill(type, [&] { return random.Normal(); });
   const int64_t below = type.dtype == DType::kBool ? 2 : int_below;
   return Fill(type,

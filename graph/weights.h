@@ -61,7 +61,7 @@ class SyntheticWeights : public WeightSource {
 };
 
 // Returns random data for inputs of measurements and checks: floats standard normal, integers
-// uniform in [0, int_below), booleans fair.
+// uniform in [0, int_below), booleans fair, strings the numerals "0" to "99".
 Tensor RandomTensor(const TensorType& type, uint64_t seed, int64_t int_below = 2);
 
 }  // namespace ag

@@ -51,6 +51,8 @@ OutputError CompareTensors(const std::string& name, const Tensor& expected, cons
   OutputError error;
   if (expected.type() != actual.type()) {
     error.nonfinite_differs = true;
+  } else if (expected.type().dtype == DType::kString) {
+    error.max_rel = error.max_abs = expected.bytes() == actual.bytes() ? 0 : 1;
   } else {
     error = CompareMapped(expected, actual, LargestFinite(expected), [](double v) { return v; });
     if (!IsFloat(expected.type().dtype) && error.max_abs > 0) error.max_rel = 1;

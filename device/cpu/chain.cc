@@ -11,7 +11,7 @@ namespace ag::cpu {
 namespace {
 
 bool IsSupported(DType dtype) {
-  return dtype != DType::kFloat16 && dtype != DType::kBFloat16 && dtype != DType::kString;
+  return dtype != DType::kFloat16 && dtype != DType::kBFloat16 && dtype < DType::kString;
 }
 
 // Returns the shape of operand `index` for broadcasting: batch norm's vectors lie along axis 1.

@@ -40,6 +40,13 @@ void WithType(DType dtype, const F& f) {
     case DType::kFloat16:
     case DType::kBFloat16:
     case DType::kString:
+    case DType::kFloat8E4M3:
+    case DType::kFloat8E4M3Fnuz:
+    case DType::kFloat8E5M2:
+    case DType::kFloat8E5M2Fnuz:
+    case DType::kFloat4E2M1:
+    case DType::kInt4:
+    case DType::kUInt4:
       AG_CHECK(false);
   }
 }

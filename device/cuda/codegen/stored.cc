@@ -32,8 +32,7 @@ StatusOr<std::string_view> StoredType(DType dtype) {
       return "unsigned short";
     case DType::kUInt32:
       return "unsigned";
-    case DType::kUInt64:
-    case DType::kString:
+    default:
       break;
   }
   return Err(StatusCode::kUnimplemented, "element type {}", DTypeName(dtype));
