@@ -6,7 +6,7 @@ find_package(PkgConfig REQUIRED)
 pkg_check_modules(seccomp REQUIRED IMPORTED_TARGET libseccomp)
 find_package(Protobuf REQUIRED)  # Module mode and before gRPC and ONNX, which need its targets.
 find_package(absl CONFIG REQUIRED)
-find_package(gRPC CONFIG REQUIRED)
+find_package(gRPC CONFIG REQUIRED)  # Finds RE2 too, as re2::re2.
 find_package(ONNX CONFIG REQUIRED)
 find_package(SQLite3 REQUIRED)
 find_package(prometheus-cpp CONFIG REQUIRED)

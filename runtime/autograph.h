@@ -51,7 +51,16 @@ typedef enum {
   AG_FLOAT16 = 10, /* IEEE half, as its 16 bits. */
   AG_UINT32 = 12,
   AG_UINT64 = 13,
-  AG_BFLOAT16 = 16 /* The upper 16 bits of a float32. */
+  AG_BFLOAT16 = 16, /* The upper 16 bits of a float32. */
+  AG_STRING = 8,    /* For ag_session_run_any only. */
+  /* Of less than 8 bits too, one byte for each element: */
+  AG_FLOAT8E4M3FN = 17,
+  AG_FLOAT8E4M3FNUZ = 18,
+  AG_FLOAT8E5M2 = 19,
+  AG_FLOAT8E5M2FNUZ = 20,
+  AG_UINT4 = 21,
+  AG_INT4 = 22, /* As an int8_t. */
+  AG_FLOAT4E2M1 = 23
 } ag_dtype;
 
 /* A loaded model on its device. */
@@ -63,7 +72,7 @@ typedef struct {
   ag_dtype dtype;
   int32_t rank;         /* 0: a scalar. -1: an output whose sizes are known after a run. */
   const int64_t* shape; /* `rank` sizes, outermost first; every size is known. */
-  size_t bytes;         /* Of the whole tensor: row-major, without gaps. */
+  size_t bytes;         /* Of the whole tensor: row-major, without gaps. 0 for AG_STRING. */
 } ag_tensor_info;
 
 /* A tensor for ag_session_run_any, or a result of it. */
@@ -71,7 +80,8 @@ typedef struct {
   ag_dtype dtype;
   int32_t rank;
   const int64_t* shape; /* `rank` sizes, none negative. */
-  const void* data;     /* Row-major, without gaps, aligned to the element's size. */
+  const void* data;     /* Row-major, without gaps, aligned to the element's size. Of AG_STRING:
+                           a const char* for each element, UTF-8 that ends with a NUL. */
 } ag_tensor;
 
 /* The outputs of one run, in the library's memory. */

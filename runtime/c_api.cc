@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <deque>
 #include <exception>
 #include <new>
 
@@ -19,7 +20,9 @@ struct ag_session {
 
 struct ag_results {
   std::vector<ag::Tensor> tensors;
-  std::vector<ag_tensor> views;  // Point into `tensors`.
+  std::vector<ag_tensor> views;  // Point into `tensors`, and of strings into these:
+  std::deque<std::string> strings;
+  std::deque<std::vector<const char*>> pointers;
 };
 
 namespace {
@@ -191,6 +194,28 @@ Status NullArgument(std::string_view name) {
   return Err(StatusCode::kInvalidArgument, "{} is NULL", name);
 }
 
+ag::StatusOr<ag::Tensor> StringsFromC(const ag_tensor& given, const ag::TensorType& type,
+                                      std::string_view name) {
+  const auto* const texts = static_cast<const char* const*>(given.data);
+  std::vector<std::string_view> strings;
+  for (int64_t i = 0; i < type.NumElements(); ++i) {
+    if (texts == nullptr || texts[i] == nullptr) {
+      return Err(StatusCode::kInvalidArgument, "input \"{}\": string {} is NULL", name, i);
+    }
+    strings.emplace_back(texts[i]);
+  }
+  return ag::Tensor::FromStrings(type.shape, strings);
+}
+
+// Puts the strings of a tensor, each with a NUL, where the results keep them.
+const void* StringsToC(const ag::Tensor& tensor, ag_results& results) {
+  std::vector<const char*>& pointers = results.pointers.emplace_back();
+  for (const std::string_view text : tensor.Strings()) {
+    pointers.push_back(results.strings.emplace_back(text).c_str());
+  }
+  return pointers.data();
+}
+
 // Returns a view of the caller's tensor, which `name` names in errors.
 ag::StatusOr<ag::Tensor> FromC(const ag_tensor& given, std::string_view name) {
   const ag::StatusOr<ag::DType> dtype = ag::DTypeFromOnnx(static_cast<int32_t>(given.dtype));
@@ -202,6 +227,7 @@ ag::StatusOr<ag::Tensor> FromC(const ag_tensor& given, std::string_view name) {
   }
   const ag::TensorType type{*dtype, ag::Shape(given.shape, given.shape + given.rank)};
   AG_TRY(ag::CheckType(type), "input \"{}\"", name);
+  if (type.dtype == ag::DType::kString) return StringsFromC(given, type, name);
   const auto address = reinterpret_cast<uintptr_t>(given.data);
   if ((given.data == nullptr && type.Bytes() > 0) ||
       address % static_cast<uintptr_t>(ag::SizeOf(type.dtype)) != 0) {
@@ -226,10 +252,12 @@ Status RunAny(ag_session& session, std::span<const ag_tensor> given, ag_results*
   AG_LET(results->tensors, session.session->Run(inputs));
   for (const ag::Tensor& tensor : results->tensors) {
     const ag::TensorType& type = tensor.type();
-    results->views.push_back({.dtype = static_cast<ag_dtype>(ag::DTypeToOnnx(type.dtype)),
-                              .rank = static_cast<int32_t>(type.shape.size()),
-                              .shape = type.shape.data(),
-                              .data = tensor.bytes().data()});
+    const bool of_strings = type.dtype == ag::DType::kString;
+    results->views.push_back(
+        {.dtype = static_cast<ag_dtype>(ag::DTypeToOnnx(type.dtype)),
+         .rank = static_cast<int32_t>(type.shape.size()),
+         .shape = type.shape.data(),
+         .data = of_strings ? StringsToC(tensor, *results) : tensor.bytes().data()});
   }
   *out = results.release();
   return ag::OkStatus();

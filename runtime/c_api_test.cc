@@ -191,6 +191,42 @@ TEST(CApi, RunsTensorsOfAnySizes) {
   EXPECT_EQ(error(1), "input \"x\": element type 99 of ONNX is not supported");
 }
 
+TEST(CApi, RunsStrings) {
+  const std::string model = testing::ModelFromText(
+      "g (float[2] x, string[N] words) => (string[K] kept, float[2] r) { r = Relu(x)"
+      "kept = StringNormalizer<case_change_action = \"UPPER\", stopwords = [\"no\"]>(words) }");
+  const Handle session = Create(model, Options("cpu:1"));
+  EXPECT_EQ(ag_session_input(session.get(), 1)->dtype, AG_STRING);
+  const float x[] = {-1, 2};
+  const char* const words[] = {"yes", "no", ""};
+  const int64_t two[] = {2}, three[] = {3};
+  ag_tensor inputs[] = {{.dtype = AG_FLOAT32, .rank = 1, .shape = two, .data = x},
+                        {.dtype = AG_STRING, .rank = 1, .shape = three, .data = words}};
+  ag_results* made = nullptr;
+  ASSERT_EQ(ag_session_run_any(session.get(), inputs, 2, &made), AG_OK) << ag_last_error();
+  const ResultsHandle results(made, ag_results_destroy);
+  const ag_tensor* kept = ag_results_at(made, 0);
+  EXPECT_EQ(kept->dtype, AG_STRING);
+  ASSERT_EQ(kept->shape[0], 2);
+  EXPECT_STREQ(static_cast<const char* const*>(kept->data)[0], "YES");
+  EXPECT_STREQ(static_cast<const char* const*>(kept->data)[1], "");
+  inputs[1].data = nullptr;
+  EXPECT_NE(ag_session_run_any(session.get(), inputs, 2, &made), AG_OK);
+  EXPECT_STREQ(ag_last_error(), "input \"words\": string 0 is NULL");
+}
+
+TEST(CApi, SequencesAtTheEndsAreRefused) {
+  const std::string model = testing::SequenceModelFromText(
+      "g (float[4] x) => (float[2] parts) { parts = SplitToSequence<axis = 0>(x) }", {"parts"});
+  ag_session* made = nullptr;
+  const ag_session_options options = Options("cpu:1");
+  EXPECT_EQ(ag_session_create(model.data(), model.size(), &options, &made), AG_UNIMPLEMENTED);
+  EXPECT_STREQ(ag_last_error(),
+               "output \"parts\" is a sequence: a session takes and gives tensors only; let the "
+               "model build it or take it apart itself (SequenceConstruct, SequenceAt, "
+               "OptionalGetElement)");
+}
+
 TEST(CApi, NamesTheOptionThatIsWrong) {
   const std::string model = testing::ModelFromText(kModel);
   const int64_t good[] = {2, 4}, negative[] = {2, -4};

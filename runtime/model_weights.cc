@@ -89,7 +89,7 @@ StatusOr<Tensor> ModelWeights::Get(const Digest& digest, const TensorType& type)
   }
   const bool inside = in_model != inside_.end();
   const std::string_view bytes = inside ? in_model->second : copy->second.bytes();
-  if (static_cast<int64_t>(bytes.size()) != type.Bytes()) {
+  if (!BytesFit(type, bytes)) {
     return Err(StatusCode::kDataLoss, "constant {}: {} needs {} bytes, got {}", digest.Short(),
                type.ToString(), type.Bytes(), bytes.size());
   }

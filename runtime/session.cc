@@ -87,6 +87,17 @@ bool FitsOpenSizes(const TensorInfo& info, const TensorType& given) {
   return true;
 }
 
+// Returns an input with the axes that the model leaves open.
+TensorInfo InfoOf(const std::string& name, const TensorType& type, const OnnxOrigin& origin) {
+  TensorInfo info{name, type};
+  for (size_t axis = 0; axis < info.type.shape.size(); ++axis) {
+    const std::string place = fmt::format("{}:{}", info.name, axis);
+    const auto names_it = [&](const auto& open) { return open.first == place; };
+    if (std::ranges::any_of(origin.dim_names, names_it)) info.open_axes.push_back(axis);
+  }
+  return info;
+}
+
 // Returns a tensor over the caller's memory; only the kernel of an output writes to it.
 Tensor Borrow(const TensorType& type, const void* memory) {
   const auto size = static_cast<size_t>(type.Bytes());
@@ -135,13 +146,8 @@ StatusOr<std::unique_ptr<Session>> Session::LoadOn(Device& device, std::string_v
 
 Status Session::Describe(const ImportedModel& model, const WeightSource& weights) {
   for (size_t i = 0; i < graph_.inputs().size(); ++i) {
-    TensorInfo info{graph_.input_name(i), graph_.type({graph_.inputs()[i], 0})};
-    for (size_t axis = 0; axis < info.type.shape.size(); ++axis) {
-      const std::string place = fmt::format("{}:{}", info.name, axis);
-      const auto names_it = [&](const auto& open) { return open.first == place; };
-      if (std::ranges::any_of(model.origin.dim_names, names_it)) info.open_axes.push_back(axis);
-    }
-    inputs_.push_back(std::move(info));
+    inputs_.push_back(
+        InfoOf(graph_.input_name(i), graph_.type({graph_.inputs()[i], 0}), model.origin));
   }
   for (const GraphOutput& output : graph_.outputs()) {
     outputs_.push_back({output.name, graph_.type(output.edge)});
@@ -151,9 +157,13 @@ Status Session::Describe(const ImportedModel& model, const WeightSource& weights
   wanted_.resize(outputs_.size());
   if (model.origin.dynamic.empty()) return OkStatus();
   AG_LET(DynamicProgram dynamic, DynamicProgram::Of(model.origin, weights));
+  AG_TRY(dynamic.CheckTensorsOnly());
+  for (const DynamicPart::Input& input : dynamic.inputs()) {
+    inputs_.insert(inputs_.begin() + input.position, InfoOf(input.name, input.type, model.origin));
+  }
   outputs_.clear();
-  for (const auto& [name, dtype] : dynamic.outputs()) {
-    outputs_.push_back({.name = name, .type = {dtype, {}}, .has_shape = false});
+  for (const DynamicProgram::Output& output : dynamic.outputs()) {
+    outputs_.push_back({.name = output.name, .type = {output.dtype, {}}, .has_shape = false});
   }
   auto whole =
       std::make_unique<WholeModel>(std::move(executable_), std::move(dynamic), graph_, *device_);

@@ -16,6 +16,8 @@ class WholeModel : public Executable {
   WholeModel(std::unique_ptr<Executable> planned, DynamicProgram program, const Graph& graph,
              const Device& device);
 
+  // Takes the inputs of the whole model, in its order.
+
   // Takes no output tensors, since their sizes are known after the run: results() has them. Returns
   // the device's time plus that of the nodes behind the plan.
   StatusOr<Nanos> Run(std::span<const Tensor> inputs, std::span<Tensor> outputs) override;
@@ -27,6 +29,8 @@ class WholeModel : public Executable {
   std::vector<Tensor> TakeResults() { return std::move(results_); }
 
  private:
+  std::vector<Tensor> OfGraph(std::span<const Tensor> inputs) const;
+
   std::unique_ptr<Executable> planned_;
   DynamicProgram program_;
   const Graph& graph_;

@@ -15,7 +15,7 @@ packages=(
   libgrpc++-dev protobuf-compiler-grpc libprotobuf-dev protobuf-compiler libabsl-dev
   libonnx-dev libonnx-testdata libsqlite3-dev libgtest-dev libgmock-dev
   libdnnl-dev prometheus-cpp-dev libcli11-dev libspdlog-dev libfmt-dev nlohmann-json3-dev
-  libssl-dev libseccomp-dev grpc-proto universal-ctags
+  libssl-dev libseccomp-dev libre2-dev grpc-proto universal-ctags
 )
 if [[ "${1:-}" == --python || "${1:-}" == --cpu-peers ]]; then packages+=(python3 python3-venv); fi
 if [[ "${1:-}" == --peers ]]; then packages+=(python3 python3-venv python3-torch); fi

@@ -70,6 +70,7 @@ const std::vector<Library>& Libraries() {
       {"cublas", {"device/cuda"}},
       {"nvrtc", {"device/cuda"}},
       {"nvml", {"device/cuda"}},
+      {"re2/", {"graph/onnx/operators"}},
       {"CLI/", {"base", "client/cli", "lab", "server", "worker"}},
       {"seccomp.h", {"graph/onnx/sandbox", "base", "server/pipeline"}},
   };

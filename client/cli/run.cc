@@ -5,6 +5,7 @@
 #include "client/cli/compare_models.h"
 #include "client/cli/local_model.h"
 #include "client/cli/verbs.h"
+#include "graph/onnx/wire.h"
 
 namespace ag {
 namespace {
@@ -21,7 +22,19 @@ std::string FileName(std::string name, std::set<std::string>* taken) {
   return name;
 }
 
+// Returns the first strings, quoted.
+std::string SummaryOfStrings(const Tensor& tensor) {
+  constexpr size_t kShownMax = 4;
+  std::vector<std::string> shown;
+  const auto strings = tensor.Strings();
+  for (size_t i = 0; i < std::min(strings.size(), kShownMax); ++i) {
+    shown.push_back(Quoted(strings[i]));
+  }
+  return fmt::format("{}{}", fmt::join(shown, " "), strings.size() > kShownMax ? " ..." : "");
+}
+
 std::string Summary(const Tensor& tensor) {
+  if (tensor.type().dtype == DType::kString) return SummaryOfStrings(tensor);
   double low = 0, high = 0, sum = 0;
   const int64_t n = tensor.type().NumElements();
   for (int64_t i = 0; i < n; ++i) {

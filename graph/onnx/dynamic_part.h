@@ -1,9 +1,9 @@
-// The part of a model that the IR cannot hold, because the sizes of its tensors depend on values:
-// the first node of which that is true and every node that reads from one (NonMaxSuppression and
-// what comes after it, a loop with a condition of its own). The graph ends before it: its outputs
-// are the values that this part reads, and those outputs of the model that it does not compute.
-// Export writes both parts; a session runs the graph by its plan, then this part node by node
-// (import/dynamic_program.h). Plain data.
+// The part of a model that the IR cannot hold, because the sizes of its tensors depend on values,
+// or because it works on strings, sequences or optionals: the first node of which that is true and
+// every node that reads from one (NonMaxSuppression and what comes after it, a loop with a
+// condition of its own). The graph ends before it: its outputs are the values that this part reads,
+// and those outputs of the model that it does not compute. Export writes both parts; a session runs
+// the graph by its plan, then this part node by node (import/dynamic_program.h). Plain data.
 #pragma once
 
 #include <string>
@@ -22,13 +22,21 @@ struct DynamicPart {
     TensorType type;
     Digest digest;
   };
+  // An input of the model that the graph does not have: of strings, a sequence, an optional.
+  struct Input {
+    int64_t position = 0;  // Among all inputs of the model.
+    std::string name;
+    TensorType type;    // Of strings, complete; else unused.
+    std::string proto;  // ValueInfoProto.
+  };
+  std::vector<Input> inputs;           // By position.
   std::vector<std::string> nodes;      // NodeProtos, producers first.
   std::vector<std::string> functions;  // FunctionProtos: all of the model's.
   std::vector<Weight> weights;
   // Name and ValueInfoProto of each output of the whole model, in order.
   std::vector<std::pair<std::string, std::string>> outputs;
 
-  bool empty() const { return nodes.empty(); }
+  bool empty() const { return nodes.empty() && inputs.empty(); }
 };
 
 }  // namespace ag

@@ -18,7 +18,8 @@ inline constexpr uint32_t kNodeAttribute = 5, kFunctionNode = 7, kFunctionAttrib
                           kAttributeTensors = 10, kAttributeGraphs = 11, kAttributeSparse = 22,
                           kAttributeSparses = 23;
 inline constexpr uint32_t kGraphNode = 1, kGraphInitializer = 5, kGraphSparseInitializer = 15;
-inline constexpr uint32_t kTensorRawData = 9, kTensorExternalData = 13, kTensorDataLocation = 14;
+inline constexpr uint32_t kTensorStringData = 6, kTensorRawData = 9, kTensorExternalData = 13,
+                          kTensorDataLocation = 14;
 
 struct WireField {
   uint32_t number = 0;

@@ -98,6 +98,7 @@ Status ModelOf(const OnnxNode& node, std::span<const OperandInfo> operands,
     TypeTo(operands[i].type, *info.mutable_type());
     const Tensor* known = operands[i].known;
     if (known == nullptr || known->type().Bytes() > kInferredBytesMax) continue;
+    if (known->type().dtype == DType::kString) continue;
     onnx::TensorProto& tensor = *graph.add_initializer();
     tensor.set_name(name);
     tensor.set_data_type(DTypeToOnnx(known->type().dtype));
@@ -159,6 +160,9 @@ StatusOr<std::vector<TensorType>> InferOutputs(
     const OnnxNode& node, std::span<const OperandInfo> operands,
     const std::vector<std::pair<std::string, int64_t>>& opsets) {
   AG_TRY(CheckStrides(node));
+  if (std::ranges::any_of(operands, [](const auto& o) { return IsNarrow(o.type.dtype); })) {
+    return Err(StatusCode::kUnimplemented, "ONNX's inference does not know its element type");
+  }
   onnx::ModelProto model;
   AG_TRY(ModelOf(node, operands, model));
   bool beyond = false;

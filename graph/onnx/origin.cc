@@ -29,8 +29,14 @@ void Fields(auto& io, Is<DynamicPart::Weight> auto& weight) {
   io(weight.digest);
 }
 
+void Fields(auto& io, Is<DynamicPart::Input> auto& input) {
+  io(input.position, input.name);
+  io.Nested(input.type, EncodeType, DecodeType);
+  io(input.proto);
+}
+
 void Fields(auto& io, Is<DynamicPart> auto& part) {
-  io(part.nodes, part.functions, part.weights, part.outputs);
+  io(part.inputs, part.nodes, part.functions, part.weights, part.outputs);
 }
 
 void Fields(auto& io, Is<NodeNames> auto& names) { io(names.node, names.values); }

@@ -10,6 +10,10 @@
 namespace ag {
 namespace {
 
+// The element types of 8 and 4 bits that the linked library does not know: TensorProto.DataType
+// FLOAT8E4M3FN to FLOAT4E2M1.
+constexpr int kFirstNarrow = 17, kLastNarrow = 23;
+
 static_assert(std::endian::native == std::endian::little, "tensor bytes are little-endian");
 
 template <class Message>
@@ -72,13 +76,23 @@ std::string BytesOfLists(const onnx::TensorProto& proto) {
       AppendAs<uint64_t>(proto.uint64_data(), out);
       break;
     default:
+      if (proto.data_type() < kFirstNarrow || proto.data_type() > kLastNarrow) break;
+      AppendAs<uint8_t>(proto.int32_data(), out);  // Of 4 bits: two in one number.
       break;
   }
   return out;
 }
 
-// Returns the tensor of `proto`; its raw bytes are in `raw` when they are not in `proto`.
-OnnxTensor FromProto(onnx::TensorProto& proto, std::string_view raw) {
+// Returns the elements of `proto` as the bytes of a tensor of strings.
+std::string PackStrings(std::span<const std::string_view> strings) {
+  const auto count = static_cast<int64_t>(strings.size());
+  return std::string(Tensor::FromStrings({count}, strings).bytes());
+}
+
+// Returns the tensor of `proto`; its raw bytes are in `raw`, its strings in `strings` when they are
+// not in `proto`.
+OnnxTensor FromProto(onnx::TensorProto& proto, std::string_view raw,
+                     std::vector<std::string_view> strings = {}) {
   OnnxTensor tensor{.name = proto.name(), .data_type = proto.data_type()};
   tensor.dims.assign(proto.dims().begin(), proto.dims().end());
   if (proto.data_location() == onnx::TensorProto::EXTERNAL) {
@@ -88,6 +102,12 @@ OnnxTensor FromProto(onnx::TensorProto& proto, std::string_view raw) {
       if (entry.key() == "offset") external.offset = entry.value();
       if (entry.key() == "length") external.length = entry.value();
     }
+  }
+  if (proto.data_type() == onnx::TensorProto::STRING) {
+    strings.insert(strings.end(), proto.string_data().begin(), proto.string_data().end());
+    tensor.owned = std::make_shared<const std::string>(PackStrings(strings));
+    tensor.bytes = *tensor.owned;
+    return tensor;
   }
   tensor.bytes = raw;
   if (raw.empty()) {
@@ -195,12 +215,36 @@ OnnxNode FromProto(onnx::NodeProto& proto, std::string_view bytes) {
   return node;
 }
 
+OnnxKind KindOf(const onnx::TypeProto& type) {
+  switch (type.value_case()) {
+    case onnx::TypeProto::kTensorType:
+    case onnx::TypeProto::VALUE_NOT_SET:
+      return OnnxKind::kTensor;
+    case onnx::TypeProto::kSequenceType:
+      return KindOf(type.sequence_type().elem_type()) == OnnxKind::kTensor ? OnnxKind::kSequence
+                                                                           : OnnxKind::kOther;
+    case onnx::TypeProto::kOptionalType: {
+      const OnnxKind element = KindOf(type.optional_type().elem_type());
+      const bool is_plain = element == OnnxKind::kTensor || element == OnnxKind::kSequence;
+      return is_plain ? OnnxKind::kOptional : OnnxKind::kOther;
+    }
+    default:
+      return OnnxKind::kOther;
+  }
+}
+
+// Returns the element type of the tensors in a type.
+int32_t ElementOf(const onnx::TypeProto& type) {
+  if (type.has_sequence_type()) return ElementOf(type.sequence_type().elem_type());
+  if (type.has_optional_type()) return ElementOf(type.optional_type().elem_type());
+  return type.tensor_type().elem_type();
+}
+
 OnnxValueInfo FromProto(const onnx::ValueInfoProto& proto) {
   OnnxValueInfo info{.name = proto.name()};
-  info.is_tensor = proto.type().value_case() == onnx::TypeProto::kTensorType ||
-                   proto.type().value_case() == onnx::TypeProto::VALUE_NOT_SET;
+  info.kind = KindOf(proto.type());
   const auto& type = proto.type().tensor_type();
-  info.data_type = type.elem_type();
+  info.data_type = ElementOf(proto.type());
   info.has_shape = type.has_shape();
   for (const auto& dim : type.shape().dim()) {
     info.dims.push_back({dim.has_dim_value() ? dim.dim_value() : -1, dim.dim_param()});
@@ -215,7 +259,10 @@ Status ReadRestOfGraph(std::string_view bytes, OnnxModel& model) {
   for (auto& sparse : *graph.mutable_sparse_initializer()) {
     model.sparse_initializers.push_back(FromProto(sparse));
   }
-  for (const auto& info : graph.input()) model.inputs.push_back(FromProto(info));
+  for (const auto& info : graph.input()) {
+    model.inputs.push_back(FromProto(info));
+    model.inputs.back().proto = info.SerializeAsString();
+  }
   for (const auto& info : graph.output()) {
     model.outputs.push_back(FromProto(info));
     model.outputs.back().proto = info.SerializeAsString();
@@ -293,9 +340,12 @@ Status ReadRestOfModel(std::string_view bytes, OnnxModel& model) {
 StatusOr<OnnxTensor> ParseTensor(std::string_view bytes) {
   std::string rest;
   std::string_view raw;
+  std::vector<std::string_view> strings;  // Without protobuf's copies, which take 32 bytes more.
   AG_TRY(ForEachField(bytes, [&](const WireField& field) {
     if (field.number == kTensorRawData && field.is_bytes) {
       raw = field.payload;
+    } else if (field.number == kTensorStringData && field.is_bytes) {
+      strings.push_back(field.payload);
     } else {
       rest += field.whole;
     }
@@ -303,7 +353,7 @@ StatusOr<OnnxTensor> ParseTensor(std::string_view bytes) {
   }));
   onnx::TensorProto proto;
   AG_TRY(Parse(rest, "a tensor", proto));
-  return FromProto(proto, raw);
+  return FromProto(proto, raw, std::move(strings));
 }
 
 StatusOr<OnnxFunction> ParseFunction(std::string_view bytes) {

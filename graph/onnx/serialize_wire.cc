@@ -105,18 +105,32 @@ void OriginTo(const OnnxOrigin& origin, onnx::ModelProto& proto) {
 // The message of one initializer without its bytes, and the size of the whole message.
 struct Piece {
   std::string head;
-  const OnnxTensor* tensor;
-  uint64_t size;
+  std::string_view bytes;  // Of strings all is in `head`.
+  uint64_t size = 0;
 };
 
-std::vector<Piece> Pieces(const OnnxModel& model) {
+Status StringsTo(const OnnxTensor& tensor, std::string& head) {
+  AG_LET(const Tensor strings, ToTensor(tensor));
+  for (const std::string_view value : strings.Strings()) {
+    AppendLengthTag(kTensorStringData, value.size(), head);
+    head += value;
+  }
+  return OkStatus();
+}
+
+StatusOr<std::vector<Piece>> Pieces(const OnnxModel& model) {
   std::vector<Piece> pieces;
   for (const OnnxTensor& tensor : model.initializers) {
     onnx::TensorProto proto;
     HeadTo(tensor, proto);
-    Piece piece{proto.SerializeAsString(), &tensor, 0};
-    AppendLengthTag(kTensorRawData, tensor.bytes.size(), piece.head);
-    piece.size = piece.head.size() + tensor.bytes.size();
+    Piece piece{.head = proto.SerializeAsString()};
+    if (tensor.data_type == onnx::TensorProto::STRING) {
+      AG_TRY(StringsTo(tensor, piece.head));
+    } else {
+      AppendLengthTag(kTensorRawData, tensor.bytes.size(), piece.head);
+      piece.bytes = tensor.bytes;
+    }
+    piece.size = piece.head.size() + piece.bytes.size();
     pieces.push_back(std::move(piece));
   }
   return pieces;
@@ -127,12 +141,12 @@ Status PiecesTo(const std::vector<Piece>& pieces, std::string out, const ByteSin
   for (const Piece& piece : pieces) {
     AppendLengthTag(kGraphInitializer, piece.size, out);
     out += piece.head;
-    if (piece.tensor->bytes.size() < kGatheredBytes && out.size() < kGatheredBytes) {
-      out += piece.tensor->bytes;
+    if (piece.bytes.size() < kGatheredBytes && out.size() < kGatheredBytes) {
+      out += piece.bytes;
       continue;
     }
     AG_TRY(sink(out));
-    AG_TRY(sink(piece.tensor->bytes));
+    AG_TRY(sink(piece.bytes));
     out.clear();
   }
   return out.empty() ? OkStatus() : sink(out);
@@ -156,7 +170,7 @@ Status SerializeModel(const OnnxModel& model, const ByteSink& sink) {
   for (const OnnxValueInfo& info : model.inputs) ValueInfoTo(info, *graph.add_input());
   for (const OnnxValueInfo& info : model.outputs) ValueInfoTo(info, *graph.add_output());
   for (const OnnxValueInfo& info : model.value_infos) ValueInfoTo(info, *graph.add_value_info());
-  const std::vector<Piece> pieces = Pieces(model);
+  AG_LET(const std::vector<Piece> pieces, Pieces(model));
   uint64_t graph_size = graph.ByteSizeLong();
   if (graph_size + head.ByteSizeLong() > kProtobufBytesMax) {
     return Err(StatusCode::kResourceExhausted,

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "graph/onnx/byte_sink.h"
+#include "graph/onnx/model_value.h"
 #include "graph/onnx/origin.h"
 #include "graph/tensor.h"
 
@@ -29,7 +30,9 @@ struct OnnxTensor {
   std::string name;
   int32_t data_type = 0;  // TensorProto.DataType; DTypeFromOnnx translates.
   std::vector<int64_t> dims;
-  std::string_view bytes;  // Elements, little-endian; in the model's bytes or in `owned`.
+  // Elements as the file has them: little-endian, two of 4 bits in a byte; strings as in Tensor. In
+  // the model's bytes or in `owned`.
+  std::string_view bytes;
   std::shared_ptr<const std::string> owned;
   std::optional<OnnxExternal> external;  // `bytes` are then no elements.
 };
@@ -91,11 +94,11 @@ struct OnnxDim {
 
 struct OnnxValueInfo {
   std::string name;
-  int32_t data_type = 0;
-  bool is_tensor = true;
+  OnnxKind kind = OnnxKind::kTensor;
+  int32_t data_type = 0;  // Of the tensors.
   bool has_shape = false;
   std::vector<OnnxDim> dims;
-  std::string proto;  // Of an output: the whole ValueInfoProto, which export then writes.
+  std::string proto;  // Of an input or output: the whole ValueInfoProto, which export may write.
 };
 
 struct OnnxModel {
@@ -169,7 +172,8 @@ bool MeansTheSame(const std::string& op_type, int64_t opset, int64_t later);
 StatusOr<DType> DTypeFromOnnx(int32_t data_type);
 int32_t DTypeToOnnx(DType dtype);
 
-// Returns a view of the tensor's bytes, which must outlive it unless `tensor` owns them.
+// Returns a tensor that may view the tensor's bytes, which must outlive it unless `tensor` owns
+// them.
 // kInvalidArgument, with the tensor's name: the bytes do not fit its type and shape.
 StatusOr<Tensor> ToTensor(const OnnxTensor& tensor);
 OnnxTensor FromTensor(std::string name, const Tensor& tensor);

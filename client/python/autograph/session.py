@@ -48,6 +48,14 @@ _DTYPES: Dict[int, Tuple[str, "np.dtype[Any]"]] = {
     12: ("uint32", np.dtype(np.uint32)),
     13: ("uint64", np.dtype(np.uint64)),
     16: ("bfloat16", np.dtype(np.uint16)),
+    8: ("string", np.dtype(object)),
+    17: ("float8e4m3fn", np.dtype(np.uint8)),
+    18: ("float8e4m3fnuz", np.dtype(np.uint8)),
+    19: ("float8e5m2", np.dtype(np.uint8)),
+    20: ("float8e5m2fnuz", np.dtype(np.uint8)),
+    21: ("uint4", np.dtype(np.uint8)),
+    22: ("int4", np.dtype(np.int8)),
+    23: ("float4e2m1", np.dtype(np.uint8)),
 }
 
 
@@ -66,7 +74,8 @@ class TensorInfo:
         name: as in the model.
         shape: all sizes, outermost first; () is a scalar; None: an output whose sizes are known
             after a run.
-        dtype: of the arrays. NumPy has no bfloat16: such tensors are their bits as uint16.
+        dtype: of the arrays. NumPy has no bfloat16: such tensors are their bits as uint16; types of
+            8 and 4 bits one byte an element. Strings are arrays of objects (str).
         onnx_type: the element type's name in ONNX ("float32", "bfloat16").
         open_axes: the axes of an input whose sizes the model leaves open: arrays may have others.
     """
@@ -303,7 +312,11 @@ class Session:
             tensor.dtype = _NUMBERS[info.onnx_type]
             tensor.rank = array.ndim
             tensor.shape = kept[-1]
-            tensor.data = _address(array)
+            if info.onnx_type == "string":
+                kept.append(_pointers(info, array))
+                tensor.data = ctypes.addressof(kept[-1])
+            else:
+                tensor.data = _address(array)
         results = ctypes.c_void_p()
         with self._lock:
             check(
@@ -437,7 +450,10 @@ def _copied(found: TensorC) -> NDArray[Any]:
     """Returns an array with a copy of the library's tensor."""
     _, dtype = _DTYPES[found.dtype]
     array = np.empty(tuple(int(found.shape[i]) for i in range(found.rank)), dtype)
-    if array.nbytes > 0:
+    if dtype == np.dtype(object):
+        texts = (ctypes.c_char_p * array.size).from_address(found.data or 0) if array.size else ()
+        array.ravel()[:] = [(text or b"").decode("utf-8", "replace") for text in texts]
+    elif array.nbytes > 0:
         ctypes.memmove(_address(array), found.data, array.nbytes)
     return array
 
@@ -477,7 +493,21 @@ def _check_array(what: str, info: TensorInfo, array: Any) -> None:
     )
 
 
+def _pointers(info: TensorInfo, array: NDArray[Any]) -> Any:
+    """Returns the strings of an array as C has them."""
+    texts = [text.encode() if isinstance(text, str) else text for text in array.ravel().tolist()]
+    for text in texts:
+        if not isinstance(text, bytes) or b"\0" in text:
+            raise InvalidArgument(
+                Code.INVALID_ARGUMENT,
+                f"input {info.name}: {text!r} is not a string without a NUL character",
+            )
+    return (ctypes.c_char_p * len(texts))(*texts)
+
+
 def _input(info: TensorInfo, array: Any) -> NDArray[Any]:
+    if info.onnx_type == "string" and info._has_open(array) and array.dtype.kind in "UO":
+        return np.require(array.astype(object), requirements=["C"])
     if not info._has_open(array) or array.dtype != info.dtype:
         _check_array("input", info, array)
     return np.require(array, requirements=["C", "A"])

@@ -89,6 +89,11 @@ void Exporter::NameOutputs() {
     taken_.insert(graph_.input_name(i));
     AddValueInfo(edge, graph_.input_name(i), model_.inputs);
   }
+  for (const DynamicPart::Input& input : dynamic_.inputs) {
+    const int64_t end = static_cast<int64_t>(model_.inputs.size());
+    model_.inputs.insert(model_.inputs.begin() + std::clamp<int64_t>(input.position, 0, end),
+                         {.name = input.name, .proto = input.proto});
+  }
   for (const GraphOutput& output : graph_.outputs()) {
     taken_.insert(output.name);
     if (dynamic_.empty()) AddValueInfo(output.edge, output.name, model_.outputs);
@@ -212,6 +217,7 @@ Status Exporter::WriteOutputs() {
     const bool computed =
         graph_.node(output.edge.node).op != OpKind::kInput && !IsFolded(output.edge.node);
     if (done.insert(output.edge).second && computed) continue;
+    if (!dynamic_.empty() && !dynamic_names_.contains(output.name)) continue;  // Nobody reads it.
     const auto named = names_.find(output.edge);
     if (named != names_.end() && named->second == output.name) continue;  // Handed through.
     AG_LET(const std::string from, NameOf(output.edge));
@@ -224,8 +230,11 @@ Status Exporter::ReserveDynamicNames() {
   std::set<std::string> operators;
   for (const std::string& bytes : dynamic_.nodes) {
     AG_LET(const OnnxNode node, ParseNode(bytes));
-    AG_TRY(NamesIn(node, taken_, operators));
+    AG_TRY(NamesIn(node, dynamic_names_, operators));
   }
+  for (const DynamicPart::Input& input : dynamic_.inputs) dynamic_names_.insert(input.name);
+  for (const auto& [name, proto] : dynamic_.outputs) dynamic_names_.insert(name);
+  taken_.insert(dynamic_names_.begin(), dynamic_names_.end());
   for (const auto& [domain, version] : given_opsets_) {
     if (!domain.empty()) continue;
     for (const std::string& name : operators) {

@@ -74,6 +74,7 @@ class Exporter {
   std::string node_name_;                      // Of the node that is being written; "": any.
   std::string stem_;                           // Of new values of that node.
   std::string table_;                          // What WriteTable writes.
+  std::set<std::string> dynamic_names_;        // Those that the dynamic part uses.
   int next_ = 0;
   std::map<Edge, std::string> names_;
   std::deque<Tensor> tensors_;  // The bytes of model_'s initializers.

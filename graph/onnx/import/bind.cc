@@ -117,7 +117,7 @@ std::map<std::string, TensorType> StatedTypes(const OnnxModel& model, const DimS
     for (const OnnxValueInfo& info : *infos) {
       const StatusOr<DType> dtype = DTypeFromOnnx(info.data_type);
       const StatusOr<Shape> shape = CompleteShape(info, sizes);
-      if (!info.is_tensor || !dtype.ok() || !shape.ok()) continue;
+      if (info.kind != OnnxKind::kTensor || !dtype.ok() || !shape.ok()) continue;
       const TensorType type{*dtype, *shape};
       if (CheckType(type).ok()) stated.emplace(info.name, type);
     }
@@ -125,13 +125,26 @@ std::map<std::string, TensorType> StatedTypes(const OnnxModel& model, const DimS
   return stated;
 }
 
-Status AddInput(const OnnxValueInfo& input, const ImportOptions& options, const DimSizes& sizes,
-                Importer& importer) {
+// Notes an input that the graph cannot hold: `type` is that of strings.
+Status AddOutsideInput(const OnnxValueInfo& input, int64_t position, const TensorType& type,
+                       Importer& importer) {
+  const int64_t bytes = type.NumElements() * static_cast<int64_t>(sizeof(int64_t));
+  if (type.dtype == DType::kString && bytes > importer.limits().tensor_bytes_max) {
+    return Err(StatusCode::kResourceExhausted, "input {}: {} has {} elements", Quoted(input.name),
+               type.ToString(), type.NumElements());
+  }
+  importer.outside_inputs.push_back({position, input.name, type, input.proto});
+  return OkStatus();
+}
+
+Status AddInput(const OnnxValueInfo& input, int64_t position, const ImportOptions& options,
+                const DimSizes& sizes, Importer& importer) {
   AG_TRY(CheckName("input", input.name));
   const std::string noun = fmt::format("input {}", Quoted(input.name));
-  if (!input.is_tensor) {
-    return Err(StatusCode::kUnimplemented, "{} is not a tensor", noun);
+  if (input.kind == OnnxKind::kOther) {
+    return Err(StatusCode::kUnimplemented, "{} is {}", noun, KindName(input.kind));
   }
+  if (input.kind != OnnxKind::kTensor) return AddOutsideInput(input, position, {}, importer);
   const StatusOr<DType> dtype = DTypeFromOnnx(input.data_type);
   AG_TRY(dtype, "{}", noun);
   TensorType type{*dtype, {}};
@@ -142,6 +155,7 @@ Status AddInput(const OnnxValueInfo& input, const ImportOptions& options, const 
     AG_LET(type.shape, CompleteShape(input, sizes));
   }
   AG_TRY(CheckType(type), "{}", noun);
+  if (*dtype == DType::kString) return AddOutsideInput(input, position, type, importer);
   const StatusOr<ValueId> value = importer.AddInput(input.name, type);
   AG_TRY(value, "{}", noun);
   return importer.Define(input.name, *value);
@@ -216,9 +230,10 @@ Status BindInputs(const OnnxModel& model, const ImportOptions& options, int set,
   AG_TRY(CheckBound(model, options, sizes));
   const std::vector<OnnxValueInfo> inputs =
       BoundInputs(model, options, weights, set, sizes, importer);
+  int64_t position = 0;
   for (const OnnxValueInfo& input : inputs) {
     if (!weights.contains(input.name)) {
-      const Status status = AddInput(input, options, sizes, importer);
+      const Status status = AddInput(input, position++, options, sizes, importer);
       const std::string noun = fmt::format("input {}", Quoted(input.name));
       if (!status.ok()) obstacles.Add(noun, status, {&input.name, 1});
     } else if (model.origin.ir_version >= 4) {

@@ -1,5 +1,7 @@
 #include "graph/onnx/import/dynamic_program.h"
 
+#include <algorithm>
+
 #include "graph/onnx/import/importer.h"
 #include "graph/reference/evaluate.h"
 
@@ -13,6 +15,34 @@ class RefusingSink : public WeightSink {
     return Err(StatusCode::kInternal, "a value was stored while nodes run one by one");
   }
 };
+
+StatusOr<ValueId> AddValue(const ModelValue& value, Importer& importer) {
+  if (value.kind == OnnxKind::kTensor) return importer.AddTensor(value.tensor);
+  std::vector<ValueId> items;
+  for (const ModelValue& item : value.items) {
+    AG_LET(const ValueId id, AddValue(item, importer));
+    items.push_back(id);
+  }
+  return importer.AddItems(value.kind, std::move(items));
+}
+
+// Returns a value with all that is in it. REQUIRES: the importer computes all nodes.
+ModelValue ValueOf(ValueId id, const Importer& importer) {
+  const OnnxKind kind = importer.kind(id);
+  if (kind == OnnxKind::kTensor) return *importer.known(id);
+  std::vector<ModelValue> items;
+  for (const ValueId item : importer.items(id)) items.push_back(ValueOf(item, importer));
+  return {kind, std::move(items)};
+}
+
+Status RefuseKind(std::string_view what, const std::string& name, OnnxKind kind) {
+  if (kind == OnnxKind::kTensor) return OkStatus();
+  return Err(
+      StatusCode::kUnimplemented,
+      "{} {} is {}: a session takes and gives tensors only; let the model build it or take it "
+      "apart itself (SequenceConstruct, SequenceAt, OptionalGetElement)",
+      what, Quoted(name), KindName(kind));
+}
 
 }  // namespace
 
@@ -43,55 +73,88 @@ StatusOr<DynamicProgram> DynamicProgram::Of(const OnnxOrigin& origin, const Weig
   for (const auto& [name, proto] : part.outputs) {
     AG_LET(const OnnxValueInfo info, ParseValueInfo(proto));
     const StatusOr<DType> dtype = DTypeFromOnnx(info.data_type);
-    program.outputs_.emplace_back(name, dtype.ok() ? *dtype : DType::kFloat32);
+    program.outputs_.push_back({name, dtype.ok() ? *dtype : DType::kFloat32, info.kind});
   }
   return program;
 }
 
-StatusOr<std::vector<Tensor>> DynamicProgram::Run(const std::map<std::string, Tensor>& values,
-                                                  const RunOptions& run) const {
+Status DynamicProgram::CheckTensorsOnly() const {
+  for (const DynamicPart::Input& input : inputs()) {
+    AG_LET(const OnnxValueInfo info, ParseValueInfo(input.proto));
+    AG_TRY(RefuseKind("input", input.name, info.kind));
+  }
+  for (const Output& output : outputs_) AG_TRY(RefuseKind("output", output.name, output.kind));
+  return OkStatus();
+}
+
+StatusOr<std::vector<ModelValue>> DynamicProgram::Run(
+    const std::map<std::string, ModelValue>& values, const RunOptions& run) const {
   RefusingSink sink;
   ImportOptions options;
   options.limits.nodes_max = run.nodes_max;
   Importer importer(options, *origin_, sink);
   importer.ComputeAll(run.threads);
   importer.SetFunctions(functions_);
-  const auto define = [&](const std::string& name, const Tensor& tensor) -> Status {
-    AG_LET(const ValueId value, importer.AddTensor(tensor));
+  const auto define = [&](const std::string& name, const ModelValue& given) -> Status {
+    AG_LET(const ValueId value, AddValue(given, importer));
     return importer.Define(name, value);
   };
-  for (const auto& [name, tensor] : values) AG_TRY(define(name, tensor));
+  for (const auto& [name, value] : values) AG_TRY(define(name, value));
   for (const auto& [name, tensor] : weights_) AG_TRY(define(name, tensor));
   for (size_t i = 0; i < nodes_.size(); ++i) {
     AG_TRY(ImportNode(nodes_[i], NodeNoun(nodes_[i], i), importer));
   }
-  std::vector<Tensor> outputs;
-  for (const auto& [name, dtype] : outputs_) {
-    const ValueId value = importer.Find(name);
-    const Tensor* tensor = value == kNoValue ? nullptr : importer.known(value);
-    if (tensor == nullptr) {
-      return Err(StatusCode::kInvalidArgument, "output {} is never computed", Quoted(name));
+  std::vector<ModelValue> outputs;
+  for (const Output& output : outputs_) {
+    const ValueId value = importer.Find(output.name);
+    if (value == kNoValue) {
+      return Err(StatusCode::kInvalidArgument, "output {} is never computed", Quoted(output.name));
     }
-    outputs.push_back(*tensor);
+    outputs.push_back(ValueOf(value, importer));
   }
   return outputs;
 }
 
-std::map<std::string, Tensor> NamedValues(const Graph& graph, std::span<const Tensor> inputs,
-                                          std::span<const Tensor> outputs) {
-  std::map<std::string, Tensor> values;
+std::map<std::string, ModelValue> NamedValues(const Graph& graph, std::span<const Tensor> inputs,
+                                              std::span<const Tensor> outputs) {
+  std::map<std::string, ModelValue> values;
   for (size_t i = 0; i < outputs.size(); ++i) values[graph.outputs()[i].name] = outputs[i];
   for (size_t i = 0; i < inputs.size(); ++i) values[graph.input_name(i)] = inputs[i];
   return values;
 }
 
-StatusOr<std::vector<Tensor>> EvaluateModel(const Graph& graph, const OnnxOrigin& origin,
-                                            const std::vector<Tensor>& inputs,
-                                            const WeightSource& weights, int threads) {
-  AG_LET(std::vector<Tensor> outputs, Evaluate(graph, inputs, weights, {.threads = threads}));
-  if (origin.dynamic.empty()) return outputs;
+std::vector<size_t> GraphInputs(const std::vector<DynamicPart::Input>& others, size_t count) {
+  std::vector<size_t> positions;
+  for (size_t i = 0; i < count; ++i) {
+    const bool is_other = std::ranges::any_of(others, [i](const DynamicPart::Input& other) {
+      return other.position == static_cast<int64_t>(i);
+    });
+    if (!is_other) positions.push_back(i);
+  }
+  return positions;
+}
+
+StatusOr<std::vector<ModelValue>> EvaluateModel(const Graph& graph, const OnnxOrigin& origin,
+                                                const std::vector<ModelValue>& inputs,
+                                                const WeightSource& weights, int threads) {
+  const DynamicPart& part = origin.dynamic;
+  std::vector<Tensor> tensors;
+  for (const size_t i : GraphInputs(part.inputs, inputs.size())) {
+    tensors.push_back(inputs[i].tensor);
+  }
+  if (tensors.size() + part.inputs.size() != inputs.size()) {
+    return Err(StatusCode::kInvalidArgument, "expected {} inputs, got {}",
+               graph.inputs().size() + part.inputs.size(), inputs.size());
+  }
+  AG_LET(const std::vector<Tensor> outputs,
+         Evaluate(graph, tensors, weights, {.threads = threads}));
+  if (part.empty()) return std::vector<ModelValue>(outputs.begin(), outputs.end());
   AG_LET(const DynamicProgram program, DynamicProgram::Of(origin, weights));
-  return program.Run(NamedValues(graph, inputs, outputs), {.threads = threads});
+  std::map<std::string, ModelValue> values = NamedValues(graph, tensors, outputs);
+  for (const DynamicPart::Input& input : part.inputs) {
+    values[input.name] = inputs[static_cast<size_t>(input.position)];
+  }
+  return program.Run(values, {.threads = threads});
 }
 
 }  // namespace ag

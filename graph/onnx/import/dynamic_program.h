@@ -23,17 +23,27 @@ class DynamicProgram {
   static StatusOr<DynamicProgram> Of(const OnnxOrigin& origin, const WeightSource& weights);
 
   // Returns the outputs of the whole model, in its order. `values`: its inputs and the outputs of
-  // the graph, by name. The errors of the nodes, with their names. kResourceExhausted: a tensor
-  // above the import's limits, or more nodes than run.nodes_max.
+  // the graph, by name (NamedValues and those inputs that the graph lacks). The errors of the
+  // nodes, with their names. kResourceExhausted: a tensor above the import's limits, or more nodes
+  // than run.nodes_max.
   struct RunOptions {
     int threads = 1;
     int64_t nodes_max = 10'000'000;  // Those of subgraphs count each time they run.
   };
-  StatusOr<std::vector<Tensor>> Run(const std::map<std::string, Tensor>& values,
-                                    const RunOptions& run) const;
+  StatusOr<std::vector<ModelValue>> Run(const std::map<std::string, ModelValue>& values,
+                                        const RunOptions& run) const;
 
-  // The model's outputs, in order: names and the element types that the model states (f32: none).
-  const std::vector<std::pair<std::string, DType>>& outputs() const { return outputs_; }
+  // The inputs that the graph lacks.
+  const std::vector<DynamicPart::Input>& inputs() const { return origin_->dynamic.inputs; }
+  // The model's outputs, in order, with the element types that the model states (f32: none).
+  struct Output {
+    std::string name;
+    DType dtype = DType::kFloat32;
+    OnnxKind kind = OnnxKind::kTensor;
+  };
+  const std::vector<Output>& outputs() const { return outputs_; }
+  // kUnimplemented: an input or output of the model is no tensor; the message names it.
+  Status CheckTensorsOnly() const;
 
  private:
   // On the heap, so that the parsed nodes, which point into it, stay valid when this moves.
@@ -41,17 +51,21 @@ class DynamicProgram {
   std::vector<OnnxNode> nodes_;
   std::vector<OnnxFunction> functions_;
   std::vector<std::pair<std::string, Tensor>> weights_;
-  std::vector<std::pair<std::string, DType>> outputs_;
+  std::vector<Output> outputs_;
 };
 
 // Returns the outputs of the whole model on the reference kernels: those of the graph, or with a
-// dynamic part what it makes of them. Errors as of Evaluate and of DynamicProgram.
-StatusOr<std::vector<Tensor>> EvaluateModel(const Graph& graph, const OnnxOrigin& origin,
-                                            const std::vector<Tensor>& inputs,
-                                            const WeightSource& weights, int threads = 1);
+// dynamic part what it makes of them. `inputs` are the model's, in its order. Errors as of Evaluate
+// and of DynamicProgram.
+StatusOr<std::vector<ModelValue>> EvaluateModel(const Graph& graph, const OnnxOrigin& origin,
+                                                const std::vector<ModelValue>& inputs,
+                                                const WeightSource& weights, int threads = 1);
 
 // Returns the values that a dynamic part reads: inputs and outputs of the graph, by name.
-std::map<std::string, Tensor> NamedValues(const Graph& graph, std::span<const Tensor> inputs,
-                                          std::span<const Tensor> outputs);
+std::map<std::string, ModelValue> NamedValues(const Graph& graph, std::span<const Tensor> inputs,
+                                              std::span<const Tensor> outputs);
+
+// Which of a model's `count` inputs are inputs of its graph: their positions, in order.
+std::vector<size_t> GraphInputs(const std::vector<DynamicPart::Input>& others, size_t count);
 
 }  // namespace ag

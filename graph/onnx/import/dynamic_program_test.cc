@@ -21,7 +21,8 @@ class DynamicProgramTest : public ::testing::Test {
   }
 
   // Returns the outputs as text: of the model, or of its export, which must be the same.
-  std::string Run(const ImportedModel& model, const std::vector<Tensor>& inputs) {
+  std::string Run(const ImportedModel& model, const std::vector<Tensor>& tensors) {
+    const std::vector<ModelValue> inputs(tensors.begin(), tensors.end());
     const BlobWeights weights(blobs_);
     const std::string text = TextOf(EvaluateModel(model.graph, model.origin, inputs, weights));
     const auto bytes = ExportOnnx(model.graph, model.origin, weights);
@@ -35,14 +36,26 @@ class DynamicProgramTest : public ::testing::Test {
     return text;
   }
 
-  static std::string TextOf(const StatusOr<std::vector<Tensor>>& outputs) {
-    if (!outputs.ok()) return ToString(outputs.status());
-    std::string text;
-    for (const Tensor& tensor : *outputs) {
-      text += (text.empty() ? "" : "; ") + tensor.type().ToString() + ":";
-      for (const double value : tensor.ToDoubles()) text += fmt::format(" {:g}", value);
+  static std::string TextOf(const ModelValue& value) {
+    if (value.kind != OnnxKind::kTensor) {
+      std::vector<std::string> items;
+      for (const ModelValue& item : value.items) items.push_back(TextOf(item));
+      return fmt::format("({})", fmt::join(items, ", "));
     }
+    std::string text = value.tensor.type().ToString() + ":";
+    if (value.tensor.type().dtype == DType::kString) {
+      for (const std::string_view word : value.tensor.Strings()) text += fmt::format(" '{}'", word);
+      return text;
+    }
+    for (const double number : value.tensor.ToDoubles()) text += fmt::format(" {:g}", number);
     return text;
+  }
+
+  static std::string TextOf(const StatusOr<std::vector<ModelValue>>& outputs) {
+    if (!outputs.ok()) return ToString(outputs.status());
+    std::vector<std::string> texts;
+    for (const ModelValue& value : *outputs) texts.push_back(TextOf(value));
+    return fmt::format("{}", fmt::join(texts, "; "));
   }
 
   std::shared_ptr<BlobDir> blobs_ = testing::NewBlobs();

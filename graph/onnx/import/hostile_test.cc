@@ -63,7 +63,7 @@ TEST(HostileTest, Tensors) {
   model.initializers[0].dims = {2};
   model.initializers[0].data_type = 14;
   EXPECT_EQ(ErrorOf(model),
-            "UNIMPLEMENTED: tensor \"w\": element type 14 of ONNX is not supported");
+            "UNIMPLEMENTED: tensor \"w\": element type 14 (COMPLEX64) of ONNX is not supported");
   model.initializers[0].data_type = 9;
   model.initializers[0].dims = {8};
   EXPECT_EQ(ErrorOf(model), "INVALID_ARGUMENT: tensor \"w\": a bool is neither 0 nor 1");

@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
 #include "base/blobs.h"
@@ -39,6 +40,10 @@ Status AddOutputs(const OnnxModel& model, const std::set<std::string>& dynamic,
     if (value == kNoValue) {
       return Err(StatusCode::kInvalidArgument, "output {} is never computed", Quoted(output.name));
     }
+    if (!importer.FitsGraph(value)) {
+      return Err(StatusCode::kUnimplemented, "output {} is a constant of strings",
+                 Quoted(output.name));
+    }
     AG_TRY(CheckStatedOutput(output, importer.type(value), importer));
     AG_TRY(importer.Output(value, output.name));
   }
@@ -49,13 +54,47 @@ bool ReadsAny(const OnnxNode& node, const auto& contains) {
   return std::ranges::any_of(NamesRead(node), contains);
 }
 
-// Imports the nodes whose operands are tensors of known types. Returns the indices of those that
-// wait for values, producers first, and sets *dynamic to the names that these define.
+// Adds to `left` the nodes that make sequences and the like for nodes in `left` and for the
+// outputs: these values are no edges, so they are made again behind the graph. Adds the names that
+// these nodes define to *dynamic.
+void LeaveMakersOf(const OnnxModel& model, const Importer& importer, std::set<int>& left,
+                   std::set<std::string>* dynamic) {
+  absl::flat_hash_map<std::string_view, int> makers;
+  for (int i = 0; i < static_cast<int>(model.nodes.size()); ++i) {
+    for (const std::string& output : model.nodes[i].outputs) makers.emplace(output, i);
+  }
+  std::vector<std::string> waiting;
+  const auto look_at = [&](const std::string& name, bool is_output) {
+    const ValueId value = dynamic->contains(name) ? kNoValue : importer.Find(name);
+    if (value == kNoValue) return;
+    const bool is_tensor = importer.kind(value) == OnnxKind::kTensor;
+    if (!is_tensor || (is_output && !importer.FitsGraph(value))) waiting.push_back(name);
+  };
+  for (const OnnxValueInfo& output : model.outputs) look_at(output.name, true);
+  for (const int i : left) {
+    for (const std::string& name : NamesRead(model.nodes[i])) look_at(name, false);
+  }
+  while (!waiting.empty()) {
+    const auto maker = makers.find(waiting.back());
+    waiting.pop_back();
+    if (maker == makers.end() || !left.insert(maker->second).second) continue;
+    const OnnxNode& node = model.nodes[maker->second];
+    dynamic->insert(node.outputs.begin(), node.outputs.end());
+    for (const std::string& name : NamesRead(node)) look_at(name, false);
+  }
+  dynamic->erase("");
+}
+
+// Imports the nodes whose operands are tensors of known types. Returns the indices of the others,
+// producers first, and adds the names that these define to *dynamic, which has the inputs that the
+// graph cannot hold.
 StatusOr<std::vector<int>> ImportStaticNodes(const OnnxModel& model, Importer& importer,
                                              std::set<std::string>* dynamic, Obstacles& obstacles) {
   AG_LET(const std::vector<int> order, OrderNodes(model.nodes));
-  std::vector<int> left;
+  std::set<int> left;
   std::string why;
+  if (!dynamic->empty())
+    why = fmt::format("input {} is no tensor of numbers", Quoted(*dynamic->begin()));
   for (const int i : order) {
     if (obstacles.Ends()) break;
     const OnnxNode& node = model.nodes[i];
@@ -76,25 +115,28 @@ StatusOr<std::vector<int>> ImportStaticNodes(const OnnxModel& model, Importer& i
         !is_blocked && status.code() == StatusCode::kUnimplemented && CanCompute(node, importer);
     if (waits || may_wait) {
       if (why.empty()) why = Message(status);
-      left.push_back(i);
+      left.insert(i);
       dynamic->insert(node.outputs.begin(), node.outputs.end());
     } else if (!status.ok()) {
       obstacles.Add(noun, status, node.outputs);
     }
   }
   AG_TRY(obstacles.All());
-  dynamic->erase("");
+  LeaveMakersOf(model, importer, left, dynamic);
   if (!left.empty()) {
+    if (why.empty()) why = "an output is a sequence, an optional or of strings";
     importer.warnings.push_back(fmt::format("{} of {} nodes run one by one behind the plan; {}",
                                             left.size(), model.nodes.size(), why));
   }
-  return left;
+  std::vector<int> ordered;
+  std::ranges::copy_if(order, std::back_inserter(ordered), [&](int i) { return left.contains(i); });
+  return ordered;
 }
 
 // Makes an output of the graph of each value that the nodes `left` read, a weight of each constant.
 StatusOr<DynamicPart> DynamicPartOf(const OnnxModel& model, const std::vector<int>& left,
                                     const std::set<std::string>& dynamic, Importer& importer) {
-  DynamicPart part;
+  DynamicPart part{.inputs = importer.outside_inputs};
   std::set<std::string> done = dynamic;
   for (const OnnxValueInfo& input : model.inputs) done.insert(input.name);
   for (const OnnxValueInfo& output : model.outputs) {
@@ -128,10 +170,15 @@ StatusOr<DynamicPart> DynamicPartOf(const OnnxModel& model, const std::vector<in
     const ValueId value = importer.Find(info.name);
     return value != kNoValue && importer.stored(value) == nullptr;
   });
-  if (input == model.inputs.end()) {
-    return Err(StatusCode::kUnimplemented, "a model without inputs whose sizes depend on values");
+  if (input != model.inputs.end()) {
+    AG_TRY(importer.Output(importer.Find(input->name), input->name));
+    return part;
   }
-  AG_TRY(importer.Output(importer.Find(input->name), input->name));
+  // All nodes run behind the graph, which is then a number that nobody reads.
+  std::string unread = "nothing";
+  while (done.contains(unread) || importer.Find(unread) != kNoValue) unread += "_";
+  AG_LET(const ValueId zero, importer.AddTensor(Tensor::FromInts({}, std::vector<int64_t>{0})));
+  AG_TRY(importer.Output(zero, unread));
   return part;
 }
 
@@ -253,10 +300,11 @@ StatusOr<ImportedModel> ImportWithSizes(OnnxModel model, const ImportOptions& op
   importer.SetFunctions(model.functions);
   AG_TRY(AddWeights(model, importer));
   std::set<std::string> dynamic;
+  for (const DynamicPart::Input& input : importer.outside_inputs) dynamic.insert(input.name);
   AG_LET(const std::vector<int> left, ImportStaticNodes(model, importer, &dynamic, obstacles));
   AG_TRY(AddOutputs(model, dynamic, importer));
   ImportedModel imported;
-  if (!left.empty()) {
+  if (!left.empty() || !importer.outside_inputs.empty()) {
     AG_LET(model.origin.dynamic, DynamicPartOf(model, left, dynamic, importer));
   }
   AG_LET(imported.graph, importer.Build(&model.origin.names));

@@ -23,9 +23,9 @@ using ImporterTable = absl::flat_hash_map<std::string_view, const NodeImporterRo
 const ImporterTable& SpecialImporters() {
   static const auto& table = *new ImporterTable([] {
     ImporterTable result;
-    for (const auto rows :
-         {ShapeImporters(), ArithmeticImporters(), WindowImporters(), ResizeImporters(),
-          NormImporters(), ConstantImporters(), ControlImporters(), MicrosoftImporters()}) {
+    for (const auto rows : {ShapeImporters(), ArithmeticImporters(), WindowImporters(),
+                            ResizeImporters(), NormImporters(), ConstantImporters(),
+                            ControlImporters(), SequenceImporters(), MicrosoftImporters()}) {
       for (const NodeImporterRow& row : rows) AG_CHECK(result.emplace(row.name, &row).second);
     }
     return result;
@@ -145,15 +145,27 @@ bool WrapsAround(const NodeImport& node) {
   return IsInteger(dtype) && dtype != DType::kInt64 && dtype != DType::kInt32;
 }
 
+// Refuses sequences and optionals: what takes them says so in its row.
+Status CheckKinds(const OnnxNode& node, const Importer& importer) {
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const ValueId value = node.inputs[i].empty() ? kNoValue : importer.Find(node.inputs[i]);
+    if (value == kNoValue || importer.kind(value) == OnnxKind::kTensor) continue;
+    return Err(StatusCode::kInvalidArgument, "input {} is {}, the operator takes tensors", i,
+               KindName(importer.kind(value)));
+  }
+  return OkStatus();
+}
+
 StatusOr<std::vector<ValueId>> ImportNatively(const OnnxNode& node, int64_t opset,
                                               Importer& importer) {
   NodeImport context(node, opset, importer);
   if (opset < 6) context.Ignore("consumed_inputs");  // A hint about memory.
   if (opset < 7) context.Ignore("is_test");          // Inference is meant.
+  const NativeForm form = NativeFormOf(node);
+  if (form.row == nullptr || !form.row->takes_any_kind) AG_TRY(CheckKinds(node, importer));
   if (WrapsAround(context)) {
     return Err(StatusCode::kUnimplemented, "integers that wrap around are not supported");
   }
-  const NativeForm form = NativeFormOf(node);
   if (form.row != nullptr) {
     AG_TRY(context.CheckInputs(form.row->inputs_min, form.row->inputs_max));
     AG_TRY(form.row->run(context));
@@ -236,7 +248,7 @@ StatusOr<std::vector<Tensor>> RunOnKnown(const OnnxNode& node, int64_t opset,
     const Tensor* known = inputs[i] == kNoValue ? nullptr : importer.known(inputs[i]);
     if (inputs[i] != kNoValue && known == nullptr) {
       const TensorType& type = importer.type(inputs[i]);
-      if (type.Bytes() > kZerosBytesMax) {
+      if (type.Bytes() > kZerosBytesMax || type.dtype == DType::kString) {
         return Err(StatusCode::kUnimplemented, "its output type is not stated");
       }
       zeros[i] = Tensor::Zeros(type);
@@ -310,6 +322,9 @@ StatusOr<std::optional<std::vector<ValueId>>> ComputeOpaque(const OnnxNode& node
 
 StatusOr<std::vector<ValueId>> ImportOpaque(const OnnxNode& node, int64_t opset,
                                             Importer& importer) {
+  if (const Status kinds = CheckKinds(node, importer); !kinds.ok()) {
+    return Err(StatusCode::kUnimplemented, "{}", Message(kinds));
+  }
   AG_TRY(CheckSubgraphs(node, importer.limits()));
   std::vector<ValueId> operands, present;
   for (const std::string& name : node.inputs) {
@@ -320,7 +335,16 @@ StatusOr<std::vector<ValueId>> ImportOpaque(const OnnxNode& node, int64_t opset,
          ComputeOpaque(node, opset, operands, importer));
   if (computed.has_value()) return *std::move(computed);
   if (importer.computes_all()) return Err(StatusCode::kUnimplemented, "no kernel here runs it");
+  if (node.subgraph_depth > 0 && CanCompute(node, importer)) {
+    return Err(StatusCode::kUnimplemented, "its subgraph cannot be written out");
+  }
   AG_LET(const std::vector<TensorType> types, OpaqueTypes(node, opset, operands, importer));
+  const bool of_strings =
+      std::ranges::any_of(present, [&](ValueId value) { return importer.IsString(value); }) ||
+      std::ranges::count(types, DType::kString, &TensorType::dtype) > 0;
+  if (of_strings && CanCompute(node, importer)) {
+    return Err(StatusCode::kUnimplemented, "no plan works on strings");
+  }
   AG_LET(std::string proto,
          AnonymousNode(node, IsRandom(node) ? absl::StrJoin(node.outputs, ",") : ""));
   Attributes attributes{{"onnx_node", std::move(proto)}, {"domain", node.domain}, {"opset", opset}};
@@ -338,7 +362,8 @@ StatusOr<std::vector<ValueId>> ImportOpaque(const OnnxNode& node, int64_t opset,
 bool HasUnusualTypes(const OnnxNode& node, const Importer& importer) {
   return std::any_of(node.inputs.begin(), node.inputs.end(), [&](const std::string& name) {
     const ValueId value = name.empty() ? kNoValue : importer.Find(name);
-    return value != kNoValue && !IsFloat(importer.type(value).dtype);
+    return value != kNoValue && importer.kind(value) == OnnxKind::kTensor &&
+           !IsFloat(importer.type(value).dtype);
   });
 }
 

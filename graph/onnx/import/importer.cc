@@ -1,8 +1,10 @@
 #include "graph/onnx/import/importer.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "graph/onnx/imported_model.h"
+#include "graph/onnx/operators/string_ranks.h"
 #include "graph/reference/evaluate.h"
 
 namespace ag {
@@ -10,6 +12,53 @@ namespace {
 
 // Shape chains are tiny; masks and position tables of attention have some KB.
 constexpr int64_t kKnownBytesMax = 64 << 10;
+
+// Values in all sequences that one import makes: 256 MiB of their numbers. Every insertion makes a
+// sequence anew.
+constexpr int64_t kItemsMax = int64_t{1} << 26;
+
+using Results = std::optional<std::vector<Tensor>>;
+
+// Returns the results of one operator, or nothing when one has more than `bytes_max`.
+StatusOr<Results> EvaluateOne(OpKind op, const std::vector<Tensor>& operands,
+                              const Attributes& attributes, int64_t bytes_max, int threads) {
+  GraphBuilder builder;
+  std::vector<Edge> edges;
+  for (const Tensor& operand : operands) {
+    edges.push_back(builder.Input(fmt::format("{}", edges.size()), operand.type()));
+  }
+  AG_LET(const NodeId node, builder.Add(op, edges, attributes));
+  const size_t count = builder.node(node).outputs.size();
+  for (size_t i = 0; i < count; ++i) {
+    const Edge edge{node, static_cast<int32_t>(i)};
+    if (builder.type(edge).Bytes() > bytes_max) return std::nullopt;
+    builder.Output(edge, fmt::format("{}", i));
+  }
+  AG_LET(const Graph graph, builder.Build());
+  AG_LET(std::vector<Tensor> tensors,
+         Evaluate(graph, operands, MemoryWeights(), {.threads = threads}));
+  return tensors;
+}
+
+// Computes an operator that only moves or compares elements: on the ranks of strings, which it puts
+// into `operands`.
+StatusOr<Results> OnStrings(OpKind op, std::vector<Tensor>& operands,
+                            const std::function<StatusOr<Results>()>& compute) {
+  if (!Has(op, kMovement) && op != OpKind::kWhere && op != OpKind::kEqual) {
+    return Err(StatusCode::kInvalidArgument, "{}: cannot compute on strings", Info(op).text_name);
+  }
+  const std::vector<Tensor> given = operands;
+  std::vector<const Tensor*> pointers;
+  for (const Tensor& operand : given) pointers.push_back(&operand);
+  const onnx_operators::StringRanks ranks(pointers);
+  for (Tensor& operand : operands) {
+    if (operand.type().dtype == DType::kString) operand = ranks.RanksOf(operand);
+  }
+  AG_LET(Results results, compute());
+  if (!results.has_value() || op == OpKind::kEqual) return results;
+  for (Tensor& tensor : *results) tensor = ranks.StringsOf(tensor);
+  return results;
+}
 
 }  // namespace
 
@@ -68,7 +117,9 @@ const OnnxFunction* Importer::FunctionOf(const OnnxNode& node) const {
 
 const Tensor* Importer::known(ValueId value) const {
   const Value& v = values_[value];
-  return v.tensor.has_value() && v.type.Bytes() <= known_bytes_max_ ? &*v.tensor : nullptr;
+  if (!v.tensor.has_value()) return nullptr;
+  const auto bytes = static_cast<int64_t>(v.tensor->bytes().size());
+  return bytes <= known_bytes_max_ ? &*v.tensor : nullptr;
 }
 
 const Tensor* Importer::stored(ValueId value) const {
@@ -91,7 +142,9 @@ const TensorType* Importer::Stated(const std::string& name) const {
 
 StatusOr<ValueId> Importer::Add(Value value) {
   const ImportLimits& limits = options_.limits;
-  const int64_t bytes = value.type.Bytes();
+  const int64_t bytes = value.tensor.has_value()
+                            ? static_cast<int64_t>(value.tensor->bytes().size())
+                            : value.type.Bytes();
   if (static_cast<int>(value.type.shape.size()) > limits.rank_max) {
     return Err(StatusCode::kResourceExhausted, "{} has rank {}, the limit is {}",
                value.type.ToString(), value.type.shape.size(), limits.rank_max);
@@ -119,6 +172,19 @@ StatusOr<ValueId> Importer::AddTensor(const Tensor& tensor) {
   return Add({.type = tensor.type(), .tensor = tensor});
 }
 
+StatusOr<ValueId> Importer::AddItems(OnnxKind kind, std::vector<ValueId> items) {
+  total_items_ += static_cast<int64_t>(items.size());
+  if (total_items_ > kItemsMax) {
+    return Err(StatusCode::kResourceExhausted, "all sequences together hold more than {} tensors",
+               kItemsMax);
+  }
+  return Add({.kind = kind, .items = std::move(items)});
+}
+
+bool Importer::FitsGraph(ValueId value) const {
+  return kind(value) == OnnxKind::kTensor && !(IsString(value) && values_[value].edge.node < 0);
+}
+
 StatusOr<Edge> Importer::EdgeOf(ValueId value) {
   Value& v = values_[value];
   if (v.edge.node >= 0) return v.edge;
@@ -133,27 +199,26 @@ StatusOr<Edge> Importer::EdgeOf(ValueId value) {
 StatusOr<std::optional<std::vector<ValueId>>> Importer::Compute(OpKind op,
                                                                 std::span<const ValueId> inputs,
                                                                 const Attributes& attributes) {
-  GraphBuilder builder;
   std::vector<Tensor> operands;
-  std::vector<Edge> edges;
   for (const ValueId input : inputs) {
     const Tensor* tensor = known(input);
     if (tensor == nullptr) return std::nullopt;
-    edges.push_back(builder.Input(fmt::format("{}", operands.size()), tensor->type()));
     operands.push_back(*tensor);
   }
-  AG_LET(const NodeId node, builder.Add(op, edges, attributes));
-  const size_t count = builder.node(node).outputs.size();
-  for (size_t i = 0; i < count; ++i) {
-    const Edge edge{node, static_cast<int32_t>(i)};
-    if (builder.type(edge).Bytes() > known_bytes_max_) return std::nullopt;
-    builder.Output(edge, fmt::format("{}", i));
+  const bool of_strings =
+      std::ranges::any_of(inputs, [&](ValueId input) { return IsString(input); });
+  const auto compute = [&] {
+    return EvaluateOne(op, operands, attributes, known_bytes_max_, threads());
+  };
+  std::optional<std::vector<Tensor>> results;
+  if (of_strings) {
+    AG_LET(results, OnStrings(op, operands, compute));
+  } else {
+    AG_LET(results, compute());
   }
-  AG_LET(const Graph graph, builder.Build());
-  AG_LET(const std::vector<Tensor> tensors,
-         Evaluate(graph, operands, MemoryWeights(), {.threads = threads()}));
+  if (!results.has_value()) return std::nullopt;
   std::vector<ValueId> values;
-  for (const Tensor& tensor : tensors) {
+  for (const Tensor& tensor : *results) {
     AG_LET(const ValueId value, AddTensor(tensor));
     values.push_back(value);
   }
@@ -165,6 +230,9 @@ StatusOr<std::vector<ValueId>> Importer::AddNode(OpKind op, std::span<const Valu
   AG_LET(std::optional<std::vector<ValueId>> computed, Compute(op, inputs, attributes));
   if (computed.has_value()) return *std::move(computed);
   if (computes_all()) return Err(StatusCode::kResourceExhausted, "its result is too large");
+  if (std::ranges::any_of(inputs, [&](ValueId input) { return IsString(input); })) {
+    return Err(StatusCode::kUnimplemented, "no plan works on strings");
+  }
   std::vector<Edge> edges;
   for (const ValueId input : inputs) {
     AG_LET(const Edge edge, EdgeOf(input));

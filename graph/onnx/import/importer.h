@@ -1,6 +1,7 @@
 // The state of one import: the values of a model by name, and the growing graph. A value is a
 // tensor that nodes read: an edge of the graph, a weight that is stored at its first use, or a
-// small tensor with known elements. A node whose operands are all known is computed at once on the
+// small tensor with known elements; or a sequence or optional, which is a list of values and leaves
+// nothing in the graph. A node whose operands are all known is computed at once on the
 // reference kernels, so the shape chains of real exporters (Shape, Gather, Concat, Reshape) leave
 // no nodes. An importer that computes all nodes is an interpreter: it keeps every value and adds
 // nothing to the graph (dynamic_program.h). One thread at a time.
@@ -56,7 +57,16 @@ class Importer {
   const OnnxFunction* FunctionOf(const OnnxNode& node) const;
   void SetFunctions(std::span<const OnnxFunction> functions) { functions_ = functions; }
 
-  const TensorType& type(ValueId value) const { return values_[value].type; }
+  OnnxKind kind(ValueId value) const { return values_[value].kind; }
+  // Returns the values in a sequence or optional.
+  const std::vector<ValueId>& items(ValueId value) const { return values_[value].items; }
+  bool IsString(ValueId value) const {
+    return kind(value) == OnnxKind::kTensor && type(value).dtype == DType::kString;
+  }
+  // Whether the value can be an output of the graph: a tensor, not of strings that are known here.
+  bool FitsGraph(ValueId value) const;
+
+  const TensorType& type(ValueId value) const { return values_[value].type; }  // Of a tensor.
   // Returns the elements when they are known, else null.
   const Tensor* known(ValueId value) const;
   // Returns the bytes of a value that is no edge of the graph yet, known or a weight; else null.
@@ -72,6 +82,8 @@ class Importer {
   // New values.
   StatusOr<ValueId> AddInput(const std::string& name, const TensorType& type);
   StatusOr<ValueId> AddTensor(const Tensor& tensor);  // A weight or a computed constant.
+  // Adds a sequence of tensors, or an optional. kResourceExhausted: all together hold too many.
+  StatusOr<ValueId> AddItems(OnnxKind kind, std::vector<ValueId> items);
   // Adds an operator over values, or computes it at once when it can. Returns one value per output.
   StatusOr<std::vector<ValueId>> AddNode(OpKind op, std::span<const ValueId> inputs,
                                          Attributes attributes);
@@ -91,6 +103,7 @@ class Importer {
   void NameNodes(int first, const std::string& name);
 
   std::vector<std::string> warnings;
+  std::vector<DynamicPart::Input> outside_inputs;  // Those that the graph cannot hold.
   std::string chosen_sizes;  // What to tell of the sizes that nobody gave; "": none were chosen.
 
  private:
@@ -98,6 +111,8 @@ class Importer {
     TensorType type;
     Edge edge;                     // Node -1: not in the graph yet.
     std::optional<Tensor> tensor;  // The bytes until they are stored; small ones are kept.
+    OnnxKind kind = OnnxKind::kTensor;
+    std::vector<ValueId> items;
   };
   StatusOr<ValueId> Add(Value value);
   // Notes the name of a value of the whole model, for export.
@@ -123,7 +138,7 @@ class Importer {
   std::span<const OnnxFunction> functions_;
   int64_t nodes_ = 0;
   std::map<std::string, TensorType> stated_;
-  int64_t total_bytes_ = 0;
+  int64_t total_bytes_ = 0, total_items_ = 0;
   int64_t known_bytes_max_;
   int threads_ = 0;  // From 1: every node is computed.
   bool has_outputs_ = false;

@@ -145,8 +145,11 @@ bool CutsBits(DType from, DType to) {
 }
 
 Status CastTo(NodeImport& node, DType to) {
-  if (to == DType::kString || node.Type(node.In(0)).dtype == DType::kString) {
-    return Err(StatusCode::kUnimplemented, "casts of strings are not supported");
+  const DType from = node.Type(node.In(0)).dtype;
+  const auto is_plain = [](DType dtype) { return dtype != DType::kString && !IsNarrow(dtype); };
+  if (!is_plain(from) || !is_plain(to)) {
+    return Err(StatusCode::kUnimplemented, "casts from {} to {} are not supported", DTypeName(from),
+               DTypeName(to));
   }
   if (to == node.Type(node.In(0)).dtype) {
     return node.Out(node.In(0));

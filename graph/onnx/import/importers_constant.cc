@@ -12,6 +12,12 @@ namespace {
 // Larger results stay operators.
 constexpr int64_t kComputedBytesMax = 64 << 10;
 
+// Returns the strings of a constant that is written as attributes.
+std::optional<std::vector<std::string>> StringsOf(NodeImport& node) {
+  if (!node.HasAttribute("value_string")) return node.StringList("value_strings");
+  return std::vector{node.String("value_string", "")};
+}
+
 Status ImportConstant(NodeImport& node) {
   if (const OnnxAttribute* value = node.Find("value"); value != nullptr && value->tensor) {
     AG_LET(const Tensor tensor, ToTensor(*value->tensor));
@@ -34,6 +40,10 @@ Status ImportConstant(NodeImport& node) {
     tensor = Tensor::FromInts({}, {&value, 1});
   } else if (const std::optional<Ints> values = node.IntList("value_ints")) {
     tensor = Tensor::FromInts({static_cast<int64_t>(values->size())}, *values);
+  } else if (const auto texts = StringsOf(node)) {
+    const bool is_scalar = node.HasAttribute("value_string");
+    const Shape shape = is_scalar ? Shape() : Shape{static_cast<int64_t>(texts->size())};
+    tensor = Tensor::FromStrings(shape, *texts);
   } else {
     return Err(StatusCode::kUnimplemented, "this form of constant is not supported");
   }

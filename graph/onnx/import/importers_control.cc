@@ -74,6 +74,10 @@ Status ChooseBranch(NodeImport& node) {
   AG_LET(const ValueId condition, node.Reshape(node.In(0), Shape{}));
   Values chosen;
   for (size_t i = 0; i < yes.size(); ++i) {
+    if (!node.IsTensor(yes[i]) || !node.IsTensor(no[i])) {
+      return Err(StatusCode::kUnimplemented, "its condition is not known, and it gives {}",
+                 KindName(node.importer().kind(node.IsTensor(yes[i]) ? no[i] : yes[i])));
+    }
     if (node.Type(yes[i]) != node.Type(no[i])) {
       return Err(StatusCode::kUnimplemented,
                  "its branches give {} and {}: bind what the condition depends on",
@@ -127,6 +131,10 @@ StatusOr<ValueId> Stacked(NodeImport& node, const Values& parts, int64_t axis, b
   if (parts.empty()) return NoRows(node, output, axis);
   Values rows;
   for (const ValueId part : parts) {
+    if (!node.IsTensor(part)) {
+      return Err(StatusCode::kInvalidArgument, "an iteration gives {}, not a tensor, for output {}",
+                 KindName(node.importer().kind(part)), output);
+    }
     Shape shape = node.ShapeOf(part);
     AG_LET(const int64_t at, ResolveAxis(axis, static_cast<int64_t>(shape.size()) + 1));
     shape.insert(shape.begin() + at, 1);
@@ -236,10 +244,65 @@ StatusOr<ValueId> ElementOf(NodeImport& node, ValueId sequence, int64_t axis, in
   return node.Reshape(part, shape);
 }
 
+// Scan of opset 8(lengths, carried..., sequences...): all have a batch in front, and the sequences
+// lie along axis 1. The body runs for each element of the batch by itself.
+Status ImportBatchedScan(NodeImport& node) {
+  const int64_t walked = node.Int("num_scan_inputs", 0), size = static_cast<int64_t>(node.size());
+  const int64_t outputs = static_cast<int64_t>(node.node().outputs.size());
+  const int64_t carried = size - 1 - walked;
+  if (walked < 1 || carried < 0 || outputs < carried || node.Has(0)) {
+    return Err(StatusCode::kUnimplemented, "a Scan of opset 8 with {} of {} operands, or lengths",
+               walked, size);
+  }
+  const Ints directions = node.IntList("directions").value_or(Ints(walked, 0));
+  const Shape& first = node.ShapeOf(node.In(static_cast<size_t>(size - walked)));
+  if (first.size() < 2 || static_cast<int64_t>(directions.size()) != walked) {
+    return Err(StatusCode::kInvalidArgument, "a sequence of {}", ShapeToString(first));
+  }
+  const int64_t batch = first[0], count = first[1];
+  AG_TRY(CheckUnrolled(batch * count, node));
+  std::vector<Values> results(static_cast<size_t>(outputs));
+  for (int64_t b = 0; b < batch; ++b) {
+    Values state;
+    for (int64_t i = 0; i < carried; ++i) {
+      AG_LET(const ValueId own, ElementOf(node, node.In(static_cast<size_t>(1 + i)), 0, b));
+      state.push_back(own);
+    }
+    std::vector<Values> parts(static_cast<size_t>(outputs - carried));
+    for (int64_t t = 0; t < count; ++t) {
+      Values inputs = state;
+      for (int64_t s = 0; s < walked; ++s) {
+        const ValueId sequence = node.In(static_cast<size_t>(size - walked + s));
+        AG_LET(const ValueId own, ElementOf(node, sequence, 0, b));
+        AG_LET(const ValueId element,
+               ElementOf(node, own, 0, directions[s] == 0 ? t : count - 1 - t));
+        inputs.push_back(element);
+      }
+      AG_LET(const Values given, WriteOut(node, "body", inputs));
+      if (static_cast<int64_t>(given.size()) != outputs) {
+        return Err(StatusCode::kInvalidArgument, "the body gives {} values, expected {}",
+                   given.size(), outputs);
+      }
+      state.assign(given.begin(), given.begin() + carried);
+      for (size_t p = 0; p < parts.size(); ++p) parts[p].push_back(given[carried + p]);
+    }
+    for (int64_t i = 0; i < carried; ++i) results[i].push_back(state[i]);
+    for (size_t p = 0; p < parts.size(); ++p) {
+      AG_LET(const ValueId stacked, Stacked(node, parts[p], 0, false, carried + p));
+      results[carried + p].push_back(stacked);
+    }
+  }
+  for (size_t i = 0; i < results.size(); ++i) {
+    AG_LET(const ValueId stacked, Stacked(node, results[i], 0, false, i));
+    node.Out(i, stacked);
+  }
+  return OkStatus();
+}
+
 // Scan of opset 9 and later: the body takes (carried..., elements...) and gives (carried...,
 // parts...).
 Status ImportScan(NodeImport& node) {
-  if (node.opset() < 9) return Err(StatusCode::kUnimplemented, "Scan of opset 8");
+  if (node.opset() < 9) return ImportBatchedScan(node);
   AG_LET(ScanLists lists, ScanListsOf(node));
   AG_TRY(node.CheckInputs(node.size(), node.size()));
   const size_t carried_count = node.size() - static_cast<size_t>(lists.sequences);
@@ -278,11 +341,49 @@ Status ImportScan(NodeImport& node) {
   return OkStatus();
 }
 
+// SequenceMap(sequence, others...): the body takes one item of the sequence, and of each other that
+// is one; it gives one item of each result.
+Status ImportSequenceMap(NodeImport& node) {
+  const auto is_sequence = [&](size_t i) {
+    return node.importer().kind(node.In(i)) == OnnxKind::kSequence;
+  };
+  AG_TRY(node.CheckInputs(node.size(), node.size()));
+  if (!is_sequence(0)) return Err(StatusCode::kInvalidArgument, "input 0 is not a sequence");
+  const size_t count = node.importer().items(node.In(0)).size();
+  std::vector<Values> results(node.node().outputs.size());
+  for (size_t at = 0; at < count; ++at) {
+    AG_TRY(CheckUnrolled(static_cast<int64_t>(at) + 1, node));
+    Values inputs;
+    for (size_t i = 0; i < node.size(); ++i) {
+      const Values items = is_sequence(i) ? node.importer().items(node.In(i)) : Values();
+      if (is_sequence(i) && items.size() != count) {
+        return Err(StatusCode::kInvalidArgument, "the sequences have different lengths");
+      }
+      inputs.push_back(is_sequence(i) ? items[at] : node.In(i));
+    }
+    AG_LET(const Values outputs, WriteOut(node, "body", inputs));
+    if (outputs.size() != results.size()) {
+      return Err(StatusCode::kInvalidArgument, "the body gives {} values, expected {}",
+                 outputs.size(), results.size());
+    }
+    for (size_t r = 0; r < results.size(); ++r) results[r].push_back(outputs[r]);
+  }
+  node.Ignore("body");
+  for (size_t r = 0; r < results.size(); ++r) {
+    AG_LET(const ValueId sequence, node.Sequence(results[r]));
+    node.Out(r, sequence);
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
 std::span<const NodeImporterRow> ControlImporters() {
   static constexpr NodeImporterRow kRows[] = {
-      {"If", ImportIf}, {"Loop", ImportLoop}, {"Scan", ImportScan}};
+      {"If", ImportIf},
+      {"Loop", ImportLoop, 0, NodeImporterRow::kAnyInputs, true},
+      {"Scan", ImportScan},
+      {"SequenceMap", ImportSequenceMap, 1, NodeImporterRow::kAnyInputs, true}};
   return kRows;
 }
 

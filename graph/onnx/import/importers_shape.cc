@@ -347,7 +347,7 @@ std::span<const NodeImporterRow> ShapeImporters() {
       {"Split", ImportSplit, 1, 2},
       {"Slice", ImportSlice, 1, 5},
       {"Pad", ImportPad, 1, 4},
-      {"Identity", ImportIdentity, 1, 1},
+      {"Identity", ImportIdentity, 1, 1, true},
       {"Dropout", ImportDropout, 1, 3},
       {"DepthToSpace", ImportDepthToSpace, 1, 1},
       {"SpaceToDepth", ImportSpaceToDepth, 1, 1},

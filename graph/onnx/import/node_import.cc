@@ -51,8 +51,8 @@ StatusOr<double> NodeImport::KnownScalar(size_t i) const {
   if (tensor == nullptr) {
     return Err(StatusCode::kUnimplemented, "input {} is not known before the model runs", i);
   }
-  if (tensor->type().NumElements() != 1) {
-    return Err(StatusCode::kInvalidArgument, "input {}: expected one element, got {}", i,
+  if (tensor->type().NumElements() != 1 || tensor->type().dtype == DType::kString) {
+    return Err(StatusCode::kInvalidArgument, "input {}: expected one number, got {}", i,
                tensor->type().ToString());
   }
   return tensor->At(0);
@@ -68,6 +68,19 @@ StatusOr<ValueId> NodeImport::Emit(OpKind op, std::initializer_list<ValueId> inp
 StatusOr<std::vector<ValueId>> NodeImport::EmitAll(OpKind op, std::span<const ValueId> inputs,
                                                    Attributes attributes) {
   return importer_.AddNode(op, inputs, std::move(attributes));
+}
+
+StatusOr<ValueId> NodeImport::Sequence(std::vector<ValueId> items) {
+  for (const ValueId item : items) {
+    if (!IsTensor(item)) {
+      return Err(StatusCode::kInvalidArgument, "an item is {}: sequences hold tensors only",
+                 KindName(importer_.kind(item)));
+    }
+    if (Type(item).dtype == Type(items[0]).dtype) continue;
+    return Err(StatusCode::kInvalidArgument, "a sequence of {} gets an item of {}",
+               DTypeName(Type(items[0]).dtype), DTypeName(Type(item).dtype));
+  }
+  return importer_.AddItems(OnnxKind::kSequence, std::move(items));
 }
 
 StatusOr<ValueId> NodeImport::Filled(const TensorType& type, double value) {

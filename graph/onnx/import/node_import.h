@@ -27,6 +27,7 @@ class NodeImport : public NodeAttributes {
   ValueId In(size_t i) const { return inputs_[i]; }
   const std::vector<ValueId>& inputs() const { return inputs_; }
   Status CheckInputs(size_t low, size_t high) const;  // The first `low` are required.
+  bool IsTensor(ValueId value) const { return importer_.kind(value) == OnnxKind::kTensor; }
   const TensorType& Type(ValueId value) const { return importer_.type(value); }
   const Shape& ShapeOf(ValueId value) const { return importer_.type(value).shape; }
   int64_t Rank(ValueId value) const { return static_cast<int64_t>(ShapeOf(value).size()); }
@@ -34,7 +35,7 @@ class NodeImport : public NodeAttributes {
   // Returns the integers of operand `i`. kUnimplemented: they are unknown before the model runs.
   StatusOr<Ints> KnownInts(size_t i) const;
   StatusOr<std::vector<float>> KnownFloats(size_t i) const;  // The same for f32.
-  StatusOr<double> KnownScalar(size_t i) const;
+  StatusOr<double> KnownScalar(size_t i) const;  // The same for one number or bool of any type.
 
   // New values.
   StatusOr<ValueId> Emit(OpKind op, std::initializer_list<ValueId> inputs,
@@ -42,6 +43,8 @@ class NodeImport : public NodeAttributes {
   StatusOr<std::vector<ValueId>> EmitAll(OpKind op, std::span<const ValueId> inputs,
                                          Attributes attributes);
   StatusOr<ValueId> Constant(const Tensor& tensor) { return importer_.AddTensor(tensor); }
+  // Returns a sequence. kInvalidArgument: an item is no tensor, or their element types differ.
+  StatusOr<ValueId> Sequence(std::vector<ValueId> items);
   StatusOr<ValueId> Scalar(DType dtype, double value);
   StatusOr<ValueId> Filled(const TensorType& type, double value);
   StatusOr<ValueId> Reshape(ValueId value, std::span<const int64_t> shape);
@@ -68,6 +71,7 @@ struct NodeImporterRow {
   std::string_view name;  // Of another domain than the default one "domain.Name".
   NodeImporter run;
   size_t inputs_min = 0, inputs_max = kAnyInputs;  // Checked before `run`.
+  bool takes_any_kind = false;                     // Also sequences and optionals.
   static constexpr size_t kAnyInputs = std::numeric_limits<size_t>::max();
 };
 std::span<const NodeImporterRow> ShapeImporters();       // Reshape, Slice, Split, Pad, ...
@@ -76,7 +80,8 @@ std::span<const NodeImporterRow> WindowImporters();      // Conv and pooling.
 std::span<const NodeImporterRow> ResizeImporters();
 std::span<const NodeImporterRow> NormImporters();       // Softmax, norms, reductions.
 std::span<const NodeImporterRow> ConstantImporters();   // Constant, Shape, Range, ...
-std::span<const NodeImporterRow> ControlImporters();    // If, Loop, Scan.
+std::span<const NodeImporterRow> ControlImporters();    // If, Loop, Scan, SequenceMap.
+std::span<const NodeImporterRow> SequenceImporters();   // Sequence*, Optional*, SplitToSequence.
 std::span<const NodeImporterRow> MicrosoftImporters();  // Fused operators of com.microsoft.
 
 }  // namespace ag

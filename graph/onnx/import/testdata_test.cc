@@ -24,22 +24,26 @@ constexpr char kRoot[] = "/usr/share/libonnx-testdata/data";
 
 struct Sample {
   std::string model;
-  std::vector<Tensor> inputs, outputs;
+  std::vector<ModelValue> inputs, outputs;
 };
 
-StatusOr<std::vector<Tensor>> ReadTensors(const std::string& folder, std::string_view kind) {
-  std::vector<Tensor> tensors;
+StatusOr<std::vector<ModelValue>> ReadValues(const std::string& folder, std::string_view what,
+                                             const std::vector<OnnxValueInfo>& infos) {
+  std::vector<ModelValue> values;
   while (true) {
-    const std::string path = fmt::format("{}/{}_{}.pb", folder, kind, tensors.size());
-    if (!FileExists(path)) return tensors;
-    AG_LET(Tensor tensor, testing::ReadTensorFile(path));
-    tensors.push_back(std::move(tensor));
+    const std::string path = fmt::format("{}/{}_{}.pb", folder, what, values.size());
+    if (!FileExists(path)) return values;
+    const OnnxKind kind =
+        values.size() < infos.size() ? infos[values.size()].kind : OnnxKind::kTensor;
+    AG_LET(ModelValue value, testing::ReadValueFile(path, kind));
+    values.push_back(std::move(value));
   }
 }
 
 // The program that wrote the data had no bfloat16: it stored the same bits as u16.
-void RestoreBFloat16(std::vector<Tensor>& tensors) {
-  for (Tensor& tensor : tensors) {
+void RestoreBFloat16(std::vector<ModelValue>& values) {
+  for (ModelValue& value : values) {
+    Tensor& tensor = value.tensor;
     if (tensor.type().dtype != DType::kUInt16) continue;
     tensor = Tensor::FromBytes({DType::kBFloat16, tensor.type().shape}, tensor.bytes());
   }
@@ -48,8 +52,9 @@ void RestoreBFloat16(std::vector<Tensor>& tensors) {
 StatusOr<Sample> ReadSample(const std::string& folder) {
   Sample sample;
   AG_LET(sample.model, ReadFile(folder + "/model.onnx"));
-  AG_LET(sample.inputs, ReadTensors(folder + "/test_data_set_0", "input"));
-  AG_LET(sample.outputs, ReadTensors(folder + "/test_data_set_0", "output"));
+  AG_LET(const OnnxModel parsed, ParseModel(sample.model, 1000));
+  AG_LET(sample.inputs, ReadValues(folder + "/test_data_set_0", "input", parsed.inputs));
+  AG_LET(sample.outputs, ReadValues(folder + "/test_data_set_0", "output", parsed.outputs));
   if (folder.find("BFLOAT16") != std::string::npos) {
     RestoreBFloat16(sample.inputs);
     RestoreBFloat16(sample.outputs);
@@ -79,9 +84,31 @@ int64_t Differences(const Tensor& a, const Tensor& b) {
   return count;
 }
 
+// The same for any value; -1 also for another kind or length.
+int64_t Differences(const ModelValue& a, const ModelValue& b) {
+  if (a.kind != b.kind || a.items.size() != b.items.size()) return -1;
+  if (a.kind == OnnxKind::kTensor && a.tensor.type().dtype == DType::kString) {
+    const bool same = a.tensor.type() == b.tensor.type() && a.tensor.bytes() == b.tensor.bytes();
+    return same ? 0 : -1;
+  }
+  if (a.kind == OnnxKind::kTensor) return Differences(a.tensor, b.tensor);
+  int64_t count = 0;
+  for (size_t i = 0; i < a.items.size(); ++i) {
+    const int64_t differences = Differences(a.items[i], b.items[i]);
+    if (differences < 0) return differences;
+    count += differences;
+  }
+  return count;
+}
+
+std::string TextOf(const ModelValue& value) {
+  if (value.kind == OnnxKind::kTensor) return value.tensor.type().ToString();
+  return fmt::format("{} of {}", KindName(value.kind), value.items.size());
+}
+
 struct Imported {
   ImportedModel model;
-  std::vector<Tensor> inputs;  // The remaining ones.
+  std::vector<ModelValue> inputs;  // The remaining ones.
 };
 
 // The inputs after the first one that exporters write as constants: none; integers and booleans
@@ -94,30 +121,33 @@ StatusOr<Imported> Import(const Sample& sample, Constants constant, BlobDir& blo
   Imported imported;
   ImportOptions options;
   std::vector<bool> constants;
+  std::vector<Tensor> tensors;
   for (size_t i = 0; i < std::min(sample.inputs.size(), parsed.inputs.size()); ++i) {
-    const TensorType& type = sample.inputs[i].type();
+    tensors.push_back(sample.inputs[i].tensor);
+    const bool is_tensor = sample.inputs[i].kind == OnnxKind::kTensor;
+    const TensorType& type = tensors.back().type();
     const bool is_float = IsFloat(type.dtype);
     constants.push_back(
-        i > 0 && (constant == Constants::kAll || (constant == Constants::kIntegers && !is_float)));
+        is_tensor && i > 0 &&
+        (constant == Constants::kAll || (constant == Constants::kIntegers && !is_float)));
     if (constants.back()) continue;
     imported.inputs.push_back(sample.inputs[i]);
-    options.shapes[parsed.inputs[i].name] = type.shape;
+    if (is_tensor) options.shapes[parsed.inputs[i].name] = type.shape;
   }
-  AG_LET(const std::string bytes,
-         testing::WithConstantInputs(sample.model, sample.inputs, constants));
+  AG_LET(const std::string bytes, testing::WithConstantInputs(sample.model, tensors, constants));
   AG_LET(imported.model, ImportOnnx(bytes, options, blobs));
   return imported;
 }
 
 Status Compare(const ImportedModel& model, const Imported& imported, const Sample& sample,
                const WeightSource& weights) {
-  AG_LET(const std::vector<Tensor> outputs,
+  AG_LET(const std::vector<ModelValue> outputs,
          EvaluateModel(model.graph, model.origin, imported.inputs, weights));
   for (size_t i = 0; i < std::min(outputs.size(), sample.outputs.size()); ++i) {
     const int64_t differences = Differences(outputs[i], sample.outputs[i]);
     if (differences == 0) continue;
     return Err(StatusCode::kInternal, "output {}: {} of {} elements differ from {}", i, differences,
-               outputs[i].type().ToString(), sample.outputs[i].type().ToString());
+               TextOf(outputs[i]), TextOf(sample.outputs[i]));
   }
   return OkStatus();
 }

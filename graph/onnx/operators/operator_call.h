@@ -91,6 +91,7 @@ struct OperatorRow {
   std::string_view name;  // ONNX's; of another domain than the default one "domain.Name".
   OperatorKernel run;
   ResultSizes sizes = ResultSizes::kFromShapes;
+  bool takes_strings = false;  // Of others the ranks of strings run, where they only move elements.
 };
 
 // The kernels by family. Each file lists its own.
@@ -112,5 +113,6 @@ std::span<const OperatorRow> SampleOperators();    // GridSample, AffineGrid, De
 std::span<const OperatorRow> RegionOperators();    // RoiAlign, MaxRoiPool.
 std::span<const OperatorRow> ResampleOperators();  // Resize, Upsample.
 std::span<const OperatorRow> LossOperators();      // NegativeLogLikelihoodLoss, ...
+std::span<const OperatorRow> TextOperators();      // StringNormalizer, TfIdfVectorizer, ...
 
 }  // namespace ag::onnx_operators

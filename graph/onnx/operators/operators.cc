@@ -1,9 +1,11 @@
 #include "graph/onnx/operators/operators.h"
 
 #include <algorithm>
+#include <deque>
 
 #include "absl/container/flat_hash_map.h"
 #include "graph/onnx/operators/operator_call.h"
+#include "graph/onnx/operators/string_ranks.h"
 
 namespace ag {
 namespace {
@@ -24,7 +26,7 @@ const absl::flat_hash_map<std::string_view, OperatorRow>& OperatorRows() {
           onnx_operators::MicrosoftOperators(), onnx_operators::MicrosoftAttentionOperators(),
           onnx_operators::MicrosoftQuantOperators(), onnx_operators::SampleOperators(),
           onnx_operators::RegionOperators(), onnx_operators::ResampleOperators(),
-          onnx_operators::LossOperators()}) {
+          onnx_operators::LossOperators(), onnx_operators::TextOperators()}) {
       for (const OperatorRow& row : rows) AG_CHECK(result.emplace(row.name, row).second);
     }
     return result;
@@ -39,6 +41,41 @@ std::string QualifiedName(const OnnxNode& node) {
 const OperatorRow* FindOperator(const OnnxNode& node) {
   const auto found = OperatorRows().find(QualifiedName(node));
   return found == OperatorRows().end() ? nullptr : &found->second;
+}
+
+StatusOr<std::vector<Tensor>> RunRow(const OperatorRow& row, const OperatorRun& run) {
+  OperatorCall call(run.node, run.opset, run.inputs, run.bytes_max, run.threads);
+  Status status = row.run(call);
+  if (status.ok()) status = call.CheckAttributes();
+  AG_TRY(status, "operator {}", Quoted(QualifiedName(run.node)));
+  std::vector<Tensor> results = std::move(call.results());
+  results.resize(run.node.outputs.size());
+  return results;
+}
+
+// Whether the operator only moves and compares elements of its first result's type, so that the
+// ranks of strings serve as well.
+bool MovesElements(const OnnxNode& node) {
+  static constexpr std::string_view kNames[] = {
+      "Compress", "GatherElements",  "GatherND",  "OneHot", "ReverseSequence", "Scatter",
+      "Unique",   "ScatterElements", "ScatterND", "Trilu",  "CenterCropPad",   "Pad"};
+  const bool reduces = std::ranges::any_of(node.attributes, [](const OnnxAttribute& attribute) {
+    return attribute.name == "reduction" && attribute.s != "none";
+  });
+  return node.domain.empty() && !reduces && std::ranges::count(kNames, node.op_type) > 0;
+}
+
+// Runs an operator that moves elements on the ranks of strings. Its first result is of strings.
+StatusOr<std::vector<Tensor>> RunOnRanks(const OperatorRow& row, OperatorRun run) {
+  const onnx_operators::StringRanks ranks(run.inputs);
+  std::deque<Tensor> ranked;
+  for (const Tensor*& input : run.inputs) {
+    if (input == nullptr || input->type().dtype != DType::kString) continue;
+    input = &ranked.emplace_back(ranks.RanksOf(*input));
+  }
+  AG_LET(std::vector<Tensor> results, RunRow(row, run));
+  if (!run.node.outputs[0].empty()) results[0] = ranks.StringsOf(results[0]);
+  return results;
 }
 
 }  // namespace
@@ -60,13 +97,13 @@ StatusOr<std::vector<Tensor>> RunOperator(const OperatorRun& run) {
     return Err(StatusCode::kUnimplemented, "operator {}: nothing here can run it",
                Quoted(QualifiedName(run.node)));
   }
-  OperatorCall call(run.node, run.opset, run.inputs, run.bytes_max, run.threads);
-  Status status = row->run(call);
-  if (status.ok()) status = call.CheckAttributes();
-  AG_TRY(status, "operator {}", Quoted(QualifiedName(run.node)));
-  std::vector<Tensor> results = std::move(call.results());
-  results.resize(run.node.outputs.size());
-  return results;
+  const bool of_strings = std::ranges::any_of(run.inputs, [](const Tensor* input) {
+    return input != nullptr && input->type().dtype == DType::kString;
+  });
+  if (!of_strings || row->takes_strings) return RunRow(*row, run);
+  if (MovesElements(run.node)) return RunOnRanks(*row, run);
+  return Err(StatusCode::kUnimplemented, "operator {}: nothing here can run it on strings",
+             Quoted(QualifiedName(run.node)));
 }
 
 StatusOr<KeptOperator> KeptOperator::Of(const Node& node) {

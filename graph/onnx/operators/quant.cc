@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "graph/narrow.h"
 #include "graph/onnx/operators/matrix.h"
 #include "graph/onnx/operators/quantize.h"
 #include "graph/onnx/operators/spatial_window.h"
@@ -20,12 +21,17 @@ StatusOr<DType> QuantizedType(OperatorCall& call) {
 
 Status RunQuantizeLinear(OperatorCall& call) {
   AG_TRY(call.CheckInputs(2, 3));
-  call.Ignore("saturate");
   call.Ignore("precision");
   const Shape x = call.ShapeOf(0);
   const int64_t axis = call.Int("axis", 1), block = call.Int("block_size", 0);
+  const Overflow overflow =
+      call.Int("saturate", 1) != 0 ? Overflow::kSaturates : Overflow::kOverflows;
   AG_LET(const DType dtype, QuantizedType(call));
-  AG_LET(const QuantizedRange range, RangeOf(dtype));
+  const bool to_float = IsNarrow(dtype) && dtype != DType::kInt4 && dtype != DType::kUInt4;
+  QuantizedRange range;
+  if (!to_float) {
+    AG_LET(range, RangeOf(dtype));
+  }
   AG_LET(const PerElement scale, PerElement::Of(call, 1, x, axis, block, 1));
   AG_LET(const PerElement zero, PerElement::Of(call, 2, x, axis, block, 0));
   Doubles values = call.In(0).ToDoubles();
@@ -33,9 +39,17 @@ Status RunQuantizeLinear(OperatorCall& call) {
   for (size_t i = 0; i < values.size(); ++i) {
     // The quotient is rounded to the operand's type first, as runtimes compute it.
     const double q = values[i] / scale.at(i);
-    values[i] = Quantized(in_float ? static_cast<float>(q) : q, zero.at(i), range);
+    values[i] = in_float ? static_cast<float>(q) : q;
+    if (!to_float) values[i] = Quantized(values[i], zero.at(i), range);
   }
   AG_TRY(call.MakeBytes(0, {dtype, x}));
+  if (to_float) {
+    const auto out = call.results()[0].Mutable<uint8_t>();
+    for (size_t i = 0; i < out.size(); ++i) {
+      out[i] = DoubleToNarrow(dtype, values[i] + zero.at(i), overflow);
+    }
+    return OkStatus();
+  }
   call.Give(0, Tensor::FromDoubles({dtype, x}, values));
   return OkStatus();
 }
@@ -174,6 +188,10 @@ double PerElement::at(size_t element) const {
 
 StatusOr<QuantizedRange> RangeOf(DType dtype) {
   switch (dtype) {
+    case DType::kUInt4:
+      return QuantizedRange{0, 15};
+    case DType::kInt4:
+      return QuantizedRange{-8, 7};
     case DType::kUInt8:
       return QuantizedRange{0, 255};
     case DType::kInt8:

@@ -3,8 +3,10 @@
 #include <cmath>
 #include <optional>
 
+#include "graph/narrow.h"
 #include "graph/onnx/operators/arithmetic.h"
 #include "graph/onnx/operators/layout.h"
+#include "graph/onnx/operators/text.h"
 #include "graph/onnx/operators/wide.h"
 #include "graph/shapes.h"
 
@@ -236,9 +238,43 @@ Status RunClip(OperatorCall& call) {
   });
 }
 
+// Integers lose the bits above the lowest 4.
+Tensor CutToHalfBytes(const Tensor& from, DType to) {
+  Tensor tensor = Tensor::Zeros({to, from.type().shape});
+  const std::vector<int64_t> values = Widened<int64_t>(from);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const int64_t low = values[i] & 0xF;
+    tensor.Put(static_cast<int64_t>(i),
+               static_cast<double>(to == DType::kInt4 && low > 7 ? low - 16 : low));
+  }
+  return tensor;
+}
+
+// Casts from or to a narrow type.
+Status CastNarrow(OperatorCall& call, DType to, Overflow overflow) {
+  const TensorType type{to, call.ShapeOf(0)};
+  AG_TRY(call.MakeBytes(0, type));
+  const bool to_integer = to == DType::kInt4 || to == DType::kUInt4;
+  if (to_integer && IsInteger(call.TypeOf(0))) {
+    call.Give(0, CutToHalfBytes(call.In(0), to));
+    return OkStatus();
+  }
+  const std::vector<double> values = call.In(0).ToDoubles();
+  if (!IsNarrow(to)) {
+    call.Give(0, Tensor::FromDoubles(type, values));
+    return OkStatus();
+  }
+  const auto out = call.results()[0].Mutable<uint8_t>();
+  for (size_t i = 0; i < values.size(); ++i) out[i] = DoubleToNarrow(to, values[i], overflow);
+  return OkStatus();
+}
+
 // Integers that do not fit lose their upper bits; numbers that do not fit saturate.
 Status CastAs(OperatorCall& call, DType to) {
-  if (SizeOf(to) == 0) return RefuseType(to);
+  const Overflow overflow =
+      call.Int("saturate", 1) != 0 ? Overflow::kSaturates : Overflow::kOverflows;
+  if (to == DType::kString || call.TypeOf(0) == DType::kString) return CastStrings(call, to);
+  if (IsNarrow(to) || IsNarrow(call.TypeOf(0))) return CastNarrow(call, to, overflow);
   return ForWide(call.TypeOf(0), [&]<class W>() {
     return GiveNarrowed(call, 0, {to, call.ShapeOf(0)}, Widened<W>(call.In(0)));
   });
@@ -246,14 +282,12 @@ Status CastAs(OperatorCall& call, DType to) {
 
 Status RunCast(OperatorCall& call) {
   AG_TRY(call.CheckInputs(1, 1));
-  call.Ignore("saturate");  // Of 8-bit floats only.
   AG_LET(const DType to, DTypeFromOnnx(static_cast<int32_t>(call.Int("to", 0))));
   return CastAs(call, to);
 }
 
 Status RunCastLike(OperatorCall& call) {
   AG_TRY(call.CheckInputs(2, 2));
-  call.Ignore("saturate");
   return CastAs(call, call.TypeOf(1));
 }
 
@@ -309,8 +343,8 @@ std::span<const OperatorRow> ScalarOperators() {
       {"Mean", AG_FOLD(true, Plus(a, b))},
       {"Clip", RunClip},
       {"Shrink", RunShrink},
-      {"Cast", RunCast},
-      {"CastLike", RunCastLike},
+      {"Cast", RunCast, ResultSizes::kFromShapes, true},
+      {"CastLike", RunCastLike, ResultSizes::kFromShapes, true},
   };
   return kRows;
 }

@@ -2,18 +2,25 @@
 //   g (float[2,3] x) => (float[2,3] y) <float[3] b = {1, 2, 3}> { y = Add(x, b) }
 #pragma once
 
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/blobs.h"
-#include "graph/tensor.h"
+#include "graph/onnx/model_value.h"
 
 namespace ag::testing {
 
 // Returns the bytes of a model. Adds the header (`<ir_version: ...>`) when the text begins with a
 // graph. A text that does not parse ends the test program.
 std::string ModelFromText(std::string_view text, int opset = 17);
+
+// The same, where the inputs and outputs of these names, also those of subgraphs, are sequences of
+// what the text says; of a name that is there twice, sequences of sequences. ONNX's text has no
+// sequences in subgraphs.
+std::string SequenceModelFromText(std::string_view text, const std::multiset<std::string>& names,
+                                  int opset = 17);
 
 std::string ConvModel();  // Two convolutions, a pool, a classifier; a few KB.
 std::string LargeWeightModel(size_t weight_bytes);  // One product.
@@ -42,8 +49,8 @@ std::string SparseModel(const SparseModelSpec& spec);
 // Opens a new blob folder that exists as long as the process.
 std::shared_ptr<BlobDir> NewBlobs();
 
-// Reads the TensorProto in a file of ONNX's test data. kUnimplemented: not a tensor.
-StatusOr<Tensor> ReadTensorFile(const std::string& path);
+// Reads the TensorProto, SequenceProto or OptionalProto in a file of ONNX's test data.
+StatusOr<ModelValue> ReadValueFile(const std::string& path, OnnxKind kind);
 
 // Returns the model with input i as a constant where constant[i]. Test data has inputs that real
 // models have as constants (shapes, axes, pads).

@@ -1,5 +1,6 @@
 #include "base/blobs.h"
 #include "base/file.h"
+#include "graph/onnx/fields.h"
 #include "graph/onnx/tensor_proto.h"
 #include "graph/onnx/testing/onnx_testing.h"
 #include "graph/onnx/wire.h"
@@ -16,6 +17,36 @@ std::string ModelFromText(std::string_view text, int opset) {
   const auto status = onnx::OnnxParser::Parse(model, whole.c_str());
   if (!status.IsOK()) fmt::print(stderr, "{}\n", status.ErrorMessage());
   AG_CHECK(status.IsOK());
+  return model.SerializeAsString();
+}
+
+namespace {
+
+// Protobuf's limit on nested messages bounds the recursion.
+void MakeSequences(onnx::GraphProto& graph, const std::multiset<std::string>& names) {
+  const auto wrap = [&](onnx::ValueInfoProto& info) {
+    for (size_t i = 0; i < names.count(info.name()); ++i) {
+      onnx::TypeProto sequence;
+      *sequence.mutable_sequence_type()->mutable_elem_type() = info.type();
+      *info.mutable_type() = sequence;
+    }
+  };
+  for (auto& info : *graph.mutable_input()) wrap(info);
+  for (auto& info : *graph.mutable_output()) wrap(info);
+  for (auto& node : *graph.mutable_node()) {
+    for (auto& attribute : *node.mutable_attribute()) {
+      if (attribute.has_g()) MakeSequences(*attribute.mutable_g(), names);
+    }
+  }
+}
+
+}  // namespace
+
+std::string SequenceModelFromText(std::string_view text, const std::multiset<std::string>& names,
+                                  int opset) {
+  onnx::ModelProto model;
+  AG_CHECK(model.ParseFromString(ModelFromText(text, opset)));
+  MakeSequences(*model.mutable_graph(), names);
   return model.SerializeAsString();
 }
 
@@ -168,9 +199,36 @@ std::shared_ptr<BlobDir> NewBlobs() {
   return *std::move(blobs);
 }
 
-StatusOr<Tensor> ReadTensorFile(const std::string& path) {
+namespace {
+
+// Field numbers of SequenceProto and OptionalProto, equal in both.
+constexpr uint32_t kElementType = 2, kTensorValues = 3, kSequenceValues = 5;
+
+StatusOr<ModelValue> ParseValue(std::string_view bytes, OnnxKind kind) {
+  if (kind == OnnxKind::kTensor) {
+    AG_LET(Tensor tensor, ParseTensorProto(bytes));
+    return ModelValue(std::move(tensor));
+  }
+  std::vector<ModelValue> items;
+  bool has_value = true;
+  AG_TRY(ForEachField(bytes, [&](const WireField& field) -> Status {
+    if (field.number == kElementType) has_value = field.whole.back() != 0;
+    if (field.number != kTensorValues && field.number != kSequenceValues) return OkStatus();
+    const bool is_tensor = field.number == kTensorValues;
+    AG_LET(ModelValue item,
+           ParseValue(field.payload, is_tensor ? OnnxKind::kTensor : OnnxKind::kSequence));
+    items.push_back(std::move(item));
+    return OkStatus();
+  }));
+  if (!has_value) items.clear();  // An optional of nothing may still hold an empty message.
+  return ModelValue(kind, std::move(items));
+}
+
+}  // namespace
+
+StatusOr<ModelValue> ReadValueFile(const std::string& path, OnnxKind kind) {
   AG_LET(const std::string bytes, ReadFile(path));
-  return ParseTensorProto(bytes);
+  return ParseValue(bytes, kind);
 }
 
 StatusOr<std::string> WithConstantInputs(std::string_view bytes, const std::vector<Tensor>& inputs,
