@@ -32,12 +32,15 @@ TEST(OpKindTest, TraitsAndDefaults) {
 TEST(OpKindTest, TheDocsShowTheTable) {
   const std::string path = AG_SOURCE_DIR "/docs/operators.md";
   const std::string page = FormatOperatorTable();
-  if (std::getenv("AG_WRITE_DOCS") != nullptr) {
-    ASSERT_TRUE(WriteFileAtomically(path, page).ok());
-  }
   const StatusOr<std::string> stored = ReadFile(path);
   ASSERT_TRUE(stored.ok()) << ToString(stored.status());
-  EXPECT_EQ(*stored, page) << "run AG_WRITE_DOCS=1 graph_test";
+  // Behind it: ONNX's operators (graph/onnx/import/operator_list_test.cc).
+  const size_t end = std::min(stored->find("\n## ONNX's operators"), stored->size());
+  if (std::getenv("AG_WRITE_DOCS") != nullptr) {
+    ASSERT_TRUE(WriteFileAtomically(path, page + stored->substr(end)).ok());
+    return;
+  }
+  EXPECT_EQ(stored->substr(0, end), page) << "run AG_WRITE_DOCS=1 graph_test";
 }
 
 }  // namespace

@@ -77,8 +77,8 @@ std::vector<BadModel> BadGraphs() {
                      "{ a = ConstantOfShape(s) y = Add(x, a) }"),
        "node 0 (ConstantOfShape): f32[10000000000] has 40000000000 bytes, the limit is 4294967296 "
        "a tensor"},
-      {"new", ModelFromText("g (float[2] x) => (float[2] y) { y = Relu(x) }", 24),
-       "opset 24 is outside 1 to 23: export the model again for opset 23"},
+      {"new", ModelFromText("g (float[2] x) => (float[2] y) { y = Relu(x) }", 29),
+       "opset 29 is outside 1 to 28: export the model again for opset 28"},
       {"unknown-operator",
        ModelFromText("g (float[2] x) => (float[2] y) { a = Nonsense(x) y = Relu(a) }"),
        "node 0 (Nonsense): the operator is not known, and it cannot be kept: the model "

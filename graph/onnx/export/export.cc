@@ -8,7 +8,7 @@
 namespace ag {
 namespace {
 
-constexpr int64_t kOpsetWrittenMax = 23;
+constexpr int64_t kOpsetWrittenMax = 28;
 
 }  // namespace
 

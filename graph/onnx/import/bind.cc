@@ -10,7 +10,7 @@
 namespace ag {
 namespace {
 
-constexpr int64_t kOpsetMin = 1, kOpsetMax = 23, kIrVersionMin = 3, kIrVersionMax = 11;
+constexpr int64_t kOpsetMin = 1, kOpsetMax = 28, kIrVersionMin = 3, kIrVersionMax = 14;
 
 Status CheckVersions(const OnnxOrigin& origin) {
   if (origin.ir_version < kIrVersionMin || origin.ir_version > kIrVersionMax) {

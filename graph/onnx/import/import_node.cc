@@ -427,10 +427,14 @@ StatusOr<std::vector<ValueId>> ImportAny(const OnnxNode& node, Importer& importe
 
 }  // namespace
 
-bool CanCompute(const OnnxNode& node, const Importer& importer) {
+OperatorSupport SupportOf(const OnnxNode& node) {
   const NativeForm form = NativeFormOf(node);
-  return form.row != nullptr || form.op.has_value() || HasOperator(node) ||
-         importer.FunctionOf(node) != nullptr;
+  return {form.row != nullptr || form.op.has_value(), HasOperator(node)};
+}
+
+bool CanCompute(const OnnxNode& node, const Importer& importer) {
+  const OperatorSupport support = SupportOf(node);
+  return support.is_imported || support.has_kernel || importer.FunctionOf(node) != nullptr;
 }
 
 Status CheckOperator(const OnnxNode& node, const std::string& noun, const Importer& importer) {

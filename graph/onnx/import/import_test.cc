@@ -284,10 +284,10 @@ TEST(ImportErrorsTest, NameWhatIsWrong) {
       {"too few scales",
        "g (float[2,2] x) => (float[4,4] y) <float[1] s = {2.0}> { y = Resize(x,,s) }",
        "INVALID_ARGUMENT: node 0 (Resize): scales: expected 2 values, got 1"},
-      {"opset 24", "<ir_version: 8, opset_import: [\"\" : 24]> g (float[2] x) => (float[2] y) {}",
-       "UNIMPLEMENTED: opset 24 is outside 1 to 23: export the model again for opset 23"},
-      {"ir 12", "<ir_version: 12, opset_import: [\"\" : 17]> g (float[2] x) => (float[2] y) {}",
-       "UNIMPLEMENTED: ir_version 12 is outside 3 to 11: export for opset 23"},
+      {"opset 29", "<ir_version: 8, opset_import: [\"\" : 29]> g (float[2] x) => (float[2] y) {}",
+       "UNIMPLEMENTED: opset 29 is outside 1 to 28: export the model again for opset 28"},
+      {"ir 15", "<ir_version: 15, opset_import: [\"\" : 17]> g (float[2] x) => (float[2] y) {}",
+       "UNIMPLEMENTED: ir_version 15 is outside 3 to 14: export for opset 28"},
   };
   for (const ErrorCase& c : cases) {
     EXPECT_EQ(ToString(Import(c.onnx, 17).status()), c.expected) << c.name;

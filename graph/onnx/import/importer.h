@@ -157,6 +157,12 @@ StatusOr<std::vector<int>> OrderNodes(std::span<const OnnxNode> nodes);  // Prod
 Status AddWeights(OnnxModel& model, Importer& importer);
 Status ImportNodes(std::span<const OnnxNode> nodes, Importer& importer);
 Status ImportNode(const OnnxNode& node, const std::string& noun, Importer& importer);
+// How nodes of an operator run: written out with operators of the IR (or with nothing), and by a
+// kernel of the operator itself, which other forms of it need.
+struct OperatorSupport {
+  bool is_imported = false, has_kernel = false;
+};
+OperatorSupport SupportOf(const OnnxNode& node);
 // Whether an importer that computes all nodes has a kernel or a way to write the node out.
 bool CanCompute(const OnnxNode& node, const Importer& importer);
 // Returns an error when the node's operator is known neither here nor to ONNX and the model does

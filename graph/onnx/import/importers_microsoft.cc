@@ -40,10 +40,27 @@ Status ImportBiasedGelu(NodeImport& node) {
   return node.Out(node.Emit(OpKind::kGelu, {x}, {{"approximate", name}}));
 }
 
-Status ImportQuickGelu(NodeImport& node) {
-  AG_LET(ValueId gate, WithScalar(node, OpKind::kMul, node.In(0), node.Float("alpha", 1.702F)));
+// Returns x * sigmoid(alpha * x).
+StatusOr<ValueId> Gated(NodeImport& node, ValueId x, double alpha) {
+  if (alpha == 1) return node.Emit(OpKind::kSwish, {x});
+  AG_LET(ValueId gate, WithScalar(node, OpKind::kMul, x, alpha));
   AG_LET(gate, node.Emit(OpKind::kSigmoid, {gate}));
-  return node.Out(node.Emit(OpKind::kMul, {node.In(0), gate}));
+  return node.Emit(OpKind::kMul, {x, gate});
+}
+
+Status ImportQuickGelu(NodeImport& node) {
+  return node.Out(Gated(node, node.In(0), node.Float("alpha", 1.702F)));
+}
+
+// Swish(x), and SwiGLU(x, y), which multiplies it by y.
+Status ImportSwish(NodeImport& node) {
+  AG_LET(ValueId out, Gated(node, node.In(0), node.Float("alpha", 1)));
+  if (!node.Has(1)) return node.Out(out);
+  if (node.ShapeOf(node.In(1)) != node.ShapeOf(node.In(0))) {
+    return Err(StatusCode::kInvalidArgument, "{} and {} have different shapes",
+               node.Type(node.In(0)).ToString(), node.Type(node.In(1)).ToString());
+  }
+  return node.Out(node.Emit(OpKind::kMul, {out, node.In(1)}));
 }
 
 // Applies the activation that the node names; `scales` are its parameters.
@@ -357,6 +374,8 @@ Status ImportMultiHeadAttention(NodeImport& node) {
 
 std::span<const NodeImporterRow> MicrosoftImporters() {
   static constexpr NodeImporterRow kRows[] = {
+      {"Swish", ImportSwish, 1, 1},  // The same gate as QuickGelu's.
+      {"SwiGLU", ImportSwish, 2, 2},
       {"com.microsoft.Gelu", ImportBiasedGelu<GeluForm::kErf>, 1, 1},
       {"com.microsoft.BiasGelu", ImportBiasedGelu<GeluForm::kErf>, 2, 2},
       {"com.microsoft.FastGelu", ImportBiasedGelu<GeluForm::kTanh>, 1, 2},

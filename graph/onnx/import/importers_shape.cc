@@ -329,7 +329,12 @@ Status ImportSpaceToDepth(NodeImport& node) {
   if (x.size() != 4 || b < 1 || b > 4096 || x[2] % b != 0 || x[3] % b != 0) {
     return Err(StatusCode::kInvalidArgument, "blocksize {} does not fit {}", b, ShapeToString(x));
   }
-  return MoveBlocks(node, {x[0], x[1], x[2] / b, b, x[3] / b, b}, {0, 3, 5, 1, 2, 4},
+  const std::string mode = node.String("mode", "DCR");
+  if (mode != "DCR" && mode != "CRD") {
+    return Err(StatusCode::kInvalidArgument, "mode {} is not known", Quoted(mode));
+  }
+  const Ints order = mode == "DCR" ? Ints{0, 3, 5, 1, 2, 4} : Ints{0, 1, 3, 5, 2, 4};
+  return MoveBlocks(node, {x[0], x[1], x[2] / b, b, x[3] / b, b}, order,
                     {x[0], x[1] * b * b, x[2] / b, x[3] / b});
 }
 

@@ -14,6 +14,7 @@
 #include "graph/onnx/import/import.h"
 #include "graph/onnx/imported_model.h"
 #include "graph/onnx/operators/operators.h"
+#include "graph/onnx/testing/known_cases.h"
 #include "graph/onnx/testing/onnx_testing.h"
 #include "graph/onnx/wire.h"
 
@@ -191,13 +192,25 @@ Verdict Try(const std::string& folder, const std::shared_ptr<BlobDir>& blobs) {
   return {status.ok() ? Outcome::kPassed : Outcome::kFailed, ToString(status)};
 }
 
-// With align_corners, the data divide by the size before rounding down; ONNX Runtime and the IR
-// divide by the size after it. With output_shape, the data count MaxUnpool's indices in the shape
-// that the window gives; ONNX Runtime, PyTorch and we count them in output_shape, as MaxPool counts
-// its indices in its operand.
-constexpr std::string_view kOtherwise[] = {"test_resize_downsample_scales_cubic_align_corners",
-                                           "test_resize_downsample_scales_linear_align_corners",
-                                           "test_maxunpool_export_with_output_shape"};
+// Whether a test may end so: known_cases.h says why those do that do not pass.
+bool IsExpected(Outcome outcome, std::string_view test) {
+  if (outcome == Outcome::kPassed) return true;
+  const bool failed = outcome == Outcome::kFailed;
+  return testing::FindCase(failed ? testing::DifferentCases() : testing::RefusedCases(), test) !=
+         nullptr;
+}
+
+// Returns the number of tests of the default domain that are not left out: training, random numbers
+// and pictures.
+int Counting(const std::vector<std::string>& names) {
+  static constexpr std::string_view kLeftOut[] = {"train", "domain", "random", "image"};
+  return static_cast<int>(std::ranges::count_if(names, [](const std::string& name) {
+    const testing::KnownCase* known = testing::FindCase(testing::RefusedCases(), name);
+    return known == nullptr || std::ranges::none_of(kLeftOut, [&](std::string_view word) {
+             return known->why.starts_with(word);
+           });
+  }));
+}
 
 std::string Counted(std::map<Outcome, int>& counts) {
   return fmt::format("passed {}, failed {}, opaque {}, refused {}, out of range {}, unreadable {}",
@@ -218,17 +231,16 @@ TEST(TestDataTest, Coverage) {
       const Verdict verdict = Try(fmt::format("{}/{}/{}", kRoot, kind, name), blobs);
       ++counts[verdict.outcome];
       if (verbose) fmt::print("{} {} {}\n", static_cast<int>(verdict.outcome), name, verdict.why);
-      const bool is_otherwise = std::ranges::count(kOtherwise, name) > 0;
-      EXPECT_EQ(verdict.outcome == Outcome::kFailed, is_otherwise) << name << ": " << verdict.why;
+      EXPECT_TRUE(IsExpected(verdict.outcome, name)) << name << ": " << verdict.why;
     }
   }
   fmt::print("{}\n", Counted(counts));
-  EXPECT_GE(counts[Outcome::kPassed], 991);
-  EXPECT_LE(counts[Outcome::kRefused], 15);
+  EXPECT_GE(counts[Outcome::kPassed], 1050);
 }
 
-// Samples from another source (tests/long/resize.sh; the node tests of another version of ONNX):
-// all of them must pass, and with AG_VERBOSE each is named with its outcome, as above.
+// Samples from another source (tests/long/resize.sh; tests/long/onnx_node_tests.sh: the node tests
+// of another version of ONNX): all of them must pass but those of known_cases.h. With AG_VERBOSE
+// each is named with its outcome, as above.
 TEST(TestDataTest, Samples) {
   const char* folder = std::getenv("AG_ONNX_SAMPLES");
   if (folder == nullptr) GTEST_SKIP() << "AG_ONNX_SAMPLES names no folder of samples";
@@ -242,9 +254,12 @@ TEST(TestDataTest, Samples) {
     const Verdict verdict = Try(fmt::format("{}/node/{}", folder, name), blobs);
     ++counts[verdict.outcome];
     if (verbose) fmt::print("{} {} {}\n", static_cast<int>(verdict.outcome), name, verdict.why);
-    EXPECT_EQ(verdict.outcome, Outcome::kPassed) << name << ": " << verdict.why;
+    EXPECT_TRUE(IsExpected(verdict.outcome, name)) << name << ": " << verdict.why;
   }
+  const int counting = Counting(*names), passed = counts[Outcome::kPassed];
   fmt::print("samples {}: {}\n", names->size(), Counted(counts));
+  fmt::print("of the default domain without training, random numbers and pictures {}: {:.2f} %\n",
+             counting, 100.0 * passed / counting);
 }
 
 }  // namespace

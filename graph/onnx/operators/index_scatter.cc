@@ -1,4 +1,4 @@
-// Scatter, ScatterElements, ScatterND.
+// Scatter, ScatterElements, ScatterND, TensorScatter.
 #include <algorithm>
 
 #include "graph/onnx/operators/arithmetic.h"
@@ -121,6 +121,49 @@ Status RunScatterNd(OperatorCall& call) {
   });
 }
 
+// Operands: a cache [B,...,M,...], rows for it [B,...,S,...], the place of the first row for each
+// element of the batch.
+Status RunTensorScatter(OperatorCall& call) {
+  AG_TRY(call.CheckInputs(2, 3));
+  AG_LET(const int64_t axis, call.Axis(-2));
+  const std::string mode = call.String("mode", "linear");
+  const Shape &cache = call.ShapeOf(0), &update = call.ShapeOf(1);
+  Shape expected = cache;
+  if (update.size() == cache.size()) expected[axis] = update[axis];
+  if (axis == 0 || update != expected || update[axis] > cache[axis] ||
+      call.TypeOf(0) != call.TypeOf(1) || (mode != "linear" && mode != "circular")) {
+    return Err(StatusCode::kInvalidArgument, "rows {} do not go into {} along axis {} ({})",
+               call.Type(1).ToString(), call.Type(0).ToString(), axis, Quoted(mode));
+  }
+  Ints first(static_cast<size_t>(cache[0]), 0);
+  if (call.Has(2)) {
+    AG_LET(first, call.IntsAt(2));
+  }
+  if (static_cast<int64_t>(first.size()) != cache[0]) {
+    return Err(StatusCode::kInvalidArgument, "{} places for a batch of {}", first.size(), cache[0]);
+  }
+  const AxisView to = ViewAlong(cache, axis), from = ViewAlong(update, axis);
+  const auto row_bytes = static_cast<size_t>(to.inner * SizeOf(call.TypeOf(0)));
+  AG_TRY(call.MakeBytes(0, call.Type(0)));
+  char* out = call.results()[0].Mutable<char>().data();
+  std::ranges::copy(call.In(0).bytes(), out);
+  const char* rows = call.In(1).bytes().data();
+  for (int64_t o = 0; o < to.outer && from.size > 0; ++o) {
+    const int64_t begin = first[o / (to.outer / cache[0])];
+    const bool fits = begin >= 0 && (mode == "circular" || begin <= to.size - from.size);
+    if (!fits) {
+      return Err(StatusCode::kOutOfRange, "{} rows from {} on, the cache has {}", from.size, begin,
+                 to.size);
+    }
+    for (int64_t s = 0; s < from.size; ++s) {
+      const int64_t place = (begin % to.size + s) % to.size;
+      std::copy_n(rows + (o * from.size + s) * row_bytes, row_bytes,
+                  out + (o * to.size + place) * row_bytes);
+    }
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
 std::span<const OperatorRow> ScatterOperators() {
@@ -128,6 +171,7 @@ std::span<const OperatorRow> ScatterOperators() {
       {"Scatter", RunScatterElements},
       {"ScatterElements", RunScatterElements},
       {"ScatterND", RunScatterNd},
+      {"TensorScatter", RunTensorScatter},
   };
   return kRows;
 }

@@ -149,5 +149,15 @@ TEST(IndexOperators, EmptyTensors) {
   }
 }
 
+TEST(IndexOperators, RowsGoIntoACacheAroundItsEnd) {
+  const Tensor cache = F32({2, 3, 1}, {0, 0, 0, 0, 0, 0}), rows = F32({2, 2, 1}, {1, 2, 3, 4});
+  TestNode node{.op_type = "TensorScatter", .opset = 24};
+  EXPECT_EQ(CodeOf(node, {cache, rows, I64({2}, {0, 2})}), StatusCode::kOutOfRange);
+  node.strings = {{"mode", "circular"}};
+  const auto y = RunNode(node, {cache, rows, I64({2}, {0, 2})});
+  ASSERT_TRUE(y.ok()) << ToString(y.status());
+  EXPECT_EQ(Numbers((*y)[0]), (std::vector<double>{1, 2, 0, 4, 0, 3}));
+}
+
 }  // namespace
 }  // namespace ag

@@ -263,7 +263,9 @@ Status RunHardmax(OperatorCall& call) {
   });
 }
 
-Status RunCumSum(OperatorCall& call) {
+// Sums or products of all elements before each one along an axis.
+template <bool multiplies>
+Status RunCumulative(OperatorCall& call) {
   AG_TRY(call.CheckInputs(2, 2));
   AG_LET(const int64_t given, call.IntAt(1));
   AG_LET(const int64_t axis, ResolveAxis(given, call.Rank(0)));
@@ -272,10 +274,10 @@ Status RunCumSum(OperatorCall& call) {
   return ForWide(call.TypeOf(0), [&]<class W>() -> Status {
     std::vector<W> sums(static_cast<size_t>(call.Type(0).NumElements()));
     const auto visit = [&](const std::vector<W>& line, int64_t o, int64_t n) {
-      W sum = 0;
+      W sum = multiplies ? 1 : 0;
       for (int64_t step = 0; step < view.size; ++step) {
         const int64_t i = reverse ? view.size - 1 - step : step;
-        const W next = Plus(sum, line[i]);
+        const W next = multiplies ? Times(sum, line[i]) : Plus(sum, line[i]);
         sums[view.At(o, i, n)] = exclusive ? sum : next;
         sum = next;
       }
@@ -302,7 +304,8 @@ std::span<const OperatorRow> ReduceOperators() {
       {"ReduceLogSumExp", RunReduce<LogOfExpSum>, kByAxes},
       {"ArgMax", RunArg<true>},
       {"ArgMin", RunArg<false>},
-      {"CumSum", RunCumSum},
+      {"CumSum", RunCumulative<false>},
+      {"CumProd", RunCumulative<true>},
       {"Hardmax", RunHardmax},
   };
   return kRows;

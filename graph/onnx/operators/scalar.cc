@@ -172,10 +172,39 @@ Status RunBitShift(OperatorCall& call) {
   if (direction != "LEFT" && direction != "RIGHT") {
     return Err(StatusCode::kInvalidArgument, "no direction is named {}", Quoted(direction));
   }
+  AG_TRY(call.CheckInputs(2, 2));
+  if (!IsInteger(call.TypeOf(0))) return RefuseType(call.TypeOf(0));
   const bool left = direction == "LEFT";
-  return CalculateBits(call, [left](uint64_t a, uint64_t b) {
-    return b >= 64 ? uint64_t{0} : left ? a << b : a >> b;
+  const auto width = static_cast<uint64_t>(8 * SizeOf(call.TypeOf(0)));
+  // A shift to the right repeats the sign; one by a negative number is one by too many bits.
+  return Calculate(call, [left, width]<class W>(W a, W b) -> W {
+    const auto bits = static_cast<uint64_t>(b);
+    if (bits >= width) return static_cast<W>(!left && std::is_signed_v<W> && a < W{0} ? -1 : 0);
+    if constexpr (std::is_floating_point_v<W>) {
+      return 0;
+    } else {
+      return static_cast<W>(left ? static_cast<uint64_t>(a) << bits : a >> bits);
+    }
   });
+}
+
+Status RunBitCast(OperatorCall& call) {
+  AG_TRY(call.CheckInputs(1, 1));
+  AG_LET(const DType to, DTypeFromOnnx(static_cast<int32_t>(call.Int("to", 0))));
+  const DType from = call.TypeOf(0);
+  const auto has_half_bytes = [](DType dtype) {
+    return dtype == DType::kInt4 || dtype == DType::kUInt4 || dtype == DType::kFloat4E2M1;
+  };
+  if (has_half_bytes(from) || has_half_bytes(to)) return RefuseType(to);
+  if (SizeOf(from) != SizeOf(to)) {
+    return Err(StatusCode::kInvalidArgument, "{} and {} have different sizes", DTypeName(from),
+               DTypeName(to));
+  }
+  AG_TRY(call.MakeBytes(0, {to, call.ShapeOf(0)}));
+  const auto out = call.results()[0].Mutable<char>();
+  std::ranges::copy(call.In(0).bytes(), out.begin());
+  if (to == DType::kBool) std::ranges::for_each(out, [](char& c) { c = c != 0 ? 1 : 0; });
+  return OkStatus();
 }
 
 Status RunShrink(OperatorCall& call) {
@@ -337,6 +366,7 @@ std::span<const OperatorRow> ScalarOperators() {
       {"BitwiseXor", AG_BITS(a ^ b)},
       {"BitwiseNot", RunBitwiseNot},
       {"BitShift", RunBitShift},
+      {"BitCast", RunBitCast},
       {"Max", AG_FOLD(false, Larger(a, b))},
       {"Min", AG_FOLD(false, Smaller(a, b))},
       {"Sum", AG_FOLD(false, Plus(a, b))},

@@ -52,6 +52,32 @@ TEST(ScalarOperators, BytesWrapAround) {
   EXPECT_EQ(Numbers((*y)[0]), (std::vector<double>{144, 200}));
 }
 
+TEST(ScalarOperators, ShiftsToTheRightRepeatTheSign) {
+  const auto shifted = [](DType dtype, const char* direction, double a, double b) {
+    const auto y =
+        RunNode({.op_type = "BitShift", .opset = 28, .strings = {{"direction", direction}}},
+                {OfType(dtype, {1}, {a}), OfType(dtype, {1}, {b})});
+    return y.ok() ? (*y)[0].At(0) : NAN;
+  };
+  EXPECT_EQ(shifted(DType::kInt8, "RIGHT", -128, 3), -16);
+  EXPECT_EQ(shifted(DType::kInt8, "RIGHT", -5, 8), -1);
+  EXPECT_EQ(shifted(DType::kInt8, "RIGHT", 5, -1), 0);
+  EXPECT_EQ(shifted(DType::kInt8, "LEFT", 65, 1), -126);
+  EXPECT_EQ(shifted(DType::kInt32, "LEFT", -1, 32), 0);
+  EXPECT_EQ(shifted(DType::kUInt8, "RIGHT", 128, 3), 16);
+}
+
+TEST(ScalarOperators, BitsMoveToTypesOfTheSameSize) {
+  const auto cast = [](int64_t to, const Tensor& x) {
+    return RunNode({.op_type = "BitCast", .opset = 26, .ints = {{"to", to}}}, {x});
+  };
+  const auto bits = cast(6, F32({2}, {1, -0.0}));
+  ASSERT_TRUE(bits.ok()) << ToString(bits.status());
+  EXPECT_EQ(Numbers((*bits)[0]), (std::vector<double>{0x3F800000, -2147483648.0}));
+  EXPECT_EQ(cast(7, F32({1}, {1})).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(cast(22, OfType(DType::kInt8, {1}, {1})).status().code(), StatusCode::kUnimplemented);
+}
+
 TEST(ScalarOperators, CastsCutBitsOfIntegersAndSaturateNumbers) {
   TestNode node{.op_type = "Cast"};
   node.ints = {{"to", 3}};  // INT8
