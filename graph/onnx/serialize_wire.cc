@@ -22,7 +22,6 @@ void ValueTo(const OnnxAttribute& attribute, onnx::AttributeProto& proto) {
   switch (attribute.type) {
     case OnnxAttributeType::kNone:
     case OnnxAttributeType::kGraph:
-    case OnnxAttributeType::kStrings:
     case OnnxAttributeType::kTensor:
       break;  // Occurs only inside `proto` of a node.
     case OnnxAttributeType::kFloat:
@@ -39,6 +38,9 @@ void ValueTo(const OnnxAttribute& attribute, onnx::AttributeProto& proto) {
       break;
     case OnnxAttributeType::kInts:
       proto.mutable_ints()->Add(attribute.ints.begin(), attribute.ints.end());
+      break;
+    case OnnxAttributeType::kStrings:
+      proto.mutable_strings()->Add(attribute.strings.begin(), attribute.strings.end());
       break;
   }
 }
