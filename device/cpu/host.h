@@ -17,7 +17,7 @@ std::string InstructionSet();
 // Returns the spec of the CPU device with `cores` cores, as text for ParseDeviceSpec.
 std::string SpecText(int cores);
 
-// Returns the environment, e.g. "cores=2;cpu=AMD EPYC;isa=avx512;onednn=2.6.3;policy=2".
+// Returns the environment, e.g. "cores=2;cpu=AMD EPYC;isa=avx512;onednn=2.6.3;policy=3".
 Environment EnvironmentOf(int cores);
 
 }  // namespace ag::cpu

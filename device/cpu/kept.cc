@@ -55,32 +55,44 @@ class Kept : public Kernel {
   std::vector<int32_t> outputs_;  // Of the node, by output port.
 };
 
-constexpr std::string_view kSerial = "onednn_serial", kParallel = "onednn";
+using MakeFastKernel = StatusOr<std::unique_ptr<Kernel>> (*)(const GroupContext& context,
+                                                             const KeptOperator& kept);
 
-// Makes the fast kernel of this name for the node's operator, if there is one.
+// A kernel that is faster than the reference kernel, for some forms of an operator.
+struct FastKernel {
+  std::string_view op, name;
+  MakeFastKernel make;
+};
+
+// Best guesses first.
+constexpr FastKernel kFastKernels[] = {
+    {"LSTM", "loops", MakeRecurrent},
+    {"GRU", "loops", MakeRecurrent},
+    {"RNN", "loops", MakeRecurrent},
+    {"ConvTranspose", "tiles", MakeTransposedTiles},
+    {"ConvTranspose", "onednn", MakeTransposed},
+};
+
 StatusOr<std::unique_ptr<Kernel>> MakeFast(const GroupContext& context, const KeptOperator& kept,
                                            std::string_view name) {
-  const std::string& op = kept.node().op_type;
-  const bool is_standard = kept.node().domain.empty();
-  if (is_standard && (op == "LSTM" || op == "GRU" || op == "RNN")) {
-    return MakeRecurrent(context, kept, name == kSerial);
+  for (const FastKernel& fast : kFastKernels) {
+    if (kept.node().domain.empty() && kept.node().op_type == fast.op && name == fast.name) {
+      return fast.make(context, kept);
+    }
   }
-  if (is_standard && op == "ConvTranspose" && name == kParallel) {
-    return MakeTransposed(context, kept);
-  }
-  return Err(StatusCode::kUnimplemented, "{}: only the reference kernel", op);
+  return Err(StatusCode::kUnimplemented, "{}: no kernel {}", kept.node().op_type, name);
 }
 
 StatusOr<std::vector<std::string>> KeptNames(const GroupContext& context) {
   AG_LET(const KeptOperator kept, KeptOperator::Of(context.node(0)));
   const GroupContext check{context.graph, context.group, context.cores, nullptr, nullptr};
   std::vector<std::string> names;
-  for (const std::string_view name : {kSerial, kParallel}) {
-    if (MakeFast(check, kept, name).ok()) names.emplace_back(name);
+  for (const FastKernel& fast : kFastKernels) {
+    if (kept.node().op_type == fast.op && MakeFast(check, kept, fast.name).ok()) {
+      names.emplace_back(fast.name);
+    }
   }
-  // oneDNN 2.6 takes 150 us for a cell of 64 states of a GRU, three times the reference kernel.
-  const bool is_gru = kept.node().op_type == "GRU";
-  names.insert(is_gru ? names.begin() : names.end(), "reference");
+  names.emplace_back("reference");
   return names;
 }
 
@@ -109,13 +121,14 @@ KeptOperands::KeptOperands(const GroupContext& context, const KeptOperator& kept
   }
 }
 
-bool KeptOperands::IsPlainFloat() const {
+bool KeptOperands::IsPlainFloat(int but) const {
   const Node& node = context_.node(0);
   const auto is_float = [](const TensorType& type) { return type.dtype == DType::kFloat32; };
+  for (size_t i = 0; i < edges_.size(); ++i) {
+    if (Has(i) && static_cast<int>(i) != but && !is_float(context_.graph.type(At(i)))) return false;
+  }
   const auto is_plain = [](const Port& port) { return port.layout == Layout::kPlain; };
   return std::ranges::all_of(node.outputs, is_float) &&
-         std::ranges::all_of(node.inputs, is_float,
-                             [&](Edge e) -> const TensorType& { return context_.graph.type(e); }) &&
          std::ranges::all_of(context_.group.inputs, is_plain) &&
          std::ranges::all_of(context_.group.outputs, is_plain);
 }

@@ -7,12 +7,13 @@
 
 namespace ag::cpu {
 
-// kUnimplemented: the library lacks the form. With `context.constants` null, checks this only.
-// `serial`: on one core, which saves the waits of small cells for each other.
+// kUnimplemented: the kernel lacks the form. With `context.constants` null, checks this only.
 StatusOr<std::unique_ptr<Kernel>> MakeRecurrent(const GroupContext& context,
-                                                const KeptOperator& kept, bool serial);
+                                                const KeptOperator& kept);
 StatusOr<std::unique_ptr<Kernel>> MakeTransposed(const GroupContext& context,
                                                  const KeptOperator& kept);
+StatusOr<std::unique_ptr<Kernel>> MakeTransposedTiles(const GroupContext& context,
+                                                      const KeptOperator& kept);
 
 // The operands of a node by their place in ONNX's form, where some may be omitted.
 class KeptOperands {
@@ -23,8 +24,8 @@ class KeptOperands {
   Edge At(size_t i) const { return edges_[i]; }
   const Shape& ShapeOf(size_t i) const { return context_.graph.type(edges_[i]).shape; }
   bool IsConstant(size_t i) const { return Has(i) && context_.InputOf(edges_[i]) < 0; }
-  // True when every operand and result is f32 in plain layout.
-  bool IsPlainFloat() const;
+  // True when every operand and result is f32 in plain layout; operand `but` may have another type.
+  bool IsPlainFloat(int but = -1) const;
   // True when the node omits result `i` of ONNX's form, or the graph says that it has this shape.
   bool ResultIs(size_t i, const Shape& shape) const;
   // Returns the port of the group for the node's result `i` in ONNX's form; -1: nobody reads it.

@@ -1,14 +1,69 @@
-// Transposed convolution on oneDNN.
-#include "device/cpu/kept.h"
+// The form of a transposed convolution, and its kernel on oneDNN.
+#include "device/cpu/transposed.h"
+
+#include <algorithm>
+
 #include "device/cpu/onednn.h"
 #include "graph/onnx/node_attributes.h"
 
 namespace ag::cpu {
+
+StatusOr<TransposedForm> TransposedFormOf(const GroupContext& context, const KeptOperator& kept,
+                                          const KeptOperands& operands) {
+  NodeAttributes attributes(kept.node());
+  const auto refuse = [] {
+    return Err(StatusCode::kUnimplemented, "ConvTranspose: not this form");
+  };
+  if (!operands.Has(0) || !operands.IsConstant(1) || !operands.IsPlainFloat() ||
+      (operands.Has(2) && !operands.IsConstant(2))) {
+    return refuse();
+  }
+  TransposedForm f{.groups = attributes.Int("group", 1),
+                   .x = operands.ShapeOf(0),
+                   .w = operands.ShapeOf(1),
+                   .y = context.node(0).outputs[0].shape};
+  const size_t axes = f.x.size() - 2;
+  if (f.x.size() < 3 || f.x.size() > 5 || f.w.size() != f.x.size() || f.y.size() != f.x.size() ||
+      NumElements(f.x) == 0 || NumElements(f.w) == 0 || NumElements(f.y) == 0) {
+    return refuse();
+  }
+  const bool channels_fit = f.w[0] == f.x[1] && f.groups >= 1 && f.w[0] % f.groups == 0 &&
+                            f.y[1] == f.w[1] * f.groups && f.y[0] == f.x[0];
+  if (!channels_fit || (operands.Has(2) && operands.ShapeOf(2) != Shape{f.y[1]})) return refuse();
+  const auto list = [&](const char* name, size_t size, int64_t otherwise) {
+    return attributes.IntList(name).value_or(Ints(size, otherwise));
+  };
+  f.strides = list("strides", axes, 1);
+  f.dilations = list("dilations", axes, 1);
+  const Ints pads = list("pads", 2 * axes, 0), more = list("output_padding", axes, 0);
+  const std::string auto_pad = attributes.String("auto_pad", "NOTSET");
+  const bool asked = attributes.HasAttribute("output_shape") || auto_pad.starts_with("SAME_");
+  if (more.size() != axes || f.strides.size() != axes || f.dilations.size() != axes ||
+      pads.size() != 2 * axes || (!asked && auto_pad != "NOTSET" && auto_pad != "VALID")) {
+    return refuse();
+  }
+  for (size_t i = 0; i < axes; ++i) {
+    const int64_t span = (f.w[i + 2] - 1) * f.dilations[i] + 1;
+    const int64_t whole = f.strides[i] * (f.x[i + 2] - 1) + span, out = f.y[i + 2];
+    if (f.strides[i] < 1 || f.dilations[i] < 1) return refuse();
+    const int64_t total = std::max<int64_t>(whole + more[i] - out, 0);
+    const bool given = !asked && auto_pad == "NOTSET";
+    f.begin.push_back(!asked                     ? (given ? pads[i] : 0)
+                      : auto_pad == "SAME_UPPER" ? total / 2
+                                                 : total - total / 2);
+    f.end.push_back(whole - f.begin[i] - out);
+    // A size that was asked for is the result's; else it follows from the padding.
+    const int64_t end = given ? pads[axes + i] : 0;
+    if (f.begin[i] < 0 || (!asked && f.end[i] != end - more[i])) return refuse();
+  }
+  return f;
+}
+
 namespace {
 
 using Deconvolution = dnnl::deconvolution_forward;
 
-// Sizes of a node with explicit padding, as oneDNN wants them: dilations begin at 0.
+// Sizes as oneDNN wants them: dilations begin at 0.
 struct TransposedProblem {
   Dims strides, dilations, begin, end;
   Dims x, w, y;  // w: output channels (by group: groups first), input channels, kernel.
@@ -16,63 +71,27 @@ struct TransposedProblem {
   int64_t channels = 0;
 };
 
-StatusOr<TransposedProblem> TransposedProblemOf(const GroupContext& context,
-                                                const KeptOperator& kept,
-                                                const KeptOperands& operands) {
-  NodeAttributes attributes(kept.node());
-  const std::string auto_pad = attributes.String("auto_pad", "NOTSET");
-  if (!operands.Has(0) || !operands.Has(1)) {
-    return Err(StatusCode::kUnimplemented, "ConvTranspose: an operand is missing");
-  }
-  const Shape &x = operands.ShapeOf(0), &w = operands.ShapeOf(1);
-  const Shape& y = context.node(0).outputs[0].shape;
-  if (attributes.HasAttribute("output_shape") || (auto_pad != "NOTSET" && auto_pad != "VALID") ||
-      !operands.IsPlainFloat() || !operands.IsConstant(1) || x.size() < 3 || x.size() > 5 ||
-      (operands.Has(2) && !operands.IsConstant(2)) || NumElements(x) == 0) {
-    return Err(StatusCode::kUnimplemented, "ConvTranspose: not this form");
-  }
-  const size_t axes = x.size() - 2;
-  const int64_t groups = attributes.Int("group", 1);
-  if (w.size() != x.size() || y.size() != x.size() || w[0] != x[1] || groups < 1 ||
-      w[0] % groups != 0 || y[1] != w[1] * groups || y[0] != x[0] ||
-      (operands.Has(2) && operands.ShapeOf(2) != Shape{y[1]})) {
-    return Err(StatusCode::kUnimplemented, "ConvTranspose: sizes do not fit");
-  }
-  TransposedProblem p{.strides = attributes.IntList("strides").value_or(Ints(axes, 1)),
-                      .dilations = attributes.IntList("dilations").value_or(Ints(axes, 1)),
-                      .begin = Dims(axes, 0),
-                      .end = Dims(axes, 0),
-                      .x = ToDims(x),
-                      .y = ToDims(y),
-                      .channels = y[1]};
-  const Ints pads = attributes.IntList("pads").value_or(Ints(2 * axes, 0));
-  const int64_t kernel = NumElements(std::span(w).subspan(2));
-  const Ints more = attributes.IntList("output_padding").value_or(Ints(axes, 0));
-  if (more.size() != axes || p.strides.size() != axes || p.dilations.size() != axes ||
-      pads.size() != 2 * axes) {
-    return Err(StatusCode::kUnimplemented, "ConvTranspose: lists do not fit");
-  }
-  for (size_t i = 0; i < axes; ++i) {
-    if (auto_pad == "NOTSET") p.begin[i] = pads[i];
-    const int64_t span = (w[i + 2] - 1) * p.dilations[i] + 1;
-    p.end[i] = p.strides[i] * (x[i + 2] - 1) + span - p.begin[i] - y[i + 2];
-    const int64_t end = auto_pad == "NOTSET" ? pads[axes + i] : 0;
-    if (p.end[i] != end - more[i]) {
-      return Err(StatusCode::kUnimplemented, "ConvTranspose: the result has another size");
-    }
-    --p.dilations[i];
-  }
+TransposedProblem TransposedProblemOf(const TransposedForm& f) {
+  TransposedProblem p{.strides = f.strides,
+                      .dilations = f.dilations,
+                      .begin = f.begin,
+                      .end = f.end,
+                      .x = ToDims(f.x),
+                      .y = ToDims(f.y),
+                      .channels = f.y[1]};
+  for (int64_t& dilation : p.dilations) --dilation;
   // ONNX has the weights as [C, M/group, ...], oneDNN as [group, M/group, C/group, ...].
-  p.w = {groups, w[1], w[0] / groups};
-  p.w_strides = {w[0] / groups * w[1] * kernel, kernel, w[1] * kernel};
-  if (groups == 1) {
+  const int64_t kernel = NumElements(std::span(f.w).subspan(2));
+  p.w = {f.groups, f.w[1], f.w[0] / f.groups};
+  p.w_strides = {f.w[0] / f.groups * f.w[1] * kernel, kernel, f.w[1] * kernel};
+  if (f.groups == 1) {
     p.w.erase(p.w.begin());
     p.w_strides.erase(p.w_strides.begin());
   }
   int64_t stride = kernel;
-  for (size_t i = 0; i < axes; ++i) {
-    stride /= w[i + 2];
-    p.w.push_back(w[i + 2]);
+  for (size_t i = 2; i < f.w.size(); ++i) {
+    stride /= f.w[i];
+    p.w.push_back(f.w[i]);
     p.w_strides.push_back(stride);
   }
   return p;
@@ -92,7 +111,8 @@ class Transposed : public CallKernel {
  public:
   Status Prepare(const GroupContext& context, const KeptOperator& kept) {
     const KeptOperands operands(context, kept);
-    AG_LET(const TransposedProblem p, TransposedProblemOf(context, kept, operands));
+    AG_LET(const TransposedForm form, TransposedFormOf(context, kept, operands));
+    const TransposedProblem p = TransposedProblemOf(form);
     const auto desc = DescribeTransposed(p, operands.Has(2));
     if (!desc) return Err(StatusCode::kUnimplemented, "ConvTranspose: oneDNN lacks the form");
     if (context.constants == nullptr) return OkStatus();
