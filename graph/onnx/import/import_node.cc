@@ -24,8 +24,9 @@ const ImporterTable& SpecialImporters() {
   static const auto& table = *new ImporterTable([] {
     ImporterTable result;
     for (const auto rows : {ShapeImporters(), ArithmeticImporters(), WindowImporters(),
-                            ResizeImporters(), NormImporters(), ConstantImporters(),
-                            ControlImporters(), SequenceImporters(), MicrosoftImporters()}) {
+                            EinsumImporters(), ResizeImporters(), NormImporters(),
+                            ConstantImporters(), ControlImporters(), SequenceImporters(),
+                            MicrosoftImporters()}) {
       for (const NodeImporterRow& row : rows) AG_CHECK(result.emplace(row.name, &row).second);
     }
     return result;

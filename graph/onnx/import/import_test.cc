@@ -149,6 +149,29 @@ const ImportCase kWindows[] = {
      "v = reshape(x) shape=[1,2,1,5]\n k = reshape(w) shape=[3,2,1,3]\n"
      "z = conv(v, k, b) strides=[1,1] pads=[0,0,0,0] dilations=[1,1]\n"
      "output \"y\" = reshape(z) shape=[1,3,3]"},
+    {"pointwise conv of three axes", 17,
+     "g (float[1,2,4,5,6] x, float[3,2,1,1,1] w, float[3] b) => (float[1,3,4,5,6] y)"
+     "{ y = Conv(x, w, b) }",
+     "input x f32[1,2,4,5,6]\n input w f32[3,2,1,1,1]\n input b f32[3]\n"
+     "v = reshape(x) shape=[1,2,4,30]\n k = reshape(w) shape=[3,2,1,1]\n"
+     "z = conv(v, k, b) strides=[1,1] pads=[0,0,0,0] dilations=[1,1]\n"
+     "output \"y\" = reshape(z) shape=[1,3,4,5,6]"},
+    {"einsum of heads", 17,
+     "g (float[2,8,3,5] q, float[2,8,7,5] k) => (float[2,8,3,7] y)"
+     "{ y = Einsum<equation = \"bhid, bhjd -> bhij\">(q, k) }",
+     "input q f32[2,8,3,5]\n input k f32[2,8,7,5]\n"
+     "t = transpose(k) perm=[0,1,3,2]\n output \"y\" = matmul(q, t)"},
+    {"einsum with axes in another order", 17,
+     "g (float[2,3,4] x, float[4,5,3] w) => (float[5,2] y)"
+     "{ y = Einsum<equation = \"abc,cdb->da\">(x, w) }",
+     "input x f32[2,3,4]\n input w f32[4,5,3]\n"
+     "s = transpose(w) perm=[2,0,1]\n v = reshape(x) shape=[2,12]\n"
+     "k = reshape(s) shape=[12,5]\n p = matmul(v, k)\n"
+     "output \"y\" = transpose(p) perm=[1,0]"},
+    {"einsum of one axis each", 17,
+     "g (float[3] a, float[4] b) => (float[3,4] y) { y = Einsum<equation = \"i,j\">(a, b) }",
+     "input a f32[3]\n input b f32[4]\n c = reshape(a) shape=[3,1]\n"
+     "d = reshape(b) shape=[1,4]\n output \"y\" = mul(c, d)"},
     {"global average pool", 17,
      "g (float[1,2,5,5] x) => (float[1,2,1,1] y) { y = GlobalAveragePool(x) }",
      "input x f32[1,2,5,5]\n output \"y\" = reduce_mean(x) axes=[2,3]"},
@@ -296,11 +319,13 @@ TEST(ImportErrorsTest, NameWhatIsWrong) {
 
 // Some take any number of inputs; Upsample ended with opset 9.
 TEST(ImportErrorsTest, EveryOperatorCountsItsInputs) {
-  const std::set<std::string_view> any = {"Concat", "Max", "Mean", "Min", "Sum", "Upsample"};
+  const std::set<std::string_view> any = {"Concat", "Einsum", "Max",     "Mean",
+                                          "Min",    "Sum",    "Upsample"};
   std::string inputs = "x";
   for (int i = 1; i < 40; ++i) inputs += ", x";
-  for (const auto& rows : {ShapeImporters(), ArithmeticImporters(), WindowImporters(),
-                           ResizeImporters(), NormImporters(), ConstantImporters()}) {
+  for (const auto& rows :
+       {ShapeImporters(), ArithmeticImporters(), WindowImporters(), EinsumImporters(),
+        ResizeImporters(), NormImporters(), ConstantImporters()}) {
     for (const NodeImporterRow& row : rows) {
       const Status status =
           Import(

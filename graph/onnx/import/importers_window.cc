@@ -75,6 +75,26 @@ void Widen(WindowAttributes& window) {
   window.pads = {0, window.pads[0], 0, window.pads[1]};
 }
 
+// With windows of one element three axes are as good as two.
+bool IsPointwise(const WindowAttributes& window) {
+  const auto is = [](int64_t value) { return [=](int64_t v) { return v == value; }; };
+  return std::ranges::all_of(window.kernel, is(1)) && std::ranges::all_of(window.strides, is(1)) &&
+         std::ranges::all_of(window.pads, is(0));
+}
+
+// A pointwise convolution over three axes, the last two of them as one.
+Status ImportPointwise(NodeImport& node, ValueId x, ValueId w, ValueId bias) {
+  const Shape in = node.ShapeOf(x), weight = node.ShapeOf(w);
+  AG_LET(x, node.Reshape(x, Shape{in[0], in[1], in[2], in[3] * in[4]}));
+  AG_LET(w, node.Reshape(w, Shape{weight[0], weight[1], 1, 1}));
+  AG_LET(const ValueId value, node.Emit(OpKind::kConv, {x, w, bias},
+                                        {{"strides", Ints{1, 1}},
+                                         {"pads", Ints(4, 0)},
+                                         {"dilations", Ints{1, 1}},
+                                         {"group", node.Int("group", 1)}}));
+  return node.Out(node.Reshape(value, Shape{in[0], weight[0], in[2], in[3], in[4]}));
+}
+
 StatusOr<ValueId> Narrowed(NodeImport& node, ValueId value) {
   const Shape shape = node.ShapeOf(value);
   return node.Reshape(value, Shape{shape[0], shape[1], shape[3]});
@@ -82,8 +102,8 @@ StatusOr<ValueId> Narrowed(NodeImport& node, ValueId value) {
 
 Status ImportConv(NodeImport& node) {
   ValueId x = node.In(0), w = node.In(1);
-  AG_TRY(CheckRank(node.ShapeOf(x)));
   const Shape weight = node.ShapeOf(w);
+  if (node.Rank(x) != 5) AG_TRY(CheckRank(node.ShapeOf(x)));
   if (weight.size() != node.ShapeOf(x).size()) {
     return Err(StatusCode::kInvalidArgument, "x {} and w {} differ in rank",
                node.Type(x).ToString(), node.Type(w).ToString());
@@ -94,6 +114,7 @@ Status ImportConv(NodeImport& node) {
     return Err(StatusCode::kInvalidArgument, "kernel_shape {} differs from that of w {}",
                ShapeToString(window.kernel), ShapeToString(weight));
   }
+  if (kernel.size() == 3 && !IsPointwise(window)) AG_TRY(CheckRank(node.ShapeOf(x)));
   const bool narrow = kernel.size() == 1;
   if (narrow) {
     AG_LET(x, node.Reshape(x, Widened(node.ShapeOf(x))));
@@ -104,6 +125,7 @@ Status ImportConv(NodeImport& node) {
   if (bias == kNoValue) {
     AG_LET(bias, node.Filled({node.Type(w).dtype, {weight[0]}}, 0));
   }
+  if (kernel.size() == 3) return ImportPointwise(node, x, w, bias);
   AG_LET(ValueId value, node.Emit(OpKind::kConv, {x, w, bias},
                                   {{"strides", window.strides},
                                    {"pads", window.pads},
