@@ -226,12 +226,15 @@ class Compiler {
   Pass<T> pass_;
 };
 
-// Returns true when floats can hold every value: f32, and bool as 0 and 1.
+// Returns true when floats can hold every value: f32, and bool as 0 and 1. What is only cast to f32
+// is so when it is read.
 bool FitsFloat(const GroupContext& context, size_t first) {
   const auto fits = [](DType d) { return d == DType::kFloat32 || d == DType::kBool; };
   for (size_t i = first; i < context.group.nodes.size(); ++i) {
-    if (!fits(context.node(i).outputs[0].dtype)) return false;
-    for (const Edge& e : context.node(i).inputs) {
+    const Node& node = context.node(i);
+    if (!fits(node.outputs[0].dtype)) return false;
+    if (node.op == OpKind::kCast && node.outputs[0].dtype == DType::kFloat32) continue;
+    for (const Edge& e : node.inputs) {
       if (!fits(context.graph.type(e).dtype)) return false;
     }
   }

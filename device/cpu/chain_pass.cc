@@ -56,6 +56,7 @@ void CopyRun(const Src* src, int64_t stride, T* dst, int64_t n) {
   if (stride == 0) {
     std::fill_n(dst, n, static_cast<T>(*src));
   } else if (stride == 1) {
+#pragma omp simd
     for (int64_t i = 0; i < n; ++i) dst[i] = static_cast<T>(src[i]);
   } else {
     for (int64_t i = 0; i < n; ++i) dst[i] = static_cast<T>(src[i * stride]);
