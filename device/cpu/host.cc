@@ -82,6 +82,12 @@ std::string InstructionSet() {
   return isa >= dnnl::cpu_isa::avx2 ? "avx2" : "sse41";
 }
 
+bool HasExactByteProducts() {
+  constexpr auto kVnni = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_vnni) &
+                         ~static_cast<unsigned>(dnnl::cpu_isa::avx512_core);
+  return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & kVnni) != 0;
+}
+
 std::string SpecText(int cores) {
   const bool wide = InstructionSet() == "avx512";
   const int64_t memory = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGE_SIZE);

@@ -17,6 +17,10 @@ std::string InstructionSet();
 // Returns the spec of the CPU device with `cores` cores, as text for ParseDeviceSpec.
 std::string SpecText(int cores);
 
+// Returns true where oneDNN's products of bytes are exact: with AVX-512 VNNI or AMX. With less they
+// saturate in between.
+bool HasExactByteProducts();
+
 // Returns the environment, e.g. "cores=2;cpu=AMD EPYC;isa=avx512;onednn=2.6.3;policy=3".
 Environment EnvironmentOf(int cores);
 

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "device/cpu/kept.h"
+#include "graph/onnx/node_attributes.h"
 
 namespace ag::cpu {
 namespace {
@@ -71,6 +72,18 @@ constexpr FastKernel kFastKernels[] = {
     {"RNN", "loops", MakeRecurrent},
     {"ConvTranspose", "tiles", MakeTransposedTiles},
     {"ConvTranspose", "onednn", MakeTransposed},
+    {"Conv", "onednn", MakeKeptConvolution},
+    {"MaxPool", "loops", MakeKeptPool},
+    {"AveragePool", "loops", MakeKeptPool},
+    {"InstanceNormalization", "rows", MakeNorm},
+    {"GroupNormalization", "rows", MakeNorm},
+    {"QuantizeLinear", "loops", MakeQuantize},
+    {"DequantizeLinear", "loops", MakeQuantize},
+    {"DynamicQuantizeLinear", "loops", MakeDynamicQuantize},
+    {"MatMulInteger", "onednn", MakeIntegerProduct},
+    {"QLinearMatMul", "onednn", MakeIntegerProduct},
+    {"ConvInteger", "onednn", MakeIntegerProduct},
+    {"QLinearConv", "onednn", MakeIntegerProduct},
 };
 
 StatusOr<std::unique_ptr<Kernel>> MakeFast(const GroupContext& context, const KeptOperator& kept,
@@ -145,6 +158,64 @@ int KeptOperands::OutputPort(size_t i) const {
     if (ports[port].edge.output == results_[i]) return static_cast<int>(port);
   }
   return -1;
+}
+
+StatusOr<KeptOperand> KeptOperand::Of(const GroupContext& context, const KeptOperands& operands,
+                                      size_t i) {
+  KeptOperand operand;
+  operand.type_ = context.graph.type(operands.At(i));
+  operand.port_ = context.InputOf(operands.At(i));
+  if (operand.port_ < 0 && context.constants != nullptr) {
+    AG_LET(operand.held_, context.constants->Get(operands.At(i)));
+  }
+  return operand;
+}
+
+StatusOr<KeptWindow> KeptWindowOf(const KeptOperator& kept, const Shape& x, const Shape& y,
+                                  const Ints& kernel) {
+  NodeAttributes attributes(kept.node());
+  const auto refuse = [&] {
+    return Err(StatusCode::kUnimplemented, "{}: the window does not fit", kept.node().op_type);
+  };
+  if (x.size() < 3 || y.size() != x.size()) return refuse();
+  const size_t axes = x.size() - 2;
+  const auto list = [&](const char* name, size_t size, int64_t otherwise) {
+    return attributes.IntList(name).value_or(Ints(size, otherwise));
+  };
+  KeptWindow window{.kernel = attributes.IntList("kernel_shape").value_or(kernel),
+                    .strides = list("strides", axes, 1),
+                    .dilations = list("dilations", axes, 1)};
+  const Ints pads = list("pads", 2 * axes, 0);
+  const std::string auto_pad = attributes.String("auto_pad", "NOTSET");
+  if (window.kernel.size() != axes || (!kernel.empty() && window.kernel != kernel) ||
+      window.strides.size() != axes || window.dilations.size() != axes || pads.size() != 2 * axes) {
+    return refuse();
+  }
+  const bool ceil = attributes.Int("ceil_mode", 0) != 0;
+  for (size_t i = 0; i < axes; ++i) {
+    const int64_t stride = window.strides[i], in = x[i + 2];
+    if (stride < 1 || window.dilations[i] < 1 || window.kernel[i] < 1) return refuse();
+    const int64_t span = (window.kernel[i] - 1) * window.dilations[i] + 1;
+    int64_t begin = 0, end = 0;
+    if (auto_pad.starts_with("SAME_")) {
+      const int64_t total =
+          std::max<int64_t>(((in + stride - 1) / stride - 1) * stride + span - in, 0);
+      begin = auto_pad == "SAME_UPPER" ? total / 2 : total - total / 2;
+      end = total - begin;
+    } else if (auto_pad == "NOTSET") {
+      begin = pads[i];
+      end = pads[axes + i];
+    } else if (auto_pad != "VALID") {
+      return refuse();
+    }
+    const int64_t room = in + begin + end - span;
+    int64_t out = (ceil ? room + stride - 1 : room) / stride + 1;
+    if (ceil && (out - 1) * stride >= in + begin) --out;
+    if (begin < 0 || end < 0 || room < 0 || out != y[i + 2]) return refuse();
+    window.begin.push_back(begin);
+    window.end.push_back(end);
+  }
+  return window;
 }
 
 const Family kKeptFamily = {KeptNames, MakeKept};

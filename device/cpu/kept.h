@@ -12,6 +12,21 @@ StatusOr<std::unique_ptr<Kernel>> MakeRecurrent(const GroupContext& context,
                                                 const KeptOperator& kept);
 StatusOr<std::unique_ptr<Kernel>> MakeTransposed(const GroupContext& context,
                                                  const KeptOperator& kept);
+// MatMulInteger, QLinearMatMul, ConvInteger, QLinearConv.
+StatusOr<std::unique_ptr<Kernel>> MakeIntegerProduct(const GroupContext& context,
+                                                     const KeptOperator& kept);
+// QuantizeLinear and DequantizeLinear.
+StatusOr<std::unique_ptr<Kernel>> MakeQuantize(const GroupContext& context,
+                                               const KeptOperator& kept);
+StatusOr<std::unique_ptr<Kernel>> MakeDynamicQuantize(const GroupContext& context,
+                                                      const KeptOperator& kept);
+// InstanceNormalization and GroupNormalization.
+StatusOr<std::unique_ptr<Kernel>> MakeNorm(const GroupContext& context, const KeptOperator& kept);
+// Conv, MaxPool and AveragePool over three axes.
+StatusOr<std::unique_ptr<Kernel>> MakeKeptConvolution(const GroupContext& context,
+                                                      const KeptOperator& kept);
+StatusOr<std::unique_ptr<Kernel>> MakeKeptPool(const GroupContext& context,
+                                               const KeptOperator& kept);
 StatusOr<std::unique_ptr<Kernel>> MakeTransposedTiles(const GroupContext& context,
                                                       const KeptOperator& kept);
 
@@ -36,5 +51,43 @@ class KeptOperands {
   std::vector<Edge> edges_;
   std::vector<int> results_;  // By place in ONNX's form: the node's output; -1: omitted.
 };
+
+// Returns a kernel of class K after its Prepare(context, kept).
+template <class K>
+StatusOr<std::unique_ptr<Kernel>> PreparedKept(const GroupContext& context,
+                                               const KeptOperator& kept) {
+  auto kernel = std::make_unique<K>();
+  AG_TRY(kernel->Prepare(context, kept));
+  return kernel;
+}
+
+// An operand that is a port of the group or a constant.
+class KeptOperand {
+ public:
+  KeptOperand() = default;
+  // `context.constants` null: a constant has no value yet.
+  static StatusOr<KeptOperand> Of(const GroupContext& context, const KeptOperands& operands,
+                                  size_t i);
+
+  const TensorType& type() const { return type_; }
+  bool is_constant() const { return port_ < 0; }
+  const Tensor& held() const { return held_; }  // REQUIRES: is_constant().
+  const void* At(Inputs inputs) const { return port_ >= 0 ? inputs[port_] : held_.bytes().data(); }
+
+ private:
+  TensorType type_;
+  int port_ = -1;
+  Tensor held_;
+};
+
+// Sizes of a window over the spatial axes of X with explicit padding.
+struct KeptWindow {
+  Ints kernel, strides, dilations;  // Dilations begin at 1.
+  Ints begin, end;                  // Padding; what a pool's ceil_mode adds is not in `end`.
+};
+// kUnimplemented: an attribute or the size of a result does not fit. `kernel`: that of the weights;
+// empty: the attribute kernel_shape.
+StatusOr<KeptWindow> KeptWindowOf(const KeptOperator& kept, const Shape& x, const Shape& y,
+                                  const Ints& kernel);
 
 }  // namespace ag::cpu

@@ -3,11 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "device/cpu/cpu_device.h"
 #include "device/cpu/host.h"
-#include "graph/onnx/wire.h"
+#include "device/cpu/kept_testing.h"
 #include "graph/reference/evaluate.h"
 #include "plan/equivalence.h"
 #include "plan/fusion/group_problem.h"
@@ -16,70 +17,36 @@
 namespace ag::cpu {
 namespace {
 
-OnnxAttribute IntOf(const char* name, int64_t value) {
-  return {.name = name, .type = OnnxAttributeType::kInt, .i = value};
-}
-OnnxAttribute IntsOf(const char* name, std::vector<int64_t> values) {
-  return {.name = name, .type = OnnxAttributeType::kInts, .ints = std::move(values)};
-}
-OnnxAttribute WordOf(const char* name, const char* value) {
-  return {.name = name, .type = OnnxAttributeType::kString, .s = value};
-}
-
-struct KeptCase {
-  const char* name;
-  const char* op;
-  std::vector<OnnxAttribute> attributes;
-  // Of all operands; {} is an omitted one. The first one is an input, the others are constants.
-  std::vector<Shape> operands;
-  std::string outputs;  // A letter for each of ONNX's results: 'y', or '-' for an omitted one.
-  bool is_fast = true;
-  std::vector<int32_t> lengths = {};  // Operand 4 of recurrent operators, where that has a shape.
-};
-
 struct KeptGraph {
   Graph graph;
   MemoryWeights weights;
   std::vector<Tensor> inputs;
 };
 
-// Returns numbers of which products with many others do not grow: errors would grow with them.
-Tensor Scaled(Tensor tensor) {
-  const std::span<float> values = tensor.Mutable<float>();
-  const auto count = static_cast<float>(tensor.type().shape.back());
-  for (float& value : values) value /= std::sqrt(count);
-  return tensor;
-}
-
 // A graph of the one node. Its types are those of its definition.
-void MakeKeptGraph(const KeptCase& c, KeptGraph* made) {
-  OnnxNode node{.op_type = c.op, .attributes = c.attributes};
+void MakeKeptGraph(const NodeCase& c, KeptGraph* made) {
+  OnnxNode node = c.node;
   GraphBuilder builder;
-  std::vector<Tensor> tensors(c.operands.size());
   std::vector<const Tensor*> all;
   std::vector<Edge> edges;
-  for (size_t i = 0; i < c.operands.size(); ++i) {
-    node.inputs.push_back(c.operands[i].empty() ? "" : "x");
-    all.push_back(nullptr);
-    if (c.operands[i].empty()) continue;
-    const bool is_lengths = i == 4 && !c.lengths.empty();
-    const TensorType type{is_lengths ? DType::kInt32 : DType::kFloat32, c.operands[i]};
-    tensors[i] = is_lengths ? Tensor::FromDoubles(
-                                  type, std::vector<double>(c.lengths.begin(), c.lengths.end()))
-                            : Scaled(RandomTensor(type, 7 + i));
-    all.back() = &tensors[i];
-    if (i == 0) made->inputs.push_back(tensors[0]);
-    edges.push_back(i == 0 ? builder.Input("x", type)
-                           : builder.Constant(type, made->weights.Put(tensors[i])));
+  for (const Tensor& tensor : c.operands) {
+    const bool omitted = tensor.bytes().empty();
+    node.inputs.push_back(omitted ? "" : "x");
+    all.push_back(omitted ? nullptr : &tensor);
+    if (omitted) continue;
+    const bool is_input = static_cast<int>(all.size()) <= c.inputs;
+    if (is_input) made->inputs.push_back(tensor);
+    edges.push_back(is_input ? builder.Input(fmt::format("x{}", all.size()), tensor.type())
+                             : builder.Constant(tensor.type(), made->weights.Put(tensor)));
   }
   for (const char letter : c.outputs) node.outputs.push_back(letter == '-' ? "" : "y");
-  const auto results = RunOperator({.node = node, .opset = 17, .inputs = all});
+  const auto results = RunOperator({.node = node, .opset = c.opset, .inputs = all});
   ASSERT_TRUE(results.ok()) << c.name << ": " << ToString(results.status());
   std::vector<TensorType> types;
   for (size_t i = 0; i < results->size(); ++i) {
     if (c.outputs[i] != '-') types.push_back((*results)[i].type());
   }
-  Attributes attributes{{"onnx_node", *AnonymousNode(node)}, {"opset", int64_t{17}}};
+  Attributes attributes{{"onnx_node", *AnonymousNode(node)}, {"opset", c.opset}};
   const NodeId id = builder.AddOpaque(edges, std::move(attributes), types);
   for (size_t i = 0; i < types.size(); ++i) {
     builder.Output({id, static_cast<int32_t>(i)}, fmt::format("y{}", i));
@@ -87,7 +54,7 @@ void MakeKeptGraph(const KeptCase& c, KeptGraph* made) {
   made->graph = *builder.Build();
 }
 
-void CheckKept(const KeptCase& c, int cores) {
+void CheckNodeOn(const NodeCase& c, int cores) {
   KeptGraph made;
   MakeKeptGraph(c, &made);
   const auto device = *OpenCpuDevice({.cores = cores});
@@ -110,14 +77,59 @@ void CheckKept(const KeptCase& c, int cores) {
       ASSERT_TRUE((*executable)->Run(made.inputs, outputs).ok()) << c.name << " " << name;
     }
     for (size_t i = 0; i < outputs.size(); ++i) {
+      if (!IsFloat(expected[i].type().dtype)) {
+        EXPECT_EQ(outputs[i].ToDoubles(), expected[i].ToDoubles()) << c.name << " " << name;
+        continue;
+      }
       const OutputError error = CompareTensors("y", expected[i], outputs[i]);
       EXPECT_TRUE(IsEquivalent(error, 1e-5)) << c.name << " " << name << " output " << i;
     }
   }
 }
 
+}  // namespace
+
+void CheckNode(const NodeCase& c) {
+  for (int cores = 1; cores <= std::min(4, UsableCores()); ++cores) CheckNodeOn(c, cores);
+}
+
+namespace {
+
+struct KeptCase {
+  const char* name;
+  const char* op;
+  std::vector<OnnxAttribute> attributes;
+  // Of all operands; {} is an omitted one. The first one is an input, the others are constants.
+  std::vector<Shape> operands;
+  std::string outputs;  // A letter for each of ONNX's results: 'y', or '-' for an omitted one.
+  bool is_fast = true;
+  std::vector<int32_t> lengths = {};  // Operand 4 of recurrent operators, where that has a shape.
+};
+
+// Returns numbers of which products with many others do not grow: errors would grow with them.
+Tensor Scaled(Tensor tensor) {
+  const std::span<float> values = tensor.Mutable<float>();
+  const auto count = static_cast<float>(tensor.type().shape.back());
+  for (float& value : values) value /= std::sqrt(count);
+  return tensor;
+}
+
 void CheckKept(const KeptCase& c) {
-  for (int cores = 1; cores <= std::min(4, UsableCores()); ++cores) CheckKept(c, cores);
+  NodeCase node{.name = c.name,
+                .node = {.op_type = c.op, .attributes = c.attributes},
+                .outputs = c.outputs,
+                .is_fast = c.is_fast};
+  for (size_t i = 0; i < c.operands.size(); ++i) {
+    node.operands.emplace_back();
+    if (c.operands[i].empty()) continue;
+    const bool is_lengths = i == 4 && !c.lengths.empty();
+    const TensorType type{is_lengths ? DType::kInt32 : DType::kFloat32, c.operands[i]};
+    node.operands.back() =
+        is_lengths
+            ? Tensor::FromDoubles(type, std::vector<double>(c.lengths.begin(), c.lengths.end()))
+            : Scaled(RandomTensor(type, 7 + i));
+  }
+  CheckNode(node);
 }
 
 TEST(KeptKernels, Recurrent) {
@@ -320,6 +332,50 @@ TEST(KeptKernels, ConvTranspose) {
       {"long", op, {IntsOf("strides", {8}), IntsOf("pads", {4, 4})}, {{1, 6, 50}, {6, 5, 16}}, "y"},
   };
   for (const KeptCase& c : cases) CheckKept(c);
+}
+
+TEST(KeptKernels, ThreeAxes) {
+  const OnnxAttribute two = IntsOf("kernel_shape", {2, 2, 2}),
+                      three = IntsOf("kernel_shape", {3, 3, 2});
+  const OnnxAttribute by_two = IntsOf("strides", {2, 2, 2}), ceil = IntOf("ceil_mode", 1);
+  const OnnxAttribute pads = IntsOf("pads", {1, 0, 1, 1, 1, 0}),
+                      all = IntOf("count_include_pad", 1);
+  const OnnxAttribute same = WordOf("auto_pad", "SAME_UPPER");
+  const Shape x{2, 3, 5, 6, 7};
+  const KeptCase cases[] = {
+      {"conv", "Conv", {}, {x, {4, 3, 3, 3, 3}, {4}}, "y"},
+      {"conv, padded", "Conv", {pads, by_two}, {x, {4, 3, 3, 2, 3}}, "y"},
+      {"conv, same", "Conv", {same, by_two}, {x, {4, 3, 3, 2, 3}}, "y"},
+      {"conv by channel", "Conv", {IntOf("group", 3)}, {x, {6, 1, 3, 3, 3}, {6}}, "y"},
+      {"conv, dilated", "Conv", {IntsOf("dilations", {2, 1, 3})}, {x, {4, 3, 2, 2, 2}}, "y"},
+      {"max", "MaxPool", {two, by_two}, {x}, "y"},
+      {"max, padded", "MaxPool", {three, pads, ceil, by_two}, {x}, "y"},
+      {"max, dilated", "MaxPool", {two, IntsOf("dilations", {2, 3, 1})}, {x}, "y"},
+      {"max with indices", "MaxPool", {two, by_two}, {x}, "yy", false},
+      {"mean", "AveragePool", {two, by_two}, {x}, "y"},
+      {"mean, padded", "AveragePool", {three, pads, by_two}, {x}, "y"},
+      {"mean over the padding", "AveragePool", {three, pads, ceil, by_two, all}, {x}, "y"},
+      {"mean, same", "AveragePool", {three, same, by_two}, {x}, "y"},
+  };
+  for (const KeptCase& c : cases) CheckKept(c);
+}
+
+TEST(KeptKernels, Norms) {
+  const auto norm = [](const char* name, const char* op, Shape x, int64_t scales, int64_t groups,
+                       int64_t opset) {
+    NodeCase c{name, {.op_type = op}, {}, "y", true, opset};
+    if (groups > 0) c.node.attributes.push_back(IntOf("num_groups", groups));
+    c.operands = {RandomTensor({DType::kFloat32, std::move(x)}, 1),
+                  RandomTensor({DType::kFloat32, {scales}}, 2),
+                  RandomTensor({DType::kFloat32, {scales}}, 3)};
+    CheckNode(c);
+  };
+  norm("instances", "InstanceNormalization", {2, 5, 7, 9}, 5, 0, 17);
+  norm("instances, one axis", "InstanceNormalization", {1, 3, 9001}, 3, 0, 17);
+  norm("instances, three axes", "InstanceNormalization", {2, 3, 3, 4, 5}, 3, 0, 17);
+  norm("groups", "GroupNormalization", {2, 6, 5, 7}, 6, 3, 21);
+  norm("groups with a scale each", "GroupNormalization", {2, 6, 5, 7}, 3, 3, 18);
+  norm("one group", "GroupNormalization", {1, 6, 35}, 6, 1, 21);
 }
 
 TEST(KeptKernels, OnlyTheReferenceForTheRest) {

@@ -5,23 +5,10 @@
 #include "device/cpu/block_ops.h"
 #include "device/cpu/kernel.h"
 #include "device/cpu/parallel.h"
+#include "device/cpu/row_sums.h"
 
 namespace ag::cpu {
 namespace {
-
-AG_CLONES float SumOf(const float* x, int64_t n) {
-  float sum = 0;
-#pragma omp simd reduction(+ : sum)
-  for (int64_t i = 0; i < n; ++i) sum += x[i];
-  return sum;
-}
-
-AG_CLONES float SumOfSquares(const float* x, int64_t n, float mean) {
-  float sum = 0;
-#pragma omp simd reduction(+ : sum)
-  for (int64_t i = 0; i < n; ++i) sum += (x[i] - mean) * (x[i] - mean);
-  return sum;
-}
 
 AG_CLONES void Normalize(const float* x, const float* scale, const float* bias, float* y, int64_t n,
                          float mean, float factor) {
@@ -62,8 +49,8 @@ class LayerNorm : public Kernel {
       for (int64_t row = begin; row < end; ++row) {
         const float* from = x + row * size_;
         const auto count = static_cast<float>(size_);
-        const float mean = centred_ ? SumOf(from, size_) / count : 0;
-        const double variance = SumOfSquares(from, size_, mean) / count;
+        const auto mean = static_cast<float>(centred_ ? SumOfRow(from, size_) / count : 0);
+        const double variance = SumOfSquaresOfRow(from, size_, mean) / count;
         const auto factor = static_cast<float>(1.0 / std::sqrt(variance + epsilon_));
         float* to = y + row * size_;
         if (centred_) {

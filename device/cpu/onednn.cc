@@ -147,8 +147,8 @@ Status Call::Constant(const GroupContext& context, Edge edge, int arg, const Des
   return OkStatus();
 }
 
-Status Call::Hold(int arg, const Desc& wanted, const Desc& given, std::span<const float> values) {
-  AG_LET(AlignedBuffer own, Pack(values.data(), wanted, given));
+Status Call::Hold(int arg, const Desc& wanted, const Desc& given, const void* values) {
+  AG_LET(AlignedBuffer own, Pack(values, wanted, given));
   packed_.push_back(std::make_shared<const AlignedBuffer>(std::move(own)));
   held_.emplace_back(wanted, Engine(), packed_.back()->data());
   args_.push_back({arg, held_.back().get()});

@@ -49,9 +49,7 @@ class Call {
   Status Constant(const GroupContext& context, Edge edge, int arg, const Desc& wanted,
                   const Desc& given);
   // Binds values of our own, which `given` describes. They are copied.
-  Status Hold(int arg, const Desc& wanted, const Desc& given, std::span<const float> values);
-  // Binds a result that nobody reads.
-  void Drop(int arg, const Desc& desc) { args_.push_back({arg, Temporary(desc).get()}); }
+  Status Hold(int arg, const Desc& wanted, const Desc& given, const void* values);
   void Input(int arg, const Desc& wanted, const Desc& given, int port);
   // Binds `edge`, a port of the group or a constant.
   Status Operand(const GroupContext& context, Edge edge, int arg, const Desc& wanted,

@@ -581,9 +581,7 @@ Status Recurrent::Run(const RunContext& context, Inputs inputs, Outputs outputs)
 
 StatusOr<std::unique_ptr<Kernel>> MakeRecurrent(const GroupContext& context,
                                                 const KeptOperator& kept) {
-  auto kernel = std::make_unique<Recurrent>();
-  AG_TRY(kernel->Prepare(context, kept));
-  return kernel;
+  return PreparedKept<Recurrent>(context, kept);
 }
 
 }  // namespace ag::cpu

@@ -366,9 +366,7 @@ void TransposedTiles::RunPlane(int64_t plane, const float* x, float* y) const {
 
 StatusOr<std::unique_ptr<Kernel>> MakeTransposedTiles(const GroupContext& context,
                                                       const KeptOperator& kept) {
-  auto kernel = std::make_unique<TransposedTiles>();
-  AG_TRY(kernel->Prepare(context, kept));
-  return kernel;
+  return PreparedKept<TransposedTiles>(context, kept);
 }
 
 }  // namespace ag::cpu

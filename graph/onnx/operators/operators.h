@@ -44,6 +44,7 @@ class KeptOperator {
   StatusOr<std::vector<Tensor>> Run(std::span<const Tensor> inputs, int threads = 1) const;
 
   const OnnxNode& node() const { return node_; }  // Without its bytes.
+  int64_t opset() const { return opset_; }        // The version of the node's domain.
 
  private:
   std::string bytes_;  // What `node_` points into.
