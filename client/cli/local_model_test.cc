@@ -59,7 +59,7 @@ TEST_F(LocalModelTest, NamesTheTensorFileThatIsWrong) {
       {"too few bytes", "b.pb", TensorProto({3}, 1, "12345678"),
        "INVALID_ARGUMENT: {}: tensor \"\": f32[3] needs 12 bytes, the model has 8"},
       {"strings", "c.pb", TensorProto({1}, 8, ""),
-       "UNIMPLEMENTED: {}: tensor \"\": strings are not supported"},
+       "INVALID_ARGUMENT: {}: tensor \"\": string[1] and the number of strings in it differ"},
       {"unknown type", "d.pb", TensorProto({1}, 77, "1234"),
        "UNIMPLEMENTED: {}: tensor \"\": element type 77 of ONNX is not supported"},
   };
