@@ -45,10 +45,13 @@ Status RunTrilu(OperatorCall& call) {
   const char* from = call.In(0).bytes().data();
   // Beyond the matrix every diagonal is the same.
   diagonal = std::clamp(diagonal, -rows - 1, columns + 1);
-  for (int64_t i = 0; i < count; ++i) {
-    const int64_t above = i % columns - i / columns % rows;
-    if (upper ? above < diagonal : above > diagonal) continue;
-    std::memcpy(to + i * width, from + i * width, static_cast<size_t>(width));
+  for (int64_t row = 0; count > 0 && row < count / columns; ++row) {
+    // The kept columns of the row.
+    const int64_t at = std::clamp<int64_t>(row % rows + diagonal + (upper ? 0 : 1), 0, columns);
+    const int64_t first = row * columns + (upper ? at : 0);
+    const int64_t kept = upper ? columns - at : at;
+    if (kept == 0) continue;
+    std::memcpy(to + first * width, from + first * width, static_cast<size_t>(kept * width));
   }
   return OkStatus();
 }

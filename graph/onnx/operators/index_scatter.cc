@@ -56,7 +56,12 @@ Status RunScatterElements(OperatorCall& call) {
   AG_TRY(CopyData(call));
   AG_LET(const int64_t axis, call.Axis(0));
   AG_LET(const Reduction reduction, ReductionOf(call));
-  AG_LET(const Ints indices, call.IntsAt(1));
+  Ints converted;
+  if (call.TypeOf(1) != DType::kInt64) {
+    AG_LET(converted, call.IntsAt(1));
+  }
+  const std::span<const int64_t> indices =
+      converted.empty() ? call.In(1).As<int64_t>() : std::span<const int64_t>(converted);
   const Shape &into = call.ShapeOf(0), &shape = call.ShapeOf(1);
   bool fits = shape.size() == into.size() && shape == call.ShapeOf(2);
   for (size_t i = 0; fits && i < shape.size(); ++i) {
@@ -73,17 +78,16 @@ Status RunScatterElements(OperatorCall& call) {
     T* to = call.results()[0].Mutable<T>().data();
     const T* update = call.Values<T>(2);
     const int64_t* index = indices.data();
-    Status status;
+    const int64_t size = into[axis];
+    for (const int64_t at : indices) {
+      if (at < -size || at >= size) return ResolveIndex(at, size).status();
+    }
     Walk<1>(shape, {strides}, [&](const std::array<int64_t, 1>& offsets) {
-      const StatusOr<int64_t> at = ResolveIndex(*index++, into[axis]);
-      if (at.ok()) {
-        Combine<T>(reduction, *update, to[offsets[0] + *at * step]);
-      } else {
-        status = at.status();
-      }
-      ++update;
+      const int64_t at = *index < 0 ? *index + size : *index;
+      Combine<T>(reduction, *update++, to[offsets[0] + at * step]);
+      ++index;
     });
-    return status;
+    return OkStatus();
   });
 }
 

@@ -231,13 +231,20 @@ Box BoxOf(const Doubles& boxes, int64_t at, bool by_center) {
   return {std::min(b[0], b[2]), std::min(b[1], b[3]), std::max(b[0], b[2]), std::max(b[1], b[3])};
 }
 
-double Overlap(const Box& a, const Box& b) {
-  const auto area = [](const Box& box) { return (box[2] - box[0]) * (box[3] - box[1]); };
-  const double height = std::min(a[2], b[2]) - std::max(a[0], b[0]);
-  const double width = std::min(a[3], b[3]) - std::max(a[1], b[1]);
-  if (height <= 0 || width <= 0) return 0;
+struct KeptBox {
+  Box box;
+  double area = 0;
+};
+KeptBox WithArea(const Box& box) { return {box, (box[2] - box[0]) * (box[3] - box[1])}; }
+
+// Returns the common area over that of both together.
+double Overlap(const KeptBox& a, const KeptBox& b) {
+  const double height = std::min(a.box[2], b.box[2]) - std::max(a.box[0], b.box[0]);
+  if (height <= 0) return 0;
+  const double width = std::min(a.box[3], b.box[3]) - std::max(a.box[1], b.box[1]);
+  if (width <= 0) return 0;
   const double both = height * width;
-  return both / (area(a) + area(b) - both);
+  return both / (a.area + b.area - both);
 }
 
 // Operands: boxes [N,B,4], scores [N,C,B], the most boxes of a class, two thresholds. The result
@@ -271,12 +278,12 @@ Status RunNonMaxSuppression(OperatorCall& call) {
       if (score[i] > score_min) candidates.push_back(i);
     }
     std::ranges::stable_sort(candidates, [&](int64_t x, int64_t y) { return score[x] > score[y]; });
-    std::vector<Box> kept;
+    std::vector<KeptBox> kept;
     for (const int64_t i : candidates) {
       if (static_cast<int64_t>(kept.size()) == most) break;
-      const Box box = BoxOf(boxes, row / s[1] * b[1] + i, by_center);
+      const KeptBox box = WithArea(BoxOf(boxes, row / s[1] * b[1] + i, by_center));
       const bool hidden = std::ranges::any_of(
-          kept, [&](const Box& other) { return Overlap(other, box) > overlap_max; });
+          kept, [&](const KeptBox& other) { return Overlap(other, box) > overlap_max; });
       if (hidden) continue;
       kept.push_back(box);
       found.insert(found.end(), {row / s[1], row % s[1], i});

@@ -200,29 +200,29 @@ Status RunReduce(OperatorCall& call) {
   }
 }
 
-// Calls visit(line, result index) for each line along `axis`, given as a vector.
-template <class W, class Visit>
-void ForLines(const Tensor& tensor, const AxisView& view, Visit&& visit) {
-  const std::vector<W> values = Widened<W>(tensor);
-  std::vector<W> line(static_cast<size_t>(view.size));
-  for (int64_t o = 0; o < view.outer; ++o) {
-    for (int64_t n = 0; n < view.inner; ++n) {
-      for (int64_t i = 0; i < view.size; ++i) line[i] = values[view.At(o, i, n)];
-      visit(line, o, n);
+// Sets to[n] to the position of the extreme of each line, of those beside each other at once: the
+// first NaN, if there is one; else the first or last of equal elements.
+template <class T, bool largest>
+void Extremes(const T* from, const AxisView& view, bool last, int64_t* to) {
+  using W = Wide<T>;
+  std::vector<W> best(static_cast<size_t>(view.inner));
+  for (int64_t o = 0; o < view.outer; ++o, to += view.inner) {
+    const T* row = from + o * view.size * view.inner;
+    for (int64_t n = 0; n < view.inner; ++n) best[n] = static_cast<W>(row[n]);
+    std::fill_n(to, view.inner, 0);
+    for (int64_t i = 1; i < view.size; ++i) {
+      row += view.inner;
+      for (int64_t n = 0; n < view.inner; ++n) {
+        const W value = static_cast<W>(row[n]);
+        // A NaN is no less than anything, nor more.
+        const bool rest = largest ? value <= best[n] : value >= best[n];
+        if (rest && !(last && value == best[n])) continue;
+        if (IsNan(best[n])) continue;
+        best[n] = value;
+        to[n] = i;
+      }
     }
   }
-}
-
-// Returns the position of the extreme of a line: the first NaN, if there is one; else the first or
-// last of equal elements.
-template <class W>
-int64_t Extreme(const std::vector<W>& line, bool largest, bool last) {
-  int64_t best = 0;
-  for (size_t i = 1; i < line.size() && !IsNan(line[best]); ++i) {
-    const bool better = IsNan(line[i]) || (largest ? line[i] > line[best] : line[i] < line[best]);
-    if (better || (last && line[i] == line[best])) best = static_cast<int64_t>(i);
-  }
-  return best;
 }
 
 template <bool largest>
@@ -238,10 +238,8 @@ Status RunArg(OperatorCall& call) {
     return Err(StatusCode::kInvalidArgument, "axis {} of {} is empty", axis,
                call.Type(0).ToString());
   }
-  return ForWide(call.TypeOf(0), [&]<class W>() {
-    ForLines<W>(call.In(0), view, [&](const std::vector<W>& line, int64_t, int64_t) {
-      *to++ = Extreme(line, largest, last);
-    });
+  return ForAny(call.TypeOf(0), [&]<class T>() {
+    Extremes<T, largest>(call.Values<T>(0), view, last, to);
     return OkStatus();
   });
 }
@@ -256,9 +254,11 @@ Status RunHardmax(OperatorCall& call) {
   return ForFloats(call.TypeOf(0), [&]<class T>() -> Status {
     AG_LET(T * to, call.Make<T>(0, call.ShapeOf(0)));
     if (call.Type(0).NumElements() == 0) return OkStatus();
-    ForLines<double>(call.In(0), view, [&](const std::vector<double>& line, int64_t o, int64_t n) {
-      to[view.At(o, Extreme(line, true, false), n)] = static_cast<T>(1);
-    });
+    Ints at(static_cast<size_t>(view.outer * view.inner));
+    Extremes<T, true>(call.Values<T>(0), view, false, at.data());
+    for (int64_t i = 0; i < static_cast<int64_t>(at.size()); ++i) {
+      to[view.At(i / view.inner, at[i], i % view.inner)] = static_cast<T>(1);
+    }
     return OkStatus();
   });
 }
@@ -272,17 +272,20 @@ Status RunCumulative(OperatorCall& call) {
   const bool exclusive = call.Int("exclusive", 0) != 0, reverse = call.Int("reverse", 0) != 0;
   const AxisView view = ViewAlong(call.ShapeOf(0), axis);
   return ForWide(call.TypeOf(0), [&]<class W>() -> Status {
-    std::vector<W> sums(static_cast<size_t>(call.Type(0).NumElements()));
-    const auto visit = [&](const std::vector<W>& line, int64_t o, int64_t n) {
-      W sum = multiplies ? 1 : 0;
+    const std::vector<W> values = Widened<W>(call.In(0));
+    std::vector<W> sums(values.size()), so_far(static_cast<size_t>(view.inner));
+    for (int64_t o = 0; !values.empty() && o < view.outer; ++o) {
+      std::ranges::fill(so_far, multiplies ? 1 : 0);
       for (int64_t step = 0; step < view.size; ++step) {
-        const int64_t i = reverse ? view.size - 1 - step : step;
-        const W next = multiplies ? Times(sum, line[i]) : Plus(sum, line[i]);
-        sums[view.At(o, i, n)] = exclusive ? sum : next;
-        sum = next;
+        const int64_t first = view.At(o, reverse ? view.size - 1 - step : step, 0);
+        for (int64_t n = 0; n < view.inner; ++n) {
+          W& sum = so_far[n];
+          const W next = multiplies ? Times(sum, values[first + n]) : Plus(sum, values[first + n]);
+          sums[first + n] = exclusive ? sum : next;
+          sum = next;
+        }
       }
-    };
-    if (!sums.empty()) ForLines<W>(call.In(0), view, visit);
+    }
     return GiveNarrowed(call, 0, call.Type(0), sums);
   });
 }
