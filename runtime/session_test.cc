@@ -316,6 +316,38 @@ TEST(Session, RunsNodesWhoseSizesDependOnValuesBehindItsPlan) {
   EXPECT_EQ(whole.Run(inputs, some).status().code(), StatusCode::kFailedPrecondition);
 }
 
+// Large products behind the plan run on the device, with the weights of the dynamic part or
+// without.
+TEST(Session, RunsLargeNodesBehindItsPlanOnTheDevice) {
+  std::vector<double> numbers;
+  for (int i = 0; i < 64 * 64; ++i) numbers.push_back((i * 37 % 101 - 50) / 64.0);
+  const std::string bytes = testing::ModelFromText(
+      fmt::format("g (float[600,64] x, float[600] mask) => (float[K,64] y, float[K,K] z)"
+                  "<float[64,64] w = {{{}}}> {{"
+                  "at = NonZero(mask) last = Constant<value_ints = [-1]>() rows = Reshape(at, last)"
+                  "part = Gather(x, rows) p = MatMul(part, w) y = Relu(p)"
+                  "turned = Transpose(part) z = MatMul(part, turned) }}",
+                  fmt::join(numbers, ",")));
+  auto session = Session::Load(bytes, {.device = "cpu:2"});
+  ASSERT_EQ(ToString(session.status()), "OK");
+  ASSERT_TRUE((*session)->is_dynamic());
+  const Imported imported = Import(bytes, {});
+  for (const int64_t missing : {0, 50, 0, 600}) {
+    const Tensor x = RandomTensor({DType::kFloat32, {600, 64}}, 1);
+    Tensor mask = Tensor::Zeros({DType::kFloat32, {600}});
+    for (int64_t i = missing; i < 600; ++i) mask.Put(i, 1);
+    const auto outputs = (*session)->Run({x, mask});
+    ASSERT_EQ(ToString(outputs.status()), "OK");
+    const auto expected = *EvaluateModel(imported.model.graph, imported.model.origin, {x, mask},
+                                         BlobWeights(imported.blobs));
+    for (size_t i = 0; i < 2; ++i) {
+      ASSERT_EQ((*outputs)[i].type(), expected[i].tensor.type());
+      if ((*outputs)[i].bytes().empty()) continue;
+      EXPECT_TRUE(IsEquivalent(CompareTensors("y", expected[i].tensor, (*outputs)[i]), 1e-4));
+    }
+  }
+}
+
 TEST(Session, RefusesWhatItCannotLoad) {
   const struct {
     const char* name;

@@ -1,10 +1,44 @@
 #include "runtime/whole_model.h"
 
+#include "plan/schedule/planner.h"
+
 namespace ag {
+namespace {
+
+// kUnimplemented: the device runs the kept operator on its reference kernel too.
+Status CheckFaster(const Graph& graph, const Plan& plan, Device& device) {
+  for (const Group& group : plan.groups) {
+    AG_LET(const std::vector<std::string> kernels,
+           device.Kernels(ExtractGroup(graph, group, Policy())));
+    if (kernels.front() != "reference") continue;
+    return Err(StatusCode::kUnimplemented, "{} runs on its reference kernel", device.spec().name);
+  }
+  return OkStatus();
+}
+
+// Returns what makes single operators ready on the device, with plans by estimate.
+MakeReady ReadyOn(Device& device) {
+  if (device.simulated()) return {};
+  return [&device](const Graph& graph, const WeightSource& weights) -> StatusOr<RunGraph> {
+    RooflineTimes times(device.spec());
+    AG_LET(const Plan plan, MakePlan(graph, device.spec(), Policy(), times, {}, 1));
+    AG_TRY(CheckFaster(graph, plan, device));
+    AG_LET(std::shared_ptr<Executable> executable, device.Build({graph, plan, weights}));
+    return [executable](std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+      return executable->Run(inputs, outputs).status();
+    };
+  };
+}
+
+}  // namespace
 
 WholeModel::WholeModel(std::unique_ptr<Executable> planned, DynamicProgram program,
-                       const Graph& graph, const Device& device)
-    : planned_(std::move(planned)), program_(std::move(program)), graph_(graph), device_(device) {}
+                       const Graph& graph, Device& device)
+    : planned_(std::move(planned)),
+      program_(std::move(program)),
+      graph_(graph),
+      device_(device),
+      memory_{.values = {}, .operators = ReadyOperators(ReadyOn(device))} {}
 
 std::vector<Tensor> WholeModel::OfGraph(std::span<const Tensor> inputs) const {
   std::vector<Tensor> tensors;
@@ -25,7 +59,8 @@ StatusOr<Nanos> WholeModel::Run(std::span<const Tensor> inputs, std::span<Tensor
   for (const DynamicPart::Input& input : program_.inputs()) {
     named[input.name] = inputs[static_cast<size_t>(input.position)];
   }
-  AG_LET(std::vector<ModelValue> results, program_.Run(named, {.threads = device_.spec().cores}));
+  AG_LET(std::vector<ModelValue> results,
+         program_.Run(named, {.threads = device_.spec().cores, .memory = &memory_}));
   results_.clear();
   for (ModelValue& result : results) results_.push_back(std::move(result.tensor));
   return planned + (RealClock().Now() - begin);

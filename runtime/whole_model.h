@@ -1,5 +1,6 @@
 // A model with a dynamic part as one executable: the plan of its graph, then the nodes that run one
-// by one (graph/onnx/import/dynamic_program.h). What times models times both. One thread at a time.
+// by one (graph/onnx/import/dynamic_program.h), those that cost enough as plans of their own on the
+// device. What times models times both. One thread at a time.
 #pragma once
 
 #include <memory>
@@ -14,7 +15,7 @@ class WholeModel : public Executable {
  public:
   // REQUIRES: `graph`, which `planned` runs, and `device` outlive this.
   WholeModel(std::unique_ptr<Executable> planned, DynamicProgram program, const Graph& graph,
-             const Device& device);
+             Device& device);
 
   // Takes the inputs of the whole model, in its order.
 
@@ -35,6 +36,7 @@ class WholeModel : public Executable {
   DynamicProgram program_;
   const Graph& graph_;
   const Device& device_;
+  RunMemory memory_;
   std::vector<Tensor> results_;
 };
 

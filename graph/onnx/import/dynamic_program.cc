@@ -93,16 +93,20 @@ StatusOr<std::vector<ModelValue>> DynamicProgram::Run(
   ImportOptions options;
   options.limits.nodes_max = run.nodes_max;
   Importer importer(options, *origin_, sink);
-  importer.ComputeAll(run.threads);
+  importer.ComputeAll(run.threads, run.memory);
   importer.SetFunctions(functions_);
   const auto define = [&](const std::string& name, const ModelValue& given) -> Status {
     AG_LET(const ValueId value, AddValue(given, importer));
     return importer.Define(name, value);
   };
   for (const auto& [name, value] : values) AG_TRY(define(name, value));
-  for (const auto& [name, tensor] : weights_) AG_TRY(define(name, tensor));
+  for (size_t i = 0; i < weights_.size(); ++i) {
+    AG_LET(const ValueId value,
+           importer.AddLasting({weights_[i].second, LastingValues::OfWeight(i)}));
+    AG_TRY(importer.Define(weights_[i].first, value));
+  }
   for (size_t i = 0; i < nodes_.size(); ++i) {
-    AG_TRY(ImportNode(nodes_[i], NodeNoun(nodes_[i], i), importer));
+    AG_TRY(ImportNode(nodes_[i], i, importer));
   }
   std::vector<ModelValue> outputs;
   for (const Output& output : outputs_) {

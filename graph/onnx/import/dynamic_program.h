@@ -1,6 +1,7 @@
-// Runs the dynamic part of a model node by node, on the reference kernels: the importer with all
-// values known (importer.h). Sizes come from the values of each run; an If takes its branch, a Loop
-// ends when its condition says so. Slow and right. Thread-safe once made.
+// Runs the dynamic part of a model node by node: the importer with all values known (importer.h).
+// Sizes come from the values of each run; an If takes its branch, a Loop ends when its condition
+// says so. Operators run on the reference kernels, or where a device made them ready
+// (ready_operators.h). Thread-safe once made.
 #pragma once
 
 #include <map>
@@ -10,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "graph/onnx/import/lasting_values.h"
 #include "graph/onnx/imported_model.h"
 #include "graph/onnx/wire.h"
 #include "graph/tensor.h"
@@ -29,6 +31,8 @@ class DynamicProgram {
   struct RunOptions {
     int threads = 1;
     int64_t nodes_max = 10'000'000;  // Those of subgraphs count each time they run.
+    // What runs keep; null: nothing. One run at a time uses it, all of this program.
+    RunMemory* memory = nullptr;
   };
   StatusOr<std::vector<ModelValue>> Run(const std::map<std::string, ModelValue>& values,
                                         const RunOptions& run) const;

@@ -4,13 +4,42 @@
 #include <gtest/gtest.h>
 
 #include "base/blobs.h"
+#include "base/clock.h"
 #include "graph/onnx/export/export.h"
 #include "graph/onnx/import/import.h"
 #include "graph/onnx/testing/onnx_testing.h"
+#include "graph/reference/evaluate.h"
 #include "graph/text_form.h"
 
 namespace ag {
 namespace {
+
+// Every operator takes long on the reference kernels.
+class SlowClock : public FakeClock {
+ public:
+  Nanos Now() override {
+    SleepFor(std::chrono::milliseconds(1));
+    return FakeClock::Now();
+  }
+};
+
+// Makes each graph ready by evaluating it.
+MakeReady ByEvaluating() {
+  return [](const Graph& graph, const WeightSource& weights) -> StatusOr<RunGraph> {
+    const auto kept = std::make_shared<MemoryWeights>();
+    for (const Node& node : graph.nodes()) {
+      if (node.op == OpKind::kOpaque) return Err(StatusCode::kUnimplemented, "opaque");
+      if (node.op != OpKind::kConstant || !node.constant->inline_bytes.empty()) continue;
+      AG_LET(const Tensor tensor, weights.Get(node.constant->digest, node.outputs[0]));
+      (void)kept->Put(tensor);
+    }
+    return [graph, kept](std::span<const Tensor> inputs, std::span<Tensor> outputs) -> Status {
+      AG_LET(std::vector<Tensor> results, Evaluate(graph, {inputs.begin(), inputs.end()}, *kept));
+      std::ranges::move(results, outputs.begin());
+      return OkStatus();
+    };
+  };
+}
 
 class DynamicProgramTest : public ::testing::Test {
  protected:
@@ -25,6 +54,7 @@ class DynamicProgramTest : public ::testing::Test {
     const std::vector<ModelValue> inputs(tensors.begin(), tensors.end());
     const BlobWeights weights(blobs_);
     const std::string text = TextOf(EvaluateModel(model.graph, model.origin, inputs, weights));
+    CheckRepeatedRuns(model, tensors, text);
     const auto bytes = ExportOnnx(model.graph, model.origin, weights);
     EXPECT_TRUE(bytes.ok()) << ToString(bytes.status());
     if (!bytes.ok()) return text;
@@ -34,6 +64,26 @@ class DynamicProgramTest : public ::testing::Test {
     EXPECT_EQ(again->graph.digest(), model.graph.digest());
     EXPECT_EQ(TextOf(EvaluateModel(again->graph, again->origin, inputs, weights)), text);
     return text;
+  }
+
+  // Runs of one program that keep what they can give the same, with operators made ready or not.
+  void CheckRepeatedRuns(const ImportedModel& model, const std::vector<Tensor>& inputs,
+                         const std::string& text) {
+    const BlobWeights weights(blobs_);
+    const auto program = DynamicProgram::Of(model.origin, weights);
+    const auto values = Evaluate(model.graph, inputs, weights);
+    if (!program.ok() || !values.ok()) return;
+    for (const bool ready : {false, true}) {
+      SlowClock clock;
+      RunMemory memory{{}, ReadyOperators(ready ? ByEvaluating() : MakeReady(), clock)};
+      for (int run = 0; run < 3; ++run) {
+        EXPECT_EQ(
+            TextOf(program->Run(NamedValues(model.graph, inputs, *values), {.memory = &memory})),
+            text)
+            << "run " << run;
+      }
+      made_ready_ += memory.operators.ready();
+    }
   }
 
   static std::string TextOf(const ModelValue& value) {
@@ -59,6 +109,7 @@ class DynamicProgramTest : public ::testing::Test {
   }
 
   std::shared_ptr<BlobDir> blobs_ = testing::NewBlobs();
+  int made_ready_ = 0;
 };
 
 Tensor FloatList(std::vector<float> values) {
@@ -172,6 +223,45 @@ TEST_F(DynamicProgramTest, ErrorsOfARunNameTheNode) {
   const ImportedModel model =
       Import("g (float[3] x) => (float[3] y) { a = NonZero(x) b = Squeeze(a) y = Add(x, b) }");
   EXPECT_NE(Run(model, {FloatList({0, 1, 1})}).find("node 2 (Add): "), std::string::npos);
+}
+
+TEST_F(DynamicProgramTest, OperatorsOfALoopAreMadeReady) {
+  const ImportedModel model = Import(kDoubling);
+  const int64_t count = 9;
+  EXPECT_EQ(Run(model, {FloatList({1}), Tensor::FromInts({}, {&count, 1})}).substr(0, 11),
+            "f32[1]: 128");
+  EXPECT_GT(made_ready_, 0);
+}
+
+// The weight is stored for the graph before the loop turns out to be none of it.
+TEST_F(DynamicProgramTest, ALargeWeightOfALoopIsNoOutputOfTheGraph) {
+  const std::vector<int> numbers(130 * 130, 1);
+  const ImportedModel model = Import(fmt::format(
+      "g (float[1,130] x, int64 count) => (float[1,130] y) <bool c = {{1}}, float[130,130] w = "
+      "{{{}}}>"
+      "{{ y = Loop<body = b (int64 i, bool go, float[1,130] v) => (bool go2, float[1,130] p) {{"
+      "p = MatMul(v, w) limit = Constant<value_float = 99.0>()"
+      "most = ReduceMax<keepdims = 0>(p) go2 = Less(most, limit) }}>(count, c, x) }}",
+      fmt::join(numbers, ",")));
+  const auto& weights = model.origin.dynamic.weights;
+  EXPECT_EQ(std::ranges::count(weights, "w", &DynamicPart::Weight::name), 1);
+  for (const GraphOutput& output : model.graph.outputs()) EXPECT_NE(output.name, "w");
+}
+
+// Weights, and what is made of them, are read in every iteration; what a loop carries is not.
+TEST_F(DynamicProgramTest, ConstantsOfALoopAreComputedOnce) {
+  const ImportedModel model = Import(
+      "g (float[1,2] x, int64 count) => (float[1,2] y) <bool c = {1}, float[2,2] w = {0,1,2,0}> {"
+      "y, w2 = Loop<body = b (int64 i, bool go, float[1,2] v, float[2,2] u)"
+      "=> (bool go2, float[1,2] p, float[2,2] u2) {"
+      "t = Transpose(u) p = MatMul(v, t) u2 = Identity(u) limit = Constant<value_float = 99.0>()"
+      "most = ReduceMax<keepdims = 0>(p) go2 = Less(most, limit) }>(count, c, x, w) }");
+  const int64_t counts[] = {0, 1, 2, 20};
+  const char* texts[] = {"f32[1,2]: 1 3", "f32[1,2]: 3 2", "f32[1,2]: 2 6", "f32[1,2]: 64 192"};
+  for (size_t i = 0; i < 4; ++i) {
+    const Tensor x = Tensor::FromFloats({1, 2}, std::vector<float>{1, 3});
+    EXPECT_EQ(Run(model, {x, Tensor::FromInts({}, {&counts[i], 1})}), texts[i]);
+  }
 }
 
 }  // namespace

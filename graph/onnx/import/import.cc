@@ -109,7 +109,7 @@ StatusOr<std::vector<int>> ImportStaticNodes(const OnnxModel& model, Importer& i
       obstacles.Block(node.outputs);
       status = CheckOperator(node, noun, importer);
     } else if (!waits) {
-      status = ImportNode(node, noun, importer);
+      status = ImportNode(node, static_cast<size_t>(i), importer);
     }
     const bool may_wait =
         !is_blocked && status.code() == StatusCode::kUnimplemented && CanCompute(node, importer);
@@ -155,12 +155,15 @@ StatusOr<DynamicPart> DynamicPartOf(const OnnxModel& model, const std::vector<in
                    NodeNoun(node, i), Quoted(name));
       }
       const Tensor* tensor = importer.stored(value);
-      if (tensor == nullptr) {
+      const Digest* put = importer.DigestOf(value);
+      if (tensor != nullptr) {
+        AG_LET(const Digest digest, importer.sink().Put(tensor->bytes()));
+        part.weights.push_back({name, tensor->type(), digest});
+      } else if (put != nullptr) {
+        part.weights.push_back({name, importer.type(value), *put});
+      } else {
         AG_TRY(importer.Output(value, name));
-        continue;
       }
-      AG_LET(const Digest digest, importer.sink().Put(tensor->bytes()));
-      part.weights.push_back({name, tensor->type(), digest});
     }
   }
   for (const OnnxFunction& function : model.functions) part.functions.emplace_back(function.proto);
@@ -242,10 +245,10 @@ Status AddWeights(OnnxModel& model, Importer& importer) {
   return OkStatus();
 }
 
-Status ImportNodes(std::span<const OnnxNode> nodes, Importer& importer) {
-  AG_LET(const std::vector<int> order, OrderNodes(nodes));
+Status ImportNodes(std::span<const OnnxNode> nodes, std::span<const int> order,
+                   Importer& importer) {
   for (const int i : order) {
-    AG_TRY(ImportNode(nodes[i], NodeNoun(nodes[i], i), importer));
+    AG_TRY(ImportNode(nodes[i], static_cast<size_t>(i), importer));
   }
   return OkStatus();
 }

@@ -23,10 +23,10 @@ using ImporterTable = absl::flat_hash_map<std::string_view, const NodeImporterRo
 const ImporterTable& SpecialImporters() {
   static const auto& table = *new ImporterTable([] {
     ImporterTable result;
-    for (const auto rows : {ShapeImporters(), ArithmeticImporters(), WindowImporters(),
-                            EinsumImporters(), ResizeImporters(), NormImporters(),
-                            ConstantImporters(), ControlImporters(), SequenceImporters(),
-                            MicrosoftImporters()}) {
+    for (const auto rows :
+         {ShapeImporters(), ArithmeticImporters(), WindowImporters(), EinsumImporters(),
+          ResizeImporters(), NormImporters(), ConstantImporters(), ControlImporters(),
+          SequenceImporters(), MicrosoftImporters()}) {
       for (const NodeImporterRow& row : rows) AG_CHECK(result.emplace(row.name, &row).second);
     }
     return result;
@@ -305,13 +305,40 @@ bool AllKnown(const std::vector<ValueId>& inputs, const Importer& importer) {
       inputs, [&](ValueId value) { return value == kNoValue || importer.known(value) != nullptr; });
 }
 
+// Runs the node on its operands, which are all known: on what a device made ready, or on the
+// reference kernel.
+StatusOr<std::vector<Tensor>> RunKnown(const OnnxNode& node, int64_t opset,
+                                       const std::vector<ValueId>& inputs, Importer& importer) {
+  const auto reference = [&] { return RunOnKnown(node, opset, inputs, importer); };
+  std::vector<bool> lasting;
+  std::vector<GivenOperand> operands;
+  for (const ValueId input : inputs) {
+    lasting.push_back(input == kNoValue || importer.lasting(input) != 0);
+    if (input != kNoValue) operands.push_back({*importer.known(input), importer.lasting(input)});
+  }
+  if (importer.ready_operators() == nullptr || IsRandom(node) || node.subgraph_depth > 0 ||
+      SizesComeFromValues(node, lasting)) {
+    return reference();
+  }
+  const auto attributes = [&]() -> StatusOr<Attributes> {
+    AG_LET(std::string proto, AnonymousNode(node, ""));
+    return Attributes{{"onnx_node", std::move(proto)}, {"domain", node.domain}, {"opset", opset}};
+  };
+  const std::string form = fmt::format("{} {}", opset, node.proto);
+  AG_LET(ReadyOperators::Results results,
+         importer.ready_operators()->Run(
+             {OpKind::kOpaque, form, operands, attributes},
+             [&]() -> StatusOr<ReadyOperators::Results> { return reference(); }));
+  return *std::move(results);
+}
+
 // Computes a node with a kernel of its own whose operands are all known. Returns nothing when it is
 // not one, or its results are too large to be kept.
 StatusOr<std::optional<std::vector<ValueId>>> ComputeOpaque(const OnnxNode& node, int64_t opset,
                                                             const std::vector<ValueId>& inputs,
                                                             Importer& importer) {
   if (!HasOperator(node) || !AllKnown(inputs, importer)) return std::nullopt;
-  AG_LET(const std::vector<Tensor> tensors, RunOnKnown(node, opset, inputs, importer));
+  AG_LET(const std::vector<Tensor> tensors, RunKnown(node, opset, inputs, importer));
   std::vector<ValueId> results;
   for (size_t i = 0; i < tensors.size(); ++i) {
     results.push_back(kNoValue);
@@ -383,12 +410,13 @@ StatusOr<std::vector<ValueId>> ImportCall(const OnnxFunction& function, const On
   for (const std::string& name : node.inputs) {
     operands.push_back(name.empty() ? kNoValue : importer.Find(name));
   }
+  AG_LET(const std::vector<int> order, OrderNodes(body.nodes));
   AG_TRY(importer.Enter(&function.opsets));
   const absl::Cleanup leave = [&] { importer.Leave(); };
   for (size_t i = 0; i < std::min(operands.size(), function.inputs.size()); ++i) {
     if (operands[i] != kNoValue) AG_TRY(importer.Define(function.inputs[i], operands[i]));
   }
-  AG_TRY(ImportNodes(body.nodes, importer));
+  AG_TRY(ImportNodes(body.nodes, order, importer));
   std::vector<ValueId> results;
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     results.push_back(i < function.outputs.size() ? importer.Find(function.outputs[i]) : kNoValue);
@@ -426,6 +454,55 @@ StatusOr<std::vector<ValueId>> ImportAny(const OnnxNode& node, Importer& importe
              Message(kept.status()), SimilarOperator(node));
 }
 
+// Returns the numbers of the operands when all are the same in every run and the node makes the
+// same of them.
+std::optional<std::vector<int64_t>> LastingOperands(const OnnxNode& node,
+                                                    const Importer& importer) {
+  std::vector<int64_t> numbers;
+  for (const std::string& name : node.inputs) {
+    const ValueId value = name.empty() ? kNoValue : importer.Find(name);
+    numbers.push_back(value == kNoValue ? 0 : importer.lasting(value));
+    if (value != kNoValue && numbers.back() == 0) return std::nullopt;
+  }
+  if (node.subgraph_depth > 0 || IsRandom(node) || importer.FunctionOf(node) != nullptr) {
+    return std::nullopt;
+  }
+  return numbers;
+}
+
+// Imports the node, or takes the results that an earlier run kept.
+StatusOr<std::vector<ValueId>> ImportOrRecall(const OnnxNode& node, Importer& importer) {
+  LastingValues* const lasting = importer.lasting_values();
+  if (lasting == nullptr) return ImportAny(node, importer);
+  const std::optional<std::vector<int64_t>> numbers = LastingOperands(node, importer);
+  if (!numbers.has_value()) return ImportAny(node, importer);
+  // A node is named by its place in the program, behind a byte that begins no operator's form.
+  const char* const place = node.proto.data();
+  std::string form(1, '\xff');
+  form.append(reinterpret_cast<const char*>(&place), sizeof(place));
+  std::vector<ValueId> values;
+  if (const LastingValues::Values* kept = lasting->Find(form, *numbers); kept != nullptr) {
+    for (const GivenOperand& value : *kept) {
+      AG_LET(const ValueId id, importer.AddLasting(value));
+      values.push_back(id);
+    }
+    return values;
+  }
+  AG_LET(values, ImportAny(node, importer));
+  LastingValues::Values results;
+  for (const ValueId value : values) {
+    if (value != kNoValue && importer.known(value) == nullptr) return values;  // A sequence.
+    results.push_back(value == kNoValue
+                          ? GivenOperand()
+                          : GivenOperand{*importer.known(value), importer.lasting(value)});
+  }
+  lasting->Keep(form, *numbers, results);
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (values[i] != kNoValue) importer.SetLasting(values[i], results[i].lasting);
+  }
+  return values;
+}
+
 }  // namespace
 
 OperatorSupport SupportOf(const OnnxNode& node) {
@@ -446,10 +523,11 @@ Status CheckOperator(const OnnxNode& node, const std::string& noun, const Import
              Message(stated.status()), SimilarOperator(node));
 }
 
-Status ImportNode(const OnnxNode& node, const std::string& noun, Importer& importer) {
+Status ImportNode(const OnnxNode& node, size_t index, Importer& importer) {
+  const auto noun = [&] { return NodeNoun(node, index); };
   for (const std::string& name : node.inputs) {
     if (!name.empty() && importer.Find(name) == kNoValue) {
-      return Err(StatusCode::kInvalidArgument, "{}: nothing defines its input {}", noun,
+      return Err(StatusCode::kInvalidArgument, "{}: nothing defines its input {}", noun(),
                  Quoted(name));
     }
   }
@@ -458,12 +536,12 @@ Status ImportNode(const OnnxNode& node, const std::string& noun, Importer& impor
                                   [](const std::string& name) { return !name.empty(); });
   if (!wanted) return OkStatus();
   const int first = importer.size();
-  const StatusOr<std::vector<ValueId>> results = ImportAny(node, importer);
-  if (!results.ok()) return Within(results.status(), noun);
+  const StatusOr<std::vector<ValueId>> results = ImportOrRecall(node, importer);
+  if (!results.ok()) return Within(results.status(), noun());
   importer.NameNodes(first, node.name);
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (node.outputs[i].empty()) continue;
-    AG_TRY(importer.Define(node.outputs[i], (*results)[i]), "{}", noun);
+    AG_TRY(importer.Define(node.outputs[i], (*results)[i]), "{}", noun());
   }
   return OkStatus();
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "graph/onnx/import/moved.h"
 #include "graph/onnx/imported_model.h"
 #include "graph/onnx/operators/string_ranks.h"
 #include "graph/reference/evaluate.h"
@@ -34,10 +35,33 @@ StatusOr<Results> EvaluateOne(OpKind op, const std::vector<Tensor>& operands,
     if (builder.type(edge).Bytes() > bytes_max) return std::nullopt;
     builder.Output(edge, fmt::format("{}", i));
   }
+  std::optional<Tensor> moved;
+  if (operands.size() == 1) moved = Moved(builder.node(node), operands[0]);
+  if (moved.has_value()) return std::vector<Tensor>{*std::move(moved)};
   AG_LET(const Graph graph, builder.Build());
   AG_LET(std::vector<Tensor> tensors,
          Evaluate(graph, operands, MemoryWeights(), {.threads = threads}));
   return tensors;
+}
+
+// Returns equal bytes for equal operators.
+std::string FormOf(OpKind op, const Attributes& attributes) {
+  std::string form(1, static_cast<char>(op));
+  const auto append = [&](const void* bytes, size_t size) {
+    form.append(reinterpret_cast<const char*>(&size), sizeof(size));
+    form.append(static_cast<const char*>(bytes), size);
+  };
+  for (const auto& [name, value] : attributes.items()) {
+    append(name.data(), name.size());
+    form.push_back(static_cast<char>(value.index()));
+    if (const auto* number = std::get_if<int64_t>(&value)) append(number, sizeof(*number));
+    if (const auto* number = std::get_if<double>(&value)) append(number, sizeof(*number));
+    if (const auto* ints = std::get_if<Ints>(&value)) {
+      append(ints->data(), ints->size() * sizeof(int64_t));
+    }
+    if (const auto* text = std::get_if<std::string>(&value)) append(text->data(), text->size());
+  }
+  return form;
 }
 
 // Computes an operator that only moves or compares elements: on the ranks of strings, which it puts
@@ -67,9 +91,52 @@ Importer::Importer(const ImportOptions& options, const OnnxOrigin& origin, Weigh
   scopes_.push_back({.is_function = true, .opsets = &origin_.opsets});
 }
 
-void Importer::ComputeAll(int threads) {
+void Importer::ComputeAll(int threads, RunMemory* memory) {
   known_bytes_max_ = options_.limits.tensor_bytes_max;
   threads_ = std::max(threads, 1);
+  memory_ = memory;
+}
+
+LastingValues* Importer::lasting_values() {
+  const bool in_function =
+      std::any_of(scopes_.begin() + 1, scopes_.end(), [](const Scope& s) { return s.is_function; });
+  return memory_ == nullptr || in_function ? nullptr : &memory_->values;
+}
+
+StatusOr<ValueId> Importer::AddLasting(const GivenOperand& value) {
+  return Add({.type = value.tensor.type(), .tensor = value.tensor, .lasting = value.lasting});
+}
+
+void Importer::ForgetOthers(ValueId first, std::span<std::vector<ValueId>* const> listed) {
+  std::vector<ValueId> kept;
+  const auto keep = [&](const std::vector<ValueId>& ids) {
+    std::ranges::copy_if(ids, std::back_inserter(kept), [&](ValueId id) { return id >= first; });
+  };
+  for (const std::vector<ValueId>* ids : listed) keep(*ids);
+  for (size_t i = 0; i < kept.size(); ++i) keep(values_[kept[i]].items);
+  std::ranges::sort(kept);
+  kept.erase(std::unique(kept.begin(), kept.end()), kept.end());
+  const auto rename = [&](std::vector<ValueId>& ids) {
+    for (ValueId& id : ids) {
+      if (id < first) continue;
+      id = first + static_cast<ValueId>(std::ranges::lower_bound(kept, id) - kept.begin());
+    }
+  };
+  for (std::vector<ValueId>* ids : listed) rename(*ids);
+  for (size_t i = 0; i < kept.size(); ++i) {
+    Value& value = values_[first + static_cast<ValueId>(i)];
+    if (kept[i] != first + static_cast<ValueId>(i)) std::swap(value, values_[kept[i]]);
+    rename(value.items);
+  }
+  for (auto id = static_cast<size_t>(first) + kept.size(); id < values_.size(); ++id) {
+    total_bytes_ -= BytesOf(values_[id]);
+  }
+  values_.erase(values_.begin() + first + static_cast<ptrdiff_t>(kept.size()), values_.end());
+}
+
+int64_t Importer::BytesOf(const Value& value) {
+  return value.tensor.has_value() ? static_cast<int64_t>(value.tensor->bytes().size())
+                                  : value.type.Bytes();
 }
 
 Status Importer::Define(const std::string& name, ValueId value) {
@@ -127,6 +194,12 @@ const Tensor* Importer::stored(ValueId value) const {
   return v.tensor.has_value() ? &*v.tensor : nullptr;
 }
 
+const Digest* Importer::DigestOf(ValueId value) const {
+  const Value& v = values_[value];
+  if (v.edge.node < 0 || builder_.node(v.edge.node).op != OpKind::kConstant) return nullptr;
+  return &builder_.node(v.edge.node).constant->digest;
+}
+
 bool Importer::IsConstant(ValueId value) const {
   const Value& v = values_[value];
   if (v.edge.node < 0) return v.tensor.has_value();
@@ -142,9 +215,7 @@ const TensorType* Importer::Stated(const std::string& name) const {
 
 StatusOr<ValueId> Importer::Add(Value value) {
   const ImportLimits& limits = options_.limits;
-  const int64_t bytes = value.tensor.has_value()
-                            ? static_cast<int64_t>(value.tensor->bytes().size())
-                            : value.type.Bytes();
+  const int64_t bytes = BytesOf(value);
   if (static_cast<int>(value.type.shape.size()) > limits.rank_max) {
     return Err(StatusCode::kResourceExhausted, "{} has rank {}, the limit is {}",
                value.type.ToString(), value.type.shape.size(), limits.rank_max);
@@ -213,6 +284,8 @@ StatusOr<std::optional<std::vector<ValueId>>> Importer::Compute(OpKind op,
   std::optional<std::vector<Tensor>> results;
   if (of_strings) {
     AG_LET(results, OnStrings(op, operands, compute));
+  } else if (memory_ != nullptr) {
+    return ComputeKept(op, inputs, attributes, compute);
   } else {
     AG_LET(results, compute());
   }
@@ -223,6 +296,35 @@ StatusOr<std::optional<std::vector<ValueId>>> Importer::Compute(OpKind op,
     values.push_back(value);
   }
   return values;
+}
+
+StatusOr<std::optional<std::vector<ValueId>>> Importer::ComputeKept(
+    OpKind op, std::span<const ValueId> inputs, const Attributes& attributes,
+    const std::function<StatusOr<ReadyOperators::Results>()>& reference) {
+  const std::string form = FormOf(op, attributes);
+  std::vector<GivenOperand> operands;
+  std::vector<int64_t> numbers;
+  for (const ValueId input : inputs) {
+    operands.push_back({*known(input), lasting(input)});
+    numbers.push_back(lasting(input));
+  }
+  const bool is_lasting = std::ranges::count(numbers, 0) == 0;
+  const LastingValues::Values* const kept =
+      is_lasting ? memory_->values.Find(form, numbers) : nullptr;
+  LastingValues::Values values;
+  if (kept == nullptr) {
+    AG_LET(const ReadyOperators::Results results,
+           memory_->operators.Run({op, form, operands, [&] { return attributes; }}, reference));
+    if (!results.has_value()) return std::nullopt;
+    for (const Tensor& tensor : *results) values.push_back({tensor});
+    if (is_lasting) memory_->values.Keep(form, numbers, values);
+  }
+  std::vector<ValueId> ids;
+  for (const GivenOperand& value : kept == nullptr ? values : *kept) {
+    AG_LET(const ValueId id, AddLasting(value));
+    ids.push_back(id);
+  }
+  return ids;
 }
 
 StatusOr<std::vector<ValueId>> Importer::AddNode(OpKind op, std::span<const ValueId> inputs,

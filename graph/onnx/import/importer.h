@@ -8,6 +8,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -15,6 +16,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "graph/graph.h"
+#include "graph/onnx/import/lasting_values.h"
 #include "graph/onnx/import/obstacles.h"
 #include "graph/onnx/imported_model.h"
 #include "graph/onnx/origin.h"
@@ -30,8 +32,9 @@ class Importer {
  public:
   Importer(const ImportOptions& options, const OnnxOrigin& origin, WeightSink& sink);
 
-  // Computes every node at once; one whose operands are not known is then an error.
-  void ComputeAll(int threads);
+  // Computes every node at once; one whose operands are not known is then an error. `memory`, which
+  // may be null, keeps what other runs of the same nodes need again.
+  void ComputeAll(int threads, RunMemory* memory = nullptr);
   bool computes_all() const { return threads_ > 0; }
   int threads() const { return std::max(threads_, 1); }
 
@@ -53,6 +56,20 @@ class Importer {
   // Counts a node. kResourceExhausted: more than the limit, subgraphs and functions written out.
   Status CountNode();
 
+  // What is kept for the nodes of the innermost scope; null: nothing, or they are of a function,
+  // whose bytes are made for each call.
+  LastingValues* lasting_values();
+  ReadyOperators* ready_operators() { return memory_ == nullptr ? nullptr : &memory_->operators; }
+  // The number of a value that is the same in every run; 0: another value.
+  int64_t lasting(ValueId value) const { return values_[value].lasting; }
+  StatusOr<ValueId> AddLasting(const GivenOperand& value);
+  void SetLasting(ValueId value, int64_t number) { values_[value].lasting = number; }
+
+  // Forgets all values from `first` on but those listed, which get new ids, and what is in them.
+  // REQUIRES: the importer computes all nodes, and no name of an open scope has a forgotten value.
+  ValueId next() const { return static_cast<ValueId>(values_.size()); }
+  void ForgetOthers(ValueId first, std::span<std::vector<ValueId>* const> listed);
+
   // Returns the model-local function that the node calls, else null.
   const OnnxFunction* FunctionOf(const OnnxNode& node) const;
   void SetFunctions(std::span<const OnnxFunction> functions) { functions_ = functions; }
@@ -71,6 +88,7 @@ class Importer {
   const Tensor* known(ValueId value) const;
   // Returns the bytes of a value that is no edge of the graph yet, known or a weight; else null.
   const Tensor* stored(ValueId value) const;
+  const Digest* DigestOf(ValueId value) const;  // Of a constant of the graph; else null.
 
   // Whether the value is a weight, or what a kept operator always makes of weights.
   bool IsConstant(ValueId value) const;
@@ -113,14 +131,20 @@ class Importer {
     std::optional<Tensor> tensor;  // The bytes until they are stored; small ones are kept.
     OnnxKind kind = OnnxKind::kTensor;
     std::vector<ValueId> items;
+    int64_t lasting = 0;
   };
   StatusOr<ValueId> Add(Value value);
+  static int64_t BytesOf(const Value& value);
   // Notes the name of a value of the whole model, for export.
   void NameValue(const std::string& name, ValueId value);
   NodeNames* NamesOf(NodeId id);
   // Returns the results, or nothing when the operator cannot be computed now.
   StatusOr<std::optional<std::vector<ValueId>>> Compute(OpKind op, std::span<const ValueId> inputs,
                                                         const Attributes& attributes);
+  // Does the same with what other runs kept. REQUIRES: the operands are known, memory_.
+  StatusOr<std::optional<std::vector<ValueId>>> ComputeKept(
+      OpKind op, std::span<const ValueId> inputs, const Attributes& attributes,
+      const std::function<StatusOr<ReadyOperators::Results>()>& reference);
 
   const ImportOptions& options_;
   const OnnxOrigin& origin_;
@@ -141,6 +165,7 @@ class Importer {
   int64_t total_bytes_ = 0, total_items_ = 0;
   int64_t known_bytes_max_;
   int threads_ = 0;  // From 1: every node is computed.
+  RunMemory* memory_ = nullptr;
   bool has_outputs_ = false;
 };
 
@@ -155,8 +180,8 @@ Status BindInputs(const OnnxModel& model, const ImportOptions& options, int set,
                   Obstacles& obstacles);
 StatusOr<std::vector<int>> OrderNodes(std::span<const OnnxNode> nodes);  // Producers first.
 Status AddWeights(OnnxModel& model, Importer& importer);
-Status ImportNodes(std::span<const OnnxNode> nodes, Importer& importer);
-Status ImportNode(const OnnxNode& node, const std::string& noun, Importer& importer);
+Status ImportNodes(std::span<const OnnxNode> nodes, std::span<const int> order, Importer& importer);
+Status ImportNode(const OnnxNode& node, size_t index, Importer& importer);
 // How nodes of an operator run: written out with operators of the IR (or with nothing), and by a
 // kernel of the operator itself, which other forms of it need.
 struct OperatorSupport {

@@ -4,7 +4,6 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "graph/onnx/import/node_import.h"
-#include "graph/onnx/import/sparse.h"
 
 namespace ag {
 namespace {
@@ -20,7 +19,12 @@ using Values = std::vector<ValueId>;
 StatusOr<Values> WriteOut(NodeImport& node, std::string_view name, const Values& inputs) {
   node.Ignore(name);
   Importer& importer = node.importer();
-  AG_LET(OnnxModel body, ParseSubgraph(node.node(), name, importer.limits().nodes_max));
+  LastingValues none;
+  LastingValues* const lasting = importer.lasting_values();
+  AG_LET(const std::shared_ptr<ParsedSubgraph> parsed,
+         (lasting == nullptr ? none : *lasting)
+             .SubgraphOf(node.node(), name, importer.limits(), lasting != nullptr));
+  OnnxModel& body = parsed->model;
   if (body.inputs.size() != inputs.size()) {
     return Err(StatusCode::kInvalidArgument, "{}: the subgraph has {} inputs, the node gives {}",
                name, body.inputs.size(), inputs.size());
@@ -30,9 +34,12 @@ StatusOr<Values> WriteOut(NodeImport& node, std::string_view name, const Values&
   for (size_t i = 0; i < inputs.size(); ++i) {
     AG_TRY(importer.Define(body.inputs[i].name, inputs[i]), "{}", name);
   }
-  AG_TRY(Densify(body, importer.limits()), "{}", name);
-  AG_TRY(AddWeights(body, importer), "{}", name);
-  AG_TRY(ImportNodes(body.nodes, importer), "{}", name);
+  for (const auto& [weight_name, weight] : parsed->weights) {
+    AG_LET(const ValueId value, importer.AddLasting(weight));
+    AG_TRY(importer.Define(weight_name, value), "{}", name);
+  }
+  if (lasting == nullptr) AG_TRY(AddWeights(body, importer), "{}", name);
+  AG_TRY(ImportNodes(body.nodes, parsed->order, importer), "{}", name);
   Values outputs;
   for (const OnnxValueInfo& output : body.outputs) {
     outputs.push_back(importer.Find(output.name));
@@ -147,6 +154,14 @@ StatusOr<ValueId> Stacked(NodeImport& node, const Values& parts, int64_t axis, b
   return joined[0];
 }
 
+// Frees what an iteration that was computed leaves, but what it carries on and its parts.
+void ForgetOthers(NodeImport& node, ValueId first, Values& carried, std::vector<Values>& parts) {
+  if (!node.importer().computes_all()) return;
+  std::vector<Values*> listed = {&carried};
+  for (Values& part : parts) listed.push_back(&part);
+  node.importer().ForgetOthers(first, listed);
+}
+
 Status CheckUnrolled(int64_t count, const NodeImport& node) {
   if (count <= IterationsMax(node)) return OkStatus();
   const bool computes = node.importer().computes_all();
@@ -175,6 +190,7 @@ Status ImportLoop(NodeImport& node) {
   }
   std::vector<Values> parts(node.node().outputs.size() -
                             std::min(node.node().outputs.size(), carried.size()));
+  const ValueId first = node.importer().next();
   for (int64_t i = 0; i < count && goes_on; ++i) {
     AG_TRY(CheckUnrolled(i + 1, node));
     AG_LET(const ValueId iteration, node.Constant(Tensor::FromInts({}, {&i, 1})));
@@ -191,6 +207,7 @@ Status ImportLoop(NodeImport& node) {
     for (size_t p = 0; p < parts.size() && 1 + carried.size() + p < outputs.size(); ++p) {
       parts[p].push_back(outputs[1 + carried.size() + p]);
     }
+    ForgetOthers(node, first, carried, parts);
   }
   node.Ignore("body");
   for (size_t i = 0; i < carried.size(); ++i) node.Out(i, carried[i]);
@@ -314,6 +331,7 @@ Status ImportScan(NodeImport& node) {
   const int64_t count = node.ShapeOf(sequences[0])[lists.in_axes[0]];
   AG_TRY(CheckUnrolled(count, node));
   std::vector<Values> parts(lists.out_axes.size());
+  const ValueId first = node.importer().next();
   for (int64_t i = 0; i < count; ++i) {
     Values inputs = carried;
     for (size_t s = 0; s < sequences.size(); ++s) {
@@ -331,6 +349,7 @@ Status ImportScan(NodeImport& node) {
     }
     std::copy_n(outputs.begin(), carried.size(), carried.begin());
     for (size_t p = 0; p < parts.size(); ++p) parts[p].push_back(outputs[carried.size() + p]);
+    ForgetOthers(node, first, carried, parts);
   }
   for (size_t i = 0; i < carried.size(); ++i) node.Out(i, carried[i]);
   for (size_t p = 0; p < parts.size(); ++p) {

@@ -56,7 +56,7 @@ std::string ImportAlone(int64_t opset, const OnnxNode& node) {
   AG_CHECK(proto.ok());
   OnnxNode read = node;
   read.proto = *proto;
-  const Status status = ImportNode(read, "node", importer);
+  const Status status = ImportNode(read, 0, importer);
   if (!status.ok()) return ToString(status);
   AG_CHECK(importer.Output(importer.Find("y"), "y").ok());
   const StatusOr<Graph> graph = importer.Build();
@@ -93,7 +93,7 @@ TEST(ImportResize, OfOldOpsets) {
       {"upsample 8", 8, Make("Upsample", {"x"}, {scales, linear}), up + " mode=linear"},
       {"upsample 9", 9, Make("Upsample", {"x", "up"}), up + " nearest_mode=floor"},
       {"upsample 7 without scales", 7, Make("Upsample", {"x"}),
-       "INVALID_ARGUMENT: node: attribute \"scales\" is missing"},
+       "INVALID_ARGUMENT: node 0 (Upsample): attribute \"scales\" is missing"},
       {"resize 10 up", 10, Make("Resize", {"x", "up"}), up + " nearest_mode=floor"},
       {"resize 10 down", 10, Make("Resize", {"x", "down"}), down + " nearest_mode=ceil"},
       {"resize 10 linear", 10, Make("Resize", {"x", "both"}, {linear}),
@@ -102,7 +102,7 @@ TEST(ImportResize, OfOldOpsets) {
        "resize(resize(x) sizes=[1,1,4] scales=[1,1,1,2,1,1]" + places +
            " nearest_mode=ceil) sizes=[1,1,8]" + places + " nearest_mode=floor"},
       {"resize 10 of too few", 10, Make("Resize", {"x", "two"}),
-       "INVALID_ARGUMENT: node: expected 3 scales, got 2"},
+       "INVALID_ARGUMENT: node 0 (Resize): expected 3 scales, got 2"},
   };
   for (const ResizeCase& c : cases) Check(c);
 }
