@@ -51,7 +51,8 @@ void ParallelEach(size_t n, const Body& body) {
 
 void ModelWeights::Expect(std::string_view bytes) {
   constexpr size_t kWorthAThreadBytes = 256 << 10;  // About 150 us of hashing.
-  if (bytes.size() >= kWorthAThreadBytes) expected_.push_back(bytes);
+  if (bytes.size() < kWorthAThreadBytes || hashed_.contains(KeyOf(bytes))) return;
+  expected_.push_back(bytes);
 }
 
 Digest ModelWeights::DigestOf(std::string_view bytes) {
@@ -67,8 +68,10 @@ Digest ModelWeights::DigestOf(std::string_view bytes) {
     expected_.clear();
   }
   // Bytes inside the model do not change, so an address and a size name them.
-  const auto found = IsInside(bytes, model_) ? hashed_.find(KeyOf(bytes)) : hashed_.end();
-  return found == hashed_.end() ? Sha256(bytes) : found->second;
+  if (!IsInside(bytes, model_)) return Sha256(bytes);
+  const auto found = hashed_.find(KeyOf(bytes));
+  if (found != hashed_.end()) return found->second;
+  return hashed_[KeyOf(bytes)] = Sha256(bytes);
 }
 
 StatusOr<Digest> ModelWeights::Put(std::string_view bytes) {

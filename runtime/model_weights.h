@@ -23,6 +23,12 @@ class ModelWeights : public WeightSink, public WeightSource {
   ModelWeights(std::string_view model, std::shared_ptr<const void> owner)
       : model_(model), owner_(std::move(owner)) {}
 
+  // The digests of bytes inside the model that are known by now, by address and size. Bytes that
+  // another load of the same memory hashed need not be hashed again.
+  using Hashes = std::map<std::pair<const char*, size_t>, Digest>;
+  const Hashes& hashes() const { return hashed_; }
+  void Know(const Hashes& hashes) { hashed_ = hashes; }
+
   void Expect(std::string_view bytes) override;
   // Records bytes that lie inside `model`, copies others (weights stored as lists of numbers), and
   // returns their digest.
@@ -37,8 +43,8 @@ class ModelWeights : public WeightSink, public WeightSource {
 
   std::string_view model_;
   std::shared_ptr<const void> owner_;
-  std::vector<std::string_view> expected_;                   // Not hashed yet.
-  std::map<std::pair<const char*, size_t>, Digest> hashed_;  // By address and size.
+  std::vector<std::string_view> expected_;  // Not hashed yet.
+  Hashes hashed_;
   std::map<Digest, std::string_view> inside_;
   std::map<Digest, Tensor> copied_;  // As bytes.
 };

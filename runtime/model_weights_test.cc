@@ -78,6 +78,20 @@ TEST(ModelWeights, HashesWhatItExpects) {
   for (const std::string_view bytes : kPuts) EXPECT_EQ(*weights.Put(bytes), Sha256(bytes));
 }
 
+// Another load of the same memory believes what is known; bytes elsewhere are hashed.
+TEST(ModelWeights, KnowsWhatAnotherLoadHashed) {
+  ModelWeights first(kView, nullptr);
+  const Digest digest = *first.Put(kView.substr(0, 4));
+  ASSERT_EQ(first.hashes().size(), 1u);
+  ModelWeights::Hashes hashes = first.hashes();
+  const Digest other = Sha256("other");
+  hashes.begin()->second = other;
+  ModelWeights second(kView, nullptr);
+  second.Know(hashes);
+  EXPECT_EQ(*second.Put(kView.substr(0, 4)), other);
+  EXPECT_EQ(*second.Put(std::string("0123")), digest);
+}
+
 TEST(ModelWeights, SaysWhatItLacks) {
   ModelWeights weights(kView, nullptr);
   const Digest digest = *weights.Put(kView.substr(0, 8)), other = Sha256("x");

@@ -122,10 +122,12 @@ StatusOr<std::unique_ptr<Session>> Session::Load(std::string_view onnx_bytes,
 }
 
 StatusOr<std::unique_ptr<Session>> Session::LoadOn(Device& device, std::string_view onnx_bytes,
-                                                   const SessionOptions& options) {
+                                                   const SessionOptions& options,
+                                                   const ModelWeights::Hashes* hashes) {
   std::unique_ptr<Session> session(new Session());
   session->device_ = &device;
   ModelWeights weights(onnx_bytes, options.owner);
+  if (hashes != nullptr) weights.Know(*hashes);
   AG_LET(const ImportedModel model, ImportOnnx(onnx_bytes, {.shapes = options.shapes}, weights));
   AG_TRY(CheckRunnable(model.graph));
   session->warnings_ = model.warnings;
@@ -136,6 +138,7 @@ StatusOr<std::unique_ptr<Session>> Session::LoadOn(Device& device, std::string_v
   session->options_.plan_bytes.clear();
   session->options_.tune = false;
   session->bytes_ = onnx_bytes;
+  session->hashes_ = std::make_shared<const ModelWeights::Hashes>(weights.hashes());
   if (options.owner == nullptr) {
     const auto copy = std::make_shared<const std::string>(onnx_bytes);
     session->bytes_ = *copy;
@@ -263,7 +266,12 @@ StatusOr<Session*> Session::Variant(const std::vector<Tensor>& inputs) {
   SessionOptions options = options_;
   options.shapes.clear();
   for (size_t i = 0; i < inputs.size(); ++i) options.shapes[inputs_[i].name] = shapes[i];
-  AG_LET(std::unique_ptr<Session> variant, Load(bytes_, options, *device_));
+  StatusOr<std::unique_ptr<Session>> loaded = LoadOn(*device_, bytes_, options, hashes_.get());
+  if (!loaded.ok()) {
+    return options.name.empty() ? loaded.status() : Within(loaded.status(), options.name);
+  }
+  std::unique_ptr<Session> variant = *std::move(loaded);
+  hashes_ = variant->hashes_;  // Of a copy of the bytes they are known since the first such load.
   if (variants_.size() == kVariantsMax) variants_.pop_back();
   variants_.emplace_front(std::move(shapes), std::move(variant));
   return variants_.front().second.get();

@@ -15,6 +15,7 @@
 #include "device/api/device.h"
 #include "graph/onnx/imported_model.h"
 #include "plan/plan.h"
+#include "runtime/model_weights.h"
 #include "runtime/whole_model.h"
 
 namespace ag {
@@ -103,8 +104,10 @@ class Session {
 
  private:
   Session() = default;
+  // `hashes` may be null.
   static StatusOr<std::unique_ptr<Session>> LoadOn(Device& device, std::string_view onnx_bytes,
-                                                   const SessionOptions& options);
+                                                   const SessionOptions& options,
+                                                   const ModelWeights::Hashes* hashes = nullptr);
   // Builds the first carried plan that the device can build, else a plan made here.
   // Names the inputs and outputs, and reads the dynamic part.
   Status Describe(const ImportedModel& model, const WeightSource& weights);
@@ -128,6 +131,7 @@ class Session {
   // What loads the model for other sizes: set where the model leaves some open.
   std::string_view bytes_;
   SessionOptions options_;
+  std::shared_ptr<const ModelWeights::Hashes> hashes_;  // Of weights inside bytes_.
 
   // Held during a whole run: an executable has one arena, so only one run fits at a time.
   Mutex mutex_;
