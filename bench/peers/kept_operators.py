@@ -46,7 +46,7 @@ class Model:
 
     def constant(self, value):
         name = f"w{len(self.constants)}"
-        self.constants.append(numpy_helper.from_array(np.ascontiguousarray(value), name))
+        self.constants.append(numpy_helper.from_array(np.asarray(value, order="C"), name))
         return name
 
     def add(self, op, *inputs, outputs=1, **attributes):
@@ -79,6 +79,17 @@ def recurrent(op, steps, batch, width, hidden, both=False, layers=1, **attribute
         if both:
             attributes["direction"] = "bidirectional"
         x = m.add(op, x, w, r, b, outputs=1, hidden_size=hidden, **attributes)
+    return m
+
+
+def quantized_lstm(steps, batch, width, hidden, both=False):
+    """What dynamic quantization makes of an LSTM."""
+    m, d = Model(domains=["com.microsoft"]), 2 if both else 1
+    w, r = (m.constant(small_ints(np.int8, d, columns, 4 * hidden)) for columns in (width, hidden))
+    scale, zero = m.constant(np.full(d, hidden ** -0.5 / 100, np.float32)), m.constant(np.zeros(d, np.int8))
+    m.add("DynamicQuantizeLSTM", m.input(steps, batch, width), w, r, m.constant(normal(d, 8 * hidden)), "", "", "", "",
+          scale, zero, scale, zero, domain="com.microsoft", hidden_size=hidden,
+          direction="bidirectional" if both else "forward")
     return m
 
 
@@ -129,6 +140,41 @@ def quantized(op, shape, weights, **attributes):
         args.append(one_of(rng.integers(-1000, 1000, weights[0]).astype(np.int32)))
     y = m.add(op, *args, **attributes)
     m.add("DequantizeLinear", y, args[6], args[7])
+    return m
+
+
+def on_bytes(op, *shapes, **attributes):
+    """An operator of com.microsoft on quantized tensors, between QuantizeLinear and DequantizeLinear."""
+    m = Model(domains=["com.microsoft"])
+    scale, zero = m.constant(np.float32(0.03)), m.constant(np.uint8(120))
+    args = []
+    for shape in shapes:
+        args += [m.add("QuantizeLinear", m.input(*shape), scale, zero), scale, zero]
+    to = [m.constant(np.float32(0.0471)), m.constant(np.uint8(128))]
+    y = m.add(op, *(to + args if op == "QLinearConcat" else args + to), domain="com.microsoft", **attributes)
+    m.add("DequantizeLinear", y, *to)
+    return m
+
+
+def two_activations(batch, rows, depth, columns):
+    """QLinearMatMul as quantized attention has it."""
+    m = Model()
+    scale, zero = m.constant(np.float32(0.03)), m.constant(np.uint8(120))
+    a, b = (m.add("QuantizeLinear", m.input(1, batch, *shape), scale, zero) for shape in ((rows, depth), (depth, columns)))
+    to = [m.constant(np.float32(0.0471)), m.constant(np.uint8(128))]
+    m.add("DequantizeLinear", m.add("QLinearMatMul", a, scale, zero, b, scale, zero, *to), *to)
+    return m
+
+
+def quantized_gemm(rows, depth, columns):
+    m = Model(domains=["com.microsoft"])
+    scale, zero = m.constant(np.float32(0.03)), m.constant(np.uint8(120))
+    x = m.add("QuantizeLinear", m.input(rows, depth), scale, zero)
+    w, bias = small_ints(np.int8, columns, depth), rng.integers(-1000, 1000, columns).astype(np.int32)
+    to = [m.constant(np.float32(0.05)), m.constant(np.uint8(128))]
+    y = m.add("QGemm", x, scale, zero, m.constant(w), m.constant(np.float32(0.002)), m.constant(np.int8(0)), m.constant(bias),
+              *to, domain="com.microsoft", transB=1)
+    m.add("DequantizeLinear", y, *to)
     return m
 
 
@@ -197,6 +243,8 @@ for op in ("LSTM", "GRU", "RNN"):
         name = f"{op} {steps}x{batch}x{width} h{hidden}" + (" both" if both else "")
         CASES[name] = lambda a=(op, steps, batch, width, hidden, both): recurrent(*a)
 CASES.update({
+    "DynamicQuantizeLSTM 40x1x256 h256": lambda: quantized_lstm(40, 1, 256, 256),
+    "DynamicQuantizeLSTM 40x1x288 h96 both": lambda: quantized_lstm(40, 1, 288, 96, True),
     "LSTM 2 layers 40x1x288 h48 both": lambda: recurrent("LSTM", 40, 1, 288, 48, True, 2),
     "GRU linear 40x1x256 h256": lambda: recurrent("GRU", 40, 1, 256, 256, linear_before_reset=1),
     "GRU linear 40x1x288 h96 both": lambda: recurrent("GRU", 40, 1, 288, 96, True, linear_before_reset=1),
@@ -228,10 +276,21 @@ CASES.update({
     "QLinearConv 256>256 14 1x1": lambda: quantized("QLinearConv", (1, 256, 14, 14), (256, 256, 1, 1)),
     "QLinearConv 64 56 depthwise": lambda: quantized("QLinearConv", (1, 64, 56, 56), (64, 1, 3, 3), pads=[1] * 4, group=64),
     "QLinearMatMul 128x768x768": lambda: quantized("QLinearMatMul", (128, 768), (768, 768)),
+    "QLinearMatMul 12 of 128x64x128": lambda: two_activations(12, 128, 64, 128),
+    "QLinearMatMul 12 of 128x128x64": lambda: two_activations(12, 128, 128, 64),
     "MatMulInteger dynamic 128x768x768": lambda: integer("MatMulInteger", (1, 128, 768), (768, 768)),
     "MatMulInteger dynamic 1x512x512": lambda: integer("MatMulInteger", (1, 512), (512, 512)),
     "ConvInteger dynamic 64>64 28 3x3": lambda: integer("ConvInteger", (1, 64, 28, 28), (64, 64, 3, 3), pads=[1] * 4),
     "Conv between Q and DQ 64>64 28": lambda: quantize_pairs((1, 64, 28, 28), (64, 64, 3, 3), pads=[1] * 4),
+    "QLinearAdd 256x56": lambda: on_bytes("QLinearAdd", (1, 256, 56, 56), (1, 256, 56, 56)),
+    "QLinearAdd 64x14": lambda: on_bytes("QLinearAdd", (1, 64, 14, 14), (1, 64, 14, 14)),
+    "QLinearMul 64x56 by channel": lambda: on_bytes("QLinearMul", (1, 64, 56, 56), (1, 64, 1, 1)),
+    "QLinearSigmoid 64x56": lambda: on_bytes("QLinearSigmoid", (1, 64, 56, 56)),
+    "QLinearLeakyRelu 64x56": lambda: on_bytes("QLinearLeakyRelu", (1, 64, 56, 56), alpha=0.1),
+    "QLinearConcat 2 of 64x28": lambda: on_bytes("QLinearConcat", (1, 64, 28, 28), (1, 64, 28, 28), axis=1),
+    "QLinearGlobalAveragePool 512x7": lambda: on_bytes("QLinearGlobalAveragePool", (1, 512, 7, 7)),
+    "QGemm 1x512x1000": lambda: quantized_gemm(1, 512, 1000),
+    "QGemm 64x768x768": lambda: quantized_gemm(64, 768, 768),
     "DynamicQuantizeLinear 128x768": lambda: one("DynamicQuantizeLinear", (128, 768), outputs=3),
     "QuantizeLinear 128x768": lambda: one("QuantizeLinear", (128, 768), constants=[np.float32(0.03), np.uint8(120)]),
     "TopK 10 of 1x1000": lambda: top_k((1, 1000), 10),

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 
 #include "device/cpu/block_ops.h"
@@ -109,6 +110,17 @@ FloatRange RangeOfFloats(const float* from, int64_t n) {
   FloatRange range;
   RangeOfAll(from, n, &range.low, &range.high);
   return range;
+}
+
+DynamicBytes DynamicBytesOf(const FloatRange& range) {
+  const float scale = range.high != range.low ? (range.high - range.low) / 255.0F : 1.0F;
+  return {scale, std::nearbyint(std::clamp(-range.low / scale, 0.0F, 255.0F))};
+}
+
+void RoundTripBytes(const float* from, uint8_t* bytes, float* to, int64_t n) {
+  const DynamicBytes how = DynamicBytesOf(RangeOfFloats(from, n));
+  QuantizeFloats(from, how.scale, {nullptr, how.zero, 0, 255}, bytes, n);
+  DequantizeBytes(bytes, how.zero, how.scale, to, n);
 }
 
 namespace {

@@ -34,6 +34,15 @@ struct FloatRange {
 };
 FloatRange RangeOfFloats(const float* from, int64_t n);
 
+// How DynamicQuantizeLinear maps numbers of a range to u8.
+struct DynamicBytes {
+  float scale = 1, zero = 0;
+};
+DynamicBytes DynamicBytesOf(const FloatRange& range);
+
+// to[i] = what DynamicQuantizeLinear and its reverse leave of from[i]; `bytes` is scratch memory.
+void RoundTripBytes(const float* from, uint8_t* bytes, float* to, int64_t n);
+
 // to[column * to_step + row] = from[row * from_step + column].
 template <class T>
 void TurnMatrix(const T* from, int64_t from_step, int64_t rows, int64_t columns, T* to,

@@ -1,6 +1,6 @@
-// MatMulInteger, QLinearMatMul, ConvInteger and QLinearConv on oneDNN's products of bytes. oneDNN
-// multiplies the bytes as they are; zero points become sums that are known when the weights are
-// packed, or one more column of the weights, all ones, which gives the sum of what it reads.
+// MatMulInteger, QLinearMatMul, QGemm, ConvInteger and QLinearConv on oneDNN's products of bytes.
+// oneDNN multiplies the bytes as they are; zero points become sums that are known when the weights
+// are packed, or one more column of the weights, all ones, which gives the sum of what it reads.
 // Convolutions read a copy of the picture with the channels of a pixel together, padded with the
 // zero point.
 #include <algorithm>
@@ -28,6 +28,7 @@ constexpr IntegerPlaces kIntegerPlaces[] = {
     {"ConvInteger", 0, -1, 2, 1, -1, 3, -1, -1, -1},
     {"QLinearMatMul", 0, 1, 2, 3, 4, 5, 6, 7, -1},
     {"QLinearConv", 0, 1, 2, 3, 4, 5, 6, 7, 8},
+    {"QGemm", 0, 1, 2, 3, 4, 5, 7, 8, 6},
 };
 
 // Both operators as a product of `rows` rows of A with the columns of B: rows are the pixels of a
@@ -72,7 +73,7 @@ class IntegerProduct : public Kernel {
 
  private:
   Status ReadSizes(const GroupContext& context, const KeptOperator& kept);
-  Status ReadMatrix(const Shape& y);
+  Status ReadMatrix(const KeptOperator& kept, const Shape& y);
   Status ReadConvolution(const KeptOperator& kept, const Shape& y);
   Status Check(const GroupContext& context) const;
   Status PackWeights();
@@ -98,6 +99,8 @@ class IntegerProduct : public Kernel {
   IntegerWeights w_;
   DType result_ = DType::kInt32;
   float y_zero_ = 0;
+  double alpha_ = 1;        // What the product is multiplied with.
+  bool by_column_ = false;  // B is given as [columns, inner].
   int cores_ = 1;
   Call call_;
   size_t picture_bytes_ = 0, sums_bytes_ = 0, offset_bytes_ = 0, tile_bytes_ = 0;
@@ -167,7 +170,7 @@ Status IntegerProduct::ReadSizes(const GroupContext& context, const KeptOperator
     return RefuseInteger(at_.op, "the result's type");
   }
   s_.is_convolution = at_.op.find("Conv") != std::string_view::npos;
-  AG_TRY(s_.is_convolution ? ReadConvolution(kept, y.shape) : ReadMatrix(y.shape));
+  AG_TRY(s_.is_convolution ? ReadConvolution(kept, y.shape) : ReadMatrix(kept, y.shape));
   const int64_t columns = s_.groups * s_.columns;
   for (const int place : {at_.b_zero, at_.b_scale, at_.bias}) {
     if (!Has(place)) continue;
@@ -183,8 +186,16 @@ Status IntegerProduct::ReadSizes(const GroupContext& context, const KeptOperator
   return OkStatus();
 }
 
-Status IntegerProduct::ReadMatrix(const Shape& y) {
-  const Shape &a = operand(at_.a).type().shape, &b = operand(at_.b).type().shape;
+Status IntegerProduct::ReadMatrix(const KeptOperator& kept, const Shape& y) {
+  const Shape& a = operand(at_.a).type().shape;
+  Shape b = operand(at_.b).type().shape;
+  if (at_.op == "QGemm") {
+    NodeAttributes attributes(kept.node());
+    if (attributes.Int("transA", 0) != 0) return RefuseInteger(at_.op, "a turned A");
+    alpha_ = attributes.Float("alpha", 1);
+    by_column_ = attributes.Int("transB", 0) != 0;
+    if (by_column_) std::ranges::reverse(b);
+  }
   if (b.size() != 2 || a.size() < 2 || a.back() != b[0] || y.size() != a.size() ||
       y.back() != b[1] || !std::equal(a.begin(), a.end() - 1, y.begin()) || NumElements(a) == 0 ||
       NumElements(b) == 0) {
@@ -225,8 +236,9 @@ Status IntegerProduct::PackWeights() {
   const Tensor& given = operand(at_.b).held();
   const int64_t columns = s_.groups * s_.columns;
   const bool turned = !s_.is_convolution;  // B is [inner, columns], weights [columns, inner].
+  const bool by_column = s_.is_convolution || by_column_;
   const auto element = [&](int64_t column, int64_t k) {
-    return static_cast<int32_t>(given.At(turned ? k * columns + column : column * s_.inner + k));
+    return static_cast<int32_t>(given.At(by_column ? column * s_.inner + k : k * columns + column));
   };
   std::vector<int32_t> zeros(static_cast<size_t>(columns), 0);
   if (Has(at_.b_zero)) {
@@ -273,7 +285,7 @@ Status IntegerProduct::PackScales() {
   w_.factor.assign(static_cast<size_t>(Columns()), 0);
   for (int64_t c = 0; c < s_.groups * s_.columns; ++c) {
     w_.factor[c / s_.columns * width + c % s_.columns] =
-        static_cast<float>(a * b.At(one ? 0 : c) / y);
+        static_cast<float>(alpha_ * a * b.At(one ? 0 : c) / y);
   }
   return OkStatus();
 }

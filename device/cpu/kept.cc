@@ -70,6 +70,7 @@ constexpr FastKernel kFastKernels[] = {
     {"LSTM", "loops", MakeRecurrent},
     {"GRU", "loops", MakeRecurrent},
     {"RNN", "loops", MakeRecurrent},
+    {"com.microsoft.DynamicQuantizeLSTM", "loops", MakeRecurrent},
     {"ConvTranspose", "tiles", MakeTransposedTiles},
     {"ConvTranspose", "onednn", MakeTransposed},
     {"Conv", "onednn", MakeKeptConvolution},
@@ -82,16 +83,29 @@ constexpr FastKernel kFastKernels[] = {
     {"DynamicQuantizeLinear", "loops", MakeDynamicQuantize},
     {"MatMulInteger", "onednn", MakeIntegerProduct},
     {"QLinearMatMul", "onednn", MakeIntegerProduct},
+    {"MatMulInteger", "batched", MakeByteProduct},
+    {"QLinearMatMul", "batched", MakeByteProduct},
     {"ConvInteger", "onednn", MakeIntegerProduct},
     {"QLinearConv", "onednn", MakeIntegerProduct},
+    {"com.microsoft.QGemm", "onednn", MakeIntegerProduct},
+    {"com.microsoft.QLinearAdd", "blocks", MakeByteSum},
+    {"com.microsoft.QLinearMul", "blocks", MakeByteSum},
+    {"com.microsoft.QLinearSigmoid", "table", MakeByteFunction},
+    {"com.microsoft.QLinearLeakyRelu", "table", MakeByteFunction},
+    {"com.microsoft.QLinearConcat", "table", MakeByteConcat},
+    {"com.microsoft.QLinearGlobalAveragePool", "loops", MakeBytePool},
 };
+
+// Returns the operator's name, of another domain than the default one "domain.Name".
+std::string NameOf(const OnnxNode& node) {
+  return node.domain.empty() ? node.op_type : fmt::format("{}.{}", node.domain, node.op_type);
+}
 
 StatusOr<std::unique_ptr<Kernel>> MakeFast(const GroupContext& context, const KeptOperator& kept,
                                            std::string_view name) {
+  const std::string op = NameOf(kept.node());
   for (const FastKernel& fast : kFastKernels) {
-    if (kept.node().domain.empty() && kept.node().op_type == fast.op && name == fast.name) {
-      return fast.make(context, kept);
-    }
+    if (op == fast.op && name == fast.name) return fast.make(context, kept);
   }
   return Err(StatusCode::kUnimplemented, "{}: no kernel {}", kept.node().op_type, name);
 }
@@ -99,9 +113,10 @@ StatusOr<std::unique_ptr<Kernel>> MakeFast(const GroupContext& context, const Ke
 StatusOr<std::vector<std::string>> KeptNames(const GroupContext& context) {
   AG_LET(const KeptOperator kept, KeptOperator::Of(context.node(0)));
   const GroupContext check{context.graph, context.group, context.cores, nullptr, nullptr};
+  const std::string op = NameOf(kept.node());
   std::vector<std::string> names;
   for (const FastKernel& fast : kFastKernels) {
-    if (kept.node().op_type == fast.op && MakeFast(check, kept, fast.name).ok()) {
+    if (op == fast.op && MakeFast(check, kept, fast.name).ok()) {
       names.emplace_back(fast.name);
     }
   }
@@ -134,11 +149,11 @@ KeptOperands::KeptOperands(const GroupContext& context, const KeptOperator& kept
   }
 }
 
-bool KeptOperands::IsPlainFloat(int but) const {
+bool KeptOperands::IsPlainFloat(std::initializer_list<size_t> but) const {
   const Node& node = context_.node(0);
   const auto is_float = [](const TensorType& type) { return type.dtype == DType::kFloat32; };
   for (size_t i = 0; i < edges_.size(); ++i) {
-    if (Has(i) && static_cast<int>(i) != but && !is_float(context_.graph.type(At(i)))) return false;
+    if (Has(i) && std::ranges::count(but, i) == 0 && !is_float(Type(i))) return false;
   }
   const auto is_plain = [](const Port& port) { return port.layout == Layout::kPlain; };
   return std::ranges::all_of(node.outputs, is_float) &&

@@ -2,24 +2,40 @@
 // forms run on the reference kernel (kept.cc).
 #pragma once
 
+#include <initializer_list>
+
 #include "device/cpu/kernel.h"
 #include "graph/onnx/operators/operators.h"
 
 namespace ag::cpu {
 
 // kUnimplemented: the kernel lacks the form. With `context.constants` null, checks this only.
+// LSTM, GRU, RNN and DynamicQuantizeLSTM.
 StatusOr<std::unique_ptr<Kernel>> MakeRecurrent(const GroupContext& context,
                                                 const KeptOperator& kept);
 StatusOr<std::unique_ptr<Kernel>> MakeTransposed(const GroupContext& context,
                                                  const KeptOperator& kept);
-// MatMulInteger, QLinearMatMul, ConvInteger, QLinearConv.
+// MatMulInteger, QLinearMatMul, QGemm, ConvInteger, QLinearConv.
 StatusOr<std::unique_ptr<Kernel>> MakeIntegerProduct(const GroupContext& context,
                                                      const KeptOperator& kept);
+// MatMulInteger and QLinearMatMul of two activations.
+StatusOr<std::unique_ptr<Kernel>> MakeByteProduct(const GroupContext& context,
+                                                  const KeptOperator& kept);
 // QuantizeLinear and DequantizeLinear.
 StatusOr<std::unique_ptr<Kernel>> MakeQuantize(const GroupContext& context,
                                                const KeptOperator& kept);
 StatusOr<std::unique_ptr<Kernel>> MakeDynamicQuantize(const GroupContext& context,
                                                       const KeptOperator& kept);
+// QLinearAdd and QLinearMul; QLinearSigmoid and QLinearLeakyRelu; QLinearConcat;
+// QLinearGlobalAveragePool.
+StatusOr<std::unique_ptr<Kernel>> MakeByteSum(const GroupContext& context,
+                                              const KeptOperator& kept);
+StatusOr<std::unique_ptr<Kernel>> MakeByteFunction(const GroupContext& context,
+                                                   const KeptOperator& kept);
+StatusOr<std::unique_ptr<Kernel>> MakeByteConcat(const GroupContext& context,
+                                                 const KeptOperator& kept);
+StatusOr<std::unique_ptr<Kernel>> MakeBytePool(const GroupContext& context,
+                                               const KeptOperator& kept);
 // InstanceNormalization and GroupNormalization.
 StatusOr<std::unique_ptr<Kernel>> MakeNorm(const GroupContext& context, const KeptOperator& kept);
 // Conv, MaxPool and AveragePool over three axes.
@@ -37,10 +53,11 @@ class KeptOperands {
 
   bool Has(size_t i) const { return i < edges_.size() && edges_[i].node >= 0; }
   Edge At(size_t i) const { return edges_[i]; }
-  const Shape& ShapeOf(size_t i) const { return context_.graph.type(edges_[i]).shape; }
+  const TensorType& Type(size_t i) const { return context_.graph.type(edges_[i]); }
+  const Shape& ShapeOf(size_t i) const { return Type(i).shape; }
   bool IsConstant(size_t i) const { return Has(i) && context_.InputOf(edges_[i]) < 0; }
-  // True when every operand and result is f32 in plain layout; operand `but` may have another type.
-  bool IsPlainFloat(int but = -1) const;
+  // True when every operand and result is f32 in plain layout; operands `but` may have other types.
+  bool IsPlainFloat(std::initializer_list<size_t> but = {}) const;
   // True when the node omits result `i` of ONNX's form, or the graph says that it has this shape.
   bool ResultIs(size_t i, const Shape& shape) const;
   // Returns the port of the group for the node's result `i` in ONNX's form; -1: nobody reads it.

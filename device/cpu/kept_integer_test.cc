@@ -73,6 +73,41 @@ TEST(KeptIntegers, QLinearMatMul) {
        fast});
 }
 
+TEST(KeptIntegers, ProductsOfActivations) {
+  const bool fast = HasExactByteProducts();
+  const OnnxNode node{.op_type = "MatMulInteger"};
+  const Tensor a = Bytes(kU8, {2, 3, 17, 70}, 1), b = Bytes(kU8, {2, 3, 70, 33}, 2);
+  const Tensor sa = Bytes(kI8, {2, 3, 17, 70}, 3), sb = Bytes(kI8, {2, 3, 70, 33}, 4);
+  const Tensor za = Numbers(kU8, {}, {117}), zb = Numbers(kU8, {}, {90});
+  const Tensor ya = Numbers(kI8, {}, {-7}), yb = Numbers(kI8, {1}, {11});
+  CheckNode({"no zero points", node, {a, b}, "y", fast, 17, 2});
+  CheckNode({"unsigned", node, {a, b, za, zb}, "y", fast, 17, 2});
+  CheckNode({"zero points that are inputs", node, {a, b, za, zb}, "y", fast, 17, 4});
+  CheckNode({"signed", node, {sa, sb, ya, yb}, "y", fast, 17, 2});
+  CheckNode({"mixed", node, {a, sb, za, yb}, "y", fast, 17, 2});
+  CheckNode({"one matrix",
+             node,
+             {Bytes(kU8, {1, 70}, 5), Bytes(kU8, {70, 3}, 6), za, zb},
+             "y",
+             fast,
+             17,
+             2});
+  CheckNode({"broadcast", node, {a, Bytes(kU8, {70, 33}, 2), za, zb}, "y", false, 17, 2});
+}
+
+TEST(KeptIntegers, QuantizedProductsOfActivations) {
+  const bool fast = HasExactByteProducts();
+  OnnxNode node{.op_type = "QLinearMatMul"};
+  const Tensor a = Bytes(kU8, {2, 9, 64}, 1), b = Bytes(kU8, {2, 64, 40}, 3);
+  const Tensor s1 = Numbers(kF32, {}, {0.031}), s2 = Numbers(kF32, {}, {0.0021});
+  const Tensor sy = Numbers(kF32, {}, {0.07}), za = Numbers(kU8, {}, {117});
+  const Tensor zb = Numbers(kU8, {}, {101}), zy = Numbers(kU8, {}, {130});
+  NodeCase c{"unsigned", node, {a, s1, za, b, s2, zb, sy, zy}, "y", fast, 17, 1, 3};
+  CheckNode(c);  // A is a constant, B an input.
+  const Tensor sb = Bytes(kI8, {2, 64, 40}, 4), yb = Numbers(kI8, {}, {5});
+  CheckNode({"signed B", node, {a, s1, za, sb, s2, yb, sy, zy}, "y", fast, 17, 1, 3});
+}
+
 OnnxNode ConvNode(const char* op, std::vector<int64_t> pads, std::vector<int64_t> strides,
                   int64_t group = 1, std::vector<int64_t> dilations = {1, 1}) {
   return {.op_type = op,
@@ -176,6 +211,133 @@ TEST(KeptIntegers, DynamicQuantizeLinear) {
   CheckNode({"positive", node, {Numbers(kF32, {4}, {1, 2, 5, 3})}, "yyy"});
   CheckNode({"negative", node, {Numbers(kF32, {4}, {-1, -2, -5, -3})}, "yyy"});
   CheckNode({"zeros", node, {Numbers(kF32, {3}, {0, 0, 0})}, "yyy"});
+}
+
+// Operands of a DynamicQuantizeLSTM of 8 units over 4 numbers, in the places of ONNX Runtime's
+// form.
+std::vector<Tensor> QuantizedLstm(Shape x, int64_t directions, DType dtype, bool by_column) {
+  const int64_t d = directions, rows = 32;
+  const Shape scale = by_column ? Shape{d, rows} : Shape{d};
+  const auto small = [](const Tensor& tensor) {
+    std::vector<double> values = tensor.ToDoubles();
+    for (double& value : values) value = (value + 1) / 1e5;
+    return Tensor::FromDoubles({kF32, tensor.type().shape}, values);
+  };
+  const Tensor scales = small(Bytes(kU8, scale, 7));
+  return {RandomTensor({kF32, std::move(x)}, 1),
+          Bytes(dtype, {d, 4, rows}, 2),
+          Bytes(dtype, {d, 8, rows}, 3),
+          RandomTensor({kF32, {d, 2 * rows}}, 4),
+          Tensor(),
+          Tensor(),
+          Tensor(),
+          Tensor(),
+          scales,
+          Bytes(dtype, scale, 8),
+          scales,
+          Bytes(dtype, scale, 9)};
+}
+
+TEST(KeptIntegers, DynamicQuantizeLstm) {
+  OnnxNode node{.op_type = "DynamicQuantizeLSTM", .domain = "com.microsoft"};
+  node.attributes = {IntOf("hidden_size", 8)};
+  CheckNode({"one scale", node, QuantizedLstm({5, 1, 4}, 1, kI8, false), "yyy", true, 1});
+  CheckNode({"by column", node, QuantizedLstm({5, 1, 4}, 1, kU8, true), "y", true, 1});
+  CheckNode({"of a batch", node, QuantizedLstm({4, 3, 4}, 1, kI8, false), "yy", true, 1});
+  std::vector<Tensor> operands = QuantizedLstm({5, 2, 4}, 1, kI8, false);
+  operands[4] = Numbers(kI32, {2}, {3, 5});
+  operands[5] = RandomTensor({kF32, {1, 2, 8}}, 5);
+  operands[6] = RandomTensor({kF32, {1, 2, 8}}, 6);
+  CheckNode({"with states", node, operands, "yyy", true, 1});
+  operands[7] = RandomTensor({kF32, {1, 24}}, 7);
+  CheckNode({"with peepholes", node, operands, "yyy", false, 1});
+  node.attributes.push_back(WordOf("direction", "bidirectional"));
+  CheckNode({"both", node, QuantizedLstm({6, 2, 4}, 2, kI8, true), "yyy", true, 1});
+}
+
+TEST(KeptIntegers, QGemm) {
+  const bool fast = HasExactByteProducts();
+  OnnxNode node{.op_type = "QGemm", .domain = "com.microsoft"};
+  const Tensor a = Bytes(kU8, {5, 64}, 1), w = Bytes(kI8, {64, 40}, 3), c = Numbers(kI32, {1}, {0});
+  const Tensor sa = Numbers(kF32, {}, {0.031}), sw = Numbers(kF32, {}, {0.0021});
+  const Tensor sy = Numbers(kF32, {}, {0.07}), za = Numbers(kU8, {}, {117});
+  const Tensor zw = Numbers(kI8, {}, {0}), zy = Numbers(kU8, {}, {130});
+  std::vector<double> bias(40), scales(40);
+  for (size_t i = 0; i < bias.size(); ++i) {
+    bias[i] = 700.0 * static_cast<double>(i) - 9000;
+    scales[i] = 0.0001 * static_cast<double>(i + 1);
+  }
+  const Tensor more = Numbers(kI32, {40}, bias), by_column = Numbers(kF32, {40}, scales);
+  CheckNode({"plain", node, {a, sa, za, w, sw, zw, Tensor(), sy, zy}, "y", fast, 1});
+  CheckNode({"with a bias", node, {a, sa, za, w, sw, zw, more, sy, zy}, "y", fast, 1});
+  CheckNode({"to floats", node, {a, sa, za, w, sw, zw, more}, "y", false, 1});
+  node.attributes = {IntOf("transB", 1)};
+  const Tensor turned = Bytes(kI8, {40, 64}, 3), zeros = Bytes(kI8, {40}, 6);
+  CheckNode({"turned", node, {a, sa, za, turned, by_column, zeros, more, sy, zy}, "y", fast, 1});
+}
+
+OnnxNode QuantizedNode(const char* op) { return {.op_type = op, .domain = "com.microsoft"}; }
+
+TEST(KeptIntegers, QuantizedSums) {
+  const Tensor a = Bytes(kU8, {2, 3, 41, 41}, 1), b = Bytes(kU8, {2, 3, 41, 41}, 2);
+  const Tensor s1 = Numbers(kF32, {}, {0.031}), s2 = Numbers(kF32, {1}, {0.017});
+  const Tensor s3 = Numbers(kF32, {}, {0.05}), z1 = Numbers(kU8, {}, {117});
+  const Tensor z2 = Numbers(kU8, {1}, {130}), si = Numbers(kI8, {}, {-7});
+  const auto i8 = [](Shape shape) { return Bytes(kI8, std::move(shape), 5); };
+  for (const char* op : {"QLinearAdd", "QLinearMul"}) {
+    const OnnxNode node = QuantizedNode(op);
+    CheckNode({"same sizes", node, {a, s1, z1, b, s2, z2, s3, z1}, "y", true, 1});
+    CheckNode({"no zero points", node, {a, s1, Tensor(), b, s2, Tensor(), s3}, "y", true, 1});
+    CheckNode({"signed", node, {i8({7, 9}), s1, si, i8({7, 9}), s2, si, s3, si}, "y", true, 1});
+    CheckNode({"one number", node, {a, s1, z1, Bytes(kU8, {1}, 3), s2, z2, s3, z1}, "y", true, 1});
+    CheckNode(
+        {"a number first", node, {Bytes(kU8, {}, 3), s1, z1, b, s2, z2, s3, z1}, "y", true, 1});
+    CheckNode(
+        {"by channel", node, {a, s1, z1, Bytes(kU8, {3, 1, 1}, 4), s2, z2, s3, z1}, "y", true, 1});
+    CheckNode({"rows",
+               node,
+               {Bytes(kU8, {4, 1}, 6), s1, z1, Bytes(kU8, {1, 5}, 7), s2, z2, s3, z1},
+               "y",
+               true,
+               1});
+  }
+}
+
+TEST(KeptIntegers, QuantizedFunctions) {
+  const Tensor u8 = Bytes(kU8, {3, 200}, 1), i8 = Bytes(kI8, {3, 200}, 2);
+  const Tensor s1 = Numbers(kF32, {}, {0.031}), s2 = Numbers(kF32, {}, {0.0039});
+  const Tensor zu = Numbers(kU8, {}, {117}), zi = Numbers(kI8, {}, {-7});
+  OnnxNode leaky = QuantizedNode("QLinearLeakyRelu");
+  for (const OnnxNode& node : {QuantizedNode("QLinearSigmoid"), leaky}) {
+    CheckNode({"u8", node, {u8, s1, zu, s2, zu}, "y", true, 1});
+    CheckNode({"i8", node, {i8, s1, zi, s2, zi}, "y", true, 1});
+    CheckNode({"no zero points", node, {u8, s1, Tensor(), s2}, "y", true, 1});
+  }
+  leaky.attributes = {{.name = "alpha", .type = OnnxAttributeType::kFloat, .f = 0.3F}};
+  CheckNode({"alpha", leaky, {u8, s1, zu, s2, zu}, "y", true, 1});
+}
+
+TEST(KeptIntegers, QuantizedConcat) {
+  OnnxNode node = QuantizedNode("QLinearConcat");
+  node.attributes = {IntOf("axis", 1)};
+  const Tensor s1 = Numbers(kF32, {}, {0.031}), s2 = Numbers(kF32, {}, {0.017});
+  const Tensor zu = Numbers(kU8, {}, {117}), z2 = Numbers(kU8, {}, {9});
+  const Tensor a = Bytes(kU8, {2, 3, 50}, 1), b = Bytes(kU8, {2, 5, 50}, 2);
+  const std::vector<Tensor> two = {s1, zu, a, s2, z2, b, s1, zu};
+  CheckNode({"two", node, two, "y", true, 1, 1, 2});
+  CheckNode({"a constant first", node, two, "y", true, 1, 1, 5});
+  CheckNode({"three", node, {s1, zu, a, s2, z2, b, s1, zu, a, s1, z2}, "y", true, 1, 1, 2});
+  CheckNode({"a scale that is an input", node, two, "y", false, 1});
+}
+
+TEST(KeptIntegers, QuantizedGlobalAveragePool) {
+  OnnxNode node = QuantizedNode("QLinearGlobalAveragePool");
+  const Tensor s1 = Numbers(kF32, {}, {0.031}), s2 = Numbers(kF32, {}, {0.003});
+  const Tensor zu = Numbers(kU8, {}, {117}), zi = Numbers(kI8, {}, {-7});
+  CheckNode({"u8", node, {Bytes(kU8, {2, 9, 7, 7}, 1), s1, zu, s2, zu}, "y", true, 1});
+  CheckNode({"i8", node, {Bytes(kI8, {2, 9, 7, 7}, 1), s1, zi, s2, zi}, "y", true, 1});
+  node.attributes = {IntOf("channels_last", 1)};
+  CheckNode({"channels last", node, {Bytes(kU8, {2, 7, 7, 9}, 1), s1, zu, s2, zu}, "y", true, 1});
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 // QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear between f32 and bytes.
 #include <algorithm>
-#include <cmath>
 
 #include "device/cpu/integer_loops.h"
 #include "device/cpu/kept.h"
@@ -144,16 +143,15 @@ class KeptDynamicQuantize : public Kernel {
       all.low = std::min(all.low, ranges[i].low);
       all.high = std::max(all.high, ranges[i].high);
     }
-    const float scale = all.high != all.low ? (all.high - all.low) / 255.0F : 1.0F;
-    const float zero = std::nearbyint(std::clamp(-all.low / scale, 0.0F, 255.0F));
+    const DynamicBytes how = DynamicBytesOf(all);
     if (ports_[0] >= 0) {
       auto* y = static_cast<uint8_t*>(outputs[ports_[0]]);
       ParallelFor(cores_, n, kLightGrain, [&](int64_t begin, int64_t end, int) {
-        QuantizeFloats(x + begin, scale, {nullptr, zero, 0, 255}, y + begin, end - begin);
+        QuantizeFloats(x + begin, how.scale, {nullptr, how.zero, 0, 255}, y + begin, end - begin);
       });
     }
-    if (ports_[1] >= 0) *static_cast<float*>(outputs[ports_[1]]) = scale;
-    if (ports_[2] >= 0) *static_cast<uint8_t*>(outputs[ports_[2]]) = static_cast<uint8_t>(zero);
+    if (ports_[1] >= 0) *static_cast<float*>(outputs[ports_[1]]) = how.scale;
+    if (ports_[2] >= 0) *static_cast<uint8_t*>(outputs[ports_[2]]) = static_cast<uint8_t>(how.zero);
     return OkStatus();
   }
 

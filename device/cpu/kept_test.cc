@@ -34,7 +34,8 @@ void MakeKeptGraph(const NodeCase& c, KeptGraph* made) {
     node.inputs.push_back(omitted ? "" : "x");
     all.push_back(omitted ? nullptr : &tensor);
     if (omitted) continue;
-    const bool is_input = static_cast<int>(all.size()) <= c.inputs;
+    const int place = static_cast<int>(all.size()) - 1 - c.first_input;
+    const bool is_input = place >= 0 && place < c.inputs;
     if (is_input) made->inputs.push_back(tensor);
     edges.push_back(is_input ? builder.Input(fmt::format("x{}", all.size()), tensor.type())
                              : builder.Constant(tensor.type(), made->weights.Put(tensor)));
@@ -46,7 +47,8 @@ void MakeKeptGraph(const NodeCase& c, KeptGraph* made) {
   for (size_t i = 0; i < results->size(); ++i) {
     if (c.outputs[i] != '-') types.push_back((*results)[i].type());
   }
-  Attributes attributes{{"onnx_node", *AnonymousNode(node)}, {"opset", c.opset}};
+  Attributes attributes{
+      {"onnx_node", *AnonymousNode(node)}, {"domain", node.domain}, {"opset", c.opset}};
   const NodeId id = builder.AddOpaque(edges, std::move(attributes), types);
   for (size_t i = 0; i < types.size(); ++i) {
     builder.Output({id, static_cast<int32_t>(i)}, fmt::format("y{}", i));

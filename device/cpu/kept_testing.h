@@ -28,6 +28,7 @@ struct NodeCase {
   bool is_fast = true;
   int64_t opset = 17;
   int inputs = 1;  // So many operands are inputs, the others constants.
+  int first_input = 0;
 };
 
 // Compares each of the node's kernels, on each number of cores up to four, with its definition.

@@ -1,9 +1,12 @@
 // LSTM, GRU and RNN: one product for the inputs of many steps, then step by step. The hidden units
 // are cut into slices (recurrent_loops.h). Each thread has slices of its own, or a direction of its
-// own; threads that share a direction wait for each other after each step.
+// own; threads that share a direction wait for each other after each step. A DynamicQuantizeLSTM
+// has weights that are numbers again, and reads what quantization leaves of its input and its
+// states.
 #include <algorithm>
 
 #include "device/cpu/host.h"
+#include "device/cpu/integer_loops.h"
 #include "device/cpu/kept.h"
 #include "device/cpu/parallel.h"
 #include "device/cpu/recurrent_loops.h"
@@ -21,7 +24,9 @@ struct RecurrentProblem {
   int64_t steps = 0, batch = 0, input = 0, hidden = 0, directions = 1;
   bool first_is_reverse = false;
   bool by_batch = false;
+  bool quantized = false;
 
+  int64_t inputs() const { return steps * batch * input; }
   // Positions of a row in X, in Y, and in a state.
   int64_t InputAt(int64_t t, int64_t b) const {
     return (by_batch ? b * steps + t : t * batch + b) * input;
@@ -51,7 +56,8 @@ bool HasActivations(NodeAttributes& attributes, const std::vector<std::string>& 
 Status ReadCell(const KeptOperator& kept, NodeAttributes& attributes, RecurrentProblem& p) {
   const std::string& op = kept.node().op_type;
   std::vector<std::string> activations = {"Tanh"};
-  if (op == "LSTM") {
+  p.quantized = op == "DynamicQuantizeLSTM";
+  if (op == "LSTM" || p.quantized) {
     p.cell = Cell::kLstm;
     p.gates = 4;
     activations = {"Sigmoid", "Tanh", "Tanh"};
@@ -70,6 +76,27 @@ Status ReadCell(const KeptOperator& kept, NodeAttributes& attributes, RecurrentP
   return OkStatus();
 }
 
+// The scales and zero points of W and R.
+constexpr size_t kWScale = 8, kWZero = 9, kRScale = 10, kRZero = 11;
+
+// Whether a DynamicQuantizeLSTM's weights are constants of bytes, with a scale and a zero point for
+// each direction or for each column.
+bool HasByteWeights(const KeptOperands& operands, int64_t directions, int64_t columns) {
+  const auto is_constant = [&](size_t i) { return operands.Has(i) && operands.IsConstant(i); };
+  const auto is_byte = [&](size_t i) {
+    return operands.Type(i).dtype == DType::kUInt8 || operands.Type(i).dtype == DType::kInt8;
+  };
+  for (const size_t i : {size_t{1}, size_t{2}, kWZero, kRZero}) {
+    if (!is_constant(i) || !is_byte(i)) return false;
+  }
+  return std::ranges::all_of(std::initializer_list<size_t>{kWScale, kWZero, kRScale, kRZero},
+                             [&](size_t i) {
+                               if (!is_constant(i)) return false;
+                               const int64_t count = operands.Type(i).NumElements();
+                               return count == directions || count == directions * columns;
+                             });
+}
+
 // Returns kUnimplemented where sizes do not fit; the reference kernel then says what.
 StatusOr<RecurrentProblem> RecurrentProblemOf(const KeptOperator& kept,
                                               const KeptOperands& operands) {
@@ -81,7 +108,9 @@ StatusOr<RecurrentProblem> RecurrentProblemOf(const KeptOperator& kept,
   p.first_is_reverse = direction == "reverse";
   p.directions = direction == "bidirectional" ? 2 : 1;
   const bool known = p.first_is_reverse || p.directions == 2 || direction == "forward";
-  if (!known || !operands.IsPlainFloat(/*but=*/4) || operands.Has(7)) return RefuseForm(kept);
+  const bool types_fit =
+      p.quantized ? operands.IsPlainFloat({1, 2, 4, kWZero, kRZero}) : operands.IsPlainFloat({4});
+  if (!known || !types_fit || operands.Has(7)) return RefuseForm(kept);
   for (const size_t i : {1, 2, 3}) {
     if (operands.Has(i) ? !operands.IsConstant(i) : i < 3) return RefuseForm(kept);
   }
@@ -92,7 +121,7 @@ StatusOr<RecurrentProblem> RecurrentProblemOf(const KeptOperator& kept,
   p.steps = x[p.by_batch ? 1 : 0];
   p.batch = x[p.by_batch ? 0 : 1];
   p.input = x[2];
-  p.hidden = operands.ShapeOf(2)[2];
+  p.hidden = operands.ShapeOf(2)[p.quantized ? 1 : 2];
   const int64_t rows = p.gates * p.hidden;
   const Shape state =
       p.by_batch ? Shape{p.batch, p.directions, p.hidden} : Shape{p.directions, p.batch, p.hidden};
@@ -103,8 +132,11 @@ StatusOr<RecurrentProblem> RecurrentProblemOf(const KeptOperator& kept,
   };
   const bool results_fit =
       operands.ResultIs(0, all) && operands.ResultIs(1, state) && operands.ResultIs(2, state);
-  const bool fits = results_fit && has(1, {p.directions, rows, p.input}) &&
-                    has(2, {p.directions, rows, p.hidden}) && has(3, {p.directions, 2 * rows}) &&
+  const bool weights_fit =
+      p.quantized ? has(1, {p.directions, p.input, rows}) && has(2, {p.directions, p.hidden, rows})
+                  : has(1, {p.directions, rows, p.input}) && has(2, {p.directions, rows, p.hidden});
+  if (p.quantized && !HasByteWeights(operands, p.directions, rows)) return RefuseForm(kept);
+  const bool fits = results_fit && weights_fit && has(3, {p.directions, 2 * rows}) &&
                     has(4, {p.batch}) && has(5, state) && has(6, state) &&
                     attributes.Int("hidden_size", p.hidden) == p.hidden && NumElements(x) > 0 &&
                     p.hidden > 0;
@@ -123,7 +155,7 @@ constexpr int64_t kStepOperations = 48 * 1024;
 // Weights as panels, and where everything lies in scratch memory, in floats.
 class RecurrentLayout {
  public:
-  RecurrentLayout(const RecurrentProblem& p, int64_t lanes)
+  RecurrentLayout(const RecurrentProblem& p, int64_t lanes, int64_t parts)
       : lanes(lanes),
         slices((p.hidden + lanes - 1) / lanes),
         padded(slices * lanes),
@@ -134,7 +166,10 @@ class RecurrentLayout {
     cell = before + states;
     sums = cell + states;
     recurrent = sums + p.directions * chunk * p.batch * gates;
-    floats = recurrent + (p.cell == Cell::kLinearGru ? p.directions * p.batch * gates : 0);
+    read = recurrent + (p.cell == Cell::kLinearGru ? p.directions * p.batch * gates : 0);
+    own = read + (p.quantized ? 2 * p.inputs() : 0);
+    own_floats = p.quantized ? (std::min(kRowsMax, p.batch) + 1) * padded : 0;
+    floats = own + parts * own_floats;
   }
 
   int64_t lanes, slices;
@@ -142,8 +177,11 @@ class RecurrentLayout {
   int64_t gates;   // Numbers of a row's gates, slice by slice.
   int64_t chunk;   // Steps whose inputs are multiplied at once.
   // Begin of: the states after even steps (0), after odd ones, the cells (r * h of a GRU), the
-  // gates of a chunk, the sums with R of a linear GRU; end of all.
-  int64_t before = 0, cell = 0, sums = 0, recurrent = 0, floats = 0;
+  // gates of a chunk, the sums with R of a linear GRU, what quantization leaves of the input (and
+  // its bytes); of what it leaves of the states that a part of the run reads, a row of bytes behind
+  // them; end of all.
+  int64_t before = 0, cell = 0, sums = 0, recurrent = 0, read = 0, own = 0, floats = 0;
+  int64_t own_floats = 0;  // Of each part.
 };
 
 // Returns gates [first, first + count) of ONNX's weights [directions, all * hidden, columns] as
@@ -210,7 +248,7 @@ class Recurrent : public Kernel {
   Status ReadLengths(Inputs inputs);
 
   RecurrentProblem p_;
-  RecurrentLayout layout_{RecurrentProblem{.steps = 1, .batch = 1}, 1};
+  RecurrentLayout layout_{RecurrentProblem{.steps = 1, .batch = 1}, 1, 1};
   const RecurrentLoops* loops_ = nullptr;
   RecurrentWeights weights_;
   int cores_ = 1;
@@ -232,6 +270,8 @@ class RecurrentWalk {
     float* scratch;
     Team* team;  // Null: nobody shares the direction.
     int64_t direction, first, last;
+    const float* x;
+    float* own;  // What quantization leaves of states.
   };
   explicit RecurrentWalk(const Task& task)
       : task_(task), k_(task.kernel), p_(k_.p_), layout_(k_.layout_) {}
@@ -334,13 +374,11 @@ void RecurrentWalk::Begin() {
 }
 
 void RecurrentWalk::MultiplyInputs(int64_t end) {
-  const auto* x =
-      static_cast<const float*>(k_.x_ >= 0 ? task_.inputs[k_.x_] : k_.x_held_.bytes().data());
   Rows rows;
   for (int64_t s = chunk_; s < end; ++s) {
     for (int64_t b = 0; b < p_.batch; ++b) {
       if (s >= k_.lengths_[b]) continue;
-      rows.in[rows.count] = x + p_.InputAt(TimeOf(s, b), b);
+      rows.in[rows.count] = task_.x + p_.InputAt(TimeOf(s, b), b);
       rows.gates[rows.count] = Gates(s, b);
       if (++rows.count == kRowsMax) MultiplyInputs(rows), rows.count = 0;
     }
@@ -373,6 +411,13 @@ void RecurrentWalk::Gather(int64_t s, int64_t* b, Rows* rows) const {
     rows->cell[i] = CellOf(*b);
     rows->out[i] = State(s + 1, *b);
     rows->result[i] = Result(TimeOf(s, *b), *b);
+  }
+  if (!p_.quantized) return;
+  auto* const bytes = reinterpret_cast<uint8_t*>(task_.own);
+  for (int64_t i = 0; i < rows->count; ++i) {
+    float* const read = task_.own + (i + 1) * layout_.padded;
+    RoundTripBytes(rows->in[i], bytes, read, p_.hidden);
+    rows->in[i] = read;
   }
 }
 
@@ -487,8 +532,8 @@ Status Recurrent::Prepare(const GroupContext& context, const KeptOperator& kept)
   const KeptOperands operands(context, kept);
   AG_LET(p_, RecurrentProblemOf(kept, operands));
   loops_ = &RecurrentLoopsFor(InstructionSet());
-  layout_ = RecurrentLayout(p_, loops_->lanes);
   cores_ = context.cores;
+  layout_ = RecurrentLayout(p_, loops_->lanes, std::max<int64_t>(cores_, p_.directions));
   for (size_t i = 0; i < 3; ++i) results_[i] = operands.OutputPort(i);
   lengths_.assign(static_cast<size_t>(p_.batch), p_.steps);
   const auto bind = [&](size_t i, RecurrentState* state) -> Status {
@@ -510,9 +555,37 @@ Status Recurrent::Prepare(const GroupContext& context, const KeptOperator& kept)
   return context.constants == nullptr ? OkStatus() : Pack(context, operands);
 }
 
+// Returns quantized weights [directions, columns, rows] as numbers [directions, rows, columns].
+StatusOr<Tensor> NumbersOf(const GroupContext& context, const KeptOperands& operands, size_t i,
+                           size_t scale_at, size_t zero_at) {
+  AG_LET(const Tensor given, context.constants->Get(operands.At(i)));
+  AG_LET(const Tensor scale, context.constants->Get(operands.At(scale_at)));
+  AG_LET(const Tensor zero, context.constants->Get(operands.At(zero_at)));
+  const Shape& s = given.type().shape;
+  Tensor made = Tensor::Zeros({DType::kFloat32, {s[0], s[2], s[1]}});
+  const std::span<float> to = made.Mutable<float>();
+  const auto of = [&](const Tensor& tensor, int64_t d, int64_t row) {
+    return tensor.At(tensor.type().NumElements() == s[0] ? d : d * s[2] + row);
+  };
+  for (int64_t d = 0; d < s[0]; ++d) {
+    for (int64_t row = 0; row < s[2]; ++row) {
+      const double by = of(scale, d, row), shift = of(zero, d, row);
+      for (int64_t k = 0; k < s[1]; ++k) {
+        to[(d * s[2] + row) * s[1] + k] =
+            static_cast<float>((given.At((d * s[1] + k) * s[2] + row) - shift) * by);
+      }
+    }
+  }
+  return made;
+}
+
 Status Recurrent::Pack(const GroupContext& context, const KeptOperands& operands) {
-  AG_LET(const Tensor w, context.constants->Get(operands.At(1)));
-  AG_LET(const Tensor r, context.constants->Get(operands.At(2)));
+  const auto weights = [&](size_t i, size_t scale, size_t zero) {
+    return p_.quantized ? NumbersOf(context, operands, i, scale, zero)
+                        : context.constants->Get(operands.At(i));
+  };
+  AG_LET(const Tensor w, weights(1, kWScale, kWZero));
+  AG_LET(const Tensor r, weights(2, kRScale, kRZero));
   Tensor bias;
   if (operands.Has(3)) {
     AG_LET(bias, context.constants->Get(operands.At(3)));
@@ -549,15 +622,24 @@ Status Recurrent::ReadLengths(Inputs inputs) {
 Status Recurrent::Run(const RunContext& context, Inputs inputs, Outputs outputs) {
   AG_TRY(ReadLengths(inputs));
   auto* scratch = reinterpret_cast<float*>(context.scratch);
+  const auto* x = static_cast<const float*>(x_ >= 0 ? inputs[x_] : x_held_.bytes().data());
+  if (p_.quantized) {
+    float* const read = scratch + layout_.read;
+    RoundTripBytes(x, reinterpret_cast<uint8_t*>(read + p_.inputs()), read, p_.inputs());
+    x = read;
+  }
   const auto walk = [&](int64_t direction, int64_t share, int64_t shares) {
-    RecurrentWalk({.kernel = *this,
-                   .inputs = inputs,
-                   .outputs = outputs,
-                   .scratch = scratch,
-                   .team = shares > 1 ? Team::Here().team : nullptr,
-                   .direction = direction,
-                   .first = layout_.slices * share / shares,
-                   .last = layout_.slices * (share + 1) / shares})
+    RecurrentWalk(
+        {.kernel = *this,
+         .inputs = inputs,
+         .outputs = outputs,
+         .scratch = scratch,
+         .team = shares > 1 ? Team::Here().team : nullptr,
+         .direction = direction,
+         .first = layout_.slices * share / shares,
+         .last = layout_.slices * (share + 1) / shares,
+         .x = x,
+         .own = scratch + layout_.own + (direction + share * p_.directions) * layout_.own_floats})
         .Run();
   };
   const int64_t operations = p_.batch * p_.gates * p_.hidden * p_.hidden;
