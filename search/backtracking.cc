@@ -255,7 +255,7 @@ void Backtracking::AddChild(int parent, int64_t serial, Rewrite rewrite, ChildGr
     gain_ns_[serial] = ns - expanded_[parent].estimate_ns;
   }
   if (!has_estimate || ns >= BoundNs()) return;
-  Entry entry{.parent = parent, .rule = rewrite.rule, .serial = serial};
+  Entry entry{.parent = parent, .rewrite = rewrite, .serial = serial};
   const Graph graph = child.graph;
   const Key key{ns, child.hash};
   entry.graph = graphs_.Add(expanded_[parent].graph, std::move(rewrite), std::move(child));
@@ -326,7 +326,9 @@ void Backtracking::Settle(const Graph& graph, const Key& key, Entry entry) {
   // A parent that needs a failed group has no estimate, so there is no gain.
   const bool has_gain = parent.estimate_ns < kNoTimeNs;
   if (has_gain) gain_ns_[entry.serial] = key.first - parent.estimate_ns;
-  entry.step = trail_.Add(parent.step, entry.rule, has_gain ? parent.estimate_ns - key.first : 0);
+  const bool begins_round = entry.parent == 0;  // expanded_[0] is the root.
+  entry.step = trail_.Add(parent.step, {entry.rewrite, begins_round},
+                          has_gain ? parent.estimate_ns - key.first : 0);
   best_ns_ = std::min(best_ns_, key.first);
   ++settled_;
   Offer(graph, key, entry.step);

@@ -60,10 +60,10 @@ class Backtracking {
  private:
   struct Entry {
     DerivedGraphs::Id graph = -1;
-    int step = -1;    // In the trail; -1: not settled.
-    int parent = -1;  // In expanded_; -1: the root.
-    const Rule* rule = nullptr;
-    int64_t serial = 0;  // Serial of the rewrite that made the graph.
+    int step = -1;       // In the trail; -1: not settled.
+    int parent = -1;     // In expanded_; -1: the root.
+    Rewrite rewrite;     // What made the graph.
+    int64_t serial = 0;  // Its serial.
     int turns = 0;       // Number of times its groups were measured.
   };
   using Key = std::pair<double, StructureHash>;  // Estimate, then hash: one total order.

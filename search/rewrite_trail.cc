@@ -4,24 +4,35 @@
 
 namespace ag {
 
-int RewriteTrail::Add(int parent, const Rule* rule, double gain_ns) {
+int RewriteTrail::Add(int parent, RewriteStep made_by, double gain_ns) {
   AG_CHECK(parent >= 0 && parent < static_cast<int>(steps_.size()));
-  steps_.push_back({parent, rule, gain_ns});
+  steps_.push_back({parent, std::move(made_by), gain_ns});
   return static_cast<int>(steps_.size()) - 1;
 }
 
-std::vector<AppliedRewrite> RewriteTrail::Path(int step) const {
+std::vector<int> RewriteTrail::StepsTo(int step) const {
   std::vector<int> path;
   for (; step != kInput; step = steps_[step].parent) path.push_back(step);
   std::ranges::reverse(path);
+  return path;
+}
+
+std::vector<AppliedRewrite> RewriteTrail::Path(int step) const {
   std::vector<AppliedRewrite> rewrites;
-  for (const int i : path) {
-    const auto it = std::ranges::find(rewrites, steps_[i].rule->name, &AppliedRewrite::rule);
+  for (const int i : StepsTo(step)) {
+    const std::string& rule = steps_[i].made_by.rewrite.rule->name;
+    const auto it = std::ranges::find(rewrites, rule, &AppliedRewrite::rule);
     AppliedRewrite& rewrite =
-        it == rewrites.end() ? rewrites.emplace_back(AppliedRewrite{steps_[i].rule->name}) : *it;
+        it == rewrites.end() ? rewrites.emplace_back(AppliedRewrite{rule}) : *it;
     ++rewrite.count;
     rewrite.gain_ns += steps_[i].gain_ns;
   }
+  return rewrites;
+}
+
+std::vector<RewriteStep> RewriteTrail::Steps(int step) const {
+  std::vector<RewriteStep> rewrites;
+  for (const int i : StepsTo(step)) rewrites.push_back(steps_[i].made_by);
   return rewrites;
 }
 

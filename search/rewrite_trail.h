@@ -1,6 +1,6 @@
-// The history of each graph of the search: its parent, and the rule that made it. It holds no
+// The history of each graph of the search: its parent, and the rewrite that made it. It holds no
 // graphs, so it may grow with the search. The path of the winner becomes the report's list of
-// rewrites. One thread at a time.
+// rewrites, and is repeated at other sizes. One thread at a time.
 #pragma once
 
 #include <vector>
@@ -15,20 +15,24 @@ class RewriteTrail {
 
   RewriteTrail() : steps_(1) {}
 
-  // Adds the graph that `rule` made from `parent` and returns its step. gain_ns: the parent's
-  // estimate minus its own. `rule` must outlive the trail.
-  int Add(int parent, const Rule* rule, double gain_ns);
+  // Adds the graph that `made_by` made from `parent` and returns its step. gain_ns: the parent's
+  // estimate minus its own. The rule must outlive the trail.
+  int Add(int parent, RewriteStep made_by, double gain_ns);
 
   // Returns the rewrites from the input to `step`, one entry per rule, in the order of first
   // application.
   std::vector<AppliedRewrite> Path(int step) const;
+  // Returns the same rewrites one by one.
+  std::vector<RewriteStep> Steps(int step) const;
 
  private:
   struct Step {
     int parent = -1;
-    const Rule* rule = nullptr;
+    RewriteStep made_by;
     double gain_ns = 0;
   };
+  std::vector<int> StepsTo(int step) const;  // From the input's first child.
+
   std::vector<Step> steps_;
 };
 

@@ -440,7 +440,11 @@ void PlanSearch::TakeWinners(const std::vector<size_t>& finalists,
   }
   const auto found = [&](size_t winner) {
     const PlanCandidate& candidate = measured_[finalists[winner]].candidate;
-    return FoundPlan{candidate, trail_.Path(candidate.step), timings[winner],
+    std::vector<RewriteStep> steps = trail_.Steps(candidate.step);
+    for (RewriteStep& step : steps) {  // The caller's rules outlive the search, rules_ does not.
+      step.rewrite.rule = request_.rules->Find(step.rewrite.rule->name);
+    }
+    return FoundPlan{candidate, trail_.Path(candidate.step), std::move(steps), timings[winner],
                      candidate.makespan_ns};
   };
   static_cast<FoundPlan&>(*result) = found(winners[0]);

@@ -94,6 +94,13 @@ struct AppliedRewrite {
   double gain_ns = 0;  // Sum of the differences of estimates.
 };
 
+// One rewrite on the way from the input to a plan's graph. It is valid for the graph that the steps
+// before it make.
+struct RewriteStep {
+  Rewrite rewrite;
+  bool begins_round = false;  // The graph before it was cleaned up as a whole.
+};
+
 struct SearchProgress {
   // "measuring groups", "measuring pairs of groups", "rewriting", "measuring plans",
   // "refining kernels"
@@ -130,6 +137,7 @@ enum class StopReason {
 // A plan that was measured in the final comparison.
 struct FoundPlan : Candidate {
   std::vector<AppliedRewrite> rewrites;  // In the order of first application.
+  std::vector<RewriteStep> steps;        // One by one (search/repeat_rewrites.h).
   PlanTiming timing;                     // From the final comparison, paired with the input.
   // Simulated makespan of `plan` with the times of its groups; 0: one of them could not be
   // measured.

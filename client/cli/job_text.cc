@@ -179,6 +179,10 @@ std::string ResultTable(const v1::Job& job) {
   }
   text += RatioRows(r) + FactsRows(r);
   text += Row("written is", OutputText(r));
+  if (!r.kept_open().empty()) {
+    text += Row("kept open",
+                fmt::format("{}; measured at {}", fmt::join(r.kept_open(), ", "), r.measured_at()));
+  }
   text += Row("device", fmt::format("{}  {}", r.device(), r.environment()));
   text += Row("policy", PolicyText(job.request().policy()));
   if (!r.errors().empty()) {

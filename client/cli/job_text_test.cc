@@ -131,6 +131,13 @@ TEST(JobText, TheTableFollowsTheResult) {
        "NOT MEASURED: neither our runtime nor ONNX Runtime could run both files\n"},
       {"plan added", [](v1::Result& r) { r.set_output(v1::Result::PLAN_ADDED); },
        "  written is   the input's own bytes with a plan behind them\n"},
+      {"sizes kept open",
+       [](v1::Result& r) {
+         r.add_kept_open("x:0 (batch)");
+         r.add_kept_open("x:2");
+         r.set_measured_at("x=1x3x224x224");
+       },
+       "  kept open    x:0 (batch), x:2; measured at x=1x3x224x224\n"},
       {"simulated", [](v1::Result& r) { r.set_simulated(true); },
        "file 2.0 % larger (simulated device: an estimate)\n"},
       {"tried elsewhere",

@@ -1,6 +1,9 @@
 #include "graph/onnx/plan_metadata.h"
 
+#include <charconv>
+
 #include "base/bytes.h"
+#include "base/text.h"
 #include "graph/onnx/fields.h"
 
 namespace ag {
@@ -29,6 +32,33 @@ void AppendBytes(uint32_t number, std::string_view bytes, std::string& out) {
 std::string FullKey(std::string_view key) { return std::string(kPlanPrefix) + std::string(key); }
 
 }  // namespace
+
+std::string SizesText(const std::map<std::string, Shape>& shapes) {
+  std::string text;
+  for (const auto& [name, shape] : shapes) {
+    text += fmt::format("{}{}={}", text.empty() ? "" : "\n", name, fmt::join(shape, "x"));
+  }
+  return text;
+}
+
+std::map<std::string, Shape> SizesFromText(std::string_view text) {
+  std::map<std::string, Shape> shapes;
+  for (const std::string_view line : Split(text, '\n')) {
+    const size_t equals = line.rfind('=');
+    if (equals == std::string_view::npos) continue;
+    Shape shape;
+    bool is_right = true;
+    for (const std::string_view size : Split(line.substr(equals + 1), 'x')) {
+      int64_t value = 0;
+      const auto read = std::from_chars(size.data(), size.data() + size.size(), value);
+      is_right = is_right && read.ec == std::errc() && read.ptr == size.data() + size.size();
+      is_right = is_right && value > 0;
+      shape.push_back(value);
+    }
+    if (is_right) shapes[std::string(line.substr(0, equals))] = shape;
+  }
+  return shapes;
+}
 
 std::string PlanEntry(std::string_view key, std::string_view plan_bytes) {
   std::string entry, whole;

@@ -2,15 +2,23 @@
 // may be concatenated, so a new entry follows the model's own bytes. Pure functions.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 
 #include "graph/onnx/byte_sink.h"
+#include "graph/types.h"
 
 namespace ag {
 
 // The metadata key of a plan is this prefix and the plan's key.
 inline constexpr std::string_view kPlanPrefix = "autograph.plan.";
+
+// The metadata key of the shapes of inputs that a file was planned for, where it leaves sizes open.
+// An import takes them where nobody gives others.
+inline constexpr std::string_view kSizesKey = "autograph.sizes";
+std::string SizesText(const std::map<std::string, Shape>& shapes);  // "x=1x3x224x224", a line each.
+std::map<std::string, Shape> SizesFromText(std::string_view text);  // Leaves out what is wrong.
 
 // Writes `model` (a serialized ModelProto) with `plan_bytes` as entry "autograph.plan.<key>" to
 // `sink`, in pieces. It replaces an old entry of that key; plans of other keys stay. Without an old

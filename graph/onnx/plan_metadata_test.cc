@@ -77,5 +77,13 @@ TEST(CountModelTest, CountsAsOnnxDoes) {
   EXPECT_EQ(CountModel("")->parameters, 0);
 }
 
+TEST(Sizes, ComeBackAndLeaveOutWhatIsWrong) {
+  const std::map<std::string, Shape> shapes = {{"a=b", {1, 3, 224}}, {"mask", {8}}};
+  EXPECT_EQ(SizesText(shapes), "a=b=1x3x224\nmask=8");
+  EXPECT_EQ(SizesFromText(SizesText(shapes)), shapes);
+  EXPECT_EQ(SizesFromText("x\ny=\nz=1x\nu=1x-2\nv=99999999999999999999\nw=4x5"),
+            (std::map<std::string, Shape>{{"w", {4, 5}}}));
+}
+
 }  // namespace
 }  // namespace ag

@@ -12,11 +12,36 @@
 
 namespace ag {
 
+namespace {
+
+std::string EncodeGraphs(const std::vector<Graph>& graphs) {
+  ByteWriter out;
+  out.U64(graphs.size());
+  for (const Graph& graph : graphs) out.String(EncodeGraph(graph));
+  return out.Take();
+}
+
+StatusOr<std::vector<Graph>> DecodeGraphs(std::string_view bytes) {
+  ByteReader in(bytes);
+  AG_LET(const uint64_t count, in.U64());
+  std::vector<Graph> graphs;
+  for (uint64_t i = 0; i < count; ++i) {
+    AG_LET(const auto encoded, in.String());
+    AG_LET(Graph graph, DecodeGraph(encoded));
+    graphs.push_back(std::move(graph));
+  }
+  AG_TRY(in.End());
+  return graphs;
+}
+
+}  // namespace
+
 void Fields(auto& io, Is<ExportRequest> auto& request) {
   io.Nested(request.graph, EncodeGraph, DecodeGraph);
   io.Nested(request.imported, EncodeGraph, DecodeGraph);
   io.Nested(request.origin, EncodeOrigin, DecodeOrigin);
   io(request.blob_root);
+  io.Nested(request.at_other_sizes, EncodeGraphs, DecodeGraphs);
 }
 
 namespace {
@@ -27,8 +52,10 @@ constexpr uint32_t kReplyFrame = 2;
 Status Export(std::string_view bytes, int fd) {
   AG_LET(const ExportRequest request, DecodeFields<ExportRequest>(bytes));
   AG_LET(const std::shared_ptr<BlobDir> blobs, BlobDir::Open(request.blob_root));
-  return ExportOnnx(request.graph, request.origin, BlobWeights(blobs),
-                    {.imported = &request.imported}, [fd](std::string_view piece) {
+  ExportOptions options{.imported = &request.imported};
+  options.at_other_sizes = request.at_other_sizes;
+  return ExportOnnx(request.graph, request.origin, BlobWeights(blobs), options,
+                    [fd](std::string_view piece) {
                       const int error = file_ops::AppendAll(fd, piece);
                       return error == 0 ? OkStatus() : FromErrno(error, "write");
                     });

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "graph/onnx/export/export.h"
@@ -17,6 +18,7 @@ struct ExportRequest {
   OnnxOrigin origin;
   std::string blob_root;  // Where the weights are.
   int fd = -1;            // The file to append to. After an error it is partly written.
+  std::vector<Graph> at_other_sizes = {};  // ExportOptions::at_other_sizes.
 };
 
 struct ExportChildOptions {

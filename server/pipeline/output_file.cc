@@ -30,6 +30,13 @@ bool IsRefusal(const Status& status) {
   }
 }
 
+StatusOr<OutputFile> RefusedOr(const Status& status, OutputFile file) {
+  if (status.ok()) return file;
+  if (!IsRefusal(status)) return status;
+  file.refusal = {Refusal::Kind::kNotMade, Message(status)};
+  return file;
+}
+
 namespace {
 
 Status SameInterface(const Graph& a, const Graph& b) {
@@ -53,14 +60,6 @@ Status SameInterface(const Graph& a, const Graph& b) {
 }
 
 constexpr size_t kCopyBytes = size_t{1} << 20;
-
-// Returns the file with a refusal, or the error when its cause is outside the file.
-StatusOr<OutputFile> RefusedOr(const Status& status, OutputFile file) {
-  if (status.ok()) return file;
-  if (!IsRefusal(status)) return status;
-  file.refusal = {Refusal::Kind::kNotMade, Message(status)};
-  return file;
-}
 
 void RefuseWhatDiffers(const OutputSetting& setting, size_t outputs, OutputFile* file) {
   if (file->errors.size() != outputs) {
@@ -86,12 +85,6 @@ StatusOr<Plan> UnfusedPlan(const OutputSetting& setting, const Graph& graph) {
 }
 
 }  // namespace
-
-// A plan for another form of the graph that is to run.
-struct OutputFiles::KnownPlan {
-  const Graph& graph;
-  const Plan& plan;
-};
 
 // Sets the graph and the plan of a file that a session reads: the graph as read where it equals the
 // searched one, else cleaned up, because the export expands composites that the model's opset
@@ -141,22 +134,36 @@ Status OutputFiles::Export(const Graph& graph, const Plan* plan, OutputFile* fil
   const ImportedModel& model = *setting_.model;
   AG_TRY(ExportInChild({whole, model.graph, model.origin, setting_.blob_root, writer->fd()},
                        setting_.child));
-  auto read_back = ImportInSandbox(writer->path(), setting_.import, blobs_, setting_.sandbox);
-  AG_TRY(read_back.status(), "reading the export back");
+  AG_LET(const Graph read, ReadBack(writer->path(), setting_.import, setting_.runnable));
+  file->graph = read;
+  if (plan != nullptr) AG_TRY(PlanAsRead({graph, *plan}, read, file));
+  AG_TRY(AppendPlanAndCommit(*writer, file));
+  exported_[graph.digest()] = {read, file->digest, file->bytes, file->carries_plan};
+  return OkStatus();
+}
+
+// Returns the graph of an exported file, without the opaque nodes that are cut out. `model` is the
+// model's own at these sizes.
+StatusOr<Graph> OutputFiles::ReadBack(const std::string& path, const ImportOptions& import,
+                                      const Graph& model) const {
+  auto read = ImportInSandbox(path, import, blobs_, setting_.sandbox);
+  AG_TRY(read.status(), "reading the export back");
   if (setting_.has_opaque()) {
-    AG_LET(OpaqueCut cut, CutOpaque(read_back->graph, setting_.is_cut));
-    read_back->graph = cut.graph;
+    AG_LET(OpaqueCut cut, CutOpaque(read->graph, setting_.is_cut));
+    read->graph = cut.graph;
   }
-  AG_TRY(SameInterface(setting_.runnable, read_back->graph));
-  file->graph = read_back->graph;
-  if (plan != nullptr) AG_TRY(PlanAsRead({graph, *plan}, read_back->graph, file));
-  AG_TRY(writer->TakeIn());
+  AG_TRY(SameInterface(model, read->graph));
+  return read->graph;
+}
+
+// Takes in what the child wrote, and writes the plan behind it.
+Status OutputFiles::AppendPlanAndCommit(BlobDir::Writer& writer, OutputFile* file) {
+  AG_TRY(writer.TakeIn());
   if (file->carries_plan) {
-    AG_TRY(writer->Append(PlanEntry(setting_.plan_key, EncodePlan(file->plan))));
+    AG_TRY(writer.Append(PlanEntry(setting_.plan_key, EncodePlan(file->plan))));
   }
-  file->bytes = static_cast<int64_t>(writer->size());
-  AG_LET(file->digest, writer->Commit());
-  exported_[graph.digest()] = {read_back->graph, file->digest, file->bytes, file->carries_plan};
+  file->bytes = static_cast<int64_t>(writer.size());
+  AG_LET(file->digest, writer.Commit());
   return OkStatus();
 }
 
@@ -206,6 +213,11 @@ StatusOr<std::vector<OutputError>> OutputFiles::CompareHere(OutputFile* file) {
   } else {
     file->warnings.push_back("compared with the cleaned-up input: " + Message(unfused.status()));
   }
+  return Compare(reference, candidate);
+}
+
+StatusOr<std::vector<OutputError>> OutputFiles::Compare(const Candidate& reference,
+                                                        const Candidate& candidate) {
   v1::Check check;
   ToProto(reference, check.mutable_reference());
   ToProto(candidate, check.mutable_candidate());
@@ -252,6 +264,35 @@ Status OutputFiles::Check(OutputFile* file) {
   }
   file->errors = *std::move(errors);
   RefuseWhatDiffers(setting_, setting_.model->graph.outputs().size(), file);
+  if (!file->refusal && file->at_other_size) AG_TRY(CheckAtOtherSize(file));
+  return OkStatus();
+}
+
+// Compares model and file once more, at sizes that nothing was learnt from.
+Status OutputFiles::CheckAtOtherSize(OutputFile* file) {
+  const OutputFile::AtOtherSize& at = *file->at_other_size;
+  const auto compare = [&]() -> StatusOr<std::vector<OutputError>> {
+    Candidate model{at.model, {}}, candidate{at.file, {}};
+    auto plan = UnfusedPlan(setting_, at.model);
+    if (!plan.ok()) {  // As for the bound sizes: what the device cannot run as it came.
+      AG_LET(model.graph, CleanUp(at.model, BuiltInRules()));
+      plan = UnfusedPlan(setting_, model.graph);
+    }
+    AG_LET(model.plan, std::move(plan));
+    AG_LET(candidate.plan, UnfusedPlan(setting_, candidate.graph));
+    return Compare(model, candidate);
+  };
+  auto errors = compare();
+  if (!errors.ok() && !IsRefusal(errors.status())) return errors.status();
+  OutputFile there;
+  if (errors.ok()) {
+    there.errors = *std::move(errors);
+    RefuseWhatDiffers(setting_, setting_.model->graph.outputs().size(), &there);
+  } else {
+    there.refusal = {Refusal::Kind::kDiffers, "comparing outputs: " + Message(errors.status())};
+  }
+  file->refusal = there.refusal;
+  if (file->refusal) file->refusal.text += " at " + at.shapes;
   return OkStatus();
 }
 

@@ -5,6 +5,8 @@
 #pragma once
 
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +19,8 @@
 #include "server/pipeline/pool_measurer.h"
 
 namespace ag {
+
+struct AtOtherSizes;  // server/pipeline/other_sizes.h
 
 // The parts that all files of one job share.
 struct OutputSetting {
@@ -67,22 +71,40 @@ struct OutputFile {
   Graph graph;  // The graph as a session runs the file; `plan` is for it.
   Plan plan;
   std::vector<OutputError> errors;  // Set by OutputFiles::Check.
+  // What the next four say is about a file that keeps sizes open.
+  std::vector<std::string> kept_open;    // Those sizes: "x:0 (batch)".
+  std::vector<AppliedRewrite> rewrites;  // Those of the plan that hold at other sizes too.
+  // The model and the file at sizes that nothing was learnt from; Check compares them too.
+  struct AtOtherSize {
+    std::string shapes;
+    Graph model, file;
+  };
+  std::optional<AtOtherSize> at_other_size;
   std::vector<std::string> warnings;
 };
+
+// Returns the file with a refusal, or the error when its cause is outside the file.
+StatusOr<OutputFile> RefusedOr(const Status& status, OutputFile file);
 
 // Makes and compares the files of one job. Rewritten and InputWithPlan make a file that is not yet
 // compared. Errors come from outside the file: worker lost, disk full, cancelled. A fault of the
 // file itself is a refusal.
 class OutputFiles {
  public:
-  OutputFiles(const OutputSetting& setting, PoolMeasurer& measurer, BlobDir& blobs)
-      : setting_(setting), measurer_(measurer), blobs_(blobs) {}
+  OutputFiles(const OutputSetting& setting, PoolMeasurer& measurer, BlobDir& blobs);
+  ~OutputFiles();
 
   // Exports `graph`, which has the interface of `setting.input`, puts the opaque nodes back around
   // it, and reads the file back, once for each graph. With a `plan` of `graph`, also plans what was
   // read back and writes that plan behind the export. A model with opaque nodes gets no plan, since
   // our runtime does not run it.
   StatusOr<OutputFile> Rewritten(const Graph& graph, const Plan* plan);
+
+  // Exports the plan's graph with the sizes open that the model leaves open, and reads it back at
+  // the bound sizes and at others. The refusal of such a file says what depends on sizes in a way
+  // that export cannot write. `rules` are those of the search. REQUIRES: the model has no opaque
+  // nodes.
+  StatusOr<OutputFile> RewrittenOpen(const FoundPlan& plan, const RuleSet& rules);
 
   // Writes the input's bytes with a plan of `setting.input` behind them; replaces an entry of the
   // same key in them. REQUIRES: the model has no opaque nodes.
@@ -108,18 +130,33 @@ class OutputFiles {
     int64_t bytes = 0;
     bool carries_plan = false;
   };
-  struct KnownPlan;
+  // A plan for another form of the graph that is to run.
+  struct KnownPlan {
+    const Graph& graph;
+    const Plan& plan;
+  };
+  struct OtherSizes;
+  Status MakeOpen(const FoundPlan& plan, const RuleSet& rules, OutputFile* file);
+  StatusOr<Graph> ProvenAt(const AtOtherSizes& there, const Graph& rewritten,
+                           const std::string& path);
+  StatusOr<Graph> ReadBack(const std::string& path, const ImportOptions& import,
+                           const Graph& model) const;
+  Status AppendPlanAndCommit(BlobDir::Writer& writer, OutputFile* file);
   Status MakeRewritten(const Graph& graph, const Plan* plan, OutputFile* file);
   Status Export(const Graph& graph, const Plan* plan, OutputFile* file);
   Status PlanAsRead(const KnownPlan& known, const Graph& read, OutputFile* file);
   Status CopyWithPlan(const std::string& model_path, OutputFile* file);
   StatusOr<std::vector<OutputError>> CompareElsewhere(const OutputFile& file);
   StatusOr<std::vector<OutputError>> CompareHere(OutputFile* file);
+  StatusOr<std::vector<OutputError>> Compare(const Candidate& reference,
+                                             const Candidate& candidate);
+  Status CheckAtOtherSize(OutputFile* file);
 
   const OutputSetting& setting_;
   PoolMeasurer& measurer_;
   BlobDir& blobs_;
   std::map<Digest, Exported> exported_;  // By the graph that was exported.
+  std::unique_ptr<OtherSizes> other_sizes_;
 };
 
 }  // namespace ag

@@ -15,6 +15,7 @@
 #include "rules/match/rewrite.h"
 #include "rules/match/rule_clean_up.h"
 #include "server/pipeline/budget.h"
+#include "server/pipeline/other_sizes.h"
 #include "server/pipeline/pool_measurer.h"
 #include "server/pipeline/publish.h"
 #include "wire/json_wire.h"
@@ -359,6 +360,7 @@ void TakeOutput(const Published& output, const Digest& model, v1::Result* result
   if (result->output() == v1::Result::PLAN_ADDED) over_tuned_input = Ratio{1, 1, 1};  // It is that.
   if (over_tuned_input) ToProto(*over_tuned_input, result->mutable_over_tuned_input());
   for (const OutputError& error : file.errors) ToProto(error, result->add_errors());
+  result->mutable_kept_open()->Assign(file.kept_open.begin(), file.kept_open.end());
   result->set_estimate_ns(output.estimate_ns);
   result->mutable_portable()->Assign(output.portable.begin(), output.portable.end());
   for (const AppliedRewrite& r : output.rewrites) {
@@ -422,7 +424,8 @@ std::vector<std::string> Pipeline::Warnings(const Imported& imported, const Sear
   const auto add = [&](const std::vector<std::string>& more) {
     warnings.insert(warnings.end(), more.begin(), more.end());
   };
-  if (published.file.rewritten && !imported.model.origin.dim_names.empty()) {
+  if (published.file.rewritten && published.file.kept_open.empty() &&
+      !imported.model.origin.dim_names.empty()) {
     warnings.push_back(WarningOfFixedSizes(imported.model));
   }
   add(imported.model.warnings);
@@ -483,6 +486,9 @@ StatusOr<JobOutcome> Pipeline::Conclude(const Setting& setting, const Imported& 
     v1::RewriteCount* rewrite = result.add_clean_up();
     rewrite->set_rule(step.rule);
     rewrite->set_count(step.count);
+  }
+  if (!imported.model.origin.dim_names.empty()) {
+    result.set_measured_at(ShapesText(imported.options.shapes));
   }
   const auto warnings = Warnings(imported, found, published, output.plan, measurer);
   result.mutable_warnings()->Assign(warnings.begin(), warnings.end());

@@ -1,6 +1,7 @@
 #include "server/pipeline/publish.h"
 
 #include <map>
+#include <numeric>
 
 #include "base/blobs.h"
 #include "base/log.h"
@@ -34,6 +35,7 @@ class Chooser {
 
   Status ChooseForDevice();
   Status TryRewritten();
+  StatusOr<bool> TryOpen(const FoundPlan& plan);
   Status TryTunedInput();
   StatusOr<bool> Try(Trial trial);
   StatusOr<Refusal> WhyNot(const Trial& trial, Published* tried);
@@ -65,7 +67,7 @@ FoundPlan TunedInput(const SearchResult& found, const Graph& input) {
   for (const FoundPlan& runner_up : found.runners_up) {
     if (runner_up.graph.digest() == input.digest()) return runner_up;
   }
-  return {{input, found.input_plan}, {}, found.input_timing, found.input_estimate_ns};
+  return {{input, found.input_plan}, {}, {}, found.input_timing, found.input_estimate_ns};
 }
 
 StatusOr<Published> Chooser::Run() {
@@ -101,12 +103,30 @@ Status Chooser::TryRewritten() {
   for (const FoundPlan* plan : plans) {
     if (has_chosen_ || plan->graph.digest() == input) break;  // The tuned input comes next.
     if (plan != &found_ && IsTimeOver()) break;
+    AG_LET(const bool is_open, TryOpen(*plan));
+    if (is_open) break;
     AG_LET(OutputFile file, files_.Rewritten(plan->graph, &plan->plan));
     Trial trial{std::move(file), plan == &found_ ? "the winner" : "a runner-up", plan->rewrites,
                 plan->estimate_ns, plan == &found_};
     AG_TRY(Try(std::move(trial)).status());
   }
   return OkStatus();
+}
+
+// Tries the plan's graph with the sizes open that the model leaves open; true when it was taken.
+StatusOr<bool> Chooser::TryOpen(const FoundPlan& plan) {
+  if (setting_.model->origin.dim_names.empty()) return false;
+  AG_LET(OutputFile file, files_.RewrittenOpen(plan, *request_.rules));
+  std::vector<AppliedRewrite> rewrites = file.rewrites;
+  const auto count = [](const std::vector<AppliedRewrite>& list) {
+    return std::accumulate(list.begin(), list.end(), 0,
+                           [](int sum, const AppliedRewrite& r) { return sum + r.count; });
+  };
+  const double estimate_ns = count(rewrites) == count(plan.rewrites) ? plan.estimate_ns : 0;
+  const char* what =
+      &plan == &found_ ? "the winner with open sizes" : "a runner-up with open sizes";
+  Trial trial{std::move(file), what, std::move(rewrites), estimate_ns};
+  return Try(std::move(trial));
 }
 
 Status Chooser::TryTunedInput() {

@@ -121,6 +121,10 @@ class NodeMatch {
 
 }  // namespace
 
+Status SameOperators(const Graph& from, const Graph& to) {
+  return NodeMatch(from, to).Run().status();
+}
+
 StatusOr<Plan> RemapPlan(const Graph& from, const Plan& plan, const Graph& to,
                          const DeviceSpec& spec) {
   AG_LET(const NodeMap nodes, NodeMatch(from, to).Run());

@@ -13,4 +13,7 @@ namespace ag {
 StatusOr<Plan> RemapPlan(const Graph& from, const Plan& plan, const Graph& to,
                          const DeviceSpec& spec);
 
+// Returns OK when the two graphs differ in no more than that; else kFailedPrecondition.
+Status SameOperators(const Graph& from, const Graph& to);
+
 }  // namespace ag

@@ -14,7 +14,13 @@ constexpr int64_t kOpsetWrittenMax = 28;
 
 Status ExportOnnx(const Graph& graph, const OnnxOrigin& origin, const WeightSource& weights,
                   const ExportOptions& options, const ByteSink& sink) {
-  Exporter exporter(graph, origin, weights, options.imported);
+  OpenSizes open;
+  if (!options.at_other_sizes.empty()) {
+    std::vector<Graph> graphs = {graph};
+    graphs.insert(graphs.end(), options.at_other_sizes.begin(), options.at_other_sizes.end());
+    AG_LET(open, OpenSizes::Learn(std::move(graphs), origin));
+  }
+  Exporter exporter(graph, origin, weights, options.imported, std::move(open));
   if (exporter.opset() > kOpsetWrittenMax) {
     return Err(StatusCode::kUnimplemented, "opset {} is above {}", exporter.opset(),
                kOpsetWrittenMax);

@@ -18,13 +18,17 @@ struct ExportOptions {
   // The graph that was imported with the origin: what is still there of it keeps its names. Null:
   // all names of inner nodes and values are new.
   const Graph* imported = nullptr;
+  // The same graph at other sizes of what the origin's model leaves open; then the sizes stay open
+  // in what is written. Empty: they become the graph's.
+  std::vector<Graph> at_other_sizes;
 };
 
 // Returns a serialized model with standard operators of the origin's opset only; composites that
 // the opset lacks are expanded. Names of inputs and outputs are kept, constant recipes are folded
 // (Materialize). Deterministic: same arguments, same bytes. kUnimplemented: an operator that the
-// opset cannot express. A model above 2 GiB is read by ImportOnnx, by others after SplitModel
-// (graph/onnx/files); kResourceExhausted: it is that large without its weights.
+// opset cannot express. kFailedPrecondition: what differs between the sizes follows from none of
+// them; the message names the node. A model above 2 GiB is read by ImportOnnx, by others after
+// SplitModel (graph/onnx/files); kResourceExhausted: it is that large without its weights.
 StatusOr<std::string> ExportOnnx(const Graph& graph, const OnnxOrigin& origin,
                                  const WeightSource& weights, const ExportOptions& options = {});
 

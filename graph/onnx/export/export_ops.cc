@@ -148,7 +148,8 @@ Status WriteResize(const Out& out) {
   const std::string nothing = out.to.opset() < 13 ? out.to.FloatsName({}) : "";
   std::vector<std::string> inputs = {out.in[0], nothing};
   if (out.node.IntList("scales").empty()) {
-    inputs.insert(inputs.end(), {nothing, out.to.IntsName(out.node.IntList("sizes"))});
+    AG_LET(std::string sizes, out.to.SizesName(out.id, "sizes"));
+    inputs.insert(inputs.end(), {nothing, std::move(sizes)});
   } else {
     std::vector<float> scales;
     for (const ResizeAxis& axis : resize.axes) scales.push_back(axis.scale);
@@ -252,14 +253,22 @@ Status WriteCast(const Out& out) {
 Status WriteSplit(const Out& out) {
   const OnnxAttribute axis = IntAttribute("axis", out.node.Int("axis"));
   const Ints& sizes = out.node.IntList("sizes");
-  if (out.to.opset() >= 13) return out.Last("Split", {out.in[0], out.to.IntsName(sizes)}, {axis});
+  if (out.to.opset() >= 13) {
+    AG_LET(std::string name, out.to.SizesName(out.id, "sizes"));
+    return out.Last("Split", {out.in[0], std::move(name)}, {axis});
+  }
+  if (out.to.open().List(out.id, "sizes")) {
+    return Err(StatusCode::kFailedPrecondition, "opset {} splits into fixed sizes only",
+               out.to.opset());
+  }
   return out.Last("Split", out.in, {axis, IntsAttribute("split", sizes)});
 }
 
 Status WriteSlice(const Out& out) {
   std::vector<std::string> inputs = out.in;
   for (const std::string_view list : {"starts", "ends", "axes", "steps"}) {
-    inputs.push_back(out.to.IntsName(out.node.IntList(list)));
+    AG_LET(std::string name, out.to.SizesName(out.id, list));
+    inputs.push_back(std::move(name));
   }
   return out.Last("Slice", std::move(inputs));
 }
@@ -275,15 +284,18 @@ Status WriteReshape(const Out& out) {
     }
     attributes.push_back(IntAttribute("allowzero", 1));
   }
-  return out.Last("Reshape", {out.in[0], out.to.IntsName(shape)}, std::move(attributes));
+  AG_LET(std::string name, out.to.SizesName(out.id, "shape"));
+  return out.Last("Reshape", {out.in[0], std::move(name)}, std::move(attributes));
 }
 
 Status WriteExpand(const Out& out) {
-  return out.Last("Expand", {out.in[0], out.to.IntsName(out.node.IntList("shape"))});
+  AG_LET(std::string name, out.to.SizesName(out.id, "shape"));
+  return out.Last("Expand", {out.in[0], std::move(name)});
 }
 
 Status WritePad(const Out& out) {
-  std::vector<std::string> inputs = {out.in[0], out.to.IntsName(out.node.IntList("pads"))};
+  AG_LET(std::string pads, out.to.SizesName(out.id, "pads"));
+  std::vector<std::string> inputs = {out.in[0], std::move(pads)};
   const std::string& mode = out.node.attributes->String("mode");
   if (mode == "constant") inputs.push_back(out.Scalar(out.node.Float("value")));
   return out.Last("Pad", std::move(inputs), {StringAttribute("mode", mode)});

@@ -17,8 +17,12 @@ constexpr int64_t kOpsetWrittenMin = 11, kIrVersionWrittenMin = 4;
 }  // namespace
 
 Exporter::Exporter(const Graph& graph, const OnnxOrigin& origin, const WeightSource& weights,
-                   const Graph* imported)
-    : graph_(graph), dynamic_(origin.dynamic), weights_(weights), kept_(graph, origin, imported) {
+                   const Graph* imported, OpenSizes open)
+    : graph_(graph),
+      dynamic_(origin.dynamic),
+      weights_(weights),
+      kept_(graph, origin, imported),
+      open_(std::move(open)) {
   model_.origin = origin;
   given_opsets_ = origin.opsets;
   if (model_.origin.opsets.empty()) model_.origin.opsets = {{"", opset_}};
@@ -105,12 +109,17 @@ void Exporter::AddValueInfo(Edge edge, const std::string& name,
                             std::vector<OnnxValueInfo>& list) const {
   const TensorType& type = graph_.type(edge);
   OnnxValueInfo info{.name = name, .data_type = DTypeToOnnx(type.dtype), .has_shape = true};
-  for (const int64_t size : type.shape) info.dims.push_back({.size = size});
+  if (open_.empty()) {
+    for (const int64_t size : type.shape) info.dims.push_back({.size = size});
+  } else {
+    info.dims = open_.DimsOf(edge);
+  }
   list.push_back(std::move(info));
 }
 
 bool Exporter::IsFolded(NodeId id) const {
-  return graph_.is_constant(id) && graph_.node(id).op != OpKind::kOpaque;
+  const bool is_computed = open_.IsOpen(id) && !graph_.node(id).inputs.empty();
+  return graph_.is_constant(id) && graph_.node(id).op != OpKind::kOpaque && !is_computed;
 }
 
 // A recipe that only folded values read is part of these.
@@ -127,7 +136,9 @@ bool Exporter::IsWritten(NodeId id) const {
 }
 
 StatusOr<const Tensor*> Exporter::ConstantOf(Edge edge) {
-  if (!graph_.is_constant(edge.node)) return static_cast<const Tensor*>(nullptr);
+  if (!graph_.is_constant(edge.node) || open_.IsOpen(edge.node)) {
+    return static_cast<const Tensor*>(nullptr);
+  }
   const auto found = constants_.find(edge);
   if (found != constants_.end()) return static_cast<const Tensor*>(&found->second);
   AG_LET(Tensor tensor, Materialize(graph_, edge, weights_));
@@ -144,6 +155,10 @@ std::string Exporter::AddInitializer(const Tensor& tensor, std::string name) {
 StatusOr<std::string> Exporter::NameOf(Edge edge) {
   const auto found = names_.find(edge);
   if (found != names_.end()) return found->second;
+  if (open_.IsOpen(edge.node)) {
+    AG_LET(std::string name, OpenConstantName(edge));
+    return names_[edge] = std::move(name);
+  }
   AG_LET(const Tensor* tensor, ConstantOf(edge));
   AG_CHECK(tensor != nullptr);  // The node that makes a value names it.
   std::string name = weights_names_[edge];
@@ -274,6 +289,7 @@ StatusOr<OnnxModel> Exporter::Run() {
     const Node& node = graph_.node(id);
     if (!IsWritten(id)) continue;
     BeginNode(id);
+    writing_ = id;
     AG_TRY(WriteNode(id, *this), "node {} ({})", id, Info(node.op).text_name);
     if (node.op != OpKind::kOpaque) continue;
     for (int32_t i = 0; i < static_cast<int32_t>(node.outputs.size()); ++i) {
@@ -281,6 +297,7 @@ StatusOr<OnnxModel> Exporter::Run() {
     }
   }
   node_name_.clear();
+  writing_ = graph_.size();
   AG_TRY(WriteOutputs());
   AG_TRY(WriteDynamicPart());
   WriteTable();

@@ -11,6 +11,7 @@
 
 #include "graph/graph.h"
 #include "graph/onnx/export/kept_names.h"
+#include "graph/onnx/export/open_sizes.h"
 #include "graph/onnx/origin.h"
 #include "graph/onnx/wire.h"
 #include "graph/weights.h"
@@ -21,7 +22,7 @@ class Exporter {
  public:
   // Names are kept where `imported`, the graph of origin.names, is given.
   Exporter(const Graph& graph, const OnnxOrigin& origin, const WeightSource& weights,
-           const Graph* imported);
+           const Graph* imported, OpenSizes open = {});
 
   const Graph& graph() const { return graph_; }
   int64_t opset() const { return opset_; }
@@ -37,6 +38,10 @@ class Exporter {
   std::string IntsName(const std::vector<int64_t>& values);
   std::string FloatsName(const std::vector<float>& values);  // The same for f32.
   std::string ScalarName(DType dtype, double value);         // The same for one element.
+  // Returns the name of a node's list of sizes: an i64 list, computed where it depends on open
+  // sizes. kFailedPrecondition: no size gives it.
+  StatusOr<std::string> SizesName(NodeId id, std::string_view attribute);
+  const OpenSizes& open() const { return open_; }
   // Adds an operator with the given outputs, or with one fresh name. Returns the name of the first
   // output.
   std::string Append(std::string_view op_type, std::vector<std::string> inputs,
@@ -47,7 +52,7 @@ class Exporter {
 
  private:
   // Whether the node's value is written as an initializer. An opaque node stays a node: quantized
-  // weights stay as small as they came.
+  // weights stay as small as they came. So does what open sizes take part in computing.
   bool IsFolded(NodeId id) const;
   bool IsWritten(NodeId id) const;
   std::string Fresh(std::string_view stem);  // Returns "conv_12" or a similar name that is free.
@@ -58,6 +63,16 @@ class Exporter {
   void WriteTable();  // Says in the metadata from which nodes new ones came.
   void AddValueInfo(Edge edge, const std::string& name, std::vector<OnnxValueInfo>& list) const;
   std::string AddInitializer(const Tensor& tensor, std::string name = "");
+  // For open sizes (open_sizes_names.cc). Each returns the name of an i64 list.
+  std::string SizeName(const SizePlace& place);
+  std::string FormulaName(const SizeFormula& formula);
+  std::string ListName(std::span<const SizeFormula> list);
+  StatusOr<std::vector<SizeFormula>> FormulasOf(Edge edge, NodeId reader) const;
+  StatusOr<std::string> OpenConstantName(Edge edge);
+  std::string RangeName(const SizeFormula& size, size_t axes_behind);
+  std::string PlacesName(DType dtype, const OpenConstant& places,
+                         std::span<const SizeFormula> sizes);
+  std::string MaskName(DType dtype, const OpenConstant& mask, std::span<const SizeFormula> sizes);
   Status WriteOutputs();
   Status ReserveDynamicNames();  // No name made here may be one of the dynamic part.
   Status WriteDynamicPart();
@@ -82,6 +97,11 @@ class Exporter {
   std::map<std::vector<int64_t>, std::string> ints_;
   std::map<std::vector<float>, std::string> floats_;
   std::map<std::pair<DType, double>, std::string> scalars_;
+  const OpenSizes open_;
+  NodeId writing_ = -1;  // The node that is being written.
+  std::map<Edge, std::string> shape_names_;
+  std::map<SizePlace, std::string> size_names_;
+  std::map<SizeFormula, std::string> formula_names_;
 };
 
 // Writes node `id` as operators of the exporter's opset (export_ops.cc). kUnimplemented: the opset

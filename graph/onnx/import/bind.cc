@@ -6,6 +6,7 @@
 #include "graph/onnx/import/importer.h"
 #include "graph/onnx/imported_model.h"
 #include "graph/onnx/origin.h"
+#include "graph/onnx/plan_metadata.h"
 
 namespace ag {
 namespace {
@@ -161,8 +162,18 @@ Status AddInput(const OnnxValueInfo& input, int64_t position, const ImportOption
   return importer.Define(input.name, *value);
 }
 
-// Returns the input with a size for every open dimension. Sets *chosen when one was chosen here.
-OnnxValueInfo WithDefaults(const OnnxValueInfo& input, int set, DimSizes& sizes, bool* chosen) {
+// Returns the shapes that the file says it was planned for.
+std::map<std::string, Shape> PlannedShapes(const OnnxModel& model) {
+  for (const auto& [key, value] : model.origin.metadata) {
+    if (key == kSizesKey) return SizesFromText(value);
+  }
+  return {};
+}
+
+// Returns the input with a size for every open dimension: one of `planned`, else by role in set
+// `set`. Sets *chosen when one was chosen here.
+OnnxValueInfo WithDefaults(const OnnxValueInfo& input, const Shape* planned, int set,
+                           DimSizes& sizes, bool* chosen) {
   OnnxValueInfo bound = input;
   for (size_t i = 0; i < input.dims.size(); ++i) {
     const OnnxDim& dim = input.dims[i];
@@ -174,7 +185,8 @@ OnnxValueInfo WithDefaults(const OnnxValueInfo& input, int set, DimSizes& sizes,
     }
     const std::optional<int64_t> sum = SizeOfSum(dim.name, sizes);
     *chosen = *chosen || !sum.has_value();
-    bound.dims[i].size = sum.value_or(DefaultSize(input, i, set));
+    const bool is_planned = planned != nullptr && planned->size() == input.dims.size();
+    bound.dims[i].size = sum.value_or(is_planned ? (*planned)[i] : DefaultSize(input, i, set));
     if (IsSymbol(dim.name)) sizes.emplace(dim.name, bound.dims[i].size);
   }
   return bound;
@@ -187,6 +199,7 @@ std::vector<OnnxValueInfo> BoundInputs(const OnnxModel& model, const ImportOptio
                                        DimSizes& sizes, Importer& importer) {
   std::vector<OnnxValueInfo> inputs = model.inputs;
   std::vector<std::string> texts;
+  const auto planned = set == 0 ? PlannedShapes(model) : std::map<std::string, Shape>();
   for (const bool sums : {false, true}) {
     for (size_t i = 0; i < inputs.size(); ++i) {
       const bool has_sum = std::ranges::any_of(
@@ -196,7 +209,9 @@ std::vector<OnnxValueInfo> BoundInputs(const OnnxModel& model, const ImportOptio
         continue;
       }
       bool chosen = false;
-      inputs[i] = WithDefaults(inputs[i], set, sizes, &chosen);
+      const auto shape = planned.find(inputs[i].name);
+      inputs[i] = WithDefaults(inputs[i], shape == planned.end() ? nullptr : &shape->second, set,
+                               sizes, &chosen);
       if (chosen) texts.push_back(fmt::format("{}={}", inputs[i].name, Template(inputs[i])));
     }
   }

@@ -1,0 +1,170 @@
+// Sizes that a model leaves open stay open in a rewritten file, and it computes the same at others.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "base/random.h"
+#include "graph/onnx/testing/onnx_testing.h"
+#include "tests/cluster.h"
+
+namespace ag {
+namespace {
+
+using nlohmann::json;
+
+// Returns "float[8,4] w = {0.12, ...}".
+std::string Weight(const std::string& name, const std::vector<int64_t>& shape, Random& random) {
+  int64_t elements = 1;
+  for (const int64_t size : shape) elements *= size;
+  std::string text = fmt::format("float[{}] {} = {{", fmt::join(shape, ","), name);
+  for (int64_t i = 0; i < elements; ++i) {
+    text += fmt::format("{}{:.4f}", i > 0 ? ", " : "", 0.4 * random.Unit() - 0.2);
+  }
+  return text + "}";
+}
+
+// A convolution and three branches of one operand, as exporters write a network with open batch.
+// `after_first` is its first activation.
+std::string OpenCnn(const std::string& after_first = "r = Relu (s)") {
+  Random random(1);
+  const std::string weights =
+      Weight("w", {16, 3, 3, 3}, random) + ", " + Weight("a", {16, 16, 1, 1}, random) + ", " +
+      Weight("b", {16, 16, 1, 1}, random) + ", " + Weight("c", {16, 16, 1, 1}, random) + ", " +
+      Weight("f", {10, 48}, random) + ", " + Weight("g", {10}, random);
+  return testing::ModelFromText("net (float[batch,3,32,32] x) => (float[batch,10] y) <" + weights +
+                                    R"(> {
+        s = Conv <pads = [1, 1, 1, 1]> (x, w)
+        )" + after_first + R"(
+        p = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (r)
+        pa = Conv (p, a)
+        pb = Conv (p, b)
+        pc = Conv (p, c)
+        ra = Relu (pa)
+        rb = Relu (pb)
+        rc = Relu (pc)
+        all = Concat <axis = 1> (ra, rb, rc)
+        mean = GlobalAveragePool (all)
+        flat = Flatten <axis = 1> (mean)
+        y = Gemm <transB = 1> (flat, f, g)
+      })",
+                                13);
+}
+
+// One layer of a transformer whose batch and sequence are open: shapes are computed in the model.
+std::string OpenEncoder() {
+  Random random(2);
+  std::string weights =
+      "int64[1] zero = {0}, int64[1] one = {1}, int64[1] heads = {4}, int64[1] width = {8}, "
+      "int64[1] rest = {-1}, float scale = {0.35355339}";
+  for (const char* name : {"wq", "wk", "wv", "wo"}) {
+    weights += ", " + Weight(name, {32, 32}, random);
+  }
+  for (const char* name : {"bq", "bk", "bv"}) weights += ", " + Weight(name, {32}, random);
+  std::string body = R"(
+        shape = Shape (x)
+        batch = Gather <axis = 0> (shape, zero)
+        sequence = Gather <axis = 0> (shape, one)
+        split = Concat <axis = 0> (batch, sequence, heads, width)
+        joined = Concat <axis = 0> (batch, sequence, rest))";
+  for (const char* part : {"q", "k", "v"}) {
+    body += fmt::format(R"(
+        m{0} = MatMul (x, w{0})
+        a{0} = Add (m{0}, b{0})
+        r{0} = Reshape (a{0}, split)
+        {0} = Transpose <perm = [0, 2, {1}]> (r{0}))",
+                        part, std::string(part) == "k" ? "3, 1" : "1, 3");
+  }
+  body += R"(
+        qk = MatMul (q, k)
+        scaled = Mul (qk, scale)
+        soft = Softmax <axis = 3> (scaled)
+        heads_out = MatMul (soft, v)
+        back = Transpose <perm = [0, 2, 1, 3]> (heads_out)
+        flat = Reshape (back, joined)
+        out = MatMul (flat, wo)
+        y = Add (out, x))";
+  return testing::ModelFromText(
+      "net (float[batch,sequence,32] x) => (float[batch,sequence,32] y) <" + weights + "> {" +
+          body + "\n}",
+      13);
+}
+
+// Compares both files in ONNX Runtime too, where the tests have a Python with it.
+void ExpectAgreesElsewhere(const std::string& a, const std::string& b, const std::string& shape) {
+  const char* python = std::getenv("AUTOGRAPH_PYTHON");
+  if (python == nullptr) return;
+  const CommandResult agrees = RunCommand(
+      {python, std::string(AG_SOURCE_DIR) + "/tests/onnxruntime_agrees.py", a, b, "1e-3", shape});
+  EXPECT_EQ(agrees.code, 0) << shape << "\n" << agrees.out << agrees.err;
+}
+
+struct OpenModel {
+  std::string bytes;
+  const char* bound;
+  std::vector<std::string> kept;
+  std::vector<std::string> others;
+};
+
+void ExpectStaysOpen(const OpenModel& model) {
+  Alone place;
+  const std::string in = place.Write("in.onnx", model.bytes), out = place.path("out.onnx");
+  const CommandResult done = place.Cli(
+      {"optimize", in, "-o", out, "--device", "sim:small", "--shape", model.bound, "--json"});
+  ASSERT_EQ(done.code, 0) << done.err;
+  const json result = ResultIn(done.out);
+  ASSERT_EQ(result["output"], "REWRITTEN") << result.dump(2);
+  EXPECT_FALSE(result["rewrites"].empty());
+  EXPECT_EQ(result["kept_open"], json(model.kept)) << result["warnings"].dump(2);
+  EXPECT_EQ(result["measured_at"], model.bound);
+  for (const std::string& shape : model.others) {
+    const CommandResult same = place.Cli({"verify", in, "--against", out, "--shape", shape});
+    EXPECT_EQ(same.code, 0) << shape << "\n" << same.out << same.err;
+    ExpectAgreesElsewhere(in, out, shape);
+  }
+  // A session without a shape takes the sizes that the plan was made for.
+  const CommandResult shown = place.Cli({"plan", "show", out, "--device", "sim:small"});
+  EXPECT_EQ(shown.code, 0) << shown.err;
+  EXPECT_EQ(shown.err.find("ignored"), std::string::npos) << shown.err;
+}
+
+TEST(OpenSizes, ABatchStaysOpen) {
+  ExpectStaysOpen({OpenCnn(),
+                   "x=1x3x32x32",
+                   {"x:0 (batch)"},
+                   {"x=1x3x32x32", "x=2x3x32x32", "x=5x3x32x32", "x=16x3x32x32"}});
+}
+
+TEST(OpenSizes, BatchAndSequenceStayOpen) {
+  ExpectStaysOpen({OpenEncoder(),
+                   "x=1x64x32",
+                   {"x:0 (batch)", "x:1 (sequence)"},
+                   {"x=1x64x32", "x=1x1x32", "x=3x17x32", "x=4x100x32"}});
+}
+
+// Where a batch of one computes something else, the rewrites of it do not hold for others.
+TEST(OpenSizes, AreFixedWhereTheModelDiffersBetweenThem) {
+  Alone place;
+  const std::string model = OpenCnn(R"(shape = Shape (x)
+        zero = Constant <value = int64[1] {0}> ()
+        one = Constant <value = int64[1] {1}> ()
+        batch = Gather <axis = 0> (shape, zero)
+        is_one = Equal (batch, one)
+        branch = Squeeze (is_one, zero)
+        r = If (branch) <then_branch = t () => (float[batch,16,32,32] tz) { tz = Relu (s) },
+                         else_branch = e () => (float[batch,16,32,32] ez) { ez = Sin (s) }>)");
+  const std::string in = place.Write("in.onnx", model), out = place.path("out.onnx");
+  const CommandResult done = place.Cli(
+      {"optimize", in, "-o", out, "--device", "sim:small", "--shape", "x=1x3x32x32", "--json"});
+  ASSERT_EQ(done.code, 0) << done.err;
+  const json result = ResultIn(done.out);
+  ASSERT_EQ(result["output"], "REWRITTEN") << result.dump(2);
+  EXPECT_TRUE(result["kept_open"].empty());
+  const std::string warnings = result["warnings"].dump();
+  EXPECT_NE(warnings.find("are fixed in the output: x:0 (batch)"), std::string::npos) << warnings;
+  EXPECT_NE(warnings.find("the winner with open sizes is not published: "), std::string::npos)
+      << warnings;
+}
+
+}  // namespace
+}  // namespace ag
