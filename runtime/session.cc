@@ -21,11 +21,14 @@ namespace {
 constexpr size_t kVariantsMax = 8;
 
 // Returns the graph of the plan: the model's, or the cleaned-up one. A file has composites (gelu,
-// swish, ...) expanded where its opset lacks them, while a plan may use them whole.
-StatusOr<Graph> GraphOfPlan(const Graph& model, const Plan& plan) {
+// swish, ...) expanded where its opset lacks them, while a plan may use them whole. `cleaned` holds
+// the second one once it was made.
+StatusOr<Graph> GraphOfPlan(const Graph& model, const Plan& plan, std::optional<Graph>& cleaned) {
   if (plan.graph == model.digest()) return model;
-  AG_LET(Graph cleaned, CleanUp(model, BuiltInRules()));
-  if (plan.graph == cleaned.digest()) return cleaned;
+  if (!cleaned) {
+    AG_LET(cleaned, CleanUp(model, BuiltInRules()));
+  }
+  if (plan.graph == cleaned->digest()) return *cleaned;
   return Err(StatusCode::kFailedPrecondition, "made for graph {}, this is {}", plan.graph.Short(),
              model.digest().Short());
 }
@@ -180,11 +183,15 @@ Status Session::Build(const ImportedModel& model, const WeightSource& weights,
   if (options.plan == PlanChoice::kCarried && options.streams == 0) {
     auto plans = model.plans;
     if (!options.plan_bytes.empty()) plans.emplace(plans.begin(), "given", options.plan_bytes);
+    std::optional<Graph> cleaned;
+    std::vector<std::string> ignored;
     for (const auto& [key, bytes] : plans) {
-      const Status built = BuildCarried(model.graph, bytes, weights);
-      if (built.ok()) return OkStatus();
-      warnings_.push_back(fmt::format("plan {} ignored: {}", key.substr(0, 12), Message(built)));
+      const Status built = BuildCarried(model.graph, cleaned, bytes, weights);
+      if (built.ok()) return OkStatus();  // The others are for other sizes, or devices.
+      auto& list = key == "given" ? warnings_ : ignored;
+      list.push_back(fmt::format("plan {} ignored: {}", key.substr(0, 12), Message(built)));
     }
+    warnings_.insert(warnings_.end(), ignored.begin(), ignored.end());
   }
   AG_LET(graph_, CleanUp(model.graph, BuiltInRules()));
   return BuildOwn(weights, options);
@@ -213,10 +220,10 @@ Status Session::BuildOwn(const WeightSource& weights, const SessionOptions& opti
   return OkStatus();
 }
 
-Status Session::BuildCarried(const Graph& graph, std::string_view plan_bytes,
-                             const WeightSource& weights) {
+Status Session::BuildCarried(const Graph& graph, std::optional<Graph>& cleaned,
+                             std::string_view plan_bytes, const WeightSource& weights) {
   AG_LET(Plan plan, ReadCarriedPlan(plan_bytes, *device_));
-  AG_LET(Graph of_plan, GraphOfPlan(graph, plan));
+  AG_LET(Graph of_plan, GraphOfPlan(graph, plan, cleaned));
   AG_LET(executable_, device_->Build({of_plan, plan, weights}));
   graph_ = std::move(of_plan);
   plan_ = std::move(plan);

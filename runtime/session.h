@@ -117,7 +117,8 @@ class Session {
   Status Build(const ImportedModel& model, const WeightSource& weights,
                const SessionOptions& options);
   Status BuildOwn(const WeightSource& weights, const SessionOptions& options);
-  Status BuildCarried(const Graph& graph, std::string_view plan_bytes, const WeightSource& weights);
+  Status BuildCarried(const Graph& graph, std::optional<Graph>& cleaned,
+                      std::string_view plan_bytes, const WeightSource& weights);
 
   std::unique_ptr<Device> owned_device_;
   Device* device_ = nullptr;

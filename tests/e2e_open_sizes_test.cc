@@ -142,6 +142,62 @@ TEST(OpenSizes, BatchAndSequenceStayOpen) {
                    {"x=1x64x32", "x=1x1x32", "x=3x17x32", "x=4x100x32"}});
 }
 
+// Each set has a plan in the file, which a session takes at these sizes.
+TEST(ShapeSets, GetAPlanEach) {
+  Alone place;
+  const std::string in = place.Write("in.onnx", OpenEncoder()), out = place.path("out.onnx");
+  const CommandResult done =
+      place.Cli({"optimize", in, "-o", out, "--device", "sim:small", "--shape", "x=1x64x32",
+                 "--shape-set", "x=4x100x32", "--shape-set", "x=2x16x32", "--json"});
+  ASSERT_EQ(done.code, 0) << done.err;
+  const json result = ResultIn(done.out);
+  ASSERT_EQ(result["shape_sets"].size(), 2u) << result.dump(2);
+  EXPECT_EQ(result["shape_sets"][0]["shapes"], "x=4x100x32");
+  EXPECT_EQ(result["shape_sets"][1]["shapes"], "x=2x16x32");
+  for (const json& set : result["shape_sets"]) {
+    EXPECT_GT(set["groups"], 0);
+    EXPECT_EQ(set["verdict"], "FASTER") << set;
+    EXPECT_GT(set["speedup"]["low"], 1.01) << set;
+  }
+  for (const char* shape : {"x=1x64x32", "x=4x100x32", "x=2x16x32", "x=3x17x32"}) {
+    const CommandResult shown =
+        place.Cli({"plan", "show", out, "--device", "sim:small", "--shape", shape, "--json"});
+    ASSERT_EQ(shown.code, 0) << shown.err;
+    const bool carried = std::string(shape) != "x=3x17x32";
+    EXPECT_EQ(json::parse(shown.out)["carried"], carried) << shape << shown.out;
+    const CommandResult same = place.Cli({"verify", in, "--against", out, "--shape", shape});
+    EXPECT_EQ(same.code, 0) << shape << "\n" << same.out << same.err;
+  }
+}
+
+TEST(ShapeSets, ThatDoNotFitAreOneMessage) {
+  Alone place;
+  const std::string in = place.Write("in.onnx", OpenEncoder()), out = place.path("out.onnx");
+  const struct {
+    std::vector<std::string> sets;
+    const char* message;
+  } kWrong[] = {
+      {{"x=1x64x32"}, "shape set 1 (x=1x64x32): the bound sizes are the same: x=1x64x32"},
+      {{"x=2x8x32", "x=2x8x32"},
+       "shape set 2 (x=2x8x32): shape set 1 (x=2x8x32) are the same: x=2x8x32"},
+      {{"x=4x64x33"},
+       "shape set 1 (x=4x64x33): input \"x\": dimension 2 is 32 in the model, --shape gives 33"},
+      {{"x=4x64"}, "shape set 1 (x=4x64): input \"x\" has rank 3, --shape gives"},
+      {{"z=4x64x32"}, "shape set 1 (z=4x64x32): --shape names \"z\", the inputs are \"x\""},
+      {{"x=4x64x32 x=4x8x32"}, "shape set 1: x is bound twice"},
+      {{""}, "shape set 1: is empty"},
+  };
+  for (const auto& wrong : kWrong) {
+    std::vector<std::string> words = {"optimize", in,          "-o",      out,
+                                      "--device", "sim:small", "--shape", "x=1x64x32"};
+    for (const std::string& set : wrong.sets) words.insert(words.end(), {"--shape-set", set});
+    const CommandResult refused = place.Cli(words);
+    EXPECT_NE(refused.code, 0);
+    EXPECT_NE(refused.err.find(wrong.message), std::string::npos) << refused.err;
+    EXPECT_FALSE(FileExists(out));
+  }
+}
+
 // Where a batch of one computes something else, the rewrites of it do not hold for others.
 TEST(OpenSizes, AreFixedWhereTheModelDiffersBetweenThem) {
   Alone place;

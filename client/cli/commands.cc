@@ -138,6 +138,10 @@ void Commands::AddOptimize() {
   CLI::App* verb = Verb(&app_, "optimize", "Find a faster model, prove it equal, write it",
                         [&flags](Context& c) { return RunOptimize(c, flags); });
   AddModel(verb, flags.model, "ONNX file");
+  verb->add_option("--shape-set", flags.shape_sets,
+                   "\"NAME=8x3x48x320 NAME=8x128\": further sizes that get a plan of their own in "
+                   "the output; may be repeated")
+      ->default_str("none");
   verb->add_option("-o,--output", flags.output, "Where the answer goes")
       ->default_str("required without --detach");
   verb->add_option("--report", flags.report, "Where the report goes, as JSON")->default_str("none");

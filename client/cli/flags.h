@@ -48,7 +48,8 @@ struct OrtFlags {
 struct OptimizeFlags {
   ModelFlags model;
   OrtFlags ort;
-  std::string target = "device";  // device | portable
+  std::vector<std::string> shape_sets;  // "x=8x3x48x320 m=8x128"
+  std::string target = "device";        // device | portable
   std::string output;
   std::string report;  // File for the report of docs/report.md; empty: not written.
   std::string budget;  // "60s", "2m"

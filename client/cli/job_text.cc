@@ -183,6 +183,11 @@ std::string ResultTable(const v1::Job& job) {
     text += Row("kept open",
                 fmt::format("{}; measured at {}", fmt::join(r.kept_open(), ", "), r.measured_at()));
   }
+  for (const v1::ShapeSetResult& set : r.shape_sets()) {
+    text += Row("also for",
+                fmt::format("{}  {}{}", set.shapes(), v1::Result::Verdict_Name(set.verdict()),
+                            set.has_speedup() ? " " + RatioText(set.speedup()) : ""));
+  }
   text += Row("device", fmt::format("{}  {}", r.device(), r.environment()));
   text += Row("policy", PolicyText(job.request().policy()));
   if (!r.errors().empty()) {

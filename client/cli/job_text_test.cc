@@ -138,6 +138,14 @@ TEST(JobText, TheTableFollowsTheResult) {
          r.set_measured_at("x=1x3x224x224");
        },
        "  kept open    x:0 (batch), x:2; measured at x=1x3x224x224\n"},
+      {"a second shape set",
+       [](v1::Result& r) {
+         v1::ShapeSetResult* set = r.add_shape_sets();
+         set->set_shapes("x=8x3x224x224");
+         set->set_verdict(v1::Result::FASTER);
+         *set->mutable_speedup() = Ratio(1.3);
+       },
+       "  also for     x=8x3x224x224  FASTER 1.300x  (1.200 to 1.400)\n"},
       {"simulated", [](v1::Result& r) { r.set_simulated(true); },
        "file 2.0 % larger (simulated device: an estimate)\n"},
       {"tried elsewhere",

@@ -9,6 +9,7 @@
 #include "base/file_facts.h"
 #include "base/partial_files.h"
 #include "base/signals.h"
+#include "base/text.h"
 #include "client/cli/job_text.h"
 #include "client/cli/progress.h"
 #include "client/cli/verbs.h"
@@ -23,15 +24,25 @@ namespace v1 = autograph::v1;
 
 std::string BaseName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
+Status BindShape(const std::string& text, v1::BoundShape* bound) {
+  AG_LET(const auto shape, ParseShapeFlag(text));
+  bound->set_input(shape.first);
+  for (const int64_t size : shape.second) bound->add_dims(size);
+  return OkStatus();
+}
+
 StatusOr<v1::OptimizeRequest> MakeRequest(const OptimizeFlags& flags) {
   v1::OptimizeRequest request = flags.request;
   request.set_model_name(BaseName(flags.model.model));
   request.set_device(flags.model.device);
   for (const std::string& text : flags.model.shapes) {
-    AG_LET(const auto shape, ParseShapeFlag(text));
-    v1::BoundShape* bound = request.add_shapes();
-    bound->set_input(shape.first);
-    for (const int64_t size : shape.second) bound->add_dims(size);
+    AG_TRY(BindShape(text, request.add_shapes()));
+  }
+  for (const std::string& text : flags.shape_sets) {
+    v1::ShapeSet* set = request.add_shape_sets();
+    for (const std::string_view shape : Split(text, ' ')) {
+      if (!shape.empty()) AG_TRY(BindShape(std::string(shape), set->add_shapes()), "--shape-set");
+    }
   }
   request.mutable_policy()->set_precision(flags.precision);
   request.mutable_policy()->set_tolerance(flags.tolerance);

@@ -1,5 +1,6 @@
 #include "graph/onnx/plan_metadata.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "base/bytes.h"
@@ -68,19 +69,24 @@ std::string PlanEntry(std::string_view key, std::string_view plan_bytes) {
   return whole;
 }
 
-Status AppendPlan(std::string_view model, std::string_view key, std::string_view plan_bytes,
-                  const ByteSink& sink) {
-  const std::string full_key = FullKey(key);
+Status AppendPlans(std::string_view model, std::span<const KeyedPlan> plans, const ByteSink& sink) {
+  const auto is_replaced = [&](std::string_view key) {
+    return std::ranges::any_of(plans,
+                               [&](const KeyedPlan& plan) { return FullKey(plan.first) == key; });
+  };
   size_t kept_from = 0;
   AG_TRY(ForEachField(model, [&](const WireField& field) -> Status {
-    if (field.number != kMetadataField || KeyOf(field.payload) != full_key) return OkStatus();
+    if (field.number != kMetadataField || !is_replaced(KeyOf(field.payload))) return OkStatus();
     const auto begin = static_cast<size_t>(field.whole.data() - model.data());
     if (begin > kept_from) AG_TRY(sink(model.substr(kept_from, begin - kept_from)));
     kept_from = begin + field.whole.size();
     return OkStatus();
   }));
   if (model.size() > kept_from) AG_TRY(sink(model.substr(kept_from)));
-  return plan_bytes.empty() ? OkStatus() : sink(PlanEntry(key, plan_bytes));
+  for (const auto& [key, bytes] : plans) {
+    if (!bytes.empty()) AG_TRY(sink(PlanEntry(key, bytes)));
+  }
+  return OkStatus();
 }
 
 }  // namespace ag

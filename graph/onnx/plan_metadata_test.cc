@@ -11,10 +11,12 @@ namespace {
 
 std::string Added(const std::string& model, const std::string& key, const std::string& plan) {
   std::string out;
-  const Status status = AppendPlan(model, key, plan, [&](std::string_view piece) {
-    out += piece;
-    return OkStatus();
-  });
+  const Status status =
+      AppendPlans(model, std::vector<KeyedPlan>{{std::string(key), std::string(plan)}},
+                  [&](std::string_view piece) {
+                    out += piece;
+                    return OkStatus();
+                  });
   EXPECT_EQ(ToString(status), "OK");
   return out;
 }
@@ -52,15 +54,17 @@ TEST(AppendPlanTest, AKeyStandsOnceAndOtherKeysStay) {
 
 TEST(AppendPlanTest, WhatIsNoModelIsRefused) {
   const auto refused = [](std::string_view bytes) {
-    return AppendPlan(bytes, "k", "p", [](std::string_view) { return OkStatus(); }).code();
+    return AppendPlans(bytes, std::vector<KeyedPlan>{{"k", "p"}},
+                       [](std::string_view) { return OkStatus(); })
+        .code();
   };
   const std::string model = testing::ConvModel();
   EXPECT_EQ(refused(std::string_view(model).substr(0, model.size() - 1)),
             StatusCode::kInvalidArgument);
   EXPECT_EQ(refused("\xff\xff\xff"), StatusCode::kInvalidArgument);
-  const Status failed = AppendPlan(model, "k", "p", [](std::string_view) {
-    return Err(StatusCode::kResourceExhausted, "the disk is full");
-  });
+  const Status failed = AppendPlans(
+      model, std::vector<KeyedPlan>{{"k", "p"}},
+      [](std::string_view) { return Err(StatusCode::kResourceExhausted, "the disk is full"); });
   EXPECT_EQ(Message(failed), "the disk is full");
 }
 

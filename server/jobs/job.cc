@@ -52,18 +52,37 @@ Status AcceptPolicy(v1::Policy* policy) {
              "policy.precision: '{}' is none of fp32, tf32, fp16, bf16", policy->precision());
 }
 
-Status AcceptShapes(v1::OptimizeRequest* r) {
-  for (const v1::BoundShape& shape : r->shapes()) {
+using BoundList = google::protobuf::RepeatedPtrField<v1::BoundShape>;
+
+Status AcceptShapes(const std::string& where, BoundList& shapes) {
+  for (const v1::BoundShape& shape : shapes) {
     for (const int64_t dim : shape.dims()) {
       if (dim >= 0) continue;
-      return Err(StatusCode::kInvalidArgument, "shapes: {}: a size of {}", shape.input(), dim);
+      return Err(StatusCode::kInvalidArgument, "{}: {}: a size of {}", where, shape.input(), dim);
     }
   }
-  auto& shapes = *r->mutable_shapes();
   std::sort(shapes.begin(), shapes.end(), [](auto& a, auto& b) { return a.input() < b.input(); });
   for (int i = 1; i < shapes.size(); ++i) {
     if (shapes[i].input() != shapes[i - 1].input()) continue;
-    return Err(StatusCode::kInvalidArgument, "shapes: {} is bound twice", shapes[i].input());
+    return Err(StatusCode::kInvalidArgument, "{}: {} is bound twice", where, shapes[i].input());
+  }
+  return OkStatus();
+}
+
+Status AcceptShapeSets(v1::OptimizeRequest* r) {
+  constexpr int kSetsMax = 16;
+  if (r->shape_sets_size() > kSetsMax) {
+    return Err(StatusCode::kInvalidArgument, "shape_sets: {} sets, at most {}",
+               r->shape_sets_size(), kSetsMax);
+  }
+  for (int i = 0; i < r->shape_sets_size(); ++i) {
+    BoundList& set = *r->mutable_shape_sets(i)->mutable_shapes();
+    if (set.empty()) return Err(StatusCode::kInvalidArgument, "shape set {}: is empty", i + 1);
+    AG_TRY(AcceptShapes(fmt::format("shape set {}", i + 1), set));
+  }
+  if (r->shape_sets_size() > 0 && IsPortable(*r)) {
+    return Err(StatusCode::kInvalidArgument,
+               "shape_sets: an output of target portable has no plans; leave one of both out");
   }
   return OkStatus();
 }
@@ -102,7 +121,8 @@ T Or(T value, T otherwise) {
 StatusOr<v1::OptimizeRequest> AcceptedRequest(v1::OptimizeRequest r) {
   AG_TRY(CheckRanges(r));
   AG_TRY(ParseDigest(r.model_digest()).status(), "model_digest");
-  AG_TRY(AcceptShapes(&r));
+  AG_TRY(AcceptShapes("shapes", *r.mutable_shapes()));
+  AG_TRY(AcceptShapeSets(&r));
   AG_TRY(AcceptPolicy(r.mutable_policy()));
   const SearchOptions defaults;
   v1::SearchBudget& budget = *r.mutable_budget();

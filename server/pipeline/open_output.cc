@@ -110,6 +110,7 @@ Status OutputFiles::MakeOpen(const FoundPlan& plan, const RuleSet& rules, Output
     file->at_other_size = {shapes, sets[set].runnable, *there};
   }
   AG_TRY(PlanAsRead({plan.graph, plan.plan}, read, file));
+  AG_TRY(PlanSets(writer->path(), file));
   AG_TRY(AppendPlanAndCommit(*writer, file));
   file->kept_open = NamesOfOpenSizes(*setting_.model);
   file->rewrites = Without(plan.rewrites, repeated.left_out);

@@ -139,6 +139,47 @@ StatusOr<std::vector<AtOtherSizes>> ImportAtOtherSizes(const OutputSetting& sett
   return Err(StatusCode::kFailedPrecondition, "{}", Message(first));
 }
 
+ShapesByInput OpenShapes(const ImportedModel& model) {
+  ShapesByInput shapes;
+  for (size_t i = 0; i < model.graph.inputs().size(); ++i) {
+    const std::string& name = model.graph.input_name(i);
+    const bool is_open = std::ranges::any_of(model.origin.dim_names, [&](const auto& open) {
+      return open.first.substr(0, open.first.rfind(':')) == name;
+    });
+    if (is_open) shapes[name] = model.graph.type({model.graph.inputs()[i], 0}).shape;
+  }
+  return shapes;
+}
+
+StatusOr<std::vector<AtOtherSizes>> ImportShapeSets(const v1::OptimizeRequest& asked,
+                                                    const ImportedModel& model,
+                                                    const ImportOptions& options,
+                                                    const SandboxOptions& sandbox,
+                                                    const RuleSet& rules, BlobDir& blobs) {
+  std::vector<AtOtherSizes> sets;
+  std::map<ShapesByInput, std::string> seen = {{OpenShapes(model), "the bound sizes"}};
+  for (const v1::ShapeSet& asked_set : asked.shape_sets()) {
+    ImportOptions at = options;
+    at.shapes.clear();
+    for (const v1::BoundShape& shape : asked_set.shapes()) {
+      at.shapes[shape.input()] = Shape(shape.dims().begin(), shape.dims().end());
+    }
+    const std::string noun =
+        fmt::format("shape set {} ({})", sets.size() + 1, ShapesText(at.shapes));
+    const auto there = ImportInSandbox(blobs.PathOf(ModelOf(asked)), at, blobs, sandbox);
+    AG_TRY(there, "{}", noun);
+    AtOtherSizes set{OpenShapes(*there), there->origin, there->graph, {}};
+    const auto [other, added] = seen.emplace(set.shapes, noun);
+    if (!added) {
+      return Err(StatusCode::kInvalidArgument, "{}: {} are the same: {}", noun, other->second,
+                 set.shapes.empty() ? "the model leaves no size open" : ShapesText(set.shapes));
+    }
+    AG_LET(set.input, CleanUp(set.runnable, rules));
+    sets.push_back(std::move(set));
+  }
+  return sets;
+}
+
 std::string ShapesText(const ShapesByInput& shapes) {
   std::vector<std::string> texts;
   for (const auto& [name, shape] : shapes) {

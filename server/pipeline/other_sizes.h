@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "base/blobs.h"
-#include "graph/onnx/origin.h"
 #include "rules/language/rule_set.h"
 #include "server/pipeline/output_file.h"
 
@@ -16,8 +15,6 @@ namespace ag {
 
 // The number of sets of sizes: kLearnt to learn from, and one that is kept for the proof.
 inline constexpr int kLearnt = 3, kOtherSets = kLearnt + 1;
-
-using ShapesByInput = std::map<std::string, Shape>;
 
 // Ways to choose the sizes, in the order in which they are tried. Free: without common factors
 // where possible. Multiples: of the largest power of two up to 32 in the bound size, for models
@@ -33,18 +30,21 @@ inline constexpr SizeChoice kSizeChoices[] = {
 // the bound one and between the sets; the last set, for the proof, is small.
 ShapesByInput OtherShapes(const ImportedModel& model, SizeChoice choice, int set);
 
-// The model at one set of sizes.
-struct AtOtherSizes {
-  ShapesByInput shapes;
-  OnnxOrigin origin;  // Its names are of `runnable`.
-  Graph runnable;     // As OutputSetting's.
-  Graph input;        // `runnable` cleaned up.
-};
-
 // Imports the model at kOtherSets sets of sizes, by the first choice that fits its nodes.
 // kFailedPrecondition: none does, or a part of the model that is kept as it is depends on sizes.
 StatusOr<std::vector<AtOtherSizes>> ImportAtOtherSizes(const OutputSetting& setting,
                                                        const RuleSet& rules, BlobDir& blobs);
+
+// Imports the model at the request's shape sets. `options` are those of the bound sizes, which
+// `model` has. kInvalidArgument names the set: the model cannot take it, or it is there twice.
+StatusOr<std::vector<AtOtherSizes>> ImportShapeSets(const v1::OptimizeRequest& asked,
+                                                    const ImportedModel& model,
+                                                    const ImportOptions& options,
+                                                    const SandboxOptions& sandbox,
+                                                    const RuleSet& rules, BlobDir& blobs);
+
+// Returns the shapes of the inputs that the model leaves open.
+ShapesByInput OpenShapes(const ImportedModel& model);
 
 // Returns "x=1x3x224x224 mask=1x128".
 std::string ShapesText(const ShapesByInput& shapes);

@@ -13,6 +13,7 @@
 #include "rules/match/rule_clean_up.h"
 #include "rules/sets/built_in_rules.h"
 #include "server/jobs/job.h"
+#include "server/pipeline/other_sizes.h"
 #include "server/pipeline/remap_plan.h"
 #include "wire/candidate_wire.h"
 
@@ -116,8 +117,7 @@ Status OutputFiles::CopyWithPlan(const std::string& model_path, OutputFile* file
     }
     return OkStatus();
   };
-  const std::string plan = file->carries_plan ? EncodePlan(file->plan) : "";
-  AG_TRY(AppendPlan(model->bytes(), setting_.plan_key, plan, sink));
+  AG_TRY(AppendPlans(model->bytes(), PlansOf(*file), sink));
   file->bytes = static_cast<int64_t>(writer->size());
   AG_LET(file->digest, writer->Commit());
   return OkStatus();
@@ -159,8 +159,8 @@ StatusOr<Graph> OutputFiles::ReadBack(const std::string& path, const ImportOptio
 // Takes in what the child wrote, and writes the plan behind it.
 Status OutputFiles::AppendPlanAndCommit(BlobDir::Writer& writer, OutputFile* file) {
   AG_TRY(writer.TakeIn());
-  if (file->carries_plan) {
-    AG_TRY(writer.Append(PlanEntry(setting_.plan_key, EncodePlan(file->plan))));
+  for (const auto& [key, plan] : PlansOf(*file)) {
+    if (!plan.empty()) AG_TRY(writer.Append(PlanEntry(key, plan)));
   }
   file->bytes = static_cast<int64_t>(writer.size());
   AG_LET(file->digest, writer.Commit());
@@ -180,14 +180,48 @@ Status OutputFiles::MakeRewritten(const Graph& graph, const Plan* plan, OutputFi
   return CopyWithPlan(blobs_.PathOf(exported.file), file);
 }
 
-BoundShapes OutputSetting::bound_shapes() const {
-  BoundShapes shapes;
-  for (const auto& [name, shape] : import.shapes) {
-    v1::BoundShape* bound = shapes.Add();
+// Returns the file's plans; one without bytes where it has none, so that an old one goes.
+std::vector<KeyedPlan> OutputFiles::PlansOf(const OutputFile& file) const {
+  std::vector<KeyedPlan> plans = {
+      {setting_.plan_key, file.carries_plan ? EncodePlan(file.plan) : ""}};
+  for (size_t i = 0; i < file.at_sets.size(); ++i) {
+    plans.emplace_back(setting_.PlanKey(setting_.sets[i].shapes), EncodePlan(file.at_sets[i].plan));
+  }
+  return plans;
+}
+
+std::string OutputSetting::PlanKey(const ShapesByInput& shapes) const {
+  std::string text;
+  for (const auto& [name, shape] : shapes) {
+    text += fmt::format("{}={};", name, fmt::join(shape, "x"));
+  }
+  return Sha256(environment + "\n" + text + "\n" + policy.Text()).Short();
+}
+
+// Plans the file in `path` for each set of sizes, from measured groups, on as many streams as its
+// plan for the bound sizes has.
+Status OutputFiles::PlanSets(const std::string& path, OutputFile* file) {
+  for (const AtOtherSizes& set : setting_.sets) {
+    ImportOptions import = setting_.import;
+    for (const auto& [name, shape] : set.shapes) import.shapes[name] = shape;
+    AG_LET(const Graph read, ReadBack(path, import, set.runnable));
+    Candidate there;
+    AG_LET(there.graph, CleanUp(read, BuiltInRules()));
+    AG_LET(there.plan, PlanAnew(there.graph, file->plan));
+    there.plan.environment = setting_.environment;
+    file->at_sets.push_back(std::move(there));
+  }
+  return OkStatus();
+}
+
+BoundShapes BoundShapesOf(const ShapesByInput& shapes) {
+  BoundShapes list;
+  for (const auto& [name, shape] : shapes) {
+    v1::BoundShape* bound = list.Add();
     bound->set_input(name);
     bound->mutable_dims()->Assign(shape.begin(), shape.end());
   }
-  return shapes;
+  return list;
 }
 
 StatusOr<std::vector<OutputError>> OutputFiles::CompareElsewhere(const OutputFile& file) {
@@ -245,6 +279,7 @@ StatusOr<OutputFile> OutputFiles::InputWithPlan(const Plan& plan) {
   AG_CHECK(!setting_.has_opaque());
   OutputFile file;
   Status made = PlanAsRead({setting_.input, plan}, setting_.model->graph, &file);
+  if (made.ok()) made = PlanSets(blobs_.PathOf(setting_.model_digest), &file);
   if (made.ok()) made = CopyWithPlan(blobs_.PathOf(setting_.model_digest), &file);
   return RefusedOr(made, std::move(file));
 }
@@ -264,23 +299,21 @@ Status OutputFiles::Check(OutputFile* file) {
   }
   file->errors = *std::move(errors);
   RefuseWhatDiffers(setting_, setting_.model->graph.outputs().size(), file);
-  if (!file->refusal && file->at_other_size) AG_TRY(CheckAtOtherSize(file));
+  if (!file->refusal) AG_TRY(CheckAtOtherSizes(file));
   return OkStatus();
 }
 
-// Compares model and file once more, at sizes that nothing was learnt from.
-Status OutputFiles::CheckAtOtherSize(OutputFile* file) {
-  const OutputFile::AtOtherSize& at = *file->at_other_size;
+StatusOr<Refusal> OutputFiles::CompareAt(const std::string& shapes, const Graph& model,
+                                         const Candidate& file) {
   const auto compare = [&]() -> StatusOr<std::vector<OutputError>> {
-    Candidate model{at.model, {}}, candidate{at.file, {}};
-    auto plan = UnfusedPlan(setting_, at.model);
+    Candidate reference{model, {}};
+    auto plan = UnfusedPlan(setting_, model);
     if (!plan.ok()) {  // As for the bound sizes: what the device cannot run as it came.
-      AG_LET(model.graph, CleanUp(at.model, BuiltInRules()));
-      plan = UnfusedPlan(setting_, model.graph);
+      AG_LET(reference.graph, CleanUp(model, BuiltInRules()));
+      plan = UnfusedPlan(setting_, reference.graph);
     }
-    AG_LET(model.plan, std::move(plan));
-    AG_LET(candidate.plan, UnfusedPlan(setting_, candidate.graph));
-    return Compare(model, candidate);
+    AG_LET(reference.plan, std::move(plan));
+    return Compare(reference, file);
   };
   auto errors = compare();
   if (!errors.ok() && !IsRefusal(errors.status())) return errors.status();
@@ -291,8 +324,22 @@ Status OutputFiles::CheckAtOtherSize(OutputFile* file) {
   } else {
     there.refusal = {Refusal::Kind::kDiffers, "comparing outputs: " + Message(errors.status())};
   }
-  file->refusal = there.refusal;
-  if (file->refusal) file->refusal.text += " at " + at.shapes;
+  if (there.refusal) there.refusal.text += " at " + shapes;
+  return there.refusal;
+}
+
+// Compares model and file once more: at sizes that nothing was learnt from, and at each set.
+Status OutputFiles::CheckAtOtherSizes(OutputFile* file) {
+  if (file->at_other_size) {
+    const OutputFile::AtOtherSize& at = *file->at_other_size;
+    Candidate there{at.file, {}};
+    AG_LET(there.plan, UnfusedPlan(setting_, at.file));
+    AG_LET(file->refusal, CompareAt(at.shapes, at.model, there));
+  }
+  for (size_t i = 0; i < file->at_sets.size() && !file->refusal; ++i) {
+    const AtOtherSizes& set = setting_.sets[i];
+    AG_LET(file->refusal, CompareAt(ShapesText(set.shapes), set.runnable, file->at_sets[i]));
+  }
   return OkStatus();
 }
 

@@ -12,6 +12,8 @@
 
 #include "base/blobs.h"
 #include "graph/onnx/imported_model.h"
+#include "graph/onnx/origin.h"
+#include "graph/onnx/plan_metadata.h"
 #include "graph/onnx/sandbox/sandbox.h"
 #include "graph/passes/cut_opaque.h"
 #include "search/search.h"
@@ -20,7 +22,17 @@
 
 namespace ag {
 
-struct AtOtherSizes;  // server/pipeline/other_sizes.h
+using ShapesByInput = std::map<std::string, Shape>;
+
+// The model at one set of sizes of what it leaves open.
+struct AtOtherSizes {
+  ShapesByInput shapes;  // Of all open inputs.
+  OnnxOrigin origin;     // Its names are of `runnable`.
+  Graph runnable;        // As OutputSetting's.
+  Graph input;           // `runnable` cleaned up.
+};
+
+BoundShapes BoundShapesOf(const ShapesByInput& shapes);
 
 // The parts that all files of one job share.
 struct OutputSetting {
@@ -37,9 +49,11 @@ struct OutputSetting {
   SandboxOptions sandbox;
   ExportChildOptions child;
   std::string blob_root;
-  std::string plan_key;  // The plan's key in the file's metadata.
+  std::string plan_key;            // The plan's key in the file's metadata.
+  std::vector<AtOtherSizes> sets;  // The request's further sets of sizes; each gets a plan.
   uint64_t seed = 1;
-  BoundShapes bound_shapes() const;  // `import`'s shapes.
+  BoundShapes bound_shapes() const { return BoundShapesOf(import.shapes); }
+  std::string PlanKey(const ShapesByInput& shapes) const;  // Of a plan for other sizes.
   bool has_opaque() const { return runnable.digest() != model->graph.digest(); }
 };
 
@@ -71,7 +85,8 @@ struct OutputFile {
   Graph graph;  // The graph as a session runs the file; `plan` is for it.
   Plan plan;
   std::vector<OutputError> errors;  // Set by OutputFiles::Check.
-  // What the next four say is about a file that keeps sizes open.
+  std::vector<Candidate> at_sets;   // The file at each of OutputSetting::sets, and its plan there.
+  // What the rest says is about a file that keeps sizes open.
   std::vector<std::string> kept_open;    // Those sizes: "x:0 (batch)".
   std::vector<AppliedRewrite> rewrites;  // Those of the plan that hold at other sizes too.
   // The model and the file at sizes that nothing was learnt from; Check compares them too.
@@ -150,7 +165,10 @@ class OutputFiles {
   StatusOr<std::vector<OutputError>> CompareHere(OutputFile* file);
   StatusOr<std::vector<OutputError>> Compare(const Candidate& reference,
                                              const Candidate& candidate);
-  Status CheckAtOtherSize(OutputFile* file);
+  Status PlanSets(const std::string& path, OutputFile* file);
+  std::vector<KeyedPlan> PlansOf(const OutputFile& file) const;
+  StatusOr<Refusal> CompareAt(const std::string& shapes, const Graph& model, const Candidate& file);
+  Status CheckAtOtherSizes(OutputFile* file);
 
   const OutputSetting& setting_;
   PoolMeasurer& measurer_;

@@ -53,6 +53,7 @@ struct Pipeline::Imported {
   Graph runnable;  // Without them.
   Graph input;     // Cleaned up.
   std::vector<CleanUpStep> clean_up;
+  std::vector<AtOtherSizes> sets;  // The request's shape sets.
 };
 
 // The graph and the plan that our runtime runs.
@@ -136,18 +137,6 @@ StatusOr<JobOutcome> Pipeline::Run(const Job& job, const JobControl& control) {
   return Conclude(setting, imported, found, *confirmed, measurer);
 }
 
-// Other runtimes, and the import of what is exported, get the sizes that this import took.
-void Pipeline::BindOpenSizes(Imported& imported) {
-  const Graph& graph = imported.model.graph;
-  for (size_t i = 0; i < graph.inputs().size(); ++i) {
-    const std::string& name = graph.input_name(i);
-    const bool is_open = std::ranges::any_of(
-        imported.model.origin.dim_names,
-        [&](const auto& open) { return open.first.substr(0, open.first.rfind(':')) == name; });
-    if (is_open) imported.options.shapes[name] = graph.type({graph.inputs()[i], 0}).shape;
-  }
-}
-
 StatusOr<Pipeline::Imported> Pipeline::Import(const Setting& setting) {
   const v1::OptimizeRequest& asked = setting.job.request;
   Imported imported;
@@ -157,11 +146,21 @@ StatusOr<Pipeline::Imported> Pipeline::Import(const Setting& setting) {
   imported.options.limits = options_.limits;
   AG_LET(imported.model, ImportInSandbox(blobs_->PathOf(ModelOf(asked)), imported.options, *blobs_,
                                          options_.sandbox));
-  BindOpenSizes(imported);
+  // Other runtimes, and the import of what is exported, get the sizes that this import took.
+  for (const auto& [name, shape] : OpenShapes(imported.model)) {
+    imported.options.shapes[name] = shape;
+  }
+  AG_LET(imported.sets, ImportShapeSets(asked, imported.model, imported.options, options_.sandbox,
+                                        setting.rules, *blobs_));
   imported.is_cut = CutFor(setting.spec);
   AG_LET(OpaqueCut cut, CutOpaque(imported.model.graph, imported.is_cut));
   imported.runnable = cut.opaque_nodes > 0 ? cut.graph : imported.model.graph;
   if (cut.opaque_nodes > 0) {
+    if (!imported.sets.empty()) {
+      return Err(StatusCode::kUnimplemented,
+                 "shape sets: {} operators have no kernel on {}, so the output has no plans",
+                 cut.opaque_nodes, setting.offer.device);
+    }
     imported.model.warnings.push_back(
         fmt::format("{} operators are opaque: kept as they are, nothing moves across them, and the "
                     "times are of what is left",
@@ -250,6 +249,7 @@ OutputSetting Pipeline::ToOutput(const Setting& setting, const Imported& importe
   }
   output.plan_key =
       Sha256(setting.offer.environment + "\n" + shapes + "\n" + setting.policy.Text()).Short();
+  output.sets = imported.sets;
   output.seed = asked.seed();
   return output;
 }
@@ -362,6 +362,7 @@ void TakeOutput(const Published& output, const Digest& model, v1::Result* result
   for (const OutputError& error : file.errors) ToProto(error, result->add_errors());
   result->mutable_kept_open()->Assign(file.kept_open.begin(), file.kept_open.end());
   result->set_estimate_ns(output.estimate_ns);
+  result->mutable_shape_sets()->Assign(output.sets.begin(), output.sets.end());
   result->mutable_portable()->Assign(output.portable.begin(), output.portable.end());
   for (const AppliedRewrite& r : output.rewrites) {
     v1::RewriteCount* rewrite = result->add_rewrites();

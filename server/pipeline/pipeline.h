@@ -47,7 +47,6 @@ class Pipeline : public JobRunner {
   struct Output;
 
   static IsCut CutFor(const DeviceSpec& spec);
-  static void BindOpenSizes(Imported& imported);
   StatusOr<DeviceOffer> WaitForOffer(const std::string& device, const JobControl& control);
   PoolMeasurer::Options Measuring(const Setting& setting, SearchTurn& turn) const;
   OutputSetting ToOutput(const Setting& setting, const Imported& imported,

@@ -5,7 +5,9 @@
 
 #include "base/blobs.h"
 #include "base/log.h"
+#include "server/pipeline/other_sizes.h"
 #include "server/pipeline/portable.h"
+#include "wire/measurement_wire.h"
 
 namespace ag {
 namespace {
@@ -44,7 +46,9 @@ class Chooser {
   Status TryPortable();
   StatusOr<PortableResult> FindPortable();
   FilePair Pair(const Digest& before, const Digest& after) const;
+  BaselineRequest ToCompare(const Digest& output, const OutputFile* file) const;
   StatusOr<BaselineResult> Compare(const Digest& output, const OutputFile* file);
+  Status MeasureSet(size_t i);
   void Refuse(const char* what, const std::string& why);
   Nanos TimeLeft() const { return request_.time_left ? request_.time_left() : Nanos::max(); }
   bool IsTimeOver() const { return TimeLeft() <= Nanos{0}; }
@@ -75,13 +79,15 @@ StatusOr<Published> Chooser::Run() {
   if (!portable && runs_here_) AG_TRY(ChooseForDevice());
   if (!has_chosen_) AG_TRY(TakeInput());
   const bool is_faster = chosen_.baseline.verdict == v1::Result::FASTER;
-  if ((portable || !is_faster) && !request_.onnxruntime.empty() && !IsTimeOver()) {
+  const bool may_fix = setting_.sets.empty();  // What is exported for ONNX Runtime has fixed sizes.
+  if ((portable || !is_faster) && may_fix && !request_.onnxruntime.empty() && !IsTimeOver()) {
     measurer_.set_cancelled(
         [this] { return IsTimeOver(); });  // What is there may be published as it is.
     const Status tried = TryPortable();
     measurer_.set_cancelled(request_.stopping);
     if (tried.code() != StatusCode::kCancelled) AG_TRY(tried);
   }
+  for (size_t i = 0; i < setting_.sets.size(); ++i) AG_TRY(MeasureSet(i));
   return std::move(chosen_);
 }
 
@@ -105,6 +111,7 @@ Status Chooser::TryRewritten() {
     if (plan != &found_ && IsTimeOver()) break;
     AG_LET(const bool is_open, TryOpen(*plan));
     if (is_open) break;
+    if (!setting_.sets.empty()) continue;  // A file with fixed sizes has no use for further sets.
     AG_LET(OutputFile file, files_.Rewritten(plan->graph, &plan->plan));
     Trial trial{std::move(file), plan == &found_ ? "the winner" : "a runner-up", plan->rewrites,
                 plan->estimate_ns, plan == &found_};
@@ -135,7 +142,39 @@ Status Chooser::TryTunedInput() {
   return Try({std::move(file), "the input with its plan", {}, tuned.estimate_ns}).status();
 }
 
-StatusOr<BaselineResult> Chooser::Compare(const Digest& output, const OutputFile* file) {
+// Compares what is published with the input at one of the shape sets.
+Status Chooser::MeasureSet(size_t i) {
+  const ShapesByInput& shapes = setting_.sets[i].shapes;
+  v1::ShapeSetResult result;
+  result.set_shapes(ShapesText(shapes));
+  result.set_verdict(v1::Result::NOT_MEASURED);
+  const OutputFile& file = chosen_.file;
+  if (i < file.at_sets.size()) {
+    result.set_groups(static_cast<int>(file.at_sets[i].plan.groups.size()));
+    result.set_streams(static_cast<int>(file.at_sets[i].plan.streams.size()));
+  }
+  if (!IsTimeForAnotherSet()) {
+    chosen_.warnings.push_back("not timed, the time was over: " + result.shapes());
+    chosen_.sets.push_back(std::move(result));
+    return OkStatus();
+  }
+  BaselineRequest compared =
+      ToCompare(file.digest.IsZero() ? setting_.model_digest : file.digest, &file);
+  compared.shapes = BoundShapesOf(shapes);
+  AG_LET(const BaselineResult at, CompareWithBaseline(compared, measurer_));
+  result.set_verdict(at.verdict);
+  result.set_baseline(at.baseline);
+  result.set_output_runtime(at.output_runtime);
+  if (at.verdict != v1::Result::NOT_MEASURED) {
+    ToProto(at.input_latency, result.mutable_input_latency());
+    ToProto(at.output_latency, result.mutable_output_latency());
+    ToProto(at.speedup, result.mutable_speedup());
+  }
+  chosen_.sets.push_back(std::move(result));
+  return OkStatus();
+}
+
+BaselineRequest Chooser::ToCompare(const Digest& output, const OutputFile* file) const {
   BaselineRequest compared;
   compared.input = setting_.model_digest;
   compared.output = output;
@@ -146,6 +185,11 @@ StatusOr<BaselineResult> Chooser::Compare(const Digest& output, const OutputFile
   compared.shapes = setting_.bound_shapes();
   compared.seconds = request_.seconds;
   compared.time_left = request_.time_left;
+  return compared;
+}
+
+StatusOr<BaselineResult> Chooser::Compare(const Digest& output, const OutputFile* file) {
+  const BaselineRequest compared = ToCompare(output, file);
   const Nanos before = TimeLeft();
   auto result = CompareWithBaseline(compared, measurer_);
   set_takes_ = before - TimeLeft();

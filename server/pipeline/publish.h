@@ -34,9 +34,10 @@ struct Published {
   std::optional<Ratio> over_tuned_input;
   std::vector<AppliedRewrite> rewrites;
   std::vector<v1::PortableStep> portable;
-  std::vector<std::string> warnings;  // Why candidates with better estimates were not published.
-  bool winner_refused = false;        // The best by the search was not published.
-  double estimate_ns = 0;             // The search's estimate of the file's plan; 0: none.
+  std::vector<std::string> warnings;     // Why candidates with better estimates were not published.
+  bool winner_refused = false;           // The best by the search was not published.
+  std::vector<v1::ShapeSetResult> sets;  // The file at each of the request's shape sets.
+  double estimate_ns = 0;                // The search's estimate of the file's plan; 0: none.
 };
 
 // Returns the file to publish. The order of candidates is: the winner of the search and its

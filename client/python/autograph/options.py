@@ -17,6 +17,7 @@ class Options(TypedDict, total=False):
         device: "cpu", "cpu:CORES", "sim:NAME", "cuda:0". Default: the server's only device;
             without a server "cpu".
         shapes: sizes for inputs that the model leaves open: {"x": (1, 3, 224, 224)}.
+        shape_sets: further sizes that get a plan of their own: [{"x": (8, 3, 224, 224)}].
         precision: "fp32"; "tf32", "fp16", "bf16" with a device that offers them.
         tolerance: largest max |a-b| / max |a| of any output; 1e-3, tf32 5e-3, fp16 1e-2, bf16 5e-2.
         cold_cache: evict the device's caches before every run that is timed.
@@ -37,6 +38,7 @@ class Options(TypedDict, total=False):
 
     device: str
     shapes: Mapping[str, Sequence[int]]
+    shape_sets: Sequence[Mapping[str, Sequence[int]]]
     precision: str
     tolerance: float
     cold_cache: bool
@@ -91,6 +93,11 @@ def _set(request: Any, name: str, value: Any) -> None:
     if name == "shapes":
         for tensor, sizes in value.items():
             request.shapes.add(input=tensor, dims=[int(size) for size in sizes])
+    elif name == "shape_sets":
+        for shapes in value:
+            shape_set = request.shape_sets.add()
+            for tensor, sizes in shapes.items():
+                shape_set.shapes.add(input=tensor, dims=[int(size) for size in sizes])
     elif name == "without":
         request.disabled_rules.extend(_names(value))
     elif name in ("precision", "tolerance", "cold_cache", "nonfinite_strict"):
@@ -121,6 +128,10 @@ def _names(value: Any) -> List[str]:
     return list(value)
 
 
+def _shape(tensor: str, sizes: Sequence[int]) -> str:
+    return f"{tensor}={'x'.join(str(int(size)) for size in sizes)}"
+
+
 def flags_of(options: Mapping[str, Any]) -> List[str]:
     """Returns the flags of ``autograph optimize`` that ask for `options`.
 
@@ -134,7 +145,11 @@ def flags_of(options: Mapping[str, Any]) -> List[str]:
     for name, value in options.items():
         if name == "shapes":
             for tensor, sizes in value.items():
-                flags += ["--shape", f"{tensor}={'x'.join(str(int(size)) for size in sizes)}"]
+                flags += ["--shape", _shape(tensor, sizes)]
+        elif name == "shape_sets":
+            for shapes in value:
+                words = [_shape(tensor, sizes) for tensor, sizes in shapes.items()]
+                flags += ["--shape-set", " ".join(words)]
         elif name == "without":
             for rule in value:
                 flags += ["--without", rule]

@@ -100,7 +100,8 @@ class EmbeddedTest(unittest.TestCase):
 
     def test_every_option_has_a_flag_or_a_refusal(self) -> None:
         values: Any = {
-            "device": "cpu", "shapes": {"x": (1, 3), "s": [7]}, "precision": "fp32",
+            "device": "cpu", "shapes": {"x": (1, 3), "s": [7]},
+            "shape_sets": [{"x": (2, 3), "s": [7]}, {"x": (4, 3)}], "precision": "fp32",
             "tolerance": 1e-4, "rounds": 1, "expansions": 2, "graphs": 3, "candidates": 4,
             "time_seconds": 5.5, "streams": 6, "seed": 7, "without": ["a", "b"], "no_cache": True,
             "cold_cache": True, "target": "device", "keep_bytes": True, "onnxruntime": "off",
@@ -109,7 +110,8 @@ class EmbeddedTest(unittest.TestCase):
         self.assertEqual(sorted({**values, **refused}), sorted(Options.__annotations__))
         self.assertEqual(
             " ".join(flags_of(values)),
-            "--device cpu --shape x=1x3 --shape s=7 --precision fp32 --tolerance 0.0001 --rounds 1 "
+            "--device cpu --shape x=1x3 --shape s=7 --shape-set x=2x3 s=7 --shape-set x=4x3 "
+            "--precision fp32 --tolerance 0.0001 --rounds 1 "
             "--expansions 2 --graphs 3 --candidates 4 --budget 5.5s --streams 6 --seed 7 "
             "--without a --without b --no-cache --cold-cache --target device --keep-bytes --ort off",
         )
