@@ -20,8 +20,10 @@ Buffers::Key Buffers::KeyOf(const Place& place) const {
   const bool is_input = place.kind == Place::Kind::kInput;
   const Edge own =
       is_input ? Edge{graph_->inputs()[place.index], 0} : graph_->outputs()[place.index].edge;
-  const bool is_own = place.port.edge == own && place.offset_bytes == 0;
-  return {place.kind, place.index, is_own ? place.port.layout : Layout::kPlain};
+  const Layout layout = place.port.layout;
+  const bool is_own = place.port.edge == own && place.offset_bytes == 0 &&
+                      !HasSameBytes(graph_->type(own), layout, Layout::kPlain);
+  return {place.kind, place.index, is_own ? layout : Layout::kPlain};
 }
 
 const TensorType& Buffers::TypeOf(const Place& place) const {
