@@ -16,6 +16,8 @@ constexpr ConformanceCase kOperatorCases[] = {
     {"relu empty", "input x f32[0,4]; output y = relu(x)"},
     {"relu i64", "input x i64[9]; output y = relu(x)"},
     {"sigmoid f64", "input x f64[2,33]; output y = sigmoid(x)"},
+    {"matmul f64", "input x f64[2,3,5]; input y f64[2,5,4]; output z = matmul(x, y)"},
+    {"softmax f64", "input x f64[2,33]; output y = softmax(x) axis=1"},
     {"gelu", "input x f32[2,33]; output y = gelu(x)"},
     {"gelu tanh", "input x f32[2,33]; output y = gelu(x) approximate=tanh"},
     {"neg i32", "input x i32[2,33]; output y = neg(x)"},

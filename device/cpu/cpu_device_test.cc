@@ -263,8 +263,7 @@ TEST(CpuDevice, ProductsHaveAtMostSixAxes) {
                   .output_layouts = {Layout::kPlain}}));
   };
   EXPECT_EQ(status("1,2,1,2,"), "OK");
-  EXPECT_EQ(status("1,2,1,2,1,"),
-            "UNIMPLEMENTED: matmul: f32[1,2,1,2,1,3,5] is neither f32 nor of rank 6 at most");
+  EXPECT_EQ(status("1,2,1,2,1,"), "OK");  // The reference kernel takes what oneDNN does not.
 }
 
 TEST(CpuDevice, StreamsOverlap) {

@@ -4,6 +4,7 @@
 
 #include "device/cpu/chain.h"
 #include "device/cpu/kernel.h"
+#include "device/cpu/reference_group.h"
 
 namespace ag::cpu {
 namespace {
@@ -126,16 +127,20 @@ bool GroupContext::IsInside(NodeId id) const {
 
 StatusOr<std::vector<std::string>> KernelNames(const GroupContext& context) {
   AG_LET(const Family* family, FamilyOf(context));
-  return family->names(context);
+  StatusOr<std::vector<std::string>> names = family->names(context);
+  const bool lacks_form = names.status().code() == StatusCode::kUnimplemented;
+  if (lacks_form && IsReferenceGroup(context)) return std::vector<std::string>{kReferenceKernel};
+  return names;
 }
 
 StatusOr<std::unique_ptr<Kernel>> MakeKernel(const GroupContext& context, const std::string& name) {
   AG_LET(const Family* family, FamilyOf(context));
-  AG_LET(const std::vector<std::string> names, family->names(context));
+  AG_LET(const std::vector<std::string> names, KernelNames(context));
   if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end()) {
     return Err(StatusCode::kInvalidArgument, "group {}: no kernel {}", context.group.pattern, name);
   }
   const std::string& chosen = name.empty() ? names[0] : name;
+  if (chosen == kReferenceKernel && family != &kKeptFamily) return MakeReferenceGroup(context);
   if (family == &kReorderFamily || family == &kChainFamily || context.group.nodes.size() == 1) {
     size_t done = 0;
     return family->make(context, chosen, &done);

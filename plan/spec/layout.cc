@@ -69,7 +69,8 @@ std::vector<int64_t> DenseStrides(const Shape& shape, Layout layout) {
 }
 
 bool CanHave(const TensorType& type, Layout layout) {
-  return layout == Layout::kPlain || (type.shape.size() == 4 && IsFloat(type.dtype));
+  const bool has_kernels = IsFloat(type.dtype) && type.dtype != DType::kFloat64;
+  return layout == Layout::kPlain || (type.shape.size() == 4 && has_kernels);
 }
 
 DType StoredDType(DType dtype, std::string_view precision) {

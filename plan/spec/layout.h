@@ -44,7 +44,7 @@ int64_t ChannelsInMemory(const Shape& shape, Layout layout);
 // Returns the stride in elements of each axis of `shape` in `layout`. Padded channels leave gaps.
 // REQUIRES: BlockOf(layout) == 1; rank 4 unless plain.
 std::vector<int64_t> DenseStrides(const Shape& shape, Layout layout);
-// True for plain, or for rank 4 and a float dtype.
+// True for plain, or for rank 4 and a float dtype other than f64.
 bool CanHave(const TensorType& type, Layout layout);
 int64_t LayoutBytes(const TensorType& type, Layout layout);  // With padding.
 
