@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "graph/onnx/import/node_import.h"
 #include "graph/onnx/imported_model.h"
+#include "graph/onnx/node_attributes.h"
 #include "graph/onnx/operators/operators.h"
 #include "graph/onnx/origin.h"
 
@@ -282,6 +283,12 @@ StatusOr<std::vector<TensorType>> TypesOfZeros(const OnnxNode& node, int64_t ops
   return types;
 }
 
+// Whether the node is a pool with ceil_mode: ONNX's inference counts a last window that lies wholly
+// in the padding behind the data, its text and ONNX Runtime do not.
+bool IsCeilPool(const OnnxNode& node) {
+  return node.op_type.ends_with("Pool") && NodeAttributes(node).Int("ceil_mode", 0) != 0;
+}
+
 StatusOr<std::vector<TensorType>> OpaqueTypes(const OnnxNode& node, int64_t opset,
                                               const std::vector<ValueId>& inputs,
                                               const Importer& importer) {
@@ -291,6 +298,7 @@ StatusOr<std::vector<TensorType>> OpaqueTypes(const OnnxNode& node, int64_t opse
                            ? OperandInfo{}
                            : OperandInfo{importer.type(input), importer.known(input)});
   }
+  if (IsCeilPool(node) && HasOperator(node)) return TypesOfZeros(node, opset, inputs, importer);
   StatusOr<std::vector<TensorType>> inferred = InferOutputs(node, operands, importer.opsets());
   if (inferred.ok() || inferred.status().code() == StatusCode::kInvalidArgument) return inferred;
   StatusOr<std::vector<TensorType>> stated = StatedTypes(node, importer);

@@ -406,6 +406,16 @@ TEST(ImportTestOnly, FormsThatWeLackAreKept) {
   }
 }
 
+// ONNX's inference gives 4 for the second axis: it counts a window that begins in the padding.
+TEST(ImportTestOnly, AKeptPoolHasTheSizeOfItsKernel) {
+  const auto kept = Import(
+      "g (float[2,3,8,5,5] x) => (float[2,3,9,4,2] y) { y = MaxPool<ceil_mode = 1, kernel_shape = "
+      "[3, 2, 3], pads = [1, 1, 0, 2, 1, 0], strides = [1, 2, 2]>(x) }",
+      12);
+  ASSERT_EQ(ToString(kept.status()), "OK");
+  EXPECT_EQ(kept->graph.type(kept->graph.outputs()[0].edge).ToString(), "f32[2,3,9,3,2]");
+}
+
 // Further outputs that somebody reads.
 TEST(ImportTestOnly, OperatorsWithOutputsThatWeLackAreKept) {
   const char* const texts[] = {
