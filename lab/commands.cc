@@ -16,6 +16,7 @@ struct LabFlags {
   CommonFlags common{.program = "autograph-lab"};
   GenerateFlags generate;
   TasoFlags taso;
+  WalkFlags walk;
 };
 
 CLI::App* AddVerb(CLI::App& app, const char* name, const char* help, Action* chosen,
@@ -56,6 +57,16 @@ void AddTaso(CLI::App& app, TasoFlags& flags, Action* chosen) {
   load->add_option("--seed", flags.seed, "Seed of the instances");
 }
 
+void AddWalk(CLI::App& app, WalkFlags& flags, Action* chosen) {
+  CLI::App* verb = AddVerb(app, "walk", "Rewrite the models of a folder at random", chosen,
+                           [&flags](Context& c) { return RunWalk(c, flags); });
+  verb->add_option("folder", flags.folder, "NAME.onnx becomes NAME.rewritten or NAME.refused")
+      ->required();
+  verb->add_option("--steps", flags.steps, "Rewrites, one after another, at most")
+      ->check(CLI::Range(0, 1000));
+  verb->add_option("--seed", flags.seed, "Seed of the rules and places");
+}
+
 }  // namespace
 
 int LabMain(int argc, char** argv) {
@@ -70,6 +81,7 @@ int LabMain(int argc, char** argv) {
   app.add_flag("--json", flags.common.json, "Print one JSON document and nothing else");
   AddGenerate(app, flags.generate, &chosen);
   AddTaso(app, flags.taso, &chosen);
+  AddWalk(app, flags.walk, &chosen);
   return RunProgram(app, flags.common, chosen, argc, argv);
 }
 

@@ -1,5 +1,5 @@
-// The verbs of the lab: rules found by enumeration, and TASO's rules. Each prints everything and
-// returns a process exit code (client/cli/flags.h). One thread at a time.
+// The verbs of the lab: rules found by enumeration, TASO's rules, and random walks. Each prints
+// everything and returns a process exit code (client/cli/flags.h). One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,17 @@ struct GenerateFlags {
   int proofs = 12;  // Of each rule, with different seeds.
 };
 
+struct WalkFlags {
+  std::string folder;
+  int steps = 8;  // Rewrites of each model, one after another.
+  uint64_t seed = 1;
+};
+
 int RunGenerate(Context& context, const GenerateFlags& flags);
 int RunCoverage(Context& context, const TasoFlags& flags);
 int RunImport(Context& context, const TasoFlags& flags);
+// Rewrites each NAME.onnx of the folder at random into NAME.rewritten; a model that is refused gets
+// NAME.refused with the reason. Leaves out what has either, so that a run goes on after a crash.
+int RunWalk(Context& context, const WalkFlags& flags);
 
 }  // namespace ag

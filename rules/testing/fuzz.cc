@@ -9,6 +9,7 @@
 #include "graph/text_form.h"
 #include "rules/match/applier.h"
 #include "rules/match/matcher.h"
+#include "rules/match/random_match.h"
 #include "rules/match/rewrite.h"
 #include "rules/match/rule_clean_up.h"
 #include "rules/verify/compare.h"
@@ -131,7 +132,7 @@ class Fuzzer {
   bool Walk(Graph graph, uint64_t seed) {
     Random random(seed ^ 0x9e3779b97f4a7c15ull);
     for (int steps = 0; steps < kStepsMax; ++steps) {
-      const auto [rule, match] = Choose(graph, random);
+      const auto [rule, match] = ChooseMatch(graph, rules_, random);
       if (rule == nullptr) break;
       GraphBuilder builder(graph);
       const bool applied = ApplyTo(&builder, graph, *rule->pattern, match).ok();
@@ -155,21 +156,6 @@ class Fuzzer {
       return false;
     }
     return Same({.what = kCleanUp, .approximate = true, .exact = false}, graph, *clean, seed);
-  }
-
-  // Returns a random match of a random rule among those that match.
-  std::pair<const Rule*, Bindings> Choose(const Graph& graph, Random& random) {
-    const NodeIndex index(graph);
-    std::vector<const Rule*> order;
-    for (const Rule& rule : rules_.rules()) order.push_back(&rule);
-    for (size_t left = order.size(); left > 0; --left) {
-      std::swap(order[random.Below(left)], order[left - 1]);
-      const Rule& rule = *order[left - 1];
-      auto matches = FindMatches(graph, index, *rule.pattern, /*subsets_max=*/4);
-      if (matches.empty()) continue;
-      return {&rule, std::move(matches[random.Below(matches.size())])};
-    }
-    return {nullptr, {}};
   }
 
   bool Same(const Step& step, const Graph& before, const Graph& after, uint64_t seed) {
