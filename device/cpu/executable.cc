@@ -132,8 +132,8 @@ Address CpuExecutable::AddressOf(const Place& place) const {
   return {nullptr, place.kind, place.index, place.offset_bytes};
 }
 
-// Only plans of one group have such places (plan/plan.h). In others a tensor of one pixel may lie in
-// a plain output, as a view with the same bytes, which later groups read there.
+// Only plans of one group have such places (plan/plan.h). In others a tensor of one pixel may lie
+// in a plain output, as a view with the same bytes, which later groups read there.
 Status CpuExecutable::PrepareStaged(const Graph& graph, const Plan& plan) {
   for (const Place& place : plan.places) {
     if (place.kind == Place::Kind::kArena || place.port.layout == Layout::kPlain) continue;

@@ -140,7 +140,7 @@ class Maker:
                 raise Skip
             dtype = helper.tensor_dtype_to_np_dtype(tensor.elem_type).type
             made.append(Value(name, dtype, tuple(d.dim_value for d in tensor.shape.dim)))
-        if any(v.dtype not in ALL or np.prod(v.shape) > ELEMENTS_MAX or 0 in v.shape for v in made):
+        if any(v.dtype not in ALL or np.prod(v.shape) > ELEMENTS_MAX or min(v.shape, default=1) < 1 for v in made):
             raise Skip
         self.nodes.append(node)
         self.values += made
@@ -576,7 +576,7 @@ STEPS: list[Callable[[Maker], Result]] = [
     unary("LeakyRelu", alpha=(0.1, 0.3)), unary("Elu", alpha=(0.5, 1.0)), unary("Selu"), unary("HardSigmoid", alpha=(0.2, 0.3), beta=(0.5, 0.4)),
     unary("ThresholdedRelu", alpha=(0.5, 1.0)), unary("Celu", (np.float32,), alpha=(0.5, 1.0)), unary("Shrink", lambd=(0.3, 0.5), bias=(0.0, 0.2)),
     unary("Gelu", (np.float32,), approximate=("none", "tanh")), *(unary(op, (np.float32,)) for op in ("Sin", "Cos", "Atan", "Asinh")),
-    unary("Identity", ALL), unary("Not", (np.bool_,)), unary("Reciprocal", (np.float32,)),
+    unary("Identity", ALL), unary("Not", (np.bool_,)),
     *(safe(op) for op in ("Sqrt", "Log", "Reciprocal")), *(grow(op) for op in ("Exp", "Sinh", "Cosh")), power,
     *(compare(op) for op in ("Less", "Greater", "LessOrEqual", "GreaterOrEqual")), binary("Equal", INTS[:2]), *(binary(op, (np.bool_,)) for op in ("And", "Or", "Xor")),
     *(reduce(f"Reduce{op}") for op in ("Sum", "Mean", "Max", "Min", "L1", "L2", "SumSquare", "Prod", "LogSumExp")),
