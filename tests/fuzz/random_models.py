@@ -183,8 +183,8 @@ def rough(m: Maker, v: Value) -> Value:
     return m.add("Add", [v, m.weight(m.data(v.dtype, v.shape))], {})[0]
 
 
-def stepped(op: str) -> Callable[[Maker], Result]:
-    return lambda m: (op, [rough(m, m.any(FLOATS))], {})
+def stepped(op: str, **attributes: float) -> Callable[[Maker], Result]:
+    return lambda m: (op, [rough(m, m.any(FLOATS))], dict(attributes))
 
 
 def binary(op: str, dtypes: tuple[type, ...] = NUMBERS) -> Callable[[Maker], Result]:
@@ -574,7 +574,7 @@ STEPS: list[Callable[[Maker], Result]] = [
     *(unary(op, FLOATS + (np.int64, np.int32)) for op in ("Neg", "Abs")), *(stepped(op) for op in ("Sign", "Floor", "Ceil", "Round")),
     *(unary(op) for op in ("Relu", "Relu", "Sigmoid", "Tanh", "Softplus", "Softsign", "Erf", "HardSwish", "Mish")),
     unary("LeakyRelu", alpha=(0.1, 0.3)), unary("Elu", alpha=(0.5, 1.0)), unary("Selu"), unary("HardSigmoid", alpha=(0.2, 0.3), beta=(0.5, 0.4)),
-    unary("ThresholdedRelu", alpha=(0.5, 1.0)), unary("Celu", (np.float32,), alpha=(0.5, 1.0)), unary("Shrink", lambd=(0.3, 0.5), bias=(0.0, 0.2)),
+    stepped("ThresholdedRelu", alpha=0.5), unary("Celu", (np.float32,), alpha=(0.5, 1.0)), stepped("Shrink", lambd=0.3, bias=0.2),
     unary("Gelu", (np.float32,), approximate=("none", "tanh")), *(unary(op, (np.float32,)) for op in ("Sin", "Cos", "Atan", "Asinh")),
     unary("Identity", ALL), unary("Not", (np.bool_,)),
     *(safe(op) for op in ("Sqrt", "Log", "Reciprocal")), *(grow(op) for op in ("Exp", "Sinh", "Cosh")), power,
