@@ -13,12 +13,6 @@
 namespace ag::cpu {
 namespace {
 
-Status RefuseProduct(const KeptOperator& kept) {
-  return Err(StatusCode::kUnimplemented, "{}: not this form", kept.node().op_type);
-}
-
-bool HoldsBytes(DType dtype) { return dtype == DType::kUInt8 || dtype == DType::kInt8; }
-
 AG_CLONES void LowerBy128(const uint8_t* from, uint8_t* to, int64_t n) {
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) to[i] = from[i] ^ 0x80;
@@ -46,17 +40,16 @@ class ByteProduct : public Kernel {
     const KeptOperands operands(context, kept);
     const bool quantized = kept.node().op_type == "QLinearMatMul";
     const size_t b = quantized ? 3 : 1, a_zero = 2, b_zero = quantized ? 5 : 3;
-    const auto is_plain = [](const Port& port) { return port.layout == Layout::kPlain; };
     if (!HasExactByteProducts() || !operands.Has(0) || !operands.Has(b) || operands.IsConstant(b) ||
-        !std::ranges::all_of(context.group.inputs, is_plain)) {
-      return RefuseProduct(kept);
+        !ArePlain(context.group)) {
+      return RefuseForm(kept);
     }
     AG_LET(a_, KeptOperand::Of(context, operands, 0));
     AG_LET(b_, KeptOperand::Of(context, operands, b));
     for (const auto& [place, zero] : {std::pair(a_zero, &a_zero_), std::pair(b_zero, &b_zero_)}) {
       if (!operands.Has(place)) continue;
       AG_LET(*zero, KeptOperand::Of(context, operands, place));
-      if (zero->type().NumElements() != 1) return RefuseProduct(kept);
+      if (zero->type().NumElements() != 1) return RefuseForm(kept);
     }
     has_zero_[0] = operands.Has(a_zero);
     has_zero_[1] = operands.Has(b_zero);
@@ -64,7 +57,7 @@ class ByteProduct : public Kernel {
     cores_ = context.cores;
     AG_TRY(ReadSizes(kept));
     if (quantized) AG_TRY(ReadScales(context, kept, operands));
-    if (!quantized && y_.dtype != DType::kInt32) return RefuseProduct(kept);
+    if (!quantized && y_.dtype != DType::kInt32) return RefuseForm(kept);
     return Guarded(kept.node().op_type, [&] { return MakeCall(kept); });
   }
 
@@ -106,10 +99,9 @@ class ByteProduct : public Kernel {
     const Shape &a = a_.type().shape, &b = b_.type().shape, &y = y_.shape;
     const size_t rank = a.size();
     if (rank < 2 || b.size() != rank || y.size() != rank || y_.NumElements() == 0 ||
-        a_.type().NumElements() == 0 || !HoldsBytes(a_.type().dtype) ||
-        !HoldsBytes(b_.type().dtype) || a[rank - 1] != b[rank - 2] ||
-        !std::equal(a.begin(), a.end() - 2, b.begin())) {
-      return RefuseProduct(kept);
+        a_.type().NumElements() == 0 || !IsByte(a_.type().dtype) || !IsByte(b_.type().dtype) ||
+        a[rank - 1] != b[rank - 2] || !std::equal(a.begin(), a.end() - 2, b.begin())) {
+      return RefuseForm(kept);
     }
     inner_ = a[rank - 1];
     columns_ = b[rank - 1];
@@ -124,13 +116,13 @@ class ByteProduct : public Kernel {
     double values[8] = {};
     for (const size_t i : {1, 4, 6, 7}) {
       if (!operands.Has(i) || !operands.IsConstant(i) || operands.Type(i).NumElements() != 1) {
-        return RefuseProduct(kept);
+        return RefuseForm(kept);
       }
       if (context.constants == nullptr) continue;
       AG_LET(const Tensor value, context.constants->Get(operands.At(i)));
       values[i] = value.At(0);
     }
-    if (!HoldsBytes(y_.dtype)) return RefuseProduct(kept);
+    if (!IsByte(y_.dtype)) return RefuseForm(kept);
     factor_.assign(static_cast<size_t>(columns_),
                    static_cast<float>(values[1] * values[4] / values[6]));
     y_zero_ = static_cast<float>(values[7]);
@@ -148,7 +140,7 @@ class ByteProduct : public Kernel {
     const dnnl::matmul::primitive_desc made(dnnl::matmul::desc(a, b, y), UserScratchpad(), Engine(),
                                             /*allow_empty=*/true);
     if (!made || std::string_view(made.impl_info_str()).starts_with("ref")) {
-      return RefuseProduct(kept);
+      return RefuseForm(kept);
     }
     call_.Input(DNNL_ARG_SRC, a, a, 0);
     call_.Input(DNNL_ARG_WEIGHTS, b, b, 1);

@@ -111,8 +111,6 @@ Status RefuseInteger(std::string_view op, std::string_view why) {
   return Err(StatusCode::kUnimplemented, "{}: {}", op, why);
 }
 
-bool IsByte(DType dtype) { return dtype == DType::kUInt8 || dtype == DType::kInt8; }
-
 Status IntegerProduct::Prepare(const GroupContext& context, const KeptOperator& kept) {
   const auto* found = std::ranges::find(kIntegerPlaces, kept.node().op_type, &IntegerPlaces::op);
   at_ = *found;

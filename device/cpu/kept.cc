@@ -136,6 +136,10 @@ StatusOr<std::unique_ptr<Kernel>> MakeKept(const GroupContext& context, const st
 
 }  // namespace
 
+Status RefuseForm(const KeptOperator& kept) {
+  return Err(StatusCode::kUnimplemented, "{}: not this form", kept.node().op_type);
+}
+
 KeptOperands::KeptOperands(const GroupContext& context, const KeptOperator& kept)
     : context_(context) {
   const Node& node = context.node(0);
@@ -155,10 +159,7 @@ bool KeptOperands::IsPlainFloat(std::initializer_list<size_t> but) const {
   for (size_t i = 0; i < edges_.size(); ++i) {
     if (Has(i) && std::ranges::count(but, i) == 0 && !is_float(Type(i))) return false;
   }
-  const auto is_plain = [](const Port& port) { return port.layout == Layout::kPlain; };
-  return std::ranges::all_of(node.outputs, is_float) &&
-         std::ranges::all_of(context_.group.inputs, is_plain) &&
-         std::ranges::all_of(context_.group.outputs, is_plain);
+  return std::ranges::all_of(node.outputs, is_float) && ArePlain(context_.group);
 }
 
 bool KeptOperands::ResultIs(size_t i, const Shape& shape) const {

@@ -46,6 +46,11 @@ StatusOr<std::unique_ptr<Kernel>> MakeKeptPool(const GroupContext& context,
 StatusOr<std::unique_ptr<Kernel>> MakeTransposedTiles(const GroupContext& context,
                                                       const KeptOperator& kept);
 
+// Returns what a kernel says of a node whose form it lacks.
+Status RefuseForm(const KeptOperator& kept);
+
+inline bool IsByte(DType dtype) { return dtype == DType::kUInt8 || dtype == DType::kInt8; }
+
 // The operands of a node by their place in ONNX's form, where some may be omitted.
 class KeptOperands {
  public:

@@ -15,18 +15,6 @@
 namespace ag::cpu {
 namespace {
 
-Status RefuseBytes(const KeptOperator& kept) {
-  return Err(StatusCode::kUnimplemented, "{}: not this form", kept.node().op_type);
-}
-
-bool IsByteType(DType dtype) { return dtype == DType::kUInt8 || dtype == DType::kInt8; }
-
-bool ArePlain(const GroupContext& context) {
-  const auto is_plain = [](const Port& port) { return port.layout == Layout::kPlain; };
-  return std::ranges::all_of(context.group.inputs, is_plain) &&
-         std::ranges::all_of(context.group.outputs, is_plain);
-}
-
 // How numbers become bytes of a type: one constant scale and one constant zero point.
 struct ByteScale {
   DType dtype = DType::kUInt8;
@@ -67,11 +55,11 @@ StatusOr<ByteScale> ByteScaleOf(const GroupContext& context, const KeptOperator&
   ByteScale made{.dtype = dtype};
   const bool has_zero = operands.Has(scale + 1);
   const bool fits =
-      IsByteType(dtype) && operands.Has(scale) && operands.IsConstant(scale) &&
+      IsByte(dtype) && operands.Has(scale) && operands.IsConstant(scale) &&
       operands.Type(scale).NumElements() == 1 && operands.Type(scale).dtype == DType::kFloat32 &&
       (!has_zero || (operands.IsConstant(scale + 1) && operands.Type(scale + 1).dtype == dtype &&
                      operands.Type(scale + 1).NumElements() == 1));
-  if (!fits) return RefuseBytes(kept);
+  if (!fits) return RefuseForm(kept);
   if (context.constants == nullptr) return made;
   AG_LET(const Tensor value, context.constants->Get(operands.At(scale)));
   made.scale = value.As<float>()[0];
@@ -97,7 +85,7 @@ class KeptByteSum : public Kernel {
  public:
   Status Prepare(const GroupContext& context, const KeptOperator& kept) {
     const KeptOperands operands(context, kept);
-    if (!operands.Has(0) || !operands.Has(3) || !ArePlain(context)) return RefuseBytes(kept);
+    if (!operands.Has(0) || !operands.Has(3) || !ArePlain(context.group)) return RefuseForm(kept);
     multiplies_ = kept.node().op_type == "QLinearMul";
     cores_ = context.cores;
     const TensorType& y = context.node(0).outputs[0];
@@ -138,7 +126,7 @@ class KeptByteSum : public Kernel {
     outer_ = y;
     for (size_t i = 0; i < 2; ++i) {
       const Shape& shape = in_[i].type().shape;
-      if (shape.size() > y.size()) return RefuseBytes(kept);
+      if (shape.size() > y.size()) return RefuseForm(kept);
       strides_[i].assign(y.size(), 0);
       int64_t stride = 1;
       for (size_t axis = shape.size(); axis-- > 0;) {
@@ -147,7 +135,7 @@ class KeptByteSum : public Kernel {
         stride *= shape[axis];
       }
     }
-    if (NumElements(y) == 0) return RefuseBytes(kept);
+    if (NumElements(y) == 0) return RefuseForm(kept);
     const auto moves = [&](size_t i, size_t axis) { return strides_[i][axis] != 0; };
     while (!outer_.empty()) {
       const size_t axis = outer_.size() - 1;
@@ -221,7 +209,7 @@ class KeptByteFunction : public Kernel {
   Status Prepare(const GroupContext& context, const KeptOperator& kept) {
     const KeptOperands operands(context, kept);
     const TensorType& y = context.node(0).outputs[0];
-    if (!operands.Has(0) || !ArePlain(context)) return RefuseBytes(kept);
+    if (!operands.Has(0) || !ArePlain(context.group)) return RefuseForm(kept);
     AG_LET(x_, KeptOperand::Of(context, operands, 0));
     AG_LET(const ByteScale from, ByteScaleOf(context, kept, operands, 1, x_.type().dtype));
     AG_LET(const ByteScale to, ByteScaleOf(context, kept, operands, 3, y.dtype));
@@ -256,13 +244,13 @@ class KeptByteConcat : public Kernel {
     const KeptOperands operands(context, kept);
     const size_t count = kept.node().inputs.size();
     const TensorType& y = context.node(0).outputs[0];
-    if (count < 5 || count % 3 != 2 || !ArePlain(context)) return RefuseBytes(kept);
+    if (count < 5 || count % 3 != 2 || !ArePlain(context.group)) return RefuseForm(kept);
     AG_LET(const ByteScale to, ByteScaleOf(context, kept, operands, 0, y.dtype));
     AG_LET(const int64_t axis, ResolveAxis(NodeAttributes(kept.node()).Int("axis", 0),
                                            static_cast<int64_t>(y.shape.size())));
     outer_ = NumElements(std::span(y.shape).first(static_cast<size_t>(axis)));
     for (size_t i = 2; i < count; i += 3) {
-      if (!operands.Has(i) || operands.Type(i).NumElements() == 0) return RefuseBytes(kept);
+      if (!operands.Has(i) || operands.Type(i).NumElements() == 0) return RefuseForm(kept);
       Part part;
       AG_LET(part.x, KeptOperand::Of(context, operands, i));
       AG_LET(const ByteScale from,
@@ -273,7 +261,7 @@ class KeptByteConcat : public Kernel {
       parts_.push_back(std::move(part));
     }
     cores_ = context.cores;
-    return row_ * outer_ == y.NumElements() ? OkStatus() : RefuseBytes(kept);
+    return row_ * outer_ == y.NumElements() ? OkStatus() : RefuseForm(kept);
   }
 
   Status Run(const RunContext&, Inputs inputs, Outputs outputs) override {
@@ -309,18 +297,18 @@ class KeptBytePool : public Kernel {
   Status Prepare(const GroupContext& context, const KeptOperator& kept) {
     const KeptOperands operands(context, kept);
     const TensorType& y = context.node(0).outputs[0];
-    if (!operands.Has(0) || !ArePlain(context)) return RefuseBytes(kept);
+    if (!operands.Has(0) || !ArePlain(context.group)) return RefuseForm(kept);
     AG_LET(x_, KeptOperand::Of(context, operands, 0));
     const Shape& shape = x_.type().shape;
     AG_LET(from_, ByteScaleOf(context, kept, operands, 1, x_.type().dtype));
     AG_LET(to_, ByteScaleOf(context, kept, operands, 3, y.dtype));
     last_ = NodeAttributes(kept.node()).Int("channels_last", 0) != 0;
     cores_ = context.cores;
-    if (shape.size() < 3 || x_.type().NumElements() == 0) return RefuseBytes(kept);
+    if (shape.size() < 3 || x_.type().NumElements() == 0) return RefuseForm(kept);
     images_ = shape[0];
     channels_ = last_ ? shape.back() : shape[1];
     inside_ = x_.type().NumElements() / (images_ * channels_);
-    return y.NumElements() == images_ * channels_ ? OkStatus() : RefuseBytes(kept);
+    return y.NumElements() == images_ * channels_ ? OkStatus() : RefuseForm(kept);
   }
 
   Status Run(const RunContext&, Inputs inputs, Outputs outputs) override {

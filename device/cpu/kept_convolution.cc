@@ -10,10 +10,9 @@ class KeptConvolution : public CallKernel {
  public:
   Status Prepare(const GroupContext& context, const KeptOperator& kept) {
     const KeptOperands operands(context, kept);
-    const auto refuse = [] { return Err(StatusCode::kUnimplemented, "Conv: not this form"); };
     if (!operands.Has(0) || !operands.IsConstant(1) || !operands.IsPlainFloat() ||
         (operands.Has(2) && !operands.IsConstant(2))) {
-      return refuse();
+      return RefuseForm(kept);
     }
     const Shape &x = operands.ShapeOf(0), &w = operands.ShapeOf(1);
     const Shape& y = context.node(0).outputs[0].shape;
@@ -22,7 +21,7 @@ class KeptConvolution : public CallKernel {
         NumElements(w) == 0 || NumElements(y) == 0 || groups < 1 || w[0] % groups != 0 ||
         x[1] != w[1] * groups || y[0] != x[0] || y[1] != w[0] ||
         (operands.Has(2) && operands.ShapeOf(2) != Shape{w[0]})) {
-      return refuse();
+      return RefuseForm(kept);
     }
     AG_LET(KeptWindow window, KeptWindowOf(kept, x, y, Ints(w.begin() + 2, w.end())));
     for (int64_t& dilation : window.dilations) --dilation;  // oneDNN's begin at 0.

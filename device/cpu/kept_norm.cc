@@ -21,26 +21,23 @@ class KeptNorm : public Kernel {
   Status Prepare(const GroupContext& context, const KeptOperator& kept) {
     const KeptOperands operands(context, kept);
     NodeAttributes attributes(kept.node());
-    const auto refuse = [&] {
-      return Err(StatusCode::kUnimplemented, "{}: not this form", kept.node().op_type);
-    };
     if (!operands.Has(0) || !operands.Has(1) || !operands.Has(2) || !operands.IsPlainFloat()) {
-      return refuse();
+      return RefuseForm(kept);
     }
     const Shape& x = operands.ShapeOf(0);
     if (x.size() < 2 || NumElements(x) == 0 || context.node(0).outputs[0].shape != x) {
-      return refuse();
+      return RefuseForm(kept);
     }
     channels_ = x[1];
     groups_ = kept.node().op_type == "InstanceNormalization" ? channels_
                                                              : attributes.Int("num_groups", 0);
-    if (groups_ < 1 || channels_ % groups_ != 0) return refuse();
+    if (groups_ < 1 || channels_ % groups_ != 0) return RefuseForm(kept);
     rows_ = x[0] * groups_;
     inside_ = NumElements(std::span(x).subspan(2));
     // Until opset 21 scale and bias of a group normalization were by group.
     by_group_ = kept.node().op_type == "GroupNormalization" && kept.opset() < 21;
     const Shape vector{by_group_ ? groups_ : channels_};
-    if (operands.ShapeOf(1) != vector || operands.ShapeOf(2) != vector) return refuse();
+    if (operands.ShapeOf(1) != vector || operands.ShapeOf(2) != vector) return RefuseForm(kept);
     epsilon_ = attributes.Float("epsilon", 1e-5);
     cores_ = context.cores;
     for (size_t i = 0; i < 3; ++i) {

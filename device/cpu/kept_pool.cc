@@ -69,15 +69,12 @@ class KeptPool : public Kernel {
   Status Prepare(const GroupContext& context, const KeptOperator& kept) {
     const KeptOperands operands(context, kept);
     NodeAttributes attributes(kept.node());
-    const auto refuse = [&] {
-      return Err(StatusCode::kUnimplemented, "{}: not this form", kept.node().op_type);
-    };
     is_max_ = kept.node().op_type == "MaxPool";
     const bool one = kept.node().outputs.size() == 1 || kept.node().outputs[1].empty();
-    if (!operands.Has(0) || !operands.IsPlainFloat() || !one) return refuse();
+    if (!operands.Has(0) || !operands.IsPlainFloat() || !one) return RefuseForm(kept);
     const Shape &x = operands.ShapeOf(0), &y = context.node(0).outputs[0].shape;
     if (x.size() != 5 || y.size() != 5 || NumElements(x) == 0 || y[0] != x[0] || y[1] != x[1]) {
-      return refuse();
+      return RefuseForm(kept);
     }
     AG_LET(const KeptWindow window, KeptWindowOf(kept, x, y, {}));
     for (size_t i = 0; i < 3; ++i) {

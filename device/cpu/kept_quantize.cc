@@ -9,10 +9,6 @@
 namespace ag::cpu {
 namespace {
 
-Status RefuseQuantize(const KeptOperator& kept) {
-  return Err(StatusCode::kUnimplemented, "{}: not this form", kept.node().op_type);
-}
-
 bool IsByteOrInt(DType dtype, bool with_i32) {
   return dtype == DType::kUInt8 || dtype == DType::kInt8 || (with_i32 && dtype == DType::kInt32);
 }
@@ -38,7 +34,7 @@ class KeptQuantize : public Kernel {
     to_bytes_ = kept.node().op_type == "QuantizeLinear";
     cores_ = context.cores;
     if (!operands.Has(0) || !operands.Has(1) || attributes.Int("block_size", 0) != 0) {
-      return RefuseQuantize(kept);
+      return RefuseForm(kept);
     }
     AG_LET(x_, KeptOperand::Of(context, operands, 0));
     AG_LET(scale_, KeptOperand::Of(context, operands, 1));
@@ -52,17 +48,17 @@ class KeptQuantize : public Kernel {
     const bool types_fit = IsByteOrInt(bytes, !to_bytes_) && floats == DType::kFloat32 &&
                            scale_.type().dtype == DType::kFloat32 &&
                            (!has_zero_ || zero_.type().dtype == bytes);
-    if (!types_fit || x_.type().shape != y_.shape) return RefuseQuantize(kept);
+    if (!types_fit || x_.type().shape != y_.shape) return RefuseForm(kept);
     for (const Port& port : context.group.inputs) {
-      if (port.layout != Layout::kPlain) return RefuseQuantize(kept);
+      if (port.layout != Layout::kPlain) return RefuseForm(kept);
     }
     row_ = std::max<int64_t>(y_.NumElements(), 1);
     const int64_t count = scale_.type().NumElements();
-    if (has_zero_ && zero_.type().NumElements() != count) return RefuseQuantize(kept);
+    if (has_zero_ && zero_.type().NumElements() != count) return RefuseForm(kept);
     if (count == 1) return OkStatus();
     const auto axis = ResolveAxis(attributes.Int("axis", 1), static_cast<int64_t>(y_.shape.size()));
     if (!axis.ok() || scale_.type().shape != Shape{y_.shape[static_cast<size_t>(*axis)]}) {
-      return RefuseQuantize(kept);
+      return RefuseForm(kept);
     }
     scales_ = count;
     row_ = NumElements(std::span(y_.shape).subspan(static_cast<size_t>(*axis) + 1));
@@ -119,13 +115,13 @@ class KeptDynamicQuantize : public Kernel {
  public:
   Status Prepare(const GroupContext& context, const KeptOperator& kept) {
     const KeptOperands operands(context, kept);
-    if (!operands.Has(0)) return RefuseQuantize(kept);
+    if (!operands.Has(0)) return RefuseForm(kept);
     AG_LET(x_, KeptOperand::Of(context, operands, 0));
     cores_ = context.cores;
     for (size_t i = 0; i < 3; ++i) ports_[i] = operands.OutputPort(i);
     bool plain = x_.type().dtype == DType::kFloat32;
     for (const Port& port : context.group.inputs) plain = plain && port.layout == Layout::kPlain;
-    return plain ? OkStatus() : RefuseQuantize(kept);
+    return plain ? OkStatus() : RefuseForm(kept);
   }
 
   size_t scratch_bytes() const override { return AlignUp(sizeof(FloatRange) * cores_); }

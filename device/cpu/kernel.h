@@ -27,6 +27,9 @@ struct RunContext {
 using Inputs = std::span<const void* const>;
 using Outputs = std::span<void* const>;
 
+// True when every port of the group is in plain layout.
+bool ArePlain(const Group& group);
+
 class Kernel {
  public:
   virtual ~Kernel() = default;
@@ -74,6 +77,7 @@ extern const Family kMovementFamily;
 extern const Family kGatherFamily;
 extern const Family kKeptFamily;  // Opaque nodes, by their reference kernels.
 extern const Family kReorderFamily;
+extern const Family kReferenceFamily;  // What the others lack, by the reference kernels.
 
 // Returns the kernels for the group, best guess first. kUnimplemented names what is missing.
 StatusOr<std::vector<std::string>> KernelNames(const GroupContext& context);

@@ -4,7 +4,6 @@
 
 #include "device/cpu/chain.h"
 #include "device/cpu/kernel.h"
-#include "device/cpu/reference_group.h"
 
 namespace ag::cpu {
 namespace {
@@ -39,6 +38,23 @@ StatusOr<const Family*> FamilyOf(const GroupContext& context) {
   if (Has(op, kBarrier)) return &kKeptFamily;
   if (Has(op, kMovement)) return &kMovementFamily;
   return Err(StatusCode::kUnimplemented, "cpu: no kernel for {}", info.name);
+}
+
+// A family and the kernels of it that can run the group.
+struct Choice {
+  const Family* family = nullptr;
+  std::vector<std::string> names;
+};
+
+StatusOr<Choice> Choose(const GroupContext& context) {
+  AG_LET(const Family* family, FamilyOf(context));
+  StatusOr<std::vector<std::string>> names = family->names(context);
+  if (names.status().code() == StatusCode::kUnimplemented) {
+    StatusOr<std::vector<std::string>> reference = kReferenceFamily.names(context);
+    if (reference.ok()) return Choice{&kReferenceFamily, *std::move(reference)};
+  }
+  AG_TRY(names.status());
+  return Choice{family, *std::move(names)};
 }
 
 // A kernel for the first nodes, which writes `middle`, then an element-wise pass for the rest.
@@ -107,6 +123,12 @@ StatusOr<std::unique_ptr<Kernel>> MakeStaged(const GroupContext& context, const 
 
 }  // namespace
 
+bool ArePlain(const Group& group) {
+  const auto is_plain = [](const Port& port) { return port.layout == Layout::kPlain; };
+  return std::ranges::all_of(group.inputs, is_plain) &&
+         std::ranges::all_of(group.outputs, is_plain);
+}
+
 int GroupContext::InputOf(Edge edge) const {
   for (size_t i = 0; i < group.inputs.size(); ++i) {
     if (group.inputs[i].edge == edge) return static_cast<int>(i);
@@ -126,22 +148,20 @@ bool GroupContext::IsInside(NodeId id) const {
 }
 
 StatusOr<std::vector<std::string>> KernelNames(const GroupContext& context) {
-  AG_LET(const Family* family, FamilyOf(context));
-  StatusOr<std::vector<std::string>> names = family->names(context);
-  const bool lacks_form = names.status().code() == StatusCode::kUnimplemented;
-  if (lacks_form && IsReferenceGroup(context)) return std::vector<std::string>{kReferenceKernel};
-  return names;
+  AG_LET(Choice choice, Choose(context));
+  return std::move(choice.names);
 }
 
 StatusOr<std::unique_ptr<Kernel>> MakeKernel(const GroupContext& context, const std::string& name) {
-  AG_LET(const Family* family, FamilyOf(context));
-  AG_LET(const std::vector<std::string> names, KernelNames(context));
+  AG_LET(const Choice choice, Choose(context));
+  const auto& [family, names] = choice;
   if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end()) {
     return Err(StatusCode::kInvalidArgument, "group {}: no kernel {}", context.group.pattern, name);
   }
   const std::string& chosen = name.empty() ? names[0] : name;
-  if (chosen == kReferenceKernel && family != &kKeptFamily) return MakeReferenceGroup(context);
-  if (family == &kReorderFamily || family == &kChainFamily || context.group.nodes.size() == 1) {
+  const bool takes_all =
+      family == &kReorderFamily || family == &kChainFamily || family == &kReferenceFamily;
+  if (takes_all || context.group.nodes.size() == 1) {
     size_t done = 0;
     return family->make(context, chosen, &done);
   }

@@ -40,10 +40,6 @@ struct RecurrentProblem {
   }
 };
 
-Status RefuseForm(const KeptOperator& kept) {
-  return Err(StatusCode::kUnimplemented, "{}: not this form", kept.node().op_type);
-}
-
 // Returns true when the activations are these, in each direction. `given`: or none are named.
 bool HasActivations(NodeAttributes& attributes, const std::vector<std::string>& own) {
   const auto names = attributes.StringList("activations");

@@ -1,9 +1,10 @@
-#include "device/cpu/reference_group.h"
-
+// Groups that no fast kernel takes, by the reference kernels: right for every type of plain layout,
+// and slow.
 #include <algorithm>
 #include <cstring>
 #include <map>
 
+#include "device/cpu/kernel.h"
 #include "graph/reference/evaluate.h"
 
 namespace ag::cpu {
@@ -56,13 +57,8 @@ class ReferenceGroup : public Kernel {
       if (is_new) {
         copy->second =
             builder.Input(fmt::format("c{}", constants_.size()), context.graph.type(edge));
-        // Without constants the kernel is only checked.
-        if (context.constants == nullptr) {
-          constants_.emplace_back();
-        } else {
-          AG_LET(Tensor value, context.constants->Get(edge));
-          constants_.push_back(std::move(value));
-        }
+        AG_LET(Tensor value, context.constants->Get(edge));
+        constants_.push_back(std::move(value));
       }
       operands.push_back(copy->second);
     }
@@ -80,20 +76,26 @@ class ReferenceGroup : public Kernel {
   std::map<Edge, Edge> copies_;    // While the graph is built.
 };
 
-}  // namespace
-
-bool IsReferenceGroup(const GroupContext& context) {
-  const auto is_plain = [](const Port& port) { return port.layout == Layout::kPlain; };
+StatusOr<std::vector<std::string>> ReferenceNames(const GroupContext& context) {
   const auto is_known = [&](NodeId id) { return context.graph.node(id).op != OpKind::kOpaque; };
-  return !context.group.nodes.empty() && std::ranges::all_of(context.group.inputs, is_plain) &&
-         std::ranges::all_of(context.group.outputs, is_plain) &&
-         std::ranges::all_of(context.group.nodes, is_known);
+  if (!context.group.nodes.empty() && ArePlain(context.group) &&
+      std::ranges::all_of(context.group.nodes, is_known)) {
+    return std::vector<std::string>{"reference"};
+  }
+  return Err(StatusCode::kUnimplemented, "group {}: not for the reference kernels",
+             context.group.pattern);
 }
 
-StatusOr<std::unique_ptr<Kernel>> MakeReferenceGroup(const GroupContext& context) {
+StatusOr<std::unique_ptr<Kernel>> MakeReference(const GroupContext& context, const std::string&,
+                                                size_t* done) {
+  *done = context.group.nodes.size();
   auto kernel = std::make_unique<ReferenceGroup>();
   AG_TRY(kernel->Prepare(context));
   return kernel;
 }
+
+}  // namespace
+
+const Family kReferenceFamily = {ReferenceNames, MakeReference};
 
 }  // namespace ag::cpu
