@@ -183,7 +183,7 @@ Status OutputFiles::MakeRewritten(const Graph& graph, const Plan* plan, OutputFi
 // Returns the file's plans; one without bytes where it has none, so that an old one goes.
 std::vector<KeyedPlan> OutputFiles::PlansOf(const OutputFile& file) const {
   std::vector<KeyedPlan> plans = {
-      {setting_.plan_key, file.carries_plan ? EncodePlan(file.plan) : ""}};
+      {setting_.PlanKey(setting_.import.shapes), file.carries_plan ? EncodePlan(file.plan) : ""}};
   for (size_t i = 0; i < file.at_sets.size(); ++i) {
     plans.emplace_back(setting_.PlanKey(setting_.sets[i].shapes), EncodePlan(file.at_sets[i].plan));
   }

@@ -49,11 +49,11 @@ struct OutputSetting {
   SandboxOptions sandbox;
   ExportChildOptions child;
   std::string blob_root;
-  std::string plan_key;            // The plan's key in the file's metadata.
   std::vector<AtOtherSizes> sets;  // The request's further sets of sizes; each gets a plan.
   uint64_t seed = 1;
   BoundShapes bound_shapes() const { return BoundShapesOf(import.shapes); }
-  std::string PlanKey(const ShapesByInput& shapes) const;  // Of a plan for other sizes.
+  // Returns the key in the file's metadata of the plan for these sizes of open inputs.
+  std::string PlanKey(const ShapesByInput& shapes) const;
   bool has_opaque() const { return runnable.digest() != model->graph.digest(); }
 };
 

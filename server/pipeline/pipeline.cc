@@ -243,12 +243,6 @@ OutputSetting Pipeline::ToOutput(const Setting& setting, const Imported& importe
   output.sandbox = options_.sandbox;
   output.child = options_.child;
   output.blob_root = options_.blob_root;
-  std::string shapes;
-  for (const v1::BoundShape& shape : output.bound_shapes()) {
-    shapes += fmt::format("{}={};", shape.input(), fmt::join(shape.dims(), "x"));
-  }
-  output.plan_key =
-      Sha256(setting.offer.environment + "\n" + shapes + "\n" + setting.policy.Text()).Short();
   output.sets = imported.sets;
   output.seed = asked.seed();
   return output;
