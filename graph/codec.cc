@@ -11,26 +11,6 @@ constexpr uint32_t kMagic = 0x52474741;  // "AGGR".
 // The numbers of attribute kinds in the bytes.
 enum ValueTag : uint8_t { kIntTag = 1, kFloatTag = 2, kIntsTag = 3, kStringTag = 4 };
 
-void WriteAttributes(const Attributes& attributes, ByteWriter* out) {
-  out->U64(attributes.items().size());
-  for (const auto& [name, value] : attributes.items()) {
-    out->String(name);
-    if (const auto* i = std::get_if<int64_t>(&value)) {
-      out->U8(kIntTag);
-      out->I64(*i);
-    } else if (const auto* f = std::get_if<double>(&value)) {
-      out->U8(kFloatTag);
-      out->F64(*f);
-    } else if (const auto* list = std::get_if<Ints>(&value)) {
-      out->U8(kIntsTag);
-      out->Ints(*list);
-    } else {
-      out->U8(kStringTag);
-      out->String(std::get<std::string>(value));
-    }
-  }
-}
-
 void WriteEdge(Edge e, ByteWriter* out) {
   out->U32(static_cast<uint32_t>(e.node));
   out->U32(static_cast<uint32_t>(e.output));
@@ -254,6 +234,26 @@ class Decoder {
 };
 
 }  // namespace
+
+void WriteAttributes(const Attributes& attributes, ByteWriter* out) {
+  out->U64(attributes.items().size());
+  for (const auto& [name, value] : attributes.items()) {
+    out->String(name);
+    if (const auto* i = std::get_if<int64_t>(&value)) {
+      out->U8(kIntTag);
+      out->I64(*i);
+    } else if (const auto* f = std::get_if<double>(&value)) {
+      out->U8(kFloatTag);
+      out->F64(*f);
+    } else if (const auto* list = std::get_if<Ints>(&value)) {
+      out->U8(kIntsTag);
+      out->Ints(*list);
+    } else {
+      out->U8(kStringTag);
+      out->String(std::get<std::string>(value));
+    }
+  }
+}
 
 void WriteType(const TensorType& type, ByteWriter* out) {
   out->U8(static_cast<uint8_t>(type.dtype));

@@ -18,6 +18,9 @@ inline constexpr uint32_t kGraphBytesVersion = 1;
 void WriteType(const TensorType& type, ByteWriter* out);
 StatusOr<TensorType> ReadType(ByteReader* in);
 
+// Writes the attributes of an operator; equal ones have equal bytes.
+void WriteAttributes(const Attributes& attributes, ByteWriter* out);
+
 // Returns the bytes that Graph::digest() hashes: all but names and inline bytes. They are equal
 // exactly when two graphs are equal.
 std::string CanonicalBytes(const Graph& graph);

@@ -14,7 +14,7 @@ namespace ag {
 // Imports a serialized model. Open dimensions that `options` does not bind take sizes by their
 // role, and a warning says which. kInvalidArgument, with the node in the message: not a protobuf,
 // truncated, or empty; an input without a shape; wrong types; a cycle; a missing weight; external
-// data, of which nothing is opened. kUnimplemented: opset outside 1..23, ir_version outside 3..11,
+// data, of which nothing is opened. kUnimplemented: opset outside 1..28, ir_version outside 3..14,
 // or a node that can neither be imported nor kept. kResourceExhausted: a tensor or the total
 // exceeds the limits.
 // The blobs survive the death of any process at once; they survive a power loss after blobs.Sync(),

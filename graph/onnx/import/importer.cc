@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "graph/codec.h"
 #include "graph/onnx/import/moved.h"
 #include "graph/onnx/imported_model.h"
 #include "graph/onnx/operators/string_ranks.h"
@@ -46,22 +47,10 @@ StatusOr<Results> EvaluateOne(OpKind op, const std::vector<Tensor>& operands,
 
 // Returns equal bytes for equal operators.
 std::string FormOf(OpKind op, const Attributes& attributes) {
-  std::string form(1, static_cast<char>(op));
-  const auto append = [&](const void* bytes, size_t size) {
-    form.append(reinterpret_cast<const char*>(&size), sizeof(size));
-    form.append(static_cast<const char*>(bytes), size);
-  };
-  for (const auto& [name, value] : attributes.items()) {
-    append(name.data(), name.size());
-    form.push_back(static_cast<char>(value.index()));
-    if (const auto* number = std::get_if<int64_t>(&value)) append(number, sizeof(*number));
-    if (const auto* number = std::get_if<double>(&value)) append(number, sizeof(*number));
-    if (const auto* ints = std::get_if<Ints>(&value)) {
-      append(ints->data(), ints->size() * sizeof(int64_t));
-    }
-    if (const auto* text = std::get_if<std::string>(&value)) append(text->data(), text->size());
-  }
-  return form;
+  ByteWriter form;
+  form.U8(static_cast<uint8_t>(op));
+  WriteAttributes(attributes, &form);
+  return form.Take();
 }
 
 // Computes an operator that only moves or compares elements: on the ranks of strings, which it puts
