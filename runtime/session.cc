@@ -107,6 +107,13 @@ Tensor Borrow(const TensorType& type, const void* memory) {
   return Tensor::View(type, {static_cast<const char*>(memory), size}, nullptr);
 }
 
+// Puts the model's name, if it has one, in front of an error.
+StatusOr<std::unique_ptr<Session>> Named(StatusOr<std::unique_ptr<Session>> loaded,
+                                         const std::string& name) {
+  if (loaded.ok() || name.empty()) return loaded;
+  return Within(loaded.status(), name);
+}
+
 }  // namespace
 
 StatusOr<std::unique_ptr<Session>> Session::Load(std::string_view onnx_bytes,
@@ -119,9 +126,7 @@ StatusOr<std::unique_ptr<Session>> Session::Load(std::string_view onnx_bytes,
 
 StatusOr<std::unique_ptr<Session>> Session::Load(std::string_view onnx_bytes,
                                                  const SessionOptions& options, Device& device) {
-  StatusOr<std::unique_ptr<Session>> session = LoadOn(device, onnx_bytes, options);
-  if (session.ok() || options.name.empty()) return session;
-  return Within(session.status(), options.name);
+  return Named(LoadOn(device, onnx_bytes, options), options.name);
 }
 
 StatusOr<std::unique_ptr<Session>> Session::LoadOn(Device& device, std::string_view onnx_bytes,
@@ -273,11 +278,8 @@ StatusOr<Session*> Session::Variant(const std::vector<Tensor>& inputs) {
   SessionOptions options = options_;
   options.shapes.clear();
   for (size_t i = 0; i < inputs.size(); ++i) options.shapes[inputs_[i].name] = shapes[i];
-  StatusOr<std::unique_ptr<Session>> loaded = LoadOn(*device_, bytes_, options, hashes_.get());
-  if (!loaded.ok()) {
-    return options.name.empty() ? loaded.status() : Within(loaded.status(), options.name);
-  }
-  std::unique_ptr<Session> variant = *std::move(loaded);
+  AG_LET(std::unique_ptr<Session> variant,
+         Named(LoadOn(*device_, bytes_, options, hashes_.get()), options.name));
   hashes_ = variant->hashes_;  // Of a copy of the bytes they are known since the first such load.
   if (variants_.size() == kVariantsMax) variants_.pop_back();
   variants_.emplace_front(std::move(shapes), std::move(variant));

@@ -527,11 +527,10 @@ def _input(info: TensorInfo, array: Any) -> NDArray[Any]:
 
 
 def _output(info: TensorInfo, array: Any) -> NDArray[Any]:
-    fits = _fits(info, array)
-    if not fits:
+    if not _fits(info, array):
         _check_array("out", info, array)
     flags = array.flags
-    if not (flags.writeable and (fits or (flags.c_contiguous and flags.aligned))):
+    if not (flags.c_contiguous and flags.writeable and flags.aligned):
         raise InvalidArgument(
             Code.INVALID_ARGUMENT,
             f"out {info.name}: must be C-contiguous, aligned and writable to be written in place",
