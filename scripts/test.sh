@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds, runs all tests.
 #   scripts/test.sh               everything that ends in minutes
-#   scripts/test.sh --long NAME   one soak (scripts/test.sh --long list)
+#   scripts/test.sh --long NAME   one soak (scripts/test.sh --long list); further words go to it
 #   scripts/test.sh -R REGEX      only tests whose name matches (passed on to ctest)
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -15,7 +15,7 @@ if [[ "${1:-}" == --long ]]; then
   [[ -x tests/long/$name.sh ]] || { echo "test.sh: no soak named '$name'; try --long list" >&2; exit 2; }
   scripts/install.sh --python
   scripts/build.sh
-  exec "tests/long/$name.sh"
+  exec "tests/long/$name.sh" "${@:3}"
 fi
 
 scripts/install.sh --python

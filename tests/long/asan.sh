@@ -2,7 +2,7 @@
 # The tests of every room under AddressSanitizer, leaks included, and UndefinedBehaviorSanitizer, in build-asan/.
 # The room `tests` runs whole services against deadlines of release builds; it runs when asked for: -R '^tests$'.
 # Left to a skip in the code: the sandbox's limit on address space, of which AddressSanitizer reserves terabytes.
-# usage: scripts/test.sh --long asan   or   tests/long/asan.sh [-R REGEX]   (words go to ctest)
+# usage: scripts/test.sh --long asan [-R REGEX]   (words go to ctest)
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 scripts/build.sh --preset asan

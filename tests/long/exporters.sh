@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Models as exporters write them (tests/exporters): made, optimized on `cpu`, and compared with the model in ONNX Runtime
 # (optimizations off and on) and in a session of ours, on other inputs and other sizes than the job's. One line a model.
-# usage: scripts/test.sh --long exporters   or   tests/long/exporters.sh [PATTERN]   (BUDGET=20s: the time of each job)
+# usage: scripts/test.sh --long exporters [PATTERN]   (BUDGET=20s: the time of each job)
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 scripts/install.sh --python

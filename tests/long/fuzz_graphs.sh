@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Differential fuzzing (tests/fuzz): 20,000 random models through import, random rewrites and export, compared with ONNX Runtime.
 # What differs is kept in out/fuzz_graphs/found.
-# usage: scripts/test.sh --long fuzz_graphs   or   tests/long/fuzz_graphs.sh [COUNT [SEED]]
+# usage: scripts/test.sh --long fuzz_graphs [COUNT [SEED]]
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 scripts/install.sh --python

@@ -2,7 +2,7 @@
 # Models above 2 GiB, with weights in a data file beside them (a sparse file): 5.4 GB imported in the sandbox and run here;
 # 2.7 GB through `optimize` against ONNX Runtime, which must load what comes out, two files, and agree; a server that takes
 # less says so. Needs 12 GiB of memory and 45 GB of disk, else it skips.
-# usage: scripts/test.sh --long large_files   or   tests/long/large_files.sh
+# usage: scripts/test.sh --long large_files
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 out=$(mktemp -d)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # ONNX's node tests of several versions: up to 1.18 the stored ones of PyPI's wheel, later ones as that version makes them. Each is
 # imported, run on the reference kernels, exported, and run again; what does not pass is in graph/onnx/testing/known_cases.cc.
-# usage: scripts/test.sh --long onnx_node_tests   or   tests/long/onnx_node_tests.sh [VERSION...]
+# usage: scripts/test.sh --long onnx_node_tests [VERSION...]
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 versions=(1.16.2 1.18.0 1.23.2)

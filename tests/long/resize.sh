@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Resizes of every mode, place and rounding, up and down: models made in Python, their outputs computed by ONNX Runtime,
 # compared with the reference kernels before and after an export.
-# usage: scripts/test.sh --long resize   or   tests/long/resize.sh
+# usage: scripts/test.sh --long resize
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 samples=$(mktemp -d)

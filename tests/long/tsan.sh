@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The rooms with threads under ThreadSanitizer, in build-tsan/: the team of the CPU device, the dispatcher and the worker
 # pool, the store, the executor's protocol, sessions, measuring. tests/long/tsan.supp says what is left out and why.
-# usage: scripts/test.sh --long tsan   or   tests/long/tsan.sh [-R REGEX]   (words go to ctest)
+# usage: scripts/test.sh --long tsan [-R REGEX]   (words go to ctest)
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 rooms=(base device_profile device_cpu device_cuda_launch search server_store server runtime runtime_timing worker)
