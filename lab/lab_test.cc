@@ -1,4 +1,5 @@
-// Tests of the lab's verbs: what generate and import write is what verify proves; bad files; help.
+// Tests of the lab's verbs: what generate and import write is what verify proves; walks; bad files;
+// help.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -6,6 +7,7 @@
 #include "base/file.h"
 #include "client/cli/testing/testing.h"
 #include "client/cli/verbs.h"
+#include "graph/onnx/testing/onnx_testing.h"
 #include "lab/commands.h"
 #include "lab/verbs.h"
 
@@ -150,9 +152,31 @@ TEST_F(LabTest, EveryErrorIsADocument) {
   }
 }
 
+// A model is rewritten, a broken one is refused with the reason, and a second run leaves both out.
+TEST_F(LabTest, WalkRewritesAFolder) {
+  Write("broken.onnx", "no model");
+  Write("notes.txt", "not looked at");
+  Write("net.onnx", testing::ModelFromText("net (float[2,8] x, float[8,4] w) => (float[2,4] y) {"
+                                           "a = MatMul (x, w) b = Relu (a) c = Identity (b) "
+                                           "y = Relu (c) }",
+                                           13));
+  const Ran ran = Call({"walk", Path("."), "--steps", "3", "--seed", "2"});
+  EXPECT_EQ(ran.code, kExitOk) << ran.err;
+  EXPECT_EQ(ran.out, "1 rewritten, 1 refused\n");
+  const std::string before = *ReadFile(Path("net.onnx")), after = *ReadFile(Path("net.rewritten"));
+  EXPECT_THAT(before, HasSubstr("Identity"));
+  EXPECT_THAT(after, Not(HasSubstr("Identity")));
+  EXPECT_THAT(*ReadFile(Path("broken.refused")), HasSubstr("not ONNX"));
+  EXPECT_EQ(Call({"walk", Path(".")}).out, "0 rewritten, 0 refused\n");
+  const Ran missing = Call({"walk", Path("nowhere")});
+  EXPECT_NE(missing.code, kExitOk);
+  EXPECT_THAT(missing.err, HasSubstr("nowhere"));
+}
+
 TEST_F(LabTest, HelpNamesTheVerbs) {
   const std::string help = Call({"--help"}).out;
-  for (const char* verb : {"generate", "coverage", "import"}) EXPECT_THAT(help, HasSubstr(verb));
+  for (const char* verb : {"generate", "coverage", "import", "walk"})
+    EXPECT_THAT(help, HasSubstr(verb));
   EXPECT_THAT(Call({"--version"}).out, StartsWith("autograph-lab "));
 }
 

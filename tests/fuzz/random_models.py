@@ -255,7 +255,7 @@ def gemm(m: Maker) -> Result:
     return "Gemm", [a, b, c] if c else [a, b], {"transA": ta, "transB": tb, **scales}
 
 
-def window(m: Maker, spatial: int, sizes: tuple[int, ...]) -> dict[str, Any]:
+def window(m: Maker, spatial: int) -> dict[str, Any]:
     kernel = [m.one((1, 2, 3, 3)) for _ in range(spatial)]
     attributes: dict[str, Any] = {"kernel_shape": kernel, "strides": [m.one((1, 1, 2)) for _ in range(spatial)]}
     if m.chance(20):
@@ -277,7 +277,7 @@ def conv(m: Maker) -> Result:
     x = images(m)
     groups = m.one([g for g in (1, 1, 2, x.shape[1]) if x.shape[1] % g == 0])
     out = groups * m.one((1, 2, 3))
-    attributes = window(m, len(x.shape) - 2, x.shape[2:])
+    attributes = window(m, len(x.shape) - 2)
     if m.chance(20) and "auto_pad" not in attributes:
         attributes["dilations"] = [m.one((1, 2)) for _ in x.shape[2:]]
     w = m.weight(m.data(np.float32, (out, x.shape[1] // groups, *attributes["kernel_shape"])))
@@ -287,7 +287,7 @@ def conv(m: Maker) -> Result:
 
 def conv_transpose(m: Maker) -> Result:
     x = images(m, 3, 4)
-    attributes = window(m, len(x.shape) - 2, x.shape[2:])
+    attributes = window(m, len(x.shape) - 2)
     attributes.pop("auto_pad", None)
     w = m.weight(m.data(np.float32, (x.shape[1], m.one((1, 2, 3)), *attributes["kernel_shape"])))
     return "ConvTranspose", [x, w], attributes
@@ -296,7 +296,7 @@ def conv_transpose(m: Maker) -> Result:
 def pool(op: str) -> Callable[[Maker], Result]:
     def make(m: Maker) -> Result:
         x = images(m)
-        attributes = window(m, len(x.shape) - 2, x.shape[2:])
+        attributes = window(m, len(x.shape) - 2)
         if m.chance(20) and "auto_pad" not in attributes:
             attributes["ceil_mode"] = 1
         if op == "AveragePool" and m.chance(40):
