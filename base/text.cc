@@ -59,6 +59,22 @@ StatusOr<double> ParseDouble(std::string_view text) {
   return ParseNumber<double>(text, "a number");
 }
 
+StatusOr<std::pair<std::string, std::vector<int64_t>>> ParseNamedSizes(std::string_view text) {
+  const size_t equals = text.rfind('=');
+  if (equals == std::string_view::npos || equals == 0) {
+    return Err(StatusCode::kInvalidArgument, "{}: expected NAME=1x3x224x224", text);
+  }
+  std::vector<int64_t> sizes;
+  for (const std::string_view part : Split(text.substr(equals + 1), 'x')) {
+    const auto size = ParseInt(part);
+    if (!size.ok() || *size < 0) {
+      return Err(StatusCode::kInvalidArgument, "{}: \"{}\" is not a size", text, part);
+    }
+    sizes.push_back(*size);
+  }
+  return std::make_pair(std::string(text.substr(0, equals)), std::move(sizes));
+}
+
 std::string FormatDouble(double value) {
   if (std::isnan(value)) return "nan";  // The sign and payload of a NaN mean nothing.
   std::array<char, 32> text;            // The longest is "-2.2250738585072014e-308", 24 characters.

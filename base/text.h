@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -33,6 +34,10 @@ std::string Join(const Range& items, std::string_view separator) {
 // kInvalidArgument, with the text in the message: it is no such number or out of range.
 StatusOr<int64_t> ParseInt(std::string_view text);
 StatusOr<double> ParseDouble(std::string_view text);  // Also inf, -inf and nan.
+
+// Parses "NAME=1x3x224x224" into a name and sizes of 0 or more. kInvalidArgument says what is
+// wrong.
+StatusOr<std::pair<std::string, std::vector<int64_t>>> ParseNamedSizes(std::string_view text);
 
 // Returns the shortest text that ParseDouble turns into the same value: "0.1", "1", "1e+30",
 // "-inf", "nan".

@@ -72,6 +72,39 @@ TEST(TextTest, ParseDouble) {
   for (const auto& c : cases) EXPECT_EQ(ToString(ParseDouble(c.text).status()), c.expected);
 }
 
+TEST(TextTest, ParseNamedSizes) {
+  using Named = std::pair<std::string, std::vector<int64_t>>;
+  const struct {
+    const char* text;
+    Named named;
+  } kGood[] = {
+      {"x=1x3x224x224", {"x", {1, 3, 224, 224}}},
+      {"x=5", {"x", {5}}},
+      {"x=0x3", {"x", {0, 3}}},
+      {"a=b=2", {"a=b", {2}}},  // Names of inputs may contain any character.
+  };
+  for (const auto& c : kGood) {
+    const auto named = ParseNamedSizes(c.text);
+    ASSERT_EQ(ToString(named.status()), "OK") << c.text;
+    EXPECT_EQ(*named, c.named) << c.text;
+  }
+  const struct {
+    const char *text, *status;
+  } kBad[] = {
+      {"", "INVALID_ARGUMENT: : expected NAME=1x3x224x224"},
+      {"x", "INVALID_ARGUMENT: x: expected NAME=1x3x224x224"},
+      {"=1x2", "INVALID_ARGUMENT: =1x2: expected NAME=1x3x224x224"},
+      {"x=", "INVALID_ARGUMENT: x=: \"\" is not a size"},
+      {"x=1x", "INVALID_ARGUMENT: x=1x: \"\" is not a size"},
+      {"x=1xN", "INVALID_ARGUMENT: x=1xN: \"N\" is not a size"},
+      {"x=-1x2", "INVALID_ARGUMENT: x=-1x2: \"-1\" is not a size"},
+      {"x=1,2", "INVALID_ARGUMENT: x=1,2: \"1,2\" is not a size"},
+      {"x=99999999999999999999",
+       "INVALID_ARGUMENT: x=99999999999999999999: \"99999999999999999999\" is not a size"},
+  };
+  for (const auto& c : kBad) EXPECT_EQ(ToString(ParseNamedSizes(c.text).status()), c.status);
+}
+
 TEST(TextTest, FormatDouble) {
   const struct {
     double value;

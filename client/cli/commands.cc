@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/build_facts.h"
+#include "base/text.h"
 #include "client/cli/program.h"
 #include "client/cli/verbs.h"
 #include "device/api/device_name.h"
@@ -31,7 +32,7 @@ struct AllFlags {
 };
 
 // Checks for CLI11: each returns what is wrong with the text, or "".
-std::string WrongShape(const std::string& text) { return Message(ParseShapeFlag(text).status()); }
+std::string WrongShape(const std::string& text) { return Message(ParseNamedSizes(text).status()); }
 std::string WrongDevice(const std::string& text) { return Message(ParseDeviceName(text).status()); }
 std::string WrongDuration(const std::string& text) { return Message(ParseDuration(text).status()); }
 

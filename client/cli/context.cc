@@ -89,23 +89,6 @@ std::string ErrorJson(const Status& status) {
                                                        nlohmann::json::error_handler_t::replace);
 }
 
-StatusOr<std::pair<std::string, std::vector<int64_t>>> ParseShapeFlag(const std::string& text) {
-  const size_t equals = text.rfind('=');
-  if (equals == std::string::npos || equals == 0) {
-    return Err(StatusCode::kInvalidArgument, "{}: expected NAME=1x3x224x224", text);
-  }
-  const std::string sizes = text.substr(equals + 1);  // Split returns views into it.
-  std::vector<int64_t> dims;
-  for (const auto& part : Split(sizes, 'x')) {
-    const auto size = ParseInt(part);
-    if (!size.ok() || *size < 0) {
-      return Err(StatusCode::kInvalidArgument, "{}: \"{}\" is not a size", text, std::string(part));
-    }
-    dims.push_back(*size);
-  }
-  return std::make_pair(text.substr(0, equals), std::move(dims));
-}
-
 StatusOr<double> ParseDuration(const std::string& text) {
   const auto seconds_of = [](char unit) { return unit == 's' ? 1 : unit == 'm' ? 60 : 3600; };
   const bool has_unit = !text.empty() && std::string_view("smh").find(text.back()) != text.npos;

@@ -53,8 +53,6 @@ int ExitCodeOf(const Status& status);
 
 std::string DefaultDataDir();  // Of the embedded service.
 
-// Parses "NAME=1x3x224x224" into a name and sizes.
-StatusOr<std::pair<std::string, std::vector<int64_t>>> ParseShapeFlag(const std::string& text);
 // Parses "90s", "2m" or "1h" into seconds. A number without a unit is an error, since it is
 // ambiguous.
 StatusOr<double> ParseDuration(const std::string& text);

@@ -1,6 +1,7 @@
 #include "client/cli/local_model.h"
 
 #include "base/file.h"
+#include "base/text.h"
 #include "device/open_device.h"
 #include "graph/onnx/files/model_view.h"
 #include "graph/onnx/tensor_proto.h"
@@ -20,7 +21,7 @@ StatusOr<SessionOptions> MakeOptions(const ModelFlags& flags, PlanChoice plan, i
     options.tuned_plans = flags.tuned_plans;
   }
   for (const std::string& text : flags.shapes) {
-    AG_LET(const auto shape, ParseShapeFlag(text));
+    AG_LET(const auto shape, ParseNamedSizes(text));
     options.shapes[shape.first] = Shape(shape.second.begin(), shape.second.end());
   }
   return options;

@@ -25,7 +25,7 @@ namespace v1 = autograph::v1;
 std::string BaseName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 Status BindShape(const std::string& text, v1::BoundShape* bound) {
-  AG_LET(const auto shape, ParseShapeFlag(text));
+  AG_LET(const auto shape, ParseNamedSizes(text));
   bound->set_input(shape.first);
   for (const int64_t size : shape.second) bound->add_dims(size);
   return OkStatus();

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/signals.h"
+#include "base/text.h"
 #include "client/cli/context.h"
 #include "client/cli/timing_text.h"
 #include "device/api/device_name.h"
@@ -27,7 +28,7 @@ StatusOr<OrtTimes> TimeInOrt(const OrtRequest& request) {
     to_time.files.push_back({model, FileRuntime::kOnnxRuntime});
   }
   for (const std::string& text : request.shapes) {
-    AG_LET(const auto shape, ParseShapeFlag(text));
+    AG_LET(const auto shape, ParseNamedSizes(text));
     to_time.shapes[shape.first] = Shape(shape.second.begin(), shape.second.end());
   }
   to_time.threads = request.threads;

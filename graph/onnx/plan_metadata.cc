@@ -1,7 +1,6 @@
 #include "graph/onnx/plan_metadata.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "base/bytes.h"
 #include "base/text.h"
@@ -45,18 +44,9 @@ std::string SizesText(const std::map<std::string, Shape>& shapes) {
 std::map<std::string, Shape> SizesFromText(std::string_view text) {
   std::map<std::string, Shape> shapes;
   for (const std::string_view line : Split(text, '\n')) {
-    const size_t equals = line.rfind('=');
-    if (equals == std::string_view::npos) continue;
-    Shape shape;
-    bool is_right = true;
-    for (const std::string_view size : Split(line.substr(equals + 1), 'x')) {
-      int64_t value = 0;
-      const auto read = std::from_chars(size.data(), size.data() + size.size(), value);
-      is_right = is_right && read.ec == std::errc() && read.ptr == size.data() + size.size();
-      is_right = is_right && value > 0;
-      shape.push_back(value);
-    }
-    if (is_right) shapes[std::string(line.substr(0, equals))] = shape;
+    const auto sizes = ParseNamedSizes(line);
+    if (!sizes.ok() || std::ranges::count(sizes->second, 0) > 0) continue;
+    shapes[sizes->first] = Shape(sizes->second.begin(), sizes->second.end());
   }
   return shapes;
 }
