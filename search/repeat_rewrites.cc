@@ -128,15 +128,19 @@ class Repetition {
       if (everywhere) made[i] = *std::move(child);
     }
     for (size_t i = 0; i < (everywhere ? graphs_.size() : 1); ++i) graphs_[i] = {made[i], true};
-    everywhere ? ++result_.applied : LeaveOut(rewrite.rule->name);
+    if (everywhere) {
+      ++result_.applied;
+    } else {
+      LeaveOut(rewrite.rule->name);
+    }
     return OkStatus();
   }
 
-  int LeaveOut(const std::string& rule) {
+  void LeaveOut(const std::string& rule) {
     const auto it = std::ranges::find(result_.left_out, rule, &AppliedRewrite::rule);
     AppliedRewrite& left =
         it == result_.left_out.end() ? result_.left_out.emplace_back(AppliedRewrite{rule}) : *it;
-    return ++left.count;
+    ++left.count;
   }
 
   const RuleSet& rules_;

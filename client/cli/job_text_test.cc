@@ -22,7 +22,7 @@ v1::Ratio Ratio(double median) {
 }
 
 void Count(v1::ModelFacts* facts, int64_t bytes,
-           std::vector<std::pair<std::string, int>> operators) {
+           const std::vector<std::pair<std::string, int>>& operators) {
   facts->set_file_bytes(bytes);
   facts->set_parameters(1235496);
   for (const auto& [op_type, count] : operators) {

@@ -6,6 +6,7 @@
 #include "graph/onnx/import/default_sizes.h"
 #include "graph/onnx/origin.h"
 #include "rules/match/rule_clean_up.h"
+#include "server/jobs/job.h"
 
 namespace ag {
 namespace {

@@ -13,8 +13,9 @@ constexpr Nanos kShort{1000}, kLong{600'000};
 class ReadyOperatorsTest : public ::testing::Test {
  protected:
   // Runs a relu, or `form`, that takes so long on the reference kernels.
-  StatusOr<ReadyOperators::Results> Run(int64_t size, Nanos reference_ns, std::string form = "",
-                                        int64_t lasting = 0, OpKind op = OpKind::kRelu) {
+  StatusOr<ReadyOperators::Results> Run(int64_t size, Nanos reference_ns,
+                                        const std::string& form = "", int64_t lasting = 0,
+                                        OpKind op = OpKind::kRelu) {
     const GivenOperand x{Tensor::Zeros({DType::kFloat32, {size, size}}), 0};
     const GivenOperand w{Tensor::Zeros({DType::kFloat32, {size, size}}), lasting};
     std::vector<GivenOperand> operands = {x};
