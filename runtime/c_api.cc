@@ -218,7 +218,10 @@ const void* StringsToC(const ag::Tensor& tensor, ag_results& results) {
 
 // Returns a view of the caller's tensor, which `name` names in errors.
 ag::StatusOr<ag::Tensor> FromC(const ag_tensor& given, std::string_view name) {
-  const ag::StatusOr<ag::DType> dtype = ag::DTypeFromOnnx(static_cast<int32_t>(given.dtype));
+  int32_t number = 0;  // C may store what no enumerator says, which C++ must not load.
+  static_assert(sizeof(number) == sizeof(given.dtype));
+  std::memcpy(&number, &given.dtype, sizeof(number));
+  const ag::StatusOr<ag::DType> dtype = ag::DTypeFromOnnx(number);
   AG_TRY(dtype, "input \"{}\"", name);
   if (given.rank < 0 || static_cast<size_t>(given.rank) > ag::kRankMax ||
       (given.shape == nullptr && given.rank > 0)) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdio>
+#include <cstring>
 #include <functional>
 #include <limits>
 #include <thread>
@@ -187,7 +188,9 @@ TEST(CApi, RunsTensorsOfAnySizes) {
   EXPECT_EQ(error(1), "input \"x\": expected f32[1,2], got i64[3,2]");
   input.rank = 33;
   EXPECT_EQ(error(1), "input \"x\": rank 33 without as many sizes");
-  input = {.dtype = static_cast<ag_dtype>(99), .rank = 0};
+  input = {.rank = 0};
+  const int32_t unknown = 99;
+  std::memcpy(&input.dtype, &unknown, sizeof(unknown));
   EXPECT_EQ(error(1), "input \"x\": element type 99 of ONNX is not supported");
 }
 

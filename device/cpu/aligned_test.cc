@@ -40,7 +40,9 @@ TEST(AlignedBuffer, MemoryUsedAnewIsZeroAgain) {
     // Others may hold pieces of the first region; from the second on all is free each time.
     if (round >= 20) places.insert(buffer.data());
   }
+#if !defined(__SANITIZE_ADDRESS__)  // There each piece is an allocation, kept aside when freed.
   EXPECT_EQ(places.size(), 1u);
+#endif
 }
 
 TEST(AlignedBuffer, APieceOutlivesItsNeighbours) {
