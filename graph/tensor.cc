@@ -192,6 +192,13 @@ Tensor Tensor::FromDoubles(TensorType type, std::span<const double> values) {
   return tensor;
 }
 
+void RoundTo(DType dtype, std::span<double> values) {
+  if (dtype == DType::kFloat64) return;
+  WithElement(dtype, [&](auto, auto load, auto store) {
+    for (double& value : values) value = load(store(value));
+  });
+}
+
 std::vector<double> Tensor::ToDoubles() const {
   std::vector<double> values(static_cast<size_t>(type_.NumElements()));
   WithElement(type_.dtype, [&](auto element, auto load, auto) {

@@ -64,6 +64,10 @@ class Tensor {
   size_t size_ = 0;
 };
 
+// Rounds each value to one that an element of `dtype` holds; converts as FromDoubles. REQUIRES: a
+// numeric dtype.
+void RoundTo(DType dtype, std::span<double> values);
+
 // Whether these are the bytes of a tensor of the type: their number, and of strings the offsets.
 bool BytesFit(const TensorType& type, std::string_view bytes);
 

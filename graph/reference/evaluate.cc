@@ -83,7 +83,7 @@ StatusOr<Operand> OperandOf(const Graph& graph, Edge edge, const TensorType& res
     return ConstantArray(graph.node(id), weights);
   };
   AG_LET(std::vector<Array<double>> values,
-         EvaluateEdgesAs<double>(graph, {&edge, 1}, {}, constant));
+         EvaluateEdgesAs<double>(graph, {&edge, 1}, {}, constant, {.rounds = true}));
   operand.values = std::move(values[0]);
   return operand;
 }
@@ -148,8 +148,9 @@ StatusOr<std::vector<Tensor>> EvaluateEdges(const Graph& graph, std::span<const 
     return ConstantArray(graph.node(id), weights);
   };
   AG_LET(const std::vector<Array<double>> results,
-         EvaluateEdgesAs<double>(graph, edges, arrays, constant,
-                                 {.threads = options.threads, .on_node = options.on_node}));
+         EvaluateEdgesAs<double>(
+             graph, edges, arrays, constant,
+             {.threads = options.threads, .rounds = true, .on_node = options.on_node}));
   std::vector<Tensor> tensors;
   for (size_t i = 0; i < edges.size(); ++i) {
     tensors.push_back(Tensor::FromDoubles(graph.type(edges[i]), results[i].values));

@@ -17,10 +17,11 @@ struct EvaluateOptions {
   std::function<Status(NodeId)> on_node;
 };
 
-// Returns every output of `graph`, computed in double precision and rounded once, at the output, to
-// its dtype. `inputs` has the order of graph.inputs(). Values are freed after their last use.
-// kInvalidArgument: an input has another type (the message names it). kUnimplemented: an opaque
-// node.
+// Returns every output of `graph`. Each node is computed in double precision and its results are
+// rounded to their dtypes, as ONNX says: a cast to an integer or a comparison that stands on an
+// edge then falls on the same side as in other runtimes. `inputs` has the order of graph.inputs().
+// Values are freed after their last use. kInvalidArgument: an input has another type (the message
+// names it). kUnimplemented: an opaque node.
 StatusOr<std::vector<Tensor>> Evaluate(const Graph& graph, const std::vector<Tensor>& inputs,
                                        const WeightSource& weights,
                                        const EvaluateOptions& options = {});
@@ -32,7 +33,7 @@ StatusOr<std::vector<Tensor>> EvaluateEdges(const Graph& graph, std::span<const 
                                             const EvaluateOptions& options = {});
 
 // Returns the value of a constant edge: the bytes of a Constant, or the result of a recipe
-// (operators over constants), in double precision, rounded once to the edge's dtype. Worker and
+// (operators over constants), each in double precision and rounded to its dtype. Worker and
 // exporter both call it, so they get bit-identical bytes (docs/design.md, Processes, weights and
 // keys). REQUIRES: graph.is_constant(edge.node).
 StatusOr<Tensor> Materialize(const Graph& graph, Edge edge, const WeightSource& weights);

@@ -117,8 +117,18 @@ class Runner {
     const KernelCall<T> call = {
         .node = node, .types = types, .inputs = inputs, .threads = options_.threads};
     AG_LET(values_[id], Has(node.op, kBarrier) ? RunOpaque(call) : KernelOf<T>(node.op)(call));
+    if (options_.rounds) RoundResults(node, values_[id]);
     for (const Edge& e : node.inputs) Release(e.node);
     return OkStatus();
+  }
+
+  static void RoundResults(const Node& node, Arrays<T>& results) {
+    if constexpr (std::is_same_v<T, double>) {
+      for (size_t i = 0; i < results.size(); ++i) {
+        const DType dtype = node.outputs[i].dtype;
+        if (dtype != DType::kString) RoundTo(dtype, results[i].values);
+      }
+    }
   }
 
   Status ComputeInput(NodeId id) {

@@ -19,6 +19,7 @@ using ConstantValue = std::function<StatusOr<Array<T>>(NodeId)>;
 
 struct RunOptions {
   int threads = 1;
+  bool rounds = false;                    // Each node's results to their types; for doubles only.
   std::function<Status(NodeId)> on_node;  // Called after each node; an error ends the run.
 };
 

@@ -76,7 +76,7 @@ TEST(EvaluateTest, ConvIsItsDefinition) {
   }
 }
 
-TEST(EvaluateTest, EdgesAreRoundedOnce) {
+TEST(EvaluateTest, EachNodeIsRounded) {
   MemoryWeights weights;
   const Graph graph = ParseGraph(
                           "c = add(const f32[1] {1}, const f32[1] {9.313225746154785e-10})\n"
@@ -85,8 +85,20 @@ TEST(EvaluateTest, EdgesAreRoundedOnce) {
                           .value();
   const Edge sum = graph.node(graph.outputs()[0].edge.node).inputs[0];
   EXPECT_EQ(Materialize(graph, sum, weights).value().At(0), 1);
-  EXPECT_EQ(Evaluate(graph, {}, weights).value()[0].At(0),
-            9.313225746154785e-10);  // 2^-30.
+  EXPECT_EQ(Evaluate(graph, {}, weights).value()[0].At(0), 0);  // 1 + 2^-30 is 1 in f32.
+}
+
+// The buckets of T5's relative positions: in f32, log(2) / log(16) * 8 is exactly 2, and in
+// doubles, with the same constants, a little less.
+TEST(EvaluateTest, CastsSeeRoundedValues) {
+  MemoryWeights weights;
+  const Graph graph = ParseGraph(
+                          "x = log(const f32[] {2})\n"
+                          "y = mul(div(x, const f32[] {2.7725887}), const f32[] {8})\n"
+                          "output \"z\" = cast(y) to=i64",
+                          &weights)
+                          .value();
+  EXPECT_EQ(Evaluate(graph, {}, weights).value()[0].At(0), 2);
 }
 
 // Large values are computed a few rows at a time; no bit changes.
