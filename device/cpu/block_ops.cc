@@ -1,6 +1,7 @@
 #include "device/cpu/block_ops.h"
 
 #include <cmath>
+#include <limits>
 #include <span>
 #include <type_traits>
 
@@ -94,6 +95,8 @@ BLOCK(IsSet, x == 0 ? 0 : 1)
 BLOCK(Trunc, std::trunc(x))
 BLOCK(Clip, Clamp(x, p, q))
 BLOCK(AddNumber, x + p)
+BLOCK_FOR(ToFloatD, double, , static_cast<float>(x))
+BLOCK_FOR(ToIntegerD, double, , x != x ? 0 : Clamp(x, p, q))
 BLOCK(Div, x / y)
 BLOCK(DivOfIntegers, IntegerDiv(x, y))
 BLOCK(Pow, std::pow(x, y))
@@ -185,6 +188,35 @@ BlockOp<T> SqrtOp() {
 }
 template BlockOp<float> SqrtOp<float>();
 template BlockOp<double> SqrtOp<double>();
+
+std::optional<BlockOp<double>> NarrowOp(DType dtype) {
+  const auto range = []<class Int>(Int) {
+    return BlockOp<double>{ToIntegerD, static_cast<double>(std::numeric_limits<Int>::min()),
+                           static_cast<double>(std::numeric_limits<Int>::max())};
+  };
+  switch (dtype) {
+    case DType::kFloat32:
+      return BlockOp<double>{ToFloatD};
+    case DType::kInt64:
+      return range(int64_t{});
+    case DType::kInt32:
+      return range(int32_t{});
+    case DType::kInt16:
+      return range(int16_t{});
+    case DType::kInt8:
+      return range(int8_t{});
+    case DType::kUInt64:
+      return range(uint64_t{});
+    case DType::kUInt32:
+      return range(uint32_t{});
+    case DType::kUInt16:
+      return range(uint16_t{});
+    case DType::kUInt8:
+      return range(uint8_t{});
+    default:
+      return std::nullopt;
+  }
+}
 
 AG_CLONES float ExpSum(const float* in, float* out, int64_t n, float shift) {
   float sum = 0;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "graph/graph.h"
 
@@ -42,6 +43,10 @@ template <class T>
 BlockOp<T> AddNumberOp(double number);  // a + number
 template <class T>
 BlockOp<T> SqrtOp();
+
+// Returns the operator that rounds doubles to the values of `dtype`: f32 to the nearest, integers
+// to their range, NaN to 0. Nothing for what a double holds as it is: f64 and bool.
+std::optional<BlockOp<double>> NarrowOp(DType dtype);
 
 // Computes out[i] = exp(in[i] - shift) and returns the sum, for softmax.
 float ExpSum(const float* in, float* out, int64_t n, float shift);

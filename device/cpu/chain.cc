@@ -143,7 +143,8 @@ class Compiler {
                  DTypeName(node.outputs[0].dtype));
     }
     if (node.op == OpKind::kBatchNorm) {
-      AG_LET(made_[edge], BatchNorm(node));
+      AG_LET(const int result, BatchNorm(node));
+      made_[edge] = Narrowed(node.outputs[0].dtype, result);
       return OkStatus();
     }
     if (!Has(node.op, kElementwise)) {
@@ -153,8 +154,19 @@ class Compiler {
     for (size_t k = 0; k < node.inputs.size(); ++k) {
       AG_LET(operands[k], Operand(node, k));
     }
-    made_[edge] = Emit(BlockOpOf<T>(node), operands[0], operands[1], operands[2]);
+    made_[edge] = Narrowed(node.outputs[0].dtype,
+                           Emit(BlockOpOf<T>(node), operands[0], operands[1], operands[2]));
     return OkStatus();
+  }
+
+  // Returns the value that is left when `value` is stored as `dtype` and read again. A pass in
+  // doubles that holds an f32 or an integer between two nodes must give what the nodes give one by
+  // one: floor(x / y * z) at a whole number hangs on the last bit of the product.
+  int Narrowed(DType dtype, int value) {
+    if constexpr (std::is_same_v<T, double>) {
+      if (const auto op = NarrowOp(dtype)) return Emit(*op, value);
+    }
+    return value;
   }
 
   StatusOr<int> BatchNorm(const Node& node) {
