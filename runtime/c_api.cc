@@ -42,6 +42,7 @@ ag_status ToC(StatusCode code) {
     case StatusCode::kOk:
       return AG_OK;
     case StatusCode::kInvalidArgument:
+    case StatusCode::kOutOfRange:  // An index of the inputs, of the model at its sizes.
       return AG_INVALID_ARGUMENT;
     case StatusCode::kDeadlineExceeded:
       return AG_DEADLINE_EXCEEDED;

@@ -151,6 +151,22 @@ TEST(DefaultSizes, TheFirstSetThatTheNodesFitIsTaken) {
             "the model leaves sizes open, these were chosen: --shape x=1x3x640x640");
 }
 
+// Positions 0 to 127 do not fit; those of 16,000 would be too many to be known here.
+TEST(DefaultSizes, ATableWithFewRowsTakesShorterSequences) {
+  const std::string body =
+      "y) <int64 zero = {0}, int64 one = {1}> { s = Shape(ids) n = Gather(s, one) "
+      "at = Range(zero, n, one) y = Gather(table, at) }";
+  const auto imported =
+      ImportText("g (int64[N,S] ids, float[64,300] table) => (float[P,300] " + body);
+  ASSERT_TRUE(imported.ok()) << ToString(imported.status());
+  EXPECT_EQ(imported->warnings[0],
+            "the model leaves sizes open, these were chosen: --shape ids=1x64");
+  EXPECT_EQ(
+      ToString(
+          ImportText("g (int64[1,65] ids, float[64,300] table) => (float[P,300] " + body).status()),
+      "OUT_OF_RANGE: node 3 (Gather): index 64 is outside [-64, 64)");
+}
+
 TEST(DefaultSizes, SizesThatTheUserGivesAreNotTriedInOtherSets) {
   const auto imported =
       ImportText("g (float[2,8] x, float[4,3] w) => (float[2,3] y) { y = MatMul(x, w) }");

@@ -87,6 +87,10 @@ std::optional<int64_t> SizeOfSum(const std::string& name, const DimSizes& sizes)
   return sum;
 }
 
+bool HasShorterSequences(int set) {
+  return kSets[static_cast<size_t>(set)].sequence < kSets[0].sequence;
+}
+
 int64_t DefaultSize(const OnnxValueInfo& input, size_t axis, int set) {
   const SizeSet& sizes = kSets[static_cast<size_t>(set)];
   const std::string& name = input.dims[axis].name;

@@ -29,4 +29,7 @@ inline constexpr int kDefaultSizeSets = 8;
 // for what has no known role. Sequences, sides and what has no known role differ between sets.
 int64_t DefaultSize(const OnnxValueInfo& input, size_t axis, int set);
 
+// Whether the sequences of set `set` are shorter than those of the first.
+bool HasShorterSequences(int set);
+
 }  // namespace ag

@@ -1,5 +1,7 @@
 #include "graph/onnx/import/import.h"
 
+#include <algorithm>
+#include <numeric>
 #include <set>
 
 #include "absl/container/flat_hash_map.h"
@@ -320,8 +322,14 @@ StatusOr<ImportedModel> ImportWithSizes(OnnxModel model, const ImportOptions& op
 }
 
 // Returns the first set of default sizes after the first that the model's nodes fit, if any does.
-StatusOr<std::optional<int>> FittingSizes(std::string_view bytes, const ImportOptions& options) {
-  for (int set = 1; set < kDefaultSizeSets; ++set) {
+// Where the first failed with `code`, kOutOfRange, a table has too few rows for its sequences:
+// shorter ones come before longer ones.
+StatusOr<std::optional<int>> FittingSizes(std::string_view bytes, const ImportOptions& options,
+                                          StatusCode code) {
+  std::vector<int> sets(kDefaultSizeSets - 1);
+  std::iota(sets.begin(), sets.end(), 1);
+  if (code == StatusCode::kOutOfRange) std::ranges::stable_partition(sets, HasShorterSequences);
+  for (const int set : sets) {
     NoSink sink;
     std::string chosen;
     AG_LET(OnnxModel model, ParseAndCheck(bytes, options.limits));
@@ -337,12 +345,14 @@ StatusOr<ImportedModel> ImportOnnx(std::string_view bytes, const ImportOptions& 
   AG_LET(OnnxModel model, ParseAndCheck(bytes, options.limits));
   std::string chosen;
   StatusOr<ImportedModel> imported = ImportWithSizes(std::move(model), options, 0, sink, &chosen);
-  const bool may_fit_others = imported.status().code() == StatusCode::kInvalidArgument ||
-                              imported.status().code() == StatusCode::kUnimplemented;
+  const StatusCode code = imported.status().code();
+  const bool may_fit_others = code == StatusCode::kInvalidArgument ||
+                              code == StatusCode::kUnimplemented ||
+                              code == StatusCode::kOutOfRange;  // A table with fewer positions.
   if (chosen.empty() || !may_fit_others) return imported;
-  AG_LET(const std::optional<int> set, FittingSizes(bytes, options));
+  AG_LET(const std::optional<int> set, FittingSizes(bytes, options, code));
   if (!set.has_value()) {
-    return Err(imported.status().code(), "{} ({}; {} other sets of sizes fit no better: give them)",
+    return Err(code, "{} ({}; {} other sets of sizes fit no better: give them)",
                Message(imported.status()), chosen, kDefaultSizeSets - 1);
   }
   AG_LET(model, ParseAndCheck(bytes, options.limits));

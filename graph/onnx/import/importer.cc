@@ -316,6 +316,18 @@ StatusOr<std::optional<std::vector<ValueId>>> Importer::ComputeKept(
   return ids;
 }
 
+// Finds a table that is too short already here, where other sizes of the inputs can still be tried.
+Status Importer::CheckIndices(std::span<const ValueId> inputs, int64_t axis) const {
+  const Tensor* const indices = known(inputs[1]);
+  if (indices == nullptr) return OkStatus();
+  const auto size = static_cast<double>(type(inputs[0]).shape[static_cast<size_t>(axis)]);
+  for (const double index : indices->ToDoubles()) {
+    if (index >= -size && index < size) continue;
+    return Err(StatusCode::kOutOfRange, "index {} is outside [-{}, {})", index, size, size);
+  }
+  return OkStatus();
+}
+
 StatusOr<std::vector<ValueId>> Importer::AddNode(OpKind op, std::span<const ValueId> inputs,
                                                  Attributes attributes) {
   AG_LET(std::optional<std::vector<ValueId>> computed, Compute(op, inputs, attributes));
@@ -330,6 +342,7 @@ StatusOr<std::vector<ValueId>> Importer::AddNode(OpKind op, std::span<const Valu
     edges.push_back(edge);
   }
   AG_LET(const NodeId node, builder_.Add(op, edges, std::move(attributes)));
+  if (op == OpKind::kGather) AG_TRY(CheckIndices(inputs, builder_.node(node).Int("axis")));
   std::vector<ValueId> values;
   const auto outputs = builder_.node(node).outputs;
   for (int32_t i = 0; i < static_cast<int32_t>(outputs.size()); ++i) {

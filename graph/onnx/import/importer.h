@@ -138,6 +138,8 @@ class Importer {
   // Notes the name of a value of the whole model, for export.
   void NameValue(const std::string& name, ValueId value);
   NodeNames* NamesOf(NodeId id);
+  // kOutOfRange: the known indices of a gather are outside its table.
+  Status CheckIndices(std::span<const ValueId> inputs, int64_t axis) const;
   // Returns the results, or nothing when the operator cannot be computed now.
   StatusOr<std::optional<std::vector<ValueId>>> Compute(OpKind op, std::span<const ValueId> inputs,
                                                         const Attributes& attributes);
