@@ -56,6 +56,7 @@ int ExitCodeOf(const Status& status) {
     case StatusCode::kOk:
       return kExitOk;
     case StatusCode::kInvalidArgument:
+    case StatusCode::kOutOfRange:
     case StatusCode::kNotFound:
     case StatusCode::kUnimplemented:
     case StatusCode::kResourceExhausted:

@@ -164,7 +164,7 @@ TEST(DefaultSizes, ATableWithFewRowsTakesShorterSequences) {
   EXPECT_EQ(
       ToString(
           ImportText("g (int64[1,65] ids, float[64,300] table) => (float[P,300] " + body).status()),
-      "OUT_OF_RANGE: node 3 (Gather): index 64 is outside [-64, 64)");
+      "INVALID_ARGUMENT: node 3 (Gather): index 64 is outside [-64, 64)");
 }
 
 TEST(DefaultSizes, SizesThatTheUserGivesAreNotTriedInOtherSets) {

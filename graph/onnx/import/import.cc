@@ -346,13 +346,19 @@ StatusOr<ImportedModel> ImportOnnx(std::string_view bytes, const ImportOptions& 
   std::string chosen;
   StatusOr<ImportedModel> imported = ImportWithSizes(std::move(model), options, 0, sink, &chosen);
   const StatusCode code = imported.status().code();
-  const bool may_fit_others = code == StatusCode::kInvalidArgument ||
-                              code == StatusCode::kUnimplemented ||
-                              code == StatusCode::kOutOfRange;  // A table with fewer positions.
-  if (chosen.empty() || !may_fit_others) return imported;
+  const bool too_short = code == StatusCode::kOutOfRange;  // A table, for these sizes.
+  const bool may_fit_others =
+      too_short || code == StatusCode::kInvalidArgument || code == StatusCode::kUnimplemented;
+  if (!may_fit_others) return imported;
+  const StatusCode told = too_short ? StatusCode::kInvalidArgument : code;
+  if (chosen.empty() && too_short) {
+    const char* const advice = options.shapes.empty() ? "" : " (smaller sizes may fit: --shape)";
+    return Err(told, "{}{}", Message(imported.status()), advice);
+  }
+  if (chosen.empty()) return imported;
   AG_LET(const std::optional<int> set, FittingSizes(bytes, options, code));
   if (!set.has_value()) {
-    return Err(code, "{} ({}; {} other sets of sizes fit no better: give them)",
+    return Err(told, "{} ({}; {} other sets of sizes fit no better: give them)",
                Message(imported.status()), chosen, kDefaultSizeSets - 1);
   }
   AG_LET(model, ParseAndCheck(bytes, options.limits));
