@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "absl/strings/str_replace.h"
 #include "device/conformance/cases.h"
 #include "device/conformance/suite.h"
 #include "device/cpu/cpu_device.h"
@@ -103,6 +104,27 @@ TEST_P(Conformance, Pairs) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Conformance, testing::ValuesIn(AllParams()), NameOf);
+
+// The cpu computes in f32 what a model states as f16 or bf16: every case with these types instead,
+// but those whose numbers they cannot hold.
+TEST(ConformanceCases, HaveSixteenBitsOnTheCpu) {
+  std::vector<ConformanceCase> cases(OperatorCases().begin(), OperatorCases().end());
+  cases.insert(cases.end(), NetworkCases().begin(), NetworkCases().end());
+  Device& device = OpenOnce("cpu");
+  int taken = 0;
+  for (const ConformanceCase& c : cases) {
+    for (const char* const type : {"f16", "bf16"}) {
+      const std::string text =
+          absl::StrReplaceAll(absl::string_view(c.text.data(), c.text.size()), {{"f32", type}});
+      if (text == c.text) continue;
+      ++taken;
+      for (const auto check : {CheckPlans, CheckKernels, CheckLayouts}) {
+        EXPECT_EQ(ToString(check(device, text, "fp32")), "OK") << c.name << "\n" << text;
+      }
+    }
+  }
+  EXPECT_GT(taken, 200);
+}
 
 // One network is enough, because a cold run is the same for all operators.
 TEST(ConformanceCases, RunFromEvictedCaches) {

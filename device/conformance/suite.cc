@@ -23,8 +23,9 @@ struct Tolerance {
   double error = 0;
   double inexact = 0;
 };
-Tolerance ToleranceOf(std::string_view precision) {
-  return {KernelTolerance(precision), precision == "fp32" ? 0 : 0.02};
+Tolerance ToleranceOf(std::string_view precision, const Graph& graph) {
+  const std::string_view coarsest = CoarsestPrecision(precision, graph);
+  return {KernelTolerance(coarsest), coarsest == "fp32" ? 0 : 0.02};
 }
 
 // Returns the tensor's values as the precision stores them.
@@ -97,7 +98,7 @@ Status BuildAndCompare(Device& device, const Graph& graph, const Plan& plan,
   AG_LET(const std::unique_ptr<Executable> executable, device.Build({graph, plan, weights}));
   std::vector<Tensor> first = EmptyOutputs(graph), second = EmptyOutputs(graph);
   AG_TRY(executable->Run(inputs, first), "first run");
-  AG_TRY(Compare(expected, first, ToleranceOf(plan.policy.precision)));
+  AG_TRY(Compare(expected, first, ToleranceOf(plan.policy.precision, graph)));
   AG_TRY(executable->Run(inputs, second), "second run");
   for (size_t i = 0; i < first.size(); ++i) {
     if (first[i].bytes() == second[i].bytes()) continue;
@@ -241,7 +242,7 @@ Status CheckColdRuns(Device& device, std::string_view text, const std::string& p
     }
   }
   AG_TRY(executable->Run(subject.inputs, outputs));
-  return Compare(subject.expected, outputs, ToleranceOf(precision));
+  return Compare(subject.expected, outputs, ToleranceOf(precision, subject.graph));
 }
 
 Status CheckKernels(Device& device, std::string_view text, const std::string& precision) {

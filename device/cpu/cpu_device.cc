@@ -7,6 +7,7 @@
 #include "device/cpu/kernel.h"
 #include "device/cpu/packed_weights.h"
 #include "device/cpu/parallel.h"
+#include "device/cpu/wide.h"
 #include "plan/format/plan_validate.h"
 
 namespace ag {
@@ -62,7 +63,9 @@ class CpuDevice : public Device {
     const Plan plan = SingleGroupPlan(problem);
     const int cores = problem.cores > 0 ? problem.cores : spec().cores;
     const cpu::OmpThreads threads(cores);
-    return cpu::KernelNames({problem.graph, plan.groups[0], cores, nullptr});
+    AG_LET(const auto wide, cpu::WideGraph::Of(problem.graph, nullptr));
+    return cpu::KernelNames(
+        {.graph = problem.graph, .group = plan.groups[0], .cores = cores, .wide = wide.get()});
   }
 
   StatusOr<std::unique_ptr<Executable>> Build(const BuildRequest& request) override {

@@ -8,6 +8,7 @@
 #include "device/cpu/kernel.h"
 #include "device/cpu/onednn.h"
 #include "device/cpu/parallel.h"
+#include "device/cpu/wide.h"
 #include "plan/happens_before.h"
 
 namespace ag::cpu {
@@ -63,7 +64,7 @@ struct Staged {
   Port port;
   AlignedBuffer memory;
   Address outside;
-  Call call;
+  std::unique_ptr<Kernel> reorder;
   AlignedBuffer scratch;
   bool is_output = false;
 };
@@ -115,6 +116,7 @@ class CpuExecutable : public Executable {
   int cores_ = 1;
   std::shared_ptr<CacheEviction> eviction_;
   std::shared_ptr<PackedWeights> packed_;
+  std::unique_ptr<WideGraph> wide_;  // While kernels are made.
   std::vector<Phase> phases_;
   uint32_t epoch_ = 0;
   std::vector<Gate> ended_;  // By group.
@@ -148,14 +150,12 @@ Status CpuExecutable::PrepareStaged(const Graph& graph, const Plan& plan) {
     staged->outside = {nullptr, place.kind, place.index, 0};
     staged->is_output = place.kind == Place::Kind::kOutput;
     AG_LET(staged->memory, AlignedBuffer::Make(LayoutBytes(type, place.port.layout)));
-    const Desc own = DescOf(type, place.port.layout), plain = DescOf(type, Layout::kPlain);
-    const Desc& from = staged->is_output ? own : plain;
-    const Desc& to = staged->is_output ? plain : own;
-    const dnnl::reorder::primitive_desc desc(Engine(), from, Engine(), to, UserScratchpad());
-    staged->call.Input(DNNL_ARG_FROM, from, from, 0);
-    staged->call.Output(DNNL_ARG_TO, to, to, 0);
-    staged->call.Finish(dnnl::reorder(desc), desc.scratchpad_desc());
-    AG_LET(staged->scratch, AlignedBuffer::Make(staged->call.scratch_bytes()));
+    Port from{place.port.edge, Layout::kPlain}, to = place.port;
+    if (staged->is_output) std::swap(from, to);
+    const Group reorder{.pattern = std::string(kReorderPattern), .inputs = {from}, .outputs = {to}};
+    AG_LET(staged->reorder,
+           MakeKernel({.graph = graph, .group = reorder, .wide = wide_.get()}, ""));
+    AG_LET(staged->scratch, AlignedBuffer::Make(staged->reorder->scratch_bytes()));
     staged_.push_back(std::move(staged));
   }
   return OkStatus();
@@ -165,8 +165,9 @@ Status CpuExecutable::PrepareStep(const Graph& graph, const Plan& plan, Constant
                                   Step* step) {
   const Group& group = plan.groups[step->group];
   const OmpThreads threads(step->cores);  // oneDNN plans for the current thread count.
-  AG_LET(step->kernel,
-         MakeKernel({graph, group, step->cores, constants, packed_.get()}, group.kernel));
+  AG_LET(
+      step->kernel,
+      MakeKernel({graph, group, step->cores, constants, packed_.get(), wide_.get()}, group.kernel));
   for (const Port& port : group.inputs) step->inputs.push_back(AddressOf(*FindPlace(plan, port)));
   if (IsCopy(group)) {
     for (const Place& place : CopiesOf(graph, plan, group.outputs[0])) {
@@ -207,6 +208,7 @@ Status CpuExecutable::Prepare(const BuildRequest& request, const ExecutableOptio
                plan.arena_bytes, options.memory_bytes_max);
   }
   AG_LET(arena_, AlignedBuffer::Make(plan.arena_bytes));
+  AG_LET(wide_, WideGraph::Of(graph, &weights));
   AG_TRY(PrepareStaged(graph, plan));
   packed_ = options.packed;
   Constants constants(graph, weights);
@@ -219,6 +221,7 @@ Status CpuExecutable::Prepare(const BuildRequest& request, const ExecutableOptio
   cores_ = options.cores;
   eviction_ = options.eviction;
   ended_ = std::vector<Gate>(plan.groups.size());
+  wide_.reset();  // The weights are the caller's, for the build alone.
   return PreparePhases(plan);
 }
 
@@ -367,7 +370,7 @@ Status CpuExecutable::ConvertStaged(bool is_output, std::span<const Tensor> inpu
     std::byte* own = staged->memory.data();
     const void* from[1] = {is_output ? own : outside};
     void* to[1] = {is_output ? outside : own};
-    AG_TRY(staged->call.Run({streams_[0]->queue.get(), staged->scratch.data()}, from, to));
+    AG_TRY(staged->reorder->Run({streams_[0]->queue.get(), staged->scratch.data()}, from, to));
   }
   return OkStatus();
 }

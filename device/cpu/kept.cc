@@ -120,7 +120,7 @@ StatusOr<std::vector<std::string>> KeptNames(const GroupContext& context) {
       names.emplace_back(fast.name);
     }
   }
-  names.emplace_back("reference");
+  names.emplace_back(kReferenceName);
   return names;
 }
 
@@ -128,7 +128,7 @@ StatusOr<std::unique_ptr<Kernel>> MakeKept(const GroupContext& context, const st
                                            size_t* done) {
   *done = 1;
   AG_LET(KeptOperator kept, KeptOperator::Of(context.node(0)));
-  if (name != "reference") return MakeFast(context, kept, name);
+  if (name != kReferenceName) return MakeFast(context, kept, name);
   auto kernel = std::make_unique<Kept>(std::move(kept));
   AG_TRY(kernel->Prepare(context));
   return kernel;

@@ -16,6 +16,7 @@ struct dnnl_stream;
 namespace ag::cpu {
 
 class PackedWeights;
+class WideGraph;
 
 // The resources of a kernel while it runs. Belongs to one stream.
 struct RunContext {
@@ -44,6 +45,7 @@ struct GroupContext {
   int cores = 1;
   Constants* constants = nullptr;
   PackedWeights* packed = nullptr;  // Null: every kernel packs its own.
+  WideGraph* wide = nullptr;        // The graph in f32, where it has 16-bit floats.
 
   const Node& node(size_t i) const { return graph.node(group.nodes[i]); }
   // Returns the position of `edge` among the group's input ports; -1: it is a constant or made
@@ -78,6 +80,10 @@ extern const Family kGatherFamily;
 extern const Family kKeptFamily;  // Opaque nodes, by their reference kernels.
 extern const Family kReorderFamily;
 extern const Family kReferenceFamily;  // What the others lack, by the reference kernels.
+
+// The name of the kernels that run an operator's reference kernel, in kKeptFamily and
+// kReferenceFamily.
+inline constexpr std::string_view kReferenceName = "reference";
 
 // Returns the kernels for the group, best guess first. kUnimplemented names what is missing.
 StatusOr<std::vector<std::string>> KernelNames(const GroupContext& context);

@@ -4,6 +4,7 @@
 
 #include "device/cpu/chain.h"
 #include "device/cpu/kernel.h"
+#include "device/cpu/wide.h"
 
 namespace ag::cpu {
 namespace {
@@ -40,16 +41,23 @@ StatusOr<const Family*> FamilyOf(const GroupContext& context) {
   return Err(StatusCode::kUnimplemented, "cpu: no kernel for {}", info.name);
 }
 
-// A family and the kernels of it that can run the group.
+// A family and the kernels of it that can run the group, or the same group in f32.
 struct Choice {
   const Family* family = nullptr;
   std::vector<std::string> names;
+  bool widened = false;
 };
 
 StatusOr<Choice> Choose(const GroupContext& context) {
   AG_LET(const Family* family, FamilyOf(context));
   StatusOr<std::vector<std::string>> names = family->names(context);
-  if (names.status().code() == StatusCode::kUnimplemented) {
+  const bool is_refused = names.status().code() == StatusCode::kUnimplemented;
+  if (CanWiden(context) && (is_refused || (names.ok() && names->front() == kReferenceName))) {
+    StatusOr<std::vector<std::string>> wide = family->names(Widened(context));
+    if (wide.ok()) std::erase(*wide, kReferenceName);
+    if (wide.ok() && !wide->empty()) return Choice{family, *std::move(wide), /*widened=*/true};
+  }
+  if (is_refused) {
     StatusOr<std::vector<std::string>> reference = kReferenceFamily.names(context);
     if (reference.ok()) return Choice{&kReferenceFamily, *std::move(reference)};
   }
@@ -121,6 +129,16 @@ StatusOr<std::unique_ptr<Kernel>> MakeStaged(const GroupContext& context, const 
   return std::make_unique<StagedKernel>(std::move(kernel), std::move(rest), bytes, slot);
 }
 
+// Makes the family's kernel for all of the group.
+StatusOr<std::unique_ptr<Kernel>> MakeWhole(const GroupContext& context, const Family& family,
+                                            const std::string& name) {
+  const bool takes_all =
+      &family == &kReorderFamily || &family == &kChainFamily || &family == &kReferenceFamily;
+  if (!takes_all && context.group.nodes.size() > 1) return MakeStaged(context, family, name);
+  size_t done = 0;
+  return family.make(context, name, &done);
+}
+
 }  // namespace
 
 bool ArePlain(const Group& group) {
@@ -154,18 +172,14 @@ StatusOr<std::vector<std::string>> KernelNames(const GroupContext& context) {
 
 StatusOr<std::unique_ptr<Kernel>> MakeKernel(const GroupContext& context, const std::string& name) {
   AG_LET(const Choice choice, Choose(context));
-  const auto& [family, names] = choice;
+  const auto& [family, names, widened] = choice;
   if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end()) {
     return Err(StatusCode::kInvalidArgument, "group {}: no kernel {}", context.group.pattern, name);
   }
   const std::string& chosen = name.empty() ? names[0] : name;
-  const bool takes_all =
-      family == &kReorderFamily || family == &kChainFamily || family == &kReferenceFamily;
-  if (takes_all || context.group.nodes.size() == 1) {
-    size_t done = 0;
-    return family->make(context, chosen, &done);
-  }
-  return MakeStaged(context, *family, chosen);
+  if (!widened) return MakeWhole(context, *family, chosen);
+  AG_LET(std::unique_ptr<Kernel> kernel, MakeWhole(Widened(context), *family, chosen));
+  return WithConversions(context, std::move(kernel));
 }
 
 }  // namespace ag::cpu

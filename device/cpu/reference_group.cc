@@ -80,7 +80,7 @@ StatusOr<std::vector<std::string>> ReferenceNames(const GroupContext& context) {
   const auto is_known = [&](NodeId id) { return context.graph.node(id).op != OpKind::kOpaque; };
   if (!context.group.nodes.empty() && ArePlain(context.group) &&
       std::ranges::all_of(context.group.nodes, is_known)) {
-    return std::vector<std::string>{"reference"};
+    return std::vector<std::string>{std::string(kReferenceName)};
   }
   return Err(StatusCode::kUnimplemented, "group {}: not for the reference kernels",
              context.group.pattern);

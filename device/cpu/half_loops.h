@@ -1,0 +1,19 @@
+// Conversions between f32 and the 16-bit floats, over consecutive elements, with one result for
+// every bit pattern as in graph/half.h. Vectorized for each instruction set. Pure functions.
+#pragma once
+
+#include <cstdint>
+
+#include "graph/types.h"
+
+namespace ag::cpu {
+
+inline bool IsHalf(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBFloat16; }
+
+// Writes the n elements of `dtype` at `from` as floats. REQUIRES: IsHalf(dtype).
+void WidenHalf(DType dtype, const uint16_t* from, float* to, int64_t n);
+
+// Writes n floats as elements of `dtype`, rounded to nearest even. REQUIRES: IsHalf(dtype).
+void NarrowToHalf(DType dtype, const float* from, uint16_t* to, int64_t n);
+
+}  // namespace ag::cpu
