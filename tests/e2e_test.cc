@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "graph/onnx/testing/onnx_testing.h"
 #include "tests/cluster.h"
 
 namespace ag {
@@ -31,6 +32,29 @@ TEST(EndToEnd, OptimizesAndAnswersAgainFromTheCache) {
   EXPECT_EQ(again["output_digest"], first["output_digest"]);
   const CommandResult verified = cluster.Cli({"verify", model, "--against", out});
   EXPECT_EQ(verified.code, 0) << verified.out << verified.err;
+}
+
+// Rounding to 16 bits at the groups' edges is within what the model's type allows, and beyond what
+// an f32 model is allowed.
+TEST(EndToEnd, AHalfPrecisionModelRunsOnTheCpu) {
+  Alone place;
+  const std::string in = place.Write(
+      "half.onnx",
+      testing::ModelFromText(
+          "g (float16[1,8,16,16] x) => (float16[1,8,16,16] y) <float[8,8,3,3] w = {" +
+          fmt::format("{}", fmt::join(std::vector<double>(8 * 8 * 9, 0.0625), ", ")) +
+          "}> { h = Cast<to = 10>(w) a = Conv<pads = [1, 1, 1, 1]>(x, h) b = Sigmoid(a) "
+          "y = Conv<pads = [1, 1, 1, 1]>(b, h) }"));
+  const std::string out = place.path("out.onnx");
+  const CommandResult done =
+      place.Cli({"optimize", in, "-o", out, "--device", "cpu", "--ort", "off", "--json"});
+  ASSERT_EQ(done.code, 0) << done.err;
+  const json result = ResultIn(done.out);
+  EXPECT_EQ(result["tolerance"], 0.01);
+  EXPECT_EQ(result["groups_failed"], 0);
+  EXPECT_NE(result["verdict"], "NOT_MEASURED");
+  const CommandResult run = place.Cli({"run", out, "--device", "cpu"});
+  EXPECT_EQ(run.code, 0) << run.err;
 }
 
 TEST(EndToEnd, OneSeedGivesTheSameBytesTwice) {

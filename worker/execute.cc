@@ -119,9 +119,10 @@ Status Executor::CompareWithReference(const GroupProblem& problem, const Plan& p
   AG_TRY(executable->Run(inputs, outputs));
   AG_LET(const std::vector<Tensor> expected,
          Evaluate(problem.graph, inputs, weights, {.threads = Threads()}));
+  const double tolerance = KernelTolerance(CoarsestPrecision(problem.precision, problem.graph));
   for (size_t i = 0; i < outputs.size(); ++i) {
     const OutputError error = CompareTensors("output", expected[i], outputs[i]);
-    if (IsEquivalent(error, KernelTolerance(problem.precision))) continue;
+    if (IsEquivalent(error, tolerance)) continue;
     return Err(
         StatusCode::kDataLoss,
         "kernel {} of a {} group differs from the reference by {:.3g} of the largest value{}",

@@ -155,7 +155,7 @@ void Commands::AddOptimize() {
                    "fp32 (tf32, fp16, bf16: with a device that offers them)");
   verb->add_option("--tolerance", flags.tolerance,
                    "Largest |a-b| / max|a| of any output; without it 1e-3, in tf32 5e-3, in fp16 "
-                   "1e-2, in bf16 5e-2")
+                   "1e-2, in bf16 5e-2, also where a model has values of these types")
       ->check(WrongAmount)
       ->default_str("by --precision");
   using Budget = autograph::v1::SearchBudget;

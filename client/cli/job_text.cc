@@ -33,8 +33,8 @@ std::string RewritesText(const google::protobuf::RepeatedPtrField<v1::RewriteCou
   return text;
 }
 
-std::string PolicyText(const v1::Policy& policy) {
-  return fmt::format("{}, tolerance {}{}{}", policy.precision(), policy.tolerance(),
+std::string PolicyText(const v1::Policy& policy, double tolerance) {
+  return fmt::format("{}, tolerance {}{}{}", policy.precision(), tolerance,
                      policy.cold_cache() ? ", caches evicted before every run" : "",
                      policy.nonfinite_strict() ? ", Inf and NaN kept exactly" : "");
 }
@@ -70,7 +70,7 @@ std::string SizeChange(const v1::Result& r) {
 
 std::string AnswersText(const v1::Job& job) {
   if (job.result().errors().empty()) return "";
-  return fmt::format(", same answers within {:g}", job.request().policy().tolerance());
+  return fmt::format(", same answers within {:g}", job.result().tolerance());
 }
 
 const char* OutputText(const v1::Result& r) {
@@ -189,7 +189,7 @@ std::string ResultTable(const v1::Job& job) {
                             set.has_speedup() ? " " + RatioText(set.speedup()) : ""));
   }
   text += Row("device", fmt::format("{}  {}", r.device(), r.environment()));
-  text += Row("policy", PolicyText(job.request().policy()));
+  text += Row("policy", PolicyText(job.request().policy(), r.tolerance()));
   if (!r.errors().empty()) {
     text += Row("errors",
                 fmt::format("max abs {:.2g}, max rel {:.2g}", Largest(r, &v1::OutputError::max_abs),

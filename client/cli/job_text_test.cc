@@ -39,8 +39,8 @@ v1::Job Done() {
   job.mutable_request()->set_model_name("m.onnx");
   job.mutable_request()->set_model_digest("abc");
   job.mutable_request()->mutable_policy()->set_precision("fp32");
-  job.mutable_request()->mutable_policy()->set_tolerance(0.001);
   v1::Result& r = *job.mutable_result();
+  r.set_tolerance(0.001);
   r.set_verdict(v1::Result::FASTER);
   r.set_search(v1::Result::COMPLETE);
   r.set_output(v1::Result::REWRITTEN);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "graph/text_form.h"
 #include "plan/spec/node_layouts.h"
 #include "plan/spec/policy.h"
 #include "plan/testing/testing.h"
@@ -127,6 +128,17 @@ TEST(Policy, TextParsesBack) {
   EXPECT_EQ(Message(ParsePolicy("speed=1").status()), "policy: unknown key 'speed'");
   EXPECT_EQ(Message(ParsePolicy("tolerance=-1").status()),
             "policy: tolerance: expected a finite number that is not negative, got '-1'");
+}
+
+TEST(Policy, AModelsOwnTypesAreAPrecision) {
+  const auto coarsest = [](const char* precision, const char* text) {
+    return CoarsestPrecision(precision, *ParseGraph(text, nullptr));
+  };
+  EXPECT_EQ(coarsest("tf32", "input x f32[2]\noutput y = relu(x)\n"), "tf32");
+  EXPECT_EQ(coarsest("fp32", "input x f32[2]\nh = cast(x) to=f16\noutput y = cast(h) to=f32\n"),
+            "fp16");
+  EXPECT_EQ(coarsest("fp16", "input x bf16[2]\noutput y = relu(x)\n"), "bf16");
+  EXPECT_EQ(coarsest("bf16", "input x f16[2]\noutput y = relu(x)\n"), "bf16");
 }
 
 }  // namespace

@@ -54,6 +54,17 @@ double DefaultTolerance(std::string_view precision) {
   return precision == "bf16" ? 5e-2 : 1e-3;
 }
 
+std::string_view CoarsestPrecision(std::string_view precision, const Graph& graph) {
+  std::string_view coarsest = precision;
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    for (const TensorType& type : graph.node(id).outputs) {
+      if (type.dtype == DType::kBFloat16) return "bf16";
+      if (type.dtype == DType::kFloat16 && coarsest != "bf16") coarsest = "fp16";
+    }
+  }
+  return coarsest;
+}
+
 std::string Policy::Text() const {
   return fmt::format("precision={};tolerance={};cold_cache={};nonfinite_strict={}", precision,
                      FormatDouble(tolerance), cold_cache ? 1 : 0, nonfinite_strict ? 1 : 0);

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "graph/graph.h"
 
 namespace ag {
 
@@ -21,6 +22,10 @@ struct Policy {
 // Returns the tolerance when the caller gives none: the rounding errors of a whole network in that
 // precision.
 double DefaultTolerance(std::string_view precision);
+
+// Returns the precision whose rounding errors a graph's results have that runs in `precision`: its
+// own f16 or bf16 values are rounded to their type whatever the kernels compute in.
+std::string_view CoarsestPrecision(std::string_view precision, const Graph& graph);
 
 // Returns the policy of a Text(). Missing keys keep their default, so "" is the default policy.
 // kInvalidArgument: an unknown key or a value that does not fit; the message names it.

@@ -43,7 +43,6 @@ Status CheckRanges(const v1::OptimizeRequest& p) {
 
 Status AcceptPolicy(v1::Policy* policy) {
   if (policy->precision().empty()) policy->set_precision(Policy().precision);
-  if (policy->tolerance() == 0) policy->set_tolerance(DefaultTolerance(policy->precision()));
   // The device decides which of these it supports, once the job has one.
   for (const char* known : {"fp32", "tf32", "fp16", "bf16"}) {
     if (policy->precision() == known) return OkStatus();

@@ -108,7 +108,7 @@ StatusOr<Pipeline::Setting> Pipeline::Prepare(const Job& job, const JobControl& 
 }
 
 StatusOr<JobOutcome> Pipeline::Run(const Job& job, const JobControl& control) {
-  AG_LET(const Setting setting, Prepare(job, control));
+  AG_LET(Setting setting, Prepare(job, control));
   Budget budget(clock_.Now(),
                 Nanos(static_cast<int64_t>(job.request.budget().time_seconds() * 1e9)));
   bool confirming = false;
@@ -119,6 +119,10 @@ StatusOr<JobOutcome> Pipeline::Run(const Job& job, const JobControl& control) {
   AG_TRY(control.enter(v1::Job::IMPORTING));
   AG_TRY(turn.Enter());
   AG_LET(const Imported imported, Import(setting));
+  double& tolerance = setting.policy.tolerance;
+  if (tolerance == 0) {
+    tolerance = DefaultTolerance(CoarsestPrecision(setting.policy.precision, imported.model.graph));
+  }
   budget.Imported(clock_.Now(), CheckTakes(imported.runnable));
   AG_TRY(control.enter(v1::Job::SEARCHING));
   PoolMeasurer measurer(dispatcher_, cache_, clock_, Measuring(setting, turn));
@@ -473,6 +477,7 @@ StatusOr<JobOutcome> Pipeline::Conclude(const Setting& setting, const Imported& 
   result.set_device(setting.offer.device);
   result.set_environment(setting.offer.environment);
   result.set_simulated(setting.offer.simulated);
+  result.set_tolerance(setting.policy.tolerance);
   result.set_onnxruntime(setting.offer.onnxruntime);
   TakeSearchFigures(found, &result);
   TakeOutput(published, ModelOf(setting.job.request), &result);

@@ -19,7 +19,8 @@ class Options(TypedDict, total=False):
         shapes: sizes for inputs that the model leaves open: {"x": (1, 3, 224, 224)}.
         shape_sets: further sizes that get a plan of their own: [{"x": (8, 3, 224, 224)}].
         precision: "fp32"; "tf32", "fp16", "bf16" with a device that offers them.
-        tolerance: largest max |a-b| / max |a| of any output; 1e-3, tf32 5e-3, fp16 1e-2, bf16 5e-2.
+        tolerance: largest max |a-b| / max |a| of any output; 1e-3, tf32 5e-3, fp16 1e-2, bf16 5e-2,
+            also for models with values of these types.
         cold_cache: evict the device's caches before every run that is timed.
         nonfinite_strict: keep Inf and NaN exactly.
         rounds, expansions, graphs, candidates: what the search may spend, as counts.
