@@ -31,7 +31,6 @@ TOLERANCE = {np.dtype(np.float16): 2e-2}
 TOLERANCE_ELSE = 1e-3
 # What a finding's text may contain, and why it is not counted.
 KNOWN = {
-    "no dtype f16": "docs/ROADMAP.md: sessions on `cpu` refuse f16",
     "Could not find an implementation": "docs/ROADMAP.md: rewrites in f64 take operators that ONNX Runtime has in f32 only",
 }
 
