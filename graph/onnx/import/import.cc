@@ -328,7 +328,9 @@ StatusOr<std::optional<int>> FittingSizes(std::string_view bytes, const ImportOp
                                           StatusCode code) {
   std::vector<int> sets(kDefaultSizeSets - 1);
   std::iota(sets.begin(), sets.end(), 1);
-  if (code == StatusCode::kOutOfRange) std::ranges::stable_partition(sets, HasShorterSequences);
+  if (code == StatusCode::kOutOfRange) {
+    std::stable_partition(sets.begin(), sets.end(), HasShorterSequences);
+  }
   for (const int set : sets) {
     NoSink sink;
     std::string chosen;
