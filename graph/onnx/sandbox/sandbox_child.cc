@@ -69,6 +69,9 @@ int AddRules(scmp_filter_ctx filter) {
                          SCMP_SYS(restart_syscall)}) {
     allow(call);
   }
+#if defined(__SANITIZE_ADDRESS__)
+  allow(SCMP_SYS(sigaltstack));  // The sanitizer's, where an exception is thrown.
+#endif
   // Memory must not be executable; a signal (of abort) may go only to this process.
   const scmp_arg_cmp data_only = SCMP_A2_64(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0);
   const scmp_arg_cmp itself = SCMP_A0_64(SCMP_CMP_EQ, static_cast<scmp_datum_t>(::getpid()));
