@@ -1,12 +1,13 @@
 #include "device/cpu/block_ops.h"
 
+#include <algorithm>
 #include <cmath>
-#include <limits>
 #include <span>
 #include <type_traits>
 
 #include "device/cpu/fast_math.h"
 #include "graph/reference/function_numbers.h"
+#include "graph/tensor.h"
 
 namespace ag::cpu {
 namespace {
@@ -95,8 +96,6 @@ BLOCK(IsSet, x == 0 ? 0 : 1)
 BLOCK(Trunc, std::trunc(x))
 BLOCK(Clip, Clamp(x, p, q))
 BLOCK(AddNumber, x + p)
-BLOCK_FOR(ToFloatD, double, , static_cast<float>(x))
-BLOCK_FOR(ToIntegerD, double, , x != x ? 0 : Clamp(x, p, q))
 BLOCK(Div, x / y)
 BLOCK(DivOfIntegers, IntegerDiv(x, y))
 BLOCK(Pow, std::pow(x, y))
@@ -109,6 +108,13 @@ BLOCK(Greater, x > y ? 1 : 0)
 BLOCK(Less, x < y ? 1 : 0)
 BLOCK(Where, x != 0 ? y : z)
 BLOCK(ScaleShift, x* y + z)
+
+// p is the number of the type.
+void RoundToD(const double* a, const double*, const double*, double* out, int64_t n, double p,
+              double) {
+  if (out != a) std::copy_n(a, n, out);
+  RoundTo(static_cast<DType>(p), {out, static_cast<size_t>(n)});
+}
 
 template <class T>
 struct Pick {
@@ -189,34 +195,7 @@ BlockOp<T> SqrtOp() {
 template BlockOp<float> SqrtOp<float>();
 template BlockOp<double> SqrtOp<double>();
 
-std::optional<BlockOp<double>> NarrowOp(DType dtype) {
-  const auto range = []<class Int>(Int) {
-    return BlockOp<double>{ToIntegerD, static_cast<double>(std::numeric_limits<Int>::min()),
-                           static_cast<double>(std::numeric_limits<Int>::max())};
-  };
-  switch (dtype) {
-    case DType::kFloat32:
-      return BlockOp<double>{ToFloatD};
-    case DType::kInt64:
-      return range(int64_t{});
-    case DType::kInt32:
-      return range(int32_t{});
-    case DType::kInt16:
-      return range(int16_t{});
-    case DType::kInt8:
-      return range(int8_t{});
-    case DType::kUInt64:
-      return range(uint64_t{});
-    case DType::kUInt32:
-      return range(uint32_t{});
-    case DType::kUInt16:
-      return range(uint16_t{});
-    case DType::kUInt8:
-      return range(uint8_t{});
-    default:
-      return std::nullopt;
-  }
-}
+BlockOp<double> RoundOp(DType dtype) { return {RoundToD, static_cast<double>(dtype)}; }
 
 AG_CLONES float ExpSum(const float* in, float* out, int64_t n, float shift) {
   float sum = 0;

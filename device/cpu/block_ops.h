@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 
 #include "graph/graph.h"
 
@@ -44,9 +43,9 @@ BlockOp<T> AddNumberOp(double number);  // a + number
 template <class T>
 BlockOp<T> SqrtOp();
 
-// Returns the operator that rounds doubles to the values of `dtype`: f32 to the nearest, integers
-// to their range, NaN to 0. Nothing for what a double holds as it is: f64 and bool.
-std::optional<BlockOp<double>> NarrowOp(DType dtype);
+// Returns the operator that rounds each value to one that `dtype` holds (RoundTo of
+// graph/tensor.h).
+BlockOp<double> RoundOp(DType dtype);
 
 // Computes out[i] = exp(in[i] - shift) and returns the sum, for softmax.
 float ExpSum(const float* in, float* out, int64_t n, float shift);

@@ -144,7 +144,7 @@ class Compiler {
     }
     if (node.op == OpKind::kBatchNorm) {
       AG_LET(const int result, BatchNorm(node));
-      made_[edge] = Narrowed(node.outputs[0].dtype, result);
+      made_[edge] = Rounded(node.outputs[0].dtype, result);
       return OkStatus();
     }
     if (!Has(node.op, kElementwise)) {
@@ -154,17 +154,17 @@ class Compiler {
     for (size_t k = 0; k < node.inputs.size(); ++k) {
       AG_LET(operands[k], Operand(node, k));
     }
-    made_[edge] = Narrowed(node.outputs[0].dtype,
-                           Emit(BlockOpOf<T>(node), operands[0], operands[1], operands[2]));
+    made_[edge] = Rounded(node.outputs[0].dtype,
+                          Emit(BlockOpOf<T>(node), operands[0], operands[1], operands[2]));
     return OkStatus();
   }
 
-  // Returns the value that is left when `value` is stored as `dtype` and read again. A pass in
+  // Returns what is left of `value` when it is stored as `dtype` and read again. A pass in
   // doubles that holds an f32 or an integer between two nodes must give what the nodes give one by
   // one: floor(x / y * z) at a whole number hangs on the last bit of the product.
-  int Narrowed(DType dtype, int value) {
+  int Rounded(DType dtype, int value) {
     if constexpr (std::is_same_v<T, double>) {
-      if (const auto op = NarrowOp(dtype)) return Emit(*op, value);
+      if (dtype != kOwn && dtype != DType::kBool) return Emit(RoundOp(dtype), value);
     }
     return value;
   }

@@ -162,36 +162,30 @@ TEST(CpuDevice, ChainsComputeEveryType) {
   }
 }
 
+// Returns element 7 of the output, where every element of the f32 input x[20] is `x`.
+double ResultFor(float x, std::string_view rest) {
+  const auto device = *OpenCpuDevice({.cores = 1});
+  Built built = BuildText(*device, fmt::format("input x f32[20]\n{}", rest), 1);
+  built.inputs[0] = Tensor::FromFloats({20}, std::vector<float>(20, x));
+  EXPECT_TRUE(built.executable->Run(built.inputs, built.outputs).ok());
+  return built.outputs[0].At(7);
+}
+
 // 100,000,000 + 1 is 100,000,000 in f32.
 TEST(CpuDevice, ChainsOfFloatsComputeInFloats) {
-  const auto device = *OpenCpuDevice({.cores = 1});
-  Built built = BuildText(*device,
-                          "input x f32[20]\nc = const f32[] {100000000}\n"
-                          "output y = sub(add(x, c), c)\n",
-                          1);
-  built.inputs[0] = Tensor::FromFloats({20}, std::vector<float>(20, 1));
-  ASSERT_TRUE(built.executable->Run(built.inputs, built.outputs).ok());
-  EXPECT_EQ(built.outputs[0].At(7), 0);
+  EXPECT_EQ(ResultFor(1, "c = const f32[] {100000000}\noutput y = sub(add(x, c), c)\n"), 0);
 }
 
 // A chain of several types runs in doubles, and each value is rounded to its own type: in f32,
 // log(2) / log(16) * 8 is exactly 2, and in doubles, with the same constants, a little less.
 TEST(CpuDevice, ChainsOfSeveralTypesRoundEachValue) {
-  const auto device = *OpenCpuDevice({.cores = 1});
-  Built built = BuildText(*device,
-                          "input x f32[20]\nc = const f32[] {2.7725887}\nd = const f32[] {8}\n"
-                          "output y = cast(mul(div(log(x), c), d)) to=i64\n",
-                          1);
-  built.inputs[0] = Tensor::FromFloats({20}, std::vector<float>(20, 2));
-  ASSERT_TRUE(built.executable->Run(built.inputs, built.outputs).ok());
-  EXPECT_EQ(built.outputs[0].At(7), 2);
-
-  built = BuildText(*device, "input x f32[20]\nb = cast(x) to=u8\noutput y = cast(b) to=f32\n", 1);
-  built.inputs[0] = Tensor::FromFloats({20}, std::vector<float>(20, 300.5f));
-  built.inputs[0].Mutable<float>()[3] = std::nanf("");
-  ASSERT_TRUE(built.executable->Run(built.inputs, built.outputs).ok());
-  EXPECT_EQ(built.outputs[0].At(7), 255);
-  EXPECT_EQ(built.outputs[0].At(3), 0);
+  EXPECT_EQ(ResultFor(2,
+                      "c = const f32[] {2.7725887}\nd = const f32[] {8}\n"
+                      "output y = cast(mul(div(log(x), c), d)) to=i64\n"),
+            2);
+  const char* const there_and_back = "b = cast(x) to=u8\noutput y = cast(b) to=f32\n";
+  EXPECT_EQ(ResultFor(300.5F, there_and_back), 255);
+  EXPECT_EQ(ResultFor(std::nanf(""), there_and_back), 0);
 }
 
 // What works on blocks of 16 channels, and what refuses them.

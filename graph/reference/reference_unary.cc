@@ -2,9 +2,9 @@
 #include <cmath>
 #include <limits>
 
-#include "graph/half.h"
 #include "graph/reference/function_numbers.h"
 #include "graph/reference/reference.h"
+#include "graph/tensor.h"
 
 namespace ag::internal {
 namespace functions {
@@ -66,14 +66,6 @@ StatusOr<Arrays<T>> Map(const KernelCall<T>& call, F f) {
   return One(std::move(out));
 }
 
-// Returns `v` rounded as a store in the float type `dtype` rounds it.
-double RoundTo(DType dtype, double v) {
-  if (dtype == DType::kFloat32) return static_cast<float>(v);
-  if (dtype == DType::kFloat16) return HalfToFloat(DoubleToHalf(v));
-  if (dtype == DType::kBFloat16) return BFloat16ToFloat(DoubleToBFloat16(v));
-  return v;
-}
-
 }  // namespace
 
 #define FUNCTION(Name, parameters, arguments, ...)                       \
@@ -124,13 +116,16 @@ template <class T>
 StatusOr<Arrays<T>> RefCast(const KernelCall<T>& call) {
   using S = Scalar<T>;
   const DType from = call.types[0]->dtype, to = call.out_type().dtype;
+  if constexpr (std::is_same_v<T, double>) {  // Exact numbers do not round.
+    if (IsFloat(to)) {
+      Array<T> out = call.in(0);
+      RoundTo(to, out.values);
+      return One(std::move(out));
+    }
+  }
   return Map<T>(call, [&](T v) {
     if (to == DType::kBool) return S::Of(v == T{} ? 0 : 1);
-    if (IsFloat(to)) {
-      if constexpr (std::is_same_v<T, double>) return RoundTo(to, v);
-      return v;  // Exact numbers do not round.
-    }
-    return IsFloat(from) ? S::Truncate(v) : v;
+    return IsFloat(from) && !IsFloat(to) ? S::Truncate(v) : v;
   });
 }
 
