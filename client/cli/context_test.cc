@@ -54,6 +54,7 @@ TEST(Context, EveryStatusHasItsExitCode) {
   } kCases[] = {
       {StatusCode::kOk, kExitOk},
       {StatusCode::kInvalidArgument, kExitInput},
+      {StatusCode::kOutOfRange, kExitInput},
       {StatusCode::kNotFound, kExitInput},
       {StatusCode::kUnimplemented, kExitInput},
       {StatusCode::kResourceExhausted, kExitInput},

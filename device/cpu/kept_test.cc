@@ -380,6 +380,41 @@ TEST(KeptKernels, Norms) {
   norm("one group", "GroupNormalization", {1, 6, 35}, 6, 1, 21);
 }
 
+// The fast kernels know f32 only; they run between conversions.
+TEST(KeptKernels, SixteenBitsTakeTheFastKernels) {
+  const auto device = *OpenCpuDevice({.cores = 2});
+  RooflineTimes times(device->spec());
+  const KeptCase cases[] = {
+      {"3-D", "Conv", {}, {{1, 3, 4, 5, 6}, {4, 3, 2, 2, 2}, {4}}, "y"},
+      {"3-D", "MaxPool", {IntsOf("kernel_shape", {2, 2, 2})}, {{1, 3, 4, 5, 6}}, "y"},
+      {"", "ConvTranspose", {}, {{1, 3, 5, 6}, {3, 4, 3, 3}, {4}}, "y"},
+      {"", "InstanceNormalization", {}, {{2, 3, 5, 6}, {3}, {3}}, "y"},
+      {"", "LSTM", {IntOf("hidden_size", 4)}, {{5, 2, 3}, {1, 16, 3}, {1, 16, 4}, {1, 32}}, "y"}};
+  for (const KeptCase& c : cases) {
+    for (const DType dtype : {DType::kFloat16, DType::kBFloat16}) {
+      NodeCase node{.name = c.op,
+                    .node = {.op_type = c.op, .attributes = c.attributes},
+                    .outputs = c.outputs};
+      for (const Shape& shape : c.operands) {
+        node.operands.push_back(RandomTensor({dtype, shape}, 7 + node.operands.size()));
+      }
+      KeptGraph made;
+      MakeKeptGraph(node, &made);
+      const Plan plan = *MakePlan(made.graph, device->spec(), Policy(), times, {}, 1);
+      const auto names = *device->Kernels(ExtractGroup(made.graph, plan.groups[0], Policy()));
+      EXPECT_EQ(std::ranges::count(names, "reference"), 0) << c.op;
+      const auto executable = device->Build({made.graph, plan, made.weights});
+      ASSERT_TRUE(executable.ok()) << c.op << ToString(executable.status());
+      const auto expected = *Evaluate(made.graph, made.inputs, made.weights);
+      std::vector<Tensor> outputs{Tensor::Zeros(expected[0].type())};
+      ASSERT_TRUE((*executable)->Run(made.inputs, outputs).ok()) << c.op;
+      const OutputError error = CompareTensors("y", expected[0], outputs[0]);
+      EXPECT_TRUE(IsEquivalent(error, dtype == DType::kFloat16 ? 2e-3 : 2e-2))
+          << c.op << " " << DTypeName(dtype) << " " << error.max_rel;
+    }
+  }
+}
+
 TEST(KeptKernels, OnlyTheReferenceForTheRest) {
   CheckKept({"a norm", "LpNormalization", {}, {{2, 3}}, "y", false});
 }
