@@ -68,7 +68,7 @@ environment() {
 # Nothing of the product needs Python.
 case "${1:-}" in
   --python) environment "${AUTOGRAPH_VENV:-.venv}" python3 "" "" numpy onnx onnxruntime grpcio grpcio-tools ;;
-  --cpu-peers) environment .venv-cpu-peers python3 "" "" numpy onnxruntime openvino ;;
+  --cpu-peers) environment .venv-cpu-peers python3 "" "" numpy onnxruntime openvino onnx onnxconverter-common ;;
   # Debian's PyTorch is for Debian's Python and was built for numpy 1. Nothing but it comes from there: its onnx is too old.
   --peers) environment .venv-peers /usr/bin/python3 --system-site-packages --ignore-installed \
              "numpy<2" "onnx>=1.14,<1.18" "onnxruntime<1.24" ;;

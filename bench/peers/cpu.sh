@@ -1,18 +1,20 @@
 #!/usr/bin/env bash
 # Our runtime beside ONNX Runtime and OpenVINO on this machine's CPU, in one command: makes the peers' environment, builds what
 # is missing, writes the models, optimizes each, measures, prints one table (bench/peers/cpu.py says how to read it).
-# Usage: bench/peers/cpu.sh [--budget 120s] [--threads 2] [flags of cpu.py] [MODEL...]
+# Usage: bench/peers/cpu.sh [--budget 120s] [--threads 2] [--half] [flags of cpu.py] [MODEL...]
+# --half: each model with f16 in the place of f32 (bench/peers/to_half.py).
 # MODEL: one of the zoo or a path; the eight large ones of the zoo without any. Models, outputs, reports and peers.json go to
 # out/peers/; what the searches measured is remembered there.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 build=$root/build out=$root/out/peers
-budget=120s threads=2 flags=() models=()
+budget=120s threads=2 half= flags=() models=()
 while (($#)); do
   case $1 in
     --budget) budget=${2:?"--budget: how long?"}; shift ;;
     --threads) threads=${2:?"--threads: how many?"}; shift ;;
     --retuned) flags+=("$1") ;;
+    --half) half=1 ;;
     -h | --help) sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "$0"; exit ;;
     --*) flags+=("$1" "${2:?"$1: its value?"}"); shift ;;
     *) models+=("$1") ;;
@@ -33,6 +35,11 @@ for model in "${models[@]}"; do
   if [[ ! -e $model ]]; then
     input=$out/$name.onnx
     [[ -e $input ]] || "$build/autograph" zoo "$model" -o "$input"
+  fi
+  if [[ $half ]]; then
+    "$AUTOGRAPH_PYTHON" "$root/bench/peers/to_half.py" "$input" "$out/${name}_f16.onnx"
+    name=${name}_f16
+    input=$out/$name.onnx
   fi
   # An answer that is known comes from the store at once.
   echo "cpu.sh: $name: optimizing, at most $budget" >&2
