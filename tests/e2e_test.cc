@@ -53,6 +53,9 @@ TEST(EndToEnd, AHalfPrecisionModelRunsOnTheCpu) {
   EXPECT_EQ(result["tolerance"], 0.01);
   EXPECT_EQ(result["groups_failed"], 0);
   EXPECT_NE(result["verdict"], "NOT_MEASURED");
+  const CommandResult shown = place.Cli({"plan", "show", out, "--device", "cpu", "--json"});
+  ASSERT_EQ(shown.code, 0) << shown.err;
+  EXPECT_EQ(json::parse(shown.out)["carried"], result["output"] != "INPUT");
   const CommandResult run = place.Cli({"run", out, "--device", "cpu"});
   EXPECT_EQ(run.code, 0) << run.err;
 }

@@ -20,8 +20,7 @@ AG_INLINE uint32_t Either(uint32_t mask, uint32_t a, uint32_t b) {
   return (a & mask) | (b & ~mask);
 }
 
-// Subnormal halves are counted in steps of 2^-24: products of subnormal floats take 100 times
-// longer.
+// Subnormal halves are counted in steps of 2^-24: a product of subnormal floats is slow.
 AG_CLONES void WidenF16(const uint16_t* from, float* to, int64_t n) {
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) {
