@@ -20,25 +20,42 @@ namespace ag {
 namespace {
 
 using Vector = float __attribute__((vector_size(64)));
-constexpr int kRegisters = 16;  // Independent sums: two units of four cycles each, and spare ones.
+using HalfVector = float __attribute__((vector_size(32)));
 
-// Returns the seconds of `rounds` rounds of 16 multiply-adds on 16 lanes. Cloned per instruction
-// set; a + b * c is one instruction where the target has it.
-__attribute__((target_clones("avx512f", "avx2,fma", "default"),
-               optimize("fp-contract=fast"))) double
-MultiplyAdds(int64_t rounds, float* sink) {
-  Vector sums[kRegisters];
-  for (int i = 0; i < kRegisters; ++i) sums[i] = Vector{} + (*sink + static_cast<float>(i));
-  Vector b, c;
-  for (int i = 0; i < 16; ++i) b[i] = 1.0f + 1e-7f * static_cast<float>(i), c[i] = 1e-9f;
+// Returns the seconds of `rounds` rounds of kSums independent multiply-adds on V. The sums must fit
+// into the registers, and cover two units of four cycles each.
+template <class V, int kSums>
+inline __attribute__((always_inline)) double MultiplyAdds(int64_t rounds, float* sink) {
+  V sums[kSums];
+  for (int i = 0; i < kSums; ++i) sums[i] = V{} + (*sink + static_cast<float>(i));
+  const V b = V{} + (1.0f + 1e-7f * *sink), c = V{} + 1e-9f;
   const auto begin = std::chrono::steady_clock::now();
   for (int64_t round = 0; round < rounds; ++round) {
 #pragma GCC unroll 16
-    for (Vector& sum : sums) sum = sum * b + c;
+    for (int i = 0; i < kSums; ++i) sums[i] = sums[i] * b + c;
   }
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-  for (const Vector& sum : sums) *sink += sum[0];
+  for (const V& sum : sums) *sink += sum[0];
   return took.count();
+}
+
+// A loop for an instruction set, and the floats that one round multiplies and adds.
+struct PeakLoop {
+  int floats;
+  double (*run)(int64_t rounds, float* sink);
+};
+__attribute__((target("avx512f"))) double Avx512Adds(int64_t rounds, float* sink) {
+  return MultiplyAdds<Vector, 16>(rounds, sink);
+}
+__attribute__((target("avx2,fma"))) double Avx2Adds(int64_t rounds, float* sink) {
+  return MultiplyAdds<HalfVector, 12>(rounds, sink);
+}
+double SseAdds(int64_t rounds, float* sink) { return MultiplyAdds<HalfVector, 6>(rounds, sink); }
+
+PeakLoop PeakLoopOfMachine() {
+  if (__builtin_cpu_supports("avx512f")) return {16 * 16, Avx512Adds};
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return {12 * 8, Avx2Adds};
+  return {6 * 8, SseAdds};
 }
 
 // Returns the seconds of one pass over `floats`.
@@ -80,8 +97,9 @@ double BestRate(int cores, const Work& work) {
 double PeakFlops(int cores) {
   std::vector<float> sinks(cores);
   constexpr int64_t kRounds = 4'000'000;
+  const PeakLoop loop = PeakLoopOfMachine();
   return BestRate(cores, [&](int core) {
-    return 2.0 * 16 * kRegisters * kRounds / MultiplyAdds(kRounds, &sinks[core]);
+    return 2.0 * loop.floats * kRounds / loop.run(kRounds, &sinks[core]);
   });
 }
 
