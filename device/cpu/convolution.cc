@@ -1,9 +1,11 @@
-// Convolutions on oneDNN. Kernels: "direct" works in the given layouts, "repacked" reorders to the
-// layouts that oneDNN prefers and back, "winograd" is F(4x4, 3x3) where the machine has it.
+// Convolutions. Kernels on oneDNN: "direct" works in the given layouts, "repacked" reorders to the
+// layouts that oneDNN prefers and back, "winograd" is F(4x4, 3x3) where the machine has it. Of our
+// own: winograd.h.
 #include <algorithm>
 
 #include "device/cpu/host.h"
 #include "device/cpu/post_ops.h"
+#include "device/cpu/winograd.h"
 
 namespace ag::cpu {
 namespace {
@@ -147,6 +149,11 @@ StatusOr<std::vector<std::string>> ConvolutionNames(const GroupContext& context)
     return OkStatus();
   });
   AG_TRY(status);
+  if (CheckWinograd(context).ok()) {
+    // Not compared with oneDNN's own where that exists: there only a measurement chooses it.
+    const bool guess = InstructionSet() != "avx512";
+    names.insert(guess ? names.begin() : names.end(), std::string(kWinogradName));
+  }
   if (names.empty()) return Err(StatusCode::kUnimplemented, "conv: oneDNN has no kernel for it");
   return names;
 }
@@ -230,6 +237,7 @@ class Convolution : public CallKernel {
 StatusOr<std::unique_ptr<Kernel>> MakeConvolution(const GroupContext& context,
                                                   const std::string& name, size_t* done) {
   AG_TRY(CheckConvolution(context));
+  if (name == kWinogradName) return MakeWinograd(context, done);
   return Prepared<Convolution>("conv", context, name, done);
 }
 

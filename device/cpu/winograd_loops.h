@@ -1,0 +1,58 @@
+// The inner loops of Winograd's convolution F(4x4, 3x3) (Lavin and Gray 2016, "Fast Algorithms for
+// Convolutional Neural Networks", section 4): a tile of 4x4 outputs needs 6x6 inputs, and after
+// transforms of both it takes 36 products in the place of 144. Written for each instruction set.
+// Pure functions.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace ag::cpu {
+
+inline constexpr int64_t kWinogradTile = 4;     // Outputs of a tile along each axis.
+inline constexpr int64_t kWinogradWindow = 6;   // Inputs of a tile along each axis.
+inline constexpr int64_t kWinogradPoints = 36;  // Of a transformed tile.
+
+// Where the pixels of an image lie. Offsets and sizes are in floats.
+struct WinogradImage {
+  int64_t height = 0, width = 0;
+  int64_t channels = 0;  // In memory, with padding: a multiple of the loops' lanes.
+  int64_t block = 1;     // Channels that lie side by side.
+  int64_t pixel = 0;     // From a pixel to the next one of its row.
+  int64_t plane = 0;     // From a block of channels to the next one.
+
+  int64_t Channel(int64_t channel) const { return channel / block * plane + channel % block; }
+};
+
+// What is done to the sums before they are stored.
+struct WinogradTail {
+  const float* bias = nullptr;      // One number for each channel in memory.
+  const float* residual = nullptr;  // Lies as the output does; null: none.
+  float low = 0, high = 0;          // Bounds of the result. NaN stays NaN.
+};
+
+struct WinogradLoops {
+  int64_t lanes = 1;    // Floats of a vector.
+  int64_t rows = 1;     // Tiles whose products are computed together.
+  int64_t vectors = 1;  // Vectors of a panel of weights; the last panel may have fewer.
+  // to[point * step + channel] = the transform of the inputs from (y, x) on; what is outside the
+  // image is zero.
+  void (*input)(const WinogradImage& image, const float* from, int64_t y, int64_t x, float* to,
+                int64_t step) = nullptr;
+  // out[row * out_step + i] = sum over k of in[row * in_step + k] * panel[k * width + i], with
+  // width = panel_vectors * lanes, for `count` rows. REQUIRES: panel_vectors in [1, vectors].
+  void (*products)(const float* in, int64_t in_step, const float* panel, int64_t k,
+                   int64_t panel_vectors, int64_t count, float* out, int64_t out_step) = nullptr;
+  // Transforms from[point * step + channel] back and stores the outputs from (y, x) on that are
+  // inside the image.
+  void (*output)(const WinogradImage& image, const float* from, int64_t step,
+                 const WinogradTail& tail, int64_t y, int64_t x, float* to) = nullptr;
+};
+
+// Returns the loops for an instruction set of InstructionSet().
+const WinogradLoops& WinogradLoopsFor(std::string_view isa);
+
+// Writes the transform of a filter of 3x3 taps, w[9], to to[36].
+void TransformWinogradFilter(const float* w, double* to);
+
+}  // namespace ag::cpu
