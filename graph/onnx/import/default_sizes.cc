@@ -7,6 +7,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
+#include "graph/input_role.h"
 
 namespace ag {
 namespace {
@@ -29,12 +30,6 @@ constexpr std::array<SizeSet, kDefaultSizeSets> kSets = {{{128, 224, 224, 1},
                                                           {1024, 512, 512, 1024},
                                                           {16, 64, 64, 3}}};
 
-bool NamesAny(const std::string& name, std::initializer_list<std::string_view> words) {
-  return std::ranges::any_of(words, [&](std::string_view word) {
-    return absl::StrContains(name, absl::string_view(word.data(), word.size()));
-  });
-}
-
 std::optional<int64_t> ByName(const std::string& dim, size_t axis, const SizeSet& set) {
   const std::string name = absl::AsciiStrToLower(dim);
   if (NamesAny(name, {"past", "cache"})) return kPast;
@@ -50,18 +45,10 @@ std::optional<int64_t> ByName(const std::string& dim, size_t axis, const SizeSet
   return std::nullopt;
 }
 
-// A picture has its channels first, or last where that size is known and small.
 int64_t OfPicture(const OnnxValueInfo& input, size_t axis, const SizeSet& set) {
-  const auto is_colours = [](int64_t size) { return size == 1 || size == 3 || size == 4; };
-  const bool last = is_colours(input.dims[3].size) && !is_colours(input.dims[1].size);
-  const size_t channels = last ? 3 : 1, height = last ? 1 : 2;
-  if (axis == channels) return kColours;
-  return axis == height ? set.height : set.width;
-}
-
-bool IsSound(const OnnxValueInfo& input, DType dtype) {
-  return IsFloat(dtype) &&
-         NamesAny(absl::AsciiStrToLower(input.name), {"wav", "audio", "signal", "speech", "pcm"});
+  const PictureAxes axes = PictureAxesOf(input.dims[1].size, input.dims[3].size);
+  if (axis == axes.channels) return kColours;
+  return axis == axes.height ? set.height : set.width;
 }
 
 }  // namespace
@@ -103,7 +90,8 @@ int64_t DefaultSize(const OnnxValueInfo& input, size_t axis, int set) {
   if (axis == 0) return sizes.unknown;
   if (rank == 4) return OfPicture(input, axis, sizes);
   const StatusOr<DType> dtype = DTypeFromOnnx(input.data_type);
-  if (rank == 2 && dtype.ok() && IsSound(input, *dtype)) return std::max(kSamples, sizes.unknown);
+  if (rank == 2 && dtype.ok() && IsSound(input.name, *dtype))
+    return std::max(kSamples, sizes.unknown);
   const bool is_text = rank == 2 && dtype.ok() && IsInteger(*dtype);
   return is_text || (rank == 3 && axis < 3) ? sizes.sequence : sizes.unknown;
 }
