@@ -8,6 +8,7 @@
 
 #include "device/open_device.h"
 #include "device/profile/profile.h"
+#include "graph/inputs/make_inputs.h"
 #include "plan/schedule/planner.h"
 #include "worker/execute.h"
 #include "zoo/zoo.h"
@@ -34,7 +35,7 @@ StatusOr<bool> Compare(int runs, const std::string& model, const std::string& de
   for (int run = 0; run < runs; ++run) {
     std::vector<PlanToTime> plans;
     for (Executable* executable : {a.get(), b.get()}) {
-      plans.push_back({executable, RandomInputs(graph, 1), EmptyOutputs(graph)});
+      plans.push_back({executable, UsualInputs(graph, 1), EmptyOutputs(graph)});
     }
     AG_LET(const std::vector<PlanTiming> timings,
            ProfilePlans(*device, std::move(plans), {}, RealClock()));

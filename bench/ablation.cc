@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "device/open_device.h"
 #include "device/profile/profile.h"
+#include "graph/inputs/make_inputs.h"
 #include "graph/onnx/import/import.h"
 #include "graph/onnx/imported_model.h"
 #include "plan/fusion/grouping.h"
@@ -99,7 +100,7 @@ class Ablation {
   Status Print(const Graph& graph, double seconds) {
     std::vector<PlanToTime> plans;
     for (const Contender& contender : contenders_) {
-      plans.push_back({contender.executable, RandomInputs(graph, 1), EmptyOutputs(graph)});
+      plans.push_back({contender.executable, UsualInputs(graph, 1), EmptyOutputs(graph)});
     }
     ProfileOptions options;
     options.comparison_time = Nanos(static_cast<int64_t>(seconds * 1e9));

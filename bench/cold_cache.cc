@@ -7,6 +7,7 @@
 
 #include "device/open_device.h"
 #include "device/profile/profile.h"
+#include "graph/inputs/make_inputs.h"
 #include "graph/text_form.h"
 #include "plan/interval.h"
 #include "plan/schedule/planner.h"
@@ -42,7 +43,7 @@ Status PrintRow(const std::string& name, const Graph& graph, const WeightSource&
   RooflineTimes times(device.spec());
   AG_LET(const Plan plan, MakePlan(graph, device.spec(), Policy(), times, {}, 1));
   AG_LET(const std::unique_ptr<Executable> executable, device.Build({graph, plan, weights}));
-  const std::vector<Tensor> inputs = RandomInputs(graph, 1);
+  const std::vector<Tensor> inputs = UsualInputs(graph, 1);
   std::vector<Tensor> outputs = EmptyOutputs(graph);
   std::vector<double> warm, cold;
   for (int i = 0; i < kPairs; ++i) {

@@ -10,6 +10,7 @@
 
 #include "device/open_device.h"
 #include "device/profile/profile.h"
+#include "graph/inputs/make_inputs.h"
 #include "plan/fusion/grouping.h"
 #include "plan/interval.h"
 #include "plan/schedule/planner.h"
@@ -69,7 +70,7 @@ Status PrintLayouts(const Graph& graph, const Device& device, GroupTimes& times)
 // Adds to inside[group]; returns the whole plan's times.
 StatusOr<std::vector<double>> TimeInside(const Graph& graph, Executable& executable,
                                          Samples* inside) {
-  const std::vector<Tensor> inputs = RandomInputs(graph, 1);
+  const std::vector<Tensor> inputs = UsualInputs(graph, 1);
   std::vector<Tensor> outputs = EmptyOutputs(graph);
   std::vector<double> whole;
   for (int run = -3; run < kRuns; ++run) {

@@ -68,4 +68,13 @@ struct OutputError {
   bool nonfinite_differs = false;
 };
 
+// A set of inputs on which a candidate and the input were compared.
+struct ComparedInputs {
+  std::string inputs;  // "usual", "full", ... (docs/report.md), or the name of the user's own set.
+  std::string shapes = {};         // Of inputs whose sizes are open; empty: the bound ones.
+  bool reference_kernels = false;  // Compared with the reference kernels as well.
+  bool differs = false;            // By more than the tolerance.
+  std::string left_out = {};       // Why they were not compared or do not count; empty: they do.
+};
+
 }  // namespace ag

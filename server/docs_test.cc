@@ -106,6 +106,7 @@ constexpr char kExample[] = R"pb(
       parameters: 1235496
       operators { op_type: "Conv" count: 24 }
     }
+    compared_inputs { inputs: "usual" reference_kernels: true }
     tolerance: 0.001
     onnxruntime: "1.23.2"
   }

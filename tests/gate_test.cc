@@ -63,12 +63,18 @@ TEST_P(Gate, CatchesEveryPlantedBugAndPassesTheModelItself) {
   const DeviceSpec& spec = executor.device().spec();
   const auto reference = Planned(*built, spec);
   ASSERT_TRUE(reference.ok()) << reference.status();
+  std::vector<CheckInputs> inputs;
+  for (const InputKind kind : KindsFor(DescribeInputs(*built))) {
+    inputs.push_back({.kind = kind, .seed = inputs.size() + 1});
+  }
   const auto check = [&](const Graph& candidate) -> StatusOr<bool> {
     AG_LET(const Candidate planned, Planned(candidate, spec));
-    AG_LET(const std::vector<OutputError> errors,
-           executor.Check({.reference = *reference, .candidate = planned, .seeds = {1, 2}}));
+    AG_LET(const CheckResult checked, executor.Check({.reference = *reference,
+                                                      .candidate = planned,
+                                                      .inputs = inputs,
+                                                      .tolerance = kTolerance}));
     bool equivalent = true;
-    for (const OutputError& error : errors) equivalent &= IsEquivalent(error, kTolerance);
+    for (const OutputError& error : checked.errors) equivalent &= IsEquivalent(error, kTolerance);
     return equivalent;
   };
   const auto itself = check(*graph);

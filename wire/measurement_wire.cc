@@ -128,6 +128,18 @@ OutputError FromProto(const v1::OutputError& p) {
   return {p.output(), p.max_abs(), p.max_rel(), p.max_elementwise(), p.nonfinite_differs()};
 }
 
+void ToProto(const ComparedInputs& compared, v1::ComparedInputs* p) {
+  p->set_inputs(compared.inputs);
+  p->set_shapes(compared.shapes);
+  p->set_reference_kernels(compared.reference_kernels);
+  p->set_differs(compared.differs);
+  p->set_left_out(compared.left_out);
+}
+
+ComparedInputs FromProto(const v1::ComparedInputs& p) {
+  return {p.inputs(), p.shapes(), p.reference_kernels(), p.differs(), p.left_out()};
+}
+
 void ToProto(const FileTimes& times, v1::FileTimes* p) {
   for (const FileRunner& runner : times.runners) {
     v1::FileRunner* file = p->add_runners();

@@ -10,6 +10,7 @@
 #include "plan/measurement.h"
 
 namespace autograph::v1 {
+class ComparedInputs;
 class FileTimes;
 class KernelChoice;
 class Latency;
@@ -26,6 +27,7 @@ void ToProto(const Ratio& ratio, autograph::v1::Ratio* proto);
 void ToProto(const Measurement& measurement, autograph::v1::Measurement* proto);
 void ToProto(const PlanTiming& timing, autograph::v1::PlanTiming* proto);  // Without the status.
 void ToProto(const OutputError& error, autograph::v1::OutputError* proto);
+void ToProto(const ComparedInputs& compared, autograph::v1::ComparedInputs* proto);
 void ToProto(const FileTimes& times, autograph::v1::FileTimes* proto);
 void ToProto(const KernelChoice& choice, autograph::v1::KernelChoice* proto);
 
@@ -36,6 +38,7 @@ Ratio FromProto(const autograph::v1::Ratio& proto);
 Measurement FromProto(const autograph::v1::Measurement& proto);
 PlanTiming FromProto(const autograph::v1::PlanTiming& proto);
 OutputError FromProto(const autograph::v1::OutputError& proto);
+ComparedInputs FromProto(const autograph::v1::ComparedInputs& proto);
 FileTimes FromProto(const autograph::v1::FileTimes& proto);
 KernelChoice FromProto(const autograph::v1::KernelChoice& proto);
 

@@ -61,6 +61,7 @@ TEST(MeasurementWire, EveryFieldComesBack) {
   ExpectEveryFieldComesBack<v1::Measurement>();
   ExpectEveryFieldComesBack<v1::PlanTiming>();
   ExpectEveryFieldComesBack<v1::OutputError>();
+  ExpectEveryFieldComesBack<v1::ComparedInputs>();
   ExpectEveryFieldComesBack<v1::KernelChoice>();
 }
 

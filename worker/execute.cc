@@ -16,23 +16,12 @@
 namespace ag {
 namespace {
 
-constexpr uint64_t kSeedStride = 1'000'003;  // Separates the data of different inputs.
-
 // The part of a set's time in which plans are made ready; the rest is for running them.
 constexpr double kReadyShare = 0.6;
 
 int Threads() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
 }  // namespace
-
-std::vector<Tensor> RandomInputs(const Graph& graph, uint64_t seed) {
-  std::vector<Tensor> tensors;
-  for (size_t i = 0; i < graph.inputs().size(); ++i) {
-    const TensorType& type = graph.type({graph.inputs()[i], 0});
-    tensors.push_back(RandomTensor(type, seed * kSeedStride + i));
-  }
-  return tensors;
-}
 
 Executor::Executor(std::unique_ptr<Device> device, std::unique_ptr<WeightSource> weights,
                    Clock& clock, ProfileOptions profile, std::function<void(int)> on_progress,
@@ -114,7 +103,7 @@ Status Executor::CompareWithReference(const GroupProblem& problem, const Plan& p
   const SyntheticWeights weights;
   AG_LET(const std::unique_ptr<Executable> executable,
          device_->Build({problem.graph, plan, weights}));
-  const std::vector<Tensor> inputs = RandomInputs(problem.graph, 1);
+  const std::vector<Tensor> inputs = UsualInputs(problem.graph, 1);
   std::vector<Tensor> outputs = EmptyOutputs(problem.graph);
   AG_TRY(executable->Run(inputs, outputs));
   AG_LET(const std::vector<Tensor> expected,
@@ -136,12 +125,23 @@ StatusOr<std::unique_ptr<Executable>> Executor::Build(const Candidate& candidate
   return device_->Build({candidate.graph, candidate.plan, *weights_});
 }
 
+StatusOr<std::vector<Tensor>> Executor::InputsToTime(const Graph& graph,
+                                                     const TimingOptions& options) const {
+  const std::vector<InputSpec> specs = DescribeInputs(graph);
+  std::vector<Tensor> inputs = MakeInputs(specs, InputKind::kUsual, options.seed);
+  if (!options.inputs) return inputs;
+  AG_LET(const InputSet set, ReadSet(*options.inputs));
+  AG_TRY(TakeFromSet(set, specs, &inputs));
+  return inputs;
+}
+
 StatusOr<std::vector<PlanTiming>> Executor::TimePlans(
     const std::vector<StatusOr<Candidate>>& candidates, const TimingOptions& options) {
   std::vector<PlanTiming> timings(candidates.size());
   std::vector<std::unique_ptr<Executable>> built;
   std::vector<PlanToTime> plans;
   std::vector<size_t> positions;  // Index in `candidates` of each of `plans`.
+  std::vector<Tensor> inputs;     // Of all: the first one's graph says what they may be.
   const Nanos begin = clock_.Now();
   for (size_t i = 0; i < candidates.size(); ++i) {
     const bool is_limited = profile_.until != Nanos::max();
@@ -155,7 +155,10 @@ StatusOr<std::vector<PlanTiming>> Executor::TimePlans(
       AG_TRY(candidates[i]);
       AG_LET(std::unique_ptr<Executable> executable, Build(*candidates[i]));
       const Graph& graph = candidates[i]->graph;
-      PlanToTime plan{executable.get(), RandomInputs(graph, options.seed), EmptyOutputs(graph)};
+      if (i == 0) {
+        AG_LET(inputs, InputsToTime(graph, options));
+      }
+      PlanToTime plan{executable.get(), inputs, EmptyOutputs(graph)};
       // A bad candidate dies in its first run, which happens under its own index.
       AG_TRY(executable->Run(plan.inputs, plan.outputs));
       plans.push_back(std::move(plan));
@@ -179,40 +182,26 @@ StatusOr<std::vector<PlanTiming>> Executor::TimePlans(
   return timings;
 }
 
-StatusOr<std::vector<OutputError>> Executor::Check(const CheckRequest& request) {
-  if (request.seeds.empty()) return Err(StatusCode::kInvalidArgument, "check: no seeds");
-  on_progress_(0);
-  const Graph& graph = request.reference.graph;
+StatusOr<CheckResult> Executor::Check(const CheckRequest& request) {
+  if (request.inputs.empty()) return Err(StatusCode::kInvalidArgument, "check: no inputs");
+  on_progress_(0);  // A check is one entry, however many sets of inputs it has.
   AG_LET(const std::unique_ptr<Executable> reference, Build(request.reference));
   AG_LET(const std::unique_ptr<Executable> candidate, Build(request.candidate));
-  std::vector<OutputError> largest(graph.outputs().size());
-  const auto compare = [&](const std::vector<Tensor>& expected, const std::vector<Tensor>& actual) {
-    for (size_t i = 0; i < largest.size(); ++i) {
-      const OutputError error = CompareOutput(graph, i, expected[i], actual[i]);
-      largest[i] = Larger(error, largest[i]);
-    }
-  };
-  for (size_t s = 0; s < request.seeds.size(); ++s) {
-    on_progress_(0);  // A check is one entry, however many seeds it has.
-    const std::vector<Tensor> inputs = RandomInputs(graph, request.seeds[s]);
-    std::vector<Tensor> expected = EmptyOutputs(graph);
-    std::vector<Tensor> actual = EmptyOutputs(request.candidate.graph);
-    if (actual.size() != expected.size()) {
-      return Err(StatusCode::kDataLoss, "candidate has {} outputs, the input has {}", actual.size(),
-                 expected.size());
-    }
-    AG_TRY(reference->Run(inputs, expected), "reference");
-    AG_TRY(candidate->Run(inputs, actual), "candidate");
-    compare(expected, actual);
-    if (s > 0 || !request.reference_kernels) continue;
-    const auto tick = [&](NodeId) {
-      on_progress_(0);
-      return OkStatus();
-    };
-    AG_LET(expected, Evaluate(graph, inputs, *weights_, {.threads = Threads(), .on_node = tick}));
-    compare(expected, actual);
-  }
-  return largest;
+  return CheckOutputs({.graph = request.reference.graph,
+                       .reference = *reference,
+                       .candidate_graph = request.candidate.graph,
+                       .candidate = *candidate,
+                       .weights = *weights_,
+                       .inputs = request.inputs,
+                       .tolerance = request.tolerance,
+                       .optional_max = request.optional_max,
+                       .on_progress = [this] { on_progress_(0); }},
+                      clock_);
+}
+
+StatusOr<InputSet> Executor::ReadSet(const Digest& digest) const {
+  if (files_.blobs == nullptr) return Err(StatusCode::kFailedPrecondition, "no folder of inputs");
+  return ReadInputSet(files_.blobs->PathOf(digest));
 }
 
 StatusOr<FileTimes> Executor::TimeFileSet(const FileSetRequest& request) {
@@ -224,6 +213,7 @@ StatusOr<FileTimes> Executor::TimeFileSet(const FileSetRequest& request) {
   }
   to_time.device = files_.device;
   to_time.shapes = request.shapes;
+  if (request.inputs) to_time.inputs = files_.blobs->PathOf(*request.inputs);
   to_time.cold_cache = request.cold_cache;
   to_time.seconds = request.seconds;
   to_time.blocks_max = request.blocks_max;
@@ -234,15 +224,19 @@ StatusOr<FileTimes> Executor::TimeFileSet(const FileSetRequest& request) {
 }
 
 StatusOr<std::vector<OutputError>> Executor::CompareFileSet(const FileSetRequest& request,
+                                                            const std::vector<Digest>& sets,
                                                             int seeds) {
   if (files_.blobs == nullptr) return Err(StatusCode::kFailedPrecondition, "no folder of files");
   if (request.files.size() != 2) {
     return Err(StatusCode::kInvalidArgument, "compare: {} files, not 2", request.files.size());
   }
   on_progress_(0);
+  std::vector<std::string> paths;
+  for (const Digest& set : sets) paths.push_back(files_.blobs->PathOf(set));
   return CompareInOnnxRuntime({.reference = files_.blobs->PathOf(request.files[0].digest),
                                .file = files_.blobs->PathOf(request.files[1].digest),
                                .shapes = request.shapes,
+                               .inputs = paths,
                                .seeds = seeds,
                                .on_progress = [this] { on_progress_(0); }});
 }

@@ -16,14 +16,16 @@
 #include "plan/fusion/kernel_rivals.h"
 #include "plan/measurement.h"
 #include "runtime/timing/time_files.h"
+#include "worker/check_outputs.h"
 
 namespace ag {
 
 struct CheckRequest {
   Candidate reference;
   Candidate candidate;
-  std::vector<uint64_t> seeds;
-  bool reference_kernels = false;
+  std::vector<CheckInputs> inputs;
+  double tolerance = 1e-3;
+  Nanos optional_max = Nanos::max();  // As OutputsToCheck's.
 };
 
 // Model files to time, by digest.
@@ -35,6 +37,7 @@ struct FileSetRequest {
   };
   std::vector<File> files;
   std::map<std::string, Shape> shapes;
+  std::optional<Digest> inputs = {};  // Of the set of inputs to run on; nothing: random ones.
   bool cold_cache = false;
   double seconds = 10;
   int blocks_max = 21;
@@ -71,18 +74,18 @@ class Executor {
   // keeps it. Fails as a whole when the input cannot be built or run, or when an entry is a
   // LostDevice.
   struct TimingOptions {
-    uint64_t seed = 1;        // Seed of the inputs' data.
+    uint64_t seed = 1;                  // Seed of the inputs' data.
+    std::optional<Digest> inputs = {};  // Of the set of inputs to run on, instead.
     int blocks_max = 0;       // Paired blocks per candidate; 0: until the verdict is sure.
     bool cold_cache = false;  // Evict the caches before every run.
   };
   StatusOr<std::vector<PlanTiming>> TimePlans(const std::vector<StatusOr<Candidate>>& candidates,
                                               const TimingOptions& options);
 
-  // Returns the differences of the candidate's outputs from the reference's, the largest over the
-  // seeds. kInvalidArgument: no seeds.
-  StatusOr<std::vector<OutputError>> Check(const CheckRequest& request);
+  // Compares the candidate with the reference (check_outputs.h). kInvalidArgument: no inputs.
+  StatusOr<CheckResult> Check(const CheckRequest& request);
 
-  // The folder of the files to time, and the device's name for the processes that run them.
+  // The folder of files and sets of inputs, and the device's name for the processes that run files.
   struct Files {
     std::string device;
     std::shared_ptr<BlobDir> blobs;
@@ -91,8 +94,12 @@ class Executor {
   // Times files in fresh processes (runtime/timing/time_files.h). kFailedPrecondition: set_files
   // was not called.
   StatusOr<FileTimes> TimeFileSet(const FileSetRequest& request);
-  // Compares the outputs of the second file with the first's in ONNX Runtime.
-  StatusOr<std::vector<OutputError>> CompareFileSet(const FileSetRequest& request, int seeds);
+  // Compares the outputs of the second file with the first's in ONNX Runtime, on the sets of inputs
+  // or, where there are none, on so many seeds.
+  StatusOr<std::vector<OutputError>> CompareFileSet(const FileSetRequest& request,
+                                                    const std::vector<Digest>& sets, int seeds);
+  // Returns a set of inputs. kFailedPrecondition: set_files was not called.
+  StatusOr<InputSet> ReadSet(const Digest& digest) const;
 
   // Returns the rivals that are faster inside the plan than the kernels that it names
   // (device/profile/refine_kernels.h) and that are right: for one group of each problem of at most
@@ -106,6 +113,8 @@ class Executor {
  private:
   StatusOr<std::unique_ptr<Executable>> Build(const Candidate& candidate);
   StatusOr<std::optional<FileLock>> Alone(int index);
+  StatusOr<std::vector<Tensor>> InputsToTime(const Graph& graph,
+                                             const TimingOptions& options) const;
   Status TakeRightKernel(const GroupProblem& problem, Measurement* measurement);
   Status CompareWithReference(const GroupProblem& problem, const Plan& plan);
   StatusOr<bool> IsRight(const GroupProblem& problem, const std::string& kernel);
@@ -119,8 +128,5 @@ class Executor {
   Files files_;
   std::function<void(pid_t)> on_wait_;
 };
-
-// Returns random data for every input of the graph; equal seeds give equal data.
-std::vector<Tensor> RandomInputs(const Graph& graph, uint64_t seed);
 
 }  // namespace ag

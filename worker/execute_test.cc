@@ -378,14 +378,15 @@ TEST_F(ExecuteTest, WhatCannotBeRefinedIsAStatus) {
 
 TEST_F(ExecuteTest, EqualModelsHaveNoError) {
   Executor& executor = Open("");
-  const auto errors = executor.Check({.reference = Planned(kTwoLayers),
-                                      .candidate = Planned(kTwoLayers),
-                                      .seeds = {1, 2, 3},
-                                      .reference_kernels = true});
-  ASSERT_EQ(ToString(errors.status()), "OK");
-  ASSERT_EQ(errors->size(), 1u);
-  EXPECT_EQ(errors->front().name, "y");
-  EXPECT_EQ(errors->front().max_abs, 0);
+  const auto checked = executor.Check(
+      {.reference = Planned(kTwoLayers),
+       .candidate = Planned(kTwoLayers),
+       .inputs = {{.seed = 1, .reference_kernels = true}, {.seed = 2}, {.seed = 3}}});
+  ASSERT_EQ(ToString(checked.status()), "OK");
+  ASSERT_EQ(checked->errors.size(), 1u);
+  EXPECT_EQ(checked->errors.front().name, "y");
+  EXPECT_EQ(checked->errors.front().max_abs, 0);
+  EXPECT_EQ(checked->compared.size(), 3u);
   // One entry; the nodes of the reference kernels also count as progress.
   EXPECT_EQ(Indices(progress_.size(), 0), progress_);
   EXPECT_GE(progress_.size(), 4u + 3u);
@@ -396,24 +397,27 @@ TEST_F(ExecuteTest, FindsWhatDiffers) {
   constexpr std::string_view kWrong =
       "input x f32[4,16]; w = const f32[16,16] seed 1; v = const f32[16,16] seed 3;"
       "output y = matmul(relu(matmul(x, w)), v)";
-  const auto errors = executor.Check(
-      {.reference = Planned(kTwoLayers), .candidate = Planned(kWrong), .seeds = {1}});
-  ASSERT_EQ(ToString(errors.status()), "OK");
-  EXPECT_FALSE(IsEquivalent(errors->front(), 1e-3));
+  const auto checked = executor.Check(
+      {.reference = Planned(kTwoLayers), .candidate = Planned(kWrong), .inputs = {{.seed = 1}}});
+  ASSERT_EQ(ToString(checked.status()), "OK");
+  EXPECT_FALSE(IsEquivalent(checked->errors.front(), 1e-3));
+  EXPECT_TRUE(checked->compared[0].differs);
 }
 
 // A device that is wrong in both runs alike; only the reference kernels find it.
 TEST_F(ExecuteTest, ReferenceKernelsFindAWrongDevice) {
   Executor& executor = Open("fault wrong dense");
   CheckRequest request{
-      .reference = Planned(kOneLayer), .candidate = Planned(kOneLayer), .seeds = {1}};
-  auto errors = executor.Check(request);
-  ASSERT_EQ(ToString(errors.status()), "OK");
-  EXPECT_TRUE(IsEquivalent(errors->front(), 1e-3));
-  request.reference_kernels = true;
-  errors = executor.Check(request);
-  ASSERT_EQ(ToString(errors.status()), "OK");
-  EXPECT_FALSE(IsEquivalent(errors->front(), 1e-3));
+      .reference = Planned(kOneLayer), .candidate = Planned(kOneLayer), .inputs = {{.seed = 1}}};
+  auto checked = executor.Check(request);
+  ASSERT_EQ(ToString(checked.status()), "OK");
+  EXPECT_TRUE(IsEquivalent(checked->errors.front(), 1e-3));
+  EXPECT_FALSE(checked->compared[0].reference_kernels);
+  request.inputs[0].reference_kernels = true;
+  checked = executor.Check(request);
+  ASSERT_EQ(ToString(checked.status()), "OK");
+  EXPECT_FALSE(IsEquivalent(checked->errors.front(), 1e-3));
+  EXPECT_TRUE(checked->compared[0].reference_kernels);
 }
 
 TEST_F(ExecuteTest, WhatCannotBeComparedIsAStatus) {
@@ -426,9 +430,9 @@ TEST_F(ExecuteTest, WhatCannotBeComparedIsAStatus) {
     CheckRequest request;
     std::string status;
   } kCases[] = {
-      {"no seeds", {.reference = one, .candidate = one}, "INVALID_ARGUMENT: check: no seeds"},
+      {"no inputs", {.reference = one, .candidate = one}, "INVALID_ARGUMENT: check: no inputs"},
       {"outputs",
-       {.reference = one, .candidate = two_outputs, .seeds = {1}},
+       {.reference = one, .candidate = two_outputs, .inputs = {{.seed = 1}}},
        "DATA_LOSS: candidate has 2 outputs, the input has 1"},
   };
   for (const auto& c : kCases) {
@@ -454,26 +458,11 @@ TEST_F(ExecuteTest, QualifiesByAConvolution) {
 TEST_F(ExecuteTest, TheCpuQualifiesAndAgreesWithTheReference) {
   Executor& executor = Use(*OpenDevice("cpu:1"));
   EXPECT_EQ(ToString(executor.Qualify()), "OK");
-  const auto errors = executor.Check({.reference = Planned(kTwoLayers),
-                                      .candidate = Planned(kTwoLayers),
-                                      .seeds = {1},
-                                      .reference_kernels = true});
-  ASSERT_EQ(ToString(errors.status()), "OK");
-  EXPECT_TRUE(IsEquivalent(errors->front(), 1e-5));
-}
-
-// --- Data
-
-TEST_F(ExecuteTest, EqualSeedsGiveEqualData) {
-  const Graph graph = testing::GraphOf("input x f32[4,4]; input z f32[4,4]; output y = add(x, z)");
-  const auto a = RandomInputs(graph, 1), b = RandomInputs(graph, 1), c = RandomInputs(graph, 2);
-  ASSERT_EQ(a.size(), 2u);
-  EXPECT_EQ(a[0].bytes(), b[0].bytes());
-  EXPECT_NE(a[0].bytes(), a[1].bytes());
-  EXPECT_NE(a[0].bytes(), c[0].bytes());
-  const auto outputs = EmptyOutputs(graph);
-  ASSERT_EQ(outputs.size(), 1u);
-  EXPECT_EQ(outputs[0].type().ToString(), "f32[4,4]");
+  const auto checked = executor.Check({.reference = Planned(kTwoLayers),
+                                       .candidate = Planned(kTwoLayers),
+                                       .inputs = {{.seed = 1, .reference_kernels = true}}});
+  ASSERT_EQ(ToString(checked.status()), "OK");
+  EXPECT_TRUE(IsEquivalent(checked->errors.front(), 1e-5));
 }
 
 }  // namespace

@@ -40,6 +40,13 @@ Status RunGroups(Executor& executor, const v1::GroupBatch& batch, const Emit& em
   return emit(Result(-1, OkStatus()));
 }
 
+// Returns the digest of a set of inputs; nothing for an empty text.
+StatusOr<std::optional<Digest>> SetOf(const std::string& hex) {
+  if (hex.empty()) return std::optional<Digest>();
+  AG_LET(const Digest digest, ParseDigest(hex));
+  return std::optional<Digest>(digest);
+}
+
 Status RunPlans(Executor& executor, const v1::PlanSet& set, const Emit& emit) {
   std::vector<StatusOr<Candidate>> candidates;
   for (const v1::Candidate& candidate : set.candidates()) {
@@ -47,9 +54,13 @@ Status RunPlans(Executor& executor, const v1::PlanSet& set, const Emit& emit) {
   }
   const StatusOr<Policy> policy = ParsePolicy(set.policy());
   if (!policy.ok()) return emit(Result(-1, policy.status()));
-  const StatusOr<std::vector<PlanTiming>> timings = executor.TimePlans(
-      candidates,
-      {.seed = set.seed(), .blocks_max = set.blocks_max(), .cold_cache = policy->cold_cache});
+  const StatusOr<std::optional<Digest>> inputs = SetOf(set.inputs());
+  if (!inputs.ok()) return emit(Result(-1, inputs.status()));
+  const StatusOr<std::vector<PlanTiming>> timings =
+      executor.TimePlans(candidates, {.seed = set.seed(),
+                                      .inputs = *inputs,
+                                      .blocks_max = set.blocks_max(),
+                                      .cold_cache = policy->cold_cache});
   if (IsLostDevice(timings.status())) return timings.status();
   if (timings.ok()) {
     for (size_t i = 0; i < timings->size(); ++i) {
@@ -61,21 +72,55 @@ Status RunPlans(Executor& executor, const v1::PlanSet& set, const Emit& emit) {
   return emit(Result(-1, timings.status()));
 }
 
-StatusOr<std::vector<OutputError>> ErrorsOf(Executor& executor, const v1::Check& check) {
+StatusOr<CheckInputs> FromWire(Executor& executor, const v1::CheckInputs& asked) {
+  CheckInputs inputs{.seed = asked.seed(),
+                     .name = asked.name(),
+                     .reference_kernels = asked.reference_kernels(),
+                     .optional = asked.optional()};
+  if (!asked.digest().empty()) {
+    AG_LET(const Digest digest, ParseDigest(asked.digest()));
+    StatusOr<InputSet> set = executor.ReadSet(digest);
+    AG_TRY(set, "inputs {}", asked.name());
+    inputs.set = *std::move(set);
+    return inputs;
+  }
+  const std::optional<InputKind> kind = ParseInputKind(asked.kind());
+  if (!kind) {
+    return Err(StatusCode::kUnimplemented, "inputs of a kind that this worker does not know: {}",
+               asked.kind());
+  }
+  inputs.kind = *kind;
+  return inputs;
+}
+
+StatusOr<CheckResult> ResultOf(Executor& executor, const v1::Check& check) {
   CheckRequest request;
   AG_LET(request.reference, FromProto(check.reference()));
   AG_LET(request.candidate, FromProto(check.candidate()));
-  request.seeds.assign(check.seeds().begin(), check.seeds().end());
-  request.reference_kernels = check.reference_kernels();
+  request.tolerance = check.tolerance();
+  if (check.optional_seconds() > 0) {
+    request.optional_max = Nanos(static_cast<int64_t>(check.optional_seconds() * 1e9));
+  }
+  for (const v1::CheckInputs& asked : check.inputs()) {
+    AG_LET(CheckInputs inputs, FromWire(executor, asked));
+    request.inputs.push_back(std::move(inputs));
+  }
+  if (check.inputs().empty()) {
+    for (const uint64_t seed : check.seeds()) request.inputs.push_back({.seed = seed});
+    if (!request.inputs.empty()) {
+      request.inputs[0].reference_kernels = check.reference_kernels();
+    }
+  }
   return executor.Check(request);
 }
 
 Status RunCheck(Executor& executor, const v1::Check& check, const Emit& emit) {
-  const StatusOr<std::vector<OutputError>> errors = ErrorsOf(executor, check);
-  if (IsLostDevice(errors.status())) return errors.status();
-  v1::ItemResult result = Result(-1, errors.status());
-  if (errors.ok()) {
-    for (const OutputError& error : *errors) ToProto(error, result.add_errors());
+  const StatusOr<CheckResult> checked = ResultOf(executor, check);
+  if (IsLostDevice(checked.status())) return checked.status();
+  v1::ItemResult result = Result(-1, checked.status());
+  if (checked.ok()) {
+    for (const OutputError& error : checked->errors) ToProto(error, result.add_errors());
+    for (const ComparedInputs& inputs : checked->compared) ToProto(inputs, result.add_compared());
   }
   return emit(result);
 }
@@ -95,7 +140,18 @@ StatusOr<FileSetRequest> FromWire(const v1::FileSet& set) {
   request.cold_cache = policy.cold_cache;
   request.seconds = set.seconds_max();
   request.blocks_max = set.blocks_max();
+  AG_LET(request.inputs, SetOf(set.inputs()));
   return request;
+}
+
+StatusOr<std::vector<OutputError>> CompareFiles(Executor& executor, const v1::FileSet& set,
+                                                const FileSetRequest& request) {
+  std::vector<Digest> sets;
+  for (const std::string& hex : set.compare_inputs()) {
+    AG_LET(const Digest digest, ParseDigest(hex));
+    sets.push_back(digest);
+  }
+  return executor.CompareFileSet(request, sets, set.compare_seeds());
 }
 
 // `silence_max` is the longest silence of a file's process in seconds; 0: the default.
@@ -104,8 +160,8 @@ Status RunFiles(Executor& executor, const v1::FileSet& set, double silence_max, 
   if (!request.ok()) return emit(Result(-1, request.status()));
   if (silence_max > 0) request->answer_max = Nanos(static_cast<int64_t>(silence_max * 1e9));
   v1::ItemResult result = Result(0, OkStatus());
-  if (set.compare_seeds() > 0) {
-    const auto errors = executor.CompareFileSet(*request, set.compare_seeds());
+  if (set.compare_seeds() > 0 || !set.compare_inputs().empty()) {
+    const auto errors = CompareFiles(executor, set, *request);
     if (!errors.ok()) return emit(Result(-1, errors.status()));
     for (const OutputError& error : *errors) ToProto(error, result.add_errors());
   } else {

@@ -178,6 +178,25 @@ TEST_F(ExecutorWireTest, ACheckGivesAnErrorPerOutput) {
   ASSERT_EQ(results_[0].errors_size(), 1);
   EXPECT_EQ(results_[0].errors(0).output(), "y");
   EXPECT_EQ(results_[0].errors(0).max_rel(), 0);
+  ASSERT_EQ(results_[0].compared_size(), 1) << "usual data of the seed";
+  EXPECT_TRUE(results_[0].compared(0).reference_kernels());
+}
+
+TEST_F(ExecutorWireTest, ACheckNamesWhatItComparedOn) {
+  Open("");
+  v1::WorkItem item;
+  *item.mutable_check()->mutable_reference() = Planned(testing::kLayer);
+  *item.mutable_check()->mutable_candidate() = Planned(testing::kLayer);
+  item.mutable_check()->add_inputs()->set_kind("full");
+  item.mutable_check()->add_inputs()->set_kind("tiny");
+  EXPECT_EQ(ToString(Run(item)), "OK");
+  EXPECT_EQ(Texts(), Lines{"-1 0 "});
+  ASSERT_EQ(results_[0].compared_size(), 2);
+  EXPECT_EQ(results_[0].compared(0).inputs(), "full");
+  EXPECT_EQ(results_[0].compared(1).inputs(), "tiny");
+  item.mutable_check()->add_inputs()->set_kind("odd");
+  EXPECT_EQ(ToString(Run(item)), "OK");
+  EXPECT_EQ(Texts(), Lines{"-1 12 inputs of a kind that this worker does not know: odd"});
 }
 
 TEST_F(ExecutorWireTest, ARefinementGivesKernels) {
@@ -235,7 +254,7 @@ TEST_F(ExecutorWireTest, ALostDeviceIsNoResult) {
   *check.mutable_check()->mutable_candidate() = Planned(testing::kWideSoftmax);
   check.mutable_check()->add_seeds(1);
   EXPECT_EQ(ToString(Run(check)),
-            "UNAVAILABLE: candidate: small: sticky error, open the device "
+            "UNAVAILABLE: usual inputs: candidate: small: sticky error, open the device "
             "anew");
   EXPECT_EQ(Texts(), Lines());
 }

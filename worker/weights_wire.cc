@@ -15,6 +15,14 @@ namespace {
 
 namespace v1 = autograph::v1;
 
+// Adds the digest of a set of inputs, unless it is empty.
+Status AddInputs(const std::string& hex, std::vector<Digest>* digests) {
+  if (hex.empty()) return OkStatus();
+  AG_LET(const Digest digest, ParseDigest(hex));
+  digests->push_back(digest);
+  return OkStatus();
+}
+
 Status AddWeights(const v1::Candidate& candidate, std::vector<Digest>* digests) {
   AG_LET(const Graph graph, DecodeGraph(candidate.graph()));
   for (const Node& node : graph.nodes()) {
@@ -82,6 +90,14 @@ StatusOr<std::vector<Digest>> WeightsOf(const std::string& item_bytes) {
   if (item.has_check()) {
     AG_TRY(AddWeights(item.check().reference(), &digests));
     AG_TRY(AddWeights(item.check().candidate(), &digests));
+    for (const v1::CheckInputs& inputs : item.check().inputs()) {
+      AG_TRY(AddInputs(inputs.digest(), &digests));
+    }
+  }
+  AG_TRY(AddInputs(item.plans().inputs(), &digests));
+  AG_TRY(AddInputs(item.files().inputs(), &digests));
+  for (const std::string& inputs : item.files().compare_inputs()) {
+    AG_TRY(AddInputs(inputs, &digests));
   }
   for (const v1::FileToTime& file : item.files().files()) {
     AG_LET(const Digest digest, ParseDigest(file.digest()));

@@ -17,9 +17,9 @@ class ClientContext;
 
 namespace ag {
 
-// Returns the digests of the item's files and of all constants of its graphs that have bytes but
-// are too large to be inline; sorted, each once. Empty for group batches, whose weights are
-// synthetic. kDataLoss: a graph does not decode.
+// Returns the digests of the item's files and sets of inputs, and of all constants of its graphs
+// that have bytes but are too large to be inline; sorted, each once. Empty for group batches, whose
+// weights are synthetic. kDataLoss: a graph does not decode.
 StatusOr<std::vector<Digest>> WeightsOf(const std::string& item_bytes);
 
 // Downloads the blobs that `cache` lacks (Blobs.Download), checks every digest, and removes

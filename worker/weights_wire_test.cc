@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "autograph/v1/blobs.grpc.pb.h"
 #include "autograph/v1/worker.pb.h"
@@ -65,6 +66,27 @@ TEST(WeightsOf, ARefinementNeedsThoseOfItsCandidate) {
   *refine.mutable_refine()->mutable_candidate() = Wire(kModel);
   EXPECT_EQ(*WeightsOf(refine.SerializeAsString()), *WeightsOf(plans.SerializeAsString()));
   EXPECT_FALSE(WeightsOf(refine.SerializeAsString())->empty());
+}
+
+TEST(WeightsOf, NamesTheSetsOfInputs) {
+  const std::string a = Sha256("a").Hex(), b = Sha256("b").Hex();
+  v1::WorkItem plans, check, files;
+  plans.mutable_plans()->set_inputs(a);
+  *check.mutable_check()->mutable_reference() = Wire(kModel);
+  *check.mutable_check()->mutable_candidate() = Wire(kModel);
+  check.mutable_check()->add_inputs()->set_digest(a);
+  check.mutable_check()->add_inputs()->set_kind("usual");
+  files.mutable_files()->set_inputs(a);
+  files.mutable_files()->add_compare_inputs(b);
+  const auto names = [](const v1::WorkItem& item) {
+    std::set<std::string> hex;
+    const auto digests = WeightsOf(item.SerializeAsString());
+    for (const Digest& digest : *digests) hex.insert(digest.Hex());
+    return hex;
+  };
+  EXPECT_EQ(names(plans), std::set<std::string>{a});
+  EXPECT_TRUE(names(check).contains(a));
+  EXPECT_EQ(names(files), (std::set<std::string>{a, b}));
 }
 
 TEST(WeightsOf, AnEmptyTensorHasNoBytesToFetch) {

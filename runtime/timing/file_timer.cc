@@ -11,6 +11,7 @@
 #include "base/handle.h"
 #include "base/log.h"
 #include "base/process.h"
+#include "graph/inputs/input_set.h"
 #include "graph/onnx/files/model_view.h"
 #include "runtime/session.h"
 #include "runtime/timing/time_files.h"
@@ -40,6 +41,18 @@ struct Loaded {
   }
 };
 
+// Takes the inputs from the set, where there is one.
+Status MakeInputs(const FileTimerRequest& request, Loaded* loaded) {
+  std::vector<InputSpec> specs;
+  for (const TensorInfo& info : loaded->session->inputs()) {
+    specs.push_back({.name = info.name, .type = info.type});
+    loaded->inputs.push_back(RandomTensor(info.type, kSeed + loaded->inputs.size()));
+  }
+  if (request.inputs.empty()) return OkStatus();
+  AG_LET(const InputSet set, ReadInputSet(request.inputs));
+  return TakeFromSet(set, specs, &loaded->inputs);
+}
+
 StatusOr<Loaded> Load(const FileTimerRequest& request) {
   AG_LET(const std::shared_ptr<const ModelView> file, ModelView::Open(request.path));
   SessionOptions options{.device = request.device, .shapes = request.shapes, .owner = file};
@@ -47,9 +60,7 @@ StatusOr<Loaded> Load(const FileTimerRequest& request) {
   Loaded loaded;
   loaded.cold_cache = request.cold_cache;
   AG_LET(loaded.session, Session::Load(file->bytes(), options));
-  for (const TensorInfo& info : loaded.session->inputs()) {
-    loaded.inputs.push_back(RandomTensor(info.type, kSeed + loaded.inputs.size()));
-  }
+  AG_TRY(MakeInputs(request, &loaded));
   loaded.outputs = loaded.session->NewOutputs();
   // Gives back memory that only loading needed, since several such processes live at once. Pages of
   // the file that runs still read come again from the page cache.

@@ -18,11 +18,13 @@ struct FileTimerRequest {
   std::string device;
   std::map<std::string, Shape> shapes;
   bool cold_cache = false;
-  std::string plan = {};  // As FileToTime::plan.
+  std::string plan = {};    // As FileToTime::plan.
+  std::string inputs = {};  // As TimeFilesRequest::inputs.
 };
 
 void Fields(auto& io, Is<FileTimerRequest> auto& request) {
-  io(request.path, request.device, request.cold_cache, request.plan, request.shapes);
+  io(request.path, request.device, request.cold_cache, request.plan, request.shapes,
+     request.inputs);
 }
 
 }  // namespace ag::internal

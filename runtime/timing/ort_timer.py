@@ -4,10 +4,15 @@ Our programs run this text as `python3 -c TEXT REQUEST` and talk over file descr
 REQUEST is a JSON object:
 
   {}                                    answers `ready - VERSION` without loading ONNX Runtime
-  {"model", "threads", "shapes"}        answers `ready - VERSION`, then each line `run N` with the
+  {"model", "threads", "shapes", "inputs"}
+                                        answers `ready - VERSION`, then each line `run N` with the
                                         mean of N runs in nanoseconds (`warm N`: after one more that
                                         is not counted); ends when the descriptor is closed
-  {"compare": [A, B], "shapes", "seeds"}  answers one JSON list: differences of B's outputs from A's
+  {"compare": [A, B], "shapes", "inputs", "seeds"}
+                                        answers one JSON list: differences of B's outputs from A's
+
+"inputs" is the file of a set of inputs (graph/inputs/input_set.h), or a list of such; what it
+lacks, or all without one, is random.
 
 `missing WHY` instead says that ONNX Runtime is not installed, `error WHY` that it failed.
 """
@@ -25,6 +30,11 @@ from typing import Any, TextIO
 FLOOR = 1e-3  # Of the largest value: smaller elements have no relative error.
 PR_SET_PDEATHSIG = 1
 ANSWER_FD = 3
+
+# By the words of a set of inputs (graph/types.cc). The others have no type in numpy.
+NUMPY_TYPES = {"f32": "float32", "f16": "float16", "f64": "float64", "bool": "bool",
+               "i64": "int64", "i32": "int32", "i16": "int16", "i8": "int8",
+               "u64": "uint64", "u32": "uint32", "u16": "uint16", "u8": "uint8"}
 
 
 def open_session(ort: Any, path: str, threads: int) -> Any:
@@ -54,10 +64,35 @@ def random_input(numpy: Any, info: Any, shapes: dict[str, list[int]], seed: int)
     return generator.integers(0, 2, sizes).astype(dtype)
 
 
-def make_feeds(numpy: Any, session: Any, shapes: dict[str, list[int]], seed: int) -> dict[str, Any]:
+def read_set(numpy: Any, path: str) -> dict[str, Any]:
+    """The arrays of a set of inputs, by name; those of types that numpy lacks are left out."""
+    arrays: dict[str, Any] = {}
+    with open(path, "rb") as file:
+        file.readline()
+        while words := file.readline().split():
+            name = file.read(int(words[0])).decode()
+            kind = words[1].decode()
+            shape = [] if words[2] == b"-" else [int(size) for size in words[2].split(b"x")]
+            data = file.read(int(words[3]))
+            if kind == "string":
+                count = int(numpy.prod(shape, dtype="int64"))
+                ends = numpy.frombuffer(data, "int64", count + 1)
+                text = data[8 * (count + 1):]
+                parts = [text[a:b].decode() for a, b in zip(ends, ends[1:])]
+                arrays[name] = numpy.array(parts, dtype=object).reshape(shape)
+            elif kind in NUMPY_TYPES:
+                arrays[name] = numpy.frombuffer(data, NUMPY_TYPES[kind]).reshape(shape)
+    return arrays
+
+
+def make_feeds(
+    numpy: Any, session: Any, shapes: dict[str, list[int]], seed: int, path: str = ""
+) -> dict[str, Any]:
     """One tensor per input; equal names and shapes get equal data whatever their order."""
     inputs = sorted(session.get_inputs(), key=lambda info: info.name)
-    return {info.name: random_input(numpy, info, shapes, seed * 1000 + i)
+    given = read_set(numpy, path) if path else {}
+    return {info.name: given[info.name] if info.name in given
+            else random_input(numpy, info, shapes, seed * 1000 + i)
             for i, info in enumerate(inputs)}
 
 
@@ -66,7 +101,7 @@ def serve(
 ) -> None:
     """Loads the model, says so, and runs it as often as it is asked to."""
     session = open_session(ort, request["model"], request["threads"])
-    feeds = make_feeds(numpy, session, request["shapes"], 0)
+    feeds = make_feeds(numpy, session, request["shapes"], 0, request["inputs"])
     print("ready -", ort.__version__, file=channel, flush=True)
     for line in iter(reader.readline, ""):
         word, runs = line.split()[0], int(line.split()[1])
@@ -108,8 +143,9 @@ def compare(ort: Any, numpy: Any, request: dict[str, Any]) -> list[dict[str, Any
     sessions = [open_session(ort, path, os.cpu_count() or 1) for path in request["compare"]]
     names = [output.name for output in sessions[0].get_outputs()]
     worst: list[dict[str, Any]] = []
-    for seed in range(request["seeds"]):
-        feeds = make_feeds(numpy, sessions[0], request["shapes"], seed)
+    paths = request["inputs"] or [""] * request["seeds"]
+    for seed, path in enumerate(paths):
+        feeds = make_feeds(numpy, sessions[0], request["shapes"], seed, path)
         expected, actual = (session.run(names, feeds) for session in sessions)
         found = [difference(numpy, *three) for three in zip(names, expected, actual)]
         if not worst:

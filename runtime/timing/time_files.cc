@@ -197,6 +197,7 @@ StatusOr<std::vector<OutputError>> CompareInOnnxRuntime(const CompareFilesReques
   AG_LET(const internal::OrtFile file, internal::OrtFile::Of(request.file));
   const Json asked = {{"compare", {reference.path(), file.path()}},
                       {"shapes", internal::ShapesJson(request.shapes)},
+                      {"inputs", request.inputs},
                       {"seeds", request.seeds}};
   AG_LET(ChildProcess child, internal::SpawnOrtTimer(asked.dump()));
   std::string rest;

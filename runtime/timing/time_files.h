@@ -29,9 +29,12 @@ struct TimeFilesRequest {
   std::vector<FileToTime> files;
   std::string device = "cpu";           // Of our runtime, by name (device/open_device.h).
   std::map<std::string, Shape> shapes;  // For inputs whose sizes a model leaves open.
-  int threads = 0;                      // Of ONNX Runtime; 0: the cores of `device`.
-  bool cold_cache = false;              // Our runtime evicts caches before each run.
-  double seconds = 10;                  // Of sampling, unless 9 blocks take longer.
+  // The file of a set of inputs (graph/inputs/input_set.h) that all runs get; what it lacks, or all
+  // where it is empty, is random.
+  std::string inputs = {};
+  int threads = 0;          // Of ONNX Runtime; 0: the cores of `device`.
+  bool cold_cache = false;  // Our runtime evicts caches before each run.
+  double seconds = 10;      // Of sampling, unless 9 blocks take longer.
   int blocks_max = 21;
   Nanos answer_max{60'000'000'000};   // A process that says nothing for so long counts as hung.
   std::string program = {};           // The binary with the role "time-file"; empty: our own.
@@ -52,11 +55,13 @@ StatusOr<FileTimes> TimeFiles(const TimeFilesRequest& request);
 // kDeadlineExceeded: no answer within `time_max`.
 StatusOr<std::string> FindOnnxRuntime(Nanos time_max = Nanos{60'000'000'000});
 
-// Runs both files in ONNX Runtime on `seeds` sets of random inputs and compares every output of the
-// second with the first's. kNotFound: no ONNX Runtime; kInvalidArgument: it refuses a file.
+// Runs both files in ONNX Runtime on the sets of inputs in files or, where there are none, on
+// `seeds` sets of random ones, and compares every output of the second with the first's. kNotFound:
+// no ONNX Runtime; kInvalidArgument: it refuses a file.
 struct CompareFilesRequest {
   std::string reference, file;  // Paths.
   std::map<std::string, Shape> shapes;
+  std::vector<std::string> inputs = {};  // Paths.
   int seeds = 3;
   std::function<void()> on_progress;  // May be null.
 };

@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "base/file.h"
+#include "graph/inputs/input_set.h"
 #include "graph/onnx/export/export.h"
 #include "graph/onnx/origin.h"
 #include "graph/text_form.h"
@@ -183,9 +184,23 @@ TEST_F(TimeFilesTest, OurSessionsRunInProcessesOfTheirOwn) {
   EXPECT_TRUE(simulated->HasTimes(0)) << Message(simulated->runners[0].status);
 }
 
+TEST_F(TimeFilesTest, OurSessionsRunOnTheSetThatIsGiven) {
+  TimeFilesRequest request;
+  request.files = {{Model("relu.onnx"), FileRuntime::kAutograph}};
+  request.device = "sim:small";
+  request.blocks_max = 1;
+  const auto time = [&](const Tensor& x) {
+    request.inputs = python_.Write("inputs", EncodeInputSet({{"x", x}}));
+    return Message(TimeFiles(request)->runners[0].status);
+  };
+  EXPECT_EQ(time(Tensor::Zeros({DType::kFloat32, {4, 8}})), "");
+  EXPECT_THAT(time(Tensor::Zeros({DType::kFloat32, {4, 9}})),
+              HasSubstr("input x: the model takes f32[4,8], given is f32[4,9]"));
+}
+
 TEST(FileTimer, RequestsComeBackEqual) {
-  const internal::FileTimerRequest request{
-      "a b.onnx", "cpu:2", {{"x", {1, 3}}, {"y", {}}}, true, "plan"};
+  const internal::FileTimerRequest request{"a b.onnx", "cpu:2", {{"x", {1, 3}}, {"y", {}}},
+                                           true,       "plan",  "inputs"};
   const auto again = DecodeFields<internal::FileTimerRequest>(EncodeFields(request));
   ASSERT_TRUE(again.ok());
   EXPECT_EQ(again->path, request.path);
@@ -193,6 +208,7 @@ TEST(FileTimer, RequestsComeBackEqual) {
   EXPECT_EQ(again->shapes, request.shapes);
   EXPECT_TRUE(again->cold_cache);
   EXPECT_EQ(again->plan, "plan");
+  EXPECT_EQ(again->inputs, "inputs");
   EXPECT_FALSE(DecodeFields<internal::FileTimerRequest>("x").ok());
 }
 
@@ -201,6 +217,11 @@ constexpr char kFakeNumpy[] = R"PY(
 class Array:
     def __init__(self, sizes): self.sizes = sizes
     def astype(self, dtype): self.dtype = dtype; return self
+    def reshape(self, sizes): self.sizes = sizes; return self
+def frombuffer(data, dtype):
+    array = Array(None).astype(dtype)
+    array.data = data
+    return array
 class Generator:
     def standard_normal(self, sizes): return Array(sizes)
     def integers(self, low, high, sizes): return Array(sizes)
@@ -224,12 +245,14 @@ class InferenceSession:
         if "broken" in path: raise RuntimeError("no such model")
         self.seconds = 0.004 if "slow" in path else 0.002
         self.open = "open" in path
+        self.given = "given" in path
     def get_inputs(self):
         sizes = ["batch", 4] if self.open else [1, 4]
         return [Info("x", sizes, "tensor(float)"), Info("ids", [2], "tensor(int64)")]
     def run(self, names, feeds):
         assert feeds["x"].sizes == [1, 4] and feeds["x"].dtype == "float32"
         assert feeds["ids"].dtype == "int64"
+        if self.given: assert feeds["x"].data == b"0123456789abcdef"
         time.sleep(self.seconds)
 )PY";
 
@@ -261,6 +284,13 @@ TEST_F(TimeFilesTest, TheScriptTimesWhatItIsGiven) {
             "ONNX Runtime: ValueError: input x: size batch is open; give it with --shape");
   request.shapes = {{"x", {1, 4}}};
   EXPECT_TRUE(TimeFiles(request)->HasTimes(1));
+
+  request.files[1].path = "given.onnx";
+  EXPECT_FALSE(TimeFiles(request)->HasTimes(1)) << "random data";
+  const Tensor x = Tensor::FromBytes({DType::kFloat32, {1, 4}}, "0123456789abcdef");
+  request.inputs = python_.Write("inputs", EncodeInputSet({{"x", x}}));
+  const auto given = TimeFiles(request);
+  EXPECT_TRUE(given->HasTimes(1)) << Message(given->runners[1].status);
 }
 
 }  // namespace

@@ -56,14 +56,15 @@ int ThreadsBeside(const TimeFilesRequest& request) {
 StatusOr<ChildProcess> SpawnOnnxRuntime(const TimeFilesRequest& request, const OrtFile& file) {
   const Json asked = {{"model", file.path()},
                       {"threads", ThreadsBeside(request)},
-                      {"shapes", ShapesJson(request.shapes)}};
+                      {"shapes", ShapesJson(request.shapes)},
+                      {"inputs", request.inputs}};
   return SpawnOrtTimer(asked.dump());
 }
 
 StatusOr<ChildProcess> SpawnSession(const TimeFilesRequest& request, const FileToTime& file) {
   AG_LET(ChildProcess child, SpawnRole(kTimeFileRole, {}, request.program));
-  const FileTimerRequest asked{file.path, request.device, request.shapes, request.cold_cache,
-                               file.plan};
+  const FileTimerRequest asked{file.path,          request.device, request.shapes,
+                               request.cold_cache, file.plan,      request.inputs};
   AG_TRY(SendFrame(child.socket(), kTimeFileFrame, EncodeFields(asked)));
   return child;
 }

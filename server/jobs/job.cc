@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "base/text.h"
 #include "search/search.h"
@@ -86,6 +87,22 @@ Status AcceptShapeSets(v1::OptimizeRequest* r) {
   return OkStatus();
 }
 
+Status CheckInputSets(const v1::OptimizeRequest& r) {
+  constexpr int kSetsMax = 64;
+  if (r.inputs_size() > kSetsMax) {
+    return Err(StatusCode::kInvalidArgument, "inputs: {} sets, at most {}", r.inputs_size(),
+               kSetsMax);
+  }
+  std::set<std::string> names;
+  for (const v1::InputSet& set : r.inputs()) {
+    if (set.name().empty()) return Err(StatusCode::kInvalidArgument, "inputs: a set has no name");
+    AG_TRY(ParseDigest(set.digest()).status(), "inputs {}", set.name());
+    if (names.insert(set.name()).second) continue;
+    return Err(StatusCode::kInvalidArgument, "inputs: two sets are called {}", set.name());
+  }
+  return OkStatus();
+}
+
 Status AcceptTarget(v1::OptimizeRequest* r) {
   using Request = v1::OptimizeRequest;
   if (r->target() == Request::TARGET_UNSPECIFIED) r->set_target(Request::DEVICE);
@@ -122,6 +139,7 @@ StatusOr<v1::OptimizeRequest> AcceptedRequest(v1::OptimizeRequest r) {
   AG_TRY(ParseDigest(r.model_digest()).status(), "model_digest");
   AG_TRY(AcceptShapes("shapes", *r.mutable_shapes()));
   AG_TRY(AcceptShapeSets(&r));
+  AG_TRY(CheckInputSets(r));
   AG_TRY(AcceptPolicy(r.mutable_policy()));
   const SearchOptions defaults;
   v1::SearchBudget& budget = *r.mutable_budget();

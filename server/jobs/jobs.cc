@@ -175,6 +175,11 @@ StatusOr<Job> Jobs::Accept(v1::OptimizeRequest request) {
     return Err(StatusCode::kFailedPrecondition, "model {} is not here; upload it and call again",
                request.model_digest());
   }
+  for (const v1::InputSet& set : request.inputs()) {
+    if (request.only_cached() || HasBlob(set.digest())) continue;
+    return Err(StatusCode::kFailedPrecondition,
+               "inputs {}: {} is not here; upload it and call again", set.name(), set.digest());
+  }
   AG_LET(const DeviceOffer offer, options_.find_offer(request.device()));
   request.set_device(offer.device);
   AG_LET(const std::string onnxruntime, OnnxRuntimeFor(request, offer));

@@ -182,6 +182,51 @@ TEST(Jobs, EqualRequestsInFlightAreOne) {
   EXPECT_EQ(b.jobs->Accept(b.Request("b"))->id, job.id) << "the second id was not durable";
 }
 
+TEST(Jobs, InputsAreUploadedFirstAndPartOfTheKey) {
+  JobsBench b;
+  v1::OptimizeRequest request = b.Request();
+  v1::InputSet* set = request.add_inputs();
+  set->set_name("mine");
+  set->set_digest(Sha256("never uploaded").Hex());
+  EXPECT_EQ(ToString(b.jobs->Accept(request).status()),
+            "FAILED_PRECONDITION: inputs mine: " + set->digest() +
+                " is not here; upload it and call again");
+  set->set_digest(b.model.Hex());
+  b.runner.hold = true;
+  const Job job = *b.jobs->Accept(request);
+  EXPECT_EQ(b.jobs->Accept(request)->id, job.id);
+  EXPECT_NE(b.jobs->Accept(b.Request())->id, job.id);
+}
+
+TEST(AcceptedRequest, SetsOfInputsHaveNamesAndDigests) {
+  const std::string digest = Sha256("a").Hex();
+  const struct {
+    const char* name;
+    std::vector<std::pair<std::string, std::string>> sets;
+    std::string status;
+  } kCases[] = {
+      {"two", {{"a", digest}, {"b", digest}}, "OK"},
+      {"no name", {{"", digest}}, "INVALID_ARGUMENT: inputs: a set has no name"},
+      {"no digest", {{"a", "12"}}, "INVALID_ARGUMENT: inputs a: "},
+      {"one name",
+       {{"a", digest}, {"a", digest}},
+       "INVALID_ARGUMENT: inputs: two sets are called a"},
+      {"too many", std::vector<std::pair<std::string, std::string>>(65, {"a", digest}),
+       "INVALID_ARGUMENT: inputs: 65 sets, at most 64"},
+  };
+  for (const auto& c : kCases) {
+    v1::OptimizeRequest request;
+    request.set_model_digest(digest);
+    for (const auto& [name, hex] : c.sets) {
+      v1::InputSet* set = request.add_inputs();
+      set->set_name(name);
+      set->set_digest(hex);
+    }
+    const std::string status = ToString(AcceptedRequest(request).status());
+    EXPECT_TRUE(status.starts_with(c.status)) << c.name << ": " << status;
+  }
+}
+
 TEST(Jobs, SaysWhatToDoFirst) {
   JobsBench b;
   v1::OptimizeRequest missing = b.Request();

@@ -22,10 +22,12 @@ int Add(v1::FileSet& set, const Digest& file, bool in_onnxruntime) {
   return set.files_size() - 1;
 }
 
-v1::FileSet SetOf(const BoundShapes& shapes, double seconds) {
+// `request` has shapes, inputs and seconds.
+v1::FileSet SetOf(const auto& request) {
   v1::FileSet set;
-  *set.mutable_shapes() = shapes;
-  set.set_seconds_max(seconds);
+  *set.mutable_shapes() = request.shapes;
+  set.set_inputs(request.inputs);
+  set.set_seconds_max(request.seconds);
   set.set_blocks_max(kBlocksMax);
   return set;
 }
@@ -124,7 +126,7 @@ void Conclude(const Reading& reading, const Places& places, BaselineResult* resu
 // Everything but `over_untuned` where that needs a set of its own.
 StatusOr<BaselineResult> CompareInOneSet(const BaselineRequest& request, PoolMeasurer& measurer) {
   BaselineResult result;
-  v1::FileSet set = SetOf(request.shapes, request.seconds);
+  v1::FileSet set = SetOf(request);
   const Places places = AddFiles(request, set);
   if (set.files().empty()) return result;
   AG_LET(FileTimes times, measurer.TimeFiles(std::move(set)));
@@ -167,8 +169,12 @@ StatusOr<BaselineResult> CompareWithBaseline(const BaselineRequest& request,
     result.notes.push_back("our untuned session on the input: the budget is spent");
     return result;
   }
-  const StatusOr<Ratio> over_untuned = CompareFiles(
-      {request.input, request.output, false, request.shapes, request.seconds}, measurer);
+  const FilePair ours{.before = request.input,
+                      .after = request.output,
+                      .shapes = request.shapes,
+                      .seconds = request.seconds,
+                      .inputs = request.inputs};
+  const StatusOr<Ratio> over_untuned = CompareFiles(ours, measurer);
   if (over_untuned.status().code() == StatusCode::kCancelled) return over_untuned.status();
   if (over_untuned.ok()) {
     result.over_untuned = *over_untuned;
@@ -186,7 +192,7 @@ bool AgreesWithFreshSession(const BaselineResult& result) {
 }
 
 StatusOr<Ratio> CompareFiles(const FilePair& pair, PoolMeasurer& measurer) {
-  v1::FileSet set = SetOf(pair.shapes, pair.seconds);
+  v1::FileSet set = SetOf(pair);
   Add(set, pair.before, pair.in_onnxruntime);
   Add(set, pair.after, pair.in_onnxruntime);
   set.mutable_files(0)->set_plan(pair.plan_before);

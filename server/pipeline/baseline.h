@@ -25,6 +25,7 @@ struct BaselineRequest {
   bool runs_here = true;    // False: an operator has no kernel here, only ONNX Runtime can run it.
   std::string onnxruntime;  // Its version beside the worker; empty: it is left out.
   BoundShapes shapes;
+  std::string inputs;   // Digest of the set of inputs that the files run on; empty: random ones.
   double seconds = 10;  // Of sampling, at most.
   // May be null. A second set of files is left out when less is left than the first one took.
   std::function<Nanos()> time_left;
@@ -60,6 +61,7 @@ struct FilePair {
   BoundShapes shapes;
   double seconds = 10;           // Of sampling, at most.
   std::string plan_before = {};  // The plan that runs `before`; empty: the one that it carries.
+  std::string inputs = {};       // As BaselineRequest's.
 };
 // How many times faster `after` is. The error of a file that does not run; else of the world.
 StatusOr<Ratio> CompareFiles(const FilePair& pair, PoolMeasurer& measurer);

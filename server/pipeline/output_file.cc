@@ -1,6 +1,7 @@
 #include "server/pipeline/output_file.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/blobs.h"
 #include "base/file_reader.h"
@@ -76,8 +77,6 @@ void RefuseWhatDiffers(const OutputSetting& setting, size_t outputs, OutputFile*
     break;
   }
 }
-
-constexpr int kSeeds = 3;
 
 // Returns the plan with every operator by itself on one stream, the reference of a check.
 StatusOr<Plan> UnfusedPlan(const OutputSetting& setting, const Graph& graph) {
@@ -224,16 +223,21 @@ BoundShapes BoundShapesOf(const ShapesByInput& shapes) {
   return list;
 }
 
-StatusOr<std::vector<OutputError>> OutputFiles::CompareElsewhere(const OutputFile& file) {
+StatusOr<std::vector<OutputError>> OutputFiles::CompareElsewhere(OutputFile* file) {
+  AG_LET(const ComparedElsewhere inputs,
+         InputsElsewhere(setting_.model->graph, setting_.given, setting_.seed, blobs_));
   v1::FileSet set;
-  for (const Digest& digest : {setting_.model_digest, file.digest}) {
+  for (const Digest& digest : {setting_.model_digest, file->digest}) {
     v1::FileToTime* compared = set.add_files();
     compared->set_digest(digest.Hex());
     compared->set_in_onnxruntime(true);
   }
   *set.mutable_shapes() = setting_.bound_shapes();
-  set.set_compare_seeds(kSeeds);
-  return measurer_.CompareFiles(std::move(set));
+  set.mutable_compare_inputs()->Assign(inputs.digests.begin(), inputs.digests.end());
+  set.set_compare_seeds(set.compare_inputs_size());
+  AG_LET(std::vector<OutputError> errors, measurer_.CompareFiles(std::move(set)));
+  for (const std::string& name : inputs.names) file->compared.push_back({.inputs = name});
+  return errors;
 }
 
 StatusOr<std::vector<OutputError>> OutputFiles::CompareHere(OutputFile* file) {
@@ -247,17 +251,24 @@ StatusOr<std::vector<OutputError>> OutputFiles::CompareHere(OutputFile* file) {
   } else {
     file->warnings.push_back("compared with the cleaned-up input: " + Message(unfused.status()));
   }
-  return Compare(reference, candidate);
+  return Compare(reference, candidate, {}, file);
 }
 
 StatusOr<std::vector<OutputError>> OutputFiles::Compare(const Candidate& reference,
-                                                        const Candidate& candidate) {
+                                                        const Candidate& candidate,
+                                                        const Sizes& sizes, OutputFile* file) {
   v1::Check check;
   ToProto(reference, check.mutable_reference());
   ToProto(candidate, check.mutable_candidate());
-  for (int i = 0; i < kSeeds; ++i) check.add_seeds(setting_.seed + static_cast<uint64_t>(i));
-  check.set_reference_kernels(true);
-  return measurer_.Check(std::move(check));
+  AddInputs(reference.graph, setting_.given, sizes.shape_set, setting_.seed, &check);
+  check.set_optional_seconds(setting_.optional_seconds);
+  std::vector<ComparedInputs> compared;
+  auto errors = measurer_.Check(std::move(check), &compared);
+  for (ComparedInputs& inputs : compared) {
+    inputs.shapes = sizes.text;
+    file->compared.push_back(std::move(inputs));
+  }
+  return errors;
 }
 
 StatusOr<Plan> OutputFiles::PlanAnew(const Graph& graph, const Plan& like) {
@@ -291,7 +302,7 @@ StatusOr<std::string> OutputFiles::PlanOfInput(const Plan& plan) {
 }
 
 Status OutputFiles::Check(OutputFile* file) {
-  auto errors = setting_.has_opaque() ? CompareElsewhere(*file) : CompareHere(file);
+  auto errors = setting_.has_opaque() ? CompareElsewhere(file) : CompareHere(file);
   if (!errors.ok()) {
     if (!IsRefusal(errors.status())) return errors.status();
     file->refusal = {Refusal::Kind::kDiffers, "comparing outputs: " + Message(errors.status())};
@@ -303,8 +314,8 @@ Status OutputFiles::Check(OutputFile* file) {
   return OkStatus();
 }
 
-StatusOr<Refusal> OutputFiles::CompareAt(const std::string& shapes, const Graph& model,
-                                         const Candidate& file) {
+StatusOr<Refusal> OutputFiles::CompareAt(const Sizes& sizes, const Graph& model,
+                                         const Candidate& there, OutputFile* file) {
   const auto compare = [&]() -> StatusOr<std::vector<OutputError>> {
     Candidate reference{model, {}};
     auto plan = UnfusedPlan(setting_, model);
@@ -313,32 +324,34 @@ StatusOr<Refusal> OutputFiles::CompareAt(const std::string& shapes, const Graph&
       plan = UnfusedPlan(setting_, reference.graph);
     }
     AG_LET(reference.plan, std::move(plan));
-    return Compare(reference, file);
+    return Compare(reference, there, sizes, file);
   };
   auto errors = compare();
   if (!errors.ok() && !IsRefusal(errors.status())) return errors.status();
-  OutputFile there;
+  OutputFile at;
   if (errors.ok()) {
-    there.errors = *std::move(errors);
-    RefuseWhatDiffers(setting_, setting_.model->graph.outputs().size(), &there);
+    at.errors = *std::move(errors);
+    RefuseWhatDiffers(setting_, setting_.model->graph.outputs().size(), &at);
   } else {
-    there.refusal = {Refusal::Kind::kDiffers, "comparing outputs: " + Message(errors.status())};
+    at.refusal = {Refusal::Kind::kDiffers, "comparing outputs: " + Message(errors.status())};
   }
-  if (there.refusal) there.refusal.text += " at " + shapes;
-  return there.refusal;
+  if (at.refusal) at.refusal.text += " at " + sizes.text;
+  return at.refusal;
 }
 
 // Compares model and file once more: at sizes that nothing was learnt from, and at each set.
 Status OutputFiles::CheckAtOtherSizes(OutputFile* file) {
   if (file->at_other_size) {
+    constexpr size_t kElsewhere = std::numeric_limits<size_t>::max();  // No shape set.
     const OutputFile::AtOtherSize& at = *file->at_other_size;
     Candidate there{at.file, {}};
     AG_LET(there.plan, UnfusedPlan(setting_, at.file));
-    AG_LET(file->refusal, CompareAt(at.shapes, at.model, there));
+    AG_LET(file->refusal, CompareAt({at.shapes, kElsewhere}, at.model, there, file));
   }
   for (size_t i = 0; i < file->at_sets.size() && !file->refusal; ++i) {
     const AtOtherSizes& set = setting_.sets[i];
-    AG_LET(file->refusal, CompareAt(ShapesText(set.shapes), set.runnable, file->at_sets[i]));
+    AG_LET(file->refusal,
+           CompareAt({ShapesText(set.shapes), i}, set.runnable, file->at_sets[i], file));
   }
   return OkStatus();
 }

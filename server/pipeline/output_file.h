@@ -17,6 +17,7 @@
 #include "graph/onnx/sandbox/sandbox.h"
 #include "graph/passes/cut_opaque.h"
 #include "search/search.h"
+#include "server/pipeline/check_inputs.h"
 #include "server/pipeline/export_child.h"
 #include "server/pipeline/pool_measurer.h"
 
@@ -26,10 +27,11 @@ using ShapesByInput = std::map<std::string, Shape>;
 
 // The model at one set of sizes of what it leaves open.
 struct AtOtherSizes {
-  ShapesByInput shapes;  // Of all open inputs.
-  OnnxOrigin origin;     // Its names are of `runnable`.
-  Graph runnable;        // As OutputSetting's.
-  Graph input;           // `runnable` cleaned up.
+  ShapesByInput shapes;           // Of all open inputs.
+  OnnxOrigin origin;              // Its names are of `runnable`.
+  Graph runnable;                 // As OutputSetting's.
+  Graph input;                    // `runnable` cleaned up.
+  std::string timed_inputs = {};  // As OutputSetting's.
 };
 
 BoundShapes BoundShapesOf(const ShapesByInput& shapes);
@@ -50,6 +52,9 @@ struct OutputSetting {
   ExportChildOptions child;
   std::string blob_root;
   std::vector<AtOtherSizes> sets;  // The request's further sets of sizes; each gets a plan.
+  std::vector<GivenInputs> given;  // The request's sets of inputs.
+  std::string timed_inputs;        // Digest of the set that files are timed on; empty: random ones.
+  double optional_seconds = 0;     // Of a comparison, for what is not always compared.
   uint64_t seed = 1;
   BoundShapes bound_shapes() const { return BoundShapesOf(import.shapes); }
   // Returns the key in the file's metadata of the plan for these sizes of open inputs.
@@ -84,8 +89,9 @@ struct OutputFile {
   bool carries_plan = false;
   Graph graph;  // The graph as a session runs the file; `plan` is for it.
   Plan plan;
-  std::vector<OutputError> errors;  // Set by OutputFiles::Check.
-  std::vector<Candidate> at_sets;   // The file at each of OutputSetting::sets, and its plan there.
+  std::vector<OutputError> errors;  // Set by OutputFiles::Check, as `compared`.
+  std::vector<ComparedInputs> compared;
+  std::vector<Candidate> at_sets;  // The file at each of OutputSetting::sets, and its plan there.
   // What the rest says is about a file that keeps sizes open.
   std::vector<std::string> kept_open;    // Those sizes: "x:0 (batch)".
   std::vector<AppliedRewrite> rewrites;  // Those of the plan that hold at other sizes too.
@@ -161,13 +167,19 @@ class OutputFiles {
   Status Export(const Graph& graph, const Plan* plan, OutputFile* file);
   Status PlanAsRead(const KnownPlan& known, const Graph& read, OutputFile* file);
   Status CopyWithPlan(const std::string& model_path, OutputFile* file);
-  StatusOr<std::vector<OutputError>> CompareElsewhere(const OutputFile& file);
+  StatusOr<std::vector<OutputError>> CompareElsewhere(OutputFile* file);
   StatusOr<std::vector<OutputError>> CompareHere(OutputFile* file);
-  StatusOr<std::vector<OutputError>> Compare(const Candidate& reference,
-                                             const Candidate& candidate);
+  // The sizes of a comparison: the bound ones, one of OutputSetting::sets, or others.
+  struct Sizes {
+    std::string text = {};  // Empty: the bound ones.
+    std::optional<size_t> shape_set = {};
+  };
+  StatusOr<std::vector<OutputError>> Compare(const Candidate& reference, const Candidate& candidate,
+                                             const Sizes& sizes, OutputFile* file);
   Status PlanSets(const std::string& path, OutputFile* file);
   std::vector<KeyedPlan> PlansOf(const OutputFile& file) const;
-  StatusOr<Refusal> CompareAt(const std::string& shapes, const Graph& model, const Candidate& file);
+  StatusOr<Refusal> CompareAt(const Sizes& sizes, const Graph& model, const Candidate& there,
+                              OutputFile* file);
   Status CheckAtOtherSizes(OutputFile* file);
 
   const OutputSetting& setting_;

@@ -28,6 +28,9 @@ namespace {
 // The time that the reference kernels take for an operation on two cores, with a reserve of two.
 constexpr double kReferenceNsPerFlop = 0.15;
 
+// The part of the budget that comparing an answer may take for data that is not always compared.
+constexpr double kOptionalShare = 0.05, kOptionalSecondsMax = 2;
+
 // How long comparing an answer with the model takes about, most of it in the reference kernels.
 Nanos CheckTakes(const Graph& graph) {
   return Nanos(static_cast<int64_t>(FlopsOf(graph) * kReferenceNsPerFlop));
@@ -54,6 +57,7 @@ struct Pipeline::Imported {
   Graph input;     // Cleaned up.
   std::vector<CleanUpStep> clean_up;
   std::vector<AtOtherSizes> sets;  // The request's shape sets.
+  std::vector<GivenInputs> given;  // The request's sets of inputs.
 };
 
 // The graph and the plan that our runtime runs.
@@ -125,7 +129,11 @@ StatusOr<JobOutcome> Pipeline::Run(const Job& job, const JobControl& control) {
   }
   budget.Imported(clock_.Now(), CheckTakes(imported.runnable));
   AG_TRY(control.enter(v1::Job::SEARCHING));
-  PoolMeasurer measurer(dispatcher_, cache_, clock_, Measuring(setting, turn));
+  PoolMeasurer::Options measuring = Measuring(setting, turn);
+  const auto own =
+      std::ranges::find(imported.given, std::optional<size_t>(), &GivenInputs::shape_set);
+  if (own != imported.given.end()) measuring.inputs = own->digest.Hex();
+  PoolMeasurer measurer(dispatcher_, cache_, clock_, std::move(measuring));
   auto searched = Search(setting, imported, budget, turn, measurer);
   turn.Leave();
   AG_LET(const SearchResult found, std::move(searched));
@@ -141,6 +149,34 @@ StatusOr<JobOutcome> Pipeline::Run(const Job& job, const JobControl& control) {
   return Conclude(setting, imported, found, *confirmed, measurer);
 }
 
+// Imports the model at the sizes of the user's own inputs, where there are some. When that fails,
+// the model's own sizes tell what is wrong with the inputs.
+StatusOr<ImportedModel> Pipeline::ImportAtInputs(const v1::OptimizeRequest& asked,
+                                                 const ImportOptions& options) {
+  const std::string path = blobs_->PathOf(ModelOf(asked));
+  AG_LET(const auto shapes, ShapesOfInputs(asked, *blobs_));
+  ImportOptions at = options;
+  at.shapes.insert(shapes.begin(), shapes.end());
+  auto model = ImportInSandbox(path, at, *blobs_, options_.sandbox);
+  if (model.ok() || shapes.empty()) return model;
+  auto without = ImportInSandbox(path, options, *blobs_, options_.sandbox);
+  if (!without.ok()) return without;
+  AG_TRY(PlaceInputs(asked, {ShapesText(OpenShapes(*without)), InputsOf(without->graph)}, {},
+                     *without, *blobs_));
+  return Within(model.status(), "at the sizes of the inputs given");
+}
+
+StatusOr<std::vector<GivenInputs>> Pipeline::PlaceGiven(const v1::OptimizeRequest& asked,
+                                                        const Imported& imported) {
+  const ImportedModel& model = imported.model;
+  std::vector<SizedInputs> sets;
+  for (const AtOtherSizes& set : imported.sets) {
+    sets.push_back({ShapesText(set.shapes), InputsOf(set.runnable)});
+  }
+  return PlaceInputs(asked, {ShapesText(OpenShapes(model)), InputsOf(model.graph)}, sets, model,
+                     *blobs_);
+}
+
 StatusOr<Pipeline::Imported> Pipeline::Import(const Setting& setting) {
   const v1::OptimizeRequest& asked = setting.job.request;
   Imported imported;
@@ -148,14 +184,15 @@ StatusOr<Pipeline::Imported> Pipeline::Import(const Setting& setting) {
     imported.options.shapes[shape.input()] = Shape(shape.dims().begin(), shape.dims().end());
   }
   imported.options.limits = options_.limits;
-  AG_LET(imported.model, ImportInSandbox(blobs_->PathOf(ModelOf(asked)), imported.options, *blobs_,
-                                         options_.sandbox));
+  AG_LET(imported.model, ImportAtInputs(asked, imported.options));
   // Other runtimes, and the import of what is exported, get the sizes that this import took.
   for (const auto& [name, shape] : OpenShapes(imported.model)) {
     imported.options.shapes[name] = shape;
   }
   AG_LET(imported.sets, ImportShapeSets(asked, imported.model, imported.options, options_.sandbox,
                                         setting.rules, *blobs_));
+  AG_LET(imported.given, PlaceGiven(asked, imported));
+  for (const GivenInputs& given : imported.given) AG_TRY(blobs_->Adopt(given.digest));
   imported.is_cut = CutFor(setting.spec);
   AG_LET(OpaqueCut cut, CutOpaque(imported.model.graph, imported.is_cut));
   imported.runnable = cut.opaque_nodes > 0 ? cut.graph : imported.model.graph;
@@ -248,13 +285,31 @@ OutputSetting Pipeline::ToOutput(const Setting& setting, const Imported& importe
   output.child = options_.child;
   output.blob_root = options_.blob_root;
   output.sets = imported.sets;
+  output.given = imported.given;
+  output.optional_seconds =
+      std::min(kOptionalShare * asked.budget().time_seconds(), kOptionalSecondsMax);
   output.seed = asked.seed();
   return output;
+}
+
+namespace {
+
+// What files are timed on.
+Status StoreTimedInputs(OutputSetting* setting, BlobDir& blobs) {
+  AG_LET(setting->timed_inputs,
+         InputsToTime(setting->model->graph, setting->given, std::nullopt, setting->seed, blobs));
+  for (size_t i = 0; i < setting->sets.size(); ++i) {
+    AtOtherSizes& set = setting->sets[i];
+    AG_LET(set.timed_inputs, InputsToTime(set.runnable, setting->given, i, setting->seed, blobs));
+  }
+  return OkStatus();
 }
 
 // The part of the budget that one comparison of files may sample for.
 constexpr double kCompareShare = 0.1;
 constexpr double kCompareSecondsMin = 2, kCompareSecondsMax = 10;
+
+}  // namespace
 
 StatusOr<Published> Pipeline::Confirm(const Setting& setting, const Imported& imported,
                                       const SearchResult& found, const Budget& budget,
@@ -265,6 +320,7 @@ StatusOr<Published> Pipeline::Confirm(const Setting& setting, const Imported& im
   measurer.set_cancelled(setting.control.stopping);
   PublishRequest request;
   request.setting = ToOutput(setting, imported, found);
+  AG_TRY(StoreTimedInputs(&request.setting, *blobs_), "inputs");
   request.found = &found;
   request.rules = &setting.rules;
   request.job = &asked;
@@ -362,6 +418,9 @@ void TakeOutput(const Published& output, const Digest& model, v1::Result* result
   result->set_estimate_ns(output.estimate_ns);
   result->mutable_shape_sets()->Assign(output.sets.begin(), output.sets.end());
   result->mutable_portable()->Assign(output.portable.begin(), output.portable.end());
+  for (const ComparedInputs& compared : file.compared) {
+    ToProto(compared, result->add_compared_inputs());
+  }
   for (const AppliedRewrite& r : output.rewrites) {
     v1::RewriteCount* rewrite = result->add_rewrites();
     rewrite->set_rule(r.rule);

@@ -54,6 +54,10 @@ class Pipeline : public JobRunner {
 
   StatusOr<Setting> Prepare(const Job& job, const JobControl& control);
   StatusOr<Imported> Import(const Setting& setting);
+  StatusOr<ImportedModel> ImportAtInputs(const v1::OptimizeRequest& asked,
+                                         const ImportOptions& options);
+  StatusOr<std::vector<GivenInputs>> PlaceGiven(const v1::OptimizeRequest& asked,
+                                                const Imported& imported);
   StatusOr<SearchResult> Search(const Setting& setting, const Imported& imported,
                                 const Budget& budget, SearchTurn& turn, PoolMeasurer& measurer);
   StatusOr<Published> Confirm(const Setting& setting, const Imported& imported,

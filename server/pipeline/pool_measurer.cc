@@ -182,6 +182,7 @@ StatusOr<std::vector<PlanTiming>> PoolMeasurer::MeasurePlans(
   if (effort == Effort::kRanking) set.set_blocks_max(kRankingBlocks);
   set.set_policy(options_.policy.Text());
   set.set_seed(options_.seed);
+  set.set_inputs(options_.inputs);
   for (const Candidate& candidate : candidates) ToProto(candidate, set.add_candidates());
   std::vector<PlanTiming> timings(candidates.size());
   for (PlanTiming& timing : timings) timing.status = Err(StatusCode::kInternal, "not timed");
@@ -232,7 +233,8 @@ StatusOr<std::vector<KernelChoice>> PoolMeasurer::RefinePlan(const Candidate& ca
   return faster;
 }
 
-StatusOr<std::vector<OutputError>> PoolMeasurer::Check(v1::Check check) {
+StatusOr<std::vector<OutputError>> PoolMeasurer::Check(v1::Check check,
+                                                       std::vector<ComparedInputs>* compared) {
   v1::WorkItem item = ItemOf(options_.check_seconds_max);
   check.set_tolerance(options_.policy.tolerance);
   *item.mutable_check() = std::move(check);
@@ -240,6 +242,9 @@ StatusOr<std::vector<OutputError>> PoolMeasurer::Check(v1::Check check) {
   const auto keep = [&](const Delivery& delivery) {
     if (delivery.result.status.ok()) {
       errors = delivery.result.errors;
+      if (compared == nullptr) return;
+      const std::vector<ComparedInputs>& these = delivery.result.compared;
+      compared->insert(compared->end(), these.begin(), these.end());
     } else {
       errors = delivery.result.status;
     }

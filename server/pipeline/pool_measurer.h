@@ -21,6 +21,7 @@ class PoolMeasurer : public Measurer {
     Environment environment;
     Policy policy;
     uint64_t seed = 1;
+    std::string inputs = {};  // Digest of the set of inputs that plans run on; empty: made ones.
     bool skip_group_cache = false;    // Measure again what the cache knows (once per job).
     std::function<bool()> cancelled;  // May be null.
     // May be null. Ends timings for a verdict, which a cancellation does not: without its final
@@ -46,8 +47,10 @@ class PoolMeasurer : public Measurer {
   // Asks a worker where kernels were close when their groups were timed; measures no group anew.
   StatusOr<std::vector<KernelChoice>> RefinePlan(const Candidate& candidate) override;
 
-  // The largest differences of `candidate` from `reference` over `seeds`, by output.
-  StatusOr<std::vector<OutputError>> Check(v1::Check check);
+  // The largest differences of `candidate` from `reference` over the inputs, by output. Adds what
+  // they were compared on to `compared`, which may be null.
+  StatusOr<std::vector<OutputError>> Check(v1::Check check,
+                                           std::vector<ComparedInputs>* compared = nullptr);
 
   // Times model files in fresh processes on the worker; checked. Errors: the worker's.
   StatusOr<FileTimes> TimeFiles(v1::FileSet set);

@@ -161,6 +161,7 @@ Status Chooser::MeasureSet(size_t i) {
   BaselineRequest compared =
       ToCompare(file.digest.IsZero() ? setting_.model_digest : file.digest, &file);
   compared.shapes = BoundShapesOf(shapes);
+  compared.inputs = setting_.sets[i].timed_inputs;
   AG_LET(const BaselineResult at, CompareWithBaseline(compared, measurer_));
   result.set_verdict(at.verdict);
   result.set_baseline(at.baseline);
@@ -183,6 +184,7 @@ BaselineRequest Chooser::ToCompare(const Digest& output, const OutputFile* file)
   compared.runs_here = runs_here_ && !IsPortable(*request_.job);
   compared.onnxruntime = request_.onnxruntime;
   compared.shapes = setting_.bound_shapes();
+  compared.inputs = setting_.timed_inputs;
   compared.seconds = request_.seconds;
   compared.time_left = request_.time_left;
   return compared;
@@ -283,7 +285,8 @@ FilePair Chooser::Pair(const Digest& before, const Digest& after) const {
   return {.before = before,
           .after = after,
           .shapes = setting_.bound_shapes(),
-          .seconds = request_.seconds};
+          .seconds = request_.seconds,
+          .inputs = setting_.timed_inputs};
 }
 
 StatusOr<PortableResult> Chooser::FindPortable() {

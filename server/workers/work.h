@@ -29,12 +29,13 @@ v1::WorkItem Subset(const v1::WorkItem& work, const std::vector<int>& entries);
 struct EntryResult {
   int index = 0;  // -1: the item as a whole ended.
   Status status;
-  Measurement measurement;            // GroupBatch.
-  PlanTiming timing;                  // PlanSet.
-  std::vector<OutputError> errors;    // Check; FileSet that compares.
-  FileTimes file_times;               // FileSet that times.
-  std::vector<KernelChoice> kernels;  // Refine.
-  bool executor_died = false;         // The entry crashed the executor, which ended the attempt.
+  Measurement measurement;               // GroupBatch.
+  PlanTiming timing;                     // PlanSet.
+  std::vector<OutputError> errors;       // Check; FileSet that compares.
+  std::vector<ComparedInputs> compared;  // Check.
+  FileTimes file_times;                  // FileSet that times.
+  std::vector<KernelChoice> kernels;     // Refine.
+  bool executor_died = false;            // The entry crashed the executor, which ended the attempt.
 };
 
 struct WorkerResult {

@@ -23,6 +23,9 @@ WorkerResult ResultOf(const v1::ItemResult& p) {
   r.entry.timing = FromProto(p.timing());
   r.entry.timing.status = r.entry.status;
   for (const v1::OutputError& error : p.errors()) r.entry.errors.push_back(FromProto(error));
+  for (const v1::ComparedInputs& compared : p.compared()) {
+    r.entry.compared.push_back(FromProto(compared));
+  }
   r.entry.file_times = FromProto(p.file_times());
   for (const v1::KernelChoice& choice : p.kernels()) r.entry.kernels.push_back(FromProto(choice));
   r.entry.executor_died = p.executor_died();
