@@ -38,12 +38,12 @@ StatusOr<std::vector<Contender>> LoadContenders(const BenchFlags& flags, Device&
   return contenders;
 }
 
-StatusOr<std::vector<PlanTiming>> Time(const std::vector<Contender>& contenders, Device& device,
+StatusOr<std::vector<PlanTiming>> Time(const std::vector<Contender>& contenders,
+                                       const std::vector<Tensor>& inputs, Device& device,
                                        const BenchFlags& flags) {
   std::vector<PlanToTime> plans;
   for (const Contender& contender : contenders) {
-    AG_LET(std::vector<Tensor> inputs, GatherInputs(*contender.session, {}, 1));
-    plans.push_back(ToTime(*contender.session, std::move(inputs)));
+    plans.push_back(ToTime(*contender.session, inputs));
   }
   return TimePlans(device, std::move(plans), flags);
 }
@@ -75,7 +75,9 @@ Status CheckForms(const BenchFlags& flags) {
 StatusOr<int> BenchAlone(Context& context, const BenchFlags& flags) {
   AG_LET(const auto device, OpenLocalDevice(flags.model.device));
   AG_LET(const auto contenders, LoadContenders(flags, *device));
-  AG_LET(const auto timings, Time(contenders, *device, flags));
+  Session& first = *contenders[0].session;
+  AG_LET(const std::vector<Tensor> inputs, InputsToTime(first, flags.model));
+  AG_LET(const auto timings, Time(contenders, inputs, *device, flags));
   Json list = Json::array();
   for (size_t i = 0; i < timings.size(); ++i) {
     const PlanTiming& timing = timings[i];
@@ -88,7 +90,8 @@ StatusOr<int> BenchAlone(Context& context, const BenchFlags& flags) {
   }
   Json json = BenchJson(flags, *device);
   json["timings"] = list;
-  AG_TRY(AddOrtTimes(context, flags, {flags.model.model}, &json));
+  AG_TRY(AddOrtTimes(context, flags, {flags.model.model}, ToInputSet(DescribeInputs(first), inputs),
+                     &json));
   FinishBench(context, *device, json);
   return kExitOk;
 }
@@ -122,13 +125,14 @@ Json BenchJson(const BenchFlags& flags, const Device& device) {
 }
 
 Status AddOrtTimes(Context& context, const BenchFlags& flags,
-                   const std::vector<std::string>& models, Json* json) {
+                   const std::vector<std::string>& models, const InputSet& inputs, Json* json) {
   if (!WantsOrt(flags.ort, flags.model.device)) return OkStatus();
   OrtRequest request;
   request.models = models;
   request.threads = OrtThreads(flags.model.device);
   request.seconds = flags.ort.seconds;
   request.shapes = flags.model.shapes;
+  request.inputs = inputs;
   const bool two = models.size() == 2;
   const char* first = two ? "old" : "model";
   const char* second = two ? "new" : nullptr;

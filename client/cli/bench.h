@@ -9,6 +9,7 @@
 #include "client/cli/context.h"
 #include "client/cli/flags.h"
 #include "device/profile/profile.h"
+#include "graph/inputs/input_set.h"
 #include "runtime/session.h"
 
 namespace ag {
@@ -30,10 +31,11 @@ StatusOr<std::vector<PlanTiming>> TimePlans(Device& device, std::vector<PlanToTi
 // Returns {device, environment, simulated, cold_cache}, the beginning of each form's document.
 nlohmann::ordered_json BenchJson(const BenchFlags& flags, const Device& device);
 
-// Times one or two model files in ONNX Runtime when --ort asks for it: prints the line and sets
-// "onnxruntime" in `json`. Fails only with `require`.
+// Times one or two model files in ONNX Runtime on `inputs` when --ort asks for it: prints the line
+// and sets "onnxruntime" in `json`. Fails only with `require`.
 Status AddOrtTimes(Context& context, const BenchFlags& flags,
-                   const std::vector<std::string>& models, nlohmann::ordered_json* json);
+                   const std::vector<std::string>& models, const InputSet& inputs,
+                   nlohmann::ordered_json* json);
 
 // Prints the document with --json; else a note when every time is an estimate.
 void FinishBench(Context& context, const Device& device, const nlohmann::ordered_json& json);

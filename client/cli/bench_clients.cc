@@ -34,7 +34,7 @@ StatusOr<LoadClient> OpenClient(const ModelFlags& flags) {
   LoadClient client;
   AG_LET(client.device, OpenLocalDevice(flags.device));
   AG_LET(client.session, LoadSession(flags, PlanChoice::kCarried, *client.device));
-  AG_LET(client.inputs, GatherInputs(*client.session, {}, 1));
+  AG_LET(client.inputs, InputsToTime(*client.session, flags));
   client.outputs = client.session->NewOutputs();
   return client;
 }
@@ -177,7 +177,9 @@ StatusOr<int> BenchClients(Context& context, const BenchFlags& flags) {
   if (!context.flags().json) {
     context.Print(fmt::format("{:<28} {:>9.3f}x of one client's", "throughput", gain));
   }
-  AG_TRY(AddOrtTimes(context, flags, {flags.model.model}, &json));
+  AG_LET(const std::vector<NamedSet> own, OwnInputs(flags.model));
+  const InputSet inputs = own.empty() ? InputSet() : own[0].inputs;
+  AG_TRY(AddOrtTimes(context, flags, {flags.model.model}, inputs, &json));
   FinishBench(context, *device, json);
   return kExitOk;
 }

@@ -39,8 +39,8 @@ StatusOr<Pair> LoadPair(Context& context, const BenchFlags& flags, Device& devic
   return pair;
 }
 
-StatusOr<std::vector<PlanTiming>> Time(const Pair& pair, const BenchFlags& flags, Device& device) {
-  AG_LET(const std::vector<Tensor> inputs, GatherInputs(*pair.before, {}, 1));
+StatusOr<std::vector<PlanTiming>> Time(const Pair& pair, const std::vector<Tensor>& inputs,
+                                       const BenchFlags& flags, Device& device) {
   std::vector<PlanToTime> plans;
   plans.push_back(ToTime(*pair.before, inputs));
   plans.push_back(ToTime(*pair.after, Reordered(inputs, pair.match.inputs)));
@@ -109,12 +109,15 @@ StatusOr<int> BenchCompare(Context& context, const BenchFlags& flags) {
   json["new"] = flags.model.model;
   bool equivalent = true;
   if (!flags.no_verify) {
-    AG_LET(const auto errors, CompareOutputs(*pair.before, *pair.after, pair.match, kSeeds));
+    AG_LET(const std::vector<NamedSet> own, OwnInputs(flags.model));
+    AG_LET(const auto errors, CompareOutputs(*pair.before, *pair.after, pair.match, own, kSeeds));
     equivalent = SayErrors(context, errors, flags.tolerance, &json);
   }
-  AG_LET(const auto timings, Time(pair, flags, *device));
+  AG_LET(const std::vector<Tensor> inputs, InputsToTime(*pair.before, flags.model));
+  AG_LET(const auto timings, Time(pair, inputs, flags, *device));
   SayTimings(context, timings, &json);
-  AG_TRY(AddOrtTimes(context, flags, {flags.compare, flags.model.model}, &json));
+  AG_TRY(AddOrtTimes(context, flags, {flags.compare, flags.model.model},
+                     ToInputSet(DescribeInputs(*pair.before), inputs), &json));
   FinishBench(context, *device, json);
   return ExitOf(timings[1].verdict, equivalent, flags);
 }

@@ -46,9 +46,11 @@ class Commands {
   CLI::App* Verb(CLI::App* parent, const char* name, const char* help, const Action& action);
   void AddModel(CLI::App* verb, ModelFlags& flags, const char* model_help);
   void AddCommon(CLI::App* verb);
+  void AddInputs(CLI::App* verb, ModelFlags& flags, const char* help);
   void AddTune(CLI::App* verb, ModelFlags& flags);
   void AddOrtMode(CLI::App* verb, OrtFlags& flags, const std::string& help);
   void AddOrt(CLI::App* verb, OrtFlags& flags);
+  void AddSizesAndInputs(CLI::App* verb, OptimizeFlags& flags);
   void AddOptimize();
   void AddLocalVerbs();
   void AddBench();
@@ -113,6 +115,10 @@ void Commands::AddModel(CLI::App* verb, ModelFlags& flags, const char* model_hel
       ->default_str("the model's");
 }
 
+void Commands::AddInputs(CLI::App* verb, ModelFlags& flags, const char* help) {
+  verb->add_option("--inputs", flags.inputs, help)->default_str("made by role");
+}
+
 void Commands::AddTune(CLI::App* verb, ModelFlags& flags) {
   verb->add_flag("--tune", flags.tune,
                  "Measure every group's kernels first where no plan is carried (up to a minute)");
@@ -133,16 +139,22 @@ void Commands::AddOrt(CLI::App* verb, OrtFlags& flags) {
       ->check(WrongAmount);
 }
 
+void Commands::AddSizesAndInputs(CLI::App* verb, OptimizeFlags& flags) {
+  verb->add_option("--shape-set", flags.shape_sets,
+                   "\"NAME=8x3x48x320 NAME=8x128\": further sizes that get a plan of their own in "
+                   "the output; may be repeated")
+      ->default_str("none");
+  AddInputs(verb, flags.model,
+            "Folder of your own inputs, NAME.npy or NAME.pb: compared on first, and timed on");
+}
+
 void Commands::AddOptimize() {
   OptimizeFlags& flags = flags_.optimize;
   const SearchLimits limits;  // The coordinator takes its defaults.
   CLI::App* verb = Verb(&app_, "optimize", "Find a faster model, prove it equal, write it",
                         [&flags](Context& c) { return RunOptimize(c, flags); });
   AddModel(verb, flags.model, "ONNX file");
-  verb->add_option("--shape-set", flags.shape_sets,
-                   "\"NAME=8x3x48x320 NAME=8x128\": further sizes that get a plan of their own in "
-                   "the output; may be repeated")
-      ->default_str("none");
+  AddSizesAndInputs(verb, flags);
   verb->add_option("-o,--output", flags.output, "Where the answer goes")
       ->default_str("required without --detach");
   verb->add_option("--report", flags.report, "Where the report goes, as JSON")->default_str("none");
@@ -210,11 +222,11 @@ void Commands::AddLocalVerbs() {
                         [&run](Context& c) { return RunModel(c, run); });
   AddModel(verb, run.model, "ONNX file");
   AddTune(verb, run.model);
-  verb->add_option("--input", run.inputs, "NAME=FILE.npy or NAME=FILE.pb; others get random data")
+  verb->add_option("--input", run.inputs, "NAME=FILE.npy or NAME=FILE.pb; others get made data")
       ->default_str("none");
   verb->add_option("--output", run.output_dir, "Folder for the outputs as .npy files")
       ->default_str("none");
-  verb->add_option("--seed", run.seed, "Seed of random inputs");
+  verb->add_option("--seed", run.seed, "Seed of made inputs");
 
   VerifyFlags& verify = flags_.verify;
   verb = Verb(&app_, "verify", "Compare two models, or a model with its ONNX test data",
@@ -223,7 +235,9 @@ void Commands::AddLocalVerbs() {
   verb->add_option("--against", verify.against, "The other ONNX file")
       ->default_str("test data of a folder");
   verb->add_option("--tolerance", verify.tolerance, "Largest |a-b| / max|a| of any output");
-  verb->add_option("--seeds", verify.seeds, "Sets of random inputs")->check(WrongAmount);
+  verb->add_option("--seeds", verify.seeds, "Sets of made inputs")->check(WrongAmount);
+  AddInputs(verb, verify.model,
+            "With --against: folder of your own inputs, NAME.npy or NAME.pb, compared on first");
 }
 
 void Commands::AddBench() {
@@ -233,6 +247,7 @@ void Commands::AddBench() {
            [&bench](Context& c) { return RunBench(c, bench); });
   AddModel(verb, bench.model, "ONNX file");
   AddTune(verb, bench.model);
+  AddInputs(verb, bench.model, "Folder of your own inputs, NAME.npy or NAME.pb: the first set");
   const auto count = [&](const char* name, int& value, const char* otherwise, const char* help) {
     verb->add_option(name, value, help)->check(WrongAmount)->default_str(otherwise);
   };

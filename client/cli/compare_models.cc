@@ -58,11 +58,9 @@ std::vector<Tensor> Reordered(const std::vector<Tensor>& tensors,
 }
 
 StatusOr<std::vector<OutputError>> CompareOutputs(Session& a, Session& b, const ModelMatch& match,
-                                                  int seeds) {
+                                                  const std::vector<NamedSet>& own, int seeds) {
   std::vector<OutputError> errors(a.outputs().size());
-  for (int seed = 1; seed <= seeds; ++seed) {
-    AG_LET(const std::vector<Tensor> inputs,
-           GatherInputs(a, {}, static_cast<uint64_t>(seed) * 1000));
+  const auto compare = [&](const std::vector<Tensor>& inputs) -> Status {
     AG_LET(const std::vector<Tensor> expected, a.Run(inputs));
     AG_LET(const std::vector<Tensor> actual, b.Run(Reordered(inputs, match.inputs)));
     for (size_t i = 0; i < errors.size(); ++i) {
@@ -73,6 +71,18 @@ StatusOr<std::vector<OutputError>> CompareOutputs(Session& a, Session& b, const 
                                     : CompareOutput(a.graph(), i, expected[i], other);
       errors[i] = Larger(error, errors[i]);
     }
+    return OkStatus();
+  };
+  for (const NamedSet& set : own) {
+    const auto inputs = TensorsOf(a, set.inputs);
+    AG_TRY(inputs, "{}", set.name);
+    AG_TRY(compare(*inputs), "{}", set.name);
+  }
+  constexpr int kKinds = 3;  // Usual, full, short.
+  const std::vector<InputSpec> specs = DescribeInputs(a);
+  for (int i = 0; i < seeds; ++i) {
+    const auto kind = static_cast<InputKind>(i % kKinds);
+    AG_TRY(compare(MakeInputs(specs, kind, static_cast<uint64_t>(i + 1) * 1000)));
   }
   return errors;
 }

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "client/cli/input_folder.h"
 #include "plan/equivalence.h"
 #include "runtime/session.h"
 
@@ -30,9 +31,9 @@ ModelMatch MatchByPosition(const Session& a);
 std::vector<Tensor> Reordered(const std::vector<Tensor>& tensors,
                               const std::vector<size_t>& positions);
 
-// Runs both on `seeds` (at least 1) sets of random inputs and returns the largest error of each of
-// a's outputs.
+// Runs both on the user's own inputs, then on `seeds` (at least 1) sets of usual, full and short
+// data by turns, and returns the largest error of each of a's outputs.
 StatusOr<std::vector<OutputError>> CompareOutputs(Session& a, Session& b, const ModelMatch& match,
-                                                  int seeds);
+                                                  const std::vector<NamedSet>& own, int seeds);
 
 }  // namespace ag

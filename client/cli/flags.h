@@ -35,6 +35,7 @@ struct ModelFlags {
   std::string model;
   std::string device = "cpu";
   std::vector<std::string> shapes;  // NAME=1x3x299x299
+  std::string inputs;               // Folder of the user's own inputs; empty: made ones.
   bool tune = false;                // Plans made here come from measurements.
   std::string tuned_plans;          // Their folder; empty: the user's own, "none": none.
 };

@@ -1,5 +1,7 @@
 #include "client/cli/local_model.h"
 
+#include <algorithm>
+
 #include "base/file.h"
 #include "base/text.h"
 #include "device/open_device.h"
@@ -27,6 +29,22 @@ StatusOr<SessionOptions> MakeOptions(const ModelFlags& flags, PlanChoice plan, i
   return options;
 }
 
+// Loads by `load`, which takes options, at the sizes of the user's own inputs where the flags have
+// some. When that fails, the model's own sizes tell what is wrong with the inputs.
+StatusOr<std::unique_ptr<Session>> LoadAtInputs(const ModelFlags& flags,
+                                                const SessionOptions& options, const auto& load) {
+  if (flags.inputs.empty()) return load(options);
+  AG_LET(const std::vector<NamedSet> sets, ReadInputFolder(flags.inputs, flags.model));
+  SessionOptions at = options;
+  for (const auto& [name, tensor] : sets[0].inputs) at.shapes.emplace(name, tensor.type().shape);
+  auto session = load(at);
+  if (session.ok()) return session;
+  auto without = load(options);
+  if (!without.ok()) return without;
+  AG_TRY(TensorsOf(**without, sets[0].inputs), "{}", sets[0].name);
+  return session;
+}
+
 }  // namespace
 
 StatusOr<std::unique_ptr<Device>> OpenLocalDevice(const std::string& name) {
@@ -40,7 +58,8 @@ StatusOr<std::unique_ptr<Session>> LoadSession(const ModelFlags& flags, PlanChoi
   AG_LET(SessionOptions options, MakeOptions(flags, plan, streams));
   AG_LET(const std::shared_ptr<const ModelView> file, ModelView::Open(flags.model));
   options.owner = file;
-  StatusOr<std::unique_ptr<Session>> session = Session::Load(file->bytes(), options);
+  auto session = LoadAtInputs(
+      flags, options, [&](const SessionOptions& at) { return Session::Load(file->bytes(), at); });
   // Reports a missing device as such, not as a fault of the model.
   if (!session.ok()) AG_TRY(OpenLocalDevice(flags.device));
   return session;
@@ -51,7 +70,9 @@ StatusOr<std::unique_ptr<Session>> LoadSession(const ModelFlags& flags, PlanChoi
   AG_LET(SessionOptions options, MakeOptions(flags, plan, streams));
   AG_LET(const std::shared_ptr<const ModelView> file, ModelView::Open(flags.model));
   options.owner = file;
-  return Session::Load(file->bytes(), options, device);
+  return LoadAtInputs(flags, options, [&](const SessionOptions& at) {
+    return Session::Load(file->bytes(), at, device);
+  });
 }
 
 StatusOr<Tensor> ReadTensorFile(const std::string& path) {
@@ -59,6 +80,17 @@ StatusOr<Tensor> ReadTensorFile(const std::string& path) {
   StatusOr<Tensor> tensor = path.ends_with(".pb") ? ParseTensorProto(bytes) : ReadNpy(bytes);
   if (!tensor.ok()) return Within(tensor.status(), path);
   return tensor;
+}
+
+std::vector<InputSpec> DescribeInputs(const Session& session) {
+  const std::vector<InputSpec> in_graph = DescribeInputs(session.graph());
+  std::vector<InputSpec> specs;
+  for (const TensorInfo& info : session.inputs()) {
+    const auto known = std::ranges::find(in_graph, info.name, &InputSpec::name);
+    const bool is_same = known != in_graph.end() && known->type == info.type;
+    specs.push_back(is_same ? *known : DescribeInput(info.name, info.type));
+  }
+  return specs;
 }
 
 StatusOr<std::vector<Tensor>> GatherInputs(const Session& session,
@@ -71,20 +103,47 @@ StatusOr<std::vector<Tensor>> GatherInputs(const Session& session,
     }
     AG_LET(given[text.substr(0, equals)], ReadTensorFile(text.substr(equals + 1)));
   }
-  std::vector<Tensor> inputs;
-  for (const TensorInfo& info : session.inputs()) {
-    const auto found = given.find(info.name);
-    if (found == given.end()) {
-      inputs.push_back(RandomTensor(info.type, seed + inputs.size()));
-      continue;
-    }
-    inputs.push_back(found->second);
+  std::vector<Tensor> inputs = MakeInputs(DescribeInputs(session), InputKind::kUsual, seed);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const auto found = given.find(session.inputs()[i].name);
+    if (found == given.end()) continue;
+    inputs[i] = found->second;
     given.erase(found);
   }
   if (!given.empty()) {
     return Err(StatusCode::kInvalidArgument, "the model has no input \"{}\"", given.begin()->first);
   }
   return inputs;
+}
+
+StatusOr<std::vector<Tensor>> TensorsOf(const Session& session, const InputSet& set) {
+  std::vector<InputSpec> specs;
+  for (const TensorInfo& info : session.inputs()) {
+    specs.push_back({.name = info.name, .type = info.type});
+    const auto given = set.find(info.name);
+    if (given == set.end()) continue;
+    const Shape& shape = given->second.type().shape;
+    for (const size_t axis : info.open_axes) {
+      if (shape.size() == info.type.shape.size()) specs.back().type.shape[axis] = shape[axis];
+    }
+  }
+  AG_TRY(CheckInputSet(set, specs));
+  std::vector<Tensor> tensors;
+  for (const InputSpec& spec : specs) tensors.push_back(set.at(spec.name));
+  return tensors;
+}
+
+StatusOr<std::vector<NamedSet>> OwnInputs(const ModelFlags& flags) {
+  if (flags.inputs.empty()) return std::vector<NamedSet>();
+  return ReadInputFolder(flags.inputs, flags.model);
+}
+
+StatusOr<std::vector<Tensor>> InputsToTime(const Session& session, const ModelFlags& flags) {
+  AG_LET(const std::vector<NamedSet> sets, OwnInputs(flags));
+  if (sets.empty()) return GatherInputs(session, {}, 1);
+  auto tensors = TensorsOf(session, sets[0].inputs);
+  AG_TRY(tensors, "{}", sets[0].name);
+  return tensors;
 }
 
 }  // namespace ag

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "client/cli/context.h"
+#include "client/cli/input_folder.h"
+#include "graph/inputs/make_inputs.h"
 #include "runtime/session.h"
 
 namespace ag {
@@ -25,8 +27,21 @@ StatusOr<Tensor> ReadNpy(const std::string& bytes);
 StatusOr<Tensor> ReadTensorFile(const std::string& path);
 Status WriteNpy(const std::string& path, const Tensor& tensor);
 
-// Returns one tensor per model input: from the NAME=FILE flags, else seeded random data.
+// Describes the session's inputs, in their order (graph/inputs/describe.h).
+std::vector<InputSpec> DescribeInputs(const Session& session);
+
+// Returns one tensor per model input: from the NAME=FILE flags, else usual data.
 StatusOr<std::vector<Tensor>> GatherInputs(const Session& session,
                                            const std::vector<std::string>& files, uint64_t seed);
+
+// Returns the set's tensors in the session's order. Sizes that the model leaves open may differ
+// from the planned ones. Errors as CheckInputSet.
+StatusOr<std::vector<Tensor>> TensorsOf(const Session& session, const InputSet& set);
+
+// Returns the flags' own sets of inputs; none where they name no folder.
+StatusOr<std::vector<NamedSet>> OwnInputs(const ModelFlags& flags);
+
+// Returns what a model is timed on: the first of the flags' own sets, else usual data.
+StatusOr<std::vector<Tensor>> InputsToTime(const Session& session, const ModelFlags& flags);
 
 }  // namespace ag

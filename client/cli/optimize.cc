@@ -11,6 +11,7 @@
 #include "base/signals.h"
 #include "base/text.h"
 #include "client/cli/job_text.h"
+#include "client/cli/local_model.h"
 #include "client/cli/progress.h"
 #include "client/cli/verbs.h"
 #include "graph/onnx/files/model_file.h"
@@ -164,6 +165,7 @@ StatusOr<v1::Job> Submit(Context& context, Client& client, const OptimizeFlags& 
                          v1::OptimizeRequest request) {
   ProgressPrinter printer(context);
   AG_LET(ModelFile model, ModelFile::Open(flags.model.model));
+  AG_LET(const std::vector<NamedSet> own, OwnInputs(flags.model));
   AG_TRY(CheckSize(client, static_cast<int64_t>(model.size())), "{}", flags.model.model);
   const auto read = [&](const Client::TakePiece& take) { return model.Read(take); };
   AG_LET(const Digest digest, client.Upload(flags.model.model, static_cast<int64_t>(model.size()),
@@ -171,6 +173,15 @@ StatusOr<v1::Job> Submit(Context& context, Client& client, const OptimizeFlags& 
                                               printer.ShowBytes("uploading", done, total);
                                             }));
   request.set_model_digest(digest.Hex());
+  for (const auto& [name, inputs] : own) {
+    const std::string bytes = EncodeInputSet(inputs);
+    v1::InputSet* set = request.add_inputs();
+    set->set_name(name);
+    AG_LET(const Digest sent,
+           client.Upload("inputs " + name, static_cast<int64_t>(bytes.size()),
+                         [&](const Client::TakePiece& take) { return take(bytes); }));
+    set->set_digest(sent.Hex());
+  }
   return client.Optimize(request);
 }
 

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/file.h"
 #include "base/signals.h"
 #include "base/text.h"
 #include "client/cli/context.h"
@@ -31,6 +32,12 @@ StatusOr<OrtTimes> TimeInOrt(const OrtRequest& request) {
     AG_LET(const auto shape, ParseNamedSizes(text));
     to_time.shapes[shape.first] = Shape(shape.second.begin(), shape.second.end());
   }
+  for (const auto& [name, tensor] : request.inputs) {
+    to_time.shapes.emplace(name, tensor.type().shape);
+  }
+  AG_LET(const TempDir folder, TempDir::Make("autograph-inputs"));
+  to_time.inputs = folder.path() + "/inputs";
+  AG_TRY(WriteFileAtomically(to_time.inputs, EncodeInputSet(request.inputs)));
   to_time.threads = request.threads;
   to_time.seconds = request.seconds;
   to_time.blocks_max = kBlocksMax;

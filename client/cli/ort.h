@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "client/cli/flags.h"
+#include "graph/inputs/input_set.h"
 #include "plan/measurement.h"
 
 namespace ag {
@@ -17,6 +18,7 @@ struct OrtRequest {
   int threads = 1;
   double seconds = 5;               // Sampling time, at most.
   std::vector<std::string> shapes;  // In the form of --shape.
+  InputSet inputs = {};             // What all runs get; what it lacks is random.
   Nanos start_max{
       60'000'000'000};  // For Python to start and models to load, and for any other answer.
 };

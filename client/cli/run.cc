@@ -12,12 +12,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Returns a file name for `name` that is not in `taken` yet; characters that have a meaning in
-// paths become underscores.
+// Returns a file name for `name` that is not in `taken` yet.
 std::string FileName(std::string name, std::set<std::string>* taken) {
-  for (char& c : name) {
-    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '-' && c != '.') c = '_';
-  }
+  name = FileStem(std::move(name));
   while (!taken->insert(name).second) name += '_';
   return name;
 }
@@ -93,7 +90,8 @@ StatusOr<std::vector<OutputError>> CompareModels(const VerifyFlags& flags) {
                flags.model.model, a->inputs().size(), left.size(), flags.against,
                b->inputs().size(), right.size());
   }
-  return CompareOutputs(*a, *b, MatchByPosition(*a), flags.seeds);
+  AG_LET(const std::vector<NamedSet> own, OwnInputs(flags.model));
+  return CompareOutputs(*a, *b, MatchByPosition(*a), own, flags.seeds);
 }
 
 // Compares with one test_data_set_N of the ONNX layout.
@@ -168,6 +166,10 @@ StatusOr<int> RunModel(Context& context, const RunFlags& flags) {
 }
 
 StatusOr<int> RunVerify(Context& context, const VerifyFlags& flags) {
+  if (!flags.model.inputs.empty() && flags.against.empty()) {
+    return context.FailUsage(
+        Err(StatusCode::kInvalidArgument, "--inputs goes with --against only"));
+  }
   AG_LET(const auto errors,
          flags.against.empty() ? CompareWithTestData(flags) : CompareModels(flags));
   return PrintErrors(context, errors, flags.tolerance);
