@@ -7,10 +7,11 @@ import os
 import re
 import uuid
 from dataclasses import dataclass
-from typing import Any, Iterator, List, Mapping, Optional, Tuple, Union
+from typing import Any, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 import grpc
 
+from ._inputs import InputSet
 from ._model import Model
 from ._wire import blobs_pb2, optimizer_pb2
 from .errors import AutoGraphError, Code, DeadlineExceeded, InternalError, InvalidArgument, error_of
@@ -91,19 +92,29 @@ def name_of(job: Union[Job, str]) -> str:
     return name if name.startswith("jobs/") else f"jobs/{name}"
 
 
-def submission(model: Model, request_id: str, options: Mapping[str, Any]) -> Any:
+def submission(
+    model: Model, request_id: str, options: Mapping[str, Any], inputs: Sequence[InputSet]
+) -> Any:
     """Returns the request that submits `model`; its id makes a repeated call harmless."""
-    return request_of(
+    request = request_of(
         options,
         model_digest=model.digest,
         model_name=model.name,
         request_id=request_id or uuid.uuid4().hex,
     )
+    return _with_inputs(request, inputs)
 
 
-def look_up(model: Model, options: Mapping[str, Any]) -> Any:
+def _with_inputs(request: Any, inputs: Sequence[InputSet]) -> Any:
+    for name, blob in inputs:
+        request.inputs.add(name=name, digest=blob.digest)
+    return request
+
+
+def look_up(model: Model, options: Mapping[str, Any], inputs: Sequence[InputSet]) -> Any:
     """Returns the request that asks only for a stored answer."""
     request = request_of(options, model_digest=model.digest, model_name=model.name)
+    _with_inputs(request, inputs)
     request.only_cached = True
     return request
 

@@ -12,6 +12,7 @@ import grpc
 import grpc.aio
 
 from . import _rpc
+from ._inputs import sets_of
 from ._model import Model, ModelLike
 from ._wire import blobs_pb2, blobs_pb2_grpc, optimizer_pb2, optimizer_pb2_grpc
 from .client import OnProgress
@@ -82,17 +83,21 @@ class AsyncClient:
     ) -> Job:
         """As `Client.submit`. Reads the file outside of the event loop."""
         source = await asyncio.to_thread(Model, model)
-        request = _rpc.submission(source, request_id, options)
-        await self._upload(source)
+        inputs = await asyncio.to_thread(sets_of, options)
+        request = _rpc.submission(source, request_id, options, inputs)
+        for blob in (source, *(one.blob for one in inputs)):
+            await self._upload(blob)
         try:
             return job_of(await self._call(self._optimizer.Optimize, request))
         except FailedPrecondition:  # The server removed the file in between.
-            await self._upload(source)
+            for blob in (source, *(one.blob for one in inputs)):
+                await self._upload(blob)
             return job_of(await self._call(self._optimizer.Optimize, request))
 
     async def cached(self, model: ModelLike, **options: Unpack[Options]) -> Optional[Result]:
         """As `Client.cached`."""
-        request = _rpc.look_up(await asyncio.to_thread(Model, model), options)
+        inputs = await asyncio.to_thread(sets_of, options)
+        request = _rpc.look_up(await asyncio.to_thread(Model, model), options, inputs)
         try:
             job = await self._call(self._optimizer.Optimize, request)
         except NotFound:

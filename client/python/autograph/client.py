@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator, List, Optional, Type,
 import grpc
 
 from . import _rpc
+from ._inputs import sets_of
 from ._model import Model, ModelLike
 from ._wire import blobs_pb2, blobs_pb2_grpc, optimizer_pb2, optimizer_pb2_grpc
 from .errors import AutoGraphError, Code, FailedPrecondition, NotFound, Unavailable
@@ -101,12 +102,15 @@ class Client:
             Unavailable: no server, or no worker offers the device.
         """
         source = Model(model)
-        request = _rpc.submission(source, request_id, options)
-        self._upload(source)
+        inputs = sets_of(options)
+        request = _rpc.submission(source, request_id, options, inputs)
+        for blob in (source, *(one.blob for one in inputs)):
+            self._upload(blob)
         try:
             return job_of(self._call(self._optimizer.Optimize, request))
         except FailedPrecondition:  # The server removed the file in between.
-            self._upload(source)
+            for blob in (source, *(one.blob for one in inputs)):
+                self._upload(blob)
             return job_of(self._call(self._optimizer.Optimize, request))
 
     def cached(self, model: ModelLike, **options: Unpack[Options]) -> Optional[Result]:
@@ -115,7 +119,7 @@ class Client:
         Nothing is uploaded or searched. Needs a worker of the device: an answer belongs to an
         environment.
         """
-        request = _rpc.look_up(Model(model), options)
+        request = _rpc.look_up(Model(model), options, sets_of(options))
         try:
             job = self._call(self._optimizer.Optimize, request)
         except NotFound:

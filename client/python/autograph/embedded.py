@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, List, Mapping, Optional, Tuple
 
 from ._library import NATIVE
+from ._inputs import write_folder
 from ._model import Model, ModelLike
 from .errors import Code, DeadlineExceeded, FailedPrecondition, InternalError, error_of
 from .options import flags_of
@@ -71,6 +72,8 @@ def optimize_embedded(
         output, report = Path(folder, "output.onnx"), Path(folder, "report.json")
         words = [program, "optimize", str(path), "--output", str(output), "--report", str(report)]
         words += ["--json", *flags] + (["--data", data] if data else [])
+        if options.get("inputs") is not None:
+            words += ["--inputs", str(write_folder(options["inputs"], Path(folder, "inputs")))]
         code, out, err = _run(words, timeout)
         job = _job_of(out)
         if "result" not in job or not output.exists():

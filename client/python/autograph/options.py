@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping, Sequence, TypedDict
 
+from ._inputs import InputsLike
 from ._wire import optimizer_pb2 as wire
 from .errors import Code, InvalidArgument, Unimplemented
 
@@ -17,6 +18,8 @@ class Options(TypedDict, total=False):
         device: "cpu", "cpu:CORES", "sim:NAME", "cuda:0". Default: the server's only device;
             without a server "cpu".
         shapes: sizes for inputs that the model leaves open: {"x": (1, 3, 224, 224)}.
+        inputs: your own data, compared on first, and the first set is what is timed: a folder of
+            NAME.npy or NAME.pb (docs/cli.md), {"x": array, ...}, or a list of such mappings.
         shape_sets: further sizes that get a plan of their own: [{"x": (8, 3, 224, 224)}].
         precision: "fp32"; "tf32", "fp16", "bf16" with a device that offers them.
         tolerance: largest max |a-b| / max |a| of any output; 1e-3, tf32 5e-3, fp16 1e-2, bf16 5e-2,
@@ -39,6 +42,7 @@ class Options(TypedDict, total=False):
 
     device: str
     shapes: Mapping[str, Sequence[int]]
+    inputs: InputsLike
     shape_sets: Sequence[Mapping[str, Sequence[int]]]
     precision: str
     tolerance: float
@@ -91,6 +95,8 @@ def request_of(
 
 
 def _set(request: Any, name: str, value: Any) -> None:
+    if name == "inputs":
+        return  # What is sent names their bytes.
     if name == "shapes":
         for tensor, sizes in value.items():
             request.shapes.add(input=tensor, dims=[int(size) for size in sizes])
@@ -144,6 +150,8 @@ def flags_of(options: Mapping[str, Any]) -> List[str]:
     request_of(options, model_digest="", model_name="")  # Wrong values give the same error.
     flags: List[str] = []
     for name, value in options.items():
+        if name == "inputs":
+            continue  # A folder that the caller makes.
         if name == "shapes":
             for tensor, sizes in value.items():
                 flags += ["--shape", _shape(tensor, sizes)]

@@ -100,7 +100,7 @@ class EmbeddedTest(unittest.TestCase):
 
     def test_every_option_has_a_flag_or_a_refusal(self) -> None:
         values: Any = {
-            "device": "cpu", "shapes": {"x": (1, 3), "s": [7]},
+            "device": "cpu", "shapes": {"x": (1, 3), "s": [7]}, "inputs": "folder",
             "shape_sets": [{"x": (2, 3), "s": [7]}, {"x": (4, 3)}], "precision": "fp32",
             "tolerance": 1e-4, "rounds": 1, "expansions": 2, "graphs": 3, "candidates": 4,
             "time_seconds": 5.5, "streams": 6, "seed": 7, "without": ["a", "b"], "no_cache": True,
