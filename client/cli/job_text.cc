@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
+#include <string>
 
 namespace ag {
 namespace {
@@ -30,6 +32,22 @@ std::string RewritesText(const google::protobuf::RepeatedPtrField<v1::RewriteCou
     if (!text.empty()) text += ", ";
     text += fmt::format("{} x{}", rewrite.rule(), rewrite.count());
   }
+  return text;
+}
+
+// Says on how many sets of inputs the output was compared.
+std::string ComparedText(const v1::Job& job) {
+  std::set<std::string> names;  // Of the user's own.
+  for (const v1::InputSet& set : job.request().inputs()) names.insert(set.name());
+  int counted = 0, own = 0, left_out = 0;
+  for (const v1::ComparedInputs& compared : job.result().compared_inputs()) {
+    counted += compared.left_out().empty() ? 1 : 0;
+    left_out += compared.left_out().empty() ? 0 : 1;
+    own += names.contains(compared.inputs()) ? 1 : 0;
+  }
+  std::string text = fmt::format("on {} set{} of inputs", counted, counted == 1 ? "" : "s");
+  if (own > 0) text += fmt::format(", {} of them your own", own);
+  if (left_out > 0) text += fmt::format("; {} left out (see the report)", left_out);
   return text;
 }
 
@@ -195,6 +213,7 @@ std::string ResultTable(const v1::Job& job) {
                 fmt::format("max abs {:.2g}, max rel {:.2g}", Largest(r, &v1::OutputError::max_abs),
                             Largest(r, &v1::OutputError::max_rel)));
   }
+  if (!r.compared_inputs().empty()) text += Row("compared", ComparedText(job));
   if (!r.rewrites().empty()) text += Row("rewrites", RewritesText(r.rewrites()));
   if (!r.clean_up().empty()) text += Row("clean-up", RewritesText(r.clean_up()));
   text += PortableRows(r);

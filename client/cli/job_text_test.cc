@@ -180,6 +180,23 @@ TEST(JobText, TheTableFollowsTheResult) {
   }
 }
 
+TEST(JobText, TheTableSaysWhatWasCompared) {
+  v1::Job job = Done();
+  const auto line = [&] {
+    const std::string table = ResultTable(job);
+    const size_t at = table.find("  compared ");
+    return at == std::string::npos ? "" : table.substr(at, table.find('\n', at) - at);
+  };
+  EXPECT_EQ(line(), "");
+  job.mutable_result()->add_compared_inputs()->set_inputs("usual");
+  EXPECT_EQ(line(), "  compared     on 1 set of inputs");
+  job.mutable_result()->add_compared_inputs()->set_inputs("mine");
+  job.mutable_request()->add_inputs()->set_name("mine");
+  job.mutable_result()->add_compared_inputs()->set_left_out("no time was left");
+  EXPECT_EQ(line(),
+            "  compared     on 2 sets of inputs, 1 of them your own; 1 left out (see the report)");
+}
+
 TEST(JobText, TheTableSaysThePolicy) {
   v1::Job job = Done();
   v1::Policy& policy = *job.mutable_request()->mutable_policy();
