@@ -69,7 +69,8 @@ void AddTimes(CLI::App& app, Flags& flags) {
       "Seconds after which a failed measurement is tried again");
   add("--runners", flags.server.runners, "Jobs that run at once, over all devices");
   add("--per-device", flags.server.per_device, "Jobs that run at once on one device");
-  add("--resumes", flags.server.resumes_max, "Restarts that one job may live through");
+  add("--resumes", flags.server.crashes_max,
+      "Crashes of the coordinator that one job may run through");
   add("--watchers", flags.server.watchers_max, "Open WatchJob streams");
   add("--grace", flags.grace, "Seconds that open calls have at shutdown");
 }

@@ -150,7 +150,7 @@ Status Server::Impl::StartJobs() {
   JobsOptions jobs;
   jobs.runners = options_.runners;
   jobs.per_device = options_.per_device;
-  jobs.resumes_max = options_.resumes_max;
+  jobs.crashes_max = options_.crashes_max;
   jobs.rules_digest = rules.digest().Hex();
   jobs.find_offer = [this](const std::string& device) { return dispatcher_->FindOffer(device); };
   jobs.validate = [&rules](const v1::OptimizeRequest& request) {

@@ -39,7 +39,7 @@ struct ServerOptions {
   Nanos offer_wait_max{std::chrono::minutes(15)};  // How long a resumed job waits for its device.
   int runners = 4;
   int per_device = 1;
-  int resumes_max = 5;
+  int crashes_max = 5;  // As in JobsOptions.
   int watchers_max = 256;
   Clock* clock = nullptr;  // Null: RealClock().
 };

@@ -45,6 +45,7 @@ JobRow ToRow(const Job& job, JobRow row) {
   row.finished_unix_seconds = job.finished_unix_seconds;
   row.version = job.version;
   row.resumed = job.resumed;
+  row.crashes = job.crashes;
   return row;
 }
 
@@ -82,6 +83,7 @@ StatusOr<Job> Jobs::FromRow(const JobRow& row) {
   job.finished_unix_seconds = row.finished_unix_seconds;
   job.version = row.version;
   job.resumed = row.resumed;
+  job.crashes = row.crashes;
   if (!row.terminal) return job;
   if (job.result.has_value()) job.progress = ProgressOf(*job.result);
   job.progress.set_fraction(1);
@@ -352,13 +354,15 @@ Status Jobs::Resume() {
 Status Jobs::ResumeOne(JobRow row) {
   AG_LET(Job job, FromRow(row));
   job.version += kResumeStep;
+  ++job.resumed;
+  if (job.state != v1::Job::QUEUED) ++job.crashes;  // A planned stop puts what runs back (Park).
   if (row.cancel) {
     job.state = v1::Job::CANCELLED;
-  } else if (++job.resumed > options_.resumes_max) {
+  } else if (job.crashes > options_.crashes_max) {
     job.state = v1::Job::FAILED;
     job.error = Err(StatusCode::kInternal,
-                    "resumed {} times and never finished: it may be what stops the coordinator",
-                    options_.resumes_max);
+                    "the coordinator crashed {} times while the job ran: the job may be the cause",
+                    job.crashes);
   } else {
     job.state = v1::Job::QUEUED;
   }
@@ -409,7 +413,9 @@ void Jobs::RunOne(const LivePtr& live) {
   }
   JobControl control;
   control.enter = [this, live](v1::Job::State state) {
-    return Change(live, [state](Job& job) {
+    if (stopping()) return Err(StatusCode::kCancelled, "the server stops");
+    return Change(live, [this, state](Job& job) AG_REQUIRES(mutex_) {
+      if (stopping_) return;  // Parked meanwhile.
       job.state = state;
       job.progress.clear_stage();
       job.progress.clear_waits_for();
@@ -499,12 +505,29 @@ void Jobs::Remember(const v1::OptimizeRequest& request, const JobOutcome& outcom
   }
 }
 
+// Stores the jobs that run as queued, before anything waits for them: whatever ends this process
+// from here on is no crash of theirs.
+void Jobs::Park() {
+  std::vector<LivePtr> running;
+  {
+    MutexLock lock(mutex_);
+    for (const auto& [id, live] : live_) {
+      if (live->job.state != v1::Job::QUEUED) running.push_back(live);
+    }
+  }
+  for (const LivePtr& live : running) {
+    const Status parked = Change(live, [](Job& job) { job.state = v1::Job::QUEUED; });
+    if (!parked.ok()) LogWarn("a job that runs is not put back: {}", Message(parked));
+  }
+}
+
 void Jobs::Shutdown() {
   {
     MutexLock lock(mutex_);
     stopping_ = true;
     changed_.NotifyAll();
   }
+  Park();
   for (std::thread& thread : threads_) {
     if (thread.joinable()) thread.join();
   }

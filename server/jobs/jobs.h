@@ -22,7 +22,7 @@ namespace ag {
 struct JobsOptions {
   int runners = 4;           // Jobs that run at once, over all devices.
   int per_device = 1;        // Jobs of one device: together they would disturb the measurements.
-  int resumes_max = 5;       // A job that was resumed more often than this fails.
+  int crashes_max = 5;       // A job that ran in more processes that crashed fails.
   std::string rules_digest;  // Part of every answer's key.
   std::function<StatusOr<DeviceOffer>(const std::string&)> find_offer;
   std::function<Status(const v1::OptimizeRequest&)>
@@ -61,8 +61,8 @@ class Jobs {
   StatusOr<Job> Wait(int64_t id, uint64_t version, Nanos timeout);
   StatusOr<Job> Cancel(int64_t id);
 
-  // Stops the runners and waits for them. A job that runs stays unfinished in the store; the next
-  // start resumes it.
+  // Puts the jobs that run back into the store's queue, stops the runners and waits for them. The
+  // next start resumes the jobs, and does not count this end against them.
   void Shutdown();
   bool stopping();
 
@@ -98,6 +98,7 @@ class Jobs {
   Job Now(Live& live) AG_REQUIRES(mutex_);
   void SayWaits(const LivePtr& live, const std::string& what);
 
+  void Park();
   void RunnerMain();
   LivePtr NextQueued() AG_REQUIRES(mutex_);
   void RunOne(const LivePtr& live);

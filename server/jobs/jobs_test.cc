@@ -62,6 +62,14 @@ struct JobsBench {
     cache = *CacheDb::Open(cache_options, RealClock());
     jobs = *Jobs::Start({db.get(), cache.get(), blobs.get()}, runner, RealClock(), options);
   }
+  // Restarts as after a crash: the store says what it said when the process ended.
+  void Crash(int64_t id) {
+    WaitState(id, v1::Job::SEARCHING);
+    const JobRow before = *db->Get(id);
+    jobs.reset();
+    ASSERT_TRUE(db->Update(before).ok());
+    Restart();
+  }
   v1::OptimizeRequest Request(const std::string& request_id = "") {
     v1::OptimizeRequest request;
     request.set_request_id(request_id);
@@ -368,9 +376,35 @@ TEST(Jobs, AJobThatNeverFinishesIsGivenUp) {
   JobsBench b;
   b.runner.hold = true;
   const Job job = *b.jobs->Accept(b.Request());
-  for (int i = 0; i < 6; ++i) b.Restart();
+  v1::OptimizeRequest other = b.Request();
+  other.set_seed(7);
+  const Job queued = *b.jobs->Accept(other);
+  for (int i = 0; i < 6; ++i) b.Crash(job.id);
   EXPECT_EQ(Message(b.jobs->Get(job.id)->error),
-            "resumed 5 times and never finished: it may be what stops the coordinator");
+            "the coordinator crashed 6 times while the job ran: the job may be the cause");
+  b.runner.hold = false;
+  EXPECT_EQ(b.WaitTerminal(queued.id).state, v1::Job::SUCCEEDED) << "it did not run meanwhile";
+}
+
+TEST(Jobs, PlannedRestartsCountAgainstNoJob) {
+  JobsBench b;
+  b.runner.hold = true;
+  std::vector<int64_t> ids;
+  for (int i = 0; i < 8; ++i) {
+    v1::OptimizeRequest request = b.Request();
+    request.set_seed(static_cast<uint64_t>(i) + 1);
+    ids.push_back(b.jobs->Accept(request)->id);
+  }
+  for (int i = 0; i < 50; ++i) {
+    b.WaitState(ids[0], v1::Job::SEARCHING);
+    b.Restart();
+  }
+  EXPECT_EQ(b.jobs->Get(ids[0])->resumed, 50);
+  b.runner.hold = false;
+  for (const int64_t id : ids) {
+    const Job job = b.WaitTerminal(id);
+    EXPECT_EQ(job.state, v1::Job::SUCCEEDED) << job.name() << ": " << Message(job.error);
+  }
 }
 
 TEST(Jobs, ACancelSurvivesARestart) {

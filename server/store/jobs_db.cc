@@ -7,7 +7,8 @@ namespace ag {
 namespace {
 
 const Schema& JobsSchema() {
-  static const Schema schema = {.oldest = 3, .create = R"sql(
+  static const Schema schema = {.oldest = 3,
+                                .create = R"sql(
     CREATE TABLE jobs(
       id INTEGER PRIMARY KEY AUTOINCREMENT,
       state TEXT NOT NULL,
@@ -32,13 +33,16 @@ const Schema& JobsSchema() {
     CREATE TABLE epochs(
       epoch INTEGER PRIMARY KEY AUTOINCREMENT,
       opened_unix_seconds INTEGER NOT NULL);
-  )sql"};
+  )sql",
+                                .steps = {R"sql(
+    ALTER TABLE jobs ADD COLUMN crashes INTEGER NOT NULL DEFAULT 0;
+  )sql"}};
   return schema;
 }
 
 constexpr char kColumns[] =
     "id, state, terminal, device, request, result, error_code, error_message, "
-    "created_unix_seconds, finished_unix_seconds, version, resumed, cancel, dedupe_key";
+    "created_unix_seconds, finished_unix_seconds, version, resumed, cancel, dedupe_key, crashes";
 
 JobRow ReadRow(const Statement& s) {
   return {.id = s.Int(0),
@@ -53,6 +57,7 @@ JobRow ReadRow(const Statement& s) {
           .finished_unix_seconds = s.Int(9),
           .version = static_cast<uint64_t>(s.Int(10)),
           .resumed = static_cast<int>(s.Int(11)),
+          .crashes = static_cast<int>(s.Int(14)),
           .cancel = s.Int(12) != 0,
           .dedupe_key = s.Text(13)};
 }
@@ -146,12 +151,13 @@ Status JobsDb::Update(const JobRow& row) {
   AG_LET(Statement update,
          state_->db.Prepare(
              "UPDATE jobs SET state = ?, terminal = ?, device = ?, result = ?, error_code = ?, "
-             "error_message = ?, finished_unix_seconds = ?, version = ?, resumed = ?, cancel = ? "
-             "WHERE id = ?"));
+             "error_message = ?, finished_unix_seconds = ?, version = ?, resumed = ?, crashes = ?, "
+             "cancel = ? WHERE id = ?"));
   update.Bind(1, row.state).Bind(2, int64_t{row.terminal}).Bind(3, row.device);
   update.BindBytes(4, row.result).Bind(5, int64_t{row.error_code}).Bind(6, row.error_message);
   update.Bind(7, row.finished_unix_seconds).Bind(8, static_cast<int64_t>(row.version));
-  update.Bind(9, int64_t{row.resumed}).Bind(10, int64_t{row.cancel}).Bind(11, row.id);
+  update.Bind(9, int64_t{row.resumed}).Bind(10, int64_t{row.crashes});
+  update.Bind(11, int64_t{row.cancel}).Bind(12, row.id);
   AG_TRY(update.Run());
   if (state_->db.changes() != 1) return Err(StatusCode::kNotFound, "no job jobs/{}", row.id);
   return OkStatus();

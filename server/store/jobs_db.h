@@ -26,7 +26,8 @@ struct JobRow {
   int64_t created_unix_seconds = 0;
   int64_t finished_unix_seconds = 0;
   uint64_t version = 0;
-  int resumed = 0;
+  int resumed = 0;         // Starts that took the job up again.
+  int crashes = 0;         // Those of them after a process that ended while the job ran.
   bool cancel = false;     // The job was cancelled.
   std::string dedupe_key;  // Equal requests have equal keys.
 };

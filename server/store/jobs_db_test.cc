@@ -44,6 +44,7 @@ TEST(JobsDb, RowsComeBackWhole) {
   row.finished_unix_seconds = 7;
   row.version = 9;
   row.resumed = 2;
+  row.crashes = 1;
   row.cancel = true;
   ASSERT_TRUE(db->Update(row).ok());
   db.reset();
@@ -55,6 +56,7 @@ TEST(JobsDb, RowsComeBackWhole) {
   EXPECT_EQ(read.error_message, "why");
   EXPECT_EQ(read.version, 9u);
   EXPECT_EQ(read.resumed, 2);
+  EXPECT_EQ(read.crashes, 1);
   EXPECT_TRUE(read.cancel);
   EXPECT_TRUE(read.terminal);
 }
@@ -122,7 +124,7 @@ TEST(JobsDb, ACorruptFileStopsTheStart) {
 
 TEST(JobsDb, AnotherSchemaIsRefusedAndKept) {
   const std::pair<const char*, const char*> cases[] = {
-      {"99", "99 is newer than this program's 3; use the newer program"},
+      {"99", "99 is newer than this program's 4; use the newer program"},
       {"2",
        "2 is older than the oldest that this program reads, 3; move it away to begin without "
        "jobs"}};
@@ -139,6 +141,19 @@ TEST(JobsDb, AnotherSchemaIsRefusedAndKept) {
                 "FAILED_PRECONDITION: jobs file: " + place.path + ": schema version " + message);
     }
   }
+}
+
+TEST(JobsDb, AFileOfVersion3KeepsItsJobs) {
+  JobsPlace place;
+  const int64_t id = *(*place.Open())->Insert(NewJob(), "", "");
+  sqlite3* raw = nullptr;
+  ASSERT_EQ(sqlite3_open(place.path.c_str(), &raw), SQLITE_OK);
+  const char* back = "ALTER TABLE jobs DROP COLUMN crashes; PRAGMA user_version=3";
+  ASSERT_EQ(sqlite3_exec(raw, back, nullptr, nullptr, nullptr), SQLITE_OK);
+  sqlite3_close(raw);
+  const auto db = place.Open();
+  ASSERT_TRUE(db.ok()) << ToString(db.status());
+  EXPECT_EQ((*db)->Get(id)->crashes, 0);
 }
 
 TEST(JobsDb, ASecondConnectionIsRefused) {
