@@ -23,9 +23,10 @@ struct AgentOptions {
   int64_t blob_cache_bytes_max = int64_t{32} << 30;  // at most this many bytes of them.
   std::string executor_program;                      // Empty: this program.
   Nanos tick{10'000'000'000};                        // A state is sent at least this often.
-  bool in_process = false;       // The server is in this process: nothing to connect.
-  Nanos reconnect{200'000'000};  // Pause after a stream ended.
-  Nanos reopen{3'000'000'000};   // Pause before the next try to open a device.
+  bool in_process = false;                // The server is in this process: nothing to connect.
+  Nanos reconnect{200'000'000};           // Pause after a stream ended.
+  Nanos reopen{3'000'000'000};            // Pause before the next try to open a device.
+  Nanos acknowledge_max{10'000'000'000};  // How long Stop waits for results to be taken.
 };
 
 class Agent {
@@ -33,8 +34,9 @@ class Agent {
   Agent(std::shared_ptr<grpc::Channel> channel, AgentOptions options, Clock& clock);
   ~Agent();  // Calls Stop.
 
-  // Leaves the coordinator: finishes the item in hand if `drain`, kills the executor, closes the
-  // stream.
+  // Leaves the coordinator: if `drain`, finishes the item in hand and waits at most
+  // AgentOptions::acknowledge_max until its results are acknowledged; then kills the executor and
+  // closes the stream.
   void Stop(bool drain = false);
 
   // Returns OK when the device serves, else kUnavailable with the reason.

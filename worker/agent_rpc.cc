@@ -39,7 +39,7 @@ std::string DefaultWorkerId(const std::string& device) {
 //     runs again the attempt that ended last. When the desired state no longer names the attempt,
 //     the executor is killed.
 //   - Every wait of both threads is short (kLookAround), or ends by a cancelled call, so Stop
-//     returns.
+//     returns; before it, a drain waits for the results' acknowledgement, a bounded time.
 class Agent::Impl {
  public:
   Impl(std::shared_ptr<grpc::Channel> channel, AgentOptions options, Clock& clock)
@@ -57,6 +57,9 @@ class Agent::Impl {
     if (drain) {
       state_.Drain();
       while (state_.IsBusy()) clock_.SleepFor(kLookAround);
+      if (!state_.WaitForAcknowledgements(options_.acknowledge_max)) {
+        LogWarn("results were not acknowledged; they will be measured again");
+      }
     }
     state_.Stop();
     {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <thread>
 
 #include "autograph/v1/blobs.grpc.pb.h"
 #include "autograph/v1/worker.grpc.pb.h"
@@ -32,7 +33,7 @@ class FakeWorkers : public v1::Workers::Service {
       seen_ = state;
       for (const v1::ItemResult& result : state.results()) {
         results_[result.sequence()] = result;
-        desired_.add_acknowledged(result.sequence());
+        if (acknowledges_) desired_.add_acknowledged(result.sequence());
       }
       if (cut_) {
         cut_ = false;
@@ -56,6 +57,10 @@ class FakeWorkers : public v1::Workers::Service {
     desired_.set_epoch(epoch);
     desired_.set_shared_blob_dir("/nowhere");
     desired_.set_shared_blob_proof("proof");
+  }
+  void Acknowledge(bool acknowledges) {
+    MutexLock lock(mutex_);
+    acknowledges_ = acknowledges;
   }
   void CutOnce() {
     MutexLock lock(mutex_);
@@ -96,6 +101,7 @@ class FakeWorkers : public v1::Workers::Service {
   v1::WorkerState seen_ AG_GUARDED_BY(mutex_);
   std::map<uint64_t, v1::ItemResult> results_ AG_GUARDED_BY(mutex_);
   bool cut_ AG_GUARDED_BY(mutex_) = false;
+  bool acknowledges_ AG_GUARDED_BY(mutex_) = true;
 };
 
 class FakeBlobs : public v1::Blobs::Service {
@@ -141,6 +147,7 @@ class AgentTest : public ::testing::Test {
     options.in_process = true;
     options.reconnect = 1ms;
     options.reopen = 1ms;
+    options.acknowledge_max = acknowledge_max_;
     agent_ = std::make_unique<Agent>(server_->InProcessChannel({}), options, RealClock());
   }
 
@@ -175,6 +182,7 @@ class AgentTest : public ::testing::Test {
   FakeBlobs blobs_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<Agent> agent_;
+  Nanos acknowledge_max_ = 30s;
 };
 
 using Lines = std::vector<std::string>;
@@ -266,6 +274,37 @@ TEST_F(AgentTest, DrainsBeforeItLeaves) {
   Start("");
   ASSERT_TRUE(AwaitServing());
   agent_->Stop(/*drain=*/true);
+  EXPECT_EQ(ToString(agent_->health()), "UNAVAILABLE: stopping");
+}
+
+TEST_F(AgentTest, StaysUntilItsResultsAreAcknowledged) {
+  Start("");
+  workers_.Acknowledge(false);
+  workers_.Desire(Groups("e1.1", {testing::kRelu}));
+  ASSERT_EQ(workers_.AwaitResults("e1.1"), (Lines{"0 0 ", "-1 0 "}));
+  std::atomic<bool> stopped{false};
+  std::thread stop([&] {
+    agent_->Stop(/*drain=*/true);
+    stopped = true;
+  });
+  ASSERT_TRUE(workers_.Await([](const v1::WorkerState& s) {
+    return s.health() == v1::WorkerState::DRAINING && s.attempt().empty();
+  }));
+  RealClock().SleepFor(500ms);
+  EXPECT_FALSE(stopped) << "it left with results that nobody has taken";
+  workers_.Acknowledge(true);
+  const Nanos begin = RealClock().Now();
+  stop.join();
+  EXPECT_LT(RealClock().Now() - begin, acknowledge_max_ / 2);
+}
+
+TEST_F(AgentTest, LeavesACoordinatorThatNeverAcknowledges) {
+  acknowledge_max_ = 50ms;
+  Start("");
+  workers_.Acknowledge(false);
+  workers_.Desire(Groups("e1.1", {testing::kRelu}));
+  ASSERT_EQ(workers_.AwaitResults("e1.1"), (Lines{"0 0 ", "-1 0 "}));
+  agent_->Stop(/*drain=*/true);  // Without the bound it waits for 30 s.
   EXPECT_EQ(ToString(agent_->health()), "UNAVAILABLE: stopping");
 }
 

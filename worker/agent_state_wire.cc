@@ -137,6 +137,17 @@ bool AgentState::IsBusy() const {
   return !state_.attempt().empty();
 }
 
+bool AgentState::WaitForAcknowledgements(Nanos timeout) {
+  const Nanos end = RealClock().Now() + timeout;
+  MutexLock lock(mutex_);
+  while (!results_.empty()) {
+    const Nanos left = end - RealClock().Now();
+    if (left <= Nanos{0}) return false;
+    condition_.WaitFor(mutex_, left);  // Desire wakes it.
+  }
+  return true;
+}
+
 void AgentState::SetHealth(v1::WorkerState::Health health, std::string reason) {
   MutexLock lock(mutex_);
   if (draining_ && health == v1::WorkerState::SERVING) return;

@@ -53,6 +53,8 @@ class AgentState {
   // Takes no further work and says so: SERVING is not reported any more.
   void Drain() AG_EXCLUDES(mutex_);
   bool IsBusy() const AG_EXCLUDES(mutex_);  // An item is in hand.
+  // Waits until the coordinator has acknowledged every result; false when it has not by `timeout`.
+  bool WaitForAcknowledgements(Nanos timeout) AG_EXCLUDES(mutex_);
   void Stop() AG_EXCLUDES(mutex_);
   bool stopped() const AG_EXCLUDES(mutex_);
 
