@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <thread>
 
+#include "base/log.h"
 #include "base/partial_files.h"
 #include "base/status.h"
 
@@ -60,6 +61,15 @@ int StopSignal() { return stop_signal; }
 int WaitForStopSignal() {
   stop_signal.wait(0);
   return stop_signal;
+}
+
+void EndAfter(Nanos grace) {
+  std::thread([grace] {
+    RealClock().SleepFor(grace);
+    LogWarn("what runs did not end in time: leaving it");
+    RemovePartialFiles();
+    ::_exit(0);  // No destructors: they wait for what runs.
+  }).detach();
 }
 
 }  // namespace ag

@@ -5,6 +5,8 @@
 // limit (ulimit -t). Thread-safe.
 #pragma once
 
+#include "base/clock.h"
+
 namespace ag {
 
 inline constexpr int kStoppedExitCode = 130;  // Exit code after the second signal.
@@ -15,5 +17,9 @@ void CatchStopSignals();
 
 int StopSignal();         // Returns the signal that asked to stop; 0: none.
 int WaitForStopSignal();  // Waits for a signal that asks to stop, and returns it.
+
+// Ends the program with exit code 0 after `grace`, as a second signal would, unless it has ended by
+// then. For a program whose state survives any end.
+void EndAfter(Nanos grace);
 
 }  // namespace ag

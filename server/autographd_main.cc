@@ -21,6 +21,8 @@ struct Flags {
   double hang_time = 60;
 };
 
+constexpr double kCallsShare = 0.8;  // Of the grace; the rest is for what follows the calls.
+
 Nanos Seconds(double seconds) { return Nanos(static_cast<int64_t>(seconds * 1e9)); }
 
 std::string DefaultDataDir() {
@@ -72,7 +74,7 @@ void AddTimes(CLI::App& app, Flags& flags) {
   add("--resumes", flags.server.crashes_max,
       "Crashes of the coordinator that one job may run through");
   add("--watchers", flags.server.watchers_max, "Open WatchJob streams");
-  add("--grace", flags.grace, "Seconds that open calls have at shutdown");
+  add("--grace", flags.grace, "Seconds from SIGTERM to the end, whatever runs");
 }
 
 int Main(int argc, char** argv) {
@@ -107,7 +109,8 @@ int Main(int argc, char** argv) {
               static_cast<unsigned long long>((*server)->epoch()), options.data_dir.c_str());
   std::fflush(stdout);
   LogInfo("{}: shutting down; once more to leave at once", strsignal(WaitForStopSignal()));
-  (*server)->Shutdown(Seconds(flags.grace));
+  EndAfter(Seconds(flags.grace));
+  (*server)->Shutdown(Seconds(kCallsShare * flags.grace));
   return 0;
 }
 

@@ -260,16 +260,18 @@ Status Server::Impl::ShareBlob(const Digest& digest, const std::string& path) {
 void Server::Impl::Shutdown(Nanos grace) {
   if (shut_down_) return;
   shut_down_ = true;
+  const auto end = std::chrono::system_clock::now() +
+                   std::chrono::duration_cast<std::chrono::microseconds>(grace);
   core_.stopping = true;
-  metrics_.reset();
-  if (dispatcher_ != nullptr) dispatcher_->WakeAll();
-  if (jobs_ != nullptr) jobs_->Shutdown();
+  std::thread calls;
   if (grpc_ != nullptr) {
     grpc_->GetHealthCheckService()->Shutdown();
-    grpc_->Shutdown(std::chrono::system_clock::now() +
-                    std::chrono::duration_cast<std::chrono::microseconds>(grace));
-    grpc_->Wait();
+    calls = std::thread([this, end] { grpc_->Shutdown(end); });
   }
+  if (dispatcher_ != nullptr) dispatcher_->WakeAll();
+  if (jobs_ != nullptr) jobs_->Shutdown();
+  if (calls.joinable()) calls.join();
+  metrics_.reset();
   if (ticker_.joinable()) ticker_.join();
 }
 

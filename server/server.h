@@ -61,8 +61,9 @@ class Server {
   // host. kUnimplemented: copy it; a small one always is.
   Status ShareBlob(const Digest& digest, const std::string& path);
 
-  // Refuses new calls, ends streams, and waits at most `grace` for other calls. Jobs can be
-  // resumed.
+  // At once: health is NOT_SERVING, no connection or call is taken any more, streams end, and jobs
+  // that run are stored as queued. Then waits at most `grace` for other calls, and without a bound
+  // for what the jobs do now: a program that may not wait ends itself (EndAfter).
   void Shutdown(Nanos grace);
 
  private:

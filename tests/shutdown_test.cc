@@ -1,9 +1,12 @@
 // SIGINT and SIGTERM with real processes: the first ends what is in hand, the second ends at once,
 // and no child is left behind. A child that is stopped (SIGSTOP) is what a program waits for here.
 #include <gmock/gmock.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <chrono>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -51,6 +54,49 @@ bool OnlyWaits(pid_t pid) {
   const long before = TicksOf(pid);
   return before >= 0 && !Eventually([&] { return TicksOf(pid) != before; }, 0.2);
 }
+
+// The states that grpc.health.v1 streams for the server as a whole: '\1' SERVING, '\2' NOT_SERVING.
+class HealthWatch {
+ public:
+  explicit HealthWatch(const std::string& address)
+      : stub_(grpc::CreateChannel(address, grpc::InsecureChannelCredentials())),
+        call_(stub_.PrepareCall(&context_, "/grpc.health.v1.Health/Watch", &queue_)) {
+    call_->StartCall(nullptr);
+    Next();
+    const grpc::Slice no_service;
+    call_->WriteLast(grpc::ByteBuffer(&no_service, 1), grpc::WriteOptions(), nullptr);
+    Next();
+  }
+  ~HealthWatch() {
+    context_.TryCancel();
+    grpc::Status status;
+    call_->Finish(&status, nullptr);
+    Next();
+    queue_.Shutdown();
+    while (Next()) {
+    }
+  }
+  // Waits for the next state; -1: the stream has ended.
+  int Read() {
+    grpc::ByteBuffer bytes;
+    call_->Read(&bytes, nullptr);
+    if (!Next()) return -1;
+    grpc::Slice slice;
+    EXPECT_TRUE(bytes.TrySingleSlice(&slice).ok());
+    return slice.size() == 2 ? slice.begin()[1] : 0;  // Field 1, a varint; 0 is left out.
+  }
+
+ private:
+  bool Next() {
+    void* tag = nullptr;
+    bool ok = false;
+    return queue_.Next(&tag, &ok) && ok;
+  }
+  grpc::ClientContext context_;
+  grpc::CompletionQueue queue_;
+  grpc::GenericStub stub_;
+  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> call_;
+};
 
 class ShutdownTest : public ::testing::Test {
  protected:
@@ -142,6 +188,35 @@ TEST_F(ShutdownTest, OneSignalEndsWhatIsIdle) {
   EXPECT_TRUE(IsGone(executors[0]));
   coordinator.Signal(SIGINT);
   EXPECT_EQ(coordinator.Wait(), 0) << coordinator.Log();
+}
+
+TEST_F(ShutdownTest, ACoordinatorIsGoneWithinItsGraceWhateverRuns) {
+  using std::chrono::steady_clock;
+  model_ = "inception_v3";  // Big enough to be caught in the sandbox.
+  Background coordinator =
+      Start("autographd", {"--listen", address_, "--data", path("data"), "--grace", "3"});
+  Background worker = StartWorker();
+  ASSERT_TRUE(Eventually([&] { return WorkerServes(); })) << coordinator.Log() << worker.Log();
+  Background cli = StartOptimize({"--server", address_});
+  const pid_t sandbox = StopChild(coordinator, "sandbox");
+  ASSERT_GT(sandbox, 0);
+  HealthWatch health(address_);
+  ASSERT_EQ(health.Read(), 1);
+  const auto begin = steady_clock::now();
+  coordinator.Signal(SIGTERM);
+  EXPECT_EQ(health.Read(), 2);
+  EXPECT_LT(steady_clock::now() - begin, std::chrono::milliseconds(200));
+  EXPECT_TRUE(Eventually(
+      [&] {
+        return RunCommand({"/bin/bash", "-c",
+                           "echo > /dev/tcp/127.0.0.1/" + address_.substr(address_.find(':') + 1)})
+                   .code != 0;
+      },
+      0.5))
+      << "connections are still taken";
+  EXPECT_EQ(coordinator.Wait(), 0) << coordinator.Log();
+  EXPECT_LT(steady_clock::now() - begin, std::chrono::milliseconds(3500));
+  EXPECT_TRUE(Eventually([&] { return IsGone(sandbox); }, 5));
 }
 
 TEST_F(ShutdownTest, ASecondSignalEndsAWorkerThatDrains) {
