@@ -1,8 +1,8 @@
 #include "plan/file_times.h"
 
-#include <cmath>
 #include <numeric>
 
+#include "plan/check_figures.h"
 #include "plan/interval.h"
 
 namespace ag {
@@ -46,7 +46,7 @@ Status CheckFileTimes(const FileTimes& times, size_t files) {
       const std::vector<double> ns = TimesIn(block, file);
       if (ns.empty()) return Err(StatusCode::kInternal, "file times: a time of 0 ns");
       for (const double time : ns) {
-        if (std::isfinite(time) && time > 0) continue;
+        if (IsPossibleTime(time)) continue;
         return Err(StatusCode::kInternal, "file times: a time of {} ns", time);
       }
     }

@@ -28,7 +28,7 @@ struct FileTimes {
 };
 
 // kInternal: blocks of another size than the runners ask for, or a file with status OK that
-// has no time in a block, or a time that is not finite or negative.
+// has no time in a block, or one that none can be (IsPossibleTime).
 Status CheckFileTimes(const FileTimes& times, size_t files);
 
 // Median and 95 % interval of a file's times. REQUIRES: HasTimes(file).

@@ -38,8 +38,9 @@ struct Measurement {
   int disturbed = 0;  // Those of `samples` that were taken in spite of foreign load.
 };
 
-// Returns kInvalidArgument for a time that is not finite and positive, a median outside its
-// interval, or active_cores below 0. The caller compares active_cores with the device's cores.
+// Returns kInvalidArgument for a time that none can be (IsPossibleTime, plan/check_figures.h), a
+// median outside its interval, or a count that is below 0 or above what it is a part of. The caller
+// compares active_cores with the device's cores.
 Status CheckMeasurement(const Measurement& measurement);
 
 enum class Verdict : uint8_t { kFaster = 0, kSlower = 1, kSame = 2, kAmbiguous = 3 };

@@ -3,6 +3,7 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <thread>
 
 #include "autograph/v1/blobs.grpc.pb.h"
@@ -38,8 +39,14 @@ std::string SpecText() {
 // A worker of device "sim:small" on its own stream. Times are rooflines and simulated makespans.
 class FakeWorker {
  public:
-  explicit FakeWorker(std::shared_ptr<grpc::Channel> channel)
-      : spec_(*ParseDeviceSpec(SpecText())), stub_(v1::Workers::NewStub(std::move(channel))) {
+  using Spoil = std::function<void(const v1::WorkItem&, v1::ItemResult*)>;
+  // `spoil` changes what is sent; null: nothing.
+  explicit FakeWorker(std::shared_ptr<grpc::Channel> channel, std::string id = "fake",
+                      Spoil spoil = nullptr)
+      : id_(std::move(id)),
+        spoil_(std::move(spoil)),
+        spec_(*ParseDeviceSpec(SpecText())),
+        stub_(v1::Workers::NewStub(std::move(channel))) {
     thread_ = std::thread([this] { Main(); });
   }
   ~FakeWorker() {
@@ -57,7 +64,7 @@ class FakeWorker {
  private:
   void Main() {
     auto stream = stub_->Synchronize(&context_);
-    state_.set_worker_id("fake");
+    state_.set_worker_id(id_);
     state_.set_device("sim:small");
     state_.set_device_spec(SpecText());
     state_.set_environment("device=small;policy=1");
@@ -98,6 +105,9 @@ class FakeWorker {
     if (work.has_plans()) DoPlans(work);
     if (work.has_check()) DoCheck(work);
     if (work.has_files()) DoFiles(work);
+    for (v1::ItemResult& result : *state_.mutable_results()) {
+      if (spoil_ && result.attempt() == work.attempt()) spoil_(work, &result);
+    }
     Add(work, -1);
     done_ = work.attempt();
   }
@@ -200,6 +210,8 @@ class FakeWorker {
   }
 
   static constexpr double kUntuned = 1.25;
+  const std::string id_;
+  const Spoil spoil_;
   const DeviceSpec spec_;
   std::string blob_dir_;
   std::unique_ptr<v1::Workers::Stub> stub_;
@@ -268,6 +280,12 @@ struct RpcBench {
     v1::Capabilities response;
     v1::Optimizer::NewStub(channel)->GetCapabilities(&context, {}, &response);
     return response;
+  }
+  std::vector<v1::WorkerSummary> Workers() {
+    grpc::ClientContext context;
+    v1::ListWorkersResponse response;
+    v1::Workers::NewStub(channel)->ListWorkers(&context, {}, &response);
+    return {response.workers().begin(), response.workers().end()};
   }
   grpc::Status Upload(const std::string& bytes, const std::string& digest, int64_t size,
                       bool last = true, int64_t offset = 0) {
@@ -370,6 +388,67 @@ TEST(Server, OptimizesAModelAndRemembersIt) {
   EXPECT_EQ(third.result().output_digest(), result.output_digest()) << "not deterministic";
   EXPECT_GT(third.result().cache().hits(), 0);
   EXPECT_EQ(b.worker->groups, groups) << "a group was measured twice";
+}
+
+// Each of these once gave FASTER, or an answer that was remembered.
+TEST(Server, AFigureThatCannotBeGetsIntoNoAnswer) {
+  const auto in_files = [](double output_ns) {
+    return [output_ns](const v1::WorkItem& work, v1::ItemResult* result) {
+      if (!work.has_files()) return;
+      for (v1::FileBlock& block : *result->mutable_file_times()->mutable_blocks()) {
+        for (int f = 1; f + 1 < block.ns_size(); ++f) block.set_ns(f, output_ns);
+      }
+    };
+  };
+  const auto in_plans = [](const std::function<void(v1::PlanTiming*)>& change) {
+    return [change](const v1::WorkItem& work, v1::ItemResult* result) {
+      if (work.has_plans()) change(result->mutable_timing());
+    };
+  };
+  const auto in_checks = [](const std::function<void(v1::OutputError*)>& change) {
+    return [change](const v1::WorkItem& work, v1::ItemResult* result) {
+      if (work.has_check()) change(result->mutable_errors(0));
+    };
+  };
+  const std::pair<const char*, FakeWorker::Spoil> kCases[] = {
+      {"file times: a time of nan ns", in_files(std::nan(""))},
+      {"file times: a time of -1 ns", in_files(-1)},
+      {"file times: a time of 1e-310 ns", in_files(1e-310)},
+      {"timing of a plan: a speedup of nan",
+       in_plans([](auto* t) { t->set_speedup(std::nan("")); })},
+      {"timing of a plan: a speedup of -3", in_plans([](auto* t) { t->set_speedup_low(-3); })},
+      {"timing of a plan: a time of -1 ns",
+       in_plans([](auto* t) { t->mutable_latency()->set_low_ns(-1); })},
+      {"output y was compared as x", in_checks([](auto* e) { e->set_output("x"); })},
+      {"output y: an error of -1", in_checks([](auto* e) { e->set_max_rel(-1); })},
+  };
+  for (const auto& [message, spoil] : kCases) {
+    SCOPED_TRACE(message);
+    RpcBench b;
+    b.UploadModel();
+    b.worker = std::make_unique<FakeWorker>(b.channel, "bad", spoil);
+    const auto soon = [](const std::function<bool()>& condition) {
+      for (int i = 0; i < 2000 && !condition(); ++i) {
+        RealClock().SleepFor(std::chrono::milliseconds(5));
+      }
+      return condition();
+    };
+    const auto only = [&](const std::string& id, v1::WorkerState::Health health) {
+      const auto workers = b.Workers();
+      return workers.size() == 1 && workers[0].worker_id() == id && workers[0].health() == health;
+    };
+    ASSERT_TRUE(soon([&] { return only("bad", v1::WorkerState::SERVING); }));
+    const v1::Job job = b.Start(b.Request());
+    ASSERT_TRUE(soon([&] { return only("bad", v1::WorkerState::DRAINING); }))
+        << b.Watch(job.name()).back().DebugString();
+    EXPECT_EQ(b.Workers()[0].reason(), "it sent a figure that cannot be: " + std::string(message));
+    const FakeWorker good(b.channel, "good");
+    const v1::Job last = b.Watch(job.name()).back();
+    ASSERT_EQ(last.state(), v1::Job::SUCCEEDED) << last.error().message();
+    EXPECT_EQ(last.result().verdict(), v1::Result::FASTER);
+    EXPECT_LT(last.result().speedup(), 10);
+    EXPECT_EQ(last.result().errors(0).output(), "y");
+  }
 }
 
 TEST(Server, MeasuresFromEvictedCachesWhereThePolicySaysSo) {

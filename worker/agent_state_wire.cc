@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/build_facts.h"
+#include "base/log.h"
 
 namespace ag {
 
@@ -44,6 +45,9 @@ void AgentState::Desire(v1::DesiredState desired) {
       return r.sequence() == sequence;
     };
     results_.erase(std::remove_if(results_.begin(), results_.end(), acknowledged), results_.end());
+  }
+  if (desired.drain() && !desired_.drain()) {
+    LogWarn("the coordinator gives this worker no further work; `autograph workers list` says why");
   }
   desired_ = std::move(desired);
   connected_ = true;

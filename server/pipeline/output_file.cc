@@ -78,6 +78,12 @@ void RefuseWhatDiffers(const OutputSetting& setting, size_t outputs, OutputFile*
   }
 }
 
+std::vector<std::string> NamesOfOutputs(const ImportedModel& model) {
+  std::vector<std::string> names;
+  for (const GraphOutput& output : model.graph.outputs()) names.push_back(output.name);
+  return names;
+}
+
 // Returns the plan with every operator by itself on one stream, the reference of a check.
 StatusOr<Plan> UnfusedPlan(const OutputSetting& setting, const Graph& graph) {
   RooflineTimes times(setting.spec);
@@ -235,7 +241,8 @@ StatusOr<std::vector<OutputError>> OutputFiles::CompareElsewhere(OutputFile* fil
   *set.mutable_shapes() = setting_.bound_shapes();
   set.mutable_compare_inputs()->Assign(inputs.digests.begin(), inputs.digests.end());
   set.set_compare_seeds(set.compare_inputs_size());
-  AG_LET(std::vector<OutputError> errors, measurer_.CompareFiles(std::move(set)));
+  AG_LET(std::vector<OutputError> errors,
+         measurer_.CompareFiles(std::move(set), NamesOfOutputs(*setting_.model)));
   for (const std::string& name : inputs.names) file->compared.push_back({.inputs = name});
   return errors;
 }
@@ -263,7 +270,7 @@ StatusOr<std::vector<OutputError>> OutputFiles::Compare(const Candidate& referen
   AddInputs(reference.graph, setting_.given, sizes.shape_set, setting_.seed, &check);
   check.set_optional_seconds(setting_.optional_seconds);
   std::vector<ComparedInputs> compared;
-  auto errors = measurer_.Check(std::move(check), &compared);
+  auto errors = measurer_.Check(std::move(check), NamesOfOutputs(*setting_.model), &compared);
   for (ComparedInputs& inputs : compared) {
     inputs.shapes = sizes.text;
     file->compared.push_back(std::move(inputs));

@@ -165,10 +165,10 @@ Status PoolMeasurer::RunItem(v1::WorkItem work,
   }
   const auto is_over = [&] { return (stop && stop()) || clock_.Now() > end; };
   if (options_.turn != nullptr) options_.turn->Leave();
-  const Status ran =
-      runner_.Run({options_.device, options_.environment,
-                   std::make_shared<const v1::WorkItem>(std::move(work)), options_.on_wait},
-                  on_result, is_over);
+  const Status ran = runner_.Run(
+      {options_.device, options_.environment, std::make_shared<const v1::WorkItem>(std::move(work)),
+       limit.outputs, options_.on_wait},
+      on_result, is_over);
   if (options_.turn == nullptr) return ran;
   // A cancelled job does not wait for its turn: what is left of it needs no core.
   const Status entered = options_.turn->Enter();
@@ -234,6 +234,7 @@ StatusOr<std::vector<KernelChoice>> PoolMeasurer::RefinePlan(const Candidate& ca
 }
 
 StatusOr<std::vector<OutputError>> PoolMeasurer::Check(v1::Check check,
+                                                       const std::vector<std::string>& outputs,
                                                        std::vector<ComparedInputs>* compared) {
   v1::WorkItem item = ItemOf(options_.check_seconds_max);
   check.set_tolerance(options_.policy.tolerance);
@@ -249,11 +250,12 @@ StatusOr<std::vector<OutputError>> PoolMeasurer::Check(v1::Check check,
       errors = delivery.result.status;
     }
   };
-  AG_TRY(RunItem(std::move(item), keep, options_.cancelled, {}));
+  AG_TRY(RunItem(std::move(item), keep, options_.cancelled, {.outputs = outputs}));
   return errors;
 }
 
-StatusOr<EntryResult> PoolMeasurer::RunFiles(v1::FileSet set) {
+StatusOr<EntryResult> PoolMeasurer::RunFiles(v1::FileSet set,
+                                             const std::vector<std::string>& outputs) {
   v1::WorkItem item = ItemOf(options_.plan_seconds_max);
   set.set_policy(options_.policy.Text());
   *item.mutable_files() = std::move(set);
@@ -265,21 +267,22 @@ StatusOr<EntryResult> PoolMeasurer::RunFiles(v1::FileSet set) {
       entry = delivery.result.status;
     }
   };
-  AG_TRY(RunItem(std::move(item), keep, options_.cancelled, {}));
+  AG_TRY(RunItem(std::move(item), keep, options_.cancelled, {.outputs = outputs}));
   return entry;
 }
 
 StatusOr<FileTimes> PoolMeasurer::TimeFiles(v1::FileSet set) {
   const auto files = static_cast<size_t>(set.files_size());
-  AG_LET(const EntryResult entry, RunFiles(std::move(set)));
+  AG_LET(const EntryResult entry, RunFiles(std::move(set), {}));
   AG_TRY(CheckFileTimes(entry.file_times, files));
   foreign_load_.blocks += static_cast<int>(entry.file_times.blocks.size());
   foreign_load_.blocks_disturbed += entry.file_times.disturbed;
   return entry.file_times;
 }
 
-StatusOr<std::vector<OutputError>> PoolMeasurer::CompareFiles(v1::FileSet set) {
-  AG_LET(const EntryResult entry, RunFiles(std::move(set)));
+StatusOr<std::vector<OutputError>> PoolMeasurer::CompareFiles(
+    v1::FileSet set, const std::vector<std::string>& outputs) {
+  AG_LET(const EntryResult entry, RunFiles(std::move(set), outputs));
   return entry.errors;
 }
 

@@ -47,15 +47,16 @@ class PoolMeasurer : public Measurer {
   // Asks a worker where kernels were close when their groups were timed; measures no group anew.
   StatusOr<std::vector<KernelChoice>> RefinePlan(const Candidate& candidate) override;
 
-  // The largest differences of `candidate` from `reference` over the inputs, by output. Adds what
-  // they were compared on to `compared`, which may be null.
-  StatusOr<std::vector<OutputError>> Check(v1::Check check,
+  // The largest differences of `candidate` from `reference` over the inputs: of these outputs, in
+  // this order. Adds what they were compared on to `compared`, which may be null.
+  StatusOr<std::vector<OutputError>> Check(v1::Check check, const std::vector<std::string>& outputs,
                                            std::vector<ComparedInputs>* compared = nullptr);
 
   // Times model files in fresh processes on the worker; checked. Errors: the worker's.
   StatusOr<FileTimes> TimeFiles(v1::FileSet set);
   // Differences of the second file's outputs from the first's, both run in ONNX Runtime there.
-  StatusOr<std::vector<OutputError>> CompareFiles(v1::FileSet set);
+  StatusOr<std::vector<OutputError>> CompareFiles(v1::FileSet set,
+                                                  const std::vector<std::string>& outputs);
 
   // What was measured for this job, or is remembered, of the group; nothing when it is unknown or
   // failed.
@@ -84,10 +85,11 @@ class PoolMeasurer : public Measurer {
   std::optional<StatusOr<Measurement>> Known(const std::string& bytes, const Digest& key);
   void MeasureBatch(const std::vector<Asked>& batch);
   void Keep(const Asked& asked, const Delivery& delivery);
-  StatusOr<EntryResult> RunFiles(v1::FileSet set);
+  StatusOr<EntryResult> RunFiles(v1::FileSet set, const std::vector<std::string>& outputs);
   struct Limit {
     Nanos until = Nanos::max();
     Nanos grace{0};
+    std::vector<std::string> outputs = {};  // As ItemRequest::outputs.
   };
   Status RunItem(v1::WorkItem work, const std::function<void(const Delivery&)>& on_result,
                  const std::function<bool()>& stop, const Limit& limit);

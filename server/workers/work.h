@@ -76,6 +76,7 @@ struct Desired {
   uint64_t epoch = 0;
   std::optional<Lease> lease;
   std::vector<uint64_t> acknowledged;
+  bool drain = false;
 };
 
 }  // namespace ag

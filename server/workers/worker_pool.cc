@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/log.h"
+#include "server/workers/check_result.h"
 
 namespace ag {
 
@@ -85,9 +86,13 @@ void WorkerPool::Report(Nanos now, uint64_t session, const WorkerReport& report)
   worker.state = report;
   worker.state.results.clear();
   if (worker.state.device_spec.empty()) worker.state.device_spec = std::move(spec);
+  if (const auto drained = drained_.find(report.worker_id); drained != drained_.end()) {
+    worker.state.health = WorkerHealth::kDraining;
+    worker.state.reason = drained->second;
+  }
   if (worker.state.health != before) {
     LogInfo("worker {} ({}) is {} {}", report.worker_id, report.device,
-            WorkerHealthName(report.health), report.reason);
+            WorkerHealthName(worker.state.health), worker.state.reason);
   }
   Reconcile(now, worker, worker.in_hand);
   Assign(now);
@@ -145,6 +150,7 @@ void WorkerPool::Tick(Nanos now) {
 Desired WorkerPool::TakeDesired(const std::string& worker_id) {
   Desired desired;
   desired.epoch = epoch_;
+  desired.drain = drained_.contains(worker_id);
   const auto found = workers_.find(worker_id);
   if (found == workers_.end()) return desired;
   Worker& worker = *found->second;
@@ -197,12 +203,27 @@ void WorkerPool::TakeResult(Worker& worker, const WorkerResult& result) {
     return Acknowledge(id, result.sequence);
   }
   if (result.entry.executor_died) return TakeCrash(*item, worker, result);
+  const bool is_check_with_end =
+      item->is_check() && result.entry.status.ok() && !result.entry.errors.empty();
+  if (result.entry.index >= 0 || is_check_with_end) {
+    if (const Status checked = CheckResult(item->request, result.entry); !checked.ok()) {
+      Acknowledge(id, result.sequence);
+      return Drain(*item, worker, checked);
+    }
+  }
   if (result.entry.index >= 0) return TakeEntry(*item, worker, result);
   Acknowledge(id, result.sequence);
-  if (item->is_check() && result.entry.status.ok() && !result.entry.errors.empty()) {
-    Finish(*item, 0, result.entry);
-  }
+  if (is_check_with_end) Finish(*item, 0, result.entry);
   EndAttempt(*item, result.entry.status);
+}
+
+// What the worker sent before is kept: it passed the same check.
+void WorkerPool::Drain(Item& item, Worker& worker, const Status& why) {
+  const std::string& id = worker.state.worker_id;
+  std::string& reason = drained_[id];
+  reason = fmt::format("it sent a figure that cannot be: {}", Message(why));
+  LogError("worker {} is drained: {}", id, reason);
+  LoseAttempt(item, fmt::format("worker {} is drained", id));
 }
 
 void WorkerPool::TakeEntry(Item& item, Worker& worker, const WorkerResult& result) {
@@ -361,7 +382,8 @@ int WorkerPool::waiting() const {
 bool WorkerPool::AnyFits(const Item& item) const {
   return std::any_of(workers_.begin(), workers_.end(), [&](const auto& worker) {
     return worker.second->state.device == item.request.device &&
-           worker.second->state.environment == item.request.environment;
+           worker.second->state.environment == item.request.environment &&
+           !drained_.contains(worker.first);
   });
 }
 
@@ -371,8 +393,8 @@ WorkerPool::Worker* WorkerPool::Choose(const Item& item) {
   Worker* second_best = nullptr;
   for (const auto& [id, worker] : workers_) {
     const WorkerReport& state = worker->state;
-    if (worker->session == 0 || worker->item != 0 || state.health != WorkerHealth::kServing)
-      continue;
+    if (worker->session == 0 || worker->item != 0 || drained_.contains(id)) continue;
+    if (state.health != WorkerHealth::kServing) continue;
     if (state.device != item.request.device) continue;
     if (state.environment != item.request.environment) continue;
     if (!item.avoid.contains(id)) return worker.get();

@@ -13,6 +13,8 @@
 //     entry is either a crash of an entry, which is quarantined after `attempts_max` of them, or a
 //     lost worker, of which an item has at most `losses_max`. An item that no connected worker fits
 //     fails after `no_worker_max`.
+//   - A result whose figures cannot be (CheckResult) is not taken. Its worker is drained: whatever
+//     it reports, it gets no item until another coordinator starts, and its attempt is lost.
 //
 // Assign, which almost every event calls, takes time linear in items times workers.
 #pragma once
@@ -41,6 +43,8 @@ struct ItemRequest {
   std::string device;
   Environment environment;
   std::shared_ptr<const v1::WorkItem> work;
+  std::vector<std::string> outputs =
+      {};  // The names of what is compared, of an item that compares.
   // May be null. Called with what the item waits for, in the words of Progress.waits_for, when that
   // changes; "" means nothing.
   std::function<void(const std::string&)> on_wait = nullptr;
@@ -98,6 +102,7 @@ class WorkerPool {
   struct Worker;
   struct Item;
   void TakeResult(Worker& worker, const WorkerResult& result);
+  void Drain(Item& item, Worker& worker, const Status& why);
   void TakeEntry(Item& item, Worker& worker, const WorkerResult& result);
   void TakeCrash(Item& item, Worker& worker, const WorkerResult& result);
   void EndAttempt(Item& item, const Status& status);
@@ -118,6 +123,7 @@ class WorkerPool {
   uint64_t next_item_ = 1;
   uint64_t next_attempt_ = 1;
   uint64_t next_revision_ = 1;
+  std::map<std::string, std::string> drained_;  // Why, by worker id.
   std::map<std::string, std::unique_ptr<Worker>> workers_;
   std::map<uint64_t, std::unique_ptr<Item>> items_;  // In order of submission.
 };

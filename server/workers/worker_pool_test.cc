@@ -45,6 +45,9 @@ struct PoolBench {
   uint64_t Send(const std::string& id, const std::string& attempt, EntryResult entry,
                 uint64_t epoch = kEpoch) {
     WorkerReport report = states[id];
+    for (Latency* latency : {&entry.measurement.latency, &entry.timing.latency}) {
+      if (latency->median_ns == 0) *latency = {100, 90, 110};
+    }
     report.results.push_back({next_sequence, epoch, attempt, std::move(entry)});
     pool.Report(now, sessions[id], report);
     return next_sequence++;
@@ -86,11 +89,34 @@ struct PoolBench {
   }
 };
 
-EntryResult Group(int index) {
-  EntryResult entry;
-  entry.index = index;
-  entry.measurement.latency = {100, 90, 110};
-  return entry;
+EntryResult Group(int index) { return {.index = index}; }
+
+TEST(WorkerPool, AWorkerWhoseFigureCannotBeIsDrained) {
+  PoolBench b;
+  ASSERT_TRUE(b.Connect("bad").ok());
+  const uint64_t item = b.Submit(2);
+  std::string attempt = b.Begin("bad");
+  b.Send("bad", attempt, Group(0));
+  EntryResult negative = Group(1);
+  negative.measurement.latency = {-1, -1, -1};
+  const uint64_t sequence = b.Send("bad", attempt, negative);
+  EXPECT_EQ(b.pool.Take(item).size(), 1u) << "what came before was right";
+  EXPECT_TRUE(b.Acknowledged("bad", sequence));
+  EXPECT_TRUE(b.Hear("bad").drain);
+  EXPECT_FALSE(b.Hear("bad").lease.has_value());
+  EXPECT_EQ(b.pool.WaitsFor(item), "a worker of device cpu") << "the drained one does not count";
+  b.states["bad"].attempt.clear();
+  b.pool.Disconnect(b.now, "bad", b.sessions["bad"]);
+  ASSERT_TRUE(b.Connect("bad").ok());
+  EXPECT_FALSE(b.Hear("bad").lease.has_value()) << "coming back is no remedy";
+  const WorkerView view = b.pool.Workers()[0];
+  EXPECT_EQ(view.state.health, WorkerHealth::kDraining);
+  EXPECT_EQ(view.state.reason, "it sent a figure that cannot be: measurement: a time of -1 ns");
+  ASSERT_TRUE(b.Connect("good").ok());
+  attempt = b.Begin("good");
+  b.Send("good", attempt, Group(0));
+  EXPECT_EQ(b.pool.Take(item).size(), 1u);
+  EXPECT_TRUE(b.pool.Ended(item));
 }
 
 TEST(WorkerPool, ABatchRunsToItsEnd) {

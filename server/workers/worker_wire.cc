@@ -58,6 +58,7 @@ WorkerReport FromProto(const v1::WorkerState& p) {
 
 void ToProto(const Desired& desired, v1::DesiredState* p) {
   p->set_epoch(desired.epoch);
+  p->set_drain(desired.drain);
   for (const uint64_t sequence : desired.acknowledged) p->add_acknowledged(sequence);
   if (!desired.lease.has_value()) return;
   if (desired.lease->work != nullptr) *p->mutable_work() = *desired.lease->work;
