@@ -168,6 +168,26 @@ TEST(Interrupt, AnotherClientCancels) {
   EXPECT_EQ(cluster.Cli({"jobs", "cancel", "jobs/1"}).code, 0);
 }
 
+// Two clients that ask for the same share one job; the first to leave does not take it away.
+TEST(Interrupt, AnotherWaiterKeepsTheJob) {
+  Cluster cluster;
+  const std::string model = cluster.Zoo("tiny_nasnet"), out = cluster.path("out.onnx");
+  Background first =
+      cluster.CliInBackground(LongSearch(model, cluster.path("other.onnx")), "first.log");
+  ASSERT_TRUE(Says(first, "best 2.")) << first.Log();
+  Background second = cluster.CliInBackground(LongSearch(model, out), "second.log");
+  ASSERT_TRUE(Says(second, "best 2.")) << second.Log();
+  first.Signal(SIGINT);
+  EXPECT_EQ(first.Wait(), 130);
+  EXPECT_THAT(first.Log(), HasSubstr("interrupted; jobs/1 goes on, others wait for it"));
+  EXPECT_FALSE(FileExists(cluster.path("other.onnx")));
+  EXPECT_TRUE(second.Running());
+  EXPECT_EQ(cluster.StateOf("jobs/1"), "SEARCHING");
+  second.Signal(SIGINT);
+  EXPECT_EQ(second.Wait(), 130);
+  ExpectKept(second.Log(), model, out);
+}
+
 // Watching keeps nothing: Ctrl-C leaves at once, though nothing happens that could be shown.
 TEST(Interrupt, AWatchIsLeftAtOnce) {
   Cluster cluster;

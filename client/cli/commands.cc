@@ -297,7 +297,9 @@ void Commands::AddJobs() {
   };
   named("show", "One job whole", RunJobsShow);
   named("watch", "Follow a job to its end", RunJobsWatch);
-  named("cancel", "Stop a job; the best so far is kept", RunJobsCancel);
+  verb = named("cancel", "Take a request off a job; without any it stops, the best so far is kept",
+               RunJobsCancel);
+  verb->add_flag("--for-all", flags.for_all, "Stop the job, whoever else waits for it");
   verb = named("fetch", "Write what a job made to a file", RunJobsFetch);
   verb->add_option("-o,--output", flags.output, "Where the model goes")->required();
   verb->add_option("--report", flags.report, "Where the report goes, as JSON")->default_str("none");

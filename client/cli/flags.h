@@ -110,8 +110,9 @@ struct ZooFlags {
 struct JobsFlags {
   std::string name;
   int count = 50;
-  std::string output;  // fetch: the file for the model.
-  std::string report;  // fetch: the file for the report; empty: not written.
+  std::string output;    // fetch: the file for the model.
+  std::string report;    // fetch: the file for the report; empty: not written.
+  bool for_all = false;  // cancel: whoever waits.
 };
 
 struct CacheFlags {

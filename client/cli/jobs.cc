@@ -82,8 +82,16 @@ StatusOr<int> RunJobsWatch(Context& context, const JobsFlags& flags) {
 
 StatusOr<int> RunJobsCancel(Context& context, const JobsFlags& flags) {
   AG_LET(Client* const client, context.Connect(""));
-  const auto job = client->CancelJob(FullName(flags.name));
-  return job.ok() ? PrintJob(context, *job) : context.Fail(job.status());
+  v1::CancelJobRequest request;
+  request.set_name(FullName(flags.name));
+  request.set_for_all(flags.for_all);
+  const auto job = client->CancelJob(request);
+  if (!job.ok()) return context.Fail(job.status());
+  if (job->state() < v1::Job::SUCCEEDED && job->waiters() > 0) {
+    context.Note(fmt::format("{} goes on: {} other requests wait for it (--for-all stops it)",
+                             job->name(), job->waiters()));
+  }
+  return PrintJob(context, *job);
 }
 
 StatusOr<int> RunJobsFetch(Context& context, const JobsFlags& flags) {

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <random>
 #include <thread>
 
 #include "absl/strings/ascii.h"
@@ -64,17 +65,25 @@ StatusOr<v1::OptimizeRequest> MakeRequest(const OptimizeFlags& flags) {
   return request;
 }
 
-// A thread that looks for Ctrl-C while another call waits for the server, and then cancels the job
-// once.
+// A thread that looks for Ctrl-C while another call waits for the server, and then takes the
+// request off the job once.
 class Canceller {
  public:
-  Canceller(Context& context, Client& client, std::string job)
-      : thread_([this, &context, &client, job = std::move(job)] {
+  Canceller(Context& context, Client& client, v1::CancelJobRequest request)
+      : thread_([this, &context, &client, request = std::move(request)] {
           while (!done_ && StopSignal() == 0) RealClock().SleepFor(Nanos{50'000'000});
           if (done_) return;
           context.Note("\nstopping; the best found so far is kept (Ctrl-C again to leave at once)");
-          (void)client.CancelJob(job);
+          const auto job = client.CancelJob(request);
+          goes_on_ = job.ok() && job->state() < v1::Job::SUCCEEDED && job->waiters() > 0;
+          answered_ = true;
         }) {}
+  // True when the request was taken off and the job goes on for others: there is nothing to wait
+  // for. After Ctrl-C waits for the server's answer.
+  bool goes_on() const {
+    while (StopSignal() != 0 && !answered_) RealClock().SleepFor(Nanos{10'000'000});
+    return goes_on_;
+  }
   ~Canceller() {
     done_ = true;
     thread_.join();
@@ -82,16 +91,27 @@ class Canceller {
 
  private:
   std::atomic<bool> done_{false};
+  std::atomic<bool> goes_on_{false}, answered_{false};
   std::thread thread_;
 };
 
-StatusOr<v1::Job> Follow(Context& context, Client& client, const std::string& name) {
+// Returns kCancelled when the request was taken off and the job goes on for others.
+StatusOr<v1::Job> Follow(Context& context, Client& client, const v1::Job& job) {
   ProgressPrinter printer(context);
-  Canceller canceller(context, client, name);
-  return client.Watch(name, [&](const v1::Job& job) {
-    printer.Show(job);
-    return true;
+  v1::CancelJobRequest cancel;
+  cancel.set_name(job.name());
+  cancel.set_request_id(job.request().request_id());
+  Canceller canceller(context, client, cancel);
+  return client.Watch(job.name(), [&](const v1::Job& seen) {
+    printer.Show(seen);
+    return !canceller.goes_on();
   });
+}
+
+// Tells this request from every other one, so that a repeated call is not a second request.
+std::string FreshRequestId() {
+  std::random_device random;
+  return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
 }
 
 // Writes an output that is above 2 GiB as two files, `path` and `path`.data.
@@ -240,6 +260,8 @@ int Optimize(Context& context, const OptimizeFlags& flags, v1::OptimizeRequest r
   const StatusOr<Client*> client = context.Connect(flags.model.device);
   if (!client.ok()) return context.Fail(client.status());
   if (!flags.detach) (*client)->LookAhead(flags.output);
+  const std::string request_id = FreshRequestId();
+  request.set_request_id(request_id);
   StatusOr<v1::Job> job = Submit(context, **client, flags, std::move(request));
   if (!job.ok()) return context.Fail(job.status());
   if (flags.detach) {
@@ -249,7 +271,15 @@ int Optimize(Context& context, const OptimizeFlags& flags, v1::OptimizeRequest r
     return kExitOk;
   }
   const bool running = job->state() < v1::Job::SUCCEEDED;
-  if (running) job = Follow(context, **client, job->name());
+  if (running) {
+    v1::Job submitted = *job;
+    submitted.mutable_request()->set_request_id(request_id);  // The job may be another's.
+    job = Follow(context, **client, submitted);
+    if (job.status().code() == StatusCode::kCancelled) {
+      context.Note(fmt::format("interrupted; {} goes on, others wait for it", submitted.name()));
+      return kExitInterrupted;
+    }
+  }
   if (!job.ok()) return context.Fail(job.status());
   return Finish(context, **client, *job, flags);
 }

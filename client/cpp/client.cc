@@ -233,9 +233,7 @@ StatusOr<v1::Job> Client::GetJob(const std::string& name) {
   return state_->Call(*state_->optimizer, &v1::Optimizer::Stub::GetJob, request);
 }
 
-StatusOr<v1::Job> Client::CancelJob(const std::string& name) {
-  v1::CancelJobRequest request;
-  request.set_name(name);
+StatusOr<v1::Job> Client::CancelJob(const v1::CancelJobRequest& request) {
   return state_->Call(*state_->optimizer, &v1::Optimizer::Stub::CancelJob, request);
 }
 

@@ -59,7 +59,7 @@ class Client {
       const std::string& name, const std::function<bool(const autograph::v1::Job&)>& on_change,
       const WatchOptions& options);
   StatusOr<autograph::v1::Job> GetJob(const std::string& name);
-  StatusOr<autograph::v1::Job> CancelJob(const std::string& name);
+  StatusOr<autograph::v1::Job> CancelJob(const autograph::v1::CancelJobRequest& request);
   StatusOr<autograph::v1::ListJobsResponse> ListJobs(const autograph::v1::ListJobsRequest& request);
   StatusOr<autograph::v1::Capabilities> GetCapabilities();
 

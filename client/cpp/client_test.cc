@@ -472,7 +472,9 @@ TEST_F(ClientTest, CallsCarryRequestsAndAnswers) {
   EXPECT_EQ(optimizer_.optimized.DebugString(), request.DebugString());
   EXPECT_EQ(client_->GetJob("jobs/1")->name(), "jobs/1");
   EXPECT_EQ(ToString(client_->GetJob("jobs/2").status()), "NOT_FOUND: no job jobs/2");
-  EXPECT_EQ(client_->CancelJob("jobs/1")->state(), v1::Job::CANCELLED);
+  v1::CancelJobRequest cancel;
+  cancel.set_name("jobs/1");
+  EXPECT_EQ(client_->CancelJob(cancel)->state(), v1::Job::CANCELLED);
   v1::ListJobsRequest list;
   list.set_page_size(2);
   EXPECT_EQ(client_->ListJobs(list)->jobs_size(), 2);

@@ -28,6 +28,7 @@ Status CheckRanges(const v1::OptimizeRequest& p) {
       CheckCount("request_id length", static_cast<int64_t>(p.request_id().size()), kNameBytesMax));
   AG_TRY(
       CheckCount("model_name length", static_cast<int64_t>(p.model_name().size()), kNameBytesMax));
+  AG_TRY(CheckCount("client length", static_cast<int64_t>(p.client().size()), kNameBytesMax));
   AG_TRY(CheckCount("budget.rounds", p.budget().rounds(), 1'000'000));
   AG_TRY(CheckCount("budget.expansions", p.budget().expansions(), 100'000'000));
   AG_TRY(CheckCount("budget.graphs", p.budget().graphs(), 1'000'000'000));
@@ -177,6 +178,7 @@ Policy PolicyOf(const v1::OptimizeRequest& request) {
 std::string AnswerText(v1::OptimizeRequest request) {
   request.clear_request_id();
   request.clear_model_name();
+  request.clear_client();
   request.clear_skip_model_cache();
   request.clear_skip_group_cache();
   request.clear_only_cached();
@@ -185,6 +187,7 @@ std::string AnswerText(v1::OptimizeRequest request) {
 
 Digest BodyDigest(v1::OptimizeRequest request) {
   request.clear_request_id();
+  request.clear_client();
   return Sha256(ToJson(request));
 }
 
@@ -213,6 +216,7 @@ void ToProto(const Job& job, v1::Job* p) {
   p->set_finished_unix_seconds(static_cast<double>(job.finished_unix_seconds));
   p->set_version(job.version);
   p->set_resumed(job.resumed);
+  p->set_waiters(job.waiters);
 }
 
 StatusOr<std::string> OnnxRuntimeFor(const v1::OptimizeRequest& request, const DeviceOffer& offer) {

@@ -31,7 +31,8 @@ inline bool IsPortable(const v1::OptimizeRequest& request) {
 }
 
 // Returns a canonical text of all that the caller fixes and the answer depends on: the request as
-// JSON without request_id, model_name and what is said of caches. A new field is part of it.
+// JSON without request_id, model_name, client and what is said of caches. A new field is part of
+// it.
 std::string AnswerText(v1::OptimizeRequest request);
 
 // Returns the digest that two requests with one request_id must share.
@@ -48,7 +49,9 @@ struct Job {
   v1::Progress progress;
   std::optional<v1::Result> result;
   Status error;
-  v1::OptimizeRequest request;  // As accepted.
+  v1::OptimizeRequest request;  // As accepted, without the client.
+  std::string client;           // Of the first request.
+  int waiters = 1;              // Requests that wait for it; 0: it was cancelled.
   int64_t created_unix_seconds = 0;
   int64_t finished_unix_seconds = 0;
   uint64_t version = 1;

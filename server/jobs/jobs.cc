@@ -1,5 +1,8 @@
 #include "server/jobs/jobs.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "base/log.h"
 
 namespace ag {
@@ -8,6 +11,7 @@ namespace {
 // A resumed job's version grows by this, because some versions that watchers saw were not stored.
 constexpr uint64_t kResumeStep = 1'000'000;
 constexpr size_t kEndedMax = 1000;
+constexpr size_t kTurnsMax = 10'000;
 constexpr double kRunningMax = 0.99;  // The fraction of a job that has not ended.
 
 double SecondsOf(Nanos duration) { return std::chrono::duration<double>(duration).count(); }
@@ -39,6 +43,8 @@ JobRow ToRow(const Job& job, JobRow row) {
   row.state = v1::Job::State_Name(job.state);
   row.terminal = IsTerminal(job.state);
   row.device = job.request.device();
+  row.client = job.client;
+  row.waiters = job.waiters;
   row.result = job.result.has_value() ? job.result->SerializeAsString() : "";
   row.error_code = static_cast<int>(job.error.code());
   row.error_message = Message(job.error);
@@ -82,6 +88,8 @@ StatusOr<Job> Jobs::FromRow(const JobRow& row) {
   job.created_unix_seconds = row.created_unix_seconds;
   job.finished_unix_seconds = row.finished_unix_seconds;
   job.version = row.version;
+  job.client = row.client;
+  job.waiters = row.cancel ? 0 : row.waiters;
   job.resumed = row.resumed;
   job.crashes = row.crashes;
   if (!row.terminal) return job;
@@ -133,6 +141,8 @@ StatusOr<std::optional<Job>> Jobs::Remembered(const v1::OptimizeRequest& request
   }
   Job job;
   job.request = request;
+  job.client = request.client();
+  job.request.clear_client();
   job.state = v1::Job::SUCCEEDED;
   job.result = *std::move(result);
   job.result->clear_cache();
@@ -199,15 +209,60 @@ StatusOr<Job> Jobs::Accept(v1::OptimizeRequest request) {
                          int{request.skip_group_cache()}))
           .Hex();
   AG_LET(const auto in_flight, stores_.jobs->FindUnfinished(dedupe_key));
-  if (in_flight.has_value() && !in_flight->cancel) {
-    if (!request.request_id().empty()) {
-      AG_TRY(stores_.jobs->AddRequestId(request.request_id(), body.Hex(), in_flight->id));
-    }
-    return Get(in_flight->id);
+  if (in_flight.has_value()) {
+    AG_LET(const bool joined, Join(in_flight->id, request.request_id(), body.Hex()));
+    if (joined) return Get(in_flight->id);
   }
   Job job;
+  job.client = request.client();
+  request.clear_client();
   job.request = std::move(request);
   return Insert(std::move(job), dedupe_key, body.Hex());
+}
+
+StatusOr<bool> Jobs::Join(int64_t id, const std::string& request_id, const std::string& body) {
+  LivePtr live;
+  {
+    MutexLock lock(mutex_);
+    if (const auto found = live_.find(id); found != live_.end()) live = found->second;
+  }
+  if (live == nullptr) return false;
+  MutexLock one_change(live->change);
+  {
+    MutexLock lock(mutex_);
+    if (live->cancel || IsTerminal(live->job.state)) return false;
+  }
+  AG_TRY(stores_.jobs->Join(id, request_id, body));
+  MutexLock lock(mutex_);
+  ++live->job.waiters;
+  ++live->job.version;
+  changed_.NotifyAll();
+  return true;
+}
+
+StatusOr<bool> Jobs::Leave(Live& live, const std::string& request_id) {
+  int64_t id = 0;
+  int waiters = 0;
+  {
+    MutexLock lock(mutex_);
+    id = live.job.id;
+    waiters = live.job.waiters;
+  }
+  if (!request_id.empty()) {
+    AG_LET(const auto known, stores_.jobs->FindRequestId(request_id));
+    if (!known.has_value() || known->job != id) {
+      return Err(StatusCode::kInvalidArgument, "request_id {} is not of jobs/{}", request_id, id);
+    }
+    if (known->left) return waiters > 0;
+  }
+  if (waiters <= 1) return false;
+  AG_TRY(stores_.jobs->Leave(id, request_id));
+  MutexLock lock(mutex_);
+  --live.job.waiters;
+  ++live.job.version;
+  changed_.NotifyAll();
+  LogInfo("jobs/{}: a request was taken off, {} wait for it", id, live.job.waiters);
+  return true;
 }
 
 // --- Looking ---
@@ -313,19 +368,27 @@ Status Jobs::Change(const LivePtr& live, const std::function<void(Job&)>& change
   return OkStatus();
 }
 
-StatusOr<Job> Jobs::Cancel(int64_t id) {
+StatusOr<Job> Jobs::Cancel(int64_t id, const CancelOptions& options) {
   LivePtr live;
   bool running = false;
+  int waiters = 0;
   {
     MutexLock lock(mutex_);
     if (const auto found = live_.find(id); found != live_.end()) live = found->second;
-    if (live != nullptr) {
-      live->cancel = true;
-      running = live->running;
-      live->running = true;  // Takes a queued job off the queue.
-    }
   }
   if (live == nullptr) return Get(id);
+  {
+    MutexLock one_change(live->change);  // Nobody joins between the last to leave and the end.
+    if (!options.for_all) {
+      AG_LET(const bool others_wait, Leave(*live, options.request_id));
+      if (others_wait) return Get(id);
+    }
+    MutexLock lock(mutex_);
+    live->cancel = true;
+    waiters = std::exchange(live->job.waiters, 0);
+    running = live->running;
+    live->running = true;  // Takes a queued job off the queue.
+  }
   if (running) {
     AG_TRY(Change(live, [](Job&) {}));  // Stored, so that a restart does not resume it.
     return Get(id);
@@ -337,6 +400,7 @@ StatusOr<Job> Jobs::Cancel(int64_t id) {
   if (!changed.ok()) {
     MutexLock lock(mutex_);
     live->running = live->cancel = false;
+    live->job.waiters = waiters;
     changed_.NotifyAll();
     return changed;
   }
@@ -381,10 +445,25 @@ Status Jobs::ResumeOne(JobRow row) {
 }
 
 Jobs::LivePtr Jobs::NextQueued() {
+  LivePtr next;
+  uint64_t longest_ago = 0;
   for (const auto& [id, live] : live_) {
-    if (!live->running && running_[live->job.request.device()] < options_.per_device) return live;
+    const std::string& device = live->job.request.device();
+    if (live->running || running_[device] >= options_.per_device) continue;
+    const auto last = last_turn_.find({device, live->job.client});
+    const uint64_t turn = last == last_turn_.end() ? 0 : last->second;
+    if (next != nullptr && turn >= longest_ago) continue;
+    next = live;
+    longest_ago = turn;
   }
-  return nullptr;
+  return next;
+}
+
+void Jobs::TakeTurn(const Job& job) {
+  last_turn_[{job.request.device(), job.client}] = ++turns_;
+  if (last_turn_.size() <= kTurnsMax) return;
+  last_turn_.erase(std::min_element(last_turn_.begin(), last_turn_.end(),
+                                    [](auto& a, auto& b) { return a.second < b.second; }));
 }
 
 void Jobs::RunnerMain() {
@@ -396,6 +475,7 @@ void Jobs::RunnerMain() {
       if (stopping_) return;
       live->running = true;
       ++running_[live->job.request.device()];
+      TakeTurn(live->job);
     }
     RunOne(live);
     MutexLock lock(mutex_);

@@ -44,9 +44,9 @@ class Jobs {
   ~Jobs();  // Calls Shutdown.
 
   // Returns at once, without waiting for a run: the known job, a finished job, the running job of
-  // an equal request, or a new one. kInvalidArgument: the request_id was used with another request;
-  // kFailedPrecondition: the model was not uploaded; kNotFound: only_cached and no answer;
-  // kUnavailable: the server stops, or no worker offers the device.
+  // an equal request, for which one more waits then, or a new one. kInvalidArgument: the request_id
+  // was used with another request; kFailedPrecondition: the model was not uploaded; kNotFound:
+  // only_cached and no answer; kUnavailable: the server stops, or no worker offers the device.
   StatusOr<Job> Accept(v1::OptimizeRequest request);
 
   StatusOr<Job> Get(int64_t id);  // kNotFound: no such job.
@@ -59,7 +59,14 @@ class Jobs {
   // Waits until the job's version is above `version`, it is terminal, the jobs stop, or `timeout`
   // passed; returns the job then.
   StatusOr<Job> Wait(int64_t id, uint64_t version, Nanos timeout);
-  StatusOr<Job> Cancel(int64_t id);
+  struct CancelOptions {
+    std::string request_id;  // Of the request to take off; "": any one.
+    bool for_all = false;    // Whoever waits.
+  };
+  // Takes a request off the job; the last one stops it. kInvalidArgument: the request_id is not of
+  // this job.
+  StatusOr<Job> Cancel(int64_t id, const CancelOptions& options);
+  StatusOr<Job> Cancel(int64_t id) { return Cancel(id, {}); }
 
   // Puts the jobs that run back into the store's queue, stops the runners and waits for them. The
   // next start resumes the jobs, and does not count this end against them.
@@ -98,9 +105,15 @@ class Jobs {
   Job Now(Live& live) AG_REQUIRES(mutex_);
   void SayWaits(const LivePtr& live, const std::string& what);
 
+  // Adds a request to the job; false: it has ended, or is about to.
+  StatusOr<bool> Join(int64_t id, const std::string& request_id, const std::string& body);
+  // Takes a request off the job; false: no other one waits for it. REQUIRES: live.change is held.
+  StatusOr<bool> Leave(Live& live, const std::string& request_id);
   void Park();
   void RunnerMain();
+  // Returns the oldest job of the client whose last turn on the job's device is longest ago.
   LivePtr NextQueued() AG_REQUIRES(mutex_);
+  void TakeTurn(const Job& job) AG_REQUIRES(mutex_);
   void RunOne(const LivePtr& live);
   void Finish(const LivePtr& live, StatusOr<JobOutcome> outcome);
   // Changes the job, stores it, then shows it; leaves a terminal job as it is. Does not hold mutex_
@@ -117,6 +130,9 @@ class Jobs {
   CondVar changed_;
   std::map<int64_t, LivePtr> live_ AG_GUARDED_BY(mutex_);     // Jobs that are not terminal, by id.
   std::map<std::string, int> running_ AG_GUARDED_BY(mutex_);  // By device.
+  uint64_t turns_ AG_GUARDED_BY(mutex_) = 0;
+  std::map<std::pair<std::string, std::string>, uint64_t> last_turn_
+      AG_GUARDED_BY(mutex_);  // By device and client.
   // The last progress of the latest jobs that ended, by id; a row keeps only the progress that its
   // result contains.
   std::map<int64_t, v1::Progress> ended_ AG_GUARDED_BY(mutex_);

@@ -13,6 +13,7 @@ class FakeJobRunner : public JobRunner {
  public:
   StatusOr<JobOutcome> Run(const Job& job, const JobControl& control) override {
     ++runs;
+    if (on_run) on_run(job);
     AG_TRY(control.enter(v1::Job::SEARCHING));
     if (during) during(control);
     while (hold && !control.cancelled()) RealClock().SleepFor(std::chrono::milliseconds(1));
@@ -25,6 +26,7 @@ class FakeJobRunner : public JobRunner {
   }
   std::atomic<int> runs{0};
   std::atomic<bool> hold{false};
+  std::function<void(const Job&)> on_run;         // May be null.
   std::function<void(const JobControl&)> during;  // May be null.
   StatusOr<JobOutcome> answer = Searched();
 
@@ -348,6 +350,67 @@ TEST(Jobs, CancelsQueuedAndRunning) {
   EXPECT_EQ(b.WaitTerminal(first.id).state, v1::Job::CANCELLED);
   EXPECT_EQ(b.jobs->Cancel(first.id)->state, v1::Job::CANCELLED);
   EXPECT_EQ(b.jobs->Cancel(99).status().code(), StatusCode::kNotFound);
+}
+
+TEST(Jobs, ACancelLeavesTheOtherWaiters) {
+  JobsBench b;
+  b.runner.hold = true;
+  const int64_t id = b.jobs->Accept(b.Request("a"))->id;
+  EXPECT_EQ(b.jobs->Accept(b.Request("b"))->id, id);
+  EXPECT_EQ(b.jobs->Accept(b.Request())->waiters, 3);
+  EXPECT_EQ(b.jobs->Accept(b.Request("b"))->waiters, 3) << "a repeated call is the same request";
+  b.WaitState(id, v1::Job::SEARCHING);
+  EXPECT_EQ(b.jobs->Cancel(id, {.request_id = "a"})->waiters, 2);
+  EXPECT_EQ(b.jobs->Cancel(id, {.request_id = "a"})->waiters, 2) << "it has left already";
+  EXPECT_EQ(b.jobs->Cancel(id)->waiters, 1);
+  EXPECT_EQ(ToString(b.jobs->Cancel(id, {.request_id = "c"}).status()),
+            "INVALID_ARGUMENT: request_id c is not of jobs/1");
+  b.Restart();
+  EXPECT_EQ(b.jobs->Get(id)->waiters, 1) << "it was not durable";
+  b.WaitState(id, v1::Job::SEARCHING);
+  ASSERT_TRUE(b.jobs->Cancel(id, {.request_id = "b"}).ok());
+  EXPECT_EQ(b.WaitTerminal(id).state, v1::Job::CANCELLED) << "nobody waits any more";
+}
+
+TEST(Jobs, ACancelForAllAsksNobody) {
+  JobsBench b;
+  b.runner.hold = true;
+  const int64_t id = b.jobs->Accept(b.Request("a"))->id;
+  EXPECT_EQ(b.jobs->Accept(b.Request("b"))->waiters, 2);
+  EXPECT_EQ(b.jobs->Cancel(id, {.for_all = true})->waiters, 0);
+  EXPECT_EQ(b.WaitTerminal(id).state, v1::Job::CANCELLED);
+  EXPECT_NE(b.jobs->Accept(b.Request())->id, id) << "nobody joins a job that is to stop";
+}
+
+TEST(Jobs, ClientsTakeTurns) {
+  JobsBench b;
+  Mutex mutex;
+  std::vector<std::string> order;
+  b.runner.on_run = [&](const Job& job) {
+    MutexLock lock(mutex);
+    order.push_back(job.client);
+  };
+  b.runner.hold = true;
+  uint64_t seed = 0;
+  int64_t last = 0;
+  const auto submit = [&](const std::string& client) {
+    v1::OptimizeRequest request = b.Request();
+    request.set_seed(++seed);
+    request.set_client(client);
+    last = b.jobs->Accept(request)->id;
+    return last;
+  };
+  b.WaitState(submit("many"), v1::Job::SEARCHING);
+  for (int i = 0; i < 99; ++i) submit("many");
+  const int64_t last_of_many = last;
+  for (const char* client : {"one", "two", "two"}) submit(client);
+  b.runner.hold = false;
+  b.WaitTerminal(last_of_many);
+  b.WaitTerminal(last);
+  MutexLock lock(mutex);
+  ASSERT_EQ(order.size(), 103u);
+  order.resize(6);
+  EXPECT_EQ(order, (std::vector<std::string>{"many", "one", "two", "many", "two", "many"}));
 }
 
 TEST(Jobs, AFailureKeepsItsReason) {

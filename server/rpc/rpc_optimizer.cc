@@ -16,10 +16,11 @@ class OptimizerService final : public v1::Optimizer::Service {
  public:
   explicit OptimizerService(RpcCore& core) : core_(core) {}
 
-  grpc::Status Optimize(grpc::ServerContext*, const v1::OptimizeRequest* request,
+  grpc::Status Optimize(grpc::ServerContext* context, const v1::OptimizeRequest* request,
                         v1::Job* response) override {
     auto accepted = AcceptedRequest(*request);
     if (!accepted.ok()) return ToGrpc(accepted.status());
+    if (accepted->client().empty()) accepted->set_client(context->peer());
     return Answer(core_.jobs->Accept(*std::move(accepted)), response);
   }
 
@@ -34,7 +35,7 @@ class OptimizerService final : public v1::Optimizer::Service {
                          v1::Job* response) override {
     const auto id = ParseJobName(request->name());
     if (!id.ok()) return ToGrpc(id.status());
-    return Answer(core_.jobs->Cancel(*id), response);
+    return Answer(core_.jobs->Cancel(*id, {request->request_id(), request->for_all()}), response);
   }
 
   grpc::Status ListJobs(grpc::ServerContext*, const v1::ListJobsRequest* request,

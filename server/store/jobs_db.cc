@@ -36,13 +36,19 @@ const Schema& JobsSchema() {
   )sql",
                                 .steps = {R"sql(
     ALTER TABLE jobs ADD COLUMN crashes INTEGER NOT NULL DEFAULT 0;
+  )sql",
+                                          R"sql(
+    ALTER TABLE jobs ADD COLUMN client TEXT NOT NULL DEFAULT '';
+    ALTER TABLE jobs ADD COLUMN waiters INTEGER NOT NULL DEFAULT 1;
+    ALTER TABLE request_ids ADD COLUMN has_left INTEGER NOT NULL DEFAULT 0;
   )sql"}};
   return schema;
 }
 
 constexpr char kColumns[] =
     "id, state, terminal, device, request, result, error_code, error_message, "
-    "created_unix_seconds, finished_unix_seconds, version, resumed, cancel, dedupe_key, crashes";
+    "created_unix_seconds, finished_unix_seconds, version, resumed, cancel, dedupe_key, crashes, "
+    "client, waiters";
 
 JobRow ReadRow(const Statement& s) {
   return {.id = s.Int(0),
@@ -59,7 +65,9 @@ JobRow ReadRow(const Statement& s) {
           .resumed = static_cast<int>(s.Int(11)),
           .crashes = static_cast<int>(s.Int(14)),
           .cancel = s.Int(12) != 0,
-          .dedupe_key = s.Text(13)};
+          .dedupe_key = s.Text(13),
+          .client = s.Text(15),
+          .waiters = static_cast<int>(s.Int(16))};
 }
 
 StatusOr<std::vector<JobRow>> ReadRows(Statement& statement) {
@@ -133,12 +141,14 @@ StatusOr<int64_t> JobsDb::Insert(const JobRow& row, const std::string& request_i
   AG_LET(Statement insert,
          db.Prepare("INSERT INTO jobs(state, terminal, device, request, result, error_code, "
                     "error_message, created_unix_seconds, finished_unix_seconds, version, resumed, "
-                    "cancel, dedupe_key) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+                    "cancel, dedupe_key, client, waiters) "
+                    "VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   insert.Bind(1, row.state).Bind(2, int64_t{row.terminal}).Bind(3, row.device);
   insert.BindBytes(4, row.request).BindBytes(5, row.result).Bind(6, int64_t{row.error_code});
   insert.Bind(7, row.error_message).Bind(8, row.created_unix_seconds);
   insert.Bind(9, row.finished_unix_seconds).Bind(10, static_cast<int64_t>(row.version));
   insert.Bind(11, int64_t{row.resumed}).Bind(12, int64_t{row.cancel}).Bind(13, row.dedupe_key);
+  insert.Bind(14, row.client).Bind(15, int64_t{row.waiters});
   AG_TRY(insert.Run());
   const int64_t id = db.last_insert_id();
   if (!request_id.empty()) AG_TRY(InsertRequestId(db, request_id, body_digest, id));
@@ -152,12 +162,12 @@ Status JobsDb::Update(const JobRow& row) {
          state_->db.Prepare(
              "UPDATE jobs SET state = ?, terminal = ?, device = ?, result = ?, error_code = ?, "
              "error_message = ?, finished_unix_seconds = ?, version = ?, resumed = ?, crashes = ?, "
-             "cancel = ? WHERE id = ?"));
+             "cancel = ?, waiters = ? WHERE id = ?"));
   update.Bind(1, row.state).Bind(2, int64_t{row.terminal}).Bind(3, row.device);
   update.BindBytes(4, row.result).Bind(5, int64_t{row.error_code}).Bind(6, row.error_message);
   update.Bind(7, row.finished_unix_seconds).Bind(8, static_cast<int64_t>(row.version));
   update.Bind(9, int64_t{row.resumed}).Bind(10, int64_t{row.crashes});
-  update.Bind(11, int64_t{row.cancel}).Bind(12, row.id);
+  update.Bind(11, int64_t{row.cancel}).Bind(12, int64_t{row.waiters}).Bind(13, row.id);
   AG_TRY(update.Run());
   if (state_->db.changes() != 1) return Err(StatusCode::kNotFound, "no job jobs/{}", row.id);
   return OkStatus();
@@ -215,16 +225,31 @@ StatusOr<std::vector<JobsDb::StateCount>> JobsDb::CountByState() {
 StatusOr<std::optional<JobsDb::RequestId>> JobsDb::FindRequestId(const std::string& request_id) {
   MutexLock lock(state_->mutex);
   AG_LET(Statement select,
-         state_->db.Prepare("SELECT job, body_digest FROM request_ids WHERE request_id = ?"));
+         state_->db.Prepare(
+             "SELECT job, body_digest, has_left FROM request_ids WHERE request_id = ?"));
   AG_LET(const bool row, select.Bind(1, request_id).Step());
   if (!row) return std::optional<RequestId>();
-  return std::optional<RequestId>(RequestId{select.Int(0), select.Text(1)});
+  return std::optional<RequestId>(RequestId{select.Int(0), select.Text(1), select.Int(2) != 0});
 }
 
-Status JobsDb::AddRequestId(const std::string& request_id, const std::string& body_digest,
-                            int64_t job) {
+Status JobsDb::Join(int64_t job, const std::string& request_id, const std::string& body_digest) {
   MutexLock lock(state_->mutex);
-  return InsertRequestId(state_->db, request_id, body_digest, job);
+  AG_LET(Transaction transaction, Transaction::Begin(state_->db));
+  AG_LET(Statement add, state_->db.Prepare("UPDATE jobs SET waiters = waiters + 1 WHERE id = ?"));
+  AG_TRY(add.Bind(1, job).Run());
+  if (!request_id.empty()) AG_TRY(InsertRequestId(state_->db, request_id, body_digest, job));
+  return transaction.Commit();
+}
+
+Status JobsDb::Leave(int64_t job, const std::string& request_id) {
+  MutexLock lock(state_->mutex);
+  AG_LET(Transaction transaction, Transaction::Begin(state_->db));
+  AG_LET(Statement take, state_->db.Prepare("UPDATE jobs SET waiters = waiters - 1 WHERE id = ?"));
+  AG_TRY(take.Bind(1, job).Run());
+  AG_LET(Statement note,
+         state_->db.Prepare("UPDATE request_ids SET has_left = 1 WHERE request_id = ?"));
+  AG_TRY(note.Bind(1, request_id).Run());
+  return transaction.Commit();
 }
 
 }  // namespace ag

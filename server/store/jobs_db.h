@@ -30,6 +30,8 @@ struct JobRow {
   int crashes = 0;         // Those of them after a process that ended while the job ran.
   bool cancel = false;     // The job was cancelled.
   std::string dedupe_key;  // Equal requests have equal keys.
+  std::string client;      // Of the first request.
+  int waiters = 1;         // Requests that wait for the job.
 };
 
 struct JobsDbOptions {
@@ -51,7 +53,7 @@ class JobsDb {
   // on.
   StatusOr<int64_t> Insert(const JobRow& row, const std::string& request_id,
                            const std::string& body_digest);
-  // Replaces all columns but id, request, created and dedupe_key. kNotFound: no such job.
+  // Replaces all columns but id, request, created, client and dedupe_key. kNotFound: no such job.
   Status Update(const JobRow& row);
 
   StatusOr<JobRow> Get(int64_t id);  // kNotFound: no such job.
@@ -73,10 +75,13 @@ class JobsDb {
   struct RequestId {
     int64_t job = 0;
     std::string body_digest;
+    bool left = false;  // It does not wait any more.
   };
   StatusOr<std::optional<RequestId>> FindRequestId(const std::string& request_id);
-  // Gives an existing job one more request id.
-  Status AddRequestId(const std::string& request_id, const std::string& body_digest, int64_t job);
+  // Adds one request that waits for an existing job, under this id unless that is empty; or takes
+  // one off.
+  Status Join(int64_t job, const std::string& request_id, const std::string& body_digest);
+  Status Leave(int64_t job, const std::string& request_id);
 
  private:
   struct State;

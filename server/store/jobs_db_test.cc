@@ -28,6 +28,7 @@ JobRow NewJob(const std::string& key = "k") {
   row.request = std::string("re\0quest", 8);
   row.version = 1;
   row.dedupe_key = key;
+  row.client = "somebody";
   return row;
 }
 
@@ -45,6 +46,7 @@ TEST(JobsDb, RowsComeBackWhole) {
   row.version = 9;
   row.resumed = 2;
   row.crashes = 1;
+  row.waiters = 3;
   row.cancel = true;
   ASSERT_TRUE(db->Update(row).ok());
   db.reset();
@@ -57,6 +59,8 @@ TEST(JobsDb, RowsComeBackWhole) {
   EXPECT_EQ(read.version, 9u);
   EXPECT_EQ(read.resumed, 2);
   EXPECT_EQ(read.crashes, 1);
+  EXPECT_EQ(read.client, "somebody");
+  EXPECT_EQ(read.waiters, 3);
   EXPECT_TRUE(read.cancel);
   EXPECT_TRUE(read.terminal);
 }
@@ -75,8 +79,13 @@ TEST(JobsDb, RequestIdsNameOneJobEach) {
   EXPECT_FALSE(db->FindRequestId("second")->has_value());
   EXPECT_FALSE(db->Insert(NewJob(), "first", "other").ok());
   EXPECT_EQ(db->List({})->size(), 1u) << "the refused insert left a row";
-  ASSERT_TRUE(db->AddRequestId("second", "body", id).ok());
+  ASSERT_TRUE(db->Join(id, "second", "body").ok());
   EXPECT_EQ((*db->FindRequestId("second"))->job, id);
+  EXPECT_EQ(db->Get(id)->waiters, 2);
+  ASSERT_TRUE(db->Leave(id, "second").ok());
+  EXPECT_TRUE((*db->FindRequestId("second"))->left);
+  EXPECT_FALSE((*db->FindRequestId("first"))->left);
+  EXPECT_EQ(db->Get(id)->waiters, 1);
 }
 
 TEST(JobsDb, ListsNewestFirstInPages) {
@@ -124,7 +133,7 @@ TEST(JobsDb, ACorruptFileStopsTheStart) {
 
 TEST(JobsDb, AnotherSchemaIsRefusedAndKept) {
   const std::pair<const char*, const char*> cases[] = {
-      {"99", "99 is newer than this program's 4; use the newer program"},
+      {"99", "99 is newer than this program's 5; use the newer program"},
       {"2",
        "2 is older than the oldest that this program reads, 3; move it away to begin without "
        "jobs"}};
@@ -148,12 +157,16 @@ TEST(JobsDb, AFileOfVersion3KeepsItsJobs) {
   const int64_t id = *(*place.Open())->Insert(NewJob(), "", "");
   sqlite3* raw = nullptr;
   ASSERT_EQ(sqlite3_open(place.path.c_str(), &raw), SQLITE_OK);
-  const char* back = "ALTER TABLE jobs DROP COLUMN crashes; PRAGMA user_version=3";
+  const char* back =
+      "ALTER TABLE jobs DROP COLUMN crashes; ALTER TABLE jobs DROP COLUMN client;"
+      "ALTER TABLE jobs DROP COLUMN waiters; ALTER TABLE request_ids DROP COLUMN has_left;"
+      "PRAGMA user_version=3";
   ASSERT_EQ(sqlite3_exec(raw, back, nullptr, nullptr, nullptr), SQLITE_OK);
   sqlite3_close(raw);
   const auto db = place.Open();
   ASSERT_TRUE(db.ok()) << ToString(db.status());
   EXPECT_EQ((*db)->Get(id)->crashes, 0);
+  EXPECT_EQ((*db)->Get(id)->waiters, 1);
 }
 
 TEST(JobsDb, ASecondConnectionIsRefused) {

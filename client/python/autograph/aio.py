@@ -165,9 +165,9 @@ class AsyncClient:
         request = optimizer_pb2.GetJobRequest(name=_rpc.name_of(name))
         return job_of(await self._call(self._optimizer.GetJob, request))
 
-    async def cancel(self, job: Union[Job, str]) -> Job:
+    async def cancel(self, job: Union[Job, str], *, for_all: bool = False) -> Job:
         """As `Client.cancel`."""
-        request = optimizer_pb2.CancelJobRequest(name=_rpc.name_of(job))
+        request = optimizer_pb2.CancelJobRequest(name=_rpc.name_of(job), for_all=for_all)
         return job_of(await self._call(self._optimizer.CancelJob, request))
 
     async def list(

@@ -202,12 +202,14 @@ class Client:
         request = optimizer_pb2.GetJobRequest(name=_rpc.name_of(name))
         return job_of(self._call(self._optimizer.GetJob, request))
 
-    def cancel(self, job: Union[Job, str]) -> Job:
-        """Cancels the job; `result` then returns the best answer that was verified, if any.
+    def cancel(self, job: Union[Job, str], *, for_all: bool = False) -> Job:
+        """Takes one request off the job; the last one cancels it.
 
-        Does not wait for the end. A job that has ended stays as it is.
+        `result` of a cancelled job returns the best answer that was verified, if any. While others
+        wait for an equal request the job goes on for them, unless `for_all`. Does not wait for the
+        end. A job that has ended stays as it is.
         """
-        request = optimizer_pb2.CancelJobRequest(name=_rpc.name_of(job))
+        request = optimizer_pb2.CancelJobRequest(name=_rpc.name_of(job), for_all=for_all)
         return job_of(self._call(self._optimizer.CancelJob, request))
 
     def list(self, *, state: Optional[State] = None, page_size: int = 50) -> Iterator[Job]:
