@@ -105,7 +105,7 @@ int Main(int argc, char** argv) {
     std::fprintf(stderr, "autographd: %s\n", Message(server.status()).c_str());
     return 1;
   }
-  std::printf("autographd listens on %s (epoch %llu, data in %s)\n", options.listen.c_str(),
+  std::printf("autographd listens on %s (epoch %llu, data in %s)\n", (*server)->address().c_str(),
               static_cast<unsigned long long>((*server)->epoch()), options.data_dir.c_str());
   std::fflush(stdout);
   LogInfo("{}: shutting down; once more to leave at once", strsignal(WaitForStopSignal()));

@@ -70,6 +70,9 @@ class Server::Impl {
     return grpc_->InProcessChannel(arguments);
   }
   int port() const { return port_; }
+  std::string address() const {
+    return options_.listen.empty() ? "" : BoundAddress(options_.listen, port_);
+  }
   uint64_t epoch() const { return epoch_; }
   const CacheBase& cache_base() const { return cache_->base(); }
   bool OffersDevice() const { return !dispatcher_->Offers().empty(); }
@@ -212,6 +215,7 @@ Status Server::Impl::StartGrpc() {
 }
 
 Status Server::Impl::Start() {
+  if (!options_.listen.empty()) AG_TRY(CheckListenAddress(options_.listen));
   AG_TRY(OpenStores());
   AG_TRY(StartJobs());
   AG_TRY(StartGrpc());
@@ -286,6 +290,7 @@ StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options) {
 
 std::shared_ptr<grpc::Channel> Server::InProcessChannel() { return impl_->InProcessChannel(); }
 int Server::port() const { return impl_->port(); }
+std::string Server::address() const { return impl_->address(); }
 uint64_t Server::epoch() const { return impl_->epoch(); }
 const CacheBase& Server::cache_base() const { return impl_->cache_base(); }
 bool Server::OffersDevice() const { return impl_->OffersDevice(); }

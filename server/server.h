@@ -52,7 +52,8 @@ class Server {
   ~Server();  // Shuts down without grace.
 
   std::shared_ptr<grpc::Channel> InProcessChannel();
-  int port() const;  // 0 in embedded mode.
+  int port() const;             // 0 in embedded mode.
+  std::string address() const;  // Where it listens, with the port that was bound; "": nowhere.
   uint64_t epoch() const;
   const CacheBase& cache_base() const;  // Of ServerOptions::base_dir.
   bool OffersDevice() const;  // True when the last report of some worker says that it serves.

@@ -172,6 +172,30 @@ TEST(CommandLine, APortInUseIsSaid) {
                                               cluster.coordinator().pid(), cluster.address())));
 }
 
+TEST(CommandLine, NoAddressIsSaidAndLeavesNothing) {
+  const Alone place;
+  const CommandResult daemon =
+      RunCommand({Program("autographd"), "--listen", "nonsense", "--data", place.path("data")},
+                 place.variables);
+  EXPECT_EQ(daemon.code, 1);
+  EXPECT_EQ(daemon.err, "autographd: cannot listen on nonsense: expected HOST:PORT or unix:PATH\n");
+  EXPECT_FALSE(FileExists(place.path("data")));
+}
+
+TEST(CommandLine, AFreePortIsPrinted) {
+  const Alone place;
+  Background daemon(
+      {Program("autographd"), "--listen", "127.0.0.1:0", "--data", place.path("data")},
+      place.path("log"), place.variables);
+  ASSERT_TRUE(Eventually([&] { return daemon.Log().find("listens on") != std::string::npos; }))
+      << daemon.Log();
+  const std::string log = daemon.Log();
+  const size_t begin = log.find("listens on ") + 11;
+  const std::string address = log.substr(begin, log.find(' ', begin) - begin);
+  EXPECT_FALSE(address.ends_with(":0")) << log;
+  EXPECT_EQ(place.Cli({"workers", "list", "--server", address}).code, 0) << address;
+}
+
 // The daemons say what the command line does.
 TEST(CommandLine, WrongWordsForTheDaemons) {
   const Alone place;

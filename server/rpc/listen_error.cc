@@ -56,16 +56,30 @@ Status NoAddress(const std::string& address) {
 
 }  // namespace
 
+Status CheckListenAddress(const std::string& address) {
+  if (address.starts_with(kUnix)) {
+    return address.size() > kUnix.size() ? OkStatus() : NoAddress(address);
+  }
+  const size_t colon = address.rfind(':');
+  if (colon == std::string::npos) return NoAddress(address);
+  const auto port = ParseInt(address.substr(colon + 1));
+  return port.ok() && *port >= 0 && *port <= 65535 ? OkStatus() : NoAddress(address);
+}
+
+std::string BoundAddress(const std::string& address, int port) {
+  if (address.starts_with(kUnix)) return address;
+  return fmt::format("{}:{}", address.substr(0, address.rfind(':')), port);
+}
+
 Status ListenError(const std::string& address) {
+  AG_TRY(CheckListenAddress(address));
   if (address.starts_with(kUnix)) {
     return Cannot(address, TryBindUnix(address.substr(kUnix.size())), "");
   }
   const size_t colon = address.rfind(':');
-  if (colon == std::string::npos) return NoAddress(address);
   std::string host = address.substr(0, colon);
   if (host.starts_with("[") && host.ends_with("]")) host = host.substr(1, host.size() - 2);
   const auto port = ParseInt(address.substr(colon + 1));
-  if (!port.ok() || *port < 0 || *port > 65535) return NoAddress(address);
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;

@@ -1,4 +1,4 @@
-// The reason why a server cannot listen at an address, which gRPC does not tell. Thread-safe.
+// What is wrong with an address to listen at, which gRPC does not tell. Thread-safe.
 #pragma once
 
 #include <string>
@@ -6,6 +6,13 @@
 #include "base/status.h"
 
 namespace ag {
+
+// Returns OK for HOST:PORT and unix:PATH by their form. kInvalidArgument: anything else, also a
+// name without a port, for which gRPC would choose one.
+Status CheckListenAddress(const std::string& address);
+
+// Returns `address` with the port that was bound instead of its own; unix:PATH as it is.
+std::string BoundAddress(const std::string& address, int port);
 
 // Tries to bind a socket to HOST:PORT or unix:PATH and returns why it cannot, as "cannot listen on
 // 127.0.0.1:80: permission denied ...". kUnavailable: the address is in use; kFailedPrecondition:
