@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/measuring_lock.h"
+#include "base/private_dir.h"
 #include "rules/language/rule_set.h"
 #include "rules/sets/built_in_rules.h"
 #include "server/pipeline/export_child.h"
@@ -109,7 +110,7 @@ class Server::Impl {
 Status Server::Impl::OpenStores() {
   const std::string& dir = options_.data_dir;
   if (dir.empty()) return Err(StatusCode::kInvalidArgument, "data_dir is empty");
-  AG_TRY(MakeDirs(dir), "data folder {} (another one: --data)", dir);
+  AG_TRY(MakePrivateDir(dir), "data folder {} (another one: --data)", dir);
   const std::string who = fmt::format("autographd, process {}, listening on {}", ::getpid(),
                                       options_.listen.empty() ? "nothing" : options_.listen);
   auto lock = FileLock::TryExclusive(dir + "/lock", who);

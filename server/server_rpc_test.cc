@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 #include <thread>
 
 #include "autograph/v1/blobs.grpc.pb.h"
@@ -686,6 +687,12 @@ TEST(Server, OneProcessHoldsTheFolder) {
   EXPECT_EQ(second.status().code(), StatusCode::kUnavailable);
   EXPECT_NE(Message(second.status()).find("autographd, process"), std::string::npos)
       << second.status();
+}
+
+TEST(Server, TheStoreIsItsOwners) {
+  RpcBench b;
+  const auto status = std::filesystem::status(b.dir.path() + "/data");
+  EXPECT_EQ(status.permissions(), std::filesystem::perms::owner_all);
 }
 
 TEST(Server, APortIsTakenOnce) {

@@ -4,6 +4,7 @@
 
 #include "base/digest.h"
 #include "base/file.h"
+#include "base/private_dir.h"
 #include "base/text.h"
 
 namespace ag {
@@ -93,7 +94,7 @@ Status VerdictCache::Save() const {
   for (const auto& [key, line] : added_) lines[key] = line;
   std::string text;
   for (const auto& [key, line] : lines) text += line + "\n";
-  AG_TRY(MakeDirs(folder_));
+  AG_TRY(MakePrivateDir(folder_));
   return WriteFileAtomically(path_, text);
 }
 
