@@ -5,6 +5,7 @@
 #include "base/build_facts.h"
 #include "base/command_line.h"
 #include "base/log.h"
+#include "base/measuring_lock_flag.h"
 #include "base/process.h"
 #include "base/signals.h"
 #include "graph/onnx/imported_model.h"
@@ -37,6 +38,12 @@ void AddPlaces(CLI::App& app, Flags& flags) {
   app.add_option("--listen", flags.server.listen, "HOST:PORT or unix:PATH");
   app.add_option("--metrics", flags.server.metrics, "HOST:PORT for Prometheus")
       ->default_str("none");
+  app.add_option_function<std::string>(
+         "--measuring-lock", NameMeasuringLock,
+         "File that keeps measurements on this host apart; containers share one")
+      ->envname("AUTOGRAPH_MEASURING_LOCK")
+      ->check(WrongMeasuringLock)
+      ->default_str(MeasuringLockPath());
   app.add_option("--log-level", flags.log_level, "info, warn, error or off")
       ->check(OneOf({"info", "warn", "error", "off"}));
   app.set_version_flag("--version", BuildFacts("autographd"));

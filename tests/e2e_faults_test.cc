@@ -132,6 +132,30 @@ TEST(Faults, ACoordinatorKilledWithJobsQueuedAndImporting) {
   EXPECT_EQ(cluster.Watch(queued)["state"], "SUCCEEDED");
 }
 
+TEST(Faults, AMeasuringLockThatAFlagNamesIsWaitedFor) {
+  const Alone place;
+  const std::string lock = place.path("shared/measuring.lock");
+  ASSERT_TRUE(MakeDirs(place.path("shared")).ok());
+  Cluster cluster({.coordinator_flags = {"--measuring-lock", lock},
+                   .worker_flags = {"--measuring-lock", lock}});
+  std::string job;
+  {
+    const auto held = FileLock::Wait(lock, FileLock::Mode::kExclusive);
+    ASSERT_TRUE(held.ok());
+    job = cluster.Submit(WriteProducts(cluster));
+    ASSERT_TRUE(Eventually([&] {
+      return cluster.Show(job)["progress"].value("waits_for", "").starts_with("the measuring lock");
+    })) << cluster.Show(job).dump(2);
+  }
+  EXPECT_EQ(cluster.Watch(job)["state"], "SUCCEEDED");
+  for (const char* program : {"autographd", "autograph-worker"}) {
+    const CommandResult wrong = RunCommand(
+        {Program(program), "--measuring-lock", place.path("no/folder/lock")}, place.variables);
+    EXPECT_EQ(wrong.code, 2);
+    EXPECT_THAT(wrong.err, HasSubstr(std::string(program) + ": --measuring-lock: "));
+  }
+}
+
 TEST(Faults, ACoordinatorKilledWhileAJobSearches) {
   Cluster cluster;
   cluster.worker().Signal(SIGSTOP);

@@ -7,6 +7,7 @@
 #include "base/build_facts.h"
 #include "base/command_line.h"
 #include "base/log.h"
+#include "base/measuring_lock_flag.h"
 #include "base/process.h"
 #include "base/signals.h"
 #include "device/api/device_name.h"
@@ -41,6 +42,12 @@ void AddFlags(CLI::App& app, Flags& flags) {
       ->check(WrongAmount);
   app.add_option("--tick", flags.tick_seconds, "Seconds between states when nothing changes")
       ->check(WrongAmount);
+  app.add_option_function<std::string>(
+         "--measuring-lock", NameMeasuringLock,
+         "File that keeps measurements on this host apart; containers share one")
+      ->envname("AUTOGRAPH_MEASURING_LOCK")
+      ->check(WrongMeasuringLock)
+      ->default_str(MeasuringLockPath());
   app.add_option("--log-level", flags.log_level, "info, warn, error or off")
       ->check(OneOf({"info", "warn", "error", "off"}));
   app.set_version_flag("--version", BuildFacts("autograph-worker"));
