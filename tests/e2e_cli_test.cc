@@ -4,7 +4,9 @@
 #include <signal.h>
 #include <sys/stat.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "tests/cluster.h"
 
@@ -170,6 +172,27 @@ TEST(CommandLine, APortInUseIsSaid) {
   EXPECT_EQ(same.code, 1);
   EXPECT_THAT(same.err, HasSubstr(fmt::format("held by autographd, process {}, listening on {}",
                                               cluster.coordinator().pid(), cluster.address())));
+}
+
+TEST(CommandLine, ADoctorWritesOnlyInAFolderOfItsOwn) {
+  const Alone place;
+  Variables variables = place.variables;
+  variables["TMPDIR"] = place.path("tmp");
+  ASSERT_TRUE(MakeDirs(place.path("tmp")).ok());
+  const auto entries = [&] {
+    std::set<std::string> found;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(place.folder.path())) {
+      found.insert(entry.path().string());
+    }
+    return found;
+  };
+  const auto before = entries();
+  const CommandResult doctor =
+      RunCommand({Program("autograph"), "doctor", "--device", "sim:small"}, variables);
+  EXPECT_EQ(doctor.code, 0) << doctor.out << doctor.err;
+  EXPECT_THAT(doctor.out, HasSubstr("embedded service and executor"));
+  EXPECT_THAT(doctor.out, HasSubstr("not made yet"));
+  EXPECT_EQ(entries(), before);
 }
 
 TEST(CommandLine, NoAddressIsSaidAndLeavesNothing) {

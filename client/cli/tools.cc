@@ -1,8 +1,15 @@
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/blobs.h"
 #include "base/build_facts.h"
 #include "base/file.h"
+#include "base/measuring_lock_flag.h"
+#include "client/cli/embedded.h"
 #include "client/cli/verbs.h"
 #include "device/open_device.h"
 #include "graph/onnx/sandbox/sandbox.h"
@@ -30,13 +37,39 @@ struct Finding {
   Status status;
 };
 
-Status CheckSandbox() {
-  AG_LET(const TempDir folder, TempDir::Make("autograph-doctor"));
+Status CheckSandbox(const std::string& folder) {
   AG_LET(const std::string model, ZooModelOnnx("tiny_cnn"));
-  const std::string path = folder.path() + "/model.onnx";
+  const std::string path = folder + "/model.onnx";
   AG_TRY(WriteFileAtomically(path, model));
-  AG_LET(const std::shared_ptr<BlobDir> blobs, BlobDir::Open(folder.path() + "/blobs"));
+  AG_LET(const std::shared_ptr<BlobDir> blobs, BlobDir::Open(folder + "/blobs"));
   return ImportInSandbox(path, {}, *blobs).status();
+}
+
+// Looks at the store, or at the folder in which the first command would make it.
+Finding LookAtStore(const std::string& store) {
+  std::filesystem::path there = std::filesystem::absolute(store);
+  while (!FileExists(there) && there.has_relative_path()) there = there.parent_path();
+  const bool is_made = FileExists(store);
+  Finding finding{fmt::format("store {}{}", store, is_made ? "" : ", not made yet"), OkStatus()};
+  if (::access(there.c_str(), R_OK | W_OK | X_OK) != 0) {
+    finding.status = Within(FromErrno(errno, there.string()), "another one: --data");
+  }
+  return finding;
+}
+
+// The whole service in `folder`: the files that its parts keep elsewhere lie there as well.
+Finding CheckEmbedded(const std::string& folder, const std::string& device) {
+  const auto service = EmbeddedService::Start(folder + "/store", device);
+  return {"embedded service and executor", service.status()};
+}
+
+void AddServer(Context& context, std::vector<Finding>& findings) {
+  const auto client = context.Connect("");
+  findings.push_back({"server " + context.flags().server, client.status()});
+  if (!client.ok()) return;
+  const auto workers = (*client)->ListWorkers();
+  findings.push_back({fmt::format("workers of it: {}", workers.ok() ? workers->workers_size() : 0),
+                      workers.status()});
 }
 
 }  // namespace
@@ -59,26 +92,20 @@ StatusOr<int> RunZoo(Context& context, const ZooFlags& flags) {
   return kExitOk;
 }
 
-int RunDoctor(Context& context, const ModelFlags& flags) {
+StatusOr<int> RunDoctor(Context& context, const ModelFlags& flags) {
+  AG_LET(const TempDir folder, TempDir::Make("autograph-doctor"));
+  NameMeasuringLock(folder.path() + "/measuring.lock");
+  AG_CHECK(::setenv("XDG_CACHE_HOME", folder.path().c_str(), 1) == 0);
   std::vector<Finding> findings;
   const auto device = OpenDevice(flags.device);
   findings.push_back({fmt::format("device {}", flags.device), device.status()});
   if (device.ok()) findings.back().what += "  " + (*device)->environment();
-  findings.push_back({"sandbox imports a model", CheckSandbox()});
+  findings.push_back({"sandbox imports a model", CheckSandbox(folder.path())});
   if (context.flags().server.empty()) {
-    const auto client = context.Connect(flags.device);
-    findings.push_back(
-        {fmt::format("embedded service and executor, store {}", context.flags().data_dir),
-         client.status()});
+    findings.push_back(LookAtStore(context.flags().data_dir));
+    findings.push_back(CheckEmbedded(folder.path(), flags.device));
   } else {
-    const auto client = context.Connect("");
-    findings.push_back({"server " + context.flags().server, client.status()});
-    if (client.ok()) {
-      const auto workers = (*client)->ListWorkers();
-      findings.push_back(
-          {fmt::format("workers of it: {}", workers.ok() ? workers->workers_size() : 0),
-           workers.status()});
-    }
+    AddServer(context, findings);
   }
   bool healthy = true;
   Json list = Json::array();

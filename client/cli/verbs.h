@@ -20,7 +20,7 @@ StatusOr<int> RunRulesList(Context& context, const RulesFlags& flags);
 StatusOr<int> RunRulesVerify(Context& context, const RulesFlags& flags);
 // Returns the rules of a file; "": the built-in ones.
 StatusOr<RuleSet> LoadRules(const std::string& file);
-int RunDoctor(Context& context, const ModelFlags& flags);
+StatusOr<int> RunDoctor(Context& context, const ModelFlags& flags);
 
 StatusOr<int> RunJobsList(Context& context, const JobsFlags& flags);
 StatusOr<int> RunJobsShow(Context& context, const JobsFlags& flags);
