@@ -10,6 +10,7 @@
 #include "base/signals.h"
 #include "graph/onnx/imported_model.h"
 #include "server/server.h"
+#include "wire/library_log.h"
 
 namespace ag {
 namespace {
@@ -125,6 +126,7 @@ int Main(int argc, char** argv) {
 }  // namespace ag
 
 int main(int argc, char** argv) {
+  ag::RouteLibraryLogs();
   ag::RegisterServerRoles();
   if (const int code = ag::RunChildRole(argc, argv); code >= 0) return code;
   return ag::Main(argc, argv);

@@ -18,6 +18,7 @@
 #include "rules/sets/built_in_rules.h"
 #include "server/pipeline/export_child.h"
 #include "server/pipeline/pipeline.h"
+#include "server/rpc/decode_errors.h"
 #include "server/rpc/listen_error.h"
 #include "server/rpc/metrics.h"
 #include "server/rpc/rpc.h"
@@ -193,6 +194,9 @@ Status Server::Impl::StartGrpc() {
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder.SetMaxReceiveMessageSize(kMessageBytesMax);
   builder.SetMaxSendMessageSize(kMessageBytesMax);
+  std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> texts;
+  texts.push_back(MakeDecodeErrorTexts());
+  builder.experimental().SetInterceptorCreators(std::move(texts));
   if (!options_.listen.empty()) {
     builder.AddListeningPort(options_.listen, grpc::InsecureServerCredentials(), &port_);
   }

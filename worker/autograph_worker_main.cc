@@ -11,6 +11,7 @@
 #include "base/process.h"
 #include "base/signals.h"
 #include "device/api/device_name.h"
+#include "wire/library_log.h"
 #include "worker/agent.h"
 #include "worker/executor_role.h"
 
@@ -92,6 +93,7 @@ int Main(int argc, char** argv) {
 }  // namespace ag
 
 int main(int argc, char** argv) {
+  ag::RouteLibraryLogs();
   ag::RegisterExecutorRole();
   if (const int code = ag::RunChildRole(argc, argv); code >= 0) return code;
   return ag::Main(argc, argv);

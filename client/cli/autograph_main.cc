@@ -2,8 +2,10 @@
 #include "base/process.h"
 #include "client/cli/commands.h"
 #include "client/cli/embedded.h"
+#include "wire/library_log.h"
 
 int main(int argc, char** argv) {
+  ag::RouteLibraryLogs();
   ag::RegisterEmbeddedRoles();
   if (const int code = ag::RunChildRole(argc, argv); code >= 0) return code;
   return ag::CliMain(argc, argv);

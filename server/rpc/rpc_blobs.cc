@@ -39,7 +39,8 @@ class BlobsService final : public v1::Blobs::Service {
  private:
   Status Receive(grpc::ServerReader<v1::UploadRequest>& reader, v1::UploadResponse* response) {
     v1::UploadRequest chunk;
-    if (!reader.Read(&chunk)) return Err(StatusCode::kInvalidArgument, "upload: no message");
+    if (!reader.Read(&chunk))
+      return Err(StatusCode::kInvalidArgument, "upload: no message that decodes");
     auto digest = ParseDigest(chunk.digest());
     AG_TRY(digest.status(), "upload: digest");
     const int64_t size = chunk.size_bytes();

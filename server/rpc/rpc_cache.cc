@@ -78,6 +78,11 @@ class CacheService final : public v1::Cache::Service {
       }
       rows.push_back(*std::move(row));
     }
+    // A message that does not decode looks like the end; what comes behind it shows that it is
+    // none.
+    if (reader.Read(&record)) {
+      return Err(StatusCode::kInvalidArgument, "record {}: it does not decode", rows.size());
+    }
     AG_LET(const CacheDb::Imported imported, core_.cache->Import(rows));
     response->set_added(imported.added);
     response->set_known(imported.known);

@@ -1,0 +1,50 @@
+#include "server/rpc/decode_errors.h"
+
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/support/server_interceptor.h>
+
+#include <string>
+
+namespace ag {
+namespace {
+
+using grpc::experimental::InterceptionHookPoints;
+using grpc::experimental::Interceptor;
+using grpc::experimental::InterceptorBatchMethods;
+using grpc::experimental::ServerRpcInfo;
+
+// Statuses of ours have a text (ToGrpc), and INTERNAL without one is how gRPC says that it could
+// not decode.
+class DecodeErrorText final : public Interceptor {
+ public:
+  explicit DecodeErrorText(const char* method) : method_(method) {}
+
+  void Intercept(InterceptorBatchMethods* methods) override {
+    if (methods->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_STATUS)) {
+      const grpc::Status status = methods->GetSendStatus();
+      if (status.error_code() == grpc::StatusCode::INTERNAL && status.error_message().empty()) {
+        methods->ModifySendStatus(
+            {grpc::StatusCode::INVALID_ARGUMENT, "the request of " + method_ + " does not decode"});
+      }
+    }
+    methods->Proceed();
+  }
+
+ private:
+  const std::string method_;
+};
+
+class Factory final : public grpc::experimental::ServerInterceptorFactoryInterface {
+ public:
+  Interceptor* CreateServerInterceptor(ServerRpcInfo* info) override {
+    return new DecodeErrorText(info->method());
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> MakeDecodeErrorTexts() {
+  return std::make_unique<Factory>();
+}
+
+}  // namespace ag

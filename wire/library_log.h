@@ -1,0 +1,12 @@
+// The log lines of gRPC and protobuf, which both write to stderr in forms of their own, as lines of
+// base/log.h.
+#pragma once
+
+namespace ag {
+
+// Sends what the libraries log from here on through LogError, LogWarn and LogInfo. What gRPC logs
+// at all is for GRPC_VERBOSITY to say, as without this. REQUIRES: called before other threads
+// start.
+void RouteLibraryLogs();
+
+}  // namespace ag
