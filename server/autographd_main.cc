@@ -36,6 +36,9 @@ void AddPlaces(CLI::App& app, Flags& flags) {
   app.add_option("--data", flags.server.data_dir,
                  "Folder of jobs, cache and blobs; one process at a time")
       ->envname("AUTOGRAPH_DATA");
+  app.add_option("--cache-namespace", flags.server.cache_namespace,
+                 "Part of every key of the cache; another one disowns all that is remembered")
+      ->default_str("none");
   app.add_option("--listen", flags.server.listen, "HOST:PORT or unix:PATH");
   app.add_option("--metrics", flags.server.metrics, "HOST:PORT for Prometheus")
       ->default_str("none");

@@ -121,6 +121,7 @@ Status Server::Impl::OpenStores() {
   CacheDbOptions cache;
   cache.path = dir + "/cache.db";
   cache.failure_expiry = options_.failure_expiry;
+  cache.cache_namespace = options_.cache_namespace;
   std::string blobs_below;
   if (options_.base_dir.empty()) {
     cache.snapshot = dir + kSnapshot;

@@ -26,8 +26,9 @@ struct ServerOptions {
   // Another process's data folder: this server also reads its blobs and the measurements of its
   // last snapshot, and never writes there. "": none.
   std::string base_dir;
-  std::string listen;   // "127.0.0.1:7450"; "": only the in-process channel.
-  std::string metrics;  // "127.0.0.1:9464" for Prometheus; "": none.
+  std::string cache_namespace;  // As in CacheDbOptions.
+  std::string listen;           // "127.0.0.1:7450"; "": only the in-process channel.
+  std::string metrics;          // "127.0.0.1:9464" for Prometheus; "": none.
   std::string program;  // The binary with the roles "sandbox" and "export"; "": this program.
   ImportLimits limits;
   Nanos import_time_max{std::chrono::minutes(2)};

@@ -675,6 +675,13 @@ TEST(Server, ExportsAndImportsTheCache) {
   v1::ImportCacheResponse response;
   ASSERT_TRUE(import(&response).ok());
   EXPECT_EQ(response.added(), static_cast<int64_t>(records.size()));
+  EXPECT_EQ(records[0].worker(), "fake");
+  v1::ForgetCacheRequest forget;
+  forget.set_import_id(response.import_id());
+  v1::ForgetCacheResponse forgotten;
+  grpc::ClientContext context;
+  ASSERT_TRUE(v1::Cache::NewStub(other.channel)->Forget(&context, forget, &forgotten).ok());
+  EXPECT_EQ(forgotten.measurements(), response.added());
   records[0].set_environment("forged");
   EXPECT_EQ(import(&response).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
 }

@@ -1,5 +1,6 @@
 #include "worker/executor_wire.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "autograph/v1/worker.pb.h"
@@ -191,6 +192,25 @@ Status RunRefine(Executor& executor, const v1::Refine& refine, const Emit& emit)
   return emit(Result(-1, faster.status()));
 }
 
+Status HasKernels(Device& device, const v1::GroupKernelNames& group) {
+  AG_LET(const GroupProblem problem, DecodeGroupProblem(group.problem()));
+  AG_LET(const std::vector<std::string> names, device.Kernels(problem));
+  for (const std::string& kernel : group.kernels()) {
+    if (std::ranges::find(names, kernel) != names.end()) continue;
+    return Err(StatusCode::kNotFound, "{}: no kernel {}", problem.pattern, kernel);
+  }
+  return OkStatus();
+}
+
+Status RunKernelCheck(Executor& executor, const v1::KernelCheck& check, const Emit& emit) {
+  for (int i = 0; i < check.groups_size(); ++i) {
+    const Status status = HasKernels(executor.device(), check.groups(i));
+    if (IsLostDevice(status)) return status;
+    AG_TRY(emit(Result(i, status)));
+  }
+  return emit(Result(-1, OkStatus()));
+}
+
 }  // namespace
 
 Status RunWorkItem(Executor& executor, const std::string& item_bytes,
@@ -216,6 +236,8 @@ Status RunWorkItem(Executor& executor, const std::string& item_bytes,
       return RunFiles(executor, item.files(), item.time_max_seconds(), send);
     case v1::WorkItem::kRefine:
       return RunRefine(executor, item.refine(), send);
+    case v1::WorkItem::kKernelCheck:
+      return RunKernelCheck(executor, item.kernel_check(), send);
     case v1::WorkItem::kQualify:
       return send(Result(-1, executor.Qualify()));
     case v1::WorkItem::ITEM_NOT_SET:

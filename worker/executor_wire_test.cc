@@ -99,6 +99,30 @@ TEST_F(ExecutorWireTest, AGroupBatchGivesAResultEach) {
   for (const v1::ItemResult& result : results_) EXPECT_EQ(result.attempt(), "e1.1");
 }
 
+TEST_F(ExecutorWireTest, KernelsThatTheDeviceHasAreKnown) {
+  Open("");
+  ASSERT_EQ(ToString(Run(Groups({testing::kLayer}))), "OK");
+  const v1::Measurement measured = results_[0].measurement();
+  v1::WorkItem item;
+  item.set_attempt("e1.2");
+  const std::string problem = testing::Problem(testing::kLayer, executor_->device().spec());
+  const auto add = [&](const std::string& bytes, const std::vector<std::string>& kernels) {
+    v1::GroupKernelNames* group = item.mutable_kernel_check()->add_groups();
+    group->set_problem(bytes);
+    group->mutable_kernels()->Assign(kernels.begin(), kernels.end());
+  };
+  add(problem, {measured.kernel(), measured.alternatives(0).kernel()});
+  add(problem, {measured.kernel(), "no-such-kernel"});
+  add("x", {"k"});
+  results_.clear();
+  EXPECT_EQ(ToString(Run(item)), "OK");
+  ASSERT_EQ(results_.size(), 4u);
+  EXPECT_EQ(Texts()[0], "0 0 ");
+  EXPECT_EQ(Texts()[1], "1 5 dense: no kernel no-such-kernel");
+  EXPECT_NE(results_[2].code(), 0);
+  EXPECT_EQ(Texts()[3], "-1 0 ");
+}
+
 // Each group needs all cores of "small", so by its spec both are half as fast together.
 TEST_F(ExecutorWireTest, PairsStandAmongGroups) {
   for (const auto& [lines, share] :

@@ -63,6 +63,11 @@ std::vector<v1::CacheRecord> ToRecords(const Recording& recording) {
   return records;
 }
 
+// The number under which `cache forget --import` finds what was added.
+std::string NumberText(const v1::ImportCacheResponse& response) {
+  return response.import_id() == 0 ? "" : fmt::format("; import {}", response.import_id());
+}
+
 // Returns the stored measurements: those of the flags' device with its spec, those of the flags'
 // environment, or all.
 StatusOr<Recording> Collect(Client& client, const CacheFlags& flags) {
@@ -130,6 +135,26 @@ StatusOr<int> RunCacheExport(Context& context, const CacheFlags& flags) {
   return kExitOk;
 }
 
+StatusOr<int> RunCacheForget(Context& context, const CacheFlags& flags) {
+  v1::ForgetCacheRequest request;
+  request.set_environment(flags.environment);
+  request.set_worker(flags.worker);
+  request.set_import_id(flags.import);
+  request.set_kernel(flags.kernel);
+  request.set_all(flags.all);
+  if (request.ByteSizeLong() == 0) {
+    return context.FailUsage(Err(StatusCode::kInvalidArgument,
+                                 "cache forget needs --environment, --worker, --import or "
+                                 "--kernel, or --all"));
+  }
+  AG_LET(Client* const client, context.Connect(""));
+  AG_LET(const auto response, client->ForgetCache(request));
+  context.Print(context.flags().json ? ToJson(response)
+                                     : fmt::format("{} measurements and {} whole answers forgotten",
+                                                   response.measurements(), response.models()));
+  return kExitOk;
+}
+
 StatusOr<int> RunCacheImport(Context& context, const CacheFlags& flags) {
   AG_LET(const auto text, ReadFile(flags.file));
   // Parses everything before sending anything, so that a bad line imports nothing.
@@ -145,8 +170,8 @@ StatusOr<int> RunCacheImport(Context& context, const CacheFlags& flags) {
   });
   if (!response.ok()) return response.status();
   context.Print(context.flags().json ? ToJson(*response)
-                                     : fmt::format("{} added, {} known before", response->added(),
-                                                   response->known()));
+                                     : fmt::format("{} added, {} known before{}", response->added(),
+                                                   response->known(), NumberText(*response)));
   return kExitOk;
 }
 

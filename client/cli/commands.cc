@@ -325,6 +325,16 @@ void Commands::AddCache() {
   CLI::App* load = Verb(cache, "import", "Read measurements that export wrote",
                         [&flags](Context& c) { return RunCacheImport(c, flags); });
   load->add_option("file", flags.file, "The file to read")->required();
+  CLI::App* forget = Verb(cache, "forget", "Delete the measurements that fit every filter given",
+                          [&flags](Context& c) { return RunCacheForget(c, flags); });
+  const auto filter = [forget](const char* flag, auto& value, const char* help) {
+    forget->add_option(flag, value, help)->default_str("any");
+  };
+  filter("--environment", flags.environment, "Of this environment");
+  filter("--worker", flags.worker, "That this worker measured");
+  filter("--import", flags.import, "That came by this import");
+  filter("--kernel", flags.kernel, "With this kernel as the fastest");
+  forget->add_flag("--all", flags.all, "Everything");
 }
 
 void Commands::AddRules() {

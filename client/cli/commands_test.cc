@@ -135,6 +135,7 @@ TEST(Commands, HelpShowsEveryDefault) {
                                                        {"jobs", "fetch"},
                                                        {"cache", "list"},
                                                        {"cache", "export"},
+                                                       {"cache", "forget"},
                                                        {"rules", "verify"},
                                                        {"zoo"},
                                                        {"doctor"}};

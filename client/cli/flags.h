@@ -120,6 +120,10 @@ struct CacheFlags {
   std::string environment;
   std::string device;
   int count = 50;
+  std::string worker;  // forget:
+  int64_t import = 0;
+  std::string kernel;
+  bool all = false;
 };
 
 struct RulesFlags {

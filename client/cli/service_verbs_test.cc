@@ -111,6 +111,14 @@ class FakeCache : public v1::Cache::Service {
     response->set_known(5);
     return grpc::Status::OK;
   }
+  grpc::Status Forget(grpc::ServerContext*, const v1::ForgetCacheRequest* request,
+                      v1::ForgetCacheResponse* response) override {
+    forgotten = *request;
+    response->set_measurements(3);
+    response->set_models(1);
+    return grpc::Status::OK;
+  }
+  v1::ForgetCacheRequest forgotten;
 };
 
 class FakeWorkers : public v1::Workers::Service {
@@ -308,6 +316,18 @@ TEST_F(ServiceVerbsTest, WhatIsExportedIsImported) {
   for (size_t i = 0; i < 3; ++i) {
     EXPECT_EQ(cache_.imported[i].DebugString(), cache_.records[i].DebugString());
   }
+}
+
+TEST_F(ServiceVerbsTest, ForgettingNeedsAFilter) {
+  EXPECT_EQ(Call(false, RunCacheForget, CacheFlags()).code, kExitUsage);
+  CacheFlags flags;
+  flags.worker = "host/cpu";
+  flags.import = 2;
+  EXPECT_EQ(Call(false, RunCacheForget, flags).out,
+            "3 measurements and 1 whole answers forgotten\n");
+  EXPECT_EQ(cache_.forgotten.worker(), "host/cpu");
+  EXPECT_EQ(cache_.forgotten.import_id(), 2);
+  EXPECT_FALSE(cache_.forgotten.all());
 }
 
 TEST_F(ServiceVerbsTest, ABadLineImportsNothing) {

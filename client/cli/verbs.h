@@ -37,6 +37,7 @@ StatusOr<int> RunCacheStats(Context& context, const CacheFlags& flags);
 StatusOr<int> RunCacheList(Context& context, const CacheFlags& flags);
 StatusOr<int> RunCacheExport(Context& context, const CacheFlags& flags);
 StatusOr<int> RunCacheImport(Context& context, const CacheFlags& flags);
+StatusOr<int> RunCacheForget(Context& context, const CacheFlags& flags);
 StatusOr<int> RunWorkersList(Context& context);
 
 }  // namespace ag

@@ -381,6 +381,10 @@ Status Client::ExportCache(const std::string& environment,
   return state_->FromGrpc(stream->Finish());
 }
 
+StatusOr<v1::ForgetCacheResponse> Client::ForgetCache(const v1::ForgetCacheRequest& request) {
+  return state_->Call(*state_->cache, &v1::Cache::Stub::Forget, request);
+}
+
 StatusOr<v1::ImportCacheResponse> Client::ImportCache(
     const std::function<bool(v1::CacheRecord*)>& next_record) {
   grpc::ClientContext context;

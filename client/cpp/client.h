@@ -77,6 +77,8 @@ class Client {
       const autograph::v1::ListMeasurementsRequest& request);
   Status ExportCache(const std::string& environment,
                      const std::function<Status(const autograph::v1::CacheRecord&)>& on_record);
+  StatusOr<autograph::v1::ForgetCacheResponse> ForgetCache(
+      const autograph::v1::ForgetCacheRequest& request);
   StatusOr<autograph::v1::ImportCacheResponse> ImportCache(
       const std::function<bool(autograph::v1::CacheRecord*)>& next_record);
   StatusOr<autograph::v1::ListWorkersResponse> ListWorkers();

@@ -30,6 +30,8 @@ bool IsDisturbed(const Measurement& measurement) {
   return 2 * measurement.disturbed > measurement.samples;
 }
 
+constexpr size_t kBatch = kGroupBatchMax;
+
 // Enough for a median that one disturbed block does not move.
 constexpr int kRankingBlocks = 5;
 
@@ -44,21 +46,63 @@ v1::WorkItem ItemOf(double time_max_seconds) {
 PoolMeasurer::PoolMeasurer(WorkRunner& runner, CacheDb& cache, Clock& clock, Options options)
     : runner_(runner), cache_(cache), clock_(clock), options_(std::move(options)) {}
 
-std::optional<StatusOr<Measurement>> PoolMeasurer::Known(const std::string& bytes,
-                                                         const Digest& key) {
-  if (const auto found = fresh_.find(bytes); found != fresh_.end()) return found->second;
+std::optional<StatusOr<Measurement>> PoolMeasurer::Fresh(const std::string& bytes) const {
+  const auto found = fresh_.find(bytes);
+  if (found == fresh_.end()) return std::nullopt;
+  return found->second;
+}
+
+std::optional<CacheRow> PoolMeasurer::Recall(const std::string& bytes, const Digest& key) {
   if (options_.skip_group_cache) return std::nullopt;
-  const auto row = cache_.Find(key, bytes, options_.environment);
-  if (!row.has_value()) return std::nullopt;
-  if (!row->status.ok()) return StatusOr<Measurement>(row->status);
-  return StatusOr<Measurement>(row->measurement);
+  std::optional<CacheRow> row = cache_.Find(key, bytes, options_.environment);
+  // A pair's kernels are part of its problem: who asks for it has them. A failure names none.
+  if (row.has_value() && (!row->status.ok() || IsPairProblem(bytes))) row->is_checked = true;
+  return row;
 }
 
 std::optional<Measurement> PoolMeasurer::Remembered(const GroupProblem& problem) {
   const std::string bytes = EncodeGroupProblem(problem);
-  const auto known = Known(bytes, GroupKey(bytes, options_.environment));
-  if (known.has_value() && known->ok()) return **known;
-  return std::nullopt;
+  if (const auto fresh = Fresh(bytes); fresh.has_value()) {
+    return fresh->ok() ? std::optional<Measurement>(**fresh) : std::nullopt;
+  }
+  const auto row = Recall(bytes, GroupKey(bytes, options_.environment));
+  if (!row.has_value() || !row->status.ok() || !row->is_checked) return std::nullopt;
+  return row->measurement;
+}
+
+std::vector<PoolMeasurer::Asked> PoolMeasurer::CheckKernels(const std::vector<Unchecked>& rows,
+                                                            std::vector<Digest>* hit_keys) {
+  std::vector<bool> has(rows.size(), false);
+  for (size_t begin = 0; begin < rows.size(); begin += kBatch) {
+    const size_t end = std::min(rows.size(), begin + kBatch);
+    v1::WorkItem item = ItemOf(options_.group_seconds_max);
+    for (size_t i = begin; i < end; ++i) {
+      v1::GroupKernelNames* group = item.mutable_kernel_check()->add_groups();
+      group->set_problem(rows[i].asked.bytes);
+      group->add_kernels(rows[i].measurement.kernel);
+      for (const auto& [kernel, ns] : rows[i].measurement.alternatives) group->add_kernels(kernel);
+    }
+    const auto keep = [&](const Delivery& delivery) {
+      const size_t i = begin + static_cast<size_t>(delivery.entry);
+      has[i] = delivery.result.status.ok();
+      if (!has[i]) LogInfo("cache: a miss: {}", Message(delivery.result.status));
+    };
+    const Status ran = RunItem(std::move(item), keep, options_.cancelled, {until_, kGroupGrace});
+    if (!ran.ok() && ran.code() != StatusCode::kCancelled) LogWarn("kernels: {}", Message(ran));
+  }
+  std::vector<Asked> misses;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (!has[i]) {
+      misses.push_back(rows[i].asked);
+      continue;
+    }
+    fresh_.insert_or_assign(rows[i].asked.bytes, rows[i].measurement);
+    hit_keys->push_back(rows[i].key);
+    if (const Status set = cache_.SetChecked(rows[i].key); !set.ok()) {
+      LogWarn("cache: {}", Message(set));
+    }
+  }
+  return misses;
 }
 
 std::vector<StatusOr<Measurement>> PoolMeasurer::MeasureGroups(
@@ -80,21 +124,30 @@ std::vector<StatusOr<Measurement>> PoolMeasurer::MeasurePairs(
 std::vector<StatusOr<Measurement>> PoolMeasurer::Measure(const std::vector<Asked>& all) {
   std::vector<Digest> hit_keys;
   std::vector<Asked> missing;
+  std::vector<Unchecked> unchecked;
   std::map<std::string_view, std::optional<StatusOr<Measurement>>> distinct;
   for (const Asked& asked : all) {
     const auto [entry, is_new] = distinct.try_emplace(asked.bytes);
     if (!is_new) continue;
     const Digest key = GroupKey(asked.bytes, options_.environment);
-    entry->second = Known(asked.bytes, key);
+    entry->second = Fresh(asked.bytes);
+    const auto row = entry->second.has_value() ? std::nullopt : Recall(asked.bytes, key);
+    if (row.has_value() && !row->is_checked) {
+      unchecked.push_back({asked, key, row->measurement});
+      continue;
+    }
+    if (row.has_value()) {
+      entry->second = row->status.ok() ? StatusOr<Measurement>(row->measurement) : row->status;
+    }
     if (entry->second.has_value()) {
       hit_keys.push_back(key);
     } else {
       missing.push_back(asked);
     }
   }
+  for (Asked& miss : CheckKernels(unchecked, &hit_keys)) missing.push_back(std::move(miss));
   hits_ += static_cast<int>(hit_keys.size());
   misses_ += static_cast<int>(missing.size());
-  constexpr size_t kBatch = kGroupBatchMax;
   for (size_t begin = 0; begin < missing.size(); begin += kBatch) {
     const size_t end = std::min(missing.size(), begin + kBatch);
     MeasureBatch({missing.begin() + static_cast<ptrdiff_t>(begin),
@@ -147,6 +200,7 @@ void PoolMeasurer::Keep(const Asked& asked, const Delivery& delivery) {
   row.status = status;
   if (status.ok()) row.measurement = delivery.result.measurement;
   row.summary = asked.summary;
+  row.worker = delivery.worker_id;
   row.measured_unix_seconds = clock_.UnixSeconds();
   if (const Status put = cache_.Put(row); !put.ok()) {
     LogWarn("cache: not remembered: {}: {}", asked.summary, Message(put));

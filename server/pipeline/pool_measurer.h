@@ -82,7 +82,18 @@ class PoolMeasurer : public Measurer {
     std::string summary;
   };
   std::vector<StatusOr<Measurement>> Measure(const std::vector<Asked>& all);
-  std::optional<StatusOr<Measurement>> Known(const std::string& bytes, const Digest& key);
+  // What was measured for this job; else what is remembered, which may be unchecked.
+  std::optional<StatusOr<Measurement>> Fresh(const std::string& bytes) const;
+  std::optional<CacheRow> Recall(const std::string& bytes, const Digest& key);
+  struct Unchecked {  // A row that came from elsewhere, of kernels that the device may lack.
+    Asked asked;
+    Digest key;
+    Measurement measurement;
+  };
+  // Asks a worker whether the device has the kernels; takes the rows of which it says so and
+  // returns the others, which are misses.
+  std::vector<Asked> CheckKernels(const std::vector<Unchecked>& rows,
+                                  std::vector<Digest>* hit_keys);
   void MeasureBatch(const std::vector<Asked>& batch);
   void Keep(const Asked& asked, const Delivery& delivery);
   StatusOr<EntryResult> RunFiles(v1::FileSet set, const std::vector<std::string>& outputs);

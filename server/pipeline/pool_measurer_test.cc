@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "base/digest_count.h"
 #include "base/file.h"
 #include "plan/format/plan_codec.h"
@@ -25,6 +27,13 @@ class FakeRunner : public WorkRunner {
       delivery.entry = entry;
       delivery.quarantined = quarantine;
       delivery.result.status = failure;
+      if (request.work->has_kernel_check()) {
+        for (const std::string& kernel : request.work->kernel_check().groups(entry).kernels()) {
+          if (!kernels_of_device.contains(kernel)) {
+            delivery.result.status = Err(StatusCode::kNotFound, "no kernel {}", kernel);
+          }
+        }
+      }
       if (entry >= cut_at) delivery.result.status = Err(StatusCode::kCancelled, "time is up");
       const double ns = 100 + entry;
       delivery.result.measurement.latency = {ns, ns, ns};
@@ -43,6 +52,7 @@ class FakeRunner : public WorkRunner {
   std::vector<ItemRequest> items;
   Status failure;
   bool quarantine = false;
+  std::set<std::string> kernels_of_device = {"k"};
   int cut_at = 1000;  // The first entry for which there is no time.
   int disturbed = 0;  // Groups, and blocks of each plan, measured beside others.
   std::vector<std::pair<std::string, double>> alternatives;  // Of every group.
@@ -88,6 +98,37 @@ TEST(PoolMeasurer, AsksTheCacheFirst) {
   EXPECT_EQ(b.runner.items.size(), 1u);
   EXPECT_EQ(b.cache->Stats()->hits, 2);
   EXPECT_EQ(b.cache->Stats()->misses, 2);
+}
+
+// A row that came by an import is a hit when a worker has said that the device has its kernels.
+TEST(PoolMeasurer, AnUnknownKernelIsAMiss) {
+  MeasurerBench b;
+  std::vector<CacheRow> rows(3);
+  const char* const kernels[] = {"k", "no-such-kernel", "k"};
+  for (size_t i = 0; i < rows.size(); ++i) {
+    rows[i].problem = EncodeGroupProblem(Problem(static_cast<int64_t>(i) + 1));
+    rows[i].environment = "e";
+    rows[i].measurement.latency = {7, 7, 7};
+    rows[i].measurement.kernel = kernels[i];
+  }
+  rows[2].measurement.alternatives = {{"no-such-rival", 8}};
+  ASSERT_EQ(b.cache->Import(rows, "somebody")->added, 3);
+  const std::vector<GroupProblem> problems = {Problem(1), Problem(2), Problem(3)};
+  {
+    PoolMeasurer measurer = b.Make();
+    EXPECT_FALSE(measurer.Remembered(Problem(2)).has_value());
+    const auto results = measurer.MeasureGroups(problems);
+    EXPECT_EQ(results[0]->latency.median_ns, 7);
+    for (const size_t i : {1, 2}) {
+      EXPECT_GE(results[i]->latency.median_ns, 100) << "it was not measured here";
+      EXPECT_EQ(results[i]->kernel, "k");
+    }
+    EXPECT_EQ(measurer.hits(), 1);
+    EXPECT_EQ(measurer.misses(), 2);
+    EXPECT_EQ(b.runner.items.size(), 2u);
+  }
+  b.Make().MeasureGroups(problems);
+  EXPECT_EQ(b.runner.items.size(), 2u) << "what was checked or measured is a hit";
 }
 
 // A read of a row computes one digest, its seal; the key is the other one.

@@ -1,6 +1,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include "autograph/v1/cache.grpc.pb.h"
+#include "base/log.h"
 #include "server/rpc/rpc.h"
 #include "server/workers/worker_wire.h"
 
@@ -52,16 +53,30 @@ class CacheService final : public v1::Cache::Service {
     }
   }
 
-  grpc::Status Import(grpc::ServerContext*, grpc::ServerReader<v1::CacheRecord>* reader,
+  grpc::Status Import(grpc::ServerContext* context, grpc::ServerReader<v1::CacheRecord>* reader,
                       v1::ImportCacheResponse* response) override {
-    return ToGrpc(Take(*reader, response));
+    return ToGrpc(Take(context->peer(), *reader, response));
+  }
+
+  grpc::Status Forget(grpc::ServerContext* context, const v1::ForgetCacheRequest* request,
+                      v1::ForgetCacheResponse* response) override {
+    const auto forgotten =
+        core_.cache->Forget({request->environment(), request->worker(), request->import_id(),
+                             request->kernel(), request->all()});
+    if (!forgotten.ok()) return ToGrpc(forgotten.status());
+    LogInfo("{} made the cache forget {} measurements and {} answers", context->peer(),
+            forgotten->measurements, forgotten->models);
+    response->set_measurements(forgotten->measurements);
+    response->set_models(forgotten->models);
+    return grpc::Status::OK;
   }
 
  private:
   // All rows stay in memory until the last has come, so that nothing of a bad stream is stored.
   static constexpr size_t kImportBytesMax = size_t{64} << 20;
 
-  Status Take(grpc::ServerReader<v1::CacheRecord>& reader, v1::ImportCacheResponse* response) {
+  Status Take(const std::string& client, grpc::ServerReader<v1::CacheRecord>& reader,
+              v1::ImportCacheResponse* response) {
     std::vector<CacheRow> rows;
     size_t bytes = 0;
     v1::CacheRecord record;
@@ -83,9 +98,13 @@ class CacheService final : public v1::Cache::Service {
     if (reader.Read(&record)) {
       return Err(StatusCode::kInvalidArgument, "record {}: it does not decode", rows.size());
     }
-    AG_LET(const CacheDb::Imported imported, core_.cache->Import(rows));
+    AG_LET(const CacheDb::Imported imported, core_.cache->Import(rows, client));
     response->set_added(imported.added);
     response->set_known(imported.known);
+    response->set_import_id(imported.import);
+    if (imported.added > 0) {
+      LogInfo("import {}: {} measurements from {}", imported.import, imported.added, client);
+    }
     return OkStatus();
   }
 

@@ -1,6 +1,7 @@
 #include "server/store/cache_db.h"
 
 #include <filesystem>
+#include <set>
 
 #include "base/log.h"
 #include "base/mutex.h"
@@ -16,6 +17,7 @@ struct CacheDb::State {
   Clock* clock = nullptr;
   int64_t failure_expiry_seconds = 0;
   std::string snapshot;
+  std::string cache_namespace;
   CacheBase base;
 
   // When the snapshot began to lack something, and when the next one may be written.
@@ -83,6 +85,7 @@ StatusOr<std::unique_ptr<CacheDb>> CacheDb::Open(const CacheDbOptions& options, 
   auto state = std::make_unique<State>();
   state->clock = &clock;
   state->snapshot = options.snapshot;
+  state->cache_namespace = options.cache_namespace;
   {
     MutexLock lock(state->mutex);
     state->db = *std::move(db);
@@ -103,7 +106,7 @@ std::optional<CacheRow> CacheDb::Find(const Digest& key, std::string_view proble
     AG_LET(Statement select,
            state_->db.Prepare(
                fmt::format("SELECT {} FROM measurements WHERE key = ?", kMeasurementColumns)));
-    AG_LET(const bool found, select.Bind(1, key.Hex()).Step());
+    AG_LET(const bool found, select.Bind(1, StoredKey(key, state_->cache_namespace)).Step());
     if (!found) return std::optional<CacheRow>();
     AG_LET(CacheRow row, ReadCacheRow(select));
     if (row.problem != problem || row.environment != environment) return std::optional<CacheRow>();
@@ -118,7 +121,7 @@ Status CacheDb::Put(const CacheRow& row) {
   if (row.status.ok()) AG_TRY(CheckMeasurement(row.measurement));
   MutexLock lock(state_->mutex);
   state_->SnapshotLacks();
-  return WriteRow(state_->db, GroupKey(row.problem, row.environment), row);
+  return WriteRow(state_->db, GroupKey(row.problem, row.environment), row, state_->cache_namespace);
 }
 
 Status CacheDb::Count(int64_t hits, int64_t misses, const std::vector<Digest>& keys) {
@@ -130,7 +133,9 @@ Status CacheDb::Count(int64_t hits, int64_t misses, const std::vector<Digest>& k
   AG_TRY(counter.Bind(1, misses).Bind(2, "misses").Run());
   AG_LET(Statement hit,
          state_->db.Prepare("UPDATE main.measurements SET hits = hits + 1 WHERE key = ?"));
-  for (const Digest& key : keys) AG_TRY(hit.Bind(1, key.Hex()).Run());
+  for (const Digest& key : keys) {
+    AG_TRY(hit.Bind(1, StoredKey(key, state_->cache_namespace)).Run());
+  }
   return transaction.Commit();
 }
 
@@ -139,9 +144,10 @@ StatusOr<std::vector<CacheDb::Listed>> CacheDb::List(const ListOptions& options)
   AG_LET(Statement select,
          state_->db.Prepare(fmt::format(
              "SELECT {} FROM measurements WHERE code = 0 AND (?1 = '' OR environment = ?1) AND "
-             "(?2 = 0 OR row < ?2) ORDER BY row DESC",
+             "(?2 = 0 OR row < ?2) AND namespace = ?3 ORDER BY row DESC",
              kMeasurementColumns)));
   select.Bind(1, options.environment).Bind(2, options.before_row);
+  select.Bind(3, state_->cache_namespace);
   std::vector<Listed> rows;
   while (true) {
     if (static_cast<int>(rows.size()) == options.rows_max) return rows;
@@ -156,23 +162,114 @@ StatusOr<std::vector<CacheDb::Listed>> CacheDb::List(const ListOptions& options)
   }
 }
 
-StatusOr<CacheDb::Imported> CacheDb::Import(const std::vector<CacheRow>& rows) {
+StatusOr<CacheDb::Imported> CacheDb::Import(const std::vector<CacheRow>& rows,
+                                            const std::string& client) {
   MutexLock lock(state_->mutex);
   AG_LET(Transaction transaction, Transaction::Begin(state_->db));
+  AG_LET(Statement begun, state_->db.Prepare("INSERT INTO main.imports(made_unix_seconds, client, "
+                                             "added) VALUES(?, ?, 0)"));
+  AG_TRY(begun.Bind(1, state_->clock->UnixSeconds()).Bind(2, client).Run());
+  const int64_t import = state_->db.last_insert_id();
   AG_LET(Statement known, state_->db.Prepare("SELECT 1 FROM measurements WHERE key = ?"));
   Imported imported;
   for (size_t i = 0; i < rows.size(); ++i) {
     AG_TRY(CheckMeasurement(rows[i].measurement), "record {}", i);
     known.Reset();
     const Digest key = GroupKey(rows[i].problem, rows[i].environment);
-    AG_LET(const bool found, known.Bind(1, key.Hex()).Step());
+    AG_LET(const bool found, known.Bind(1, StoredKey(key, state_->cache_namespace)).Step());
     found ? ++imported.known : ++imported.added;
-    if (!found) AG_TRY(WriteRow(state_->db, key, rows[i]));
+    if (found) continue;
+    CacheRow row = rows[i];
+    row.import = import;
+    row.is_checked = false;
+    AG_TRY(WriteRow(state_->db, key, row, state_->cache_namespace));
   }
   known.Reset();
+  if (imported.added == 0) return imported;  // The transaction is undone: nothing came by it.
+  imported.import = import;
+  AG_LET(Statement ended, state_->db.Prepare("UPDATE main.imports SET added = ? WHERE import = ?"));
+  AG_TRY(ended.Bind(1, imported.added).Bind(2, import).Run());
   AG_TRY(transaction.Commit());
-  if (imported.added > 0) state_->SnapshotLacks();
+  state_->SnapshotLacks();
   return imported;
+}
+
+Status CacheDb::SetChecked(const Digest& key) {
+  MutexLock lock(state_->mutex);
+  AG_LET(Statement update,
+         state_->db.Prepare("UPDATE main.measurements SET is_checked = 1 WHERE key = ?"));
+  return update.Bind(1, StoredKey(key, state_->cache_namespace)).Run();
+}
+
+namespace {
+
+// The numbers and environments of the rows that fit.
+struct Fitting {
+  std::vector<int64_t> rows;
+  std::set<Environment> environments;
+};
+
+// A row that does not read fits `all` only.
+StatusOr<Fitting> FindFitting(Database& db, const CacheDb::Filter& filter,
+                              const std::string& cache_namespace) {
+  AG_LET(Statement select,
+         db.Prepare(fmt::format("SELECT {} FROM main.measurements WHERE namespace = ?",
+                                kMeasurementColumns)));
+  select.Bind(1, cache_namespace);
+  Fitting fitting;
+  while (true) {
+    AG_LET(const bool more, select.Step());
+    if (!more) return fitting;
+    const auto row = ReadCacheRow(select);
+    const bool fits =
+        filter.all ||
+        (row.ok() && (filter.environment.empty() || row->environment == filter.environment) &&
+         (filter.worker.empty() || row->worker == filter.worker) &&
+         (filter.import == 0 || row->import == filter.import) &&
+         (filter.kernel.empty() || row->measurement.kernel == filter.kernel));
+    if (!fits) continue;
+    fitting.rows.push_back(select.Int(0));
+    fitting.environments.insert(select.Text(2));
+  }
+}
+
+StatusOr<int64_t> ForgetAnswers(Database& db, const std::set<Environment>& environments, bool all,
+                                const std::string& cache_namespace) {
+  AG_LET(Statement remove,
+         db.Prepare("DELETE FROM main.model_answers WHERE namespace = ?1 AND (?2 = '' OR "
+                    "instr(CAST(key_text AS TEXT), ?2) > 0)"));
+  int64_t removed = 0;
+  for (const Environment& environment : all ? std::set<Environment>{""} : environments) {
+    const std::string line = all ? "" : fmt::format("environment={}\n", environment);
+    AG_TRY(remove.Bind(1, cache_namespace).Bind(2, line).Run());
+    removed += db.changes();
+  }
+  return removed;
+}
+
+}  // namespace
+
+StatusOr<CacheDb::Forgotten> CacheDb::Forget(const Filter& filter) {
+  const bool is_set = filter.all || !filter.environment.empty() || !filter.worker.empty() ||
+                      filter.import != 0 || !filter.kernel.empty();
+  if (!is_set) {
+    return Err(StatusCode::kInvalidArgument,
+               "name an environment, a worker, an import or a kernel, or all");
+  }
+  MutexLock lock(state_->mutex);
+  Database& db = state_->db;
+  AG_LET(Transaction transaction, Transaction::Begin(db));
+  AG_LET(Fitting fitting, FindFitting(db, filter, state_->cache_namespace));
+  AG_LET(Statement remove, db.Prepare("DELETE FROM main.measurements WHERE row = ?"));
+  for (const int64_t row : fitting.rows) AG_TRY(remove.Bind(1, row).Run());
+  Forgotten forgotten;
+  forgotten.measurements = static_cast<int64_t>(fitting.rows.size());
+  if (!filter.environment.empty()) fitting.environments.insert(filter.environment);
+  AG_LET(forgotten.models,
+         ForgetAnswers(db, fitting.environments, filter.all, state_->cache_namespace));
+  AG_TRY(transaction.Commit());
+  state_->SnapshotLacks();
+  return forgotten;
 }
 
 std::optional<ModelAnswer> CacheDb::FindModel(const std::string& key_text) {
@@ -180,7 +277,8 @@ std::optional<ModelAnswer> CacheDb::FindModel(const std::string& key_text) {
   const auto find = [&]() AG_REQUIRES(state_->mutex) -> StatusOr<std::optional<ModelAnswer>> {
     AG_LET(Statement select, state_->db.Prepare("SELECT key_text, result, output, checksum FROM "
                                                 "model_answers WHERE key = ?"));
-    AG_LET(const bool found, select.Bind(1, Sha256(key_text).Hex()).Step());
+    AG_LET(const bool found,
+           select.Bind(1, StoredKey(Sha256(key_text), state_->cache_namespace)).Step());
     if (!found || select.Text(0) != key_text) return std::optional<ModelAnswer>();
     AG_LET(const Digest output, ParseDigest(select.Text(2)));
     ModelAnswer answer = {key_text, select.Text(1), output};
@@ -197,29 +295,39 @@ Status CacheDb::PutModel(const ModelAnswer& answer) {
   AG_LET(
       Statement insert,
       state_->db.Prepare("INSERT OR REPLACE INTO main.model_answers(key, key_text, result, output, "
-                         "made_unix_seconds, checksum) VALUES(?, ?, ?, ?, ?, ?)"));
-  insert.Bind(1, Sha256(answer.key_text).Hex()).BindBytes(2, answer.key_text);
+                         "made_unix_seconds, checksum, namespace) VALUES(?, ?, ?, ?, ?, ?, ?)"));
+  insert.Bind(1, StoredKey(Sha256(answer.key_text), state_->cache_namespace))
+      .BindBytes(2, answer.key_text);
   insert.BindBytes(3, answer.result).Bind(4, answer.output.Hex());
   state_->SnapshotLacks();
   insert.Bind(5, state_->clock->UnixSeconds()).Bind(6, AnswerChecksum(answer));
+  insert.Bind(7, state_->cache_namespace);
   return insert.Run();
 }
 
 StatusOr<CacheStats> CacheDb::Stats() {
   MutexLock lock(state_->mutex);
   Database& db = state_->db;
+  const auto count = [&](const char* sql) AG_REQUIRES(state_->mutex) -> StatusOr<int64_t> {
+    AG_LET(Statement select, db.Prepare(sql));
+    AG_TRY(select.Bind(1, state_->cache_namespace).Step().status());
+    return select.Int(0);
+  };
   CacheStats stats;
-  AG_LET(stats.measurements, db.ReadInt("SELECT count(*) FROM measurements WHERE code = 0"));
-  AG_LET(stats.failures, db.ReadInt("SELECT count(*) FROM measurements WHERE code <> 0"));
-  AG_LET(stats.models, db.ReadInt("SELECT count(*) FROM model_answers"));
+  AG_LET(stats.measurements,
+         count("SELECT count(*) FROM measurements WHERE code = 0 AND namespace = ?"));
+  AG_LET(stats.failures,
+         count("SELECT count(*) FROM measurements WHERE code <> 0 AND namespace = ?"));
+  AG_LET(stats.models, count("SELECT count(*) FROM model_answers WHERE namespace = ?"));
   AG_LET(stats.hits, db.ReadInt("SELECT value FROM counters WHERE name = 'hits'"));
   AG_LET(stats.misses, db.ReadInt("SELECT value FROM counters WHERE name = 'misses'"));
   AG_LET(const int64_t pages, db.ReadInt("PRAGMA page_count"));
   AG_LET(const int64_t page_bytes, db.ReadInt("PRAGMA page_size"));
   stats.bytes = pages * page_bytes;
   AG_LET(Statement select,
-         db.Prepare("SELECT environment, count(*) FROM measurements WHERE code = 0 "
-                    "GROUP BY environment ORDER BY environment"));
+         db.Prepare("SELECT environment, count(*) FROM measurements WHERE code = 0 AND "
+                    "namespace = ? GROUP BY environment ORDER BY environment"));
+  select.Bind(1, state_->cache_namespace);
   while (true) {
     AG_LET(const bool row, select.Step());
     if (!row) return stats;

@@ -26,6 +26,9 @@ struct CacheRow {
   std::string summary;  // For people.
   int64_t measured_unix_seconds = 0;
   int64_t hits = 0;
+  std::string worker;      // Who measured it; "": not known.
+  int64_t import = 0;      // The import that it came by; 0: measured for this store.
+  bool is_checked = true;  // A worker has said that the device has its kernels, or measured them.
 };
 
 struct CacheStats {
@@ -49,6 +52,8 @@ struct CacheDbOptions {
   std::string vfs;                               // Tests only.
   Nanos failure_expiry{std::chrono::hours(24)};  // A failure is tried again after this.
   std::string snapshot;                          // Where WriteSnapshot writes; "": nowhere.
+  // Part of every key: rows and answers of another namespace are neither found, listed nor counted.
+  std::string cache_namespace;
   // The snapshot of another process's cache: its rows are found here too, and it is never written.
   // When it cannot be read it is left out, see base(). "": none. REQUIRES: `path` names no file
   // yet.
@@ -93,8 +98,26 @@ class CacheDb {
   struct Imported {
     int64_t added = 0;
     int64_t known = 0;
+    int64_t import = 0;  // Its number; 0: nothing was added.
   };
-  StatusOr<Imported> Import(const std::vector<CacheRow>& rows);
+  // `client` is noted with the import. What is added is not checked.
+  StatusOr<Imported> Import(const std::vector<CacheRow>& rows, const std::string& client);
+  Status SetChecked(const Digest& key);  // REQUIRES: as Find.
+
+  // Deletes the rows that fit every field that is set, and the answers of their environments.
+  // kInvalidArgument: none is set.
+  struct Filter {
+    Environment environment;
+    std::string worker;
+    int64_t import = 0;
+    std::string kernel;
+    bool all = false;
+  };
+  struct Forgotten {
+    int64_t measurements = 0;
+    int64_t models = 0;
+  };
+  StatusOr<Forgotten> Forget(const Filter& filter);
 
   // Returns nothing when the key is unknown, the row is corrupt, or the key's text differs.
   std::optional<ModelAnswer> FindModel(const std::string& key_text);

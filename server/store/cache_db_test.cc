@@ -184,11 +184,111 @@ TEST(CacheDb, ImportsAllOrNothing) {
   std::vector<CacheRow> rows = {NewRow("a", place.clock), NewRow("b", place.clock),
                                 NewRow("c", place.clock)};
   rows[2].measurement.latency.median_ns = -1;
-  EXPECT_EQ(Message(db->Import(rows).status()), "record 2: measurement: a time of -1 ns");
+  EXPECT_EQ(Message(db->Import(rows, "me").status()), "record 2: measurement: a time of -1 ns");
   EXPECT_EQ(db->Stats()->measurements, 1);
   rows.pop_back();
-  EXPECT_EQ(db->Import(rows)->added, 1);
-  EXPECT_EQ(db->Import(rows)->known, 2);
+  EXPECT_EQ(db->Import(rows, "me")->added, 1);
+  EXPECT_EQ(db->Import(rows, "me")->known, 2);
+}
+
+TEST(CacheDb, ARowSaysWhereItCameFrom) {
+  CachePlace place;
+  auto db = *place.Open();
+  CacheRow own = NewRow("own", place.clock);
+  own.worker = "w1";
+  ASSERT_TRUE(db->Put(own).ok());
+  CacheRow theirs = NewRow("theirs", place.clock);
+  theirs.worker = "far";
+  const CacheDb::Imported imported = *db->Import({theirs}, "ipv4:10.0.0.1:5");
+  db.reset();
+  db = *place.Open();
+  EXPECT_EQ(Find(*db, "own", "cpu=x")->worker, "w1");
+  EXPECT_EQ(Find(*db, "own", "cpu=x")->import, 0);
+  EXPECT_TRUE(Find(*db, "own", "cpu=x")->is_checked);
+  EXPECT_EQ(Find(*db, "theirs", "cpu=x")->worker, "far");
+  EXPECT_EQ(Find(*db, "theirs", "cpu=x")->import, imported.import);
+  EXPECT_FALSE(Find(*db, "theirs", "cpu=x")->is_checked);
+  ASSERT_TRUE(db->SetChecked(GroupKey("theirs", "cpu=x")).ok());
+  EXPECT_TRUE(Find(*db, "theirs", "cpu=x")->is_checked);
+  EXPECT_GT(db->Import({NewRow("more", place.clock)}, "me")->import, imported.import);
+}
+
+TEST(CacheDb, ForgetsWhatFitsEveryFilter) {
+  CachePlace place;
+  auto db = *place.Open();
+  const auto put = [&](const std::string& problem, const std::string& worker,
+                       const std::string& kernel, const Environment& environment) {
+    CacheRow row = NewRow(problem, place.clock);
+    row.worker = worker;
+    row.measurement.kernel = kernel;
+    row.environment = environment;
+    ASSERT_TRUE(db->Put(row).ok());
+  };
+  put("a", "w1", "k1", "cpu=x");
+  put("b", "w1", "k2", "cpu=x");
+  put("c", "w2", "k1", "cpu=y");
+  ASSERT_TRUE(db->Import({NewRow("d", place.clock)}, "me").ok());
+  const std::string of_x = "model=m\nenvironment=cpu=x\nrules=r\n";
+  const std::string of_y = "model=m\nenvironment=cpu=y\nrules=r\n";
+  for (const std::string& text : {of_x, of_y}) {
+    ASSERT_TRUE(db->PutModel({text, "result", Sha256("output")}).ok());
+  }
+  EXPECT_EQ(ToString(db->Forget({}).status()),
+            "INVALID_ARGUMENT: name an environment, a worker, an import or a kernel, or all");
+  EXPECT_EQ(db->Forget({.worker = "w1", .kernel = "k3"})->measurements, 0);
+  EXPECT_EQ(db->Forget({.worker = "w1", .kernel = "k2"})->models, 1) << "it may rest on it";
+  EXPECT_FALSE(Find(*db, "b", "cpu=x").has_value());
+  EXPECT_FALSE(db->FindModel(of_x).has_value());
+  EXPECT_TRUE(db->FindModel(of_y).has_value());
+  EXPECT_EQ(db->Forget({.import = 1})->measurements, 1);
+  EXPECT_TRUE(Find(*db, "a", "cpu=x").has_value());
+  EXPECT_EQ(db->Forget({.environment = "cpu=y"})->measurements, 1);
+  EXPECT_FALSE(db->FindModel(of_y).has_value());
+  EXPECT_EQ(db->Forget({.all = true})->measurements, 1);
+  EXPECT_EQ(db->Stats()->measurements, 0);
+}
+
+TEST(CacheDb, AnotherNamespaceDisownsEverything) {
+  CachePlace place;
+  const auto open = [&](const std::string& name) {
+    CacheDbOptions options;
+    options.path = place.path;
+    options.cache_namespace = name;
+    return *CacheDb::Open(options, place.clock);
+  };
+  const auto fill = [&](CacheDb& db) {
+    ASSERT_TRUE(db.Put(NewRow("p", place.clock)).ok());
+    ASSERT_TRUE(db.PutModel({"key", "result", Sha256("output")}).ok());
+  };
+  const auto knows = [&](CacheDb& db) {
+    const bool row = Find(db, "p", "cpu=x").has_value(), answer = db.FindModel("key").has_value();
+    EXPECT_EQ(row, answer);
+    EXPECT_EQ(db.List({})->size(), row ? 1u : 0u);
+    EXPECT_EQ(db.Stats()->measurements + db.Stats()->models, row ? 2 : 0);
+    return row;
+  };
+  fill(*open(""));
+  EXPECT_TRUE(knows(*open("")));
+  EXPECT_FALSE(knows(*open("a")));
+  fill(*open("a"));
+  EXPECT_TRUE(knows(*open("a")));
+  EXPECT_FALSE(knows(*open("b")));
+  EXPECT_EQ(open("b")->Forget({.all = true})->measurements, 0);
+  EXPECT_TRUE(knows(*open(""))) << "the old name has the old rows";
+}
+
+TEST(CacheDb, AFileOfVersion4KeepsItsRows) {
+  CachePlace place;
+  ASSERT_TRUE((*place.Open())->Put(NewRow("p", place.clock)).ok());
+  place.Sql(
+      "ALTER TABLE measurements DROP COLUMN worker; ALTER TABLE measurements DROP COLUMN import;"
+      "ALTER TABLE measurements DROP COLUMN is_checked; DROP TABLE imports;"
+      "ALTER TABLE measurements DROP COLUMN namespace;"
+      "ALTER TABLE model_answers DROP COLUMN namespace;"
+      "DELETE FROM migrations WHERE version > 4; PRAGMA user_version=4");
+  const auto row = Find(**place.Open(), "p", "cpu=x");
+  ASSERT_TRUE(row.has_value());
+  EXPECT_FALSE(row->is_checked) << "it may have been imported";
 }
 
 TEST(CacheDb, RemembersWholeAnswers) {

@@ -35,15 +35,29 @@ const Schema& CacheSchema() {
                                 .steps = {R"sql(
     ALTER TABLE measurements RENAME COLUMN seal TO checksum;
     ALTER TABLE model_answers RENAME COLUMN seal TO checksum;
+  )sql",
+                                          R"sql(
+    ALTER TABLE measurements ADD COLUMN worker TEXT NOT NULL DEFAULT '';
+    ALTER TABLE measurements ADD COLUMN import INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE measurements ADD COLUMN is_checked INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE measurements ADD COLUMN namespace TEXT NOT NULL DEFAULT '';
+    ALTER TABLE model_answers ADD COLUMN namespace TEXT NOT NULL DEFAULT '';
+    CREATE TABLE imports(
+      import INTEGER PRIMARY KEY AUTOINCREMENT,
+      made_unix_seconds INTEGER NOT NULL,
+      client TEXT NOT NULL,
+      added INTEGER NOT NULL);
   )sql"}};
   return schema;
 }
 
 namespace {
 
-// Returns a digest over all that the row says but its hits, so that a flipped bit is found.
-// `measurement` is the column's bytes.
-std::string Checksum(const CacheRow& row, std::string_view measurement) {
+// Returns a digest over all that the row says but its hits and whether it is checked, so that a
+// flipped bit is found. `measurement` is the column's bytes. Where a row comes from counts only
+// when it says so: rows of version 4 do not.
+std::string Checksum(const CacheRow& row, std::string_view measurement,
+                     const std::string& cache_namespace) {
   ByteWriter writer;
   writer.String(row.problem);
   writer.String(row.environment);
@@ -52,21 +66,40 @@ std::string Checksum(const CacheRow& row, std::string_view measurement) {
   writer.String(measurement);
   writer.I64(row.measured_unix_seconds);
   writer.String(row.summary);
+  if (!row.worker.empty() || row.import != 0 || !cache_namespace.empty()) {
+    writer.String(row.worker);
+    writer.I64(row.import);
+    writer.String(cache_namespace);
+  }
   return Sha256(writer.bytes()).Hex();
 }
 
 }  // namespace
 
-Status WriteRow(Database& db, const Digest& key, const CacheRow& row) {
+std::string StoredKey(const Digest& key, const std::string& cache_namespace) {
+  if (cache_namespace.empty()) return key.Hex();
+  ByteWriter writer;
+  writer.String(cache_namespace);
+  writer.String(key.Hex());
+  return Sha256(writer.bytes()).Hex();
+}
+
+Status WriteRow(Database& db, const Digest& key, const CacheRow& row,
+                const std::string& cache_namespace) {
   AG_LET(Statement insert,
          db.Prepare("INSERT OR REPLACE INTO main.measurements(key, problem, environment, code, "
-                    "reason, measurement, measured_unix_seconds, summary, hits, checksum) "
-                    "VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+                    "reason, measurement, measured_unix_seconds, summary, hits, checksum, worker, "
+                    "import, is_checked, namespace) "
+                    "VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   const std::string measurement = EncodeMeasurement(row.measurement);
-  insert.Bind(1, key.Hex()).BindBytes(2, row.problem).Bind(3, row.environment);
+  insert.Bind(1, StoredKey(key, cache_namespace))
+      .BindBytes(2, row.problem)
+      .Bind(3, row.environment);
   insert.Bind(4, static_cast<int64_t>(row.status.code())).Bind(5, Message(row.status));
   insert.BindBytes(6, measurement).Bind(7, row.measured_unix_seconds).Bind(8, row.summary);
-  return insert.Bind(9, row.hits).Bind(10, Checksum(row, measurement)).Run();
+  insert.Bind(9, row.hits).Bind(10, Checksum(row, measurement, cache_namespace));
+  insert.Bind(11, row.worker).Bind(12, row.import).Bind(13, int64_t{row.is_checked});
+  return insert.Bind(14, cache_namespace).Run();
 }
 
 StatusOr<CacheRow> ReadCacheRow(const Statement& s) {
@@ -78,7 +111,10 @@ StatusOr<CacheRow> ReadCacheRow(const Statement& s) {
   row.measured_unix_seconds = s.Int(6);
   row.summary = s.Text(7);
   row.hits = s.Int(8);
-  if (s.Text(9) != Checksum(row, measurement)) {
+  row.worker = s.Text(10);
+  row.import = s.Int(11);
+  row.is_checked = s.Int(12) != 0;
+  if (s.Text(9) != Checksum(row, measurement, s.Text(13))) {
     return Err(StatusCode::kDataLoss, "measurement {}: the checksum is wrong", s.Int(0));
   }
   AG_LET(row.measurement, DecodeMeasurement(measurement));

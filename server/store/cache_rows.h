@@ -11,10 +11,14 @@ const Schema& CacheSchema();
 
 inline constexpr char kMeasurementColumns[] =
     "row, problem, environment, code, reason, measurement, measured_unix_seconds, summary, hits, "
-    "checksum";
+    "checksum, worker, import, is_checked, namespace";
+
+// Returns what stands in the column `key`: `key` itself in the namespace "".
+std::string StoredKey(const Digest& key, const std::string& cache_namespace);
 
 // Inserts or replaces the row. REQUIRES: key == GroupKey(row.problem, row.environment).
-Status WriteRow(Database& db, const Digest& key, const CacheRow& row);
+Status WriteRow(Database& db, const Digest& key, const CacheRow& row,
+                const std::string& cache_namespace);
 
 // Returns the current row of `statement`, which selects kMeasurementColumns. kDataLoss: its
 // checksum or a number is wrong.

@@ -7,9 +7,11 @@
 namespace ag {
 namespace {
 
-// A text that is equal for a cache and its snapshot and changes when a row is added. Ignores hits.
+// A text that is equal for a cache and its snapshot and changes when a row is added or
+// deleted. Ignores hits.
 constexpr char kStamp[] = R"sql(
   SELECT (SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'measurements') || ' ' ||
+         (SELECT count(*) FROM measurements) || ' ' ||
          count(*) || ' ' || coalesce(max(made_unix_seconds), 0) FROM model_answers
 )sql";
 

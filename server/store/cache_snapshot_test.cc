@@ -89,13 +89,13 @@ TEST_F(CacheSnapshotTest, TheOverlayKnowsWhatTheHolderMeasured) {
 
 TEST_F(CacheSnapshotTest, WhatTheOverlayAddsStaysAbove) {
   const auto holder = OpenHolder();
-  ASSERT_TRUE(holder->Import({Row("a"), Row("b")}).ok());
+  ASSERT_TRUE(holder->Import({Row("a"), Row("b")}, "me").ok());
   ASSERT_TRUE(holder->PutModel({"key", "result", Sha256("output")}).ok());
   ASSERT_TRUE(holder->WriteSnapshot().ok());
   const std::string before = *ReadFile(snapshot_);
 
   const auto overlay = OpenOverlay();
-  const auto imported = overlay->Import({Row("a", 7), Row("c")});
+  const auto imported = overlay->Import({Row("a", 7), Row("c")}, "me");
   EXPECT_EQ(imported->known, 1);
   EXPECT_EQ(imported->added, 1);
   ASSERT_TRUE(overlay->Put(Row("b", 50)).ok());
@@ -116,10 +116,10 @@ TEST_F(CacheSnapshotTest, WhatTheOverlayAddsStaysAbove) {
 
 TEST_F(CacheSnapshotTest, PagesRunThroughBothFiles) {
   const auto holder = OpenHolder();
-  ASSERT_TRUE(holder->Import({Row("1"), Row("2"), Row("3")}).ok());
+  ASSERT_TRUE(holder->Import({Row("1"), Row("2"), Row("3")}, "me").ok());
   ASSERT_TRUE(holder->WriteSnapshot().ok());
   const auto overlay = OpenOverlay();
-  ASSERT_TRUE(overlay->Import({Row("4"), Row("5")}).ok());
+  ASSERT_TRUE(overlay->Import({Row("4"), Row("5")}, "me").ok());
   Names names;
   CacheDb::ListOptions options = {.rows_max = 2};
   while (true) {
@@ -146,11 +146,11 @@ TEST_F(CacheSnapshotTest, ABaseThatCannotBeReadIsLeftOut) {
     std::string error;
   } cases[] = {
       {"not a database", std::string(8192, 'x'), "DATA_LOSS: "},
-      {"empty", "", "FAILED_PRECONDITION: " + snapshot_ + ": schema version 0, expected 4"},
+      {"empty", "", "FAILED_PRECONDITION: " + snapshot_ + ": schema version 0, expected 5"},
       {"a damaged page", torn, "DATA_LOSS: " + snapshot_},
       {"half", whole.substr(0, 8192), "DATA_LOSS: "},
       {"newer schema", newer,
-       "FAILED_PRECONDITION: " + snapshot_ + ": schema version 99, expected 4"},
+       "FAILED_PRECONDITION: " + snapshot_ + ": schema version 99, expected 5"},
   };
   for (const auto& c : cases) {
     ASSERT_TRUE(WriteFileAtomically(snapshot_, c.bytes).ok());
@@ -202,7 +202,7 @@ TEST_F(CacheSnapshotTest, EveryKindOfWriteMakesItDue) {
   const auto holder = OpenHolder();
   const std::pair<const char*, std::function<Status()>> writes[] = {
       {"put", [&] { return holder->Put(Row("a")); }},
-      {"import", [&] { return holder->Import({Row("b")}).status(); }},
+      {"import", [&] { return holder->Import({Row("b")}, "me").status(); }},
       {"answer",
        [&] {
          return holder->PutModel({"key", "result", Sha256("output")});
@@ -216,7 +216,7 @@ TEST_F(CacheSnapshotTest, EveryKindOfWriteMakesItDue) {
   }
   ASSERT_TRUE(holder->WriteSnapshot().ok());
   ASSERT_TRUE(holder->Count(1, 1, {}).ok());
-  EXPECT_EQ(holder->Import({Row("b")})->added, 0);
+  EXPECT_EQ(holder->Import({Row("b")}, "me")->added, 0);
   clock_.Advance(1s);
   EXPECT_FALSE(holder->SnapshotIsDue()) << "nothing new was written";
 }

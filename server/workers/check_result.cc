@@ -36,6 +36,7 @@ Status CheckResult(const ItemRequest& item, const EntryResult& result) {
       return CheckTimes(work.files(), result.file_times);
     case v1::WorkItem::kRefine:
       return CheckKernels(work.refine(), result.kernels);
+    case v1::WorkItem::kKernelCheck:
     case v1::WorkItem::kQualify:
     case v1::WorkItem::ITEM_NOT_SET:
       break;

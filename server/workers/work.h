@@ -19,7 +19,8 @@ namespace v1 = autograph::v1;
 
 using BoundShapes = google::protobuf::RepeatedPtrField<v1::BoundShape>;
 
-// Returns the number of results of an item: one per group or candidate, one for any other item.
+// Returns the number of results of an item: one per group (to measure or to check) or candidate,
+// one for any other item.
 int EntryCount(const v1::WorkItem& work);
 
 // Returns the item with only these entries, in this order. REQUIRES: in range; {0} when the item

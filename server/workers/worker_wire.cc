@@ -72,6 +72,8 @@ void ToProto(const CacheRow& row, v1::CacheRecord* p) {
   ToProto(row.measurement, p->mutable_measurement());
   p->set_measured_unix_seconds(static_cast<double>(row.measured_unix_seconds));
   p->set_summary(row.summary);
+  p->set_worker(row.worker);
+  p->set_import_id(row.import);
 }
 
 StatusOr<CacheRow> FromProto(const v1::CacheRecord& p) {
@@ -81,6 +83,7 @@ StatusOr<CacheRow> FromProto(const v1::CacheRecord& p) {
   row.measurement = FromProto(p.measurement());
   row.measured_unix_seconds = static_cast<int64_t>(p.measured_unix_seconds());
   row.summary = p.summary();
+  row.worker = p.worker();
   if (p.key() != GroupKey(row.problem, row.environment).Hex()) {
     return Err(StatusCode::kInvalidArgument, "the key {} is not that of problem and environment",
                p.key());

@@ -18,8 +18,8 @@ WorkerReport FromProto(const autograph::v1::WorkerState& proto);
 void ToProto(const Desired& desired, autograph::v1::DesiredState* proto);
 
 void ToProto(const CacheRow& row, autograph::v1::CacheRecord* proto);
-// kInvalidArgument: a time is out of range, a problem does not decode, or the key is not the
-// problem's.
+// Without the import, which is another server's. kInvalidArgument: a figure cannot be, a problem
+// does not decode, or the key is not the problem's.
 StatusOr<CacheRow> FromProto(const autograph::v1::CacheRecord& proto);
 
 }  // namespace ag
