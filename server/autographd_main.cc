@@ -20,7 +20,7 @@ struct Flags {
   std::string log_level = "info";
   double worker_expiry = 30, reconnect = 5, no_worker = 900, tick = 10;
   double import_time = 120, export_time = 600, failure_expiry = 86400, grace = 10;
-  double hang_time = 60;
+  double hang_time = 60, transfer_idle = 60;
 };
 
 constexpr double kCallsShare = 0.8;  // Of the grace; the rest is for what follows the calls.
@@ -85,6 +85,9 @@ void AddTimes(CLI::App& app, Flags& flags) {
   add("--resumes", flags.server.crashes_max,
       "Crashes of the coordinator that one job may run through");
   add("--watchers", flags.server.watchers_max, "Open WatchJob streams");
+  add("--transfers", flags.server.transfers.in_all, "Open uploads, downloads, exports and imports");
+  add("--transfers-per-peer", flags.server.transfers.per_peer, "Of them, on one connection");
+  add("--transfer-idle", flags.transfer_idle, "Seconds without a message that end one");
   add("--grace", flags.grace, "Seconds from SIGTERM to the end, whatever runs");
 }
 
@@ -109,6 +112,7 @@ int Main(int argc, char** argv) {
   options.export_time_max = Seconds(flags.export_time);
   options.failure_expiry = Seconds(flags.failure_expiry);
   options.hang_time_max = Seconds(flags.hang_time);
+  options.transfers.idle_max = Seconds(flags.transfer_idle);
 
   CatchStopSignals();
   auto server = Server::Start(options);

@@ -68,7 +68,7 @@ class Server::Impl {
   Status Start();
   std::shared_ptr<grpc::Channel> InProcessChannel() {
     grpc::ChannelArguments arguments;
-    arguments.SetMaxReceiveMessageSize(kMessageBytesMax);
+    arguments.SetMaxReceiveMessageSize(kSendBytesMax);
     return grpc_->InProcessChannel(arguments);
   }
   int port() const { return port_; }
@@ -99,6 +99,7 @@ class Server::Impl {
   std::unique_ptr<Dispatcher> dispatcher_;
   std::unique_ptr<Pipeline> pipeline_;
   std::unique_ptr<Jobs> jobs_;
+  std::optional<Transfers> transfers_;
   RpcCore core_;
   std::vector<std::unique_ptr<grpc::Service>> services_;
   std::unique_ptr<grpc::Server> grpc_;
@@ -177,6 +178,8 @@ Status Server::Impl::StartJobs() {
   AG_LET(core_.shared_blob_proof, WriteProof(pipeline.blob_root, epoch_, clock_));
   core_.tick_max = options_.tick_max;
   core_.watchers_max = options_.watchers_max;
+  transfers_.emplace(options_.transfers, clock_);
+  core_.transfers = &*transfers_;
   return OkStatus();
 }
 
@@ -193,8 +196,8 @@ Status Server::Impl::StartGrpc() {
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 20'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  builder.SetMaxReceiveMessageSize(kMessageBytesMax);
-  builder.SetMaxSendMessageSize(kMessageBytesMax);
+  builder.SetMaxReceiveMessageSize(kReceiveBytesMax);
+  builder.SetMaxSendMessageSize(kSendBytesMax);
   std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> texts;
   texts.push_back(MakeDecodeErrorTexts());
   builder.experimental().SetInterceptorCreators(std::move(texts));
@@ -238,6 +241,7 @@ void Server::Impl::TickerMain() {
   while (!core_.stopping) {
     dispatcher_->Tick();
     SetHealth();
+    transfers_->EndIdle();
     KeepSnapshot();
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
   }

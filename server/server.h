@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "graph/onnx/imported_model.h"
 #include "graph/onnx/sandbox/sandbox.h"
+#include "server/rpc/transfers.h"
 #include "server/store/cache_db.h"
 #include "server/workers/worker_pool.h"
 
@@ -42,6 +43,7 @@ struct ServerOptions {
   int per_device = 1;
   int crashes_max = 5;  // As in JobsOptions.
   int watchers_max = 256;
+  TransferLimits transfers;
   Clock* clock = nullptr;  // Null: RealClock().
 };
 

@@ -10,6 +10,12 @@ namespace ag {
 
 namespace v1 = autograph::v1;
 
+namespace {
+
+constexpr size_t kResultBytesMax = size_t{2} << 20;
+
+}  // namespace
+
 AgentState::AgentState(std::string worker_id, std::string device) {
   state_.set_worker_id(std::move(worker_id));
   state_.set_device(std::move(device));
@@ -27,7 +33,16 @@ v1::WorkerState AgentState::Snapshot(bool with_spec) {
   MutexLock lock(mutex_);
   v1::WorkerState snapshot = state_;
   if (!with_spec) snapshot.clear_device_spec();
-  for (const v1::ItemResult& result : results_) *snapshot.add_results() = result;
+  // The coordinator takes 4 MiB in one message. What does not fit is sent when the rest is
+  // acknowledged.
+  size_t bytes = 0;
+  withheld_ = false;
+  for (const v1::ItemResult& result : results_) {
+    bytes += result.ByteSizeLong();
+    withheld_ = snapshot.results_size() > 0 && bytes > kResultBytesMax;
+    if (withheld_) break;
+    *snapshot.add_results() = result;
+  }
   changed_ = false;
   return snapshot;
 }
@@ -46,6 +61,7 @@ void AgentState::Desire(v1::DesiredState desired) {
     };
     results_.erase(std::remove_if(results_.begin(), results_.end(), acknowledged), results_.end());
   }
+  if (!desired.acknowledged().empty() && withheld_) changed_ = true;  // There is room.
   if (desired.drain() && !desired_.drain()) {
     LogWarn("the coordinator gives this worker no further work; `autograph workers list` says why");
   }

@@ -69,6 +69,7 @@ class AgentState {
   std::string ended_attempt_ AG_GUARDED_BY(mutex_);
   uint64_t sequence_ AG_GUARDED_BY(mutex_) = 0;
   bool changed_ AG_GUARDED_BY(mutex_) = true;
+  bool withheld_ AG_GUARDED_BY(mutex_) = false;  // The last snapshot had no room for all results.
   bool connected_ AG_GUARDED_BY(mutex_) = false;
   bool draining_ AG_GUARDED_BY(mutex_) = false;
   bool stopped_ AG_GUARDED_BY(mutex_) = false;

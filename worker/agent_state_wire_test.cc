@@ -146,6 +146,24 @@ TEST(AgentState, ResultsAreSentUntilAcknowledged) {
   EXPECT_EQ(state.Snapshot(false).results(0).epoch(), 3u);
 }
 
+TEST(AgentState, WhatDoesNotFitAMessageFollows) {
+  AgentState state("w", "d");
+  state.Desire(Desired(3, "e3.1"));
+  const auto task = *state.WaitForTask(0s);
+  for (int i = 0; i < 3; ++i) {
+    v1::ItemResult large = Entry(i);
+    large.set_message(std::string(1'500'000, 'x'));
+    state.AddResult(task, large);
+  }
+  EXPECT_EQ(Results(state), (Texts{"1 e3.1 0"}));
+  EXPECT_FALSE(state.WaitForChange(0s));
+  v1::DesiredState desired = Desired(3);
+  desired.add_acknowledged(1);
+  state.Desire(desired);
+  EXPECT_TRUE(state.WaitForChange(0s)) << "there is room for the next";
+  EXPECT_EQ(Results(state), (Texts{"2 e3.1 1"}));
+}
+
 // A coordinator that was started anew asks again and gets no results of the old epoch.
 TEST(AgentState, AnotherEpochForgetsResults) {
   AgentState state("w", "d");

@@ -55,8 +55,15 @@ Status AcceptPolicy(v1::Policy* policy) {
 
 using BoundList = google::protobuf::RepeatedPtrField<v1::BoundShape>;
 
+// What the sandbox lets through has fewer inputs and sizes.
+constexpr int kShapesMax = 1000, kDimsMax = 64, kRulesMax = 1000;
+
 Status AcceptShapes(const std::string& where, BoundList& shapes) {
+  AG_TRY(CheckCount(where + ": number of inputs", shapes.size(), kShapesMax));
   for (const v1::BoundShape& shape : shapes) {
+    const auto name_bytes = static_cast<int64_t>(shape.input().size());
+    AG_TRY(CheckCount(where + ": length of a name", name_bytes, kNameBytesMax));
+    AG_TRY(CheckCount(where + ": number of sizes", shape.dims_size(), kDimsMax));
     for (const int64_t dim : shape.dims()) {
       if (dim >= 0) continue;
       return Err(StatusCode::kInvalidArgument, "{}: {}: a size of {}", where, shape.input(), dim);
@@ -153,6 +160,8 @@ StatusOr<v1::OptimizeRequest> AcceptedRequest(v1::OptimizeRequest r) {
   r.set_alpha(Or(r.alpha(), defaults.alpha));
   r.set_beta(Or(r.beta(), defaults.beta));
   r.set_seed(Or(r.seed(), uint64_t{1}));
+  AG_TRY(CheckCount("disabled_rules: number", r.disabled_rules_size(), kRulesMax));
+  AG_TRY(CheckCount("device length", static_cast<int64_t>(r.device().size()), kNameBytesMax));
   std::sort(r.mutable_disabled_rules()->begin(), r.mutable_disabled_rules()->end());
   AG_TRY(AcceptTarget(&r));
   if (r.only_cached() && r.skip_model_cache()) {
@@ -217,6 +226,29 @@ void ToProto(const Job& job, v1::Job* p) {
   p->set_version(job.version);
   p->set_resumed(job.resumed);
   p->set_waiters(job.waiters);
+}
+
+void ToSummary(const Job& job, v1::Job* p) {
+  constexpr size_t kErrorBytesMax = 300;
+  ToProto(job, p);
+  v1::OptimizeRequest& request = *p->mutable_request();
+  request.clear_shapes();
+  request.clear_shape_sets();
+  request.clear_disabled_rules();
+  if (p->has_error() && p->error().message().size() > kErrorBytesMax) {
+    p->mutable_error()->mutable_message()->resize(kErrorBytesMax);
+  }
+  if (!p->has_result()) return;
+  v1::Result& result = *p->mutable_result();
+  result.clear_errors();
+  result.clear_rewrites();
+  result.clear_clean_up();
+  result.clear_warnings();
+  result.clear_portable();
+  result.clear_kept_open();
+  result.clear_shape_sets();
+  result.clear_input_facts();
+  result.clear_output_facts();
 }
 
 StatusOr<std::string> OnnxRuntimeFor(const v1::OptimizeRequest& request, const DeviceOffer& offer) {

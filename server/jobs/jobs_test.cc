@@ -413,6 +413,30 @@ TEST(Jobs, ClientsTakeTurns) {
   EXPECT_EQ(order, (std::vector<std::string>{"many", "one", "two", "many", "two", "many"}));
 }
 
+TEST(Jobs, ASummaryIsShort) {
+  Job job;
+  job.request.set_model_name("m");
+  for (int i = 0; i < 1000; ++i) {
+    job.request.add_shapes()->set_input("x");
+    job.request.add_disabled_rules("r");
+    job.request.add_shape_sets()->add_shapes()->set_input("x");
+  }
+  job.error = Err(StatusCode::kInternal, "{}", std::string(3000, 'e'));
+  job.state = v1::Job::FAILED;
+  job.result.emplace();
+  job.result->set_speedup(2);
+  for (int i = 0; i < 1000; ++i) {
+    job.result->add_warnings("w");
+    job.result->add_errors()->set_output("y");
+    job.result->mutable_output_facts()->add_operators();
+  }
+  v1::Job summary;
+  ToSummary(job, &summary);
+  EXPECT_EQ(summary.request().model_name(), "m");
+  EXPECT_EQ(summary.result().speedup(), 2);
+  EXPECT_LT(summary.ByteSizeLong(), 500u);
+}
+
 TEST(Jobs, AFailureKeepsItsReason) {
   JobsBench b;
   b.runner.answer = Err(StatusCode::kUnimplemented, "Loop: no pattern takes it");

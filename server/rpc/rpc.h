@@ -9,6 +9,7 @@
 #include "base/blobs.h"
 #include "graph/onnx/imported_model.h"
 #include "server/jobs/jobs.h"
+#include "server/rpc/transfers.h"
 #include "server/store/cache_db.h"
 #include "server/workers/dispatcher.h"
 
@@ -20,8 +21,12 @@ class Status;
 namespace ag {
 
 inline constexpr size_t kChunkBytes = size_t{1} << 20;
-// Plan sets of big graphs travel in one message.
-inline constexpr int kMessageBytesMax = 256 << 20;
+// What a client or a worker sends in one message; also what it takes by gRPC's own default.
+inline constexpr int kReceiveBytesMax = 4 << 20;
+// Plan sets of big graphs travel to a worker in one message.
+inline constexpr int kSendBytesMax = 256 << 20;
+// A page of a list ends at this size: a default client takes 4 MiB.
+inline constexpr size_t kPageBytesMax = size_t{3} << 20;
 
 inline constexpr int kPageDefault = 50;  // Rows of a list.
 inline constexpr int kPageMax = 1000;
@@ -39,6 +44,7 @@ struct RpcCore {
   std::string shared_blob_proof;
   Nanos tick_max{std::chrono::seconds(10)};
   int watchers_max = 256;
+  Transfers* transfers = nullptr;
   std::atomic<bool> stopping{false};  // Once true, streams end.
 };
 

@@ -18,6 +18,10 @@ class BlobsService final : public v1::Blobs::Service {
 
   grpc::Status FindMissing(grpc::ServerContext*, const v1::FindMissingRequest* request,
                            v1::FindMissingResponse* response) override {
+    if (request->digests_size() > kDigestsMax) {
+      return ToGrpc(Err(StatusCode::kInvalidArgument, "digests: {}, at most {}",
+                        request->digests_size(), kDigestsMax));
+    }
     for (const std::string& hex : request->digests()) {
       const auto digest = ParseDigest(hex);
       if (!digest.ok()) return ToGrpc(digest.status());
@@ -26,18 +30,25 @@ class BlobsService final : public v1::Blobs::Service {
     return grpc::Status::OK;
   }
 
-  grpc::Status Upload(grpc::ServerContext*, grpc::ServerReader<v1::UploadRequest>* reader,
+  grpc::Status Upload(grpc::ServerContext* context, grpc::ServerReader<v1::UploadRequest>* reader,
                       v1::UploadResponse* response) override {
-    return ToGrpc(Receive(*reader, response));
+    const auto place = core_.transfers->Enter(*context);
+    if (!place.ok()) return ToGrpc(place.status());
+    return ToGrpc(Receive(**place, *reader, response));
   }
 
-  grpc::Status Download(grpc::ServerContext*, const v1::DownloadRequest* request,
+  grpc::Status Download(grpc::ServerContext* context, const v1::DownloadRequest* request,
                         grpc::ServerWriter<v1::DownloadResponse>* writer) override {
-    return ToGrpc(Send(*request, *writer));
+    const auto place = core_.transfers->Enter(*context);
+    if (!place.ok()) return ToGrpc(place.status());
+    return ToGrpc(Send(**place, *request, *writer));
   }
 
  private:
-  Status Receive(grpc::ServerReader<v1::UploadRequest>& reader, v1::UploadResponse* response) {
+  static constexpr int kDigestsMax = 10'000;
+
+  Status Receive(Transfers::Place& place, grpc::ServerReader<v1::UploadRequest>& reader,
+                 v1::UploadResponse* response) {
     v1::UploadRequest chunk;
     if (!reader.Read(&chunk))
       return Err(StatusCode::kInvalidArgument, "upload: no message that decodes");
@@ -54,6 +65,7 @@ class BlobsService final : public v1::Blobs::Service {
     // missing.
     while (true) {
       AG_TRY(TakeChunk(chunk, size, *writer));
+      place.Moved();
       if (chunk.last()) break;
       if (!reader.Read(&chunk)) {
         return Err(StatusCode::kInvalidArgument, "upload: cut after {} of {} bytes", writer->size(),
@@ -86,7 +98,7 @@ class BlobsService final : public v1::Blobs::Service {
     return writer.Append(chunk.data());
   }
 
-  Status Send(const v1::DownloadRequest& request,
+  Status Send(Transfers::Place& place, const v1::DownloadRequest& request,
               grpc::ServerWriter<v1::DownloadResponse>& writer) {
     AG_LET(const Digest digest, ParseDigest(request.digest()));
     AG_TRY(core_.blobs->Get(digest).status());
@@ -104,6 +116,7 @@ class BlobsService final : public v1::Blobs::Service {
       chunk.set_data(std::string(piece));
       begin += size;
       if (!writer.Write(chunk)) return Err(StatusCode::kCancelled, "the client left");
+      place.Moved();
     } while (begin < file.size());
     return OkStatus();
   }

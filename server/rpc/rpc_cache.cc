@@ -37,8 +37,10 @@ class CacheService final : public v1::Cache::Service {
     return ToGrpc(List(*request, response));
   }
 
-  grpc::Status Export(grpc::ServerContext*, const v1::ExportCacheRequest* request,
+  grpc::Status Export(grpc::ServerContext* context, const v1::ExportCacheRequest* request,
                       grpc::ServerWriter<v1::CacheRecord>* writer) override {
+    const auto place = core_.transfers->Enter(*context);
+    if (!place.ok()) return ToGrpc(place.status());
     CacheDb::ListOptions options = {request->environment(), 0, kPageMax};
     while (true) {
       const auto page = core_.cache->List(options);
@@ -48,6 +50,7 @@ class CacheService final : public v1::Cache::Service {
         v1::CacheRecord record;
         ToProto(listed.record, &record);
         if (!writer->Write(record)) return ToGrpc(Err(StatusCode::kCancelled, "the client left"));
+        (*place)->Moved();
       }
       options.before_row = page->back().row;
     }
@@ -55,7 +58,9 @@ class CacheService final : public v1::Cache::Service {
 
   grpc::Status Import(grpc::ServerContext* context, grpc::ServerReader<v1::CacheRecord>* reader,
                       v1::ImportCacheResponse* response) override {
-    return ToGrpc(Take(context->peer(), *reader, response));
+    const auto place = core_.transfers->Enter(*context);
+    if (!place.ok()) return ToGrpc(place.status());
+    return ToGrpc(Take(*context, **place, *reader, response));
   }
 
   grpc::Status Forget(grpc::ServerContext* context, const v1::ForgetCacheRequest* request,
@@ -75,12 +80,13 @@ class CacheService final : public v1::Cache::Service {
   // All rows stay in memory until the last has come, so that nothing of a bad stream is stored.
   static constexpr size_t kImportBytesMax = size_t{64} << 20;
 
-  Status Take(const std::string& client, grpc::ServerReader<v1::CacheRecord>& reader,
-              v1::ImportCacheResponse* response) {
+  Status Take(const grpc::ServerContext& context, Transfers::Place& place,
+              grpc::ServerReader<v1::CacheRecord>& reader, v1::ImportCacheResponse* response) {
     std::vector<CacheRow> rows;
     size_t bytes = 0;
     v1::CacheRecord record;
     while (reader.Read(&record)) {
+      place.Moved();
       auto row = FromProto(record);
       if (!row.ok()) {
         return Err(StatusCode::kInvalidArgument, "record {}: {}", rows.size(),
@@ -95,15 +101,17 @@ class CacheService final : public v1::Cache::Service {
     }
     // A message that does not decode looks like the end; what comes behind it shows that it is
     // none.
+    if (context.IsCancelled()) return Err(StatusCode::kCancelled, "the client left");
     if (reader.Read(&record)) {
       return Err(StatusCode::kInvalidArgument, "record {}: it does not decode", rows.size());
     }
-    AG_LET(const CacheDb::Imported imported, core_.cache->Import(rows, client));
+    AG_LET(const CacheDb::Imported imported, core_.cache->Import(rows, context.peer()));
     response->set_added(imported.added);
     response->set_known(imported.known);
     response->set_import_id(imported.import);
     if (imported.added > 0) {
-      LogInfo("import {}: {} measurements from {}", imported.import, imported.added, client);
+      LogInfo("import {}: {} measurements from {}", imported.import, imported.added,
+              context.peer());
     }
     return OkStatus();
   }
@@ -112,9 +120,14 @@ class CacheService final : public v1::Cache::Service {
     AG_LET(const Page page, PageOf(request.page_size(), request.page_token()));
     AG_LET(const std::vector<CacheDb::Listed> rows,
            core_.cache->List({request.environment(), page.before, page.rows_max}));
-    for (const CacheDb::Listed& listed : rows) ToProto(listed.record, response->add_records());
-    if (static_cast<int>(rows.size()) == page.rows_max) {
-      response->set_next_page_token(fmt::format("{}", rows.back().row));
+    size_t bytes = 0;
+    for (const CacheDb::Listed& listed : rows) {
+      v1::CacheRecord* record = response->add_records();
+      ToProto(listed.record, record);
+      bytes += record->ByteSizeLong();
+      const bool is_full = bytes > kPageBytesMax || response->records_size() == page.rows_max;
+      if (is_full) response->set_next_page_token(fmt::format("{}", listed.row));
+      if (is_full) break;
     }
     return OkStatus();
   }

@@ -88,9 +88,13 @@ class OptimizerService final : public v1::Optimizer::Service {
       options.state = v1::Job::State_Name(request.state());
     }
     AG_LET(const std::vector<Job> jobs, core_.jobs->List(options));
-    for (const Job& job : jobs) ToProto(job, response->add_jobs());
-    if (static_cast<int>(jobs.size()) == options.rows_max) {
-      response->set_next_page_token(fmt::format("{}", jobs.back().id));
+    size_t bytes = 0;
+    for (const Job& job : jobs) {
+      ToSummary(job, response->add_jobs());
+      bytes += response->jobs(response->jobs_size() - 1).ByteSizeLong();
+      const bool is_full = bytes > kPageBytesMax || response->jobs_size() == options.rows_max;
+      if (is_full) response->set_next_page_token(fmt::format("{}", job.id));
+      if (is_full) break;
     }
     return OkStatus();
   }
