@@ -85,6 +85,10 @@ void AddTimes(CLI::App& app, Flags& flags) {
   add("--resumes", flags.server.crashes_max,
       "Crashes of the coordinator that one job may run through");
   add("--watchers", flags.server.watchers_max, "Open WatchJob streams");
+  add("--connections", flags.server.connections.in_all,
+      "Open connections; 0: what the limit of descriptors (ulimit -n) leaves");
+  add("--connections-per-host", flags.server.connections.per_host,
+      "Of them, from one address; 0: half");
   add("--transfers", flags.server.transfers.in_all, "Open uploads, downloads, exports and imports");
   add("--transfers-per-peer", flags.server.transfers.per_peer, "Of them, on one connection");
   add("--transfer-idle", flags.transfer_idle, "Seconds without a message that end one");

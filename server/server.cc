@@ -20,6 +20,7 @@
 #include "server/pipeline/pipeline.h"
 #include "server/rpc/decode_errors.h"
 #include "server/rpc/listen_error.h"
+#include "server/rpc/listener.h"
 #include "server/rpc/metrics.h"
 #include "server/rpc/rpc.h"
 #include "server/store/reboot_check.h"
@@ -29,6 +30,7 @@ namespace {
 
 constexpr char kWorkersHealth[] = "autograph.v1.Workers";
 constexpr char kSnapshot[] = "/cache.snapshot";
+constexpr int kHandshakeMaxMs = 10'000;  // From the connection to its first settings.
 // A smaller blob is copied: its copy costs less than the syncs of a link.
 constexpr uintmax_t kSharedBytesMin = uintmax_t{1} << 20;
 
@@ -47,6 +49,10 @@ StatusOr<std::string> WriteProof(const std::string& blob_root, uint64_t epoch, C
   const std::string proof = "proof-" + Sha256(seed).Short();
   AG_TRY(WriteFileAtomically(blob_root + "/" + proof, ""));
   return proof;
+}
+
+int MillisOf(Nanos duration) {
+  return static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(duration).count());
 }
 
 Status CheckRules(const RuleSet& rules, const v1::OptimizeRequest& request) {
@@ -71,9 +77,9 @@ class Server::Impl {
     arguments.SetMaxReceiveMessageSize(kSendBytesMax);
     return grpc_->InProcessChannel(arguments);
   }
-  int port() const { return port_; }
+  int port() const { return listener_ == nullptr ? 0 : listener_->port(); }
   std::string address() const {
-    return options_.listen.empty() ? "" : BoundAddress(options_.listen, port_);
+    return options_.listen.empty() ? "" : BoundAddress(options_.listen, port());
   }
   uint64_t epoch() const { return epoch_; }
   const CacheBase& cache_base() const { return cache_->base(); }
@@ -104,7 +110,8 @@ class Server::Impl {
   std::vector<std::unique_ptr<grpc::Service>> services_;
   std::unique_ptr<grpc::Server> grpc_;
   std::unique_ptr<MetricsEndpoint> metrics_;
-  int port_ = 0;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
+  std::unique_ptr<Listener> listener_;
   std::thread ticker_;
   bool shut_down_ = false;
 };
@@ -191,9 +198,8 @@ Status Server::Impl::StartGrpc() {
   }();
   (void)reflection;
   grpc::ServerBuilder builder;
-  // By default a second server on the same port starts without an error and takes half of the
-  // calls.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMaxMs);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, MillisOf(options_.connection_idle));
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 20'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder.SetMaxReceiveMessageSize(kReceiveBytesMax);
@@ -202,7 +208,10 @@ Status Server::Impl::StartGrpc() {
   texts.push_back(MakeDecodeErrorTexts());
   builder.experimental().SetInterceptorCreators(std::move(texts));
   if (!options_.listen.empty()) {
-    builder.AddListeningPort(options_.listen, grpc::InsecureServerCredentials(), &port_);
+    using External = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
+    AG_LET(listener_, Listener::Bind(options_.listen, options_.connections));
+    acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
+        External::FROM_FD, grpc::InsecureServerCredentials());
   }
   services_.push_back(MakeOptimizerService(core_));
   services_.push_back(MakeBlobsService(core_));
@@ -210,16 +219,14 @@ Status Server::Impl::StartGrpc() {
   services_.push_back(MakeWorkersService(core_));
   for (const auto& service : services_) builder.RegisterService(service.get());
   grpc_ = builder.BuildAndStart();
-  const bool unix_socket = options_.listen.starts_with("unix:");
-  if (grpc_ == nullptr || (!options_.listen.empty() && !unix_socket && port_ == 0)) {
-    return ListenError(options_.listen);
-  }
+  if (grpc_ == nullptr) return Err(StatusCode::kInternal, "gRPC does not start");
   grpc::HealthCheckServiceInterface* health = grpc_->GetHealthCheckService();
   for (const char* name :
        {"", "autograph.v1.Optimizer", "autograph.v1.Blobs", "autograph.v1.Cache"}) {
     health->SetServingStatus(name, true);
   }
   SetHealth();
+  if (listener_ != nullptr) listener_->Start(*acceptor_);
   return OkStatus();
 }
 
@@ -280,6 +287,7 @@ void Server::Impl::Shutdown(Nanos grace) {
   std::thread calls;
   if (grpc_ != nullptr) {
     grpc_->GetHealthCheckService()->Shutdown();
+    if (listener_ != nullptr) listener_->Stop();
     calls = std::thread([this, end] { grpc_->Shutdown(end); });
   }
   if (dispatcher_ != nullptr) dispatcher_->WakeAll();

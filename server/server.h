@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "graph/onnx/imported_model.h"
 #include "graph/onnx/sandbox/sandbox.h"
+#include "server/rpc/listener.h"
 #include "server/rpc/transfers.h"
 #include "server/store/cache_db.h"
 #include "server/workers/worker_pool.h"
@@ -44,7 +45,9 @@ struct ServerOptions {
   int crashes_max = 5;  // As in JobsOptions.
   int watchers_max = 256;
   TransferLimits transfers;
-  Clock* clock = nullptr;  // Null: RealClock().
+  ConnectionLimits connections;
+  Nanos connection_idle{std::chrono::minutes(10)};  // A connection without a call is closed.
+  Clock* clock = nullptr;                           // Null: RealClock().
 };
 
 class Server {

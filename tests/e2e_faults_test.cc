@@ -2,7 +2,10 @@
 // result or a reason, and no wrong model is published.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <signal.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 
 #include <nlohmann/json.hpp>
 
@@ -130,6 +133,37 @@ TEST(Faults, ACoordinatorKilledWithJobsQueuedAndImporting) {
   RestartCoordinator(cluster);
   ExpectUndisturbedEnd(cluster, importing);
   EXPECT_EQ(cluster.Watch(queued)["state"], "SUCCEEDED");
+}
+
+// gRPC's own listener never accepts again after this.
+TEST(Faults, IdleConnectionsDoNotCloseTheDoor) {
+  const Alone place;
+  const int port = FreePort();
+  const std::string address = fmt::format("127.0.0.1:{}", port);
+  rlimit limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, 4096);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  if (limit.rlim_cur < 1300) GTEST_SKIP() << "this process may not open 1,100 sockets";
+  const Background daemon({"/bin/bash", "-c",
+                           fmt::format("ulimit -n 1024; exec {} --listen {} --data {}",
+                                       Program("autographd"), address, place.path("data"))},
+                          place.path("log"), place.variables);
+  const auto serves = [&] { return place.Cli({"workers", "list", "--server", address}).code == 0; };
+  ASSERT_TRUE(Eventually(serves)) << daemon.Log();
+  {
+    std::vector<Fd> idle;
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    to.sin_port = htons(static_cast<uint16_t>(port));
+    for (int i = 0; i < 1100; ++i) {
+      idle.emplace_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+      ASSERT_EQ(connect(idle.back().get(), reinterpret_cast<sockaddr*>(&to), sizeof(to)), 0) << i;
+    }
+    EXPECT_FALSE(Eventually([] { return false; }, 1));  // They stand for a second.
+  }
+  EXPECT_TRUE(Eventually(serves, 2)) << daemon.Log();
 }
 
 TEST(Faults, AMeasuringLockThatAFlagNamesIsWaitedFor) {

@@ -1,0 +1,67 @@
+// The sockets at which the server listens. gRPC never accepts again once it has run out of
+// descriptors, and has no bound on its connections, so connections are accepted here, within
+// bounds, and handed over. Start and Stop belong to one thread.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/handle.h"
+#include "base/status.h"
+
+namespace grpc::experimental {
+class ExternalConnectionAcceptor;
+}
+
+namespace ag {
+
+struct ConnectionLimits {
+  int in_all = 0;    // 0: what the limit of descriptors leaves (ConnectionsFor).
+  int per_host = 0;  // From one address; 0: half of `in_all`.
+};
+
+// The connections that a process with this limit of descriptors may have open: the rest is for
+// files, databases and children.
+int ConnectionsFor(int64_t descriptors_max);
+
+class Listener {
+ public:
+  // Binds and listens at HOST:PORT or unix:PATH. Errors as ListenError.
+  static StatusOr<std::unique_ptr<Listener>> Bind(const std::string& address,
+                                                  const ConnectionLimits& limits);
+  ~Listener();  // Calls Stop.
+
+  int port() const { return port_; }  // 0 for unix:PATH.
+
+  // Accepts from now on. A connection above a bound is closed at once. The acceptor outlives Stop.
+  void Start(grpc::experimental::ExternalConnectionAcceptor& acceptor);
+  void Stop();  // Closes the sockets: nothing is accepted any more. Connections stay.
+
+ private:
+  Listener() = default;
+  Status BindTcp(const std::string& host, int port);
+  Status BindUnix(const std::string& path);
+  void Main(grpc::experimental::ExternalConnectionAcceptor& acceptor);
+  void AcceptAll(int socket, grpc::experimental::ExternalConnectionAcceptor& acceptor);
+  bool HasRoomFor(int connection);
+  void CountOpen();
+
+  ConnectionLimits limits_;
+  std::vector<Fd> sockets_;
+  std::string unix_path_;
+  int port_ = 0;
+  Fd wake_;
+  std::thread thread_;
+
+  // Connections that were open at the last count, with those accepted since; by host.
+  std::map<std::string, int> open_;
+  int open_in_all_ = 0;
+  Nanos counted_{0};
+};
+
+}  // namespace ag
