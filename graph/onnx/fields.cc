@@ -1,5 +1,7 @@
 #include "graph/onnx/fields.h"
 
+#include <algorithm>
+
 namespace ag {
 namespace {
 
@@ -51,6 +53,28 @@ Status ForEachField(std::string_view message,
     AG_TRY(visit(field));
   }
   return OkStatus();
+}
+
+namespace {
+
+StatusOr<std::string> SomeFields(std::string_view message, std::span<const uint32_t> numbers,
+                                 bool listed) {
+  std::string fields;
+  AG_TRY(ForEachField(message, [&](const WireField& field) {
+    if ((std::ranges::count(numbers, field.number) > 0) == listed) fields += field.whole;
+    return OkStatus();
+  }));
+  return fields;
+}
+
+}  // namespace
+
+StatusOr<std::string> FieldsOf(std::string_view message, std::span<const uint32_t> numbers) {
+  return SomeFields(message, numbers, /*listed=*/true);
+}
+
+StatusOr<std::string> FieldsBut(std::string_view message, std::span<const uint32_t> numbers) {
+  return SomeFields(message, numbers, /*listed=*/false);
 }
 
 void AppendVarint(uint64_t value, std::string& out) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -20,6 +21,8 @@ inline constexpr uint32_t kNodeAttribute = 5, kFunctionNode = 7, kFunctionAttrib
 inline constexpr uint32_t kGraphNode = 1, kGraphInitializer = 5, kGraphSparseInitializer = 15;
 inline constexpr uint32_t kTensorStringData = 6, kTensorRawData = 9, kTensorExternalData = 13,
                           kTensorDataLocation = 14;
+// doc_string and metadata_props. The linked library does not know the latter.
+inline constexpr uint32_t kNodeNotes[] = {6, 9}, kGraphNotes[] = {10, 16};
 
 struct WireField {
   uint32_t number = 0;
@@ -31,6 +34,10 @@ struct WireField {
 // Calls `visit` for each field of a message and stops at its first error. kInvalidArgument: not a
 // protobuf, or truncated; the message gives the byte.
 Status ForEachField(std::string_view message, const std::function<Status(const WireField&)>& visit);
+
+// Returns those fields of a message whose numbers are listed, or all others, as they are.
+StatusOr<std::string> FieldsOf(std::string_view message, std::span<const uint32_t> numbers);
+StatusOr<std::string> FieldsBut(std::string_view message, std::span<const uint32_t> numbers);
 
 void AppendVarint(uint64_t value, std::string& out);
 // Appends the tag and the length of a length-delimited field; its bytes follow.

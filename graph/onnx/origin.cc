@@ -6,7 +6,7 @@
 namespace ag {
 namespace {
 
-constexpr uint32_t kOriginVersion = 3;
+constexpr uint32_t kOriginVersion = 4;
 
 std::string EncodeType(const TensorType& type) {
   ByteWriter out;
@@ -39,12 +39,17 @@ void Fields(auto& io, Is<DynamicPart> auto& part) {
   io(part.inputs, part.nodes, part.functions, part.weights, part.outputs);
 }
 
-void Fields(auto& io, Is<NodeNames> auto& names) { io(names.node, names.values); }
+void Fields(auto& io, Is<NodeNames> auto& names) { io(names.node, names.values, names.notes); }
+
+void Fields(auto& io, Is<QuantAnnotation> auto& annotation) {
+  io(annotation.tensor, annotation.parameters);
+}
 
 void Fields(auto& io, Is<OnnxOrigin> auto& origin) {
   io(origin.ir_version, origin.opsets, origin.producer_name, origin.producer_version, origin.domain,
      origin.doc_string, origin.graph_name, origin.model_version, origin.metadata, origin.dim_names,
-     origin.dynamic, origin.names);
+     origin.dynamic, origin.names, origin.graph_notes, origin.notes, origin.stated,
+     origin.annotations, origin.annotation_weights);
 }
 
 std::string EncodeOrigin(const OnnxOrigin& origin) {

@@ -16,6 +16,13 @@ namespace ag {
 struct NodeNames {
   std::string node;
   std::vector<std::string> values;  // By output.
+  uint32_t notes = 0;               // From 1: what OnnxOrigin::notes says of the node. 0: nothing.
+};
+
+// Which tensors hold the scale and the zero point of a quantized tensor, as the model says it.
+struct QuantAnnotation {
+  std::string tensor;
+  std::vector<std::pair<std::string, std::string>> parameters;  // Key and name.
 };
 
 // The parts of a model that the IR leaves out and that export restores.
@@ -29,6 +36,13 @@ struct OnnxOrigin {
   std::vector<std::pair<std::string, std::string>> dim_names;
   DynamicPart dynamic;           // Empty for most models.
   std::vector<NodeNames> names;  // By node of the imported graph; may be empty.
+  // Comments and metadata as the model has them: fields of GraphProto, and of NodeProtos.
+  std::string graph_notes;
+  std::vector<std::string> notes;
+  // Names and ValueInfoProtos of inputs, outputs and inner values.
+  std::vector<std::pair<std::string, std::string>> stated;
+  std::vector<QuantAnnotation> annotations;
+  std::vector<DynamicPart::Weight> annotation_weights;  // Constants that these name.
 };
 
 std::string EncodeOrigin(const OnnxOrigin& origin);

@@ -267,7 +267,17 @@ Status ReadRestOfGraph(std::string_view bytes, OnnxModel& model) {
     model.outputs.push_back(FromProto(info));
     model.outputs.back().proto = info.SerializeAsString();
   }
-  for (const auto& info : graph.value_info()) model.value_infos.push_back(FromProto(info));
+  for (const auto& info : graph.value_info()) {
+    model.value_infos.push_back(FromProto(info));
+    model.value_infos.back().proto = info.SerializeAsString();
+  }
+  for (const auto& annotation : graph.quantization_annotation()) {
+    model.annotations.push_back({.tensor = annotation.tensor_name()});
+    for (const auto& entry : annotation.quant_parameter_tensor_names()) {
+      model.annotations.back().parameters.emplace_back(entry.key(), entry.value());
+    }
+  }
+  AG_LET(model.origin.graph_notes, FieldsOf(bytes, kGraphNotes));
   return OkStatus();
 }
 

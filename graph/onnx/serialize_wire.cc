@@ -66,6 +66,10 @@ Status NodeTo(const OnnxNode& node, onnx::NodeProto& proto) {
       ValueTo(attribute, *added);
     }
   }
+  if (!node.notes.empty() && !proto.MergeFromString(node.notes)) {
+    return Err(StatusCode::kInvalidArgument, "the comment of node {} is not readable",
+               Quoted(node.name));
+  }
   proto.set_name(node.name);
   SetNames(node.inputs, proto.mutable_input());
   SetNames(node.outputs, proto.mutable_output());
@@ -73,15 +77,30 @@ Status NodeTo(const OnnxNode& node, onnx::NodeProto& proto) {
 }
 
 void ValueInfoTo(const OnnxValueInfo& info, onnx::ValueInfoProto& proto) {
-  if (!info.proto.empty() && proto.ParseFromString(info.proto)) return;
+  const bool is_read = !info.proto.empty() && proto.ParseFromString(info.proto);
+  if (is_read && (info.data_type == 0 || info.kind != OnnxKind::kTensor)) return;
+  if (!is_read) proto.Clear();
   proto.set_name(info.name);
   auto& type = *proto.mutable_type()->mutable_tensor_type();
   type.set_elem_type(info.data_type);
-  if (info.has_shape) type.mutable_shape();
-  for (const OnnxDim& dim : info.dims) {
-    auto* added = type.mutable_shape()->add_dim();
-    if (dim.size >= 0) added->set_dim_value(dim.size);
-    if (dim.size < 0 && !dim.name.empty()) added->set_dim_param(dim.name);
+  if (!info.has_shape) return type.clear_shape();
+  auto& dims = *type.mutable_shape()->mutable_dim();
+  if (dims.size() != static_cast<int>(info.dims.size())) dims.Clear();
+  for (int i = 0; i < static_cast<int>(info.dims.size()); ++i) {
+    const OnnxDim& dim = info.dims[static_cast<size_t>(i)];
+    auto* written = i < dims.size() ? &dims[i] : dims.Add();
+    written->clear_value();
+    if (dim.size >= 0) written->set_dim_value(dim.size);
+    if (dim.size < 0 && !dim.name.empty()) written->set_dim_param(dim.name);
+  }
+}
+
+void AnnotationTo(const QuantAnnotation& annotation, onnx::TensorAnnotation& proto) {
+  proto.set_tensor_name(annotation.tensor);
+  for (const auto& [key, name] : annotation.parameters) {
+    auto* entry = proto.add_quant_parameter_tensor_names();
+    entry->set_key(key);
+    entry->set_value(name);
   }
 }
 
@@ -167,11 +186,17 @@ Status SerializeModel(const OnnxModel& model, const ByteSink& sink) {
     }
   }
   onnx::GraphProto graph;
+  if (!graph.ParseFromString(model.origin.graph_notes)) {
+    return Err(StatusCode::kInvalidArgument, "the comment of the graph is not readable");
+  }
   graph.set_name(model.origin.graph_name);
   for (const OnnxNode& node : model.nodes) AG_TRY(NodeTo(node, *graph.add_node()));
   for (const OnnxValueInfo& info : model.inputs) ValueInfoTo(info, *graph.add_input());
   for (const OnnxValueInfo& info : model.outputs) ValueInfoTo(info, *graph.add_output());
   for (const OnnxValueInfo& info : model.value_infos) ValueInfoTo(info, *graph.add_value_info());
+  for (const QuantAnnotation& annotation : model.annotations) {
+    AnnotationTo(annotation, *graph.add_quantization_annotation());
+  }
   AG_LET(const std::vector<Piece> pieces, Pieces(model));
   uint64_t graph_size = graph.ByteSizeLong();
   if (graph_size + head.ByteSizeLong() > kProtobufBytesMax) {
@@ -208,8 +233,7 @@ StatusOr<std::string> AnonymousNode(const OnnxNode& node, const std::string& nam
   onnx::NodeProto proto;
   AG_TRY(NodeTo(anonymous, proto));
   if (name.empty()) proto.clear_name();
-  proto.clear_doc_string();
-  return proto.SerializeAsString();
+  return FieldsBut(proto.SerializeAsString(), kNodeNotes);
 }
 
 }  // namespace ag

@@ -75,6 +75,7 @@ struct OnnxNode {
   std::vector<std::string> inputs, outputs;  // "": an omitted optional one.
   std::vector<OnnxAttribute> attributes;
   std::string_view proto;             // The node's own bytes, if it comes from a model.
+  std::string notes;                  // Fields of NodeProto that are written beside the others.
   int subgraph_depth = 0;             // 0: the node has no subgraph.
   std::vector<std::string> captures;  // Outer names that its subgraphs read; sorted.
 };
@@ -98,7 +99,9 @@ struct OnnxValueInfo {
   int32_t data_type = 0;  // Of the tensors.
   bool has_shape = false;
   std::vector<OnnxDim> dims;
-  std::string proto;  // Of an input or output: the whole ValueInfoProto, which export may write.
+  // The whole ValueInfoProto, as it was read. Written, the other members replace a tensor's type;
+  // without an element type it stands as it is.
+  std::string proto;
 };
 
 struct OnnxModel {
@@ -107,6 +110,7 @@ struct OnnxModel {
   std::vector<OnnxTensor> initializers;
   std::vector<OnnxSparseTensor> sparse_initializers;  // Only read, never written.
   std::vector<OnnxValueInfo> inputs, outputs, value_infos;
+  std::vector<QuantAnnotation> annotations;
   std::vector<OnnxFunction> functions;  // Written as their `proto`.
   int training_infos = 0;
 };

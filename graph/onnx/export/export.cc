@@ -20,7 +20,7 @@ Status ExportOnnx(const Graph& graph, const OnnxOrigin& origin, const WeightSour
     graphs.insert(graphs.end(), options.at_other_sizes.begin(), options.at_other_sizes.end());
     AG_LET(open, OpenSizes::Learn(std::move(graphs), origin));
   }
-  Exporter exporter(graph, origin, weights, options.imported, std::move(open));
+  Exporter exporter(graph, origin, weights, options, std::move(open));
   if (exporter.opset() > kOpsetWrittenMax) {
     return Err(StatusCode::kUnimplemented, "opset {} is above {}", exporter.opset(),
                kOpsetWrittenMax);

@@ -18,6 +18,9 @@ struct ExportOptions {
   // The graph that was imported with the origin: what is still there of it keeps its names. Null:
   // all names of inner nodes and values are new.
   const Graph* imported = nullptr;
+  // The rules that made the graph's nodes, by node; "" or beyond the end: none or not known. A new
+  // node has its rule in its name.
+  std::vector<std::string> rules;
   // The same graph at other sizes of what the origin's model leaves open; then the sizes stay open
   // in what is written. Empty: they become the graph's.
   std::vector<Graph> at_other_sizes;

@@ -8,22 +8,30 @@
 namespace ag {
 namespace {
 
+constexpr std::string_view kNodesKey = "autograph.nodes", kRulesKey = "autograph.rules";
+constexpr size_t kTableBytesMax = 1 << 16;
+
 // The oldest forms that are written; a model of an older opset is raised to these. Before IR
 // version 4 every weight had to be an input as well.
-constexpr std::string_view kNodesKey = "autograph.nodes";
-
 constexpr int64_t kOpsetWrittenMin = 11, kIrVersionWrittenMin = 4;
 
 }  // namespace
 
 Exporter::Exporter(const Graph& graph, const OnnxOrigin& origin, const WeightSource& weights,
-                   const Graph* imported, OpenSizes open)
+                   const ExportOptions& options, OpenSizes open)
     : graph_(graph),
       dynamic_(origin.dynamic),
       weights_(weights),
-      kept_(graph, origin, imported),
+      kept_(graph, origin, options.imported),
+      rules_(options.rules),
+      annotations_(origin.annotations),
+      annotation_weights_(origin.annotation_weights),
       open_(std::move(open)) {
   model_.origin = origin;
+  model_.origin.names.clear();  // Read from the argument, and large.
+  model_.origin.notes.clear();
+  model_.origin.stated.clear();
+  ReadStated(origin);
   given_opsets_ = origin.opsets;
   if (model_.origin.opsets.empty()) model_.origin.opsets = {{"", opset_}};
   for (auto& [domain, version] : model_.origin.opsets) {
@@ -67,22 +75,31 @@ void Exporter::KeepNames() {
 void Exporter::BeginNode(NodeId id) {
   stem_ = Info(graph_.node(id).op).text_name;
   node_name_ = kept_.NodeOf(id);
+  notes_ = kept_.NotesOf(id);
   if (!node_name_.empty()) return;
   const std::vector<std::string> origins = kept_.OriginsOf(id);
-  if (origins.empty()) return;
-  stem_ = fmt::format("{}/{}", origins[0], stem_);
+  const bool has_rule = kept_.IsNew(id) && static_cast<size_t>(id) < rules_.size();
+  const std::string rule = has_rule ? rules_[static_cast<size_t>(id)] : "";
+  if (origins.empty() && rule.empty()) return;
+  if (!rule.empty()) stem_ = fmt::format("{}/{}", rule, stem_);
+  if (!origins.empty()) stem_ = fmt::format("{}/{}", origins[0], stem_);
   node_name_ = stem_;
-  constexpr size_t kTableBytesMax = 1 << 16;
-  if (table_.size() > kTableBytesMax) return;
+  if (nodes_table_.size() + rules_table_.size() > kTableBytesMax) return;
   node_name_ = FreshNode(node_name_);
   taken_nodes_.erase(node_name_);  // The node itself takes it.
-  table_ += fmt::format("{}\t{}\n", node_name_, fmt::join(origins, "\t"));
+  if (!origins.empty()) {
+    nodes_table_ += fmt::format("{}\t{}\n", node_name_, fmt::join(origins, "\t"));
+  }
+  if (!rule.empty()) rules_table_ += fmt::format("{}\t{}\n", node_name_, rule);
 }
 
-void Exporter::WriteTable() {
+void Exporter::WriteTables() {
   auto& metadata = model_.origin.metadata;
-  std::erase_if(metadata, [](const auto& entry) { return entry.first == kNodesKey; });
-  if (!table_.empty()) metadata.emplace_back(kNodesKey, table_);
+  std::erase_if(metadata, [](const auto& entry) {
+    return entry.first == kNodesKey || entry.first == kRulesKey;
+  });
+  if (!nodes_table_.empty()) metadata.emplace_back(kNodesKey, nodes_table_);
+  if (!rules_table_.empty()) metadata.emplace_back(kRulesKey, rules_table_);
 }
 
 // Keeps the names of inputs and outputs. A value with two output names gets the first one.
@@ -114,6 +131,7 @@ void Exporter::AddValueInfo(Edge edge, const std::string& name,
   } else {
     info.dims = open_.DimsOf(edge);
   }
+  TakeStated(info);
   list.push_back(std::move(info));
 }
 
@@ -215,6 +233,7 @@ std::string Exporter::Append(std::string_view op_type, std::vector<std::string> 
   if (!node_name_.empty()) stem = fmt::format("{}/{}", node_name_, stem);
   const bool is_last = !outputs.empty() && !node_name_.empty();  // The others lead to it.
   node.name = is_last ? FreshNode(node_name_) : FreshNode(Fresh(stem));
+  if (!outputs.empty()) node.notes = notes_;
   node.outputs = outputs.empty() ? std::vector{Fresh(stem)} : std::move(outputs);
   model_.nodes.push_back(std::move(node));
   return model_.nodes.back().outputs[0];
@@ -222,6 +241,7 @@ std::string Exporter::Append(std::string_view op_type, std::vector<std::string> 
 
 void Exporter::AppendKept(OnnxNode node) {
   node.name = FreshNode(node_name_.empty() ? Fresh("kept") : node_name_);
+  node.notes = notes_;
   model_.nodes.push_back(std::move(node));
 }
 
@@ -269,6 +289,7 @@ Status Exporter::WriteDynamicPart() {
   }
   for (const std::string& bytes : dynamic_.nodes) {
     AG_LET(OnnxNode node, ParseNode(bytes));
+    WriteDynamicTypes(node);
     model_.nodes.push_back(std::move(node));
   }
   for (const std::string& bytes : dynamic_.functions) {
@@ -285,22 +306,22 @@ StatusOr<OnnxModel> Exporter::Run() {
   AG_TRY(ReserveDynamicNames());
   NameOutputs();
   KeepNames();
+  ReserveStatedNames();
   for (NodeId id = 0; id < graph_.size(); ++id) {
     const Node& node = graph_.node(id);
     if (!IsWritten(id)) continue;
     BeginNode(id);
     writing_ = id;
     AG_TRY(WriteNode(id, *this), "node {} ({})", id, Info(node.op).text_name);
-    if (node.op != OpKind::kOpaque) continue;
-    for (int32_t i = 0; i < static_cast<int32_t>(node.outputs.size()); ++i) {
-      if (!graph_.is_output({id, i})) AddValueInfo({id, i}, names_[{id, i}], model_.value_infos);
-    }
+    WriteTypes(id);
   }
   node_name_.clear();
+  notes_.clear();
   writing_ = graph_.size();
   AG_TRY(WriteOutputs());
   AG_TRY(WriteDynamicPart());
-  WriteTable();
+  AG_TRY(WriteAnnotations());
+  WriteTables();
   return std::move(model_);
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "graph/onnx/export/export.h"
 #include "graph/onnx/export/kept_names.h"
 #include "graph/onnx/export/open_sizes.h"
 #include "graph/onnx/origin.h"
@@ -20,9 +21,9 @@ namespace ag {
 
 class Exporter {
  public:
-  // Names are kept where `imported`, the graph of origin.names, is given.
+  // All arguments but the last must outlive this.
   Exporter(const Graph& graph, const OnnxOrigin& origin, const WeightSource& weights,
-           const Graph* imported, OpenSizes open = {});
+           const ExportOptions& options, OpenSizes open = {});
 
   const Graph& graph() const { return graph_; }
   int64_t opset() const { return opset_; }
@@ -60,8 +61,17 @@ class Exporter {
   void NameOutputs();
   void KeepNames();
   void BeginNode(NodeId id);
-  void WriteTable();  // Says in the metadata from which nodes new ones came.
+  void WriteTables();  // Says in the metadata from which nodes and rules new ones came.
   void AddValueInfo(Edge edge, const std::string& name, std::vector<OnnxValueInfo>& list) const;
+  // What the user's model states of values that are still there (exporter_stated.cc).
+  void ReadStated(const OnnxOrigin& origin);
+  void ReserveStatedNames();  // A new value has no name of one that is gone.
+  void TakeStated(OnnxValueInfo& info) const;
+  bool IsStillRight(const OnnxValueInfo& stated, const OnnxValueInfo& now) const;
+  bool IsModelOutput(Edge edge, const std::string& name) const;
+  void WriteTypes(NodeId id);
+  void WriteDynamicTypes(const OnnxNode& node);
+  Status WriteAnnotations();
   std::string AddInitializer(const Tensor& tensor, std::string name = "");
   // For open sizes (open_sizes_names.cc). Each returns the name of an i64 list.
   std::string SizeName(const SizePlace& place);
@@ -88,8 +98,14 @@ class Exporter {
   std::map<Edge, std::string> weights_names_;  // Of constants that the user's model names.
   std::string node_name_;                      // Of the node that is being written; "": any.
   std::string stem_;                           // Of new values of that node.
-  std::string table_;                          // What WriteTable writes.
-  std::set<std::string> dynamic_names_;        // Those that the dynamic part uses.
+  std::string notes_;                          // OnnxNode::notes of that node.
+  std::string nodes_table_, rules_table_;      // What WriteTables writes.
+  const std::vector<std::string>& rules_;      // By node.
+  std::map<std::string, OnnxValueInfo> stated_;
+  std::set<std::string> symbols_;  // Names of open sizes of inputs.
+  const std::vector<QuantAnnotation>& annotations_;
+  const std::vector<DynamicPart::Weight>& annotation_weights_;
+  std::set<std::string> dynamic_names_;  // Those that the dynamic part uses.
   int next_ = 0;
   std::map<Edge, std::string> names_;
   std::deque<Tensor> tensors_;  // The bytes of model_'s initializers.

@@ -18,7 +18,7 @@ constexpr size_t kLookedAtMax = 64;
 }  // namespace
 
 KeptNames::KeptNames(const Graph& graph, const OnnxOrigin& origin, const Graph* imported)
-    : graph_(graph), imported_(imported), names_(origin.names) {
+    : graph_(graph), imported_(imported), names_(origin.names), notes_(origin.notes) {
   const bool fits = imported != nullptr && names_.size() == static_cast<size_t>(imported->size());
   if (!fits) {
     imported_ = nullptr;
@@ -36,6 +36,10 @@ const NodeNames* KeptNames::Of(NodeId id) const {
   return &names_[static_cast<size_t>(old_[static_cast<size_t>(id)])];
 }
 
+bool KeptNames::IsNew(NodeId id) const {
+  return imported_ != nullptr && old_[static_cast<size_t>(id)] < 0;
+}
+
 const std::string& KeptNames::NodeOf(NodeId id) const {
   const NodeNames* names = Of(id);
   return names == nullptr ? NoName() : names->node;
@@ -45,6 +49,12 @@ const std::string& KeptNames::ValueOf(Edge edge) const {
   const NodeNames* names = Of(edge.node);
   const auto i = static_cast<size_t>(edge.output);
   return names == nullptr || i >= names->values.size() ? NoName() : names->values[i];
+}
+
+const std::string& KeptNames::NotesOf(NodeId id) const {
+  const NodeNames* names = Of(id);
+  const bool has_notes = names != nullptr && names->notes > 0 && names->notes <= notes_.size();
+  return has_notes ? notes_[names->notes - 1] : NoName();
 }
 
 std::vector<NodeId> KeptNames::WeightsBelow(NodeId id) const {

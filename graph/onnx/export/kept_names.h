@@ -16,9 +16,13 @@ class KeptNames {
   // outlive this.
   KeptNames(const Graph& graph, const OnnxOrigin& origin, const Graph* imported);
 
+  // Whether nothing in the user's model is the node. False where no names are kept.
+  bool IsNew(NodeId id) const;
   // The name of the node, or of the value, in the user's model; "" when it is new or had none.
   const std::string& NodeOf(NodeId id) const;
   const std::string& ValueOf(Edge edge) const;
+  // The comment and the metadata of a node of the user's model; "" when it is new or had none.
+  const std::string& NotesOf(NodeId id) const;
   // The name of the first weight that a constant is made of; "": it has none.
   const std::string& WeightOf(NodeId id) const;
   // The names of the nodes that are gone and read the same weights as the new node, or else the
@@ -35,6 +39,7 @@ class KeptNames {
   const Graph& graph_;
   const Graph* imported_;
   const std::vector<NodeNames>& names_;
+  const std::vector<std::string>& notes_;
   std::vector<NodeId> old_;    // By node of the graph; -1: new.
   std::vector<bool> is_gone_;  // By node of the imported graph.
 };

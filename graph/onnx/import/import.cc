@@ -312,7 +312,8 @@ StatusOr<ImportedModel> ImportWithSizes(OnnxModel model, const ImportOptions& op
   if (!left.empty() || !importer.outside_inputs.empty()) {
     AG_LET(model.origin.dynamic, DynamicPartOf(model, left, dynamic, importer));
   }
-  AG_LET(imported.graph, importer.Build(&model.origin.names));
+  AG_TRY(NoteStated(model, importer, model.origin));
+  AG_LET(imported.graph, importer.Build(&model.origin));
   imported.origin = std::move(model.origin);
   imported.origin.dim_names = OpenDims(model);
   imported.warnings = std::move(importer.warnings);

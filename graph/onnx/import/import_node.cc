@@ -546,7 +546,7 @@ Status ImportNode(const OnnxNode& node, size_t index, Importer& importer) {
   const int first = importer.size();
   const StatusOr<std::vector<ValueId>> results = ImportOrRecall(node, importer);
   if (!results.ok()) return Within(results.status(), noun());
-  importer.NameNodes(first, node.name);
+  importer.NameNodes(first, node);
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (node.outputs[i].empty()) continue;
     AG_TRY(importer.Define(node.outputs[i], (*results)[i]), "{}", noun());

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "graph/codec.h"
+#include "graph/onnx/fields.h"
 #include "graph/onnx/import/moved.h"
 #include "graph/onnx/imported_model.h"
 #include "graph/onnx/operators/string_ranks.h"
@@ -18,6 +19,9 @@ constexpr int64_t kKnownBytesMax = 64 << 10;
 // Values in all sequences that one import makes: 256 MiB of their numbers. Every insertion makes a
 // sequence anew.
 constexpr int64_t kItemsMax = int64_t{1} << 26;
+
+// Comments and metadata of all nodes together: exporters write a trace of some KB for each.
+constexpr size_t kNotesBytesMax = size_t{32} << 20;
 
 using Results = std::optional<std::vector<Tensor>>;
 
@@ -369,16 +373,11 @@ StatusOr<std::vector<ValueId>> Importer::AddOpaque(std::span<const ValueId> inpu
   return values;
 }
 
-namespace {
-
-// Names of more bytes, or with bytes that are no plain text, are not kept.
 bool IsKeptName(const std::string& name) {
   constexpr size_t kNameBytesMax = 512;
   return !name.empty() && name.size() <= kNameBytesMax &&
          std::ranges::all_of(name, [](char c) { return c >= 0x20 && c < 0x7f; });
 }
-
-}  // namespace
 
 NodeNames* Importer::NamesOf(NodeId id) {
   if (names_.size() <= static_cast<size_t>(id)) names_.resize(static_cast<size_t>(id) + 1);
@@ -398,21 +397,39 @@ void Importer::NameValue(const std::string& name, ValueId value) {
   if (kept.empty()) kept = name;
 }
 
-void Importer::NameNodes(int first, const std::string& name) {
-  if (computes_all() || scopes_.size() > 1 || !IsKeptName(name)) return;
+void Importer::NameNodes(int first, const OnnxNode& node) {
+  if (computes_all() || scopes_.size() > 1 || first == builder_.size()) return;
+  const uint32_t notes = AddNotes(node);
+  const std::string name = IsKeptName(node.name) ? node.name : "";
   for (NodeId id = first; id < builder_.size(); ++id) {
-    if (!Has(builder_.node(id).op, kLeaf)) NamesOf(id)->node = name;
+    if (Has(builder_.node(id).op, kLeaf)) continue;
+    NamesOf(id)->node = name;
+    NamesOf(id)->notes = notes;
   }
 }
 
-StatusOr<Graph> Importer::Build(std::vector<NodeNames>* names) const {
+uint32_t Importer::AddNotes(const OnnxNode& node) {
+  StatusOr<std::string> notes = FieldsOf(node.proto, kNodeNotes);
+  if (!notes.ok() || notes->empty()) return 0;
+  notes_bytes_ += notes->size();
+  if (notes_bytes_ > kNotesBytesMax) {
+    const std::string warning = fmt::format(
+        "comments and metadata of nodes beyond {} MiB are not kept", kNotesBytesMax >> 20);
+    if (std::ranges::count(warnings, warning) == 0) warnings.push_back(warning);
+    return 0;
+  }
+  notes_.push_back(*std::move(notes));
+  return static_cast<uint32_t>(notes_.size());
+}
+
+StatusOr<Graph> Importer::Build(OnnxOrigin* origin) {
   std::vector<NodeId> place;
   AG_LET(Graph graph, builder_.Build(&place));
-  if (names == nullptr) return graph;
-  names->assign(static_cast<size_t>(graph.size()), {});
+  origin->names.assign(static_cast<size_t>(graph.size()), {});
   for (size_t i = 0; i < names_.size(); ++i) {
-    if (place[i] >= 0) (*names)[static_cast<size_t>(place[i])] = names_[i];
+    if (place[i] >= 0) origin->names[static_cast<size_t>(place[i])] = std::move(names_[i]);
   }
+  origin->notes = std::move(notes_);
   return graph;
 }
 

@@ -112,13 +112,13 @@ class Importer {
   StatusOr<Edge> EdgeOf(ValueId value);
   Status Output(ValueId value, const std::string& name);
   bool HasOutputs() const { return has_outputs_; }
-  // Returns the graph, and sets *names to the names of its nodes in the model.
-  StatusOr<Graph> Build(std::vector<NodeNames>* names = nullptr) const;
+  // Returns the graph, and sets the names and notes of *origin to those of its nodes.
+  StatusOr<Graph> Build(OnnxOrigin* origin);
 
   // The number of nodes of the graph so far. NameNodes gives those from `first` on, which have no
-  // name yet, the name of the model's node that they were made for.
+  // name yet, the name and the comment of the model's node that they were made for.
   int size() const { return builder_.size(); }
-  void NameNodes(int first, const std::string& name);
+  void NameNodes(int first, const OnnxNode& node);
 
   std::vector<std::string> warnings;
   std::vector<DynamicPart::Input> outside_inputs;  // Those that the graph cannot hold.
@@ -138,6 +138,7 @@ class Importer {
   // Notes the name of a value of the whole model, for export.
   void NameValue(const std::string& name, ValueId value);
   NodeNames* NamesOf(NodeId id);
+  uint32_t AddNotes(const OnnxNode& node);  // Returns NodeNames::notes.
   // kOutOfRange: the known indices of a gather are outside its table.
   Status CheckIndices(std::span<const ValueId> inputs, int64_t axis) const;
   // Returns the results, or nothing when the operator cannot be computed now.
@@ -155,6 +156,8 @@ class Importer {
   std::vector<Value> values_;
   std::vector<NodeNames> names_;                               // By the builder's ids.
   absl::flat_hash_map<ValueId, std::string> names_of_stored_;  // Of values without an edge yet.
+  std::vector<std::string> notes_;                             // Of nodes.
+  size_t notes_bytes_ = 0;
   struct Scope {
     bool is_function = false;  // Sees no names around it.
     const Opsets* opsets = nullptr;
@@ -170,6 +173,14 @@ class Importer {
   RunMemory* memory_ = nullptr;
   bool has_outputs_ = false;
 };
+
+// Whether export can keep a name: plain text, not too long.
+bool IsKeptName(const std::string& name);
+
+// Notes in `origin` what the model says of its values beside what is computed: stated types,
+// comments, quantization annotations and the constants that these name. Beyond a limit of bytes
+// the rest is left out, with a warning.
+Status NoteStated(const OnnxModel& model, Importer& importer, OnnxOrigin& origin);
 
 // The names that the node's operands and subgraphs read.
 std::vector<std::string> NamesRead(const OnnxNode& node);

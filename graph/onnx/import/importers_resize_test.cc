@@ -59,7 +59,7 @@ std::string ImportAlone(int64_t opset, const OnnxNode& node) {
   const Status status = ImportNode(read, 0, importer);
   if (!status.ok()) return ToString(status);
   AG_CHECK(importer.Output(importer.Find("y"), "y").ok());
-  const StatusOr<Graph> graph = importer.Build();
+  const StatusOr<Graph> graph = importer.Build(&origin);
   AG_CHECK(graph.ok());
   return FormatGraph(*graph);
 }

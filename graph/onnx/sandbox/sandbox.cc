@@ -71,8 +71,10 @@ class Receiver {
         return Broken("a weight that never came");
       }
     }
-    for (const DynamicPart::Weight& weight : model->origin.dynamic.weights) {
-      if (!weights_.contains(weight.digest)) return Broken("a weight that never came");
+    for (const auto* list : {&model->origin.dynamic.weights, &model->origin.annotation_weights}) {
+      for (const DynamicPart::Weight& weight : *list) {
+        if (!weights_.contains(weight.digest)) return Broken("a weight that never came");
+      }
     }
     return model;
   }
