@@ -42,7 +42,6 @@ constexpr char kStandardOperators[] =
 
 const std::map<std::string, std::string>& RefusedOperators() {
   static const std::string random = "random numbers without a defined generator";
-  static const std::string later = "new in opset 27, no kernel yet";
   static const auto& reasons = *new std::map<std::string, std::string>{
       {"ImageDecoder", "image decoding is left to the program around the model"},
       {"Bernoulli", random},
@@ -50,9 +49,7 @@ const std::map<std::string, std::string>& RefusedOperators() {
       {"RandomNormal", random},
       {"RandomNormalLike", random},
       {"RandomUniform", random},
-      {"RandomUniformLike", random},
-      {"CausalConvWithState", later},
-      {"LinearAttention", later}};
+      {"RandomUniformLike", random}};
   return reasons;
 }
 

@@ -1,4 +1,4 @@
-// What ONNX's node tests leave out of attention and rotary positions.
+// What ONNX's node tests leave out of attention, rotary positions and operators with a state.
 #include <gtest/gtest.h>
 
 #include "graph/onnx/operators/testing_node.h"
@@ -102,6 +102,85 @@ TEST(NormOperators, RootMeanSquareOfOtherTypes) {
   EXPECT_EQ((*y)[0].type().ToString(), "f32[1,2]");
   EXPECT_NEAR((*y)[0].At(0), 3 * 5 / 3.5355339, 1e-5);
   EXPECT_NEAR((*y)[1].At(0), 1 / 3.5355339, 1e-5);
+}
+
+// Two calls with the state between them give what one call gives.
+TEST(StatefulOperators, ACausalConvolutionGoesOn) {
+  const TestNode node{.op_type = "CausalConvWithState", .opset = 27, .outputs = 2};
+  const Tensor w = Floats({1, 1, 3}, {1, 10, 100}), bias = Floats({1}, {0.5});
+  const auto whole = RunNode(node, {Floats({1, 1, 3}, {1, 2, 3}), w, bias});
+  ASSERT_TRUE(whole.ok()) << ToString(whole.status());
+  EXPECT_EQ(Numbers((*whole)[0]), (std::vector<double>{100.5, 210.5, 321.5}));
+  EXPECT_EQ(Numbers((*whole)[1]), (std::vector<double>{2, 3}));
+  const auto first = RunNode(node, {Floats({1, 1, 1}, {1}), w, bias});
+  ASSERT_TRUE(first.ok()) << ToString(first.status());
+  EXPECT_EQ(Numbers((*first)[1]), (std::vector<double>{0, 1}));
+  const auto second = RunNode(node, {Floats({1, 1, 2}, {2, 3}), w, bias, (*first)[1]});
+  ASSERT_TRUE(second.ok()) << ToString(second.status());
+  EXPECT_EQ(Numbers((*second)[0]), (std::vector<double>{210.5, 321.5}));
+  EXPECT_EQ(Numbers((*second)[1]), (std::vector<double>{2, 3}));
+}
+
+TEST(StatefulOperators, ACausalConvolutionSaysWhatDoesNotFit) {
+  TestNode node{.op_type = "CausalConvWithState", .opset = 27, .outputs = 2};
+  const Tensor x = Floats({1, 1, 2}, {1, 2}), w = Floats({1, 1, 2}, {1, 1});
+  EXPECT_EQ(ToString(RunNode(node, {x, Floats({2, 1, 1}, {1, 1})}).status()),
+            "INVALID_ARGUMENT: operator \"CausalConvWithState\": input 1: expected [1,1,1], got "
+            "[2,1,1]");
+  EXPECT_EQ(ToString(RunNode(node, {x, w, Tensor(), Floats({1, 1, 2}, {1, 1})}).status()),
+            "INVALID_ARGUMENT: operator \"CausalConvWithState\": input 3: expected [1,1,1], got "
+            "[1,1,2]");
+  node.strings = {{"activation", "relu"}};
+  EXPECT_EQ(ToString(RunNode(node, {x, w}).status()),
+            "INVALID_ARGUMENT: operator \"CausalConvWithState\": activation \"relu\" is not known");
+}
+
+// One head of one element: the state is a number s; a step makes it e^g s + b k (v - e^g s k).
+TEST(StatefulOperators, RulesOfLinearAttention) {
+  const Tensor q = Floats({1, 2, 1}, {1, 2}), k = Floats({1, 2, 1}, {3, 1}),
+               v = Floats({1, 2, 1}, {5, 7}), past = Floats({1, 1, 1, 1}, {2}),
+               decay = Floats({1, 2, 1}, {0, 0}), beta = Floats({1, 2, 1}, {1, 0.5});
+  const struct {
+    const char* rule;
+    std::vector<double> y;
+    double state;
+  } kCases[] = {
+      {"linear", {17, 48}, 24},  // 2 + 15, + 7
+      {"gated", {17, 48}, 24},
+      {"delta", {-1, 6}, 3},  // 2 + 3 (5 - 6), + 0.5 (7 + 1)
+      {"gated_delta", {-1, 6}, 3},
+  };
+  for (const auto& c : kCases) {
+    const TestNode node{.op_type = "LinearAttention",
+                        .opset = 27,
+                        .outputs = 2,
+                        .ints = {{"q_num_heads", 1}, {"kv_num_heads", 1}},
+                        .strings = {{"update_rule", c.rule}}};
+    const auto y = RunNode(node, {q, k, v, past, decay, beta});
+    ASSERT_TRUE(y.ok()) << ToString(y.status());
+    EXPECT_EQ(Numbers((*y)[0]), c.y) << c.rule;
+    EXPECT_EQ(Numbers((*y)[1]), std::vector<double>{c.state}) << c.rule;
+  }
+}
+
+TEST(StatefulOperators, LinearAttentionSaysWhatDoesNotFit) {
+  TestNode node{.op_type = "LinearAttention",
+                .opset = 27,
+                .outputs = 2,
+                .ints = {{"q_num_heads", 1}, {"kv_num_heads", 1}}};
+  const Tensor q = Floats({1, 1, 2}, {1, 2}), v = Floats({1, 1, 1}, {1});
+  EXPECT_EQ(ToString(RunNode(node, {q, q, v}).status()),
+            "INVALID_ARGUMENT: operator \"LinearAttention\": update_rule \"gated_delta\" needs "
+            "decay");
+  EXPECT_EQ(ToString(RunNode(node, {q, v, v}).status()),
+            "INVALID_ARGUMENT: operator \"LinearAttention\": queries [1,1,1,2], keys [1,1,1,1] and "
+            "values [1,1,1,1] do not fit");
+  EXPECT_EQ(ToString(RunNode(node, {q, q, v, Tensor(), Floats({1, 1, 3}, {1, 1, 1}), v}).status()),
+            "INVALID_ARGUMENT: operator \"LinearAttention\": input 4: f32[1,1,3] does not go with "
+            "keys [1,1,1,2]");
+  node.strings = {{"update_rule", "other"}};
+  EXPECT_EQ(ToString(RunNode(node, {q, q, v}).status()),
+            "INVALID_ARGUMENT: operator \"LinearAttention\": update_rule \"other\" is not known");
 }
 
 }  // namespace

@@ -31,6 +31,12 @@ Status OperatorCall::CheckRank(size_t i, int64_t rank) const {
              Type(i).ToString());
 }
 
+Status OperatorCall::CheckShape(size_t i, const Shape& expected) const {
+  if (!Has(i) || ShapeOf(i) == expected) return OkStatus();
+  return Err(StatusCode::kInvalidArgument, "input {}: expected {}, got {}", i,
+             ShapeToString(expected), ShapeToString(ShapeOf(i)));
+}
+
 StatusOr<Ints> OperatorCall::IntsAt(size_t i) const {
   StatusOr<Ints> ints = IntsOf(In(i));
   AG_TRY(ints, "input {}", i);

@@ -43,6 +43,8 @@ class OperatorCall : public NodeAttributes {
   // kInvalidArgument: the operand has another element type, or another rank.
   Status CheckType(size_t i, DType dtype) const;
   Status CheckRank(size_t i, int64_t rank) const;
+  // kInvalidArgument: the operand is there with another shape.
+  Status CheckShape(size_t i, const Shape& expected) const;
   // Returns the integers (i64 or i32) of operand `i`, or its single integer.
   StatusOr<Ints> IntsAt(size_t i) const;
   StatusOr<int64_t> IntAt(size_t i) const;
@@ -104,6 +106,7 @@ std::span<const OperatorRow> ScalarOperators();  // Acos, BitShift, ... and form
 std::span<const OperatorRow> QuantOperators();   // QuantizeLinear, QLinearConv, MatMulInteger, ...
 std::span<const OperatorRow> SignalOperators();  // DFT, STFT, windows, MelWeightMatrix.
 std::span<const OperatorRow> AttentionOperators();  // Attention, RotaryEmbedding.
+std::span<const OperatorRow> StatefulOperators();   // LinearAttention, CausalConvWithState.
 std::span<const OperatorRow>
 MicrosoftOperators();  // Of domain com.microsoft: fused ones, Gelu, ...
 std::span<const OperatorRow> MicrosoftAttentionOperators();

@@ -26,7 +26,8 @@ const absl::flat_hash_map<std::string_view, OperatorRow>& OperatorRows() {
           onnx_operators::MicrosoftOperators(), onnx_operators::MicrosoftAttentionOperators(),
           onnx_operators::MicrosoftQuantOperators(), onnx_operators::SampleOperators(),
           onnx_operators::RegionOperators(), onnx_operators::ResampleOperators(),
-          onnx_operators::LossOperators(), onnx_operators::TextOperators()}) {
+          onnx_operators::LossOperators(), onnx_operators::TextOperators(),
+          onnx_operators::StatefulOperators()}) {
       for (const OperatorRow& row : rows) AG_CHECK(result.emplace(row.name, row).second);
     }
     return result;

@@ -75,12 +75,6 @@ Status ReadAttributes(OperatorCall& call, const std::vector<std::string>& defaul
   return OkStatus();
 }
 
-Status CheckShape(const OperatorCall& call, size_t i, const Shape& expected) {
-  if (!call.Has(i) || call.ShapeOf(i) == expected) return OkStatus();
-  return Err(StatusCode::kInvalidArgument, "input {}: expected {}, got {}", i,
-             ShapeToString(expected), ShapeToString(call.ShapeOf(i)));
-}
-
 Status ReadSizes(OperatorCall& call, Recurrence& net) {
   for (const size_t i : {0, 1, 2}) AG_TRY(call.CheckRank(i, 3));
   const Shape& x = call.ShapeOf(0);
@@ -94,10 +88,10 @@ Status ReadSizes(OperatorCall& call, Recurrence& net) {
     return Err(StatusCode::kInvalidArgument, "hidden_size is {}, R is {}", hidden,
                ShapeToString(call.ShapeOf(2)));
   }
-  AG_TRY(CheckShape(call, 1, {net.directions, rows, net.input}));
-  AG_TRY(CheckShape(call, 2, {net.directions, rows, net.hidden}));
-  AG_TRY(CheckShape(call, 3, {net.directions, 2 * rows}));
-  AG_TRY(CheckShape(call, 4, {net.batch}));
+  AG_TRY(call.CheckShape(1, {net.directions, rows, net.input}));
+  AG_TRY(call.CheckShape(2, {net.directions, rows, net.hidden}));
+  AG_TRY(call.CheckShape(3, {net.directions, 2 * rows}));
+  AG_TRY(call.CheckShape(4, {net.batch}));
   net.lengths.assign(static_cast<size_t>(net.batch), net.steps);
   if (!call.Has(4)) return OkStatus();
   AG_LET(net.lengths, call.IntsAt(4));
@@ -115,7 +109,7 @@ StatusOr<Doubles> StateOf(const OperatorCall& call, size_t i, const Recurrence& 
   if (!call.Has(i)) return state;
   const Shape expected = net.by_batch ? Shape{net.batch, net.directions, net.hidden}
                                       : Shape{net.directions, net.batch, net.hidden};
-  AG_TRY(CheckShape(call, i, expected));
+  AG_TRY(call.CheckShape(i, expected));
   const Doubles given = call.In(i).ToDoubles();
   for (int64_t d = 0; d < net.directions; ++d) {
     for (int64_t b = 0; b < net.batch; ++b) {
@@ -264,7 +258,7 @@ template <State state>
 Status RunLstm(OperatorCall& call) {
   const bool coupled = call.Int("input_forget", 0) != 0;
   AG_LET(Recurrence net, ReadRecurrence(call, 4, 8, {"Sigmoid", "Tanh", "Tanh"}));
-  AG_TRY(CheckShape(call, 7, {net.directions, 3 * net.hidden}));
+  AG_TRY(call.CheckShape(7, {net.directions, 3 * net.hidden}));
   const Doubles peepholes = call.Has(7)
                                 ? call.In(7).ToDoubles()
                                 : Doubles(static_cast<size_t>(net.directions * 3 * net.hidden));

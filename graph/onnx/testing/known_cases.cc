@@ -9,7 +9,6 @@ std::span<const KnownCase> RefusedCases() {
   static constexpr std::string_view kDropped = "training: which elements are dropped is random";
   static constexpr std::string_view kTrees = "domain ai.onnx.ml";
   static constexpr std::string_view kRandom = "random numbers without a defined generator";
-  static constexpr std::string_view kNew = "new in opset 27, no kernel yet";
   static constexpr std::string_view kType = "an element type that came with opset 24 to 28";
   static constexpr KnownCase kCases[] = {
       {"test_adagrad", kTraining},
@@ -25,8 +24,6 @@ std::span<const KnownCase> RefusedCases() {
       {"test_image_decoder_", "image decoding"},
       {"test_ai_onnx_ml_", kTrees},
       {"test_flexattention", "domain ai.onnx.preview"},
-      {"test_causal_conv_with_state_", kNew},
-      {"test_linear_attention_", kNew},
       {"test_cast_e8m0_", kType},
       {"test_cast_FLOAT16_to_INT2.", kType},
       {"test_cast_FLOAT16_to_UINT2.", kType},
