@@ -5,7 +5,6 @@
 #include <optional>
 
 #include "rules/match/child_graphs.h"
-#include "rules/match/rule_clean_up.h"
 #include "search/size_blind.h"
 
 namespace ag {
@@ -30,8 +29,12 @@ PlaceNames PlaceOf(const Rewrite& rewrite, std::span<const uint64_t> loose,
 
 class Repetition {
  public:
-  Repetition(const Graph& input, std::vector<Graph> others, const RuleSet& rules)
-      : rules_(rules), clean_up_(rules, RuleIndex::Kind::kCleanUp), blind_(All(input, others)) {
+  Repetition(const Graph& input, std::vector<Graph> others, const RuleSet& rules,
+             const OnRewritten& on_rewritten)
+      : rules_(rules),
+        on_rewritten_(on_rewritten),
+        clean_up_(rules, RuleIndex::Kind::kCleanUp),
+        blind_(All(input, others)) {
     graphs_.push_back({input, IsClean(input)});
     for (Graph& other : others) graphs_.push_back({std::move(other), true});
   }
@@ -128,6 +131,9 @@ class Repetition {
       if (everywhere) made[i] = *std::move(child);
     }
     for (size_t i = 0; i < (everywhere ? graphs_.size() : 1); ++i) graphs_[i] = {made[i], true};
+    if (everywhere && on_rewritten_) {
+      on_rewritten_(made[std::min<size_t>(1, made.size() - 1)], rewrite.rule->name);
+    }
     if (everywhere) {
       ++result_.applied;
     } else {
@@ -144,6 +150,7 @@ class Repetition {
   }
 
   const RuleSet& rules_;
+  const OnRewritten& on_rewritten_;
   const RuleIndex clean_up_;
   const SizeBlind blind_;
   std::vector<Held> graphs_;  // The input's first.
@@ -154,8 +161,9 @@ class Repetition {
 }  // namespace
 
 StatusOr<RepeatedRewrites> RepeatRewrites(const Graph& input, std::span<const RewriteStep> steps,
-                                          std::vector<Graph> others, const RuleSet& rules) {
-  return Repetition(input, std::move(others), rules).Run(steps);
+                                          std::vector<Graph> others, const RuleSet& rules,
+                                          const OnRewritten& on_rewritten) {
+  return Repetition(input, std::move(others), rules, on_rewritten).Run(steps);
 }
 
 }  // namespace ag

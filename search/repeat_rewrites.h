@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "rules/match/rule_clean_up.h"
 #include "search/search.h"
 
 namespace ag {
@@ -20,8 +21,10 @@ struct RepeatedRewrites {
 
 // Repeats `steps`, which were made on `input`, on `others`: the cleaned-up graphs of the same model
 // at other sizes. A place is found again by what is computed there; a step that lacks its place in
-// one of them is left out in all. The bindings of `steps` must belong to `rules`.
+// one of them is left out in all. The bindings of `steps` must belong to `rules`. `on_rewritten` is
+// told each step of the first of the others, or of `input` where there are none.
 StatusOr<RepeatedRewrites> RepeatRewrites(const Graph& input, std::span<const RewriteStep> steps,
-                                          std::vector<Graph> others, const RuleSet& rules);
+                                          std::vector<Graph> others, const RuleSet& rules,
+                                          const OnRewritten& on_rewritten = {});
 
 }  // namespace ag

@@ -1,11 +1,15 @@
 // Sizes that a model leaves open stay open in a rewritten file, and it computes the same at others.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "base/file.h"
 #include "base/random.h"
+#include "graph/onnx/fields.h"
 #include "graph/onnx/testing/onnx_testing.h"
+#include "graph/onnx/wire.h"
 #include "tests/cluster.h"
 
 namespace ag {
@@ -140,6 +144,69 @@ TEST(OpenSizes, BatchAndSequenceStayOpen) {
                    "x=1x64x32",
                    {"x:0 (batch)", "x:1 (sequence)"},
                    {"x=1x64x32", "x=1x1x32", "x=3x17x32", "x=4x100x32"}});
+}
+
+// The same layer with names, comments and types, as exporters write them.
+std::string StatedEncoder() {
+  const std::string bytes = OpenEncoder();
+  OnnxModel model = *ParseModel(bytes, 1000);
+  model.origin.ir_version = 10;
+  model.origin.doc_string = "an encoder";
+  for (OnnxNode& node : model.nodes) {
+    const std::string comment = "made " + node.outputs[0];
+    node.name = "/" + node.outputs[0];
+    AppendLengthTag(kNodeNotes[0], comment.size(), node.notes);
+    node.notes += comment;
+  }
+  const auto state = [&](const char* name, std::vector<OnnxDim> dims) {
+    model.value_infos.push_back(
+        {.name = name, .data_type = 1, .has_shape = true, .dims = std::move(dims)});
+  };
+  const OnnxDim batch{-1, "batch"}, sequence{-1, "sequence"};
+  state("mq", {batch, sequence, {32}});
+  state("soft", {batch, {4}, sequence, sequence});
+  state("out", {batch, sequence, {32}});
+  return *SerializeModel(model);
+}
+
+// Checks a file with ONNX's own checker, where the tests have a Python with it.
+void ExpectStandard(const std::string& file) {
+  const char* python = std::getenv("AUTOGRAPH_PYTHON");
+  if (python == nullptr) return;
+  const CommandResult checked = RunCommand(
+      {python, "-c", "import onnx, sys; onnx.checker.check_model(sys.argv[1], full_check=True)",
+       file});
+  EXPECT_EQ(checked.code, 0) << checked.err;
+}
+
+TEST(OpenSizes, WhatTheModelStatesStays) {
+  Alone place;
+  const std::string in = place.Write("in.onnx", StatedEncoder()), out = place.path("out.onnx");
+  const CommandResult done = place.Cli(
+      {"optimize", in, "-o", out, "--device", "sim:small", "--shape", "x=1x64x32", "--json"});
+  ASSERT_EQ(done.code, 0) << done.err;
+  const json result = ResultIn(done.out);
+  ASSERT_EQ(result["output"], "REWRITTEN") << result.dump(2);
+  ASSERT_FALSE(result["kept_open"].empty()) << result["warnings"];
+  const std::string bytes = *ReadFile(out);
+  const OnnxModel model = *ParseModel(bytes, 1000);
+  EXPECT_EQ(model.origin.doc_string, "an encoder");
+  const auto soft = std::ranges::find(model.value_infos, "soft", &OnnxValueInfo::name);
+  ASSERT_NE(soft, model.value_infos.end());
+  std::string dims;
+  for (const OnnxDim& dim : soft->dims) dims += fmt::format("{}{} ", dim.name, dim.size);
+  EXPECT_EQ(dims, "batch-1 4 sequence-1 sequence-1 ");
+  EXPECT_NE(bytes.find("made soft"), std::string::npos);
+  std::string rules;
+  for (const auto& [key, value] : model.origin.metadata) {
+    if (key == "autograph.rules") rules = value;
+  }
+  for (const json& rewrite : result["rewrites"]) {
+    const std::string rule = rewrite["rule"];
+    EXPECT_NE(rules.find("\t" + rule + "\n"), std::string::npos) << rule << " in\n" << rules;
+  }
+  ExpectStandard(out);
+  ExpectAgreesElsewhere(in, out, "x=3x17x32");
 }
 
 // Each set has a plan in the file, which a session takes at these sizes.

@@ -62,7 +62,8 @@ StatusOr<Graph> RunPasses(Graph graph) {
 
 }  // namespace
 
-StatusOr<Graph> CleanUp(const Graph& input, const RuleSet& rules, std::vector<CleanUpStep>* steps) {
+StatusOr<Graph> CleanUp(const Graph& input, const RuleSet& rules, std::vector<CleanUpStep>* steps,
+                        const OnRewritten& on_rewritten) {
   AG_LET(Graph graph, RunPasses(input));
   std::map<std::string, int> counts;
   for (int round = 0; round < kRoundsMax; ++round) {
@@ -73,6 +74,7 @@ StatusOr<Graph> CleanUp(const Graph& input, const RuleSet& rules, std::vector<Cl
       if (!index) index.emplace(graph);
       AG_LET(const int count, ApplyEverywhere(rule, *index, &graph));
       if (count == 0) continue;
+      if (on_rewritten) on_rewritten(graph, rule.name);
       index.reset();
       counts[rule.name] += count;
       changed += count;

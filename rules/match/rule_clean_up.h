@@ -1,6 +1,7 @@
 // Clean-up by rules and passes. Pure functions.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -13,11 +14,15 @@ struct CleanUpStep {
   std::string rule;
   int count = 0;
 };
+// Called with a graph that applications of a rule made, and the rule's name.
+using OnRewritten = std::function<void(const Graph& after, const std::string& rule)>;
+
 // Returns the graph in the form in which every graph, also the input, is searched and measured. It
 // runs the passes of graph/passes/clean_up.h and the clean-up rules (folding of batch norms and
 // scales, recovery of composites) until nothing changes. Constants that shrink stay recipes.
-// `steps`, when given, counts rule applications.
+// `steps`, when given, counts rule applications, and `on_rewritten` is told of them in order.
 StatusOr<Graph> CleanUp(const Graph& graph, const RuleSet& rules,
-                        std::vector<CleanUpStep>* steps = nullptr);
+                        std::vector<CleanUpStep>* steps = nullptr,
+                        const OnRewritten& on_rewritten = {});
 
 }  // namespace ag

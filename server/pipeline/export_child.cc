@@ -42,6 +42,7 @@ void Fields(auto& io, Is<ExportRequest> auto& request) {
   io.Nested(request.origin, EncodeOrigin, DecodeOrigin);
   io(request.blob_root);
   io.Nested(request.at_other_sizes, EncodeGraphs, DecodeGraphs);
+  io(request.rules);
 }
 
 namespace {
@@ -52,7 +53,7 @@ constexpr uint32_t kReplyFrame = 2;
 Status Export(std::string_view bytes, int fd) {
   AG_LET(const ExportRequest request, DecodeFields<ExportRequest>(bytes));
   AG_LET(const std::shared_ptr<BlobDir> blobs, BlobDir::Open(request.blob_root));
-  ExportOptions options{.imported = &request.imported};
+  ExportOptions options{.imported = &request.imported, .rules = request.rules};
   options.at_other_sizes = request.at_other_sizes;
   return ExportOnnx(request.graph, request.origin, BlobWeights(blobs), options,
                     [fd](std::string_view piece) {

@@ -19,6 +19,7 @@ struct ExportRequest {
   std::string blob_root;  // Where the weights are.
   int fd = -1;            // The file to append to. After an error it is partly written.
   std::vector<Graph> at_other_sizes = {};  // ExportOptions::at_other_sizes.
+  std::vector<std::string> rules = {};     // ExportOptions::rules.
 };
 
 struct ExportChildOptions {

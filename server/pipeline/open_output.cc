@@ -6,6 +6,7 @@
 #include "server/pipeline/other_sizes.h"
 #include "server/pipeline/output_file.h"
 #include "server/pipeline/remap_plan.h"
+#include "server/pipeline/rules_of_nodes.h"
 
 namespace ag {
 namespace {
@@ -87,8 +88,12 @@ Status OutputFiles::MakeOpen(const FoundPlan& plan, const RuleSet& rules, Output
   const std::vector<AtOtherSizes>& sets = *other_sizes_->sets;
   std::vector<Graph> inputs;
   for (const AtOtherSizes& set : sets) inputs.push_back(set.input);
+  NodeRules made_by = RulesOfCleanUp(sets[0].runnable, rules);
+  const auto on_rewritten = [&](const Graph& after, const std::string& rule) {
+    made_by.Next(after, rule);
+  };
   AG_LET(const RepeatedRewrites repeated,
-         RepeatRewrites(setting_.input, plan.steps, std::move(inputs), rules));
+         RepeatRewrites(setting_.input, plan.steps, std::move(inputs), rules, on_rewritten));
   if (repeated.applied == 0) {
     return Err(StatusCode::kFailedPrecondition, "none of its rewrites has a place at {}",
                ShapesText(sets[0].shapes));
@@ -101,6 +106,8 @@ Status OutputFiles::MakeOpen(const FoundPlan& plan, const RuleSet& rules, Output
   std::erase_if(metadata, [](const auto& entry) { return entry.first == kSizesKey; });
   metadata.emplace_back(kSizesKey, SizesText(setting_.import.shapes));
   request.at_other_sizes.assign(graphs.begin() + 1, graphs.begin() + kLearnt);
+  made_by.Next(graphs[0], "");
+  request.rules = made_by.rules();
   AG_TRY(ExportInChild(request, setting_.child));
   AG_LET(const Graph read, ReadBack(writer->path(), setting_.import, setting_.runnable));
   for (const int set : {0, kLearnt}) {

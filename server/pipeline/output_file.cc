@@ -16,6 +16,7 @@
 #include "server/jobs/job.h"
 #include "server/pipeline/other_sizes.h"
 #include "server/pipeline/remap_plan.h"
+#include "server/pipeline/rules_of_nodes.h"
 #include "wire/candidate_wire.h"
 
 namespace ag {
@@ -130,15 +131,17 @@ Status OutputFiles::CopyWithPlan(const std::string& model_path, OutputFile* file
 
 // The child writes the file that becomes the blob, and the plan follows once the export was read
 // back: the model's bytes are written once.
-Status OutputFiles::Export(const Graph& graph, const Plan* plan, OutputFile* file) {
+Status OutputFiles::Export(const Graph& graph, const Plan* plan,
+                           const std::vector<std::string>& rules, OutputFile* file) {
   Graph whole = graph;
   if (setting_.has_opaque()) {
     AG_LET(whole, Stitch(setting_.model->graph, graph, setting_.is_cut));
   }
   AG_LET(const std::unique_ptr<BlobDir::Writer> writer, blobs_.NewWriter());
   const ImportedModel& model = *setting_.model;
-  AG_TRY(ExportInChild({whole, model.graph, model.origin, setting_.blob_root, writer->fd()},
-                       setting_.child));
+  ExportRequest request{whole, model.graph, model.origin, setting_.blob_root, writer->fd()};
+  request.rules = setting_.has_opaque() ? RulesIn(whole, graph, rules) : rules;
+  AG_TRY(ExportInChild(request, setting_.child));
   AG_LET(const Graph read, ReadBack(writer->path(), setting_.import, setting_.runnable));
   file->graph = read;
   if (plan != nullptr) AG_TRY(PlanAsRead({graph, *plan}, read, file));
@@ -172,10 +175,11 @@ Status OutputFiles::AppendPlanAndCommit(BlobDir::Writer& writer, OutputFile* fil
   return OkStatus();
 }
 
-Status OutputFiles::MakeRewritten(const Graph& graph, const Plan* plan, OutputFile* file) {
+Status OutputFiles::MakeRewritten(const Graph& graph, const Plan* plan,
+                                  const std::vector<std::string>& rules, OutputFile* file) {
   if (setting_.has_opaque()) plan = nullptr;
   const auto known = exported_.find(graph.digest());
-  if (known == exported_.end()) return Export(graph, plan, file);
+  if (known == exported_.end()) return Export(graph, plan, rules, file);
   const Exported& exported = known->second;
   file->graph = exported.read;
   file->digest = exported.file;
@@ -286,10 +290,11 @@ StatusOr<Plan> OutputFiles::PlanAnew(const Graph& graph, const Plan& like) {
   return std::move(made.plan);
 }
 
-StatusOr<OutputFile> OutputFiles::Rewritten(const Graph& graph, const Plan* plan) {
+StatusOr<OutputFile> OutputFiles::Rewritten(const Graph& graph, const Plan* plan,
+                                            const std::vector<std::string>& rules) {
   OutputFile file;
   file.rewritten = true;
-  const Status made = MakeRewritten(graph, plan, &file);
+  const Status made = MakeRewritten(graph, plan, rules, &file);
   return RefusedOr(made, std::move(file));
 }
 

@@ -118,8 +118,10 @@ class OutputFiles {
   // Exports `graph`, which has the interface of `setting.input`, puts the opaque nodes back around
   // it, and reads the file back, once for each graph. With a `plan` of `graph`, also plans what was
   // read back and writes that plan behind the export. A model with opaque nodes gets no plan, since
-  // our runtime does not run it.
-  StatusOr<OutputFile> Rewritten(const Graph& graph, const Plan* plan);
+  // our runtime does not run it. `rules` names the rules that made the nodes of `graph`, where they
+  // are known (ExportOptions::rules).
+  StatusOr<OutputFile> Rewritten(const Graph& graph, const Plan* plan,
+                                 const std::vector<std::string>& rules);
 
   // Exports the plan's graph with the sizes open that the model leaves open, and reads it back at
   // the bound sizes and at others. The refusal of such a file says what depends on sizes in a way
@@ -163,8 +165,10 @@ class OutputFiles {
   StatusOr<Graph> ReadBack(const std::string& path, const ImportOptions& import,
                            const Graph& model) const;
   Status AppendPlanAndCommit(BlobDir::Writer& writer, OutputFile* file);
-  Status MakeRewritten(const Graph& graph, const Plan* plan, OutputFile* file);
-  Status Export(const Graph& graph, const Plan* plan, OutputFile* file);
+  Status MakeRewritten(const Graph& graph, const Plan* plan, const std::vector<std::string>& rules,
+                       OutputFile* file);
+  Status Export(const Graph& graph, const Plan* plan, const std::vector<std::string>& rules,
+                OutputFile* file);
   Status PlanAsRead(const KnownPlan& known, const Graph& read, OutputFile* file);
   Status CopyWithPlan(const std::string& model_path, OutputFile* file);
   StatusOr<std::vector<OutputError>> CompareElsewhere(OutputFile* file);

@@ -61,7 +61,7 @@ class Replay {
       return false;
     }
     const Graph* best = result_.best.has_value() ? &*result_.best : nullptr;
-    const StatusOr<Ratio> ratio = request_.try_graph(best, candidate);
+    const StatusOr<Ratio> ratio = request_.try_graph(best, candidate, step.rule());
     if (ratio.status().code() == StatusCode::kCancelled) {
       result_.stopped = true;
       return false;

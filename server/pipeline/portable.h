@@ -28,8 +28,11 @@ struct Applied {
 };
 StatusOr<Applied> ApplyRule(const Graph& graph, const TrailStep& step, const RuleSet& rules);
 
-// Times `candidate` against the best graph so far; null means the model as it came.
-using TryGraph = std::function<StatusOr<Ratio>(const Graph* best, const Graph& candidate)>;
+// Times `candidate` against the best graph so far; null means the model as it came. `step` names
+// what made it of the best graph, or of the input where that is null: a rule, kCleanUpStep or
+// kWinnerStep.
+using TryGraph = std::function<StatusOr<Ratio>(const Graph* best, const Graph& candidate,
+                                               const std::string& step)>;
 
 struct PortableResult {
   std::optional<Graph> best;  // Nothing: the model as it came.

@@ -70,7 +70,7 @@ class PortableTest : public ::testing::Test {
     request.trail = std::move(trail);
     request.rules = &rules_;
     request.winner = Winner(request.trail);
-    request.try_graph = [this](const Graph* best, const Graph& candidate) {
+    request.try_graph = [this](const Graph* best, const Graph& candidate, const std::string&) {
       return runtime_.Try(best, candidate);
     };
     return request;
@@ -166,11 +166,11 @@ TEST_F(PortableTest, StopsWhenAsked) {
   EXPECT_THAT(VerdictsOf(result), ElementsAre("+other 2/2 FASTER"));
 
   request.stop = nullptr;
-  request.try_graph = [](const Graph*, const Graph&) -> StatusOr<Ratio> {
+  request.try_graph = [](const Graph*, const Graph&, const std::string&) -> StatusOr<Ratio> {
     return Err(StatusCode::kCancelled, "interrupted");
   };
   EXPECT_TRUE(KeepWhatHelps(request)->stopped);
-  request.try_graph = [](const Graph*, const Graph&) -> StatusOr<Ratio> {
+  request.try_graph = [](const Graph*, const Graph&, const std::string&) -> StatusOr<Ratio> {
     return Err(StatusCode::kInvalidArgument, "no");
   };
   EXPECT_EQ(Message(KeepWhatHelps(request).status()), "no");

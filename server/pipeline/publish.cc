@@ -2,11 +2,13 @@
 
 #include <map>
 #include <numeric>
+#include <optional>
 
 #include "base/blobs.h"
 #include "base/log.h"
 #include "server/pipeline/other_sizes.h"
 #include "server/pipeline/portable.h"
+#include "server/pipeline/rules_of_nodes.h"
 #include "wire/measurement_wire.h"
 
 namespace ag {
@@ -45,6 +47,10 @@ class Chooser {
   Status TakeInput();
   Status TryPortable();
   StatusOr<PortableResult> FindPortable();
+  const NodeRules& InputRules();  // Of setting_.input.
+  NodeRules RulesOf(const FoundPlan& plan) {
+    return RulesOfPlan(InputRules(), setting_.input, plan, *request_.rules);
+  }
   FilePair Pair(const Digest& before, const Digest& after) const;
   BaselineRequest ToCompare(const Digest& output, const OutputFile* file) const;
   StatusOr<BaselineResult> Compare(const Digest& output, const OutputFile* file);
@@ -60,6 +66,7 @@ class Chooser {
   PoolMeasurer& measurer_;
   OutputFiles files_;
   const bool runs_here_;
+  std::optional<NodeRules> input_rules_;  // What InputRules returns.
   Published chosen_;
   bool has_chosen_ = false;
   Nanos set_takes_{0};  // The time of the last comparison with the baseline.
@@ -102,6 +109,11 @@ void Chooser::Refuse(const char* what, const std::string& why) {
   chosen_.warnings.push_back(fmt::format("{} is not published: {}", what, why));
 }
 
+const NodeRules& Chooser::InputRules() {
+  if (!input_rules_) input_rules_ = RulesOfCleanUp(setting_.runnable, *request_.rules);
+  return *input_rules_;
+}
+
 Status Chooser::TryRewritten() {
   std::vector<const FoundPlan*> plans = {&found_};
   for (const FoundPlan& runner_up : found_.runners_up) plans.push_back(&runner_up);
@@ -112,7 +124,7 @@ Status Chooser::TryRewritten() {
     AG_LET(const bool is_open, TryOpen(*plan));
     if (is_open) break;
     if (!setting_.sets.empty()) continue;  // A file with fixed sizes has no use for further sets.
-    AG_LET(OutputFile file, files_.Rewritten(plan->graph, &plan->plan));
+    AG_LET(OutputFile file, files_.Rewritten(plan->graph, &plan->plan, RulesOf(*plan).rules()));
     Trial trial{std::move(file), plan == &found_ ? "the winner" : "a runner-up", plan->rewrites,
                 plan->estimate_ns, plan == &found_};
     AG_TRY(Try(std::move(trial)).status());
@@ -300,8 +312,14 @@ StatusOr<PortableResult> Chooser::FindPortable() {
   if (!found_.rewrites.empty()) portable.winner = found_.graph;
   portable.stop = [this] { return IsTimeOver(); };
   std::map<Digest, Digest> files;  // Of graphs that were exported.
-  portable.try_graph = [&](const Graph* before, const Graph& candidate) -> StatusOr<Ratio> {
-    AG_LET(const OutputFile file, files_.Rewritten(candidate, nullptr));
+  std::map<Digest, NodeRules> made_by = {{setting_.input.digest(), InputRules()}};
+  portable.try_graph = [&](const Graph* before, const Graph& candidate,
+                           const std::string& step) -> StatusOr<Ratio> {
+    NodeRules rules = made_by.at((before == nullptr ? setting_.input : *before).digest());
+    if (step == kWinnerStep) rules = RulesOf(found_);
+    if (step != kWinnerStep && step != kCleanUpStep) rules.Next(candidate, step);
+    made_by.insert_or_assign(candidate.digest(), rules);
+    AG_LET(const OutputFile file, files_.Rewritten(candidate, nullptr, rules.rules()));
     if (file.refusal) {
       LogWarn("portable: not exported: {}", file.refusal.text);
       return Ratio{0, 0, 0};
@@ -330,7 +348,7 @@ Status Chooser::TryPortable() {
   if (runs_here_ && !asked) {
     AG_LET(plan, files_.PlanAnew(*found->best, found_.input_plan));
   }
-  AG_LET(OutputFile file, files_.Rewritten(*found->best, plan ? &*plan : nullptr));
+  AG_LET(OutputFile file, files_.Rewritten(*found->best, plan ? &*plan : nullptr, {}));
   Trial trial{std::move(file), "what ONNX Runtime gains by", {}, 0};
   trial.must_be_faster = true;
   for (const v1::PortableStep& step : found->steps) {
