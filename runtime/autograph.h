@@ -70,10 +70,19 @@ typedef struct ag_session ag_session;
 typedef struct {
   const char* name; /* As in the model. */
   ag_dtype dtype;
-  int32_t rank;         /* 0: a scalar. -1: an output whose sizes are known after a run. */
+  int32_t rank;         /* 0: a scalar. -1: an output whose sizes are known after a run, or what
+                           is no tensor; then the type is that of its tensors. */
   const int64_t* shape; /* `rank` sizes, outermost first; every size is known. */
   size_t bytes;         /* Of the whole tensor: row-major, without gaps. 0 for AG_STRING. */
 } ag_tensor_info;
+
+/* What an input or output is. */
+typedef enum {
+  AG_TENSOR = 0,
+  AG_SEQUENCE = 1, /* Of tensors of one element type. */
+  AG_OPTIONAL = 2, /* A tensor, or none. */
+  AG_OPTIONAL_SEQUENCE = 3
+} ag_kind;
 
 /* A tensor for ag_session_run_any, or a result of it. */
 typedef struct {
@@ -83,6 +92,13 @@ typedef struct {
   const void* data;     /* Row-major, without gaps, aligned to the element's size. Of AG_STRING:
                            a const char* for each element, UTF-8 that ends with a NUL. */
 } ag_tensor;
+
+/* A value for ag_session_run_values, or a result of it: the tensors in it. */
+typedef struct {
+  int32_t is_none; /* Not 0: an optional that has no value; then `count` is 0. */
+  size_t count;    /* 1 for a tensor, and for an optional that has one. */
+  const ag_tensor* tensors;
+} ag_value;
 
 /* The outputs of one run, in the library's memory. */
 typedef struct ag_results ag_results;
@@ -175,9 +191,19 @@ AG_API int ag_session_input_is_open(const ag_session* session, size_t index, int
 AG_API ag_status ag_session_run_any(ag_session* session, const ag_tensor* inputs, size_t count,
                                     ag_results** out);
 
-/* Returns the results in the order of the model's outputs. Count of NULL: 0; NULL: out of range. */
+/* Returns what an input or output is; AG_TENSOR when out of range. */
+AG_API ag_kind ag_session_input_kind(const ag_session* session, size_t index);
+AG_API ag_kind ag_session_output_kind(const ag_session* session, size_t index);
+
+/* Runs as ag_session_run_any, on a model that takes sequences or optionals too. */
+AG_API ag_status ag_session_run_values(ag_session* session, const ag_value* inputs, size_t count,
+                                       ag_results** out);
+
+/* Returns the results in the order of the model's outputs. Count of NULL: 0; NULL: out of range,
+ * and of ag_results_at an output that is no tensor, which ag_results_value gives. */
 AG_API size_t ag_results_count(const ag_results* results);
 AG_API const ag_tensor* ag_results_at(const ag_results* results, size_t index);
+AG_API const ag_value* ag_results_value(const ag_results* results, size_t index);
 AG_API void ag_results_destroy(ag_results* results); /* Does nothing for NULL. */
 
 #ifdef __cplusplus

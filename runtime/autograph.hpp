@@ -92,7 +92,9 @@ struct TensorInfo {
   ag_dtype dtype = AG_FLOAT32;
   std::span<const int64_t> shape;  // Outermost first; every size is known.
   size_t bytes = 0;                // Row-major, without gaps.
-  bool has_shape = true;           // False: an output whose sizes are known after a run.
+  // False: an output whose sizes are known after a run, or what is no tensor.
+  bool has_shape = true;
+  ag_kind kind = AG_TENSOR;  // Else dtype is that of its tensors.
 
   int64_t elements() const {
     int64_t count = 1;
@@ -120,7 +122,9 @@ class Results {
  public:
   explicit Results(ag_results* handle) : handle_(handle) {}
   size_t size() const { return ag_results_count(handle_.get()); }
+  // REQUIRES: the output is a tensor.
   const ag_tensor& operator[](size_t index) const { return *ag_results_at(handle_.get(), index); }
+  const ag_value& value(size_t index) const { return *ag_results_value(handle_.get(), index); }
 
  private:
   struct Free {
@@ -187,6 +191,15 @@ class Session {
     return Results(results);
   }
 
+  // Runs as RunAny, on a model that takes sequences or optionals too (ag_session_run_values).
+  Result<Results> RunValues(std::span<const ag_value> inputs) {
+    ag_results* results = nullptr;
+    const ag_status code =
+        ag_session_run_values(handle_.get(), inputs.data(), inputs.size(), &results);
+    if (code != AG_OK) return Status{code, ag_last_error()};
+    return Results(results);
+  }
+
   ag_session* get() const { return handle_.get(); }  // For calls of autograph.h.
 
  private:
@@ -216,17 +229,18 @@ class Session {
 
   explicit Session(ag_session* session) : handle_(session) {
     for (size_t i = 0; i < ag_session_input_count(session); ++i) {
-      inputs_.push_back(Convert(*ag_session_input(session, i)));
+      inputs_.push_back(Convert(*ag_session_input(session, i), ag_session_input_kind(session, i)));
     }
     for (size_t i = 0; i < ag_session_output_count(session); ++i) {
-      outputs_.push_back(Convert(*ag_session_output(session, i)));
+      outputs_.push_back(
+          Convert(*ag_session_output(session, i), ag_session_output_kind(session, i)));
     }
   }
 
-  static TensorInfo Convert(const ag_tensor_info& info) {
+  static TensorInfo Convert(const ag_tensor_info& info, ag_kind kind) {
     const bool has_shape = info.rank >= 0;
     const std::span shape(info.shape, static_cast<size_t>(has_shape ? info.rank : 0));
-    return {info.name, info.dtype, shape, info.bytes, has_shape};
+    return {info.name, info.dtype, shape, info.bytes, has_shape, kind};
   }
 
   template <class Create>

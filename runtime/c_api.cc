@@ -19,8 +19,13 @@ struct ag_session {
 };
 
 struct ag_results {
-  std::vector<ag::Tensor> tensors;
-  std::vector<ag_tensor> views;  // Point into `tensors`, and of strings into these:
+  struct Output {
+    std::vector<ag::Tensor> tensors;
+    std::vector<ag_tensor> views;  // Point into `tensors`, and of strings into `strings`.
+    bool is_tensor = false;
+    ag_value value = {};
+  };
+  std::deque<Output> outputs;
   std::deque<std::string> strings;
   std::deque<std::vector<const char*>> pointers;
 };
@@ -242,29 +247,71 @@ ag::StatusOr<ag::Tensor> FromC(const ag_tensor& given, std::string_view name) {
   return ag::Tensor::View(type, {static_cast<const char*>(given.data), size}, nullptr);
 }
 
-Status RunAny(ag_session& session, std::span<const ag_tensor> given, ag_results** out) {
-  if (given.size() != session.inputs.size()) {
-    return Err(StatusCode::kInvalidArgument, "model: expected {} inputs, got {}",
-               session.inputs.size(), given.size());
-  }
-  std::vector<ag::Tensor> inputs;
-  for (size_t i = 0; i < given.size(); ++i) {
-    AG_LET(ag::Tensor tensor, FromC(given[i], session.inputs[i].name));
-    inputs.push_back(std::move(tensor));
-  }
-  auto results = std::make_unique<ag_results>();
-  AG_LET(results->tensors, session.session->Run(inputs));
-  for (const ag::Tensor& tensor : results->tensors) {
+void AddOutput(const ag::ModelValue& value, const ag::TensorInfo& info, ag_results& results) {
+  ag_results::Output& output = results.outputs.emplace_back();
+  output.tensors = ag::TensorsIn(value);
+  output.is_tensor = info.kind == ag::OnnxKind::kTensor;
+  for (const ag::Tensor& tensor : output.tensors) {
     const ag::TensorType& type = tensor.type();
     const bool of_strings = type.dtype == ag::DType::kString;
-    results->views.push_back(
+    output.views.push_back(
         {.dtype = static_cast<ag_dtype>(ag::DTypeToOnnx(type.dtype)),
          .rank = static_cast<int32_t>(type.shape.size()),
          .shape = type.shape.data(),
-         .data = of_strings ? StringsToC(tensor, *results) : tensor.bytes().data()});
+         .data = of_strings ? StringsToC(tensor, results) : tensor.bytes().data()});
+  }
+  const bool is_none = value.kind == ag::OnnxKind::kOptional && value.items.empty();
+  output.value = {is_none ? 1 : 0, output.views.size(), output.views.data()};
+}
+
+// Returns a view of the caller's value.
+ag::StatusOr<ag::ModelValue> FromC(const ag_value& given, const ag::TensorInfo& info) {
+  const bool is_optional = info.kind == ag::OnnxKind::kOptional;
+  if (given.is_none != 0) {
+    if (is_optional && given.count == 0) return ag::ModelValue(info.kind, {});
+    return Err(StatusCode::kInvalidArgument, "input \"{}\": {} is given as none", info.name,
+               given.count > 0 ? "a value" : ag::ToString(info.form()));
+  }
+  if (given.tensors == nullptr && given.count > 0) {
+    return Err(StatusCode::kInvalidArgument, "input \"{}\": {} tensors at NULL", info.name,
+               given.count);
+  }
+  if (!info.holds_sequence && given.count != 1) {
+    return Err(StatusCode::kInvalidArgument, "input \"{}\": expected {}, got {} tensors", info.name,
+               ag::ToString(info.form()), given.count);
+  }
+  std::vector<ag::Tensor> tensors;
+  for (const ag_tensor& one : std::span(given.tensors, given.count)) {
+    AG_LET(ag::Tensor tensor, FromC(one, info.name));
+    tensors.push_back(std::move(tensor));
+  }
+  return ag::MakeValue(info.form(), std::move(tensors));
+}
+
+Status RunValues(ag_session& session, std::span<const ag_value> given, ag_results** out) {
+  const std::vector<ag::TensorInfo>& infos = session.session->inputs();
+  if (given.size() != infos.size()) {
+    return Err(StatusCode::kInvalidArgument, "model: expected {} inputs, got {}", infos.size(),
+               given.size());
+  }
+  std::vector<ag::ModelValue> inputs;
+  for (size_t i = 0; i < given.size(); ++i) {
+    AG_LET(ag::ModelValue value, FromC(given[i], infos[i]));
+    inputs.push_back(std::move(value));
+  }
+  AG_LET(const std::vector<ag::ModelValue> outputs, session.session->RunValues(inputs));
+  auto results = std::make_unique<ag_results>();
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    AddOutput(outputs[i], session.session->outputs()[i], *results);
   }
   *out = results.release();
   return ag::OkStatus();
+}
+
+ag_kind KindOf(const ag::TensorInfo& info) {
+  if (info.kind == ag::OnnxKind::kSequence) return AG_SEQUENCE;
+  if (info.kind != ag::OnnxKind::kOptional) return AG_TENSOR;
+  return info.holds_sequence ? AG_OPTIONAL_SEQUENCE : AG_OPTIONAL;
 }
 
 const ag_tensor_info* At(const std::vector<ag_tensor_info>& infos, size_t index) {
@@ -356,6 +403,16 @@ int ag_session_input_is_open(const ag_session* session, size_t index, int32_t ax
   return std::ranges::count(open, static_cast<size_t>(axis)) > 0 ? 1 : 0;
 }
 
+ag_kind ag_session_input_kind(const ag_session* session, size_t index) {
+  const bool is_there = index < ag_session_input_count(session);
+  return is_there ? KindOf(session->session->inputs()[index]) : AG_TENSOR;
+}
+
+ag_kind ag_session_output_kind(const ag_session* session, size_t index) {
+  const bool is_there = index < ag_session_output_count(session);
+  return is_there ? KindOf(session->session->outputs()[index]) : AG_TENSOR;
+}
+
 ag_status ag_session_run_any(ag_session* session, const ag_tensor* inputs, size_t count,
                              ag_results** out) {
   return Guarded([&]() -> Status {
@@ -363,16 +420,42 @@ ag_status ag_session_run_any(ag_session* session, const ag_tensor* inputs, size_
     *out = nullptr;
     if (session == nullptr) return NullArgument("session");
     if (inputs == nullptr && count > 0) return NullArgument("inputs");
-    return RunAny(*session, {inputs, count}, out);
+    std::vector<ag_value> values;
+    for (size_t i = 0; i < count; ++i) {
+      if (ag_session_input_kind(session, i) != AG_TENSOR) {
+        const ag::TensorInfo& info = session->session->inputs()[i];
+        return Err(StatusCode::kInvalidArgument,
+                   "input \"{}\" is {}: ag_session_run_values takes it", info.name,
+                   ag::ToString(info.form()));
+      }
+      values.push_back({0, 1, inputs + i});
+    }
+    return RunValues(*session, values, out);
+  });
+}
+
+ag_status ag_session_run_values(ag_session* session, const ag_value* inputs, size_t count,
+                                ag_results** out) {
+  return Guarded([&]() -> Status {
+    if (out == nullptr) return NullArgument("out");
+    *out = nullptr;
+    if (session == nullptr) return NullArgument("session");
+    if (inputs == nullptr && count > 0) return NullArgument("inputs");
+    return RunValues(*session, {inputs, count}, out);
   });
 }
 
 size_t ag_results_count(const ag_results* results) {
-  return results == nullptr ? 0 : results->views.size();
+  return results == nullptr ? 0 : results->outputs.size();
 }
 
 const ag_tensor* ag_results_at(const ag_results* results, size_t index) {
-  return index < ag_results_count(results) ? &results->views[index] : nullptr;
+  const bool is_tensor = index < ag_results_count(results) && results->outputs[index].is_tensor;
+  return is_tensor ? results->outputs[index].value.tensors : nullptr;
+}
+
+const ag_value* ag_results_value(const ag_results* results, size_t index) {
+  return index < ag_results_count(results) ? &results->outputs[index].value : nullptr;
 }
 
 void ag_results_destroy(ag_results* results) { delete results; }

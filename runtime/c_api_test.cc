@@ -218,16 +218,100 @@ TEST(CApi, RunsStrings) {
   EXPECT_STREQ(ag_last_error(), "input \"words\": string 0 is NULL");
 }
 
-TEST(CApi, SequencesAtTheEndsAreRefused) {
-  const std::string model = testing::SequenceModelFromText(
-      "g (float[4] x) => (float[2] parts) { parts = SplitToSequence<axis = 0>(x) }", {"parts"});
-  ag_session* made = nullptr;
-  const ag_session_options options = Options("cpu:1");
-  EXPECT_EQ(ag_session_create(model.data(), model.size(), &options, &made), AG_UNIMPLEMENTED);
+// Takes a sequence and gives it with one tensor more, and with one less.
+const std::string& ModelOfSequences() {
+  static const std::string model = testing::SequenceModelFromText(
+      "g (float[N] parts, float[2] more) => (float[M] all, float[2] sum, float[N] parts2)"
+      "{ all = SequenceInsert(parts, more) zero = Constant<value_int = 0>()"
+      "  first = SequenceAt(parts, zero) sum = Add(first, more)"
+      "  parts2 = SequenceErase(parts, zero) }",
+      {"parts", "all", "parts2"});
+  return model;
+}
+
+TEST(CApi, RunsSequences) {
+  const std::string& model = ModelOfSequences();
+  const Handle session = Create(model, Options("cpu:1"));
+  EXPECT_EQ(ag_session_input_kind(session.get(), 0), AG_SEQUENCE);
+  EXPECT_EQ(ag_session_input_kind(session.get(), 1), AG_TENSOR);
+  EXPECT_EQ(ag_session_output_kind(session.get(), 0), AG_SEQUENCE);
+  EXPECT_EQ(ag_session_output_kind(session.get(), 1), AG_TENSOR);
+  EXPECT_EQ(ag_session_output_kind(session.get(), 9), AG_TENSOR);
+  const ag_tensor_info* parts = ag_session_input(session.get(), 0);
+  EXPECT_EQ(parts->rank, -1);
+  EXPECT_EQ(parts->bytes, 0u);
+  EXPECT_EQ(parts->dtype, AG_FLOAT32);
+
+  const float numbers[] = {1, 2, 3, 4, 5};
+  const int64_t two[] = {2}, three[] = {3};
+  const ag_tensor given[] = {{AG_FLOAT32, 1, two, numbers}, {AG_FLOAT32, 1, three, numbers + 2}};
+  const ag_value values[] = {{0, 2, given}, {0, 1, given}};
+  ag_results* made = nullptr;
+  ASSERT_EQ(ag_session_run_values(session.get(), values, 2, &made), AG_OK) << ag_last_error();
+  const ResultsHandle results(made, ag_results_destroy);
+  ASSERT_EQ(ag_results_count(made), 3u);
+  const ag_value* all = ag_results_value(made, 0);
+  ASSERT_EQ(all->count, 3u);
+  EXPECT_EQ(all->is_none, 0);
+  EXPECT_EQ(all->tensors[1].shape[0], 3);
+  EXPECT_EQ(static_cast<const float*>(all->tensors[1].data)[2], 5);
+  EXPECT_EQ(ag_results_at(made, 0), nullptr) << "no tensor";
+  EXPECT_EQ(static_cast<const float*>(ag_results_at(made, 1)->data)[1], 4);
+  EXPECT_EQ(ag_results_value(made, 2)->count, 1u);
+  EXPECT_EQ(ag_results_value(made, 3), nullptr);
+}
+
+TEST(CApi, NamesTheValueThatIsWrong) {
+  const Handle session = Create(ModelOfSequences(), Options("cpu:1"));
+  const int64_t two[] = {2};
+  const double data[2] = {};
+  const ag_tensor good = {AG_FLOAT32, 1, two, data}, other = {AG_FLOAT64, 1, two, data};
+  const ag_value fine = {0, 1, &good}, none = {1, 0, nullptr}, wrong = {0, 1, &other},
+                 empty = {0, 0, nullptr}, no_tensors = {0, 2, nullptr};
+  const struct {
+    ag_value first, second;
+    const char* error;
+  } kCases[] = {
+      {none, fine, "input \"parts\": a sequence of f32 is given as none"},
+      {wrong, fine, "input \"parts\": expected a sequence of f32, got one with f64[2]"},
+      {no_tensors, fine, "input \"parts\": 2 tensors at NULL"},
+      {fine, empty, "input \"more\": expected f32[2], got 0 tensors"},
+      {fine, none, "input \"more\": f32[2] is given as none"},
+  };
+  for (const auto& c : kCases) {
+    const ag_value values[] = {c.first, c.second};
+    ag_results* made = nullptr;
+    EXPECT_EQ(ag_session_run_values(session.get(), values, 2, &made), AG_INVALID_ARGUMENT);
+    EXPECT_STREQ(ag_last_error(), c.error);
+    EXPECT_EQ(made, nullptr);
+  }
+  const ag_tensor tensors[] = {good, good};
+  ag_results* made = nullptr;
+  EXPECT_EQ(ag_session_run_any(session.get(), tensors, 2, &made), AG_INVALID_ARGUMENT);
   EXPECT_STREQ(ag_last_error(),
-               "output \"parts\" is a sequence: a session takes and gives tensors only; let the "
-               "model build it or take it apart itself (SequenceConstruct, SequenceAt, "
-               "OptionalGetElement)");
+               "input \"parts\" is a sequence of f32: ag_session_run_values takes it");
+}
+
+TEST(CApi, RunsOptionals) {
+  const std::string model = testing::WithOptionals(
+      testing::ModelFromText("g (float[2] maybe) => (float[2] same, bool has)"
+                             "{ same = Identity(maybe) has = OptionalHasElement(maybe) }"),
+      {"maybe", "same"});
+  const Handle session = Create(model, Options("cpu:1"));
+  EXPECT_EQ(ag_session_input_kind(session.get(), 0), AG_OPTIONAL);
+  EXPECT_EQ(ag_session_output_kind(session.get(), 0), AG_OPTIONAL);
+  const int64_t two[] = {2};
+  const float data[] = {1, 2};
+  const ag_tensor tensor = {AG_FLOAT32, 1, two, data};
+  for (const bool has : {true, false}) {
+    const ag_value value = has ? ag_value{0, 1, &tensor} : ag_value{1, 0, nullptr};
+    ag_results* made = nullptr;
+    ASSERT_EQ(ag_session_run_values(session.get(), &value, 1, &made), AG_OK) << ag_last_error();
+    const ResultsHandle results(made, ag_results_destroy);
+    EXPECT_EQ(ag_results_value(made, 0)->is_none, has ? 0 : 1);
+    EXPECT_EQ(ag_results_value(made, 0)->count, has ? 1u : 0u);
+    EXPECT_EQ(*static_cast<const bool*>(ag_results_at(made, 1)->data), has);
+  }
 }
 
 TEST(CApi, NamesTheOptionThatIsWrong) {
@@ -386,6 +470,12 @@ TEST(CApi, BearsNull) {
   EXPECT_EQ(ag_session_run_any(nullptr, nullptr, 0, &results), AG_INVALID_ARGUMENT);
   EXPECT_EQ(ag_session_run_any(session, nullptr, 1, &results), AG_INVALID_ARGUMENT);
   EXPECT_EQ(ag_session_run_any(session, nullptr, 0, nullptr), AG_INVALID_ARGUMENT);
+  EXPECT_EQ(ag_session_run_values(nullptr, nullptr, 0, &results), AG_INVALID_ARGUMENT);
+  EXPECT_EQ(ag_session_run_values(session, nullptr, 1, &results), AG_INVALID_ARGUMENT);
+  EXPECT_EQ(ag_session_run_values(session, nullptr, 0, nullptr), AG_INVALID_ARGUMENT);
+  EXPECT_EQ(ag_session_input_kind(nullptr, 0), AG_TENSOR);
+  EXPECT_EQ(ag_session_output_kind(nullptr, 0), AG_TENSOR);
+  EXPECT_EQ(ag_results_value(nullptr, 0), nullptr);
   EXPECT_EQ(ag_results_count(nullptr), 0u);
   EXPECT_EQ(ag_results_at(nullptr, 0), nullptr);
   ag_results_destroy(nullptr);

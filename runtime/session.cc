@@ -168,13 +168,24 @@ Status Session::Describe(const ImportedModel& model, const WeightSource& weights
   wanted_.resize(outputs_.size());
   if (model.origin.dynamic.empty()) return OkStatus();
   AG_LET(DynamicProgram dynamic, DynamicProgram::Of(model.origin, weights));
-  AG_TRY(dynamic.CheckTensorsOnly());
-  for (const DynamicPart::Input& input : dynamic.inputs()) {
-    inputs_.insert(inputs_.begin() + input.position, InfoOf(input.name, input.type, model.origin));
+  for (size_t i = 0; i < dynamic.inputs().size(); ++i) {
+    const DynamicPart::Input& input = dynamic.inputs()[i];
+    const ValueForm& form = dynamic.input_forms()[i];
+    const bool is_tensor = form.kind == OnnxKind::kTensor;
+    TensorInfo info = is_tensor ? InfoOf(input.name, input.type, model.origin)
+                                : TensorInfo{.name = input.name, .type = form.item};
+    info.has_shape = is_tensor;
+    info.kind = form.kind;
+    info.holds_sequence = form.holds_sequence;
+    inputs_.insert(inputs_.begin() + input.position, std::move(info));
   }
   outputs_.clear();
-  for (const DynamicProgram::Output& output : dynamic.outputs()) {
-    outputs_.push_back({.name = output.name, .type = {output.dtype, {}}, .has_shape = false});
+  for (const auto& [name, form] : dynamic.outputs()) {
+    outputs_.push_back({.name = name,
+                        .type = {form.item.dtype, {}},
+                        .has_shape = false,
+                        .kind = form.kind,
+                        .holds_sequence = form.holds_sequence});
   }
   auto whole =
       std::make_unique<WholeModel>(std::move(executable_), std::move(dynamic), graph_, *device_);
@@ -237,17 +248,36 @@ Status Session::BuildCarried(const Graph& graph, std::optional<Graph>& cleaned,
 }
 
 StatusOr<std::vector<Tensor>> Session::Run(const std::vector<Tensor>& inputs) {
+  for (const auto& [what, infos] : {std::pair{"input", &inputs_}, {"output", &outputs_}}) {
+    for (const TensorInfo& info : *infos) {
+      if (info.kind == OnnxKind::kTensor) continue;
+      return Err(StatusCode::kInvalidArgument, "{} \"{}\" is {}: only a run of values has it", what,
+                 info.name, ToString(info.form()));
+    }
+  }
+  AG_LET(const std::vector<ModelValue> values, RunValues({inputs.begin(), inputs.end()}));
+  std::vector<Tensor> outputs;
+  for (const ModelValue& value : values) outputs.push_back(value.tensor);
+  return outputs;
+}
+
+StatusOr<std::vector<ModelValue>> Session::RunValues(const std::vector<ModelValue>& inputs) {
   if (inputs.size() != inputs_.size()) {
     return Err(StatusCode::kInvalidArgument, "model: expected {} inputs, got {}", inputs_.size(),
                inputs.size());
   }
   bool is_planned = true;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    const TensorType& given = inputs[i].type();
-    is_planned = is_planned && given == inputs_[i].type;
-    if (FitsOpenSizes(inputs_[i], given)) continue;
-    return Err(StatusCode::kInvalidArgument, "input \"{}\": expected {}, got {}", inputs_[i].name,
-               inputs_[i].type.ToString(), given.ToString());
+    const TensorInfo& info = inputs_[i];
+    if (info.kind != OnnxKind::kTensor || inputs[i].kind != OnnxKind::kTensor) {
+      AG_TRY(CheckForm(inputs[i], info.form()), "input \"{}\"", info.name);
+      continue;
+    }
+    const TensorType& given = inputs[i].tensor.type();
+    is_planned = is_planned && given == info.type;
+    if (FitsOpenSizes(info, given)) continue;
+    return Err(StatusCode::kInvalidArgument, "input \"{}\": expected {}, got {}", info.name,
+               info.type.ToString(), given.ToString());
   }
   MutexLock lock(mutex_);
   if (is_planned) return RunPlanned(inputs);
@@ -256,19 +286,24 @@ StatusOr<std::vector<Tensor>> Session::Run(const std::vector<Tensor>& inputs) {
   return variant->RunPlanned(inputs);
 }
 
-StatusOr<std::vector<Tensor>> Session::RunPlanned(const std::vector<Tensor>& inputs) {
-  std::vector<Tensor> outputs = NewOutputs();
-  AG_TRY(executable_->Run(inputs, outputs));
-  return is_dynamic() ? whole_->TakeResults() : outputs;
+StatusOr<std::vector<ModelValue>> Session::RunPlanned(const std::vector<ModelValue>& inputs) {
+  if (is_dynamic()) {
+    AG_TRY(whole_->RunValues(inputs).status());
+    return whole_->TakeResults();
+  }
+  std::vector<Tensor> tensors, outputs = NewOutputs();
+  for (const ModelValue& input : inputs) tensors.push_back(input.tensor);
+  AG_TRY(executable_->Run(tensors, outputs));
+  return std::vector<ModelValue>(outputs.begin(), outputs.end());
 }
 
 std::vector<Tensor> Session::NewOutputs() const {
   return is_dynamic() ? std::vector<Tensor>() : EmptyOutputs(graph_);
 }
 
-StatusOr<Session*> Session::Variant(const std::vector<Tensor>& inputs) {
+StatusOr<Session*> Session::Variant(const std::vector<ModelValue>& inputs) {
   std::vector<Shape> shapes;
-  for (const Tensor& input : inputs) shapes.push_back(input.type().shape);
+  for (const ModelValue& input : inputs) shapes.push_back(input.tensor.type().shape);
   const auto found =
       std::ranges::find(variants_, shapes, [](const auto& entry) { return entry.first; });
   if (found != variants_.end()) {
@@ -277,7 +312,9 @@ StatusOr<Session*> Session::Variant(const std::vector<Tensor>& inputs) {
   }
   SessionOptions options = options_;
   options.shapes.clear();
-  for (size_t i = 0; i < inputs.size(); ++i) options.shapes[inputs_[i].name] = shapes[i];
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs_[i].kind == OnnxKind::kTensor) options.shapes[inputs_[i].name] = shapes[i];
+  }
   AG_LET(std::unique_ptr<Session> variant,
          Named(LoadOn(*device_, bytes_, options, hashes_.get()), options.name));
   hashes_ = variant->hashes_;  // Of a copy of the bytes they are known since the first such load.

@@ -14,6 +14,7 @@
 #include "base/mutex.h"
 #include "device/api/device.h"
 #include "graph/onnx/imported_model.h"
+#include "graph/onnx/model_value.h"
 #include "plan/plan.h"
 #include "runtime/model_weights.h"
 #include "runtime/whole_model.h"
@@ -52,11 +53,16 @@ struct SessionOptions {
 
 struct TensorInfo {
   std::string name;
-  TensorType type;  // The planned one.
+  TensorType type;  // The planned one. Of a sequence or an optional: of its tensors.
   // Axes of an input whose sizes the model leaves open: a run may give others.
   std::vector<size_t> open_axes = {};
-  // False for an output of a model with a dynamic part: the shape of `type` says nothing.
+  // False for an output of a model with a dynamic part, and for what is no tensor: the shape of
+  // `type` says nothing.
   bool has_shape = true;
+  OnnxKind kind = OnnxKind::kTensor;
+  bool holds_sequence = false;  // A sequence, or an optional of one.
+
+  ValueForm form() const { return {kind, holds_sequence, type}; }
 };
 
 class Session {
@@ -77,8 +83,11 @@ class Session {
   // that the model leaves open may differ from the planned ones: the first run of other sizes loads
   // the model for them, with a plan by estimate, and the last eight such sets are kept.
   // kInvalidArgument names the input whose type differs; the errors of Load for other sizes; those
-  // of a dynamic part (DynamicProgram::Run).
+  // of a dynamic part (DynamicProgram::Run); an input or output that is no tensor.
   StatusOr<std::vector<Tensor>> Run(const std::vector<Tensor>& inputs);
+
+  // Runs as Run, on a model that takes or gives sequences and optionals too (TensorInfo::kind).
+  StatusOr<std::vector<ModelValue>> RunValues(const std::vector<ModelValue>& inputs);
 
   // Runs once on the caller's memory, without copies or allocation: one pointer per input and
   // output, in their order, to exactly the bytes of its type, aligned to the element's size.
@@ -112,8 +121,9 @@ class Session {
   // Names the inputs and outputs, and reads the dynamic part.
   Status Describe(const ImportedModel& model, const WeightSource& weights);
   // Returns the session for these input types, which differ in open sizes only.
-  StatusOr<Session*> Variant(const std::vector<Tensor>& inputs) AG_REQUIRES(mutex_);
-  StatusOr<std::vector<Tensor>> RunPlanned(const std::vector<Tensor>& inputs) AG_REQUIRES(mutex_);
+  StatusOr<Session*> Variant(const std::vector<ModelValue>& inputs) AG_REQUIRES(mutex_);
+  StatusOr<std::vector<ModelValue>> RunPlanned(const std::vector<ModelValue>& inputs)
+      AG_REQUIRES(mutex_);
   Status Build(const ImportedModel& model, const WeightSource& weights,
                const SessionOptions& options);
   Status BuildOwn(const WeightSource& weights, const SessionOptions& options);

@@ -316,6 +316,35 @@ TEST(Session, RunsNodesWhoseSizesDependOnValuesBehindItsPlan) {
   EXPECT_EQ(whole.Run(inputs, some).status().code(), StatusCode::kFailedPrecondition);
 }
 
+TEST(Session, TakesAndGivesSequences) {
+  const std::string model = testing::SequenceModelFromText(
+      "g (float[N,2] x, float[K] parts) => (float[M] all, float[N,2] r)"
+      "{ r = Relu(x) all = SequenceInsert(parts, r) }",
+      {"parts", "all"});
+  auto session = Session::Load(model, {.device = "cpu:1", .shapes = {{"x", {1, 2}}}});
+  ASSERT_EQ(ToString(session.status()), "OK");
+  EXPECT_EQ((*session)->inputs()[1].kind, OnnxKind::kSequence);
+  EXPECT_EQ((*session)->outputs()[0].kind, OnnxKind::kSequence);
+  const Tensor one = Tensor::FromFloats({1}, std::vector<float>{7});
+  for (const int64_t rows : {1, 3}) {  // Sizes of tensors stay open beside it.
+    Tensor x = Tensor::Zeros({DType::kFloat32, {rows, 2}});
+    x.Put(1, -5);
+    const auto outputs = (*session)->RunValues({x, ModelValue(OnnxKind::kSequence, {one, one})});
+    ASSERT_EQ(ToString(outputs.status()), "OK");
+    ASSERT_EQ((*outputs)[0].items.size(), 3u);
+    EXPECT_EQ((*outputs)[0].items[2].tensor.type().shape, (Shape{rows, 2}));
+    EXPECT_EQ((*outputs)[1].tensor.At(1), 0);
+  }
+  EXPECT_EQ(ToString((*session)->Run({one, one}).status()),
+            "INVALID_ARGUMENT: input \"parts\" is a sequence of f32: only a run of values has it");
+  EXPECT_EQ(ToString((*session)->RunValues({one, one}).status()),
+            "INVALID_ARGUMENT: input \"x\": expected f32[1,2], got f32[1]");
+  // What times models gives a tensor for each input.
+  std::vector<Tensor> none;
+  const std::vector<Tensor> inputs = {Tensor::Zeros({DType::kFloat32, {1, 2}}), one};
+  EXPECT_EQ(ToString((*session)->executable().Run(inputs, none).status()), "OK");
+}
+
 // Large products behind the plan run on the device, with the weights of the dynamic part or
 // without.
 TEST(Session, RunsLargeNodesBehindItsPlanOnTheDevice) {

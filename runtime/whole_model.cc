@@ -40,9 +40,22 @@ WholeModel::WholeModel(std::unique_ptr<Executable> planned, DynamicProgram progr
       device_(device),
       memory_{.values = {}, .operators = ReadyOperators(ReadyOn(device))} {}
 
-std::vector<Tensor> WholeModel::OfGraph(std::span<const Tensor> inputs) const {
+std::vector<ModelValue> WholeModel::Values(std::span<const Tensor> inputs) const {
+  std::vector<ModelValue> values(inputs.begin(), inputs.end());
+  for (size_t i = 0; i < program_.inputs().size(); ++i) {
+    const ValueForm& form = program_.input_forms()[i];
+    ModelValue& value = values[static_cast<size_t>(program_.inputs()[i].position)];
+    const size_t count = form.holds_sequence ? 2 : 1;
+    value = MakeValue(form, std::vector<Tensor>(count, value.tensor));
+  }
+  return values;
+}
+
+std::vector<Tensor> WholeModel::OfGraph(std::span<const ModelValue> inputs) const {
   std::vector<Tensor> tensors;
-  for (const size_t i : GraphInputs(program_.inputs(), inputs.size())) tensors.push_back(inputs[i]);
+  for (const size_t i : GraphInputs(program_.inputs(), inputs.size())) {
+    tensors.push_back(inputs[i].tensor);
+  }
   return tensors;
 }
 
@@ -51,6 +64,10 @@ StatusOr<Nanos> WholeModel::Run(std::span<const Tensor> inputs, std::span<Tensor
     return Err(StatusCode::kFailedPrecondition,
                "the sizes of the model's outputs are known after a run: it gives them itself");
   }
+  return RunValues(Values(inputs));
+}
+
+StatusOr<Nanos> WholeModel::RunValues(std::span<const ModelValue> inputs) {
   const std::vector<Tensor> of_graph = OfGraph(inputs);
   std::vector<Tensor> values = EmptyOutputs(graph_);
   AG_LET(const Nanos planned, planned_->Run(of_graph, values));
@@ -59,10 +76,7 @@ StatusOr<Nanos> WholeModel::Run(std::span<const Tensor> inputs, std::span<Tensor
   for (const DynamicPart::Input& input : program_.inputs()) {
     named[input.name] = inputs[static_cast<size_t>(input.position)];
   }
-  AG_LET(std::vector<ModelValue> results,
-         program_.Run(named, {.threads = device_.spec().cores, .memory = &memory_}));
-  results_.clear();
-  for (ModelValue& result : results) results_.push_back(std::move(result.tensor));
+  AG_LET(results_, program_.Run(named, {.threads = device_.spec().cores, .memory = &memory_}));
   return planned + (RealClock().Now() - begin);
 }
 
@@ -73,7 +87,7 @@ StatusOr<double> WholeModel::Time(const TimeRequest& request) {
   }
   if (device_.simulated()) {
     std::vector<Tensor> values = EmptyOutputs(graph_);
-    const std::vector<Tensor> of_graph = OfGraph(request.inputs);
+    const std::vector<Tensor> of_graph = OfGraph(Values(request.inputs));
     return planned_->Time({of_graph, values, request.runs});
   }
   return MeanNs(request.runs, [&] { return Run(request.inputs, request.outputs); });

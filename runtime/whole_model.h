@@ -17,27 +17,29 @@ class WholeModel : public Executable {
   WholeModel(std::unique_ptr<Executable> planned, DynamicProgram program, const Graph& graph,
              Device& device);
 
-  // Takes the inputs of the whole model, in its order.
-
-  // Takes no output tensors, since their sizes are known after the run: results() has them. Returns
-  // the device's time plus that of the nodes behind the plan.
+  // Takes the inputs of the whole model, in its order; TakeResults() has the outputs. Returns the
+  // device's time plus that of the nodes behind the plan.
+  StatusOr<Nanos> RunValues(std::span<const ModelValue> inputs);
+  // Does the same with a tensor for each input: a sequence has it twice. Takes no output tensors,
+  // since their sizes are known after the run.
   StatusOr<Nanos> Run(std::span<const Tensor> inputs, std::span<Tensor> outputs) override;
   // On a simulated device the estimate is the graph's alone. kUnimplemented: a trace, or caches in
   // another state than left.
   StatusOr<double> Time(const TimeRequest& request) override;
 
   // The outputs of the last run, in the model's order.
-  std::vector<Tensor> TakeResults() { return std::move(results_); }
+  std::vector<ModelValue> TakeResults() { return std::move(results_); }
 
  private:
-  std::vector<Tensor> OfGraph(std::span<const Tensor> inputs) const;
+  std::vector<ModelValue> Values(std::span<const Tensor> inputs) const;
+  std::vector<Tensor> OfGraph(std::span<const ModelValue> inputs) const;
 
   std::unique_ptr<Executable> planned_;
   DynamicProgram program_;
   const Graph& graph_;
   const Device& device_;
   RunMemory memory_;
-  std::vector<Tensor> results_;
+  std::vector<ModelValue> results_;
 };
 
 }  // namespace ag

@@ -222,7 +222,9 @@ void Commands::AddLocalVerbs() {
                         [&run](Context& c) { return RunModel(c, run); });
   AddModel(verb, run.model, "ONNX file");
   AddTune(verb, run.model);
-  verb->add_option("--input", run.inputs, "NAME=FILE.npy or NAME=FILE.pb; others get made data")
+  verb->add_option("--input", run.inputs,
+                   "NAME=FILE.npy or NAME=FILE.pb, once for each tensor of a sequence; others get "
+                   "made data")
       ->default_str("none");
   verb->add_option("--output", run.output_dir, "Folder for the outputs as .npy files")
       ->default_str("none");

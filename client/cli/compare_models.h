@@ -27,9 +27,13 @@ StatusOr<ModelMatch> MatchModels(const Session& a, const Session& b, const std::
 // Returns the match of equal positions, whatever the names. REQUIRES: b has as many tensors as a.
 ModelMatch MatchByPosition(const Session& a);
 
-// Returns a's tensors in b's order.
-std::vector<Tensor> Reordered(const std::vector<Tensor>& tensors,
-                              const std::vector<size_t>& positions);
+// Returns a's tensors or values in b's order.
+template <class T>
+std::vector<T> Reordered(const std::vector<T>& values, const std::vector<size_t>& positions) {
+  std::vector<T> reordered(values.size());
+  for (size_t i = 0; i < values.size(); ++i) reordered[positions[i]] = values[i];
+  return reordered;
+}
 
 // Runs both on the user's own inputs, then on `seeds` (at least 1) sets of usual, full and short
 // data by turns, and returns the largest error of each of a's outputs.

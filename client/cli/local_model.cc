@@ -11,6 +11,8 @@
 namespace ag {
 namespace {
 
+constexpr uint64_t kNextSeed = 7919;  // Of the next tensor of a sequence.
+
 StatusOr<SessionOptions> MakeOptions(const ModelFlags& flags, PlanChoice plan, int streams) {
   SessionOptions options{.device = flags.device,
                          .plan = plan,
@@ -93,21 +95,47 @@ std::vector<InputSpec> DescribeInputs(const Session& session) {
   return specs;
 }
 
-StatusOr<std::vector<Tensor>> GatherInputs(const Session& session,
-                                           const std::vector<std::string>& files, uint64_t seed) {
-  std::map<std::string, Tensor> given;
+std::vector<ModelValue> ValuesOf(const Session& session,
+                                 const std::vector<std::vector<Tensor>>& sets) {
+  std::vector<ModelValue> values;
+  for (const TensorInfo& info : session.inputs()) {
+    std::vector<Tensor> tensors;
+    for (const std::vector<Tensor>& set : sets) {
+      if (tensors.empty() || info.holds_sequence) tensors.push_back(set[values.size()]);
+    }
+    values.push_back(MakeValue(info.form(), std::move(tensors)));
+  }
+  return values;
+}
+
+std::vector<ModelValue> MakeValues(const Session& session, InputKind kind, uint64_t seed) {
+  const std::vector<InputSpec> specs = DescribeInputs(session);
+  return ValuesOf(session,
+                  {MakeInputs(specs, kind, seed), MakeInputs(specs, kind, seed + kNextSeed)});
+}
+
+StatusOr<std::vector<ModelValue>> GatherInputs(const Session& session,
+                                               const std::vector<std::string>& files,
+                                               uint64_t seed) {
+  std::map<std::string, std::vector<Tensor>> given;
   for (const std::string& text : files) {
     const size_t equals = text.find('=');
     if (equals == std::string::npos) {
       return Err(StatusCode::kInvalidArgument, "--input {}: expected NAME=FILE", text);
     }
-    AG_LET(given[text.substr(0, equals)], ReadTensorFile(text.substr(equals + 1)));
+    AG_LET(Tensor tensor, ReadTensorFile(text.substr(equals + 1)));
+    given[text.substr(0, equals)].push_back(std::move(tensor));
   }
-  std::vector<Tensor> inputs = MakeInputs(DescribeInputs(session), InputKind::kUsual, seed);
+  std::vector<ModelValue> inputs = MakeValues(session, InputKind::kUsual, seed);
   for (size_t i = 0; i < inputs.size(); ++i) {
-    const auto found = given.find(session.inputs()[i].name);
+    const TensorInfo& info = session.inputs()[i];
+    const auto found = given.find(info.name);
     if (found == given.end()) continue;
-    inputs[i] = found->second;
+    if (found->second.size() > 1 && !info.holds_sequence) {
+      return Err(StatusCode::kInvalidArgument, "--input {}: {} files for {}", info.name,
+                 found->second.size(), ToString(info.form()));
+    }
+    inputs[i] = MakeValue(info.form(), std::move(found->second));
     given.erase(found);
   }
   if (!given.empty()) {
@@ -140,7 +168,7 @@ StatusOr<std::vector<NamedSet>> OwnInputs(const ModelFlags& flags) {
 
 StatusOr<std::vector<Tensor>> InputsToTime(const Session& session, const ModelFlags& flags) {
   AG_LET(const std::vector<NamedSet> sets, OwnInputs(flags));
-  if (sets.empty()) return GatherInputs(session, {}, 1);
+  if (sets.empty()) return MakeInputs(DescribeInputs(session), InputKind::kUsual, 1);
   auto tensors = TensorsOf(session, sets[0].inputs);
   AG_TRY(tensors, "{}", sets[0].name);
   return tensors;

@@ -30,9 +30,19 @@ Status WriteNpy(const std::string& path, const Tensor& tensor);
 // Describes the session's inputs, in their order (graph/inputs/describe.h).
 std::vector<InputSpec> DescribeInputs(const Session& session);
 
-// Returns one tensor per model input: from the NAME=FILE flags, else usual data.
-StatusOr<std::vector<Tensor>> GatherInputs(const Session& session,
-                                           const std::vector<std::string>& files, uint64_t seed);
+// Returns a value for each of the session's inputs, made of its tensor in each set: a sequence has
+// all of them, a tensor and an optional that of the first set.
+std::vector<ModelValue> ValuesOf(const Session& session,
+                                 const std::vector<std::vector<Tensor>>& sets);
+
+// Returns made data for each of the session's inputs; a sequence has two tensors.
+std::vector<ModelValue> MakeValues(const Session& session, InputKind kind, uint64_t seed);
+
+// Returns a value for each of the session's inputs: from the NAME=FILE flags, else usual data. A
+// sequence has the files of its flags in their order.
+StatusOr<std::vector<ModelValue>> GatherInputs(const Session& session,
+                                               const std::vector<std::string>& files,
+                                               uint64_t seed);
 
 // Returns the set's tensors in the session's order. Sizes that the model leaves open may differ
 // from the planned ones. Errors as CheckInputSet.

@@ -84,10 +84,11 @@ TEST_F(LocalModelTest, GathersInputsByName) {
   const auto other = *GatherInputs(**session, {}, 2),
              given = *GatherInputs(**session, {"x=" + path}, 1);
   ASSERT_EQ(random.size(), 2u);
-  EXPECT_EQ(random[0].bytes(), again[0].bytes());
-  EXPECT_NE(random[0].bytes(), other[0].bytes());
-  EXPECT_EQ(given[0].bytes(), x.bytes());
-  EXPECT_EQ(given[1].bytes(), random[1].bytes()) << "what is given leaves the others as they were";
+  EXPECT_EQ(random[0].tensor.bytes(), again[0].tensor.bytes());
+  EXPECT_NE(random[0].tensor.bytes(), other[0].tensor.bytes());
+  EXPECT_EQ(given[0].tensor.bytes(), x.bytes());
+  EXPECT_EQ(given[1].tensor.bytes(), random[1].tensor.bytes())
+      << "what is given leaves the others as they were";
 
   const struct {
     std::string input, status;

@@ -98,6 +98,13 @@ StatusOr<std::vector<OutputError>> CompareModels(const VerifyFlags& flags) {
 Status CompareDataSet(Session& session, const std::string& folder,
                       std::vector<OutputError>* errors) {
   std::vector<Tensor> inputs;
+  for (const auto* infos : {&session.inputs(), &session.outputs()}) {
+    for (const TensorInfo& info : *infos) {
+      if (info.kind == OnnxKind::kTensor) continue;
+      return Err(StatusCode::kUnimplemented, "{}: \"{}\" is {}; test data are read of tensors only",
+                 folder, info.name, ToString(info.form()));
+    }
+  }
   for (size_t i = 0; i < session.inputs().size(); ++i) {
     AG_LET(Tensor tensor, ReadTensorFile(fmt::format("{}/input_{}.pb", folder, i)));
     inputs.push_back(std::move(tensor));
@@ -129,6 +136,38 @@ StatusOr<std::vector<OutputError>> CompareWithTestData(const VerifyFlags& flags)
   return errors;
 }
 
+// Prints one tensor of an output, which `name` names, and adds it to the list.
+Status SayTensor(Context& context, const RunFlags& flags, const std::string& name,
+                 const Tensor& tensor, std::set<std::string>* taken, Json* list) {
+  std::string line = fmt::format("{}: {}  {}", name, tensor.type().ToString(), Summary(tensor));
+  Json entry = {{"output", name}, {"type", tensor.type().ToString()}};
+  if (!flags.output_dir.empty()) {
+    const std::string path = flags.output_dir + "/" + FileName(name, taken) + ".npy";
+    AG_TRY(WriteNpy(path, tensor));
+    line += "  -> " + path;
+    entry["file"] = path;
+  }
+  list->push_back(entry);
+  if (!context.flags().json) context.Print(line);
+  return OkStatus();
+}
+
+// Prints an output: a tensor, or "parts[0]", "parts[1]", ... of a sequence.
+Status SayOutput(Context& context, const RunFlags& flags, const TensorInfo& info,
+                 const ModelValue& value, std::set<std::string>* taken, Json* list) {
+  const std::vector<Tensor> tensors = TensorsIn(value);
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const std::string name = info.holds_sequence ? fmt::format("{}[{}]", info.name, i) : info.name;
+    AG_TRY(SayTensor(context, flags, name, tensors[i], taken, list));
+  }
+  if (!tensors.empty()) return OkStatus();
+  const bool is_none = value.kind == OnnxKind::kOptional && value.items.empty();
+  const char* what = is_none ? "none" : "empty";
+  list->push_back({{"output", info.name}, {"type", what}});
+  if (!context.flags().json) context.Print(fmt::format("{}: {}", info.name, what));
+  return OkStatus();
+}
+
 }  // namespace
 
 StatusOr<int> RunModel(Context& context, const RunFlags& flags) {
@@ -139,22 +178,11 @@ StatusOr<int> RunModel(Context& context, const RunFlags& flags) {
   AG_LET(const auto session, LoadSession(flags.model, PlanChoice::kCarried));
   for (const std::string& warning : session->warnings()) context.Note("warning: " + warning);
   AG_LET(const auto inputs, GatherInputs(*session, flags.inputs, flags.seed));
-  AG_LET(const auto outputs, session->Run(inputs));
+  AG_LET(const auto outputs, session->RunValues(inputs));
   Json list = Json::array();
   std::set<std::string> taken;
   for (size_t i = 0; i < outputs.size(); ++i) {
-    const TensorInfo& info = session->outputs()[i];
-    std::string line =
-        fmt::format("{}: {}  {}", info.name, outputs[i].type().ToString(), Summary(outputs[i]));
-    Json entry = {{"output", info.name}, {"type", outputs[i].type().ToString()}};
-    if (!flags.output_dir.empty()) {
-      const std::string path = flags.output_dir + "/" + FileName(info.name, &taken) + ".npy";
-      AG_TRY(WriteNpy(path, outputs[i]));
-      line += "  -> " + path;
-      entry["file"] = path;
-    }
-    list.push_back(entry);
-    if (!context.flags().json) context.Print(line);
+    AG_TRY(SayOutput(context, flags, session->outputs()[i], outputs[i], &taken, &list));
   }
   const bool carried = session->uses_carried_plan();
   if (context.flags().json) {

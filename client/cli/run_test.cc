@@ -69,6 +69,44 @@ TEST_F(RunTest, VerifyComparesTwoModels) {
   EXPECT_EQ(answer["errors"][0]["max_rel"], 1.0);
 }
 
+// Sequences are lists of files going in, and lines coming out.
+TEST_F(RunTest, SequencesAndOptionals) {
+  const auto model = [&](const char* name, const char* more) {
+    const std::string text = fmt::format(
+        "g (float[N] parts, float[2] more) => (float[M] all) {{ all = SequenceInsert(parts, {}) }}",
+        more);
+    return Write(name, testing::SequenceModelFromText(text, {"parts", "all"}));
+  };
+  const std::string a = model("a.onnx", "more");
+  RunFlags flags{.model = {.model = a, .device = "sim:small"}};
+  flags.inputs = {"parts=" + Write("0.pb", Proto({1, 2})), "parts=" + Write("1.pb", Proto({3})),
+                  "more=" + Write("2.pb", Proto({4, 6}))};
+  const Ran ran = Call(RunModel, flags);
+  EXPECT_EQ(ran.code, kExitOk) << ran.err;
+  EXPECT_EQ(ran.out,
+            "all[0]: f32[2]  min 1  max 2  mean 1.5\nall[1]: f32[1]  min 3  max 3  mean 3\n"
+            "all[2]: f32[2]  min 4  max 6  mean 5\n");
+  flags.inputs.push_back(flags.inputs.back());
+  EXPECT_EQ(Call(RunModel, flags).err, "autograph: error: --input more: 2 files for f32[2]\n");
+  EXPECT_EQ(Call(RunVerify, Verify(a, a)).code, kExitOk);
+  const std::string longer = Write(
+      "longer.onnx", testing::SequenceModelFromText(
+                         "g (float[N] parts, float[2] more) => (float[M] all)"
+                         "{ one = SequenceInsert(parts, more) all = SequenceInsert(one, more) }",
+                         {"parts", "all"}));
+  EXPECT_EQ(Call(RunVerify, Verify(a, longer)).code, kExitFailed);
+
+  const std::string maybe =
+      Write("maybe.onnx",
+            testing::WithOptionals(testing::ModelFromText("g () => (float[2] none, bool has)"
+                                                          "{ none = Optional()"
+                                                          "  has = OptionalHasElement(none) }"),
+                                   {"none"}));
+  const Ran none = Call(RunModel, RunFlags{.model = {.model = maybe, .device = "sim:small"}});
+  EXPECT_EQ(none.code, kExitOk) << none.err;
+  EXPECT_EQ(none.out, "none: none\nhas: bool[]  min 0  max 0  mean 0\n");
+}
+
 // The graphs are equal: what differs runs behind them. The graph's outputs have another order.
 TEST_F(RunTest, VerifyComparesWhatRunsBehindTheGraph) {
   const auto model = [&](const char* name, const char* last) {

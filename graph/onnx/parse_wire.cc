@@ -384,6 +384,23 @@ StatusOr<OnnxValueInfo> ParseValueInfo(std::string_view bytes) {
   return FromProto(proto);
 }
 
+StatusOr<ValueForm> ParseForm(std::string_view value_info) {
+  onnx::ValueInfoProto proto;
+  AG_TRY(Parse(value_info, "a value's type", proto));
+  ValueForm form{.kind = KindOf(proto.type())};
+  const onnx::TypeProto* type = &proto.type();
+  if (type->has_optional_type()) type = &type->optional_type().elem_type();
+  form.holds_sequence = type->has_sequence_type();
+  if (form.holds_sequence) type = &type->sequence_type().elem_type();
+  const StatusOr<DType> dtype = DTypeFromOnnx(type->tensor_type().elem_type());
+  if (dtype.ok()) form.item.dtype = *dtype;
+  for (const auto& dim : type->tensor_type().shape().dim()) {
+    form.item.shape.push_back(dim.dim_value() > 0 ? dim.dim_value() : 1);
+  }
+  if (!CheckType(form.item).ok()) form.item.shape.clear();
+  return form;
+}
+
 StatusOr<OnnxNode> ParseNode(std::string_view bytes) {
   onnx::NodeProto proto;
   AG_TRY(Parse(bytes, "a node", proto));

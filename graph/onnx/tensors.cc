@@ -72,6 +72,60 @@ std::string_view KindName(OnnxKind kind) {
   return "neither a tensor nor a sequence or an optional of tensors";
 }
 
+std::string ToString(const ValueForm& form) {
+  if (form.kind == OnnxKind::kTensor) return form.item.ToString();
+  if (form.kind == OnnxKind::kOther) return std::string(KindName(form.kind));
+  const bool is_optional = form.kind == OnnxKind::kOptional;
+  return fmt::format("{} {}of {}", is_optional ? "an optional" : "a sequence",
+                     is_optional && form.holds_sequence ? "sequence " : "",
+                     DTypeName(form.item.dtype));
+}
+
+ModelValue MakeValue(const ValueForm& form, std::vector<Tensor> tensors) {
+  if (form.kind == OnnxKind::kTensor) return std::move(tensors.at(0));
+  std::vector<ModelValue> items(tensors.begin(), tensors.end());
+  if (form.kind == OnnxKind::kOptional && form.holds_sequence) {
+    ModelValue sequence(OnnxKind::kSequence, std::move(items));
+    items = {std::move(sequence)};
+  }
+  return {form.kind, std::move(items)};
+}
+
+std::vector<Tensor> TensorsIn(const ModelValue& value) {
+  if (value.kind == OnnxKind::kTensor) return {value.tensor};
+  std::vector<Tensor> tensors;
+  for (const ModelValue& item : value.items) {
+    for (Tensor& tensor : TensorsIn(item)) tensors.push_back(std::move(tensor));
+  }
+  return tensors;
+}
+
+Status CheckForm(const ModelValue& value, const ValueForm& form) {
+  const auto differs = [&](std::string_view what) {
+    return Err(StatusCode::kInvalidArgument, "expected {}, got {}", ToString(form), what);
+  };
+  if (value.kind != form.kind) return differs(KindName(value.kind));
+  if (value.kind == OnnxKind::kTensor) {
+    const TensorType& type = value.tensor.type();
+    return type.dtype == form.item.dtype ? OkStatus() : differs(type.ToString());
+  }
+  const bool is_optional = form.kind == OnnxKind::kOptional;
+  if (is_optional && value.items.size() > 1) return differs("an optional of several values");
+  ValueForm item{.item = form.item};
+  if (is_optional && form.holds_sequence) {
+    item.kind = OnnxKind::kSequence;
+    item.holds_sequence = true;
+  }
+  for (const ModelValue& one : value.items) {
+    if (!CheckForm(one, item).ok()) {
+      const bool is_tensor = one.kind == OnnxKind::kTensor;
+      return differs(is_tensor ? "one with " + one.tensor.type().ToString()
+                               : "one with " + std::string(KindName(one.kind)));
+    }
+  }
+  return OkStatus();
+}
+
 StatusOr<DType> DTypeFromOnnx(int32_t data_type) {
   for (const Row& row : kRows) {
     if (row.onnx == data_type) return row.dtype;

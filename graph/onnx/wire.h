@@ -124,6 +124,7 @@ StatusOr<OnnxNode> ParseNode(std::string_view bytes);
 StatusOr<OnnxTensor> ParseTensor(std::string_view bytes);
 StatusOr<OnnxFunction> ParseFunction(std::string_view bytes);  // The same for a FunctionProto.
 StatusOr<OnnxValueInfo> ParseValueInfo(std::string_view bytes);
+StatusOr<ValueForm> ParseForm(std::string_view value_info);
 
 // Adds all names of tensors and nodes that occur in the node, its subgraphs included, to `names`,
 // and its operator and those of its subgraphs to `operators` where they are of the default domain.

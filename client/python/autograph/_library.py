@@ -54,6 +54,12 @@ class TensorC(Structure):
     ]
 
 
+class ValueC(Structure):
+    """ag_value."""
+
+    _fields_ = [("is_none", c_int32), ("count", c_size_t), ("tensors", POINTER(TensorC))]
+
+
 class OptionsC(Structure):
     """ag_session_options."""
 
@@ -91,9 +97,10 @@ _FUNCTIONS = {
         [c_void_p, POINTER(c_void_p), POINTER(c_void_p), POINTER(c_int64)],
     ),
     "ag_session_input_is_open": (c_int, [c_void_p, c_size_t, c_int32]),
-    "ag_session_run_any": (c_int, [c_void_p, POINTER(TensorC), c_size_t, POINTER(c_void_p)]),
-    "ag_results_count": (c_size_t, [c_void_p]),
-    "ag_results_at": (POINTER(TensorC), [c_void_p, c_size_t]),
+    "ag_session_input_kind": (c_int, [c_void_p, c_size_t]),
+    "ag_session_output_kind": (c_int, [c_void_p, c_size_t]),
+    "ag_session_run_values": (c_int, [c_void_p, POINTER(ValueC), c_size_t, POINTER(c_void_p)]),
+    "ag_results_value": (POINTER(ValueC), [c_void_p, c_size_t]),
     "ag_results_destroy": (None, [c_void_p]),
 }
 

@@ -27,7 +27,7 @@ from typing import (
 import numpy as np
 from numpy.typing import NDArray
 
-from ._library import InputShapeC, OptionsC, TensorC, TensorInfoC, check, library
+from ._library import InputShapeC, OptionsC, TensorC, TensorInfoC, ValueC, check, library
 from ._model import ModelLike
 from .errors import Code, FailedPrecondition, InvalidArgument
 
@@ -59,6 +59,12 @@ _DTYPES: Dict[int, Tuple[str, "np.dtype[Any]"]] = {
 }
 
 
+# ag_kind.
+_KINDS = ("tensor", "sequence", "optional", "optional sequence")
+
+# An input or output: an array; of a sequence a list of arrays; of an optional also None.
+Value = Union["NDArray[Any]", Sequence["NDArray[Any]"], None]
+
 _NUMBERS = {name: number for number, (name, _) in _DTYPES.items()}
 
 
@@ -73,11 +79,13 @@ class TensorInfo:
     Attributes:
         name: as in the model.
         shape: all sizes, outermost first; () is a scalar; None: an output whose sizes are known
-            after a run.
+            after a run, or what is no tensor.
         dtype: of the arrays. NumPy has no bfloat16: such tensors are their bits as uint16; types of
             8 and 4 bits one byte an element. Strings are arrays of objects (str).
         onnx_type: the element type's name in ONNX ("float32", "bfloat16").
         open_axes: the axes of an input whose sizes the model leaves open: arrays may have others.
+        kind: "tensor": an array; "sequence": a list of arrays; "optional": an array or None;
+            "optional sequence": a list or None.
     """
 
     name: str
@@ -85,9 +93,12 @@ class TensorInfo:
     dtype: "np.dtype[Any]"
     onnx_type: str = field(repr=False)
     open_axes: Tuple[int, ...] = ()
+    kind: str = "tensor"
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.dtype}{'[...]' if self.shape is None else list(self.shape)}"
+        kind = "" if self.kind == "tensor" else f"{self.kind} of "
+        sizes = "[...]" if self.shape is None else list(self.shape)
+        return f"{self.name}: {kind}{self.dtype}{sizes}"
 
     def _has_open(self, array: Any) -> bool:
         """Whether the array has this shape up to sizes that the model leaves open."""
@@ -159,6 +170,7 @@ class Session:
             self.warnings = self._warnings()
             for text in self.warnings:
                 python_warnings.warn(text, SessionWarning, stacklevel=2)
+        self._plain = all([info.kind == "tensor" for info in self.inputs + self.outputs])
         self._input_pointers = (ctypes.c_void_p * len(self.inputs))()
         self._output_pointers = (ctypes.c_void_p * len(self.outputs))()
 
@@ -204,32 +216,33 @@ class Session:
     @overload
     def run(
         self,
-        inputs: Mapping[str, NDArray[Any]],
+        inputs: Mapping[str, Any],
         feeds: None = None,
         *,
         out: Optional[Mapping[str, NDArray[Any]]] = None,
-    ) -> Dict[str, NDArray[Any]]: ...
+    ) -> Dict[str, Any]: ...
 
     @overload
     def run(
         self,
         inputs: Optional[Sequence[str]],
-        feeds: Mapping[str, NDArray[Any]],
+        feeds: Mapping[str, Any],
         *,
         out: Optional[Mapping[str, NDArray[Any]]] = None,
-    ) -> List[NDArray[Any]]: ...
+    ) -> List[Any]: ...
 
     def run(
         self,
-        inputs: Union[Mapping[str, NDArray[Any]], Sequence[str], None],
-        feeds: Optional[Mapping[str, NDArray[Any]]] = None,
+        inputs: Union[Mapping[str, Any], Sequence[str], None],
+        feeds: Optional[Mapping[str, Any]] = None,
         *,
         out: Optional[Mapping[str, NDArray[Any]]] = None,
-    ) -> Union[Dict[str, NDArray[Any]], List[NDArray[Any]]]:
+    ) -> Union[Dict[str, Any], List[Any]]:
         """Runs the model once: ``run(inputs)``, or ``run(None, inputs)`` as in ONNX Runtime.
 
         Args:
-            inputs: an array for every input, with exactly its dtype, and its shape up to sizes
+            inputs: an array for every input (of a sequence a list of arrays, of an optional maybe
+                None: `TensorInfo.kind`), with exactly its dtype, and its shape up to sizes
                 that the model leaves open (`TensorInfo.open_axes`): the first run of other sizes
                 loads the model for them, and the last eight such sets stay. A C-contiguous array
                 is used in place; another memory order is copied; another dtype or shape is an
@@ -240,8 +253,9 @@ class Session:
                 sizes than the session's, nor for outputs whose sizes are known after a run.
 
         Returns:
-            An array for every output by name; those of `out` are the same objects. With `feeds` a
-            list: the named outputs, or all of them for None.
+            An array (of a sequence a list, of an optional maybe None) for every output by name;
+            those of `out` are the same objects. With `feeds` a list: the named outputs, or all of
+            them for None.
 
         Raises:
             InvalidArgument: an array is missing, unknown or does not fit; the message names it.
@@ -259,23 +273,21 @@ class Session:
 
     def run_timed(
         self,
-        inputs: Mapping[str, NDArray[Any]],
+        inputs: Mapping[str, Any],
         *,
         out: Optional[Mapping[str, NDArray[Any]]] = None,
-    ) -> Tuple[Dict[str, NDArray[Any]], int]:
+    ) -> Tuple[Dict[str, Any], int]:
         """Runs as `run`; also returns the device's nanoseconds (on "sim:NAME" an estimate)."""
         given = out or {}
         _check_names("input", self.inputs, inputs, all_of_them=True)
         _check_names("out", self.outputs, given, all_of_them=False)
+        if not self._plain:
+            values = [_value(info, inputs[info.name]) for info in self.inputs]
+            return self._timed(values, given)
         sources = [_input(info, inputs[info.name]) for info in self.inputs]
         planned = all([array.shape == info.shape for array, info in zip(sources, self.inputs)])
         if not planned or any([info.shape is None for info in self.outputs]):
-            if given:
-                raise InvalidArgument(
-                    Code.INVALID_ARGUMENT, "out: the outputs' sizes are known after the run"
-                )
-            begin = time.perf_counter_ns()
-            return self._run_any(sources), time.perf_counter_ns() - begin
+            return self._timed(sources, given)
         results = {
             info.name: (
                 _output(info, given[info.name])
@@ -303,28 +315,36 @@ class Session:
             )
         return results, nanoseconds.value
 
-    def _run_any(self, sources: Sequence[NDArray[Any]]) -> Dict[str, NDArray[Any]]:
-        """Runs on arrays of other sizes than the session's; returns the outputs by name."""
-        tensors = (TensorC * len(sources))()
+    def _timed(
+        self, values: Sequence[Value], out: Mapping[str, NDArray[Any]]
+    ) -> Tuple[Dict[str, Any], int]:
+        if out:
+            raise InvalidArgument(
+                Code.INVALID_ARGUMENT, "out: the outputs' sizes are known after the run"
+            )
+        begin = time.perf_counter_ns()
+        return self._run_any(values), time.perf_counter_ns() - begin
+
+    def _run_any(self, given: Sequence[Value]) -> Dict[str, Any]:
+        """Runs on values of any kind, and of other sizes than the session's."""
+        values = (ValueC * len(given))()
         kept: List[Any] = []
-        for tensor, info, array in zip(tensors, self.inputs, sources):
-            kept.append((ctypes.c_int64 * array.ndim)(*array.shape))
-            tensor.dtype = _NUMBERS[info.onnx_type]
-            tensor.rank = array.ndim
-            tensor.shape = kept[-1]
-            if info.onnx_type == "string":
-                kept.append(_pointers(info, array))
-                tensor.data = ctypes.addressof(kept[-1])
-            else:
-                tensor.data = _address(array)
+        for value, info, one in zip(values, self.inputs, given):
+            arrays = [one] if isinstance(one, np.ndarray) else list(one or ())
+            kept.append((TensorC * len(arrays))())
+            value.is_none = int(one is None)
+            value.count = len(arrays)
+            value.tensors = kept[-1]
+            for tensor, array in zip(kept[-1], arrays):
+                kept.append(_fill(tensor, info, array))
         results = ctypes.c_void_p()
         with self._lock:
             check(
-                self._library.ag_session_run_any(self._open(), tensors, len(tensors), results)
+                self._library.ag_session_run_values(self._open(), values, len(values), results)
             )
         try:
             return {
-                info.name: _copied(self._library.ag_results_at(results, i).contents)
+                info.name: _result(info, self._library.ag_results_value(results, i).contents)
                 for i, info in enumerate(self.outputs)
             }
         finally:
@@ -391,7 +411,11 @@ class Session:
     def _infos(self, what: str) -> Tuple[TensorInfo, ...]:
         count = getattr(self._library, f"ag_session_{what}_count")(self._handle)
         get = getattr(self._library, f"ag_session_{what}")
-        found = tuple(_info(get(self._handle, i).contents) for i in range(count))
+        kind = getattr(self._library, f"ag_session_{what}_kind")
+        found = tuple(
+            replace(_info(get(self._handle, i).contents), kind=_KINDS[kind(self._handle, i)])
+            for i in range(count)
+        )
         if what == "output":
             return found
         is_open = self._library.ag_session_input_is_open
@@ -444,6 +468,25 @@ def _info(found: TensorInfoC) -> TensorInfo:
     onnx_type, dtype = _DTYPES[found.dtype]
     shape = None if found.rank < 0 else tuple(int(found.shape[i]) for i in range(found.rank))
     return TensorInfo(found.name.decode("utf-8", "replace"), shape, dtype, onnx_type)
+
+
+def _fill(tensor: TensorC, info: TensorInfo, array: NDArray[Any]) -> Any:
+    """Makes the C tensor a view of the array; returns what it points to besides."""
+    sizes = (ctypes.c_int64 * array.ndim)(*array.shape)
+    texts = _pointers(info, array) if info.onnx_type == "string" else None
+    tensor.dtype = _NUMBERS[info.onnx_type]
+    tensor.rank = array.ndim
+    tensor.shape = sizes
+    tensor.data = _address(array) if texts is None else ctypes.addressof(texts)
+    return sizes, texts
+
+
+def _result(info: TensorInfo, found: ValueC) -> Any:
+    """Returns a copy of the library's value: an array, a list of arrays, or None."""
+    if found.is_none:
+        return None
+    arrays = [_copied(found.tensors[i]) for i in range(found.count)]
+    return arrays[0] if info.kind in ("tensor", "optional") else arrays
 
 
 def _copied(found: TensorC) -> NDArray[Any]:
@@ -524,6 +567,36 @@ def _input(info: TensorInfo, array: Any) -> NDArray[Any]:
     if not info._has_open(array) or array.dtype != info.dtype:
         _check_array("input", info, array)
     return np.require(array, requirements=["C", "A"])
+
+
+def _item(info: TensorInfo, array: Any) -> NDArray[Any]:
+    """Returns the array as C reads it: of any shape, of the element type of a sequence."""
+    of_strings = info.onnx_type == "string"
+    if isinstance(array, np.ndarray) and of_strings and array.dtype.kind in "UO":
+        return np.require(array.astype(object), requirements=["C"])
+    if not isinstance(array, np.ndarray) or array.dtype != info.dtype:
+        found = str(array.dtype) if isinstance(array, np.ndarray) else f"a {type(array).__name__}"
+        raise InvalidArgument(
+            Code.INVALID_ARGUMENT,
+            f"input {info.name}: expected {info.kind} of {info.dtype}, got one with {found}",
+        )
+    return np.require(array, requirements=["C", "A"])
+
+
+def _value(info: TensorInfo, given: Any) -> Value:
+    if info.kind == "tensor":
+        return _input(info, given)
+    if given is None and info.kind.startswith("optional"):
+        return None
+    if info.kind == "optional":
+        return _item(info, given)
+    if not isinstance(given, (list, tuple)):
+        raise InvalidArgument(
+            Code.INVALID_ARGUMENT,
+            f"input {info.name}: expected a list of {info.dtype} arrays, "
+            f"got a {type(given).__name__}",
+        )
+    return [_item(info, array) for array in given]
 
 
 def _output(info: TensorInfo, array: Any) -> NDArray[Any]:

@@ -35,15 +35,6 @@ ModelValue ValueOf(ValueId id, const Importer& importer) {
   return {kind, std::move(items)};
 }
 
-Status RefuseKind(std::string_view what, const std::string& name, OnnxKind kind) {
-  if (kind == OnnxKind::kTensor) return OkStatus();
-  return Err(
-      StatusCode::kUnimplemented,
-      "{} {} is {}: a session takes and gives tensors only; let the model build it or take it "
-      "apart itself (SequenceConstruct, SequenceAt, OptionalGetElement)",
-      what, Quoted(name), KindName(kind));
-}
-
 }  // namespace
 
 StatusOr<DynamicProgram> DynamicProgram::Of(const OnnxOrigin& origin, const WeightSource& weights) {
@@ -70,21 +61,18 @@ StatusOr<DynamicProgram> DynamicProgram::Of(const OnnxOrigin& origin, const Weig
     AG_LET(Tensor tensor, ConstantOf(weights, weight.digest, weight.type));
     program.weights_.emplace_back(weight.name, std::move(tensor));
   }
+  for (const DynamicPart::Input& input : part.inputs) {
+    AG_LET(const ValueForm form, ParseForm(input.proto));
+    program.input_forms_.push_back(form);
+  }
   for (const auto& [name, proto] : part.outputs) {
-    AG_LET(const OnnxValueInfo info, ParseValueInfo(proto));
-    const StatusOr<DType> dtype = DTypeFromOnnx(info.data_type);
-    program.outputs_.push_back({name, dtype.ok() ? *dtype : DType::kFloat32, info.kind});
+    AG_LET(const ValueForm form, ParseForm(proto));
+    if (form.kind == OnnxKind::kOther) {
+      return Err(StatusCode::kUnimplemented, "output {} is {}", Quoted(name), KindName(form.kind));
+    }
+    program.outputs_.push_back({name, form});
   }
   return program;
-}
-
-Status DynamicProgram::CheckTensorsOnly() const {
-  for (const DynamicPart::Input& input : inputs()) {
-    AG_LET(const OnnxValueInfo info, ParseValueInfo(input.proto));
-    AG_TRY(RefuseKind("input", input.name, info.kind));
-  }
-  for (const Output& output : outputs_) AG_TRY(RefuseKind("output", output.name, output.kind));
-  return OkStatus();
 }
 
 StatusOr<std::vector<ModelValue>> DynamicProgram::Run(

@@ -21,7 +21,8 @@ namespace ag {
 
 class DynamicProgram {
  public:
-  // Reads the part and its weights. kUnimplemented, with the node's name: no kernel here runs it.
+  // Reads the part and its weights. kUnimplemented, with the node's name: no kernel here runs it;
+  // with the output's: it is a map or the like.
   static StatusOr<DynamicProgram> Of(const OnnxOrigin& origin, const WeightSource& weights);
 
   // Returns the outputs of the whole model, in its order. `values`: its inputs and the outputs of
@@ -37,17 +38,15 @@ class DynamicProgram {
   StatusOr<std::vector<ModelValue>> Run(const std::map<std::string, ModelValue>& values,
                                         const RunOptions& run) const;
 
-  // The inputs that the graph lacks.
+  // The inputs that the graph lacks, and what they are. A tensor of strings has its type with them.
   const std::vector<DynamicPart::Input>& inputs() const { return origin_->dynamic.inputs; }
-  // The model's outputs, in order, with the element types that the model states (f32: none).
+  const std::vector<ValueForm>& input_forms() const { return input_forms_; }
+  // The model's outputs, in order, as the model states them.
   struct Output {
     std::string name;
-    DType dtype = DType::kFloat32;
-    OnnxKind kind = OnnxKind::kTensor;
+    ValueForm form;
   };
   const std::vector<Output>& outputs() const { return outputs_; }
-  // kUnimplemented: an input or output of the model is no tensor; the message names it.
-  Status CheckTensorsOnly() const;
 
  private:
   // On the heap, so that the parsed nodes, which point into it, stay valid when this moves.
@@ -55,6 +54,7 @@ class DynamicProgram {
   std::vector<OnnxNode> nodes_;
   std::vector<OnnxFunction> functions_;
   std::vector<std::pair<std::string, Tensor>> weights_;
+  std::vector<ValueForm> input_forms_;
   std::vector<Output> outputs_;
 };
 

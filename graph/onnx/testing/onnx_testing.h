@@ -22,6 +22,9 @@ std::string ModelFromText(std::string_view text, int opset = 17);
 std::string SequenceModelFromText(std::string_view text, const std::multiset<std::string>& names,
                                   int opset = 17);
 
+// Returns the model where inputs and outputs of these names are optionals of what they were.
+std::string WithOptionals(std::string_view model, const std::set<std::string>& names);
+
 std::string ConvModel();  // Two convolutions, a pool, a classifier; a few KB.
 std::string LargeWeightModel(size_t weight_bytes);  // One product.
 // A small file with large constants.

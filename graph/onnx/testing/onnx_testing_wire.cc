@@ -50,6 +50,21 @@ std::string SequenceModelFromText(std::string_view text, const std::multiset<std
   return model.SerializeAsString();
 }
 
+std::string WithOptionals(std::string_view model, const std::set<std::string>& names) {
+  onnx::ModelProto proto;
+  AG_CHECK(proto.ParseFromArray(model.data(), static_cast<int>(model.size())));
+  for (auto* infos :
+       {proto.mutable_graph()->mutable_input(), proto.mutable_graph()->mutable_output()}) {
+    for (auto& info : *infos) {
+      if (!names.contains(info.name())) continue;
+      onnx::TypeProto optional;
+      *optional.mutable_optional_type()->mutable_elem_type() = info.type();
+      *info.mutable_type() = optional;
+    }
+  }
+  return proto.SerializeAsString();
+}
+
 std::string ConvModel() {
   std::string model = ModelFromText(R"(
     g (float[1,3,8,8] x) => (float[1,5] y)
