@@ -1,18 +1,11 @@
 // Reference kernels of sums of products: conv, matmul.
 #include <algorithm>
 
-#include "graph/reference/contraction.h"
+#include "graph/contraction.h"
 #include "graph/reference/reference.h"
 
 namespace ag::internal {
 namespace {
-
-// A call with fewer products runs on one thread: starting a thread takes about 20 us.
-constexpr int64_t kProductsPerThread = 1 << 18;
-
-int UsefulThreads(int threads, int64_t products) {
-  return static_cast<int>(std::clamp<int64_t>(products / kProductsPerThread, 1, threads));
-}
 
 // The input of one image and group as the right matrix of a product: row k is a (channel, tap)
 // pair, column j an output position.

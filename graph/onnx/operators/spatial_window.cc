@@ -1,5 +1,7 @@
 #include "graph/onnx/operators/spatial_window.h"
 
+#include "graph/contraction.h"
+
 namespace ag::onnx_operators {
 
 Status CheckList(std::string_view name, const Ints& values, size_t size, int64_t low) {
@@ -117,6 +119,31 @@ Shape WithSpatial(int64_t batch, int64_t channels, const Ints& spatial) {
   return shape;
 }
 
+namespace {
+
+// The values that the places [begin, begin + columns) of a window see in some channels, as panels
+// for Multiply. `links` are those of LinksOf; what lies in the padding is zero.
+void PackPlaces(std::span<const int64_t> links, int64_t begin, int64_t columns, int64_t taps,
+                std::span<const double> channels, int64_t plane, std::vector<double>* panels) {
+  const int64_t count = static_cast<int64_t>(channels.size()) / std::max<int64_t>(plane, 1);
+  for (int64_t first = 0; first < columns; first += kPanelColumns) {
+    double* to = panels->data() + first * count * taps;
+    const int64_t size = std::min(kPanelColumns, columns - first);
+    const int64_t* const link = links.data() + (begin + first) * taps;
+    for (int64_t c = 0; c < count; ++c) {
+      const double* const from = channels.data() + c * plane;
+      for (int64_t e = 0; e < taps; ++e, to += kPanelColumns) {
+        for (int64_t j = 0; j < size; ++j) {
+          const int64_t at = link[j * taps + e];
+          to[j] = at < 0 ? 0 : from[at];
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
 StatusOr<Convolved> Convolve(OperatorCall& call, const Operand& x, const Operand& w,
                              const std::vector<double>& bias) {
   const Shape &in = x.shape, &weight = w.shape;
@@ -131,28 +158,39 @@ StatusOr<Convolved> Convolve(OperatorCall& call, const Operand& x, const Operand
   AG_LET(SpatialWindow window, ReadWindow(call, Ints(weight.begin() + 2, weight.end())));
   AG_TRY(PlaceWindow(call, window));
   AG_LET(const std::vector<int64_t> links, LinksOf(window, window.out, window.in));
-  const int64_t k = NumElements(window.kernel), inside = NumElements(window.in);
-  const int64_t places = NumElements(window.out), out_of_group = weight[0] / groups;
+  const int64_t taps = NumElements(window.kernel), inside = NumElements(window.in);
+  const int64_t places = NumElements(window.out), rows = weight[0] / groups;
+  const int64_t depth = weight[1] * taps, blocks = (places + kBlockColumns - 1) / kBlockColumns;
   Convolved out{WithSpatial(in[0], weight[0], window.out), {}};
   AG_TRY(call.MakeBytes(0, {DType::kFloat32, out.shape}));  // Checks the size.
   out.values.resize(static_cast<size_t>(NumElements(out.shape)));
-  for (int64_t n = 0; n < in[0]; ++n) {
-    for (int64_t o = 0; o < weight[0]; ++o) {
-      double* to = out.values.data() + (n * weight[0] + o) * places;
-      std::fill_n(to, places, bias.empty() ? 0 : bias[static_cast<size_t>(o)]);
-      for (int64_t c = 0; c < weight[1]; ++c) {
-        const double* from =
-            x.values.data() + (n * in[1] + o / out_of_group * weight[1] + c) * inside;
-        const double* by = w.values.data() + (o * weight[1] + c) * k;
-        for (int64_t p = 0; p < places; ++p) {
-          const int64_t* link = links.data() + p * k;
-          for (int64_t e = 0; e < k; ++e) {
-            if (link[e] >= 0) to[p] += from[link[e]] * by[e];
-          }
-        }
-      }
-    }
+  if (out.values.empty()) return out;
+  for (size_t i = 0; !bias.empty() && i < out.values.size() / static_cast<size_t>(places); ++i) {
+    std::fill_n(out.values.begin() + static_cast<int64_t>(i) * places, places,
+                bias[i % bias.size()]);
   }
+  const auto work = [&](int64_t begin, int64_t end) {
+    const int64_t most = std::min(kBlockColumns, places);
+    const int64_t width = (most + kPanelColumns - 1) / kPanelColumns * kPanelColumns;
+    std::vector<double> panels(static_cast<size_t>(depth * width));
+    for (int64_t i = begin; i < end; ++i) {  // A block of places in a group of channels.
+      const int64_t first = i % blocks * kBlockColumns, image_group = i / blocks;
+      const int64_t size = std::min(kBlockColumns, places - first);
+      const double* const channels = x.values.data() + image_group * weight[1] * inside;
+      PackPlaces(links, first, size, taps, {channels, static_cast<size_t>(weight[1] * inside)},
+                 inside, &panels);
+      ag::Multiply<double>({.a = w.values.data() + image_group % groups * rows * depth,
+                            .rows = rows,
+                            .depth = depth,
+                            .panels = panels.data(),
+                            .columns = size,
+                            .out = out.values.data() + image_group * rows * places + first,
+                            .out_stride = places,
+                            .adds = true});
+    }
+  };
+  const int64_t products = static_cast<int64_t>(out.values.size()) * depth;
+  ParallelFor(UsefulThreads(call.threads(), products), in[0] * groups * blocks, work);
   return out;
 }
 

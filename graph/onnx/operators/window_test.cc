@@ -1,6 +1,7 @@
 // Bad operands of windows, normalizations and products, and forms that ONNX's node tests leave out.
 #include <gtest/gtest.h>
 
+#include "base/random.h"
 #include "graph/onnx/operators/testing_node.h"
 
 namespace ag {
@@ -26,6 +27,58 @@ TEST(Windows, KernelShapeMustBeThatOfTheWeights) {
     EXPECT_EQ(RunOperator({.node = node, .opset = 17, .inputs = {&x, &w}}).status().code(),
               StatusCode::kInvalidArgument)
         << name;
+  }
+}
+
+Tensor RandomDoubles(Random& random, Shape shape) {
+  std::vector<double> values(static_cast<size_t>(NumElements(shape)));
+  for (double& value : values) value = random.Normal();
+  return OfType(DType::kFloat64, std::move(shape), values);
+}
+
+// Convolves in three axes of equal sizes: strides 2 along the last axis, padding of one, bias
+// first, then channels and elements of the window in ascending order.
+std::vector<double> PlainConvolution(const Tensor& x, const Tensor& w, const Tensor& bias,
+                                     int64_t groups) {
+  const Shape &in = x.type().shape, &weight = w.type().shape;
+  const int64_t size = in[2], k = weight[2], tall = size + 3 - k, wide = (size + 2 - k) / 2 + 1;
+  const int64_t plane = size * size * size, taps = k * k * k;
+  std::vector<double> out;
+  for (int64_t i = 0; i < in[0] * weight[0] * tall * tall * wide; ++i) {
+    const int64_t at[3] = {i / wide / tall % tall - 1, i / wide % tall - 1, i % wide * 2 - 1};
+    const int64_t o = i / wide / tall / tall % weight[0], n = i / wide / tall / tall / weight[0];
+    double sum = bias.At(o);
+    for (int64_t t = 0; t < weight[1] * taps; ++t) {
+      const int64_t c = n * in[1] + o / (weight[0] / groups) * weight[1] + t / taps;
+      const int64_t d = at[0] + t / k / k % k, h = at[1] + t / k % k, v = at[2] + t % k;
+      if (std::min({d, h, v}) < 0 || std::max({d, h, v}) >= size) continue;
+      sum += x.At(c * plane + (d * size + h) * size + v) * w.At(o * weight[1] * taps + t);
+    }
+    out.push_back(sum);
+  }
+  return out;
+}
+
+TEST(Windows, ConvolutionsHaveTheBitsOfThePlainLoop) {
+  for (const int64_t groups : {1, 2}) {
+    Random random(static_cast<uint64_t>(groups));
+    const Tensor x = RandomDoubles(random, {2, 4, 9, 9, 9});
+    const Tensor w = RandomDoubles(random, {6, 4 / groups, 3, 3, 3});
+    const Tensor bias = RandomDoubles(random, {6});
+    OnnxNode node = WindowNode("Conv", 3, {3, 3, 3});
+    const auto add = [&](const char* name, std::vector<int64_t> values) {
+      node.attributes.push_back(
+          {.name = name, .type = OnnxAttributeType::kInts, .ints = std::move(values)});
+    };
+    add("pads", {1, 1, 1, 1, 1, 1});
+    add("strides", {1, 1, 2});
+    node.attributes.push_back({.name = "group", .type = OnnxAttributeType::kInt, .i = groups});
+    for (const int threads : {1, 3}) {
+      const auto y =
+          RunOperator({.node = node, .opset = 17, .inputs = {&x, &w, &bias}, .threads = threads});
+      ASSERT_TRUE(y.ok()) << ToString(y.status());
+      EXPECT_EQ(Numbers((*y)[0]), PlainConvolution(x, w, bias, groups)) << groups << " groups";
+    }
   }
 }
 

@@ -1,4 +1,4 @@
-#include "graph/reference/contraction.h"
+#include "graph/contraction.h"
 
 #include <algorithm>
 #include <cstring>
@@ -17,7 +17,7 @@ static_assert(kPanelColumns * sizeof(double) == sizeof(Lanes));
 constexpr int64_t kPartDepth = 256;
 
 // Adds the products of kRows rows with `depth` rows of one panel to `out`, or sets `out` for the
-// first part. The accumulators stay in registers for the part.
+// first part of sums that begin at zero. The accumulators stay in registers for the part.
 template <int kRows>
 [[gnu::always_inline]] inline void MultiplyRows(const BlockProduct<double>& p, const double* a,
                                                 const double* panel, int64_t depth, bool is_first,
@@ -41,8 +41,9 @@ template <int kRows>
 // Multiplies kRows rows at a time, then single ones, for one part of the depth after the other.
 template <int kRows>
 [[gnu::always_inline]] inline void MultiplyBlock(const BlockProduct<double>& p) {
-  for (int64_t first = 0; first < p.depth; first += kPartDepth) {
+  for (int64_t first = 0; first == 0 || first < p.depth; first += kPartDepth) {
     const int64_t depth = std::min(kPartDepth, p.depth - first);
+    const bool is_first = first == 0 && !p.adds;
     for (int64_t row = 0; row < p.rows;) {
       const bool many = row + kRows <= p.rows;
       const double* a = p.a + row * p.depth + first;
@@ -51,9 +52,9 @@ template <int kRows>
         const int64_t columns = std::min(kPanelColumns, p.columns - begin);
         double* out = p.out + row * p.out_stride + begin;
         if (many) {
-          MultiplyRows<kRows>(p, a, panel, depth, first == 0, columns, out);
+          MultiplyRows<kRows>(p, a, panel, depth, is_first, columns, out);
         } else {
-          MultiplyRows<1>(p, a, panel, depth, first == 0, columns, out);
+          MultiplyRows<1>(p, a, panel, depth, is_first, columns, out);
         }
       }
       row += many ? kRows : 1;
@@ -76,20 +77,6 @@ void MultiplyPortable(const BlockProduct<double>& product) { MultiplyBlock<4>(pr
 
 }  // namespace
 
-template <class T>
-void Multiply(const BlockProduct<T>& p) {
-  for (int64_t row = 0; row < p.rows; ++row) {
-    for (int64_t j = 0; j < p.columns; ++j) {
-      const T* panel = p.panels + j / kPanelColumns * kPanelColumns * p.depth + j % kPanelColumns;
-      T sum{};
-      for (int64_t k = 0; k < p.depth; ++k) {
-        sum = sum + p.a[row * p.depth + k] * panel[k * kPanelColumns];
-      }
-      p.out[row * p.out_stride + j] = sum;
-    }
-  }
-}
-
 // Selects by hand, not by target_clones: their resolvers run before the sanitizers are ready.
 template <>
 void Multiply(const BlockProduct<double>& product) {
@@ -102,8 +89,11 @@ void Multiply(const BlockProduct<double>& product) {
   MultiplyPortable(product);
 }
 
-template void Multiply(const BlockProduct<Rational>& product);
-template void Multiply(const BlockProduct<Residue>& product);
+int UsefulThreads(int threads, int64_t products) {
+  constexpr int64_t kProductsPerThread = 1 << 18;
+  return static_cast<int>(
+      std::clamp<int64_t>(products / kProductsPerThread, 1, std::max(threads, 1)));
+}
 
 void ParallelFor(int threads, int64_t count, const std::function<void(int64_t, int64_t)>& work) {
   const int64_t parts = std::min<int64_t>(std::max(threads, 1), count);

@@ -1,4 +1,4 @@
-// Sums of products for the reference kernels, fast enough in double to judge whole networks. Blocks
+// Sums of products for reference kernels, fast enough in double to judge whole networks. Blocks
 // of columns are packed so that the inner loops read memory in order and vectorize. Each result is
 // summed in ascending k with one rounding per product and one per sum, so it does not depend on the
 // number of threads or on the vector width. Pure functions.
@@ -6,8 +6,6 @@
 
 #include <cstdint>
 #include <functional>
-
-#include "graph/reference/scalar.h"
 
 namespace ag {
 
@@ -25,11 +23,30 @@ struct BlockProduct {
   int64_t columns = 0;        // At most kBlockColumns.
   T* out = nullptr;
   int64_t out_stride = 0;  // Between rows of out.
+  bool adds = false;       // `out` holds the first term of each sum.
 };
 
-// Computes one block. Instantiated for double, Rational and Residue.
+// Computes one block.
 template <class T>
-void Multiply(const BlockProduct<T>& product);
+void Multiply(const BlockProduct<T>& p) {
+  for (int64_t row = 0; row < p.rows; ++row) {
+    for (int64_t j = 0; j < p.columns; ++j) {
+      const T* panel = p.panels + j / kPanelColumns * kPanelColumns * p.depth + j % kPanelColumns;
+      T& out = p.out[row * p.out_stride + j];
+      T sum = p.adds ? out : T{};
+      for (int64_t k = 0; k < p.depth; ++k) {
+        sum = sum + p.a[row * p.depth + k] * panel[k * kPanelColumns];
+      }
+      out = sum;
+    }
+  }
+}
+template <>
+void Multiply(const BlockProduct<double>& product);
+
+// Returns how many of `threads` threads to use for so many products: starting one takes about 20
+// us.
+int UsefulThreads(int threads, int64_t products);
 
 // Calls work(begin, end) for disjoint ranges that cover [0, count), on at most `threads` threads.
 void ParallelFor(int threads, int64_t count, const std::function<void(int64_t, int64_t)>& work);

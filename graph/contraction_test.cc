@@ -1,4 +1,4 @@
-#include "graph/reference/contraction.h"
+#include "graph/contraction.h"
 
 #include <gtest/gtest.h>
 
@@ -20,17 +20,21 @@ TEST(ContractionTest, GivesTheBitsOfThePlainLoop) {
     std::vector<double> b(static_cast<size_t>(depth * kBlockColumns));
     for (double& value : a) value = random.Normal();
     for (double& value : b) value = random.Normal();
+    const bool adds = random.Between(0, 1) == 1;
     std::vector<double> out(static_cast<size_t>(rows * columns));
+    for (double& value : out) value = random.Normal();
+    const std::vector<double> before = out;
     Multiply<double>({.a = a.data(),
                       .rows = rows,
                       .depth = depth,
                       .panels = b.data(),
                       .columns = columns,
                       .out = out.data(),
-                      .out_stride = columns});
+                      .out_stride = columns,
+                      .adds = adds});
     for (int64_t m = 0; m < rows; ++m) {
       for (int64_t j = 0; j < columns; ++j) {
-        double sum = 0;
+        double sum = adds ? before[static_cast<size_t>(m * columns + j)] : 0;
         for (int64_t k = 0; k < depth; ++k) {
           const int64_t panel = j / kPanelColumns * kPanelColumns * depth;
           const int64_t at = panel + k * kPanelColumns + j % kPanelColumns;
