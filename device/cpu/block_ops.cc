@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "device/cpu/fast_math.h"
+#include "device/cpu/half_loops.h"
 #include "graph/reference/function_numbers.h"
 #include "graph/tensor.h"
 
@@ -109,6 +110,11 @@ BLOCK(Less, x < y ? 1 : 0)
 BLOCK(Where, x != 0 ? y : z)
 BLOCK(ScaleShift, x* y + z)
 
+template <DType dtype>
+void RoundToHalfF(const float* a, const float*, const float*, float* out, int64_t n, float, float) {
+  RoundToHalf(dtype, a, out, n);
+}
+
 // p is the number of the type.
 void RoundToD(const double* a, const double*, const double*, double* out, int64_t n, double p,
               double) {
@@ -196,6 +202,11 @@ template BlockOp<float> SqrtOp<float>();
 template BlockOp<double> SqrtOp<double>();
 
 BlockOp<double> RoundOp(DType dtype) { return {RoundToD, static_cast<double>(dtype)}; }
+
+BlockOp<float> RoundToHalfOp(DType dtype) {
+  return {dtype == DType::kFloat16 ? RoundToHalfF<DType::kFloat16>
+                                   : RoundToHalfF<DType::kBFloat16>};
+}
 
 AG_CLONES float ExpSum(const float* in, float* out, int64_t n, float shift) {
   float sum = 0;

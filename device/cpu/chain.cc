@@ -6,6 +6,7 @@
 
 #include "device/cpu/chain_pass.h"
 #include "device/cpu/chain_space.h"
+#include "device/cpu/half_loops.h"
 
 namespace ag::cpu {
 namespace {
@@ -43,7 +44,14 @@ class Compiler {
     for (const size_t i : Needed(output_slots)) AG_TRY(AddNode(context_.node(i), i));
     for (const int slot : output_slots) {
       const Edge edge = context_.group.outputs[slot].edge;
-      pass_.outputs.push_back({slot, context_.graph.type(edge).dtype, made_.at(edge)});
+      int value = made_.at(edge);
+      if constexpr (std::is_same_v<T, float>) {
+        const auto& rounding = context_.rounding;
+        if (!rounding.empty() && IsHalf(rounding[static_cast<size_t>(slot)])) {
+          value = Emit(RoundToHalfOp(rounding[static_cast<size_t>(slot)]), value);
+        }
+      }
+      pass_.outputs.push_back({slot, context_.graph.type(edge).dtype, value});
     }
     Collapse(&pass_.space, &pass_.inputs);
     for (PassInput& input : pass_.inputs) {
@@ -278,6 +286,7 @@ class Chain : public Kernel {
  public:
   Status Prepare(const GroupContext& context, size_t first, std::span<const ChainSource> sources) {
     cores_ = context.cores;
+    rounds_ = std::is_same_v<T, float> && !context.rounding.empty();
     size_t registers = 0, pointers = 0;
     for (const std::vector<int>& slots : PassesOf(context)) {
       AG_LET(Pass<T> pass, Compiler<T>(context, first, sources, &held_).Compile(slots));
@@ -296,9 +305,11 @@ class Chain : public Kernel {
     }
     return OkStatus();
   }
+  bool rounds() const override { return rounds_; }
 
  private:
   int cores_ = 1;
+  bool rounds_ = false;
   std::vector<Tensor> held_;
   std::vector<Pass<T>> passes_;
   AlignedBuffer registers_, pointers_;

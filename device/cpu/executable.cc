@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "device/cpu/gate.h"
+#include "device/cpu/half_loops.h"
 #include "device/cpu/kernel.h"
 #include "device/cpu/onednn.h"
 #include "device/cpu/parallel.h"
@@ -91,6 +92,7 @@ class CpuExecutable : public Executable {
   Status PrepareStep(const Graph& graph, const Plan& plan, Constants* constants, Step* step);
   Status PrepareStaged(const Graph& graph, const Plan& plan);
   Address AddressOf(const Place& place) const;
+  FloatPorts FloatPortsOf(const Graph& graph, const Plan& plan, const Group& group) const;
   StatusOr<Nanos> RunAll(const TimeRequest& request);
   Status ConvertStaged(bool is_output, std::span<const Tensor> inputs, std::span<Tensor> outputs);
   void ListOutside();
@@ -104,7 +106,10 @@ class CpuExecutable : public Executable {
                 std::span<Tensor> outputs) const;
 
   std::optional<RunTypes> types_;
+  // Values of 16 bits lie in the arena as f32, so every place is as far from its begin as the plan
+  // says, times `arena_scale_`: 2 where the graph has such values.
   AlignedBuffer arena_;
+  int64_t arena_scale_ = 1;
   std::vector<std::unique_ptr<StreamState>> streams_;
   std::vector<std::unique_ptr<Staged>> staged_;
   std::vector<Outside> outside_;
@@ -126,7 +131,9 @@ class CpuExecutable : public Executable {
 };
 
 Address CpuExecutable::AddressOf(const Place& place) const {
-  if (place.kind == Place::Kind::kArena) return {.fixed = arena_.data() + place.offset_bytes};
+  if (place.kind == Place::Kind::kArena) {
+    return {.fixed = arena_.data() + place.offset_bytes * arena_scale_};
+  }
   for (const auto& staged : staged_) {
     // In a plan of one group a port has one place: copies of blocks are refused.
     if (staged->port == place.port) return {.fixed = staged->memory.data()};
@@ -161,13 +168,29 @@ Status CpuExecutable::PrepareStaged(const Graph& graph, const Plan& plan) {
   return OkStatus();
 }
 
+FloatPorts CpuExecutable::FloatPortsOf(const Graph& graph, const Plan& plan,
+                                       const Group& group) const {
+  FloatPorts floats;
+  if (wide_ == nullptr) return floats;
+  const auto is_float = [&](const Port& port) {
+    return IsHalf(graph.type(port.edge).dtype) &&
+           FindPlace(plan, port)->kind == Place::Kind::kArena;
+  };
+  for (const Port& port : group.inputs) floats.inputs.push_back(is_float(port));
+  for (const Port& port : group.outputs) {
+    floats.outputs.push_back(!IsCopy(group) && is_float(port));  // Copies write to the caller's.
+  }
+  return floats;
+}
+
 Status CpuExecutable::PrepareStep(const Graph& graph, const Plan& plan, Constants* constants,
                                   Step* step) {
   const Group& group = plan.groups[step->group];
   const OmpThreads threads(step->cores);  // oneDNN plans for the current thread count.
-  AG_LET(
-      step->kernel,
-      MakeKernel({graph, group, step->cores, constants, packed_.get(), wide_.get()}, group.kernel));
+  const FloatPorts floats = FloatPortsOf(graph, plan, group);
+  const GroupContext context{graph,         group,       step->cores, constants,
+                             packed_.get(), wide_.get(), &floats};
+  AG_LET(step->kernel, MakeKernel(context, group.kernel));
   for (const Port& port : group.inputs) step->inputs.push_back(AddressOf(*FindPlace(plan, port)));
   if (IsCopy(group)) {
     for (const Place& place : CopiesOf(graph, plan, group.outputs[0])) {
@@ -203,12 +226,14 @@ Status CpuExecutable::Prepare(const BuildRequest& request, const ExecutableOptio
   const auto& [graph, plan, weights] = request;
   types_.emplace(graph);
   const TeamScope team(options.cores);  // Weights are packed on all cores.
-  if (plan.arena_bytes > options.memory_bytes_max) {
-    return Err(StatusCode::kResourceExhausted, "cpu memory: asked for {} bytes, there are {}",
-               plan.arena_bytes, options.memory_bytes_max);
-  }
-  AG_LET(arena_, AlignedBuffer::Make(plan.arena_bytes));
   AG_LET(wide_, WideGraph::Of(graph, &weights));
+  arena_scale_ = wide_ == nullptr ? 1 : 2;
+  const int64_t arena_bytes = plan.arena_bytes * arena_scale_;
+  if (arena_bytes > options.memory_bytes_max) {
+    return Err(StatusCode::kResourceExhausted, "cpu memory: asked for {} bytes, there are {}",
+               arena_bytes, options.memory_bytes_max);
+  }
+  AG_LET(arena_, AlignedBuffer::Make(arena_bytes));
   AG_TRY(PrepareStaged(graph, plan));
   packed_ = options.packed;
   Constants constants(graph, weights);

@@ -16,4 +16,8 @@ void WidenHalf(DType dtype, const uint16_t* from, float* to, int64_t n);
 // Writes n floats as elements of `dtype`, rounded to nearest even. REQUIRES: IsHalf(dtype).
 void NarrowToHalf(DType dtype, const float* from, uint16_t* to, int64_t n);
 
+// Writes what WidenHalf makes of NarrowToHalf's results. `to` may be `from`. REQUIRES:
+// IsHalf(dtype).
+void RoundToHalf(DType dtype, const float* from, float* to, int64_t n);
+
 }  // namespace ag::cpu

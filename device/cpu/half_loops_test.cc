@@ -50,6 +50,12 @@ TEST_P(HalfLoops, NarrowToTheNearest) {
   std::vector<uint16_t> to(from.size());
   NarrowToHalf(GetParam(), from.data(), to.data(), std::ssize(from));
   for (size_t i = 0; i < from.size(); ++i) ASSERT_EQ(to[i], Narrowed(from[i])) << from[i];
+  std::vector<float> rounded = from;
+  RoundToHalf(GetParam(), rounded.data(), rounded.data(), std::ssize(rounded));
+  for (size_t i = 0; i < from.size(); ++i) {
+    ASSERT_EQ(std::bit_cast<uint32_t>(rounded[i]), std::bit_cast<uint32_t>(Widened(to[i])))
+        << from[i];
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, HalfLoops, testing::Values(DType::kFloat16, DType::kBFloat16),

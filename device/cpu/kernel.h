@@ -36,6 +36,13 @@ class Kernel {
   virtual ~Kernel() = default;
   virtual Status Run(const RunContext& context, Inputs inputs, Outputs outputs) = 0;
   virtual size_t scratch_bytes() const { return 0; }
+  // Whether the outputs are rounded as GroupContext::rounding says.
+  virtual bool rounds() const { return false; }
+};
+
+// For each port of a group, whether memory holds f32 where the graph says f16 or bf16; empty: none.
+struct FloatPorts {
+  std::vector<bool> inputs, outputs;
 };
 
 // A group to make a kernel for.
@@ -44,8 +51,12 @@ struct GroupContext {
   const Group& group;
   int cores = 1;
   Constants* constants = nullptr;
-  PackedWeights* packed = nullptr;  // Null: every kernel packs its own.
-  WideGraph* wide = nullptr;        // The graph in f32, where it has 16-bit floats.
+  PackedWeights* packed = nullptr;     // Null: every kernel packs its own.
+  WideGraph* wide = nullptr;           // The graph in f32, where it has 16-bit floats.
+  const FloatPorts* floats = nullptr;  // Null: no port is one.
+  // In a group of the wide graph: its outputs' types in the graph itself. A kernel may round what
+  // it writes to them.
+  std::span<const DType> rounding = {};
 
   const Node& node(size_t i) const { return graph.node(group.nodes[i]); }
   // Returns the position of `edge` among the group's input ports; -1: it is a constant or made

@@ -45,17 +45,33 @@ StatusOr<const Family*> FamilyOf(const GroupContext& context) {
 struct Choice {
   const Family* family = nullptr;
   std::vector<std::string> names;
-  bool widened = false;
+  bool is_wide = false;
 };
 
-StatusOr<Choice> Choose(const GroupContext& context) {
+bool HasFloatPort(const GroupContext& context) {
+  if (context.floats == nullptr) return false;
+  const auto is_set = [](bool is_float) { return is_float; };
+  return std::ranges::any_of(context.floats->inputs, is_set) ||
+         std::ranges::any_of(context.floats->outputs, is_set);
+}
+
+// `wanted`: a kernel that shall be among the names where there is one; "": any.
+StatusOr<Choice> Choose(const GroupContext& context, const std::string& wanted) {
   AG_LET(const Family* family, FamilyOf(context));
   StatusOr<std::vector<std::string>> names = family->names(context);
   const bool is_refused = names.status().code() == StatusCode::kUnimplemented;
-  if (CanWiden(context) && (is_refused || (names.ok() && names->front() == kReferenceName))) {
-    StatusOr<std::vector<std::string>> wide = family->names(Widened(context));
+  const auto has_wanted = [&](const std::vector<std::string>& all) {
+    return wanted.empty() || std::ranges::count(all, wanted) > 0;
+  };
+  const bool prefers_wide =
+      is_refused || (names.ok() && names->front() == kReferenceName) || HasFloatPort(context);
+  if (prefers_wide && CanWiden(context)) {
+    const Widened widened(context);
+    StatusOr<std::vector<std::string>> wide = family->names(widened.context());
     if (wide.ok()) std::erase(*wide, kReferenceName);
-    if (wide.ok() && !wide->empty()) return Choice{family, *std::move(wide), /*widened=*/true};
+    if (wide.ok() && !wide->empty() && (is_refused || has_wanted(*wide))) {
+      return Choice{family, *std::move(wide), /*is_wide=*/true};
+    }
   }
   if (is_refused) {
     StatusOr<std::vector<std::string>> reference = kReferenceFamily.names(context);
@@ -88,6 +104,7 @@ class StagedKernel : public Kernel {
   size_t scratch_bytes() const override {
     return middle_bytes_ + std::max(first_->scratch_bytes(), rest_->scratch_bytes());
   }
+  bool rounds() const override { return rest_->rounds(); }
 
  private:
   std::unique_ptr<Kernel> first_, rest_;
@@ -166,20 +183,25 @@ bool GroupContext::IsInside(NodeId id) const {
 }
 
 StatusOr<std::vector<std::string>> KernelNames(const GroupContext& context) {
-  AG_LET(Choice choice, Choose(context));
+  AG_LET(Choice choice, Choose(context, ""));
   return std::move(choice.names);
 }
 
 StatusOr<std::unique_ptr<Kernel>> MakeKernel(const GroupContext& context, const std::string& name) {
-  AG_LET(const Choice choice, Choose(context));
-  const auto& [family, names, widened] = choice;
+  AG_LET(const Choice choice, Choose(context, name));
+  const auto& [family, names, is_wide] = choice;
   if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end()) {
     return Err(StatusCode::kInvalidArgument, "group {}: no kernel {}", context.group.pattern, name);
   }
   const std::string& chosen = name.empty() ? names[0] : name;
-  if (!widened) return MakeWhole(context, *family, chosen);
-  AG_LET(std::unique_ptr<Kernel> kernel, MakeWhole(Widened(context), *family, chosen));
-  return WithConversions(context, std::move(kernel));
+  std::unique_ptr<Kernel> kernel;
+  if (is_wide) {
+    AG_LET(kernel, MakeWhole(Widened(context).context(), *family, chosen));
+  } else {
+    AG_LET(kernel, MakeWhole(context, *family, chosen));
+  }
+  if (!is_wide && !HasFloatPort(context)) return kernel;
+  return WithConversions(context, std::move(kernel), is_wide);
 }
 
 }  // namespace ag::cpu

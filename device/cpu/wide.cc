@@ -30,44 +30,94 @@ bool HasHalf(const Graph& graph) {
   return false;
 }
 
-// A 16-bit port: its place in the scratch memory, as floats.
-struct HalfPort {
-  size_t index = 0;
-  DType dtype = DType::kFloat16;
-  int64_t elements = 0;  // With the padding of blocked layouts.
-  size_t offset = 0;     // Bytes.
+// Returns true when the results are among the values that the operator reads, or zero, or their
+// negatives: 16-bit values again without rounding.
+bool SelectsValues(OpKind op) {
+  constexpr OpKind kOthers[] = {OpKind::kRelu,    OpKind::kNeg,      OpKind::kAbs,
+                                OpKind::kMax,     OpKind::kMin,      OpKind::kWhere,
+                                OpKind::kMaxPool, OpKind::kReduceMax};
+  return (Has(op, kMovement) && op != OpKind::kPad) || std::ranges::count(kOthers, op) > 0;
+}
+
+// What is to be done to a 16-bit port, before the kernel runs or after it.
+enum class Conversion : uint8_t {
+  kWiden,   // From 16 bits in the one memory to f32 in the other.
+  kNarrow,  // The other way round.
+  kRound,   // In f32, in place.
 };
 
-class WideKernel : public Kernel {
+struct ConvertedPort {
+  size_t index = 0;
+  Conversion conversion = Conversion::kRound;
+  DType dtype = DType::kFloat16;
+  int64_t elements = 0;  // With the padding of blocked layouts.
+  size_t offset = 0;     // Of the kernel's memory in the scratch memory, in bytes.
+};
+
+void Convert(const ConvertedPort& port, int cores, const void* from, void* to) {
+  ParallelFor(cores, port.elements, kLightGrain, [&](int64_t begin, int64_t end, int) {
+    const int64_t n = end - begin;
+    if (port.conversion == Conversion::kWiden) {
+      WidenHalf(port.dtype, static_cast<const uint16_t*>(from) + begin,
+                static_cast<float*>(to) + begin, n);
+    } else if (port.conversion == Conversion::kNarrow) {
+      NarrowToHalf(port.dtype, static_cast<const float*>(from) + begin,
+                   static_cast<uint16_t*>(to) + begin, n);
+    } else {
+      RoundToHalf(port.dtype, static_cast<const float*>(from) + begin,
+                  static_cast<float*>(to) + begin, n);
+    }
+  });
+}
+
+class ConvertingKernel : public Kernel {
  public:
-  WideKernel(const GroupContext& context, std::unique_ptr<Kernel> kernel)
-      : cores_(context.cores), kernel_(std::move(kernel)) {
+  ConvertingKernel(const GroupContext& context, std::unique_ptr<Kernel> kernel, bool is_wide)
+      : graph_(&context.graph), cores_(context.cores), kernel_(std::move(kernel)) {
     const Group& group = context.group;
-    inputs_ = PortsOf(context.graph, group.inputs);
-    outputs_ = PortsOf(context.graph, group.outputs);
+    const FloatPorts floats = context.floats == nullptr ? FloatPorts() : *context.floats;
+    for (size_t i = 0; i < group.inputs.size(); ++i) {
+      const bool is_float = !floats.inputs.empty() && floats.inputs[i];
+      if (is_float == is_wide) continue;
+      Add(is_wide ? Conversion::kWiden : Conversion::kNarrow, group.inputs[i], i, &inputs_);
+    }
+    const auto selects = [&](NodeId id) { return SelectsValues(context.graph.node(id).op); };
+    const bool is_exact = kernel_->rounds() || std::ranges::all_of(group.nodes, selects);
+    for (size_t i = 0; i < group.outputs.size(); ++i) {
+      const bool is_float = !floats.outputs.empty() && floats.outputs[i];
+      if (is_float != is_wide) {
+        Add(is_wide ? Conversion::kNarrow : Conversion::kWiden, group.outputs[i], i, &outputs_);
+      } else if (is_wide && !is_exact) {
+        Add(Conversion::kRound, group.outputs[i], i, &outputs_);
+      }
+    }
     in_.resize(group.inputs.size());
     out_.resize(group.outputs.size());
+    graph_ = nullptr;
   }
+
+  bool is_needed() const { return !inputs_.empty() || !outputs_.empty(); }
+  std::unique_ptr<Kernel> TakeInner() { return std::move(kernel_); }
 
   Status Run(const RunContext& context, Inputs inputs, Outputs outputs) override {
     std::ranges::copy(inputs, in_.begin());
-    std::ranges::copy(outputs, out_.begin());
-    for (const HalfPort& port : inputs_) {
-      auto* const wide = reinterpret_cast<float*>(context.scratch + port.offset);
-      const auto* const half = static_cast<const uint16_t*>(inputs[port.index]);
-      ParallelFor(cores_, port.elements, kLightGrain, [&](int64_t begin, int64_t end, int) {
-        WidenHalf(port.dtype, half + begin, wide + begin, end - begin);
-      });
-      in_[port.index] = wide;
+    for (const ConvertedPort& port : inputs_) {
+      void* const own = context.scratch + port.offset;
+      Convert(port, cores_, inputs[port.index], own);
+      in_[port.index] = own;
     }
-    for (const HalfPort& port : outputs_) out_[port.index] = context.scratch + port.offset;
-    AG_TRY(kernel_->Run({context.stream, context.scratch + own_bytes_}, in_, out_));
-    for (const HalfPort& port : outputs_) {
-      const auto* const wide = reinterpret_cast<const float*>(context.scratch + port.offset);
-      auto* const half = static_cast<uint16_t*>(outputs[port.index]);
-      ParallelFor(cores_, port.elements, kLightGrain, [&](int64_t begin, int64_t end, int) {
-        NarrowToHalf(port.dtype, wide + begin, half + begin, end - begin);
-      });
+    Outputs written = outputs;
+    if (!outputs_.empty()) {
+      std::ranges::copy(outputs, out_.begin());
+      written = out_;
+    }
+    for (const ConvertedPort& port : outputs_) {
+      if (port.conversion == Conversion::kRound) continue;
+      out_[port.index] = context.scratch + port.offset;
+    }
+    AG_TRY(kernel_->Run({context.stream, context.scratch + own_bytes_}, in_, written));
+    for (const ConvertedPort& port : outputs_) {
+      Convert(port, cores_, out_[port.index], outputs[port.index]);
     }
     return OkStatus();
   }
@@ -75,22 +125,22 @@ class WideKernel : public Kernel {
   size_t scratch_bytes() const override { return own_bytes_ + kernel_->scratch_bytes(); }
 
  private:
-  std::vector<HalfPort> PortsOf(const Graph& graph, const std::vector<Port>& ports) {
-    std::vector<HalfPort> half;
-    for (size_t i = 0; i < ports.size(); ++i) {
-      const TensorType& type = graph.type(ports[i].edge);
-      if (!IsHalf(type.dtype)) continue;
-      const auto bytes = static_cast<size_t>(LayoutBytes(WideType(type), ports[i].layout));
-      half.push_back({i, type.dtype, static_cast<int64_t>(bytes / sizeof(float)), own_bytes_});
-      own_bytes_ += AlignUp(bytes);
-    }
-    return half;
+  // Adds a port that is of 16 bits in the graph.
+  void Add(Conversion conversion, const Port& port, size_t index,
+           std::vector<ConvertedPort>* ports) {
+    const TensorType& type = graph_->type(port.edge);
+    if (!IsHalf(type.dtype)) return;
+    const auto bytes = static_cast<size_t>(LayoutBytes(WideType(type), port.layout));
+    ports->push_back(
+        {index, conversion, type.dtype, static_cast<int64_t>(bytes / sizeof(float)), own_bytes_});
+    if (conversion != Conversion::kRound) own_bytes_ += AlignUp(bytes);
   }
 
+  const Graph* graph_;  // While it is made.
   int cores_ = 1;
   size_t own_bytes_ = 0;
   std::unique_ptr<Kernel> kernel_;
-  std::vector<HalfPort> inputs_, outputs_;
+  std::vector<ConvertedPort> inputs_, outputs_;
   std::vector<const void*> in_;
   std::vector<void*> out_;
 };
@@ -192,14 +242,23 @@ bool CanWiden(const GroupContext& context) {
   return has_half;
 }
 
-GroupContext Widened(const GroupContext& context) {
-  return {context.wide->graph(), context.group, context.cores, context.wide->constants(),
-          context.packed};
+Widened::Widened(const GroupContext& context)
+    : context_{.graph = context.wide->graph(),
+               .group = context.group,
+               .cores = context.cores,
+               .constants = context.wide->constants(),
+               .packed = context.packed} {
+  for (const Port& port : context.group.outputs) {
+    rounding_.push_back(context.graph.type(port.edge).dtype);
+  }
+  context_.rounding = rounding_;
 }
 
-StatusOr<std::unique_ptr<Kernel>> WithConversions(const GroupContext& context,
-                                                  std::unique_ptr<Kernel> kernel) {
-  return std::make_unique<WideKernel>(context, std::move(kernel));
+std::unique_ptr<Kernel> WithConversions(const GroupContext& context, std::unique_ptr<Kernel> kernel,
+                                        bool is_wide) {
+  auto converting = std::make_unique<ConvertingKernel>(context, std::move(kernel), is_wide);
+  if (converting->is_needed()) return converting;
+  return converting->TakeInner();
 }
 
 }  // namespace ag::cpu
