@@ -55,6 +55,16 @@ void ModelWeights::Expect(std::string_view bytes) {
   expected_.push_back(bytes);
 }
 
+ModelWeights::Hashes ModelWeights::HashesIn(std::string_view copy) const {
+  Hashes moved;
+  for (const auto& [place, digest] : hashed_) {
+    const auto& [begin, size] = place;
+    if (!IsInside({begin, size}, model_)) continue;
+    moved.emplace(std::pair{copy.data() + (begin - model_.data()), size}, digest);
+  }
+  return moved;
+}
+
 Digest ModelWeights::DigestOf(std::string_view bytes) {
   if (!expected_.empty()) {
     // The largest first, so that no thread gets a large one at the end.

@@ -28,6 +28,8 @@ class ModelWeights : public WeightSink, public WeightSource {
   using Hashes = std::map<std::pair<const char*, size_t>, Digest>;
   const Hashes& hashes() const { return hashed_; }
   void Know(const Hashes& hashes) { hashed_ = hashes; }
+  // Returns the digests as those of the same bytes in `copy`, a copy of the model.
+  Hashes HashesIn(std::string_view copy) const;
 
   void Expect(std::string_view bytes) override;
   // Records bytes that lie inside `model`, copies others (weights stored as lists of numbers), and

@@ -92,6 +92,17 @@ TEST(ModelWeights, KnowsWhatAnotherLoadHashed) {
   EXPECT_EQ(*second.Put(std::string("0123")), digest);
 }
 
+// What is inside a copy of the model has the digest of its original.
+TEST(ModelWeights, KnowsTheDigestsOfACopy) {
+  ModelWeights first(kView, nullptr);
+  const Digest digest = *first.Put(kView.substr(2, 4));
+  const std::string copy(kView);
+  const ModelWeights::Hashes hashes = first.HashesIn(copy);
+  ASSERT_EQ(hashes.size(), 1u);
+  EXPECT_EQ(hashes.begin()->first, std::pair(copy.data() + 2, size_t{4}));
+  EXPECT_EQ(hashes.begin()->second, digest);
+}
+
 TEST(ModelWeights, SaysWhatItLacks) {
   ModelWeights weights(kView, nullptr);
   const Digest digest = *weights.Put(kView.substr(0, 8)), other = Sha256("x");

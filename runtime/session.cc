@@ -136,6 +136,7 @@ StatusOr<std::unique_ptr<Session>> Session::LoadOn(Device& device, std::string_v
   session->device_ = &device;
   ModelWeights weights(onnx_bytes, options.owner);
   if (hashes != nullptr) weights.Know(*hashes);
+  session->is_variant_ = hashes != nullptr;
   AG_LET(const ImportedModel model, ImportOnnx(onnx_bytes, {.shapes = options.shapes}, weights));
   AG_TRY(CheckRunnable(model.graph));
   session->warnings_ = model.warnings;
@@ -146,12 +147,14 @@ StatusOr<std::unique_ptr<Session>> Session::LoadOn(Device& device, std::string_v
   session->options_.plan_bytes.clear();
   session->options_.tune = false;
   session->bytes_ = onnx_bytes;
-  session->hashes_ = std::make_shared<const ModelWeights::Hashes>(weights.hashes());
-  if (options.owner == nullptr) {
-    const auto copy = std::make_shared<const std::string>(onnx_bytes);
-    session->bytes_ = *copy;
-    session->options_.owner = copy;
+  if (options.owner != nullptr) {
+    session->hashes_ = std::make_shared<const ModelWeights::Hashes>(weights.hashes());
+    return session;
   }
+  const auto copy = std::make_shared<const std::string>(onnx_bytes);
+  session->bytes_ = *copy;
+  session->options_.owner = copy;
+  session->hashes_ = std::make_shared<const ModelWeights::Hashes>(weights.HashesIn(*copy));
   return session;
 }
 
@@ -221,7 +224,10 @@ Status Session::BuildOwn(const WeightSource& weights, const SessionOptions& opti
     RooflineTimes times(device_->spec());
     AG_LET(plan_, MakePlan(graph_, device_->spec(), Policy(), times, {.grouped = tuning.grouped},
                            std::max(1, options.streams)));
-    AG_LET(executable_, device_->Build({graph_, plan_, weights}));
+    AG_LET(executable_, device_->Build({.graph = graph_,
+                                        .plan = plan_,
+                                        .weights = weights,
+                                        .prefers_held_weights = is_variant_}));
     return OkStatus();
   }
   tuning.folder = options.tuned_plans ? *options.tuned_plans : DefaultTunedPlans();
@@ -317,7 +323,6 @@ StatusOr<Session*> Session::Variant(const std::vector<ModelValue>& inputs) {
   }
   AG_LET(std::unique_ptr<Session> variant,
          Named(LoadOn(*device_, bytes_, options, hashes_.get()), options.name));
-  hashes_ = variant->hashes_;  // Of a copy of the bytes they are known since the first such load.
   if (variants_.size() == kVariantsMax) variants_.pop_back();
   variants_.emplace_front(std::move(shapes), std::move(variant));
   return variants_.front().second.get();

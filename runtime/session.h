@@ -113,7 +113,8 @@ class Session {
 
  private:
   Session() = default;
-  // `hashes` may be null.
+  // `hashes`, which may be null, are those of a session on the same device that was loaded from the
+  // same bytes for other sizes.
   static StatusOr<std::unique_ptr<Session>> LoadOn(Device& device, std::string_view onnx_bytes,
                                                    const SessionOptions& options,
                                                    const ModelWeights::Hashes* hashes = nullptr);
@@ -139,6 +140,7 @@ class Session {
   std::vector<TensorInfo> inputs_, outputs_;
   std::vector<std::string> warnings_;
   bool uses_carried_plan_ = false;
+  bool is_variant_ = false;  // A session of the same model for other sizes holds weights.
   // What loads the model for other sizes: set where the model leaves some open.
   std::string_view bytes_;
   SessionOptions options_;

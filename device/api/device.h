@@ -103,6 +103,9 @@ struct BuildRequest {
   const Graph& graph;
   const Plan& plan;
   const WeightSource& weights;  // Of constants and recipes.
+  // Groups whose kernel is left to the device prefer those whose weights another executable of the
+  // device holds ready to those that are faster.
+  bool prefers_held_weights = false;
 };
 
 class Device {

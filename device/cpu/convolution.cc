@@ -69,18 +69,20 @@ ConvolutionProblem ConvolutionProblemOf(const GroupContext& context) {
   return p;
 }
 
-// The layouts that the primitive works in, and its algorithm.
+// What a primitive works on, and how.
 struct ConvolutionForm {
   Algorithm algorithm = Algorithm::convolution_direct;
   Desc src, dst;
+  Desc weights;      // That oneDNN prefers.
+  std::string impl;  // Its implementation with these weights; empty: none.
 };
 
 convolution_forward::primitive_desc Describe(const ConvolutionProblem& p,
-                                             const ConvolutionForm& form,
+                                             const ConvolutionForm& form, const Desc& weights,
                                              const dnnl::post_ops& ops) {
   const convolution_forward::desc desc(dnnl::prop_kind::forward_inference, form.algorithm, form.src,
-                                       AnyDesc(p.weights), PlainDesc(p.bias), form.dst, p.strides,
-                                       p.dilations, p.pads_begin, p.pads_end);
+                                       weights, PlainDesc(p.bias), form.dst, p.strides, p.dilations,
+                                       p.pads_begin, p.pads_end);
   dnnl::primitive_attr attributes = UserScratchpad();
   attributes.set_post_ops(ops);
   return convolution_forward::primitive_desc(desc, attributes, Engine(), /*allow_empty=*/true);
@@ -89,23 +91,24 @@ convolution_forward::primitive_desc Describe(const ConvolutionProblem& p,
 std::string ImplOf(const convolution_forward::primitive_desc& desc) {
   return desc ? desc.impl_info_str() : "";
 }
-bool IsSlow(const std::string& impl) { return impl.empty() || impl.starts_with("ref"); }
 
 // Returns the form of a named kernel; an error for a kernel that this problem does not have.
 StatusOr<ConvolutionForm> ConvolutionFormOf(const ConvolutionProblem& p, const std::string& name) {
   ConvolutionForm form{.src = p.src_given, .dst = p.dst_given};
-  if (name == "direct") {
-    if (Describe(p, form, {})) return form;
-    return Err(StatusCode::kUnimplemented,
-               "conv: oneDNN has no direct convolution for these layouts");
-  }
   if (name == "winograd") form.algorithm = Algorithm::convolution_winograd;
-  form.src = AnyDesc(p.src);
-  form.dst = AnyDesc(p.dst);
-  const auto desc = Describe(p, form, {});
-  if (!desc) return Err(StatusCode::kUnimplemented, "conv: oneDNN has no {} convolution", name);
+  if (name != "direct") {
+    form.src = AnyDesc(p.src);
+    form.dst = AnyDesc(p.dst);
+  }
+  const auto desc = Describe(p, form, AnyDesc(p.weights), {});
+  if (!desc) {
+    return Err(StatusCode::kUnimplemented, "conv: oneDNN has no {} convolution{}", name,
+               name == "direct" ? " for these layouts" : "");
+  }
   form.src = desc.src_desc();
   form.dst = desc.dst_desc();
+  form.weights = desc.weights_desc();
+  form.impl = ImplOf(desc);
   return form;
 }
 
@@ -114,6 +117,12 @@ StatusOr<ConvolutionForm> ConvolutionFormOf(const ConvolutionProblem& p, const s
 // next best kernel's time in nine, and 1.10 in the one from 32 to 32 channels.
 bool PaysTransforms(const ConvolutionProblem& p) {
   return p.src[1] >= 32 && p.src[1] * p.dst[1] > 32 * 32;
+}
+
+// Returns true when the weights are held in other forms than `wanted`.
+bool NeedsPacking(const GroupContext& context, const ConvolutionProblem& p, const Desc& wanted) {
+  const std::vector<Desc> held = HeldForms(context, context.node(0).inputs[1], p.weights_given);
+  return !held.empty() && std::ranges::count(held, wanted) == 0;
 }
 
 Status CheckConvolution(const GroupContext& context) {
@@ -134,7 +143,7 @@ StatusOr<std::vector<std::string>> ConvolutionNames(const GroupContext& context)
   const Status status = Guarded("conv", [&] {
     const ConvolutionProblem p = ConvolutionProblemOf(context);
     const StatusOr<ConvolutionForm> direct = ConvolutionFormOf(p, "direct");
-    const std::string impl = direct.ok() ? ImplOf(Describe(p, *direct, {})) : "";
+    const std::string impl = direct.ok() ? direct->impl : "";
     const StatusOr<ConvolutionForm> repacked = ConvolutionFormOf(p, "repacked");
     if (!IsSlow(impl)) names.push_back("direct");
     if (repacked.ok() && (repacked->src != p.src_given || repacked->dst != p.dst_given)) {
@@ -143,15 +152,17 @@ StatusOr<std::vector<std::string>> ConvolutionNames(const GroupContext& context)
       names.insert(first ? names.begin() : names.end(), "repacked");
     }
     if (names.empty() && direct.ok()) names.push_back("direct");
-    if (ConvolutionFormOf(p, "winograd").ok()) {
-      names.insert(PaysTransforms(p) ? names.begin() : names.end(), "winograd");
-    }
+    const StatusOr<ConvolutionForm> winograd = ConvolutionFormOf(p, "winograd");
+    if (!winograd.ok()) return OkStatus();
+    const bool first =
+        PaysTransforms(p) && (names.empty() || !NeedsPacking(context, p, winograd->weights));
+    names.insert(first ? names.begin() : names.end(), "winograd");
     return OkStatus();
   });
   AG_TRY(status);
   if (CheckWinograd(context).ok()) {
     // Not compared with oneDNN's own where that exists: there only a measurement chooses it.
-    const bool guess = InstructionSet() != "avx512";
+    const bool guess = InstructionSet() != "avx512" && !PacksHeldWeights(context);
     names.insert(guess ? names.begin() : names.end(), std::string(kWinogradName));
   }
   if (names.empty()) return Err(StatusCode::kUnimplemented, "conv: oneDNN has no kernel for it");
@@ -163,9 +174,11 @@ class Convolution : public CallKernel {
   Status Prepare(const GroupContext& context, const std::string& name, size_t* done) {
     const ConvolutionProblem p = ConvolutionProblemOf(context);
     AG_LET(const ConvolutionForm form, ConvolutionFormOf(p, name));
-    const Tail tail = LongestTail(context, p, form);
+    auto [tail, desc] = LongestTail(context, p, form);
     *done = tail.done;
-    const auto desc = Describe(p, form, tail.ops);
+    if (NeedsPacking(context, p, desc.weights_desc())) {
+      UseHeldWeights(context, p, form, tail.ops, &desc);
+    }
     const Node& node = context.node(0);
     call_.Input(DNNL_ARG_SRC, form.src, p.src_given, context.InputOf(node.inputs[0]));
     AG_TRY(BindParameter(context, 1, DNNL_ARG_WEIGHTS, desc.weights_desc(), p.weights_given));
@@ -177,19 +190,39 @@ class Convolution : public CallKernel {
   }
 
  private:
+  struct Described {
+    Tail tail;
+    convolution_forward::primitive_desc desc;
+  };
+
   // Returns the longest tail with which oneDNN still has a kernel other than its reference.
-  static Tail LongestTail(const GroupContext& context, const ConvolutionProblem& p,
-                          const ConvolutionForm& form) {
+  static Described LongestTail(const GroupContext& context, const ConvolutionProblem& p,
+                               const ConvolutionForm& form) {
     const auto operand = [&](const GroupContext& c, Edge edge) {
       return OperandOf(c, edge, form, p);
     };
-    const bool slow_anyway = IsSlow(ImplOf(Describe(p, form, {})));
-    for (size_t count = context.group.nodes.size() - 1; count > 0; --count) {
+    for (size_t count = context.group.nodes.size() - 1;; --count) {
       Tail tail = MakeTail(context, 1, count, operand);
-      const std::string impl = ImplOf(Describe(p, form, tail.ops));
-      if (!impl.empty() && (slow_anyway || !IsSlow(impl))) return tail;
+      auto desc = Describe(p, form, AnyDesc(p.weights), tail.ops);
+      const std::string impl = ImplOf(desc);
+      if (count == 0 || (!impl.empty() && (IsSlow(form.impl) || !IsSlow(impl)))) {
+        return {std::move(tail), std::move(desc)};
+      }
     }
-    return MakeTail(context, 1, 0, operand);
+  }
+
+  // Sets `desc` to the same convolution on weights that the device holds, where there is a kernel
+  // for them.
+  static void UseHeldWeights(const GroupContext& context, const ConvolutionProblem& p,
+                             const ConvolutionForm& form, const dnnl::post_ops& ops,
+                             convolution_forward::primitive_desc* desc) {
+    const Edge edge = context.node(0).inputs[1];
+    for (const Desc& weights : HeldForms(context, edge, p.weights_given)) {
+      auto held = Describe(p, form, weights, ops);
+      if (!IsAsGood(ImplOf(held), ImplOf(*desc))) continue;
+      *desc = std::move(held);
+      return;
+    }
   }
 
   // Returns false where oneDNN's (2.6) SSE4.1 and AVX convolutions add a residual at wrong places:

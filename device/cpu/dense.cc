@@ -3,6 +3,7 @@
 // Everything else is "batched": a matmul over broadcast batch dimensions.
 #include <algorithm>
 #include <array>
+#include <functional>
 
 #include "device/cpu/host.h"
 #include "device/cpu/post_ops.h"
@@ -42,9 +43,9 @@ DenseProblem DenseProblemOf(const GroupContext& context) {
   return p;
 }
 
-// A primitive and the descriptors that it chose.
+// The descriptors that a primitive chose; `make` compiles it.
 struct Made {
-  dnnl::primitive primitive;
+  std::function<dnnl::primitive()> make;
   Desc weights, scratchpad;
   std::string impl;
 };
@@ -55,7 +56,8 @@ Made MadeFrom(const typename Primitive::desc& desc, const dnnl::post_ops& ops) {
   attributes.set_post_ops(ops);
   const typename Primitive::primitive_desc made(desc, attributes, Engine(), /*allow_empty=*/true);
   if (!made) return {};
-  return {Primitive(made), made.weights_desc(), made.scratchpad_desc(), made.impl_info_str()};
+  return {[made] { return dnnl::primitive(Primitive(made)); }, made.weights_desc(),
+          made.scratchpad_desc(), made.impl_info_str()};
 }
 
 // The operands' descriptors for one kernel.
@@ -84,8 +86,8 @@ DenseForm DenseFormOf(const DenseProblem& p, const std::string& name) {
   return {PlainDesc(p.a), PlainDesc(p.b), PlainDesc(p.b), PlainDesc(bias), PlainDesc(p.result)};
 }
 
-Made MakePrimitive(const DenseForm& f, const std::string& name, bool with_bias,
-                   const dnnl::post_ops& ops) {
+Made Described(const DenseForm& f, const std::string& name, bool with_bias,
+               const dnnl::post_ops& ops) {
   const Desc bias = with_bias ? f.bias : Desc();
   if (name == "inner_product") {
     return MadeFrom<dnnl::inner_product_forward>({kInference, f.src, f.weights_dims, bias, f.dst},
@@ -99,8 +101,6 @@ Made MakePrimitive(const DenseForm& f, const std::string& name, bool with_bias,
   }
   return MadeFrom<dnnl::matmul>({f.src, f.weights_dims, bias, f.dst}, ops);
 }
-
-bool IsSlow(const Made& made) { return made.impl.empty() || made.impl.starts_with("ref"); }
 
 Status CheckDense(const GroupContext& context) {
   const TensorType& out = context.node(0).outputs[0];
@@ -143,8 +143,12 @@ StatusOr<std::vector<std::string>> DenseNames(const GroupContext& context) {
   std::vector<std::string> names;
   AG_TRY(Guarded("matmul", [&] {
     for (const char* name : BestGuesses(p)) {
-      if (!IsSlow(MakePrimitive(DenseFormOf(p, name), name, false, {}))) names.push_back(name);
+      if (!IsSlow(Described(DenseFormOf(p, name), name, false, {}).impl)) names.push_back(name);
     }
+    std::ranges::stable_partition(names, [&](const std::string& name) {
+      const Desc given = DenseFormOf(p, name).weights_given;
+      return !HeldForms(context, context.node(0).inputs[1], given).empty();
+    });
     return OkStatus();
   }));
   if (names.empty()) names.push_back("batched");
@@ -165,9 +169,10 @@ class Dense : public CallKernel {
     Made made;
     for (size_t count = context.group.nodes.size() - first + 1; count-- > 0;) {
       tail = MakeTail(context, first, count, operand);
-      made = MakePrimitive(form, name, with_bias, tail.ops);
-      if (!IsSlow(made) || (count == 0 && !made.impl.empty())) break;
+      made = Described(form, name, with_bias, tail.ops);
+      if (!IsSlow(made.impl) || (count == 0 && !made.impl.empty())) break;
     }
+    UseHeldWeights(context, form, name, with_bias, tail.ops, &made);
     if (made.impl.empty()) return Err(StatusCode::kUnimplemented, "matmul: no {} for it", name);
     *done = tail.done;
     const Node& node = context.node(0);
@@ -180,11 +185,28 @@ class Dense : public CallKernel {
     }
     call_.Output(DNNL_ARG_DST, form.dst, form.dst, 0);
     AG_TRY(BindTail(context, tail, &call_));
-    call_.Finish(std::move(made.primitive), made.scratchpad);
+    call_.Finish(made.make(), made.scratchpad);
     return OkStatus();
   }
 
  private:
+  // Sets `made` to the same product of weights that the device holds, where it has some, but not
+  // these, and there is a kernel for them.
+  static void UseHeldWeights(const GroupContext& context, const DenseForm& form,
+                             const std::string& name, bool with_bias, const dnnl::post_ops& ops,
+                             Made* made) {
+    const std::vector<Desc> all = HeldForms(context, context.node(0).inputs[1], form.weights_given);
+    if (std::ranges::count(all, made->weights) > 0) return;
+    for (const Desc& weights : all) {
+      DenseForm on_held = form;
+      on_held.weights_dims = weights;
+      Made held = Described(on_held, name, with_bias, ops);
+      if (!IsAsGood(held.impl, made->impl)) continue;
+      *made = std::move(held);
+      return;
+    }
+  }
+
   // Returns true when an add of a constant vector over columns follows the product: it is the
   // primitive's bias.
   static bool HasBias(const GroupContext& context, const DenseProblem& p) {

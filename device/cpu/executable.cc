@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <optional>
+#include <system_error>
+#include <thread>
 
 #include "device/cpu/gate.h"
 #include "device/cpu/half_loops.h"
@@ -87,9 +90,8 @@ class CpuExecutable : public Executable {
   }
 
  private:
-  Status PrepareStream(const Graph& graph, const Plan& plan, const Stream& stream, int cores,
-                       Constants* constants, StreamState* state);
-  Status PrepareStep(const Graph& graph, const Plan& plan, Constants* constants, Step* step);
+  Status PrepareSteps(const BuildRequest& request, int cores);
+  Status PrepareStep(const BuildRequest& request, Constants* constants, Step* step);
   Status PrepareStaged(const Graph& graph, const Plan& plan);
   Address AddressOf(const Place& place) const;
   FloatPorts FloatPortsOf(const Graph& graph, const Plan& plan, const Group& group) const;
@@ -129,6 +131,24 @@ class CpuExecutable : public Executable {
   std::vector<TraceEvent>* trace_ = nullptr;  // By group, of the current run.
   Nanos begin_{0};
 };
+
+// Calls work() on so many threads at once, the caller's among them, or on fewer where the system
+// limits threads.
+void RunOnThreads(int64_t threads, const std::function<void()>& work) {
+  std::vector<std::thread> others;
+  try {
+    for (int64_t i = 1; i < threads; ++i) {
+      others.emplace_back([&work] {
+        const TeamScope alone(1);
+        work();
+      });
+    }
+  } catch (const std::system_error&) {
+    // The threads that there are do all of the work.
+  }
+  work();
+  for (std::thread& other : others) other.join();
+}
 
 Address CpuExecutable::AddressOf(const Place& place) const {
   if (place.kind == Place::Kind::kArena) {
@@ -183,13 +203,21 @@ FloatPorts CpuExecutable::FloatPortsOf(const Graph& graph, const Plan& plan,
   return floats;
 }
 
-Status CpuExecutable::PrepareStep(const Graph& graph, const Plan& plan, Constants* constants,
-                                  Step* step) {
+Status CpuExecutable::PrepareStep(const BuildRequest& request, Constants* constants, Step* step) {
+  const Graph& graph = request.graph;
+  const Plan& plan = request.plan;
   const Group& group = plan.groups[step->group];
   const OmpThreads threads(step->cores);  // oneDNN plans for the current thread count.
   const FloatPorts floats = FloatPortsOf(graph, plan, group);
-  const GroupContext context{graph,         group,       step->cores, constants,
-                             packed_.get(), wide_.get(), &floats};
+  const GroupContext context{
+      .graph = graph,
+      .group = group,
+      .cores = step->cores,
+      .constants = constants,
+      .packed = packed_.get(),
+      .wide = wide_.get(),
+      .floats = &floats,
+      .prefers_held_weights = request.prefers_held_weights && group.kernel.empty()};
   AG_LET(step->kernel, MakeKernel(context, group.kernel));
   for (const Port& port : group.inputs) step->inputs.push_back(AddressOf(*FindPlace(plan, port)));
   if (IsCopy(group)) {
@@ -206,27 +234,50 @@ Status CpuExecutable::PrepareStep(const Graph& graph, const Plan& plan, Constant
   return OkStatus();
 }
 
-Status CpuExecutable::PrepareStream(const Graph& graph, const Plan& plan, const Stream& stream,
-                                    int cores, Constants* constants, StreamState* state) {
-  state->queue = dnnl::stream(Engine());
-  size_t scratch = 0;
-  for (const Launch& launch : stream.launches) {
-    const int own = plan.groups[launch.group].cores;
-    Step step{.group = launch.group, .waits = launch.waits};
-    step.cores = own > 0 ? own : stream.cores > 0 ? stream.cores : cores;
-    AG_TRY(PrepareStep(graph, plan, constants, &step), "group {}", launch.group);
-    scratch = std::max(scratch, step.kernel->scratch_bytes());
-    state->steps.push_back(std::move(step));
+// Makes the kernels of all steps, on the caller's thread and others: compiling and packing take a
+// core each. Not on the team's threads: in a part of a team oneDNN plans for one thread.
+Status CpuExecutable::PrepareSteps(const BuildRequest& request, int cores) {
+  const Plan& plan = request.plan;
+  std::vector<std::pair<size_t, Step*>> all;  // With their streams.
+  for (const Stream& stream : plan.streams) {
+    auto state = std::make_unique<StreamState>();
+    state->queue = dnnl::stream(Engine());
+    for (const Launch& launch : stream.launches) {
+      const int own = plan.groups[launch.group].cores;
+      Step step{.group = launch.group, .waits = launch.waits};
+      step.cores = own > 0 ? own : stream.cores > 0 ? stream.cores : cores;
+      state->steps.push_back(std::move(step));
+    }
+    for (Step& step : state->steps) all.emplace_back(streams_.size(), &step);
+    streams_.push_back(std::move(state));
   }
-  AG_LET(state->scratch, AlignedBuffer::Make(scratch));
+  Constants constants(request.graph, request.weights);
+  std::vector<Status> statuses(all.size());
+  std::atomic<size_t> next{0};
+  const auto work = [&] {
+    for (size_t i = next++; i < all.size(); i = next++) {
+      Step& step = *all[i].second;
+      statuses[i] = Guarded("build", [&] { return PrepareStep(request, &constants, &step); });
+    }
+  };
+  RunOnThreads(Team::Here().inside ? 1 : std::min<int64_t>(cores, std::ssize(all)), work);
+  for (size_t i = 0; i < all.size(); ++i) {
+    AG_TRY(statuses[i], "stream {}: group {}", all[i].first, all[i].second->group);
+  }
+  for (const auto& state : streams_) {
+    size_t scratch = 0;
+    for (const Step& step : state->steps) scratch = std::max(scratch, step.kernel->scratch_bytes());
+    AG_LET(state->scratch, AlignedBuffer::Make(scratch));
+  }
   return OkStatus();
 }
 
 Status CpuExecutable::Prepare(const BuildRequest& request, const ExecutableOptions& options) {
-  const auto& [graph, plan, weights] = request;
+  const Graph& graph = request.graph;
+  const Plan& plan = request.plan;
   types_.emplace(graph);
   const TeamScope team(options.cores);  // Weights are packed on all cores.
-  AG_LET(wide_, WideGraph::Of(graph, &weights));
+  AG_LET(wide_, WideGraph::Of(graph, &request.weights));
   arena_scale_ = wide_ == nullptr ? 1 : 2;
   const int64_t arena_bytes = plan.arena_bytes * arena_scale_;
   if (arena_bytes > options.memory_bytes_max) {
@@ -236,12 +287,7 @@ Status CpuExecutable::Prepare(const BuildRequest& request, const ExecutableOptio
   AG_LET(arena_, AlignedBuffer::Make(arena_bytes));
   AG_TRY(PrepareStaged(graph, plan));
   packed_ = options.packed;
-  Constants constants(graph, weights);
-  for (const Stream& stream : plan.streams) {
-    streams_.push_back(std::make_unique<StreamState>());
-    AG_TRY(PrepareStream(graph, plan, stream, options.cores, &constants, streams_.back().get()),
-           "stream {}", streams_.size() - 1);
-  }
+  AG_TRY(PrepareSteps(request, options.cores));
   ListOutside();
   cores_ = options.cores;
   eviction_ = options.eviction;

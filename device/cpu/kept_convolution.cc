@@ -1,4 +1,6 @@
 // Convolution over three axes on oneDNN, which chooses the layouts.
+#include <algorithm>
+
 #include "device/cpu/kept.h"
 #include "device/cpu/onednn.h"
 #include "graph/onnx/node_attributes.h"
@@ -31,11 +33,21 @@ class KeptConvolution : public CallKernel {
       weights.insert(weights.begin(), groups);
     }
     const Desc bias = operands.Has(2) ? PlainDesc({w[0]}) : Desc();
-    const dnnl::convolution_forward::primitive_desc made(
-        {dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct,
-         AnyDesc(ToDims(x)), AnyDesc(weights), bias, AnyDesc(ToDims(y)), Dims(window.strides),
-         Dims(window.dilations), Dims(window.begin), Dims(window.end)},
-        UserScratchpad(), Engine());
+    const auto describe = [&](const Desc& form) {
+      return dnnl::convolution_forward::primitive_desc(
+          {dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct,
+           AnyDesc(ToDims(x)), form, bias, AnyDesc(ToDims(y)), Dims(window.strides),
+           Dims(window.dilations), Dims(window.begin), Dims(window.end)},
+          UserScratchpad(), Engine(), /*allow_empty=*/true);
+    };
+    auto made = describe(AnyDesc(weights));
+    if (!made) return RefuseForm(kept);
+    const std::vector<Desc> all = HeldForms(context, operands.At(1), PlainDesc(weights));
+    for (const Desc& form : all) {
+      if (std::ranges::count(all, made.weights_desc()) > 0) break;
+      const auto held = describe(form);
+      if (held && IsAsGood(held.impl_info_str(), made.impl_info_str())) made = held;
+    }
     if (context.constants == nullptr) return OkStatus();
     const Desc plain_x = PlainDesc(ToDims(x));
     AG_TRY(call_.Operand(context, operands.At(0), DNNL_ARG_SRC, made.src_desc(), plain_x));

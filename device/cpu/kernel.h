@@ -57,6 +57,7 @@ struct GroupContext {
   // In a group of the wide graph: its outputs' types in the graph itself. A kernel may round what
   // it writes to them.
   std::span<const DType> rounding = {};
+  bool prefers_held_weights = false;  // See HeldForms (onednn.h).
 
   const Node& node(size_t i) const { return graph.node(group.nodes[i]); }
   // Returns the position of `edge` among the group's input ports; -1: it is a constant or made

@@ -135,7 +135,12 @@ StatusOr<std::unique_ptr<Kernel>> MakeStaged(const GroupContext& context, const 
     AG_LET(kernel, family.make(context, name, &done));
     if (done == context.group.nodes.size()) return kernel;
   } else {
-    const GroupContext alone{context.graph, head, context.cores, context.constants, context.packed};
+    const GroupContext alone{.graph = context.graph,
+                             .group = head,
+                             .cores = context.cores,
+                             .constants = context.constants,
+                             .packed = context.packed,
+                             .prefers_held_weights = context.prefers_held_weights};
     AG_LET(kernel, family.make(alone, name, &done));
   }
   const Port middle{{context.group.nodes[done - 1], 0}, head.outputs[0].layout};

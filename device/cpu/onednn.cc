@@ -92,6 +92,24 @@ Status FromDnnl(const dnnl::error& error, std::string_view what) {
   }
 }
 
+std::vector<Desc> HeldForms(const GroupContext& context, Edge edge, const Desc& given,
+                            const Dims& dims) {
+  if (!context.prefers_held_weights || context.packed == nullptr || context.constants == nullptr ||
+      context.InputOf(edge) >= 0) {
+    return {};
+  }
+  const std::optional<Digest> name = context.constants->Name(edge);
+  if (!name.has_value()) return {};
+  std::vector<Desc> held = context.packed->FormsOf(*name, given);
+  std::erase_if(held, [&](const Desc& form) { return form.dims() != dims; });
+  return held;
+}
+
+bool IsAsGood(const std::string& impl, const std::string& best) {
+  const auto is_product = [](const std::string& name) { return name.find("gemm") != name.npos; };
+  return !IsSlow(impl) && (!is_product(impl) || is_product(best));
+}
+
 dnnl::memory Call::Bind(const Desc& desc, Source source, size_t place) {
   dnnl::memory memory(desc, Engine(), DNNL_MEMORY_NONE);
   bindings_.push_back({memory, source, place, nullptr});

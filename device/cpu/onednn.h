@@ -40,6 +40,22 @@ Status Guarded(std::string_view what, const Body& body) {
   }
 }
 
+// Returns the forms in which the device holds the constant `edge` ready by now, made from the form
+// `given`, of those that have the sizes `dims`: as `given` for oneDNN, others for forms of our own.
+// None unless the group prefers such weights: what a kernel does then hangs on what was built
+// before it.
+std::vector<Desc> HeldForms(const GroupContext& context, Edge edge, const Desc& given,
+                            const Dims& dims);
+inline std::vector<Desc> HeldForms(const GroupContext& context, Edge edge, const Desc& given) {
+  return HeldForms(context, edge, given, given.dims());
+}
+
+// Returns true for an implementation that is as good as `best`, the one that oneDNN chose with
+// weights of any form, as far as names tell: neither its reference nor, unless `best` is one, a
+// matrix product over unfolded patches.
+bool IsAsGood(const std::string& impl, const std::string& best);
+inline bool IsSlow(const std::string& impl) { return impl.empty() || impl.starts_with("ref"); }
+
 // One primitive with its arguments bound to ports and constants. Where the primitive needs another
 // layout than the port has, constants are reordered once and ports by a reorder before or after.
 class Call {

@@ -28,6 +28,17 @@ StatusOr<std::shared_ptr<const AlignedBuffer>> PackedWeights::Get(const Digest& 
   return packed;
 }
 
+std::vector<Desc> PackedWeights::FormsOf(const Digest& name, const Desc& given) const {
+  const MutexLock lock(mutex_);
+  std::vector<Desc> held;
+  const auto found = forms_.find(name);
+  if (found == forms_.end()) return held;
+  for (const Form& form : found->second) {
+    if (form.given == given && !form.packed.expired()) held.push_back(form.wanted);
+  }
+  return held;
+}
+
 size_t PackedWeights::bytes() const {
   const MutexLock lock(mutex_);
   size_t bytes = 0;

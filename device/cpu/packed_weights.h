@@ -22,6 +22,10 @@ class PackedWeights {
   StatusOr<std::shared_ptr<const AlignedBuffer>> Get(const Digest& name, const Desc& wanted,
                                                      const Desc& given, const Pack& pack);
 
+  // Returns the forms in which the constant, made from the form `given`, is held now; the oldest
+  // first.
+  std::vector<Desc> FormsOf(const Digest& name, const Desc& given) const;
+
   // Returns the bytes that are held now.
   size_t bytes() const;
 

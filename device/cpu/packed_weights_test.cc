@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+
 #include "device/cpu/cpu_device.h"
+#include "graph/reference/evaluate.h"
 #include "graph/text_form.h"
 #include "plan/fusion/group_time.h"
 #include "plan/schedule/planner.h"
@@ -30,6 +33,20 @@ TEST(PackedWeights, OneFormOfOneConstantIsMadeOnceWhileItIsHeld) {
   EXPECT_EQ(packs, 5);
 }
 
+TEST(PackedWeights, KnowsTheFormsThatAreHeld) {
+  PackedWeights weights;
+  const auto pack = [] { return AlignedBuffer::Make(640); };
+  const Desc plain = PlainDesc({16, 10}), turned = PlainDesc({10, 16});
+  const Digest a = Sha256("a");
+  auto first = *weights.Get(a, plain, plain, pack);
+  const auto second = *weights.Get(a, turned, plain, pack);
+  EXPECT_EQ(weights.FormsOf(a, plain), (std::vector<Desc>{plain, turned}));
+  first.reset();
+  EXPECT_EQ(weights.FormsOf(a, plain), std::vector<Desc>{turned});
+  EXPECT_TRUE(weights.FormsOf(a, turned).empty());
+  EXPECT_TRUE(weights.FormsOf(Sha256("b"), plain).empty());
+}
+
 TEST(PackedWeights, AFailureIsNotKept) {
   PackedWeights weights;
   const Desc plain = PlainDesc({1});
@@ -48,7 +65,7 @@ class CountedWeights : public WeightSource {
     return weights_.Get(digest, type);
   }
   bool names_content() const override { return names_content_; }
-  mutable int reads = 0;
+  mutable std::atomic<int> reads = 0;  // Kernels are made on several threads.
 
  private:
   const MemoryWeights& weights_;
@@ -79,6 +96,40 @@ TEST(PackedWeights, ExecutablesOfADeviceShareThem) {
     EXPECT_EQ(counted.reads, names_content ? 2 : 6);
     EXPECT_EQ(results[0], results[1]);
     EXPECT_EQ(results[0], results[2]);
+  }
+}
+
+// A plan for other sizes that prefers what is held reads no weights again, and computes the same up
+// to the order of sums.
+TEST(PackedWeights, PlansForOtherSizesShareThem) {
+  const std::unique_ptr<Device> device = *OpenCpuDevice({.cores = 2});
+  RooflineTimes times(device->spec());
+  const std::pair<const char*, std::vector<Shape>> kModels[] = {
+      {"w = const f32[64,64,3,3] seed 1\nb = const f32[64] seed 2\n"
+       "c = conv(x, w, b) strides=[1,1] pads=[1,1,1,1] dilations=[1,1]\noutput y = relu(c)\n",
+       {{1, 64, 8, 8}, {2, 64, 8, 8}, {3, 64, 20, 12}, {1, 64, 1, 40}}},
+      {"w = const f32[64,256] seed 1\noutput y = matmul(x, w)\n",
+       {{1, 64}, {2, 64}, {40, 64}, {300, 64}}}};
+  for (const auto& [text, shapes] : kModels) {
+    MemoryWeights weights;
+    std::vector<std::unique_ptr<Executable>> executables;
+    for (const Shape& shape : shapes) {
+      const TensorType type{DType::kFloat32, shape};
+      const Graph graph =
+          *ParseGraph(fmt::format("input x {}\n{}", type.ToString(), text), &weights);
+      const Plan plan = *MakePlan(graph, device->spec(), Policy(), times, {}, 1);
+      const CountedWeights counted(weights, true);
+      executables.push_back(*device->Build(
+          {.graph = graph, .plan = plan, .weights = counted, .prefers_held_weights = true}));
+      EXPECT_TRUE(executables.size() == 1 || counted.reads == 0) << type.ToString();
+      const std::vector<Tensor> inputs = {RandomTensor(type, 1)};
+      std::vector<Tensor> outputs = EmptyOutputs(graph);
+      ASSERT_TRUE(executables.back()->Run(inputs, outputs).ok());
+      const Tensor expected = (*Evaluate(graph, inputs, weights))[0];
+      for (int64_t i = 0; i < expected.type().NumElements(); ++i) {
+        ASSERT_NEAR(outputs[0].At(i), expected.At(i), 1e-3) << type.ToString();
+      }
+    }
   }
 }
 

@@ -247,7 +247,8 @@ Widened::Widened(const GroupContext& context)
                .group = context.group,
                .cores = context.cores,
                .constants = context.wide->constants(),
-               .packed = context.packed} {
+               .packed = context.packed,
+               .prefers_held_weights = context.prefers_held_weights} {
   for (const Port& port : context.group.outputs) {
     rounding_.push_back(context.graph.type(port.edge).dtype);
   }

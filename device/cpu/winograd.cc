@@ -78,6 +78,14 @@ const WinogradLoops* LoopsFor(const WinogradProblem& p) {
   return nullptr;
 }
 
+// The form of packed weights: by point, panel, channel. No primitive of oneDNN has it.
+Desc FormOf(const WinogradProblem& p, const WinogradLoops& loops) {
+  const int64_t width = loops.vectors * loops.lanes;
+  return PlainDesc({kWinogradPoints, (p.out.channels + width - 1) / width, p.channels, width});
+}
+
+Desc GivenForm(const WinogradProblem& p) { return PlainDesc({p.results, p.channels, 3, 3}); }
+
 // What follows the convolution and is computed with it.
 struct Fused {
   int residual = -1;  // Input port.
@@ -243,10 +251,7 @@ Status WinogradTiles::Pack(const GroupContext& context) {
   const std::optional<Digest> name =
       context.packed == nullptr ? std::nullopt : context.constants->Name(node.inputs[1]);
   if (name.has_value()) {
-    // No primitive of oneDNN has weights of this form.
-    const Desc form = PlainDesc({kWinogradPoints, Panels(), p_.channels, PanelWidth()});
-    const Desc given = PlainDesc({p_.results, p_.channels, 3, 3});
-    AG_LET(weights_, context.packed->Get(*name, form, given, pack));
+    AG_LET(weights_, context.packed->Get(*name, FormOf(p_, *loops_), GivenForm(p_), pack));
   } else {
     AG_LET(AlignedBuffer own, pack());
     weights_ = std::make_shared<const AlignedBuffer>(std::move(own));
@@ -354,6 +359,14 @@ Status CheckWinograd(const GroupContext& context) {
   }
   if (LoopsFor(p) == nullptr) return Lacks(node, "channels do not lie in whole vectors");
   return OkStatus();
+}
+
+bool PacksHeldWeights(const GroupContext& context) {
+  const WinogradProblem p = WinogradProblemOf(context);
+  const Edge weights = context.node(0).inputs[1];
+  const Desc given = GivenForm(p);
+  return !HeldForms(context, weights, given).empty() &&
+         HeldForms(context, weights, given, FormOf(p, *LoopsFor(p)).dims()).empty();
 }
 
 StatusOr<std::unique_ptr<Kernel>> MakeWinograd(const GroupContext& context, size_t* done) {

@@ -13,6 +13,10 @@ inline constexpr std::string_view kWinogradName = "winograd_tiles";
 // to pay for reading the transformed weights, which are four times as large.
 Status CheckWinograd(const GroupContext& context);
 
+// Returns true when the kernel would pack the group's weights, which the device holds for oneDNN's
+// kernels already, and the group prefers those (HeldForms). REQUIRES: CheckWinograd(context) is OK.
+bool PacksHeldWeights(const GroupContext& context);
+
 // Makes the kernel for the group's first *done nodes: the convolution, an add of a tensor that lies
 // as the output does, and bounds (relu, clip). REQUIRES: CheckWinograd(context) is OK.
 StatusOr<std::unique_ptr<Kernel>> MakeWinograd(const GroupContext& context, size_t* done);

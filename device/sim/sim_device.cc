@@ -292,7 +292,8 @@ class SimDevice : public Device {
   }
 
   StatusOr<std::unique_ptr<Executable>> Build(const BuildRequest& request) override {
-    const auto& [graph, plan, weights] = request;
+    const Graph& graph = request.graph;
+    const Plan& plan = request.plan;
     AG_TRY(state_->CheckAlive());
     AG_TRY(ValidatePlan(graph, plan, state_->spec));
     const int64_t memory = state_->spec.memory_bytes;
@@ -300,7 +301,7 @@ class SimDevice : public Device {
       return Err(StatusCode::kResourceExhausted, "{}: asked for {} bytes, there are {}",
                  state_->spec.name, plan.arena_bytes, memory);
     }
-    AG_LET(std::unique_ptr<HeldWeights> held, HeldWeights::Of(graph, weights));
+    AG_LET(std::unique_ptr<HeldWeights> held, HeldWeights::Of(graph, request.weights));
     auto executable = std::make_unique<SimExecutable>(state_, graph, plan, std::move(held));
     AG_TRY(executable->Prepare());
     return executable;

@@ -7,19 +7,24 @@
 namespace ag {
 
 StatusOr<Tensor> Constants::Get(Edge edge) {
-  if (const auto found = known_.find(edge); found != known_.end()) return found->second;
+  {
+    const MutexLock lock(mutex_);
+    if (const auto found = known_.find(edge); found != known_.end()) return found->second;
+  }
   if (!graph_.is_constant(edge.node)) {
     return Err(StatusCode::kInvalidArgument, "operand {}:{} is neither a port nor constant",
                edge.node, edge.output);
   }
   AG_LET(Tensor value, Materialize(graph_, edge, weights_));
   // Keeps computed values only: a kept copy of a model's weights would double their memory.
-  if (graph_.node(edge.node).op != OpKind::kConstant) known_[edge] = value;
-  return value;
+  if (graph_.node(edge.node).op == OpKind::kConstant) return value;
+  const MutexLock lock(mutex_);
+  return known_.emplace(edge, std::move(value)).first->second;
 }
 
 std::optional<Digest> Constants::Name(Edge edge) {
   if (!weights_.names_content()) return std::nullopt;
+  const MutexLock lock(mutex_);
   return NameOf(edge);
 }
 

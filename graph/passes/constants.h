@@ -1,10 +1,12 @@
 // The constants of a graph during one build of a plan. Values computed from a recipe are kept, so
-// each recipe is computed once. One thread at a time.
+// each recipe is computed once, or once by each thread that asks for it at the same time.
+// Thread-safe where Get of the weights is.
 #pragma once
 
 #include <map>
 #include <optional>
 
+#include "base/mutex.h"
 #include "graph/graph.h"
 #include "graph/weights.h"
 
@@ -24,12 +26,13 @@ class Constants {
   std::optional<Digest> Name(Edge edge);
 
  private:
+  Digest NameOf(Edge edge) AG_REQUIRES(mutex_);
+
   const Graph& graph_;
   const WeightSource& weights_;
-  Digest NameOf(Edge edge);
-
-  std::map<Edge, Tensor> known_;
-  std::map<Edge, Digest> names_;
+  Mutex mutex_;
+  std::map<Edge, Tensor> known_ AG_GUARDED_BY(mutex_);
+  std::map<Edge, Digest> names_ AG_GUARDED_BY(mutex_);
 };
 
 }  // namespace ag
