@@ -92,6 +92,31 @@ TEST(HostileTest, NotAModel) {
   }
 }
 
+// What fuzzing found: each once read or wrote where nothing was, or computed what has no value.
+TEST(HostileTest, NodesThatAreWrong) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"g (float[2] x) => (float[2] y) { y = Pad(x) }", "node 0 (Pad): input 1 is missing"},
+      {"g (float[2,2] x) => (float[2,2] y) { y = Einsum<equation = \"ij,jk->ik\">(x, ) }",
+       "node 0 (Einsum): expected 2 inputs, got 1"},
+      {"g (float[2,2] x) => (float[2,2] y) <float[1,2,2] v = {1, 2, 3, 4}, "
+       "float[2] s = {1, 2}> { n = InstanceNormalization(v, s, ) y = Relu(x) }",
+       "node 0 (InstanceNormalization): operator \"InstanceNormalization\": input 2 is missing"},
+      {"g (float[2,2] x) => (float[2,2] y) <int64[2] v = {1, 2}> {"
+       "n = Einsum<equation = \"i,i->i\">(v, ) y = Relu(x) }",
+       "node 0 (Einsum): expected 2 inputs, got 1"},
+  };
+  for (const auto& [text, message] : cases) {
+    EXPECT_EQ(ToString(Try(testing::ModelFromText(text))),
+              fmt::format("INVALID_ARGUMENT: {}", message));
+  }
+  EXPECT_EQ(
+      Try(testing::ModelFromText("g (float[1,1,2,2] x) => (float[1,1,2,2] y) { y = MaxPool<"
+                                 "ceil_mode = 1, kernel_shape = [-9223372036854775808, 1]>(x) "
+                                 "}"))
+          .code(),
+      StatusCode::kInvalidArgument);
+}
+
 // Returns a model of one empty node inside `depth` nodes with subgraphs.
 std::string NestedModel(int depth) {
   std::string graph("\x0a\x00", 2);

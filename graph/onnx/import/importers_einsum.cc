@@ -34,6 +34,7 @@ class EinsumImport {
   explicit EinsumImport(NodeImport& node) : node_(node) {}
 
   Status Run() {
+    AG_TRY(node_.CheckInputs(node_.size(), node_.size()));
     if (node_.size() < 1 || node_.size() > 2 || !IsFloat(node_.Type(node_.In(0)).dtype)) {
       return Refuse();
     }

@@ -23,21 +23,22 @@ Status NodeImport::CheckInputs(size_t low, size_t high) const {
              present < low ? present : inputs_.size());
 }
 
-StatusOr<Ints> NodeImport::KnownInts(size_t i) const {
+StatusOr<const Tensor*> NodeImport::KnownTensor(size_t i) const {
+  if (!Has(i)) return Err(StatusCode::kInvalidArgument, "input {} is missing", i);
   const Tensor* tensor = Known(In(i));
-  if (tensor == nullptr) {
-    return Err(StatusCode::kUnimplemented, "input {} is not known before the model runs", i);
-  }
+  if (tensor != nullptr) return tensor;
+  return Err(StatusCode::kUnimplemented, "input {} is not known before the model runs", i);
+}
+
+StatusOr<Ints> NodeImport::KnownInts(size_t i) const {
+  AG_LET(const Tensor* const tensor, KnownTensor(i));
   StatusOr<Ints> ints = IntsOf(*tensor);
   AG_TRY(ints, "input {}", i);
   return ints;
 }
 
 StatusOr<std::vector<float>> NodeImport::KnownFloats(size_t i) const {
-  const Tensor* tensor = Known(In(i));
-  if (tensor == nullptr) {
-    return Err(StatusCode::kUnimplemented, "input {} is not known before the model runs", i);
-  }
+  AG_LET(const Tensor* const tensor, KnownTensor(i));
   if (tensor->type().dtype != DType::kFloat32) {
     return Err(StatusCode::kInvalidArgument, "input {}: expected f32, got {}", i,
                tensor->type().ToString());
@@ -47,10 +48,7 @@ StatusOr<std::vector<float>> NodeImport::KnownFloats(size_t i) const {
 }
 
 StatusOr<double> NodeImport::KnownScalar(size_t i) const {
-  const Tensor* tensor = Known(In(i));
-  if (tensor == nullptr) {
-    return Err(StatusCode::kUnimplemented, "input {} is not known before the model runs", i);
-  }
+  AG_LET(const Tensor* const tensor, KnownTensor(i));
   if (tensor->type().NumElements() != 1 || tensor->type().dtype == DType::kString) {
     return Err(StatusCode::kInvalidArgument, "input {}: expected one number, got {}", i,
                tensor->type().ToString());

@@ -33,6 +33,7 @@ class NodeImport : public NodeAttributes {
   int64_t Rank(ValueId value) const { return static_cast<int64_t>(ShapeOf(value).size()); }
   const Tensor* Known(ValueId value) const { return importer_.known(value); }
   // Returns the integers of operand `i`. kUnimplemented: they are unknown before the model runs.
+  // kInvalidArgument: it is missing or of another type.
   StatusOr<Ints> KnownInts(size_t i) const;
   StatusOr<std::vector<float>> KnownFloats(size_t i) const;  // The same for f32.
   StatusOr<double> KnownScalar(size_t i) const;  // The same for one number or bool of any type.
@@ -58,6 +59,8 @@ class NodeImport : public NodeAttributes {
   const std::vector<ValueId>& results() const { return results_; }
 
  private:
+  StatusOr<const Tensor*> KnownTensor(size_t i) const;
+
   const int64_t opset_;
   Importer& importer_;
   std::vector<ValueId> inputs_;

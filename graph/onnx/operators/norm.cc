@@ -63,6 +63,7 @@ Status ScaleGroups(OperatorCall& call, int64_t groups, bool per_group) {
 }
 
 Status RunInstanceNormalization(OperatorCall& call) {
+  AG_TRY(call.CheckInputs(3, 3));
   call.Ignore("consumed_inputs");
   return ScaleGroups(call, call.Rank(0) < 2 ? 0 : call.ShapeOf(0)[1], false);
 }

@@ -73,6 +73,7 @@ StatusOr<Contraction> ReadEquation(OperatorCall& call) {
     return Err(StatusCode::kInvalidArgument, "equation: {} has {} operands, the node has {}",
                Quoted(equation), terms.size(), call.size());
   }
+  AG_TRY(call.CheckInputs(call.size(), call.size()));
   int64_t ellipsis = 0;
   for (size_t i = 0; i < terms.size(); ++i) {
     if (!call.Has(i)) return Err(StatusCode::kInvalidArgument, "input {} is missing", i);
