@@ -96,6 +96,11 @@ TEST(HostileTest, NotAModel) {
 TEST(HostileTest, NodesThatAreWrong) {
   const std::pair<const char*, const char*> cases[] = {
       {"g (float[2] x) => (float[2] y) { y = Pad(x) }", "node 0 (Pad): input 1 is missing"},
+      {"g (float[2,2] x) => (float[2,2] y) <string w = {\"a\"}> { y = Gemm<beta = 2.0>(x, x, w) }",
+       "node 0 (Gemm): cannot compute on strings"},
+      {"g (float[2] x) => (float[2] y) <int64[1] s = {2}> {"
+       "c = ConstantOfShape<value = string[1] {\"abc\"}>(s) y = Relu(x) }",
+       "node 0 (ConstantOfShape): value: expected a number, got string[1]"},
       {"g (float[2,2] x) => (float[2,2] y) { y = Einsum<equation = \"ij,jk->ik\">(x, ) }",
        "node 0 (Einsum): expected 2 inputs, got 1"},
       {"g (float[2,2] x) => (float[2,2] y) <float[1,2,2] v = {1, 2, 3, 4}, "

@@ -69,6 +69,10 @@ Status ImportConstantOfShape(NodeImport& node) {
       return Err(StatusCode::kInvalidArgument, "value: expected one element, got {}",
                  element.type().ToString());
     }
+    if (element.type().dtype == DType::kString) {
+      return Err(StatusCode::kInvalidArgument, "value: expected a number, got {}",
+                 element.type().ToString());
+    }
   }
   AG_LET(const TensorType type, CheckedType(element.type().dtype, sizes));
   ValueId result = kNoValue;

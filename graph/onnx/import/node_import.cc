@@ -86,6 +86,9 @@ StatusOr<ValueId> NodeImport::Filled(const TensorType& type, double value) {
     return Err(StatusCode::kResourceExhausted, "{} has {} bytes, the limit is {} a tensor",
                type.ToString(), type.Bytes(), importer_.limits().tensor_bytes_max);
   }
+  if (type.dtype == DType::kString) {
+    return Err(StatusCode::kInvalidArgument, "cannot compute on strings");
+  }
   Tensor tensor = Tensor::Zeros(type);
   for (int64_t i = 0; value != 0 && i < type.NumElements(); ++i) tensor.Put(i, value);
   return Constant(tensor);
