@@ -109,6 +109,15 @@ TEST(HostileTest, NodesThatAreWrong) {
       {"g (float[2,2] x) => (float[2,2] y) <int64[2] v = {1, 2}> {"
        "n = Einsum<equation = \"i,i->i\">(v, ) y = Relu(x) }",
        "node 0 (Einsum): expected 2 inputs, got 1"},
+      {"g (float[2] x) => (float[2] y) <float n = {1e30}, bool c = {1}> { y = Loop<body = b (int64 "
+       "i, "
+       "bool go, float[2] v) => (bool go2, float[2] w) { go2 = Identity(go) w = Relu(v) }>(n, c, "
+       "x) "
+       "}",
+       "node 0 (Loop): input 0: expected i64 or i32, got f32[]"},
+      {"g (float[2] x) => (float[2] y) <float n = {1e30}> { s = SequenceConstruct(x)"
+       "y = SequenceAt(s, n) }",
+       "node 1 (SequenceAt): input 1: expected i64 or i32, got f32[]"},
   };
   for (const auto& [text, message] : cases) {
     EXPECT_EQ(ToString(Try(testing::ModelFromText(text))),
@@ -120,6 +129,12 @@ TEST(HostileTest, NodesThatAreWrong) {
                                  "}"))
           .code(),
       StatusCode::kInvalidArgument);
+  // An empty slice may have any step.
+  EXPECT_EQ(
+      ToString(Try(testing::ModelFromText(
+          "g (float[4] x) => (float[0] y) <int64[1] s = {1}, int64[1] e = {3}, int64[1] a = {0},"
+          "int64[1] p = {-9223372036854775808}> { y = Slice(x, s, e, a, p) }"))),
+      "OK");
 }
 
 // Returns a model of one empty node inside `depth` nodes with subgraphs.

@@ -177,8 +177,8 @@ Status ImportLoop(NodeImport& node) {
   const int64_t most = IterationsMax(node) + 1;
   int64_t count = most;
   if (node.Has(0)) {
-    AG_LET(const double given, node.KnownScalar(0));
-    count = static_cast<int64_t>(std::clamp<double>(given, 0, static_cast<double>(most)));
+    AG_LET(const int64_t given, node.KnownInt(0));
+    count = std::clamp<int64_t>(given, 0, most);
   }
   bool goes_on = true;
   if (node.Has(1)) {

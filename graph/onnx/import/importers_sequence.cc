@@ -25,8 +25,8 @@ StatusOr<int64_t> PlaceAt(const NodeImport& node, size_t i, size_t count) {
   if (!node.IsTensor(node.In(i))) {
     return Err(StatusCode::kInvalidArgument, "input {} is not a position", i);
   }
-  AG_LET(const double given, node.KnownScalar(i));
-  const auto end = static_cast<int64_t>(count), place = static_cast<int64_t>(given);
+  AG_LET(const int64_t place, node.KnownInt(i));
+  const auto end = static_cast<int64_t>(count);
   if (place < -end || place > end) {
     return Err(StatusCode::kInvalidArgument, "position {} is outside a sequence of {}", place, end);
   }

@@ -226,12 +226,16 @@ Status ImportSlice(NodeImport& node) {
     const SliceRange range =
         ResolveSlice(from[axis], given.starts[i], given.ends[i], given.steps[i]);
     if (range.count == from[axis] && (range.step == 1 || range.count <= 1)) continue;
-    const int64_t last = range.start + (range.count - 1) * range.step;
-    int64_t end = range.step > 0 ? last + 1 : last - 1;
-    if (end < 0) end = -from[axis] - 1;  // One before the first element, for a negative step.
+    int64_t start = 0, end = 0;
+    if (range.count > 0) {
+      start = range.start;
+      const int64_t last = start + (range.count - 1) * range.step;
+      end = range.step > 0 ? last + 1 : last - 1;
+      if (end < 0) end = -from[axis] - 1;  // One before the first element, for a negative step.
+    }
     slices.axes.push_back(axis);
-    slices.starts.push_back(range.count == 0 ? 0 : range.start);
-    slices.ends.push_back(range.count == 0 ? 0 : end);
+    slices.starts.push_back(start);
+    slices.ends.push_back(end);
     slices.steps.push_back(range.count <= 1 && range.step > 0 ? 1 : range.step);
   }
   if (slices.axes.empty()) {

@@ -142,7 +142,7 @@ Status CheckSpans(const Shape& x, const WindowAttributes& window) {
   const size_t axes = window.kernel.size();
   for (size_t i = 0; i < axes; ++i) {
     const double span =
-        static_cast<double>(window.kernel[i] - 1) * static_cast<double>(window.dilations[i]);
+        (static_cast<double>(window.kernel[i]) - 1) * static_cast<double>(window.dilations[i]);
     const double room = static_cast<double>(x[i + 2]) + static_cast<double>(window.pads[i]) +
                         static_cast<double>(window.pads[axes + i]);
     if (span < room) continue;

@@ -56,6 +56,13 @@ StatusOr<double> NodeImport::KnownScalar(size_t i) const {
   return tensor->At(0);
 }
 
+StatusOr<int64_t> NodeImport::KnownInt(size_t i) const {
+  AG_LET(const Ints ints, KnownInts(i));
+  if (ints.size() == 1) return ints[0];
+  return Err(StatusCode::kInvalidArgument, "input {}: expected one number, got {}", i,
+             Type(In(i)).ToString());
+}
+
 StatusOr<ValueId> NodeImport::Emit(OpKind op, std::initializer_list<ValueId> inputs,
                                    Attributes attributes) {
   AG_LET(const std::vector<ValueId> values,

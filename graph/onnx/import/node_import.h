@@ -35,6 +35,7 @@ class NodeImport : public NodeAttributes {
   // Returns the integers of operand `i`. kUnimplemented: they are unknown before the model runs.
   // kInvalidArgument: it is missing or of another type.
   StatusOr<Ints> KnownInts(size_t i) const;
+  StatusOr<int64_t> KnownInt(size_t i) const;                // The same for one.
   StatusOr<std::vector<float>> KnownFloats(size_t i) const;  // The same for f32.
   StatusOr<double> KnownScalar(size_t i) const;  // The same for one number or bool of any type.
 
