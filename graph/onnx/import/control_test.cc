@@ -6,6 +6,7 @@
 #include "graph/onnx/import/import.h"
 #include "graph/onnx/imported_model.h"
 #include "graph/onnx/testing/onnx_testing.h"
+#include "graph/onnx/wire.h"
 #include "graph/text_form.h"
 
 namespace ag {
@@ -84,6 +85,37 @@ TEST(ImportControl, AScanWalksItsSequence) {
              "b = add(a, reshape(slice(x) axes=[0] starts=[1] ends=[2] steps=[1]) shape=[2])\n"
              "output \"y\" = b\noutput \"all\" = concat(reshape(relu(a)) shape=[1,2], "
              "reshape(relu(b)) shape=[1,2]) axis=0"));
+}
+
+// Returns the graph of a model of one Scan that walks `x`; its operands are `names`.
+std::string GraphOfScan(std::string_view sizes, std::string_view sequences,
+                        const std::vector<std::string>& names, int opset) {
+  const std::string bytes = testing::ModelFromText(
+      fmt::format("g (float[1,2] h, float[{0}] x) => (float[{0}] y) {{ y = Scan<"
+                  "num_scan_inputs = {1}, body = b (float[2] s, float[2] e) => "
+                  "(float[2] t) {{ t = Add(s, e) }}>(h, x) }}",
+                  sizes, sequences),
+      opset);
+  StatusOr<OnnxModel> model = ParseModel(bytes, 10);
+  AG_CHECK(model.ok());
+  model->nodes[0].inputs = names;
+  static const std::shared_ptr<BlobDir> blobs = testing::NewBlobs();
+  const auto imported = ImportOnnx(*SerializeModel(*model), {}, *blobs);
+  return imported.ok() ? FormatGraph(imported->graph) : ToString(imported.status());
+}
+
+TEST(ImportControl, AScanThatSaysWrongNumbers) {
+  EXPECT_EQ(GraphOfScan("1,2,2", "1", {"", "", "x"}, 8),
+            "INVALID_ARGUMENT: node 0 (Scan): operand 1 is missing");
+  EXPECT_EQ(GraphOfScan("1,2,2", "-9223372036854775808", {"h", "x"}, 9),
+            "INVALID_ARGUMENT: node 0 (Scan): num_scan_inputs is -9223372036854775808, the node "
+            "has 2 operands");
+  // A number of operands below any, and a batch of 2^40 without elements: the node runs by itself.
+  for (const auto& [sizes, sequences] :
+       {std::pair{"1,2,2", "-9223372036854775808"}, {"1099511627776,0,2", "1"}}) {
+    EXPECT_EQ(GraphOfScan(sizes, sequences, {"", "h", "x"}, 8),
+              fmt::format("input h f32[1,2]\ninput x f32[{}]\noutput \"h\" = h\n", sizes));
+  }
 }
 
 constexpr char kHeader[] = "<ir_version: 8, opset_import: [\"\" : 17, \"f\" : 1]>";

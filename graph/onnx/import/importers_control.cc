@@ -229,7 +229,7 @@ StatusOr<ScanLists> ScanListsOf(NodeImport& node) {
   ScanLists lists{.sequences = node.Int("num_scan_inputs", 0)};
   const auto inputs = static_cast<int64_t>(node.size());
   const auto outputs = static_cast<int64_t>(node.node().outputs.size());
-  const int64_t carried = inputs - lists.sequences;
+  const int64_t carried = inputs - std::clamp<int64_t>(lists.sequences, 0, inputs + 1);
   if (lists.sequences < 1 || carried < 0 || outputs < carried) {
     return Err(StatusCode::kInvalidArgument, "num_scan_inputs is {}, the node has {} operands",
                lists.sequences, inputs);
@@ -266,10 +266,14 @@ StatusOr<ValueId> ElementOf(NodeImport& node, ValueId sequence, int64_t axis, in
 Status ImportBatchedScan(NodeImport& node) {
   const int64_t walked = node.Int("num_scan_inputs", 0), size = static_cast<int64_t>(node.size());
   const int64_t outputs = static_cast<int64_t>(node.node().outputs.size());
-  const int64_t carried = size - 1 - walked;
+  const int64_t carried = size - 1 - std::clamp<int64_t>(walked, 0, size);
   if (walked < 1 || carried < 0 || outputs < carried || node.Has(0)) {
     return Err(StatusCode::kUnimplemented, "a Scan of opset 8 with {} of {} operands, or lengths",
                walked, size);
+  }
+  for (int64_t i = 1; i < size; ++i) {
+    if (node.Has(static_cast<size_t>(i))) continue;
+    return Err(StatusCode::kInvalidArgument, "operand {} is missing", i);
   }
   const Ints directions = node.IntList("directions").value_or(Ints(walked, 0));
   const Shape& first = node.ShapeOf(node.In(static_cast<size_t>(size - walked)));
@@ -277,7 +281,7 @@ Status ImportBatchedScan(NodeImport& node) {
     return Err(StatusCode::kInvalidArgument, "a sequence of {}", ShapeToString(first));
   }
   const int64_t batch = first[0], count = first[1];
-  AG_TRY(CheckUnrolled(batch * count, node));
+  AG_TRY(CheckUnrolled(batch * std::max<int64_t>(count, 1), node));
   std::vector<Values> results(static_cast<size_t>(outputs));
   for (int64_t b = 0; b < batch; ++b) {
     Values state;
