@@ -73,6 +73,56 @@ Status CheckStrides(const OnnxNode& node) {
   return OkStatus();
 }
 
+// The library reads operands that its own table of operators requires, without a look whether they
+// are there.
+Status CheckOperands(const OnnxNode& node, int64_t opset) {
+  const auto* schema = onnx::OpSchemaRegistry::Schema(
+      node.op_type, static_cast<int>(std::min(opset, kLibraryOpset)), node.domain);
+  if (schema == nullptr) return OkStatus();
+  const auto count = static_cast<int64_t>(node.inputs.size());
+  if (count < schema->min_input() || count > schema->max_input()) {
+    return Err(StatusCode::kInvalidArgument, "expected {} to {} inputs, got {}",
+               schema->min_input(), schema->max_input(), count);
+  }
+  for (int64_t i = 0; i < schema->min_input(); ++i) {
+    if (!node.inputs[static_cast<size_t>(i)].empty()) continue;
+    return Err(StatusCode::kInvalidArgument, "input {} is missing", i);
+  }
+  return OkStatus();
+}
+
+// The library reads sizes of these operators' operands without a look at the ranks.
+Status CheckRanks(const OnnxNode& node, std::span<const OperandInfo> operands) {
+  struct Row {
+    std::string_view name;
+    size_t x_min, other_min;
+    bool are_equal;
+  };
+  static constexpr Row kRows[] = {{"ConvTranspose", 2, 2, true}, {"MaxRoiPool", 2, 2, false}};
+  const Row* const row = std::ranges::find(kRows, node.op_type, &Row::name);
+  if (row == std::end(kRows) || operands.size() < 2) return OkStatus();
+  const TensorType &x = operands[0].type, &other = operands[1].type;
+  const size_t x_rank = x.shape.size(), other_rank = other.shape.size();
+  const bool fit = x_rank >= row->x_min && other_rank >= row->other_min;
+  if (fit && (!row->are_equal || x_rank == other_rank)) return OkStatus();
+  return Err(StatusCode::kInvalidArgument, "the ranks of {} and {} do not fit", x.ToString(),
+             other.ToString());
+}
+
+// The library writes at the axes of a reduction without a look at the rank.
+Status CheckAxes(const OnnxNode& node, std::span<const OperandInfo> operands) {
+  if (!node.op_type.starts_with("Reduce") || operands.empty()) return OkStatus();
+  const auto rank = static_cast<int64_t>(operands[0].type.shape.size());
+  for (const OnnxAttribute& attribute : node.attributes) {
+    if (attribute.name != "axes") continue;
+    for (const int64_t axis : attribute.ints) {
+      if (axis >= -rank && axis < rank) continue;
+      return Err(StatusCode::kInvalidArgument, "axis {} is outside [{}, {})", axis, -rank, rank);
+    }
+  }
+  return OkStatus();
+}
+
 void TypeTo(const TensorType& type, onnx::TypeProto& proto) {
   proto.mutable_tensor_type()->set_elem_type(DTypeToOnnx(type.dtype));
   auto* shape = proto.mutable_tensor_type()->mutable_shape();
@@ -160,6 +210,8 @@ StatusOr<std::vector<TensorType>> InferOutputs(
     const OnnxNode& node, std::span<const OperandInfo> operands,
     const std::vector<std::pair<std::string, int64_t>>& opsets) {
   AG_TRY(CheckStrides(node));
+  AG_TRY(CheckRanks(node, operands));
+  AG_TRY(CheckAxes(node, operands));
   if (std::ranges::any_of(operands, [](const auto& o) { return IsNarrow(o.type.dtype); })) {
     return Err(StatusCode::kUnimplemented, "ONNX's inference does not know its element type");
   }
@@ -172,6 +224,7 @@ StatusOr<std::vector<TensorType>> InferOutputs(
     opset->set_version(domain.empty() ? std::min(version, kLibraryOpset) : version);
     if (domain != node.domain || !domain.empty()) continue;
     beyond = version > kLibraryOpset;
+    if (!beyond) AG_TRY(CheckOperands(node, version));
     if (HasLaterForm(node, version)) {
       return Err(StatusCode::kUnimplemented, "ONNX's inference does not know its form");
     }

@@ -103,6 +103,12 @@ TEST(HostileTest, NodesThatAreWrong) {
        "node 0 (ConstantOfShape): value: expected a number, got string[1]"},
       {"g (float[2,2] x) => (float[2,2] y) { y = Einsum<equation = \"ij,jk->ik\">(x, ) }",
        "node 0 (Einsum): expected 2 inputs, got 1"},
+      {"g (float[1,1,2,2] x, float w) => (float[1,1,2,2] y) { y = ConvTranspose(x, w) }",
+       "node 0 (ConvTranspose): the ranks of f32[1,1,2,2] and f32[] do not fit"},
+      {"g (float[1,1] x, float r) => (float[1,1] y) { y = MaxRoiPool<pooled_shape = [1]>(x, r) }",
+       "node 0 (MaxRoiPool): the ranks of f32[1,1] and f32[] do not fit"},
+      {"g (uint8[2] x) => (uint8[2] y) { y = ReduceL2<axes = [88]>(x) }",
+       "node 0 (ReduceL2): axis 88 is outside [-1, 1)"},
       {"g (float[2,2] x) => (float[2,2] y) <float[1,2,2] v = {1, 2, 3, 4}, "
        "float[2] s = {1, 2}> { n = InstanceNormalization(v, s, ) y = Relu(x) }",
        "node 0 (InstanceNormalization): operator \"InstanceNormalization\": input 2 is missing"},
