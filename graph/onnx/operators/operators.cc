@@ -51,6 +51,11 @@ StatusOr<std::vector<Tensor>> RunRow(const OperatorRow& row, const OperatorRun& 
   AG_TRY(status, "operator {}", Quoted(QualifiedName(run.node)));
   std::vector<Tensor> results = std::move(call.results());
   results.resize(run.node.outputs.size());
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (!call.Wants(i) || BytesFit(results[i].type(), results[i].bytes())) continue;
+    return Err(StatusCode::kUnimplemented, "operator {}: output {} is not supported",
+               Quoted(QualifiedName(run.node)), i);
+  }
   return results;
 }
 

@@ -54,6 +54,14 @@ TEST(Operators, NamesWhatDoesNotFit) {
             "UNIMPLEMENTED: operator \"Nothing\": nothing here can run it");
 }
 
+TEST(Operators, RefusesResultsThatThereAreNot) {
+  const OnnxNode node = NodeOf("TopK", 2, 3);
+  const Tensor x = Tensor::FromFloats({3}, std::vector<float>{1, 3, 2});
+  const Tensor k = Tensor::FromInts({1}, std::vector<int64_t>{2});
+  EXPECT_EQ(ToString(RunOperator({.node = node, .opset = 17, .inputs = {&x, &k}}).status()),
+            "UNIMPLEMENTED: operator \"TopK\": output 2 is not supported");
+}
+
 TEST(Operators, LimitsTheSizeOfAResult) {
   const OnnxNode node = NodeOf("RNN", 3, 1);
   const Tensor x = Tensor::FromFloats({4, 1, 1}, std::vector<float>(4));
