@@ -143,6 +143,19 @@ TEST(HostileTest, NodesThatAreWrong) {
       "OK");
 }
 
+// What a model names is told on one line.
+TEST(HostileTest, NamesAreTold) {
+  OnnxModel model = ReluModel();
+  model.nodes[0].op_type = "No\nsuch \x7f\xc3\xa9" + std::string(100, 'x');
+  model.nodes[0].outputs = {"z"};
+  model.nodes.push_back({.op_type = "Relu", .inputs = {"z"}, .outputs = {"y"}});
+  const std::string shown = "No such \\x7f\\xc3\\xa9" + std::string(49, 'x');
+  EXPECT_EQ(ErrorOf(model),
+            fmt::format("UNIMPLEMENTED: node 0 ({}): the operator is not known, and it cannot be "
+                        "kept: the model does not state the type of \"z\" (as value_info)",
+                        shown));
+}
+
 // Returns a model of one empty node inside `depth` nodes with subgraphs.
 std::string NestedModel(int depth) {
   std::string graph("\x0a\x00", 2);

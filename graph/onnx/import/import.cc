@@ -322,6 +322,23 @@ StatusOr<ImportedModel> ImportWithSizes(OnnxModel model, const ImportOptions& op
   return imported;
 }
 
+// Returns a message, which may have names and texts of the model in it, on one line, printable and
+// shortened.
+std::string OneLine(std::string_view message) {
+  constexpr size_t kShownMax = 4000;
+  std::string shown;
+  for (const char c : message.substr(0, kShownMax)) {
+    if (c >= ' ' && c <= '~') {
+      shown += c;
+    } else if (c == '\n' || c == '\t') {
+      shown += ' ';
+    } else {
+      shown += fmt::format("\\x{:02x}", static_cast<uint8_t>(c));
+    }
+  }
+  return message.size() > kShownMax ? shown + "..." : shown;
+}
+
 // Returns the first set of default sizes after the first that the model's nodes fit, if any does.
 // Where the first failed with `code`, kOutOfRange, a table has too few rows for its sequences:
 // shorter ones come before longer ones.
@@ -341,10 +358,8 @@ StatusOr<std::optional<int>> FittingSizes(std::string_view bytes, const ImportOp
   return std::nullopt;
 }
 
-}  // namespace
-
-StatusOr<ImportedModel> ImportOnnx(std::string_view bytes, const ImportOptions& options,
-                                   WeightSink& sink) {
+StatusOr<ImportedModel> ImportWithAnySizes(std::string_view bytes, const ImportOptions& options,
+                                           WeightSink& sink) {
   AG_LET(OnnxModel model, ParseAndCheck(bytes, options.limits));
   std::string chosen;
   StatusOr<ImportedModel> imported = ImportWithSizes(std::move(model), options, 0, sink, &chosen);
@@ -366,6 +381,18 @@ StatusOr<ImportedModel> ImportOnnx(std::string_view bytes, const ImportOptions& 
   }
   AG_LET(model, ParseAndCheck(bytes, options.limits));
   return ImportWithSizes(std::move(model), options, *set, sink, &chosen);
+}
+
+}  // namespace
+
+StatusOr<ImportedModel> ImportOnnx(std::string_view bytes, const ImportOptions& options,
+                                   WeightSink& sink) {
+  StatusOr<ImportedModel> imported = ImportWithAnySizes(bytes, options, sink);
+  if (!imported.ok()) {
+    return Status(imported.status().code(), OneLine(Message(imported.status())));
+  }
+  for (std::string& warning : imported->warnings) warning = OneLine(warning);
+  return imported;
 }
 
 StatusOr<ImportedModel> ImportOnnx(std::string_view bytes, const ImportOptions& options,
