@@ -157,6 +157,10 @@ Status Importer::Enter(const Opsets* function_opsets) {
                limit);
   }
   const bool is_function = function_opsets != nullptr;
+  const auto is_open = [&](const Scope& scope) { return scope.opsets == function_opsets; };
+  if (is_function && std::ranges::any_of(scopes_, is_open)) {
+    return Err(StatusCode::kInvalidArgument, "the function calls itself, by others or directly");
+  }
   const Opsets* opsets = is_function ? function_opsets : scopes_.back().opsets;
   scopes_.push_back({.is_function = is_function, .opsets = opsets});
   return OkStatus();

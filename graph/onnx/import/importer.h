@@ -48,7 +48,8 @@ class Importer {
   ValueId Find(const std::string& name) const;
 
   // The names of a subgraph, which sees those around it, or of a function (with its opsets), which
-  // does not. Enter returns kResourceExhausted: nested too deep.
+  // does not. Enter returns kResourceExhausted: nested too deep; kInvalidArgument: inside of the
+  // same function.
   using Opsets = std::vector<std::pair<std::string, int64_t>>;
   Status Enter(const Opsets* function_opsets);
   void Leave() { scopes_.pop_back(); }
