@@ -17,6 +17,7 @@ namespace {
 using nlohmann::json;
 using ::testing::HasSubstr;
 using testing::ModelFromText;
+using testing::SequenceModelFromText;
 
 struct BadModel {
   const char* name;
@@ -79,6 +80,25 @@ std::vector<BadModel> BadGraphs() {
        "a tensor"},
       {"new", ModelFromText("g (float[2] x) => (float[2] y) { y = Relu(x) }", 29),
        "opset 29 is outside 1 to 28: export the model again for opset 28"},
+      {"function-that-calls-itself",
+       ModelFromText("<ir_version: 8, opset_import: [\"\" : 17, \"f\" : 1]>"
+                     "g (float[2] x) => (float[2] y) { y = f.again(x) }"
+                     "<domain: \"f\", opset_import: [\"\" : 17, \"f\" : 1]>"
+                     "again (a) => (b) { b = f.again(a) }"),
+       "node 0 (again): node 0 (again): the function calls itself, by others or directly"},
+      {"branches",
+       ModelFromText(
+           "g (float[2] x, bool c) => (float[2] y) { y = If<"
+           "then_branch = t () => (float[2] a) { a = Relu(x) }, "
+           "else_branch = e () => (float[2] b, float[2] d) { b = Exp(x) d = Neg(x) }>(c) }"),
+       "node 0 (If): the branches have 1 and 2 outputs"},
+      {"sequence-of-sequences",
+       ModelFromText("g (float[2] x) => (int64 y) { s = SequenceConstruct(x)"
+                     "t = SequenceConstruct(s) y = SequenceLength(t) }"),
+       "node 1 (SequenceConstruct): input 0 is a sequence, the operator takes tensors"},
+      {"input-of-sequences",
+       SequenceModelFromText("g (float[2] s) => (int64 y) { y = SequenceLength(s) }", {"s", "s"}),
+       "input \"s\" is neither a tensor nor a sequence or an optional of tensors"},
       {"unknown-operator",
        ModelFromText("g (float[2] x) => (float[2] y) { a = Nonsense(x) y = Relu(a) }"),
        "node 0 (Nonsense): the operator is not known, and it cannot be kept: the model "

@@ -237,9 +237,15 @@ TEST(ShapeSets, GetAPlanEach) {
   }
 }
 
+// The whole of what is said, and nothing is left behind.
 TEST(ShapeSets, ThatDoNotFitAreOneMessage) {
   Alone place;
-  const std::string in = place.Write("in.onnx", OpenEncoder()), out = place.path("out.onnx");
+  const std::string in = place.Write("in.onnx", OpenEncoder());
+  const std::string narrow =
+      place.Write("narrow.onnx",
+                  testing::ModelFromText("g (float[batch,n] x, float[4] w) => (float[batch,n] y) "
+                                         "{ y = Add(x, w) }"));
+  ASSERT_TRUE(MakeDirs(place.path("out")).ok());
   const struct {
     std::vector<std::string> sets;
     const char* message;
@@ -249,20 +255,28 @@ TEST(ShapeSets, ThatDoNotFitAreOneMessage) {
        "shape set 2 (x=2x8x32): shape set 1 (x=2x8x32) are the same: x=2x8x32"},
       {{"x=4x64x33"},
        "shape set 1 (x=4x64x33): input \"x\": dimension 2 is 32 in the model, --shape gives 33"},
-      {{"x=4x64"}, "shape set 1 (x=4x64): input \"x\" has rank 3, --shape gives"},
+      {{"x=4x64"}, "shape set 1 (x=4x64): input \"x\" has rank 3, --shape gives [4,64]"},
       {{"z=4x64x32"}, "shape set 1 (z=4x64x32): --shape names \"z\", the inputs are \"x\""},
       {{"x=4x64x32 x=4x8x32"}, "shape set 1: x is bound twice"},
       {{""}, "shape set 1: is empty"},
   };
-  for (const auto& wrong : kWrong) {
-    std::vector<std::string> words = {"optimize", in,          "-o",      out,
-                                      "--device", "sim:small", "--shape", "x=1x64x32"};
-    for (const std::string& set : wrong.sets) words.insert(words.end(), {"--shape-set", set});
+  const auto expect_refused = [&](const std::string& model, const std::string& bound,
+                                  const std::vector<std::string>& sets, const char* message) {
+    std::vector<std::string> words = {"optimize", model,       "-o",      place.path("out/o.onnx"),
+                                      "--device", "sim:small", "--shape", bound,
+                                      "--json"};
+    for (const std::string& set : sets) words.insert(words.end(), {"--shape-set", set});
     const CommandResult refused = place.Cli(words);
-    EXPECT_NE(refused.code, 0);
-    EXPECT_NE(refused.err.find(wrong.message), std::string::npos) << refused.err;
-    EXPECT_FALSE(FileExists(out));
-  }
+    EXPECT_NE(refused.code, 0) << message;
+    EXPECT_TRUE(refused.err.starts_with("autograph: ")) << refused.err;
+    EXPECT_TRUE(refused.err.ends_with(fmt::format(": {}\n", message))) << refused.err;
+    EXPECT_EQ(std::ranges::count(refused.err, '\n'), 1) << refused.err;
+    EXPECT_TRUE(ListDir(place.path("out"))->empty()) << message;
+  };
+  for (const auto& wrong : kWrong) expect_refused(in, "x=1x64x32", wrong.sets, wrong.message);
+  // Sizes that the nodes cannot take.
+  expect_refused(narrow, "x=1x4", {"x=2x4", "x=2x5"},
+                 "shape set 2 (x=2x5): node 0 (Add): add: [2,5] and [4] do not broadcast");
 }
 
 // Where a batch of one computes something else, the rewrites of it do not hold for others.

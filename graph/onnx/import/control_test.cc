@@ -55,6 +55,23 @@ constexpr char kAddTwice[] =
     "y, all = Loop<body = b (int64 i, bool go, float[2] v) => (bool go2, float[2] w, float[2] s) {"
     "go2 = Identity(go) w = Add(v, x) s = Identity(w) }>(n, c, x) }";
 
+// Where the condition is known the branch that is not taken need not fit.
+TEST(ImportControl, BranchesThatDisagree) {
+  const auto graph = [](const char* otherwise) {
+    return GraphOf(
+        fmt::format("g (float[2] x, bool c) => (float[2] y) {{ y = If<"
+                    "then_branch = t () => (float[2] a) {{ a = Relu(x) }}, "
+                    "else_branch = e {}>(c) }}",
+                    otherwise));
+  };
+  EXPECT_EQ(graph("() => (float[2] b, float[2] d) { b = Exp(x) d = Neg(x) }"),
+            "INVALID_ARGUMENT: node 0 (If): the branches have 1 and 2 outputs");
+  // These nodes run by themselves.
+  const char* const without = "input x f32[2]\ninput c bool[]\noutput \"x\" = x\n";
+  EXPECT_EQ(graph("() => (int64[2] b) { b = Cast<to = 7>(x) }"), without);
+  EXPECT_EQ(graph("() => (float[2] b) { d = Exp(x) }"), without);
+}
+
 TEST(ImportControl, ALoopWithAKnownCountIsUnrolled) {
   EXPECT_EQ(GraphOf(kAddTwice),
             TextOf("input x f32[2]\na = add(x, x)\nb = add(a, x)\nc = add(b, x)\n"

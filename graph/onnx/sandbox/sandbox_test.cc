@@ -7,6 +7,7 @@
 
 #include <cinttypes>
 #include <cstdlib>
+#include <filesystem>
 
 #include "base/blobs.h"
 #include "base/file.h"
@@ -19,6 +20,7 @@
 #include "graph/onnx/sandbox/sandbox_child.h"
 #include "graph/onnx/sandbox/sandbox_frames.h"
 #include "graph/onnx/testing/onnx_testing.h"
+#include "graph/onnx/wire.h"
 
 namespace ag {
 namespace {
@@ -207,6 +209,36 @@ TEST_F(SandboxTest, MemoryIsLimited) {
                             .status();
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted) << ToString(status);
   EXPECT_THAT(Message(status), HasSubstr("model import needs more than its limit of 128 MiB"));
+}
+
+// A model whose one weight is these strings.
+std::string StringsModel(const std::vector<std::string_view>& strings) {
+  const std::string text = testing::ModelFromText(
+      "g (int64 i) => (string y) <string[1] w = {\"a\"}> { y = Gather<axis = 0>(w, i) }");
+  StatusOr<OnnxModel> model = ParseModel(text, 10);
+  AG_CHECK(model.ok());
+  const auto count = static_cast<int64_t>(strings.size());
+  const Tensor tensor = Tensor::FromStrings({count}, strings);
+  model->initializers[0] = FromTensor("w", tensor);
+  return *SerializeModel(*model);
+}
+
+// Text takes a small multiple of its bytes, short strings take more: both end in words.
+TEST_F(SandboxTest, StringsAreWithinTheLimits) {
+  const std::string text(size_t{40} << 20, 'x');
+  const auto imported = Import(StringsModel({text}));
+  ASSERT_TRUE(imported.ok()) << ToString(imported.status());
+  ASSERT_EQ(imported->origin.dynamic.weights.size(), 1u);
+  const std::string weight = blobs_->PathOf(imported->origin.dynamic.weights[0].digest);
+  EXPECT_GT(std::filesystem::file_size(weight), text.size());
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  const std::string letters = StringsModel(std::vector<std::string_view>(4'000'000, "x"));
+  const SandboxOptions sandbox{.memory_base_bytes = int64_t{128} << 20};
+  const auto limit = sandbox.memory_base_bytes + 4 * static_cast<int64_t>(letters.size());
+  EXPECT_EQ(ToString(Import(letters, sandbox).status()),
+            fmt::format("RESOURCE_EXHAUSTED: model import needs more than its limit of {} MiB",
+                        limit >> 20));
+#endif
 }
 
 TEST_F(SandboxTest, SurvivesBrokenModels) {
