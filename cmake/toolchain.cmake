@@ -9,7 +9,7 @@ if(AG_WERROR)
 endif()
 # Batches of sources (ag_unity) include *.cc files, whose types have internal linkage on purpose.
 if(AG_UNITY)
-  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)
+  add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
 endif()
 # Reference kernels and folded weights must be bit-identical in every process that computes them,
 # so the compiler may not contract a*b+c into one rounding where it likes.

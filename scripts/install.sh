@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that building and testing need; says nothing when all are there.
-# Usage: scripts/install.sh [--python|--cpu-peers|--peers|--exporters|--bundle|--check]
+# Usage: scripts/install.sh [--python|--cpu-peers|--peers|--exporters|--bundle|--check|--fuzz]
 #   --python     also .venv (or AUTOGRAPH_VENV): ONNX Runtime, and what tests compare with
 #   --cpu-peers  also .venv-cpu-peers: ONNX Runtime and OpenVINO, for bench/peers/cpu.sh
 #   --peers      also .venv-peers: PyTorch for the CPU, for bench/peers/check.sh
 #   --exporters  also Debian's PyTorch and torchvision, for tests/exporters
 #   --bundle, --check   also what scripts/bundle.sh and its soak, or scripts/check.sh, need
+#   --fuzz       also Clang with libFuzzer, for tests/fuzz
 # Exit codes: 0 all is there. 1 Debian packages are missing. 3 a virtual environment could not be filled (no network?).
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -22,6 +23,7 @@ if [[ "${1:-}" == --peers ]]; then packages+=(python3 python3-venv python3-torch
 if [[ "${1:-}" == --exporters ]]; then packages+=(python3-torch python3-torchvision); fi
 if [[ "${1:-}" == --bundle ]]; then packages+=(patchelf debootstrap); fi
 if [[ "${1:-}" == --check ]]; then packages+=(python3 clang-14 clang-format-14 clang-tidy-14); fi
+if [[ "${1:-}" == --fuzz ]]; then packages+=(clang-14 libclang-rt-14-dev libomp-14-dev); fi
 
 missing=()
 for package in "${packages[@]}"; do
