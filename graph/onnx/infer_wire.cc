@@ -123,6 +123,15 @@ Status CheckAxes(const OnnxNode& node, std::span<const OperandInfo> operands) {
   return OkStatus();
 }
 
+// The library divides by the length of a part without a look whether it is zero.
+Status CheckParts(const OnnxNode& node, std::span<const OperandInfo> operands) {
+  const bool has_length = node.op_type == "SplitToSequence" && operands.size() > 1;
+  const Tensor* const length = has_length ? operands[1].known : nullptr;
+  if (length == nullptr || !length->type().shape.empty()) return OkStatus();
+  if (length->At(0) >= 1) return OkStatus();
+  return Err(StatusCode::kInvalidArgument, "split: {} is below 1", length->At(0));
+}
+
 void TypeTo(const TensorType& type, onnx::TypeProto& proto) {
   proto.mutable_tensor_type()->set_elem_type(DTypeToOnnx(type.dtype));
   auto* shape = proto.mutable_tensor_type()->mutable_shape();
@@ -212,6 +221,7 @@ StatusOr<std::vector<TensorType>> InferOutputs(
   AG_TRY(CheckStrides(node));
   AG_TRY(CheckRanks(node, operands));
   AG_TRY(CheckAxes(node, operands));
+  AG_TRY(CheckParts(node, operands));
   if (std::ranges::any_of(operands, [](const auto& o) { return IsNarrow(o.type.dtype); })) {
     return Err(StatusCode::kUnimplemented, "ONNX's inference does not know its element type");
   }
