@@ -167,9 +167,10 @@ void FakePython(Variables& variables, const std::string& path, const std::string
 }
 
 void FakeOnnxRuntime(Variables& variables, const std::string& path, const std::string& input,
-                     const std::string& other) {
-  const std::string same =
-      R"([{"output":"y","max_abs":0,"max_rel":0,"max_elementwise":0,"nonfinite_differs":false}])";
+                     const std::string& other, const std::string& output) {
+  const std::string same = R"([{"output":")" + output +
+                           R"(","max_abs":0,"max_rel":0,"max_elementwise":0,)"
+                           R"("nonfinite_differs":false}])";
   // A blob's path is the first two digits of its digest, then the digest.
   FakePython(variables, path,
              "case $3 in *compare*) echo '" + same + "' >&3; exit;; *" +

@@ -85,9 +85,9 @@ struct Alone {
 
 // Makes `path` an interpreter that stands for a Python with ONNX Runtime 9.9, and names it in
 // `variables`. In it the model file `input` takes 100 ns, every other file `other` ns, and outputs
-// do not differ.
+// do not differ; `output` is the model's.
 void FakeOnnxRuntime(Variables& variables, const std::string& path, const std::string& input,
-                     const std::string& other);
+                     const std::string& other, const std::string& output = "y");
 // Does the same with a shell script that answers on descriptor 3; $3 is the request.
 void FakePython(Variables& variables, const std::string& path, const std::string& script);
 

@@ -244,7 +244,7 @@ TEST_F(BadInput, AnOperatorOfSomebodyElseIsKept) {
     EXPECT_EQ(DigestOfFile(out), DigestOfFile(file));
   }
   ClusterOptions options{.device = "cpu:1"};
-  FakeOnnxRuntime(options.worker_variables, alone().path("python"), file, "80");
+  FakeOnnxRuntime(options.worker_variables, alone().path("python"), file, "80", "scores");
   Cluster cluster(options);
   const std::string out = cluster.path("custom_out.onnx");
   const json result = Optimized(cluster, file, out, {}, "cpu:1");

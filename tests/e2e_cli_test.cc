@@ -265,10 +265,12 @@ TEST(CommandLine, APlaceWithoutPermissionIsSaid) {
     places.push_back(
         {"127.0.0.1:80", "permission denied (ports below 1024 are the administrator's)"});
   }
+  Variables variables = place.variables;
+  variables["AUTOGRAPH_MEASURING_LOCK"] = place.path("open") + "/measuring.lock";
   for (const auto& [address, reason] : places) {
     const CommandResult daemon = RunCommand(WithoutRoot({Program("autographd"), "--listen", address,
                                                          "--data", place.path("open") + "/data"}),
-                                            place.variables);
+                                            variables);
     if (daemon.code == 127) GTEST_SKIP() << "the programs cannot be run as another user here";
     EXPECT_EQ(daemon.code, 1);
     EXPECT_THAT(daemon.err,
@@ -420,9 +422,10 @@ TEST(CommandLine, AReadOnlyDataFolder) {
   ASSERT_EQ(chmod(place.folder.path().c_str(), 0755), 0);
   ASSERT_EQ(chmod(data.c_str(), 0555), 0);
   ASSERT_EQ(chmod(place.path("out").c_str(), 0777), 0);
-  const CommandResult daemon =
-      RunCommand(WithoutRoot({Program("autographd"), "--listen", "127.0.0.1:0", "--data", data}),
-                 place.variables);
+  Variables variables = place.variables;
+  variables["AUTOGRAPH_MEASURING_LOCK"] = place.path("out") + "/measuring.lock";
+  const CommandResult daemon = RunCommand(
+      WithoutRoot({Program("autographd"), "--listen", "127.0.0.1:0", "--data", data}), variables);
   if (daemon.code == 127) GTEST_SKIP() << "the programs cannot be run as another user here";
   EXPECT_EQ(daemon.code, 1);
   EXPECT_EQ(daemon.err, "autographd: data folder " + data + " (another one: --data): write " +
@@ -430,7 +433,7 @@ TEST(CommandLine, AReadOnlyDataFolder) {
   const CommandResult embedded =
       RunCommand(WithoutRoot({Program("autograph"), "optimize", model, "-o",
                               place.path("out/o.onnx"), "--device", "sim:small", "--data", data}),
-                 place.variables);
+                 variables);
   EXPECT_EQ(embedded.code, 3);
   EXPECT_EQ(embedded.err, "autograph: data folder " + data + " (another one: --data): write " +
                               data + "/lock: Permission denied\n");
@@ -438,7 +441,7 @@ TEST(CommandLine, AReadOnlyDataFolder) {
   const CommandResult output =
       RunCommand(WithoutRoot({Program("autograph"), "optimize", model, "-o", data + "/o.onnx",
                               "--device", "sim:small", "--data", place.path("out/store")}),
-                 place.variables);
+                 variables);
   EXPECT_EQ(output.code, 3);
   EXPECT_EQ(output.err, "autograph: write " + data + "/o.onnx: Permission denied\n");
   EXPECT_FALSE(FileExists(place.path("out/store")));

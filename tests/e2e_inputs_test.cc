@@ -112,7 +112,7 @@ TEST(Inputs, AModelOfTokensIsComparedOnAllKinds) {
   const Alone place;
   const std::string model = place.Write("bert.onnx", BertLike()), out = place.path("out.onnx");
   const CommandResult ran = place.Cli({"optimize", model, "-o", out, "--json", "--device",
-                                       "sim:small", "--rounds", "1", "--ort", "off"});
+                                       "sim:h200", "--rounds", "1", "--ort", "off"});
   ASSERT_EQ(ran.code, 0) << ran.err << ran.out;
   const json result = ResultIn(ran.out);
   ASSERT_NE(result["output"], "INPUT") << result["warnings"].dump();
@@ -135,7 +135,7 @@ TEST(Inputs, AModelWhosePositionsFollowFromItsMaskIsOptimized) {
 }
 
 // A model with an open size, of which a rewrite gains on the simulated device.
-std::string OpenModel() {
+std::string ModelOfOpenRows() {
   Random random(3);
   return testing::ModelFromText("net (float[n,32] x) => (float[n,32] y) <" +
                                     Table("a", 32, 32, random) + ", " + Table("b", 32, 32, random) +
@@ -146,7 +146,7 @@ std::string OpenModel() {
 
 class OwnInputs : public ::testing::Test {
  protected:
-  OwnInputs() : model_(place_.Write("model.onnx", OpenModel())), data_(place_.path("mine")) {}
+  OwnInputs() : model_(place_.Write("model.onnx", ModelOfOpenRows())), data_(place_.path("mine")) {}
 
   void Save(const std::string& name, const std::string& bytes) {
     const std::string path = data_ + "/" + name;
@@ -227,7 +227,8 @@ TEST_F(OwnInputs, SayWhatIsWrongAndLeaveNothingBehind) {
   for (const auto& c : kCases) {
     SCOPED_TRACE(c.name);
     const Alone place;
-    const std::string model = place.Write("model.onnx", OpenModel()), data = place.path("mine");
+    const std::string model = place.Write("model.onnx", ModelOfOpenRows()),
+                      data = place.path("mine");
     for (const auto& [name, bytes] : c.files) {
       const std::string path = data + "/" + name;
       ASSERT_TRUE(MakeDirs(path.substr(0, path.rfind('/'))).ok());

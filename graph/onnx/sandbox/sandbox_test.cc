@@ -232,7 +232,7 @@ TEST_F(SandboxTest, StringsAreWithinTheLimits) {
   const std::string weight = blobs_->PathOf(imported->origin.dynamic.weights[0].digest);
   EXPECT_GT(std::filesystem::file_size(weight), text.size());
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  const std::string letters = StringsModel(std::vector<std::string_view>(4'000'000, "x"));
+  const std::string letters = StringsModel(std::vector<std::string_view>(10'000'000, "x"));
   const SandboxOptions sandbox{.memory_base_bytes = int64_t{128} << 20};
   const auto limit = sandbox.memory_base_bytes + 4 * static_cast<int64_t>(letters.size());
   EXPECT_EQ(ToString(Import(letters, sandbox).status()),
