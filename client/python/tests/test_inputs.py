@@ -39,7 +39,7 @@ class SetsTest(unittest.TestCase):
         self.assertIn(b"1 f32 - 4\n", _inputs.encode(plain))
 
     def test_arrays_and_folders_are_the_same(self) -> None:
-        sets = [{"x/y": np.arange(3)}, {"x/y": np.zeros(3)}]
+        sets: List[Any] = [{"x/y": np.arange(3)}, {"x/y": np.zeros(3)}]
         folder = _inputs.write_folder(sets, self.folder / "inputs")
         self.assertEqual(self.names(sets), ["set_00", "set_01"])
         self.assertEqual(self.names(folder), ["set_00", "set_01"])
