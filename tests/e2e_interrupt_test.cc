@@ -78,7 +78,7 @@ TEST(Interrupt, CtrlCInEachStage) {
     const std::string model = place.Zoo("tiny_nasnet"), out = place.path("out/out.onnx");
     ASSERT_TRUE(MakeDirs(place.path("out")).ok());
     Background cli = place.CliInBackground(
-        {"optimize", model, "-o", out, "--device", "sim:small", "--rounds", "2"}, "cli.log");
+        {"optimize", model, "-o", out, "--device", "sim:small", "--rounds", "1"}, "cli.log");
     ASSERT_TRUE(Says(cli, stage)) << stage << "\n" << cli.Log();
     cli.Signal(SIGINT);
     const int code = cli.Wait();
