@@ -95,16 +95,22 @@ Status CheckOperands(const OnnxNode& node, int64_t opset) {
 Status CheckRanks(const OnnxNode& node, std::span<const OperandInfo> operands) {
   struct Row {
     std::string_view name;
-    size_t x_min, other_min;
+    size_t other;  // The operand that is looked at beside the first; 0: none.
     bool are_equal;
+    size_t x_min = 2;
   };
-  static constexpr Row kRows[] = {{"ConvTranspose", 2, 2, true}, {"MaxRoiPool", 2, 2, false}};
+  static constexpr Row kRows[] = {
+      {"AveragePool", 0, true}, {"Conv", 1, true},           {"ConvInteger", 1, true},
+      {"LpPool", 0, true},      {"MaxPool", 0, true},        {"ConvTranspose", 1, true},
+      {"QLinearConv", 3, true}, {"MaxRoiPool", 1, false, 4},
+  };
   const Row* const row = std::ranges::find(kRows, node.op_type, &Row::name);
-  if (row == std::end(kRows) || operands.size() < 2) return OkStatus();
-  const TensorType &x = operands[0].type, &other = operands[1].type;
+  if (row == std::end(kRows) || operands.size() <= row->other) return OkStatus();
+  const TensorType &x = operands[0].type, &other = operands[row->other].type;
   const size_t x_rank = x.shape.size(), other_rank = other.shape.size();
-  const bool fit = x_rank >= row->x_min && other_rank >= row->other_min;
-  if (fit && (!row->are_equal || x_rank == other_rank)) return OkStatus();
+  const bool fit =
+      x_rank >= row->x_min && other_rank >= 2 && (!row->are_equal || x_rank == other_rank);
+  if (fit) return OkStatus();
   return Err(StatusCode::kInvalidArgument, "the ranks of {} and {} do not fit", x.ToString(),
              other.ToString());
 }
@@ -128,6 +134,11 @@ Status CheckParts(const OnnxNode& node, std::span<const OperandInfo> operands) {
   const bool has_length = node.op_type == "SplitToSequence" && operands.size() > 1;
   const Tensor* const length = has_length ? operands[1].known : nullptr;
   if (length == nullptr || !length->type().shape.empty()) return OkStatus();
+  const DType dtype = length->type().dtype;
+  if (dtype != DType::kInt32 && dtype != DType::kInt64) {
+    return Err(StatusCode::kInvalidArgument, "split: {} is no i32 or i64",
+               length->type().ToString());
+  }
   if (length->At(0) >= 1) return OkStatus();
   return Err(StatusCode::kInvalidArgument, "split: {} is below 1", length->At(0));
 }

@@ -61,6 +61,18 @@ TEST(FuzzTargets, CutSeeds) {
   }
 }
 
+TEST(FuzzTargets, ChangedModels) {
+  const std::vector<std::string> seeds = ImportSeeds();
+  Random random(Seed());
+  int taken = 0;
+  for (int round = 0; round < 2000; ++round) {
+    const std::string &model = seeds[random.Below(seeds.size())],
+                      &donor = seeds[random.Below(seeds.size())];
+    taken += FuzzImport(testing::MutatedModel(model, donor, random)) ? 1 : 0;
+  }
+  EXPECT_GT(taken, 20);
+}
+
 TEST(FuzzTargets, ChangedGraphs) {
   const std::vector<std::string> seeds = GraphSeeds();
   Random random(Seed());
