@@ -9,10 +9,11 @@
 namespace ag::cpu {
 namespace {
 
+// Where an element is NaN the result may be any: the sum of the exponentials is NaN then.
 AG_CLONES float MaxOf(const float* x, int64_t n) {
   float most = x[0];
 #pragma omp simd reduction(max : most)
-  for (int64_t i = 0; i < n; ++i) most = std::max(most, x[i]);
+  for (int64_t i = 0; i < n; ++i) most = most > x[i] ? most : x[i];
   return most;
 }
 
