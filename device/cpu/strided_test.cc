@@ -57,6 +57,22 @@ TEST(Copy, MatchesElementByElement) {
   }
 }
 
+// Sizes around whole blocks of 8 and pairs of them, inside of wider lines.
+TEST(Copy, SwapsTwoAxesOfAnySize) {
+  for (int64_t rows = 1; rows <= 35; rows += rows < 18 ? 1 : 5) {
+    for (int64_t columns = 1; columns <= 35; columns += columns < 18 ? 1 : 5) {
+      const int64_t from_line = rows + 3, to_line = columns + 2;
+      std::vector<int32_t> source(columns * from_line), expected(rows * to_line, -1);
+      std::iota(source.begin(), source.end(), 0);
+      std::vector<int32_t> actual = expected;
+      const std::vector<CopyAxis> axes = {{rows, 1, to_line}, {columns, from_line, 1}};
+      Naive(axes, 0, source.data(), expected.data());
+      Copy(axes, 0, 0, sizeof(int32_t)).Run(1, source.data(), actual.data());
+      ASSERT_EQ(actual, expected) << rows << " rows, " << columns << " columns";
+    }
+  }
+}
+
 TEST(Copy, OfNothingDoesNothing) {
   int32_t to = 5;
   Copy({{0, 1, 1}}, 0, 0, sizeof(int32_t)).Run(1, nullptr, &to);
