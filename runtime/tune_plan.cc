@@ -5,6 +5,7 @@
 #include "device/profile/profile.h"
 #include "device/profile/refine_kernels.h"
 #include "device/profile/timing_data.h"
+#include "plan/format/plan_codec.h"
 #include "plan/fusion/grouping.h"
 #include "plan/schedule/planner.h"
 
@@ -55,21 +56,56 @@ class Tuning {
 
  private:
   StatusOr<TimedPlan> Try(GroupTimes& times, int streams) const;
+  Status ChooseLayout(TimedPlan* one);
   StatusOr<std::vector<TimedPlan>> PromisingTrials(double one_stream_ns);
   StatusOr<Plan> Refined(Plan plan);
-  StatusOr<Plan> Fastest(const std::vector<Plan>& plans);
+  StatusOr<size_t> Fastest(const std::vector<Plan>& plans);
 
   const Graph& graph_;
   Device& device_;
   const TuningOptions& options_;
+  std::optional<Layout> layout_ = options_.layout;  // Of all plans from here on.
   LearnedTimes times_;
   const TimingData weights_{};
 };
 
 StatusOr<TimedPlan> Tuning::Try(GroupTimes& times, int streams) const {
   const GroupingOptions grouping{
-      .grouped = options_.grouped, .layout = options_.layout, .mixed_layouts = true};
+      .grouped = options_.grouped, .layout = layout_, .mixed_layouts = true};
   return MakeTimedPlan({graph_, device_.spec(), Policy(), grouping, streams}, times);
+}
+
+// Times plans of one layout beside `one`, the cheapest by group times, which may change layouts
+// along the graph: in a plan a reorder takes longer than alone. `one` stays only when it is FASTER
+// than the cheapest of the others.
+Status Tuning::ChooseLayout(TimedPlan* one) {
+  const std::vector<Layout> choices = LayoutChoices(graph_, device_.spec());
+  if (layout_ || choices.size() < 2) return OkStatus();
+  std::vector<TimedPlan> trials;
+  std::vector<std::optional<Layout>> layouts;
+  for (const Layout layout : choices) {
+    layout_ = layout;
+    AG_LET(TimedPlan trial, Try(times_, std::max(1, options_.streams)));
+    if (trial.makespan_ns > kCloseLayout * one->makespan_ns) continue;
+    const bool is_first = trials.empty() || trial.makespan_ns < trials[0].makespan_ns;
+    trials.insert(is_first ? trials.begin() : trials.end(), std::move(trial));
+    layouts.insert(is_first ? layouts.begin() : layouts.end(), layout);
+  }
+  layout_ = std::nullopt;
+  if (trials.empty()) return OkStatus();
+  const auto is_one = [&](const TimedPlan& trial) {
+    return EncodePlan(trial.plan) == EncodePlan(one->plan);
+  };
+  if (std::ranges::none_of(trials, is_one)) {
+    trials.push_back(std::move(*one));
+    layouts.push_back(std::nullopt);
+  }
+  std::vector<Plan> plans;
+  for (const TimedPlan& trial : trials) plans.push_back(trial.plan);
+  AG_LET(const size_t best, Fastest(plans));
+  *one = std::move(trials[best]);
+  layout_ = layouts[best];
+  return OkStatus();
 }
 
 StatusOr<std::vector<TimedPlan>> Tuning::PromisingTrials(double one_stream_ns) {
@@ -100,8 +136,9 @@ StatusOr<Plan> Tuning::Refined(Plan plan) {
   return WithKernels(std::move(plan), faster);
 }
 
-// Returns plans[0], unless another one is FASTER.
-StatusOr<Plan> Tuning::Fastest(const std::vector<Plan>& plans) {
+// Returns 0, unless another one of the plans is FASTER than plans[0].
+StatusOr<size_t> Tuning::Fastest(const std::vector<Plan>& plans) {
+  if (plans.size() == 1) return 0;
   std::vector<std::unique_ptr<Executable>> built;
   std::vector<PlanToTime> to_time;
   for (const Plan& plan : plans) {
@@ -121,11 +158,12 @@ StatusOr<Plan> Tuning::Fastest(const std::vector<Plan>& plans) {
     const double bar = best == 0 ? 1 : timings[best].speedup;
     if (is_faster && timing.speedup > bar) best = i;
   }
-  return plans[best];
+  return best;
 }
 
 StatusOr<Plan> Tuning::Run() {
   AG_LET(TimedPlan one, Try(times_, std::max(1, options_.streams)));
+  if (options_.grouped) AG_TRY(ChooseLayout(&one));
   AG_LET(Plan refined, Refined(std::move(one.plan)));
   std::vector<Plan> plans;
   plans.push_back(std::move(refined));
@@ -136,8 +174,8 @@ StatusOr<Plan> Tuning::Run() {
       plans.push_back(std::move(plan));
     }
   }
-  if (plans.size() == 1) return std::move(plans[0]);
-  return Fastest(plans);
+  AG_LET(const size_t best, Fastest(plans));
+  return std::move(plans[best]);
 }
 
 }  // namespace

@@ -22,12 +22,12 @@ struct TuningOptions {
   bool renew = false;     // Write to the folder without reading from it.
 };
 
-// Times every kernel of every group, makes a plan by these times, and compares kernels that are
-// close inside the plan. With options.streams == 0 and grouping, also refines up to two plans on
-// several streams that promise a gain by simulation and times them beside the plan of one stream,
-// which stays unless another is FASTER. The plan's environment is the device's. Looks in no folder.
-// kUnimplemented: the device cannot run an operator. REQUIRES: nothing else measures on the host
-// meanwhile (MeasureAlone).
+// Times every kernel of every group, makes a plan by these times, times it beside plans of one
+// layout (which win unless it is FASTER), and compares kernels that are close inside the plan. With
+// options.streams == 0 and grouping, also refines up to two plans on several streams that promise a
+// gain by simulation and times them beside the plan of one stream, which stays unless another is
+// FASTER. The plan's environment is the device's. Looks in no folder. kUnimplemented: the device
+// cannot run an operator. REQUIRES: nothing else measures on the host meanwhile (MeasureAlone).
 StatusOr<Plan> TunePlan(const Graph& graph, Device& device, const TuningOptions& options);
 
 }  // namespace ag

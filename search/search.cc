@@ -31,10 +31,6 @@ constexpr double kPlansShare = 0.5;
 // long as about 60 runs again, or twice as many.
 constexpr double kRefineRuns = 200;
 
-// A layout's plan of the input is timed as a whole when its group times are within this factor of
-// the cheapest plan's. Group times are taken alone and do not tell layouts that are closer.
-constexpr double kCloseLayout = 1.15;
-
 class PlanSearch {
  public:
   PlanSearch(const SearchRequest& request, Measurer& measurer, Clock& clock)
