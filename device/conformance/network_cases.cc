@@ -6,6 +6,8 @@ namespace {
 // clang-format off
 constexpr ConformanceCase kNetworkCases[] = {
     {"conv relu", "input x f32[1,16,8,8]; w = const f32[32,16,3,3] seed 1; b = const f32[32] seed 2; output y = relu(conv(x, w, b) strides=[1,1] pads=[1,1,1,1] dilations=[1,1])"},
+    {"conv pad channels", "input x f32[1,3,8,8]; w = const f32[21,3,3,3] seed 1; b = const f32[21] seed 2; output y = pad(conv(x, w, b) strides=[1,1] pads=[1,1,1,1] dilations=[1,1]) pads=[0,2,1,0,0,3,-1,2] value=0.5"},
+    {"conv pad reflect conv", "input x f32[1,3,8,8]; w = const f32[21,3,3,3] seed 1; b = const f32[21] seed 2; v = const f32[16,21,3,3] seed 3; c = const f32[16] seed 4; output y = conv(pad(conv(x, w, b) strides=[1,1] pads=[1,1,1,1] dilations=[1,1]) pads=[0,0,1,2,0,0,2,1] mode=reflect, v, c) strides=[1,1] pads=[0,0,0,0] dilations=[1,1]"},
     {"conv clip", "input x f32[1,16,8,8]; w = const f32[32,16,3,3] seed 1; b = const f32[32] seed 2; output y = clip(conv(x, w, b) strides=[1,1] pads=[1,1,1,1] dilations=[1,1]) min=0 max=6"},
     {"conv tanh odd", "input x f32[1,3,8,8]; w = const f32[21,3,3,3] seed 1; b = const f32[21] seed 2; output y = tanh(conv(x, w, b) strides=[1,1] pads=[1,1,1,1] dilations=[1,1])"},
     {"conv gelu", "input x f32[1,16,8,8]; w = const f32[32,16,3,3] seed 1; b = const f32[32] seed 2; output y = gelu(conv(x, w, b) strides=[1,1] pads=[1,1,1,1] dilations=[1,1])"},

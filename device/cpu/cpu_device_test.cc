@@ -240,7 +240,7 @@ TEST(CpuDevice, BlocksOfChannelsMoveWhole) {
     const Graph graph = *ParseGraph(fmt::format("input x f32[1,{},5,6]\n{}\noutput z\n{}",
                                                 c.channels, node, two ? "output w\n" : ""));
     const char* pattern = node.find("reduce") != node.npos ? "reduce"
-                          : node.find("pad") != node.npos  ? "move"
+                          : node.find("pad") != node.npos  ? "pad"
                                                            : "concat";
     const GroupProblem problem{.graph = graph,
                                .pattern = pattern,

@@ -43,7 +43,8 @@ pattern reduce = {reduction} layouts {blocked}plain
 pattern softmax = Softmax layouts plain
 pattern layer_norm = LayerNorm|RmsNorm layouts plain
 pattern concat = Concat|Split|Slice layouts {blocked}plain
-pattern move = Transpose|Reshape|Expand|Pad|Gather layouts plain
+pattern pad = Pad layouts channels_last,plain
+pattern move = Transpose|Reshape|Expand|Gather layouts plain
 pattern kept = Opaque layouts plain
 )";
 

@@ -151,6 +151,7 @@ class Builder {
              (range.count % block == 0 || range.count == left);
     }
     if (node_.op != OpKind::kPad) return false;
+    if (block == 1) return true;
     const Ints& pads = node_.IntList("pads");
     const bool zero = node_.Float("value") == 0 || channels(node_.outputs[0]) % block == 0;
     return zero && pads[1] == 0 && pads[5] == 0 && node_.attributes->String("mode") == "constant";

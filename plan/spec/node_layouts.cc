@@ -117,6 +117,7 @@ bool CanWorkIn(const Graph& graph, const Node& node, Layout layout) {
   if (Has(node.op, kResampling)) return CanResize(graph, node, layout);
   if (node.op == OpKind::kBatchNorm) return HasWholeBlocks(node.outputs[0], layout);
   if (Has(node.op, kReduction)) return CanReduce(graph, node, layout);
+  if (node.op == OpKind::kPad) return Fits(graph.type(node.inputs[0]), layout);
   if (node.op == OpKind::kConcat) return CanConcat(graph, node, layout);
   if (node.op == OpKind::kSplit || node.op == OpKind::kSlice) return CanCut(graph, node, layout);
   return false;
