@@ -98,6 +98,12 @@ TEST(HostileTest, NodesThatAreWrong) {
       {"g (float[2] x) => (float[2] y) { y = Pad(x) }", "node 0 (Pad): input 1 is missing"},
       {"g (float[2,2] x) => (float[2,2] y) <string w = {\"a\"}> { y = Gemm<beta = 2.0>(x, x, w) }",
        "node 0 (Gemm): cannot compute on strings"},
+      {"g (float[2] x) => (float[2] y) <int64[2] v = {7, 9}, string[2] i = {\"a\", \"b\"}> {"
+       "n = Gather(v, i) y = Relu(x) }",
+       "node 0 (Gather): strings are mixed with numbers"},
+      {"g (float[2] x) => (float[2] y) <bool[2] c = {1, 0}, int64[2] v = {7, 9}, "
+       "string[2] s = {\"a\", \"b\"}> { n = Where(c, v, s) y = Relu(x) }",
+       "node 0 (Where): strings are mixed with numbers"},
       {"g (float[2] x) => (float[2] y) <int64[1] s = {2}> {"
        "c = ConstantOfShape<value = string[1] {\"abc\"}>(s) y = Relu(x) }",
        "node 0 (ConstantOfShape): value: expected a number, got string[1]"},

@@ -64,6 +64,12 @@ StatusOr<Results> OnStrings(OpKind op, std::vector<Tensor>& operands,
   if (!Has(op, kMovement) && op != OpKind::kWhere && op != OpKind::kEqual) {
     return Err(StatusCode::kInvalidArgument, "{}: cannot compute on strings", Info(op).text_name);
   }
+  for (size_t i = 0; i < operands.size(); ++i) {
+    // The condition of a choice and the indices of a gather are numbers.
+    const bool is_number = (op == OpKind::kWhere && i == 0) || (op == OpKind::kGather && i == 1);
+    if ((operands[i].type().dtype == DType::kString) != is_number) continue;
+    return Err(StatusCode::kInvalidArgument, "strings are mixed with numbers");
+  }
   const std::vector<Tensor> given = operands;
   std::vector<const Tensor*> pointers;
   for (const Tensor& operand : given) pointers.push_back(&operand);
@@ -73,7 +79,9 @@ StatusOr<Results> OnStrings(OpKind op, std::vector<Tensor>& operands,
   }
   AG_LET(Results results, compute());
   if (!results.has_value() || op == OpKind::kEqual) return results;
-  for (Tensor& tensor : *results) tensor = ranks.StringsOf(tensor);
+  for (Tensor& tensor : *results) {
+    AG_LET(tensor, ranks.StringsOf(tensor));
+  }
   return results;
 }
 

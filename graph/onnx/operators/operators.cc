@@ -80,7 +80,9 @@ StatusOr<std::vector<Tensor>> RunOnRanks(const OperatorRow& row, OperatorRun run
     input = &ranked.emplace_back(ranks.RanksOf(*input));
   }
   AG_LET(std::vector<Tensor> results, RunRow(row, run));
-  if (!run.node.outputs[0].empty()) results[0] = ranks.StringsOf(results[0]);
+  if (!run.node.outputs[0].empty()) {
+    AG_LET(results[0], ranks.StringsOf(results[0]));
+  }
   return results;
 }
 

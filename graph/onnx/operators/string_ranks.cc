@@ -22,7 +22,12 @@ Tensor StringRanks::RanksOf(const Tensor& strings) const {
   return Tensor::FromInts(strings.type().shape, ranks);
 }
 
-Tensor StringRanks::StringsOf(const Tensor& ranks) const {
+StatusOr<Tensor> StringRanks::StringsOf(const Tensor& ranks) const {
+  const auto count = static_cast<int64_t>(sorted_.size());
+  const auto is_rank = [&](int64_t i) { return i >= 0 && i < count; };
+  const bool are_ranks =
+      ranks.type().dtype == DType::kInt64 && std::ranges::all_of(ranks.As<int64_t>(), is_rank);
+  if (!are_ranks) return Err(StatusCode::kInvalidArgument, "strings are mixed with numbers");
   std::vector<std::string_view> strings;
   for (const int64_t rank : ranks.As<int64_t>()) {
     strings.push_back(sorted_[static_cast<size_t>(rank)]);

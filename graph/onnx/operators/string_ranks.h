@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/status.h"
 #include "graph/tensor.h"
 
 namespace ag::onnx_operators {
@@ -19,8 +20,9 @@ class StringRanks {
 
   // Returns the ranks of a tensor of strings as i64. REQUIRES: it was given.
   Tensor RanksOf(const Tensor& strings) const;
-  // Returns the strings of these ranks. REQUIRES: i64, each a rank.
-  Tensor StringsOf(const Tensor& ranks) const;
+  // Returns the strings of these ranks. kInvalidArgument: an element is no rank, as where an
+  // operator mixed strings with numbers.
+  StatusOr<Tensor> StringsOf(const Tensor& ranks) const;
 
  private:
   std::vector<std::string_view> sorted_;
