@@ -143,6 +143,22 @@ Status CheckParts(const OnnxNode& node, std::span<const OperandInfo> operands) {
   return Err(StatusCode::kInvalidArgument, "split: {} is below 1", length->At(0));
 }
 
+// The library reads as many sizes of the data as the indices of GatherND and its batch have.
+Status CheckGather(const OnnxNode& node, std::span<const OperandInfo> operands) {
+  if (node.op_type != "GatherND" || operands.size() < 2) return OkStatus();
+  const TensorType &data = operands[0].type, &indices = operands[1].type;
+  const auto batch = std::ranges::find(node.attributes, "batch_dims", &OnnxAttribute::name);
+  const int64_t batch_dims = batch == node.attributes.end() ? 0 : batch->i;
+  const auto rank = static_cast<int64_t>(data.shape.size());
+  const auto indices_rank = static_cast<int64_t>(indices.shape.size());
+  const bool fit = indices_rank > 0 && batch_dims >= 0 &&
+                   batch_dims < std::min(rank, indices_rank) && indices.shape.back() >= 1 &&
+                   indices.shape.back() <= rank - batch_dims;
+  if (fit) return OkStatus();
+  return Err(StatusCode::kInvalidArgument, "indices {} with batch_dims {} do not fit {}",
+             indices.ToString(), batch_dims, data.ToString());
+}
+
 void TypeTo(const TensorType& type, onnx::TypeProto& proto) {
   proto.mutable_tensor_type()->set_elem_type(DTypeToOnnx(type.dtype));
   auto* shape = proto.mutable_tensor_type()->mutable_shape();
@@ -233,6 +249,10 @@ StatusOr<std::vector<TensorType>> InferOutputs(
   AG_TRY(CheckRanks(node, operands));
   AG_TRY(CheckAxes(node, operands));
   AG_TRY(CheckParts(node, operands));
+  AG_TRY(CheckGather(node, operands));
+  if (node.domain.empty() && node.op_type == "Scan") {  // The library trusts its counts and axes.
+    return Err(StatusCode::kUnimplemented, "ONNX's inference is not asked about it");
+  }
   if (std::ranges::any_of(operands, [](const auto& o) { return IsNarrow(o.type.dtype); })) {
     return Err(StatusCode::kUnimplemented, "ONNX's inference does not know its element type");
   }

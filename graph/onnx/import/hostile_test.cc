@@ -113,6 +113,8 @@ TEST(HostileTest, NodesThatAreWrong) {
        "node 0 (ConvTranspose): the ranks of f32[1,1,2,2] and f32[] do not fit"},
       {"g (float[1,1] x, float r) => (float[1,1] y) { y = MaxRoiPool<pooled_shape = [1]>(x, r) }",
        "node 0 (MaxRoiPool): the ranks of f32[1,1] and f32[] do not fit"},
+      {"g (float[3,4] x, int64[2,3] i) => (float[2] y) { y = GatherND(x, i) }",
+       "node 0 (GatherND): indices i64[2,3] with batch_dims 0 do not fit f32[3,4]"},
       {"g (uint8[2] x) => (uint8[2] y) { y = ReduceL2<axes = [88]>(x) }",
        "node 0 (ReduceL2): axis 88 is outside [-1, 1)"},
       {"g (float[2,2] x) => (float[2,2] y) <float[1,2,2] v = {1, 2, 3, 4}, "
