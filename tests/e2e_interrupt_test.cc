@@ -20,8 +20,10 @@ std::vector<std::string> LongSearch(const std::string& model, const std::string&
           "100000",   "--graphs", "1000000", "--budget", "10m",      "--expansions", "100000"};
 }
 
+// Waits for the text as long as a stage may take beside other work.
 bool Says(const Background& process, const std::string& text) {
-  return Eventually([&] { return process.Log().find(text) != std::string::npos; });
+  constexpr double kSeconds = 60;
+  return Eventually([&] { return process.Log().find(text) != std::string::npos; }, kSeconds);
 }
 
 // The best so far was written, and it is equal to the model.
