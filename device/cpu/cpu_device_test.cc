@@ -250,6 +250,18 @@ TEST(CpuDevice, BlocksOfChannelsMoveWhole) {
   }
 }
 
+// Whatever element is not a number, no element of its row is one.
+TEST(CpuDevice, SoftmaxOfARowThatHasNan) {
+  const auto device = *OpenCpuDevice({.cores = 1});
+  constexpr int kSize = 37;
+  const std::string text = fmt::format("input x f32[{0},{0}]\noutput y = softmax(x) axis=1", kSize);
+  Built built = BuildText(*device, text, 1);
+  built.inputs[0] = Tensor::Zeros({DType::kFloat32, {kSize, kSize}});
+  for (int i = 0; i < kSize; ++i) built.inputs[0].Put(i * kSize + i, NAN);
+  ASSERT_TRUE(built.executable->Run(built.inputs, built.outputs).ok());
+  for (const float y : built.outputs[0].As<float>()) ASSERT_TRUE(std::isnan(y));
+}
+
 // A group that says no cores gets those of the device.
 TEST(CpuDevice, NoCoresAreAllCores) {
   const auto device = *OpenCpuDevice();

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "device/cpu/block_ops.h"
+#include "device/cpu/fast_math.h"
 #include "device/cpu/parallel.h"
 
 namespace ag::cpu {
@@ -80,38 +81,46 @@ void Transpose(const std::byte* from, const CopyAxis& rows, const CopyAxis& inne
 // Eight 4-byte elements, at any address that suits one.
 using Eight = uint32_t __attribute__((vector_size(32), aligned(4), may_alias));
 
-// Swaps the axes of blocks of 8 by 8 elements in registers: in three steps, each exchanges halves
-// of 1, 2 and 4 elements between pairs of lines. `rows` and `inner` are multiples of 8. Both rows
-// of blocks that share cache lines of the source are read together.
+// Swaps the axes of a block of 8 by 8 elements in registers: three steps exchange halves of 1, 2
+// and 4 elements between pairs of lines.
+AG_INLINE void TransposeBlock(const std::byte* from, int64_t from_line, std::byte* to,
+                              int64_t to_line) {
+  Eight a[8], b[8];
+#pragma GCC unroll 8
+  for (int i = 0; i < 8; ++i) a[i] = *reinterpret_cast<const Eight*>(from + i * from_line);
+#pragma GCC unroll 4
+  for (int i = 0; i < 8; i += 2) {
+    b[i] = __builtin_shuffle(a[i], a[i + 1], Eight{0, 8, 2, 10, 4, 12, 6, 14});
+    b[i + 1] = __builtin_shuffle(a[i], a[i + 1], Eight{1, 9, 3, 11, 5, 13, 7, 15});
+  }
+#pragma GCC unroll 4
+  for (int k = 0; k < 4; ++k) {
+    const int i = k / 2 * 4 + k % 2;
+    a[i] = __builtin_shuffle(b[i], b[i + 2], Eight{0, 1, 8, 9, 4, 5, 12, 13});
+    a[i + 2] = __builtin_shuffle(b[i], b[i + 2], Eight{2, 3, 10, 11, 6, 7, 14, 15});
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    b[i] = __builtin_shuffle(a[i], a[i + 4], Eight{0, 1, 2, 3, 8, 9, 10, 11});
+    b[i + 4] = __builtin_shuffle(a[i], a[i + 4], Eight{4, 5, 6, 7, 12, 13, 14, 15});
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < 8; ++i) *reinterpret_cast<Eight*>(to + i * to_line) = b[i];
+}
+
+// Swaps the axes of whole blocks: `rows` and `inner` are multiples of 8. Blocks that share cache
+// lines of the source follow each other.
 AG_CLONES void TransposeBlocks(const std::byte* from, int64_t rows, int64_t from_line,
                                std::byte* to, int64_t inner, int64_t to_line) {
-  for (int64_t at = 0; at < 2 * inner * ((rows + 15) / 16); at += 8) {
-    const int64_t pair = at / (2 * inner), rest = at % (2 * inner);
-    const int64_t row = 16 * pair + rest / 8 % 2 * 8, column = rest / 16 * 8;
-    if (row >= rows) continue;
-    const std::byte* source = from + row * 4 + column * from_line;
-    std::byte* target = to + row * to_line + column * 4;
-    Eight a[8], b[8];
-#pragma GCC unroll 8
-    for (int i = 0; i < 8; ++i) a[i] = *reinterpret_cast<const Eight*>(source + i * from_line);
-#pragma GCC unroll 4
-    for (int i = 0; i < 8; i += 2) {
-      b[i] = __builtin_shuffle(a[i], a[i + 1], Eight{0, 8, 2, 10, 4, 12, 6, 14});
-      b[i + 1] = __builtin_shuffle(a[i], a[i + 1], Eight{1, 9, 3, 11, 5, 13, 7, 15});
+  constexpr int64_t kLineElements = 16;
+  for (int64_t begin = 0; begin < rows; begin += kLineElements) {
+    const int64_t end = std::min(begin + kLineElements, rows);
+    for (int64_t column = 0; column < inner; column += 8) {
+      for (int64_t row = begin; row < end; row += 8) {
+        TransposeBlock(from + row * 4 + column * from_line, from_line,
+                       to + row * to_line + column * 4, to_line);
+      }
     }
-#pragma GCC unroll 4
-    for (int k = 0; k < 4; ++k) {
-      const int i = k / 2 * 4 + k % 2;
-      a[i] = __builtin_shuffle(b[i], b[i + 2], Eight{0, 1, 8, 9, 4, 5, 12, 13});
-      a[i + 2] = __builtin_shuffle(b[i], b[i + 2], Eight{2, 3, 10, 11, 6, 7, 14, 15});
-    }
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; ++i) {
-      b[i] = __builtin_shuffle(a[i], a[i + 4], Eight{0, 1, 2, 3, 8, 9, 10, 11});
-      b[i + 4] = __builtin_shuffle(a[i], a[i + 4], Eight{4, 5, 6, 7, 12, 13, 14, 15});
-    }
-#pragma GCC unroll 8
-    for (int i = 0; i < 8; ++i) *reinterpret_cast<Eight*>(target + i * to_line) = b[i];
   }
 }
 
