@@ -5,8 +5,7 @@
 #include "device/profile/profile.h"
 #include "device/profile/refine_kernels.h"
 #include "device/profile/timing_data.h"
-#include "plan/format/plan_codec.h"
-#include "plan/fusion/grouping.h"
+#include "plan/schedule/close_layouts.h"
 #include "plan/schedule/planner.h"
 
 namespace ag {
@@ -75,36 +74,21 @@ StatusOr<TimedPlan> Tuning::Try(GroupTimes& times, int streams) const {
   return MakeTimedPlan({graph_, device_.spec(), Policy(), grouping, streams}, times);
 }
 
-// Times plans of one layout beside `one`, the cheapest by group times, which may change layouts
-// along the graph: in a plan a reorder takes longer than alone. `one` stays only when it is FASTER
-// than the cheapest of the others.
+// Times plans of one layout beside `one`, whose layouts may change along the graph. When one of
+// them is FASTER, it takes the place of `one` and all later plans have its layout.
 Status Tuning::ChooseLayout(TimedPlan* one) {
-  const std::vector<Layout> choices = LayoutChoices(graph_, device_.spec());
-  if (layout_ || choices.size() < 2) return OkStatus();
-  std::vector<TimedPlan> trials;
-  std::vector<std::optional<Layout>> layouts;
-  for (const Layout layout : choices) {
+  if (layout_) return OkStatus();
+  auto trials = CloseLayoutPlans(graph_, device_.spec(), *one, [&](Layout layout) {
     layout_ = layout;
-    AG_LET(TimedPlan trial, Try(times_, std::max(1, options_.streams)));
-    if (trial.makespan_ns > kCloseLayout * one->makespan_ns) continue;
-    const bool is_first = trials.empty() || trial.makespan_ns < trials[0].makespan_ns;
-    trials.insert(is_first ? trials.begin() : trials.end(), std::move(trial));
-    layouts.insert(is_first ? layouts.begin() : layouts.end(), layout);
-  }
+    return Try(times_, std::max(1, options_.streams));
+  });
   layout_ = std::nullopt;
-  if (trials.empty()) return OkStatus();
-  const auto is_one = [&](const TimedPlan& trial) {
-    return EncodePlan(trial.plan) == EncodePlan(one->plan);
-  };
-  if (std::ranges::none_of(trials, is_one)) {
-    trials.push_back(std::move(*one));
-    layouts.push_back(std::nullopt);
-  }
-  std::vector<Plan> plans;
-  for (const TimedPlan& trial : trials) plans.push_back(trial.plan);
+  std::vector<Plan> plans = {one->plan};
+  for (const auto& [layout, trial] : trials) plans.push_back(trial.plan);
   AG_LET(const size_t best, Fastest(plans));
-  *one = std::move(trials[best]);
-  layout_ = layouts[best];
+  if (best == 0) return OkStatus();
+  layout_ = trials[best - 1].first;
+  *one = std::move(trials[best - 1].second);
   return OkStatus();
 }
 

@@ -23,7 +23,7 @@ struct TuningOptions {
 };
 
 // Times every kernel of every group, makes a plan by these times, times it beside plans of one
-// layout (which win unless it is FASTER), and compares kernels that are close inside the plan. With
+// layout (it stays unless one is FASTER), and compares kernels that are close inside the plan. With
 // options.streams == 0 and grouping, also refines up to two plans on several streams that promise a
 // gain by simulation and times them beside the plan of one stream, which stays unless another is
 // FASTER. The plan's environment is the device's. Looks in no folder. kUnimplemented: the device

@@ -51,6 +51,64 @@ TEST(TunePlan, OneStreamGivesTheSamePlanAsBefore) {
   EXPECT_EQ(EncodePlan(Tune(kChain, *device, 0)), EncodePlan(Tune(kChain, *device, 1)));
 }
 
+// A simulated device on which plans of several groups take three times as long in one layout.
+class SlowInPlans : public Device {
+ public:
+  SlowInPlans(Device& device, Layout slow)
+      : Device({device.spec(), device.environment(), true}), device_(device), slow_(slow) {}
+
+  StatusOr<std::vector<std::string>> Kernels(const GroupProblem& problem) override {
+    return device_.Kernels(problem);
+  }
+  StatusOr<std::unique_ptr<Executable>> Build(const BuildRequest& request) override {
+    AG_LET(auto executable, device_.Build(request));
+    const auto is_slow = [&](const Group& group) { return group.outputs[0].layout == slow_; };
+    if (std::ranges::count_if(request.plan.groups, is_slow) < 2) return executable;
+    return std::make_unique<Slow>(std::move(executable));
+  }
+  StatusOr<Nanos> Canary() override { return device_.Canary(); }
+
+ private:
+  class Slow : public Executable {
+   public:
+    explicit Slow(std::unique_ptr<Executable> executable) : executable_(std::move(executable)) {}
+    StatusOr<Nanos> Run(std::span<const Tensor> inputs, std::span<Tensor> outputs) override {
+      AG_LET(const Nanos took, executable_->Run(inputs, outputs));
+      return 3 * took;
+    }
+    StatusOr<double> Time(const TimeRequest& request) override {
+      AG_LET(const double ns, executable_->Time(request));
+      return 3 * ns;
+    }
+
+   private:
+    std::unique_ptr<Executable> executable_;
+  };
+
+  Device& device_;
+  Layout slow_;
+};
+
+TEST(TunePlan, TakesTheLayoutOfTheFasterWholePlan) {
+  constexpr std::string_view kConvolutions = R"(
+input x f32[1,16,8,8]
+w = const f32[16,16,3,3] seed 1
+b = const f32[16] seed 2
+c = relu(conv(x, w, b) strides=[1,1] pads=[1,1,1,1] dilations=[1,1])
+d = relu(conv(c, w, b) strides=[1,1] pads=[1,1,1,1] dilations=[1,1])
+output relu(conv(d, w, b) strides=[1,1] pads=[1,1,1,1] dilations=[1,1])
+)";
+  const auto device = *OpenDevice("sim:" AG_SOURCE_DIR "/deploy/devices/cpu.spec");
+  const auto layout_of = [&](Device& on) {
+    const Plan plan = Tune(kConvolutions, on, 1);
+    const auto conv = std::ranges::find(plan.groups, "conv", &Group::pattern);
+    return conv->outputs[0].layout;
+  };
+  const Layout cheapest = layout_of(*device);
+  SlowInPlans slow(*device, cheapest);
+  EXPECT_NE(layout_of(slow), cheapest);
+}
+
 TEST(TunePlan, UngroupedOperatorsStayOnOneStream) {
   const auto device = *OpenDevice("sim:small");
   const auto plan = TunePlan(GraphOf(kBeside), *device, {.grouped = false});

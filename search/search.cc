@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
-#include "plan/format/plan_codec.h"
 #include "plan/fusion/grouping.h"
+#include "plan/schedule/close_layouts.h"
 #include "search/backtracking.h"
 #include "search/finalists.h"
 
@@ -170,25 +170,18 @@ std::vector<KernelChoice> PlanSearch::Refine(PlanCandidate* candidate) {
 // Times plans of the input, one per layout, beside the input's plan. When one of them is faster,
 // all plans use its layout from here on.
 void PlanSearch::ChooseLayout() {
-  const std::vector<Layout> choices = LayoutChoices(request_.input, request_.spec);
-  if (choices.size() < 2 || !MayRefine(input_)) return;
-  std::vector<PlanCandidate> plans;
-  std::vector<Layout> layouts;
-  for (const Layout layout : choices) {
+  if (!MayRefine(input_)) return;
+  auto plans = CloseLayoutPlans(request_.input, request_.spec, input_, [&](Layout layout) {
     setting_.layout = layout;
-    StatusOr<PlanCandidate> plan = MakeOneStreamPlan(request_.input, setting_);
-    if (!plan.ok() || EncodePlan(plan->plan) == EncodePlan(input_.plan)) continue;
-    if (plan->makespan_ns > kCloseLayout * input_.makespan_ns) continue;
-    plans.push_back(*std::move(plan));
-    layouts.push_back(layout);
-  }
+    return MakeOneStreamPlan(request_.input, setting_);
+  });
   setting_.layout = std::nullopt;
   input_groups_ = times_.asked();
   if (plans.empty() || run_.Over()) return;
   ++run_.counts.refined;
   run_.Report("measuring layouts");
   std::vector<const PlanCandidate*> pointers;
-  for (const PlanCandidate& plan : plans) pointers.push_back(&plan);
+  for (const auto& [layout, plan] : plans) pointers.push_back(&plan);
   const StatusOr<std::vector<PlanTiming>> timings =
       MeasureAgainstInput(measurer_, input_, pointers, Measurer::Effort::kRanking);
   if (!timings.ok()) return;  // The next measurement meets the same error, and says so.
@@ -197,8 +190,8 @@ void PlanSearch::ChooseLayout() {
     const PlanTiming& timing = (*timings)[i + 1];
     if (!timing.status.ok() || timing.speedup <= best) continue;
     best = timing.speedup;
-    input_ = plans[i];
-    setting_.layout = layouts[i];
+    setting_.layout = plans[i].first;
+    input_ = std::move(plans[i].second);
   }
   if (!setting_.layout) return;
   StatusOr<RankedGraph> ranked = RankInput();

@@ -28,10 +28,6 @@ struct GroupingOptions {
 // it pads the channels of a contraction.
 std::vector<Layout> LayoutChoices(const Graph& graph, const DeviceSpec& spec);
 
-// A plan of one layout is timed as a whole when its group times are within this factor of the
-// cheapest plan's. Group times are taken alone and do not tell layouts that are closer.
-inline constexpr double kCloseLayout = 1.15;
-
 // Returns groups with layouts and reorders, without schedule and places: the cover of the graph by
 // the spec's patterns with the least Cost (exact on trees of single-reader edges).
 // Several operators stay in one group unless other groups are cheaper by more than the noise of its
