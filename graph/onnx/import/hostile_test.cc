@@ -113,6 +113,9 @@ TEST(HostileTest, NodesThatAreWrong) {
        "node 0 (ConvTranspose): the ranks of f32[1,1,2,2] and f32[] do not fit"},
       {"g (float[1,1] x, float r) => (float[1,1] y) { y = MaxRoiPool<pooled_shape = [1]>(x, r) }",
        "node 0 (MaxRoiPool): the ranks of f32[1,1] and f32[] do not fit"},
+      {"g (float[2] x) => (float[2] y) <string[2] s = {\"a\", \"b\"}, int64[1] i = {0}, "
+       "int64[1] u = {9}> { n = ScatterElements(s, i, u) y = Relu(x) }",
+       "node 0 (ScatterElements): strings are mixed with numbers"},
       {"g (float[3,4] x, int64[2,3] i) => (float[2] y) { y = GatherND(x, i) }",
        "node 0 (GatherND): indices i64[2,3] with batch_dims 0 do not fit f32[3,4]"},
       {"g (uint8[2] x) => (uint8[2] y) { y = ReduceL2<axes = [88]>(x) }",

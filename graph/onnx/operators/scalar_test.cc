@@ -52,6 +52,16 @@ TEST(ScalarOperators, BytesWrapAround) {
   EXPECT_EQ(Numbers((*y)[0]), (std::vector<double>{144, 200}));
 }
 
+// Types of 8-bit floats have casts only.
+TEST(ScalarOperators, TypesWithoutArithmetic) {
+  for (const DType dtype : {DType::kFloat8E4M3, DType::kFloat8E5M2}) {
+    const Tensor x = Tensor::Zeros({dtype, {2}});
+    for (const auto& y : {RunNode({.op_type = "Add"}, {x, x}), RunNode({.op_type = "Abs"}, {x})}) {
+      EXPECT_EQ(y.status().code(), StatusCode::kUnimplemented) << ToString(y.status());
+    }
+  }
+}
+
 TEST(ScalarOperators, ShiftsToTheRightRepeatTheSign) {
   const auto shifted = [](DType dtype, const char* direction, double a, double b) {
     const auto y =

@@ -10,7 +10,7 @@
 namespace ag::onnx_operators {
 
 // Calls run<W>() for the type in which kernels compute on elements of `dtype`. kUnimplemented:
-// strings.
+// strings, and types that ForAny does not know.
 template <class F>
 Status ForWide(DType dtype, F&& run) {
   AG_TRY(ForAny(dtype, []<class T>() { return OkStatus(); }));  // Others have no wide type.
