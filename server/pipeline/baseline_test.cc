@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "server/store/cache_db.h"
 
 namespace ag {
 namespace {

@@ -43,7 +43,7 @@ v1::WorkItem ItemOf(double time_max_seconds) {
 
 }  // namespace
 
-PoolMeasurer::PoolMeasurer(WorkRunner& runner, CacheDb& cache, Clock& clock, Options options)
+PoolMeasurer::PoolMeasurer(WorkRunner& runner, GroupCache& cache, Clock& clock, Options options)
     : runner_(runner), cache_(cache), clock_(clock), options_(std::move(options)) {}
 
 std::optional<StatusOr<Measurement>> PoolMeasurer::Fresh(const std::string& bytes) const {

@@ -9,7 +9,7 @@
 
 #include "base/measuring_lock.h"
 #include "search/search.h"
-#include "server/store/cache_db.h"
+#include "server/store/group_cache.h"
 #include "server/workers/dispatcher.h"
 
 namespace ag {
@@ -33,7 +33,7 @@ class PoolMeasurer : public Measurer {
     double plan_seconds_max = 120;
     double check_seconds_max = 600;
   };
-  PoolMeasurer(WorkRunner& runner, CacheDb& cache, Clock& clock, Options options);
+  PoolMeasurer(WorkRunner& runner, GroupCache& cache, Clock& clock, Options options);
 
   std::vector<StatusOr<Measurement>> MeasureGroups(
       const std::vector<GroupProblem>& problems) override;
@@ -106,7 +106,7 @@ class PoolMeasurer : public Measurer {
                  const std::function<bool()>& stop, const Limit& limit);
 
   WorkRunner& runner_;
-  CacheDb& cache_;
+  GroupCache& cache_;
   Clock& clock_;
   Options options_;
   std::map<std::string, StatusOr<Measurement>> fresh_;  // Measured for this job, by problem.

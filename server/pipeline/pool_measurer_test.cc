@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "plan/format/plan_codec.h"
 #include "plan/testing/testing.h"
+#include "server/store/cache_db.h"
 #include "wire/measurement_wire.h"
 
 namespace ag {

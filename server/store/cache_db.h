@@ -14,22 +14,9 @@
 #include "base/clock.h"
 #include "base/digest.h"
 #include "plan/measurement.h"
+#include "server/store/group_cache.h"
 
 namespace ag {
-
-// One stored measurement of a group, or of a pair of groups run together; or its failure.
-struct CacheRow {
-  std::string problem;  // Canonical bytes of the group problem or the pair problem.
-  Environment environment;
-  Status status;  // Not OK: the measurement failed, and no number below counts.
-  Measurement measurement;
-  std::string summary;  // For people.
-  int64_t measured_unix_seconds = 0;
-  int64_t hits = 0;
-  std::string worker;      // Who measured it; "": not known.
-  int64_t import = 0;      // The import that it came by; 0: measured for this store.
-  bool is_checked = true;  // A worker has said that the device has its kernels, or measured them.
-};
 
 struct CacheStats {
   int64_t measurements = 0;
@@ -66,22 +53,18 @@ struct CacheBase {
   int64_t measurements = 0;
 };
 
-class CacheDb {
+class CacheDb : public GroupCache {
  public:
   // Opens or creates the file. kFailedPrecondition: newer schema, or read-only. Renames a corrupt
   // file to <path>.corrupt-N and one of an older schema to <path>.old-N, with a warning.
   static StatusOr<std::unique_ptr<CacheDb>> Open(const CacheDbOptions& options, Clock& clock);
-  ~CacheDb();
+  ~CacheDb() override;
 
-  // Returns the row, or nothing for a miss: the key is unknown, the row expired or is corrupt, or
-  // the problem's bytes differ from the stored ones. A cache that cannot be read is a miss with a
-  // warning, never an error. Does not count hits; Count does. REQUIRES: key == GroupKey(problem,
-  // environment); the caller needs it for Count as well.
   std::optional<CacheRow> Find(const Digest& key, std::string_view problem,
-                               const Environment& environment);
-  Status Put(const CacheRow& row);  // Replaces the row of the same key.
-  // Adds to the counters, and one hit to each of `keys`.
-  Status Count(int64_t hits, int64_t misses, const std::vector<Digest>& keys);
+                               const Environment& environment) override;
+  Status Put(const CacheRow& row) override;
+  Status Count(int64_t hits, int64_t misses, const std::vector<Digest>& keys) override;
+  Status SetChecked(const Digest& key) override;
 
   struct ListOptions {
     Environment environment;  // "": all.
@@ -102,7 +85,6 @@ class CacheDb {
   };
   // `client` is noted with the import. What is added is not checked.
   StatusOr<Imported> Import(const std::vector<CacheRow>& rows, const std::string& client);
-  Status SetChecked(const Digest& key);  // REQUIRES: as Find.
 
   // Deletes the rows that fit every field that is set, and the answers of their environments.
   // kInvalidArgument: none is set.
