@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "tests/cluster.h"
 #include "tests/processes.h"
 
 namespace ag {
