@@ -21,6 +21,8 @@ struct Flags {
   double worker_expiry = 30, reconnect = 5, no_worker = 900, tick = 10;
   double import_time = 120, export_time = 600, failure_expiry = 86400, grace = 10;
   double hang_time = 60, transfer_idle = 60;
+  int64_t job_memory_mib = 4096;
+  double job_overrun = 120, cancel_time = 0.5, keep_time = 30;
 };
 
 constexpr double kCallsShare = 0.8;  // Of the grace; the rest is for what follows the calls.
@@ -62,6 +64,8 @@ void AddLimits(CLI::App& app, Flags& flags) {
   add("--nodes-max", limits.nodes_max, "Nodes of one model");
   add("--tensor-bytes-max", limits.tensor_bytes_max, "Bytes of one tensor");
   add("--total-bytes-max", limits.total_bytes_max, "Bytes of all tensors of a model");
+  add("--job-memory", flags.job_memory_mib,
+      "MiB of memory of a job's process, without mapped files");
   add("--import-time", flags.import_time, "Seconds that reading a model may take");
   add("--export-time", flags.export_time, "Seconds that writing a model may take");
 }
@@ -82,6 +86,12 @@ void AddTimes(CLI::App& app, Flags& flags) {
       "Seconds after which a failed measurement is tried again");
   add("--runners", flags.server.runners, "Jobs that run at once, over all devices");
   add("--per-device", flags.server.per_device, "Jobs that run at once on one device");
+  add("--job-overrun", flags.job_overrun,
+      "Seconds that a job's process may compute beyond the job's budget");
+  add("--cancel-time", flags.cancel_time,
+      "Seconds that a job's process may compute after a cancellation");
+  add("--keep-time", flags.keep_time,
+      "Those seconds when it has found a faster plan, which is then confirmed");
   add("--resumes", flags.server.crashes_max,
       "Crashes of the coordinator that one job may run through");
   add("--watchers", flags.server.watchers_max, "Open WatchJob streams");
@@ -116,6 +126,10 @@ int Main(int argc, char** argv) {
   options.export_time_max = Seconds(flags.export_time);
   options.failure_expiry = Seconds(flags.failure_expiry);
   options.hang_time_max = Seconds(flags.hang_time);
+  options.processes.memory_bytes_max = static_cast<uint64_t>(flags.job_memory_mib) << 20;
+  options.processes.overrun_max = Seconds(flags.job_overrun);
+  options.processes.cancel_max = Seconds(flags.cancel_time);
+  options.processes.keep_max = Seconds(flags.keep_time);
   options.transfers.idle_max = Seconds(flags.transfer_idle);
 
   CatchStopSignals();

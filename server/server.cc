@@ -17,6 +17,8 @@
 #include "rules/language/rule_set.h"
 #include "rules/sets/built_in_rules.h"
 #include "server/pipeline/export_child.h"
+#include "server/pipeline/job_child.h"
+#include "server/pipeline/job_process.h"
 #include "server/pipeline/pipeline.h"
 #include "server/rpc/decode_errors.h"
 #include "server/rpc/listen_error.h"
@@ -103,7 +105,7 @@ class Server::Impl {
   std::shared_ptr<BlobDir> blobs_;
   uint64_t epoch_ = 0;
   std::unique_ptr<Dispatcher> dispatcher_;
-  std::unique_ptr<Pipeline> pipeline_;
+  std::unique_ptr<JobProcesses> processes_;
   std::unique_ptr<Jobs> jobs_;
   std::optional<Transfers> transfers_;
   RpcCore core_;
@@ -158,9 +160,13 @@ Status Server::Impl::StartJobs() {
   pipeline.child.program = options_.program;
   pipeline.child.time_max = options_.export_time_max;
   pipeline.blob_root = options_.data_dir + "/blobs";
-  pipeline.offer_wait_max = options_.offer_wait_max;
   pipeline.hang_time_max = options_.hang_time_max;
-  pipeline_ = std::make_unique<Pipeline>(*dispatcher_, *cache_, blobs_, rules, clock_, pipeline);
+  JobProcessOptions processes = options_.processes;
+  processes.pipeline = pipeline;
+  processes.program = options_.program;
+  if (!options_.base_dir.empty()) processes.blobs_below = options_.base_dir + "/blobs";
+  processes.offer_wait_max = options_.offer_wait_max;
+  processes_ = std::make_unique<JobProcesses>(*dispatcher_, *cache_, clock_, std::move(processes));
   JobsOptions jobs;
   jobs.runners = options_.runners;
   jobs.per_device = options_.per_device;
@@ -171,7 +177,7 @@ Status Server::Impl::StartJobs() {
     return CheckRules(rules, request);
   };
   AG_LET(jobs_,
-         Jobs::Start({jobs_db_.get(), cache_.get(), blobs_.get()}, *pipeline_, clock_, jobs));
+         Jobs::Start({jobs_db_.get(), cache_.get(), blobs_.get()}, *processes_, clock_, jobs));
   core_.jobs = jobs_.get();
   core_.dispatcher = dispatcher_.get();
   core_.cache = cache_.get();
@@ -320,6 +326,7 @@ void Server::Shutdown(Nanos grace) { impl_->Shutdown(grace); }
 void RegisterServerRoles() {
   RegisterSandboxRole();
   RegisterExportRole();
+  RegisterJobRole();
 }
 
 }  // namespace ag

@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "graph/onnx/imported_model.h"
 #include "graph/onnx/sandbox/sandbox.h"
+#include "server/pipeline/job_process.h"
 #include "server/rpc/listener.h"
 #include "server/rpc/transfers.h"
 #include "server/store/cache_db.h"
@@ -31,7 +32,7 @@ struct ServerOptions {
   std::string cache_namespace;  // As in CacheDbOptions.
   std::string listen;           // "127.0.0.1:7450"; "": only the in-process channel.
   std::string metrics;          // "127.0.0.1:9464" for Prometheus; "": none.
-  std::string program;  // The binary with the roles "sandbox" and "export"; "": this program.
+  std::string program;  // The binary with the roles of RegisterServerRoles; "": this program.
   ImportLimits limits;
   Nanos import_time_max{std::chrono::minutes(2)};
   Nanos export_time_max{std::chrono::minutes(10)};
@@ -44,6 +45,7 @@ struct ServerOptions {
   int per_device = 1;
   int crashes_max = 5;  // As in JobsOptions.
   int watchers_max = 256;
+  JobProcessOptions processes;  // Its limits; the rest is filled in from here.
   TransferLimits transfers;
   ConnectionLimits connections;
   Nanos connection_idle{std::chrono::minutes(10)};  // A connection without a call is closed.

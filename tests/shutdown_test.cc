@@ -107,8 +107,10 @@ class ShutdownTest : public ::testing::Test {
     argv.insert(argv.end(), words.begin(), words.end());
     return Background(argv, path(program + ".log"), variables_);
   }
-  Background StartCoordinator() {
-    return Start("autographd", {"--listen", address_, "--data", path("data")});
+  Background StartCoordinator(const std::vector<std::string>& more = {}) {
+    std::vector<std::string> words = {"--listen", address_, "--data", path("data")};
+    words.insert(words.end(), more.begin(), more.end());
+    return Start("autographd", words);
   }
   Background StartWorker() {
     return Start("autograph-worker", {"--server", address_, "--device", "sim:small"});
@@ -135,12 +137,20 @@ class ShutdownTest : public ::testing::Test {
     const json worker = WorkerSeen();
     return worker.is_object() && worker["health"] == "SERVING";
   }
+  // The children of this role, of the process and of its jobs.
+  static std::vector<pid_t> Descendants(pid_t parent, const std::string& role) {
+    std::vector<pid_t> found = ChildrenOf(parent, "--child=" + role);
+    for (const pid_t job : ChildrenOf(parent, "--child=job")) {
+      for (const pid_t pid : ChildrenOf(job, "--child=" + role)) found.push_back(pid);
+    }
+    return found;
+  }
   // Stops the first child of this role that appears.
   pid_t StopChild(const Background& parent, const std::string& role) {
     pid_t stopped = -1;
     EXPECT_TRUE(Eventually([&] {
       for (int look = 0; look < 20 && stopped < 0; ++look) {  // A sandbox lives for an instant.
-        const std::vector<pid_t> children = ChildrenOf(parent.pid(), "--child=" + role);
+        const std::vector<pid_t> children = Descendants(parent.pid(), role);
         if (!children.empty() && kill(children[0], SIGSTOP) == 0) stopped = children[0];
       }
       return stopped > 0;
@@ -233,7 +243,7 @@ TEST_F(ShutdownTest, ASecondSignalEndsAWorkerThatDrains) {
 
 TEST_F(ShutdownTest, ASecondSignalEndsACoordinatorThatWaits) {
   model_ = "inception_v3";  // Big enough to be caught in the sandbox.
-  Background coordinator = StartCoordinator(), worker = StartWorker();
+  Background coordinator = StartCoordinator({"--cancel-time", "60"}), worker = StartWorker();
   ASSERT_TRUE(Eventually([&] { return WorkerServes(); })) << coordinator.Log() << worker.Log();
   Background cli = StartOptimize({"--server", address_});
   const pid_t sandbox = StopChild(coordinator, "sandbox");

@@ -72,31 +72,18 @@ IsCut Pipeline::CutFor(const DeviceSpec& spec) {
   return [runs](const Node& node) { return !runs || !KeptOperator::Of(node).ok(); };
 }
 
-Pipeline::Pipeline(Dispatcher& dispatcher, CacheDb& cache, std::shared_ptr<BlobDir> blobs,
+Pipeline::Pipeline(WorkRunner& workers, GroupCache& cache, std::shared_ptr<BlobDir> blobs,
                    const RuleSet& rules, Clock& clock, PipelineOptions options)
-    : dispatcher_(dispatcher),
+    : workers_(workers),
       cache_(cache),
       blobs_(std::move(blobs)),
       rules_(rules),
       clock_(clock),
       options_(std::move(options)) {}
 
-// A resumed job may stand here before its worker has come back.
-StatusOr<DeviceOffer> Pipeline::WaitForOffer(const std::string& device, const JobControl& control) {
-  const Nanos begin = clock_.Now();
-  while (true) {
-    auto offer = dispatcher_.FindOffer(device);
-    if (offer.status().code() != StatusCode::kUnavailable) return offer;
-    control.on_wait(fmt::format("a worker of device {}", device));
-    if (control.cancelled()) return Err(StatusCode::kCancelled, "cancelled");
-    if (clock_.Now() - begin > options_.offer_wait_max) return offer;
-    clock_.SleepFor(std::chrono::milliseconds(50));
-  }
-}
-
-StatusOr<Pipeline::Setting> Pipeline::Prepare(const Job& job, const JobControl& control) {
+StatusOr<Pipeline::Setting> Pipeline::Prepare(const Job& job, DeviceOffer offer,
+                                              const JobControl& control) {
   const Nanos began = clock_.Now();
-  AG_LET(DeviceOffer offer, WaitForOffer(job.request.device(), control));
   AG_LET(offer.onnxruntime, OnnxRuntimeFor(job.request, offer));
   AG_LET(DeviceSpec spec, ParseDeviceSpec(offer.device_spec));
   const Policy policy = PolicyOf(job.request);
@@ -111,8 +98,9 @@ StatusOr<Pipeline::Setting> Pipeline::Prepare(const Job& job, const JobControl& 
                  rules_.Without({disabled.begin(), disabled.end()}, policy.nonfinite_strict)};
 }
 
-StatusOr<JobOutcome> Pipeline::Run(const Job& job, const JobControl& control) {
-  AG_LET(Setting setting, Prepare(job, control));
+StatusOr<JobOutcome> Pipeline::Run(const Job& job, const DeviceOffer& offer,
+                                   const JobControl& control) {
+  AG_LET(Setting setting, Prepare(job, offer, control));
   Budget budget(clock_.Now(),
                 Nanos(static_cast<int64_t>(job.request.budget().time_seconds() * 1e9)));
   bool confirming = false;
@@ -133,7 +121,7 @@ StatusOr<JobOutcome> Pipeline::Run(const Job& job, const JobControl& control) {
   const auto own =
       std::ranges::find(imported.given, std::optional<size_t>(), &GivenInputs::shape_set);
   if (own != imported.given.end()) measuring.inputs = own->digest.Hex();
-  PoolMeasurer measurer(dispatcher_, cache_, clock_, std::move(measuring));
+  PoolMeasurer measurer(workers_, cache_, clock_, std::move(measuring));
   auto searched = Search(setting, imported, budget, turn, measurer);
   turn.Leave();
   AG_LET(const SearchResult found, std::move(searched));

@@ -1,6 +1,6 @@
 // The stages of a job from model bytes to result (docs/design.md, One way through): import,
 // clean-up, search, confirm, conclude. Each stage takes values and returns one. Thread-safe:
-// several jobs run at once.
+// several jobs may run at once. A coordinator runs it in a process per job (job_process.h).
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@
 #include "server/pipeline/budget.h"
 #include "server/pipeline/export_child.h"
 #include "server/pipeline/publish.h"
-#include "server/store/cache_db.h"
+#include "server/store/group_cache.h"
 #include "server/workers/dispatcher.h"
 
 namespace ag {
@@ -29,17 +29,17 @@ struct PipelineOptions {
   SandboxOptions sandbox;
   ExportChildOptions child;
   std::string blob_root;
-  Nanos offer_wait_max{std::chrono::minutes(15)};  // Wait for a worker of the device.
   // An executor without progress for this long is killed while it measures a group; whole plans
   // have twice as long, checks on the reference kernels ten times as long.
   Nanos hang_time_max{std::chrono::minutes(1)};
 };
 
-class Pipeline : public JobRunner {
+class Pipeline {
  public:
-  Pipeline(Dispatcher& dispatcher, CacheDb& cache, std::shared_ptr<BlobDir> blobs,
+  Pipeline(WorkRunner& workers, GroupCache& cache, std::shared_ptr<BlobDir> blobs,
            const RuleSet& rules, Clock& clock, PipelineOptions options);
-  StatusOr<JobOutcome> Run(const Job& job, const JobControl& control) override;
+  // As JobRunner::Run, on the device of the offer.
+  StatusOr<JobOutcome> Run(const Job& job, const DeviceOffer& offer, const JobControl& control);
 
  private:
   struct Setting;
@@ -47,12 +47,11 @@ class Pipeline : public JobRunner {
   struct Output;
 
   static IsCut CutFor(const DeviceSpec& spec);
-  StatusOr<DeviceOffer> WaitForOffer(const std::string& device, const JobControl& control);
   PoolMeasurer::Options Measuring(const Setting& setting, SearchTurn& turn) const;
   OutputSetting ToOutput(const Setting& setting, const Imported& imported,
                          const SearchResult& found) const;
 
-  StatusOr<Setting> Prepare(const Job& job, const JobControl& control);
+  StatusOr<Setting> Prepare(const Job& job, DeviceOffer offer, const JobControl& control);
   StatusOr<Imported> Import(const Setting& setting);
   StatusOr<ImportedModel> ImportAtInputs(const v1::OptimizeRequest& asked,
                                          const ImportOptions& options);
@@ -73,8 +72,8 @@ class Pipeline : public JobRunner {
                              const SearchResult& found, const Output& output,
                              PoolMeasurer& measurer);
 
-  Dispatcher& dispatcher_;
-  CacheDb& cache_;
+  WorkRunner& workers_;
+  GroupCache& cache_;
   std::shared_ptr<BlobDir> blobs_;
   const RuleSet& rules_;
   Clock& clock_;

@@ -13,26 +13,40 @@ constexpr size_t kReasonBytesMax = 3000;
 constexpr size_t kVersionBytesMax = 100;
 
 WorkerResult ResultOf(const v1::ItemResult& p) {
-  WorkerResult r;
-  r.sequence = p.sequence();
-  r.epoch = p.epoch();
-  r.attempt = p.attempt();
-  r.entry.index = p.index();
-  r.entry.status = StatusFromWire(p.code(), p.message());
-  r.entry.measurement = FromProto(p.measurement());
-  r.entry.timing = FromProto(p.timing());
-  r.entry.timing.status = r.entry.status;
-  for (const v1::OutputError& error : p.errors()) r.entry.errors.push_back(FromProto(error));
-  for (const v1::ComparedInputs& compared : p.compared()) {
-    r.entry.compared.push_back(FromProto(compared));
-  }
-  r.entry.file_times = FromProto(p.file_times());
-  for (const v1::KernelChoice& choice : p.kernels()) r.entry.kernels.push_back(FromProto(choice));
-  r.entry.executor_died = p.executor_died();
-  return r;
+  return {p.sequence(), p.epoch(), p.attempt(), EntryResultOf(p)};
 }
 
 }  // namespace
+
+EntryResult EntryResultOf(const v1::ItemResult& p) {
+  EntryResult r;
+  r.index = p.index();
+  r.status = StatusFromWire(p.code(), p.message());
+  r.measurement = FromProto(p.measurement());
+  r.timing = FromProto(p.timing());
+  r.timing.status = r.status;
+  for (const v1::OutputError& error : p.errors()) r.errors.push_back(FromProto(error));
+  for (const v1::ComparedInputs& compared : p.compared()) {
+    r.compared.push_back(FromProto(compared));
+  }
+  r.file_times = FromProto(p.file_times());
+  for (const v1::KernelChoice& choice : p.kernels()) r.kernels.push_back(FromProto(choice));
+  r.executor_died = p.executor_died();
+  return r;
+}
+
+void ToProto(const EntryResult& r, v1::ItemResult* p) {
+  p->set_index(r.index);
+  p->set_code(static_cast<int>(r.status.code()));
+  p->set_message(Message(r.status));
+  ToProto(r.measurement, p->mutable_measurement());
+  ToProto(r.timing, p->mutable_timing());
+  for (const OutputError& error : r.errors) ToProto(error, p->add_errors());
+  for (const ComparedInputs& compared : r.compared) ToProto(compared, p->add_compared());
+  ToProto(r.file_times, p->mutable_file_times());
+  for (const KernelChoice& choice : r.kernels) ToProto(choice, p->add_kernels());
+  p->set_executor_died(r.executor_died);
+}
 
 WorkerReport FromProto(const v1::WorkerState& p) {
   WorkerReport r;

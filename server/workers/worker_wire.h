@@ -8,6 +8,7 @@
 namespace autograph::v1 {
 class CacheRecord;
 class DesiredState;
+class ItemResult;
 class WorkerState;
 }  // namespace autograph::v1
 
@@ -16,6 +17,10 @@ namespace ag {
 WorkerReport FromProto(const autograph::v1::WorkerState& proto);
 // Leaves out the blob folder, which the service adds.
 void ToProto(const Desired& desired, autograph::v1::DesiredState* proto);
+
+// Without sequence, epoch and attempt.
+EntryResult EntryResultOf(const autograph::v1::ItemResult& proto);
+void ToProto(const EntryResult& result, autograph::v1::ItemResult* proto);
 
 void ToProto(const CacheRow& row, autograph::v1::CacheRecord* proto);
 // Without the import, which is another server's. kInvalidArgument: a figure cannot be, a problem

@@ -35,6 +35,9 @@ int64_t Lowest(__rlimit_resource resource, int64_t value) {
       std::min({limit.rlim_cur, limit.rlim_max, static_cast<rlim_t>(value)}));
 }
 
+// Where the caller is limited itself, its limit on data is this process's too.
+int64_t MemoryLimit(int64_t bytes) { return Lowest(RLIMIT_DATA, Lowest(RLIMIT_AS, bytes)); }
+
 Status SetLimit(__rlimit_resource resource, int64_t value) {
   const auto lowest = static_cast<rlim_t>(Lowest(resource, value));
   const rlimit limit{lowest, lowest};
@@ -148,7 +151,7 @@ Status Serve(int socket) {
   (void)Sha256("");  // Makes the library read its settings before the filter forbids it.
   OutOfMemoryError() = EncodeStatus(Err(StatusCode::kResourceExhausted,
                                         "model import needs more than its limit of {} MiB",
-                                        Lowest(RLIMIT_AS, request.memory_bytes) >> 20));
+                                        MemoryLimit(request.memory_bytes) >> 20));
   std::set_new_handler(ReportOutOfMemory);
   AG_TRY(LockDown(request));
   SocketSink sink(socket, model->bytes());

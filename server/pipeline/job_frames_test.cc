@@ -1,0 +1,53 @@
+#include "server/pipeline/job_frames.h"
+
+#include <gtest/gtest.h>
+
+namespace ag {
+namespace {
+
+TEST(JobFrames, AJobComesAsItWasSent) {
+  JobStart start;
+  start.id = 7;
+  start.offer = {"cpu", "spec", "environment", true, "1.2"};
+  start.options.limits.nodes_max = 5;
+  start.options.blob_root = "/blobs";
+  start.options.hang_time_max = Nanos{-3};
+  start.options.child.time_max = Nanos{11};
+  start.memory_bytes = uint64_t{1} << 40;
+  start.log_level = "warn";
+  const auto read = DecodeFields<JobStart>(EncodeFields(start));
+  ASSERT_TRUE(read.ok()) << ToString(read.status());
+  EXPECT_EQ(read->id, 7);
+  EXPECT_EQ(read->offer.environment, "environment");
+  EXPECT_TRUE(read->offer.simulated);
+  EXPECT_EQ(read->options.limits.nodes_max, 5);
+  EXPECT_EQ(read->options.blob_root, "/blobs");
+  EXPECT_EQ(read->options.hang_time_max, Nanos{-3});
+  EXPECT_EQ(read->options.child.time_max, Nanos{11});
+  EXPECT_EQ(read->memory_bytes, uint64_t{1} << 40);
+  EXPECT_EQ(read->log_level, "warn");
+}
+
+TEST(JobFrames, ARowKeepsItsStatusAndItsMeasurement) {
+  JobRow sent{.found = true, .status = ToFrame(Err(StatusCode::kDataLoss, "broken"))};
+  sent.row.problem = "p";
+  sent.row.measurement.kernel = "k";
+  sent.row.is_checked = false;
+  const auto read = DecodeFields<JobRow>(EncodeFields(sent));
+  ASSERT_TRUE(read.ok()) << ToString(read.status());
+  EXPECT_EQ(ToString(FromFrame(read->status)), "DATA_LOSS: broken");
+  EXPECT_EQ(read->row.problem, "p");
+  EXPECT_EQ(read->row.measurement.kernel, "k");
+  EXPECT_FALSE(read->row.is_checked);
+  EXPECT_TRUE(FromFrame(ToFrame(OkStatus())).ok());
+}
+
+TEST(JobFrames, CutBytesAreDataLoss) {
+  const std::string bytes = EncodeFields(JobEnd{{2, "text"}, "result", true, false});
+  for (size_t size = 0; size < bytes.size(); ++size) {
+    EXPECT_EQ(DecodeFields<JobEnd>(bytes.substr(0, size)).status().code(), StatusCode::kDataLoss);
+  }
+}
+
+}  // namespace
+}  // namespace ag

@@ -1,0 +1,45 @@
+// Runs each job in a process of its own (docs/adr/011-a-process-for-each-job.md), so that the
+// coordinator's memory does not depend on the models and a job ends when it must: by a
+// cancellation, its time, its memory, or a crash, which is its own. Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/clock.h"
+#include "server/pipeline/pipeline.h"
+
+namespace ag {
+
+struct JobProcessOptions {
+  PipelineOptions pipeline;
+  std::string program;      // The binary with the role "job"; "": this program.
+  std::string blobs_below;  // As BlobDir::Open's.
+  Nanos offer_wait_max{std::chrono::minutes(15)};  // Wait for a worker of the device.
+  // Bytes of private memory that the process may write; mapped files do not count.
+  uint64_t memory_bytes_max = uint64_t{4} << 30;
+  // What the process may compute, apart from measurements and waits: beyond the job's budget; after
+  // a cancellation or the server's stop; and after a cancellation when a faster plan was found and
+  // is to be confirmed.
+  Nanos overrun_max{std::chrono::minutes(2)};
+  Nanos cancel_max{std::chrono::milliseconds(500)};
+  Nanos keep_max{std::chrono::seconds(30)};
+};
+
+class JobProcesses : public JobRunner {
+ public:
+  JobProcesses(Dispatcher& dispatcher, GroupCache& cache, Clock& clock, JobProcessOptions options);
+  // kResourceExhausted: the process reached its memory limit; kDeadlineExceeded: it computed beyond
+  // the budget; kInternal: it crashed.
+  StatusOr<JobOutcome> Run(const Job& job, const JobControl& control) override;
+
+ private:
+  StatusOr<DeviceOffer> WaitForOffer(const std::string& device, const JobControl& control);
+
+  Dispatcher& dispatcher_;
+  GroupCache& cache_;
+  Clock& clock_;
+  const JobProcessOptions options_;
+};
+
+}  // namespace ag
