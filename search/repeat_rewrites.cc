@@ -4,7 +4,9 @@
 #include <map>
 #include <optional>
 
-#include "rules/match/child_graphs.h"
+#include "graph/hash.h"
+#include "rules/match/rule_clean_up.h"
+#include "search/rewrite_walk.h"
 #include "search/size_blind.h"
 
 namespace ag {
@@ -31,12 +33,12 @@ class Repetition {
  public:
   Repetition(const Graph& input, std::vector<Graph> others, const RuleSet& rules,
              const OnRewritten& on_rewritten)
-      : rules_(rules),
-        on_rewritten_(on_rewritten),
-        clean_up_(rules, RuleIndex::Kind::kCleanUp),
-        blind_(All(input, others)) {
-    graphs_.push_back({input, IsClean(input)});
-    for (Graph& other : others) graphs_.push_back({std::move(other), true});
+      : rules_(rules), on_rewritten_(on_rewritten), blind_(All(input, others)) {
+    walks_.push_back(RewriteWalk(input, rules));
+    for (Graph& other : others) {
+      walks_.push_back(RewriteWalk::FromClean(std::move(other), rules));
+    }
+    result_.steps.resize(others.size());
   }
 
   StatusOr<RepeatedRewrites> Run(std::span<const RewriteStep> steps) {
@@ -44,8 +46,8 @@ class Repetition {
       if (step.begins_round) AG_TRY(BeginRound());
       AG_TRY(Take(step.rewrite), "{}", step.rewrite.rule->name);
     }
-    for (size_t i = 1; i < graphs_.size(); ++i) {
-      AG_LET(const Graph clean, CleanUp(graphs_[i].graph, rules_));
+    for (size_t i = 1; i < walks_.size(); ++i) {
+      AG_LET(const Graph clean, CleanUp(walks_[i].graph(), rules_));
       AG_LET(Graph ordered, blind_.Ordered(clean));
       result_.graphs.push_back(std::move(ordered));
     }
@@ -53,9 +55,10 @@ class Repetition {
   }
 
  private:
-  struct Held {
-    Graph graph;
-    bool is_clean = true;  // As ChildGraphsOptions::parent_is_clean.
+  // One step in one graph.
+  struct Taken {
+    Rewrite rewrite;
+    Graph after;
   };
 
   static std::vector<Graph> All(const Graph& input, const std::vector<Graph>& others) {
@@ -64,17 +67,9 @@ class Repetition {
     return all;
   }
 
-  bool IsClean(const Graph& graph) const {
-    const StatusOr<Graph> clean = CleanUp(graph, rules_);
-    return clean.ok() && clean->digest() == graph.digest();
-  }
-
-  // A search cleans up the graph with which a round begins.
   Status BeginRound() {
-    for (Held& held : graphs_) {
-      AG_LET(held.graph, CleanUp(held.graph, rules_));
-      held.is_clean = IsClean(held.graph);
-    }
+    for (RewriteWalk& walk : walks_) AG_TRY(walk.BeginRound());
+    begins_round_ = true;
     return OkStatus();
   }
 
@@ -103,43 +98,49 @@ class Repetition {
     return same.empty() ? alike : same;
   }
 
-  StatusOr<Graph> Child(const Held& held, const Rewrite& rewrite) const {
-    ChildGraphs children(held.graph, rules_, clean_up_, {.parent_is_clean = held.is_clean});
-    AG_TRY(children.Try(rewrite));
-    AG_LET(ChildGraph child, children.Make());
-    return std::move(child.graph);
-  }
-
   // Takes one step in the input's graph, and in all others if it has its place there.
   Status Take(const Rewrite& rewrite) {
-    const Graph& graph = graphs_[0].graph;
+    const Graph& graph = walks_[0].graph();
     const PlaceNames wanted = PlaceOf(rewrite, blind_.LooseNames(graph), blind_.Names(graph));
     const std::vector<Rewrite> first = Alike(graph, *rewrite.rule, wanted);
     const auto is_it = [&](const Rewrite& other) {
       return other.roots == rewrite.roots && other.variant == rewrite.variant;
     };
     const size_t which = std::ranges::find_if(first, is_it) - first.begin();
-    std::vector<Graph> made(graphs_.size());
-    AG_LET(made[0], Child(graphs_[0], rewrite));
+    std::vector<Taken> taken(walks_.size());
+    AG_LET(taken[0].after, walks_[0].After(rewrite));
     bool everywhere = true;
-    for (size_t i = 1; i < graphs_.size() && everywhere; ++i) {
-      const std::vector<Rewrite> there = Alike(graphs_[i].graph, *rewrite.rule, wanted);
+    for (size_t i = 1; i < walks_.size() && everywhere; ++i) {
+      const std::vector<Rewrite> there = Alike(walks_[i].graph(), *rewrite.rule, wanted);
       everywhere = !there.empty();
       if (!everywhere) break;
-      StatusOr<Graph> child = Child(graphs_[i], there[std::min(which, there.size() - 1)]);
+      taken[i].rewrite = there[std::min(which, there.size() - 1)];
+      StatusOr<Graph> child = walks_[i].After(taken[i].rewrite);
       everywhere = child.ok();
-      if (everywhere) made[i] = *std::move(child);
-    }
-    for (size_t i = 0; i < (everywhere ? graphs_.size() : 1); ++i) graphs_[i] = {made[i], true};
-    if (everywhere && on_rewritten_) {
-      on_rewritten_(made[std::min<size_t>(1, made.size() - 1)], rewrite.rule->name);
+      if (everywhere) taken[i].after = *std::move(child);
     }
     if (everywhere) {
-      ++result_.applied;
+      GoTo(std::move(taken));
+      if (on_rewritten_) {
+        on_rewritten_(walks_[std::min<size_t>(1, walks_.size() - 1)].graph(), rewrite.rule->name);
+      }
     } else {
+      walks_[0].GoTo(std::move(taken[0].after));
       LeaveOut(rewrite.rule->name);
     }
     return OkStatus();
+  }
+
+  void GoTo(std::vector<Taken> taken) {
+    for (size_t i = 0; i < walks_.size(); ++i) {
+      walks_[i].GoTo(std::move(taken[i].after));
+      if (i == 0) continue;
+      Rewrite& rewrite = taken[i].rewrite;
+      rewrite.rule = rules_.Find(rewrite.rule->name);  // The one of Only() ends with this.
+      result_.steps[i - 1].push_back({std::move(rewrite), begins_round_});
+    }
+    begins_round_ = false;
+    ++result_.applied;
   }
 
   void LeaveOut(const std::string& rule) {
@@ -151,9 +152,9 @@ class Repetition {
 
   const RuleSet& rules_;
   const OnRewritten& on_rewritten_;
-  const RuleIndex clean_up_;
   const SizeBlind blind_;
-  std::vector<Held> graphs_;  // The input's first.
+  std::vector<RewriteWalk> walks_;  // The input's first.
+  bool begins_round_ = false;       // Since the last step that was taken everywhere.
   std::map<std::string, std::optional<RuleSet>> only_;
   RepeatedRewrites result_;
 };

@@ -7,6 +7,7 @@
 #include "graph/text_form.h"
 #include "rules/match/rule_clean_up.h"
 #include "rules/sets/built_in_rules.h"
+#include "search/rewrite_walk.h"
 #include "search/size_blind.h"
 #include "search/testing/fake_measurer.h"
 
@@ -56,6 +57,11 @@ TEST(RepeatRewrites, FindsThePlaceWhereABatchOfOneHasAReshapeForATranspose) {
     EXPECT_EQ(products, 1) << FormatGraph(graph);
   }
   EXPECT_EQ(repeated->graphs[0].size(), repeated->graphs[1].size());
+  // The steps that were taken there can be taken again.
+  RewriteWalk walk(CleanAt(kSiblings, 3), BuiltInRules());
+  ASSERT_EQ(repeated->steps.size(), 2u);
+  ASSERT_EQ(ToString(walk.Take(repeated->steps[0])), "OK");
+  EXPECT_EQ(walk.graph().size(), repeated->graphs[0].size());
 }
 
 TEST(RepeatRewrites, LeavesOutWhatHasNoPlaceAtOtherSizes) {
@@ -72,6 +78,7 @@ output y = concat(p, p) axis=2
       RepeatRewrites(one, OneStep(one, "matmul-merge-siblings"), {other}, BuiltInRules());
   ASSERT_TRUE(repeated.ok()) << Message(repeated.status());
   EXPECT_EQ(repeated->applied, 0);
+  EXPECT_TRUE(repeated->steps[0].empty());
   ASSERT_EQ(repeated->left_out.size(), 1u);
   EXPECT_EQ(repeated->left_out[0].rule, "matmul-merge-siblings");
 }
