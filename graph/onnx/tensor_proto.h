@@ -1,6 +1,7 @@
 // Tensors in files of their own. Pure functions.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "graph/tensor.h"
@@ -11,5 +12,8 @@ namespace ag {
 // x=FILE.pb`. kInvalidArgument: not a protobuf, or its data do not fit its dims. kUnimplemented:
 // strings.
 StatusOr<Tensor> ParseTensorProto(std::string_view bytes);
+
+// Returns the tensor as a serialized TensorProto of this name.
+std::string FormatTensorProto(const std::string& name, const Tensor& tensor);
 
 }  // namespace ag
