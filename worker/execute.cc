@@ -21,6 +21,53 @@ constexpr double kReadyShare = 0.6;
 
 int Threads() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
+// Runs a graph on the reference kernels.
+class OnReferenceKernels : public Executable {
+ public:
+  OnReferenceKernels(const Graph& graph, const WeightSource& weights,
+                     std::function<void()> on_progress)
+      : graph_(graph), weights_(weights), on_progress_(std::move(on_progress)) {}
+
+  StatusOr<Nanos> Run(std::span<const Tensor> inputs, std::span<Tensor> outputs) override {
+    const auto tick = [&](NodeId) {
+      on_progress_();
+      return OkStatus();
+    };
+    AG_LET(std::vector<Tensor> results, Evaluate(graph_, {inputs.begin(), inputs.end()}, weights_,
+                                                 {.threads = Threads(), .on_node = tick}));
+    std::ranges::move(results, outputs.begin());
+    return Nanos{0};
+  }
+
+  StatusOr<double> Time(const TimeRequest&) override {
+    return Err(StatusCode::kUnimplemented, "reference kernels are not timed");
+  }
+
+ private:
+  const Graph& graph_;
+  const WeightSource& weights_;
+  const std::function<void()> on_progress_;
+};
+
+// Returns the values on the first of the inputs on which an output differs in a way that counts.
+StatusOr<std::optional<ShownDifference>> FirstDifference(const OutputsToCheck& request,
+                                                         Clock& clock) {
+  AG_LET(const CheckResult checked, CheckOutputs(request, clock));
+  const auto first = std::ranges::find(checked.compared, true, &ComparedInputs::differs);
+  if (first == checked.compared.end()) return std::nullopt;
+  const CheckInputs& inputs = request.inputs[first - checked.compared.begin()];
+  ShownDifference shown{.compared = first->inputs, .seed = inputs.set ? 0 : inputs.seed};
+  AG_LET(shown.inputs, DataOf(inputs, DescribeInputs(request.graph)));
+  shown.expected = EmptyOutputs(request.graph);
+  shown.actual = EmptyOutputs(request.candidate_graph);
+  AG_TRY(request.reference.Run(shown.inputs, shown.expected), "reference");
+  AG_TRY(request.candidate.Run(shown.inputs, shown.actual), "candidate");
+  for (size_t i = 0; i < shown.expected.size(); ++i) {
+    shown.errors.push_back(CompareOutput(request.graph, i, shown.expected[i], shown.actual[i]));
+  }
+  return shown;
+}
+
 }  // namespace
 
 Executor::Executor(std::unique_ptr<Device> device, std::unique_ptr<WeightSource> weights,
@@ -202,6 +249,35 @@ StatusOr<CheckResult> Executor::Check(const CheckRequest& request) {
 StatusOr<InputSet> Executor::ReadSet(const Digest& digest) const {
   if (files_.blobs == nullptr) return Err(StatusCode::kFailedPrecondition, "no folder of inputs");
   return ReadInputSet(files_.blobs->PathOf(digest));
+}
+
+StatusOr<std::optional<ShownDifference>> Executor::Show(const CheckRequest& request) {
+  if (request.inputs.empty()) return Err(StatusCode::kInvalidArgument, "show: no inputs");
+  const auto tick = [this] { on_progress_(0); };
+  tick();
+  const Graph &before = request.reference.graph, &after = request.candidate.graph;
+  OnReferenceKernels reference(before, *weights_, tick), by_kernels(after, *weights_, tick);
+  for (const bool on_device : {false, true}) {
+    std::unique_ptr<Executable> on;
+    if (on_device) {
+      AG_LET(on, Build(request.candidate));
+    }
+    OutputsToCheck compared{.graph = before,
+                            .reference = reference,
+                            .candidate_graph = after,
+                            .candidate = on_device ? *on : by_kernels,
+                            .weights = *weights_,
+                            .inputs = request.inputs,
+                            .tolerance = request.tolerance,
+                            .optional_max = request.optional_max,
+                            .on_progress = tick};
+    for (CheckInputs& inputs : compared.inputs) inputs.reference_kernels = false;
+    AG_LET(std::optional<ShownDifference> shown, FirstDifference(compared, clock_));
+    if (!shown) continue;
+    shown->on_device_only = on_device;
+    return shown;
+  }
+  return std::nullopt;
 }
 
 StatusOr<FileTimes> Executor::TimeFileSet(const FileSetRequest& request) {

@@ -28,6 +28,15 @@ struct CheckRequest {
   Nanos optional_max = Nanos::max();  // As OutputsToCheck's.
 };
 
+// The inputs on which two graphs differ, what one computes and what the other does.
+struct ShownDifference {
+  std::string compared;         // As ComparedInputs::inputs.
+  uint64_t seed = 0;            // Of them, unless they are the user's own.
+  bool on_device_only = false;  // `actual` is the device's; the reference kernels agree.
+  std::vector<OutputError> errors;
+  std::vector<Tensor> inputs, expected, actual;
+};
+
 // Model files to time, by digest.
 struct FileSetRequest {
   struct File {
@@ -84,6 +93,11 @@ class Executor {
 
   // Compares the candidate with the reference (check_outputs.h). kInvalidArgument: no inputs.
   StatusOr<CheckResult> Check(const CheckRequest& request);
+
+  // Runs both graphs on the reference kernels, on the request's inputs in turn, until an output
+  // differs in a way that counts (check_outputs.h); the candidate on the device where these agree
+  // on all. Returns the values where it differs; nothing: it does not. Errors: as Check.
+  StatusOr<std::optional<ShownDifference>> Show(const CheckRequest& request);
 
   // The folder of files and sets of inputs, and the device's name for the processes that run files.
   struct Files {

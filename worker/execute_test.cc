@@ -420,6 +420,68 @@ TEST_F(ExecuteTest, ReferenceKernelsFindAWrongDevice) {
   EXPECT_TRUE(checked->compared[0].reference_kernels);
 }
 
+// The rule is right and a kernel of the device is not.
+TEST_F(ExecuteTest, ADifferenceOnTheDeviceOnlyIsSaid) {
+  Executor& executor = Open("fault wrong dense");
+  const CheckRequest request{.reference = Planned(kOneLayer),
+                             .candidate = Planned(kOneLayer),
+                             .inputs = {{.seed = 1}, {.seed = 2}}};
+  const auto shown = executor.Show(request);
+  ASSERT_EQ(ToString(shown.status()), "OK");
+  ASSERT_TRUE(shown->has_value());
+  EXPECT_TRUE((*shown)->on_device_only);
+  EXPECT_EQ((*shown)->seed, 1u);
+  ASSERT_EQ((*shown)->errors.size(), 1u);
+  EXPECT_FALSE(IsEquivalent((*shown)->errors[0], 1e-3));
+  const auto right = Open("").Show(request);
+  ASSERT_EQ(ToString(right.status()), "OK");
+  EXPECT_FALSE(right->has_value());
+}
+
+TEST_F(ExecuteTest, WhatCannotBeShownIsAStatus) {
+  Executor& executor = Open("");
+  const Candidate one = Planned(kOneLayer);
+  EXPECT_EQ(ToString(executor.Show({.reference = one, .candidate = one}).status()),
+            "INVALID_ARGUMENT: show: no inputs");
+  const Candidate two = Planned("input x f32[4,16]; output a = relu(x); output b = tanh(x)");
+  EXPECT_EQ(
+      ToString(
+          executor.Show({.reference = one, .candidate = two, .inputs = {{.seed = 1}}}).status()),
+      "DATA_LOSS: candidate has 2 outputs, the input has 1");
+}
+
+// The first seed at which an output differs is shown: here one whose input has a large element.
+TEST_F(ExecuteTest, TheFirstSeedThatDiffersIsShown) {
+  Executor& executor = Open("");
+  CheckRequest request{.reference = Planned("input x f32[4]; output y = relu(x)"),
+                       .candidate = Planned("input x f32[4]; output y = clip(x) min=0 max=2.5")};
+  for (uint64_t seed = 1; seed <= 1000; ++seed) request.inputs.push_back({.seed = seed});
+  const auto largest = [&](uint64_t seed) {
+    const std::vector<double> x = UsualInputs(request.reference.graph, seed)[0].ToDoubles();
+    return *std::ranges::max_element(x);
+  };
+  uint64_t expected = 1;
+  while (largest(expected) <= 2.51) ++expected;
+  const auto shown = executor.Show(request);
+  ASSERT_EQ(ToString(shown.status()), "OK");
+  ASSERT_TRUE(shown->has_value());
+  EXPECT_EQ((*shown)->seed, expected);
+  EXPECT_EQ((*shown)->compared, "usual");
+  EXPECT_EQ((*shown)->inputs[0].bytes(), UsualInputs(request.reference.graph, expected)[0].bytes());
+}
+
+// What does not count for a check is not shown: here both are infinite, of another sign.
+TEST_F(ExecuteTest, OnlyWhatCountsIsShown) {
+  Executor& executor = Open("");
+  const CheckRequest request{.reference = Planned("input x f32[4]; output y = exp(mul(x, x))"),
+                             .candidate = Planned("input x f32[4]; output y = neg(exp(mul(x, x)))"),
+                             .inputs = {{.kind = InputKind::kLarge}, {.kind = InputKind::kTiny}}};
+  const auto shown = executor.Show(request);
+  ASSERT_EQ(ToString(shown.status()), "OK");
+  ASSERT_TRUE(shown->has_value());
+  EXPECT_EQ((*shown)->compared, "tiny");
+}
+
 TEST_F(ExecuteTest, WhatCannotBeComparedIsAStatus) {
   Executor& executor = Open("");
   const Candidate one = Planned(kOneLayer);

@@ -94,7 +94,7 @@ StatusOr<CheckInputs> FromWire(Executor& executor, const v1::CheckInputs& asked)
   return inputs;
 }
 
-StatusOr<CheckResult> ResultOf(Executor& executor, const v1::Check& check) {
+StatusOr<CheckRequest> FromWire(Executor& executor, const v1::Check& check) {
   CheckRequest request;
   AG_LET(request.reference, FromProto(check.reference()));
   AG_LET(request.candidate, FromProto(check.candidate()));
@@ -112,6 +112,11 @@ StatusOr<CheckResult> ResultOf(Executor& executor, const v1::Check& check) {
       request.inputs[0].reference_kernels = check.reference_kernels();
     }
   }
+  return request;
+}
+
+StatusOr<CheckResult> ResultOf(Executor& executor, const v1::Check& check) {
+  AG_LET(const CheckRequest request, FromWire(executor, check));
   return executor.Check(request);
 }
 
@@ -124,6 +129,41 @@ Status RunCheck(Executor& executor, const v1::Check& check, const Emit& emit) {
     for (const ComparedInputs& inputs : checked->compared) ToProto(inputs, result.add_compared());
   }
   return emit(result);
+}
+
+int64_t BytesOf(const std::vector<Tensor>& tensors) {
+  int64_t bytes = 0;
+  for (const Tensor& tensor : tensors) bytes += static_cast<int64_t>(tensor.bytes().size());
+  return bytes;
+}
+
+void ToWire(const ShownDifference& shown, int64_t bytes_max, v1::ShownValues* values) {
+  values->set_differs(true);
+  values->set_compared(shown.compared);
+  values->set_seed(shown.seed);
+  values->set_on_device_only(shown.on_device_only);
+  for (const OutputError& error : shown.errors) ToProto(error, values->add_errors());
+  values->set_value_bytes(BytesOf(shown.inputs) + BytesOf(shown.expected) + BytesOf(shown.actual));
+  if (values->value_bytes() > bytes_max) return;
+  for (const Tensor& tensor : shown.inputs) values->add_inputs(std::string(tensor.bytes()));
+  for (const Tensor& tensor : shown.expected) values->add_expected(std::string(tensor.bytes()));
+  for (const Tensor& tensor : shown.actual) values->add_actual(std::string(tensor.bytes()));
+}
+
+StatusOr<std::optional<ShownDifference>> ShownOf(Executor& executor, const v1::Check& check) {
+  AG_LET(const CheckRequest request, FromWire(executor, check));
+  return executor.Show(request);
+}
+
+Status RunShow(Executor& executor, const v1::Show& show, const Emit& emit) {
+  const auto shown = ShownOf(executor, show.check());
+  if (IsLostDevice(shown.status())) return shown.status();
+  if (shown.ok()) {
+    v1::ItemResult result = Result(0, OkStatus());
+    if (shown->has_value()) ToWire(**shown, show.bytes_max(), result.mutable_shown());
+    AG_TRY(emit(result));
+  }
+  return emit(Result(-1, shown.status()));
 }
 
 StatusOr<FileSetRequest> FromWire(const v1::FileSet& set) {
@@ -238,6 +278,8 @@ Status RunWorkItem(Executor& executor, const std::string& item_bytes,
       return RunRefine(executor, item.refine(), send);
     case v1::WorkItem::kKernelCheck:
       return RunKernelCheck(executor, item.kernel_check(), send);
+    case v1::WorkItem::kShow:
+      return RunShow(executor, item.show(), send);
     case v1::WorkItem::kQualify:
       return send(Result(-1, executor.Qualify()));
     case v1::WorkItem::ITEM_NOT_SET:

@@ -223,6 +223,43 @@ TEST_F(ExecutorWireTest, ACheckNamesWhatItComparedOn) {
   EXPECT_EQ(Texts(), Lines{"-1 12 inputs of a kind that this worker does not know: odd"});
 }
 
+TEST_F(ExecutorWireTest, ADifferenceIsShownByItsValues) {
+  Open("");
+  v1::WorkItem item;
+  v1::Check& check = *item.mutable_show()->mutable_check();
+  *check.mutable_reference() = Planned("input x f32[4,16]; output y = relu(x)");
+  *check.mutable_candidate() = Planned("input x f32[4,16]; output y = tanh(x)");
+  check.add_seeds(3);
+  check.set_tolerance(1e-3);
+  item.mutable_show()->set_bytes_max(3 * 4 * 16 * 4);
+  EXPECT_EQ(ToString(Run(item)), "OK");
+  EXPECT_EQ(Texts(), (Lines{"0 0 ", "-1 0 "}));
+  const v1::ShownValues shown = results_[0].shown();
+  EXPECT_TRUE(shown.differs());
+  EXPECT_FALSE(shown.on_device_only());
+  EXPECT_EQ(shown.compared(), "usual");
+  EXPECT_EQ(shown.seed(), 3u);
+  EXPECT_EQ(shown.value_bytes(), 3 * 4 * 16 * 4);
+  ASSERT_EQ(shown.inputs_size() + shown.expected_size() + shown.actual_size(), 3);
+  const Tensor input = Tensor::FromBytes({DType::kFloat32, {4, 16}}, shown.inputs(0));
+  const Tensor expected = Tensor::FromBytes(input.type(), shown.expected(0));
+  for (int64_t i = 0; i < 64; ++i) EXPECT_EQ(expected.At(i), std::max(input.At(i), 0.0));
+  EXPECT_EQ(shown.errors(0).output(), "y");
+  EXPECT_GT(shown.errors(0).max_rel(), 0.1);
+
+  item.mutable_show()->set_bytes_max(3 * 4 * 16 * 4 - 1);
+  EXPECT_EQ(ToString(Run(item)), "OK");
+  EXPECT_EQ(results_[0].shown().value_bytes(), 3 * 4 * 16 * 4);
+  EXPECT_EQ(results_[0].shown().inputs_size(), 0);
+
+  *check.mutable_candidate() = check.reference();
+  EXPECT_EQ(ToString(Run(item)), "OK");
+  EXPECT_FALSE(results_[0].shown().differs());
+  check.clear_seeds();
+  EXPECT_EQ(ToString(Run(item)), "OK");
+  EXPECT_EQ(Texts(), Lines{"-1 3 show: no inputs"});
+}
+
 TEST_F(ExecutorWireTest, ARefinementGivesKernels) {
   Open("");
   v1::WorkItem item;

@@ -87,10 +87,10 @@ StatusOr<std::vector<Digest>> WeightsOf(const std::string& item_bytes) {
   for (const v1::Candidate& candidate : item.plans().candidates()) {
     AG_TRY(AddWeights(candidate, &digests));
   }
-  if (item.has_check()) {
-    AG_TRY(AddWeights(item.check().reference(), &digests));
-    AG_TRY(AddWeights(item.check().candidate(), &digests));
-    for (const v1::CheckInputs& inputs : item.check().inputs()) {
+  for (const v1::Check* check : {&item.check(), &item.show().check()}) {
+    if (check->has_reference()) AG_TRY(AddWeights(check->reference(), &digests));
+    if (check->has_candidate()) AG_TRY(AddWeights(check->candidate(), &digests));
+    for (const v1::CheckInputs& inputs : check->inputs()) {
       AG_TRY(AddInputs(inputs.digest(), &digests));
     }
   }

@@ -46,16 +46,18 @@ const TensorType kV{DType::kFloat32, {32, 8}};
 const TensorType kU{DType::kFloat32, {32, 16}};
 
 TEST(WeightsOf, NamesEachLargeConstantOnce) {
-  v1::WorkItem plans, check, groups, qualify;
+  v1::WorkItem plans, check, show, groups, qualify;
   *plans.mutable_plans()->add_candidates() = Wire(kModel);
   *plans.mutable_plans()->add_candidates() = Wire(kOther);
   *check.mutable_check()->mutable_reference() = Wire(kOther);
   *check.mutable_check()->mutable_candidate() = Wire(kModel);
+  *show.mutable_show()->mutable_check() = check.check();
   groups.mutable_groups()->add_problems("not looked at");
   qualify.mutable_qualify();
   const auto all = Seeds({{kW, 1}, {kV, 2}, {kU, 3}});
   EXPECT_EQ(*WeightsOf(plans.SerializeAsString()), all);
   EXPECT_EQ(*WeightsOf(check.SerializeAsString()), all);
+  EXPECT_EQ(*WeightsOf(show.SerializeAsString()), all);
   EXPECT_EQ(*WeightsOf(groups.SerializeAsString()), std::vector<Digest>());
   EXPECT_EQ(*WeightsOf(qualify.SerializeAsString()), std::vector<Digest>());
 }

@@ -308,6 +308,25 @@ StatusOr<std::vector<OutputError>> PoolMeasurer::Check(v1::Check check,
   return errors;
 }
 
+StatusOr<std::optional<v1::ShownValues>> PoolMeasurer::Show(v1::Check check,
+                                                            const std::vector<std::string>& outputs,
+                                                            int64_t bytes_max) {
+  v1::WorkItem item = ItemOf(options_.check_seconds_max);
+  check.set_tolerance(options_.policy.tolerance);
+  *item.mutable_show()->mutable_check() = std::move(check);
+  item.mutable_show()->set_bytes_max(bytes_max);
+  StatusOr<std::optional<v1::ShownValues>> shown = Err(StatusCode::kInternal, "not shown");
+  const auto keep = [&](const Delivery& delivery) {
+    if (delivery.result.status.ok()) {
+      shown = delivery.result.shown;
+    } else {
+      shown = delivery.result.status;
+    }
+  };
+  AG_TRY(RunItem(std::move(item), keep, options_.cancelled, {.outputs = outputs}));
+  return shown;
+}
+
 StatusOr<EntryResult> PoolMeasurer::RunFiles(v1::FileSet set,
                                              const std::vector<std::string>& outputs) {
   v1::WorkItem item = ItemOf(options_.plan_seconds_max);

@@ -52,6 +52,13 @@ class PoolMeasurer : public Measurer {
   StatusOr<std::vector<OutputError>> Check(v1::Check check, const std::vector<std::string>& outputs,
                                            std::vector<ComparedInputs>* compared = nullptr);
 
+  // Returns the values where `candidate` differs from `reference`, at most `bytes_max` of them;
+  // nothing: no inputs show a difference. `outputs` as Check's. kUnimplemented: the worker is of an
+  // older version.
+  StatusOr<std::optional<v1::ShownValues>> Show(v1::Check check,
+                                                const std::vector<std::string>& outputs,
+                                                int64_t bytes_max);
+
   // Times model files in fresh processes on the worker; checked. Errors: the worker's.
   StatusOr<FileTimes> TimeFiles(v1::FileSet set);
   // Differences of the second file's outputs from the first's, both run in ONNX Runtime there.

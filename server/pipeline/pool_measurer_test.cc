@@ -46,6 +46,7 @@ class FakeRunner : public WorkRunner {
       delivery.result.timing.disturbed = disturbed;
       delivery.result.measurement.alternatives = alternatives;
       delivery.result.kernels = kernels;
+      delivery.result.shown = shown;
       on_result(delivery);
     }
     return OkStatus();
@@ -58,6 +59,7 @@ class FakeRunner : public WorkRunner {
   int disturbed = 0;  // Groups, and blocks of each plan, measured beside others.
   std::vector<std::pair<std::string, double>> alternatives;  // Of every group.
   std::vector<KernelChoice> kernels;                         // Of every refinement.
+  std::optional<v1::ShownValues> shown;                      // Of every Show.
 };
 
 struct MeasurerBench {
@@ -337,6 +339,24 @@ TEST(PoolMeasurer, ColdTimesAreOtherRows) {
   EXPECT_EQ(again.hits(), 1);
   EXPECT_EQ(b.cache->Stats()->environments,
             (std::vector<std::pair<Environment, int64_t>>{{"e", 2}}));
+}
+
+TEST(PoolMeasurer, ADifferenceIsShown) {
+  MeasurerBench b;
+  b.options.policy.tolerance = 0.25;
+  PoolMeasurer measurer = b.Make();
+  v1::Check check;
+  check.add_seeds(5);
+  EXPECT_FALSE(measurer.Show(check, {"y"}, 100)->has_value());
+  const v1::WorkItem& item = *b.runner.items.back().work;
+  EXPECT_EQ(item.show().bytes_max(), 100);
+  EXPECT_EQ(item.show().check().seeds(0), 5u);
+  EXPECT_EQ(item.show().check().tolerance(), 0.25);
+  EXPECT_GT(item.time_max_seconds(), 0);
+  b.runner.shown.emplace().set_seed(5);
+  EXPECT_EQ((*measurer.Show(check, {"y"}, 100))->seed(), 5u);
+  b.runner.failure = Err(StatusCode::kUnimplemented, "of a kind");
+  EXPECT_EQ(ToString(measurer.Show(check, {"y"}, 100).status()), "UNIMPLEMENTED: of a kind");
 }
 
 TEST(PoolMeasurer, PlansKeepTheirOrder) {

@@ -135,6 +135,30 @@ TEST(CheckResult, OfFiles) {
   }
 }
 
+TEST(CheckResult, OfShownValues) {
+  const ItemRequest item = ItemOf([](v1::WorkItem& w) { w.mutable_show()->set_bytes_max(8); });
+  EntryResult good;
+  EXPECT_EQ(Said(item, good), "OK") << "nothing differs";
+  good.shown.emplace().set_value_bytes(12);
+  good.shown->add_errors()->set_output("y");
+  good.shown->add_errors()->set_output("z");
+  good.shown->add_inputs("1234");
+  good.shown->add_actual("1234");
+  EXPECT_EQ(Said(item, good), "OK");
+  using S = v1::ShownValues;
+  const std::pair<std::function<void(S&)>, std::string> kBad[] = {
+      {[](S& s) { s.mutable_errors()->RemoveLast(); }, "1 of 2 outputs were compared"},
+      {[](S& s) { s.mutable_errors(1)->set_max_rel(kNan); }, "output z: an error of nan"},
+      {[](S& s) { s.add_expected("5"); }, "9 bytes of values of 12, at most 8 were asked for"},
+      {[](S& s) { s.set_value_bytes(-1); }, "8 bytes of values of -1, at most 8 were asked for"},
+  };
+  for (const auto& [spoil, message] : kBad) {
+    EntryResult bad = good;
+    spoil(*bad.shown);
+    EXPECT_EQ(Said(item, bad), "INVALID_ARGUMENT: " + message);
+  }
+}
+
 TEST(CheckResult, OfKernels) {
   const ItemRequest item = ItemOf([](v1::WorkItem& w) { w.mutable_refine()->add_rivals(); });
   EntryResult result;

@@ -36,6 +36,7 @@ struct EntryResult {
   std::vector<ComparedInputs> compared;  // Check.
   FileTimes file_times;                  // FileSet that times.
   std::vector<KernelChoice> kernels;     // Refine.
+  std::optional<v1::ShownValues> shown;  // Show, where something differs.
   bool executor_died = false;            // The entry crashed the executor, which ended the attempt.
 };
 

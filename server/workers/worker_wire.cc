@@ -31,6 +31,7 @@ EntryResult EntryResultOf(const v1::ItemResult& p) {
   }
   r.file_times = FromProto(p.file_times());
   for (const v1::KernelChoice& choice : p.kernels()) r.kernels.push_back(FromProto(choice));
+  if (p.shown().differs()) r.shown = p.shown();
   r.executor_died = p.executor_died();
   return r;
 }
@@ -45,6 +46,7 @@ void ToProto(const EntryResult& r, v1::ItemResult* p) {
   for (const ComparedInputs& compared : r.compared) ToProto(compared, p->add_compared());
   ToProto(r.file_times, p->mutable_file_times());
   for (const KernelChoice& choice : r.kernels) ToProto(choice, p->add_kernels());
+  if (r.shown) *p->mutable_shown() = *r.shown;
   p->set_executor_died(r.executor_died);
 }
 
