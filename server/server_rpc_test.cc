@@ -490,10 +490,14 @@ TEST(Server, WhenTheWinnerFailsTheCheckTheNextBestIsPublished) {
   EXPECT_GT(result.rewrites_size(), 0);
   EXPECT_NE(result.output_digest(), Sha256(b.model).Hex());
   EXPECT_NE(result.output_digest(), winner.result().output_digest());
-  ASSERT_EQ(result.warnings_size(), 1);
+  ASSERT_EQ(result.warnings_size(), 2);
   EXPECT_EQ(result.warnings(0),
             "the winner is not published: output y differs: max|a-b|/max|a| 0.5, tolerance "
             "0.001");
+  EXPECT_EQ(result.warnings(1),
+            "its rewrites, repeated one by one, give the results of the model: its plan is at "
+            "fault, or a kernel in it");
+  EXPECT_EQ(result.wrong_rewrites_size(), 0);
 }
 
 TEST(Server, AFileWhoseSessionsDisagreeIsTimedOnceMore) {
@@ -535,10 +539,12 @@ TEST(Server, WhatFailsTheCheckIsNotPublished) {
   EXPECT_EQ(job.result().speedup(), 1);
   EXPECT_EQ(job.result().output_digest(), Sha256(b.model).Hex());
   EXPECT_EQ(job.result().rewrites_size(), 0);
-  ASSERT_EQ(job.result().warnings_size(), 2);
+  ASSERT_EQ(job.result().warnings_size(), 3);
   EXPECT_EQ(job.result().warnings(0),
             "the winner is not published: output y differs: max|a-b|/max|a| 0.5, tolerance 0.001");
   EXPECT_EQ(job.result().warnings(1),
+            "the model as it came differs from itself on the device: no rewrite is at fault");
+  EXPECT_EQ(job.result().warnings(2),
             "the input with its plan is not published: output y differs: max|a-b|/max|a| 0.5, "
             "tolerance 0.001");
 }

@@ -33,7 +33,7 @@ TEST(Budget, PartsStandInOrderWhateverWasMeasured) {
   for (const double total : {0.0, 0.1, 1.0, 40.0, 3600.0}) {
     for (const double import : {0.0, 0.01, 1.0, 20.0, 100.0}) {
       for (const double check : {0.0, 1.0, 100.0}) {
-        SCOPED_TRACE(testing::Message() << total << " " << import << " " << check);
+        SCOPED_TRACE(::testing::Message() << total << " " << import << " " << check);
         Budget budget(BudgetSeconds(7), BudgetSeconds(total));
         const Nanos imported = BudgetSeconds(7 + import);
         budget.Imported(imported, BudgetSeconds(check));

@@ -11,7 +11,7 @@
 namespace ag {
 namespace {
 
-class ExportChildTest : public testing::Test {
+class ExportChildTest : public ::testing::Test {
  protected:
   ExportChildTest() {
     MemoryWeights weights;

@@ -114,7 +114,7 @@ Status OutputFiles::MakeOpen(const FoundPlan& plan, const RuleSet& rules, Output
     const std::string shapes = ShapesText(sets[set].shapes);
     const auto there = ProvenAt(sets[set], graphs[set], writer->path());
     AG_TRY(there, "at {}", shapes);
-    file->at_other_size = {shapes, sets[set].runnable, *there};
+    file->at_other_size = {&sets[set], *there};
   }
   AG_TRY(PlanAsRead({plan.graph, plan.plan}, read, file));
   AG_TRY(PlanSets(writer->path(), file));

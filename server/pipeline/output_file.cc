@@ -33,6 +33,11 @@ bool IsRefusal(const Status& status) {
   }
 }
 
+StatusOr<Plan> UnfusedPlan(const OutputSetting& setting, const Graph& graph) {
+  RooflineTimes times(setting.spec);
+  return MakePlan(graph, setting.spec, setting.policy, times, {.grouped = false}, 1);
+}
+
 StatusOr<OutputFile> RefusedOr(const Status& status, OutputFile file) {
   if (status.ok()) return file;
   if (!IsRefusal(status)) return status;
@@ -66,7 +71,7 @@ constexpr size_t kCopyBytes = size_t{1} << 20;
 
 void RefuseWhatDiffers(const OutputSetting& setting, size_t outputs, OutputFile* file) {
   if (file->errors.size() != outputs) {
-    file->refusal = {Refusal::Kind::kDiffers,
+    file->refusal = {Refusal::Kind::kNotCompared,
                      fmt::format("{} of {} outputs were compared", file->errors.size(), outputs)};
   }
   for (const OutputError& error : file->errors) {
@@ -79,16 +84,20 @@ void RefuseWhatDiffers(const OutputSetting& setting, size_t outputs, OutputFile*
   }
 }
 
-std::vector<std::string> NamesOfOutputs(const ImportedModel& model) {
+std::vector<std::string> NamesOfOutputs(const Graph& graph) {
   std::vector<std::string> names;
-  for (const GraphOutput& output : model.graph.outputs()) names.push_back(output.name);
+  for (const GraphOutput& output : graph.outputs()) names.push_back(output.name);
   return names;
 }
 
-// Returns the plan with every operator by itself on one stream, the reference of a check.
-StatusOr<Plan> UnfusedPlan(const OutputSetting& setting, const Graph& graph) {
-  RooflineTimes times(setting.spec);
-  return MakePlan(graph, setting.spec, setting.policy, times, {.grouped = false}, 1);
+// Returns which shape set these sizes are, as GivenInputs::shape_set says it; a number that no set
+// has: none of them.
+std::optional<size_t> ShapeSetOf(const OutputSetting& setting, const AtOtherSizes* at) {
+  if (at == nullptr) return std::nullopt;
+  for (size_t i = 0; i < setting.sets.size(); ++i) {
+    if (&setting.sets[i] == at) return i;
+  }
+  return std::numeric_limits<size_t>::max();
 }
 
 }  // namespace
@@ -246,7 +255,7 @@ StatusOr<std::vector<OutputError>> OutputFiles::CompareElsewhere(OutputFile* fil
   set.mutable_compare_inputs()->Assign(inputs.digests.begin(), inputs.digests.end());
   set.set_compare_seeds(set.compare_inputs_size());
   AG_LET(std::vector<OutputError> errors,
-         measurer_.CompareFiles(std::move(set), NamesOfOutputs(*setting_.model)));
+         measurer_.CompareFiles(std::move(set), NamesOfOutputs(setting_.model->graph)));
   for (const std::string& name : inputs.names) file->compared.push_back({.inputs = name});
   return errors;
 }
@@ -262,24 +271,84 @@ StatusOr<std::vector<OutputError>> OutputFiles::CompareHere(OutputFile* file) {
   } else {
     file->warnings.push_back("compared with the cleaned-up input: " + Message(unfused.status()));
   }
-  return Compare(reference, candidate, {}, file);
+  return Compare(reference, candidate, nullptr, &file->compared);
 }
 
-StatusOr<std::vector<OutputError>> OutputFiles::Compare(const Candidate& reference,
-                                                        const Candidate& candidate,
-                                                        const Sizes& sizes, OutputFile* file) {
+v1::Check OutputFiles::CheckOf(const Candidate& reference, const Candidate& candidate,
+                               const std::vector<GivenInputs>& given,
+                               std::optional<size_t> shape_set) const {
   v1::Check check;
   ToProto(reference, check.mutable_reference());
   ToProto(candidate, check.mutable_candidate());
-  AddInputs(reference.graph, setting_.given, sizes.shape_set, setting_.seed, &check);
+  AddInputs(reference.graph, given, shape_set, setting_.seed, &check);
   check.set_optional_seconds(setting_.optional_seconds);
-  std::vector<ComparedInputs> compared;
-  auto errors = measurer_.Check(std::move(check), NamesOfOutputs(*setting_.model), &compared);
-  for (ComparedInputs& inputs : compared) {
-    inputs.shapes = sizes.text;
-    file->compared.push_back(std::move(inputs));
+  return check;
+}
+
+// Compares at these sizes; null: the bound ones.
+StatusOr<std::vector<OutputError>> OutputFiles::Compare(const Candidate& reference,
+                                                        const Candidate& candidate,
+                                                        const AtOtherSizes* at,
+                                                        std::vector<ComparedInputs>* compared) {
+  const size_t before = compared->size();
+  auto errors =
+      measurer_.Check(CheckOf(reference, candidate, setting_.given, ShapeSetOf(setting_, at)),
+                      NamesOfOutputs(setting_.model->graph), compared);
+  for (size_t i = before; at != nullptr && i < compared->size(); ++i) {
+    (*compared)[i].shapes = ShapesText(at->shapes);
   }
   return errors;
+}
+
+// Returns the model as it came, or cleaned up where the device cannot run it as it came.
+StatusOr<Candidate> OutputFiles::ReferenceOf(const Graph& model) const {
+  Candidate reference{model, {}};
+  auto plan = UnfusedPlan(setting_, model);
+  if (!plan.ok()) {
+    AG_LET(reference.graph, CleanUp(model, BuiltInRules()));
+    plan = UnfusedPlan(setting_, reference.graph);
+  }
+  AG_LET(reference.plan, std::move(plan));
+  return reference;
+}
+
+StatusOr<std::optional<OutputError>> OutputFiles::Differs(const AtOtherSizes* at,
+                                                          const Graph& graph) {
+  AG_CHECK(!setting_.has_opaque());
+  AG_LET(const Candidate reference, ReferenceOf(at == nullptr ? setting_.runnable : at->runnable));
+  Candidate candidate{graph, {}};
+  AG_LET(candidate.plan, UnfusedPlan(setting_, graph));
+  std::vector<ComparedInputs> unused;
+  AG_LET(const std::vector<OutputError> errors, Compare(reference, candidate, at, &unused));
+  std::optional<OutputError> worst;
+  for (const OutputError& error : errors) {
+    if (IsEquivalent(error, setting_.policy.tolerance)) continue;
+    if (!worst || error.max_rel > worst->max_rel) worst = error;
+  }
+  return worst;
+}
+
+StatusOr<std::optional<v1::ShownValues>> OutputFiles::ShowModel(const AtOtherSizes* at,
+                                                                const Graph& before,
+                                                                const Graph& after,
+                                                                int64_t bytes_max) {
+  return Show(before, after, setting_.given, ShapeSetOf(setting_, at), bytes_max);
+}
+
+StatusOr<std::optional<v1::ShownValues>> OutputFiles::ShowCut(const Graph& before,
+                                                              const Graph& after,
+                                                              int64_t bytes_max) {
+  return Show(before, after, {}, std::nullopt, bytes_max);
+}
+
+StatusOr<std::optional<v1::ShownValues>> OutputFiles::Show(const Graph& before, const Graph& after,
+                                                           const std::vector<GivenInputs>& given,
+                                                           std::optional<size_t> shape_set,
+                                                           int64_t bytes_max) {
+  Candidate a{before, {}}, b{after, {}};
+  AG_LET(a.plan, UnfusedPlan(setting_, before));
+  AG_LET(b.plan, UnfusedPlan(setting_, after));
+  return measurer_.Show(CheckOf(a, b, given, shape_set), NamesOfOutputs(before), bytes_max);
 }
 
 StatusOr<Plan> OutputFiles::PlanAnew(const Graph& graph, const Plan& like) {
@@ -317,7 +386,7 @@ Status OutputFiles::Check(OutputFile* file) {
   auto errors = setting_.has_opaque() ? CompareElsewhere(file) : CompareHere(file);
   if (!errors.ok()) {
     if (!IsRefusal(errors.status())) return errors.status();
-    file->refusal = {Refusal::Kind::kDiffers, "comparing outputs: " + Message(errors.status())};
+    file->refusal = {Refusal::Kind::kNotCompared, "comparing outputs: " + Message(errors.status())};
     return OkStatus();
   }
   file->errors = *std::move(errors);
@@ -326,44 +395,37 @@ Status OutputFiles::Check(OutputFile* file) {
   return OkStatus();
 }
 
-StatusOr<Refusal> OutputFiles::CompareAt(const Sizes& sizes, const Graph& model,
-                                         const Candidate& there, OutputFile* file) {
+Status OutputFiles::CompareAt(const AtOtherSizes& sizes, const Candidate& there, OutputFile* file) {
   const auto compare = [&]() -> StatusOr<std::vector<OutputError>> {
-    Candidate reference{model, {}};
-    auto plan = UnfusedPlan(setting_, model);
-    if (!plan.ok()) {  // As for the bound sizes: what the device cannot run as it came.
-      AG_LET(reference.graph, CleanUp(model, BuiltInRules()));
-      plan = UnfusedPlan(setting_, reference.graph);
-    }
-    AG_LET(reference.plan, std::move(plan));
-    return Compare(reference, there, sizes, file);
+    AG_LET(const Candidate reference, ReferenceOf(sizes.runnable));
+    return Compare(reference, there, &sizes, &file->compared);
   };
   auto errors = compare();
   if (!errors.ok() && !IsRefusal(errors.status())) return errors.status();
-  OutputFile at;
+  OutputFile checked;
   if (errors.ok()) {
-    at.errors = *std::move(errors);
-    RefuseWhatDiffers(setting_, setting_.model->graph.outputs().size(), &at);
+    checked.errors = *std::move(errors);
+    RefuseWhatDiffers(setting_, setting_.model->graph.outputs().size(), &checked);
   } else {
-    at.refusal = {Refusal::Kind::kDiffers, "comparing outputs: " + Message(errors.status())};
+    checked.refusal = {Refusal::Kind::kNotCompared,
+                       "comparing outputs: " + Message(errors.status())};
   }
-  if (at.refusal) at.refusal.text += " at " + sizes.text;
-  return at.refusal;
+  if (!checked.refusal) return OkStatus();
+  file->refusal = {checked.refusal.kind, checked.refusal.text + " at " + ShapesText(sizes.shapes)};
+  file->differs_at = &sizes;
+  return OkStatus();
 }
 
 // Compares model and file once more: at sizes that nothing was learnt from, and at each set.
 Status OutputFiles::CheckAtOtherSizes(OutputFile* file) {
   if (file->at_other_size) {
-    constexpr size_t kElsewhere = std::numeric_limits<size_t>::max();  // No shape set.
     const OutputFile::AtOtherSize& at = *file->at_other_size;
     Candidate there{at.file, {}};
     AG_LET(there.plan, UnfusedPlan(setting_, at.file));
-    AG_LET(file->refusal, CompareAt({at.shapes, kElsewhere}, at.model, there, file));
+    AG_TRY(CompareAt(*at.sizes, there, file));
   }
   for (size_t i = 0; i < file->at_sets.size() && !file->refusal; ++i) {
-    const AtOtherSizes& set = setting_.sets[i];
-    AG_LET(file->refusal,
-           CompareAt({ShapesText(set.shapes), i}, set.runnable, file->at_sets[i], file));
+    AG_TRY(CompareAt(setting_.sets[i], file->at_sets[i], file));
   }
   return OkStatus();
 }

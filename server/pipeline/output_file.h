@@ -65,12 +65,13 @@ struct OutputSetting {
 // Why a file is not published; `text` is for people.
 struct Refusal {
   enum class Kind : uint8_t {
-    kNone,      // It may be published.
-    kNotMade,   // It could not be exported, read back or planned.
-    kNotRun,    // A fresh session does not run it.
-    kDiffers,   // An output differs from the model's, or could not be compared.
-    kUnsteady,  // Another fresh process takes another time.
-    kNoGain,    // It is slower than what there is without it.
+    kNone,         // It may be published.
+    kNotMade,      // It could not be exported, read back or planned.
+    kNotRun,       // A fresh session does not run it.
+    kNotCompared,  // Its outputs could not be compared with the model's.
+    kDiffers,      // An output differs from the model's.
+    kUnsteady,     // Another fresh process takes another time.
+    kNoGain,       // It is slower than what there is without it.
   };
   Kind kind = Kind::kNone;
   std::string text;
@@ -95,14 +96,19 @@ struct OutputFile {
   // What the rest says is about a file that keeps sizes open.
   std::vector<std::string> kept_open;    // Those sizes: "x:0 (batch)".
   std::vector<AppliedRewrite> rewrites;  // Those of the plan that hold at other sizes too.
-  // The model and the file at sizes that nothing was learnt from; Check compares them too.
+  // The file at sizes that nothing was learnt from; Check compares it there too.
   struct AtOtherSize {
-    std::string shapes;
-    Graph model, file;
+    const AtOtherSizes* sizes = nullptr;  // Lives as long as the OutputFiles.
+    Graph file;
   };
   std::optional<AtOtherSize> at_other_size;
+  // Where the file differs; null: at the bound sizes. Set by OutputFiles::Check with kDiffers.
+  const AtOtherSizes* differs_at = nullptr;
   std::vector<std::string> warnings;
 };
+
+// Returns the plan with every operator by itself on one stream, the reference of a check.
+StatusOr<Plan> UnfusedPlan(const OutputSetting& setting, const Graph& graph);
 
 // Returns the file with a refusal, or the error when its cause is outside the file.
 StatusOr<OutputFile> RefusedOr(const Status& status, OutputFile file);
@@ -145,6 +151,19 @@ class OutputFiles {
   // compared in ONNX Runtime. A difference beyond the policy's tolerance is a refusal.
   Status Check(OutputFile* file);
 
+  // Compares a graph of the search, ungrouped, with the model at these sizes (null: the bound ones)
+  // on what Check compares on; returns the output that differs most beyond the tolerance, if one
+  // does. REQUIRES: the model has no opaque nodes.
+  StatusOr<std::optional<OutputError>> Differs(const AtOtherSizes* at, const Graph& graph);
+
+  // Returns the values where `after` differs from `before`, at most `bytes_max` of them, on what
+  // Check compares on at these sizes; nothing: they agree. REQUIRES: both have the model's inputs.
+  StatusOr<std::optional<v1::ShownValues>> ShowModel(const AtOtherSizes* at, const Graph& before,
+                                                     const Graph& after, int64_t bytes_max);
+  // The same of a part of the model, on data made for its inputs.
+  StatusOr<std::optional<v1::ShownValues>> ShowCut(const Graph& before, const Graph& after,
+                                                   int64_t bytes_max);
+
  private:
   // A graph that was exported and read back.
   struct Exported {
@@ -173,17 +192,19 @@ class OutputFiles {
   Status CopyWithPlan(const std::string& model_path, OutputFile* file);
   StatusOr<std::vector<OutputError>> CompareElsewhere(OutputFile* file);
   StatusOr<std::vector<OutputError>> CompareHere(OutputFile* file);
-  // The sizes of a comparison: the bound ones, one of OutputSetting::sets, or others.
-  struct Sizes {
-    std::string text = {};  // Empty: the bound ones.
-    std::optional<size_t> shape_set = {};
-  };
+  StatusOr<Candidate> ReferenceOf(const Graph& model) const;
+  // What a comparison runs on: the inputs of `shape_set`, as GivenInputs::shape_set.
+  v1::Check CheckOf(const Candidate& reference, const Candidate& candidate,
+                    const std::vector<GivenInputs>& given, std::optional<size_t> shape_set) const;
   StatusOr<std::vector<OutputError>> Compare(const Candidate& reference, const Candidate& candidate,
-                                             const Sizes& sizes, OutputFile* file);
+                                             const AtOtherSizes* at,
+                                             std::vector<ComparedInputs>* compared);
+  StatusOr<std::optional<v1::ShownValues>> Show(const Graph& before, const Graph& after,
+                                                const std::vector<GivenInputs>& given,
+                                                std::optional<size_t> shape_set, int64_t bytes_max);
   Status PlanSets(const std::string& path, OutputFile* file);
   std::vector<KeyedPlan> PlansOf(const OutputFile& file) const;
-  StatusOr<Refusal> CompareAt(const Sizes& sizes, const Graph& model, const Candidate& there,
-                              OutputFile* file);
+  Status CompareAt(const AtOtherSizes& sizes, const Candidate& there, OutputFile* file);
   Status CheckAtOtherSizes(OutputFile* file);
 
   const OutputSetting& setting_;

@@ -1,5 +1,7 @@
 #include "server/pipeline/pipeline.h"
 
+#include <algorithm>
+
 #include "base/blobs.h"
 #include "base/file.h"
 #include "base/measuring_lock.h"
@@ -409,6 +411,7 @@ void TakeOutput(const Published& output, const Digest& model, v1::Result* result
   for (const ComparedInputs& compared : file.compared) {
     ToProto(compared, result->add_compared_inputs());
   }
+  result->mutable_wrong_rewrites()->Assign(output.wrong.begin(), output.wrong.end());
   for (const AppliedRewrite& r : output.rewrites) {
     v1::RewriteCount* rewrite = result->add_rewrites();
     rewrite->set_rule(r.rule);
@@ -530,6 +533,8 @@ StatusOr<JobOutcome> Pipeline::Conclude(const Setting& setting, const Imported& 
   TakeOutput(published, ModelOf(setting.job.request), &result);
   for (const CleanUpStep& step : imported.clean_up) {
     if (!file.rewritten) break;
+    const auto is_it = [&](const v1::WrongRewrite& wrong) { return wrong.rule() == step.rule; };
+    if (std::ranges::any_of(published.wrong, is_it)) continue;  // It was left out.
     v1::RewriteCount* rewrite = result.add_clean_up();
     rewrite->set_rule(step.rule);
     rewrite->set_count(step.count);

@@ -1,18 +1,24 @@
 #include "server/pipeline/publish.h"
 
 #include <map>
+#include <memory>
 #include <numeric>
 #include <optional>
+#include <set>
+#include <utility>
 
 #include "base/blobs.h"
 #include "base/log.h"
 #include "server/pipeline/other_sizes.h"
 #include "server/pipeline/portable.h"
 #include "server/pipeline/rules_of_nodes.h"
+#include "server/pipeline/wrong_rewrites.h"
 #include "wire/measurement_wire.h"
 
 namespace ag {
 namespace {
+
+constexpr const char* kWithoutWrong = " without wrong rewrites";
 
 class Chooser {
  public:
@@ -21,7 +27,9 @@ class Chooser {
         setting_(request.setting),
         found_(*request.found),
         measurer_(measurer),
-        files_(request.setting, measurer, blobs),
+        blobs_(blobs),
+        files_(std::make_unique<OutputFiles>(setting_, measurer, blobs)),
+        wrong_({&setting_, request.rules, [this] { return TimeLeft(); }}, blobs),
         runs_here_(!setting_.has_opaque()) {}
 
   StatusOr<Published> Run();
@@ -30,16 +38,29 @@ class Chooser {
   // A file with what is known of it when it is tried.
   struct Trial {
     OutputFile file;
-    const char* what = "";
+    std::string what;
     std::vector<AppliedRewrite> rewrites;
     double estimate_ns = 0;
     bool is_winner = false;       // Of the search.
     bool must_be_faster = false;  // There is a file already that is not.
   };
 
+  // A plan of the search, or what is left of one without wrong rewrites.
+  struct ToTry {
+    const FoundPlan* searched = nullptr;
+    FoundPlan plan;
+    std::string what;  // "the winner"
+  };
+
   Status ChooseForDevice();
   Status TryRewritten();
-  StatusOr<bool> TryOpen(const FoundPlan& plan);
+  StatusOr<bool> TryPlan(const ToTry& to_try);
+  StatusOr<bool> TryOpen(const ToTry& to_try);
+  StatusOr<bool> TryFixed(const ToTry& to_try);
+  StatusOr<bool> IsWrongFound(const FoundPlan& plan);
+  StatusOr<bool> Remake(ToTry* to_try);
+  Status FollowCleanUp();
+  FoundPlan TunedInput() const;
   Status TryTunedInput();
   StatusOr<bool> Try(Trial trial);
   StatusOr<Refusal> WhyNot(const Trial& trial, Published* tried);
@@ -49,36 +70,43 @@ class Chooser {
   StatusOr<PortableResult> FindPortable();
   const NodeRules& InputRules();  // Of setting_.input.
   NodeRules RulesOf(const FoundPlan& plan) {
-    return RulesOfPlan(InputRules(), setting_.input, plan, *request_.rules);
+    return RulesOfPlan(InputRules(), setting_.input, plan, wrong_.rules());
   }
   FilePair Pair(const Digest& before, const Digest& after) const;
   BaselineRequest ToCompare(const Digest& output, const OutputFile* file) const;
   StatusOr<BaselineResult> Compare(const Digest& output, const OutputFile* file);
   Status MeasureSet(size_t i);
-  void Refuse(const char* what, const std::string& why);
+  void Refuse(const std::string& what, const std::string& why);
   Nanos TimeLeft() const { return request_.time_left ? request_.time_left() : Nanos::max(); }
   bool IsTimeOver() const { return TimeLeft() <= Nanos{0}; }
   bool IsTimeForAnotherSet() const { return !IsTimeOver() && TimeLeft() >= set_takes_; }
 
   const PublishRequest& request_;
-  const OutputSetting& setting_;
+  OutputSetting setting_;
   const SearchResult& found_;
   PoolMeasurer& measurer_;
-  OutputFiles files_;
+  BlobDir& blobs_;
+  std::unique_ptr<OutputFiles> files_;
+  WrongRewrites wrong_;
   const bool runs_here_;
   std::optional<NodeRules> input_rules_;  // What InputRules returns.
+  std::optional<Plan> new_input_plan_;    // Once a rule of the clean-up was left out.
+  std::set<Digest> tried_;                // Graphs of plans.
+  std::optional<OutputFile> wrong_file_;  // The last one tried, if an output differs.
   Published chosen_;
   bool has_chosen_ = false;
   Nanos set_takes_{0};  // The time of the last comparison with the baseline.
 };
 
 // The best plan of the unrewritten input, which may use several streams.
-FoundPlan TunedInput(const SearchResult& found, const Graph& input) {
-  if (found.graph.digest() == input.digest()) return found;
-  for (const FoundPlan& runner_up : found.runners_up) {
+FoundPlan Chooser::TunedInput() const {
+  const Graph& input = setting_.input;
+  if (new_input_plan_) return {{input, *new_input_plan_}, {}, {}, found_.input_timing, 0};
+  if (found_.graph.digest() == input.digest()) return found_;
+  for (const FoundPlan& runner_up : found_.runners_up) {
     if (runner_up.graph.digest() == input.digest()) return runner_up;
   }
-  return {{input, found.input_plan}, {}, {}, found.input_timing, found.input_estimate_ns};
+  return {{input, found_.input_plan}, {}, {}, found_.input_timing, found_.input_estimate_ns};
 }
 
 StatusOr<Published> Chooser::Run() {
@@ -95,6 +123,7 @@ StatusOr<Published> Chooser::Run() {
     if (tried.code() != StatusCode::kCancelled) AG_TRY(tried);
   }
   for (size_t i = 0; i < setting_.sets.size(); ++i) AG_TRY(MeasureSet(i));
+  chosen_.wrong = wrong_.found();
   return std::move(chosen_);
 }
 
@@ -104,54 +133,115 @@ Status Chooser::ChooseForDevice() {
   return OkStatus();
 }
 
-void Chooser::Refuse(const char* what, const std::string& why) {
+void Chooser::Refuse(const std::string& what, const std::string& why) {
   LogWarn("{} is not published: {}", what, why);
   chosen_.warnings.push_back(fmt::format("{} is not published: {}", what, why));
 }
 
 const NodeRules& Chooser::InputRules() {
-  if (!input_rules_) input_rules_ = RulesOfCleanUp(setting_.runnable, *request_.rules);
+  if (!input_rules_) input_rules_ = RulesOfCleanUp(setting_.runnable, wrong_.rules());
   return *input_rules_;
 }
 
 Status Chooser::TryRewritten() {
   std::vector<const FoundPlan*> plans = {&found_};
   for (const FoundPlan& runner_up : found_.runners_up) plans.push_back(&runner_up);
-  const Digest input = setting_.input.digest();
+  const Digest input = request_.setting.input.digest();
   for (const FoundPlan* plan : plans) {
-    if (has_chosen_ || plan->graph.digest() == input) break;  // The tuned input comes next.
-    if (plan != &found_ && IsTimeOver()) break;
-    AG_LET(const bool is_open, TryOpen(*plan));
-    if (is_open) break;
-    if (!setting_.sets.empty()) continue;  // A file with fixed sizes has no use for further sets.
-    AG_LET(OutputFile file, files_.Rewritten(plan->graph, &plan->plan, RulesOf(*plan).rules()));
-    Trial trial{std::move(file), plan == &found_ ? "the winner" : "a runner-up", plan->rewrites,
-                plan->estimate_ns, plan == &found_};
-    AG_TRY(Try(std::move(trial)).status());
+    const bool is_input = plan->graph.digest() == input;  // The tuned input comes next.
+    if (has_chosen_ || is_input || (plan != &found_ && IsTimeOver())) break;
+    ToTry to_try{plan, *plan, plan == &found_ ? "the winner" : "a runner-up"};
+    bool is_new = true;
+    if (wrong_.IsOld(*plan)) {
+      AG_LET(is_new, Remake(&to_try));
+    }
+    while (is_new && !has_chosen_) {
+      AG_LET(const bool is_wrong, TryPlan(to_try));
+      if (!is_wrong || IsTimeOver()) break;
+      AG_LET(is_new, Remake(&to_try));
+    }
   }
   return OkStatus();
 }
 
+// Tries the plan's files; true when none was taken and a wrong rewrite of it was found.
+StatusOr<bool> Chooser::TryPlan(const ToTry& to_try) {
+  tried_.insert(to_try.plan.graph.digest());
+  AG_LET(const bool is_open, TryOpen(to_try));
+  if (is_open) return false;
+  AG_LET(const bool is_wrong, IsWrongFound(to_try.plan));
+  if (is_wrong) return true;
+  if (!setting_.sets.empty()) return false;  // A file with fixed sizes has no use for further sets.
+  AG_LET(const bool is_taken, TryFixed(to_try));
+  if (is_taken) return false;
+  return IsWrongFound(to_try.plan);
+}
+
+StatusOr<bool> Chooser::TryFixed(const ToTry& to_try) {
+  const FoundPlan& plan = to_try.plan;
+  AG_LET(OutputFile file, files_->Rewritten(plan.graph, &plan.plan, RulesOf(plan).rules()));
+  return Try(
+      {std::move(file), to_try.what, plan.rewrites, plan.estimate_ns, to_try.searched == &found_});
+}
+
+// Looks for the rewrite at fault when the last file differed from the model.
+StatusOr<bool> Chooser::IsWrongFound(const FoundPlan& plan) {
+  if (!wrong_file_) return false;
+  const OutputFile file = *std::exchange(wrong_file_, std::nullopt);
+  AG_LET(const bool is_found, wrong_.Find(plan, file, *files_));
+  for (std::string& warning : wrong_.TakeWarnings()) {
+    chosen_.warnings.push_back(std::move(warning));
+  }
+  if (is_found && wrong_.clean_up_changed()) AG_TRY(FollowCleanUp());
+  return is_found;
+}
+
+// The setting has another cleaned-up input: what was made of the old one is made anew.
+Status Chooser::FollowCleanUp() {
+  files_ = std::make_unique<OutputFiles>(setting_, measurer_, blobs_);
+  input_rules_.reset();
+  StatusOr<Plan> plan = files_->PlanAnew(setting_.input, found_.input_plan);
+  if (!plan.ok() && IsRefusal(plan.status())) plan = UnfusedPlan(setting_, setting_.input);
+  AG_LET(new_input_plan_, std::move(plan));
+  return OkStatus();
+}
+
+// Leaves out of a plan what was found wrong; false when nothing is left of it that was not tried.
+StatusOr<bool> Chooser::Remake(ToTry* to_try) {
+  AG_LET(std::optional<FoundPlan> remade, wrong_.Remade(*to_try->searched, *files_));
+  for (std::string& warning : wrong_.TakeWarnings()) {
+    chosen_.warnings.push_back(std::move(warning));
+  }
+  if (!remade || tried_.contains(remade->graph.digest())) return false;
+  to_try->plan = *std::move(remade);
+  if (!to_try->what.ends_with(kWithoutWrong)) to_try->what += kWithoutWrong;
+  return true;
+}
+
 // Tries the plan's graph with the sizes open that the model leaves open; true when it was taken.
-StatusOr<bool> Chooser::TryOpen(const FoundPlan& plan) {
+StatusOr<bool> Chooser::TryOpen(const ToTry& to_try) {
   if (setting_.model->origin.dim_names.empty()) return false;
-  AG_LET(OutputFile file, files_.RewrittenOpen(plan, *request_.rules));
+  const FoundPlan& plan = to_try.plan;
+  AG_LET(OutputFile file, files_->RewrittenOpen(plan, wrong_.rules()));
   std::vector<AppliedRewrite> rewrites = file.rewrites;
   const auto count = [](const std::vector<AppliedRewrite>& list) {
     return std::accumulate(list.begin(), list.end(), 0,
                            [](int sum, const AppliedRewrite& r) { return sum + r.count; });
   };
   const double estimate_ns = count(rewrites) == count(plan.rewrites) ? plan.estimate_ns : 0;
-  const char* what =
-      &plan == &found_ ? "the winner with open sizes" : "a runner-up with open sizes";
-  Trial trial{std::move(file), what, std::move(rewrites), estimate_ns};
-  return Try(std::move(trial));
+  return Try({std::move(file), to_try.what + " with open sizes", std::move(rewrites), estimate_ns});
 }
 
 Status Chooser::TryTunedInput() {
-  const FoundPlan tuned = TunedInput(found_, setting_.input);
-  AG_LET(OutputFile file, files_.InputWithPlan(tuned.plan));
-  return Try({std::move(file), "the input with its plan", {}, tuned.estimate_ns}).status();
+  while (true) {
+    const FoundPlan tuned = TunedInput();
+    AG_LET(OutputFile file, files_->InputWithPlan(tuned.plan));
+    AG_LET(const bool is_taken,
+           Try({std::move(file), "the input with its plan", {}, tuned.estimate_ns}));
+    if (is_taken || IsTimeOver()) return OkStatus();
+    AG_LET(const bool is_wrong, IsWrongFound(tuned));
+    if (!is_wrong) return OkStatus();
+  }
 }
 
 // Compares what is published with the input at one of the shape sets.
@@ -218,12 +308,13 @@ StatusOr<bool> Chooser::Try(Trial trial) {
     AG_LET(refusal, WhyNot(trial, &tried));
   }
   if (!refusal) {
-    AG_TRY(files_.Check(&trial.file));
+    AG_TRY(files_->Check(&trial.file));
     refusal = trial.file.refusal;
   }
   if (refusal) {
     Refuse(trial.what, refusal.text);
     chosen_.winner_refused |= trial.is_winner;
+    if (refusal.kind == Refusal::Kind::kDiffers) wrong_file_ = std::move(trial.file);
     return false;
   }
   tried.warnings = std::move(chosen_.warnings);
@@ -274,7 +365,7 @@ StatusOr<Refusal> Chooser::WhyNot(const Trial& trial, Published* tried) {
 }
 
 StatusOr<Refusal> Chooser::WhyNotBesideTunedInput(const OutputFile& file, Published* tried) {
-  const StatusOr<std::string> plan = files_.PlanOfInput(TunedInput(found_, setting_.input).plan);
+  const StatusOr<std::string> plan = files_->PlanOfInput(TunedInput().plan);
   if (!plan.ok()) return IsRefusal(plan.status()) ? StatusOr<Refusal>(Refusal()) : plan.status();
   FilePair pair = Pair(setting_.model_digest, file.digest);
   pair.plan_before = *plan;
@@ -305,11 +396,12 @@ StatusOr<PortableResult> Chooser::FindPortable() {
   PortableRequest portable;
   portable.model = setting_.runnable;
   portable.input = setting_.input;
-  portable.rules = request_.rules;
+  portable.rules = &wrong_.rules();
   for (const AppliedRewrite& rewrite : found_.rewrites) {
+    if (portable.rules->Find(rewrite.rule) == nullptr) continue;  // It was found wrong.
     portable.trail.push_back({rewrite.rule, rewrite.count});
   }
-  if (!found_.rewrites.empty()) portable.winner = found_.graph;
+  if (!found_.rewrites.empty() && !wrong_.IsOld(found_)) portable.winner = found_.graph;
   portable.stop = [this] { return IsTimeOver(); };
   std::map<Digest, Digest> files;  // Of graphs that were exported.
   std::map<Digest, NodeRules> made_by = {{setting_.input.digest(), InputRules()}};
@@ -319,7 +411,7 @@ StatusOr<PortableResult> Chooser::FindPortable() {
     if (step == kWinnerStep) rules = RulesOf(found_);
     if (step != kWinnerStep && step != kCleanUpStep) rules.Next(candidate, step);
     made_by.insert_or_assign(candidate.digest(), rules);
-    AG_LET(const OutputFile file, files_.Rewritten(candidate, nullptr, rules.rules()));
+    AG_LET(const OutputFile file, files_->Rewritten(candidate, nullptr, rules.rules()));
     if (file.refusal) {
       LogWarn("portable: not exported: {}", file.refusal.text);
       return Ratio{0, 0, 0};
@@ -346,9 +438,9 @@ Status Chooser::TryPortable() {
   if (!found->best || IsTimeOver()) return OkStatus();
   std::optional<Plan> plan;
   if (runs_here_ && !asked) {
-    AG_LET(plan, files_.PlanAnew(*found->best, found_.input_plan));
+    AG_LET(plan, files_->PlanAnew(*found->best, found_.input_plan));
   }
-  AG_LET(OutputFile file, files_.Rewritten(*found->best, plan ? &*plan : nullptr, {}));
+  AG_LET(OutputFile file, files_->Rewritten(*found->best, plan ? &*plan : nullptr, {}));
   Trial trial{std::move(file), "what ONNX Runtime gains by", {}, 0};
   trial.must_be_faster = true;
   for (const v1::PortableStep& step : found->steps) {

@@ -36,12 +36,15 @@ struct Published {
   std::vector<v1::PortableStep> portable;
   std::vector<std::string> warnings;     // Why candidates with better estimates were not published.
   bool winner_refused = false;           // The best by the search was not published.
+  std::vector<v1::WrongRewrite> wrong;   // Rules that changed results and were left out.
   std::vector<v1::ShapeSetResult> sets;  // The file at each of the request's shape sets.
   double estimate_ns = 0;                // The search's estimate of the file's plan; 0: none.
 };
 
 // Returns the file to publish. The order of candidates is: the winner of the search and its
-// runners-up, the input with the best plan for it, the input's own bytes. When none of these is
+// runners-up, the input with the best plan for it, the input's own bytes. When an output of one
+// differs, the rule at fault is left out, and what is left of the candidate is tried next
+// (server/pipeline/wrong_rewrites.h). When none of these is
 // FASTER and ONNX Runtime is there, the rewrites that make ONNX Runtime faster are looked for, and
 // their file is taken when it is FASTER. Under target "portable" and for a model with opaque nodes,
 // the winner, its runners-up and the input with a plan are not candidates. Errors come from outside
