@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "client/cli/counter_examples.h"
 #include "client/cli/job_text.h"
 #include "client/cli/progress.h"
 #include "client/cli/verbs.h"
@@ -113,7 +114,10 @@ StatusOr<int> RunJobsFetch(Context& context, const JobsFlags& flags) {
   }
   AG_TRY(TakeResult(*client, job, flags.output, flags.report));
   const int code = PrintJob(context, job);
-  if (!context.flags().json) context.Print(TableRow("written", WrittenText(job, flags.output)));
+  if (!context.flags().json) {
+    context.Print(TableRow("written", WrittenText(job, flags.output)) +
+                  CounterExampleRows(job, flags.output));
+  }
   return code;
 }
 

@@ -11,6 +11,7 @@
 #include "base/partial_files.h"
 #include "base/signals.h"
 #include "base/text.h"
+#include "client/cli/counter_examples.h"
 #include "client/cli/job_text.h"
 #include "client/cli/local_model.h"
 #include "client/cli/progress.h"
@@ -142,7 +143,8 @@ void PrintWritten(Context& context, const v1::Job& job, const OptimizeFlags& fla
     context.Print(ToJson(job));
   } else {
     context.Print(ResultTable(job) + TableRow("written", WrittenText(job, flags.output)) + "\n" +
-                  TableRow("run it", HowToRun(job.result(), flags)));
+                  TableRow("run it", HowToRun(job.result(), flags)) +
+                  CounterExampleRows(job, flags.output));
   }
 }
 
@@ -291,6 +293,7 @@ Status TakeResult(Client& client, const v1::Job& job, const std::string& output,
   AG_LET(const Digest bytes, ParseDigest(job.result().output_digest()));
   AG_TRY(IsInTwoFiles(job) ? TakeInTwoFiles(client, bytes, output)
                            : client.DownloadFile(bytes, output));
+  AG_TRY(TakeCounterExamples(client, job, output));
   if (report.empty()) return OkStatus();
   AG_LET(const Digest said, ParseDigest(job.result().report_digest()));
   return client.DownloadFile(said, report);

@@ -277,6 +277,20 @@ TEST_F(ServiceVerbsTest, WhatAJobMadeIsFetched) {
   EXPECT_EQ(*ReadFile(flags.report), "{}");
   EXPECT_EQ(Call(true, RunJobsFetch, flags).json()["name"], "jobs/7");
 
+  v1::WrongRewrite* wrong = optimizer_.job.mutable_result()->add_wrong_rewrites();
+  wrong->set_rule("conv-x");
+  v1::NamedBlob* file = wrong->mutable_counter_example()->add_files();
+  file->set_name("test_data_set_0/input_0.pb");
+  file->set_digest(Sha256("{}").Hex());
+  const std::string folder = flags.output + ".counter-example";
+  EXPECT_TRUE(Call(false, RunJobsFetch, flags)
+                  .out.ends_with("  to report    " + folder +
+                                 "/: shows what is wrong with conv-x; please send it\n"));
+  EXPECT_EQ(*ReadFile(folder + "/test_data_set_0/input_0.pb"), "{}");
+  file->set_name("../x");
+  EXPECT_EQ(Call(false, RunJobsFetch, flags).err,
+            "autograph: counter-example: ../x is no name of a file in a folder\n");
+
   const Ran nowhere = Call(true, RunJobsFetch, JobsFlags{.name = "7", .output = "/none/out"});
   EXPECT_EQ(nowhere.code, kExitInput);
   EXPECT_EQ(nowhere.json()["error"]["message"], "write /none/out: No such file or directory");

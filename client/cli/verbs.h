@@ -28,7 +28,8 @@ StatusOr<int> RunJobsWatch(Context& context, const JobsFlags& flags);
 StatusOr<int> RunJobsCancel(Context& context, const JobsFlags& flags);
 StatusOr<int> RunJobsFetch(Context& context, const JobsFlags& flags);
 // Writes the job's model to `output`, and its report to `report` unless that is empty. A model
-// above 2 GiB has its weights in `output`.data. WrittenText returns the names of what was written.
+// above 2 GiB has its weights in `output`.data. Counter-examples go into folders beside it
+// (client/cli/counter_examples.h). WrittenText returns the names of what was written.
 Status TakeResult(Client& client, const autograph::v1::Job& job, const std::string& output,
                   const std::string& report);
 std::string WrittenText(const autograph::v1::Job& job, const std::string& output);
