@@ -104,6 +104,7 @@ class Server::Impl {
   std::unique_ptr<CacheDb> cache_;
   std::shared_ptr<BlobDir> blobs_;
   uint64_t epoch_ = 0;
+  RuleSet rules_;
   std::unique_ptr<Dispatcher> dispatcher_;
   std::unique_ptr<JobProcesses> processes_;
   std::unique_ptr<Jobs> jobs_;
@@ -151,7 +152,7 @@ Status Server::Impl::OpenStores() {
 }
 
 Status Server::Impl::StartJobs() {
-  const RuleSet& rules = BuiltInRules();
+  AG_LET(rules_, BuiltInRulesAnd(options_.more_rules));
   dispatcher_ = std::make_unique<Dispatcher>(epoch_, options_.pool, clock_);
   PipelineOptions pipeline;
   pipeline.limits = options_.limits;
@@ -161,6 +162,7 @@ Status Server::Impl::StartJobs() {
   pipeline.child.time_max = options_.export_time_max;
   pipeline.blob_root = options_.data_dir + "/blobs";
   pipeline.hang_time_max = options_.hang_time_max;
+  pipeline.more_rules = options_.more_rules;
   JobProcessOptions processes = options_.processes;
   processes.pipeline = pipeline;
   processes.program = options_.program;
@@ -171,10 +173,10 @@ Status Server::Impl::StartJobs() {
   jobs.runners = options_.runners;
   jobs.per_device = options_.per_device;
   jobs.crashes_max = options_.crashes_max;
-  jobs.rules_digest = rules.digest().Hex();
+  jobs.rules_digest = rules_.digest().Hex();
   jobs.find_offer = [this](const std::string& device) { return dispatcher_->FindOffer(device); };
-  jobs.validate = [&rules](const v1::OptimizeRequest& request) {
-    return CheckRules(rules, request);
+  jobs.validate = [this](const v1::OptimizeRequest& request) {
+    return CheckRules(rules_, request);
   };
   AG_LET(jobs_,
          Jobs::Start({jobs_db_.get(), cache_.get(), blobs_.get()}, *processes_, clock_, jobs));

@@ -50,6 +50,7 @@ struct ServerOptions {
   ConnectionLimits connections;
   Nanos connection_idle{std::chrono::minutes(10)};  // A connection without a call is closed.
   Clock* clock = nullptr;                           // Null: RealClock().
+  std::string more_rules;  // Besides the built-in ones, in the language of docs/rules.md.
 };
 
 class Server {

@@ -25,6 +25,11 @@ const RuleSet& BuiltInRules() {
   return rules;
 }
 
+StatusOr<RuleSet> BuiltInRulesAnd(std::string_view more) {
+  AG_LET(const RuleSet rules, RuleSet::Parse(more, "more rules"));
+  return RuleSet::Join(BuiltInRules(), rules);
+}
+
 std::optional<std::string> ProofOf(const Rule& rule) {
   static const auto& proofs = *[] {
     auto* found = new std::map<std::string, std::string, std::less<>>;

@@ -219,7 +219,8 @@ StatusOr<JobOutcome> RunPipeline(const JobStart& start, Coordinator& coordinator
   AG_LET(auto blobs, BlobDir::Open(start.options.blob_root, start.blobs_below));
   AskedWorkers workers(coordinator);
   AskedCache cache(coordinator);
-  Pipeline pipeline(workers, cache, std::move(blobs), BuiltInRules(), RealClock(), start.options);
+  AG_LET(const RuleSet rules, BuiltInRulesAnd(start.options.more_rules));
+  Pipeline pipeline(workers, cache, std::move(blobs), rules, RealClock(), start.options);
   return pipeline.Run(job, start.offer, ControlOf(coordinator));
 }
 

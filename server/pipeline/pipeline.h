@@ -32,6 +32,7 @@ struct PipelineOptions {
   // An executor without progress for this long is killed while it measures a group; whole plans
   // have twice as long, checks on the reference kernels ten times as long.
   Nanos hang_time_max{std::chrono::minutes(1)};
+  std::string more_rules;  // As BuiltInRulesAnd's.
 };
 
 class Pipeline {
