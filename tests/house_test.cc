@@ -71,7 +71,7 @@ const std::vector<Library>& Libraries() {
       {"nvrtc", {"device/cuda"}},
       {"nvml", {"device/cuda"}},
       {"re2/", {"graph/onnx/operators"}},
-      {"CLI/", {"base", "client/cli", "lab", "server", "worker"}},
+      {"CLI/", {"base", "client/cli", "lab", "net", "server", "worker"}},
       {"seccomp.h", {"graph/onnx/sandbox", "base", "server/pipeline"}},
   };
   return libraries;
