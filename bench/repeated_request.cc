@@ -18,7 +18,7 @@ namespace v1 = autograph::v1;
 
 StatusOr<std::vector<double>> CallMs(const std::string& server, const std::string& model,
                                      const std::string& device, int repeats) {
-  const std::unique_ptr<Client> client = Client::Connect(server);
+  const std::unique_ptr<Client> client = *Client::Connect(server, {});
   v1::OptimizeRequest request;
   AG_LET(const Digest digest, client->UploadFile(model));
   request.set_model_digest(digest.Hex());

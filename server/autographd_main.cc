@@ -41,8 +41,9 @@ void AddPlaces(CLI::App& app, Flags& flags) {
   app.add_option("--cache-namespace", flags.server.cache_namespace,
                  "Part of every key of the cache; another one disowns all that is remembered")
       ->default_str("none");
-  app.add_option("--listen", flags.server.listen, "HOST:PORT or unix:PATH");
-  app.add_option("--metrics", flags.server.metrics, "HOST:PORT for Prometheus")
+  app.add_option("--listen", flags.server.listen,
+                 "HOST:PORT or unix:PATH; beyond this machine only with TLS or --insecure");
+  app.add_option("--metrics", flags.server.metrics, "HOST:PORT for Prometheus, in plain text")
       ->default_str("none");
   app.add_option_function<std::string>(
          "--measuring-lock", NameMeasuringLock,
@@ -53,6 +54,29 @@ void AddPlaces(CLI::App& app, Flags& flags) {
   app.add_option("--log-level", flags.log_level, "info, warn, error or off")
       ->check(OneOf({"info", "warn", "error", "off"}));
   app.set_version_flag("--version", BuildFacts("autographd"));
+}
+
+void AddSecurity(CLI::App& app, Flags& flags) {
+  TlsFiles& tls = flags.server.tls;
+  const auto add = [&app](const char* flag, auto& value, const char* variable, const char* help) {
+    return app.add_option(flag, value, help)->envname(variable)->group("Security");
+  };
+  add("--tls-cert", tls.cert, "AUTOGRAPH_TLS_CERT", "PEM file with the certificate and its chain")
+      ->default_str("none");
+  add("--tls-key", tls.key, "AUTOGRAPH_TLS_KEY", "PEM file with its private key")
+      ->default_str("none");
+  add("--tls-client-ca", tls.ca, "AUTOGRAPH_TLS_CLIENT_CA",
+      "PEM file with what signed the certificates that clients and workers must have")
+      ->default_str("none");
+  add("--tls-reload", tls.reload_seconds, "AUTOGRAPH_TLS_RELOAD",
+      "Seconds between two looks at these files")
+      ->check(CLI::Range(1, 86'400));
+  add("--tokens", flags.server.tokens, "AUTOGRAPH_TOKENS",
+      "File of tokens and their roles (autograph token); none: everybody may do everything")
+      ->default_str("none");
+  app.add_flag("--insecure", flags.server.insecure,
+               "Let other machines reach what is in plain text")
+      ->group("Security");
 }
 
 void AddLimits(CLI::App& app, Flags& flags) {
@@ -113,6 +137,7 @@ int Main(int argc, char** argv) {
   flags.server.data_dir = DefaultDataDir();
   flags.server.listen = fmt::format("127.0.0.1:{}", kDefaultPort);
   AddPlaces(app, flags);
+  AddSecurity(app, flags);
   AddLimits(app, flags);
   AddTimes(app, flags);
   if (const int code = ParseCommandLine(app, argc, argv); code >= 0) return code;

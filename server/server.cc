@@ -14,12 +14,14 @@
 #include "base/log.h"
 #include "base/measuring_lock.h"
 #include "base/private_dir.h"
+#include "net/loopback.h"
 #include "rules/language/rule_set.h"
 #include "rules/sets/built_in_rules.h"
 #include "server/pipeline/export_child.h"
 #include "server/pipeline/job_child.h"
 #include "server/pipeline/job_process.h"
 #include "server/pipeline/pipeline.h"
+#include "server/rpc/access.h"
 #include "server/rpc/decode_errors.h"
 #include "server/rpc/listen_error.h"
 #include "server/rpc/listener.h"
@@ -65,6 +67,34 @@ Status CheckRules(const RuleSet& rules, const v1::OptimizeRequest& request) {
   return OkStatus();
 }
 
+Status CheckIsPrivate(const std::string& what, const std::string& address,
+                      const std::string& remedy) {
+  if (address.empty() || IsLoopback(address)) return OkStatus();
+  return Err(StatusCode::kInvalidArgument,
+             "{} at {} would be open to other machines in plain text: {}, or allow it with "
+             "--insecure",
+             what, address, remedy);
+}
+
+// Nothing leaves this machine in plain text unless it is told to.
+Status CheckExposure(const ServerOptions& options) {
+  if (!options.insecure) {
+    if (options.tls.IsEmpty()) {
+      AG_TRY(CheckIsPrivate("the service", options.listen, "give --tls-cert and --tls-key"));
+    }
+    AG_TRY(CheckIsPrivate("metrics", options.metrics, "listen on 127.0.0.1"));
+  }
+  const bool is_open = !options.listen.empty() && !IsLoopback(options.listen) &&
+                       options.tokens.empty() && options.tls.ca.empty();
+  if (is_open) {
+    LogWarn(
+        "whoever reaches {} may do everything: --tokens or --tls-client-ca say who may "
+        "(docs/security.md)",
+        options.listen);
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
 class Server::Impl {
@@ -92,7 +122,7 @@ class Server::Impl {
  private:
   Status OpenStores();
   Status StartJobs();
-  Status StartGrpc();
+  Status StartGrpc(const std::shared_ptr<grpc::ServerCredentials>& credentials);
   void TickerMain();
   void SetHealth();
   void KeepSnapshot();
@@ -108,6 +138,7 @@ class Server::Impl {
   std::unique_ptr<Dispatcher> dispatcher_;
   std::unique_ptr<JobProcesses> processes_;
   std::unique_ptr<Jobs> jobs_;
+  std::unique_ptr<Access> access_;
   std::optional<Transfers> transfers_;
   RpcCore core_;
   std::vector<std::unique_ptr<grpc::Service>> services_;
@@ -198,7 +229,7 @@ Status Server::Impl::StartJobs() {
   return OkStatus();
 }
 
-Status Server::Impl::StartGrpc() {
+Status Server::Impl::StartGrpc(const std::shared_ptr<grpc::ServerCredentials>& credentials) {
   grpc::EnableDefaultHealthCheckService(true);
   static const bool reflection = [] {
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
@@ -218,8 +249,8 @@ Status Server::Impl::StartGrpc() {
   if (!options_.listen.empty()) {
     using External = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
     AG_LET(listener_, Listener::Bind(options_.listen, options_.connections));
-    acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
-        External::FROM_FD, grpc::InsecureServerCredentials());
+    acceptor_ =
+        builder.experimental().AddExternalConnectionAcceptor(External::FROM_FD, credentials);
   }
   services_.push_back(MakeOptimizerService(core_));
   services_.push_back(MakeBlobsService(core_));
@@ -240,9 +271,16 @@ Status Server::Impl::StartGrpc() {
 
 Status Server::Impl::Start() {
   if (!options_.listen.empty()) AG_TRY(CheckListenAddress(options_.listen));
+  AG_TRY(CheckExposure(options_));
+  AG_LET(access_, Access::Open(options_.tokens));
+  core_.access = access_.get();
+  std::shared_ptr<grpc::ServerCredentials> credentials = grpc::InsecureServerCredentials();
+  if (!options_.tls.IsEmpty()) {
+    AG_LET(credentials, TlsServerCredentials(options_.tls));
+  }
   AG_TRY(OpenStores());
   AG_TRY(StartJobs());
-  AG_TRY(StartGrpc());
+  AG_TRY(StartGrpc(credentials));
   if (!options_.metrics.empty()) {
     AG_LET(metrics_, MetricsEndpoint::Start(options_.metrics, {jobs_.get(), jobs_db_.get(),
                                                                cache_.get(), dispatcher_.get()}));
@@ -257,6 +295,7 @@ void Server::Impl::TickerMain() {
     dispatcher_->Tick();
     SetHealth();
     transfers_->EndIdle();
+    access_->Reload();
     KeepSnapshot();
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
   }

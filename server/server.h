@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "graph/onnx/imported_model.h"
 #include "graph/onnx/sandbox/sandbox.h"
+#include "net/tls.h"
 #include "server/pipeline/job_process.h"
 #include "server/rpc/listener.h"
 #include "server/rpc/transfers.h"
@@ -31,7 +32,10 @@ struct ServerOptions {
   std::string base_dir;
   std::string cache_namespace;  // As in CacheDbOptions.
   std::string listen;           // "127.0.0.1:7450"; "": only the in-process channel.
-  std::string metrics;          // "127.0.0.1:9464" for Prometheus; "": none.
+  std::string metrics;          // "127.0.0.1:9464" for Prometheus, always plain; "": none.
+  TlsFiles tls;                 // Empty: `listen` is plain.
+  std::string tokens;           // File of net/tokens.h; "": everybody may do everything.
+  bool insecure = false;        // What is plain may be reached from other machines.
   std::string program;  // The binary with the roles of RegisterServerRoles; "": this program.
   ImportLimits limits;
   Nanos import_time_max{std::chrono::minutes(2)};
@@ -57,6 +61,8 @@ class Server {
  public:
   // Opens the stores, resumes unfinished jobs and listens. kUnavailable: another process holds
   // data_dir (the message names it), or the address is in use. kDataLoss: the jobs file is corrupt.
+  // kInvalidArgument: it would be reached from other machines in plain text; errors of the TLS
+  // files (TlsServerCredentials) and of the tokens (ReadTokens).
   static StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options);
   ~Server();  // Shuts down without grace.
 

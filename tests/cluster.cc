@@ -40,6 +40,7 @@ Cluster::Cluster(ClusterOptions options)
                  {"HOME", folder_.path()}},
       options_(std::move(options)),
       port_(FreePort()) {
+  variables_.insert(options_.variables.begin(), options_.variables.end());
   StartCoordinator();
   StartWorker();
 }

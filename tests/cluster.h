@@ -17,7 +17,8 @@ struct ClusterOptions {
   std::string device = "sim:small";
   std::vector<std::string> coordinator_flags = {};
   std::vector<std::string> worker_flags = {};
-  Variables worker_variables = {};  // Added to the cluster's.
+  Variables variables = {};         // Added to the cluster's.
+  Variables worker_variables = {};  // Added for the worker, before these.
 };
 
 // A coordinator and a worker.

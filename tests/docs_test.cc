@@ -61,8 +61,9 @@ void AddMessage(const Descriptor& type, Wire* wire) {
 Wire RealWire() {
   namespace v1 = autograph::v1;
   Wire wire;
-  wire.constants = {"INVALID_ARGUMENT", "FAILED_PRECONDITION", "UNAVAILABLE", "RESOURCE_EXHAUSTED",
-                    "NOT_FOUND"};
+  wire.constants = {"INVALID_ARGUMENT",   "FAILED_PRECONDITION", "UNAVAILABLE",
+                    "RESOURCE_EXHAUSTED", "NOT_FOUND",           "UNAUTHENTICATED",
+                    "PERMISSION_DENIED"};
   for (const FileDescriptor* file :
        {v1::Job::descriptor()->file(), v1::UploadRequest::descriptor()->file(),
         v1::CacheRecord::descriptor()->file(), v1::WorkerState::descriptor()->file()}) {
@@ -120,8 +121,9 @@ TEST(Docs, TheProtocolHasEveryStateAndMetric) {
 // Flags of programs that are not ours, and of scripts, are not in backticks alone.
 TEST(Docs, FlagsAreThoseOfThePrograms) {
   Names flags = {"--help"};  // The library adds it.
-  for (const char* source : {"/client/cli/commands.cc", "/server/autographd_main.cc",
-                             "/worker/autograph_worker_main.cc", "/lab/commands.cc"}) {
+  for (const char* source :
+       {"/client/cli/commands.cc", "/server/autographd_main.cc", "/worker/autograph_worker_main.cc",
+        "/net/channel_flags.h", "/lab/commands.cc"}) {
     flags.merge(Matches(*ReadFile(kRoot + source), "\"(?:-[a-z],)?(--[a-z-]+)\""));
   }
   EXPECT_GE(flags.size(), 40u);

@@ -205,7 +205,7 @@ TEST(Faults, ACoordinatorKilledWhileAJobConfirms) {
   Cluster cluster;
   const std::string job = cluster.Submit(WriteProducts(cluster));
   bool confirming = false;
-  (void)Client::Connect(cluster.address())->Watch(job, [&](const v1::Job& seen) {
+  (void)(*Client::Connect(cluster.address(), {}))->Watch(job, [&](const v1::Job& seen) {
     confirming = seen.state() == v1::Job::CONFIRMING;
     if (confirming) cluster.KillCoordinator();
     return !confirming;

@@ -116,7 +116,13 @@ void Agent::Impl::KeepStream() {
     said = false;
     const grpc::Status end = Speak(*stub);
     if (state_.stopped()) return;
-    LogInfo("the coordinator ended the stream ({})", end.error_message());
+    const bool is_refused = end.error_code() == grpc::StatusCode::UNAUTHENTICATED ||
+                            end.error_code() == grpc::StatusCode::PERMISSION_DENIED;
+    if (is_refused) {
+      LogWarn("the coordinator refuses this worker: {}", end.error_message());
+    } else {
+      LogInfo("the coordinator ended the stream ({})", end.error_message());
+    }
     clock_.SleepFor(options_.reconnect);
   }
 }
@@ -154,7 +160,7 @@ grpc::Status Agent::Impl::Speak(v1::Workers::Stub& stub) {
   }
   if (alive && state_.stopped()) stream->Write(state_.Snapshot(false));
   stream->WritesDone();
-  context.TryCancel();
+  if (is_reading()) context.TryCancel();  // Else the coordinator's own status would be lost.
   reader.join();
   const grpc::Status status = stream->Finish();
   MutexLock lock(mutex_);

@@ -11,6 +11,7 @@
 #include "base/process.h"
 #include "base/signals.h"
 #include "device/api/device_name.h"
+#include "net/channel_flags.h"
 #include "wire/library_log.h"
 #include "worker/agent.h"
 #include "worker/executor_role.h"
@@ -24,6 +25,7 @@ struct Flags {
   double tick_seconds = 10;
   double blob_cache_gib = 32;
   AgentOptions agent;
+  ChannelOptions channel;
 };
 
 std::string DefaultCacheDir() {
@@ -51,11 +53,16 @@ void AddFlags(CLI::App& app, Flags& flags) {
       ->default_str(MeasuringLockPath());
   app.add_option("--log-level", flags.log_level, "info, warn, error or off")
       ->check(OneOf({"info", "warn", "error", "off"}));
+  AddChannelFlags(app, flags.channel);
+  app.add_option("--tls-reload", flags.channel.tls.reload_seconds,
+                 "Seconds between two looks at the TLS files")
+      ->check(CLI::Range(1, 86'400))
+      ->group("Connection");
   app.set_version_flag("--version", BuildFacts("autograph-worker"));
 }
 
 // Returns a channel whose reconnect pauses stay short; gRPC's own grow to two minutes.
-std::shared_ptr<grpc::Channel> Connect(const std::string& server) {
+StatusOr<std::shared_ptr<grpc::Channel>> Connect(const Flags& flags) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(
       -1);  // A plan set carries whole graphs; the coordinator limits it.
@@ -65,7 +72,7 @@ std::shared_ptr<grpc::Channel> Connect(const std::string& server) {
   // A ping finds a host that vanished without closing. The server accepts one each 20 s.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 30'000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
-  return grpc::CreateCustomChannel(server, grpc::InsecureChannelCredentials(), arguments);
+  return MakeChannel(flags.server, flags.channel, arguments);
 }
 
 int Main(int argc, char** argv) {
@@ -80,9 +87,15 @@ int Main(int argc, char** argv) {
   flags.agent.blob_cache_bytes_max = static_cast<int64_t>(flags.blob_cache_gib * (1 << 30));
   flags.agent.tick = Nanos(static_cast<int64_t>(flags.tick_seconds * 1e9));
 
-  CatchStopSignals();
+  CatchStopSignals();  // Before gRPC starts threads.
+  TakeTokenOfEnvironment(flags.channel);
+  auto channel = Connect(flags);
+  if (!channel.ok()) {
+    std::fprintf(stderr, "autograph-worker: %s\n", Message(channel.status()).c_str());
+    return 1;
+  }
   LogInfo("offering {} to {}", flags.agent.device, flags.server);
-  Agent agent(Connect(flags.server), flags.agent, RealClock());
+  Agent agent(*std::move(channel), flags.agent, RealClock());
   const int signal = WaitForStopSignal();
   LogInfo("{}: finishing what is in hand; once more to leave at once", strsignal(signal));
   agent.Stop(/*drain=*/true);

@@ -7,6 +7,7 @@
 #include "client/cli/program.h"
 #include "client/cli/verbs.h"
 #include "device/api/device_name.h"
+#include "net/channel_flags.h"
 #include "search/search.h"
 
 namespace ag {
@@ -14,7 +15,7 @@ namespace {
 
 constexpr char kFooter[] =
     "Exit codes: 0 done; 1 the answer is no (not equivalent, job failed); 2 wrong command line;\n"
-    "3 a file or model is wrong; 4 no server, device or lock; 5 a bug of ours;\n"
+    "3 a file or model is wrong; 4 no server, device, lock or permission; 5 a bug of ours;\n"
     "6 bench --compare: slower; 130 interrupted.";
 
 struct AllFlags {
@@ -28,6 +29,7 @@ struct AllFlags {
   CacheFlags cache;
   RulesFlags rules;
   PlanShowFlags plan;
+  TokenFlags token;
   ModelFlags doctor;
 };
 
@@ -102,6 +104,7 @@ void Commands::AddCommon(CLI::App* app) {
   app->add_option("--data", flags.data_dir, "Folder of the embedded service's cache and jobs")
       ->envname("AUTOGRAPH_DATA")
       ->default_str(DefaultDataDir());
+  AddChannelFlags(*app, flags.channel);
   app->add_flag("--json", flags.json, "Print one JSON document and nothing else");
   app->add_flag("-v,--verbose", flags.verbose, "Log what the embedded service does");
 }
@@ -372,6 +375,18 @@ void Commands::AddOthers() {
   CLI::App* workers = Verb(&app_, "workers", "Workers of the server", nullptr);
   workers->require_subcommand(1);
   Verb(workers, "list", "Devices, health and what they do", RunWorkersList);
+
+  TokenFlags& token = flags_.token;
+  verb = Verb(&app_, "token", "Make a token for the coordinator's file of tokens",
+              [&token](Context& c) { return RunToken(c, token); });
+  verb->add_option("name", token.name, "Whose it is: the tenant of its jobs and models")
+      ->required();
+  verb->add_option("--roles", token.roles, "Some of submit,read,admin,worker");
+  verb->add_option("--tokens", token.tokens, "The coordinator's file, which gets its hash")
+      ->envname("AUTOGRAPH_TOKENS")
+      ->required();
+  verb->add_option("-o,--output", token.output, "New file for the token")
+      ->default_str("standard output");
 
   verb = Verb(&app_, "doctor", "Check this machine: store, device, executor, sandbox",
               [this](Context& c) { return RunDoctor(c, flags_.doctor); });

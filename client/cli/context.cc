@@ -28,7 +28,7 @@ Context::~Context() = default;
 
 StatusOr<Client*> Context::Connect(const std::string& device) {
   if (!flags_.server.empty()) {
-    client_ = Client::Connect(flags_.server);
+    AG_LET(client_, Client::Connect(flags_.server, flags_.channel));
     AG_TRY(client_->GetCapabilities());  // Fails at once when no server answers.
     return client_.get();
   }
@@ -64,6 +64,8 @@ int ExitCodeOf(const Status& status) {
       return kExitInput;
     case StatusCode::kUnavailable:
     case StatusCode::kDeadlineExceeded:
+    case StatusCode::kUnauthenticated:
+    case StatusCode::kPermissionDenied:
       return kExitUnavailable;
     case StatusCode::kCancelled:
       return kExitInterrupted;

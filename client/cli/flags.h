@@ -8,6 +8,7 @@
 
 #include "autograph/v1/optimizer.pb.h"
 #include "base/signals.h"
+#include "net/channel.h"
 
 namespace ag {
 
@@ -17,7 +18,7 @@ enum ExitCode : int {
   kExitFailed = 1,       // It ran and the result is negative: not equivalent, job failed.
   kExitUsage = 2,        // The command line is wrong.
   kExitInput = 3,        // A file or model is wrong or missing.
-  kExitUnavailable = 4,  // No server, no device, or a lock held by another process.
+  kExitUnavailable = 4,  // No server, no device, no permission, or a lock held by another process.
   kExitInternal = 5,
   kExitSlower = 6,  // bench --compare: the new model is slower than the old one.
   kExitInterrupted = kStoppedExitCode,  // 130.
@@ -26,6 +27,7 @@ enum ExitCode : int {
 struct CommonFlags {
   std::string program = "autograph";  // Its name, before messages.
   std::string server;                 // HOST:PORT; empty: embedded.
+  ChannelOptions channel;             // How to reach it.
   std::string data_dir;               // Of the embedded service.
   bool json = false;
   bool verbose = false;
@@ -124,6 +126,13 @@ struct CacheFlags {
   int64_t import = 0;
   std::string kernel;
   bool all = false;
+};
+
+struct TokenFlags {
+  std::string name;
+  std::string roles = "submit,read";
+  std::string tokens;  // The coordinator's file.
+  std::string output;  // Where the token goes; empty: standard output.
 };
 
 struct RulesFlags {

@@ -11,6 +11,7 @@
 #include "base/command_line.h"
 #include "base/log.h"
 #include "client/cli/context.h"
+#include "net/channel_flags.h"
 
 namespace ag {
 
@@ -18,7 +19,7 @@ using Action = std::function<StatusOr<int>(Context&)>;
 
 // Parses the arguments, which set `flags` and `chosen`, runs the chosen verb, and returns the exit
 // code. With --json an error of the command line is printed as a document as well.
-inline int RunProgram(CLI::App& app, const CommonFlags& flags, const Action& chosen, int argc,
+inline int RunProgram(CLI::App& app, CommonFlags& flags, const Action& chosen, int argc,
                       char** argv) {
   const auto print_json = [&](const std::string& message) {
     // CLI11 may stop before it parses the flag.
@@ -27,6 +28,7 @@ inline int RunProgram(CLI::App& app, const CommonFlags& flags, const Action& cho
     std::puts(ErrorJson(Err(StatusCode::kInvalidArgument, "{}", message)).c_str());
   };
   if (const int code = ParseCommandLine(app, argc, argv, print_json); code >= 0) return code;
+  TakeTokenOfEnvironment(flags.channel);
   InitLog(flags.program, flags.verbose ? "info" : "error");
   Context context(flags);
   const int code = context.CodeOf(chosen(context));

@@ -41,4 +41,7 @@ StatusOr<int> RunCacheImport(Context& context, const CacheFlags& flags);
 StatusOr<int> RunCacheForget(Context& context, const CacheFlags& flags);
 StatusOr<int> RunWorkersList(Context& context);
 
+// Makes a token and adds its hash to the coordinator's file of tokens.
+StatusOr<int> RunToken(Context& context, const TokenFlags& flags);
+
 }  // namespace ag

@@ -48,6 +48,7 @@ bool Before(const struct timespec& a, const struct timespec& b) {
 
 struct Client::State {
   std::string address;  // Empty: in process, where the connection cannot fail.
+  bool is_tls = false;
   std::shared_ptr<grpc::Channel> channel;
   ShareBlob share;  // May be null.
   std::unique_ptr<v1::Optimizer::Stub> optimizer;
@@ -60,7 +61,15 @@ struct Client::State {
     // gRPC's message for a failed connection names sockets, not servers.
     if (status.error_code() == grpc::StatusCode::UNAVAILABLE && !address.empty() &&
         channel->GetState(false) != GRPC_CHANNEL_READY) {
-      return Err(StatusCode::kUnavailable, "no server at {}: is autographd running?", address);
+      if (is_tls) {
+        return Err(StatusCode::kUnavailable, "no TLS connection to {}: {}", address,
+                   status.error_message());
+      }
+      // A server with TLS closes the connection of a client without.
+      const bool is_closed = status.error_message().find("Socket closed") != std::string::npos ||
+                             status.error_message().find("onnection reset") != std::string::npos;
+      return Err(StatusCode::kUnavailable, "no server at {}: is autographd running?{}", address,
+                 is_closed ? " (one with TLS needs --tls-ca)" : "");
     }
     return Err(static_cast<StatusCode>(status.error_code()), "{}", status.error_message());
   }
@@ -87,7 +96,8 @@ struct Client::State {
   Look look AG_GUARDED_BY(mutex);  // The last LookAhead.
 };
 
-std::unique_ptr<Client> Client::Connect(const std::string& address) {
+StatusOr<std::unique_ptr<Client>> Client::Connect(const std::string& address,
+                                                  const ChannelOptions& options) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(16 << 20);
   // Finds a dead server, and a restarted one, within a second.
@@ -97,9 +107,10 @@ std::unique_ptr<Client> Client::Connect(const std::string& address) {
   // A ping finds a host that vanished without closing. The server accepts one each 20 s.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 30'000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
-  auto client = std::make_unique<Client>(
-      grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments));
+  AG_LET(std::shared_ptr<grpc::Channel> channel, MakeChannel(address, options, arguments));
+  auto client = std::make_unique<Client>(std::move(channel));
   client->state_->address = address;
+  client->state_->is_tls = !options.tls.IsEmpty();
   return client;
 }
 

@@ -3,7 +3,7 @@
 // proto/autograph/v1. Thread-safe.
 //
 // Every Status has the server's code and message. A server that cannot be reached gives
-// kUnavailable "no server at HOST:PORT: is autographd running?".
+// kUnavailable "no server at HOST:PORT: is autographd running?", with TLS also what went wrong.
 #pragma once
 
 #include <functional>
@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/digest.h"
 #include "base/status.h"
+#include "net/channel.h"
 
 namespace grpc {
 class Channel;
@@ -26,8 +27,10 @@ namespace ag {
 
 class Client {
  public:
-  // Returns a client of `address`, HOST:PORT or unix:PATH. Does not connect yet.
-  static std::unique_ptr<Client> Connect(const std::string& address);
+  // Returns a client of `address`, HOST:PORT or unix:PATH. Does not connect yet. Errors as
+  // MakeChannel.
+  static StatusOr<std::unique_ptr<Client>> Connect(const std::string& address,
+                                                   const ChannelOptions& options);
   // Uses the in-process channel of an embedded server. `share` (may be null) makes a file a second
   // name of a blob, without a copy; after an error DownloadFile copies.
   using ShareBlob = std::function<Status(const Digest& digest, const std::string& path)>;

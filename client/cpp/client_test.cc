@@ -2,6 +2,7 @@
 // treats answers that are cut, late or wrong.
 #include "client/cpp/client.h"
 
+#include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -14,6 +15,8 @@
 #include "autograph/v1/optimizer.grpc.pb.h"
 #include "autograph/v1/worker.grpc.pb.h"
 #include "base/file.h"
+#include "net/testing/certificates.h"
+#include "net/tokens.h"
 
 namespace ag {
 namespace {
@@ -509,9 +512,92 @@ TEST_F(ClientTest, ExportsAndImportsRecords) {
   EXPECT_EQ(ToString(client_->ImportCache(next).status()), "INVALID_ARGUMENT: record 1: no time");
 }
 
+// Keeps what the last call said of itself.
+class FakeDoor : public v1::Optimizer::Service {
+ public:
+  std::string authorization;
+  grpc::Status GetCapabilities(grpc::ServerContext* context, const v1::GetCapabilitiesRequest*,
+                               v1::Capabilities*) override {
+    const auto& metadata = context->client_metadata();
+    const auto found = metadata.find("authorization");
+    authorization =
+        found == metadata.end() ? "none" : std::string(found->second.data(), found->second.size());
+    return grpc::Status::OK;
+  }
+};
+
+// A server at a port of its own.
+struct Door {
+  FakeDoor service;
+  std::unique_ptr<grpc::Server> server;
+  std::string address;
+
+  explicit Door(const std::shared_ptr<grpc::ServerCredentials>& credentials) {
+    int port = 0;
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", credentials, &port);
+    builder.RegisterService(&service);
+    server = builder.BuildAndStart();
+    address = "127.0.0.1:" + std::to_string(port);
+  }
+  ~Door() { server->Shutdown(std::chrono::system_clock::now()); }
+  std::string Call(const ChannelOptions& options) {
+    return ToString((*Client::Connect(address, options))->GetCapabilities().status());
+  }
+};
+
+TEST(Client, SendsItsToken) {
+  const TempDir folder = *TempDir::Make("client-token");
+  Door door(grpc::InsecureServerCredentials());
+  EXPECT_EQ(door.Call({}), "OK");
+  EXPECT_EQ(door.service.authorization, "none");
+  EXPECT_EQ(door.Call({.token = "autograph_1"}), "OK");
+  EXPECT_EQ(door.service.authorization, "Bearer autograph_1");
+
+  const std::string path = folder.path() + "/token";
+  ASSERT_TRUE(WriteTokenFile(path, "autograph_2").ok());
+  const auto client = *Client::Connect(door.address, {.token_file = path});
+  ASSERT_TRUE(client->GetCapabilities().ok());
+  EXPECT_EQ(door.service.authorization, "Bearer autograph_2");
+  ASSERT_TRUE(WriteFileAtomically(path, "autograph_3").ok());
+  ASSERT_TRUE(client->GetCapabilities().ok());
+  EXPECT_EQ(door.service.authorization, "Bearer autograph_3") << "the file was not read anew";
+  ASSERT_TRUE(std::filesystem::remove(path));
+  ASSERT_TRUE(client->GetCapabilities().ok());
+  EXPECT_EQ(door.service.authorization, "Bearer autograph_3") << "the last that could be read";
+}
+
+TEST(Client, TlsThatFailsSaysWhy) {
+  using ::testing::HasSubstr;
+  using ::testing::StartsWith;
+  const TempDir folder = *TempDir::Make("client-tls");
+  TestAuthority authority(folder.path(), "ours"), other(folder.path(), "other");
+  const auto server_of = [](const TlsFiles& files) {
+    grpc::SslServerCredentialsOptions options;
+    options.pem_key_cert_pairs.push_back({*ReadFile(files.key), *ReadFile(files.cert)});
+    return grpc::SslServerCredentials(options);
+  };
+  const TlsFiles ours = {.ca = authority.ca()};
+  Door good(server_of(authority.Make("good")));
+  EXPECT_EQ(good.Call({.tls = ours, .token = "autograph_1"}), "OK");
+  EXPECT_EQ(good.service.authorization, "Bearer autograph_1");
+  const std::string stranger = good.Call({.tls = {.ca = other.ca()}});
+  EXPECT_THAT(stranger, StartsWith("UNAVAILABLE: no TLS connection to " + good.address + ": "));
+  EXPECT_THAT(stranger, HasSubstr("certificate verify failed"));
+  EXPECT_EQ(good.Call({}), "UNAVAILABLE: no server at " + good.address +
+                               ": is autographd running? (one with TLS needs --tls-ca)");
+
+  Door expired(server_of(authority.Make("expired", TestAuthority::kExpired)));
+  EXPECT_THAT(expired.Call({.tls = ours}), HasSubstr("certificate verify failed"));
+
+  Door plain(grpc::InsecureServerCredentials());
+  EXPECT_THAT(plain.Call({.tls = ours}),
+              StartsWith("UNAVAILABLE: no TLS connection to " + plain.address + ": "));
+}
+
 TEST(Client, AServerThatIsNotThereIsNamed) {
   // No process listens on port 1 of the loopback.
-  const auto client = Client::Connect("127.0.0.1:1");
+  const auto client = *Client::Connect("127.0.0.1:1", {});
   const std::string none = "no server at 127.0.0.1:1: is autographd running?";
   EXPECT_EQ(ToString(client->GetCapabilities().status()), "UNAVAILABLE: " + none);
   EXPECT_EQ(ToString(client->DownloadFile(Sha256(""), "/tmp/never")),

@@ -52,6 +52,7 @@ struct Job {
   v1::OptimizeRequest request;  // As accepted, without the client.
   std::string client;           // Of the first request.
   int waiters = 1;              // Requests that wait for it; 0: it was cancelled.
+  std::string tenant;           // Whose it is; "": made without a token.
   int64_t created_unix_seconds = 0;
   int64_t finished_unix_seconds = 0;
   uint64_t version = 1;

@@ -38,6 +38,11 @@ StatusOr<T> Decode(std::string_view bytes, std::string_view what) {
   return message;
 }
 
+// Returns the name of a request among those of all tenants, whose names have no slash.
+std::string StoredId(const std::string& tenant, const std::string& request_id) {
+  return tenant.empty() || request_id.empty() ? request_id : tenant + "/" + request_id;
+}
+
 JobRow ToRow(const Job& job, JobRow row) {
   row.id = job.id;
   row.state = v1::Job::State_Name(job.state);
@@ -45,6 +50,7 @@ JobRow ToRow(const Job& job, JobRow row) {
   row.device = job.request.device();
   row.client = job.client;
   row.waiters = job.waiters;
+  row.tenant = job.tenant;
   row.result = job.result.has_value() ? job.result->SerializeAsString() : "";
   row.error_code = static_cast<int>(job.error.code());
   row.error_message = Message(job.error);
@@ -89,6 +95,7 @@ StatusOr<Job> Jobs::FromRow(const JobRow& row) {
   job.finished_unix_seconds = row.finished_unix_seconds;
   job.version = row.version;
   job.client = row.client;
+  job.tenant = row.tenant;
   job.waiters = row.cancel ? 0 : row.waiters;
   job.resumed = row.resumed;
   job.crashes = row.crashes;
@@ -103,17 +110,18 @@ StatusOr<Job> Jobs::FromRow(const JobRow& row) {
 // --- Accepting ---
 
 // Returns the key of an answer. It contains the version of ONNX Runtime, since the answer depends
-// on what the output was compared with.
+// on what the output was compared with, and the tenant, since an answer has the model in it.
 std::string Jobs::AnswerKey(const v1::OptimizeRequest& request, const Environment& environment,
-                            const std::string& onnxruntime) const {
-  return fmt::format("{}environment={}\nonnxruntime={}\nrules={}\n", AnswerText(request),
-                     environment, onnxruntime, options_.rules_digest);
+                            const std::string& onnxruntime, const std::string& tenant) const {
+  return fmt::format("{}environment={}\nonnxruntime={}\nrules={}\n{}", AnswerText(request),
+                     environment, onnxruntime, options_.rules_digest,
+                     tenant.empty() ? "" : fmt::format("tenant={}\n", tenant));
 }
 
-StatusOr<std::optional<Job>> Jobs::Repeated(const v1::OptimizeRequest& request,
-                                            const Digest& body) {
+StatusOr<std::optional<Job>> Jobs::Repeated(const v1::OptimizeRequest& request, const Digest& body,
+                                            const std::string& tenant) {
   if (request.request_id().empty()) return std::optional<Job>();
-  AG_LET(const auto known, stores_.jobs->FindRequestId(request.request_id()));
+  AG_LET(const auto known, stores_.jobs->FindRequestId(StoredId(tenant, request.request_id())));
   if (!known.has_value()) return std::optional<Job>();
   if (known->body_digest != body.Hex()) {
     return Err(StatusCode::kInvalidArgument, "request_id {} was used before with another request",
@@ -130,7 +138,8 @@ bool Jobs::HasBlob(const std::string& digest) const {
 
 // Returns a terminal job when the answer is known and its bytes are still there.
 StatusOr<std::optional<Job>> Jobs::Remembered(const v1::OptimizeRequest& request,
-                                              const std::string& key, const std::string& body) {
+                                              const std::string& key, const std::string& body,
+                                              const std::string& tenant) {
   const auto answer = stores_.cache->FindModel(key);
   if (!answer.has_value()) return std::optional<Job>();
   auto result = Decode<v1::Result>(answer->result, "stored answer");
@@ -142,6 +151,7 @@ StatusOr<std::optional<Job>> Jobs::Remembered(const v1::OptimizeRequest& request
   Job job;
   job.request = request;
   job.client = request.client();
+  job.tenant = tenant;
   job.request.clear_client();
   job.state = v1::Job::SUCCEEDED;
   job.result = *std::move(result);
@@ -161,7 +171,9 @@ StatusOr<Job> Jobs::Insert(Job job, const std::string& dedupe_key, const std::st
   row.created_unix_seconds = job.created_unix_seconds;
   row.dedupe_key = dedupe_key;
   row = ToRow(job, std::move(row));
-  AG_LET(job.id, stores_.jobs->Insert(row, job.request.request_id(), body));
+  AG_TRY(OwnResult(job));
+  const std::string request_id = StoredId(job.tenant, job.request.request_id());
+  AG_LET(job.id, stores_.jobs->Insert(row, request_id, body));
   row.id = job.id;
   if (!IsTerminal(job.state)) {
     auto live = std::make_shared<Live>();
@@ -176,28 +188,62 @@ StatusOr<Job> Jobs::Insert(Job job, const std::string& dedupe_key, const std::st
   return job;
 }
 
-StatusOr<Job> Jobs::Accept(v1::OptimizeRequest request) {
-  MutexLock accept(accept_mutex_);
-  if (stopping()) return Err(StatusCode::kUnavailable, "the server stops");
-  const Digest body = BodyDigest(request);
-  AG_LET(std::optional<Job> known, Repeated(request, body));
-  if (known.has_value()) return *std::move(known);
-  if (options_.validate) AG_TRY(options_.validate(request));
-  if (!request.only_cached() && !stores_.blobs->Has(ModelOf(request))) {
+Status Jobs::OwnBlob(const Tenant& tenant, const Digest& digest) {
+  return tenant.name.empty() ? OkStatus() : stores_.jobs->OwnBlob(tenant.name, digest.Hex());
+}
+
+StatusOr<bool> Jobs::MaySee(const Tenant& tenant, const Digest& digest) const {
+  if (tenant.sees_all) return true;
+  return stores_.jobs->OwnsBlob(tenant.name, digest.Hex());
+}
+
+// Makes what a job has made its tenant's.
+Status Jobs::OwnResult(const Job& job) {
+  if (!job.result.has_value()) return OkStatus();
+  for (const std::string& hex : {job.result->output_digest(), job.result->report_digest()}) {
+    if (hex.empty()) continue;
+    AG_LET(const Digest digest, ParseDigest(hex));
+    AG_TRY(OwnBlob({.name = job.tenant}, digest));
+  }
+  return OkStatus();
+}
+
+// The blobs that a job needs. One of another tenant is not here for this one, who may send it
+// again.
+Status Jobs::CheckBlobs(const v1::OptimizeRequest& request, const Tenant& tenant) const {
+  const auto is_here = [&](const Digest& digest) -> StatusOr<bool> {
+    AG_LET(const bool may_see, MaySee(tenant, digest));
+    return may_see && stores_.blobs->Has(digest);
+  };
+  AG_LET(const bool has_model, is_here(ModelOf(request)));
+  if (!has_model) {
     return Err(StatusCode::kFailedPrecondition, "model {} is not here; upload it and call again",
                request.model_digest());
   }
   for (const v1::InputSet& set : request.inputs()) {
-    if (request.only_cached() || HasBlob(set.digest())) continue;
+    AG_LET(const Digest digest, ParseDigest(set.digest()));
+    AG_LET(const bool has_set, is_here(digest));
+    if (has_set) continue;
     return Err(StatusCode::kFailedPrecondition,
                "inputs {}: {} is not here; upload it and call again", set.name(), set.digest());
   }
+  return OkStatus();
+}
+
+StatusOr<Job> Jobs::Accept(v1::OptimizeRequest request, const Tenant& tenant) {
+  MutexLock accept(accept_mutex_);
+  if (stopping()) return Err(StatusCode::kUnavailable, "the server stops");
+  const Digest body = BodyDigest(request);
+  AG_LET(std::optional<Job> known, Repeated(request, body, tenant.name));
+  if (known.has_value()) return *std::move(known);
+  if (options_.validate) AG_TRY(options_.validate(request));
+  if (!request.only_cached()) AG_TRY(CheckBlobs(request, tenant));
   AG_LET(const DeviceOffer offer, options_.find_offer(request.device()));
   request.set_device(offer.device);
   AG_LET(const std::string onnxruntime, OnnxRuntimeFor(request, offer));
-  const std::string key = AnswerKey(request, offer.environment, onnxruntime);
+  const std::string key = AnswerKey(request, offer.environment, onnxruntime, tenant.name);
   if (!request.skip_model_cache()) {
-    AG_LET(known, Remembered(request, key, body.Hex()));
+    AG_LET(known, Remembered(request, key, body.Hex(), tenant.name));
     if (known.has_value()) return *std::move(known);
   }
   if (request.only_cached()) {
@@ -210,11 +256,13 @@ StatusOr<Job> Jobs::Accept(v1::OptimizeRequest request) {
           .Hex();
   AG_LET(const auto in_flight, stores_.jobs->FindUnfinished(dedupe_key));
   if (in_flight.has_value()) {
-    AG_LET(const bool joined, Join(in_flight->id, request.request_id(), body.Hex()));
+    const std::string request_id = StoredId(tenant.name, request.request_id());
+    AG_LET(const bool joined, Join(in_flight->id, request_id, body.Hex()));
     if (joined) return Get(in_flight->id);
   }
   Job job;
   job.client = request.client();
+  job.tenant = tenant.name;
   request.clear_client();
   job.request = std::move(request);
   return Insert(std::move(job), dedupe_key, body.Hex());
@@ -243,20 +291,22 @@ StatusOr<bool> Jobs::Join(int64_t id, const std::string& request_id, const std::
 StatusOr<bool> Jobs::Leave(Live& live, const std::string& request_id) {
   int64_t id = 0;
   int waiters = 0;
+  std::string stored_id;
   {
     MutexLock lock(mutex_);
     id = live.job.id;
     waiters = live.job.waiters;
+    stored_id = StoredId(live.job.tenant, request_id);
   }
   if (!request_id.empty()) {
-    AG_LET(const auto known, stores_.jobs->FindRequestId(request_id));
+    AG_LET(const auto known, stores_.jobs->FindRequestId(stored_id));
     if (!known.has_value() || known->job != id) {
       return Err(StatusCode::kInvalidArgument, "request_id {} is not of jobs/{}", request_id, id);
     }
     if (known->left) return waiters > 0;
   }
   if (waiters <= 1) return false;
-  AG_TRY(stores_.jobs->Leave(id, request_id));
+  AG_TRY(stores_.jobs->Leave(id, stored_id));
   MutexLock lock(mutex_);
   --live.job.waiters;
   ++live.job.version;
@@ -281,8 +331,10 @@ Job Jobs::Now(Live& live) {
   Job job = live.job;
   for (const auto& [id, other] : live_) {
     if (!other->running || other->job.request.device() != job.request.device()) continue;
-    job.progress.set_waits_for(
-        fmt::format("{}, which runs on device {}", other->job.name(), job.request.device()));
+    const bool is_own = other->job.tenant == job.tenant;
+    job.progress.set_waits_for(fmt::format("{}, which runs on device {}",
+                                           is_own ? other->job.name() : "another tenant's job",
+                                           job.request.device()));
     break;
   }
   return job;
@@ -299,7 +351,7 @@ StatusOr<Job> Jobs::Get(int64_t id) {
 
 StatusOr<std::vector<Job>> Jobs::List(const ListOptions& options) {
   AG_LET(const std::vector<JobRow> rows,
-         stores_.jobs->List({options.state, options.before_id, options.rows_max}));
+         stores_.jobs->List({options.state, options.before_id, options.rows_max, options.tenant}));
   std::vector<Job> jobs;
   for (const JobRow& row : rows) {
     AG_LET(Job job, row.terminal ? FromRow(row) : Get(row.id));
@@ -351,6 +403,7 @@ Status Jobs::Change(const LivePtr& live, const std::function<void(Job&)>& change
     row.cancel = live->cancel;
   }
   row = ToRow(job, std::move(row));
+  AG_TRY(OwnResult(job));
   AG_TRY(stores_.jobs->Update(row));
   MutexLock lock(mutex_);
   // Progress and cancellation may have changed during the write; they are older than the stored
@@ -532,12 +585,13 @@ void Jobs::SayWaits(const LivePtr& live, const std::string& what) {
 void Jobs::Finish(const LivePtr& live, StatusOr<JobOutcome> outcome) {
   bool cancel = false;
   v1::OptimizeRequest request;
-  std::string name;
+  std::string name, tenant;
   {
     MutexLock lock(mutex_);
     cancel = live->cancel;
     request = live->job.request;
     name = live->job.name();
+    tenant = live->job.tenant;
     // The job stays unfinished in the store; the next start resumes it.
     if (stopping_ && !outcome.ok() && !cancel) return;
   }
@@ -554,7 +608,7 @@ void Jobs::Finish(const LivePtr& live, StatusOr<JobOutcome> outcome) {
     job.progress.set_elapsed_seconds(SecondsOf(clock_.Now() - *live->began));
   };
   // Stored before the job is shown, so that a client that saw the result finds it in the cache.
-  if (outcome.ok() && !cancel) Remember(request, *outcome);
+  if (outcome.ok() && !cancel) Remember(request, *outcome, tenant);
   // A full disk delays the end of the job but does not lose the result.
   while (true) {
     const Status stored = Change(live, end);
@@ -570,16 +624,17 @@ void Jobs::Finish(const LivePtr& live, StatusOr<JobOutcome> outcome) {
 }
 
 // Stores the answer in the cache, unless it depends on a cause that may be gone tomorrow.
-void Jobs::Remember(const v1::OptimizeRequest& request, const JobOutcome& outcome) {
+void Jobs::Remember(const v1::OptimizeRequest& request, const JobOutcome& outcome,
+                    const std::string& tenant) {
   const v1::Result& result = outcome.result;
   if (result.groups_failed() > 0 || result.stop_reason() == v1::Result::UNAVAILABLE) return;
   if (result.search() == v1::Result::NOT_SEARCHED || outcome.winner_refused) return;
   if (result.search() == v1::Result::STOPPED && outcome.busy) return;
   const StatusOr<Digest> output = ParseDigest(result.output_digest());
   AG_CHECK(output.ok());
-  const Status put =
-      stores_.cache->PutModel({AnswerKey(request, result.environment(), result.onnxruntime()),
-                               result.SerializeAsString(), *output});
+  const Status put = stores_.cache->PutModel(
+      {AnswerKey(request, result.environment(), result.onnxruntime(), tenant),
+       result.SerializeAsString(), *output});
   if (!put.ok()) {
     LogWarn("model {}: the answer is not remembered: {}", ModelOf(request).Short(), Message(put));
   }

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "server/jobs/job_runner.h"
+#include "server/jobs/tenant.h"
 #include "server/store/cache_db.h"
 #include "server/store/jobs_db.h"
 #include "server/workers/dispatcher.h"
@@ -46,14 +47,16 @@ class Jobs {
   // Returns at once, without waiting for a run: the known job, a finished job, the running job of
   // an equal request, for which one more waits then, or a new one. kInvalidArgument: the request_id
   // was used with another request; kFailedPrecondition: the model was not uploaded; kNotFound:
-  // only_cached and no answer; kUnavailable: the server stops, or no worker offers the device.
-  StatusOr<Job> Accept(v1::OptimizeRequest request);
+  // only_cached and no answer; kUnavailable: the server stops, or no worker offers the device. All
+  // of it is among the tenant's own: request ids, models, equal requests and answers.
+  StatusOr<Job> Accept(v1::OptimizeRequest request, const Tenant& tenant = {});
 
   StatusOr<Job> Get(int64_t id);  // kNotFound: no such job.
   struct ListOptions {
     std::string state;  // "": all.
     int64_t before_id = 0;
     int rows_max = 50;
+    std::optional<std::string> tenant;  // None: of all.
   };
   StatusOr<std::vector<Job>> List(const ListOptions& options);
   // Waits until the job's version is above `version`, it is terminal, the jobs stop, or `timeout`
@@ -67,6 +70,12 @@ class Jobs {
   // this job.
   StatusOr<Job> Cancel(int64_t id, const CancelOptions& options);
   StatusOr<Job> Cancel(int64_t id) { return Cancel(id, {}); }
+
+  // Notes that the tenant has sent this blob; nothing without a name.
+  Status OwnBlob(const Tenant& tenant, const Digest& digest);
+  // True when the tenant has sent it, or a job of its made it, or it sees all. Does not ask whether
+  // there is such a blob.
+  StatusOr<bool> MaySee(const Tenant& tenant, const Digest& digest) const;
 
   // Puts the jobs that run back into the store's queue, stops the runners and waits for them. The
   // next start resumes the jobs, and does not count this end against them.
@@ -93,14 +102,18 @@ class Jobs {
   Jobs(const JobStores& stores, JobRunner& runner, Clock& clock, JobsOptions options);
   Status Resume();
   Status ResumeOne(JobRow row);
-  StatusOr<std::optional<Job>> Repeated(const v1::OptimizeRequest& request, const Digest& body);
+  StatusOr<std::optional<Job>> Repeated(const v1::OptimizeRequest& request, const Digest& body,
+                                        const std::string& tenant);
   StatusOr<std::optional<Job>> Remembered(const v1::OptimizeRequest& request,
-                                          const std::string& key, const std::string& body);
+                                          const std::string& key, const std::string& body,
+                                          const std::string& tenant);
+  Status CheckBlobs(const v1::OptimizeRequest& request, const Tenant& tenant) const;
   bool HasBlob(const std::string& digest) const;  // True for "" as well.
   StatusOr<Job> Insert(Job job, const std::string& dedupe_key, const std::string& body);
   StatusOr<Job> FromRow(const JobRow& row);
+  Status OwnResult(const Job& job);
   std::string AnswerKey(const v1::OptimizeRequest& request, const Environment& environment,
-                        const std::string& onnxruntime) const;
+                        const std::string& onnxruntime, const std::string& tenant) const;
   // Returns the job with its elapsed time and what it waits for, which are not stored.
   Job Now(Live& live) AG_REQUIRES(mutex_);
   void SayWaits(const LivePtr& live, const std::string& what);
@@ -119,7 +132,8 @@ class Jobs {
   // Changes the job, stores it, then shows it; leaves a terminal job as it is. Does not hold mutex_
   // during the write.
   Status Change(const LivePtr& live, const std::function<void(Job&)>& change);
-  void Remember(const v1::OptimizeRequest& request, const JobOutcome& outcome);
+  void Remember(const v1::OptimizeRequest& request, const JobOutcome& outcome,
+                const std::string& tenant);
 
   const JobStores stores_;
   JobRunner& runner_;

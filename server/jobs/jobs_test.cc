@@ -168,6 +168,58 @@ TEST(Jobs, ALookUpAnswersFromTheCacheOrNotAtAll) {
   EXPECT_EQ(b.runner.runs, 1);
 }
 
+TEST(Jobs, TenantsShareNothing) {
+  JobsBench b;
+  const Tenant alice = {.name = "alice", .sees_all = false},
+               bob = {.name = "bob", .sees_all = false};
+  EXPECT_EQ(
+      ToString(b.jobs->Accept(b.Request(), alice).status()),
+      "FAILED_PRECONDITION: model " + b.model.Hex() + " is not here; upload it and call again");
+  ASSERT_TRUE(b.jobs->OwnBlob(alice, b.model).ok());
+  ASSERT_TRUE(b.jobs->OwnBlob(bob, b.model).ok());
+  b.runner.hold = true;
+  b.options.per_device = 1;
+  const Job one = *b.jobs->Accept(b.Request("id"), alice);
+  b.WaitState(one.id, v1::Job::SEARCHING);
+  const Job other = *b.jobs->Accept(b.Request("id"), bob);
+  EXPECT_NE(one.id, other.id) << "an equal request in flight, under the same id";
+  EXPECT_EQ(b.jobs->Accept(b.Request("id"), alice)->id, one.id);
+  EXPECT_EQ(b.jobs->Accept(b.Request(), alice)->id, one.id);
+  EXPECT_EQ(b.jobs->Get(one.id)->waiters, 2);
+  EXPECT_EQ(b.jobs->Get(other.id)->progress.waits_for(),
+            "another tenant's job, which runs on device cpu");
+  EXPECT_EQ(b.jobs->Cancel(one.id, {.request_id = "id"})->waiters, 1);
+  b.runner.hold = false;
+  b.WaitTerminal(one.id);
+  b.WaitTerminal(other.id);
+  EXPECT_EQ(b.runner.runs, 2) << "bob had alice's answer";
+  EXPECT_EQ(b.jobs->Accept(b.Request(), bob)->state, v1::Job::SUCCEEDED) << "his own answer";
+  EXPECT_EQ(b.jobs->List({.tenant = "alice"})->size(), 1u);
+  EXPECT_EQ(b.jobs->List({.tenant = "bob"})->size(), 2u);
+  v1::OptimizeRequest look_up = b.Request();
+  look_up.set_only_cached(true);
+  EXPECT_EQ(b.jobs->Accept(look_up, {.name = "carol", .sees_all = false}).status().code(),
+            StatusCode::kNotFound);
+  EXPECT_EQ(b.jobs->Accept(look_up).status().code(), StatusCode::kNotFound);
+}
+
+// What a job has made is its tenant's, also after a restart.
+TEST(Jobs, AResultBelongsToItsTenant) {
+  JobsBench b;
+  const Tenant alice = {.name = "alice", .sees_all = false},
+               bob = {.name = "bob", .sees_all = false};
+  const Digest report = *b.blobs->Put("report");
+  b.runner.answer->result.set_report_digest(report.Hex());
+  ASSERT_TRUE(b.jobs->OwnBlob(alice, b.model).ok());
+  EXPECT_FALSE(*b.jobs->MaySee(alice, report));
+  b.WaitTerminal(b.jobs->Accept(b.Request(), alice)->id);
+  b.Restart();
+  EXPECT_TRUE(*b.jobs->MaySee(alice, report));
+  EXPECT_TRUE(*b.jobs->MaySee({}, report)) << "where there are no tokens";
+  EXPECT_FALSE(*b.jobs->MaySee(bob, report));
+  EXPECT_FALSE(*b.jobs->MaySee(bob, b.model));
+}
+
 TEST(Jobs, ARequestIdNamesOneBody) {
   JobsBench b;
   b.runner.hold = true;

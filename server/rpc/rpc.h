@@ -9,6 +9,7 @@
 #include "base/blobs.h"
 #include "graph/onnx/imported_model.h"
 #include "server/jobs/jobs.h"
+#include "server/rpc/access.h"
 #include "server/rpc/transfers.h"
 #include "server/store/cache_db.h"
 #include "server/workers/dispatcher.h"
@@ -33,6 +34,7 @@ inline constexpr int kPageMax = 1000;
 
 // The parts that the services share; outlives them.
 struct RpcCore {
+  Access* access = nullptr;
   Jobs* jobs = nullptr;
   Dispatcher* dispatcher = nullptr;
   CacheDb* cache = nullptr;

@@ -16,8 +16,10 @@ class BlobsService final : public v1::Blobs::Service {
  public:
   explicit BlobsService(RpcCore& core) : core_(core) {}
 
-  grpc::Status FindMissing(grpc::ServerContext*, const v1::FindMissingRequest* request,
+  grpc::Status FindMissing(grpc::ServerContext* context, const v1::FindMissingRequest* request,
                            v1::FindMissingResponse* response) override {
+    const auto caller = core_.access->Admit(*context, Rpc::kFindMissing);
+    if (!caller.ok()) return ToGrpc(caller.status());
     if (request->digests_size() > kDigestsMax) {
       return ToGrpc(Err(StatusCode::kInvalidArgument, "digests: {}, at most {}",
                         request->digests_size(), kDigestsMax));
@@ -25,30 +27,37 @@ class BlobsService final : public v1::Blobs::Service {
     for (const std::string& hex : request->digests()) {
       const auto digest = ParseDigest(hex);
       if (!digest.ok()) return ToGrpc(digest.status());
-      if (!core_.blobs->Has(*digest)) response->add_missing(hex);
+      // One that another tenant has sent is missing for this one.
+      const auto may_see = core_.jobs->MaySee(caller->tenant, *digest);
+      if (!may_see.ok()) return ToGrpc(may_see.status());
+      if (!*may_see || !core_.blobs->Has(*digest)) response->add_missing(hex);
     }
     return grpc::Status::OK;
   }
 
   grpc::Status Upload(grpc::ServerContext* context, grpc::ServerReader<v1::UploadRequest>* reader,
                       v1::UploadResponse* response) override {
+    const auto caller = core_.access->Admit(*context, Rpc::kUpload);
+    if (!caller.ok()) return ToGrpc(caller.status());
     const auto place = core_.transfers->Enter(*context);
     if (!place.ok()) return ToGrpc(place.status());
-    return ToGrpc(Receive(**place, *reader, response));
+    return ToGrpc(Receive(caller->tenant, **place, *reader, response));
   }
 
   grpc::Status Download(grpc::ServerContext* context, const v1::DownloadRequest* request,
                         grpc::ServerWriter<v1::DownloadResponse>* writer) override {
+    const auto caller = core_.access->Admit(*context, Rpc::kDownload);
+    if (!caller.ok()) return ToGrpc(caller.status());
     const auto place = core_.transfers->Enter(*context);
     if (!place.ok()) return ToGrpc(place.status());
-    return ToGrpc(Send(**place, *request, *writer));
+    return ToGrpc(Send(caller->tenant, **place, *request, *writer));
   }
 
  private:
   static constexpr int kDigestsMax = 10'000;
 
-  Status Receive(Transfers::Place& place, grpc::ServerReader<v1::UploadRequest>& reader,
-                 v1::UploadResponse* response) {
+  Status Receive(const Tenant& tenant, Transfers::Place& place,
+                 grpc::ServerReader<v1::UploadRequest>& reader, v1::UploadResponse* response) {
     v1::UploadRequest chunk;
     if (!reader.Read(&chunk))
       return Err(StatusCode::kInvalidArgument, "upload: no message that decodes");
@@ -77,6 +86,7 @@ class BlobsService final : public v1::Blobs::Service {
                  writer->size(), size);
     }
     AG_TRY(writer->Commit(*digest), "upload");
+    AG_TRY(core_.jobs->OwnBlob(tenant, *digest), "upload");
     response->set_digest(digest->Hex());
     response->set_size_bytes(size);
     return OkStatus();
@@ -98,10 +108,15 @@ class BlobsService final : public v1::Blobs::Service {
     return writer.Append(chunk.data());
   }
 
-  Status Send(Transfers::Place& place, const v1::DownloadRequest& request,
+  Status Send(const Tenant& tenant, Transfers::Place& place, const v1::DownloadRequest& request,
               grpc::ServerWriter<v1::DownloadResponse>& writer) {
     AG_LET(const Digest digest, ParseDigest(request.digest()));
-    AG_TRY(core_.blobs->Get(digest).status());
+    AG_LET(const bool may_see, core_.jobs->MaySee(tenant, digest));
+    const Status found = core_.blobs->Get(digest).status();
+    if (!may_see || found.code() == StatusCode::kNotFound) {
+      return Err(StatusCode::kNotFound, "no blob {}", digest.Hex());
+    }
+    AG_TRY(found);
     AG_LET(FileReader file, FileReader::Open(core_.blobs->PathOf(digest)));
     if (request.offset() < 0 || request.offset() > file.size()) {
       return Err(StatusCode::kInvalidArgument, "download: offset {} of a blob of {} bytes",

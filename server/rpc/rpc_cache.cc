@@ -14,8 +14,10 @@ class CacheService final : public v1::Cache::Service {
  public:
   explicit CacheService(RpcCore& core) : core_(core) {}
 
-  grpc::Status GetStats(grpc::ServerContext*, const v1::GetCacheStatsRequest*,
+  grpc::Status GetStats(grpc::ServerContext* context, const v1::GetCacheStatsRequest*,
                         v1::CacheStats* response) override {
+    const auto caller = core_.access->Admit(*context, Rpc::kGetStats);
+    if (!caller.ok()) return ToGrpc(caller.status());
     const auto stats = core_.cache->Stats();
     if (!stats.ok()) return ToGrpc(stats.status());
     response->set_measurements(stats->measurements);
@@ -32,13 +34,18 @@ class CacheService final : public v1::Cache::Service {
     return grpc::Status::OK;
   }
 
-  grpc::Status ListMeasurements(grpc::ServerContext*, const v1::ListMeasurementsRequest* request,
+  grpc::Status ListMeasurements(grpc::ServerContext* context,
+                                const v1::ListMeasurementsRequest* request,
                                 v1::ListMeasurementsResponse* response) override {
+    const auto caller = core_.access->Admit(*context, Rpc::kListMeasurements);
+    if (!caller.ok()) return ToGrpc(caller.status());
     return ToGrpc(List(*request, response));
   }
 
   grpc::Status Export(grpc::ServerContext* context, const v1::ExportCacheRequest* request,
                       grpc::ServerWriter<v1::CacheRecord>* writer) override {
+    const auto caller = core_.access->Admit(*context, Rpc::kExport);
+    if (!caller.ok()) return ToGrpc(caller.status());
     const auto place = core_.transfers->Enter(*context);
     if (!place.ok()) return ToGrpc(place.status());
     CacheDb::ListOptions options = {request->environment(), 0, kPageMax};
@@ -58,18 +65,22 @@ class CacheService final : public v1::Cache::Service {
 
   grpc::Status Import(grpc::ServerContext* context, grpc::ServerReader<v1::CacheRecord>* reader,
                       v1::ImportCacheResponse* response) override {
+    const auto caller = core_.access->Admit(*context, Rpc::kImport);
+    if (!caller.ok()) return ToGrpc(caller.status());
     const auto place = core_.transfers->Enter(*context);
     if (!place.ok()) return ToGrpc(place.status());
-    return ToGrpc(Take(*context, **place, *reader, response));
+    return ToGrpc(Take(*context, SourceOf(*context, *caller), **place, *reader, response));
   }
 
   grpc::Status Forget(grpc::ServerContext* context, const v1::ForgetCacheRequest* request,
                       v1::ForgetCacheResponse* response) override {
+    const auto caller = core_.access->Admit(*context, Rpc::kForget);
+    if (!caller.ok()) return ToGrpc(caller.status());
     const auto forgotten =
         core_.cache->Forget({request->environment(), request->worker(), request->import_id(),
                              request->kernel(), request->all()});
     if (!forgotten.ok()) return ToGrpc(forgotten.status());
-    LogInfo("{} made the cache forget {} measurements and {} answers", context->peer(),
+    LogInfo("{} made the cache forget {} measurements and {} answers", SourceOf(*context, *caller),
             forgotten->measurements, forgotten->models);
     response->set_measurements(forgotten->measurements);
     response->set_models(forgotten->models);
@@ -80,8 +91,14 @@ class CacheService final : public v1::Cache::Service {
   // All rows stay in memory until the last has come, so that nothing of a bad stream is stored.
   static constexpr size_t kImportBytesMax = size_t{64} << 20;
 
-  Status Take(const grpc::ServerContext& context, Transfers::Place& place,
-              grpc::ServerReader<v1::CacheRecord>& reader, v1::ImportCacheResponse* response) {
+  // Who does it, for the log and the records: its token's name, or else its connection.
+  static std::string SourceOf(const grpc::ServerContext& context, const Caller& caller) {
+    return caller.tenant.name.empty() ? context.peer() : caller.tenant.name;
+  }
+
+  Status Take(const grpc::ServerContext& context, const std::string& source,
+              Transfers::Place& place, grpc::ServerReader<v1::CacheRecord>& reader,
+              v1::ImportCacheResponse* response) {
     std::vector<CacheRow> rows;
     size_t bytes = 0;
     v1::CacheRecord record;
@@ -105,13 +122,12 @@ class CacheService final : public v1::Cache::Service {
     if (reader.Read(&record)) {
       return Err(StatusCode::kInvalidArgument, "record {}: it does not decode", rows.size());
     }
-    AG_LET(const CacheDb::Imported imported, core_.cache->Import(rows, context.peer()));
+    AG_LET(const CacheDb::Imported imported, core_.cache->Import(rows, source));
     response->set_added(imported.added);
     response->set_known(imported.known);
     response->set_import_id(imported.import);
     if (imported.added > 0) {
-      LogInfo("import {}: {} measurements from {}", imported.import, imported.added,
-              context.peer());
+      LogInfo("import {}: {} measurements from {}", imported.import, imported.added, source);
     }
     return OkStatus();
   }

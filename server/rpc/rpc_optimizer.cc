@@ -18,47 +18,66 @@ class OptimizerService final : public v1::Optimizer::Service {
 
   grpc::Status Optimize(grpc::ServerContext* context, const v1::OptimizeRequest* request,
                         v1::Job* response) override {
+    const auto caller = core_.access->Admit(*context, Rpc::kOptimize);
+    if (!caller.ok()) return ToGrpc(caller.status());
     auto accepted = AcceptedRequest(*request);
     if (!accepted.ok()) return ToGrpc(accepted.status());
+    // A tenant takes one turn, whatever it says of its clients.
+    const std::string& tenant = caller->tenant.name;
+    if (!tenant.empty()) accepted->set_client(tenant);
     if (accepted->client().empty()) accepted->set_client(context->peer());
-    return Answer(core_.jobs->Accept(*std::move(accepted)), response);
+    return Answer(core_.jobs->Accept(*std::move(accepted), caller->tenant), response);
   }
 
-  grpc::Status GetJob(grpc::ServerContext*, const v1::GetJobRequest* request,
+  grpc::Status GetJob(grpc::ServerContext* context, const v1::GetJobRequest* request,
                       v1::Job* response) override {
+    const auto caller = core_.access->Admit(*context, Rpc::kGetJob);
+    if (!caller.ok()) return ToGrpc(caller.status());
     const auto id = ParseJobName(request->name());
     if (!id.ok()) return ToGrpc(id.status());
-    return Answer(core_.jobs->Get(*id), response);
+    return Answer(Find(*id, *caller), response);
   }
 
-  grpc::Status CancelJob(grpc::ServerContext*, const v1::CancelJobRequest* request,
+  grpc::Status CancelJob(grpc::ServerContext* context, const v1::CancelJobRequest* request,
                          v1::Job* response) override {
+    const auto caller = core_.access->Admit(*context, Rpc::kCancelJob);
+    if (!caller.ok()) return ToGrpc(caller.status());
     const auto id = ParseJobName(request->name());
     if (!id.ok()) return ToGrpc(id.status());
+    const auto found = Find(*id, *caller);
+    if (!found.ok()) return ToGrpc(found.status());
     return Answer(core_.jobs->Cancel(*id, {request->request_id(), request->for_all()}), response);
   }
 
-  grpc::Status ListJobs(grpc::ServerContext*, const v1::ListJobsRequest* request,
+  grpc::Status ListJobs(grpc::ServerContext* context, const v1::ListJobsRequest* request,
                         v1::ListJobsResponse* response) override {
-    return ToGrpc(List(*request, response));
+    const auto caller = core_.access->Admit(*context, Rpc::kListJobs);
+    if (!caller.ok()) return ToGrpc(caller.status());
+    return ToGrpc(List(caller->tenant, *request, response));
   }
 
   grpc::Status WatchJob(grpc::ServerContext* context, const v1::WatchJobRequest* request,
                         grpc::ServerWriter<v1::Job>* writer) override {
+    const auto caller = core_.access->Admit(*context, Rpc::kWatchJob);
+    if (!caller.ok()) return ToGrpc(caller.status());
     const auto id = ParseJobName(request->name());
     if (!id.ok()) return ToGrpc(id.status());
+    const auto found = Find(*id, *caller);
+    if (!found.ok()) return ToGrpc(found.status());
     if (watchers_.fetch_add(1) >= core_.watchers_max) {
       watchers_.fetch_sub(1);
       return ToGrpc(
           Err(StatusCode::kResourceExhausted, "{} watches are open already", core_.watchers_max));
     }
-    const grpc::Status status = Watch(*context, *id, *writer);
+    const grpc::Status status = Watch(*context, *caller, *id, *writer);
     watchers_.fetch_sub(1);
     return status;
   }
 
-  grpc::Status GetCapabilities(grpc::ServerContext*, const v1::GetCapabilitiesRequest*,
+  grpc::Status GetCapabilities(grpc::ServerContext* context, const v1::GetCapabilitiesRequest*,
                                v1::Capabilities* response) override {
+    const auto caller = core_.access->Admit(*context, Rpc::kGetCapabilities);
+    if (!caller.ok()) return ToGrpc(caller.status());
     response->set_version(std::string(Version()));
     response->set_build(BuildFacts("autographd"));
     for (const DeviceOffer& offer : core_.dispatcher->Offers()) response->add_devices(offer.device);
@@ -76,11 +95,20 @@ class OptimizerService final : public v1::Optimizer::Service {
     return ToGrpc(job.status());
   }
 
-  Status List(const v1::ListJobsRequest& request, v1::ListJobsResponse* response) {
+  // Another tenant's job is as one that there is none of.
+  StatusOr<Job> Find(int64_t id, const Caller& caller) {
+    AG_LET(Job job, core_.jobs->Get(id));
+    if (!caller.tenant.Sees(job.tenant)) return NoJob(id);
+    return job;
+  }
+
+  Status List(const Tenant& tenant, const v1::ListJobsRequest& request,
+              v1::ListJobsResponse* response) {
     AG_LET(const Page page, PageOf(request.page_size(), request.page_token()));
     Jobs::ListOptions options;
     options.rows_max = page.rows_max;
     options.before_id = page.before;
+    if (!tenant.sees_all) options.tenant = tenant.name;
     if (request.state() != v1::Job::STATE_UNSPECIFIED) {
       if (!v1::Job::State_IsValid(request.state())) {
         return Err(StatusCode::kInvalidArgument, "state: {}", static_cast<int>(request.state()));
@@ -99,13 +127,15 @@ class OptimizerService final : public v1::Optimizer::Service {
     return OkStatus();
   }
 
-  grpc::Status Watch(grpc::ServerContext& context, int64_t id,
+  grpc::Status Watch(grpc::ServerContext& context, const Caller& caller, int64_t id,
                      grpc::ServerWriter<v1::Job>& writer) {
     uint64_t version = 0;
     Nanos sent = core_.clock->Now();
     while (!context.IsCancelled()) {
       const auto job = core_.jobs->Wait(id, version, kWatchLook);
       if (!job.ok()) return ToGrpc(job.status());
+      const Status may = core_.access->StillMay(caller, Rpc::kWatchJob);
+      if (!may.ok()) return ToGrpc(may);
       const bool terminal = IsTerminal(job->state);
       const Nanos now = core_.clock->Now();
       if (job->version > version || terminal || now - sent >= core_.tick_max) {

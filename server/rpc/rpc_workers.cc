@@ -19,6 +19,8 @@ class WorkersService final : public v1::Workers::Service {
   explicit WorkersService(RpcCore& core) : core_(core) {}
 
   grpc::Status Synchronize(grpc::ServerContext* context, WorkerStream* stream) override {
+    const auto caller = core_.access->Admit(*context, Rpc::kSynchronize);
+    if (!caller.ok()) return ToGrpc(caller.status());
     v1::WorkerState state;
     if (!stream->Read(&state)) return grpc::Status::OK;
     const std::string worker_id = state.worker_id();
@@ -31,12 +33,14 @@ class WorkersService final : public v1::Workers::Service {
     std::thread reader([&] {
       v1::WorkerState next;
       while (stream->Read(&next)) {
+        // The thread that writes may stand still, when the worker does not read.
+        if (!core_.access->StillMay(*caller, Rpc::kSynchronize).ok()) context->TryCancel();
         if (next.worker_id() == worker_id) core_.dispatcher->Report(session, FromProto(next));
       }
       reading = false;
       core_.dispatcher->WakeAll();
     });
-    Speak(*stream, worker_id, reading);
+    Speak(*stream, *caller, worker_id, reading);
     // The reader waits in Read until the call ends, so end it first.
     context->TryCancel();
     reader.join();
@@ -44,8 +48,10 @@ class WorkersService final : public v1::Workers::Service {
     return grpc::Status::OK;
   }
 
-  grpc::Status ListWorkers(grpc::ServerContext*, const v1::ListWorkersRequest*,
+  grpc::Status ListWorkers(grpc::ServerContext* context, const v1::ListWorkersRequest*,
                            v1::ListWorkersResponse* response) override {
+    const auto caller = core_.access->Admit(*context, Rpc::kListWorkers);
+    if (!caller.ok()) return ToGrpc(caller.status());
     const Nanos now = core_.clock->Now();
     for (const WorkerView& view : core_.dispatcher->Workers()) {
       v1::WorkerSummary* summary = response->add_workers();
@@ -64,13 +70,15 @@ class WorkersService final : public v1::Workers::Service {
   }
 
  private:
-  // Sends the desired state at once, on every change, and at least every tick_max.
-  void Speak(WorkerStream& stream, const std::string& worker_id, const std::atomic<bool>& reading) {
+  // Sends the desired state at once, on every change, and at least every tick_max. Ends when the
+  // caller's token has gone.
+  void Speak(WorkerStream& stream, const Caller& caller, const std::string& worker_id,
+             const std::atomic<bool>& reading) {
     constexpr uint64_t kAlways = std::numeric_limits<uint64_t>::max();
     constexpr Nanos kLook = std::chrono::milliseconds(500);
     uint64_t revision = kAlways;
     Nanos sent = core_.clock->Now();
-    while (reading && !core_.stopping) {
+    while (reading && !core_.stopping && core_.access->StillMay(caller, Rpc::kSynchronize).ok()) {
       const Nanos now = core_.clock->Now();
       const uint64_t seen = now - sent >= core_.tick_max ? kAlways : revision;
       const auto to_send = core_.dispatcher->WaitToSend(worker_id, seen, kLook);

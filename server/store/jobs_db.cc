@@ -41,6 +41,14 @@ const Schema& JobsSchema() {
     ALTER TABLE jobs ADD COLUMN client TEXT NOT NULL DEFAULT '';
     ALTER TABLE jobs ADD COLUMN waiters INTEGER NOT NULL DEFAULT 1;
     ALTER TABLE request_ids ADD COLUMN has_left INTEGER NOT NULL DEFAULT 0;
+  )sql",
+                                          R"sql(
+    ALTER TABLE jobs ADD COLUMN tenant TEXT NOT NULL DEFAULT '';
+    CREATE INDEX jobs_tenant ON jobs(tenant, id);
+    CREATE TABLE blob_tenants(
+      digest TEXT NOT NULL,
+      tenant TEXT NOT NULL,
+      PRIMARY KEY(digest, tenant)) WITHOUT ROWID;
   )sql"}};
   return schema;
 }
@@ -48,7 +56,7 @@ const Schema& JobsSchema() {
 constexpr char kColumns[] =
     "id, state, terminal, device, request, result, error_code, error_message, "
     "created_unix_seconds, finished_unix_seconds, version, resumed, cancel, dedupe_key, crashes, "
-    "client, waiters";
+    "client, waiters, tenant";
 
 JobRow ReadRow(const Statement& s) {
   return {.id = s.Int(0),
@@ -67,7 +75,8 @@ JobRow ReadRow(const Statement& s) {
           .cancel = s.Int(12) != 0,
           .dedupe_key = s.Text(13),
           .client = s.Text(15),
-          .waiters = static_cast<int>(s.Int(16))};
+          .waiters = static_cast<int>(s.Int(16)),
+          .tenant = s.Text(17)};
 }
 
 StatusOr<std::vector<JobRow>> ReadRows(Statement& statement) {
@@ -80,6 +89,8 @@ StatusOr<std::vector<JobRow>> ReadRows(Statement& statement) {
 }
 
 }  // namespace
+
+Status NoJob(int64_t id) { return Err(StatusCode::kNotFound, "no job jobs/{}", id); }
 
 struct JobsDb::State {
   Mutex mutex;
@@ -141,14 +152,14 @@ StatusOr<int64_t> JobsDb::Insert(const JobRow& row, const std::string& request_i
   AG_LET(Statement insert,
          db.Prepare("INSERT INTO jobs(state, terminal, device, request, result, error_code, "
                     "error_message, created_unix_seconds, finished_unix_seconds, version, resumed, "
-                    "cancel, dedupe_key, client, waiters) "
-                    "VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+                    "cancel, dedupe_key, client, waiters, tenant) "
+                    "VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   insert.Bind(1, row.state).Bind(2, int64_t{row.terminal}).Bind(3, row.device);
   insert.BindBytes(4, row.request).BindBytes(5, row.result).Bind(6, int64_t{row.error_code});
   insert.Bind(7, row.error_message).Bind(8, row.created_unix_seconds);
   insert.Bind(9, row.finished_unix_seconds).Bind(10, static_cast<int64_t>(row.version));
   insert.Bind(11, int64_t{row.resumed}).Bind(12, int64_t{row.cancel}).Bind(13, row.dedupe_key);
-  insert.Bind(14, row.client).Bind(15, int64_t{row.waiters});
+  insert.Bind(14, row.client).Bind(15, int64_t{row.waiters}).Bind(16, row.tenant);
   AG_TRY(insert.Run());
   const int64_t id = db.last_insert_id();
   if (!request_id.empty()) AG_TRY(InsertRequestId(db, request_id, body_digest, id));
@@ -169,7 +180,7 @@ Status JobsDb::Update(const JobRow& row) {
   update.Bind(9, int64_t{row.resumed}).Bind(10, int64_t{row.crashes});
   update.Bind(11, int64_t{row.cancel}).Bind(12, int64_t{row.waiters}).Bind(13, row.id);
   AG_TRY(update.Run());
-  if (state_->db.changes() != 1) return Err(StatusCode::kNotFound, "no job jobs/{}", row.id);
+  if (state_->db.changes() != 1) return NoJob(row.id);
   return OkStatus();
 }
 
@@ -178,17 +189,19 @@ StatusOr<JobRow> JobsDb::Get(int64_t id) {
   AG_LET(Statement select,
          state_->db.Prepare(fmt::format("SELECT {} FROM jobs WHERE id = ?", kColumns)));
   AG_LET(const bool row, select.Bind(1, id).Step());
-  if (!row) return Err(StatusCode::kNotFound, "no job jobs/{}", id);
+  if (!row) return NoJob(id);
   return ReadRow(select);
 }
 
 StatusOr<std::vector<JobRow>> JobsDb::List(const ListOptions& options) {
   MutexLock lock(state_->mutex);
+  // A condition of its own, so that SQLite takes the tenant's index.
   AG_LET(Statement select,
          state_->db.Prepare(fmt::format("SELECT {} FROM jobs WHERE (?1 = '' OR state = ?1) AND "
-                                        "(?2 = 0 OR id < ?2) ORDER BY id DESC LIMIT ?3",
-                                        kColumns)));
+                                        "(?2 = 0 OR id < ?2){} ORDER BY id DESC LIMIT ?3",
+                                        kColumns, options.tenant ? " AND tenant = ?4" : "")));
   select.Bind(1, options.state).Bind(2, options.before_id).Bind(3, int64_t{options.rows_max});
+  if (options.tenant.has_value()) select.Bind(4, *options.tenant);
   return ReadRows(select);
 }
 
@@ -239,6 +252,22 @@ Status JobsDb::Join(int64_t job, const std::string& request_id, const std::strin
   AG_TRY(add.Bind(1, job).Run());
   if (!request_id.empty()) AG_TRY(InsertRequestId(state_->db, request_id, body_digest, job));
   return transaction.Commit();
+}
+
+Status JobsDb::OwnBlob(const std::string& tenant, const std::string& digest) {
+  AG_LET(const bool is_known, OwnsBlob(tenant, digest));
+  if (is_known) return OkStatus();  // Without a write, which would sync.
+  MutexLock lock(state_->mutex);
+  AG_LET(Statement insert,
+         state_->db.Prepare("INSERT OR IGNORE INTO blob_tenants(digest, tenant) VALUES(?, ?)"));
+  return insert.Bind(1, digest).Bind(2, tenant).Run();
+}
+
+StatusOr<bool> JobsDb::OwnsBlob(const std::string& tenant, const std::string& digest) {
+  MutexLock lock(state_->mutex);
+  AG_LET(Statement select,
+         state_->db.Prepare("SELECT 1 FROM blob_tenants WHERE digest = ? AND tenant = ?"));
+  return select.Bind(1, digest).Bind(2, tenant).Step();
 }
 
 Status JobsDb::Leave(int64_t job, const std::string& request_id) {

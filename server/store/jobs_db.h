@@ -32,12 +32,16 @@ struct JobRow {
   std::string dedupe_key;  // Equal requests have equal keys.
   std::string client;      // Of the first request.
   int waiters = 1;         // Requests that wait for the job.
+  std::string tenant;      // Whose job it is; "": made without a token.
 };
 
 struct JobsDbOptions {
   std::string path;
   std::string vfs;  // Tests only.
 };
+
+// Returns the error for a job that there is none of, and for one that is not the caller's.
+Status NoJob(int64_t id);
 
 class JobsDb {
  public:
@@ -53,7 +57,8 @@ class JobsDb {
   // on.
   StatusOr<int64_t> Insert(const JobRow& row, const std::string& request_id,
                            const std::string& body_digest);
-  // Replaces all columns but id, request, created, client and dedupe_key. kNotFound: no such job.
+  // Replaces all columns but id, request, created, client, tenant and dedupe_key. kNotFound: no
+  // such job.
   Status Update(const JobRow& row);
 
   StatusOr<JobRow> Get(int64_t id);  // kNotFound: no such job.
@@ -61,6 +66,7 @@ class JobsDb {
     std::string state;      // "": all.
     int64_t before_id = 0;  // 0: from the newest.
     int rows_max = 50;
+    std::optional<std::string> tenant;  // None: of all.
   };
   StatusOr<std::vector<JobRow>> List(const ListOptions& options);  // Newest first.
   StatusOr<std::vector<JobRow>> Unfinished();                      // Oldest first.
@@ -82,6 +88,10 @@ class JobsDb {
   // one off.
   Status Join(int64_t job, const std::string& request_id, const std::string& body_digest);
   Status Leave(int64_t job, const std::string& request_id);
+
+  // Notes that the tenant has this blob: it sent its bytes, or a job of its made it.
+  Status OwnBlob(const std::string& tenant, const std::string& digest);
+  StatusOr<bool> OwnsBlob(const std::string& tenant, const std::string& digest);
 
  private:
   struct State;

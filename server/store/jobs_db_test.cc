@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 #include "base/file.h"
 #include "server/store/testing/fault_vfs.h"
@@ -133,7 +134,7 @@ TEST(JobsDb, ACorruptFileStopsTheStart) {
 
 TEST(JobsDb, AnotherSchemaIsRefusedAndKept) {
   const std::pair<const char*, const char*> cases[] = {
-      {"99", "99 is newer than this program's 5; use the newer program"},
+      {"99", "99 is newer than this program's 6; use the newer program"},
       {"2",
        "2 is older than the oldest that this program reads, 3; move it away to begin without "
        "jobs"}};
@@ -159,6 +160,7 @@ TEST(JobsDb, AFileOfVersion3KeepsItsJobs) {
   ASSERT_EQ(sqlite3_open(place.path.c_str(), &raw), SQLITE_OK);
   const char* back =
       "ALTER TABLE jobs DROP COLUMN crashes; ALTER TABLE jobs DROP COLUMN client;"
+      "DROP INDEX jobs_tenant; ALTER TABLE jobs DROP COLUMN tenant; DROP TABLE blob_tenants;"
       "ALTER TABLE jobs DROP COLUMN waiters; ALTER TABLE request_ids DROP COLUMN has_left;"
       "DELETE FROM migrations WHERE version > 3; PRAGMA user_version=3";
   ASSERT_EQ(sqlite3_exec(raw, back, nullptr, nullptr, nullptr), SQLITE_OK);
@@ -167,6 +169,42 @@ TEST(JobsDb, AFileOfVersion3KeepsItsJobs) {
   ASSERT_TRUE(db.ok()) << ToString(db.status());
   EXPECT_EQ((*db)->Get(id)->crashes, 0);
   EXPECT_EQ((*db)->Get(id)->waiters, 1);
+  EXPECT_EQ((*db)->Get(id)->tenant, "");
+}
+
+TEST(JobsDb, ListsTheJobsOfATenant) {
+  JobsPlace place;
+  auto db = *place.Open();
+  std::map<std::string, std::vector<int64_t>> ids;  // Newest first.
+  for (const char* tenant : {"alice", "bob", "", "alice"}) {
+    JobRow row = NewJob();
+    row.tenant = tenant;
+    ids[tenant].insert(ids[tenant].begin(), *db->Insert(row, "", ""));
+  }
+  for (const auto& [tenant, own] : ids) {
+    std::vector<int64_t> listed;
+    const std::vector<JobRow> rows = *db->List({.tenant = tenant});
+    for (const JobRow& row : rows) {
+      listed.push_back(row.id);
+      EXPECT_EQ(row.tenant, tenant);
+    }
+    EXPECT_EQ(listed, own);
+  }
+  EXPECT_EQ(db->List({})->size(), 4u);
+}
+
+TEST(JobsDb, ABlobHasItsTenants) {
+  JobsPlace place;
+  auto db = *place.Open();
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(db->OwnBlob("alice", "d1").ok());
+  ASSERT_TRUE(db->OwnBlob("bob", "d2").ok());
+  db.reset();
+  db = *place.Open();
+  EXPECT_TRUE(*db->OwnsBlob("alice", "d1"));
+  EXPECT_TRUE(*db->OwnsBlob("bob", "d2"));
+  EXPECT_FALSE(*db->OwnsBlob("bob", "d1"));
+  EXPECT_FALSE(*db->OwnsBlob("alice", "d2"));
+  EXPECT_FALSE(*db->OwnsBlob("", "d1"));
 }
 
 TEST(JobsDb, ASecondConnectionIsRefused) {
