@@ -12,6 +12,7 @@ import grpc
 import grpc.aio
 
 from . import _rpc
+from ._access import Access, PathLike
 from ._inputs import sets_of
 from ._model import Model, ModelLike
 from ._wire import blobs_pb2, blobs_pb2_grpc, optimizer_pb2, optimizer_pb2_grpc
@@ -40,12 +41,18 @@ class AsyncClient:
         *,
         timeout: Optional[float] = 30.0,
         retry: Retry = Retry(),
+        token: Optional[str] = None,
+        tls_ca: Optional[PathLike] = None,
+        tls_cert: Optional[PathLike] = None,
+        tls_key: Optional[PathLike] = None,
+        insecure: bool = False,
     ) -> None:
         """Takes the arguments of `Client`. Does not connect yet."""
         self.server = _rpc.address_of(server)
         self._timeout = timeout
         self._retry = retry
-        self._channel: Any = grpc.aio.insecure_channel(self.server, options=_rpc.CHANNEL_OPTIONS)
+        self._access = Access(self.server, token, tls_ca, tls_cert, tls_key, insecure)
+        self._channel: Any = self._access.channel(grpc.aio, _rpc.CHANNEL_OPTIONS)
         self._optimizer: Any = optimizer_pb2_grpc.OptimizerStub(self._channel)
         self._blobs: Any = blobs_pb2_grpc.BlobsStub(self._channel)
         self._closed = False
@@ -115,7 +122,9 @@ class AsyncClient:
             failure: AutoGraphError = Unavailable(Code.UNAVAILABLE, "the stream ended", job=name)
             self._check_open()
             stream = self._optimizer.WatchJob(
-                optimizer_pb2.WatchJobRequest(name=name), timeout=deadline.left()
+                optimizer_pb2.WatchJobRequest(name=name),
+                timeout=deadline.left(),
+                metadata=self._access.metadata(),
             )
             try:
                 async for message in stream:
@@ -198,8 +207,9 @@ class AsyncClient:
         while True:
             self._check_open()
             request = blobs_pb2.DownloadRequest(digest=digest, offset=size)
+            metadata = self._access.metadata()
             try:
-                async for message in self._blobs.Download(request):
+                async for message in self._blobs.Download(request, metadata=metadata):
                     parts.append(message.data)
                     size += len(message.data)
                 return _rpc.check_download(digest, b"".join(parts))
@@ -211,7 +221,9 @@ class AsyncClient:
         backoff = Backoff(self._retry, self._retry.seconds)
         while (await self._call(self._blobs.FindMissing, find)).missing:
             try:
-                await self._blobs.Upload(_upload_messages(model))
+                await self._blobs.Upload(
+                    _upload_messages(model), metadata=self._access.metadata()
+                )
                 return
             except grpc.RpcError as error:
                 await self._pause_or_raise(error, backoff)
@@ -221,7 +233,9 @@ class AsyncClient:
         while True:
             self._check_open()
             try:
-                return await method(request, timeout=self._timeout)
+                return await method(
+                    request, timeout=self._timeout, metadata=self._access.metadata()
+                )
             except grpc.RpcError as error:
                 await self._pause_or_raise(error, backoff)
 
@@ -236,7 +250,9 @@ class AsyncClient:
         end = time.monotonic() + seconds
         request = optimizer_pb2.GetCapabilitiesRequest()
         with contextlib.suppress(grpc.RpcError):
-            await self._optimizer.GetCapabilities(request, timeout=seconds, wait_for_ready=True)
+            await self._optimizer.GetCapabilities(
+                request, timeout=seconds, metadata=self._access.metadata(), wait_for_ready=True
+            )
         await asyncio.sleep(max(0.0, end - time.monotonic()))
 
     def _check_open(self) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator, List, Optional, Type,
 import grpc
 
 from . import _rpc
+from ._access import Access, PathLike
 from ._inputs import sets_of
 from ._model import Model, ModelLike
 from ._wire import blobs_pb2, blobs_pb2_grpc, optimizer_pb2, optimizer_pb2_grpc
@@ -40,6 +41,11 @@ class Client:
         *,
         timeout: Optional[float] = 30.0,
         retry: Retry = Retry(),
+        token: Optional[str] = None,
+        tls_ca: Optional[PathLike] = None,
+        tls_cert: Optional[PathLike] = None,
+        tls_key: Optional[PathLike] = None,
+        insecure: bool = False,
     ) -> None:
         """Does not connect yet.
 
@@ -47,11 +53,24 @@ class Client:
             server: HOST:PORT or unix:PATH; default: the variable AUTOGRAPH_SERVER.
             timeout: seconds for one short call (not for uploads, downloads and waits).
             retry: how long to repeat calls that are UNAVAILABLE.
+            token: default: the one in the file that AUTOGRAPH_TOKEN_FILE names, else the variable
+                AUTOGRAPH_TOKEN.
+            tls_ca: PEM file with what signed the server's certificate; switches TLS on. Default:
+                the variable AUTOGRAPH_TLS_CA.
+            tls_cert: PEM file with the own certificate, for a server that wants one. Default:
+                AUTOGRAPH_TLS_CERT.
+            tls_key: PEM file with its key. Default: AUTOGRAPH_TLS_KEY.
+            insecure: the token may go to another machine in plain text, where there is no TLS.
+
+        Raises:
+            InvalidArgument: no server is named, or the token would leave this machine in plain
+                text. NotFound: no such file.
         """
         self.server = _rpc.address_of(server)
+        self._access = Access(self.server, token, tls_ca, tls_cert, tls_key, insecure)
         self._timeout = timeout
         self._retry = retry
-        self._channel = grpc.insecure_channel(self.server, options=_rpc.CHANNEL_OPTIONS)
+        self._channel = self._access.channel(grpc, _rpc.CHANNEL_OPTIONS)
         self._optimizer: Any = optimizer_pb2_grpc.OptimizerStub(self._channel)
         self._blobs: Any = blobs_pb2_grpc.BlobsStub(self._channel)
         self._closed = False
@@ -236,7 +255,7 @@ class Client:
             self._check_open()
             request = blobs_pb2.DownloadRequest(digest=digest, offset=size)
             try:
-                for message in self._blobs.Download(request):
+                for message in self._blobs.Download(request, metadata=self._access.metadata()):
                     parts.append(message.data)
                     size += len(message.data)
                 return _rpc.check_download(digest, b"".join(parts))
@@ -248,21 +267,22 @@ class Client:
         backoff = Backoff(self._retry, self._retry.seconds)
         while self._call(self._blobs.FindMissing, find).missing:
             try:
-                self._blobs.Upload(_rpc.upload_messages(model))
+                self._blobs.Upload(_rpc.upload_messages(model), metadata=self._access.metadata())
                 return
             except grpc.RpcError as error:
                 self._pause_or_raise(error, backoff)
 
     def _stream(self, method: Any, name: str, deadline: Deadline) -> Any:
         self._check_open()
-        return method(optimizer_pb2.WatchJobRequest(name=name), timeout=deadline.left())
+        request = optimizer_pb2.WatchJobRequest(name=name)
+        return method(request, timeout=deadline.left(), metadata=self._access.metadata())
 
     def _call(self, method: Any, request: Any) -> Any:
         backoff = Backoff(self._retry, self._retry.seconds)
         while True:
             self._check_open()
             try:
-                return method(request, timeout=self._timeout)
+                return method(request, timeout=self._timeout, metadata=self._access.metadata())
             except grpc.RpcError as error:
                 self._pause_or_raise(error, backoff)
 
@@ -277,7 +297,9 @@ class Client:
         end = time.monotonic() + seconds
         request = optimizer_pb2.GetCapabilitiesRequest()
         with contextlib.suppress(grpc.RpcError):
-            self._optimizer.GetCapabilities(request, timeout=seconds, wait_for_ready=True)
+            self._optimizer.GetCapabilities(
+                request, timeout=seconds, metadata=self._access.metadata(), wait_for_ready=True
+            )
         time.sleep(max(0.0, end - time.monotonic()))
 
     def _check_open(self) -> None:

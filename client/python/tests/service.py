@@ -85,9 +85,15 @@ class Place:
 class Service(Place):
     """A coordinator and a worker that serves."""
 
-    def __init__(self, device: str = DEVICE, coordinator_flags: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        device: str = DEVICE,
+        coordinator_flags: Sequence[str] = (),
+        variables: Optional[Dict[str, str]] = None,
+    ) -> None:
         super().__init__()
         self._flags = list(coordinator_flags)
+        self.variables.update(variables or {})
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
             self.address = f"127.0.0.1:{taken.getsockname()[1]}"

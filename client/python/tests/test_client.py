@@ -41,9 +41,9 @@ class ClientTest(unittest.TestCase):
         stub: Any = self.client._blobs
         real = stub.Upload
 
-        def counted(messages: Any) -> Any:
+        def counted(messages: Any, metadata: Any) -> Any:
             uploads.append(1)
-            return real(messages)
+            return real(messages, metadata=metadata)
 
         stub.Upload = counted
         self.addCleanup(setattr, stub, "Upload", real)

@@ -86,7 +86,7 @@ class RetryTest(unittest.TestCase):
         """Makes a call that fails so, then answers; returns the attempts."""
         left, attempts = list(failures), []
 
-        def method(request: object, timeout: float) -> str:
+        def method(request: object, timeout: float, metadata: Any) -> str:
             attempts.append(request)
             if left:
                 raise FakeRpcError(left.pop(0), "the server stops")
@@ -151,7 +151,7 @@ class WatchTest(unittest.TestCase):
     def streams(self) -> Any:
         """Returns streams: a tick without news, a break, an early end, the last state twice."""
         made = [FakeStream([1, 1, 2], True), FakeStream([2], False), FakeStream([2, 3, 4, 4], True)]
-        return lambda request, timeout: made.pop(0)
+        return lambda request, timeout, metadata: made.pop(0)
 
     def test_each_change_is_seen_once(self) -> None:
         with Client("HOST:1", retry=self.RETRY) as client:
@@ -176,7 +176,7 @@ class DownloadTest(unittest.TestCase):
         digest = hashlib.sha256(data).hexdigest()
         offsets: List[int] = []
 
-        def download(request: Any) -> Iterator[Any]:
+        def download(request: Any, metadata: Any) -> Iterator[Any]:
             offsets.append(request.offset)
             yield blobs_pb2.DownloadResponse(data=data[request.offset :][:4])
             if request.offset + 4 < len(data):
