@@ -18,7 +18,7 @@ namespace {
 struct Flags {
   ServerOptions server;
   std::string log_level = "info";
-  double worker_expiry = 30, reconnect = 5, no_worker = 900, tick = 10;
+  double worker_expiry = 30, reconnect = 5, no_worker = 900, other_environment = 10, tick = 10;
   double import_time = 120, export_time = 600, failure_expiry = 86400, grace = 10;
   double hang_time = 60, transfer_idle = 60;
   int64_t job_memory_mib = 4096;
@@ -102,6 +102,8 @@ void AddTimes(CLI::App& app, Flags& flags) {
   add("--worker-expiry", flags.worker_expiry, "Seconds of silence after which a worker is gone");
   add("--reconnect", flags.reconnect, "Seconds that a cut stream has to come back");
   add("--no-worker", flags.no_worker, "Seconds that work waits for a worker of its device");
+  add("--other-environment", flags.other_environment,
+      "The same while workers have the device in another environment; then the job is planned anew");
   add("--hang-time", flags.hang_time,
       "Seconds without progress after which the measurement of a group is given up");
   add("--attempts", flags.server.pool.attempts_max, "Executors that one candidate may crash");
@@ -147,6 +149,7 @@ int Main(int argc, char** argv) {
   options.pool.worker_expiry = Seconds(flags.worker_expiry);
   options.pool.reconnect_max = Seconds(flags.reconnect);
   options.pool.no_worker_max = options.offer_wait_max = Seconds(flags.no_worker);
+  options.pool.other_environment_max = Seconds(flags.other_environment);
   options.import_time_max = Seconds(flags.import_time);
   options.export_time_max = Seconds(flags.export_time);
   options.failure_expiry = Seconds(flags.failure_expiry);

@@ -205,7 +205,7 @@ Status Server::Impl::StartJobs() {
   jobs.per_device = options_.per_device;
   jobs.crashes_max = options_.crashes_max;
   jobs.rules_digest = rules_.digest().Hex();
-  jobs.find_offer = [this](const std::string& device) { return dispatcher_->FindOffer(device); };
+  jobs.find_offers = [this](const std::string& device) { return dispatcher_->FindOffers(device); };
   jobs.validate = [this](const v1::OptimizeRequest& request) {
     return CheckRules(rules_, request);
   };

@@ -12,6 +12,7 @@ namespace {
 constexpr uint64_t kResumeStep = 1'000'000;
 constexpr size_t kEndedMax = 1000;
 constexpr size_t kTurnsMax = 10'000;
+constexpr Nanos kPlacesLook = std::chrono::seconds(1);
 constexpr double kRunningMax = 0.99;  // The fraction of a job that has not ended.
 
 double SecondsOf(Nanos duration) { return std::chrono::duration<double>(duration).count(); }
@@ -116,6 +117,25 @@ std::string Jobs::AnswerKey(const v1::OptimizeRequest& request, const Environmen
   return fmt::format("{}environment={}\nonnxruntime={}\nrules={}\n{}", AnswerText(request),
                      environment, onnxruntime, options_.rules_digest,
                      tenant.empty() ? "" : fmt::format("tenant={}\n", tenant));
+}
+
+// Returns the keys under which an answer may be remembered, one for each environment where ONNX
+// Runtime is as the request asks; where it is nowhere, the first reason.
+StatusOr<std::vector<std::string>> Jobs::AnswerKeys(const v1::OptimizeRequest& request,
+                                                    const std::vector<DeviceOffer>& offers,
+                                                    const std::string& tenant) const {
+  std::vector<std::string> keys;
+  Status first;
+  for (const DeviceOffer& offer : offers) {
+    const auto onnxruntime = OnnxRuntimeFor(request, offer);
+    if (onnxruntime.ok()) {
+      keys.push_back(AnswerKey(request, offer.environment, *onnxruntime, tenant));
+    } else if (first.ok()) {
+      first = onnxruntime.status();
+    }
+  }
+  if (keys.empty()) return first;
+  return keys;
 }
 
 StatusOr<std::optional<Job>> Jobs::Repeated(const v1::OptimizeRequest& request, const Digest& body,
@@ -238,11 +258,11 @@ StatusOr<Job> Jobs::Accept(v1::OptimizeRequest request, const Tenant& tenant) {
   if (known.has_value()) return *std::move(known);
   if (options_.validate) AG_TRY(options_.validate(request));
   if (!request.only_cached()) AG_TRY(CheckBlobs(request, tenant));
-  AG_LET(const DeviceOffer offer, options_.find_offer(request.device()));
-  request.set_device(offer.device);
-  AG_LET(const std::string onnxruntime, OnnxRuntimeFor(request, offer));
-  const std::string key = AnswerKey(request, offer.environment, onnxruntime, tenant.name);
-  if (!request.skip_model_cache()) {
+  AG_LET(const auto offers, options_.find_offers(request.device()));
+  request.set_device(offers[0].device);
+  AG_LET(const auto keys, AnswerKeys(request, offers, tenant.name));
+  for (const std::string& key : keys) {
+    if (request.skip_model_cache()) break;
     AG_LET(known, Remembered(request, key, body.Hex(), tenant.name));
     if (known.has_value()) return *std::move(known);
   }
@@ -250,8 +270,10 @@ StatusOr<Job> Jobs::Accept(v1::OptimizeRequest request, const Tenant& tenant) {
     return Err(StatusCode::kNotFound, "no answer for model {} on {} is remembered",
                ModelOf(request).Short(), request.device());
   }
+  // Without an environment: the job may be planned for any of the device's.
   const std::string dedupe_key =
-      Sha256(fmt::format("{}skip={}{}\n", key, int{request.skip_model_cache()},
+      Sha256(fmt::format("{}skip={}{}\n", AnswerKey(request, "", "", tenant.name),
+                         int{request.skip_model_cache()},
                          int{request.skip_group_cache()}))
           .Hex();
   AG_LET(const auto in_flight, stores_.jobs->FindUnfinished(dedupe_key));
@@ -497,12 +519,23 @@ Status Jobs::ResumeOne(JobRow row) {
   return OkStatus();
 }
 
+// Each environment of a device has workers of its own, so each has its jobs.
+bool Jobs::HasPlace(const std::string& device) {
+  if (running_[device] < options_.per_device) return true;
+  const auto offers = options_.find_offers(device);
+  const int environments = offers.ok() ? static_cast<int>(offers->size()) : 1;
+  return running_[device] < options_.per_device * environments;
+}
+
 Jobs::LivePtr Jobs::NextQueued() {
   LivePtr next;
   uint64_t longest_ago = 0;
+  std::map<std::string, bool> has_place;
   for (const auto& [id, live] : live_) {
+    if (live->running) continue;
     const std::string& device = live->job.request.device();
-    if (live->running || running_[device] >= options_.per_device) continue;
+    if (!has_place.contains(device)) has_place[device] = HasPlace(device);
+    if (!has_place[device]) continue;
     const auto last = last_turn_.find({device, live->job.client});
     const uint64_t turn = last == last_turn_.end() ? 0 : last->second;
     if (next != nullptr && turn >= longest_ago) continue;
@@ -524,7 +557,8 @@ void Jobs::RunnerMain() {
     LivePtr live;
     {
       MutexLock lock(mutex_);
-      while (!stopping_ && (live = NextQueued()) == nullptr) changed_.Wait(mutex_);
+      // A worker that comes may bring a place.
+      while (!stopping_ && (live = NextQueued()) == nullptr) changed_.WaitFor(mutex_, kPlacesLook);
       if (stopping_) return;
       live->running = true;
       ++running_[live->job.request.device()];

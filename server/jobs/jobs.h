@@ -22,10 +22,10 @@ namespace ag {
 
 struct JobsOptions {
   int runners = 4;           // Jobs that run at once, over all devices.
-  int per_device = 1;        // Jobs of one device: together they would disturb the measurements.
+  int per_device = 1;        // Jobs of one device in one environment: more would disturb the measurements.
   int crashes_max = 5;       // A job that ran in more processes that crashed fails.
   std::string rules_digest;  // Part of every answer's key.
-  std::function<StatusOr<DeviceOffer>(const std::string&)> find_offer;
+  std::function<StatusOr<std::vector<DeviceOffer>>(const std::string&)> find_offers;
   std::function<Status(const v1::OptimizeRequest&)>
       validate;  // May be null. Checks that need the request only.
 };
@@ -112,6 +112,9 @@ class Jobs {
   StatusOr<Job> Insert(Job job, const std::string& dedupe_key, const std::string& body);
   StatusOr<Job> FromRow(const JobRow& row);
   Status OwnResult(const Job& job);
+  StatusOr<std::vector<std::string>> AnswerKeys(const v1::OptimizeRequest& request,
+                                                const std::vector<DeviceOffer>& offers,
+                                                const std::string& tenant) const;
   std::string AnswerKey(const v1::OptimizeRequest& request, const Environment& environment,
                         const std::string& onnxruntime, const std::string& tenant) const;
   // Returns the job with its elapsed time and what it waits for, which are not stored.
@@ -125,6 +128,7 @@ class Jobs {
   void Park();
   void RunnerMain();
   // Returns the oldest job of the client whose last turn on the job's device is longest ago.
+  bool HasPlace(const std::string& device) AG_REQUIRES(mutex_);
   LivePtr NextQueued() AG_REQUIRES(mutex_);
   void TakeTurn(const Job& job) AG_REQUIRES(mutex_);
   void RunOne(const LivePtr& live);

@@ -45,12 +45,15 @@ struct JobsBench {
   Digest model = *blobs->Put("model");
   FakeJobRunner runner;
   JobsOptions options;
+  std::vector<std::string> environments = {"e"};  // Of the workers. Set before Restart.
   std::unique_ptr<Jobs> jobs;
 
   JobsBench() {
-    options.find_offer = [](const std::string& device) -> StatusOr<DeviceOffer> {
+    options.find_offers = [this](const std::string& device) -> StatusOr<std::vector<DeviceOffer>> {
       if (device == "gone") return Err(StatusCode::kUnavailable, "no worker offers device gone");
-      return DeviceOffer{"cpu", "", "e", false};
+      std::vector<DeviceOffer> offers;
+      for (const std::string& e : environments) offers.push_back({"cpu", "", e, false});
+      return offers;
     };
     Restart();
   }
@@ -201,6 +204,27 @@ TEST(Jobs, TenantsShareNothing) {
   EXPECT_EQ(b.jobs->Accept(look_up, {.name = "carol", .sees_all = false}).status().code(),
             StatusCode::kNotFound);
   EXPECT_EQ(b.jobs->Accept(look_up).status().code(), StatusCode::kNotFound);
+}
+
+TEST(Jobs, EachEnvironmentOfADeviceRunsJobsAndHasAnswers) {
+  JobsBench b;
+  b.environments = {"d", "e"};
+  b.runner.hold = true;
+  std::vector<int64_t> ids;
+  for (const int rounds : {1, 2, 3}) {
+    v1::OptimizeRequest request = b.Request();
+    request.mutable_budget()->set_rounds(rounds);
+    ids.push_back(b.jobs->Accept(request)->id);
+  }
+  b.WaitState(ids[0], v1::Job::SEARCHING);
+  b.WaitState(ids[1], v1::Job::SEARCHING);
+  EXPECT_EQ(b.jobs->Get(ids[2])->state, v1::Job::QUEUED) << "one job for each environment";
+  b.runner.hold = false;
+  for (const int64_t id : ids) b.WaitTerminal(id);
+  v1::OptimizeRequest request = b.Request();
+  request.mutable_budget()->set_rounds(2);
+  request.set_only_cached(true);
+  EXPECT_EQ(b.jobs->Accept(request)->state, v1::Job::SUCCEEDED) << "an answer of environment e";
 }
 
 // What a job has made is its tenant's, also after a restart.

@@ -2,6 +2,8 @@
 
 #include <poll.h>
 
+#include <algorithm>
+
 #include "base/frames.h"
 #include "base/log.h"
 #include "base/process.h"
@@ -249,22 +251,65 @@ JobProcesses::JobProcesses(Dispatcher& dispatcher, GroupCache& cache, Clock& clo
     : dispatcher_(dispatcher), cache_(cache), clock_(clock), options_(std::move(options)) {}
 
 // A resumed job may stand here before its worker has come back.
-StatusOr<DeviceOffer> JobProcesses::WaitForOffer(const std::string& device,
-                                                 const JobControl& control) {
+StatusOr<std::vector<DeviceOffer>> JobProcesses::WaitForOffers(const std::string& device,
+                                                               const JobControl& control) {
   const Nanos begin = clock_.Now();
   while (true) {
-    auto offer = dispatcher_.FindOffer(device);
-    if (offer.status().code() != StatusCode::kUnavailable) return offer;
+    auto offers = dispatcher_.FindOffers(device);
+    if (offers.status().code() != StatusCode::kUnavailable) return offers;
     control.on_wait(fmt::format("a worker of device {}", device));
     if (control.cancelled()) return Err(StatusCode::kCancelled, "cancelled");
-    if (clock_.Now() - begin > options_.offer_wait_max) return offer;
+    if (clock_.Now() - begin > options_.offer_wait_max) return offers;
     clock_.SleepFor(std::chrono::milliseconds(50));
   }
 }
 
+DeviceOffer JobProcesses::TakePlace(const v1::OptimizeRequest& request,
+                                    const std::vector<DeviceOffer>& offers) {
+  MutexLock lock(mutex_);
+  const auto load = [&](const DeviceOffer& offer) AG_REQUIRES(mutex_) {
+    return std::pair(!OnnxRuntimeFor(request, offer).ok(),
+                     running_[{offer.device, offer.environment}]);
+  };
+  const DeviceOffer* best = &offers[0];
+  for (const DeviceOffer& offer : offers) {
+    if (load(offer) < load(*best)) best = &offer;
+  }
+  ++running_[{best->device, best->environment}];
+  return *best;
+}
+
+void JobProcesses::GivePlace(const DeviceOffer& offer) {
+  MutexLock lock(mutex_);
+  const auto place = running_.find({offer.device, offer.environment});
+  if (--place->second == 0) running_.erase(place);
+}
+
+bool JobProcesses::HasLeft(const DeviceOffer& offer) {
+  const auto offers = dispatcher_.FindOffers(offer.device);
+  return offers.ok() &&
+         std::ranges::none_of(*offers, [&](const auto& o) { return o.environment == offer.environment; });
+}
+
 StatusOr<JobOutcome> JobProcesses::Run(const Job& job, const JobControl& control) {
+  while (true) {
+    AG_LET(const auto offers, WaitForOffers(job.request.device(), control));
+    const DeviceOffer offer = TakePlace(job.request, offers);
+    auto outcome = RunAt(offer, job, control);
+    GivePlace(offer);
+    const bool lost_workers = outcome.ok()
+                                  ? outcome->result.stop_reason() == v1::Result::UNAVAILABLE
+                                  : outcome.status().code() == StatusCode::kUnavailable;
+    if (!lost_workers || control.cancelled() || !HasLeft(offer)) return outcome;
+    LogWarn("{}: no worker has its environment any more; it is planned anew for another one",
+            job.name());
+  }
+}
+
+StatusOr<JobOutcome> JobProcesses::RunAt(const DeviceOffer& offer, const Job& job,
+                                         const JobControl& control) {
   JobStart start;
-  AG_LET(start.offer, WaitForOffer(job.request.device(), control));
+  start.offer = offer;
   start.id = job.id;
   start.request = job.request.SerializeAsString();
   start.options = options_.pipeline;

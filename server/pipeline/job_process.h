@@ -4,9 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "server/pipeline/pipeline.h"
 
 namespace ag {
@@ -29,17 +33,28 @@ struct JobProcessOptions {
 class JobProcesses : public JobRunner {
  public:
   JobProcesses(Dispatcher& dispatcher, GroupCache& cache, Clock& clock, JobProcessOptions options);
-  // kResourceExhausted: the process reached its memory limit; kDeadlineExceeded: it computed beyond
-  // the budget; kInternal: it crashed.
+  // Runs the job for one environment of its device, and anew for another one when the first has
+  // left. kResourceExhausted: the process reached its memory limit; kDeadlineExceeded: it computed
+  // beyond the budget; kInternal: it crashed.
   StatusOr<JobOutcome> Run(const Job& job, const JobControl& control) override;
 
  private:
-  StatusOr<DeviceOffer> WaitForOffer(const std::string& device, const JobControl& control);
+  StatusOr<std::vector<DeviceOffer>> WaitForOffers(const std::string& device,
+                                                   const JobControl& control);
+  // Returns the offer with the fewest jobs, of those where ONNX Runtime is as the request asks, and
+  // counts one more for it.
+  DeviceOffer TakePlace(const v1::OptimizeRequest& request, const std::vector<DeviceOffer>& offers);
+  void GivePlace(const DeviceOffer& offer);
+  // Whether workers serve the offer's device, but none in its environment.
+  bool HasLeft(const DeviceOffer& offer);
+  StatusOr<JobOutcome> RunAt(const DeviceOffer& offer, const Job& job, const JobControl& control);
 
   Dispatcher& dispatcher_;
   GroupCache& cache_;
   Clock& clock_;
   const JobProcessOptions options_;
+  Mutex mutex_;
+  std::map<std::pair<std::string, Environment>, int> running_ AG_GUARDED_BY(mutex_);
 };
 
 }  // namespace ag

@@ -1,5 +1,7 @@
 #include <grpcpp/grpcpp.h>
 
+#include <set>
+
 #include "autograph/v1/optimizer.grpc.pb.h"
 #include "base/build_facts.h"
 #include "server/rpc/rpc.h"
@@ -80,7 +82,9 @@ class OptimizerService final : public v1::Optimizer::Service {
     if (!caller.ok()) return ToGrpc(caller.status());
     response->set_version(std::string(Version()));
     response->set_build(BuildFacts("autographd"));
-    for (const DeviceOffer& offer : core_.dispatcher->Offers()) response->add_devices(offer.device);
+    std::set<std::string> devices;
+    for (const DeviceOffer& offer : core_.dispatcher->Offers()) devices.insert(offer.device);
+    for (const std::string& device : devices) response->add_devices(device);
     response->set_model_bytes_max(core_.limits.model_bytes_max);
     response->set_rules_digest(core_.rules_digest);
     response->set_epoch(core_.dispatcher->epoch());

@@ -1,6 +1,7 @@
 #include "server/workers/dispatcher.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "base/text.h"
 
@@ -72,27 +73,30 @@ std::vector<DeviceOffer> Dispatcher::Offers() {
     const WorkerReport& state = view.state;
     if (state.environment.empty() || state.device_spec.empty()) continue;
     if (state.health != WorkerHealth::kServing) continue;
-    const bool known = std::any_of(offers.begin(), offers.end(),
-                                   [&](const auto& o) { return o.device == state.device; });
+    const bool known = std::any_of(offers.begin(), offers.end(), [&](const auto& o) {
+      return o.device == state.device && o.environment == state.environment;
+    });
     if (known) continue;
     offers.push_back(
         {state.device, state.device_spec, state.environment, state.simulated, state.onnxruntime});
   }
-  std::sort(offers.begin(), offers.end(),
-            [](const auto& a, const auto& b) { return a.device < b.device; });
+  std::sort(offers.begin(), offers.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.device, a.environment) < std::tie(b.device, b.environment);
+  });
   return offers;
 }
 
-StatusOr<DeviceOffer> Dispatcher::FindOffer(const std::string& device) {
-  const std::vector<DeviceOffer> offers = Offers();
+StatusOr<std::vector<DeviceOffer>> Dispatcher::FindOffers(const std::string& device) {
+  std::vector<DeviceOffer> offers = Offers();
   std::vector<std::string> names;
   for (const DeviceOffer& offer : offers) {
-    if (offer.device == device || (device.empty() && offers.size() == 1)) return offer;
-    names.push_back(offer.device);
+    if (names.empty() || names.back() != offer.device) names.push_back(offer.device);
   }
-  if (device.empty() && offers.size() > 1) {
+  if (device.empty() && names.size() > 1) {
     return Err(StatusCode::kInvalidArgument, "device: choose one of {}", Join(names, ", "));
   }
+  if (!device.empty()) std::erase_if(offers, [&](const auto& o) { return o.device != device; });
+  if (!offers.empty()) return offers;
   for (const WorkerView& view : Workers()) {
     if (!device.empty() && view.state.device != device) continue;
     return Err(StatusCode::kUnavailable, "device {}: worker {} is {}{}{}", view.state.device,

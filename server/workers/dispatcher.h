@@ -13,13 +13,14 @@
 
 namespace ag {
 
-// A device that some live worker offers.
+// A device in one environment, which some live worker offers. Times of different environments are
+// never compared, so a job is planned for one of them.
 struct DeviceOffer {
   std::string device;
   std::string device_spec;  // Text of the DeviceSpec.
   Environment environment;
   bool simulated = false;
-  std::string onnxruntime;  // The version of ONNX Runtime on a worker of the device; empty: none.
+  std::string onnxruntime;  // The version of ONNX Runtime beside one of its workers; empty: none.
 };
 
 // The interface through which measurers send work; tests implement it without workers.
@@ -41,12 +42,12 @@ class Dispatcher : public WorkRunner {
   Status Run(ItemRequest request, const std::function<void(const Delivery&)>& on_result,
              const std::function<bool()>& cancelled) override;
 
-  // Returns the devices offered now, sorted by name. When several workers serve one device, the
-  // worker with the first id speaks for it.
+  // Returns what is offered now, sorted by device and environment, each pair once. When several
+  // workers offer a pair, the worker with the first id speaks for it.
   std::vector<DeviceOffer> Offers();
-  // Returns the offer for `device`; "" means the only one there is. kUnavailable: no worker offers
-  // it, with the reason; kInvalidArgument: "" and there are several.
-  StatusOr<DeviceOffer> FindOffer(const std::string& device);
+  // Returns the offers of `device`, one or more; "" means the only device there is. kUnavailable:
+  // no worker offers it, with the reason; kInvalidArgument: "" and there are several devices.
+  StatusOr<std::vector<DeviceOffer>> FindOffers(const std::string& device);
 
   // Calls for worker streams, as WorkerPool has them.
   Status Connect(const std::string& worker_id, uint64_t session);

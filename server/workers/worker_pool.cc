@@ -387,6 +387,14 @@ bool WorkerPool::AnyFits(const Item& item) const {
   });
 }
 
+bool WorkerPool::AnyServesInAnother(const Item& item) const {
+  return std::any_of(workers_.begin(), workers_.end(), [&](const auto& worker) {
+    const WorkerReport& state = worker.second->state;
+    return worker.second->session != 0 && state.health == WorkerHealth::kServing &&
+           state.device == item.request.device && state.environment != item.request.environment;
+  });
+}
+
 // Returns an idle worker that serves the item's device and environment, preferably one that the
 // item does not avoid, or null.
 WorkerPool::Worker* WorkerPool::Choose(const Item& item) {
@@ -414,7 +422,9 @@ void WorkerPool::Assign(Nanos now) {
       item->alone_since.reset();
     } else if (!item->alone_since.has_value()) {
       item->alone_since = now;
-    } else if (now - *item->alone_since >= options_.no_worker_max) {
+    } else if (now - *item->alone_since >= (AnyServesInAnother(*item)
+                                                ? options_.other_environment_max
+                                                : options_.no_worker_max)) {
       FailRest(*item,
                Err(StatusCode::kUnavailable, "no worker offers device {} with environment {}",
                    item->request.device, item->request.environment));

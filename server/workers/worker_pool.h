@@ -35,6 +35,8 @@ struct PoolOptions {
   Nanos worker_expiry{std::chrono::seconds(30)};  // A worker silent this long is gone.
   Nanos reconnect_max{std::chrono::seconds(5)};   // Time for a closed stream to return.
   Nanos no_worker_max{std::chrono::minutes(15)};  // Wait of an item without a fitting worker.
+  // The same where workers serve the device in another environment: the job is better planned anew.
+  Nanos other_environment_max{std::chrono::seconds(10)};
   int attempts_max = 2;                           // How many executors one entry may crash.
   int losses_max = 3;                             // An item that lost this many workers fails.
 };
@@ -114,6 +116,7 @@ class WorkerPool {
   void Assign(Nanos now);
   Worker* Choose(const Item& item);
   bool AnyFits(const Item& item) const;
+  bool AnyServesInAnother(const Item& item) const;
   void LeaseTo(Nanos now, Item& item, Worker& worker);
   void Reconcile(Nanos now, Worker& worker, bool was_in_hand);
   void Erase(const std::string& worker_id);

@@ -359,11 +359,26 @@ TEST(WorkerPool, AnotherEnvironmentGetsNothing) {
   b.Say("w");
   const uint64_t item = b.Submit(1);
   EXPECT_FALSE(b.Hear("w").lease.has_value());
-  for (int i = 0; i < 93; ++i) {
-    b.now += 10s;
+  for (int i = 0; i < 9; ++i) {
+    b.now += 1s;
     b.Say("w");
     b.pool.Tick(b.now);
   }
+  EXPECT_TRUE(b.pool.Take(item).empty()) << "its own environment may come back";
+  b.now += 1s;
+  b.pool.Tick(b.now);
+  EXPECT_EQ(Message(b.pool.Take(item).at(0).result.status),
+            "no worker offers device cpu with environment e");
+}
+
+TEST(WorkerPool, WithoutAnyWorkerAnItemWaitsLonger) {
+  PoolBench b;
+  const uint64_t item = b.Submit(1);
+  b.now += 14min;
+  b.pool.Tick(b.now);
+  EXPECT_TRUE(b.pool.Take(item).empty());
+  b.now += 2min;
+  b.pool.Tick(b.now);
   EXPECT_EQ(Message(b.pool.Take(item).at(0).result.status),
             "no worker offers device cpu with environment e");
 }
