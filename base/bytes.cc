@@ -14,6 +14,8 @@ namespace {
 static_assert(std::endian::native == std::endian::little);
 static_assert(std::numeric_limits<double>::is_iec559);
 
+constexpr uint32_t kHostFaultBit = 0x100;  // Beside the code of a status.
+
 constexpr uint64_t kNanBits = 0x7ff8000000000000;
 
 template <class T>
@@ -149,20 +151,22 @@ Status ByteReader::End() const {
 
 std::string EncodeStatus(const Status& status) {
   ByteWriter out;
-  out.U32(static_cast<uint32_t>(status.code()));
+  out.U32(static_cast<uint32_t>(status.code()) | (IsHostFault(status) ? kHostFaultBit : 0));
   out.String(Message(status));
   return out.Take();
 }
 
 Status DecodeStatus(std::string_view bytes) {
   ByteReader in(bytes);
-  AG_LET(const uint32_t code, in.U32());
+  AG_LET(const uint32_t word, in.U32());
   AG_LET(const std::string message, in.String());
   AG_TRY(in.End());
+  const uint32_t code = word & ~kHostFaultBit;
   if (code > static_cast<uint32_t>(StatusCode::kUnauthenticated)) {
     return Err(StatusCode::kDataLoss, "status: code {}", code);
   }
-  return Status(static_cast<StatusCode>(code), message);
+  Status status(static_cast<StatusCode>(code), message);
+  return code == word ? status : AsHostFault(std::move(status));
 }
 
 std::string Base64(std::string_view bytes) {

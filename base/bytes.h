@@ -57,8 +57,8 @@ class ByteReader {
   std::string_view rest_;
 };
 
-// A status as its code and message. DecodeStatus returns the status that the bytes hold, kDataLoss
-// when they hold none.
+// A status as its code, whether it is a fault of the host, and its message. DecodeStatus returns
+// the status that the bytes hold, kDataLoss when they hold none.
 std::string EncodeStatus(const Status& status);
 Status DecodeStatus(std::string_view bytes);
 

@@ -12,6 +12,14 @@ namespace {
 
 using namespace std::string_literals;
 
+TEST(Bytes, AStatusKeepsItsMark) {
+  const Status fault = AsHostFault(Err(StatusCode::kInternal, "no disk"));
+  EXPECT_TRUE(IsHostFault(DecodeStatus(EncodeStatus(fault))));
+  EXPECT_EQ(ToString(DecodeStatus(EncodeStatus(fault))), "INTERNAL: no disk");
+  EXPECT_FALSE(IsHostFault(DecodeStatus(EncodeStatus(Err(StatusCode::kInternal, "a bug")))));
+  EXPECT_TRUE(IsHostFault(Within(fault, "x")));
+}
+
 TEST(BytesTest, WritesOneFormOfEachValue) {
   const struct {
     const char* name;

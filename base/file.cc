@@ -61,6 +61,21 @@ StatusCode CodeOf(int error) {
   }
 }
 
+// Without ENOMEM and EFBIG, which the limits of a child give as well.
+bool IsFaultOfHost(int error) {
+  switch (error) {
+    case ENOSPC:
+    case EDQUOT:
+    case EIO:
+    case EMFILE:
+    case ENFILE:
+    case EAGAIN:
+      return true;
+    default:
+      return false;
+  }
+}
+
 Status ReadError(const std::string& path, int error) { return FromErrno(error, "read " + path); }
 
 // Returns kFailedPrecondition, not kNotFound, for a missing folder: the caller must make it first.
@@ -124,8 +139,9 @@ bool IsDirectory(const std::string& path) {
 
 Status FromErrno(int error, std::string_view subject) {
   const char* const description = ::strerrordesc_np(error);  // Thread-safe, never translated.
-  if (description == nullptr) return Err(CodeOf(error), "{}: error {}", subject, error);
-  return Err(CodeOf(error), "{}: {}", subject, description);
+  Status status = description == nullptr ? Err(CodeOf(error), "{}: error {}", subject, error)
+                                         : Err(CodeOf(error), "{}: {}", subject, description);
+  return IsFaultOfHost(error) ? AsHostFault(std::move(status)) : status;
 }
 
 StatusOr<std::string> ReadFile(const std::string& path) {

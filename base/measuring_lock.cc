@@ -3,9 +3,9 @@
 #include <cstdlib>
 #include <future>
 #include <memory>
-#include <thread>
 
 #include "base/file_facts.h"
+#include "base/thread.h"
 
 namespace ag {
 namespace {
@@ -30,7 +30,9 @@ StatusOr<FileLock> WaitForLock(const std::string& path, FileLock::Mode mode, con
   // After a give-up this thread continues; it releases the lock as soon as it gets it.
   auto promise = std::make_shared<std::promise<StatusOr<FileLock>>>();
   std::future<StatusOr<FileLock>> taken = promise->get_future();
-  std::thread([promise, path, mode] { promise->set_value(FileLock::Wait(path, mode)); }).detach();
+  AG_LET(std::thread waiter,
+         StartThread([promise, path, mode] { promise->set_value(FileLock::Wait(path, mode)); }));
+  waiter.detach();
   Nanos waited{0};
   bool given_up = false;
   while (!given_up && taken.wait_for(kLook) != std::future_status::ready) {

@@ -5,12 +5,11 @@
 #include <spawn.h>
 
 #include <deque>
-#include <system_error>
-#include <thread>
 
 #include "base/file.h"
 #include "base/mutex.h"
 #include "base/process.h"
+#include "base/thread.h"
 
 namespace ag {
 namespace {
@@ -118,15 +117,12 @@ class Spawner {
     sigset_t before;
     ::sigfillset(&all);
     ::pthread_sigmask(SIG_SETMASK, &all, &before);  // The new thread inherits the mask.
-    Status status;
-    try {
-      std::thread([this] { Loop(); }).detach();
-      started_ = true;
-    } catch (const std::system_error& error) {
-      status = FromErrno(error.code().value(), "start the thread that starts children");
-    }
+    auto thread = ag::StartThread([this] { Loop(); });
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    return status;
+    AG_TRY(thread, "for children");
+    thread->detach();
+    started_ = true;
+    return OkStatus();
   }
 
   void Loop() AG_EXCLUDES(mutex_) {

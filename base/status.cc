@@ -3,7 +3,14 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "absl/strings/cord.h"
+
 namespace ag {
+namespace {
+
+constexpr char kHostFault[] = "autograph/host-fault";
+
+}  // namespace
 
 Status Within(Status status, std::string_view noun) {
   if (status.ok()) return status;
@@ -14,6 +21,13 @@ Status Within(Status status, std::string_view noun) {
 }
 
 std::string Message(const Status& status) { return std::string(status.message()); }
+
+Status AsHostFault(Status status) {
+  status.SetPayload(kHostFault, absl::Cord());
+  return status;
+}
+
+bool IsHostFault(const Status& status) { return status.GetPayload(kHostFault).has_value(); }
 
 std::string ToString(const Status& status) {
   if (status.ok()) return "OK";

@@ -39,6 +39,12 @@ Status Within(Status status, std::string_view noun);
 // Returns the message as a std::string: absl::string_view may differ from std::string_view.
 std::string Message(const Status& status);
 
+// Marks an error as a fault of the host, such as a full disk, or no thread or descriptor that is
+// left. Work that met one is not to blame: it waits and is tried again. Within and EncodeStatus
+// (base/bytes.h) keep the mark.
+Status AsHostFault(Status status);
+bool IsHostFault(const Status& status);
+
 // Returns "INVALID_ARGUMENT: the message", or "OK".
 std::string ToString(const Status& status);
 

@@ -22,6 +22,7 @@ struct Flags {
   double import_time = 120, export_time = 600, failure_expiry = 86400, grace = 10;
   double hang_time = 60, transfer_idle = 60;
   int64_t job_memory_mib = 4096;
+  double host_fault = 86400;
   double job_overrun = 120, cancel_time = 0.5, keep_time = 30;
 };
 
@@ -102,8 +103,11 @@ void AddTimes(CLI::App& app, Flags& flags) {
   add("--worker-expiry", flags.worker_expiry, "Seconds of silence after which a worker is gone");
   add("--reconnect", flags.reconnect, "Seconds that a cut stream has to come back");
   add("--no-worker", flags.no_worker, "Seconds that work waits for a worker of its device");
+  add("--host-fault", flags.host_fault,
+      "Seconds that a job waits for a full disk, or for threads, of this host");
   add("--other-environment", flags.other_environment,
-      "The same while workers have the device in another environment; then the job is planned anew");
+      "The same while workers have the device in another environment; then the job is planned "
+      "anew");
   add("--hang-time", flags.hang_time,
       "Seconds without progress after which the measurement of a group is given up");
   add("--attempts", flags.server.pool.attempts_max, "Executors that one candidate may crash");
@@ -149,6 +153,7 @@ int Main(int argc, char** argv) {
   options.pool.worker_expiry = Seconds(flags.worker_expiry);
   options.pool.reconnect_max = Seconds(flags.reconnect);
   options.pool.no_worker_max = options.offer_wait_max = Seconds(flags.no_worker);
+  options.host_fault_max = Seconds(flags.host_fault);
   options.pool.other_environment_max = Seconds(flags.other_environment);
   options.import_time_max = Seconds(flags.import_time);
   options.export_time_max = Seconds(flags.export_time);

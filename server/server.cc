@@ -203,6 +203,7 @@ Status Server::Impl::StartJobs() {
   JobsOptions jobs;
   jobs.runners = options_.runners;
   jobs.per_device = options_.per_device;
+  jobs.host_fault_max = options_.host_fault_max;
   jobs.crashes_max = options_.crashes_max;
   jobs.rules_digest = rules_.digest().Hex();
   jobs.find_offers = [this](const std::string& device) { return dispatcher_->FindOffers(device); };

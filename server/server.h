@@ -47,7 +47,8 @@ struct ServerOptions {
   Nanos offer_wait_max{std::chrono::minutes(15)};  // How long a resumed job waits for its device.
   int runners = 4;
   int per_device = 1;
-  int crashes_max = 5;  // As in JobsOptions.
+  int crashes_max = 5;  // As in JobsOptions, like the next.
+  Nanos host_fault_max{std::chrono::hours(24)};
   int watchers_max = 256;
   JobProcessOptions processes;  // Its limits; the rest is filled in from here.
   TransferLimits transfers;

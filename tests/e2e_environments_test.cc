@@ -43,9 +43,10 @@ class Environments : public ::testing::Test {
     return worker;
   }
   static bool Serves(Cluster& cluster, const std::string& id) {
-    const auto workers = json::parse(cluster.Cli({"workers", "list", "--json"}).out, nullptr, false);
-    if (!workers.is_object()) return false;
-    for (const json& worker : workers.value("workers", json::array())) {
+    const auto workers =
+        json::parse(cluster.Cli({"workers", "list", "--json"}).out, nullptr, false);
+    if (!workers.is_array()) return false;
+    for (const json& worker : workers) {
       if (worker.value("worker_id", "") == id) return worker.value("health", "") == "SERVING";
     }
     return false;
@@ -83,8 +84,11 @@ TEST_F(Environments, EachRunsJobsOfItsOwn) {
       jobs.push_back(cluster.Submit(cluster.Zoo(model), {"--rounds", "1"}));
     }
     for (const std::string& job : jobs) {
-      EXPECT_TRUE(Eventually([&] { return cluster.StateOf(job) == "SEARCHING"; }))
-          << job << " waits for the other one's device";
+      EXPECT_TRUE(Eventually([&] {
+        const json progress = cluster.Show(job).value("progress", json::object());
+        return progress.value("waits_for", "").starts_with("the measuring lock");
+      })) << job
+          << " waits for the other one's device";
     }
   }
   std::set<std::string> environments;

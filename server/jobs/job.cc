@@ -212,7 +212,7 @@ StatusOr<int64_t> ParseJobName(std::string_view name) {
 }
 
 void ToProto(const Job& job, v1::Job* p) {
-  p->set_name(job.name());
+  if (job.id != 0) p->set_name(job.name());
   p->set_state(job.state);
   *p->mutable_progress() = job.progress;
   if (job.result.has_value()) *p->mutable_result() = *job.result;

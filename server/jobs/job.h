@@ -59,7 +59,7 @@ struct Job {
   int resumed = 0;  // Starts of a coordinator that took it up again,
   int crashes = 0;  // and those of them after a coordinator that ended while the job ran.
 
-  std::string name() const;  // "jobs/<id>"
+  std::string name() const;  // "jobs/<id>"; REQUIRES: it is stored.
 };
 StatusOr<int64_t> ParseJobName(std::string_view name);  // kNotFound: not a job's name.
 

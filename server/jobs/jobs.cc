@@ -12,7 +12,8 @@ namespace {
 constexpr uint64_t kResumeStep = 1'000'000;
 constexpr size_t kEndedMax = 1000;
 constexpr size_t kTurnsMax = 10'000;
-constexpr Nanos kPlacesLook = std::chrono::seconds(1);
+constexpr Nanos kPlacesLook = std::chrono::milliseconds(500);
+constexpr Nanos kFirstPause = std::chrono::seconds(1), kPauseMax = std::chrono::minutes(1);
 constexpr double kRunningMax = 0.99;  // The fraction of a job that has not ended.
 
 double SecondsOf(Nanos duration) { return std::chrono::duration<double>(duration).count(); }
@@ -180,8 +181,13 @@ StatusOr<std::optional<Job>> Jobs::Remembered(const v1::OptimizeRequest& request
   job.result->clear_seconds();
   job.progress.set_fraction(1);
   job.finished_unix_seconds = clock_.UnixSeconds();
-  AG_LET(Job inserted, Insert(std::move(job), Sha256(key).Hex(), body));
-  return std::optional<Job>(std::move(inserted));
+  if (request.request_id().empty()) return std::optional<Job>(std::move(job));
+  StatusOr<Job> inserted = Insert(job, Sha256(key).Hex(), body);
+  if (inserted.ok()) return std::optional<Job>(*std::move(inserted));
+  if (!IsHostFault(inserted.status())) return inserted.status();
+  LogWarn("the answer for model {} is given without a job: {}", ModelOf(request).Short(),
+          Message(inserted.status()));
+  return std::optional<Job>(std::move(job));
 }
 
 StatusOr<Job> Jobs::Insert(Job job, const std::string& dedupe_key, const std::string& body) {
@@ -273,8 +279,7 @@ StatusOr<Job> Jobs::Accept(v1::OptimizeRequest request, const Tenant& tenant) {
   // Without an environment: the job may be planned for any of the device's.
   const std::string dedupe_key =
       Sha256(fmt::format("{}skip={}{}\n", AnswerKey(request, "", "", tenant.name),
-                         int{request.skip_model_cache()},
-                         int{request.skip_group_cache()}))
+                         int{request.skip_model_cache()}, int{request.skip_group_cache()}))
           .Hex();
   AG_LET(const auto in_flight, stores_.jobs->FindUnfinished(dedupe_key));
   if (in_flight.has_value()) {
@@ -531,8 +536,9 @@ Jobs::LivePtr Jobs::NextQueued() {
   LivePtr next;
   uint64_t longest_ago = 0;
   std::map<std::string, bool> has_place;
+  const Nanos now = clock_.Now();
   for (const auto& [id, live] : live_) {
-    if (live->running) continue;
+    if (live->running || (live->pause_end > now && !live->cancel)) continue;
     const std::string& device = live->job.request.device();
     if (!has_place.contains(device)) has_place[device] = HasPlace(device);
     if (!has_place[device]) continue;
@@ -557,7 +563,7 @@ void Jobs::RunnerMain() {
     LivePtr live;
     {
       MutexLock lock(mutex_);
-      // A worker that comes may bring a place.
+      // A worker that comes may bring a place, and a pause may end.
       while (!stopping_ && (live = NextQueued()) == nullptr) changed_.WaitFor(mutex_, kPlacesLook);
       if (stopping_) return;
       live->running = true;
@@ -605,7 +611,32 @@ void Jobs::RunOne(const LivePtr& live) {
     MutexLock lock(mutex_);
     return stopping_ || live->cancel;
   };
-  Finish(live, runner_.Run(job, control));
+  auto outcome = runner_.Run(job, control);
+  if (!outcome.ok() && IsHostFault(outcome.status()) && PutOff(live, outcome.status())) return;
+  Finish(live, std::move(outcome));
+}
+
+bool Jobs::PutOff(const LivePtr& live, const Status& fault) {
+  const Status stored = Change(live, [](Job& job) { job.state = v1::Job::QUEUED; });
+  if (!stored.ok()) LogWarn("a job that is put off is not stored so: {}", Message(stored));
+  MutexLock lock(mutex_);
+  if (stopping_ || live->cancel) return false;
+  const Nanos now = clock_.Now();
+  if (!live->first_fault.has_value()) live->first_fault = now;
+  if (now - *live->first_fault > options_.host_fault_max) return false;
+  live->pause = std::clamp(2 * live->pause, kFirstPause, kPauseMax);
+  live->pause_end = now + live->pause;
+  live->began.reset();
+  live->running = false;
+  Job& job = live->job;
+  job.state = v1::Job::QUEUED;
+  job.progress.clear_stage();
+  job.progress.set_waits_for(fmt::format("the coordinator's host: {}", Message(fault)));
+  ++job.version;
+  changed_.NotifyAll();
+  LogWarn("{}: put off for {} s: {}", job.name(), live->pause / std::chrono::seconds(1),
+          Message(fault));
+  return true;
 }
 
 void Jobs::SayWaits(const LivePtr& live, const std::string& what) {

@@ -21,10 +21,12 @@
 namespace ag {
 
 struct JobsOptions {
-  int runners = 4;           // Jobs that run at once, over all devices.
-  int per_device = 1;        // Jobs of one device in one environment: more would disturb the measurements.
-  int crashes_max = 5;       // A job that ran in more processes that crashed fails.
-  std::string rules_digest;  // Part of every answer's key.
+  int runners = 4;  // Jobs that run at once, over all devices.
+  int per_device =
+      1;  // Jobs of one device in one environment: more would disturb the measurements.
+  int crashes_max = 5;  // A job that ran in more processes that crashed fails.
+  Nanos host_fault_max{std::chrono::hours(24)};  // A job whose first fault is older fails of it.
+  std::string rules_digest;                      // Part of every answer's key.
   std::function<StatusOr<std::vector<DeviceOffer>>(const std::string&)> find_offers;
   std::function<Status(const v1::OptimizeRequest&)>
       validate;  // May be null. Checks that need the request only.
@@ -45,10 +47,12 @@ class Jobs {
   ~Jobs();  // Calls Shutdown.
 
   // Returns at once, without waiting for a run: the known job, a finished job, the running job of
-  // an equal request, for which one more waits then, or a new one. kInvalidArgument: the request_id
-  // was used with another request; kFailedPrecondition: the model was not uploaded; kNotFound:
-  // only_cached and no answer; kUnavailable: the server stops, or no worker offers the device. All
-  // of it is among the tenant's own: request ids, models, equal requests and answers.
+  // an equal request, for which one more waits then, or a new one. A remembered answer is a job
+  // that ended; it is stored, and has a name, only for a request with a request_id, and also then
+  // it is returned while the disk is full. kInvalidArgument: the request_id was used with another
+  // request; kFailedPrecondition: the model was not uploaded; kNotFound: only_cached and no answer;
+  // kUnavailable: the server stops, or no worker offers the device. All of it is among the tenant's
+  // own: request ids, models, equal requests and answers.
   StatusOr<Job> Accept(v1::OptimizeRequest request, const Tenant& tenant = {});
 
   StatusOr<Job> Get(int64_t id);  // kNotFound: no such job.
@@ -96,6 +100,10 @@ class Jobs {
     bool running = false;
     bool cancel = false;
     std::optional<Nanos> began;  // When the job began to run, in this process.
+    // Faults of the host that it met in this process: the first one, how long the last pause is,
+    // and its end.
+    std::optional<Nanos> first_fault;
+    Nanos pause{0}, pause_end{0};
   };
   using LivePtr = std::shared_ptr<Live>;
 
@@ -132,6 +140,8 @@ class Jobs {
   LivePtr NextQueued() AG_REQUIRES(mutex_);
   void TakeTurn(const Job& job) AG_REQUIRES(mutex_);
   void RunOne(const LivePtr& live);
+  // Puts a job off that met a fault of the host. Returns false when it is to end instead.
+  bool PutOff(const LivePtr& live, const Status& fault);
   void Finish(const LivePtr& live, StatusOr<JobOutcome> outcome);
   // Changes the job, stores it, then shows it; leaves a terminal job as it is. Does not hold mutex_
   // during the write.

@@ -4,6 +4,7 @@
 
 #include "base/blobs.h"
 #include "base/file.h"
+#include "server/store/testing/fault_vfs.h"
 
 namespace ag {
 namespace {
@@ -46,6 +47,7 @@ struct JobsBench {
   FakeJobRunner runner;
   JobsOptions options;
   std::vector<std::string> environments = {"e"};  // Of the workers. Set before Restart.
+  std::string vfs;                                // Of jobs.db. Set before Restart.
   std::unique_ptr<Jobs> jobs;
 
   JobsBench() {
@@ -61,7 +63,7 @@ struct JobsBench {
     jobs.reset();
     db.reset();
     cache.reset();
-    db = *JobsDb::Open({dir.path() + "/jobs.db", ""}, RealClock());
+    db = *JobsDb::Open({dir.path() + "/jobs.db", vfs}, RealClock());
     CacheDbOptions cache_options;
     cache_options.path = dir.path() + "/cache.db";
     cache = *CacheDb::Open(cache_options, RealClock());
@@ -86,6 +88,15 @@ struct JobsBench {
     while (!IsTerminal(job.state)) job = *jobs->Wait(id, job.version, std::chrono::seconds(5));
     return job;
   }
+  // Waits until the job is put off, and returns what it waits for.
+  std::string WaitPutOff(int64_t id) {
+    Job job = *jobs->Get(id);
+    while (!IsTerminal(job.state) && job.progress.waits_for().empty()) {
+      job = *jobs->Wait(id, job.version, std::chrono::seconds(5));
+    }
+    EXPECT_EQ(job.state, v1::Job::QUEUED);
+    return job.progress.waits_for();
+  }
   Job WaitState(int64_t id, v1::Job::State state) {
     Job job = *jobs->Get(id);
     while (job.state != state) job = *jobs->Wait(id, job.version, std::chrono::seconds(5));
@@ -103,7 +114,11 @@ TEST(Jobs, AJobRunsAndItsAnswerIsRemembered) {
   const Job again = *b.jobs->Accept(b.Request());
   EXPECT_EQ(again.state, v1::Job::SUCCEEDED);
   EXPECT_TRUE(again.result->cache().model_hit());
-  EXPECT_NE(again.id, job.id);
+  EXPECT_EQ(again.id, 0) << "an answer without a request_id is no job";
+  EXPECT_EQ(b.jobs->List({})->size(), 1u);
+  const Job named = *b.jobs->Accept(b.Request("id"));
+  EXPECT_EQ(named.name(), "jobs/2");
+  EXPECT_EQ(b.jobs->Accept(b.Request("id"))->id, named.id);
   EXPECT_EQ(b.runner.runs, 1);
   v1::OptimizeRequest fresh = b.Request();
   fresh.set_skip_model_cache(true);
@@ -198,7 +213,7 @@ TEST(Jobs, TenantsShareNothing) {
   EXPECT_EQ(b.runner.runs, 2) << "bob had alice's answer";
   EXPECT_EQ(b.jobs->Accept(b.Request(), bob)->state, v1::Job::SUCCEEDED) << "his own answer";
   EXPECT_EQ(b.jobs->List({.tenant = "alice"})->size(), 1u);
-  EXPECT_EQ(b.jobs->List({.tenant = "bob"})->size(), 2u);
+  EXPECT_EQ(b.jobs->List({.tenant = "bob"})->size(), 1u);
   v1::OptimizeRequest look_up = b.Request();
   look_up.set_only_cached(true);
   EXPECT_EQ(b.jobs->Accept(look_up, {.name = "carol", .sees_all = false}).status().code(),
@@ -225,6 +240,63 @@ TEST(Jobs, EachEnvironmentOfADeviceRunsJobsAndHasAnswers) {
   request.mutable_budget()->set_rounds(2);
   request.set_only_cached(true);
   EXPECT_EQ(b.jobs->Accept(request)->state, v1::Job::SUCCEEDED) << "an answer of environment e";
+}
+
+TEST(Jobs, AFaultOfTheHostPutsAJobOff) {
+  JobsBench b;
+  b.runner.answer = AsHostFault(Err(StatusCode::kResourceExhausted, "write m: the disk is full"));
+  const int64_t id = b.jobs->Accept(b.Request())->id;
+  const int64_t other = b.jobs->Accept(b.Request("other"))->id;
+  EXPECT_EQ(other, id) << "it is still in hand";
+  EXPECT_EQ(b.WaitPutOff(id), "the coordinator's host: write m: the disk is full");
+  EXPECT_EQ(b.db->Get(id)->state, "QUEUED") << "a crash now does not count against it";
+  b.runner.answer = FakeJobRunner::Searched();
+  EXPECT_EQ(b.WaitTerminal(id).state, v1::Job::SUCCEEDED);
+  EXPECT_EQ(b.runner.runs, 2);
+}
+
+TEST(Jobs, AJobThatIsPutOffCanBeCancelled) {
+  JobsBench b;
+  b.runner.answer = AsHostFault(Err(StatusCode::kResourceExhausted, "start a thread: none"));
+  const int64_t id = b.jobs->Accept(b.Request())->id;
+  b.WaitPutOff(id);
+  ASSERT_TRUE(b.jobs->Cancel(id).ok());
+  EXPECT_EQ(b.WaitTerminal(id).state, v1::Job::CANCELLED);
+}
+
+TEST(Jobs, AFaultOfTheHostThatStaysFailsTheJob) {
+  JobsBench b;
+  b.options.host_fault_max = Nanos{-1};
+  b.Restart();
+  b.runner.answer = AsHostFault(Err(StatusCode::kResourceExhausted, "write m: the disk is full"));
+  const Job job = b.WaitTerminal(b.jobs->Accept(b.Request())->id);
+  EXPECT_EQ(job.state, v1::Job::FAILED);
+  EXPECT_EQ(Message(job.error), "write m: the disk is full");
+}
+
+// The store of jobs is on a disk that becomes full when the job begins.
+TEST(Jobs, AFullDiskLosesNoJobAndHidesNoAnswer) {
+  SetVfsFault({});  // Registers the file system.
+  JobsBench b;
+  b.vfs = kFaultVfs;
+  b.Restart();
+  const int64_t known = b.jobs->Accept(b.Request())->id;
+  b.WaitTerminal(known);
+  v1::OptimizeRequest next = b.Request();
+  next.mutable_budget()->set_rounds(7);
+  b.runner.on_run = [&](const Job&) {
+    if (b.runner.runs == 2) SetVfsFault(FullDisk());
+  };
+  const int64_t id = b.jobs->Accept(next)->id;
+  EXPECT_NE(b.WaitPutOff(id).find("disk is full"), std::string::npos);
+  for (const char* request_id : {"", "id"}) {
+    const StatusOr<Job> answer = b.jobs->Accept(b.Request(request_id));
+    ASSERT_TRUE(answer.ok()) << ToString(answer.status());
+    EXPECT_TRUE(answer->result->cache().model_hit());
+    EXPECT_EQ(answer->id, 0) << "nothing could be stored";
+  }
+  SetVfsFault({});
+  EXPECT_EQ(b.WaitTerminal(id).state, v1::Job::SUCCEEDED);
 }
 
 // What a job has made is its tenant's, also after a restart.

@@ -10,12 +10,12 @@
 #include <deque>
 #include <functional>
 #include <new>
-#include <thread>
 
 #include "base/frames.h"
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/process.h"
+#include "base/thread.h"
 #include "rules/sets/built_in_rules.h"
 #include "server/pipeline/job_frames.h"
 #include "server/workers/worker_wire.h"
@@ -32,8 +32,10 @@ class Coordinator {
  public:
   explicit Coordinator(int socket) : socket_(socket) {}
 
-  void StartReceiving() {
-    std::thread([this] { Receive(); }).detach();
+  Status StartReceiving() {
+    AG_LET(std::thread receiver, StartThread([this] { Receive(); }));
+    receiver.detach();
+    return OkStatus();
   }
   bool cancelled() const { return cancelled_ || stopping_; }
   bool stopping() const { return stopping_; }
@@ -148,12 +150,12 @@ class AskedCache : public GroupCache {
     if (!answer.ok()) LogWarn("cache: {}", Message(answer.status()));
     if (!answer.ok() || !answer->found) return std::nullopt;
     CacheRow row = answer->row;
-    row.status = FromFrame(answer->status);
+    row.status = DecodeStatus(answer->status);
     return row;
   }
   Status Put(const CacheRow& row) override {
     return DecodeStatus(
-        coordinator_.Ask(kJobPut, EncodeFields(JobRow{true, ToFrame(row.status), row})));
+        coordinator_.Ask(kJobPut, EncodeFields(JobRow{true, EncodeStatus(row.status), row})));
   }
   Status Count(int64_t hits, int64_t misses, const std::vector<Digest>& keys) override {
     return DecodeStatus(coordinator_.Ask(kJobCount, EncodeFields(JobCount{hits, misses, keys})));
@@ -232,10 +234,11 @@ int RunJob(int socket) {
   if (!start.ok()) return kUntold;
   InitLog("autograph-job", start->log_level);
   static Coordinator coordinator(socket);  // Its thread never ends.
-  coordinator.StartReceiving();
-  const auto outcome = RunPipeline(*start, coordinator);
+  const Status receives = coordinator.StartReceiving();
+  const StatusOr<JobOutcome> outcome =
+      receives.ok() ? RunPipeline(*start, coordinator) : StatusOr<JobOutcome>(receives);
   JobEnd end;
-  end.status = ToFrame(outcome.status());
+  end.status = EncodeStatus(outcome.status());
   if (outcome.ok()) {
     end.result = outcome->result.SerializeAsString();
     end.winner_refused = outcome->winner_refused;

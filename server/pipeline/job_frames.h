@@ -73,14 +73,9 @@ struct JobFind {
   std::string problem;
   Environment environment;
 };
-// A status that is a field among others.
-struct CodeAndText {
-  int code = 0;
-  std::string text;
-};
 struct JobRow {
   bool found = false;
-  CodeAndText status;  // The row's own is not set.
+  std::string status;  // EncodeStatus; the row's own is not set.
   CacheRow row;
 };
 struct JobCount {
@@ -88,17 +83,10 @@ struct JobCount {
   std::vector<Digest> keys;
 };
 struct JobEnd {
-  CodeAndText status;
+  std::string status;  // EncodeStatus.
   std::string result;  // A v1::Result.
   bool winner_refused = false, busy = false;
 };
-
-inline CodeAndText ToFrame(const Status& status) {
-  return {static_cast<int>(status.code()), Message(status)};
-}
-inline Status FromFrame(const CodeAndText& status) {
-  return status.code == 0 ? OkStatus() : StatusFromWire(status.code, status.text);
-}
 
 void Fields(auto& io, Is<DeviceOffer> auto& offer) {
   io(offer.device, offer.device_spec, offer.environment, offer.simulated, offer.onnxruntime);
@@ -134,7 +122,6 @@ void Fields(auto& io, Is<JobDelivery> auto& delivery) {
   io(delivery.entry, delivery.result, delivery.quarantined, delivery.worker_id);
 }
 void Fields(auto& io, Is<JobFind> auto& find) { io(find.key, find.problem, find.environment); }
-void Fields(auto& io, Is<CodeAndText> auto& status) { io(status.code, status.text); }
 void Fields(auto& io, Is<JobRow> auto& f) {
   io(f.found, f.status, f.row.problem, f.row.environment, f.row.summary,
      f.row.measured_unix_seconds, f.row.hits, f.row.worker, f.row.import, f.row.is_checked);

@@ -117,7 +117,7 @@ class Session {
 
   Status TakeEnd(const std::string& payload, std::optional<JobOutcome>* outcome) {
     AG_LET(const auto end, DecodeFields<JobEnd>(payload));
-    AG_TRY(FromFrame(end.status));
+    AG_TRY(DecodeStatus(end.status));
     JobOutcome& taken = outcome->emplace();
     AG_LET(taken.result, ParseMessage<v1::Result>(end.result));
     taken.winner_refused = end.winner_refused;
@@ -158,13 +158,13 @@ class Session {
         AG_LET(const auto find, DecodeFields<JobFind>(in));
         JobRow answer;
         if (auto row = parts_.cache.Find(find.key, find.problem, find.environment)) {
-          answer = {true, ToFrame(row->status), *std::move(row)};
+          answer = {true, EncodeStatus(row->status), *std::move(row)};
         }
         return Send(kJobReply, EncodeFields(answer));
       }
       case kJobPut: {
         AG_LET(auto put, DecodeFields<JobRow>(in));
-        put.row.status = FromFrame(put.status);
+        put.row.status = DecodeStatus(put.status);
         return Reply(parts_.cache.Put(put.row));
       }
       case kJobCount: {
@@ -287,8 +287,9 @@ void JobProcesses::GivePlace(const DeviceOffer& offer) {
 
 bool JobProcesses::HasLeft(const DeviceOffer& offer) {
   const auto offers = dispatcher_.FindOffers(offer.device);
-  return offers.ok() &&
-         std::ranges::none_of(*offers, [&](const auto& o) { return o.environment == offer.environment; });
+  return offers.ok() && std::ranges::none_of(*offers, [&](const auto& o) {
+           return o.environment == offer.environment;
+         });
 }
 
 StatusOr<JobOutcome> JobProcesses::Run(const Job& job, const JobControl& control) {

@@ -22,6 +22,7 @@
 namespace ag {
 
 bool IsRefusal(const Status& status) {
+  if (IsHostFault(status)) return false;
   switch (status.code()) {
     case StatusCode::kCancelled:
     case StatusCode::kUnavailable:

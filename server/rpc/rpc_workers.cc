@@ -1,9 +1,9 @@
 #include <grpcpp/grpcpp.h>
 
 #include <limits>
-#include <thread>
 
 #include "autograph/v1/worker.grpc.pb.h"
+#include "base/thread.h"
 #include "server/rpc/rpc.h"
 #include "server/workers/worker_wire.h"
 
@@ -30,7 +30,7 @@ class WorkersService final : public v1::Workers::Service {
     }
     core_.dispatcher->Report(session, FromProto(state));
     std::atomic<bool> reading{true};
-    std::thread reader([&] {
+    auto reader = StartThread([&] {
       v1::WorkerState next;
       while (stream->Read(&next)) {
         // The thread that writes may stand still, when the worker does not read.
@@ -40,10 +40,14 @@ class WorkersService final : public v1::Workers::Service {
       reading = false;
       core_.dispatcher->WakeAll();
     });
+    if (!reader.ok()) {
+      core_.dispatcher->Disconnect(worker_id, session);
+      return ToGrpc(reader.status());
+    }
     Speak(*stream, *caller, worker_id, reading);
     // The reader waits in Read until the call ends, so end it first.
     context->TryCancel();
-    reader.join();
+    reader->join();
     core_.dispatcher->Disconnect(worker_id, session);
     return grpc::Status::OK;
   }

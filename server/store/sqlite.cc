@@ -11,7 +11,9 @@ Status FromSqlite(int code, sqlite3* db, std::string_view path) {
     case SQLITE_OK:
       return OkStatus();
     case SQLITE_FULL:
-      return Err(StatusCode::kResourceExhausted, "{}: {}", path, text);
+      return AsHostFault(Err(StatusCode::kResourceExhausted, "{}: {}", path, text));
+    case SQLITE_IOERR:
+      return AsHostFault(Err(StatusCode::kInternal, "{}: {}", path, text));
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
       return Err(StatusCode::kDataLoss, "{}: {}", path, text);

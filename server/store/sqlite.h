@@ -129,7 +129,7 @@ Status Migrate(Database& db, const Schema& schema, int64_t unix_seconds);
 
 // Returns the status of an SQLite result. kResourceExhausted: disk full; kDataLoss: corrupt;
 // kFailedPrecondition: read-only; kUnavailable: locked; kInternal: the rest. The message names the
-// file.
+// file. A full disk and an error of the disk are faults of the host.
 Status FromSqlite(int code, sqlite3* db, std::string_view path);
 
 }  // namespace ag

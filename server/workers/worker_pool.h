@@ -37,8 +37,8 @@ struct PoolOptions {
   Nanos no_worker_max{std::chrono::minutes(15)};  // Wait of an item without a fitting worker.
   // The same where workers serve the device in another environment: the job is better planned anew.
   Nanos other_environment_max{std::chrono::seconds(10)};
-  int attempts_max = 2;                           // How many executors one entry may crash.
-  int losses_max = 3;                             // An item that lost this many workers fails.
+  int attempts_max = 2;  // How many executors one entry may crash.
+  int losses_max = 3;    // An item that lost this many workers fails.
 };
 
 struct ItemRequest {

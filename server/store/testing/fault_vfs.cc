@@ -103,6 +103,8 @@ void Register() {
 
 }  // namespace
 
+VfsFault FullDisk() { return {1, SQLITE_FULL}; }
+
 void SetVfsFault(const VfsFault& fault) {
   Register();
   g_fault = fault;

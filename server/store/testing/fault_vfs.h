@@ -14,5 +14,6 @@ struct VfsFault {
   bool forever = true;
 };
 void SetVfsFault(const VfsFault& fault);
+VfsFault FullDisk();  // Every write from now on fails since the disk is full.
 
 }  // namespace ag
