@@ -46,6 +46,27 @@ StatusOr<std::unique_ptr<Kernel>> MakeKeptPool(const GroupContext& context,
 StatusOr<std::unique_ptr<Kernel>> MakeTransposedTiles(const GroupContext& context,
                                                       const KeptOperator& kept);
 
+// LRN.
+StatusOr<std::unique_ptr<Kernel>> MakeLrn(const GroupContext& context, const KeptOperator& kept);
+// Along one axis: TopK, ArgMax and ArgMin, CumSum, LpNormalization.
+StatusOr<std::unique_ptr<Kernel>> MakeTopK(const GroupContext& context, const KeptOperator& kept);
+StatusOr<std::unique_ptr<Kernel>> MakeArg(const GroupContext& context, const KeptOperator& kept);
+StatusOr<std::unique_ptr<Kernel>> MakeCumSum(const GroupContext& context, const KeptOperator& kept);
+StatusOr<std::unique_ptr<Kernel>> MakeLpNorm(const GroupContext& context, const KeptOperator& kept);
+// By indices.
+StatusOr<std::unique_ptr<Kernel>> MakeGatherElements(const GroupContext& context,
+                                                     const KeptOperator& kept);
+StatusOr<std::unique_ptr<Kernel>> MakeGatherNd(const GroupContext& context,
+                                               const KeptOperator& kept);
+// ScatterElements and its former name Scatter.
+StatusOr<std::unique_ptr<Kernel>> MakeScatterElements(const GroupContext& context,
+                                                      const KeptOperator& kept);
+StatusOr<std::unique_ptr<Kernel>> MakeScatterNd(const GroupContext& context,
+                                                const KeptOperator& kept);
+StatusOr<std::unique_ptr<Kernel>> MakeTrilu(const GroupContext& context, const KeptOperator& kept);
+StatusOr<std::unique_ptr<Kernel>> MakeGridSample(const GroupContext& context,
+                                                 const KeptOperator& kept);
+
 // Returns what a kernel says of a node whose form it lacks.
 Status RefuseForm(const KeptOperator& kept);
 

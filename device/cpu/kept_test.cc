@@ -416,7 +416,7 @@ TEST(KeptKernels, SixteenBitsTakeTheFastKernels) {
 }
 
 TEST(KeptKernels, OnlyTheReferenceForTheRest) {
-  CheckKept({"a norm", "LpNormalization", {}, {{2, 3}}, "y", false});
+  CheckKept({"a norm", "MeanVarianceNormalization", {}, {{2, 3, 2, 2}}, "y", false});
 }
 
 }  // namespace

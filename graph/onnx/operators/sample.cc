@@ -3,86 +3,15 @@
 #include <cmath>
 
 #include "graph/onnx/operators/operator_call.h"
+#include "graph/onnx/operators/sampling.h"
 #include "graph/onnx/operators/spatial_window.h"
 #include "graph/onnx/operators/taps.h"
 #include "graph/onnx/operators/wide.h"
-#include "graph/resize.h"
 
 namespace ag::onnx_operators {
 namespace {
 
 using Doubles = std::vector<double>;
-
-enum class Outside : uint8_t { kZeros, kBorder, kReflection };
-
-struct Sampling {
-  int64_t taps = 2;  // Along each axis: 1 (nearest), 2 (linear) or 4 (cubic).
-  Outside outside = Outside::kZeros;
-  bool align_corners = false;
-};
-
-// Modes had other names before opset 20.
-StatusOr<Sampling> ReadSampling(OperatorCall& call) {
-  Sampling sampling{.align_corners = call.Int("align_corners", 0) != 0};
-  const std::string mode = call.String("mode", "linear");
-  const std::string padding = call.String("padding_mode", "zeros");
-  if (mode == "nearest") {
-    sampling.taps = 1;
-  } else if (mode == "cubic" || mode == "bicubic") {
-    sampling.taps = 4;
-  } else if (mode != "linear" && mode != "bilinear") {
-    return Err(StatusCode::kInvalidArgument, "mode {} is not known", Quoted(mode));
-  }
-  if (padding == "border") {
-    sampling.outside = Outside::kBorder;
-  } else if (padding == "reflection") {
-    sampling.outside = Outside::kReflection;
-  } else if (padding != "zeros") {
-    return Err(StatusCode::kInvalidArgument, "padding_mode {} is not known", Quoted(padding));
-  }
-  return sampling;
-}
-
-// Returns the element that stands for the one at `i`. Reflection repeats the element at the border,
-// except with align_corners.
-int64_t ElementFor(const Sampling& sampling, int64_t i, int64_t size) {
-  if (i >= 0 && i < size) return i;
-  if (size == 0 || sampling.outside == Outside::kZeros) return AxisTaps::kOutside;
-  if (sampling.outside == Outside::kBorder) return std::clamp<int64_t>(i, 0, size - 1);
-  const int64_t period = sampling.align_corners ? std::max<int64_t>(2 * (size - 1), 1) : 2 * size;
-  const int64_t at = (i % period + period) % period;
-  return at < size ? at : sampling.align_corners ? period - at : period - 1 - at;
-}
-
-AxisTaps TapsAt(const Sampling& sampling, double place, int64_t size) {
-  AxisTaps taps;
-  place = BoundedPlace(place);
-  if (sampling.taps == 1) {  // A tie goes to the even one.
-    taps.Add(ElementFor(sampling, static_cast<int64_t>(std::nearbyint(place)), size), 1);
-    return taps;
-  }
-  const double below = std::floor(place), past = place - below;
-  const auto first = static_cast<int64_t>(below);
-  if (sampling.taps == 2) {
-    taps.Add(ElementFor(sampling, first, size), 1 - past);
-    taps.Add(ElementFor(sampling, first + 1, size), past);
-    return taps;
-  }
-  const std::array<double, 4> weights = CubicWeights(-0.75, past);
-  for (int64_t t = 0; t < 4; ++t) {
-    taps.Add(ElementFor(sampling, first - 1 + t, size), weights[static_cast<size_t>(t)]);
-  }
-  return taps;
-}
-
-// Returns the place of a coordinate in [-1, 1] on an axis. It is computed in the type F of the
-// grid, as in ONNX Runtime: next to the middle of two elements the rounding decides which is the
-// nearest.
-template <class F>
-double PlaceIn(F at, int64_t size, bool align_corners) {
-  if (align_corners) return (at + 1) / 2 * static_cast<F>(size - 1);
-  return ((at + 1) * static_cast<F>(size) - 1) / 2;
-}
 
 StatusOr<TensorType> SampledType(const OperatorCall& call) {
   const Shape &x = call.ShapeOf(0), &grid = call.ShapeOf(1);
