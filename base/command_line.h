@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <functional>
 #include <string>
@@ -63,6 +64,24 @@ class HelpFormatter : public CLI::Formatter {
 inline void ShowDefaults(CLI::App& app) {
   app.formatter(std::make_shared<HelpFormatter>());
   app.option_defaults()->always_capture_default();
+}
+
+// --- Variables
+
+// Gives every flag of `app` that has none an environment variable: --job-memory has
+// AUTOGRAPH_JOB_MEMORY. A word on the command line counts before it. Call it after the last option
+// was added.
+inline void NameVariables(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    if (option->get_lnames().empty() || !option->get_envname().empty()) continue;
+    const std::string name = option->get_lnames()[0];
+    if (name == "help" || name == "version") continue;
+    std::string variable = "AUTOGRAPH_" + name;
+    for (char& c : variable) {
+      c = c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    }
+    option->envname(variable);
+  }
 }
 
 // --- Errors

@@ -146,6 +146,7 @@ int Main(int argc, char** argv) {
   AddSecurity(app, flags);
   AddLimits(app, flags);
   AddTimes(app, flags);
+  NameVariables(app);
   if (const int code = ParseCommandLine(app, argc, argv); code >= 0) return code;
   InitLog("autographd", flags.log_level);
   ServerOptions& options = flags.server;

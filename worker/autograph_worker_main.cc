@@ -82,6 +82,7 @@ int Main(int argc, char** argv) {
   Flags flags;
   flags.agent.blob_cache_dir = DefaultCacheDir();
   AddFlags(app, flags);
+  NameVariables(app);
   if (const int code = ParseCommandLine(app, argc, argv); code >= 0) return code;
   InitLog("autograph-worker", flags.log_level);
   flags.agent.blob_cache_bytes_max = static_cast<int64_t>(flags.blob_cache_gib * (1 << 30));
