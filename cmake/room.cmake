@@ -93,22 +93,27 @@ function(ag_room path)
   endif()
 endfunction()
 
-# ag_proto(PATH): every PATH/autograph/v1/*.proto with its gRPC service, as library ag_<path>.
+# ag_proto(PATH [OTHER...]): every PATH/autograph/v1/*.proto with its gRPC service, as library ag_<path>, and those
+# of gRPC's own (/usr/share/grpc-proto) that are named.
 function(ag_proto path)
   set(out ${AG_GENERATED})
   file(MAKE_DIRECTORY ${out})
   file(GLOB protos RELATIVE ${CMAKE_SOURCE_DIR}/${path} CONFIGURE_DEPENDS
        ${CMAKE_SOURCE_DIR}/${path}/autograph/v1/*.proto)
   set(generated)
-  foreach(proto ${protos})
+  foreach(proto ${protos} ${ARGN})
+    set(folder ${CMAKE_SOURCE_DIR}/${path})
+    if(proto IN_LIST ARGN)
+      set(folder /usr/share/grpc-proto)
+    endif()
     string(REPLACE ".proto" "" stem ${proto})
     set(files ${out}/${stem}.pb.cc ${out}/${stem}.pb.h ${out}/${stem}.grpc.pb.cc
               ${out}/${stem}.grpc.pb.h)
     add_custom_command(OUTPUT ${files}
       COMMAND protobuf::protoc --cpp_out=${out} --grpc_out=${out}
               --plugin=protoc-gen-grpc=$<TARGET_FILE:gRPC::grpc_cpp_plugin>
-              -I ${CMAKE_SOURCE_DIR}/${path} -I /usr/include ${proto}
-      DEPENDS ${CMAKE_SOURCE_DIR}/${path}/${proto} VERBATIM)
+              -I ${folder} -I /usr/include ${proto}
+      DEPENDS ${folder}/${proto} VERBATIM)
     # Each defines the same static names.
     set_source_files_properties(${out}/${stem}.pb.cc PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
     list(APPEND generated ${files})

@@ -32,7 +32,10 @@
 namespace ag {
 namespace {
 
-constexpr char kWorkersHealth[] = "autograph.v1.Workers";
+// What grpc.health.v1 knows: the process as a whole, its services, and whether a worker serves.
+constexpr const char* kHealthNames[] = {
+    "", "live", "ready", "autograph.v1.Optimizer", "autograph.v1.Blobs", "autograph.v1.Cache"};
+constexpr const char* kWorkersHealthNames[] = {"workers", "autograph.v1.Workers"};
 constexpr char kSnapshot[] = "/cache.snapshot";
 constexpr int kHandshakeMaxMs = 10'000;  // From the connection to its first settings.
 // A smaller blob is copied: its copy costs less than the syncs of a link.
@@ -137,6 +140,7 @@ class Server::Impl {
   RuleSet rules_;
   std::unique_ptr<Dispatcher> dispatcher_;
   std::unique_ptr<JobProcesses> processes_;
+  JobRecords records_;  // Outlives the jobs.
   std::unique_ptr<Jobs> jobs_;
   std::unique_ptr<Access> access_;
   std::optional<Transfers> transfers_;
@@ -204,6 +208,7 @@ Status Server::Impl::StartJobs() {
   jobs.runners = options_.runners;
   jobs.per_device = options_.per_device;
   jobs.host_fault_max = options_.host_fault_max;
+  jobs.on_end = [this](const Job& job) { records_.Ended(job); };
   jobs.crashes_max = options_.crashes_max;
   jobs.rules_digest = rules_.digest().Hex();
   jobs.find_offers = [this](const std::string& device) { return dispatcher_->FindOffers(device); };
@@ -260,10 +265,8 @@ Status Server::Impl::StartGrpc(const std::shared_ptr<grpc::ServerCredentials>& c
   for (const auto& service : services_) builder.RegisterService(service.get());
   grpc_ = builder.BuildAndStart();
   if (grpc_ == nullptr) return Err(StatusCode::kInternal, "gRPC does not start");
-  grpc::HealthCheckServiceInterface* health = grpc_->GetHealthCheckService();
-  for (const char* name :
-       {"", "autograph.v1.Optimizer", "autograph.v1.Blobs", "autograph.v1.Cache"}) {
-    health->SetServingStatus(name, true);
+  for (const char* name : kHealthNames) {
+    grpc_->GetHealthCheckService()->SetServingStatus(name, true);
   }
   SetHealth();
   if (listener_ != nullptr) listener_->Start(*acceptor_);
@@ -283,8 +286,9 @@ Status Server::Impl::Start() {
   AG_TRY(StartJobs());
   AG_TRY(StartGrpc(credentials));
   if (!options_.metrics.empty()) {
-    AG_LET(metrics_, MetricsEndpoint::Start(options_.metrics, {jobs_.get(), jobs_db_.get(),
-                                                               cache_.get(), dispatcher_.get()}));
+    AG_LET(metrics_,
+           MetricsEndpoint::Start(options_.metrics, {&records_, jobs_.get(), jobs_db_.get(),
+                                                     cache_.get(), dispatcher_.get()}));
   }
   ticker_ = std::thread([this] { TickerMain(); });
   return OkStatus();
@@ -315,7 +319,10 @@ void Server::Impl::KeepSnapshot() {
 }
 
 void Server::Impl::SetHealth() {
-  grpc_->GetHealthCheckService()->SetServingStatus(kWorkersHealth, !dispatcher_->Offers().empty());
+  const bool serves = !dispatcher_->Offers().empty();
+  for (const char* name : kWorkersHealthNames) {
+    grpc_->GetHealthCheckService()->SetServingStatus(name, serves);
+  }
 }
 
 Status Server::Impl::ShareBlob(const Digest& digest, const std::string& path) {

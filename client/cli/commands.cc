@@ -31,6 +31,7 @@ struct AllFlags {
   PlanShowFlags plan;
   TokenFlags token;
   ModelFlags doctor;
+  std::string health = "ready";  // As Client::Serves has it.
 };
 
 // Checks for CLI11: each returns what is wrong with the text, or "".
@@ -387,6 +388,11 @@ void Commands::AddOthers() {
       ->required();
   verb->add_option("-o,--output", token.output, "New file for the token")
       ->default_str("standard output");
+
+  verb = Verb(&app_, "health", "Ask a server whether it serves",
+              [this](Context& c) { return RunHealth(c, flags_.health); });
+  verb->add_option("name", flags_.health,
+                   "live: the process runs; ready: it takes jobs; workers: some device serves");
 
   verb = Verb(&app_, "doctor", "Check this machine: store, device, executor, sandbox",
               [this](Context& c) { return RunDoctor(c, flags_.doctor); });

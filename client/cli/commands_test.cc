@@ -30,7 +30,7 @@ TEST(Commands, WrongWordsAreSaid) {
   } kCases[] = {
       {{},
        "a verb is missing: optimize, run, verify, bench, plan, jobs, cache, rules, zoo, workers, "
-       "token, doctor"},
+       "token, health, doctor"},
       {{"optimise"}, "unknown verb \"optimise\"; did you mean 'optimize'?"},
       {{"xyzzy"}, "unknown verb \"xyzzy\""},
       {{"jobs"}, "a verb is missing: list, show, watch, cancel, fetch"},

@@ -138,4 +138,20 @@ StatusOr<int> RunWorkersList(Context& context) {
   return kExitOk;
 }
 
+StatusOr<int> RunHealth(Context& context, const std::string& name) {
+  if (context.flags().server.empty()) {
+    return Err(StatusCode::kInvalidArgument, "health: whose? name it with --server HOST:PORT");
+  }
+  AG_LET(Client* const client, context.Connect(""));
+  const auto serves = client->Serves(name);
+  if (serves.status().code() == StatusCode::kNotFound) {
+    return Err(StatusCode::kInvalidArgument, "health: \"{}\" is none of live, ready, workers",
+               name);
+  }
+  AG_TRY(serves);
+  const std::string text = *serves ? "SERVING" : "NOT_SERVING";
+  context.Print(context.flags().json ? Json{{"name", name}, {"status", text}}.dump(2) : text);
+  return *serves ? kExitOk : kExitFailed;
+}
+
 }  // namespace ag

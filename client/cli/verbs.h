@@ -20,6 +20,8 @@ StatusOr<int> RunRulesList(Context& context, const RulesFlags& flags);
 StatusOr<int> RunRulesVerify(Context& context, const RulesFlags& flags);
 // Returns the rules of a file; "": the built-in ones.
 StatusOr<RuleSet> LoadRules(const std::string& file);
+// Prints SERVING or NOT_SERVING; exit code 1 for the latter.
+StatusOr<int> RunHealth(Context& context, const std::string& name);
 StatusOr<int> RunDoctor(Context& context, const ModelFlags& flags);
 
 StatusOr<int> RunJobsList(Context& context, const JobsFlags& flags);

@@ -19,6 +19,7 @@
 #include "base/mutex.h"
 #include "base/partial_files.h"
 #include "base/write_pieces.h"
+#include "grpc/health/v1/health.grpc.pb.h"
 
 namespace ag {
 namespace {
@@ -406,6 +407,16 @@ StatusOr<v1::ImportCacheResponse> Client::ImportCache(
   stream->WritesDone();
   AG_TRY(state_->FromGrpc(stream->Finish()));
   return response;
+}
+
+StatusOr<bool> Client::Serves(const std::string& name) {
+  using grpc::health::v1::HealthCheckResponse;
+  grpc::health::v1::HealthCheckRequest request;
+  request.set_service(name);
+  const auto stub = grpc::health::v1::Health::NewStub(state_->channel);
+  AG_LET(const HealthCheckResponse response,
+         state_->Call(*stub, &grpc::health::v1::Health::Stub::Check, request));
+  return response.status() == HealthCheckResponse::SERVING;
 }
 
 StatusOr<v1::ListWorkersResponse> Client::ListWorkers() {

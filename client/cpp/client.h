@@ -85,6 +85,9 @@ class Client {
   StatusOr<autograph::v1::ImportCacheResponse> ImportCache(
       const std::function<bool(autograph::v1::CacheRecord*)>& next_record);
   StatusOr<autograph::v1::ListWorkersResponse> ListWorkers();
+  // Returns whether the server says of itself that it serves: "live", "ready" or "workers"
+  // (docs/protocol.md). kNotFound: it does not know the name. Needs no token.
+  StatusOr<bool> Serves(const std::string& name);
 
  private:
   struct State;

@@ -402,10 +402,17 @@ StatusOr<Job> Jobs::Wait(int64_t id, uint64_t version, Nanos timeout) {
   return Get(id);
 }
 
-Jobs::Counts Jobs::counts() {
+std::map<std::string, Jobs::Counts> Jobs::counts() {
+  const auto now = static_cast<double>(clock_.UnixSeconds());
   MutexLock lock(mutex_);
-  Counts counts;
-  for (const auto& [id, live] : live_) ++(live->running ? counts.running : counts.queued);
+  std::map<std::string, Counts> counts;
+  for (const auto& [id, live] : live_) {
+    Counts& device = counts[live->job.request.device()];
+    ++(live->running ? device.running : device.queued);
+    if (live->running) continue;
+    const double waited = now - static_cast<double>(live->job.created_unix_seconds);
+    device.oldest_seconds = std::max(device.oldest_seconds, waited);
+  }
   return counts;
 }
 
@@ -682,6 +689,14 @@ void Jobs::Finish(const LivePtr& live, StatusOr<JobOutcome> outcome) {
     MutexLock lock(mutex_);
     if (stopping_) return;
     changed_.WaitFor(mutex_, std::chrono::seconds(1));
+  }
+  if (options_.on_end) {
+    Job ended;
+    {
+      MutexLock lock(mutex_);
+      ended = live->job;
+    }
+    options_.on_end(ended);
   }
   LogInfo("{}: {} {}", name, v1::Job::State_Name(state),
           outcome.ok() ? v1::Result::Verdict_Name(outcome->result.verdict())

@@ -29,7 +29,8 @@ struct JobsOptions {
   std::string rules_digest;                      // Part of every answer's key.
   std::function<StatusOr<std::vector<DeviceOffer>>(const std::string&)> find_offers;
   std::function<Status(const v1::OptimizeRequest&)>
-      validate;  // May be null. Checks that need the request only.
+      validate;                            // May be null. Checks that need the request only.
+  std::function<void(const Job&)> on_end;  // May be null. Called when a job that ran has ended.
 };
 
 struct JobStores {
@@ -89,8 +90,9 @@ class Jobs {
   struct Counts {
     int queued = 0;
     int running = 0;
+    double oldest_seconds = 0;  // Since the oldest queued job was accepted.
   };
-  Counts counts();
+  std::map<std::string, Counts> counts();  // By device, of jobs that have not ended.
 
  private:
   struct Live {

@@ -1,8 +1,11 @@
 #include "server/rpc/metrics.h"
 
 #include <prometheus/collectable.h>
+#include <prometheus/counter.h>
 #include <prometheus/exposer.h>
+#include <prometheus/histogram.h>
 #include <prometheus/metric_family.h>
+#include <prometheus/registry.h>
 
 #include <map>
 
@@ -11,6 +14,7 @@
 namespace ag {
 namespace {
 
+namespace v1 = autograph::v1;
 using prometheus::ClientMetric;
 using prometheus::MetricFamily;
 using prometheus::MetricType;
@@ -48,13 +52,7 @@ class Collector : public prometheus::Collectable {
         jobs.Add(static_cast<double>(count), "state", state);
       families.push_back(jobs.Take());
     }
-    const Jobs::Counts counts = sources_.jobs->counts();
-    families.push_back(FamilyBuilder("autograph_queue_depth", "Jobs that wait", MetricType::Gauge)
-                           .Add(counts.queued)
-                           .Take());
-    families.push_back(FamilyBuilder("autograph_jobs_running", "Jobs that run", MetricType::Gauge)
-                           .Add(counts.running)
-                           .Take());
+    AddQueues(families);
     families.push_back(
         FamilyBuilder("autograph_items_waiting", "Work items without a worker", MetricType::Gauge)
             .Add(sources_.dispatcher->waiting())
@@ -65,6 +63,24 @@ class Collector : public prometheus::Collectable {
   }
 
  private:
+  // Of every device that has workers or jobs, so that an empty queue is 0 and not absent.
+  void AddQueues(std::vector<MetricFamily>& families) const {
+    std::map<std::string, Jobs::Counts> counts = sources_.jobs->counts();
+    for (const DeviceOffer& offer : sources_.dispatcher->Offers()) counts[offer.device];
+    FamilyBuilder queued("autograph_queue_depth", "Jobs that wait", MetricType::Gauge);
+    FamilyBuilder oldest("autograph_queue_oldest_seconds", "How long the oldest job has waited",
+                         MetricType::Gauge);
+    FamilyBuilder running("autograph_jobs_running", "Jobs that run", MetricType::Gauge);
+    for (const auto& [device, of_device] : counts) {
+      queued.Add(of_device.queued, "device", device);
+      oldest.Add(of_device.oldest_seconds, "device", device);
+      running.Add(of_device.running, "device", device);
+    }
+    families.push_back(queued.Take());
+    families.push_back(oldest.Take());
+    families.push_back(running.Take());
+  }
+
   void AddCache(std::vector<MetricFamily>& families) const {
     const auto stats = sources_.cache->Stats();
     if (!stats.ok()) return;
@@ -99,6 +115,37 @@ class Collector : public prometheus::Collectable {
 
 }  // namespace
 
+struct JobRecords::State {
+  std::shared_ptr<prometheus::Registry> registry = std::make_shared<prometheus::Registry>();
+  prometheus::Family<prometheus::Counter>& ended =
+      prometheus::BuildCounter()
+          .Name("autograph_jobs_total")
+          .Help("Jobs that ended since the start, by device and outcome")
+          .Register(*registry);
+  prometheus::Family<prometheus::Histogram>& seconds =
+      prometheus::BuildHistogram()
+          .Name("autograph_job_duration_seconds")
+          .Help("How long jobs that ended have run, by device and outcome")
+          .Register(*registry);
+};
+
+JobRecords::JobRecords() : state_(std::make_unique<State>()) {}
+JobRecords::~JobRecords() = default;
+
+void JobRecords::Ended(const Job& job) {
+  // Of a job that succeeded its verdict, else its state: "FASTER", "CANCELLED".
+  const std::string outcome = job.state == v1::Job::SUCCEEDED && job.result.has_value()
+                                  ? v1::Result::Verdict_Name(job.result->verdict())
+                                  : v1::Job::State_Name(job.state);
+  const std::map<std::string, std::string> labels = {{"device", job.request.device()},
+                                                     {"outcome", outcome}};
+  state_->ended.Add(labels).Increment();
+  state_->seconds
+      .Add(labels, prometheus::Histogram::BucketBoundaries{0.1, 0.5, 1, 5, 10, 30, 60, 120, 300,
+                                                           600, 1800, 3600})
+      .Observe(job.progress.elapsed_seconds());
+}
+
 struct MetricsEndpoint::State {
   std::shared_ptr<Collector> collector;
   std::unique_ptr<prometheus::Exposer> exposer;
@@ -119,6 +166,9 @@ StatusOr<std::unique_ptr<MetricsEndpoint>> MetricsEndpoint::Start(const std::str
     return Err(StatusCode::kUnavailable, "metrics: {}: {}", Message(why), e.what());
   }
   state->exposer->RegisterCollectable(state->collector);
+  if (sources.records != nullptr) {
+    state->exposer->RegisterCollectable(sources.records->state_->registry);
+  }
   return std::unique_ptr<MetricsEndpoint>(new MetricsEndpoint(std::move(state)));
 }
 

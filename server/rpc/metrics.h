@@ -12,7 +12,21 @@
 
 namespace ag {
 
+// What has become of jobs, as counters and histograms. Thread-safe.
+class JobRecords {
+ public:
+  JobRecords();
+  ~JobRecords();
+  void Ended(const Job& job);
+
+ private:
+  friend class MetricsEndpoint;
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
 struct MetricsSources {
+  JobRecords* records = nullptr;
   Jobs* jobs = nullptr;
   JobsDb* jobs_db = nullptr;
   CacheDb* cache = nullptr;
