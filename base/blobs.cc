@@ -107,7 +107,10 @@ StatusOr<std::shared_ptr<BlobDir>> BlobDir::Open(const std::string& root,
 
 StatusOr<Digest> BlobDir::Put(std::string_view bytes, Durable durable) {
   const Digest digest = Sha256(bytes);
-  if (HasSize(PathIn(root_, digest), bytes.size())) return digest;
+  if (HasSize(PathIn(root_, digest), bytes.size())) {
+    Touch(digest);
+    return digest;
+  }
   AG_LET(const std::unique_ptr<Writer> writer, NewWriter());
   AG_TRY(writer->Write(bytes));
   AG_TRY(writer->Publish(digest, durable));
@@ -130,7 +133,10 @@ StatusOr<std::shared_ptr<const MappedFile>> BlobDir::Get(const Digest& digest) c
 bool BlobDir::Has(const Digest& digest) const { return FileExists(PathOf(digest)); }
 
 Status BlobDir::Adopt(const Digest& digest) {
-  if (!Find(root_, digest).empty()) return OkStatus();
+  if (!Find(root_, digest).empty()) {
+    Touch(digest);
+    return OkStatus();
+  }
   AG_LET(const std::shared_ptr<const MappedFile> file, Get(digest));
   return Put(file->bytes()).status();
 }
@@ -230,6 +236,22 @@ StatusOr<std::vector<Digest>> BlobDir::List() const {
   return digests;
 }
 
+StatusOr<std::vector<BlobDir::Entry>> BlobDir::Entries() const {
+  AG_LET(const std::vector<Digest> digests, List());
+  std::vector<Entry> entries;
+  for (const Digest& digest : digests) {
+    struct stat info {};
+    // One that has gone meanwhile is left out.
+    if (::stat(Find(root_, digest).c_str(), &info) != 0) continue;
+    entries.push_back({digest, info.st_size, info.st_mtim.tv_sec});
+  }
+  return entries;
+}
+
+void BlobDir::Touch(const Digest& digest) const {
+  (void)::utimensat(AT_FDCWD, PathIn(root_, digest).c_str(), nullptr, 0);
+}
+
 StatusOr<std::unique_ptr<BlobDir::Writer>> BlobDir::NewWriter() {
   static std::atomic<uint64_t> next{0};
   // Skips names of writers that died, and a file that Open locked between its creation and our
@@ -294,7 +316,10 @@ Status BlobDir::Writer::Publish(const Digest& digest, Durable durable) {
   const std::string hex = digest.Hex();
   const std::string folder = FolderOf(root_, hex);
   const std::string final_path = folder + "/" + hex;
-  if (HasSize(final_path, size_)) return OkStatus();  // The destructor removes our copy.
+  if (HasSize(final_path, size_)) {
+    (void)::utimensat(AT_FDCWD, final_path.c_str(), nullptr, 0);  // As Touch.
+    return OkStatus();  // The destructor removes our copy.
+  }
   if (const int error = now ? file_ops::Sync(fd_.get()) : 0) return BlobsWriteError(root_, error);
   if (const int error = MakeFolder(root_, folder)) return BlobsWriteError(root_, error);
   if (const int error = file_ops::Rename(path_, final_path)) return BlobsWriteError(root_, error);

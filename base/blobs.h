@@ -55,6 +55,16 @@ class BlobDir {
   // Removes the blob's name; existing mappings stay valid. kNotFound: no such blob.
   Status Remove(const Digest& digest);
   StatusOr<std::vector<Digest>> List() const;  // Returns all names, sorted.
+  // A blob of `root`, its size, and when it was last stored, asked for again (Put, Adopt) or
+  // touched, as a time of day. A shared one counts from the moment when it was shared.
+  struct Entry {
+    Digest digest;
+    int64_t bytes = 0;
+    int64_t used_unix_seconds = 0;
+  };
+  StatusOr<std::vector<Entry>> Entries() const;  // Sorted by digest.
+  // Notes that the blob is used now. Does nothing for a shared one, and where it cannot.
+  void Touch(const Digest& digest) const;
 
   // Writes one blob in pieces (an upload, a download). The blob is visible after Commit. One thread
   // at a time. A writer may outlive its BlobDir. After an error it cannot be used any more.

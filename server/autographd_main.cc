@@ -22,7 +22,7 @@ struct Flags {
   double import_time = 120, export_time = 600, failure_expiry = 86400, grace = 10;
   double hang_time = 60, transfer_idle = 60;
   int64_t job_memory_mib = 4096;
-  double host_fault = 86400;
+  double host_fault = 86400, keep_jobs = 30, store_gib = 100, retention = 600, keep_blobs = 3600;
   double job_overrun = 120, cancel_time = 0.5, keep_time = 30;
 };
 
@@ -103,6 +103,13 @@ void AddTimes(CLI::App& app, Flags& flags) {
   add("--worker-expiry", flags.worker_expiry, "Seconds of silence after which a worker is gone");
   add("--reconnect", flags.reconnect, "Seconds that a cut stream has to come back");
   add("--no-worker", flags.no_worker, "Seconds that work waits for a worker of its device");
+  add("--keep-jobs", flags.keep_jobs,
+      "Days that a job is kept after its end, with its result; 0: for ever");
+  add("--store-gib", flags.store_gib,
+      "GiB of models and results; the oldest jobs go beyond it; 0: no limit");
+  add("--keep-blobs", flags.keep_blobs,
+      "Seconds that bytes stay which nothing names, such as an upload");
+  add("--retention", flags.retention, "Seconds between two looks at what can go");
   add("--host-fault", flags.host_fault,
       "Seconds that a job waits for a full disk, or for threads, of this host");
   add("--other-environment", flags.other_environment,
@@ -155,6 +162,10 @@ int Main(int argc, char** argv) {
   options.pool.reconnect_max = Seconds(flags.reconnect);
   options.pool.no_worker_max = options.offer_wait_max = Seconds(flags.no_worker);
   options.host_fault_max = Seconds(flags.host_fault);
+  options.retention = {Seconds(flags.keep_jobs * 86400),
+                       static_cast<int64_t>(flags.store_gib * (int64_t{1} << 30)),
+                       Seconds(flags.keep_blobs)};
+  options.retention_pause = Seconds(flags.retention);
   options.pool.other_environment_max = Seconds(flags.other_environment);
   options.import_time_max = Seconds(flags.import_time);
   options.export_time_max = Seconds(flags.export_time);

@@ -35,6 +35,7 @@ namespace {
 // What grpc.health.v1 knows: the process as a whole, its services, and whether a worker serves.
 constexpr const char* kHealthNames[] = {
     "", "live", "ready", "autograph.v1.Optimizer", "autograph.v1.Blobs", "autograph.v1.Cache"};
+constexpr Nanos kFirstRetention = std::chrono::seconds(30);
 constexpr const char* kWorkersHealthNames[] = {"workers", "autograph.v1.Workers"};
 constexpr char kSnapshot[] = "/cache.snapshot";
 constexpr int kHandshakeMaxMs = 10'000;  // From the connection to its first settings.
@@ -129,6 +130,7 @@ class Server::Impl {
   void TickerMain();
   void SetHealth();
   void KeepSnapshot();
+  void KeepStoreSmall();
 
   const ServerOptions options_;
   Clock& clock_;
@@ -151,6 +153,7 @@ class Server::Impl {
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
   std::unique_ptr<Listener> listener_;
   std::thread ticker_;
+  Nanos next_retention_{0};
   bool shut_down_ = false;
 };
 
@@ -290,6 +293,7 @@ Status Server::Impl::Start() {
            MetricsEndpoint::Start(options_.metrics, {&records_, jobs_.get(), jobs_db_.get(),
                                                      cache_.get(), dispatcher_.get()}));
   }
+  next_retention_ = clock_.Now() + std::min(kFirstRetention, options_.retention_pause);
   ticker_ = std::thread([this] { TickerMain(); });
   return OkStatus();
 }
@@ -302,6 +306,7 @@ void Server::Impl::TickerMain() {
     transfers_->EndIdle();
     access_->Reload();
     KeepSnapshot();
+    KeepStoreSmall();
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
   }
 }
@@ -315,6 +320,18 @@ void Server::Impl::KeepSnapshot() {
   if (!entered.ok() || !*entered) return;
   if (const Status written = cache_->WriteSnapshot(); !written.ok()) {
     LogWarn("{}", Message(written));
+  }
+}
+
+void Server::Impl::KeepStoreSmall() {
+  if (clock_.Now() < next_retention_) return;
+  next_retention_ = clock_.Now() + options_.retention_pause;
+  const auto removed = jobs_->RemoveOld(options_.retention);
+  if (!removed.ok()) {
+    LogWarn("what the store need not keep is not removed: {}", Message(removed.status()));
+  } else if (removed->jobs > 0 || removed->blobs > 0) {
+    LogInfo("removed {} old jobs, {} answers and {} blobs of {} bytes", removed->jobs,
+            removed->answers, removed->blobs, removed->bytes);
   }
 }
 

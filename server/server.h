@@ -11,6 +11,7 @@
 #include "graph/onnx/imported_model.h"
 #include "graph/onnx/sandbox/sandbox.h"
 #include "net/tls.h"
+#include "server/jobs/retention.h"
 #include "server/pipeline/job_process.h"
 #include "server/rpc/listener.h"
 #include "server/rpc/transfers.h"
@@ -49,6 +50,8 @@ struct ServerOptions {
   int per_device = 1;
   int crashes_max = 5;  // As in JobsOptions, like the next.
   Nanos host_fault_max{std::chrono::hours(24)};
+  RetentionOptions retention;
+  Nanos retention_pause{std::chrono::minutes(10)};  // Between two looks at it.
   int watchers_max = 256;
   JobProcessOptions processes;  // Its limits; the rest is filled in from here.
   TransferLimits transfers;

@@ -79,6 +79,39 @@ TEST(Operations, EveryFlagOfADaemonHasAVariable) {
   }
 }
 
+TEST(Operations, AModelIsDeletedWithAllThatCameOfIt) {
+  Cluster cluster;
+  const std::string model = cluster.Zoo("tiny_cnn");
+  const std::string job = cluster.Submit(model, {"--rounds", "1"});
+  cluster.Watch(job);
+  const CommandResult deleted = cluster.Cli({"jobs", "delete", model});
+  EXPECT_EQ(deleted.code, 0) << deleted.err;
+  EXPECT_THAT(deleted.out, HasSubstr("deleted with 1 jobs, 1 remembered answers and "));
+  EXPECT_EQ(cluster.Cli({"jobs", "show", job}).code, 3);
+  const std::string digest = DigestOfFile(model);
+  const CommandResult again = cluster.Cli({"jobs", "delete", digest});
+  EXPECT_EQ(again.code, 3);
+  EXPECT_THAT(again.err, HasSubstr("no model " + digest));
+  EXPECT_FALSE(Optimized(cluster, model, cluster.path("o.onnx"), {"--rounds", "1"})
+                   .at("cache")
+                   .at("model_hit"))
+      << "the answer has gone";
+}
+
+// With constants that are scaled down: the job and its model are gone a moment after its end.
+TEST(Operations, OldJobsAreRemoved) {
+  Cluster cluster(
+      {.coordinator_flags = {"--keep-jobs", "0.00001", "--keep-blobs", "0", "--retention", "0.2"}});
+  const std::string job = cluster.Submit(cluster.Zoo("tiny_cnn"), {"--rounds", "1"});
+  EXPECT_TRUE(Eventually([&] {
+    return cluster.Cli({"jobs", "show", job}).code == 3;
+  })) << cluster.Logs();
+  EXPECT_TRUE(Eventually([&] {
+    return cluster.coordinator().Log().find("removed 1 old jobs") != std::string::npos;
+  })) << cluster.Logs();
+  EXPECT_EQ(cluster.Cli({"jobs", "list"}).out, "");
+}
+
 TEST(Operations, MetricsCountJobsByDeviceAndOutcome) {
   const int port = FreePort();
   Cluster cluster({.coordinator_flags = {"--metrics", "127.0.0.1:" + std::to_string(port)}});

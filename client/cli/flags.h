@@ -115,6 +115,7 @@ struct JobsFlags {
   std::string output;    // fetch: the file for the model.
   std::string report;    // fetch: the file for the report; empty: not written.
   bool for_all = false;  // cancel: whoever waits.
+  std::string model;     // delete: a file or its SHA-256.
 };
 
 struct CacheFlags {

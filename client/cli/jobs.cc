@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/file_reader.h"
 #include "client/cli/counter_examples.h"
 #include "client/cli/job_text.h"
 #include "client/cli/progress.h"
@@ -119,6 +120,20 @@ StatusOr<int> RunJobsFetch(Context& context, const JobsFlags& flags) {
                   CounterExampleRows(job, flags.output));
   }
   return code;
+}
+
+StatusOr<int> RunJobsDelete(Context& context, const JobsFlags& flags) {
+  const auto given = ParseDigest(flags.model);
+  AG_LET(const Digest model, given.ok() ? given : Sha256OfFile(flags.model));
+  AG_LET(Client* const client, context.Connect(""));
+  AG_LET(const auto deleted, client->DeleteModel(model));
+  context.Print(context.flags().json
+                    ? ToJson(deleted)
+                    : fmt::format("model {}: deleted with {} jobs, {} remembered answers and {} "
+                                  "files of {} bytes",
+                                  model.Short(), deleted.jobs(), deleted.answers(), deleted.blobs(),
+                                  deleted.bytes()));
+  return kExitOk;
 }
 
 StatusOr<int> RunWorkersList(Context& context) {

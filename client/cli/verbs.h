@@ -29,6 +29,7 @@ StatusOr<int> RunJobsShow(Context& context, const JobsFlags& flags);
 StatusOr<int> RunJobsWatch(Context& context, const JobsFlags& flags);
 StatusOr<int> RunJobsCancel(Context& context, const JobsFlags& flags);
 StatusOr<int> RunJobsFetch(Context& context, const JobsFlags& flags);
+StatusOr<int> RunJobsDelete(Context& context, const JobsFlags& flags);
 // Writes the job's model to `output`, and its report to `report` unless that is empty. A model
 // above 2 GiB has its weights in `output`.data. Counter-examples go into folders beside it
 // (client/cli/counter_examples.h). WrittenText returns the names of what was written.

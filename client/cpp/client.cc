@@ -253,6 +253,12 @@ StatusOr<v1::ListJobsResponse> Client::ListJobs(const v1::ListJobsRequest& reque
   return state_->Call(*state_->optimizer, &v1::Optimizer::Stub::ListJobs, request);
 }
 
+StatusOr<v1::DeleteModelResponse> Client::DeleteModel(const Digest& model) {
+  v1::DeleteModelRequest request;
+  request.set_model_digest(model.Hex());
+  return state_->Call(*state_->optimizer, &v1::Optimizer::Stub::DeleteModel, request);
+}
+
 StatusOr<v1::Capabilities> Client::GetCapabilities() {
   return state_->Call(*state_->optimizer, &v1::Optimizer::Stub::GetCapabilities,
                       v1::GetCapabilitiesRequest());

@@ -64,6 +64,7 @@ class Client {
   StatusOr<autograph::v1::Job> GetJob(const std::string& name);
   StatusOr<autograph::v1::Job> CancelJob(const autograph::v1::CancelJobRequest& request);
   StatusOr<autograph::v1::ListJobsResponse> ListJobs(const autograph::v1::ListJobsRequest& request);
+  StatusOr<autograph::v1::DeleteModelResponse> DeleteModel(const Digest& model);
   StatusOr<autograph::v1::Capabilities> GetCapabilities();
 
   // Starts to hash the file `path` in the background. A later DownloadFile of the same bytes to

@@ -416,6 +416,44 @@ std::map<std::string, Jobs::Counts> Jobs::counts() {
   return counts;
 }
 
+StatusOr<Removed> Jobs::RemoveOld(const RetentionOptions& options) {
+  MutexLock accept(accept_mutex_);  // No answer is found whose blobs go.
+  const int64_t now = clock_.UnixSeconds();
+  int64_t in_use_since = 0;
+  {
+    MutexLock lock(mutex_);
+    for (const auto& [id, live] : live_) {
+      if (!live->began.has_value()) continue;
+      const auto ran =
+          std::chrono::duration_cast<std::chrono::seconds>(clock_.Now() - *live->began);
+      const int64_t began = now - ran.count();
+      in_use_since = in_use_since == 0 ? began : std::min(in_use_since, began);
+    }
+  }
+  return ag::RemoveOld(stores_, options, now, in_use_since);
+}
+
+StatusOr<Removed> Jobs::DeleteModel(const Digest& model, const Tenant& tenant) {
+  MutexLock accept(accept_mutex_);
+  {
+    MutexLock lock(mutex_);
+    for (const auto& [id, live] : live_) {
+      if (ModelOf(live->job.request) != model || !tenant.Sees(live->job.tenant)) continue;
+      return Err(StatusCode::kFailedPrecondition, "{} is {}: cancel it, or wait for its end",
+                 live->job.name(), v1::Job::State_Name(live->job.state));
+    }
+  }
+  AG_LET(const bool is_seen, MaySee(tenant, model));
+  const bool has = is_seen && stores_.blobs->Has(model);
+  AG_LET(const Removed removed, RemoveModel(stores_, model, tenant));
+  if (!has && removed.jobs == 0 && removed.answers == 0) {
+    return Err(StatusCode::kNotFound, "no model {}", model.Hex());
+  }
+  LogInfo("model {}: deleted with {} jobs, {} answers and {} blobs", model.Short(), removed.jobs,
+          removed.answers, removed.blobs);
+  return removed;
+}
+
 bool Jobs::stopping() {
   MutexLock lock(mutex_);
   return stopping_;

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "server/jobs/job_runner.h"
+#include "server/jobs/retention.h"
 #include "server/jobs/tenant.h"
 #include "server/store/cache_db.h"
 #include "server/store/jobs_db.h"
@@ -31,12 +32,6 @@ struct JobsOptions {
   std::function<Status(const v1::OptimizeRequest&)>
       validate;                            // May be null. Checks that need the request only.
   std::function<void(const Job&)> on_end;  // May be null. Called when a job that ran has ended.
-};
-
-struct JobStores {
-  JobsDb* jobs = nullptr;
-  CacheDb* cache = nullptr;
-  BlobDir* blobs = nullptr;
 };
 
 class Jobs {
@@ -81,6 +76,13 @@ class Jobs {
   // True when the tenant has sent it, or a job of its made it, or it sees all. Does not ask whether
   // there is such a blob.
   StatusOr<bool> MaySee(const Tenant& tenant, const Digest& digest) const;
+
+  // Removes what the store need not keep (retention.h).
+  StatusOr<Removed> RemoveOld(const RetentionOptions& options);
+  // Removes the tenant's ended jobs for the model and all that came of them. kFailedPrecondition:
+  // one of its jobs has not ended; the message names it. kNotFound: the tenant has neither the
+  // model nor jobs for it.
+  StatusOr<Removed> DeleteModel(const Digest& model, const Tenant& tenant);
 
   // Puts the jobs that run back into the store's queue, stops the runners and waits for them. The
   // next start resumes the jobs, and does not count this end against them.

@@ -299,6 +299,25 @@ TEST(Jobs, AFullDiskLosesNoJobAndHidesNoAnswer) {
   EXPECT_EQ(b.WaitTerminal(id).state, v1::Job::SUCCEEDED);
 }
 
+TEST(Jobs, AModelIsDeletedWhenNoneOfItsJobsIsInHand) {
+  JobsBench b;
+  b.runner.hold = true;
+  const int64_t id = b.jobs->Accept(b.Request())->id;
+  b.WaitState(id, v1::Job::SEARCHING);
+  EXPECT_EQ(ToString(b.jobs->DeleteModel(b.model, {}).status()),
+            "FAILED_PRECONDITION: jobs/1 is SEARCHING: cancel it, or wait for its end");
+  b.runner.hold = false;
+  b.WaitTerminal(id);
+  const auto removed = b.jobs->DeleteModel(b.model, {});
+  ASSERT_TRUE(removed.ok()) << ToString(removed.status());
+  EXPECT_EQ(removed->jobs, 1);
+  EXPECT_EQ(removed->answers, 1);
+  EXPECT_FALSE(b.blobs->Has(b.model));
+  EXPECT_EQ(b.jobs->Get(id).status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(b.jobs->DeleteModel(b.model, {}).status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(b.jobs->Accept(b.Request()).status().code(), StatusCode::kFailedPrecondition);
+}
+
 // What a job has made is its tenant's, also after a restart.
 TEST(Jobs, AResultBelongsToItsTenant) {
   JobsBench b;

@@ -23,6 +23,7 @@ constexpr std::array kRpcs = {
     RpcRow{Rpc::kExport, "autograph.v1.Cache.Export", {kAdmin}},
     RpcRow{Rpc::kImport, "autograph.v1.Cache.Import", {kAdmin}},
     RpcRow{Rpc::kForget, "autograph.v1.Cache.Forget", {kAdmin}},
+    RpcRow{Rpc::kDeleteModel, "autograph.v1.Optimizer.DeleteModel", {kSubmit, kAdmin}},
     RpcRow{Rpc::kOptimize, "autograph.v1.Optimizer.Optimize", {kSubmit, kAdmin}},
     RpcRow{Rpc::kGetJob, "autograph.v1.Optimizer.GetJob", {kRead, kAdmin}},
     RpcRow{Rpc::kListJobs, "autograph.v1.Optimizer.ListJobs", {kRead, kAdmin}},

@@ -30,6 +30,7 @@ enum class Rpc {
   kExport,
   kImport,
   kForget,
+  kDeleteModel,
   kOptimize,
   kGetJob,
   kListJobs,

@@ -31,6 +31,7 @@ class BlobsService final : public v1::Blobs::Service {
       const auto may_see = core_.jobs->MaySee(caller->tenant, *digest);
       if (!may_see.ok()) return ToGrpc(may_see.status());
       if (!*may_see || !core_.blobs->Has(*digest)) response->add_missing(hex);
+      core_.blobs->Touch(*digest);  // It is about to be asked for.
     }
     return grpc::Status::OK;
   }

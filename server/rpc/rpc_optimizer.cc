@@ -58,6 +58,21 @@ class OptimizerService final : public v1::Optimizer::Service {
     return ToGrpc(List(caller->tenant, *request, response));
   }
 
+  grpc::Status DeleteModel(grpc::ServerContext* context, const v1::DeleteModelRequest* request,
+                           v1::DeleteModelResponse* response) override {
+    const auto caller = core_.access->Admit(*context, Rpc::kDeleteModel);
+    if (!caller.ok()) return ToGrpc(caller.status());
+    const auto model = ParseDigest(request->model_digest());
+    if (!model.ok()) return ToGrpc(Within(model.status(), "model_digest"));
+    const auto removed = core_.jobs->DeleteModel(*model, caller->tenant);
+    if (!removed.ok()) return ToGrpc(removed.status());
+    response->set_jobs(removed->jobs);
+    response->set_answers(removed->answers);
+    response->set_blobs(removed->blobs);
+    response->set_bytes(removed->bytes);
+    return grpc::Status::OK;
+  }
+
   grpc::Status WatchJob(grpc::ServerContext* context, const v1::WatchJobRequest* request,
                         grpc::ServerWriter<v1::Job>* writer) override {
     const auto caller = core_.access->Admit(*context, Rpc::kWatchJob);

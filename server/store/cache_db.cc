@@ -305,6 +305,28 @@ Status CacheDb::PutModel(const ModelAnswer& answer) {
   return insert.Run();
 }
 
+Status CacheDb::ForEachAnswer(const std::function<void(const StoredAnswer& answer)>& visit) {
+  MutexLock lock(state_->mutex);
+  AG_LET(Statement select,
+         state_->db.Prepare("SELECT key, key_text, result FROM main.model_answers"));
+  while (true) {
+    AG_LET(const bool row, select.Step());
+    if (!row) return OkStatus();
+    visit({select.Text(0), select.Text(1), select.Text(2)});
+  }
+}
+
+Status CacheDb::ForgetModels(const std::vector<std::string>& keys) {
+  if (keys.empty()) return OkStatus();
+  MutexLock lock(state_->mutex);
+  AG_LET(Transaction transaction, Transaction::Begin(state_->db));
+  AG_LET(Statement remove, state_->db.Prepare("DELETE FROM main.model_answers WHERE key = ?"));
+  for (const std::string& key : keys) AG_TRY(remove.Bind(1, key).Run());
+  AG_TRY(transaction.Commit());
+  state_->SnapshotLacks();
+  return OkStatus();
+}
+
 StatusOr<CacheStats> CacheDb::Stats() {
   MutexLock lock(state_->mutex);
   Database& db = state_->db;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -104,6 +105,13 @@ class CacheDb : public GroupCache {
   // Returns nothing when the key is unknown, the row is corrupt, or the key's text differs.
   std::optional<ModelAnswer> FindModel(const std::string& key_text);
   Status PutModel(const ModelAnswer& answer);
+  // An answer of any namespace; `key` is its row's.
+  struct StoredAnswer {
+    std::string key, key_text, result;
+  };
+  // Visits each, under the cache's lock.
+  Status ForEachAnswer(const std::function<void(const StoredAnswer& answer)>& visit);
+  Status ForgetModels(const std::vector<std::string>& keys);
 
   StatusOr<CacheStats> Stats();  // Includes the rows of the base, but `bytes` does not.
   const CacheBase& base() const;

@@ -270,6 +270,46 @@ StatusOr<bool> JobsDb::OwnsBlob(const std::string& tenant, const std::string& di
   return select.Bind(1, digest).Bind(2, tenant).Step();
 }
 
+Status JobsDb::DisownBlob(const std::string& digest, const std::string& tenant) {
+  AG_LET(const bool is_owned, IsBlobOwned(digest));
+  if (!is_owned) return OkStatus();  // Without a write, which would sync.
+  MutexLock lock(state_->mutex);
+  AG_LET(Statement remove,
+         state_->db.Prepare(
+             "DELETE FROM blob_tenants WHERE digest = ?1 AND (?2 = '' OR tenant = ?2)"));
+  return remove.Bind(1, digest).Bind(2, tenant).Run();
+}
+
+StatusOr<bool> JobsDb::IsBlobOwned(const std::string& digest) {
+  MutexLock lock(state_->mutex);
+  AG_LET(Statement select, state_->db.Prepare("SELECT 1 FROM blob_tenants WHERE digest = ?"));
+  return select.Bind(1, digest).Step();
+}
+
+StatusOr<std::vector<JobRow>> JobsDb::Ended(int64_t after, int rows_max) {
+  MutexLock lock(state_->mutex);
+  AG_LET(Statement select, state_->db.Prepare(fmt::format(
+                               "SELECT {} FROM jobs WHERE terminal = 1 AND id > ? ORDER BY id "
+                               "LIMIT ?",
+                               kColumns)));
+  return ReadRows(select.Bind(1, after).Bind(2, int64_t{rows_max}));
+}
+
+Status JobsDb::Remove(const std::vector<int64_t>& ids) {
+  if (ids.empty()) return OkStatus();
+  MutexLock lock(state_->mutex);
+  AG_LET(Transaction transaction, Transaction::Begin(state_->db));
+  AG_LET(Statement names,
+         state_->db.Prepare("DELETE FROM request_ids WHERE job = ?1 AND EXISTS (SELECT 1 FROM jobs "
+                            "WHERE id = ?1 AND terminal = 1)"));
+  AG_LET(Statement jobs, state_->db.Prepare("DELETE FROM jobs WHERE id = ? AND terminal = 1"));
+  for (const int64_t id : ids) {
+    AG_TRY(names.Bind(1, id).Run());
+    AG_TRY(jobs.Bind(1, id).Run());
+  }
+  return transaction.Commit();
+}
+
 Status JobsDb::Leave(int64_t job, const std::string& request_id) {
   MutexLock lock(state_->mutex);
   AG_LET(Transaction transaction, Transaction::Begin(state_->db));

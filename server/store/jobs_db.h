@@ -89,9 +89,17 @@ class JobsDb {
   Status Join(int64_t job, const std::string& request_id, const std::string& body_digest);
   Status Leave(int64_t job, const std::string& request_id);
 
+  // Returns jobs that ended, with ids above `after`, by id.
+  StatusOr<std::vector<JobRow>> Ended(int64_t after, int rows_max);
+  // Removes jobs that ended, with their request ids; leaves those that have not ended.
+  Status Remove(const std::vector<int64_t>& ids);
+
   // Notes that the tenant has this blob: it sent its bytes, or a job of its made it.
   Status OwnBlob(const std::string& tenant, const std::string& digest);
   StatusOr<bool> OwnsBlob(const std::string& tenant, const std::string& digest);
+  // Forgets that the tenant has it; "": all of them.
+  Status DisownBlob(const std::string& digest, const std::string& tenant = "");
+  StatusOr<bool> IsBlobOwned(const std::string& digest);  // By any tenant.
 
  private:
   struct State;

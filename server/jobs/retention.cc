@@ -1,0 +1,244 @@
+#include "server/jobs/retention.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "autograph/v1/optimizer.pb.h"
+#include "base/log.h"
+
+namespace ag {
+namespace {
+
+namespace v1 = autograph::v1;
+
+constexpr int kRowsAtOnce = 200;
+
+// The blobs that a request and a result name.
+std::set<std::string> BlobsOf(const std::string& request, const std::string& result) {
+  std::set<std::string> names;
+  v1::OptimizeRequest asked;
+  if (asked.ParseFromString(request) && !request.empty()) {
+    names.insert(asked.model_digest());
+    for (const v1::InputSet& set : asked.inputs()) names.insert(set.digest());
+  }
+  v1::Result answer;
+  if (answer.ParseFromString(result) && !result.empty()) {
+    names.insert(answer.output_digest());
+    names.insert(answer.report_digest());
+    for (const v1::WrongRewrite& wrong : answer.wrong_rewrites()) {
+      for (const v1::NamedBlob& file : wrong.counter_example().files()) names.insert(file.digest());
+    }
+  }
+  names.erase("");
+  return names;
+}
+
+struct EndedJob {
+  int64_t id = 0;
+  int64_t finished = 0;
+  std::set<std::string> blobs;
+};
+
+struct Answer {
+  std::string key;   // In the store.
+  std::string text;  // What it depends on.
+  std::set<std::string> blobs;
+};
+
+// What names blobs. An answer goes with the last job that has its output; one without a job goes
+// first.
+struct Names {
+  std::vector<EndedJob> jobs;  // The oldest first.
+  std::vector<Answer> answers;
+  std::map<std::string, int> count;  // By blob: how many of all these, and of unfinished jobs.
+
+  void Take(const std::set<std::string>& blobs) {
+    for (const std::string& blob : blobs) ++count[blob];
+  }
+  void Give(const std::set<std::string>& blobs) {
+    for (const std::string& blob : blobs) {
+      if (--count[blob] == 0) count.erase(blob);
+    }
+  }
+};
+
+StatusOr<Names> ReadNames(const JobStores& stores) {
+  Names names;
+  AG_LET(const auto unfinished, stores.jobs->Unfinished());
+  for (const JobRow& row : unfinished) names.Take(BlobsOf(row.request, row.result));
+  for (int64_t after = 0;;) {
+    AG_LET(const auto rows, stores.jobs->Ended(after, kRowsAtOnce));
+    for (const JobRow& row : rows) {
+      names.jobs.push_back({row.id, row.finished_unix_seconds, BlobsOf(row.request, row.result)});
+      names.Take(names.jobs.back().blobs);
+      after = row.id;
+    }
+    if (rows.size() < kRowsAtOnce) break;
+  }
+  AG_TRY(stores.cache->ForEachAnswer([&](const CacheDb::StoredAnswer& answer) {
+    names.answers.push_back({answer.key, answer.key_text, BlobsOf("", answer.result)});
+    names.Take(names.answers.back().blobs);
+  }));
+  return names;
+}
+
+class Remover {
+ public:
+  Remover(const JobStores& stores, Names& names) : stores_(stores), names_(names) {}
+
+  // Marks what `is_old` says of each ended job.
+  template <class IsOld>
+  void MarkJobs(const IsOld& is_old) {
+    for (const EndedJob& job : names_.jobs) {
+      if (!marked_jobs_.contains(job.id) && is_old(job)) Mark(job);
+    }
+  }
+  void Mark(const EndedJob& job) {
+    marked_jobs_.insert(job.id);
+    names_.Give(job.blobs);
+  }
+  bool IsMarked(const EndedJob& job) const { return marked_jobs_.contains(job.id); }
+  // Marks the answers that say so, as above.
+  template <class IsOld>
+  void MarkAnswers(const IsOld& is_old) {
+    for (const Answer& answer : names_.answers) {
+      if (marked_answers_.contains(answer.key) || !is_old(answer)) continue;
+      marked_answers_.insert(answer.key);
+      names_.Give(answer.blobs);
+    }
+  }
+
+  // Removes the rows that are marked: first those that name blobs, so that a crash leaves blobs
+  // without a name and never names without a blob.
+  Status RemoveRows(Removed* removed) {
+    AG_TRY(stores_.cache->ForgetModels({marked_answers_.begin(), marked_answers_.end()}));
+    AG_TRY(stores_.jobs->Remove({marked_jobs_.begin(), marked_jobs_.end()}));
+    removed->answers += static_cast<int64_t>(marked_answers_.size());
+    removed->jobs += static_cast<int64_t>(marked_jobs_.size());
+    return OkStatus();
+  }
+  Status RemoveBlob(const BlobDir::Entry& entry, Removed* removed) {
+    AG_TRY(stores_.blobs->Remove(entry.digest));
+    AG_TRY(stores_.jobs->DisownBlob(entry.digest.Hex()));
+    ++removed->blobs;
+    removed->bytes += entry.bytes;
+    return OkStatus();
+  }
+
+ private:
+  const JobStores& stores_;
+  Names& names_;
+  std::set<int64_t> marked_jobs_;
+  std::set<std::string> marked_answers_;
+};
+
+int64_t InSeconds(Nanos duration) {
+  return std::chrono::duration_cast<std::chrono::seconds>(duration).count();
+}
+
+// Marks the oldest jobs, with their answers, until the blobs that are named have at most so many
+// bytes.
+void MarkForSpace(const std::vector<BlobDir::Entry>& entries, int64_t bytes_max, Names& names,
+                  Remover& remover) {
+  std::map<std::string, int64_t> bytes;
+  int64_t all = 0;
+  for (const BlobDir::Entry& entry : entries) {
+    bytes[entry.digest.Hex()] = entry.bytes;
+    if (names.count.contains(entry.digest.Hex())) all += entry.bytes;
+  }
+  const auto free_of = [&](const std::set<std::string>& blobs) {
+    for (const std::string& blob : blobs) {
+      if (!names.count.contains(blob)) all -= bytes[blob];
+    }
+  };
+  for (size_t i = 0; i < names.jobs.size() && all > bytes_max; ++i) {
+    const EndedJob& job = names.jobs[i];
+    if (remover.IsMarked(job)) continue;
+    remover.Mark(job);
+    remover.MarkAnswers([&](const Answer& answer) {
+      return std::ranges::all_of(answer.blobs,
+                                 [&](const auto& b) { return job.blobs.contains(b); });
+    });
+    free_of(job.blobs);
+  }
+}
+
+}  // namespace
+
+StatusOr<Removed> RemoveOld(const JobStores& stores, const RetentionOptions& options, int64_t now,
+                            int64_t in_use_since) {
+  Removed removed;
+  AG_LET(Names names, ReadNames(stores));
+  AG_LET(const auto entries, stores.blobs->Entries());
+  std::ranges::sort(names.jobs, {}, &EndedJob::finished);
+  Remover remover(stores, names);
+  if (options.job_age_max > Nanos{0}) {
+    const int64_t oldest = now - InSeconds(options.job_age_max);
+    std::set<std::string> kept;
+    for (const EndedJob& job : names.jobs) {
+      if (job.finished >= oldest) kept.insert(job.blobs.begin(), job.blobs.end());
+    }
+    std::set<std::string> old;
+    remover.MarkJobs([&](const EndedJob& job) {
+      if (job.finished < oldest) old.insert(job.blobs.begin(), job.blobs.end());
+      return job.finished < oldest;
+    });
+    // An answer whose jobs have all gone.
+    remover.MarkAnswers([&](const Answer& answer) {
+      const auto has = [&](const std::set<std::string>& all) {
+        return std::ranges::any_of(answer.blobs, [&](const auto& b) { return all.contains(b); });
+      };
+      return has(old) && !has(kept);
+    });
+  }
+  if (options.blob_bytes_max > 0) MarkForSpace(entries, options.blob_bytes_max, names, remover);
+  AG_TRY(remover.RemoveRows(&removed));
+  int64_t unused_since = now - InSeconds(options.blob_pause);
+  if (in_use_since > 0) unused_since = std::min(unused_since, in_use_since - 1);
+  for (const BlobDir::Entry& entry : entries) {
+    const bool is_named = names.count.contains(entry.digest.Hex());
+    if (!is_named && entry.used_unix_seconds <= unused_since) {
+      AG_TRY(remover.RemoveBlob(entry, &removed));
+    }
+  }
+  return removed;
+}
+
+StatusOr<Removed> RemoveModel(const JobStores& stores, const Digest& model, const Tenant& tenant) {
+  Removed removed;
+  AG_LET(Names names, ReadNames(stores));
+  AG_LET(const auto entries, stores.blobs->Entries());
+  Remover remover(stores, names);
+  std::set<std::string> theirs = {model.Hex()};
+  for (const EndedJob& job : names.jobs) {
+    AG_LET(const JobRow row, stores.jobs->Get(job.id));
+    v1::OptimizeRequest asked;
+    const bool fits = asked.ParseFromString(row.request) && asked.model_digest() == model.Hex() &&
+                      tenant.Sees(row.tenant);
+    if (!fits) continue;
+    theirs.insert(job.blobs.begin(), job.blobs.end());
+    remover.Mark(job);
+  }
+  remover.MarkAnswers([&](const Answer& answer) {
+    const bool fits = answer.text.find(model.Hex()) != std::string::npos &&
+                      (tenant.sees_all ||
+                       answer.text.find("\ntenant=" + tenant.name + "\n") != std::string::npos);
+    if (fits) theirs.insert(answer.blobs.begin(), answer.blobs.end());
+    return fits;
+  });
+  AG_TRY(remover.RemoveRows(&removed));
+  for (const BlobDir::Entry& entry : entries) {
+    const std::string hex = entry.digest.Hex();
+    if (!theirs.contains(hex)) continue;
+    if (!tenant.sees_all) AG_TRY(stores.jobs->DisownBlob(hex, tenant.name));
+    // Another tenant that has sent the same bytes keeps them.
+    AG_LET(const bool is_others, stores.jobs->IsBlobOwned(hex));
+    const bool stays = names.count.contains(hex) || (!tenant.sees_all && is_others);
+    if (!stays) AG_TRY(remover.RemoveBlob(entry, &removed));
+  }
+  return removed;
+}
+
+}  // namespace ag
