@@ -54,6 +54,7 @@ class Commands {
   void AddOrtMode(CLI::App* verb, OrtFlags& flags, const std::string& help);
   void AddOrt(CLI::App* verb, OrtFlags& flags);
   void AddSizesAndInputs(CLI::App* verb, OptimizeFlags& flags);
+  void AddSubmission(CLI::App* verb, OptimizeFlags& flags);
   void AddOptimize();
   void AddLocalVerbs();
   void AddBench();
@@ -152,6 +153,16 @@ void Commands::AddSizesAndInputs(CLI::App* verb, OptimizeFlags& flags) {
             "Folder of your own inputs, NAME.npy or NAME.pb: compared on first, and timed on");
 }
 
+void Commands::AddSubmission(CLI::App* verb, OptimizeFlags& flags) {
+  autograph::v1::OptimizeRequest& request = flags.request;
+  verb->add_option_function<int>(
+          "--priority", [&request](const int& value) { request.set_priority(value); },
+          "Among your waiting jobs the highest goes first; -100 to 100")
+      ->default_str("0");
+  verb->add_flag("--detach", flags.detach,
+                 "Submit, print the job's name and leave (needs --server)");
+}
+
 void Commands::AddOptimize() {
   OptimizeFlags& flags = flags_.optimize;
   const SearchLimits limits;  // The coordinator takes its defaults.
@@ -207,8 +218,7 @@ void Commands::AddOptimize() {
       ->default_str("none");
   flag("--no-cache", request, &Request::set_skip_model_cache,
        "Search again though the answer is known");
-  verb->add_flag("--detach", flags.detach,
-                 "Submit, print the job's name and leave (needs --server)");
+  AddSubmission(verb, flags);
   verb->add_option("--target", flags.target,
                    "device: fastest with its plan; portable: keep only what ONNX Runtime gains by")
       ->check(OneOf({"device", "portable"}));

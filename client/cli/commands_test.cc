@@ -33,7 +33,7 @@ TEST(Commands, WrongWordsAreSaid) {
        "token, health, doctor"},
       {{"optimise"}, "unknown verb \"optimise\"; did you mean 'optimize'?"},
       {{"xyzzy"}, "unknown verb \"xyzzy\""},
-      {{"jobs"}, "a verb is missing: list, show, watch, cancel, fetch"},
+      {{"jobs"}, "a verb is missing: list, show, watch, cancel, fetch, delete"},
       {{"jobs", "lst"}, "unknown verb \"lst\"; did you mean 'list'?"},
       {{"optimize", "m", "-o", "o", "--budgt", "1s"},
        "unknown flag --budgt; did you mean '--budget'?"},

@@ -56,7 +56,7 @@ Status AcceptPolicy(v1::Policy* policy) {
 using BoundList = google::protobuf::RepeatedPtrField<v1::BoundShape>;
 
 // What the sandbox lets through has fewer inputs and sizes.
-constexpr int kShapesMax = 1000, kDimsMax = 64, kRulesMax = 1000;
+constexpr int kShapesMax = 1000, kDimsMax = 64, kRulesMax = 1000, kPriorityMax = 100;
 
 Status AcceptShapes(const std::string& where, BoundList& shapes) {
   AG_TRY(CheckCount(where + ": number of inputs", shapes.size(), kShapesMax));
@@ -148,6 +148,10 @@ StatusOr<v1::OptimizeRequest> AcceptedRequest(v1::OptimizeRequest r) {
   AG_TRY(AcceptShapes("shapes", *r.mutable_shapes()));
   AG_TRY(AcceptShapeSets(&r));
   AG_TRY(CheckInputSets(r));
+  if (r.priority() < -kPriorityMax || r.priority() > kPriorityMax) {
+    return Err(StatusCode::kInvalidArgument, "priority {}: expected -{} to {}", r.priority(),
+               kPriorityMax, kPriorityMax);
+  }
   AG_TRY(AcceptPolicy(r.mutable_policy()));
   const SearchOptions defaults;
   v1::SearchBudget& budget = *r.mutable_budget();
@@ -191,12 +195,15 @@ std::string AnswerText(v1::OptimizeRequest request) {
   request.clear_skip_model_cache();
   request.clear_skip_group_cache();
   request.clear_only_cached();
+  request.clear_validate_only();
+  request.clear_priority();
   return ToJson(request);
 }
 
 Digest BodyDigest(v1::OptimizeRequest request) {
   request.clear_request_id();
   request.clear_client();
+  request.clear_priority();
   return Sha256(ToJson(request));
 }
 

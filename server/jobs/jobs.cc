@@ -181,7 +181,9 @@ StatusOr<std::optional<Job>> Jobs::Remembered(const v1::OptimizeRequest& request
   job.result->clear_seconds();
   job.progress.set_fraction(1);
   job.finished_unix_seconds = clock_.UnixSeconds();
-  if (request.request_id().empty()) return std::optional<Job>(std::move(job));
+  if (request.request_id().empty() || request.validate_only()) {
+    return std::optional<Job>(std::move(job));
+  }
   StatusOr<Job> inserted = Insert(job, Sha256(key).Hex(), body);
   if (inserted.ok()) return std::optional<Job>(*std::move(inserted));
   if (!IsHostFault(inserted.status())) return inserted.status();
@@ -271,6 +273,13 @@ StatusOr<Job> Jobs::Accept(v1::OptimizeRequest request, const Tenant& tenant) {
     if (request.skip_model_cache()) break;
     AG_LET(known, Remembered(request, key, body.Hex(), tenant.name));
     if (known.has_value()) return *std::move(known);
+  }
+  if (request.validate_only()) {
+    Job checked;
+    checked.state = v1::Job::STATE_UNSPECIFIED;
+    checked.waiters = 0;
+    checked.request = std::move(request);
+    return checked;
   }
   if (request.only_cached()) {
     return Err(StatusCode::kNotFound, "no answer for model {} on {} is remembered",
@@ -579,7 +588,8 @@ bool Jobs::HasPlace(const std::string& device) {
 
 Jobs::LivePtr Jobs::NextQueued() {
   LivePtr next;
-  uint64_t longest_ago = 0;
+  // By the client's last turn, then, among its own jobs, by priority and age.
+  std::pair<uint64_t, int> best;
   std::map<std::string, bool> has_place;
   const Nanos now = clock_.Now();
   for (const auto& [id, live] : live_) {
@@ -588,10 +598,11 @@ Jobs::LivePtr Jobs::NextQueued() {
     if (!has_place.contains(device)) has_place[device] = HasPlace(device);
     if (!has_place[device]) continue;
     const auto last = last_turn_.find({device, live->job.client});
-    const uint64_t turn = last == last_turn_.end() ? 0 : last->second;
-    if (next != nullptr && turn >= longest_ago) continue;
+    const std::pair order(last == last_turn_.end() ? 0 : last->second,
+                          -live->job.request.priority());
+    if (next != nullptr && order >= best) continue;
     next = live;
-    longest_ago = turn;
+    best = order;
   }
   return next;
 }

@@ -139,7 +139,8 @@ class Jobs {
   StatusOr<bool> Leave(Live& live, const std::string& request_id);
   void Park();
   void RunnerMain();
-  // Returns the oldest job of the client whose last turn on the job's device is longest ago.
+  // Returns the job of the highest priority, and of these the oldest, of the client whose last turn
+  // on the job's device is longest ago.
   bool HasPlace(const std::string& device) AG_REQUIRES(mutex_);
   LivePtr NextQueued() AG_REQUIRES(mutex_);
   void TakeTurn(const Job& job) AG_REQUIRES(mutex_);

@@ -580,6 +580,52 @@ TEST(Jobs, ClientsTakeTurns) {
   EXPECT_EQ(order, (std::vector<std::string>{"many", "one", "two", "many", "two", "many"}));
 }
 
+TEST(Jobs, PriorityOrdersTheJobsOfOneClient) {
+  JobsBench b;
+  Mutex mutex;
+  std::vector<std::string> order;
+  b.runner.on_run = [&](const Job& job) {
+    MutexLock lock(mutex);
+    order.push_back(fmt::format("{} {}", job.client, job.request.priority()));
+  };
+  b.runner.hold = true;
+  uint64_t seed = 0;
+  std::vector<int64_t> ids;
+  const auto submit = [&](const std::string& client, int priority) {
+    v1::OptimizeRequest request = b.Request();
+    request.set_seed(++seed);
+    request.set_client(client);
+    request.set_priority(priority);
+    ids.push_back(b.jobs->Accept(request)->id);
+  };
+  submit("a", 0);
+  b.WaitState(ids[0], v1::Job::SEARCHING);
+  for (const int priority : {-5, 0, 50}) submit("a", priority);
+  submit("b", 0);
+  b.runner.hold = false;
+  for (const int64_t id : ids) b.WaitTerminal(id);
+  MutexLock lock(mutex);
+  EXPECT_EQ(order, (std::vector<std::string>{"a 0", "b 0", "a 50", "a 0", "a -5"}));
+}
+
+TEST(Jobs, ACheckAcceptsNothing) {
+  JobsBench b;
+  v1::OptimizeRequest request = b.Request("id");
+  request.set_validate_only(true);
+  const Job checked = *b.jobs->Accept(request);
+  EXPECT_EQ(checked.id, 0);
+  EXPECT_EQ(checked.state, v1::Job::STATE_UNSPECIFIED);
+  request.set_model_digest(Sha256("other").Hex());
+  EXPECT_EQ(b.jobs->Accept(request).status().code(), StatusCode::kFailedPrecondition);
+  request = b.Request("id");
+  b.WaitTerminal(b.jobs->Accept(request)->id);
+  request.set_request_id("");
+  request.set_validate_only(true);
+  EXPECT_EQ(b.jobs->Accept(request)->state, v1::Job::SUCCEEDED);
+  EXPECT_EQ(b.jobs->List({})->size(), 1u);
+  EXPECT_EQ(b.runner.runs, 1);
+}
+
 TEST(Jobs, ASummaryIsShort) {
   Job job;
   job.request.set_model_name("m");
