@@ -28,7 +28,8 @@ template <int kRows>
     if (!is_first) std::memcpy(&sums[r], out + r * p.out_stride, columns * sizeof(double));
   }
   for (int64_t k = 0; k < depth; ++k) {
-    const Lanes& row = *reinterpret_cast<const Lanes*>(panel + k * kPanelColumns);
+    Lanes row;  // Panels need not be aligned.
+    std::memcpy(&row, panel + k * kPanelColumns, sizeof row);
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) sums[r] += a[r * p.depth + k] * row;
   }

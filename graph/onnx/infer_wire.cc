@@ -104,11 +104,13 @@ Status CheckRanks(const OnnxNode& node, std::span<const OperandInfo> operands) {
   static constexpr Row kRows[] = {
       {"AveragePool", 0, true}, {"Conv", 1, true},           {"ConvInteger", 1, true},
       {"LpPool", 0, true},      {"MaxPool", 0, true},        {"ConvTranspose", 1, true},
-      {"QLinearConv", 3, true}, {"MaxRoiPool", 1, false, 4},
+      {"QLinearConv", 3, true}, {"MaxRoiPool", 1, false, 4}, {"Gemm", 1, true},
+      {"GRU", 1, true, 3},      {"LSTM", 1, true, 3},        {"RNN", 1, true, 3},
   };
   const Row* const row = std::ranges::find(kRows, node.op_type, &Row::name);
-  if (row == std::end(kRows) || operands.size() <= row->other) return OkStatus();
-  const TensorType &x = operands[0].type, &other = operands[row->other].type;
+  if (row == std::end(kRows) || operands.empty()) return OkStatus();
+  const TensorType& x = operands[0].type;
+  const TensorType& other = operands[operands.size() > row->other ? row->other : 0].type;
   const size_t x_rank = x.shape.size(), other_rank = other.shape.size();
   const bool fit =
       x_rank >= row->x_min && other_rank >= 2 && (!row->are_equal || x_rank == other_rank);

@@ -154,6 +154,15 @@ TEST(HostileTest, NodesThatAreWrong) {
       "OK");
 }
 
+// The library's inference of old opsets reads the sizes of operands that have none.
+TEST(HostileTest, OperandsOfOldFormsWithoutRank) {
+  for (const char* node : {"Gemm", "GRU", "LSTM", "RNN"}) {
+    const std::string text = fmt::format("g (float x) => (float y) {{ y = {}(x, x, x) }}", node);
+    const Status refused = Try(testing::ModelFromText(text, 6));
+    EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument) << node << " " << ToString(refused);
+  }
+}
+
 // What a model names is told on one line.
 TEST(HostileTest, NamesAreTold) {
   OnnxModel model = ReluModel();

@@ -212,11 +212,12 @@ StatusOr<Ints> PartsOf(OperatorCall& call, int64_t size) {
     if (call.opset() < 18 && size % parts != 0) sizes->back() = -1;
   }
   int64_t rest = size;
+  bool fits = sizes->size() == call.outputs();
   for (const int64_t part : *sizes) {
-    if (part < 0 || part > rest) rest = -1;
-    rest -= part;
+    fits = fits && part >= 0 && part <= rest;
+    if (fits) rest -= part;
   }
-  if (rest == 0 && sizes->size() == call.outputs()) return *std::move(sizes);
+  if (fits && rest == 0) return *std::move(sizes);
   return Err(StatusCode::kInvalidArgument, "an axis of {} does not split into {} such parts", size,
              parts);
 }

@@ -132,6 +132,9 @@ TEST(IndexOperators, SayWhatDoesNotFit) {
       {{.op_type = "Split", .outputs = 2},
        {x, Longs({2}, {1, 2})},
        "INVALID_ARGUMENT: operator \"Split\": an axis of 2 does not split into 2 such parts"},
+      {{.op_type = "Split", .opset = 13, .outputs = 3},  // Parts of 1, 1 and less than nothing.
+       {Longs({1}, {7})},
+       "INVALID_ARGUMENT: operator \"Split\": an axis of 1 does not split into 3 such parts"},
   };
   for (const Case& c : cases) {
     EXPECT_EQ(ToString(RunNode(c.node, c.inputs).status()), c.message);

@@ -92,7 +92,7 @@ W Quotient(W a, W b) {
   if constexpr (std::is_floating_point_v<W>) return a / b;
   if (b == 0) return 0;
   // The least number has no counterpart: it wraps around.
-  return static_cast<W>(b + 1) == 0 && std::is_signed_v<W> ? Minus<W>(0, a) : static_cast<W>(a / b);
+  return b == static_cast<W>(-1) && std::is_signed_v<W> ? Minus<W>(0, a) : static_cast<W>(a / b);
 }
 
 // With the sign of the dividend.

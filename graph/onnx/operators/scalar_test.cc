@@ -26,6 +26,8 @@ TEST(ScalarOperators, LongsAreExact) {
            Case{"Div", kLowest, -1, kLowest},
            Case{"Div", -7, 2, -3},
            Case{"Div", 7, 0, 0},
+           Case{"Div", 7, kHighest, 0},
+           Case{"Mod", 7, kHighest, 7},
            Case{"Mod", -7, 3, 2},
            Case{"Mod", 7, -3, -2},
            Case{"Mod", kLowest, -1, 0},
