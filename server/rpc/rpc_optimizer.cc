@@ -4,6 +4,7 @@
 
 #include "autograph/v1/optimizer.grpc.pb.h"
 #include "base/build_facts.h"
+#include "server/rpc/recent_answers.h"
 #include "server/rpc/rpc.h"
 
 namespace ag {
@@ -22,13 +23,23 @@ class OptimizerService final : public v1::Optimizer::Service {
                         v1::Job* response) override {
     const auto caller = core_.access->Admit(*context, Rpc::kOptimize);
     if (!caller.ok()) return ToGrpc(caller.status());
+    const std::string& tenant = caller->tenant.name;
+    const std::string key = RecentAnswers::KeyOf(*request, tenant);
+    const RecentAnswers::Revision revision = {core_.dispatcher->offers_revision(),
+                                              core_.cache->answers_revision()};
+    if (GiveAgain(key, revision, response)) return grpc::Status::OK;
     auto accepted = AcceptedRequest(*request);
     if (!accepted.ok()) return ToGrpc(accepted.status());
     // A tenant takes one turn, whatever it says of its clients.
-    const std::string& tenant = caller->tenant.name;
     if (!tenant.empty()) accepted->set_client(tenant);
     if (accepted->client().empty()) accepted->set_client(context->peer());
-    return Answer(core_.jobs->Accept(*std::move(accepted), caller->tenant), response);
+    const auto job = core_.jobs->Accept(*std::move(accepted), caller->tenant);
+    if (job.ok() && job->id == 0) {
+      ToProto(*job, response);
+      recent_.Keep(key, revision, *response);
+      return grpc::Status::OK;
+    }
+    return Answer(job, response);
   }
 
   grpc::Status GetJob(grpc::ServerContext* context, const v1::GetJobRequest* request,
@@ -109,6 +120,23 @@ class OptimizerService final : public v1::Optimizer::Service {
   }
 
  private:
+  // Answers as a moment ago, when nothing has changed since.
+  bool GiveAgain(const std::string& key, const RecentAnswers::Revision& revision,
+                 v1::Job* response) {
+    const auto known = key.empty() ? nullptr : recent_.Find(key, revision);
+    if (known == nullptr) return false;
+    for (const std::string* hex :
+         {&known->result().output_digest(), &known->result().report_digest()}) {
+      const auto digest = ParseDigest(*hex);
+      if (!hex->empty() && (!digest.ok() || !core_.blobs->Has(*digest))) return false;
+    }
+    *response = *known;
+    const auto now = static_cast<double>(core_.clock->UnixSeconds());
+    response->set_created_unix_seconds(now);
+    response->set_finished_unix_seconds(now);
+    return true;
+  }
+
   static grpc::Status Answer(const StatusOr<Job>& job, v1::Job* response) {
     if (job.ok()) ToProto(*job, response);
     return ToGrpc(job.status());
@@ -171,6 +199,7 @@ class OptimizerService final : public v1::Optimizer::Service {
   }
 
   RpcCore& core_;
+  RecentAnswers recent_;
   std::atomic<int> watchers_{0};
 };
 

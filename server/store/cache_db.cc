@@ -1,5 +1,6 @@
 #include "server/store/cache_db.h"
 
+#include <atomic>
 #include <filesystem>
 #include <set>
 
@@ -24,6 +25,7 @@ struct CacheDb::State {
   std::optional<Nanos> lacks_since AG_GUARDED_BY(mutex);
   Nanos next_snapshot AG_GUARDED_BY(mutex){0};
 
+  std::atomic<uint64_t> answers_revision = 1;
   void SnapshotLacks() AG_REQUIRES(mutex) {
     if (!lacks_since.has_value()) lacks_since = clock->Now();
   }
@@ -257,6 +259,7 @@ StatusOr<CacheDb::Forgotten> CacheDb::Forget(const Filter& filter) {
                "name an environment, a worker, an import or a kernel, or all");
   }
   MutexLock lock(state_->mutex);
+  ++state_->answers_revision;
   Database& db = state_->db;
   AG_LET(Transaction transaction, Transaction::Begin(db));
   AG_LET(Fitting fitting, FindFitting(db, filter, state_->cache_namespace));
@@ -292,6 +295,7 @@ std::optional<ModelAnswer> CacheDb::FindModel(const std::string& key_text) {
 
 Status CacheDb::PutModel(const ModelAnswer& answer) {
   MutexLock lock(state_->mutex);
+  ++state_->answers_revision;
   AG_LET(
       Statement insert,
       state_->db.Prepare("INSERT OR REPLACE INTO main.model_answers(key, key_text, result, output, "
@@ -319,6 +323,7 @@ Status CacheDb::ForEachAnswer(const std::function<void(const StoredAnswer& answe
 Status CacheDb::ForgetModels(const std::vector<std::string>& keys) {
   if (keys.empty()) return OkStatus();
   MutexLock lock(state_->mutex);
+  ++state_->answers_revision;
   AG_LET(Transaction transaction, Transaction::Begin(state_->db));
   AG_LET(Statement remove, state_->db.Prepare("DELETE FROM main.model_answers WHERE key = ?"));
   for (const std::string& key : keys) AG_TRY(remove.Bind(1, key).Run());
@@ -358,6 +363,8 @@ StatusOr<CacheStats> CacheDb::Stats() {
 }
 
 const CacheBase& CacheDb::base() const { return state_->base; }
+
+uint64_t CacheDb::answers_revision() const { return state_->answers_revision; }
 
 bool CacheDb::SnapshotIsDue() {
   MutexLock lock(state_->mutex);

@@ -105,6 +105,8 @@ class CacheDb : public GroupCache {
   // Returns nothing when the key is unknown, the row is corrupt, or the key's text differs.
   std::optional<ModelAnswer> FindModel(const std::string& key_text);
   Status PutModel(const ModelAnswer& answer);
+  // Grows whenever an answer may have changed or gone.
+  uint64_t answers_revision() const;
   // An answer of any namespace; `key` is its row's.
   struct StoredAnswer {
     std::string key, key_text, result;

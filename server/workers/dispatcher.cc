@@ -148,6 +148,11 @@ std::vector<WorkerView> Dispatcher::Workers() {
   return pool_.Workers();
 }
 
+uint64_t Dispatcher::offers_revision() {
+  MutexLock lock(mutex_);
+  return pool_.offers_revision();
+}
+
 int Dispatcher::waiting() {
   MutexLock lock(mutex_);
   return pool_.waiting();

@@ -65,6 +65,8 @@ class Dispatcher : public WorkRunner {
 
   std::vector<WorkerView> Workers();
   int waiting();
+  // Grows whenever Offers may have changed.
+  uint64_t offers_revision();
   void Tick();
   uint64_t epoch() const { return epoch_; }
 

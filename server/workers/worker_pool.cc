@@ -4,6 +4,7 @@
 #include <deque>
 #include <optional>
 #include <set>
+#include <tuple>
 
 #include "base/log.h"
 #include "server/workers/check_result.h"
@@ -82,7 +83,7 @@ void WorkerPool::Report(Nanos now, uint64_t session, const WorkerReport& report)
   worker.seen = now;
   for (const WorkerResult& result : report.results) TakeResult(worker, result);
   std::string spec = std::move(worker.state.device_spec);
-  const WorkerHealth before = worker.state.health;
+  const WorkerReport before = worker.state;
   worker.state = report;
   worker.state.results.clear();
   if (worker.state.device_spec.empty()) worker.state.device_spec = std::move(spec);
@@ -90,7 +91,14 @@ void WorkerPool::Report(Nanos now, uint64_t session, const WorkerReport& report)
     worker.state.health = WorkerHealth::kDraining;
     worker.state.reason = drained->second;
   }
-  if (worker.state.health != before) {
+  const WorkerReport& now_said = worker.state;
+  if (std::tie(before.health, before.device, before.environment, before.onnxruntime,
+               before.device_spec) != std::tie(now_said.health, now_said.device,
+                                               now_said.environment, now_said.onnxruntime,
+                                               now_said.device_spec)) {
+    ++offers_revision_;
+  }
+  if (worker.state.health != before.health) {
     LogInfo("worker {} ({}) is {} {}", report.worker_id, report.device,
             WorkerHealthName(worker.state.health), worker.state.reason);
   }
@@ -134,6 +142,7 @@ void WorkerPool::Erase(const std::string& worker_id) {
   }
   LogInfo("worker {} left", worker_id);
   workers_.erase(found);
+  ++offers_revision_;
 }
 
 void WorkerPool::Tick(Nanos now) {

@@ -99,6 +99,8 @@ class WorkerPool {
   std::vector<WorkerView> Workers() const;  // By id.
   int waiting() const;                      // Items that no worker has.
   uint64_t epoch() const { return epoch_; }
+  // Grows whenever a worker leaves, or its health, device or environment changes.
+  uint64_t offers_revision() const { return offers_revision_; }
 
  private:
   struct Worker;
@@ -126,6 +128,7 @@ class WorkerPool {
   uint64_t next_item_ = 1;
   uint64_t next_attempt_ = 1;
   uint64_t next_revision_ = 1;
+  uint64_t offers_revision_ = 1;
   std::map<std::string, std::string> drained_;  // Why, by worker id.
   std::map<std::string, std::unique_ptr<Worker>> workers_;
   std::map<uint64_t, std::unique_ptr<Item>> items_;  // In order of submission.

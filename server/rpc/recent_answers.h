@@ -1,0 +1,46 @@
+// Answers that were given lately, by the bytes of their requests, so that a repeated request costs
+// about as much as the smallest call. Such an answer is given again only while nothing has changed
+// that it depends on: which workers offer what, and what is remembered. Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include "autograph/v1/optimizer.pb.h"
+#include "base/mutex.h"
+
+namespace ag {
+
+class RecentAnswers {
+ public:
+  // What answers depend on: Dispatcher::offers_revision and CacheDb::answers_revision, read before
+  // the answer was found.
+  struct Revision {
+    uint64_t offers = 0, answers = 0;
+    bool operator==(const Revision&) const = default;
+  };
+
+  // Returns the key of a request of a tenant; "": an answer to it is not kept (it has a request_id,
+  // or wants to be searched again).
+  static std::string KeyOf(const autograph::v1::OptimizeRequest& request,
+                           const std::string& tenant);
+  // Returns the answer that was kept under the key; null: none, or it is of another revision.
+  std::shared_ptr<const autograph::v1::Job> Find(const std::string& key, const Revision& now);
+  // Keeps an answer. Leaves out those of more than 64 KiB; forgets the oldest of more than 1,000.
+  void Keep(const std::string& key, const Revision& revision, const autograph::v1::Job& job);
+
+ private:
+  struct Kept {
+    Revision revision;
+    std::shared_ptr<const autograph::v1::Job> job;
+    std::list<std::string>::iterator place;  // In order_.
+  };
+  Mutex mutex_;
+  std::unordered_map<std::string, Kept> kept_ AG_GUARDED_BY(mutex_);
+  std::list<std::string> order_ AG_GUARDED_BY(mutex_);  // Keys, the oldest first.
+};
+
+}  // namespace ag
