@@ -27,15 +27,13 @@ check() { # NAME COMMAND...
 
 echo "== base: debootstrap"
 if ! buildah "${storage[@]}" images -q autograph-base >/dev/null 2>&1; then
-  mirror=$(awk '/^deb / {for (i = 2; i <= NF; ++i) if ($i ~ /^https?:/) {print $i; exit}} /^URIs:/ {print $2; exit}' \
-    /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | head -1)
+  mirror=$(apt-get indextargets --format '$(RELEASE) $(REPO_URI)' "Created-By: Packages" | awk '$1 == "bookworm" {print $2; exit}')
   rm -rf "$work/rootfs"
   debootstrap --variant=minbase --include=ca-certificates bookworm "$work/rootfs" "$mirror" >"$work/debootstrap.log" 2>&1 ||
     { tail -5 "$work/debootstrap.log"; exit 1; }
-  # The builder's way to packages: the same sources, keys and proxy as this machine's.
-  rm -rf "$work/rootfs/etc/apt/sources.list.d" "$work/rootfs/etc/apt/apt.conf.d"
-  cp -a /etc/apt/sources.list* /etc/apt/apt.conf.d "$work/rootfs/etc/apt/" 2>/dev/null || true
-  if [[ -d /etc/ssl/certs ]]; then cp -aL /etc/ssl/certs/ca-certificates.crt "$work/rootfs/etc/ssl/certs/"; fi
+  # The way to packages of this machine: its mirror and its proxy, if it has one.
+  echo "deb $mirror bookworm main" >"$work/rootfs/etc/apt/sources.list"
+  { grep -hi '^Acquire::[a-z]*::Proxy' /etc/apt/apt.conf.d/* || true; } >"$work/rootfs/etc/apt/apt.conf.d/proxy"
   tar -C "$work/rootfs" -cf "$work/rootfs.tar" .
   rm -rf "$work/rootfs"
   mkdir -p "$work/base" && mv "$work/rootfs.tar" "$work/base/"
