@@ -226,7 +226,10 @@ void Agent::Impl::DriveExecutor() {
 }
 
 Status Agent::Impl::PrepareWeights(const AgentState::Task& task) {
-  if (executor_blob_dir_ == task.blob_dir) return OkStatus();
+  // Another host, or container, may have a folder of the same name.
+  const bool is_shared =
+      executor_blob_dir_ == task.blob_dir && IsSharedBlobDir(task.blob_dir, task.blob_proof);
+  if (is_shared) return OkStatus();
   AG_LET(const std::vector<Digest> digests, WeightsOf(task.item.SerializeAsString()));
   if (digests.empty()) return OkStatus();
   AG_LET(BlobCache cache, BlobCache::Open(executor_blob_dir_, options_.blob_cache_bytes_max));

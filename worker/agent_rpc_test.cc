@@ -50,12 +50,12 @@ class FakeWorkers : public v1::Workers::Service {
     *desired_.mutable_work() = item;
   }
   // Acts as a new coordinator whose blobs this host does not see.
-  void SetEpoch(uint64_t epoch) {
+  void SetEpoch(uint64_t epoch, const std::string& blob_dir = "/nowhere") {
     MutexLock lock(mutex_);
     results_.clear();  // Sequences begin anew.
     desired_.Clear();
     desired_.set_epoch(epoch);
-    desired_.set_shared_blob_dir("/nowhere");
+    desired_.set_shared_blob_dir(blob_dir);
     desired_.set_shared_blob_proof("proof");
   }
   void Acknowledge(bool acknowledges) {
@@ -199,6 +199,16 @@ TEST_F(AgentTest, OffersItsDeviceAndMeasures) {
 }
 
 TEST_F(AgentTest, FetchesWeightsOfACoordinatorAfar) {
+  Start("");
+  workers_.Desire(Plans("e1.1"));
+  EXPECT_EQ(workers_.AwaitResults("e1.1"), (Lines{"0 0 ", "-1 0 "}));
+  const auto cache = *BlobDir::Open(folder_.path() + "/cache");
+  EXPECT_EQ(*cache->List(), std::vector<Digest>{blobs_.weights.Name()});
+}
+
+// Two containers whose folders have one name.
+TEST_F(AgentTest, FetchesWeightsThoughItsFolderIsCalledLikeTheCoordinators) {
+  workers_.SetEpoch(1, folder_.path() + "/cache");
   Start("");
   workers_.Desire(Plans("e1.1"));
   EXPECT_EQ(workers_.AwaitResults("e1.1"), (Lines{"0 0 ", "-1 0 "}));
