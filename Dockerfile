@@ -22,7 +22,7 @@ RUN useradd --system --uid 10001 --home-dir /data --shell /usr/sbin/nologin auto
  && install -d -o autograph -g autograph -m 0700 /data \
  && install -d -o autograph -g autograph -m 0755 /var/lock/autograph
 ENV PATH=/opt/autograph/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-    HOME=/data AUTOGRAPH_DATA=/data AUTOGRAPH_BLOB_CACHE=/data/blobs \
+    HOME=/data AUTOGRAPH_DATA=/data AUTOGRAPH_BLOB_CACHE=/data/worker-blobs \
     AUTOGRAPH_MEASURING_LOCK=/var/lock/autograph/measuring.lock
 USER 10001
 WORKDIR /data
@@ -66,7 +66,7 @@ RUN useradd --system --uid 10001 --home-dir /data --shell /usr/sbin/nologin auto
  && install -d -o autograph -g autograph -m 0700 /data \
  && install -d -o autograph -g autograph -m 0755 /var/lock/autograph
 ENV PATH=/opt/autograph/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-    HOME=/data AUTOGRAPH_BLOB_CACHE=/data/blobs AUTOGRAPH_DEVICE=cuda:0 \
+    HOME=/data AUTOGRAPH_BLOB_CACHE=/data/worker-blobs AUTOGRAPH_DEVICE=cuda:0 \
     AUTOGRAPH_MEASURING_LOCK=/var/lock/autograph/measuring.lock
 USER 10001
 WORKDIR /data

@@ -56,6 +56,20 @@ TEST(Operations, HealthSaysWhoServes) {
   EXPECT_THAT(place.Cli({"health"}).err, HasSubstr("name it with --server HOST:PORT"));
 }
 
+TEST(Operations, HealthNeedsNoToken) {
+  const Alone place;
+  const std::string tokens = place.path("tokens");
+  ASSERT_EQ(place.Cli({"token", "root", "--roles", "admin", "--tokens", tokens}).code, 0);
+  const std::string address = "127.0.0.1:" + std::to_string(FreePort());
+  const Background daemon({Program("autographd"), "--listen", address, "--tokens", tokens, "--data",
+                           place.path("server")},
+                          place.path("log"), place.variables);
+  EXPECT_TRUE(Eventually([&] {
+    return place.Cli({"health", "--server", address}).code == 0;
+  })) << daemon.Log();
+  EXPECT_EQ(place.Cli({"jobs", "list", "--server", address}).code, 4) << "which a job list does";
+}
+
 TEST(Operations, EveryFlagOfADaemonHasAVariable) {
   const Alone place;
   const int port = FreePort();
