@@ -312,6 +312,22 @@ using SumOf = std::conditional_t<
     std::is_floating_point_v<T>, double,
     std::make_unsigned_t<std::conditional_t<std::is_floating_point_v<T>, int, T>>>;
 
+// One step of lines beside each other.
+template <class T>
+inline void AddStep(const T* x, int64_t n, bool exclusive, SumOf<T>* sums, T* y) {
+  if (exclusive) {
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) y[i] = static_cast<T>(sums[i]);
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) sums[i] += static_cast<SumOf<T>>(x[i]);
+    return;
+  }
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) sums[i] += static_cast<SumOf<T>>(x[i]);
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) y[i] = static_cast<T>(sums[i]);
+}
+
 class KeptCumSum : public Kernel {
  public:
   Status Prepare(const GroupContext& context, const KeptOperator& kept) {
@@ -360,11 +376,7 @@ class KeptCumSum : public Kernel {
       SumOf<T> sums[kBlock] = {};
       for (int64_t i = 0; i < view_.size; ++i) {
         const int64_t at = view_.At(o, reverse_ ? view_.size - 1 - i : i, n);
-        for (int64_t j = 0; j < count; ++j) {
-          const SumOf<T> next = sums[j] + static_cast<SumOf<T>>(x[at + j]);
-          y[at + j] = static_cast<T>(exclusive_ ? sums[j] : next);
-          sums[j] = next;
-        }
+        AddStep(x + at, count, exclusive_, sums, y + at);
       }
     });
   }

@@ -22,6 +22,7 @@ constexpr int kCorners = 4;
 struct Corners {
   int32_t offsets[kCorners][kTile];
   float weights[kCorners][kTile];
+  bool are_inside = true;
 };
 
 AG_CLONES void ReadFour(const float* plane, const Corners& corners, int64_t n, float* to) {
@@ -34,6 +35,16 @@ AG_CLONES void ReadFour(const float* plane, const Corners& corners, int64_t n, f
       const float value = offsets[i] < 0 ? 0.0F : plane[offsets[i] < 0 ? 0 : offsets[i]];
       to[i] += weights[i] * value;
     }
+  }
+}
+
+// The same where no corner is outside.
+void ReadFourInside(const float* plane, const Corners& corners, int64_t n, float* to) {
+  const auto& o = corners.offsets;
+  const auto& w = corners.weights;
+  for (int64_t i = 0; i < n; ++i) {
+    to[i] = w[0][i] * plane[o[0][i]] + w[1][i] * plane[o[1][i]] + w[2][i] * plane[o[2][i]] +
+            w[3][i] * plane[o[3][i]];
   }
 }
 
@@ -99,7 +110,7 @@ class KeptGridSample : public Kernel {
           if (sampling_.taps == 1) {
             ReadOne(plane, corners.offsets[0], count, to);
           } else {
-            ReadFour(plane, corners, count, to);
+            (corners.are_inside ? ReadFourInside : ReadFour)(plane, corners, count, to);
           }
         }
       }
@@ -131,12 +142,14 @@ class KeptGridSample : public Kernel {
 
   void FindCorners(const float* grid, int64_t count, Corners& corners) const {
     const int taps = static_cast<int>(sampling_.taps);
+    corners.are_inside = true;
     for (int64_t i = 0; i < count; ++i) {
       const Pair x = PairAt(grid[2 * i], width_), y = PairAt(grid[2 * i + 1], height_);
       for (int a = 0; a < taps; ++a) {
         for (int b = 0; b < taps; ++b) {
           const bool inside = y.elements[a] >= 0 && x.elements[b] >= 0;
           const int corner = a * taps + b;
+          corners.are_inside = corners.are_inside && inside;
           corners.offsets[corner][i] =
               inside ? static_cast<int32_t>(y.elements[a] * width_ + x.elements[b]) : -1;
           corners.weights[corner][i] = y.weights[a] * x.weights[b];
