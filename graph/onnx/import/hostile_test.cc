@@ -154,6 +154,19 @@ TEST(HostileTest, NodesThatAreWrong) {
       "OK");
 }
 
+TEST(HostileTest, TheGreatestNumbersOfNgrams) {
+  for (const char* numbers : {"max_skip_count = 9223372036854775807, ngram_indexes = [0, 1]",
+                              "max_skip_count = 1, ngram_indexes = [0, 9223372036854775807]"}) {
+    const std::string text = fmt::format(
+        "g (float[2] x) => (float[2] y) <int64[3] v = {{7, 8, 7}}> {{"
+        "n = TfIdfVectorizer<mode = \"TF\", min_gram_length = 1, max_gram_length = 2, "
+        "ngram_counts = [0], pool_int64s = [7, 8], {}>(v) y = Add(x, n) }}",
+        numbers);
+    const bool fits = std::string_view(numbers).find("[0, 1]") != std::string_view::npos;
+    EXPECT_EQ(Try(testing::ModelFromText(text)).ok(), fits) << numbers;
+  }
+}
+
 // The library's inference of old opsets reads the sizes of operands that have none.
 TEST(HostileTest, OperandsOfOldFormsWithoutRank) {
   for (const char* node : {"Gemm", "GRU", "LSTM", "RNN"}) {

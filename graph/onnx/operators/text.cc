@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -308,7 +309,8 @@ StatusOr<Ngrams> ReadNgrams(OperatorCall& call, const Ints& words) {
   }
   const bool fits = ngrams.low >= 1 && ngrams.high >= ngrams.low && ngrams.skips >= 0 &&
                     ngrams.weights.size() == ngrams.to.size() && !ngrams.to.empty() &&
-                    *std::ranges::min_element(ngrams.to) >= 0;
+                    *std::ranges::min_element(ngrams.to) >= 0 &&
+                    *std::ranges::max_element(ngrams.to) < std::numeric_limits<int64_t>::max();
   if (!fits) return Err(StatusCode::kInvalidArgument, "the lengths, indexes or weights do not fit");
   int64_t index = 0;
   for (size_t i = 0; i < counts.size(); ++i) {
@@ -324,7 +326,7 @@ StatusOr<Ngrams> ReadNgrams(OperatorCall& call, const Ints& words) {
 void CountNgrams(std::span<const int64_t> row, const Ngrams& ngrams, std::vector<float>& counts) {
   const auto size = static_cast<int64_t>(row.size());
   for (int64_t n = ngrams.low; n <= std::min(ngrams.high, size); ++n) {
-    for (int64_t step = 1; step <= ngrams.skips + 1 && (n - 1) * step < size; ++step) {
+    for (int64_t step = 1; step - 1 <= ngrams.skips && (n - 1) * step < size; ++step) {
       if (n == 1 && step > 1) break;  // The same words again.
       for (int64_t begin = 0; begin + (n - 1) * step < size; ++begin) {
         std::vector<int64_t> words;
