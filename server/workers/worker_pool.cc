@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "base/log.h"
 #include "server/workers/check_result.h"
@@ -82,22 +83,17 @@ void WorkerPool::Report(Nanos now, uint64_t session, const WorkerReport& report)
   Worker& worker = *found->second;
   worker.seen = now;
   for (const WorkerResult& result : report.results) TakeResult(worker, result);
-  std::string spec = std::move(worker.state.device_spec);
-  const WorkerReport before = worker.state;
-  worker.state = report;
+  const WorkerReport before = std::exchange(worker.state, report);
   worker.state.results.clear();
-  if (worker.state.device_spec.empty()) worker.state.device_spec = std::move(spec);
+  if (worker.state.device_spec.empty()) worker.state.device_spec = before.device_spec;
   if (const auto drained = drained_.find(report.worker_id); drained != drained_.end()) {
     worker.state.health = WorkerHealth::kDraining;
     worker.state.reason = drained->second;
   }
-  const WorkerReport& now_said = worker.state;
-  if (std::tie(before.health, before.device, before.environment, before.onnxruntime,
-               before.device_spec) != std::tie(now_said.health, now_said.device,
-                                               now_said.environment, now_said.onnxruntime,
-                                               now_said.device_spec)) {
-    ++offers_revision_;
-  }
+  const auto offer_of = [](const WorkerReport& said) {
+    return std::tie(said.health, said.device, said.environment, said.onnxruntime, said.device_spec);
+  };
+  if (offer_of(worker.state) != offer_of(before)) ++offers_revision_;
   if (worker.state.health != before.health) {
     LogInfo("worker {} ({}) is {} {}", report.worker_id, report.device,
             WorkerHealthName(worker.state.health), worker.state.reason);

@@ -383,6 +383,25 @@ TEST(WorkerPool, WithoutAnyWorkerAnItemWaitsLonger) {
             "no worker offers device cpu with environment e");
 }
 
+TEST(WorkerPool, OnlyAChangedOfferCounts) {
+  PoolBench b;
+  ASSERT_TRUE(b.Connect("w").ok());
+  b.states["w"].device_spec = "spec";
+  b.Say("w");
+  b.states["w"].device_spec.clear();  // Unchanged since it was last sent.
+  uint64_t revision = b.pool.offers_revision();
+  b.Say("w");
+  EXPECT_EQ(b.pool.offers_revision(), revision) << "the same once more";
+  b.states["w"].environment = "other";
+  b.Say("w");
+  EXPECT_GT(b.pool.offers_revision(), revision);
+  revision = b.pool.offers_revision();
+  b.pool.Disconnect(b.now, "w", b.sessions["w"]);
+  b.now += 6s;
+  b.pool.Tick(b.now);
+  EXPECT_GT(b.pool.offers_revision(), revision) << "it left";
+}
+
 TEST(WorkerPool, AnIdIsTakenOnce) {
   PoolBench b;
   ASSERT_TRUE(b.Connect("w").ok());
