@@ -16,15 +16,11 @@ namespace v1 = autograph::v1;
 constexpr int kRowsAtOnce = 200;
 
 // The blobs that a request and a result name.
-std::set<std::string> BlobsOf(const std::string& request, const std::string& result) {
-  std::set<std::string> names;
-  v1::OptimizeRequest asked;
-  if (asked.ParseFromString(request) && !request.empty()) {
-    names.insert(asked.model_digest());
-    for (const v1::InputSet& set : asked.inputs()) names.insert(set.digest());
-  }
+std::set<std::string> BlobsOf(const v1::OptimizeRequest& request, const std::string& result) {
+  std::set<std::string> names = {request.model_digest()};
+  for (const v1::InputSet& set : request.inputs()) names.insert(set.digest());
   v1::Result answer;
-  if (answer.ParseFromString(result) && !result.empty()) {
+  if (answer.ParseFromString(result)) {
     names.insert(answer.output_digest());
     names.insert(answer.report_digest());
     for (const v1::WrongRewrite& wrong : answer.wrong_rewrites()) {
@@ -35,9 +31,16 @@ std::set<std::string> BlobsOf(const std::string& request, const std::string& res
   return names;
 }
 
+v1::OptimizeRequest RequestOf(const JobRow& row) {
+  v1::OptimizeRequest request;
+  if (!request.ParseFromString(row.request)) LogWarn("jobs/{}: its request does not parse", row.id);
+  return request;
+}
+
 struct EndedJob {
   int64_t id = 0;
   int64_t finished = 0;
+  std::string tenant, model;
   std::set<std::string> blobs;
 };
 
@@ -67,18 +70,20 @@ struct Names {
 StatusOr<Names> ReadNames(const JobStores& stores) {
   Names names;
   AG_LET(const auto unfinished, stores.jobs->Unfinished());
-  for (const JobRow& row : unfinished) names.Take(BlobsOf(row.request, row.result));
+  for (const JobRow& row : unfinished) names.Take(BlobsOf(RequestOf(row), row.result));
   for (int64_t after = 0;;) {
     AG_LET(const auto rows, stores.jobs->Ended(after, kRowsAtOnce));
     for (const JobRow& row : rows) {
-      names.jobs.push_back({row.id, row.finished_unix_seconds, BlobsOf(row.request, row.result)});
+      const v1::OptimizeRequest request = RequestOf(row);
+      names.jobs.push_back({row.id, row.finished_unix_seconds, row.tenant, request.model_digest(),
+                            BlobsOf(request, row.result)});
       names.Take(names.jobs.back().blobs);
       after = row.id;
     }
     if (rows.size() < kRowsAtOnce) break;
   }
   AG_TRY(stores.cache->ForEachAnswer([&](const CacheDb::StoredAnswer& answer) {
-    names.answers.push_back({answer.key, answer.key_text, BlobsOf("", answer.result)});
+    names.answers.push_back({answer.key, answer.key_text, BlobsOf({}, answer.result)});
     names.Take(names.answers.back().blobs);
   }));
   return names;
@@ -213,11 +218,7 @@ StatusOr<Removed> RemoveModel(const JobStores& stores, const Digest& model, cons
   Remover remover(stores, names);
   std::set<std::string> theirs = {model.Hex()};
   for (const EndedJob& job : names.jobs) {
-    AG_LET(const JobRow row, stores.jobs->Get(job.id));
-    v1::OptimizeRequest asked;
-    const bool fits = asked.ParseFromString(row.request) && asked.model_digest() == model.Hex() &&
-                      tenant.Sees(row.tenant);
-    if (!fits) continue;
+    if (job.model != model.Hex() || !tenant.Sees(job.tenant)) continue;
     theirs.insert(job.blobs.begin(), job.blobs.end());
     remover.Mark(job);
   }
