@@ -87,6 +87,12 @@ bool HasWidth(DType dtype) {
   return ForWidth(SizeOf(dtype), []<class>() {});
 }
 
+// Whether operand 0 is data of such a width and operand 1 indices, all in plain layout.
+bool HasDataAndIndices(const GroupContext& context, const KeptOperands& operands) {
+  return operands.Has(0) && operands.Has(1) && ArePlain(context.group) &&
+         HasWidth(operands.Type(0).dtype) && IsIndex(operands.Type(1).dtype);
+}
+
 // Copies bytes on the cores.
 void CopyAll(int cores, const void* from, void* to, int64_t bytes) {
   constexpr int64_t kGrain = int64_t{1} << 16;
@@ -143,9 +149,7 @@ class KeptGatherElements : public Kernel {
   Status Prepare(const GroupContext& context, const KeptOperator& kept) {
     const KeptOperands operands(context, kept);
     NodeAttributes attributes(kept.node());
-    if (!operands.Has(0) || !operands.Has(1) || !ArePlain(context.group) ||
-        !HasWidth(operands.Type(0).dtype) || !IsIndex(operands.Type(1).dtype) ||
-        !operands.ResultIs(0, operands.ShapeOf(1))) {
+    if (!HasDataAndIndices(context, operands) || !operands.ResultIs(0, operands.ShapeOf(1))) {
       return RefuseForm(kept);
     }
     AG_LET(rows_, IndexedRowsOf(kept, attributes, operands.ShapeOf(0), operands.ShapeOf(1)));
@@ -235,10 +239,7 @@ class KeptGatherNd : public Kernel {
   Status Prepare(const GroupContext& context, const KeptOperator& kept) {
     const KeptOperands operands(context, kept);
     NodeAttributes attributes(kept.node());
-    if (!operands.Has(0) || !operands.Has(1) || !ArePlain(context.group) ||
-        !HasWidth(operands.Type(0).dtype) || !IsIndex(operands.Type(1).dtype)) {
-      return RefuseForm(kept);
-    }
+    if (!HasDataAndIndices(context, operands)) return RefuseForm(kept);
     const int64_t batch = kept.opset() < 12 ? 0 : attributes.Int("batch_dims", 0);
     const Shape &data = operands.ShapeOf(0), &list = operands.ShapeOf(1);
     AG_LET(tuples_, TuplesOf(kept, data, list, batch));
@@ -282,7 +283,7 @@ enum class Meeting { kReplace, kAdd };
 // kUnimplemented: another reduction, or a sum of other elements than f32.
 StatusOr<Meeting> MeetingOf(const KeptOperator& kept, NodeAttributes& attributes, DType dtype) {
   const std::string reduction = attributes.String("reduction", "none");
-  if (reduction == "none" && HasWidth(dtype)) return Meeting::kReplace;
+  if (reduction == "none") return Meeting::kReplace;
   if (reduction == "add" && dtype == DType::kFloat32) return Meeting::kAdd;
   return RefuseForm(kept);
 }
@@ -293,8 +294,7 @@ class Scattered {
   Status Prepare(const GroupContext& context, const KeptOperator& kept) {
     const KeptOperands operands(context, kept);
     NodeAttributes attributes(kept.node());
-    const bool all = operands.Has(0) && operands.Has(1) && operands.Has(2);
-    if (!all || !ArePlain(context.group) || !IsIndex(operands.Type(1).dtype) ||
+    if (!HasDataAndIndices(context, operands) || !operands.Has(2) ||
         operands.Type(2).dtype != operands.Type(0).dtype ||
         !operands.ResultIs(0, operands.ShapeOf(0))) {
       return RefuseForm(kept);
