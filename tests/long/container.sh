@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the images of Dockerfile with Debian's tools, on a base by debootstrap, and runs them: a coordinator with TLS and tokens, a worker, a job by the
 # command line, the health check, hardened (read-only root, no capabilities, another user). Validates deploy/kubernetes and the dashboard.
-# usage: scripts/test.sh --long container [--keep]     Needs root. The build stage compiles the programs from nothing: some 20 minutes on 2 cores.
+# usage: scripts/test.sh --long container     Needs root. The build stage compiles the programs from nothing: some 20 minutes on 2 cores.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 ((EUID == 0)) || { echo "container.sh: needs root (debootstrap, buildah in a chroot)" >&2; exit 77; }
