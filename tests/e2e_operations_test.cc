@@ -115,7 +115,7 @@ TEST(Operations, AModelIsDeletedWithAllThatCameOfIt) {
 // With constants that are scaled down: the job and its model are gone a moment after its end.
 TEST(Operations, OldJobsAreRemoved) {
   Cluster cluster(
-      {.coordinator_flags = {"--keep-jobs", "0.00001", "--keep-blobs", "0", "--retention", "0.2"}});
+      {.coordinator_flags = {"--keep-jobs", "0.00001", "--keep-blobs", "5", "--retention", "0.2"}});
   const std::string job = cluster.Submit(cluster.Zoo("tiny_cnn"), {"--rounds", "1"});
   EXPECT_TRUE(Eventually([&] {
     return cluster.Cli({"jobs", "show", job}).code == 3;
