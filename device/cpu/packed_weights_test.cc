@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "device/cpu/cpu_device.h"
+#include "device/cpu/host.h"
 #include "graph/reference/evaluate.h"
 #include "graph/text_form.h"
 #include "plan/fusion/group_time.h"
@@ -100,17 +101,27 @@ TEST(PackedWeights, ExecutablesOfADeviceShareThem) {
 }
 
 // A plan for other sizes that prefers what is held reads no weights again, and computes the same up
-// to the order of sums.
+// to the order of sums. With AVX-512 the form of the weights of a Winograd convolution hangs on the
+// sizes: a size that has another form packs once.
 TEST(PackedWeights, PlansForOtherSizesShareThem) {
   const std::unique_ptr<Device> device = *OpenCpuDevice({.cores = 2});
   RooflineTimes times(device->spec());
-  const std::pair<const char*, std::vector<Shape>> kModels[] = {
+  struct Model {
+    const char* text;
+    std::vector<Shape> shapes;
+    bool is_winograd = false;  // Where oneDNN has it.
+  };
+  const Model kModels[] = {
       {"w = const f32[64,64,3,3] seed 1\nb = const f32[64] seed 2\n"
        "c = conv(x, w, b) strides=[1,1] pads=[1,1,1,1] dilations=[1,1]\noutput y = relu(c)\n",
-       {{1, 64, 8, 8}, {2, 64, 8, 8}, {3, 64, 20, 12}, {1, 64, 1, 40}}},
+       {{1, 64, 8, 8}, {2, 64, 8, 8}, {3, 64, 20, 12}, {1, 64, 1, 40}},
+       true},
+      {"w = const f32[64,64,5,5] seed 1\nb = const f32[64] seed 2\n"
+       "c = conv(x, w, b) strides=[1,1] pads=[2,2,2,2] dilations=[1,1]\noutput y = relu(c)\n",
+       {{1, 64, 8, 8}, {2, 64, 8, 8}, {3, 64, 20, 12}, {1, 64, 16, 40}}},
       {"w = const f32[64,256] seed 1\noutput y = matmul(x, w)\n",
        {{1, 64}, {2, 64}, {40, 64}, {300, 64}}}};
-  for (const auto& [text, shapes] : kModels) {
+  for (const auto& [text, shapes, is_winograd] : kModels) {
     MemoryWeights weights;
     std::vector<std::unique_ptr<Executable>> executables;
     for (const Shape& shape : shapes) {
@@ -121,7 +132,9 @@ TEST(PackedWeights, PlansForOtherSizesShareThem) {
       const CountedWeights counted(weights, true);
       executables.push_back(*device->Build(
           {.graph = graph, .plan = plan, .weights = counted, .prefers_held_weights = true}));
-      EXPECT_TRUE(executables.size() == 1 || counted.reads == 0) << type.ToString();
+      const bool may_read =
+          executables.size() == 1 || (is_winograd && InstructionSet() == "avx512");
+      EXPECT_TRUE(may_read || counted.reads == 0) << type.ToString();
       const std::vector<Tensor> inputs = {RandomTensor(type, 1)};
       std::vector<Tensor> outputs = EmptyOutputs(graph);
       ASSERT_TRUE(executables.back()->Run(inputs, outputs).ok());
