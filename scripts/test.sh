@@ -22,7 +22,7 @@ scripts/install.sh --python
 scripts/build.sh
 export AUTOGRAPH_PYTHON=$PWD/.venv/bin/python
 code=0
-ctest --test-dir build --output-on-failure -j1 "$@" || code=$?
+ctest --test-dir build --output-on-failure -j2 "$@" || code=$?
 if [[ $code != 0 ]]; then  # A long output is cut where it is kept: the failures again, last.
   echo "test.sh: what failed, once more:"
   grep -E -A8 ': Failure$|^\[  FAILED|Timeout|Traceback' build/Testing/Temporary/LastTest.log | tail -80
