@@ -131,16 +131,17 @@ StatusOr<std::unique_ptr<Session>> Session::Load(std::string_view onnx_bytes,
 
 StatusOr<std::unique_ptr<Session>> Session::LoadOn(Device& device, std::string_view onnx_bytes,
                                                    const SessionOptions& options,
-                                                   const ModelWeights::Hashes* hashes) {
+                                                   const Base* base) {
   std::unique_ptr<Session> session(new Session());
   session->device_ = &device;
   ModelWeights weights(onnx_bytes, options.owner);
-  if (hashes != nullptr) weights.Know(*hashes);
-  session->is_variant_ = hashes != nullptr;
+  if (base != nullptr) weights.Know(*base->hashes);
+  session->base_ = base;
   AG_LET(const ImportedModel model, ImportOnnx(onnx_bytes, {.shapes = options.shapes}, weights));
   AG_TRY(CheckRunnable(model.graph));
   session->warnings_ = model.warnings;
   AG_TRY(session->Build(model, weights, options));
+  session->base_ = nullptr;
   AG_TRY(session->Describe(model, weights));
   if (model.origin.dim_names.empty()) return session;
   session->options_ = options;
@@ -224,10 +225,7 @@ Status Session::BuildOwn(const WeightSource& weights, const SessionOptions& opti
     RooflineTimes times(device_->spec());
     AG_LET(plan_, MakePlan(graph_, device_->spec(), Policy(), times, {.grouped = tuning.grouped},
                            std::max(1, options.streams)));
-    AG_LET(executable_, device_->Build({.graph = graph_,
-                                        .plan = plan_,
-                                        .weights = weights,
-                                        .prefers_held_weights = is_variant_}));
+    AG_LET(executable_, device_->Build(RequestFor(graph_, plan_, weights)));
     return OkStatus();
   }
   tuning.folder = options.tuned_plans ? *options.tuned_plans : DefaultTunedPlans();
@@ -242,11 +240,20 @@ Status Session::BuildOwn(const WeightSource& weights, const SessionOptions& opti
   return OkStatus();
 }
 
+BuildRequest Session::RequestFor(const Graph& graph, const Plan& plan,
+                                 const WeightSource& weights) const {
+  BuildRequest request{.graph = graph, .plan = plan, .weights = weights};
+  if (base_ == nullptr) return request;
+  request.prefers_held_weights = true;
+  request.never_beside = base_->never_beside;
+  return request;
+}
+
 Status Session::BuildCarried(const Graph& graph, std::optional<Graph>& cleaned,
                              std::string_view plan_bytes, const WeightSource& weights) {
   AG_LET(Plan plan, ReadCarriedPlan(plan_bytes, *device_));
   AG_LET(Graph of_plan, GraphOfPlan(graph, plan, cleaned));
-  AG_LET(executable_, device_->Build({of_plan, plan, weights}));
+  AG_LET(executable_, device_->Build(RequestFor(of_plan, plan, weights)));
   graph_ = std::move(of_plan);
   plan_ = std::move(plan);
   uses_carried_plan_ = true;
@@ -321,8 +328,12 @@ StatusOr<Session*> Session::Variant(const std::vector<ModelValue>& inputs) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs_[i].kind == OnnxKind::kTensor) options.shapes[inputs_[i].name] = shapes[i];
   }
+  Base base{.hashes = hashes_.get(), .never_beside = {executable_.get()}};
+  for (const auto& [of_shapes, other] : variants_) {
+    base.never_beside.push_back(other->executable_.get());
+  }
   AG_LET(std::unique_ptr<Session> variant,
-         Named(LoadOn(*device_, bytes_, options, hashes_.get()), options.name));
+         Named(LoadOn(*device_, bytes_, options, &base), options.name));
   if (variants_.size() == kVariantsMax) variants_.pop_back();
   variants_.emplace_front(std::move(shapes), std::move(variant));
   return variants_.front().second.get();

@@ -113,11 +113,16 @@ class Session {
 
  private:
   Session() = default;
-  // `hashes`, which may be null, are those of a session on the same device that was loaded from the
-  // same bytes for other sizes.
+  // What a session for other sizes takes from the one on the same device that was loaded from the
+  // same bytes.
+  struct Base {
+    const ModelWeights::Hashes* hashes = nullptr;
+    std::vector<Executable*> never_beside = {};  // BuildRequest's.
+  };
+  // `base` is null for the first session.
   static StatusOr<std::unique_ptr<Session>> LoadOn(Device& device, std::string_view onnx_bytes,
                                                    const SessionOptions& options,
-                                                   const ModelWeights::Hashes* hashes = nullptr);
+                                                   const Base* base = nullptr);
   // Builds the first carried plan that the device can build, else a plan made here.
   // Names the inputs and outputs, and reads the dynamic part.
   Status Describe(const ImportedModel& model, const WeightSource& weights);
@@ -128,6 +133,7 @@ class Session {
   Status Build(const ImportedModel& model, const WeightSource& weights,
                const SessionOptions& options);
   Status BuildOwn(const WeightSource& weights, const SessionOptions& options);
+  BuildRequest RequestFor(const Graph& graph, const Plan& plan, const WeightSource& weights) const;
   Status BuildCarried(const Graph& graph, std::optional<Graph>& cleaned,
                       std::string_view plan_bytes, const WeightSource& weights);
 
@@ -140,7 +146,7 @@ class Session {
   std::vector<TensorInfo> inputs_, outputs_;
   std::vector<std::string> warnings_;
   bool uses_carried_plan_ = false;
-  bool is_variant_ = false;  // A session of the same model for other sizes holds weights.
+  const Base* base_ = nullptr;  // While it is loaded.
   // What loads the model for other sizes: set where the model leaves some open.
   std::string_view bytes_;
   SessionOptions options_;

@@ -106,6 +106,9 @@ struct BuildRequest {
   // Groups whose kernel is left to the device prefer those whose weights another executable of the
   // device holds ready to those that are faster.
   bool prefers_held_weights = false;
+  // Executables of the device that never run while this one does: their memory for what lies
+  // between groups may be this one's as well.
+  std::span<Executable* const> never_beside = {};
 };
 
 class Device {

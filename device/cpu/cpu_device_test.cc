@@ -431,11 +431,11 @@ TEST(CpuDevice, GuessesTheFastestKernelFirst) {
       {"wide",
        "input x f32[1,64,28,28]\nw = const f32[64,64,3,3] seed 1\nb = const f32[64] seed 2\n"
        "output conv(x, w, b) strides=[1,1] pads=[1,1,1,1] dilations=[1,1]\n",
-       "winograd", "winograd_tiles"},
+       "winograd_tiles", "winograd_tiles"},
       {"32 to 32",
        "input x f32[1,32,28,28]\nw = const f32[32,32,3,3] seed 1\nb = const f32[32] seed 2\n"
        "output conv(x, w, b) strides=[1,1] pads=[1,1,1,1] dilations=[1,1]\n",
-       "direct", "winograd_tiles"},
+       "winograd_tiles", "winograd_tiles"},
       {"rows", "input x f32[197,768]\nw = const f32[768,768] seed 1\noutput matmul(x, w)\n",
        "convolution", "convolution"},
       {"row", "input x f32[1,768]\nw = const f32[768,768] seed 1\noutput matmul(x, w)\n", "matmul",

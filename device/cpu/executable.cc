@@ -93,6 +93,10 @@ class CpuExecutable : public Executable {
   Status PrepareSteps(const BuildRequest& request, int cores);
   Status PrepareStep(const BuildRequest& request, Constants* constants, Step* step);
   Status PrepareStaged(const Graph& graph, const Plan& plan);
+  // Returns memory for the arena: that of an executable which never runs beside this one, where it
+  // is large enough, else new.
+  static StatusOr<std::shared_ptr<const AlignedBuffer>> MemoryFor(
+      size_t bytes, std::span<Executable* const> never_beside);
   Address AddressOf(const Place& place) const;
   FloatPorts FloatPortsOf(const Graph& graph, const Plan& plan, const Group& group) const;
   StatusOr<Nanos> RunAll(const TimeRequest& request);
@@ -110,7 +114,7 @@ class CpuExecutable : public Executable {
   std::optional<RunTypes> types_;
   // Values of 16 bits lie in the arena as f32, so every place is as far from its begin as the plan
   // says, times `arena_scale_`: 2 where the graph has such values.
-  AlignedBuffer arena_;
+  std::shared_ptr<const AlignedBuffer> arena_;
   int64_t arena_scale_ = 1;
   std::vector<std::unique_ptr<StreamState>> streams_;
   std::vector<std::unique_ptr<Staged>> staged_;
@@ -152,7 +156,7 @@ void RunOnThreads(int64_t threads, const std::function<void()>& work) {
 
 Address CpuExecutable::AddressOf(const Place& place) const {
   if (place.kind == Place::Kind::kArena) {
-    return {.fixed = arena_.data() + place.offset_bytes * arena_scale_};
+    return {.fixed = arena_->data() + place.offset_bytes * arena_scale_};
   }
   for (const auto& staged : staged_) {
     // In a plan of one group a port has one place: copies of blocks are refused.
@@ -272,6 +276,16 @@ Status CpuExecutable::PrepareSteps(const BuildRequest& request, int cores) {
   return OkStatus();
 }
 
+StatusOr<std::shared_ptr<const AlignedBuffer>> CpuExecutable::MemoryFor(
+    size_t bytes, std::span<Executable* const> never_beside) {
+  for (Executable* const other : never_beside) {
+    const auto* const own = dynamic_cast<const CpuExecutable*>(other);
+    if (own != nullptr && own->arena_->size() >= bytes) return own->arena_;
+  }
+  AG_LET(AlignedBuffer made, AlignedBuffer::Make(bytes));
+  return std::make_shared<const AlignedBuffer>(std::move(made));
+}
+
 Status CpuExecutable::Prepare(const BuildRequest& request, const ExecutableOptions& options) {
   const Graph& graph = request.graph;
   const Plan& plan = request.plan;
@@ -284,7 +298,7 @@ Status CpuExecutable::Prepare(const BuildRequest& request, const ExecutableOptio
     return Err(StatusCode::kResourceExhausted, "cpu memory: asked for {} bytes, there are {}",
                arena_bytes, options.memory_bytes_max);
   }
-  AG_LET(arena_, AlignedBuffer::Make(arena_bytes));
+  AG_LET(arena_, MemoryFor(static_cast<size_t>(arena_bytes), request.never_beside));
   AG_TRY(PrepareStaged(graph, plan));
   packed_ = options.packed;
   AG_TRY(PrepareSteps(request, options.cores));

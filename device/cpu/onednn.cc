@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "device/cpu/blocked_copy.h"
 #include "device/cpu/onednn_threads.h"
 #include "device/cpu/packed_weights.h"
 
@@ -133,6 +134,9 @@ namespace {
 // Returns the values that lie there in the form `given` in the form `wanted`.
 StatusOr<AlignedBuffer> Pack(const void* values, const Desc& wanted, const Desc& given) {
   AG_LET(AlignedBuffer packed, AlignedBuffer::Make(wanted.get_size()));
+  const bool is_copied = CopyToBlocks(wanted, given, static_cast<const float*>(values),
+                                      reinterpret_cast<float*>(packed.data()));
+  if (is_copied) return packed;
   dnnl::memory from(given, Engine(), const_cast<void*>(values));
   dnnl::memory to(wanted, Engine(), packed.data());
   dnnl::stream stream(Engine());
