@@ -240,12 +240,13 @@ std::string SimilarOperator(const OnnxNode& node) {
 // types of the results where their sizes do not depend on values.
 StatusOr<std::vector<Tensor>> RunOnKnown(const OnnxNode& node, int64_t opset,
                                          const std::vector<ValueId>& inputs,
-                                         const Importer& importer) {
+                                         const Importer& importer, bool types_only) {
   std::vector<Tensor> zeros(inputs.size());
   OperatorRun run = {.node = node,
                      .opset = opset,
                      .bytes_max = importer.limits().tensor_bytes_max,
-                     .threads = importer.threads()};
+                     .threads = importer.threads(),
+                     .types_only = types_only};
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Tensor* known = inputs[i] == kNoValue ? nullptr : importer.known(inputs[i]);
     if (inputs[i] != kNoValue && known == nullptr) {
@@ -275,7 +276,8 @@ StatusOr<std::vector<TensorType>> TypesOfZeros(const OnnxNode& node, int64_t ops
   if (SizesComeFromValues(node, known)) {
     return Err(StatusCode::kUnimplemented, "the size of its output depends on values");
   }
-  AG_LET(const std::vector<Tensor> tensors, RunOnKnown(node, opset, inputs, importer));
+  AG_LET(const std::vector<Tensor> tensors,
+         RunOnKnown(node, opset, inputs, importer, /*types_only=*/true));
   std::vector<TensorType> types;
   for (size_t i = 0; i < tensors.size(); ++i) {
     if (!node.outputs[i].empty()) types.push_back(tensors[i].type());
@@ -317,7 +319,9 @@ bool AllKnown(const std::vector<ValueId>& inputs, const Importer& importer) {
 // reference kernel.
 StatusOr<std::vector<Tensor>> RunKnown(const OnnxNode& node, int64_t opset,
                                        const std::vector<ValueId>& inputs, Importer& importer) {
-  const auto reference = [&] { return RunOnKnown(node, opset, inputs, importer); };
+  const auto reference = [&] {
+    return RunOnKnown(node, opset, inputs, importer, /*types_only=*/false);
+  };
   std::vector<bool> lasting;
   std::vector<GivenOperand> operands;
   for (const ValueId input : inputs) {

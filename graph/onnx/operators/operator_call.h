@@ -24,6 +24,9 @@ class OperatorCall : public NodeAttributes {
   int64_t opset() const { return opset_; }
   int64_t bytes_max() const { return bytes_max_; }  // Of each result.
   int threads() const { return threads_; }
+  // Whether of the results only their types count.
+  bool types_only() const { return types_only_; }
+  void set_types_only(bool types_only) { types_only_ = types_only; }
 
   // Operands. Has is false for an omitted one.
   size_t size() const { return inputs_.size(); }
@@ -71,6 +74,7 @@ class OperatorCall : public NodeAttributes {
   int64_t opset_ = 0;
   int64_t bytes_max_ = 0;
   int threads_ = 1;
+  bool types_only_ = false;
   std::vector<const Tensor*> inputs_;
   std::vector<Tensor> results_;
 };

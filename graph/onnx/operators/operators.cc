@@ -46,6 +46,7 @@ const OperatorRow* FindOperator(const OnnxNode& node) {
 
 StatusOr<std::vector<Tensor>> RunRow(const OperatorRow& row, const OperatorRun& run) {
   OperatorCall call(run.node, run.opset, run.inputs, run.bytes_max, run.threads);
+  call.set_types_only(run.types_only);
   Status status = row.run(call);
   if (status.ok()) status = call.CheckAttributes();
   AG_TRY(status, "operator {}", Quoted(QualifiedName(run.node)));

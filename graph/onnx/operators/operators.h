@@ -25,6 +25,7 @@ struct OperatorRun {
   std::vector<const Tensor*> inputs;     // One for each of node.inputs; null where it is omitted.
   int64_t bytes_max = int64_t{4} << 30;  // For each result.
   int threads = 1;
+  bool types_only = false;  // Of the results only their types count: work may be left out.
 };
 
 // Returns the results, one for each of node.outputs; an empty tensor where that is omitted.

@@ -121,7 +121,8 @@ template <class W>
 W IntegerPower(W base, int64_t exponent) {
   const W minus_one = Minus<W>(0, 1);
   if (exponent < 0 && base != 1 && (base != minus_one || !std::is_signed_v<W>)) return 0;
-  auto rest = static_cast<uint64_t>(exponent < 0 ? -(exponent + 1) + 1 : exponent);
+  auto rest = static_cast<uint64_t>(exponent);
+  if (exponent < 0) rest = 0 - rest;  // Also of the least integer.
   W result = 1;
   for (; rest != 0; rest >>= 1, base = Times(base, base)) {
     if ((rest & 1) != 0) result = Times(result, base);

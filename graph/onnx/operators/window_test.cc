@@ -157,6 +157,25 @@ TEST(Products, OfIntegersAreExact) {
   EXPECT_EQ((*y)[0].As<int64_t>()[1], 8);  // Wraps around.
 }
 
+// Found by a fuzzer: the types of a contraction of 10^11 terms took minutes.
+TEST(Products, TypesNeedNoWork) {
+  OnnxNode node{.op_type = "Einsum", .inputs = {"x", "y"}, .outputs = {"z"}};
+  node.attributes.push_back(
+      {.name = "equation", .type = OnnxAttributeType::kString, .s = "bij,bjk->bik"});
+  const Tensor x = Tensor::Zeros({DType::kInt8, {1, 2000, 5000}});
+  const Tensor y = Tensor::Zeros({DType::kInt8, {1, 5000, 2000}});
+  const auto z = RunOperator({.node = node, .opset = 12, .inputs = {&x, &y}, .types_only = true});
+  ASSERT_TRUE(z.ok()) << ToString(z.status());
+  EXPECT_EQ((*z)[0].type().shape, (Shape{1, 2000, 2000}));
+}
+
+TEST(Powers, OfIntegersTakeTheLeastExponent) {
+  const auto y = RunNode({.op_type = "Pow"},
+                         {I64({3}, {1, -1, 2}), I64({3}, {INT64_MIN, INT64_MIN, INT64_MIN})});
+  ASSERT_TRUE(y.ok()) << ToString(y.status());
+  EXPECT_EQ(Numbers((*y)[0]), (std::vector<double>{1, 1, 0}));
+}
+
 TEST(Normalizations, ScalesBroadcast) {
   const Tensor x = F32({1, 2, 2}, {-1, 1, -1, 1});
   const auto y =
