@@ -84,6 +84,13 @@ StatusOr<Tensor> ReadTensorFile(const std::string& path) {
   return tensor;
 }
 
+StatusOr<ModelValue> ReadValueFile(const std::string& path, OnnxKind kind) {
+  AG_LET(const std::string bytes, ReadFile(path));
+  StatusOr<ModelValue> value = ParseValueProto(bytes, kind);
+  if (!value.ok()) return Within(value.status(), path);
+  return value;
+}
+
 std::vector<InputSpec> DescribeInputs(const Session& session) {
   const std::vector<InputSpec> in_graph = DescribeInputs(session.graph());
   std::vector<InputSpec> specs;

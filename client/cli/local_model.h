@@ -25,6 +25,8 @@ StatusOr<std::unique_ptr<Session>> LoadSession(const ModelFlags& flags, PlanChoi
 // Reads a tensor from FILE.npy (numpy's format 1 to 3, C order) or FILE.pb (ONNX TensorProto).
 StatusOr<Tensor> ReadNpy(const std::string& bytes);
 StatusOr<Tensor> ReadTensorFile(const std::string& path);
+// Reads a value of this kind from FILE.pb (ONNX TensorProto, SequenceProto, OptionalProto).
+StatusOr<ModelValue> ReadValueFile(const std::string& path, OnnxKind kind);
 Status WriteNpy(const std::string& path, const Tensor& tensor);
 
 // Describes the session's inputs, in their order (graph/inputs/describe.h).

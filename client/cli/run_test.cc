@@ -168,6 +168,39 @@ TEST_F(RunTest, VerifyRunsOnnxTestData) {
             "NOT equivalent within 0.001\n");
 }
 
+// A sequence in the files is a SequenceProto, an optional an OptionalProto.
+TEST_F(RunTest, VerifyReadsSequencesAndOptionals) {
+  const auto sequence = [](const std::vector<std::vector<float>>& tensors) {
+    std::string bytes = {'\x10', '\x01'};  // elem_type: TENSOR.
+    for (const auto& tensor : tensors) {
+      const std::string proto = Proto(tensor);
+      bytes += '\x1a';  // tensor_values.
+      bytes += static_cast<char>(proto.size());
+      bytes += proto;
+    }
+    return bytes;
+  };
+  Write("t/model.onnx",
+        testing::SequenceModelFromText(
+            "g (float[N] parts, float[2] more) => (float[M] all) { all = SequenceInsert(parts, "
+            "more) }",
+            {"parts", "all"}));
+  Write("t/test_data_set_0/input_0.pb", sequence({{1, 2}, {3, 4}}));
+  Write("t/test_data_set_0/input_1.pb", Proto({5, 6}));
+  Write("t/test_data_set_0/output_0.pb", sequence({{1, 2}, {3, 4}, {5, 6}}));
+  const Ran right = Call(RunVerify, Verify(Path("t")));
+  EXPECT_EQ(right.code, kExitOk) << right.err << right.out;
+  Write("t/test_data_set_0/output_0.pb", sequence({{1, 2}, {3, 4}, {5, 7}}));
+  EXPECT_EQ(Call(RunVerify, Verify(Path("t"))).code, kExitFailed);
+  Write("t/test_data_set_0/output_0.pb", sequence({{1, 2}, {3, 4}}));
+  const Ran fewer = Call(RunVerify, Verify(Path("t")));
+  EXPECT_EQ(fewer.code, kExitFailed);
+  EXPECT_NE(fewer.out.find("Inf, NaN or shape differ"), std::string::npos) << fewer.out;
+  Write("t/test_data_set_0/input_0.pb", "\x10\x01\x2a\x02\x10\x01");  // One in another one.
+  EXPECT_EQ(Call(RunVerify, Verify(Path("t"))).err,
+            "autograph: " + Path("t/test_data_set_0/input_0.pb") + ": a sequence of sequences\n");
+}
+
 TEST_F(RunTest, VerifyNamesWhatTheFolderLacks) {
   const auto expect = [this](const std::string& message) {
     const Ran ran = Call(RunVerify, Verify(Path("t")));
