@@ -13,9 +13,11 @@
 
 #include "autograph/v1/blobs.pb.h"
 #include "autograph/v1/cache.pb.h"
+#include "autograph/v1/error.pb.h"
 #include "autograph/v1/optimizer.pb.h"
 #include "autograph/v1/worker.pb.h"
 #include "base/file.h"
+#include "base/reason.h"
 #include "base/text.h"
 
 namespace ag {
@@ -64,9 +66,11 @@ Wire RealWire() {
   wire.constants = {"INVALID_ARGUMENT",   "FAILED_PRECONDITION", "UNAVAILABLE",
                     "RESOURCE_EXHAUSTED", "NOT_FOUND",           "UNAUTHENTICATED",
                     "PERMISSION_DENIED"};
+  for (const Reason reason : AllReasons()) wire.constants.insert(ReasonName(reason));
   for (const FileDescriptor* file :
        {v1::Job::descriptor()->file(), v1::UploadRequest::descriptor()->file(),
-        v1::CacheRecord::descriptor()->file(), v1::WorkerState::descriptor()->file()}) {
+        v1::CacheRecord::descriptor()->file(), v1::WorkerState::descriptor()->file(),
+        v1::ErrorStatus::descriptor()->file()}) {
     for (int i = 0; i < file->message_type_count(); ++i) AddMessage(*file->message_type(i), &wire);
     for (int s = 0; s < file->service_count(); ++s) {
       const auto& service = *file->service(s);
@@ -116,6 +120,13 @@ TEST(Docs, TheProtocolHasEveryStateAndMetric) {
   }
   EXPECT_EQ(Matches(page, "`(autograph_[a-z_]+)"),
             Matches(*ReadFile(kRoot + "/server/rpc/metrics.cc"), "\"(autograph_[a-z_]+)\""));
+}
+
+TEST(Docs, TheProtocolHasEveryReason) {
+  const Names quoted = Matches(*ReadFile(kRoot + "/docs/protocol.md"), "`([^`\\n]+)`");
+  for (const Reason reason : AllReasons()) {
+    EXPECT_TRUE(quoted.contains(ReasonName(reason))) << ReasonName(reason);
+  }
 }
 
 // Flags of programs that are not ours, and of scripts, are not in backticks alone.

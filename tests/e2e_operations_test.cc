@@ -6,7 +6,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <filesystem>
+
 #include "base/handle.h"
+#include "base/text.h"
 #include "tests/cluster.h"
 
 namespace ag {

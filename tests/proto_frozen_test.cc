@@ -11,6 +11,7 @@
 
 #include "autograph/v1/blobs.pb.h"
 #include "autograph/v1/cache.pb.h"
+#include "autograph/v1/error.pb.h"
 #include "autograph/v1/measurement.pb.h"
 #include "autograph/v1/optimizer.pb.h"
 #include "autograph/v1/taso.pb.h"
@@ -46,7 +47,8 @@ std::set<std::string> Lines() {
   for (const FileDescriptor* file :
        {v1::Job::descriptor()->file(), v1::UploadRequest::descriptor()->file(),
         v1::CacheRecord::descriptor()->file(), v1::Measurement::descriptor()->file(),
-        v1::WorkerState::descriptor()->file(), v1::TasoRule::descriptor()->file()}) {
+        v1::WorkerState::descriptor()->file(), v1::TasoRule::descriptor()->file(),
+        v1::ErrorStatus::descriptor()->file()}) {
     for (int i = 0; i < file->message_type_count(); ++i) AddMessage(*file->message_type(i), &lines);
     for (int s = 0; s < file->service_count(); ++s) {
       for (int m = 0; m < file->service(s)->method_count(); ++m) {

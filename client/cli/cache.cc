@@ -1,6 +1,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "client/cli/counter_examples.h"
+#include "client/cli/job_text.h"
 #include "client/cli/verbs.h"
 #include "device/open_device.h"
 #include "plan/format/recording.h"

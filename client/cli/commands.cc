@@ -37,6 +37,13 @@ struct AllFlags {
 // Checks for CLI11: each returns what is wrong with the text, or "".
 std::string WrongShape(const std::string& text) { return Message(ParseNamedSizes(text).status()); }
 std::string WrongDevice(const std::string& text) { return Message(ParseDeviceName(text).status()); }
+std::string WrongState(const std::string& text) {
+  autograph::v1::Job::State state;
+  if (autograph::v1::Job::State_Parse(text, &state)) return "";
+  return "\"" + text +
+         "\" is no state; try QUEUED, IMPORTING, SEARCHING, CONFIRMING, SUCCEEDED, FAILED or "
+         "CANCELLED";
+}
 std::string WrongDuration(const std::string& text) { return Message(ParseDuration(text).status()); }
 
 // The tree of verbs; each leaf sets `chosen` when it is parsed.
@@ -305,6 +312,9 @@ void Commands::AddJobs() {
   CLI::App* verb =
       Verb(jobs, "list", "Newest first", [&flags](Context& c) { return RunJobsList(c, flags); });
   verb->add_option("-n", flags.count, "At most so many");
+  verb->add_option("--state", flags.state, "Only those in this state, such as FAILED")
+      ->check(WrongState)
+      ->default_str("any");
   const auto named = [&](const char* name, const char* help,
                          StatusOr<int> (*run)(Context&, const JobsFlags&)) {
     CLI::App* one = Verb(jobs, name, help, [&flags, run](Context& c) { return run(c, flags); });

@@ -29,7 +29,8 @@ TEST(Commands, WrongWordsAreSaid) {
     const char* message;
   } kCases[] = {
       {{},
-       "a verb is missing: optimize, run, verify, bench, plan, jobs, cache, rules, zoo, workers, "
+       "a verb is missing: optimize, run, verify, bench, plan, jobs, cache, store, rules, zoo, "
+       "workers, "
        "token, health, doctor"},
       {{"optimise"}, "unknown verb \"optimise\"; did you mean 'optimize'?"},
       {{"xyzzy"}, "unknown verb \"xyzzy\""},

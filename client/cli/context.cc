@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "base/reason.h"
 #include "base/text.h"
 #include "client/cli/embedded.h"
 
@@ -86,8 +87,12 @@ int Context::FailUsage(const Status& status) const {
 }
 
 std::string ErrorJson(const Status& status) {
-  const nlohmann::ordered_json error = {{"code", static_cast<int>(status.code())},
-                                        {"message", Message(status)}};
+  nlohmann::ordered_json error = {{"code", static_cast<int>(status.code())},
+                                  {"message", Message(status)},
+                                  {"reason", ReasonOf(status)}};
+  if (const auto pause = RetryPauseOf(status)) {
+    error["retry_after_seconds"] = std::chrono::duration<double>(*pause).count();
+  }
   return nlohmann::ordered_json{{"error", error}}.dump(2, ' ', false,
                                                        nlohmann::json::error_handler_t::replace);
 }

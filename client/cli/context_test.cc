@@ -1,4 +1,5 @@
 #include "client/cli/context.h"
+#include "base/reason.h"
 #include "base/text.h"
 #include "client/cli/testing/testing.h"
 
@@ -81,7 +82,12 @@ TEST(Context, AnErrorIsOneDocument) {
     EXPECT_EQ(Capture([&] { return Context({.json = json}).FailUsage(missing); }).code, kExitUsage);
   }
   EXPECT_EQ(nlohmann::json::parse(ErrorJson(missing)).dump(),
-            R"({"error":{"code":5,"message":"no such thing"}})");
+            R"({"error":{"code":5,"message":"no such thing","reason":"NOT_FOUND"}})");
+  EXPECT_EQ(
+      nlohmann::json::parse(ErrorJson(
+          RetryAfter(std::chrono::seconds(5), Because(Reason::kNoWorker, missing))))["error"]
+          .dump(),
+      R"({"code":5,"message":"no such thing","reason":"NO_WORKER","retry_after_seconds":5.0})");
   // File names may be invalid UTF-8.
   EXPECT_TRUE(nlohmann::json::accept(ErrorJson(Err(StatusCode::kNotFound, "read \xff"))));
   // A verb that has printed its document prints no second one.

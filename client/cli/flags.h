@@ -111,6 +111,7 @@ struct ZooFlags {
 
 struct JobsFlags {
   std::string name;
+  std::string state;  // list: "FAILED"; empty: any.
   int count = 50;
   std::string output;    // fetch: the file for the model.
   std::string report;    // fetch: the file for the report; empty: not written.

@@ -53,6 +53,9 @@ StatusOr<int> RunJobsList(Context& context, const JobsFlags& flags) {
   AG_LET(Client* const client, context.Connect(""));
   v1::ListJobsRequest request;
   request.set_page_size(flags.count);
+  v1::Job::State state = v1::Job::STATE_UNSPECIFIED;
+  AG_CHECK(flags.state.empty() || v1::Job::State_Parse(flags.state, &state));
+  request.set_state(state);
   AG_LET(const auto response, client->ListJobs(request));
   if (context.flags().json) {
     Json list = Json::array();

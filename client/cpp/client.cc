@@ -13,13 +13,17 @@
 #include "autograph/v1/blobs.grpc.pb.h"
 #include "autograph/v1/cache.grpc.pb.h"
 #include "autograph/v1/optimizer.grpc.pb.h"
+#include "autograph/v1/store.grpc.pb.h"
 #include "autograph/v1/worker.grpc.pb.h"
+#include "base/blobs.h"
 #include "base/file.h"
+#include "base/file_ops.h"
 #include "base/file_reader.h"
 #include "base/mutex.h"
 #include "base/partial_files.h"
 #include "base/write_pieces.h"
 #include "grpc/health/v1/health.grpc.pb.h"
+#include "net/error_details.h"
 
 namespace ag {
 namespace {
@@ -72,7 +76,7 @@ struct Client::State {
       return Err(StatusCode::kUnavailable, "no server at {}: is autographd running?{}", address,
                  is_closed ? " (one with TLS needs --tls-ca)" : "");
     }
-    return Err(static_cast<StatusCode>(status.error_code()), "{}", status.error_message());
+    return ag::FromGrpc(status);
   }
 
   // Makes one unary call.

@@ -2,8 +2,9 @@
 // watch a job to its end and re-attach, download and check the digest). Messages are those of
 // proto/autograph/v1. Thread-safe.
 //
-// Every Status has the server's code and message. A server that cannot be reached gives
-// kUnavailable "no server at HOST:PORT: is autographd running?", with TLS also what went wrong.
+// Every Status has the server's code, message, reason and pause (base/reason.h). A server that
+// cannot be reached gives kUnavailable "no server at HOST:PORT: is autographd running?", with TLS
+// also what went wrong.
 #pragma once
 
 #include <functional>

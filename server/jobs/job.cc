@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "base/reason.h"
 #include "base/text.h"
 #include "search/search.h"
 #include "wire/json_wire.h"
@@ -215,7 +216,7 @@ StatusOr<int64_t> ParseJobName(std::string_view name) {
     const auto id = ParseInt(name.substr(kPrefix.size()));
     if (id.ok() && *id > 0) return *id;
   }
-  return Err(StatusCode::kNotFound, "no job {}", name);
+  return Because(Reason::kJobMissing, Err(StatusCode::kNotFound, "no job {}", name));
 }
 
 void ToProto(const Job& job, v1::Job* p) {
@@ -269,10 +270,11 @@ StatusOr<std::string> OnnxRuntimeFor(const v1::OptimizeRequest& request, const D
                offer.device);
   }
   if (!required || !offer.onnxruntime.empty()) return offer.onnxruntime;
-  return Err(StatusCode::kUnavailable,
-             "there is no ONNX Runtime beside {}: install it for the worker's Python (pip install "
-             "onnxruntime) or name a Python that has it in AUTOGRAPH_PYTHON",
-             offer.device);
+  return Because(Reason::kNoOnnxRuntime,
+                 Err(StatusCode::kUnavailable,
+                     "there is no ONNX Runtime beside {}: install it for the worker's Python (pip "
+                     "install onnxruntime) or name a Python that has it in AUTOGRAPH_PYTHON",
+                     offer.device));
 }
 
 }  // namespace ag

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/reason.h"
 
 namespace ag {
 namespace {
@@ -64,6 +65,12 @@ JobRow ToRow(const Job& job, JobRow row) {
 }
 
 }  // namespace
+
+Status Stopping() {
+  return RetryAfter(
+      std::chrono::seconds(1),
+      Because(Reason::kServerStopping, Err(StatusCode::kUnavailable, "the server stops")));
+}
 
 Jobs::Jobs(const JobStores& stores, JobRunner& runner, Clock& clock, JobsOptions options)
     : stores_(stores), runner_(runner), clock_(clock), options_(std::move(options)) {}
@@ -145,8 +152,9 @@ StatusOr<std::optional<Job>> Jobs::Repeated(const v1::OptimizeRequest& request, 
   AG_LET(const auto known, stores_.jobs->FindRequestId(StoredId(tenant, request.request_id())));
   if (!known.has_value()) return std::optional<Job>();
   if (known->body_digest != body.Hex()) {
-    return Err(StatusCode::kInvalidArgument, "request_id {} was used before with another request",
-               request.request_id());
+    return Because(Reason::kRequestIdReused,
+                   Err(StatusCode::kInvalidArgument,
+                       "request_id {} was used before with another request", request.request_id()));
   }
   AG_LET(Job job, Get(known->job));
   return std::optional<Job>(std::move(job));
@@ -245,22 +253,24 @@ Status Jobs::CheckBlobs(const v1::OptimizeRequest& request, const Tenant& tenant
   };
   AG_LET(const bool has_model, is_here(ModelOf(request)));
   if (!has_model) {
-    return Err(StatusCode::kFailedPrecondition, "model {} is not here; upload it and call again",
-               request.model_digest());
+    return Because(Reason::kBlobMissing,
+                   Err(StatusCode::kFailedPrecondition,
+                       "model {} is not here; upload it and call again", request.model_digest()));
   }
   for (const v1::InputSet& set : request.inputs()) {
     AG_LET(const Digest digest, ParseDigest(set.digest()));
     AG_LET(const bool has_set, is_here(digest));
     if (has_set) continue;
-    return Err(StatusCode::kFailedPrecondition,
-               "inputs {}: {} is not here; upload it and call again", set.name(), set.digest());
+    return Because(Reason::kBlobMissing, Err(StatusCode::kFailedPrecondition,
+                                             "inputs {}: {} is not here; upload it and call again",
+                                             set.name(), set.digest()));
   }
   return OkStatus();
 }
 
 StatusOr<Job> Jobs::Accept(v1::OptimizeRequest request, const Tenant& tenant) {
   MutexLock accept(accept_mutex_);
-  if (stopping()) return Err(StatusCode::kUnavailable, "the server stops");
+  if (stopping()) return Stopping();
   const Digest body = BodyDigest(request);
   AG_LET(std::optional<Job> known, Repeated(request, body, tenant.name));
   if (known.has_value()) return *std::move(known);
@@ -282,8 +292,9 @@ StatusOr<Job> Jobs::Accept(v1::OptimizeRequest request, const Tenant& tenant) {
     return checked;
   }
   if (request.only_cached()) {
-    return Err(StatusCode::kNotFound, "no answer for model {} on {} is remembered",
-               ModelOf(request).Short(), request.device());
+    return Because(Reason::kAnswerMissing,
+                   Err(StatusCode::kNotFound, "no answer for model {} on {} is remembered",
+                       ModelOf(request).Short(), request.device()));
   }
   // Without an environment: the job may be planned for any of the device's.
   const std::string dedupe_key =
@@ -296,6 +307,7 @@ StatusOr<Job> Jobs::Accept(v1::OptimizeRequest request, const Tenant& tenant) {
     AG_LET(const bool joined, Join(in_flight->id, request_id, body.Hex()));
     if (joined) return Get(in_flight->id);
   }
+  AG_TRY(use_->Check(tenant.name));
   Job job;
   job.client = request.client();
   job.tenant = tenant.name;
@@ -448,8 +460,10 @@ StatusOr<Removed> Jobs::DeleteModel(const Digest& model, const Tenant& tenant) {
     MutexLock lock(mutex_);
     for (const auto& [id, live] : live_) {
       if (ModelOf(live->job.request) != model || !tenant.Sees(live->job.tenant)) continue;
-      return Err(StatusCode::kFailedPrecondition, "{} is {}: cancel it, or wait for its end",
-                 live->job.name(), v1::Job::State_Name(live->job.state));
+      return Because(
+          Reason::kModelInUse,
+          Err(StatusCode::kFailedPrecondition, "{} is {}: cancel it, or wait for its end",
+              live->job.name(), v1::Job::State_Name(live->job.state)));
     }
   }
   AG_LET(const bool is_seen, MaySee(tenant, model));

@@ -34,6 +34,9 @@ struct JobsOptions {
   std::function<void(const Job&)> on_end;  // May be null. Called when a job that ran has ended.
 };
 
+// Returns the error of a server that stops: another may be there in a moment.
+Status Stopping();
+
 class Jobs {
  public:
   // Resumes the jobs that an earlier process left unfinished, then starts the runners. Fails when

@@ -49,7 +49,12 @@ struct RetentionBench {
     row.tenant = tenant;
     const int64_t id = *jobs->Insert(row, fmt::format("id {} {}", model, finished), "body");
     if (finished > 0) {
-      EXPECT_TRUE(cache->PutModel({KeyOf(model, tenant), row.result, *ParseDigest(output)}).ok());
+      EXPECT_TRUE(cache
+                      ->PutModel({KeyOf(model, tenant),
+                                  row.result,
+                                  *ParseDigest(output),
+                                  {.model = model, .tenant = tenant}})
+                      .ok());
     }
     return id;
   }

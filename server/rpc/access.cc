@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/log.h"
+#include "base/reason.h"
 
 namespace ag {
 namespace {
@@ -65,9 +66,10 @@ StatusOr<Caller> Access::Admit(const grpc::ServerContext& context, Rpc rpc) cons
   if (!HasTokens()) return Caller();
   const std::string_view token = TokenOf(context);
   if (token.empty()) {
-    return Err(StatusCode::kUnauthenticated,
-               "{} needs a token: AUTOGRAPH_TOKEN or --token-file of the client",
-               RowOf(rpc).method);
+    return Because(
+        Reason::kTokenMissing,
+        Err(StatusCode::kUnauthenticated,
+            "{} needs a token: AUTOGRAPH_TOKEN or --token-file of the client", RowOf(rpc).method));
   }
   MutexLock lock(mutex_);
   return Check(FindToken(rows_, token), rpc);
@@ -81,10 +83,15 @@ Status Access::StillMay(const Caller& caller, Rpc rpc) const {
 }
 
 StatusOr<Caller> Access::Check(const TokenRow* row, Rpc rpc) const {
-  if (row == nullptr) return Err(StatusCode::kUnauthenticated, "the token is not known here");
+  if (row == nullptr) {
+    return Because(Reason::kTokenUnknown,
+                   Err(StatusCode::kUnauthenticated, "the token is not known here"));
+  }
   if (!row->roles.Meets(RowOf(rpc).roles)) {
-    return Err(StatusCode::kPermissionDenied, "{} lacks the role {} for {}; it has {}", row->name,
-               ToText(RowOf(rpc).roles, " or "), RowOf(rpc).method, ToText(row->roles, ", "));
+    return Because(
+        Reason::kRoleMissing,
+        Err(StatusCode::kPermissionDenied, "{} lacks the role {} for {}; it has {}", row->name,
+            ToText(RowOf(rpc).roles, " or "), RowOf(rpc).method, ToText(row->roles, ", ")));
   }
   Caller caller;
   caller.tenant.name = row->name;

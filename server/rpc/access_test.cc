@@ -9,6 +9,7 @@
 #include "autograph/v1/blobs.pb.h"
 #include "autograph/v1/cache.pb.h"
 #include "autograph/v1/optimizer.pb.h"
+#include "autograph/v1/store.pb.h"
 #include "autograph/v1/worker.pb.h"
 #include "base/file.h"
 

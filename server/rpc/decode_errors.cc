@@ -5,6 +5,9 @@
 
 #include <string>
 
+#include "base/reason.h"
+#include "net/error_details.h"
+
 namespace ag {
 namespace {
 
@@ -23,8 +26,9 @@ class DecodeErrorText final : public Interceptor {
     if (methods->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_STATUS)) {
       const grpc::Status status = methods->GetSendStatus();
       if (status.error_code() == grpc::StatusCode::INTERNAL && status.error_message().empty()) {
-        methods->ModifySendStatus(
-            {grpc::StatusCode::INVALID_ARGUMENT, "the request of " + method_ + " does not decode"});
+        methods->ModifySendStatus(ToGrpc(Because(
+            Reason::kRequestUndecodable,
+            Err(StatusCode::kInvalidArgument, "the request of {} does not decode", method_))));
       }
     }
     methods->Proceed();

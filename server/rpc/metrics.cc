@@ -9,6 +9,7 @@
 
 #include <map>
 
+#include "base/build_facts.h"
 #include "server/rpc/listen_error.h"
 
 namespace ag {
@@ -59,6 +60,11 @@ class Collector : public prometheus::Collectable {
             .Take());
     AddCache(families);
     families.push_back(Workers());
+    families.push_back(Restarts());
+    families.push_back(
+        FamilyBuilder("autograph_build_info", "The version of the program", MetricType::Gauge)
+            .Add(1, "version", std::string(Version()))
+            .Take());
     return families;
   }
 
@@ -108,6 +114,16 @@ class Collector : public prometheus::Collectable {
     FamilyBuilder workers("autograph_workers", "Workers by health", MetricType::Gauge);
     for (const auto& [health, count] : by_health) workers.Add(count, "health", health);
     return workers.Take();
+  }
+
+  MetricFamily Restarts() const {
+    FamilyBuilder restarts("autograph_executor_restarts_total",
+                           "Executors that a worker has replaced since its start",
+                           MetricType::Counter);
+    for (const WorkerView& view : sources_.dispatcher->Workers()) {
+      restarts.Add(view.state.executor_restarts, "worker", view.state.worker_id);
+    }
+    return restarts.Take();
   }
 
   MetricsSources sources_;

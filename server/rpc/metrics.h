@@ -2,6 +2,7 @@
 // at each scrape. Thread-safe.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 

@@ -8,6 +8,7 @@
 
 #include "base/blobs.h"
 #include "graph/onnx/imported_model.h"
+#include "net/error_details.h"
 #include "server/jobs/jobs.h"
 #include "server/rpc/access.h"
 #include "server/rpc/transfers.h"
@@ -16,8 +17,7 @@
 
 namespace grpc {
 class Service;
-class Status;
-}  // namespace grpc
+}
 
 namespace ag {
 
@@ -62,8 +62,5 @@ struct Page {
   int64_t before = 0;
 };
 StatusOr<Page> PageOf(int size, const std::string& token);
-
-// Returns the status for gRPC with a message that is cut to the size of a header.
-grpc::Status ToGrpc(const Status& status);
 
 }  // namespace ag

@@ -5,6 +5,7 @@
 #include "autograph/v1/blobs.grpc.pb.h"
 #include "base/blobs.h"
 #include "base/file_reader.h"
+#include "base/reason.h"
 #include "server/rpc/rpc.h"
 
 namespace ag {
@@ -67,8 +68,9 @@ class BlobsService final : public v1::Blobs::Service {
     const int64_t size = chunk.size_bytes();
     if (size < 0) return Err(StatusCode::kInvalidArgument, "upload: size_bytes {}", size);
     if (size > core_.limits.model_bytes_max) {
-      return Err(StatusCode::kResourceExhausted, "upload: {} bytes, the limit is {}", size,
-                 core_.limits.model_bytes_max);
+      return Because(Reason::kTooLarge,
+                     Err(StatusCode::kResourceExhausted, "upload: {} bytes, the limit is {}", size,
+                         core_.limits.model_bytes_max));
     }
     AG_LET(const std::unique_ptr<BlobDir::Writer> writer, core_.blobs->NewWriter());
     // A message that is too long looks like a half-close, so only `last` tells that nothing is
@@ -78,8 +80,9 @@ class BlobsService final : public v1::Blobs::Service {
       place.Moved();
       if (chunk.last()) break;
       if (!reader.Read(&chunk)) {
-        return Err(StatusCode::kInvalidArgument, "upload: cut after {} of {} bytes", writer->size(),
-                   size);
+        return Because(Reason::kUploadIncomplete,
+                       Err(StatusCode::kInvalidArgument, "upload: cut after {} of {} bytes",
+                           writer->size(), size));
       }
     }
     if (static_cast<int64_t>(writer->size()) != size) {
@@ -115,7 +118,7 @@ class BlobsService final : public v1::Blobs::Service {
     AG_LET(const bool may_see, core_.jobs->MaySee(tenant, digest));
     const Status found = core_.blobs->Get(digest).status();
     if (!may_see || found.code() == StatusCode::kNotFound) {
-      return Err(StatusCode::kNotFound, "no blob {}", digest.Hex());
+      return Because(Reason::kBlobMissing, Err(StatusCode::kNotFound, "no blob {}", digest.Hex()));
     }
     AG_TRY(found);
     AG_LET(FileReader file, FileReader::Open(core_.blobs->PathOf(digest)));

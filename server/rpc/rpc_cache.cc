@@ -2,6 +2,7 @@
 
 #include "autograph/v1/cache.grpc.pb.h"
 #include "base/log.h"
+#include "base/reason.h"
 #include "server/rpc/rpc.h"
 #include "server/workers/worker_wire.h"
 
@@ -111,8 +112,9 @@ class CacheService final : public v1::Cache::Service {
       }
       bytes += record.ByteSizeLong();
       if (bytes > kImportBytesMax) {
-        return Err(StatusCode::kResourceExhausted, "import: more than {} bytes; send it in parts",
-                   kImportBytesMax);
+        return Because(Reason::kTooLarge,
+                       Err(StatusCode::kResourceExhausted,
+                           "import: more than {} bytes; send it in parts", kImportBytesMax));
       }
       rows.push_back(*std::move(row));
     }

@@ -94,8 +94,10 @@ class OptimizerService final : public v1::Optimizer::Service {
     if (!found.ok()) return ToGrpc(found.status());
     if (watchers_.fetch_add(1) >= core_.watchers_max) {
       watchers_.fetch_sub(1);
-      return ToGrpc(
-          Err(StatusCode::kResourceExhausted, "{} watches are open already", core_.watchers_max));
+      return ToGrpc(RetryAfter(std::chrono::seconds(1),
+                               Because(Reason::kTooManyWatches,
+                                       Err(StatusCode::kResourceExhausted,
+                                           "{} watches are open already", core_.watchers_max))));
     }
     const grpc::Status status = Watch(*context, *caller, *id, *writer);
     watchers_.fetch_sub(1);
@@ -193,7 +195,7 @@ class OptimizerService final : public v1::Optimizer::Service {
         sent = now;
       }
       if (terminal) return grpc::Status::OK;
-      if (core_.stopping) return ToGrpc(Err(StatusCode::kUnavailable, "the server stops"));
+      if (core_.stopping) return ToGrpc(Stopping());
     }
     return ToGrpc(Err(StatusCode::kCancelled, "the client left"));
   }

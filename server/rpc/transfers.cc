@@ -4,11 +4,17 @@
 
 #include <algorithm>
 
+#include "base/reason.h"
+
 namespace ag {
 namespace {
 
 // Enough for a client on a slow line to send its next megabyte.
 constexpr Nanos kMakesRoom = std::chrono::seconds(1);
+
+Status TooMany(Status status) {
+  return RetryAfter(kMakesRoom, Because(Reason::kTooManyTransfers, std::move(status)));
+}
 
 }  // namespace
 
@@ -37,11 +43,12 @@ StatusOr<std::unique_ptr<Transfers::Place>> Transfers::Enter(grpc::ServerContext
   const std::string peer = context.peer();
   MutexLock lock(mutex_);
   if (Count(peer) >= limits_.per_peer && !EndLongestIdle(kMakesRoom, peer)) {
-    return Err(StatusCode::kResourceExhausted, "{} transfers of this connection are open already",
-               limits_.per_peer);
+    return TooMany(Err(StatusCode::kResourceExhausted,
+                       "{} transfers of this connection are open already", limits_.per_peer));
   }
   if (Count("") >= limits_.in_all && !EndLongestIdle(kMakesRoom, "")) {
-    return Err(StatusCode::kResourceExhausted, "{} transfers are open already", limits_.in_all);
+    return TooMany(
+        Err(StatusCode::kResourceExhausted, "{} transfers are open already", limits_.in_all));
   }
   entries_.push_back({&context, peer, clock_.Now(), false});
   return std::make_unique<Place>(*this, std::prev(entries_.end()));

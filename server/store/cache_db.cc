@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/mutex.h"
+#include "base/text.h"
 #include "plan/fusion/group_problem.h"
 #include "server/store/cache_rows.h"
 #include "server/store/cache_snapshot.h"
@@ -69,6 +70,7 @@ std::optional<T> MissIfBroken(StatusOr<std::optional<T>> found) {
   return std::nullopt;
 }
 
+// What the subject says is in key_text as well.
 std::string AnswerChecksum(const ModelAnswer& answer) {
   return Sha256(answer.key_text + "\n" + answer.result + "\n" + answer.output.Hex()).Hex();
 }
@@ -242,8 +244,7 @@ StatusOr<int64_t> ForgetAnswers(Database& db, const std::set<Environment>& envir
                     "instr(CAST(key_text AS TEXT), ?2) > 0)"));
   int64_t removed = 0;
   for (const Environment& environment : all ? std::set<Environment>{""} : environments) {
-    const std::string line = all ? "" : fmt::format("environment={}\n", environment);
-    AG_TRY(remove.Bind(1, cache_namespace).Bind(2, line).Run());
+    AG_TRY(remove.Bind(1, cache_namespace).Bind(2, environment).Run());
     removed += db.changes();
   }
   return removed;
@@ -283,11 +284,7 @@ std::optional<ModelAnswer> CacheDb::FindModel(const std::string& key_text) {
     AG_LET(const bool found,
            select.Bind(1, StoredKey(Sha256(key_text), state_->cache_namespace)).Step());
     if (!found || select.Text(0) != key_text) return std::optional<ModelAnswer>();
-    AG_LET(const Digest output, ParseDigest(select.Text(2)));
-    ModelAnswer answer = {key_text, select.Text(1), output};
-    if (select.Text(3) != AnswerChecksum(answer)) {
-      return Err(StatusCode::kDataLoss, "answer {}: the checksum is wrong", output.Short());
-    }
+    AG_LET(ModelAnswer answer, ReadAnswer(select));
     return std::optional<ModelAnswer>(std::move(answer));
   };
   return MissIfBroken(find());
@@ -299,7 +296,8 @@ Status CacheDb::PutModel(const ModelAnswer& answer) {
   AG_LET(
       Statement insert,
       state_->db.Prepare("INSERT OR REPLACE INTO main.model_answers(key, key_text, result, output, "
-                         "made_unix_seconds, checksum, namespace) VALUES(?, ?, ?, ?, ?, ?, ?)"));
+                         "made_unix_seconds, checksum, namespace, model, device, environment, "
+                         "tenant) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   insert.Bind(1, StoredKey(Sha256(answer.key_text), state_->cache_namespace))
       .BindBytes(2, answer.key_text);
   insert.BindBytes(3, answer.result).Bind(4, answer.output.Hex());
@@ -316,7 +314,9 @@ Status CacheDb::ForEachAnswer(const std::function<void(const StoredAnswer& answe
   while (true) {
     AG_LET(const bool row, select.Step());
     if (!row) return OkStatus();
-    visit({select.Text(0), select.Text(1), select.Text(2)});
+    visit({select.Text(0),
+           {select.Text(1), select.Text(2), select.Text(3), select.Text(4)},
+           select.Text(5)});
   }
 }
 

@@ -146,11 +146,11 @@ TEST_F(CacheSnapshotTest, ABaseThatCannotBeReadIsLeftOut) {
     std::string error;
   } cases[] = {
       {"not a database", std::string(8192, 'x'), "DATA_LOSS: "},
-      {"empty", "", "FAILED_PRECONDITION: " + snapshot_ + ": schema version 0, expected 5"},
+      {"empty", "", "FAILED_PRECONDITION: " + snapshot_ + ": schema version 0, expected 6"},
       {"a damaged page", torn, "DATA_LOSS: " + snapshot_},
       {"half", whole.substr(0, 8192), "DATA_LOSS: "},
       {"newer schema", newer,
-       "FAILED_PRECONDITION: " + snapshot_ + ": schema version 99, expected 5"},
+       "FAILED_PRECONDITION: " + snapshot_ + ": schema version 99, expected 6"},
   };
   for (const auto& c : cases) {
     ASSERT_TRUE(WriteFileAtomically(snapshot_, c.bytes).ok());

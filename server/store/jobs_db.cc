@@ -1,6 +1,7 @@
 #include "server/store/jobs_db.h"
 
 #include "base/mutex.h"
+#include "base/reason.h"
 #include "server/store/sqlite.h"
 
 namespace ag {
@@ -90,7 +91,9 @@ StatusOr<std::vector<JobRow>> ReadRows(Statement& statement) {
 
 }  // namespace
 
-Status NoJob(int64_t id) { return Err(StatusCode::kNotFound, "no job jobs/{}", id); }
+Status NoJob(int64_t id) {
+  return Because(Reason::kJobMissing, Err(StatusCode::kNotFound, "no job jobs/{}", id));
+}
 
 struct JobsDb::State {
   Mutex mutex;

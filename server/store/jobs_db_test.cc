@@ -134,7 +134,7 @@ TEST(JobsDb, ACorruptFileStopsTheStart) {
 
 TEST(JobsDb, AnotherSchemaIsRefusedAndKept) {
   const std::pair<const char*, const char*> cases[] = {
-      {"99", "99 is newer than this program's 6; use the newer program"},
+      {"99", "99 is newer than this program's 7; use the newer program"},
       {"2",
        "2 is older than the oldest that this program reads, 3; move it away to begin without "
        "jobs"}};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "base/reason.h"
 #include "base/text.h"
 
 namespace ag {
@@ -10,6 +11,11 @@ namespace {
 
 // The time that a waiting call sleeps before it checks cancellation and expiry again.
 constexpr Nanos kLook = std::chrono::milliseconds(100);
+
+// A worker that was lost comes back within seconds.
+Status NoWorker(Status status) {
+  return RetryAfter(std::chrono::seconds(5), Because(Reason::kNoWorker, std::move(status)));
+}
 
 // Withdraws the item on every way out of Run.
 class Withdrawal {
@@ -93,19 +99,21 @@ StatusOr<std::vector<DeviceOffer>> Dispatcher::FindOffers(const std::string& dev
     if (names.empty() || names.back() != offer.device) names.push_back(offer.device);
   }
   if (device.empty() && names.size() > 1) {
-    return Err(StatusCode::kInvalidArgument, "device: choose one of {}", Join(names, ", "));
+    return Because(Reason::kDeviceAmbiguous, Err(StatusCode::kInvalidArgument,
+                                                 "device: choose one of {}", Join(names, ", ")));
   }
   if (!device.empty()) std::erase_if(offers, [&](const auto& o) { return o.device != device; });
   if (!offers.empty()) return offers;
   for (const WorkerView& view : Workers()) {
     if (!device.empty() && view.state.device != device) continue;
-    return Err(StatusCode::kUnavailable, "device {}: worker {} is {}{}{}", view.state.device,
-               view.state.worker_id, WorkerHealthName(view.state.health),
-               view.state.reason.empty() ? "" : ": ", view.state.reason);
+    return NoWorker(Err(StatusCode::kUnavailable, "device {}: worker {} is {}{}{}",
+                        view.state.device, view.state.worker_id,
+                        WorkerHealthName(view.state.health), view.state.reason.empty() ? "" : ": ",
+                        view.state.reason));
   }
-  if (device.empty()) return Err(StatusCode::kUnavailable, "no worker is connected");
-  return Err(StatusCode::kUnavailable, "no worker offers device {}; offered now: {}", device,
-             names.empty() ? "none" : Join(names, ", "));
+  if (device.empty()) return NoWorker(Err(StatusCode::kUnavailable, "no worker is connected"));
+  return NoWorker(Err(StatusCode::kUnavailable, "no worker offers device {}; offered now: {}",
+                      device, names.empty() ? "none" : Join(names, ", ")));
 }
 
 Status Dispatcher::Connect(const std::string& worker_id, uint64_t session) {

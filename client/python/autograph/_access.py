@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import re
 import socket
 from pathlib import Path
 from typing import Any, List, Optional, Tuple, Union
@@ -16,6 +17,9 @@ PathLike = Union[str, "os.PathLike[str]"]
 
 TOKEN_VARIABLE = "AUTOGRAPH_TOKEN"
 TOKEN_FILE_VARIABLE = "AUTOGRAPH_TOKEN_FILE"
+TRACE_VARIABLE = "TRACEPARENT"
+
+_TRACE = re.compile("[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}.*")
 
 
 class Access:
@@ -54,12 +58,12 @@ class Access:
             if (files[1] is None) != (files[2] is None):
                 raise _wrong("tls_cert and tls_key come together")
             self._credentials = grpc.ssl_channel_credentials(*files)
-        elif self.metadata() and not insecure and not is_loopback(address):
+        elif self._authorization() and not insecure and not is_loopback(address):
             raise _wrong(
                 f"the token would go to {address} in plain text: name the certificate that signed "
                 "the server's (tls_ca), or allow it (insecure=True)"
             )
-        self.metadata()  # Looks at the token.
+        self._authorization()  # Looks at the token.
 
     def channel(self, module: Any, options: List[Tuple[str, Union[int, str]]]) -> Any:
         """Returns a new channel of `module`, which is `grpc` or `grpc.aio`."""
@@ -73,7 +77,7 @@ class Access:
         if self._token_file:
             token = _read(self._token_file).decode("ascii", "replace").strip()
         if not token and not self._token_file:
-            return None
+            return ()
         if not token or any(not "!" <= letter <= "~" for letter in token):
             raise _wrong("a token is one word of visible ASCII characters")
         return (("authorization", f"Bearer {token}"),)

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import Any, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 import grpc
+from google.protobuf.message import DecodeError
 
 from ._inputs import InputSet
 from ._model import Model
-from ._wire import blobs_pb2, optimizer_pb2
+from ._wire import blobs_pb2, error_pb2, optimizer_pb2
 from .errors import AutoGraphError, Code, DeadlineExceeded, InternalError, InvalidArgument, error_of
 from .job import Job, State
 from .options import request_of
@@ -78,7 +79,27 @@ def to_error(error: Any, address: str, job: str = "") -> AutoGraphError:
     code, details = int(error.code().value[0]), str(error.details() or "")
     if code == Code.UNAVAILABLE and _TRANSPORT.search(details):
         details = f"no server at {address}: is autographd running? ({details})"
-    return error_of(code, details, job=job)
+    reason, retry_after = _details_of(error)
+    return error_of(code, details, job=job, reason=reason, retry_after=retry_after)
+
+
+def _details_of(error: Any) -> Tuple[str, Optional[float]]:
+    """Returns the reason and the pause of google.rpc's ErrorInfo and RetryInfo."""
+    reason, retry_after = "", None
+    metadata = error.trailing_metadata() if hasattr(error, "trailing_metadata") else None
+    for key, value in metadata or ():
+        if key != "grpc-status-details-bin":
+            continue
+        try:
+            for detail in error_pb2.ErrorStatus.FromString(value).details:
+                if detail.type_url.endswith("/google.rpc.ErrorInfo"):
+                    reason = error_pb2.ErrorInfo.FromString(detail.value).reason
+                if detail.type_url.endswith("/google.rpc.RetryInfo"):
+                    delay = error_pb2.RetryInfo.FromString(detail.value).retry_delay
+                    retry_after = delay.seconds + delay.nanos / 1e9
+        except DecodeError:  # Not this server's.
+            continue
+    return reason, retry_after
 
 
 def is_unavailable(error: Any) -> bool:

@@ -8,7 +8,7 @@ the service or the runtime gave. Where Python has a class of its own for the cas
 from __future__ import annotations
 
 import enum
-from typing import Dict, Type
+from typing import Dict, Optional, Type
 
 
 class Code(enum.IntEnum):
@@ -40,13 +40,25 @@ class AutoGraphError(Exception):
         code: what kind of failure it is.
         message: one sentence that names the subject.
         job: the job that failed ("jobs/7"); empty when it is not about a job.
+        reason: the service's word for programs ("NO_WORKER"); empty when it gave none.
+        retry_after: seconds after which calling again may help; None when it will not.
     """
 
-    def __init__(self, code: Code, message: str, *, job: str = "") -> None:
+    def __init__(
+        self,
+        code: Code,
+        message: str,
+        *,
+        job: str = "",
+        reason: str = "",
+        retry_after: Optional[float] = None,
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.job = job
+        self.reason = reason
+        self.retry_after = retry_after
 
     def __str__(self) -> str:
         subject = f"{self.job}: " if self.job else ""
@@ -113,10 +125,19 @@ _CLASSES: Dict[Code, Type[AutoGraphError]] = {
 }
 
 
-def error_of(code: int, message: str, *, job: str = "") -> AutoGraphError:
+def error_of(
+    code: int,
+    message: str,
+    *,
+    job: str = "",
+    reason: str = "",
+    retry_after: Optional[float] = None,
+) -> AutoGraphError:
     """Returns an error of the class for ``code``; an unknown code is ``UNKNOWN``."""
     try:
         known = Code(code)
     except ValueError:
         known = Code.UNKNOWN
-    return _CLASSES.get(known, AutoGraphError)(known, message, job=job)
+    return _CLASSES.get(known, AutoGraphError)(
+        known, message, job=job, reason=reason, retry_after=retry_after
+    )

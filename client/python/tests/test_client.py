@@ -144,8 +144,10 @@ class ClientTest(unittest.TestCase):
         self.assertEqual((job.state, job.done), (State.FAILED, True))
         self.assertEqual(job.error and job.error.message, error.message)
         for unknown in ("jobs/999999", "nonsense"):
-            with self.assertRaises(autograph.NotFound):
+            with self.assertRaises(autograph.NotFound) as missing:
                 self.client.job(unknown)
+            self.assertEqual(missing.exception.reason, "JOB_MISSING")
+            self.assertIsNone(missing.exception.retry_after)
             with self.assertRaises(autograph.NotFound):
                 self.client.result(unknown)
 
