@@ -28,7 +28,7 @@ std::string WithoutTimes(std::string_view text) {
 // Returns the output of the calls below at this level.
 std::string Logged(std::string_view level) {
   testing::internal::CaptureStderr();
-  InitLog("prog", level);
+  InitLog("prog", LogOptions{.level = std::string(level)});
   LogInfo("job {}: {}", 7, "started");
   LogWarn("two\nlines\x1b[0m");
   LogError("failed {{}}");
@@ -54,6 +54,30 @@ TEST(LogTest, LevelsAndLines) {
                    (std::string(kInfo) + kWarn + kError)},
   };
   for (const auto& c : cases) EXPECT_EQ(Logged(c.level), c.expected) << c.level;
+}
+
+TEST(LogTest, JsonLinesHaveTheFieldsOfTheirScope) {
+  testing::internal::CaptureStderr();
+  InitLog("prog", LogOptions{.level = "info", .json = true, .fields = {{"job", "jobs/7"}}});
+  {
+    const LogScope outer({{"trace_id", "abc"}});
+    const LogScope inner({{"attempt", "e3.1"}, {"worker", "w\"1"}});
+    LogWarn("two\nlines, \xff and \xc3\xa9");
+  }
+  LogInfo("done");
+  std::string text = testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(ChildLogOptions("warn").json) << "what this process starts logs alike";
+  InitLog("base_test", LogOptions{.level = "warn"});
+  for (size_t at = text.find("\"time\":\""); at != text.npos;
+       at = text.find("\"time\":\"", at + 1)) {
+    text.replace(at + 8, 24, "TIME");
+  }
+  EXPECT_EQ(text,
+            "{\"time\":\"TIME\",\"level\":\"warning\",\"program\":\"prog\",\"message\":\"two"
+            "\\u000alines, \xef\xbf\xbd and \xc3\xa9\",\"job\":\"jobs/7\",\"trace_id\":\"abc\","
+            "\"attempt\":\"e3.1\",\"worker\":\"w\\\"1\"}\n"
+            "{\"time\":\"TIME\",\"level\":\"info\",\"program\":\"prog\",\"message\":\"done\","
+            "\"job\":\"jobs/7\"}\n");
 }
 
 }  // namespace

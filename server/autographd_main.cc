@@ -17,7 +17,7 @@ namespace {
 
 struct Flags {
   ServerOptions server;
-  std::string log_level = "info";
+  std::string log_level = "info", log_format = "text";
   double worker_expiry = 30, reconnect = 5, no_worker = 900, other_environment = 10, tick = 10;
   double import_time = 120, export_time = 600, failure_expiry = 86400, grace = 10;
   double hang_time = 60, transfer_idle = 60;
@@ -54,6 +54,8 @@ void AddPlaces(CLI::App& app, Flags& flags) {
       ->default_str(MeasuringLockPath());
   app.add_option("--log-level", flags.log_level, "info, warn, error or off")
       ->check(OneOf({"info", "warn", "error", "off"}));
+  app.add_option("--log-format", flags.log_format, "text, or json with job, attempt and trace_id")
+      ->check(OneOf({"text", "json"}));
   app.set_version_flag("--version", BuildFacts("autographd"));
 }
 
@@ -155,7 +157,7 @@ int Main(int argc, char** argv) {
   AddTimes(app, flags);
   NameVariables(app);
   if (const int code = ParseCommandLine(app, argc, argv); code >= 0) return code;
-  InitLog("autographd", flags.log_level);
+  InitLog("autographd", LogOptions{.level = flags.log_level, .json = flags.log_format == "json"});
   ServerOptions& options = flags.server;
   options.tick_max = Seconds(flags.tick);
   options.pool.worker_expiry = Seconds(flags.worker_expiry);

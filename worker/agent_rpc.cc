@@ -7,6 +7,7 @@
 
 #include "autograph/v1/worker.grpc.pb.h"
 #include "base/log.h"
+#include "base/trace.h"
 #include "worker/agent.h"
 #include "worker/agent_state_wire.h"
 #include "worker/executor_process.h"
@@ -242,6 +243,9 @@ Status Agent::Impl::PrepareWeights(const AgentState::Task& task) {
 
 void Agent::Impl::RunTask(const AgentState::Task& task) {
   const std::string attempt = task.item.attempt();
+  const LogScope scope(
+      {{"attempt", attempt}, {"trace_id", ParseTrace(task.item.traceparent()).trace_id}});
+  const Nanos begin = clock_.Now();
   state_.Begin(attempt);
   if (const Status prepared = PrepareWeights(task); !prepared.ok()) {
     v1::ItemResult result;
@@ -267,6 +271,9 @@ void Agent::Impl::RunTask(const AgentState::Task& task) {
         return !state_.StillWanted(attempt);
       });
   if (!end.alive) ReportDeath(task, end);
+  const auto* kind = v1::WorkItem::descriptor()->FindFieldByNumber(task.item.item_case());
+  LogInfo("{}: {}, {:.2f} s", attempt, kind == nullptr ? "nothing" : kind->name(),
+          std::chrono::duration<double>(clock_.Now() - begin).count());
   state_.End(attempt);
 }
 

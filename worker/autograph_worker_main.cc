@@ -21,7 +21,7 @@ namespace {
 
 struct Flags {
   std::string server = "127.0.0.1:7450";
-  std::string log_level = "info";
+  std::string log_level = "info", log_format = "text";
   double tick_seconds = 10;
   double blob_cache_gib = 32;
   AgentOptions agent;
@@ -53,6 +53,8 @@ void AddFlags(CLI::App& app, Flags& flags) {
       ->default_str(MeasuringLockPath());
   app.add_option("--log-level", flags.log_level, "info, warn, error or off")
       ->check(OneOf({"info", "warn", "error", "off"}));
+  app.add_option("--log-format", flags.log_format, "text, or json with job, attempt and trace_id")
+      ->check(OneOf({"text", "json"}));
   AddChannelFlags(app, flags.channel);
   app.add_option("--tls-reload", flags.channel.tls.reload_seconds,
                  "Seconds between two looks at the TLS files")
@@ -84,7 +86,8 @@ int Main(int argc, char** argv) {
   AddFlags(app, flags);
   NameVariables(app);
   if (const int code = ParseCommandLine(app, argc, argv); code >= 0) return code;
-  InitLog("autograph-worker", flags.log_level);
+  InitLog("autograph-worker",
+          LogOptions{.level = flags.log_level, .json = flags.log_format == "json"});
   flags.agent.blob_cache_bytes_max = static_cast<int64_t>(flags.blob_cache_gib * (1 << 30));
   flags.agent.tick = Nanos(static_cast<int64_t>(flags.tick_seconds * 1e9));
 

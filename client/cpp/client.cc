@@ -21,6 +21,8 @@
 #include "base/file_reader.h"
 #include "base/mutex.h"
 #include "base/partial_files.h"
+#include "base/private_dir.h"
+#include "base/trace.h"
 #include "base/write_pieces.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "net/error_details.h"
@@ -53,6 +55,7 @@ bool Before(const struct timespec& a, const struct timespec& b) {
 
 struct Client::State {
   std::string address;  // Empty: in process, where the connection cannot fail.
+  const std::string trace = TraceOfEnvironment().ToString();  // Of each call; "": none.
   bool is_tls = false;
   std::shared_ptr<grpc::Channel> channel;
   ShareBlob share;  // May be null.
@@ -86,6 +89,7 @@ struct Client::State {
                                                        Response*),
                           const Request& request) const {
     grpc::ClientContext context;
+    if (!trace.empty()) context.AddMetadata("traceparent", trace);
     Response response;
     AG_TRY(FromGrpc((stub.*method)(&context, request, &response)));
     return response;

@@ -6,6 +6,7 @@
 
 #include "base/reason.h"
 #include "base/text.h"
+#include "base/trace.h"
 #include "search/search.h"
 #include "wire/json_wire.h"
 
@@ -198,13 +199,19 @@ std::string AnswerText(v1::OptimizeRequest request) {
   request.clear_only_cached();
   request.clear_validate_only();
   request.clear_priority();
+  request.clear_traceparent();
   return ToJson(request);
+}
+
+std::string TraceIdOf(const v1::OptimizeRequest& request) {
+  return ParseTrace(request.traceparent()).trace_id;
 }
 
 Digest BodyDigest(v1::OptimizeRequest request) {
   request.clear_request_id();
   request.clear_client();
   request.clear_priority();
+  request.clear_traceparent();
   return Sha256(ToJson(request));
 }
 

@@ -35,6 +35,8 @@ inline bool IsPortable(const v1::OptimizeRequest& request) {
 // it.
 std::string AnswerText(v1::OptimizeRequest request);
 
+std::string TraceIdOf(const v1::OptimizeRequest& request);  // "": it has none.
+
 // Returns the digest that two requests with one request_id must share.
 Digest BodyDigest(v1::OptimizeRequest request);
 

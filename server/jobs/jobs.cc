@@ -219,6 +219,7 @@ StatusOr<Job> Jobs::Insert(Job job, const std::string& dedupe_key, const std::st
     live_[job.id] = std::move(live);
     changed_.NotifyAll();
   }
+  const LogScope scope({{"job", job.name()}, {"trace_id", TraceIdOf(job.request)}});
   LogInfo("{}: {} {} on {}", job.name(), v1::Job::State_Name(job.state),
           ModelOf(job.request).Short(), job.request.device());
   return job;
@@ -654,6 +655,7 @@ void Jobs::RunOne(const LivePtr& live) {
     live->began = clock_.Now();
     job = live->job;
   }
+  const LogScope scope({{"job", job.name()}, {"trace_id", TraceIdOf(job.request)}});
   JobControl control;
   control.enter = [this, live](v1::Job::State state) {
     if (stopping()) return Err(StatusCode::kCancelled, "the server stops");

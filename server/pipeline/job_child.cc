@@ -232,7 +232,9 @@ int RunJob(int socket) {
   if (!frame.ok() || frame->type != kJobStart) return kUntold;
   const auto start = DecodeFields<JobStart>(frame->payload);
   if (!start.ok()) return kUntold;
-  InitLog("autograph-job", start->log_level);
+  LogOptions log = ChildLogOptions(start->log_level);
+  log.fields = {{"job", fmt::format("jobs/{}", start->id)}, {"trace_id", start->trace_id}};
+  InitLog("autograph-job", std::move(log));
   static Coordinator coordinator(socket);  // Its thread never ends.
   const Status receives = coordinator.StartReceiving();
   const StatusOr<JobOutcome> outcome =

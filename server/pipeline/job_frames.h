@@ -51,6 +51,7 @@ struct JobStart {
   std::string blobs_below;    // BlobDir::Open's.
   uint64_t memory_bytes = 0;  // The limit of the process.
   std::string log_level;
+  std::string trace_id;  // Of what it logs; "": none.
 };
 struct JobFlags {
   bool cancelled = false, stopping = false;
@@ -112,7 +113,7 @@ void Fields(auto& io, Is<PipelineOptions> auto& options) {
 }
 void Fields(auto& io, Is<JobStart> auto& start) {
   io(start.id, start.request, start.offer, start.options, start.blobs_below, start.memory_bytes,
-     start.log_level);
+     start.log_level, start.trace_id);
 }
 void Fields(auto& io, Is<JobFlags> auto& flags) { io(flags.cancelled, flags.stopping); }
 void Fields(auto& io, Is<JobWork> auto& work) {

@@ -7,6 +7,7 @@
 #include "base/frames.h"
 #include "base/log.h"
 #include "base/process.h"
+#include "base/trace.h"
 #include "server/pipeline/job_frames.h"
 #include "server/workers/worker_wire.h"
 
@@ -200,6 +201,7 @@ class Session {
     AG_LET(auto work, DecodeFields<JobWork>(payload));
     AG_LET(auto item, ParseMessage<v1::WorkItem>(work.item));
     work.item = std::string();
+    item.set_traceparent(NextSpan(ParseTrace(parts_.job.request.traceparent())).ToString());
     stop_work_ = false;
     Rest();
     Status broken;  // Of the exchange with the process.
@@ -319,6 +321,7 @@ StatusOr<JobOutcome> JobProcesses::RunAt(const DeviceOffer& offer, const Job& jo
   start.log_level = internal::LogShows(internal::LogLevel::kInfo)   ? "info"
                     : internal::LogShows(internal::LogLevel::kWarn) ? "warn"
                                                                     : "error";
+  start.trace_id = TraceIdOf(job.request);
   AG_LET(ChildProcess child, SpawnRole("job", {}, options_.program));
   Session session({dispatcher_, cache_, clock_, options_, job, control}, std::move(child));
   return session.Run(start);

@@ -495,6 +495,7 @@ v1::Report Pipeline::ReportOf(const Setting& setting, const Imported& imported,
   v1::Report report;
   report.set_report_version(kReportVersion);
   *report.mutable_request() = setting.job.request;
+  report.mutable_request()->clear_traceparent();  // Equal jobs have equal reports.
   report.set_rules_digest(setting.rules.digest().Hex());
   report.set_nodes_in(imported.input.size());
   report.set_nodes_out(output.graph.size());

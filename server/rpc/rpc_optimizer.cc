@@ -4,6 +4,8 @@
 
 #include "autograph/v1/optimizer.grpc.pb.h"
 #include "base/build_facts.h"
+#include "base/reason.h"
+#include "base/trace.h"
 #include "server/rpc/recent_answers.h"
 #include "server/rpc/rpc.h"
 
@@ -33,6 +35,7 @@ class OptimizerService final : public v1::Optimizer::Service {
     // A tenant takes one turn, whatever it says of its clients.
     if (!tenant.empty()) accepted->set_client(tenant);
     if (accepted->client().empty()) accepted->set_client(context->peer());
+    accepted->set_traceparent(TraceOf(*context).ToString());
     const auto job = core_.jobs->Accept(*std::move(accepted), caller->tenant);
     if (job.ok() && job->id == 0) {
       ToProto(*job, response);

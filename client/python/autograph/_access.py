@@ -72,7 +72,15 @@ class Access:
         return module.secure_channel(self._address, self._credentials, options=options)
 
     def metadata(self) -> Optional[Tuple[Tuple[str, str], ...]]:
-        """Returns what each call says of its caller; None: nothing. Reads a token's file anew."""
+        """Returns what each call says of its caller: the token, and the trace that it is part of.
+
+        The trace is the environment's TRACEPARENT (W3C). None: nothing. Reads a token's file anew.
+        """
+        trace = os.environ.get(TRACE_VARIABLE, "")
+        of_trace = (("traceparent", trace),) if _TRACE.fullmatch(trace) else ()
+        return (self._authorization() + of_trace) or None
+
+    def _authorization(self) -> Tuple[Tuple[str, str], ...]:
         token = self._token
         if self._token_file:
             token = _read(self._token_file).decode("ascii", "replace").strip()
