@@ -36,6 +36,7 @@ namespace {
 constexpr const char* kHealthNames[] = {
     "", "live", "ready", "autograph.v1.Optimizer", "autograph.v1.Blobs", "autograph.v1.Cache"};
 constexpr Nanos kFirstRetention = std::chrono::seconds(30);
+constexpr Nanos kCountPause = std::chrono::seconds(10);  // Between two writes of answers' counts.
 constexpr const char* kWorkersHealthNames[] = {"workers", "autograph.v1.Workers"};
 constexpr char kSnapshot[] = "/cache.snapshot";
 constexpr int kHandshakeMaxMs = 10'000;  // From the connection to its first settings.
@@ -131,6 +132,7 @@ class Server::Impl {
   void SetHealth();
   void KeepSnapshot();
   void KeepStoreSmall();
+  void CountAnswers();
 
   const ServerOptions options_;
   Clock& clock_;
@@ -154,6 +156,7 @@ class Server::Impl {
   std::unique_ptr<Listener> listener_;
   std::thread ticker_;
   Nanos next_retention_{0};
+  Nanos next_count_{0};
   bool shut_down_ = false;
 };
 
@@ -289,9 +292,9 @@ Status Server::Impl::Start() {
   AG_TRY(StartJobs());
   AG_TRY(StartGrpc(credentials));
   if (!options_.metrics.empty()) {
-    AG_LET(metrics_,
-           MetricsEndpoint::Start(options_.metrics, {&records_, jobs_.get(), jobs_db_.get(),
-                                                     cache_.get(), dispatcher_.get()}));
+    AG_LET(metrics_, MetricsEndpoint::Start(options_.metrics,
+                                            {&records_, jobs_.get(), jobs_db_.get(), cache_.get(),
+                                             dispatcher_.get(), &core_.answers_given}));
   }
   next_retention_ = clock_.Now() + std::min(kFirstRetention, options_.retention_pause);
   ticker_ = std::thread([this] { TickerMain(); });
@@ -307,6 +310,7 @@ void Server::Impl::TickerMain() {
     access_->Reload();
     KeepSnapshot();
     KeepStoreSmall();
+    if (clock_.Now() >= next_count_) CountAnswers();
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
   }
 }
@@ -333,6 +337,16 @@ void Server::Impl::KeepStoreSmall() {
     LogInfo("removed {} old jobs, {} answers and {} blobs of {} bytes", removed->jobs,
             removed->answers, removed->blobs, removed->bytes);
   }
+}
+
+// One write for all answers of a while, and none where there are none.
+void Server::Impl::CountAnswers() {
+  next_count_ = clock_.Now() + kCountPause;
+  const int64_t given = core_.answers_given;
+  if (given == 0) return;
+  const Status counted = cache_->CountAnswers(given);
+  if (!counted.ok()) return LogWarn("answers are not counted: {}", Message(counted));
+  core_.answers_given -= given;
 }
 
 void Server::Impl::SetHealth() {
@@ -367,6 +381,7 @@ void Server::Impl::Shutdown(Nanos grace) {
   if (calls.joinable()) calls.join();
   metrics_.reset();
   if (ticker_.joinable()) ticker_.join();
+  if (cache_ != nullptr) CountAnswers();
 }
 
 Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -88,7 +88,95 @@ StatusOr<Recording> Collect(Client& client, const CacheFlags& flags) {
   return recording;
 }
 
+v1::ListGraphsRequest GraphsRequest(const CacheFlags& flags, const std::string& model) {
+  v1::ListGraphsRequest request;
+  request.set_page_size(flags.count);
+  request.set_model_digest(model);
+  request.set_device(flags.device);
+  request.set_environment(flags.environment);
+  request.set_key(flags.key);
+  return request;
+}
+
+std::string GraphLine(const v1::CachedGraph& graph) {
+  const v1::Result& result = graph.result();
+  return fmt::format("{:.12}  {}  model {:.12}  {:<10} {} {:.3f}x  {}", graph.key(),
+                     FormatUnixSeconds(static_cast<int64_t>(graph.made_unix_seconds())),
+                     graph.model_digest(), graph.device(),
+                     v1::Result::Verdict_Name(result.verdict()), result.speedup(),
+                     graph.environment());
+}
+
+// Returns the newest graph that fits the flags, whole. All that fit must be for one environment.
+StatusOr<v1::CachedGraph> FindGraph(Client& client, const CacheFlags& flags, const Digest& model) {
+  constexpr int kPageMax = 1000;
+  v1::ListGraphsRequest request = GraphsRequest(flags, model.Hex());
+  request.set_page_size(kPageMax);
+  AG_LET(const auto found, client.ListGraphs(request));
+  if (found.graphs().empty()) {
+    return Err(StatusCode::kNotFound, "no graph of model {} is remembered{}{}", model.Short(),
+               flags.device.empty() ? "" : " for " + flags.device,
+               flags.key.empty() ? "" : " with the key " + flags.key);
+  }
+  for (const v1::CachedGraph& graph : found.graphs()) {
+    const v1::CachedGraph& newest = found.graphs(0);
+    if (graph.device() == newest.device() && graph.environment() == newest.environment()) continue;
+    return Err(StatusCode::kInvalidArgument,
+               "model {} has graphs for {} ({}) and for {} ({}): say which with --device or "
+               "--environment",
+               model.Short(), newest.device(), newest.environment(), graph.device(),
+               graph.environment());
+  }
+  request.set_key(found.graphs(0).key());
+  AG_LET(const auto whole, client.ListGraphs(request));
+  if (whole.graphs().empty()) {
+    return Err(StatusCode::kNotFound, "the graph {} has just gone", request.key());
+  }
+  return whole.graphs(0);
+}
+
 }  // namespace
+
+StatusOr<int> RunCacheGraphs(Context& context, const CacheFlags& flags) {
+  std::string model;
+  if (!flags.model.empty()) {
+    AG_LET(const Digest digest, DigestOfModel(flags.model));
+    model = digest.Hex();
+  }
+  AG_LET(Client* const client, context.Connect(""));
+  AG_LET(const auto response, client->ListGraphs(GraphsRequest(flags, model)));
+  Json list = Json::array();
+  for (const v1::CachedGraph& graph : response.graphs()) {
+    list.push_back(Json::parse(ToJson(graph)));
+    if (context.flags().json) continue;
+    context.Print(GraphLine(graph));
+    if (!graph.depends_on().empty()) context.Print(graph.depends_on());
+  }
+  if (context.flags().json) context.Print(list.dump(2));
+  if (response.graphs().empty()) context.Note("no graph is remembered");
+  return kExitOk;
+}
+
+StatusOr<int> RunCacheGet(Context& context, const CacheFlags& flags) {
+  for (const std::string& path : {flags.output, flags.report}) {
+    if (!path.empty()) AG_TRY(CheckWritable(path));
+  }
+  AG_LET(const Digest model, DigestOfModel(flags.model));
+  AG_LET(Client* const client, context.Connect(""));
+  AG_LET(const v1::CachedGraph graph, FindGraph(*client, flags, model));
+  v1::Job job;  // What shows and writes results takes jobs.
+  job.set_state(v1::Job::SUCCEEDED);
+  *job.mutable_result() = graph.result();
+  AG_TRY(TakeResult(*client, job, flags.output, flags.report));
+  if (context.flags().json) {
+    context.Print(ToJson(graph));
+    return kExitOk;
+  }
+  context.Print(GraphLine(graph));
+  context.Print(TableRow("written", WrittenText(job, flags.output)) +
+                CounterExampleRows(job, flags.output));
+  return kExitOk;
+}
 
 StatusOr<int> RunCacheStats(Context& context, const CacheFlags&) {
   AG_LET(Client* const client, context.Connect(""));
@@ -100,7 +188,8 @@ StatusOr<int> RunCacheStats(Context& context, const CacheFlags&) {
   context.Print(fmt::format("{} measurements, {} remembered failures, {} whole models, {} KiB",
                             stats.measurements(), stats.failures(), stats.models(),
                             stats.bytes() >> 10));
-  context.Print(fmt::format("{} hits, {} misses", stats.hits(), stats.misses()));
+  context.Print(fmt::format("{} hits, {} misses; {} whole answers given", stats.hits(),
+                            stats.misses(), stats.answers()));
   for (const v1::EnvironmentCount& environment : stats.environments()) {
     context.Print(
         fmt::format("  {:>6}  {}", environment.measurements(), environment.environment()));

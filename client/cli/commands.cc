@@ -343,6 +343,22 @@ void Commands::AddCache() {
   CLI::App* list = Verb(cache, "list", "Newest measurements first",
                         [&flags](Context& c) { return RunCacheList(c, flags); });
   list->add_option("-n", flags.count, "At most so many");
+  CLI::App* graphs = Verb(cache, "graphs", "Optimized graphs that are remembered, newest first",
+                          [&flags](Context& c) { return RunCacheGraphs(c, flags); });
+  graphs->add_option("model", flags.model, "Of this model: its file, or its SHA-256")
+      ->default_str("all");
+  graphs->add_option("-n", flags.count, "At most so many");
+  CLI::App* get = Verb(cache, "get", "Write the newest graph that is remembered of a model",
+                       [&flags](Context& c) { return RunCacheGet(c, flags); });
+  get->add_option("model", flags.model, "The model's file, or its SHA-256")->required();
+  get->add_option("-o,--output", flags.output, "Where the graph goes")->required();
+  get->add_option("--report", flags.report, "Where the report goes, as JSON")->default_str("none");
+  for (CLI::App* verb : {graphs, get}) {
+    verb->add_option("--device", flags.device, "Only for this device")->default_str("any");
+    verb->add_option("--environment", flags.environment, "Only for this environment")
+        ->default_str("any");
+    verb->add_option("--key", flags.key, "Whose key begins so")->default_str("any");
+  }
   CLI::App* save = Verb(cache, "export", "Write all measurements to a file",
                         [&flags](Context& c) { return RunCacheExport(c, flags); });
   save->add_option("file", flags.file, "The file to write")->required();

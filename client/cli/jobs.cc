@@ -125,9 +125,13 @@ StatusOr<int> RunJobsFetch(Context& context, const JobsFlags& flags) {
   return code;
 }
 
+StatusOr<Digest> DigestOfModel(const std::string& model) {
+  const auto given = ParseDigest(model);
+  return given.ok() ? given : Sha256OfFile(model);
+}
+
 StatusOr<int> RunJobsDelete(Context& context, const JobsFlags& flags) {
-  const auto given = ParseDigest(flags.model);
-  AG_LET(const Digest model, given.ok() ? given : Sha256OfFile(flags.model));
+  AG_LET(const Digest model, DigestOfModel(flags.model));
   AG_LET(Client* const client, context.Connect(""));
   AG_LET(const auto deleted, client->DeleteModel(model));
   context.Print(context.flags().json

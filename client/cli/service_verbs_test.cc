@@ -79,6 +79,8 @@ class FakeCache : public v1::Cache::Service {
  public:
   std::vector<v1::CacheRecord> records;
   std::vector<v1::CacheRecord> imported;
+  std::vector<v1::CachedGraph> graphs;  // The newest first.
+  v1::ListGraphsRequest graphs_asked;
 
   grpc::Status GetStats(grpc::ServerContext*, const v1::GetCacheStatsRequest*,
                         v1::CacheStats* stats) override {
@@ -87,6 +89,7 @@ class FakeCache : public v1::Cache::Service {
     stats->set_models(2);
     stats->set_hits(30);
     stats->set_misses(4);
+    stats->set_answers(9);
     stats->set_bytes(10240);
     v1::EnvironmentCount* count = stats->add_environments();
     count->set_environment("cores=2");
@@ -96,6 +99,21 @@ class FakeCache : public v1::Cache::Service {
   grpc::Status ListMeasurements(grpc::ServerContext*, const v1::ListMeasurementsRequest*,
                                 v1::ListMeasurementsResponse* response) override {
     for (const v1::CacheRecord& record : records) *response->add_records() = record;
+    return grpc::Status::OK;
+  }
+  grpc::Status ListGraphs(grpc::ServerContext*, const v1::ListGraphsRequest* request,
+                          v1::ListGraphsResponse* response) override {
+    graphs_asked = *request;
+    for (const v1::CachedGraph& graph : graphs) {
+      const bool fits =
+          (request->model_digest().empty() || request->model_digest() == graph.model_digest()) &&
+          (request->device().empty() || request->device() == graph.device()) &&
+          graph.key().starts_with(request->key());
+      if (!fits) continue;
+      v1::CachedGraph* added = response->add_graphs();
+      *added = graph;
+      if (!request->key().empty()) added->set_depends_on("all that it depends on");
+    }
     return grpc::Status::OK;
   }
   grpc::Status Export(grpc::ServerContext*, const v1::ExportCacheRequest*,
@@ -304,7 +322,7 @@ TEST_F(ServiceVerbsTest, WhatAJobMadeIsFetched) {
 TEST_F(ServiceVerbsTest, TheCacheTellsItsSize) {
   EXPECT_EQ(Call(false, RunCacheStats, CacheFlags()).out,
             "7 measurements, 1 remembered failures, 2 whole models, 10 KiB\n"
-            "30 hits, 4 misses\n"
+            "30 hits, 4 misses; 9 whole answers given\n"
             "       7  cores=2\n");
   const auto json = nlohmann::json::parse(Call(true, RunCacheStats, CacheFlags()).out);
   EXPECT_EQ(json["environments"][0]["measurements"], "7");
@@ -316,6 +334,56 @@ TEST_F(ServiceVerbsTest, MeasurementsAreListed) {
             "        12.3 us  jit                              chain: Relu f32[4]\n");
   const auto json = nlohmann::json::parse(Call(true, RunCacheList, CacheFlags()).out);
   EXPECT_EQ(json[0]["measurement"]["latency"]["median_ns"], 12345.0);
+}
+
+TEST_F(ServiceVerbsTest, RememberedGraphsAreListedAndWritten) {
+  const std::string path = Path("model.onnx"), model = Sha256("a model").Hex();
+  ASSERT_TRUE(WriteFileAtomically(path, "a model").ok());
+  blobs_.blobs = {"the new graph", "the old graph"};
+  const auto add = [&](const std::string& key, const std::string& device,
+                       const std::string& output) {
+    v1::CachedGraph graph;
+    graph.set_key(key);
+    graph.set_model_digest(model);
+    graph.set_device(device);
+    graph.set_environment(device + "=x");
+    graph.set_made_unix_seconds(1'763'800'000);
+    graph.mutable_result()->set_verdict(v1::Result::FASTER);
+    graph.mutable_result()->set_speedup(1.25);
+    graph.mutable_result()->set_output_digest(Sha256(output).Hex());
+    cache_.graphs.push_back(graph);
+  };
+  const auto get = [&](const CacheFlags& flags) { return Call(false, RunCacheGet, flags); };
+  const std::string output = Path("graph.onnx");
+  EXPECT_EQ(
+      get({.model = path, .output = output}).err,
+      fmt::format("autograph: no graph of model {} is remembered\n", Sha256("a model").Short()));
+  EXPECT_EQ(Call(false, RunCacheGraphs, CacheFlags()).err, "no graph is remembered\n");
+
+  add("aaaa", "cpu", "the new graph");
+  add("bbbb", "cpu", "the old graph");
+  const Ran listed = Call(false, RunCacheGraphs, CacheFlags{.model = path});
+  EXPECT_EQ(listed.out.substr(0, listed.out.find('\n')),
+            fmt::format("aaaa  2025-11-22T08:26:40Z  model {}  cpu        FASTER 1.250x  cpu=x",
+                        model.substr(0, 12)));
+  EXPECT_NE(Call(false, RunCacheGraphs, CacheFlags{.key = "bb"}).out.find("\nall that it depends"),
+            std::string::npos);
+  EXPECT_EQ(Call(true, RunCacheGraphs, CacheFlags()).json()[1]["key"], "bbbb");
+
+  const Ran ran = get({.model = path, .output = output});
+  EXPECT_EQ(ran.code, kExitOk) << ran.err;
+  EXPECT_TRUE(ran.out.ends_with("written      " + output + "\n")) << ran.out;
+  EXPECT_EQ(*ReadFile(output), "the new graph");
+  EXPECT_EQ(get({.model = model, .key = "bb", .output = output}).code, kExitOk);
+  EXPECT_EQ(*ReadFile(output), "the old graph");
+  EXPECT_EQ(Call(true, RunCacheGet, CacheFlags{.model = path, .output = output}).json()["key"],
+            "aaaa");
+
+  add("cccc", "sim:h200", "the old graph");
+  const Ran which = get({.model = path, .output = output});
+  EXPECT_EQ(which.code, kExitInput);
+  EXPECT_NE(which.err.find("say which with --device or --environment"), std::string::npos);
+  EXPECT_EQ(get({.device = "sim:h200", .model = path, .output = output}).code, kExitOk);
 }
 
 TEST_F(ServiceVerbsTest, WhatIsExportedIsImported) {

@@ -36,9 +36,13 @@ StatusOr<int> RunJobsDelete(Context& context, const JobsFlags& flags);
 Status TakeResult(Client& client, const autograph::v1::Job& job, const std::string& output,
                   const std::string& report);
 std::string WrittenText(const autograph::v1::Job& job, const std::string& output);
+// Returns the digest of a model that is given as a file or as its SHA-256.
+StatusOr<Digest> DigestOfModel(const std::string& model);
 
 StatusOr<int> RunCacheStats(Context& context, const CacheFlags& flags);
 StatusOr<int> RunCacheList(Context& context, const CacheFlags& flags);
+StatusOr<int> RunCacheGraphs(Context& context, const CacheFlags& flags);
+StatusOr<int> RunCacheGet(Context& context, const CacheFlags& flags);
 StatusOr<int> RunCacheExport(Context& context, const CacheFlags& flags);
 StatusOr<int> RunCacheImport(Context& context, const CacheFlags& flags);
 StatusOr<int> RunCacheForget(Context& context, const CacheFlags& flags);

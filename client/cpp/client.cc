@@ -390,6 +390,10 @@ StatusOr<v1::ListMeasurementsResponse> Client::ListMeasurements(
   return state_->Call(*state_->cache, &v1::Cache::Stub::ListMeasurements, request);
 }
 
+StatusOr<v1::ListGraphsResponse> Client::ListGraphs(const v1::ListGraphsRequest& request) {
+  return state_->Call(*state_->cache, &v1::Cache::Stub::ListGraphs, request);
+}
+
 Status Client::ExportCache(const std::string& environment,
                            const std::function<Status(const v1::CacheRecord&)>& on_record) {
   grpc::ClientContext context;

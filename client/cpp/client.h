@@ -80,6 +80,8 @@ class Client {
   StatusOr<autograph::v1::CacheStats> GetCacheStats();
   StatusOr<autograph::v1::ListMeasurementsResponse> ListMeasurements(
       const autograph::v1::ListMeasurementsRequest& request);
+  StatusOr<autograph::v1::ListGraphsResponse> ListGraphs(
+      const autograph::v1::ListGraphsRequest& request);
   Status ExportCache(const std::string& environment,
                      const std::function<Status(const autograph::v1::CacheRecord&)>& on_record);
   StatusOr<autograph::v1::ForgetCacheResponse> ForgetCache(

@@ -241,6 +241,21 @@ void ToProto(const Job& job, v1::Job* p) {
   p->set_version(job.version);
   p->set_resumed(job.resumed);
   p->set_waiters(job.waiters);
+  p->set_device_seconds(job.device_seconds);
+}
+
+void ClearLists(v1::Result* result) {
+  result->clear_errors();
+  result->clear_rewrites();
+  result->clear_clean_up();
+  result->clear_warnings();
+  result->clear_portable();
+  result->clear_kept_open();
+  result->clear_shape_sets();
+  result->clear_compared_inputs();
+  result->clear_wrong_rewrites();
+  result->clear_input_facts();
+  result->clear_output_facts();
 }
 
 void ToSummary(const Job& job, v1::Job* p) {
@@ -253,17 +268,8 @@ void ToSummary(const Job& job, v1::Job* p) {
   if (p->has_error() && p->error().message().size() > kErrorBytesMax) {
     p->mutable_error()->mutable_message()->resize(kErrorBytesMax);
   }
-  if (!p->has_result()) return;
-  v1::Result& result = *p->mutable_result();
-  result.clear_errors();
-  result.clear_rewrites();
-  result.clear_clean_up();
-  result.clear_warnings();
-  result.clear_portable();
-  result.clear_kept_open();
-  result.clear_shape_sets();
-  result.clear_input_facts();
-  result.clear_output_facts();
+  request.clear_inputs();
+  if (p->has_result()) ClearLists(p->mutable_result());
 }
 
 StatusOr<std::string> OnnxRuntimeFor(const v1::OptimizeRequest& request, const DeviceOffer& offer) {

@@ -68,6 +68,7 @@ StatusOr<int64_t> ParseJobName(std::string_view name);  // kNotFound: not a job'
 void ToProto(const Job& job, v1::Job* proto);
 // The same without what may be long: the request's lists, and of the result all but its figures.
 void ToSummary(const Job& job, v1::Job* proto);
+void ClearLists(v1::Result* result);
 
 // The version of ONNX Runtime that a job compares with: the one beside the worker, on `cpu` devices
 // alone, since times on this machine's cores say nothing beside another device; empty: none. A

@@ -779,7 +779,8 @@ void Jobs::Remember(const v1::OptimizeRequest& request, const JobOutcome& outcom
   AG_CHECK(output.ok());
   const Status put = stores_.cache->PutModel(
       {AnswerKey(request, result.environment(), result.onnxruntime(), tenant),
-       result.SerializeAsString(), *output});
+       result.SerializeAsString(), *output,
+       AnswerSubject{request.model_digest(), request.device(), result.environment(), tenant}});
   if (!put.ok()) {
     LogWarn("model {}: the answer is not remembered: {}", ModelOf(request).Short(), Message(put));
   }

@@ -50,8 +50,9 @@ class Jobs {
   // that ended; it is stored, and has a name, only for a request with a request_id, and also then
   // it is returned while the disk is full. kInvalidArgument: the request_id was used with another
   // request; kFailedPrecondition: the model was not uploaded; kNotFound: only_cached and no answer;
-  // kUnavailable: the server stops, or no worker offers the device. All of it is among the tenant's
-  // own: request ids, models, equal requests and answers.
+  // kUnavailable: the server stops, or no worker offers the device; kResourceExhausted: a new job
+  // is beyond the tenant's quota. All of it is among the tenant's own: request ids, models, equal
+  // requests and answers.
   StatusOr<Job> Accept(v1::OptimizeRequest request, const Tenant& tenant = {});
 
   StatusOr<Job> Get(int64_t id);  // kNotFound: no such job.

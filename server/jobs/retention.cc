@@ -45,8 +45,8 @@ struct EndedJob {
 };
 
 struct Answer {
-  std::string key;   // In the store.
-  std::string text;  // What it depends on.
+  std::string key;  // In the store.
+  AnswerSubject of;
   std::set<std::string> blobs;
 };
 
@@ -83,7 +83,7 @@ StatusOr<Names> ReadNames(const JobStores& stores) {
     if (rows.size() < kRowsAtOnce) break;
   }
   AG_TRY(stores.cache->ForEachAnswer([&](const CacheDb::StoredAnswer& answer) {
-    names.answers.push_back({answer.key, answer.key_text, BlobsOf({}, answer.result)});
+    names.answers.push_back({answer.key, answer.of, BlobsOf({}, answer.result)});
     names.Take(names.answers.back().blobs);
   }));
   return names;
@@ -223,9 +223,7 @@ StatusOr<Removed> RemoveModel(const JobStores& stores, const Digest& model, cons
     remover.Mark(job);
   }
   remover.MarkAnswers([&](const Answer& answer) {
-    const bool fits = answer.text.find(model.Hex()) != std::string::npos &&
-                      (tenant.sees_all ||
-                       answer.text.find("\ntenant=" + tenant.name + "\n") != std::string::npos);
+    const bool fits = answer.of.model == model.Hex() && tenant.Sees(answer.of.tenant);
     if (fits) theirs.insert(answer.blobs.begin(), answer.blobs.end());
     return fits;
   });

@@ -28,6 +28,7 @@ enum class Rpc {
   kDownload,
   kGetStats,
   kListMeasurements,
+  kListGraphs,
   kExport,
   kImport,
   kForget,

@@ -100,6 +100,11 @@ class Collector : public prometheus::Collectable {
                            .Add(static_cast<double>(stats->failures), "kind", "failure")
                            .Add(static_cast<double>(stats->models), "kind", "model")
                            .Take());
+    families.push_back(FamilyBuilder("autograph_answers_total",
+                                     "Whole answers that were given from the cache",
+                                     MetricType::Counter)
+                           .Add(static_cast<double>(stats->answers + *sources_.answers_given))
+                           .Take());
     families.push_back(
         FamilyBuilder("autograph_cache_bytes", "Size of the cache file", MetricType::Gauge)
             .Add(static_cast<double>(stats->bytes))
@@ -142,6 +147,16 @@ struct JobRecords::State {
       prometheus::BuildHistogram()
           .Name("autograph_job_duration_seconds")
           .Help("How long jobs that ended have run, by device and outcome")
+          .Register(*registry);
+  prometheus::Family<prometheus::Counter>& device_seconds =
+      prometheus::BuildCounter()
+          .Name("autograph_device_seconds_total")
+          .Help("Time that workers spent on jobs that ended since the start, by device")
+          .Register(*registry);
+  prometheus::Family<prometheus::Counter>& candidates =
+      prometheus::BuildCounter()
+          .Name("autograph_candidates_total")
+          .Help("Whole graphs that were measured since the start, by device")
           .Register(*registry);
 };
 

@@ -32,6 +32,7 @@ struct MetricsSources {
   JobsDb* jobs_db = nullptr;
   CacheDb* cache = nullptr;
   Dispatcher* dispatcher = nullptr;
+  const std::atomic<int64_t>* answers_given = nullptr;  // That the cache does not count yet.
 };
 
 // An HTTP endpoint that serves the metrics until it is destroyed.

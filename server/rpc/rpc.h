@@ -48,6 +48,8 @@ struct RpcCore {
   int watchers_max = 256;
   Transfers* transfers = nullptr;
   std::atomic<bool> stopping{false};  // Once true, streams end.
+  // Whole answers that were given and are not yet counted in the cache.
+  std::atomic<int64_t> answers_given{0};
 };
 
 std::unique_ptr<grpc::Service> MakeOptimizerService(RpcCore& core);

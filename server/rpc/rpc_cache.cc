@@ -27,6 +27,7 @@ class CacheService final : public v1::Cache::Service {
     response->set_hits(stats->hits);
     response->set_misses(stats->misses);
     response->set_bytes(stats->bytes);
+    response->set_answers(stats->answers + core_.answers_given);
     for (const auto& [environment, count] : stats->environments) {
       v1::EnvironmentCount* entry = response->add_environments();
       entry->set_environment(environment);
@@ -41,6 +42,13 @@ class CacheService final : public v1::Cache::Service {
     const auto caller = core_.access->Admit(*context, Rpc::kListMeasurements);
     if (!caller.ok()) return ToGrpc(caller.status());
     return ToGrpc(List(*request, response));
+  }
+
+  grpc::Status ListGraphs(grpc::ServerContext* context, const v1::ListGraphsRequest* request,
+                          v1::ListGraphsResponse* response) override {
+    const auto caller = core_.access->Admit(*context, Rpc::kListGraphs);
+    if (!caller.ok()) return ToGrpc(caller.status());
+    return ToGrpc(ListAnswers(caller->tenant, *request, response));
   }
 
   grpc::Status Export(grpc::ServerContext* context, const v1::ExportCacheRequest* request,
@@ -145,6 +153,42 @@ class CacheService final : public v1::Cache::Service {
       bytes += record->ByteSizeLong();
       const bool is_full = bytes > kPageBytesMax || response->records_size() == page.rows_max;
       if (is_full) response->set_next_page_token(fmt::format("{}", listed.row));
+      if (is_full) break;
+    }
+    return OkStatus();
+  }
+
+  Status ListAnswers(const Tenant& tenant, const v1::ListGraphsRequest& request,
+                     v1::ListGraphsResponse* response) {
+    AG_LET(const Page page, PageOf(request.page_size(), ""));
+    CacheDb::AnswerFilter filter = {.key = request.key(),
+                                    .model = request.model_digest(),
+                                    .device = request.device(),
+                                    .environment = request.environment(),
+                                    .before = request.page_token(),
+                                    .rows_max = page.rows_max};
+    if (!tenant.sees_all) filter.tenant = tenant.name;
+    AG_LET(const std::vector<CacheDb::ListedAnswer> rows, core_.cache->ListModels(filter));
+    size_t bytes = 0;
+    for (const CacheDb::ListedAnswer& row : rows) {
+      const AnswerSubject& of = row.answer.of;
+      v1::CachedGraph* graph = response->add_graphs();
+      graph->set_key(row.key);
+      graph->set_model_digest(of.model);
+      graph->set_device(of.device);
+      graph->set_environment(of.environment);
+      graph->set_made_unix_seconds(static_cast<double>(row.made_unix_seconds));
+      if (!graph->mutable_result()->ParseFromString(row.answer.result)) {
+        return Err(StatusCode::kDataLoss, "answer {} does not decode", row.key);
+      }
+      if (request.key().empty()) {
+        ClearLists(graph->mutable_result());
+      } else {
+        graph->set_depends_on(row.answer.key_text);
+      }
+      bytes += graph->ByteSizeLong();
+      const bool is_full = bytes > kPageBytesMax || response->graphs_size() == page.rows_max;
+      if (is_full) response->set_next_page_token(row.place);
       if (is_full) break;
     }
     return OkStatus();

@@ -29,7 +29,7 @@ class OptimizerService final : public v1::Optimizer::Service {
     const std::string key = RecentAnswers::KeyOf(*request, tenant);
     const RecentAnswers::Revision revision = {core_.dispatcher->offers_revision(),
                                               core_.cache->answers_revision()};
-    if (GiveAgain(key, revision, response)) return grpc::Status::OK;
+    if (GiveAgain(key, revision, response)) return Counted(*request, *response);
     auto accepted = AcceptedRequest(*request);
     if (!accepted.ok()) return ToGrpc(accepted.status());
     // A tenant takes one turn, whatever it says of its clients.
@@ -40,9 +40,10 @@ class OptimizerService final : public v1::Optimizer::Service {
     if (job.ok() && job->id == 0) {
       ToProto(*job, response);
       recent_.Keep(key, revision, *response);
-      return grpc::Status::OK;
+      return Counted(*request, *response);
     }
-    return Answer(job, response);
+    const grpc::Status status = Answer(job, response);
+    return status.ok() ? Counted(*request, *response) : status;
   }
 
   grpc::Status GetJob(grpc::ServerContext* context, const v1::GetJobRequest* request,
@@ -125,6 +126,19 @@ class OptimizerService final : public v1::Optimizer::Service {
   }
 
  private:
+  // The trace of the call, or a new one.
+  static Trace TraceOf(const grpc::ServerContext& context) {
+    const auto found = context.client_metadata().find("traceparent");
+    if (found == context.client_metadata().end()) return NewTrace();
+    return NextSpan(ParseTrace({found->second.data(), found->second.size()}));
+  }
+
+  // Counts a whole answer that the cache gave.
+  grpc::Status Counted(const v1::OptimizeRequest& request, const v1::Job& job) {
+    if (job.result().cache().model_hit() && !request.validate_only()) ++core_.answers_given;
+    return grpc::Status::OK;
+  }
+
   // Answers as a moment ago, when nothing has changed since.
   bool GiveAgain(const std::string& key, const RecentAnswers::Revision& revision,
                  v1::Job* response) {

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <limits>
 #include <set>
 
 #include "base/log.h"
@@ -73,6 +74,34 @@ std::optional<T> MissIfBroken(StatusOr<std::optional<T>> found) {
 // What the subject says is in key_text as well.
 std::string AnswerChecksum(const ModelAnswer& answer) {
   return Sha256(answer.key_text + "\n" + answer.result + "\n" + answer.output.Hex()).Hex();
+}
+
+constexpr char kAnswerColumns[] =
+    "key_text, result, output, checksum, model, device, environment, tenant";
+
+// Reads the answer of a row that begins with these columns.
+StatusOr<ModelAnswer> ReadAnswer(const Statement& row) {
+  AG_LET(const Digest output, ParseDigest(row.Text(2)));
+  ModelAnswer answer = {
+      row.Text(0), row.Text(1), output, {row.Text(4), row.Text(5), row.Text(6), row.Text(7)}};
+  if (row.Text(3) == AnswerChecksum(answer)) return answer;
+  return Err(StatusCode::kDataLoss, "answer {}: the checksum is wrong", output.Short());
+}
+
+// The place of an answer in a list: when it was made, and its key.
+struct AnswerPlace {
+  int64_t made = std::numeric_limits<int64_t>::max();
+  std::string key;
+};
+
+StatusOr<AnswerPlace> ParsePlace(const std::string& text) {
+  if (text.empty()) return AnswerPlace();
+  const size_t dot = text.find('.');
+  const auto made = ParseInt(text.substr(0, dot));
+  if (dot == std::string::npos || !made.ok()) {
+    return Err(StatusCode::kInvalidArgument, "page_token: {} is none of ours", text);
+  }
+  return AnswerPlace{*made, text.substr(dot + 1)};
 }
 
 }  // namespace
@@ -239,9 +268,8 @@ StatusOr<Fitting> FindFitting(Database& db, const CacheDb::Filter& filter,
 
 StatusOr<int64_t> ForgetAnswers(Database& db, const std::set<Environment>& environments, bool all,
                                 const std::string& cache_namespace) {
-  AG_LET(Statement remove,
-         db.Prepare("DELETE FROM main.model_answers WHERE namespace = ?1 AND (?2 = '' OR "
-                    "instr(CAST(key_text AS TEXT), ?2) > 0)"));
+  AG_LET(Statement remove, db.Prepare("DELETE FROM main.model_answers WHERE namespace = ?1 AND "
+                                      "(?2 = '' OR environment = ?2)"));
   int64_t removed = 0;
   for (const Environment& environment : all ? std::set<Environment>{""} : environments) {
     AG_TRY(remove.Bind(1, cache_namespace).Bind(2, environment).Run());
@@ -279,8 +307,8 @@ StatusOr<CacheDb::Forgotten> CacheDb::Forget(const Filter& filter) {
 std::optional<ModelAnswer> CacheDb::FindModel(const std::string& key_text) {
   MutexLock lock(state_->mutex);
   const auto find = [&]() AG_REQUIRES(state_->mutex) -> StatusOr<std::optional<ModelAnswer>> {
-    AG_LET(Statement select, state_->db.Prepare("SELECT key_text, result, output, checksum FROM "
-                                                "model_answers WHERE key = ?"));
+    AG_LET(Statement select, state_->db.Prepare(fmt::format(
+                                 "SELECT {} FROM model_answers WHERE key = ?", kAnswerColumns)));
     AG_LET(const bool found,
            select.Bind(1, StoredKey(Sha256(key_text), state_->cache_namespace)).Step());
     if (!found || select.Text(0) != key_text) return std::optional<ModelAnswer>();
@@ -303,14 +331,53 @@ Status CacheDb::PutModel(const ModelAnswer& answer) {
   insert.BindBytes(3, answer.result).Bind(4, answer.output.Hex());
   state_->SnapshotLacks();
   insert.Bind(5, state_->clock->UnixSeconds()).Bind(6, AnswerChecksum(answer));
-  insert.Bind(7, state_->cache_namespace);
-  return insert.Run();
+  insert.Bind(7, state_->cache_namespace).Bind(8, answer.of.model).Bind(9, answer.of.device);
+  return insert.Bind(10, answer.of.environment).Bind(11, answer.of.tenant).Run();
+}
+
+StatusOr<std::vector<CacheDb::ListedAnswer>> CacheDb::ListModels(const AnswerFilter& filter) {
+  AG_LET(const AnswerPlace before, ParsePlace(filter.before));
+  MutexLock lock(state_->mutex);
+  AG_LET(Statement select,
+         state_->db.Prepare(fmt::format(
+             "SELECT {}, key, made_unix_seconds FROM model_answers WHERE namespace = ?1 AND "
+             "(?2 = '' OR (key >= ?2 AND key < ?2 || 'g')) AND (?3 = '' OR model = ?3) AND (?4 = "
+             "'' OR device = ?4) AND "
+             "(?5 = '' OR environment = ?5) AND (?6 OR tenant = ?7) AND "
+             "(made_unix_seconds, key) < (?8, ?9) ORDER BY made_unix_seconds DESC, key DESC",
+             kAnswerColumns)));
+  select.Bind(1, state_->cache_namespace).Bind(2, filter.key).Bind(3, filter.model);
+  select.Bind(4, filter.device).Bind(5, filter.environment);
+  select.Bind(6, int64_t{!filter.tenant.has_value()}).Bind(7, filter.tenant.value_or(""));
+  select.Bind(8, before.made).Bind(9, before.key);
+  std::vector<ListedAnswer> rows;
+  while (static_cast<int>(rows.size()) < filter.rows_max) {
+    AG_LET(const bool more, select.Step());
+    if (!more) break;
+    StatusOr<ModelAnswer> answer = ReadAnswer(select);
+    if (!answer.ok()) {
+      LogWarn("cache: left out: {}", Message(answer.status()));
+      continue;
+    }
+    const std::string key = select.Text(8);
+    const int64_t made = select.Int(9);
+    rows.push_back({key, fmt::format("{}.{}", made, key), made, *std::move(answer)});
+  }
+  return rows;
+}
+
+Status CacheDb::CountAnswers(int64_t given) {
+  MutexLock lock(state_->mutex);
+  AG_LET(Statement add,
+         state_->db.Prepare("UPDATE main.counters SET value = value + ? WHERE name = 'answers'"));
+  return add.Bind(1, given).Run();
 }
 
 Status CacheDb::ForEachAnswer(const std::function<void(const StoredAnswer& answer)>& visit) {
   MutexLock lock(state_->mutex);
   AG_LET(Statement select,
-         state_->db.Prepare("SELECT key, key_text, result FROM main.model_answers"));
+         state_->db.Prepare("SELECT key, model, device, environment, tenant, result FROM "
+                            "main.model_answers"));
   while (true) {
     AG_LET(const bool row, select.Step());
     if (!row) return OkStatus();
@@ -348,6 +415,7 @@ StatusOr<CacheStats> CacheDb::Stats() {
   AG_LET(stats.models, count("SELECT count(*) FROM model_answers WHERE namespace = ?"));
   AG_LET(stats.hits, db.ReadInt("SELECT value FROM counters WHERE name = 'hits'"));
   AG_LET(stats.misses, db.ReadInt("SELECT value FROM counters WHERE name = 'misses'"));
+  AG_LET(stats.answers, db.ReadInt("SELECT value FROM counters WHERE name = 'answers'"));
   AG_LET(const int64_t pages, db.ReadInt("PRAGMA page_count"));
   AG_LET(const int64_t page_bytes, db.ReadInt("PRAGMA page_size"));
   stats.bytes = pages * page_bytes;

@@ -25,14 +25,24 @@ struct CacheStats {
   int64_t models = 0;
   int64_t hits = 0;  // Since the cache was made.
   int64_t misses = 0;
+  int64_t answers = 0;  // Whole answers that were given since then.
   int64_t bytes = 0;
   std::vector<std::pair<Environment, int64_t>> environments;  // Sorted.
+};
+
+// What an answer is looked up by.
+struct AnswerSubject {
+  std::string model;  // SHA-256 of the ONNX file, in hexadecimal digits.
+  std::string device;
+  Environment environment;
+  std::string tenant;  // Whose it is; "": made without a token.
 };
 
 struct ModelAnswer {
   std::string key_text;  // Canonical text of everything that the answer depends on.
   std::string result;    // Encoded by server/.
   Digest output;
+  AnswerSubject of = {};  // Parts of key_text.
 };
 
 struct CacheDbOptions {
@@ -107,9 +117,30 @@ class CacheDb : public GroupCache {
   Status PutModel(const ModelAnswer& answer);
   // Grows whenever an answer may have changed or gone.
   uint64_t answers_revision() const;
+  // Whole answers that fit every field that is set, the newest first. Corrupt ones are left out.
+  struct AnswerFilter {
+    std::string key;            // How the key begins. "", as below: any.
+    std::string model, device;  // Exact.
+    Environment environment;
+    std::optional<std::string> tenant;  // None: of all.
+    std::string before;                 // ListedAnswer::place; "": from the newest.
+    int rows_max = 50;
+  };
+  struct ListedAnswer {
+    std::string key;    // The row's.
+    std::string place;  // In the list.
+    int64_t made_unix_seconds = 0;
+    ModelAnswer answer;
+  };
+  // kInvalidArgument: `before` is no place of a list.
+  StatusOr<std::vector<ListedAnswer>> ListModels(const AnswerFilter& filter);
+  // Counts answers that were given, by a write.
+  Status CountAnswers(int64_t given);
   // An answer of any namespace; `key` is its row's.
   struct StoredAnswer {
-    std::string key, key_text, result;
+    std::string key;
+    AnswerSubject of;
+    std::string result;
   };
   // Visits each, under the cache's lock.
   Status ForEachAnswer(const std::function<void(const StoredAnswer& answer)>& visit);

@@ -230,8 +230,9 @@ TEST(CacheDb, ForgetsWhatFitsEveryFilter) {
   ASSERT_TRUE(db->Import({NewRow("d", place.clock)}, "me").ok());
   const std::string of_x = "model=m\nenvironment=cpu=x\nrules=r\n";
   const std::string of_y = "model=m\nenvironment=cpu=y\nrules=r\n";
-  for (const std::string& text : {of_x, of_y}) {
-    ASSERT_TRUE(db->PutModel({text, "result", Sha256("output")}).ok());
+  for (const auto& [text, environment] : {std::pair(of_x, "cpu=x"), std::pair(of_y, "cpu=y")}) {
+    const AnswerSubject of = {.environment = environment};
+    ASSERT_TRUE(db->PutModel({text, "result", Sha256("output"), of}).ok());
   }
   EXPECT_EQ(ToString(db->Forget({}).status()),
             "INVALID_ARGUMENT: name an environment, a worker, an import or a kernel, or all");
@@ -277,9 +278,18 @@ TEST(CacheDb, AnotherNamespaceDisownsEverything) {
   EXPECT_TRUE(knows(*open(""))) << "the old name has the old rows";
 }
 
+// Undoes the step to version 6.
+constexpr char kToVersion5[] =
+    "DROP INDEX model_answers_model; DELETE FROM counters WHERE name = 'answers';"
+    "ALTER TABLE model_answers DROP COLUMN model; ALTER TABLE model_answers DROP COLUMN device;"
+    "ALTER TABLE model_answers DROP COLUMN environment;"
+    "ALTER TABLE model_answers DROP COLUMN tenant;"
+    "DELETE FROM migrations WHERE version > 5; PRAGMA user_version=5";
+
 TEST(CacheDb, AFileOfVersion4KeepsItsRows) {
   CachePlace place;
   ASSERT_TRUE((*place.Open())->Put(NewRow("p", place.clock)).ok());
+  place.Sql(kToVersion5);
   place.Sql(
       "ALTER TABLE measurements DROP COLUMN worker; ALTER TABLE measurements DROP COLUMN import;"
       "ALTER TABLE measurements DROP COLUMN is_checked; DROP TABLE imports;"
@@ -301,6 +311,75 @@ TEST(CacheDb, RemembersWholeAnswers) {
   db.reset();
   place.Sql("UPDATE model_answers SET result = 'forged'");
   EXPECT_FALSE((*place.Open())->FindModel("key text").has_value());
+}
+
+ModelAnswer NewAnswer(const std::string& text, const AnswerSubject& of) {
+  return {text, "result of " + text, Sha256(text), of};
+}
+
+std::vector<std::string> Texts(CacheDb& db, const CacheDb::AnswerFilter& filter) {
+  std::vector<std::string> texts;
+  const auto rows = db.ListModels(filter);
+  EXPECT_TRUE(rows.ok()) << rows.status();
+  for (const auto& row : *rows) texts.push_back(row.answer.key_text);
+  return texts;
+}
+
+TEST(CacheDb, ListsWholeAnswersByWhatTheyAreOf) {
+  using Keys = std::vector<std::string>;
+  CachePlace place;
+  auto db = *place.Open();
+  ASSERT_TRUE(db->PutModel(NewAnswer("1", {"m1", "cpu", "cpu=x", ""})).ok());
+  place.clock.Advance(std::chrono::seconds(1));
+  ASSERT_TRUE(db->PutModel(NewAnswer("2", {"m1", "sim:h200", "sim", "ann"})).ok());
+  ASSERT_TRUE(db->PutModel(NewAnswer("3", {"m2", "cpu", "cpu=x", "bob"})).ok());
+  EXPECT_EQ(Texts(*db, {}).size(), 3u);
+  EXPECT_EQ(Texts(*db, {}).back(), "1") << "the newest first";
+  EXPECT_EQ(Texts(*db, {.model = "m1"}), (Keys{"2", "1"}));
+  EXPECT_EQ(Texts(*db, {.model = "m1", .device = "cpu"}), (Keys{"1"}));
+  EXPECT_EQ(Texts(*db, {.environment = "sim"}), (Keys{"2"}));
+  EXPECT_EQ(Texts(*db, {.tenant = "bob"}), (Keys{"3"}));
+  EXPECT_EQ(Texts(*db, {.tenant = ""}), (Keys{"1"}));
+  // Pages: each row once.
+  Keys all;
+  CacheDb::AnswerFilter one = {.rows_max = 1};
+  while (true) {
+    const auto rows = *db->ListModels(one);
+    if (rows.empty()) break;
+    all.push_back(rows[0].answer.key_text);
+    EXPECT_EQ(Texts(*db, {.key = rows[0].key}), (Keys{all.back()}));
+    one.before = rows[0].place;
+  }
+  EXPECT_EQ(all, Texts(*db, {}));
+  EXPECT_EQ(db->ListModels({.before = "nonsense"}).status().code(), StatusCode::kInvalidArgument);
+  db.reset();
+  place.Sql("UPDATE model_answers SET result = 'forged' WHERE model = 'm2'");
+  EXPECT_EQ(Texts(**place.Open(), {}), (Keys{"2", "1"}));
+}
+
+TEST(CacheDb, AFileOfVersion5LearnsWhatItsAnswersAreOf) {
+  CachePlace place;
+  const std::string request = "{\n \"model_digest\": \"abc\",\n \"device\": \"cpu\"\n}";
+  for (const char* rest : {"environment=cpu=x\nonnxruntime=\nrules=r\n",
+                           "environment=cpu=y\nonnxruntime=\nrules=r\ntenant=ann\n"}) {
+    ASSERT_TRUE((*place.Open())->PutModel(NewAnswer(request + rest, {})).ok());
+  }
+  ASSERT_TRUE((*place.Open())->PutModel(NewAnswer("no such text", {})).ok());
+  place.Sql(kToVersion5);
+  auto db = *place.Open();
+  EXPECT_EQ(Texts(*db, {}).size(), 3u);
+  const auto rows = *db->ListModels({.model = "abc", .device = "cpu", .tenant = "ann"});
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows[0].answer.of.environment, "cpu=y");
+  EXPECT_EQ(Texts(*db, {.environment = "cpu=x", .tenant = ""}).size(), 1u);
+}
+
+TEST(CacheDb, CountsAnswersThatWereGiven) {
+  CachePlace place;
+  ASSERT_TRUE((*place.Open())->CountAnswers(3).ok());
+  auto db = *place.Open();
+  ASSERT_TRUE(db->CountAnswers(4).ok());
+  EXPECT_EQ(db->Stats()->answers, 7);
 }
 
 TEST(CacheDb, CountsHitsAndMisses) {

@@ -47,6 +47,26 @@ const Schema& CacheSchema() {
       made_unix_seconds INTEGER NOT NULL,
       client TEXT NOT NULL,
       added INTEGER NOT NULL);
+  )sql",
+                                          R"sql(
+    ALTER TABLE model_answers ADD COLUMN model TEXT NOT NULL DEFAULT '';
+    ALTER TABLE model_answers ADD COLUMN device TEXT NOT NULL DEFAULT '';
+    ALTER TABLE model_answers ADD COLUMN environment TEXT NOT NULL DEFAULT '';
+    ALTER TABLE model_answers ADD COLUMN tenant TEXT NOT NULL DEFAULT '';
+    CREATE INDEX model_answers_model ON model_answers(model, made_unix_seconds);
+    INSERT INTO counters VALUES('answers', 0);
+    CREATE TEMP TABLE parts AS SELECT key,
+      substr(CAST(key_text AS TEXT), 1, instr(CAST(key_text AS TEXT), '}environment=')) AS request,
+      substr(CAST(key_text AS TEXT), instr(CAST(key_text AS TEXT), '}environment=') + 13) AS rest
+      FROM model_answers WHERE instr(CAST(key_text AS TEXT), '}environment=') > 0;
+    UPDATE model_answers SET
+      model = coalesce(json_extract(parts.request, '$.model_digest'), ''),
+      device = coalesce(json_extract(parts.request, '$.device'), ''),
+      environment = substr(parts.rest, 1, instr(parts.rest || char(10), char(10)) - 1),
+      tenant = CASE WHEN instr(parts.rest, char(10) || 'tenant=') = 0 THEN '' ELSE
+        rtrim(substr(parts.rest, instr(parts.rest, char(10) || 'tenant=') + 8), char(10)) END
+      FROM parts WHERE parts.key = model_answers.key AND json_valid(parts.request);
+    DROP TABLE parts;
   )sql"}};
   return schema;
 }
