@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cmath>
 
 #include "base/file.h"
 #include "base/handle.h"
@@ -35,9 +36,9 @@ std::vector<std::string_view> WordsOf(std::string_view line) {
 
 StatusOr<TokenRow> ParseLine(std::string_view line) {
   const std::vector<std::string_view> words = WordsOf(line);
-  if (words.size() != 3) {
-    return Err(StatusCode::kInvalidArgument, "expected NAME ROLES SHA256, got {} words",
-               words.size());
+  if (words.size() != 3 && words.size() != 4) {
+    return Err(StatusCode::kInvalidArgument,
+               "expected NAME ROLES SHA256 and perhaps device seconds, got {} words", words.size());
   }
   TokenRow row;
   AG_TRY(CheckTokenName(words[0]));
@@ -48,6 +49,12 @@ StatusOr<TokenRow> ParseLine(std::string_view line) {
     return Err(StatusCode::kInvalidArgument, "the third word is not 64 hexadecimal digits");
   }
   row.token = *token;
+  if (words.size() == 3) return row;
+  const StatusOr<double> seconds = ParseDouble(words[3]);
+  if (!seconds.ok() || !std::isfinite(*seconds) || *seconds < 0) {
+    return Err(StatusCode::kInvalidArgument, "the fourth word is no number of device seconds");
+  }
+  row.device_seconds = *seconds;
   return row;
 }
 
@@ -143,7 +150,9 @@ StatusOr<std::vector<TokenRow>> ParseTokens(std::string_view text) {
 }
 
 std::string ToLine(const TokenRow& row) {
-  return fmt::format("{} {} {}\n", row.name, ToText(row.roles), row.token.Hex());
+  const std::string quota =
+      row.device_seconds.has_value() ? fmt::format(" {:g}", *row.device_seconds) : "";
+  return fmt::format("{} {} {}{}\n", row.name, ToText(row.roles), row.token.Hex(), quota);
 }
 
 StatusOr<std::vector<TokenRow>> ReadTokens(const std::string& path) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -47,6 +48,9 @@ struct TokenRow {
   std::string name;  // The tenant. Several tokens may have it, so that one can replace another.
   RoleSet roles;
   Digest token;  // SHA-256 of the token's text.
+  // What the tenant may use in a day; 0: without a limit; none: the server's default. The first
+  // line of a name that says it counts.
+  std::optional<double> device_seconds = {};
 
   bool operator==(const TokenRow&) const = default;
 };
@@ -57,9 +61,9 @@ Status CheckTokenName(std::string_view name);
 // Returns a new token from the system's random numbers: "autograph_" and 64 hexadecimal digits.
 std::string NewToken();
 
-// Lines "NAME ROLES SHA256"; empty lines and those that begin with '#' say nothing.
-// kInvalidArgument names the line that is wrong, without its words, which may be a token. A file
-// without a token is an error: it would shut everybody out.
+// Lines "NAME ROLES SHA256" or "NAME ROLES SHA256 DEVICE_SECONDS"; empty lines and those that begin
+// with '#' say nothing. kInvalidArgument names the line that is wrong, without its words, which may
+// be a token. A file without a token is an error: it would shut everybody out.
 StatusOr<std::vector<TokenRow>> ParseTokens(std::string_view text);
 std::string ToLine(const TokenRow& row);  // Ends with a newline.
 

@@ -27,6 +27,10 @@ TEST(Tokens, LinesAreReadAsTheyAreWritten) {
   EXPECT_EQ(ToLine(rows[0]), "alice submit,read " + Sha256("a").Hex() + "\n");
   EXPECT_EQ(*ParseTokens("  alice   submit,read " + Sha256("a").Hex() + "  \r\n"),
             std::vector<TokenRow>{rows[0]});
+  TokenRow limited = rows[0];
+  limited.device_seconds = 3600;
+  EXPECT_EQ(ToLine(limited), "alice submit,read " + Sha256("a").Hex() + " 3600\n");
+  EXPECT_EQ(*ParseTokens(ToLine(limited)), std::vector<TokenRow>{limited});
 }
 
 TEST(Tokens, WrongFiles) {
@@ -39,7 +43,10 @@ TEST(Tokens, WrongFiles) {
   const Case cases[] = {
       {"", "it has no token"},
       {"# nobody\n", "it has no token"},
-      {"alice read\n", "line 1: expected NAME ROLES SHA256, got 2 words"},
+      {"alice read\n",
+       "line 1: expected NAME ROLES SHA256 and perhaps device seconds, got 2 words"},
+      {"alice read " + hash + " much", "line 1: the fourth word is no number of device seconds"},
+      {"alice read " + hash + " -1", "line 1: the fourth word is no number of device seconds"},
       {"\nal/ice read " + hash, "line 2: " + name},
       {std::string(65, 'a') + " read " + hash, "line 1: " + name},
       {"alice reed " + hash, "line 1: " + roles},
@@ -96,7 +103,8 @@ TEST(Tokens, AreAddedToAFileThatKeepsWhatItHas) {
 
   ASSERT_TRUE(WriteFileAtomically(path, "alice\n").ok());
   EXPECT_EQ(ToString(AddToken(path, bob)),
-            "INVALID_ARGUMENT: " + path + ": line 1: expected NAME ROLES SHA256, got 1 words");
+            "INVALID_ARGUMENT: " + path +
+                ": line 1: expected NAME ROLES SHA256 and perhaps device seconds, got 1 words");
   EXPECT_EQ(*ReadFile(path), "alice\n");
 }
 

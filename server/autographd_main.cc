@@ -77,6 +77,9 @@ void AddSecurity(CLI::App& app, Flags& flags) {
   add("--tokens", flags.server.tokens, "AUTOGRAPH_TOKENS",
       "File of tokens and their roles (autograph token); none: everybody may do everything")
       ->default_str("none");
+  add("--quota", flags.server.quota_seconds, "AUTOGRAPH_QUOTA",
+      "Device seconds that each tenant may use in 24 hours; 0: no limit")
+      ->check(CLI::NonNegativeNumber);
   app.add_flag("--insecure", flags.server.insecure,
                "Let other machines reach what is in plain text")
       ->group("Security");

@@ -215,6 +215,9 @@ Status Server::Impl::StartJobs() {
   jobs.per_device = options_.per_device;
   jobs.host_fault_max = options_.host_fault_max;
   jobs.on_end = [this](const Job& job) { records_.Ended(job); };
+  jobs.quota_of = [this](const std::string& tenant) {
+    return access_->QuotaOf(tenant).value_or(options_.quota_seconds);
+  };
   jobs.crashes_max = options_.crashes_max;
   jobs.rules_digest = rules_.digest().Hex();
   jobs.find_offers = [this](const std::string& device) { return dispatcher_->FindOffers(device); };

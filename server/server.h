@@ -50,6 +50,8 @@ struct ServerOptions {
   int per_device = 1;
   int crashes_max = 5;  // As in JobsOptions, like the next.
   Nanos host_fault_max{std::chrono::hours(24)};
+  // Device seconds that a tenant may use in a day, unless the tokens file says else; 0: no limit.
+  double quota_seconds = 0;
   RetentionOptions retention;
   Nanos retention_pause{std::chrono::minutes(10)};  // Between two looks at it.
   int watchers_max = 256;

@@ -106,6 +106,32 @@ TEST_F(SecureTest, AJobWithMutualTlsAndTokens) {
   for (const std::string& secret : secrets_) EXPECT_THAT(logs, Not(HasSubstr(secret)));
 }
 
+TEST_F(SecureTest, WhoHasUsedItsDeviceSecondsWaits) {
+  ClusterOptions options = Options();
+  options.coordinator_flags.insert(options.coordinator_flags.end(), {"--quota", "0.000001"});
+  Cluster cluster(options);
+  const TlsFiles client = authority_.Make("client");
+  const Variables alice = Of(client, MakeToken("alice", "submit,read"));
+  const auto optimize = [&](const std::string& model) {
+    return As(cluster, alice,
+              {"optimize", place_.Zoo(model), "-o", Path("o.onnx"), "--device", "sim:small",
+               "--rounds", "1", "--json"});
+  };
+  EXPECT_TRUE(Eventually([&] { return optimize("tiny_cnn").code == 0; })) << cluster.Logs();
+  const CommandResult over = optimize("tiny_sru");
+  EXPECT_EQ(over.code, 3) << over.err;
+  const json error = json::parse(over.out)["error"];
+  EXPECT_EQ(error["reason"], "QUOTA_EXCEEDED");
+  EXPECT_GT(error["retry_after_seconds"].get<double>(), 0);
+  EXPECT_THAT(std::string(error["message"]), StartsWith("alice has used "));
+  EXPECT_EQ(optimize("tiny_cnn").code, 0) << "what is remembered costs nothing";
+  // A line of the file says else, without a restart.
+  const std::string more = Path("more.token");
+  EXPECT_EQ(place_.Cli({"token", "alice", "--tokens", tokens_, "--quota", "1000", "-o", more}).code,
+            0);
+  EXPECT_TRUE(Eventually([&] { return optimize("tiny_sru").code == 0; })) << cluster.Logs();
+}
+
 TEST_F(SecureTest, WhoHasNoRightGetsNoConnectionOrNoAnswer) {
   Cluster cluster(Options());
   const TlsFiles client = authority_.Make("client");

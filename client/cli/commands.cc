@@ -425,6 +425,10 @@ void Commands::AddOthers() {
   verb->add_option("--tokens", token.tokens, "The coordinator's file, which gets its hash")
       ->envname("AUTOGRAPH_TOKENS")
       ->required();
+  verb->add_option("--quota", token.quota,
+                   "Device seconds that it may use in 24 hours; 0: no limit")
+      ->check(CLI::NonNegativeNumber)
+      ->default_str("the coordinator's");
   verb->add_option("-o,--output", token.output, "New file for the token")
       ->default_str("standard output");
 

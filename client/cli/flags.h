@@ -135,6 +135,7 @@ struct TokenFlags {
   std::string roles = "submit,read";
   std::string tokens;  // The coordinator's file.
   std::string output;  // Where the token goes; empty: standard output.
+  double quota = -1;   // Device seconds of a day; below 0: the coordinator's default.
 };
 
 struct RulesFlags {

@@ -12,8 +12,9 @@ StatusOr<int> RunToken(Context& context, const TokenFlags& flags) {
   AG_LET(const RoleSet roles, ParseRoles(flags.roles));
   const std::string token = NewToken();
   if (!flags.output.empty()) AG_TRY(WriteTokenFile(flags.output, token));
-  if (const Status added = AddToken(flags.tokens, {flags.name, roles, Sha256(token)});
-      !added.ok()) {
+  TokenRow row = {flags.name, roles, Sha256(token)};
+  if (flags.quota >= 0) row.device_seconds = flags.quota;
+  if (const Status added = AddToken(flags.tokens, row); !added.ok()) {
     if (!flags.output.empty()) ::unlink(flags.output.c_str());
     return added;
   }

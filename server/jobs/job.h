@@ -58,8 +58,9 @@ struct Job {
   int64_t created_unix_seconds = 0;
   int64_t finished_unix_seconds = 0;
   uint64_t version = 1;
-  int resumed = 0;  // Starts of a coordinator that took it up again,
-  int crashes = 0;  // and those of them after a coordinator that ended while the job ran.
+  int resumed = 0;            // Starts of a coordinator that took it up again,
+  int crashes = 0;            // and those of them after a coordinator that ended while the job ran.
+  double device_seconds = 0;  // That workers have spent on it.
 
   std::string name() const;  // "jobs/<id>"; REQUIRES: it is stored.
 };

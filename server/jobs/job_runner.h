@@ -12,8 +12,9 @@ struct JobControl {
   std::function<Status(v1::Job::State)> enter;  // A stage began; stored when this returns OK.
   std::function<void(const v1::Progress&)> on_progress;  // Without waits_for and elapsed_seconds.
   std::function<void(const std::string&)> on_wait;       // What the job waits for; "": nothing.
-  std::function<bool()> cancelled;                       // The job was cancelled, or `stopping`.
-  std::function<bool()> stopping;  // The server stops: return at once, without a result.
+  std::function<void(Nanos)> on_device_time;  // A worker has spent this on an item of the job.
+  std::function<bool()> cancelled;            // The job was cancelled, or `stopping`.
+  std::function<bool()> stopping;             // The server stops: return at once, without a result.
 };
 
 // How a run ended.

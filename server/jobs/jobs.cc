@@ -61,6 +61,7 @@ JobRow ToRow(const Job& job, JobRow row) {
   row.version = job.version;
   row.resumed = job.resumed;
   row.crashes = job.crashes;
+  row.device_seconds = job.device_seconds;
   return row;
 }
 
@@ -80,6 +81,9 @@ Jobs::~Jobs() { Shutdown(); }
 StatusOr<std::unique_ptr<Jobs>> Jobs::Start(const JobStores& stores, JobRunner& runner,
                                             Clock& clock, JobsOptions options) {
   std::unique_ptr<Jobs> jobs(new Jobs(stores, runner, clock, std::move(options)));
+  DeviceUse::QuotaOf quota_of = jobs->options_.quota_of;
+  if (!quota_of) quota_of = [](const std::string&) { return 0.0; };
+  AG_LET(jobs->use_, DeviceUse::Open(*stores.jobs, clock, std::move(quota_of)));
   AG_TRY(jobs->Resume(), "resuming jobs");
   for (int i = 0; i < jobs->options_.runners; ++i) {
     jobs->threads_.emplace_back([raw = jobs.get()] { raw->RunnerMain(); });
@@ -108,6 +112,7 @@ StatusOr<Job> Jobs::FromRow(const JobRow& row) {
   job.waiters = row.cancel ? 0 : row.waiters;
   job.resumed = row.resumed;
   job.crashes = row.crashes;
+  job.device_seconds = row.device_seconds;
   if (!row.terminal) return job;
   if (job.result.has_value()) job.progress = ProgressOf(*job.result);
   job.progress.set_fraction(1);
@@ -505,6 +510,7 @@ Status Jobs::Change(const LivePtr& live, const std::function<void(Job&)>& change
   // Progress and cancellation may have changed during the write; they are older than the stored
   // change.
   job.version = std::max(job.version, live->job.version + 1);
+  job.device_seconds = std::max(job.device_seconds, live->job.device_seconds);
   job.progress.set_fraction(std::max(job.progress.fraction(), live->job.progress.fraction()));
   live->job = job;
   live->row = row;
@@ -601,6 +607,19 @@ bool Jobs::HasPlace(const std::string& device) {
   return running_[device] < options_.per_device * environments;
 }
 
+// A job that was accepted before its tenant's seconds were used up waits for new ones.
+bool Jobs::HasQuota(Live& live) {
+  const Status checked = use_->Check(live.job.tenant);
+  v1::Progress& progress = live.job.progress;
+  const std::string waits_for = checked.ok() ? "" : Message(checked);
+  if (live.waits_for_quota != waits_for) {
+    progress.set_waits_for(waits_for);
+    ++live.job.version;
+    live.waits_for_quota = waits_for;
+  }
+  return checked.ok();
+}
+
 Jobs::LivePtr Jobs::NextQueued() {
   LivePtr next;
   // By the client's last turn, then, among its own jobs, by priority and age.
@@ -609,6 +628,7 @@ Jobs::LivePtr Jobs::NextQueued() {
   const Nanos now = clock_.Now();
   for (const auto& [id, live] : live_) {
     if (live->running || (live->pause_end > now && !live->cancel)) continue;
+    if (!HasQuota(*live)) continue;
     const std::string& device = live->job.request.device();
     if (!has_place.contains(device)) has_place[device] = HasPlace(device);
     if (!has_place[device]) continue;
@@ -678,6 +698,7 @@ void Jobs::RunOne(const LivePtr& live) {
     changed_.NotifyAll();
   };
   control.on_wait = [this, live](const std::string& what) { SayWaits(live, what); };
+  control.on_device_time = [this, live](Nanos time) { CountDeviceTime(live, time); };
   control.stopping = [this] { return stopping(); };
   control.cancelled = [this, live] {
     MutexLock lock(mutex_);
@@ -709,6 +730,19 @@ bool Jobs::PutOff(const LivePtr& live, const Status& fault) {
   LogWarn("{}: put off for {} s: {}", job.name(), live->pause / std::chrono::seconds(1),
           Message(fault));
   return true;
+}
+
+// The job's own sum is stored with its next change.
+void Jobs::CountDeviceTime(const LivePtr& live, Nanos time) {
+  std::string tenant;
+  {
+    MutexLock lock(mutex_);
+    live->job.device_seconds += SecondsOf(time);
+    tenant = live->job.tenant;
+  }
+  if (const Status counted = use_->Add(tenant, time); !counted.ok()) {
+    LogWarn("device seconds of {} are not stored: {}", tenant, Message(counted));
+  }
 }
 
 void Jobs::SayWaits(const LivePtr& live, const std::string& what) {

@@ -12,6 +12,7 @@
 #include "base/blobs.h"
 #include "base/clock.h"
 #include "base/mutex.h"
+#include "server/jobs/device_use.h"
 #include "server/jobs/job_runner.h"
 #include "server/jobs/retention.h"
 #include "server/jobs/tenant.h"
@@ -32,6 +33,7 @@ struct JobsOptions {
   std::function<Status(const v1::OptimizeRequest&)>
       validate;                            // May be null. Checks that need the request only.
   std::function<void(const Job&)> on_end;  // May be null. Called when a job that ran has ended.
+  DeviceUse::QuotaOf quota_of;             // Null: no tenant has a limit.
 };
 
 // Returns the error of a server that stops: another may be there in a moment.
@@ -112,6 +114,7 @@ class Jobs {
     // and its end.
     std::optional<Nanos> first_fault;
     Nanos pause{0}, pause_end{0};
+    std::string waits_for_quota;  // What is said of it; "": the tenant has seconds left.
   };
   using LivePtr = std::shared_ptr<Live>;
 
@@ -136,6 +139,7 @@ class Jobs {
   // Returns the job with its elapsed time and what it waits for, which are not stored.
   Job Now(Live& live) AG_REQUIRES(mutex_);
   void SayWaits(const LivePtr& live, const std::string& what);
+  void CountDeviceTime(const LivePtr& live, Nanos time);
 
   // Adds a request to the job; false: it has ended, or is about to.
   StatusOr<bool> Join(int64_t id, const std::string& request_id, const std::string& body);
@@ -146,6 +150,7 @@ class Jobs {
   // Returns the job of the highest priority, and of these the oldest, of the client whose last turn
   // on the job's device is longest ago.
   bool HasPlace(const std::string& device) AG_REQUIRES(mutex_);
+  bool HasQuota(Live& live) AG_REQUIRES(mutex_);
   LivePtr NextQueued() AG_REQUIRES(mutex_);
   void TakeTurn(const Job& job) AG_REQUIRES(mutex_);
   void RunOne(const LivePtr& live);
@@ -162,6 +167,7 @@ class Jobs {
   JobRunner& runner_;
   Clock& clock_;
   const JobsOptions options_;
+  std::unique_ptr<DeviceUse> use_;
   Mutex accept_mutex_;  // One Accept at a time, so that equal requests find each other.
   Mutex mutex_;
   CondVar changed_;

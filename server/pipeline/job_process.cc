@@ -216,10 +216,11 @@ class Session {
       }
       return !broken.ok() || stop_work_;
     };
-    const Status ran = parts_.dispatcher.Run({std::move(work.device), std::move(work.environment),
-                                              std::make_shared<const v1::WorkItem>(std::move(item)),
-                                              std::move(work.outputs), parts_.control.on_wait},
-                                             deliver, stop);
+    const Status ran = parts_.dispatcher.Run(
+        {std::move(work.device), std::move(work.environment),
+         std::make_shared<const v1::WorkItem>(std::move(item)), std::move(work.outputs),
+         parts_.control.on_wait, parts_.control.on_device_time},
+        deliver, stop);
     GoOn();
     AG_TRY(broken);
     return Reply(ran);

@@ -101,6 +101,14 @@ StatusOr<Caller> Access::Check(const TokenRow* row, Rpc rpc) const {
   return caller;
 }
 
+std::optional<double> Access::QuotaOf(const std::string& tenant) const {
+  MutexLock lock(mutex_);
+  for (const TokenRow& row : rows_) {
+    if (row.name == tenant && row.device_seconds.has_value()) return row.device_seconds;
+  }
+  return std::nullopt;
+}
+
 void Access::Reload() {
   if (!HasTokens()) return;
   const FileStamp stamp = StampOf(path_);

@@ -68,6 +68,9 @@ class Access {
   // The same for a call that is open: its token may have gone from the file.
   Status StillMay(const Caller& caller, Rpc rpc) const;
 
+  // Returns the device seconds of a day that the file gives the tenant; none: it says nothing.
+  std::optional<double> QuotaOf(const std::string& tenant) const;
+
   // Reads the file anew when it has changed. One that is wrong leaves the tokens as they were, with
   // a warning.
   void Reload();

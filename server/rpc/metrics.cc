@@ -175,6 +175,9 @@ void JobRecords::Ended(const Job& job) {
       .Add(labels, prometheus::Histogram::BucketBoundaries{0.1, 0.5, 1, 5, 10, 30, 60, 120, 300,
                                                            600, 1800, 3600})
       .Observe(job.progress.elapsed_seconds());
+  const std::map<std::string, std::string> of_device = {{"device", job.request.device()}};
+  state_->device_seconds.Add(of_device).Increment(job.device_seconds);
+  state_->candidates.Add(of_device).Increment(job.progress.candidates());
 }
 
 struct MetricsEndpoint::State {

@@ -50,6 +50,14 @@ const Schema& JobsSchema() {
       digest TEXT NOT NULL,
       tenant TEXT NOT NULL,
       PRIMARY KEY(digest, tenant)) WITHOUT ROWID;
+  )sql",
+                                          R"sql(
+    ALTER TABLE jobs ADD COLUMN device_seconds REAL NOT NULL DEFAULT 0;
+    CREATE TABLE device_use(
+      tenant TEXT NOT NULL,
+      hour INTEGER NOT NULL,
+      seconds REAL NOT NULL,
+      PRIMARY KEY(tenant, hour)) WITHOUT ROWID;
   )sql"}};
   return schema;
 }
@@ -57,7 +65,7 @@ const Schema& JobsSchema() {
 constexpr char kColumns[] =
     "id, state, terminal, device, request, result, error_code, error_message, "
     "created_unix_seconds, finished_unix_seconds, version, resumed, cancel, dedupe_key, crashes, "
-    "client, waiters, tenant";
+    "client, waiters, tenant, device_seconds";
 
 JobRow ReadRow(const Statement& s) {
   return {.id = s.Int(0),
@@ -77,7 +85,8 @@ JobRow ReadRow(const Statement& s) {
           .dedupe_key = s.Text(13),
           .client = s.Text(15),
           .waiters = static_cast<int>(s.Int(16)),
-          .tenant = s.Text(17)};
+          .tenant = s.Text(17),
+          .device_seconds = s.Double(18)};
 }
 
 StatusOr<std::vector<JobRow>> ReadRows(Statement& statement) {
@@ -176,12 +185,13 @@ Status JobsDb::Update(const JobRow& row) {
          state_->db.Prepare(
              "UPDATE jobs SET state = ?, terminal = ?, device = ?, result = ?, error_code = ?, "
              "error_message = ?, finished_unix_seconds = ?, version = ?, resumed = ?, crashes = ?, "
-             "cancel = ?, waiters = ? WHERE id = ?"));
+             "cancel = ?, waiters = ?, device_seconds = ? WHERE id = ?"));
   update.Bind(1, row.state).Bind(2, int64_t{row.terminal}).Bind(3, row.device);
   update.BindBytes(4, row.result).Bind(5, int64_t{row.error_code}).Bind(6, row.error_message);
   update.Bind(7, row.finished_unix_seconds).Bind(8, static_cast<int64_t>(row.version));
   update.Bind(9, int64_t{row.resumed}).Bind(10, int64_t{row.crashes});
-  update.Bind(11, int64_t{row.cancel}).Bind(12, int64_t{row.waiters}).Bind(13, row.id);
+  update.Bind(11, int64_t{row.cancel}).Bind(12, int64_t{row.waiters});
+  update.Bind(13, row.device_seconds).Bind(14, row.id);
   AG_TRY(update.Run());
   if (state_->db.changes() != 1) return NoJob(row.id);
   return OkStatus();
@@ -255,6 +265,31 @@ Status JobsDb::Join(int64_t job, const std::string& request_id, const std::strin
   AG_TRY(add.Bind(1, job).Run());
   if (!request_id.empty()) AG_TRY(InsertRequestId(state_->db, request_id, body_digest, job));
   return transaction.Commit();
+}
+
+Status JobsDb::AddDeviceUse(const HourOfUse& use, int64_t oldest) {
+  MutexLock lock(state_->mutex);
+  AG_LET(Transaction transaction, Transaction::Begin(state_->db));
+  AG_LET(Statement forget, state_->db.Prepare("DELETE FROM device_use WHERE hour < ?"));
+  AG_TRY(forget.Bind(1, oldest).Run());
+  AG_LET(Statement add,
+         state_->db.Prepare("INSERT INTO device_use(tenant, hour, seconds) VALUES(?, ?, ?) ON "
+                            "CONFLICT DO UPDATE SET seconds = seconds + excluded.seconds"));
+  AG_TRY(add.Bind(1, use.tenant).Bind(2, use.hour).Bind(3, use.seconds).Run());
+  return transaction.Commit();
+}
+
+StatusOr<std::vector<JobsDb::HourOfUse>> JobsDb::DeviceUseSince(int64_t hour) {
+  MutexLock lock(state_->mutex);
+  AG_LET(Statement select,
+         state_->db.Prepare("SELECT tenant, hour, seconds FROM device_use WHERE hour >= ?"));
+  select.Bind(1, hour);
+  std::vector<HourOfUse> rows;
+  while (true) {
+    AG_LET(const bool row, select.Step());
+    if (!row) return rows;
+    rows.push_back({select.Text(0), select.Int(1), select.Double(2)});
+  }
 }
 
 Status JobsDb::OwnBlob(const std::string& tenant, const std::string& digest) {

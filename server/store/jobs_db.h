@@ -26,13 +26,14 @@ struct JobRow {
   int64_t created_unix_seconds = 0;
   int64_t finished_unix_seconds = 0;
   uint64_t version = 0;
-  int resumed = 0;         // Starts that took the job up again.
-  int crashes = 0;         // Those of them after a process that ended while the job ran.
-  bool cancel = false;     // The job was cancelled.
-  std::string dedupe_key;  // Equal requests have equal keys.
-  std::string client;      // Of the first request.
-  int waiters = 1;         // Requests that wait for the job.
-  std::string tenant;      // Whose job it is; "": made without a token.
+  int resumed = 0;            // Starts that took the job up again.
+  int crashes = 0;            // Those of them after a process that ended while the job ran.
+  bool cancel = false;        // The job was cancelled.
+  std::string dedupe_key;     // Equal requests have equal keys.
+  std::string client;         // Of the first request.
+  int waiters = 1;            // Requests that wait for the job.
+  std::string tenant;         // Whose job it is; "": made without a token.
+  double device_seconds = 0;  // That workers spent on it.
 };
 
 struct JobsDbOptions {
@@ -93,6 +94,16 @@ class JobsDb {
   StatusOr<std::vector<JobRow>> Ended(int64_t after, int rows_max);
   // Removes jobs that ended, with their request ids; leaves those that have not ended.
   Status Remove(const std::vector<int64_t>& ids);
+
+  // Device seconds that a tenant used in one hour; hours count from 1970.
+  struct HourOfUse {
+    std::string tenant;
+    int64_t hour = 0;
+    double seconds = 0;
+  };
+  // Adds to what is known of the hour, and forgets hours before `oldest`.
+  Status AddDeviceUse(const HourOfUse& use, int64_t oldest);
+  StatusOr<std::vector<HourOfUse>> DeviceUseSince(int64_t hour);
 
   // Notes that the tenant has this blob: it sent its bytes, or a job of its made it.
   Status OwnBlob(const std::string& tenant, const std::string& digest);

@@ -161,6 +161,7 @@ TEST(JobsDb, AFileOfVersion3KeepsItsJobs) {
   const char* back =
       "ALTER TABLE jobs DROP COLUMN crashes; ALTER TABLE jobs DROP COLUMN client;"
       "DROP INDEX jobs_tenant; ALTER TABLE jobs DROP COLUMN tenant; DROP TABLE blob_tenants;"
+      "ALTER TABLE jobs DROP COLUMN device_seconds; DROP TABLE device_use;"
       "ALTER TABLE jobs DROP COLUMN waiters; ALTER TABLE request_ids DROP COLUMN has_left;"
       "DELETE FROM migrations WHERE version > 3; PRAGMA user_version=3";
   ASSERT_EQ(sqlite3_exec(raw, back, nullptr, nullptr, nullptr), SQLITE_OK);

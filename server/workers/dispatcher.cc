@@ -37,6 +37,7 @@ Status Dispatcher::Run(ItemRequest request, const std::function<void(const Deliv
                        const std::function<bool()>& cancelled) {
   uint64_t item = 0;
   const auto on_wait = request.on_wait;
+  const auto on_device_time = request.on_device_time;
   std::string waits_for;
   {
     MutexLock lock(mutex_);
@@ -45,9 +46,14 @@ Status Dispatcher::Run(ItemRequest request, const std::function<void(const Deliv
   }
   const Withdrawal withdrawal([&, this] {
     if (!waits_for.empty()) on_wait("");
-    MutexLock lock(mutex_);
-    pool_.Withdraw(item);
-    changed_.NotifyAll();
+    Nanos device_time{0};
+    {
+      MutexLock lock(mutex_);
+      device_time = pool_.DeviceTime(clock_.Now(), item);
+      pool_.Withdraw(item);
+      changed_.NotifyAll();
+    }
+    if (on_device_time) on_device_time(device_time);
   });
   while (true) {
     std::vector<Delivery> deliveries;

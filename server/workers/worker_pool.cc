@@ -50,6 +50,7 @@ struct WorkerPool::Item {
   std::optional<Nanos> alone_since;  // When the last fitting worker went away.
   std::deque<Delivery> inbox;
   size_t taken = 0;
+  Nanos device_time{0};  // Of the leases that have ended.
 
   bool is_plan_set() const { return request.work->has_plans(); }
   bool is_check() const { return request.work->has_check(); }
@@ -78,6 +79,7 @@ Status WorkerPool::Connect(Nanos now, const std::string& worker_id, uint64_t ses
 }
 
 void WorkerPool::Report(Nanos now, uint64_t session, const WorkerReport& report) {
+  now_ = now;
   const auto found = workers_.find(report.worker_id);
   if (found == workers_.end() || found->second->session != session) return;
   Worker& worker = *found->second;
@@ -122,6 +124,7 @@ void WorkerPool::Reconcile(Nanos now, Worker& worker, bool was_in_hand) {
 }
 
 void WorkerPool::Disconnect(Nanos now, const std::string& worker_id, uint64_t session) {
+  now_ = now;
   const auto found = workers_.find(worker_id);
   if (found == workers_.end() || found->second->session != session) return;
   Worker& worker = *found->second;
@@ -142,6 +145,7 @@ void WorkerPool::Erase(const std::string& worker_id) {
 }
 
 void WorkerPool::Tick(Nanos now) {
+  now_ = now;
   std::vector<std::string> gone;
   for (const auto& [id, worker] : workers_) {
     const bool silent = now - worker->seen >= options_.worker_expiry;
@@ -298,6 +302,7 @@ void WorkerPool::LoseAttempt(Item& item, const std::string& why) {
 void WorkerPool::Release(Item& item) {
   const auto found = workers_.find(item.worker);
   if (found != workers_.end()) {
+    item.device_time += now_ - found->second->leased;
     found->second->item = 0;
     found->second->in_hand = false;
     found->second->revision = ++next_revision_;
@@ -359,6 +364,12 @@ std::string WorkerPool::WaitsFor(uint64_t id) const {
   }
   const WorkerReport& state = workers_.at(item.worker)->state;
   return state.attempt == item.attempt ? state.waits_for : "";
+}
+
+Nanos WorkerPool::DeviceTime(Nanos now, uint64_t id) const {
+  const Item& item = *items_.at(id);
+  if (item.worker.empty()) return item.device_time;
+  return item.device_time + (now - workers_.at(item.worker)->leased);
 }
 
 void WorkerPool::Durable(const Delivery& delivery) {

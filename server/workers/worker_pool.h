@@ -50,6 +50,8 @@ struct ItemRequest {
   // May be null. Called with what the item waits for, in the words of Progress.waits_for, when that
   // changes; "" means nothing.
   std::function<void(const std::string&)> on_wait = nullptr;
+  // May be null. Called at the item's end with the time that workers have had it.
+  std::function<void(Nanos)> on_device_time = nullptr;
 };
 
 // A result on its way to the caller that submitted the item.
@@ -93,8 +95,9 @@ class WorkerPool {
   std::vector<Delivery> Take(uint64_t item);
   bool Ended(uint64_t item) const;            // Every entry has its result, and all were taken.
   std::string WaitsFor(uint64_t item) const;  // "a free worker of device cpu"; empty: it runs.
-  void Durable(const Delivery& delivery);     // The result is stored: the worker may forget it.
-  void Withdraw(uint64_t item);               // Forgets the item; its worker is stopped.
+  Nanos DeviceTime(Nanos now, uint64_t item) const;  // That workers have had it, all together.
+  void Durable(const Delivery& delivery);  // The result is stored: the worker may forget it.
+  void Withdraw(uint64_t item);            // Forgets the item; its worker is stopped.
 
   std::vector<WorkerView> Workers() const;  // By id.
   int waiting() const;                      // Items that no worker has.
@@ -125,6 +128,7 @@ class WorkerPool {
 
   const uint64_t epoch_;
   const PoolOptions options_;
+  Nanos now_{0};  // Of the last event.
   uint64_t next_item_ = 1;
   uint64_t next_attempt_ = 1;
   uint64_t next_revision_ = 1;

@@ -134,6 +134,21 @@ TEST(WorkerPool, ABatchRunsToItsEnd) {
   EXPECT_FALSE(b.Hear("w").lease.has_value());
 }
 
+TEST(WorkerPool, KnowsHowLongWorkersHaveHadAnItem) {
+  PoolBench b;
+  ASSERT_TRUE(b.Connect("w").ok());
+  const uint64_t item = b.Submit(1);
+  const uint64_t waiting = b.Submit(1);
+  b.Begin("w");
+  b.now += 2s;
+  EXPECT_EQ(b.pool.DeviceTime(b.now, item), 2s);
+  EXPECT_EQ(b.pool.DeviceTime(b.now, waiting), 0s);
+  b.states["w"].attempt.clear();
+  b.Say("w");  // Lets go of it; the other item is next.
+  b.now += 3s;
+  EXPECT_EQ(b.pool.DeviceTime(b.now, item) + b.pool.DeviceTime(b.now, waiting), 5s);
+}
+
 TEST(WorkerPool, TheWorkIsSentUntilItIsInHand) {
   PoolBench b;
   ASSERT_TRUE(b.Connect("w").ok());
