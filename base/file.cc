@@ -260,8 +260,11 @@ MappedFile::~MappedFile() {
 
 StatusOr<TempDir> TempDir::Make(std::string_view prefix) {
   const char* const folder = std::getenv("TMPDIR");
-  std::string path =
-      fmt::format("{}/{}XXXXXX", folder != nullptr && *folder != '\0' ? folder : "/tmp", prefix);
+  return MakeIn(folder != nullptr && *folder != '\0' ? folder : "/tmp", prefix);
+}
+
+StatusOr<TempDir> TempDir::MakeIn(const std::string& parent, std::string_view prefix) {
+  std::string path = fmt::format("{}/{}XXXXXX", parent, prefix);
   if (::mkdtemp(path.data()) == nullptr) return WriteError(path, errno);
   return TempDir(std::move(path));
 }

@@ -54,6 +54,7 @@ class MappedFile {
 class TempDir {
  public:
   static StatusOr<TempDir> Make(std::string_view prefix);
+  static StatusOr<TempDir> MakeIn(const std::string& parent, std::string_view prefix);
   TempDir(TempDir&&) noexcept;
   TempDir& operator=(TempDir&&) noexcept;
   ~TempDir();

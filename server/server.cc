@@ -169,6 +169,11 @@ Status Server::Impl::OpenStores() {
   auto lock = FileLock::TryExclusive(dir + "/lock", who);
   AG_TRY(lock.status(), "data folder {} (another one: --data)", dir);
   lock_.emplace(*std::move(lock));
+  AG_LET(const std::vector<std::string> names, ListDir(dir));
+  for (const std::string& name : names) {  // Of a backup that a crash interrupted.
+    std::error_code ignored;
+    if (name.starts_with("backup-")) std::filesystem::remove_all(dir + "/" + name, ignored);
+  }
   AG_LET(jobs_db_, JobsDb::Open({dir + "/jobs.db", ""}, clock_));
   CacheDbOptions cache;
   cache.path = dir + "/cache.db";
@@ -229,6 +234,7 @@ Status Server::Impl::StartJobs() {
   core_.jobs = jobs_.get();
   core_.dispatcher = dispatcher_.get();
   core_.cache = cache_.get();
+  core_.data_dir = options_.data_dir;
   core_.blobs = blobs_.get();
   core_.clock = &clock_;
   core_.limits = options_.limits;
@@ -271,6 +277,7 @@ Status Server::Impl::StartGrpc(const std::shared_ptr<grpc::ServerCredentials>& c
   services_.push_back(MakeBlobsService(core_));
   services_.push_back(MakeCacheService(core_));
   services_.push_back(MakeWorkersService(core_));
+  services_.push_back(MakeStoreService(core_));
   for (const auto& service : services_) builder.RegisterService(service.get());
   grpc_ = builder.BuildAndStart();
   if (grpc_ == nullptr) return Err(StatusCode::kInternal, "gRPC does not start");

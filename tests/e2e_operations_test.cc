@@ -117,6 +117,115 @@ TEST(Operations, AModelIsDeletedWithAllThatCameOfIt) {
       << "the answer has gone";
 }
 
+TEST(Operations, RememberedGraphsAreLookedUpAndWritten) {
+  Cluster cluster;
+  const std::string model = cluster.Zoo("tiny_cnn"), made = cluster.path("made.onnx");
+  Optimized(cluster, model, made, {"--rounds", "1"});
+  for (int i = 0; i < 3; ++i) Optimized(cluster, model, made, {"--rounds", "1"});
+  const CommandResult listed = cluster.Cli({"cache", "graphs", model, "--json"});
+  const auto graphs = nlohmann::json::parse(listed.out);
+  ASSERT_EQ(graphs.size(), 1u) << listed.out;
+  EXPECT_EQ(graphs[0]["model_digest"], DigestOfFile(model));
+  EXPECT_EQ(graphs[0]["device"], "sim:small");
+  const std::string key = graphs[0]["key"];
+  EXPECT_THAT(cluster.Cli({"cache", "graphs", "--key", key.substr(0, 12)}).out,
+              HasSubstr("\"rounds\": 1"))
+      << "what the answer depends on";
+  const std::string output = cluster.path("again.onnx");
+  const CommandResult got =
+      cluster.Cli({"cache", "get", model, "--device", "sim:small", "-o", output});
+  EXPECT_EQ(got.code, 0) << got.err;
+  EXPECT_EQ(DigestOfFile(output), DigestOfFile(made));
+  EXPECT_EQ(cluster.Cli({"cache", "get", cluster.Zoo("tiny_sru"), "-o", output}).code, 3);
+  EXPECT_THAT(cluster.Cli({"cache", "stats"}).out, HasSubstr("; 3 whole answers given"));
+}
+
+TEST(Operations, AStoreIsBackedUpWhileItIsUsedAndRestored) {
+  Cluster cluster;
+  const std::string model = cluster.Zoo("tiny_cnn"), made = cluster.path("made.onnx");
+  Optimized(cluster, model, made, {"--rounds", "1"});
+  const std::string backup = cluster.path("backup");
+  const CommandResult first = cluster.Cli({"store", "backup", backup, "--json"});
+  ASSERT_EQ(first.code, 0) << first.err;
+  EXPECT_GE(nlohmann::json::parse(first.out)["fetched"], 2);
+  // A second one, with a job in hand, takes only what is new.
+  const FileLock lock = *FileLock::Try(cluster.measuring_lock(), FileLock::Mode::kExclusive);
+  const std::string waiting = cluster.Submit(cluster.Zoo("tiny_sru"), {"--rounds", "1"});
+  const CommandResult second = cluster.Cli({"store", "backup", backup, "--json"});
+  ASSERT_EQ(second.code, 0) << second.err;
+  EXPECT_EQ(nlohmann::json::parse(second.out)["fetched"], 1) << "the second model";
+  cluster.KillCoordinator();
+
+  const CommandResult verified = cluster.Cli({"store", "verify", backup});
+  EXPECT_EQ(verified.code, 0) << verified.out << verified.err;
+  EXPECT_THAT(verified.out, HasSubstr(": 2 jobs (1 unfinished), "));
+  const std::string restored = cluster.path("restored");
+  ASSERT_EQ(cluster.Cli({"store", "restore", backup, restored}).code, 0);
+  const CommandResult twice = cluster.Cli({"store", "restore", backup, restored});
+  EXPECT_EQ(twice.code, 3);
+  EXPECT_THAT(twice.err, HasSubstr("has a store already"));
+
+  const std::string address = "127.0.0.1:" + std::to_string(FreePort());
+  const Background daemon({Program("autographd"), "--listen", address, "--data", restored},
+                          cluster.path("restored.log"), cluster.variables());
+  const auto ask = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), Program("autograph"));
+    words.insert(words.end(), {"--server", address});
+    return RunCommand(words, cluster.variables());
+  };
+  EXPECT_TRUE(Eventually([&] { return ask({"health"}).code == 0; })) << daemon.Log();
+  EXPECT_EQ(ask({"jobs", "fetch", "jobs/1", "-o", cluster.path("again.onnx")}).code, 0);
+  EXPECT_EQ(DigestOfFile(cluster.path("again.onnx")), DigestOfFile(made));
+  EXPECT_EQ(ask({"jobs", "show", waiting}).code, 0) << "it waits here, too";
+  EXPECT_EQ(cluster.Cli({"store", "verify", restored}).code, 4) << "a process uses it";
+
+  // A flipped bit and a lost file are found, and nothing is restored from them.
+  const auto path_of = [&](const std::string& file) {
+    const std::string digest = DigestOfFile(file);
+    return backup + "/blobs/" + digest.substr(0, 2) + "/" + digest;
+  };
+  std::string bytes = *ReadFile(path_of(model));
+  bytes[0] ^= 1;
+  ASSERT_TRUE(WriteFileAtomically(path_of(model), bytes).ok());
+  ASSERT_TRUE(std::filesystem::remove(path_of(made)));
+  const CommandResult broken = cluster.Cli({"store", "verify", backup});
+  EXPECT_EQ(broken.code, 1);
+  EXPECT_THAT(broken.out, HasSubstr("blob " + DigestOfFile(model) + ": "));
+  EXPECT_THAT(broken.out, HasSubstr(", which jobs/1 names: it is missing"));
+  const std::string nowhere = cluster.path("nowhere");
+  EXPECT_EQ(cluster.Cli({"store", "restore", backup, nowhere}).code, 5);
+  EXPECT_FALSE(FileExists(nowhere + "/jobs.db"));
+  EXPECT_EQ(cluster.Cli({"store", "verify", cluster.path("none")}).code, 3);
+}
+
+// The trace of the client's environment is in the lines of all three programs.
+TEST(Operations, LogsAreJsonWithTheTraceOfTheClient) {
+  const std::string trace = "4bf92f3577b34da6a3ce929d0e0e4736";
+  Cluster cluster({.coordinator_flags = {"--log-format", "json"},
+                   .worker_flags = {"--log-format", "json"},
+                   .variables = {{"TRACEPARENT", "00-" + trace + "-00f067aa0ba902b7-01"}}});
+  const std::string job = cluster.Submit(cluster.Zoo("tiny_cnn"), {"--rounds", "1"});
+  cluster.Watch(job);
+  EXPECT_THAT(cluster.Show(job)["request"].value("traceparent", ""), HasSubstr("00-" + trace));
+  EXPECT_GT(cluster.Show(job).value("device_seconds", 0.0), 0);
+  int of_job = 0, of_attempts = 0;
+  for (const std::string& log : {cluster.coordinator().Log(), cluster.worker().Log()}) {
+    for (const std::string_view text : Split(log, '\n')) {
+      if (text.empty() || text.starts_with("autographd listens")) continue;
+      const auto line = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+      ASSERT_TRUE(line.is_object()) << text;
+      for (const char* name : {"time", "level", "program", "message"}) {
+        EXPECT_TRUE(line.contains(name)) << text;
+      }
+      if (line.value("trace_id", "") != trace) continue;
+      of_job += line.value("job", "") == job ? 1 : 0;
+      of_attempts += line.value("attempt", "").starts_with("e") ? 1 : 0;
+    }
+  }
+  EXPECT_GE(of_job, 2) << cluster.Logs();
+  EXPECT_GE(of_attempts, 2) << cluster.Logs();
+}
+
 // With constants that are scaled down: the job and its model are gone a moment after its end.
 TEST(Operations, OldJobsAreRemoved) {
   Cluster cluster(

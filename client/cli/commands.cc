@@ -30,6 +30,7 @@ struct AllFlags {
   RulesFlags rules;
   PlanShowFlags plan;
   TokenFlags token;
+  StoreFlags store;
   ModelFlags doctor;
   std::string health = "ready";  // As Client::Serves has it.
 };
@@ -68,6 +69,7 @@ class Commands {
   void AddPlan();
   void AddJobs();
   void AddCache();
+  void AddStore();
   void AddRules();
   void AddOthers();
 
@@ -92,6 +94,7 @@ Commands::Commands() {
   AddPlan();
   AddJobs();
   AddCache();
+  AddStore();
   AddRules();
   AddOthers();
 }
@@ -380,6 +383,25 @@ void Commands::AddCache() {
   filter("--import", flags.import, "That came by this import");
   filter("--kernel", flags.kernel, "With this kernel as the fastest");
   forget->add_flag("--all", flags.all, "Everything");
+}
+
+void Commands::AddStore() {
+  StoreFlags& flags = flags_.store;
+  CLI::App* store = Verb(&app_, "store", "Copies of a coordinator's store", nullptr);
+  store->require_subcommand(1);
+  const auto add = [&](const char* name, const char* help,
+                       StatusOr<int> (*run)(Context&, const StoreFlags&), const char* folder) {
+    CLI::App* verb = Verb(store, name, help, [&flags, run](Context& c) { return run(c, flags); });
+    verb->add_option("folder", flags.folder, folder)->required();
+    return verb;
+  };
+  add("backup", "Copy the store of a running server; made again, only what is new", RunStoreBackup,
+      "Where the copy goes");
+  add("verify", "Read every row and hash every file of a backup, or of a store that nobody uses",
+      RunStoreVerify, "The backup, or a coordinator's --data");
+  add("restore", "Make a store of a backup", RunStoreRestore, "The backup")
+      ->add_option("target", flags.target, "The new store: a coordinator's --data")
+      ->required();
 }
 
 void Commands::AddRules() {

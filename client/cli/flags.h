@@ -128,6 +128,15 @@ struct CacheFlags {
   int64_t import = 0;
   std::string kernel;
   bool all = false;
+  std::string model;  // graphs, get: a file or its SHA-256; graphs: empty: of all models.
+  std::string key;
+  std::string output;  // get: the file for the model.
+  std::string report;  // get: the file for the report; empty: not written.
+};
+
+struct StoreFlags {
+  std::string folder;  // The backup; verify: or a store.
+  std::string target;  // restore: the new store.
 };
 
 struct TokenFlags {

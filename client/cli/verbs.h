@@ -47,6 +47,9 @@ StatusOr<int> RunCacheExport(Context& context, const CacheFlags& flags);
 StatusOr<int> RunCacheImport(Context& context, const CacheFlags& flags);
 StatusOr<int> RunCacheForget(Context& context, const CacheFlags& flags);
 StatusOr<int> RunWorkersList(Context& context);
+StatusOr<int> RunStoreBackup(Context& context, const StoreFlags& flags);
+StatusOr<int> RunStoreVerify(Context& context, const StoreFlags& flags);
+StatusOr<int> RunStoreRestore(Context& context, const StoreFlags& flags);
 
 // Makes a token and adds its hash to the coordinator's file of tokens.
 StatusOr<int> RunToken(Context& context, const TokenFlags& flags);

@@ -441,4 +441,105 @@ StatusOr<v1::ListWorkersResponse> Client::ListWorkers() {
   return state_->Call(*state_->workers, &v1::Workers::Stub::ListWorkers, v1::ListWorkersRequest());
 }
 
+namespace {
+
+// The files of a backup that come, beside the ones that they will replace.
+class NewFiles {
+ public:
+  explicit NewFiles(std::string folder) : folder_(std::move(folder)) {}
+  ~NewFiles() {
+    for (const std::string& name : names_) file_ops::Remove(Unfinished(name));
+  }
+
+  Status Take(const v1::BackupResponse& part) {
+    if (!part.file().empty()) AG_TRY(Begin(part.file()));
+    if (part.data().empty()) return OkStatus();
+    if (!fd_) return Err(StatusCode::kDataLoss, "backup: bytes of no file");
+    const int error = file_ops::WriteAll(fd_.get(), part.data());
+    return error == 0 ? OkStatus() : FromErrno(error, Unfinished(names_.back()));
+  }
+
+  // Gives the files their names, the last that came first: jobs.db, which makes the folder a
+  // backup, comes first and counts last.
+  Status Publish() {
+    AG_TRY(Sync());
+    while (!names_.empty()) {
+      const std::string& name = names_.back();
+      const int error = file_ops::Rename(Unfinished(name), folder_ + "/" + name);
+      if (error != 0) return FromErrno(error, folder_ + "/" + name);
+      names_.pop_back();
+    }
+    const int error = file_ops::SyncDir(folder_);
+    return error == 0 ? OkStatus() : FromErrno(error, folder_);
+  }
+
+ private:
+  std::string Unfinished(const std::string& name) const { return folder_ + "/" + name + ".new"; }
+
+  Status Begin(const std::string& name) {
+    if (name.find('/') != std::string::npos || name.starts_with(".")) {
+      return Err(StatusCode::kDataLoss, "backup: a file is called {}", name);
+    }
+    AG_TRY(Sync());
+    file_ops::Remove(Unfinished(name));  // Of a copy that was interrupted.
+    const int error = file_ops::CreateNew(Unfinished(name), 0600, fd_);
+    if (error != 0) return FromErrno(error, Unfinished(name));
+    names_.push_back(name);
+    return OkStatus();
+  }
+  Status Sync() {
+    if (!fd_) return OkStatus();
+    const int error = file_ops::Sync(fd_.get());
+    fd_ = Fd();
+    return error == 0 ? OkStatus() : FromErrno(error, Unfinished(names_.back()));
+  }
+
+  const std::string folder_;
+  std::vector<std::string> names_;
+  Fd fd_;
+};
+
+}  // namespace
+
+StatusOr<Client::BackupFacts> Client::Backup(const std::string& folder) {
+  AG_TRY(MakePrivateDir(folder), "backup");
+  AG_LET(const auto blobs, BlobDir::Open(folder + "/blobs"));
+  BackupFacts facts;
+  NewFiles files(folder);
+  std::vector<Digest> wanted;
+  {
+    grpc::ClientContext context;
+    const auto store = v1::Store::NewStub(state_->channel);
+    const auto stream = store->Backup(&context, v1::BackupRequest());
+    v1::BackupResponse part;
+    while (stream->Read(&part)) {
+      facts.bytes += static_cast<int64_t>(part.data().size());
+      Status taken = files.Take(part);
+      for (const std::string& hex : part.blobs()) {
+        const auto digest = ParseDigest(hex);
+        if (taken.ok() && !digest.ok()) taken = digest.status();
+        if (digest.ok() && ++facts.blobs > 0 && !blobs->Has(*digest)) wanted.push_back(*digest);
+      }
+      if (taken.ok()) continue;
+      context.TryCancel();
+      (void)stream->Finish();
+      return taken;
+    }
+    AG_TRY(state_->FromGrpc(stream->Finish()), "backup");
+  }
+  for (const Digest& digest : wanted) {
+    AG_LET(const auto writer, blobs->NewWriter());
+    const Status came = state_->Download(
+        digest, kFileBytesMax, [&](std::string_view piece) { return writer->Append(piece); });
+    if (came.code() == StatusCode::kNotFound) continue;
+    AG_TRY(came);
+    AG_TRY(writer->Commit(digest, BlobDir::Durable::kAfterSync));
+    ++facts.fetched;
+    facts.bytes += static_cast<int64_t>(writer->size());
+  }
+  AG_TRY(blobs->Sync());
+  AG_TRY(files.Publish());
+  return facts;
+}
+
 }  // namespace ag

@@ -89,6 +89,16 @@ class Client {
   StatusOr<autograph::v1::ImportCacheResponse> ImportCache(
       const std::function<bool(autograph::v1::CacheRecord*)>& next_record);
   StatusOr<autograph::v1::ListWorkersResponse> ListWorkers();
+
+  // Makes `folder` a copy of the server's store (server/jobs/backup.h); made again, it takes only
+  // blobs that it lacks. A blob that the server has removed meanwhile is left out. After an error
+  // the databases are those of the last copy.
+  struct BackupFacts {
+    int64_t blobs = 0;    // Of the server,
+    int64_t fetched = 0;  // and those that were not there.
+    int64_t bytes = 0;    // That came, with the databases.
+  };
+  StatusOr<BackupFacts> Backup(const std::string& folder);
   // Returns whether the server says of itself that it serves: "live", "ready" or "workers"
   // (docs/protocol.md). kNotFound: it does not know the name. Needs no token.
   StatusOr<bool> Serves(const std::string& name);

@@ -443,6 +443,8 @@ std::map<std::string, Jobs::Counts> Jobs::counts() {
   return counts;
 }
 
+Status Jobs::SaveDatabases(const std::string& folder) { return ag::SaveDatabases(stores_, folder); }
+
 StatusOr<Removed> Jobs::RemoveOld(const RetentionOptions& options) {
   MutexLock accept(accept_mutex_);  // No answer is found whose blobs go.
   const int64_t now = clock_.UnixSeconds();

@@ -83,6 +83,9 @@ class Jobs {
   // there is such a blob.
   StatusOr<bool> MaySee(const Tenant& tenant, const Digest& digest) const;
 
+  // Writes copies of the databases into a folder (backup.h).
+  Status SaveDatabases(const std::string& folder);
+
   // Removes what the store need not keep (retention.h).
   StatusOr<Removed> RemoveOld(const RetentionOptions& options);
   // Removes the tenant's ended jobs for the model and all that came of them. kFailedPrecondition:

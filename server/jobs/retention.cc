@@ -172,6 +172,26 @@ void MarkForSpace(const std::vector<BlobDir::Entry>& entries, int64_t bytes_max,
 
 }  // namespace
 
+StatusOr<std::map<std::string, std::string>> NamedBlobs(const JobStores& stores) {
+  std::map<std::string, std::string> named;
+  const auto add = [&](const std::set<std::string>& blobs, const std::string& who) {
+    for (const std::string& blob : blobs) named.emplace(blob, who);
+  };
+  AG_LET(const auto unfinished, stores.jobs->Unfinished());
+  for (const JobRow& row : unfinished) {
+    add(BlobsOf(RequestOf(row), row.result), fmt::format("jobs/{}", row.id));
+  }
+  for (int64_t after = 0;;) {
+    AG_LET(const auto rows, stores.jobs->Ended(after, kRowsAtOnce));
+    for (const JobRow& row : rows) {
+      add(BlobsOf({}, row.result), fmt::format("jobs/{}", row.id));
+      after = row.id;
+    }
+    if (rows.size() < kRowsAtOnce) break;
+  }
+  return named;  // An answer whose blobs are gone is a miss.
+}
+
 StatusOr<Removed> RemoveOld(const JobStores& stores, const RetentionOptions& options, int64_t now,
                             int64_t in_use_since) {
   Removed removed;

@@ -23,7 +23,7 @@ TEST(Access, TheTableHasTheRpcsOfTheProtos) {
   int services = 0;
   for (const google::protobuf::Descriptor* message :
        {v1::Job::descriptor(), v1::UploadRequest::descriptor(), v1::CacheRecord::descriptor(),
-        v1::WorkerState::descriptor()}) {
+        v1::WorkerState::descriptor(), v1::BackupRequest::descriptor()}) {
     const google::protobuf::FileDescriptor& file = *message->file();
     services += file.service_count();
     for (int s = 0; s < file.service_count(); ++s) {

@@ -42,6 +42,7 @@ struct RpcCore {
   Clock* clock = nullptr;
   ImportLimits limits;
   std::string rules_digest;
+  std::string data_dir;
   std::string shared_blob_dir;
   std::string shared_blob_proof;
   Nanos tick_max{std::chrono::seconds(10)};
@@ -56,6 +57,7 @@ std::unique_ptr<grpc::Service> MakeOptimizerService(RpcCore& core);
 std::unique_ptr<grpc::Service> MakeBlobsService(RpcCore& core);
 std::unique_ptr<grpc::Service> MakeCacheService(RpcCore& core);
 std::unique_ptr<grpc::Service> MakeWorkersService(RpcCore& core);
+std::unique_ptr<grpc::Service> MakeStoreService(RpcCore& core);
 
 // The rows of a list that a request asks for: at most `rows_max`, older than row `before` (0: the
 // newest). kInvalidArgument: a size or a token that no list gives.

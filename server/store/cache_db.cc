@@ -399,6 +399,11 @@ Status CacheDb::ForgetModels(const std::vector<std::string>& keys) {
   return OkStatus();
 }
 
+Status CacheDb::SaveCopy(const std::string& path) {
+  MutexLock lock(state_->mutex);
+  return CopyInto(state_->db, path);
+}
+
 StatusOr<CacheStats> CacheDb::Stats() {
   MutexLock lock(state_->mutex);
   Database& db = state_->db;

@@ -146,6 +146,9 @@ class CacheDb : public GroupCache {
   Status ForEachAnswer(const std::function<void(const StoredAnswer& answer)>& visit);
   Status ForgetModels(const std::vector<std::string>& keys);
 
+  // Writes a copy of all rows, as they are at this moment, to a file that is not there yet.
+  Status SaveCopy(const std::string& path);
+
   StatusOr<CacheStats> Stats();  // Includes the rows of the base, but `bytes` does not.
   const CacheBase& base() const;
 

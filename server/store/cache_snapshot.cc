@@ -63,8 +63,7 @@ void RemoveWithJournal(const std::string& path) {
 Status SaveSnapshot(Database& db, const std::string& path) {
   const std::string unfinished = path + ".new";
   RemoveWithJournal(unfinished);  // Left over by a killed process, if any.
-  AG_LET(Statement vacuum, db.Prepare("VACUUM INTO ?"));
-  const Status copied = vacuum.Bind(1, unfinished).Run();
+  const Status copied = CopyInto(db, unfinished);
   const int error = copied.ok() ? file_ops::Rename(unfinished, path) : 0;
   if (!copied.ok() || error != 0) RemoveWithJournal(unfinished);
   AG_TRY(copied);

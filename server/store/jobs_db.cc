@@ -138,6 +138,11 @@ StatusOr<std::unique_ptr<JobsDb>> JobsDb::Open(const JobsDbOptions& options, Clo
   return std::unique_ptr<JobsDb>(new JobsDb(std::move(state)));
 }
 
+Status JobsDb::SaveCopy(const std::string& path) {
+  MutexLock lock(state_->mutex);
+  return CopyInto(state_->db, path);
+}
+
 StatusOr<uint64_t> JobsDb::OpenEpoch() {
   MutexLock lock(state_->mutex);
   AG_LET(Statement insert, state_->db.Prepare("INSERT INTO epochs(opened_unix_seconds) VALUES(?)"));

@@ -51,6 +51,9 @@ class JobsDb {
   static StatusOr<std::unique_ptr<JobsDb>> Open(const JobsDbOptions& options, Clock& clock);
   ~JobsDb();
 
+  // Writes a copy of all rows, as they are at this moment, to a file that is not there yet.
+  Status SaveCopy(const std::string& path);
+
   // Increases the epoch by one and returns it. Called once per start, before anything else.
   StatusOr<uint64_t> OpenEpoch();
 

@@ -204,4 +204,9 @@ Status Migrate(Database& db, const Schema& schema, int64_t unix_seconds) {
   return OkStatus();
 }
 
+Status CopyInto(Database& db, const std::string& path) {
+  AG_LET(Statement vacuum, db.Prepare("VACUUM INTO ?"));
+  return vacuum.Bind(1, path).Run();
+}
+
 }  // namespace ag

@@ -127,6 +127,9 @@ struct Schema {
 // kUnimplemented: it is older than the oldest version that this program reads.
 Status Migrate(Database& db, const Schema& schema, int64_t unix_seconds);
 
+// Writes all that the database holds to a new file. After an error the file may be there, unusable.
+Status CopyInto(Database& db, const std::string& path);
+
 // Returns the status of an SQLite result. kResourceExhausted: disk full; kDataLoss: corrupt;
 // kFailedPrecondition: read-only; kUnavailable: locked; kInternal: the rest. The message names the
 // file. A full disk and an error of the disk are faults of the host.
