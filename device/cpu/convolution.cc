@@ -112,13 +112,6 @@ StatusOr<ConvolutionForm> ConvolutionFormOf(const ConvolutionProblem& p, const s
   return form;
 }
 
-// Returns true when Winograd's fewer products are worth its transforms of images. Of the ten
-// distinct convolutions of ResNet-50 and Inception-v3 that have it, it takes 0.22 to 0.59 of the
-// next best kernel's time in nine, and 1.10 in the one from 32 to 32 channels.
-bool PaysTransforms(const ConvolutionProblem& p) {
-  return p.src[1] >= 32 && p.src[1] * p.dst[1] > 32 * 32;
-}
-
 // Returns true when the weights are held in other forms than `wanted`.
 bool NeedsPacking(const GroupContext& context, const ConvolutionProblem& p, const Desc& wanted) {
   const std::vector<Desc> held = HeldForms(context, context.node(0).inputs[1], p.weights_given);
@@ -152,18 +145,15 @@ StatusOr<std::vector<std::string>> ConvolutionNames(const GroupContext& context)
       names.insert(first ? names.begin() : names.end(), "repacked");
     }
     if (names.empty() && direct.ok()) names.push_back("direct");
-    const StatusOr<ConvolutionForm> winograd = ConvolutionFormOf(p, "winograd");
-    if (!winograd.ok()) return OkStatus();
-    const bool first =
-        PaysTransforms(p) && (names.empty() || !NeedsPacking(context, p, winograd->weights));
-    names.insert(first ? names.begin() : names.end(), "winograd");
+    // Never a guess: oneDNN packs its weights in 40 ns each, in another form for other sizes.
+    if (ConvolutionFormOf(p, "winograd").ok()) names.push_back("winograd");
     return OkStatus();
   });
   AG_TRY(status);
   if (CheckWinograd(context).ok()) {
     // With AVX-512 it took 0.46 to 0.89 of the time of oneDNN's own on all 51 convolutions of
-    // SqueezeNet, ResNet-50 and Inception-v3 that have both and at least six tiles, and 1.16 with
-    // four; its weights have one form whatever the sizes, and oneDNN packs its own in 40 ns each.
+    // SqueezeNet, ResNet-50 and Inception-v3 that have both, and its weights have one form whatever
+    // the sizes.
     const bool packs = PacksHeldWeights(context);
     names.insert(packs ? names.end() : names.begin(), std::string(kWinogradName));
   }

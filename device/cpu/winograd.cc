@@ -15,7 +15,7 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // With fewer tiles the products are bound by reading the weights.
-constexpr int64_t kTilesMin = 4;
+constexpr int64_t kTilesMin = 6;
 constexpr int64_t kChannelsMin = 16;
 
 // Floats between the points of a transformed tile beyond its own: without them the stores of the 36
