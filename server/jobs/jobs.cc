@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "base/reason.h"
+#include "server/jobs/backup.h"
 
 namespace ag {
 namespace {
