@@ -385,6 +385,7 @@ Job Jobs::Now(Live& live) {
   }
   Job job = live.job;
   for (const auto& [id, other] : live_) {
+    if (other.get() == &live) continue;  // It was just taken off the queue.
     if (!other->running || other->job.request.device() != job.request.device()) continue;
     const bool is_own = other->job.tenant == job.tenant;
     job.progress.set_waits_for(fmt::format("{}, which runs on device {}",
