@@ -8,7 +8,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=build
-bytes_max=$((40 << 20))
+bytes_max=$((48 << 20))
 
 [[ -x $build/autograph ]] || { echo "bundle.sh: nothing is built: scripts/build.sh" >&2; exit 1; }
 version=$("$build/autograph" --version | grep -oE '[0-9]+\.[0-9]+\.[0-9]+' | head -1)

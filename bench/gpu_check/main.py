@@ -22,12 +22,13 @@ def parse():
     parser.add_argument("--models", default=",".join(all_steps.MODELS), help="names of the zoo")
     parser.add_argument("--precisions", default=",".join(all_steps.PRECISIONS))
     parser.add_argument("--only", default="", help="only steps whose name has one of these words, and the first")
-    parser.add_argument("--cases", default="", help="only conformance cases whose name has this")
+    parser.add_argument("--cases", default="", help="only conformance cases whose name has one of these words")
     parser.add_argument("--step-seconds", type=float, default=240)
     parser.add_argument("--seconds", type=float, default=1e9, help="of this call; what is left is for --resume")
     parser.add_argument("--budget", type=int, default=120, help="seconds of search for one output")
     parser.add_argument("--rounds", type=int, default=0, help="rounds of search (default: the search's own)")
     parser.add_argument("--blocks", type=int, default=9)
+    parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 2) * 3 // 4), help="test processes at a time")
     parser.add_argument("--work", default=os.path.join(tempfile.gettempdir(), f"gpu-check-{os.getuid()}"))
     parser.add_argument("--bundle", help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -47,28 +48,39 @@ class Runner:
     def __init__(self, log):
         self.log, self.end = log, 0.0
 
-    def __call__(self, argv, env=None):
-        self.log.write(f"$ {' '.join(argv)}\n")
-        self.log.flush()
+    def is_over(self):
+        return time.monotonic() >= self.end
+
+    def __call__(self, argv, env=None, seconds=None):
+        begin = time.monotonic()
         try:
             process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                        env={**os.environ, **(env or {})}, start_new_session=True)
         except OSError as error:
             return 127, "", str(error)
+        code, (out, err) = self.wait(process, min(self.end - begin, 1e9 if seconds is None else seconds))
+        out, err = out.decode(errors="replace"), err.decode(errors="replace")
+        ended = "its time was up" if code is None else f"exit code {code}"
+        # One write a command: commands may run side by side.
+        self.log.write(f"$ {' '.join(argv)}\n{out[-20000:]}{err[-20000:]}[{ended}, {time.monotonic() - begin:.1f} s]\n")
+        self.log.flush()
+        if code is None and seconds is None:
+            raise TimeIsUp()
+        return code, out, err
+
+    @staticmethod
+    def wait(process, seconds):
+        """(exit code, (output, errors)); the code is None where the process had to be ended."""
         try:
-            out, err = process.communicate(timeout=max(0.1, self.end - time.monotonic()))
+            output = process.communicate(timeout=max(0.1, seconds))
+            return process.returncode, output
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGTERM)  # An executor dies with its parent.
-            try:
-                process.communicate(timeout=5)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.communicate()
-            raise TimeIsUp() from None
-        out, err = out.decode(errors="replace"), err.decode(errors="replace")
-        self.log.write(out[-20000:] + err[-20000:] + f"[exit code {process.returncode}]\n")
-        self.log.flush()
-        return process.returncode, out, err
+        try:
+            return None, process.communicate(timeout=5)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            return None, process.communicate()
 
 
 def write(path, text):
@@ -113,7 +125,7 @@ def run_step(function, runner, seconds):
     except all_steps.Skip as skip:
         step = {"status": "skipped", "reason": str(skip)}
     except all_steps.Failed as failure:
-        step = {"status": "failed", "reason": str(failure)}
+        step = {"status": "failed", "reason": str(failure), "result": failure.result}
     except TimeIsUp:
         step = {"status": "failed", "reason": f"not done within {seconds:.0f} s"}
     except (OSError, ValueError, KeyError) as error:

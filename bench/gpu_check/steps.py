@@ -11,9 +11,11 @@ import re
 import shutil
 import sys
 
+import cases
+
 MODELS = ["inception_v3", "resnet50", "resnext50", "nasnet_a", "nasnet_mobile", "rnntc_sru", "bert", "squeezenet"]
 PRECISIONS = ["fp32", "tf32", "fp16"]
-SHARDS = 8
+CONFORMED = ["fp32", "tf32", "fp16", "bf16"]
 # Each kind of kernel once; under the sanitizer a case takes seconds.
 COUNTS = ("rounds", "expansions", "graphs", "candidates")  # Of a search; a replay takes them as limits.
 SANITIZED = ["relu", "conv_1x1", "conv_dilated", "conv_depthwise", "depthwise_pointwise", "conv_residual_relu", "matmul_batched", "dense_bias_gelu",
@@ -25,7 +27,11 @@ class Skip(Exception):
 
 
 class Failed(Exception):
-    pass
+    """What went wrong, and what is known all the same."""
+
+    def __init__(self, reason, result=None):
+        super().__init__(reason)
+        self.result = result
 
 
 def last_line(text):
@@ -34,7 +40,8 @@ def last_line(text):
 
 
 class Steps:
-    """`run(argv, env)` runs a command within the step's time and gives (code, output, errors)."""
+    """`run(argv, env, seconds)` runs a command within the step's time and gives (code, output, errors); with `seconds`
+    the code is None where they, or the step's, were up."""
 
     def __init__(self, args, run, state):
         self.args, self.run, self.state = args, run, state
@@ -44,15 +51,20 @@ class Steps:
         self.work = os.path.join(args.work, args.device.replace(":", ""))
         self.data = os.path.join(self.work, "data")
         os.makedirs(self.work, exist_ok=True)
+        # What PyTorch has in its process, so that plans are made and run with one version of each library.
+        folders = [folder for path in sys.path for folder in glob.glob(os.path.join(path, "nvidia", "*", "lib"))]
+        if folders:
+            os.environ.setdefault("AUTOGRAPH_CUDA_PATH", ":".join(folders))
 
     def all(self):
         """(name, function), in order: what everything rests on first, then model by model."""
         steps = [("machine", self.machine)]
-        steps += [(f"conformance {i + 1}/{SHARDS}", lambda i=i: self.conformance(i)) for i in range(SHARDS)]
         if self.is_gpu:
-            steps += [(f"sanitizer {tool}", lambda t=tool: self.sanitizer(t)) for tool in ("memcheck", "racecheck")]
             steps.append(("facts", self.facts))
         steps.append(("limits", self.limits))
+        steps += [(f"conformance {p}", lambda p=p: self.conformance(p)) for p in CONFORMED]
+        if self.is_gpu:
+            steps += [(f"sanitizer {tool}", lambda t=tool: self.sanitizer(t)) for tool in ("memcheck", "racecheck")]
         for model in self.args.models:
             for precision in self.args.precisions:
                 about = f"{model} {precision}"
@@ -81,24 +93,26 @@ class Steps:
             raise Skip(f"the bundle has no {name}")
         return path
 
-    def run_tests(self, program, *words, before=(), env=None):
-        """Runs a test program; the counts, and the names of what failed."""
-        report = os.path.join(self.work, "gtest.json")
-        if os.path.exists(report):
-            os.remove(report)
-        code, out, err = self.run([*before, self.test(program), f"--gtest_output=json:{report}", *words], env)
-        if not os.path.exists(report):
+    def run_tests(self, program, pattern, before=()):
+        """Runs the tests of a name's pattern, many at a time; the counts, and what each that failed said."""
+        path = self.test(program)
+        code, out, err = self.run([path, "--gtest_list_tests", f"--gtest_filter={pattern}"])
+        if code:
             raise Failed(f"{program} ended with {code}: {last_line(out + err)}")
-        with open(report) as file:
-            cases = [case for suite in json.load(file)["testsuites"] for case in suite["testsuite"]]
-        failed = [case["name"] for case in cases if case.get("failures")]
-        skipped = sum(case.get("result") == "SKIPPED" for case in cases)
-        ran = sum(case.get("status") == "RUN" for case in cases)
-        result = {"passed": ran - len(failed) - skipped, "skipped": skipped, "failed": failed, "exit_code": code}
-        if ran == 0:
-            raise Skip(f"{program} has no test of {self.args.device}")
-        if failed or code:
-            raise Failed(f"{len(failed)} of {ran} failed, exit code {code}: {', '.join(failed[:5])}")
+        names = cases.list_names(out)
+        if not names:
+            raise Skip(f"{program} has no test of {pattern}")
+
+        def run_chunk(chunk):
+            code, out, err = self.run([*before, path, f"--gtest_filter={':'.join(chunk)}"], seconds=cases.CHUNK_SECONDS)
+            return cases.Chunk(code, out + err, is_over=code is None and self.run.is_over())
+        result = cases.Cases(run_chunk, names, self.args.jobs).run()
+        ran = result["passed"] + result["skipped"] + len(result["failed"])
+        if result["failed"]:
+            name, message = next(iter(result["failed"].items()))
+            raise Failed(f"{len(result['failed'])} of {ran} failed, {result['not_run']} did not run; {name}: {message[:200]}", result)
+        if result["not_run"]:
+            raise Failed(f"{result['not_run']} of {len(names)} did not run in time", result)
         return result
 
     def model(self, name):
@@ -137,19 +151,16 @@ class Steps:
     def has_gpu(self):
         return os.path.exists("/dev/nvidia0") or self.run(["nvidia-smi", "-L"])[0] == 0
 
-    def conformance(self, shard):
+    def conformance(self, precision):
         self.need_device()
-        return self.run_tests("device_conformance_test", f"--gtest_filter=*/{self.in_tests}_*{self.args.cases}*",
-                              env={"GTEST_TOTAL_SHARDS": str(SHARDS), "GTEST_SHARD_INDEX": str(shard)})
+        names = [f"*/{self.in_tests}_{precision}_*{case}*" for case in self.args.cases.split(",")]
+        return self.run_tests("device_conformance_test", ":".join(names))
 
     def facts(self):
         """What estimates assume: gaps between kernels, forks, bandwidths, rates (bench/gpu_facts.cc)."""
         self.need_device()
-        folders = os.environ.get("AUTOGRAPH_CUDA_PATH", "").split(":") + ["/usr/local/cuda/lib64"]
-        for path in sys.path:
-            folders += glob.glob(os.path.join(path, "nvidia", "*", "lib"))
-        code, out, err = self.run([self.test("gpu_facts"), self.args.device.split(":")[1]],
-                                  {"LD_LIBRARY_PATH": ":".join(folder for folder in folders if folder)})
+        folders = f"{os.environ.get('AUTOGRAPH_CUDA_PATH', '')}:/usr/local/cuda/lib64"
+        code, out, err = self.run([self.test("gpu_facts"), self.args.device.split(":")[1]], {"LD_LIBRARY_PATH": folders})
         if code:
             raise Failed(last_line(err))
         return json.loads(out)
@@ -159,9 +170,8 @@ class Steps:
         program = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
         if not os.path.exists(program):
             raise Skip("no compute-sanitizer here")
-        cases = ":".join(f"*/{self.in_tests}_*_{name}" for name in SANITIZED)
-        return self.run_tests("device_conformance_test", f"--gtest_filter={cases}",
-                              before=[program, f"--tool={tool}", "--error-exitcode=9"])
+        names = ":".join(f"*.Kernels/{self.in_tests}_*_{name}" for name in SANITIZED)
+        return self.run_tests("device_conformance_test", names, before=[program, f"--tool={tool}", "--error-exitcode=9"])
 
     def limits(self):
         self.need_device()

@@ -29,12 +29,34 @@ if grep -vxFf "$out/elsewhere/device.recording" "$out/cpu/device.recording"; the
 fi
 if grep -E '^(conformance|one stream|best) .* done ' "$out/again"; then echo "gpu_check.sh: done twice" >&2; exit 1; fi
 
+# One test's crash, hang or lost device costs that test alone.
+PYTHONPATH=bench/gpu_check "$python" - <<'CHECK'
+import cases
+def run_chunk(names):
+    text = ""
+    for name in names:
+        text += f"[ RUN      ] {name}\n"
+        if name in ("crash", "hang"):
+            return cases.Chunk(-6 if name == "crash" else None, text, False)
+        lost = name == "lost"
+        text += f"it {cases.LOST}\n[  FAILED  ] {name}, where ... (1 ms)\n" if lost else f"[       OK ] {name} (1 ms)\n"
+        if lost:
+            text += "".join(f"[ RUN      ] {n}\n[  FAILED  ] {n} (0 ms)\n" for n in names[names.index(name) + 1:])
+            break
+    return cases.Chunk(0, text, False)
+result = cases.Cases(run_chunk, [*map(str, range(100)), "crash", "hang", "lost"], 3).run()
+assert (result["passed"], result["skipped"], result["not_run"]) == (100, 0, 0), result
+assert result["failed"] == {"crash": "ended its process with code -6", "hang": "did not end", "lost": f"it {cases.LOST}"}, result
+result = cases.Cases(lambda names: cases.Chunk(None, f"[ RUN      ] {names[0]}\n", True), map(str, range(40)), 1).run()
+assert result == {"passed": 0, "skipped": 0, "failed": {}, "not_run": 40}, result
+CHECK
+
 # A recording of it is a device.
 "$python" - "$out" <<'CHECK'
 import json, os, sys
 out = sys.argv[1]
 cpu = json.load(open(f"{out}/cpu/results.json"))["steps"]
-for name in ("machine", "conformance 1/8", "one stream tiny_cnn fp32", "best tiny_cnn fp32"):
+for name in ("machine", "conformance fp32", "one stream tiny_cnn fp32", "best tiny_cnn fp32"):
     assert cpu[name]["status"] == "done", (name, cpu[name])
 assert cpu["best tiny_cnn tf32"] == {"status": "skipped", "reason": "cpu has no tf32", "seconds": 0.0}, cpu["best tiny_cnn tf32"]
 assert not [name for name, step in cpu.items() if step["status"] == "failed"]
