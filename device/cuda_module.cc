@@ -47,19 +47,50 @@ void AddWheels(const fs::path& environment, std::vector<std::string>* folders) {
   }
 }
 
+// Returns the environments whose wheels may be meant: the active one, that of the first python3 in
+// PATH (containers often run one that is not activated), the system's.
+std::vector<fs::path> PythonEnvironments() {
+  std::vector<fs::path> environments;
+  const auto add = [&](const fs::path& environment) {
+    if (std::ranges::count(environments, environment) == 0) environments.push_back(environment);
+  };
+  if (const char* active = std::getenv("VIRTUAL_ENV"); active != nullptr) add(active);
+  const char* const path = std::getenv("PATH");
+  for (const std::string_view folder : Split(path == nullptr ? "" : path, ':')) {
+    std::error_code error;
+    if (folder.empty() || !fs::exists(fs::path(folder) / "python3", error)) continue;
+    add(fs::path(folder).parent_path());
+    break;
+  }
+  for (const char* const environment : {"/usr/local", "/usr"}) add(environment);
+  return environments;
+}
+
+// Returns the existing folders of AUTOGRAPH_CUDA_PATH.
+std::vector<std::string> NamedFolders() {
+  std::vector<std::string> folders;
+  if (const char* own = std::getenv("AUTOGRAPH_CUDA_PATH"); own != nullptr) {
+    for (const std::string_view folder : Split(own, ':')) {
+      if (!folder.empty()) AddFolder(fs::path(folder), &folders);
+    }
+  }
+  return folders;
+}
+
 std::string LoaderError() {
   const char* error = dlerror();
   return error == nullptr ? "unknown error" : error;
 }
 
-// Loads a library by its bare name, else from the first folder that has it; returns false when
-// neither works.
+// Loads a library: from a folder that the user named, else by its bare name, else from the first
+// other folder that has it. Returns false when none of these works.
 bool Load(const std::string& name, const std::vector<std::string>& folders) {
-  if (dlopen(name.c_str(), RTLD_NOW | RTLD_GLOBAL) != nullptr) return true;
-  for (const std::string& folder : folders) {
-    if (dlopen((folder + "/" + name).c_str(), RTLD_NOW | RTLD_GLOBAL) != nullptr) return true;
-  }
-  return false;
+  const auto load = [](const std::string& path) {
+    return dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL) != nullptr;
+  };
+  const auto load_from = [&](const std::string& folder) { return load(folder + "/" + name); };
+  return std::ranges::any_of(NamedFolders(), load_from) || load(name) ||
+         std::ranges::any_of(folders, load_from);
 }
 
 // Returns the module's possible paths: beside this code (a program, or the runtime's library), and
@@ -114,19 +145,11 @@ StatusOr<OpenCudaCall*> LoadModule() {
 }  // namespace
 
 std::vector<std::string> CudaLibraryFolders() {
-  std::vector<std::string> folders;
-  if (const char* own = std::getenv("AUTOGRAPH_CUDA_PATH"); own != nullptr) {
-    for (const std::string_view folder : Split(own, ':')) {
-      if (!folder.empty()) AddFolder(fs::path(folder), &folders);
-    }
-  }
+  std::vector<std::string> folders = NamedFolders();
   for (const char* folder : {"/usr/local/cuda/lib64", "/usr/local/cuda/targets/x86_64-linux/lib"}) {
     AddFolder(folder, &folders);
   }
-  if (const char* environment = std::getenv("VIRTUAL_ENV"); environment != nullptr) {
-    AddWheels(environment, &folders);
-  }
-  for (const char* environment : {"/usr/local", "/usr"}) AddWheels(environment, &folders);
+  for (const fs::path& environment : PythonEnvironments()) AddWheels(environment, &folders);
   return folders;
 }
 

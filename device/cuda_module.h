@@ -10,9 +10,10 @@
 
 namespace ag {
 
-// Returns the existing folders that may have NVIDIA's libraries, in the order of the search after
-// the loader's own: AUTOGRAPH_CUDA_PATH (folders separated by ':'), a toolkit in /usr/local/cuda,
-// the wheels nvidia-* of a Python environment ($VIRTUAL_ENV and the system's).
+// Returns the existing folders that may have NVIDIA's libraries, in the order of the search:
+// AUTOGRAPH_CUDA_PATH (folders separated by ':'), then, after the loader's own, a toolkit in
+// /usr/local/cuda, the wheels nvidia-* of Python environments ($VIRTUAL_ENV, that of PATH's
+// python3, the system's).
 std::vector<std::string> CudaLibraryFolders();
 
 // Opens GPU number `ordinal`; loads the module, which is never unloaded. kUnimplemented: this build

@@ -109,8 +109,17 @@ TEST(OpenDevice, LooksForLibrariesWhereItIsTold) {
   unsetenv("AUTOGRAPH_CUDA_PATH");
   unsetenv("VIRTUAL_ENV");
   EXPECT_EQ(folders[0], folder.path());
-  EXPECT_NE(std::ranges::find(folders, wheels), folders.end());
-  EXPECT_EQ(std::ranges::find(folders, "/none"), folders.end());
+  EXPECT_EQ(std::ranges::count(folders, wheels), 1);
+  EXPECT_EQ(std::ranges::count(folders, "/none"), 0);
+
+  // An environment that is not activated: its python3 is the first in PATH.
+  ASSERT_TRUE(MakeDirs(folder.path() + "/bin").ok());
+  ASSERT_TRUE(WriteFileAtomically(folder.path() + "/bin/python3", "").ok());
+  const std::string path = std::getenv("PATH");
+  ASSERT_EQ(setenv("PATH", (folder.path() + "/bin:" + path).c_str(), 1), 0);
+  EXPECT_EQ(std::ranges::count(CudaLibraryFolders(), wheels), 1);
+  ASSERT_EQ(setenv("PATH", path.c_str(), 1), 0);
+  EXPECT_EQ(std::ranges::count(CudaLibraryFolders(), wheels), 0);
 }
 
 }  // namespace
