@@ -15,7 +15,7 @@ StatusOr<NormProblem> NormProblemOf(GroupText* group) {
   const GroupContext& context = group->context();
   const Node& node = context.node(0);
   NormProblem p;
-  group->BeginKernel("norm");
+  group->BeginKernel("norm_rows");
   AG_LET(p.from, group->Source(node.inputs[0]));
   for (size_t i = 1; i < node.inputs.size(); ++i) {
     AG_LET(p.vectors.emplace_back(), group->Source(node.inputs[i]));

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
+#include <map>
 
 #include "base/bytes.h"
 #include "base/file.h"
@@ -192,6 +193,28 @@ void ExpectCubins(Compiler* compiler, const std::vector<std::string>& sources,
 
 TEST_F(RealNvrtc, CompilesTheFirstVariantOfEveryGroup) {
   ExpectCubins(compiler_.get(), SourcesOfCases(Precision::kFp16, false), 90);
+}
+
+// A joined text gives every function another name; a kernel's own must not be one of CUDA's.
+TEST_F(RealNvrtc, CompilesEachFunctionByItsOwnName) {
+  std::map<std::string, std::string> sources;  // One of each function.
+  for (const ConformanceCase& c : OperatorCases()) {
+    const auto problems = GroupsOfCase(AG_SOURCE_DIR, c.text, false);
+    ASSERT_EQ(ToString(problems.status()), "OK") << c.name;
+    for (const NamedProblem& p : *problems) {
+      const auto checks = ChecksOf(p.name, p.problem, Precision::kFp16);
+      ASSERT_EQ(ToString(checks.status()), "OK") << c.name;
+      for (const GroupCheck& check : *checks) {
+        for (const GeneratedKernel& kernel : check.generated.kernels) {
+          sources.try_emplace(kernel.function, check.generated.source);
+        }
+      }
+    }
+  }
+  EXPECT_GE(sources.size(), 12u);
+  std::vector<std::string> texts;
+  for (const auto& [function, source] : sources) texts.push_back(source);
+  ExpectCubins(compiler_.get(), texts, 90);
 }
 
 TEST_F(RealNvrtc, CompilesEverything) {
