@@ -1,7 +1,7 @@
 #include "device/cuda/cublaslt_choice.h"
 
 #include <charconv>
-#include <limits>
+#include <utility>
 
 namespace ag::cuda {
 namespace {
@@ -25,11 +25,9 @@ void ForEachSetting(Choice& choice, const Visit& visit) {
 // Reads the number at the begin of `text` into `number`.
 template <class T>
 bool TakeNumber(std::string_view* text, T* number) {
-  uint32_t read = 0;
+  int64_t read = 0;
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), read);
-  if (error != std::errc() || read > static_cast<uint32_t>(std::numeric_limits<T>::max())) {
-    return false;
-  }
+  if (error != std::errc() || !std::in_range<T>(read)) return false;
   *number = static_cast<T>(read);
   text->remove_prefix(end - text->data());
   return true;
@@ -60,7 +58,7 @@ StatusOr<CublasLtChoice> ParseCublasLtName(std::string_view name) {
     good = TakeWord(kColumnsPrefix, &rest);
     choice.form = MatmulForm::kColumns;
   }
-  good = good && TakeNumber(&rest, &choice.id);
+  good = good && TakeNumber(&rest, &choice.id) && choice.id >= 0;
   ForEachSetting(choice, [&](std::string_view word, auto& field, int) {
     if (good && TakeWord(fmt::format(",{}=", word), &rest)) good = TakeNumber(&rest, &field);
   });

@@ -25,7 +25,7 @@ struct CublasLtChoice {
   int32_t id = 0;
   uint32_t tile = 0;
   uint32_t stages = 0;
-  int32_t split = 1;    // Parts of the sum.
+  int32_t split = 1;    // Parts of the sum; -1: as the algorithm divides it.
   uint32_t reduce = 0;  // How the parts are added (cublasLtReductionScheme_t).
   uint32_t swizzle = 0;
   uint32_t custom = 0;

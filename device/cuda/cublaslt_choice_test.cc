@@ -19,6 +19,8 @@ TEST(CublasLtChoice, NamesAreReadAsTheyAreWritten) {
         .split = 4,
         .reduce = 2,
         .cluster = 2}},
+      {"cublaslt:nn/42,split=-1,reduce=2,custom=1",
+       {.id = 42, .split = -1, .reduce = 2, .custom = 1}},
       {"cublaslt:nn/21,tile=15,swizzle=1,custom=4294967295,inner=65535",
        {.id = 21, .tile = 15, .swizzle = 1, .custom = 4294967295u, .inner = 65535}},
   };
