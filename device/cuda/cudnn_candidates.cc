@@ -39,7 +39,7 @@ StatusOr<CudnnCandidate> FromHeuristic(const CudnnGraph& graph, Descriptor confi
   CudnnChoice choice;
   AG_LET(choice.engine, engines[0].Get<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX));
   AG_LET(choice.knobs, KnobsOf(config));
-  AG_LET(const CudnnNotes notes, CudnnNotesOf(engines[0]));
+  AG_LET(const CudnnNotes notes, CudnnNotesOf(graph, engines[0], choice.engine));
   return DescribeCudnn(graph, std::move(config), std::move(choice), notes);
 }
 
@@ -62,7 +62,7 @@ StatusOr<int64_t> MenuEngine(const CudnnGraph& graph, const DeviceProperties& de
   for (int64_t i = 0; i < count; ++i) {
     const StatusOr<Descriptor> engine = CudnnEngine(graph, device, i);
     if (!engine.ok()) continue;  // Not for this graph or device.
-    AG_LET(const CudnnNotes notes, CudnnNotesOf(*engine));
+    AG_LET(const CudnnNotes notes, CudnnNotesOf(graph, *engine, i));
     if (!notes.compiles_at_run_time || !notes.tensor_core) continue;
     AG_LET(const int64_t configs, LastKnobValue(*engine, CUDNN_KNOB_TYPE_KERNEL_CFG));
     AG_LET(const int64_t splits, LastKnobValue(*engine, CUDNN_KNOB_TYPE_SPLIT_K_SLC));

@@ -11,7 +11,12 @@
 //   - tensor cores (TENSOR_CORE) for f32 operands under fp32, which means no TF32;
 //   - sums in less than f32 (REDUCED_PRECISION_REDUCTION);
 //   - results that differ from run to run (NONDETERMINISTIC);
-//   - weights in a layout of its own (the int8 reorderings).
+//   - weights in a layout of its own (the int8 reorderings);
+//   - engine 0 of a matrix product, which is cuBLAS: without a note it computes f32 in TF32 and
+//     drops the slope of a leaky ReLU (seen with 9.14 on an H200);
+//   - engines that compile at run time for a plain image: with a result in channels last they are
+//     wrong (seen with 9.14 and 9.19 on an H200); and for pixels that are no multiple of 8 bytes,
+//     which nothing has shown to be right.
 // A workspace as large as whole packed tensors is a hidden copy: such candidates come last. Notes
 // do not tell which engines allocate or cannot be captured; capturing their nodes shows it.
 //
@@ -50,6 +55,9 @@ struct CudnnNotes {
   bool nondeterministic = false;
   bool reorders_weights = false;
   bool compiles_at_run_time = false;
+  // What cuDNN does not note.
+  bool is_cublas = false;       // The engine hands a matrix product to cuBLAS.
+  bool misreads_image = false;  // It compiles at run time and may misread the image.
 };
 
 struct CudnnCandidate {

@@ -69,6 +69,8 @@ TEST(CudnnRules, RefuseByNotesPrecisionAndType) {
       {{.nondeterministic = true}, Precision::kTf32, kF32, "differs from run to run"},
       {{.reorders_weights = true}, Precision::kTf32, kF32, "wants weights in a layout of its own"},
       {{.compiles_at_run_time = true}, Precision::kFp32, kF32, ""},
+      {{.misreads_image = true}, Precision::kFp16, kF16, "may misread such an image"},
+      {{.is_cublas = true}, Precision::kFp16, kF16, "does not say how it computes"},
   };
   for (const auto& c : cases) {
     EXPECT_EQ(RefusalOf(c.notes, c.precision, c.stored), c.refusal);

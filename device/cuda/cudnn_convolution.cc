@@ -198,6 +198,7 @@ StatusOr<CudnnGraph> BuildCudnnConvolution(const GroupContext& context) {
   AG_LET(CudnnGraph graph,
          std::move(maker).Finish(operation, product, t.y_tensor, t.y, tail, addends));
   graph.product = ProductOf(node, t);
+  if (t.x.channels_last) graph.pixel_bytes = t.x.dims[1] * SizeOf(stored);
   return graph;
 }
 

@@ -67,6 +67,7 @@ StatusOr<CudnnGraph> BuildCudnnDense(const GroupContext& context) {
   AG_LET(const Raw operation, maker.Keep(builder));
   AG_LET(CudnnGraph graph,
          std::move(maker).Finish(operation, product, t.d_tensor, t.d, p.tail, addends));
+  graph.is_matmul = true;
   graph.product = {.batch = p.batch, .m = p.m, .n = p.n, .k = p.k};
   return graph;
 }

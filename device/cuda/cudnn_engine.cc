@@ -6,6 +6,9 @@
 namespace ag::cuda {
 namespace {
 
+constexpr int64_t kCublasEngine = 0;  // Of a matrix product.
+constexpr int64_t kPixelBytes = 8;    // What kernels compiled at run time read right.
+
 StatusOr<Descriptor> ConfigOf(const Descriptor& engine, const std::vector<CudnnKnob>& knobs) {
   std::vector<Descriptor> choices;
   std::vector<cudnnBackendDescriptor_t> raw;
@@ -35,8 +38,9 @@ StatusOr<Descriptor> CudnnEngine(const CudnnGraph& graph, const DeviceProperties
       .Finish();
 }
 
-StatusOr<CudnnNotes> CudnnNotesOf(const Descriptor& engine) {
-  CudnnNotes notes;
+StatusOr<CudnnNotes> CudnnNotesOf(const CudnnGraph& graph, const Descriptor& engine,
+                                  int64_t index) {
+  CudnnNotes notes{.is_cublas = graph.is_matmul && index == kCublasEngine};
   AG_LET(const auto numerical,
          engine.GetAll<cudnnBackendNumericalNote_t>(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
                                                     CUDNN_NUMERICAL_NOTE_TYPE_COUNT));
@@ -55,6 +59,8 @@ StatusOr<CudnnNotes> CudnnNotesOf(const Descriptor& engine) {
   notes.reorders_weights = does(CUDNN_BEHAVIOR_NOTE_REQUIRES_FILTER_INT8x32_REORDER) ||
                            does(CUDNN_BEHAVIOR_NOTE_REQUIRES_BIAS_INT8x32_REORDER);
   notes.compiles_at_run_time = does(CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION);
+  const bool is_readable = graph.pixel_bytes > 0 && graph.pixel_bytes % kPixelBytes == 0;
+  notes.misreads_image = notes.compiles_at_run_time && !graph.is_matmul && !is_readable;
   return notes;
 }
 
@@ -84,6 +90,8 @@ std::string RefusalOf(const CudnnNotes& notes, Precision precision, DType stored
   if (is_f32 && precision == Precision::kFp32 && notes.tensor_core) return "computes in tf32";
   if (notes.reduced_precision_reduction) return "sums in less than f32";
   if (notes.nondeterministic) return "differs from run to run";
+  if (notes.is_cublas) return "does not say how it computes";
+  if (notes.misreads_image) return "may misread such an image";
   if (notes.reorders_weights) return "wants weights in a layout of its own";
   return "";
 }
@@ -119,7 +127,7 @@ StatusOr<CudnnCandidate> FindCudnnCandidate(const CudnnGraph& graph, const Devic
   };
   const StatusOr<Descriptor> engine = CudnnEngine(graph, device, choice.engine);
   if (!engine.ok()) return refused(Message(engine.status()));
-  AG_LET(const CudnnNotes notes, CudnnNotesOf(*engine));
+  AG_LET(const CudnnNotes notes, CudnnNotesOf(graph, *engine, choice.engine));
   const std::string why = RefusalOf(notes, precision, graph.stored);
   if (!why.empty()) return refused(why);
   StatusOr<Descriptor> config = ConfigOf(*engine, choice.knobs);

@@ -11,7 +11,8 @@ inline constexpr int64_t kCudnnKnobsMax = CUDNN_KNOB_TYPE_COUNTS;
 // device.
 StatusOr<Descriptor> CudnnEngine(const CudnnGraph& graph, const DeviceProperties& device,
                                  int64_t index);
-StatusOr<CudnnNotes> CudnnNotesOf(const Descriptor& engine);
+// Returns the notes of engine number `index` of the graph.
+StatusOr<CudnnNotes> CudnnNotesOf(const CudnnGraph& graph, const Descriptor& engine, int64_t index);
 
 // Returns the last value of knob `type`; -1: the engine does not have it.
 StatusOr<int64_t> LastKnobValue(const Descriptor& engine, cudnnBackendKnobType_t type);

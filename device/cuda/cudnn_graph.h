@@ -48,6 +48,8 @@ struct CudnnGraph {
   };
   std::vector<TensorBytes> tensor_bytes;
   ProductShape product;
+  bool is_matmul = false;   // A matrix product, no convolution.
+  int64_t pixel_bytes = 0;  // Of a convolution's image; 0: it is plain.
   DType stored = DType::kFloat32;
 };
 
