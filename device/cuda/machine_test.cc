@@ -52,7 +52,7 @@ TEST(Machine, TuringHasNeitherTf32NorBf16) {
 TEST(Machine, EnvironmentSaysAllThatChangesATime) {
   EXPECT_EQ(EnvironmentOf(H200(), {.cublaslt = 130100, .cudnn = 91900}),
             "cc=9.0;clock_mhz=1980;cublaslt=13.1.0;cuda=13.0;cudnn=9.19.0;driver=580.65.06;"
-            "gpu=NVIDIA H200;memory_mib=144384;mig=0;policy=1;sms=132");
+            "gpu=NVIDIA H200;memory_mib=144384;mig=0;policy=2;sms=132");
   MachineFacts slice = H200();
   slice.is_mig = true;
   slice.driver = "";

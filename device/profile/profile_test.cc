@@ -10,6 +10,7 @@
 #include "base/measuring_lock.h"
 #include "base/random.h"
 #include "device/api/lost_device.h"
+#include "device/profile/session.h"
 #include "device/profile/testing/fake_device.h"
 #include "plan/interval.h"
 
@@ -46,6 +47,18 @@ TEST(Summarize, MedianAndOrder) {
   EXPECT_EQ(latency.high_ns, 5);
   const double one[] = {7};
   EXPECT_EQ(Summarize(one).low_ns, 7);
+}
+
+// A look of a GPU takes many times as long as its canary's time.
+TEST(WarmUp, CountsWhatALookTakes) {
+  FakeClock clock;
+  FakeDevice device;
+  device.canary = [&] {
+    clock.Advance(Nanos(1'000'000));
+    return 30e3;
+  };
+  ASSERT_TRUE(WarmUp(device, {.warm_up = Nanos(200'000'000)}, clock).ok());
+  EXPECT_EQ(device.canaries, 200);
 }
 
 // Compares the closed form with real resampling.

@@ -250,6 +250,8 @@ StatusOr<double> PlanExecutable::WarmNs(std::span<const Tensor> inputs, int runs
   const int replays = (runs + copies - 1) / copies;
   AG_TRY(UploadOnce(inputs));
   const ReplayRef replay = as_copies ? copies_.replay.get() : captured_.replay.get();
+  // Keeps the device busy while the host sends the timed work.
+  AG_TRY(driver_.Replay(replay, stream()));
   AG_LET(const Nanos took, TimeReplays(replay, replays));
   if (took.count() <= 0) {
     return Err(StatusCode::kDataLoss, "sample of {} ns: expected more than 0", took.count());
