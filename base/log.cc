@@ -124,7 +124,6 @@ void InitLog(std::string_view program, LogOptions options) {
     return;
   }
   Logger() = MakeLogger(std::string(program), spdlog::level::info, json);
-
   LogWarn("log level: expected info, warn, error or off, got '{}'", level);
 }
 

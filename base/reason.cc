@@ -1,6 +1,6 @@
 #include "base/reason.h"
 
-#include <array>
+#include <iterator>
 
 #include "absl/strings/cord.h"
 #include "base/text.h"
@@ -12,38 +12,15 @@ constexpr char kReason[] = "autograph/reason";
 constexpr char kRetry[] = "autograph/retry-ns";
 constexpr Nanos kHostPause = std::chrono::seconds(5);
 
-struct Named {
-  Reason reason;
-  const char* name;
+// In the order of the enum.
+constexpr const char* kNames[] = {
+    "TOKEN_MISSING",       "TOKEN_UNKNOWN",     "ROLE_MISSING",       "QUOTA_EXCEEDED",
+    "REQUEST_UNDECODABLE", "REQUEST_ID_REUSED", "BLOB_MISSING",       "JOB_MISSING",
+    "ANSWER_MISSING",      "NO_WORKER",         "DEVICE_AMBIGUOUS",   "NO_ONNX_RUNTIME",
+    "MODEL_IN_USE",        "SERVER_STOPPING",   "TOO_MANY_TRANSFERS", "TOO_MANY_WATCHES",
+    "TOO_LARGE",           "UPLOAD_INCOMPLETE", "HOST_FAULT",
 };
-
-constexpr std::array kNames = {
-    Named{Reason::kTokenMissing, "TOKEN_MISSING"},
-    Named{Reason::kTokenUnknown, "TOKEN_UNKNOWN"},
-    Named{Reason::kRoleMissing, "ROLE_MISSING"},
-    Named{Reason::kQuotaExceeded, "QUOTA_EXCEEDED"},
-    Named{Reason::kRequestUndecodable, "REQUEST_UNDECODABLE"},
-    Named{Reason::kRequestIdReused, "REQUEST_ID_REUSED"},
-    Named{Reason::kBlobMissing, "BLOB_MISSING"},
-    Named{Reason::kJobMissing, "JOB_MISSING"},
-    Named{Reason::kAnswerMissing, "ANSWER_MISSING"},
-    Named{Reason::kNoWorker, "NO_WORKER"},
-    Named{Reason::kDeviceAmbiguous, "DEVICE_AMBIGUOUS"},
-    Named{Reason::kNoOnnxRuntime, "NO_ONNX_RUNTIME"},
-    Named{Reason::kModelInUse, "MODEL_IN_USE"},
-    Named{Reason::kServerStopping, "SERVER_STOPPING"},
-    Named{Reason::kTooManyTransfers, "TOO_MANY_TRANSFERS"},
-    Named{Reason::kTooManyWatches, "TOO_MANY_WATCHES"},
-    Named{Reason::kTooLarge, "TOO_LARGE"},
-    Named{Reason::kUploadIncomplete, "UPLOAD_INCOMPLETE"},
-    Named{Reason::kHostFault, "HOST_FAULT"},
-};
-
-constexpr auto kAll = [] {
-  std::array<Reason, kNames.size()> all{};
-  for (size_t i = 0; i < all.size(); ++i) all[i] = kNames[i].reason;
-  return all;
-}();
+static_assert(std::size(kNames) == static_cast<size_t>(Reason::kHostFault) + 1);
 
 std::string PayloadOf(const Status& status, const char* type) {
   const auto payload = status.GetPayload(type);
@@ -52,9 +29,9 @@ std::string PayloadOf(const Status& status, const char* type) {
 
 }  // namespace
 
-std::span<const Reason> AllReasons() { return kAll; }
+std::span<const char* const> ReasonNames() { return kNames; }
 
-std::string ReasonName(Reason reason) { return kNames[static_cast<size_t>(reason)].name; }
+std::string ReasonName(Reason reason) { return kNames[static_cast<size_t>(reason)]; }
 
 Status Because(Reason reason, Status status) {
   if (!status.ok()) status.SetPayload(kReason, absl::Cord(ReasonName(reason)));

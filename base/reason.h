@@ -30,10 +30,10 @@ enum class Reason {
   kTooManyWatches,
   kTooLarge,
   kUploadIncomplete,
-  kHostFault,
+  kHostFault,  // The last one.
 };
-std::span<const Reason> AllReasons();
-std::string ReasonName(Reason reason);  // "TOKEN_MISSING"
+std::span<const char* const> ReasonNames();  // In the order of the enum.
+std::string ReasonName(Reason reason);       // "TOKEN_MISSING"
 
 // Returns the error with a reason, and with the time after which a caller may try again. Within
 // keeps both.

@@ -37,12 +37,10 @@ TEST(Reason, OneThatIsNotKnownHereIsKept) {
 }
 
 TEST(Reason, EachHasANameOfItsOwn) {
-  std::set<std::string> names;
-  for (size_t i = 0; i < AllReasons().size(); ++i) {
-    EXPECT_EQ(static_cast<size_t>(AllReasons()[i]), i);
-    names.insert(ReasonName(AllReasons()[i]));
-  }
-  EXPECT_EQ(names.size(), AllReasons().size());
+  const auto all = ReasonNames();
+  EXPECT_EQ(std::set<std::string>(all.begin(), all.end()).size(), all.size());
+  EXPECT_EQ(ReasonName(Reason::kNoWorker), "NO_WORKER");
+  EXPECT_EQ(ReasonName(Reason::kHostFault), "HOST_FAULT");
 }
 
 }  // namespace
