@@ -11,30 +11,12 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "server/rpc/access.h"
 #include "server/server.h"
 
 namespace ag {
 namespace {
 
-constexpr const char* kMethods[] = {"Blobs/FindMissing",
-                                    "Blobs/Upload",
-                                    "Blobs/Download",
-                                    "Cache/GetStats",
-                                    "Cache/ListMeasurements",
-                                    "Cache/ListGraphs",
-                                    "Cache/Export",
-                                    "Cache/Import",
-                                    "Cache/Forget",
-                                    "Optimizer/Optimize",
-                                    "Optimizer/GetJob",
-                                    "Optimizer/ListJobs",
-                                    "Optimizer/WatchJob",
-                                    "Optimizer/CancelJob",
-                                    "Optimizer/DeleteModel",
-                                    "Optimizer/GetCapabilities",
-                                    "Workers/Synchronize",
-                                    "Workers/ListWorkers",
-                                    "Store/Backup"};
 constexpr size_t kMessagesMax = 8;
 constexpr auto kDeadline = std::chrono::milliseconds(200);
 
@@ -50,11 +32,11 @@ class Target {
   }
 
   // Sends the messages, half-closes, and reads what comes until the end.
-  void Call(const char* method, const std::vector<std::string>& messages) {
+  void Call(const std::string& path, const std::vector<std::string>& messages) {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + kDeadline);
     grpc::CompletionQueue queue;
-    const auto call = stub_->PrepareCall(&context, std::string("/autograph.v1.") + method, &queue);
+    const auto call = stub_->PrepareCall(&context, path, &queue);
     call->StartCall(nullptr);
     if (!Next(queue)) return Finish(*call, queue);
     for (const std::string& message : messages) {
@@ -107,8 +89,10 @@ std::vector<std::string> MessagesOf(std::string_view bytes) {
 void FuzzRpc(std::string_view bytes) {
   static auto* const kTarget = new Target();
   if (bytes.empty()) return;
-  const char* method = kMethods[static_cast<uint8_t>(bytes[0]) % std::size(kMethods)];
-  kTarget->Call(method, MessagesOf(bytes.substr(1)));
+  const RpcRow& rpc = Rpcs()[static_cast<uint8_t>(bytes[0]) % Rpcs().size()];
+  std::string path = std::string("/") + rpc.method;  // "/autograph.v1.Optimizer/Optimize"
+  path[path.rfind('.')] = '/';
+  kTarget->Call(path, MessagesOf(bytes.substr(1)));
 }
 
 }  // namespace

@@ -518,7 +518,9 @@ StatusOr<Client::BackupFacts> Client::Backup(const std::string& folder) {
       for (const std::string& hex : part.blobs()) {
         const auto digest = ParseDigest(hex);
         if (taken.ok() && !digest.ok()) taken = digest.status();
-        if (digest.ok() && ++facts.blobs > 0 && !blobs->Has(*digest)) wanted.push_back(*digest);
+        if (!digest.ok()) continue;
+        ++facts.blobs;
+        if (!blobs->Has(*digest)) wanted.push_back(*digest);
       }
       if (taken.ok()) continue;
       context.TryCancel();

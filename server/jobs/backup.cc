@@ -1,20 +1,17 @@
 #include "server/jobs/backup.h"
 
-#include <filesystem>
-#include <map>
+#include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 
 #include "base/file.h"
-#include "base/file_ops.h"
 #include "base/file_reader.h"
 #include "base/private_dir.h"
 #include "base/write_pieces.h"
 
 namespace ag {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr int64_t kPieceBytes = int64_t{1} << 20;
 
@@ -66,7 +63,9 @@ StatusOr<Opened> OpenCopies(const std::string& folder, Clock& clock, StoreFacts*
   for (const std::string& name : names) {  // What Open could not read.
     if (name.starts_with("cache.db.corrupt")) facts->problems.push_back("cache.db: it is corrupt");
   }
-  AG_LET(opened.blobs, BlobDir::Open(folder + "/blobs"));
+  // A folder without blobs stays as it is: each that is named is missing.
+  const bool has_blobs = FileExists(folder + "/blobs");
+  AG_LET(opened.blobs, BlobDir::Open((has_blobs ? folder : at) + "/blobs"));
   return opened;
 }
 
@@ -106,7 +105,7 @@ StatusOr<StoreFacts> CheckStore(const std::string& folder, Clock& clock) {
       facts.problems.push_back(fmt::format("blob {}: {}", entry.digest.Hex(), Message(sound)));
     }
   }
-  AG_LET(const auto named, NamedBlobs({opened.jobs.get(), opened.cache.get(), nullptr}));
+  AG_LET(const auto named, NamedBlobs(*opened.jobs));
   for (const auto& [hex, who] : named) {
     const auto digest = ParseDigest(hex);
     if (digest.ok() && opened.blobs->Has(*digest)) continue;
@@ -137,9 +136,10 @@ StatusOr<StoreFacts> RestoreStore(const std::string& backup, const std::string& 
     AG_TRY(to->Put(bytes->bytes(), BlobDir::Durable::kAfterSync).status());
   }
   AG_TRY(to->Sync());
-  for (const char* name : {"cache.db", "jobs.db"}) {
-    for (const char* suffix : {"-wal", ""}) {  // The file that makes it count comes last.
-      const std::string file = fmt::format("/{}{}", name, suffix);
+  // What makes it count comes last.
+  for (auto name = std::rbegin(kStoreFiles); name != std::rend(kStoreFiles); ++name) {
+    for (const char* suffix : {"-wal", ""}) {
+      const std::string file = fmt::format("/{}{}", *name, suffix);
       if (FileExists(backup + file)) AG_TRY(CopyFile(backup + file, folder + file));
     }
   }

@@ -67,21 +67,29 @@ struct Names {
   }
 };
 
+// Calls visit(row) for each ended job, the oldest first.
+template <class Visit>
+Status ForEachEnded(JobsDb& jobs, const Visit& visit) {
+  for (int64_t after = 0;;) {
+    AG_LET(const auto rows, jobs.Ended(after, kRowsAtOnce));
+    for (const JobRow& row : rows) {
+      visit(row);
+      after = row.id;
+    }
+    if (rows.size() < kRowsAtOnce) return OkStatus();
+  }
+}
+
 StatusOr<Names> ReadNames(const JobStores& stores) {
   Names names;
   AG_LET(const auto unfinished, stores.jobs->Unfinished());
   for (const JobRow& row : unfinished) names.Take(BlobsOf(RequestOf(row), row.result));
-  for (int64_t after = 0;;) {
-    AG_LET(const auto rows, stores.jobs->Ended(after, kRowsAtOnce));
-    for (const JobRow& row : rows) {
-      const v1::OptimizeRequest request = RequestOf(row);
-      names.jobs.push_back({row.id, row.finished_unix_seconds, row.tenant, request.model_digest(),
-                            BlobsOf(request, row.result)});
-      names.Take(names.jobs.back().blobs);
-      after = row.id;
-    }
-    if (rows.size() < kRowsAtOnce) break;
-  }
+  AG_TRY(ForEachEnded(*stores.jobs, [&](const JobRow& row) {
+    const v1::OptimizeRequest request = RequestOf(row);
+    names.jobs.push_back({row.id, row.finished_unix_seconds, row.tenant, request.model_digest(),
+                          BlobsOf(request, row.result)});
+    names.Take(names.jobs.back().blobs);
+  }));
   AG_TRY(stores.cache->ForEachAnswer([&](const CacheDb::StoredAnswer& answer) {
     names.answers.push_back({answer.key, answer.of, BlobsOf({}, answer.result)});
     names.Take(names.answers.back().blobs);
@@ -172,24 +180,19 @@ void MarkForSpace(const std::vector<BlobDir::Entry>& entries, int64_t bytes_max,
 
 }  // namespace
 
-StatusOr<std::map<std::string, std::string>> NamedBlobs(const JobStores& stores) {
+StatusOr<std::map<std::string, std::string>> NamedBlobs(JobsDb& jobs) {
   std::map<std::string, std::string> named;
   const auto add = [&](const std::set<std::string>& blobs, const std::string& who) {
     for (const std::string& blob : blobs) named.emplace(blob, who);
   };
-  AG_LET(const auto unfinished, stores.jobs->Unfinished());
+  AG_LET(const auto unfinished, jobs.Unfinished());
   for (const JobRow& row : unfinished) {
     add(BlobsOf(RequestOf(row), row.result), fmt::format("jobs/{}", row.id));
   }
-  for (int64_t after = 0;;) {
-    AG_LET(const auto rows, stores.jobs->Ended(after, kRowsAtOnce));
-    for (const JobRow& row : rows) {
-      add(BlobsOf({}, row.result), fmt::format("jobs/{}", row.id));
-      after = row.id;
-    }
-    if (rows.size() < kRowsAtOnce) break;
-  }
-  return named;  // An answer whose blobs are gone is a miss.
+  AG_TRY(ForEachEnded(jobs, [&](const JobRow& row) {
+    add(BlobsOf({}, row.result), fmt::format("jobs/{}", row.id));
+  }));
+  return named;
 }
 
 StatusOr<Removed> RemoveOld(const JobStores& stores, const RetentionOptions& options, int64_t now,

@@ -33,9 +33,10 @@ struct Removed {
   int64_t bytes = 0;  // Of the blobs.
 };
 
-// Returns the blobs that jobs and answers name and cannot do without, each with one of those that
-// name it ("jobs/7"): what unfinished jobs need, and the results of the others.
-StatusOr<std::map<std::string, std::string>> NamedBlobs(const JobStores& stores);
+// Returns the blobs that jobs name and cannot do without, each with one of those that name it
+// ("jobs/7"): what unfinished jobs need, and the results of the others. (An answer whose blobs are
+// gone is a miss.)
+StatusOr<std::map<std::string, std::string>> NamedBlobs(JobsDb& jobs);
 
 // Removes what is beyond the limits, the oldest jobs first. `now` is a time of day; blobs that were
 // used at `in_use_since` or later stay (0: no job runs).

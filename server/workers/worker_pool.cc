@@ -332,6 +332,7 @@ void WorkerPool::FailRest(Item& item, const Status& status) {
 // --- Items ---
 
 uint64_t WorkerPool::Submit(Nanos now, ItemRequest request) {
+  now_ = now;
   auto item = std::make_unique<Item>();
   item->id = next_item_++;
   item->entries.resize(static_cast<size_t>(EntryCount(*request.work)));
