@@ -42,6 +42,13 @@ StatusOr<PlanCandidate> MakeOneStreamPlan(const Graph& graph, const SearchSettin
   return CandidateOf(graph, setting, std::move(made));
 }
 
+StatusOr<PlanCandidate> MakeGuessedPlan(const Graph& graph, const SearchSetting& setting) {
+  const SearchRequest& request = setting.request;
+  RooflineTimes times(request.spec);
+  AG_LET(TimedPlan made, MakeTimedPlan({graph, request.spec, request.policy, {}, 1}, times));
+  return CandidateOf(graph, setting, std::move(made));
+}
+
 std::optional<PlanCandidate> MakeStreamsPlan(const Graph& graph, const SearchSetting& setting,
                                              double below_ns) {
   // Uses estimates first, then measures the leader's groups until the leader has only measured

@@ -30,6 +30,10 @@ struct OneStreamOptions {
 StatusOr<PlanCandidate> MakeOneStreamPlan(const Graph& graph, const SearchSetting& setting,
                                           const OneStreamOptions& options = {});
 
+// Returns the plan of a session that measures nothing: by estimates, with the device's own guess of
+// each kernel. `makespan_ns` is an estimate.
+StatusOr<PlanCandidate> MakeGuessedPlan(const Graph& graph, const SearchSetting& setting);
+
 // Returns the greedy plan on 2 to streams_max streams with the earliest simulated end. Its groups
 // are measured on the cores of one stream (and on all cores, where the spec lets a group take
 // them), and setting.pairs times pairs of them. Nothing: the spec or the options allow one stream

@@ -167,8 +167,9 @@ std::vector<KernelChoice> PlanSearch::Refine(PlanCandidate* candidate) {
   return {};
 }
 
-// Times plans of the input, one per layout, beside the input's plan. When one of them is faster,
-// all plans use its layout from here on.
+// Times plans of the input beside the input's plan: one per layout, and the one that a session
+// guesses, which the output must not be slower than. The fastest is the input's plan from here on;
+// when it is of one layout, all plans use that layout.
 void PlanSearch::ChooseLayout() {
   if (!MayRefine(input_)) return;
   auto plans = CloseLayoutPlans(request_.input, request_.spec, input_, [&](Layout layout) {
@@ -178,20 +179,30 @@ void PlanSearch::ChooseLayout() {
   setting_.layout = std::nullopt;
   input_groups_ = times_.asked();
   if (plans.empty() || run_.Over()) return;
+  std::vector<std::optional<Layout>> layouts;  // Of `trials`.
+  std::vector<PlanCandidate> trials;
+  for (auto& [layout, plan] : plans) {
+    layouts.emplace_back(layout);
+    trials.push_back(std::move(plan));
+  }
+  if (StatusOr<PlanCandidate> guessed = MakeGuessedPlan(request_.input, setting_); guessed.ok()) {
+    layouts.emplace_back();
+    trials.push_back(*std::move(guessed));
+  }
   ++run_.counts.refined;
   run_.Report("measuring layouts");
   std::vector<const PlanCandidate*> pointers;
-  for (const auto& [layout, plan] : plans) pointers.push_back(&plan);
+  for (const PlanCandidate& trial : trials) pointers.push_back(&trial);
   const StatusOr<std::vector<PlanTiming>> timings =
       MeasureAgainstInput(measurer_, input_, pointers, Measurer::Effort::kRanking);
   if (!timings.ok()) return;  // The next measurement meets the same error, and says so.
   double best = 1;
-  for (size_t i = 0; i < plans.size(); ++i) {
+  for (size_t i = 0; i < trials.size(); ++i) {
     const PlanTiming& timing = (*timings)[i + 1];
     if (!timing.status.ok() || timing.speedup <= best) continue;
     best = timing.speedup;
-    setting_.layout = plans[i].first;
-    input_ = std::move(plans[i].second);
+    setting_.layout = layouts[i];
+    input_ = std::move(trials[i]);
   }
   if (!setting_.layout) return;
   StatusOr<RankedGraph> ranked = RankInput();

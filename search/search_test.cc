@@ -112,24 +112,50 @@ TEST_F(SearchTest, FindsThePlantedWinAndSaysHow) {
   EXPECT_THAT(measurer_.plan_efforts, Each(Measurer::Effort::kRanking));
 }
 
-// Groups that take equally long in both layouts: plans timed as a whole tell which one is faster.
-TEST_F(SearchTest, TheInputsLayoutIsChosenByWholePlans) {
-  constexpr std::string_view kConv = R"(
+constexpr std::string_view kConv = R"(
 input x f32[1,32,8,8]
 w = const f32[32,32,3,3] seed 1
 b = const f32[32] seed 2
 output "y" = conv(x, w, b) strides=[1,1] pads=[1,1,1,1] dilations=[1,1]
 )";
-  const auto has = [](const Plan& plan, Layout layout) {
-    return std::ranges::any_of(plan.groups, [&](const Group& group) {
-      return group.pattern == "conv" && group.outputs[0].layout == layout;
-    });
-  };
+
+// A device whose convolutions have two layouts.
+DeviceSpec SpecOfTwoLayouts() {
   DeviceSpec spec = SmallSpec();
   spec.cache_bytes_per_second = 1e9;
   for (GroupPattern& pattern : spec.patterns) {
     if (pattern.name == "conv") pattern.layouts = {Layout::kBlocked16, Layout::kChannelsLast};
   }
+  return spec;
+}
+
+// Measured kernels that are slower together than what a session takes without measuring.
+TEST_F(SearchTest, TheInputsPlanIsNoSlowerThanASessionsGuess) {
+  const auto is_guess = [](const Plan& plan) {
+    return std::ranges::all_of(plan.groups, [](const Group& g) { return g.kernel.empty(); });
+  };
+  for (const double guess_ns : {1000.0, 3000.0}) {
+    FakeMeasurer measurer(SpecOfTwoLayouts());
+    measurer.plan_ns = [&](const Candidate& candidate) {
+      return is_guess(candidate.plan) ? guess_ns : 2000.0;
+    };
+    SearchRequest request = Request(kConv, "");
+    request.spec = measurer.spec();
+    const auto result = FindPlan(request, measurer, clock_);
+    ASSERT_TRUE(result.ok()) << Message(result.status());
+    ExpectSound(request, *result);
+    EXPECT_EQ(is_guess(result->input_plan), guess_ns < 2000) << guess_ns;
+  }
+}
+
+// Groups that take equally long in both layouts: plans timed as a whole tell which one is faster.
+TEST_F(SearchTest, TheInputsLayoutIsChosenByWholePlans) {
+  const auto has = [](const Plan& plan, Layout layout) {
+    return std::ranges::any_of(plan.groups, [&](const Group& group) {
+      return group.pattern == "conv" && group.outputs[0].layout == layout;
+    });
+  };
+  const DeviceSpec spec = SpecOfTwoLayouts();
   for (const auto& [refines_max, faster, expected] :
        {std::tuple(6, Layout::kChannelsLast, Layout::kChannelsLast),
         std::tuple(6, Layout::kBlocked16, Layout::kBlocked16),
