@@ -318,6 +318,12 @@ void Commands::AddJobs() {
   verb->add_option("--state", flags.state, "Only those in this state, such as FAILED")
       ->check(WrongState)
       ->default_str("any");
+  verb->add_option("--device", flags.device, "Only those of this device")->default_str("any");
+  verb->add_option("--model", flags.model, "Only those for this model: its file, or its SHA-256")
+      ->default_str("any");
+  verb->add_option("--since", flags.since, "Only those of so long ago at most, such as 2h")
+      ->check(WrongDuration)
+      ->default_str("any time");
   const auto named = [&](const char* name, const char* help,
                          StatusOr<int> (*run)(Context&, const JobsFlags&)) {
     CLI::App* one = Verb(jobs, name, help, [&flags, run](Context& c) { return run(c, flags); });

@@ -49,22 +49,44 @@ std::string ListLine(const v1::Job& job) {
 
 }  // namespace
 
+StatusOr<Digest> DigestOfModel(const std::string& model) {
+  const auto given = ParseDigest(model);
+  return given.ok() ? given : Sha256OfFile(model);
+}
+
 StatusOr<int> RunJobsList(Context& context, const JobsFlags& flags) {
-  AG_LET(Client* const client, context.Connect(""));
   v1::ListJobsRequest request;
-  request.set_page_size(flags.count);
   v1::Job::State state = v1::Job::STATE_UNSPECIFIED;
   AG_CHECK(flags.state.empty() || v1::Job::State_Parse(flags.state, &state));
   request.set_state(state);
-  AG_LET(const auto response, client->ListJobs(request));
+  request.set_device(flags.device);
+  if (!flags.model.empty()) {
+    AG_LET(const Digest model, DigestOfModel(flags.model));
+    request.set_model_digest(model.Hex());
+  }
+  if (!flags.since.empty()) {
+    AG_LET(const double seconds, ParseDuration(flags.since));
+    request.set_created_since_unix_seconds(RealClock().UnixSeconds() -
+                                           static_cast<int64_t>(seconds));
+  }
+  AG_LET(Client* const client, context.Connect(""));
+  std::vector<v1::Job> jobs;
+  do {
+    request.set_page_size(flags.count - static_cast<int>(jobs.size()));
+    AG_LET(const auto page, client->ListJobs(request));
+    jobs.insert(jobs.end(), page.jobs().begin(), page.jobs().end());
+    request.set_page_token(page.next_page_token());
+  } while (static_cast<int>(jobs.size()) < flags.count && !request.page_token().empty());
   if (context.flags().json) {
     Json list = Json::array();
-    for (const v1::Job& job : response.jobs()) list.push_back(Json::parse(ToJson(job)));
+    for (const v1::Job& job : jobs) list.push_back(Json::parse(ToJson(job)));
     context.Print(list.dump(2));
     return kExitOk;
   }
-  for (const v1::Job& job : response.jobs()) context.Print(ListLine(job));
-  if (response.jobs().empty()) context.Note("no jobs yet");
+  for (const v1::Job& job : jobs) context.Print(ListLine(job));
+  const bool is_any =
+      flags.state.empty() && flags.device.empty() && flags.model.empty() && flags.since.empty();
+  if (jobs.empty()) context.Note(is_any ? "no jobs yet" : "no such jobs");
   return kExitOk;
 }
 
@@ -123,11 +145,6 @@ StatusOr<int> RunJobsFetch(Context& context, const JobsFlags& flags) {
                   CounterExampleRows(job, flags.output));
   }
   return code;
-}
-
-StatusOr<Digest> DigestOfModel(const std::string& model) {
-  const auto given = ParseDigest(model);
-  return given.ok() ? given : Sha256OfFile(model);
 }
 
 StatusOr<int> RunJobsDelete(Context& context, const JobsFlags& flags) {

@@ -243,6 +243,7 @@ TEST_F(ServiceVerbsTest, JobsAreListed) {
   EXPECT_NE(Call(false, RunJobsList, JobsFlags()).out.find("failed: no device"), std::string::npos);
   optimizer_.job.Clear();
   EXPECT_EQ(Call(false, RunJobsList, JobsFlags()).err, "no jobs yet\n");
+  EXPECT_EQ(Call(false, RunJobsList, JobsFlags{.device = "cpu"}).err, "no such jobs\n");
 }
 
 TEST_F(ServiceVerbsTest, AJobIsShownWatchedAndCancelled) {

@@ -19,7 +19,7 @@ from setuptools.command.build_py import build_py
 from wheel.bdist_wheel import bdist_wheel
 
 HERE = Path(__file__).resolve().parent
-PROTOS = ["measurement", "optimizer", "blobs", "error"]
+PROTOS = ["measurement", "optimizer", "blobs", "cache", "error"]
 NATIVE = os.environ.get("AUTOGRAPH_NATIVE_FOLDER", "")
 PROGRAMS = ["autograph", "autographd", "autograph-worker"]
 

@@ -234,6 +234,7 @@ void ToProto(const Job& job, v1::Job* p) {
   if (!job.error.ok()) {
     p->mutable_error()->set_code(static_cast<int>(job.error.code()));
     p->mutable_error()->set_message(Message(job.error));
+    p->mutable_error()->set_reason(ReasonOf(job.error));
   }
   *p->mutable_request() = job.request;
   p->set_created_unix_seconds(static_cast<double>(job.created_unix_seconds));

@@ -58,6 +58,7 @@ JobRow ToRow(const Job& job, JobRow row) {
   row.result = job.result.has_value() ? job.result->SerializeAsString() : "";
   row.error_code = static_cast<int>(job.error.code());
   row.error_message = Message(job.error);
+  row.error_reason = ReasonOf(job.error);
   row.finished_unix_seconds = job.finished_unix_seconds;
   row.version = job.version;
   row.resumed = job.resumed;
@@ -104,7 +105,8 @@ StatusOr<Job> Jobs::FromRow(const JobRow& row) {
   }
   job.error = row.error_code == 0
                   ? OkStatus()
-                  : Status(static_cast<StatusCode>(row.error_code), row.error_message);
+                  : WithReason(row.error_reason, std::nullopt,
+                               Status(static_cast<StatusCode>(row.error_code), row.error_message));
   job.created_unix_seconds = row.created_unix_seconds;
   job.finished_unix_seconds = row.finished_unix_seconds;
   job.version = row.version;
@@ -405,15 +407,28 @@ StatusOr<Job> Jobs::Get(int64_t id) {
   return FromRow(row);
 }
 
-StatusOr<std::vector<Job>> Jobs::List(const ListOptions& options) {
-  AG_LET(const std::vector<JobRow> rows,
-         stores_.jobs->List({options.state, options.before_id, options.rows_max, options.tenant}));
-  std::vector<Job> jobs;
-  for (const JobRow& row : rows) {
-    AG_LET(Job job, row.terminal ? FromRow(row) : Get(row.id));
-    jobs.push_back(std::move(job));
+StatusOr<Jobs::Listed> Jobs::List(const ListOptions& options) {
+  Listed listed;
+  int64_t before = options.before_id;
+  for (int rows_read = 0; rows_read < kListedRowsMax;) {
+    AG_LET(const std::vector<JobRow> rows,
+           stores_.jobs->List({options.state, before, options.rows_max, options.tenant,
+                               options.created_since, options.device}));
+    for (const JobRow& row : rows) {
+      before = row.id;
+      AG_LET(Job job, row.terminal ? FromRow(row) : Get(row.id));
+      const std::string& model = options.model_digest;
+      if (!model.empty() && job.request.model_digest() != model) continue;
+      listed.jobs.push_back(std::move(job));
+      if (static_cast<int>(listed.jobs.size()) < options.rows_max) continue;
+      listed.next_before_id = before;
+      return listed;
+    }
+    if (static_cast<int>(rows.size()) < options.rows_max) return listed;
+    rows_read += static_cast<int>(rows.size());
   }
-  return jobs;
+  listed.next_before_id = before;
+  return listed;
 }
 
 StatusOr<Job> Jobs::Wait(int64_t id, uint64_t version, Nanos timeout) {

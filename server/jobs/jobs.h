@@ -63,8 +63,18 @@ class Jobs {
     int64_t before_id = 0;
     int rows_max = 50;
     std::optional<std::string> tenant;  // None: of all.
+    std::string device;                 // "": of all.
+    std::string model_digest;           // "": for all.
+    int64_t created_since = 0;          // Unix seconds.
   };
-  StatusOr<std::vector<Job>> List(const ListOptions& options);
+  struct Listed {
+    std::vector<Job> jobs;  // The newest first.
+    // The next page's before_id; 0: there is no more. One call reads kListedRowsMax rows at most,
+    // so a page may be short.
+    int64_t next_before_id = 0;
+  };
+  static constexpr int kListedRowsMax = 5000;
+  StatusOr<Listed> List(const ListOptions& options);
   // Waits until the job's version is above `version`, it is terminal, the jobs stop, or `timeout`
   // passed; returns the job then.
   StatusOr<Job> Wait(int64_t id, uint64_t version, Nanos timeout);
@@ -150,10 +160,11 @@ class Jobs {
   StatusOr<bool> Leave(Live& live, const std::string& request_id);
   void Park();
   void RunnerMain();
+  bool HasPlace(const std::string& device) AG_REQUIRES(mutex_);
+  // Says in the job whether it waits for its tenant's quota.
+  bool HasQuota(Live& live) AG_REQUIRES(mutex_);
   // Returns the job of the highest priority, and of these the oldest, of the client whose last turn
   // on the job's device is longest ago.
-  bool HasPlace(const std::string& device) AG_REQUIRES(mutex_);
-  bool HasQuota(Live& live) AG_REQUIRES(mutex_);
   LivePtr NextQueued() AG_REQUIRES(mutex_);
   void TakeTurn(const Job& job) AG_REQUIRES(mutex_);
   void RunOne(const LivePtr& live);

@@ -4,6 +4,7 @@
 
 #include "base/blobs.h"
 #include "base/file.h"
+#include "base/reason.h"
 #include "server/store/testing/fault_vfs.h"
 
 namespace ag {
@@ -115,7 +116,7 @@ TEST(Jobs, AJobRunsAndItsAnswerIsRemembered) {
   EXPECT_EQ(again.state, v1::Job::SUCCEEDED);
   EXPECT_TRUE(again.result->cache().model_hit());
   EXPECT_EQ(again.id, 0) << "an answer without a request_id is no job";
-  EXPECT_EQ(b.jobs->List({})->size(), 1u);
+  EXPECT_EQ(b.jobs->List({})->jobs.size(), 1u);
   const Job named = *b.jobs->Accept(b.Request("id"));
   EXPECT_EQ(named.name(), "jobs/2");
   EXPECT_EQ(b.jobs->Accept(b.Request("id"))->id, named.id);
@@ -178,7 +179,7 @@ TEST(Jobs, ALookUpAnswersFromTheCacheOrNotAtAll) {
   look_up.set_only_cached(true);
   EXPECT_EQ(ToString(b.jobs->Accept(look_up).status()),
             "NOT_FOUND: no answer for model " + b.model.Short() + " on cpu is remembered");
-  EXPECT_TRUE(b.jobs->List({})->empty());
+  EXPECT_TRUE(b.jobs->List({})->jobs.empty());
   b.WaitTerminal(b.jobs->Accept(b.Request())->id);
   EXPECT_EQ(b.jobs->Accept(look_up)->state, v1::Job::SUCCEEDED);
   look_up.set_model_digest(Sha256("never uploaded").Hex());
@@ -212,13 +213,45 @@ TEST(Jobs, TenantsShareNothing) {
   b.WaitTerminal(other.id);
   EXPECT_EQ(b.runner.runs, 2) << "bob had alice's answer";
   EXPECT_EQ(b.jobs->Accept(b.Request(), bob)->state, v1::Job::SUCCEEDED) << "his own answer";
-  EXPECT_EQ(b.jobs->List({.tenant = "alice"})->size(), 1u);
-  EXPECT_EQ(b.jobs->List({.tenant = "bob"})->size(), 1u);
+  EXPECT_EQ(b.jobs->List({.tenant = "alice"})->jobs.size(), 1u);
+  EXPECT_EQ(b.jobs->List({.tenant = "bob"})->jobs.size(), 1u);
   v1::OptimizeRequest look_up = b.Request();
   look_up.set_only_cached(true);
   EXPECT_EQ(b.jobs->Accept(look_up, {.name = "carol", .sees_all = false}).status().code(),
             StatusCode::kNotFound);
   EXPECT_EQ(b.jobs->Accept(look_up).status().code(), StatusCode::kNotFound);
+}
+
+TEST(Jobs, AreListedByWhatTheyAreFor) {
+  JobsBench b;
+  const Digest other = *b.blobs->Put("another model");
+  std::vector<int64_t> ids;
+  for (int i = 0; i < 6; ++i) {
+    v1::OptimizeRequest request = b.Request();
+    request.set_device("cpu");
+    request.set_seed(static_cast<uint64_t>(i) + 1);
+    if (i % 3 == 0) request.set_model_digest(other.Hex());
+    ids.push_back(b.jobs->Accept(request)->id);
+    b.WaitTerminal(ids.back());
+  }
+  const auto listed = [&](const Jobs::ListOptions& options) {
+    const Jobs::Listed page = *b.jobs->List(options);
+    std::vector<int64_t> found;
+    for (const Job& job : page.jobs) found.push_back(job.id);
+    found.push_back(page.next_before_id);
+    return found;
+  };
+  EXPECT_EQ(listed({.model_digest = other.Hex()}), (std::vector<int64_t>{ids[3], ids[0], 0}));
+  const Jobs::ListOptions first = {.rows_max = 1, .model_digest = other.Hex()};
+  EXPECT_EQ(listed(first), (std::vector<int64_t>{ids[3], ids[3]}));
+  Jobs::ListOptions second = first;
+  second.before_id = ids[3];
+  EXPECT_EQ(listed(second), (std::vector<int64_t>{ids[0], ids[0]}));
+  second.before_id = ids[0];
+  EXPECT_EQ(listed(second), (std::vector<int64_t>{0}));
+  EXPECT_EQ(listed({.device = "cuda:0"}), (std::vector<int64_t>{0}));
+  EXPECT_EQ(listed({.device = "cpu", .created_since = 1}).size(), 7u);
+  EXPECT_EQ(listed({.created_since = RealClock().UnixSeconds() + 3600}), (std::vector<int64_t>{0}));
 }
 
 TEST(Jobs, EachEnvironmentOfADeviceRunsJobsAndHasAnswers) {
@@ -412,7 +445,7 @@ TEST(Jobs, SaysWhatToDoFirst) {
   v1::OptimizeRequest nowhere = b.Request();
   nowhere.set_device("gone");
   EXPECT_EQ(b.jobs->Accept(nowhere).status().code(), StatusCode::kUnavailable);
-  EXPECT_TRUE(b.jobs->List({})->empty());
+  EXPECT_TRUE(b.jobs->List({})->jobs.empty());
 }
 
 TEST(Jobs, OneJobAtATimePerDevice) {
@@ -622,7 +655,7 @@ TEST(Jobs, ACheckAcceptsNothing) {
   request.set_request_id("");
   request.set_validate_only(true);
   EXPECT_EQ(b.jobs->Accept(request)->state, v1::Job::SUCCEEDED);
-  EXPECT_EQ(b.jobs->List({})->size(), 1u);
+  EXPECT_EQ(b.jobs->List({})->jobs.size(), 1u);
   EXPECT_EQ(b.runner.runs, 1);
 }
 
@@ -656,7 +689,15 @@ TEST(Jobs, AFailureKeepsItsReason) {
   const Job job = b.WaitTerminal(b.jobs->Accept(b.Request())->id);
   EXPECT_EQ(job.state, v1::Job::FAILED);
   b.Restart();
-  EXPECT_EQ(ToString(b.jobs->Get(job.id)->error), "UNIMPLEMENTED: Loop: no pattern takes it");
+  const Status error = b.jobs->Get(job.id)->error;
+  EXPECT_EQ(ToString(error), "UNIMPLEMENTED: Loop: no pattern takes it");
+  EXPECT_EQ(ReasonOf(error), "UNIMPLEMENTED");
+  b.runner.answer = Because(Reason::kNoWorker, Err(StatusCode::kUnavailable, "it left"));
+  v1::OptimizeRequest other = b.Request();
+  other.set_seed(2);
+  const int64_t id = b.WaitTerminal(b.jobs->Accept(other)->id).id;
+  b.Restart();
+  EXPECT_EQ(ReasonOf(b.jobs->Get(id)->error), "NO_WORKER");
 }
 
 TEST(Jobs, AJobInFlightIsResumedByTheNextStart) {

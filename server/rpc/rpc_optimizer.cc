@@ -181,15 +181,23 @@ class OptimizerService final : public v1::Optimizer::Service {
       }
       options.state = v1::Job::State_Name(request.state());
     }
-    AG_LET(const std::vector<Job> jobs, core_.jobs->List(options));
+    options.device = request.device();
+    options.created_since = request.created_since_unix_seconds();
+    if (!request.model_digest().empty()) {
+      AG_LET(const Digest model, ParseDigest(request.model_digest()));
+      options.model_digest = model.Hex();
+    }
+    AG_LET(const Jobs::Listed listed, core_.jobs->List(options));
+    int64_t next = listed.next_before_id;
     size_t bytes = 0;
-    for (const Job& job : jobs) {
+    for (const Job& job : listed.jobs) {
       ToSummary(job, response->add_jobs());
       bytes += response->jobs(response->jobs_size() - 1).ByteSizeLong();
-      const bool is_full = bytes > kPageBytesMax || response->jobs_size() == options.rows_max;
-      if (is_full) response->set_next_page_token(fmt::format("{}", job.id));
-      if (is_full) break;
+      if (bytes <= kPageBytesMax || job.id == listed.jobs.back().id) continue;
+      next = job.id;
+      break;
     }
+    if (next > 0) response->set_next_page_token(fmt::format("{}", next));
     return OkStatus();
   }
 

@@ -58,6 +58,9 @@ const Schema& JobsSchema() {
       hour INTEGER NOT NULL,
       seconds REAL NOT NULL,
       PRIMARY KEY(tenant, hour)) WITHOUT ROWID;
+  )sql",
+                                          R"sql(
+    ALTER TABLE jobs ADD COLUMN error_reason TEXT NOT NULL DEFAULT '';
   )sql"}};
   return schema;
 }
@@ -65,7 +68,7 @@ const Schema& JobsSchema() {
 constexpr char kColumns[] =
     "id, state, terminal, device, request, result, error_code, error_message, "
     "created_unix_seconds, finished_unix_seconds, version, resumed, cancel, dedupe_key, crashes, "
-    "client, waiters, tenant, device_seconds";
+    "client, waiters, tenant, device_seconds, error_reason";
 
 JobRow ReadRow(const Statement& s) {
   return {.id = s.Int(0),
@@ -76,6 +79,7 @@ JobRow ReadRow(const Statement& s) {
           .result = s.Text(5),
           .error_code = static_cast<int>(s.Int(6)),
           .error_message = s.Text(7),
+          .error_reason = s.Text(19),
           .created_unix_seconds = s.Int(8),
           .finished_unix_seconds = s.Int(9),
           .version = static_cast<uint64_t>(s.Int(10)),
@@ -169,14 +173,15 @@ StatusOr<int64_t> JobsDb::Insert(const JobRow& row, const std::string& request_i
   AG_LET(Statement insert,
          db.Prepare("INSERT INTO jobs(state, terminal, device, request, result, error_code, "
                     "error_message, created_unix_seconds, finished_unix_seconds, version, resumed, "
-                    "cancel, dedupe_key, client, waiters, tenant) "
-                    "VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+                    "cancel, dedupe_key, client, waiters, tenant, error_reason) "
+                    "VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   insert.Bind(1, row.state).Bind(2, int64_t{row.terminal}).Bind(3, row.device);
   insert.BindBytes(4, row.request).BindBytes(5, row.result).Bind(6, int64_t{row.error_code});
   insert.Bind(7, row.error_message).Bind(8, row.created_unix_seconds);
   insert.Bind(9, row.finished_unix_seconds).Bind(10, static_cast<int64_t>(row.version));
   insert.Bind(11, int64_t{row.resumed}).Bind(12, int64_t{row.cancel}).Bind(13, row.dedupe_key);
   insert.Bind(14, row.client).Bind(15, int64_t{row.waiters}).Bind(16, row.tenant);
+  insert.Bind(17, row.error_reason);
   AG_TRY(insert.Run());
   const int64_t id = db.last_insert_id();
   if (!request_id.empty()) AG_TRY(InsertRequestId(db, request_id, body_digest, id));
@@ -190,13 +195,13 @@ Status JobsDb::Update(const JobRow& row) {
          state_->db.Prepare(
              "UPDATE jobs SET state = ?, terminal = ?, device = ?, result = ?, error_code = ?, "
              "error_message = ?, finished_unix_seconds = ?, version = ?, resumed = ?, crashes = ?, "
-             "cancel = ?, waiters = ?, device_seconds = ? WHERE id = ?"));
+             "cancel = ?, waiters = ?, device_seconds = ?, error_reason = ? WHERE id = ?"));
   update.Bind(1, row.state).Bind(2, int64_t{row.terminal}).Bind(3, row.device);
   update.BindBytes(4, row.result).Bind(5, int64_t{row.error_code}).Bind(6, row.error_message);
   update.Bind(7, row.finished_unix_seconds).Bind(8, static_cast<int64_t>(row.version));
   update.Bind(9, int64_t{row.resumed}).Bind(10, int64_t{row.crashes});
   update.Bind(11, int64_t{row.cancel}).Bind(12, int64_t{row.waiters});
-  update.Bind(13, row.device_seconds).Bind(14, row.id);
+  update.Bind(13, row.device_seconds).Bind(14, row.error_reason).Bind(15, row.id);
   AG_TRY(update.Run());
   if (state_->db.changes() != 1) return NoJob(row.id);
   return OkStatus();
@@ -216,9 +221,12 @@ StatusOr<std::vector<JobRow>> JobsDb::List(const ListOptions& options) {
   // A condition of its own, so that SQLite takes the tenant's index.
   AG_LET(Statement select,
          state_->db.Prepare(fmt::format("SELECT {} FROM jobs WHERE (?1 = '' OR state = ?1) AND "
-                                        "(?2 = 0 OR id < ?2){} ORDER BY id DESC LIMIT ?3",
+                                        "(?2 = 0 OR id < ?2) AND created_unix_seconds >= ?5 "
+                                        "AND (?6 = '' OR device = ?6){} "
+                                        "ORDER BY id DESC LIMIT ?3",
                                         kColumns, options.tenant ? " AND tenant = ?4" : "")));
   select.Bind(1, options.state).Bind(2, options.before_id).Bind(3, int64_t{options.rows_max});
+  select.Bind(5, options.created_since).Bind(6, options.device);
   if (options.tenant.has_value()) select.Bind(4, *options.tenant);
   return ReadRows(select);
 }

@@ -23,6 +23,7 @@ struct JobRow {
   std::string result;   // Encoded; empty: none.
   int error_code = 0;
   std::string error_message;
+  std::string error_reason;  // ReasonOf; "": of a job that failed before version 8.
   int64_t created_unix_seconds = 0;
   int64_t finished_unix_seconds = 0;
   uint64_t version = 0;
@@ -71,6 +72,8 @@ class JobsDb {
     int64_t before_id = 0;  // 0: from the newest.
     int rows_max = 50;
     std::optional<std::string> tenant;  // None: of all.
+    int64_t created_since = 0;          // Unix seconds.
+    std::string device;                 // "": of all.
   };
   StatusOr<std::vector<JobRow>> List(const ListOptions& options);  // Newest first.
   StatusOr<std::vector<JobRow>> Unfinished();                      // Oldest first.

@@ -43,6 +43,7 @@ TEST(JobsDb, RowsComeBackWhole) {
   row.result = "result";
   row.error_code = 3;
   row.error_message = "why";
+  row.error_reason = "NO_WORKER";
   row.finished_unix_seconds = 7;
   row.version = 9;
   row.resumed = 2;
@@ -57,6 +58,7 @@ TEST(JobsDb, RowsComeBackWhole) {
   EXPECT_EQ(read.request, row.request);
   EXPECT_EQ(read.result, "result");
   EXPECT_EQ(read.error_message, "why");
+  EXPECT_EQ(read.error_reason, "NO_WORKER");
   EXPECT_EQ(read.version, 9u);
   EXPECT_EQ(read.resumed, 2);
   EXPECT_EQ(read.crashes, 1);
@@ -134,7 +136,7 @@ TEST(JobsDb, ACorruptFileStopsTheStart) {
 
 TEST(JobsDb, AnotherSchemaIsRefusedAndKept) {
   const std::pair<const char*, const char*> cases[] = {
-      {"99", "99 is newer than this program's 7; use the newer program"},
+      {"99", "99 is newer than this program's 8; use the newer program"},
       {"2",
        "2 is older than the oldest that this program reads, 3; move it away to begin without "
        "jobs"}};
@@ -162,6 +164,7 @@ TEST(JobsDb, AFileOfVersion3KeepsItsJobs) {
       "ALTER TABLE jobs DROP COLUMN crashes; ALTER TABLE jobs DROP COLUMN client;"
       "DROP INDEX jobs_tenant; ALTER TABLE jobs DROP COLUMN tenant; DROP TABLE blob_tenants;"
       "ALTER TABLE jobs DROP COLUMN device_seconds; DROP TABLE device_use;"
+      "ALTER TABLE jobs DROP COLUMN error_reason;"
       "ALTER TABLE jobs DROP COLUMN waiters; ALTER TABLE request_ids DROP COLUMN has_left;"
       "DELETE FROM migrations WHERE version > 3; PRAGMA user_version=3";
   ASSERT_EQ(sqlite3_exec(raw, back, nullptr, nullptr, nullptr), SQLITE_OK);
@@ -171,6 +174,7 @@ TEST(JobsDb, AFileOfVersion3KeepsItsJobs) {
   EXPECT_EQ((*db)->Get(id)->crashes, 0);
   EXPECT_EQ((*db)->Get(id)->waiters, 1);
   EXPECT_EQ((*db)->Get(id)->tenant, "");
+  EXPECT_EQ((*db)->Get(id)->error_reason, "");
 }
 
 TEST(JobsDb, ListsTheJobsOfATenant) {

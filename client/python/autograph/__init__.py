@@ -26,6 +26,7 @@ from .errors import (
     Unavailable,
     Unimplemented,
 )
+from .graph import Graph
 from .job import Job, Progress, State
 from .options import Options
 from .report import Latency, OutputError, Ratio, Report, Result, RewriteCount
@@ -43,6 +44,7 @@ __all__ = [
     "Code",
     "DeadlineExceeded",
     "FailedPrecondition",
+    "Graph",
     "InternalError",
     "InvalidArgument",
     "Job",

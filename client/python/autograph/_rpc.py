@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import re
 import uuid
@@ -13,8 +14,8 @@ import grpc
 from google.protobuf.message import DecodeError
 
 from ._inputs import InputSet
-from ._model import Model
-from ._wire import blobs_pb2, error_pb2, optimizer_pb2
+from ._model import Model, ModelLike
+from ._wire import blobs_pb2, cache_pb2, error_pb2, optimizer_pb2
 from .errors import AutoGraphError, Code, DeadlineExceeded, InternalError, InvalidArgument, error_of
 from .job import Job, State
 from .options import request_of
@@ -184,10 +185,30 @@ def result_of(job: Job, onnx: bytes, report: bytes) -> Result:
     )
 
 
-def list_request(state: Optional[State], page_size: int) -> Any:
-    """Returns the request for the first page of jobs; None: of all states."""
+def list_request(
+    state: Optional[State], device: str, model: Optional[ModelLike], since: float, page_size: int
+) -> Any:
+    """Returns the request for the first page of jobs. None, "" and 0: all."""
     name = "STATE_UNSPECIFIED" if state is None else State(state).name
-    return optimizer_pb2.ListJobsRequest(page_size=page_size, state=name)
+    return optimizer_pb2.ListJobsRequest(
+        page_size=page_size,
+        state=name,
+        device=device,
+        model_digest="" if model is None else Model(model).digest,
+        created_since_unix_seconds=math.ceil(since),
+    )
+
+
+def graphs_request(
+    model: Optional[ModelLike], device: str, environment: str, page_size: int
+) -> Any:
+    """Returns the request for the first page of remembered graphs. None and "": all."""
+    return cache_pb2.ListGraphsRequest(
+        page_size=page_size,
+        model_digest="" if model is None else Model(model).digest,
+        device=device,
+        environment=environment,
+    )
 
 
 def waited_too_long(job: str, state: str, timeout: Optional[float]) -> DeadlineExceeded:

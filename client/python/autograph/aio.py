@@ -15,9 +15,10 @@ from . import _rpc
 from ._access import Access, PathLike
 from ._inputs import sets_of
 from ._model import Model, ModelLike
-from ._wire import blobs_pb2, blobs_pb2_grpc, optimizer_pb2, optimizer_pb2_grpc
+from ._wire import blobs_pb2, blobs_pb2_grpc, cache_pb2_grpc, optimizer_pb2, optimizer_pb2_grpc
 from .client import OnProgress
 from .errors import AutoGraphError, Code, FailedPrecondition, NotFound, Unavailable
+from .graph import Graph, graph_of
 from .job import Job, State, job_of, raise_unless_answered
 from .report import Result
 from .retry import Backoff, Deadline, Retry
@@ -55,6 +56,7 @@ class AsyncClient:
         self._channel: Any = self._access.channel(grpc.aio, _rpc.CHANNEL_OPTIONS)
         self._optimizer: Any = optimizer_pb2_grpc.OptimizerStub(self._channel)
         self._blobs: Any = blobs_pb2_grpc.BlobsStub(self._channel)
+        self._cache: Any = cache_pb2_grpc.CacheStub(self._channel)
         self._closed = False
 
     async def close(self) -> None:
@@ -180,14 +182,42 @@ class AsyncClient:
         return job_of(await self._call(self._optimizer.CancelJob, request))
 
     async def list(
-        self, *, state: Optional[State] = None, page_size: int = 50
+        self,
+        *,
+        state: Optional[State] = None,
+        device: str = "",
+        model: Optional[ModelLike] = None,
+        since: float = 0,
+        page_size: int = 50,
     ) -> AsyncIterator[Job]:
         """As `Client.list`, for ``async for``."""
-        request = _rpc.list_request(state, page_size)
+        request = await asyncio.to_thread(
+            _rpc.list_request, state, device, model, since, page_size
+        )
         while True:
             page = await self._call(self._optimizer.ListJobs, request)
             for message in page.jobs:
                 yield job_of(message)
+            if not page.next_page_token:
+                return
+            request.page_token = page.next_page_token
+
+    async def graphs(
+        self,
+        model: Optional[ModelLike] = None,
+        *,
+        device: str = "",
+        environment: str = "",
+        page_size: int = 50,
+    ) -> AsyncIterator[Graph]:
+        """As `Client.graphs`, for ``async for``."""
+        request = await asyncio.to_thread(
+            _rpc.graphs_request, model, device, environment, page_size
+        )
+        while True:
+            page = await self._call(self._cache.ListGraphs, request)
+            for message in page.graphs:
+                yield graph_of(message)
             if not page.next_page_token:
                 return
             request.page_token = page.next_page_token

@@ -13,8 +13,9 @@ from . import _rpc
 from ._access import Access, PathLike
 from ._inputs import sets_of
 from ._model import Model, ModelLike
-from ._wire import blobs_pb2, blobs_pb2_grpc, optimizer_pb2, optimizer_pb2_grpc
+from ._wire import blobs_pb2, blobs_pb2_grpc, cache_pb2_grpc, optimizer_pb2, optimizer_pb2_grpc
 from .errors import AutoGraphError, Code, FailedPrecondition, NotFound, Unavailable
+from .graph import Graph, graph_of
 from .job import Job, State, job_of, raise_unless_answered
 from .report import Result
 from .retry import Backoff, Deadline, Retry
@@ -73,6 +74,7 @@ class Client:
         self._channel = self._access.channel(grpc, _rpc.CHANNEL_OPTIONS)
         self._optimizer: Any = optimizer_pb2_grpc.OptimizerStub(self._channel)
         self._blobs: Any = blobs_pb2_grpc.BlobsStub(self._channel)
+        self._cache: Any = cache_pb2_grpc.CacheStub(self._channel)
         self._closed = False
 
     def close(self) -> None:
@@ -231,12 +233,48 @@ class Client:
         request = optimizer_pb2.CancelJobRequest(name=_rpc.name_of(job), for_all=for_all)
         return job_of(self._call(self._optimizer.CancelJob, request))
 
-    def list(self, *, state: Optional[State] = None, page_size: int = 50) -> Iterator[Job]:
-        """Yields the server's jobs, the newest first; fetches the next page when needed."""
-        request = _rpc.list_request(state, page_size)
+    def list(
+        self,
+        *,
+        state: Optional[State] = None,
+        device: str = "",
+        model: Optional[ModelLike] = None,
+        since: float = 0,
+        page_size: int = 50,
+    ) -> Iterator[Job]:
+        """Yields the server's jobs, the newest first; fetches the next page when needed.
+
+        Args:
+            state: only those in it. device: only its. model: only those for it.
+            since: only those accepted then or later, in seconds since 1970.
+            page_size: at most so many at a time.
+        """
+        request = _rpc.list_request(state, device, model, since, page_size)
         while True:
             page = self._call(self._optimizer.ListJobs, request)
             yield from map(job_of, page.jobs)
+            if not page.next_page_token:
+                return
+            request.page_token = page.next_page_token
+
+    def graphs(
+        self,
+        model: Optional[ModelLike] = None,
+        *,
+        device: str = "",
+        environment: str = "",
+        page_size: int = 50,
+    ) -> Iterator[Graph]:
+        """Yields the optimized graphs that the server remembers, the newest first.
+
+        Args:
+            model: only those of it. device, environment: only those made for it.
+            page_size: at most so many at a time.
+        """
+        request = _rpc.graphs_request(model, device, environment, page_size)
+        while True:
+            page = self._call(self._cache.ListGraphs, request)
+            yield from map(graph_of, page.graphs)
             if not page.next_page_token:
                 return
             request.page_token = page.next_page_token

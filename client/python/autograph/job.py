@@ -119,7 +119,12 @@ def job_of(message: Any) -> Job:
         resumed=message.resumed,
         version=message.version,
         error=(
-            error_of(message.error.code, message.error.message, job=message.name)
+            error_of(
+                message.error.code,
+                message.error.message,
+                job=message.name,
+                reason=message.error.reason,
+            )
             if failed
             else None
         ),

@@ -50,6 +50,10 @@ class AsyncClientTest(unittest.IsolatedAsyncioTestCase):
         self.assertEqual((await self.client.capabilities()).devices, (DEVICE,))
         names = [job.name async for job in self.client.list(page_size=1)]
         self.assertGreaterEqual(len(names), 3)
+        mine = [job.name async for job in self.client.list(model=paths[0], device=DEVICE)]
+        self.assertIn(inception.job, mine)
+        graphs = [graph async for graph in self.client.graphs(paths[0])]
+        self.assertEqual([graph.device for graph in graphs], [DEVICE])
 
     async def test_what_is_wrong_is_said(self) -> None:
         cases: List[Any] = [

@@ -171,6 +171,26 @@ class ClientTest(unittest.TestCase):
         self.assertGreaterEqual(len(good), 3)
         self.assertEqual({job.state for job in good}, {State.SUCCEEDED})
 
+    def test_jobs_are_listed_by_what_they_are_for(self) -> None:
+        mine, other = self.service.zoo("tiny_cnn"), self.service.zoo("tiny_resnet")
+        begin = time.time()
+        done = [self.client.optimize(m, device=DEVICE, rounds=1, seed=11) for m in (mine, other)]
+        names = [job.name for job in self.client.list(model=mine, since=begin - 1, page_size=1)]
+        self.assertEqual(names, [done[0].job])
+        self.assertEqual(list(self.client.list(model=mine.read_bytes(), device="cpu")), [])
+        self.assertIn(done[1].job, [job.name for job in self.client.list(device=DEVICE)])
+        self.assertEqual(list(self.client.list(since=begin + 3600)), [])
+
+    def test_remembered_graphs_are_listed_and_fetched(self) -> None:
+        model = self.service.zoo("tiny_cnn")
+        result = self.client.optimize(model, device=DEVICE, rounds=1, seed=12)
+        known = list(self.client.graphs(model, device=DEVICE, page_size=1))
+        self.assertIn(result.onnx, [self.client.download(graph.output_digest) for graph in known])
+        self.assertEqual({graph.device for graph in known}, {DEVICE})
+        self.assertEqual({graph.verdict for graph in known} - {"FASTER", "NO_GAIN_FOUND"}, set())
+        self.assertEqual(list(self.client.graphs(model, device="cpu")), [])
+        self.assertGreaterEqual(len(list(self.client.graphs())), len(known))
+
     def test_a_closed_client_says_so(self) -> None:
         with Client(self.service.address) as client:
             self.assertEqual(client.capabilities().devices, (DEVICE,))
