@@ -3,6 +3,7 @@
 // or "N after" (the N-th sync, from 1), and AUTOGRAPH_SYNCS names a file that gets the number of
 // syncs so far. Children of the process do not load it. Thread-safe.
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
@@ -30,7 +31,8 @@ Settings ReadSettings() {
   if (const char* path = std::getenv("AUTOGRAPH_SYNCS"); path != nullptr) {
     settings.count_path = path;
   }
-  ::unsetenv("LD_PRELOAD");
+  // A program that starts the coordinator hands the module on.
+  if (std::strcmp(program_invocation_short_name, "autographd") == 0) ::unsetenv("LD_PRELOAD");
   return settings;
 }
 
