@@ -115,18 +115,18 @@ Status RunTranspose(OperatorCall& call) {
   Ints perm(from.size());
   std::iota(perm.rbegin(), perm.rend(), 0);
   perm = call.IntList("perm").value_or(perm);
-  Ints sorted = perm;
-  std::ranges::sort(sorted);
+  Ints axes(from.size());
+  std::iota(axes.begin(), axes.end(), 0);
+  if (!std::ranges::is_permutation(perm, axes)) {
+    return Err(StatusCode::kInvalidArgument, "perm does not permute the axes of {}",
+               call.Type(0).ToString());
+  }
   const Ints strides = StridesOf(from);
   Shape shape;
   Ints steps;
-  for (size_t i = 0; i < sorted.size(); ++i) {
-    if (sorted.size() != from.size() || sorted[i] != static_cast<int64_t>(i)) {
-      return Err(StatusCode::kInvalidArgument, "perm does not permute the axes of {}",
-                 call.Type(0).ToString());
-    }
-    shape.push_back(from[perm[i]]);
-    steps.push_back(strides[perm[i]]);
+  for (const int64_t axis : perm) {
+    shape.push_back(from[axis]);
+    steps.push_back(strides[axis]);
   }
   return GiveStrided(call, 0, shape, steps);
 }

@@ -16,6 +16,7 @@ struct TestNode {
   std::vector<std::pair<std::string, int64_t>> ints = {};
   std::vector<std::pair<std::string, std::string>> strings = {};
   std::vector<std::pair<std::string, float>> floats = {};
+  std::vector<std::pair<std::string, std::vector<int64_t>>> int_lists = {};
 };
 
 // Returns the results of the node on the operands; Tensor() stands for an omitted one.
@@ -33,6 +34,9 @@ inline StatusOr<std::vector<Tensor>> RunNode(const TestNode& test,
   }
   for (const auto& [name, value] : test.floats) {
     node.attributes.push_back({.name = name, .type = OnnxAttributeType::kFloat, .f = value});
+  }
+  for (const auto& [name, value] : test.int_lists) {
+    node.attributes.push_back({.name = name, .type = OnnxAttributeType::kInts, .ints = value});
   }
   OperatorRun run = {.node = node, .opset = test.opset};
   for (const Tensor& input : inputs) {
