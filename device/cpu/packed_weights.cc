@@ -4,31 +4,34 @@
 
 namespace ag::cpu {
 
-StatusOr<std::shared_ptr<const AlignedBuffer>> PackedWeights::Get(const Digest& name,
-                                                                  const Desc& wanted,
-                                                                  const Desc& given,
-                                                                  const Pack& pack) {
-  {
-    const MutexLock lock(mutex_);
-    if (const auto found = forms_.find(name); found != forms_.end()) {
-      for (const Form& form : found->second) {
-        if (form.wanted != wanted || form.given != given) continue;
-        if (auto packed = form.packed.lock(); packed != nullptr) return packed;
-      }
-    }
+PackedWeights::Held& PackedWeights::OfProcess() {
+  static auto* const kHeld = new Held();
+  return *kHeld;
+}
+
+PackedWeights::Packed PackedWeights::Held::Find(const Digest& name, const Desc& wanted,
+                                                const Desc& given) const {
+  const MutexLock lock(mutex_);
+  const auto found = forms_.find(name);
+  if (found == forms_.end()) return nullptr;
+  for (const Form& form : found->second) {
+    if (form.wanted != wanted || form.given != given) continue;
+    if (Packed packed = form.packed.lock(); packed != nullptr) return packed;
   }
-  AG_LET(AlignedBuffer made, pack());  // Takes long. Two threads that pack one form keep two.
-  auto packed = std::make_shared<const AlignedBuffer>(std::move(made));
+  return nullptr;
+}
+
+void PackedWeights::Held::Add(const Digest& name, const Desc& wanted, const Desc& given,
+                              const Packed& packed) {
   const MutexLock lock(mutex_);
   for (auto it = forms_.begin(); it != forms_.end();) {
     std::erase_if(it->second, [](const Form& form) { return form.packed.expired(); });
     it = it->second.empty() ? forms_.erase(it) : std::next(it);
   }
   forms_[name].push_back({wanted, given, packed});
-  return packed;
 }
 
-std::vector<Desc> PackedWeights::FormsOf(const Digest& name, const Desc& given) const {
+std::vector<Desc> PackedWeights::Held::FormsOf(const Digest& name, const Desc& given) const {
   const MutexLock lock(mutex_);
   std::vector<Desc> held;
   const auto found = forms_.find(name);
@@ -39,15 +42,36 @@ std::vector<Desc> PackedWeights::FormsOf(const Digest& name, const Desc& given) 
   return held;
 }
 
-size_t PackedWeights::bytes() const {
+size_t PackedWeights::Held::bytes() const {
   const MutexLock lock(mutex_);
   size_t bytes = 0;
   for (const auto& [name, forms] : forms_) {
     for (const Form& form : forms) {
-      if (const auto packed = form.packed.lock(); packed != nullptr) bytes += packed->size();
+      if (const Packed packed = form.packed.lock(); packed != nullptr) bytes += packed->size();
     }
   }
   return bytes;
 }
+
+StatusOr<std::shared_ptr<const AlignedBuffer>> PackedWeights::Get(const Digest& name,
+                                                                  const Desc& wanted,
+                                                                  const Desc& given,
+                                                                  const Pack& pack) {
+  if (Packed packed = own_.Find(name, wanted, given); packed != nullptr) return packed;
+  Packed packed = OfProcess().Find(name, wanted, given);
+  if (packed == nullptr) {
+    AG_LET(AlignedBuffer made, pack());  // Takes long. Two threads that pack one form keep two.
+    packed = std::make_shared<const AlignedBuffer>(std::move(made));
+    OfProcess().Add(name, wanted, given, packed);
+  }
+  own_.Add(name, wanted, given, packed);
+  return packed;
+}
+
+std::vector<Desc> PackedWeights::FormsOf(const Digest& name, const Desc& given) const {
+  return own_.FormsOf(name, given);
+}
+
+size_t PackedWeights::bytes() const { return own_.bytes(); }
 
 }  // namespace ag::cpu

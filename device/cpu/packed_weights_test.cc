@@ -48,6 +48,25 @@ TEST(PackedWeights, KnowsTheFormsThatAreHeld) {
   EXPECT_TRUE(weights.FormsOf(Sha256("b"), plain).empty());
 }
 
+TEST(PackedWeights, DevicesOfAProcessShareCopiesAndChooseAlone) {
+  PackedWeights one, other;
+  int packs = 0;
+  const auto pack = [&] { return ++packs, AlignedBuffer::Make(640); };
+  const Desc plain = PlainDesc({16, 10});
+  const Digest a = Sha256("a");
+  auto first = *one.Get(a, plain, plain, pack);
+  EXPECT_TRUE(other.FormsOf(a, plain).empty());
+  auto second = *other.Get(a, plain, plain, pack);
+  EXPECT_EQ(first, second);
+  EXPECT_EQ(packs, 1);
+  first.reset();
+  EXPECT_EQ(other.bytes(), 640u) << "the other holder keeps it";
+  second.reset();
+  EXPECT_EQ(one.bytes() + other.bytes(), 0u);
+  second = *other.Get(a, plain, plain, pack);
+  EXPECT_EQ(packs, 2);
+}
+
 TEST(PackedWeights, AFailureIsNotKept) {
   PackedWeights weights;
   const Desc plain = PlainDesc({1});
