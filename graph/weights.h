@@ -20,6 +20,9 @@ class WeightSource {
   // Whether each digest is the SHA-256 of its bytes. Then a result computed from them is valid
   // wherever the same digest occurs.
   virtual bool names_content() const { return false; }
+  // Gives back memory of constants that comes again when they are read. For builders that have
+  // copied what they read so far.
+  virtual void DropPages() const {}
 };
 
 // Returns the constant; one without elements is in no source.

@@ -3,6 +3,7 @@
 // the large ones on all cores. One thread calls Put; Get is thread-safe once no Put follows.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string_view>
@@ -20,8 +21,10 @@ class ModelWeights : public WeightSink, public WeightSource {
   // REQUIRES: `model` outlives this. With an `owner` that keeps the bytes alive and unchanged, the
   // tensors of Get are views of them where the alignment allows; without one they are copies and
   // may outlive the model.
-  ModelWeights(std::string_view model, std::shared_ptr<const void> owner)
-      : model_(model), owner_(std::move(owner)) {}
+  // `drop_pages`: as in SessionOptions; may be empty.
+  ModelWeights(std::string_view model, std::shared_ptr<const void> owner,
+               std::function<void()> drop_pages = {})
+      : model_(model), owner_(std::move(owner)), drop_pages_(std::move(drop_pages)) {}
 
   // The digests of bytes inside the model that are known by now, by address and size. Bytes that
   // another load of the same memory hashed need not be hashed again.
@@ -39,12 +42,16 @@ class ModelWeights : public WeightSink, public WeightSource {
   // True: groups that read one constant then share one packed copy, e.g. the steps of a recurrent
   // model.
   bool names_content() const override { return true; }
+  void DropPages() const override {
+    if (drop_pages_) drop_pages_();
+  }
 
  private:
   Digest DigestOf(std::string_view bytes);
 
   std::string_view model_;
   std::shared_ptr<const void> owner_;
+  std::function<void()> drop_pages_;
   std::vector<std::string_view> expected_;  // Not hashed yet.
   Hashes hashed_;
   std::map<Digest, std::string_view> inside_;

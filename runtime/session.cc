@@ -134,7 +134,7 @@ StatusOr<std::unique_ptr<Session>> Session::LoadOn(Device& device, std::string_v
                                                    const Base* base) {
   std::unique_ptr<Session> session(new Session());
   session->device_ = &device;
-  ModelWeights weights(onnx_bytes, options.owner);
+  ModelWeights weights(onnx_bytes, options.owner, options.drop_pages);
   if (base != nullptr) weights.Know(*base->hashes);
   session->base_ = base;
   AG_LET(const ImportedModel model, ImportOnnx(onnx_bytes, {.shapes = options.shapes}, weights));

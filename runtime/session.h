@@ -3,6 +3,7 @@
 // several threads may run one Session, and their runs take turns.
 #pragma once
 
+#include <functional>
 #include <list>
 #include <memory>
 #include <optional>
@@ -47,6 +48,10 @@ struct SessionOptions {
   // Keeps the model's bytes alive and unchanged, e.g. a MappedFile: weights are then used in place.
   // Empty: the session copies the bytes that it needs.
   std::shared_ptr<const void> owner = {};
+  // Gives back pages of the model's bytes that come again when they are read, e.g. those of a
+  // mapped file; called while loading, from any thread. For processes that shall hold little: a
+  // weight that kernels use in place is read anew by the first run. Empty: the pages stay.
+  std::function<void()> drop_pages = {};
   // A plan that counts as carried and comes before those in the metadata; empty: none.
   std::string plan_bytes = {};
 };

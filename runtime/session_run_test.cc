@@ -213,5 +213,16 @@ TEST(SessionRun, NeedsNoModelAfterTheLoad) {
   EXPECT_EQ(ResultOf(*borrowing, 3), ResultOf(*copying, 3));
 }
 
+TEST(SessionRun, GivesPagesBackWhileItLoads) {
+  const auto bytes = std::make_shared<std::string>(testing::ConvModel());
+  std::atomic<int> dropped = 0;
+  const auto session =
+      *Session::Load(*bytes, {.owner = bytes, .drop_pages = [&dropped] { ++dropped; }});
+  EXPECT_GT(dropped, 0);
+  dropped = 0;
+  ResultOf(*session, 3);
+  EXPECT_EQ(dropped, 0);
+}
+
 }  // namespace
 }  // namespace ag

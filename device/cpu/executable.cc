@@ -257,11 +257,19 @@ Status CpuExecutable::PrepareSteps(const BuildRequest& request, int cores) {
   }
   Constants constants(request.graph, request.weights);
   std::vector<Status> statuses(all.size());
-  std::atomic<size_t> next{0};
+  // What is packed is needed no more as it was: without this a model's weights and their packed
+  // copies would lie in memory together.
+  constexpr size_t kDropEveryBytes = size_t{16} << 20;
+  request.weights.DropPages();
+  std::atomic<size_t> next{0}, dropped_at{packed_->bytes()};
   const auto work = [&] {
     for (size_t i = next++; i < all.size(); i = next++) {
       Step& step = *all[i].second;
       statuses[i] = Guarded("build", [&] { return PrepareStep(request, &constants, &step); });
+      const size_t packed_bytes = packed_->bytes();
+      if (packed_bytes < dropped_at + kDropEveryBytes) continue;
+      dropped_at = packed_bytes;
+      request.weights.DropPages();
     }
   };
   RunOnThreads(Team::Here().inside ? 1 : std::min<int64_t>(cores, std::ssize(all)), work);

@@ -6,10 +6,24 @@
 
 namespace ag {
 
+namespace {
+
+constexpr size_t kKeptBytesMax = 64 << 10;
+
+}  // namespace
+
+std::optional<Tensor> Constants::Known(Edge edge) const {
+  if (const auto found = kept_.find(edge); found != kept_.end()) return found->second;
+  const auto found = shared_.find(edge);
+  const auto value = found == shared_.end() ? nullptr : found->second.lock();
+  if (value == nullptr) return std::nullopt;
+  return Tensor::View(value->type(), value->bytes(), value);
+}
+
 StatusOr<Tensor> Constants::Get(Edge edge) {
   {
     const MutexLock lock(mutex_);
-    if (const auto found = known_.find(edge); found != known_.end()) return found->second;
+    if (const auto known = Known(edge); known.has_value()) return *known;
   }
   if (!graph_.is_constant(edge.node)) {
     return Err(StatusCode::kInvalidArgument, "operand {}:{} is neither a port nor constant",
@@ -19,7 +33,13 @@ StatusOr<Tensor> Constants::Get(Edge edge) {
   // Keeps computed values only: a kept copy of a model's weights would double their memory.
   if (graph_.node(edge.node).op == OpKind::kConstant) return value;
   const MutexLock lock(mutex_);
-  return known_.emplace(edge, std::move(value)).first->second;
+  if (const auto known = Known(edge); known.has_value()) return *known;  // Of another thread.
+  if (value.bytes().size() <= kKeptBytesMax) {
+    return kept_.emplace(edge, std::move(value)).first->second;
+  }
+  const auto shared = std::make_shared<const Tensor>(std::move(value));
+  shared_[edge] = shared;
+  return Tensor::View(shared->type(), shared->bytes(), shared);
 }
 
 std::optional<Digest> Constants::Name(Edge edge) {

@@ -1,9 +1,11 @@
-// The constants of a graph during one build of a plan. Values computed from a recipe are kept, so
-// each recipe is computed once, or once by each thread that asks for it at the same time.
+// The constants of a graph during one build of a plan. A value computed from a recipe is shared
+// while someone holds it, and kept where it is small: large ones are packed once and then needed no
+// more.
 // Thread-safe where Get of the weights is.
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 
 #include "base/mutex.h"
@@ -26,12 +28,14 @@ class Constants {
   std::optional<Digest> Name(Edge edge);
 
  private:
+  std::optional<Tensor> Known(Edge edge) const AG_REQUIRES(mutex_);
   Digest NameOf(Edge edge) AG_REQUIRES(mutex_);
 
   const Graph& graph_;
   const WeightSource& weights_;
   Mutex mutex_;
-  std::map<Edge, Tensor> known_ AG_GUARDED_BY(mutex_);
+  std::map<Edge, Tensor> kept_ AG_GUARDED_BY(mutex_);
+  std::map<Edge, std::weak_ptr<const Tensor>> shared_ AG_GUARDED_BY(mutex_);
   std::map<Edge, Digest> names_ AG_GUARDED_BY(mutex_);
 };
 

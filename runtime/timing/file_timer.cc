@@ -57,13 +57,14 @@ StatusOr<Loaded> Load(const FileTimerRequest& request) {
   AG_LET(const std::shared_ptr<const ModelView> file, ModelView::Open(request.path));
   SessionOptions options{.device = request.device, .shapes = request.shapes, .owner = file};
   options.plan_bytes = request.plan;
+  // Gives back memory that only loading needs, since several such processes live at once. Pages of
+  // the file that runs still read come again from the page cache.
+  options.drop_pages = [file = file.get()] { file->DropPages(); };
   Loaded loaded;
   loaded.cold_cache = request.cold_cache;
   AG_LET(loaded.session, Session::Load(file->bytes(), options));
   AG_TRY(MakeInputs(request, &loaded));
   loaded.outputs = loaded.session->NewOutputs();
-  // Gives back memory that only loading needed, since several such processes live at once. Pages of
-  // the file that runs still read come again from the page cache.
   malloc_trim(0);
   file->DropPages();
   return loaded;
