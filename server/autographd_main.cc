@@ -24,6 +24,7 @@ struct Flags {
   int64_t job_memory_mib = 4096;
   double host_fault = 86400, keep_jobs = 30, store_gib = 100, retention = 600, keep_blobs = 3600;
   double job_overrun = 120, cancel_time = 0.5, keep_time = 30;
+  double sentinel_pause = 600, sentinel_idle = 60;
 };
 
 constexpr double kCallsShare = 0.8;  // Of the grace; the rest is for what follows the calls.
@@ -126,6 +127,10 @@ void AddTimes(CLI::App& app, Flags& flags) {
   add("--losses", flags.server.pool.losses_max, "Workers that one work item may lose");
   add("--failure-expiry", flags.failure_expiry,
       "Seconds after which a failed measurement is tried again");
+  add("--sentinel-pause", flags.sentinel_pause,
+      "Seconds between two samples of the cache that are measured again while no job runs; 0: "
+      "none");
+  add("--sentinel-idle", flags.sentinel_idle, "Seconds without a job before a sample");
   add("--runners", flags.server.runners, "Jobs that run at once, over all devices");
   add("--per-device", flags.server.per_device, "Jobs that run at once on one device");
   add("--job-overrun", flags.job_overrun,
@@ -181,6 +186,8 @@ int Main(int argc, char** argv) {
   options.processes.cancel_max = Seconds(flags.cancel_time);
   options.processes.keep_max = Seconds(flags.keep_time);
   options.transfers.idle_max = Seconds(flags.transfer_idle);
+  options.sentinel.pause = Seconds(flags.sentinel_pause);
+  options.sentinel.idle = Seconds(flags.sentinel_idle);
 
   CatchStopSignals();
   auto server = Server::Start(options);

@@ -146,6 +146,7 @@ class Server::Impl {
   std::unique_ptr<JobProcesses> processes_;
   JobRecords records_;  // Outlives the jobs.
   std::unique_ptr<Jobs> jobs_;
+  std::unique_ptr<Sentinel> sentinel_;  // Ends before the jobs and the workers that it uses.
   std::unique_ptr<Access> access_;
   std::optional<Transfers> transfers_;
   RpcCore core_;
@@ -231,6 +232,11 @@ Status Server::Impl::StartJobs() {
   };
   AG_LET(jobs_,
          Jobs::Start({jobs_db_.get(), cache_.get(), blobs_.get()}, *processes_, clock_, jobs));
+  sentinel_ = std::make_unique<Sentinel>(
+      Sentinel::Parts{*dispatcher_, *cache_, clock_, [this] { return dispatcher_->Offers(); },
+                      [this] { return !jobs_->counts().empty(); }},
+      options_.sentinel);
+  sentinel_->Start();
   core_.jobs = jobs_.get();
   core_.dispatcher = dispatcher_.get();
   core_.cache = cache_.get();
@@ -302,9 +308,11 @@ Status Server::Impl::Start() {
   AG_TRY(StartJobs());
   AG_TRY(StartGrpc(credentials));
   if (!options_.metrics.empty()) {
-    AG_LET(metrics_, MetricsEndpoint::Start(options_.metrics,
-                                            {&records_, jobs_.get(), jobs_db_.get(), cache_.get(),
-                                             dispatcher_.get(), &core_.answers_given}));
+    AG_LET(metrics_,
+           MetricsEndpoint::Start(options_.metrics,
+                                  {&records_, jobs_.get(), jobs_db_.get(), cache_.get(),
+                                   dispatcher_.get(), &core_.answers_given,
+                                   &sentinel_->counts().measured, &sentinel_->counts().drifted}));
   }
   next_retention_ = clock_.Now() + std::min(kFirstRetention, options_.retention_pause);
   ticker_ = std::thread([this] { TickerMain(); });
@@ -387,6 +395,7 @@ void Server::Impl::Shutdown(Nanos grace) {
     calls = std::thread([this, end] { grpc_->Shutdown(end); });
   }
   if (dispatcher_ != nullptr) dispatcher_->WakeAll();
+  if (sentinel_ != nullptr) sentinel_->Stop();
   if (jobs_ != nullptr) jobs_->Shutdown();
   if (calls.joinable()) calls.join();
   metrics_.reset();

@@ -13,6 +13,7 @@
 #include "net/tls.h"
 #include "server/jobs/retention.h"
 #include "server/pipeline/job_process.h"
+#include "server/pipeline/sentinel.h"
 #include "server/rpc/listener.h"
 #include "server/rpc/transfers.h"
 #include "server/store/cache_db.h"
@@ -59,6 +60,7 @@ struct ServerOptions {
   TransferLimits transfers;
   ConnectionLimits connections;
   Nanos connection_idle{std::chrono::minutes(10)};  // A connection without a call is closed.
+  SentinelOptions sentinel;                         // Off unless it has a pause.
   Clock* clock = nullptr;                           // Null: RealClock().
   std::string more_rules;  // Besides the built-in ones, in the language of docs/rules.md.
 };

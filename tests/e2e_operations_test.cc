@@ -6,7 +6,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <regex>
+#include <set>
 
 #include "base/handle.h"
 #include "base/text.h"
@@ -115,6 +118,38 @@ TEST(Operations, AModelIsDeletedWithAllThatCameOfIt) {
                    .at("cache")
                    .at("model_hit"))
       << "the answer has gone";
+}
+
+// Records with wrong times come by an import; nobody asks for them, and soon they are true
+// again.
+TEST(Operations, WhatDoesNotHoldIsMeasuredAgain) {
+  Cluster cluster({.coordinator_flags = {"--sentinel-pause", "0.2", "--sentinel-idle", "0.1"}});
+  const std::string recording = cluster.path("recording");
+  const std::string model = cluster.Zoo("tiny_cnn");
+  Optimized(cluster, model, cluster.path("o.onnx"), {"--rounds", "1"});
+  const auto ns_of = [&]() -> std::multiset<std::string> {
+    const CommandResult exported = cluster.Cli({"cache", "export", recording});
+    EXPECT_EQ(exported.code, 0) << exported.err;
+    std::multiset<std::string> times;
+    const std::string text = *ReadFile(recording);
+    for (const std::string_view line : Split(text, '\n')) {
+      if (line.starts_with("group ")) times.emplace(line.substr(0, line.find(" samples=")));
+    }
+    return times;
+  };
+  const std::multiset<std::string> truth = ns_of();
+  ASSERT_GT(truth.size(), 5u);
+  // A digit before the first one: ten times the time.
+  const std::string wrong =
+      std::regex_replace(*ReadFile(recording), std::regex("(group ns=|low=|high=)"), "$&9");
+  ASSERT_TRUE(WriteFileAtomically(recording, wrong).ok());
+  ASSERT_EQ(cluster.Cli({"cache", "forget", "--all"}).code, 0);
+  ASSERT_EQ(cluster.Cli({"cache", "import", recording}).code, 0);
+  EXPECT_TRUE(Eventually([&] {
+    const std::multiset<std::string> now = ns_of();
+    return now.size() > 2 && std::ranges::includes(truth, now);
+  })) << cluster.Logs();
+  EXPECT_THAT(cluster.Logs(), HasSubstr("from import 1 do not hold any more: forgot "));
 }
 
 TEST(Operations, RememberedGraphsAreLookedUpAndWritten) {

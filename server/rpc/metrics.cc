@@ -105,6 +105,13 @@ class Collector : public prometheus::Collectable {
                                      MetricType::Counter)
                            .Add(static_cast<double>(stats->answers + *sources_.answers_given))
                            .Take());
+    families.push_back(FamilyBuilder("autograph_cache_measured_again_total",
+                                     "Rows that were measured again while no job ran",
+                                     MetricType::Counter)
+                           .Add(static_cast<double>(*sources_.measured_again - *sources_.drifted),
+                                "result", "holds")
+                           .Add(static_cast<double>(*sources_.drifted), "result", "drifted")
+                           .Take());
     families.push_back(
         FamilyBuilder("autograph_cache_bytes", "Size of the cache file", MetricType::Gauge)
             .Add(static_cast<double>(stats->bytes))

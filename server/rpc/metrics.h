@@ -33,6 +33,9 @@ struct MetricsSources {
   CacheDb* cache = nullptr;
   Dispatcher* dispatcher = nullptr;
   const std::atomic<int64_t>* answers_given = nullptr;  // That the cache does not count yet.
+  // Rows of the cache that were measured again, and those of them that were replaced.
+  const std::atomic<int64_t>* measured_again = nullptr;
+  const std::atomic<int64_t>* drifted = nullptr;
 };
 
 // An HTTP endpoint that serves the metrics until it is destroyed.
