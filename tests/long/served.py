@@ -15,7 +15,7 @@ sys.path.insert(0, str(ROOT / "client" / "python" / "tests"))
 
 import grpc  # noqa: E402
 from grpc_tools import protoc  # noqa: E402
-from service import Service, eventually  # noqa: E402,F401
+from service import Service, eventually, stop  # noqa: E402,F401
 
 _GENERATED = tempfile.TemporaryDirectory(prefix="autograph-protos-")
 

@@ -100,10 +100,7 @@ class Service(Place):
         self.device = device
         self.coordinator: Optional[subprocess.Popen[bytes]] = None
         self.start_coordinator()
-        words = ["--server", self.address, "--device", device]
-        self.worker = self._start("autograph-worker", words)
-        if not eventually(self._serves):
-            raise AssertionError(self.logs())
+        self.worker = self._start_worker()
 
     def start_coordinator(self, delay: float = 0) -> None:
         """Starts the coordinator after `delay` seconds, at the same address and on the same data.
@@ -134,6 +131,13 @@ class Service(Place):
     def at(self, *words: str) -> Any:
         """Runs the command line against this server and returns its JSON."""
         return json.loads(self.cli(*words, "--server", self.address, "--json"))
+
+    def _start_worker(self) -> subprocess.Popen[bytes]:
+        words = ["--server", self.address, "--device", self.device]
+        worker = self._start("autograph-worker", words)
+        if not eventually(self._serves):
+            raise AssertionError(self.logs())
+        return worker
 
     def _serves(self) -> bool:
         try:
