@@ -87,6 +87,7 @@ class Agent::Impl {
   void RunTask(const AgentState::Task& task);
   Status PrepareWeights(const AgentState::Task& task);
   void ReportDeath(const AgentState::Task& task, const ExecutorProcess::End& end);
+  void GiveUpExecutor(const Status& why, std::string_view when);
 
   const std::shared_ptr<grpc::Channel> channel_;
   const AgentOptions options_;
@@ -221,7 +222,13 @@ void Agent::Impl::DriveExecutor() {
       }
       continue;
     }
-    if (const auto task = state_.WaitForTask(kLookAround); task.has_value()) RunTask(*task);
+    const auto task = state_.WaitForTask(kLookAround);
+    // A task that came meanwhile is still wanted when another executor is open.
+    if (const Status alive = executor_->Look(); !alive.ok()) {
+      GiveUpExecutor(alive, "without work");
+    } else if (task.has_value()) {
+      RunTask(*task);
+    }
   }
   executor_.reset();
 }
@@ -278,17 +285,24 @@ void Agent::Impl::RunTask(const AgentState::Task& task) {
 }
 
 void Agent::Impl::ReportDeath(const AgentState::Task& task, const ExecutorProcess::End& end) {
-  executor_.reset();
-  if (end.status.code() == StatusCode::kCancelled) return;  // The rest is no longer wanted.
-  state_.CountRestart();
-  state_.SetHealth(v1::WorkerState::NOT_SERVING, Message(end.status));
-  LogWarn("{} at entry {} of {}", Message(end.status), end.index, task.item.attempt());
+  if (end.status.code() == StatusCode::kCancelled) {  // The rest is no longer wanted.
+    executor_.reset();
+    return;
+  }
+  GiveUpExecutor(end.status, fmt::format("at entry {} of {}", end.index, task.item.attempt()));
   v1::ItemResult result;
   result.set_index(end.index);
   result.set_code(static_cast<int>(end.status.code()));
   result.set_message(Message(end.status));
   result.set_executor_died(true);
   state_.AddResult(task, std::move(result));
+}
+
+void Agent::Impl::GiveUpExecutor(const Status& why, std::string_view when) {
+  executor_.reset();
+  state_.CountRestart();
+  state_.SetHealth(v1::WorkerState::NOT_SERVING, Message(why));
+  LogWarn("{} {}", Message(why), when);
 }
 
 Agent::Agent(std::shared_ptr<grpc::Channel> channel, AgentOptions options, Clock& clock)

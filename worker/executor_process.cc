@@ -91,6 +91,13 @@ ExecutorProcess::End ExecutorProcess::Died(Status status) {
   return end;
 }
 
+Status ExecutorProcess::Look() {
+  const Status exit = child_->WaitFor(Nanos{0});
+  if (exit.code() == StatusCode::kDeadlineExceeded) return OkStatus();
+  return Err(StatusCode::kUnavailable, "executor died: {}",
+             exit.ok() ? "it left by itself" : Message(exit));
+}
+
 ExecutorProcess::End ExecutorProcess::Lost(const Status& status) {
   child_->Kill();
   (void)child_->Wait();

@@ -48,6 +48,10 @@ class ExecutorProcess {
           const std::function<bool(const std::string&)>& on_result,
           const std::function<bool()>& stop);
 
+  // Returns OK while the process runs. kUnavailable "executor died ...": it ended without work, for
+  // example by the kernel's out-of-memory killer; then this object cannot be used any more.
+  Status Look();
+
  private:
   ExecutorProcess(ChildProcess child, Fd page_fd, ProgressPage* page, const Options& options,
                   Clock& clock);

@@ -209,6 +209,21 @@ TEST_F(ExecutorProcessTest, AKilledOneIsNoticed) {
             "alive=false index=-1 UNAVAILABLE: executor died: child PID: killed by SIGKILL");
 }
 
+TEST_F(ExecutorProcessTest, OneThatDiesWithoutWorkIsNoticedAtALook) {
+  const auto executor = Open("");
+  EXPECT_EQ(ToString(executor->Look()), "OK");
+  EXPECT_TRUE(Run(*executor, Groups({testing::kRelu})).alive) << "a look takes nothing away";
+  const pid_t pid = executor->pid();
+  ::kill(pid, SIGKILL);
+  Status looked;
+  for (int i = 0; i < 2000 && looked.ok(); ++i) {
+    looked = executor->Look();
+    if (looked.ok()) RealClock().SleepFor(5ms);
+  }
+  EXPECT_EQ(ToString(looked),
+            fmt::format("UNAVAILABLE: executor died: child {}: killed by SIGKILL", pid));
+}
+
 TEST_F(ExecutorProcessTest, StopsWhatNobodyWants) {
   const auto executor = Open("fault hang Softmax");
   const auto end = executor->Run(

@@ -119,10 +119,13 @@ def one_name_twice() -> None:
 
 
 def killed_for_memory() -> None:
-    """An executor gets the signal of the kernel's out-of-memory killer: once, then at every try."""
+    """An executor gets the signal of the kernel's out-of-memory killer: without work, once, at every try."""
     model = products()
     wanted = undisturbed(model)
     with Cluster(workers=["a", "b"]) as cluster:
+        os.kill(cluster.executor("a"), signal.SIGKILL)
+        expect(eventually(lambda: cluster.seen("a").executor_restarts == 1), "it was not noticed")
+        expect(eventually(lambda: cluster.health("a") == Health.SERVING), "it does not serve again")
         cluster.hold("a", "b")
         job = cluster.submit(model)
         first = cluster.holder()
