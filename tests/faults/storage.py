@@ -363,6 +363,20 @@ class _Disk:
                 else:
                     (Path(folder) / name).touch()  # Its name is there, and nothing of its bytes.
         (root / "boot").write_text("another boot\n")
+        self._note()
+
+    def _note(self) -> None:
+        """Notes what is on the disk now, as the module does at syncs, instead of what was noted before."""
+        for path in self.kept.iterdir():
+            path.unlink()
+        root = self._cluster.folder / "served"
+        for path in [root, *root.rglob("*")]:
+            inode = path.stat().st_ino
+            if path.is_file():
+                shutil.copy(path, self.kept / f"file-{inode}")
+                continue
+            lines = [f"{p.name}{'/' if p.is_dir() else ''} {p.stat().st_ino}" for p in path.iterdir()]
+            (self.kept / f"folder-{inode}").write_text("\n".join([str(path), *lines]) + "\n")
 
 
 def loss_of_power() -> None:
