@@ -241,7 +241,7 @@ def page(rows: List[Row], results: Dict[str, Any]) -> str:
         "",
         "What can go wrong around the service, what must hold then, and the command that shows it. Made by "
         "`scripts/faults.sh` from",
-        "`tests/faults/faults.toml`; [its README](../tests/faults/README.md) says how a row is added. "
+        "`tests/faults/faults.toml` (`tests/faults` says how a row is added). "
         f"Of {len(rows)} rows {len(covered)} are covered; {len(passed)}",
         f"have passed as they are, and {len(failed)} were seen to fail when one line of their defence "
         "was changed.",
