@@ -135,6 +135,14 @@ bool IsDirectory(const std::string& path) {
   return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
 }
 
+// A device, a pipe or a socket is not replaced by a file, also where a symbolic link leads to it.
+Status CheckReplaceable(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0 || S_ISREG(info.st_mode)) return OkStatus();
+  if (S_ISDIR(info.st_mode)) return WriteError(path, EISDIR);
+  return Err(StatusCode::kFailedPrecondition, "write {}: not a regular file", path);
+}
+
 }  // namespace
 
 Status FromErrno(int error, std::string_view subject) {
@@ -160,6 +168,7 @@ Status WriteFileAtomically(const std::string& path, std::string_view bytes) {
 
 Status WriteFileInPieces(const std::string& path,
                          const std::function<Status(const WritePiece& write)>& give) {
+  AG_TRY(CheckReplaceable(path));
   std::string name;
   Fd fd;
   if (const int error = CreateBeside(path, name, fd)) return WriteError(path, error);
@@ -181,7 +190,7 @@ Status WriteFileInPieces(const std::string& path,
 }
 
 Status CheckWritable(const std::string& path) {
-  if (IsDirectory(path)) return WriteError(path, EISDIR);
+  AG_TRY(CheckReplaceable(path));
   std::string name;
   Fd fd;
   if (const int error = CreateBeside(path, name, fd)) return WriteError(path, error);

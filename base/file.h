@@ -21,7 +21,7 @@ StatusOr<std::string> ReadFile(const std::string& path);
 
 // Replaces the file: writes to a temporary name in the same folder, fsyncs, renames, fsyncs the
 // folder. After an error the old bytes are there, unless only the last step failed. A symbolic link
-// is replaced, not followed.
+// is replaced, not followed. kFailedPrecondition: a device, a pipe or a socket is there.
 Status WriteFileAtomically(const std::string& path, std::string_view bytes);
 
 // Returns the error that WriteFileAtomically would return at its first step. Leaves nothing behind.

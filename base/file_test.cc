@@ -94,6 +94,19 @@ TEST_F(FileTest, SaysBeforehandWhetherAFileCanBeWritten) {
   EXPECT_EQ(ListDir(folder_.path()).value(), Names({"old"}));
 }
 
+// As root, a rename would put a file in the place of /dev/null.
+TEST_F(FileTest, ReplacesNoDevice) {
+  ASSERT_EQ(::mkfifo(Path("pipe").c_str(), 0600), 0);
+  ASSERT_EQ(::symlink("pipe", Path("link").c_str()), 0);
+  for (const char* name : {"pipe", "link"}) {
+    const std::string expected =
+        "FAILED_PRECONDITION: write " + Path(name) + ": not a regular file";
+    EXPECT_EQ(ToString(CheckWritable(Path(name))), expected);
+    EXPECT_EQ(ToString(WriteFileAtomically(Path(name), "x")), expected);
+  }
+  EXPECT_EQ(ListDir(folder_.path()).value(), Names({"link", "pipe"}));
+}
+
 TEST_F(FileTest, MakesAndListsFolders) {
   EXPECT_EQ(ToString(MakeDirs(Path("b/c/d"))), "OK");
   EXPECT_EQ(ToString(MakeDirs(Path("b/c/"))), "OK");

@@ -155,6 +155,8 @@ def write_atomically(
 ) -> Path:
     """Writes a file beside `path` and moves it there, so that no reader sees half of it."""
     target = Path(path)
+    if target.exists() and not target.is_file():  # As root, a file would take a device's place.
+        raise OSError(f"write {target}: not a regular file")
     partial = target.with_name(f".{target.name}.{uuid.uuid4().hex}.partial")
     try:
         with open(partial, "xb") as file:
