@@ -128,8 +128,11 @@ StatusOr<JobOutcome> Pipeline::Run(const Job& job, const DeviceOffer& offer,
   turn.Leave();
   AG_LET(const SearchResult found, std::move(searched));
   if (control.stopping()) return Err(StatusCode::kCancelled, "the server stops");
-  const bool faster = found.timing.verdict == Verdict::kFaster;
-  if (!faster && control.cancelled()) return Err(StatusCode::kCancelled, "cancelled");
+  // What was found is confirmed in a cancelled job, too, also where it is only a better plan of the
+  // input.
+  if (control.cancelled() && !found.input_timing.status.ok()) {
+    return Err(StatusCode::kCancelled, "cancelled");
+  }
   AG_TRY(control.enter(v1::Job::CONFIRMING));
   confirming = true;
   AG_TRY(turn.Enter(), "confirming");
