@@ -15,21 +15,14 @@
 namespace ag::file_ops {
 namespace {
 
+// What the FileFault that lives says; error 0: none lives. Atomic, since threads may write when it
+// ends.
 struct FaultState {
-  FileFault::Options options;
-  std::atomic<int> calls{0};
+  std::atomic<int> n, error, calls;
+  std::atomic<bool> all_later;
 };
-std::atomic<FaultState*> fault{nullptr};
-
-// Returns the errno value that a test set for this call, else 0.
-int InjectedFault() {
-  FaultState* const state = fault.load(std::memory_order_acquire);
-  if (state == nullptr) return 0;
-  const int call = ++state->calls;
-  const bool fails =
-      call == state->options.n || (state->options.all_later && call > state->options.n);
-  return fails ? state->options.error : 0;
-}
+FaultState fault;
+std::atomic<int> no_syncs{0};  // How many NoSyncs live.
 
 // Repeats `call` while a signal interrupts it; returns 0 or the errno value.
 template <class Call>
@@ -70,6 +63,14 @@ int AppendHole(int fd, size_t bytes) {
 
 }  // namespace
 
+int InjectedFault() {
+  const int error = fault.error;
+  if (error == 0) return 0;
+  const int call = ++fault.calls;
+  const bool fails = call == fault.n || (fault.all_later && call > fault.n);
+  return fails ? error : 0;
+}
+
 int CreateNew(const std::string& path, mode_t mode, Fd& fd) {
   return Run([&] {
     fd.reset(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
@@ -106,7 +107,7 @@ int AppendAll(int fd, std::string_view bytes) {
 }
 
 int Sync(int fd) {
-  return Run([&] { return ::fsync(fd); });
+  return Run([&] { return no_syncs > 0 ? 0 : ::fsync(fd); });
 }
 
 int SyncDir(const std::string& path) {
@@ -114,14 +115,15 @@ int SyncDir(const std::string& path) {
     const Fd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!fd) return -1;
     // EINVAL: this file system has no durable names, so there is nothing to sync.
-    return ::fsync(fd.get()) == 0 || errno == EINVAL ? 0 : -1;
+    return no_syncs > 0 || ::fsync(fd.get()) == 0 || errno == EINVAL ? 0 : -1;
   });
 }
 
 int SyncFileSystem(const std::string& path) {
   return Run([&] {
     const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    return fd ? ::syncfs(fd.get()) : -1;
+    if (!fd) return -1;
+    return no_syncs > 0 ? 0 : ::syncfs(fd.get());
   });
 }
 
@@ -142,14 +144,18 @@ int MakeDir(const std::string& path) {
 }
 
 FileFault::FileFault(const Options& options) {
-  AG_CHECK(options.n > 0 && options.error != 0);
-  auto* const state = new FaultState{options};
-  AG_CHECK(fault.exchange(state) == nullptr);
+  AG_CHECK(options.n > 0 && options.error != 0 && fault.error == 0);
+  fault.n = options.n;
+  fault.all_later = options.all_later;
+  fault.calls = 0;
+  fault.error = options.error;
 }
 
-// Frees the state. A test ends its writing threads before this, so no thread reads it any more.
-FileFault::~FileFault() { delete fault.exchange(nullptr); }
+FileFault::~FileFault() { fault.error = 0; }
 
-bool FileFault::Fired() const { return fault.load()->calls >= fault.load()->options.n; }
+bool FileFault::Fired() const { return fault.calls >= fault.n; }
+
+NoSyncs::NoSyncs() { ++no_syncs; }
+NoSyncs::~NoSyncs() { --no_syncs; }
 
 }  // namespace ag::file_ops

@@ -43,4 +43,18 @@ class FileFault {
   bool Fired() const;  // True once the n-th call has come.
 };
 
+// For tests that need no power cut. While one lives, the functions that sync do not wait for the
+// disk.
+class NoSyncs {
+ public:
+  NoSyncs();
+  ~NoSyncs();
+  NoSyncs(const NoSyncs&) = delete;
+  NoSyncs& operator=(const NoSyncs&) = delete;
+};
+
+// Counts one more call, for what changes files in another way (a database), and returns its fault
+// or 0. For tests.
+int InjectedFault();
+
 }  // namespace ag::file_ops

@@ -77,5 +77,22 @@ TEST_F(FileOpsTest, FaultCanLast) {
   EXPECT_EQ(MakeDir(path_), 0);
 }
 
+TEST_F(FileOpsTest, OtherCallsCountAsWell) {
+  EXPECT_EQ(InjectedFault(), 0);
+  const FileFault fault({.n = 2, .error = EIO});
+  EXPECT_EQ(InjectedFault(), 0);
+  EXPECT_EQ(InjectedFault(), EIO);
+  EXPECT_EQ(MakeDir(path_), 0);
+}
+
+TEST_F(FileOpsTest, SyncsCanBeLeftOut) {
+  EXPECT_EQ(Sync(-1), EBADF);
+  const NoSyncs no_syncs;
+  EXPECT_EQ(Sync(-1), 0);
+  const FileFault fault({.n = 1, .error = EIO, .all_later = true});
+  EXPECT_EQ(Sync(-1), EIO);
+  EXPECT_EQ(SyncDir(folder_.path()), EIO);
+}
+
 }  // namespace
 }  // namespace ag::file_ops
