@@ -27,6 +27,7 @@
 #include "server/rpc/listener.h"
 #include "server/rpc/metrics.h"
 #include "server/rpc/rpc.h"
+#include "server/store/open_store.h"
 #include "server/store/reboot_check.h"
 
 namespace ag {
@@ -38,7 +39,6 @@ constexpr const char* kHealthNames[] = {
 constexpr Nanos kFirstRetention = std::chrono::seconds(30);
 constexpr Nanos kCountPause = std::chrono::seconds(10);  // Between two writes of answers' counts.
 constexpr const char* kWorkersHealthNames[] = {"workers", "autograph.v1.Workers"};
-constexpr char kSnapshot[] = "/cache.snapshot";
 constexpr int kHandshakeMaxMs = 10'000;  // From the connection to its first settings.
 // A smaller blob is copied: its copy costs less than the syncs of a link.
 constexpr uintmax_t kSharedBytesMin = uintmax_t{1} << 20;
@@ -119,7 +119,7 @@ class Server::Impl {
     return options_.listen.empty() ? "" : BoundAddress(options_.listen, port());
   }
   uint64_t epoch() const { return epoch_; }
-  const CacheBase& cache_base() const { return cache_->base(); }
+  const CacheBase& cache_base() const { return store_.cache->base(); }
   bool OffersDevice() const { return !dispatcher_->Offers().empty(); }
   Status ShareBlob(const Digest& digest, const std::string& path);
   void Shutdown(Nanos grace);
@@ -137,8 +137,7 @@ class Server::Impl {
   const ServerOptions options_;
   Clock& clock_;
   std::optional<FileLock> lock_;
-  std::unique_ptr<JobsDb> jobs_db_;
-  std::unique_ptr<CacheDb> cache_;
+  Store store_;
   std::shared_ptr<BlobDir> blobs_;
   uint64_t epoch_ = 0;
   RuleSet rules_;
@@ -175,26 +174,19 @@ Status Server::Impl::OpenStores() {
     std::error_code ignored;
     if (name.starts_with("backup-")) std::filesystem::remove_all(dir + "/" + name, ignored);
   }
-  AG_LET(jobs_db_, JobsDb::Open({dir + "/jobs.db", ""}, clock_));
-  CacheDbOptions cache;
-  cache.path = dir + "/cache.db";
-  cache.failure_expiry = options_.failure_expiry;
-  cache.cache_namespace = options_.cache_namespace;
-  std::string blobs_below;
-  if (options_.base_dir.empty()) {
-    cache.snapshot = dir + kSnapshot;
-  } else {
-    cache.base = options_.base_dir + kSnapshot;
-    blobs_below = options_.base_dir + "/blobs";
-  }
-  AG_LET(cache_, CacheDb::Open(cache, clock_));
-  AG_LET(blobs_, BlobDir::Open(dir + "/blobs", blobs_below));
+  AG_LET(store_, OpenStore({.folder = dir,
+                            .below = options_.base_dir,
+                            .cache_namespace = options_.cache_namespace,
+                            .failure_expiry = options_.failure_expiry},
+                           clock_));
+  AG_LET(blobs_, BlobDir::Open(dir + "/blobs",
+                               options_.base_dir.empty() ? "" : options_.base_dir + "/blobs"));
   AG_LET(const RebootCheck check, CheckAfterReboot(dir, *blobs_));
   if (check.removed > 0) {
     LogWarn("{} of {} blobs did not survive the machine's restart and were removed", check.removed,
             check.checked);
   }
-  AG_LET(epoch_, jobs_db_->OpenEpoch());
+  AG_LET(epoch_, store_.jobs->OpenEpoch());
   return OkStatus();
 }
 
@@ -215,7 +207,8 @@ Status Server::Impl::StartJobs() {
   processes.program = options_.program;
   if (!options_.base_dir.empty()) processes.blobs_below = options_.base_dir + "/blobs";
   processes.offer_wait_max = options_.offer_wait_max;
-  processes_ = std::make_unique<JobProcesses>(*dispatcher_, *cache_, clock_, std::move(processes));
+  processes_ =
+      std::make_unique<JobProcesses>(*dispatcher_, *store_.cache, clock_, std::move(processes));
   JobsOptions jobs;
   jobs.runners = options_.runners;
   jobs.per_device = options_.per_device;
@@ -230,16 +223,16 @@ Status Server::Impl::StartJobs() {
   jobs.validate = [this](const v1::OptimizeRequest& request) {
     return CheckRules(rules_, request);
   };
-  AG_LET(jobs_,
-         Jobs::Start({jobs_db_.get(), cache_.get(), blobs_.get()}, *processes_, clock_, jobs));
+  AG_LET(jobs_, Jobs::Start({store_.jobs.get(), store_.cache.get(), blobs_.get()}, *processes_,
+                            clock_, jobs));
   sentinel_ = std::make_unique<Sentinel>(
-      Sentinel::Parts{*dispatcher_, *cache_, clock_, [this] { return dispatcher_->Offers(); },
+      Sentinel::Parts{*dispatcher_, *store_.cache, clock_, [this] { return dispatcher_->Offers(); },
                       [this] { return !jobs_->counts().empty(); }},
       options_.sentinel);
   sentinel_->Start();
   core_.jobs = jobs_.get();
   core_.dispatcher = dispatcher_.get();
-  core_.cache = cache_.get();
+  core_.cache = store_.cache.get();
   core_.data_dir = options_.data_dir;
   core_.blobs = blobs_.get();
   core_.clock = &clock_;
@@ -310,7 +303,7 @@ Status Server::Impl::Start() {
   if (!options_.metrics.empty()) {
     AG_LET(metrics_,
            MetricsEndpoint::Start(options_.metrics,
-                                  {&records_, jobs_.get(), jobs_db_.get(), cache_.get(),
+                                  {&records_, jobs_.get(), store_.jobs.get(), store_.cache.get(),
                                    dispatcher_.get(), &core_.answers_given,
                                    &sentinel_->counts().measured, &sentinel_->counts().drifted}));
   }
@@ -336,11 +329,11 @@ void Server::Impl::TickerMain() {
 // Skips the snapshot while something is measured, since it would disturb it; the next tick comes
 // soon.
 void Server::Impl::KeepSnapshot() {
-  if (!cache_->SnapshotIsDue()) return;
+  if (!store_.cache->SnapshotIsDue()) return;
   SearchTurn turn;
   const StatusOr<bool> entered = turn.TryEnter();
   if (!entered.ok() || !*entered) return;
-  if (const Status written = cache_->WriteSnapshot(); !written.ok()) {
+  if (const Status written = store_.cache->WriteSnapshot(); !written.ok()) {
     LogWarn("{}", Message(written));
   }
 }
@@ -362,7 +355,7 @@ void Server::Impl::CountAnswers() {
   next_count_ = clock_.Now() + kCountPause;
   const int64_t given = core_.answers_given;
   if (given == 0) return;
-  const Status counted = cache_->CountAnswers(given);
+  const Status counted = store_.cache->CountAnswers(given);
   if (!counted.ok()) return LogWarn("answers are not counted: {}", Message(counted));
   core_.answers_given -= given;
 }
@@ -400,7 +393,7 @@ void Server::Impl::Shutdown(Nanos grace) {
   if (calls.joinable()) calls.join();
   metrics_.reset();
   if (ticker_.joinable()) ticker_.join();
-  if (cache_ != nullptr) CountAnswers();
+  if (store_.cache != nullptr) CountAnswers();
 }
 
 Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -16,7 +16,7 @@
 #include "server/pipeline/sentinel.h"
 #include "server/rpc/listener.h"
 #include "server/rpc/transfers.h"
-#include "server/store/cache_db.h"
+#include "server/store/cache_store.h"
 #include "server/workers/worker_pool.h"
 
 namespace grpc {
@@ -32,7 +32,7 @@ struct ServerOptions {
   // Another process's data folder: this server also reads its blobs and the measurements of its
   // last snapshot, and never writes there. "": none.
   std::string base_dir;
-  std::string cache_namespace;  // As in CacheDbOptions.
+  std::string cache_namespace;  // As in StoreOptions.
   std::string listen;           // "127.0.0.1:7450"; "": only the in-process channel.
   std::string metrics;          // "127.0.0.1:9464" for Prometheus, always plain; "": none.
   TlsFiles tls;                 // Empty: `listen` is plain.

@@ -1,7 +1,6 @@
 #include "server/jobs/backup.h"
 
 #include <algorithm>
-#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -9,6 +8,7 @@
 #include "base/file_reader.h"
 #include "base/private_dir.h"
 #include "base/write_pieces.h"
+#include "server/store/open_store.h"
 
 namespace ag {
 namespace {
@@ -37,44 +37,34 @@ StatusOr<std::optional<FileLock>> LockStore(const std::string& folder) {
   return std::optional<FileLock>(*std::move(lock));
 }
 
-// The databases of a store, opened from copies, with what only a log of theirs holds.
+// A store, its rows opened from copies, with what only a log of theirs holds.
 struct Opened {
   TempDir copies;
-  std::unique_ptr<JobsDb> jobs;
-  std::unique_ptr<CacheDb> cache;
+  Store rows;
   std::shared_ptr<BlobDir> blobs;
 };
 
 StatusOr<Opened> OpenCopies(const std::string& folder, Clock& clock, StoreFacts* facts) {
   AG_LET(TempDir copies, TempDir::Make("store-"));
-  for (const char* name : kStoreFiles) {
-    for (const char* suffix : {"", "-wal"}) {
-      const std::string file = fmt::format("/{}{}", name, suffix);
-      if (FileExists(folder + file)) AG_TRY(CopyFile(folder + file, copies.path() + file));
-    }
+  for (const std::string& name : FilesOfStore(folder)) {
+    AG_TRY(CopyFile(folder + "/" + name, copies.path() + "/" + name));
   }
   Opened opened{.copies = std::move(copies)};
   const std::string& at = opened.copies.path();
-  AG_LET(opened.jobs, JobsDb::Open({at + "/jobs.db", ""}, clock));
-  CacheDbOptions cache;
-  cache.path = at + "/cache.db";
-  AG_LET(opened.cache, CacheDb::Open(cache, clock));
-  AG_LET(const std::vector<std::string> names, ListDir(at));
-  for (const std::string& name : names) {  // What Open could not read.
-    if (name.starts_with("cache.db.corrupt")) facts->problems.push_back("cache.db: it is corrupt");
-  }
+  AG_LET(opened.rows, OpenStore({.folder = at}, clock));
+  if (opened.rows.cache->was_corrupt()) facts->problems.push_back("the cache is corrupt");
   // A folder without blobs stays as it is: each that is named is missing.
   const bool has_blobs = FileExists(folder + "/blobs");
   AG_LET(opened.blobs, BlobDir::Open((has_blobs ? folder : at) + "/blobs"));
   return opened;
 }
 
-Status CountRows(const Opened& opened, StoreFacts* facts) {
-  AG_LET(const auto counts, opened.jobs->CountByState());
-  for (const JobsDb::StateCount& count : counts) facts->jobs += count.jobs;
-  AG_LET(const auto unfinished, opened.jobs->Unfinished());
+Status CountRows(const Store& rows, StoreFacts* facts) {
+  AG_LET(const auto counts, rows.jobs->CountByState());
+  for (const JobsStore::StateCount& count : counts) facts->jobs += count.jobs;
+  AG_LET(const auto unfinished, rows.jobs->Unfinished());
   facts->unfinished = static_cast<int64_t>(unfinished.size());
-  AG_LET(const CacheStats stats, opened.cache->Stats());
+  AG_LET(const CacheStats stats, rows.cache->Stats());
   facts->measurements = stats.measurements;
   facts->answers = stats.models;
   return OkStatus();
@@ -85,18 +75,18 @@ Status CountRows(const Opened& opened, StoreFacts* facts) {
 Status SaveDatabases(const JobStores& stores, const std::string& folder) {
   // A job's row is written after its blobs and its answer's row after the job's, so the list of
   // blobs, which is read after these, has all that they name.
-  AG_TRY(stores.jobs->SaveCopy(folder + "/jobs.db"));
-  return stores.cache->SaveCopy(folder + "/cache.db");
+  AG_TRY(stores.jobs->SaveCopy(folder));
+  return stores.cache->SaveCopy(folder);
 }
 
 StatusOr<StoreFacts> CheckStore(const std::string& folder, Clock& clock) {
-  if (!FileExists(folder + "/jobs.db")) {
-    return Err(StatusCode::kNotFound, "{} is no store and no backup: it has no jobs.db", folder);
+  if (!HasStore(folder)) {
+    return Err(StatusCode::kNotFound, "{} is no store and no backup: it has no jobs", folder);
   }
   AG_LET(const auto lock, LockStore(folder));
   StoreFacts facts;
   AG_LET(const Opened opened, OpenCopies(folder, clock, &facts));
-  AG_TRY(CountRows(opened, &facts));
+  AG_TRY(CountRows(opened.rows, &facts));
   AG_LET(const auto entries, opened.blobs->Entries());
   for (const BlobDir::Entry& entry : entries) {
     ++facts.blobs;
@@ -105,7 +95,7 @@ StatusOr<StoreFacts> CheckStore(const std::string& folder, Clock& clock) {
       facts.problems.push_back(fmt::format("blob {}: {}", entry.digest.Hex(), Message(sound)));
     }
   }
-  AG_LET(const auto named, NamedBlobs(*opened.jobs));
+  AG_LET(const auto named, NamedBlobs(*opened.rows.jobs));
   for (const auto& [hex, who] : named) {
     const auto digest = ParseDigest(hex);
     if (digest.ok() && opened.blobs->Has(*digest)) continue;
@@ -116,7 +106,7 @@ StatusOr<StoreFacts> CheckStore(const std::string& folder, Clock& clock) {
 
 StatusOr<StoreFacts> RestoreStore(const std::string& backup, const std::string& folder,
                                   Clock& clock) {
-  if (FileExists(folder + "/jobs.db")) {
+  if (HasStore(folder)) {
     return Err(StatusCode::kFailedPrecondition,
                "{} has a store already; move it away, or name another folder", folder);
   }
@@ -136,12 +126,10 @@ StatusOr<StoreFacts> RestoreStore(const std::string& backup, const std::string& 
     AG_TRY(to->Put(bytes->bytes(), BlobDir::Durable::kAfterSync).status());
   }
   AG_TRY(to->Sync());
-  // What makes it count comes last.
-  for (auto name = std::rbegin(kStoreFiles); name != std::rend(kStoreFiles); ++name) {
-    for (const char* suffix : {"-wal", ""}) {
-      const std::string file = fmt::format("/{}{}", *name, suffix);
-      if (FileExists(backup + file)) AG_TRY(CopyFile(backup + file, folder + file));
-    }
+  std::vector<std::string> names = FilesOfStore(backup);
+  std::ranges::reverse(names);
+  for (const std::string& name : names) {
+    AG_TRY(CopyFile(backup + "/" + name, folder + "/" + name));
   }
   return facts;
 }

@@ -13,10 +13,8 @@
 
 namespace ag {
 
-// The databases of a store, in the order in which they are saved.
-inline constexpr const char* kStoreFiles[] = {"jobs.db", "cache.db"};
-
-// Writes copies of the databases, each as of one moment, into a folder that has none.
+// Writes copies of the rows of the jobs and of the cache, each as of one moment, into a folder that
+// has none.
 Status SaveDatabases(const JobStores& stores, const std::string& folder);
 
 struct StoreFacts {
@@ -28,12 +26,12 @@ struct StoreFacts {
 };
 
 // Reads every row and hashes every blob of a store or a backup, and writes nothing there. Databases
-// of an older version are read as this one would take them over. kNotFound: no jobs.db there;
-// kUnavailable: a process uses the store; kDataLoss: jobs.db cannot be read.
+// of an older version are read as this one would take them over. kNotFound: no store there;
+// kUnavailable: a process uses the store; kDataLoss: the jobs cannot be read.
 StatusOr<StoreFacts> CheckStore(const std::string& folder, Clock& clock);
 
-// Copies a backup to `folder`, which has no jobs.db yet, once CheckStore has found no problem in
-// it. jobs.db comes last: an interrupted call leaves a folder without it, and is repeated.
+// Copies a backup to `folder`, which has no store yet, once CheckStore has found no problem in it.
+// What makes it a store comes last: an interrupted call leaves none, and is repeated.
 // kFailedPrecondition: there is a store; kDataLoss: the backup has problems.
 StatusOr<StoreFacts> RestoreStore(const std::string& backup, const std::string& folder,
                                   Clock& clock);

@@ -19,11 +19,12 @@ void DeviceUse::Forget(std::map<int64_t, double>& hours) const {
   hours.erase(hours.begin(), hours.lower_bound(Hour() - kHoursOfDay + 1));
 }
 
-StatusOr<std::unique_ptr<DeviceUse>> DeviceUse::Open(JobsDb& db, Clock& clock, QuotaOf quota_of) {
+StatusOr<std::unique_ptr<DeviceUse>> DeviceUse::Open(JobsStore& db, Clock& clock,
+                                                     QuotaOf quota_of) {
   std::unique_ptr<DeviceUse> use(new DeviceUse(db, clock, std::move(quota_of)));
   AG_LET(const auto rows, db.DeviceUseSince(use->Hour() - kHoursOfDay + 1));
   MutexLock lock(use->mutex_);
-  for (const JobsDb::HourOfUse& row : rows) use->used_[row.tenant][row.hour] = row.seconds;
+  for (const JobsStore::HourOfUse& row : rows) use->used_[row.tenant][row.hour] = row.seconds;
   return use;
 }
 

@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/mutex.h"
-#include "server/store/jobs_db.h"
+#include "server/store/jobs_store.h"
 
 namespace ag {
 
@@ -19,7 +19,7 @@ class DeviceUse {
   using QuotaOf = std::function<double(const std::string& tenant)>;
 
   // Reads what was used within the last day.
-  static StatusOr<std::unique_ptr<DeviceUse>> Open(JobsDb& db, Clock& clock, QuotaOf quota_of);
+  static StatusOr<std::unique_ptr<DeviceUse>> Open(JobsStore& db, Clock& clock, QuotaOf quota_of);
 
   // Counts time that a worker spent for the tenant; nothing without a name. Stored before it
   // returns OK.
@@ -31,12 +31,12 @@ class DeviceUse {
   Status Check(const std::string& tenant);
 
  private:
-  DeviceUse(JobsDb& db, Clock& clock, QuotaOf quota_of)
+  DeviceUse(JobsStore& db, Clock& clock, QuotaOf quota_of)
       : db_(db), clock_(clock), quota_of_(std::move(quota_of)) {}
   int64_t Hour() const;
   void Forget(std::map<int64_t, double>& hours) const;
 
-  JobsDb& db_;
+  JobsStore& db_;
   Clock& clock_;
   const QuotaOf quota_of_;
   Mutex mutex_;

@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "base/reason.h"
+#include "server/store/open_store.h"
 
 namespace ag {
 namespace {
@@ -11,10 +12,11 @@ namespace {
 struct UseBench {
   TempDir dir = *TempDir::Make("device-use-");
   FakeClock clock;
-  std::unique_ptr<JobsDb> db = *JobsDb::Open({dir.path() + "/jobs.db", ""}, clock);
+  Store store = *OpenStore({.folder = dir.path()}, clock);
   std::unique_ptr<DeviceUse> Open() {
-    return *DeviceUse::Open(
-        *db, clock, [](const std::string& tenant) { return tenant == "bob" ? 100.0 : 0.0; });
+    return *DeviceUse::Open(*store.jobs, clock, [](const std::string& tenant) {
+      return tenant == "bob" ? 100.0 : 0.0;
+    });
   }
 };
 
@@ -51,7 +53,7 @@ TEST(DeviceUse, AQuotaIsOfOneDay) {
   bench.clock.Advance(std::chrono::hours(24));
   EXPECT_EQ(use->UsedSeconds("bob"), 0);
   ASSERT_TRUE(use->Add("bob", std::chrono::seconds(1)).ok());
-  EXPECT_EQ(bench.db->DeviceUseSince(0)->size(), 1u) << "old hours go from the store";
+  EXPECT_EQ(bench.store.jobs->DeviceUseSince(0)->size(), 1u) << "old hours go from the store";
 }
 
 }  // namespace

@@ -16,8 +16,8 @@
 #include "server/jobs/job_runner.h"
 #include "server/jobs/retention.h"
 #include "server/jobs/tenant.h"
-#include "server/store/cache_db.h"
-#include "server/store/jobs_db.h"
+#include "server/store/cache_store.h"
+#include "server/store/jobs_store.h"
 #include "server/workers/dispatcher.h"
 
 namespace ag {

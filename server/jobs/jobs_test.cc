@@ -2,9 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
+
 #include "base/blobs.h"
 #include "base/file.h"
+#include "base/file_ops.h"
 #include "base/reason.h"
+#include "server/store/open_store.h"
 #include "server/store/testing/fault_vfs.h"
 
 namespace ag {
@@ -41,14 +45,13 @@ class FakeJobRunner : public JobRunner {
 
 struct JobsBench {
   TempDir dir = *TempDir::Make("jobs-test-");
-  std::unique_ptr<JobsDb> db;
-  std::unique_ptr<CacheDb> cache;
+  Store store;
+  JobsStore* db = nullptr;
   std::shared_ptr<BlobDir> blobs = *BlobDir::Open(dir.path() + "/blobs");
   Digest model = *blobs->Put("model");
   FakeJobRunner runner;
   JobsOptions options;
   std::vector<std::string> environments = {"e"};  // Of the workers. Set before Restart.
-  std::string vfs;                                // Of jobs.db. Set before Restart.
   std::unique_ptr<Jobs> jobs;
 
   JobsBench() {
@@ -62,13 +65,10 @@ struct JobsBench {
   }
   void Restart() {
     jobs.reset();
-    db.reset();
-    cache.reset();
-    db = *JobsDb::Open({dir.path() + "/jobs.db", vfs}, RealClock());
-    CacheDbOptions cache_options;
-    cache_options.path = dir.path() + "/cache.db";
-    cache = *CacheDb::Open(cache_options, RealClock());
-    jobs = *Jobs::Start({db.get(), cache.get(), blobs.get()}, runner, RealClock(), options);
+    store = {};
+    store = *OpenStore({.folder = dir.path()}, RealClock());
+    db = store.jobs.get();
+    jobs = *Jobs::Start({db, store.cache.get(), blobs.get()}, runner, RealClock(), options);
   }
   // Restarts as after a crash: the store says what it said when the process ended.
   void Crash(int64_t id) {
@@ -307,18 +307,18 @@ TEST(Jobs, AFaultOfTheHostThatStaysFailsTheJob) {
   EXPECT_EQ(Message(job.error), "write m: the disk is full");
 }
 
-// The store of jobs is on a disk that becomes full when the job begins.
+// The disk becomes full when the job begins.
 TEST(Jobs, AFullDiskLosesNoJobAndHidesNoAnswer) {
-  SetVfsFault({});  // Registers the file system.
+  const FaultVfs vfs;
+  std::optional<file_ops::FileFault> full;
   JobsBench b;
-  b.vfs = kFaultVfs;
-  b.Restart();
   const int64_t known = b.jobs->Accept(b.Request())->id;
   b.WaitTerminal(known);
   v1::OptimizeRequest next = b.Request();
   next.mutable_budget()->set_rounds(7);
   b.runner.on_run = [&](const Job&) {
-    if (b.runner.runs == 2) SetVfsFault(FullDisk());
+    if (b.runner.runs != 2) return;
+    full.emplace(file_ops::FileFault::Options{.error = ENOSPC, .all_later = true});
   };
   const int64_t id = b.jobs->Accept(next)->id;
   EXPECT_NE(b.WaitPutOff(id).find("disk is full"), std::string::npos);
@@ -328,7 +328,7 @@ TEST(Jobs, AFullDiskLosesNoJobAndHidesNoAnswer) {
     EXPECT_TRUE(answer->result->cache().model_hit());
     EXPECT_EQ(answer->id, 0) << "nothing could be stored";
   }
-  SetVfsFault({});
+  full.reset();
   EXPECT_EQ(b.WaitTerminal(id).state, v1::Job::SUCCEEDED);
 }
 

@@ -69,7 +69,7 @@ struct Names {
 
 // Calls visit(row) for each ended job, the oldest first.
 template <class Visit>
-Status ForEachEnded(JobsDb& jobs, const Visit& visit) {
+Status ForEachEnded(JobsStore& jobs, const Visit& visit) {
   for (int64_t after = 0;;) {
     AG_LET(const auto rows, jobs.Ended(after, kRowsAtOnce));
     for (const JobRow& row : rows) {
@@ -90,7 +90,7 @@ StatusOr<Names> ReadNames(const JobStores& stores) {
                           BlobsOf(request, row.result)});
     names.Take(names.jobs.back().blobs);
   }));
-  AG_TRY(stores.cache->ForEachAnswer([&](const CacheDb::StoredAnswer& answer) {
+  AG_TRY(stores.cache->ForEachAnswer([&](const CacheStore::StoredAnswer& answer) {
     names.answers.push_back({answer.key, answer.of, BlobsOf({}, answer.result)});
     names.Take(names.answers.back().blobs);
   }));
@@ -133,8 +133,10 @@ class Remover {
     return OkStatus();
   }
   Status RemoveBlob(const BlobDir::Entry& entry, Removed* removed) {
+    // First the owners: a blob without any is found again after a crash, owners without a blob are
+    // not, and would see the same bytes when another tenant sends them.
+    AG_TRY(stores_.jobs->DisownBlob(entry.digest.Hex(), ""));
     AG_TRY(stores_.blobs->Remove(entry.digest));
-    AG_TRY(stores_.jobs->DisownBlob(entry.digest.Hex()));
     ++removed->blobs;
     removed->bytes += entry.bytes;
     return OkStatus();
@@ -180,7 +182,7 @@ void MarkForSpace(const std::vector<BlobDir::Entry>& entries, int64_t bytes_max,
 
 }  // namespace
 
-StatusOr<std::map<std::string, std::string>> NamedBlobs(JobsDb& jobs) {
+StatusOr<std::map<std::string, std::string>> NamedBlobs(JobsStore& jobs) {
   std::map<std::string, std::string> named;
   const auto add = [&](const std::set<std::string>& blobs, const std::string& who) {
     for (const std::string& blob : blobs) named.emplace(blob, who);

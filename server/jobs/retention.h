@@ -11,14 +11,14 @@
 #include "base/blobs.h"
 #include "base/clock.h"
 #include "server/jobs/tenant.h"
-#include "server/store/cache_db.h"
-#include "server/store/jobs_db.h"
+#include "server/store/cache_store.h"
+#include "server/store/jobs_store.h"
 
 namespace ag {
 
 struct JobStores {
-  JobsDb* jobs = nullptr;
-  CacheDb* cache = nullptr;
+  JobsStore* jobs = nullptr;
+  CacheStore* cache = nullptr;
   BlobDir* blobs = nullptr;
 };
 
@@ -36,7 +36,7 @@ struct Removed {
 // Returns the blobs that jobs name and cannot do without, each with one of those that name it
 // ("jobs/7"): what unfinished jobs need, and the results of the others. (An answer whose blobs are
 // gone is a miss.)
-StatusOr<std::map<std::string, std::string>> NamedBlobs(JobsDb& jobs);
+StatusOr<std::map<std::string, std::string>> NamedBlobs(JobsStore& jobs);
 
 // Removes what is beyond the limits, the oldest jobs first. `now` is a time of day; blobs that were
 // used at `in_use_since` or later stay (0: no job runs).

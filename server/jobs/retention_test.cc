@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "autograph/v1/optimizer.pb.h"
+#include "server/store/open_store.h"
 
 namespace ag {
 namespace {
@@ -16,16 +17,12 @@ constexpr int64_t kDay = 86400;
 
 struct RetentionBench {
   TempDir dir = *TempDir::Make("retention-");
-  std::unique_ptr<JobsDb> jobs = *JobsDb::Open({dir.path() + "/jobs.db", ""}, RealClock());
-  std::unique_ptr<CacheDb> cache;
+  Store store = *OpenStore({.folder = dir.path()}, RealClock());
+  JobsStore* const jobs = store.jobs.get();
+  CacheStore* const cache = store.cache.get();
   std::shared_ptr<BlobDir> blobs = *BlobDir::Open(dir.path() + "/blobs");
 
-  RetentionBench() {
-    CacheDbOptions options;
-    options.path = dir.path() + "/cache.db";
-    cache = *CacheDb::Open(options, RealClock());
-  }
-  JobStores stores() { return {jobs.get(), cache.get(), blobs.get()}; }
+  JobStores stores() { return {jobs, cache, blobs.get()}; }
   // A blob that was last used at `used`.
   std::string Blob(const std::string& bytes, int64_t used) {
     const Digest digest = *blobs->Put(bytes);

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/file.h"
-#include "server/store/cache_db.h"
+#include "server/store/open_store.h"
 
 namespace ag {
 namespace {
@@ -51,10 +51,7 @@ class BaselineTest : public ::testing::Test {
     request_.output = kOutput;
     request_.carries_plan = true;
     request_.onnxruntime = "9.9";
-    CacheDbOptions options;
-    options.path = dir_.path() + "/cache.db";
-    cache_ = *CacheDb::Open(options, clock_);
-    measurer_.emplace(runner_, *cache_, clock_,
+    measurer_.emplace(runner_, *store_.cache, clock_,
                       PoolMeasurer::Options{.device = "cpu", .environment = "e"});
   }
   BaselineResult Compare() {
@@ -66,7 +63,7 @@ class BaselineTest : public ::testing::Test {
   const TempDir dir_ = *TempDir::Make("baseline-test-");
   FakeClock clock_;
   FileRunnerFake runner_;
-  std::unique_ptr<CacheDb> cache_;
+  const Store store_ = *OpenStore({.folder = dir_.path()}, clock_);
   std::optional<PoolMeasurer> measurer_;
   BaselineRequest request_;
 };

@@ -146,7 +146,7 @@ class AskedCache : public GroupCache {
     const std::string payload = EncodeFields(JobFind{key, std::string(problem), environment});
     if (payload.size() > kJobFrameBytesMax)
       return std::nullopt;  // It was never sent, so never stored.
-    const auto answer = DecodeFields<JobRow>(coordinator_.Ask(kJobFind, payload));
+    const auto answer = DecodeFields<JobCacheRow>(coordinator_.Ask(kJobFind, payload));
     if (!answer.ok()) LogWarn("cache: {}", Message(answer.status()));
     if (!answer.ok() || !answer->found) return std::nullopt;
     CacheRow row = answer->row;
@@ -155,7 +155,7 @@ class AskedCache : public GroupCache {
   }
   Status Put(const CacheRow& row) override {
     return DecodeStatus(
-        coordinator_.Ask(kJobPut, EncodeFields(JobRow{true, EncodeStatus(row.status), row})));
+        coordinator_.Ask(kJobPut, EncodeFields(JobCacheRow{true, EncodeStatus(row.status), row})));
   }
   Status Count(int64_t hits, int64_t misses, const std::vector<Digest>& keys) override {
     return DecodeStatus(coordinator_.Ask(kJobCount, EncodeFields(JobCount{hits, misses, keys})));

@@ -31,8 +31,8 @@ enum JobFrame : uint32_t {
   kJobEnter = 10,  // The stage; the reply is a status (EncodeStatus), as where nothing is said.
   kJobWork = 11,   // A JobWork. The reply comes when the item has ended.
   kJobKept = 12,   // What the delivery held is stored. Has no reply.
-  kJobFind = 13,   // A JobFind; the reply is a JobRow.
-  kJobPut = 14,    // A JobRow.
+  kJobFind = 13,   // A JobFind; the reply is a JobCacheRow.
+  kJobPut = 14,    // A JobCacheRow.
   kJobCount = 15,  // A JobCount.
   kJobSetChecked = 16,  // A Digest.
   // From the process: notices.
@@ -74,7 +74,7 @@ struct JobFind {
   std::string problem;
   Environment environment;
 };
-struct JobRow {
+struct JobCacheRow {
   bool found = false;
   std::string status;  // EncodeStatus; the row's own is not set.
   CacheRow row;
@@ -123,7 +123,7 @@ void Fields(auto& io, Is<JobDelivery> auto& delivery) {
   io(delivery.entry, delivery.result, delivery.quarantined, delivery.worker_id);
 }
 void Fields(auto& io, Is<JobFind> auto& find) { io(find.key, find.problem, find.environment); }
-void Fields(auto& io, Is<JobRow> auto& f) {
+void Fields(auto& io, Is<JobCacheRow> auto& f) {
   io(f.found, f.status, f.row.problem, f.row.environment, f.row.summary,
      f.row.measured_unix_seconds, f.row.hits, f.row.worker, f.row.import, f.row.is_checked);
   io.Nested(f.row.measurement, EncodeMeasurement, DecodeMeasurement);

@@ -31,11 +31,11 @@ TEST(JobFrames, AJobComesAsItWasSent) {
 }
 
 TEST(JobFrames, ARowKeepsItsStatusAndItsMeasurement) {
-  JobRow sent{.found = true, .status = EncodeStatus(Err(StatusCode::kDataLoss, "broken"))};
+  JobCacheRow sent{.found = true, .status = EncodeStatus(Err(StatusCode::kDataLoss, "broken"))};
   sent.row.problem = "p";
   sent.row.measurement.kernel = "k";
   sent.row.is_checked = false;
-  const auto read = DecodeFields<JobRow>(EncodeFields(sent));
+  const auto read = DecodeFields<JobCacheRow>(EncodeFields(sent));
   ASSERT_TRUE(read.ok()) << ToString(read.status());
   EXPECT_EQ(ToString(DecodeStatus(read->status)), "DATA_LOSS: broken");
   EXPECT_EQ(read->row.problem, "p");

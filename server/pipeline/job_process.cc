@@ -157,14 +157,14 @@ class Session {
     switch (frame.type) {
       case kJobFind: {
         AG_LET(const auto find, DecodeFields<JobFind>(in));
-        JobRow answer;
+        JobCacheRow answer;
         if (auto row = parts_.cache.Find(find.key, find.problem, find.environment)) {
           answer = {true, EncodeStatus(row->status), *std::move(row)};
         }
         return Send(kJobReply, EncodeFields(answer));
       }
       case kJobPut: {
-        AG_LET(auto put, DecodeFields<JobRow>(in));
+        AG_LET(auto put, DecodeFields<JobCacheRow>(in));
         put.row.status = DecodeStatus(put.status);
         return Reply(parts_.cache.Put(put.row));
       }

@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "plan/format/plan_codec.h"
 #include "plan/testing/testing.h"
-#include "server/store/cache_db.h"
+#include "server/store/open_store.h"
 #include "wire/measurement_wire.h"
 
 namespace ag {
@@ -65,13 +65,11 @@ class FakeRunner : public WorkRunner {
 struct MeasurerBench {
   TempDir dir = *TempDir::Make("pool-measurer-test-");
   FakeClock clock;
-  std::unique_ptr<CacheDb> cache;
+  const Store store = *OpenStore({.folder = dir.path()}, clock);
+  CacheStore* const cache = store.cache.get();
   FakeRunner runner;
   PoolMeasurer::Options options;
   MeasurerBench() {
-    CacheDbOptions cache_options;
-    cache_options.path = dir.path() + "/cache.db";
-    cache = *CacheDb::Open(cache_options, clock);
     options.device = "cpu";
     options.environment = "e";
   }

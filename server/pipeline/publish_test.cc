@@ -20,6 +20,7 @@
 #include "plan/testing/testing.h"
 #include "rules/match/rule_clean_up.h"
 #include "search/rewrite_walk.h"
+#include "server/store/open_store.h"
 #include "wire/candidate_wire.h"
 #include "wire/measurement_wire.h"
 
@@ -155,10 +156,7 @@ constexpr char kBranches[] =
 class PublishTest : public ::testing::Test {
  protected:
   PublishTest() {
-    CacheDbOptions options;
-    options.path = folder_.path() + "/cache.db";
-    cache_ = *CacheDb::Open(options, clock_);
-    measurer_.emplace(worker_, *cache_, clock_,
+    measurer_.emplace(worker_, *store_.cache, clock_,
                       PoolMeasurer::Options{.device = "sim:small", .environment = "e"});
   }
 
@@ -271,7 +269,7 @@ class PublishTest : public ::testing::Test {
   const TempDir folder_ = *TempDir::Make("publish-test-");
   const std::shared_ptr<BlobDir> blobs_ = *BlobDir::Open(folder_.path() + "/blobs");
   FakeClock clock_;
-  std::unique_ptr<CacheDb> cache_;
+  const Store store_ = *OpenStore({.folder = folder_.path()}, clock_);
   ReferenceWorker worker_{blobs_};
   std::optional<PoolMeasurer> measurer_;
   RuleSet rules_;

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "server/store/cache_db.h"
+#include "server/store/cache_store.h"
 #include "server/workers/dispatcher.h"
 
 namespace ag {
@@ -36,7 +36,7 @@ class Sentinel {
  public:
   struct Parts {
     WorkRunner& runner;
-    CacheDb& cache;
+    CacheStore& cache;
     Clock& clock;
     std::function<std::vector<DeviceOffer>()> offers;
     std::function<bool()> has_jobs;  // Queued or running.

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "plan/fusion/group_problem.h"
 #include "plan/testing/testing.h"
+#include "server/store/open_store.h"
 
 namespace ag {
 namespace {
@@ -74,9 +75,6 @@ class Runner : public WorkRunner {
 
 struct SentinelBench {
   explicit SentinelBench(int rows, const std::string& worker = "before") {
-    CacheDbOptions cache_options;
-    cache_options.path = dir.path() + "/cache.db";
-    cache = *CacheDb::Open(cache_options, clock);
     for (int i = 0; i < rows; ++i) {
       CacheRow row;
       row.problem = EncodeGroupProblem(ReluOf(i + 1));
@@ -99,7 +97,7 @@ struct SentinelBench {
       sentinel->Tick();
     }
   }
-  std::vector<CacheDb::Listed> Stored(const Environment& environment = "e") {
+  std::vector<CacheStore::Listed> Stored(const Environment& environment = "e") {
     return cache->List({.environment = environment, .rows_max = 100}).value();
   }
   std::vector<double> StoredTimes() {
@@ -112,7 +110,8 @@ struct SentinelBench {
 
   TempDir dir = *TempDir::Make("sentinel-test-");
   FakeClock clock;
-  std::unique_ptr<CacheDb> cache;
+  const Store store = *OpenStore({.folder = dir.path()}, clock);
+  CacheStore* const cache = store.cache.get();
   Runner runner;
   bool has_jobs = false;
   std::optional<Sentinel> sentinel;

@@ -47,7 +47,7 @@ class Collector : public prometheus::Collectable {
 
   std::vector<MetricFamily> Collect() const override {
     std::vector<MetricFamily> families;
-    if (const auto counts = sources_.jobs_db->CountByState(); counts.ok()) {
+    if (const auto counts = sources_.jobs_store->CountByState(); counts.ok()) {
       FamilyBuilder jobs("autograph_jobs", "Jobs in the store by state", MetricType::Gauge);
       for (const auto& [state, count] : *counts)
         jobs.Add(static_cast<double>(count), "state", state);

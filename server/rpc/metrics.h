@@ -7,8 +7,8 @@
 #include <string>
 
 #include "server/jobs/jobs.h"
-#include "server/store/cache_db.h"
-#include "server/store/jobs_db.h"
+#include "server/store/cache_store.h"
+#include "server/store/jobs_store.h"
 #include "server/workers/dispatcher.h"
 
 namespace ag {
@@ -29,8 +29,8 @@ class JobRecords {
 struct MetricsSources {
   JobRecords* records = nullptr;
   Jobs* jobs = nullptr;
-  JobsDb* jobs_db = nullptr;
-  CacheDb* cache = nullptr;
+  JobsStore* jobs_store = nullptr;
+  CacheStore* cache = nullptr;
   Dispatcher* dispatcher = nullptr;
   const std::atomic<int64_t>* answers_given = nullptr;  // That the cache does not count yet.
   // Rows of the cache that were measured again, and those of them that were replaced.

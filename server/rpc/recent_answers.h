@@ -16,8 +16,8 @@ namespace ag {
 
 class RecentAnswers {
  public:
-  // What answers depend on: Dispatcher::offers_revision and CacheDb::answers_revision, read before
-  // the answer was found.
+  // What answers depend on: Dispatcher::offers_revision and CacheStore::answers_revision, read
+  // before the answer was found.
   struct Revision {
     uint64_t offers = 0, answers = 0;
     bool operator==(const Revision&) const = default;

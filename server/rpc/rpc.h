@@ -12,7 +12,7 @@
 #include "server/jobs/jobs.h"
 #include "server/rpc/access.h"
 #include "server/rpc/transfers.h"
-#include "server/store/cache_db.h"
+#include "server/store/cache_store.h"
 #include "server/workers/dispatcher.h"
 
 namespace grpc {
@@ -37,7 +37,7 @@ struct RpcCore {
   Access* access = nullptr;
   Jobs* jobs = nullptr;
   Dispatcher* dispatcher = nullptr;
-  CacheDb* cache = nullptr;
+  CacheStore* cache = nullptr;
   BlobDir* blobs = nullptr;
   Clock* clock = nullptr;
   ImportLimits limits;

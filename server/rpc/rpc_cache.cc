@@ -57,12 +57,12 @@ class CacheService final : public v1::Cache::Service {
     if (!caller.ok()) return ToGrpc(caller.status());
     const auto place = core_.transfers->Enter(*context);
     if (!place.ok()) return ToGrpc(place.status());
-    CacheDb::ListOptions options = {request->environment(), 0, kPageMax};
+    CacheStore::ListOptions options = {request->environment(), 0, kPageMax};
     while (true) {
       const auto page = core_.cache->List(options);
       if (!page.ok()) return ToGrpc(page.status());
       if (page->empty()) return grpc::Status::OK;
-      for (const CacheDb::Listed& listed : *page) {
+      for (const CacheStore::Listed& listed : *page) {
         v1::CacheRecord record;
         ToProto(listed.record, &record);
         if (!writer->Write(record)) return ToGrpc(Err(StatusCode::kCancelled, "the client left"));
@@ -132,7 +132,7 @@ class CacheService final : public v1::Cache::Service {
     if (reader.Read(&record)) {
       return Err(StatusCode::kInvalidArgument, "record {}: it does not decode", rows.size());
     }
-    AG_LET(const CacheDb::Imported imported, core_.cache->Import(rows, source));
+    AG_LET(const CacheStore::Imported imported, core_.cache->Import(rows, source));
     response->set_added(imported.added);
     response->set_known(imported.known);
     response->set_import_id(imported.import);
@@ -144,10 +144,10 @@ class CacheService final : public v1::Cache::Service {
 
   Status List(const v1::ListMeasurementsRequest& request, v1::ListMeasurementsResponse* response) {
     AG_LET(const Page page, PageOf(request.page_size(), request.page_token()));
-    AG_LET(const std::vector<CacheDb::Listed> rows,
+    AG_LET(const std::vector<CacheStore::Listed> rows,
            core_.cache->List({request.environment(), page.before, page.rows_max}));
     size_t bytes = 0;
-    for (const CacheDb::Listed& listed : rows) {
+    for (const CacheStore::Listed& listed : rows) {
       v1::CacheRecord* record = response->add_records();
       ToProto(listed.record, record);
       bytes += record->ByteSizeLong();
@@ -161,16 +161,16 @@ class CacheService final : public v1::Cache::Service {
   Status ListAnswers(const Tenant& tenant, const v1::ListGraphsRequest& request,
                      v1::ListGraphsResponse* response) {
     AG_LET(const Page page, PageOf(request.page_size(), ""));
-    CacheDb::AnswerFilter filter = {.key = request.key(),
-                                    .model = request.model_digest(),
-                                    .device = request.device(),
-                                    .environment = request.environment(),
-                                    .before = request.page_token(),
-                                    .rows_max = page.rows_max};
+    CacheStore::AnswerFilter filter = {.key = request.key(),
+                                       .model = request.model_digest(),
+                                       .device = request.device(),
+                                       .environment = request.environment(),
+                                       .before = request.page_token(),
+                                       .rows_max = page.rows_max};
     if (!tenant.sees_all) filter.tenant = tenant.name;
-    AG_LET(const std::vector<CacheDb::ListedAnswer> rows, core_.cache->ListModels(filter));
+    AG_LET(const std::vector<CacheStore::ListedAnswer> rows, core_.cache->ListModels(filter));
     size_t bytes = 0;
-    for (const CacheDb::ListedAnswer& row : rows) {
+    for (const CacheStore::ListedAnswer& row : rows) {
       const AnswerSubject& of = row.answer.of;
       v1::CachedGraph* graph = response->add_graphs();
       graph->set_key(row.key);

@@ -5,8 +5,8 @@
 #include "autograph/v1/store.grpc.pb.h"
 #include "base/file_reader.h"
 #include "base/log.h"
-#include "server/jobs/backup.h"
 #include "server/rpc/rpc.h"
+#include "server/store/open_store.h"
 
 namespace ag {
 namespace {
@@ -33,7 +33,7 @@ class StoreService final : public v1::Store::Service {
     // Beside the databases, where there is room for them or nowhere.
     AG_LET(const TempDir copies, TempDir::MakeIn(core_.data_dir, "backup-"));
     AG_TRY(core_.jobs->SaveDatabases(copies.path()), "backup");
-    for (const char* name : kStoreFiles) {
+    for (const std::string& name : FilesOfStore(copies.path())) {
       AG_TRY(SendFile(copies.path() + "/" + name, name, place, writer));
     }
     AG_LET(const auto entries, core_.blobs->Entries());

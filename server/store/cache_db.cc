@@ -1,63 +1,41 @@
 #include "server/store/cache_db.h"
 
 #include <atomic>
-#include <filesystem>
 #include <limits>
 #include <set>
 
+#include "base/file.h"
+#include "base/file_ops.h"
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/text.h"
 #include "plan/fusion/group_problem.h"
 #include "server/store/cache_rows.h"
 #include "server/store/cache_snapshot.h"
+#include "server/store/schemas.h"
 
 namespace ag {
-
-struct CacheDb::State {
-  Mutex mutex;
-  Database db AG_GUARDED_BY(mutex);
-  Clock* clock = nullptr;
-  int64_t failure_expiry_seconds = 0;
-  std::string snapshot;
-  std::string cache_namespace;
-  CacheBase base;
-
-  // When the snapshot began to lack something, and when the next one may be written.
-  std::optional<Nanos> lacks_since AG_GUARDED_BY(mutex);
-  Nanos next_snapshot AG_GUARDED_BY(mutex){0};
-
-  std::atomic<uint64_t> answers_revision = 1;
-  void SnapshotLacks() AG_REQUIRES(mutex) {
-    if (!lacks_since.has_value()) lacks_since = clock->Now();
-  }
-};
-
-CacheDb::CacheDb(std::unique_ptr<State> state) : state_(std::move(state)) {}
-CacheDb::~CacheDb() = default;
-
 namespace {
 
 constexpr Nanos kSnapshotDelay{1'000'000'000};  // Writes come in bursts.
 constexpr int kSnapshotPause = 49;  // Times the last snapshot's duration: 1 / (1 + 49) is 2 %.
 
-StatusOr<Database> OpenAndMigrate(const CacheDbOptions& options, Clock& clock) {
-  AG_LET(Database db,
-         Database::Open(options.path, {.synchronous_full = false, .vfs = options.vfs}));
+StatusOr<Database> OpenAndMigrate(const std::string& path, Clock& clock) {
+  AG_LET(Database db, Database::Open(path, {.synchronous_full = false}));
   AG_TRY(Migrate(db, CacheSchema(), clock.UnixSeconds()));
   return db;
 }
 
-// Renames the file and its companions to the first free <path>.<why>-N.
+// Renames the file and its companions to the first free <path>.<why>-N. The file goes last, so that
+// what a crash interrupted is done again: a companion without a file is no database.
 Status SetAside(const std::string& path, std::string_view why) {
   int number = 1;
-  std::error_code error;
-  while (std::filesystem::exists(fmt::format("{}.{}-{}", path, why, number), error)) ++number;
-  for (const char* suffix : {"", "-wal", "-shm"}) {
+  while (FileExists(fmt::format("{}.{}-{}", path, why, number))) ++number;
+  for (const char* suffix : {"-wal", "-shm", ""}) {
     const std::string from = path + suffix;
-    if (!std::filesystem::exists(from, error) && !error) continue;
-    std::filesystem::rename(from, fmt::format("{}.{}-{}{}", path, why, number, suffix), error);
-    if (error) return Err(StatusCode::kFailedPrecondition, "{}: {}", from, error.message());
+    if (!FileExists(from)) continue;
+    const int error = file_ops::Rename(from, fmt::format("{}.{}-{}{}", path, why, number, suffix));
+    if (error != 0) return FromErrno(error, from);
   }
   LogWarn("cache file {} set aside as {}.{}-{}", path, path, why, number);
   return OkStatus();
@@ -104,47 +82,78 @@ StatusOr<AnswerPlace> ParsePlace(const std::string& text) {
   return AnswerPlace{*made, text.substr(dot + 1)};
 }
 
-}  // namespace
+class CacheDb final : public CacheStore {
+ public:
+  CacheDb(Database db, const CacheDbOptions& options, bool was_corrupt, Clock& clock);
 
-StatusOr<std::unique_ptr<CacheDb>> CacheDb::Open(const CacheDbOptions& options, Clock& clock) {
-  auto db = OpenAndMigrate(options, clock);
-  const bool corrupt = db.status().code() == StatusCode::kDataLoss;
-  if (corrupt || db.status().code() == StatusCode::kUnimplemented) {
-    LogWarn("cache file cannot be read: {}", Message(db.status()));
-    AG_TRY(SetAside(options.path, corrupt ? "corrupt" : "old"), "cache file");
-    db = OpenAndMigrate(options, clock);
+  std::optional<CacheRow> Find(const Digest& key, std::string_view problem,
+                               const Environment& environment) override;
+  Status Put(const CacheRow& row) override;
+  Status Count(int64_t hits, int64_t misses, const std::vector<Digest>& keys) override;
+  Status SetChecked(const Digest& key) override;
+  StatusOr<std::vector<Listed>> List(const ListOptions& options) override;
+  StatusOr<Imported> Import(const std::vector<CacheRow>& rows, const std::string& client) override;
+  StatusOr<Forgotten> Forget(const Filter& filter) override;
+  std::optional<ModelAnswer> FindModel(const std::string& key_text) override;
+  Status PutModel(const ModelAnswer& answer) override;
+  uint64_t answers_revision() const override { return answers_revision_; }
+  StatusOr<std::vector<ListedAnswer>> ListModels(const AnswerFilter& filter) override;
+  Status CountAnswers(int64_t given) override;
+  Status ForEachAnswer(const std::function<void(const StoredAnswer& answer)>& visit) override;
+  Status ForgetModels(const std::vector<std::string>& keys) override;
+  Status SaveCopy(const std::string& folder) override;
+  StatusOr<CacheStats> Stats() override;
+  const CacheBase& base() const override { return base_; }
+  bool was_corrupt() const override { return was_corrupt_; }
+  bool SnapshotIsDue() override;
+  Status WriteSnapshot() override;
+
+ private:
+  void SnapshotLacks() AG_REQUIRES(mutex_) {
+    if (!lacks_since_.has_value()) lacks_since_ = clock_.Now();
   }
-  AG_TRY(db.status(), "cache file");
-  auto state = std::make_unique<State>();
-  state->clock = &clock;
-  state->snapshot = options.snapshot;
-  state->cache_namespace = options.cache_namespace;
-  {
-    MutexLock lock(state->mutex);
-    state->db = *std::move(db);
-    if (!options.snapshot.empty() && !IsSnapshotOf(options.snapshot, state->db)) {
-      state->SnapshotLacks();
-    }
-    if (!options.base.empty()) state->base = OpenBase(state->db, options.base);
-  }
-  state->failure_expiry_seconds =
-      std::chrono::duration_cast<std::chrono::seconds>(options.failure_expiry).count();
-  return std::unique_ptr<CacheDb>(new CacheDb(std::move(state)));
+
+  Mutex mutex_;
+  Database db_ AG_GUARDED_BY(mutex_);
+  Clock& clock_;
+  const int64_t failure_expiry_seconds_;
+  const std::string snapshot_;
+  const std::string cache_namespace_;
+  const bool was_corrupt_;
+  CacheBase base_;
+
+  // When the snapshot began to lack something, and when the next one may be written.
+  std::optional<Nanos> lacks_since_ AG_GUARDED_BY(mutex_);
+  Nanos next_snapshot_ AG_GUARDED_BY(mutex_){0};
+
+  std::atomic<uint64_t> answers_revision_ = 1;
+};
+
+CacheDb::CacheDb(Database db, const CacheDbOptions& options, bool was_corrupt, Clock& clock)
+    : db_(std::move(db)),
+      clock_(clock),
+      failure_expiry_seconds_(
+          std::chrono::duration_cast<std::chrono::seconds>(options.failure_expiry).count()),
+      snapshot_(options.snapshot),
+      cache_namespace_(options.cache_namespace),
+      was_corrupt_(was_corrupt) {
+  MutexLock lock(mutex_);
+  if (!snapshot_.empty() && !IsSnapshotOf(snapshot_, db_)) SnapshotLacks();
+  if (!options.base.empty()) base_ = OpenBase(db_, options.base);
 }
 
 std::optional<CacheRow> CacheDb::Find(const Digest& key, std::string_view problem,
                                       const Environment& environment) {
-  MutexLock lock(state_->mutex);
-  const auto find = [&]() AG_REQUIRES(state_->mutex) -> StatusOr<std::optional<CacheRow>> {
-    AG_LET(Statement select,
-           state_->db.Prepare(
-               fmt::format("SELECT {} FROM measurements WHERE key = ?", kMeasurementColumns)));
-    AG_LET(const bool found, select.Bind(1, StoredKey(key, state_->cache_namespace)).Step());
+  MutexLock lock(mutex_);
+  const auto find = [&]() AG_REQUIRES(mutex_) -> StatusOr<std::optional<CacheRow>> {
+    AG_LET(Statement select, db_.Prepare(fmt::format("SELECT {} FROM measurements WHERE key = ?",
+                                                     kMeasurementColumns)));
+    AG_LET(const bool found, select.Bind(1, StoredKey(key, cache_namespace_)).Step());
     if (!found) return std::optional<CacheRow>();
     AG_LET(CacheRow row, ReadCacheRow(select));
     if (row.problem != problem || row.environment != environment) return std::optional<CacheRow>();
-    const int64_t age = state_->clock->UnixSeconds() - row.measured_unix_seconds;
-    if (!row.status.ok() && age >= state_->failure_expiry_seconds) return std::optional<CacheRow>();
+    const int64_t age = clock_.UnixSeconds() - row.measured_unix_seconds;
+    if (!row.status.ok() && age >= failure_expiry_seconds_) return std::optional<CacheRow>();
     return std::optional<CacheRow>(std::move(row));
   };
   return MissIfBroken(find());
@@ -152,35 +161,34 @@ std::optional<CacheRow> CacheDb::Find(const Digest& key, std::string_view proble
 
 Status CacheDb::Put(const CacheRow& row) {
   if (row.status.ok()) AG_TRY(CheckMeasurement(row.measurement));
-  MutexLock lock(state_->mutex);
-  state_->SnapshotLacks();
-  return WriteRow(state_->db, GroupKey(row.problem, row.environment), row, state_->cache_namespace);
+  MutexLock lock(mutex_);
+  SnapshotLacks();
+  return WriteRow(db_, GroupKey(row.problem, row.environment), row, cache_namespace_);
 }
 
 Status CacheDb::Count(int64_t hits, int64_t misses, const std::vector<Digest>& keys) {
-  MutexLock lock(state_->mutex);
-  AG_LET(Transaction transaction, Transaction::Begin(state_->db));
+  MutexLock lock(mutex_);
+  AG_LET(Transaction transaction, Transaction::Begin(db_));
   AG_LET(Statement counter,
-         state_->db.Prepare("UPDATE main.counters SET value = value + ? WHERE name = ?"));
+         db_.Prepare("UPDATE main.counters SET value = value + ? WHERE name = ?"));
   AG_TRY(counter.Bind(1, hits).Bind(2, "hits").Run());
   AG_TRY(counter.Bind(1, misses).Bind(2, "misses").Run());
-  AG_LET(Statement hit,
-         state_->db.Prepare("UPDATE main.measurements SET hits = hits + 1 WHERE key = ?"));
+  AG_LET(Statement hit, db_.Prepare("UPDATE main.measurements SET hits = hits + 1 WHERE key = ?"));
   for (const Digest& key : keys) {
-    AG_TRY(hit.Bind(1, StoredKey(key, state_->cache_namespace)).Run());
+    AG_TRY(hit.Bind(1, StoredKey(key, cache_namespace_)).Run());
   }
   return transaction.Commit();
 }
 
 StatusOr<std::vector<CacheDb::Listed>> CacheDb::List(const ListOptions& options) {
-  MutexLock lock(state_->mutex);
+  MutexLock lock(mutex_);
   AG_LET(Statement select,
-         state_->db.Prepare(fmt::format(
+         db_.Prepare(fmt::format(
              "SELECT {} FROM measurements WHERE code = 0 AND (?1 = '' OR environment = ?1) AND "
              "(?2 = 0 OR row < ?2) AND namespace = ?3 ORDER BY row DESC",
              kMeasurementColumns)));
   select.Bind(1, options.environment).Bind(2, options.before_row);
-  select.Bind(3, state_->cache_namespace);
+  select.Bind(3, cache_namespace_);
   std::vector<Listed> rows;
   while (true) {
     if (static_cast<int>(rows.size()) == options.rows_max) return rows;
@@ -197,44 +205,42 @@ StatusOr<std::vector<CacheDb::Listed>> CacheDb::List(const ListOptions& options)
 
 StatusOr<CacheDb::Imported> CacheDb::Import(const std::vector<CacheRow>& rows,
                                             const std::string& client) {
-  MutexLock lock(state_->mutex);
-  AG_LET(Transaction transaction, Transaction::Begin(state_->db));
-  AG_LET(Statement begun, state_->db.Prepare("INSERT INTO main.imports(made_unix_seconds, client, "
-                                             "added) VALUES(?, ?, 0)"));
-  AG_TRY(begun.Bind(1, state_->clock->UnixSeconds()).Bind(2, client).Run());
-  const int64_t import = state_->db.last_insert_id();
-  AG_LET(Statement known, state_->db.Prepare("SELECT 1 FROM measurements WHERE key = ?"));
+  MutexLock lock(mutex_);
+  AG_LET(Transaction transaction, Transaction::Begin(db_));
+  AG_LET(Statement begun, db_.Prepare("INSERT INTO main.imports(made_unix_seconds, client, "
+                                      "added) VALUES(?, ?, 0)"));
+  AG_TRY(begun.Bind(1, clock_.UnixSeconds()).Bind(2, client).Run());
+  const int64_t import = db_.last_insert_id();
+  AG_LET(Statement known, db_.Prepare("SELECT 1 FROM measurements WHERE key = ?"));
   Imported imported;
   for (size_t i = 0; i < rows.size(); ++i) {
     AG_TRY(CheckMeasurement(rows[i].measurement), "record {}", i);
     known.Reset();
     const Digest key = GroupKey(rows[i].problem, rows[i].environment);
-    AG_LET(const bool found, known.Bind(1, StoredKey(key, state_->cache_namespace)).Step());
+    AG_LET(const bool found, known.Bind(1, StoredKey(key, cache_namespace_)).Step());
     found ? ++imported.known : ++imported.added;
     if (found) continue;
     CacheRow row = rows[i];
     row.import = import;
     row.is_checked = false;
-    AG_TRY(WriteRow(state_->db, key, row, state_->cache_namespace));
+    AG_TRY(WriteRow(db_, key, row, cache_namespace_));
   }
   known.Reset();
   if (imported.added == 0) return imported;  // The transaction is undone: nothing came by it.
   imported.import = import;
-  AG_LET(Statement ended, state_->db.Prepare("UPDATE main.imports SET added = ? WHERE import = ?"));
+  AG_LET(Statement ended, db_.Prepare("UPDATE main.imports SET added = ? WHERE import = ?"));
   AG_TRY(ended.Bind(1, imported.added).Bind(2, import).Run());
   AG_TRY(transaction.Commit());
-  state_->SnapshotLacks();
+  SnapshotLacks();
   return imported;
 }
 
 Status CacheDb::SetChecked(const Digest& key) {
-  MutexLock lock(state_->mutex);
+  MutexLock lock(mutex_);
   AG_LET(Statement update,
-         state_->db.Prepare("UPDATE main.measurements SET is_checked = 1 WHERE key = ?"));
-  return update.Bind(1, StoredKey(key, state_->cache_namespace)).Run();
+         db_.Prepare("UPDATE main.measurements SET is_checked = 1 WHERE key = ?"));
+  return update.Bind(1, StoredKey(key, cache_namespace_)).Run();
 }
-
-namespace {
 
 // The numbers and environments of the rows that fit.
 struct Fitting {
@@ -278,8 +284,6 @@ StatusOr<int64_t> ForgetAnswers(Database& db, const std::set<Environment>& envir
   return removed;
 }
 
-}  // namespace
-
 StatusOr<CacheDb::Forgotten> CacheDb::Forget(const Filter& filter) {
   const bool is_set = filter.all || !filter.environment.empty() || !filter.worker.empty() ||
                       filter.import != 0 || !filter.kernel.empty();
@@ -287,30 +291,27 @@ StatusOr<CacheDb::Forgotten> CacheDb::Forget(const Filter& filter) {
     return Err(StatusCode::kInvalidArgument,
                "name an environment, a worker, an import or a kernel, or all");
   }
-  MutexLock lock(state_->mutex);
-  ++state_->answers_revision;
-  Database& db = state_->db;
-  AG_LET(Transaction transaction, Transaction::Begin(db));
-  AG_LET(Fitting fitting, FindFitting(db, filter, state_->cache_namespace));
-  AG_LET(Statement remove, db.Prepare("DELETE FROM main.measurements WHERE row = ?"));
+  MutexLock lock(mutex_);
+  ++answers_revision_;
+  AG_LET(Transaction transaction, Transaction::Begin(db_));
+  AG_LET(Fitting fitting, FindFitting(db_, filter, cache_namespace_));
+  AG_LET(Statement remove, db_.Prepare("DELETE FROM main.measurements WHERE row = ?"));
   for (const int64_t row : fitting.rows) AG_TRY(remove.Bind(1, row).Run());
   Forgotten forgotten;
   forgotten.measurements = static_cast<int64_t>(fitting.rows.size());
   if (!filter.environment.empty()) fitting.environments.insert(filter.environment);
-  AG_LET(forgotten.models,
-         ForgetAnswers(db, fitting.environments, filter.all, state_->cache_namespace));
+  AG_LET(forgotten.models, ForgetAnswers(db_, fitting.environments, filter.all, cache_namespace_));
   AG_TRY(transaction.Commit());
-  state_->SnapshotLacks();
+  SnapshotLacks();
   return forgotten;
 }
 
 std::optional<ModelAnswer> CacheDb::FindModel(const std::string& key_text) {
-  MutexLock lock(state_->mutex);
-  const auto find = [&]() AG_REQUIRES(state_->mutex) -> StatusOr<std::optional<ModelAnswer>> {
-    AG_LET(Statement select, state_->db.Prepare(fmt::format(
-                                 "SELECT {} FROM model_answers WHERE key = ?", kAnswerColumns)));
-    AG_LET(const bool found,
-           select.Bind(1, StoredKey(Sha256(key_text), state_->cache_namespace)).Step());
+  MutexLock lock(mutex_);
+  const auto find = [&]() AG_REQUIRES(mutex_) -> StatusOr<std::optional<ModelAnswer>> {
+    AG_LET(Statement select,
+           db_.Prepare(fmt::format("SELECT {} FROM model_answers WHERE key = ?", kAnswerColumns)));
+    AG_LET(const bool found, select.Bind(1, StoredKey(Sha256(key_text), cache_namespace_)).Step());
     if (!found || select.Text(0) != key_text) return std::optional<ModelAnswer>();
     AG_LET(ModelAnswer answer, ReadAnswer(select));
     return std::optional<ModelAnswer>(std::move(answer));
@@ -319,34 +320,33 @@ std::optional<ModelAnswer> CacheDb::FindModel(const std::string& key_text) {
 }
 
 Status CacheDb::PutModel(const ModelAnswer& answer) {
-  MutexLock lock(state_->mutex);
-  ++state_->answers_revision;
-  AG_LET(
-      Statement insert,
-      state_->db.Prepare("INSERT OR REPLACE INTO main.model_answers(key, key_text, result, output, "
-                         "made_unix_seconds, checksum, namespace, model, device, environment, "
-                         "tenant) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
-  insert.Bind(1, StoredKey(Sha256(answer.key_text), state_->cache_namespace))
+  MutexLock lock(mutex_);
+  ++answers_revision_;
+  AG_LET(Statement insert,
+         db_.Prepare("INSERT OR REPLACE INTO main.model_answers(key, key_text, result, output, "
+                     "made_unix_seconds, checksum, namespace, model, device, environment, "
+                     "tenant) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+  insert.Bind(1, StoredKey(Sha256(answer.key_text), cache_namespace_))
       .BindBytes(2, answer.key_text);
   insert.BindBytes(3, answer.result).Bind(4, answer.output.Hex());
-  state_->SnapshotLacks();
-  insert.Bind(5, state_->clock->UnixSeconds()).Bind(6, AnswerChecksum(answer));
-  insert.Bind(7, state_->cache_namespace).Bind(8, answer.of.model).Bind(9, answer.of.device);
+  SnapshotLacks();
+  insert.Bind(5, clock_.UnixSeconds()).Bind(6, AnswerChecksum(answer));
+  insert.Bind(7, cache_namespace_).Bind(8, answer.of.model).Bind(9, answer.of.device);
   return insert.Bind(10, answer.of.environment).Bind(11, answer.of.tenant).Run();
 }
 
 StatusOr<std::vector<CacheDb::ListedAnswer>> CacheDb::ListModels(const AnswerFilter& filter) {
   AG_LET(const AnswerPlace before, ParsePlace(filter.before));
-  MutexLock lock(state_->mutex);
+  MutexLock lock(mutex_);
   AG_LET(Statement select,
-         state_->db.Prepare(fmt::format(
+         db_.Prepare(fmt::format(
              "SELECT {}, key, made_unix_seconds FROM model_answers WHERE namespace = ?1 AND "
              "(?2 = '' OR (key >= ?2 AND key < ?2 || 'g')) AND (?3 = '' OR model = ?3) AND (?4 = "
              "'' OR device = ?4) AND "
              "(?5 = '' OR environment = ?5) AND (?6 OR tenant = ?7) AND "
              "(made_unix_seconds, key) < (?8, ?9) ORDER BY made_unix_seconds DESC, key DESC",
              kAnswerColumns)));
-  select.Bind(1, state_->cache_namespace).Bind(2, filter.key).Bind(3, filter.model);
+  select.Bind(1, cache_namespace_).Bind(2, filter.key).Bind(3, filter.model);
   select.Bind(4, filter.device).Bind(5, filter.environment);
   select.Bind(6, int64_t{!filter.tenant.has_value()}).Bind(7, filter.tenant.value_or(""));
   select.Bind(8, before.made).Bind(9, before.key);
@@ -367,17 +367,17 @@ StatusOr<std::vector<CacheDb::ListedAnswer>> CacheDb::ListModels(const AnswerFil
 }
 
 Status CacheDb::CountAnswers(int64_t given) {
-  MutexLock lock(state_->mutex);
+  MutexLock lock(mutex_);
   AG_LET(Statement add,
-         state_->db.Prepare("UPDATE main.counters SET value = value + ? WHERE name = 'answers'"));
+         db_.Prepare("UPDATE main.counters SET value = value + ? WHERE name = 'answers'"));
   return add.Bind(1, given).Run();
 }
 
 Status CacheDb::ForEachAnswer(const std::function<void(const StoredAnswer& answer)>& visit) {
-  MutexLock lock(state_->mutex);
+  MutexLock lock(mutex_);
   AG_LET(Statement select,
-         state_->db.Prepare("SELECT key, model, device, environment, tenant, result FROM "
-                            "main.model_answers"));
+         db_.Prepare("SELECT key, model, device, environment, tenant, result FROM "
+                     "main.model_answers"));
   while (true) {
     AG_LET(const bool row, select.Step());
     if (!row) return OkStatus();
@@ -389,27 +389,26 @@ Status CacheDb::ForEachAnswer(const std::function<void(const StoredAnswer& answe
 
 Status CacheDb::ForgetModels(const std::vector<std::string>& keys) {
   if (keys.empty()) return OkStatus();
-  MutexLock lock(state_->mutex);
-  ++state_->answers_revision;
-  AG_LET(Transaction transaction, Transaction::Begin(state_->db));
-  AG_LET(Statement remove, state_->db.Prepare("DELETE FROM main.model_answers WHERE key = ?"));
+  MutexLock lock(mutex_);
+  ++answers_revision_;
+  AG_LET(Transaction transaction, Transaction::Begin(db_));
+  AG_LET(Statement remove, db_.Prepare("DELETE FROM main.model_answers WHERE key = ?"));
   for (const std::string& key : keys) AG_TRY(remove.Bind(1, key).Run());
   AG_TRY(transaction.Commit());
-  state_->SnapshotLacks();
+  SnapshotLacks();
   return OkStatus();
 }
 
-Status CacheDb::SaveCopy(const std::string& path) {
-  MutexLock lock(state_->mutex);
-  return CopyInto(state_->db, path);
+Status CacheDb::SaveCopy(const std::string& folder) {
+  MutexLock lock(mutex_);
+  return CopyInto(db_, fmt::format("{}/{}", folder, kCacheFile));
 }
 
 StatusOr<CacheStats> CacheDb::Stats() {
-  MutexLock lock(state_->mutex);
-  Database& db = state_->db;
-  const auto count = [&](const char* sql) AG_REQUIRES(state_->mutex) -> StatusOr<int64_t> {
-    AG_LET(Statement select, db.Prepare(sql));
-    AG_TRY(select.Bind(1, state_->cache_namespace).Step().status());
+  MutexLock lock(mutex_);
+  const auto count = [&](const char* sql) AG_REQUIRES(mutex_) -> StatusOr<int64_t> {
+    AG_LET(Statement select, db_.Prepare(sql));
+    AG_TRY(select.Bind(1, cache_namespace_).Step().status());
     return select.Int(0);
   };
   CacheStats stats;
@@ -418,16 +417,16 @@ StatusOr<CacheStats> CacheDb::Stats() {
   AG_LET(stats.failures,
          count("SELECT count(*) FROM measurements WHERE code <> 0 AND namespace = ?"));
   AG_LET(stats.models, count("SELECT count(*) FROM model_answers WHERE namespace = ?"));
-  AG_LET(stats.hits, db.ReadInt("SELECT value FROM counters WHERE name = 'hits'"));
-  AG_LET(stats.misses, db.ReadInt("SELECT value FROM counters WHERE name = 'misses'"));
-  AG_LET(stats.answers, db.ReadInt("SELECT value FROM counters WHERE name = 'answers'"));
-  AG_LET(const int64_t pages, db.ReadInt("PRAGMA page_count"));
-  AG_LET(const int64_t page_bytes, db.ReadInt("PRAGMA page_size"));
+  AG_LET(stats.hits, db_.ReadInt("SELECT value FROM counters WHERE name = 'hits'"));
+  AG_LET(stats.misses, db_.ReadInt("SELECT value FROM counters WHERE name = 'misses'"));
+  AG_LET(stats.answers, db_.ReadInt("SELECT value FROM counters WHERE name = 'answers'"));
+  AG_LET(const int64_t pages, db_.ReadInt("PRAGMA page_count"));
+  AG_LET(const int64_t page_bytes, db_.ReadInt("PRAGMA page_size"));
   stats.bytes = pages * page_bytes;
   AG_LET(Statement select,
-         db.Prepare("SELECT environment, count(*) FROM measurements WHERE code = 0 AND "
-                    "namespace = ? GROUP BY environment ORDER BY environment"));
-  select.Bind(1, state_->cache_namespace);
+         db_.Prepare("SELECT environment, count(*) FROM measurements WHERE code = 0 AND "
+                     "namespace = ? GROUP BY environment ORDER BY environment"));
+  select.Bind(1, cache_namespace_);
   while (true) {
     AG_LET(const bool row, select.Step());
     if (!row) return stats;
@@ -435,25 +434,35 @@ StatusOr<CacheStats> CacheDb::Stats() {
   }
 }
 
-const CacheBase& CacheDb::base() const { return state_->base; }
-
-uint64_t CacheDb::answers_revision() const { return state_->answers_revision; }
-
 bool CacheDb::SnapshotIsDue() {
-  MutexLock lock(state_->mutex);
-  if (state_->snapshot.empty() || !state_->lacks_since.has_value()) return false;
-  const Nanos now = state_->clock->Now();
-  return now >= state_->next_snapshot && now - *state_->lacks_since >= kSnapshotDelay;
+  MutexLock lock(mutex_);
+  if (snapshot_.empty() || !lacks_since_.has_value()) return false;
+  const Nanos now = clock_.Now();
+  return now >= next_snapshot_ && now - *lacks_since_ >= kSnapshotDelay;
 }
 
 Status CacheDb::WriteSnapshot() {
-  MutexLock lock(state_->mutex);
-  state_->lacks_since.reset();
-  const Nanos began = state_->clock->Now();
-  const Status written = SaveSnapshot(state_->db, state_->snapshot);
-  const Nanos now = state_->clock->Now();
-  state_->next_snapshot = now + kSnapshotPause * (now - began);
+  MutexLock lock(mutex_);
+  lacks_since_.reset();
+  const Nanos began = clock_.Now();
+  const Status written = SaveSnapshot(db_, snapshot_);
+  const Nanos now = clock_.Now();
+  next_snapshot_ = now + kSnapshotPause * (now - began);
   return Within(written, "cache snapshot");
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<CacheStore>> OpenCacheDb(const CacheDbOptions& options, Clock& clock) {
+  auto db = OpenAndMigrate(options.path, clock);
+  const bool corrupt = db.status().code() == StatusCode::kDataLoss;
+  if (corrupt || db.status().code() == StatusCode::kUnimplemented) {
+    LogWarn("cache file cannot be read: {}", Message(db.status()));
+    AG_TRY(SetAside(options.path, corrupt ? "corrupt" : "old"), "cache file");
+    db = OpenAndMigrate(options.path, clock);
+  }
+  AG_TRY(db.status(), "cache file");
+  return std::make_unique<CacheDb>(*std::move(db), options, corrupt, clock);
 }
 
 }  // namespace ag

@@ -2,12 +2,10 @@
 // server/store. Thread-safe apart from the database that is passed in.
 #pragma once
 
-#include "server/store/cache_db.h"
+#include "server/store/cache_store.h"
 #include "server/store/sqlite.h"
 
 namespace ag {
-
-const Schema& CacheSchema();
 
 inline constexpr char kMeasurementColumns[] =
     "row, problem, environment, code, reason, measurement, measured_unix_seconds, summary, hits, "

@@ -2,7 +2,7 @@
 
 #include "base/file.h"
 #include "base/file_ops.h"
-#include "server/store/cache_rows.h"
+#include "server/store/schemas.h"
 
 namespace ag {
 namespace {
@@ -53,19 +53,17 @@ StatusOr<int64_t> Mount(Database& db, const std::string& path) {
   return measurements;
 }
 
-void RemoveWithJournal(const std::string& path) {
-  file_ops::Remove(path);
-  file_ops::Remove(path + "-journal");
-}
-
 }  // namespace
 
 Status SaveSnapshot(Database& db, const std::string& path) {
   const std::string unfinished = path + ".new";
-  RemoveWithJournal(unfinished);  // Left over by a killed process, if any.
+  const std::string journal = unfinished + "-journal";
+  file_ops::Remove(unfinished);  // Of a killed process.
+  file_ops::Remove(journal);
   const Status copied = CopyInto(db, unfinished);
+  file_ops::Remove(journal);  // SQLite goes on where it cannot remove it.
   const int error = copied.ok() ? file_ops::Rename(unfinished, path) : 0;
-  if (!copied.ok() || error != 0) RemoveWithJournal(unfinished);
+  if (!copied.ok() || error != 0) file_ops::Remove(unfinished);
   AG_TRY(copied);
   return error == 0 ? OkStatus() : FromErrno(error, "rename to " + path);
 }

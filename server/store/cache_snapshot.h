@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "server/store/cache_db.h"
+#include "server/store/cache_store.h"
 #include "server/store/sqlite.h"
 
 namespace ag {

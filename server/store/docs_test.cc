@@ -75,7 +75,7 @@ TEST(Docs, JobsDbIsAsItsPageSays) {
   const TempDir folder = *TempDir::Make("store-docs-");
   const std::string path = folder.path() + "/jobs.db";
   {
-    auto jobs = *JobsDb::Open({path, ""}, RealClock());
+    auto jobs = *OpenJobsDb(path, RealClock());
     JobRow row;
     row.state = "FAILED";
     row.error_message = "why";
@@ -90,7 +90,7 @@ TEST(Docs, CacheDbIsAsItsPageSays) {
   CacheDbOptions options;
   options.path = folder.path() + "/cache.db";
   {
-    auto cache = *CacheDb::Open(options, RealClock());
+    auto cache = *OpenCacheDb(options, RealClock());
     CacheRow row;
     row.problem = "p";
     row.environment = "cpu=x";

@@ -1,5 +1,5 @@
-// What a job needs of the store of measurements; CacheDb has it, and the process of a job asks the
-// coordinator for it. Thread-safe.
+// What a job needs of the store of measurements; CacheStore has it, and the process of a job asks
+// the coordinator for it. Thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -2,68 +2,11 @@
 
 #include "base/mutex.h"
 #include "base/reason.h"
+#include "server/store/schemas.h"
 #include "server/store/sqlite.h"
 
 namespace ag {
 namespace {
-
-const Schema& JobsSchema() {
-  static const Schema schema = {.oldest = 3,
-                                .create = R"sql(
-    CREATE TABLE jobs(
-      id INTEGER PRIMARY KEY AUTOINCREMENT,
-      state TEXT NOT NULL,
-      terminal INTEGER NOT NULL,
-      device TEXT NOT NULL,
-      request BLOB NOT NULL,
-      result BLOB NOT NULL,
-      error_code INTEGER NOT NULL,
-      error_message TEXT NOT NULL,
-      created_unix_seconds INTEGER NOT NULL,
-      finished_unix_seconds INTEGER NOT NULL,
-      version INTEGER NOT NULL,
-      resumed INTEGER NOT NULL,
-      cancel INTEGER NOT NULL,
-      dedupe_key TEXT NOT NULL);
-    CREATE INDEX jobs_state ON jobs(state, id);
-    CREATE INDEX jobs_unfinished ON jobs(dedupe_key) WHERE terminal = 0;
-    CREATE TABLE request_ids(
-      request_id TEXT PRIMARY KEY,
-      body_digest TEXT NOT NULL,
-      job INTEGER NOT NULL REFERENCES jobs(id)) WITHOUT ROWID;
-    CREATE TABLE epochs(
-      epoch INTEGER PRIMARY KEY AUTOINCREMENT,
-      opened_unix_seconds INTEGER NOT NULL);
-  )sql",
-                                .steps = {R"sql(
-    ALTER TABLE jobs ADD COLUMN crashes INTEGER NOT NULL DEFAULT 0;
-  )sql",
-                                          R"sql(
-    ALTER TABLE jobs ADD COLUMN client TEXT NOT NULL DEFAULT '';
-    ALTER TABLE jobs ADD COLUMN waiters INTEGER NOT NULL DEFAULT 1;
-    ALTER TABLE request_ids ADD COLUMN has_left INTEGER NOT NULL DEFAULT 0;
-  )sql",
-                                          R"sql(
-    ALTER TABLE jobs ADD COLUMN tenant TEXT NOT NULL DEFAULT '';
-    CREATE INDEX jobs_tenant ON jobs(tenant, id);
-    CREATE TABLE blob_tenants(
-      digest TEXT NOT NULL,
-      tenant TEXT NOT NULL,
-      PRIMARY KEY(digest, tenant)) WITHOUT ROWID;
-  )sql",
-                                          R"sql(
-    ALTER TABLE jobs ADD COLUMN device_seconds REAL NOT NULL DEFAULT 0;
-    CREATE TABLE device_use(
-      tenant TEXT NOT NULL,
-      hour INTEGER NOT NULL,
-      seconds REAL NOT NULL,
-      PRIMARY KEY(tenant, hour)) WITHOUT ROWID;
-  )sql",
-                                          R"sql(
-    ALTER TABLE jobs ADD COLUMN error_reason TEXT NOT NULL DEFAULT '';
-  )sql"}};
-  return schema;
-}
 
 constexpr char kColumns[] =
     "id, state, terminal, device, request, result, error_code, error_message, "
@@ -102,97 +45,97 @@ StatusOr<std::vector<JobRow>> ReadRows(Statement& statement) {
   }
 }
 
-}  // namespace
+class JobsDb final : public JobsStore {
+ public:
+  JobsDb(Database db, Clock& clock) : db_(std::move(db)), clock_(clock) {}
 
-Status NoJob(int64_t id) {
-  return Because(Reason::kJobMissing, Err(StatusCode::kNotFound, "no job jobs/{}", id));
-}
+  Status SaveCopy(const std::string& folder) override;
+  StatusOr<uint64_t> OpenEpoch() override;
+  StatusOr<int64_t> Insert(const JobRow& row, const std::string& request_id,
+                           const std::string& body_digest) override;
+  Status Update(const JobRow& row) override;
+  StatusOr<JobRow> Get(int64_t id) override;
+  StatusOr<std::vector<JobRow>> List(const ListOptions& options) override;
+  StatusOr<std::vector<JobRow>> Unfinished() override;
+  StatusOr<std::optional<JobRow>> FindUnfinished(const std::string& dedupe_key) override;
+  StatusOr<std::vector<StateCount>> CountByState() override;
+  StatusOr<std::optional<RequestId>> FindRequestId(const std::string& request_id) override;
+  Status Join(int64_t job, const std::string& request_id, const std::string& body_digest) override;
+  Status Leave(int64_t job, const std::string& request_id) override;
+  StatusOr<std::vector<JobRow>> Ended(int64_t after, int rows_max) override;
+  Status Remove(const std::vector<int64_t>& ids) override;
+  Status AddDeviceUse(const HourOfUse& use, int64_t oldest) override;
+  StatusOr<std::vector<HourOfUse>> DeviceUseSince(int64_t hour) override;
+  Status OwnBlob(const std::string& tenant, const std::string& digest) override;
+  StatusOr<bool> OwnsBlob(const std::string& tenant, const std::string& digest) override;
+  Status DisownBlob(const std::string& digest, const std::string& tenant) override;
+  StatusOr<bool> IsBlobOwned(const std::string& digest) override;
 
-struct JobsDb::State {
-  Mutex mutex;
-  Database db AG_GUARDED_BY(mutex);
-  Clock* clock = nullptr;
+ private:
+  Status InsertRequestId(const std::string& request_id, const std::string& body_digest, int64_t job)
+      AG_REQUIRES(mutex_);
+
+  Mutex mutex_;
+  Database db_ AG_GUARDED_BY(mutex_);
+  Clock& clock_;
 };
 
-JobsDb::JobsDb(std::unique_ptr<State> state) : state_(std::move(state)) {}
-JobsDb::~JobsDb() = default;
-
-StatusOr<std::unique_ptr<JobsDb>> JobsDb::Open(const JobsDbOptions& options, Clock& clock) {
-  auto opened = Database::Open(options.path, {.synchronous_full = true, .vfs = options.vfs});
-  if (opened.status().code() == StatusCode::kDataLoss) {
-    return Err(
-        StatusCode::kDataLoss,
-        "the jobs file is corrupt and jobs are never dropped silently: {}; restore {} from a "
-        "backup, or move it away to begin without jobs",
-        Message(opened.status()), options.path);
-  }
-  AG_TRY(opened.status(), "jobs file");
-  auto state = std::make_unique<State>();
-  state->clock = &clock;
-  {
-    MutexLock lock(state->mutex);
-    state->db = *std::move(opened);
-    const Status migrated = Migrate(state->db, JobsSchema(), clock.UnixSeconds());
-    if (migrated.code() == StatusCode::kUnimplemented) {
-      return Err(StatusCode::kFailedPrecondition,
-                 "jobs file: {}; move it away to begin without jobs", Message(migrated));
-    }
-    AG_TRY(migrated, "jobs file");
-  }
-  return std::unique_ptr<JobsDb>(new JobsDb(std::move(state)));
-}
-
-Status JobsDb::SaveCopy(const std::string& path) {
-  MutexLock lock(state_->mutex);
-  return CopyInto(state_->db, path);
+Status JobsDb::SaveCopy(const std::string& folder) {
+  MutexLock lock(mutex_);
+  return CopyInto(db_, fmt::format("{}/{}", folder, kJobsFile));
 }
 
 StatusOr<uint64_t> JobsDb::OpenEpoch() {
-  MutexLock lock(state_->mutex);
-  AG_LET(Statement insert, state_->db.Prepare("INSERT INTO epochs(opened_unix_seconds) VALUES(?)"));
-  AG_TRY(insert.Bind(1, state_->clock->UnixSeconds()).Run());
-  return static_cast<uint64_t>(state_->db.last_insert_id());
+  MutexLock lock(mutex_);
+  AG_LET(Statement insert, db_.Prepare("INSERT INTO epochs(opened_unix_seconds) VALUES(?)"));
+  AG_TRY(insert.Bind(1, clock_.UnixSeconds()).Run());
+  return static_cast<uint64_t>(db_.last_insert_id());
 }
 
-namespace {
-
-Status InsertRequestId(Database& db, const std::string& request_id, const std::string& body_digest,
-                       int64_t job) {
-  AG_LET(Statement insert, db.Prepare("INSERT INTO request_ids(request_id, body_digest, job) "
-                                      "VALUES(?, ?, ?)"));
+Status JobsDb::InsertRequestId(const std::string& request_id, const std::string& body_digest,
+                               int64_t job) {
+  if (request_id.empty()) return OkStatus();
+  AG_LET(Statement select, db_.Prepare("SELECT job FROM request_ids WHERE request_id = ?"));
+  AG_LET(const bool is_known, select.Bind(1, request_id).Step());
+  if (is_known) {
+    return Because(Reason::kRequestIdReused,
+                   Err(StatusCode::kInvalidArgument, "request_id {} names jobs/{} already",
+                       request_id, select.Int(0)));
+  }
+  AG_LET(Statement insert, db_.Prepare("INSERT INTO request_ids(request_id, body_digest, job) "
+                                       "VALUES(?, ?, ?)"));
   return insert.Bind(1, request_id).Bind(2, body_digest).Bind(3, job).Run();
 }
 
-}  // namespace
-
 StatusOr<int64_t> JobsDb::Insert(const JobRow& row, const std::string& request_id,
                                  const std::string& body_digest) {
-  MutexLock lock(state_->mutex);
-  Database& db = state_->db;
-  AG_LET(Transaction transaction, Transaction::Begin(db));
-  AG_LET(Statement insert,
-         db.Prepare("INSERT INTO jobs(state, terminal, device, request, result, error_code, "
-                    "error_message, created_unix_seconds, finished_unix_seconds, version, resumed, "
-                    "cancel, dedupe_key, client, waiters, tenant, error_reason) "
-                    "VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+  MutexLock lock(mutex_);
+  AG_LET(Transaction transaction, Transaction::Begin(db_));
+  AG_LET(
+      Statement insert,
+      db_.Prepare("INSERT INTO jobs(state, terminal, device, request, result, error_code, "
+                  "error_message, created_unix_seconds, finished_unix_seconds, version, resumed, "
+                  "cancel, dedupe_key, client, waiters, tenant, error_reason, crashes, "
+                  "device_seconds) "
+                  "VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   insert.Bind(1, row.state).Bind(2, int64_t{row.terminal}).Bind(3, row.device);
   insert.BindBytes(4, row.request).BindBytes(5, row.result).Bind(6, int64_t{row.error_code});
   insert.Bind(7, row.error_message).Bind(8, row.created_unix_seconds);
   insert.Bind(9, row.finished_unix_seconds).Bind(10, static_cast<int64_t>(row.version));
   insert.Bind(11, int64_t{row.resumed}).Bind(12, int64_t{row.cancel}).Bind(13, row.dedupe_key);
   insert.Bind(14, row.client).Bind(15, int64_t{row.waiters}).Bind(16, row.tenant);
-  insert.Bind(17, row.error_reason);
+  insert.Bind(17, row.error_reason).Bind(18, int64_t{row.crashes}).Bind(19, row.device_seconds);
   AG_TRY(insert.Run());
-  const int64_t id = db.last_insert_id();
-  if (!request_id.empty()) AG_TRY(InsertRequestId(db, request_id, body_digest, id));
+  const int64_t id = db_.last_insert_id();
+  AG_TRY(InsertRequestId(request_id, body_digest, id));
   AG_TRY(transaction.Commit());
   return id;
 }
 
 Status JobsDb::Update(const JobRow& row) {
-  MutexLock lock(state_->mutex);
+  MutexLock lock(mutex_);
   AG_LET(Statement update,
-         state_->db.Prepare(
+         db_.Prepare(
              "UPDATE jobs SET state = ?, terminal = ?, device = ?, result = ?, error_code = ?, "
              "error_message = ?, finished_unix_seconds = ?, version = ?, resumed = ?, crashes = ?, "
              "cancel = ?, waiters = ?, device_seconds = ?, error_reason = ? WHERE id = ?"));
@@ -203,28 +146,27 @@ Status JobsDb::Update(const JobRow& row) {
   update.Bind(11, int64_t{row.cancel}).Bind(12, int64_t{row.waiters});
   update.Bind(13, row.device_seconds).Bind(14, row.error_reason).Bind(15, row.id);
   AG_TRY(update.Run());
-  if (state_->db.changes() != 1) return NoJob(row.id);
+  if (db_.changes() != 1) return NoJob(row.id);
   return OkStatus();
 }
 
 StatusOr<JobRow> JobsDb::Get(int64_t id) {
-  MutexLock lock(state_->mutex);
-  AG_LET(Statement select,
-         state_->db.Prepare(fmt::format("SELECT {} FROM jobs WHERE id = ?", kColumns)));
+  MutexLock lock(mutex_);
+  AG_LET(Statement select, db_.Prepare(fmt::format("SELECT {} FROM jobs WHERE id = ?", kColumns)));
   AG_LET(const bool row, select.Bind(1, id).Step());
   if (!row) return NoJob(id);
   return ReadRow(select);
 }
 
 StatusOr<std::vector<JobRow>> JobsDb::List(const ListOptions& options) {
-  MutexLock lock(state_->mutex);
+  MutexLock lock(mutex_);
   // A condition of its own, so that SQLite takes the tenant's index.
   AG_LET(Statement select,
-         state_->db.Prepare(fmt::format("SELECT {} FROM jobs WHERE (?1 = '' OR state = ?1) AND "
-                                        "(?2 = 0 OR id < ?2) AND created_unix_seconds >= ?5 "
-                                        "AND (?6 = '' OR device = ?6){} "
-                                        "ORDER BY id DESC LIMIT ?3",
-                                        kColumns, options.tenant ? " AND tenant = ?4" : "")));
+         db_.Prepare(fmt::format("SELECT {} FROM jobs WHERE (?1 = '' OR state = ?1) AND "
+                                 "(?2 = 0 OR id < ?2) AND created_unix_seconds >= ?5 "
+                                 "AND (?6 = '' OR device = ?6){} "
+                                 "ORDER BY id DESC LIMIT ?3",
+                                 kColumns, options.tenant ? " AND tenant = ?4" : "")));
   select.Bind(1, options.state).Bind(2, options.before_id).Bind(3, int64_t{options.rows_max});
   select.Bind(5, options.created_since).Bind(6, options.device);
   if (options.tenant.has_value()) select.Bind(4, *options.tenant);
@@ -232,27 +174,27 @@ StatusOr<std::vector<JobRow>> JobsDb::List(const ListOptions& options) {
 }
 
 StatusOr<std::vector<JobRow>> JobsDb::Unfinished() {
-  MutexLock lock(state_->mutex);
-  AG_LET(Statement select, state_->db.Prepare(fmt::format(
-                               "SELECT {} FROM jobs WHERE terminal = 0 ORDER BY id", kColumns)));
+  MutexLock lock(mutex_);
+  AG_LET(Statement select,
+         db_.Prepare(fmt::format("SELECT {} FROM jobs WHERE terminal = 0 ORDER BY id", kColumns)));
   return ReadRows(select);
 }
 
 StatusOr<std::optional<JobRow>> JobsDb::FindUnfinished(const std::string& dedupe_key) {
-  MutexLock lock(state_->mutex);
+  MutexLock lock(mutex_);
   AG_LET(Statement select,
-         state_->db.Prepare(fmt::format("SELECT {} FROM jobs WHERE dedupe_key = ? AND terminal = 0 "
-                                        "ORDER BY id DESC LIMIT 1",
-                                        kColumns)));
+         db_.Prepare(fmt::format("SELECT {} FROM jobs WHERE dedupe_key = ? AND terminal = 0 "
+                                 "ORDER BY id DESC LIMIT 1",
+                                 kColumns)));
   AG_LET(const bool row, select.Bind(1, dedupe_key).Step());
   if (!row) return std::optional<JobRow>();
   return std::optional<JobRow>(ReadRow(select));
 }
 
 StatusOr<std::vector<JobsDb::StateCount>> JobsDb::CountByState() {
-  MutexLock lock(state_->mutex);
+  MutexLock lock(mutex_);
   AG_LET(Statement select,
-         state_->db.Prepare("SELECT state, count(*) FROM jobs GROUP BY state ORDER BY state"));
+         db_.Prepare("SELECT state, count(*) FROM jobs GROUP BY state ORDER BY state"));
   std::vector<StateCount> counts;
   while (true) {
     AG_LET(const bool row, select.Step());
@@ -262,40 +204,40 @@ StatusOr<std::vector<JobsDb::StateCount>> JobsDb::CountByState() {
 }
 
 StatusOr<std::optional<JobsDb::RequestId>> JobsDb::FindRequestId(const std::string& request_id) {
-  MutexLock lock(state_->mutex);
+  MutexLock lock(mutex_);
   AG_LET(Statement select,
-         state_->db.Prepare(
-             "SELECT job, body_digest, has_left FROM request_ids WHERE request_id = ?"));
+         db_.Prepare("SELECT job, body_digest, has_left FROM request_ids WHERE request_id = ?"));
   AG_LET(const bool row, select.Bind(1, request_id).Step());
   if (!row) return std::optional<RequestId>();
   return std::optional<RequestId>(RequestId{select.Int(0), select.Text(1), select.Int(2) != 0});
 }
 
 Status JobsDb::Join(int64_t job, const std::string& request_id, const std::string& body_digest) {
-  MutexLock lock(state_->mutex);
-  AG_LET(Transaction transaction, Transaction::Begin(state_->db));
-  AG_LET(Statement add, state_->db.Prepare("UPDATE jobs SET waiters = waiters + 1 WHERE id = ?"));
+  MutexLock lock(mutex_);
+  AG_LET(Transaction transaction, Transaction::Begin(db_));
+  AG_LET(Statement add, db_.Prepare("UPDATE jobs SET waiters = waiters + 1 WHERE id = ?"));
   AG_TRY(add.Bind(1, job).Run());
-  if (!request_id.empty()) AG_TRY(InsertRequestId(state_->db, request_id, body_digest, job));
+  if (db_.changes() != 1) return NoJob(job);
+  AG_TRY(InsertRequestId(request_id, body_digest, job));
   return transaction.Commit();
 }
 
 Status JobsDb::AddDeviceUse(const HourOfUse& use, int64_t oldest) {
-  MutexLock lock(state_->mutex);
-  AG_LET(Transaction transaction, Transaction::Begin(state_->db));
-  AG_LET(Statement forget, state_->db.Prepare("DELETE FROM device_use WHERE hour < ?"));
+  MutexLock lock(mutex_);
+  AG_LET(Transaction transaction, Transaction::Begin(db_));
+  AG_LET(Statement forget, db_.Prepare("DELETE FROM device_use WHERE hour < ?"));
   AG_TRY(forget.Bind(1, oldest).Run());
   AG_LET(Statement add,
-         state_->db.Prepare("INSERT INTO device_use(tenant, hour, seconds) VALUES(?, ?, ?) ON "
-                            "CONFLICT DO UPDATE SET seconds = seconds + excluded.seconds"));
+         db_.Prepare("INSERT INTO device_use(tenant, hour, seconds) VALUES(?, ?, ?) ON "
+                     "CONFLICT DO UPDATE SET seconds = seconds + excluded.seconds"));
   AG_TRY(add.Bind(1, use.tenant).Bind(2, use.hour).Bind(3, use.seconds).Run());
   return transaction.Commit();
 }
 
 StatusOr<std::vector<JobsDb::HourOfUse>> JobsDb::DeviceUseSince(int64_t hour) {
-  MutexLock lock(state_->mutex);
+  MutexLock lock(mutex_);
   AG_LET(Statement select,
-         state_->db.Prepare("SELECT tenant, hour, seconds FROM device_use WHERE hour >= ?"));
+         db_.Prepare("SELECT tenant, hour, seconds FROM device_use WHERE hour >= ?"));
   select.Bind(1, hour);
   std::vector<HourOfUse> rows;
   while (true) {
@@ -308,52 +250,51 @@ StatusOr<std::vector<JobsDb::HourOfUse>> JobsDb::DeviceUseSince(int64_t hour) {
 Status JobsDb::OwnBlob(const std::string& tenant, const std::string& digest) {
   AG_LET(const bool is_known, OwnsBlob(tenant, digest));
   if (is_known) return OkStatus();  // Without a write, which would sync.
-  MutexLock lock(state_->mutex);
+  MutexLock lock(mutex_);
   AG_LET(Statement insert,
-         state_->db.Prepare("INSERT OR IGNORE INTO blob_tenants(digest, tenant) VALUES(?, ?)"));
+         db_.Prepare("INSERT OR IGNORE INTO blob_tenants(digest, tenant) VALUES(?, ?)"));
   return insert.Bind(1, digest).Bind(2, tenant).Run();
 }
 
 StatusOr<bool> JobsDb::OwnsBlob(const std::string& tenant, const std::string& digest) {
-  MutexLock lock(state_->mutex);
+  MutexLock lock(mutex_);
   AG_LET(Statement select,
-         state_->db.Prepare("SELECT 1 FROM blob_tenants WHERE digest = ? AND tenant = ?"));
+         db_.Prepare("SELECT 1 FROM blob_tenants WHERE digest = ? AND tenant = ?"));
   return select.Bind(1, digest).Bind(2, tenant).Step();
 }
 
 Status JobsDb::DisownBlob(const std::string& digest, const std::string& tenant) {
   AG_LET(const bool is_owned, IsBlobOwned(digest));
   if (!is_owned) return OkStatus();  // Without a write, which would sync.
-  MutexLock lock(state_->mutex);
+  MutexLock lock(mutex_);
   AG_LET(Statement remove,
-         state_->db.Prepare(
-             "DELETE FROM blob_tenants WHERE digest = ?1 AND (?2 = '' OR tenant = ?2)"));
+         db_.Prepare("DELETE FROM blob_tenants WHERE digest = ?1 AND (?2 = '' OR tenant = ?2)"));
   return remove.Bind(1, digest).Bind(2, tenant).Run();
 }
 
 StatusOr<bool> JobsDb::IsBlobOwned(const std::string& digest) {
-  MutexLock lock(state_->mutex);
-  AG_LET(Statement select, state_->db.Prepare("SELECT 1 FROM blob_tenants WHERE digest = ?"));
+  MutexLock lock(mutex_);
+  AG_LET(Statement select, db_.Prepare("SELECT 1 FROM blob_tenants WHERE digest = ?"));
   return select.Bind(1, digest).Step();
 }
 
 StatusOr<std::vector<JobRow>> JobsDb::Ended(int64_t after, int rows_max) {
-  MutexLock lock(state_->mutex);
-  AG_LET(Statement select, state_->db.Prepare(fmt::format(
-                               "SELECT {} FROM jobs WHERE terminal = 1 AND id > ? ORDER BY id "
-                               "LIMIT ?",
-                               kColumns)));
+  MutexLock lock(mutex_);
+  AG_LET(Statement select,
+         db_.Prepare(fmt::format("SELECT {} FROM jobs WHERE terminal = 1 AND id > ? ORDER BY id "
+                                 "LIMIT ?",
+                                 kColumns)));
   return ReadRows(select.Bind(1, after).Bind(2, int64_t{rows_max}));
 }
 
 Status JobsDb::Remove(const std::vector<int64_t>& ids) {
   if (ids.empty()) return OkStatus();
-  MutexLock lock(state_->mutex);
-  AG_LET(Transaction transaction, Transaction::Begin(state_->db));
+  MutexLock lock(mutex_);
+  AG_LET(Transaction transaction, Transaction::Begin(db_));
   AG_LET(Statement names,
-         state_->db.Prepare("DELETE FROM request_ids WHERE job = ?1 AND EXISTS (SELECT 1 FROM jobs "
-                            "WHERE id = ?1 AND terminal = 1)"));
-  AG_LET(Statement jobs, state_->db.Prepare("DELETE FROM jobs WHERE id = ? AND terminal = 1"));
+         db_.Prepare("DELETE FROM request_ids WHERE job = ?1 AND EXISTS (SELECT 1 FROM jobs "
+                     "WHERE id = ?1 AND terminal = 1)"));
+  AG_LET(Statement jobs, db_.Prepare("DELETE FROM jobs WHERE id = ? AND terminal = 1"));
   for (const int64_t id : ids) {
     AG_TRY(names.Bind(1, id).Run());
     AG_TRY(jobs.Bind(1, id).Run());
@@ -362,14 +303,35 @@ Status JobsDb::Remove(const std::vector<int64_t>& ids) {
 }
 
 Status JobsDb::Leave(int64_t job, const std::string& request_id) {
-  MutexLock lock(state_->mutex);
-  AG_LET(Transaction transaction, Transaction::Begin(state_->db));
-  AG_LET(Statement take, state_->db.Prepare("UPDATE jobs SET waiters = waiters - 1 WHERE id = ?"));
+  MutexLock lock(mutex_);
+  AG_LET(Transaction transaction, Transaction::Begin(db_));
+  AG_LET(Statement take, db_.Prepare("UPDATE jobs SET waiters = waiters - 1 WHERE id = ?"));
   AG_TRY(take.Bind(1, job).Run());
-  AG_LET(Statement note,
-         state_->db.Prepare("UPDATE request_ids SET has_left = 1 WHERE request_id = ?"));
+  if (db_.changes() != 1) return NoJob(job);
+  AG_LET(Statement note, db_.Prepare("UPDATE request_ids SET has_left = 1 WHERE request_id = ?"));
   AG_TRY(note.Bind(1, request_id).Run());
   return transaction.Commit();
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<JobsStore>> OpenJobsDb(const std::string& path, Clock& clock) {
+  auto opened = Database::Open(path, {.synchronous_full = true});
+  if (opened.status().code() == StatusCode::kDataLoss) {
+    return Err(
+        StatusCode::kDataLoss,
+        "the jobs file is corrupt and jobs are never dropped silently: {}; restore {} from a "
+        "backup, or move it away to begin without jobs",
+        Message(opened.status()), path);
+  }
+  AG_TRY(opened.status(), "jobs file");
+  const Status migrated = Migrate(*opened, JobsSchema(), clock.UnixSeconds());
+  if (migrated.code() == StatusCode::kUnimplemented) {
+    return Err(StatusCode::kFailedPrecondition, "jobs file: {}; move it away to begin without jobs",
+               Message(migrated));
+  }
+  AG_TRY(migrated, "jobs file");
+  return std::make_unique<JobsDb>(*std::move(opened), clock);
 }
 
 }  // namespace ag

@@ -3,12 +3,15 @@
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
-#include <map>
+#include <functional>
 
 #include "base/file.h"
+#include "base/file_ops.h"
 #include "server/store/testing/fault_vfs.h"
+#include "server/store/testing/store_engines.h"
 
 namespace ag {
 namespace {
@@ -17,112 +20,14 @@ struct JobsPlace {
   TempDir dir = *TempDir::Make("jobs-db-test-");
   FakeClock clock;
   std::string path = dir.path() + "/jobs.db";
-  StatusOr<std::unique_ptr<JobsDb>> Open(const std::string& vfs = "") {
-    return JobsDb::Open({path, vfs}, clock);
+  StatusOr<std::unique_ptr<JobsStore>> Open() { return OpenJobsDb(path, clock); }
+  // Copies the files as they are, as a kill -9 leaves them.
+  void CopyTo(const JobsPlace& other) const {
+    for (const char* suffix : {"", "-wal"}) {
+      std::filesystem::copy_file(path + suffix, other.path + suffix);
+    }
   }
 };
-
-JobRow NewJob(const std::string& key = "k") {
-  JobRow row;
-  row.state = "QUEUED";
-  row.device = "cpu";
-  row.request = std::string("re\0quest", 8);
-  row.version = 1;
-  row.dedupe_key = key;
-  row.client = "somebody";
-  return row;
-}
-
-TEST(JobsDb, RowsComeBackWhole) {
-  JobsPlace place;
-  auto db = *place.Open();
-  JobRow row = NewJob();
-  row.id = *db->Insert(row, "", "");
-  row.state = "FAILED";
-  row.terminal = true;
-  row.result = "result";
-  row.error_code = 3;
-  row.error_message = "why";
-  row.error_reason = "NO_WORKER";
-  row.finished_unix_seconds = 7;
-  row.version = 9;
-  row.resumed = 2;
-  row.crashes = 1;
-  row.waiters = 3;
-  row.cancel = true;
-  ASSERT_TRUE(db->Update(row).ok());
-  db.reset();
-  db = *place.Open();
-  const JobRow read = *db->Get(row.id);
-  EXPECT_EQ(read.state, "FAILED");
-  EXPECT_EQ(read.request, row.request);
-  EXPECT_EQ(read.result, "result");
-  EXPECT_EQ(read.error_message, "why");
-  EXPECT_EQ(read.error_reason, "NO_WORKER");
-  EXPECT_EQ(read.version, 9u);
-  EXPECT_EQ(read.resumed, 2);
-  EXPECT_EQ(read.crashes, 1);
-  EXPECT_EQ(read.client, "somebody");
-  EXPECT_EQ(read.waiters, 3);
-  EXPECT_TRUE(read.cancel);
-  EXPECT_TRUE(read.terminal);
-}
-
-TEST(JobsDb, TheEpochGrowsWithEveryStart) {
-  JobsPlace place;
-  for (uint64_t epoch = 1; epoch <= 3; ++epoch) EXPECT_EQ(*(*place.Open())->OpenEpoch(), epoch);
-}
-
-TEST(JobsDb, RequestIdsNameOneJobEach) {
-  JobsPlace place;
-  auto db = *place.Open();
-  const int64_t id = *db->Insert(NewJob(), "first", "body");
-  EXPECT_EQ((*db->FindRequestId("first"))->job, id);
-  EXPECT_EQ((*db->FindRequestId("first"))->body_digest, "body");
-  EXPECT_FALSE(db->FindRequestId("second")->has_value());
-  EXPECT_FALSE(db->Insert(NewJob(), "first", "other").ok());
-  EXPECT_EQ(db->List({})->size(), 1u) << "the refused insert left a row";
-  ASSERT_TRUE(db->Join(id, "second", "body").ok());
-  EXPECT_EQ((*db->FindRequestId("second"))->job, id);
-  EXPECT_EQ(db->Get(id)->waiters, 2);
-  ASSERT_TRUE(db->Leave(id, "second").ok());
-  EXPECT_TRUE((*db->FindRequestId("second"))->left);
-  EXPECT_FALSE((*db->FindRequestId("first"))->left);
-  EXPECT_EQ(db->Get(id)->waiters, 1);
-}
-
-TEST(JobsDb, ListsNewestFirstInPages) {
-  JobsPlace place;
-  auto db = *place.Open();
-  for (int i = 0; i < 5; ++i) ASSERT_TRUE(db->Insert(NewJob(), "", "").ok());
-  const auto page = *db->List({.rows_max = 2});
-  ASSERT_EQ(page.size(), 2u);
-  EXPECT_EQ(page[0].id, 5);
-  EXPECT_EQ((*db->List({.before_id = page[1].id, .rows_max = 9})).size(), 3u);
-  EXPECT_TRUE(db->List({.state = "FAILED"})->empty());
-}
-
-TEST(JobsDb, FindsTheUnfinishedOfAKey) {
-  JobsPlace place;
-  auto db = *place.Open();
-  JobRow row = NewJob("a");
-  row.id = *db->Insert(row, "", "");
-  EXPECT_EQ((*db->FindUnfinished("a"))->id, row.id);
-  EXPECT_FALSE(db->FindUnfinished("b")->has_value());
-  row.terminal = true;
-  ASSERT_TRUE(db->Update(row).ok());
-  EXPECT_FALSE(db->FindUnfinished("a")->has_value());
-  EXPECT_TRUE(db->Unfinished()->empty());
-}
-
-TEST(JobsDb, UnknownJobsAreNotFound) {
-  JobsPlace place;
-  auto db = *place.Open();
-  EXPECT_EQ(Message(db->Get(7).status()), "no job jobs/7");
-  JobRow row = NewJob();
-  row.id = 7;
-  EXPECT_EQ(db->Update(row).code(), StatusCode::kNotFound);
-}
 
 TEST(JobsDb, ACorruptFileStopsTheStart) {
   JobsPlace place;
@@ -155,63 +60,6 @@ TEST(JobsDb, AnotherSchemaIsRefusedAndKept) {
   }
 }
 
-TEST(JobsDb, AFileOfVersion3KeepsItsJobs) {
-  JobsPlace place;
-  const int64_t id = *(*place.Open())->Insert(NewJob(), "", "");
-  sqlite3* raw = nullptr;
-  ASSERT_EQ(sqlite3_open(place.path.c_str(), &raw), SQLITE_OK);
-  const char* back =
-      "ALTER TABLE jobs DROP COLUMN crashes; ALTER TABLE jobs DROP COLUMN client;"
-      "DROP INDEX jobs_tenant; ALTER TABLE jobs DROP COLUMN tenant; DROP TABLE blob_tenants;"
-      "ALTER TABLE jobs DROP COLUMN device_seconds; DROP TABLE device_use;"
-      "ALTER TABLE jobs DROP COLUMN error_reason;"
-      "ALTER TABLE jobs DROP COLUMN waiters; ALTER TABLE request_ids DROP COLUMN has_left;"
-      "DELETE FROM migrations WHERE version > 3; PRAGMA user_version=3";
-  ASSERT_EQ(sqlite3_exec(raw, back, nullptr, nullptr, nullptr), SQLITE_OK);
-  sqlite3_close(raw);
-  const auto db = place.Open();
-  ASSERT_TRUE(db.ok()) << ToString(db.status());
-  EXPECT_EQ((*db)->Get(id)->crashes, 0);
-  EXPECT_EQ((*db)->Get(id)->waiters, 1);
-  EXPECT_EQ((*db)->Get(id)->tenant, "");
-  EXPECT_EQ((*db)->Get(id)->error_reason, "");
-}
-
-TEST(JobsDb, ListsTheJobsOfATenant) {
-  JobsPlace place;
-  auto db = *place.Open();
-  std::map<std::string, std::vector<int64_t>> ids;  // Newest first.
-  for (const char* tenant : {"alice", "bob", "", "alice"}) {
-    JobRow row = NewJob();
-    row.tenant = tenant;
-    ids[tenant].insert(ids[tenant].begin(), *db->Insert(row, "", ""));
-  }
-  for (const auto& [tenant, own] : ids) {
-    std::vector<int64_t> listed;
-    const std::vector<JobRow> rows = *db->List({.tenant = tenant});
-    for (const JobRow& row : rows) {
-      listed.push_back(row.id);
-      EXPECT_EQ(row.tenant, tenant);
-    }
-    EXPECT_EQ(listed, own);
-  }
-  EXPECT_EQ(db->List({})->size(), 4u);
-}
-
-TEST(JobsDb, ABlobHasItsTenants) {
-  JobsPlace place;
-  auto db = *place.Open();
-  for (int i = 0; i < 2; ++i) ASSERT_TRUE(db->OwnBlob("alice", "d1").ok());
-  ASSERT_TRUE(db->OwnBlob("bob", "d2").ok());
-  db.reset();
-  db = *place.Open();
-  EXPECT_TRUE(*db->OwnsBlob("alice", "d1"));
-  EXPECT_TRUE(*db->OwnsBlob("bob", "d2"));
-  EXPECT_FALSE(*db->OwnsBlob("bob", "d1"));
-  EXPECT_FALSE(*db->OwnsBlob("alice", "d2"));
-  EXPECT_FALSE(*db->OwnsBlob("", "d1"));
-}
-
 TEST(JobsDb, ASecondConnectionIsRefused) {
   JobsPlace place;
   auto db = *place.Open();
@@ -219,36 +67,93 @@ TEST(JobsDb, ASecondConnectionIsRefused) {
   EXPECT_EQ(place.Open().status().code(), StatusCode::kUnavailable);
 }
 
-// For every n, the n-th write or sync and all later ones fail. Every row that was acknowledged
-// before is there afterwards, and nothing else is.
-TEST(JobsDb, NothingAcknowledgedIsLostWhenAWriteFails) {
-  for (const int code : {SQLITE_FULL, SQLITE_IOERR}) {
-    for (int nth = 1; nth < 90; ++nth) {
-      JobsPlace place;
-      SetVfsFault({nth, code});
-      std::vector<int64_t> acknowledged;
-      int64_t updated = 0;
-      if (auto db = place.Open(kFaultVfs); db.ok()) {
-        for (int i = 0; i < 5; ++i) {
-          JobRow row = NewJob();
-          const auto id = (*db)->Insert(row, fmt::format("request-{}", i), "body");
-          if (!id.ok()) continue;
-          acknowledged.push_back(*id);
-          row.id = *id;
-          row.state = "SUCCEEDED";
-          if ((*db)->Update(row).ok()) updated = *id;
-        }
-      }
-      SetVfsFault({});
-      auto db = *place.Open(kFaultVfs);
-      for (const int64_t id : acknowledged) {
-        ASSERT_TRUE(db->Get(id).ok()) << "job " << id << " lost, failure at " << nth;
-        if (id <= updated) {
-          EXPECT_EQ(db->Get(id)->state, "SUCCEEDED") << nth;
-        }
-      }
-    }
+// What a power cut may undo was not acknowledged.
+TEST(JobsDb, WhatIsAcknowledgedIsSynced) {
+  const FaultVfs vfs;
+  JobsPlace place;
+  auto db = *place.Open();
+  JobRow row = NewJob();
+  row.terminal = true;
+  const std::pair<const char*, std::function<Status()>> calls[] = {
+      {"OpenEpoch", [&] { return db->OpenEpoch().status(); }},
+      {"Insert", [&] { return db->Insert(row, "first", "body").status(); }},
+      {"Update", [&] { return row.id = 1, db->Update(row); }},
+      {"Join", [&] { return db->Join(1, "second", "body"); }},
+      {"Leave", [&] { return db->Leave(1, "second"); }},
+      {"AddDeviceUse",
+       [&] {
+         return db->AddDeviceUse({"alice", 1, 1}, 0);
+       }},
+      {"OwnBlob", [&] { return db->OwnBlob("alice", "d"); }},
+      {"DisownBlob", [&] { return db->DisownBlob("d", ""); }},
+      {"Remove", [&] { return db->Remove({1}); }},
+  };
+  for (const auto& [name, call] : calls) {
+    ASSERT_TRUE(call().ok()) << name;
+    EXPECT_EQ(FaultVfs::UnsyncedWrites(place.path + "-wal"), 0) << name;
+    EXPECT_EQ(FaultVfs::UnsyncedWrites(place.path), 0) << name;
   }
+}
+
+// A result of 15 pages.
+std::string ResultOf(uint64_t version) {
+  return std::string(60'000, static_cast<char>('0' + version));
+}
+
+// The log has grown so long (1,000 pages) that a write copies it into the file, and the n-th call
+// fails, alone (odd n) or with all later ones.
+TEST(JobsDb, AFailureWhileTheLogIsCopiedLosesNothing) {
+  const FaultVfs vfs;
+  JobsPlace origin;
+  const auto before = *origin.Open();
+  JobRow row = NewJob();
+  row.id = *before->Insert(row, "", "");
+  const auto update = [&row](JobsStore& db) {
+    row.result = ResultOf(row.version);
+    return db.Update(row);
+  };
+  while (std::filesystem::file_size(origin.path + "-wal") < size_t{970 * 4120}) {
+    ++row.version;
+    ASSERT_TRUE(update(*before).ok());
+  }
+  const uint64_t kept = row.version;
+  const auto bytes = std::filesystem::file_size(origin.path);
+  ASSERT_LT(bytes, 60'000u) << "the log was copied already";
+  bool fired = true;
+  int n = 1;
+  for (; fired; ++n) {
+    JobsPlace place;
+    origin.CopyTo(place);
+    auto db = *place.Open();
+    uint64_t acknowledged = kept;
+    {
+      const file_ops::FileFault fault({.n = n, .error = ENOSPC, .all_later = n % 2 == 0});
+      for (row.version = kept + 1; row.version <= kept + 3; ++row.version) {
+        const Status updated = update(*db);
+        EXPECT_TRUE(updated.ok() || IsHostFault(updated)) << ToString(updated);
+        if (updated.ok()) acknowledged = row.version;
+      }
+      fired = fault.Fired();
+      EXPECT_EQ(db->Get(row.id)->version, acknowledged) << n;
+      EXPECT_TRUE(fired || std::filesystem::file_size(place.path) > bytes) << "no log was copied";
+      db.reset();
+    }
+    db = *place.Open();
+    const uint64_t read = db->Get(row.id)->version;
+    EXPECT_GE(read, acknowledged) << n;
+    EXPECT_EQ(db->Get(row.id)->result, ResultOf(read)) << n;
+  }
+  EXPECT_GT(n, 100);
+}
+
+TEST(JobsDb, FilesOfAKilledProcessHaveWhatWasAcknowledged) {
+  JobsPlace place, after;
+  auto db = *place.Open();
+  const int64_t id = *db->Insert(NewJob(), "first", "body");
+  place.CopyTo(after);
+  db = *after.Open();
+  EXPECT_EQ(db->Get(id)->request, NewJob().request);
+  EXPECT_EQ((*db->FindRequestId("first"))->job, id);
 }
 
 }  // namespace

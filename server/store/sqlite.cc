@@ -91,25 +91,23 @@ std::string ImmutableUri(std::string_view path) {
   return uri + "?mode=ro&immutable=1";
 }
 
-StatusOr<Database> Database::OpenRaw(const std::string& path, const char* name, int flags,
-                                     const std::string& vfs) {
+StatusOr<Database> Database::OpenRaw(const std::string& path, const char* name, int flags) {
   Database db;
   db.path_ = path;
-  const int code = sqlite3_open_v2(name, db.raw_.out(), flags | SQLITE_OPEN_NOMUTEX,
-                                   vfs.empty() ? nullptr : vfs.c_str());
+  const int code = sqlite3_open_v2(name, db.raw_.out(), flags | SQLITE_OPEN_NOMUTEX, nullptr);
   if (code != SQLITE_OK) return FromSqlite(code, db.raw_.get(), path);
   return db;
 }
 
 StatusOr<Database> Database::OpenImmutable(const std::string& path) {
-  return OpenRaw(path, ImmutableUri(path).c_str(), SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, "");
+  return OpenRaw(path, ImmutableUri(path).c_str(), SQLITE_OPEN_READONLY | SQLITE_OPEN_URI);
 }
 
 StatusOr<Database> Database::Open(const std::string& path, const DatabaseOptions& options) {
   // With SQLITE_OPEN_URI a name that begins with "file:" is a URI; "./" before it keeps it a path.
   const std::string name = path.starts_with("file:") ? "./" + path : path;
   const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_URI;
-  AG_LET(Database db, OpenRaw(path, name.c_str(), flags, options.vfs));
+  AG_LET(Database db, OpenRaw(path, name.c_str(), flags));
   if (sqlite3_db_readonly(db.raw_.get(), "main") == 1) {
     return Err(StatusCode::kFailedPrecondition, "{}: the file is read-only", path);
   }

@@ -52,21 +52,9 @@ class Statement {
   std::string path_;
 };
 
-// Resets the statement when the scope ends, so that no read transaction stays open.
-class StatementScope {
- public:
-  explicit StatementScope(Statement& statement) : statement_(statement) { statement_.Reset(); }
-  ~StatementScope() { statement_.Reset(); }
-  StatementScope(const StatementScope&) = delete;
-
- private:
-  Statement& statement_;
-};
-
 struct DatabaseOptions {
   // False: a power cut may lose the last writes; a killed process never loses any.
   bool synchronous_full = true;
-  std::string vfs;  // "": the default; tests set a failing one.
 };
 
 // Returns the name under which SQLite opens a file that nobody writes any more: the file is neither
@@ -92,8 +80,7 @@ class Database {
   const std::string& path() const { return path_; }
 
  private:
-  static StatusOr<Database> OpenRaw(const std::string& path, const char* name, int flags,
-                                    const std::string& vfs);
+  static StatusOr<Database> OpenRaw(const std::string& path, const char* name, int flags);
   Status Configure(const DatabaseOptions& options);
   UniqueHandle<SqliteTraits> raw_;
   std::string path_;

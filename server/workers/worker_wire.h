@@ -2,7 +2,7 @@
 // functions.
 #pragma once
 
-#include "server/store/cache_db.h"
+#include "server/store/group_cache.h"
 #include "server/workers/work.h"
 
 namespace autograph::v1 {
