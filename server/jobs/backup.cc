@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/file_ops.h"
 #include "base/file_reader.h"
 #include "base/private_dir.h"
 #include "base/write_pieces.h"
@@ -126,10 +127,17 @@ StatusOr<StoreFacts> RestoreStore(const std::string& backup, const std::string& 
     AG_TRY(to->Put(bytes->bytes(), BlobDir::Durable::kAfterSync).status());
   }
   AG_TRY(to->Sync());
+  // What a call that was interrupted left, perhaps of another backup.
+  for (const std::string& name : FilesOfStore(folder)) {
+    const std::string path = folder + "/" + name;
+    if (const int error = file_ops::Remove(path); error != 0) return FromErrno(error, path);
+  }
   std::vector<std::string> names = FilesOfStore(backup);
   std::ranges::reverse(names);
   for (const std::string& name : names) {
-    AG_TRY(CopyFile(backup + "/" + name, folder + "/" + name));
+    const Status copied = CopyFile(backup + "/" + name, folder + "/" + name);
+    if (!copied.ok()) file_ops::Remove(folder + "/" + name);  // It may be there, but not durable.
+    AG_TRY(copied);
   }
   return facts;
 }
