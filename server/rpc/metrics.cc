@@ -15,7 +15,6 @@
 namespace ag {
 namespace {
 
-namespace v1 = autograph::v1;
 using prometheus::ClientMetric;
 using prometheus::MetricFamily;
 using prometheus::MetricType;
